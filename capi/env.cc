@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cstdlib>
+
+#include "capi/handles.h"
+#include "core/exec/threads.h"
+#include "core/op/operator.h"
+
+namespace pfrt::capi {
+namespace {
+
+std::atomic<int> environments{0};
+
+void split_path(std::string_view list, std::vector<std::string>& out) {
+  while (!list.empty()) {
+    const size_t colon = list.find(':');
+    if (colon != 0) out.emplace_back(list.substr(0, colon));
+    list = colon == std::string_view::npos ? std::string_view() : list.substr(colon + 1);
+  }
+}
+
+std::string own_folder() {
+  const std::string path = os::path_of_code(reinterpret_cast<const void*>(&pfrt_get_api));
+  const size_t slash = path.rfind('/');
+  return slash == std::string::npos ? "." : path.substr(0, slash);
+}
+
+pfrt_status* create(const pfrt_options* options, pfrt_env** out) {
+  return guard([&]() -> Status {
+    if (!out) return null_argument("out_env");
+    *out = nullptr;
+    if (options && options->options.kind() != PFRT_OPTIONS_ENV)
+      return error(Code::kINVALID_ARGUMENT, "creating an environment: the options are of kind ",
+                   options_kind_name(options->options.kind()), ", not environment");
+    const Options defaults(PFRT_OPTIONS_ENV);
+    const Options& o = options ? options->options : defaults;
+    auto env = std::make_unique<pfrt_env>();
+    env->state = std::make_shared<EnvState>();
+    EnvState& state = *env->state;
+    state.logger.set_level(log_level_from(o.get_string("log_level")));
+    state.max_threads = static_cast<uint32_t>(std::min<int64_t>(o.get_int("threads"), 1024));
+    std::vector<std::string> folders;
+    split_path(o.get_string("plugin_path"), folders);
+    if (const char* path = std::getenv("PFRT_PLUGIN_PATH")) split_path(path, folders);
+    folders.push_back(own_folder() + "/pyflame_rt/plugins");
+    state.loader = std::make_unique<PluginLoader>(std::move(folders), &state.logger);
+    *out = env.release();
+    return {};
+  });
+}
+
+pfrt_status* set_logger(pfrt_env* env, pfrt_log_fn fn, void* user) {
+  return guard([&]() -> Status {
+    if (!env) return null_argument("env");
+    env->state->logger.set_sink(fn, user);
+    return {};
+  });
+}
+
+pfrt_status* refresh_plugins(pfrt_env* env) {
+  return guard([&]() -> Status {
+    if (!env) return null_argument("env");
+    std::lock_guard lock(env->mutex);
+    env->state->loader->rescan();
+    env->plugins = env->state->loader->open_all("");
+    return {};
+  });
+}
+
+const std::vector<std::shared_ptr<const Plugin>>& plugins(pfrt_env* env) {
+  if (env->plugins.empty()) env->plugins = env->state->loader->open_all("");
+  return env->plugins;
+}
+
+std::vector<const Plugin*> providers(pfrt_env* env) {
+  std::vector<const Plugin*> out;
+  for (const auto& p : plugins(env))
+    if (p->kind == "provider") out.push_back(p.get());
+  return out;
+}
+
+size_t plugin_count(pfrt_env* env) {
+  if (!env) return 0;
+  std::lock_guard lock(env->mutex);
+  return plugins(env).size();
+}
+
+pfrt_status* plugin_at(pfrt_env* env, size_t index, pfrt_plugin_info* out) {
+  return guard([&]() -> Status {
+    if (!env || !out) return null_argument(env ? "out_info" : "env");
+    std::lock_guard lock(env->mutex);
+    const auto& all = plugins(env);
+    if (index >= all.size())
+      return error(Code::kINVALID_ARGUMENT, "plug-in ", index, " of ", all.size());
+    const Plugin& p = *all[index];
+    pfrt_plugin_info info{};
+    info.loaded = p.table ? 1 : 0;
+    info.kind = to_c(p.kind);
+    info.name = to_c(p.name.empty() ? p.short_name : p.name);
+    info.path = to_c(p.path);
+    info.version = to_c(p.version);
+    info.reason = to_c(p.reason);
+    info.abi_major = p.abi_major;
+    info.abi_minor = p.abi_minor;
+    write(out, info);
+    return {};
+  });
+}
+
+size_t provider_count(pfrt_env* env) {
+  if (!env) return 0;
+  std::lock_guard lock(env->mutex);
+  return providers(env).size();
+}
+
+pfrt_status* provider_at(pfrt_env* env, size_t index, pfrt_provider_info* out) {
+  return guard([&]() -> Status {
+    if (!env || !out) return null_argument(env ? "out_info" : "env");
+    std::lock_guard lock(env->mutex);
+    const auto all = providers(env);
+    if (index >= all.size())
+      return error(Code::kINVALID_ARGUMENT, "provider ", index, " of ", all.size());
+    const Plugin& p = *all[index];
+    pfrt_provider_info info{};
+    info.available = p.table ? 1 : 0;
+    info.name = to_c(p.name.empty() ? p.short_name : p.name);
+    if (p.table) info.devices = p.provider()->devices;
+    info.path = to_c(p.path);
+    info.reason = to_c(p.reason);
+    write(out, info);
+    return {};
+  });
+}
+
+// The kernel table of a provider, read once from its first device.
+Result<pfrt_env::KernelList*> kernel_list(pfrt_env* env, std::string_view name) {
+  for (const auto& list : env->kernels)
+    if (list->provider == name) return list.get();
+  PFRT_ASSIGN(auto plugin, env->state->loader->find("provider", name));
+  auto list = std::make_unique<pfrt_env::KernelList>();
+  list->provider = name;
+  if (plugin->features & PFRT_PROVIDER_KERNELS) {
+    ProviderSource source;
+    source.name = plugin->name;
+    const std::string_view devices = view(plugin->provider()->devices);
+    source.device = devices.substr(0, devices.find(','));
+    source.table = plugin->provider();
+    source.features = plugin->features;
+    source.library = plugin->library;
+    PFRT_ASSIGN(list->opened, Provider::open(source, &env->state->logger));
+    const size_t count = source.table->kernel_count(list->opened->handle());
+    for (size_t i = 0; i < count; ++i) {
+      pfrt_kernel_info info{};
+      info.struct_size = sizeof info;
+      const pfrt_code code = source.table->kernel_at(list->opened->handle(), i, &info);
+      if (code != PFRT_CODE_OK)
+        return error(static_cast<Code>(code), "listing kernels of ", name, ": row ", i, " failed");
+      list->rows.push_back(info);
+    }
+  }
+  env->kernels.push_back(std::move(list));
+  return env->kernels.back().get();
+}
+
+pfrt_status* kernel_count(pfrt_env* env, pfrt_string provider, size_t* out) {
+  return guard([&]() -> Status {
+    if (!env || !out) return null_argument(env ? "out_count" : "env");
+    *out = 0;
+    std::lock_guard lock(env->mutex);
+    PFRT_ASSIGN(const pfrt_env::KernelList* list, kernel_list(env, view(provider)));
+    *out = list->rows.size();
+    return {};
+  });
+}
+
+pfrt_status* kernel_at(pfrt_env* env, pfrt_string provider, size_t index, pfrt_kernel_info* out) {
+  return guard([&]() -> Status {
+    if (!env || !out) return null_argument(env ? "out_info" : "env");
+    std::lock_guard lock(env->mutex);
+    PFRT_ASSIGN(const pfrt_env::KernelList* list, kernel_list(env, view(provider)));
+    if (index >= list->rows.size())
+      return error(Code::kINVALID_ARGUMENT, "kernel ", index, " of ", list->rows.size());
+    write(out, list->rows[index]);
+    return {};
+  });
+}
+
+size_t operator_count() {
+  size_t count = 0;
+  for (const auto& family : operators()) count += family.size();
+  return count;
+}
+
+pfrt_status* operator_at(size_t index, pfrt_operator_info* out) {
+  return guard([&]() -> Status {
+    if (!out) return null_argument("out_info");
+    size_t left = index;
+    for (const auto& family : operators()) {
+      if (left >= family.size()) {
+        left -= family.size();
+        continue;
+      }
+      const OperatorDef& def = family[left];
+      pfrt_operator_info info{};
+      info.since = static_cast<uint32_t>(def.since);
+      info.until = static_cast<uint32_t>(def.until);
+      info.op = to_c(def.name);
+      info.domain = to_c(def.domain);
+      info.runs_in = to_c(def.flags & kOpHost ? "host" : "provider");
+      write(out, info);
+      return {};
+    }
+    return error(Code::kINVALID_ARGUMENT, "operator ", index, " of ", operator_count());
+  });
+}
+
+}  // namespace
+
+EnvState::EnvState() { environments.fetch_add(1); }
+
+EnvState::~EnvState() {
+  loader.reset();
+  if (environments.fetch_sub(1) == 1) release_threads();
+}
+
+const pfrt_env_api kEnvApi = {
+    sizeof(pfrt_env_api), PFRT_ABI_VERSION, create,       retain<pfrt_env>, release<pfrt_env>,
+    set_logger,           refresh_plugins,  plugin_count, plugin_at,        provider_count,
+    provider_at,          kernel_count,     kernel_at,    operator_count,   operator_at,
+};
+
+}  // namespace pfrt::capi

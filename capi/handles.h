@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The translation between C handles and the runtime's objects: what each handle holds, how statuses
+// cross, how sized structs are read and written. Only capi includes this.
+#pragma once
+
+#include <atomic>
+#include <cstring>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <new>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "core/base/log.h"
+#include "core/exec/packed.h"
+#include "core/ir/graph.h"
+#include "core/session/model.h"
+#include "core/session/options.h"
+#include "core/session/session.h"
+#include "plugins/loader/loader.h"
+#include "pyflame_rt/pyflame_rt.h"
+
+namespace pfrt::capi {
+
+class Counted {
+ public:
+  void retain() { refs_.fetch_add(1, std::memory_order_relaxed); }
+  bool drop() { return refs_.fetch_sub(1, std::memory_order_acq_rel) == 1; }
+
+ private:
+  std::atomic<uint32_t> refs_{1};
+};
+
+template <typename Handle>
+void retain(Handle* handle) {
+  if (handle) handle->retain();
+}
+
+template <typename Handle>
+void release(Handle* handle) {
+  if (handle && handle->drop()) delete handle;
+}
+
+// Null on success; the immortal out-of-memory status when even the error cannot be allocated.
+pfrt_status* to_status(Status status) noexcept;
+pfrt_status* out_of_memory() noexcept;
+// The Status behind a handle, for host callbacks that got one from the tables; consumes it.
+Status from_status(pfrt_status* status);
+
+// Runs |fn| (returning Status) as the body of an ABI function: nothing it throws crosses.
+template <typename Fn>
+pfrt_status* guard(Fn&& fn) noexcept {
+  try {
+    return to_status(fn());
+  } catch (const std::bad_alloc&) {
+    return out_of_memory();
+  } catch (const std::exception& e) {
+    try {
+      return to_status(error(Code::kINTERNAL, "unexpected exception: ", e.what()));
+    } catch (...) {
+      return out_of_memory();
+    }
+  }
+}
+
+// A copy of a sized struct, fields the caller does not know being zero.
+template <typename T>
+T read(const T* from) {
+  T out{};
+  if (!from) return out;
+  std::memcpy(&out, from, std::min<size_t>(from->struct_size, sizeof(T)));
+  return out;
+}
+
+// Fills a sized struct of the caller's, as far as the caller knows it.
+template <typename T>
+void write(T* to, T from) {
+  const uint32_t size = to->struct_size;
+  from.struct_size = size;
+  std::memcpy(static_cast<void*>(to), &from, std::min<size_t>(size, sizeof(T)));
+}
+
+inline Status null_argument(const char* name) {
+  return error(Code::kINVALID_ARGUMENT, "argument '", name, "' is NULL");
+}
+
+// What getters of a graph or session hand out views of.
+struct InfoStorage {
+  std::string name;
+  std::vector<int64_t> dims;
+  std::vector<std::string> names;
+  std::vector<pfrt_string> name_views;
+};
+pfrt_value_info make_value_info(const PortInfo& port, InfoStorage& storage);
+// The type that a value info describes; dimension names become symbols.
+Result<Type> type_from(const pfrt_value_info& info, SymbolTable& symbols);
+
+Result<Tensor> tensor_from(const pfrt_tensor& view, bool borrow, std::function<void()> release);
+pfrt_tensor view_of(const Tensor& tensor);
+
+// The environment behind a handle. Sessions and models hold it, so that plug-ins stay loaded.
+struct EnvState {
+  Logger logger;
+  std::unique_ptr<PluginLoader> loader;
+  PackedStore packed;
+  uint32_t max_threads = 0;
+
+  EnvState();
+  ~EnvState();
+};
+
+}  // namespace pfrt::capi
+
+struct pfrt_status {
+  pfrt::Status status;
+  std::vector<std::unique_ptr<pfrt_status>> children;
+  bool immortal = false;
+};
+
+struct pfrt_options : pfrt::capi::Counted {
+  explicit pfrt_options(pfrt_options_kind kind) : options(kind) {}
+  pfrt::Options options;
+};
+
+struct pfrt_env : pfrt::capi::Counted {
+  std::shared_ptr<pfrt::capi::EnvState> state;
+  std::mutex mutex;  // guards what listings hand out
+  std::vector<std::shared_ptr<const pfrt::Plugin>> plugins;
+  struct KernelList {
+    std::string provider;
+    std::shared_ptr<pfrt::Provider> opened;
+    std::vector<pfrt_kernel_info> rows;
+  };
+  std::vector<std::unique_ptr<KernelList>> kernels;
+};
+
+struct pfrt_value : pfrt::capi::Counted {
+  explicit pfrt_value(pfrt::ValuePtr v) : value(std::move(v)) {}
+  ~pfrt_value();
+  // A handle for a part of this value that lives as long as this one.
+  pfrt_value* child(const pfrt::ValuePtr& part);
+
+  pfrt::ValuePtr value;
+  std::mutex mutex;
+  std::unordered_map<const pfrt::Value*, pfrt_value*> children;
+  pfrt_value* sparse_values = nullptr;  // parts of a sparse tensor, made on demand
+  pfrt_value* sparse_indices = nullptr;
+};
+
+struct pfrt_graph : pfrt::capi::Counted {
+  explicit pfrt_graph(std::shared_ptr<pfrt::Graph> g) : graph(std::move(g)) {}
+  ~pfrt_graph();
+  void edited();  // drops what getters handed out
+
+  std::shared_ptr<pfrt::Graph> graph;
+  struct NodeStorage {
+    std::vector<pfrt_string> inputs, outputs;
+    std::vector<pfrt_attr> attrs;
+    std::deque<std::vector<pfrt_string>> strings;
+    std::deque<std::vector<pfrt_value*>> values;
+    std::deque<std::vector<pfrt_graph*>> graphs;
+  };
+  std::unordered_map<uint32_t, std::unique_ptr<NodeStorage>> nodes;
+  std::unordered_map<uint32_t, std::unique_ptr<pfrt::capi::InfoStorage>> infos;
+  std::unordered_map<const pfrt::Value*, pfrt_value*> values;
+  std::unordered_map<const pfrt::Graph*, pfrt_graph*> bodies;
+  std::vector<uint32_t> order;
+  std::vector<pfrt::NodeId> ids;  // of live nodes, made on first use
+  std::vector<pfrt::ValueId> initializers;
+  bool listed = false;
+};
+
+struct pfrt_model : pfrt::capi::Counted {
+  std::shared_ptr<pfrt::capi::EnvState> env;
+  std::shared_ptr<const pfrt::Model> model;
+};
+
+struct pfrt_session : pfrt::capi::Counted {
+  std::shared_ptr<pfrt::capi::EnvState> env;
+  pfrt_model* model_handle = nullptr;
+  std::shared_ptr<pfrt::Session> session;
+  std::vector<std::unique_ptr<pfrt::capi::InfoStorage>> storage;
+  std::vector<pfrt_value_info> inputs, outputs;
+  ~pfrt_session() { pfrt::capi::release(model_handle); }
+};
+
+struct pfrt_report {
+  std::vector<pfrt::StepReport> rows;
+  std::vector<std::string> notes;
+};
+
+namespace pfrt::capi {
+extern const pfrt_status_api kStatusApi;
+extern const pfrt_options_api kOptionsApi;
+extern const pfrt_env_api kEnvApi;
+extern const pfrt_value_api kValueApi;
+extern const pfrt_graph_api kGraphApi;
+extern const pfrt_model_api kModelApi;
+extern const pfrt_session_api kSessionApi;
+extern const pfrt_report_api kReportApi;
+extern const pfrt_api kApi;
+}  // namespace pfrt::capi

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "capi/handles.h"
+
+namespace pfrt::capi {
+
+pfrt_value_info make_value_info(const PortInfo& port, InfoStorage& storage) {
+  storage.name = port.name;
+  storage.dims = port.dims;
+  storage.names = port.dim_names;
+  storage.name_views.clear();
+  for (const std::string& name : storage.names) storage.name_views.push_back(to_c(name));
+  pfrt_value_info info{};
+  info.struct_size = sizeof info;
+  info.kind = port.type.kind;
+  info.dtype = port.type.dtype;
+  info.key_dtype = port.type.key_dtype;
+  info.rank = port.type.has_shape ? static_cast<int32_t>(port.dims.size()) : -1;
+  info.name = to_c(storage.name);
+  info.dims = storage.dims.data();
+  info.dim_names = storage.name_views.data();
+  info.has_initializer = port.has_initializer ? 1 : 0;
+  return info;
+}
+
+Result<Type> type_from(const pfrt_value_info& info, SymbolTable& symbols) {
+  Type type;
+  type.kind = info.kind;
+  if (info.kind == PFRT_VALUE_UNSET && info.dtype != PFRT_DTYPE_UNSET)
+    type.kind = PFRT_VALUE_TENSOR;
+  type.dtype = info.dtype;
+  type.key_dtype = info.key_dtype;
+  if (info.dtype != PFRT_DTYPE_UNSET && !dtype_known(info.dtype))
+    return error(Code::kDTYPE_MISMATCH, "describing value '", info.name, "': dtype ", info.dtype,
+                 " is unknown");
+  if (info.rank < 0) return type;
+  if (info.rank > 64 || (info.rank > 0 && !info.dims))
+    return error(Code::kINVALID_ARGUMENT, "describing value '", info.name, "': rank ", info.rank,
+                 " without dims, or above 64");
+  type.has_shape = true;
+  for (int32_t i = 0; i < info.rank; ++i) {
+    if (info.dims[i] >= 0) {
+      type.shape.emplace_back(info.dims[i]);
+    } else {
+      type.shape.push_back(info.dim_names ? symbols.symbol(view(info.dim_names[i])) : Dim());
+    }
+  }
+  return type;
+}
+
+}  // namespace pfrt::capi

@@ -1,0 +1,503 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "capi/handles.h"
+#include "core/base/os/cpu.h"
+#include "core/base/os/file.h"
+#include "core/format/pfm.h"
+
+// What a plug-in sees as a file: bytes and what keeps them.
+struct pfrt_file : pfrt::capi::Counted {
+  std::shared_ptr<void> keep;
+};
+
+namespace pfrt::capi {
+namespace {
+
+struct Source {
+  std::string path;  // empty when from memory
+  const void* data = nullptr;
+  uint64_t size = 0;
+  std::shared_ptr<void> keep;
+};
+
+// ---- the host's side of an import ----
+
+struct Import {
+  const Source& source;
+  const Options& options;
+  Logger& logger;
+  InfoList info;
+  std::vector<std::string> warnings;
+
+  static Import& of(const pfrt_import_request* request) {
+    return *static_cast<Import*>(request->host);
+  }
+};
+
+// A sink that keeps the message of a failing plug-in call.
+struct TextSink {
+  pfrt_sink sink{};
+  std::string text;
+  Logger& logger;
+
+  explicit TextSink(Logger& log) : logger(log) {
+    sink.struct_size = sizeof sink;
+    sink.abi = PFRT_ABI_VERSION;
+    sink.host = this;
+    sink.fail = [](const pfrt_sink* s, pfrt_code code, uint32_t, pfrt_string t) -> pfrt_code {
+      try {
+        static_cast<TextSink*>(s->host)->text = view(t);
+      } catch (const std::bad_alloc&) {
+        return PFRT_CODE_OUT_OF_MEMORY;
+      }
+      return code;
+    };
+    sink.log = [](const pfrt_sink* s, pfrt_log_level level, pfrt_string t) {
+      Logger& l = static_cast<TextSink*>(s->host)->logger;
+      if (l.wants(level)) l.write(level, view(t));
+    };
+  }
+
+  Status status(pfrt_code code, std::string_view doing) const {
+    if (code == PFRT_CODE_OK) return {};
+    return error(static_cast<Code>(code), doing, ": ",
+                 text.empty() ? std::string(code_text(static_cast<Code>(code))) : text);
+  }
+};
+
+void file_retain(pfrt_file* file) { retain(file); }
+void file_release(void* file, void*) { release(static_cast<pfrt_file*>(file)); }
+
+pfrt_code open_beside(const pfrt_import_request* request, pfrt_string location,
+                      const pfrt_sink* sink, pfrt_file** out_file, const void** out_data,
+                      uint64_t* out_size) {
+  const auto report = [&](const Status& status) {
+    return sink->fail(sink, static_cast<pfrt_code>(status.code()), PFRT_NO_INDEX,
+                      to_c(status.message()));
+  };
+  try {
+    *out_file = nullptr;
+    *out_data = nullptr;
+    *out_size = 0;
+    Import& import = Import::of(request);
+    if (import.source.path.empty())
+      return report(
+          error(Code::kUNSUPPORTED, "opening external data '", location,
+                "': the model was given as memory, so it has no folder; load it from its file"));
+    auto opened = os::MappedFile::open_beneath(os::folder_of(import.source.path),
+                                               std::string(view(location)));
+    if (!opened.ok()) return report(opened.status());
+    auto file = std::make_unique<pfrt_file>();
+    *out_data = opened.value()->data();
+    *out_size = opened.value()->size();
+    file->keep = opened.take();
+    *out_file = file.release();
+    return PFRT_CODE_OK;
+  } catch (const std::bad_alloc&) {
+    return PFRT_CODE_OUT_OF_MEMORY;
+  }
+}
+
+Status run_importer(const Plugin& plugin, Import& import, const std::shared_ptr<Graph>& graph) {
+  auto* handle = new pfrt_graph(graph);
+  auto* file = new pfrt_file;
+  file->keep = import.source.keep;
+  pfrt_import_request request{};
+  request.struct_size = sizeof request;
+  request.abi = PFRT_ABI_VERSION;
+  request.host = &import;
+  request.api = &kApi;
+  request.graph = handle;
+  request.path = to_c(import.source.path);
+  request.data = import.source.data;
+  request.size = import.source.size;
+  request.file = file;
+  request.file_retain = file_retain;
+  request.file_release = file_release;
+  request.open_beside = open_beside;
+  request.warn = [](const pfrt_import_request* r, pfrt_string text) {
+    try {
+      Import::of(r).warnings.emplace_back(view(text));
+    } catch (const std::bad_alloc&) {  // a warning less is better than a failed load
+    }
+  };
+  request.stop = [](const pfrt_import_request* r) -> pfrt_code {
+    return static_cast<pfrt_code>(Import::of(r).options.cancel_flag().load() ? Code::kCANCELLED
+                                                                             : Code::kOK);
+  };
+  request.set_info = [](const pfrt_import_request* r, pfrt_string key, pfrt_string value) {
+    try {
+      Import::of(r).info.emplace_back(view(key), view(value));
+    } catch (const std::bad_alloc&) {
+    }
+  };
+  TextSink sink(import.logger);
+  const pfrt_code code = plugin.importer()->load(&request, &sink.sink);
+  release(handle);
+  release(file);
+  return sink.status(code, import.source.path.empty() ? "loading a model from memory"
+                                                      : "loading '" + import.source.path + "'");
+}
+
+// ---- choosing a format ----
+
+std::string extension_of(const std::string& path) {
+  const std::string name = os::name_of(path);
+  const size_t dot = name.rfind('.');
+  std::string extension = dot == std::string::npos ? "" : name.substr(dot + 1);
+  std::transform(extension.begin(), extension.end(), extension.begin(),
+                 [](unsigned char c) { return static_cast<char>(tolower(c)); });
+  return extension;
+}
+
+bool serves(const Plugin& plugin, std::string_view extension) {
+  const pfrt_importer_table& table = *plugin.importer();
+  for (size_t i = 0; i < table.extension_count; ++i)
+    if (view(table.extensions[i]) == extension) return true;
+  return false;
+}
+
+// The importer for |extension|: the plug-in named after it first, so that others need not be
+// opened.
+Result<std::shared_ptr<const Plugin>> importer_for(PluginLoader& loader,
+                                                   const std::string& extension, std::string* why) {
+  if (!extension.empty()) {
+    PFRT_ASSIGN(auto named, loader.open_short("import", extension));
+    if (named && named->table && serves(*named, extension)) return named;
+    if (named && !named->table)
+      *why = message("its importer '", named->path, "' is not usable: ", named->reason);
+    for (const auto& plugin : loader.open_all("import"))
+      if (plugin->table && serves(*plugin, extension)) return plugin;
+  }
+  return std::shared_ptr<const Plugin>();
+}
+
+Result<std::shared_ptr<const Plugin>> importer_by_content(PluginLoader& loader,
+                                                          const Source& source) {
+  std::shared_ptr<const Plugin> best;
+  uint32_t best_score = 0;
+  for (const auto& plugin : loader.open_all("import")) {
+    if (!plugin->table) continue;
+    const uint32_t score = plugin->importer()->probe(source.data, source.size);
+    if (score > best_score) {
+      best_score = score;
+      best = plugin;
+    }
+  }
+  return best;
+}
+
+std::string lower(std::string text) {
+  std::transform(text.begin(), text.end(), text.begin(),
+                 [](unsigned char c) { return static_cast<char>(tolower(c)); });
+  return text;
+}
+
+void apply_info(const InfoList& list, ModelInfo& info) {
+  for (const auto& [key, value] : list) {
+    if (key == "producer_name") info.producer_name = value;
+    if (key == "producer_version") info.producer_version = value;
+    if (key == "domain") info.domain = value;
+    if (key == "description") info.description = value;
+    if (key == "model_version") info.model_version = std::strtoll(value.c_str(), nullptr, 10);
+  }
+}
+
+InfoList info_list(const ModelInfo& info) {
+  InfoList list;
+  const auto add = [&](const char* key, const std::string& value) {
+    if (!value.empty()) list.emplace_back(key, value);
+  };
+  add("producer_name", info.producer_name);
+  add("producer_version", info.producer_version);
+  add("domain", info.domain);
+  add("description", info.description);
+  if (info.model_version) add("model_version", std::to_string(info.model_version));
+  return list;
+}
+
+Status load(pfrt_env* env, const Source& source, const pfrt_options* options, pfrt_model** out) {
+  const Options defaults(PFRT_OPTIONS_LOAD);
+  const Options& o = options ? options->options : defaults;
+  if (o.kind() != PFRT_OPTIONS_LOAD)
+    return error(Code::kINVALID_ARGUMENT, "loading a model: the options are of kind ",
+                 options_kind_name(o.kind()), ", not load");
+  const uint64_t started = os::monotonic_ns();
+  Import import{source, o, env->state->logger, {}, {}};
+  ModelInfo info;
+  std::shared_ptr<Graph> graph;
+  const std::string what = source.path.empty() ? "a model in memory" : "'" + source.path + "'";
+  if (source.size == 0) return error(Code::kINVALID_MODEL, "loading ", what, ": it is empty");
+  if (is_pfm(source.data, source.size)) {
+    auto loaded = load_pfm(source.data, source.size, source.keep);
+    if (!loaded.ok()) return loaded.take_status().prepend("loading " + what);
+    graph = std::move(loaded->graph);
+    import.info = std::move(loaded->info);
+    info.format = "pfm";
+  } else {
+    std::string why;
+    const std::string extension = extension_of(source.path);
+    if (extension == "pfm")
+      return error(Code::kINVALID_MODEL, "loading ", what, ": it does not start like a .pfm file");
+    PFRT_ASSIGN(auto plugin, importer_for(*env->state->loader, extension, &why));
+    if (!plugin) {
+      PFRT_ASSIGN(plugin, importer_by_content(*env->state->loader, source));
+    }
+    if (!plugin) {
+      std::string known = "pfm";
+      for (const auto& p : env->state->loader->open_all("import"))
+        for (size_t i = 0; p->table && i < p->importer()->extension_count; ++i)
+          known += ", " + std::string(view(p->importer()->extensions[i]));
+      return error(Code::kUNSUPPORTED_FORMAT, "loading ", what, ": ",
+                   why.empty() ? "no importer knows this format (known: " + known + ")" : why);
+    }
+    graph = std::make_shared<Graph>();
+    PFRT_TRY(run_importer(*plugin, import, graph));
+    info.format = lower(plugin->name);
+  }
+  apply_info(import.info, info);
+  info.import_ms = static_cast<double>(os::monotonic_ns() - started) * 1e-6;
+  auto model = Model::create(std::move(graph), std::move(info), o.get_bool("validate"),
+                             o.get_bool("infer_shapes"), std::move(import.warnings));
+  if (!model.ok()) return model.take_status().prepend("loading " + what);
+  for (const std::string& w : model.value()->warnings())
+    env->state->logger.log(PFRT_LOG_INFO, "loading ", what, ": ", w);
+  auto handle = std::make_unique<pfrt_model>();
+  handle->env = env->state;
+  handle->model = model.take();
+  *out = handle.release();
+  return {};
+}
+
+pfrt_status* load_file(pfrt_env* env, pfrt_string path, const pfrt_options* options,
+                       pfrt_model** out) {
+  return guard([&]() -> Status {
+    if (!env || !out) return null_argument(env ? "out_model" : "env");
+    *out = nullptr;
+    Source source;
+    source.path = view(path);
+    auto file = os::MappedFile::open(source.path);
+    if (!file.ok()) return file.take_status().prepend("loading a model");
+    source.data = file.value()->data();
+    source.size = file.value()->size();
+    source.keep = file.take();
+    return load(env, source, options, out);
+  });
+}
+
+pfrt_status* load_memory(pfrt_env* env, const void* data, size_t size, pfrt_memory_mode mode,
+                         pfrt_release_fn release_fn, void* user, const pfrt_options* options,
+                         pfrt_model** out) {
+  // From here on |release_fn| is called when the last view goes, whatever happens.
+  std::shared_ptr<void> keep;
+  return guard([&]() -> Status {
+    if (mode == PFRT_BORROW) {
+      keep = std::shared_ptr<void>(const_cast<void*>(data), [release_fn, user](void* d) {
+        if (release_fn) release_fn(user, d);
+      });
+    }
+    if (!env || !out || (size && !data))
+      return null_argument(!env ? "env" : !out ? "out_model" : "data");
+    *out = nullptr;
+    Source source;
+    source.size = size;
+    if (mode == PFRT_COPY) {
+      PFRT_ASSIGN(auto copy, Buffer::allocate(size, false));
+      if (size) std::memcpy(copy->data(), data, size);
+      source.data = copy->data();
+      source.keep = std::move(copy);
+    } else if (mode == PFRT_BORROW) {
+      source.data = data;
+      source.keep = keep;
+    } else {
+      return error(Code::kINVALID_ARGUMENT, "loading a model from memory: mode ", mode,
+                   " is neither PFRT_COPY nor PFRT_BORROW");
+    }
+    return load(env, source, options, out);
+  });
+}
+
+pfrt_status* from_graph(pfrt_env* env, const pfrt_graph* graph, const pfrt_options* options,
+                        pfrt_model** out) {
+  return guard([&]() -> Status {
+    if (!env || !graph || !out) return null_argument(!env ? "env" : !graph ? "graph" : "out_model");
+    *out = nullptr;
+    const Options defaults(PFRT_OPTIONS_LOAD);
+    const Options& o = options ? options->options : defaults;
+    ModelInfo info;
+    info.format = "graph";
+    PFRT_ASSIGN(auto model, Model::create(graph->graph->clone(), std::move(info),
+                                          o.get_bool("validate"), o.get_bool("infer_shapes"), {}));
+    auto handle = std::make_unique<pfrt_model>();
+    handle->env = env->state;
+    handle->model = std::move(model);
+    *out = handle.release();
+    return {};
+  });
+}
+
+// ---- saving ----
+
+struct Export {
+  std::string path;
+  std::vector<std::unique_ptr<os::AtomicFile>> files;
+  static Export& of(const pfrt_export_request* request) {
+    return *static_cast<Export*>(request->host);
+  }
+};
+
+pfrt_code write_out(const pfrt_export_request* request, uint32_t file, const void* data,
+                    uint64_t size, const pfrt_sink* sink) {
+  Export& e = Export::of(request);
+  if (file >= e.files.size()) return PFRT_CODE_INTERNAL;
+  const Status status = e.files[file]->write(data, size);
+  return status.ok() ? static_cast<pfrt_code>(PFRT_CODE_OK)
+                     : sink->fail(sink, static_cast<pfrt_code>(status.code()), PFRT_NO_INDEX,
+                                  to_c(status.message()));
+}
+
+pfrt_code add_sidecar(const pfrt_export_request* request, pfrt_string name, const pfrt_sink* sink,
+                      uint32_t* out) {
+  try {
+    Export& e = Export::of(request);
+    auto file =
+        os::AtomicFile::create(os::folder_of(e.path) + "/" + os::name_of(std::string(view(name))));
+    if (!file.ok())
+      return sink->fail(sink, static_cast<pfrt_code>(file.status().code()), PFRT_NO_INDEX,
+                        to_c(file.status().message()));
+    *out = static_cast<uint32_t>(e.files.size());
+    e.files.push_back(file.take());
+    return PFRT_CODE_OK;
+  } catch (const std::bad_alloc&) {
+    return PFRT_CODE_OUT_OF_MEMORY;
+  }
+}
+
+Status run_exporter(const Plugin& plugin, Logger& logger, const Model& model,
+                    const std::string& path) {
+  if (!(plugin.features & PFRT_IMPORTER_SAVE))
+    return error(Code::kUNSUPPORTED, "saving '", path, "': ", plugin.name,
+                 " can be read but not written");
+  Export out;
+  out.path = path;
+  PFRT_ASSIGN(auto first, os::AtomicFile::create(path));
+  out.files.push_back(std::move(first));
+  // A copy, so that getters' storage is this call's own.
+  auto* handle = new pfrt_graph(model.graph().clone());
+  const InfoList info = info_list(model.info());
+  std::vector<pfrt_key_value> entries;
+  for (const auto& [key, value] : info) entries.push_back({to_c(key), to_c(value)});
+  pfrt_export_request request{};
+  request.struct_size = sizeof request;
+  request.abi = PFRT_ABI_VERSION;
+  request.host = &out;
+  request.api = &kApi;
+  request.graph = handle;
+  request.path = to_c(path);
+  request.info = entries.data();
+  request.info_count = entries.size();
+  request.write = write_out;
+  request.add_sidecar = add_sidecar;
+  request.stop = [](const pfrt_export_request*) -> pfrt_code { return PFRT_CODE_OK; };
+  TextSink sink(logger);
+  const pfrt_code code = plugin.importer()->save(&request, &sink.sink);
+  release(handle);
+  PFRT_TRY(sink.status(code, "saving '" + path + "'"));
+  // Sidecars first: the model that refers to them comes last.
+  for (size_t i = out.files.size(); i-- > 0;) PFRT_TRY(out.files[i]->commit());
+  return {};
+}
+
+pfrt_status* save(pfrt_env* env, const pfrt_model* model, pfrt_string path_view) {
+  return guard([&]() -> Status {
+    if (!env || !model) return null_argument(env ? "model" : "env");
+    const std::string path(view(path_view));
+    const std::string extension = extension_of(path);
+    if (extension == "pfm") {
+      PFRT_ASSIGN(auto file, os::AtomicFile::create(path));
+      PFRT_TRY(save_pfm(model->model->graph(), info_list(model->model->info()),
+                        [&](const void* data, uint64_t size) { return file->write(data, size); }));
+      return file->commit();
+    }
+    std::string why;
+    PFRT_ASSIGN(auto plugin, importer_for(*env->state->loader, extension, &why));
+    if (!plugin)
+      return error(
+          Code::kUNSUPPORTED_FORMAT, "saving '", path, "': ",
+          why.empty() ? "no plug-in writes '." + extension + "' files; use .pfm or .onnx" : why);
+    return run_exporter(*plugin, env->state->logger, *model->model, path);
+  });
+}
+
+pfrt_status* graph_of(const pfrt_model* model, pfrt_graph** out) {
+  return guard([&]() -> Status {
+    if (!model || !out) return null_argument(model ? "out_graph" : "model");
+    *out = nullptr;
+    *out = new pfrt_graph(model->model->graph().clone());
+    return {};
+  });
+}
+
+pfrt_status* info(const pfrt_model* model, pfrt_model_info* out) {
+  return guard([&]() -> Status {
+    if (!model || !out) return null_argument(model ? "out_info" : "model");
+    const ModelInfo& m = model->model->info();
+    pfrt_model_info i{};
+    i.graph_name = to_c(model->model->graph().name);
+    i.description = to_c(m.description);
+    i.producer_name = to_c(m.producer_name);
+    i.producer_version = to_c(m.producer_version);
+    i.domain = to_c(m.domain);
+    i.model_version = m.model_version;
+    i.format = to_c(m.format);
+    i.node_count = m.node_count;
+    i.initializer_count = m.initializer_count;
+    i.parameter_count = m.parameter_count;
+    i.parameter_bytes = m.parameter_bytes;
+    i.import_ms = m.import_ms;
+    write(out, i);
+    return {};
+  });
+}
+
+size_t metadata_count(const pfrt_model* model) {
+  return model ? model->model->graph().metadata.size() : 0;
+}
+
+pfrt_status* metadata_at(const pfrt_model* model, size_t index, pfrt_key_value* out) {
+  return guard([&]() -> Status {
+    if (!model || !out) return null_argument(model ? "out_entry" : "model");
+    const auto& entries = model->model->graph().metadata;
+    if (index >= entries.size())
+      return error(Code::kINVALID_ARGUMENT, "reading metadata entry ", index, " of ",
+                   entries.size());
+    *out = {to_c(entries[index].first), to_c(entries[index].second)};
+    return {};
+  });
+}
+
+size_t warning_count(const pfrt_model* model) {
+  return model ? model->model->warnings().size() : 0;
+}
+
+pfrt_status* warning_at(const pfrt_model* model, size_t index, pfrt_string* out) {
+  return guard([&]() -> Status {
+    if (!model || !out) return null_argument(model ? "out_warning" : "model");
+    const auto& all = model->model->warnings();
+    if (index >= all.size())
+      return error(Code::kINVALID_ARGUMENT, "reading warning ", index, " of ", all.size());
+    *out = to_c(all[index]);
+    return {};
+  });
+}
+
+}  // namespace
+
+const pfrt_model_api kModelApi = {
+    sizeof(pfrt_model_api), PFRT_ABI_VERSION,    load_file,     load_memory, from_graph,
+    retain<pfrt_model>,     release<pfrt_model>, save,          graph_of,    info,
+    metadata_count,         metadata_at,         warning_count, warning_at,
+};
+
+}  // namespace pfrt::capi

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "capi/handles.h"
+
+namespace pfrt::capi {
+namespace {
+
+void release_report(pfrt_report* report) { delete report; }
+
+size_t row_count(const pfrt_report* report) { return report ? report->rows.size() : 0; }
+
+pfrt_status* row_at(const pfrt_report* report, size_t index, pfrt_report_row* out) {
+  return guard([&]() -> Status {
+    if (!report || !out) return null_argument(report ? "out_row" : "report");
+    if (index >= report->rows.size())
+      return error(Code::kINVALID_ARGUMENT, "reading row ", index, " of ", report->rows.size());
+    const StepReport& step = report->rows[index];
+    pfrt_report_row row{};
+    row.index = static_cast<uint32_t>(index);
+    row.nodes = to_c(step.nodes);
+    row.ops = to_c(step.ops);
+    row.provider = to_c(step.provider);
+    row.kernel = to_c(step.kernel);
+    row.reason = to_c(step.reason);
+    row.refused = to_c(step.refused);
+    row.bytes = step.bytes;
+    row.flops = step.flops;
+    row.estimated_ns = step.estimated_ns;
+    row.measured_ns = step.measured_ns;
+    write(out, row);
+    return {};
+  });
+}
+
+size_t note_count(const pfrt_report* report) { return report ? report->notes.size() : 0; }
+
+pfrt_string note_at(const pfrt_report* report, size_t index) {
+  return report && index < report->notes.size() ? to_c(report->notes[index]) : to_c("");
+}
+
+}  // namespace
+
+const pfrt_report_api kReportApi = {
+    sizeof(pfrt_report_api),
+    PFRT_ABI_VERSION,
+    release_report,
+    row_count,
+    row_at,
+    note_count,
+    note_at,
+};
+
+}  // namespace pfrt::capi

@@ -1,0 +1,291 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "capi/handles.h"
+
+namespace pfrt::capi {
+namespace {
+
+// The provider names that the options ask for. |device| is short for a list that ends in the CPU.
+Result<std::vector<std::string>> wanted_providers(const Options& o) {
+  const std::vector<std::string> named = o.get_strings("providers");
+  const std::string& device = o.get_string("device");
+  std::vector<std::string> of_device;
+  if (device == "null") of_device.push_back("NullExecutionProvider");
+  of_device.push_back("CPUExecutionProvider");
+  if (named.empty()) return of_device;
+  if (o.is_set("device") && named.front() != of_device.front())
+    return error(Code::kINVALID_ARGUMENT, "creating a session: device '", device, "' means ",
+                 of_device.front(), " first, but providers begins with ", named.front(),
+                 "; give one of the two");
+  for (size_t i = 0; i < named.size(); ++i)
+    if (std::find(named.begin(), named.begin() + static_cast<std::ptrdiff_t>(i), named[i]) !=
+        named.begin() + static_cast<std::ptrdiff_t>(i))
+      return error(Code::kINVALID_ARGUMENT, "creating a session: provider ", named[i],
+                   " is listed twice");
+  return named;
+}
+
+Status gather_providers(EnvState& env, const Options& o, Session::Context& context) {
+  PFRT_ASSIGN(const std::vector<std::string> names, wanted_providers(o));
+  for (const std::string& name : names) {
+    auto found = env.loader->find("provider", name);
+    if (!found.ok()) return found.take_status().prepend("creating a session");
+    const Plugin& plugin = *found.value();
+    ProviderSource source;
+    source.name = plugin.name;
+    const std::string_view devices = view(plugin.provider()->devices);
+    source.device = devices.substr(0, devices.find(','));
+    source.table = plugin.provider();
+    source.features = plugin.features;
+    source.library = plugin.library;
+    context.providers.push_back(std::move(source));
+  }
+  return {};
+}
+
+pfrt_status* create(pfrt_env* env, const pfrt_session_desc* desc_in, pfrt_session** out) {
+  return guard([&]() -> Status {
+    if (!env || !desc_in || !out)
+      return null_argument(!env ? "env" : !desc_in ? "desc" : "out_session");
+    *out = nullptr;
+    const pfrt_session_desc desc = read(desc_in);
+    if (!desc.model) return null_argument("desc.model");
+    const Options defaults(PFRT_OPTIONS_SESSION);
+    const Options& o = desc.options ? desc.options->options : defaults;
+    if (o.kind() != PFRT_OPTIONS_SESSION)
+      return error(Code::kINVALID_ARGUMENT, "creating a session: the options are of kind ",
+                   options_kind_name(o.kind()), ", not session");
+    if (desc.extra_output_count && !desc.extra_outputs) return null_argument("desc.extra_outputs");
+    std::vector<std::string> extra;
+    for (size_t i = 0; i < desc.extra_output_count; ++i)
+      extra.emplace_back(view(desc.extra_outputs[i]));
+    Session::Context context;
+    PFRT_TRY(gather_providers(*env->state, o, context));
+    context.packed = &env->state->packed;
+    context.logger = &env->state->logger;
+    context.max_threads = env->state->max_threads;
+    context.keep = env->state;
+    auto handle = std::make_unique<pfrt_session>();
+    handle->env = env->state;
+    PFRT_ASSIGN(handle->session, Session::create(desc.model->model, o, extra, std::move(context)));
+    retain(desc.model);
+    handle->model_handle = desc.model;
+    const auto describe_ports = [&](const std::vector<PortInfo>& ports,
+                                    std::vector<pfrt_value_info>& infos) {
+      for (const PortInfo& port : ports) {
+        handle->storage.push_back(std::make_unique<InfoStorage>());
+        infos.push_back(make_value_info(port, *handle->storage.back()));
+      }
+    };
+    describe_ports(handle->session->inputs(), handle->inputs);
+    describe_ports(handle->session->outputs(), handle->outputs);
+    *out = handle.release();
+    return {};
+  });
+}
+
+size_t input_count(const pfrt_session* s) { return s ? s->inputs.size() : 0; }
+size_t output_count(const pfrt_session* s) { return s ? s->outputs.size() : 0; }
+
+pfrt_status* port_at(const pfrt_session* s, const std::vector<pfrt_value_info> pfrt_session::*ports,
+                     const char* what, size_t index, pfrt_value_info* out) {
+  return guard([&]() -> Status {
+    if (!s || !out) return null_argument(s ? "out_info" : "session");
+    const auto& all = s->*ports;
+    if (index >= all.size())
+      return error(Code::kINVALID_ARGUMENT, "reading ", what, " ", index, " of ", all.size());
+    write(out, all[index]);
+    return {};
+  });
+}
+
+pfrt_status* input_at(const pfrt_session* s, size_t index, pfrt_value_info* out) {
+  return port_at(s, &pfrt_session::inputs, "input", index, out);
+}
+pfrt_status* output_at(const pfrt_session* s, size_t index, pfrt_value_info* out) {
+  return port_at(s, &pfrt_session::outputs, "output", index, out);
+}
+
+size_t provider_count(const pfrt_session* s) { return s ? s->session->providers().size() : 0; }
+pfrt_string provider_at(const pfrt_session* s, size_t index) {
+  return s && index < s->session->providers().size() ? to_c(s->session->providers()[index])
+                                                     : to_c("");
+}
+
+// ---- run ----
+
+struct Range {
+  uintptr_t begin, end;
+  bool overlaps(const Range& other) const { return begin < other.end && other.begin < end; }
+};
+
+Range range_of(const void* data, uint64_t bytes) {
+  const auto begin = reinterpret_cast<uintptr_t>(data);
+  return {begin, begin + static_cast<uintptr_t>(bytes)};
+}
+
+const pfrt_io& io_at(const pfrt_io* list, size_t i) {
+  return *reinterpret_cast<const pfrt_io*>(reinterpret_cast<const char*>(list) +
+                                           i * list->struct_size);
+}
+
+Status read_inputs(const pfrt_session& s, const pfrt_io* inputs, size_t count,
+                   std::vector<ValuePtr>& values, std::vector<Range>& ranges) {
+  for (size_t i = 0; i < count; ++i) {
+    const pfrt_io io = read(&io_at(inputs, i));
+    if (io.value) {
+      values.push_back(io.value->value);
+    } else if (io.tensor.dtype == PFRT_DTYPE_UNSET) {
+      values.push_back(nullptr);
+      continue;
+    } else {
+      auto tensor = tensor_from(io.tensor, true, {});
+      if (!tensor.ok())
+        return tensor.take_status().prepend(message("running: input '", s.inputs[i].name, "'"));
+      values.push_back(Value::of(tensor.take()));
+    }
+    const Tensor& t = values.back()->tensor;
+    if (t.valid() && t.bytes()) ranges.push_back(range_of(t.data(), t.bytes()));
+  }
+  return {};
+}
+
+Status read_outputs(const pfrt_session& s, const pfrt_io* outputs, size_t count,
+                    std::vector<OutputRequest>& requests, std::vector<Range>& ranges) {
+  for (size_t i = 0; i < count; ++i) {
+    const pfrt_io io = read(&io_at(outputs, i));
+    OutputRequest request;
+    request.wanted = !(io.flags & PFRT_IO_SKIP);
+    if (request.wanted && io.value) {
+      request.data = io.value->value->tensor.data();
+      request.bytes = io.value->value->tensor.valid() ? io.value->value->tensor.bytes() : 0;
+    } else if (request.wanted && io.tensor.data) {
+      if (io.tensor.strides)
+        return error(Code::kUNSUPPORTED, "running: memory for output '", s.outputs[i].name,
+                     "' has strides; only row-major memory can be written");
+      request.data = io.tensor.data;
+      request.bytes = io.tensor.bytes;
+    }
+    if (request.data) {
+      const Range range = range_of(request.data, request.bytes);
+      for (const Range& other : ranges)
+        if (range.overlaps(other))
+          return error(Code::kINVALID_ARGUMENT, "running: memory for output '", s.outputs[i].name,
+                       "' overlaps that of an input or another output");
+      ranges.push_back(range);
+    }
+    requests.push_back(request);
+  }
+  return {};
+}
+
+// Puts the results where the caller wants them. Nothing is handed out unless everything fits.
+Status give_outputs(const pfrt_session& s, pfrt_io* outputs,
+                    const std::vector<OutputRequest>& requests,
+                    const std::vector<ValuePtr>& values) {
+  std::vector<std::unique_ptr<pfrt_value>> made(values.size());
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (!requests[i].wanted) continue;
+    if (!requests[i].data) {
+      made[i] = std::make_unique<pfrt_value>(values[i]);
+      continue;
+    }
+    const Tensor& t = values[i]->tensor;
+    if (values[i]->kind != PFRT_VALUE_TENSOR || t.dtype == PFRT_DTYPE_STRING)
+      return error(Code::kINVALID_ARGUMENT, "running: output '", s.outputs[i].name,
+                   "' is not a tensor of numbers, so it cannot be written to the caller's memory; "
+                   "let the run allocate it");
+    const pfrt_io io = read(&io_at(outputs, i));
+    const pfrt_dtype given = io.value ? io.value->value->tensor.dtype : io.tensor.dtype;
+    if (given != PFRT_DTYPE_UNSET && given != t.dtype)
+      return error(Code::kDTYPE_MISMATCH, "running: memory for output '", s.outputs[i].name,
+                   "' is for ", dtype_name(given), ", the result is ", dtype_name(t.dtype));
+    if (requests[i].bytes != t.bytes())
+      return error(Code::kSHAPE_MISMATCH, "running: memory for output '", s.outputs[i].name,
+                   "' has ", requests[i].bytes, " bytes, the result has ", t.bytes());
+    if (t.data() != requests[i].data && t.bytes())
+      std::memcpy(requests[i].data, t.data(), t.bytes());
+  }
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (!made[i]) continue;
+    auto* slot =
+        reinterpret_cast<pfrt_io*>(reinterpret_cast<char*>(outputs) + i * outputs->struct_size);
+    slot->value = made[i].release();
+  }
+  return {};
+}
+
+pfrt_status* run(pfrt_session* s, const pfrt_io* inputs, size_t n_inputs, pfrt_io* outputs,
+                 size_t n_outputs, const pfrt_options* options) {
+  return guard([&]() -> Status {
+    if (!s || (n_inputs && !inputs) || (n_outputs && !outputs))
+      return null_argument(!s ? "session" : "inputs or outputs");
+    if (n_inputs != s->inputs.size() || n_outputs != s->outputs.size())
+      return error(Code::kINPUT, "running: ", n_inputs, " inputs and ", n_outputs,
+                   " outputs were given, the session has ", s->inputs.size(), " and ",
+                   s->outputs.size());
+    if ((n_inputs && inputs->struct_size < sizeof(pfrt_io)) ||
+        (n_outputs && outputs->struct_size < sizeof(pfrt_io)))
+      return error(Code::kINVALID_ARGUMENT, "running: struct_size of pfrt_io is not set");
+    if (options && options->options.kind() != PFRT_OPTIONS_RUN)
+      return error(Code::kINVALID_ARGUMENT, "running: the options are of kind ",
+                   options_kind_name(options->options.kind()), ", not run");
+    RunControl control;
+    int64_t threads = 0;
+    if (options) {
+      const Options& o = options->options;
+      control.cancelled = &o.cancel_flag();
+      if (const int64_t ms = o.get_int("timeout_ms"))
+        control.deadline_ns = os::monotonic_ns() + static_cast<uint64_t>(ms) * 1'000'000u;
+      threads = o.get_int("num_threads");
+    }
+    control.width = s->session->width(threads);
+    control.profile = s->session->profiling();
+    std::vector<ValuePtr> values, results;
+    std::vector<OutputRequest> requests;
+    std::vector<Range> ranges;
+    values.reserve(n_inputs);
+    requests.reserve(n_outputs);
+    PFRT_TRY(read_inputs(*s, inputs, n_inputs, values, ranges));
+    PFRT_TRY(read_outputs(*s, outputs, n_outputs, requests, ranges));
+    PFRT_TRY(s->session->run(values, requests, control, results));
+    return give_outputs(*s, outputs, requests, results);
+  });
+}
+
+pfrt_status* explain(pfrt_session* s, pfrt_report** out) {
+  return guard([&]() -> Status {
+    if (!s || !out) return null_argument(s ? "out_report" : "session");
+    *out = nullptr;
+    auto report = std::make_unique<pfrt_report>();
+    Session::Explanation explanation = s->session->explain();
+    report->rows = std::move(explanation.steps);
+    report->notes = std::move(explanation.notes);
+    *out = report.release();
+    return {};
+  });
+}
+
+pfrt_model* model(const pfrt_session* s) { return s ? s->model_handle : nullptr; }
+
+}  // namespace
+
+const pfrt_session_api kSessionApi = {
+    sizeof(pfrt_session_api),
+    PFRT_ABI_VERSION,
+    create,
+    retain<pfrt_session>,
+    release<pfrt_session>,
+    input_count,
+    input_at,
+    output_count,
+    output_at,
+    provider_count,
+    provider_at,
+    run,
+    explain,
+    model,
+};
+
+}  // namespace pfrt::capi

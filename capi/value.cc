@@ -1,0 +1,337 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "capi/handles.h"
+
+pfrt_value::~pfrt_value() {
+  for (auto& [part, handle] : children) pfrt::capi::release(handle);
+  pfrt::capi::release(sparse_values);
+  pfrt::capi::release(sparse_indices);
+}
+
+pfrt_value* pfrt_value::child(const pfrt::ValuePtr& part) {
+  std::lock_guard lock(mutex);
+  pfrt_value*& handle = children[part.get()];
+  if (!handle) handle = new pfrt_value(part);
+  return handle;
+}
+
+namespace pfrt::capi {
+namespace {
+
+Status check_view(const pfrt_tensor& t) {
+  if (!dtype_known(t.dtype))
+    return error(Code::kDTYPE_MISMATCH, "a tensor view has dtype ", t.dtype, ", which is unknown");
+  if (t.rank > 64)
+    return error(Code::kINVALID_ARGUMENT, "a tensor view has rank ", t.rank,
+                 "; at most 64 is possible");
+  if (t.rank && !t.dims)
+    return error(Code::kINVALID_ARGUMENT, "a tensor view of rank ", t.rank, " has no dims");
+  if (t.memory != PFRT_MEMORY_HOST)
+    return error(Code::kUNSUPPORTED, "a tensor view is in memory kind ", t.memory,
+                 "; only host memory is possible");
+  return {};
+}
+
+// Copies |from| with any strides to row-major |to|.
+void gather(const char* from, const int64_t* dims, const int64_t* strides, uint32_t rank,
+            size_t element, char*& to) {
+  if (rank == 0) {
+    std::memcpy(to, from, element);
+    to += element;
+    return;
+  }
+  for (int64_t i = 0; i < dims[0]; ++i)
+    gather(from + i * strides[0] * static_cast<int64_t>(element), dims + 1, strides + 1, rank - 1,
+           element, to);
+}
+
+// Bytes from the first to past the last element; fails where a stride is negative.
+Result<uint64_t> strided_bytes(const pfrt_tensor& t, size_t element) {
+  uint64_t last = 0;
+  for (uint32_t i = 0; i < t.rank; ++i) {
+    if (t.dims[i] == 0) return uint64_t{0};
+    uint64_t step = 0;
+    if (t.strides[i] < 0 ||
+        __builtin_mul_overflow(static_cast<uint64_t>(t.dims[i] - 1),
+                               static_cast<uint64_t>(t.strides[i]), &step) ||
+        __builtin_add_overflow(last, step, &last))
+      return error(Code::kINVALID_ARGUMENT, "a tensor view has stride ", t.strides[i],
+                   "; strides are not negative");
+  }
+  uint64_t bytes = 0;
+  if (__builtin_mul_overflow(last + 1, static_cast<uint64_t>(element), &bytes))
+    return error(Code::kINVALID_ARGUMENT, "a tensor view's strides overflow");
+  return bytes;
+}
+
+pfrt_status* create_tensor(pfrt_dtype dtype, const int64_t* dims, size_t rank, pfrt_value** out) {
+  return guard([&]() -> Status {
+    if (!out) return null_argument("out_value");
+    *out = nullptr;
+    if (rank && !dims) return null_argument("dims");
+    PFRT_ASSIGN(Tensor tensor, Tensor::allocate(dtype, Dims(dims, dims + rank)));
+    *out = new pfrt_value(Value::of(std::move(tensor)));
+    return {};
+  });
+}
+
+pfrt_status* wrap_tensor(const pfrt_tensor* tensor, pfrt_release_fn release_fn, void* user,
+                         pfrt_value** out) {
+  return guard([&]() -> Status {
+    if (!tensor || !out) return null_argument(tensor ? "out_value" : "tensor");
+    *out = nullptr;
+    const pfrt_tensor t = read(tensor);
+    if (t.strides)
+      return error(Code::kUNSUPPORTED,
+                   "wrapping a tensor: only row-major memory without strides can be wrapped");
+    std::function<void()> on_release;
+    if (release_fn) on_release = [release_fn, user, data = t.data] { release_fn(user, data); };
+    PFRT_ASSIGN(Tensor made, tensor_from(t, true, std::move(on_release)));
+    *out = new pfrt_value(Value::of(std::move(made)));
+    return {};
+  });
+}
+
+pfrt_value_kind kind(const pfrt_value* value) {
+  if (!value) return PFRT_VALUE_UNSET;
+  return value->value->kind;
+}
+
+pfrt_status* tensor_view(const pfrt_value* value, pfrt_tensor* out) {
+  return guard([&]() -> Status {
+    if (!value || !out) return null_argument(value ? "out_tensor" : "value");
+    if (value->value->kind != PFRT_VALUE_TENSOR)
+      return error(Code::kINVALID_ARGUMENT, "viewing a value as a tensor: it is not one");
+    write(out, view_of(value->value->tensor));
+    return {};
+  });
+}
+
+pfrt_status* set_string(pfrt_value* value, uint64_t index, pfrt_string text) {
+  return guard([&]() -> Status {
+    if (!value) return null_argument("value");
+    const Tensor& t = value->value->tensor;
+    if (t.dtype != PFRT_DTYPE_STRING || !t.buffer || index >= static_cast<uint64_t>(t.count()))
+      return error(Code::kINVALID_ARGUMENT, "setting string ", index,
+                   ": the value has no such string");
+    return t.buffer->set_string(index, view(text));
+  });
+}
+
+pfrt_status* count(const pfrt_value* value, size_t* out) {
+  return guard([&]() -> Status {
+    if (!value || !out) return null_argument(value ? "out_count" : "value");
+    *out = 0;
+    const Value& v = *value->value;
+    switch (v.kind) {
+      case PFRT_VALUE_SEQUENCE:
+      case PFRT_VALUE_OPTIONAL:
+        *out = v.elements.size();
+        return {};
+      case PFRT_VALUE_MAP:
+        *out = static_cast<size_t>(v.keys->tensor.count());
+        return {};
+      default:
+        return error(Code::kINVALID_ARGUMENT,
+                     "counting elements: the value is not a sequence, map or optional");
+    }
+  });
+}
+
+pfrt_status* element(const pfrt_value* value, size_t index, pfrt_value** out) {
+  return guard([&]() -> Status {
+    if (!value || !out) return null_argument(value ? "out_element" : "value");
+    *out = nullptr;
+    const Value& v = *value->value;
+    if (v.kind != PFRT_VALUE_SEQUENCE && v.kind != PFRT_VALUE_OPTIONAL)
+      return error(Code::kINVALID_ARGUMENT,
+                   "taking an element: the value is not a sequence or optional");
+    if (index >= v.elements.size())
+      return error(Code::kINVALID_ARGUMENT, "taking element ", index, " of ", v.elements.size());
+    *out = const_cast<pfrt_value*>(value)->child(v.elements[index]);
+    return {};
+  });
+}
+
+pfrt_status* create_sequence(pfrt_dtype dtype, pfrt_value* const* elements, size_t n,
+                             pfrt_value** out) {
+  return guard([&]() -> Status {
+    if (!out) return null_argument("out_value");
+    *out = nullptr;
+    std::vector<ValuePtr> list;
+    for (size_t i = 0; i < n; ++i) {
+      if (!elements || !elements[i]) return null_argument("elements");
+      list.push_back(elements[i]->value);
+    }
+    *out = new pfrt_value(Value::sequence(std::move(list), dtype));
+    return {};
+  });
+}
+
+pfrt_status* create_optional(pfrt_value* inner, pfrt_value** out) {
+  return guard([&]() -> Status {
+    if (!out) return null_argument("out_value");
+    *out = nullptr;
+    *out = new pfrt_value(Value::optional(inner ? inner->value : nullptr));
+    return {};
+  });
+}
+
+pfrt_status* create_map(pfrt_value* keys, pfrt_value* values, pfrt_value** out) {
+  return guard([&]() -> Status {
+    if (!keys || !values || !out)
+      return null_argument(!keys ? "keys" : !values ? "values" : "out_value");
+    *out = nullptr;
+    const Value &k = *keys->value, &v = *values->value;
+    if (k.kind != PFRT_VALUE_TENSOR || v.kind != PFRT_VALUE_TENSOR || k.tensor.dims.size() != 1 ||
+        v.tensor.dims.empty() || v.tensor.dims[0] != k.tensor.dims[0])
+      return error(
+          Code::kINVALID_ARGUMENT,
+          "creating a map: keys must be a rank-1 tensor and values a tensor with as many rows");
+    auto value = std::make_shared<Value>();
+    value->kind = PFRT_VALUE_MAP;
+    value->keys = keys->value;
+    value->values = values->value;
+    *out = new pfrt_value(std::move(value));
+    return {};
+  });
+}
+
+pfrt_status* map_parts(const pfrt_value* value, pfrt_value** out_keys, pfrt_value** out_values) {
+  return guard([&]() -> Status {
+    if (!value || !out_keys || !out_values) return null_argument("value, out_keys or out_values");
+    *out_keys = *out_values = nullptr;
+    if (value->value->kind != PFRT_VALUE_MAP)
+      return error(Code::kINVALID_ARGUMENT, "taking a map's parts: the value is not a map");
+    auto* self = const_cast<pfrt_value*>(value);
+    *out_keys = self->child(value->value->keys);
+    *out_values = self->child(value->value->values);
+    return {};
+  });
+}
+
+pfrt_status* create_sparse(pfrt_value* values, pfrt_value* indices, const int64_t* dims,
+                           size_t rank, pfrt_value** out) {
+  return guard([&]() -> Status {
+    if (!values || !indices || !out || (rank && !dims))
+      return null_argument("values, indices, dims or out_value");
+    *out = nullptr;
+    const Tensor &v = values->value->tensor, &i = indices->value->tensor;
+    const bool shapes_fit =
+        v.dims.size() == 1 && i.dtype == PFRT_DTYPE_INT64 && !i.dims.empty() &&
+        i.dims[0] == v.dims[0] &&
+        (i.dims.size() == 1 || (i.dims.size() == 2 && i.dims[1] == static_cast<int64_t>(rank)));
+    if (!shapes_fit)
+      return error(Code::kINVALID_ARGUMENT,
+                   "creating a sparse tensor: values must be [nnz], indices int64 [nnz] or [nnz,",
+                   rank, "]");
+    auto value = std::make_shared<Value>();
+    value->kind = PFRT_VALUE_SPARSE;
+    value->tensor = v;
+    value->indices = i;
+    value->dense_dims.assign(dims, dims + rank);
+    *out = new pfrt_value(std::move(value));
+    return {};
+  });
+}
+
+pfrt_status* sparse_parts(const pfrt_value* value, pfrt_value** out_values,
+                          pfrt_value** out_indices, const int64_t** out_dims, size_t* out_rank) {
+  return guard([&]() -> Status {
+    if (!value || !out_values || !out_indices || !out_dims || !out_rank)
+      return null_argument("value or an out-parameter");
+    *out_values = *out_indices = nullptr;
+    *out_dims = nullptr;
+    *out_rank = 0;
+    const Value& v = *value->value;
+    if (v.kind != PFRT_VALUE_SPARSE)
+      return error(Code::kINVALID_ARGUMENT, "taking a sparse tensor's parts: the value is not one");
+    auto* self = const_cast<pfrt_value*>(value);
+    {
+      std::lock_guard lock(self->mutex);
+      if (!self->sparse_values) self->sparse_values = new pfrt_value(Value::of(v.tensor));
+      if (!self->sparse_indices) self->sparse_indices = new pfrt_value(Value::of(v.indices));
+    }
+    *out_values = self->sparse_values;
+    *out_indices = self->sparse_indices;
+    *out_dims = v.dense_dims.data();
+    *out_rank = v.dense_dims.size();
+    return {};
+  });
+}
+
+pfrt_dtype dtype(const pfrt_value* value) {
+  if (!value) return PFRT_DTYPE_UNSET;
+  return type_of(*value->value).dtype;
+}
+
+}  // namespace
+
+Result<Tensor> tensor_from(const pfrt_tensor& t, bool borrow, std::function<void()> on_release) {
+  PFRT_TRY(check_view(t));
+  Tensor tensor;
+  tensor.dtype = t.dtype;
+  tensor.dims.assign(t.dims, t.dims + t.rank);
+  const int64_t n = tensor.count();
+  const uint64_t bytes = tensor.bytes();
+  if (n < 0 || bytes == UINT64_MAX)
+    return error(Code::kSHAPE_MISMATCH, "a tensor view has a negative or an overflowing dimension");
+  const size_t element = dtype_size(t.dtype);
+  if (t.strides && element == 0)
+    return error(Code::kUNSUPPORTED, "a view of packed ", dtype_name(t.dtype),
+                 " cannot have strides");
+  uint64_t needed = bytes;
+  if (t.strides) {
+    PFRT_ASSIGN(needed, strided_bytes(t, element));
+  }
+  if (needed > t.bytes)
+    return error(Code::kSHAPE_MISMATCH, "a tensor view of ", n, " ", dtype_name(t.dtype), " needs ",
+                 needed, " bytes, its memory has ", t.bytes);
+  if (needed > 0 && !t.data)
+    return error(Code::kINVALID_ARGUMENT, "a tensor view of ", n, " elements has no data");
+  if (borrow && !t.strides) {
+    PFRT_ASSIGN(tensor.buffer, Buffer::wrap(t.data, bytes, std::move(on_release)));
+    return tensor;
+  }
+  if (!t.strides) return Tensor::copy_of(t.dtype, std::move(tensor.dims), t.data);
+  PFRT_ASSIGN(Tensor copy, Tensor::allocate(t.dtype, tensor.dims));
+  if (n > 0) {
+    char* to = copy.as<char>();
+    gather(static_cast<const char*>(t.data), t.dims, t.strides, t.rank, element, to);
+  }
+  if (t.dtype == PFRT_DTYPE_STRING) return error(Code::kUNSUPPORTED, "strings cannot have strides");
+  return copy;
+}
+
+pfrt_tensor view_of(const Tensor& tensor) {
+  pfrt_tensor t{};
+  t.struct_size = sizeof t;
+  t.dtype = tensor.dtype;
+  t.rank = static_cast<uint32_t>(tensor.dims.size());
+  t.data = tensor.data();
+  t.bytes = tensor.bytes();
+  t.dims = tensor.dims.data();
+  return t;
+}
+
+const pfrt_value_api kValueApi = {
+    sizeof(pfrt_value_api),
+    PFRT_ABI_VERSION,
+    retain<pfrt_value>,
+    release<pfrt_value>,
+    kind,
+    create_tensor,
+    wrap_tensor,
+    tensor_view,
+    set_string,
+    count,
+    element,
+    create_sequence,
+    create_optional,
+    create_map,
+    map_parts,
+    create_sparse,
+    sparse_parts,
+    dtype,
+};
+
+}  // namespace pfrt::capi

@@ -1,0 +1,22 @@
+# SPDX-License-Identifier: Apache-2.0
+# Sourced by the scripts that build: installs what is missing. Usage: need_packages NAME...
+
+need_packages() {
+  local missing=() package
+  for package in "$@"; do
+    dpkg-query -W -f '${Status}' "$package" 2>/dev/null | grep -q '^install ok installed$' ||
+      missing+=("$package")
+  done
+  [ ${#missing[@]} -eq 0 ] && return 0
+  local sudo=""
+  [ "$(id -u)" -eq 0 ] || sudo=sudo
+  echo "installing: ${missing[*]}" >&2
+  $sudo apt-get update -qq >/dev/null
+  $sudo env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends \
+    "${missing[@]}" >/dev/null
+}
+
+# What building the runtime itself takes: compiler, protobuf (importer), FlatBuffers and xxHash (.pfm), oneTBB
+# (threads), xbyak (CPU provider), CLI11 (tool).
+BUILD_PACKAGES=(g++ cmake ninja-build protobuf-compiler libprotobuf-dev flatbuffers-compiler
+                libflatbuffers-dev libxxhash-dev libtbb-dev libxbyak-dev libcli11-dev)

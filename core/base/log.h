@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A log line's way out: to stderr, or to a function the client registered. Thread-safe.
+#pragma once
+
+#include <atomic>
+#include <mutex>
+#include <string_view>
+
+#include "core/base/status.h"
+#include "pyflame_rt/pyflame_rt.h"
+
+namespace pfrt {
+
+class Logger {
+ public:
+  void set_level(pfrt_log_level level) { level_ = level; }
+  pfrt_log_level level() const { return level_; }
+  void set_sink(pfrt_log_fn fn, void* user);
+  bool wants(pfrt_log_level level) const { return level >= level_ && level < PFRT_LOG_OFF; }
+  void write(pfrt_log_level level, std::string_view text);
+
+  template <typename... Parts>
+  void log(pfrt_log_level level, const Parts&... parts) {
+    if (wants(level)) write(level, message(parts...));
+  }
+
+ private:
+  std::atomic<pfrt_log_level> level_{PFRT_LOG_WARNING};
+  std::mutex mutex_;
+  pfrt_log_fn fn_ = nullptr;
+  void* user_ = nullptr;
+};
+
+// "warning" to its level; 0 when there is no such word.
+pfrt_log_level log_level_from(std::string_view word);
+
+}  // namespace pfrt

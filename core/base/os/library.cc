@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/base/os/library.h"
+
+#include <dirent.h>
+#include <dlfcn.h>
+
+#include <algorithm>
+
+namespace pfrt::os {
+
+Result<std::shared_ptr<Library>> Library::open(const std::string& path, bool deep_bind) {
+  int flags = RTLD_NOW | RTLD_LOCAL;
+#if !defined(PFRT_SANITIZE_ADDRESS) && !defined(PFRT_SANITIZE_THREAD)
+  if (deep_bind) flags |= RTLD_DEEPBIND;  // sanitizer runtimes refuse it
+#else
+  (void)deep_bind;
+#endif
+  auto library = std::shared_ptr<Library>(new Library);
+  library->handle_ = ::dlopen(path.c_str(), flags);
+  if (!library->handle_) {
+    const char* text = ::dlerror();
+    return error(Code::kPLUGIN, "opening '", path,
+                 "': ", text ? text : "unknown error of the loader");
+  }
+  return library;
+}
+
+Library::~Library() {
+  if (handle_ && !keep_) ::dlclose(handle_);
+}
+
+void* Library::symbol(const char* name) const { return ::dlsym(handle_, name); }
+
+std::string path_of_code(const void* address) {
+  Dl_info info{};
+  return ::dladdr(address, &info) != 0 && info.dli_fname ? info.dli_fname : "";
+}
+
+std::vector<std::string> list_folder(const std::string& folder) {
+  std::vector<std::string> names;
+  DIR* dir = ::opendir(folder.c_str());
+  if (!dir) return names;
+  while (const dirent* entry = ::readdir(dir)) names.emplace_back(entry->d_name);
+  ::closedir(dir);
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+}  // namespace pfrt::os

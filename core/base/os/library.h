@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Shared objects. A Library is closed when its last reference goes, unless it was opened to stay.
+// Thread-safe.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/base/status.h"
+
+namespace pfrt::os {
+
+class Library {
+ public:
+  // RTLD_NOW|RTLD_LOCAL; |deep_bind| keeps the host process's symbols from capturing the library's
+  // own.
+  static Result<std::shared_ptr<Library>> open(const std::string& path, bool deep_bind);
+  ~Library();
+  Library(const Library&) = delete;
+  Library& operator=(const Library&) = delete;
+  void* symbol(const char* name) const;  // nullptr when absent
+  // The library stays loaded when the object goes.
+  void keep_loaded() { keep_ = true; }
+
+ private:
+  Library() = default;
+  void* handle_ = nullptr;
+  bool keep_ = false;
+};
+
+// The path of the shared object (or program) that holds |address|; empty when unknown.
+std::string path_of_code(const void* address);
+// File names in |folder|, sorted; empty when it cannot be read.
+std::vector<std::string> list_folder(const std::string& folder);
+
+}  // namespace pfrt::os

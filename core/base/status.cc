@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/base/status.h"
+
+#include <charconv>
+
+namespace pfrt {
+
+std::string_view code_text(Code code) {
+  switch (code) {
+#define PFRT_X(name, number, text) \
+  case Code::k##name:              \
+    return text;
+    PFRT_CODE_TABLE(PFRT_X)
+#undef PFRT_X
+  }
+  return "unknown code";
+}
+
+Status::Status(Code code, std::string message)
+    : state_(std::make_unique<State>(State{code, std::move(message), {}})) {}
+
+Status::Status(const Status& other)
+    : state_(other.state_ ? std::make_unique<State>(*other.state_) : nullptr) {}
+
+Status& Status::operator=(const Status& other) {
+  if (this != &other) state_ = other.state_ ? std::make_unique<State>(*other.state_) : nullptr;
+  return *this;
+}
+
+const std::string& Status::message() const {
+  static const std::string empty;
+  return state_ ? state_->message : empty;
+}
+
+const std::vector<Status>& Status::children() const {
+  static const std::vector<Status> none;
+  return state_ ? state_->children : none;
+}
+
+void Status::add_child(Status child) {
+  if (state_) state_->children.push_back(std::move(child));
+}
+
+Status& Status::prepend(std::string_view prefix) {
+  if (state_) state_->message = pfrt::message(prefix, ": ", state_->message);
+  return *this;
+}
+
+namespace detail {
+void append(std::string& out, std::string_view text) { out += text; }
+void append(std::string& out, const char* text) { out += text; }
+void append(std::string& out, const std::string& text) { out += text; }
+void append(std::string& out, pfrt_string text) { out += view(text); }
+
+template <typename T>
+static void append_number(std::string& out, T number) {
+  char digits[40];
+  auto end = std::to_chars(digits, digits + sizeof digits, number);
+  out.append(digits, end.ptr);
+}
+void append(std::string& out, double number) { append_number(out, number); }
+void append(std::string& out, long long number) { append_number(out, number); }
+void append(std::string& out, unsigned long long number) { append_number(out, number); }
+}  // namespace detail
+
+}  // namespace pfrt

@@ -1,0 +1,378 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/exec/compiled.h"
+
+#include <algorithm>
+#include <cstring>
+#include <set>
+
+#include "core/exec/host_ops.h"
+#include "core/exec/segment_plan.h"
+#include "core/ir/verify.h"
+
+namespace pfrt {
+namespace {
+
+constexpr size_t kPlansPerSegment = 32;
+constexpr int64_t kMaxContents = 1024;
+
+template <typename Fn>
+void for_each_body(const Node& node, Fn fn) {
+  for (const Attribute& a : node.attrs) {
+    if (a.graph) fn(a.graph);
+    for (const auto& g : a.graphs) fn(g);
+  }
+}
+
+// The bytes of a small tensor, so that plans made for other contents are not taken.
+void append_contents(const Tensor& t, std::vector<int64_t>& key) {
+  if (t.count() > kMaxContents || t.dtype == PFRT_DTYPE_STRING) return;
+  const size_t at = key.size();
+  key.resize(at + (static_cast<size_t>(t.bytes()) + 7) / 8, 0);
+  if (t.bytes()) std::memcpy(key.data() + at, t.data(), static_cast<size_t>(t.bytes()));
+}
+
+uint64_t fnv(const void* data, size_t size, uint64_t h) {
+  const auto* at = static_cast<const unsigned char*>(data);
+  for (size_t i = 0; i < size; ++i) h = (h ^ at[i]) * 0x100000001b3u;
+  return h;
+}
+
+}  // namespace
+
+CompiledGraph::~CompiledGraph() = default;
+
+Result<std::unique_ptr<CompiledGraph>> CompiledGraph::create(std::shared_ptr<const Graph> graph,
+                                                             const CompileContext& context) {
+  auto out = std::unique_ptr<CompiledGraph>(new CompiledGraph);
+  out->graph_ = std::move(graph);
+  const Graph& g = *out->graph_;
+  PFRT_ASSIGN(out->order_, g.topological_order());
+  for (ValueId v : g.inputs)
+    if (!g.at(v).constant) out->inputs_.push_back(v);
+  for (const Capture& c : g.captures) out->inputs_.push_back(c.inner);
+  out->base_state_ = initial_state(g);
+  out->snapshot_ = std::make_unique<Snapshot>(out->graph_, out->order_);
+  PFRT_TRY(out->compile_bodies(context));
+  PFRT_TRY(out->compile(context));
+  return out;
+}
+
+Status CompiledGraph::compile_bodies(const CompileContext& context) {
+  for (NodeId id : order_) {
+    const Node& node = *graph_->node(id);
+    Status status;
+    for_each_body(node, [&](const std::shared_ptr<Graph>& body) {
+      if (!status.ok()) return;
+      auto compiled = create(body, context);
+      if (!compiled.ok()) {
+        status = compiled.take_status();
+        status.prepend("body '" + body->name + "' of " + describe(*graph_, node));
+        return;
+      }
+      bodies_[body.get()] = compiled.take();
+    });
+    PFRT_TRY(std::move(status));
+  }
+  return {};
+}
+
+Status CompiledGraph::compile(const CompileContext& context) {
+  std::vector<Refusal> refusals;
+  while (true) {
+    segments_.clear();
+    PFRT_ASSIGN(partition_, partition(*graph_, order_, *snapshot_, context.providers, refusals));
+    bool again = false;
+    for (const Stage& stage : partition_.stages) {
+      if (segments_.empty() || stage.starts_segment)
+        segments_.push_back(std::make_unique<Segment>());
+      Segment& segment = *segments_.back();
+      for (uint32_t n : stage.nodes) segment.order.push_back(order_[n]);
+      if (stage.provider < 0) {
+        segment.host = true;
+        segment.host_node = stage.nodes.front();
+        continue;
+      }
+      pfrt_region region{};
+      region.struct_size = sizeof region;
+      region.abi = PFRT_ABI_VERSION;
+      region.nodes = stage.nodes.data();
+      region.node_count = static_cast<uint32_t>(stage.nodes.size());
+      region.inputs = stage.inputs.data();
+      region.input_count = static_cast<uint32_t>(stage.inputs.size());
+      region.outputs = stage.outputs.data();
+      region.output_count = static_cast<uint32_t>(stage.outputs.size());
+      uint32_t at = PFRT_NO_INDEX;
+      Provider& provider = *context.providers[static_cast<size_t>(stage.provider)];
+      auto compiled = provider.compile(snapshot_->get(), region, &at);
+      if (!compiled.ok()) {
+        Status status = compiled.take_status();
+        if (at < order_.size()) status.prepend(describe(*graph_, *graph_->node(order_[at])));
+        // A provider may refuse a node once: each round takes at least one (node, provider) pair
+        // away, so this ends.
+        if (!context.fallback || refusals.size() > order_.size() * context.providers.size())
+          return status;
+        if (context.logger)
+          context.logger->log(PFRT_LOG_WARNING, status.message(),
+                              "; its nodes go to the next provider");
+        refusals.push_back({at, stage.provider, status.message()});
+        again = true;
+        break;
+      }
+      StageExecutable made;
+      made.stage = &stage;
+      made.executable = compiled.take();
+      PFRT_ASSIGN(auto constants, made.executable->constants());
+      for (const pfrt_packed_constant& c : constants) {
+        std::string key = message(provider.name(), "/", view(c.recipe), "/", c.bytes);
+        std::vector<const void*> sources;
+        for (uint32_t i = 0; i < c.source_count; ++i) {
+          const Tensor* t =
+              c.sources[i] < graph_->value_count() ? graph_->constant(c.sources[i]) : nullptr;
+          if (!t)
+            return error(Code::kPROVIDER, provider.name(), " packs value ", c.sources[i],
+                         ", which is no constant");
+          sources.push_back(t->data());
+          key +=
+              message("/", dtype_name(t->dtype), reinterpret_cast<uintptr_t>(t->data()), ":",
+                      fnv(t->dims.data(), t->dims.size() * sizeof(int64_t), 0xcbf29ce484222325u));
+        }
+        PFRT_ASSIGN(auto packed, context.packed->get(key, c, sources));
+        made.constants.push_back(std::move(packed));
+      }
+      segment.stages.push_back(std::move(made));
+    }
+    if (!again) break;
+  }
+  number_slots();
+  return {};
+}
+
+// A value has a slot when it crosses a segment's border, or the graph's.
+void CompiledGraph::number_slots() {
+  const Graph& g = *graph_;
+  slot_of_.assign(g.value_count(), kNoId);
+  slot_count_ = 0;
+  const auto slot = [&](ValueId v) {
+    if (slot_of_[v] == kNoId) slot_of_[v] = slot_count_++;
+  };
+  for (ValueId v : inputs_) slot(v);
+  for (ValueId v : g.outputs) slot(v);
+  std::vector<int> made_in(g.value_count(), -1);
+  for (size_t s = 0; s < segments_.size(); ++s)
+    for (NodeId id : segments_[s]->order)
+      for (ValueId v : g.node(id)->outputs)
+        if (v != kNoId) made_in[v] = static_cast<int>(s);
+  const Knowable known = knowable(g, order_);
+  for (size_t s = 0; s < segments_.size(); ++s) {
+    std::set<ValueId> reads, direct;
+    for (NodeId id : segments_[s]->order) {
+      const Node& node = *g.node(id);
+      for (ValueId v : g.used_by(node))
+        if (made_in[v] != static_cast<int>(s) && !g.at(v).constant) reads.insert(v);
+      const OperatorDef* def = find_canonical(node.domain, node.op);
+      for (size_t i = 0; def && i < node.inputs.size() && i < 32; ++i)
+        if ((def->shape_inputs >> i & 1u) && node.has_input(i)) direct.insert(node.inputs[i]);
+    }
+    for (ValueId v : reads) {
+      slot(v);
+      segments_[s]->live_in.push_back(v);
+      segments_[s]->contents_key.push_back(direct.count(v) != 0 || known.data[v]);
+    }
+  }
+  for (size_t s = 0; s < segments_.size(); ++s)
+    for (NodeId id : segments_[s]->order)
+      for (ValueId v : g.node(id)->outputs)
+        if (v != kNoId && slot_of_[v] != kNoId) segments_[s]->live_out.push_back(v);
+}
+
+Result<std::shared_ptr<SegmentPlan>> CompiledGraph::make_plan(Segment& segment, InferState state) {
+  PFRT_TRY(infer(*graph_, segment.order, state));
+  return SegmentPlan::build(*graph_, *snapshot_, segment, slot_of_, std::move(state));
+}
+
+Result<std::shared_ptr<SegmentPlan>> CompiledGraph::plan_for(Segment& segment,
+                                                             const std::vector<ValuePtr>& slots) {
+  std::vector<int64_t> key;
+  key.reserve(segment.live_in.size() * 5);
+  for (size_t i = 0; i < segment.live_in.size(); ++i) {
+    const Tensor& t = slots[slot_of_[segment.live_in[i]]]->tensor;
+    key.push_back(static_cast<int64_t>(t.dims.size()));
+    key.insert(key.end(), t.dims.begin(), t.dims.end());
+    if (segment.contents_key[i]) append_contents(t, key);
+  }
+  std::lock_guard lock(segment.mutex);
+  for (auto it = segment.plans.begin(); it != segment.plans.end(); ++it) {
+    if (it->first != key) continue;
+    segment.plans.splice(segment.plans.begin(), segment.plans, it);
+    return segment.plans.front().second;
+  }
+  InferState state = base_state_;
+  for (size_t i = 0; i < segment.live_in.size(); ++i) {
+    const ValueId v = segment.live_in[i];
+    const Tensor& t = slots[slot_of_[v]]->tensor;
+    state.types[v] = Type::tensor(t.dtype, Shape(t.dims.begin(), t.dims.end()));
+    state.data[v].reset();
+    if (!segment.contents_key[i] || t.count() > kMaxContents) continue;
+    state.contents[v] = t;
+    const std::vector<int64_t> contents = to_int64s(t);
+    if (static_cast<int64_t>(contents.size()) == t.count())
+      state.data[v] = Shape(contents.begin(), contents.end());
+  }
+  PFRT_ASSIGN(auto plan, make_plan(segment, std::move(state)));
+  segment.plans.emplace_front(std::move(key), plan);
+  if (segment.plans.size() > kPlansPerSegment) segment.plans.pop_back();
+  return plan;
+}
+
+Status CompiledGraph::run(const std::vector<ValuePtr>& inputs,
+                          const std::vector<OutputRequest>& requests, const RunControl& control,
+                          std::vector<ValuePtr>& outputs) {
+  const Graph& g = *graph_;
+  std::vector<ValuePtr> slots(slot_count_);
+  for (size_t i = 0; i < inputs_.size(); ++i) slots[slot_of_[inputs_[i]]] = inputs[i];
+  std::vector<OutputRequest> targets(slot_count_);
+  for (size_t i = 0; i < requests.size(); ++i) {
+    OutputRequest& target = targets[slot_of_[g.outputs[i]]];
+    if (requests[i].data && !target.data) target = requests[i];
+  }
+  for (const auto& segment : segments_) {
+    if (const Code stop = control.stop(); stop != Code::kOK) return stop_status(stop);
+    if (segment->host) {
+      PFRT_TRY(run_host(*segment, slots, control));
+      continue;
+    }
+    for (ValueId v : segment->live_in) {
+      const ValuePtr& value = slots[slot_of_[v]];
+      if (!value || value->kind != PFRT_VALUE_TENSOR)
+        return error(Code::kINVALID_MODEL, "running graph '", g.name, "': value '", g.at(v).name,
+                     "' is not a tensor");
+    }
+    PFRT_ASSIGN(auto plan, plan_for(*segment, slots));
+    PFRT_TRY(plan->execute(slots, targets, control));
+  }
+  outputs.resize(g.outputs.size());
+  for (size_t i = 0; i < g.outputs.size(); ++i) {
+    const ValueId v = g.outputs[i];
+    outputs[i] = g.at(v).constant && !slots[slot_of_[v]] ? g.at(v).constant : slots[slot_of_[v]];
+    if (!outputs[i])
+      return error(Code::kINTERNAL, "running graph '", g.name, "': output '", g.at(v).name,
+                   "' was not produced");
+  }
+  return {};
+}
+
+Status CompiledGraph::run_host(const Segment& segment, std::vector<ValuePtr>& slots,
+                               const RunControl& control) {
+  const Graph& g = *graph_;
+  for (NodeId id : segment.order) {
+    const Node& node = *g.node(id);
+    const auto value = [&](ValueId v) -> ValuePtr {
+      if (v == kNoId) return nullptr;
+      return g.at(v).constant ? g.at(v).constant : slots[slot_of_[v]];
+    };
+    std::vector<ValuePtr> node_inputs, node_outputs(node.outputs.size());
+    for (ValueId v : node.inputs) {
+      node_inputs.push_back(value(v));
+      if (v != kNoId && !node_inputs.back())
+        return error(Code::kINTERNAL, describe(g, node), ": input '", g.at(v).name,
+                     "' was not produced");
+    }
+    Status status = node.op == "If" ? run_if(node, node_inputs, slots, control, node_outputs)
+                                    : run_host_op(g, node, node_inputs, node_outputs);
+    if (!status.ok()) {
+      if (status.code() != Code::kCANCELLED && status.code() != Code::kDEADLINE)
+        status.prepend(describe(g, node));
+      return status;
+    }
+    for (size_t i = 0; i < node.outputs.size(); ++i)
+      if (node.outputs[i] != kNoId && slot_of_[node.outputs[i]] != kNoId)
+        slots[slot_of_[node.outputs[i]]] = node_outputs[i];
+  }
+  return {};
+}
+
+Status CompiledGraph::run_if(const Node& node, const std::vector<ValuePtr>& node_inputs,
+                             std::vector<ValuePtr>& slots, const RunControl& control,
+                             std::vector<ValuePtr>& node_outputs) {
+  const Tensor& condition = node_inputs.at(0)->tensor;
+  if (condition.dtype != PFRT_DTYPE_BOOL || condition.count() != 1)
+    return error(Code::kSHAPE_MISMATCH, "the condition must be one bool");
+  const Attribute* branch =
+      node.attr(*condition.as<const uint8_t>() ? "then_branch" : "else_branch");
+  const auto it = branch && branch->graph ? bodies_.find(branch->graph.get()) : bodies_.end();
+  if (it == bodies_.end()) return error(Code::kINVALID_MODEL, "the branch graph is missing");
+  CompiledGraph& body = *it->second;
+  std::vector<ValuePtr> body_inputs;
+  for (ValueId inner : body.inputs()) {
+    ValuePtr value;
+    for (const Capture& c : branch->graph->captures)
+      if (c.inner == inner)
+        value =
+            graph_->at(c.outer).constant ? graph_->at(c.outer).constant : slots[slot_of_[c.outer]];
+    if (!value)
+      return error(Code::kINVALID_MODEL, "the branch needs '", branch->graph->at(inner).name,
+                   "', which it does not get");
+    body_inputs.push_back(std::move(value));
+  }
+  std::vector<ValuePtr> outputs;
+  PFRT_TRY(body.run(body_inputs, {}, control, outputs));
+  if (outputs.size() != node_outputs.size())
+    return error(Code::kINVALID_MODEL, "the branch has ", outputs.size(), " outputs, the node ",
+                 node_outputs.size());
+  node_outputs = std::move(outputs);
+  return {};
+}
+
+std::vector<StepReport> CompiledGraph::explain() {
+  std::vector<StepReport> rows;
+  for (const auto& segment : segments_) {
+    if (segment->host) {
+      const Node& node = *graph_->node(order_[segment->host_node]);
+      StepReport row;
+      row.nodes = node.name;
+      row.ops = node.op;
+      row.provider = "host";
+      row.kernel = "host_" + node.op;
+      row.reason = partition_.nodes[segment->host_node].reason;
+      rows.push_back(std::move(row));
+      for_each_body(node, [&](const std::shared_ptr<Graph>& body) {
+        for (StepReport& inner : bodies_.at(body.get())->explain())
+          rows.push_back(std::move(inner));
+      });
+      continue;
+    }
+    std::shared_ptr<SegmentPlan> plan;
+    {
+      std::lock_guard lock(segment->mutex);
+      if (!segment->plans.empty()) plan = segment->plans.front().second;
+    }
+    if (!plan) {
+      // Not run yet: plan with the declared dimensions, where these are numbers.
+      InferState state = base_state_;
+      for (ValueId v : segment->live_in) state.types[v] = graph_->at(v).type;
+      auto made = make_plan(*segment, std::move(state));
+      if (made.ok()) plan = made.take();
+    }
+    if (plan) {
+      plan->report(*graph_, *snapshot_, partition_, rows);
+      continue;
+    }
+    for (const StageExecutable& stage : segment->stages) {
+      for (uint32_t n : stage.stage->nodes) {
+        const Node& node = *graph_->node(order_[n]);
+        StepReport row;
+        row.nodes = node.name;
+        row.ops = node.op;
+        row.provider = stage.executable->provider().name();
+        row.kernel = "chosen when the dimensions are known";
+        row.reason = partition_.nodes[n].reason;
+        row.refused = partition_.nodes[n].refused;
+        row.estimated_ns = partition_.nodes[n].est_ns;
+        rows.push_back(std::move(row));
+      }
+    }
+  }
+  return rows;
+}
+
+}  // namespace pfrt

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A canonical graph made ready to run: partitioned, compiled by its providers, with its bodies
+// compiled likewise. A run walks segments; the dimensions of everything in a segment follow from
+// what entered it, so each segment is specialised, and its buffers placed in one block, once for
+// each input signature. run is thread-safe.
+#pragma once
+
+#include <list>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "core/exec/control.h"
+#include "core/exec/packed.h"
+#include "core/ir/graph.h"
+#include "core/op/infer.h"
+#include "core/plan/partition.h"
+
+namespace pfrt {
+
+struct CompileContext {
+  std::vector<std::shared_ptr<Provider>> providers;
+  PackedStore* packed = nullptr;
+  Logger* logger = nullptr;
+  bool fallback = true;  // a refusal while compiling moves nodes to the next provider
+};
+
+// One row of explain.
+struct StepReport {
+  std::string nodes, ops, provider, kernel, reason, refused;
+  uint64_t bytes = 0, flops = 0;
+  double estimated_ns = 0, measured_ns = 0;
+};
+
+// Where an output shall go: |data| null = wherever the run puts it.
+struct OutputRequest {
+  bool wanted = true;
+  void* data = nullptr;
+  uint64_t bytes = 0;
+};
+
+class SegmentPlan;
+struct Segment;
+
+class CompiledGraph {
+ public:
+  // |graph| is canonical and not edited afterwards.
+  static Result<std::unique_ptr<CompiledGraph>> create(std::shared_ptr<const Graph> graph,
+                                                       const CompileContext& context);
+  ~CompiledGraph();
+  CompiledGraph(const CompiledGraph&) = delete;
+  CompiledGraph& operator=(const CompiledGraph&) = delete;
+
+  // The graph's inputs without a constant, then the captures' inner values.
+  const std::vector<ValueId>& inputs() const { return inputs_; }
+  const Graph& graph() const { return *graph_; }
+
+  // |inputs| in inputs() order, types checked by the caller. |outputs| in the graph's order; where
+  // a request gave memory the value is over that memory.
+  Status run(const std::vector<ValuePtr>& inputs, const std::vector<OutputRequest>& requests,
+             const RunControl& control, std::vector<ValuePtr>& outputs);
+
+  // Steps of the plans used last; plans those segments that can be planned from the graph alone.
+  std::vector<StepReport> explain();
+
+ private:
+  CompiledGraph() = default;
+  Status compile(const CompileContext& context);
+  Status compile_bodies(const CompileContext& context);
+  void number_slots();
+  Result<std::shared_ptr<SegmentPlan>> plan_for(Segment& segment,
+                                                const std::vector<ValuePtr>& slots);
+  Result<std::shared_ptr<SegmentPlan>> make_plan(Segment& segment, InferState state);
+  Status run_host(const Segment& segment, std::vector<ValuePtr>& slots, const RunControl& control);
+  Status run_if(const Node& node, const std::vector<ValuePtr>& node_inputs,
+                std::vector<ValuePtr>& slots, const RunControl& control,
+                std::vector<ValuePtr>& node_outputs);
+
+  std::shared_ptr<const Graph> graph_;
+  std::vector<NodeId> order_;
+  std::vector<ValueId> inputs_;
+  std::unique_ptr<Snapshot> snapshot_;
+  Partition partition_;
+  std::vector<std::unique_ptr<Segment>> segments_;
+  std::vector<uint32_t> slot_of_;  // by value id; kNoId = lives inside one segment
+  uint32_t slot_count_ = 0;
+  InferState base_state_;
+  std::unordered_map<const Graph*, std::unique_ptr<CompiledGraph>> bodies_;
+};
+
+}  // namespace pfrt

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Operators that the host runs itself: sequences, optionals and strings. Control flow is in
+// compiled.h, since it owns plans. Pure functions; thread-safe.
+#pragma once
+
+#include <vector>
+
+#include "core/ir/graph.h"
+
+namespace pfrt {
+
+// |inputs| has a null pointer for an absent input; |outputs| gets one value an output of the node.
+Status run_host_op(const Graph& graph, const Node& node, const std::vector<ValuePtr>& inputs,
+                   std::vector<ValuePtr>& outputs);
+
+}  // namespace pfrt

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/exec/packed.h"
+
+namespace pfrt {
+
+Result<std::shared_ptr<Buffer>> PackedStore::get(const std::string& key,
+                                                 const pfrt_packed_constant& constant,
+                                                 const std::vector<const void*>& sources) {
+  std::shared_ptr<Entry> entry;
+  {
+    std::lock_guard lock(mutex_);
+    std::erase_if(entries_, [&](const auto& e) {
+      return e.first != key && e.second.use_count() == 1 && e.second->buffer.expired();
+    });
+    std::shared_ptr<Entry>& slot = entries_[key];
+    if (!slot) slot = std::make_shared<Entry>();
+    entry = slot;
+  }
+  std::lock_guard lock(entry->mutex);
+  if (auto buffer = entry->buffer.lock()) return buffer;
+  PFRT_ASSIGN(auto buffer, Buffer::allocate(constant.bytes, false));
+  const pfrt_code code = constant.pack(constant.user, sources.data(), buffer->data());
+  if (code != PFRT_CODE_OK)
+    return error(static_cast<Code>(code), "packing a constant as '", view(constant.recipe),
+                 "' failed");
+  entry->buffer = buffer;
+  return buffer;
+}
+
+}  // namespace pfrt

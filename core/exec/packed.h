@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Constants in providers' own layouts, made once and shared by every session of the environment
+// while any uses them. Thread-safe; packing of different constants runs at the same time.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "core/memory/tensor.h"
+#include "pyflame_rt/plugin.h"
+
+namespace pfrt {
+
+class PackedStore {
+ public:
+  // The packed bytes of |constant|, whose sources have |sources| as data. |key| names provider,
+  // recipe and contents.
+  Result<std::shared_ptr<Buffer>> get(const std::string& key, const pfrt_packed_constant& constant,
+                                      const std::vector<const void*>& sources);
+
+ private:
+  struct Entry {
+    std::mutex mutex;
+    std::weak_ptr<Buffer> buffer;
+  };
+  std::mutex mutex_;
+  std::map<std::string, std::shared_ptr<Entry>> entries_;
+};
+
+}  // namespace pfrt

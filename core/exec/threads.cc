@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Compiled without ThreadSanitizer even where everything else has it: Debian's oneTBB is not
+// instrumented, so its synchronisation would look like races. The annotations below tell the
+// sanitizer of the two edges that loops have (start to every body, every body to the end), and
+// nothing more.
+#include "core/exec/threads.h"
+
+#include <oneapi/tbb/blocked_range.h>
+#include <oneapi/tbb/global_control.h>
+#include <oneapi/tbb/parallel_for.h>
+#include <oneapi/tbb/task_arena.h>
+#include <xmmintrin.h>
+
+#include <map>
+#include <memory>
+#include <mutex>
+
+#ifdef PFRT_SANITIZE_THREAD
+extern "C" void __tsan_acquire(void* address);
+extern "C" void __tsan_release(void* address);
+#else
+static void __tsan_acquire(void*) {}
+static void __tsan_release(void*) {}
+#endif
+
+namespace pfrt {
+namespace {
+
+// Never destroyed: loops may run while the process exits.
+struct Arenas {
+  std::mutex mutex;
+  std::map<uint32_t, std::unique_ptr<tbb::task_arena>> by_width;
+};
+
+Arenas& arenas() {
+  static Arenas* all = new Arenas;
+  return *all;
+}
+
+tbb::task_arena& arena(uint32_t width) {
+  Arenas& all = arenas();
+  std::lock_guard lock(all.mutex);
+  std::unique_ptr<tbb::task_arena>& one = all.by_width[width];
+  if (!one) one = std::make_unique<tbb::task_arena>(static_cast<int>(width));
+  return *one;
+}
+
+}  // namespace
+
+void parallel_for(uint32_t width, uint64_t n, LoopBody body, void* arg) {
+  if (width <= 1 || n <= 1) {
+    for (uint64_t i = 0; i < n; ++i) body(arg, i, 0);
+    return;
+  }
+  char started = 0, finished = 0;
+  __tsan_release(&started);
+  const unsigned control = _mm_getcsr();
+  arena(width).execute([&] {
+    tbb::parallel_for(
+        tbb::blocked_range<uint64_t>(0, n),
+        [&](const tbb::blocked_range<uint64_t>& range) {
+          __tsan_acquire(&started);
+          const unsigned own = _mm_getcsr();
+          if (own != control) _mm_setcsr(control);
+          const auto worker = static_cast<uint32_t>(tbb::this_task_arena::current_thread_index());
+          for (uint64_t i = range.begin(); i < range.end(); ++i) body(arg, i, worker);
+          if (own != control) _mm_setcsr(own);
+          __tsan_release(&finished);
+        },
+        tbb::simple_partitioner());
+  });
+  __tsan_acquire(&finished);
+}
+
+void release_threads() {
+  Arenas& all = arenas();
+  {
+    std::lock_guard lock(all.mutex);
+    all.by_width.clear();
+  }
+  tbb::task_scheduler_handle handle{tbb::attach{}};
+  tbb::finalize(handle, std::nothrow);
+}
+
+}  // namespace pfrt

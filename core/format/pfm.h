@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The .pfm file: "PFM\0", a version, a size-prefixed FlatBuffer (pfm.fbs) and 64-byte-aligned
+// payload sections, each with a checksum. Loading makes initializers views into the bytes given;
+// nothing is copied but small payloads that a foreign writer left unaligned. Pure functions;
+// thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/base/status.h"
+#include "core/ir/graph.h"
+
+namespace pfrt {
+
+using InfoList = std::vector<std::pair<std::string, std::string>>;
+
+struct PfmModel {
+  std::shared_ptr<Graph> graph;
+  InfoList info;  // producer_name, model_version, ... as importers give them
+};
+
+// Whether |data| starts like a .pfm file.
+bool is_pfm(const void* data, uint64_t size);
+
+// |keep| owns |data| and is held by every initializer that is a view into it. Corrupt, truncated or
+// newer files are INVALID_MODEL or UNSUPPORTED_FORMAT; a checksum that does not match is DATA_LOSS
+// naming the initializer.
+Result<PfmModel> load_pfm(const void* data, uint64_t size, std::shared_ptr<void> keep);
+
+// Writes the file front to back through |write|.
+Status save_pfm(const Graph& graph, const InfoList& info,
+                const std::function<Status(const void*, uint64_t)>& write);
+
+}  // namespace pfrt

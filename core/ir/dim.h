@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Dimensions that may be symbolic. A Dim is a number, a symbol (equal symbols are equal dimensions)
+// or unknown. Arithmetic on known numbers gives numbers; on symbols it gives the symbol of the
+// expression's text, so that equal expressions stay equal ("N*4"); anything with an unknown is
+// unknown. SymbolTable is thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+namespace pfrt {
+
+class Dim {
+ public:
+  constexpr Dim() = default;  // unknown
+  constexpr Dim(int64_t value)
+      : value_(value), symbol_(kNumber) {}  // NOLINT(google-explicit-constructor)
+  static constexpr Dim of_symbol(uint32_t id) {
+    Dim d;
+    d.symbol_ = id;
+    return d;
+  }
+
+  // Numbers may be negative: a Dim also carries elements of shape tensors (-1 in Reshape).
+  constexpr bool known() const { return symbol_ == kNumber; }
+  constexpr bool symbolic() const { return symbol_ != kNumber && symbol_ != 0; }
+  constexpr bool unknown() const { return symbol_ == 0; }
+  constexpr int64_t value() const { return value_; }
+  constexpr uint32_t symbol() const { return symbol_; }
+  constexpr bool is(int64_t v) const { return known() && value_ == v; }
+  // Certainly equal: two unknowns are not.
+  friend constexpr bool operator==(const Dim& a, const Dim& b) {
+    return a.symbol_ == b.symbol_ && a.value_ == b.value_ && !a.unknown();
+  }
+
+ private:
+  static constexpr uint32_t kNumber = UINT32_MAX;
+  int64_t value_ = 0;
+  uint32_t symbol_ = 0;
+};
+
+using Shape = std::vector<Dim>;
+
+// One a model: its graph and all subgraphs share it.
+class SymbolTable {
+ public:
+  Dim symbol(std::string_view name);
+  std::string name(uint32_t id) const;
+  // A number or a name; "?" for unknown.
+  std::string text(const Dim& dim) const;
+  std::string text(const Shape& shape) const;
+
+  Dim add(Dim a, Dim b);
+  Dim sub(Dim a, Dim b);
+  Dim mul(Dim a, Dim b);
+  Dim floor_div(Dim a, Dim b);  // unknown when b is 0
+  Dim ceil_div(Dim a, Dim b);
+  Dim min(Dim a, Dim b);
+  Dim max(Dim a, Dim b);
+  // Product of all; 1 for none.
+  Dim product(const Shape& shape, size_t begin = 0, size_t end = SIZE_MAX);
+
+ private:
+  Dim expression(const char* op, Dim a, Dim b, bool commutes);
+  mutable std::mutex mutex_;
+  std::vector<std::string> names_{"?"};
+  std::unordered_map<std::string, uint32_t> ids_;
+};
+
+}  // namespace pfrt

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/memory/tensor.h"
+
+#include <cstdlib>
+#include <cstring>
+#include <deque>
+#include <new>
+#include <string>
+
+namespace pfrt {
+
+struct Buffer::Texts {
+  std::vector<std::string> texts;
+};
+
+Result<std::shared_ptr<Buffer>> Buffer::allocate(uint64_t bytes, bool zeroed) {
+  constexpr uint64_t kAlignment = 64;
+  if (bytes > (uint64_t{1} << 62))
+    return error(Code::kOUT_OF_MEMORY, "allocating ", bytes, " bytes: too large");
+  const size_t padded = (static_cast<size_t>(bytes) + kAlignment - 1) / kAlignment * kAlignment;
+  void* data = std::aligned_alloc(kAlignment, padded ? padded : kAlignment);
+  if (!data) return error(Code::kOUT_OF_MEMORY, "allocating ", bytes, " bytes: no memory left");
+  if (zeroed) std::memset(data, 0, padded);
+  auto buffer = std::shared_ptr<Buffer>(new Buffer);
+  buffer->data_ = data;
+  buffer->bytes_ = bytes;
+  buffer->owned_ = true;
+  return buffer;
+}
+
+Result<std::shared_ptr<Buffer>> Buffer::wrap(void* data, uint64_t bytes,
+                                             std::function<void()> release) {
+  auto buffer = std::shared_ptr<Buffer>(new Buffer);
+  buffer->data_ = data;
+  buffer->bytes_ = bytes;
+  buffer->release_ = std::move(release);
+  return buffer;
+}
+
+Result<std::shared_ptr<Buffer>> Buffer::strings(uint64_t count) {
+  if (count > (uint64_t{1} << 40))
+    return error(Code::kOUT_OF_MEMORY, "allocating ", count, " strings: too many");
+  PFRT_ASSIGN(auto buffer, allocate(count * sizeof(pfrt_string)));
+  buffer->texts_ = std::make_unique<Texts>();
+  buffer->texts_->texts.resize(static_cast<size_t>(count));
+  return buffer;
+}
+
+Buffer::~Buffer() {
+  if (owned_) std::free(data_);
+  if (release_) release_();
+}
+
+Status Buffer::set_string(uint64_t index, std::string_view text) {
+  if (!texts_ || index >= texts_->texts.size())
+    return error(Code::kINVALID_ARGUMENT, "setting string ", index, ": the tensor has ",
+                 texts_ ? texts_->texts.size() : 0, " strings of its own");
+  std::string& own = texts_->texts[static_cast<size_t>(index)];
+  own = text;
+  static_cast<pfrt_string*>(data_)[index] = {own.data(), own.size()};
+  return {};
+}
+
+Result<Tensor> Tensor::allocate(pfrt_dtype dtype, Dims dims, bool zeroed) {
+  Tensor tensor;
+  tensor.dtype = dtype;
+  tensor.dims = std::move(dims);
+  const int64_t count = tensor.count();
+  const uint64_t bytes = tensor.bytes();
+  if (count < 0 || bytes == UINT64_MAX)
+    return error(Code::kINVALID_ARGUMENT, "allocating a tensor of ", dtype_name(dtype),
+                 ": negative or overflowing dimensions, or an unknown type");
+  if (dtype == PFRT_DTYPE_STRING) {
+    PFRT_ASSIGN(tensor.buffer, Buffer::strings(static_cast<uint64_t>(count)));
+  } else {
+    PFRT_ASSIGN(tensor.buffer, Buffer::allocate(bytes, zeroed));
+  }
+  return tensor;
+}
+
+Result<Tensor> Tensor::copy_of(pfrt_dtype dtype, Dims dims, const void* data) {
+  PFRT_ASSIGN(Tensor tensor, allocate(dtype, std::move(dims), false));
+  if (dtype == PFRT_DTYPE_STRING) {
+    const auto* texts = static_cast<const pfrt_string*>(data);
+    for (int64_t i = 0; i < tensor.count(); ++i)
+      PFRT_TRY(tensor.buffer->set_string(static_cast<uint64_t>(i), view(texts[i])));
+  } else if (tensor.bytes()) {
+    std::memcpy(tensor.data(), data, tensor.bytes());
+  }
+  return tensor;
+}
+
+Result<Tensor> Tensor::of_int64(const std::vector<int64_t>& values) {
+  return copy_of(PFRT_DTYPE_INT64, {static_cast<int64_t>(values.size())}, values.data());
+}
+
+Result<Tensor> Tensor::scalar_int64(int64_t value) { return copy_of(PFRT_DTYPE_INT64, {}, &value); }
+
+Result<Tensor> Tensor::of_float(const std::vector<float>& values) {
+  return copy_of(PFRT_DTYPE_FLOAT32, {static_cast<int64_t>(values.size())}, values.data());
+}
+
+namespace {
+
+template <typename T>
+std::vector<int64_t> widen(const Tensor& tensor) {
+  std::vector<int64_t> out(static_cast<size_t>(tensor.count()));
+  const char* data = static_cast<const char*>(tensor.data());
+  for (size_t i = 0; i < out.size(); ++i) {
+    T element;
+    std::memcpy(&element, data + i * sizeof(T), sizeof(T));
+    out[i] = static_cast<int64_t>(element);
+  }
+  return out;
+}
+
+}  // namespace
+
+std::vector<int64_t> to_int64s(const Tensor& tensor) {
+  switch (tensor.dtype) {
+    case PFRT_DTYPE_INT64:
+      return widen<int64_t>(tensor);
+    case PFRT_DTYPE_INT32:
+      return widen<int32_t>(tensor);
+    case PFRT_DTYPE_INT16:
+      return widen<int16_t>(tensor);
+    case PFRT_DTYPE_INT8:
+      return widen<int8_t>(tensor);
+    case PFRT_DTYPE_UINT64:
+      return widen<uint64_t>(tensor);
+    case PFRT_DTYPE_UINT32:
+      return widen<uint32_t>(tensor);
+    case PFRT_DTYPE_UINT16:
+      return widen<uint16_t>(tensor);
+    case PFRT_DTYPE_UINT8:
+    case PFRT_DTYPE_BOOL:
+      return widen<uint8_t>(tensor);
+    default:
+      return {};
+  }
+}
+
+ValuePtr Value::of(Tensor tensor) {
+  auto value = std::make_shared<Value>();
+  value->kind = PFRT_VALUE_TENSOR;
+  value->tensor = std::move(tensor);
+  return value;
+}
+
+ValuePtr Value::sequence(std::vector<ValuePtr> elements, pfrt_dtype element_dtype) {
+  auto value = std::make_shared<Value>();
+  value->kind = PFRT_VALUE_SEQUENCE;
+  value->elements = std::move(elements);
+  value->element_dtype = element_dtype;
+  return value;
+}
+
+ValuePtr Value::optional(ValuePtr element) {
+  auto value = std::make_shared<Value>();
+  value->kind = PFRT_VALUE_OPTIONAL;
+  if (element) value->elements.push_back(std::move(element));
+  return value;
+}
+
+}  // namespace pfrt

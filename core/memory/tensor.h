@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Data at rest: Buffer (reference-counted bytes with an owner), Tensor (type, dimensions and a
+// Buffer) and Value (tensor, sequence, map, optional or sparse tensor). Copies are shallow and
+// share bytes; a Buffer's bytes may be written by whoever holds it while no run reads them.
+// Reference counts are thread-safe.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "core/base/dtype.h"
+#include "core/base/status.h"
+
+namespace pfrt {
+
+using Dims = std::vector<int64_t>;
+
+class Buffer {
+ public:
+  // Zeroed, 64-byte aligned; OUT_OF_MEMORY rather than an exception.
+  static Result<std::shared_ptr<Buffer>> allocate(uint64_t bytes, bool zeroed = true);
+  // Borrows |data| until the last reference goes, then calls |release| (may be empty).
+  static Result<std::shared_ptr<Buffer>> wrap(void* data, uint64_t bytes,
+                                              std::function<void()> release);
+  // Strings: |count| empty pfrt_string, whose texts the buffer owns.
+  static Result<std::shared_ptr<Buffer>> strings(uint64_t count);
+  ~Buffer();
+  Buffer(const Buffer&) = delete;
+  Buffer& operator=(const Buffer&) = delete;
+
+  void* data() const { return data_; }
+  uint64_t bytes() const { return bytes_; }
+  // Copies |text| into the buffer's own memory and points element |index| at it. Not thread-safe.
+  Status set_string(uint64_t index, std::string_view text);
+
+ private:
+  struct Texts;
+  Buffer() = default;
+  void* data_ = nullptr;
+  uint64_t bytes_ = 0;
+  bool owned_ = false;
+  std::function<void()> release_;
+  std::unique_ptr<Texts> texts_;
+};
+
+// A dense row-major tensor. Default-constructed: no tensor (dtype 0).
+struct Tensor {
+  pfrt_dtype dtype = PFRT_DTYPE_UNSET;
+  Dims dims;
+  std::shared_ptr<Buffer> buffer;
+  uint64_t offset = 0;  // bytes into the buffer
+
+  static Result<Tensor> allocate(pfrt_dtype dtype, Dims dims, bool zeroed = true);
+  // A copy of |count| elements at |data|.
+  static Result<Tensor> copy_of(pfrt_dtype dtype, Dims dims, const void* data);
+  static Result<Tensor> of_int64(const std::vector<int64_t>& values);  // rank 1
+  static Result<Tensor> scalar_int64(int64_t value);                   // rank 0
+  static Result<Tensor> of_float(const std::vector<float>& values);    // rank 1
+
+  bool valid() const { return dtype != PFRT_DTYPE_UNSET; }
+  int64_t count() const { return element_count(dims.data(), dims.size()); }
+  uint64_t bytes() const { return tensor_bytes(dtype, count()); }
+  void* data() const { return buffer ? static_cast<char*>(buffer->data()) + offset : nullptr; }
+  template <typename T>
+  T* as() const {
+    return static_cast<T*>(data());
+  }
+  std::span<const pfrt_string> strings() const {
+    return {as<const pfrt_string>(), static_cast<size_t>(count())};
+  }
+};
+
+// The elements of an integer or bool tensor as int64; empty for other types.
+std::vector<int64_t> to_int64s(const Tensor& tensor);
+
+struct Value;
+using ValuePtr = std::shared_ptr<const Value>;
+
+struct Value {
+  pfrt_value_kind kind = PFRT_VALUE_UNSET;
+  Tensor tensor;                                // TENSOR; SPARSE: the non-zero values
+  Tensor indices;                               // SPARSE: int64 [nnz, rank] or [nnz]
+  Dims dense_dims;                              // SPARSE
+  std::vector<ValuePtr> elements;               // SEQUENCE; OPTIONAL: none or one
+  pfrt_dtype element_dtype = PFRT_DTYPE_UNSET;  // of an empty SEQUENCE or OPTIONAL
+  ValuePtr keys, values;                        // MAP: a rank-1 tensor each
+
+  static ValuePtr of(Tensor tensor);
+  static ValuePtr sequence(std::vector<ValuePtr> elements, pfrt_dtype element_dtype);
+  static ValuePtr optional(ValuePtr element);
+};
+
+}  // namespace pfrt

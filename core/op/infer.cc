@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/op/infer.h"
+
+#include "core/op/body.h"
+#include "core/op/rules.h"
+
+namespace pfrt {
+namespace {
+
+// Gives |state| an entry for every value; constants made since the last call get theirs filled.
+void track(const Graph& graph, InferState& state) {
+  const size_t count = graph.value_count();
+  size_t id = std::min(state.types.size(), state.data.size());
+  if (id >= count) return;
+  state.types.resize(count);
+  state.data.resize(count);
+  for (; id < count; ++id) {
+    const GraphValue& value = graph.at(static_cast<ValueId>(id));
+    if (!value.constant) continue;
+    state.types[id] = value.type;
+    state.data[id] = contents_of(graph.constant(static_cast<ValueId>(id)));
+  }
+}
+
+Status check_kinds(const Inference& inference, const OperatorDef& row) {
+  // Identity passes on whatever it is given; sequences and optionals otherwise belong to host
+  // operators.
+  if ((row.flags & kOpHost) || row.name == "Identity") return {};
+  for (size_t i = 0; i < inference.input_count(); ++i) {
+    const pfrt_value_kind kind = inference.input(i).kind;
+    if (kind != PFRT_VALUE_UNSET && kind != PFRT_VALUE_TENSOR)
+      return error(Code::kVALIDATION, describe(inference.graph(), inference.node()), ": input ", i,
+                   " is not a dense tensor (kind ", kind, "), the operator takes tensors only");
+  }
+  return {};
+}
+
+}  // namespace
+
+InferState initial_state(const Graph& graph) {
+  InferState state;
+  track(graph, state);
+  for (ValueId id : graph.inputs)
+    if (id < state.types.size() && !graph.at(id).constant) state.types[id] = graph.at(id).type;
+  return state;
+}
+
+Status infer_node(const Graph& graph, const Node& node, InferState& state) {
+  track(graph, state);
+  const OperatorDef* row = find_canonical(node.domain, node.op);
+  if (!row)
+    return error(Code::kUNSUPPORTED_OPERATOR, describe(graph, node),
+                 ": no operator of that name in canonical form");
+  // Nothing of an earlier inference stays.
+  for (ValueId out : node.outputs) {
+    if (out == kNoId) continue;
+    state.types[out] = Type();
+    state.data[out].reset();
+  }
+  Inference inference(graph, node, state);
+  PFRT_TRY(check_kinds(inference, *row));
+  return row->infer ? row->infer(inference) : Status();
+}
+
+Status infer(const Graph& graph, const std::vector<NodeId>& order, InferState& state) {
+  track(graph, state);
+  for (NodeId id : order)
+    if (const Node* node = graph.node(id)) PFRT_TRY(infer_node(graph, *node, state));
+  return {};
+}
+
+InferState body_state(const Graph& body, const InferState& outer) {
+  InferState state = initial_state(body);
+  for (const Capture& capture : body.captures) {
+    if (capture.outer < outer.types.size()) state.types[capture.inner] = outer.types[capture.outer];
+    if (capture.outer < outer.data.size()) state.data[capture.inner] = outer.data[capture.outer];
+  }
+  return state;
+}
+
+Result<std::vector<Type>> infer_body(const Inference& inference, const Graph& body,
+                                     std::span<const Type> inputs) {
+  if (inputs.size() > body.inputs.size())
+    return inference.fail("the body '", body.name, "' has ", body.inputs.size(),
+                          " inputs, expected ", inputs.size());
+  InferState state = body_state(body, inference.state());
+  for (size_t i = 0; i < inputs.size(); ++i) state.types[body.inputs[i]] = inputs[i];
+  PFRT_ASSIGN(const std::vector<NodeId> order, body.topological_order());
+  PFRT_TRY(infer(body, order, state));
+  std::vector<Type> types;
+  for (ValueId out : body.outputs)
+    types.push_back(out < state.types.size() ? state.types[out] : Type());
+  return types;
+}
+
+}  // namespace pfrt

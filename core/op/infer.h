@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Drivers over the operator rows: validation against them, canonical form, and shape inference of
+// whole graphs.
+#pragma once
+
+#include "core/op/operator.h"
+
+namespace pfrt {
+
+// Every node's operator, version and arity, in bodies too; UNSUPPORTED_OPERATOR with one child a
+// fault.
+Status check_operators(const Graph& graph);
+
+// Rewrites |graph| (and bodies) into canonical form and infers types along the way. Types found are
+// stored in the graph's values. |graph| must be verified and have a topological order.
+Status canonicalise(Graph& graph);
+
+// Types of all values computed by |order| from what |state| holds of their inputs, without changing
+// the graph. Bodies are inferred with their captures. |graph| must be canonical.
+Status infer(const Graph& graph, const std::vector<NodeId>& order, InferState& state);
+
+// One node.
+Status infer_node(const Graph& graph, const Node& node, InferState& state);
+
+// A state with what the graph itself says: types of inputs and constants, contents of small
+// constants.
+InferState initial_state(const Graph& graph);
+
+// For each value: whether its dimensions follow from the dimensions (not the contents) of the
+// graph's inputs, and whether its contents do (Shape and arithmetic on it).
+struct Knowable {
+  std::vector<bool> dims, data;
+};
+Knowable knowable(const Graph& graph, const std::vector<NodeId>& order);
+
+}  // namespace pfrt

@@ -1,0 +1,300 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/op/operator.h"
+
+#include <array>
+#include <unordered_map>
+
+#include "core/base/half.h"
+#include "core/op/families.h"
+#include "core/op/infer.h"
+#include "core/op/rules.h"
+
+namespace pfrt {
+namespace {
+
+std::string_view canonical_domain(std::string_view domain) {
+  return domain == "ai.onnx" ? "" : domain;
+}
+
+struct NameHash {
+  size_t operator()(const std::pair<std::string_view, std::string_view>& key) const {
+    const std::hash<std::string_view> hash;
+    return hash(key.first) * 31 + hash(key.second);
+  }
+};
+using Rows = std::vector<const OperatorDef*>;
+using Index = std::unordered_map<std::pair<std::string_view, std::string_view>, Rows, NameHash>;
+
+// Never destroyed: exit() may come while another thread still looks up.
+const Index& row_index() {
+  static const Index& index = *[] {
+    auto* made = new Index;
+    for (const std::span<const OperatorDef>& family : operators())
+      for (const OperatorDef& row : family) (*made)[{row.domain, row.name}].push_back(&row);
+    return made;
+  }();
+  return index;
+}
+
+const Rows* rows_of(std::string_view domain, std::string_view name) {
+  const auto it = row_index().find({canonical_domain(domain), name});
+  return it == row_index().end() ? nullptr : &it->second;
+}
+
+const Type& unset_type() {
+  static const Type& unset = *new Type;
+  return unset;
+}
+
+// Values made since |state| was brought up to date are constants: the graph itself knows their
+// types.
+const Type& type_of_value(const Graph& graph, const InferState& state, ValueId id) {
+  return id < state.types.size() ? state.types[id] : graph.at(id).type;
+}
+
+std::string local_name(const Graph& graph, const Node& node, std::string_view stem) {
+  std::string prefix = node.name;
+  for (size_t i = 0; prefix.empty() && i < node.outputs.size(); ++i)
+    if (node.outputs[i] != kNoId) prefix = graph.at(node.outputs[i]).name;
+  return prefix.empty() ? std::string(stem) : prefix + "/" + std::string(stem);
+}
+
+template <typename T>
+Result<Tensor> scalar_of(pfrt_dtype dtype, T value) {
+  return Tensor::copy_of(dtype, {}, &value);
+}
+
+Result<Tensor> make_scalar(pfrt_dtype dtype, double value) {
+  switch (dtype) {
+    case PFRT_DTYPE_FLOAT32:
+      return scalar_of(dtype, static_cast<float>(value));
+    case PFRT_DTYPE_FLOAT64:
+      return scalar_of(dtype, value);
+    case PFRT_DTYPE_FLOAT16:
+      return scalar_of(dtype, float_to_float16(static_cast<float>(value)));
+    case PFRT_DTYPE_BFLOAT16:
+      return scalar_of(dtype, float_to_bfloat16(static_cast<float>(value)));
+    case PFRT_DTYPE_INT8:
+      return scalar_of(dtype, static_cast<int8_t>(value));
+    case PFRT_DTYPE_INT16:
+      return scalar_of(dtype, static_cast<int16_t>(value));
+    case PFRT_DTYPE_INT32:
+      return scalar_of(dtype, static_cast<int32_t>(value));
+    case PFRT_DTYPE_INT64:
+      return scalar_of(dtype, static_cast<int64_t>(value));
+    case PFRT_DTYPE_UINT8:
+      return scalar_of(dtype, static_cast<uint8_t>(value));
+    case PFRT_DTYPE_BOOL:
+      return scalar_of(dtype, static_cast<uint8_t>(value != 0));
+    case PFRT_DTYPE_UINT16:
+      return scalar_of(dtype, static_cast<uint16_t>(value));
+    case PFRT_DTYPE_UINT32:
+      return scalar_of(dtype, static_cast<uint32_t>(value));
+    case PFRT_DTYPE_UINT64:
+      return scalar_of(dtype, static_cast<uint64_t>(value));
+    default:
+      return error(Code::kUNSUPPORTED, "making a scalar constant of type ", dtype_name(dtype),
+                   ": numbers and bool are supported");
+  }
+}
+
+}  // namespace
+
+std::span<const std::span<const OperatorDef>> operators() {
+  static const std::array families = {
+      elementwise_operators(), reduce_operators(),   movement_operators(), index_operators(),
+      constant_operators(),    shape_operators(),    nn_operators(),       pool_operators(),
+      norm_operators(),        matmul_operators(),   resize_operators(),   quantize_operators(),
+      recurrent_operators(),   sequence_operators(), control_operators(),  text_operators()};
+  return families;
+}
+
+const OperatorDef* find_operator(std::string_view domain, std::string_view name, int64_t opset) {
+  const Rows* rows = rows_of(domain, name);
+  if (!rows) return nullptr;
+  for (const OperatorDef* row : *rows)
+    if (row->since <= opset && (row->until == 0 || opset <= row->until)) return row;
+  return nullptr;
+}
+
+const OperatorDef* find_canonical(std::string_view domain, std::string_view name) {
+  return find_operator(domain, name, newest_opset(domain));
+}
+
+int64_t newest_opset(std::string_view domain) {
+  domain = canonical_domain(domain);
+  if (domain.empty()) return 28;
+  if (domain == "ai.onnx.ml") return 5;
+  if (domain == "com.microsoft") return 1;
+  return 0;
+}
+
+const Type& Inference::input(size_t i) const {
+  return has_input(i) ? type_of_value(graph_, state_, node_.inputs[i]) : unset_type();
+}
+
+const Tensor* Inference::constant(size_t i) const {
+  if (!has_input(i)) return nullptr;
+  const auto it = state_.contents.find(node_.inputs[i]);
+  return it != state_.contents.end() ? &it->second : graph_.constant(node_.inputs[i]);
+}
+
+std::optional<Shape> Inference::data(size_t i) const {
+  if (!has_input(i)) return std::nullopt;
+  const ValueId id = node_.inputs[i];
+  if (id < state_.data.size()) return state_.data[id];
+  return std::nullopt;
+}
+
+std::optional<std::vector<int64_t>> Inference::numbers(size_t i) const {
+  const std::optional<Shape> elements = data(i);
+  if (!elements) return std::nullopt;
+  std::vector<int64_t> out;
+  out.reserve(elements->size());
+  for (const Dim& d : *elements) {
+    if (!d.known()) return std::nullopt;
+    out.push_back(d.value());
+  }
+  return out;
+}
+
+void Inference::set_output(size_t i, Type type) {
+  if (!node_.has_output(i)) return;
+  const ValueId id = node_.outputs[i];
+  if (id >= state_.types.size()) state_.types.resize(graph_.value_count());
+  state_.types[id] = std::move(type);
+}
+
+void Inference::set_data(size_t i, Shape elements) {
+  if (!node_.has_output(i) || elements.size() > kMaxData) return;
+  const pfrt_dtype dtype = output(i).dtype;
+  if (dtype != PFRT_DTYPE_UNSET && !holds_data(dtype)) return;
+  const ValueId id = node_.outputs[i];
+  if (id >= state_.data.size()) state_.data.resize(graph_.value_count());
+  state_.data[id] = std::move(elements);
+}
+
+const Type& Inference::output(size_t i) const {
+  return node_.has_output(i) ? type_of_value(graph_, state_, node_.outputs[i]) : unset_type();
+}
+
+Result<int64_t> Inference::axis(int64_t axis, size_t rank) const {
+  const int64_t r = static_cast<int64_t>(rank);
+  if (axis < -r || axis >= r)
+    return fail("axis ", axis, " is not one of a tensor of rank ", r,
+                r ? message("; it must lie in [", -r, ", ", r - 1, "]") : std::string());
+  return axis < 0 ? axis + r : axis;
+}
+
+Result<Shape> Inference::broadcast(const Shape& a, const Shape& b) const {
+  const Shape& longer = a.size() >= b.size() ? a : b;
+  const Shape& shorter = a.size() >= b.size() ? b : a;
+  const size_t lead = longer.size() - shorter.size();
+  Shape out = longer;
+  for (size_t i = 0; i < shorter.size(); ++i) {
+    Dim& l = out[lead + i];
+    const Dim& s = shorter[i];
+    if (l == s || s.is(1)) continue;
+    if (l.is(1)) {
+      l = s;
+    } else if (l.known() && s.known()) {
+      return fail("shapes ", symbols().text(a), " and ", symbols().text(b),
+                  " do not broadcast: ", l.value(), " against ", s.value(),
+                  "; dimensions must be equal or 1");
+    } else if (s.known()) {
+      l = s;
+    } else if (!l.known()) {
+      // Which of the two is 1, only a run can tell; equal pairs still give equal dimensions.
+      std::string left = symbols().text(l), right = symbols().text(s);
+      if (right < left) std::swap(left, right);
+      const bool nameable = l.symbolic() && s.symbolic() && left.size() + right.size() <= 120;
+      l = nameable ? symbols().symbol("(" + left + "~" + right + ")") : Dim();
+    }
+  }
+  return out;
+}
+
+const Type& Rewriter::input(size_t i) const {
+  return has_input(i) ? type_of_value(graph_, state_, graph_.node(id_)->inputs[i]) : unset_type();
+}
+
+const Tensor* Rewriter::constant(size_t i) const {
+  return has_input(i) ? graph_.constant(graph_.node(id_)->inputs[i]) : nullptr;
+}
+
+Result<ValueId> Rewriter::int64s(std::string_view stem, const std::vector<int64_t>& values) {
+  PFRT_ASSIGN(Tensor tensor, Tensor::of_int64(values));
+  return constant_value(local_name(graph_, node(), stem), std::move(tensor));
+}
+
+Result<ValueId> Rewriter::scalar(std::string_view stem, pfrt_dtype dtype, double value) {
+  PFRT_ASSIGN(Tensor tensor, make_scalar(dtype, value));
+  return constant_value(local_name(graph_, node(), stem), std::move(tensor));
+}
+
+void Rewriter::set_input(size_t i, ValueId value) {
+  std::vector<ValueId>& inputs = node().inputs;
+  if (i >= inputs.size()) inputs.resize(i + 1, kNoId);
+  inputs[i] = value;
+}
+
+Status Rewriter::attr_to_input(std::string_view name, size_t i) {
+  const Attribute* attr = node().attr(name);
+  if (!attr) return {};
+  if (attr->type != PFRT_ATTR_INTS && attr->type != PFRT_ATTR_INT)
+    return fail("attribute '", name, "' has type ", attr->type, ", expected integers");
+  const std::vector<int64_t> values =
+      attr->type == PFRT_ATTR_INT ? std::vector<int64_t>{attr->i} : attr->ints;
+  PFRT_ASSIGN(const ValueId value, int64s(name, values));
+  set_input(i, value);
+  node().drop_attr(name);
+  return {};
+}
+
+Result<ValueId> Rewriter::before(std::string_view op, std::vector<ValueId> inputs,
+                                 std::vector<Attribute> attrs, size_t outputs) {
+  Node made;
+  made.name = local_name(graph_, node(), op);
+  made.op = op;
+  made.inputs = std::move(inputs);
+  made.attrs = std::move(attrs);
+  made.canonical = true;
+  for (size_t i = 0; i < outputs; ++i) made.outputs.push_back(graph_.fresh(made.name));
+  const ValueId first = outputs ? made.outputs.front() : kNoId;
+  PFRT_ASSIGN(const NodeId id, graph_.add_node(std::move(made)));
+  PFRT_TRY(infer_node(graph_, *graph_.node(id), state_));
+  return first;
+}
+
+Status Rewriter::after(std::string_view op, std::vector<ValueId> more,
+                       std::vector<Attribute> attrs) {
+  Node& tail = *graph_.node(after_.empty() ? id_ : after_.back());
+  if (!tail.has_output(0)) return {};
+  Node made;
+  made.name = local_name(graph_, node(), op);
+  made.op = op;
+  made.attrs = std::move(attrs);
+  made.canonical = true;
+  made.outputs = {tail.outputs[0]};
+  const ValueId between = graph_.fresh(local_name(graph_, node(), node().op));
+  graph_.at(tail.outputs[0]).producer = kNoId;
+  graph_.at(between).producer = tail.id;
+  tail.outputs[0] = between;
+  made.inputs = {between};
+  made.inputs.insert(made.inputs.end(), more.begin(), more.end());
+  PFRT_ASSIGN(const NodeId id, graph_.add_node(std::move(made)));
+  after_.push_back(id);
+  return {};
+}
+
+Status Rewriter::become_constant(Tensor tensor) {
+  if (!node().has_output(0)) return fail("the constant has no output to stand for");
+  const ValueId out = node().outputs[0];
+  graph_.remove_node(id_);
+  graph_.set_constant(out, Value::of(std::move(tensor)));
+  if (out < state_.types.size()) state_.types[out] = graph_.at(out).type;
+  if (out < state_.data.size()) state_.data[out] = contents_of(graph_.constant(out));
+  return {};
+}
+
+}  // namespace pfrt

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/plan/partition.h"
+
+#include <algorithm>
+
+#include "core/ir/verify.h"
+#include "core/op/infer.h"
+
+namespace pfrt {
+namespace {
+
+bool runs_in_host(const Graph& graph, const Node& node) {
+  const OperatorDef* def = find_canonical(node.domain, node.op);
+  if (def && (def->flags & kOpHost) != 0) return true;
+  // Identity passes anything on; what is not a tensor of numbers never reaches a provider.
+  if (node.op != "Identity" || !node.domain.empty() || !node.has_input(0)) return false;
+  const Type& type = graph.at(node.inputs[0]).type;
+  return !type.is_tensor() || type.dtype == PFRT_DTYPE_STRING;
+}
+
+bool data_dependent(const Node& node) {
+  const OperatorDef* def = find_canonical(node.domain, node.op);
+  return def && (def->flags & kOpDataDependent) != 0;
+}
+
+std::string types_text(const Graph& graph, const Node& node) {
+  std::string text;
+  for (ValueId in : node.inputs)
+    text += (text.empty() ? "" : ", ") +
+            (in == kNoId ? std::string("-") : type_text(graph.at(in).type, *graph.symbols));
+  return text;
+}
+
+// The outputs' dimensions need contents that no plan can know beforehand.
+bool needs_contents(const Graph& graph, const Node& node, const Knowable& known) {
+  const OperatorDef* def = find_canonical(node.domain, node.op);
+  if (!def) return false;
+  for (size_t i = 0; i < node.inputs.size() && i < 32; ++i)
+    if ((def->shape_inputs >> i & 1u) && node.has_input(i) && !known.data[node.inputs[i]] &&
+        !graph.constant(node.inputs[i]))
+      return true;
+  return false;
+}
+
+}  // namespace
+
+Result<Partition> partition(const Graph& graph, const std::vector<NodeId>& order,
+                            const Snapshot& snapshot,
+                            const std::vector<std::shared_ptr<Provider>>& providers,
+                            const std::vector<Refusal>& refusals) {
+  const uint32_t count = static_cast<uint32_t>(order.size());
+  std::vector<std::vector<Claim>> claims;
+  for (const auto& provider : providers) {
+    PFRT_ASSIGN(auto one, provider->claim(snapshot.get()));
+    claims.push_back(std::move(one));
+  }
+  for (const Refusal& r : refusals) {
+    auto& of_provider = claims[static_cast<size_t>(r.provider)];
+    if (r.node < count) {
+      of_provider[r.node] = {false, 0, 0, r.reason};
+    } else {  // no node was named: the provider is out altogether
+      for (Claim& c : of_provider) c = {false, 0, 0, r.reason};
+    }
+  }
+
+  Partition out;
+  out.nodes.resize(count);
+  std::vector<int> owner(count, -1);
+  std::vector<Status> faults;
+  for (uint32_t i = 0; i < count; ++i) {
+    const Node& node = *graph.node(order[i]);
+    if (runs_in_host(graph, node)) {
+      out.nodes[i].reason = "control flow, sequences and strings run in the host";
+      continue;
+    }
+    int best = -1;
+    for (size_t p = 0; p < providers.size(); ++p) {
+      const Claim& c = claims[p][i];
+      if (!c.accepted) {
+        out.nodes[i].refused +=
+            message(out.nodes[i].refused.empty() ? "" : "; ", providers[p]->name(), ": ", c.reason);
+        continue;
+      }
+      if (best < 0) {
+        best = static_cast<int>(p);
+        continue;
+      }
+      // A simulated provider was named by the user, so what it can run is its; real costs are
+      // compared.
+      const bool best_simulated = providers[static_cast<size_t>(best)]->simulated();
+      if (!best_simulated && !providers[p]->simulated() &&
+          c.est_ns < claims[static_cast<size_t>(best)][i].est_ns)
+        best = static_cast<int>(p);
+    }
+    owner[i] = best;
+    if (best >= 0) {
+      out.nodes[i].est_ns = claims[static_cast<size_t>(best)][i].est_ns;
+      out.nodes[i].reason = providers.size() == 1 ? "the only provider"
+                                                  : "lowest estimated cost of those that accept it";
+      continue;
+    }
+    faults.push_back(
+        error(Code::kUNSUPPORTED_OPERATOR, describe(graph, node), " on (", types_text(graph, node),
+              "): ", out.nodes[i].refused.empty() ? "no provider is open" : out.nodes[i].refused));
+  }
+  if (!faults.empty()) {
+    Status all = error(Code::kUNSUPPORTED_OPERATOR, "planning graph '", graph.name,
+                       "': ", faults.size(), faults.size() == 1 ? " node has" : " nodes have",
+                       " no provider; ", faults.front().message());
+    for (Status& f : faults) all.add_child(std::move(f));
+    return all;
+  }
+
+  const Knowable known = knowable(graph, order);
+  for (uint32_t i = 0; i < count; ++i) {
+    const Node& node = *graph.node(order[i]);
+    const bool host = owner[i] < 0;
+    bool fresh_segment = out.stages.empty() || host || needs_contents(graph, node, known);
+    if (!out.stages.empty()) {
+      const Node& previous = *graph.node(order[i - 1]);
+      fresh_segment |= out.stages.back().provider < 0 || data_dependent(previous);
+    }
+    if (out.stages.empty() || fresh_segment || out.stages.back().provider != owner[i]) {
+      out.stages.push_back({});
+      out.stages.back().provider = owner[i];
+      out.stages.back().starts_segment = fresh_segment;
+    }
+    out.stages.back().nodes.push_back(i);
+  }
+
+  // Inputs and outputs of provider stages.
+  std::vector<int> made_in(graph.value_count(), -1);
+  for (size_t s = 0; s < out.stages.size(); ++s)
+    for (uint32_t i : out.stages[s].nodes)
+      for (ValueId v : graph.node(order[i])->outputs)
+        if (v != kNoId) made_in[v] = static_cast<int>(s);
+  std::vector<bool> leaves(graph.value_count(), false);
+  for (ValueId v : graph.outputs) leaves[v] = true;
+  for (size_t s = 0; s < out.stages.size(); ++s) {
+    Stage& stage = out.stages[s];
+    std::set<ValueId> inputs;
+    for (uint32_t i : stage.nodes) {
+      for (ValueId v : graph.used_by(*graph.node(order[i]))) {
+        if (made_in[v] == static_cast<int>(s)) continue;
+        if (made_in[v] >= 0) leaves[v] = true;
+        if (!graph.constant(v)) inputs.insert(v);
+      }
+    }
+    stage.inputs.assign(inputs.begin(), inputs.end());
+  }
+  for (size_t s = 0; s < out.stages.size(); ++s)
+    for (uint32_t i : out.stages[s].nodes)
+      for (ValueId v : graph.node(order[i])->outputs)
+        if (v != kNoId && leaves[v]) out.stages[s].outputs.push_back(v);
+  return out;
+}
+
+}  // namespace pfrt

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Who runs what: every node goes to the provider that claims it at the lowest cost, or to the host,
+// and consecutive nodes of one owner form a stage. Stages are convex because they are stretches of
+// one topological order. A stage ends where the dimensions of what follows can only be known by
+// running it.
+#pragma once
+
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "core/ir/graph.h"
+#include "core/plan/provider.h"
+#include "core/plan/snapshot.h"
+
+namespace pfrt {
+
+struct NodePlan {
+  std::string reason;   // why its provider runs it
+  std::string refused;  // who refused it, and why; empty when nobody did
+  double est_ns = 0;
+};
+
+struct Stage {
+  int provider = -1;            // index into the providers; -1 = host
+  std::vector<uint32_t> nodes;  // indices into the snapshot
+  std::vector<ValueId> inputs,
+      outputs;  // of a provider's stage: values from outside (no constants), values used outside
+  bool starts_segment = false;  // dimensions of its values need what ran before
+};
+
+struct Partition {
+  std::vector<Stage> stages;
+  std::vector<NodePlan> nodes;  // by snapshot index
+};
+
+// Refusals learnt while compiling: (snapshot node, provider index) with the reason.
+struct Refusal {
+  uint32_t node;
+  int provider;
+  std::string reason;
+};
+
+// All nodes nobody runs are reported at once (UNSUPPORTED_OPERATOR, one child each).
+Result<Partition> partition(const Graph& graph, const std::vector<NodeId>& order,
+                            const Snapshot& snapshot,
+                            const std::vector<std::shared_ptr<Provider>>& providers,
+                            const std::vector<Refusal>& refusals);
+
+}  // namespace pfrt

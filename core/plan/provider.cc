@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/plan/provider.h"
+
+namespace pfrt {
+namespace {
+
+// Collects what one call reports.
+class Sink {
+ public:
+  explicit Sink(Logger* logger) : logger_(logger) {
+    sink_.struct_size = sizeof sink_;
+    sink_.abi = PFRT_ABI_VERSION;
+    sink_.host = this;
+    sink_.fail = [](const pfrt_sink* sink, pfrt_code code, uint32_t node,
+                    pfrt_string text) -> pfrt_code {
+      Sink& self = *static_cast<Sink*>(sink->host);
+      self.node_ = node;
+      try {
+        self.text_ = view(text);
+      } catch (const std::bad_alloc&) {
+        return PFRT_CODE_OUT_OF_MEMORY;
+      }
+      return code;
+    };
+    sink_.log = [](const pfrt_sink* sink, pfrt_log_level level, pfrt_string text) {
+      Sink& self = *static_cast<Sink*>(sink->host);
+      if (self.logger_ && self.logger_->wants(level)) self.logger_->write(level, view(text));
+    };
+  }
+  const pfrt_sink* get() const { return &sink_; }
+  uint32_t node() const { return node_; }
+
+  Status status(pfrt_code code, const std::string& provider, std::string_view doing) const {
+    if (code == PFRT_CODE_OK) return {};
+    return error(static_cast<Code>(code), provider, " ", doing, ": ",
+                 text_.empty() ? std::string(code_text(static_cast<Code>(code))) : text_);
+  }
+
+ private:
+  pfrt_sink sink_{};
+  Logger* logger_;
+  uint32_t node_ = PFRT_NO_INDEX;
+  std::string text_;
+};
+
+}  // namespace
+
+Result<std::shared_ptr<Provider>> Provider::open(const ProviderSource& source, Logger* logger) {
+  auto provider = std::shared_ptr<Provider>(new Provider);
+  provider->source_ = source;
+  provider->logger_ = logger;
+  std::vector<pfrt_key_value> options;
+  for (const auto& [key, value] : source.options) options.push_back({to_c(key), to_c(value)});
+  Sink sink(logger);
+  const pfrt_code code = source.table->open(to_c(source.device), options.data(), options.size(),
+                                            sink.get(), &provider->handle_);
+  PFRT_TRY(sink.status(code, source.name, "opening its device"));
+  if (!provider->handle_)
+    return error(Code::kPROVIDER, source.name, " opening its device: no handle was returned");
+  return provider;
+}
+
+Provider::~Provider() {
+  if (handle_) source_.table->close(handle_);
+}
+
+Result<std::vector<Claim>> Provider::claim(const pfrt_snapshot& snapshot) {
+  std::vector<Claim> claims(snapshot.node_count);
+  for (Claim& c : claims) c.reason = name() + " said nothing about it";
+  pfrt_claims table{};
+  table.struct_size = sizeof table;
+  table.abi = PFRT_ABI_VERSION;
+  table.host = &claims;
+  table.accept = [](const pfrt_claims* t, uint32_t node, double ns, uint64_t bytes) {
+    auto& all = *static_cast<std::vector<Claim>*>(t->host);
+    if (node < all.size()) all[node] = {true, ns, bytes, {}};
+  };
+  table.refuse = [](const pfrt_claims* t, uint32_t node, pfrt_string reason) {
+    auto& all = *static_cast<std::vector<Claim>*>(t->host);
+    if (node < all.size()) all[node] = {false, 0, 0, std::string(view(reason))};
+  };
+  // Nodes run one region at a time here, so what a group saves does not change where a node goes.
+  table.group = [](const pfrt_claims*, const uint32_t*, uint32_t, double) {};
+  Sink sink(logger_);
+  std::lock_guard lock(mutex_);
+  PFRT_TRY(sink.status(source_.table->claim(handle_, &snapshot, &table, sink.get()), name(),
+                       "claiming nodes"));
+  return claims;
+}
+
+Result<std::shared_ptr<Executable>> Provider::compile(const pfrt_snapshot& snapshot,
+                                                      const pfrt_region& region,
+                                                      uint32_t* out_node) {
+  *out_node = PFRT_NO_INDEX;
+  Sink sink(logger_);
+  pfrt_executable* handle = nullptr;
+  std::lock_guard lock(mutex_);
+  const pfrt_code code = source_.table->compile(handle_, &snapshot, &region, sink.get(), &handle);
+  *out_node = sink.node();
+  PFRT_TRY(sink.status(code, name(), "compiling a region"));
+  if (!handle)
+    return error(Code::kPROVIDER, name(), " compiling a region: no executable was returned");
+  return std::make_shared<Executable>(shared_from_this(), handle);
+}
+
+Executable::~Executable() {
+  if (handle_) provider_->table().release_executable(handle_);
+}
+
+Result<pfrt_program> Executable::specialise(const pfrt_shapes& shapes, uint32_t* out_node) {
+  pfrt_program program{};
+  program.struct_size = sizeof program;
+  program.abi = PFRT_ABI_VERSION;
+  Sink sink(provider_->logger_);
+  std::lock_guard lock(provider_->mutex_);
+  const pfrt_code code = provider_->table().specialise(handle_, &shapes, sink.get(), &program);
+  *out_node = sink.node();
+  PFRT_TRY(sink.status(code, provider_->name(), "preparing a region for these shapes"));
+  if (program.buffer_size < sizeof(pfrt_buffer) || program.step_size < sizeof(pfrt_step))
+    return error(Code::kPROVIDER, provider_->name(),
+                 " returned a program whose buffer or step structs are ", program.buffer_size,
+                 " and ", program.step_size, " bytes; at least ", sizeof(pfrt_buffer), " and ",
+                 sizeof(pfrt_step), " are needed");
+  return program;
+}
+
+void Executable::release_program(pfrt_program& program) {
+  provider_->table().release_program(handle_, &program);
+}
+
+Result<std::vector<pfrt_packed_constant>> Executable::constants() {
+  if (!(provider_->features() & PFRT_PROVIDER_CONSTANTS))
+    return std::vector<pfrt_packed_constant>();
+  const pfrt_packed_constant* list = nullptr;
+  size_t count = 0;
+  const pfrt_code code = provider_->table().constants(handle_, &list, &count);
+  if (code != PFRT_CODE_OK)
+    return error(static_cast<Code>(code), provider_->name(), " listing packed constants failed");
+  return std::vector<pfrt_packed_constant>(list, list + count);
+}
+
+}  // namespace pfrt

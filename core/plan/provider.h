@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A provider as the runtime holds it: its table, an opened device, and the library that must stay
+// loaded while either lives. Calls go through here so that every failure becomes a Status naming
+// the provider. claim, compile and specialise are serialised for each provider; thread-safe.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "core/base/log.h"
+#include "core/base/status.h"
+#include "pyflame_rt/plugin.h"
+
+namespace pfrt {
+
+// What the host was told to use, before it is opened.
+struct ProviderSource {
+  std::string name;
+  std::string device;
+  std::vector<std::pair<std::string, std::string>> options;
+  const pfrt_provider_table* table = nullptr;
+  uint64_t features = 0;
+  std::shared_ptr<void> library;
+};
+
+struct Claim {
+  bool accepted = false;
+  double est_ns = 0;
+  uint64_t est_bytes = 0;
+  std::string reason;  // of a refusal
+};
+
+class Executable;
+
+class Provider : public std::enable_shared_from_this<Provider> {
+ public:
+  static Result<std::shared_ptr<Provider>> open(const ProviderSource& source, Logger* logger);
+  ~Provider();
+  Provider(const Provider&) = delete;
+  Provider& operator=(const Provider&) = delete;
+
+  const std::string& name() const { return source_.name; }
+  bool simulated() const { return (source_.features & PFRT_PROVIDER_SIMULATED) != 0; }
+  const pfrt_provider_table& table() const { return *source_.table; }
+  uint64_t features() const { return source_.features; }
+  pfrt_provider* handle() const { return handle_; }
+
+  // One claim a node of the snapshot.
+  Result<std::vector<Claim>> claim(const pfrt_snapshot& snapshot);
+  // On failure |out_node| is the snapshot node at fault, or PFRT_NO_INDEX.
+  Result<std::shared_ptr<Executable>> compile(const pfrt_snapshot& snapshot,
+                                              const pfrt_region& region, uint32_t* out_node);
+
+ private:
+  friend class Executable;
+  Provider() = default;
+  ProviderSource source_;
+  pfrt_provider* handle_ = nullptr;
+  Logger* logger_ = nullptr;
+  std::mutex mutex_;
+};
+
+// A compiled region. Keeps its provider.
+class Executable {
+ public:
+  Executable(std::shared_ptr<Provider> provider, pfrt_executable* handle)
+      : provider_(std::move(provider)), handle_(handle) {}
+  ~Executable();
+  Executable(const Executable&) = delete;
+  Executable& operator=(const Executable&) = delete;
+
+  Provider& provider() const { return *provider_; }
+  // Released by whoever asked, with release_program.
+  Result<pfrt_program> specialise(const pfrt_shapes& shapes, uint32_t* out_node);
+  void release_program(pfrt_program& program);
+  Result<std::vector<pfrt_packed_constant>> constants();
+
+ private:
+  std::shared_ptr<Provider> provider_;
+  pfrt_executable* handle_;
+};
+
+}  // namespace pfrt

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/plan/snapshot.h"
+
+#include <unordered_map>
+
+namespace pfrt {
+
+static_assert(kNoId == PFRT_NO_INDEX, "absent values are the same number on both sides");
+
+Snapshot::Snapshot(std::shared_ptr<const Graph> graph, const std::vector<NodeId>& order)
+    : graph_(std::move(graph)), order_(order) {
+  const Graph& g = *graph_;
+  std::unordered_map<NodeId, uint32_t> index_of;
+  for (uint32_t i = 0; i < order_.size(); ++i) index_of[order_[i]] = i;
+
+  values_.resize(g.value_count());
+  int64_t unknown = -1;
+  std::unordered_map<uint32_t, int64_t> symbol_number;
+  for (ValueId id = 0; id < values_.size(); ++id) {
+    const GraphValue& from = g.at(id);
+    pfrt_snapshot_value& to = values_[id];
+    to.name = to_c(from.name);
+    to.dtype = from.type.dtype;
+    to.rank = -1;
+    to.producer = PFRT_NO_INDEX;
+    if (auto it = index_of.find(from.producer); it != index_of.end()) to.producer = it->second;
+    if (!from.type.is_tensor()) to.flags |= PFRT_SNAPSHOT_NOT_TENSOR;
+    if (from.type.has_shape) {
+      std::vector<int64_t> dims;
+      for (const Dim& d : from.type.shape) {
+        if (d.known()) {
+          dims.push_back(d.value());
+        } else if (d.symbolic()) {
+          auto [it, fresh] = symbol_number.try_emplace(d.symbol(), unknown);
+          if (fresh) --unknown;
+          dims.push_back(it->second);
+        } else {
+          dims.push_back(unknown--);
+        }
+      }
+      dims_.push_back(std::move(dims));
+      to.rank = static_cast<int32_t>(dims_.back().size());
+      to.dims = dims_.back().data();
+    }
+    if (const Tensor* t = g.constant(id)) {
+      to.flags |= PFRT_SNAPSHOT_CONSTANT;
+      to.data = t->data();
+      to.bytes = t->bytes();
+    }
+  }
+  for (ValueId id : g.inputs) values_[id].flags |= PFRT_SNAPSHOT_GRAPH_INPUT;
+  for (ValueId id : g.outputs) {
+    values_[id].flags |= PFRT_SNAPSHOT_GRAPH_OUTPUT;
+    ++values_[id].consumer_count;
+  }
+
+  size_t attr_count = 0;
+  for (NodeId id : order_) attr_count += g.node(id)->attrs.size();
+  attrs_.reserve(attr_count);  // nodes point into it
+  for (NodeId id : order_) {
+    const Node& from = *g.node(id);
+    pfrt_snapshot_node to{};
+    to.name = to_c(from.name);
+    to.op = to_c(from.op);
+    to.domain = to_c(from.domain);
+    to.id = id;
+    to.canonical = 1;
+    to.inputs = from.inputs.data();
+    to.input_count = static_cast<uint32_t>(from.inputs.size());
+    to.outputs = from.outputs.data();
+    to.output_count = static_cast<uint32_t>(from.outputs.size());
+    to.attrs = attrs_.data() + attrs_.size();
+    const size_t before = attrs_.size();
+    for (const Attribute& a : from.attrs) add_attr(a);
+    to.attr_count = attrs_.size() - before;
+    nodes_.push_back(to);
+    for (ValueId in : g.used_by(from)) ++values_[in].consumer_count;
+  }
+
+  snapshot_.struct_size = sizeof snapshot_;
+  snapshot_.abi = PFRT_ABI_VERSION;
+  snapshot_.node_size = sizeof(pfrt_snapshot_node);
+  snapshot_.value_size = sizeof(pfrt_snapshot_value);
+  snapshot_.attr_size = sizeof(pfrt_snapshot_attr);
+  snapshot_.node_count = static_cast<uint32_t>(nodes_.size());
+  snapshot_.value_count = static_cast<uint32_t>(values_.size());
+  snapshot_.nodes = nodes_.data();
+  snapshot_.values = values_.data();
+}
+
+void Snapshot::add_attr(const Attribute& from) {
+  pfrt_snapshot_attr to{};
+  to.name = to_c(from.name);
+  to.type = from.type;
+  to.f = from.f;
+  to.i = from.i;
+  to.s = to_c(from.s);
+  switch (from.type) {
+    case PFRT_ATTR_FLOAT:
+    case PFRT_ATTR_INT:
+    case PFRT_ATTR_STRING:
+      break;
+    case PFRT_ATTR_FLOATS:
+      to.floats = from.floats.data();
+      to.count = from.floats.size();
+      break;
+    case PFRT_ATTR_INTS:
+      to.ints = from.ints.data();
+      to.count = from.ints.size();
+      break;
+    case PFRT_ATTR_STRINGS: {
+      std::vector<pfrt_string> list;
+      for (const std::string& s : from.strings) list.push_back(to_c(s));
+      strings_.push_back(std::move(list));
+      to.strings = strings_.back().data();
+      to.count = from.strings.size();
+      break;
+    }
+    case PFRT_ATTR_TENSOR:
+      if (!from.tensor || from.tensor->kind != PFRT_VALUE_TENSOR) return;
+      to.tensor.struct_size = sizeof to.tensor;
+      to.tensor.dtype = from.tensor->tensor.dtype;
+      to.tensor.rank = static_cast<uint32_t>(from.tensor->tensor.dims.size());
+      to.tensor.data = from.tensor->tensor.data();
+      to.tensor.bytes = from.tensor->tensor.bytes();
+      to.tensor.dims = from.tensor->tensor.dims.data();
+      break;
+    default:
+      return;  // graphs and types stay with the host
+  }
+  attrs_.push_back(to);
+}
+
+}  // namespace pfrt

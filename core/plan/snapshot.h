@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A canonical graph as the flat arrays that providers see. Owns the arrays and keeps the graph;
+// immutable.
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/ir/graph.h"
+#include "pyflame_rt/plugin.h"
+
+namespace pfrt {
+
+class Snapshot {
+ public:
+  // Nodes in |order|. Value indices are the graph's value ids.
+  Snapshot(std::shared_ptr<const Graph> graph, const std::vector<NodeId>& order);
+  Snapshot(const Snapshot&) = delete;
+  Snapshot& operator=(const Snapshot&) = delete;
+
+  const pfrt_snapshot& get() const { return snapshot_; }
+  NodeId node_id(uint32_t index) const { return order_[index]; }
+
+ private:
+  void add_attr(const Attribute& attr);
+  std::shared_ptr<const Graph> graph_;
+  std::vector<NodeId> order_;
+  std::vector<pfrt_snapshot_node> nodes_;
+  std::vector<pfrt_snapshot_value> values_;
+  std::vector<pfrt_snapshot_attr> attrs_;
+  std::deque<std::vector<int64_t>> dims_;
+  std::deque<std::vector<pfrt_string>> strings_;
+  pfrt_snapshot snapshot_{};
+};
+
+}  // namespace pfrt

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A loaded model: an immutable graph with its constants, shared by sessions. Its canonical form is
+// made once, when the first session needs it. Thread-safe.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "core/base/log.h"
+#include "core/ir/graph.h"
+
+namespace pfrt {
+
+struct ModelInfo {
+  std::string producer_name, producer_version, domain, description, format;
+  int64_t model_version = 0;
+  uint64_t node_count = 0, initializer_count = 0, parameter_count = 0, parameter_bytes = 0;
+  double import_ms = 0;
+};
+
+class Model {
+ public:
+  // Takes the graph: binds its bodies' captures, accepts the guide's attribute forms, checks its
+  // structure. |infer_shapes| fills in inner types; where an operator is unknown that is a warning.
+  static Result<std::shared_ptr<Model>> create(std::shared_ptr<Graph> graph, ModelInfo info,
+                                               bool validate, bool infer_shapes,
+                                               std::vector<std::string> warnings);
+
+  const Graph& graph() const { return *graph_; }
+  const ModelInfo& info() const { return info_; }
+  const std::vector<std::string>& warnings() const { return warnings_; }
+  // All nodes with the newest meaning and inferred types; or why not.
+  Result<std::shared_ptr<const Graph>> canonical() const;
+  // Likewise, without the constants of the inputs in |fed|.
+  Result<std::shared_ptr<const Graph>> canonical_without(const std::vector<ValueId>& fed) const;
+
+ private:
+  Model() = default;
+  std::shared_ptr<Graph> graph_;
+  ModelInfo info_;
+  std::vector<std::string> warnings_;
+  mutable std::mutex mutex_;
+  mutable std::shared_ptr<const Graph> canonical_;
+  mutable Status canonical_status_;
+  mutable bool canonical_tried_ = false;
+};
+
+// Types of inner values, found on a canonical copy and written back by name.
+Status infer_types(Graph& graph);
+
+}  // namespace pfrt

@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/session/options.h"
+
+#include <algorithm>
+#include <charconv>
+
+namespace pfrt {
+namespace {
+
+constexpr OptionRow kEnv[] = {
+    {"plugin_path", PFRT_OPTION_STRING, "", "",
+     "folders to search for plug-ins before all others, colon-separated"},
+    {"log_level", PFRT_OPTION_STRING, "warning", "debug info warning error off",
+     "least severe line to log"},
+    {"threads", PFRT_OPTION_INT, "0", "",
+     "threads a run may use at most; 0 = what affinity and quota allow"},
+};
+
+constexpr OptionRow kLoad[] = {
+    {"validate", PFRT_OPTION_BOOL, "true", "", "check the graph's structure"},
+    {"infer_shapes", PFRT_OPTION_BOOL, "true", "", "fill in types and shapes of inner values"},
+};
+
+constexpr OptionRow kSession[] = {
+    {"device", PFRT_OPTION_STRING, "cpu", "cpu null",
+     "short for a provider list that ends in the CPU"},
+    {"providers", PFRT_OPTION_STRINGS, "", "",
+     "execution providers by preference; empty = those of the device"},
+    {"num_threads", PFRT_OPTION_INT, "0", "", "threads a run may use; 0 = the environment's"},
+    {"execution_mode", PFRT_OPTION_STRING, "sequential", "sequential",
+     "sequential = one step after another, each parallel inside"},
+    {"optimization_level", PFRT_OPTION_STRING, "extended", "none basic extended all",
+     "how far the graph is optimised; no passes exist yet, so every level runs the empty pipeline"},
+    {"verbose_optimization", PFRT_OPTION_BOOL, "false", "", "log what each pass did"},
+    {"enable_profiling", PFRT_OPTION_BOOL, "false", "",
+     "time every step; explain shows the last run's times"},
+    {"log_level", PFRT_OPTION_STRING, "warning", "debug info warning error off",
+     "least severe line to log"},
+    {"precision", PFRT_OPTION_STRING, "fp32", "ieee fp32", "arithmetic of float32 operators"},
+    {"session.fallback", PFRT_OPTION_STRING, "on", "on off",
+     "on = nodes of a provider that fails to open or compile go to the next one; off = that is an "
+     "error"},
+};
+
+constexpr OptionRow kRun[] = {
+    {"timeout_ms", PFRT_OPTION_INT, "0", "",
+     "the run fails with 'deadline exceeded' after so many milliseconds; 0 = never"},
+    {"tag", PFRT_OPTION_STRING, "", "", "a name for this run in logs"},
+    {"log_level", PFRT_OPTION_STRING, "", "debug info warning error off",
+     "as in the session; empty = the session's"},
+    {"num_threads", PFRT_OPTION_INT, "0", "", "threads this run may use; 0 = the session's"},
+};
+
+constexpr std::string_view kTypeNames[] = {"?",     "bool",   "int",
+                                           "float", "string", "list of strings"};
+
+size_t edits(std::string_view a, std::string_view b) {
+  std::vector<size_t> row(b.size() + 1);
+  for (size_t j = 0; j <= b.size(); ++j) row[j] = j;
+  for (size_t i = 1; i <= a.size(); ++i) {
+    size_t diagonal = row[0];
+    row[0] = i;
+    for (size_t j = 1; j <= b.size(); ++j) {
+      const size_t up = row[j];
+      row[j] = std::min({up + 1, row[j - 1] + 1, diagonal + (a[i - 1] == b[j - 1] ? 0u : 1u)});
+      diagonal = up;
+    }
+  }
+  return row[b.size()];
+}
+
+bool in_words(std::string_view words, std::string_view word) {
+  while (!words.empty()) {
+    const size_t space = words.find(' ');
+    if (words.substr(0, space) == word) return true;
+    words = space == std::string_view::npos ? std::string_view() : words.substr(space + 1);
+  }
+  return false;
+}
+
+}  // namespace
+
+std::span<const OptionRow> option_schema(pfrt_options_kind kind) {
+  switch (kind) {
+    case PFRT_OPTIONS_ENV:
+      return kEnv;
+    case PFRT_OPTIONS_LOAD:
+      return kLoad;
+    case PFRT_OPTIONS_SESSION:
+      return kSession;
+    case PFRT_OPTIONS_RUN:
+      return kRun;
+    default:
+      return {};
+  }
+}
+
+std::string_view options_kind_name(pfrt_options_kind kind) {
+  constexpr std::string_view names[] = {"unset", "environment", "load", "session", "run"};
+  return kind < 5 ? names[kind] : "unknown";
+}
+
+std::string nearest_name(std::string_view name, const std::vector<std::string>& names) {
+  std::string best;
+  size_t best_edits = std::max<size_t>(2, name.size() / 2) + 1;
+  for (const std::string& candidate : names) {
+    const size_t n = edits(name, candidate);
+    if (n < best_edits) {
+      best_edits = n;
+      best = candidate;
+    }
+  }
+  return best;
+}
+
+Options::Options(pfrt_options_kind kind) : kind_(kind) {
+  for (const OptionRow& r : option_schema(kind)) values_.emplace(r.key, r.default_text);
+}
+
+Result<const OptionRow*> Options::row(std::string_view key, pfrt_option_type type) const {
+  std::vector<std::string> keys;
+  for (const OptionRow& r : option_schema(kind_)) {
+    if (r.key != key) {
+      keys.emplace_back(r.key);
+      continue;
+    }
+    if (type != PFRT_OPTION_UNSET && r.type != type)
+      return error(Code::kINVALID_ARGUMENT, "setting ", options_kind_name(kind_), " option '", key,
+                   "': it is a ", kTypeNames[r.type], ", not a ", kTypeNames[type]);
+    return &r;
+  }
+  const std::string near = nearest_name(key, keys);
+  return error(Code::kINVALID_ARGUMENT, "setting ", options_kind_name(kind_), " option '", key,
+               "': there is no such option", near.empty() ? "" : "; the nearest is '", near,
+               near.empty() ? "" : "'");
+}
+
+Status Options::store(const OptionRow& r, std::string text) {
+  if (!r.choices.empty() && !(text.empty() && r.default_text.empty()) && !in_words(r.choices, text))
+    return error(Code::kINVALID_ARGUMENT, "setting ", options_kind_name(kind_), " option '", r.key,
+                 "' to '", text, "': this version knows ", r.choices);
+  values_.find(r.key)->second = std::move(text);
+  set_[std::string(r.key)] = true;
+  return {};
+}
+
+Status Options::set_bool(std::string_view key, bool value) {
+  PFRT_ASSIGN(const OptionRow* r, row(key, PFRT_OPTION_BOOL));
+  return store(*r, value ? "true" : "false");
+}
+
+Status Options::set_int(std::string_view key, int64_t value) {
+  PFRT_ASSIGN(const OptionRow* r, row(key, PFRT_OPTION_INT));
+  if (value < 0 || value > (int64_t{1} << 40))
+    return error(Code::kINVALID_ARGUMENT, "setting ", options_kind_name(kind_), " option '", key,
+                 "' to ", value, ": it must be at least 0 and reasonable");
+  return store(*r, std::to_string(value));
+}
+
+Status Options::set_float(std::string_view key, double value) {
+  PFRT_ASSIGN(const OptionRow* r, row(key, PFRT_OPTION_FLOAT));
+  return store(*r, message(value));
+}
+
+Status Options::set_string(std::string_view key, std::string_view value) {
+  PFRT_ASSIGN(const OptionRow* r, row(key, PFRT_OPTION_STRING));
+  return store(*r, std::string(value));
+}
+
+Status Options::set_strings(std::string_view key, std::vector<std::string> values) {
+  PFRT_ASSIGN(const OptionRow* r, row(key, PFRT_OPTION_STRINGS));
+  std::string text;
+  for (const std::string& v : values) {
+    if (v.find(',') != std::string::npos)
+      return error(Code::kINVALID_ARGUMENT, "setting option '", key, "': '", v, "' has a comma");
+    text += (text.empty() ? "" : ",") + v;
+  }
+  return store(*r, std::move(text));
+}
+
+Status Options::set_text(std::string_view key, std::string_view text) {
+  PFRT_ASSIGN(const OptionRow* r, row(key, PFRT_OPTION_UNSET));
+  const auto wrong = [&](std::string_view what) {
+    return error(Code::kINVALID_ARGUMENT, "setting ", options_kind_name(kind_), " option '", key,
+                 "' to '", text, "': it must be ", what);
+  };
+  switch (r->type) {
+    case PFRT_OPTION_BOOL:
+      if (text == "true" || text == "1" || text == "on") return set_bool(key, true);
+      if (text == "false" || text == "0" || text == "off") return set_bool(key, false);
+      return wrong("true or false");
+    case PFRT_OPTION_INT: {
+      int64_t value = 0;
+      const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
+      if (code != std::errc() || end != text.data() + text.size()) return wrong("an integer");
+      return set_int(key, value);
+    }
+    case PFRT_OPTION_FLOAT: {
+      double value = 0;
+      const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
+      if (code != std::errc() || end != text.data() + text.size()) return wrong("a number");
+      return set_float(key, value);
+    }
+    default:
+      return store(*r, std::string(text));
+  }
+}
+
+Result<std::string_view> Options::text(std::string_view key) const {
+  PFRT_ASSIGN(const OptionRow* r, row(key, PFRT_OPTION_UNSET));
+  return std::string_view(values_.find(r->key)->second);
+}
+
+const std::string& Options::stored(std::string_view key) const {
+  static const std::string none;
+  const auto it = values_.find(key);
+  return it == values_.end() ? none : it->second;
+}
+
+bool Options::get_bool(std::string_view key) const { return stored(key) == "true"; }
+
+int64_t Options::get_int(std::string_view key) const {
+  const std::string& text = stored(key);
+  int64_t value = 0;
+  std::from_chars(text.data(), text.data() + text.size(), value);
+  return value;
+}
+
+const std::string& Options::get_string(std::string_view key) const { return stored(key); }
+
+std::vector<std::string> Options::get_strings(std::string_view key) const {
+  std::vector<std::string> out;
+  std::string_view rest = stored(key);
+  while (!rest.empty()) {
+    const size_t comma = rest.find(',');
+    if (comma != 0) out.emplace_back(rest.substr(0, comma));
+    rest = comma == std::string_view::npos ? std::string_view() : rest.substr(comma + 1);
+  }
+  return out;
+}
+
+bool Options::is_set(std::string_view key) const { return set_.count(key) != 0; }
+
+}  // namespace pfrt

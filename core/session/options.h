@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Typed options with a schema: one table a kind says every key, its type, default and choices.
+// Options is a value; the cancel flag it shares with its copies is the one part that others may
+// touch at any time.
+#pragma once
+
+#include <atomic>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/base/status.h"
+#include "pyflame_rt/pyflame_rt.h"
+
+namespace pfrt {
+
+struct OptionRow {
+  std::string_view key;
+  pfrt_option_type type;
+  std::string_view default_text;
+  std::string_view choices;  // space-separated; empty = any
+  std::string_view doc;
+};
+
+std::span<const OptionRow> option_schema(pfrt_options_kind kind);
+std::string_view options_kind_name(pfrt_options_kind kind);
+
+class Options {
+ public:
+  explicit Options(pfrt_options_kind kind);
+
+  pfrt_options_kind kind() const { return kind_; }
+  Status set_bool(std::string_view key, bool value);
+  Status set_int(std::string_view key, int64_t value);
+  Status set_float(std::string_view key, double value);
+  Status set_string(std::string_view key, std::string_view value);
+  Status set_strings(std::string_view key, std::vector<std::string> values);
+  Status set_text(std::string_view key, std::string_view text);
+  // As text, lists comma-separated; valid until the key is set again.
+  Result<std::string_view> text(std::string_view key) const;
+
+  // Of keys of the schema.
+  bool get_bool(std::string_view key) const;
+  int64_t get_int(std::string_view key) const;
+  const std::string& get_string(std::string_view key) const;
+  std::vector<std::string> get_strings(std::string_view key) const;
+  bool is_set(std::string_view key) const;  // by the caller, not by default
+
+  std::atomic<bool>& cancel_flag() const { return *cancel_; }
+
+ private:
+  Result<const OptionRow*> row(std::string_view key, pfrt_option_type type) const;
+  Status store(const OptionRow& row, std::string text);
+  const std::string& stored(std::string_view key) const;
+
+  pfrt_options_kind kind_;
+  std::map<std::string, std::string, std::less<>> values_;  // text form, defaults included
+  std::map<std::string, bool, std::less<>> set_;
+  std::shared_ptr<std::atomic<bool>> cancel_ = std::make_shared<std::atomic<bool>>(false);
+};
+
+// The nearest of |names| to |name| by edits, or empty when none is near.
+std::string nearest_name(std::string_view name, const std::vector<std::string>& names);
+
+}  // namespace pfrt

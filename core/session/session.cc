@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/session/session.h"
+
+#include <xmmintrin.h>
+
+#include <algorithm>
+
+#include "core/ir/verify.h"
+
+namespace pfrt {
+namespace {
+
+// Kernels expect round-to-nearest, masked exceptions and denormals as they are; the caller's own
+// setting returns.
+class FloatingPointScope {
+ public:
+  FloatingPointScope() : saved_(_mm_getcsr()) {
+    if (saved_ != kDefault) _mm_setcsr(kDefault);
+  }
+  ~FloatingPointScope() {
+    if (saved_ != kDefault) _mm_setcsr(saved_);
+  }
+  FloatingPointScope(const FloatingPointScope&) = delete;
+  FloatingPointScope& operator=(const FloatingPointScope&) = delete;
+
+ private:
+  static constexpr unsigned kDefault = 0x1f80;
+  unsigned saved_;
+};
+
+std::string shape_text(const std::vector<int64_t>& dims, const std::vector<std::string>& names) {
+  std::string text = "[";
+  for (size_t i = 0; i < dims.size(); ++i) {
+    const bool named = dims[i] < 0 && i < names.size() && !names[i].empty();
+    text += (i ? "," : "") + (named         ? names[i]
+                              : dims[i] < 0 ? std::string("?")
+                                            : std::to_string(dims[i]));
+  }
+  return text + "]";
+}
+
+}  // namespace
+
+PortInfo port_info(const Graph& graph, ValueId id) {
+  const GraphValue& v = graph.at(id);
+  PortInfo info;
+  info.name = v.name;
+  info.type = v.type;
+  info.has_initializer = v.constant != nullptr;
+  for (const Dim& d : v.type.shape) {
+    info.dims.push_back(d.known() ? d.value() : -1);
+    info.dim_names.push_back(d.symbolic() ? graph.symbols->name(d.symbol()) : "");
+  }
+  return info;
+}
+
+Result<std::shared_ptr<Session>> Session::create(std::shared_ptr<const Model> model,
+                                                 const Options& options,
+                                                 const std::vector<std::string>& extra_outputs,
+                                                 Context context) {
+  auto session = std::shared_ptr<Session>(new Session);
+  session->keep_ = std::move(context.keep);
+  session->model_ = std::move(model);
+  session->extra_outputs_ = extra_outputs;
+  session->notes_ = std::move(context.notes);
+  session->max_threads_ = context.max_threads;
+  session->num_threads_ =
+      static_cast<uint32_t>(std::min<int64_t>(options.get_int("num_threads"), 1024));
+  session->profile_ = options.get_bool("enable_profiling");
+  session->level_ = options.get_string("optimization_level");
+  CompileContext& compile = session->compile_;
+  compile.packed = context.packed;
+  compile.logger = context.logger;
+  compile.fallback = options.get_string("session.fallback") == "on";
+  for (const ProviderSource& source : context.providers) {
+    auto opened = Provider::open(source, context.logger);
+    if (!opened.ok()) {
+      if (!compile.fallback) return opened.take_status();
+      session->notes_.push_back(message(source.name, " is not used: ", opened.status().message()));
+      if (context.logger) context.logger->log(PFRT_LOG_WARNING, session->notes_.back());
+      continue;
+    }
+    compile.providers.push_back(opened.take());
+    session->provider_names_.push_back(source.name);
+  }
+
+  const Graph& g = session->model_->graph();
+  for (ValueId id : g.inputs)
+    if (!g.at(id).constant) session->input_ids_.push_back(id);
+  session->required_inputs_ = session->input_ids_.size();
+  for (ValueId id : g.inputs)
+    if (g.at(id).constant) session->input_ids_.push_back(id);
+  for (ValueId id : session->input_ids_) session->inputs_.push_back(port_info(g, id));
+
+  PFRT_ASSIGN(auto canonical, session->model_->canonical());
+  PFRT_ASSIGN(session->main_, session->compile(canonical));
+  const Graph& planned = session->main_->graph();
+  for (size_t i = 0; i < planned.outputs.size(); ++i) {
+    PortInfo info = port_info(planned, planned.outputs[i]);
+    if (i < g.outputs.size()) info.name = g.at(g.outputs[i]).name;
+    session->outputs_.push_back(std::move(info));
+  }
+  return session;
+}
+
+Result<std::unique_ptr<CompiledGraph>> Session::compile(
+    const std::shared_ptr<const Graph>& canonical) const {
+  std::shared_ptr<const Graph> graph = canonical;
+  if (!extra_outputs_.empty()) {
+    auto copy = canonical->clone();
+    for (const std::string& name : extra_outputs_) {
+      const ValueId id = copy->find(name);
+      if (id == kNoId) {
+        std::vector<std::string> names;
+        for (ValueId v = 0; v < copy->value_count(); ++v) names.push_back(copy->at(v).name);
+        const std::string near = nearest_name(name, names);
+        return error(Code::kNOT_FOUND, "creating a session: extra output '", name,
+                     "' is not a value of the graph", near.empty() ? "" : "; the nearest is '",
+                     near, near.empty() ? "" : "'");
+      }
+      copy->outputs.push_back(id);
+    }
+    graph = std::move(copy);
+  }
+  return CompiledGraph::create(std::move(graph), compile_);
+}
+
+uint32_t Session::width(int64_t asked) const {
+  uint32_t width = asked > 0 ? static_cast<uint32_t>(std::min<int64_t>(asked, 1024)) : num_threads_;
+  if (width == 0) width = os::usable_processors();
+  return max_threads_ ? std::min(width, max_threads_) : width;
+}
+
+Status Session::check_inputs(const std::vector<ValuePtr>& inputs) const {
+  std::map<std::string, std::pair<int64_t, std::string>>
+      named;  // symbol to size and the input that set it
+  for (size_t i = 0; i < inputs_.size(); ++i) {
+    const PortInfo& port = inputs_[i];
+    const Value* value = inputs[i].get();
+    if (!value) {
+      if (i < required_inputs_)
+        return error(Code::kINPUT, "running: input '", port.name, "' (",
+                     type_text(port.type, *model_->graph().symbols), ") was not given");
+      continue;
+    }
+    if (port.type.kind == PFRT_VALUE_UNSET) continue;
+    if (value->kind != port.type.kind && port.type.kind != PFRT_VALUE_OPTIONAL)
+      return error(Code::kINPUT, "running: input '", port.name, "' is not a ",
+                   type_text(port.type, *model_->graph().symbols));
+    if (value->kind != PFRT_VALUE_TENSOR || port.type.kind != PFRT_VALUE_TENSOR) continue;
+    const Tensor& t = value->tensor;
+    if (t.dtype != port.type.dtype && port.type.dtype != PFRT_DTYPE_UNSET)
+      return error(Code::kDTYPE_MISMATCH, "running: input '", port.name, "' expects ",
+                   dtype_name(port.type.dtype), ", got ", dtype_name(t.dtype));
+    if (!port.type.has_shape) continue;
+    const auto mismatch = [&](const std::string& detail) {
+      return error(Code::kSHAPE_MISMATCH, "running: input '", port.name, "' expects ",
+                   shape_text(port.dims, port.dim_names), ", got ", shape_text(t.dims, {}), detail);
+    };
+    if (t.dims.size() != port.dims.size())
+      return mismatch(message(" (rank ", t.dims.size(), " instead of ", port.dims.size(), ")"));
+    for (size_t d = 0; d < port.dims.size(); ++d) {
+      if (port.dims[d] >= 0 && port.dims[d] != t.dims[d])
+        return mismatch(message(" (dimension ", d, " differs)"));
+      if (port.dims[d] >= 0 || port.dim_names[d].empty()) continue;
+      auto [it, fresh] = named.try_emplace(port.dim_names[d], t.dims[d], port.name);
+      if (!fresh && it->second.first != t.dims[d])
+        return mismatch(message(" (dimension '", port.dim_names[d], "' is ", it->second.first,
+                                " in input '", it->second.second, "')"));
+    }
+  }
+  return {};
+}
+
+Result<CompiledGraph*> Session::variant(const std::vector<ValuePtr>& inputs) {
+  std::vector<bool> fed;
+  std::vector<ValueId> ids;
+  for (size_t i = required_inputs_; i < inputs.size(); ++i) {
+    fed.push_back(inputs[i] != nullptr);
+    if (inputs[i]) ids.push_back(input_ids_[i]);
+  }
+  if (ids.empty()) return main_.get();
+  std::lock_guard lock(mutex_);
+  std::unique_ptr<CompiledGraph>& slot = variants_[fed];
+  if (!slot) {
+    PFRT_ASSIGN(auto canonical, model_->canonical_without(ids));
+    PFRT_ASSIGN(slot, compile(canonical));
+  }
+  return slot.get();
+}
+
+Status Session::run(const std::vector<ValuePtr>& inputs, const std::vector<OutputRequest>& requests,
+                    const RunControl& control, std::vector<ValuePtr>& outputs) {
+  PFRT_TRY(check_inputs(inputs));
+  PFRT_ASSIGN(CompiledGraph * graph, variant(inputs));
+  // The compiled graph's inputs are in the order of its graph; both orders are by the model's input
+  // list.
+  std::vector<ValuePtr> ordered;
+  for (ValueId id : graph->inputs()) {
+    const std::string& name = graph->graph().at(id).name;
+    for (size_t i = 0; i < inputs_.size(); ++i)
+      if (inputs_[i].name == name) ordered.push_back(inputs[i]);
+  }
+  FloatingPointScope scope;
+  return graph->run(ordered, requests, control, outputs);
+}
+
+Session::Explanation Session::explain() {
+  Explanation out;
+  out.steps = main_->explain();
+  out.notes.push_back("optimisation level " + level_ +
+                      ": no passes exist yet, the pipeline is empty");
+  for (const std::string& note : notes_) out.notes.push_back(note);
+  return out;
+}
+
+}  // namespace pfrt

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A model planned for its providers. run checks what it is given, takes the plan for the inputs'
+// signature and runs it; safe from many threads at once.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "core/exec/compiled.h"
+#include "core/session/model.h"
+#include "core/session/options.h"
+
+namespace pfrt {
+
+// What an input or output is, for those outside.
+struct PortInfo {
+  std::string name;
+  Type type;
+  std::vector<int64_t> dims;           // -1 = dynamic
+  std::vector<std::string> dim_names;  // empty where a dimension has no name
+  bool has_initializer = false;
+};
+
+PortInfo port_info(const Graph& graph, ValueId id);
+
+class Session {
+ public:
+  struct Context {
+    std::vector<ProviderSource> providers;
+    std::vector<std::string> notes;  // about providers that are not there
+    PackedStore* packed = nullptr;
+    Logger* logger = nullptr;
+    uint32_t max_threads = 0;    // of the environment; 0 = no limit
+    std::shared_ptr<void> keep;  // what must live as long as the session: the environment
+  };
+  static Result<std::shared_ptr<Session>> create(std::shared_ptr<const Model> model,
+                                                 const Options& options,
+                                                 const std::vector<std::string>& extra_outputs,
+                                                 Context context);
+
+  const std::vector<PortInfo>& inputs() const { return inputs_; }
+  const std::vector<PortInfo>& outputs() const { return outputs_; }
+  const std::vector<std::string>& providers() const { return provider_names_; }
+  const std::shared_ptr<const Model>& model() const { return model_; }
+  uint32_t width(
+      int64_t asked) const;  // threads of a run that asks for so many (0 = the session's)
+  bool profiling() const { return profile_; }
+
+  Status run(const std::vector<ValuePtr>& inputs, const std::vector<OutputRequest>& requests,
+             const RunControl& control, std::vector<ValuePtr>& outputs);
+
+  struct Explanation {
+    std::vector<StepReport> steps;
+    std::vector<std::string> notes;
+  };
+  Explanation explain();
+
+ private:
+  Session() = default;
+  Result<std::unique_ptr<CompiledGraph>> compile(
+      const std::shared_ptr<const Graph>& canonical) const;
+  Status check_inputs(const std::vector<ValuePtr>& inputs) const;
+  Result<CompiledGraph*> variant(const std::vector<ValuePtr>& inputs);
+
+  // First, so that it goes last: executables and providers may call back into what it holds.
+  std::shared_ptr<void> keep_;
+  std::shared_ptr<const Model> model_;
+  CompileContext compile_;
+  std::vector<std::string> extra_outputs_, provider_names_, notes_;
+  std::vector<PortInfo> inputs_, outputs_;
+  std::vector<ValueId> input_ids_;  // in the model's graph
+  size_t required_inputs_ = 0;
+  uint32_t max_threads_ = 0, num_threads_ = 0;
+  bool profile_ = false;
+  std::string level_;
+  std::unique_ptr<CompiledGraph> main_;
+  std::mutex mutex_;
+  std::map<std::vector<bool>, std::unique_ptr<CompiledGraph>> variants_;  // by fed initializers
+};
+
+}  // namespace pfrt

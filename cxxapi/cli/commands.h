@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The commands of the tool: what each takes, and the function that does it. A command returns the
+// exit code: 0 done, 1 the work failed; bad input is thrown as UsageError or a PyFlameRTError.
+#pragma once
+
+#include <pyflame_rt/options.hpp>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace cli {
+
+// Something in the command line or the input that makes the command impossible: exit code 2.
+class UsageError : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+// What commands that open a session share.
+struct SessionArgs {
+  std::vector<std::string> providers;
+  std::string level;      // empty = the default
+  std::string precision;  // empty = the default
+  int threads = 0;
+};
+pyflame_rt::SessionOptions session_options(const SessionArgs& args);
+
+struct RunArgs {
+  bool json = false;
+  std::string model, output;
+  std::vector<std::string> inputs, dims;  // NAME=SOURCE, NAME=N
+  SessionArgs session;
+  int repeat = 1;
+};
+int run_command(const RunArgs& args);
+
+struct TestArgs {
+  bool json = false;
+  std::vector<std::string> dirs;
+  double rtol = 1e-3, atol = 1e-5;
+  std::string report;
+  SessionArgs session;
+  int timeout_seconds = 120;
+};
+int test_command(const TestArgs& args);
+
+struct BenchArgs {
+  bool json = false;
+  std::string model, peer;
+  std::vector<std::string> dims;
+  SessionArgs session;
+  double seconds = 5;
+};
+int bench_command(const BenchArgs& args);
+
+struct InspectArgs {
+  bool json = false;
+  std::string model;
+};
+int inspect_command(const InspectArgs& args);
+
+struct ExplainArgs {
+  bool json = false;
+  std::string model;
+  std::vector<std::string> dims;
+  SessionArgs session;
+};
+int explain_command(const ExplainArgs& args);
+
+struct ConvertArgs {
+  bool json = false;
+  std::string in, out;
+};
+int convert_command(const ConvertArgs& args);
+
+struct ListArgs {
+  bool json = false;
+  bool kernels = false;  // of providers
+};
+int providers_command(const ListArgs& args);
+int ops_command(const ListArgs& args);
+int plugins_command(const ListArgs& args);
+int doctor_command(const ListArgs& args);
+
+}  // namespace cli

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cxxapi/cli/compare.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "cxxapi/cli/elements.h"
+#include "cxxapi/cli/text.h"
+
+namespace cli {
+namespace {
+
+using pyflame_rt::DType;
+using pyflame_rt::Tensor;
+using pyflame_rt::Value;
+using pyflame_rt::ValueKind;
+
+const char* kind_name(ValueKind kind) {
+  switch (kind) {
+    case ValueKind::Tensor:
+      return "a tensor";
+    case ValueKind::Sequence:
+      return "a sequence";
+    case ValueKind::Map:
+      return "a map";
+    case ValueKind::Optional:
+      return "an optional";
+    case ValueKind::Sparse:
+      return "a sparse tensor";
+    default:
+      return "nothing";
+  }
+}
+
+bool close(double got, double want, const Tolerance& t) {
+  if (std::isnan(got) || std::isnan(want)) return std::isnan(got) && std::isnan(want);
+  if (got == want) return true;
+  if (std::isinf(got) || std::isinf(want)) return false;
+  return std::fabs(got - want) <= t.atol + t.rtol * std::fabs(want);
+}
+
+bool same_element(const Tensor& got, int64_t i, const Tensor& want, int64_t j, const Tolerance& t) {
+  const DType dtype = want.dtype();
+  if (dtype == DType::String) return got.string_at(i) == want.string_at(j);
+  if (is_complex(dtype)) {
+    return close(number_at(got, i), number_at(want, j), t) &&
+           close(imaginary_at(got, i), imaginary_at(want, j), t);
+  }
+  if (is_float(dtype)) return close(number_at(got, i), number_at(want, j), t);
+  return integer_at(got, i) == integer_at(want, j);
+}
+
+std::string tensor_difference(const Tensor& got, const Tensor& want, Tolerance t) {
+  if (got.dtype() != want.dtype()) {
+    return std::string("dtype is ") + dtype_name(got.dtype()) + ", expected " +
+           dtype_name(want.dtype());
+  }
+  if (got.shape() != want.shape()) {
+    return "shape is " + shape_text(got.shape()) + ", expected " + shape_text(want.shape());
+  }
+  if (want.dtype() == DType::Float16 || want.dtype() == DType::BFloat16)
+    t.rtol = std::max(t.rtol, 1e-2);
+  int64_t wrong = 0;
+  int64_t first = 0;
+  for (int64_t i = 0; i < want.num_elements(); ++i) {
+    if (same_element(got, i, want, i, t)) continue;
+    if (wrong++ == 0) first = i;
+  }
+  if (wrong == 0) return {};
+  return std::to_string(wrong) + " of " + std::to_string(want.num_elements()) +
+         " elements differ; first at " + std::to_string(first) + ": " + text_at(got, first) +
+         ", expected " + text_at(want, first);
+}
+
+// Row of each key.
+std::map<std::string, int64_t> rows_of(const Tensor& keys) {
+  std::map<std::string, int64_t> rows;
+  for (int64_t i = 0; i < keys.num_elements(); ++i) rows[text_at(keys, i)] = i;
+  return rows;
+}
+
+std::string map_difference(const Value& got, const Value& want, const Tolerance& t) {
+  const auto [got_keys, got_values] = got.map_parts();
+  const auto [want_keys, want_values] = want.map_parts();
+  if (got_values.dtype() != want_values.dtype() || got_keys.dtype() != want_keys.dtype()) {
+    return "the types of the map differ";
+  }
+  const auto got_rows = rows_of(got_keys);
+  const auto want_rows = rows_of(want_keys);
+  const int64_t count = want_keys.num_elements();
+  if (got_rows.size() != want_rows.size() ||
+      got_values.num_elements() != want_values.num_elements()) {
+    return "the map has " + std::to_string(got_rows.size()) + " entries, expected " +
+           std::to_string(want_rows.size());
+  }
+  const int64_t width = count == 0 ? 0 : want_values.num_elements() / count;
+  for (const auto& [key, row] : want_rows) {
+    const auto found = got_rows.find(key);
+    if (found == got_rows.end()) return "the map lacks the key " + key;
+    for (int64_t i = 0; i < width; ++i) {
+      const int64_t at = found->second * width + i;
+      if (!same_element(got_values, at, want_values, row * width + i, t)) {
+        return "the map's value of " + key + " is " + text_at(got_values, at) + ", expected " +
+               text_at(want_values, row * width + i);
+      }
+    }
+  }
+  return {};
+}
+
+// A sequence of N maps of C entries against [N,C].
+std::string rows_difference(const Value& got, const Tensor& want, const Tolerance& t) {
+  if (want.ndim() != 2 || static_cast<int64_t>(got.size()) != want.shape()[0]) {
+    return "a sequence of " + std::to_string(got.size()) + " maps, expected shape " +
+           shape_text(want.shape());
+  }
+  const int64_t width = want.shape()[1];
+  for (int64_t row = 0; row < want.shape()[0]; ++row) {
+    const Value map = got.at(static_cast<size_t>(row));
+    if (map.kind() != ValueKind::Map) return "the sequence does not hold maps";
+    const Tensor values = map.map_parts().second;
+    if (values.num_elements() != width || values.dtype() != want.dtype()) {
+      return "map " + std::to_string(row) + " does not match the expected row";
+    }
+    for (int64_t i = 0; i < width; ++i) {
+      if (!same_element(values, i, want, row * width + i, t)) {
+        return "map " + std::to_string(row) + ": entry " + std::to_string(i) + " is " +
+               text_at(values, i) + ", expected " + text_at(want, row * width + i);
+      }
+    }
+  }
+  return {};
+}
+
+// What an optional holds; an invalid value when it holds nothing.
+Value unwrapped(const Value& value) {
+  if (value.kind() != ValueKind::Optional) return value;
+  return value.size() == 0 ? Value() : unwrapped(value.at(0));
+}
+
+}  // namespace
+
+std::string difference(const Value& got_value, const Value& want_value,
+                       const Tolerance& tolerance) {
+  const Value got = unwrapped(got_value);
+  const Value want = unwrapped(want_value);
+  if (got.kind() == ValueKind::Sequence && want.is_tensor()) {
+    return rows_difference(got, want.tensor(), tolerance);
+  }
+  if (got.kind() != want.kind()) {
+    return std::string("the result is ") + kind_name(got.kind()) + ", expected " +
+           kind_name(want.kind());
+  }
+  switch (want.kind()) {
+    case ValueKind::Tensor:
+      return tensor_difference(got.tensor(), want.tensor(), tolerance);
+    case ValueKind::Map:
+      return map_difference(got, want, tolerance);
+    case ValueKind::Sequence:
+      break;
+    case ValueKind::Unset:
+      return {};
+    default:
+      return "sparse tensors are not compared";
+  }
+  if (got.size() != want.size()) {
+    return "the sequence has " + std::to_string(got.size()) + " elements, expected " +
+           std::to_string(want.size());
+  }
+  for (size_t i = 0; i < want.size(); ++i) {
+    const std::string found = difference(got.at(i), want.at(i), tolerance);
+    if (!found.empty()) return "element " + std::to_string(i) + ": " + found;
+  }
+  return {};
+}
+
+}  // namespace cli

@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+
+#include "cxxapi/cli/commands.h"
+#include "cxxapi/cli/feed.h"
+#include "cxxapi/cli/json.h"
+#include "cxxapi/cli/text.h"
+
+namespace cli {
+namespace {
+
+using pyflame_rt::ExplainStep;
+using pyflame_rt::Explanation;
+using pyflame_rt::Graph;
+using pyflame_rt::InferenceSession;
+using pyflame_rt::Model;
+using pyflame_rt::NodeArg;
+using pyflame_rt::TensorInfo;
+
+// How often each operator occurs, bodies of control flow included.
+void count_operators(const Graph& graph, std::map<std::string, size_t>* counts) {
+  for (const auto& node : graph.nodes()) {
+    const std::string& domain = node->domain();
+    ++(*counts)[domain.empty() ? node->op_type() : domain + "." + node->op_type()];
+    for (const auto& [name, value] : node->attributes()) {
+      const auto* body = std::get_if<pyflame_rt::GraphHandle>(&value);
+      if (body != nullptr) count_operators(Graph(*body), counts);
+    }
+  }
+}
+
+// Most frequent first.
+std::vector<std::pair<std::string, size_t>> ranked(const std::map<std::string, size_t>& counts) {
+  std::vector<std::pair<std::string, size_t>> out(counts.begin(), counts.end());
+  std::stable_sort(out.begin(), out.end(),
+                   [](const auto& a, const auto& b) { return a.second > b.second; });
+  return out;
+}
+
+void write_values(const char* name, const std::vector<TensorInfo>& values, Json* json) {
+  json->key(name).list();
+  for (const TensorInfo& value : values) {
+    json->object().field("name", value.name).field("type", NodeArg(value).type());
+    json->field("shape", shape_text(value)).field("has_initializer", value.has_initializer).end();
+  }
+  json->end();
+}
+
+void inspect_json(const Model& model, const Graph& graph,
+                  const std::map<std::string, size_t>& counts) {
+  const auto meta = model.metadata();
+  const auto stats = model.stats();
+  Json json;
+  json.object().field("format", model.format()).field("graph", meta.graph_name);
+  json.field("producer", meta.producer_name).field("producer_version", meta.producer_version);
+  json.key("opsets").object();
+  for (const auto& [domain, version] : graph.opsets()) {
+    json.field(domain.empty() ? "ai.onnx" : domain, version);
+  }
+  json.end();
+  write_values("inputs", graph.inputs(), &json);
+  write_values("outputs", graph.outputs(), &json);
+  json.key("operators").object();
+  for (const auto& [name, count] : ranked(counts)) json.field(name, count);
+  json.end().field("nodes", stats.node_count).field("initializers", stats.initializer_count);
+  json.field("parameters", stats.parameter_count).field("parameter_bytes", stats.parameter_bytes);
+  json.field("import_ms", stats.import_time_ms).key("metadata").object();
+  for (const auto& [key, value] : meta.custom_metadata) json.field(key, value);
+  json.end().key("warnings").list();
+  for (const std::string& warning : stats.warnings) json.value(warning);
+  json.end().end().print();
+}
+
+void inspect_text(const Model& model, const Graph& graph,
+                  const std::map<std::string, size_t>& counts) {
+  const auto meta = model.metadata();
+  const auto stats = model.stats();
+  std::printf("format      %s\n", model.format().c_str());
+  std::printf("graph       %s\n", meta.graph_name.c_str());
+  if (!meta.producer_name.empty()) {
+    std::printf("producer    %s %s\n", meta.producer_name.c_str(), meta.producer_version.c_str());
+  }
+  std::string opsets;
+  for (const auto& [domain, version] : graph.opsets()) {
+    opsets += (opsets.empty() ? "" : ", ") + (domain.empty() ? "ai.onnx" : domain) + " " +
+              std::to_string(version);
+  }
+  std::printf("opsets      %s\n", opsets.c_str());
+  for (const TensorInfo& input : graph.inputs()) {
+    std::printf("input       %s: %s%s\n", input.name.c_str(), describe(NodeArg(input)).c_str(),
+                input.has_initializer ? ", has a default" : "");
+  }
+  for (const TensorInfo& output : graph.outputs()) {
+    std::printf("output      %s: %s\n", output.name.c_str(), describe(NodeArg(output)).c_str());
+  }
+  std::printf("nodes       %zu\n", stats.node_count);
+  for (const auto& [name, count] : ranked(counts)) std::printf("  %6zu %s\n", count, name.c_str());
+  std::printf("parameters  %s (%zu) in %zu initializers\n",
+              count_text(static_cast<double>(stats.parameter_count)).c_str(), stats.parameter_count,
+              stats.initializer_count);
+  std::printf("bytes       %s\n", bytes_text(stats.parameter_bytes).c_str());
+  std::printf("import      %s\n", time_text(stats.import_time_ms / 1e3).c_str());
+  for (const auto& [key, value] : meta.custom_metadata) {
+    std::printf("metadata    %s = %s\n", key.c_str(), one_line(value).c_str());
+  }
+  for (const std::string& warning : stats.warnings)
+    std::printf("warning     %s\n", warning.c_str());
+}
+
+void explain_json(const Explanation& explanation) {
+  Json json;
+  json.object().key("steps").list();
+  for (const ExplainStep& step : explanation.steps) {
+    json.object()
+        .field("nodes", step.nodes)
+        .field("ops", step.ops)
+        .field("provider", step.provider);
+    json.field("kernel", step.kernel).field("reason", step.reason).field("refused", step.refused);
+    json.field("bytes", step.bytes).field("flops", step.flops);
+    json.field("estimated_ns", step.estimated_ns).field("measured_ns", step.measured_ns).end();
+  }
+  json.end().key("notes").list();
+  for (const std::string& note : explanation.notes) json.value(note);
+  json.end().end().print();
+}
+
+void explain_text(const Explanation& explanation) {
+  const auto time = [](double ns) { return ns > 0 ? time_text(ns / 1e9) : std::string("-"); };
+  Table table({"step", "nodes", "ops", "provider", "kernel", "bytes", "flops", "estimated",
+               "measured", "why", "refused"});
+  for (size_t i = 0; i < explanation.steps.size(); ++i) {
+    const ExplainStep& step = explanation.steps[i];
+    table.add({std::to_string(i), step.nodes, step.ops, step.provider, step.kernel,
+               bytes_text(step.bytes), count_text(static_cast<double>(step.flops)),
+               time(step.estimated_ns), time(step.measured_ns), step.reason, step.refused});
+  }
+  table.print();
+  for (const std::string& note : explanation.notes) std::printf("note: %s\n", note.c_str());
+}
+
+}  // namespace
+
+int inspect_command(const InspectArgs& args) {
+  const Model model = Model::load(args.model);
+  const Graph graph = model.graph();
+  std::map<std::string, size_t> counts;
+  count_operators(graph, &counts);
+  if (args.json) {
+    inspect_json(model, graph, counts);
+  } else {
+    inspect_text(model, graph, counts);
+  }
+  return 0;
+}
+
+int explain_command(const ExplainArgs& args) {
+  pyflame_rt::SessionOptions options = session_options(args.session);
+  options.enable_profiling = true;
+  const InferenceSession session(args.model, options);
+  // Steps and their times are those of a run; a model that random inputs do not suit is explained
+  // without.
+  std::string unrun;
+  const Dims dims = parse_dims(args.dims);
+  check_dims(session.get_inputs(), dims);
+  try {
+    const Feed feed = make_feed(session, {}, dims, nullptr);
+    for (int i = 0; i < 3; ++i) (void)session.run_values({}, feed);
+  } catch (const std::exception& error) {
+    unrun = std::string("not run on random inputs: ") + one_line(error.what());
+  }
+  Explanation explanation = session.explain();
+  if (!unrun.empty()) explanation.notes.push_back(unrun);
+  if (args.json) {
+    explain_json(explanation);
+  } else {
+    explain_text(explanation);
+  }
+  return 0;
+}
+
+int convert_command(const ConvertArgs& args) {
+  const Model model = Model::load(args.in);
+  model.save(args.out);
+  const auto stats = model.stats();
+  std::error_code error;
+  const auto size = std::filesystem::file_size(args.out, error);
+  const uint64_t bytes = error ? 0 : size;
+  if (args.json) {
+    Json json;
+    json.object().field("in", args.in).field("format", model.format()).field("out", args.out);
+    json.field("bytes", bytes)
+        .field("nodes", stats.node_count)
+        .field("initializers", stats.initializer_count);
+    json.end().print();
+  } else {
+    std::printf("wrote %s: %zu nodes, %zu initializers, %s (from %s)\n", args.out.c_str(),
+                stats.node_count, stats.initializer_count, bytes_text(bytes).c_str(),
+                model.format().c_str());
+  }
+  return 0;
+}
+
+}  // namespace cli

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What this machine has, as far as inference cares. Read anew at each call.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace cli {
+
+struct Machine {
+  std::string cpu;               // model name
+  std::vector<std::string> isa;  // the extensions kernels may use, of those this CPU has
+  int online = 0;                // processors of the machine
+  int usable = 0;                // that this process may run on
+  std::optional<double> quota;   // processors' worth of time its cgroups allow
+  uint64_t memory = 0;           // bytes
+  std::string system;            // kernel name and release
+};
+
+Machine read_machine();
+// Threads that can run at once: usable processors within the quota, at least 1.
+int default_threads(const Machine& machine);
+std::string isa_text(const Machine& machine);
+
+}  // namespace cli

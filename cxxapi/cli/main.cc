@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The command line: what each command takes, and how failures become exit codes.
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <functional>
+#include <pyflame_rt/pyflame_rt.hpp>
+
+#include "cxxapi/cli/commands.h"
+#include "cxxapi/cli/text.h"
+
+namespace cli {
+
+pyflame_rt::SessionOptions session_options(const SessionArgs& args) {
+  pyflame_rt::SessionOptions options;
+  options.num_threads = args.threads;
+  options.providers = args.providers;
+  if (!args.precision.empty()) options.precision = args.precision;
+  const std::vector<std::string> levels = {"none", "basic", "extended", "all"};
+  for (size_t i = 0; i < levels.size(); ++i) {
+    if (args.level == levels[i]) options.optimization_level = static_cast<pyflame_rt::OptLevel>(i);
+  }
+  return options;
+}
+
+namespace {
+
+constexpr int kDone = 0;
+constexpr int kFailed = 1;
+constexpr int kUsage = 2;
+
+// Adds a command whose action is |run| on |args|.
+template <class Args>
+CLI::App* add_command(CLI::App* app, const char* name, const char* help, int (*run)(const Args&),
+                      const std::shared_ptr<Args>& args, std::function<int()>* action) {
+  CLI::App* command = app->add_subcommand(name, help);
+  command->add_flag("--json", args->json, "print JSON");
+  command->callback([run, args, action] { *action = [run, args] { return run(*args); }; });
+  return command;
+}
+
+// An option of a part that this version does not have.
+void refuse(CLI::App* command, const char* option, bool takes_value, const char* sentence) {
+  const char* const help = "not available in this version";
+  const auto fail = [sentence] { throw UsageError(sentence); };
+  if (takes_value) {
+    command
+        ->add_option_function<std::string>(
+            option, [fail](const std::string&) { fail(); }, help)
+        ->group("");
+  } else {
+    command->add_flag_callback(option, fail, help)->group("");
+  }
+}
+
+void add_providers(CLI::App* command, SessionArgs* args) {
+  command
+      ->add_option("--provider", args->providers,
+                   "execution provider; repeat for a list, best first")
+      ->allow_extra_args(false);
+}
+
+void add_threads(CLI::App* command, SessionArgs* args) {
+  command->add_option("--threads", args->threads, "threads of a run; 0 = as many as may run")
+      ->check(CLI::Range(0, 4096));
+}
+
+void add_level(CLI::App* command, SessionArgs* args) {
+  command->add_option("--level", args->level, "optimisation level")
+      ->check(CLI::IsMember({"none", "basic", "extended", "all"}));
+}
+
+void add_precision(CLI::App* command, SessionArgs* args) {
+  const auto known = [](const std::string& mode) -> std::string {
+    if (mode == "ieee" || mode == "fp32") return {};
+    if (mode == "bf16" || mode == "fast" || mode == "auto") {
+      return "precision '" + mode + "' is not available in this version: use ieee or fp32";
+    }
+    return "precision '" + mode + "' is not known: use ieee or fp32";
+  };
+  command->add_option("--precision", args->precision, "ieee or fp32")
+      ->check(CLI::Validator(known, "ieee|fp32"));
+}
+
+void add_dims(CLI::App* command, std::vector<std::string>* dims) {
+  command->add_option("--dim", *dims, "NAME=N: the size of a symbolic dimension (default 1)")
+      ->allow_extra_args(false);
+}
+
+void add_commands(CLI::App* app, std::function<int()>* action) {
+  const auto run = std::make_shared<RunArgs>();
+  CLI::App* c =
+      add_command(app, "run", "run a model and print its outputs", run_command, run, action);
+  c->add_option("model", run->model, "model file")->required();
+  c->add_option("--input", run->inputs, "NAME=FILE.npy|FILE.pb|random|zeros (default random)")
+      ->allow_extra_args(false);
+  add_dims(c, &run->dims);
+  c->add_option("--output", run->output, "folder that receives each output as NAME.npy");
+  c->add_option("--repeat", run->repeat, "runs to time");
+  add_providers(c, &run->session);
+  add_threads(c, &run->session);
+  add_level(c, &run->session);
+  add_precision(c, &run->session);
+  refuse(c, "--max-error", true,
+         "--max-error belongs to --precision auto, which is not available in this version");
+
+  const auto test = std::make_shared<TestArgs>();
+  c = add_command(app, "test", "run ONNX backend test folders", test_command, test, action);
+  c->add_option("dirs", test->dirs, "folders that hold one test or many")->required();
+  c->add_option("--rtol", test->rtol, "relative tolerance")->capture_default_str();
+  c->add_option("--atol", test->atol, "absolute tolerance")->capture_default_str();
+  c->add_option("--report", test->report,
+                "file that receives case, verdict and reason, tab-separated");
+  c->add_option("--timeout", test->timeout_seconds, "seconds a case may take")
+      ->capture_default_str();
+  add_providers(c, &test->session);
+  add_level(c, &test->session);
+  add_precision(c, &test->session);
+
+  const auto bench = std::make_shared<BenchArgs>();
+  c = add_command(app, "bench", "measure latency, alone or against ONNX Runtime", bench_command,
+                  bench, action);
+  c->add_option("model", bench->model, "model file")->required();
+  c->add_option("--peer", bench->peer, "ONNX Runtime's shared library");
+  c->add_option("--seconds", bench->seconds, "time to run each side")->capture_default_str();
+  add_dims(c, &bench->dims);
+  add_threads(c, &bench->session);
+  add_precision(c, &bench->session);
+
+  const auto inspect = std::make_shared<InspectArgs>();
+  c = add_command(app, "inspect", "print what a model contains", inspect_command, inspect, action);
+  c->add_option("model", inspect->model, "model file")->required();
+  refuse(c, "--html", true, "inspect --html is not available in this version: use --json");
+
+  const auto explain = std::make_shared<ExplainArgs>();
+  c = add_command(app, "explain", "print what runs where and why", explain_command, explain,
+                  action);
+  c->add_option("model", explain->model, "model file")->required();
+  add_dims(c, &explain->dims);
+  add_providers(c, &explain->session);
+
+  const auto convert = std::make_shared<ConvertArgs>();
+  c = add_command(app, "convert", "write a model in the format of another extension",
+                  convert_command, convert, action);
+  c->add_option("in", convert->in, "model file")->required();
+  c->add_option("out", convert->out, "file to write")->required();
+
+  const auto providers = std::make_shared<ListArgs>();
+  c = add_command(app, "providers", "list execution providers", providers_command, providers,
+                  action);
+  c->add_flag("--kernels", providers->kernels, "with the kernels of each");
+  add_command(app, "ops", "list operators", ops_command, std::make_shared<ListArgs>(), action);
+  add_command(app, "plugins", "list plug-ins", plugins_command, std::make_shared<ListArgs>(),
+              action);
+  c = add_command(app, "doctor", "print what this machine and installation have", doctor_command,
+                  std::make_shared<ListArgs>(), action);
+  refuse(c, "--measure", false, "doctor --measure is not available in this version");
+}
+
+int fail(int code, const std::string& message) {
+  std::fprintf(stderr, "pfrt: %s\n", one_line(message).c_str());
+  return code;
+}
+
+// Failures of the work itself; everything else is the input's fault.
+bool is_work_failure(pfrt_code code) {
+  switch (code) {
+    case PFRT_CODE_PROVIDER:
+    case PFRT_CODE_CANCELLED:
+    case PFRT_CODE_DEADLINE:
+    case PFRT_CODE_OUT_OF_MEMORY:
+    case PFRT_CODE_DEVICE_LOST:
+    case PFRT_CODE_INTERNAL:
+      return true;
+    default:
+      return false;
+  }
+}
+
+int main_guarded(int argc, char** argv) {
+  CLI::App app("pfrt: run, test, measure and explain models", "pfrt");
+  app.require_subcommand(0, 1);
+  app.set_version_flag("--version", [] { return pyflame_rt::version(); });
+  std::function<int()> action;
+  add_commands(&app, &action);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    if (error.get_exit_code() == kDone) return app.exit(error);  // --help, --version
+    return fail(kUsage, error.what());
+  }
+  if (!action) throw UsageError("name a command; pfrt --help lists them");
+  return action();
+}
+
+}  // namespace
+}  // namespace cli
+
+int main(int argc, char** argv) {
+  try {
+    return cli::main_guarded(argc, argv);
+  } catch (const cli::UsageError& error) {
+    return cli::fail(cli::kUsage, error.what());
+  } catch (const pyflame_rt::PyFlameRTError& error) {
+    return cli::fail(cli::is_work_failure(error.code()) ? cli::kFailed : cli::kUsage, error.what());
+  } catch (const std::exception& error) {
+    return cli::fail(cli::kFailed, error.what());
+  }
+}

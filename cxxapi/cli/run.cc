@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <filesystem>
+#include <numeric>
+
+#include "cxxapi/cli/commands.h"
+#include "cxxapi/cli/elements.h"
+#include "cxxapi/cli/feed.h"
+#include "cxxapi/cli/json.h"
+#include "cxxapi/cli/npy.h"
+#include "cxxapi/cli/text.h"
+
+namespace cli {
+namespace {
+
+using pyflame_rt::InferenceSession;
+using pyflame_rt::NodeArg;
+using pyflame_rt::Tensor;
+using pyflame_rt::Value;
+using pyflame_rt::ValueKind;
+
+constexpr int64_t kShown = 8;  // elements of a tensor
+constexpr int64_t kTop = 5;
+constexpr int64_t kTopRows = 3;
+
+struct Times {
+  double first = 0, median = 0, fastest = 0, slowest = 0;
+};
+
+// Columns of the highest scores in |row|.
+std::vector<int64_t> top_columns(const Tensor& scores, int64_t row) {
+  const int64_t columns = scores.shape()[1];
+  std::vector<int64_t> order(static_cast<size_t>(columns));
+  std::iota(order.begin(), order.end(), 0);
+  std::partial_sort(order.begin(), order.begin() + kTop, order.end(), [&](int64_t a, int64_t b) {
+    const double x = number_at(scores, row * columns + a);
+    const double y = number_at(scores, row * columns + b);
+    return x > y || (x == y && a < b);
+  });
+  order.resize(kTop);
+  return order;
+}
+
+// Rows of class scores to show; 0 when the tensor does not look like any.
+int64_t score_rows(const Tensor& tensor) {
+  const bool scores = tensor.ndim() == 2 && tensor.shape()[1] >= kTop && is_float(tensor.dtype());
+  return scores ? std::min(tensor.shape()[0], kTopRows) : 0;
+}
+
+void print_tensor(const std::string& indent, const Tensor& tensor) {
+  std::string line = std::string(dtype_name(tensor.dtype())) + shape_text(tensor.shape());
+  for (int64_t i = 0; i < std::min(tensor.num_elements(), kShown); ++i)
+    line.append(" ").append(text_at(tensor, i));
+  if (tensor.num_elements() > kShown) line += " ...";
+  std::printf("%s%s\n", indent.c_str(), line.c_str());
+  for (int64_t row = 0; row < score_rows(tensor); ++row) {
+    std::printf("%s  top-5 of row %lld:", indent.c_str(), static_cast<long long>(row));
+    for (const int64_t column : top_columns(tensor, row)) {
+      std::printf(" %lld (%s)", static_cast<long long>(column),
+                  text_at(tensor, row * tensor.shape()[1] + column).c_str());
+    }
+    std::printf("\n");
+  }
+}
+
+void print_value(const std::string& indent, const Value& value) {
+  switch (value.kind()) {
+    case ValueKind::Tensor:
+      return print_tensor(indent, value.tensor());
+    case ValueKind::Map: {
+      const auto [keys, values] = value.map_parts();
+      std::printf("%smap\n", indent.c_str());
+      print_tensor(indent + "  keys   ", keys);
+      return print_tensor(indent + "  values ", values);
+    }
+    case ValueKind::Sequence:
+    case ValueKind::Optional: {
+      const bool sequence = value.kind() == ValueKind::Sequence;
+      std::printf("%s%s of %zu\n", indent.c_str(), sequence ? "sequence" : "optional",
+                  value.size());
+      for (size_t i = 0; i < value.size(); ++i) print_value(indent + "  ", value.at(i));
+      return;
+    }
+    default:
+      std::printf("%ssparse tensor of %s\n", indent.c_str(), dtype_name(value.dtype()));
+  }
+}
+
+void write_tensor_json(const Tensor& tensor, Json* json) {
+  json->object().field("dtype", dtype_name(tensor.dtype())).key("shape").list();
+  for (const int64_t dim : tensor.shape()) json->value(dim);
+  json->end().key("first").list();
+  for (int64_t i = 0; i < std::min(tensor.num_elements(), kShown); ++i) {
+    if (tensor.dtype() == pyflame_rt::DType::String) {
+      json->value(tensor.string_at(i));
+    } else if (is_float(tensor.dtype())) {
+      json->value(number_at(tensor, i));
+    } else {
+      json->value(text_at(tensor, i));
+    }
+  }
+  json->end();
+  if (score_rows(tensor) > 0) {
+    json->key("top5").list();
+    for (int64_t row = 0; row < score_rows(tensor); ++row) {
+      json->list();
+      for (const int64_t column : top_columns(tensor, row)) json->value(column);
+      json->end();
+    }
+    json->end();
+  }
+  json->end();
+}
+
+void write_value_json(const Value& value, Json* json) {
+  if (value.is_tensor()) return write_tensor_json(value.tensor(), json);
+  json->object();
+  if (value.kind() == ValueKind::Map) {
+    const auto [keys, values] = value.map_parts();
+    write_tensor_json(keys, &json->field("kind", "map").key("keys"));
+    write_tensor_json(values, &json->key("values"));
+  } else if (value.kind() == ValueKind::Sparse) {
+    json->field("kind", "sparse");
+  } else {
+    json->field("kind", value.kind() == ValueKind::Sequence ? "sequence" : "optional")
+        .key("elements")
+        .list();
+    for (size_t i = 0; i < value.size(); ++i) write_value_json(value.at(i), json);
+    json->end();
+  }
+  json->end();
+}
+
+// NAME.npy; NAME_0.npy, ... for the elements of a sequence; NAME_keys.npy and NAME_values.npy for a
+// map.
+void save_value(const std::filesystem::path& folder, const std::string& name, const Value& value,
+                std::vector<std::string>* saved) {
+  const auto save = [&](const std::string& stem, const Tensor& tensor) {
+    std::string file = stem;
+    std::replace(file.begin(), file.end(), '/', '_');
+    saved->push_back((folder / (file + ".npy")).string());
+    write_npy(saved->back(), tensor);
+  };
+  switch (value.kind()) {
+    case ValueKind::Tensor:
+      return save(name, value.tensor());
+    case ValueKind::Map: {
+      const auto [keys, values] = value.map_parts();
+      save(name + "_keys", keys);
+      return save(name + "_values", values);
+    }
+    case ValueKind::Sequence:
+    case ValueKind::Optional:
+      for (size_t i = 0; i < value.size(); ++i) {
+        save_value(folder, name + "_" + std::to_string(i), value.at(i), saved);
+      }
+      return;
+    default:
+      throw UsageError("--output: output '" + name + "' is sparse and cannot be written as .npy");
+  }
+}
+
+Times summary(std::vector<double> seconds) {
+  Times times;
+  times.first = seconds[0];
+  std::sort(seconds.begin(), seconds.end());
+  times.median = seconds[seconds.size() / 2];
+  times.fastest = seconds.front();
+  times.slowest = seconds.back();
+  return times;
+}
+
+void print_json(const InferenceSession& session, const std::vector<Value>& results,
+                const std::map<std::string, std::string>& origins,
+                const std::vector<std::string>& saved, const Times& times, size_t runs) {
+  Json json;
+  json.object().key("inputs").object();
+  for (const auto& [name, origin] : origins) json.field(name, origin);
+  json.end().key("outputs").object();
+  for (size_t i = 0; i < results.size(); ++i) {
+    write_value_json(results[i], &json.key(session.get_outputs()[i].name));
+  }
+  json.end().key("files").list();
+  for (const std::string& file : saved) json.value(file);
+  json.end().key("seconds").object();
+  json.field("first", times.first).field("median", times.median);
+  json.field("min", times.fastest).field("max", times.slowest).end();
+  json.field("runs", runs).end().print();
+}
+
+}  // namespace
+
+int run_command(const RunArgs& args) {
+  if (args.repeat < 1) throw UsageError("--repeat must be at least 1");
+  const Dims dims = parse_dims(args.dims);
+  const InferenceSession session(args.model, session_options(args.session));
+  std::map<std::string, std::string> origins;
+  const Feed feed = make_feed(session, args.inputs, dims, &origins);
+
+  std::vector<Value> results;
+  std::vector<double> seconds;
+  for (int i = 0; i < args.repeat; ++i) {
+    const auto start = std::chrono::steady_clock::now();
+    results = session.run_values({}, feed);
+    seconds.push_back(
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+  }
+
+  std::vector<std::string> saved;
+  if (!args.output.empty()) {
+    std::error_code error;
+    std::filesystem::create_directories(args.output, error);
+    if (error) throw UsageError("cannot make the folder '" + args.output + "': " + error.message());
+    for (size_t i = 0; i < results.size(); ++i) {
+      save_value(args.output, session.get_outputs()[i].name, results[i], &saved);
+    }
+  }
+
+  const Times times = summary(seconds);
+  if (args.json) {
+    print_json(session, results, origins, saved, times, seconds.size());
+    return 0;
+  }
+  for (const NodeArg& input : session.get_inputs()) {
+    const auto origin = origins.find(input.name);
+    if (origin == origins.end()) continue;
+    std::printf("input  %s: %s, %s\n", input.name.c_str(), describe(input).c_str(),
+                origin->second.c_str());
+  }
+  for (size_t i = 0; i < results.size(); ++i) {
+    std::printf("output %s:\n", session.get_outputs()[i].name.c_str());
+    print_value("  ", results[i]);
+  }
+  for (const std::string& file : saved) std::printf("wrote  %s\n", file.c_str());
+  std::printf("time   first %s", time_text(times.first).c_str());
+  if (seconds.size() > 1) {
+    std::printf(", median %s, min %s, max %s of %zu runs", time_text(times.median).c_str(),
+                time_text(times.fastest).c_str(), time_text(times.slowest).c_str(), seconds.size());
+  }
+  std::printf("\n");
+  return 0;
+}
+
+}  // namespace cli

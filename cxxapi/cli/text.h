@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Numbers, shapes and tables as a person reads them. Pure functions.
+#pragma once
+
+#include <cstdint>
+#include <pyflame_rt/tensor.hpp>
+#include <string>
+#include <vector>
+
+namespace cli {
+
+// "[1,3,224,224]"; of a description: "[batch,3,?]", "[...]" when the rank is unknown.
+std::string shape_text(const std::vector<int64_t>& shape);
+std::string shape_text(const pyflame_rt::TensorInfo& info);
+// "tensor(float32) [1,3]"
+std::string describe(const pyflame_rt::NodeArg& arg);
+std::string bytes_text(uint64_t bytes);  // "1.5 MiB"
+std::string time_text(double seconds);   // "3.21 ms"
+std::string count_text(double count);    // "12.5 M"; for FLOPs
+std::string number_text(double value);   // "%.4g"
+// One line: line breaks become "; ".
+std::string one_line(const std::string& text);
+
+// Columns padded to their widest cell; the first row is the heading. Cells longer than |limit| are
+// cut.
+class Table {
+ public:
+  explicit Table(std::vector<std::string> heading) { rows_.push_back(std::move(heading)); }
+  void add(std::vector<std::string> row) { rows_.push_back(std::move(row)); }
+  void print(size_t limit = 60) const;
+
+ private:
+  std::vector<std::vector<std::string>> rows_;
+};
+
+}  // namespace cli

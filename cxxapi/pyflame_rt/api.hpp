@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The C table and what every wrapper needs around it: checked calls, text, reference-counted
+// handles. Thread-safe; one Handle object is used by one thread at a time, as a shared_ptr is.
+#pragma once
+
+#include <pyflame_rt/pyflame_rt.h>
+
+#include <pyflame_rt/error.hpp>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace pyflame_rt {
+namespace detail {
+
+inline pfrt_string text(std::string_view s) noexcept { return pfrt_string{s.data(), s.size()}; }
+inline std::string str(pfrt_string s) {
+  return s.size == 0 ? std::string() : std::string(s.data, s.size);
+}
+
+inline const pfrt_api* open_api() {
+  pfrt_abi_info info{};
+  info.struct_size = sizeof(info);
+  const pfrt_api* table = pfrt_get_api(PFRT_ABI_VERSION, &info);
+  if (table == nullptr) throw PyFlameRTError(str(info.message), PFRT_CODE_UNSUPPORTED);
+  return table;
+}
+
+}  // namespace detail
+
+// The table of the library. PyFlameRTError when it implements another version.
+inline const pfrt_api& api() {
+  static const pfrt_api* const table = detail::open_api();
+  return *table;
+}
+
+// "0.1.0"
+inline std::string version() {
+  pfrt_abi_info info{};
+  info.struct_size = sizeof(info);
+  (void)pfrt_get_api(PFRT_ABI_VERSION, &info);
+  return detail::str(info.version);
+}
+
+namespace detail {
+
+inline void collect_faults(const pfrt_status* status, std::vector<std::string>* out) {
+  const pfrt_status_api& table = *api().status;
+  for (size_t i = 0; i < table.child_count(status); ++i) {
+    const pfrt_status* child = table.child(status, i);
+    if (child == nullptr) continue;
+    if (table.child_count(child) != 0) {
+      collect_faults(child, out);
+    } else {
+      out->push_back(str(table.message(child)));
+    }
+  }
+}
+
+// Takes |status|; the message of a failure, its faults in |faults|.
+struct Failure {
+  explicit Failure(PFRT_OWN pfrt_status* status)
+      : code(api().status->code(status)), message(str(api().status->message(status))) {
+    collect_faults(status, &faults);
+    api().status->release(status);
+  }
+  pfrt_code code;
+  std::string message;
+  std::vector<std::string> faults;
+};
+
+// Takes |status| and throws what it says, unless it is success.
+inline void check(PFRT_OWN pfrt_status* status) {
+  if (status == nullptr) return;
+  Failure failure(status);
+  throw_error(failure.code, failure.message, std::move(failure.faults));
+}
+
+template <class T>
+struct HandleOps;
+
+#define PFRT_CXX_HANDLE_OPS(type, area)                                         \
+  template <>                                                                   \
+  struct HandleOps<type> {                                                      \
+    static void retain(type* handle) noexcept { api().area->retain(handle); }   \
+    static void release(type* handle) noexcept { api().area->release(handle); } \
+  };
+PFRT_CXX_HANDLE_OPS(pfrt_env, env)
+PFRT_CXX_HANDLE_OPS(pfrt_options, options)
+PFRT_CXX_HANDLE_OPS(pfrt_value, value)
+PFRT_CXX_HANDLE_OPS(pfrt_graph, graph)
+PFRT_CXX_HANDLE_OPS(pfrt_model, model)
+PFRT_CXX_HANDLE_OPS(pfrt_session, session)
+#undef PFRT_CXX_HANDLE_OPS
+
+// One reference to a C object, or none.
+template <class T>
+class Handle {
+ public:
+  Handle() noexcept = default;
+  static Handle adopt(PFRT_OWN T* handle) noexcept {
+    Handle h;
+    h.handle_ = handle;
+    return h;
+  }
+  static Handle share(T* handle) noexcept {
+    if (handle != nullptr) HandleOps<T>::retain(handle);
+    return adopt(handle);
+  }
+  Handle(const Handle& other) noexcept : Handle(share(other.handle_)) {}
+  Handle(Handle&& other) noexcept : handle_(std::exchange(other.handle_, nullptr)) {}
+  Handle& operator=(Handle other) noexcept {
+    std::swap(handle_, other.handle_);
+    return *this;
+  }
+  ~Handle() {
+    if (handle_ != nullptr) HandleOps<T>::release(handle_);
+  }
+
+  T* get() const noexcept { return handle_; }
+  explicit operator bool() const noexcept { return handle_ != nullptr; }
+  // Gives the reference away.
+  PFRT_OWN T* detach() noexcept { return std::exchange(handle_, nullptr); }
+  // For an out-parameter; drops what was held.
+  T** out() noexcept {
+    *this = Handle();
+    return &handle_;
+  }
+
+ private:
+  T* handle_ = nullptr;
+};
+
+}  // namespace detail
+
+// Share a body between a node's attribute and a Graph object (Graph::shared, Node::set_attr).
+using GraphHandle = detail::Handle<pfrt_graph>;
+
+}  // namespace pyflame_rt

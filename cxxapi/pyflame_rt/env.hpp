@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The environment: logging, the plug-in search and threads, shared by everything in the process. It
+// is made when it is first needed and never destroyed: exit() with live sessions is legal in any
+// order. Thread-safe.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <pyflame_rt/api.hpp>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace pyflame_rt {
+
+// Empty strings and 0 mean "the default".
+struct EnvironmentOptions {
+  std::string plugin_path;  // folders, colon-separated, searched before PFRT_PLUGIN_PATH
+  std::string log_level;    // "debug", "info", "warning", "error", "off"
+  int num_threads = 0;
+};
+
+struct PluginInfo {
+  std::string kind, name, path, version;
+  std::string reason;  // why it was rejected, or empty
+  bool loaded = false;
+  uint32_t abi_major = 0, abi_minor = 0;
+};
+
+struct ProviderInfo {
+  std::string name, path;
+  std::string devices;  // comma-separated
+  std::string reason;   // why it is not available, or empty
+  bool available = false;
+};
+
+// Opset ranges are inclusive; |until| 0 means "still current".
+struct KernelInfo {
+  std::string op, domain, types, name, isa;
+  uint32_t since = 0, until = 0;
+};
+
+struct OperatorInfo {
+  std::string op, domain;
+  std::string runs_in;  // "provider" or "host"
+  uint32_t since = 0, until = 0;
+};
+
+enum class LogLevel : uint32_t {
+  Debug = PFRT_LOG_DEBUG,
+  Info = PFRT_LOG_INFO,
+  Warning = PFRT_LOG_WARNING,
+  Error = PFRT_LOG_ERROR,
+};
+
+class Environment {
+ public:
+  using Logger = std::function<void(LogLevel, const std::string&)>;
+
+  // The environment of the process. |options| count on the first call, wherever it comes from;
+  // later ones ignore them (has_instance() tells).
+  static Environment& instance(const EnvironmentOptions& options = {}) {
+    const std::lock_guard<std::mutex> lock(slot().mutex);
+    Slot& s = slot();
+    if (s.environment == nullptr) s.environment = new Environment(options);
+    return *s.environment;
+  }
+  static bool has_instance() {
+    const std::lock_guard<std::mutex> lock(slot().mutex);
+    return slot().environment != nullptr;
+  }
+
+  Environment(const Environment&) = delete;
+  Environment& operator=(const Environment&) = delete;
+
+  // Log lines go to |logger|, from any thread, instead of stderr; an empty one restores stderr.
+  void set_logger(Logger logger) {
+    const bool restore = !logger;
+    {
+      const std::lock_guard<std::mutex> lock(logger_mutex_);
+      logger_ = std::make_shared<Logger>(std::move(logger));
+    }
+    detail::check(api().env->set_logger(env_.get(), restore ? nullptr : &forward_log, this));
+  }
+
+  // Looks through the plug-in folders again and opens what is there, so that each row says whether
+  // it would load.
+  void refresh_plugins() { detail::check(api().env->refresh_plugins(env_.get())); }
+  std::vector<PluginInfo> plugins() const;
+  std::vector<ProviderInfo> providers() const;
+  // The kernel table of a provider, by its name.
+  std::vector<KernelInfo> kernels(const std::string& provider) const;
+  static std::vector<OperatorInfo> operators();
+
+  pfrt_env* handle() const noexcept { return env_.get(); }
+
+ private:
+  struct Slot {
+    std::mutex mutex;
+    Environment* environment = nullptr;
+  };
+  static Slot& slot() {
+    static Slot* const the_slot = new Slot;
+    return *the_slot;
+  }
+
+  explicit Environment(const EnvironmentOptions& options) {
+    detail::Handle<pfrt_options> c;
+    detail::check(api().options->create(PFRT_OPTIONS_ENV, c.out()));
+    const auto set_text = [&c](const char* key, const std::string& value) {
+      if (value.empty()) return;
+      detail::check(api().options->set_string(c.get(), detail::text(key), detail::text(value)));
+    };
+    set_text("plugin_path", options.plugin_path);
+    set_text("log_level", options.log_level);
+    if (options.num_threads != 0) {
+      detail::check(api().options->set_int(c.get(), detail::text("threads"), options.num_threads));
+    }
+    detail::check(api().env->create(c.get(), env_.out()));
+  }
+
+  static void forward_log(void* user, pfrt_log_level level, pfrt_string message) {
+    auto* self = static_cast<Environment*>(user);
+    std::shared_ptr<Logger> logger;
+    {
+      const std::lock_guard<std::mutex> lock(self->logger_mutex_);
+      logger = self->logger_;
+    }
+    try {
+      if (logger && *logger) (*logger)(static_cast<LogLevel>(level), detail::str(message));
+    } catch (...) {
+      // Nothing may unwind through the C library; a logger that throws loses its line.
+    }
+  }
+
+  detail::Handle<pfrt_env> env_;
+  std::mutex logger_mutex_;
+  std::shared_ptr<Logger> logger_;
+};
+
+inline std::vector<PluginInfo> Environment::plugins() const {
+  std::vector<PluginInfo> out(api().env->plugin_count(env_.get()));
+  for (size_t i = 0; i < out.size(); ++i) {
+    pfrt_plugin_info c{};
+    c.struct_size = sizeof(c);
+    detail::check(api().env->plugin_at(env_.get(), i, &c));
+    PluginInfo& info = out[i];
+    info.kind = detail::str(c.kind);
+    info.name = detail::str(c.name);
+    info.path = detail::str(c.path);
+    info.version = detail::str(c.version);
+    info.reason = detail::str(c.reason);
+    info.loaded = c.loaded != 0;
+    info.abi_major = c.abi_major;
+    info.abi_minor = c.abi_minor;
+  }
+  return out;
+}
+
+inline std::vector<ProviderInfo> Environment::providers() const {
+  std::vector<ProviderInfo> out(api().env->provider_count(env_.get()));
+  for (size_t i = 0; i < out.size(); ++i) {
+    pfrt_provider_info c{};
+    c.struct_size = sizeof(c);
+    detail::check(api().env->provider_at(env_.get(), i, &c));
+    ProviderInfo& info = out[i];
+    info.name = detail::str(c.name);
+    info.path = detail::str(c.path);
+    info.devices = detail::str(c.devices);
+    info.reason = detail::str(c.reason);
+    info.available = c.available != 0;
+  }
+  return out;
+}
+
+inline std::vector<KernelInfo> Environment::kernels(const std::string& provider) const {
+  size_t count = 0;
+  detail::check(api().env->kernel_count(env_.get(), detail::text(provider), &count));
+  std::vector<KernelInfo> out(count);
+  for (size_t i = 0; i < count; ++i) {
+    pfrt_kernel_info c{};
+    c.struct_size = sizeof(c);
+    detail::check(api().env->kernel_at(env_.get(), detail::text(provider), i, &c));
+    KernelInfo& info = out[i];
+    info.op = detail::str(c.op);
+    info.domain = detail::str(c.domain);
+    info.types = detail::str(c.types);
+    info.name = detail::str(c.name);
+    info.isa = detail::str(c.isa);
+    info.since = c.since;
+    info.until = c.until;
+  }
+  return out;
+}
+
+inline std::vector<OperatorInfo> Environment::operators() {
+  std::vector<OperatorInfo> out(api().env->operator_count());
+  for (size_t i = 0; i < out.size(); ++i) {
+    pfrt_operator_info c{};
+    c.struct_size = sizeof(c);
+    detail::check(api().env->operator_at(i, &c));
+    OperatorInfo& info = out[i];
+    info.op = detail::str(c.op);
+    info.domain = detail::str(c.domain);
+    info.runs_in = detail::str(c.runs_in);
+    info.since = c.since;
+    info.until = c.until;
+  }
+  return out;
+}
+
+}  // namespace pyflame_rt

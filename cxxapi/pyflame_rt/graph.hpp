@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A graph that can be built, read and edited. Move-only; clone() copies. A graph stays usable after
+// a session was made from it. Externally synchronised, together with its nodes.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <pyflame_rt/env.hpp>
+#include <pyflame_rt/node.hpp>
+#include <pyflame_rt/value.hpp>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+namespace pyflame_rt {
+
+class Graph {
+ public:
+  explicit Graph(const std::string& name = {}) {
+    detail::check(api().graph->create(detail::text(name), graph_.out()));
+  }
+  // Shares a graph of the C API, or the body of a control-flow node (Node::get_attr<GraphHandle>).
+  explicit Graph(GraphHandle graph) : graph_(std::move(graph)), nodes_read_(false) {}
+  Graph(Graph&&) noexcept = default;
+  Graph& operator=(Graph&&) noexcept = default;
+  Graph(const Graph&) = delete;
+  Graph& operator=(const Graph&) = delete;
+
+  Graph clone() const;
+  // A body for a node of this graph; names that it does not define are this graph's.
+  Graph create_subgraph(const std::string& name) {
+    GraphHandle body;
+    detail::check(api().graph->create_subgraph(handle(), detail::text(name), body.out()));
+    return Graph(std::move(body));
+  }
+
+  std::string name() const { return detail::str(api().graph->name(handle())); }
+
+  // Unless set, each domain has the newest opset that the library knows. "" is ONNX's own domain.
+  void set_opset(const std::string& domain, int64_t version) {
+    detail::check(api().graph->set_opset(handle(), detail::text(domain), version));
+  }
+  void set_opset(int64_t version) { set_opset({}, version); }
+  std::map<std::string, int64_t> opsets() const;
+  void set_metadata(const std::string& key, const std::string& value) {
+    detail::check(api().graph->set_metadata(handle(), detail::text(key), detail::text(value)));
+  }
+  std::map<std::string, std::string> metadata() const;
+
+  void add_input(const TensorInfo& info) {
+    detail::check(api().graph->add_input(handle(), detail::InfoArg(info).get()));
+  }
+  void add_output(const TensorInfo& info) {
+    detail::check(api().graph->add_output(handle(), detail::InfoArg(info).get()));
+  }
+  std::vector<TensorInfo> inputs() const;
+  std::vector<TensorInfo> outputs() const;
+  // Type and shape of any named value, as far as they are known.
+  TensorInfo get_tensor_info(const std::string& value_name) const {
+    pfrt_value_info c{};
+    c.struct_size = sizeof(c);
+    detail::check(api().graph->value_info(handle(), detail::text(value_name), &c));
+    return detail::info_from_c(c);
+  }
+  void set_tensor_info(const TensorInfo& info) {
+    detail::check(api().graph->set_value_info(handle(), detail::InfoArg(info).get()));
+  }
+
+  // Shares the tensor's memory.
+  void add_initializer(const std::string& name, const Tensor& tensor) {
+    detail::check(
+        api().graph->add_initializer_value(handle(), detail::text(name), tensor.handle()));
+  }
+  // Dense ones; sparse initializers are read through the C API.
+  std::map<std::string, Tensor> initializers() const;
+
+  // Names may refer to values that are added later; validate() says what is missing.
+  void add_node(const std::shared_ptr<Node>& node);
+  void remove_node(const std::shared_ptr<Node>& node);
+  // In the order they were added.
+  const std::vector<std::shared_ptr<Node>>& nodes() const {
+    read_nodes();
+    return nodes_;
+  }
+  // Producers first; ValidationError when the graph has a cycle.
+  std::vector<std::shared_ptr<Node>> topological_sort();
+
+  // One sentence a fault, all of them; empty when the graph is well formed.
+  std::vector<std::string> validate();
+  // Fills in types and shapes of inner values as far as they follow from the inputs.
+  void infer_shapes() { detail::check(api().graph->infer_shapes(handle())); }
+
+  // For calls of the C API; lives as long as the graph.
+  pfrt_graph* handle() const {
+    if (!graph_) throw InputError("the graph was moved from", PFRT_CODE_INVALID_ARGUMENT);
+    return graph_.get();
+  }
+  const GraphHandle& shared() const noexcept { return graph_; }
+
+ private:
+  void read_nodes() const;
+  std::shared_ptr<Node> read_node(const pfrt_node& c) const;
+
+  GraphHandle graph_;
+  mutable std::vector<std::shared_ptr<Node>> nodes_;
+  mutable bool nodes_read_ = true;  // false until nodes made elsewhere were read from the handle
+};
+
+inline Graph Graph::clone() const {
+  detail::Handle<pfrt_options> options;
+  detail::Handle<pfrt_model> model;
+  GraphHandle copy;
+  detail::check(api().options->create(PFRT_OPTIONS_LOAD, options.out()));
+  for (const char* key : {"validate", "infer_shapes"}) {
+    detail::check(api().options->set_bool(options.get(), detail::text(key), 0));
+  }
+  detail::check(api().model->from_graph(Environment::instance().handle(), handle(), options.get(),
+                                        model.out()));
+  detail::check(api().model->graph(model.get(), copy.out()));
+  return Graph(std::move(copy));
+}
+
+inline std::map<std::string, int64_t> Graph::opsets() const {
+  std::map<std::string, int64_t> out;
+  for (size_t i = 0; i < api().graph->opset_count(handle()); ++i) {
+    pfrt_string domain{};
+    int64_t version = 0;
+    detail::check(api().graph->opset_at(handle(), i, &domain, &version));
+    out[detail::str(domain)] = version;
+  }
+  return out;
+}
+
+inline std::map<std::string, std::string> Graph::metadata() const {
+  std::map<std::string, std::string> out;
+  for (size_t i = 0; i < api().graph->metadata_count(handle()); ++i) {
+    pfrt_key_value entry{};
+    detail::check(api().graph->metadata_at(handle(), i, &entry));
+    out[detail::str(entry.key)] = detail::str(entry.value);
+  }
+  return out;
+}
+
+inline std::vector<TensorInfo> Graph::inputs() const {
+  std::vector<TensorInfo> out;
+  for (size_t i = 0; i < api().graph->input_count(handle()); ++i) {
+    out.push_back(detail::info_at(api().graph->input_at, handle(), i));
+  }
+  return out;
+}
+
+inline std::vector<TensorInfo> Graph::outputs() const {
+  std::vector<TensorInfo> out;
+  for (size_t i = 0; i < api().graph->output_count(handle()); ++i) {
+    out.push_back(detail::info_at(api().graph->output_at, handle(), i));
+  }
+  return out;
+}
+
+inline std::map<std::string, Tensor> Graph::initializers() const {
+  std::map<std::string, Tensor> out;
+  for (size_t i = 0; i < api().graph->initializer_count(handle()); ++i) {
+    pfrt_string name{};
+    pfrt_value* value = nullptr;
+    detail::check(api().graph->initializer_at(handle(), i, &name, &value));
+    const Value shared = Value::from_handle(detail::Handle<pfrt_value>::share(value));
+    if (shared.is_tensor()) out[detail::str(name)] = shared.tensor();
+  }
+  return out;
+}
+
+inline void Graph::add_node(const std::shared_ptr<Node>& node) {
+  if (node == nullptr) throw InputError("add_node: the node is null", PFRT_CODE_INVALID_ARGUMENT);
+  if (node->attached_.graph) {
+    throw InputError("add_node: node '" + node->name() + "' is in a graph already; add a copy",
+                     PFRT_CODE_INVALID_ARGUMENT);
+  }
+  read_nodes();
+  const auto texts = [](const std::vector<std::string>& names) {
+    std::vector<pfrt_string> out;
+    for (const std::string& name : names) out.push_back(detail::text(name));
+    return out;
+  };
+  const std::vector<pfrt_string> inputs = texts(node->inputs_);
+  const std::vector<pfrt_string> outputs = texts(node->outputs_);
+  std::vector<detail::AttrArg> args;
+  args.reserve(node->attributes_.size());
+  for (const auto& [key, value] : node->attributes_) args.emplace_back(key, value);
+  std::vector<pfrt_attr> attrs;
+  for (detail::AttrArg& arg : args) attrs.push_back(arg.get());
+
+  pfrt_node c{};
+  c.struct_size = sizeof(c);
+  c.name = detail::text(node->name_);
+  c.op = detail::text(node->op_type_);
+  c.domain = detail::text(node->domain_);
+  c.inputs = inputs.data();
+  c.input_count = inputs.size();
+  c.outputs = outputs.data();
+  c.output_count = outputs.size();
+  c.attrs = attrs.data();
+  c.attr_count = attrs.size();
+  uint32_t id = 0;
+  detail::check(api().graph->add_node(handle(), &c, &id));
+  node->attached_.graph = graph_;
+  node->attached_.id = id;
+  nodes_.push_back(node);
+}
+
+inline void Graph::remove_node(const std::shared_ptr<Node>& node) {
+  read_nodes();
+  for (auto it = nodes_.begin(); it != nodes_.end(); ++it) {
+    if (*it != node) continue;
+    detail::check(api().graph->remove_node(handle(), node->attached_.id));
+    node->attached_.graph = GraphHandle();
+    nodes_.erase(it);
+    return;
+  }
+  throw InputError("remove_node: the node is not in this graph", PFRT_CODE_INVALID_ARGUMENT);
+}
+
+inline std::shared_ptr<Node> Graph::read_node(const pfrt_node& c) const {
+  const auto names = [](const pfrt_string* strings, size_t count) {
+    std::vector<std::string> out;
+    for (size_t i = 0; i < count; ++i) out.push_back(detail::str(strings[i]));
+    return out;
+  };
+  auto node =
+      std::make_shared<Node>(detail::str(c.name), detail::str(c.op), names(c.inputs, c.input_count),
+                             names(c.outputs, c.output_count), detail::str(c.domain));
+  for (size_t i = 0; i < c.attr_count; ++i) {
+    std::optional<AttributeValue> value = detail::attr_from_c(c.attrs[i]);
+    if (value) node->attributes_.insert_or_assign(detail::str(c.attrs[i].name), std::move(*value));
+  }
+  node->attached_.graph = graph_;
+  node->attached_.id = c.id;
+  return node;
+}
+
+inline void Graph::read_nodes() const {
+  if (nodes_read_) return;
+  std::vector<std::shared_ptr<Node>> nodes;
+  for (size_t i = 0; i < api().graph->node_count(handle()); ++i) {
+    pfrt_node c{};
+    c.struct_size = sizeof(c);
+    detail::check(api().graph->node_at(handle(), i, &c));
+    nodes.push_back(read_node(c));
+  }
+  nodes_ = std::move(nodes);
+  nodes_read_ = true;
+}
+
+inline std::vector<std::shared_ptr<Node>> Graph::topological_sort() {
+  read_nodes();
+  std::unordered_map<uint32_t, std::shared_ptr<Node>> by_id;
+  for (const auto& node : nodes_) by_id[node->attached_.id] = node;
+  const uint32_t* ids = nullptr;
+  size_t count = 0;
+  detail::check(api().graph->topological_order(handle(), &ids, &count));
+  std::vector<std::shared_ptr<Node>> out;
+  for (size_t i = 0; i < count; ++i) out.push_back(by_id.at(ids[i]));
+  return out;
+}
+
+inline std::vector<std::string> Graph::validate() {
+  pfrt_status* status = api().graph->validate(handle());
+  if (status == nullptr) return {};
+  detail::Failure failure(status);
+  if (failure.code != PFRT_CODE_VALIDATION) {
+    detail::throw_error(failure.code, failure.message, std::move(failure.faults));
+  }
+  if (failure.faults.empty()) failure.faults.push_back(failure.message);
+  return std::move(failure.faults);
+}
+
+}  // namespace pyflame_rt

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// One operation of a graph: its operator, the names of its inputs and outputs, its attributes. A
+// node that was added to a graph writes new attributes through to it. A copy belongs to no graph.
+// Externally synchronised, with its graph.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <pyflame_rt/tensor.hpp>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace pyflame_rt {
+
+class Graph;
+
+using AttributeValue =
+    std::variant<int64_t, float, std::string, std::vector<int64_t>, std::vector<float>,
+                 std::vector<std::string>, Tensor, GraphHandle>;
+
+namespace detail {
+
+// An attribute as a C argument; borrows from |value|.
+class AttrArg {
+ public:
+  AttrArg(const std::string& name, const AttributeValue& value) {
+    c_.struct_size = sizeof(c_);
+    c_.name = text(name);
+    std::visit([this](const auto& v) { set(v); }, value);
+  }
+  const pfrt_attr& get() {
+    c_.strings = strings_.empty() ? nullptr : strings_.data();
+    return c_;
+  }
+
+ private:
+  void set(int64_t v) { c_.type = PFRT_ATTR_INT, c_.i = v; }
+  void set(float v) { c_.type = PFRT_ATTR_FLOAT, c_.f = v; }
+  void set(const std::string& v) { c_.type = PFRT_ATTR_STRING, c_.s = text(v); }
+  void set(const std::vector<int64_t>& v) {
+    c_.type = PFRT_ATTR_INTS, c_.ints = v.data(), c_.count = v.size();
+  }
+  void set(const std::vector<float>& v) {
+    c_.type = PFRT_ATTR_FLOATS, c_.floats = v.data(), c_.count = v.size();
+  }
+  void set(const std::vector<std::string>& v) {
+    c_.type = PFRT_ATTR_STRINGS, c_.count = v.size();
+    for (const std::string& s : v) strings_.push_back(text(s));
+  }
+  void set(const Tensor& v) { c_.type = PFRT_ATTR_TENSOR, c_.tensor = v.handle(); }
+  void set(const GraphHandle& v) { c_.type = PFRT_ATTR_GRAPH, c_.graph = v.get(); }
+
+  pfrt_attr c_{};
+  std::vector<pfrt_string> strings_;
+};
+
+// nullopt for kinds without a C++ form; they stay in the graph untouched.
+inline std::optional<AttributeValue> attr_from_c(const pfrt_attr& c) {
+  switch (c.type) {
+    case PFRT_ATTR_INT:
+      return c.i;
+    case PFRT_ATTR_FLOAT:
+      return c.f;
+    case PFRT_ATTR_STRING:
+      return str(c.s);
+    case PFRT_ATTR_INTS:
+      return std::vector<int64_t>(c.ints, c.ints + c.count);
+    case PFRT_ATTR_FLOATS:
+      return std::vector<float>(c.floats, c.floats + c.count);
+    case PFRT_ATTR_STRINGS: {
+      std::vector<std::string> strings;
+      for (size_t i = 0; i < c.count; ++i) strings.push_back(str(c.strings[i]));
+      return strings;
+    }
+    case PFRT_ATTR_TENSOR:
+      return Tensor::from_handle(Handle<pfrt_value>::share(c.tensor));
+    case PFRT_ATTR_GRAPH:
+      return GraphHandle::share(c.graph);
+    default:
+      return std::nullopt;
+  }
+}
+
+// Where a node lives; copies of the node live nowhere.
+struct Attachment {
+  Attachment() = default;
+  Attachment(const Attachment&) noexcept {}
+  Attachment& operator=(const Attachment&) = delete;
+  ~Attachment() = default;
+  GraphHandle graph;
+  uint32_t id = 0;
+};
+
+}  // namespace detail
+
+class Node {
+ public:
+  // An empty input name is an optional input that is absent.
+  Node(std::string name, std::string op_type, std::vector<std::string> inputs,
+       std::vector<std::string> outputs, std::string domain = {})
+      : name_(std::move(name)),
+        op_type_(std::move(op_type)),
+        domain_(std::move(domain)),
+        inputs_(std::move(inputs)),
+        outputs_(std::move(outputs)) {}
+
+  const std::string& name() const noexcept { return name_; }
+  const std::string& op_type() const noexcept { return op_type_; }
+  const std::string& domain() const noexcept { return domain_; }
+  const std::vector<std::string>& inputs() const noexcept { return inputs_; }
+  const std::vector<std::string>& outputs() const noexcept { return outputs_; }
+
+  void set_attr(const std::string& name, float value) { put(name, value); }
+  void set_attr(const std::string& name, double value) { put(name, static_cast<float>(value)); }
+  void set_attr(const std::string& name, int64_t value) { put(name, value); }
+  void set_attr(const std::string& name, int value) { put(name, static_cast<int64_t>(value)); }
+  void set_attr(const std::string& name, const char* value) { put(name, std::string(value)); }
+  void set_attr(const std::string& name, std::string value) { put(name, std::move(value)); }
+  void set_attr(const std::string& name, std::vector<int64_t> value) {
+    put(name, std::move(value));
+  }
+  void set_attr(const std::string& name, std::vector<float> value) { put(name, std::move(value)); }
+  void set_attr(const std::string& name, std::vector<std::string> value) {
+    put(name, std::move(value));
+  }
+  void set_attr(const std::string& name, Tensor value) { put(name, std::move(value)); }
+  // A body made by Graph::create_subgraph, as its shared().
+  void set_attr(const std::string& name, GraphHandle value) { put(name, std::move(value)); }
+
+  // nullopt when there is no such attribute, or it is of another type.
+  template <class T>
+  std::optional<T> get_attr(const std::string& name) const {
+    const auto found = attributes_.find(name);
+    if (found == attributes_.end()) return std::nullopt;
+    const T* value = std::get_if<T>(&found->second);
+    return value == nullptr ? std::nullopt : std::optional<T>(*value);
+  }
+  template <class T>
+  T get_attr(const std::string& name, T default_value) const {
+    std::optional<T> value = get_attr<T>(name);
+    return value ? std::move(*value) : std::move(default_value);
+  }
+  bool has_attr(const std::string& name) const { return attributes_.count(name) != 0; }
+  const std::map<std::string, AttributeValue>& attributes() const noexcept { return attributes_; }
+
+ private:
+  friend class Graph;
+
+  void put(const std::string& name, AttributeValue value) {
+    if (attached_.graph) {
+      detail::AttrArg arg(name, value);
+      detail::check(api().graph->set_attr(attached_.graph.get(), attached_.id, &arg.get()));
+    }
+    attributes_.insert_or_assign(name, std::move(value));
+  }
+
+  std::string name_, op_type_, domain_;
+  std::vector<std::string> inputs_, outputs_;
+  std::map<std::string, AttributeValue> attributes_;
+  detail::Attachment attached_;
+};
+
+}  // namespace pyflame_rt

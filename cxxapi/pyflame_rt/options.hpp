@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Options of sessions and runs. Plain values; RunOptions may be cancelled from any thread.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <pyflame_rt/env.hpp>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace pyflame_rt {
+
+enum class OptLevel : int32_t { None = 0, Basic = 1, Extended = 2, All = 3 };
+
+struct SessionOptions {
+  std::string device = "cpu";  // "cpu", "wse", "wse2", "wse3": short for a provider list
+  int num_threads = 0;         // 0 = as many as the process may use
+  bool enable_profiling = false;
+  std::string execution_mode = "sequential";
+  OptLevel optimization_level = OptLevel::Extended;
+  bool verbose_optimization = false;
+  std::string log_level = "warning";       // "debug", "info", "warning", "error", "off"
+  std::vector<std::string> providers;      // in order of preference; empty = those of |device|
+  std::string precision = "fp32";          // "ieee" or "fp32"
+  bool fallback = true;                    // a failing provider's nodes go to the next one
+  std::vector<std::string> extra_outputs;  // inner values to return after the model's outputs
+  std::map<std::string, std::string>
+      extra;  // further keys of the library's or a provider's schema, as text
+
+  // One sentence a fault; empty when a session would take them.
+  std::vector<std::string> validate() const;
+};
+
+namespace detail {
+
+// Sets options of one kind; failures go to |faults|, or are thrown where there is none.
+class OptionSetter {
+ public:
+  OptionSetter(pfrt_options_kind kind, std::vector<std::string>* faults) : faults_(faults) {
+    check(api().options->create(kind, options_.out()));
+  }
+  OptionSetter(Handle<pfrt_options> options, std::vector<std::string>* faults)
+      : options_(std::move(options)), faults_(faults) {}
+
+  void set(const char* key, bool value) { done(api().options->set_bool(get(), text(key), value)); }
+  void set(const char* key, int64_t value) {
+    done(api().options->set_int(get(), text(key), value));
+  }
+  void set(const char* key, const std::string& value) {
+    done(api().options->set_string(get(), text(key), text(value)));
+  }
+  void set(const char* key, const std::vector<std::string>& values) {
+    std::vector<pfrt_string> texts;
+    for (const std::string& value : values) texts.push_back(text(value));
+    done(api().options->set_strings(get(), text(key), texts.data(), texts.size()));
+  }
+  void set_text(const std::string& key, const std::string& value) {
+    done(api().options->set_text(get(), text(key), text(value)));
+  }
+  const Handle<pfrt_options>& handle() const noexcept { return options_; }
+
+ private:
+  pfrt_options* get() const noexcept { return options_.get(); }
+  void done(pfrt_status* status) {
+    if (faults_ == nullptr) return check(status);
+    if (status != nullptr) faults_->push_back(Failure(status).message);
+  }
+  Handle<pfrt_options> options_;
+  std::vector<std::string>* faults_;
+};
+
+inline Handle<pfrt_options> to_c(const SessionOptions& options, std::vector<std::string>* faults) {
+  static const char* const kLevels[] = {"none", "basic", "extended", "all"};
+  OptionSetter c(PFRT_OPTIONS_SESSION, faults);
+  // "cpu" is what an empty provider list means anyway; with one, only another device can disagree.
+  if (options.device != "cpu" || options.providers.empty()) c.set("device", options.device);
+  if (!options.providers.empty()) c.set("providers", options.providers);
+  c.set("num_threads", int64_t{options.num_threads});
+  c.set("execution_mode", options.execution_mode);
+  const auto level = static_cast<size_t>(options.optimization_level);
+  c.set("optimization_level", level < 4 ? std::string(kLevels[level]) : std::to_string(level));
+  c.set("verbose_optimization", options.verbose_optimization);
+  c.set("enable_profiling", options.enable_profiling);
+  c.set("log_level", options.log_level);
+  c.set("precision", options.precision);
+  c.set("session.fallback", std::string(options.fallback ? "on" : "off"));
+  for (const auto& [key, value] : options.extra) c.set_text(key, value);
+  return c.handle();
+}
+
+}  // namespace detail
+
+inline std::vector<std::string> SessionOptions::validate() const {
+  std::vector<std::string> faults;
+  (void)detail::to_c(*this, &faults);
+  return faults;
+}
+
+// Options of one or more runs. Set fields before the first run that uses them; runs on several
+// threads may share the object. A copy has the same fields and is cancelled on its own.
+class RunOptions {
+ public:
+  RunOptions() : state_(std::make_unique<State>()) {}
+  RunOptions(const RunOptions& other)
+      : tag(other.tag),
+        log_level(other.log_level),
+        timeout_ms(other.timeout_ms),
+        num_threads(other.num_threads),
+        state_(std::make_unique<State>()) {}
+  RunOptions& operator=(const RunOptions& other) {
+    tag = other.tag;
+    log_level = other.log_level;
+    timeout_ms = other.timeout_ms;
+    num_threads = other.num_threads;
+    return *this;
+  }
+  ~RunOptions() = default;
+
+  std::string tag;
+  std::string log_level;   // "" = the session's
+  int64_t timeout_ms = 0;  // 0 = none
+  int num_threads = 0;     // 0 = the session's
+
+  // Runs that use this object stop, now and later, until reset(). From any thread.
+  void cancel() noexcept { api().options->cancel(state_->options.get()); }
+  void reset() noexcept { api().options->reset_cancel(state_->options.get()); }
+
+  // The options as the C API takes them, up to date with the fields.
+  pfrt_options* handle() const;
+
+ private:
+  struct State {
+    State() { detail::check(api().options->create(PFRT_OPTIONS_RUN, options.out())); }
+    detail::Handle<pfrt_options> options;
+    std::mutex mutex;
+    // What |options| holds: runs on other threads may be reading it, so only changes are written.
+    std::string tag, log_level;
+    int64_t timeout_ms = 0;
+    int num_threads = 0;
+  };
+  std::unique_ptr<State> state_;
+};
+
+inline pfrt_options* RunOptions::handle() const {
+  State& state = *state_;
+  const std::lock_guard<std::mutex> lock(state.mutex);
+  detail::OptionSetter c(state.options, nullptr);
+  if (state.tag != tag) {
+    c.set("tag", tag);
+    state.tag = tag;
+  }
+  if (state.log_level != log_level) {
+    c.set("log_level", log_level);
+    state.log_level = log_level;
+  }
+  if (state.timeout_ms != timeout_ms) {
+    c.set("timeout_ms", timeout_ms);
+    state.timeout_ms = timeout_ms;
+  }
+  if (state.num_threads != num_threads) {
+    c.set("num_threads", int64_t{num_threads});
+    state.num_threads = num_threads;
+  }
+  return state.options.get();
+}
+
+}  // namespace pyflame_rt

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// 16-bit floating-point numbers as values: conversion to and from float, rounding to nearest, ties
+// to even. Trivially copyable, two bytes, the memory layout of a tensor's elements.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+#include <pyflame_rt/types.hpp>
+
+namespace pyflame_rt {
+namespace quantization {
+namespace detail {
+
+inline uint32_t float_bits(float value) noexcept {
+  uint32_t bits;
+  std::memcpy(&bits, &value, sizeof(bits));
+  return bits;
+}
+inline float bits_float(uint32_t bits) noexcept {
+  float value;
+  std::memcpy(&value, &bits, sizeof(value));
+  return value;
+}
+
+}  // namespace detail
+
+// IEEE 754 binary16.
+class Float16 {
+ public:
+  constexpr Float16() noexcept = default;
+  explicit Float16(float value) noexcept : Float16(from_float(value)) {}
+  static constexpr Float16 from_bits(uint16_t bits) noexcept {
+    Float16 half;
+    half.bits_ = bits;
+    return half;
+  }
+  static Float16 from_float(float value) noexcept {
+    const uint32_t u = detail::float_bits(value);
+    const uint32_t sign = (u >> 16) & 0x8000u;
+    const uint32_t magnitude = u & 0x7fffffffu;
+    if (magnitude > 0x7f800000u) return pack(sign | 0x7e00u | ((magnitude >> 13) & 0x3ffu));
+    if (magnitude >= 0x477ff000u) return pack(sign | 0x7c00u);
+    if (magnitude < 0x38800000u) {  // subnormal: adding 0.5 rounds at the right bit
+      const float shifted = detail::bits_float(magnitude) + 0.5f;
+      return pack(sign | (detail::float_bits(shifted) - 0x3f000000u));
+    }
+    const uint32_t rounded = magnitude + 0xfffu + ((magnitude >> 13) & 1u);
+    return pack(sign | ((rounded - 0x38000000u) >> 13));
+  }
+  float to_float() const noexcept {
+    const uint32_t sign = static_cast<uint32_t>(bits_ & 0x8000u) << 16;
+    const uint32_t exponent = (bits_ >> 10) & 0x1fu;
+    const uint32_t mantissa = bits_ & 0x3ffu;
+    if (exponent == 0x1fu) return detail::bits_float(sign | 0x7f800000u | (mantissa << 13));
+    if (exponent == 0) {
+      const float magnitude = static_cast<float>(mantissa) * 0x1p-24f;
+      return detail::bits_float(sign | detail::float_bits(magnitude));
+    }
+    return detail::bits_float(sign | ((exponent + 112u) << 23) | (mantissa << 13));
+  }
+  explicit operator float() const noexcept { return to_float(); }
+  constexpr uint16_t bits() const noexcept { return bits_; }
+  constexpr bool is_nan() const noexcept { return (bits_ & 0x7fffu) > 0x7c00u; }
+  constexpr bool is_inf() const noexcept { return (bits_ & 0x7fffu) == 0x7c00u; }
+  constexpr bool is_zero() const noexcept { return (bits_ & 0x7fffu) == 0; }
+  // As numbers: NaN differs from itself, the two zeros are equal.
+  friend bool operator==(Float16 a, Float16 b) noexcept { return a.to_float() == b.to_float(); }
+  friend bool operator!=(Float16 a, Float16 b) noexcept { return !(a == b); }
+
+ private:
+  static constexpr Float16 pack(uint32_t bits) noexcept {
+    return from_bits(static_cast<uint16_t>(bits));
+  }
+  uint16_t bits_ = 0;
+};
+
+// The upper half of a binary32.
+class BFloat16 {
+ public:
+  constexpr BFloat16() noexcept = default;
+  explicit BFloat16(float value) noexcept : BFloat16(from_float(value)) {}
+  static constexpr BFloat16 from_bits(uint16_t bits) noexcept {
+    BFloat16 half;
+    half.bits_ = bits;
+    return half;
+  }
+  static BFloat16 from_float(float value) noexcept {
+    const uint32_t u = detail::float_bits(value);
+    if ((u & 0x7fffffffu) > 0x7f800000u) return from_bits(static_cast<uint16_t>((u >> 16) | 0x40u));
+    return from_bits(static_cast<uint16_t>((u + 0x7fffu + ((u >> 16) & 1u)) >> 16));
+  }
+  float to_float() const noexcept { return detail::bits_float(static_cast<uint32_t>(bits_) << 16); }
+  explicit operator float() const noexcept { return to_float(); }
+  constexpr uint16_t bits() const noexcept { return bits_; }
+  constexpr bool is_nan() const noexcept { return (bits_ & 0x7fffu) > 0x7f80u; }
+  constexpr bool is_inf() const noexcept { return (bits_ & 0x7fffu) == 0x7f80u; }
+  constexpr bool is_zero() const noexcept { return (bits_ & 0x7fffu) == 0; }
+  friend bool operator==(BFloat16 a, BFloat16 b) noexcept { return a.to_float() == b.to_float(); }
+  friend bool operator!=(BFloat16 a, BFloat16 b) noexcept { return !(a == b); }
+
+ private:
+  uint16_t bits_ = 0;
+};
+
+}  // namespace quantization
+
+template <>
+struct DTypeOf<quantization::Float16> {
+  static constexpr DType value = DType::Float16;
+};
+template <>
+struct DTypeOf<quantization::BFloat16> {
+  static constexpr DType value = DType::BFloat16;
+};
+
+}  // namespace pyflame_rt

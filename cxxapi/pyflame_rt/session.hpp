@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A model planned for its providers, ready to run. Move-only. run() is safe from many threads on
+// one session; results belong to the caller.
+#pragma once
+
+#include <algorithm>
+#include <pyflame_rt/model_io.hpp>
+#include <pyflame_rt/options.hpp>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+namespace pyflame_rt {
+
+// One step of a plan. Times in nanoseconds; 0 = not known, not measured.
+struct ExplainStep {
+  std::string nodes, ops;  // comma-separated
+  std::string provider;    // or "host"
+  std::string kernel;
+  std::string reason;   // why this provider
+  std::string refused;  // who refused it and why, or empty
+  uint64_t bytes = 0, flops = 0;
+  double estimated_ns = 0, measured_ns = 0;
+};
+
+struct Explanation {
+  std::vector<ExplainStep> steps;
+  std::vector<std::string> notes;
+};
+
+class InferenceSession {
+ public:
+  explicit InferenceSession(const std::string& path, const SessionOptions& options = {})
+      : InferenceSession(Model::load(path), options) {}
+  explicit InferenceSession(const Graph& graph, const SessionOptions& options = {})
+      : InferenceSession(Model::from_graph(graph), options) {}
+  InferenceSession(const void* data, size_t size, const SessionOptions& options = {})
+      : InferenceSession(Model::load(data, size), options) {}
+  explicit InferenceSession(const std::vector<uint8_t>& bytes, const SessionOptions& options = {})
+      : InferenceSession(bytes.data(), bytes.size(), options) {}
+  // Sessions of one Model share its constants.
+  explicit InferenceSession(const Model& model, const SessionOptions& options = {});
+
+  InferenceSession(InferenceSession&&) noexcept = default;
+  InferenceSession& operator=(InferenceSession&&) noexcept = default;
+  InferenceSession(const InferenceSession&) = delete;
+  InferenceSession& operator=(const InferenceSession&) = delete;
+
+  // Those that must be fed, then those with initializers.
+  const std::vector<NodeArg>& get_inputs() const noexcept { return inputs_; }
+  // The model's, then SessionOptions::extra_outputs.
+  const std::vector<NodeArg>& get_outputs() const noexcept { return outputs_; }
+  ModelMetadata get_modelmeta() const { return get_model().metadata(); }
+  std::vector<std::string> get_providers() const;
+  Model get_model() const {
+    return Model::from_handle(detail::Handle<pfrt_model>::share(api().session->model(handle())));
+  }
+
+  // |output_names| empty = all outputs. Results are in the order asked for. InputError for a
+  // missing or unknown name, ShapeMismatchError and DTypeMismatchError for a tensor that does not
+  // fit, BackendError when the run fails or is stopped. An output that is not a tensor is
+  // InputError: use run_values.
+  std::vector<Tensor> run(const std::vector<std::string>& output_names,
+                          const std::unordered_map<std::string, Tensor>& input_feed) const {
+    return tensors(run_feed(output_names, input_feed, nullptr));
+  }
+  std::vector<Tensor> run(const std::vector<std::string>& output_names,
+                          const std::unordered_map<std::string, Tensor>& input_feed,
+                          const RunOptions& options) const {
+    return tensors(run_feed(output_names, input_feed, options.handle()));
+  }
+  // The same with sequences, maps and optionals.
+  std::vector<Value> run_values(const std::vector<std::string>& output_names,
+                                const std::unordered_map<std::string, Value>& input_feed) const {
+    return run_feed(output_names, input_feed, nullptr);
+  }
+  std::vector<Value> run_values(const std::vector<std::string>& output_names,
+                                const std::unordered_map<std::string, Value>& input_feed,
+                                const RunOptions& options) const {
+    return run_feed(output_names, input_feed, options.handle());
+  }
+
+  // What runs where and why; with times of the last profiled run.
+  Explanation explain() const;
+
+  pfrt_session* handle() const {
+    if (!session_) throw InputError("the session was moved from", PFRT_CODE_INVALID_ARGUMENT);
+    return session_.get();
+  }
+
+ private:
+  static size_t find(const std::vector<NodeArg>& args, const std::string& name, const char* what);
+  static std::vector<Tensor> tensors(const std::vector<Value>& values);
+  template <class V>
+  std::vector<Value> run_feed(const std::vector<std::string>& output_names,
+                              const std::unordered_map<std::string, V>& feed,
+                              pfrt_options* options) const;
+  std::vector<Value> run_io(const std::vector<std::string>& output_names,
+                            const std::vector<pfrt_io>& inputs, pfrt_options* options) const;
+
+  detail::Handle<pfrt_session> session_;
+  std::vector<NodeArg> inputs_, outputs_;
+};
+
+inline InferenceSession::InferenceSession(const Model& model, const SessionOptions& options) {
+  const detail::Handle<pfrt_options> c_options = detail::to_c(options, nullptr);
+  std::vector<pfrt_string> extra;
+  for (const std::string& name : options.extra_outputs) extra.push_back(detail::text(name));
+  pfrt_session_desc desc{};
+  desc.struct_size = sizeof(desc);
+  desc.model = model.handle();
+  desc.options = c_options.get();
+  desc.extra_outputs = extra.data();
+  desc.extra_output_count = extra.size();
+  const pfrt_session_api& table = *api().session;
+  detail::check(table.create(Environment::instance().handle(), &desc, session_.out()));
+  for (size_t i = 0; i < table.input_count(session_.get()); ++i) {
+    inputs_.emplace_back(detail::info_at(table.input_at, session_.get(), i));
+  }
+  for (size_t i = 0; i < table.output_count(session_.get()); ++i) {
+    outputs_.emplace_back(detail::info_at(table.output_at, session_.get(), i));
+  }
+}
+
+inline std::vector<std::string> InferenceSession::get_providers() const {
+  std::vector<std::string> out;
+  for (size_t i = 0; i < api().session->provider_count(handle()); ++i) {
+    out.push_back(detail::str(api().session->provider_at(handle(), i)));
+  }
+  return out;
+}
+
+inline size_t InferenceSession::find(const std::vector<NodeArg>& args, const std::string& name,
+                                     const char* what) {
+  for (size_t i = 0; i < args.size(); ++i) {
+    if (args[i].name == name) return i;
+  }
+  std::string message = std::string("the model has no ") + what + " '" + name + "'; it has";
+  for (const NodeArg& arg : args) message += " '" + arg.name + "'";
+  throw InputError(message);
+}
+
+inline std::vector<Tensor> InferenceSession::tensors(const std::vector<Value>& values) {
+  std::vector<Tensor> out;
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (!values[i].is_tensor()) {
+      throw InputError("result " + std::to_string(i) + " is not a tensor: use run_values");
+    }
+    out.push_back(values[i].tensor());
+  }
+  return out;
+}
+
+template <class V>
+std::vector<Value> InferenceSession::run_feed(const std::vector<std::string>& output_names,
+                                              const std::unordered_map<std::string, V>& feed,
+                                              pfrt_options* options) const {
+  std::vector<pfrt_io> inputs(inputs_.size());
+  for (pfrt_io& input : inputs) {
+    input.struct_size = sizeof(input);
+    input.tensor.struct_size = sizeof(input.tensor);
+  }
+  for (const auto& [name, value] : feed) {
+    const size_t index = find(inputs_, name, "input");
+    if (!value.is_valid()) throw InputError("input '" + name + "' was given an empty object");
+    inputs[index].value = value.handle();
+  }
+  return run_io(output_names, inputs, options);
+}
+
+inline std::vector<Value> InferenceSession::run_io(const std::vector<std::string>& output_names,
+                                                   const std::vector<pfrt_io>& inputs,
+                                                   pfrt_options* options) const {
+  std::vector<pfrt_io> outputs(outputs_.size());
+  for (pfrt_io& output : outputs) {
+    output.struct_size = sizeof(output);
+    output.tensor.struct_size = sizeof(output.tensor);
+    output.flags = output_names.empty() ? 0 : PFRT_IO_SKIP;
+  }
+  std::vector<size_t> wanted;
+  for (const std::string& name : output_names) {
+    wanted.push_back(find(outputs_, name, "output"));
+    outputs[wanted.back()].flags = 0;
+  }
+  detail::check(api().session->run(handle(), inputs.data(), inputs.size(), outputs.data(),
+                                   outputs.size(), options));
+  std::vector<Value> values;
+  for (pfrt_io& output : outputs) {
+    values.push_back(Value::from_handle(detail::Handle<pfrt_value>::adopt(output.value)));
+  }
+  if (output_names.empty()) return values;
+  std::vector<Value> out;
+  for (size_t index : wanted) out.push_back(values[index]);
+  return out;
+}
+
+inline Explanation InferenceSession::explain() const {
+  struct Release {
+    void operator()(pfrt_report* report) const { api().report->release(report); }
+  };
+  pfrt_report* raw = nullptr;
+  detail::check(api().session->explain(handle(), &raw));
+  const std::unique_ptr<pfrt_report, Release> report(raw);
+  Explanation out;
+  out.steps.resize(api().report->row_count(raw));
+  for (size_t i = 0; i < out.steps.size(); ++i) {
+    pfrt_report_row c{};
+    c.struct_size = sizeof(c);
+    detail::check(api().report->row_at(raw, i, &c));
+    ExplainStep& step = out.steps[i];
+    step.nodes = detail::str(c.nodes);
+    step.ops = detail::str(c.ops);
+    step.provider = detail::str(c.provider);
+    step.kernel = detail::str(c.kernel);
+    step.reason = detail::str(c.reason);
+    step.refused = detail::str(c.refused);
+    step.bytes = c.bytes;
+    step.flops = c.flops;
+    step.estimated_ns = c.estimated_ns;
+    step.measured_ns = c.measured_ns;
+  }
+  for (size_t i = 0; i < api().report->note_count(raw); ++i) {
+    out.notes.push_back(detail::str(api().report->note_at(raw, i)));
+  }
+  return out;
+}
+
+}  // namespace pyflame_rt

@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Element types and descriptions of inputs, outputs and inner values. Plain values without hidden
+// state.
+#pragma once
+
+#include <pyflame_rt/pyflame_rt.h>
+
+#include <complex>
+#include <cstdint>
+#include <initializer_list>
+#include <optional>
+#include <pyflame_rt/api.hpp>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace pyflame_rt {
+namespace detail {
+
+// The guide's numbers, from the one table of the C header.
+enum GuideNumber : int32_t {
+#define PFRT_X(name, number, guide, bits, text, onnx) kGuide_##name = guide,
+  PFRT_DTYPE_TABLE(PFRT_X)
+#undef PFRT_X
+};
+
+}  // namespace detail
+
+enum class DType : int32_t {
+  Undefined = -1,
+  Float32 = detail::kGuide_FLOAT32,
+  Float16 = detail::kGuide_FLOAT16,
+  BFloat16 = detail::kGuide_BFLOAT16,
+  Float64 = detail::kGuide_FLOAT64,
+  Int64 = detail::kGuide_INT64,
+  Int32 = detail::kGuide_INT32,
+  Int16 = detail::kGuide_INT16,
+  Int8 = detail::kGuide_INT8,
+  UInt8 = detail::kGuide_UINT8,
+  Bool = detail::kGuide_BOOL,
+  UInt16 = detail::kGuide_UINT16,
+  String = detail::kGuide_STRING,
+  UInt32 = detail::kGuide_UINT32,
+  UInt64 = detail::kGuide_UINT64,
+  Complex64 = detail::kGuide_COMPLEX64,
+  Complex128 = detail::kGuide_COMPLEX128,
+  Float8E4M3FN = detail::kGuide_FLOAT8E4M3FN,
+  Float8E4M3FNUZ = detail::kGuide_FLOAT8E4M3FNUZ,
+  Float8E5M2 = detail::kGuide_FLOAT8E5M2,
+  Float8E5M2FNUZ = detail::kGuide_FLOAT8E5M2FNUZ,
+  UInt4 = detail::kGuide_UINT4,
+  Int4 = detail::kGuide_INT4,
+  Float4E2M1 = detail::kGuide_FLOAT4E2M1,
+  Float8E8M0 = detail::kGuide_FLOAT8E8M0,
+  UInt2 = detail::kGuide_UINT2,
+  Int2 = detail::kGuide_INT2,
+};
+
+// PFRT_DTYPE_UNSET for a number outside the table.
+inline pfrt_dtype to_c(DType dtype) noexcept {
+  switch (static_cast<int32_t>(dtype)) {
+#define PFRT_X(name, number, guide, bits, text, onnx) \
+  case guide:                                         \
+    return number;
+    PFRT_DTYPE_TABLE(PFRT_X)
+#undef PFRT_X
+    default:
+      return PFRT_DTYPE_UNSET;
+  }
+}
+
+inline DType dtype_from_c(pfrt_dtype dtype) noexcept {
+  switch (dtype) {
+#define PFRT_X(name, number, guide, bits, text, onnx) \
+  case number:                                        \
+    return static_cast<DType>(guide);
+    PFRT_DTYPE_TABLE(PFRT_X)
+#undef PFRT_X
+    default:
+      return DType::Undefined;
+  }
+}
+
+// "float32"; "undefined" for a number outside the table.
+inline const char* dtype_name(DType dtype) noexcept {
+  switch (static_cast<int32_t>(dtype)) {
+#define PFRT_X(name, number, guide, bits, text, onnx) \
+  case guide:                                         \
+    return text;
+    PFRT_DTYPE_TABLE(PFRT_X)
+#undef PFRT_X
+    default:
+      return "undefined";
+  }
+}
+
+// Bits of one packed element; 0 for strings and unknown numbers.
+inline uint32_t dtype_bits(DType dtype) noexcept {
+  switch (static_cast<int32_t>(dtype)) {
+#define PFRT_X(name, number, guide, bits, text, onnx) \
+  case guide:                                         \
+    return bits;
+    PFRT_DTYPE_TABLE(PFRT_X)
+#undef PFRT_X
+    default:
+      return 0;
+  }
+}
+
+// The element type that a C++ type stands for: DTypeOf<float>::value. Half types are in
+// half_types.hpp.
+template <class T>
+struct DTypeOf;
+
+#define PFRT_CXX_DTYPE_OF(type, name)           \
+  template <>                                   \
+  struct DTypeOf<type> {                        \
+    static constexpr DType value = DType::name; \
+  };
+PFRT_CXX_DTYPE_OF(float, Float32)
+PFRT_CXX_DTYPE_OF(double, Float64)
+PFRT_CXX_DTYPE_OF(int8_t, Int8)
+PFRT_CXX_DTYPE_OF(int16_t, Int16)
+PFRT_CXX_DTYPE_OF(int32_t, Int32)
+PFRT_CXX_DTYPE_OF(int64_t, Int64)
+PFRT_CXX_DTYPE_OF(uint8_t, UInt8)
+PFRT_CXX_DTYPE_OF(uint16_t, UInt16)
+PFRT_CXX_DTYPE_OF(uint32_t, UInt32)
+PFRT_CXX_DTYPE_OF(uint64_t, UInt64)
+PFRT_CXX_DTYPE_OF(bool, Bool)
+PFRT_CXX_DTYPE_OF(std::complex<float>, Complex64)
+PFRT_CXX_DTYPE_OF(std::complex<double>, Complex128)
+#undef PFRT_CXX_DTYPE_OF
+
+enum class ValueKind : uint32_t {
+  Unset = PFRT_VALUE_UNSET,
+  Tensor = PFRT_VALUE_TENSOR,
+  Sequence = PFRT_VALUE_SEQUENCE,
+  Map = PFRT_VALUE_MAP,
+  Optional = PFRT_VALUE_OPTIONAL,
+  Sparse = PFRT_VALUE_SPARSE,
+};
+
+// Dimensions; nullopt where a dimension is dynamic.
+using Shape = std::vector<std::optional<int64_t>>;
+
+// An input, output or inner value without its data. |dtype| is the element type of a tensor, or of
+// the tensors in a sequence, optional or map.
+struct TensorInfo {
+  TensorInfo() = default;
+  TensorInfo(std::string name_, Shape shape_, DType dtype_)
+      : name(std::move(name_)), shape(std::move(shape_)), dtype(dtype_) {}
+
+  bool is_dynamic() const noexcept {
+    if (unranked) return true;
+    for (const auto& dim : shape) {
+      if (!dim) return true;
+    }
+    return false;
+  }
+
+  std::string name;
+  Shape shape;
+  DType dtype = DType::Float32;
+  std::vector<std::string>
+      dim_names;                 // empty, or one a dimension: "batch", or "" where it has no name
+  bool unranked = false;         // not even the number of dimensions is known
+  bool has_initializer = false;  // an input with a default value
+  ValueKind kind = ValueKind::Tensor;
+  DType key_dtype = DType::Undefined;  // of a map
+};
+
+// What a session says about its inputs and outputs.
+struct NodeArg : TensorInfo {
+  NodeArg() = default;
+  explicit NodeArg(TensorInfo info) : TensorInfo(std::move(info)) {}
+
+  // "tensor(float32)", "seq(tensor(float32))", "map(int64,tensor(float32))",
+  // "optional(tensor(float32))"
+  std::string type() const {
+    const std::string tensor = std::string("tensor(") + dtype_name(dtype) + ")";
+    switch (kind) {
+      case ValueKind::Sequence:
+        return "seq(" + tensor + ")";
+      case ValueKind::Map:
+        return std::string("map(") + dtype_name(key_dtype) + "," + tensor + ")";
+      case ValueKind::Optional:
+        return "optional(" + tensor + ")";
+      case ValueKind::Sparse:
+        return "sparse_" + tensor;
+      default:
+        return tensor;
+    }
+  }
+};
+
+namespace detail {
+
+inline TensorInfo info_from_c(const pfrt_value_info& c) {
+  TensorInfo info;
+  info.name = str(c.name);
+  info.dtype = dtype_from_c(c.dtype);
+  info.kind = static_cast<ValueKind>(c.kind);
+  info.key_dtype = dtype_from_c(c.key_dtype);
+  info.has_initializer = c.has_initializer != 0;
+  info.unranked = c.rank < 0;
+  bool named = false;
+  for (int32_t i = 0; i < c.rank; ++i) {
+    info.shape.push_back(c.dims[i] < 0 ? std::nullopt : std::optional<int64_t>(c.dims[i]));
+    info.dim_names.push_back(c.dim_names == nullptr ? std::string() : str(c.dim_names[i]));
+    named = named || !info.dim_names.back().empty();
+  }
+  if (!named) info.dim_names.clear();
+  return info;
+}
+
+// Calls a `*_at(object, index, &info)` entry of the table.
+template <class Fn, class Object>
+TensorInfo info_at(Fn fn, Object* object, size_t index) {
+  pfrt_value_info c{};
+  c.struct_size = sizeof(c);
+  check(fn(object, index, &c));
+  return info_from_c(c);
+}
+
+// A TensorInfo as a C argument; borrows from |info|.
+class InfoArg {
+ public:
+  explicit InfoArg(const TensorInfo& info) {
+    if (!info.dim_names.empty() && info.dim_names.size() != info.shape.size()) {
+      throw InputError("value '" + info.name + "' has " + std::to_string(info.shape.size()) +
+                       " dimensions and " + std::to_string(info.dim_names.size()) +
+                       " dimension names");
+    }
+    for (const auto& dim : info.shape) dims_.push_back(dim.value_or(-1));
+    for (const auto& name : info.dim_names) names_.push_back(text(name));
+    c_.struct_size = sizeof(c_);
+    c_.kind = static_cast<pfrt_value_kind>(info.kind);
+    c_.dtype = to_c(info.dtype);
+    c_.rank = info.unranked ? -1 : static_cast<int32_t>(dims_.size());
+    c_.name = text(info.name);
+    c_.dims = dims_.data();
+    c_.dim_names = names_.empty() ? nullptr : names_.data();
+    c_.key_dtype = to_c(info.key_dtype);
+  }
+  InfoArg(const InfoArg&) = delete;
+  InfoArg& operator=(const InfoArg&) = delete;
+  const pfrt_value_info* get() const noexcept { return &c_; }
+
+ private:
+  pfrt_value_info c_{};
+  std::vector<int64_t> dims_;
+  std::vector<pfrt_string> names_;
+};
+
+}  // namespace detail
+}  // namespace pyflame_rt

@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plugins/loader/loader.h"
+
+#include <algorithm>
+#include <cctype>
+#include <cstring>
+
+namespace pfrt {
+namespace {
+
+constexpr std::string_view kPrefix = "libpyflamert_";
+constexpr std::string_view kSuffix = ".so";
+constexpr std::string_view kKinds[] = {"",     "provider", "import",   "ops",
+                                       "pass", "service",  "transport"};
+
+constexpr pfrt_sanitizer own_sanitizer() {
+#if defined(PFRT_SANITIZE_ADDRESS)
+  return PFRT_SANITIZER_ADDRESS;
+#elif defined(PFRT_SANITIZE_THREAD)
+  return PFRT_SANITIZER_THREAD;
+#else
+  return PFRT_SANITIZER_NONE;
+#endif
+}
+
+// "libpyflamert_provider_cpu.so" to its kind and short name.
+bool split_name(std::string_view file, std::string* kind, std::string* short_name) {
+  if (file.substr(0, kPrefix.size()) != kPrefix || file.size() <= kPrefix.size() + kSuffix.size() ||
+      file.substr(file.size() - kSuffix.size()) != kSuffix)
+    return false;
+  file.remove_prefix(kPrefix.size());
+  file.remove_suffix(kSuffix.size());
+  const size_t bar = file.find('_');
+  if (bar == std::string_view::npos || bar + 1 == file.size()) return false;
+  *kind = file.substr(0, bar);
+  *short_name = file.substr(bar + 1);
+  return std::find(std::begin(kKinds) + 1, std::end(kKinds), *kind) != std::end(kKinds);
+}
+
+// Functions a table of this kind must have: name and where it stands.
+struct Slot {
+  const char* name;
+  size_t offset;
+  uint64_t feature;  // 0 = always
+};
+
+#define PFRT_SLOT(table, member, feature) \
+  { #member, offsetof(table, member), feature }
+constexpr Slot kProviderSlots[] = {
+    PFRT_SLOT(pfrt_provider_table, open, 0),
+    PFRT_SLOT(pfrt_provider_table, close, 0),
+    PFRT_SLOT(pfrt_provider_table, claim, 0),
+    PFRT_SLOT(pfrt_provider_table, compile, 0),
+    PFRT_SLOT(pfrt_provider_table, release_executable, 0),
+    PFRT_SLOT(pfrt_provider_table, specialise, 0),
+    PFRT_SLOT(pfrt_provider_table, release_program, 0),
+    PFRT_SLOT(pfrt_provider_table, supports, PFRT_PROVIDER_SUPPORTS),
+    PFRT_SLOT(pfrt_provider_table, constants, PFRT_PROVIDER_CONSTANTS),
+    PFRT_SLOT(pfrt_provider_table, kernel_count, PFRT_PROVIDER_KERNELS),
+    PFRT_SLOT(pfrt_provider_table, kernel_at, PFRT_PROVIDER_KERNELS),
+};
+constexpr Slot kImporterSlots[] = {
+    PFRT_SLOT(pfrt_importer_table, probe, 0),
+    PFRT_SLOT(pfrt_importer_table, load, 0),
+    PFRT_SLOT(pfrt_importer_table, save, PFRT_IMPORTER_SAVE),
+};
+#undef PFRT_SLOT
+
+std::string check_slots(const void* table, uint64_t features, const Slot* begin, const Slot* end) {
+  uint32_t size = 0;
+  std::memcpy(&size, table, sizeof size);
+  for (const Slot* slot = begin; slot != end; ++slot) {
+    if (slot->feature && !(features & slot->feature)) continue;
+    void* function = nullptr;
+    if (slot->offset + sizeof function <= size)
+      std::memcpy(&function, static_cast<const char*>(table) + slot->offset, sizeof function);
+    if (!function)
+      return message("its table has no function '", slot->name, "'",
+                     slot->feature ? ", though it declares the feature"
+                                   : ", which every plug-in of this kind needs");
+  }
+  return {};
+}
+
+}  // namespace
+
+PluginLoader::PluginLoader(std::vector<std::string> folders, Logger* logger)
+    : folders_(std::move(folders)), logger_(logger) {
+  scan();
+}
+
+void PluginLoader::scan() {
+  for (const std::string& folder : folders_) {
+    for (const std::string& file : os::list_folder(folder)) {
+      auto plugin = std::make_shared<Plugin>();
+      if (!split_name(file, &plugin->kind, &plugin->short_name)) continue;
+      const bool known = std::any_of(plugins_.begin(), plugins_.end(), [&](const auto& p) {
+        return p->kind == plugin->kind && p->short_name == plugin->short_name;
+      });
+      if (known) continue;
+      plugin->path = folder + "/" + file;
+      plugins_.push_back(std::move(plugin));
+    }
+  }
+}
+
+void PluginLoader::rescan() {
+  std::lock_guard lock(mutex_);
+  std::erase_if(plugins_, [](const auto& p) { return p->table == nullptr; });
+  scan();
+}
+
+void PluginLoader::open(Plugin& plugin) {
+  if (plugin.opened) return;
+  plugin.opened = true;
+  const auto reject = [&](std::string reason) {
+    plugin.reason = std::move(reason);
+    plugin.table = nullptr;
+    plugin.library.reset();
+    if (logger_)
+      logger_->log(PFRT_LOG_WARNING, "plug-in '", plugin.path, "' is not used: ", plugin.reason);
+  };
+  // Importers bring libraries of their own (protobuf) that a host process may have too.
+  auto library = os::Library::open(plugin.path, plugin.kind == "import");
+  if (!library.ok()) return reject(library.status().message());
+  plugin.library = library.take();
+  auto query =
+      reinterpret_cast<pfrt_plugin_query_fn>(plugin.library->symbol(PFRT_PLUGIN_QUERY_SYMBOL));
+  if (!query) return reject("it does not export " PFRT_PLUGIN_QUERY_SYMBOL);
+
+  pfrt_host_info host{};
+  host.struct_size = sizeof host;
+  host.abi = PFRT_ABI_VERSION;
+  host.abi_major = PFRT_ABI_MAJOR;
+  host.min_minor = 0;
+  host.max_minor = PFRT_ABI_MINOR;
+  host.sanitizer = own_sanitizer();
+  host.version = to_c(PFRT_VERSION_TEXT);
+  pfrt_plugin_desc desc{};
+  desc.struct_size = sizeof desc;
+  desc.abi = PFRT_ABI_VERSION;
+  const pfrt_code code = query(&host, &desc);
+  const std::string ranges = message("it serves ABI ", desc.abi_major, ".", desc.min_minor, " to ",
+                                     desc.abi_major, ".", desc.max_minor, ", this host ",
+                                     PFRT_ABI_MAJOR, ".0 to ", PFRT_ABI_MAJOR, ".", PFRT_ABI_MINOR);
+  plugin.abi_major = desc.abi >> 16;
+  plugin.abi_minor = desc.abi & 0xffffu;
+  plugin.name = view(desc.name);
+  plugin.version = view(desc.version);
+  if (desc.abi_major != PFRT_ABI_MAJOR)
+    return reject(ranges + "; build the plug-in against this runtime's headers");
+  if (desc.min_minor > PFRT_ABI_MINOR) return reject(ranges + "; it needs a newer runtime");
+  if (code != PFRT_CODE_OK)
+    return reject(message("its query failed: ", code_text(static_cast<Code>(code))));
+  if (desc.sanitizer != host.sanitizer)
+    return reject("it was built with another sanitizer than this runtime; build both alike");
+  if (desc.kind == 0 || desc.kind >= std::size(kKinds) || kKinds[desc.kind] != plugin.kind)
+    return reject(
+        message("its file name says '", plugin.kind, "', it says it is of kind ", desc.kind));
+  if (!desc.table || plugin.name.empty()) return reject("it gave no name or no table");
+  std::string fault;
+  if (desc.kind == PFRT_PLUGIN_PROVIDER)
+    fault = check_slots(desc.table, desc.features, std::begin(kProviderSlots),
+                        std::end(kProviderSlots));
+  if (desc.kind == PFRT_PLUGIN_IMPORT)
+    fault = check_slots(desc.table, desc.features, std::begin(kImporterSlots),
+                        std::end(kImporterSlots));
+  if (!fault.empty()) return reject(std::move(fault));
+  plugin.features = desc.features;
+  plugin.table = desc.table;
+  if (logger_)
+    logger_->log(PFRT_LOG_DEBUG, "plug-in '", plugin.path, "' (", plugin.name, ") is open");
+}
+
+std::vector<std::shared_ptr<const Plugin>> PluginLoader::list(std::string_view kind) {
+  std::lock_guard lock(mutex_);
+  std::vector<std::shared_ptr<const Plugin>> out;
+  for (const auto& p : plugins_)
+    if (kind.empty() || p->kind == kind) out.push_back(p);
+  return out;
+}
+
+std::vector<std::shared_ptr<const Plugin>> PluginLoader::open_all(std::string_view kind) {
+  std::lock_guard lock(mutex_);
+  std::vector<std::shared_ptr<const Plugin>> out;
+  for (const auto& p : plugins_) {
+    if (!kind.empty() && p->kind != kind) continue;
+    open(*p);
+    out.push_back(p);
+  }
+  return out;
+}
+
+Result<std::shared_ptr<const Plugin>> PluginLoader::open_short(std::string_view kind,
+                                                               std::string_view short_name) {
+  std::lock_guard lock(mutex_);
+  for (const auto& p : plugins_) {
+    if (p->kind != kind || p->short_name != short_name) continue;
+    open(*p);
+    return std::shared_ptr<const Plugin>(p);
+  }
+  return std::shared_ptr<const Plugin>();
+}
+
+Result<std::shared_ptr<const Plugin>> PluginLoader::find(std::string_view kind,
+                                                         std::string_view name) {
+  constexpr std::string_view kEnding = "ExecutionProvider";
+  std::string stem(name);
+  if (stem.size() > kEnding.size() &&
+      std::string_view(stem).substr(stem.size() - kEnding.size()) == kEnding)
+    stem.resize(stem.size() - kEnding.size());
+  std::transform(stem.begin(), stem.end(), stem.begin(),
+                 [](unsigned char c) { return static_cast<char>(tolower(c)); });
+
+  std::lock_guard lock(mutex_);
+  std::vector<std::shared_ptr<Plugin>> candidates;
+  for (const auto& p : plugins_)
+    if (p->kind == kind) candidates.push_back(p);
+  std::stable_partition(candidates.begin(), candidates.end(),
+                        [&](const auto& p) { return p->short_name == stem; });
+  std::string there;
+  for (const auto& p : candidates) {
+    open(*p);
+    if (p->table && p->name == name) return std::shared_ptr<const Plugin>(p);
+    there +=
+        message(there.empty() ? "" : ", ", p->table ? p->name : p->path + " (" + p->reason + ")");
+  }
+  std::string where;
+  for (const std::string& folder : folders_) where += (where.empty() ? "" : ":") + folder;
+  return error(Code::kNOT_FOUND, "looking for ", kind, " '", name, "' in ", where, ": ",
+               there.empty() ? "there are no such plug-ins; set PFRT_PLUGIN_PATH to their folder"
+                             : "found only " + there);
+}
+
+}  // namespace pfrt

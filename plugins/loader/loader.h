@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Finds plug-ins by file name, opens them when first needed, and negotiates the ABI version with
+// each. A plug-in that was opened once keeps its outcome (a table or a reason) until rescan.
+// Whoever uses a table holds the plug-in's library, so that it stays loaded; the loader itself
+// holds it too. Thread-safe.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/base/log.h"
+#include "core/base/os/library.h"
+#include "core/base/status.h"
+#include "pyflame_rt/plugin.h"
+
+namespace pfrt {
+
+// One file of the right name in the search path.
+struct Plugin {
+  std::string kind, short_name, path;  // "provider", "cpu", ".../libpyflamert_provider_cpu.so"
+  bool opened = false;
+  std::string reason;  // why it was rejected
+  std::string name, version;
+  uint32_t abi_major = 0, abi_minor = 0;  // it was built with
+  uint64_t features = 0;
+  const void* table = nullptr;  // null until accepted
+  std::shared_ptr<os::Library> library;
+
+  const pfrt_provider_table* provider() const {
+    return static_cast<const pfrt_provider_table*>(table);
+  }
+  const pfrt_importer_table* importer() const {
+    return static_cast<const pfrt_importer_table*>(table);
+  }
+};
+
+class PluginLoader {
+ public:
+  // |folders| in search order; the first file of a name wins.
+  PluginLoader(std::vector<std::string> folders, Logger* logger);
+
+  const std::vector<std::string>& folders() const { return folders_; }
+  // Forgets rejected and unopened files and looks again; opened ones stay.
+  void rescan();
+  // Files of a kind, unopened ones included; |kind| empty = all.
+  std::vector<std::shared_ptr<const Plugin>> list(std::string_view kind);
+  // Opens every file of a kind.
+  std::vector<std::shared_ptr<const Plugin>> open_all(std::string_view kind);
+  // By the name the plug-in gives itself ("CPUExecutionProvider"); the file named after it is tried
+  // first. NOT_FOUND lists what is there.
+  Result<std::shared_ptr<const Plugin>> find(std::string_view kind, std::string_view name);
+  // By the name in the file name ("onnx"); null when there is no such file.
+  Result<std::shared_ptr<const Plugin>> open_short(std::string_view kind,
+                                                   std::string_view short_name);
+
+ private:
+  void scan();
+  void open(Plugin& plugin);
+  std::vector<std::string> folders_;
+  Logger* logger_;
+  std::mutex mutex_;
+  std::vector<std::shared_ptr<Plugin>> plugins_;
+};
+
+}  // namespace pfrt

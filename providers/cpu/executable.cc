@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "providers/cpu/executable.h"
+
+#include <algorithm>
+#include <string_view>
+#include <unordered_map>
+
+#include "providers/cpu/isa/isa.h"
+#include "providers/cpu/kernels.h"
+
+namespace pfrt::cpu {
+namespace {
+
+// Operators whose outputs after the first may be left out.
+constexpr std::string_view kOptionalOutputs[] = {
+    "Dropout", "GRU", "LSTM", "LayerNormalization", "MaxPool", "RNN", "Unique",
+};
+
+Status check(const pfrt_snapshot& snapshot, const pfrt_region& region) {
+  const auto inside = [](const uint32_t* list, uint32_t count, uint32_t limit) {
+    return std::all_of(list, list + count, [&](uint32_t i) { return i < limit; });
+  };
+  if (inside(region.nodes, region.node_count, snapshot.node_count) &&
+      inside(region.inputs, region.input_count, snapshot.value_count) &&
+      inside(region.outputs, region.output_count, snapshot.value_count))
+    return {};
+  return error(Code::kINVALID_ARGUMENT, "the region names nodes or values outside the snapshot of ",
+               snapshot.node_count, " nodes and ", snapshot.value_count, " values");
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Executable>> Executable::compile(const pfrt_snapshot& snapshot,
+                                                        const pfrt_region& region, uint32_t& node) {
+  node = PFRT_NO_INDEX;
+  PFRT_TRY(check(snapshot, region));
+  std::vector<uint32_t> nodes(region.nodes, region.nodes + region.node_count);
+  std::ranges::sort(nodes);
+  std::vector<uint32_t> values(region.inputs, region.inputs + region.input_count);
+  values.insert(values.end(), region.outputs, region.outputs + region.output_count);
+  std::unique_ptr<Executable> out(new Executable);
+  out->snapshot_ = std::make_unique<SnapshotCopy>(snapshot, nodes, values);
+  for (uint32_t n : nodes) {
+    const SnapshotNode reader(out->snapshot_->snapshot(), n);
+    std::string reason = refuse_values(out->snapshot_->snapshot(), reader);
+    if (reason.empty() && find_kernel(reader, &reason) != nullptr) continue;
+    node = n;
+    return error(Code::kUNSUPPORTED_OPERATOR, describe(reader), ": ", reason);
+  }
+  out->outputs_.assign(region.outputs, region.outputs + region.output_count);
+  out->drop_unused_outputs(nodes);
+  out->settle_values(region);
+  const bool once = (region.hints & PFRT_COMPILE_RUN_ONCE) != 0;
+  const int registers = once ? 0 : ElementwiseLoop::register_limit(isa());
+  out->units_ = group(*out->snapshot_, nodes, out->outputs_, registers);
+  out->generate();
+  return out;
+}
+
+void Executable::drop_unused_outputs(const std::vector<uint32_t>& nodes) {
+  std::vector<bool> used(snapshot_->snapshot().value_count);
+  for (uint32_t v : outputs_) used[v] = true;
+  for (uint32_t n : nodes) {
+    const pfrt_snapshot_node& node = snapshot_->node(n);
+    for (uint32_t i = 0; i < node.input_count; ++i)
+      if (node.inputs[i] != PFRT_NO_INDEX) used[node.inputs[i]] = true;
+  }
+  for (uint32_t n : nodes) {
+    const pfrt_snapshot_node& node = snapshot_->node(n);
+    if (std::ranges::find(kOptionalOutputs, view(node.op)) == std::end(kOptionalOutputs)) continue;
+    for (uint32_t i = 1; i < node.output_count; ++i)
+      if (node.outputs[i] != PFRT_NO_INDEX && !used[node.outputs[i]]) snapshot_->drop_output(n, i);
+  }
+}
+
+void Executable::settle_values(const pfrt_region& region) {
+  homes_.resize(snapshot_->snapshot().value_count);
+  for (uint32_t i = region.output_count; i-- > 0;) homes_[region.outputs[i]] = {PFRT_BUFFER_OUT, i};
+  // After the outputs: one that is also an input or a constant is copied from there.
+  for (uint32_t v = 0; v < homes_.size(); ++v)
+    if ((snapshot_->value(v).flags & PFRT_SNAPSHOT_CONSTANT) != 0)
+      homes_[v] = {PFRT_BUFFER_INITIALIZER, v};
+  for (uint32_t i = 0; i < region.input_count; ++i) homes_[region.inputs[i]] = {PFRT_BUFFER_IN, i};
+}
+
+void Executable::generate() {
+  std::unordered_map<std::string, std::shared_ptr<const ElementwiseLoop>> loops;
+  for (const Unit& unit : units_) {
+    UnitCode& code = code_.emplace_back();
+    if (!unit.loop) continue;
+    const Expression& expression = unit.loop->expression;
+    const std::string key = message(unit.nodes.size(), " ", expression.key());
+    const auto [known, is_new] = loops.try_emplace(key);
+    if (is_new) known->second = ElementwiseLoop::make(expression, isa(), unit.nodes.size());
+    code.loop = known->second;
+    code.constants =
+        std::make_shared<const std::vector<float>>(ElementwiseLoop::constant_pool(expression));
+  }
+}
+
+}  // namespace pfrt::cpu

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A compiled region: its own copy of the nodes, divided into units, with the code of the generated
+// loops. Knows no dimensions; programs are made from it for each input signature. Immutable after
+// compile, then thread-safe.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "core/base/status.h"
+#include "providers/cpu/jit/elementwise_loop.h"
+#include "providers/cpu/region/group.h"
+#include "providers/kit/snapshot_copy.h"
+
+namespace pfrt::cpu {
+
+// The generated code of a unit, with the constants it reads.
+struct UnitCode {
+  std::shared_ptr<const ElementwiseLoop> loop;  // null: the unit's nodes run kernel by kernel
+  std::shared_ptr<const std::vector<float>> constants;
+};
+
+// Where a value lives that no step of the region needs to make room for.
+struct Home {
+  pfrt_buffer_kind kind = PFRT_BUFFER_TEMP;
+  uint32_t index = 0;
+};
+
+class Executable {
+ public:
+  // On an error |node| is the snapshot's node at fault, or PFRT_NO_INDEX.
+  static Result<std::unique_ptr<Executable>> compile(const pfrt_snapshot& snapshot,
+                                                     const pfrt_region& region, uint32_t& node);
+
+  const SnapshotCopy& snapshot() const { return *snapshot_; }
+  const std::vector<Unit>& units() const { return units_; }
+  const UnitCode& code(size_t unit) const { return code_[unit]; }
+  // By position in the region.
+  const std::vector<uint32_t>& outputs() const { return outputs_; }
+  const Home& home(uint32_t value) const { return homes_[value]; }
+
+ private:
+  Executable() = default;
+  void drop_unused_outputs(const std::vector<uint32_t>& nodes);
+  void settle_values(const pfrt_region& region);
+  void generate();
+
+  std::unique_ptr<SnapshotCopy> snapshot_;
+  std::vector<Unit> units_;
+  std::vector<UnitCode> code_;
+  std::vector<uint32_t> outputs_;
+  std::vector<Home> homes_;
+};
+
+}  // namespace pfrt::cpu

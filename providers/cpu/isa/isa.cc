@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "providers/cpu/isa/isa.h"
+
+#include <cpuid.h>
+
+#include <algorithm>
+#include <cstdlib>
+
+namespace pfrt::cpu {
+namespace {
+
+constexpr std::string_view kNames[] = {"generic", "avx2", "avx512", "avx512_bf16", "amx"};
+
+struct Leaf {
+  uint32_t eax = 0, ebx = 0, ecx = 0, edx = 0;
+};
+
+Leaf leaf(uint32_t number, uint32_t sub) {
+  Leaf l;
+  if (!__get_cpuid_count(number, sub, &l.eax, &l.ebx, &l.ecx, &l.edx)) return {};
+  return l;
+}
+
+constexpr bool all(uint32_t word, std::initializer_list<unsigned> bits) {
+  for (unsigned bit : bits)
+    if ((word >> bit & 1) == 0) return false;
+  return true;
+}
+
+// Which register files the operating system saves.
+uint32_t saved_state() {
+  uint32_t low, high;
+  __asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+  return low;
+}
+
+Isa detect() {
+  const Leaf one = leaf(1, 0);
+  const Leaf seven = leaf(7, 0);
+  const Leaf seven_one = seven.eax >= 1 ? leaf(7, 1) : Leaf{};
+  constexpr unsigned kFma = 12, kOsxsave = 27, kAvx = 28, kF16c = 29;
+  if (!all(one.ecx, {kFma, kOsxsave, kAvx, kF16c})) return Isa::kGeneric;
+  const uint32_t saved = saved_state();
+  constexpr unsigned kBmi1 = 3, kAvx2 = 5, kBmi2 = 8;
+  if (!all(saved, {1, 2}) || !all(seven.ebx, {kBmi1, kAvx2, kBmi2})) return Isa::kGeneric;
+  constexpr unsigned kF = 16, kDq = 17, kCd = 28, kBw = 30, kVl = 31;
+  if (!all(saved, {5, 6, 7}) || !all(seven.ebx, {kF, kDq, kCd, kBw, kVl})) return Isa::kAvx2;
+  constexpr unsigned kVnni = 11, kBf16 = 5;
+  if (!all(seven.ecx, {kVnni}) || !all(seven_one.eax, {kBf16})) return Isa::kAvx512;
+  constexpr unsigned kAmxBf16 = 22, kAmxTile = 24, kAmxInt8 = 25;
+  if (!all(saved, {17, 18}) || !all(seven.edx, {kAmxBf16, kAmxTile, kAmxInt8}))
+    return Isa::kAvx512Bf16;
+  return Isa::kAmx;
+}
+
+}  // namespace
+
+Isa machine_isa() {
+  static const Isa found = detect();
+  return found;
+}
+
+Result<Isa> isa_cap() {
+  const char* word = std::getenv("PFRT_ISA");
+  if (word == nullptr || *word == '\0') return Isa::kAmx;
+  Result<Isa> cap = isa_from_name(word);
+  if (cap.ok()) return cap;
+  return cap.take_status().prepend("PFRT_ISA");
+}
+
+Isa isa() {
+  const Result<Isa> cap = isa_cap();
+  return cap.ok() ? std::min(cap.value(), machine_isa()) : Isa::kGeneric;
+}
+
+std::string_view isa_name(Isa isa) { return kNames[static_cast<size_t>(isa)]; }
+
+Result<Isa> isa_from_name(std::string_view name) {
+  for (size_t i = 0; i < std::size(kNames); ++i)
+    if (kNames[i] == name) return static_cast<Isa>(i);
+  return error(Code::kINVALID_ARGUMENT, "'", name,
+               "' names no instruction set; give one of generic avx2 avx512 avx512_bf16 amx");
+}
+
+}  // namespace pfrt::cpu

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Which instructions kernels may use: what the processor and the operating system have, capped by
+// the environment variable PFRT_ISA (generic avx2 avx512 avx512_bf16 amx). Each level includes
+// those before it. The variable is read at each call, so that a test can force every level in one
+// process. Thread-safe unless someone calls setenv.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "core/base/status.h"
+
+namespace pfrt::cpu {
+
+enum class Isa : uint8_t {
+  kGeneric,
+  kAvx2,        // and FMA, F16C, BMI2
+  kAvx512,      // F, BW, CD, DQ, VL
+  kAvx512Bf16,  // and VNNI
+  kAmx,  // tiles of int8 and bfloat16; a process asks the kernel for permission when it first needs
+         // them
+};
+
+// What the machine has, whatever PFRT_ISA says.
+Isa machine_isa();
+// PFRT_ISA; kAmx when it is unset or empty, INVALID_ARGUMENT when it is no word of the list.
+Result<Isa> isa_cap();
+// The lower of both: what kernels may use. A word that isa_cap refuses counts as generic.
+Isa isa();
+
+// "avx512_bf16"
+std::string_view isa_name(Isa isa);
+Result<Isa> isa_from_name(std::string_view name);
+
+}  // namespace pfrt::cpu

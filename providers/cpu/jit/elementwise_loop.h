@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Machine code for one Expression: a loop over a range of elements, AVX2 or AVX-512. Code is
+// written first and executable afterwards, never both. Immutable after make; run may be called from
+// many threads.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "providers/cpu/isa/isa.h"
+#include "providers/cpu/region/expression.h"
+
+namespace pfrt::cpu {
+
+class ElementwiseLoop {
+ public:
+  // Vector registers an expression's terms may take.
+  static int register_limit(Isa isa);
+  // nullptr where code cannot be made: generic ISA, no executable memory, too many registers.
+  // |nodes| is for the name. With PFRT_JIT_DUMP=DIR in the environment, the code is also written to
+  // DIR/NAME_KEY.bin.
+  static std::shared_ptr<const ElementwiseLoop> make(const Expression& expression, Isa isa,
+                                                     size_t nodes);
+  virtual ~ElementwiseLoop() = default;
+
+  // "elementwise_jit_avx512_5ops"
+  std::string_view name() const { return name_; }
+  // Elements [begin, end) of |pointers|: first the slots of the expression's inputs, then its
+  // outputs. An output may be an input's memory when that input is read no later than the output is
+  // stored. |constants| is of constant_pool.
+  void run(const void* const* pointers, const float* constants, int64_t begin, int64_t end) const {
+    code_(pointers, constants, begin * kElement, end * kElement);
+  }
+  // The expression's constants as the code reads them: 8 copies each.
+  static std::vector<float> constant_pool(const Expression& expression);
+
+ protected:
+  ElementwiseLoop() = default;
+  static constexpr int64_t kElement = sizeof(float);
+  using Code = void (*)(const void* const* pointers, const float* constants, int64_t begin,
+                        int64_t end);
+  Code code_ = nullptr;  // offsets in bytes
+  std::string name_;
+};
+
+}  // namespace pfrt::cpu

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a CPU kernel is. A family is a table of rows, best first; the first row that neither its
+// types nor its refuse function turn away makes the step. A row is made anew for each input
+// signature, when all dimensions are known, and returns the work as a closure over what it computed
+// beforehand (strides, block sizes, coefficients).
+#pragma once
+
+#include <functional>
+#include <initializer_list>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "core/base/status.h"
+#include "providers/kit/node.h"
+
+namespace pfrt::cpu {
+
+// A set of element types.
+class Types {
+ public:
+  constexpr Types() = default;
+  constexpr Types(std::initializer_list<uint32_t> dtypes) {
+    for (uint32_t d : dtypes) bits_ |= uint64_t{1} << d;
+  }
+  constexpr bool has(pfrt_dtype dtype) const { return dtype < 64 && (bits_ >> dtype & 1) != 0; }
+  friend constexpr Types operator|(Types a, Types b) {
+    a.bits_ |= b.bits_;
+    return a;
+  }
+  // "float32 float64"
+  std::string text() const;
+
+ private:
+  uint64_t bits_ = 0;
+};
+
+inline constexpr Types kFloat32{PFRT_DTYPE_FLOAT32};
+inline constexpr Types kFloats{PFRT_DTYPE_FLOAT32, PFRT_DTYPE_FLOAT64, PFRT_DTYPE_FLOAT16,
+                               PFRT_DTYPE_BFLOAT16};
+inline constexpr Types kSignedInts{PFRT_DTYPE_INT8, PFRT_DTYPE_INT16, PFRT_DTYPE_INT32,
+                                   PFRT_DTYPE_INT64};
+inline constexpr Types kUnsignedInts{PFRT_DTYPE_UINT8, PFRT_DTYPE_UINT16, PFRT_DTYPE_UINT32,
+                                     PFRT_DTYPE_UINT64};
+inline constexpr Types kInts = kSignedInts | kUnsignedInts;
+inline constexpr Types kNumbers = kFloats | kInts;
+inline constexpr Types kBool{PFRT_DTYPE_BOOL};
+inline constexpr Types kIndices{PFRT_DTYPE_INT32, PFRT_DTYPE_INT64};
+// Everything whose elements are whole bytes: for kernels that only move data.
+inline constexpr Types kMovable =
+    kNumbers | kBool | Types{PFRT_DTYPE_COMPLEX64,    PFRT_DTYPE_COMPLEX128,
+                             PFRT_DTYPE_FLOAT8E4M3FN, PFRT_DTYPE_FLOAT8E4M3FNUZ,
+                             PFRT_DTYPE_FLOAT8E5M2,   PFRT_DTYPE_FLOAT8E5M2FNUZ,
+                             PFRT_DTYPE_FLOAT8E8M0};
+
+// What the closure gets in a run. Pointers are aligned for their element only.
+class Run {
+ public:
+  Run(const pfrt_step_context* context, const uint32_t* inputs, const uint32_t* outputs)
+      : context_(context), inputs_(inputs), outputs_(outputs) {}
+
+  // nullptr when absent (or, for an output, unwanted).
+  template <typename T = void>
+  const T* input(uint32_t i) const {
+    return inputs_[i] == PFRT_NO_INDEX ? nullptr
+                                       : static_cast<const T*>(context_->buffers[inputs_[i]]);
+  }
+  template <typename T = void>
+  T* output(uint32_t i) const {
+    return outputs_[i] == PFRT_NO_INDEX ? nullptr : static_cast<T*>(context_->buffers[outputs_[i]]);
+  }
+  // fn(i, worker) for every i < n, in any order, on any thread. Results may depend on i alone,
+  // never on worker.
+  template <typename Fn>
+  void parallel(int64_t n, Fn&& fn) const {
+    if (n <= 0) return;
+    using F = std::remove_reference_t<Fn>;
+    context_->parallel(
+        context_, static_cast<uint64_t>(n),
+        [](void* arg, uint64_t i, uint32_t worker) {
+          (*static_cast<F*>(arg))(static_cast<int64_t>(i), worker);
+        },
+        const_cast<void*>(static_cast<const void*>(&fn)));
+  }
+  // Blocks of |block| elements of [0, n): fn(begin, end). The split depends on n and block alone.
+  template <typename Fn>
+  void blocks(int64_t n, int64_t block, Fn&& fn) const {
+    parallel((n + block - 1) / block,
+             [&](int64_t i, uint32_t) { fn(i * block, std::min(n, (i + 1) * block)); });
+  }
+  // This worker's scratch, of Kernel::scratch_bytes.
+  template <typename T>
+  T* scratch(uint32_t worker) const {
+    return static_cast<T*>(context_->scratch(context_, worker));
+  }
+  // Memory for an output whose dimensions only the run knows; nullptr when there is none left.
+  void* alloc_output(uint32_t i, std::span<const int64_t> dims) const;
+  // A fault in the data: index out of range, negative repeat. Returns the code for the closure to
+  // return.
+  template <typename... Parts>
+  pfrt_code fail(Code code, const Parts&... parts) const {
+    const std::string text = message(parts...);
+    return context_->fail(context_, static_cast<pfrt_code>(code), to_c(text));
+  }
+  pfrt_code stop() const { return context_->stop(context_); }
+
+ private:
+  const pfrt_step_context* context_;
+  const uint32_t* inputs_;
+  const uint32_t* outputs_;
+};
+
+// A row made for one signature.
+struct Kernel {
+  std::function<pfrt_code(const Run&)> run;  // returns 0, or what fail returned
+  double flops = 0;
+  uint64_t scratch_bytes = 0;  // a worker
+  uint32_t width = 0;          // widest useful parallelism; 0 = any
+  int32_t may_alias = -1;      // input whose memory output 0 may take when that input dies here
+};
+
+struct KernelRow {
+  std::string_view domain, op;  // canonical form
+  Types types;                  // of input |typed_input|, or of output 0 when there are no inputs
+  std::string_view name;        // "conv_direct_ref"
+  std::string_view isa;         // lowest PFRT_ISA word it needs: generic, avx2, avx512, ...
+  // Empty when this row can run the node; the dimensions may still be symbolic (negative) or
+  // unknown. May be null.
+  std::string (*refuse)(const SnapshotNode& node);
+  // All input dimensions are known; output dimensions too unless the operator is data-dependent.
+  Result<Kernel> (*make)(const SnapshotNode& node);
+  uint32_t typed_input = 0;
+};
+
+// All families in the order of kernels.cc.
+std::span<const std::span<const KernelRow>> kernels();
+// The first row that takes the node, or nullptr with every candidate's reason in |reason|.
+const KernelRow* find_kernel(const SnapshotNode& node, std::string* reason);
+
+// "axis 3 is outside [-2, 2)" errors of make: prefixed with the operator by the caller.
+template <typename... Parts>
+Status kernel_error(const Parts&... parts) {
+  return error(Code::kSHAPE_MISMATCH, parts...);
+}
+
+}  // namespace pfrt::cpu

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "providers/cpu/kernels.h"
+
+#include "providers/cpu/isa/isa.h"
+#include "providers/cpu/kernels/conv/conv.h"
+#include "providers/cpu/kernels/elementwise/elementwise.h"
+#include "providers/cpu/kernels/index/index.h"
+#include "providers/cpu/kernels/matmul/matmul.h"
+#include "providers/cpu/kernels/move/move.h"
+#include "providers/cpu/kernels/norm/norm.h"
+#include "providers/cpu/kernels/pool/pool.h"
+#include "providers/cpu/kernels/quantize/quantize.h"
+#include "providers/cpu/kernels/reduce/reduce.h"
+#include "providers/cpu/kernels/softmax/softmax.h"
+
+namespace pfrt::cpu {
+namespace {
+
+constexpr uint32_t kCanonicalForm = 1;
+
+// Why |row| turns |node| away; empty when it takes it.
+std::string refusal(const KernelRow& row, const SnapshotNode& node) {
+  const Result<Isa> needs = isa_from_name(row.isa);
+  if (!needs.ok() || needs.value() > isa())
+    return message(row.name, " needs ", row.isa, ", usable is ", isa_name(isa()));
+  const bool by_input = node.input_count() > row.typed_input;
+  const pfrt_dtype dtype = by_input ? node.input_dtype(row.typed_input) : node.output_dtype(0);
+  if (!row.types.has(dtype))
+    return message(row.name, " takes ", row.types.text(), ", got ", dtype_name(dtype));
+  if (row.refuse == nullptr) return {};
+  const std::string why = row.refuse(node);
+  return why.empty() ? why : message(row.name, ": ", why);
+}
+
+std::string refuse_value(const pfrt_snapshot& snapshot, uint32_t index) {
+  const auto& value = *reinterpret_cast<const pfrt_snapshot_value*>(
+      reinterpret_cast<const char*>(snapshot.values) + size_t{index} * snapshot.value_size);
+  if ((value.flags & PFRT_SNAPSHOT_NOT_TENSOR) != 0)
+    return message("'", value.name, "' is a sequence, map or optional: CPU kernels take tensors");
+  if (value.dtype == PFRT_DTYPE_STRING)
+    return message("'", value.name, "' holds strings: CPU kernels take numbers");
+  if (!dtype_known(value.dtype)) return message("the type of '", value.name, "' is not known");
+  return {};
+}
+
+}  // namespace
+
+std::string Types::text() const {
+  std::string out;
+  for (pfrt_dtype d = 0; d < 64; ++d) {
+    if (!has(d)) continue;
+    if (!out.empty()) out += ' ';
+    out += dtype_name(d);
+  }
+  return out;
+}
+
+void* Run::alloc_output(uint32_t i, std::span<const int64_t> dims) const {
+  if (outputs_[i] == PFRT_NO_INDEX) return nullptr;
+  void* data = nullptr;
+  const pfrt_code code = context_->alloc_output(context_, outputs_[i], dims.data(),
+                                                static_cast<uint32_t>(dims.size()), &data);
+  static char nothing;
+  if (code == PFRT_CODE_OK && data == nullptr) data = &nothing;  // no bytes wanted, none needed
+  return code == PFRT_CODE_OK ? data : nullptr;
+}
+
+std::span<const std::span<const KernelRow>> kernels() {
+  static const std::span<const KernelRow> families[] = {
+      elementwise_kernels(), compare_kernels(),  cast_kernels(),  reduce_kernels(),
+      softmax_kernels(),     matmul_kernels(),   conv_kernels(),  pool_kernels(),
+      norm_kernels(),        move_kernels(),     index_kernels(),
+        quantize_kernels(),
+  };
+  return families;
+}
+
+const KernelRow* find_kernel(const SnapshotNode& node, std::string* reason) {
+  std::string reasons;
+  for (std::span<const KernelRow> family : kernels()) {
+    for (const KernelRow& row : family) {
+      if (row.op != node.op() || row.domain != node.domain()) continue;
+      const std::string why = refusal(row, node);
+      if (why.empty()) return &row;
+      if (!reasons.empty()) reasons += "; ";
+      reasons += why;
+    }
+  }
+  if (reason == nullptr) return nullptr;
+  if (reasons.empty())
+    reasons = message("the CPU provider has no kernel for ", node.domain(),
+                      node.domain().empty() ? "" : ".", node.op());
+  *reason = std::move(reasons);
+  return nullptr;
+}
+
+std::string refuse_values(const pfrt_snapshot& snapshot, const SnapshotNode& node) {
+  const auto& raw = *reinterpret_cast<const pfrt_snapshot_node*>(
+      reinterpret_cast<const char*>(snapshot.nodes) + size_t{node.index()} * snapshot.node_size);
+  if (raw.canonical > kCanonicalForm)
+    return message("the node is in canonical form ", raw.canonical, ", the CPU provider knows ",
+                   kCanonicalForm);
+  std::string why;
+  for (uint32_t i = 0; why.empty() && i < node.input_count(); ++i)
+    if (node.has_input(i)) why = refuse_value(snapshot, node.input_index(i));
+  for (uint32_t i = 0; why.empty() && i < node.output_count(); ++i)
+    if (node.has_output(i)) why = refuse_value(snapshot, node.output_index(i));
+  return why;
+}
+
+std::string describe(const SnapshotNode& node) {
+  return node.name().empty() ? message(node.op()) : message(node.op(), " '", node.name(), "'");
+}
+
+}  // namespace pfrt::cpu

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "providers/cpu/kernels/conv/conv.h"
+
+#include <memory>
+
+#include "providers/cpu/kernels/conv/geometry.h"
+#include "providers/cpu/kernels/conv/image_source.h"
+#include "providers/cpu/kernels/matmul/product.h"
+
+namespace pfrt::cpu {
+namespace {
+
+template <typename T>
+struct Plan {
+  ConvGeometry geometry;
+  WindowRows rows;
+  Gemm<T> gemm;
+  pfrt_dtype dtype;
+  bool identity;  // a pointwise convolution: the image is the matrix
+  explicit Plan(const ConvGeometry& g, pfrt_dtype type)
+      : geometry(g),
+        rows(g.window),
+        gemm(g.group_out, g.window.position_count(), g.depth(), g.batch * g.groups),
+        dtype(type),
+        identity(g.window.is_identity()) {}
+};
+
+template <typename T>
+Result<Kernel> make_typed(const SnapshotNode& node, StoreFn<T> store) {
+  PFRT_ASSIGN(ConvGeometry g, conv_geometry(node, 0, 1));
+  PFRT_TRY(check_bias(node, 2, g.groups * g.group_out));
+  const auto plan = std::make_shared<const Plan<T>>(g, node.input_dtype(0));
+  const bool has_bias = node.has_input(2);
+  Kernel kernel;
+  kernel.flops = g.flops();
+  kernel.scratch_bytes = product_scratch(plan->gemm, store != nullptr);
+  kernel.run = [plan, store, has_bias](const Run& run) -> pfrt_code {
+    const ConvGeometry& geo = plan->geometry;
+    const int64_t tiles = plan->gemm.tiles(), depth = geo.depth();
+    const int64_t pixels = geo.window.image_size(), positions = geo.window.position_count();
+    const LoadFn<T> load = load_fn<T>(plan->dtype);
+    run.parallel(geo.batch * geo.groups * tiles, [&](int64_t i, uint32_t worker) {
+      const int64_t image = i / tiles, group = image % geo.groups;
+      const StridedSource<T> weights(run.input(1), plan->dtype, group * geo.group_out * depth,
+                                     depth, 1);
+      const int64_t start = image * geo.group_in * pixels;
+      const ProductOut<T> out{run.output(0), store, image * geo.group_out * positions, positions};
+      const auto finish = [&](T* row, int64_t r, int64_t, int64_t n) {
+        if (!has_bias) return;
+        T bias;
+        load(&bias, run.input(2), group * geo.group_out + r, 1, 1);
+        for (int64_t j = 0; j < n; ++j) row[j] += bias;
+      };
+      const GemmTile tile = plan->gemm.tile(i % tiles);
+      T* const scratch = run.scratch<T>(worker);
+      if (plan->identity) {
+        const StridedSource<T> pixels_as_matrix(run.input(0), plan->dtype, start, 1, pixels);
+        product_tile(plan->gemm, tile, weights, pixels_as_matrix, out, scratch, finish);
+      } else {
+        const ImageSource<T> columns(plan->rows, pixels, run.input(0), plan->dtype, start, T{0});
+        product_tile(plan->gemm, tile, weights, columns, out, scratch, finish);
+      }
+    });
+    return 0;
+  };
+  return kernel;
+}
+
+constexpr Types kBytes{PFRT_DTYPE_INT8, PFRT_DTYPE_UINT8};
+
+constexpr KernelRow kRows[] = {
+    {"", "Conv", kFloat32, "conv_depthwise_rows", "generic", refuse_conv_depthwise,
+     make_conv_depthwise},
+    {"", "Conv", kFloats, "conv_implicit_gemm", "generic", refuse_conv, make_conv},
+    {"", "ConvTranspose", kFloats, "conv_transpose_scatter", "generic", refuse_conv,
+     make_conv_transpose},
+    {"", "ConvInteger", kBytes, "conv_integer_implicit_gemm", "generic", refuse_conv_integer,
+     make_conv_integer},
+    {"", "QLinearConv", kBytes, "qlinear_conv_implicit_gemm", "generic", refuse_qlinear_conv,
+     make_qlinear_conv},
+};
+
+}  // namespace
+
+std::string refuse_conv(const SnapshotNode& node) {
+  const int32_t rank = node.input_rank(0);
+  return rank >= 0 && rank < 3
+             ? message("X has rank ", rank, "; a convolution needs spatial dimensions")
+             : "";
+}
+
+Result<Kernel> make_conv(const SnapshotNode& node) {
+  switch (node.input_dtype(0)) {
+    case PFRT_DTYPE_FLOAT32:
+      return make_typed<float>(node, nullptr);
+    case PFRT_DTYPE_FLOAT64:
+      return make_typed<double>(node, nullptr);
+    default:
+      return make_typed<float>(node, store_fn<float>(node.input_dtype(0)));
+  }
+}
+
+std::span<const KernelRow> conv_kernels() { return kRows; }
+
+}  // namespace pfrt::cpu

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Convolutions whose groups have one input channel: too little depth for a matrix product, so each
+// row of the output gathers its taps with one multiply-add loop a tap.
+#include <algorithm>
+#include <memory>
+
+#include "providers/cpu/isa/isa.h"
+#include "providers/cpu/kernels/conv/geometry.h"
+
+namespace pfrt::cpu {
+namespace {
+
+// out[i] += w * in[i * stride]. Not fused: every instruction set gives the same bits.
+using TapFn = void (*)(float* out, const float* in, float w, int64_t stride, int64_t n);
+
+inline __attribute__((always_inline)) void tap_loop(float* out, const float* in, float w,
+                                                    int64_t stride, int64_t n) {
+  if (stride == 1) {
+    for (int64_t i = 0; i < n; ++i) out[i] += w * in[i];
+  } else if (stride == 2) {
+    for (int64_t i = 0; i < n; ++i) out[i] += w * in[2 * i];
+  } else {
+    for (int64_t i = 0; i < n; ++i) out[i] += w * in[i * stride];
+  }
+}
+
+void tap_generic(float* out, const float* in, float w, int64_t stride, int64_t n) {
+  tap_loop(out, in, w, stride, n);
+}
+__attribute__((target("avx2"))) void tap_avx2(float* out, const float* in, float w, int64_t stride,
+                                              int64_t n) {
+  tap_loop(out, in, w, stride, n);
+}
+
+struct Plan {
+  ConvGeometry geometry;
+  WindowRows rows;
+  TapFn tap;
+};
+
+void plane(const Plan& plan, const float* image, const float* weights, float bias, float* out) {
+  const WindowRows& rows = plan.rows;
+  const int64_t length = rows.row_length(), taps = rows.row_taps(), stride = rows.stride();
+  for (int64_t r = 0; r < rows.rows(); ++r) {
+    float* const line = out + r * length;
+    std::fill(line, line + length, bias);
+    for (int64_t t = 0; t < rows.tap_rows(); ++t) {
+      const int64_t start = rows.row_offset(r, t);
+      if (start < 0) continue;
+      for (int64_t x = 0; x < taps; ++x) {
+        const WindowRows::Span& s = rows.span(x);
+        if (s.begin < s.end)
+          plan.tap(line + s.begin, image + start + s.first + s.begin * stride,
+                   weights[t * taps + x], stride, s.end - s.begin);
+      }
+    }
+  }
+}
+
+}  // namespace
+
+std::string refuse_conv_depthwise(const SnapshotNode& node) {
+  if (std::string why = refuse_conv(node); !why.empty()) return why;
+  const auto weights = node.input_dims(1);
+  const int64_t groups = node.attr_int("group", 1);
+  if (weights.size() < 3 || weights[1] != 1 || groups < 2 || weights[0] < groups ||
+      weights[0] > 4 * groups)
+    return "not depthwise: groups must have one input channel and at most four output channels";
+  return "";
+}
+
+Result<Kernel> make_conv_depthwise(const SnapshotNode& node) {
+  PFRT_ASSIGN(ConvGeometry g, conv_geometry(node, 0, 1));
+  PFRT_TRY(check_bias(node, 2, g.groups * g.group_out));
+  Kernel kernel;
+  kernel.flops = g.flops();
+  const WindowRows rows(g.window);
+  const auto plan = std::make_shared<const Plan>(
+      Plan{std::move(g), rows, isa() >= Isa::kAvx2 ? tap_avx2 : tap_generic});
+  const bool has_bias = node.has_input(2);
+  kernel.run = [plan, has_bias](const Run& run) -> pfrt_code {
+    const ConvGeometry& geo = plan->geometry;
+    const int64_t pixels = geo.window.image_size(), positions = geo.window.position_count(),
+                  taps = geo.window.taps();
+    const int64_t channels = geo.groups * geo.group_out;
+    const float* bias = has_bias ? run.input<float>(2) : nullptr;
+    run.parallel(geo.batch * channels, [&](int64_t i, uint32_t) {
+      const int64_t image = i / channels, channel = i % channels;
+      const float* in =
+          run.input<float>(0) + (image * geo.groups + channel / geo.group_out) * pixels;
+      plane(*plan, in, run.input<float>(1) + channel * taps, bias ? bias[channel] : 0.0f,
+            run.output<float>(0) + i * positions);
+    });
+    return 0;
+  };
+  return kernel;
+}
+
+}  // namespace pfrt::cpu

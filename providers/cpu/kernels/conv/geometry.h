@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the convolutions of this family have in common: batch, groups and channels around a window,
+// and the make functions of its table. Values and pure functions; thread-safe.
+#pragma once
+
+#include <string>
+
+#include "providers/cpu/kernel.h"
+#include "providers/cpu/kernels/conv/window.h"
+
+namespace pfrt::cpu {
+
+struct ConvGeometry {
+  Window window;
+  int64_t batch = 0, groups = 1;
+  int64_t group_in = 0, group_out = 0;  // channels of one group
+
+  int64_t depth() const { return group_in * window.taps(); }
+  double flops() const;
+};
+
+// Inputs |x| and |w| of a convolution (or, transposed, of its gradient) against output 0.
+Result<ConvGeometry> conv_geometry(const SnapshotNode& node, uint32_t x, uint32_t w);
+Result<ConvGeometry> transposed_geometry(const SnapshotNode& node);
+// A bias of |channels| elements, or none.
+Status check_bias(const SnapshotNode& node, uint32_t i, int64_t channels);
+
+Result<Kernel> make_conv(const SnapshotNode& node);
+Result<Kernel> make_conv_depthwise(const SnapshotNode& node);
+Result<Kernel> make_conv_transpose(const SnapshotNode& node);
+Result<Kernel> make_conv_integer(const SnapshotNode& node);
+Result<Kernel> make_qlinear_conv(const SnapshotNode& node);
+std::string refuse_conv(const SnapshotNode& node);
+std::string refuse_conv_depthwise(const SnapshotNode& node);
+std::string refuse_conv_integer(const SnapshotNode& node);
+std::string refuse_qlinear_conv(const SnapshotNode& node);
+
+}  // namespace pfrt::cpu

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// ConvTranspose: for a block of output channels, one product gives what every input position sends
+// through every tap, and each row of it is added to the output where its tap falls.
+#include <algorithm>
+#include <memory>
+
+#include "providers/cpu/kernels/conv/geometry.h"
+#include "providers/cpu/kernels/matmul/gemm.h"
+
+namespace pfrt::cpu {
+namespace {
+
+constexpr int64_t kChannels = 16;  // output channels a task, at most
+
+template <typename T>
+struct Plan {
+  ConvGeometry geometry;
+  WindowRows rows;
+  int64_t channels;  // a task
+  Gemm<T> gemm;
+  pfrt_dtype dtype;
+  Plan(const ConvGeometry& g, pfrt_dtype type)
+      : geometry(g),
+        rows(g.window),
+        channels(std::clamp<int64_t>(g.group_out, 1, kChannels)),
+        gemm(channels * g.window.taps(), g.window.position_count(), g.group_in, 16),
+        dtype(type) {}
+};
+
+// Adds |n| sums of one tap, for positions from |first| on, to the image.
+template <typename T>
+void scatter(const WindowRows& rows, int64_t tap, const T* sums, int64_t first, int64_t n,
+             T* image) {
+  const WindowRows::Span& span = rows.span(tap % rows.row_taps());
+  const int64_t length = rows.row_length(), stride = rows.stride();
+  for (int64_t j = 0; j < n;) {
+    const int64_t row = (first + j) / length, from = (first + j) % length;
+    const int64_t count = std::min(length - from, n - j);
+    const int64_t begin = std::clamp(span.begin, from, from + count),
+                  end = std::clamp(span.end, begin, from + count);
+    const int64_t start = rows.row_offset(row, tap / rows.row_taps());
+    if (start >= 0 && begin < end) {
+      T* const to = image + start + span.first;
+      for (int64_t p = begin; p < end; ++p) to[p * stride] += sums[j + p - from];
+    }
+    j += count;
+  }
+}
+
+template <typename T>
+Result<Kernel> make_typed(const SnapshotNode& node, StoreFn<T> store) {
+  PFRT_ASSIGN(ConvGeometry g, transposed_geometry(node));
+  PFRT_TRY(check_bias(node, 2, g.groups * g.group_out));
+  const bool has_bias = node.has_input(2);
+  const auto plan = std::make_shared<const Plan<T>>(g, node.input_dtype(0));
+  const int64_t pixels = g.window.image_size();
+  const uint64_t sums_bytes =
+      static_cast<uint64_t>((plan->gemm.max_tile_elements() + 63) / 64 * 64) * sizeof(T);
+  Kernel kernel;
+  kernel.flops = g.flops();
+  kernel.scratch_bytes = plan->gemm.scratch_bytes() + sums_bytes +
+                         (store ? static_cast<uint64_t>(plan->channels * pixels) * sizeof(T) : 0);
+  kernel.run = [plan, store, has_bias, pixels, sums_bytes](const Run& run) -> pfrt_code {
+    const ConvGeometry& geo = plan->geometry;
+    const int64_t taps = geo.window.taps(), positions = geo.window.position_count();
+    const int64_t blocks = (geo.group_out + plan->channels - 1) / plan->channels;
+    const LoadFn<T> load = load_fn<T>(plan->dtype);
+    run.parallel(geo.batch * geo.groups * blocks, [&](int64_t i, uint32_t worker) {
+      const int64_t image = i / blocks, group = image % geo.groups,
+                    first = i % blocks * plan->channels;
+      const int64_t channels = std::min(plan->channels, geo.group_out - first);
+      const int64_t out_start = (image * geo.group_out + first) * pixels;
+      T* const scratch = run.scratch<T>(worker);
+      T* const sums = scratch + plan->gemm.scratch_bytes() / sizeof(T);
+      T* const out = store ? sums + sums_bytes / sizeof(T) : run.output<T>(0) + out_start;
+      for (int64_t c = 0; c < channels; ++c) {
+        T bias{0};
+        if (has_bias) load(&bias, run.input(2), group * geo.group_out + first + c, 1, 1);
+        std::fill(out + c * pixels, out + (c + 1) * pixels, bias);
+      }
+      const int64_t weight_row = geo.group_out * taps;
+      const StridedSource<T> weights(run.input(1), plan->dtype,
+                                     group * geo.group_in * weight_row + first * taps, 1,
+                                     weight_row);
+      const StridedSource<T> x(run.input(0), plan->dtype, image * geo.group_in * positions, 1,
+                               positions);
+      for (int64_t t = 0; t < plan->gemm.tiles(); ++t) {
+        GemmTile tile = plan->gemm.tile(t);
+        tile.rows = std::min(tile.rows, channels * taps - tile.row);
+        if (tile.rows <= 0) continue;
+        plan->gemm.compute(tile, weights, x, sums, tile.cols, scratch);
+        for (int64_t r = 0; r < tile.rows; ++r) {
+          const int64_t row = tile.row + r;
+          scatter(plan->rows, row % taps, sums + r * tile.cols, tile.col, tile.cols,
+                  out + row / taps * pixels);
+        }
+      }
+      if (store) store(run.output(0), out_start, out, channels * pixels);
+    });
+    return 0;
+  };
+  return kernel;
+}
+
+}  // namespace
+
+Result<Kernel> make_conv_transpose(const SnapshotNode& node) {
+  switch (node.input_dtype(0)) {
+    case PFRT_DTYPE_FLOAT32:
+      return make_typed<float>(node, nullptr);
+    case PFRT_DTYPE_FLOAT64:
+      return make_typed<double>(node, nullptr);
+    default:
+      return make_typed<float>(node, store_fn<float>(node.input_dtype(0)));
+  }
+}
+
+}  // namespace pfrt::cpu

@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "providers/cpu/kernels/matmul/gemm.h"
+
+#include <xmmintrin.h>
+
+#include <algorithm>
+#include <cstring>
+#include <type_traits>
+
+namespace pfrt::cpu {
+namespace {
+
+constexpr int64_t kDepth = 256;     // k a pass
+constexpr int64_t kTileRows = 480;  // at most
+constexpr int64_t kTileCols = 384;
+constexpr int64_t kMinTileWork =
+    1 << 20;  // multiply-adds below which a tile is not cut for parallelism
+constexpr int64_t kWantedTiles = 16;
+
+int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+template <typename T>
+pfrt_dtype dtype_of() {
+  if constexpr (std::is_same_v<T, float>) return PFRT_DTYPE_FLOAT32;
+  if constexpr (std::is_same_v<T, double>) return PFRT_DTYPE_FLOAT64;
+  if constexpr (std::is_same_v<T, uint32_t>) return PFRT_DTYPE_UINT32;
+  return PFRT_DTYPE_UINT64;
+}
+
+template <typename T>
+pfrt_dtype signed_dtype_of() {
+  if constexpr (std::is_same_v<T, uint32_t>) return PFRT_DTYPE_INT32;
+  if constexpr (std::is_same_v<T, uint64_t>) return PFRT_DTYPE_INT64;
+  return dtype_of<T>();
+}
+
+// out[k * width + j] = in[j * stride + k], four by four.
+void transpose_float(float* out, int64_t width, const float* in, int64_t stride, int64_t count,
+                     int64_t kn) {
+  int64_t j = 0;
+  for (; j + 4 <= count; j += 4) {
+    const float* row = in + j * stride;
+    int64_t k = 0;
+    for (; k + 4 <= kn; k += 4) {
+      __m128 r0 = _mm_loadu_ps(row + k), r1 = _mm_loadu_ps(row + stride + k);
+      __m128 r2 = _mm_loadu_ps(row + 2 * stride + k), r3 = _mm_loadu_ps(row + 3 * stride + k);
+      _MM_TRANSPOSE4_PS(r0, r1, r2, r3);
+      float* to = out + k * width + j;
+      _mm_storeu_ps(to, r0);
+      _mm_storeu_ps(to + width, r1);
+      _mm_storeu_ps(to + 2 * width, r2);
+      _mm_storeu_ps(to + 3 * width, r3);
+    }
+    for (; k < kn; ++k)
+      for (int64_t i = 0; i < 4; ++i) out[k * width + j + i] = row[i * stride + k];
+  }
+  for (; j < count; ++j)
+    for (int64_t k = 0; k < kn; ++k) out[k * width + j] = in[j * stride + k];
+}
+
+}  // namespace
+
+template <typename T>
+StridedSource<T>::StridedSource(const void* data, pfrt_dtype dtype, int64_t offset,
+                                int64_t outer_stride, int64_t k_stride)
+    : data_(data),
+      load_(load_fn<T>(dtype)),
+      offset_(offset),
+      outer_stride_(outer_stride),
+      k_stride_(k_stride),
+      same_type_(dtype == dtype_of<T>() || dtype == signed_dtype_of<T>()) {}
+
+template <typename T>
+const T* StridedSource<T>::in_place(int64_t first, int64_t k0, int64_t* k_stride) const {
+  if (!same_type_ || outer_stride_ != 1 || zero_) return nullptr;
+  *k_stride = k_stride_;
+  return static_cast<const T*>(data_) + offset_ + first + k0 * k_stride_;
+}
+
+template <typename T>
+void StridedSource<T>::pack(T* out, int64_t width, int64_t first, int64_t count, int64_t k0,
+                            int64_t kn) const {
+  const int64_t start = offset_ + first * outer_stride_ + k0 * k_stride_;
+  if (outer_stride_ == 1) {
+    for (int64_t k = 0; k < kn; ++k) load_(out + k * width, data_, start + k * k_stride_, 1, count);
+  } else if (std::is_same_v<T, float> && same_type_ && k_stride_ == 1) {
+    if constexpr (std::is_same_v<T, float>)
+      transpose_float(out, width, static_cast<const float*>(data_) + start, outer_stride_, count,
+                      kn);
+  } else {
+    T line[kDepth];
+    for (int64_t j = 0; j < count; ++j) {
+      load_(line, data_, start + j * outer_stride_, k_stride_, kn);
+      for (int64_t k = 0; k < kn; ++k) out[k * width + j] = line[k];
+    }
+  }
+  if (zero_) {
+    for (int64_t k = 0; k < kn; ++k)
+      for (int64_t j = 0; j < count; ++j) out[k * width + j] -= zero_[(first + j) * zero_stride_];
+  }
+  if (count < width) {
+    for (int64_t k = 0; k < kn; ++k)
+      std::fill(out + k * width + count, out + (k + 1) * width, T{0});
+  }
+}
+
+template <typename T>
+Gemm<T>::Gemm(int64_t m, int64_t n, int64_t k, int64_t batch)
+    : micro_(micro_kernels<T>()), m_(m), n_(n), k_(k) {
+  if (m <= 0 || n <= 0) return;
+  const auto fit = [](int64_t size, int64_t most, int64_t unit) {
+    const int64_t parts = ceil_div(size, most);
+    return ceil_div(ceil_div(size, parts), unit) * unit;
+  };
+  int64_t rows = kTileRows, cols = kTileCols;
+  for (;;) {
+    tile_rows_ = fit(m, rows, micro_.rows);
+    tile_cols_ = fit(n, cols, micro_.cols);
+    row_tiles_ = ceil_div(m, tile_rows_);
+    col_tiles_ = ceil_div(n, tile_cols_);
+    if (tiles() >= ceil_div(kWantedTiles, std::max<int64_t>(batch, 1))) break;
+    if (tile_rows_ * tile_cols_ / 2 < kMinTileWork / std::max<int64_t>(k, 1)) break;
+    if (tile_cols_ >= tile_rows_ && tile_cols_ > micro_.cols) {
+      cols = std::max(micro_.cols, tile_cols_ / 2);
+    } else if (tile_rows_ > micro_.rows) {
+      rows = std::max(micro_.rows, tile_rows_ / 2);
+    } else {
+      break;
+    }
+  }
+  const int64_t depth = std::clamp<int64_t>(k, 1, kDepth);
+  const int64_t width = std::max(micro_.cols, micro_.wide_cols);
+  scratch_ = ceil_div(depth * (tile_cols_ + micro_.rows) + micro_.rows * width, 64) * 64;
+}
+
+template <typename T>
+GemmTile Gemm<T>::tile(int64_t index) const {
+  // Neighbouring indices share columns: B is often the larger side to pack.
+  GemmTile t{};
+  t.row = index % row_tiles_ * tile_rows_;
+  t.col = index / row_tiles_ * tile_cols_;
+  t.rows = std::min(tile_rows_, m_ - t.row);
+  t.cols = std::min(tile_cols_, n_ - t.col);
+  return t;
+}
+
+template <typename T>
+void Gemm<T>::compute(const GemmTile& t, const PanelSource<T>& a, const PanelSource<T>& b, T* c,
+                      int64_t ldc, T* scratch) const {
+  if (k_ <= 0) {
+    for (int64_t i = 0; i < t.rows; ++i) std::fill(c + i * ldc, c + i * ldc + t.cols, T{0});
+    return;
+  }
+  for (int64_t k0 = 0; k0 < k_; k0 += kDepth)
+    multiply(t, k0, std::min(kDepth, k_ - k0), a, b, c, ldc, scratch);
+}
+
+template <typename T>
+void Gemm<T>::multiply(const GemmTile& t, int64_t k0, int64_t kn, const PanelSource<T>& a,
+                       const PanelSource<T>& b, T* c, int64_t ldc, T* scratch) const {
+  const bool accumulate = k0 > 0;
+  T* const packed_b = scratch;
+  T* const packed_a = packed_b + kn * tile_cols_;
+  T* const edge = packed_a + kn * micro_.rows;
+  const auto width_of = [&](int64_t left) {
+    return left <= micro_.half_cols ? micro_.half_cols : micro_.cols;
+  };
+
+  // With one panel of rows each element of B is used once: packing it would only add traffic.
+  int64_t stride = 0;
+  const bool in_place = t.rows <= micro_.rows && b.in_place(t.col, k0, &stride) != nullptr;
+  if (!in_place) {
+    T* to = packed_b;
+    for (int64_t j = 0; j < t.cols; j += micro_.cols) {
+      const int64_t width = width_of(t.cols - j);
+      b.pack(to, width, t.col + j, std::min(width, t.cols - j), k0, kn);
+      to += kn * width;
+    }
+  }
+  for (int64_t i = 0; i < t.rows; i += micro_.rows) {
+    const int64_t rows = std::min(micro_.rows, t.rows - i);
+    a.pack(packed_a, rows, t.row + i, rows, k0, kn);
+    const T* panel = packed_b;
+    for (int64_t j = 0; j < t.cols;) {
+      const int64_t left = t.cols - j;
+      T* to = c + i * ldc + j;
+      if (in_place && rows <= micro_.wide_rows && left >= micro_.wide_cols) {
+        micro_.wide[rows - 1](kn, packed_a, b.in_place(t.col + j, k0, &stride), stride, to, ldc,
+                              accumulate);
+        j += micro_.wide_cols;
+        continue;
+      }
+      const int64_t width = width_of(left);
+      const MicroFn<T> run = width == micro_.cols ? micro_.full[rows - 1] : micro_.half[rows - 1];
+      int64_t ldb = width;
+      const T* from = panel;
+      if (in_place) {
+        if (left >= width) {
+          from = b.in_place(t.col + j, k0, &ldb);
+        } else {
+          b.pack(packed_b, width, t.col + j, left, k0, kn);
+          from = packed_b;
+        }
+      }
+      if (left >= width) {
+        run(kn, packed_a, from, ldb, to, ldc, accumulate);
+      } else {
+        run(kn, packed_a, from, ldb, edge, width, false);
+        for (int64_t r = 0; r < rows; ++r)
+          for (int64_t x = 0; x < left; ++x) {
+            T& element = to[r * ldc + x];
+            element = accumulate ? element + edge[r * width + x] : edge[r * width + x];
+          }
+      }
+      panel += kn * width;
+      j += width;
+    }
+  }
+}
+
+template class StridedSource<float>;
+template class StridedSource<double>;
+template class StridedSource<uint32_t>;
+template class StridedSource<uint64_t>;
+template class Gemm<float>;
+template class Gemm<double>;
+template class Gemm<uint32_t>;
+template class Gemm<uint64_t>;
+
+}  // namespace pfrt::cpu

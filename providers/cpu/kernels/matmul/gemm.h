@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The blocked matrix product that MatMul, Gemm, Einsum and the convolutions share. C is cut into
+// tiles; a tile is computed by one worker, which packs panels of A and B into its scratch as it
+// goes: nothing is kept between runs. K is cut every 256 elements and the parts are added in order,
+// so an element of C depends on its row, its column and K alone. Objects are immutable once made;
+// thread-safe.
+#pragma once
+
+#include <cstdint>
+
+#include "providers/cpu/kernels/matmul/load.h"
+#include "providers/cpu/kernels/matmul/micro.h"
+
+namespace pfrt::cpu {
+
+// A matrix as the product reads it: an outer index (row of A, column of B) by k.
+template <typename T>
+class PanelSource {
+ public:
+  virtual ~PanelSource() = default;
+  // out[k * width + j] = element (first + j, k0 + k) for j < count, 0 for count <= j < width; k <
+  // kn.
+  virtual void pack(T* out, int64_t width, int64_t first, int64_t count, int64_t k0,
+                    int64_t kn) const = 0;
+  // The address of element (first, k0) if elements (first + j, k0) lie side by side there,
+  // |k_stride| apart in k.
+  virtual const T* in_place(int64_t first, int64_t k0, int64_t* k_stride) const {
+    static_cast<void>(first), static_cast<void>(k0), static_cast<void>(k_stride);
+    return nullptr;
+  }
+};
+
+// A tensor with strides; half types and small integers are widened on the way, zero points
+// subtracted.
+template <typename T>
+class StridedSource final : public PanelSource<T> {
+ public:
+  StridedSource(const void* data, pfrt_dtype dtype, int64_t offset, int64_t outer_stride,
+                int64_t k_stride);
+  // Subtracts zero[j * zero_stride] from outer position j.
+  void set_zero(const T* zero, int64_t zero_stride) { zero_ = zero, zero_stride_ = zero_stride; }
+  void pack(T* out, int64_t width, int64_t first, int64_t count, int64_t k0,
+            int64_t kn) const override;
+  const T* in_place(int64_t first, int64_t k0, int64_t* k_stride) const override;
+
+ private:
+  const void* data_;
+  LoadFn<T> load_;
+  int64_t offset_, outer_stride_, k_stride_;
+  bool same_type_;
+  const T* zero_ = nullptr;
+  int64_t zero_stride_ = 0;
+};
+
+struct GemmTile {
+  int64_t row, rows, col, cols;
+};
+
+template <typename T>
+class Gemm {
+ public:
+  // |batch|: how many such products are computed side by side; only the tile size depends on it.
+  Gemm(int64_t m, int64_t n, int64_t k, int64_t batch = 1);
+
+  // Tiles of one product; 0 when C is empty.
+  int64_t tiles() const { return row_tiles_ * col_tiles_; }
+  GemmTile tile(int64_t index) const;
+  int64_t max_tile_elements() const { return tile_rows_ * tile_cols_; }
+  // What compute needs, a multiple of 64 bytes.
+  uint64_t scratch_bytes() const { return static_cast<uint64_t>(scratch_) * sizeof(T); }
+  // c[i * ldc + j] = sum over k of a(tile.row + i, k) * b(tile.col + j, k). |c| is the tile's first
+  // element.
+  void compute(const GemmTile& tile, const PanelSource<T>& a, const PanelSource<T>& b, T* c,
+               int64_t ldc, T* scratch) const;
+
+ private:
+  void multiply(const GemmTile& tile, int64_t k0, int64_t kn, const PanelSource<T>& a,
+                const PanelSource<T>& b, T* c, int64_t ldc, T* scratch) const;
+  const MicroKernels<T>& micro_;
+  int64_t m_, n_, k_;
+  int64_t tile_rows_ = 0, tile_cols_ = 0, row_tiles_ = 0, col_tiles_ = 0;
+  int64_t scratch_ = 0;  // elements
+};
+
+}  // namespace pfrt::cpu

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "providers/cpu/kernels/matmul/product.h"
+#include "providers/cpu/kernels/matmul/requantize.h"
+#include "providers/cpu/kernels/signature.h"
+
+namespace pfrt::cpu {
+namespace {
+
+bool is_byte(pfrt_dtype dtype) { return dtype == PFRT_DTYPE_INT8 || dtype == PFRT_DTYPE_UINT8; }
+
+// A product of bytes: what both operators have in common.
+struct ByteProduct {
+  ProductShape shape;
+  Gemm<uint32_t> gemm;
+  pfrt_dtype a_type, b_type;
+  uint32_t a, b, a_zero, b_zero;  // input positions
+  Parameter a_zeros, b_zeros;
+
+  int64_t tasks() const { return shape.batch * gemm.tiles(); }
+  // Computes task |i| into |sums|, rows |ldc| apart.
+  void compute(const Run& run, int64_t i, const uint32_t* za, const uint32_t* zb, uint32_t* sums,
+               int64_t ldc, uint32_t* scratch) const {
+    const size_t batch = static_cast<size_t>(i / gemm.tiles());
+    StridedSource<uint32_t> left(run.input(a), a_type, shape.a_offsets[batch], shape.k, 1);
+    StridedSource<uint32_t> right(run.input(b), b_type, shape.b_offsets[batch], 1, shape.n);
+    if (a_zeros.present()) left.set_zero(za, 1);
+    if (b_zeros.present()) right.set_zero(zb, 1);
+    gemm.compute(gemm.tile(i % gemm.tiles()), left, right, sums, ldc, scratch);
+  }
+  std::vector<uint32_t> read_a_zeros(const Run& run) const {
+    return a_zeros.read<uint32_t>(run, shape.m, 0);
+  }
+  std::vector<uint32_t> read_b_zeros(const Run& run) const {
+    return b_zeros.read<uint32_t>(run, shape.n, 0);
+  }
+};
+
+Result<ByteProduct> read(const SnapshotNode& node, uint32_t a, uint32_t b, uint32_t a_zero,
+                         uint32_t b_zero) {
+  for (const uint32_t i : {a, b})
+    if (!node.has_input(i) || node.input_elements(i) < 0)
+      return kernel_error("input ", i, " is required and absent");
+  PFRT_TRY(need(node, 0, 1));
+  PFRT_ASSIGN(ProductShape shape, product_shape(node.input_dims(a), node.input_dims(b)));
+  PFRT_TRY(shape.check(node));
+  const Gemm<uint32_t> gemm(shape.m, shape.n, shape.k, shape.batch);
+  ByteProduct p{std::move(shape), gemm,   node.input_dtype(a),     node.input_dtype(b),    a, b,
+                a_zero,           b_zero, Parameter(node, a_zero), Parameter(node, b_zero)};
+  PFRT_TRY(p.a_zeros.check("A's zero point", p.shape.m));
+  PFRT_TRY(p.b_zeros.check("B's zero point", p.shape.n));
+  return p;
+}
+
+double flops(const ProductShape& s) {
+  return 2.0 * static_cast<double>(s.batch) * static_cast<double>(s.m) * static_cast<double>(s.n) *
+         static_cast<double>(s.k);
+}
+
+}  // namespace
+
+void requantize(float* line, const uint32_t* sums, const float* scale, int64_t scale_stride,
+                float zero, int64_t n) {
+  for (int64_t j = 0; j < n; ++j) {
+    const float value = static_cast<float>(static_cast<int32_t>(sums[j])) * scale[j * scale_stride];
+    line[j] = round_even(value) + zero;
+  }
+}
+
+std::string refuse_matmul_integer(const SnapshotNode& node) {
+  return is_byte(node.input_dtype(1))
+             ? ""
+             : message("B is ", dtype_name(node.input_dtype(1)), ", not int8 or uint8");
+}
+
+Result<Kernel> make_matmul_integer(const SnapshotNode& node) {
+  PFRT_ASSIGN(ByteProduct product, read(node, 0, 1, 2, 3));
+  Kernel kernel;
+  kernel.flops = flops(product.shape);
+  kernel.scratch_bytes = product_scratch(product.gemm, false);
+  kernel.run = [product = std::move(product)](const Run& run) -> pfrt_code {
+    const std::vector<uint32_t> za = product.read_a_zeros(run), zb = product.read_b_zeros(run);
+    const int64_t n = product.shape.n, tiles = product.gemm.tiles();
+    run.parallel(product.tasks(), [&](int64_t i, uint32_t worker) {
+      const GemmTile tile = product.gemm.tile(i % tiles);
+      uint32_t* to =
+          run.output<uint32_t>(0) + (i / tiles * product.shape.m + tile.row) * n + tile.col;
+      product.compute(run, i, za.data(), zb.data(), to, n, run.scratch<uint32_t>(worker));
+    });
+    return 0;
+  };
+  return kernel;
+}
+
+std::string refuse_qlinear_matmul(const SnapshotNode& node) {
+  if (!is_byte(node.input_dtype(3)))
+    return message("B is ", dtype_name(node.input_dtype(3)), ", not int8 or uint8");
+  if (!is_byte(node.output_dtype(0)))
+    return message("Y is ", dtype_name(node.output_dtype(0)), ", not int8 or uint8");
+  return "";
+}
+
+Result<Kernel> make_qlinear_matmul(const SnapshotNode& node) {
+  PFRT_ASSIGN(ByteProduct product, read(node, 0, 3, 2, 5));
+  const Parameter a_scale(node, 1), b_scale(node, 4), y_scale(node, 6), y_zero(node, 7);
+  PFRT_TRY(a_scale.check("A's scale", product.shape.m));
+  PFRT_TRY(b_scale.check("B's scale", product.shape.n));
+  PFRT_TRY(y_scale.check("Y's scale", product.shape.m));
+  PFRT_TRY(y_zero.check("Y's zero point", product.shape.m));
+  const pfrt_dtype dtype = node.output_dtype(0);
+  Kernel kernel;
+  kernel.flops = flops(product.shape);
+  const uint64_t sums_bytes = product_scratch(product.gemm, true);
+  const uint64_t line_bytes =
+      static_cast<uint64_t>(product.gemm.max_tile_elements()) * sizeof(float);
+  kernel.scratch_bytes = sums_bytes + 2 * line_bytes;
+  kernel.run = [=, product = std::move(product)](const Run& run) -> pfrt_code {
+    const int64_t m = product.shape.m, n = product.shape.n;
+    const std::vector<float> sa = a_scale.read<float>(run, m, 1.0f);
+    const std::vector<float> sb = b_scale.read<float>(run, n, 1.0f);
+    const std::vector<float> sy = y_scale.read<float>(run, m, 1.0f);
+    const std::vector<float> zy = y_zero.read<float>(run, m, 0.0f);
+    const StoreFn<float> store = store_fn<float>(dtype);
+    const std::vector<uint32_t> za = product.read_a_zeros(run), zb = product.read_b_zeros(run);
+    const int64_t tiles = product.gemm.tiles();
+    run.parallel(product.tasks(), [&](int64_t i, uint32_t worker) {
+      const int64_t batch = i / tiles;
+      const GemmTile tile = product.gemm.tile(i % tiles);
+      // A tile of sums, then a row of scales and a row of results.
+      uint32_t* const scratch = run.scratch<uint32_t>(worker);
+      uint32_t* const sums = scratch + product.gemm.scratch_bytes() / sizeof(uint32_t);
+      float* const scales = reinterpret_cast<float*>(scratch + sums_bytes / sizeof(uint32_t));
+      float* const line = scales + tile.cols;
+      product.compute(run, i, za.data(), zb.data(), sums, tile.cols, scratch);
+      for (int64_t r = 0; r < tile.rows; ++r) {
+        const size_t row = static_cast<size_t>(tile.row + r);
+        for (int64_t j = 0; j < tile.cols; ++j)
+          scales[j] = sa[row] * sb[static_cast<size_t>(tile.col + j)] / sy[row];
+        requantize(line, sums + r * tile.cols, scales, 1, zy[row], tile.cols);
+        store(run.output(0), (batch * m + tile.row + r) * n + tile.col, line, tile.cols);
+      }
+    });
+    return 0;
+  };
+  return kernel;
+}
+
+}  // namespace pfrt::cpu

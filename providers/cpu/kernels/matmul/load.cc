@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "providers/cpu/kernels/matmul/load.h"
+
+#include <limits>
+#include <type_traits>
+
+#include "core/base/half.h"
+
+namespace pfrt::cpu {
+namespace {
+
+struct Half {
+  uint16_t bits;
+};
+struct Brain {
+  uint16_t bits;
+};
+
+template <typename T, typename E>
+T widen(E value) {
+  if constexpr (std::is_same_v<E, Half>) {
+    return static_cast<T>(float16_to_float(value.bits));
+  } else if constexpr (std::is_same_v<E, Brain>) {
+    return static_cast<T>(bfloat16_to_float(value.bits));
+  } else {
+    return static_cast<T>(value);
+  }
+}
+
+template <typename E, typename T>
+E narrow(T value) {
+  if constexpr (std::is_same_v<E, Half>) {
+    return Half{float_to_float16(static_cast<float>(value))};
+  } else if constexpr (std::is_same_v<E, Brain>) {
+    return Brain{float_to_bfloat16(static_cast<float>(value))};
+  } else if constexpr (std::is_integral_v<E> && std::is_floating_point_v<T>) {
+    // The bounds are powers of two (or one less, rounded up), so the comparisons are exact.
+    constexpr T low = static_cast<T>(std::numeric_limits<E>::min());
+    constexpr T high = static_cast<T>(std::numeric_limits<E>::max());
+    if (value >= high) return std::numeric_limits<E>::max();
+    if (value <= low) return std::numeric_limits<E>::min();
+    return value != value ? E{0} : static_cast<E>(value);
+  } else {
+    return static_cast<E>(value);
+  }
+}
+
+template <typename T, typename E>
+void load(T* out, const void* base, int64_t offset, int64_t stride, int64_t n) {
+  const E* in = static_cast<const E*>(base) + offset;
+  if (stride == 1) {
+    for (int64_t i = 0; i < n; ++i) out[i] = widen<T>(in[i]);
+  } else {
+    for (int64_t i = 0; i < n; ++i) out[i] = widen<T>(in[i * stride]);
+  }
+}
+
+template <typename T, typename E>
+void store(void* base, int64_t offset, const T* in, int64_t n) {
+  E* out = static_cast<E*>(base) + offset;
+  for (int64_t i = 0; i < n; ++i) out[i] = narrow<E>(in[i]);
+}
+
+}  // namespace
+
+template <typename T>
+LoadFn<T> load_fn(pfrt_dtype dtype) {
+  switch (dtype) {
+    case PFRT_DTYPE_INT8:
+      return load<T, int8_t>;
+    case PFRT_DTYPE_UINT8:
+    case PFRT_DTYPE_BOOL:
+      return load<T, uint8_t>;
+    case PFRT_DTYPE_INT16:
+      return load<T, int16_t>;
+    case PFRT_DTYPE_UINT16:
+      return load<T, uint16_t>;
+    case PFRT_DTYPE_INT32:
+      return load<T, int32_t>;
+    case PFRT_DTYPE_UINT32:
+      return load<T, uint32_t>;
+    case PFRT_DTYPE_INT64:
+      return load<T, int64_t>;
+    case PFRT_DTYPE_UINT64:
+      return load<T, uint64_t>;
+    default:
+      break;
+  }
+  if constexpr (std::is_floating_point_v<T>) {
+    switch (dtype) {
+      case PFRT_DTYPE_FLOAT32:
+        return load<T, float>;
+      case PFRT_DTYPE_FLOAT64:
+        return load<T, double>;
+      case PFRT_DTYPE_FLOAT16:
+        return load<T, Half>;
+      case PFRT_DTYPE_BFLOAT16:
+        return load<T, Brain>;
+      default:
+        break;
+    }
+  }
+  return nullptr;
+}
+
+template <typename T>
+StoreFn<T> store_fn(pfrt_dtype dtype) {
+  switch (dtype) {
+    case PFRT_DTYPE_INT8:
+      return store<T, int8_t>;
+    case PFRT_DTYPE_UINT8:
+      return store<T, uint8_t>;
+    case PFRT_DTYPE_INT16:
+      return store<T, int16_t>;
+    case PFRT_DTYPE_UINT16:
+      return store<T, uint16_t>;
+    case PFRT_DTYPE_INT32:
+      return store<T, int32_t>;
+    case PFRT_DTYPE_UINT32:
+      return store<T, uint32_t>;
+    case PFRT_DTYPE_INT64:
+      return store<T, int64_t>;
+    case PFRT_DTYPE_UINT64:
+      return store<T, uint64_t>;
+    default:
+      break;
+  }
+  if constexpr (std::is_floating_point_v<T>) {
+    switch (dtype) {
+      case PFRT_DTYPE_FLOAT32:
+        return store<T, float>;
+      case PFRT_DTYPE_FLOAT64:
+        return store<T, double>;
+      case PFRT_DTYPE_FLOAT16:
+        return store<T, Half>;
+      case PFRT_DTYPE_BFLOAT16:
+        return store<T, Brain>;
+      default:
+        break;
+    }
+  }
+  return nullptr;
+}
+
+template LoadFn<float> load_fn(pfrt_dtype);
+template LoadFn<double> load_fn(pfrt_dtype);
+template LoadFn<uint32_t> load_fn(pfrt_dtype);
+template LoadFn<uint64_t> load_fn(pfrt_dtype);
+template StoreFn<float> store_fn(pfrt_dtype);
+template StoreFn<double> store_fn(pfrt_dtype);
+template StoreFn<uint32_t> store_fn(pfrt_dtype);
+template StoreFn<uint64_t> store_fn(pfrt_dtype);
+
+}  // namespace pfrt::cpu

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "providers/cpu/kernels/matmul/matmul.h"
+
+#include <algorithm>
+
+#include "providers/cpu/kernels/matmul/product.h"
+#include "providers/cpu/kernels/signature.h"
+
+namespace pfrt::cpu {
+namespace {
+
+template <typename T>
+Result<Kernel> make_typed(const SnapshotNode& node, StoreFn<T> store) {
+  PFRT_TRY(need(node, 2, 1));
+  PFRT_ASSIGN(ProductShape shape, product_shape(node.input_dims(0), node.input_dims(1)));
+  PFRT_TRY(shape.check(node));
+  int64_t m = shape.m, n = shape.n;
+  // A column of results is a row of the transposed product: wide panels then run along A.
+  const bool swap = n == 1 && m > 1;
+  if (swap) std::swap(m, n);
+  const Gemm<T> gemm(m, n, shape.k, shape.batch);
+  Kernel kernel;
+  kernel.flops = 2.0 * static_cast<double>(shape.batch) * static_cast<double>(m) *
+                 static_cast<double>(n) * static_cast<double>(shape.k);
+  kernel.scratch_bytes = product_scratch(gemm, store != nullptr);
+  const pfrt_dtype dtype = node.input_dtype(0);
+  kernel.run = [gemm, shape = std::move(shape), store, dtype, swap](const Run& run) -> pfrt_code {
+    const int64_t tiles = gemm.tiles();
+    run.parallel(shape.batch * tiles, [&](int64_t i, uint32_t worker) {
+      const int64_t batch = i / tiles;
+      const size_t at = static_cast<size_t>(batch);
+      const StridedSource<T> a(run.input(0), dtype, shape.a_offsets[at], shape.k, 1);
+      const StridedSource<T> b(run.input(1), dtype, shape.b_offsets[at], 1, shape.n);
+      const ProductOut<T> out{run.output(0), store, batch * shape.m * shape.n,
+                              swap ? shape.m : shape.n};
+      product_tile(gemm, gemm.tile(i % tiles), swap ? b : a, swap ? a : b, out,
+                   run.scratch<T>(worker), [](T*, int64_t, int64_t, int64_t) {});
+    });
+    return 0;
+  };
+  return kernel;
+}
+
+constexpr Types kMatTypes =
+    kFloats | Types{PFRT_DTYPE_INT32, PFRT_DTYPE_INT64, PFRT_DTYPE_UINT32, PFRT_DTYPE_UINT64};
+constexpr Types kBytes{PFRT_DTYPE_INT8, PFRT_DTYPE_UINT8};
+
+constexpr KernelRow kRows[] = {
+    {"", "MatMul", kMatTypes, "matmul_packed", "generic", nullptr, make_matmul},
+    {"", "Gemm", kMatTypes, "gemm_packed", "generic", nullptr, make_gemm},
+    {"", "MatMulInteger", kBytes, "matmul_integer_packed", "generic", refuse_matmul_integer,
+     make_matmul_integer},
+    {"", "QLinearMatMul", kBytes, "qlinear_matmul_packed", "generic", refuse_qlinear_matmul,
+     make_qlinear_matmul},
+    {"", "Einsum", kMatTypes, "einsum_ref", "generic", refuse_einsum, make_einsum},
+};
+
+}  // namespace
+
+Result<ProductShape> product_shape(std::span<const int64_t> a, std::span<const int64_t> b) {
+  if (a.empty() || b.empty())
+    return kernel_error("a matrix product needs operands of rank 1 or more");
+  ProductShape s;
+  const size_t ra = a.size(), rb = b.size();
+  s.m = ra == 1 ? 1 : a[ra - 2];
+  s.k = a[ra - 1];
+  s.n = rb == 1 ? 1 : b[rb - 1];
+  const int64_t kb = rb == 1 ? b[0] : b[rb - 2];
+  if (s.k != kb) return kernel_error("inner dimensions differ: ", s.k, " of A, ", kb, " of B");
+  const std::span<const int64_t> ba = a.first(ra > 2 ? ra - 2 : 0),
+                                 bb = b.first(rb > 2 ? rb - 2 : 0);
+  if (bb.empty()) {  // one B for all: A's batches are more rows
+    s.m *= element_count(ba.data(), ba.size());
+    s.a_offsets = s.b_offsets = {0};
+    return s;
+  }
+  const size_t rank = std::max(ba.size(), bb.size());
+  std::vector<int64_t> dims(rank), stride_a(rank), stride_b(rank);
+  int64_t step_a = s.m * s.k, step_b = s.k * s.n;
+  for (size_t i = rank; i-- > 0;) {
+    const size_t lead_a = rank - ba.size(), lead_b = rank - bb.size();
+    const int64_t da = i < lead_a ? 1 : ba[i - lead_a], db = i < lead_b ? 1 : bb[i - lead_b];
+    if (da != db && da != 1 && db != 1)
+      return kernel_error("batch dimensions ", da, " and ", db, " do not broadcast");
+    dims[i] = da == 1 ? db : da;
+    stride_a[i] = da == 1 ? 0 : step_a;
+    stride_b[i] = db == 1 ? 0 : step_b;
+    step_a *= da;
+    step_b *= db;
+  }
+  s.batch = element_count(dims.data(), rank);
+  if (s.batch < 0) return kernel_error("batch dimensions are too large");
+  for (int64_t i = 0; i < s.batch; ++i) {
+    int64_t left = i, at_a = 0, at_b = 0;
+    for (size_t d = rank; d-- > 0; left /= dims[d]) {
+      at_a += left % dims[d] * stride_a[d];
+      at_b += left % dims[d] * stride_b[d];
+    }
+    s.a_offsets.push_back(at_a);
+    s.b_offsets.push_back(at_b);
+  }
+  return s;
+}
+
+Status ProductShape::check(const SnapshotNode& node) const {
+  const int64_t planned = node.output_elements(0);
+  if (planned == batch * m * n) return Status();
+  return kernel_error("output 0 was planned with ", planned, " elements but has ", batch, " x ", m,
+                      " x ", n);
+}
+
+Result<Kernel> make_matmul(const SnapshotNode& node) {
+  switch (node.input_dtype(0)) {
+    case PFRT_DTYPE_FLOAT32:
+      return make_typed<float>(node, nullptr);
+    case PFRT_DTYPE_FLOAT64:
+      return make_typed<double>(node, nullptr);
+    case PFRT_DTYPE_INT32:
+    case PFRT_DTYPE_UINT32:
+      return make_typed<uint32_t>(node, nullptr);
+    case PFRT_DTYPE_INT64:
+    case PFRT_DTYPE_UINT64:
+      return make_typed<uint64_t>(node, nullptr);
+    default:
+      return make_typed<float>(node, store_fn<float>(node.input_dtype(0)));
+  }
+}
+
+std::span<const KernelRow> matmul_kernels() { return kRows; }
+
+}  // namespace pfrt::cpu

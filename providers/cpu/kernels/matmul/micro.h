@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The innermost loops of the matrix product: a few rows of A times a panel of B, sums held in
+// registers. Every element is one chain of multiply-adds over k, whatever the number of rows or
+// columns computed beside it. Pure functions; thread-safe.
+#pragma once
+
+#include <cstdint>
+
+namespace pfrt::cpu {
+
+// c[r * ldc + j] (+)= sum over k < kn of a[k * rows + r] * b[k * ldb + j].
+template <typename T>
+using MicroFn = void (*)(int64_t kn, const T* a, const T* b, int64_t ldb, T* c, int64_t ldc,
+                         bool accumulate);
+
+template <typename T>
+struct MicroKernels {
+  static constexpr int64_t kMaxRows = 12;
+  int64_t rows;       // at most so many rows a call
+  int64_t cols;       // columns of a full panel
+  int64_t half_cols;  // columns of a narrow panel, for the right edge
+  int64_t wide_cols;  // columns of a call that reads B in place, for up to |wide_rows| rows
+  int64_t wide_rows;
+  MicroFn<T> full[kMaxRows];  // by rows - 1
+  MicroFn<T> half[kMaxRows];
+  MicroFn<T> wide[kMaxRows];
+};
+
+// For float, double, uint32_t, uint64_t; by the instruction set in use.
+template <typename T>
+const MicroKernels<T>& micro_kernels();
+
+}  // namespace pfrt::cpu

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the operators of the matrix product family share: a tile computed and written in the
+// output's type, batch dimensions broadcast to offsets, and the make functions of the family's
+// table. Pure functions; thread-safe.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "providers/cpu/kernel.h"
+#include "providers/cpu/kernels/matmul/gemm.h"
+
+namespace pfrt::cpu {
+
+// Where products go: a row-major matrix inside a tensor. |store| null: the tensor's elements are T.
+template <typename T>
+struct ProductOut {
+  void* data;
+  StoreFn<T> store;
+  int64_t offset, ldc;
+};
+
+// Computes a tile and hands each row to finish(row, i, j, n), with C's row i and first column j,
+// before it is stored. |scratch| holds product_scratch bytes.
+template <typename T, typename Finish>
+void product_tile(const Gemm<T>& gemm, const GemmTile& tile, const PanelSource<T>& a,
+                  const PanelSource<T>& b, const ProductOut<T>& out, T* scratch, Finish&& finish) {
+  const int64_t start = out.offset + tile.row * out.ldc + tile.col;
+  T* const spare = scratch + gemm.scratch_bytes() / sizeof(T);
+  T* const c = out.store ? spare : static_cast<T*>(out.data) + start;
+  const int64_t ldc = out.store ? tile.cols : out.ldc;
+  gemm.compute(tile, a, b, c, ldc, scratch);
+  for (int64_t i = 0; i < tile.rows; ++i) {
+    finish(c + i * ldc, tile.row + i, tile.col, tile.cols);
+    if (out.store) out.store(out.data, start + i * out.ldc, c + i * ldc, tile.cols);
+  }
+}
+
+template <typename T>
+uint64_t product_scratch(const Gemm<T>& gemm, bool stored) {
+  return gemm.scratch_bytes() +
+         (stored ? static_cast<uint64_t>(gemm.max_tile_elements()) * sizeof(T) : 0);
+}
+
+// The two matrices of a (batched) product by numpy's rules, in elements.
+struct ProductShape {
+  int64_t m = 0, n = 0, k = 0, batch = 1;
+  std::vector<int64_t> a_offsets, b_offsets;  // by batch index
+
+  // The planned output has as many elements.
+  Status check(const SnapshotNode& node) const;
+};
+Result<ProductShape> product_shape(std::span<const int64_t> a, std::span<const int64_t> b);
+
+Result<Kernel> make_matmul(const SnapshotNode& node);
+Result<Kernel> make_gemm(const SnapshotNode& node);
+Result<Kernel> make_matmul_integer(const SnapshotNode& node);
+Result<Kernel> make_qlinear_matmul(const SnapshotNode& node);
+Result<Kernel> make_einsum(const SnapshotNode& node);
+std::string refuse_matmul_integer(const SnapshotNode& node);
+std::string refuse_qlinear_matmul(const SnapshotNode& node);
+std::string refuse_einsum(const SnapshotNode& node);
+
+}  // namespace pfrt::cpu

@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cstring>
+
+#include "providers/cpu/kernels/move/indices.h"
+#include "providers/cpu/kernels/move/make.h"
+#include "providers/cpu/kernels/move/strided.h"
+#include "providers/cpu/kernels/signature.h"
+
+namespace pfrt::cpu {
+namespace {
+
+std::vector<int64_t> copy_of(std::span<const int64_t> dims) { return {dims.begin(), dims.end()}; }
+
+// Axes an operator names, or all in order.
+Result<std::vector<size_t>> named_axes(const IndexInput& axes, const Run& run, size_t rank,
+                                       size_t count) {
+  std::vector<size_t> out;
+  if (!axes.present()) {
+    for (size_t i = 0; i < count; ++i) out.push_back(i);
+  } else {
+    for (int64_t a : axes.read(run)) {
+      PFRT_ASSIGN(const int64_t axis, axis_of(a, rank));
+      out.push_back(static_cast<size_t>(axis));
+    }
+  }
+  if (out.size() != count || count > rank)
+    return kernel_error(out.size(), " axes for ", count, " values and rank ", rank);
+  return out;
+}
+
+struct Cut {
+  int64_t start, count, step;
+};
+
+Result<Cut> cut_of(int64_t start, int64_t end, int64_t step, int64_t size) {
+  if (step == 0) return kernel_error("a step is 0");
+  if (size == 0) return Cut{0, 0, step};
+  const int64_t low = step > 0 ? 0 : -1, high = step > 0 ? size : size - 1;
+  if (start < 0) start = start < -size ? low : start + size;
+  if (end < 0) end = end < -size ? low : end + size;
+  start = std::clamp(start, std::min<int64_t>(0, high), std::max<int64_t>(high, 0));
+  end = std::clamp(end, low, std::max(low, high));
+  if (step > 0) return Cut{start, end > start ? (end - start - 1) / step + 1 : 0, step};
+  const int64_t back = step == INT64_MIN ? INT64_MAX : -step;
+  return Cut{start, start > end ? (start - end - 1) / back + 1 : 0, step};
+}
+
+enum class Mode { kConstant, kReflect, kEdge, kWrap };
+
+// Input position behind each output position of one dimension; -1 for the constant.
+Result<std::vector<int64_t>> pad_map(Mode mode, int64_t size, int64_t begin, int64_t end,
+                                     int64_t planned) {
+  if (size + begin + end != planned)
+    return kernel_error("pads ", begin, " and ", end, " make ", size + begin + end, " of ", size,
+                        ", planned ", planned);
+  const int64_t low = std::max<int64_t>(0, -begin), kept = size - low - std::max<int64_t>(0, -end);
+  if (mode != Mode::kConstant && kept <= 0 && planned > 0)
+    return kernel_error("nothing is left to pad a dimension from");
+  std::vector<int64_t> map(static_cast<size_t>(planned));
+  for (int64_t o = 0; o < planned; ++o) {
+    int64_t i = o - begin - low;  // among the kept
+    if (i < 0 || i >= kept) {
+      if (mode == Mode::kConstant) {
+        map[static_cast<size_t>(o)] = -1;
+        continue;
+      }
+      if (mode == Mode::kEdge) {
+        i = i < 0 ? 0 : kept - 1;
+      } else if (mode == Mode::kWrap || kept == 1) {
+        i = (i % kept + kept) % kept;
+      } else {
+        const int64_t period = 2 * (kept - 1);
+        i = (i % period + period) % period;
+        if (i >= kept) i = period - i;
+      }
+    }
+    map[static_cast<size_t>(o)] = low + i;
+  }
+  return map;
+}
+
+// Rows of the output from maps: constants, single elements, and the runs in between.
+void pad_rows(const Run& run, const std::vector<std::vector<int64_t>>& maps,
+              const std::vector<int64_t>& strides, const char* in, const char* constant, char* out,
+              int64_t bytes) {
+  const size_t last = maps.size() - 1;
+  const std::vector<int64_t>& columns = maps[last];
+  const int64_t length = static_cast<int64_t>(columns.size());
+  int64_t rows = 1;
+  for (size_t d = 0; d < last; ++d) rows *= static_cast<int64_t>(maps[d].size());
+  if (length == 0) return;
+  run.blocks(rows, std::max<int64_t>(1, (1 << 15) / length), [&](int64_t begin, int64_t end) {
+    for (int64_t r = begin; r < end; ++r) {
+      int64_t left = r, source = 0;
+      bool inside = true;
+      for (size_t d = last; d-- > 0;) {
+        const int64_t size = static_cast<int64_t>(maps[d].size());
+        const int64_t at = maps[d][static_cast<size_t>(left % size)];
+        left /= size;
+        inside = inside && at >= 0;
+        source += at * strides[d];
+      }
+      char* to = out + r * length * bytes;
+      for (int64_t c = 0; c < length;) {
+        const int64_t at = inside ? columns[static_cast<size_t>(c)] : -1;
+        int64_t n = 1;
+        if (at >= 0)
+          while (c + n < length && columns[static_cast<size_t>(c + n)] == at + n) ++n;
+        std::memcpy(to + c * bytes, at < 0 ? constant : in + (source + at) * bytes,
+                    static_cast<size_t>(n * bytes));
+        c += n;
+      }
+    }
+  });
+}
+
+}  // namespace
+
+Result<Kernel> make_slice(const SnapshotNode& node) {
+  PFRT_TRY(need(node, 3, 1));
+  const std::vector<int64_t> in = copy_of(node.input_dims(0)), out = copy_of(node.output_dims(0));
+  if (in.size() != out.size())
+    return kernel_error("rank ", in.size(), " was planned as rank ", out.size());
+  const IndexInput starts(node, 1), ends(node, 2), axes(node, 3), steps(node, 4);
+  if (starts.count() != ends.count() || (steps.present() && steps.count() != starts.count()))
+    return kernel_error("starts, ends and steps must have one length, found ", starts.count(),
+                        " and ", ends.count());
+  const size_t bytes = dtype_size(node.input_dtype(0));
+  Kernel kernel;
+  kernel.run = [=](const Run& run) -> pfrt_code {
+    const auto fault = [&run](const Status& s) {
+      return run.fail(s.code(), "Slice: ", s.message());
+    };
+    const std::vector<int64_t> from = starts.read(run), to = ends.read(run), by = steps.read(run);
+    auto named = named_axes(axes, run, in.size(), from.size());
+    if (!named.ok()) return fault(named.status());
+    std::vector<int64_t> strides = dense_strides(in);
+    std::vector<int64_t> count = in;
+    int64_t offset = 0;
+    for (size_t i = 0; i < from.size(); ++i) {
+      const size_t axis = (*named)[i];
+      auto cut = cut_of(from[i], to[i], steps.present() ? by[i] : 1, in[axis]);
+      if (!cut.ok()) return fault(cut.status());
+      count[axis] = cut->count;
+      offset += cut->start * strides[axis];
+      // A step past the tensor is taken once at most.
+      strides[axis] = cut->count > 1 ? strides[axis] * cut->step : 0;
+    }
+    if (count != out)
+      return fault(kernel_error("starts and ends make other dimensions than were planned"));
+    const StridedCopy copy(bytes, out, strides, dense_strides(out));
+    copy.run(run, run.input<char>(0) + offset * static_cast<int64_t>(bytes), run.output(0));
+    return 0;
+  };
+  return kernel;
+}
+
+Result<Kernel> make_pad(const SnapshotNode& node) {
+  PFRT_TRY(need(node, 2, 1));
+  const std::vector<int64_t> in = copy_of(node.input_dims(0)), out = copy_of(node.output_dims(0));
+  if (in.size() != out.size())
+    return kernel_error("rank ", in.size(), " was planned as rank ", out.size());
+  const std::string_view name = node.attr_string("mode", "constant");
+  Mode mode = Mode::kConstant;
+  if (name == "reflect") {
+    mode = Mode::kReflect;
+  } else if (name == "edge") {
+    mode = Mode::kEdge;
+  } else if (name == "wrap") {
+    mode = Mode::kWrap;
+  } else if (name != "constant") {
+    return kernel_error("mode is '", name, "', expected constant, reflect, edge or wrap");
+  }
+  const bool has_value = node.has_input(2) && node.input_elements(2) > 0;
+  if (has_value && node.input_dtype(2) != node.input_dtype(0))
+    return kernel_error("the constant has another type than the data");
+  const IndexInput pads(node, 1), axes(node, 3);
+  if (pads.count() % 2 != 0)
+    return kernel_error("pads holds ", pads.count(),
+                        " values, expected a begin and an end an axis");
+  const int64_t bytes = static_cast<int64_t>(dtype_size(node.input_dtype(0)));
+  Kernel kernel;
+  kernel.run = [=](const Run& run) -> pfrt_code {
+    const auto fault = [&run](const Status& s) { return run.fail(s.code(), "Pad: ", s.message()); };
+    const std::vector<int64_t> values = pads.read(run);
+    const size_t named_count = values.size() / 2;
+    auto named = named_axes(axes, run, in.size(), named_count);
+    if (!named.ok()) return fault(named.status());
+    std::vector<int64_t> begin(in.size(), 0), end(in.size(), 0);
+    for (size_t i = 0; i < named_count; ++i) {
+      begin[(*named)[i]] = values[i];
+      end[(*named)[i]] = values[i + named_count];
+    }
+    std::vector<std::vector<int64_t>> maps;
+    for (size_t d = 0; d < in.size(); ++d) {
+      // Checked here so that the sums below cannot overflow.
+      constexpr int64_t kLimit = int64_t{1} << 61;
+      if (begin[d] < -kLimit || begin[d] > kLimit || end[d] < -kLimit || end[d] > kLimit)
+        return fault(kernel_error("pads of dimension ", d, " are out of range"));
+      auto map = pad_map(mode, in[d], begin[d], end[d], out[d]);
+      if (!map.ok()) return fault(map.status());
+      maps.push_back(map.take());
+    }
+    if (maps.empty()) {
+      copy_bytes(run, run.input(0), run.output(0), bytes);
+      return 0;
+    }
+    static constexpr char kZero[16] = {};
+    pad_rows(run, maps, dense_strides(in), run.input<char>(0),
+             has_value ? run.input<char>(2) : kZero, run.output<char>(0), bytes);
+    return 0;
+  };
+  return kernel;
+}
+
+Result<Kernel> make_reverse_sequence(const SnapshotNode& node) {
+  PFRT_TRY(need(node, 2, 1));
+  const auto dims = node.input_dims(0);
+  const int64_t time_axis = node.attr_int("time_axis", 0),
+                batch_axis = node.attr_int("batch_axis", 1);
+  if (dims.size() < 2 || time_axis + batch_axis != 1 || time_axis * batch_axis != 0)
+    return kernel_error("time_axis ", time_axis, " and batch_axis ", batch_axis,
+                        " must be 0 and 1, in rank 2 or more");
+  PFRT_TRY(need_output_dims(node, 0, dims));
+  const int64_t steps = dims[static_cast<size_t>(time_axis)],
+                batch = dims[static_cast<size_t>(batch_axis)];
+  const int64_t bytes = SnapshotNode::elements(dims.subspan(2)) *
+                        static_cast<int64_t>(dtype_size(node.input_dtype(0)));
+  const int64_t time_stride = (time_axis == 0 ? batch : 1) * bytes,
+                batch_stride = (time_axis == 0 ? 1 : steps) * bytes;
+  const IndexInput lengths(node, 1);
+  if (lengths.count() != batch)
+    return kernel_error(lengths.count(), " lengths for a batch of ", batch);
+  Kernel kernel;
+  kernel.run = [=](const Run& run) -> pfrt_code {
+    const std::vector<int64_t> length = lengths.read(run);
+    for (int64_t n : length)
+      if (n < 0 || n > steps)
+        return run.fail(Code::kINVALID_ARGUMENT, "ReverseSequence: length ", n, " is outside [0, ",
+                        steps, "]");
+    run.parallel(batch, [&](int64_t b, uint32_t) {
+      const int64_t n = length[static_cast<size_t>(b)];
+      for (int64_t t = 0; t < steps; ++t) {
+        const int64_t from = t < n ? n - 1 - t : t;
+        std::memcpy(run.output<char>(0) + t * time_stride + b * batch_stride,
+                    run.input<char>(0) + from * time_stride + b * batch_stride,
+                    static_cast<size_t>(bytes));
+      }
+    });
+    return 0;
+  };
+  return kernel;
+}
+
+}  // namespace pfrt::cpu

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cstring>
+
+#include "providers/cpu/kernels/move/indices.h"
+#include "providers/cpu/kernels/move/make.h"
+#include "providers/cpu/kernels/move/strided.h"
+#include "providers/cpu/kernels/signature.h"
+
+namespace pfrt::cpu {
+namespace {
+
+constexpr int64_t kBlockBytes = 1 << 16;  // a task, about
+
+int64_t product(std::span<const int64_t> dims) { return SnapshotNode::elements(dims); }
+
+std::vector<int64_t> joined(std::span<const int64_t> a, std::span<const int64_t> b,
+                            std::span<const int64_t> c) {
+  std::vector<int64_t> all(a.begin(), a.end());
+  all.insert(all.end(), b.begin(), b.end());
+  all.insert(all.end(), c.begin(), c.end());
+  return all;
+}
+
+int64_t rows_a_task(int64_t row_bytes) {
+  return std::max<int64_t>(1, kBlockBytes / std::max<int64_t>(row_bytes, 1));
+}
+
+void copy_element(char* to, const char* from, int64_t bytes) {
+  switch (bytes) {  // a constant size is one move
+    case 1:
+      *to = *from;
+      break;
+    case 2:
+      std::memcpy(to, from, 2);
+      break;
+    case 4:
+      std::memcpy(to, from, 4);
+      break;
+    case 8:
+      std::memcpy(to, from, 8);
+      break;
+    default:
+      std::memcpy(to, from, static_cast<size_t>(bytes));
+  }
+}
+
+}  // namespace
+
+Result<Kernel> make_gather(const SnapshotNode& node) {
+  PFRT_TRY(need(node, 2, 1));
+  const auto data = node.input_dims(0);
+  PFRT_ASSIGN(const int64_t signed_axis, axis_of(node.attr_int("axis", 0), data.size()));
+  const size_t axis = static_cast<size_t>(signed_axis);
+  PFRT_TRY(need_output_dims(node, 0,
+                            joined(data.first(axis), node.input_dims(1), data.subspan(axis + 1))));
+  const int64_t outer = product(data.first(axis)), size = data[axis];
+  const int64_t row =
+      product(data.subspan(axis + 1)) * static_cast<int64_t>(dtype_size(node.input_dtype(0)));
+  const IndexInput indices(node, 1);
+  Kernel kernel;
+  kernel.run = [=](const Run& run) -> pfrt_code {
+    if (outer == 0 || row == 0) return 0;
+    if (const pfrt_code code = indices.check(run, "Gather", size)) return code;
+    const void* const at = indices.data(run);
+    const int64_t count = indices.count();
+    run.blocks(outer * count, rows_a_task(row), [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        const int64_t index = indices.at(at, i % count),
+                      slice = i / count * size + (index < 0 ? index + size : index);
+        copy_element(run.output<char>(0) + i * row, run.input<char>(0) + slice * row, row);
+      }
+    });
+    return 0;
+  };
+  return kernel;
+}
+
+Result<Kernel> make_gather_elements(const SnapshotNode& node) {
+  PFRT_TRY(need(node, 2, 1));
+  const auto data = node.input_dims(0), dims = node.input_dims(1);
+  if (data.size() != dims.size())
+    return kernel_error("indices have rank ", dims.size(), ", data ", data.size());
+  PFRT_ASSIGN(const int64_t signed_axis, axis_of(node.attr_int("axis", 0), data.size()));
+  const size_t axis = static_cast<size_t>(signed_axis);
+  for (size_t d = 0; d < dims.size(); ++d)
+    if (d != axis && dims[d] > data[d])
+      return kernel_error("indices exceed the data in dimension ", d, ": ", dims[d], " of ",
+                          data[d]);
+  PFRT_TRY(need_output_dims(node, 0, dims));
+  const int64_t size = data[axis], bytes = static_cast<int64_t>(dtype_size(node.input_dtype(0)));
+  const IndexInput indices(node, 1);
+  Kernel kernel;
+  kernel.run = [=, shape = std::vector<int64_t>(dims.begin(), dims.end()),
+                strides = dense_strides(data)](const Run& run) -> pfrt_code {
+    if (const pfrt_code code = indices.check(run, "GatherElements", size)) return code;
+    const void* const at = indices.data(run);
+    const size_t last = shape.size() - 1;
+    run.blocks(indices.count(), rows_a_task(bytes), [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end;) {
+        int64_t left = i / shape[last], base = 0;
+        for (size_t d = last; d-- > 0; left /= shape[d])
+          if (d != axis) base += left % shape[d] * strides[d];
+        const int64_t column = i % shape[last], n = std::min(shape[last] - column, end - i);
+        for (int64_t j = 0; j < n; ++j) {
+          const int64_t index = indices.at(at, i + j);
+          const int64_t from = base + (index < 0 ? index + size : index) * strides[axis] +
+                               (axis == last ? 0 : column + j);
+          copy_element(run.output<char>(0) + (i + j) * bytes, run.input<char>(0) + from * bytes,
+                       bytes);
+        }
+        i += n;
+      }
+    });
+    return 0;
+  };
+  return kernel;
+}
+
+Result<Kernel> make_gather_nd(const SnapshotNode& node) {
+  PFRT_TRY(need(node, 2, 1));
+  const auto data = node.input_dims(0), dims = node.input_dims(1);
+  const int64_t batch_dims = node.attr_int("batch_dims", 0);
+  if (dims.empty() || data.empty()) return kernel_error("data and indices need rank 1 or more");
+  if (batch_dims < 0 || batch_dims >= static_cast<int64_t>(std::min(data.size(), dims.size())))
+    return kernel_error("batch_dims ", batch_dims, " does not fit ranks ", data.size(), " and ",
+                        dims.size());
+  const size_t lead = static_cast<size_t>(batch_dims);
+  const int64_t depth = dims.back();
+  if (depth < 0 || depth > static_cast<int64_t>(data.size() - lead) ||
+      !same_dims(data.first(lead), dims.first(lead)))
+    return kernel_error("index tuples of ", depth, " do not fit data of rank ", data.size(),
+                        " after ", lead, " batch dimensions");
+  const size_t tuple = static_cast<size_t>(depth);
+  PFRT_TRY(need_output_dims(node, 0,
+                            joined(dims.first(dims.size() - 1), {}, data.subspan(lead + tuple))));
+  const int64_t batches = product(data.first(lead)), batch_size = product(data.subspan(lead));
+  const int64_t tuples = product(dims.first(dims.size() - 1)),
+                each = batches ? tuples / batches : 0;
+  const int64_t bytes = static_cast<int64_t>(dtype_size(node.input_dtype(0)));
+  const int64_t row = product(data.subspan(lead + tuple)) * bytes;
+  const IndexInput indices(node, 1);
+  const std::vector<int64_t> strides = dense_strides(data.subspan(lead));
+  std::vector<int64_t> sizes;
+  for (size_t d = 0; d < tuple; ++d) sizes.push_back(data[lead + d]);
+  Kernel kernel;
+  kernel.run = [=](const Run& run) -> pfrt_code {
+    const void* const at = indices.data(run);
+    for (int64_t i = 0; i < tuples * depth; ++i) {
+      const int64_t v = indices.at(at, i), bound = sizes[static_cast<size_t>(i % depth)];
+      if (v < -bound || v >= bound)
+        return run.fail(Code::kINVALID_ARGUMENT, "GatherND: index ", v, " (element ", i,
+                        ") is outside [", -bound, ", ", bound, ")");
+    }
+    if (row == 0) return 0;
+    run.blocks(tuples, rows_a_task(row), [&](int64_t begin, int64_t end) {
+      for (int64_t t = begin; t < end; ++t) {
+        int64_t from = t / each * batch_size;
+        for (size_t d = 0; d < sizes.size(); ++d) {
+          const int64_t index = indices.at(at, t * depth + static_cast<int64_t>(d));
+          from += (index < 0 ? index + sizes[d] : index) * strides[d];
+        }
+        std::memcpy(run.output<char>(0) + t * row, run.input<char>(0) + from * bytes,
+                    static_cast<size_t>(row));
+      }
+    });
+    return 0;
+  };
+  return kernel;
+}
+
+}  // namespace pfrt::cpu

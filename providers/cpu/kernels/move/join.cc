@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "providers/cpu/kernels/move/make.h"
+#include "providers/cpu/kernels/move/strided.h"
+#include "providers/cpu/kernels/signature.h"
+
+namespace pfrt::cpu {
+namespace {
+
+// One part of the joined tensor.
+struct Part {
+  uint32_t index;  // of the input or output
+  int64_t offset;  // bytes into the joined tensor
+  StridedCopy copy;
+};
+
+// Where a part of |dims| that starts at |start| of |axis| lies. All but the axis must equal
+// |whole|.
+Status check_part(std::span<const int64_t> dims, std::span<const int64_t> whole, size_t axis,
+                  uint32_t index) {
+  if (dims.size() != whole.size())
+    return kernel_error("part ", index, " has rank ", dims.size(), ", expected ", whole.size());
+  for (size_t d = 0; d < dims.size(); ++d)
+    if (d != axis && dims[d] != whole[d])
+      return kernel_error("part ", index, " has dimension ", d, " of ", dims[d], ", expected ",
+                          whole[d]);
+  return Status();
+}
+
+}  // namespace
+
+Result<Kernel> make_concat(const SnapshotNode& node) {
+  PFRT_TRY(need(node, node.input_count(), 1));
+  const auto out = node.output_dims(0);
+  PFRT_ASSIGN(const int64_t signed_axis, axis_of(node.attr_int("axis", 0), out.size()));
+  const size_t axis = static_cast<size_t>(signed_axis);
+  const size_t bytes = dtype_size(node.input_dtype(0));
+  const std::vector<int64_t> strides = dense_strides(out);
+  std::vector<Part> parts;
+  int64_t start = 0;
+  for (uint32_t i = 0; i < node.input_count(); ++i) {
+    const auto dims = node.input_dims(i);
+    PFRT_TRY(check_part(dims, out, axis, i));
+    parts.push_back({i, start * strides[axis] * static_cast<int64_t>(bytes),
+                     StridedCopy(bytes, dims, dense_strides(dims), strides)});
+    start += dims[axis];
+  }
+  if (start != out[axis])
+    return kernel_error("the inputs add up to ", start, " along axis ", axis, ", planned ",
+                        out[axis]);
+  Kernel kernel;
+  kernel.run = [parts = std::move(parts)](const Run& run) -> pfrt_code {
+    for (const Part& p : parts) p.copy.run(run, run.input(p.index), run.output<char>(0) + p.offset);
+    return 0;
+  };
+  return kernel;
+}
+
+Result<Kernel> make_split(const SnapshotNode& node) {
+  PFRT_TRY(need(node, 1, 0));
+  const auto in = node.input_dims(0);
+  PFRT_ASSIGN(const int64_t signed_axis, axis_of(node.attr_int("axis", 0), in.size()));
+  const size_t axis = static_cast<size_t>(signed_axis);
+  const size_t bytes = dtype_size(node.input_dtype(0));
+  const std::vector<int64_t> strides = dense_strides(in);
+  std::vector<Part> parts;
+  int64_t start = 0;
+  for (uint32_t i = 0; i < node.output_count(); ++i) {
+    if (!node.has_output(i)) return kernel_error("output ", i, " is absent");
+    const auto dims = node.output_dims(i);
+    PFRT_TRY(check_part(dims, in, axis, i));
+    parts.push_back({i, start * strides[axis] * static_cast<int64_t>(bytes),
+                     StridedCopy(bytes, dims, strides, dense_strides(dims))});
+    start += dims[axis];
+  }
+  if (start != in[axis])
+    return kernel_error("the outputs add up to ", start, " along axis ", axis, " of ", in[axis]);
+  Kernel kernel;
+  kernel.run = [parts = std::move(parts)](const Run& run) -> pfrt_code {
+    for (const Part& p : parts) p.copy.run(run, run.input<char>(0) + p.offset, run.output(p.index));
+    return 0;
+  };
+  return kernel;
+}
+
+}  // namespace pfrt::cpu

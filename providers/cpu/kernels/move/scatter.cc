@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cstring>
+
+#include "providers/cpu/kernels/move/combine.h"
+#include "providers/cpu/kernels/move/indices.h"
+#include "providers/cpu/kernels/move/make.h"
+#include "providers/cpu/kernels/move/strided.h"
+#include "providers/cpu/kernels/signature.h"
+
+namespace pfrt::cpu {
+namespace {
+
+// Inputs of both operators: data, indices, updates.
+Status check_inputs(const SnapshotNode& node) {
+  PFRT_TRY(need(node, 3, 1));
+  if (node.input_dtype(2) != node.input_dtype(0))
+    return kernel_error("updates are ", dtype_name(node.input_dtype(2)), ", data ",
+                        dtype_name(node.input_dtype(0)));
+  return need_output_dims(node, 0, node.input_dims(0));
+}
+
+Kernel scatter_kernel(const SnapshotNode& node) {
+  Kernel kernel;
+  kernel.width = 1;
+  if (node.input_index(0) != node.input_index(1) && node.input_index(0) != node.input_index(2))
+    kernel.may_alias = 0;
+  return kernel;
+}
+
+Reduction reduction_of(const SnapshotNode& node) {
+  return reduction_from_name(node.attr_string("reduction", "none")).value_or(Reduction::kNone);
+}
+
+}  // namespace
+
+std::string refuse_scatter(const SnapshotNode& node) {
+  const std::string_view name = node.attr_string("reduction", "none");
+  const auto reduction = reduction_from_name(name);
+  if (!reduction) return message("reduction is '", name, "', expected none, add, mul, max or min");
+  if (*reduction != Reduction::kNone && combine_fn(node.input_dtype(0)) == nullptr)
+    return message("reduction ", name, " has no meaning for ", dtype_name(node.input_dtype(0)));
+  return "";
+}
+
+Result<Kernel> make_scatter_elements(const SnapshotNode& node) {
+  PFRT_TRY(check_inputs(node));
+  const auto data = node.input_dims(0), dims = node.input_dims(1);
+  if (data.size() != dims.size() || !same_dims(dims, node.input_dims(2)))
+    return kernel_error("indices and updates must have the same dimensions, of rank ", data.size());
+  PFRT_ASSIGN(const int64_t signed_axis, axis_of(node.attr_int("axis", 0), data.size()));
+  const size_t axis = static_cast<size_t>(signed_axis);
+  for (size_t d = 0; d < dims.size(); ++d)
+    if (d != axis && dims[d] > data[d])
+      return kernel_error("indices exceed the data in dimension ", d, ": ", dims[d], " of ",
+                          data[d]);
+  const int64_t size = data[axis], bytes = static_cast<int64_t>(dtype_size(node.input_dtype(0)));
+  const int64_t data_bytes = node.input_elements(0) * bytes;
+  const IndexInput indices(node, 1);
+  const Reduction reduction = reduction_of(node);
+  const CombineFn combine = combine_fn(node.input_dtype(0));
+  Kernel kernel = scatter_kernel(node);
+  kernel.run = [=, shape = std::vector<int64_t>(dims.begin(), dims.end()),
+                strides = dense_strides(data)](const Run& run) -> pfrt_code {
+    if (const pfrt_code code = indices.check(run, "ScatterElements", size)) return code;
+    copy_bytes(run, run.input(0), run.output(0), data_bytes);
+    if (indices.count() == 0) return 0;
+    const void* const at = indices.data(run);
+    // In the order of the updates, since the last of equal indices wins.
+    std::vector<int64_t> position(shape.size(), 0);
+    int64_t base = 0;  // of the position, without the axis
+    for (int64_t i = 0; i < indices.count(); ++i) {
+      const int64_t index = indices.at(at, i);
+      char* const to =
+          run.output<char>(0) + (base + (index < 0 ? index + size : index) * strides[axis]) * bytes;
+      const char* const from = run.input<char>(2) + i * bytes;
+      if (reduction == Reduction::kNone) {
+        std::memcpy(to, from, static_cast<size_t>(bytes));
+      } else {
+        combine(to, from, 1, reduction);
+      }
+      for (size_t d = shape.size(); d-- > 0;) {
+        if (d != axis) base += strides[d];
+        if (++position[d] < shape[d]) break;
+        if (d != axis) base -= shape[d] * strides[d];
+        position[d] = 0;
+      }
+    }
+    return 0;
+  };
+  return kernel;
+}
+
+Result<Kernel> make_scatter_nd(const SnapshotNode& node) {
+  PFRT_TRY(check_inputs(node));
+  const auto data = node.input_dims(0), dims = node.input_dims(1), updates = node.input_dims(2);
+  if (dims.empty() || dims.back() > static_cast<int64_t>(data.size()))
+    return kernel_error("index tuples do not fit data of rank ", data.size());
+  const size_t depth = static_cast<size_t>(dims.back()), lead = dims.size() - 1;
+  if (updates.size() != lead + data.size() - depth ||
+      !same_dims(updates.first(lead), dims.first(lead)) ||
+      !same_dims(updates.subspan(lead), data.subspan(depth)))
+    return kernel_error(
+        "updates must have the dimensions of the indices but the last, then those of a slice");
+  const int64_t tuples = SnapshotNode::elements(dims.first(lead)),
+                slice = SnapshotNode::elements(data.subspan(depth));
+  const int64_t bytes = static_cast<int64_t>(dtype_size(node.input_dtype(0)));
+  const int64_t data_bytes = node.input_elements(0) * bytes;
+  const IndexInput indices(node, 1);
+  const Reduction reduction = reduction_of(node);
+  const CombineFn combine = combine_fn(node.input_dtype(0));
+  Kernel kernel = scatter_kernel(node);
+  kernel.run = [=, sizes = std::vector<int64_t>(data.begin(), data.end()),
+                strides = dense_strides(data)](const Run& run) -> pfrt_code {
+    const void* const at = indices.data(run);
+    const int64_t width = static_cast<int64_t>(depth);
+    for (int64_t i = 0; i < indices.count(); ++i) {
+      const int64_t v = indices.at(at, i), bound = sizes[static_cast<size_t>(i % width)];
+      if (v < -bound || v >= bound)
+        return run.fail(Code::kINVALID_ARGUMENT, "ScatterND: index ", v, " (element ", i,
+                        ") is outside [", -bound, ", ", bound, ")");
+    }
+    copy_bytes(run, run.input(0), run.output(0), data_bytes);
+    if (slice == 0) return 0;
+    for (int64_t t = 0; t < tuples; ++t) {
+      int64_t start = 0;
+      for (size_t d = 0; d < depth; ++d) {
+        const int64_t index = indices.at(at, t * width + static_cast<int64_t>(d));
+        start += (index < 0 ? index + sizes[d] : index) * strides[d];
+      }
+      char* const to = run.output<char>(0) + start * bytes;
+      const char* const from = run.input<char>(2) + t * slice * bytes;
+      if (reduction == Reduction::kNone) {
+        std::memcpy(to, from, static_cast<size_t>(slice * bytes));
+      } else {
+        combine(to, from, slice, reduction);
+      }
+    }
+    return 0;
+  };
+  return kernel;
+}
+
+}  // namespace pfrt::cpu

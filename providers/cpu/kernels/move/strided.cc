@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "providers/cpu/kernels/move/strided.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace pfrt::cpu {
+namespace {
+
+constexpr int64_t kBlock = 1 << 15;  // elements a task
+constexpr int64_t kTile = 32;
+
+struct Wide {
+  uint64_t low, high;
+};
+
+template <typename E>
+void copy_row(const char* from, int64_t from_stride, char* to, int64_t to_stride, int64_t n) {
+  const auto step = [](const char* base, int64_t i) {
+    return base + i * static_cast<int64_t>(sizeof(E));
+  };
+  for (int64_t i = 0; i < n; ++i)
+    std::memcpy(to + i * to_stride * static_cast<int64_t>(sizeof(E)), step(from, i * from_stride),
+                sizeof(E));
+}
+
+template <typename E>
+void copy_tile(const char* from, int64_t from_stride, char* to, int64_t to_stride, int64_t rows,
+               int64_t cols) {
+  constexpr int64_t kSize = static_cast<int64_t>(sizeof(E));
+  for (int64_t r = 0; r < rows; ++r)
+    for (int64_t c = 0; c < cols; ++c)
+      std::memcpy(to + (r * to_stride + c) * kSize, from + (c * from_stride + r) * kSize,
+                  sizeof(E));
+}
+
+// fn<E>() with the element of |bytes|.
+template <typename Fn>
+void by_size(size_t bytes, Fn&& fn) {
+  switch (bytes) {
+    case 1:
+      return fn.template operator()<uint8_t>();
+    case 2:
+      return fn.template operator()<uint16_t>();
+    case 4:
+      return fn.template operator()<uint32_t>();
+    case 8:
+      return fn.template operator()<uint64_t>();
+    default:
+      return fn.template operator()<Wide>();
+  }
+}
+
+}  // namespace
+
+std::vector<int64_t> dense_strides(std::span<const int64_t> dims) {
+  std::vector<int64_t> strides(dims.size(), 1);
+  for (size_t d = dims.size(); d-- > 1;) strides[d - 1] = strides[d] * dims[d];
+  return strides;
+}
+
+StridedCopy::StridedCopy(size_t element_bytes, std::span<const int64_t> dims,
+                         std::span<const int64_t> from_strides, std::span<const int64_t> to_strides)
+    : bytes_(element_bytes) {
+  for (size_t d = 0; d < dims.size(); ++d) {
+    total_ *= dims[d];
+    if (dims[d] == 1) continue;
+    const bool merges = !dims_.empty() && from_.back() == from_strides[d] * dims[d] &&
+                        to_.back() == to_strides[d] * dims[d];
+    if (merges) {
+      dims_.back() *= dims[d];
+      from_.back() = from_strides[d];
+      to_.back() = to_strides[d];
+    } else {
+      dims_.push_back(dims[d]);
+      from_.push_back(from_strides[d]);
+      to_.push_back(to_strides[d]);
+    }
+  }
+  if (dims_.empty()) {
+    dims_ = {1};
+    from_ = to_ = {1};
+  }
+  const size_t last = dims_.size() - 1;
+  if (to_[last] != 1 || from_[last] == 0 || from_[last] == 1) return;
+  for (size_t d = 0; d < last && !tiled_; ++d) {
+    tiled_ = from_[d] == 1 && dims_[d] >= 4;
+    dense_ = d;
+  }
+}
+
+void StridedCopy::run(const Run& run, const void* from, void* to) const {
+  if (total_ <= 0) return;
+  const char* const source = static_cast<const char*>(from);
+  char* const target = static_cast<char*>(to);
+  tiled_ ? tiles(run, source, target) : rows(run, source, target);
+}
+
+void StridedCopy::rows(const Run& run, const char* from, char* to) const {
+  const size_t last = dims_.size() - 1;
+  const int64_t length = dims_[last], bytes = static_cast<int64_t>(bytes_);
+  run.blocks(total_, kBlock, [&](int64_t begin, int64_t end) {
+    std::vector<int64_t> at(dims_.size());
+    int64_t left = begin, source = 0, target = 0;
+    for (size_t d = dims_.size(); d-- > 0; left /= dims_[d]) {
+      at[d] = left % dims_[d];
+      source += at[d] * from_[d];
+      target += at[d] * to_[d];
+    }
+    for (int64_t i = begin; i < end;) {
+      const int64_t n = std::min(length - at[last], end - i);
+      if (from_[last] == 1 && to_[last] == 1) {
+        std::memcpy(to + target * bytes, from + source * bytes, static_cast<size_t>(n * bytes));
+      } else {
+        by_size(bytes_, [&]<typename E>() {
+          copy_row<E>(from + source * bytes, from_[last], to + target * bytes, to_[last], n);
+        });
+      }
+      i += n;
+      source -= at[last] * from_[last];
+      target -= at[last] * to_[last];
+      at[last] = 0;
+      for (size_t d = last; d-- > 0;) {
+        source += from_[d];
+        target += to_[d];
+        if (++at[d] < dims_[d]) break;
+        source -= dims_[d] * from_[d];
+        target -= dims_[d] * to_[d];
+        at[d] = 0;
+      }
+    }
+  });
+}
+
+void StridedCopy::tiles(const Run& run, const char* from, char* to) const {
+  const size_t last = dims_.size() - 1;
+  const int64_t rows = dims_[dense_], cols = dims_[last], bytes = static_cast<int64_t>(bytes_);
+  const int64_t strips = (rows + kTile - 1) / kTile;
+  run.parallel(total_ / (rows * cols) * strips, [&](int64_t i, uint32_t) {
+    const int64_t row = i % strips * kTile, height = std::min(kTile, rows - row);
+    int64_t left = i / strips, source = row, target = row * to_[dense_];
+    for (size_t d = last; d-- > 0;) {
+      if (d == dense_) continue;
+      source += left % dims_[d] * from_[d];
+      target += left % dims_[d] * to_[d];
+      left /= dims_[d];
+    }
+    for (int64_t col = 0; col < cols; col += kTile) {
+      by_size(bytes_, [&]<typename E>() {
+        copy_tile<E>(from + (source + col * from_[last]) * bytes, from_[last],
+                     to + (target + col) * bytes, to_[dense_], height, std::min(kTile, cols - col));
+      });
+    }
+  });
+}
+
+void copy_bytes(const Run& run, const void* from, void* to, int64_t bytes) {
+  if (from == to || bytes <= 0) return;
+  run.blocks(bytes, kBlock * 8, [&](int64_t begin, int64_t end) {
+    std::memcpy(static_cast<char*>(to) + begin, static_cast<const char*>(from) + begin,
+                static_cast<size_t>(end - begin));
+  });
+}
+
+}  // namespace pfrt::cpu

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "providers/cpu/kernels/move/make.h"
+#include "providers/cpu/kernels/move/strided.h"
+#include "providers/cpu/kernels/signature.h"
+
+namespace pfrt::cpu {
+namespace {
+
+// The kernel that copies input 0, seen with |strides|, to a dense output of |dims|.
+Kernel copy_kernel(const SnapshotNode& node, std::span<const int64_t> dims,
+                   std::span<const int64_t> strides) {
+  Kernel kernel;
+  kernel.run = [copy = StridedCopy(dtype_size(node.input_dtype(0)), dims, strides,
+                                   dense_strides(dims))](const Run& run) -> pfrt_code {
+    copy.run(run, run.input(0), run.output(0));
+    return 0;
+  };
+  return kernel;
+}
+
+// Input 0 seen as |dims|, with its dimensions in the order |perm|.
+Result<Kernel> permute(const SnapshotNode& node, std::span<const int64_t> dims,
+                       std::span<const int64_t> perm) {
+  const std::vector<int64_t> strides = dense_strides(dims);
+  std::vector<int64_t> out, from;
+  for (int64_t p : perm) {
+    out.push_back(dims[static_cast<size_t>(p)]);
+    from.push_back(strides[static_cast<size_t>(p)]);
+  }
+  if (SnapshotNode::elements(out) != node.output_elements(0))
+    return kernel_error("output 0 was planned with ", node.output_elements(0), " elements but has ",
+                        SnapshotNode::elements(out));
+  return copy_kernel(node, out, from);
+}
+
+// N, C, H, W and the block size of the two space operators.
+struct Blocks {
+  int64_t n, c, h, w, block;
+};
+
+Result<Blocks> read_blocks(const SnapshotNode& node) {
+  PFRT_TRY(need(node, 1, 1));
+  const auto dims = node.input_dims(0);
+  const int64_t block = node.attr_int("blocksize", 0);
+  if (dims.size() != 4 || block < 1 || block > (1 << 20))
+    return kernel_error("needs rank 4 and a positive blocksize, found rank ", dims.size(),
+                        " and blocksize ", block);
+  return Blocks{dims[0], dims[1], dims[2], dims[3], block};
+}
+
+}  // namespace
+
+Result<Kernel> make_reshape(const SnapshotNode& node) {
+  PFRT_TRY(need(node, 1, 1));
+  const int64_t count = node.input_elements(0);
+  if (count != node.output_elements(0))
+    return kernel_error("input has ", count, " elements, output ", node.output_elements(0));
+  const int64_t bytes = count * static_cast<int64_t>(dtype_size(node.input_dtype(0)));
+  Kernel kernel;
+  kernel.may_alias = 0;
+  kernel.run = [bytes](const Run& run) -> pfrt_code {
+    copy_bytes(run, run.input(0), run.output(0), bytes);
+    return 0;
+  };
+  return kernel;
+}
+
+Result<Kernel> make_transpose(const SnapshotNode& node) {
+  PFRT_TRY(need(node, 1, 1));
+  const auto dims = node.input_dims(0);
+  const auto given = node.attr_ints("perm");
+  std::vector<int64_t> perm(given.begin(), given.end());
+  if (perm.empty())
+    for (size_t d = dims.size(); d-- > 0;) perm.push_back(static_cast<int64_t>(d));
+  if (perm.size() != dims.size())
+    return kernel_error("perm has ", perm.size(), " values for rank ", dims.size());
+  std::vector<bool> seen(dims.size());
+  std::vector<int64_t> out;
+  for (int64_t& p : perm) {
+    PFRT_ASSIGN(p, axis_of(p, dims.size()));
+    if (seen[static_cast<size_t>(p)]) return kernel_error("perm names dimension ", p, " twice");
+    seen[static_cast<size_t>(p)] = true;
+    out.push_back(dims[static_cast<size_t>(p)]);
+  }
+  PFRT_TRY(need_output_dims(node, 0, out));
+  return permute(node, dims, perm);
+}
+
+Result<Kernel> make_expand(const SnapshotNode& node) {
+  PFRT_TRY(need(node, 1, 1));
+  const auto in = node.input_dims(0), out = node.output_dims(0);
+  if (in.size() > out.size())
+    return kernel_error("rank ", in.size(), " does not expand to rank ", out.size());
+  const std::vector<int64_t> dense = dense_strides(in);
+  std::vector<int64_t> strides(out.size(), 0);
+  const size_t lead = out.size() - in.size();
+  for (size_t d = 0; d < in.size(); ++d) {
+    if (in[d] == 1) continue;
+    if (in[d] != out[lead + d])
+      return kernel_error("dimension ", in[d], " does not expand to ", out[lead + d]);
+    strides[lead + d] = dense[d];
+  }
+  return copy_kernel(node, out, strides);
+}
+
+Result<Kernel> make_tile(const SnapshotNode& node) {
+  PFRT_TRY(need(node, 1, 1));
+  const auto in = node.input_dims(0), out = node.output_dims(0);
+  if (in.size() != out.size())
+    return kernel_error("rank ", in.size(), " was planned as rank ", out.size());
+  const std::vector<int64_t> dense = dense_strides(in);
+  std::vector<int64_t> dims, strides;
+  for (size_t d = 0; d < in.size(); ++d) {
+    if (in[d] == 0 ? out[d] != 0 : out[d] % in[d] != 0)
+      return kernel_error("dimension ", in[d], " cannot repeat to ", out[d]);
+    dims.insert(dims.end(), {in[d] == 0 ? 0 : out[d] / in[d], in[d]});
+    strides.insert(strides.end(), {0, dense[d]});
+  }
+  return copy_kernel(node, dims, strides);
+}
+
+Result<Kernel> make_depth_to_space(const SnapshotNode& node) {
+  PFRT_ASSIGN(const Blocks b, read_blocks(node));
+  if (b.c % (b.block * b.block) != 0)
+    return kernel_error(b.c, " channels are not a multiple of blocksize squared");
+  const int64_t depth = b.c / (b.block * b.block);
+  const std::string_view mode = node.attr_string("mode", "DCR");
+  if (mode == "CRD") {
+    const int64_t dims[] = {b.n, depth, b.block, b.block, b.h, b.w}, perm[] = {0, 1, 4, 2, 5, 3};
+    return permute(node, dims, perm);
+  }
+  if (mode != "DCR") return kernel_error("mode is '", mode, "', expected DCR or CRD");
+  const int64_t dims[] = {b.n, b.block, b.block, depth, b.h, b.w}, perm[] = {0, 3, 4, 1, 5, 2};
+  return permute(node, dims, perm);
+}
+
+Result<Kernel> make_space_to_depth(const SnapshotNode& node) {
+  PFRT_ASSIGN(const Blocks b, read_blocks(node));
+  if (b.h % b.block != 0 || b.w % b.block != 0)
+    return kernel_error("image ", b.h, " x ", b.w, " is not a multiple of blocksize ", b.block);
+  const int64_t dims[] = {b.n, b.c, b.h / b.block, b.block, b.w / b.block, b.block},
+                perm[] = {0, 3, 5, 1, 2, 4};
+  return permute(node, dims, perm);
+}
+
+}  // namespace pfrt::cpu

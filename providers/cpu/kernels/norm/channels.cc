@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cmath>
+
+#include "providers/cpu/kernels/norm/rows.h"
+#include "providers/cpu/kernels/signature.h"
+
+namespace pfrt::cpu {
+namespace {
+
+// A tensor of planes: N x C of |pixels| elements each.
+struct Planes {
+  int64_t batch, channels, pixels;
+  double epsilon;
+  pfrt_dtype dtype;
+};
+
+Result<Planes> read_planes(const SnapshotNode& node, uint32_t inputs) {
+  PFRT_TRY(need(node, inputs, 1));
+  const auto dims = node.input_dims(0);
+  PFRT_TRY(need_output_dims(node, 0, dims));
+  if (dims.empty()) return kernel_error("X needs a batch dimension");
+  Planes p{};
+  p.batch = dims[0];
+  p.channels = dims.size() > 1 ? dims[1] : 1;
+  p.pixels = SnapshotNode::elements(dims.subspan(std::min<size_t>(dims.size(), 2)));
+  p.epsilon = static_cast<double>(node.attr_float("epsilon", 1e-5f));
+  p.dtype = node.input_dtype(0);
+  return p;
+}
+
+template <typename T>
+std::vector<T> read_all(const Run& run, uint32_t i, pfrt_dtype dtype, int64_t n) {
+  std::vector<T> values(static_cast<size_t>(n));
+  load_fn<T>(dtype)(values.data(), run.input(i), 0, 1, n);
+  return values;
+}
+
+template <typename T>
+void affine(const T* x, T* y, int64_t n, T center, T factor, T shift) {
+  for (int64_t i = 0; i < n; ++i) y[i] = (x[i] - center) * factor + shift;
+}
+
+template <typename T>
+Result<Kernel> batch_kernel(const SnapshotNode& node) {
+  PFRT_ASSIGN(const Planes p, read_planes(node, 5));
+  pfrt_dtype types[5];
+  for (uint32_t i = 1; i < 5; ++i) {
+    types[i] = node.input_dtype(i);
+    if (node.input_elements(i) != p.channels)
+      return kernel_error("input ", i, " must hold ", p.channels, " elements, found ",
+                          node.input_elements(i));
+  }
+  const int64_t block = std::clamp<int64_t>(p.pixels, 1, 1 << 14),
+                blocks = (p.pixels + block - 1) / block;
+  Kernel kernel;
+  kernel.flops = 3.0 * static_cast<double>(node.input_elements(0));
+  kernel.scratch_bytes = 2 * static_cast<uint64_t>(block) * sizeof(T);
+  if (node.input_dtype(0) == node.output_dtype(0)) kernel.may_alias = 0;
+  kernel.run = [=, t1 = types[1], t2 = types[2], t3 = types[3],
+                t4 = types[4]](const Run& run) -> pfrt_code {
+    const std::vector<T> scale = read_all<T>(run, 1, t1, p.channels),
+                         bias = read_all<T>(run, 2, t2, p.channels);
+    const std::vector<T> mean = read_all<T>(run, 3, t3, p.channels),
+                         variance = read_all<T>(run, 4, t4, p.channels);
+    const int64_t planes = p.batch * p.channels;
+    // Small planes are taken many at a time.
+    const int64_t group = std::max<int64_t>(1, (1 << 13) / block);
+    run.parallel((planes * blocks + group - 1) / group, [&](int64_t task, uint32_t worker) {
+      T* const buffer = run.scratch<T>(worker);
+      for (int64_t i = task * group; i < std::min(planes * blocks, (task + 1) * group); ++i) {
+        const size_t c = static_cast<size_t>(i / blocks % p.channels);
+        const int64_t first = i / blocks * p.pixels + i % blocks * block,
+                      n = std::min(block, p.pixels - i % blocks * block);
+        const T factor = scale[c] / std::sqrt(variance[c] + static_cast<T>(p.epsilon));
+        const T* const x = load_row(p.dtype, run.input(0), first, n, buffer);
+        T* const y = place_row(p.dtype, run.output(0), first, buffer + block);
+        affine(x, y, n, mean[c], factor, bias[c]);
+        store_row(p.dtype, run.output(0), first, n, y);
+      }
+    });
+    return 0;
+  };
+  return kernel;
+}
+
+// Each group of channels of each image is normalised by its own mean and variance.
+template <typename T>
+Result<Kernel> group_kernel(const SnapshotNode& node, const Planes& p, int64_t groups) {
+  const int64_t per_group = groups > 0 ? p.channels / groups : 0;
+  if (groups < 1 || per_group * groups != p.channels)
+    return kernel_error(p.channels, " channels do not divide into ", groups, " groups");
+  int64_t spans[3] = {};  // channels that share one element of scale, bias
+  for (uint32_t i = 1; i < 3; ++i) {
+    const int64_t count = node.input_elements(i);
+    if (count != p.channels && count != groups)
+      return kernel_error("input ", i, " must hold ", p.channels, " elements, found ", count);
+    spans[i] = count == p.channels ? 1 : per_group;
+  }
+  const pfrt_dtype scale_type = node.input_dtype(1), bias_type = node.input_dtype(2);
+  const int64_t size = per_group * p.pixels;
+  Kernel kernel;
+  kernel.flops = 8.0 * static_cast<double>(node.input_elements(0));
+  kernel.scratch_bytes = 2 * static_cast<uint64_t>(size) * sizeof(T);
+  kernel.run = [=, scale_span = spans[1], bias_span = spans[2]](const Run& run) -> pfrt_code {
+    if (size == 0) return 0;
+    const std::vector<T> scale = read_all<T>(run, 1, scale_type, p.channels / scale_span);
+    const std::vector<T> bias = read_all<T>(run, 2, bias_type, p.channels / bias_span);
+    run.parallel(p.batch * groups, [&](int64_t i, uint32_t worker) {
+      T* const buffer = run.scratch<T>(worker);
+      const T* const x = load_row(p.dtype, run.input(0), i * size, size, buffer);
+      T* const y = place_row(p.dtype, run.output(0), i * size, buffer + size);
+      const double mean = row_sum(x, size) / static_cast<double>(size);
+      const double inverse =
+          1 / std::sqrt(row_squares(x, size, mean) / static_cast<double>(size) + p.epsilon);
+      for (int64_t k = 0; k < per_group; ++k) {
+        const int64_t c = i % groups * per_group + k;
+        const T factor = static_cast<T>(
+            inverse * static_cast<double>(scale[static_cast<size_t>(c / scale_span)]));
+        affine(x + k * p.pixels, y + k * p.pixels, p.pixels, static_cast<T>(mean), factor,
+               bias[static_cast<size_t>(c / bias_span)]);
+      }
+      store_row(p.dtype, run.output(0), i * size, size, y);
+    });
+    return 0;
+  };
+  return kernel;
+}
+
+Result<Kernel> make_grouped(const SnapshotNode& node, int64_t groups) {
+  PFRT_ASSIGN(const Planes p, read_planes(node, 3));
+  if (groups < 0) groups = p.channels;
+  if (p.channels == 0) groups = 1;
+  return p.dtype == PFRT_DTYPE_FLOAT64 ? group_kernel<double>(node, p, groups)
+                                       : group_kernel<float>(node, p, groups);
+}
+
+}  // namespace
+
+std::string refuse_batch_norm(const SnapshotNode& node) {
+  if (node.attr_int("training_mode", 0) != 0 || node.output_count() > 1)
+    return "training_mode is set; only inference is known";
+  return "";
+}
+
+Result<Kernel> make_batch_norm(const SnapshotNode& node) {
+  return node.input_dtype(0) == PFRT_DTYPE_FLOAT64 ? batch_kernel<double>(node)
+                                                   : batch_kernel<float>(node);
+}
+
+Result<Kernel> make_instance_norm(const SnapshotNode& node) { return make_grouped(node, -1); }
+
+Result<Kernel> make_group_norm(const SnapshotNode& node) {
+  return make_grouped(node, std::max<int64_t>(node.attr_int("num_groups", 0), 0));
+}
+
+}  // namespace pfrt::cpu

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "providers/cpu/kernels/norm/norm.h"
+
+#include <cmath>
+
+#include "providers/cpu/kernels/norm/rows.h"
+
+namespace pfrt::cpu {
+namespace {
+
+constexpr KernelRow kRows[] = {
+    {"", "BatchNormalization", kFloats, "batch_norm_planes", "generic", refuse_batch_norm,
+     make_batch_norm},
+    {"", "InstanceNormalization", kFloats, "instance_norm_planes", "generic", nullptr,
+     make_instance_norm},
+    {"", "GroupNormalization", kFloats, "group_norm_planes", "generic", nullptr, make_group_norm},
+    {"", "LayerNormalization", kFloats, "layer_norm_rows", "generic", nullptr, make_layer_norm},
+    {"", "RMSNormalization", kFloats, "rms_norm_rows", "generic", nullptr, make_rms_norm},
+    {"", "LpNormalization", kFloats, "lp_norm_ref", "generic", nullptr, make_lp_norm},
+    {"", "MeanVarianceNormalization", kFloats, "mean_variance_norm_ref", "generic", nullptr,
+     make_mean_variance_norm},
+    {"", "LRN", kFloats, "lrn_ref", "generic", nullptr, make_lrn},
+};
+
+// Eight sums side by side, joined pairwise.
+template <typename T, typename Fn>
+double add_up(const T* x, int64_t n, Fn&& fn) {
+  double s[8] = {};
+  int64_t i = 0;
+  for (; i + 8 <= n; i += 8)
+    for (int64_t j = 0; j < 8; ++j) s[j] += fn(static_cast<double>(x[i + j]));
+  for (; i < n; ++i) s[i & 7] += fn(static_cast<double>(x[i]));
+  return ((s[0] + s[1]) + (s[2] + s[3])) + ((s[4] + s[5]) + (s[6] + s[7]));
+}
+
+}  // namespace
+
+template <typename T>
+double row_sum(const T* x, int64_t n) {
+  return add_up(x, n, [](double v) { return v; });
+}
+
+template <typename T>
+double row_squares(const T* x, int64_t n, double center) {
+  return add_up(x, n, [center](double v) { return (v - center) * (v - center); });
+}
+
+template <typename T>
+double row_magnitudes(const T* x, int64_t n) {
+  return add_up(x, n, [](double v) { return std::fabs(v); });
+}
+
+template double row_sum(const float*, int64_t);
+template double row_sum(const double*, int64_t);
+template double row_squares(const float*, int64_t, double);
+template double row_squares(const double*, int64_t, double);
+template double row_magnitudes(const float*, int64_t);
+template double row_magnitudes(const double*, int64_t);
+
+std::span<const KernelRow> norm_kernels() { return kRows; }
+
+}  // namespace pfrt::cpu

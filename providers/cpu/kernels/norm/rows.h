@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Rows of a tensor as normalisations see them: loaded in the compute type, measured in double,
+// stored again. Sums are taken in an order that depends on the length alone. Pure functions;
+// thread-safe.
+#pragma once
+
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include "providers/cpu/kernel.h"
+#include "providers/cpu/kernels/matmul/load.h"
+
+namespace pfrt::cpu {
+
+template <typename T>
+inline constexpr pfrt_dtype kNormType =
+    std::is_same_v<T, double> ? PFRT_DTYPE_FLOAT64 : PFRT_DTYPE_FLOAT32;
+
+// |n| elements from |first| on as T: in place where that is their type, else converted into
+// |buffer|.
+template <typename T>
+const T* load_row(pfrt_dtype dtype, const void* data, int64_t first, int64_t n, T* buffer) {
+  if (dtype == kNormType<T>) return static_cast<const T*>(data) + first;
+  load_fn<T>(dtype)(buffer, data, first, 1, n);
+  return buffer;
+}
+// Where to put a row of results; store_row completes it.
+template <typename T>
+T* place_row(pfrt_dtype dtype, void* data, int64_t first, T* buffer) {
+  return dtype == kNormType<T> ? static_cast<T*>(data) + first : buffer;
+}
+template <typename T>
+void store_row(pfrt_dtype dtype, void* data, int64_t first, int64_t n, const T* row) {
+  if (dtype != kNormType<T>) store_fn<T>(dtype)(data, first, row, n);
+}
+
+template <typename T>
+double row_sum(const T* x, int64_t n);
+// Sum of (x - center)^2.
+template <typename T>
+double row_squares(const T* x, int64_t n, double center);
+template <typename T>
+double row_magnitudes(const T* x, int64_t n);
+
+// rows.cc
+Result<Kernel> make_layer_norm(const SnapshotNode& node);
+Result<Kernel> make_rms_norm(const SnapshotNode& node);
+// channels.cc
+Result<Kernel> make_batch_norm(const SnapshotNode& node);
+Result<Kernel> make_instance_norm(const SnapshotNode& node);
+Result<Kernel> make_group_norm(const SnapshotNode& node);
+std::string refuse_batch_norm(const SnapshotNode& node);
+// axes.cc
+Result<Kernel> make_lp_norm(const SnapshotNode& node);
+Result<Kernel> make_mean_variance_norm(const SnapshotNode& node);
+Result<Kernel> make_lrn(const SnapshotNode& node);
+
+}  // namespace pfrt::cpu

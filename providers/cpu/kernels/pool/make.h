@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The make functions of the pooling family's table, and the planes they work on. Pure functions;
+// thread-safe.
+#pragma once
+
+#include <string>
+
+#include "providers/cpu/kernel.h"
+#include "providers/cpu/kernels/conv/window.h"
+#include "providers/cpu/kernels/matmul/load.h"
+
+namespace pfrt::cpu {
+
+// A batch of images as planes, one a channel, under a window.
+struct PoolGeometry {
+  Window window;
+  int64_t planes = 0;
+};
+Result<PoolGeometry> pool_geometry(const SnapshotNode& node);
+
+// One plane as T: in place where that is its type, else converted into |buffer|.
+template <typename T>
+const T* load_plane(pfrt_dtype dtype, pfrt_dtype own, const void* data, int64_t plane, int64_t size,
+                    T* buffer) {
+  if (dtype == own) return static_cast<const T*>(data) + plane * size;
+  load_fn<T>(dtype)(buffer, data, plane * size, 1, size);
+  return buffer;
+}
+
+// window.cc
+Result<Kernel> make_max_pool(const SnapshotNode& node);
+Result<Kernel> make_average_pool(const SnapshotNode& node);
+Result<Kernel> make_lp_pool(const SnapshotNode& node);
+// global.cc
+Result<Kernel> make_global_average_pool(const SnapshotNode& node);
+Result<Kernel> make_global_max_pool(const SnapshotNode& node);
+Result<Kernel> make_global_lp_pool(const SnapshotNode& node);
+// unpool.cc
+Result<Kernel> make_max_unpool(const SnapshotNode& node);
+std::string refuse_pool(const SnapshotNode& node);
+
+}  // namespace pfrt::cpu

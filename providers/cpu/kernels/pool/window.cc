@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Windowed pooling: a row of the output is kept as a line of partial results, and every tap is one
+// loop over it.
+#include <cmath>
+#include <limits>
+#include <memory>
+
+#include "providers/cpu/kernels/pool/make.h"
+
+namespace pfrt::cpu {
+namespace {
+
+// Calls fn(tap column's first pixel, begin, end) for every tap of output row |row|: positions
+// [begin, end) see pixels first + position * stride.
+template <typename Fn>
+void each_tap(const WindowRows& rows, int64_t row, Fn&& fn) {
+  for (int64_t t = 0; t < rows.tap_rows(); ++t) {
+    const int64_t start = rows.row_offset(row, t);
+    if (start < 0) continue;
+    for (int64_t x = 0; x < rows.row_taps(); ++x) {
+      const WindowRows::Span& s = rows.span(x);
+      if (s.begin < s.end) fn(start + s.first, s.begin, s.end);
+    }
+  }
+}
+
+template <typename T>
+constexpr pfrt_dtype kOwn = std::is_same_v<T, double> ? PFRT_DTYPE_FLOAT64 : PFRT_DTYPE_FLOAT32;
+
+template <typename T>
+void max_row(const WindowRows& rows, int64_t row, const T* plane, T* line) {
+  std::fill(line, line + rows.row_length(), -std::numeric_limits<T>::infinity());
+  const int64_t stride = rows.stride();
+  each_tap(rows, row, [&](int64_t first, int64_t begin, int64_t end) {
+    if (stride == 1) {
+      for (int64_t p = begin; p < end; ++p)
+        line[p] = line[p] < plane[first + p] ? plane[first + p] : line[p];
+    } else {
+      for (int64_t p = begin; p < end; ++p) {
+        const T v = plane[first + p * stride];
+        line[p] = line[p] < v ? v : line[p];
+      }
+    }
+  });
+}
+
+// The same with the pixel of the first maximum; a window without pixels points at pixel 0.
+template <typename T>
+void max_row_indices(const WindowRows& rows, int64_t row, const T* plane, T* line,
+                     int64_t* indices) {
+  std::fill(line, line + rows.row_length(), -std::numeric_limits<T>::infinity());
+  std::fill(indices, indices + rows.row_length(), int64_t{-1});
+  each_tap(rows, row, [&](int64_t first, int64_t begin, int64_t end) {
+    for (int64_t p = begin; p < end; ++p) {
+      const int64_t pixel = first + p * rows.stride();
+      if (indices[p] >= 0 && !(line[p] < plane[pixel])) continue;
+      line[p] = plane[pixel];
+      indices[p] = pixel;
+    }
+  });
+  for (int64_t p = 0; p < rows.row_length(); ++p) indices[p] = std::max<int64_t>(indices[p], 0);
+}
+
+// A row-major pixel number as a column-major one.
+int64_t column_major(int64_t pixel, const std::vector<int64_t>& image) {
+  int64_t step = SnapshotNode::elements(image), out = 0;
+  for (size_t d = image.size(); d-- > 0; pixel /= image[d]) {
+    step /= image[d];
+    out += pixel % image[d] * step;
+  }
+  return out;
+}
+
+struct MaxPlan {
+  PoolGeometry geometry;
+  WindowRows rows;
+  pfrt_dtype dtype;
+  bool indices, column_order;
+};
+
+template <typename T>
+Result<Kernel> make_max(const SnapshotNode& node) {
+  PFRT_ASSIGN(PoolGeometry g, pool_geometry(node));
+  const bool indices = node.has_output(1);
+  if (indices && node.output_elements(1) != node.output_elements(0))
+    return kernel_error("Indices must have Y's dimensions");
+  const WindowRows rows(g.window);
+  Kernel kernel;
+  const int64_t pixels = g.window.image_size(), length = rows.row_length();
+  kernel.flops = static_cast<double>(g.planes) * static_cast<double>(g.window.position_count()) *
+                 static_cast<double>(g.window.taps());
+  kernel.scratch_bytes = static_cast<uint64_t>(pixels + length) * sizeof(T);
+  const auto plan = std::make_shared<const MaxPlan>(MaxPlan{
+      std::move(g), rows, node.input_dtype(0), indices, node.attr_int("storage_order", 0) == 1});
+  kernel.run = [plan, pixels, length](const Run& run) -> pfrt_code {
+    const Window& window = plan->geometry.window;
+    const int64_t positions = window.position_count();
+    const bool direct = plan->dtype == kOwn<T>;
+    const StoreFn<T> store = store_fn<T>(plan->dtype);
+    if (positions == 0) return 0;
+    run.parallel(plan->geometry.planes, [&](int64_t i, uint32_t worker) {
+      T* const buffer = run.scratch<T>(worker);
+      const T* const plane = load_plane<T>(plan->dtype, kOwn<T>, run.input(0), i, pixels, buffer);
+      for (int64_t r = 0; r < plan->rows.rows(); ++r) {
+        const int64_t at = i * positions + r * length;
+        T* const line = direct ? run.output<T>(0) + at : buffer + pixels;
+        if (plan->indices) {
+          int64_t* const pixel = run.output<int64_t>(1) + at;
+          max_row_indices(plan->rows, r, plane, line, pixel);
+          for (int64_t p = 0; p < length; ++p)
+            pixel[p] =
+                i * pixels + (plan->column_order ? column_major(pixel[p], window.image) : pixel[p]);
+        } else {
+          max_row(plan->rows, r, plane, line);
+        }
+        if (!direct) store(run.output(0), at, line, length);
+      }
+    });
+    return 0;
+  };
+  return kernel;
+}
+
+// Taps of every position of one dimension that lie on the image, or on the image and its pads.
+std::vector<int64_t> tap_counts(const Window& w, size_t d, bool with_pads) {
+  const int64_t low = with_pads ? -w.pads[d] : 0,
+                high = w.image[d] + (with_pads ? w.end_pads[d] : 0);
+  std::vector<int64_t> counts;
+  for (int64_t p = 0; p < w.positions[d]; ++p) {
+    int64_t count = 0;
+    for (int64_t t = 0; t < w.kernel[d]; ++t) {
+      const int64_t at = p * w.strides[d] - w.pads[d] + t * w.dilations[d];
+      if (at >= low && at < high) ++count;
+    }
+    counts.push_back(count);
+  }
+  return counts;
+}
+
+// Sums over windows, kept in double: of x, or of |x|^p.
+struct SumPlan {
+  PoolGeometry geometry;
+  WindowRows rows;
+  pfrt_dtype dtype;
+  double power = 0;  // 0: an average
+  std::vector<std::vector<int64_t>> counts;
+};
+
+template <typename T>
+void sum_row(const SumPlan& plan, int64_t row, const T* plane, double* line) {
+  std::fill(line, line + plan.rows.row_length(), 0.0);
+  const int64_t stride = plan.rows.stride();
+  each_tap(plan.rows, row, [&](int64_t first, int64_t begin, int64_t end) {
+    const T* const from = plane + first;
+    if (plan.power == 0 || plan.power == 1) {
+      const bool absolute = plan.power != 0;
+      for (int64_t p = begin; p < end; ++p) {
+        const double v = static_cast<double>(from[p * stride]);
+        line[p] += absolute ? std::fabs(v) : v;
+      }
+    } else if (plan.power == 2) {
+      for (int64_t p = begin; p < end; ++p) {
+        const double v = static_cast<double>(from[p * stride]);
+        line[p] += v * v;
+      }
+    } else {
+      for (int64_t p = begin; p < end; ++p)
+        line[p] += std::pow(std::fabs(static_cast<double>(from[p * stride])), plan.power);
+    }
+  });
+}
+
+void finish_row(const SumPlan& plan, int64_t row, double* line) {
+  const int64_t length = plan.rows.row_length();
+  if (plan.power != 0) {
+    for (int64_t p = 0; p < length; ++p)
+      line[p] = plan.power == 1   ? line[p]
+                : plan.power == 2 ? std::sqrt(line[p])
+                                  : std::pow(line[p], 1 / plan.power);
+    return;
+  }
+  int64_t outer = 1;
+  for (size_t d = plan.counts.size() - 1; d-- > 0;) {
+    const int64_t size = static_cast<int64_t>(plan.counts[d].size());
+    outer *= plan.counts[d][static_cast<size_t>(row % size)];
+    row /= size;
+  }
+  for (int64_t p = 0; p < length; ++p) {
+    const int64_t count = outer * plan.counts.back()[static_cast<size_t>(p)];
+    line[p] /= static_cast<double>(count > 0 ? count : 1);
+  }
+}
+
+template <typename T>
+Result<Kernel> make_sum(const SnapshotNode& node, double power) {
+  PFRT_ASSIGN(PoolGeometry g, pool_geometry(node));
+  const WindowRows rows(g.window);
+  SumPlan made{std::move(g), rows, node.input_dtype(0), power, {}};
+  const Window& window = made.geometry.window;
+  if (power == 0)
+    for (size_t d = 0; d < window.rank(); ++d)
+      made.counts.push_back(tap_counts(window, d, node.attr_int("count_include_pad", 0) != 0));
+  const int64_t pixels = window.image_size(), length = rows.row_length();
+  Kernel kernel;
+  kernel.flops = static_cast<double>(made.geometry.planes) *
+                 static_cast<double>(window.position_count()) * static_cast<double>(window.taps());
+  kernel.scratch_bytes =
+      static_cast<uint64_t>(length) * sizeof(double) + static_cast<uint64_t>(pixels) * sizeof(T);
+  const auto plan = std::make_shared<const SumPlan>(std::move(made));
+  kernel.run = [plan, pixels, length](const Run& run) -> pfrt_code {
+    const int64_t positions = plan->geometry.window.position_count();
+    const StoreFn<double> store = store_fn<double>(plan->dtype);
+    if (positions == 0) return 0;
+    run.parallel(plan->geometry.planes, [&](int64_t i, uint32_t worker) {
+      double* const line = run.scratch<double>(worker);
+      const T* const plane = load_plane<T>(plan->dtype, kOwn<T>, run.input(0), i, pixels,
+                                           reinterpret_cast<T*>(line + length));
+      for (int64_t r = 0; r < plan->rows.rows(); ++r) {
+        sum_row(*plan, r, plane, line);
+        finish_row(*plan, r, line);
+        store(run.output(0), i * positions + r * length, line, length);
+      }
+    });
+    return 0;
+  };
+  return kernel;
+}
+
+bool is_double(const SnapshotNode& node) { return node.input_dtype(0) == PFRT_DTYPE_FLOAT64; }
+
+}  // namespace
+
+Result<Kernel> make_max_pool(const SnapshotNode& node) {
+  return is_double(node) ? make_max<double>(node) : make_max<float>(node);
+}
+
+Result<Kernel> make_average_pool(const SnapshotNode& node) {
+  return is_double(node) ? make_sum<double>(node, 0) : make_sum<float>(node, 0);
+}
+
+Result<Kernel> make_lp_pool(const SnapshotNode& node) {
+  const int64_t p = node.attr_int("p", 2);
+  if (p < 1) return kernel_error("p is ", p, ", expected at least 1");
+  return is_double(node) ? make_sum<double>(node, static_cast<double>(p))
+                         : make_sum<float>(node, static_cast<double>(p));
+}
+
+}  // namespace pfrt::cpu

@@ -1,0 +1,353 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// ReduceX: y = finish(merge over the reduced elements of map(x)). Floats accumulate in double, so
+// that rounding is that of the result alone; integers wrap around in 64 bits. Accumulation order
+// follows the shape: long reductions are cut into fixed chunks that are merged in order, whatever
+// the number of threads.
+#include <algorithm>
+#include <cmath>
+#include <memory>
+
+#include "providers/cpu/kernels/convert.h"
+#include "providers/cpu/kernels/elementwise/arithmetic.h"
+#include "providers/cpu/kernels/reduce/plan.h"
+#include "providers/cpu/kernels/reduce/rows.h"
+#include "providers/cpu/kernels/signature.h"
+
+namespace pfrt::cpu {
+namespace {
+
+constexpr int64_t kTile = 256;           // outputs that accumulate together
+constexpr int64_t kChunk = 64 * kBlock;  // elements of one chunk of a long reduction
+constexpr int64_t kTaskElements = 16 * kBlock;
+
+// The defaults of an operator. |shift| is 0 but in log-sum-exp's second pass.
+struct Operation {
+  template <typename A>
+  static A identity(pfrt_dtype) {
+    return A{0};
+  }
+  template <typename A>
+  static A map(A x, A) {
+    return x;
+  }
+  template <typename A>
+  static A merge(A a, A b) {
+    return sum_of(a, b);
+  }
+  template <typename A>
+  static A finish(A acc, int64_t) {
+    return acc;
+  }
+};
+
+struct Sum : Operation {};
+struct Mean : Operation {
+  template <typename A>
+  static A finish(A acc, int64_t count) {
+    if constexpr (std::is_integral_v<A>)
+      return count == 0 ? A{0} : static_cast<A>(acc / static_cast<A>(count));
+    else
+      return acc / static_cast<A>(count);
+  }
+};
+struct Product : Operation {
+  template <typename A>
+  static A identity(pfrt_dtype) {
+    return A{1};
+  }
+  template <typename A>
+  static A merge(A a, A b) {
+    return product_of(a, b);
+  }
+};
+struct Greatest : Operation {
+  template <typename A>
+  static A identity(pfrt_dtype dtype) {
+    return lowest_of<A>(dtype);
+  }
+  template <typename A>
+  static A merge(A a, A b) {
+    return maximum_of(a, b);
+  }
+};
+struct Least : Operation {
+  template <typename A>
+  static A identity(pfrt_dtype dtype) {
+    return highest_of<A>(dtype);
+  }
+  template <typename A>
+  static A merge(A a, A b) {
+    return minimum_of(a, b);
+  }
+};
+struct L1 : Operation {
+  template <typename A>
+  static A map(A x, A) {
+    return x < A{0} ? difference_of(A{0}, x) : x;
+  }
+};
+struct SumSquare : Operation {
+  template <typename A>
+  static A map(A x, A) {
+    return product_of(x, x);
+  }
+};
+struct L2 : SumSquare {
+  template <typename A>
+  static A finish(A acc, int64_t) {
+    return std::sqrt(acc);
+  }
+};
+struct LogSum : Operation {
+  template <typename A>
+  static A finish(A acc, int64_t) {
+    return std::log(acc);
+  }
+};
+struct SumExp : Operation {
+  template <typename A>
+  static A map(A x, A shift) {
+    return std::exp(x - shift);
+  }
+};
+
+// What one closure works on.
+struct Job {
+  const ReducePlan* plan;
+  pfrt_dtype dtype;
+  const void* x;
+};
+
+// A contiguous run into one accumulator, in eight interleaved chains.
+template <typename Op, typename A>
+A fold_run(A acc, pfrt_dtype dtype, const A* x, int64_t n, A shift) {
+  constexpr int64_t kChains = 8;
+  A chains[kChains];
+  std::fill_n(chains, kChains, Op::template identity<A>(dtype));
+  int64_t i = 0;
+  for (; i + kChains <= n; i += kChains)
+    for (int64_t c = 0; c < kChains; ++c)
+      chains[c] = Op::merge(chains[c], Op::map(x[i + c], shift));
+  for (; i < n; ++i) acc = Op::merge(acc, Op::map(x[i], shift));
+  for (const A chain : chains) acc = Op::merge(acc, chain);
+  return acc;
+}
+
+// Reduced elements [begin, end) of output |o|, whose innermost reduced dimension is contiguous.
+template <typename Op, typename A>
+A fold_output(const Job& job, int64_t o, int64_t begin, int64_t end, A shift) {
+  const Axes& reduced = job.plan->reduced;
+  const int64_t base = job.plan->kept.offset(o);
+  const bool contiguous = !reduced.strides.empty() && reduced.strides[0] == 1;
+  const int64_t run = contiguous ? reduced.extents[0] : 1;
+  A acc = Op::template identity<A>(job.dtype);
+  A block[kBlock];
+  for (int64_t i = begin; i < end;) {
+    const int64_t n = std::min({run - i % run, end - i, kBlock});
+    acc = fold_run<Op>(acc, job.dtype,
+                       read_block(job.dtype, job.x, base + reduced.offset(i), n, block), n, shift);
+    i += n;
+  }
+  return acc;
+}
+
+// Accumulators of outputs [first, first + count), which are neighbours in the input, over reduced
+// elements [begin, end).
+template <typename Op, typename A>
+void fold_columns(const Job& job, int64_t first, int64_t count, int64_t begin, int64_t end,
+                  const A* shift, A* acc) {
+  A block[kTile];
+  const int64_t base = job.plan->kept.offset(first);
+  for (int64_t i = begin; i < end; ++i) {
+    const A* x = read_block(job.dtype, job.x, base + job.plan->reduced.offset(i), count, block);
+    for (int64_t j = 0; j < count; ++j)
+      acc[j] = Op::merge(acc[j], Op::map(x[j], shift ? shift[j] : A{0}));
+  }
+}
+
+template <typename Op, typename A>
+void fold_tile(const Job& job, int64_t first, int64_t count, int64_t begin, int64_t end,
+               const A* shift, A* acc) {
+  std::fill_n(acc, count, Op::template identity<A>(job.dtype));
+  if (!job.plan->columns) {
+    for (int64_t j = 0; j < count; ++j)
+      acc[j] = fold_output<Op>(job, first + j, begin, end, shift ? shift[j] : A{0});
+    return;
+  }
+  const int64_t row = job.plan->kept.extents[0];
+  for (int64_t j = 0; j < count;) {
+    const int64_t n = std::min(count - j, row - (first + j) % row);
+    fold_columns<Op>(job, first + j, n, begin, end, shift ? shift + j : nullptr, acc + j);
+    j += n;
+  }
+}
+
+// Outputs by tiles and, where there are few of those and long reductions, reduced elements by
+// chunks.
+struct Split {
+  int64_t tile, tiles, chunk, chunks;
+
+  explicit Split(const ReducePlan& plan) {
+    const int64_t outputs = plan.kept.count, elements = plan.reduced.count;
+    tile = std::clamp<int64_t>(kTaskElements / std::max<int64_t>(elements, 1), 1, kTile);
+    if (plan.columns) tile = kTile;
+    tile = std::max<int64_t>(std::min(tile, outputs), 1);
+    tiles = (outputs + tile - 1) / tile;
+    chunk = std::max<int64_t>(elements, 1);
+    if (tiles < 16) chunk = std::min(chunk, std::max<int64_t>(kChunk / tile, 1));
+    chunks = std::max<int64_t>((elements + chunk - 1) / chunk, 1);
+  }
+};
+
+// fn(first, count, acc) with the complete accumulators of every tile.
+template <typename Op, typename A, typename Fn>
+void fold_all(const Run& run, const Job& job, const Split& split, const A* shift, Fn&& fn) {
+  const int64_t outputs = job.plan->kept.count, elements = job.plan->reduced.count;
+  const auto tile_count = [&](int64_t t) { return std::min(split.tile, outputs - t * split.tile); };
+  const auto shift_at = [&](int64_t t) { return shift ? shift + t * split.tile : nullptr; };
+  if (split.chunks == 1) {
+    run.parallel(split.tiles, [&](int64_t t, uint32_t) {
+      A acc[kTile];
+      fold_tile<Op>(job, t * split.tile, tile_count(t), 0, elements, shift_at(t), acc);
+      fn(t * split.tile, tile_count(t), acc);
+    });
+    return;
+  }
+  const auto partial =
+      std::make_unique<A[]>(static_cast<size_t>(split.tiles * split.chunks * split.tile));
+  run.parallel(split.tiles * split.chunks, [&](int64_t task, uint32_t) {
+    const int64_t t = task / split.chunks, c = task % split.chunks;
+    fold_tile<Op>(job, t * split.tile, tile_count(t), c * split.chunk,
+                  std::min(elements, (c + 1) * split.chunk), shift_at(t),
+                  &partial[static_cast<size_t>(task * split.tile)]);
+  });
+  for (int64_t t = 0; t < split.tiles; ++t) {
+    A* acc = &partial[static_cast<size_t>(t * split.chunks * split.tile)];
+    for (int64_t c = 1; c < split.chunks; ++c)
+      for (int64_t j = 0; j < tile_count(t); ++j)
+        acc[j] = Op::merge(acc[j], acc[c * split.tile + j]);
+    fn(t * split.tile, tile_count(t), acc);
+  }
+}
+
+template <typename Op, typename A>
+struct Folded {
+  static void run(const Run& run, const Job& job) {
+    void* y = run.output(0);
+    fold_all<Op, A>(run, job, Split(*job.plan), nullptr, [&](int64_t first, int64_t count, A* acc) {
+      for (int64_t j = 0; j < count; ++j) acc[j] = Op::finish(acc[j], job.plan->reduced.count);
+      store_block(job.dtype, acc, count, element(job.dtype, y, first));
+    });
+  }
+};
+
+// log(sum(exp(x))) as m + log(sum(exp(x - m))) with the greatest m, where that is finite.
+template <typename A>
+struct Folded<SumExp, A> {
+  static void run(const Run& run, const Job& job) {
+    const Split split(*job.plan);
+    const auto shift = std::make_unique<A[]>(static_cast<size_t>(job.plan->kept.count));
+    fold_all<Greatest, A>(
+        run, job, split, nullptr, [&](int64_t first, int64_t count, const A* acc) {
+          for (int64_t j = 0; j < count; ++j)
+            shift[static_cast<size_t>(first + j)] = std::isfinite(acc[j]) ? acc[j] : A{0};
+        });
+    void* y = run.output(0);
+    fold_all<SumExp, A>(run, job, split, shift.get(), [&](int64_t first, int64_t count, A* acc) {
+      for (int64_t j = 0; j < count; ++j)
+        acc[j] = shift[static_cast<size_t>(first + j)] + std::log(acc[j]);
+      store_block(job.dtype, acc, count, element(job.dtype, y, first));
+    });
+  }
+};
+
+using Fold = void (*)(const Run&, const Job&);
+
+// Axes of a run, read where they are not constant.
+Result<ReducePlan> plan_of(std::span<const int64_t> dims, pfrt_dtype axes_type, const void* axes,
+                           int64_t axes_count, bool noop) {
+  std::vector<int64_t> listed(static_cast<size_t>(axes_count));
+  if (axes && axes_count > 0) load_block(axes_type, axes, axes_count, listed.data());
+  return ReducePlan::make(dims, listed, !noop);
+}
+
+Result<Kernel> make_fold(const SnapshotNode& node, Fold fold) {
+  PFRT_TRY(need(node, 1, 1));
+  const bool has_axes = node.has_input(1);
+  if (has_axes) {
+    PFRT_TRY(need(node, 2, 1));
+    if (!kIndices.has(node.input_dtype(1)))
+      return error(Code::kDTYPE_MISMATCH, "axes are ", dtype_name(node.input_dtype(1)), ": int64");
+  }
+  if (node.output_dtype(0) != node.input_dtype(0))
+    return error(Code::kDTYPE_MISMATCH, "the input is ", dtype_name(node.input_dtype(0)),
+                 ", the output ", dtype_name(node.output_dtype(0)));
+  const bool noop = node.attr_int("noop_with_empty_axes", 0) != 0;
+  const std::vector<int64_t> dims(node.input_dims(0).begin(), node.input_dims(0).end());
+  const pfrt_dtype dtype = node.input_dtype(0), axes_type = node.input_dtype(1);
+  const int64_t axes_count = has_axes ? node.input_elements(1) : 0,
+                outputs = node.output_elements(0);
+  if (axes_count > static_cast<int64_t>(dims.size()))
+    return kernel_error(axes_count, " axes for an input of rank ", dims.size());
+
+  Kernel kernel;
+  kernel.flops = static_cast<double>(node.input_elements(0));
+  const void* constant = has_axes ? node.input_constant(1) : nullptr;
+  if (axes_count == 0 || constant) {
+    PFRT_ASSIGN(ReducePlan plan, plan_of(dims, axes_type, constant, axes_count, noop));
+    if (plan.kept.count != outputs)
+      return kernel_error("the axes leave ", plan.kept.count,
+                          " elements, the output was planned with ", outputs);
+    kernel.run = [fold, dtype, plan = std::move(plan)](const Run& run) {
+      fold(run, Job{&plan, dtype, run.input(0)});
+      return run.stop();
+    };
+    return kernel;
+  }
+  kernel.run = [=](const Run& run) {
+    auto plan = plan_of(dims, axes_type, run.input(1), axes_count, noop);
+    if (!plan.ok()) return run.fail(plan.status().code(), plan.status().message());
+    if (plan->kept.count != outputs)
+      return run.fail(Code::kSHAPE_MISMATCH, "the axes leave ", plan->kept.count,
+                      " elements, the output was planned with ", outputs);
+    fold(run, Job{&*plan, dtype, run.input(0)});
+    return run.stop();
+  };
+  return kernel;
+}
+
+// Floats in double, integers in their compute type.
+template <typename Op>
+Result<Kernel> make_exact(const SnapshotNode& node) {
+  if (dtype_is_float(node.input_dtype(0))) return make_fold(node, Folded<Op, double>::run);
+  if (dtype_is_signed(node.input_dtype(0)) || node.input_dtype(0) == PFRT_DTYPE_BOOL)
+    return make_fold(node, Folded<Op, int64_t>::run);
+  return make_fold(node, Folded<Op, uint64_t>::run);
+}
+// Everything in double.
+template <typename Op>
+Result<Kernel> make_real(const SnapshotNode& node) {
+  return make_fold(node, Folded<Op, double>::run);
+}
+
+constexpr KernelRow kRows[] = {
+    {"", "ReduceSum", kNumbers, "reduce_sum_ref", "generic", nullptr, make_exact<Sum>},
+    {"", "ReduceMean", kNumbers, "reduce_mean_ref", "generic", nullptr, make_exact<Mean>},
+    {"", "ReduceMax", kNumbers | kBool, "reduce_max_ref", "generic", nullptr, make_exact<Greatest>},
+    {"", "ReduceMin", kNumbers | kBool, "reduce_min_ref", "generic", nullptr, make_exact<Least>},
+    {"", "ReduceProd", kNumbers, "reduce_prod_ref", "generic", nullptr, make_exact<Product>},
+    {"", "ReduceL1", kNumbers, "reduce_l1_ref", "generic", nullptr, make_exact<L1>},
+    {"", "ReduceL2", kNumbers, "reduce_l2_ref", "generic", nullptr, make_real<L2>},
+    {"", "ReduceLogSum", kNumbers, "reduce_log_sum_ref", "generic", nullptr, make_real<LogSum>},
+    {"", "ReduceLogSumExp", kNumbers, "reduce_log_sum_exp_ref", "generic", nullptr,
+     make_real<SumExp>},
+    {"", "ReduceSumSquare", kNumbers, "reduce_sum_square_ref", "generic", nullptr,
+     make_exact<SumSquare>},
+};
+
+}  // namespace
+
+std::span<const KernelRow> fold_rows() { return kRows; }
+
+}  // namespace pfrt::cpu

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Rows of the operators that fold axes: ReduceX, ArgMax and ArgMin, CumSum, CumProd and TopK. The
+// rows are constants of the program; thread-safe.
+#pragma once
+
+#include <span>
+
+#include "providers/cpu/kernel.h"
+
+namespace pfrt::cpu {
+
+std::span<const KernelRow> reduce_kernels();
+
+}  // namespace pfrt::cpu

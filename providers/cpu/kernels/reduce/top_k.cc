@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <vector>
+
+#include "providers/cpu/kernels/convert.h"
+#include "providers/cpu/kernels/lines.h"
+#include "providers/cpu/kernels/reduce/rows.h"
+#include "providers/cpu/kernels/signature.h"
+
+namespace pfrt::cpu {
+namespace {
+
+// The order of results: best first, equal ones by index. NaN counts as greater than every number.
+template <typename T>
+struct Before {
+  const T* x;
+  bool largest;
+  bool operator()(int64_t i, int64_t j) const {
+    const T a = largest ? x[i] : x[j], b = largest ? x[j] : x[i];
+    const bool a_nan = a != a, b_nan = b != b;
+    if (a_nan != b_nan) return a_nan;
+    if (!a_nan && a != b) return b < a;
+    return i < j;
+  }
+};
+
+// The first |k| of |order|, a permutation of a line's indices.
+template <typename T>
+void select(const T* x, int64_t n, int64_t k, bool largest, int64_t* order) {
+  std::iota(order, order + n, int64_t{0});
+  const Before<T> before{x, largest};
+  if (k < n) std::nth_element(order, order + k, order + n, before);
+  std::sort(order, order + k, before);
+}
+
+template <typename T>
+Kernel top_k_kernel(const SnapshotNode& node, const Lines& lines, int64_t k) {
+  static_assert(sizeof(T) <= 8);
+  const Lines out = lines.with_length(k);
+  const pfrt_dtype dtype = node.input_dtype(0);
+  const bool largest = node.attr_int("largest", 1) != 0;
+  const bool want_values = node.has_output(0), want_indices = node.has_output(1);
+  Kernel kernel;
+  kernel.scratch_bytes =
+      8 * (lines.group_elements() + static_cast<uint64_t>(lines.length) + 2 * out.group_elements());
+  kernel.run = [=](const Run& run) {
+    void* values = want_values ? run.output(0) : nullptr;
+    void* indices = want_indices ? run.output(1) : nullptr;
+    run.parallel(lines.groups, [&](int64_t index, uint32_t worker) {
+      const LineGroup group(lines, index);
+      int64_t* order = run.scratch<int64_t>(worker);
+      int64_t* index_buffer = order + lines.length;
+      T* value_buffer = reinterpret_cast<T*>(index_buffer + out.group_elements());
+      T* x_buffer = value_buffer + out.group_elements();
+      const T* x = load_lines(lines, group, dtype, run.input(0), x_buffer);
+      T* y = values ? place_lines(out, group, dtype, values, value_buffer) : value_buffer;
+      int64_t* at =
+          indices ? place_lines(out, group, PFRT_DTYPE_INT64, indices, index_buffer) : index_buffer;
+      for (int64_t j = 0; j < group.count; ++j) {
+        const T* line = x + j * lines.length;
+        select(line, lines.length, k, largest, order);
+        for (int64_t i = 0; i < k; ++i) {
+          y[j * k + i] = line[order[i]];
+          at[j * k + i] = order[i];
+        }
+      }
+      if (values) store_lines(out, group, dtype, values, y);
+      if (indices) store_lines(out, group, PFRT_DTYPE_INT64, indices, at);
+    });
+    return run.stop();
+  };
+  return kernel;
+}
+
+Result<Kernel> make_top_k(const SnapshotNode& node) {
+  PFRT_TRY(need(node, 1, 0));
+  const auto dims = node.input_dims(0);
+  PFRT_ASSIGN(const int64_t axis, axis_of(node.attr_int("axis", -1), dims.size()));
+  const uint32_t known = node.has_output(0) ? 0 : 1;
+  if (!node.has_output(known) || node.output_rank(known) != node.input_rank(0))
+    return kernel_error("the output's rank is not the input's");
+  std::vector<int64_t> out(dims.begin(), dims.end());
+  const int64_t k = node.output_dims(known)[static_cast<size_t>(axis)];
+  out[static_cast<size_t>(axis)] = k;
+  for (uint32_t i = 0; i < 2; ++i)
+    if (node.has_output(i)) PFRT_TRY(need_output_dims(node, i, out));
+  if (node.has_output(0) && node.output_dtype(0) != node.input_dtype(0))
+    return error(Code::kDTYPE_MISMATCH, "values are ", dtype_name(node.output_dtype(0)),
+                 ", the input ", dtype_name(node.input_dtype(0)));
+  if (node.has_output(1) && node.output_dtype(1) != PFRT_DTYPE_INT64)
+    return error(Code::kDTYPE_MISMATCH, "indices are ", dtype_name(node.output_dtype(1)),
+                 ": int64");
+  PFRT_ASSIGN(const Lines lines, Lines::make(dims, axis));
+  if (k < 0 || k > lines.length) return kernel_error("k is ", k, " on an axis of ", lines.length);
+  return with_compute_type(node.input_dtype(0), [&](auto zero) -> Result<Kernel> {
+    Kernel kernel = top_k_kernel<decltype(zero)>(node, lines, k);
+    kernel.flops =
+        static_cast<double>(node.input_elements(0)) * std::log2(static_cast<double>(k) + 2);
+    return kernel;
+  });
+}
+
+constexpr KernelRow kRows[] = {
+    {"", "TopK", kNumbers, "top_k_ref", "generic", nullptr, make_top_k},
+};
+
+}  // namespace
+
+std::span<const KernelRow> top_k_rows() { return kRows; }
+
+}  // namespace pfrt::cpu

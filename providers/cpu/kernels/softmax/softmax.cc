@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "providers/cpu/kernels/softmax/softmax.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "providers/cpu/kernels/lines.h"
+#include "providers/cpu/kernels/signature.h"
+
+namespace pfrt::cpu {
+namespace {
+
+// The greatest element; a NaN where there is one.
+template <typename T>
+T greatest(const T* x, int64_t n) {
+  T best = x[0];
+  for (int64_t i = 1; i < n; ++i) best = best > x[i] || best != best ? best : x[i];
+  return best;
+}
+
+// Lines of at least one element; |x| and |y| may be the same. Sums are taken in double.
+template <typename T>
+void softmax_line(const T* x, T* y, int64_t n) {
+  const T shift = greatest(x, n);
+  double sum = 0;
+  for (int64_t i = 0; i < n; ++i) {
+    y[i] = std::exp(x[i] - shift);
+    sum += static_cast<double>(y[i]);
+  }
+  const double scale = 1.0 / sum;
+  for (int64_t i = 0; i < n; ++i) y[i] = static_cast<T>(static_cast<double>(y[i]) * scale);
+}
+
+template <typename T>
+void log_softmax_line(const T* x, T* y, int64_t n) {
+  const T shift = greatest(x, n);
+  double sum = 0;
+  for (int64_t i = 0; i < n; ++i) sum += static_cast<double>(std::exp(x[i] - shift));
+  const T log_sum = static_cast<T>(std::log(sum));
+  for (int64_t i = 0; i < n; ++i) y[i] = (x[i] - shift) - log_sum;
+}
+
+// One at the first greatest element.
+template <typename T>
+void hardmax_line(const T* x, T* y, int64_t n) {
+  const int64_t at = std::max_element(x, x + n) - x;
+  std::fill_n(y, n, T{0});
+  y[at] = T{1};
+}
+
+template <typename T>
+using LineLoop = void (*)(const T* x, T* y, int64_t n);
+
+template <typename T>
+Kernel line_kernel(const Lines& lines, pfrt_dtype dtype, LineLoop<T> loop) {
+  Kernel kernel;
+  kernel.scratch_bytes = lines.buffer_bytes<T>(dtype);
+  kernel.may_alias = 0;
+  kernel.run = [=](const Run& run) {
+    run.parallel(lines.groups, [&](int64_t index, uint32_t worker) {
+      const LineGroup group(lines, index);
+      T* buffer = run.scratch<T>(worker);
+      const T* x = load_lines(lines, group, dtype, run.input(0), buffer);
+      T* y = place_lines(lines, group, dtype, run.output(0), buffer);
+      for (int64_t j = 0; j < group.count; ++j)
+        loop(x + j * lines.length, y + j * lines.length, lines.length);
+      store_lines(lines, group, dtype, run.output(0), y);
+    });
+    return run.stop();
+  };
+  return kernel;
+}
+
+Result<Kernel> make_lines(const SnapshotNode& node, LineLoop<float> f32, LineLoop<double> f64,
+                          double cost) {
+  PFRT_TRY(need(node, 1, 1));
+  PFRT_TRY(need_like_output(node, 0));
+  PFRT_ASSIGN(const Lines lines, Lines::make(node.input_dims(0), node.attr_int("axis", -1)));
+  const pfrt_dtype dtype = node.input_dtype(0);
+  Kernel kernel;
+  if (lines.length == 0) {
+    kernel.run = [](const Run&) { return pfrt_code{PFRT_CODE_OK}; };
+    return kernel;
+  }
+  kernel =
+      dtype == PFRT_DTYPE_FLOAT64 ? line_kernel(lines, dtype, f64) : line_kernel(lines, dtype, f32);
+  kernel.flops = cost * static_cast<double>(node.output_elements(0));
+  return kernel;
+}
+
+Result<Kernel> make_softmax(const SnapshotNode& node) {
+  return make_lines(node, softmax_line<float>, softmax_line<double>, 14);
+}
+Result<Kernel> make_log_softmax(const SnapshotNode& node) {
+  return make_lines(node, log_softmax_line<float>, log_softmax_line<double>, 14);
+}
+Result<Kernel> make_hardmax(const SnapshotNode& node) {
+  return make_lines(node, hardmax_line<float>, hardmax_line<double>, 1);
+}
+
+constexpr KernelRow kRows[] = {
+    {"", "Softmax", kFloats, "softmax_ref", "generic", nullptr, make_softmax},
+    {"", "LogSoftmax", kFloats, "log_softmax_ref", "generic", nullptr, make_log_softmax},
+    {"", "Hardmax", kFloats, "hardmax_ref", "generic", nullptr, make_hardmax},
+};
+
+}  // namespace
+
+std::span<const KernelRow> softmax_kernels() { return kRows; }
+
+}  // namespace pfrt::cpu

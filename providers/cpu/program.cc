@@ -1,0 +1,325 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "providers/cpu/program.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <new>
+#include <optional>
+
+#include "providers/cpu/kernels.h"
+
+namespace pfrt::cpu {
+namespace {
+
+constexpr int64_t kLoopBlock = 16 * 1024;   // elements
+constexpr size_t kOperands = 16;            // no operator has more that may be absent
+constexpr int64_t kCopyBlock = 256 * 1024;  // bytes
+
+pfrt_code run_step(void* state, const pfrt_step_context* context) {
+  const Step& step = *static_cast<const Step*>(state);
+  const Run run(context, step.inputs.data(), step.outputs.data());
+  try {
+    return step.kernel.run(run);
+  } catch (const std::bad_alloc&) {
+    return run.fail(Code::kOUT_OF_MEMORY, step.name, ": no memory for temporaries");
+  } catch (...) {
+    return run.fail(Code::kINTERNAL, step.name, ": an exception left the kernel");
+  }
+}
+
+void add_once(std::vector<uint32_t>& list, uint32_t buffer) {
+  if (buffer != PFRT_NO_INDEX && std::ranges::find(list, buffer) == list.end())
+    list.push_back(buffer);
+}
+
+Kernel copy_kernel(uint64_t bytes) {
+  Kernel kernel;
+  kernel.run = [bytes = static_cast<int64_t>(bytes)](const Run& run) {
+    run.blocks(bytes, kCopyBlock, [&](int64_t begin, int64_t end) {
+      std::memcpy(run.output<char>(0) + begin, run.input<char>(0) + begin,
+                  static_cast<size_t>(end - begin));
+    });
+    return run.stop();
+  };
+  return kernel;
+}
+
+Kernel loop_kernel(const LoopPlan& plan, const UnitCode& code, int64_t elements) {
+  Kernel kernel;
+  kernel.run = [code, elements, inputs = static_cast<uint32_t>(plan.inputs.size()),
+                outputs = static_cast<uint32_t>(plan.outputs.size())](const Run& run) {
+    std::array<const void*, LoopPlan::kMostPointers> pointers;
+    for (uint32_t i = 0; i < inputs; ++i) pointers[i] = run.input(i);
+    for (uint32_t i = 0; i < outputs; ++i) pointers[inputs + i] = run.output(i);
+    run.blocks(elements, kLoopBlock, [&](int64_t begin, int64_t end) {
+      code.loop->run(pointers.data(), code.constants->data(), begin, end);
+    });
+    return run.stop();
+  };
+  double operations = 0;
+  for (const Operation& op : plan.expression.operations()) operations += operand_count(op.prim) > 0;
+  kernel.flops = operations * static_cast<double>(elements);
+  kernel.width = static_cast<uint32_t>(std::min<int64_t>(elements / kLoopBlock + 1, UINT32_MAX));
+  return kernel;
+}
+
+// An input's vector is read where its operation stands, an output's is stored where its term
+// stands.
+std::vector<std::pair<uint32_t, uint32_t>> loop_aliases(const LoopPlan& plan) {
+  std::vector<std::pair<uint32_t, uint32_t>> out;
+  const std::vector<Operation>& operations = plan.expression.operations();
+  for (uint32_t o = 0; o < plan.outputs.size(); ++o)
+    for (uint32_t at = 0; at <= plan.expression.outputs()[o]; ++at)
+      if (operations[at].prim == Prim::kInput) out.emplace_back(operations[at].slot, o);
+  return out;
+}
+
+// Nodes whose output is their input's bytes under another shape.
+bool only_renames(const SnapshotNode& node) {
+  constexpr std::string_view kOperators[] = {"Reshape", "Flatten", "Squeeze", "Unsqueeze",
+                                             "Identity"};
+  if (!node.domain().empty()) return false;
+  if (std::ranges::find(kOperators, node.op()) != std::end(kOperators)) return true;
+  if (node.op() != "Dropout" || node.has_output(1)) return false;
+  if (!node.has_input(2)) return true;
+  const auto* training = static_cast<const uint8_t*>(node.input_constant(2));
+  return training != nullptr && *training == 0;
+}
+
+}  // namespace
+
+class ProgramBuilder {
+ public:
+  ProgramBuilder(const Executable& executable, const pfrt_shapes& shapes)
+      : executable_(executable),
+        snapshot_(executable.snapshot()),
+        shapes_(shapes),
+        buffer_of_(snapshot_.snapshot().value_count, PFRT_NO_INDEX) {}
+
+  Result<std::unique_ptr<Program>> build(uint32_t& node) {
+    for (size_t u = 0; u < executable_.units().size(); ++u) {
+      const Unit& unit = executable_.units()[u];
+      const UnitCode& code = executable_.code(u);
+      const std::optional<int64_t> elements = code.loop ? loop_elements(*unit.loop) : std::nullopt;
+      if (elements) {
+        add_loop(unit, code, *elements);
+        continue;
+      }
+      for (uint32_t n : unit.nodes) {
+        node = n;
+        PFRT_TRY(add_node(n));
+      }
+    }
+    node = PFRT_NO_INDEX;
+    PFRT_TRY(add_copies());
+    share_memory();
+    fill_table();
+    return std::move(program_);
+  }
+
+ private:
+  // What the signature says of a value; nullopt when only the run can tell.
+  std::optional<std::span<const int64_t>> dims(uint32_t value) const {
+    if (value < shapes_.value_count && shapes_.ranks[value] >= 0)
+      return std::span(shapes_.dims[value], static_cast<size_t>(shapes_.ranks[value]));
+    const pfrt_snapshot_value& v = snapshot_.value(value);
+    if ((v.flags & PFRT_SNAPSHOT_CONSTANT) == 0 || v.rank < 0) return std::nullopt;
+    return std::span(v.dims, static_cast<size_t>(v.rank));
+  }
+
+  // -1 when unknown.
+  int64_t elements(uint32_t value) const {
+    const auto known = dims(value);
+    return known ? element_count(known->data(), known->size()) : -1;
+  }
+
+  uint64_t bytes(uint32_t value) const {
+    return tensor_bytes(snapshot_.value(value).dtype, elements(value));  // UINT64_MAX when unknown
+  }
+
+  uint32_t add_buffer(const Home& home, uint64_t size) {
+    pfrt_buffer buffer{};
+    buffer.kind = home.kind;
+    buffer.index = home.index;
+    buffer.bytes = size;
+    program_->buffers_.push_back(buffer);
+    return static_cast<uint32_t>(program_->buffers_.size() - 1);
+  }
+
+  uint32_t buffer(uint32_t value) {
+    if (value == PFRT_NO_INDEX) return value;
+    if (buffer_of_[value] == PFRT_NO_INDEX)
+      buffer_of_[value] = add_buffer(executable_.home(value), bytes(value));
+    return buffer_of_[value];
+  }
+
+  uint64_t buffer_bytes(uint32_t index) const { return program_->buffers_[index].bytes; }
+
+  // Fills in what follows from the buffers.
+  void add_step(Step step) {
+    // Kernels may ask for trailing inputs that the node leaves out.
+    for (auto* list : {&step.inputs, &step.outputs})
+      list->resize(std::max(list->size(), kOperands), PFRT_NO_INDEX);
+    for (uint32_t b : step.inputs) add_once(step.reads, b);
+    for (uint32_t b : step.outputs) add_once(step.writes, b);
+    for (const auto* list : {&step.reads, &step.writes})
+      for (uint32_t b : *list)
+        if (buffer_bytes(b) != PFRT_BYTES_UNKNOWN) step.bytes += buffer_bytes(b);
+    program_->steps_.push_back(std::move(step));
+  }
+
+  // Elements of the loop at this signature; nullopt when the values are not of one size after all.
+  std::optional<int64_t> loop_elements(const LoopPlan& plan) const {
+    const int64_t count = elements(plan.outputs.front());
+    bool alike = count >= 0;
+    for (uint32_t v : plan.outputs) alike &= elements(v) == count;
+    for (size_t i = 0; i < plan.inputs.size(); ++i)
+      alike &= elements(plan.inputs[i]) == (plan.scalar[i] ? 1 : count);
+    return alike ? std::optional(count) : std::nullopt;
+  }
+
+  void add_loop(const Unit& unit, const UnitCode& code, int64_t count) {
+    Step step;
+    step.kernel = loop_kernel(*unit.loop, code, count);
+    for (uint32_t v : unit.loop->inputs) step.inputs.push_back(buffer(v));
+    for (uint32_t v : unit.loop->outputs) step.outputs.push_back(buffer(v));
+    step.nodes = unit.nodes;
+    step.name = code.loop->name();
+    step.aliases = loop_aliases(*unit.loop);
+    add_step(std::move(step));
+  }
+
+  Status add_node(uint32_t index) {
+    const SnapshotNode node(snapshot_.snapshot(), index, &shapes_);
+    for (uint32_t i = 0; i < node.input_count(); ++i)
+      if (node.has_input(i) && elements(node.input_index(i)) < 0)
+        return error(Code::kSHAPE_MISMATCH, cpu::describe(node), ": the dimensions of input ", i,
+                     " '", snapshot_.value(node.input_index(i)).name,
+                     "' are not known before the run");
+    if (renamed(node)) return {};
+    std::string reason;
+    const KernelRow* row = find_kernel(node, &reason);
+    if (row == nullptr)
+      return error(Code::kUNSUPPORTED_OPERATOR, cpu::describe(node), ": ", reason);
+    Result<Kernel> kernel = row->make(node);
+    if (!kernel.ok()) return kernel.take_status().prepend(cpu::describe(node));
+    Step step;
+    step.kernel = kernel.take();
+    for (uint32_t i = 0; i < node.input_count(); ++i)
+      step.inputs.push_back(node.has_input(i) ? buffer(node.input_index(i)) : PFRT_NO_INDEX);
+    for (uint32_t i = 0; i < node.output_count(); ++i)
+      step.outputs.push_back(node.has_output(i) ? buffer(node.output_index(i)) : PFRT_NO_INDEX);
+    step.nodes = {index};
+    step.name = row->name;
+    if (step.kernel.may_alias >= 0)
+      step.aliases = {{static_cast<uint32_t>(step.kernel.may_alias), 0}};
+    add_step(std::move(step));
+    return {};
+  }
+
+  // Lets the output live in the input's buffer, where nothing but the name changes.
+  bool renamed(const SnapshotNode& node) {
+    if (!only_renames(node) || !node.has_input(0) || !node.has_output(0)) return false;
+    const uint32_t from = node.input_index(0), to = node.output_index(0);
+    if (executable_.home(to).kind != PFRT_BUFFER_TEMP || bytes(from) != bytes(to) ||
+        bytes(to) == PFRT_BYTES_UNKNOWN || snapshot_.value(from).dtype != snapshot_.value(to).dtype)
+      return false;
+    buffer_of_[to] = buffer(from);
+    return true;
+  }
+
+  // Region outputs that live elsewhere: inputs, constants, and those named twice.
+  Status add_copies() {
+    for (uint32_t i = 0; i < executable_.outputs().size(); ++i) {
+      const uint32_t value = executable_.outputs()[i];
+      const Home& home = executable_.home(value);
+      if (home.kind == PFRT_BUFFER_OUT && home.index == i) continue;
+      if (bytes(value) == PFRT_BYTES_UNKNOWN)
+        return error(Code::kSHAPE_MISMATCH, "region output ", i,
+                     " is another value's copy, of dimensions that are not known before the run");
+      Step step;
+      step.kernel = copy_kernel(bytes(value));
+      step.inputs = {buffer(value)};
+      step.outputs = {add_buffer({PFRT_BUFFER_OUT, i}, bytes(value))};
+      step.name = "copy";
+      add_step(std::move(step));
+    }
+    return {};
+  }
+
+  // Says which temporaries may take the memory of one that dies in the same step.
+  void share_memory() {
+    std::vector<pfrt_buffer>& buffers = program_->buffers_;
+    std::vector<size_t> last_use(buffers.size());
+    for (size_t s = 0; s < program_->steps_.size(); ++s) {
+      for (uint32_t b : program_->steps_[s].reads) last_use[b] = s;
+      for (uint32_t b : program_->steps_[s].writes) last_use[b] = s;
+    }
+    for (size_t s = 0; s < program_->steps_.size(); ++s) {
+      const Step& step = program_->steps_[s];
+      std::vector<uint32_t> taken;
+      for (const auto& [input, output] : step.aliases) {
+        if (input >= step.inputs.size()) continue;
+        const uint32_t from = step.inputs[input], to = step.outputs[output];
+        if (from == PFRT_NO_INDEX || to == PFRT_NO_INDEX || buffers[to].may_alias != 0) continue;
+        const bool dies = buffers[from].kind == PFRT_BUFFER_TEMP && last_use[from] == s;
+        const bool fits = buffers[to].kind == PFRT_BUFFER_TEMP && from != to &&
+                          buffers[from].bytes == buffers[to].bytes;
+        const bool once = std::ranges::count(step.inputs, from) == 1 &&
+                          std::ranges::find(taken, from) == taken.end();
+        if (!dies || !fits || !once) continue;
+        buffers[to].may_alias = from + 1;
+        taken.push_back(from);
+      }
+    }
+  }
+
+  void fill_table() {
+    for (Step& step : program_->steps_) {
+      pfrt_step out{};
+      out.run = run_step;
+      out.state = &step;
+      out.reads = step.reads.data();
+      out.writes = step.writes.data();
+      out.read_count = static_cast<uint32_t>(step.reads.size());
+      out.write_count = static_cast<uint32_t>(step.writes.size());
+      out.nodes = step.nodes.data();
+      out.node_count = static_cast<uint32_t>(step.nodes.size());
+      out.width = step.kernel.width;
+      out.scratch_bytes = step.kernel.scratch_bytes;
+      out.est_ns = estimate_ns(step.kernel.flops, step.bytes);
+      out.flops = step.kernel.flops > 0 ? static_cast<uint64_t>(step.kernel.flops) : 0;
+      out.bytes = step.bytes;
+      out.kernel = to_c(step.name);
+      program_->table_.push_back(out);
+    }
+  }
+
+  const Executable& executable_;
+  const SnapshotCopy& snapshot_;
+  const pfrt_shapes& shapes_;
+  std::vector<uint32_t> buffer_of_;  // by value
+  std::unique_ptr<Program> program_{new Program};
+};
+
+Result<std::unique_ptr<Program>> Program::make(const Executable& executable,
+                                               const pfrt_shapes& shapes, uint32_t& node) {
+  return ProgramBuilder(executable, shapes).build(node);
+}
+
+void Program::describe(pfrt_program& out) const {
+  out.abi = PFRT_ABI_VERSION;
+  out.buffer_size = sizeof(pfrt_buffer);
+  out.step_size = sizeof(pfrt_step);
+  out.buffer_count = static_cast<uint32_t>(buffers_.size());
+  out.step_count = static_cast<uint32_t>(table_.size());
+  out.buffers = buffers_.data();
+  out.steps = table_.data();
+}
+
+double estimate_ns(double flops, uint64_t bytes) {
+  return static_cast<double>(bytes) / 10 + flops / 50;
+}
+
+}  // namespace pfrt::cpu

@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The edge: C structs in, Status and exceptions to codes and the host's sink.
+#include "providers/cpu/provider.h"
+
+#include <algorithm>
+#include <memory>
+#include <new>
+#include <vector>
+
+#include "providers/cpu/executable.h"
+#include "providers/cpu/isa/isa.h"
+#include "providers/cpu/kernels.h"
+#include "providers/cpu/program.h"
+#include "providers/cpu/region/lower.h"
+
+namespace pfrt::cpu {
+namespace {
+
+constexpr int64_t kTypicalDim = 64;  // what a symbolic dimension counts for in estimates
+
+struct KernelText {
+  pfrt_kernel_info info;
+  std::string types;
+};
+
+struct Provider {
+  std::vector<KernelText> kernels;
+};
+
+pfrt_code report(const pfrt_sink* sink, const Status& status, uint32_t node = PFRT_NO_INDEX) {
+  return sink->fail(sink, static_cast<pfrt_code>(status.code()), node, to_c(status.message()));
+}
+
+// Calls |fn|, which returns a code; an exception becomes one too.
+template <typename Fn>
+pfrt_code guarded(const pfrt_sink* sink, Fn&& fn) {
+  try {
+    return fn();
+  } catch (const std::bad_alloc&) {
+    return sink->fail(sink, PFRT_CODE_OUT_OF_MEMORY, PFRT_NO_INDEX,
+                      to_c("the CPU provider ran out of memory"));
+  } catch (...) {
+    return sink->fail(sink, PFRT_CODE_INTERNAL, PFRT_NO_INDEX,
+                      to_c("an exception in the CPU provider"));
+  }
+}
+
+void list_kernels(std::vector<KernelText>& out) {
+  const auto add = [&](const KernelRow& row) {
+    KernelText& text = out.emplace_back();
+    text.types = row.types.text();
+    text.info.since = 1;
+    text.info.op = to_c(row.op);
+    text.info.domain = to_c(row.domain);
+    text.info.name = to_c(row.name);
+    text.info.isa = to_c(row.isa);
+  };
+  for (std::string_view isa : {"avx512", "avx2"})
+    for (const ElementwiseRow& row : elementwise_rows())
+      add({.domain = "",
+           .op = row.op,
+           .types = kFloat32,
+           .name = "elementwise_jit",
+           .isa = isa,
+           .refuse = nullptr,
+           .make = nullptr});
+  for (std::span<const KernelRow> family : kernels())
+    for (const KernelRow& row : family) add(row);
+}
+
+pfrt_code open(pfrt_string device, const pfrt_key_value* options, size_t option_count,
+               const pfrt_sink* sink, pfrt_provider** out_provider) {
+  *out_provider = nullptr;
+  return guarded(sink, [&] {
+    if (view(device) != "cpu")
+      return report(sink, error(Code::kNOT_FOUND, "the CPU provider opens no device '", device,
+                                "': give cpu"));
+    if (option_count > 0)
+      return report(sink, error(Code::kINVALID_ARGUMENT, "the CPU provider has no option '",
+                                options[0].key, "': it has none"));
+    if (const Result<Isa> cap = isa_cap(); !cap.ok()) return report(sink, cap.status());
+    auto provider = std::make_unique<Provider>();
+    list_kernels(provider->kernels);
+    *out_provider = reinterpret_cast<pfrt_provider*>(provider.release());
+    return pfrt_code{PFRT_CODE_OK};
+  });
+}
+
+void close(pfrt_provider* provider) { delete reinterpret_cast<Provider*>(provider); }
+
+uint64_t typical_bytes(pfrt_dtype dtype, std::span<const int64_t> dims) {
+  double bytes = static_cast<double>(dtype_bits(dtype)) / 8;
+  for (int64_t d : dims) bytes *= static_cast<double>(d >= 0 ? d : kTypicalDim);
+  return static_cast<uint64_t>(std::min(bytes, 1e15));
+}
+
+// Of matrix products and convolutions: two operations for each product of an output element; else
+// one an element.
+double typical_flops(const SnapshotNode& node, uint64_t output_bytes) {
+  const size_t size = std::max<size_t>(dtype_size(node.output_dtype(0)), 1);
+  const double outputs = static_cast<double>(output_bytes / size);
+  const std::string_view op = node.op();
+  const bool by_rows =
+      op == "MatMul" || op == "Gemm" || op == "MatMulInteger" || op == "QLinearMatMul";
+  const bool by_filter =
+      op == "Conv" || op == "ConvTranspose" || op == "ConvInteger" || op == "QLinearConv";
+  if (!by_rows && !by_filter) return outputs;
+  const uint32_t second = op.starts_with("QLinear") ? 3 : 1;
+  const std::span<const int64_t> dims = by_filter ? node.input_dims(second) : node.input_dims(0);
+  double products = 1;
+  if (by_filter && dims.size() > 1) {
+    for (int64_t d : dims.subspan(1)) products *= static_cast<double>(d >= 0 ? d : kTypicalDim);
+  } else if (by_rows && !dims.empty()) {
+    const bool transposed = op == "Gemm" && node.attr_int("transA", 0) != 0;
+    const int64_t depth = transposed ? dims.front() : dims.back();
+    products = static_cast<double>(depth >= 0 ? depth : kTypicalDim);
+  }
+  return 2 * outputs * products;
+}
+
+pfrt_code claim(pfrt_provider*, const pfrt_snapshot* snapshot, const pfrt_claims* claims,
+                const pfrt_sink* sink) {
+  return guarded(sink, [&] {
+    for (uint32_t n = 0; n < snapshot->node_count; ++n) {
+      const SnapshotNode node(*snapshot, n);
+      std::string reason = refuse_values(*snapshot, node);
+      if (reason.empty()) (void)find_kernel(node, &reason);
+      if (!reason.empty()) {
+        claims->refuse(claims, n, to_c(reason));
+        continue;
+      }
+      uint64_t bytes = 0;
+      for (uint32_t i = 0; i < node.input_count(); ++i)
+        if (node.has_input(i)) bytes += typical_bytes(node.input_dtype(i), node.input_dims(i));
+      for (uint32_t i = 0; i < node.output_count(); ++i)
+        if (node.has_output(i)) bytes += typical_bytes(node.output_dtype(i), node.output_dims(i));
+      const uint64_t written =
+          node.has_output(0) ? typical_bytes(node.output_dtype(0), node.output_dims(0)) : 0;
+      claims->accept(claims, n, estimate_ns(typical_flops(node, written), bytes), bytes);
+    }
+    return pfrt_code{PFRT_CODE_OK};
+  });
+}
+
+pfrt_code compile(pfrt_provider*, const pfrt_snapshot* snapshot, const pfrt_region* region,
+                  const pfrt_sink* sink, pfrt_executable** out_executable) {
+  *out_executable = nullptr;
+  return guarded(sink, [&] {
+    uint32_t node = PFRT_NO_INDEX;
+    Result<std::unique_ptr<Executable>> made = Executable::compile(*snapshot, *region, node);
+    if (!made.ok()) return report(sink, made.status(), node);
+    *out_executable = reinterpret_cast<pfrt_executable*>(made.take().release());
+    return pfrt_code{PFRT_CODE_OK};
+  });
+}
+
+void release_executable(pfrt_executable* executable) {
+  delete reinterpret_cast<Executable*>(executable);
+}
+
+pfrt_code specialise(pfrt_executable* executable, const pfrt_shapes* shapes, const pfrt_sink* sink,
+                     pfrt_program* out_program) {
+  return guarded(sink, [&] {
+    uint32_t node = PFRT_NO_INDEX;
+    Result<std::unique_ptr<Program>> made =
+        Program::make(*reinterpret_cast<Executable*>(executable), *shapes, node);
+    if (!made.ok()) return report(sink, made.status(), node);
+    made.value()->describe(*out_program);
+    out_program->handle = made.take().release();
+    return pfrt_code{PFRT_CODE_OK};
+  });
+}
+
+void release_program(pfrt_executable*, pfrt_program* program) {
+  delete static_cast<Program*>(program->handle);
+  program->handle = nullptr;
+}
+
+// A tail is taken where the operator and all that follows run as one generated loop.
+std::string refuse_query(const pfrt_op_query& query) {
+  const SnapshotNode node(*query.snapshot, query.node);
+  std::string reason = refuse_values(*query.snapshot, node);
+  if (reason.empty()) (void)find_kernel(node, &reason);
+  if (!reason.empty() || query.tail_count == 0) return reason;
+  if (ElementwiseLoop::register_limit(isa()) == 0)
+    return message("a tail needs a generated loop, and those need avx2; usable is ",
+                   isa_name(isa()));
+  if (find_elementwise(node) == nullptr)
+    return message(node.op(), " takes no tail: its kernels write plain outputs");
+  for (uint32_t i = 0; i < query.tail_count; ++i) {
+    const SnapshotNode tail(*query.snapshot, query.tail[i]);
+    if (find_elementwise(tail) == nullptr)
+      return message("generated loops do not know ", tail.op(), " on ",
+                     dtype_name(tail.input_dtype(0)));
+  }
+  return {};
+}
+
+pfrt_code supports(pfrt_provider*, const pfrt_op_query* query, const pfrt_sink* sink) {
+  return guarded(sink, [&] {
+    const std::string reason = refuse_query(*query);
+    if (reason.empty()) return pfrt_code{PFRT_CODE_OK};
+    return sink->fail(sink, PFRT_CODE_UNSUPPORTED_OPERATOR, query->node, to_c(reason));
+  });
+}
+
+size_t kernel_count(pfrt_provider* provider) {
+  return reinterpret_cast<Provider*>(provider)->kernels.size();
+}
+
+pfrt_code kernel_at(pfrt_provider* provider, size_t index, pfrt_kernel_info* out_info) {
+  const std::vector<KernelText>& kernels = reinterpret_cast<Provider*>(provider)->kernels;
+  if (index >= kernels.size()) return PFRT_CODE_INVALID_ARGUMENT;
+  const uint32_t size = out_info->struct_size;
+  *out_info = kernels[index].info;
+  out_info->struct_size = size;
+  out_info->types = to_c(kernels[index].types);
+  return PFRT_CODE_OK;
+}
+
+constexpr pfrt_provider_table kTable = {
+    .struct_size = sizeof(pfrt_provider_table),
+    .abi = PFRT_ABI_VERSION,
+    .devices = {"cpu", 3},
+    .open = open,
+    .close = close,
+    .claim = claim,
+    .compile = compile,
+    .release_executable = release_executable,
+    .specialise = specialise,
+    .release_program = release_program,
+    .supports = supports,
+    .constants = nullptr,
+    .kernel_count = kernel_count,
+    .kernel_at = kernel_at,
+};
+
+}  // namespace
+
+const pfrt_provider_table& provider_table() { return kTable; }
+
+}  // namespace pfrt::cpu

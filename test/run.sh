@@ -1,0 +1,40 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Builds the release configuration and runs its tests. --full adds the long list: sanitizers over everything, every
+# ISA, and the conformance sets where they are present.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+. cmake/setup.sh
+
+TEST_PACKAGES=(libgtest-dev clang-format binutils)
+
+# run_suite PRESET [CTEST ARGUMENT...]
+run_suite() {
+  local preset=$1
+  shift
+  cmake --preset "$preset" "${launcher[@]}"
+  cmake --build --preset "$preset"
+  ctest --preset "$preset" "$@"
+}
+
+launcher=()
+if command -v ccache >/dev/null; then
+  launcher=(-DCMAKE_C_COMPILER_LAUNCHER=ccache -DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
+fi
+
+main() {
+  need_packages "${BUILD_PACKAGES[@]}" "${TEST_PACKAGES[@]}"
+  run_suite release
+  [ "${1:-}" = "--full" ] || return 0
+  need_packages libonnx-testdata
+  test/conformance.sh build/release
+  for isa in generic avx2 avx512; do
+    PFRT_ISA=$isa ctest --preset release
+  done
+  run_suite asan
+  run_suite tsan
+}
+
+if [ "${BASH_SOURCE[0]}" = "$0" ]; then
+  main "$@"
+fi
