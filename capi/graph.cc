@@ -178,6 +178,7 @@ Result<Attribute> attribute_from(const pfrt_attr& from) {
       a.i = from.i;
       break;
     case PFRT_ATTR_STRING:
+    case PFRT_ATTR_TYPE:
       a.s = view(from.s);
       break;
     case PFRT_ATTR_FLOATS:

@@ -194,12 +194,13 @@ std::string lower(std::string text) {
   return text;
 }
 
-void apply_info(const InfoList& list, ModelInfo& info) {
+void apply_info(const InfoList& list, Graph& graph, ModelInfo& info) {
   for (const auto& [key, value] : list) {
     if (key == "producer_name") info.producer_name = value;
     if (key == "producer_version") info.producer_version = value;
     if (key == "domain") info.domain = value;
     if (key == "description") info.description = value;
+    if (key == "graph_name") graph.name = value;
     if (key == "model_version") info.model_version = std::strtoll(value.c_str(), nullptr, 10);
   }
 }
@@ -256,7 +257,7 @@ Status load(pfrt_env* env, const Source& source, const pfrt_options* options, pf
     PFRT_TRY(run_importer(*plugin, import, graph));
     info.format = lower(plugin->name);
   }
-  apply_info(import.info, info);
+  apply_info(import.info, *graph, info);
   info.import_ms = static_cast<double>(os::monotonic_ns() - started) * 1e-6;
   auto model = Model::create(std::move(graph), std::move(info), o.get_bool("validate"),
                              o.get_bool("infer_shapes"), std::move(import.warnings));

@@ -140,7 +140,9 @@ Status read_inputs(const pfrt_session& s, const pfrt_io* inputs, size_t count,
       values.push_back(nullptr);
       continue;
     } else {
-      auto tensor = tensor_from(io.tensor, true, {});
+      const size_t element = std::max<size_t>(1, std::min<size_t>(8, dtype_size(io.tensor.dtype)));
+      const bool aligned = reinterpret_cast<uintptr_t>(io.tensor.data) % element == 0;
+      auto tensor = tensor_from(io.tensor, aligned, {});
       if (!tensor.ok())
         return tensor.take_status().prepend(message("running: input '", s.inputs[i].name, "'"));
       values.push_back(Value::of(tensor.take()));
@@ -166,6 +168,10 @@ Status read_outputs(const pfrt_session& s, const pfrt_io* outputs, size_t count,
                      "' has strides; only row-major memory can be written");
       request.data = io.tensor.data;
       request.bytes = io.tensor.bytes;
+      const size_t element = std::max<size_t>(1, std::min<size_t>(8, dtype_size(io.tensor.dtype)));
+      if (reinterpret_cast<uintptr_t>(request.data) % element != 0)
+        return error(Code::kINVALID_ARGUMENT, "running: memory for output '", s.outputs[i].name,
+                     "' is not aligned for its elements of ", element, " bytes");
     }
     if (request.data) {
       const Range range = range_of(request.data, request.bytes);
@@ -182,13 +188,14 @@ Status read_outputs(const pfrt_session& s, const pfrt_io* outputs, size_t count,
 
 // Puts the results where the caller wants them. Nothing is handed out unless everything fits.
 Status give_outputs(const pfrt_session& s, pfrt_io* outputs,
-                    const std::vector<OutputRequest>& requests,
-                    const std::vector<ValuePtr>& values) {
+                    const std::vector<OutputRequest>& requests, std::vector<ValuePtr>& values) {
   std::vector<std::unique_ptr<pfrt_value>> made(values.size());
   for (size_t i = 0; i < values.size(); ++i) {
     if (!requests[i].wanted) continue;
     if (!requests[i].data) {
-      made[i] = std::make_unique<pfrt_value>(values[i]);
+      // A result may be an input or a constant passed on: the caller gets bytes of its own.
+      PFRT_ASSIGN(ValuePtr own, exclusive(std::move(values[i])));
+      made[i] = std::make_unique<pfrt_value>(std::move(own));
       continue;
     }
     const Tensor& t = values[i]->tensor;

@@ -289,6 +289,10 @@ Result<Tensor> tensor_from(const pfrt_tensor& t, bool borrow, std::function<void
   if (needed > 0 && !t.data)
     return error(Code::kINVALID_ARGUMENT, "a tensor view of ", n, " elements has no data");
   if (borrow && !t.strides) {
+    if (reinterpret_cast<uintptr_t>(t.data) % std::max<size_t>(1, std::min<size_t>(8, element)) !=
+        0)
+      return error(Code::kINVALID_ARGUMENT,
+                   "a tensor view's memory is not aligned for elements of ", element, " bytes");
     PFRT_ASSIGN(tensor.buffer, Buffer::wrap(t.data, bytes, std::move(on_release)));
     return tensor;
   }

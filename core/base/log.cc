@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/base/log.h"
 
-#include <unistd.h>
+#include "core/base/os/file.h"
 
 namespace pfrt {
 namespace {
@@ -24,9 +24,7 @@ void Logger::write(pfrt_log_level level, std::string_view text) {
   }
   const std::string line =
       message("pyflame_rt ", kWords[level < PFRT_LOG_OFF ? level : 0], ": ", text, "\n");
-  // One write a line, so that lines of several threads do not mix; nothing can be done when stderr
-  // is gone.
-  [[maybe_unused]] const ssize_t n = ::write(STDERR_FILENO, line.data(), line.size());
+  os::write_to_stderr(line);
 }
 
 pfrt_log_level log_level_from(std::string_view word) {

@@ -31,6 +31,9 @@ namespace {
 struct Arenas {
   std::mutex mutex;
   std::map<uint32_t, std::unique_ptr<tbb::task_arena>> by_width;
+  // oneTBB makes no more threads than processors, with a warning, unless it is told otherwise.
+  std::unique_ptr<tbb::global_control> limit;
+  uint32_t widest = 0;
 };
 
 Arenas& arenas() {
@@ -42,7 +45,14 @@ tbb::task_arena& arena(uint32_t width) {
   Arenas& all = arenas();
   std::lock_guard lock(all.mutex);
   std::unique_ptr<tbb::task_arena>& one = all.by_width[width];
-  if (!one) one = std::make_unique<tbb::task_arena>(static_cast<int>(width));
+  if (one) return *one;
+  if (width > all.widest) {
+    all.limit.reset();
+    all.limit =
+        std::make_unique<tbb::global_control>(tbb::global_control::max_allowed_parallelism, width);
+    all.widest = width;
+  }
+  one = std::make_unique<tbb::task_arena>(static_cast<int>(width));
   return *one;
 }
 
@@ -78,6 +88,8 @@ void release_threads() {
   {
     std::lock_guard lock(all.mutex);
     all.by_width.clear();
+    all.limit.reset();
+    all.widest = 0;
   }
   tbb::task_scheduler_handle handle{tbb::attach{}};
   tbb::finalize(handle, std::nothrow);

@@ -162,4 +162,34 @@ ValuePtr Value::optional(ValuePtr element) {
   return value;
 }
 
+namespace {
+
+Status own(Tensor& tensor) {
+  if (!tensor.buffer || (tensor.buffer->owned() && tensor.buffer.use_count() == 1)) return {};
+  PFRT_ASSIGN(tensor, Tensor::copy_of(tensor.dtype, tensor.dims, tensor.data()));
+  return {};
+}
+
+}  // namespace
+
+Result<ValuePtr> exclusive(ValuePtr value) {
+  if (!value) return value;
+  std::shared_ptr<Value> own_value;
+  if (value.use_count() == 1) {
+    own_value = std::const_pointer_cast<Value>(std::move(value));
+  } else {
+    own_value = std::make_shared<Value>(*value);
+    value.reset();
+  }
+  PFRT_TRY(own(own_value->tensor));
+  PFRT_TRY(own(own_value->indices));
+  for (ValuePtr& element : own_value->elements) {
+    PFRT_ASSIGN(element, exclusive(std::move(element)));
+  }
+  for (ValuePtr* part : {&own_value->keys, &own_value->values}) {
+    PFRT_ASSIGN(*part, exclusive(std::move(*part)));
+  }
+  return ValuePtr(std::move(own_value));
+}
+
 }  // namespace pfrt

@@ -36,6 +36,7 @@ class Buffer {
 
   void* data() const { return data_; }
   uint64_t bytes() const { return bytes_; }
+  bool owned() const { return owned_; }  // allocated here, not borrowed
   // Copies |text| into the buffer's own memory and points element |index| at it. Not thread-safe.
   Status set_string(uint64_t index, std::string_view text);
 
@@ -95,5 +96,9 @@ struct Value {
   static ValuePtr sequence(std::vector<ValuePtr> elements, pfrt_dtype element_dtype);
   static ValuePtr optional(ValuePtr element);
 };
+
+// |value| itself when nobody else can see its bytes, else a deep copy of what is shared or
+// borrowed.
+Result<ValuePtr> exclusive(ValuePtr value);
 
 }  // namespace pfrt

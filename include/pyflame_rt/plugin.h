@@ -338,7 +338,8 @@ typedef struct pfrt_import_request {
   void (*warn)(const struct pfrt_import_request* request, pfrt_string message);
   /* Non-zero when the caller has cancelled. */
   pfrt_code (*stop)(const struct pfrt_import_request* request);
-  /* Model-level metadata keys: producer_name, producer_version, domain, model_version, description, ir_version. */
+  /* Model-level metadata keys: graph_name, producer_name, producer_version, domain,
+   * model_version, description, ir_version. */
   void (*set_info)(const struct pfrt_import_request* request, pfrt_string key, pfrt_string value);
 } pfrt_import_request;
 

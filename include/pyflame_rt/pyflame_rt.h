@@ -217,7 +217,7 @@ typedef struct pfrt_attr {
   int64_t i;
   float f;
   uint32_t reserved;
-  pfrt_string s;
+  pfrt_string s; /* STRING; TYPE as text: "seq(tensor(float))", "tensor(float,[2,N,?])" */
   const int64_t* ints;
   const float* floats;
   const pfrt_string* strings;

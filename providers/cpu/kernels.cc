@@ -10,6 +10,7 @@
 #include "providers/cpu/kernels/norm/norm.h"
 #include "providers/cpu/kernels/pool/pool.h"
 #include "providers/cpu/kernels/quantize/quantize.h"
+#include "providers/cpu/kernels/recurrent/recurrent.h"
 #include "providers/cpu/kernels/reduce/reduce.h"
 #include "providers/cpu/kernels/softmax/softmax.h"
 
@@ -70,7 +71,7 @@ std::span<const std::span<const KernelRow>> kernels() {
       elementwise_kernels(), compare_kernels(),  cast_kernels(),  reduce_kernels(),
       softmax_kernels(),     matmul_kernels(),   conv_kernels(),  pool_kernels(),
       norm_kernels(),        move_kernels(),     index_kernels(),
-        quantize_kernels(),
+      recurrent_kernels(),   quantize_kernels(),
   };
   return families;
 }

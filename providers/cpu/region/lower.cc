@@ -68,8 +68,8 @@ Term Maths::exp(Term x) {
   return mul(mul(mantissa, first), second);
 }
 
-// q = e / (1 + e) or 1 / (1 + e) with e = e^-|x| <= 1: neither side overflows or cancels. What rounding 1 + e added,
-// |extra|, is taken off again to first order, where it weighs most: near 1.
+// q = e / (1 + e) or 1 / (1 + e) with e = e^-|x| <= 1: neither side overflows or cancels. What
+// rounding 1 + e added, |extra|, is taken off again to first order, where it weighs most: near 1.
 Term Maths::sigmoid(Term x) {
   const Term one = number(1.0f);
   const Term e = exp(negative(magnitude(x)));

@@ -28,6 +28,7 @@ struct Plan {
 template <typename T>
 Result<Kernel> make_typed(const SnapshotNode& node, StoreFn<T> store) {
   PFRT_ASSIGN(ConvGeometry g, conv_geometry(node, 0, 1));
+  PFRT_TRY(need_types(node, {1, 2}, Types{node.input_dtype(0)}));
   PFRT_TRY(check_bias(node, 2, g.groups * g.group_out));
   const auto plan = std::make_shared<const Plan<T>>(g, node.input_dtype(0));
   const bool has_bias = node.has_input(2);
@@ -61,7 +62,7 @@ Result<Kernel> make_typed(const SnapshotNode& node, StoreFn<T> store) {
         product_tile(plan->gemm, tile, weights, columns, out, scratch, finish);
       }
     });
-    return 0;
+    return run.stop();
   };
   return kernel;
 }

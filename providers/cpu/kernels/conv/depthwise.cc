@@ -7,6 +7,7 @@
 
 #include "providers/cpu/isa/isa.h"
 #include "providers/cpu/kernels/conv/geometry.h"
+#include "providers/cpu/kernels/matmul/load.h"
 
 namespace pfrt::cpu {
 namespace {
@@ -72,6 +73,7 @@ std::string refuse_conv_depthwise(const SnapshotNode& node) {
 
 Result<Kernel> make_conv_depthwise(const SnapshotNode& node) {
   PFRT_ASSIGN(ConvGeometry g, conv_geometry(node, 0, 1));
+  PFRT_TRY(need_types(node, {1, 2}, Types{node.input_dtype(0)}));
   PFRT_TRY(check_bias(node, 2, g.groups * g.group_out));
   Kernel kernel;
   kernel.flops = g.flops();
@@ -92,7 +94,7 @@ Result<Kernel> make_conv_depthwise(const SnapshotNode& node) {
       plane(*plan, in, run.input<float>(1) + channel * taps, bias ? bias[channel] : 0.0f,
             run.output<float>(0) + i * positions);
     });
-    return 0;
+    return run.stop();
   };
   return kernel;
 }

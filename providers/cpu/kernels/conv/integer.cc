@@ -8,14 +8,16 @@
 namespace pfrt::cpu {
 namespace {
 
-bool is_byte(pfrt_dtype dtype) { return dtype == PFRT_DTYPE_INT8 || dtype == PFRT_DTYPE_UINT8; }
+constexpr Types kBytes{PFRT_DTYPE_INT8, PFRT_DTYPE_UINT8};
+
+bool is_byte(pfrt_dtype dtype) { return kBytes.has(dtype); }
 
 // A convolution of bytes with sums modulo 2^32: what both operators have in common.
 struct ByteConv {
   ConvGeometry geometry;
   WindowRows rows;
   Gemm<uint32_t> gemm;
-  uint32_t x, w, x_zero, w_zero;  // input positions
+  uint32_t x, w;  // input positions
   pfrt_dtype x_type, w_type;
   Parameter x_zeros, w_zeros;
 
@@ -42,11 +44,12 @@ struct ByteConv {
 Result<std::shared_ptr<const ByteConv>> read(const SnapshotNode& node, uint32_t x, uint32_t w,
                                              uint32_t x_zero, uint32_t w_zero) {
   PFRT_ASSIGN(ConvGeometry g, conv_geometry(node, x, w));
+  PFRT_TRY(need_types(node, {x, w, x_zero, w_zero}, kBytes));
   const WindowRows rows(g.window);
   const Gemm<uint32_t> gemm(g.group_out, g.window.position_count(), g.depth(), g.batch * g.groups);
   auto conv = std::make_shared<const ByteConv>(
-      ByteConv{std::move(g), rows, gemm, x, w, x_zero, w_zero, node.input_dtype(x),
-               node.input_dtype(w), Parameter(node, x_zero), Parameter(node, w_zero)});
+      ByteConv{std::move(g), rows, gemm, x, w, node.input_dtype(x), node.input_dtype(w),
+               Parameter(node, x_zero), Parameter(node, w_zero)});
   PFRT_TRY(conv->x_zeros.check("X's zero point", 1));
   PFRT_TRY(conv->w_zeros.check("W's zero point", conv->channels()));
   return conv;
@@ -75,7 +78,7 @@ Result<Kernel> make_conv_integer(const SnapshotNode& node) {
                      (i / tiles * conv->geometry.group_out + tile.row) * positions + tile.col;
       conv->compute(run, i, zero, zeros.data(), to, positions, run.scratch<uint32_t>(worker));
     });
-    return 0;
+    return run.stop();
   };
   return kernel;
 }
@@ -92,6 +95,9 @@ std::string refuse_qlinear_conv(const SnapshotNode& node) {
 Result<Kernel> make_qlinear_conv(const SnapshotNode& node) {
   PFRT_ASSIGN(const std::shared_ptr<const ByteConv> conv, read(node, 0, 3, 2, 5));
   const int64_t channels = conv->channels();
+  PFRT_TRY(need_types(node, {1, 4, 6}, kFloats));
+  PFRT_TRY(need_types(node, {7}, kBytes));
+  PFRT_TRY(need_types(node, {8}, Types{PFRT_DTYPE_INT32}));
   const Parameter x_scale(node, 1), w_scale(node, 4), y_scale(node, 6), y_zero(node, 7);
   PFRT_TRY(x_scale.check("X's scale", 1));
   PFRT_TRY(w_scale.check("W's scale", channels));
@@ -131,7 +137,7 @@ Result<Kernel> make_qlinear_conv(const SnapshotNode& node) {
         store(run.output(0), plane * positions + tile.col, line, tile.cols);
       }
     });
-    return 0;
+    return run.stop();
   };
   return kernel;
 }

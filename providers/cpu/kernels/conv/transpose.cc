@@ -51,6 +51,7 @@ void scatter(const WindowRows& rows, int64_t tap, const T* sums, int64_t first, 
 template <typename T>
 Result<Kernel> make_typed(const SnapshotNode& node, StoreFn<T> store) {
   PFRT_ASSIGN(ConvGeometry g, transposed_geometry(node));
+  PFRT_TRY(need_types(node, {1, 2}, Types{node.input_dtype(0)}));
   PFRT_TRY(check_bias(node, 2, g.groups * g.group_out));
   const bool has_bias = node.has_input(2);
   const auto plan = std::make_shared<const Plan<T>>(g, node.input_dtype(0));
@@ -98,7 +99,7 @@ Result<Kernel> make_typed(const SnapshotNode& node, StoreFn<T> store) {
       }
       if (store) store(run.output(0), out_start, out, channels * pixels);
     });
-    return 0;
+    return run.stop();
   };
   return kernel;
 }

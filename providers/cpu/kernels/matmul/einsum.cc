@@ -131,7 +131,7 @@ Result<Kernel> make_product(const EinsumShape& shape, pfrt_dtype dtype) {
                 c + r * t.cols + j, 1);
       }
     });
-    return 0;
+    return run.stop();
   };
   return kernel;
 }
@@ -172,7 +172,7 @@ Result<Kernel> make_loops(const EinsumShape& shape, pfrt_dtype dtype) {
         store(run.output(0), i, &sum, 1);
       }
     });
-    return 0;
+    return run.stop();
   };
   return kernel;
 }
@@ -192,6 +192,8 @@ std::string refuse_einsum(const SnapshotNode& node) {
 Result<Kernel> make_einsum(const SnapshotNode& node) {
   PFRT_ASSIGN(const EinsumEquation equation, parse_einsum(node.attr_string("equation", "")));
   PFRT_TRY(need(node, node.input_count(), 1));
+  for (uint32_t i = 1; i < node.input_count(); ++i)
+    PFRT_TRY(need_types(node, {i}, Types{node.input_dtype(0)}));
   std::vector<std::vector<int64_t>> dims;
   for (uint32_t i = 0; i < node.input_count(); ++i) {
     const auto d = node.input_dims(i);

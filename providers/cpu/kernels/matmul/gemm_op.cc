@@ -17,6 +17,7 @@ struct Form {
 
 Result<Form> read(const SnapshotNode& node) {
   PFRT_TRY(need(node, 2, 1));
+  PFRT_TRY(need_types(node, {1, 2}, Types{node.input_dtype(0)}));
   const auto a = node.input_dims(0), b = node.input_dims(1);
   if (a.size() != 2 || b.size() != 2)
     return kernel_error("A and B must be matrices, found ranks ", a.size(), " and ", b.size());
@@ -77,7 +78,7 @@ Result<Kernel> make_typed(const SnapshotNode& node, StoreFn<T> store) {
                      for (int64_t j = 0; j < n; ++j) row[j] += beta * line[j];
                    });
     });
-    return 0;
+    return run.stop();
   };
   return kernel;
 }

@@ -6,17 +6,25 @@
 namespace pfrt::cpu {
 namespace {
 
-bool is_byte(pfrt_dtype dtype) { return dtype == PFRT_DTYPE_INT8 || dtype == PFRT_DTYPE_UINT8; }
+constexpr Types kBytes{PFRT_DTYPE_INT8, PFRT_DTYPE_UINT8};
 
-// A product of bytes: what both operators have in common.
+bool is_byte(pfrt_dtype dtype) { return kBytes.has(dtype); }
+
+// A product of bytes with sums modulo 2^32: what both operators have in common.
 struct ByteProduct {
   ProductShape shape;
   Gemm<uint32_t> gemm;
   pfrt_dtype a_type, b_type;
-  uint32_t a, b, a_zero, b_zero;  // input positions
+  uint32_t a, b;  // input positions
   Parameter a_zeros, b_zeros;
 
   int64_t tasks() const { return shape.batch * gemm.tiles(); }
+  std::vector<uint32_t> read_a_zeros(const Run& run) const {
+    return a_zeros.read<uint32_t>(run, shape.m, 0);
+  }
+  std::vector<uint32_t> read_b_zeros(const Run& run) const {
+    return b_zeros.read<uint32_t>(run, shape.n, 0);
+  }
   // Computes task |i| into |sums|, rows |ldc| apart.
   void compute(const Run& run, int64_t i, const uint32_t* za, const uint32_t* zb, uint32_t* sums,
                int64_t ldc, uint32_t* scratch) const {
@@ -27,12 +35,6 @@ struct ByteProduct {
     if (b_zeros.present()) right.set_zero(zb, 1);
     gemm.compute(gemm.tile(i % gemm.tiles()), left, right, sums, ldc, scratch);
   }
-  std::vector<uint32_t> read_a_zeros(const Run& run) const {
-    return a_zeros.read<uint32_t>(run, shape.m, 0);
-  }
-  std::vector<uint32_t> read_b_zeros(const Run& run) const {
-    return b_zeros.read<uint32_t>(run, shape.n, 0);
-  }
 };
 
 Result<ByteProduct> read(const SnapshotNode& node, uint32_t a, uint32_t b, uint32_t a_zero,
@@ -41,11 +43,18 @@ Result<ByteProduct> read(const SnapshotNode& node, uint32_t a, uint32_t b, uint3
     if (!node.has_input(i) || node.input_elements(i) < 0)
       return kernel_error("input ", i, " is required and absent");
   PFRT_TRY(need(node, 0, 1));
+  PFRT_TRY(need_types(node, {a, b, a_zero, b_zero}, kBytes));
   PFRT_ASSIGN(ProductShape shape, product_shape(node.input_dims(a), node.input_dims(b)));
   PFRT_TRY(shape.check(node));
   const Gemm<uint32_t> gemm(shape.m, shape.n, shape.k, shape.batch);
-  ByteProduct p{std::move(shape), gemm,   node.input_dtype(a),     node.input_dtype(b),    a, b,
-                a_zero,           b_zero, Parameter(node, a_zero), Parameter(node, b_zero)};
+  ByteProduct p{std::move(shape),
+                gemm,
+                node.input_dtype(a),
+                node.input_dtype(b),
+                a,
+                b,
+                Parameter(node, a_zero),
+                Parameter(node, b_zero)};
   PFRT_TRY(p.a_zeros.check("A's zero point", p.shape.m));
   PFRT_TRY(p.b_zeros.check("B's zero point", p.shape.n));
   return p;
@@ -86,7 +95,7 @@ Result<Kernel> make_matmul_integer(const SnapshotNode& node) {
           run.output<uint32_t>(0) + (i / tiles * product.shape.m + tile.row) * n + tile.col;
       product.compute(run, i, za.data(), zb.data(), to, n, run.scratch<uint32_t>(worker));
     });
-    return 0;
+    return run.stop();
   };
   return kernel;
 }
@@ -101,6 +110,8 @@ std::string refuse_qlinear_matmul(const SnapshotNode& node) {
 
 Result<Kernel> make_qlinear_matmul(const SnapshotNode& node) {
   PFRT_ASSIGN(ByteProduct product, read(node, 0, 3, 2, 5));
+  PFRT_TRY(need_types(node, {1, 4, 6}, kFloats));
+  PFRT_TRY(need_types(node, {7}, kBytes));
   const Parameter a_scale(node, 1), b_scale(node, 4), y_scale(node, 6), y_zero(node, 7);
   PFRT_TRY(a_scale.check("A's scale", product.shape.m));
   PFRT_TRY(b_scale.check("B's scale", product.shape.n));
@@ -139,7 +150,7 @@ Result<Kernel> make_qlinear_matmul(const SnapshotNode& node) {
         store(run.output(0), (batch * m + tile.row + r) * n + tile.col, line, tile.cols);
       }
     });
-    return 0;
+    return run.stop();
   };
   return kernel;
 }

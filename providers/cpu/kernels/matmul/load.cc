@@ -142,6 +142,14 @@ StoreFn<T> store_fn(pfrt_dtype dtype) {
   return nullptr;
 }
 
+Status need_types(const SnapshotNode& node, std::initializer_list<uint32_t> inputs, Types types) {
+  for (const uint32_t i : inputs)
+    if (node.has_input(i) && !types.has(node.input_dtype(i)))
+      return error(Code::kDTYPE_MISMATCH, "input ", i, " is ", dtype_name(node.input_dtype(i)),
+                   ", expected ", types.text());
+  return {};
+}
+
 template LoadFn<float> load_fn(pfrt_dtype);
 template LoadFn<double> load_fn(pfrt_dtype);
 template LoadFn<uint32_t> load_fn(pfrt_dtype);

@@ -6,8 +6,9 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 
-#include "pyflame_rt/types.h"
+#include "providers/cpu/kernel.h"
 
 namespace pfrt::cpu {
 
@@ -25,5 +26,9 @@ template <typename T>
 LoadFn<T> load_fn(pfrt_dtype dtype);
 template <typename T>
 StoreFn<T> store_fn(pfrt_dtype dtype);
+
+// DTYPE_MISMATCH unless each of |inputs| is absent or of |types|: rows check one input, closures
+// read them all.
+Status need_types(const SnapshotNode& node, std::initializer_list<uint32_t> inputs, Types types);
 
 }  // namespace pfrt::cpu

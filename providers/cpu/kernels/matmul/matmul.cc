@@ -12,6 +12,7 @@ namespace {
 template <typename T>
 Result<Kernel> make_typed(const SnapshotNode& node, StoreFn<T> store) {
   PFRT_TRY(need(node, 2, 1));
+  PFRT_TRY(need_types(node, {1}, Types{node.input_dtype(0)}));
   PFRT_ASSIGN(ProductShape shape, product_shape(node.input_dims(0), node.input_dims(1)));
   PFRT_TRY(shape.check(node));
   int64_t m = shape.m, n = shape.n;
@@ -36,7 +37,7 @@ Result<Kernel> make_typed(const SnapshotNode& node, StoreFn<T> store) {
       product_tile(gemm, gemm.tile(i % tiles), swap ? b : a, swap ? a : b, out,
                    run.scratch<T>(worker), [](T*, int64_t, int64_t, int64_t) {});
     });
-    return 0;
+    return run.stop();
   };
   return kernel;
 }

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "providers/cpu/kernels/matmul/load.h"
 #include "providers/cpu/kernels/move/indices.h"
 #include "providers/cpu/kernels/move/make.h"
 #include "providers/cpu/kernels/move/strided.h"
@@ -119,6 +120,7 @@ void pad_rows(const Run& run, const std::vector<std::vector<int64_t>>& maps,
 
 Result<Kernel> make_slice(const SnapshotNode& node) {
   PFRT_TRY(need(node, 3, 1));
+  PFRT_TRY(need_types(node, {1, 2, 3, 4}, kIndices));
   const std::vector<int64_t> in = copy_of(node.input_dims(0)), out = copy_of(node.output_dims(0));
   if (in.size() != out.size())
     return kernel_error("rank ", in.size(), " was planned as rank ", out.size());
@@ -151,13 +153,14 @@ Result<Kernel> make_slice(const SnapshotNode& node) {
       return fault(kernel_error("starts and ends make other dimensions than were planned"));
     const StridedCopy copy(bytes, out, strides, dense_strides(out));
     copy.run(run, run.input<char>(0) + offset * static_cast<int64_t>(bytes), run.output(0));
-    return 0;
+    return run.stop();
   };
   return kernel;
 }
 
 Result<Kernel> make_pad(const SnapshotNode& node) {
   PFRT_TRY(need(node, 2, 1));
+  PFRT_TRY(need_types(node, {1, 3}, kIndices));
   const std::vector<int64_t> in = copy_of(node.input_dims(0)), out = copy_of(node.output_dims(0));
   if (in.size() != out.size())
     return kernel_error("rank ", in.size(), " was planned as rank ", out.size());
@@ -204,18 +207,19 @@ Result<Kernel> make_pad(const SnapshotNode& node) {
     }
     if (maps.empty()) {
       copy_bytes(run, run.input(0), run.output(0), bytes);
-      return 0;
+      return run.stop();
     }
     static constexpr char kZero[16] = {};
     pad_rows(run, maps, dense_strides(in), run.input<char>(0),
              has_value ? run.input<char>(2) : kZero, run.output<char>(0), bytes);
-    return 0;
+    return run.stop();
   };
   return kernel;
 }
 
 Result<Kernel> make_reverse_sequence(const SnapshotNode& node) {
   PFRT_TRY(need(node, 2, 1));
+  PFRT_TRY(need_types(node, {1}, kIndices));
   const auto dims = node.input_dims(0);
   const int64_t time_axis = node.attr_int("time_axis", 0),
                 batch_axis = node.attr_int("batch_axis", 1);
@@ -248,7 +252,7 @@ Result<Kernel> make_reverse_sequence(const SnapshotNode& node) {
                     static_cast<size_t>(bytes));
       }
     });
-    return 0;
+    return run.stop();
   };
   return kernel;
 }

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "providers/cpu/kernels/matmul/load.h"
 #include "providers/cpu/kernels/move/indices.h"
 #include "providers/cpu/kernels/move/make.h"
 #include "providers/cpu/kernels/move/strided.h"
@@ -49,6 +50,7 @@ void copy_element(char* to, const char* from, int64_t bytes) {
 
 Result<Kernel> make_gather(const SnapshotNode& node) {
   PFRT_TRY(need(node, 2, 1));
+  PFRT_TRY(need_types(node, {1}, kIndices));
   const auto data = node.input_dims(0);
   PFRT_ASSIGN(const int64_t signed_axis, axis_of(node.attr_int("axis", 0), data.size()));
   const size_t axis = static_cast<size_t>(signed_axis);
@@ -71,13 +73,14 @@ Result<Kernel> make_gather(const SnapshotNode& node) {
         copy_element(run.output<char>(0) + i * row, run.input<char>(0) + slice * row, row);
       }
     });
-    return 0;
+    return run.stop();
   };
   return kernel;
 }
 
 Result<Kernel> make_gather_elements(const SnapshotNode& node) {
   PFRT_TRY(need(node, 2, 1));
+  PFRT_TRY(need_types(node, {1}, kIndices));
   const auto data = node.input_dims(0), dims = node.input_dims(1);
   if (data.size() != dims.size())
     return kernel_error("indices have rank ", dims.size(), ", data ", data.size());
@@ -112,13 +115,14 @@ Result<Kernel> make_gather_elements(const SnapshotNode& node) {
         i += n;
       }
     });
-    return 0;
+    return run.stop();
   };
   return kernel;
 }
 
 Result<Kernel> make_gather_nd(const SnapshotNode& node) {
   PFRT_TRY(need(node, 2, 1));
+  PFRT_TRY(need_types(node, {1}, kIndices));
   const auto data = node.input_dims(0), dims = node.input_dims(1);
   const int64_t batch_dims = node.attr_int("batch_dims", 0);
   if (dims.empty() || data.empty()) return kernel_error("data and indices need rank 1 or more");
@@ -164,7 +168,7 @@ Result<Kernel> make_gather_nd(const SnapshotNode& node) {
                     static_cast<size_t>(row));
       }
     });
-    return 0;
+    return run.stop();
   };
   return kernel;
 }

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "providers/cpu/kernels/matmul/load.h"
 #include "providers/cpu/kernels/move/make.h"
 #include "providers/cpu/kernels/move/strided.h"
 #include "providers/cpu/kernels/signature.h"
@@ -38,6 +39,7 @@ Result<Kernel> make_concat(const SnapshotNode& node) {
   std::vector<Part> parts;
   int64_t start = 0;
   for (uint32_t i = 0; i < node.input_count(); ++i) {
+    PFRT_TRY(need_types(node, {i}, Types{node.input_dtype(0)}));
     const auto dims = node.input_dims(i);
     PFRT_TRY(check_part(dims, out, axis, i));
     parts.push_back({i, start * strides[axis] * static_cast<int64_t>(bytes),
@@ -50,7 +52,7 @@ Result<Kernel> make_concat(const SnapshotNode& node) {
   Kernel kernel;
   kernel.run = [parts = std::move(parts)](const Run& run) -> pfrt_code {
     for (const Part& p : parts) p.copy.run(run, run.input(p.index), run.output<char>(0) + p.offset);
-    return 0;
+    return run.stop();
   };
   return kernel;
 }
@@ -77,7 +79,7 @@ Result<Kernel> make_split(const SnapshotNode& node) {
   Kernel kernel;
   kernel.run = [parts = std::move(parts)](const Run& run) -> pfrt_code {
     for (const Part& p : parts) p.copy.run(run, run.input<char>(0) + p.offset, run.output(p.index));
-    return 0;
+    return run.stop();
   };
   return kernel;
 }

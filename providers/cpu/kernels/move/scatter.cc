@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cstring>
 
+#include "providers/cpu/kernels/matmul/load.h"
 #include "providers/cpu/kernels/move/combine.h"
 #include "providers/cpu/kernels/move/indices.h"
 #include "providers/cpu/kernels/move/make.h"
@@ -13,6 +14,7 @@ namespace {
 // Inputs of both operators: data, indices, updates.
 Status check_inputs(const SnapshotNode& node) {
   PFRT_TRY(need(node, 3, 1));
+  PFRT_TRY(need_types(node, {1}, kIndices));
   if (node.input_dtype(2) != node.input_dtype(0))
     return kernel_error("updates are ", dtype_name(node.input_dtype(2)), ", data ",
                         dtype_name(node.input_dtype(0)));
@@ -85,7 +87,7 @@ Result<Kernel> make_scatter_elements(const SnapshotNode& node) {
         position[d] = 0;
       }
     }
-    return 0;
+    return run.stop();
   };
   return kernel;
 }
@@ -135,7 +137,7 @@ Result<Kernel> make_scatter_nd(const SnapshotNode& node) {
         combine(to, from, slice, reduction);
       }
     }
-    return 0;
+    return run.stop();
   };
   return kernel;
 }

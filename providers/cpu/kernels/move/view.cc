@@ -13,7 +13,7 @@ Kernel copy_kernel(const SnapshotNode& node, std::span<const int64_t> dims,
   kernel.run = [copy = StridedCopy(dtype_size(node.input_dtype(0)), dims, strides,
                                    dense_strides(dims))](const Run& run) -> pfrt_code {
     copy.run(run, run.input(0), run.output(0));
-    return 0;
+    return run.stop();
   };
   return kernel;
 }
@@ -60,7 +60,7 @@ Result<Kernel> make_reshape(const SnapshotNode& node) {
   kernel.may_alias = 0;
   kernel.run = [bytes](const Run& run) -> pfrt_code {
     copy_bytes(run, run.input(0), run.output(0), bytes);
-    return 0;
+    return run.stop();
   };
   return kernel;
 }

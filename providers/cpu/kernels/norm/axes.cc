@@ -84,7 +84,7 @@ Kernel groups_kernel(const SnapshotNode& node, Groups groups, Fn change) {
         }
       }
     });
-    return 0;
+    return run.stop();
   };
   return kernel;
 }
@@ -165,7 +165,7 @@ Result<Kernel> make_lrn(const SnapshotNode& node) {
         store(run.output(0), i * pixels + at, line, n);
       }
     });
-    return 0;
+    return run.stop();
   };
   return kernel;
 }

@@ -17,6 +17,7 @@ struct Planes {
 
 Result<Planes> read_planes(const SnapshotNode& node, uint32_t inputs) {
   PFRT_TRY(need(node, inputs, 1));
+  PFRT_TRY(need_types(node, {1, 2, 3, 4}, kFloats));
   const auto dims = node.input_dims(0);
   PFRT_TRY(need_output_dims(node, 0, dims));
   if (dims.empty()) return kernel_error("X needs a batch dimension");
@@ -79,7 +80,7 @@ Result<Kernel> batch_kernel(const SnapshotNode& node) {
         store_row(p.dtype, run.output(0), first, n, y);
       }
     });
-    return 0;
+    return run.stop();
   };
   return kernel;
 }
@@ -122,7 +123,7 @@ Result<Kernel> group_kernel(const SnapshotNode& node, const Planes& p, int64_t g
       }
       store_row(p.dtype, run.output(0), i * size, size, y);
     });
-    return 0;
+    return run.stop();
   };
   return kernel;
 }

@@ -103,13 +103,14 @@ Kernel rows_kernel(RowsForm form) {
         if (f.has_deviation) store_fn<double>(f.deviation_dtype)(run.output(2), r, &inverse, 1);
       }
     });
-    return 0;
+    return run.stop();
   };
   return kernel;
 }
 
 Result<Kernel> make_rows(const SnapshotNode& node, bool centered) {
   PFRT_TRY(need(node, 2, 1));
+  PFRT_TRY(need_types(node, {1, 2}, kFloats));
   const auto dims = node.input_dims(0);
   PFRT_TRY(need_output_dims(node, 0, dims));
   PFRT_ASSIGN(const int64_t axis, axis_of(node.attr_int("axis", -1), dims.size()));
@@ -125,6 +126,9 @@ Result<Kernel> make_rows(const SnapshotNode& node, bool centered) {
   f.has_deviation = centered && node.has_output(2);
   f.mean_dtype = node.output_dtype(1);
   f.deviation_dtype = node.output_dtype(2);
+  if ((f.has_mean && !kFloats.has(f.mean_dtype)) ||
+      (f.has_deviation && !kFloats.has(f.deviation_dtype)))
+    return error(Code::kDTYPE_MISMATCH, "Mean and InvStdDev must be floating-point");
   if ((f.has_mean && node.output_elements(1) != f.rows) ||
       (f.has_deviation && node.output_elements(2) != f.rows))
     return kernel_error("Mean and InvStdDev must have ", f.rows, " elements");

@@ -64,7 +64,7 @@ Result<Kernel> make_global(const SnapshotNode& node, Kind kind, double p) {
                    store(run.output(0), i, &value, 1);
                  }
                });
-    return 0;
+    return run.stop();
   };
   return kernel;
 }

@@ -33,6 +33,7 @@ Result<std::vector<int64_t>> pooled_from(const SnapshotNode& node) {
 
 Result<Kernel> make_max_unpool(const SnapshotNode& node) {
   PFRT_TRY(need(node, 2, 1));
+  PFRT_TRY(need_types(node, {1}, kIndices));
   if (!same_dims(node.input_dims(0), node.input_dims(1)))
     return kernel_error("X and its indices must have the same dimensions");
   PFRT_ASSIGN(const std::vector<int64_t> dims, pooled_from(node));
@@ -56,7 +57,7 @@ Result<Kernel> make_max_unpool(const SnapshotNode& node) {
       std::memcpy(run.output<char>(0) + static_cast<size_t>(to) * bytes,
                   run.input<char>(0) + static_cast<size_t>(i) * bytes, bytes);
     }
-    return 0;
+    return run.stop();
   };
   return kernel;
 }

@@ -117,7 +117,7 @@ Result<Kernel> make_max(const SnapshotNode& node) {
         if (!direct) store(run.output(0), at, line, length);
       }
     });
-    return 0;
+    return run.stop();
   };
   return kernel;
 }
@@ -222,7 +222,7 @@ Result<Kernel> make_sum(const SnapshotNode& node, double power) {
         store(run.output(0), i * positions + r * length, line, length);
       }
     });
-    return 0;
+    return run.stop();
   };
   return kernel;
 }

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What happens to the gates of one sequence in one step, once the matrix products are in them. Pure
+// functions over the caller's memory; thread-safe.
+#pragma once
+
+#include <cstdint>
+
+#include "providers/cpu/kernels/recurrent/layer.h"
+
+namespace pfrt::cpu {
+
+// |n| neighbouring units of one sequence. Gates are in ONNX's order, biases added; with
+// linear_before_reset GRU's gate 3 is the recurrent part of the candidate.
+template <typename T>
+struct Units {
+  int64_t n;
+  T* gates[4];
+  const T* before;        // the hidden state
+  T* state;               // LSTM's cell state, replaced
+  const T* peepholes[3];  // of input, output and forget gate; null: none
+  T* after;               // the new hidden state
+};
+
+template <typename T>
+void finish_rnn(const Layer& layer, const Activation* curves, const Units<T>& u);
+template <typename T>
+void finish_lstm(const Layer& layer, const Activation* curves, const Units<T>& u);
+// Without linear_before_reset, between the products of a GRU's step: |after| becomes the state the
+// candidate is made from.
+template <typename T>
+void reset_gru(const Layer& layer, const Activation* curves, const Units<T>& u);
+template <typename T>
+void finish_gru(const Layer& layer, const Activation* curves, const Units<T>& u);
+
+#define PFRT_CELLS(T)                                                                 \
+  extern template void finish_rnn(const Layer&, const Activation*, const Units<T>&);  \
+  extern template void finish_lstm(const Layer&, const Activation*, const Units<T>&); \
+  extern template void reset_gru(const Layer&, const Activation*, const Units<T>&);   \
+  extern template void finish_gru(const Layer&, const Activation*, const Units<T>&);
+PFRT_CELLS(float)
+PFRT_CELLS(double)
+#undef PFRT_CELLS
+
+}  // namespace pfrt::cpu

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "providers/cpu/kernels/recurrent/sources.h"
+
+#include <algorithm>
+
+namespace pfrt::cpu {
+namespace {
+
+// Column |j| of a panel: out[k * width + j] = element |at| + k of |data|, zero where |at| < 0.
+template <typename T>
+void pack_column(T* out, int64_t width, int64_t j, LoadFn<T> load, const void* data, int64_t at,
+                 int64_t kn) {
+  constexpr int64_t kLine = 256;
+  T line[kLine] = {};
+  for (int64_t k = 0; k < kn; k += kLine) {
+    const int64_t n = std::min(kLine, kn - k);
+    if (at >= 0) load(line, data, at + k, 1, n);
+    T* to = out + k * width + j;
+    for (int64_t i = 0; i < n; ++i) to[i * width] = line[i];
+  }
+}
+
+}  // namespace
+
+template <typename T>
+void GateRows<T>::pack(T* out, int64_t width, int64_t first, int64_t count, int64_t k0,
+                       int64_t kn) const {
+  for (int64_t j = 0; j < width; ++j) {
+    const int64_t gate = (first + j) / stride_, unit = (first + j) % stride_;
+    const bool inside = j < count && unit < hidden_;
+    const int64_t at = inside ? offset_ + (gate * hidden_ + unit) * depth_ + k0 : -1;
+    pack_column(out, width, j, load_, data_, at, kn);
+  }
+}
+
+template <typename T>
+void SequenceRows<T>::pack(T* out, int64_t width, int64_t first, int64_t count, int64_t k0,
+                           int64_t kn) const {
+  for (int64_t j = 0; j < width; ++j) {
+    const int64_t s = step_ + (first + j) / rows_, b = row_ + (first + j) % rows_;
+    int64_t at = -1;
+    if (j < count && s < lengths_[b])
+      at = layer_.x_row(reversed_ ? lengths_[b] - 1 - s : s, b) + k0;
+    pack_column(out, width, j, load_, x_, at, kn);
+  }
+}
+
+template class GateRows<float>;
+template class GateRows<double>;
+template class SequenceRows<float>;
+template class SequenceRows<double>;
+
+}  // namespace pfrt::cpu

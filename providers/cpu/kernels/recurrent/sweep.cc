@@ -1,0 +1,333 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "providers/cpu/kernels/recurrent/sweep.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "providers/cpu/kernels/convert.h"
+#include "providers/cpu/kernels/recurrent/sources.h"
+
+namespace pfrt::cpu {
+namespace {
+
+constexpr int64_t kLanePanels = 4;       // panels of rows of a lane
+constexpr int64_t kManyLanes = 8;        // enough to keep workers busy
+constexpr int64_t kChunkRows = 192;      // rows of a product with W
+constexpr int64_t kBlockWork = 1 << 17;  // multiply-adds of a block of units, at least
+constexpr int64_t kMostBlocks = 32;
+
+int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+// Where GRU keeps the recurrent part of its candidate apart, that is one more column a unit.
+int64_t columns_a_unit(const Layer& layer) {
+  return layer.gates() + (layer.cell == Cell::kGru && layer.linear_before_reset ? 1 : 0);
+}
+
+template <typename T>
+std::unique_ptr<T[]> array(int64_t n) {
+  return std::make_unique_for_overwrite<T[]>(static_cast<size_t>(n));
+}
+
+}  // namespace
+
+template <typename T>
+Sweep<T>::Sweep(Layer layer)
+    : layer_(std::move(layer)),
+      micro_(micro_kernels<T>()),
+      width_(micro_.cols),
+      panels_(ceil_div(layer_.hidden, width_)),
+      stride_(panels_ * width_),
+      columns_(columns_a_unit(layer_) * stride_),
+      lane_rows_(std::clamp<int64_t>(layer_.batch, 1, kLanePanels * micro_.rows)),
+      lanes_(layer_.directions * ceil_div(layer_.batch, lane_rows_)),
+      chunk_(std::clamp<int64_t>(layer_.time, 1, ceil_div(kChunkRows, lane_rows_))),
+      block_(panels_),
+      blocks_(1),
+      phases_(layer_.cell == Cell::kGru && !layer_.linear_before_reset ? 2 : 1),
+      gemm_(chunk_ * lane_rows_, layer_.gates() * stride_, layer_.features) {
+  if (panels_ == 0 || lanes_ >= kManyLanes) return;
+  const int64_t panel_work = lane_rows_ * layer_.hidden * layer_.gates() * width_;
+  block_ = std::clamp(ceil_div(kBlockWork, panel_work), ceil_div(panels_, kMostBlocks), panels_);
+  blocks_ = ceil_div(panels_, block_);
+}
+
+template <typename T>
+typename Sweep<T>::Lane Sweep<T>::lane(int64_t index) const {
+  const int64_t each = lanes_ / layer_.directions;
+  const int64_t row = index % each * lane_rows_;
+  return {index, index / each, row, std::min(lane_rows_, layer_.batch - row)};
+}
+
+template <typename T>
+pfrt_code Sweep<T>::read_lengths(const Run& run, Memory& memory) const {
+  memory.lengths.assign(static_cast<size_t>(layer_.batch), layer_.time);
+  if (!layer_.has(kInputLengths)) return PFRT_CODE_OK;
+  const int32_t* lengths = run.input<int32_t>(kInputLengths);
+  for (size_t b = 0; b < memory.lengths.size(); ++b) {
+    if (lengths[b] < 0 || lengths[b] > layer_.time)
+      return run.fail(Code::kINVALID_ARGUMENT, "sequence_lens[", b, "] is ", lengths[b],
+                      ": X holds ", layer_.time, " steps");
+    memory.lengths[b] = lengths[b];
+  }
+  return PFRT_CODE_OK;
+}
+
+template <typename T>
+typename Sweep<T>::Memory Sweep<T>::allocate(const Run& run) const {
+  Memory memory;
+  const int64_t directions = layer_.directions, hidden = layer_.hidden, gates = layer_.gates();
+  const int64_t state = directions * layer_.batch * hidden;
+  for (auto& states : memory.states) states = array<T>(state);
+  if (layer_.cell == Cell::kLstm) memory.cells = array<T>(state);
+  if (phases_ == 2) memory.reset = array<T>(state);
+  if (layer_.time == 0) return memory;
+  memory.recurrent = array<T>(directions * gates * stride_ * hidden);
+  memory.gates = array<T>(lanes_ * chunk_ * lane_rows_ * columns_);
+  memory.bias.assign(static_cast<size_t>(directions * columns_), T{0});
+  if (layer_.has(kInputB)) {
+    std::vector<T> given(static_cast<size_t>(directions * 2 * gates * hidden));
+    load_block(layer_.dtype, run.input(kInputB), static_cast<int64_t>(given.size()), given.data());
+    const bool apart = columns_ > gates * stride_;
+    for (int64_t d = 0; d < directions; ++d) {
+      for (int64_t g = 0; g < 2 * gates; ++g) {
+        const T* from = given.data() + (d * 2 * gates + g) * hidden;
+        const int64_t gate = apart && g == 2 * gates - 1 ? gates : g % gates;
+        T* to = memory.bias.data() + d * columns_ + gate * stride_;
+        for (int64_t u = 0; u < hidden; ++u) to[u] += from[u];
+      }
+    }
+  }
+  if (layer_.has(kInputPeepholes)) {
+    memory.peepholes.resize(static_cast<size_t>(directions * 3 * hidden));
+    load_block(layer_.dtype, run.input(kInputPeepholes), directions * 3 * hidden,
+               memory.peepholes.data());
+  }
+  return memory;
+}
+
+template <typename T>
+void Sweep<T>::pack_recurrent(const Run& run, Memory& memory) const {
+  const int64_t hidden = layer_.hidden, gates = layer_.gates(), panels = gates * panels_;
+  run.parallel(layer_.directions * panels, [&](int64_t i, uint32_t) {
+    const GateRows<T> r(run.input(kInputR), layer_.dtype, i / panels * gates * hidden * hidden,
+                        hidden, hidden, stride_);
+    r.pack(memory.recurrent.get() + i * hidden * width_, width_, i % panels * width_, width_, 0,
+           hidden);
+  });
+}
+
+template <typename T>
+void Sweep<T>::load_states(const Run& run, Memory& memory) const {
+  const int64_t hidden = layer_.hidden;
+  run.parallel(lanes_, [&](int64_t index, uint32_t) {
+    const Lane l = lane(index);
+    T block[kBlock] = {};
+    for (int64_t b = 0; b < l.rows; ++b) {
+      const int64_t from = layer_.state_row(l.direction, l.row + b);
+      const int64_t panel = b / micro_.rows * micro_.rows;
+      const int64_t rows = std::min(micro_.rows, l.rows - panel);
+      const int64_t lane_start = (l.direction * layer_.batch + l.row) * hidden;
+      T* to = memory.states[0].get() + lane_start + panel * hidden + (b - panel);
+      T* cells = memory.cells ? memory.cells.get() + lane_start + b * hidden : nullptr;
+      for (int64_t u = 0; u < hidden; u += kBlock) {
+        const int64_t n = std::min(kBlock, hidden - u);
+        if (layer_.has(kInputHidden))
+          load_block(layer_.dtype, element(layer_.dtype, run.input(kInputHidden), from + u), n,
+                     block);
+        for (int64_t i = 0; i < n; ++i) to[(u + i) * rows] = block[i];
+      }
+      if (cells == nullptr) continue;
+      if (layer_.has(kInputCell))
+        load_block(layer_.dtype, element(layer_.dtype, run.input(kInputCell), from), hidden, cells);
+      else
+        std::fill_n(cells, hidden, T{0});
+    }
+  });
+}
+
+template <typename T>
+void Sweep<T>::store_states(const Run& run, const Memory& memory) const {
+  const int64_t hidden = layer_.hidden;
+  const T* last = memory.states[layer_.time % 2].get();
+  run.parallel(lanes_, [&](int64_t index, uint32_t) {
+    const Lane l = lane(index);
+    T block[kBlock];
+    for (int64_t b = 0; b < l.rows; ++b) {
+      const int64_t to = layer_.state_row(l.direction, l.row + b);
+      const int64_t panel = b / micro_.rows * micro_.rows;
+      const int64_t rows = std::min(micro_.rows, l.rows - panel);
+      const int64_t lane_start = (l.direction * layer_.batch + l.row) * hidden;
+      const T* from = last + lane_start + panel * hidden + (b - panel);
+      for (int64_t u = 0; layer_.wanted[1] && u < hidden; u += kBlock) {
+        const int64_t n = std::min(kBlock, hidden - u);
+        for (int64_t i = 0; i < n; ++i) block[i] = from[(u + i) * rows];
+        store_block(layer_.dtype, block, n, element(layer_.dtype, run.output(1), to + u));
+      }
+      if (layer_.wanted[2])
+        store_block(layer_.dtype, memory.cells.get() + lane_start + b * hidden, hidden,
+                    element(layer_.dtype, run.output(2), to));
+    }
+  });
+}
+
+template <typename T>
+void Sweep<T>::project(const Run& run, const Memory& memory, const Lane& l, int64_t first,
+                       int64_t tile, T* scratch) const {
+  const int64_t steps = std::min(chunk_, layer_.time - first), hidden = layer_.hidden;
+  GemmTile t = gemm_.tile(tile);
+  t.rows = std::min(t.rows, steps * l.rows - t.row);
+  if (t.rows <= 0) return;
+  const SequenceRows<T> x(layer_, run.input(kInputX), memory.lengths.data(),
+                          layer_.reversed(l.direction), first, l.row, l.rows);
+  const GateRows<T> w(run.input(kInputW), layer_.dtype,
+                      l.direction * layer_.gates() * hidden * layer_.features, layer_.features,
+                      hidden, stride_);
+  T* to = gates(memory, l) + t.row * columns_ + t.col;
+  gemm_.compute(t, x, w, to, columns_, scratch);
+  const T* bias = memory.bias.data() + l.direction * columns_ + t.col;
+  // The tile of the last columns brings those along that have no part in the product.
+  const int64_t projected = layer_.gates() * stride_;
+  const int64_t extra = t.col + t.cols == projected ? columns_ - projected : 0;
+  for (int64_t r = 0; r < t.rows; ++r, to += columns_) {
+    for (int64_t j = 0; j < t.cols; ++j) to[j] += bias[j];
+    std::copy_n(bias + t.cols, extra, to + t.cols);
+  }
+}
+
+template <typename T>
+void Sweep<T>::multiply(const Memory& memory, const Step& step, int64_t block, int64_t begin,
+                        int64_t end, const T* state) const {
+  const Lane& l = step.lane;
+  const int64_t hidden = layer_.hidden, last = std::min(panels_, (block + 1) * block_);
+  const int64_t gate_panels = layer_.gates() * panels_;
+  T* const rows = gates(memory, l) + (step.s - step.first) * l.rows * columns_;
+  state += (l.direction * layer_.batch + l.row) * hidden;
+  for (int64_t g = begin; g < end; ++g) {
+    const bool apart = layer_.linear_before_reset && layer_.cell == Cell::kGru && g == 2;
+    for (int64_t p = block * block_; p < last; ++p) {
+      const T* panel =
+          memory.recurrent.get() + (l.direction * gate_panels + g * panels_ + p) * hidden * width_;
+      T* const to = rows + (apart ? 3 : g) * stride_ + p * width_;
+      for (int64_t b = 0; b < l.rows; b += micro_.rows) {
+        const int64_t n = std::min(micro_.rows, l.rows - b);
+        micro_.full[n - 1](hidden, state + b * hidden, panel, width_, to + b * columns_, columns_,
+                           true);
+      }
+    }
+  }
+}
+
+template <typename T>
+void Sweep<T>::advance(const Run& run, const Memory& memory, const Step& step, int64_t phase,
+                       int64_t block) const {
+  const T* before = memory.states[step.s % 2].get();
+  if (phases_ == 1)
+    multiply(memory, step, block, 0, layer_.gates(), before);
+  else if (phase == 0)
+    multiply(memory, step, block, 0, 2, before);
+  else
+    multiply(memory, step, block, 2, 3, memory.reset.get());
+  finish(run, memory, step, phase, block);
+}
+
+template <typename T>
+void Sweep<T>::finish(const Run& run, const Memory& memory, const Step& step, int64_t phase,
+                      int64_t block) const {
+  constexpr int64_t kUnits = 256;
+  const Lane& l = step.lane;
+  const int64_t hidden = layer_.hidden;
+  const int64_t begin = block * block_ * width_;
+  const int64_t end = std::min(hidden, (block + 1) * block_ * width_);
+  const int64_t lane_start = (l.direction * layer_.batch + l.row) * hidden;
+  const Activation* const curves = layer_.activations(l.direction);
+  const bool resets = phases_ == 2 && phase == 0;
+  T* const next = resets ? memory.reset.get() : memory.states[(step.s + 1) % 2].get();
+  T before[kUnits], after[kUnits];
+  for (int64_t b = 0; b < l.rows; ++b) {
+    const int64_t length = memory.lengths[static_cast<size_t>(l.row + b)];
+    const bool over = step.s >= length;
+    const int64_t t = layer_.reversed(l.direction) && !over ? length - 1 - step.s : step.s;
+    const int64_t y = layer_.y_row(t, l.direction, l.row + b);
+    const int64_t panel = b / micro_.rows * micro_.rows;
+    const int64_t rows = std::min(micro_.rows, l.rows - panel);
+    const int64_t packed = lane_start + panel * hidden + (b - panel);
+    T* const row = gates(memory, l) + ((step.s - step.first) * l.rows + b) * columns_;
+    for (int64_t u = begin; u < end; u += kUnits) {
+      Units<T> units{};
+      units.n = std::min(kUnits, end - u);
+      for (int64_t g = 0; g * stride_ < columns_; ++g) units.gates[g] = row + g * stride_ + u;
+      if (memory.cells) units.state = memory.cells.get() + lane_start + b * hidden + u;
+      if (!memory.peepholes.empty())
+        for (int64_t g = 0; g < 3; ++g)
+          units.peepholes[g] = memory.peepholes.data() + (l.direction * 3 + g) * hidden + u;
+      const T* state = memory.states[step.s % 2].get() + packed + u * rows;
+      for (int64_t i = 0; i < units.n; ++i) before[i] = state[i * rows];
+      units.before = before;
+      units.after = after;
+      if (over)
+        std::copy_n(before, units.n, after);
+      else if (resets)
+        reset_gru(layer_, curves, units);
+      else if (layer_.cell == Cell::kGru)
+        finish_gru(layer_, curves, units);
+      else if (layer_.cell == Cell::kLstm)
+        finish_lstm(layer_, curves, units);
+      else
+        finish_rnn(layer_, curves, units);
+      T* to = next + packed + u * rows;
+      for (int64_t i = 0; i < units.n; ++i) to[i * rows] = after[i];
+      if (resets || !layer_.wanted[0]) continue;
+      if (over) std::fill_n(after, units.n, T{0});
+      store_block(layer_.dtype, after, units.n, element(layer_.dtype, run.output(0), y + u));
+    }
+  }
+}
+
+template <typename T>
+pfrt_code Sweep<T>::run(const Run& run) const {
+  const bool wanted = layer_.wanted[0] || layer_.wanted[1] || layer_.wanted[2];
+  if (!wanted || layer_.hidden == 0 || layer_.batch == 0) return PFRT_CODE_OK;
+  if (layer_.time == 0 && !layer_.wanted[1] && !layer_.wanted[2]) return PFRT_CODE_OK;
+  Memory memory = allocate(run);
+  if (const pfrt_code code = read_lengths(run, memory)) return code;
+  load_states(run, memory);
+  if (layer_.time > 0) pack_recurrent(run, memory);
+
+  const int64_t tiles = gemm_.tiles();
+  const auto steps = [&](int64_t first, auto&& step) {
+    for (int64_t s = first; s < std::min(first + chunk_, layer_.time); ++s)
+      for (int64_t phase = 0; phase < phases_; ++phase) step(s, phase);
+  };
+  if (blocks_ == 1) {
+    run.parallel(lanes_, [&](int64_t index, uint32_t worker) {
+      const Lane l = lane(index);
+      for (int64_t first = 0; first < layer_.time; first += chunk_) {
+        for (int64_t tile = 0; tile < tiles; ++tile)
+          project(run, memory, l, first, tile, run.scratch<T>(worker));
+        steps(first, [&](int64_t s, int64_t phase) {
+          advance(run, memory, Step{l, s, first}, phase, 0);
+        });
+      }
+    });
+  } else {
+    for (int64_t first = 0; first < layer_.time; first += chunk_) {
+      if (const pfrt_code code = run.stop()) return code;
+      run.parallel(lanes_ * tiles, [&](int64_t i, uint32_t worker) {
+        project(run, memory, lane(i / tiles), first, i % tiles, run.scratch<T>(worker));
+      });
+      steps(first, [&](int64_t s, int64_t phase) {
+        run.parallel(lanes_ * blocks_, [&](int64_t i, uint32_t) {
+          advance(run, memory, Step{lane(i / blocks_), s, first}, phase, i % blocks_);
+        });
+      });
+    }
+  }
+  store_states(run, memory);
+  return run.stop();
+}
+
+template class Sweep<float>;
+template class Sweep<double>;
+
+}  // namespace pfrt::cpu

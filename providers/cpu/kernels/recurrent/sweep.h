@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A recurrent layer over its sequence. A lane is a direction and a few dozen sequences; lanes know
+// nothing of each other. A lane goes through time in chunks: first the chunk's inputs times W, all
+// steps at once, then step by step the state times R, added in place. Where there are few lanes,
+// the hidden units of a step are shared between workers too, which changes no result: an element
+// depends on its row, its column and the depth of its products alone.
+//
+// R is packed when a run begins and the state is kept packed, so that a step calls the innermost
+// loops of the matrix product directly. Immutable once made; thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "providers/cpu/kernels/matmul/gemm.h"
+#include "providers/cpu/kernels/recurrent/cell.h"
+
+namespace pfrt::cpu {
+
+template <typename T>
+class Sweep {
+ public:
+  explicit Sweep(Layer layer);
+  uint64_t scratch_bytes() const { return gemm_.scratch_bytes(); }
+  pfrt_code run(const Run& run) const;
+
+ private:
+  struct Lane {
+    int64_t index, direction, row, rows;
+  };
+  struct Memory {
+    std::vector<int64_t> lengths;
+    std::vector<T> bias;             // [directions, columns]
+    std::vector<T> peepholes;        // [directions, 3 * hidden], or empty
+    std::unique_ptr<T[]> recurrent;  // R in panels: [directions, gates, panels, hidden, width]
+    // [directions, batch, hidden]; hidden states packed by lane and panel of rows.
+    std::unique_ptr<T[]> states[2], cells, reset;
+    std::unique_ptr<T[]> gates;  // [lanes, steps of a chunk, rows of a lane, columns]
+  };
+  // Step |s| of a lane, which begins at |first| in its chunk.
+  struct Step {
+    Lane lane;
+    int64_t s, first;
+  };
+
+  Lane lane(int64_t index) const;
+  pfrt_code read_lengths(const Run& run, Memory& memory) const;
+  Memory allocate(const Run& run) const;
+  void pack_recurrent(const Run& run, Memory& memory) const;
+  void load_states(const Run& run, Memory& memory) const;
+  void store_states(const Run& run, const Memory& memory) const;
+  T* gates(const Memory& memory, const Lane& lane) const {
+    return memory.gates.get() + lane.index * chunk_ * lane_rows_ * columns_;
+  }
+  void project(const Run& run, const Memory& memory, const Lane& lane, int64_t first, int64_t tile,
+               T* scratch) const;
+  // Adds |state| times the units of block |block| of gates [begin, end).
+  void multiply(const Memory& memory, const Step& step, int64_t block, int64_t begin, int64_t end,
+                const T* state) const;
+  void advance(const Run& run, const Memory& memory, const Step& step, int64_t phase,
+               int64_t block) const;
+  void finish(const Run& run, const Memory& memory, const Step& step, int64_t phase,
+              int64_t block) const;
+
+  Layer layer_;
+  const MicroKernels<T>& micro_;
+  int64_t width_, panels_;             // of a panel of units; panels of a gate
+  int64_t stride_, columns_;           // from gate to gate of a row; of a row
+  int64_t lane_rows_, lanes_, chunk_;  // sequences of a lane; lanes; steps of a chunk
+  int64_t block_, blocks_;             // panels of a block of units; blocks
+  int64_t phases_;
+  Gemm<T> gemm_;
+};
+
+extern template class Sweep<float>;
+extern template class Sweep<double>;
+
+}  // namespace pfrt::cpu
