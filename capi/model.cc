@@ -218,12 +218,16 @@ InfoList info_list(const ModelInfo& info) {
   return list;
 }
 
+Status check_load_options(const Options& o) {
+  if (o.kind() == PFRT_OPTIONS_LOAD) return {};
+  return error(Code::kINVALID_ARGUMENT, "loading a model: the options are of kind ",
+               options_kind_name(o.kind()), ", not load");
+}
+
 Status load(pfrt_env* env, const Source& source, const pfrt_options* options, pfrt_model** out) {
   const Options defaults(PFRT_OPTIONS_LOAD);
   const Options& o = options ? options->options : defaults;
-  if (o.kind() != PFRT_OPTIONS_LOAD)
-    return error(Code::kINVALID_ARGUMENT, "loading a model: the options are of kind ",
-                 options_kind_name(o.kind()), ", not load");
+  PFRT_TRY(check_load_options(o));
   const uint64_t started = os::monotonic_ns();
   Import import{source, o, env->state->logger, {}, {}};
   ModelInfo info;
@@ -326,6 +330,7 @@ pfrt_status* from_graph(pfrt_env* env, const pfrt_graph* graph, const pfrt_optio
     *out = nullptr;
     const Options defaults(PFRT_OPTIONS_LOAD);
     const Options& o = options ? options->options : defaults;
+    PFRT_TRY(check_load_options(o));
     ModelInfo info;
     info.format = "graph";
     PFRT_ASSIGN(auto model, Model::create(graph->graph->clone(), std::move(info),

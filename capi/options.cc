@@ -36,7 +36,8 @@ pfrt_status* set_string(pfrt_options* o, pfrt_string key, pfrt_string value) {
 }
 pfrt_status* set_strings(pfrt_options* o, pfrt_string key, const pfrt_string* values,
                          size_t count) {
-  return edit(o, [&](Options& options) {
+  return edit(o, [&](Options& options) -> Status {
+    if (count && !values) return null_argument("values");
     std::vector<std::string> list;
     for (size_t i = 0; i < count; ++i) list.emplace_back(view(values[i]));
     return options.set_strings(view(key), std::move(list));

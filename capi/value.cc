@@ -187,6 +187,10 @@ pfrt_status* create_map(pfrt_value* keys, pfrt_value* values, pfrt_value** out) 
       return error(
           Code::kINVALID_ARGUMENT,
           "creating a map: keys must be a rank-1 tensor and values a tensor with as many rows");
+    if (k.tensor.dtype != PFRT_DTYPE_STRING && !dtype_is_integer(k.tensor.dtype))
+      return error(Code::kINVALID_ARGUMENT,
+                   "creating a map: keys must be strings or integers, not ",
+                   dtype_name(k.tensor.dtype));
     auto value = std::make_shared<Value>();
     value->kind = PFRT_VALUE_MAP;
     value->keys = keys->value;

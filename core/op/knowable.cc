@@ -73,7 +73,8 @@ class Analysis {
       dims = dims && known_.dims[in];
       // Of constants with more dimensions, operators need not give contents on.
       data = data && known_.data[in] && graph_.at(in).type.shape.size() <= 1;
-      if (i < 32 && (row->shape_inputs >> i & 1u)) dims = dims && (known_.data[in] || graph_.constant(in));
+      if (i < 32 && (row->shape_inputs >> i & 1u))
+        dims = dims && (known_.data[in] || graph_.constant(in));
     }
     if (!dims) return;
     for (ValueId out : node.outputs)

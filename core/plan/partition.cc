@@ -100,7 +100,9 @@ Result<Partition> partition(const Graph& graph, const std::vector<NodeId>& order
       continue;
     }
     faults.push_back(
-        error(Code::kUNSUPPORTED_OPERATOR, describe(graph, node), " on (", types_text(graph, node),
+        error(Code::kUNSUPPORTED_OPERATOR, describe(graph, node), " (",
+              node.domain.empty() ? "ai.onnx" : node.domain, ", as of opset ",
+              newest_opset(node.domain), ") on (", types_text(graph, node),
               "): ", out.nodes[i].refused.empty() ? "no provider is open" : out.nodes[i].refused));
   }
   if (!faults.empty()) {

@@ -93,8 +93,8 @@ Peer::Peer(const std::string& library, const std::string& model, int threads) {
 }
 
 void Peer::create(const std::string& model, int threads) {
-  call(kCreateEnv, kLogError, "pfrt", &env_);
   const auto start = std::chrono::steady_clock::now();
+  call(kCreateEnv, kLogError, "pfrt", &env_);
   void* options = nullptr;
   call(kCreateSessionOptions, &options);
   try {

@@ -79,8 +79,9 @@ class Graph {
   // Names may refer to values that are added later; validate() says what is missing.
   void add_node(const std::shared_ptr<Node>& node);
   void remove_node(const std::shared_ptr<Node>& node);
-  // In the order they were added.
-  const std::vector<std::shared_ptr<Node>>& nodes() const {
+  // In the order they were added; a copy of the list, so that the graph may be edited while it is
+  // walked.
+  std::vector<std::shared_ptr<Node>> nodes() const {
     read_nodes();
     return nodes_;
   }

@@ -12,6 +12,7 @@
 #include "providers/cpu/kernels/quantize/quantize.h"
 #include "providers/cpu/kernels/recurrent/recurrent.h"
 #include "providers/cpu/kernels/reduce/reduce.h"
+#include "providers/cpu/kernels/resize/resize.h"
 #include "providers/cpu/kernels/softmax/softmax.h"
 
 namespace pfrt::cpu {
@@ -70,7 +71,7 @@ std::span<const std::span<const KernelRow>> kernels() {
   static const std::span<const KernelRow> families[] = {
       elementwise_kernels(), compare_kernels(),  cast_kernels(),  reduce_kernels(),
       softmax_kernels(),     matmul_kernels(),   conv_kernels(),  pool_kernels(),
-      norm_kernels(),        move_kernels(),     index_kernels(),
+      norm_kernels(),        move_kernels(),     index_kernels(), resize_kernels(),
       recurrent_kernels(),   quantize_kernels(),
   };
   return families;

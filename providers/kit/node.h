@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A reader's view of one node of a snapshot, for providers: inputs, outputs and attributes by position and name,
-// without the index arithmetic. Borrowed; valid as long as the snapshot (and |shapes|) it was made from. Thread-safe.
+// A reader's view of one node of a snapshot, for providers: inputs, outputs and attributes by
+// position and name, without the index arithmetic. Borrowed; valid as long as the snapshot (and
+// |shapes|) it was made from. Thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -27,12 +28,18 @@ class SnapshotNode {
 
   uint32_t input_count() const { return node_->input_count; }
   uint32_t output_count() const { return node_->output_count; }
-  bool has_input(uint32_t i) const { return i < node_->input_count && node_->inputs[i] != PFRT_NO_INDEX; }
-  bool has_output(uint32_t i) const { return i < node_->output_count && node_->outputs[i] != PFRT_NO_INDEX; }
-  uint32_t input_index(uint32_t i) const { return node_->inputs[i]; }  // value index in the snapshot
+  bool has_input(uint32_t i) const {
+    return i < node_->input_count && node_->inputs[i] != PFRT_NO_INDEX;
+  }
+  bool has_output(uint32_t i) const {
+    return i < node_->output_count && node_->outputs[i] != PFRT_NO_INDEX;
+  }
+  uint32_t input_index(uint32_t i) const {
+    return node_->inputs[i];
+  }  // value index in the snapshot
   uint32_t output_index(uint32_t i) const { return node_->outputs[i]; }
 
-  pfrt_dtype input_dtype(uint32_t i) const;    // 0 when absent
+  pfrt_dtype input_dtype(uint32_t i) const;  // 0 when absent
   pfrt_dtype output_dtype(uint32_t i) const;
   // -1 when unknown. With shapes given, only contents decide what is still unknown.
   int32_t input_rank(uint32_t i) const;
@@ -53,7 +60,9 @@ class SnapshotNode {
   std::span<const int64_t> attr_ints(std::string_view name) const;  // empty when absent
   std::span<const float> attr_floats(std::string_view name) const;
 
-  static int64_t elements(std::span<const int64_t> dims) { return element_count(dims.data(), dims.size()); }
+  static int64_t elements(std::span<const int64_t> dims) {
+    return element_count(dims.data(), dims.size());
+  }
 
  private:
   const pfrt_snapshot_value* value(uint32_t index) const;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Classifies real handwritten digits: draws a few of them with the predicted class and the latency, then counts how
-// many of all held-out images are right. Arguments: the folder with digits.onnx and digits_test.bin.
+// Classifies real handwritten digits: draws a few of them with the predicted class and the latency,
+// then counts how many of all held-out images are right. Arguments: the folder with digits.onnx and
+// digits_test.bin.
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
@@ -26,17 +27,20 @@ std::vector<Digit> read_digits(const std::string& path) {
   uint32_t header[3];  // count, height, width
   file.read(magic, sizeof magic);
   file.read(reinterpret_cast<char*>(header), sizeof header);
-  if (!file || std::memcmp(magic, "PFRTDIG1", sizeof magic) != 0 || header[1] != 8 || header[2] != 8) {
+  if (!file || std::memcmp(magic, "PFRTDIG1", sizeof magic) != 0 || header[1] != 8 ||
+      header[2] != 8) {
     throw std::runtime_error(path + " is not a file of 8x8 digits");
   }
   std::vector<Digit> digits(header[0]);
-  file.read(reinterpret_cast<char*>(digits.data()), static_cast<std::streamsize>(digits.size() * sizeof(Digit)));
+  file.read(reinterpret_cast<char*>(digits.data()),
+            static_cast<std::streamsize>(digits.size() * sizeof(Digit)));
   if (!file) throw std::runtime_error(path + " is truncated");
   return digits;
 }
 
 void draw(const std::vector<const Digit*>& row, const std::vector<std::string>& captions) {
-  static const char* kShades[] = {"  ", "\u2591\u2591", "\u2592\u2592", "\u2593\u2593", "\u2588\u2588"};
+  static const char* kShades[] = {"  ", "\u2591\u2591", "\u2592\u2592", "\u2593\u2593",
+                                  "\u2588\u2588"};
   for (int y = 0; y < 8; ++y) {
     for (const Digit* digit : row) {
       for (int x = 0; x < 8; ++x) std::fputs(kShades[digit->pixels[y * 8 + x] / 4], stdout);
@@ -60,10 +64,13 @@ int main(int argc, char** argv) try {
   std::vector<std::string> captions;
   for (size_t i = 0; i < digits.size(); ++i) {
     pyflame_rt::Tensor image({1, 1, 8, 8}, pyflame_rt::DType::Float32);
-    for (int p = 0; p < 64; ++p) image.data_ptr<float>()[p] = static_cast<float>(digits[i].pixels[p]) / 16.0f;
+    for (int p = 0; p < 64; ++p)
+      image.data_ptr<float>()[p] = static_cast<float>(digits[i].pixels[p]) / 16.0f;
     const auto started = std::chrono::steady_clock::now();
     const std::vector<pyflame_rt::Tensor> results = session.run({}, {{"image", image}});
-    const auto us = std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - started).count();
+    const auto us =
+        std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - started)
+            .count();
     const float* probability = results[0].data_ptr<float>();
     int best = 0;
     for (int c = 1; c < 10; ++c) best = probability[c] > probability[best] ? c : best;
@@ -82,7 +89,8 @@ int main(int argc, char** argv) try {
     }
   }
   std::printf("%zu of %zu held-out images are right\n", right, digits.size());
-  std::printf("accuracy %.1f %%\n", 100.0 * static_cast<double>(right) / static_cast<double>(digits.size()));
+  std::printf("accuracy %.1f %%\n",
+              100.0 * static_cast<double>(right) / static_cast<double>(digits.size()));
   return 0;
 } catch (const std::exception& e) {
   std::cerr << "digits: " << e.what() << "\n";

@@ -6,6 +6,7 @@
 #include "providers/cpu/kernel.h"
 
 namespace pfrt::cpu {
+
 std::string dims_text(std::span<const int64_t> dims) {
   std::string text = "[";
   for (size_t i = 0; i < dims.size(); ++i) text += message(i ? ", " : "", dims[i]);

@@ -29,7 +29,7 @@ void fill(const Run& run, void* out, int64_t count, const void* value, size_t si
   });
 }
 
-// ---- ConstantOfShape
+// ConstantOfShape
 
 std::string refuse_constant_of_shape(const SnapshotNode& node) {
   if (kMovable.has(node.output_dtype(0))) return {};
@@ -71,7 +71,7 @@ Result<Kernel> make_constant_of_shape(const SnapshotNode& node) {
   return kernel;
 }
 
-// ---- Range
+// Range
 
 // Elements of a range; -1 when there is no such number.
 template <typename T>
@@ -147,7 +147,7 @@ Result<Kernel> make_range(const SnapshotNode& node) {
   });
 }
 
-// ---- EyeLike
+// EyeLike
 
 std::string refuse_eye_like(const SnapshotNode& node) {
   if ((kNumbers | kBool).has(node.output_dtype(0))) return {};
@@ -177,7 +177,7 @@ Result<Kernel> make_eye_like(const SnapshotNode& node) {
   return kernel;
 }
 
-// ---- OneHot
+// OneHot
 
 std::string refuse_one_hot(const SnapshotNode& node) {
   if (!kNumbers.has(node.input_dtype(0)) || !kNumbers.has(node.input_dtype(1)))
@@ -248,7 +248,7 @@ Result<Kernel> make_one_hot(const SnapshotNode& node) {
   return kernel;
 }
 
-// ---- Trilu
+// Trilu
 
 Result<Kernel> make_trilu(const SnapshotNode& node) {
   PFRT_TRY(need(node, 1, 1));

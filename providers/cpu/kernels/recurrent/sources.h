@@ -20,7 +20,7 @@ class GateRows final : public PanelSource<T> {
   GateRows(const void* data, pfrt_dtype dtype, int64_t offset, int64_t depth, int64_t hidden,
            int64_t stride)
       : data_(data),
-        load_(load_fn<T>(dtype)),
+        dtype_(dtype),
         offset_(offset),
         depth_(depth),
         hidden_(hidden),
@@ -30,7 +30,7 @@ class GateRows final : public PanelSource<T> {
 
  private:
   const void* data_;
-  LoadFn<T> load_;
+  pfrt_dtype dtype_;
   int64_t offset_, depth_, hidden_, stride_;
 };
 

@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// GridSample: each point of the grid names a place in the image, whose neighbours make the output.
+// A point's neighbours are found once for all channels.
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <vector>
+
+#include "providers/cpu/kernels/convert.h"
+#include "providers/cpu/kernels/resize/rows.h"
+#include "providers/cpu/kernels/signature.h"
+
+namespace pfrt::cpu {
+namespace {
+
+constexpr size_t kMostDims = 4;  // spatial ones
+constexpr int64_t kPoints = 64;  // of a task
+constexpr double kCubicA = -0.75;
+
+enum class Padding : uint8_t { kZeros, kBorder, kReflection };
+
+struct Image {
+  pfrt_dtype dtype, grid_dtype;
+  Resample mode;
+  Padding padding;
+  bool align_corners;
+  size_t dims;                             // spatial ones
+  std::array<int64_t, kMostDims> lengths;  // of the image
+  int64_t channels, pixels;                // pixels of a channel
+  int64_t points;                          // of a grid
+  int64_t batch;
+
+  int64_t taps_a_dim() const {
+    return mode == Resample::kNearest ? 1 : mode == Resample::kLinear ? 2 : 4;
+  }
+  int64_t most_taps() const {
+    int64_t n = 1;
+    for (size_t d = 0; d < dims; ++d) n *= taps_a_dim();
+    return n;
+  }
+};
+
+// |x| mirrored at |low| and |high| until it is between them.
+double reflected(double x, double low, double high) {
+  const double range = high - low;
+  if (!(range > 0)) return low;
+  const double turn = std::fmod(std::fabs(x - low), 2 * range);
+  return low + (turn > range ? 2 * range - turn : turn);
+}
+
+// The neighbours along one dimension: count pixels with weights; index -1 is outside.
+struct Neighbours {
+  std::array<int64_t, 4> index;
+  std::array<double, 4> weight;
+};
+
+Neighbours neighbours_of(const Image& image, double place, int64_t length) {
+  constexpr double kFar = 0x1p52;
+  const double n = static_cast<double>(length);
+  double x = image.align_corners ? (place + 1) / 2 * (n - 1) : ((place + 1) * n - 1) / 2;
+  x = std::isnan(x) ? -1 : std::clamp(x, -kFar, kFar);
+  if (image.mode == Resample::kNearest) x = std::nearbyint(x);
+  const double low = image.align_corners ? 0 : -0.5, high = low == 0 ? n - 1 : n - 0.5;
+  if (image.padding == Padding::kBorder) x = std::clamp(x, 0.0, std::max(n - 1, 0.0));
+  if (image.padding == Padding::kReflection && (x < low || x > high)) x = reflected(x, low, high);
+
+  const double below = std::floor(x), f = x - below;
+  Neighbours all{};
+  int64_t first = static_cast<int64_t>(below);
+  if (image.mode == Resample::kNearest) {
+    all.weight[0] = 1;
+  } else if (image.mode == Resample::kLinear) {
+    all.weight = {1 - f, f, 0, 0};
+  } else {
+    cubic_weights(kCubicA, f, all.weight.data());
+    --first;
+  }
+  for (int64_t k = 0; k < image.taps_a_dim(); ++k) {
+    int64_t i = first + k;
+    if (i < 0 || i >= length) {
+      if (image.padding == Padding::kZeros || length == 0) {
+        i = -1;
+      } else {
+        if (image.padding == Padding::kReflection)
+          i = static_cast<int64_t>(reflected(static_cast<double>(i), low, high));
+        i = std::clamp<int64_t>(i, 0, length - 1);
+      }
+    }
+    all.index[static_cast<size_t>(k)] = i;
+  }
+  return all;
+}
+
+template <typename T>
+struct Tap {
+  int64_t pixel;
+  T weight;
+};
+
+// The pixels of the point at |places| (last dimension first) that count; returns how many.
+template <typename T>
+int64_t taps_of(const Image& image, const double* places, Tap<T>* taps) {
+  std::array<Neighbours, kMostDims> along;
+  for (size_t d = 0; d < image.dims; ++d)
+    along[d] = neighbours_of(image, places[image.dims - 1 - d], image.lengths[d]);
+  const int64_t each = image.taps_a_dim(), most = image.most_taps();
+  int64_t count = 0;
+  for (int64_t tap = 0; tap < most; ++tap) {
+    int64_t pixel = 0, stride = 1, left = tap;
+    double weight = 1;
+    bool inside = true;
+    for (size_t d = image.dims; d-- > 0; left /= each) {
+      const size_t k = static_cast<size_t>(left % each);
+      inside = inside && along[d].index[k] >= 0;
+      pixel += along[d].index[k] * stride;
+      stride *= image.lengths[d];
+      weight *= along[d].weight[k];
+    }
+    if (inside && weight != 0) taps[count++] = {pixel, static_cast<T>(weight)};
+  }
+  return count;
+}
+
+// T is float or double.
+template <typename T>
+void sample(const Run& run, const Image& image) {
+  const int64_t tasks = (image.points + kPoints - 1) / kPoints, most = image.most_taps();
+  const int64_t dims = static_cast<int64_t>(image.dims);
+  run.parallel(image.batch * tasks, [&](int64_t task, uint32_t worker) {
+    const int64_t n = task / tasks, first = task % tasks * kPoints;
+    const int64_t count = std::min(kPoints, image.points - first);
+    Tap<T>* const taps = run.scratch<Tap<T>>(worker);
+    std::array<int64_t, kPoints> counts;
+    std::array<double, kPoints * kMostDims> places;
+    load_block(image.grid_dtype,
+               element(image.grid_dtype, run.input(1), (n * image.points + first) * dims),
+               count * dims, places.data());
+    for (int64_t p = 0; p < count; ++p)
+      counts[static_cast<size_t>(p)] =
+          taps_of(image, &places[static_cast<size_t>(p * dims)], taps + p * most);
+    std::array<T, kPoints> block;
+    for (int64_t c = 0; c < image.channels; ++c) {
+      const int64_t channel = n * image.channels + c, to = channel * image.points + first;
+      T* y = place_block(image.dtype, run.output(0), to, block.data());
+      for (int64_t p = 0; p < count; ++p) {
+        T sum = 0;
+        for (int64_t k = 0; k < counts[static_cast<size_t>(p)]; ++k) {
+          const Tap<T>& tap = taps[p * most + k];
+          const int64_t at = channel * image.pixels + tap.pixel;
+          T pixel;
+          sum += tap.weight * *read_block(image.dtype, run.input(0), at, 1, &pixel);
+        }
+        y[p] = sum;
+      }
+      write_sums(image.dtype, run.output(0), to, count, y);
+    }
+  });
+}
+
+Result<Image> read(const SnapshotNode& node) {
+  PFRT_TRY(need(node, 2, 1));
+  const auto x = node.input_dims(0), grid = node.input_dims(1);
+  if (x.size() < 3 || x.size() != grid.size())
+    return kernel_error("the image and the grid need the same rank of 3 or more, found ", x.size(),
+                        " and ", grid.size());
+  Image image{};
+  image.dtype = node.input_dtype(0);
+  image.grid_dtype = node.input_dtype(1);
+  if (!kFloats.has(image.grid_dtype) || node.output_dtype(0) != image.dtype)
+    return error(Code::kDTYPE_MISMATCH, "the grid is ", dtype_name(image.grid_dtype),
+                 " and the output ", dtype_name(node.output_dtype(0)), " for an image of ",
+                 dtype_name(image.dtype));
+  const std::string_view mode = node.attr_string("mode", "linear");
+  image.mode = mode == "nearest"  ? Resample::kNearest
+               : mode == "linear" ? Resample::kLinear
+                                  : Resample::kCubic;
+  const std::string_view padding = node.attr_string("padding_mode", "zeros");
+  image.padding = padding == "border"       ? Padding::kBorder
+                  : padding == "reflection" ? Padding::kReflection
+                                            : Padding::kZeros;
+  image.align_corners = node.attr_int("align_corners", 0) != 0;
+  image.dims = x.size() - 2;
+  if (image.dims > kMostDims)
+    return error(Code::kUNSUPPORTED, "an image of ", image.dims, " spatial dimensions: at most ",
+                 kMostDims);
+  std::copy(x.begin() + 2, x.end(), image.lengths.begin());
+  image.batch = x[0];
+  image.channels = x[1];
+  image.pixels = element_count(x.data() + 2, image.dims);
+  image.points = element_count(grid.data() + 1, image.dims);
+  if (grid.front() != image.batch || grid.back() != static_cast<int64_t>(image.dims))
+    return kernel_error("a grid of dimensions ", dims_text(grid), " does not go with an image of ",
+                        dims_text(x));
+  std::vector<int64_t> out(grid.begin(), grid.end() - 1);
+  out.insert(out.begin() + 1, image.channels);
+  PFRT_TRY(need_output_dims(node, 0, out));
+  return image;
+}
+
+template <typename T>
+Kernel sample_kernel(const Image& image) {
+  Kernel kernel;
+  kernel.scratch_bytes = static_cast<uint64_t>(kPoints * image.most_taps()) * sizeof(Tap<T>);
+  kernel.run = [image](const Run& run) {
+    sample<T>(run, image);
+    return run.stop();
+  };
+  return kernel;
+}
+
+}  // namespace
+
+std::string refuse_grid_sample(const SnapshotNode& node) {
+  const std::string_view mode = node.attr_string("mode", "linear");
+  if (mode != "nearest" && mode != "linear" && mode != "cubic")
+    return message("mode is '", mode, "': nearest, linear or cubic");
+  const std::string_view padding = node.attr_string("padding_mode", "zeros");
+  if (padding != "zeros" && padding != "border" && padding != "reflection")
+    return message("padding_mode is '", padding, "': zeros, border or reflection");
+  return {};
+}
+
+Result<Kernel> make_grid_sample(const SnapshotNode& node) {
+  PFRT_ASSIGN(const Image image, read(node));
+  const bool wide = image.dtype == PFRT_DTYPE_FLOAT64 || dtype_is_integer(image.dtype);
+  Kernel kernel = wide ? sample_kernel<double>(image) : sample_kernel<float>(image);
+  const double taps = static_cast<double>(image.most_taps());
+  kernel.flops = 2 * taps * static_cast<double>(node.output_elements(0));
+  if (node.output_elements(0) == 0) kernel.run = [](const Run&) { return pfrt_code{PFRT_CODE_OK}; };
+  return kernel;
+}
+
+}  // namespace pfrt::cpu

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cstring>
+#include <vector>
+
+#include "providers/cpu/kernels/convert.h"
+#include "providers/cpu/kernels/resize/rows.h"
+
+namespace pfrt::cpu {
+namespace {
+
+constexpr int64_t kTaskBytes = 1 << 15;
+
+// |n| times |bytes| bytes, from |index| * |bytes| on of |x|.
+template <size_t kBytes>
+void gather_fixed(char* y, const char* x, const int64_t* index, int64_t n) {
+  for (int64_t j = 0; j < n; ++j)
+    std::memcpy(y + j * static_cast<int64_t>(kBytes), x + index[j] * static_cast<int64_t>(kBytes),
+                kBytes);
+}
+
+void gather(char* y, const char* x, const int64_t* index, int64_t n, int64_t bytes) {
+  switch (bytes) {
+    case 1:
+      return gather_fixed<1>(y, x, index, n);
+    case 2:
+      return gather_fixed<2>(y, x, index, n);
+    case 4:
+      return gather_fixed<4>(y, x, index, n);
+    case 8:
+      return gather_fixed<8>(y, x, index, n);
+    case 16:
+      return gather_fixed<16>(y, x, index, n);
+    default:
+      for (int64_t j = 0; j < n; ++j)
+        std::memcpy(y + j * bytes, x + index[j] * bytes, static_cast<size_t>(bytes));
+  }
+}
+
+// |n| elements of |value|.
+void fill(char* y, const char* value, int64_t n, int64_t element_bytes) {
+  for (int64_t i = 0; i < n; ++i)
+    std::memcpy(y + i * element_bytes, value, static_cast<size_t>(element_bytes));
+}
+
+}  // namespace
+
+void resize_nearest(const Run& run, const ResizeForm& form, const ResizePlan& plan) {
+  const int64_t size = static_cast<int64_t>(dtype_size(form.dtype()));
+  char value[16] = {};
+  const double extrapolation = form.extrapolation();
+  store_block(form.dtype(), &extrapolation, 1, value);
+
+  const size_t outer = plan.axes.size() - 1;
+  const ResizePlan::Axis& line = plan.axes.back();
+  const int64_t bytes = plan.inner * size;
+  const int64_t rows = form.out_elements() / plan.inner / line.out;
+  // A task is some positions of a row or some rows.
+  const int64_t positions = std::clamp<int64_t>(kTaskBytes / bytes, 1, line.out);
+  const int64_t parts = (line.out + positions - 1) / positions;
+  const int64_t items = std::max<int64_t>(kTaskBytes / (positions * bytes), 1);
+  run.blocks(rows * parts, items, [&](int64_t begin, int64_t end) {
+    int64_t at[kMostAxes];
+    for (int64_t item = begin; item < end; ++item) {
+      const int64_t row = item / parts, first = item % parts * positions;
+      const int64_t n = std::min(positions, line.out - first);
+      char* const y = run.output<char>(0) + (row * line.out + first) * bytes;
+      plan.locate(row, outer, at);
+      if (plan.outside(at, outer)) {
+        fill(y, value, n * plan.inner, size);
+        continue;
+      }
+      int64_t from = 0;
+      for (size_t i = 0; i < outer; ++i) {
+        const ResizePlan::Axis& axis = plan.axes[i];
+        const size_t c = static_cast<size_t>(at[i]);
+        from += (axis.taps.count == 0 ? at[i] : axis.taps.index[c]) * axis.stride;
+      }
+      gather(y, run.input<char>(0) + from * size, &line.taps.index[static_cast<size_t>(first)], n,
+             bytes);
+      if (line.taps.outside.empty()) continue;
+      for (int64_t j = 0; j < n; ++j)
+        if (line.taps.outside[static_cast<size_t>(first + j)] != 0)
+          fill(y + j * bytes, value, plan.inner, size);
+    }
+  });
+}
+
+}  // namespace pfrt::cpu

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "providers/cpu/kernels/resize/resize.h"
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <utility>
+
+#include "providers/cpu/kernels/resize/rows.h"
+
+namespace pfrt::cpu {
+namespace {
+
+using ResizeLoop = void (*)(const Run& run, const ResizeForm& form, const ResizePlan& plan);
+
+void copy(const Run& run, int64_t bytes) {
+  run.blocks(bytes, int64_t{1} << 18, [&](int64_t begin, int64_t end) {
+    std::memcpy(run.output<char>(0) + begin, run.input<char>(0) + begin,
+                static_cast<size_t>(end - begin));
+  });
+}
+
+Result<Kernel> make_resize(const SnapshotNode& node, ResizeLoop loop, bool weighted) {
+  PFRT_ASSIGN(ResizeForm made, ResizeForm::make(node));
+  Kernel kernel;
+  if (made.out_elements() == 0) {
+    kernel.run = [](const Run&) { return pfrt_code{PFRT_CODE_OK}; };
+    return kernel;
+  }
+  const auto form = std::make_shared<const ResizeForm>(std::move(made));
+  const double taps = form->sampling().mode == Resample::kCubic ? 4 : weighted ? 2 : 0.5;
+  kernel.flops = 4 * taps * static_cast<double>(form->out_elements());
+  if (weighted) kernel.scratch_bytes = weighted_scratch(*form);
+  std::shared_ptr<const ResizePlan> known;
+  if (form->constant(node)) {
+    PFRT_ASSIGN(ResizePlan plan, form->plan(static_cast<const float*>(node.input_constant(2)),
+                                            static_cast<const int64_t*>(node.input_constant(3)),
+                                            node.input_constant(1)));
+    known = std::make_shared<const ResizePlan>(std::move(plan));
+  }
+  kernel.run = [=](const Run& run) -> pfrt_code {
+    ResizePlan own;
+    if (!known) {
+      Result<ResizePlan> plan = form->plan(form->needs_scales() ? run.input<float>(2) : nullptr,
+                                           form->needs_sizes() ? run.input<int64_t>(3) : nullptr,
+                                           form->needs_roi() ? run.input(1) : nullptr);
+      if (!plan.ok()) return run.fail(plan.status().code(), plan.status().message());
+      own = plan.take();
+    }
+    const ResizePlan& plan = known ? *known : own;
+    if (plan.axes.empty())
+      copy(run, form->out_elements() * static_cast<int64_t>(dtype_size(form->dtype())));
+    else
+      loop(run, *form, plan);
+    return run.stop();
+  };
+  return kernel;
+}
+
+std::string refuse_nearest(const SnapshotNode& node) {
+  const std::string_view mode = node.attr_string("mode", "nearest");
+  return mode == "nearest" ? std::string() : message("mode is '", mode, "'");
+}
+std::string refuse_weighted(const SnapshotNode& node) {
+  const std::string_view mode = node.attr_string("mode", "nearest");
+  return mode == "linear" || mode == "cubic" ? std::string() : message("mode is '", mode, "'");
+}
+
+Result<Kernel> make_nearest(const SnapshotNode& node) {
+  return make_resize(node, resize_nearest, false);
+}
+Result<Kernel> make_weighted(const SnapshotNode& node) {
+  return make_resize(node, resize_weighted, true);
+}
+
+constexpr KernelRow kRows[] = {
+    {"", "Resize", kMovable, "resize_nearest_ref", "generic", refuse_nearest, make_nearest},
+    {"", "Resize", kNumbers, "resize_weighted_ref", "generic", refuse_weighted, make_weighted},
+    {"", "GridSample", kNumbers, "grid_sample_ref", "generic", refuse_grid_sample,
+     make_grid_sample},
+    {"", "AffineGrid", kFloats, "affine_grid_ref", "generic", nullptr, make_affine_grid},
+};
+
+}  // namespace
+
+std::span<const KernelRow> resize_kernels() { return kRows; }
+
+}  // namespace pfrt::cpu

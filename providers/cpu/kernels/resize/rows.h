@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Resize's loops over a plan, and the make functions of the resampling family's table. Pure
+// functions; thread-safe.
+#pragma once
+
+#include <string>
+
+#include "providers/cpu/kernel.h"
+#include "providers/cpu/kernels/convert.h"
+#include "providers/cpu/kernels/resize/plan.h"
+
+namespace pfrt::cpu {
+
+// The loop of kNearest: moves elements, whatever their type.
+void resize_nearest(const Run& run, const ResizeForm& form, const ResizePlan& plan);
+// The loop of the other modes, and a worker's scratch for it.
+void resize_weighted(const Run& run, const ResizeForm& form, const ResizePlan& plan);
+uint64_t weighted_scratch(const ResizeForm& form);
+
+// write_block for weighted sums. Integers drop their fraction: what weights that do not quite add
+// up to 1 took away is given back before.
+template <typename T>
+void write_sums(pfrt_dtype dtype, void* base, int64_t first, int64_t n, T* placed) {
+  if (dtype_is_integer(dtype)) {
+    constexpr T kLost = T{1} / 1024;
+    for (int64_t i = 0; i < n; ++i) placed[i] += placed[i] < T{0} ? -kLost : kLost;
+  }
+  write_block(dtype, base, first, n, placed);
+}
+
+Result<Kernel> make_grid_sample(const SnapshotNode& node);
+std::string refuse_grid_sample(const SnapshotNode& node);
+Result<Kernel> make_affine_grid(const SnapshotNode& node);
+
+}  // namespace pfrt::cpu

@@ -1,0 +1,27 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# The structs of the headers begin with the members they had in every released band (slots_*.txt): members are only
+# added at the end. Argument: the folder of the headers.
+set -euo pipefail
+here=$(cd "$(dirname "$0")" && pwd)
+current=$(mktemp)
+trap 'rm -f "$current"' EXIT
+bash "$here/slots.sh" "$1/types.h" "$1/pyflame_rt.h" "$1/plugin.h" >"$current"
+
+for golden in "$here"/slots_*.txt; do
+  awk -v golden="$golden" '
+    { name = $0; sub(/:.*/, "", name) }
+    NR == FNR { now[name, ++size[name]] = $0; next }
+    {
+      ++count
+      found = now[name, ++seen[name]]
+      if (found == $0) next
+      print "band of " golden ": member " seen[name] " was \"" $0 "\", is \"" found "\""
+      bad = 1
+    }
+    END {
+      if (count < 100) { print golden " has only " count " members"; bad = 1 }
+      if (!bad) print count " members stand where they stood"
+      exit bad
+    }' "$current" "$golden"
+done

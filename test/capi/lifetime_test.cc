@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cstdlib>
+#include <functional>
+#include <numeric>
+#include <random>
+#include <thread>
+
+#include "test/capi/client.h"
+
+namespace pfrt_test {
+namespace {
+
+// Everything there is to hold at once.
+struct Everything {
+  Handle<pfrt_options> env_options, session_options, run_options;
+  Handle<pfrt_env> env;
+  Handle<pfrt_graph> graph;
+  Handle<pfrt_model> model;
+  Handle<pfrt_session> session;
+  Handle<pfrt_report> report;
+  Handle<pfrt_value> output;
+
+  Everything() {
+    env_options = make_options(PFRT_OPTIONS_ENV, {{"log_level", "off"}});
+    session_options = make_options(PFRT_OPTIONS_SESSION);
+    run_options = make_options(PFRT_OPTIONS_RUN);
+    pfrt_env* raw_env = nullptr;
+    EXPECT_TRUE(ok(api().env->create(env_options.get(), &raw_env)));
+    env.reset(raw_env);
+    model = make_model(raw_env, add_graph());
+    pfrt_graph* raw_graph = nullptr;
+    EXPECT_TRUE(ok(api().model->graph(model.get(), &raw_graph)));
+    graph.reset(raw_graph);
+    session = make_session(raw_env, model.get(), session_options.get());
+    const Array x = floats({1, 3}, {0, 0, 0});
+    pfrt_io in = x.io(), out{};
+    out.struct_size = sizeof out;
+    EXPECT_TRUE(ok(api().session->run(session.get(), &in, 1, &out, 1, run_options.get())));
+    output.reset(out.value);
+    pfrt_report* raw_report = nullptr;
+    EXPECT_TRUE(ok(api().session->explain(session.get(), &raw_report)));
+    report.reset(raw_report);
+  }
+
+  // Uses what is still held.
+  void use() {
+    if (session) {
+      EXPECT_EQ(run(session.get(), {floats({1, 3}, {1, 1, 1})})[0].as<float>(),
+                (std::vector<float>{2, 3, 4}));
+      EXPECT_NE(api().session->model(session.get()), nullptr);
+    }
+    if (model) {
+      pfrt_model_info info{};
+      info.struct_size = sizeof info;
+      EXPECT_TRUE(ok(api().model->info(model.get(), &info)));
+      EXPECT_EQ(info.node_count, 1u);
+    }
+    if (env) {
+      EXPECT_GT(api().env->plugin_count(env.get()), 0u);
+    }
+    if (output) {
+      EXPECT_EQ(array_of(output.get()).as<float>(), (std::vector<float>{1, 2, 3}));
+    }
+    if (report) {
+      EXPECT_EQ(api().report->row_count(report.get()), 1u);
+    }
+    if (graph) {
+      EXPECT_TRUE(ok(api().graph->validate(graph.get())));
+    }
+  }
+};
+
+TEST(Lifetime, handles_go_in_any_order) {
+  std::minstd_rand random(20);
+  for (int round = 0; round < 40; ++round) {
+    Everything all;
+    std::vector<std::function<void()>> releases = {
+        [&] { all.env_options.reset(); }, [&] { all.session_options.reset(); },
+        [&] { all.run_options.reset(); }, [&] { all.env.reset(); },
+        [&] { all.graph.reset(); },       [&] { all.model.reset(); },
+        [&] { all.session.reset(); },     [&] { all.report.reset(); },
+        [&] { all.output.reset(); },
+    };
+    std::shuffle(releases.begin(), releases.end(), random);
+    for (const auto& release : releases) {
+      release();
+      all.use();
+    }
+  }
+}
+
+TEST(Lifetime, retained_handle_outlives_a_release) {
+  Everything all;
+  api().session->retain(all.session.get());
+  api().session->release(all.session.get());
+  api().env->retain(all.env.get());
+  api().env->release(all.env.get());
+  all.use();
+}
+
+TEST(Lifetime, session_is_released_by_another_thread) {
+  Everything all;
+  std::thread([&] {
+    all.session.reset();
+    all.model.reset();
+    all.env.reset();
+  }).join();
+  all.use();
+}
+
+TEST(Lifetime, environments_are_independent) {
+  const auto one = make_env(), two = make_env();
+  const auto model = make_model(one.get(), add_graph());
+  // A model may be used in an environment other than its own.
+  const auto session = make_session(two.get(), model.get());
+  ASSERT_TRUE(session);
+  EXPECT_EQ(run(session.get(), {floats({1, 3}, {0, 0, 0})})[0].as<float>(),
+            (std::vector<float>{1, 2, 3}));
+}
+
+// exit() runs destructors of statics while handles live and threads exist.
+TEST(LifetimeDeathTest, process_may_exit_with_live_handles) {
+  testing::FLAGS_gtest_death_test_style = "threadsafe";
+  EXPECT_EXIT(
+      {
+        static Everything all;
+        const auto wide = make_options(PFRT_OPTIONS_SESSION, {{"num_threads", "4"}});
+        static auto session = make_session(all.env.get(), slow_graph(), wide.get());
+        const auto limit = make_options(PFRT_OPTIONS_RUN, {{"timeout_ms", "20"}});
+        EXPECT_FALSE(
+            ok(try_run(session.get(), {floats({512, 512}, std::vector<float>(512 * 512, 0.5f))},
+                       nullptr, limit.get())));
+        // Never released.
+        api().env->retain(all.env.get());
+        api().session->retain(session.get());
+        std::exit(testing::Test::HasFailure() ? 1 : 7);
+      },
+      testing::ExitedWithCode(7), "");
+}
+
+TEST(LifetimeDeathTest, process_may_exit_while_a_thread_runs) {
+  testing::FLAGS_gtest_death_test_style = "threadsafe";
+  EXPECT_EXIT(
+      {
+        static auto env = make_env().release();
+        static auto session = make_session(env, slow_graph()).release();
+        std::thread([] {
+          const Array x = floats({512, 512}, std::vector<float>(512 * 512, 0.5f));
+          for (;;) (void)try_run(session, {x});
+        }).detach();
+        std::this_thread::sleep_for(std::chrono::milliseconds(50));
+        std::exit(7);
+      },
+      testing::ExitedWithCode(7), "");
+}
+
+}  // namespace
+}  // namespace pfrt_test
