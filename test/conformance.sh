@@ -19,7 +19,7 @@ check() {
   [ "${passed:-0}" -ge "$floor" ] || failures=$((failures + 1))
 }
 
-check 340 "node operators" "$debian/node"
+check 773 "node operators" "$debian/node"
 check 21 "simple" "$debian/simple"
 check 82 "pytorch-converted" "$debian/pytorch-converted"
 check 35 "pytorch-operator" "$debian/pytorch-operator"

@@ -26,8 +26,11 @@ main() {
   need_packages "${BUILD_PACKAGES[@]}" "${TEST_PACKAGES[@]}"
   run_suite release
   [ "${1:-}" = "--full" ] || return 0
-  need_packages libonnx-testdata
+  need_packages libonnx-testdata python3-numpy python3-onnx
   test/conformance.sh build/release
+  /usr/bin/python3 bench/models/make_models.py build/models
+  test/determinism.sh build/release build/models/*.onnx
+  local isa
   for isa in generic avx2 avx512; do
     PFRT_ISA=$isa ctest --preset release
   done

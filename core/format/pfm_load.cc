@@ -53,8 +53,13 @@ class Reader {
   static std::string text(const flatbuffers::Vector<uint8_t>* s) {
     return s ? std::string(reinterpret_cast<const char*>(s->data()), s->size()) : std::string();
   }
-  static Dims numbers(const flatbuffers::Vector<int64_t>* v) {
-    return v ? Dims(v->begin(), v->end()) : Dims();
+  // Elements by copy: a damaged file can have them off their alignment, which the verifier lets
+  // pass.
+  template <typename T>
+  static std::vector<T> numbers(const flatbuffers::Vector<T>* v) {
+    std::vector<T> out(v ? v->size() : 0);
+    if (!out.empty()) std::memcpy(out.data(), v->Data(), out.size() * sizeof(T));
+    return out;
   }
   template <typename T, typename Fn>
   static void for_each(const flatbuffers::Vector<T>* list, Fn fn) {
@@ -126,7 +131,7 @@ class Reader {
     a.f = from.f();
     a.s = text(from.s());
     a.ints = numbers(from.ints());
-    if (from.floats()) a.floats.assign(from.floats()->begin(), from.floats()->end());
+    a.floats = numbers(from.floats());
     for_each(from.strings(),
              [&](const pfm::StringBytes* s) { a.strings.push_back(text(s->data())); });
     PFRT_TRY(try_each(from.tensors(), [&](const pfm::Constant* c) -> Status {

@@ -68,9 +68,13 @@ std::string tensor_difference(const Tensor& got, const Tensor& want, Tolerance t
     if (wrong++ == 0) first = i;
   }
   if (wrong == 0) return {};
-  return std::to_string(wrong) + " of " + std::to_string(want.num_elements()) +
-         " elements differ; first at " + std::to_string(first) + ": " + text_at(got, first) +
-         ", expected " + text_at(want, first);
+  std::string found = std::to_string(wrong) + " of " + std::to_string(want.num_elements()) +
+                      " elements differ; first at " + std::to_string(first) + ": " +
+                      text_at(got, first) + ", expected " + text_at(want, first);
+  if (is_float(want.dtype())) {
+    found += ", off by " + number_text(std::fabs(number_at(got, first) - number_at(want, first)));
+  }
+  return found;
 }
 
 // Row of each key.

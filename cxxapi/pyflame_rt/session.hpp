@@ -138,6 +138,7 @@ inline size_t InferenceSession::find(const std::vector<NodeArg>& args, const std
     if (args[i].name == name) return i;
   }
   std::string message = std::string("the model has no ") + what + " '" + name + "'; it has";
+  if (args.empty()) message += " none";
   for (const NodeArg& arg : args) message += " '" + arg.name + "'";
   throw InputError(message);
 }
@@ -157,6 +158,7 @@ template <class V>
 std::vector<Value> InferenceSession::run_feed(const std::vector<std::string>& output_names,
                                               const std::unordered_map<std::string, V>& feed,
                                               pfrt_options* options) const {
+  (void)handle();
   std::vector<pfrt_io> inputs(inputs_.size());
   for (pfrt_io& input : inputs) {
     input.struct_size = sizeof(input);

@@ -69,10 +69,13 @@ void* Run::alloc_output(uint32_t i, std::span<const int64_t> dims) const {
 
 std::span<const std::span<const KernelRow>> kernels() {
   static const std::span<const KernelRow> families[] = {
-      elementwise_kernels(), compare_kernels(),  cast_kernels(),  reduce_kernels(),
-      softmax_kernels(),     matmul_kernels(),   conv_kernels(),  pool_kernels(),
-      norm_kernels(),        move_kernels(),     index_kernels(), resize_kernels(),
-      recurrent_kernels(),   quantize_kernels(),
+      unary_rows(),       activation_rows(),  binary_rows(),    variadic_rows(),
+      select_rows(),      compare_kernels(),  cast_kernels(),   fold_rows(),
+      arg_rows(),         cum_sum_rows(),     top_k_rows(),     softmax_kernels(),
+      matmul_kernels(),   conv_kernels(),     pool_kernels(),   norm_kernels(),
+      move_kernels(),     shape_rows(),       fill_rows(),      gathering_rows(),
+      unique_rows(),      suppression_rows(), resize_kernels(), recurrent_kernels(),
+      quantize_kernels(),
   };
   return families;
 }

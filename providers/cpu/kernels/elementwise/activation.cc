@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cmath>
 
-#include "providers/cpu/kernels/elementwise/rows.h"
+#include "providers/cpu/kernels/elementwise/elementwise.h"
 #include "providers/cpu/kernels/elementwise/unary.h"
 
 namespace pfrt::cpu {

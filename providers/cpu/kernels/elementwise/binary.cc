@@ -6,7 +6,7 @@
 
 #include "providers/cpu/kernels/elementwise/arithmetic.h"
 #include "providers/cpu/kernels/elementwise/broadcast.h"
-#include "providers/cpu/kernels/elementwise/rows.h"
+#include "providers/cpu/kernels/elementwise/elementwise.h"
 #include "providers/cpu/kernels/signature.h"
 
 namespace pfrt::cpu {

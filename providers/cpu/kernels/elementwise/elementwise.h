@@ -11,7 +11,11 @@
 namespace pfrt::cpu {
 
 // Unary, binary and variadic arithmetic, logic, selection and copies.
-std::span<const KernelRow> elementwise_kernels();
+std::span<const KernelRow> unary_rows();
+std::span<const KernelRow> activation_rows();
+std::span<const KernelRow> binary_rows();
+std::span<const KernelRow> variadic_rows();
+std::span<const KernelRow> select_rows();
 // Comparisons of two tensors, with a bool result.
 std::span<const KernelRow> compare_kernels();
 // Conversions between element types.

@@ -4,7 +4,7 @@
 
 #include "providers/cpu/kernels/convert.h"
 #include "providers/cpu/kernels/elementwise/broadcast.h"
-#include "providers/cpu/kernels/elementwise/rows.h"
+#include "providers/cpu/kernels/elementwise/elementwise.h"
 #include "providers/cpu/kernels/signature.h"
 
 namespace pfrt::cpu {

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "providers/cpu/kernels/convert.h"
+#include "providers/cpu/kernels/index/index.h"
 #include "providers/cpu/kernels/index/outlet.h"
-#include "providers/cpu/kernels/index/rows.h"
 #include "providers/cpu/kernels/lines.h"
 #include "providers/cpu/kernels/signature.h"
 

@@ -10,6 +10,10 @@
 
 namespace pfrt::cpu {
 
-std::span<const KernelRow> index_kernels();
+std::span<const KernelRow> shape_rows();      // Shape, Size
+std::span<const KernelRow> fill_rows();       // ConstantOfShape, Range, EyeLike, OneHot, Trilu
+std::span<const KernelRow> gathering_rows();  // NonZero, Compress
+std::span<const KernelRow> unique_rows();
+std::span<const KernelRow> suppression_rows();  // NonMaxSuppression
 
 }  // namespace pfrt::cpu

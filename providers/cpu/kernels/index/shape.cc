@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "providers/cpu/kernels/index/rows.h"
+#include "providers/cpu/kernels/index/index.h"
 #include "providers/cpu/kernels/signature.h"
 
 namespace pfrt::cpu {

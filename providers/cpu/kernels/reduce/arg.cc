@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "providers/cpu/kernels/convert.h"
 #include "providers/cpu/kernels/lines.h"
-#include "providers/cpu/kernels/reduce/rows.h"
+#include "providers/cpu/kernels/reduce/reduce.h"
 #include "providers/cpu/kernels/signature.h"
 
 namespace pfrt::cpu {

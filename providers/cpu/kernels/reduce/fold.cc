@@ -11,7 +11,7 @@
 #include "providers/cpu/kernels/convert.h"
 #include "providers/cpu/kernels/elementwise/arithmetic.h"
 #include "providers/cpu/kernels/reduce/plan.h"
-#include "providers/cpu/kernels/reduce/rows.h"
+#include "providers/cpu/kernels/reduce/reduce.h"
 #include "providers/cpu/kernels/signature.h"
 
 namespace pfrt::cpu {

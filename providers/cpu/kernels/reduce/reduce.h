@@ -10,6 +10,9 @@
 
 namespace pfrt::cpu {
 
-std::span<const KernelRow> reduce_kernels();
+std::span<const KernelRow> fold_rows();     // ReduceX
+std::span<const KernelRow> arg_rows();      // ArgMax, ArgMin
+std::span<const KernelRow> cum_sum_rows();  // CumSum, CumProd
+std::span<const KernelRow> top_k_rows();
 
 }  // namespace pfrt::cpu

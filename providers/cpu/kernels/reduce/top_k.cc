@@ -6,7 +6,7 @@
 
 #include "providers/cpu/kernels/convert.h"
 #include "providers/cpu/kernels/lines.h"
-#include "providers/cpu/kernels/reduce/rows.h"
+#include "providers/cpu/kernels/reduce/reduce.h"
 #include "providers/cpu/kernels/signature.h"
 
 namespace pfrt::cpu {

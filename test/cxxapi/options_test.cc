@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <pyflame_rt/session.hpp>
+
+#include "test/cxxapi/temporary_folder.h"
+
+namespace pfrt_test {
+namespace {
+
+using namespace pyflame_rt;
+
+TEST(SessionOptions, defaults_of_the_guide) {
+  const SessionOptions options;
+  EXPECT_EQ(options.device, "cpu");
+  EXPECT_EQ(options.num_threads, 0);
+  EXPECT_FALSE(options.enable_profiling);
+  EXPECT_EQ(options.execution_mode, "sequential");
+  EXPECT_EQ(options.optimization_level, OptLevel::Extended);
+  EXPECT_FALSE(options.verbose_optimization);
+  EXPECT_EQ(options.log_level, "warning");
+  EXPECT_TRUE(options.providers.empty());
+  EXPECT_TRUE(options.validate().empty());
+}
+
+TEST(SessionOptions, levels_of_the_guide) {
+  EXPECT_EQ(static_cast<int>(OptLevel::None), 0);
+  EXPECT_EQ(static_cast<int>(OptLevel::Basic), 1);
+  EXPECT_EQ(static_cast<int>(OptLevel::Extended), 2);
+  EXPECT_EQ(static_cast<int>(OptLevel::All), 3);
+}
+
+TEST(SessionOptions, guide_values_are_valid) {
+  SessionOptions options;
+  options.enable_profiling = true;
+  options.verbose_optimization = true;
+  for (const char* level : {"debug", "info", "warning", "error"}) {
+    options.log_level = level;
+    EXPECT_TRUE(options.validate().empty()) << level;
+  }
+}
+
+// What the guide names and this version does not have is refused by name, never accepted and
+// ignored.
+TEST(SessionOptions, values_of_later_parts_are_refused) {
+  SessionOptions options;
+  options.execution_mode = "parallel";
+  ASSERT_EQ(options.validate().size(), 1u);
+  EXPECT_NE(options.validate()[0].find("this version knows sequential"), std::string::npos);
+  options.execution_mode = "sequential";
+  for (const char* device : {"wse", "wse2", "wse3"}) {
+    options.device = device;
+    ASSERT_EQ(options.validate().size(), 1u) << device;
+    EXPECT_NE(options.validate()[0].find(device), std::string::npos);
+  }
+}
+
+TEST(SessionOptions, validate_names_each_fault) {
+  SessionOptions options;
+  options.device = "toaster";
+  options.num_threads = -2;
+  options.execution_mode = "sideways";
+  options.log_level = "loud";
+  options.precision = "int1";
+  options.optimization_level = static_cast<OptLevel>(9);
+  options.extra["no.such.key"] = "1";
+  const std::vector<std::string> faults = options.validate();
+  EXPECT_EQ(faults.size(), 7u);
+  std::string all;
+  for (const std::string& fault : faults) all += fault + "\n";
+  for (const char* word : {"toaster", "-2", "sideways", "loud", "int1", "9", "no.such.key"})
+    EXPECT_NE(all.find(word), std::string::npos) << word << " is not in:\n" << all;
+}
+
+TEST(SessionOptions, a_session_refuses_what_validate_refuses) {
+  SessionOptions options;
+  options.log_level = "loud";
+  EXPECT_THROW(InferenceSession(one_node("Relu", {{1}}), options), InputError);
+}
+
+TEST(RunOptions, defaults_of_the_guide) {
+  const RunOptions options;
+  EXPECT_TRUE(options.tag.empty());
+  EXPECT_TRUE(options.log_level.empty());
+  EXPECT_EQ(options.timeout_ms, 0);
+  EXPECT_EQ(options.num_threads, 0);
+}
+
+TEST(RunOptions, bad_fields_are_refused_by_the_run) {
+  InferenceSession session(one_node("Relu", {{1}}));
+  RunOptions options;
+  options.log_level = "loud";
+  EXPECT_THROW(session.run({}, {{"input", Tensor({1}, DType::Float32)}}, options), InputError);
+  options.log_level = "debug";
+  EXPECT_NO_THROW(session.run({}, {{"input", Tensor({1}, DType::Float32)}}, options));
+  options.timeout_ms = -1;
+  EXPECT_THROW(session.run({}, {{"input", Tensor({1}, DType::Float32)}}, options), InputError);
+}
+
+TEST(RunOptions, a_copy_is_cancelled_on_its_own) {
+  InferenceSession session(one_node("Relu", {{1}}));
+  const std::unordered_map<std::string, Tensor> feed{{"input", Tensor({1}, DType::Float32)}};
+  RunOptions options;
+  options.tag = "a";
+  const RunOptions copy = options;
+  options.cancel();
+  EXPECT_THROW(session.run({}, feed, options), BackendError);
+  EXPECT_EQ(copy.tag, "a");
+  EXPECT_NO_THROW(session.run({}, feed, copy));
+  options.reset();
+  EXPECT_NO_THROW(session.run({}, feed, options));
+}
+
+}  // namespace
+}  // namespace pfrt_test

@@ -1,0 +1,42 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Installs the build, builds programs against it by find_package and by pkg-config, runs a model with each, and checks
+# what a .pfm user loads and how large that is. Arguments: the build folder, the source folder.
+set -euo pipefail
+build=$1
+source=$2
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+cmake --install "$build" --prefix "$work/tree" >/dev/null
+mv "$work/tree" "$work/moved"  # an installed tree may be moved
+tree=$work/moved
+model=$source/samples/digits/digits.onnx
+expect() {
+  local got
+  got=$("$@")
+  [ "$got" = "10 classes" ] || { echo "FAILED: $* printed '$got'"; exit 1; }
+}
+
+cmake -S "$source/test/install/consumer" -B "$work/consumer" -DCMAKE_PREFIX_PATH="$tree" >/dev/null
+cmake --build "$work/consumer" >/dev/null
+expect "$work/consumer/run_c" "$model"
+expect "$work/consumer/run_cxx" "$model"
+
+pc=$(dirname "$(find "$tree" -name pyflame_rt.pc)")
+# shellcheck disable=SC2046
+cc -std=c11 -Wall -Wextra -Wpedantic -Werror -Wno-missing-field-initializers -o "$work/by_pc" \
+  "$source/test/install/consumer/run.c" $(PKG_CONFIG_PATH="$pc" pkg-config --cflags --libs pyflame_rt) \
+  -Wl,-rpath,"$(PKG_CONFIG_PATH="$pc" pkg-config --variable=libdir pyflame_rt)"
+expect "$work/by_pc" "$model"
+
+"$tree/bin/pfrt" convert "$model" "$work/digits.pfm" >/dev/null
+expect "$work/by_pc" "$work/digits.pfm" no-importer
+
+size=0
+for file in $(find "$tree" -name libpyflamert_c.so -o -name libpyflamert_provider_cpu.so); do
+  strip -o "$work/stripped" "$file"
+  size=$((size + $(stat -c %s "$work/stripped")))
+done
+echo "C library and CPU provider, stripped: $size bytes"
+[ "$size" -gt 0 ] && [ "$size" -lt 8000000 ]
