@@ -138,17 +138,10 @@ Status set_initializer(Graph& g, pfrt_string name, ValuePtr value) {
 pfrt_status* add_initializer(pfrt_graph* graph, pfrt_string name, const pfrt_tensor* tensor,
                              uint32_t borrow, pfrt_release_fn release_fn, void* user) {
   return edit(graph, [&](Graph& g) -> Status {
+    auto keep = release_later(borrow ? release_fn : nullptr, user, tensor ? tensor->data : nullptr);
     if (!tensor) return null_argument("tensor");
-    const pfrt_tensor t = read(tensor);
-    std::function<void()> on_release;
-    if (borrow && release_fn)
-      on_release = [release_fn, user, data = t.data] { release_fn(user, data); };
-    auto made = tensor_from(t, borrow != 0, std::move(on_release));
-    if (!made.ok()) {
-      Status status = made.take_status();
-      status.prepend(message("adding initializer '", name, "'"));
-      return status;
-    }
+    auto made = tensor_from(read(tensor), borrow != 0, [keep] {});
+    if (!made.ok()) return made.take_status().prepend(message("adding initializer '", name, "'"));
     return set_initializer(g, name, Value::of(made.take()));
   });
 }

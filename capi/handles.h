@@ -83,6 +83,13 @@ void write(T* to, T from) {
   std::memcpy(static_cast<void*>(to), &from, std::min<size_t>(size, sizeof(T)));
 }
 
+// The promise to call |release| once, whatever becomes of the call it was given to. Empty without
+// one.
+inline std::shared_ptr<void> release_later(pfrt_release_fn release_fn, void* user, void* data) {
+  if (!release_fn) return nullptr;
+  return std::shared_ptr<void>(user, [release_fn, data](void* u) { release_fn(u, data); });
+}
+
 inline Status null_argument(const char* name) {
   return error(Code::kINVALID_ARGUMENT, "argument '", name, "' is NULL");
 }

@@ -77,15 +77,14 @@ pfrt_status* create_tensor(pfrt_dtype dtype, const int64_t* dims, size_t rank, p
 pfrt_status* wrap_tensor(const pfrt_tensor* tensor, pfrt_release_fn release_fn, void* user,
                          pfrt_value** out) {
   return guard([&]() -> Status {
+    auto keep = release_later(release_fn, user, tensor ? tensor->data : nullptr);
     if (!tensor || !out) return null_argument(tensor ? "out_value" : "tensor");
     *out = nullptr;
     const pfrt_tensor t = read(tensor);
     if (t.strides)
       return error(Code::kUNSUPPORTED,
                    "wrapping a tensor: only row-major memory without strides can be wrapped");
-    std::function<void()> on_release;
-    if (release_fn) on_release = [release_fn, user, data = t.data] { release_fn(user, data); };
-    PFRT_ASSIGN(Tensor made, tensor_from(t, true, std::move(on_release)));
+    PFRT_ASSIGN(Tensor made, tensor_from(t, true, [keep] {}));
     *out = new pfrt_value(Value::of(std::move(made)));
     return {};
   });

@@ -2,8 +2,8 @@
 //
 // Compiled without ThreadSanitizer even where everything else has it: Debian's oneTBB is not
 // instrumented, so its synchronisation would look like races. The annotations below tell the
-// sanitizer of the two edges that loops have (start to every body, every body to the end), and
-// nothing more.
+// sanitizer of the two edges that loops have (start to every body, every body to the end), of what
+// is made once, and of nothing more.
 #include "core/exec/threads.h"
 
 #include <oneapi/tbb/blocked_range.h>
@@ -12,6 +12,8 @@
 #include <oneapi/tbb/task_arena.h>
 #include <xmmintrin.h>
 
+#include <atomic>
+#include <cstdlib>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -36,8 +38,18 @@ struct Arenas {
   uint32_t widest = 0;
 };
 
+// Set before oneTBB's own destructors run: a thread that still runs a model while the process exits
+// goes on alone.
+std::atomic<bool> exiting{false};
+
 Arenas& arenas() {
-  static Arenas* all = new Arenas;
+  static Arenas* all = [] {
+    std::atexit([] { exiting.store(true); });
+    auto* made = new Arenas;
+    __tsan_release(&exiting);  // the guard of a static local is not instrumented here either
+    return made;
+  }();
+  __tsan_acquire(&exiting);
   return *all;
 }
 
@@ -59,7 +71,7 @@ tbb::task_arena& arena(uint32_t width) {
 }  // namespace
 
 void parallel_for(uint32_t width, uint64_t n, LoopBody body, void* arg) {
-  if (width <= 1 || n <= 1) {
+  if (width <= 1 || n <= 1 || exiting.load(std::memory_order_relaxed)) {
     for (uint64_t i = 0; i < n; ++i) body(arg, i, 0);
     return;
   }

@@ -206,10 +206,9 @@ class Tensor {
       if (user != nullptr) api().value->release(static_cast<pfrt_value*>(user));
     };
     detail::Handle<pfrt_value> value;
-    auto kept = detail::Handle<pfrt_value>::share(owner);
+    detail::Handle<pfrt_value>::share(owner).detach();  // the call takes the reference
     detail::check(
         api().value->wrap_tensor(&c, owner == nullptr ? nullptr : +drop, owner, value.out()));
-    kept.detach();  // the new value releases it
     Tensor out = from_handle(std::move(value));
     out.owns_ = false;
     return out;

@@ -272,12 +272,7 @@ Result<ValueRef> TensorReader::wrap(const Form& form, Extent extent) {
   request_.file_retain(extent.file);
   Status status = take_status(
       api_, api_.value->wrap_tensor(&tensor, request_.file_release, extent.file, &value));
-  if (!status.ok()) {
-    // Without memory the host may have taken the reference before it gave up: one too many is kept
-    // rather than one too few.
-    if (status.code() != Code::kOUT_OF_MEMORY) request_.file_release(extent.file, nullptr);
-    return std::move(status.prepend("reading " + form.text()));
-  }
+  if (!status.ok()) return std::move(status.prepend("reading " + form.text()));
   return ValueRef(value, api_.value->release);
 }
 

@@ -74,7 +74,7 @@ testing::AssertionResult fails(pfrt_status* status, pfrt_code code,
   return fails(take(status), code, parts);
 }
 
-Handle<pfrt_options> make_options(pfrt_options_kind kind, Settings settings) {
+Handle<pfrt_options> make_options(pfrt_options_kind kind, const Settings& settings) {
   pfrt_options* raw = nullptr;
   EXPECT_TRUE(ok(api().options->create(kind, &raw)));
   Handle<pfrt_options> options(raw);
@@ -83,7 +83,7 @@ Handle<pfrt_options> make_options(pfrt_options_kind kind, Settings settings) {
   return options;
 }
 
-Handle<pfrt_env> make_env(Settings settings) {
+Handle<pfrt_env> make_env(const Settings& settings) {
   const auto options = make_options(PFRT_OPTIONS_ENV, {{"log_level", "off"}});
   for (const auto& [key, value] : settings)
     EXPECT_TRUE(ok(api().options->set_text(options.get(), str(key), str(value))));

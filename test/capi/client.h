@@ -56,10 +56,10 @@ struct Releaser {
 template <typename T>
 using Handle = std::unique_ptr<T, Releaser>;
 
-using Settings = std::initializer_list<std::pair<std::string_view, std::string_view>>;
-Handle<pfrt_options> make_options(pfrt_options_kind kind, Settings settings = {});
+using Settings = std::vector<std::pair<std::string_view, std::string_view>>;
+Handle<pfrt_options> make_options(pfrt_options_kind kind, const Settings& settings = {});
 // Without log lines unless |settings| ask for them.
-Handle<pfrt_env> make_env(Settings settings = {});
+Handle<pfrt_env> make_env(const Settings& settings = {});
 
 template <typename T>
 constexpr pfrt_dtype dtype_of() {

@@ -62,8 +62,10 @@ Neighbours neighbours_of(const Image& image, double place, int64_t length) {
   x = std::isnan(x) ? -1 : std::clamp(x, -kFar, kFar);
   if (image.mode == Resample::kNearest) x = std::nearbyint(x);
   const double low = image.align_corners ? 0 : -0.5, high = low == 0 ? n - 1 : n - 0.5;
-  if (image.padding == Padding::kBorder) x = std::clamp(x, 0.0, std::max(n - 1, 0.0));
-  if (image.padding == Padding::kReflection && (x < low || x > high)) x = reflected(x, low, high);
+  if (x < low || x > high) {
+    if (image.padding == Padding::kBorder) x = std::clamp(x, 0.0, std::max(n - 1, 0.0));
+    if (image.padding == Padding::kReflection) x = reflected(x, low, high);
+  }
 
   const double below = std::floor(x), f = x - below;
   Neighbours all{};

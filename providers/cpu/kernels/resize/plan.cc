@@ -112,15 +112,13 @@ Result<std::vector<AxisSizes>> ResizeForm::sizes_of(const float* scales, const i
     list[i].length = static_cast<double>(out_[i]);
   }
   const size_t count = axes_.size();
-  // The one scale of a kept aspect ratio.
-  double kept = 0;
-  for (size_t i = 0; needs_sizes() && i < count; ++i) {
-    const double ratio = static_cast<double>(sizes[i]) / static_cast<double>(in_[axes_[i]]);
-    if (i == 0)
-      kept = ratio;
-    else
-      kept = policy_ == Policy::kNotLarger ? std::min(kept, ratio) : std::max(kept, ratio);
-  }
+  // The axis whose scale is the one of a kept aspect ratio.
+  const auto ratio = [&](size_t i) {
+    return static_cast<double>(sizes[i]) / static_cast<double>(in_[axes_[i]]);
+  };
+  size_t lead = 0;
+  for (size_t i = 1; needs_sizes() && i < count; ++i)
+    if (policy_ == Policy::kNotLarger ? ratio(i) < ratio(lead) : ratio(i) > ratio(lead)) lead = i;
   std::vector<double> region(needs_roi() ? 2 * count : 0);
   if (needs_roi()) load_block(roi_dtype_, roi, static_cast<int64_t>(region.size()), region.data());
   for (size_t i = 0; i < count; ++i) {
@@ -132,14 +130,17 @@ Result<std::vector<AxisSizes>> ResizeForm::sizes_of(const float* scales, const i
       a.end = region[count + i];
       part = a.end - a.start;
     }
-    if (by_sizes_ && policy_ == Policy::kStretch) {
+    if (!by_sizes_) {
+      a.scale = static_cast<double>(scales[i]);
+      a.length = in * a.scale;
+      a.approximate = true;
+    } else if (policy_ == Policy::kStretch) {
       a.scale = out / in;
-      if (sampling_.mode == Resample::kNearest)
-        a.scale = static_cast<double>(static_cast<float>(a.scale));
       continue;
+    } else {
+      a.scale = ratio(lead);
+      a.length = static_cast<double>(sizes[lead]) * in / static_cast<double>(in_[axes_[lead]]);
     }
-    a.scale = by_sizes_ ? kept : static_cast<double>(scales[i]);
-    a.length = a.scale * in;
     const double expected = by_sizes_ ? a.length : a.length * part;
     if (!(a.scale > 0) || !(std::fabs(expected - out) <= 1 + 1e-5 * out))
       return kernel_error("scale ", a.scale, " of axis ", axes_[i], " takes ", a.in, " to ",

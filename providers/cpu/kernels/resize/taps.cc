@@ -44,28 +44,30 @@ Status read_word(const SnapshotNode& node, std::string_view name, const Word<E> 
   return error(Code::kUNSUPPORTED, name, " is '", given, "', not one of ", known);
 }
 
-// Scales are floats: for the nearest element, quotients keep no more digits, so that a scale that
-// stands for a ratio (0.3f) still meets whole numbers.
-double quotient(const Sampling& s, double a, double b) {
-  return s.mode == Resample::kNearest ? static_cast<double>(static_cast<float>(a / b)) : a / b;
+// A coordinate |x|. For the nearest element one from a float scale keeps a float's digits, so that
+// a scale that stands for a ratio (0.3f) still meets whole numbers and halves.
+double kept(const Sampling& s, const AxisSizes& a, double x) {
+  const bool rounded = s.mode == Resample::kNearest && a.approximate;
+  return rounded ? static_cast<double>(static_cast<float>(x)) : x;
 }
 
-// Of position |x| in the input.
+// Of |position| in the input. Dividing by the scale is multiplying by in / length, which is exact
+// where ratios of lengths are.
 double coordinate(const Sampling& s, const AxisSizes& a, int64_t position) {
   const double x = static_cast<double>(position), in = static_cast<double>(a.in);
   switch (s.transform) {
     case Transform::kHalfPixel:
-      return quotient(s, x + 0.5, a.scale) - 0.5;
+      return kept(s, a, (x + 0.5) * in / a.length) - 0.5;
     case Transform::kPytorchHalfPixel:
-      return a.length > 1 ? quotient(s, x + 0.5, a.scale) - 0.5 : 0;
+      return a.length > 1 ? kept(s, a, (x + 0.5) * in / a.length) - 0.5 : 0;
     case Transform::kHalfPixelSymmetric: {
       const double adjustment = static_cast<double>(a.out) / a.length;
-      return in / 2 * (1 - adjustment) + quotient(s, x + 0.5, a.scale) - 0.5;
+      return kept(s, a, in / 2 * (1 - adjustment) + (x + 0.5) * in / a.length) - 0.5;
     }
     case Transform::kAlignCorners:
-      return a.length == 1 ? 0 : quotient(s, x * (in - 1), a.length - 1);
+      return a.length == 1 ? 0 : kept(s, a, x * (in - 1) / (a.length - 1));
     case Transform::kAsymmetric:
-      return quotient(s, x, a.scale);
+      return kept(s, a, x * in / a.length);
     case Transform::kCropAndResize:
       if (a.out == 1) return 0.5 * (a.start + a.end) * (in - 1);
       return a.start * (in - 1) + x * (a.end - a.start) * (in - 1) / static_cast<double>(a.out - 1);

@@ -39,6 +39,7 @@ struct AxisSizes {
   int64_t in = 1, out = 1;
   double scale = 1;           // greater than 0
   double length = 1;          // in * scale: of the output before rounding
+  bool approximate = false;   // the scale is a float that may stand for a ratio
   double start = 0, end = 1;  // the cropped part, of kCropAndResize
 };
 
