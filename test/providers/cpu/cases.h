@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Random cases of operators with the results of plain double-precision references. A generator is
+// a function of its arguments alone. A new kernel row of a known operator needs nothing here.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <random>
+#include <string_view>
+
+#include "test/providers/cpu/one_node.h"
+
+namespace pfrt::test {
+
+class Random {
+ public:
+  explicit Random(uint64_t seed) : engine_(seed) {}
+  int64_t below(int64_t n) { return static_cast<int64_t>(engine_() % static_cast<uint64_t>(n)); }
+  int64_t from_to(int64_t low, int64_t high) { return low + below(high - low + 1); }
+  bool once_in(int64_t n) { return below(n) == 0; }
+  double uniform(double low, double high);
+  // Odd sizes, now and then 0; at most about |size| elements, nearly that when |size| is large.
+  Dims dims(size_t rank, int64_t size);
+  Dims dims_without_0(size_t rank, int64_t size);
+  // Uniform in [low, high], exact in |dtype|: whole for integers, never negative where unsigned.
+  Data data(pfrt_dtype dtype, Dims dims, double low = -3, double high = 3);
+  // A shape that broadcasts to |dims|.
+  Dims broadcast_to(const Dims& dims);
+
+ private:
+  std::mt19937_64 engine_;
+};
+
+// From |size| on, a case is to be large enough to be divided between threads.
+inline constexpr int64_t kLarge = 20000;
+
+using Generator = std::function<Case(Random& random, pfrt_dtype dtype, int64_t size)>;
+using Generators = std::map<std::string_view, Generator>;  // by operator
+
+const Generators& elementwise_cases();
+const Generators& reduce_cases();
+const Generators& product_cases();  // matrices and convolutions
+const Generators& window_cases();   // pools and normalisations
+const Generators& move_cases();
+
+// ------------------------------------------------------------------ for references
+Data expected(pfrt_dtype dtype, Dims dims, Values values);
+Data integers(Dims dims, const Dims& values, bool constant = true);  // int64
+bool is_float(pfrt_dtype dtype);
+// Row-major position of |index| in |dims|, dimensions of 1 and leading ones broadcast.
+size_t position(const Dims& index, const Dims& dims);
+// Every index of |dims|, in row-major order.
+void for_each_index(const Dims& dims, const std::function<void(const Dims&)>& fn);
+
+}  // namespace pfrt::test

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Every row of the kernel table against plain references: random types and shapes, buffers between
+// guard pages, in place, on several threads. PFRT_TEST_CASE="ROW TYPE SEED", as a failure prints
+// it, runs that case alone.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <set>
+#include <sstream>
+
+#include "core/base/dtype.h"
+#include "test/providers/cpu/cases.h"
+
+namespace pfrt::test {
+namespace {
+
+using cpu::KernelRow;
+
+constexpr pfrt_dtype kTypes[] = {
+    PFRT_DTYPE_FLOAT32, PFRT_DTYPE_FLOAT64,   PFRT_DTYPE_FLOAT16,    PFRT_DTYPE_BFLOAT16,
+    PFRT_DTYPE_INT8,    PFRT_DTYPE_INT16,     PFRT_DTYPE_INT32,      PFRT_DTYPE_INT64,
+    PFRT_DTYPE_UINT8,   PFRT_DTYPE_UINT16,    PFRT_DTYPE_UINT32,     PFRT_DTYPE_UINT64,
+    PFRT_DTYPE_BOOL,    PFRT_DTYPE_COMPLEX64, PFRT_DTYPE_COMPLEX128, PFRT_DTYPE_FLOAT8E5M2};
+
+// A case of |row|, from a text that names it.
+struct Named {
+  const KernelRow& row;
+  pfrt_dtype dtype;
+  uint64_t seed;
+  std::string text() const {
+    return message("PFRT_TEST_CASE=\"", row.name, " ", dtype_name(dtype), " ", seed, "\"");
+  }
+};
+
+// Whether PFRT_TEST_CASE is unset or names the case.
+bool is_wanted(const Named& named) {
+  const char* wanted = std::getenv("PFRT_TEST_CASE");
+  return wanted == nullptr || named.text() == std::string("PFRT_TEST_CASE=\"") + wanted + "\"";
+}
+
+uint64_t wanted_seed(uint64_t otherwise) {
+  const char* wanted = std::getenv("PFRT_TEST_CASE");
+  std::string row, dtype;
+  if (wanted != nullptr) std::istringstream(wanted) >> row >> dtype >> otherwise;
+  return otherwise;
+}
+
+template <typename Fn>
+void for_each_row(const Generators& generators, Fn fn) {
+  for (const auto family : cpu::kernels())
+    for (const KernelRow& row : family)
+      if (const auto found = generators.find(row.op);
+          found != generators.end() && row.domain.empty())
+        fn(row, found->second);
+}
+
+bool same_bytes(const Outcome& a, const Outcome& b) {
+  for (size_t i = 0; i < a.outputs.size(); ++i)
+    if (a.outputs[i].size() != 0 &&
+        memcmp(a.outputs[i].data(), b.outputs[i].data(), a.outputs[i].size()) != 0)
+      return false;
+  return true;
+}
+
+// False when the row turns the case away.
+bool check(const Named& named, const Case& c) {
+  const auto what = [&] { return named.text() + ": " + c.text() + "\n  "; };
+  RunForm form;
+  form.placed = named.seed % 2 == 0 ? Placed::kAtEnd : Placed::kAtStart;
+  const Outcome plain = run(named.row, c, form);
+  if (!plain.refused.empty()) return false;
+  if (!plain.fault.empty()) {
+    ADD_FAILURE() << what() << plain.fault;
+    return true;
+  }
+  const std::string wrong = difference(c, plain);
+  if (!wrong.empty()) ADD_FAILURE() << what() << wrong;
+  form.in_place = true;
+  const Outcome in_place = run(named.row, c, form);
+  if (in_place.aliased && !same_bytes(plain, in_place))
+    ADD_FAILURE() << what() << "in place gives something else";
+  return true;
+}
+
+void check_rows(const Generators& generators) {
+  for_each_row(generators, [](const KernelRow& row, const Generator& generator) {
+    int ran = 0, failed_before = testing::Test::HasFailure();
+    bool wanted = false;
+    for (pfrt_dtype dtype : kTypes) {
+      if (!row.types.has(dtype)) continue;
+      const uint64_t first = wanted_seed(1);
+      for (uint64_t seed = first; seed < first + 8; ++seed) {
+        const Named named{row, dtype, seed};
+        if (!is_wanted(named)) continue;
+        wanted = true;
+        Random random(seed * 1000 + dtype);
+        const int64_t size = seed % 8 == 7 ? 5000 : 700;
+        ran += check(named, generator(random, dtype, size));
+        if (testing::Test::HasFailure() && !failed_before) break;  // one failure a type is enough
+      }
+    }
+    EXPECT_TRUE(ran > 0 || !wanted) << row.name << " took none of its cases";
+  });
+}
+
+TEST(Kernels, elementwise) { check_rows(elementwise_cases()); }
+TEST(Kernels, reductions) { check_rows(reduce_cases()); }
+TEST(Kernels, products) { check_rows(product_cases()); }
+TEST(Kernels, windows_and_normalisations) { check_rows(window_cases()); }
+TEST(Kernels, moves) { check_rows(move_cases()); }
+
+// The bits of a result are the same for any number of threads.
+void check_workers(const Generators& generators) {
+  for_each_row(generators, [](const KernelRow& row, const Generator& generator) {
+    pfrt_dtype dtype = PFRT_DTYPE_FLOAT32;
+    for (pfrt_dtype other : kTypes)
+      if (!row.types.has(dtype)) dtype = other;
+    for (uint64_t seed = wanted_seed(100), end = seed + 2; seed < end; ++seed) {
+      const Named named{row, dtype, seed};
+      if (!is_wanted(named)) continue;
+      Random random(seed * 1000 + dtype);
+      const Case c = generator(random, dtype, 2 * kLarge);
+      const Outcome one = run(row, c);
+      if (!one.refused.empty()) continue;
+      EXPECT_EQ(one.fault, "") << named.text() << ": " << c.text();
+      for (uint32_t workers : {2u, 4u}) {
+        RunForm form;
+        form.workers = workers;
+        EXPECT_TRUE(same_bytes(one, run(row, c, form)))
+            << named.text() << ": " << c.text() << "\n  differs on " << workers << " threads";
+      }
+    }
+  });
+}
+
+TEST(KernelThreads, elementwise) { check_workers(elementwise_cases()); }
+TEST(KernelThreads, reductions) { check_workers(reduce_cases()); }
+TEST(KernelThreads, products) { check_workers(product_cases()); }
+TEST(KernelThreads, windows_and_normalisations) { check_workers(window_cases()); }
+TEST(KernelThreads, moves) { check_workers(move_cases()); }
+
+// Operators whose reference is the conformance set.
+constexpr std::string_view kConformanceOnly[] = {"AffineGrid",
+                                                 "Compress",
+                                                 "ConstantOfShape",
+                                                 "DequantizeLinear",
+                                                 "DynamicQuantizeLinear",
+                                                 "Einsum",
+                                                 "EyeLike",
+                                                 "GRU",
+                                                 "GatherND",
+                                                 "GridSample",
+                                                 "LRN",
+                                                 "LSTM",
+                                                 "MaxUnpool",
+                                                 "NonMaxSuppression",
+                                                 "NonZero",
+                                                 "OneHot",
+                                                 "QLinearConv",
+                                                 "QLinearMatMul",
+                                                 "QuantizeLinear",
+                                                 "RNN",
+                                                 "Range",
+                                                 "Resize",
+                                                 "ScatterElements",
+                                                 "ScatterND",
+                                                 "Shape",
+                                                 "Size",
+                                                 "Trilu",
+                                                 "Unique"};
+
+TEST(Kernels, every_operator_has_a_reference_or_is_listed) {
+  std::set<std::string_view> named, found;
+  for (const Generators* all :
+       {&elementwise_cases(), &reduce_cases(), &product_cases(), &window_cases(), &move_cases()})
+    for (const auto& [op, generator] : *all) named.insert(op);
+  for (std::string_view op : kConformanceOnly)
+    EXPECT_TRUE(named.insert(op).second) << op << " is listed, but has a reference";
+  for (const auto family : cpu::kernels())
+    for (const KernelRow& row : family) found.insert(row.op);
+  for (std::string_view op : found) EXPECT_EQ(named.count(op), 1u) << op << " has no reference";
+  for (std::string_view op : named) EXPECT_EQ(found.count(op), 1u) << op << " has no row";
+}
+
+}  // namespace
+}  // namespace pfrt::test

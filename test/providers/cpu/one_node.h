@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// One operator with its inputs and the outputs that it should have, and what a kernel row makes of
+// it. Values are doubles whatever the element type; those of a case are exact in it. Plain data.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "providers/cpu/kernel.h"
+#include "test/providers/cpu/guarded.h"
+
+namespace pfrt::test {
+
+using Dims = std::vector<int64_t>;
+using Values = std::vector<double>;
+
+// Elements to and from memory, with the conversions of the runtime: integers wrap around.
+void store(pfrt_dtype dtype, const Values& values, void* out);
+Values load(pfrt_dtype dtype, const void* data, size_t count);
+// |values| as |dtype| has them.
+Values rounded(pfrt_dtype dtype, const Values& values);
+// Half a unit in the last place of 1; 0 for integers.
+double epsilon(pfrt_dtype dtype);
+// The same of the type that kernels compute in: float for the short ones.
+double step_error(pfrt_dtype dtype);
+int64_t count(const Dims& dims);
+
+struct Data {
+  pfrt_dtype dtype = 0;  // 0: absent
+  Dims dims;
+  Values values;
+  bool constant = false;
+};
+
+struct Attr {
+  std::string name;
+  std::variant<int64_t, float, std::string, Dims> value;
+};
+
+struct Case {
+  std::vector<Data> inputs, outputs;  // outputs hold what is expected
+  std::vector<Attr> attrs;
+  // Beyond one rounding to its type, an element may be off by |relative| compute steps of its value
+  // and by |absolute|. Both 0: exact.
+  double relative = 0, absolute = 0;
+  std::string text() const;  // "float32[2,3] int64[] axis=1 -> float32[2]"
+};
+
+struct RunForm {
+  uint32_t workers = 1;
+  Placed placed = Placed::kAtEnd;
+  bool in_place = false;  // output 0 over the input that the kernel may alias, if any
+};
+
+struct Outcome {
+  std::string refused;  // why the row does not take the case
+  std::string fault;    // why it was not made, or did not run
+  bool aliased = false;
+  std::vector<Guarded> outputs;
+};
+
+Outcome run(const cpu::KernelRow& row, const Case& c, const RunForm& form = {});
+// The first difference from what the case expects; empty when there is none.
+std::string difference(const Case& c, const Outcome& outcome);
+
+}  // namespace pfrt::test

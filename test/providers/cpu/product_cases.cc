@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cmath>
+
+#include "test/providers/cpu/cases.h"
+
+namespace pfrt::test {
+namespace {
+
+// For sums of |terms| products of numbers up to 9.
+void set_tolerance(Case& c, pfrt_dtype dtype, int64_t terms) {
+  c.relative = is_float(dtype) ? 2 : 0;
+  c.absolute = 100 * step_error(dtype) * static_cast<double>(terms);
+}
+
+int64_t of(Random& r, int64_t low, int64_t high) {
+  static constexpr int64_t kOdd[] = {1, 2, 3, 5, 7, 8, 9, 15, 16, 17, 31, 33, 47, 64, 65, 97, 129};
+  int64_t out;
+  do out = kOdd[r.below(std::size(kOdd))];
+  while (out < low || out > high);
+  return out;
+}
+
+// Matrix products with the leading dimensions broadcast; vectors are rows on the left and columns
+// on the right.
+Values matmul(const Data& a, const Data& b, double zero_a, double zero_b, const Dims& batch,
+              int64_t m, int64_t k, int64_t n) {
+  const Dims a_batch(a.dims.begin(),
+                     a.dims.end() - std::min<int64_t>(2, static_cast<int64_t>(a.dims.size())));
+  const Dims b_batch(b.dims.begin(),
+                     b.dims.end() - std::min<int64_t>(2, static_cast<int64_t>(b.dims.size())));
+  Values y;
+  for_each_index(batch, [&](const Dims& index) {
+    const double* p = a.values.data() + static_cast<int64_t>(position(index, a_batch)) * m * k;
+    const double* q = b.values.data() + static_cast<int64_t>(position(index, b_batch)) * k * n;
+    for (int64_t i = 0; i < m; ++i)
+      for (int64_t j = 0; j < n; ++j) {
+        double s = 0;
+        for (int64_t l = 0; l < k; ++l) s += (p[i * k + l] - zero_a) * (q[l * n + j] - zero_b);
+        y.push_back(s);
+      }
+  });
+  return y;
+}
+
+Case matmul_of(Random& r, pfrt_dtype a_type, pfrt_dtype b_type, pfrt_dtype y_type, int64_t size,
+               double zero_a, double zero_b) {
+  const bool large = size >= kLarge;
+  const bool row = !large && r.once_in(8), column = !large && r.once_in(8);
+  const int64_t most = large ? 129 : size > 1000 ? 65 : 33;
+  const int64_t m = row ? 1 : of(r, large ? 64 : 1, most),
+                n = column ? 1 : of(r, large ? 64 : 1, most);
+  const int64_t k = !large && r.once_in(15) ? 0 : of(r, 1, most);
+  Dims batch, a_dims, b_dims;
+  for (int64_t i = r.below(3); i > 0; --i) batch.push_back(r.from_to(1, 3));
+  for (int64_t d : batch) {
+    const bool a_one = r.once_in(4), b_one = !a_one && r.once_in(4);
+    if (!row) a_dims.push_back(a_one && !column ? 1 : d);
+    if (!column) b_dims.push_back(b_one && !row ? 1 : d);
+  }
+  if (row && column) batch.clear();
+  Dims y_dims = batch;
+  if (!row) a_dims.push_back(m), y_dims.push_back(m);
+  a_dims.push_back(k);
+  b_dims.push_back(k);
+  if (!column) b_dims.push_back(n), y_dims.push_back(n);
+  Case c;
+  const Data a = r.data(a_type, a_dims);
+  Data b = r.data(b_type, b_dims);
+  b.constant = r.once_in(2);
+  c.outputs = {expected(y_type, y_dims, matmul(a, b, zero_a, zero_b, batch, m, k, n))};
+  c.inputs = {a, b};
+  set_tolerance(c, y_type, k);
+  return c;
+}
+
+Case matmul_case(Random& r, pfrt_dtype dtype, int64_t size) {
+  return matmul_of(r, dtype, dtype, dtype, size, 0, 0);
+}
+
+Case matmul_integer_case(Random& r, pfrt_dtype dtype, int64_t size) {
+  const pfrt_dtype other = r.once_in(2) ? PFRT_DTYPE_INT8 : PFRT_DTYPE_UINT8;
+  const double zero_a = r.once_in(2) ? 3 : 0, zero_b = r.once_in(2) ? 2 : 0;
+  Case c = matmul_of(r, dtype, other, PFRT_DTYPE_INT32, size, zero_a, zero_b);
+  if (zero_a != 0 || zero_b != 0)
+    c.inputs.push_back(zero_a != 0 ? Data{dtype, {}, {zero_a}, true} : Data{});
+  if (zero_b != 0) c.inputs.push_back({other, {}, {zero_b}, true});
+  return c;
+}
+
+Case gemm_case(Random& r, pfrt_dtype dtype, int64_t size) {
+  const bool large = size >= kLarge;
+  const int64_t most = large ? 129 : size > 1000 ? 65 : 33;
+  const int64_t m = of(r, large ? 64 : 1, most), n = of(r, large ? 64 : 1, most);
+  const int64_t k = of(r, 1, most);
+  const bool t_a = r.once_in(2), t_b = r.once_in(2), has_c = r.once_in(2);
+  const double alpha = is_float(dtype) ? 0.5 : 1, beta = is_float(dtype) ? 2 : 1;
+  const Data a = r.data(dtype, t_a ? Dims{k, m} : Dims{m, k});
+  Data b = r.data(dtype, t_b ? Dims{n, k} : Dims{k, n});
+  b.constant = r.once_in(2);
+  const Data added = has_c ? r.data(dtype, r.broadcast_to({m, n})) : Data{};
+  Values y;
+  for (int64_t i = 0; i < m; ++i)
+    for (int64_t j = 0; j < n; ++j) {
+      double s = 0;
+      for (int64_t l = 0; l < k; ++l)
+        s += a.values[static_cast<size_t>(t_a ? l * m + i : i * k + l)] *
+             b.values[static_cast<size_t>(t_b ? j * k + l : l * n + j)];
+      y.push_back(alpha * s + (has_c ? beta * added.values[position({i, j}, added.dims)] : 0));
+    }
+  Case c;
+  c.inputs = {a, b, added};
+  c.outputs = {expected(dtype, {m, n}, y)};
+  c.attrs = {{"transA", int64_t{t_a}},
+             {"transB", int64_t{t_b}},
+             {"alpha", static_cast<float>(alpha)},
+             {"beta", static_cast<float>(beta)}};
+  set_tolerance(c, dtype, k + 2);
+  return c;
+}
+
+// Images of |image|, channels of |group| groups, windows.
+struct Form {
+  int64_t batch, group, in, out;                        // channels a group
+  Dims image, kernel, strides, dilations, pads, extra;  // extra: output_padding
+  size_t rank() const { return image.size(); }
+};
+
+Form random_form(Random& r, int64_t size) {
+  Form f;
+  const bool large = size >= kLarge, depthwise = r.once_in(2);
+  f.batch = r.from_to(1, 2);
+  f.group = depthwise ? of(r, 1, 9) : r.from_to(1, 3);
+  f.in = depthwise ? 1 : r.from_to(1, 5);
+  f.out = depthwise ? r.from_to(1, 2) : r.from_to(1, 9);
+  const auto rank = static_cast<size_t>(large ? 2 : r.from_to(1, 3));
+  for (size_t i = 0; i < 2 * rank; ++i) f.pads.push_back(r.below(3));
+  for (size_t i = 0; i < rank; ++i) {
+    f.kernel.push_back(r.from_to(1, 3));
+    f.strides.push_back(r.from_to(1, large ? 1 : 3));
+    f.dilations.push_back(r.from_to(1, 2));
+    f.extra.push_back(r.below(f.strides[i]));
+    const int64_t least = (f.kernel[i] - 1) * f.dilations[i] + 1;
+    f.image.push_back(large ? 65 : std::max(least, of(r, 1, rank == 3 ? 9 : 17)));
+  }
+  return f;
+}
+
+std::vector<Attr> attrs_of(const Form& f) {
+  return {{"strides", f.strides},
+          {"dilations", f.dilations},
+          {"pads", f.pads},
+          {"group", f.group},
+          {"kernel_shape", f.kernel}};
+}
+
+Dims joined(int64_t a, int64_t b, const Dims& rest) {
+  Dims out{a, b};
+  out.insert(out.end(), rest.begin(), rest.end());
+  return out;
+}
+
+// Calls fn(batch, group, position, tap, pixel) for every tap of a window that falls on a pixel.
+using Tap = std::function<void(int64_t, int64_t, const Dims&, const Dims&, const Dims&)>;
+void for_each_tap(const Form& f, const Dims& positions, const Tap& fn) {
+  for (int64_t n = 0; n < f.batch; ++n)
+    for (int64_t g = 0; g < f.group; ++g)
+      for_each_index(positions, [&](const Dims& at) {
+        for_each_index(f.kernel, [&](const Dims& tap) {
+          Dims pixel(f.rank());
+          for (size_t i = 0; i < f.rank(); ++i) {
+            pixel[i] = at[i] * f.strides[i] + tap[i] * f.dilations[i] - f.pads[i];
+            if (pixel[i] < 0 || pixel[i] >= f.image[i]) return;
+          }
+          fn(n, g, at, tap, pixel);
+        });
+      });
+}
+
+Case conv_of(Random& r, pfrt_dtype x_type, pfrt_dtype w_type, pfrt_dtype y_type, int64_t size,
+             double zero_x, double zero_w) {
+  const Form f = random_form(r, size);
+  Dims positions;
+  for (size_t i = 0; i < f.rank(); ++i)
+    positions.push_back(
+        (f.image[i] + f.pads[i] + f.pads[i + f.rank()] - (f.kernel[i] - 1) * f.dilations[i] - 1) /
+            f.strides[i] +
+        1);
+  const Data x = r.data(x_type, joined(f.batch, f.group * f.in, f.image));
+  Data w = r.data(w_type, joined(f.group * f.out, f.in, f.kernel));
+  w.constant = r.once_in(2);
+  const bool has_bias = is_float(y_type) && r.once_in(2);
+  const Data bias = has_bias ? r.data(x_type, {f.group * f.out}) : Data{};
+  const Dims y_dims = joined(f.batch, f.group * f.out, positions);
+  Values y(static_cast<size_t>(count(y_dims)), 0);
+  for_each_tap(f, positions,
+               [&](int64_t n, int64_t g, const Dims& at, const Dims& tap, const Dims& pixel) {
+                 for (int64_t o = 0; o < f.out; ++o)
+                   for (int64_t i = 0; i < f.in; ++i)
+                     y[position(joined(n, g * f.out + o, at), y_dims)] +=
+                         (x.values[position(joined(n, g * f.in + i, pixel), x.dims)] - zero_x) *
+                         (w.values[position(joined(g * f.out + o, i, tap), w.dims)] - zero_w);
+               });
+  if (has_bias)
+    for_each_index(y_dims, [&](const Dims& index) {
+      y[position(index, y_dims)] += bias.values[static_cast<size_t>(index[1])];
+    });
+  Case c;
+  c.inputs = {x, w};
+  if (has_bias) c.inputs.push_back(bias);
+  c.outputs = {expected(y_type, y_dims, y)};
+  c.attrs = attrs_of(f);
+  set_tolerance(c, y_type, f.in * count(f.kernel) + 1);
+  return c;
+}
+
+Case conv_case(Random& r, pfrt_dtype dtype, int64_t size) {
+  return conv_of(r, dtype, dtype, dtype, size, 0, 0);
+}
+
+Case conv_integer_case(Random& r, pfrt_dtype dtype, int64_t size) {
+  const pfrt_dtype other = r.once_in(2) ? PFRT_DTYPE_INT8 : PFRT_DTYPE_UINT8;
+  const double zero_x = r.once_in(2) ? 3 : 0, zero_w = r.once_in(2) ? 2 : 0;
+  Case c = conv_of(r, dtype, other, PFRT_DTYPE_INT32, size, zero_x, zero_w);
+  if (zero_x != 0 || zero_w != 0)
+    c.inputs.push_back(zero_x != 0 ? Data{dtype, {}, {zero_x}, true} : Data{});
+  if (zero_w != 0) c.inputs.push_back({other, {}, {zero_w}, true});
+  return c;
+}
+
+// The gradient of a convolution: the positions of its windows are the input's pixels.
+Case conv_transpose_case(Random& r, pfrt_dtype dtype, int64_t size) {
+  Form f = random_form(r, size);
+  const Dims positions = f.image;
+  for (size_t i = 0; i < f.rank(); ++i) {
+    const int64_t whole =
+        (positions[i] - 1) * f.strides[i] + (f.kernel[i] - 1) * f.dilations[i] + 1 + f.extra[i];
+    if (f.pads[i] + f.pads[i + f.rank()] >= whole) f.pads[i] = f.pads[i + f.rank()] = 0;
+    f.image[i] = whole - f.pads[i] - f.pads[i + f.rank()];
+  }
+  const Data x = r.data(dtype, joined(f.batch, f.group * f.in, positions));
+  const Data w = r.data(dtype, joined(f.group * f.in, f.out, f.kernel));
+  const Dims y_dims = joined(f.batch, f.group * f.out, f.image);
+  Values y(static_cast<size_t>(count(y_dims)), 0);
+  for_each_tap(f, positions,
+               [&](int64_t n, int64_t g, const Dims& at, const Dims& tap, const Dims& pixel) {
+                 for (int64_t o = 0; o < f.out; ++o)
+                   for (int64_t i = 0; i < f.in; ++i)
+                     y[position(joined(n, g * f.out + o, pixel), y_dims)] +=
+                         x.values[position(joined(n, g * f.in + i, at), x.dims)] *
+                         w.values[position(joined(g * f.in + i, o, tap), w.dims)];
+               });
+  Case c;
+  c.inputs = {x, w};
+  c.outputs = {expected(dtype, y_dims, y)};
+  c.attrs = attrs_of(f);
+  c.attrs.push_back({"output_padding", f.extra});
+  set_tolerance(c, dtype, f.in * count(f.kernel));
+  return c;
+}
+
+}  // namespace
+
+const Generators& product_cases() {
+  static const Generators generators = {{"MatMul", matmul_case},
+                                        {"Gemm", gemm_case},
+                                        {"MatMulInteger", matmul_integer_case},
+                                        {"Conv", conv_case},
+                                        {"ConvInteger", conv_integer_case},
+                                        {"ConvTranspose", conv_transpose_case}};
+  return generators;
+}
+
+}  // namespace pfrt::test

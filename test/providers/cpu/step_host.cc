@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "test/providers/cpu/step_host.h"
+
+#include <atomic>
+#include <thread>
+#include <utility>
+
+namespace pfrt::test {
+namespace {
+
+StepHost& self(const pfrt_step_context* context) { return *static_cast<StepHost*>(context->host); }
+
+}  // namespace
+
+StepHost::StepHost(std::vector<void*> buffers, uint32_t workers, uint64_t scratch_bytes)
+    : buffers_(std::move(buffers)) {
+  for (uint32_t i = 0; i < workers; ++i) scratch_.emplace_back(scratch_bytes, Placed::kAtEnd, 64);
+  context_.struct_size = sizeof context_;
+  context_.abi = PFRT_ABI_VERSION;
+  context_.host = this;
+  context_.buffers = buffers_.data();
+  context_.workers = workers;
+  context_.parallel = parallel;
+  context_.stop = [](const pfrt_step_context*) { return pfrt_code{PFRT_CODE_OK}; };
+  context_.scratch = [](const pfrt_step_context* c, uint32_t worker) {
+    return static_cast<void*>(self(c).scratch_.at(worker).data());
+  };
+  context_.alloc_output = [](const pfrt_step_context* c, uint32_t, const int64_t*, uint32_t,
+                             void**) {
+    self(c).message_ = "alloc_output for an output whose dimensions are known";
+    return pfrt_code{PFRT_CODE_INTERNAL};
+  };
+  context_.fail = [](const pfrt_step_context* c, pfrt_code code, pfrt_string text) {
+    self(c).message_.assign(text.data, text.size);
+    return code;
+  };
+}
+
+// The last index first, so that nothing depends on the order.
+void StepHost::parallel(const pfrt_step_context* context, uint64_t n,
+                        void (*fn)(void*, uint64_t, uint32_t), void* arg) {
+  std::atomic<uint64_t> left{n};
+  const auto work = [&](uint32_t worker) {
+    for (uint64_t i = left; i > 0;)
+      if (left.compare_exchange_weak(i, i - 1)) {
+        fn(arg, i - 1, worker);
+        i = left;
+      }
+  };
+  std::vector<std::thread> others;
+  for (uint32_t worker = 1; worker < context->workers && worker < n; ++worker)
+    others.emplace_back(work, worker);
+  work(0);
+  for (std::thread& other : others) other.join();
+}
+
+}  // namespace pfrt::test
