@@ -17,6 +17,5 @@ for header in types pyflame_rt plugin; do
   check "$cc" c c11 "pyflame_rt/$header.h"
   check "$cxx" c++ c++17 "pyflame_rt/$header.h"
 done
-cd "$cxx_headers"
-find pyflame_rt -name '*.hpp' -not -path '*/compat/*' | LC_ALL=C sort |
+find "$cxx_headers/pyflame_rt" -name '*.hpp' -not -path '*/compat/*' -printf 'pyflame_rt/%P\n' | LC_ALL=C sort |
   while IFS= read -r header; do check "$cxx" c++ c++17 "$header"; done
