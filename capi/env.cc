@@ -215,7 +215,10 @@ pfrt_status* operator_at(size_t index, pfrt_operator_info* out) {
 
 }  // namespace
 
-EnvState::EnvState() { environments.fetch_add(1); }
+EnvState::EnvState() {
+  environments.fetch_add(1);
+  prepare_threads();
+}
 
 EnvState::~EnvState() {
   loader.reset();

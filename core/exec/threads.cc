@@ -13,10 +13,12 @@
 #include <xmmintrin.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstdlib>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <thread>
 
 #ifdef PFRT_SANITIZE_THREAD
 extern "C" void __tsan_acquire(void* address);
@@ -38,13 +40,43 @@ struct Arenas {
   uint32_t widest = 0;
 };
 
-// Set before oneTBB's own destructors run: a thread that still runs a model while the process exits
-// goes on alone.
+// oneTBB's own destructors run while the process exits and must find no loop of ours inside: from
+// then on loops run alone, and those under way are waited for, a second at most.
 std::atomic<bool> exiting{false};
+std::atomic<int> loops{0};
+
+void leave_at_exit() {
+  exiting.store(true);
+  for (int ms = 0; loops.load() > 0 && ms < 1000; ++ms)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+}
+
+// Counts a loop among those waited for, unless the process is exiting.
+class LoopScope {
+ public:
+  LoopScope() {
+    loops.fetch_add(1);
+    if (!exiting.load()) return;
+    entered_ = false;
+    loops.fetch_sub(1);
+  }
+  ~LoopScope() {
+    if (entered_) loops.fetch_sub(1);
+  }
+  LoopScope(const LoopScope&) = delete;
+  LoopScope& operator=(const LoopScope&) = delete;
+  bool entered() const { return entered_; }
+
+ private:
+  bool entered_ = true;
+};
+
+void run_alone(uint64_t n, LoopBody body, void* arg) {
+  for (uint64_t i = 0; i < n; ++i) body(arg, i, 0);
+}
 
 Arenas& arenas() {
   static Arenas* all = [] {
-    std::atexit([] { exiting.store(true); });
     auto* made = new Arenas;
     __tsan_release(&exiting);  // the guard of a static local is not instrumented here either
     return made;
@@ -70,11 +102,14 @@ tbb::task_arena& arena(uint32_t width) {
 
 }  // namespace
 
+void prepare_threads() {
+  [[maybe_unused]] static const int registered = std::atexit(leave_at_exit);
+}
+
 void parallel_for(uint32_t width, uint64_t n, LoopBody body, void* arg) {
-  if (width <= 1 || n <= 1 || exiting.load(std::memory_order_relaxed)) {
-    for (uint64_t i = 0; i < n; ++i) body(arg, i, 0);
-    return;
-  }
+  if (width <= 1 || n <= 1) return run_alone(n, body, arg);
+  const LoopScope scope;
+  if (!scope.entered()) return run_alone(n, body, arg);
   char started = 0, finished = 0;
   __tsan_release(&started);
   const unsigned control = _mm_getcsr();
