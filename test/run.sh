@@ -30,6 +30,7 @@ main() {
   test/conformance.sh build/release
   /usr/bin/python3 bench/models/make_models.py build/models
   test/determinism.sh build/release build/models/*.onnx
+  test/memory.sh build/release build/memory
   local isa
   for isa in generic avx2 avx512; do
     PFRT_ISA=$isa ctest --preset release

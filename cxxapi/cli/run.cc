@@ -10,6 +10,7 @@
 #include "cxxapi/cli/feed.h"
 #include "cxxapi/cli/json.h"
 #include "cxxapi/cli/npy.h"
+#include "cxxapi/cli/process.h"
 #include "cxxapi/cli/text.h"
 
 namespace cli {
@@ -187,7 +188,7 @@ void print_json(const InferenceSession& session, const std::vector<Value>& resul
   json.end().key("seconds").object();
   json.field("first", times.first).field("median", times.median);
   json.field("min", times.fastest).field("max", times.slowest).end();
-  json.field("runs", runs).end().print();
+  json.field("runs", runs).field("peak_bytes", peak_memory()).end().print();
 }
 
 }  // namespace
@@ -239,7 +240,7 @@ int run_command(const RunArgs& args) {
     std::printf(", median %s, min %s, max %s of %zu runs", time_text(times.median).c_str(),
                 time_text(times.fastest).c_str(), time_text(times.slowest).c_str(), seconds.size());
   }
-  std::printf("\n");
+  std::printf("\nmemory %s at the peak\n", bytes_text(peak_memory()).c_str());
   return 0;
 }
 
