@@ -6,10 +6,8 @@ The data are the 1,797 optical digits (8x8 pixels, values 0..16) that come with
 scikit-learn. The first 1,500 train the network; the last 297 measure it. The model
 expects pixels divided by 16.
 
-No weight is trained on the 297, but the seed and the augmentation were picked among
-seven runs with their scores in view: this run gets 290 right, the others 283 to 289
-(mean of the seven 286.1, 96.3 %). Read 97.6 % as the best of seven, not as what a
-fresh seed gives.
+Nothing is chosen on the 297: the augmentation and the number of epochs come from
+cross-validation inside the 1,500 (--folds 5), the seed was fixed beforehand.
 
 Two files are written:
 
@@ -42,9 +40,9 @@ from numpy.lib.stride_tricks import sliding_window_view
 from onnx import TensorProto, helper, numpy_helper
 from sklearn.datasets import load_digits
 
-SEED = 2
+SEED = 0
 TRAIN_COUNT = 1500
-EPOCHS = 30
+EPOCHS = 60
 BATCH = 50
 PEAK_RATE = 2e-3
 WEIGHT_DECAY = 1e-2
@@ -186,8 +184,8 @@ def jitter(rng, images):
     """Slant, turn, stretch and shift each image a little, sampling bilinearly, and thin or
     thicken its strokes: the writers of the held-out images are others than those of the rest."""
     n, h, w = images.shape
-    matrix = np.eye(2) + rng.normal(0, 0.1, (n, 2, 2))
-    shift = rng.uniform(-0.8, 0.8, (n, 2, 1))
+    matrix = np.eye(2) + rng.normal(0, 0.15, (n, 2, 2))
+    shift = rng.uniform(-1.0, 1.0, (n, 2, 1))
     centre = np.array([[(h - 1) / 2], [(w - 1) / 2]])
     grid = np.indices((h, w)).reshape(2, -1) - centre
     position = np.clip(matrix @ grid + centre + shift, -1, [[h], [w]])
@@ -202,7 +200,7 @@ def jitter(rng, images):
             weight = np.abs(1 - dy - fraction[:, 0]) * np.abs(1 - dx - fraction[:, 1])
             result += weight * padded[which, corner[:, 0] + 1 + dy, corner[:, 1] + 1 + dx]
     result = np.clip(result.reshape(images.shape).astype(np.float32), 0, 1)
-    return result ** np.exp(rng.normal(0, 0.4, (n, 1, 1))).astype(np.float32)
+    return result ** np.exp(rng.normal(0, 0.5, (n, 1, 1))).astype(np.float32)
 
 
 def train(images, labels, rng):
@@ -226,6 +224,16 @@ def train(images, labels, rng):
         if (epoch + 1) % 10 == 0:
             print(f"epoch {epoch + 1:3d}  loss {loss / len(images):.4f}", flush=True)
     return network
+
+
+def cross_validate(images, labels, folds):
+    """Each fold is a run of neighbours, so that few writers are on both sides."""
+    wrong = 0
+    for fold, part in enumerate(np.array_split(np.arange(len(images)), folds)):
+        rest = np.setdiff1d(np.arange(len(images)), part)
+        network = train(images[rest], labels[rest], np.random.default_rng(SEED + fold))
+        wrong += round(len(part) * (1 - accuracy(network, images[part], labels[part])))
+    print(f"{wrong} of {len(images)} wrong in {folds} folds")
 
 
 def to_onnx(network):
@@ -276,13 +284,18 @@ def main():
     parser = argparse.ArgumentParser(description="Train the digits sample and write its files.")
     parser.add_argument("--out", type=Path, default=Path(__file__).resolve().parent,
                         help="directory to write to (default: beside this script)")
-    out = parser.parse_args().out
-    out.mkdir(parents=True, exist_ok=True)
+    parser.add_argument("--folds", type=int, metavar="N",
+                        help="write nothing; cross-validate on N runs of the training images")
+    args = parser.parse_args()
 
     digits = load_digits()
     images = (digits.images / 16).astype(np.float32)
     labels = digits.target
     held_out = slice(TRAIN_COUNT, None)
+    if args.folds:
+        return cross_validate(images[:TRAIN_COUNT], labels[:TRAIN_COUNT], args.folds)
+    out = args.out
+    out.mkdir(parents=True, exist_ok=True)
 
     network = train(images[:TRAIN_COUNT], labels[:TRAIN_COUNT], np.random.default_rng(SEED))
     (out / "digits.onnx").write_bytes(to_onnx(network).SerializeToString(deterministic=True))

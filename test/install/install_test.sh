@@ -18,7 +18,7 @@ expect() {
   [ "$got" = "10 classes" ] || { echo "FAILED: $* printed '$got'"; exit 1; }
 }
 
-cmake -S "$source/test/install/consumer" -B "$work/consumer" -DCMAKE_PREFIX_PATH="$tree" >/dev/null
+cmake -S "$source/test/install/consumer" -B "$work/consumer" -G Ninja -DCMAKE_PREFIX_PATH="$tree" >/dev/null
 cmake --build "$work/consumer" >/dev/null
 expect "$work/consumer/run_c" "$model"
 expect "$work/consumer/run_cxx" "$model"
