@@ -42,6 +42,26 @@ bool needs_contents(const Graph& graph, const Node& node, const Knowable& known)
   return false;
 }
 
+Status check_all_run(const Graph& graph, const std::vector<NodeId>& order,
+                     const Assignment& assignment) {
+  std::vector<Status> faults;
+  for (uint32_t i = 0; i < order.size(); ++i) {
+    if (assignment.owner[i] != kNobody) continue;
+    const Node& node = *graph.node(order[i]);
+    const std::string& refused = assignment.nodes[i].refused;
+    faults.push_back(error(Code::kUNSUPPORTED_OPERATOR, describe(graph, node), " (",
+                           node.domain.empty() ? "ai.onnx" : node.domain, ", as of opset ",
+                           newest_opset(node.domain), ") on (", types_text(graph, node),
+                           "): ", refused.empty() ? "no provider is open" : refused));
+  }
+  if (faults.empty()) return {};
+  Status all = error(Code::kUNSUPPORTED_OPERATOR, "planning graph '", graph.name,
+                     "': ", faults.size(), faults.size() == 1 ? " node has" : " nodes have",
+                     " no provider; ", faults.front().message());
+  for (Status& f : faults) all.add_child(std::move(f));
+  return all;
+}
+
 }  // namespace
 
 Result<Partition> partition(const Graph& graph, const std::vector<NodeId>& order,
@@ -49,85 +69,44 @@ Result<Partition> partition(const Graph& graph, const std::vector<NodeId>& order
                             const std::vector<std::shared_ptr<Provider>>& providers,
                             const std::vector<Refusal>& refusals) {
   const uint32_t count = static_cast<uint32_t>(order.size());
-  std::vector<std::vector<Claim>> claims;
+  std::vector<Claims> claims;
   for (const auto& provider : providers) {
     PFRT_ASSIGN(auto one, provider->claim(snapshot.get()));
     claims.push_back(std::move(one));
   }
   for (const Refusal& r : refusals) {
-    auto& of_provider = claims[static_cast<size_t>(r.provider)];
+    auto& of_provider = claims[static_cast<size_t>(r.provider)].nodes;
     if (r.node < count) {
       of_provider[r.node] = {false, 0, 0, r.reason};
     } else {  // no node was named: the provider is out altogether
       for (Claim& c : of_provider) c = {false, 0, 0, r.reason};
     }
   }
+  const Knowable known = knowable(graph, order);
+  std::vector<bool> host(count), starts(count), ends(count), splits(count);
+  for (uint32_t i = 0; i < count; ++i) {
+    const Node& node = *graph.node(order[i]);
+    host[i] = runs_in_host(graph, node);
+    starts[i] = needs_contents(graph, node, known);
+    ends[i] = data_dependent(node);
+    splits[i] = starts[i] || ends[i];
+  }
+  Assignment assignment = assign(graph, order, providers, claims, host, splits);
+  PFRT_TRY(check_all_run(graph, order, assignment));
 
   Partition out;
-  out.nodes.resize(count);
-  std::vector<int> owner(count, -1);
-  std::vector<Status> faults;
-  for (uint32_t i = 0; i < count; ++i) {
-    const Node& node = *graph.node(order[i]);
-    if (runs_in_host(graph, node)) {
-      out.nodes[i].reason = "control flow, sequences and strings run in the host";
-      continue;
-    }
-    int best = -1;
-    for (size_t p = 0; p < providers.size(); ++p) {
-      const Claim& c = claims[p][i];
-      if (!c.accepted) {
-        out.nodes[i].refused +=
-            message(out.nodes[i].refused.empty() ? "" : "; ", providers[p]->name(), ": ", c.reason);
-        continue;
-      }
-      if (best < 0) {
-        best = static_cast<int>(p);
-        continue;
-      }
-      // A simulated provider was named by the user, so what it can run is its; real costs are
-      // compared.
-      const bool best_simulated = providers[static_cast<size_t>(best)]->simulated();
-      if (!best_simulated && !providers[p]->simulated() &&
-          c.est_ns < claims[static_cast<size_t>(best)][i].est_ns)
-        best = static_cast<int>(p);
-    }
-    owner[i] = best;
-    if (best >= 0) {
-      out.nodes[i].est_ns = claims[static_cast<size_t>(best)][i].est_ns;
-      out.nodes[i].reason = providers.size() == 1 ? "the only provider"
-                                                  : "lowest estimated cost of those that accept it";
-      continue;
-    }
-    faults.push_back(
-        error(Code::kUNSUPPORTED_OPERATOR, describe(graph, node), " (",
-              node.domain.empty() ? "ai.onnx" : node.domain, ", as of opset ",
-              newest_opset(node.domain), ") on (", types_text(graph, node),
-              "): ", out.nodes[i].refused.empty() ? "no provider is open" : out.nodes[i].refused));
-  }
-  if (!faults.empty()) {
-    Status all = error(Code::kUNSUPPORTED_OPERATOR, "planning graph '", graph.name,
-                       "': ", faults.size(), faults.size() == 1 ? " node has" : " nodes have",
-                       " no provider; ", faults.front().message());
-    for (Status& f : faults) all.add_child(std::move(f));
-    return all;
-  }
-
-  const Knowable known = knowable(graph, order);
-  for (uint32_t i = 0; i < count; ++i) {
-    const Node& node = *graph.node(order[i]);
-    const bool host = owner[i] < 0;
-    bool fresh_segment = out.stages.empty() || host || needs_contents(graph, node, known);
-    if (!out.stages.empty()) {
-      const Node& previous = *graph.node(order[i - 1]);
-      fresh_segment |= out.stages.back().provider < 0 || data_dependent(previous);
-    }
-    if (out.stages.empty() || fresh_segment || out.stages.back().provider != owner[i]) {
+  out.nodes = std::move(assignment.nodes);
+  bool ended = true;  // what came before ended its segment
+  for (uint32_t i : assignment.sequence) {
+    const int owner = assignment.owner[i];
+    const bool fresh_segment = ended || host[i] || starts[i];
+    if (fresh_segment || out.stages.back().provider != owner) {
       out.stages.push_back({});
-      out.stages.back().provider = owner[i];
+      out.stages.back().provider = owner;
       out.stages.back().starts_segment = fresh_segment;
     }
     out.stages.back().nodes.push_back(i);
+    ended = host[i] || ends[i];
   }
 
   // Inputs and outputs of provider stages.

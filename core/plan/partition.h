@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Who runs what: every node goes to the provider that claims it at the lowest cost, or to the host,
-// and consecutive nodes of one owner form a stage. Stages are convex because they are stretches of
-// one topological order. A stage ends where the dimensions of what follows can only be known by
+// Who runs what: every node goes to a provider or to the host (assign.h), and consecutive nodes of
+// one owner form a stage. Stages are convex because they are stretches of one topological order. A
+// stage ends where the dimensions of what follows can only be known by
 // running it.
 #pragma once
 
@@ -12,16 +12,11 @@
 #include <vector>
 
 #include "core/ir/graph.h"
+#include "core/plan/assign.h"
 #include "core/plan/provider.h"
 #include "core/plan/snapshot.h"
 
 namespace pfrt {
-
-struct NodePlan {
-  std::string reason;   // why its provider runs it
-  std::string refused;  // who refused it, and why; empty when nobody did
-  double est_ns = 0;
-};
 
 struct Stage {
   int provider = -1;            // index into the providers; -1 = host

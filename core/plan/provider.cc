@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/plan/provider.h"
 
+#include <algorithm>
+
 namespace pfrt {
 namespace {
 
@@ -64,28 +66,54 @@ Provider::~Provider() {
   if (handle_) source_.table->close(handle_);
 }
 
-Result<std::vector<Claim>> Provider::claim(const pfrt_snapshot& snapshot) {
-  std::vector<Claim> claims(snapshot.node_count);
-  for (Claim& c : claims) c.reason = name() + " said nothing about it";
+Result<Claims> Provider::claim(const pfrt_snapshot& snapshot) {
+  struct Collector {
+    Claims claims;
+    bool out_of_memory = false;
+    static Collector& of(const pfrt_claims* table) { return *static_cast<Collector*>(table->host); }
+    void set(uint32_t node, bool accepted, double ns, uint64_t bytes, pfrt_string reason) {
+      if (node >= claims.nodes.size()) return;
+      try {
+        claims.nodes[node] = {accepted, ns, bytes, std::string(view(reason))};
+      } catch (const std::bad_alloc&) {
+        out_of_memory = true;
+      }
+    }
+    void add_group(const uint32_t* nodes, uint32_t count, double saved_ns) {
+      try {
+        ClaimGroup group{{nodes, nodes + count}, saved_ns};
+        std::sort(group.nodes.begin(), group.nodes.end());
+        group.nodes.erase(std::unique(group.nodes.begin(), group.nodes.end()), group.nodes.end());
+        if (group.nodes.empty() || group.nodes.back() >= claims.nodes.size()) return;
+        claims.groups.push_back(std::move(group));
+      } catch (const std::bad_alloc&) {
+        out_of_memory = true;
+      }
+    }
+  };
+  Collector collector;
+  collector.claims.nodes.resize(snapshot.node_count);
+  for (Claim& c : collector.claims.nodes) c.reason = name() + " said nothing about it";
   pfrt_claims table{};
   table.struct_size = sizeof table;
   table.abi = PFRT_ABI_VERSION;
-  table.host = &claims;
+  table.host = &collector;
   table.accept = [](const pfrt_claims* t, uint32_t node, double ns, uint64_t bytes) {
-    auto& all = *static_cast<std::vector<Claim>*>(t->host);
-    if (node < all.size()) all[node] = {true, ns, bytes, {}};
+    Collector::of(t).set(node, true, ns, bytes, {});
   };
   table.refuse = [](const pfrt_claims* t, uint32_t node, pfrt_string reason) {
-    auto& all = *static_cast<std::vector<Claim>*>(t->host);
-    if (node < all.size()) all[node] = {false, 0, 0, std::string(view(reason))};
+    Collector::of(t).set(node, false, 0, 0, reason);
   };
-  // Nodes run one region at a time here, so what a group saves does not change where a node goes.
-  table.group = [](const pfrt_claims*, const uint32_t*, uint32_t, double) {};
+  table.group = [](const pfrt_claims* t, const uint32_t* nodes, uint32_t count, double saved_ns) {
+    Collector::of(t).add_group(nodes, count, saved_ns);
+  };
   Sink sink(logger_);
   std::lock_guard lock(mutex_);
   PFRT_TRY(sink.status(source_.table->claim(handle_, &snapshot, &table, sink.get()), name(),
                        "claiming nodes"));
-  return claims;
+  if (collector.out_of_memory)
+    return error(Code::kOUT_OF_MEMORY, name(), " claiming nodes: out of memory");
+  return std::move(collector.claims);
 }
 
 Result<std::shared_ptr<Executable>> Provider::compile(const pfrt_snapshot& snapshot,

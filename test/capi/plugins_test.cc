@@ -50,7 +50,10 @@ TEST(Plugins, each_bad_one_has_its_reason) {
   const std::pair<const char*, std::vector<const char*>> expected[] = {
       {"no_symbol", {"pfrt_plugin_query"}},
       {"other_major", {"ABI 2.0", "build the plug-in against"}},
-      {"newer_minor", {"ABI 1.3 to 1.5", "newer runtime"}},
+      {"newer_minor",
+       {"ABI 1." + std::to_string(PFRT_ABI_MINOR + 3) + " to 1." +
+            std::to_string(PFRT_ABI_MINOR + 5),
+        "newer runtime"}},
       {"missing_function", {"'compile'", "every plug-in of this kind"}},
       {"short_table", {"'specialise'"}},
       {"missing_feature", {"'kernel_count'", "declares the feature"}},

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Which provider runs each node, and in which order the nodes come so that few stages result.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/ir/graph.h"
+#include "core/plan/provider.h"
+
+namespace pfrt {
+
+struct NodePlan {
+  std::string reason;   // why its provider runs it
+  std::string refused;  // who refused it, and why; empty when nobody did
+  double est_ns = 0;
+};
+
+constexpr int kHost = -1;    // control flow, sequences, strings
+constexpr int kNobody = -2;  // every provider refused it
+
+struct Assignment {
+  std::vector<int> owner;          // by snapshot index: provider, kHost or kNobody
+  std::vector<NodePlan> nodes;     // by snapshot index
+  std::vector<uint32_t> sequence;  // a topological order that keeps groups, and owners, together
+};
+
+// |order| is topological; indices are positions in it. |host| marks nodes that the host runs,
+// |splits| those at which a region must end, which therefore cannot be in a group. A node goes to
+// the provider with the lowest estimate; where one is simulated, estimates are not compared and the
+// earlier provider has it. A group goes to its provider as a whole or not at all.
+Assignment assign(const Graph& graph, const std::vector<NodeId>& order,
+                  const std::vector<std::shared_ptr<Provider>>& providers,
+                  const std::vector<Claims>& claims, const std::vector<bool>& host,
+                  const std::vector<bool>& splits);
+
+}  // namespace pfrt
