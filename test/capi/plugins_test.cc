@@ -47,7 +47,7 @@ TEST(Plugins, good_ones_are_listed_as_loaded) {
 TEST(Plugins, each_bad_one_has_its_reason) {
   const auto env = make_env({{"plugin_path", PFRT_BAD_PLUGINS}});
   auto rows = list_plugins(env.get());
-  const std::pair<const char*, std::vector<const char*>> expected[] = {
+  const std::pair<const char*, std::vector<std::string>> expected[] = {
       {"no_symbol", {"pfrt_plugin_query"}},
       {"other_major", {"ABI 2.0", "build the plug-in against"}},
       {"newer_minor",
@@ -67,7 +67,7 @@ TEST(Plugins, each_bad_one_has_its_reason) {
   for (const auto& [name, parts] : expected) {
     ASSERT_EQ(rows.count(name), 1u) << name;
     EXPECT_FALSE(rows[name].loaded) << name;
-    for (const char* part : parts)
+    for (const std::string& part : parts)
       EXPECT_NE(rows[name].reason.find(part), std::string::npos)
           << name << " lacks '" << part << "': " << rows[name].reason;
   }
