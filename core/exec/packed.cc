@@ -6,6 +6,10 @@ namespace pfrt {
 Result<std::shared_ptr<Buffer>> PackedStore::get(const std::string& key,
                                                  const pfrt_packed_constant& constant,
                                                  const std::vector<const void*>& sources) {
+  if (constant.alignment > 64 || (constant.alignment & (constant.alignment - 1)) != 0)
+    return error(Code::kUNSUPPORTED, "packing a constant as '", view(constant.recipe),
+                 "': alignment ", constant.alignment,
+                 " was asked for; this host aligns to 64 and takes powers of two up to that");
   std::shared_ptr<Entry> entry;
   {
     std::lock_guard lock(mutex_);

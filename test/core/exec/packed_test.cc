@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/exec/packed.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstring>
+#include <thread>
+
+#include "core/exec/compiled.h"
+
+namespace pfrt {
+namespace {
+
+// A provider of Mul by a constant of one number, which it packs as the number's double. The
+// behaviour is that of a small plug-in; counts are its only state.
+struct Doubler {
+  std::atomic<int> packed{0};
+  uint32_t alignment = 0;
+  pfrt_code answer = PFRT_CODE_OK;
+};
+Doubler doubler;
+
+struct Compiled {
+  uint32_t source;
+  pfrt_packed_constant constant;
+  pfrt_buffer buffers[3];
+  uint32_t reads[2] = {0, 2};
+  uint32_t writes[1] = {1};
+  pfrt_step step{};
+};
+
+pfrt_code compile(pfrt_provider*, const pfrt_snapshot* snapshot, const pfrt_region* region,
+                  const pfrt_sink*, pfrt_executable** out) {
+  auto* made = new Compiled{};
+  made->source = snapshot->nodes[region->nodes[0]].inputs[1];
+  made->constant.sources = &made->source;
+  made->constant.source_count = 1;
+  made->constant.alignment = doubler.alignment;
+  made->constant.recipe = to_c("doubled");
+  made->constant.bytes = sizeof(float);
+  made->constant.pack = [](void*, const void* const* sources, void* bytes) -> pfrt_code {
+    ++doubler.packed;
+    const float twice = 2 * *static_cast<const float*>(sources[0]);
+    std::memcpy(bytes, &twice, sizeof twice);
+    return doubler.answer;
+  };
+  *out = reinterpret_cast<pfrt_executable*>(made);
+  return PFRT_CODE_OK;
+}
+
+pfrt_code specialise(pfrt_executable* executable, const pfrt_shapes*, const pfrt_sink*,
+                     pfrt_program* program) {
+  auto& made = *reinterpret_cast<Compiled*>(executable);
+  made.buffers[0] = {PFRT_BUFFER_IN, 0, sizeof(float), 0, 0, PFRT_MEMORY_HOST, 0};
+  made.buffers[1] = {PFRT_BUFFER_OUT, 0, sizeof(float), 0, 0, PFRT_MEMORY_HOST, 0};
+  made.buffers[2] = {PFRT_BUFFER_CONST, 0, sizeof(float), 0, 0, PFRT_MEMORY_HOST, 0};
+  made.step.run = [](void*, const pfrt_step_context* context) -> pfrt_code {
+    const auto at = [&](int i) { return static_cast<float*>(context->buffers[i]); };
+    *at(1) = *at(0) * *at(2);
+    return PFRT_CODE_OK;
+  };
+  made.step.reads = made.reads;
+  made.step.read_count = 2;
+  made.step.writes = made.writes;
+  made.step.write_count = 1;
+  made.step.kernel = to_c("doubled_mul");
+  program->buffer_size = sizeof(pfrt_buffer);
+  program->step_size = sizeof(pfrt_step);
+  program->buffer_count = 3;
+  program->step_count = 1;
+  program->buffers = made.buffers;
+  program->steps = &made.step;
+  return PFRT_CODE_OK;
+}
+
+std::shared_ptr<Provider> open_doubler() {
+  static const pfrt_provider_table table = [] {
+    pfrt_provider_table t{};
+    t.struct_size = sizeof t;
+    t.abi = PFRT_ABI_VERSION;
+    t.open = [](pfrt_string, const pfrt_key_value*, size_t, const pfrt_sink*,
+                pfrt_provider** out) -> pfrt_code {
+      *out = reinterpret_cast<pfrt_provider*>(&doubler);
+      return PFRT_CODE_OK;
+    };
+    t.close = [](pfrt_provider*) {};
+    t.claim = [](pfrt_provider*, const pfrt_snapshot* snapshot, const pfrt_claims* claims,
+                 const pfrt_sink*) -> pfrt_code {
+      for (uint32_t n = 0; n < snapshot->node_count; ++n) claims->accept(claims, n, 1, 1);
+      return PFRT_CODE_OK;
+    };
+    t.compile = compile;
+    t.release_executable = [](pfrt_executable* e) { delete reinterpret_cast<Compiled*>(e); };
+    t.specialise = specialise;
+    t.release_program = [](pfrt_executable*, pfrt_program*) {};
+    t.constants = [](pfrt_executable* e, const pfrt_packed_constant** out,
+                     size_t* count) -> pfrt_code {
+      *out = &reinterpret_cast<Compiled*>(e)->constant;
+      *count = 1;
+      return PFRT_CODE_OK;
+    };
+    return t;
+  }();
+  ProviderSource source;
+  source.name = "Doubler";
+  source.table = &table;
+  source.features = PFRT_PROVIDER_CONSTANTS;
+  auto opened = Provider::open(source, nullptr);
+  EXPECT_TRUE(opened.ok());
+  return opened.take();
+}
+
+// y = x * w with the constant |w|.
+std::shared_ptr<const Graph> product_with(float w) {
+  auto g = std::make_shared<Graph>("product");
+  g->inputs.push_back(g->value("x"));
+  g->at(g->find("x")).type = Type::tensor(PFRT_DTYPE_FLOAT32, Shape{Dim(1)});
+  auto tensor = Tensor::of_float({w});
+  EXPECT_TRUE(tensor.ok());
+  g->at(g->value("w")).constant = Value::of(tensor.take());
+  g->at(g->find("w")).type = Type::tensor(PFRT_DTYPE_FLOAT32, Shape{Dim(1)});
+  Node node;
+  node.op = "Mul";
+  node.inputs = {g->find("x"), g->find("w")};
+  node.outputs = {g->value("y")};
+  EXPECT_TRUE(g->add_node(std::move(node)).ok());
+  g->at(g->find("y")).type = Type::tensor(PFRT_DTYPE_FLOAT32, Shape{Dim(1)});
+  g->outputs.push_back(g->find("y"));
+  return g;
+}
+
+class Packed : public testing::Test {
+ protected:
+  void SetUp() override {
+    doubler.packed = 0;
+    doubler.alignment = 0;
+    doubler.answer = PFRT_CODE_OK;
+    context_.providers.push_back(open_doubler());
+    context_.packed = &store_;
+  }
+  Result<std::unique_ptr<CompiledGraph>> compile_graph(const std::shared_ptr<const Graph>& graph) {
+    return CompiledGraph::create(graph, context_);
+  }
+  static float run(CompiledGraph& graph, float x) {
+    auto tensor = Tensor::of_float({x});
+    std::vector<ValuePtr> outputs;
+    const Status status = graph.run({Value::of(tensor.take())}, {}, RunControl{}, outputs);
+    EXPECT_TRUE(status.ok()) << status.message();
+    return status.ok() ? *outputs[0]->tensor.as<float>() : 0;
+  }
+  PackedStore store_;
+  CompileContext context_;
+};
+
+TEST_F(Packed, constants_are_packed_once_for_all_that_share_them) {
+  const auto graph = product_with(3);
+  auto one = compile_graph(graph), two = compile_graph(graph);
+  ASSERT_TRUE(one.ok() && two.ok()) << one.status().message();
+  EXPECT_EQ(doubler.packed, 1);
+  EXPECT_EQ(run(**one, 5), 30);
+  EXPECT_EQ(run(**two, 7), 42);
+  auto other = compile_graph(product_with(4));
+  ASSERT_TRUE(other.ok());
+  EXPECT_EQ(doubler.packed, 2) << "other contents";
+  EXPECT_EQ(run(**other, 5), 40);
+}
+
+TEST_F(Packed, unused_constants_go_and_are_packed_again) {
+  const auto graph = product_with(3);
+  for (int round = 1; round <= 2; ++round) {
+    auto compiled = compile_graph(graph);
+    ASSERT_TRUE(compiled.ok());
+    EXPECT_EQ(doubler.packed, round);
+    EXPECT_EQ(run(**compiled, 1), 6);
+  }
+}
+
+TEST_F(Packed, threads_that_need_one_constant_pack_it_once) {
+  const auto graph = product_with(3);
+  std::vector<std::unique_ptr<CompiledGraph>> made(8);
+  std::vector<std::thread> threads;
+  for (auto& slot : made)
+    threads.emplace_back([&] {
+      auto compiled = compile_graph(graph);
+      ASSERT_TRUE(compiled.ok());
+      slot = compiled.take();
+    });
+  for (std::thread& t : threads) t.join();
+  EXPECT_EQ(doubler.packed, 1);
+  for (auto& one : made) EXPECT_EQ(run(*one, 2), 12);
+}
+
+TEST_F(Packed, failures_name_the_recipe) {
+  context_.fallback = false;
+  doubler.answer = PFRT_CODE_PROVIDER;
+  auto failed = compile_graph(product_with(3));
+  ASSERT_FALSE(failed.ok());
+  EXPECT_NE(failed.status().message().find("'doubled'"), std::string::npos);
+  doubler.answer = PFRT_CODE_OK;
+  doubler.alignment = 4096;
+  auto refused = compile_graph(product_with(3));
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.status().code(), Code::kUNSUPPORTED);
+  EXPECT_NE(refused.status().message().find("4096"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace pfrt
