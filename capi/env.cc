@@ -135,17 +135,10 @@ pfrt_status* provider_at(pfrt_env* env, size_t index, pfrt_provider_info* out) {
 Result<pfrt_env::KernelList*> kernel_list(pfrt_env* env, std::string_view name) {
   for (const auto& list : env->kernels)
     if (list->provider == name) return list.get();
-  PFRT_ASSIGN(auto plugin, env->state->loader->find("provider", name));
+  PFRT_ASSIGN(const ProviderSource source, env->state->provider_source(name));
   auto list = std::make_unique<pfrt_env::KernelList>();
   list->provider = name;
-  if (plugin->features & PFRT_PROVIDER_KERNELS) {
-    ProviderSource source;
-    source.name = plugin->name;
-    const std::string_view devices = view(plugin->provider()->devices);
-    source.device = devices.substr(0, devices.find(','));
-    source.table = plugin->provider();
-    source.features = plugin->features;
-    source.library = plugin->library;
+  if (source.features & PFRT_PROVIDER_KERNELS) {
     PFRT_ASSIGN(list->opened, Provider::open(source, &env->state->logger));
     const size_t count = source.table->kernel_count(list->opened->handle());
     for (size_t i = 0; i < count; ++i) {
@@ -215,6 +208,18 @@ pfrt_status* operator_at(size_t index, pfrt_operator_info* out) {
 
 }  // namespace
 
+Result<ProviderSource> EnvState::provider_source(std::string_view name) {
+  PFRT_ASSIGN(const auto plugin, loader->find("provider", name));
+  ProviderSource source;
+  source.name = plugin->name;
+  const std::string_view devices = view(plugin->provider()->devices);
+  source.device = devices.substr(0, devices.find(','));
+  source.table = plugin->provider();
+  source.features = plugin->features;
+  source.library = plugin->library;
+  return source;
+}
+
 EnvState::EnvState() {
   environments.fetch_add(1);
   prepare_threads();
@@ -226,9 +231,23 @@ EnvState::~EnvState() {
 }
 
 const pfrt_env_api kEnvApi = {
-    sizeof(pfrt_env_api), PFRT_ABI_VERSION, create,       retain<pfrt_env>, release<pfrt_env>,
-    set_logger,           refresh_plugins,  plugin_count, plugin_at,        provider_count,
-    provider_at,          kernel_count,     kernel_at,    operator_count,   operator_at,
+    sizeof(pfrt_env_api),
+    PFRT_ABI_VERSION,
+    create,
+    retain<pfrt_env>,
+    release<pfrt_env>,
+    set_logger,
+    refresh_plugins,
+    plugin_count,
+    plugin_at,
+    provider_count,
+    provider_at,
+    kernel_count,
+    kernel_at,
+    operator_count,
+    operator_at,
+    provider_option_count,
+    provider_option_at,
 };
 
 }  // namespace pfrt::capi

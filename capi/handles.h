@@ -20,6 +20,7 @@
 #include "core/session/model.h"
 #include "core/session/options.h"
 #include "core/session/session.h"
+#include "core/session/sessions.h"
 #include "plugins/loader/loader.h"
 #include "pyflame_rt/pyflame_rt.h"
 
@@ -108,12 +109,25 @@ Result<Type> type_from(const pfrt_value_info& info, SymbolTable& symbols);
 Result<Tensor> tensor_from(const pfrt_tensor& view, bool borrow, std::function<void()> release);
 pfrt_tensor view_of(const Tensor& tensor);
 
+// "cpu" for "CPUExecutionProvider": what a provider's options are prefixed with.
+std::string provider_word(std::string_view name);
+// The options a provider declares, as it names them (without prefix).
+Result<std::vector<pfrt_option_info>> provider_options(const pfrt_provider_table& table,
+                                                       std::string_view name);
+// |text| is a value of option |name| of |schema|; |key| is its full name, for messages.
+Status check_option(const std::vector<pfrt_option_info>& schema, std::string_view key,
+                    std::string_view name, std::string_view text);
+
 // The environment behind a handle. Sessions and models hold it, so that plug-ins stay loaded.
 struct EnvState {
   Logger logger;
   std::unique_ptr<PluginLoader> loader;
   PackedStore packed;
+  Sessions sessions;
   uint32_t max_threads = 0;
+
+  // What opening |name| takes, but for options; NOT_FOUND lists what is there.
+  Result<ProviderSource> provider_source(std::string_view name);
 
   EnvState();
   ~EnvState();
@@ -142,6 +156,12 @@ struct pfrt_env : pfrt::capi::Counted {
     std::vector<pfrt_kernel_info> rows;
   };
   std::vector<std::unique_ptr<KernelList>> kernels;
+  struct OptionList {
+    std::string provider;
+    std::deque<std::string> keys;  // with prefix; rows point here
+    std::vector<pfrt_option_info> rows;
+  };
+  std::vector<std::unique_ptr<OptionList>> options;
 };
 
 struct pfrt_value : pfrt::capi::Counted {
@@ -200,6 +220,11 @@ struct pfrt_report {
 };
 
 namespace pfrt::capi {
+// Entries of the environment's table that have a file of their own.
+pfrt_status* provider_option_count(pfrt_env* env, pfrt_string provider, size_t* out);
+pfrt_status* provider_option_at(pfrt_env* env, pfrt_string provider, size_t index,
+                                pfrt_option_info* out);
+
 extern const pfrt_status_api kStatusApi;
 extern const pfrt_options_api kOptionsApi;
 extern const pfrt_env_api kEnvApi;

@@ -26,22 +26,35 @@ Result<std::vector<std::string>> wanted_providers(const Options& o) {
   return named;
 }
 
+// Hands "provider.<word>.<key>" to the provider of that word. A provider with a schema has keys,
+// types and choices checked here; another one says at open what it does not know.
+Status give_options(const Options& o, std::vector<ProviderSource>& sources) {
+  for (Options::ForProvider& given : o.for_providers()) {
+    const auto it = std::find_if(sources.begin(), sources.end(), [&](const ProviderSource& s) {
+      return provider_word(s.name) == given.word;
+    });
+    const std::string key = message("provider.", given.word, ".", given.key);
+    if (it == sources.end())
+      return error(Code::kINVALID_ARGUMENT, "creating a session: option '", key,
+                   "' is for a provider that the session does not list");
+    if (it->features & PFRT_PROVIDER_OPTIONS) {
+      PFRT_ASSIGN(const std::vector<pfrt_option_info> schema,
+                  provider_options(*it->table, it->name));
+      PFRT_TRY(check_option(schema, key, given.key, given.value));
+    }
+    it->options.emplace_back(std::move(given.key), std::move(given.value));
+  }
+  return {};
+}
+
 Status gather_providers(EnvState& env, const Options& o, Session::Context& context) {
   PFRT_ASSIGN(const std::vector<std::string> names, wanted_providers(o));
   for (const std::string& name : names) {
-    auto found = env.loader->find("provider", name);
+    auto found = env.provider_source(name);
     if (!found.ok()) return found.take_status().prepend("creating a session");
-    const Plugin& plugin = *found.value();
-    ProviderSource source;
-    source.name = plugin.name;
-    const std::string_view devices = view(plugin.provider()->devices);
-    source.device = devices.substr(0, devices.find(','));
-    source.table = plugin.provider();
-    source.features = plugin.features;
-    source.library = plugin.library;
-    context.providers.push_back(std::move(source));
+    context.providers.push_back(found.take());
   }
-  return {};
+  return give_options(o, context.providers);
 }
 
 pfrt_status* create(pfrt_env* env, const pfrt_session_desc* desc_in, pfrt_session** out) {
@@ -63,6 +76,7 @@ pfrt_status* create(pfrt_env* env, const pfrt_session_desc* desc_in, pfrt_sessio
     Session::Context context;
     PFRT_TRY(gather_providers(*env->state, o, context));
     context.packed = &env->state->packed;
+    context.all = &env->state->sessions;
     context.logger = &env->state->logger;
     context.max_threads = env->state->max_threads;
     context.keep = env->state;
@@ -276,6 +290,27 @@ pfrt_status* explain(pfrt_session* s, pfrt_report** out) {
 
 pfrt_model* model(const pfrt_session* s) { return s ? s->model_handle : nullptr; }
 
+size_t provider_state_count(const pfrt_session* s) { return s ? s->session->roster().size() : 0; }
+
+pfrt_status* provider_state(const pfrt_session* s, size_t index, pfrt_provider_state* out) {
+  return guard([&]() -> Status {
+    if (!s || !out) return null_argument(s ? "out_state" : "session");
+    const Roster& roster = s->session->roster();
+    if (index >= roster.size())
+      return error(Code::kINVALID_ARGUMENT, "reading the state of provider ", index, " of ",
+                   roster.size());
+    const Roster::State from = roster.state(index);
+    pfrt_provider_state state{};
+    state.condition = from.condition;
+    state.name = to_c(from.name);
+    state.reason = to_c(from.reason);
+    state.code = static_cast<pfrt_code>(from.code);
+    state.failures = from.failures;
+    write(out, state);
+    return {};
+  });
+}
+
 }  // namespace
 
 const pfrt_session_api kSessionApi = {
@@ -293,6 +328,8 @@ const pfrt_session_api kSessionApi = {
     run,
     explain,
     model,
+    provider_state_count,
+    provider_state,
 };
 
 }  // namespace pfrt::capi

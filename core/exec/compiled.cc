@@ -8,6 +8,7 @@
 #include "core/exec/host_ops.h"
 #include "core/exec/segment_plan.h"
 #include "core/ir/verify.h"
+#include "core/plan/fault.h"
 
 namespace pfrt {
 namespace {
@@ -80,7 +81,8 @@ Status CompiledGraph::compile(const CompileContext& context) {
   std::vector<Refusal> refusals;
   while (true) {
     segments_.clear();
-    PFRT_ASSIGN(partition_, partition(*graph_, order_, *snapshot_, context.providers, refusals));
+    PFRT_ASSIGN(partition_, partition(*graph_, order_, *snapshot_, context.candidates, refusals,
+                                      context.culprit));
     bool again = false;
     for (const Stage& stage : partition_.stages) {
       if (segments_.empty() || stage.starts_segment)
@@ -102,19 +104,24 @@ Status CompiledGraph::compile(const CompileContext& context) {
       region.outputs = stage.outputs.data();
       region.output_count = static_cast<uint32_t>(stage.outputs.size());
       uint32_t at = PFRT_NO_INDEX;
-      Provider& provider = *context.providers[static_cast<size_t>(stage.provider)];
+      Provider& provider = *context.candidates[static_cast<size_t>(stage.provider)].provider;
+      *context.culprit = &provider;
       auto compiled = provider.compile(snapshot_->get(), region, &at);
       if (!compiled.ok()) {
         Status status = compiled.take_status();
         if (at < order_.size()) status.prepend(describe(*graph_, *graph_->node(order_[at])));
-        // A provider may refuse a node once: each round takes at least one (node, provider) pair
-        // away, so this ends.
-        if (!context.fallback || refusals.size() > order_.size() * context.providers.size())
+        // A node of this stage that the provider turns out not to run goes to the next one. Each
+        // round takes one (node, provider) pair away, so this ends.
+        const Fault fault = fault_of(status.code());
+        const bool of_stage =
+            std::find(stage.nodes.begin(), stage.nodes.end(), at) != stage.nodes.end();
+        if (!context.fallback || !of_stage || fault == Fault::kMemory || fault == Fault::kDevice ||
+            status.code() == Code::kCANCELLED || status.code() == Code::kDEADLINE)
           return status;
         if (context.logger)
-          context.logger->log(PFRT_LOG_WARNING, status.message(),
-                              "; its nodes go to the next provider");
+          context.logger->log(PFRT_LOG_WARNING, status.message(), "; it goes to the next provider");
         refusals.push_back({at, stage.provider, status.message()});
+        *context.culprit = nullptr;
         again = true;
         break;
       }
@@ -139,6 +146,7 @@ Status CompiledGraph::compile(const CompileContext& context) {
         PFRT_ASSIGN(auto packed, context.packed->get(key, c, sources));
         made.constants.push_back(std::move(packed));
       }
+      *context.culprit = nullptr;
       segment.stages.push_back(std::move(made));
     }
     if (!again) break;
@@ -185,13 +193,24 @@ void CompiledGraph::number_slots() {
         if (v != kNoId && slot_of_[v] != kNoId) segments_[s]->live_out.push_back(v);
 }
 
-Result<std::shared_ptr<SegmentPlan>> CompiledGraph::make_plan(Segment& segment, InferState state) {
+void CompiledGraph::release_memory() {
+  for (const auto& segment : segments_) {
+    decltype(segment->plans) released;  // outlives the lock
+    std::lock_guard lock(segment->mutex);
+    released.swap(segment->plans);
+  }
+  for (const auto& [graph, body] : bodies_) body->release_memory();
+}
+
+Result<std::shared_ptr<SegmentPlan>> CompiledGraph::make_plan(Segment& segment, InferState state,
+                                                              const Provider** culprit) {
   PFRT_TRY(infer(*graph_, segment.order, state));
-  return SegmentPlan::build(*graph_, *snapshot_, segment, slot_of_, std::move(state));
+  return SegmentPlan::build(*graph_, *snapshot_, segment, slot_of_, std::move(state), culprit);
 }
 
 Result<std::shared_ptr<SegmentPlan>> CompiledGraph::plan_for(Segment& segment,
-                                                             const std::vector<ValuePtr>& slots) {
+                                                             const std::vector<ValuePtr>& slots,
+                                                             const RunControl& control) {
   std::vector<int64_t> key;
   key.reserve(segment.live_in.size() * 5);
   for (size_t i = 0; i < segment.live_in.size(); ++i) {
@@ -218,7 +237,13 @@ Result<std::shared_ptr<SegmentPlan>> CompiledGraph::plan_for(Segment& segment,
     if (static_cast<int64_t>(contents.size()) == t.count())
       state.data[v] = Shape(contents.begin(), contents.end());
   }
-  PFRT_ASSIGN(auto plan, make_plan(segment, std::move(state)));
+  const Provider* culprit = nullptr;
+  auto made = make_plan(segment, std::move(state), &culprit);
+  if (!made.ok()) {
+    control.culprit = culprit;
+    return made.take_status();
+  }
+  std::shared_ptr<SegmentPlan> plan = made.take();
   segment.plans.emplace_front(std::move(key), plan);
   if (segment.plans.size() > kPlansPerSegment) segment.plans.pop_back();
   return plan;
@@ -247,7 +272,7 @@ Status CompiledGraph::run(const std::vector<ValuePtr>& inputs,
         return error(Code::kINVALID_MODEL, "running graph '", g.name, "': value '", g.at(v).name,
                      "' is not a tensor");
     }
-    PFRT_ASSIGN(auto plan, plan_for(*segment, slots));
+    PFRT_ASSIGN(auto plan, plan_for(*segment, slots, control));
     PFRT_TRY(plan->execute(slots, targets, control));
   }
   outputs.resize(g.outputs.size());
@@ -350,7 +375,8 @@ std::vector<StepReport> CompiledGraph::explain() {
       // Not run yet: plan with the declared dimensions, where these are numbers.
       InferState state = base_state_;
       for (ValueId v : segment->live_in) state.types[v] = graph_->at(v).type;
-      auto made = make_plan(*segment, std::move(state));
+      const Provider* culprit = nullptr;
+      auto made = make_plan(*segment, std::move(state), &culprit);
       if (made.ok()) plan = made.take();
     }
     if (plan) {

@@ -22,10 +22,11 @@
 namespace pfrt {
 
 struct CompileContext {
-  std::vector<std::shared_ptr<Provider>> providers;
+  std::vector<Candidate> candidates;
   PackedStore* packed = nullptr;
   Logger* logger = nullptr;
-  bool fallback = true;  // a refusal while compiling moves nodes to the next provider
+  bool fallback = true;                // a node refused while compiling goes to the next provider
+  const Provider** culprit = nullptr;  // set when compiling fails in a provider's call; not null
 };
 
 // One row of explain.
@@ -63,6 +64,9 @@ class CompiledGraph {
   Status run(const std::vector<ValuePtr>& inputs, const std::vector<OutputRequest>& requests,
              const RunControl& control, std::vector<ValuePtr>& outputs);
 
+  // Drops the plans of all signatures with their idle memory; runs under way keep theirs.
+  void release_memory();
+
   // Steps of the plans used last; plans those segments that can be planned from the graph alone.
   std::vector<StepReport> explain();
 
@@ -72,8 +76,10 @@ class CompiledGraph {
   Status compile_bodies(const CompileContext& context);
   void number_slots();
   Result<std::shared_ptr<SegmentPlan>> plan_for(Segment& segment,
-                                                const std::vector<ValuePtr>& slots);
-  Result<std::shared_ptr<SegmentPlan>> make_plan(Segment& segment, InferState state);
+                                                const std::vector<ValuePtr>& slots,
+                                                const RunControl& control);
+  Result<std::shared_ptr<SegmentPlan>> make_plan(Segment& segment, InferState state,
+                                                 const Provider** culprit);
   Status run_host(const Segment& segment, std::vector<ValuePtr>& slots, const RunControl& control);
   Status run_if(const Node& node, const std::vector<ValuePtr>& node_inputs,
                 std::vector<ValuePtr>& slots, const RunControl& control,

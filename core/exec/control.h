@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What stops a run: a cancel flag that others may raise at any time, and a deadline. Thread-safe.
+// What a run is told, and what stops it: a cancel flag that others may raise at any time, and a
+// deadline. Thread-safe.
 #pragma once
 
 #include <atomic>
@@ -11,11 +12,15 @@
 
 namespace pfrt {
 
+class Provider;
+
 struct RunControl {
   const std::atomic<bool>* cancelled = nullptr;
   uint64_t deadline_ns = 0;  // on os::monotonic_ns; 0 = none
   uint32_t width = 1;
   bool profile = false;
+  // Whose call it was, when the run fails in a provider's call.
+  mutable std::atomic<const Provider*> culprit{nullptr};
 
   Code stop() const {
     if (cancelled && cancelled->load(std::memory_order_relaxed)) return Code::kCANCELLED;

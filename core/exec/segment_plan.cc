@@ -107,7 +107,8 @@ struct SegmentPlan::Frame {
 Result<std::shared_ptr<SegmentPlan>> SegmentPlan::build(const Graph& graph,
                                                         const Snapshot& snapshot, Segment& segment,
                                                         const std::vector<uint32_t>& slot_of,
-                                                        InferState state) {
+                                                        InferState state,
+                                                        const Provider** culprit) {
   auto plan = std::shared_ptr<SegmentPlan>(new SegmentPlan);
   std::vector<int32_t> ranks(graph.value_count(), -1);
   std::vector<Dims> dims(graph.value_count());
@@ -125,8 +126,11 @@ Result<std::shared_ptr<SegmentPlan>> SegmentPlan::build(const Graph& graph,
   shapes.ranks = ranks.data();
   shapes.dims = dim_pointers.data();
   shapes.value_count = static_cast<uint32_t>(ranks.size());
-  for (StageExecutable& stage : segment.stages)
+  for (StageExecutable& stage : segment.stages) {
+    *culprit = &stage.executable->provider();
     PFRT_TRY(plan->add_program(graph, snapshot, stage, shapes, state, slot_of));
+    *culprit = nullptr;
+  }
   PFRT_TRY(plan->place_buffers());
   plan->measured_ns_ = std::vector<std::atomic<uint64_t>>(plan->steps_.size());
   return plan;
@@ -412,6 +416,7 @@ Status SegmentPlan::execute(std::vector<ValuePtr>& slots, const std::vector<Outp
     if (control.profile) measured_ns_[s] = os::monotonic_ns() - started;
     if (code != PFRT_CODE_OK) {
       const Code kind = static_cast<Code>(code);
+      control.culprit = &programs_[frame.program].stage->executable->provider();
       if (kind == Code::kCANCELLED || kind == Code::kDEADLINE) {
         status = stop_status(kind);
       } else {
@@ -429,8 +434,13 @@ Status SegmentPlan::execute(std::vector<ValuePtr>& slots, const std::vector<Outp
   give_block(std::move(block));
   PFRT_TRY(std::move(status));
   for (const OutputValue& o : outputs_)
-    if (!slots[o.slot])
+    if (!slots[o.slot]) {
+      for (const Program& p : programs_)
+        for (uint32_t i = 0; i < p.program.buffer_count; ++i)
+          if (entries_[p.first_entry + i].value == o.value)
+            control.culprit = &p.stage->executable->provider();
       return error(Code::kPROVIDER, "running: a step did not allocate its output");
+    }
   return {};
 }
 

@@ -36,11 +36,12 @@ struct Segment {
 
 class SegmentPlan {
  public:
-  // |state| holds the type of every value of the segment.
+  // |state| holds the type of every value of the segment. |culprit| is set when a provider's call
+  // fails.
   static Result<std::shared_ptr<SegmentPlan>> build(const Graph& graph, const Snapshot& snapshot,
                                                     Segment& segment,
                                                     const std::vector<uint32_t>& slot_of,
-                                                    InferState state);
+                                                    InferState state, const Provider** culprit);
   ~SegmentPlan();
   SegmentPlan(const SegmentPlan&) = delete;
   SegmentPlan& operator=(const SegmentPlan&) = delete;

@@ -12,10 +12,9 @@ namespace {
 class Assigner {
  public:
   Assigner(const Graph& graph, const std::vector<NodeId>& order,
-           const std::vector<std::shared_ptr<Provider>>& providers,
-           const std::vector<Claims>& claims, const std::vector<bool>& host,
-           const std::vector<bool>& splits)
-      : providers_(providers), claims_(claims), host_(host), splits_(splits) {
+           const std::vector<Candidate>& candidates, const std::vector<Claims>& claims,
+           const std::vector<bool>& host, const std::vector<bool>& splits)
+      : candidates_(candidates), claims_(claims), host_(host), splits_(splits) {
     const size_t count = order.size();
     out_.owner.assign(count, kNobody);
     out_.nodes.resize(count);
@@ -33,8 +32,8 @@ class Assigner {
   }
 
   Assignment run() {
-    grouped_.resize(providers_.size());
-    for (size_t p = 0; p < providers_.size(); ++p) {
+    grouped_.resize(candidates_.size());
+    for (size_t p = 0; p < candidates_.size(); ++p) {
       grouped_[p].assign(out_.owner.size(), false);
       for (const ClaimGroup& group : claims_[p].groups)
         for (uint32_t i : group.nodes) grouped_[p][i] = true;
@@ -47,7 +46,7 @@ class Assigner {
 
  private:
   const Claim& claim(int p, uint32_t i) const { return claims_[static_cast<size_t>(p)].nodes[i]; }
-  bool simulated(int p) const { return providers_[static_cast<size_t>(p)]->simulated(); }
+  bool simulated(int p) const { return candidates_[static_cast<size_t>(p)].provider->simulated(); }
 
   // The rule between two providers that would run the same nodes at these costs.
   bool better(int p, double p_ns, int other, double other_ns) const {
@@ -66,11 +65,11 @@ class Assigner {
     }
     int best = kNobody;
     plan.refused.clear();
-    for (size_t at = 0; at < providers_.size(); ++at) {
+    for (size_t at = 0; at < candidates_.size(); ++at) {
       const int p = static_cast<int>(at);
       const Claim& c = claim(p, i);
       const auto refuse = [&](const std::string& reason) {
-        plan.refused += (plan.refused.empty() ? "" : "; ") + providers_[at]->name() + ": " + reason;
+        plan.refused += (plan.refused.empty() ? "" : "; ") + candidates_[at].name + ": " + reason;
       };
       if (!c.accepted) {
         refuse(c.reason);
@@ -83,23 +82,23 @@ class Assigner {
     out_.owner[i] = best;
     if (best < 0) return;
     plan.est_ns = claim(best, i).est_ns;
-    plan.reason = providers_.size() == 1 ? "the only provider"
-                                         : "lowest estimated cost of those that accept it";
+    plan.reason = candidates_.size() == 1 ? "the only provider"
+                                          : "lowest estimated cost of those that accept it";
   }
 
   void take_groups() {
-    struct Candidate {
+    struct Bid {
       int provider;
       const ClaimGroup* group;
     };
-    std::vector<Candidate> candidates;
-    for (size_t p = 0; p < providers_.size(); ++p)
+    std::vector<Bid> bids;
+    for (size_t p = 0; p < candidates_.size(); ++p)
       for (const ClaimGroup& group : claims_[p].groups)
-        candidates.push_back({static_cast<int>(p), &group});
-    std::stable_sort(candidates.begin(), candidates.end(), [](const auto& a, const auto& b) {
+        bids.push_back({static_cast<int>(p), &group});
+    std::stable_sort(bids.begin(), bids.end(), [](const auto& a, const auto& b) {
       return a.group->saved_ns > b.group->saved_ns;
     });
-    for (const Candidate& c : candidates)
+    for (const Bid& c : bids)
       if (wins(c.provider, *c.group) && convex(*c.group)) take(c.provider, *c.group);
   }
 
@@ -218,7 +217,7 @@ class Assigner {
     }
   }
 
-  const std::vector<std::shared_ptr<Provider>>& providers_;
+  const std::vector<Candidate>& candidates_;
   const std::vector<Claims>& claims_;
   const std::vector<bool>&host_, splits_;
   std::vector<std::vector<uint32_t>> consumers_;       // a use each
@@ -231,10 +230,9 @@ class Assigner {
 }  // namespace
 
 Assignment assign(const Graph& graph, const std::vector<NodeId>& order,
-                  const std::vector<std::shared_ptr<Provider>>& providers,
-                  const std::vector<Claims>& claims, const std::vector<bool>& host,
-                  const std::vector<bool>& splits) {
-  return Assigner(graph, order, providers, claims, host, splits).run();
+                  const std::vector<Candidate>& candidates, const std::vector<Claims>& claims,
+                  const std::vector<bool>& host, const std::vector<bool>& splits) {
+  return Assigner(graph, order, candidates, claims, host, splits).run();
 }
 
 }  // namespace pfrt

@@ -12,6 +12,13 @@
 
 namespace pfrt {
 
+// A provider of a session's list, in order of preference.
+struct Candidate {
+  std::string name;
+  std::shared_ptr<Provider> provider;  // null: not to be used
+  std::string reason;                  // why not
+};
+
 struct NodePlan {
   std::string reason;   // why its provider runs it
   std::string refused;  // who refused it, and why; empty when nobody did
@@ -32,8 +39,7 @@ struct Assignment {
 // the provider with the lowest estimate; where one is simulated, estimates are not compared and the
 // earlier provider has it. A group goes to its provider as a whole or not at all.
 Assignment assign(const Graph& graph, const std::vector<NodeId>& order,
-                  const std::vector<std::shared_ptr<Provider>>& providers,
-                  const std::vector<Claims>& claims, const std::vector<bool>& host,
-                  const std::vector<bool>& splits);
+                  const std::vector<Candidate>& candidates, const std::vector<Claims>& claims,
+                  const std::vector<bool>& host, const std::vector<bool>& splits);
 
 }  // namespace pfrt

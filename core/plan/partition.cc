@@ -65,23 +65,24 @@ Status check_all_run(const Graph& graph, const std::vector<NodeId>& order,
 }  // namespace
 
 Result<Partition> partition(const Graph& graph, const std::vector<NodeId>& order,
-                            const Snapshot& snapshot,
-                            const std::vector<std::shared_ptr<Provider>>& providers,
-                            const std::vector<Refusal>& refusals) {
+                            const Snapshot& snapshot, const std::vector<Candidate>& candidates,
+                            const std::vector<Refusal>& refusals, const Provider** culprit) {
   const uint32_t count = static_cast<uint32_t>(order.size());
   std::vector<Claims> claims;
-  for (const auto& provider : providers) {
-    PFRT_ASSIGN(auto one, provider->claim(snapshot.get()));
-    claims.push_back(std::move(one));
-  }
-  for (const Refusal& r : refusals) {
-    auto& of_provider = claims[static_cast<size_t>(r.provider)].nodes;
-    if (r.node < count) {
-      of_provider[r.node] = {false, 0, 0, r.reason};
-    } else {  // no node was named: the provider is out altogether
-      for (Claim& c : of_provider) c = {false, 0, 0, r.reason};
+  for (const Candidate& candidate : candidates) {
+    if (!candidate.provider) {
+      claims.push_back({std::vector<Claim>(count, Claim{false, 0, 0, candidate.reason}), {}});
+      continue;
     }
+    auto one = candidate.provider->claim(snapshot.get());
+    if (!one.ok()) {
+      *culprit = candidate.provider.get();
+      return one.take_status();
+    }
+    claims.push_back(one.take());
   }
+  for (const Refusal& r : refusals)
+    claims[static_cast<size_t>(r.provider)].nodes[r.node] = {false, 0, 0, r.reason};
   const Knowable known = knowable(graph, order);
   std::vector<bool> host(count), starts(count), ends(count), splits(count);
   for (uint32_t i = 0; i < count; ++i) {
@@ -91,7 +92,7 @@ Result<Partition> partition(const Graph& graph, const std::vector<NodeId>& order
     ends[i] = data_dependent(node);
     splits[i] = starts[i] || ends[i];
   }
-  Assignment assignment = assign(graph, order, providers, claims, host, splits);
+  Assignment assignment = assign(graph, order, candidates, claims, host, splits);
   PFRT_TRY(check_all_run(graph, order, assignment));
 
   Partition out;

@@ -19,7 +19,7 @@
 namespace pfrt {
 
 struct Stage {
-  int provider = -1;            // index into the providers; -1 = host
+  int provider = -1;            // index into the candidates; -1 = host
   std::vector<uint32_t> nodes;  // indices into the snapshot
   std::vector<ValueId> inputs,
       outputs;  // of a provider's stage: values from outside (no constants), values used outside
@@ -31,17 +31,17 @@ struct Partition {
   std::vector<NodePlan> nodes;  // by snapshot index
 };
 
-// Refusals learnt while compiling: (snapshot node, provider index) with the reason.
+// Refusals learnt while compiling: (snapshot node, index of the candidate) with the reason.
 struct Refusal {
   uint32_t node;
   int provider;
   std::string reason;
 };
 
-// All nodes nobody runs are reported at once (UNSUPPORTED_OPERATOR, one child each).
+// All nodes nobody runs are reported at once (UNSUPPORTED_OPERATOR, one child each). When a
+// provider fails to say what it claims, |culprit| is that provider.
 Result<Partition> partition(const Graph& graph, const std::vector<NodeId>& order,
-                            const Snapshot& snapshot,
-                            const std::vector<std::shared_ptr<Provider>>& providers,
-                            const std::vector<Refusal>& refusals);
+                            const Snapshot& snapshot, const std::vector<Candidate>& candidates,
+                            const std::vector<Refusal>& refusals, const Provider** culprit);
 
 }  // namespace pfrt

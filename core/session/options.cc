@@ -51,6 +51,17 @@ constexpr OptionRow kRun[] = {
     {"num_threads", PFRT_OPTION_INT, "0", "", "threads this run may use; 0 = the session's"},
 };
 
+// Stands for every option of every provider: who they are is not known here.
+constexpr std::string_view kProviderPrefix = "provider.";
+constexpr OptionRow kOfProvider = {kProviderPrefix, PFRT_OPTION_STRING, "", "", ""};
+
+bool of_provider(pfrt_options_kind kind, std::string_view key) {
+  if (kind != PFRT_OPTIONS_SESSION || key.substr(0, kProviderPrefix.size()) != kProviderPrefix)
+    return false;
+  const size_t dot = key.find('.', kProviderPrefix.size());
+  return dot != std::string_view::npos && dot > kProviderPrefix.size() && dot + 1 < key.size();
+}
+
 constexpr std::string_view kTypeNames[] = {"?",     "bool",   "int",
                                            "float", "string", "list of strings"};
 
@@ -113,11 +124,29 @@ std::string nearest_name(std::string_view name, const std::vector<std::string>& 
   return best;
 }
 
+Status check_text(const OptionRow& row, std::string_view key, std::string_view text) {
+  const auto wrong = [&](std::string_view what) {
+    return error(Code::kINVALID_ARGUMENT, "setting option '", key, "' to '", text, "': it must be ",
+                 what);
+  };
+  const auto number = [&](auto value) {
+    const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
+    return code == std::errc() && end == text.data() + text.size();
+  };
+  if (row.type == PFRT_OPTION_BOOL && !in_words("true 1 on false 0 off", text))
+    return wrong("true or false");
+  if (row.type == PFRT_OPTION_INT && !number(int64_t{0})) return wrong("an integer");
+  if (row.type == PFRT_OPTION_FLOAT && !number(0.0)) return wrong("a number");
+  if (!row.choices.empty() && !in_words(row.choices, text)) return wrong(row.choices);
+  return {};
+}
+
 Options::Options(pfrt_options_kind kind) : kind_(kind) {
   for (const OptionRow& r : option_schema(kind)) values_.emplace(r.key, r.default_text);
 }
 
 Result<const OptionRow*> Options::row(std::string_view key, pfrt_option_type type) const {
+  if (of_provider(kind_, key)) return &kOfProvider;
   std::vector<std::string> keys;
   for (const OptionRow& r : option_schema(kind_)) {
     if (r.key != key) {
@@ -135,18 +164,18 @@ Result<const OptionRow*> Options::row(std::string_view key, pfrt_option_type typ
                near.empty() ? "" : "'");
 }
 
-Status Options::store(const OptionRow& r, std::string text) {
+Status Options::store(const OptionRow& r, std::string_view key, std::string text) {
   if (!r.choices.empty() && !(text.empty() && r.default_text.empty()) && !in_words(r.choices, text))
     return error(Code::kINVALID_ARGUMENT, "setting ", options_kind_name(kind_), " option '", r.key,
                  "' to '", text, "': this version knows ", r.choices);
-  values_.find(r.key)->second = std::move(text);
-  set_[std::string(r.key)] = true;
+  values_.insert_or_assign(std::string(key), std::move(text));
+  set_[std::string(key)] = true;
   return {};
 }
 
 Status Options::set_bool(std::string_view key, bool value) {
   PFRT_ASSIGN(const OptionRow* r, row(key, PFRT_OPTION_BOOL));
-  return store(*r, value ? "true" : "false");
+  return store(*r, key, value ? "true" : "false");
 }
 
 Status Options::set_int(std::string_view key, int64_t value) {
@@ -154,17 +183,17 @@ Status Options::set_int(std::string_view key, int64_t value) {
   if (value < 0 || value > (int64_t{1} << 40))
     return error(Code::kINVALID_ARGUMENT, "setting ", options_kind_name(kind_), " option '", key,
                  "' to ", value, ": it must be at least 0 and reasonable");
-  return store(*r, std::to_string(value));
+  return store(*r, key, std::to_string(value));
 }
 
 Status Options::set_float(std::string_view key, double value) {
   PFRT_ASSIGN(const OptionRow* r, row(key, PFRT_OPTION_FLOAT));
-  return store(*r, message(value));
+  return store(*r, key, message(value));
 }
 
 Status Options::set_string(std::string_view key, std::string_view value) {
   PFRT_ASSIGN(const OptionRow* r, row(key, PFRT_OPTION_STRING));
-  return store(*r, std::string(value));
+  return store(*r, key, std::string(value));
 }
 
 Status Options::set_strings(std::string_view key, std::vector<std::string> values) {
@@ -175,40 +204,51 @@ Status Options::set_strings(std::string_view key, std::vector<std::string> value
       return error(Code::kINVALID_ARGUMENT, "setting option '", key, "': '", v, "' has a comma");
     text += (text.empty() ? "" : ",") + v;
   }
-  return store(*r, std::move(text));
+  return store(*r, key, std::move(text));
 }
 
 Status Options::set_text(std::string_view key, std::string_view text) {
   PFRT_ASSIGN(const OptionRow* r, row(key, PFRT_OPTION_UNSET));
-  const auto wrong = [&](std::string_view what) {
-    return error(Code::kINVALID_ARGUMENT, "setting ", options_kind_name(kind_), " option '", key,
-                 "' to '", text, "': it must be ", what);
-  };
   switch (r->type) {
-    case PFRT_OPTION_BOOL:
-      if (text == "true" || text == "1" || text == "on") return set_bool(key, true);
-      if (text == "false" || text == "0" || text == "off") return set_bool(key, false);
-      return wrong("true or false");
+    case PFRT_OPTION_BOOL: {
+      const bool yes = text == "true" || text == "1" || text == "on";
+      if (!yes) PFRT_TRY(check_text(*r, key, text));
+      return set_bool(key, yes);
+    }
     case PFRT_OPTION_INT: {
+      PFRT_TRY(check_text(*r, key, text));
       int64_t value = 0;
-      const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
-      if (code != std::errc() || end != text.data() + text.size()) return wrong("an integer");
+      std::from_chars(text.data(), text.data() + text.size(), value);
       return set_int(key, value);
     }
     case PFRT_OPTION_FLOAT: {
+      PFRT_TRY(check_text(*r, key, text));
       double value = 0;
-      const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
-      if (code != std::errc() || end != text.data() + text.size()) return wrong("a number");
+      std::from_chars(text.data(), text.data() + text.size(), value);
       return set_float(key, value);
     }
     default:
-      return store(*r, std::string(text));
+      return store(*r, key, std::string(text));
   }
 }
 
 Result<std::string_view> Options::text(std::string_view key) const {
-  PFRT_ASSIGN(const OptionRow* r, row(key, PFRT_OPTION_UNSET));
-  return std::string_view(values_.find(r->key)->second);
+  PFRT_TRY(row(key, PFRT_OPTION_UNSET).take_status());
+  const auto it = values_.find(key);
+  if (it == values_.end())
+    return error(Code::kNOT_FOUND, "reading option '", key, "' of a provider: it was not set");
+  return std::string_view(it->second);
+}
+
+std::vector<Options::ForProvider> Options::for_providers() const {
+  std::vector<ForProvider> out;
+  for (const auto& [key, value] : values_) {
+    if (!of_provider(kind_, key)) continue;
+    const size_t dot = key.find('.', kProviderPrefix.size());
+    out.push_back({key.substr(kProviderPrefix.size(), dot - kProviderPrefix.size()),
+                   key.substr(dot + 1), value});
+  }
+  return out;
 }
 
 const std::string& Options::stored(std::string_view key) const {

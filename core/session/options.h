@@ -29,6 +29,9 @@ struct OptionRow {
 std::span<const OptionRow> option_schema(pfrt_options_kind kind);
 std::string_view options_kind_name(pfrt_options_kind kind);
 
+// |text| is of |row|'s type and among its choices; |key| is for the message.
+Status check_text(const OptionRow& row, std::string_view key, std::string_view text);
+
 class Options {
  public:
   explicit Options(pfrt_options_kind kind);
@@ -42,6 +45,12 @@ class Options {
   Status set_text(std::string_view key, std::string_view text);
   // As text, lists comma-separated; valid until the key is set again.
   Result<std::string_view> text(std::string_view key) const;
+  // What was set for providers, "provider.<word>.<key>" (SESSION options take any; the provider
+  // says later which it knows): word, key and value.
+  struct ForProvider {
+    std::string word, key, value;
+  };
+  std::vector<ForProvider> for_providers() const;
 
   // Of keys of the schema.
   bool get_bool(std::string_view key) const;
@@ -54,7 +63,7 @@ class Options {
 
  private:
   Result<const OptionRow*> row(std::string_view key, pfrt_option_type type) const;
-  Status store(const OptionRow& row, std::string text);
+  Status store(const OptionRow& row, std::string_view key, std::string text);
   const std::string& stored(std::string_view key) const;
 
   pfrt_options_kind kind_;

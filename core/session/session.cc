@@ -6,6 +6,8 @@
 #include <algorithm>
 
 #include "core/ir/verify.h"
+#include "core/plan/fault.h"
+#include "core/session/sessions.h"
 
 namespace pfrt {
 namespace {
@@ -62,27 +64,17 @@ Result<std::shared_ptr<Session>> Session::create(std::shared_ptr<const Model> mo
   session->keep_ = std::move(context.keep);
   session->model_ = std::move(model);
   session->extra_outputs_ = extra_outputs;
-  session->notes_ = std::move(context.notes);
   session->max_threads_ = context.max_threads;
   session->num_threads_ =
       static_cast<uint32_t>(std::min<int64_t>(options.get_int("num_threads"), 1024));
   session->profile_ = options.get_bool("enable_profiling");
   session->level_ = options.get_string("optimization_level");
-  CompileContext& compile = session->compile_;
-  compile.packed = context.packed;
-  compile.logger = context.logger;
-  compile.fallback = options.get_string("session.fallback") == "on";
-  for (const ProviderSource& source : context.providers) {
-    auto opened = Provider::open(source, context.logger);
-    if (!opened.ok()) {
-      if (!compile.fallback) return opened.take_status();
-      session->notes_.push_back(message(source.name, " is not used: ", opened.status().message()));
-      if (context.logger) context.logger->log(PFRT_LOG_WARNING, session->notes_.back());
-      continue;
-    }
-    compile.providers.push_back(opened.take());
-    session->provider_names_.push_back(source.name);
-  }
+  session->packed_ = context.packed;
+  session->all_ = context.all;
+  session->logger_ = context.logger;
+  session->fallback_ = options.get_string("session.fallback") == "on";
+  session->roster_ = std::make_unique<Roster>(std::move(context.providers), context.logger);
+  PFRT_TRY(session->open_providers());
 
   const Graph& g = session->model_->graph();
   for (ValueId id : g.inputs)
@@ -92,19 +84,22 @@ Result<std::shared_ptr<Session>> Session::create(std::shared_ptr<const Model> mo
     if (g.at(id).constant) session->input_ids_.push_back(id);
   for (ValueId id : session->input_ids_) session->inputs_.push_back(port_info(g, id));
 
-  PFRT_ASSIGN(auto canonical, session->model_->canonical());
-  PFRT_ASSIGN(session->main_, session->compile(canonical));
-  const Graph& planned = session->main_->graph();
+  PFRT_ASSIGN(session->canonical_, session->model_->canonical());
+  PFRT_ASSIGN(session->plans_, session->plan());
+  session->roster_->succeeded();
+  const Graph& planned = session->plans_->main->graph();
   for (size_t i = 0; i < planned.outputs.size(); ++i) {
     PortInfo info = port_info(planned, planned.outputs[i]);
     if (i < g.outputs.size()) info.name = g.at(g.outputs[i]).name;
     session->outputs_.push_back(std::move(info));
   }
+  if (session->all_) session->all_->add(session);
   return session;
 }
 
 Result<std::unique_ptr<CompiledGraph>> Session::compile(
-    const std::shared_ptr<const Graph>& canonical) const {
+    const std::shared_ptr<const Graph>& canonical, const Plans& plans,
+    const Provider** culprit) const try {
   std::shared_ptr<const Graph> graph = canonical;
   if (!extra_outputs_.empty()) {
     auto copy = canonical->clone();
@@ -122,7 +117,10 @@ Result<std::unique_ptr<CompiledGraph>> Session::compile(
     }
     graph = std::move(copy);
   }
-  return CompiledGraph::create(std::move(graph), compile_);
+  return CompiledGraph::create(std::move(graph),
+                               {plans.candidates, packed_, logger_, fallback_, culprit});
+} catch (const std::bad_alloc&) {
+  return error(Code::kOUT_OF_MEMORY, "planning graph '", canonical->name, "': no memory left");
 }
 
 uint32_t Session::width(int64_t asked) const {
@@ -172,27 +170,33 @@ Status Session::check_inputs(const std::vector<ValuePtr>& inputs) const {
   return {};
 }
 
-Result<CompiledGraph*> Session::variant(const std::vector<ValuePtr>& inputs) {
+Result<std::shared_ptr<CompiledGraph>> Session::variant(Plans& plans,
+                                                        const std::vector<ValuePtr>& inputs,
+                                                        const Provider** culprit) const {
   std::vector<bool> fed;
   std::vector<ValueId> ids;
   for (size_t i = required_inputs_; i < inputs.size(); ++i) {
     fed.push_back(inputs[i] != nullptr);
     if (inputs[i]) ids.push_back(input_ids_[i]);
   }
-  if (ids.empty()) return main_.get();
-  std::lock_guard lock(mutex_);
-  std::unique_ptr<CompiledGraph>& slot = variants_[fed];
+  if (ids.empty()) return plans.main;
+  std::lock_guard lock(plans.mutex);
+  std::shared_ptr<CompiledGraph>& slot = plans.variants[fed];
   if (!slot) {
     PFRT_ASSIGN(auto canonical, model_->canonical_without(ids));
-    PFRT_ASSIGN(slot, compile(canonical));
+    PFRT_ASSIGN(slot, compile(canonical, plans, culprit));
   }
-  return slot.get();
+  return slot;
 }
 
-Status Session::run(const std::vector<ValuePtr>& inputs, const std::vector<OutputRequest>& requests,
-                    const RunControl& control, std::vector<ValuePtr>& outputs) {
-  PFRT_TRY(check_inputs(inputs));
-  PFRT_ASSIGN(CompiledGraph * graph, variant(inputs));
+Status Session::attempt(Plans& plans, const std::vector<ValuePtr>& inputs,
+                        const std::vector<OutputRequest>& requests, const RunControl& control,
+                        std::vector<ValuePtr>& outputs) const try {
+  const Provider* culprit = nullptr;
+  auto found = variant(plans, inputs, &culprit);
+  control.culprit = culprit;
+  if (!found.ok()) return found.take_status();
+  const std::shared_ptr<CompiledGraph> graph = found.take();
   // The compiled graph's inputs are in the order of its graph; both orders are by the model's input
   // list.
   std::vector<ValuePtr> ordered;
@@ -201,16 +205,41 @@ Status Session::run(const std::vector<ValuePtr>& inputs, const std::vector<Outpu
     for (size_t i = 0; i < inputs_.size(); ++i)
       if (inputs_[i].name == name) ordered.push_back(inputs[i]);
   }
-  FloatingPointScope scope;
   return graph->run(ordered, requests, control, outputs);
+} catch (const std::bad_alloc&) {
+  return error(Code::kOUT_OF_MEMORY, "running: no memory left");
+}
+
+Status Session::run(const std::vector<ValuePtr>& inputs, const std::vector<OutputRequest>& requests,
+                    const RunControl& control, std::vector<ValuePtr>& outputs) {
+  PFRT_TRY(check_inputs(inputs));
+  FloatingPointScope scope;
+  for (bool released = false;;) {
+    const std::shared_ptr<Plans> plans = current();
+    Status status = attempt(*plans, inputs, requests, control, outputs);
+    if (status.ok()) {
+      roster_->succeeded();
+      return status;
+    }
+    if (fault_of(status.code()) == Fault::kNone) return status;
+    outputs.clear();
+    PFRT_TRY(recover(plans, control.culprit, std::move(status), &released));
+  }
 }
 
 Session::Explanation Session::explain() {
   Explanation out;
-  out.steps = main_->explain();
+  out.steps = current()->main->explain();
   out.notes.push_back("optimisation level " + level_ +
                       ": no passes exist yet, the pipeline is empty");
-  for (const std::string& note : notes_) out.notes.push_back(note);
+  for (size_t i = 0; i < roster_->size(); ++i) {
+    const Roster::State state = roster_->state(i);
+    if (state.failures == 0) continue;
+    const char* now = state.condition == PFRT_PROVIDER_FAILED      ? " is not used: "
+                      : state.condition == PFRT_PROVIDER_RECOVERED ? " has recovered from: "
+                                                                   : " fails: ";
+    out.notes.push_back(message(std::string(state.name), now, std::string(state.reason)));
+  }
   return out;
 }
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A model planned for its providers. run checks what it is given, takes the plan for the inputs'
-// signature and runs it; safe from many threads at once.
+// signature and runs it; safe from many threads at once. Where a provider fails, the graph is
+// planned again without it (recovery.cc).
 #pragma once
 
 #include <map>
@@ -13,6 +14,7 @@
 #include "core/exec/compiled.h"
 #include "core/session/model.h"
 #include "core/session/options.h"
+#include "core/session/roster.h"
 
 namespace pfrt {
 
@@ -27,12 +29,14 @@ struct PortInfo {
 
 PortInfo port_info(const Graph& graph, ValueId id);
 
+class Sessions;
+
 class Session {
  public:
   struct Context {
     std::vector<ProviderSource> providers;
-    std::vector<std::string> notes;  // about providers that are not there
     PackedStore* packed = nullptr;
+    Sessions* all = nullptr;  // of the environment; may be null
     Logger* logger = nullptr;
     uint32_t max_threads = 0;    // of the environment; 0 = no limit
     std::shared_ptr<void> keep;  // what must live as long as the session: the environment
@@ -45,6 +49,7 @@ class Session {
   const std::vector<PortInfo>& inputs() const { return inputs_; }
   const std::vector<PortInfo>& outputs() const { return outputs_; }
   const std::vector<std::string>& providers() const { return provider_names_; }
+  const Roster& roster() const { return *roster_; }
   const std::shared_ptr<const Model>& model() const { return model_; }
   uint32_t width(
       int64_t asked) const;  // threads of a run that asks for so many (0 = the session's)
@@ -59,27 +64,56 @@ class Session {
   };
   Explanation explain();
 
+  // Drops what can be made again; runs under way keep what they use.
+  void release_memory();
+
  private:
+  // What runs use until a provider fails.
+  struct Plans {
+    std::vector<Candidate> candidates;
+    std::shared_ptr<CompiledGraph> main;
+    std::mutex mutex;
+    std::map<std::vector<bool>, std::shared_ptr<CompiledGraph>> variants;  // by fed initializers
+  };
+
   Session() = default;
-  Result<std::unique_ptr<CompiledGraph>> compile(
-      const std::shared_ptr<const Graph>& canonical) const;
+  Result<std::unique_ptr<CompiledGraph>> compile(const std::shared_ptr<const Graph>& canonical,
+                                                 const Plans& plans,
+                                                 const Provider** culprit) const;
   Status check_inputs(const std::vector<ValuePtr>& inputs) const;
-  Result<CompiledGraph*> variant(const std::vector<ValuePtr>& inputs);
+  Result<std::shared_ptr<CompiledGraph>> variant(Plans& plans, const std::vector<ValuePtr>& inputs,
+                                                 const Provider** culprit) const;
+  Status attempt(Plans& plans, const std::vector<ValuePtr>& inputs,
+                 const std::vector<OutputRequest>& requests, const RunControl& control,
+                 std::vector<ValuePtr>& outputs) const;
+
+  std::shared_ptr<Plans> current() const;
+  Status open_providers();
+  Result<std::shared_ptr<Plans>> plan();
+  Status cure(const Provider* culprit, Status status, bool* released);
+  // Success means: try again with the current plans.
+  Status recover(const std::shared_ptr<Plans>& plans, const Provider* culprit, Status status,
+                 bool* released);
 
   // First, so that it goes last: executables and providers may call back into what it holds.
   std::shared_ptr<void> keep_;
   std::shared_ptr<const Model> model_;
-  CompileContext compile_;
-  std::vector<std::string> extra_outputs_, provider_names_, notes_;
+  std::shared_ptr<const Graph> canonical_;
+  PackedStore* packed_ = nullptr;
+  Sessions* all_ = nullptr;
+  Logger* logger_ = nullptr;
+  bool fallback_ = true;
+  std::unique_ptr<Roster> roster_;
+  std::vector<std::string> extra_outputs_, provider_names_;
   std::vector<PortInfo> inputs_, outputs_;
   std::vector<ValueId> input_ids_;  // in the model's graph
   size_t required_inputs_ = 0;
   uint32_t max_threads_ = 0, num_threads_ = 0;
   bool profile_ = false;
   std::string level_;
-  std::unique_ptr<CompiledGraph> main_;
-  std::mutex mutex_;
-  std::map<std::vector<bool>, std::unique_ptr<CompiledGraph>> variants_;  // by fed initializers
+  std::mutex recovery_mutex_;
+  mutable std::mutex mutex_;  // guards plans_
+  std::shared_ptr<Plans> plans_;
 };
 
 }  // namespace pfrt

@@ -48,6 +48,13 @@ struct OperatorInfo {
   uint32_t since = 0, until = 0;
 };
 
+// What a provider adds to SessionOptions::extra: key as given there, type as in the C table.
+struct ProviderOption {
+  std::string key, default_value, doc;
+  std::string choices;  // space-separated; empty = any
+  pfrt_option_type type = PFRT_OPTION_UNSET;
+};
+
 enum class LogLevel : uint32_t {
   Debug = PFRT_LOG_DEBUG,
   Info = PFRT_LOG_INFO,
@@ -92,6 +99,8 @@ class Environment {
   std::vector<ProviderInfo> providers() const;
   // The kernel table of a provider, by its name.
   std::vector<KernelInfo> kernels(const std::string& provider) const;
+  // The options of a provider, by its name.
+  std::vector<ProviderOption> provider_options(const std::string& provider) const;
   static std::vector<OperatorInfo> operators();
 
   pfrt_env* handle() const noexcept { return env_.get(); }
@@ -191,6 +200,24 @@ inline std::vector<KernelInfo> Environment::kernels(const std::string& provider)
     info.isa = detail::str(c.isa);
     info.since = c.since;
     info.until = c.until;
+  }
+  return out;
+}
+
+inline std::vector<ProviderOption> Environment::provider_options(
+    const std::string& provider) const {
+  size_t count = 0;
+  detail::check(api().env->provider_option_count(env_.get(), detail::text(provider), &count));
+  std::vector<ProviderOption> out(count);
+  for (size_t i = 0; i < count; ++i) {
+    pfrt_option_info c{};
+    c.struct_size = sizeof(c);
+    detail::check(api().env->provider_option_at(env_.get(), detail::text(provider), i, &c));
+    out[i].key = detail::str(c.key);
+    out[i].default_value = detail::str(c.default_value);
+    out[i].doc = detail::str(c.doc);
+    out[i].choices = detail::str(c.choices);
+    out[i].type = c.type;
   }
   return out;
 }

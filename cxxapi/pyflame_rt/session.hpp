@@ -30,6 +30,22 @@ struct Explanation {
   std::vector<std::string> notes;
 };
 
+// What became of a provider that the session was asked to use.
+enum class ProviderCondition : uint32_t {
+  Active = PFRT_PROVIDER_ACTIVE,        // in use, has never failed
+  Recovered = PFRT_PROVIDER_RECOVERED,  // in use again after a failure
+  Failing = PFRT_PROVIDER_FAILING,      // its last use failed and nobody took over
+  Failed = PFRT_PROVIDER_FAILED,        // not used any more; those after it run its nodes
+};
+
+struct ProviderState {
+  std::string name;
+  ProviderCondition condition = ProviderCondition::Active;
+  std::string reason;             // of the last failure, or empty
+  pfrt_code code = PFRT_CODE_OK;  // of the last failure
+  uint32_t failures = 0;          // so far
+};
+
 class InferenceSession {
  public:
   explicit InferenceSession(const std::string& path, const SessionOptions& options = {})
@@ -84,6 +100,9 @@ class InferenceSession {
 
   // What runs where and why; with times of the last profiled run.
   Explanation explain() const;
+  // Every provider asked for, in order of preference, also those that did not open. Runs on other
+  // threads may change what is read.
+  std::vector<ProviderState> provider_states() const;
 
   pfrt_session* handle() const {
     if (!session_) throw InputError("the session was moved from", PFRT_CODE_INVALID_ARGUMENT);
@@ -195,6 +214,21 @@ inline std::vector<Value> InferenceSession::run_io(const std::vector<std::string
   if (output_names.empty()) return values;
   std::vector<Value> out;
   for (size_t index : wanted) out.push_back(values[index]);
+  return out;
+}
+
+inline std::vector<ProviderState> InferenceSession::provider_states() const {
+  std::vector<ProviderState> out(api().session->provider_state_count(handle()));
+  for (size_t i = 0; i < out.size(); ++i) {
+    pfrt_provider_state c{};
+    c.struct_size = sizeof(c);
+    detail::check(api().session->provider_state(handle(), i, &c));
+    out[i].name = detail::str(c.name);
+    out[i].condition = static_cast<ProviderCondition>(c.condition);
+    out[i].reason = detail::str(c.reason);
+    out[i].code = c.code;
+    out[i].failures = c.failures;
+  }
   return out;
 }
 

@@ -10,6 +10,18 @@
  *
  * Threads: claim, compile and specialise may be called from any thread, one at a time for each provider handle; run
  * functions of steps may be called from many threads at once (each run has its own buffers).
+ *
+ * Failures: the code that open, claim, compile, specialise or a step returns decides what the host does.
+ *  - INVALID_ARGUMENT, INPUT, SHAPE_MISMATCH, DTYPE_MISMATCH, INVALID_MODEL, VALIDATION and DATA_LOSS are the caller's,
+ *    the model's or the run's own fault, CANCELLED and DEADLINE nobody's: they are returned as they are, and the
+ *    provider stays in use. (compile alone may name a node with any of them: that refuses the node.)
+ *  - OUT_OF_MEMORY: the host releases its caches and idle memory and asks once more; then it is the run's error.
+ *  - DEVICE_LOST: the host opens the device again, once in the life of a session, and asks again; the lost handle is
+ *    closed when nothing of it is in use any more, which may be after the second open. Then it counts as any other:
+ *  - PROVIDER, INTERNAL, UNSUPPORTED and all other codes say that this provider cannot go on: the session plans its
+ *    nodes for the next provider and runs again from the caller's inputs. A step must therefore never write to a
+ *    buffer that it does not declare as written.
+ * With the option session.fallback=off every failure is returned as it is.
  */
 #ifndef PYFLAME_RT_PLUGIN_H_
 #define PYFLAME_RT_PLUGIN_H_
@@ -281,7 +293,8 @@ enum {
   PFRT_PROVIDER_SUPPORTS = 1,  /* has supports() */
   PFRT_PROVIDER_SIMULATED = 2, /* claims only when named; its cost is not compared with others' */
   PFRT_PROVIDER_CONSTANTS = 4, /* has constants() */
-  PFRT_PROVIDER_KERNELS = 8    /* has kernel_count() and kernel_at() */
+  PFRT_PROVIDER_KERNELS = 8,   /* has kernel_count() and kernel_at() */
+  PFRT_PROVIDER_OPTIONS = 16   /* has option_count() and option_at() */
 };
 
 typedef struct pfrt_provider_table {
@@ -307,6 +320,12 @@ typedef struct pfrt_provider_table {
   pfrt_code (*constants)(pfrt_executable* executable, const pfrt_packed_constant** out_constants, size_t* out_count);
   size_t (*kernel_count)(pfrt_provider* provider);
   pfrt_code (*kernel_at)(pfrt_provider* provider, size_t index, pfrt_kernel_info* out_info);
+  /* --- 1.1 --- */
+  /* PFRT_PROVIDER_OPTIONS: what open takes, by key without prefix. A session gives them as
+   * "provider.<word>.<key>", <word> being the provider's name in lower case without "ExecutionProvider". The host
+   * checks keys, types and choices before open. Any thread, also before open; strings live as long as the library. */
+  size_t (*option_count)(void);
+  pfrt_code (*option_at)(size_t index, pfrt_option_info* out_info);
 } pfrt_provider_table;
 
 /* ------------------------------------------------------------------ importers */

@@ -156,6 +156,11 @@ typedef struct pfrt_env_api {
   pfrt_status* (*kernel_at)(pfrt_env* env, pfrt_string provider, size_t index, pfrt_kernel_info* out_info);
   size_t (*operator_count)(void);
   pfrt_status* (*operator_at)(size_t index, pfrt_operator_info* out_info);
+  /* --- 1.1 --- */
+  /* The options that |provider| adds to a session's: keys as a session takes them, "provider.<word>.<key>". Strings
+   * live as long as the environment. NOT_FOUND when there is no such provider; it is not opened. */
+  pfrt_status* (*provider_option_count)(pfrt_env* env, pfrt_string provider, size_t* out_count);
+  pfrt_status* (*provider_option_at)(pfrt_env* env, pfrt_string provider, size_t index, pfrt_option_info* out_info);
 } pfrt_env_api;
 
 /* ------------------------------------------------------------------ values */
@@ -357,6 +362,25 @@ typedef struct pfrt_io {
   pfrt_value* value;
 } pfrt_io;
 
+typedef uint32_t pfrt_provider_condition;
+enum {
+  PFRT_PROVIDER_CONDITION_UNSET = 0,
+  PFRT_PROVIDER_ACTIVE = 1,    /* in use, and has never failed */
+  PFRT_PROVIDER_RECOVERED = 2, /* in use again after a failure: memory was released, or its device opened again */
+  PFRT_PROVIDER_FAILING = 3,   /* its last use failed and nobody took over: the next run asks it again */
+  PFRT_PROVIDER_FAILED = 4,    /* not used any more: what it would have run goes to those after it */
+  PFRT_PROVIDER_CONDITION_FORCE32 = 0x7fffffff
+};
+
+typedef struct pfrt_provider_state {
+  uint32_t struct_size;
+  pfrt_provider_condition condition;
+  pfrt_string name;
+  pfrt_string reason; /* of the last failure: what was attempted and what the provider said; empty = none */
+  pfrt_code code;     /* of the last failure */
+  uint32_t failures;  /* so far */
+} pfrt_provider_state;
+
 typedef struct pfrt_session_api {
   uint32_t struct_size;
   uint32_t abi;
@@ -368,7 +392,7 @@ typedef struct pfrt_session_api {
   pfrt_status* (*input_at)(const pfrt_session* session, size_t index, pfrt_value_info* out_info);
   size_t (*output_count)(const pfrt_session* session);
   pfrt_status* (*output_at)(const pfrt_session* session, size_t index, pfrt_value_info* out_info);
-  size_t (*provider_count)(const pfrt_session* session);
+  size_t (*provider_count)(const pfrt_session* session); /* opened when the session was made */
   pfrt_string (*provider_at)(const pfrt_session* session, size_t index);
   /* Both arrays are in session order; |options| of kind RUN or NULL. Safe from many threads at once. On failure no
    * output value is returned; memory given for outputs may have been written. */
@@ -377,6 +401,11 @@ typedef struct pfrt_session_api {
   /* What runs where and why; with times of the last profiled run where there was one. */
   pfrt_status* (*explain)(pfrt_session* session, PFRT_OWN pfrt_report** out_report);
   pfrt_model* (*model)(const pfrt_session* session); /* borrowed */
+  /* --- 1.1 --- */
+  /* Every provider the session was asked to use, in order of preference, also those that did not open. A state is
+   * what it is now; runs on other threads may change it. The strings live as long as the session. */
+  size_t (*provider_state_count)(const pfrt_session* session);
+  pfrt_status* (*provider_state)(const pfrt_session* session, size_t index, pfrt_provider_state* out_state);
 } pfrt_session_api;
 
 /* ------------------------------------------------------------------ reports */

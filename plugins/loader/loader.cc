@@ -58,6 +58,8 @@ constexpr Slot kProviderSlots[] = {
     PFRT_SLOT(pfrt_provider_table, constants, PFRT_PROVIDER_CONSTANTS),
     PFRT_SLOT(pfrt_provider_table, kernel_count, PFRT_PROVIDER_KERNELS),
     PFRT_SLOT(pfrt_provider_table, kernel_at, PFRT_PROVIDER_KERNELS),
+    PFRT_SLOT(pfrt_provider_table, option_count, PFRT_PROVIDER_OPTIONS),
+    PFRT_SLOT(pfrt_provider_table, option_at, PFRT_PROVIDER_OPTIONS),
 };
 constexpr Slot kImporterSlots[] = {
     PFRT_SLOT(pfrt_importer_table, probe, 0),

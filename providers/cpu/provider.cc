@@ -219,22 +219,24 @@ pfrt_code kernel_at(pfrt_provider* provider, size_t index, pfrt_kernel_info* out
   return PFRT_CODE_OK;
 }
 
-constexpr pfrt_provider_table kTable = {
-    .struct_size = sizeof(pfrt_provider_table),
-    .abi = PFRT_ABI_VERSION,
-    .devices = {"cpu", 3},
-    .open = open,
-    .close = close,
-    .claim = claim,
-    .compile = compile,
-    .release_executable = release_executable,
-    .specialise = specialise,
-    .release_program = release_program,
-    .supports = supports,
-    .constants = nullptr,
-    .kernel_count = kernel_count,
-    .kernel_at = kernel_at,
-};
+// Member by member: what a later header adds stays zero, which is "not there".
+constexpr pfrt_provider_table kTable = [] {
+  pfrt_provider_table table{};
+  table.struct_size = sizeof(pfrt_provider_table);
+  table.abi = PFRT_ABI_VERSION;
+  table.devices = {"cpu", 3};
+  table.open = open;
+  table.close = close;
+  table.claim = claim;
+  table.compile = compile;
+  table.release_executable = release_executable;
+  table.specialise = specialise;
+  table.release_program = release_program;
+  table.supports = supports;
+  table.kernel_count = kernel_count;
+  table.kernel_at = kernel_at;
+  return table;
+}();
 
 }  // namespace
 

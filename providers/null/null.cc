@@ -76,22 +76,25 @@ pfrt_code specialise(pfrt_executable*, const pfrt_shapes*, const pfrt_sink* sink
 // Deletes what specialise made.
 void release_program(pfrt_executable*, pfrt_program*) {}
 
-constexpr pfrt_provider_table kTable = {
-    .struct_size = sizeof(pfrt_provider_table),
-    .abi = PFRT_ABI_VERSION,
-    .devices = {"null", 4},
-    .open = open,
-    .close = close,
-    .claim = claim,
-    .compile = compile,
-    .release_executable = release_executable,
-    .specialise = specialise,
-    .release_program = release_program,
-    .supports = nullptr,  // whether one operator and its tail can run: asked before nodes are fused
-    .constants = nullptr,  // constants in the provider's own layout, packed by the host once
-    .kernel_count = nullptr,
-    .kernel_at = nullptr,  // what `pfrt providers --kernels` prints
-};
+// Member by member: what a later header adds stays zero, which is "not there".
+constexpr pfrt_provider_table kTable = [] {
+  pfrt_provider_table table{};
+  table.struct_size = sizeof(pfrt_provider_table);
+  table.abi = PFRT_ABI_VERSION;
+  table.devices = {"null", 4};
+  table.open = open;
+  table.close = close;
+  table.claim = claim;
+  table.compile = compile;
+  table.release_executable = release_executable;
+  table.specialise = specialise;
+  table.release_program = release_program;
+  // Optional, each with its feature bit: supports (whether one operator and its tail can run, asked
+  // before nodes are fused), constants (in the provider's own layout, packed by the host once),
+  // kernel_count and kernel_at (what `pfrt providers --kernels` prints), option_count and option_at
+  // (what open takes).
+  return table;
+}();
 
 }  // namespace
 

@@ -50,12 +50,13 @@ struct Plan {
   }
   // A provider's estimate for each node; negative = refused.
   void add(const std::vector<double>& ns, bool simulated = false) {
-    providers.push_back(provider(message("P", providers.size()), simulated));
+    const std::string name = message("P", candidates.size());
+    candidates.push_back({name, provider(name, simulated), {}});
     claims.emplace_back();
     for (double one : ns) claims.back().nodes.push_back({one >= 0, one, 0, "refused"});
   }
   Assignment run() {
-    Assignment out = assign(graph, order, providers, claims, host, splits);
+    Assignment out = assign(graph, order, candidates, claims, host, splits);
     std::vector<size_t> place(order.size(), SIZE_MAX);
     for (size_t i = 0; i < out.sequence.size(); ++i) place[out.sequence[i]] = i;
     for (size_t i = 0; i < order.size(); ++i) {
@@ -71,7 +72,7 @@ struct Plan {
 
   Graph graph{"g"};
   std::vector<NodeId> order;
-  std::vector<std::shared_ptr<Provider>> providers;
+  std::vector<Candidate> candidates;
   std::vector<Claims> claims;
   std::vector<bool> host, splits;
 };

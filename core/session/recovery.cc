@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a session does when a provider fails: who is to blame, what helps, and planning anew. Runs
+// hold the plans they started with; a run that fails asks for new ones and starts again from its
+// inputs. One thread at a time mends a session; another that failed meanwhile takes its result.
+#include <utility>
+
+#include "core/plan/fault.h"
+#include "core/session/session.h"
+#include "core/session/sessions.h"
+
+namespace pfrt {
+
+void Sessions::add(const std::shared_ptr<Session>& session) {
+  std::lock_guard lock(mutex_);
+  std::erase_if(sessions_, [](const auto& s) { return s.expired(); });
+  sessions_.push_back(session);
+}
+
+void Sessions::release_memory() {
+  std::vector<std::shared_ptr<Session>> all;  // some may go when it does, outside the lock
+  {
+    std::lock_guard lock(mutex_);
+    for (const auto& weak : sessions_)
+      if (auto session = weak.lock()) all.push_back(std::move(session));
+  }
+  for (const auto& session : all) session->release_memory();
+}
+
+void Session::release_memory() {
+  const std::shared_ptr<Plans> plans = current();
+  if (!plans) return;
+  plans->main->release_memory();
+  std::map<std::vector<bool>, std::shared_ptr<CompiledGraph>> released;
+  std::lock_guard lock(plans->mutex);
+  released.swap(plans->variants);
+}
+
+std::shared_ptr<Session::Plans> Session::current() const {
+  std::lock_guard lock(mutex_);
+  return plans_;
+}
+
+// Makes another attempt worth while after |status|, or returns the error that is to be reported.
+Status Session::cure(const Provider* culprit, Status status, bool* released) {
+  const Fault fault = fault_of(status.code());
+  const size_t index = roster_->find(culprit);
+  if (fault == Fault::kNone) return status;
+  if (index != Roster::kNobody) roster_->failed(index, status);
+  if (!fallback_) return status;
+  if (fault == Fault::kMemory) {
+    if (std::exchange(*released, true))
+      return error(Code::kOUT_OF_MEMORY, status.message(),
+                   "; caches and idle memory had been released before this second attempt");
+    release_memory();
+    if (all_) all_->release_memory();
+    return {};
+  }
+  if (index == Roster::kNobody) return status;
+  if (fault == Fault::kDevice && roster_->reopen(index)) return {};
+  roster_->exclude(index);
+  return {};
+}
+
+Status Session::open_providers() {
+  for (size_t i = 0; i < roster_->size(); ++i) {
+    for (bool released = false;;) {
+      Status status = roster_->open(i);
+      if (status.ok()) {
+        provider_names_.emplace_back(roster_->state(i).name);
+        break;
+      }
+      const Fault fault = fault_of(status.code());
+      if (fault == Fault::kNone || !fallback_) return status;
+      if (fault == Fault::kMemory) {
+        // Nothing of the provider is there yet to be blamed: only memory can be helped.
+        PFRT_TRY(cure(nullptr, std::move(status), &released));
+        continue;
+      }
+      if (fault == Fault::kDevice && roster_->reopen(i)) {
+        provider_names_.emplace_back(roster_->state(i).name);
+        break;
+      }
+      roster_->exclude(i);
+      break;
+    }
+  }
+  return {};
+}
+
+Result<std::shared_ptr<Session::Plans>> Session::plan() {
+  bool released = false;
+  while (true) {
+    auto plans = std::make_shared<Plans>();
+    plans->candidates = roster_->candidates();
+    const Provider* culprit = nullptr;
+    auto made = compile(canonical_, *plans, &culprit);
+    if (made.ok()) {
+      plans->main = made.take();
+      return plans;
+    }
+    PFRT_TRY(cure(culprit, made.take_status(), &released));
+  }
+}
+
+Status Session::recover(const std::shared_ptr<Plans>& plans, const Provider* culprit, Status status,
+                        bool* released) {
+  std::lock_guard lock(recovery_mutex_);
+  const bool memory = fault_of(status.code()) == Fault::kMemory;
+  // Another run has found the failure first.
+  if (!memory && plans != current()) return {};
+  const auto opened = roster_->opened();
+  Status failure = status;
+  PFRT_TRY(cure(culprit, std::move(status), released));
+  if (memory) return {};
+  auto made = plan();
+  if (!made.ok()) {
+    roster_->restore(opened);
+    return error(failure.code(), failure.message(),
+                 "; planning the graph again without it: ", made.status().message());
+  }
+  std::shared_ptr<Plans> old = made.take();  // goes after the lock
+  std::lock_guard publish(mutex_);
+  plans_.swap(old);
+  return {};
+}
+
+}  // namespace pfrt

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/session/roster.h"
+
+namespace pfrt {
+
+Roster::Roster(std::vector<ProviderSource> sources, Logger* logger) : logger_(logger) {
+  entries_.resize(sources.size());
+  for (size_t i = 0; i < sources.size(); ++i) {
+    entries_[i].source = std::move(sources[i]);
+    entries_[i].state.name = entries_[i].source.name;
+  }
+}
+
+Roster::State Roster::state(size_t index) const {
+  std::lock_guard lock(mutex_);
+  return entries_[index].state;
+}
+
+std::vector<Candidate> Roster::candidates() const {
+  std::lock_guard lock(mutex_);
+  std::vector<Candidate> out;
+  for (const Entry& e : entries_)
+    out.push_back({e.source.name, e.provider, message("not used: ", std::string(e.state.reason))});
+  return out;
+}
+
+std::shared_ptr<Provider> Roster::provider(size_t index) const {
+  std::lock_guard lock(mutex_);
+  return entries_[index].provider;
+}
+
+size_t Roster::find(const Provider* provider) const {
+  std::lock_guard lock(mutex_);
+  for (size_t i = 0; provider && i < entries_.size(); ++i)
+    if (entries_[i].provider.get() == provider) return i;
+  return kNobody;
+}
+
+size_t Roster::find(std::string_view name) const {
+  for (size_t i = 0; i < entries_.size(); ++i)
+    if (entries_[i].source.name == name) return i;
+  return kNobody;
+}
+
+Status Roster::open(size_t index) {
+  Entry& e = entries_[index];
+  auto opened = Provider::open(e.source, logger_);
+  if (!opened.ok()) {
+    failed(index, opened.status());
+    return opened.take_status();
+  }
+  std::lock_guard lock(mutex_);
+  e.provider = opened.take();
+  return {};
+}
+
+// A reason lives as long as the session, so a session that fails for ever keeps only so many.
+std::string_view Roster::keep(const std::string& text) {
+  constexpr size_t kMost = 64;
+  if (const auto it = texts_.find(text); it != texts_.end()) return *it;
+  if (texts_.size() >= kMost) return "it has failed in too many ways to keep them; see the log";
+  return *texts_.insert(text).first;
+}
+
+void Roster::failed(size_t index, const Status& why) {
+  {
+    std::lock_guard lock(mutex_);
+    State& state = entries_[index].state;
+    state.condition = PFRT_PROVIDER_FAILING;
+    state.code = why.code();
+    state.reason = keep(why.message());
+    ++state.failures;
+  }
+  failing_.store(true);
+  if (logger_)
+    logger_->log(PFRT_LOG_WARNING, entries_[index].source.name, " failed: ", why.message());
+}
+
+bool Roster::reopen(size_t index) {
+  if (std::exchange(entries_[index].reopened, true)) return false;
+  if (!open(index).ok()) return false;
+  if (logger_)
+    logger_->log(PFRT_LOG_WARNING, entries_[index].source.name, ": its device was opened again");
+  return true;
+}
+
+void Roster::exclude(size_t index) {
+  std::shared_ptr<Provider> released;  // closed outside the lock, unless plans still use it
+  std::lock_guard lock(mutex_);
+  entries_[index].state.condition = PFRT_PROVIDER_FAILED;
+  released.swap(entries_[index].provider);
+  if (logger_)
+    logger_->log(PFRT_LOG_WARNING, entries_[index].source.name,
+                 " is not used any more; its nodes go to the next provider");
+}
+
+void Roster::succeeded() {
+  if (!failing_.load()) return;
+  std::lock_guard lock(mutex_);
+  failing_.store(false);
+  for (Entry& e : entries_)
+    if (e.state.condition == PFRT_PROVIDER_FAILING) e.state.condition = PFRT_PROVIDER_RECOVERED;
+}
+
+std::vector<std::shared_ptr<Provider>> Roster::opened() const {
+  std::lock_guard lock(mutex_);
+  std::vector<std::shared_ptr<Provider>> out;
+  for (const Entry& e : entries_) out.push_back(e.provider);
+  return out;
+}
+
+void Roster::restore(const std::vector<std::shared_ptr<Provider>>& opened) {
+  std::vector<std::shared_ptr<Provider>> released;
+  std::lock_guard lock(mutex_);
+  for (size_t i = 0; i < entries_.size(); ++i) {
+    Entry& e = entries_[i];
+    if (e.provider == opened[i]) continue;
+    released.push_back(std::move(e.provider));
+    e.provider = opened[i];
+    e.state.condition = PFRT_PROVIDER_FAILING;
+  }
+}
+
+}  // namespace pfrt

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The providers a session was asked to use, and what became of them: which are open, which failed
+// and why, which are out. Thread-safe; changes are made by one thread at a time (the session's
+// recovery), states are read by any.
+#pragma once
+
+#include <atomic>
+#include <mutex>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/plan/partition.h"
+
+namespace pfrt {
+
+class Roster {
+ public:
+  struct State {
+    std::string_view name, reason;  // live as long as the roster
+    pfrt_provider_condition condition = PFRT_PROVIDER_ACTIVE;
+    Code code = Code::kOK;
+    uint32_t failures = 0;
+  };
+
+  Roster(std::vector<ProviderSource> sources, Logger* logger);
+  Roster(const Roster&) = delete;
+  Roster& operator=(const Roster&) = delete;
+
+  size_t size() const { return entries_.size(); }
+  State state(size_t index) const;
+  std::vector<Candidate> candidates() const;
+  std::shared_ptr<Provider> provider(size_t index) const;  // null when it is not open
+  static constexpr size_t kNobody = SIZE_MAX;
+  size_t find(const Provider* provider) const;
+  size_t find(std::string_view name) const;
+
+  // Opens the device, anew when it is open; a failure is noted.
+  Status open(size_t index);
+  // Notes a failure: until `succeeded` or `exclude`, the provider is failing.
+  void failed(size_t index, const Status& why);
+  // Opens a lost device again; false when that was done before, or fails.
+  bool reopen(size_t index);
+  // The provider is out.
+  void exclude(size_t index);
+  // What was failing has recovered.
+  void succeeded();
+
+  // To undo reopening and exclusion where nobody else can take over.
+  std::vector<std::shared_ptr<Provider>> opened() const;
+  void restore(const std::vector<std::shared_ptr<Provider>>& opened);
+
+ private:
+  struct Entry {
+    ProviderSource source;
+    std::shared_ptr<Provider> provider;
+    State state;
+    bool reopened = false;
+  };
+  std::string_view keep(const std::string& text);
+
+  Logger* logger_;
+  mutable std::mutex mutex_;
+  std::vector<Entry> entries_;
+  std::set<std::string, std::less<>> texts_;  // reasons that were handed out
+  std::atomic<bool> failing_{false};
+};
+
+}  // namespace pfrt

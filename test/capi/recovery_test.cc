@@ -1,0 +1,525 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a session does when a provider fails, with a provider that fails where and as it is told
+// (test/plugins/fault): who takes over, what is kept of the reason, what is visible.
+#include <cmath>
+#include <string>
+#include <thread>
+
+#include "test/capi/client.h"
+#include "test/plugins/fault/fault.h"
+
+namespace pfrt_test {
+namespace {
+
+constexpr std::string_view kFault = "FaultExecutionProvider", kCpu = "CPUExecutionProvider";
+
+struct State {
+  pfrt_provider_condition condition = PFRT_PROVIDER_CONDITION_UNSET;
+  pfrt_code code = PFRT_CODE_OK;
+  std::string name, reason;
+  uint32_t failures = 0;
+};
+
+State state(const pfrt_session* session, size_t index = 0) {
+  pfrt_provider_state s{};
+  s.struct_size = sizeof s;
+  EXPECT_TRUE(ok(api().session->provider_state(session, index, &s)));
+  return {s.condition, s.code, text(s.name), text(s.reason), s.failures};
+}
+
+class Recovery : public testing::Test {
+ protected:
+  // A session whose first provider is the faulty one.
+  Handle<pfrt_options> options(const Settings& fault, std::string_view providers = "",
+                               std::string_view fallback = "on") {
+    auto out = make_options(PFRT_OPTIONS_SESSION, {{"session.fallback", fallback}});
+    const std::string both = std::string(kFault) + "," + std::string(kCpu);
+    set(out.get(), "providers", providers.empty() ? std::string_view(both) : providers);
+    set(out.get(), "provider.fault.counters",
+        std::to_string(reinterpret_cast<intptr_t>(&counters_)));
+    for (const auto& [key, value] : fault)
+      set(out.get(), "provider.fault." + std::string(key), value);
+    return out;
+  }
+  void set(pfrt_options* o, std::string_view key, std::string_view value) {
+    EXPECT_TRUE(ok(api().options->set_text(o, str(key), str(value)))) << key;
+  }
+  Handle<pfrt_session> session(const Settings& fault) {
+    const auto o = options(fault);
+    return make_session(env_.get(), graph(), o.get());
+  }
+
+  // y = |-(x + b) x|: four steps, of which some can work in place.
+  static GraphBuilder graph() {
+    GraphBuilder g;
+    g.input("x", PFRT_DTYPE_FLOAT32, {"N", 3});
+    g.constant("b", floats({3}, {1, 2, 3}));
+    g.node("Add", {"x", "b"}, {"a"}, {}, "add");
+    g.node("Neg", {"a"}, {"n"}, {}, "neg");
+    g.node("Mul", {"n", "x"}, {"m"}, {}, "mul");
+    g.node("Abs", {"m"}, {"y"}, {}, "abs");
+    g.output("y");
+    return g;
+  }
+  static std::vector<float> expected(const std::vector<float>& x) {
+    std::vector<float> y;
+    for (size_t i = 0; i < x.size(); ++i)
+      y.push_back(std::fabs(-(x[i] + static_cast<float>(i % 3 + 1)) * x[i]));
+    return y;
+  }
+  // Runs on |rows| rows and holds result and inputs against what they must be.
+  static void check_run(pfrt_session* session, int64_t rows = 2) {
+    const std::vector<float> x = random_floats(static_cast<size_t>(rows) * 3, 11);
+    const Array input = floats({rows, 3}, x);
+    std::vector<Array> out;
+    ASSERT_TRUE(ok(try_run(session, {input}, &out)));
+    EXPECT_EQ(out.at(0).as<float>(), expected(x));
+    EXPECT_EQ(input.as<float>(), x) << "a run changed its input";
+  }
+  // The provider that runs node |name|, and who else is mentioned there.
+  struct Row {
+    std::string provider, refused;
+  };
+  static Row row(pfrt_session* session, std::string_view node) {
+    pfrt_report* raw = nullptr;
+    EXPECT_TRUE(ok(api().session->explain(session, &raw)));
+    const Handle<pfrt_report> report(raw);
+    for (size_t i = 0; i < api().report->row_count(raw); ++i) {
+      pfrt_report_row r{};
+      r.struct_size = sizeof r;
+      EXPECT_TRUE(ok(api().report->row_at(raw, i, &r)));
+      if (text(r.nodes).find(node) != std::string::npos) return {text(r.provider), text(r.refused)};
+    }
+    ADD_FAILURE() << "no row for " << node;
+    return {};
+  }
+  static std::string notes(pfrt_session* session) {
+    pfrt_report* raw = nullptr;
+    EXPECT_TRUE(ok(api().session->explain(session, &raw)));
+    const Handle<pfrt_report> report(raw);
+    std::string out;
+    for (size_t i = 0; i < api().report->note_count(raw); ++i)
+      out += text(api().report->note_at(raw, i)) + "\n";
+    return out;
+  }
+  // The faulty provider is out, and everything says why.
+  void check_failed(pfrt_session* session, std::string_view reason, pfrt_code code) {
+    const State s = state(session);
+    EXPECT_EQ(s.name, kFault);
+    EXPECT_EQ(s.condition, uint32_t{PFRT_PROVIDER_FAILED});
+    EXPECT_EQ(s.code, code);
+    EXPECT_NE(s.reason.find(reason), std::string::npos) << s.reason;
+    EXPECT_GE(s.failures, 1u);
+    EXPECT_EQ(state(session, 1).condition, uint32_t{PFRT_PROVIDER_ACTIVE});
+    for (const char* node : {"add", "abs"}) {
+      const Row r = row(session, node);
+      EXPECT_EQ(r.provider, kCpu);
+      EXPECT_NE(r.refused.find(kFault), std::string::npos) << r.refused;
+      EXPECT_NE(r.refused.find(reason), std::string::npos) << r.refused;
+    }
+    EXPECT_NE(notes(session).find(reason), std::string::npos) << notes(session);
+  }
+
+  fault::Counters counters_;
+  Handle<pfrt_env> env_ = make_env({{"plugin_path", PFRT_FAULT_PLUGINS}});
+};
+
+TEST_F(Recovery, without_a_fault_the_provider_runs_everything) {
+  const auto s = session({});
+  ASSERT_TRUE(s);
+  check_run(s.get());
+  EXPECT_EQ(row(s.get(), "add").provider, kFault);
+  EXPECT_EQ(row(s.get(), "abs").provider, kFault);
+  EXPECT_EQ(counters_.calls[fault::kRun], 4);
+  ASSERT_EQ(api().session->provider_state_count(s.get()), 2u);
+  for (size_t i : {0u, 1u}) {
+    EXPECT_EQ(state(s.get(), i).condition, uint32_t{PFRT_PROVIDER_ACTIVE});
+    EXPECT_EQ(state(s.get(), i).failures, 0u);
+    EXPECT_EQ(state(s.get(), i).reason, "");
+  }
+  pfrt_provider_state out{};
+  out.struct_size = sizeof out;
+  EXPECT_TRUE(fails(api().session->provider_state(s.get(), 2, &out), PFRT_CODE_INVALID_ARGUMENT,
+                    {"2 of 2"}));
+}
+
+TEST_F(Recovery, one_that_does_not_open_leaves_its_nodes_to_the_next) {
+  const auto s = session({{"stage", "open"}});
+  ASSERT_TRUE(s);
+  check_run(s.get());
+  check_failed(s.get(), "injected fault in open", PFRT_CODE_PROVIDER);
+  EXPECT_EQ(api().session->provider_count(s.get()), 1u);
+}
+
+TEST_F(Recovery, one_that_fails_to_claim_leaves_its_nodes_to_the_next) {
+  const auto s = session({{"stage", "claim"}, {"code", "internal"}});
+  ASSERT_TRUE(s);
+  check_run(s.get());
+  check_failed(s.get(), "injected fault in claim", PFRT_CODE_INTERNAL);
+  EXPECT_EQ(counters_.closes, 1);
+}
+
+TEST_F(Recovery, one_that_does_not_compile_leaves_its_nodes_to_the_next) {
+  const auto s = session({{"stage", "compile"}});
+  ASSERT_TRUE(s);
+  check_run(s.get());
+  check_failed(s.get(), "injected fault in compile", PFRT_CODE_PROVIDER);
+  EXPECT_EQ(counters_.calls[fault::kCompile], 1) << "it is not asked again";
+}
+
+TEST_F(Recovery, one_that_refuses_a_node_loses_that_node_alone) {
+  const auto s = session(
+      {{"stage", "compile"}, {"name_node", "true"}, {"times", "1"}, {"code", "unsupported"}});
+  ASSERT_TRUE(s);
+  check_run(s.get());
+  EXPECT_EQ(row(s.get(), "add").provider, kCpu);
+  EXPECT_NE(row(s.get(), "add").refused.find("injected fault in compile"), std::string::npos);
+  for (const char* node : {"neg", "mul", "abs"}) EXPECT_EQ(row(s.get(), node).provider, kFault);
+  EXPECT_EQ(state(s.get()).condition, uint32_t{PFRT_PROVIDER_ACTIVE});
+}
+
+TEST_F(Recovery, one_that_cannot_prepare_for_some_dimensions_leaves_its_nodes_to_the_next) {
+  const auto s = session({{"stage", "specialise"}, {"after", "1"}});
+  ASSERT_TRUE(s);
+  check_run(s.get(), 2);
+  EXPECT_EQ(row(s.get(), "add").provider, kFault);
+  check_run(s.get(), 5);
+  check_failed(s.get(), "injected fault in specialise", PFRT_CODE_PROVIDER);
+  check_run(s.get(), 2);
+  EXPECT_EQ(counters_.calls[fault::kRun], 4) << "only the first run was its";
+  EXPECT_EQ(counters_.calls[fault::kSpecialise], 2);
+}
+
+TEST_F(Recovery, a_failed_run_starts_again_from_the_inputs) {
+  // The third step of the second run, when two results have already been written.
+  const auto s = session({{"stage", "run"}, {"after", "6"}});
+  ASSERT_TRUE(s);
+  check_run(s.get());
+  EXPECT_EQ(state(s.get()).condition, uint32_t{PFRT_PROVIDER_ACTIVE});
+  check_run(s.get());
+  check_failed(s.get(), "injected fault in run", PFRT_CODE_PROVIDER);
+  EXPECT_EQ(counters_.calls[fault::kRun], 7);
+  check_run(s.get());
+  EXPECT_EQ(counters_.calls[fault::kRun], 7) << "a provider that is out runs nothing";
+  EXPECT_EQ(counters_.programs, 0);
+  EXPECT_EQ(counters_.executables, 0);
+  EXPECT_EQ(counters_.closes, 1) << "nothing holds its device any more";
+}
+
+TEST_F(Recovery, a_failed_attempt_leaves_nothing_in_the_callers_memory) {
+  for (const char* after : {"0", "1", "2", "3"}) {
+    const auto s = session({{"stage", "run"}, {"after", after}, {"times", "1"}});
+    ASSERT_TRUE(s);
+    counters_.calls[fault::kRun] = 0;
+    const std::vector<float> x = random_floats(6, 5);
+    const Array input = floats({2, 3}, x);
+    Array out = floats({2, 3}, std::vector<float>(6, 42.0f));
+    pfrt_io in = input.io(), to = out.io();
+    ASSERT_TRUE(ok(api().session->run(s.get(), &in, 1, &to, 1, nullptr)));
+    EXPECT_EQ(to.value, nullptr);
+    EXPECT_EQ(out.as<float>(), expected(x)) << "after step " << after;
+    EXPECT_EQ(input.as<float>(), x);
+    EXPECT_EQ(counters_.injected, 1);
+    counters_.injected = 0;
+  }
+}
+
+TEST_F(Recovery, failures_inside_bodies_and_second_plans_are_found_too) {
+  GraphBuilder g;
+  g.input("c", PFRT_DTYPE_BOOL, {});
+  g.input("x", PFRT_DTYPE_FLOAT32, {2});
+  g.input("d", PFRT_DTYPE_FLOAT32, {2});
+  g.constant("d", floats({2}, {1, 1}));
+  GraphBuilder yes(g, "yes"), no(g, "no");
+  yes.node("Mul", {"x", "d"}, {"p"}, {}, "yes_mul");
+  yes.output("p");
+  no.node("Neg", {"x"}, {"q"}, {}, "no_neg");
+  no.output("q");
+  g.node("If", {"c"}, {"y"},
+         {Attr::of_graph("then_branch", yes.get()), Attr::of_graph("else_branch", no.get())});
+  g.output("y");
+  const Array yes_input = array<uint8_t>({}, {1});
+  Array condition = yes_input;
+  condition.dtype = PFRT_DTYPE_BOOL;
+  const Array x = floats({2}, {3, -4}), d = floats({2}, {2, 2});
+  for (const bool feed : {false, true}) {
+    const auto o = options({{"stage", "run"}, {"after", "1"}});
+    counters_.calls[fault::kRun] = 0;
+    const auto s = make_session(env_.get(), g, o.get());
+    ASSERT_TRUE(s);
+    const std::vector<Array> inputs = {condition, x, feed ? d : Array{}};
+    const std::vector<float> want = feed ? std::vector<float>{6, -8} : std::vector<float>{3, -4};
+    EXPECT_EQ(run(s.get(), inputs).at(0).as<float>(), want);
+    EXPECT_EQ(state(s.get()).condition, uint32_t{PFRT_PROVIDER_ACTIVE});
+    EXPECT_EQ(run(s.get(), inputs).at(0).as<float>(), want);
+    EXPECT_EQ(state(s.get()).condition, uint32_t{PFRT_PROVIDER_FAILED});
+  }
+}
+
+TEST_F(Recovery, a_lost_device_is_opened_again_once) {
+  const auto s =
+      session({{"stage", "run"}, {"code", "device_lost"}, {"after", "5"}, {"times", "1"}});
+  ASSERT_TRUE(s);
+  check_run(s.get());
+  check_run(s.get());
+  EXPECT_EQ(counters_.calls[fault::kOpen], 2);
+  EXPECT_EQ(counters_.closes, 1) << "the lost handle is closed, the new one is open";
+  const State after = state(s.get());
+  EXPECT_EQ(after.condition, uint32_t{PFRT_PROVIDER_RECOVERED});
+  EXPECT_EQ(after.code, uint32_t{PFRT_CODE_DEVICE_LOST});
+  EXPECT_EQ(after.failures, 1u);
+  EXPECT_NE(after.reason.find("injected fault in run"), std::string::npos) << after.reason;
+  EXPECT_EQ(row(s.get(), "add").provider, kFault);
+  EXPECT_NE(notes(s.get()).find("recovered"), std::string::npos);
+  check_run(s.get());
+}
+
+TEST_F(Recovery, a_device_lost_twice_is_given_up) {
+  for (const char* stage : {"claim", "compile", "specialise", "run"}) {
+    const auto s = session({{"stage", stage}, {"code", "device_lost"}});
+    ASSERT_TRUE(s) << stage;
+    check_run(s.get());
+    check_failed(s.get(), std::string("injected fault in ") + stage, PFRT_CODE_DEVICE_LOST);
+    EXPECT_EQ(state(s.get()).failures, 2u) << stage;
+    EXPECT_EQ(counters_.calls[fault::kOpen], 2) << stage;
+    EXPECT_EQ(counters_.closes, 2) << stage;
+    counters_.calls[fault::kOpen] = counters_.closes = 0;
+  }
+}
+
+TEST_F(Recovery, a_device_that_is_lost_while_it_opens_is_opened_once_more) {
+  const auto s = session({{"stage", "open"}, {"code", "device_lost"}, {"times", "1"}});
+  ASSERT_TRUE(s);
+  check_run(s.get());
+  EXPECT_EQ(row(s.get(), "add").provider, kFault);
+  EXPECT_EQ(state(s.get()).condition, uint32_t{PFRT_PROVIDER_RECOVERED});
+  EXPECT_EQ(counters_.calls[fault::kOpen], 2);
+}
+
+TEST_F(Recovery, out_of_memory_releases_caches_and_tries_once_more) {
+  const auto s =
+      session({{"stage", "run"}, {"code", "out_of_memory"}, {"after", "12"}, {"times", "1"}});
+  ASSERT_TRUE(s);
+  for (int64_t rows : {1, 2, 3}) check_run(s.get(), rows);
+  EXPECT_EQ(counters_.programs, 3) << "a program a signature is kept";
+  check_run(s.get(), 2);
+  EXPECT_EQ(counters_.programs, 1) << "only the one the second attempt made";
+  const State after = state(s.get());
+  EXPECT_EQ(after.condition, uint32_t{PFRT_PROVIDER_RECOVERED});
+  EXPECT_EQ(after.code, uint32_t{PFRT_CODE_OUT_OF_MEMORY});
+  EXPECT_EQ(row(s.get(), "add").provider, kFault);
+}
+
+TEST_F(Recovery, out_of_memory_releases_the_caches_of_other_sessions) {
+  const auto idle = session({});
+  ASSERT_TRUE(idle);
+  check_run(idle.get());
+  EXPECT_EQ(counters_.programs, 1);
+  fault::Counters own;
+  const auto o = options({{"stage", "specialise"}, {"code", "out_of_memory"}, {"times", "1"}});
+  set(o.get(), "provider.fault.counters", std::to_string(reinterpret_cast<intptr_t>(&own)));
+  const auto s = make_session(env_.get(), graph(), o.get());
+  ASSERT_TRUE(s);
+  check_run(s.get());
+  EXPECT_EQ(counters_.programs, 0);
+  check_run(idle.get());
+}
+
+TEST_F(Recovery, lasting_out_of_memory_is_a_clear_error) {
+  const auto s =
+      session({{"stage", "run"}, {"code", "out_of_memory"}, {"after", "4"}, {"times", "2"}});
+  ASSERT_TRUE(s);
+  check_run(s.get());
+  EXPECT_TRUE(fails(try_run(s.get(), {floats({1, 3}, {1, 2, 3})}), PFRT_CODE_OUT_OF_MEMORY,
+                    {"injected fault in run", "had been released", "second attempt"}));
+  EXPECT_EQ(state(s.get()).condition, uint32_t{PFRT_PROVIDER_FAILING});
+  EXPECT_EQ(state(s.get()).failures, 2u);
+  check_run(s.get());
+  EXPECT_EQ(state(s.get()).condition, uint32_t{PFRT_PROVIDER_RECOVERED});
+  EXPECT_EQ(row(s.get(), "add").provider, kFault) << "memory is no reason to leave a provider";
+  for (const char* stage : {"open", "claim", "compile"}) {
+    const auto o = options({{"stage", stage}, {"code", "out_of_memory"}});
+    counters_.calls[fault::kOpen] = 0;
+    EXPECT_TRUE(fails(try_session(env_.get(), graph(), o.get()), PFRT_CODE_OUT_OF_MEMORY,
+                      {"injected fault", "had been released"}))
+        << stage;
+  }
+}
+
+TEST_F(Recovery, without_fallback_every_failure_is_an_error) {
+  const struct {
+    const char* code;
+    pfrt_code number;
+  } codes[] = {{"provider", PFRT_CODE_PROVIDER},
+               {"device_lost", PFRT_CODE_DEVICE_LOST},
+               {"out_of_memory", PFRT_CODE_OUT_OF_MEMORY}};
+  for (const auto& c : codes) {
+    for (const char* stage : {"open", "claim", "compile"}) {
+      const auto o = options({{"stage", stage}, {"code", c.code}}, "", "off");
+      counters_.injected = 0;
+      EXPECT_TRUE(fails(try_session(env_.get(), graph(), o.get()), c.number, {"injected fault"}))
+          << stage;
+      EXPECT_EQ(counters_.injected, 1) << "nothing is tried again";
+    }
+    for (const char* stage : {"specialise", "run"}) {
+      const auto o = options({{"stage", stage}, {"code", c.code}}, "", "off");
+      const auto s = make_session(env_.get(), graph(), o.get());
+      ASSERT_TRUE(s);
+      counters_.injected = 0;
+      EXPECT_TRUE(
+          fails(try_run(s.get(), {floats({1, 3}, {1, 2, 3})}), c.number, {"injected fault"}))
+          << stage;
+      EXPECT_EQ(counters_.injected, 1) << "nothing is tried again";
+      EXPECT_EQ(state(s.get()).condition, uint32_t{PFRT_PROVIDER_FAILING});
+      EXPECT_EQ(state(s.get()).code, c.number);
+    }
+  }
+}
+
+TEST_F(Recovery, faults_of_the_caller_leave_the_provider_in_use) {
+  const struct {
+    const char* code;
+    pfrt_code number;
+  } codes[] = {{"invalid_argument", PFRT_CODE_INVALID_ARGUMENT},
+               {"shape_mismatch", PFRT_CODE_SHAPE_MISMATCH},
+               {"cancelled", PFRT_CODE_CANCELLED},
+               {"deadline", PFRT_CODE_DEADLINE}};
+  for (const auto& c : codes) {
+    for (const char* stage : {"specialise", "run"}) {
+      counters_.calls[fault::kRun] = counters_.calls[fault::kSpecialise] = 0;
+      const auto s = session({{"stage", stage}, {"code", c.code}, {"times", "1"}});
+      ASSERT_TRUE(s);
+      EXPECT_TRUE(fails(try_run(s.get(), {floats({1, 3}, {1, 2, 3})}), c.number, {}));
+      EXPECT_EQ(state(s.get()).condition, uint32_t{PFRT_PROVIDER_ACTIVE}) << c.code << stage;
+      EXPECT_EQ(state(s.get()).failures, 0u);
+      check_run(s.get());
+      EXPECT_EQ(row(s.get(), "add").provider, kFault);
+    }
+  }
+}
+
+TEST_F(Recovery, a_code_of_a_later_version_counts_as_a_failure_of_the_provider) {
+  const auto s = session({{"stage", "run"}, {"code", "new"}});
+  ASSERT_TRUE(s);
+  check_run(s.get());
+  check_failed(s.get(), "injected fault in run", 4711);
+}
+
+TEST_F(Recovery, where_nobody_takes_over_the_error_says_both_and_the_next_run_tries_again) {
+  const auto o = options({{"stage", "run"}, {"times", "1"}}, kFault);
+  const auto s = make_session(env_.get(), graph(), o.get());
+  ASSERT_TRUE(s);
+  EXPECT_TRUE(fails(try_run(s.get(), {floats({1, 3}, {1, 2, 3})}), PFRT_CODE_PROVIDER,
+                    {"injected fault in run", "4 nodes have no provider"}));
+  EXPECT_EQ(state(s.get()).condition, uint32_t{PFRT_PROVIDER_FAILING});
+  EXPECT_EQ(state(s.get()).failures, 1u);
+  check_run(s.get());
+  EXPECT_EQ(state(s.get()).condition, uint32_t{PFRT_PROVIDER_RECOVERED});
+}
+
+TEST_F(Recovery, many_reasons_are_not_kept_for_ever) {
+  const auto o = options({{"stage", "run"}, {"code", "internal"}}, kFault);
+  const auto s = make_session(env_.get(), graph(), o.get());
+  ASSERT_TRUE(s);
+  for (int i = 0; i < 100; ++i)
+    EXPECT_TRUE(fails(try_run(s.get(), {floats({1, 3}, {1, 2, 3})}), PFRT_CODE_INTERNAL,
+                      {"injected fault in run, the " + std::to_string(i + 1) + "."}));
+  EXPECT_EQ(state(s.get()).failures, 100u);
+  EXPECT_NE(state(s.get()).reason.find("too many ways"), std::string::npos);
+}
+
+TEST_F(Recovery, runs_at_the_same_time_all_succeed) {
+  for (const char* code : {"provider", "device_lost", "out_of_memory"}) {
+    const bool once = std::string_view(code) != "provider";
+    counters_.calls[fault::kRun] = 0;
+    const auto s =
+        session({{"stage", "run"}, {"code", code}, {"after", "101"}, {"times", once ? "1" : "0"}});
+    ASSERT_TRUE(s);
+    std::vector<std::thread> threads;
+    for (int t = 0; t < 4; ++t)
+      threads.emplace_back([&] {
+        for (int i = 0; i < 40; ++i) check_run(s.get(), 1 + i % 3);
+      });
+    for (std::thread& t : threads) t.join();
+    EXPECT_EQ(state(s.get()).condition,
+              once ? uint32_t{PFRT_PROVIDER_RECOVERED} : uint32_t{PFRT_PROVIDER_FAILED})
+        << code;
+  }
+}
+
+TEST_F(Recovery, states_may_be_read_while_runs_change_them) {
+  const auto s = session({{"stage", "run"}, {"after", "50"}});
+  ASSERT_TRUE(s);
+  std::thread runs([&] {
+    for (int i = 0; i < 30; ++i) check_run(s.get());
+  });
+  for (int i = 0; i < 200; ++i) {
+    const State now = state(s.get());
+    EXPECT_TRUE(now.condition == PFRT_PROVIDER_ACTIVE || !now.reason.empty());
+  }
+  runs.join();
+  check_failed(s.get(), "injected fault in run", PFRT_CODE_PROVIDER);
+}
+
+TEST_F(Recovery, options_of_a_provider_are_checked_before_it_opens) {
+  const struct {
+    std::string_view key, value;
+    std::initializer_list<std::string_view> parts;
+  } wrong[] = {
+      {"provider.fault.stages", "run", {"provider.fault.stages", "provider.fault.stage"}},
+      {"provider.fault.after", "soon", {"provider.fault.after", "soon", "integer"}},
+      {"provider.fault.stage", "never", {"provider.fault.stage", "never", "specialise"}},
+      {"provider.fault.name_node", "maybe", {"provider.fault.name_node", "true or false"}},
+      {"provider.moon.stage", "run", {"provider.moon.stage", "does not list"}},
+  };
+  for (const auto& w : wrong) {
+    const auto o = options({});
+    set(o.get(), w.key, w.value);
+    EXPECT_TRUE(
+        fails(try_session(env_.get(), graph(), o.get()), PFRT_CODE_INVALID_ARGUMENT, w.parts));
+  }
+  EXPECT_EQ(counters_.calls[fault::kOpen], 0);
+  // A provider without a schema says itself what it does not know, fallback or not.
+  const auto o = make_options(PFRT_OPTIONS_SESSION, {{"device", "null"}});
+  set(o.get(), "provider.null.depth", "3");
+  EXPECT_TRUE(
+      fails(try_session(env_.get(), graph(), o.get()), PFRT_CODE_INVALID_ARGUMENT, {"'depth'"}));
+}
+
+TEST_F(Recovery, options_of_a_provider_are_listed_and_read_back) {
+  size_t count = 0;
+  ASSERT_TRUE(ok(api().env->provider_option_count(env_.get(), str(kFault), &count)));
+  ASSERT_EQ(count, 6u);
+  pfrt_option_info info{};
+  info.struct_size = sizeof info;
+  ASSERT_TRUE(ok(api().env->provider_option_at(env_.get(), str(kFault), 2, &info)));
+  EXPECT_EQ(text(info.key), "provider.fault.after");
+  EXPECT_EQ(info.type, uint32_t{PFRT_OPTION_INT});
+  EXPECT_EQ(text(info.default_value), "0");
+  EXPECT_TRUE(fails(api().env->provider_option_at(env_.get(), str(kFault), 6, &info),
+                    PFRT_CODE_INVALID_ARGUMENT, {"6 of 6"}));
+  ASSERT_TRUE(ok(api().env->provider_option_count(env_.get(), str(kCpu), &count)));
+  EXPECT_EQ(count, 0u);
+  EXPECT_TRUE(fails(api().env->provider_option_count(env_.get(), str("Moon"), &count),
+                    PFRT_CODE_NOT_FOUND, {"Moon"}));
+  EXPECT_EQ(counters_.calls[fault::kOpen], 0) << "listing opens no device";
+
+  const auto o = make_options(PFRT_OPTIONS_SESSION);
+  pfrt_string out{};
+  EXPECT_TRUE(fails(api().options->get_text(o.get(), str("provider.fault.after"), &out),
+                    PFRT_CODE_NOT_FOUND, {"not set"}));
+  ASSERT_TRUE(ok(api().options->set_int(o.get(), str("provider.fault.after"), 7)));
+  ASSERT_TRUE(ok(api().options->get_text(o.get(), str("provider.fault.after"), &out)));
+  EXPECT_EQ(text(out), "7");
+  ASSERT_TRUE(ok(api().options->set_bool(o.get(), str("provider.fault.name_node"), 1)));
+  for (const char* key : {"provider.", "provider.fault", "provider.fault.", "provider..after"})
+    EXPECT_TRUE(fails(api().options->set_text(o.get(), str(key), str("1")),
+                      PFRT_CODE_INVALID_ARGUMENT, {key}));
+  const auto r = make_options(PFRT_OPTIONS_RUN);
+  EXPECT_TRUE(fails(api().options->set_text(r.get(), str("provider.fault.after"), str("1")),
+                    PFRT_CODE_INVALID_ARGUMENT, {"no such option"}));
+}
+
+}  // namespace
+}  // namespace pfrt_test
