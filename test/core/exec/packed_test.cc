@@ -136,7 +136,8 @@ class Packed : public testing::Test {
     doubler.packed = 0;
     doubler.alignment = 0;
     doubler.answer = PFRT_CODE_OK;
-    context_.providers.push_back(open_doubler());
+    context_.candidates.push_back({"Doubler", open_doubler(), {}});
+    context_.culprit = &culprit_;
     context_.packed = &store_;
   }
   Result<std::unique_ptr<CompiledGraph>> compile_graph(const std::shared_ptr<const Graph>& graph) {
@@ -150,6 +151,7 @@ class Packed : public testing::Test {
     return status.ok() ? *outputs[0]->tensor.as<float>() : 0;
   }
   PackedStore store_;
+  const Provider* culprit_ = nullptr;
   CompileContext context_;
 };
 
