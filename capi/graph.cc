@@ -152,6 +152,7 @@ pfrt_status* add_initializer_value(pfrt_graph* graph, pfrt_string name, pfrt_val
     if (value->value->kind != PFRT_VALUE_TENSOR && value->value->kind != PFRT_VALUE_SPARSE)
       return error(Code::kINVALID_ARGUMENT, "adding initializer '", name,
                    "': only tensors and sparse tensors can be constants");
+    PFRT_TRY(need_host(*value->value, "adding an initializer"));
     return set_initializer(g, name, value->value);
   });
 }
@@ -189,11 +190,13 @@ Result<Attribute> attribute_from(const pfrt_attr& from) {
     case PFRT_ATTR_TENSOR:
     case PFRT_ATTR_SPARSE:
       if (!from.tensor) return missing("tensor");
+      PFRT_TRY(need_host(*from.tensor->value, "setting an attribute"));
       a.tensor = from.tensor->value;
       break;
     case PFRT_ATTR_TENSORS:
       for (size_t i = 0; i < from.count; ++i) {
         if (!from.tensors || !from.tensors[i]) return missing("tensors");
+        PFRT_TRY(need_host(*from.tensors[i]->value, "setting an attribute"));
         a.tensors.push_back(from.tensors[i]->value);
       }
       break;

@@ -106,6 +106,8 @@ pfrt_value_info make_value_info(const PortInfo& port, InfoStorage& storage);
 // The type that a value info describes; dimension names become symbols.
 Result<Type> type_from(const pfrt_value_info& info, SymbolTable& symbols);
 
+// Refuses a tensor on a device where its bytes are to be read.
+Status need_host(const Value& value, std::string_view doing);
 Result<Tensor> tensor_from(const pfrt_tensor& view, bool borrow, std::function<void()> release);
 pfrt_tensor view_of(const Tensor& tensor);
 
@@ -224,6 +226,10 @@ namespace pfrt::capi {
 pfrt_status* provider_option_count(pfrt_env* env, pfrt_string provider, size_t* out);
 pfrt_status* provider_option_at(pfrt_env* env, pfrt_string provider, size_t index,
                                 pfrt_option_info* out);
+
+pfrt_status* create_on(pfrt_session* session, pfrt_string provider, pfrt_dtype dtype,
+                       const int64_t* dims, size_t rank, pfrt_value** out);
+pfrt_status* copy_value(const pfrt_value* from, pfrt_value* to);
 
 extern const pfrt_status_api kStatusApi;
 extern const pfrt_options_api kOptionsApi;

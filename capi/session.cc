@@ -80,6 +80,7 @@ pfrt_status* create(pfrt_env* env, const pfrt_session_desc* desc_in, pfrt_sessio
     context.logger = &env->state->logger;
     context.max_threads = env->state->max_threads;
     context.keep = env->state;
+    for (ProviderSource& source : context.providers) source.keep = env->state;
     auto handle = std::make_unique<pfrt_session>();
     handle->env = env->state;
     PFRT_ASSIGN(handle->session, Session::create(desc.model->model, o, extra, std::move(context)));
@@ -131,12 +132,15 @@ pfrt_string provider_at(const pfrt_session* s, size_t index) {
 
 struct Range {
   uintptr_t begin, end;
-  bool overlaps(const Range& other) const { return begin < other.end && other.begin < end; }
+  const Device* device;  // null = host: addresses of different memories say nothing of each other
+  bool overlaps(const Range& other) const {
+    return device == other.device && begin < other.end && other.begin < end;
+  }
 };
 
-Range range_of(const void* data, uint64_t bytes) {
+Range range_of(const void* data, uint64_t bytes, const Device* device) {
   const auto begin = reinterpret_cast<uintptr_t>(data);
-  return {begin, begin + static_cast<uintptr_t>(bytes)};
+  return {begin, begin + static_cast<uintptr_t>(bytes), device};
 }
 
 const pfrt_io& io_at(const pfrt_io* list, size_t i) {
@@ -162,7 +166,7 @@ Status read_inputs(const pfrt_session& s, const pfrt_io* inputs, size_t count,
       values.push_back(Value::of(tensor.take()));
     }
     const Tensor& t = values.back()->tensor;
-    if (t.valid() && t.bytes()) ranges.push_back(range_of(t.data(), t.bytes()));
+    if (t.valid() && t.bytes()) ranges.push_back(range_of(t.data(), t.bytes(), t.device()));
   }
   return {};
 }
@@ -173,9 +177,11 @@ Status read_outputs(const pfrt_session& s, const pfrt_io* outputs, size_t count,
     const pfrt_io io = read(&io_at(outputs, i));
     OutputRequest request;
     request.wanted = !(io.flags & PFRT_IO_SKIP);
+    request.on_device = (io.flags & PFRT_IO_ON_DEVICE) != 0;
     if (request.wanted && io.value) {
       request.data = io.value->value->tensor.data();
       request.bytes = io.value->value->tensor.valid() ? io.value->value->tensor.bytes() : 0;
+      if (io.value->value->tensor.device()) request.buffer = io.value->value->tensor.buffer;
     } else if (request.wanted && io.tensor.data) {
       if (io.tensor.strides)
         return error(Code::kUNSUPPORTED, "running: memory for output '", s.outputs[i].name,
@@ -188,7 +194,7 @@ Status read_outputs(const pfrt_session& s, const pfrt_io* outputs, size_t count,
                      "' is not aligned for its elements of ", element, " bytes");
     }
     if (request.data) {
-      const Range range = range_of(request.data, request.bytes);
+      const Range range = range_of(request.data, request.bytes, request.device());
       for (const Range& other : ranges)
         if (range.overlaps(other))
           return error(Code::kINVALID_ARGUMENT, "running: memory for output '", s.outputs[i].name,

@@ -26,8 +26,9 @@ Status check_view(const pfrt_tensor& t) {
   if (t.rank && !t.dims)
     return error(Code::kINVALID_ARGUMENT, "a tensor view of rank ", t.rank, " has no dims");
   if (t.memory != PFRT_MEMORY_HOST)
-    return error(Code::kUNSUPPORTED, "a tensor view is in memory kind ", t.memory,
-                 "; only host memory is possible");
+    return error(
+        Code::kUNSUPPORTED, "a tensor view is in memory kind ", t.memory,
+        "; only host memory is possible, memory of a device is given as a value made there");
   return {};
 }
 
@@ -159,6 +160,7 @@ pfrt_status* create_sequence(pfrt_dtype dtype, pfrt_value* const* elements, size
     std::vector<ValuePtr> list;
     for (size_t i = 0; i < n; ++i) {
       if (!elements || !elements[i]) return null_argument("elements");
+      PFRT_TRY(need_host(*elements[i]->value, "creating a sequence"));
       list.push_back(elements[i]->value);
     }
     *out = new pfrt_value(Value::sequence(std::move(list), dtype));
@@ -170,6 +172,7 @@ pfrt_status* create_optional(pfrt_value* inner, pfrt_value** out) {
   return guard([&]() -> Status {
     if (!out) return null_argument("out_value");
     *out = nullptr;
+    if (inner) PFRT_TRY(need_host(*inner->value, "creating an optional"));
     *out = new pfrt_value(Value::optional(inner ? inner->value : nullptr));
     return {};
   });
@@ -181,6 +184,8 @@ pfrt_status* create_map(pfrt_value* keys, pfrt_value* values, pfrt_value** out) 
       return null_argument(!keys ? "keys" : !values ? "values" : "out_value");
     *out = nullptr;
     const Value &k = *keys->value, &v = *values->value;
+    PFRT_TRY(need_host(k, "creating a map"));
+    PFRT_TRY(need_host(v, "creating a map"));
     if (k.kind != PFRT_VALUE_TENSOR || v.kind != PFRT_VALUE_TENSOR || k.tensor.dims.size() != 1 ||
         v.tensor.dims.empty() || v.tensor.dims[0] != k.tensor.dims[0])
       return error(
@@ -218,6 +223,8 @@ pfrt_status* create_sparse(pfrt_value* values, pfrt_value* indices, const int64_
     if (!values || !indices || !out || (rank && !dims))
       return null_argument("values, indices, dims or out_value");
     *out = nullptr;
+    PFRT_TRY(need_host(*values->value, "creating a sparse tensor"));
+    PFRT_TRY(need_host(*indices->value, "creating a sparse tensor"));
     const Tensor &v = values->value->tensor, &i = indices->value->tensor;
     const bool shapes_fit =
         v.dims.size() == 1 && i.dtype == PFRT_DTYPE_INT64 && !i.dims.empty() &&
@@ -317,6 +324,7 @@ pfrt_tensor view_of(const Tensor& tensor) {
   t.data = tensor.data();
   t.bytes = tensor.bytes();
   t.dims = tensor.dims.data();
+  t.memory = tensor.device() ? PFRT_MEMORY_DEVICE : PFRT_MEMORY_HOST;
   return t;
 }
 
@@ -339,6 +347,8 @@ const pfrt_value_api kValueApi = {
     create_sparse,
     sparse_parts,
     dtype,
+    create_on,
+    copy_value,
 };
 
 }  // namespace pfrt::capi

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <set>
 
+#include "core/exec/home.h"
 #include "core/exec/host_ops.h"
 #include "core/exec/segment_plan.h"
 #include "core/ir/verify.h"
@@ -203,20 +204,25 @@ void CompiledGraph::release_memory() {
 }
 
 Result<std::shared_ptr<SegmentPlan>> CompiledGraph::make_plan(Segment& segment, InferState state,
+                                                              const std::vector<Device*>& resident,
                                                               const Provider** culprit) {
   PFRT_TRY(infer(*graph_, segment.order, state));
-  return SegmentPlan::build(*graph_, *snapshot_, segment, slot_of_, std::move(state), culprit);
+  return SegmentPlan::build(*graph_, *snapshot_, segment, slot_of_, std::move(state), resident,
+                            culprit);
 }
 
 Result<std::shared_ptr<SegmentPlan>> CompiledGraph::plan_for(Segment& segment,
                                                              const std::vector<ValuePtr>& slots,
                                                              const RunControl& control) {
   std::vector<int64_t> key;
-  key.reserve(segment.live_in.size() * 5);
+  key.reserve(segment.live_in.size() * 6);
+  std::vector<Device*> resident(slot_count_);
   for (size_t i = 0; i < segment.live_in.size(); ++i) {
     const Tensor& t = slots[slot_of_[segment.live_in[i]]]->tensor;
     key.push_back(static_cast<int64_t>(t.dims.size()));
     key.insert(key.end(), t.dims.begin(), t.dims.end());
+    resident[slot_of_[segment.live_in[i]]] = t.device();
+    key.push_back(static_cast<int64_t>(reinterpret_cast<intptr_t>(t.device())));
     if (segment.contents_key[i]) append_contents(t, key);
   }
   std::lock_guard lock(segment.mutex);
@@ -238,7 +244,7 @@ Result<std::shared_ptr<SegmentPlan>> CompiledGraph::plan_for(Segment& segment,
       state.data[v] = Shape(contents.begin(), contents.end());
   }
   const Provider* culprit = nullptr;
-  auto made = make_plan(segment, std::move(state), &culprit);
+  auto made = make_plan(segment, std::move(state), resident, &culprit);
   if (!made.ok()) {
     control.culprit = culprit;
     return made.take_status();
@@ -266,12 +272,16 @@ Status CompiledGraph::run(const std::vector<ValuePtr>& inputs,
       PFRT_TRY(run_host(*segment, slots, control));
       continue;
     }
-    for (ValueId v : segment->live_in) {
-      const ValuePtr& value = slots[slot_of_[v]];
+    std::vector<ValuePtr*> read_here;
+    for (size_t i = 0; i < segment->live_in.size(); ++i) {
+      const ValueId v = segment->live_in[i];
+      ValuePtr& value = slots[slot_of_[v]];
+      if (segment->contents_key[i]) read_here.push_back(&value);
       if (!value || value->kind != PFRT_VALUE_TENSOR)
         return error(Code::kINVALID_MODEL, "running graph '", g.name, "': value '", g.at(v).name,
                      "' is not a tensor");
     }
+    PFRT_TRY(bring_home(read_here, control));
     PFRT_ASSIGN(auto plan, plan_for(*segment, slots, control));
     PFRT_TRY(plan->execute(slots, targets, control));
   }
@@ -302,6 +312,10 @@ Status CompiledGraph::run_host(const Segment& segment, std::vector<ValuePtr>& sl
         return error(Code::kINTERNAL, describe(g, node), ": input '", g.at(v).name,
                      "' was not produced");
     }
+    std::vector<ValuePtr*> read_here;
+    for (ValuePtr& in : node_inputs)
+      if (in) read_here.push_back(&in);
+    PFRT_TRY(bring_home(read_here, control));
     Status status = node.op == "If" ? run_if(node, node_inputs, slots, control, node_outputs)
                                     : run_host_op(g, node, node_inputs, node_outputs);
     if (!status.ok()) {
@@ -376,7 +390,7 @@ std::vector<StepReport> CompiledGraph::explain() {
       InferState state = base_state_;
       for (ValueId v : segment->live_in) state.types[v] = graph_->at(v).type;
       const Provider* culprit = nullptr;
-      auto made = make_plan(*segment, std::move(state), &culprit);
+      auto made = make_plan(*segment, std::move(state), {}, &culprit);
       if (made.ok()) plan = made.take();
     }
     if (plan) {

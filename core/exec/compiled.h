@@ -36,11 +36,16 @@ struct StepReport {
   double estimated_ns = 0, measured_ns = 0;
 };
 
-// Where an output shall go: |data| null = wherever the run puts it.
+// Where an output shall go: |data| null = wherever the run puts it, which must be host memory
+// unless |on_device|. |buffer| is what |data| belongs to when it is memory of a device.
 struct OutputRequest {
   bool wanted = true;
+  bool on_device = false;
   void* data = nullptr;
   uint64_t bytes = 0;
+  std::shared_ptr<Buffer> buffer;
+
+  Device* device() const { return buffer ? buffer->device().get() : nullptr; }
 };
 
 class SegmentPlan;
@@ -79,6 +84,7 @@ class CompiledGraph {
                                                 const std::vector<ValuePtr>& slots,
                                                 const RunControl& control);
   Result<std::shared_ptr<SegmentPlan>> make_plan(Segment& segment, InferState state,
+                                                 const std::vector<Device*>& resident,
                                                  const Provider** culprit);
   Status run_host(const Segment& segment, std::vector<ValuePtr>& slots, const RunControl& control);
   Status run_if(const Node& node, const std::vector<ValuePtr>& node_inputs,

@@ -21,6 +21,11 @@ const pfrt_step& step_at(const pfrt_program& p, uint32_t i) {
                                              size_t{p.step_size} * i);
 }
 
+// Null where nothing of a device's block is ever used.
+char* device_base(const std::shared_ptr<Buffer>& block) {
+  return block ? static_cast<char*>(block->data()) : nullptr;
+}
+
 Dims dims_of(const Type& type) {
   Dims dims;
   for (const Dim& d : type.shape) dims.push_back(d.value());
@@ -93,10 +98,12 @@ struct SegmentPlan::Frame {
     if (entry.place != Place::kAllocated) return PFRT_CODE_INTERNAL;
     for (const OutputValue& o : plan->outputs_) {
       if (o.value != entry.value) continue;
-      auto tensor = Tensor::allocate(o.dtype, std::move(dims), false);
+      auto tensor = plan->allocate_in(o.space, o.dtype, std::move(dims));
       if (!tensor.ok()) return static_cast<pfrt_code>(tensor.status().code());
       *out = tensor->data();
-      pointers[p.first_entry + buffer] = *out;
+      for (size_t i = 0; i < pointers.size(); ++i)
+        if (i == p.first_entry + buffer || plan->entries_[i].source == p.first_entry + buffer)
+          pointers[i] = *out;
       (*slots)[o.slot] = Value::of(tensor.take());
       return PFRT_CODE_OK;
     }
@@ -108,6 +115,7 @@ Result<std::shared_ptr<SegmentPlan>> SegmentPlan::build(const Graph& graph,
                                                         const Snapshot& snapshot, Segment& segment,
                                                         const std::vector<uint32_t>& slot_of,
                                                         InferState state,
+                                                        const std::vector<Device*>& resident,
                                                         const Provider** culprit) {
   auto plan = std::shared_ptr<SegmentPlan>(new SegmentPlan);
   std::vector<int32_t> ranks(graph.value_count(), -1);
@@ -128,7 +136,7 @@ Result<std::shared_ptr<SegmentPlan>> SegmentPlan::build(const Graph& graph,
   shapes.value_count = static_cast<uint32_t>(ranks.size());
   for (StageExecutable& stage : segment.stages) {
     *culprit = &stage.executable->provider();
-    PFRT_TRY(plan->add_program(graph, snapshot, stage, shapes, state, slot_of));
+    PFRT_TRY(plan->add_program(graph, snapshot, stage, shapes, state, slot_of, resident));
     *culprit = nullptr;
   }
   PFRT_TRY(plan->place_buffers());
@@ -143,7 +151,8 @@ SegmentPlan::~SegmentPlan() {
 
 Status SegmentPlan::add_program(const Graph& graph, const Snapshot& snapshot,
                                 StageExecutable& stage, const pfrt_shapes& shapes,
-                                const InferState& state, const std::vector<uint32_t>& slot_of) {
+                                const InferState& state, const std::vector<uint32_t>& slot_of,
+                                const std::vector<Device*>& resident) {
   const Stage& plan_stage = *stage.stage;
   uint32_t node = PFRT_NO_INDEX;
   auto made = stage.executable->specialise(shapes, &node);
@@ -153,39 +162,33 @@ Status SegmentPlan::add_program(const Graph& graph, const Snapshot& snapshot,
       status.prepend(describe(graph, *graph.node(snapshot.node_id(node))));
     return status;
   }
-  programs_.push_back({&stage, made.take(), true, entries_.size()});
+  programs_.push_back({&stage, made.take(), true, entries_.size(), steps_.size(), {}});
   const pfrt_program& program = programs_.back().program;
   const std::string& who = stage.executable->provider().name();
 
-  const auto find_inner = [&](ValueId v) {
-    return std::any_of(inner_.begin(), inner_.end(),
-                       [v](const auto& made_here) { return made_here.first == v; });
-  };
+  Provider& provider = stage.executable->provider();
+  Transfers transfers;
+  std::vector<std::pair<const void*, std::shared_ptr<Buffer>>> fresh;  // constants on their way
   for (uint32_t i = 0; i < program.buffer_count; ++i) {
     const pfrt_buffer& b = buffer_at(program, i);
     Entry e;
     e.bytes = b.bytes;
     const auto outside = [&](size_t limit) { return b.index >= limit; };
-    if (b.alignment > 64 || b.memory != PFRT_MEMORY_HOST)
-      return error(Code::kUNSUPPORTED, who, " returned a program with a buffer in memory kind ",
-                   b.memory, " aligned to ", b.alignment,
-                   "; this host gives host memory aligned to 64");
+    const bool on_device = b.memory == PFRT_MEMORY_DEVICE && provider.has_memory();
+    if (b.alignment > 64 || (b.memory != PFRT_MEMORY_HOST && !on_device))
+      return error(
+          Code::kUNSUPPORTED, who, " returned a program with a buffer in memory kind ", b.memory,
+          " aligned to ", b.alignment,
+          "; this host gives host memory, and that of providers which declare the feature, "
+          "aligned to 64");
+    if (on_device) e.space = space_of(provider);
     switch (b.kind) {
       case PFRT_BUFFER_IN: {
         if (outside(plan_stage.inputs.size()))
           return error(Code::kPROVIDER, who, " returned a program with input ", b.index, " of ",
                        plan_stage.inputs.size());
         const ValueId v = plan_stage.inputs[b.index];
-        if (slot_of[v] != kNoId && !find_inner(v)) {
-          e.place = Place::kLiveIn;
-          e.slot = slot_of[v];
-        } else if (find_inner(v)) {
-          e.place = Place::kBlock;  // place_buffers gives it the producer's place
-          e.value = v;
-        } else {
-          return error(Code::kINTERNAL, "value '", graph.at(v).name,
-                       "' is used before it is produced");
-        }
+        PFRT_TRY(place_input(e, v, state, who, slot_of, resident, graph.at(v).name));
         break;
       }
       case PFRT_BUFFER_OUT: {
@@ -208,7 +211,8 @@ Status SegmentPlan::add_program(const Graph& graph, const Snapshot& snapshot,
           const bool late = b.bytes == PFRT_BYTES_UNKNOWN || !known;
           e.place = late ? Place::kAllocated : Place::kOutput;
           e.slot = slot_of[v];
-          outputs_.push_back({v, e.slot, type.dtype, late ? Dims() : dims_of(type), !late});
+          outputs_.push_back(
+              {v, e.slot, type.dtype, late ? Dims() : dims_of(type), !late, e.space});
         } else {
           if (!known)
             return error(Code::kINTERNAL, "the dimensions of '", graph.at(v).name,
@@ -230,6 +234,7 @@ Status SegmentPlan::add_program(const Graph& graph, const Snapshot& snapshot,
                        " of ", stage.constants.size());
         e.place = Place::kConstant;
         e.constant = stage.constants[b.index]->data();
+        e.bytes = stage.constants[b.index]->bytes();
         break;
       case PFRT_BUFFER_INITIALIZER: {
         const Tensor* t = b.index < graph.value_count() ? graph.constant(b.index) : nullptr;
@@ -245,8 +250,14 @@ Status SegmentPlan::add_program(const Graph& graph, const Snapshot& snapshot,
         return error(Code::kUNSUPPORTED, who, " returned a program with a buffer of kind ", b.kind,
                      ", which this host does not know");
     }
+    if (on_device && e.place == Place::kConstant) {
+      PFRT_ASSIGN(e.constant, upload(stage, e.constant, e.bytes, transfers, fresh));
+    }
     entries_.push_back(e);
   }
+  Device* culprit = nullptr;
+  PFRT_TRY(transfers.run(&culprit));
+  for (const auto& [host, buffer] : fresh) provider.set_uploaded(host, buffer);
   for (uint32_t i = 0; i < program.step_count; ++i) {
     const pfrt_step& step = step_at(program, i);
     for (uint32_t r = 0; r < step.read_count + step.write_count; ++r) {
@@ -262,24 +273,11 @@ Status SegmentPlan::add_program(const Graph& graph, const Snapshot& snapshot,
 }
 
 Status SegmentPlan::place_buffers() {
-  // Root entry of every block buffer: readers in later programs share the producer's, aliases their
-  // source's.
+  // Root entry of every block buffer: readers share their source's, aliases what they are in place
+  // of.
   std::vector<size_t> root(entries_.size());
-  for (size_t i = 0; i < root.size(); ++i) root[i] = i;
-  for (size_t p = 0; p < programs_.size(); ++p) {
-    const Program& program = programs_[p];
-    for (uint32_t i = 0; i < program.program.buffer_count; ++i) {
-      const size_t at = program.first_entry + i;
-      if (buffer_at(program.program, i).kind != PFRT_BUFFER_IN || entries_[at].value == kNoId)
-        continue;
-      for (const auto& [value, entry] : inner_) {
-        if (value != entries_[at].value) continue;
-        root[at] = entry;
-        entries_[at].place = entries_[entry].place;
-        entries_[at].slot = entries_[entry].slot;
-      }
-    }
-  }
+  for (size_t i = 0; i < root.size(); ++i)
+    root[i] = entries_[i].source == kNone ? i : entries_[i].source;
 
   constexpr uint32_t kNever = UINT32_MAX;
   std::vector<uint32_t> first(entries_.size(), kNever), last(entries_.size(), 0);
@@ -294,6 +292,18 @@ Status SegmentPlan::place_buffers() {
     for (uint32_t i = 0; i < step.read_count; ++i) use(step.reads[i]);
     for (uint32_t i = 0; i < step.write_count; ++i) use(step.writes[i]);
   }
+  for (Program& program : programs_) {
+    const size_t next = &program == &programs_.back() ? steps_.size() : (&program + 1)->first_step;
+    if (next == program.first_step) program.borders.clear();  // it reads nothing
+    for (const Border& border : program.borders) {
+      for (size_t i : {border.from, border.to}) {
+        if (i == kNone) continue;
+        const auto s = static_cast<uint32_t>(program.first_step);
+        first[root[i]] = std::min(first[root[i]], s);
+        last[root[i]] = std::max(last[root[i]], s);
+      }
+    }
+  }
   // In-place: the source dies in the step that first writes the alias, and nobody else reads it
   // there.
   for (const Program& program : programs_) {
@@ -304,6 +314,7 @@ Status SegmentPlan::place_buffers() {
                    from = root[program.first_entry + b.may_alias - 1];
       const Entry &target = entries_[to], &source = entries_[from];
       if (to == from || target.place != Place::kBlock || source.place != Place::kBlock) continue;
+      if (target.space != source.space) continue;
       if (target.bytes > source.bytes || first[to] == kNever || last[from] != first[to]) continue;
       if (first[from] == first[to]) continue;
       for (size_t k = 0; k < root.size(); ++k)
@@ -311,18 +322,25 @@ Status SegmentPlan::place_buffers() {
       last[from] = last[to];
     }
   }
-  std::vector<BlockItem> items;
-  std::vector<size_t> owner;
-  for (size_t i = 0; i < entries_.size(); ++i) {
-    if (entries_[i].place != Place::kBlock || root[i] != i || first[i] == kNever) continue;
-    items.push_back({entries_[i].bytes, 64, first[i], last[i], 0});
-    owner.push_back(i);
+  for (uint32_t space = 0; space < spaces_.size(); ++space) {
+    std::vector<BlockItem> items;
+    std::vector<size_t> owner;
+    for (size_t i = 0; i < entries_.size(); ++i) {
+      const Entry& e = entries_[i];
+      if (e.place != Place::kBlock || e.space != space || root[i] != i || first[i] == kNever)
+        continue;
+      items.push_back({e.bytes, 64, first[i], last[i], 0});
+      owner.push_back(i);
+    }
+    uint64_t& bytes = spaces_[space].bytes;
+    bytes = place(items);
+    if (bytes == UINT64_MAX)
+      return error(Code::kOUT_OF_MEMORY,
+                   "planning a run: its buffers do not fit the address space");
+    bytes = (bytes + 63) / 64 * 64;
+    for (size_t k = 0; k < items.size(); ++k) entries_[owner[k]].offset = items[k].offset;
   }
-  block_bytes_ = place(items);
-  if (block_bytes_ == UINT64_MAX)
-    return error(Code::kOUT_OF_MEMORY, "planning a run: its buffers do not fit the address space");
-  block_bytes_ = (block_bytes_ + 63) / 64 * 64;
-  for (size_t k = 0; k < items.size(); ++k) entries_[owner[k]].offset = items[k].offset;
+  block_bytes_ = spaces_[0].bytes;
   for (size_t i = 0; i < entries_.size(); ++i) {
     if (entries_[i].place == Place::kBlock) entries_[i].offset = entries_[root[i]].offset;
   }
@@ -357,6 +375,8 @@ Status SegmentPlan::execute(std::vector<ValuePtr>& slots, const std::vector<Outp
   frame.slots = &slots;
   PFRT_ASSIGN(auto block, take_block(control.width));
   char* base = static_cast<char*>(block->data());
+  std::vector<std::shared_ptr<Buffer>> device_blocks;  // by space
+  PFRT_TRY(take_device_blocks(device_blocks));
   frame.scratch = base + block_bytes_;
   frame.pointers.assign(entries_.size(), nullptr);
 
@@ -366,10 +386,17 @@ Status SegmentPlan::execute(std::vector<ValuePtr>& slots, const std::vector<Outp
     const OutputRequest* target = o.slot < targets.size() ? &targets[o.slot] : nullptr;
     tensor.dtype = o.dtype;
     tensor.dims = o.dims;
-    if (target && target->data && target->bytes == tensor.bytes()) {
-      PFRT_ASSIGN(tensor.buffer, Buffer::wrap(target->data, target->bytes, {}));
+    if (target && target->data && target->bytes == tensor.bytes() &&
+        target->device() == spaces_[o.space].device.get()) {
+      if (target->buffer) {
+        tensor.buffer = target->buffer;
+        tensor.offset = static_cast<uint64_t>(static_cast<char*>(target->data) -
+                                              static_cast<char*>(target->buffer->data()));
+      } else {
+        PFRT_ASSIGN(tensor.buffer, Buffer::wrap(target->data, target->bytes, {}));
+      }
     } else {
-      PFRT_ASSIGN(tensor, Tensor::allocate(o.dtype, o.dims, false));
+      PFRT_ASSIGN(tensor, allocate_in(o.space, o.dtype, o.dims));
     }
     slots[o.slot] = Value::of(std::move(tensor));
   }
@@ -380,7 +407,7 @@ Status SegmentPlan::execute(std::vector<ValuePtr>& slots, const std::vector<Outp
         frame.pointers[i] = const_cast<void*>(e.constant);
         break;
       case Place::kBlock:
-        frame.pointers[i] = base + e.offset;
+        frame.pointers[i] = (e.space ? device_base(device_blocks[e.space]) : base) + e.offset;
         break;
       case Place::kLiveIn:
       case Place::kOutput:
@@ -410,6 +437,11 @@ Status SegmentPlan::execute(std::vector<ValuePtr>& slots, const std::vector<Outp
     }
     const pfrt_step& step = *steps_[s].step;
     frame.program = steps_[s].program;
+    if (const Program& program = programs_[frame.program];
+        s == program.first_step && !program.borders.empty()) {
+      status = cross_border(program, slots, frame.pointers, control);
+      if (!status.ok()) break;
+    }
     context.buffers = frame.pointers.data() + programs_[frame.program].first_entry;
     const uint64_t started = control.profile ? os::monotonic_ns() : 0;
     const pfrt_code code = step.run(step.state, &context);
@@ -432,6 +464,7 @@ Status SegmentPlan::execute(std::vector<ValuePtr>& slots, const std::vector<Outp
     }
   }
   give_block(std::move(block));
+  give_device_blocks(device_blocks);
   PFRT_TRY(std::move(status));
   for (const OutputValue& o : outputs_)
     if (!slots[o.slot]) {

@@ -18,6 +18,7 @@ struct StageExecutable {
   const Stage* stage = nullptr;
   std::shared_ptr<Executable> executable;
   std::vector<std::shared_ptr<Buffer>> constants;  // packed
+  std::vector<std::shared_ptr<Buffer>> uploaded;   // constants on the provider's device
 };
 
 struct Segment {
@@ -36,12 +37,15 @@ struct Segment {
 
 class SegmentPlan {
  public:
-  // |state| holds the type of every value of the segment. |culprit| is set when a provider's call
+  // |state| holds the type of every value of the segment, |resident| by slot the device that a
+  // value to be read lives on (empty: all are on the host). |culprit| is set when a provider's call
   // fails.
   static Result<std::shared_ptr<SegmentPlan>> build(const Graph& graph, const Snapshot& snapshot,
                                                     Segment& segment,
                                                     const std::vector<uint32_t>& slot_of,
-                                                    InferState state, const Provider** culprit);
+                                                    InferState state,
+                                                    const std::vector<Device*>& resident,
+                                                    const Provider** culprit);
   ~SegmentPlan();
   SegmentPlan(const SegmentPlan&) = delete;
   SegmentPlan& operator=(const SegmentPlan&) = delete;
@@ -57,17 +61,35 @@ class SegmentPlan {
   // One buffer of one program; programs' buffers stand one after another.
   struct Entry {
     Place place = Place::kUnused;
+    uint32_t space = 0;     // whose memory it is in: an index into spaces_
+    size_t source = kNone;  // the entry whose memory it shares
     uint32_t slot = kNoId;  // kLiveIn, kOutput, kAllocated
     const void* constant = nullptr;
     uint64_t offset = 0;  // kBlock
     uint64_t bytes = 0;
     ValueId value = kNoId;  // kOutput, kAllocated
   };
+  static constexpr size_t kNone = SIZE_MAX;
+  // A copy made before a program's first step, of a value that is in another memory than the
+  // program wants it in.
+  struct Border {
+    size_t from;  // entry, or kNone: the value in |slot|
+    uint32_t slot;
+    size_t to;  // entry
+  };
+  // Memory that blocks are planned in: the host's, then that of each device used.
+  struct Space {
+    std::shared_ptr<Device> device;             // null = host
+    uint64_t bytes = 0;                         // of a block
+    std::vector<std::shared_ptr<Buffer>> idle;  // of a device's
+  };
   struct Program {
     StageExecutable* stage = nullptr;
     pfrt_program program{};
     bool made = false;
     size_t first_entry = 0;
+    size_t first_step = 0;
+    std::vector<Border> borders;
   };
   struct StepRef {
     const pfrt_step* step;
@@ -78,10 +100,21 @@ class SegmentPlan {
   SegmentPlan() = default;
   Status add_program(const Graph& graph, const Snapshot& snapshot, StageExecutable& stage,
                      const pfrt_shapes& shapes, const InferState& state,
-                     const std::vector<uint32_t>& slot_of);
+                     const std::vector<uint32_t>& slot_of, const std::vector<Device*>& resident);
+  uint32_t space_of(Provider& provider);
+  Status place_input(Entry& entry, ValueId value, const InferState& state, const std::string& who,
+                     const std::vector<uint32_t>& slot_of, const std::vector<Device*>& resident,
+                     const std::string& name);
+  Result<const void*> upload(StageExecutable& stage, const void* host, uint64_t bytes,
+                             Transfers& transfers,
+                             std::vector<std::pair<const void*, std::shared_ptr<Buffer>>>& fresh);
   Status place_buffers();
   Result<std::shared_ptr<Buffer>> take_block(uint32_t workers);
   void give_block(std::shared_ptr<Buffer> block);
+  Status take_device_blocks(std::vector<std::shared_ptr<Buffer>>& blocks);
+  void give_device_blocks(std::vector<std::shared_ptr<Buffer>>& blocks);
+  Status cross_border(const Program& program, const std::vector<ValuePtr>& slots,
+                      const std::vector<void*>& pointers, const RunControl& control) const;
 
   std::vector<Program> programs_;
   std::vector<Entry> entries_;
@@ -95,9 +128,18 @@ class SegmentPlan {
     pfrt_dtype dtype;
     Dims dims;  // empty for unknown ones
     bool known;
+    uint32_t space;
   };
+  Result<Tensor> allocate_in(uint32_t space, pfrt_dtype dtype, Dims dims) const;
   std::vector<OutputValue> outputs_;
-  uint64_t block_bytes_ = 0, scratch_bytes_ = 0;
+  struct Mirror {  // a value's copy in another space
+    ValueId value;
+    uint32_t space;
+    size_t entry;
+  };
+  std::vector<Mirror> mirrors_;
+  std::vector<Space> spaces_ = std::vector<Space>(1);
+  uint64_t block_bytes_ = 0, scratch_bytes_ = 0;  // on the host
   std::mutex mutex_;
   std::vector<std::shared_ptr<Buffer>> idle_;
 };

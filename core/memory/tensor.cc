@@ -46,7 +46,16 @@ Result<std::shared_ptr<Buffer>> Buffer::strings(uint64_t count) {
   return buffer;
 }
 
+Result<std::shared_ptr<Buffer>> Buffer::on_device(std::shared_ptr<Device> device, uint64_t bytes) {
+  auto buffer = std::shared_ptr<Buffer>(new Buffer);
+  PFRT_ASSIGN(buffer->data_, device->allocate_memory(bytes ? bytes : 1));
+  buffer->bytes_ = bytes;
+  buffer->device_ = std::move(device);
+  return buffer;
+}
+
 Buffer::~Buffer() {
+  if (device_) device_->release_memory(data_);
   if (owned_) std::free(data_);
   if (release_) release_();
 }
@@ -75,6 +84,18 @@ Result<Tensor> Tensor::allocate(pfrt_dtype dtype, Dims dims, bool zeroed) {
   } else {
     PFRT_ASSIGN(tensor.buffer, Buffer::allocate(bytes, zeroed));
   }
+  return tensor;
+}
+
+Result<Tensor> Tensor::allocate_on(std::shared_ptr<Device> device, pfrt_dtype dtype, Dims dims) {
+  Tensor tensor;
+  tensor.dtype = dtype;
+  tensor.dims = std::move(dims);
+  const uint64_t bytes = tensor.bytes();
+  if (tensor.count() < 0 || bytes == UINT64_MAX || dtype == PFRT_DTYPE_STRING)
+    return error(Code::kINVALID_ARGUMENT, "allocating a tensor of ", dtype_name(dtype),
+                 " on a device: negative or overflowing dimensions, strings, or an unknown type");
+  PFRT_ASSIGN(tensor.buffer, Buffer::on_device(std::move(device), bytes));
   return tensor;
 }
 
@@ -165,6 +186,17 @@ ValuePtr Value::optional(ValuePtr element) {
 namespace {
 
 Status own(Tensor& tensor) {
+  if (tensor.device()) {
+    if (tensor.buffer.use_count() == 1) return {};
+    PFRT_ASSIGN(Tensor copy,
+                Tensor::allocate_on(tensor.buffer->device(), tensor.dtype, tensor.dims));
+    Transfers transfers;
+    transfers.add(copy.data(), copy.device(), tensor.data(), tensor.device(), tensor.bytes());
+    Device* culprit = nullptr;
+    PFRT_TRY(transfers.run(&culprit));
+    tensor = std::move(copy);
+    return {};
+  }
   if (!tensor.buffer || (tensor.buffer->owned() && tensor.buffer.use_count() == 1)) return {};
   PFRT_ASSIGN(tensor, Tensor::copy_of(tensor.dtype, tensor.dims, tensor.data()));
   return {};

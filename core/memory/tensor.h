@@ -16,6 +16,7 @@
 
 #include "core/base/dtype.h"
 #include "core/base/status.h"
+#include "core/memory/device.h"
 
 namespace pfrt {
 
@@ -30,13 +31,16 @@ class Buffer {
                                               std::function<void()> release);
   // Strings: |count| empty pfrt_string, whose texts the buffer owns.
   static Result<std::shared_ptr<Buffer>> strings(uint64_t count);
+  // Memory of |device|, which it keeps: data() is an address there, not one of the host's.
+  static Result<std::shared_ptr<Buffer>> on_device(std::shared_ptr<Device> device, uint64_t bytes);
   ~Buffer();
   Buffer(const Buffer&) = delete;
   Buffer& operator=(const Buffer&) = delete;
 
   void* data() const { return data_; }
   uint64_t bytes() const { return bytes_; }
-  bool owned() const { return owned_; }  // allocated here, not borrowed
+  bool owned() const { return owned_; }                              // allocated here, not borrowed
+  const std::shared_ptr<Device>& device() const { return device_; }  // null = the host
   // Copies |text| into the buffer's own memory and points element |index| at it. Not thread-safe.
   Status set_string(uint64_t index, std::string_view text);
 
@@ -47,6 +51,7 @@ class Buffer {
   uint64_t bytes_ = 0;
   bool owned_ = false;
   std::function<void()> release_;
+  std::shared_ptr<Device> device_;
   std::unique_ptr<Texts> texts_;
 };
 
@@ -60,6 +65,8 @@ struct Tensor {
   static Result<Tensor> allocate(pfrt_dtype dtype, Dims dims, bool zeroed = true);
   // A copy of |count| elements at |data|.
   static Result<Tensor> copy_of(pfrt_dtype dtype, Dims dims, const void* data);
+  // In memory of |device|; contents are undefined. Not for strings.
+  static Result<Tensor> allocate_on(std::shared_ptr<Device> device, pfrt_dtype dtype, Dims dims);
   static Result<Tensor> of_int64(const std::vector<int64_t>& values);  // rank 1
   static Result<Tensor> scalar_int64(int64_t value);                   // rank 0
   static Result<Tensor> of_float(const std::vector<float>& values);    // rank 1
@@ -67,6 +74,7 @@ struct Tensor {
   bool valid() const { return dtype != PFRT_DTYPE_UNSET; }
   int64_t count() const { return element_count(dims.data(), dims.size()); }
   uint64_t bytes() const { return tensor_bytes(dtype, count()); }
+  Device* device() const { return buffer ? buffer->device().get() : nullptr; }
   void* data() const { return buffer ? static_cast<char*>(buffer->data()) + offset : nullptr; }
   template <typename T>
   T* as() const {

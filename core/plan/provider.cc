@@ -167,4 +167,55 @@ Result<std::vector<pfrt_packed_constant>> Executable::constants() {
   return std::vector<pfrt_packed_constant>(list, list + count);
 }
 
+// ---- memory of its own ----
+
+Result<void*> Provider::allocate_memory(uint64_t bytes) {
+  constexpr uint32_t kAlignment = 64;
+  Sink sink(logger_);
+  void* memory = nullptr;
+  const pfrt_code code = table().allocate(handle_, bytes, kAlignment, sink.get(), &memory);
+  PFRT_TRY(sink.status(code, name(), message("allocating ", bytes, " bytes on its device")));
+  if (!memory)
+    return error(Code::kPROVIDER, name(), " allocating ", bytes,
+                 " bytes on its device: no address was returned");
+  return memory;
+}
+
+std::shared_ptr<Buffer> Provider::uploaded(const void* host) {
+  std::lock_guard lock(uploaded_mutex_);
+  const auto it = uploaded_.find(host);
+  return it == uploaded_.end() ? nullptr : it->second.lock();
+}
+
+void Provider::set_uploaded(const void* host, const std::shared_ptr<Buffer>& buffer) {
+  std::lock_guard lock(uploaded_mutex_);
+  std::erase_if(uploaded_, [](const auto& entry) { return entry.second.expired(); });
+  uploaded_[host] = buffer;
+}
+
+void Provider::release_memory(void* memory) { table().release_memory(handle_, memory); }
+
+Status Provider::copy(Direction direction, const std::vector<Copy>& copies) {
+  const pfrt_direction to = direction == Direction::kToDevice ? PFRT_TO_DEVICE
+                            : direction == Direction::kToHost ? PFRT_TO_HOST
+                                                              : PFRT_ON_DEVICE;
+  std::vector<pfrt_device_copy> list;
+  list.reserve(copies.size());
+  for (const Copy& c : copies) list.push_back({c.to, c.from, c.bytes, to, 0});
+  Sink sink(logger_);
+  return sink.status(table().copy(handle_, list.data(), list.size(), sink.get()), name(),
+                     "copying between host and device");
+}
+
+Status Provider::wait() {
+  if (!(features() & PFRT_PROVIDER_FENCES)) return {};
+  Sink sink(logger_);
+  pfrt_fence* fence = nullptr;
+  PFRT_TRY(sink.status(table().signal(handle_, sink.get(), &fence), name(), "marking its work"));
+  if (!fence) return error(Code::kPROVIDER, name(), " marking its work: no fence was returned");
+  const pfrt_code code = table().wait(handle_, fence, sink.get());
+  table().release_fence(handle_, fence);
+  return sink.status(code, name(), "finishing its work");
+}
+
 }  // namespace pfrt

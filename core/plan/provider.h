@@ -5,6 +5,7 @@
 // the provider. claim, compile and specialise are serialised for each provider; thread-safe.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -12,6 +13,7 @@
 
 #include "core/base/log.h"
 #include "core/base/status.h"
+#include "core/memory/tensor.h"
 #include "pyflame_rt/plugin.h"
 
 namespace pfrt {
@@ -24,6 +26,7 @@ struct ProviderSource {
   const pfrt_provider_table* table = nullptr;
   uint64_t features = 0;
   std::shared_ptr<void> library;
+  std::shared_ptr<void> keep;  // what a provider calls back into: values may outlive a session
 };
 
 struct Claim {
@@ -46,10 +49,10 @@ struct Claims {
 
 class Executable;
 
-class Provider : public std::enable_shared_from_this<Provider> {
+class Provider : public Device, public std::enable_shared_from_this<Provider> {
  public:
   static Result<std::shared_ptr<Provider>> open(const ProviderSource& source, Logger* logger);
-  ~Provider();
+  ~Provider() override;
   Provider(const Provider&) = delete;
   Provider& operator=(const Provider&) = delete;
 
@@ -60,6 +63,16 @@ class Provider : public std::enable_shared_from_this<Provider> {
   pfrt_provider* handle() const { return handle_; }
 
   Result<Claims> claim(const pfrt_snapshot& snapshot);
+  // Device, where the provider has memory of its own.
+  bool has_memory() const { return (features() & PFRT_PROVIDER_MEMORY) != 0; }
+  Result<void*> allocate_memory(uint64_t bytes) override;
+  void release_memory(void* memory) override;
+  Status copy(Direction direction, const std::vector<Copy>& copies) override;
+  Status wait() override;
+  // Copies of constants on the device, by the address of their bytes, while anybody holds them.
+  std::shared_ptr<Buffer> uploaded(const void* host);
+  void set_uploaded(const void* host, const std::shared_ptr<Buffer>& buffer);
+
   // On failure |out_node| is the snapshot node at fault, or PFRT_NO_INDEX.
   Result<std::shared_ptr<Executable>> compile(const pfrt_snapshot& snapshot,
                                               const pfrt_region& region, uint32_t* out_node);
@@ -71,6 +84,8 @@ class Provider : public std::enable_shared_from_this<Provider> {
   pfrt_provider* handle_ = nullptr;
   Logger* logger_ = nullptr;
   std::mutex mutex_;
+  std::mutex uploaded_mutex_;
+  std::map<const void*, std::weak_ptr<Buffer>> uploaded_;
 };
 
 // A compiled region. Keeps its provider.

@@ -38,8 +38,8 @@ constexpr OptionRow kSession[] = {
      "least severe line to log"},
     {"precision", PFRT_OPTION_STRING, "fp32", "ieee fp32", "arithmetic of float32 operators"},
     {"session.fallback", PFRT_OPTION_STRING, "on", "on off",
-     "on = nodes of a provider that fails to open or compile go to the next one; off = that is an "
-     "error"},
+     "on = where a provider fails, to open, compile or run, the next one takes over; off = every "
+     "failure is an error"},
 };
 
 constexpr OptionRow kRun[] = {

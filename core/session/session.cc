@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "core/exec/home.h"
 #include "core/ir/verify.h"
 #include "core/plan/fault.h"
 #include "core/session/sessions.h"
@@ -205,7 +206,8 @@ Status Session::attempt(Plans& plans, const std::vector<ValuePtr>& inputs,
     for (size_t i = 0; i < inputs_.size(); ++i)
       if (inputs_[i].name == name) ordered.push_back(inputs[i]);
   }
-  return graph->run(ordered, requests, control, outputs);
+  PFRT_TRY(graph->run(ordered, requests, control, outputs));
+  return deliver(requests, outputs, control);
 } catch (const std::bad_alloc&) {
   return error(Code::kOUT_OF_MEMORY, "running: no memory left");
 }
@@ -225,6 +227,23 @@ Status Session::run(const std::vector<ValuePtr>& inputs, const std::vector<Outpu
     outputs.clear();
     PFRT_TRY(recover(plans, control.culprit, std::move(status), &released));
   }
+}
+
+Result<std::shared_ptr<Provider>> Session::device_of(std::string_view name) const {
+  const size_t only = name.empty() ? Roster::kNobody : roster_->find(name);
+  if (!name.empty() && only == Roster::kNobody)
+    return error(Code::kNOT_FOUND, "looking for device memory: the session has no provider '", name,
+                 "'");
+  for (size_t i = 0; i < roster_->size(); ++i) {
+    if (only != Roster::kNobody && only != i) continue;
+    if (auto provider = roster_->provider(i); provider && provider->has_memory()) return provider;
+  }
+  const bool failed =
+      only != Roster::kNobody && roster_->state(only).condition == PFRT_PROVIDER_FAILED;
+  return error(failed ? Code::kPROVIDER : Code::kUNSUPPORTED, "looking for device memory: ",
+               name.empty() ? "none of the session's providers in use" : std::string(name),
+               failed ? " is not in use: " : " has no memory of its own",
+               failed ? std::string(roster_->state(only).reason) : "");
 }
 
 Session::Explanation Session::explain() {

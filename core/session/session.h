@@ -58,6 +58,9 @@ class Session {
   Status run(const std::vector<ValuePtr>& inputs, const std::vector<OutputRequest>& requests,
              const RunControl& control, std::vector<ValuePtr>& outputs);
 
+  // The open device, with memory of its own, of provider |name|; empty = the first there is.
+  Result<std::shared_ptr<Provider>> device_of(std::string_view name) const;
+
   struct Explanation {
     std::vector<StepReport> steps;
     std::vector<std::string> notes;

@@ -14,6 +14,7 @@
 #include <pyflame_rt/error.hpp>
 #include <pyflame_rt/graph.hpp>
 #include <pyflame_rt/import/onnx_importer.hpp>
+#include <pyflame_rt/io_binding.hpp>
 #include <pyflame_rt/model_io.hpp>
 #include <pyflame_rt/node.hpp>
 #include <pyflame_rt/options.hpp>

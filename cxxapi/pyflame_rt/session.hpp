@@ -98,6 +98,17 @@ class InferenceSession {
     return run_feed(output_names, input_feed, options.handle());
   }
 
+  // A tensor in the memory of a device that the session has open: |provider|'s, or that of the
+  // first provider with memory of its own. Its contents are undefined. PyFlameRTError when there is
+  // none.
+  Tensor create_tensor(std::vector<int64_t> shape, DType dtype,
+                       const std::string& provider = {}) const {
+    detail::Handle<pfrt_value> value;
+    detail::check(api().value->create_on(handle(), detail::text(provider), to_c(dtype),
+                                         shape.data(), shape.size(), value.out()));
+    return Tensor::from_handle(std::move(value));
+  }
+
   // What runs where and why; with times of the last profiled run.
   Explanation explain() const;
   // Every provider asked for, in order of preference, also those that did not open. Runs on other

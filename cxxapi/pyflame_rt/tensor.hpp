@@ -95,6 +95,9 @@ class Tensor {
   // Of the packed elements; an array of pfrt_string for strings.
   size_t size_bytes() const noexcept { return bytes_; }
   bool is_valid() const noexcept { return static_cast<bool>(value_); }
+  // Whether the elements are in the memory of a device (InferenceSession::create_tensor,
+  // IOBinding). What needs elements in host memory throws InputError then; to_host() has them.
+  bool on_device() const noexcept { return on_device_; }
   // False for a view of another tensor's or the caller's memory. (A view keeps the other tensor's
   // memory alive.)
   bool owns_data() const noexcept { return owns_; }
@@ -103,16 +106,19 @@ class Tensor {
   // sub-byte types are read as uint8_t.
   template <class T>
   T* data_ptr() {
+    check_host("data_ptr");
     check_type<T>();
     return static_cast<T*>(data_);
   }
   template <class T>
   const T* data_ptr() const {
+    check_host("data_ptr");
     check_type<T>();
     return static_cast<const T*>(data_);
   }
-  void* data() noexcept { return data_; }
-  const void* data() const noexcept { return data_; }
+  // Null when they are on a device.
+  void* data() noexcept { return on_device_ ? nullptr : data_; }
+  const void* data() const noexcept { return on_device_ ? nullptr : data_; }
 
   // One element of a string tensor, by its row-major index.
   std::string string_at(int64_t index) const {
@@ -138,6 +144,7 @@ class Tensor {
   template <class T, class = std::enable_if_t<std::is_arithmetic_v<T>>>
   void fill(T value);
   void zero() {
+    check_host("zero");
     if (dtype_ == DType::String) {
       for (int64_t i = 0; i < count_; ++i) set_string(i, {});
     } else if (bytes_ != 0) {
@@ -145,8 +152,14 @@ class Tensor {
     }
   }
 
-  // A deep copy with memory of its own.
+  // A deep copy with host memory of its own.
   Tensor clone() const { return copy_as(shape_); }
+  // The tensor itself, or a copy in host memory of one on a device.
+  Tensor to_host() const { return on_device_ ? clone() : *this; }
+  // Copies the elements of |from|, of the same type and number, wherever either tensor lives.
+  void copy_from(const Tensor& from) {
+    detail::check(api().value->copy(from.handle(), value_.get()));
+  }
 
   // The same elements under another shape, sharing memory (strings are copied). One dimension may
   // be -1: what is left.
@@ -155,6 +168,7 @@ class Tensor {
   // A view of the same memory: no copy, owns_data() is false.
   Tensor view() const {
     if (!is_valid()) return {};
+    check_host("view");
     Tensor out = *this;
     if (dtype_ != DType::String && count_ != 0)
       out = make_view(data_, shape_, dtype_, value_.get());
@@ -184,6 +198,7 @@ class Tensor {
     count_ = detail::count_of(shape_);
     data_ = c.data;
     bytes_ = static_cast<size_t>(c.bytes);
+    on_device_ = c.memory != PFRT_MEMORY_HOST;
     owns_ = true;
   }
   // Keeps |owner|, when there is one, as long as the view.
@@ -218,10 +233,18 @@ class Tensor {
     Tensor out(std::move(shape), dtype_);
     if (dtype_ == DType::String) {
       for (int64_t i = 0; i < count_; ++i) out.set_string(i, string_at(i));
+    } else if (on_device_) {
+      out.copy_from(*this);
     } else if (bytes_ != 0) {
       std::memcpy(out.data_, data_, std::min(bytes_, out.bytes_));
     }
     return out;
+  }
+  void check_host(const char* doing) const {
+    if (!on_device_) return;
+    throw InputError(std::string(doing) +
+                         ": the tensor lives on a device; to_host() gives a copy in host memory",
+                     PFRT_CODE_INVALID_ARGUMENT);
   }
   template <class T>
   void check_type() const {
@@ -250,9 +273,11 @@ class Tensor {
   void* data_ = nullptr;
   size_t bytes_ = 0;
   bool owns_ = false;
+  bool on_device_ = false;
 };
 
 inline Tensor Tensor::reshape(std::vector<int64_t> shape) const {
+  check_host("reshape");
   const std::string wanted = detail::shape_text(shape);
   const auto open = std::find(shape.begin(), shape.end(), int64_t{-1});
   if (open != shape.end()) {
@@ -288,6 +313,7 @@ void fill_with(void* data, int64_t count, T value) {
 
 template <class T, class>
 void Tensor::fill(T value) {
+  check_host("fill");
   switch (dtype_) {
     case DType::Float32:
       return detail::fill_with<float>(data_, count_, value);

@@ -9,9 +9,10 @@
  * to the sink they were given; no status object and no exception crosses.
  *
  * Threads: claim, compile and specialise may be called from any thread, one at a time for each provider handle; run
- * functions of steps may be called from many threads at once (each run has its own buffers).
+ * functions of steps may be called from many threads at once (each run has its own buffers), and so may the functions
+ * of device memory and fences.
  *
- * Failures: the code that open, claim, compile, specialise or a step returns decides what the host does.
+ * Failures: the code that open, claim, compile, specialise, a step or a copy returns decides what the host does.
  *  - INVALID_ARGUMENT, INPUT, SHAPE_MISMATCH, DTYPE_MISMATCH, INVALID_MODEL, VALIDATION and DATA_LOSS are the caller's,
  *    the model's or the run's own fault, CANCELLED and DEADLINE nobody's: they are returned as they are, and the
  *    provider stays in use. (compile alone may name a node with any of them: that refuses the node.)
@@ -294,8 +295,36 @@ enum {
   PFRT_PROVIDER_SIMULATED = 2, /* claims only when named; its cost is not compared with others' */
   PFRT_PROVIDER_CONSTANTS = 4, /* has constants() */
   PFRT_PROVIDER_KERNELS = 8,   /* has kernel_count() and kernel_at() */
-  PFRT_PROVIDER_OPTIONS = 16   /* has option_count() and option_at() */
+  PFRT_PROVIDER_OPTIONS = 16,  /* has option_count() and option_at() */
+  PFRT_PROVIDER_MEMORY = 32,   /* has memory of its own: allocate(), release_memory() and copy() */
+  PFRT_PROVIDER_FENCES = 64    /* works behind the caller's back: signal(), wait() and release_fence(); needs MEMORY */
 };
+
+/* ---- device memory ----
+ * A provider with the feature MEMORY may return programs with buffers of memory kind PFRT_MEMORY_DEVICE. Addresses of
+ * device memory are the provider's affair: the host adds offsets to them, hands them to steps and copies, and never
+ * reads or writes there. Without the feature FENCES a step or copy is done when it returns. With it, a step or copy may
+ * return when it is queued, and the device does what is queued as if in the order of the calls on its handle. A failure
+ * of queued work is reported by wait. Memory, programs and executables may be released while queued work still needs
+ * them: the provider sees to it. */
+typedef uint32_t pfrt_direction;
+enum {
+  PFRT_DIRECTION_UNSET = 0,
+  PFRT_TO_DEVICE = 1, /* |src| is host memory, and free to change when copy returns, fences or not */
+  PFRT_TO_HOST = 2,   /* |dst| is host memory, and whole when copy returns or, with fences, after a wait */
+  PFRT_ON_DEVICE = 3, /* both are memory of this device */
+  PFRT_DIRECTION_FORCE32 = 0x7fffffff
+};
+
+typedef struct pfrt_device_copy {
+  void* dst;
+  const void* src;
+  uint64_t bytes;
+  pfrt_direction direction;
+  uint32_t reserved;
+} pfrt_device_copy;
+
+typedef struct pfrt_fence pfrt_fence; /* a point in what was queued */
 
 typedef struct pfrt_provider_table {
   uint32_t struct_size;
@@ -326,6 +355,20 @@ typedef struct pfrt_provider_table {
    * checks keys, types and choices before open. Any thread, also before open; strings live as long as the library. */
   size_t (*option_count)(void);
   pfrt_code (*option_at)(size_t index, pfrt_option_info* out_info);
+  /* PFRT_PROVIDER_MEMORY. |bytes| > 0, |alignment| a power of two up to 64. The memory belongs to the host until
+   * release_memory, which may come long after everything compiled is released (values on the device outlive sessions);
+   * the handle is closed later still. */
+  pfrt_code (*allocate)(pfrt_provider* provider, uint64_t bytes, uint32_t alignment, const pfrt_sink* sink,
+                        void** out_memory);
+  void (*release_memory)(pfrt_provider* provider, void* memory);
+  /* All copies of a region's border in one direction come in one call; they do not overlap each other. */
+  pfrt_code (*copy)(pfrt_provider* provider, const pfrt_device_copy* copies, size_t count, const pfrt_sink* sink);
+  /* PFRT_PROVIDER_FENCES. signal gives a fence that is reached when all that was queued before is done; wait blocks
+   * until then. The host waits only where it is about to read what the device wrote. One that fails drops the copies
+   * to host memory that were queued before its fence: that memory is about to be given up. */
+  pfrt_code (*signal)(pfrt_provider* provider, const pfrt_sink* sink, pfrt_fence** out_fence);
+  pfrt_code (*wait)(pfrt_provider* provider, pfrt_fence* fence, const pfrt_sink* sink);
+  void (*release_fence)(pfrt_provider* provider, pfrt_fence* fence);
 } pfrt_provider_table;
 
 /* ------------------------------------------------------------------ importers */

@@ -199,6 +199,16 @@ typedef struct pfrt_value_api {
                                const int64_t** out_dims, size_t* out_rank);
   /* Element type of a tensor, sequence, optional, sparse tensor, or of a map's values. */
   pfrt_dtype (*dtype)(const pfrt_value* value);
+  /* --- 1.1 --- */
+  /* A tensor in the memory of the device that |provider| (a name of the session's list; empty = the first in use with
+   * memory of its own) has open for |session|; contents are undefined. tensor() gives its device address with memory
+   * kind DEVICE: never to be read or written. The value keeps the device open and the plug-in loaded. UNSUPPORTED when
+   * the provider has no memory of its own. Strings cannot live on a device. */
+  pfrt_status* (*create_on)(pfrt_session* session, pfrt_string provider, pfrt_dtype dtype, const int64_t* dims,
+                            size_t rank, PFRT_OWN pfrt_value** out_value);
+  /* Copies the elements of tensor |from| to tensor |to| (same type and number of bytes, not strings), wherever either
+   * lives; done when it returns. No run may use |to| meanwhile. */
+  pfrt_status* (*copy)(const pfrt_value* from, pfrt_value* to);
 } pfrt_value_api;
 
 /* ------------------------------------------------------------------ graphs */
@@ -348,12 +358,18 @@ typedef struct pfrt_session_desc {
 } pfrt_session_desc;
 
 typedef uint64_t pfrt_io_flags;
-enum { PFRT_IO_SKIP = 1 /* an output that is not wanted */ };
+enum {
+  PFRT_IO_SKIP = 1,     /* an output that is not wanted */
+  PFRT_IO_ON_DEVICE = 2 /* an output that the run allocates stays in the memory of the device that makes it; without
+                           the flag, and where no device made it, it comes to host memory */
+};
 
 /* One input or output of a run.
  * Input: |value|, or a view; dtype 0 without a value = not fed (allowed where the input has an initializer).
  * Output: |tensor.data| NULL = allocate, |value| receives a reference; otherwise the result is written there (its
- * bytes must be the result's exactly) and |value| stays NULL. An output |value| given by the caller is written into. */
+ * bytes must be the result's exactly) and |value| stays NULL. An output |value| given by the caller is written into.
+ * A |value| may live on a device, of this session or of another: where provider and device are the same nothing is
+ * copied. */
 typedef struct pfrt_io {
   uint32_t struct_size;
   uint32_t reserved;

@@ -41,7 +41,7 @@ bool split_name(std::string_view file, std::string* kind, std::string* short_nam
 struct Slot {
   const char* name;
   size_t offset;
-  uint64_t feature;  // 0 = always
+  uint64_t feature;  // any of these bits asks for it; 0 = always
 };
 
 #define PFRT_SLOT(table, member, feature) \
@@ -60,6 +60,12 @@ constexpr Slot kProviderSlots[] = {
     PFRT_SLOT(pfrt_provider_table, kernel_at, PFRT_PROVIDER_KERNELS),
     PFRT_SLOT(pfrt_provider_table, option_count, PFRT_PROVIDER_OPTIONS),
     PFRT_SLOT(pfrt_provider_table, option_at, PFRT_PROVIDER_OPTIONS),
+    PFRT_SLOT(pfrt_provider_table, allocate, PFRT_PROVIDER_MEMORY | PFRT_PROVIDER_FENCES),
+    PFRT_SLOT(pfrt_provider_table, release_memory, PFRT_PROVIDER_MEMORY | PFRT_PROVIDER_FENCES),
+    PFRT_SLOT(pfrt_provider_table, copy, PFRT_PROVIDER_MEMORY | PFRT_PROVIDER_FENCES),
+    PFRT_SLOT(pfrt_provider_table, signal, PFRT_PROVIDER_FENCES),
+    PFRT_SLOT(pfrt_provider_table, wait, PFRT_PROVIDER_FENCES),
+    PFRT_SLOT(pfrt_provider_table, release_fence, PFRT_PROVIDER_FENCES),
 };
 constexpr Slot kImporterSlots[] = {
     PFRT_SLOT(pfrt_importer_table, probe, 0),

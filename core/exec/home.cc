@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/exec/home.h"
+
+namespace pfrt {
+
+Status run_transfers(Transfers& transfers, const RunControl& control) {
+  if (transfers.empty()) return {};
+  Device* culprit = nullptr;
+  Status status = transfers.run(&culprit);
+  if (!status.ok()) control.culprit = dynamic_cast<const Provider*>(culprit);
+  return status;
+}
+
+Status bring_home(const std::vector<ValuePtr*>& values, const RunControl& control) {
+  Transfers transfers;
+  std::vector<std::pair<ValuePtr*, ValuePtr>> moved;
+  for (ValuePtr* value : values) {
+    if (!*value || (*value)->kind != PFRT_VALUE_TENSOR || !(*value)->tensor.device()) continue;
+    const Tensor& there = (*value)->tensor;
+    PFRT_ASSIGN(Tensor here, Tensor::allocate(there.dtype, there.dims, false));
+    transfers.add(here.data(), nullptr, there.data(), there.device(), there.bytes());
+    moved.emplace_back(value, Value::of(std::move(here)));
+  }
+  PFRT_TRY(run_transfers(transfers, control));
+  for (auto& [value, here] : moved) *value = std::move(here);
+  return {};
+}
+
+Status deliver(const std::vector<OutputRequest>& requests, std::vector<ValuePtr>& outputs,
+               const RunControl& control) {
+  Transfers transfers;
+  std::vector<std::pair<size_t, ValuePtr>> moved;
+  for (size_t i = 0; i < requests.size() && i < outputs.size(); ++i) {
+    const OutputRequest& request = requests[i];
+    if (!request.wanted || outputs[i]->kind != PFRT_VALUE_TENSOR) continue;
+    const Tensor& from = outputs[i]->tensor;
+    Tensor to;
+    if (request.data) {
+      const bool both_host = !request.device() && !from.device();
+      const bool there = request.data == from.data() && request.device() == from.device();
+      // A request that does not fit is refused by whoever made it.
+      if (both_host || there || request.bytes != from.bytes() || from.dtype == PFRT_DTYPE_STRING)
+        continue;
+      to.dtype = from.dtype;
+      to.dims = from.dims;
+      if (request.buffer) {
+        to.buffer = request.buffer;
+        to.offset = static_cast<uint64_t>(static_cast<char*>(request.data) -
+                                          static_cast<char*>(request.buffer->data()));
+      } else {
+        PFRT_ASSIGN(to.buffer, Buffer::wrap(request.data, request.bytes, {}));
+      }
+    } else if (from.device() && !request.on_device) {
+      PFRT_ASSIGN(to, Tensor::allocate(from.dtype, from.dims, false));
+    } else {
+      continue;
+    }
+    transfers.add(to.data(), to.device(), from.data(), from.device(), from.bytes());
+    moved.emplace_back(i, Value::of(std::move(to)));
+  }
+  PFRT_TRY(run_transfers(transfers, control));
+  for (auto& [i, value] : moved) outputs[i] = std::move(value);
+  return {};
+}
+
+}  // namespace pfrt

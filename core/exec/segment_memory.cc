@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Where a segment's values are: in host memory or on devices, and what is copied between them
+// before a program runs.
+#include <algorithm>
+
+#include "core/exec/home.h"
+#include "core/exec/segment_plan.h"
+
+namespace pfrt {
+
+uint32_t SegmentPlan::space_of(Provider& provider) {
+  for (uint32_t i = 1; i < spaces_.size(); ++i)
+    if (spaces_[i].device.get() == &provider) return i;
+  spaces_.push_back({provider.shared_from_this(), 0, {}});
+  return static_cast<uint32_t>(spaces_.size() - 1);
+}
+
+// An input is read where it is, when that is where the program wants it; else the program's first
+// reader has a copy made, which later programs in the same memory share.
+Status SegmentPlan::place_input(Entry& entry, ValueId value, const InferState& state,
+                                const std::string& who, const std::vector<uint32_t>& slot_of,
+                                const std::vector<Device*>& resident, const std::string& name) {
+  size_t producer = kNone;
+  for (const auto& [made, at] : inner_)
+    if (made == value) producer = at;
+  const uint32_t slot = slot_of[value];
+  if (producer == kNone && slot == kNoId)
+    return error(Code::kINTERNAL, "value '", name, "' is used before it is produced");
+  if (producer != kNone && entries_[producer].space == entry.space) {
+    entry.place = entries_[producer].place;
+    entry.slot = entries_[producer].slot;
+    entry.source = producer;
+    return {};
+  }
+  Device* const here = spaces_[entry.space].device.get();
+  Device* const there = producer == kNone && slot < resident.size() ? resident[slot] : nullptr;
+  if (producer == kNone && here == there) {
+    entry.place = Place::kLiveIn;
+    entry.slot = slot;
+    return {};
+  }
+  entry.place = Place::kBlock;
+  for (const Mirror& mirror : mirrors_) {
+    if (mirror.value != value || mirror.space != entry.space) continue;
+    entry.source = mirror.entry;
+    return {};
+  }
+  const Type& type = state.types[value];
+  if (!type.is_tensor() || !type.fixed() || type.dtype == PFRT_DTYPE_STRING)
+    return error(Code::kUNSUPPORTED, who, " wants '", name,
+                 "' in other memory than it is in, and only tensors of numbers with known "
+                 "dimensions can be copied there");
+  int64_t count = 1;
+  for (const Dim& d : type.shape) count *= d.value();
+  entry.bytes = tensor_bytes(type.dtype, count);
+  programs_.back().borders.push_back({producer, slot, entries_.size()});
+  mirrors_.push_back({value, entry.space, entries_.size()});
+  return {};
+}
+
+Result<const void*> SegmentPlan::upload(
+    StageExecutable& stage, const void* host, uint64_t bytes, Transfers& transfers,
+    std::vector<std::pair<const void*, std::shared_ptr<Buffer>>>& fresh) {
+  Provider& provider = stage.executable->provider();
+  std::shared_ptr<Buffer> there = provider.uploaded(host);
+  if (!there) {
+    for (const auto& [address, buffer] : fresh)
+      if (address == host) there = buffer;
+  }
+  if (!there) {
+    PFRT_ASSIGN(there, Buffer::on_device(provider.shared_from_this(), bytes));
+    transfers.add(there->data(), &provider, host, nullptr, bytes);
+    fresh.emplace_back(host, there);
+  }
+  const bool held =
+      std::find(stage.uploaded.begin(), stage.uploaded.end(), there) != stage.uploaded.end();
+  if (!held) stage.uploaded.push_back(there);
+  return static_cast<const void*>(there->data());
+}
+
+Result<Tensor> SegmentPlan::allocate_in(uint32_t space, pfrt_dtype dtype, Dims dims) const {
+  if (space == 0) return Tensor::allocate(dtype, std::move(dims), false);
+  return Tensor::allocate_on(spaces_[space].device, dtype, std::move(dims));
+}
+
+Status SegmentPlan::take_device_blocks(std::vector<std::shared_ptr<Buffer>>& blocks) {
+  if (spaces_.size() == 1) return {};
+  blocks.resize(spaces_.size());
+  for (size_t i = 1; i < spaces_.size(); ++i) {
+    Space& space = spaces_[i];
+    if (space.bytes == 0) continue;
+    {
+      std::lock_guard lock(mutex_);
+      if (!space.idle.empty()) {
+        blocks[i] = std::move(space.idle.back());
+        space.idle.pop_back();
+        continue;
+      }
+    }
+    PFRT_ASSIGN(blocks[i], Buffer::on_device(space.device, space.bytes));
+  }
+  return {};
+}
+
+void SegmentPlan::give_device_blocks(std::vector<std::shared_ptr<Buffer>>& blocks) {
+  constexpr size_t kKeep = 4;
+  if (blocks.empty()) return;
+  std::lock_guard lock(mutex_);
+  for (size_t i = 1; i < blocks.size(); ++i)
+    if (blocks[i] && spaces_[i].idle.size() < kKeep)
+      spaces_[i].idle.push_back(std::move(blocks[i]));
+}
+
+Status SegmentPlan::cross_border(const Program& program, const std::vector<ValuePtr>& slots,
+                                 const std::vector<void*>& pointers,
+                                 const RunControl& control) const {
+  Transfers transfers;
+  for (const Border& border : program.borders) {
+    const Entry& to = entries_[border.to];
+    Device* const here = spaces_[to.space].device.get();
+    if (border.from != kNone) {
+      transfers.add(pointers[border.to], here, pointers[border.from],
+                    spaces_[entries_[border.from].space].device.get(), to.bytes);
+    } else {
+      const Tensor& from = slots[border.slot]->tensor;
+      transfers.add(pointers[border.to], here, from.data(), from.device(), to.bytes);
+    }
+  }
+  return run_transfers(transfers, control);
+}
+
+}  // namespace pfrt

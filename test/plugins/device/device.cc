@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A device with memory of its own: pages that nobody may touch but its own calls, which open them
+// for their duration. A host that reads or writes there crashes. It computes Add, Mul and Neg, and
+// refuses Abs. Compiled twice: as is, everything is done when a call returns; with PFRT_FENCED,
+// steps and copies are queued and done when the host waits, and not before.
+#include "test/plugins/device/device.h"
+
+#include <sys/mman.h>
+
+#include <charconv>
+#include <cstring>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <new>
+#include <string>
+
+#include "test/plugins/elementwise.h"
+
+#ifdef PFRT_FENCED
+constexpr bool kFenced = true;
+#else
+constexpr bool kFenced = false;
+#endif
+
+struct pfrt_fence {
+  uint64_t reached_at;  // jobs done
+};
+
+namespace fake_device {
+namespace {
+
+using elementwise::text;
+
+constexpr size_t kBytes = size_t{16} << 20;
+
+class Device {
+ public:
+  explicit Device(Counters* lent) : counters(lent ? lent : &own_) {
+    void* pages =
+        mmap(nullptr, kBytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (pages != MAP_FAILED) pages_ = static_cast<char*>(pages);
+  }
+  ~Device() {
+    if (pages_) munmap(pages_, kBytes);
+  }
+  bool good() const { return pages_ != nullptr; }
+
+  // First fit; 0 = no room.
+  void* allocate(uint64_t bytes) {
+    std::lock_guard lock(mutex_);
+    bytes = (bytes + 63) / 64 * 64;
+    uint64_t at = 0;
+    for (const auto& [offset, size] : taken_) {
+      if (offset - at >= bytes) break;
+      at = offset + size;
+    }
+    if (at + bytes > kBytes) return nullptr;
+    taken_[at] = bytes;
+    ++counters->allocations;
+    return pages_ + at;
+  }
+  void release(void* memory) {
+    --counters->allocations;
+    enqueue([this, memory] {
+      taken_.erase(static_cast<uint64_t>(static_cast<char*>(memory) - pages_));
+    });
+  }
+  // Runs |job| now, or when the host waits.
+  void enqueue(std::function<void()> job, bool to_host = false) {
+    std::lock_guard lock(mutex_);
+    jobs_.push_back({std::move(job), to_host});
+    ++queued_;
+    if (!kFenced) work(queued_);
+  }
+  uint64_t queued() {
+    std::lock_guard lock(mutex_);
+    return queued_;
+  }
+  void wait(uint64_t until) {
+    std::lock_guard lock(mutex_);
+    work(until);
+  }
+  void drop_copies_to_host() {
+    std::lock_guard lock(mutex_);
+    for (Job& job : jobs_)
+      if (job.to_host) job.work = [] {};
+  }
+  bool fails(Failure kind) {
+    int expected = kind;
+    return counters->failure.compare_exchange_strong(expected, kNone);
+  }
+
+  Counters* counters;
+
+ private:
+  void work(uint64_t until) {
+    mprotect(pages_, kBytes, PROT_READ | PROT_WRITE);
+    for (; done_ < until; ++done_) {
+      jobs_.front().work();
+      jobs_.pop_front();
+    }
+    mprotect(pages_, kBytes, PROT_NONE);
+  }
+
+  struct Job {
+    std::function<void()> work;
+    bool to_host;
+  };
+  Counters own_;
+  std::mutex mutex_;
+  char* pages_ = nullptr;
+  std::map<uint64_t, uint64_t> taken_;
+  std::deque<Job> jobs_;
+  uint64_t queued_ = 0, done_ = 0;
+};
+
+struct Executable {
+  Device* device;
+  elementwise::Region region;
+};
+
+Device& of(pfrt_provider* p) { return *reinterpret_cast<Device*>(p); }
+Executable& of(pfrt_executable* e) { return *reinterpret_cast<Executable*>(e); }
+
+pfrt_code open(pfrt_string, const pfrt_key_value* options, size_t count, const pfrt_sink* sink,
+               pfrt_provider** out) {
+  *out = nullptr;
+  Counters* counters = nullptr;
+  for (size_t i = 0; i < count; ++i) {
+    intptr_t address = 0;
+    std::from_chars(options[i].value.data, options[i].value.data + options[i].value.size, address);
+    counters = reinterpret_cast<Counters*>(address);
+  }
+  auto device = std::make_unique<Device>(counters);
+  if (!device->good())
+    return sink->fail(sink, PFRT_CODE_OUT_OF_MEMORY, PFRT_NO_INDEX, text("no pages"));
+  ++device->counters->opens;
+  *out = reinterpret_cast<pfrt_provider*>(device.release());
+  return PFRT_CODE_OK;
+}
+
+void close(pfrt_provider* p) {
+  of(p).wait(of(p).queued());
+  ++of(p).counters->closes;
+  delete &of(p);
+}
+
+pfrt_code claim(pfrt_provider*, const pfrt_snapshot* snapshot, const pfrt_claims* claims,
+                const pfrt_sink*) {
+  for (uint32_t n = 0; n < snapshot->node_count; ++n) {
+    const elementwise::Op* op = elementwise::find(*snapshot, n);
+    if (op && op->name != "Abs") {
+      claims->accept(claims, n, 0, 0);
+    } else {
+      claims->refuse(claims, n, text("this device adds, multiplies and negates"));
+    }
+  }
+  return PFRT_CODE_OK;
+}
+
+pfrt_code compile(pfrt_provider* p, const pfrt_snapshot* snapshot, const pfrt_region* region,
+                  const pfrt_sink*, pfrt_executable** out) {
+  *out = reinterpret_cast<pfrt_executable*>(
+      new Executable{&of(p), elementwise::Region(*snapshot, *region)});
+  return PFRT_CODE_OK;
+}
+void release_executable(pfrt_executable* e) { delete &of(e); }
+
+pfrt_code run(void* state, const pfrt_step_context* context) {
+  const auto& step = *static_cast<const elementwise::Step*>(state);
+  Device& device = *static_cast<Device*>(step.owner);
+  uint32_t used = step.write;
+  for (uint32_t r : step.reads) used = r > used ? r : used;
+  std::vector<void*> buffers(context->buffers, context->buffers + used + 1);
+  ++device.counters->steps;
+  device.enqueue([step, buffers = std::move(buffers)] { step.compute(buffers.data()); });
+  return PFRT_CODE_OK;
+}
+
+pfrt_code specialise(pfrt_executable* e, const pfrt_shapes* shapes, const pfrt_sink*,
+                     pfrt_program* out) {
+  elementwise::fill(
+      of(e).region.specialise(*shapes, PFRT_MEMORY_DEVICE, run, of(e).device).release(), out);
+  return PFRT_CODE_OK;
+}
+void release_program(pfrt_executable*, pfrt_program* program) {
+  delete static_cast<elementwise::Program*>(program->handle);
+}
+
+size_t option_count() { return 1; }
+pfrt_code option_at(size_t index, pfrt_option_info* out) {
+  if (index > 0) return PFRT_CODE_INVALID_ARGUMENT;
+  out->type = PFRT_OPTION_INT;
+  out->key = text("counters");
+  out->default_value = text("0");
+  out->doc = text("see device.h");
+  return PFRT_CODE_OK;
+}
+
+pfrt_code allocate(pfrt_provider* p, uint64_t bytes, uint32_t, const pfrt_sink* sink, void** out) {
+  *out = of(p).fails(kNoMemory) ? nullptr : of(p).allocate(bytes);
+  if (*out) return PFRT_CODE_OK;
+  return sink->fail(sink, PFRT_CODE_OUT_OF_MEMORY, PFRT_NO_INDEX, text("the device is full"));
+}
+void release_memory(pfrt_provider* p, void* memory) { of(p).release(memory); }
+
+pfrt_code copy(pfrt_provider* p, const pfrt_device_copy* copies, size_t count,
+               const pfrt_sink* sink) {
+  Device& device = of(p);
+  if (device.fails(kCopyLost))
+    return sink->fail(sink, PFRT_CODE_DEVICE_LOST, PFRT_NO_INDEX, text("unplugged in a copy"));
+  bool seen[4] = {};
+  for (size_t i = 0; i < count; ++i) {
+    const pfrt_device_copy c = copies[i];
+    if (!seen[c.direction]) ++device.counters->calls[c.direction];
+    seen[c.direction] = true;
+    ++device.counters->copies[c.direction];
+    device.counters->bytes[c.direction] += static_cast<int64_t>(c.bytes);
+    if (c.direction == PFRT_TO_DEVICE) {
+      const auto* from = static_cast<const char*>(c.src);
+      std::vector<char> taken(from, from + c.bytes);
+      device.enqueue([c, taken = std::move(taken)] { std::memcpy(c.dst, taken.data(), c.bytes); });
+    } else {
+      device.enqueue([c] { std::memcpy(c.dst, c.src, c.bytes); }, c.direction == PFRT_TO_HOST);
+    }
+  }
+  return PFRT_CODE_OK;
+}
+
+#ifdef PFRT_FENCED
+pfrt_code signal(pfrt_provider* p, const pfrt_sink*, pfrt_fence** out) {
+  ++of(p).counters->fences;
+  *out = new pfrt_fence{of(p).queued()};
+  return PFRT_CODE_OK;
+}
+pfrt_code wait(pfrt_provider* p, pfrt_fence* fence, const pfrt_sink* sink) {
+  ++of(p).counters->waits;
+  if (of(p).fails(kWaitLost)) {
+    of(p).drop_copies_to_host();
+    return sink->fail(sink, PFRT_CODE_DEVICE_LOST, PFRT_NO_INDEX, text("unplugged at work"));
+  }
+  of(p).wait(fence->reached_at);
+  return PFRT_CODE_OK;
+}
+void release_fence(pfrt_provider* p, pfrt_fence* fence) {
+  --of(p).counters->fences;
+  delete fence;
+}
+#endif
+
+constexpr pfrt_provider_table kTable = [] {
+  pfrt_provider_table table{};
+  table.struct_size = sizeof table;
+  table.abi = PFRT_ABI_VERSION;
+  table.devices = {"fake", 4};
+  table.open = open;
+  table.close = close;
+  table.claim = claim;
+  table.compile = compile;
+  table.release_executable = release_executable;
+  table.specialise = specialise;
+  table.release_program = release_program;
+  table.option_count = option_count;
+  table.option_at = option_at;
+  table.allocate = allocate;
+  table.release_memory = release_memory;
+  table.copy = copy;
+#ifdef PFRT_FENCED
+  table.signal = signal;
+  table.wait = wait;
+  table.release_fence = release_fence;
+#endif
+  return table;
+}();
+
+}  // namespace
+}  // namespace fake_device
+
+extern "C" PFRT_EXPORT pfrt_code pfrt_plugin_query(const pfrt_host_info* host,
+                                                   pfrt_plugin_desc* out) {
+  return elementwise::describe(
+      host, out, kFenced ? "FencedExecutionProvider" : "DeviceExecutionProvider",
+      PFRT_PROVIDER_OPTIONS | PFRT_PROVIDER_MEMORY | (kFenced ? PFRT_PROVIDER_FENCES : 0),
+      &fake_device::kTable);
+}

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the fake device counts, and which call it is to fail next, in memory that the test lends it
+// by address (its option "counters"). Thread-safe.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "pyflame_rt/plugin.h"
+
+namespace fake_device {
+
+enum Failure { kNone, kCopyLost, kWaitLost, kNoMemory };
+
+struct Counters {
+  // By pfrt_direction: calls of copy that had such copies, and how many and how large they were.
+  std::atomic<int64_t> calls[4] = {}, copies[4] = {}, bytes[4] = {};
+  std::atomic<int64_t> opens{0}, closes{0}, steps{0}, waits{0};
+  std::atomic<int64_t> allocations{0}, fences{0};  // alive
+  std::atomic<int> failure{
+      kNone};  // of the next call of its kind; back to kNone when it has happened
+
+  void reset() {
+    for (auto* list : {&calls, &copies, &bytes})
+      for (auto& n : *list) n = 0;
+    opens = closes = steps = waits = 0;
+  }
+};
+
+}  // namespace fake_device
