@@ -248,6 +248,9 @@ const pfrt_env_api kEnvApi = {
     operator_at,
     provider_option_count,
     provider_option_at,
+    service_start,
+    service_stop,
+    service_address,
 };
 
 }  // namespace pfrt::capi

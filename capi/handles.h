@@ -12,6 +12,7 @@
 #include <new>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "core/base/log.h"
@@ -84,16 +85,41 @@ void write(T* to, T from) {
   std::memcpy(static_cast<void*>(to), &from, std::min<size_t>(size, sizeof(T)));
 }
 
+// While it lives, memory that is borrowed on this thread belongs to a plug-in, whose library then
+// stays loaded until the memory is released: a value may outlive the environment.
+class PluginScope {
+ public:
+  explicit PluginScope(std::shared_ptr<void> library)
+      : outer_(std::exchange(current(), std::move(library))) {}
+  ~PluginScope() { current() = std::move(outer_); }
+  PluginScope(const PluginScope&) = delete;
+  PluginScope& operator=(const PluginScope&) = delete;
+  static std::shared_ptr<void>& current() {
+    thread_local std::shared_ptr<void> library;
+    return library;
+  }
+
+ private:
+  std::shared_ptr<void> outer_;
+};
+
 // The promise to call |release| once, whatever becomes of the call it was given to. Empty without
 // one.
 inline std::shared_ptr<void> release_later(pfrt_release_fn release_fn, void* user, void* data) {
   if (!release_fn) return nullptr;
-  return std::shared_ptr<void>(user, [release_fn, data](void* u) { release_fn(u, data); });
+  return std::shared_ptr<void>(
+      user, [release_fn, data, library = PluginScope::current()](void* u) { release_fn(u, data); });
 }
 
 inline Status null_argument(const char* name) {
   return error(Code::kINVALID_ARGUMENT, "argument '", name, "' is NULL");
 }
+
+// Entries of the environment's table that services have to themselves (service.cc).
+pfrt_status* service_start(pfrt_env* env, pfrt_string name, const pfrt_key_value* options,
+                           size_t option_count, pfrt_service** out);
+void service_stop(pfrt_service* service);
+pfrt_string service_address(const pfrt_service* service);
 
 // What getters of a graph or session hand out views of.
 struct InfoStorage {

@@ -66,6 +66,19 @@ struct TextSink {
   }
 };
 
+// What a plug-in throws ends here.
+template <typename Fn>
+pfrt_code call_plugin(const TextSink& sink, Fn&& fn) {
+  try {
+    return fn();
+  } catch (const std::bad_alloc&) {
+    return PFRT_CODE_OUT_OF_MEMORY;
+  } catch (...) {
+    return sink.sink.fail(&sink.sink, PFRT_CODE_PLUGIN, PFRT_NO_INDEX,
+                          to_c("an exception escaped the plug-in"));
+  }
+}
+
 void file_retain(pfrt_file* file) { retain(file); }
 void file_release(void* file, void*) { release(static_cast<pfrt_file*>(file)); }
 
@@ -133,7 +146,10 @@ Status run_importer(const Plugin& plugin, Import& import, const std::shared_ptr<
     }
   };
   TextSink sink(import.logger);
-  const pfrt_code code = plugin.importer()->load(&request, &sink.sink);
+  const pfrt_code code = [&] {
+    const PluginScope scope(plugin.library);
+    return call_plugin(sink, [&] { return plugin.importer()->load(&request, &sink.sink); });
+  }();
   release(handle);
   release(file);
   return sink.status(code, import.source.path.empty() ? "loading a model from memory"
@@ -407,7 +423,8 @@ Status run_exporter(const Plugin& plugin, Logger& logger, const Model& model,
   request.add_sidecar = add_sidecar;
   request.stop = [](const pfrt_export_request*) -> pfrt_code { return PFRT_CODE_OK; };
   TextSink sink(logger);
-  const pfrt_code code = plugin.importer()->save(&request, &sink.sink);
+  const pfrt_code code =
+      call_plugin(sink, [&] { return plugin.importer()->save(&request, &sink.sink); });
   release(handle);
   PFRT_TRY(sink.status(code, "saving '" + path + "'"));
   // Sidecars first: the model that refers to them comes last.

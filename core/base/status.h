@@ -104,7 +104,7 @@ Status error(Code code, const Parts&... parts) {
 }
 
 inline std::string_view view(pfrt_string s) {
-  return s.size ? std::string_view(s.data, s.size) : std::string_view();
+  return s.data ? std::string_view(s.data, s.size) : std::string_view();
 }
 inline pfrt_string to_c(std::string_view s) { return pfrt_string{s.data(), s.size()}; }
 

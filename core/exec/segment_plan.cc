@@ -26,6 +26,17 @@ char* device_base(const std::shared_ptr<Buffer>& block) {
   return block ? static_cast<char*>(block->data()) : nullptr;
 }
 
+// A step's own code; what it throws ends here.
+pfrt_code run_step(const pfrt_step& step, const pfrt_step_context& context) {
+  try {
+    return step.run(step.state, &context);
+  } catch (const std::bad_alloc&) {
+    return PFRT_CODE_OUT_OF_MEMORY;
+  } catch (...) {
+    return context.fail(&context, PFRT_CODE_PROVIDER, to_c("an exception escaped the provider"));
+  }
+}
+
 Dims dims_of(const Type& type) {
   Dims dims;
   for (const Dim& d : type.shape) dims.push_back(d.value());
@@ -85,6 +96,7 @@ struct SegmentPlan::Frame {
                                 const int64_t* dims, uint32_t rank, void** out) {
     Frame& frame = of(context);
     *out = nullptr;
+    if (rank > 64 || (rank && !dims)) return PFRT_CODE_INVALID_ARGUMENT;
     try {
       return frame.allocate(buffer, Dims(dims, dims + rank), out);
     } catch (const std::bad_alloc&) {
@@ -444,7 +456,7 @@ Status SegmentPlan::execute(std::vector<ValuePtr>& slots, const std::vector<Outp
     }
     context.buffers = frame.pointers.data() + programs_[frame.program].first_entry;
     const uint64_t started = control.profile ? os::monotonic_ns() : 0;
-    const pfrt_code code = step.run(step.state, &context);
+    const pfrt_code code = run_step(step, context);
     if (control.profile) measured_ns_[s] = os::monotonic_ns() - started;
     if (code != PFRT_CODE_OK) {
       const Code kind = static_cast<Code>(code);

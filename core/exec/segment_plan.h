@@ -85,7 +85,7 @@ class SegmentPlan {
   };
   struct Program {
     StageExecutable* stage = nullptr;
-    pfrt_program program{};
+    ProgramTable program;
     bool made = false;
     size_t first_entry = 0;
     size_t first_step = 0;

@@ -2,9 +2,40 @@
 #include "core/plan/provider.h"
 
 #include <algorithm>
+#include <cstring>
 
 namespace pfrt {
 namespace {
+
+// Bytes that elements of these arrays have had since 1.0; later members are zero where they lack.
+constexpr uint32_t kFirstBuffer = sizeof(pfrt_buffer);
+constexpr uint32_t kFirstStep = offsetof(pfrt_step, flags);
+constexpr uint64_t kMostScratch = uint64_t{1} << 40;
+
+// Calls into a provider. An exception that escapes it becomes a code; its text goes to the sink.
+template <typename Fn>
+pfrt_code call(const pfrt_sink* sink, Fn&& fn) {
+  try {
+    return fn();
+  } catch (const std::bad_alloc&) {
+    return PFRT_CODE_OUT_OF_MEMORY;
+  } catch (const std::exception& fault) {
+    const std::string text = message("an exception escaped the provider: ", fault.what());
+    return sink->fail(sink, PFRT_CODE_PROVIDER, PFRT_NO_INDEX, to_c(text));
+  } catch (...) {
+    return sink->fail(sink, PFRT_CODE_PROVIDER, PFRT_NO_INDEX,
+                      to_c("an exception escaped the provider"));
+  }
+}
+
+template <typename T>
+void copy_elements(const T* from, uint32_t stride, uint32_t count, std::vector<T>* out) {
+  out->resize(count);
+  const size_t bytes = std::min<size_t>(stride, sizeof(T));
+  for (uint32_t i = 0; i < count; ++i)
+    std::memcpy(static_cast<void*>(&(*out)[i]),
+                reinterpret_cast<const char*>(from) + size_t{stride} * i, bytes);
+}
 
 // Collects what one call reports.
 class Sink {
@@ -54,8 +85,10 @@ Result<std::shared_ptr<Provider>> Provider::open(const ProviderSource& source, L
   std::vector<pfrt_key_value> options;
   for (const auto& [key, value] : source.options) options.push_back({to_c(key), to_c(value)});
   Sink sink(logger);
-  const pfrt_code code = source.table->open(to_c(source.device), options.data(), options.size(),
-                                            sink.get(), &provider->handle_);
+  const pfrt_code code = call(sink.get(), [&] {
+    return source.table->open(to_c(source.device), options.data(), options.size(), sink.get(),
+                              &provider->handle_);
+  });
   PFRT_TRY(sink.status(code, source.name, "opening its device"));
   if (!provider->handle_)
     return error(Code::kPROVIDER, source.name, " opening its device: no handle was returned");
@@ -81,6 +114,7 @@ Result<Claims> Provider::claim(const pfrt_snapshot& snapshot) {
     }
     void add_group(const uint32_t* nodes, uint32_t count, double saved_ns) {
       try {
+        if (!nodes) return;
         ClaimGroup group{{nodes, nodes + count}, saved_ns};
         std::sort(group.nodes.begin(), group.nodes.end());
         group.nodes.erase(std::unique(group.nodes.begin(), group.nodes.end()), group.nodes.end());
@@ -109,8 +143,9 @@ Result<Claims> Provider::claim(const pfrt_snapshot& snapshot) {
   };
   Sink sink(logger_);
   std::lock_guard lock(mutex_);
-  PFRT_TRY(sink.status(source_.table->claim(handle_, &snapshot, &table, sink.get()), name(),
-                       "claiming nodes"));
+  const pfrt_code code = call(
+      sink.get(), [&] { return source_.table->claim(handle_, &snapshot, &table, sink.get()); });
+  PFRT_TRY(sink.status(code, name(), "claiming nodes"));
   if (collector.out_of_memory)
     return error(Code::kOUT_OF_MEMORY, name(), " claiming nodes: out of memory");
   return std::move(collector.claims);
@@ -123,7 +158,9 @@ Result<std::shared_ptr<Executable>> Provider::compile(const pfrt_snapshot& snaps
   Sink sink(logger_);
   pfrt_executable* handle = nullptr;
   std::lock_guard lock(mutex_);
-  const pfrt_code code = source_.table->compile(handle_, &snapshot, &region, sink.get(), &handle);
+  const pfrt_code code = call(sink.get(), [&] {
+    return source_.table->compile(handle_, &snapshot, &region, sink.get(), &handle);
+  });
   *out_node = sink.node();
   PFRT_TRY(sink.status(code, name(), "compiling a region"));
   if (!handle)
@@ -135,25 +172,58 @@ Executable::~Executable() {
   if (handle_) provider_->table().release_executable(handle_);
 }
 
-Result<pfrt_program> Executable::specialise(const pfrt_shapes& shapes, uint32_t* out_node) {
+Result<ProgramTable> Executable::specialise(const pfrt_shapes& shapes, uint32_t* out_node) {
   pfrt_program program{};
   program.struct_size = sizeof program;
   program.abi = PFRT_ABI_VERSION;
   Sink sink(provider_->logger_);
   std::lock_guard lock(provider_->mutex_);
-  const pfrt_code code = provider_->table().specialise(handle_, &shapes, sink.get(), &program);
+  const pfrt_code code = call(sink.get(), [&] {
+    return provider_->table().specialise(handle_, &shapes, sink.get(), &program);
+  });
   *out_node = sink.node();
   PFRT_TRY(sink.status(code, provider_->name(), "preparing a region for these shapes"));
-  if (program.buffer_size < sizeof(pfrt_buffer) || program.step_size < sizeof(pfrt_step))
-    return error(Code::kPROVIDER, provider_->name(),
-                 " returned a program whose buffer or step structs are ", program.buffer_size,
-                 " and ", program.step_size, " bytes; at least ", sizeof(pfrt_buffer), " and ",
-                 sizeof(pfrt_step), " are needed");
-  return program;
+  ProgramTable out;
+  static_cast<pfrt_program&>(out) = program;
+  out.given = program;
+  Status status = read_program(&out);
+  if (status.ok()) return out;
+  release_program(out);
+  return status;
 }
 
-void Executable::release_program(pfrt_program& program) {
-  provider_->table().release_program(handle_, &program);
+// Takes the arrays over as far as both sides know their structs, and refuses what no run could use.
+Status Executable::read_program(ProgramTable* program) const {
+  ProgramTable& p = *program;
+  const auto fault = [&](const auto&... parts) {
+    return error(Code::kPROVIDER, provider_->name(), " returned a program ", parts...);
+  };
+  if (p.buffer_size < kFirstBuffer || p.step_size < kFirstStep)
+    return fault("whose buffer or step structs are ", p.buffer_size, " and ", p.step_size,
+                 " bytes; at least ", kFirstBuffer, " and ", kFirstStep, " are needed");
+  if ((p.buffer_count && !p.buffers) || (p.step_count && !p.steps))
+    return fault("of ", p.buffer_count, " buffers and ", p.step_count,
+                 " steps without the array of one of them");
+  copy_elements(p.given.buffers, p.buffer_size, p.buffer_count, &p.buffer_copies);
+  copy_elements(p.given.steps, p.step_size, p.step_count, &p.step_copies);
+  for (uint32_t i = 0; i < p.step_count; ++i) {
+    const pfrt_step& step = p.step_copies[i];
+    if (!step.run) return fault("whose step ", i, " has no run function");
+    if ((step.read_count && !step.reads) || (step.write_count && !step.writes) ||
+        (step.node_count && !step.nodes))
+      return fault("whose step ", i, " counts buffers or nodes that it does not list");
+    if (step.scratch_bytes > kMostScratch)
+      return fault("whose step ", i, " wants ", step.scratch_bytes, " bytes of scratch a worker");
+  }
+  p.buffers = p.buffer_copies.data();
+  p.steps = p.step_copies.data();
+  p.buffer_size = sizeof(pfrt_buffer);
+  p.step_size = sizeof(pfrt_step);
+  return {};
+}
+
+void Executable::release_program(ProgramTable& program) {
+  provider_->table().release_program(handle_, &program.given);
 }
 
 Result<std::vector<pfrt_packed_constant>> Executable::constants() {
@@ -164,6 +234,9 @@ Result<std::vector<pfrt_packed_constant>> Executable::constants() {
   const pfrt_code code = provider_->table().constants(handle_, &list, &count);
   if (code != PFRT_CODE_OK)
     return error(static_cast<Code>(code), provider_->name(), " listing packed constants failed");
+  if (count && !list)
+    return error(Code::kPROVIDER, provider_->name(), " counts ", count,
+                 " packed constants and lists none");
   return std::vector<pfrt_packed_constant>(list, list + count);
 }
 

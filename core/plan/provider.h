@@ -47,6 +47,14 @@ struct Claims {
   std::vector<ClaimGroup> groups;
 };
 
+// A program as this host reads it: |buffers| and |steps| point to arrays of this host's own
+// structs, copied from the provider's, whose elements may be smaller or larger. Movable.
+struct ProgramTable : pfrt_program {
+  pfrt_program given{};  // as the provider filled it in, for release_program
+  std::vector<pfrt_buffer> buffer_copies;
+  std::vector<pfrt_step> step_copies;
+};
+
 class Executable;
 
 class Provider : public Device, public std::enable_shared_from_this<Provider> {
@@ -99,11 +107,12 @@ class Executable {
 
   Provider& provider() const { return *provider_; }
   // Released by whoever asked, with release_program.
-  Result<pfrt_program> specialise(const pfrt_shapes& shapes, uint32_t* out_node);
-  void release_program(pfrt_program& program);
+  Result<ProgramTable> specialise(const pfrt_shapes& shapes, uint32_t* out_node);
+  void release_program(ProgramTable& program);
   Result<std::vector<pfrt_packed_constant>> constants();
 
  private:
+  Status read_program(ProgramTable* program) const;
   std::shared_ptr<Provider> provider_;
   pfrt_executable* handle_;
 };

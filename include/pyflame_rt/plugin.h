@@ -72,7 +72,7 @@ typedef struct pfrt_plugin_desc {
   uint64_t features;   /* kind-specific bits; a bit without its function is a load error */
   pfrt_string name;    /* CPUExecutionProvider, ONNX, ... */
   pfrt_string version;
-  const void* table;   /* pfrt_provider_table or pfrt_importer_table, by kind */
+  const void* table;   /* pfrt_provider_table, pfrt_importer_table or pfrt_service_table, by kind */
 } pfrt_plugin_desc;
 
 /* The only symbol of a plug-in. Fills |out_desc| (struct_size set by the host); strings and table live as long as
@@ -259,6 +259,13 @@ typedef struct pfrt_step_context {
   pfrt_code (*fail)(const struct pfrt_step_context* context, pfrt_code code, pfrt_string message);
 } pfrt_step_context;
 
+typedef uint64_t pfrt_step_flags;
+enum {
+  /* May take long, and promises to end soon after the run is stopped: it asks stop() every few milliseconds, or spends
+   * its time in parallel(), which asks between calls. A step without the flag is expected to be short. */
+  PFRT_STEP_LONG = 1
+};
+
 typedef struct pfrt_step {
   pfrt_code (*run)(void* state, const pfrt_step_context* context);
   void* state;
@@ -272,6 +279,8 @@ typedef struct pfrt_step {
   double est_ns;
   uint64_t flops, bytes;
   pfrt_string kernel;
+  /* since 1.1 */
+  pfrt_step_flags flags;
 } pfrt_step;
 
 /* A region at one signature: buffers, and steps in an order that is right when run one after another. */
@@ -434,6 +443,35 @@ typedef struct pfrt_importer_table {
   /* Optional, by feature bit. */
   pfrt_code (*save)(const pfrt_export_request* request, const pfrt_sink* sink);
 } pfrt_importer_table;
+
+/* ------------------------------------------------------------------ services (since 1.1) */
+/* Something that serves while the program goes on: a model server, a watcher, an exporter of measurements. It reaches
+ * the runtime through the client tables and may start threads of its own, which are gone when stop returns. */
+typedef struct pfrt_service_instance pfrt_service_instance; /* the plug-in's own */
+
+typedef struct pfrt_service_request {
+  uint32_t struct_size;
+  uint32_t abi;
+  const pfrt_api* api;             /* the client tables */
+  pfrt_env* env;                   /* borrowed until stop has returned */
+  const pfrt_key_value* options;   /* valid during the call; an unknown key is INVALID_ARGUMENT */
+  size_t option_count;
+} pfrt_service_request;
+
+typedef uint64_t pfrt_service_features;
+enum { PFRT_SERVICE_ADDRESS = 1 /* has address() */ };
+
+typedef struct pfrt_service_table {
+  uint32_t struct_size;
+  uint32_t abi;
+  /* Returns once the service serves, or fails and leaves nothing. |sink| stays valid until stop has returned, for log
+   * from any thread; fail belongs to this call. May be called again while an instance runs. */
+  pfrt_code (*start)(const pfrt_service_request* request, const pfrt_sink* sink, PFRT_OWN pfrt_service_instance** out);
+  /* Ends the service: when it returns, no thread of it runs and every handle it held is released. Called once. */
+  void (*stop)(PFRT_OWN pfrt_service_instance* service);
+  /* Optional, by feature bit. Where the service can be reached ("http://127.0.0.1:8080"); lives until stop. Any thread. */
+  pfrt_string (*address)(const pfrt_service_instance* service);
+} pfrt_service_table;
 
 #ifdef __cplusplus
 }

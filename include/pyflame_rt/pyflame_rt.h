@@ -27,6 +27,7 @@ typedef struct pfrt_graph pfrt_graph;     /* an editable graph; not shared betwe
 typedef struct pfrt_model pfrt_model;     /* an immutable graph with its constants, shared by sessions */
 typedef struct pfrt_session pfrt_session; /* a model planned for its providers */
 typedef struct pfrt_report pfrt_report;   /* rows of explain */
+typedef struct pfrt_service pfrt_service; /* a running service of a plug-in */
 
 /* Called when borrowed memory is no longer needed. */
 typedef void (*pfrt_release_fn)(void* user, void* data);
@@ -161,6 +162,15 @@ typedef struct pfrt_env_api {
    * live as long as the environment. NOT_FOUND when there is no such provider; it is not opened. */
   pfrt_status* (*provider_option_count)(pfrt_env* env, pfrt_string provider, size_t* out_count);
   pfrt_status* (*provider_option_at)(pfrt_env* env, pfrt_string provider, size_t index, pfrt_option_info* out_info);
+  /* Starts the service that a plug-in of kind service gives under |name|, the plug-in's own ("Heartbeat") or that of its
+   * file ("heartbeat"), and returns once it serves. The handle keeps the environment and the plug-in. NOT_FOUND lists
+   * the services there are; an option that the service does not know is INVALID_ARGUMENT. */
+  pfrt_status* (*service_start)(pfrt_env* env, pfrt_string name, const pfrt_key_value* options, size_t option_count,
+                                PFRT_OWN pfrt_service** out_service);
+  /* Ends the service and frees the handle; returns when none of its threads runs any more. Not from one of them. */
+  void (*service_stop)(PFRT_OWN pfrt_service* service);
+  /* Where it can be reached, or empty when the service has no address. Lives until service_stop. */
+  pfrt_string (*service_address)(const pfrt_service* service);
 } pfrt_env_api;
 
 /* ------------------------------------------------------------------ values */

@@ -72,22 +72,63 @@ constexpr Slot kImporterSlots[] = {
     PFRT_SLOT(pfrt_importer_table, load, 0),
     PFRT_SLOT(pfrt_importer_table, save, PFRT_IMPORTER_SAVE),
 };
+constexpr Slot kServiceSlots[] = {
+    PFRT_SLOT(pfrt_service_table, start, 0),
+    PFRT_SLOT(pfrt_service_table, stop, 0),
+    PFRT_SLOT(pfrt_service_table, address, PFRT_SERVICE_ADDRESS),
+};
 #undef PFRT_SLOT
 
-std::string check_slots(const void* table, uint64_t features, const Slot* begin, const Slot* end) {
+constexpr size_t kLongestText = 4096;
+
+bool sound(pfrt_string s) { return s.size <= kLongestText && (s.data || s.size == 0); }
+
+template <size_t kCount>
+std::string check_slots(const void* table, uint64_t features, const Slot (&slots)[kCount]) {
   uint32_t size = 0;
   std::memcpy(&size, table, sizeof size);
-  for (const Slot* slot = begin; slot != end; ++slot) {
-    if (slot->feature && !(features & slot->feature)) continue;
+  for (const Slot& slot : slots) {
+    if (slot.feature && !(features & slot.feature)) continue;
     void* function = nullptr;
-    if (slot->offset + sizeof function <= size)
-      std::memcpy(&function, static_cast<const char*>(table) + slot->offset, sizeof function);
+    if (slot.offset + sizeof function <= size)
+      std::memcpy(&function, static_cast<const char*>(table) + slot.offset, sizeof function);
     if (!function)
-      return message("its table has no function '", slot->name, "'",
-                     slot->feature ? ", though it declares the feature"
-                                   : ", which every plug-in of this kind needs");
+      return message("its table has no function '", slot.name, "'",
+                     slot.feature ? ", though it declares the feature"
+                                  : ", which every plug-in of this kind needs");
   }
   return {};
+}
+
+std::string check_table(const pfrt_plugin_desc& desc) {
+  if (desc.kind == PFRT_PLUGIN_PROVIDER) {
+    std::string fault = check_slots(desc.table, desc.features, kProviderSlots);
+    if (fault.empty() && !sound(static_cast<const pfrt_provider_table*>(desc.table)->devices))
+      fault = "its list of devices is no string";
+    return fault;
+  }
+  if (desc.kind == PFRT_PLUGIN_IMPORT) {
+    std::string fault = check_slots(desc.table, desc.features, kImporterSlots);
+    const auto& table = *static_cast<const pfrt_importer_table*>(desc.table);
+    for (size_t i = 0; fault.empty() && i < table.extension_count; ++i)
+      if (!table.extensions || i > kLongestText || !sound(table.extensions[i]))
+        fault = "its list of extensions is shorter than it says";
+    return fault;
+  }
+  if (desc.kind == PFRT_PLUGIN_SERVICE)
+    return check_slots(desc.table, desc.features, kServiceSlots);
+  return {};
+}
+
+// What is thrown by a query ends here.
+pfrt_code call_query(pfrt_plugin_query_fn query, const pfrt_host_info& host,
+                     pfrt_plugin_desc* desc) {
+  try {
+    return query(&host, desc);
+  } catch (...) {
+    *desc = {};
+    return PFRT_CODE_INTERNAL;
+  }
 }
 
 }  // namespace
@@ -147,37 +188,42 @@ void PluginLoader::open(Plugin& plugin) {
   pfrt_plugin_desc desc{};
   desc.struct_size = sizeof desc;
   desc.abi = PFRT_ABI_VERSION;
-  const pfrt_code code = query(&host, &desc);
+  const pfrt_code code = call_query(query, host, &desc);
   const std::string ranges = message("it serves ABI ", desc.abi_major, ".", desc.min_minor, " to ",
                                      desc.abi_major, ".", desc.max_minor, ", this host ",
                                      PFRT_ABI_MAJOR, ".0 to ", PFRT_ABI_MAJOR, ".", PFRT_ABI_MINOR);
   plugin.abi_major = desc.abi >> 16;
   plugin.abi_minor = desc.abi & 0xffffu;
-  plugin.name = view(desc.name);
-  plugin.version = view(desc.version);
+  if (sound(desc.name)) plugin.name = view(desc.name);
+  if (sound(desc.version)) plugin.version = view(desc.version);
+  if (code != PFRT_CODE_OK && desc.abi_major == 0)
+    return reject(message("its query failed: ", code_text(static_cast<Code>(code))));
   if (desc.abi_major != PFRT_ABI_MAJOR)
     return reject(ranges + "; build the plug-in against this runtime's headers");
   if (desc.min_minor > PFRT_ABI_MINOR) return reject(ranges + "; it needs a newer runtime");
   if (code != PFRT_CODE_OK)
     return reject(message("its query failed: ", code_text(static_cast<Code>(code))));
-  if (desc.sanitizer != host.sanitizer)
-    return reject("it was built with another sanitizer than this runtime; build both alike");
-  if (desc.kind == 0 || desc.kind >= std::size(kKinds) || kKinds[desc.kind] != plugin.kind)
-    return reject(
-        message("its file name says '", plugin.kind, "', it says it is of kind ", desc.kind));
-  if (!desc.table || plugin.name.empty()) return reject("it gave no name or no table");
-  std::string fault;
-  if (desc.kind == PFRT_PLUGIN_PROVIDER)
-    fault = check_slots(desc.table, desc.features, std::begin(kProviderSlots),
-                        std::end(kProviderSlots));
-  if (desc.kind == PFRT_PLUGIN_IMPORT)
-    fault = check_slots(desc.table, desc.features, std::begin(kImporterSlots),
-                        std::end(kImporterSlots));
-  if (!fault.empty()) return reject(std::move(fault));
+  if (std::string fault = refuse(plugin, desc); !fault.empty()) return reject(std::move(fault));
   plugin.features = desc.features;
   plugin.table = desc.table;
   if (logger_)
     logger_->log(PFRT_LOG_DEBUG, "plug-in '", plugin.path, "' (", plugin.name, ") is open");
+}
+
+std::string PluginLoader::refuse(const Plugin& plugin, const pfrt_plugin_desc& desc) const {
+  if (desc.max_minor < desc.min_minor)
+    return message("it serves ABI minors from ", desc.min_minor, " to ", desc.max_minor,
+                   ", which is none");
+  if (desc.sanitizer != own_sanitizer())
+    return "it was built with another sanitizer than this runtime; build both alike";
+  if (desc.kind == 0 || desc.kind >= std::size(kKinds) || kKinds[desc.kind] != plugin.kind)
+    return message("its file name says '", plugin.kind, "', it says it is of kind ", desc.kind);
+  if (!desc.table || plugin.name.empty()) return "it gave no name or no table";
+  for (const auto& other : plugins_)
+    if (other->table && other->kind == plugin.kind && other->name == plugin.name)
+      return message("'", plugin.name, "' is there already, from '", other->path,
+                     "'; keep one of the two files");
+  return check_table(desc);
 }
 
 std::vector<std::shared_ptr<const Plugin>> PluginLoader::list(std::string_view kind) {

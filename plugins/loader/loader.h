@@ -36,6 +36,9 @@ struct Plugin {
   const pfrt_importer_table* importer() const {
     return static_cast<const pfrt_importer_table*>(table);
   }
+  const pfrt_service_table* service() const {
+    return static_cast<const pfrt_service_table*>(table);
+  }
 };
 
 class PluginLoader {
@@ -60,6 +63,8 @@ class PluginLoader {
  private:
   void scan();
   void open(Plugin& plugin);
+  // Why |desc| is not accepted, or empty.
+  std::string refuse(const Plugin& plugin, const pfrt_plugin_desc& desc) const;
   std::vector<std::string> folders_;
   Logger* logger_;
   std::mutex mutex_;
