@@ -87,6 +87,15 @@ bool only_renames(const SnapshotNode& node) {
   return training != nullptr && *training == 0;
 }
 
+// Products, whose kernels do all that grows with the shapes in short calls of parallel().
+bool long_in_parallel(std::string_view domain, std::string_view op) {
+  constexpr std::string_view kOperators[] = {
+      "Conv",   "ConvInteger",   "ConvTranspose", "Gemm",
+      "MatMul", "MatMulInteger", "QLinearConv",   "QLinearMatMul",
+  };
+  return domain.empty() && std::ranges::find(kOperators, op) != std::end(kOperators);
+}
+
 }  // namespace
 
 class ProgramBuilder {
@@ -185,6 +194,7 @@ class ProgramBuilder {
     for (uint32_t v : unit.loop->inputs) step.inputs.push_back(buffer(v));
     for (uint32_t v : unit.loop->outputs) step.outputs.push_back(buffer(v));
     step.nodes = unit.nodes;
+    step.flags = PFRT_STEP_LONG;
     step.name = code.loop->name();
     step.aliases = loop_aliases(*unit.loop);
     add_step(std::move(step));
@@ -211,6 +221,7 @@ class ProgramBuilder {
     for (uint32_t i = 0; i < node.output_count(); ++i)
       step.outputs.push_back(node.has_output(i) ? buffer(node.output_index(i)) : PFRT_NO_INDEX);
     step.nodes = {index};
+    if (long_in_parallel(row->domain, row->op)) step.flags = PFRT_STEP_LONG;
     step.name = row->name;
     if (step.kernel.may_alias >= 0)
       step.aliases = {{static_cast<uint32_t>(step.kernel.may_alias), 0}};
@@ -291,6 +302,7 @@ class ProgramBuilder {
       out.est_ns = estimate_ns(step.kernel.flops, step.bytes);
       out.flops = step.kernel.flops > 0 ? static_cast<uint64_t>(step.kernel.flops) : 0;
       out.bytes = step.bytes;
+      out.flags = step.flags;
       out.kernel = to_c(step.name);
       program_->table_.push_back(out);
     }

@@ -25,6 +25,7 @@ struct Step {
   // Pairs (position in inputs, position in outputs) that may share memory.
   std::vector<std::pair<uint32_t, uint32_t>> aliases;
   uint64_t bytes = 0;
+  pfrt_step_flags flags = 0;
 };
 
 class Program {
