@@ -74,6 +74,12 @@ struct ConvertArgs {
 };
 int convert_command(const ConvertArgs& args);
 
+struct CheckPluginArgs {
+  bool json = false;
+  std::string file;
+};
+int check_plugin_command(const CheckPluginArgs& args);
+
 struct ListArgs {
   bool json = false;
   bool kernels = false;  // of providers

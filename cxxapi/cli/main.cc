@@ -152,6 +152,10 @@ void add_commands(CLI::App* app, std::function<int()>* action) {
   add_command(app, "ops", "list operators", ops_command, std::make_shared<ListArgs>(), action);
   add_command(app, "plugins", "list plug-ins", plugins_command, std::make_shared<ListArgs>(),
               action);
+  const auto check = std::make_shared<CheckPluginArgs>();
+  c = add_command(app, "check-plugin", "test a plug-in file against the rules of plugin.h",
+                  check_plugin_command, check, action);
+  c->add_option("file", check->file, "the shared object")->required();
   c = add_command(app, "doctor", "print what this machine and installation have", doctor_command,
                   std::make_shared<ListArgs>(), action);
   refuse(c, "--measure", false, "doctor --measure is not available in this version");

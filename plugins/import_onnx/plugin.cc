@@ -61,8 +61,8 @@ extern "C" PFRT_EXPORT pfrt_code pfrt_plugin_query(const pfrt_host_info* host,
   if (!host || !out_desc || out_desc->struct_size < sizeof(pfrt_plugin_desc))
     return PFRT_CODE_PLUGIN;
   *out_desc = {
-      sizeof(pfrt_plugin_desc), PFRT_ABI_VERSION,   PFRT_ABI_MAJOR,         0,
-      PFRT_ABI_MINOR,           PFRT_PLUGIN_IMPORT, pfrt::onnx::kSanitizer, 0,
-      PFRT_IMPORTER_SAVE,       {"ONNX", 4},        {"0.1.0", 5},           &pfrt::onnx::kTable};
+      out_desc->struct_size, PFRT_ABI_VERSION,   PFRT_ABI_MAJOR,         0,
+      PFRT_ABI_MINOR,        PFRT_PLUGIN_IMPORT, pfrt::onnx::kSanitizer, 0,
+      PFRT_IMPORTER_SAVE,    {"ONNX", 4},        {"0.1.0", 5},           &pfrt::onnx::kTable};
   return PFRT_CODE_OK;
 }

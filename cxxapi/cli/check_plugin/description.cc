@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What every kind of plug-in is held to before anything of its kind is called.
+#include <cstring>
+#include <filesystem>
+
+#include "cxxapi/cli/check_plugin/ages.h"
+#include "cxxapi/cli/check_plugin/kinds.h"
+#include "cxxapi/cli/check_plugin/plugin_file.h"
+
+namespace cli::check {
+namespace {
+
+constexpr const char* kKinds[] = {"", "provider", "import", "ops", "pass", "service", "transport"};
+
+struct Slot {
+  const char* name;
+  size_t offset;
+  uint64_t feature;  // 0 = always
+};
+
+#define PFRT_SLOT(table, member, feature) \
+  { #member, offsetof(table, member), feature }
+std::vector<Slot> slots_of(pfrt_plugin_kind kind) {
+  switch (kind) {
+    case PFRT_PLUGIN_PROVIDER:
+      return {PFRT_SLOT(pfrt_provider_table, open, 0),
+              PFRT_SLOT(pfrt_provider_table, close, 0),
+              PFRT_SLOT(pfrt_provider_table, claim, 0),
+              PFRT_SLOT(pfrt_provider_table, compile, 0),
+              PFRT_SLOT(pfrt_provider_table, release_executable, 0),
+              PFRT_SLOT(pfrt_provider_table, specialise, 0),
+              PFRT_SLOT(pfrt_provider_table, release_program, 0),
+              PFRT_SLOT(pfrt_provider_table, supports, PFRT_PROVIDER_SUPPORTS),
+              PFRT_SLOT(pfrt_provider_table, constants, PFRT_PROVIDER_CONSTANTS),
+              PFRT_SLOT(pfrt_provider_table, kernel_count, PFRT_PROVIDER_KERNELS),
+              PFRT_SLOT(pfrt_provider_table, kernel_at, PFRT_PROVIDER_KERNELS)};
+    case PFRT_PLUGIN_IMPORT:
+      return {PFRT_SLOT(pfrt_importer_table, probe, 0), PFRT_SLOT(pfrt_importer_table, load, 0),
+              PFRT_SLOT(pfrt_importer_table, save, PFRT_IMPORTER_SAVE)};
+    case PFRT_PLUGIN_SERVICE:
+      return {PFRT_SLOT(pfrt_service_table, start, 0), PFRT_SLOT(pfrt_service_table, stop, 0),
+              PFRT_SLOT(pfrt_service_table, address, PFRT_SERVICE_ADDRESS)};
+    default:
+      return {};
+  }
+}
+#undef PFRT_SLOT
+
+bool check_table(Trial& trial, const pfrt_plugin_desc& desc) {
+  const auto* table = static_cast<const char*>(desc.table);
+  uint32_t size = 0;
+  std::memcpy(&size, table, sizeof size);
+  bool good = true;
+  for (const Slot& slot : slots_of(desc.kind)) {
+    if (slot.feature && !(desc.features & slot.feature)) continue;
+    const std::string name = std::string("'") + slot.name + "'";
+    if (!trial.expect(slot.offset + sizeof(void*) <= size, "struct-size-plugin",
+                      "its table's struct_size is " + std::to_string(size) +
+                          ", which ends before its function " + name)) {
+      good = false;
+      continue;
+    }
+    void* function = nullptr;
+    std::memcpy(&function, table + slot.offset, sizeof function);
+    good &=
+        trial.expect(function != nullptr, slot.feature ? "feature-function" : "required-function",
+                     "its table has no function " + name +
+                         (slot.feature ? ", though it sets the feature bit" : ""));
+  }
+  return good;
+}
+
+std::string range(const pfrt_plugin_desc& desc) {
+  return "it serves ABI " + std::to_string(desc.abi_major) + "." + std::to_string(desc.min_minor) +
+         " to " + std::to_string(desc.abi_major) + "." + std::to_string(desc.max_minor) +
+         ", this host " + std::to_string(PFRT_ABI_MAJOR) + ".0 to " +
+         std::to_string(PFRT_ABI_MAJOR) + "." + std::to_string(PFRT_ABI_MINOR);
+}
+
+bool same(const pfrt_plugin_desc& a, const pfrt_plugin_desc& b) {
+  return a.table == b.table && a.kind == b.kind && a.features == b.features &&
+         a.min_minor == b.min_minor && a.max_minor == b.max_minor &&
+         text_of(a.name) == text_of(b.name) && text_of(a.version) == text_of(b.version);
+}
+
+pfrt_code ask(Trial& trial, const PluginFile& file, Age age, size_t desc_size, Guarded* memory) {
+  pfrt_host_info host = host_info();
+  host.max_minor = age == Age::kFirst ? 0 : PFRT_ABI_MINOR + (age == Age::kNewer ? 1 : 0);
+  Sized<pfrt_host_info> sized(age, host, "the host's description");
+  sized.make_read_only();
+  std::memset(memory->data(), 0, std::min(desc_size, sizeof(pfrt_plugin_desc)));
+  auto* desc = reinterpret_cast<pfrt_plugin_desc*>(memory->data());
+  desc->struct_size = static_cast<uint32_t>(desc_size);
+  return call(trial, "struct-size-host",
+              std::string("pfrt_plugin_query ran ") + age_text(age) + " with a description of " +
+                  std::to_string(desc_size) + " bytes",
+              [&] { return file.query()(sized.get(), desc); });
+}
+
+// Hosts of other minors: larger and smaller structs, at the end of a page.
+void check_ages(Trial& trial, const std::string& path) {
+  const PluginFile file(trial, path);
+  const pfrt_plugin_desc today = file.describe(trial);
+  for (Age age : {Age::kFirst, Age::kNow, Age::kNewer}) {
+    const size_t size = size_at<pfrt_plugin_desc>(age);
+    Guarded memory(size, "the description", kHostStruct, 8);
+    const pfrt_code code = ask(trial, file, age, size, &memory);
+    pfrt_plugin_desc desc{};
+    std::memcpy(&desc, memory.data(), sizeof desc);
+    trial.expect(desc.struct_size == size, "struct-size-host",
+                 std::string("it changed the description's struct_size ") + age_text(age));
+    for (size_t i = sizeof desc; i < size; ++i)
+      if (static_cast<unsigned char>(memory.data()[i]) != 0xcd) {
+        trial.fail("struct-size-host", "it wrote beyond the description it knows");
+        break;
+      }
+    if (age == Age::kFirst && today.min_minor > 0) continue;
+    trial.expect(code == PFRT_CODE_OK && same(desc, today), "query",
+                 std::string("its description is another ") + age_text(age));
+  }
+  // Shorter than any host's, so that only the stated size can stop it.
+  constexpr size_t kShort = 16;
+  Guarded memory(kShort, "a short description", kHostStruct, 8);
+  (void)ask(trial, file, Age::kNow, kShort, &memory);
+  trial.keep("struct-size-host");
+}
+
+}  // namespace
+
+void check_description(Trial& trial, const std::string& path) {
+  const ProcessState before;
+  const size_t threads = thread_count();
+  const std::string name = std::filesystem::path(path).filename().string();
+  const PluginFile file(trial, path);
+  pfrt_host_info host = host_info();
+  pfrt_plugin_desc desc{};
+  desc.struct_size = sizeof desc;
+  desc.abi = PFRT_ABI_VERSION;
+  const pfrt_code code =
+      call(trial, "query", "pfrt_plugin_query ran", [&] { return file.query()(&host, &desc); });
+  bool good = trial.expect(desc.abi_major == PFRT_ABI_MAJOR, "major", range(desc));
+  if (!good) return;
+  good &= trial.expect(desc.min_minor <= PFRT_ABI_MINOR && desc.min_minor <= desc.max_minor,
+                       "minor", range(desc));
+  if (!good) return;
+  good &= trial.expect(code == PFRT_CODE_OK, "query", "it returned " + code_text(code));
+  good &= trial.expect(desc.sanitizer == own_sanitizer(), "sanitizer",
+                       "it says sanitizer " + std::to_string(desc.sanitizer) + ", this host has " +
+                           std::to_string(own_sanitizer()));
+  if (!good) return;
+  good &= trial.expect(desc.name.data && desc.name.size > 0 && desc.name.size < 4096 &&
+                           (desc.version.data || desc.version.size == 0),
+                       "query", "it gave no name or no version");
+  const bool known = desc.kind > 0 && desc.kind < std::size(kKinds);
+  const std::string prefix = known ? std::string("libpyflamert_") + kKinds[desc.kind] + "_" : "";
+  good &= trial.expect(known && name.rfind(prefix, 0) == 0, "kind",
+                       "it says kind " + std::to_string(desc.kind) +
+                           (known ? std::string(" (") + kKinds[desc.kind] + ")" : "") +
+                           ", its file is '" + name + "'");
+  good &= trial.expect(desc.table != nullptr, "query", "it gave no table");
+  if (!good) return;
+  trial.at("struct-size-plugin", "its table was read");
+  if (!check_table(trial, desc)) return;
+  pfrt_plugin_desc again{};
+  again.struct_size = sizeof again;
+  again.abi = PFRT_ABI_VERSION;
+  call(trial, "query", "pfrt_plugin_query ran again", [&] { return file.query()(&host, &again); });
+  trial.expect(same(desc, again), "query", "its description is another the second time");
+  trial.expect(thread_count() == threads, "starts-threads",
+               "threads run after it was only asked what it is");
+  const std::string changed = before.changed();
+  trial.expect(changed.empty(), "process-state", changed + " changed when it was loaded");
+  trial.tell("kind", kKinds[desc.kind]);
+  trial.tell("name", text_of(desc.name));
+  trial.tell("version", text_of(desc.version));
+  trial.tell("features", std::to_string(desc.features));
+  trial.tell("min_minor", std::to_string(desc.min_minor));
+}
+
+std::vector<NamedTrial> description_trials(const PluginFacts& facts) {
+  const std::string path = facts.path;
+  return {{"hosts of other ages", [path](Trial& t) { check_ages(t, path); }}};
+}
+
+}  // namespace cli::check

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Where a plug-in's calls report to in a test.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "cxxapi/cli/check_plugin/ages.h"
+#include "cxxapi/cli/check_plugin/plugin_file.h"
+
+namespace cli::check {
+
+class HostSink {
+ public:
+  explicit HostSink(Age age) {
+    pfrt_sink sink{};
+    sink.host = this;
+    sink.fail = [](const pfrt_sink* s, pfrt_code code, uint32_t node, pfrt_string message) {
+      auto& self = *static_cast<HostSink*>(s->host);
+      const std::lock_guard lock(self.mutex_);
+      self.text_ = text_of(message);
+      self.node_ = node;
+      return code;
+    };
+    sink.log = [](const pfrt_sink*, pfrt_log_level, pfrt_string) {};
+    sink_ = std::make_unique<Sized<pfrt_sink>>(age, sink, "the sink");
+    sink_->make_read_only();
+  }
+  const pfrt_sink* get() const { return sink_->get(); }
+  uint32_t node() const { return node_; }
+  std::string text() const {
+    const std::lock_guard lock(mutex_);
+    return text_;
+  }
+  // ": the message", or nothing.
+  std::string reason(pfrt_code code) const {
+    const std::string said = text();
+    return code_text(code) + (said.empty() ? "" : ": " + said);
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::string text_;
+  uint32_t node_ = PFRT_NO_INDEX;
+  std::unique_ptr<Sized<pfrt_sink>> sink_;
+};
+
+}  // namespace cli::check

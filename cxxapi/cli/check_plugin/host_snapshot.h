@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A case as the snapshot, region and shapes that a host passes, in memory that the plug-in may only
+// read and, between calls, not even that. Lives as long as what was compiled from it.
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <vector>
+
+#include "cxxapi/cli/check_plugin/ages.h"
+#include "cxxapi/cli/check_plugin/cases.h"
+
+namespace cli::check {
+
+class HostSnapshot {
+ public:
+  // Dimensions in which |c| and |other| differ are symbolic; |other| may be null.
+  HostSnapshot(const Case& c, const Case* other, Age age);
+
+  const pfrt_snapshot* get() const { return snapshot_->get(); }
+  const pfrt_region* region() const { return region_->get(); }
+  const void* constant(uint32_t value) const;  // null when it is none
+  size_t constant_bytes(uint32_t value) const;
+  // The arrays are gone for the plug-in from here on: only constants' data stay.
+  void end_call();
+
+ private:
+  Guarded* lend(const void* data, size_t bytes, size_t alignment, const std::string& label);
+  template <typename T>
+  const T* array(const std::vector<T>& from, const std::string& label);
+  pfrt_string text(const std::string& s);
+
+  std::deque<Guarded> lent_;       // until end_call
+  std::deque<Guarded> constants_;  // stay
+  std::vector<const Guarded*> constant_of_;
+  std::unique_ptr<Sized<pfrt_snapshot>> snapshot_;
+  std::unique_ptr<Sized<pfrt_region>> region_;
+};
+
+// The dimensions of |c| for specialise.
+class HostShapes {
+ public:
+  HostShapes(const Case& c, Age age);
+  const pfrt_shapes* get() const { return shapes_->get(); }
+
+ private:
+  std::vector<int32_t> ranks_;
+  std::vector<std::vector<int64_t>> dims_;
+  std::vector<const int64_t*> pointers_;
+  std::unique_ptr<Sized<pfrt_shapes>> shapes_;
+};
+
+}  // namespace cli::check

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The tests of each kind of plug-in, as bodies of trials.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "cxxapi/cli/check_plugin/trial.h"
+
+namespace cli::check {
+
+struct NamedTrial {
+  std::string name;
+  std::function<void(Trial&)> body;
+};
+
+// What the first trial found out about the file.
+struct PluginFacts {
+  std::string path;
+  std::string kind;  // of the file's name
+  uint64_t features = 0;
+  uint32_t min_minor = 0;
+};
+
+// Every kind: opening, negotiation, the table. Tells "kind", "name", "version", "features" and
+// "min_minor" when the plug-in is one that the kind's own tests can use.
+void check_description(Trial& trial, const std::string& path);
+std::vector<NamedTrial> description_trials(const PluginFacts& facts);
+std::vector<NamedTrial> provider_trials(const PluginFacts& facts);
+std::vector<NamedTrial> import_trials(const PluginFacts& facts);
+std::vector<NamedTrial> service_trials(const PluginFacts& facts);
+
+}  // namespace cli::check

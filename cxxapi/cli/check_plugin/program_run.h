@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Runs a provider's program step by step as a host does, every buffer between guard pages and open
+// only to the steps that declare it.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cxxapi/cli/check_plugin/ages.h"
+#include "cxxapi/cli/check_plugin/cases.h"
+#include "cxxapi/cli/check_plugin/host_snapshot.h"
+#include "cxxapi/cli/check_plugin/plugin_file.h"
+
+namespace cli::check {
+
+// The program with structs of this build, after its sizes and indices were found right. Throws
+// Broken otherwise.
+struct ProgramView {
+  std::vector<pfrt_buffer> buffers;
+  std::vector<pfrt_step> steps;
+  bool host_memory = true;  // all of it
+};
+ProgramView read_program(Trial& trial, const pfrt_program& program, const Case& c,
+                         const HostSnapshot& snapshot, size_t constant_count);
+
+struct RunOptions {
+  Age age = Age::kNow;
+  Placed placed = Placed::kAtEnd;
+  uint32_t workers = 1;
+  bool cancelled = false;
+};
+
+class ProgramRun {
+ public:
+  // |constants| are the packed constants by index.
+  ProgramRun(const ProgramView& program, const Case& c, const HostSnapshot& snapshot,
+             const std::vector<std::unique_ptr<Guarded>>& constants, const RunOptions& options);
+  ProgramRun(const ProgramRun&) = delete;
+  ProgramRun& operator=(const ProgramRun&) = delete;
+
+  // Runs every step; false when one did not succeed, which is then a finding (unless cancelled).
+  bool run(Trial& trial);
+  // Bytes of an output of the region.
+  std::vector<char> output(uint32_t index) const;
+  const std::vector<int64_t>& output_dims(uint32_t index) const { return dims_[index]; }
+
+ private:
+  static ProgramRun& of(const pfrt_step_context* context) {
+    return *static_cast<ProgramRun*>(context->host);
+  }
+  static void parallel(const pfrt_step_context* context, uint64_t n,
+                       void (*fn)(void*, uint64_t, uint32_t), void* arg);
+  pfrt_code allocate(uint32_t buffer, const int64_t* dims, uint32_t rank, void** out);
+  void open_for(const pfrt_step& step);
+  bool run_step(Trial& trial, const pfrt_step& step, const pfrt_step_context* context);
+
+  const ProgramView& program_;
+  const Case& case_;
+  RunOptions options_;
+  std::vector<std::unique_ptr<Guarded>> memory_;  // by buffer; null = not this run's
+  std::vector<const Guarded*> outputs_;           // by region output
+  std::vector<std::vector<int64_t>> dims_;        // by region output
+  std::vector<void*> pointers_;
+  std::vector<std::unique_ptr<Guarded>> scratch_;  // by worker, of the current step
+  std::atomic<uint64_t> asked_{0};                 // calls of stop and parallel in this step
+  std::string text_;
+};
+
+}  // namespace cli::check

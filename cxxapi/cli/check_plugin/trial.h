@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// One test of a plug-in in a process of its own. The child notes, in memory it shares with the
+// parent, which rule is at stake and what it is doing, so that a crash or a hang is the failure of
+// that rule. One trial at a time, from one thread.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace cli::check {
+
+struct Finding {
+  std::string rule;
+  std::string found;  // empty = the rule was kept
+};
+
+class Trial {
+ public:
+  // From here on a crash or a hang breaks |rule|; |doing| ends the sentence "it crashed while".
+  void at(std::string_view rule, std::string_view doing);
+  void keep(std::string_view rule);  // it was tested, and kept unless it fails elsewhere
+  void fail(std::string_view rule, std::string found);
+  // keep or fail.
+  bool expect(bool good, std::string_view rule, const std::string& found);
+  // Something that could not be tested, and why.
+  void skip(std::string what) { skipped_.push_back(std::move(what)); }
+
+  void tell(std::string key, std::string value) {
+    facts_.emplace_back(std::move(key), std::move(value));
+  }
+
+  const std::vector<Finding>& findings() const { return findings_; }
+  const std::vector<std::pair<std::string, std::string>>& facts() const { return facts_; }
+  const std::vector<std::string>& skipped() const { return skipped_; }
+
+ private:
+  std::vector<Finding> findings_;
+  std::vector<std::string> skipped_;
+  std::vector<std::pair<std::string, std::string>> facts_;
+};
+
+struct TrialResult {
+  std::vector<Finding> findings;
+  std::map<std::string, std::string> facts;
+  std::vector<std::string> skipped;
+};
+
+// Runs |body| in a child, which may take |seconds|. An exception of |body| itself is thrown here.
+TrialResult run_trial(const std::function<void(Trial&)>& body, int seconds);
+
+// Text for the parent when the child cannot go on: for signal handlers. Does not return.
+[[noreturn]] void die(const char* rule, const char* found);
+
+}  // namespace cli::check
