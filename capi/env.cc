@@ -38,6 +38,7 @@ pfrt_status* create(const pfrt_options* options, pfrt_env** out) {
     EnvState& state = *env->state;
     state.logger.set_level(log_level_from(o.get_string("log_level")));
     state.max_threads = static_cast<uint32_t>(std::min<int64_t>(o.get_int("threads"), 1024));
+    state.guard_mapped_files = o.get_bool("guard_mapped_files");
     std::vector<std::string> folders;
     split_path(o.get_string("plugin_path"), folders);
     if (const char* path = std::getenv("PFRT_PLUGIN_PATH")) split_path(path, folders);

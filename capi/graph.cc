@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "capi/handles.h"
+#include "capi/graph.h"
+
 #include "core/ir/verify.h"
 
 pfrt_graph::~pfrt_graph() {
@@ -8,17 +9,29 @@ pfrt_graph::~pfrt_graph() {
 }
 
 void pfrt_graph::edited() {
+  ++graph->revision;
+  refresh();
+}
+
+void pfrt_graph::refresh() {
+  if (revision == graph->revision) return;
+  revision = graph->revision;
   nodes.clear();
   infos.clear();
   order.clear();
+  users.clear();
   listed = false;
+}
+
+void pfrt_graph::drop_value(const pfrt::Value* value) {
+  const auto found = values.find(value);
+  if (found == values.end()) return;
+  pfrt::capi::release(found->second);
+  values.erase(found);
 }
 
 namespace pfrt::capi {
 namespace {
-
-// Getters hand out views of storage in the handle; the graph itself is unchanged by them.
-pfrt_graph* mutable_handle(const pfrt_graph* graph) { return const_cast<pfrt_graph*>(graph); }
 
 void list(pfrt_graph* g) {
   if (g->listed) return;
@@ -27,25 +40,10 @@ void list(pfrt_graph* g) {
   g->listed = true;
 }
 
-pfrt_value* value_handle(pfrt_graph* g, const ValuePtr& value) {
-  pfrt_value*& handle = g->values[value.get()];
-  if (!handle) handle = new pfrt_value(value);
-  return handle;
-}
-
 pfrt_graph* body_handle(pfrt_graph* g, const std::shared_ptr<Graph>& body) {
   pfrt_graph*& handle = g->bodies[body.get()];
   if (!handle) handle = new pfrt_graph(body);
   return handle;
-}
-
-template <typename Fn>
-pfrt_status* edit(pfrt_graph* graph, Fn fn) {
-  return guard([&]() -> Status {
-    if (!graph) return null_argument("graph");
-    graph->edited();
-    return fn(*graph->graph);
-  });
 }
 
 pfrt_status* create(pfrt_string name, pfrt_graph** out) {
@@ -61,6 +59,9 @@ pfrt_status* create_subgraph(pfrt_graph* outer, pfrt_string name, pfrt_graph** o
   return guard([&]() -> Status {
     if (!outer || !out) return null_argument(outer ? "out_graph" : "outer");
     *out = nullptr;
+    if (outer->graph->depth >= kMaxBodyDepth)
+      return error(Code::kINVALID_ARGUMENT, "making body '", name, "': bodies nest at most ",
+                   kMaxBodyDepth, " deep");
     *out = new pfrt_graph(Graph::subgraph_of(*outer->graph, std::string(view(name))));
     return {};
   });
@@ -88,7 +89,21 @@ pfrt_status* set_metadata(pfrt_graph* graph, pfrt_string key, pfrt_string value)
   });
 }
 
-// The value that |info| names, with the type it gives.
+}  // namespace
+
+// Getters hand out views of storage in the handle; the graph itself is unchanged by them.
+pfrt_graph* mutable_handle(const pfrt_graph* graph) {
+  auto* handle = const_cast<pfrt_graph*>(graph);
+  handle->refresh();
+  return handle;
+}
+
+pfrt_value* value_handle(pfrt_graph* g, const ValuePtr& value) {
+  pfrt_value*& handle = g->values[value.get()];
+  if (!handle) handle = new pfrt_value(value);
+  return handle;
+}
+
 Result<ValueId> described(Graph& g, const pfrt_value_info* info, const char* doing) {
   if (!info) return null_argument("info");
   const pfrt_value_info i = read(info);
@@ -98,6 +113,8 @@ Result<ValueId> described(Graph& g, const pfrt_value_info* info, const char* doi
   if (type.kind != PFRT_VALUE_UNSET && !g.at(id).constant) g.at(id).type = std::move(type);
   return id;
 }
+
+namespace {
 
 pfrt_status* add_input(pfrt_graph* graph, const pfrt_value_info* info) {
   return edit(graph, [&](Graph& g) -> Status {
@@ -125,39 +142,48 @@ pfrt_status* set_value_info(pfrt_graph* graph, const pfrt_value_info* info) {
   });
 }
 
-Status set_initializer(Graph& g, pfrt_string name, ValuePtr value) {
+Status set_initializer(pfrt_graph* graph, pfrt_string name, ValuePtr value) {
+  Graph& g = *graph->graph;
   if (name.size == 0)
     return error(Code::kINVALID_ARGUMENT, "adding an initializer: it has no name");
   const ValueId id = g.value(view(name));
   if (g.at(id).producer != kNoId)
     return error(Code::kVALIDATION, "adding initializer '", name, "': a node produces it already");
+  if (const ValuePtr& old = g.at(id).constant; old && old != value) graph->drop_value(old.get());
   g.set_constant(id, std::move(value));
   return {};
 }
 
 pfrt_status* add_initializer(pfrt_graph* graph, pfrt_string name, const pfrt_tensor* tensor,
                              uint32_t borrow, pfrt_release_fn release_fn, void* user) {
-  return edit(graph, [&](Graph& g) -> Status {
+  return edit(graph, [&](Graph&) -> Status {
     auto keep = release_later(borrow ? release_fn : nullptr, user, tensor ? tensor->data : nullptr);
     if (!tensor) return null_argument("tensor");
     auto made = tensor_from(read(tensor), borrow != 0, [keep] {});
     if (!made.ok()) return made.take_status().prepend(message("adding initializer '", name, "'"));
-    return set_initializer(g, name, Value::of(made.take()));
+    return set_initializer(graph, name, Value::of(made.take()));
   });
 }
 
 pfrt_status* add_initializer_value(pfrt_graph* graph, pfrt_string name, pfrt_value* value) {
-  return edit(graph, [&](Graph& g) -> Status {
+  return edit(graph, [&](Graph&) -> Status {
     if (!value) return null_argument("value");
     if (value->value->kind != PFRT_VALUE_TENSOR && value->value->kind != PFRT_VALUE_SPARSE)
       return error(Code::kINVALID_ARGUMENT, "adding initializer '", name,
                    "': only tensors and sparse tensors can be constants");
     PFRT_TRY(need_host(*value->value, "adding an initializer"));
-    return set_initializer(g, name, value->value);
+    return set_initializer(graph, name, value->value);
   });
 }
 
-Result<Attribute> attribute_from(const pfrt_attr& from) {
+// A body fits where it is deeper than the graph: so no graph comes to be inside itself.
+Status check_body(const pfrt_attr& from, const Graph& outer, const Graph& body) {
+  if (body.symbols == outer.symbols && body.depth > outer.depth) return {};
+  return error(Code::kINVALID_ARGUMENT, "setting attribute '", from.name, "': body '", body.name,
+               "' was not made with create_subgraph of this graph or one around it");
+}
+
+Result<Attribute> attribute_from(const pfrt_attr& from, const Graph& outer) {
   Attribute a;
   a.name = view(from.name);
   a.type = from.type;
@@ -202,11 +228,13 @@ Result<Attribute> attribute_from(const pfrt_attr& from) {
       break;
     case PFRT_ATTR_GRAPH:
       if (!from.graph) return missing("graph");
+      PFRT_TRY(check_body(from, outer, *from.graph->graph));
       a.graph = from.graph->graph;
       break;
     case PFRT_ATTR_GRAPHS:
       for (size_t i = 0; i < from.count; ++i) {
         if (!from.graphs || !from.graphs[i]) return missing("graphs");
+        PFRT_TRY(check_body(from, outer, *from.graphs[i]->graph));
         a.graphs.push_back(from.graphs[i]->graph);
       }
       break;
@@ -235,7 +263,7 @@ pfrt_status* add_node(pfrt_graph* graph, const pfrt_node* node, uint32_t* out_id
     const size_t stride = from.attr_count ? from.attrs->struct_size : 0;
     for (size_t i = 0; i < from.attr_count; ++i) {
       PFRT_ASSIGN(Attribute a,
-                  attribute_from(read(reinterpret_cast<const pfrt_attr*>(attrs + i * stride))));
+                  attribute_from(read(reinterpret_cast<const pfrt_attr*>(attrs + i * stride)), g));
       n.set_attr(std::move(a));
     }
     for (size_t i = 0; i < from.input_count; ++i) n.inputs.push_back(g.value(view(from.inputs[i])));
@@ -247,7 +275,9 @@ pfrt_status* add_node(pfrt_graph* graph, const pfrt_node* node, uint32_t* out_id
   });
 }
 
-Result<Node*> find_node(Graph& g, uint32_t id) {
+}  // namespace
+
+Result<Node*> live_node(Graph& g, uint32_t id) {
   Node* node = g.node(id);
   if (!node)
     return error(Code::kNOT_FOUND, "looking for node ", id,
@@ -255,11 +285,13 @@ Result<Node*> find_node(Graph& g, uint32_t id) {
   return node;
 }
 
+namespace {
+
 pfrt_status* set_attr(pfrt_graph* graph, uint32_t id, const pfrt_attr* attr) {
   return edit(graph, [&](Graph& g) -> Status {
     if (!attr) return null_argument("attr");
-    PFRT_ASSIGN(Node * node, find_node(g, id));
-    PFRT_ASSIGN(Attribute a, attribute_from(read(attr)));
+    PFRT_ASSIGN(Node * node, live_node(g, id));
+    PFRT_ASSIGN(Attribute a, attribute_from(read(attr), g));
     node->set_attr(std::move(a));
     return {};
   });
@@ -267,7 +299,7 @@ pfrt_status* set_attr(pfrt_graph* graph, uint32_t id, const pfrt_attr* attr) {
 
 pfrt_status* remove_node(pfrt_graph* graph, uint32_t id) {
   return edit(graph, [&](Graph& g) -> Status {
-    PFRT_ASSIGN([[maybe_unused]] Node * node, find_node(g, id));
+    PFRT_ASSIGN([[maybe_unused]] Node * node, live_node(g, id));
     g.remove_node(id);
     return {};
   });
@@ -423,33 +455,41 @@ pfrt_status* node_at(const pfrt_graph* graph, size_t index, pfrt_node* out) {
     pfrt_graph* g = mutable_handle(graph);
     list(g);
     if (index >= g->ids.size()) return out_of_range("node", index, g->ids.size());
-    const Node& from = *g->graph->node(g->ids[index]);
-    std::unique_ptr<pfrt_graph::NodeStorage>& storage = g->nodes[from.id];
-    if (!storage) {
-      storage = std::make_unique<pfrt_graph::NodeStorage>();
-      const auto value_name = [&](ValueId id) {
-        return id == kNoId ? to_c("") : to_c(g->graph->at(id).name);
-      };
-      for (ValueId v : from.inputs) storage->inputs.push_back(value_name(v));
-      for (ValueId v : from.outputs) storage->outputs.push_back(value_name(v));
-      for (const Attribute& a : from.attrs) storage->attrs.push_back(attr_view(g, a, *storage));
-    }
-    pfrt_node node{};
-    node.id = from.id;
-    node.name = to_c(from.name);
-    node.op = to_c(from.op);
-    node.domain = to_c(from.domain);
-    node.doc = to_c(from.doc);
-    node.inputs = storage->inputs.data();
-    node.input_count = storage->inputs.size();
-    node.outputs = storage->outputs.data();
-    node.output_count = storage->outputs.size();
-    node.attrs = storage->attrs.data();
-    node.attr_count = storage->attrs.size();
-    write(out, node);
+    give_node(g, *g->graph->node(g->ids[index]), out);
     return {};
   });
 }
+
+}  // namespace
+
+void give_node(pfrt_graph* g, const Node& from, pfrt_node* out) {
+  std::unique_ptr<pfrt_graph::NodeStorage>& storage = g->nodes[from.id];
+  if (!storage) {
+    auto made = std::make_unique<pfrt_graph::NodeStorage>();
+    const auto value_name = [&](ValueId id) {
+      return id == kNoId ? to_c("") : to_c(g->graph->at(id).name);
+    };
+    for (ValueId v : from.inputs) made->inputs.push_back(value_name(v));
+    for (ValueId v : from.outputs) made->outputs.push_back(value_name(v));
+    for (const Attribute& a : from.attrs) made->attrs.push_back(attr_view(g, a, *made));
+    storage = std::move(made);
+  }
+  pfrt_node node{};
+  node.id = from.id;
+  node.name = to_c(from.name);
+  node.op = to_c(from.op);
+  node.domain = to_c(from.domain);
+  node.doc = to_c(from.doc);
+  node.inputs = storage->inputs.data();
+  node.input_count = storage->inputs.size();
+  node.outputs = storage->outputs.data();
+  node.output_count = storage->outputs.size();
+  node.attrs = storage->attrs.data();
+  node.attr_count = storage->attrs.size();
+  write(out, node);
+}
+
+namespace {
 
 pfrt_status* value_info(const pfrt_graph* graph, pfrt_string value_name, pfrt_value_info* out) {
   return guard([&]() -> Status {
@@ -467,6 +507,7 @@ pfrt_status* topological_order(pfrt_graph* graph, const uint32_t** out_ids, size
     if (!graph || !out_ids || !out_count) return null_argument("graph, out_ids or out_count");
     *out_ids = nullptr;
     *out_count = 0;
+    graph->refresh();
     PFRT_TRY(graph->graph->bind_captures());
     PFRT_ASSIGN(graph->order, graph->graph->topological_order());
     *out_ids = graph->order.data();
@@ -523,6 +564,29 @@ const pfrt_graph_api kGraphApi = {
     topological_order,
     validate,
     infer_shapes,
+    clone,
+    set_name,
+    remove_opset,
+    remove_metadata,
+    node_by_id,
+    find_node,
+    next_node,
+    producer,
+    consumers,
+    rename_node,
+    set_node_inputs,
+    set_node_outputs,
+    remove_attr,
+    replace_uses_of,
+    rename_value_of,
+    replace_input,
+    remove_input,
+    replace_output,
+    remove_output,
+    initializer,
+    remove_initializer,
+    initializer_for_write,
+    validate_everything,
 };
 
 }  // namespace pfrt::capi

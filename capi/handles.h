@@ -30,6 +30,7 @@ namespace pfrt::capi {
 class Counted {
  public:
   void retain() { refs_.fetch_add(1, std::memory_order_relaxed); }
+  bool shared() const { return refs_.load(std::memory_order_acquire) > 1; }
   bool drop() { return refs_.fetch_sub(1, std::memory_order_acq_rel) == 1; }
 
  private:
@@ -153,6 +154,7 @@ struct EnvState {
   PackedStore packed;
   Sessions sessions;
   uint32_t max_threads = 0;
+  bool guard_mapped_files = true;
 
   // What opening |name| takes, but for options; NOT_FOUND lists what is there.
   Result<ProviderSource> provider_source(std::string_view name);
@@ -208,9 +210,15 @@ struct pfrt_value : pfrt::capi::Counted {
 struct pfrt_graph : pfrt::capi::Counted {
   explicit pfrt_graph(std::shared_ptr<pfrt::Graph> g) : graph(std::move(g)) {}
   ~pfrt_graph();
-  void edited();  // drops what getters handed out
+  // Counts the graph's revision up and drops what getters handed out.
+  void edited();
+  // Drops it when the graph was edited through another handle.
+  void refresh();
+  // The handle of a constant that leaves the graph goes.
+  void drop_value(const pfrt::Value* value);
 
   std::shared_ptr<pfrt::Graph> graph;
+  uint64_t revision = 0;  // of the graph that the storage below is about
   struct NodeStorage {
     std::vector<pfrt_string> inputs, outputs;
     std::vector<pfrt_attr> attrs;
@@ -222,7 +230,7 @@ struct pfrt_graph : pfrt::capi::Counted {
   std::unordered_map<uint32_t, std::unique_ptr<pfrt::capi::InfoStorage>> infos;
   std::unordered_map<const pfrt::Value*, pfrt_value*> values;
   std::unordered_map<const pfrt::Graph*, pfrt_graph*> bodies;
-  std::vector<uint32_t> order;
+  std::vector<uint32_t> order, users;
   std::vector<pfrt::NodeId> ids;  // of live nodes, made on first use
   std::vector<pfrt::ValueId> initializers;
   bool listed = false;

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "capi/handles.h"
+#include "capi/reader.h"
 #include "core/base/os/cpu.h"
 #include "core/base/os/file.h"
 #include "core/format/pfm.h"
@@ -15,20 +16,25 @@ namespace pfrt::capi {
 namespace {
 
 struct Source {
-  std::string path;  // empty when from memory
+  std::string path;  // of the file; empty when it has none, and so no folder
+  std::string name;  // for messages and by its extension for the format; may be empty
   const void* data = nullptr;
   uint64_t size = 0;
   std::shared_ptr<void> keep;
+  const ReaderSource* reader = nullptr;  // where files beside it come from instead
+
+  std::string text() const { return name.empty() ? "a model in memory" : "'" + name + "'"; }
 };
 
 // ---- the host's side of an import ----
 
 struct Import {
   const Source& source;
-  const Options& options;
-  Logger& logger;
+  Progress& progress;
+  EnvState& env;
   InfoList info;
   std::vector<std::string> warnings;
+  std::vector<std::shared_ptr<os::FileHealth>> files;  // beside the model
 
   static Import& of(const pfrt_import_request* request) {
     return *static_cast<Import*>(request->host);
@@ -94,14 +100,25 @@ pfrt_code open_beside(const pfrt_import_request* request, pfrt_string location,
     *out_data = nullptr;
     *out_size = 0;
     Import& import = Import::of(request);
+    auto file = std::make_unique<pfrt_file>();
+    if (import.source.reader) {
+      auto bytes = import.source.reader->read_beside(view(location), import.progress);
+      if (!bytes.ok()) return report(bytes.status());
+      *out_data = bytes.value()->data();
+      *out_size = bytes.value()->bytes();
+      file->keep = bytes.take();
+      *out_file = file.release();
+      return PFRT_CODE_OK;
+    }
     if (import.source.path.empty())
       return report(
           error(Code::kUNSUPPORTED, "opening external data '", location,
                 "': the model was given as memory, so it has no folder; load it from its file"));
-    auto opened = os::MappedFile::open_beneath(os::folder_of(import.source.path),
-                                               std::string(view(location)));
+    auto opened =
+        os::MappedFile::open_beneath(os::folder_of(import.source.path), std::string(view(location)),
+                                     import.env.guard_mapped_files);
     if (!opened.ok()) return report(opened.status());
-    auto file = std::make_unique<pfrt_file>();
+    if (opened.value()->health()) import.files.push_back(opened.value()->health());
     *out_data = opened.value()->data();
     *out_size = opened.value()->size();
     file->keep = opened.take();
@@ -136,8 +153,7 @@ Status run_importer(const Plugin& plugin, Import& import, const std::shared_ptr<
     }
   };
   request.stop = [](const pfrt_import_request* r) -> pfrt_code {
-    return static_cast<pfrt_code>(Import::of(r).options.cancel_flag().load() ? Code::kCANCELLED
-                                                                             : Code::kOK);
+    return static_cast<pfrt_code>(Import::of(r).progress.stop().code());
   };
   request.set_info = [](const pfrt_import_request* r, pfrt_string key, pfrt_string value) {
     try {
@@ -145,15 +161,18 @@ Status run_importer(const Plugin& plugin, Import& import, const std::shared_ptr<
     } catch (const std::bad_alloc&) {
     }
   };
-  TextSink sink(import.logger);
+  // Whether to stop is what stop is for.
+  request.progress = [](const pfrt_import_request* r, double fraction) {
+    (void)Import::of(r).progress.at(fraction).ok();
+  };
+  TextSink sink(import.env.logger);
   const pfrt_code code = [&] {
     const PluginScope scope(plugin.library);
     return call_plugin(sink, [&] { return plugin.importer()->load(&request, &sink.sink); });
   }();
   release(handle);
   release(file);
-  return sink.status(code, import.source.path.empty() ? "loading a model from memory"
-                                                      : "loading '" + import.source.path + "'");
+  return sink.status(code, "loading " + import.source.text());
 }
 
 // ---- choosing a format ----
@@ -234,56 +253,61 @@ InfoList info_list(const ModelInfo& info) {
   return list;
 }
 
-Status check_load_options(const Options& o) {
-  if (o.kind() == PFRT_OPTIONS_LOAD) return {};
-  return error(Code::kINVALID_ARGUMENT, "loading a model: the options are of kind ",
-               options_kind_name(o.kind()), ", not load");
-}
-
-Status load(pfrt_env* env, const Source& source, const pfrt_options* options, pfrt_model** out) {
-  const Options defaults(PFRT_OPTIONS_LOAD);
-  const Options& o = options ? options->options : defaults;
-  PFRT_TRY(check_load_options(o));
-  const uint64_t started = os::monotonic_ns();
-  Import import{source, o, env->state->logger, {}, {}};
-  ModelInfo info;
-  std::shared_ptr<Graph> graph;
-  const std::string what = source.path.empty() ? "a model in memory" : "'" + source.path + "'";
+// The graph of |source|, by the format that its name or content tells.
+Result<std::shared_ptr<Graph>> import_graph(const Source& source, Import& import, ModelInfo& info) {
+  PluginLoader& loader = *import.env.loader;
+  const std::string what = source.text();
   if (source.size == 0) return error(Code::kINVALID_MODEL, "loading ", what, ": it is empty");
   if (is_pfm(source.data, source.size)) {
-    auto loaded = load_pfm(source.data, source.size, source.keep);
+    auto loaded = load_pfm(source.data, source.size, source.keep, import.progress);
     if (!loaded.ok()) return loaded.take_status().prepend("loading " + what);
-    graph = std::move(loaded->graph);
     import.info = std::move(loaded->info);
     info.format = "pfm";
-  } else {
-    std::string why;
-    const std::string extension = extension_of(source.path);
-    if (extension == "pfm")
-      return error(Code::kINVALID_MODEL, "loading ", what, ": it does not start like a .pfm file");
-    PFRT_ASSIGN(auto plugin, importer_for(*env->state->loader, extension, &why));
-    if (!plugin) {
-      PFRT_ASSIGN(plugin, importer_by_content(*env->state->loader, source));
-    }
-    if (!plugin) {
-      std::string known = "pfm";
-      for (const auto& p : env->state->loader->open_all("import"))
-        for (size_t i = 0; p->table && i < p->importer()->extension_count; ++i)
-          known += ", " + std::string(view(p->importer()->extensions[i]));
-      return error(Code::kUNSUPPORTED_FORMAT, "loading ", what, ": ",
-                   why.empty() ? "no importer knows this format (known: " + known + ")" : why);
-    }
-    graph = std::make_shared<Graph>();
-    PFRT_TRY(run_importer(*plugin, import, graph));
-    info.format = lower(plugin->name);
+    return std::move(loaded->graph);
   }
-  apply_info(import.info, *graph, info);
+  std::string why;
+  const std::string extension = extension_of(source.name);
+  if (extension == "pfm")
+    return error(Code::kINVALID_MODEL, "loading ", what, ": it does not start like a .pfm file");
+  PFRT_ASSIGN(auto plugin, importer_for(loader, extension, &why));
+  if (!plugin) {
+    PFRT_ASSIGN(plugin, importer_by_content(loader, source));
+  }
+  if (!plugin) {
+    std::string known = "pfm";
+    for (const auto& p : loader.open_all("import"))
+      for (size_t i = 0; p->table && i < p->importer()->extension_count; ++i)
+        known += ", " + std::string(view(p->importer()->extensions[i]));
+    return error(Code::kUNSUPPORTED_FORMAT, "loading ", what, ": ",
+                 why.empty() ? "no importer knows this format (known: " + known + ")" : why);
+  }
+  auto graph = std::make_shared<Graph>();
+  PFRT_TRY(run_importer(*plugin, import, graph));
+  info.format = lower(plugin->name);
+  return graph;
+}
+
+constexpr double kReadUntil = 0.5, kImportUntil = 0.9;  // of a load's progress
+
+Status load(pfrt_env* env, const Source& source, const Options& o, Progress& progress,
+            uint64_t started, pfrt_model** out) {
+  PFRT_TRY(progress.stage("import", kImportUntil).prepend("loading " + source.text()));
+  const auto file = os::health_of(source.data);
+  Import import{source, progress, *env->state, {}, {}, {}};
+  if (file) import.files.push_back(file);
+  ModelInfo info;
+  auto graph = import_graph(source, import, info);
+  // What was read of a file that is gone means nothing, whether it looked right or wrong.
+  for (const auto& used : import.files)
+    if (used->check()) return used->status().prepend("loading " + source.text());
+  if (!graph.ok()) return graph.take_status();
+  apply_info(import.info, *graph.value(), info);
   info.import_ms = static_cast<double>(os::monotonic_ns() - started) * 1e-6;
-  auto model = Model::create(std::move(graph), std::move(info), o.get_bool("validate"),
-                             o.get_bool("infer_shapes"), std::move(import.warnings));
-  if (!model.ok()) return model.take_status().prepend("loading " + what);
+  auto model = Model::create(graph.take(), std::move(info), o.get_bool("validate"),
+                             o.get_bool("infer_shapes"), std::move(import.warnings), progress);
+  if (!model.ok()) return model.take_status().prepend("loading " + source.text());
   for (const std::string& w : model.value()->warnings())
-    env->state->logger.log(PFRT_LOG_INFO, "loading ", what, ": ", w);
+    env->state->logger.log(PFRT_LOG_INFO, "loading ", source.text(), ": ", w);
   auto handle = std::make_unique<pfrt_model>();
   handle->env = env->state;
   handle->model = model.take();
@@ -291,19 +315,30 @@ Status load(pfrt_env* env, const Source& source, const pfrt_options* options, pf
   return {};
 }
 
+// The options of a call, or the defaults.
+Result<Options> load_options(const pfrt_options* options, const char* doing) {
+  if (!options) return Options(PFRT_OPTIONS_LOAD);
+  if (options->options.kind() == PFRT_OPTIONS_LOAD) return options->options;
+  return error(Code::kINVALID_ARGUMENT, doing, " a model: the options are of kind ",
+               options_kind_name(options->options.kind()), ", not load");
+}
+
 pfrt_status* load_file(pfrt_env* env, pfrt_string path, const pfrt_options* options,
                        pfrt_model** out) {
   return guard([&]() -> Status {
     if (!env || !out) return null_argument(env ? "out_model" : "env");
     *out = nullptr;
+    const uint64_t started = os::monotonic_ns();
+    PFRT_ASSIGN(const Options o, load_options(options, "loading"));
+    Progress progress = o.progress();
     Source source;
-    source.path = view(path);
-    auto file = os::MappedFile::open(source.path);
+    source.path = source.name = view(path);
+    auto file = os::MappedFile::open(source.path, env->state->guard_mapped_files);
     if (!file.ok()) return file.take_status().prepend("loading a model");
     source.data = file.value()->data();
     source.size = file.value()->size();
     source.keep = file.take();
-    return load(env, source, options, out);
+    return load(env, source, o, progress, started, out);
   });
 }
 
@@ -321,6 +356,9 @@ pfrt_status* load_memory(pfrt_env* env, const void* data, size_t size, pfrt_memo
     if (!env || !out || (size && !data))
       return null_argument(!env ? "env" : !out ? "out_model" : "data");
     *out = nullptr;
+    const uint64_t started = os::monotonic_ns();
+    PFRT_ASSIGN(const Options o, load_options(options, "loading"));
+    Progress progress = o.progress();
     Source source;
     source.size = size;
     if (mode == PFRT_COPY) {
@@ -335,7 +373,31 @@ pfrt_status* load_memory(pfrt_env* env, const void* data, size_t size, pfrt_memo
       return error(Code::kINVALID_ARGUMENT, "loading a model from memory: mode ", mode,
                    " is neither PFRT_COPY nor PFRT_BORROW");
     }
-    return load(env, source, options, out);
+    return load(env, source, o, progress, started, out);
+  });
+}
+
+pfrt_status* load_reader(pfrt_env* env, const pfrt_reader* reader, const pfrt_options* options,
+                         pfrt_model** out) {
+  // From here on |reader| is released, whatever happens.
+  const ReaderSource bytes(reader);
+  return guard([&]() -> Status {
+    if (!env || !reader || !out)
+      return null_argument(!env ? "env" : !reader ? "reader" : "out_model");
+    *out = nullptr;
+    const uint64_t started = os::monotonic_ns();
+    PFRT_ASSIGN(const Options o, load_options(options, "loading"));
+    Progress progress = o.progress();
+    Source source;
+    source.name = bytes.name();
+    source.reader = &bytes;
+    PFRT_TRY(progress.stage("read", kReadUntil).prepend("loading " + source.text()));
+    auto all = bytes.read_bytes(progress);
+    if (!all.ok()) return all.take_status().prepend("loading " + source.text());
+    source.data = all.value()->data();
+    source.size = all.value()->bytes();
+    source.keep = all.take();
+    return load(env, source, o, progress, started, out);
   });
 }
 
@@ -344,13 +406,13 @@ pfrt_status* from_graph(pfrt_env* env, const pfrt_graph* graph, const pfrt_optio
   return guard([&]() -> Status {
     if (!env || !graph || !out) return null_argument(!env ? "env" : !graph ? "graph" : "out_model");
     *out = nullptr;
-    const Options defaults(PFRT_OPTIONS_LOAD);
-    const Options& o = options ? options->options : defaults;
-    PFRT_TRY(check_load_options(o));
+    PFRT_ASSIGN(const Options o, load_options(options, "making"));
+    Progress progress = o.progress();
     ModelInfo info;
     info.format = "graph";
-    PFRT_ASSIGN(auto model, Model::create(graph->graph->clone(), std::move(info),
-                                          o.get_bool("validate"), o.get_bool("infer_shapes"), {}));
+    PFRT_ASSIGN(auto model,
+                Model::create(graph->graph->clone(), std::move(info), o.get_bool("validate"),
+                              o.get_bool("infer_shapes"), {}, progress));
     auto handle = std::make_unique<pfrt_model>();
     handle->env = env->state;
     handle->model = std::move(model);
@@ -363,6 +425,7 @@ pfrt_status* from_graph(pfrt_env* env, const pfrt_graph* graph, const pfrt_optio
 
 struct Export {
   std::string path;
+  Progress& progress;
   std::vector<std::unique_ptr<os::AtomicFile>> files;
   static Export& of(const pfrt_export_request* request) {
     return *static_cast<Export*>(request->host);
@@ -396,13 +459,12 @@ pfrt_code add_sidecar(const pfrt_export_request* request, pfrt_string name, cons
   }
 }
 
+// The bytes that constants had; DATA_LOSS leaves the old file where it is.
 Status run_exporter(const Plugin& plugin, Logger& logger, const Model& model,
-                    const std::string& path) {
+                    const std::string& path, Progress& progress) {
   if (!(plugin.features & PFRT_IMPORTER_SAVE))
-    return error(Code::kUNSUPPORTED, "saving '", path, "': ", plugin.name,
-                 " can be read but not written");
-  Export out;
-  out.path = path;
+    return error(Code::kUNSUPPORTED, plugin.name, " can be read but not written");
+  Export out{path, progress, {}};
   PFRT_ASSIGN(auto first, os::AtomicFile::create(path));
   out.files.push_back(std::move(first));
   // A copy, so that getters' storage is this call's own.
@@ -421,36 +483,60 @@ Status run_exporter(const Plugin& plugin, Logger& logger, const Model& model,
   request.info_count = entries.size();
   request.write = write_out;
   request.add_sidecar = add_sidecar;
-  request.stop = [](const pfrt_export_request*) -> pfrt_code { return PFRT_CODE_OK; };
+  request.stop = [](const pfrt_export_request* r) -> pfrt_code {
+    return static_cast<pfrt_code>(Export::of(r).progress.stop().code());
+  };
+  request.progress = [](const pfrt_export_request* r, double fraction) {
+    (void)Export::of(r).progress.at(fraction).ok();
+  };
   TextSink sink(logger);
   const pfrt_code code =
       call_plugin(sink, [&] { return plugin.importer()->save(&request, &sink.sink); });
   release(handle);
-  PFRT_TRY(sink.status(code, "saving '" + path + "'"));
+  PFRT_TRY(model.intact(true));
+  PFRT_TRY(sink.status(code, "writing"));
   // Sidecars first: the model that refers to them comes last.
   for (size_t i = out.files.size(); i-- > 0;) PFRT_TRY(out.files[i]->commit());
   return {};
 }
 
-pfrt_status* save(pfrt_env* env, const pfrt_model* model, pfrt_string path_view) {
+Status save_model(EnvState& env, const Model& model, const std::string& path, Progress& progress) {
+  PFRT_TRY(model.intact(true));
+  PFRT_TRY(progress.stage("write", 1.0));
+  const std::string extension = extension_of(path);
+  if (extension == "pfm") {
+    PFRT_ASSIGN(auto file, os::AtomicFile::create(path));
+    PFRT_TRY(save_pfm(
+        model.graph(), info_list(model.info()),
+        [&](const void* data, uint64_t size) { return file->write(data, size); }, progress));
+    PFRT_TRY(model.intact(true));
+    return file->commit();
+  }
+  std::string why;
+  PFRT_ASSIGN(auto plugin, importer_for(*env.loader, extension, &why));
+  if (!plugin)
+    return error(
+        Code::kUNSUPPORTED_FORMAT,
+        why.empty() ? "no plug-in writes '." + extension + "' files; use .pfm or .onnx" : why);
+  return run_exporter(*plugin, env.logger, model, path, progress);
+}
+
+pfrt_status* save_with(pfrt_env* env, const pfrt_model* model, pfrt_string path_view,
+                       const pfrt_options* options) {
   return guard([&]() -> Status {
     if (!env || !model) return null_argument(env ? "model" : "env");
+    PFRT_ASSIGN(const Options o, load_options(options, "saving"));
+    Progress progress = o.progress();
     const std::string path(view(path_view));
-    const std::string extension = extension_of(path);
-    if (extension == "pfm") {
-      PFRT_ASSIGN(auto file, os::AtomicFile::create(path));
-      PFRT_TRY(save_pfm(model->model->graph(), info_list(model->model->info()),
-                        [&](const void* data, uint64_t size) { return file->write(data, size); }));
-      return file->commit();
-    }
-    std::string why;
-    PFRT_ASSIGN(auto plugin, importer_for(*env->state->loader, extension, &why));
-    if (!plugin)
-      return error(
-          Code::kUNSUPPORTED_FORMAT, "saving '", path, "': ",
-          why.empty() ? "no plug-in writes '." + extension + "' files; use .pfm or .onnx" : why);
-    return run_exporter(*plugin, env->state->logger, *model->model, path);
+    Status saved = save_model(*env->state, *model->model, path, progress);
+    if (!saved.ok()) return std::move(saved.prepend("saving '" + path + "'"));
+    (void)progress.at(1.0).ok();  // it is written: too late to cancel
+    return {};
   });
+}
+
+pfrt_status* save(pfrt_env* env, const pfrt_model* model, pfrt_string path) {
+  return save_with(env, model, path, nullptr);
 }
 
 pfrt_status* graph_of(const pfrt_model* model, pfrt_graph** out) {
@@ -518,9 +604,22 @@ pfrt_status* warning_at(const pfrt_model* model, size_t index, pfrt_string* out)
 }  // namespace
 
 const pfrt_model_api kModelApi = {
-    sizeof(pfrt_model_api), PFRT_ABI_VERSION,    load_file,     load_memory, from_graph,
-    retain<pfrt_model>,     release<pfrt_model>, save,          graph_of,    info,
-    metadata_count,         metadata_at,         warning_count, warning_at,
+    sizeof(pfrt_model_api),
+    PFRT_ABI_VERSION,
+    load_file,
+    load_memory,
+    from_graph,
+    retain<pfrt_model>,
+    release<pfrt_model>,
+    save,
+    graph_of,
+    info,
+    metadata_count,
+    metadata_at,
+    warning_count,
+    warning_at,
+    load_reader,
+    save_with,
 };
 
 }  // namespace pfrt::capi

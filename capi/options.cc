@@ -78,6 +78,16 @@ pfrt_status* schema_at(pfrt_options_kind kind, size_t index, pfrt_option_info* o
   });
 }
 
+pfrt_status* set_progress(pfrt_options* o, pfrt_progress_fn fn, void* user) {
+  return edit(o, [&](Options& options) -> Status {
+    if (options.kind() != PFRT_OPTIONS_LOAD)
+      return error(Code::kINVALID_ARGUMENT, "listening to progress: the options are of kind ",
+                   options_kind_name(options.kind()), ", not load");
+    options.set_progress(fn, user);
+    return {};
+  });
+}
+
 void cancel(pfrt_options* o) {
   if (o) o->options.cancel_flag().store(true);
 }
@@ -104,6 +114,7 @@ const pfrt_options_api kOptionsApi = {
     schema_at,
     cancel,
     reset_cancel,
+    set_progress,
 };
 
 }  // namespace pfrt::capi

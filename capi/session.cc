@@ -234,6 +234,7 @@ Status give_outputs(const pfrt_session& s, pfrt_io* outputs,
     if (t.data() != requests[i].data && t.bytes())
       std::memcpy(requests[i].data, t.data(), t.bytes());
   }
+  PFRT_TRY(s.session->model()->intact(true));
   for (size_t i = 0; i < values.size(); ++i) {
     if (!made[i]) continue;
     auto* slot =

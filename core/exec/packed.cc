@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/exec/packed.h"
 
+#include "core/base/os/mapping_guard.h"
+
 namespace pfrt {
 
 Result<std::shared_ptr<Buffer>> PackedStore::get(const std::string& key,
@@ -27,6 +29,9 @@ Result<std::shared_ptr<Buffer>> PackedStore::get(const std::string& key,
   if (code != PFRT_CODE_OK)
     return error(static_cast<Code>(code), "packing a constant as '", view(constant.recipe),
                  "' failed");
+  // What was packed from a file that is gone is not what the key says.
+  for (const void* source : sources)
+    if (const auto file = os::health_of(source); file && file->lost()) return file->status();
   entry->buffer = buffer;
   return buffer;
 }

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/base/progress.h"
 #include "core/base/status.h"
 #include "core/ir/graph.h"
 
@@ -31,10 +32,11 @@ bool is_pfm(const void* data, uint64_t size);
 // |keep| owns |data| and is held by every initializer that is a view into it. Corrupt, truncated or
 // newer files are INVALID_MODEL or UNSUPPORTED_FORMAT; a checksum that does not match is DATA_LOSS
 // naming the initializer.
-Result<PfmModel> load_pfm(const void* data, uint64_t size, std::shared_ptr<void> keep);
+Result<PfmModel> load_pfm(const void* data, uint64_t size, std::shared_ptr<void> keep,
+                          Progress& progress);
 
 // Writes the file front to back through |write|.
 Status save_pfm(const Graph& graph, const InfoList& info,
-                const std::function<Status(const void*, uint64_t)>& write);
+                const std::function<Status(const void*, uint64_t)>& write, Progress& progress);
 
 }  // namespace pfrt

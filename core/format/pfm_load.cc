@@ -2,6 +2,7 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "core/format/pfm.h"
@@ -13,8 +14,11 @@ namespace {
 
 class Reader {
  public:
-  Reader(const void* data, uint64_t size, std::shared_ptr<void> keep)
-      : data_(static_cast<const char*>(data)), size_(size), keep_(std::move(keep)) {}
+  Reader(const void* data, uint64_t size, std::shared_ptr<void> keep, Progress& progress)
+      : data_(static_cast<const char*>(data)),
+        size_(size),
+        keep_(std::move(keep)),
+        progress_(progress) {}
 
   Result<PfmModel> read() {
     uint32_t version = 0, length = 0;
@@ -71,6 +75,19 @@ class Reader {
     return {};
   }
 
+  Result<uint64_t> checksum(const char* data, uint64_t size) {
+    constexpr uint64_t kPiece = uint64_t{4} << 20;
+    XXH3_state_t state;
+    XXH3_64bits_reset(&state);
+    for (uint64_t at = 0; at < size; at += kPiece) {
+      const uint64_t piece = std::min(kPiece, size - at);
+      XXH3_64bits_update(&state, data + at, static_cast<size_t>(piece));
+      checked_ += piece;
+      PFRT_TRY(progress_.at(static_cast<double>(checked_) / static_cast<double>(size_)));
+    }
+    return XXH3_64bits_digest(&state);
+  }
+
   Result<Tensor> read_tensor(const pfm::Tensor* from, const std::string& name) {
     if (!from) return error(Code::kINVALID_MODEL, "constant '", name, "' has no tensor");
     Tensor t;
@@ -98,7 +115,8 @@ class Reader {
       return error(Code::kINVALID_MODEL, "constant '", name, "' lies at byte ", from->offset(),
                    " with ", from->bytes(), " bytes, the file has ", size_, "; it is truncated");
     char* data = const_cast<char*>(data_ + from->offset());
-    if (XXH3_64bits(expected ? data : "", static_cast<size_t>(expected)) != from->checksum())
+    PFRT_ASSIGN(const uint64_t sum, checksum(data, expected));
+    if (sum != from->checksum())
       return error(
           Code::kDATA_LOSS, "constant '", name,
           "' does not match its checksum; the file is damaged, restore it from where it came");
@@ -220,6 +238,8 @@ class Reader {
   const char* data_;
   uint64_t size_;
   std::shared_ptr<void> keep_;
+  Progress& progress_;
+  uint64_t checked_ = 0;  // bytes of constants
 };
 
 }  // namespace
@@ -228,8 +248,9 @@ bool is_pfm(const void* data, uint64_t size) {
   return size >= sizeof pfm::kMagic && std::memcmp(data, pfm::kMagic, sizeof pfm::kMagic) == 0;
 }
 
-Result<PfmModel> load_pfm(const void* data, uint64_t size, std::shared_ptr<void> keep) {
-  return Reader(data, size, std::move(keep)).read();
+Result<PfmModel> load_pfm(const void* data, uint64_t size, std::shared_ptr<void> keep,
+                          Progress& progress) {
+  return Reader(data, size, std::move(keep), progress).read();
 }
 
 }  // namespace pfrt

@@ -2,6 +2,7 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "core/format/pfm.h"
@@ -187,9 +188,10 @@ class Writer {
 }  // namespace
 
 Status save_pfm(const Graph& graph, const InfoList& info,
-                const std::function<Status(const void*, uint64_t)>& write) {
+                const std::function<Status(const void*, uint64_t)>& write, Progress& progress) {
   Writer sizing(0);
   PFRT_TRY(sizing.build(graph, info));
+  PFRT_TRY(progress.at(0.1));
   Writer writer(pfm::kHeaderBytes + sizing.buffer().GetSize());
   PFRT_TRY(writer.build(graph, info));
 
@@ -197,11 +199,18 @@ Status save_pfm(const Graph& graph, const InfoList& info,
   PFRT_TRY(write(&pfm::kVersion, sizeof pfm::kVersion));
   PFRT_TRY(write(writer.buffer().GetBufferPointer(), writer.buffer().GetSize()));
   uint64_t at = pfm::kHeaderBytes + writer.buffer().GetSize();
+  constexpr uint64_t kPiece = uint64_t{4} << 20;
   static constexpr char kZeros[pfm::kAlignment] = {};
-  for (const Writer::Section& s : writer.sections()) {
+  const auto& sections = writer.sections();
+  const uint64_t end = sections.empty() ? at : sections.back().offset + sections.back().bytes;
+  for (const Writer::Section& s : sections) {
     PFRT_TRY(write(kZeros, s.offset - at));
-    PFRT_TRY(write(s.data, s.bytes));
-    at = s.offset + s.bytes;
+    for (at = s.offset; at < s.offset + s.bytes;) {
+      const uint64_t piece = std::min(kPiece, s.offset + s.bytes - at);
+      PFRT_TRY(write(static_cast<const char*>(s.data) + (at - s.offset), piece));
+      at += piece;
+      PFRT_TRY(progress.at(0.1 + 0.9 * static_cast<double>(at) / static_cast<double>(end)));
+    }
   }
   return {};
 }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <queue>
 #include <unordered_set>
+#include <utility>
 
 namespace pfrt {
 
@@ -133,6 +134,7 @@ std::shared_ptr<Graph> Graph::subgraph_of(Graph& outer, std::string name) {
   auto body = std::make_shared<Graph>(std::move(name));
   body->symbols = outer.symbols;
   body->opsets = outer.opsets;
+  body->depth = outer.depth + 1;
   return body;
 }
 
@@ -145,6 +147,7 @@ std::shared_ptr<Graph> Graph::clone() const {
   copy->outputs = outputs;
   copy->captures = captures;
   copy->symbols = symbols;
+  copy->depth = depth;
   copy->values_ = values_;
   copy->by_name_ = by_name_;
   copy->nodes_.reserve(nodes_.size());
@@ -210,19 +213,49 @@ std::vector<ValueId> Graph::initializers() const {
   return ids;
 }
 
-Result<NodeId> Graph::add_node(Node node) {
-  for (ValueId out : node.outputs) {
+void Graph::rename(const std::vector<std::pair<ValueId, std::string>>& names) {
+  for (const auto& [id, to] : names) by_name_.erase(values_[id].name);
+  for (const auto& [id, to] : names) {
+    const auto [at, fresh] = by_name_.try_emplace(to, id);
+    if (!fresh) values_[std::exchange(at->second, id)] = GraphValue();
+    values_[id].name = to;
+  }
+}
+
+Status Graph::check_outputs(const Node& node, const std::vector<ValueId>& outs,
+                            std::string_view doing) const {
+  std::vector<ValueId> seen;
+  for (ValueId out : outs) {
     if (out == kNoId) continue;
     const GraphValue& v = values_[out];
-    if (v.producer != kNoId)
-      return error(Code::kVALIDATION, "adding ", describe(*this, node), ": value '", v.name,
+    if (v.producer != kNoId && v.producer != node.id)
+      return error(Code::kVALIDATION, doing, describe(*this, node), ": value '", v.name,
                    "' is already produced by ", describe(*this, *nodes_[v.producer]),
                    "; give one of the two outputs another name");
     if (v.constant || is_input(out))
-      return error(Code::kVALIDATION, "adding ", describe(*this, node), ": value '", v.name,
+      return error(Code::kVALIDATION, doing, describe(*this, node), ": value '", v.name,
                    "' is already ", v.constant ? "an initializer" : "a graph input",
                    "; give the output another name");
+    if (std::find(seen.begin(), seen.end(), out) != seen.end())
+      return error(Code::kVALIDATION, doing, describe(*this, node), ": output '", v.name,
+                   "' is listed twice; give one of the two another name");
+    seen.push_back(out);
   }
+  return {};
+}
+
+void Graph::set_outputs(NodeId id, std::vector<ValueId> outs) {
+  Node& n = *nodes_[id];
+  for (ValueId out : n.outputs)
+    if (out != kNoId) values_[out].producer = kNoId;
+  for (ValueId out : outs)
+    if (out != kNoId) values_[out].producer = id;
+  n.outputs = std::move(outs);
+}
+
+Result<NodeId> Graph::add_node(Node node) {
+  node.id = kNoId;
+  PFRT_TRY(check_outputs(node, node.outputs, "adding "));
   node.id = static_cast<NodeId>(nodes_.size());
   for (ValueId out : node.outputs)
     if (out != kNoId) values_[out].producer = node.id;

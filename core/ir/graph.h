@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <memory>
 #include <string>
@@ -23,6 +24,7 @@ namespace pfrt {
 using NodeId = uint32_t;
 using ValueId = uint32_t;
 inline constexpr uint32_t kNoId = UINT32_MAX;
+inline constexpr uint32_t kMaxBodyDepth = 64;  // of bodies in bodies
 
 // What is known of a value before a run.
 struct Type {
@@ -100,7 +102,8 @@ struct Capture {
 class Graph {
  public:
   explicit Graph(std::string name = {});
-  // A body of |outer|: shares its symbols and opsets.
+  // A body of |outer|: shares its symbols and opsets. Not deeper than kMaxBodyDepth, which callers
+  // hold.
   static std::shared_ptr<Graph> subgraph_of(Graph& outer, std::string name);
   // Deep but for constants, which are shared. |symbols| are shared too. Ids are kept.
   std::shared_ptr<Graph> clone() const;
@@ -114,12 +117,19 @@ class Graph {
   std::vector<ValueId> outputs;
   std::vector<Capture> captures;  // of a subgraph
   std::shared_ptr<SymbolTable> symbols;
+  // 0 for a whole graph; a body's is larger than that of every graph around it, so that no graph is
+  // inside itself.
+  uint32_t depth = 0;
+  uint64_t revision = 0;  // counted up by edits that end what was handed out of the graph
 
   // The value of that name, made when there is none. Empty gives kNoId.
   ValueId value(std::string_view value_name);
   ValueId find(std::string_view value_name) const;  // kNoId when there is none
   // A new value with a name no other has, derived from |stem|.
   ValueId fresh(std::string_view stem);
+  // Gives all of these values their new names at once. Another value that has such a name is
+  // forgotten: nothing may use it.
+  void rename(const std::vector<std::pair<ValueId, std::string>>& names);
   GraphValue& at(ValueId id) { return values_[id]; }
   const GraphValue& at(ValueId id) const { return values_[id]; }
   size_t value_count() const { return values_.size(); }
@@ -133,6 +143,11 @@ class Graph {
   // Sets the producer of its outputs. Fails when a value has one already, or is an input or
   // initializer.
   Result<NodeId> add_node(Node node);
+  // Whether |node| may have |outputs|: nothing else makes them, and none is there twice. |doing|
+  // begins the message.
+  Status check_outputs(const Node& node, const std::vector<ValueId>& outputs,
+                       std::string_view doing) const;
+  void set_outputs(NodeId id, std::vector<ValueId> outputs);  // checked by the caller
   void remove_node(NodeId id);
   Node* node(NodeId id) { return id < nodes_.size() ? nodes_[id].get() : nullptr; }
   const Node* node(NodeId id) const { return id < nodes_.size() ? nodes_[id].get() : nullptr; }
@@ -154,7 +169,7 @@ class Graph {
 
  private:
   Status bind_captures_to(Graph* outer);
-  std::vector<GraphValue> values_;
+  std::deque<GraphValue> values_;  // so that names stay where they are when values are added
   std::unordered_map<std::string, ValueId> by_name_;
   std::vector<std::unique_ptr<Node>> nodes_;
 };

@@ -24,13 +24,40 @@ Type merged(const Type& inferred, const Type& declared) {
   return out;
 }
 
+// Nodes between two looks at whether the caller has cancelled.
+constexpr size_t kStopInterval = 64;
+
+// Both are known, and cannot both be right.
+bool contradict(const Type& a, const Type& b) {
+  if (a.kind == PFRT_VALUE_UNSET || b.kind == PFRT_VALUE_UNSET) return false;
+  if (a.kind != b.kind) return true;
+  if (a.dtype != b.dtype && a.dtype && b.dtype) return true;
+  if (!a.has_shape || !b.has_shape) return false;
+  if (a.shape.size() != b.shape.size()) return true;
+  for (size_t i = 0; i < a.shape.size(); ++i)
+    if (a.shape[i].known() && b.shape[i].known() && a.shape[i].value() != b.shape[i].value())
+      return true;
+  return false;
+}
+
+std::string text(const Type& type, const SymbolTable& symbols) {
+  return std::string(dtype_name(type.dtype)) +
+         (type.has_shape ? symbols.text(type.shape) : std::string());
+}
+
 class Canonicaliser {
  public:
-  explicit Canonicaliser(const Graph& root) : opsets_(root.opsets) {}
+  Canonicaliser(const Graph& root, const CanonicaliseWatch& watch)
+      : opsets_(root.opsets), watch_(watch) {}
 
   Status run(Graph& graph, InferState state) {
     PFRT_ASSIGN(const std::vector<NodeId> order, graph.topological_order());
-    for (NodeId id : order) PFRT_TRY(visit(graph, id, state));
+    for (NodeId id : order) {
+      if (watch_.progress && ++visited_ % kStopInterval == 0) PFRT_TRY(watch_.progress->stop());
+      Status visited = visit(graph, id, state);
+      if (!visited.ok() && !watch_.faults) return visited;
+      if (!visited.ok()) watch_.faults->push_back(std::move(visited));
+    }
     for (ValueId id = 0; id < graph.value_count() && id < state.types.size(); ++id)
       if (!graph.at(id).constant && state.types[id].kind != PFRT_VALUE_UNSET)
         graph.at(id).type = std::move(state.types[id]);
@@ -55,6 +82,9 @@ class Canonicaliser {
 
   Status visit(Graph& graph, NodeId id, InferState& state) {
     Node& node = *graph.node(id);
+    // Without a row, or with another number of inputs, it was a fault before: what it makes is as
+    // declared.
+    if (watch_.faults && !fits_a_row(node)) return declare(graph, node, state);
     if (node.domain == "ai.onnx") node.domain.clear();
     while (!node.inputs.empty() && node.inputs.back() == kNoId) node.inputs.pop_back();
     for (Attribute& attr : node.attrs) {
@@ -84,20 +114,53 @@ class Canonicaliser {
     Status inferred = infer_node(graph, node, state);
     if (!inferred.ok() && (depth_ == 0 || inferred.code() != Code::kSHAPE_MISMATCH))
       return inferred;
-    for (ValueId out : node.outputs)
-      if (out != kNoId) state.types[out] = merged(state.types[out], graph.at(out).type);
+    for (ValueId out : node.outputs) {
+      if (out == kNoId) continue;
+      const Type declared = graph.at(out).type;
+      if (watch_.faults) check_declared(graph, node, out, state.types[out]);
+      state.types[out] = merged(state.types[out], declared);
+    }
     return {};
   }
 
+  bool fits_a_row(const Node& node) const {
+    const OperatorDef* row = find_operator(node.domain, node.op, opset_of(node));
+    const auto fits = [](const std::vector<ValueId>& values, int least, int most) {
+      const auto count = static_cast<int>(values.size());
+      return count >= least && (most < 0 || count <= most);
+    };
+    return row && fits(node.inputs, row->min_inputs, row->max_inputs) &&
+           fits(node.outputs, row->min_outputs, row->max_outputs);
+  }
+
+  static Status declare(const Graph& graph, const Node& node, InferState& state) {
+    state.types.resize(std::max(state.types.size(), graph.value_count()));
+    state.data.resize(std::max(state.data.size(), graph.value_count()));
+    for (ValueId out : node.outputs)
+      if (out != kNoId) state.types[out] = graph.at(out).type;
+    return {};
+  }
+
+  void check_declared(const Graph& graph, const Node& node, ValueId out, const Type& inferred) {
+    const Type& declared = graph.at(out).type;
+    if (!contradict(inferred, declared)) return;
+    watch_.faults->push_back(error(Code::kVALIDATION, describe(graph, node), ": output '",
+                                   graph.at(out).name, "' is declared as ",
+                                   text(declared, *graph.symbols), ", but the node makes ",
+                                   text(inferred, *graph.symbols)));
+  }
+
   const std::map<std::string, int64_t> opsets_;  // of the model; bodies have the same
-  int depth_ = 0;                                // of bodies in bodies
+  const CanonicaliseWatch& watch_;
+  int depth_ = 0;  // of bodies in bodies
+  size_t visited_ = 0;
 };
 
 }  // namespace
 
-Status canonicalise(Graph& graph) {
-  PFRT_TRY(check_operators(graph));
-  return Canonicaliser(graph).run(graph, initial_state(graph));
+Status canonicalise(Graph& graph, const CanonicaliseWatch& watch) {
+  if (!watch.faults) PFRT_TRY(check_operators(graph));
+  return Canonicaliser(graph, watch).run(graph, initial_state(graph));
 }
 
 }  // namespace pfrt

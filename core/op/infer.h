@@ -4,6 +4,7 @@
 // whole graphs.
 #pragma once
 
+#include "core/base/progress.h"
 #include "core/op/operator.h"
 
 namespace pfrt {
@@ -12,9 +13,20 @@ namespace pfrt {
 // fault.
 Status check_operators(const Graph& graph);
 
+// Attributes whose type is not that of their name, in bodies too; VALIDATION each.
+std::vector<Status> attribute_faults(const Graph& graph);
+
+// Who follows a canonicalisation, all of it optional.
+struct CanonicaliseWatch {
+  const Progress* progress = nullptr;  // stops it
+  // Takes faults of nodes instead of ending at the first, and where a value's declared type
+  // contradicts what is inferred. The graph is of no further use then.
+  std::vector<Status>* faults = nullptr;
+};
+
 // Rewrites |graph| (and bodies) into canonical form and infers types along the way. Types found are
 // stored in the graph's values. |graph| must be verified and have a topological order.
-Status canonicalise(Graph& graph);
+Status canonicalise(Graph& graph, const CanonicaliseWatch& watch = {});
 
 // Types of all values computed by |order| from what |state| holds of their inputs, without changing
 // the graph. Bodies are inferred with their captures. |graph| must be canonical.

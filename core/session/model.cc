@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/session/model.h"
 
+#include <algorithm>
+
 #include "core/ir/verify.h"
 #include "core/op/infer.h"
 
 namespace pfrt {
 namespace {
+
+constexpr double kCheckUntil = 0.95;  // of a load's progress
 
 // A graph built by hand has the newest opset unless it says otherwise.
 void default_opsets(Graph& graph) {
@@ -31,19 +35,50 @@ void copy_types(const Graph& from, Graph& to) {
   }
 }
 
-Result<std::shared_ptr<Graph>> make_canonical(std::shared_ptr<Graph> copy) {
+Result<std::shared_ptr<Graph>> make_canonical(std::shared_ptr<Graph> copy,
+                                              const Progress* progress = nullptr) {
   PFRT_TRY(check_operators(*copy));
-  PFRT_TRY(canonicalise(*copy));
+  CanonicaliseWatch watch;
+  watch.progress = progress;
+  PFRT_TRY(canonicalise(*copy, watch));
   return copy;
+}
+
+void collect_file(const Tensor& tensor, std::vector<std::shared_ptr<os::FileHealth>>& files) {
+  if (!tensor.buffer || tensor.buffer->owned()) return;
+  auto file = os::health_of(tensor.data());
+  if (file && std::find(files.begin(), files.end(), file) == files.end())
+    files.push_back(std::move(file));
+}
+
+// The files that constants of the graph and its bodies are mapped from.
+void collect_files(const Graph& graph, std::vector<std::shared_ptr<os::FileHealth>>& files) {
+  const auto add = [&](const ValuePtr& value) {
+    if (!value) return;
+    collect_file(value->tensor, files);
+    collect_file(value->indices, files);
+  };
+  for (ValueId id : graph.initializers()) add(graph.at(id).constant);
+  for (NodeId id : graph.node_ids()) {
+    for (const Attribute& a : graph.node(id)->attrs) {
+      add(a.tensor);
+      for (const ValuePtr& value : a.tensors) add(value);
+      if (a.graph) collect_files(*a.graph, files);
+      for (const auto& body : a.graphs) collect_files(*body, files);
+    }
+  }
 }
 
 }  // namespace
 
 Result<std::shared_ptr<Model>> Model::create(std::shared_ptr<Graph> graph, ModelInfo info,
                                              bool validate, bool infer_shapes,
-                                             std::vector<std::string> warnings) {
+                                             std::vector<std::string> warnings,
+                                             Progress& progress) {
   auto model = std::shared_ptr<Model>(new Model);
+  PFRT_TRY(progress.stage("check", kCheckUntil));
   default_opsets(*graph);
+  graph->captures.clear();  // a model stands alone: what a body took from around it is missing
   PFRT_TRY(graph->bind_captures());
   if (validate) {
     PFRT_TRY(verify(*graph));
@@ -64,22 +99,38 @@ Result<std::shared_ptr<Model>> Model::create(std::shared_ptr<Graph> graph, Model
     if (t.count() > 0) model->info_.parameter_count += static_cast<uint64_t>(t.count());
     model->info_.parameter_bytes += t.valid() ? t.bytes() : 0;
   }
+  collect_files(g, model->files_);
+  for (const auto& file : model->files_) model->unguarded_ |= !file->guarded();
   if (infer_shapes) {
-    if (auto canonical = model->canonical(); canonical.ok()) {
+    PFRT_TRY(progress.stage("infer shapes", 1.0));
+    if (auto canonical = model->canonical(progress); canonical.ok()) {
       copy_types(*canonical.value(), *model->graph_);
+    } else if (progress.cancelled()) {
+      return canonical.take_status();
     } else {
       model->warnings_.push_back("shapes of inner values are not known: " +
                                  canonical.status().message());
     }
   }
+  PFRT_TRY(model->intact(true));
+  PFRT_TRY(progress.stage("done", 1.0));
   return model;
 }
 
-Result<std::shared_ptr<const Graph>> Model::canonical() const {
+Status Model::intact(bool ask) const {
+  for (const auto& file : files_)
+    if (ask ? file->check() : file->lost()) return file->status();
+  return {};
+}
+
+Result<std::shared_ptr<const Graph>> Model::canonical() const { return canonical(Progress()); }
+
+Result<std::shared_ptr<const Graph>> Model::canonical(const Progress& progress) const {
   std::lock_guard lock(mutex_);
   if (!canonical_tried_) {
+    auto made = make_canonical(graph_->clone(), &progress);
+    if (!made.ok() && progress.cancelled()) return made.take_status();
     canonical_tried_ = true;
-    auto made = make_canonical(graph_->clone());
     if (made.ok()) {
       canonical_ = made.take();
     } else {
@@ -105,6 +156,31 @@ Status infer_types(Graph& graph) {
   PFRT_ASSIGN(auto canonical, make_canonical(graph.clone()));
   copy_types(*canonical, graph);
   return {};
+}
+
+Status validate_all(Graph& graph) {
+  PFRT_TRY(graph.bind_captures());
+  std::vector<Status> faults;
+  const auto take = [&](Status status) {
+    for (const Status& child : status.children()) faults.push_back(child);
+    return status.ok() || !status.children().empty() ? Status() : status;
+  };
+  PFRT_TRY(take(verify(graph)));
+  std::shared_ptr<Graph> copy = graph.clone();
+  default_opsets(*copy);
+  PFRT_TRY(take(check_operators(*copy)));
+  for (Status& fault : attribute_faults(*copy)) faults.push_back(std::move(fault));
+  if (copy->topological_order().ok()) {
+    CanonicaliseWatch watch;
+    watch.faults = &faults;
+    PFRT_TRY(canonicalise(*copy, watch));
+  }
+  if (faults.empty()) return {};
+  Status all =
+      error(Code::kVALIDATION, "validating graph '", graph.name, "': ", faults.size(),
+            faults.size() == 1 ? " fault: " : " faults, the first: ", faults.front().message());
+  for (Status& fault : faults) all.add_child(std::move(fault));
+  return all;
 }
 
 }  // namespace pfrt

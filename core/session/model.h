@@ -10,6 +10,8 @@
 #include <vector>
 
 #include "core/base/log.h"
+#include "core/base/os/mapping_guard.h"
+#include "core/base/progress.h"
 #include "core/ir/graph.h"
 
 namespace pfrt {
@@ -25,15 +27,23 @@ class Model {
  public:
   // Takes the graph: binds its bodies' captures, accepts the guide's attribute forms, checks its
   // structure. |infer_shapes| fills in inner types; where an operator is unknown that is a warning.
+  // Takes |progress| to the end.
   static Result<std::shared_ptr<Model>> create(std::shared_ptr<Graph> graph, ModelInfo info,
                                                bool validate, bool infer_shapes,
-                                               std::vector<std::string> warnings);
+                                               std::vector<std::string> warnings,
+                                               Progress& progress);
 
   const Graph& graph() const { return *graph_; }
   const ModelInfo& info() const { return info_; }
   const std::vector<std::string>& warnings() const { return warnings_; }
+  // DATA_LOSS once a mapped file that holds constants was found cut short or unreadable, and ever
+  // after. |ask| also looks at the files' sizes, a system call each.
+  Status intact(bool ask) const;
+  // Whether a fault on such a file would end the process, so that it is better to ask before.
+  bool unguarded() const { return unguarded_; }
   // All nodes with the newest meaning and inferred types; or why not.
   Result<std::shared_ptr<const Graph>> canonical() const;
+  Result<std::shared_ptr<const Graph>> canonical(const Progress& progress) const;
   // Likewise, without the constants of the inputs in |fed|.
   Result<std::shared_ptr<const Graph>> canonical_without(const std::vector<ValueId>& fed) const;
 
@@ -42,6 +52,8 @@ class Model {
   std::shared_ptr<Graph> graph_;
   ModelInfo info_;
   std::vector<std::string> warnings_;
+  std::vector<std::shared_ptr<os::FileHealth>> files_;  // that constants are mapped from
+  bool unguarded_ = false;
   mutable std::mutex mutex_;
   mutable std::shared_ptr<const Graph> canonical_;
   mutable Status canonical_status_;
@@ -50,5 +62,9 @@ class Model {
 
 // Types of inner values, found on a canonical copy and written back by name.
 Status infer_types(Graph& graph);
+
+// Everything that is wrong with the graph: its structure, operators the library does not know,
+// arity, attribute types, contradicting types and shapes. VALIDATION with one child a fault.
+Status validate_all(Graph& graph);
 
 }  // namespace pfrt

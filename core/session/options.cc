@@ -14,6 +14,9 @@ constexpr OptionRow kEnv[] = {
      "least severe line to log"},
     {"threads", PFRT_OPTION_INT, "0", "",
      "threads a run may use at most; 0 = what affinity and quota allow"},
+    {"guard_mapped_files", PFRT_OPTION_BOOL, "true", "",
+     "a model file that is cut short while it is mapped makes runs fail with 'data loss'; false = "
+     "the signal SIGBUS is the host's own, whose default ends the process"},
 };
 
 constexpr OptionRow kLoad[] = {

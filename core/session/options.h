@@ -13,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/base/progress.h"
 #include "core/base/status.h"
 #include "pyflame_rt/pyflame_rt.h"
 
@@ -60,6 +61,12 @@ class Options {
   bool is_set(std::string_view key) const;  // by the caller, not by default
 
   std::atomic<bool>& cancel_flag() const { return *cancel_; }
+  // Of LOAD options.
+  void set_progress(pfrt_progress_fn fn, void* user) {
+    progress_ = fn;
+    progress_user_ = user;
+  }
+  Progress progress() const { return Progress(cancel_.get(), progress_, progress_user_); }
 
  private:
   Result<const OptionRow*> row(std::string_view key, pfrt_option_type type) const;
@@ -69,6 +76,8 @@ class Options {
   pfrt_options_kind kind_;
   std::map<std::string, std::string, std::less<>> values_;  // text form, defaults included
   std::map<std::string, bool, std::less<>> set_;
+  pfrt_progress_fn progress_ = nullptr;
+  void* progress_user_ = nullptr;
   std::shared_ptr<std::atomic<bool>> cancel_ = std::make_shared<std::atomic<bool>>(false);
 };
 

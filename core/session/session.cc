@@ -94,6 +94,7 @@ Result<std::shared_ptr<Session>> Session::create(std::shared_ptr<const Model> mo
     if (i < g.outputs.size()) info.name = g.at(g.outputs[i]).name;
     session->outputs_.push_back(std::move(info));
   }
+  PFRT_TRY(session->model_->intact(true));
   if (session->all_) session->all_->add(session);
   return session;
 }
@@ -214,6 +215,7 @@ Status Session::attempt(Plans& plans, const std::vector<ValuePtr>& inputs,
 
 Status Session::run(const std::vector<ValuePtr>& inputs, const std::vector<OutputRequest>& requests,
                     const RunControl& control, std::vector<ValuePtr>& outputs) {
+  PFRT_TRY(model_->intact(model_->unguarded()));
   PFRT_TRY(check_inputs(inputs));
   FloatingPointScope scope;
   for (bool released = false;;) {
@@ -224,6 +226,7 @@ Status Session::run(const std::vector<ValuePtr>& inputs, const std::vector<Outpu
       return status;
     }
     if (fault_of(status.code()) == Fault::kNone) return status;
+    PFRT_TRY(model_->intact(true));  // nobody is to blame for what zeros do
     outputs.clear();
     PFRT_TRY(recover(plans, control.culprit, std::move(status), &released));
   }

@@ -2,7 +2,8 @@
 //
 // A model planned for its providers. run checks what it is given, takes the plan for the inputs'
 // signature and runs it; safe from many threads at once. Where a provider fails, the graph is
-// planned again without it (recovery.cc).
+// planned again without it (recovery.cc). Whoever hands results on asks model()->intact first: a
+// run over a file that is cut short ends, on zeros.
 #pragma once
 
 #include <map>

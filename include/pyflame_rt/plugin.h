@@ -412,6 +412,9 @@ typedef struct pfrt_import_request {
   /* Model-level metadata keys: graph_name, producer_name, producer_version, domain,
    * model_version, description, ir_version. */
   void (*set_info)(const struct pfrt_import_request* request, pfrt_string key, pfrt_string value);
+  /* ---- 1.1 ---- */
+  /* How far the import is, from 0 to 1: to be told every few hundred nodes or megabytes, where stop is asked. */
+  void (*progress)(const struct pfrt_import_request* request, double fraction);
 } pfrt_import_request;
 
 typedef struct pfrt_export_request {
@@ -430,6 +433,8 @@ typedef struct pfrt_export_request {
   pfrt_code (*add_sidecar)(const struct pfrt_export_request* request, pfrt_string name, const pfrt_sink* sink,
                            uint32_t* out_file);
   pfrt_code (*stop)(const struct pfrt_export_request* request);
+  /* ---- 1.1 ---- */
+  void (*progress)(const struct pfrt_export_request* request, double fraction); /* as for imports */
 } pfrt_export_request;
 
 typedef struct pfrt_importer_table {

@@ -77,6 +77,12 @@ typedef struct pfrt_option_info {
   pfrt_string doc;
 } pfrt_option_info;
 
+/* How far long work has come: |fraction| from 0 to 1 never falls within one call and is 1 at the end of one that
+ * succeeds; |stage| says what is being done ("read", "import", "check", "infer shapes", "write"). Called on the thread
+ * that does the work, between its steps. It may cancel the options it was set on; it must not throw, release them, or
+ * use what is being made. */
+typedef void (*pfrt_progress_fn)(void* user, double fraction, pfrt_string stage);
+
 /* Setting an unknown key, a wrong type or a value outside the choices is INVALID_ARGUMENT naming the nearest key.
  * Setters are externally synchronised; cancel and reset_cancel may be called from any thread at any time. */
 typedef struct pfrt_options_api {
@@ -99,6 +105,12 @@ typedef struct pfrt_options_api {
   /* RUN and LOAD options: work that uses them stops with CANCELLED, now and later, until reset. */
   void (*cancel)(pfrt_options* options);
   void (*reset_cancel)(pfrt_options* options);
+
+  /* ---- 1.1 ---- */
+  /* LOAD options: |fn| hears from loading and saving that uses them; NULL = nobody does. Loads on several threads
+   * with the same options call it from each. |user| is borrowed until the options go or another |fn| is set.
+   * Externally synchronised. INVALID_ARGUMENT for options of another kind. */
+  pfrt_status* (*set_progress)(pfrt_options* options, pfrt_progress_fn fn, void* user);
 } pfrt_options_api;
 
 /* ------------------------------------------------------------------ environment */
@@ -265,8 +277,18 @@ typedef struct pfrt_node {
   const pfrt_attr* attrs;
 } pfrt_node;
 
-/* Externally synchronised. Reading functions take const graphs; strings and arrays they return live until the graph
- * is edited or released. */
+/* No node: where a node id is asked for or given, none is meant. */
+#define PFRT_NO_NODE 0xffffffffu
+
+/* Externally synchronised, a graph together with its bodies. Reading functions take const graphs; strings and arrays
+ * they return live until the graph, one around it or one inside it is edited, or the handle is released. Values and
+ * bodies they return live as long as the handle, but for the value of an initializer that is replaced or removed:
+ * retain what is to be kept. A failed edit leaves the graph as it was.
+ *
+ * Node ids are stable while the node lives and never given again; a clone, and the graph of a model made from a graph,
+ * keep them. A body may be edited in place through the handle that its attribute gives; bodies nest at most 64 deep.
+ * Constants are shared between graphs, models and sessions and never change under them: initializer_for_write copies
+ * what is shared. */
 typedef struct pfrt_graph_api {
   uint32_t struct_size;
   uint32_t abi;
@@ -315,11 +337,88 @@ typedef struct pfrt_graph_api {
   pfrt_status* (*validate)(pfrt_graph* graph);
   /* Fills in types and shapes of inner values as far as they follow from the inputs. */
   pfrt_status* (*infer_shapes)(pfrt_graph* graph);
+
+  /* ---- 1.1: editing ---- */
+  /* A graph of its own with the same ids; constants are shared. Cloning a body gives a body. */
+  pfrt_status* (*clone)(const pfrt_graph* graph, PFRT_OWN pfrt_graph** out_graph);
+  /* |name| may be empty. */
+  pfrt_status* (*set_name)(pfrt_graph* graph, pfrt_string name);
+  /* NOT_FOUND when the domain is not imported, or the metadata has no such key. */
+  pfrt_status* (*remove_opset)(pfrt_graph* graph, pfrt_string domain);
+  pfrt_status* (*remove_metadata)(pfrt_graph* graph, pfrt_string key);
+
+  /* NOT_FOUND once the node is removed. */
+  pfrt_status* (*node_by_id)(const pfrt_graph* graph, uint32_t id, pfrt_node* out_node);
+  /* The first node of that name; NOT_FOUND when there is none. */
+  pfrt_status* (*find_node)(const pfrt_graph* graph, pfrt_string name, uint32_t* out_id);
+  /* The node added after |id|, whether or not |id| is still there; the first for PFRT_NO_NODE; PFRT_NO_NODE at the end.
+   * A walk by it may edit: what is removed ahead is skipped, what is added comes once, at the end. */
+  uint32_t (*next_node)(const pfrt_graph* graph, uint32_t id);
+  /* The node that makes |value|: PFRT_NO_NODE for an input, an initializer or a captured value. NOT_FOUND for a name
+   * that the graph does not have. */
+  pfrt_status* (*producer)(const pfrt_graph* graph, pfrt_string value, uint32_t* out_id);
+  /* Ids of the nodes that take |value|, or whose bodies capture it, each once, in order of ids. The array lives until
+   * the next call of consumers or the next edit. */
+  pfrt_status* (*consumers)(pfrt_graph* graph, pfrt_string value, const uint32_t** out_ids, size_t* out_count);
+
+  pfrt_status* (*rename_node)(pfrt_graph* graph, uint32_t id, pfrt_string name);
+  /* Puts another list in place of the node's; names as in add_node. An output that another node makes already, or
+   * that is an input or initializer, is VALIDATION. */
+  pfrt_status* (*set_node_inputs)(pfrt_graph* graph, uint32_t id, const pfrt_string* names, size_t count);
+  pfrt_status* (*set_node_outputs)(pfrt_graph* graph, uint32_t id, const pfrt_string* names, size_t count);
+  /* NOT_FOUND when the node has no such attribute. */
+  pfrt_status* (*remove_attr)(pfrt_graph* graph, uint32_t id, pfrt_string name);
+
+  /* Nodes (but for |except|; PFRT_NO_NODE = none), their bodies and the graph's outputs that use |from| use |to|. Where
+   * a node makes both, an output keeps its name: the two values swap theirs. So to put a node behind a value, add it
+   * with that value as input, then replace the uses of the value by the node's output, except in the node.
+   * VALIDATION when a body defines a value of its own under the name that it would have to capture. */
+  pfrt_status* (*replace_uses)(pfrt_graph* graph, pfrt_string from, pfrt_string to, uint32_t except);
+  /* The value has another name wherever it is used, bodies included. VALIDATION when |to| is in use here, or a body
+   * that captures the value has a |to| of its own. */
+  pfrt_status* (*rename_value)(pfrt_graph* graph, pfrt_string from, pfrt_string to);
+
+  /* By index, as input_at and output_at count. replace keeps the place; remove closes the gap. */
+  pfrt_status* (*replace_input)(pfrt_graph* graph, size_t index, const pfrt_value_info* info);
+  pfrt_status* (*remove_input)(pfrt_graph* graph, size_t index);
+  pfrt_status* (*replace_output)(pfrt_graph* graph, size_t index, const pfrt_value_info* info);
+  pfrt_status* (*remove_output)(pfrt_graph* graph, size_t index);
+
+  /* Initializers by name; add_initializer and add_initializer_value replace one of the same name. */
+  pfrt_status* (*initializer)(const pfrt_graph* graph, pfrt_string name, pfrt_value** out_value);
+  pfrt_status* (*remove_initializer)(pfrt_graph* graph, pfrt_string name);
+  /* The dense tensor with memory of the graph's own: copied first when a model, another graph or a retained value
+   * shares it, or when it is mapped or borrowed. It may be written until the graph is cloned, made a model of, or the
+   * value is given to any other call; ask again afterwards. UNSUPPORTED for sparse tensors. */
+  pfrt_status* (*initializer_for_write)(pfrt_graph* graph, pfrt_string name, pfrt_value** out_value);
+
+  /* Everything that is wrong, in one list: what validate finds, operators that |env| (NULL: the library alone) does not
+   * know, their versions, arity and attribute types, and types and shapes that contradict each other. VALIDATION with
+   * one child a fault, each with a code of its own. */
+  pfrt_status* (*validate_all)(pfrt_graph* graph, pfrt_env* env);
 } pfrt_graph_api;
 
 /* ------------------------------------------------------------------ models */
 typedef uint32_t pfrt_memory_mode;
 enum { PFRT_MEMORY_MODE_UNSET = 0, PFRT_COPY = 1, PFRT_BORROW = 2, PFRT_MEMORY_MODE_FORCE32 = 0x7fffffff };
+
+/* A model's bytes as the caller can read them: from an archive, a network, after decryption. Every callback is called
+ * on the loading thread, during load_reader alone. */
+typedef struct pfrt_reader {
+  uint32_t struct_size;
+  uint32_t reserved;
+  uint64_t size;    /* of the whole */
+  pfrt_string name; /* for messages, and its extension for the format; may be empty */
+  /* Puts up to |bytes| (at least 1) bytes from |offset| on at |out| and their number at |out_read|. 0 says that there
+   * are no more: short of |size| that is DATA_LOSS. A code other than 0 ends the load with that code. */
+  pfrt_code (*read_at)(void* user, uint64_t offset, uint64_t bytes, void* out, uint64_t* out_read);
+  /* May be NULL: the model then has no files beside it. Fills |out_reader| (struct_size set by the library) for the
+   * bytes of the file that the model calls |location|, or gives NOT_FOUND. */
+  pfrt_code (*open_beside)(void* user, pfrt_string location, struct pfrt_reader* out_reader);
+  /* May be NULL. Called once when the library needs the reader no more, also on failure. */
+  void (*release)(void* user);
+  void* user;
+} pfrt_reader;
 
 typedef struct pfrt_model_info {
   uint32_t struct_size;
@@ -355,6 +454,14 @@ typedef struct pfrt_model_api {
   pfrt_status* (*metadata_at)(const pfrt_model* model, size_t index, pfrt_key_value* out_entry);
   size_t (*warning_count)(const pfrt_model* model);
   pfrt_status* (*warning_at)(const pfrt_model* model, size_t index, pfrt_string* out_warning);
+
+  /* ---- 1.1 ---- */
+  /* Reads all bytes once, in order and in pieces of at most 4 MiB, into memory that the model's constants are views
+   * of. |reader|'s release is called before this returns. */
+  pfrt_status* (*load_reader)(pfrt_env* env, const pfrt_reader* reader, const pfrt_options* options,
+                              PFRT_OWN pfrt_model** out_model);
+  /* save with |options| of kind LOAD or NULL, whose cancel and progress count. A cancelled save leaves the old file. */
+  pfrt_status* (*save_with)(pfrt_env* env, const pfrt_model* model, pfrt_string path, const pfrt_options* options);
 } pfrt_model_api;
 
 /* ------------------------------------------------------------------ sessions */

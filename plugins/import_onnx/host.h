@@ -5,6 +5,7 @@
 // Nothing here is shared between threads.
 #pragma once
 
+#include <cstddef>
 #include <memory>
 #include <string>
 
@@ -25,6 +26,13 @@ T sized() {
   T out{};
   out.struct_size = sizeof(T);
   return out;
+}
+
+// Tells the host how far the work is, where it listens: requests of ABI 1.0 have no such function.
+template <typename Request>
+void tell_progress(const Request& request, double fraction) {
+  if (request.struct_size > offsetof(Request, progress) && request.progress)
+    request.progress(&request, fraction);
 }
 
 // A sink for one call into the host. Logs go on to the sink it was made from.

@@ -4,6 +4,7 @@
 #include <google/protobuf/arena.h>
 #include <google/protobuf/io/coded_stream.h>
 
+#include <algorithm>
 #include <climits>
 #include <optional>
 #include <unordered_map>
@@ -80,7 +81,7 @@ class ModelReader {
   Status check_call(const wire::FunctionProto& function, const wire::NodeProto& call, Place caller);
   void bind_attributes(const wire::NodeProto& call, Scope* scope);
   Status spend(uint64_t nodes, uint64_t bytes);
-  Status go_on();
+  Status go_on(bool large);
 
   Status host(pfrt_status* status) const;
   void warn(const std::string& text) { request_.warn(&request_, to_c(text)); }
@@ -109,8 +110,13 @@ Status ModelReader::host(pfrt_status* status) const {
                                                  : taken;
 }
 
-Status ModelReader::go_on() {
-  if (++ticks_ % kStopCheckInterval != 0) return {};
+// An initializer can be gigabytes, a node is little.
+Status ModelReader::go_on(bool large) {
+  if (++ticks_ % kStopCheckInterval != 0 && !large) return {};
+  const auto items =
+      static_cast<double>(model_.graph().node_size() + model_.graph().initializer_size() +
+                          model_.graph().sparse_initializer_size());
+  tell_progress(request_, ticks_ / std::max(items, 1.0));
   const pfrt_code code = request_.stop(&request_);
   return code == PFRT_CODE_OK ? Status()
                               : error(static_cast<Code>(code), "loading an ONNX model was stopped");
@@ -208,12 +214,12 @@ Status ModelReader::read_initializers(const wire::GraphProto& graph, pfrt_graph*
         .prepend(message("adding initializer '", name, "'"));
   };
   for (const auto& tensor : graph.initializer()) {
-    PFRT_TRY(go_on());
+    PFRT_TRY(go_on(true));
     PFRT_ASSIGN(ValueRef value, read_tensor(tensor, message("initializer '", tensor.name(), "'")));
     PFRT_TRY(add(tensor.name(), std::move(value)));
   }
   for (const auto& tensor : graph.sparse_initializer()) {
-    PFRT_TRY(go_on());
+    PFRT_TRY(go_on(true));
     const std::string& name = tensor.values().name();
     PFRT_ASSIGN(ValueRef value, read_sparse(tensor, message("sparse initializer '", name, "'")));
     PFRT_TRY(add(name, std::move(value)));
@@ -251,7 +257,7 @@ Status ModelReader::read_value(const wire::ValueInfoProto& info, pfrt_graph* to,
 }
 
 Status ModelReader::read_node(const wire::NodeProto& node, pfrt_graph* to, Place place) {
-  PFRT_TRY(go_on());
+  PFRT_TRY(go_on(false));
   if (place) PFRT_TRY(spend(1, node.ByteSizeLong()));
   if (const auto* function = functions_.called_by(node))
     return inline_call(*function, node, to, place);

@@ -71,6 +71,7 @@ class ModelWriter {
   wire::ModelProto model_;
   std::vector<Payload> payloads_;
   std::vector<SidecarEntry> entries_;
+  uint64_t written_ = 0, expected_ = 1;
   uint64_t sidecar_size_ = 0;
   bool sidecar_ = false;
   int depth_ = 0;
@@ -339,6 +340,8 @@ Status ModelWriter::put(uint32_t file, const void* data, uint64_t size) {
     if (const pfrt_code code = request_.write(&request_, file, at + done,
                                               std::min(kWriteChunk, size - done), sink.get()))
       return sink.status(code);
+    written_ += std::min(kWriteChunk, size - done);
+    tell_progress(request_, static_cast<double>(written_) / static_cast<double>(expected_));
     if (const pfrt_code code = request_.stop(&request_))
       return error(static_cast<Code>(code), "saving an ONNX model was stopped");
   }
@@ -357,6 +360,7 @@ Status ModelWriter::write_pieces() {
     return error(Code::kINTERNAL, "serialising the model failed");
   model_.Clear();
   PFRT_ASSIGN(const JoinedMessage joined, join_payloads(slim, payloads_));
+  expected_ = joined.size + sidecar_size_;
   if (joined.size > kMessageLimit) return too_large(joined.size);
   for (const Piece& piece : joined.pieces) PFRT_TRY(put(0, piece.data, piece.size));
   return {};

@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <utility>
 
 namespace pfrt::os {
 namespace {
@@ -27,14 +28,15 @@ Status io_error(std::string_view what, const std::string& path, int code) {
 
 }  // namespace
 
-Result<std::shared_ptr<MappedFile>> MappedFile::open(const std::string& path) {
+Result<std::shared_ptr<MappedFile>> MappedFile::open(const std::string& path, bool guarded) {
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) return io_error("opening", path, errno);
-  return map(fd, path);
+  return map(fd, path, guarded);
 }
 
 Result<std::shared_ptr<MappedFile>> MappedFile::open_beneath(const std::string& folder,
-                                                             const std::string& relative) {
+                                                             const std::string& relative,
+                                                             bool guarded) {
   const auto leaves = [&] {
     return error(Code::kINVALID_MODEL, "opening external data '", relative, "' of a model in '",
                  folder,
@@ -68,40 +70,36 @@ Result<std::shared_ptr<MappedFile>> MappedFile::open_beneath(const std::string& 
   }
   if (fd < 0 && (code == EXDEV || code == ELOOP)) return leaves();
   if (fd < 0) return io_error("opening external data", folder + "/" + relative, code);
-  return map(static_cast<int>(fd), folder + "/" + relative);
+  return map(static_cast<int>(fd), folder + "/" + relative, guarded);
 }
 
-Result<std::shared_ptr<MappedFile>> MappedFile::map(int fd, std::string path) {
+Result<std::shared_ptr<MappedFile>> MappedFile::map(int fd, std::string path, bool guarded) {
+  struct Closer {
+    int fd;
+    ~Closer() {
+      if (fd >= 0) ::close(fd);
+    }
+  } closer{fd};
   struct stat info {};
-  if (::fstat(fd, &info) != 0) {
-    const int code = errno;
-    ::close(fd);
-    return io_error("reading", path, code);
-  }
-  if (!S_ISREG(info.st_mode)) {
-    ::close(fd);
-    return error(Code::kIO, "reading '", path, "': not a regular file");
-  }
+  if (::fstat(fd, &info) != 0) return io_error("reading", path, errno);
+  if (!S_ISREG(info.st_mode)) return error(Code::kIO, "reading '", path, "': not a regular file");
   auto file = std::shared_ptr<MappedFile>(new MappedFile);
   file->path_ = std::move(path);
   file->size_ = static_cast<uint64_t>(info.st_size);
-  if (file->size_ > 0) {
-    void* data = ::mmap(nullptr, static_cast<size_t>(file->size_), PROT_READ, MAP_PRIVATE, fd, 0);
-    const int code = errno;
-    ::close(fd);
-    if (data == MAP_FAILED) {
-      file->size_ = 0;
-      return io_error("mapping", file->path_, code);
-    }
-    file->data_ = data;
-  } else {
-    ::close(fd);
-  }
+  if (file->size_ == 0) return file;
+  file->health_ = std::make_shared<FileHealth>(file->size_, file->path_);
+  void* data = ::mmap(nullptr, static_cast<size_t>(file->size_), PROT_READ, MAP_PRIVATE, fd, 0);
+  if (data == MAP_FAILED) return io_error("mapping", file->path_, errno);
+  file->data_ = data;
+  file->health_->watch(std::exchange(closer.fd, -1));
+  add_mapping(data, file->size_, file->health_, guarded);
   return file;
 }
 
 MappedFile::~MappedFile() {
-  if (data_) ::munmap(data_, static_cast<size_t>(size_));
+  if (!data_) return;
+  remove_mapping(data_);
+  ::munmap(data_, static_cast<size_t>(size_));
 }
 
 Result<std::unique_ptr<AtomicFile>> AtomicFile::create(const std::string& path) {
@@ -128,6 +126,11 @@ Status AtomicFile::write(const void* data, uint64_t size) {
     const ssize_t n =
         ::write(fd_, at, static_cast<size_t>(std::min<uint64_t>(size, uint64_t{1} << 30)));
     if (n < 0 && errno == EINTR) continue;
+    if (n < 0 && errno == EFAULT)
+      if (const auto health = health_of(at)) {
+        health->lose();
+        return health->status().prepend(message("writing '", path_, "'"));
+      }
     if (n < 0) return io_error("writing", path_, errno);
     at += n;
     size -= static_cast<uint64_t>(n);

@@ -36,6 +36,11 @@ std::string path_of_code(const void* address) {
   return ::dladdr(address, &info) != 0 && info.dli_fname ? info.dli_fname : "";
 }
 
+void keep_code_loaded(const void* address) {
+  // The reference that this gives is never given back.
+  ::dlopen(path_of_code(address).c_str(), RTLD_NOW | RTLD_NOLOAD | RTLD_NODELETE);
+}
+
 std::vector<std::string> list_folder(const std::string& folder) {
   std::vector<std::string> names;
   DIR* dir = ::opendir(folder.c_str());

@@ -32,6 +32,8 @@ class Library {
 
 // The path of the shared object (or program) that holds |address|; empty when unknown.
 std::string path_of_code(const void* address);
+// The shared object that holds |address| is not unloaded any more.
+void keep_code_loaded(const void* address);
 // File names in |folder|, sorted; empty when it cannot be read.
 std::vector<std::string> list_folder(const std::string& folder);
 

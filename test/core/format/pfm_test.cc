@@ -11,12 +11,17 @@
 namespace pfrt {
 namespace {
 
+Progress nobody;  // listens to these
+
 std::string save(const Graph& graph, const InfoList& info = {}) {
   std::string bytes;
-  const Status status = save_pfm(graph, info, [&](const void* data, uint64_t size) {
-    bytes.append(static_cast<const char*>(data), size);
-    return Status();
-  });
+  const Status status = save_pfm(
+      graph, info,
+      [&](const void* data, uint64_t size) {
+        bytes.append(static_cast<const char*>(data), size);
+        return Status();
+      },
+      nobody);
   EXPECT_TRUE(status.ok()) << status.message();
   return bytes;
 }
@@ -26,7 +31,7 @@ Result<PfmModel> load(const std::string& bytes) {
   auto buffer = Buffer::allocate(bytes.size() + 1, false).take();
   std::memcpy(buffer->data(), bytes.data(), bytes.size());
   void* data = buffer->data();
-  return load_pfm(data, bytes.size(), std::move(buffer));
+  return load_pfm(data, bytes.size(), std::move(buffer), nobody);
 }
 
 Tensor strings(const std::vector<std::string>& texts) {
@@ -207,7 +212,7 @@ TEST(Pfm, initializers_are_views_aligned_to_64) {
   auto buffer = Buffer::allocate(bytes.size(), false).take();
   std::memcpy(buffer->data(), bytes.data(), bytes.size());
   const auto* begin = static_cast<const char*>(buffer->data());
-  auto loaded = load_pfm(begin, bytes.size(), buffer);
+  auto loaded = load_pfm(begin, bytes.size(), buffer, nobody);
   ASSERT_TRUE(loaded.ok());
   const Tensor* weights = loaded->graph->constant(loaded->graph->find("weights"));
   ASSERT_NE(weights, nullptr);
@@ -228,7 +233,7 @@ TEST(Pfm, loads_from_memory_of_any_alignment) {
     auto buffer = Buffer::allocate(bytes.size() + shift, false).take();
     char* data = static_cast<char*>(buffer->data()) + shift;
     std::memcpy(data, bytes.data(), bytes.size());
-    auto loaded = load_pfm(data, bytes.size(), buffer);
+    auto loaded = load_pfm(data, bytes.size(), buffer, nobody);
     ASSERT_TRUE(loaded.ok()) << shift << ": " << loaded.status().message();
     const Tensor* weights = loaded->graph->constant(loaded->graph->find("weights"));
     ASSERT_NE(weights, nullptr);
@@ -275,9 +280,12 @@ TEST(Pfm, other_bytes_are_no_model) {
 TEST(Pfm, failing_write_ends_the_save) {
   for (int after = 0; after < 4; ++after) {
     int calls = 0;
-    const Status status = save_pfm(*everything(), {}, [&](const void*, uint64_t) {
-      return calls++ == after ? error(Code::kIO, "the disk is full") : Status();
-    });
+    const Status status = save_pfm(
+        *everything(), {},
+        [&](const void*, uint64_t) {
+          return calls++ == after ? error(Code::kIO, "the disk is full") : Status();
+        },
+        nobody);
     EXPECT_EQ(status.code(), Code::kIO);
     EXPECT_EQ(calls, after + 1);
   }
