@@ -130,19 +130,20 @@ pfrt_code open_beside(const pfrt_import_request* request, pfrt_string location,
 }
 
 Status run_importer(const Plugin& plugin, Import& import, const std::shared_ptr<Graph>& graph) {
-  auto* handle = new pfrt_graph(graph);
-  auto* file = new pfrt_file;
+  // The plug-in may keep references to either.
+  const std::unique_ptr<pfrt_graph, void (*)(pfrt_graph*)> handle(new pfrt_graph(graph), release);
+  const std::unique_ptr<pfrt_file, void (*)(pfrt_file*)> file(new pfrt_file, release);
   file->keep = import.source.keep;
   pfrt_import_request request{};
   request.struct_size = sizeof request;
   request.abi = PFRT_ABI_VERSION;
   request.host = &import;
   request.api = &kApi;
-  request.graph = handle;
+  request.graph = handle.get();
   request.path = to_c(import.source.path);
   request.data = import.source.data;
   request.size = import.source.size;
-  request.file = file;
+  request.file = file.get();
   request.file_retain = file_retain;
   request.file_release = file_release;
   request.open_beside = open_beside;
@@ -170,8 +171,6 @@ Status run_importer(const Plugin& plugin, Import& import, const std::shared_ptr<
     const PluginScope scope(plugin.library);
     return call_plugin(sink, [&] { return plugin.importer()->load(&request, &sink.sink); });
   }();
-  release(handle);
-  release(file);
   return sink.status(code, "loading " + import.source.text());
 }
 
@@ -468,7 +467,8 @@ Status run_exporter(const Plugin& plugin, Logger& logger, const Model& model,
   PFRT_ASSIGN(auto first, os::AtomicFile::create(path));
   out.files.push_back(std::move(first));
   // A copy, so that getters' storage is this call's own.
-  auto* handle = new pfrt_graph(model.graph().clone());
+  const std::unique_ptr<pfrt_graph, void (*)(pfrt_graph*)> handle(
+      new pfrt_graph(model.graph().clone()), release);
   const InfoList info = info_list(model.info());
   std::vector<pfrt_key_value> entries;
   for (const auto& [key, value] : info) entries.push_back({to_c(key), to_c(value)});
@@ -477,7 +477,7 @@ Status run_exporter(const Plugin& plugin, Logger& logger, const Model& model,
   request.abi = PFRT_ABI_VERSION;
   request.host = &out;
   request.api = &kApi;
-  request.graph = handle;
+  request.graph = handle.get();
   request.path = to_c(path);
   request.info = entries.data();
   request.info_count = entries.size();
@@ -492,7 +492,6 @@ Status run_exporter(const Plugin& plugin, Logger& logger, const Model& model,
   TextSink sink(logger);
   const pfrt_code code =
       call_plugin(sink, [&] { return plugin.importer()->save(&request, &sink.sink); });
-  release(handle);
   PFRT_TRY(model.intact(true));
   PFRT_TRY(sink.status(code, "writing"));
   // Sidecars first: the model that refers to them comes last.

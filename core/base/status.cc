@@ -2,8 +2,21 @@
 #include "core/base/status.h"
 
 #include <charconv>
+#include <new>
 
 namespace pfrt {
+namespace {
+
+// Neither on the heap nor ever destroyed: statuses are read when memory is gone and while the
+// process exits.
+template <typename T>
+const T& empty() {
+  alignas(T) static unsigned char room[sizeof(T)];
+  static const T* const made = new (room) T();
+  return *made;
+}
+
+}  // namespace
 
 std::string_view code_text(Code code) {
   switch (code) {
@@ -28,13 +41,11 @@ Status& Status::operator=(const Status& other) {
 }
 
 const std::string& Status::message() const {
-  static const std::string empty;
-  return state_ ? state_->message : empty;
+  return state_ ? state_->message : empty<std::string>();
 }
 
 const std::vector<Status>& Status::children() const {
-  static const std::vector<Status> none;
-  return state_ ? state_->children : none;
+  return state_ ? state_->children : empty<std::vector<Status>>();
 }
 
 void Status::add_child(Status child) {

@@ -167,6 +167,7 @@ Status SegmentPlan::add_program(const Graph& graph, const Snapshot& snapshot,
                                 const std::vector<Device*>& resident) {
   const Stage& plan_stage = *stage.stage;
   uint32_t node = PFRT_NO_INDEX;
+  programs_.reserve(programs_.size() + 1);  // what is made has a place to stay
   auto made = stage.executable->specialise(shapes, &node);
   if (!made.ok()) {
     Status status = made.take_status();

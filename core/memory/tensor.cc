@@ -18,11 +18,11 @@ Result<std::shared_ptr<Buffer>> Buffer::allocate(uint64_t bytes, bool zeroed) {
   if (bytes > (uint64_t{1} << 62))
     return error(Code::kOUT_OF_MEMORY, "allocating ", bytes, " bytes: too large");
   const size_t padded = (static_cast<size_t>(bytes) + kAlignment - 1) / kAlignment * kAlignment;
-  void* data = std::aligned_alloc(kAlignment, padded ? padded : kAlignment);
-  if (!data) return error(Code::kOUT_OF_MEMORY, "allocating ", bytes, " bytes: no memory left");
-  if (zeroed) std::memset(data, 0, padded);
   auto buffer = std::shared_ptr<Buffer>(new Buffer);
-  buffer->data_ = data;
+  buffer->data_ = std::aligned_alloc(kAlignment, padded ? padded : kAlignment);
+  if (!buffer->data_)
+    return error(Code::kOUT_OF_MEMORY, "allocating ", bytes, " bytes: no memory left");
+  if (zeroed) std::memset(buffer->data_, 0, padded);
   buffer->bytes_ = bytes;
   buffer->owned_ = true;
   return buffer;

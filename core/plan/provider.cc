@@ -156,16 +156,17 @@ Result<std::shared_ptr<Executable>> Provider::compile(const pfrt_snapshot& snaps
                                                       uint32_t* out_node) {
   *out_node = PFRT_NO_INDEX;
   Sink sink(logger_);
-  pfrt_executable* handle = nullptr;
+  // Made first, so that the handle has an owner whatever happens next.
+  auto executable = std::make_shared<Executable>(shared_from_this());
   std::lock_guard lock(mutex_);
   const pfrt_code code = call(sink.get(), [&] {
-    return source_.table->compile(handle_, &snapshot, &region, sink.get(), &handle);
+    return source_.table->compile(handle_, &snapshot, &region, sink.get(), &executable->handle_);
   });
   *out_node = sink.node();
   PFRT_TRY(sink.status(code, name(), "compiling a region"));
-  if (!handle)
+  if (!executable->handle_)
     return error(Code::kPROVIDER, name(), " compiling a region: no executable was returned");
-  return std::make_shared<Executable>(shared_from_this(), handle);
+  return executable;
 }
 
 Executable::~Executable() {

@@ -99,8 +99,7 @@ class Provider : public Device, public std::enable_shared_from_this<Provider> {
 // A compiled region. Keeps its provider.
 class Executable {
  public:
-  Executable(std::shared_ptr<Provider> provider, pfrt_executable* handle)
-      : provider_(std::move(provider)), handle_(handle) {}
+  explicit Executable(std::shared_ptr<Provider> provider) : provider_(std::move(provider)) {}
   ~Executable();
   Executable(const Executable&) = delete;
   Executable& operator=(const Executable&) = delete;
@@ -112,9 +111,10 @@ class Executable {
   Result<std::vector<pfrt_packed_constant>> constants();
 
  private:
+  friend class Provider;
   Status read_program(ProgramTable* program) const;
   std::shared_ptr<Provider> provider_;
-  pfrt_executable* handle_;
+  pfrt_executable* handle_ = nullptr;
 };
 
 }  // namespace pfrt

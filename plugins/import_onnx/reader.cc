@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plugins/import_onnx/reader.h"
 
-#include <google/protobuf/arena.h>
 #include <google/protobuf/io/coded_stream.h>
 
 #include <algorithm>
@@ -12,6 +11,7 @@
 #include <vector>
 
 #include "pfrt_onnx.pb.h"
+#include "plugins/import_onnx/arena.h"
 #include "plugins/import_onnx/attributes.h"
 #include "plugins/import_onnx/functions.h"
 #include "plugins/import_onnx/tensor_reader.h"
@@ -508,7 +508,7 @@ Status read_model(const pfrt_import_request& request, const pfrt_sink& sink) {
                  request.options[0].key, "'; the ONNX importer has none");
   if (request.size == 0)
     return error(Code::kINVALID_MODEL, "reading an ONNX model: the file is empty");
-  google::protobuf::Arena arena;
+  google::protobuf::Arena arena(arena_options());
   const wire::ModelProto* model = nullptr;
   std::vector<Payload> payloads;
   {

@@ -254,8 +254,9 @@ Result<ValueRef> TensorReader::read_raw(const Form& form, Extent extent) {
 
 Result<ValueRef> TensorReader::create(const Form& form, pfrt_tensor* out_view) {
   pfrt_value* value = nullptr;
-  PFRT_TRY(take_status(api_, api_.value->create_tensor(form.dtype, form.dims, form.rank, &value))
-               .prepend("reading " + form.text()));
+  Status status =
+      take_status(api_, api_.value->create_tensor(form.dtype, form.dims, form.rank, &value));
+  if (!status.ok()) return std::move(status.prepend("reading " + form.text()));
   ValueRef own(value, api_.value->release);
   PFRT_TRY(take_status(api_, api_.value->tensor(value, out_view)));
   return own;

@@ -9,6 +9,7 @@
 
 #include "core/base/dtype.h"
 #include "pfrt_onnx.pb.h"
+#include "plugins/import_onnx/arena.h"
 #include "plugins/import_onnx/host.h"
 #include "plugins/import_onnx/order.h"
 #include "plugins/import_onnx/type_info.h"
@@ -68,7 +69,8 @@ class ModelWriter {
   const pfrt_graph_api& graphs_;
   const pfrt_value_api& values_;
   std::string sidecar_name_;
-  wire::ModelProto model_;
+  google::protobuf::Arena arena_{arena_options()};
+  wire::ModelProto& model_ = *google::protobuf::Arena::CreateMessage<wire::ModelProto>(&arena_);
   std::vector<Payload> payloads_;
   std::vector<SidecarEntry> entries_;
   uint64_t written_ = 0, expected_ = 1;
@@ -358,7 +360,6 @@ Status ModelWriter::write_pieces() {
   std::string slim;
   if (!model_.SerializeToString(&slim))
     return error(Code::kINTERNAL, "serialising the model failed");
-  model_.Clear();
   PFRT_ASSIGN(const JoinedMessage joined, join_payloads(slim, payloads_));
   expected_ = joined.size + sidecar_size_;
   if (joined.size > kMessageLimit) return too_large(joined.size);

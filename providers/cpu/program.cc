@@ -104,7 +104,8 @@ class ProgramBuilder {
       : executable_(executable),
         snapshot_(executable.snapshot()),
         shapes_(shapes),
-        buffer_of_(snapshot_.snapshot().value_count, PFRT_NO_INDEX) {}
+        buffer_of_(snapshot_.snapshot().value_count, PFRT_NO_INDEX),
+        program_(new Program) {}
 
   Result<std::unique_ptr<Program>> build(uint32_t& node) {
     for (size_t u = 0; u < executable_.units().size(); ++u) {
@@ -312,7 +313,7 @@ class ProgramBuilder {
   const SnapshotCopy& snapshot_;
   const pfrt_shapes& shapes_;
   std::vector<uint32_t> buffer_of_;  // by value
-  std::unique_ptr<Program> program_{new Program};
+  std::unique_ptr<Program> program_;
 };
 
 Result<std::unique_ptr<Program>> Program::make(const Executable& executable,

@@ -22,7 +22,9 @@ std::string reason(int code) {
 }
 
 Status io_error(std::string_view what, const std::string& path, int code) {
-  const Code kind = code == ENOENT || code == ENOTDIR ? Code::kNOT_FOUND : Code::kIO;
+  const Code kind = code == ENOENT || code == ENOTDIR ? Code::kNOT_FOUND
+                    : code == ENOMEM                  ? Code::kOUT_OF_MEMORY
+                                                      : Code::kIO;
   return error(kind, what, " '", path, "': ", reason(code));
 }
 

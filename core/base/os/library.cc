@@ -5,6 +5,8 @@
 #include <dlfcn.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <new>
 
 namespace pfrt::os {
 
@@ -44,6 +46,7 @@ void keep_code_loaded(const void* address) {
 std::vector<std::string> list_folder(const std::string& folder) {
   std::vector<std::string> names;
   DIR* dir = ::opendir(folder.c_str());
+  if (!dir && errno == ENOMEM) throw std::bad_alloc();  // as any container here would
   if (!dir) return names;
   while (const dirent* entry = ::readdir(dir)) names.emplace_back(entry->d_name);
   ::closedir(dir);

@@ -12,6 +12,8 @@
 //   ymm0-12 terms, ymm13 and ymm14 at hand, ymm15 the tail's mask
 #include "providers/cpu/jit/elementwise_loop.h"
 
+#include <sys/mman.h>
+
 #include <algorithm>
 #include <bit>
 #include <cstdio>
@@ -30,15 +32,38 @@ constexpr uint16_t kHeldPointers = 4;
 constexpr size_t kBytesPerOperation = 128;  // both bodies, generously
 constexpr size_t kBytesAround = 1024;
 
+// Pages for one generator. Xbyak's own allocator loses them when it has no memory to note their
+// size.
+class CodePages final : public Xbyak::Allocator {
+ public:
+  uint8_t* alloc(size_t size) override {
+    void* data = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (data == MAP_FAILED) return nullptr;
+    size_ = size;
+    return static_cast<uint8_t*>(data);
+  }
+  void free(uint8_t* data) override {
+    if (data) munmap(data, size_);
+  }
+
+ private:
+  size_t size_ = 0;
+};
+
+// A base, so that it is there before the code is and after.
+struct HasCodePages {
+  CodePages pages;
+};
+
 template <typename Vmm>
-class Generator : public Xbyak::CodeGenerator {
+class Generator : private HasCodePages, public Xbyak::CodeGenerator {
  public:
   static constexpr bool kWide = std::is_same_v<Vmm, Xbyak::Zmm>;
   static constexpr int kBytes = kWide ? 64 : 32;
   static constexpr int kTerms = kWide ? 30 : 13;
 
   Generator(const Expression& expression, Registers registers, size_t capacity)
-      : CodeGenerator(capacity, Xbyak::DontSetProtectRWE),
+      : CodeGenerator(capacity, Xbyak::DontSetProtectRWE, &pages),
         ops_(expression.operations()),
         outputs_(expression.outputs()),
         registers_(std::move(registers)) {
