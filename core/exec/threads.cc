@@ -37,6 +37,8 @@ struct Arenas {
   std::map<uint32_t, std::unique_ptr<tbb::task_arena>> by_width;
   // oneTBB makes no more threads than processors, with a warning, unless it is told otherwise.
   std::unique_ptr<tbb::global_control> limit;
+  // Ends the pool; taken with the first arena, since taking it can fail and ending must not.
+  tbb::task_scheduler_handle pool;
   uint32_t widest = 0;
 };
 
@@ -77,7 +79,8 @@ void run_alone(uint64_t n, LoopBody body, void* arg) {
 
 Arenas& arenas() {
   static Arenas* all = [] {
-    auto* made = new Arenas;
+    alignas(Arenas) static unsigned char room[sizeof(Arenas)];
+    auto* made = new (room) Arenas;
     __tsan_release(&exiting);  // the guard of a static local is not instrumented here either
     return made;
   }();
@@ -90,6 +93,7 @@ tbb::task_arena& arena(uint32_t width) {
   std::lock_guard lock(all.mutex);
   std::unique_ptr<tbb::task_arena>& one = all.by_width[width];
   if (one) return *one;
+  if (!all.pool) all.pool = tbb::task_scheduler_handle{tbb::attach{}};
   if (width > all.widest) {
     all.limit.reset();
     all.limit =
@@ -132,14 +136,11 @@ void parallel_for(uint32_t width, uint64_t n, LoopBody body, void* arg) {
 
 void release_threads() {
   Arenas& all = arenas();
-  {
-    std::lock_guard lock(all.mutex);
-    all.by_width.clear();
-    all.limit.reset();
-    all.widest = 0;
-  }
-  tbb::task_scheduler_handle handle{tbb::attach{}};
-  tbb::finalize(handle, std::nothrow);
+  std::lock_guard lock(all.mutex);
+  all.by_width.clear();
+  all.limit.reset();
+  all.widest = 0;
+  if (all.pool) tbb::finalize(all.pool, std::nothrow);
 }
 
 }  // namespace pfrt

@@ -32,6 +32,9 @@ std::atomic<uint64_t> count{0};
 std::atomic<uint64_t> fail_at{0};
 std::atomic<int64_t> alive{0};
 
+// This thread is opening a library.
+thread_local int opening = 0;
+
 // Code of the dynamic loader.
 uintptr_t loader_begin = 0, loader_end = 0;
 
@@ -48,7 +51,7 @@ int find_loader(dl_phdr_info* info, size_t, void*) {
 }
 
 bool refuse(const void* caller) {
-  if (!armed.load(std::memory_order_relaxed)) return false;
+  if (!armed.load(std::memory_order_relaxed) || opening > 0) return false;
   const auto at = reinterpret_cast<uintptr_t>(caller);
   if (at >= loader_begin && at < loader_end) return false;
   const uint64_t n = count.fetch_add(1, std::memory_order_relaxed) + 1;
@@ -129,6 +132,13 @@ int munmap(void* at, size_t size) noexcept {
   static const auto real = reinterpret_cast<decltype(&munmap)>(dlsym(RTLD_NEXT, "munmap"));
   alive.fetch_sub(1, std::memory_order_relaxed);
   return real(at, size);
+}
+void* dlopen(const char* path, int flags) noexcept {
+  static const auto real = reinterpret_cast<decltype(&dlopen)>(dlsym(RTLD_NEXT, "dlopen"));
+  ++opening;
+  void* library = real(path, flags);
+  --opening;
+  return library;
 }
 int pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*fn)(void*),
                    void* arg) noexcept {

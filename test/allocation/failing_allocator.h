@@ -2,9 +2,10 @@
 //
 // Stands in front of the process's memory: malloc and its kin (and so operator new), mmap and the
 // creation of threads, as every library sees them. While armed it counts the requests of all
-// threads and fails one of them, or one and all that follow. What the dynamic loader asks for
-// itself is neither counted nor failed: it ends the process when it has no memory for a thread's
-// variables.
+// threads and fails one of them, or one and all that follow. Two things are left out: what the
+// dynamic loader asks for itself (it ends the process when it has no memory for a thread's
+// variables), and what happens inside dlopen, where libraries' static initialisers run, which
+// nothing can catch an exception of (libprotobuf-lite's allocate).
 #pragma once
 
 #include <cstdint>

@@ -277,7 +277,7 @@ class AllocationFailure : public testing::TestWithParam<const char*> {
           << n;
       char failed = 0;
       close(ends[1]);
-      if (read(ends[0], &failed, 1) != 1) failed = 0;
+      if (read(ends[0], &failed, 1) != 1) failed = 1;  // it crashed
       close(ends[0]);
       reached = failed != 0;
     }
