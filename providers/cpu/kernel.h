@@ -104,6 +104,9 @@ class Run {
     return context_->fail(context_, static_cast<pfrt_code>(code), to_c(text));
   }
   pfrt_code stop() const { return context_->stop(context_); }
+  // For the body of a loop that may take milliseconds: it asks after every 10 to 1000 microseconds
+  // of work and leaves its results half done.
+  bool stopped() const { return stop() != PFRT_CODE_OK; }
 
  private:
   const pfrt_step_context* context_;

@@ -285,9 +285,11 @@ Outcome run(const cpu::KernelRow& row, const Case& c, const RunForm& form) {
     buffers[snapshot.inputs()[shared]] = outcome.outputs[0].data();
   }
   for (Guarded& input : inputs) input.make_read_only();
-  const StepHost host(std::move(buffers), form.workers, kernel->scratch_bytes);
+  const StepHost host(std::move(buffers), form.workers, kernel->scratch_bytes, form.looks);
   const pfrt_code code =
       kernel->run(cpu::Run(host.context(), snapshot.inputs().data(), snapshot.outputs().data()));
+  outcome.looks = host.looks();
+  outcome.cancelled = code == PFRT_CODE_CANCELLED;
   if (code != PFRT_CODE_OK) outcome.fault = message("run: ", host.message());
   return outcome;
 }

@@ -53,13 +53,16 @@ struct Case {
 struct RunForm {
   uint32_t workers = 1;
   Placed placed = Placed::kAtEnd;
-  bool in_place = false;  // output 0 over the input that the kernel may alias, if any
+  bool in_place = false;        // output 0 over the input that the kernel may alias, if any
+  uint64_t looks = UINT64_MAX;  // the run is cancelled after so many looks
 };
 
 struct Outcome {
   std::string refused;  // why the row does not take the case
   std::string fault;    // why it was not made, or did not run
   bool aliased = false;
+  bool cancelled = false;
+  uint64_t looks = 0;  // at whether the run is to stop
   std::vector<Guarded> outputs;
 };
 

@@ -12,8 +12,9 @@ StepHost& self(const pfrt_step_context* context) { return *static_cast<StepHost*
 
 }  // namespace
 
-StepHost::StepHost(std::vector<void*> buffers, uint32_t workers, uint64_t scratch_bytes)
-    : buffers_(std::move(buffers)) {
+StepHost::StepHost(std::vector<void*> buffers, uint32_t workers, uint64_t scratch_bytes,
+                   uint64_t looks)
+    : buffers_(std::move(buffers)), last_look_(looks) {
   for (uint32_t i = 0; i < workers; ++i) scratch_.emplace_back(scratch_bytes, Placed::kAtEnd, 64);
   context_.struct_size = sizeof context_;
   context_.abi = PFRT_ABI_VERSION;
@@ -21,7 +22,10 @@ StepHost::StepHost(std::vector<void*> buffers, uint32_t workers, uint64_t scratc
   context_.buffers = buffers_.data();
   context_.workers = workers;
   context_.parallel = parallel;
-  context_.stop = [](const pfrt_step_context*) { return pfrt_code{PFRT_CODE_OK}; };
+  context_.stop = [](const pfrt_step_context* c) {
+    const bool late = self(c).looks_.fetch_add(1) >= self(c).last_look_;
+    return static_cast<pfrt_code>(late ? PFRT_CODE_CANCELLED : PFRT_CODE_OK);
+  };
   context_.scratch = [](const pfrt_step_context* c, uint32_t worker) {
     return static_cast<void*>(self(c).scratch_.at(worker).data());
   };
@@ -43,7 +47,8 @@ void StepHost::parallel(const pfrt_step_context* context, uint64_t n,
   const auto work = [&](uint32_t worker) {
     for (uint64_t i = left; i > 0;)
       if (left.compare_exchange_weak(i, i - 1)) {
-        fn(arg, i - 1, worker);
+        // As the host does, which leaves calls out once the run is stopped.
+        if (self(context).looks_.load() <= self(context).last_look_) fn(arg, i - 1, worker);
         i = left;
       }
   };

@@ -4,6 +4,7 @@
 // place for its message. One run at a time.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -16,13 +17,16 @@ namespace pfrt::test {
 
 class StepHost {
  public:
-  // |buffers| by index. Parallel work runs on |workers| threads.
-  StepHost(std::vector<void*> buffers, uint32_t workers, uint64_t scratch_bytes);
+  // |buffers| by index. Parallel work runs on |workers| threads. The run is cancelled after the
+  // step has looked at it |looks| times.
+  StepHost(std::vector<void*> buffers, uint32_t workers, uint64_t scratch_bytes,
+           uint64_t looks = UINT64_MAX);
   StepHost(const StepHost&) = delete;
   StepHost& operator=(const StepHost&) = delete;
 
   const pfrt_step_context* context() const { return &context_; }
   const std::string& message() const { return message_; }
+  uint64_t looks() const { return looks_; }
 
  private:
   static void parallel(const pfrt_step_context* context, uint64_t n,
@@ -30,6 +34,8 @@ class StepHost {
   std::vector<void*> buffers_;
   std::vector<Guarded> scratch_;
   std::string message_;
+  uint64_t last_look_;
+  std::atomic<uint64_t> looks_{0};
   pfrt_step_context context_{};
 };
 

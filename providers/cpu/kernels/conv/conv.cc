@@ -56,10 +56,10 @@ Result<Kernel> make_typed(const SnapshotNode& node, StoreFn<T> store) {
       T* const scratch = run.scratch<T>(worker);
       if (plan->identity) {
         const StridedSource<T> pixels_as_matrix(run.input(0), plan->dtype, start, 1, pixels);
-        product_tile(plan->gemm, tile, weights, pixels_as_matrix, out, scratch, finish);
+        product_tile(run, plan->gemm, tile, weights, pixels_as_matrix, out, scratch, finish);
       } else {
         const ImageSource<T> columns(plan->rows, pixels, run.input(0), plan->dtype, start, T{0});
-        product_tile(plan->gemm, tile, weights, columns, out, scratch, finish);
+        product_tile(run, plan->gemm, tile, weights, columns, out, scratch, finish);
       }
     });
     return run.stop();

@@ -40,20 +40,27 @@ struct Plan {
   TapFn tap;
 };
 
-void plane(const Plan& plan, const float* image, const float* weights, float bias, float* out) {
+void plane(const Run& run, const Plan& plan, const float* image, const float* weights, float bias,
+           float* out) {
+  constexpr int64_t kPiece = 8192;  // of a row: stays in the first cache
   const WindowRows& rows = plan.rows;
   const int64_t length = rows.row_length(), taps = rows.row_taps(), stride = rows.stride();
   for (int64_t r = 0; r < rows.rows(); ++r) {
     float* const line = out + r * length;
-    std::fill(line, line + length, bias);
-    for (int64_t t = 0; t < rows.tap_rows(); ++t) {
-      const int64_t start = rows.row_offset(r, t);
-      if (start < 0) continue;
-      for (int64_t x = 0; x < taps; ++x) {
-        const WindowRows::Span& s = rows.span(x);
-        if (s.begin < s.end)
-          plan.tap(line + s.begin, image + start + s.first + s.begin * stride,
-                   weights[t * taps + x], stride, s.end - s.begin);
+    for (int64_t first = 0; first < length; first += kPiece) {
+      if ((first > 0 || r % 16 == 0) && run.stopped()) return;
+      const int64_t last = std::min(first + kPiece, length);
+      std::fill(line + first, line + last, bias);
+      for (int64_t t = 0; t < rows.tap_rows(); ++t) {
+        const int64_t start = rows.row_offset(r, t);
+        if (start < 0) continue;
+        for (int64_t x = 0; x < taps; ++x) {
+          const WindowRows::Span& s = rows.span(x);
+          const int64_t begin = std::max(s.begin, first), end = std::min(s.end, last);
+          if (begin < end)
+            plan.tap(line + begin, image + start + s.first + begin * stride, weights[t * taps + x],
+                     stride, end - begin);
+        }
       }
     }
   }
@@ -91,7 +98,7 @@ Result<Kernel> make_conv_depthwise(const SnapshotNode& node) {
       const int64_t image = i / channels, channel = i % channels;
       const float* in =
           run.input<float>(0) + (image * geo.groups + channel / geo.group_out) * pixels;
-      plane(*plan, in, run.input<float>(1) + channel * taps, bias ? bias[channel] : 0.0f,
+      plane(run, *plan, in, run.input<float>(1) + channel * taps, bias ? bias[channel] : 0.0f,
             run.output<float>(0) + i * positions);
     });
     return run.stop();

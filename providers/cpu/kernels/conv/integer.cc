@@ -37,7 +37,7 @@ struct ByteConv {
     if (w_zeros.present()) weights.set_zero(zeros + group * geometry.group_out, 1);
     const ImageSource<uint32_t> columns(rows, pixels, run.input(x), x_type,
                                         image * geometry.group_in * pixels, zero);
-    gemm.compute(gemm.tile(i % gemm.tiles()), weights, columns, sums, ldc, scratch);
+    gemm.compute(run, gemm.tile(i % gemm.tiles()), weights, columns, sums, ldc, scratch);
   }
 };
 

@@ -90,7 +90,8 @@ Result<Kernel> make_typed(const SnapshotNode& node, StoreFn<T> store) {
         GemmTile tile = plan->gemm.tile(t);
         tile.rows = std::min(tile.rows, channels * taps - tile.row);
         if (tile.rows <= 0) continue;
-        plan->gemm.compute(tile, weights, x, sums, tile.cols, scratch);
+        if (run.stopped()) return;
+        plan->gemm.compute(run, tile, weights, x, sums, tile.cols, scratch);
         for (int64_t r = 0; r < tile.rows; ++r) {
           const int64_t row = tile.row + r;
           scatter(plan->rows, row % taps, sums + r * tile.cols, tile.col, tile.cols,

@@ -9,6 +9,7 @@
 #include "providers/cpu/kernels/index/index.h"
 #include "providers/cpu/kernels/index/outlet.h"
 #include "providers/cpu/kernels/signature.h"
+#include "providers/cpu/kernels/sorting.h"
 
 namespace pfrt::cpu {
 namespace {
@@ -43,18 +44,22 @@ struct Limits {
   float score = 0;
 };
 
-std::vector<int64_t> kept_boxes(const float* boxes, const float* scores, int64_t n, bool centered,
-                                const Limits& limits) {
+std::vector<int64_t> kept_boxes(const Run& run, const float* boxes, const float* scores, int64_t n,
+                                bool centered, const Limits& limits) {
   std::vector<int64_t> order;
   for (int64_t i = 0; i < n; ++i)
     if (limits.has_score ? scores[i] > limits.score : scores[i] == scores[i]) order.push_back(i);
-  std::sort(order.begin(), order.end(), [&](int64_t i, int64_t j) {
+  const auto before = [&](int64_t i, int64_t j) {
     return scores[i] != scores[j] ? scores[j] < scores[i] : i < j;
-  });
+  };
   std::vector<int64_t> kept;
+  if (!sort_unless_stopped(run, before, [&](const auto& compare) {
+        std::sort(order.begin(), order.end(), compare);
+      }))
+    return kept;
   std::vector<Box> taken;
   for (const int64_t i : order) {
-    if (static_cast<int64_t>(kept.size()) >= limits.boxes_per_class) break;
+    if (static_cast<int64_t>(kept.size()) >= limits.boxes_per_class || run.stopped()) break;
     const Box box = box_at(boxes + 4 * i, centered);
     if (std::ranges::any_of(taken,
                             [&](const Box& other) { return overlap(box, other, limits.iou); }))
@@ -115,8 +120,8 @@ Result<Kernel> make_suppression(const SnapshotNode& node) {
     std::vector<std::vector<int64_t>> kept(static_cast<size_t>(batch * classes));
     run.parallel(batch * classes, [&](int64_t i, uint32_t) {
       kept[static_cast<size_t>(i)] =
-          kept_boxes(run.input<float>(0) + i / classes * boxes * 4, run.input<float>(1) + i * boxes,
-                     boxes, center == 1, limits);
+          kept_boxes(run, run.input<float>(0) + i / classes * boxes * 4,
+                     run.input<float>(1) + i * boxes, boxes, center == 1, limits);
     });
     if (const pfrt_code code = run.stop()) return code;
     int64_t total = 0;

@@ -15,6 +15,7 @@
 #include "providers/cpu/kernels/index/outlet.h"
 #include "providers/cpu/kernels/lines.h"
 #include "providers/cpu/kernels/signature.h"
+#include "providers/cpu/kernels/sorting.h"
 
 namespace pfrt::cpu {
 namespace {
@@ -41,15 +42,19 @@ struct Groups {
 
 // |slices| is [n][width].
 template <typename T>
-Groups grouped(const T* slices, int64_t n, int64_t width, bool sorted) {
+Groups grouped(const Run& run, const T* slices, int64_t n, int64_t width, bool sorted) {
   const auto at = [&](int64_t i) { return slices + i * width; };
   std::vector<int64_t> order(static_cast<size_t>(n));
   std::iota(order.begin(), order.end(), int64_t{0});
-  std::sort(order.begin(), order.end(), [&](int64_t i, int64_t j) {
+  const auto before = [&](int64_t i, int64_t j) {
     const int c = compared(at(i), at(j), width);
     return c != 0 ? c < 0 : i < j;
-  });
+  };
   Groups groups;
+  if (!sort_unless_stopped(run, before, [&](const auto& compare) {
+        std::sort(order.begin(), order.end(), compare);
+      }))
+    return groups;
   groups.inverse.resize(order.size());
   for (const int64_t i : order) {
     if (groups.first.empty() || compared(at(groups.first.back()), at(i), width) != 0) {
@@ -104,8 +109,9 @@ pfrt_code unique(const Run& run, const UniqueJob& job) {
   const Lines& lines = job.lines;
   const Groups groups = [&] {
     const auto slices = slices_of<T>(job, run.input(0));
-    return grouped(slices.get(), lines.length, lines.lines(), job.sorted);
+    return grouped(run, slices.get(), lines.length, lines.lines(), job.sorted);
   }();
+  if (const pfrt_code code = run.stop()) return code;
   const int64_t n = static_cast<int64_t>(groups.first.size());
   std::vector<int64_t> dims = job.dims;
   dims[job.axis] = n;

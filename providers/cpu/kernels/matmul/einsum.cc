@@ -123,7 +123,7 @@ Result<Kernel> make_product(const EinsumShape& shape, pfrt_dtype dtype) {
                              plan->b_batch[at], plan->b_cols, plan->b_depth);
       T* const scratch = run.scratch<T>(worker);
       T* const c = scratch + gemm.scratch_bytes() / sizeof(T);
-      gemm.compute(t, a, b, c, t.cols, scratch);
+      gemm.compute(run, t, a, b, c, t.cols, scratch);
       for (int64_t r = 0; r < t.rows; ++r) {
         const int64_t base = plan->out_batch[at] + plan->out_rows[static_cast<size_t>(t.row + r)];
         for (int64_t j = 0; j < t.cols; ++j)
@@ -160,6 +160,7 @@ Result<Kernel> make_loops(const EinsumShape& shape, pfrt_dtype dtype) {
       for (int64_t i = begin; i < end; ++i) {
         T sum{0};
         for (int64_t k = 0; k < inner; ++k) {
+          if (k % 4096 == 0 && run.stopped()) return;
           T product{1};
           for (size_t t = 0; t < operands; ++t) {
             T x;

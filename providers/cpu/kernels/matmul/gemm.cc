@@ -145,19 +145,20 @@ GemmTile Gemm<T>::tile(int64_t index) const {
 }
 
 template <typename T>
-void Gemm<T>::compute(const GemmTile& t, const PanelSource<T>& a, const PanelSource<T>& b, T* c,
-                      int64_t ldc, T* scratch) const {
+void Gemm<T>::compute(const Run& run, const GemmTile& t, const PanelSource<T>& a,
+                      const PanelSource<T>& b, T* c, int64_t ldc, T* scratch) const {
   if (k_ <= 0) {
     for (int64_t i = 0; i < t.rows; ++i) std::fill(c + i * ldc, c + i * ldc + t.cols, T{0});
     return;
   }
-  for (int64_t k0 = 0; k0 < k_; k0 += kDepth)
-    multiply(t, k0, std::min(kDepth, k_ - k0), a, b, c, ldc, scratch);
+  for (int64_t k0 = 0; k0 < k_ && !run.stopped(); k0 += kDepth)
+    multiply(run, t, k0, std::min(kDepth, k_ - k0), a, b, c, ldc, scratch);
 }
 
 template <typename T>
-void Gemm<T>::multiply(const GemmTile& t, int64_t k0, int64_t kn, const PanelSource<T>& a,
-                       const PanelSource<T>& b, T* c, int64_t ldc, T* scratch) const {
+void Gemm<T>::multiply(const Run& run, const GemmTile& t, int64_t k0, int64_t kn,
+                       const PanelSource<T>& a, const PanelSource<T>& b, T* c, int64_t ldc,
+                       T* scratch) const {
   const bool accumulate = k0 > 0;
   T* const packed_b = scratch;
   T* const packed_a = packed_b + kn * tile_cols_;
@@ -178,6 +179,7 @@ void Gemm<T>::multiply(const GemmTile& t, int64_t k0, int64_t kn, const PanelSou
     }
   }
   for (int64_t i = 0; i < t.rows; i += micro_.rows) {
+    if (run.stopped()) return;
     const int64_t rows = std::min(micro_.rows, t.rows - i);
     a.pack(packed_a, rows, t.row + i, rows, k0, kn);
     const T* panel = packed_b;
@@ -191,7 +193,7 @@ void Gemm<T>::multiply(const GemmTile& t, int64_t k0, int64_t kn, const PanelSou
         continue;
       }
       const int64_t width = width_of(left);
-      const MicroFn<T> run = width == micro_.cols ? micro_.full[rows - 1] : micro_.half[rows - 1];
+      const MicroFn<T> micro = width == micro_.cols ? micro_.full[rows - 1] : micro_.half[rows - 1];
       int64_t ldb = width;
       const T* from = panel;
       if (in_place) {
@@ -203,9 +205,9 @@ void Gemm<T>::multiply(const GemmTile& t, int64_t k0, int64_t kn, const PanelSou
         }
       }
       if (left >= width) {
-        run(kn, packed_a, from, ldb, to, ldc, accumulate);
+        micro(kn, packed_a, from, ldb, to, ldc, accumulate);
       } else {
-        run(kn, packed_a, from, ldb, edge, width, false);
+        micro(kn, packed_a, from, ldb, edge, width, false);
         for (int64_t r = 0; r < rows; ++r)
           for (int64_t x = 0; x < left; ++x) {
             T& element = to[r * ldc + x];

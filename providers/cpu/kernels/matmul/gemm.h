@@ -9,6 +9,7 @@
 
 #include <cstdint>
 
+#include "providers/cpu/kernel.h"
 #include "providers/cpu/kernels/matmul/load.h"
 #include "providers/cpu/kernels/matmul/micro.h"
 
@@ -70,13 +71,14 @@ class Gemm {
   // What compute needs, a multiple of 64 bytes.
   uint64_t scratch_bytes() const { return static_cast<uint64_t>(scratch_) * sizeof(T); }
   // c[i * ldc + j] = sum over k of a(tile.row + i, k) * b(tile.col + j, k). |c| is the tile's first
-  // element.
-  void compute(const GemmTile& tile, const PanelSource<T>& a, const PanelSource<T>& b, T* c,
-               int64_t ldc, T* scratch) const;
+  // element. Leaves early when |run| is stopped.
+  void compute(const Run& run, const GemmTile& tile, const PanelSource<T>& a,
+               const PanelSource<T>& b, T* c, int64_t ldc, T* scratch) const;
 
  private:
-  void multiply(const GemmTile& tile, int64_t k0, int64_t kn, const PanelSource<T>& a,
-                const PanelSource<T>& b, T* c, int64_t ldc, T* scratch) const;
+  void multiply(const Run& run, const GemmTile& tile, int64_t k0, int64_t kn,
+                const PanelSource<T>& a, const PanelSource<T>& b, T* c, int64_t ldc,
+                T* scratch) const;
   const MicroKernels<T>& micro_;
   int64_t m_, n_, k_;
   int64_t tile_rows_ = 0, tile_cols_ = 0, row_tiles_ = 0, col_tiles_ = 0;

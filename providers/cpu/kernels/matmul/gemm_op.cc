@@ -69,7 +69,7 @@ Result<Kernel> make_typed(const SnapshotNode& node, StoreFn<T> store) {
     run.parallel(gemm.tiles(), [&](int64_t i, uint32_t worker) {
       T* const scratch = run.scratch<T>(worker);
       T* const line = scratch + product_scratch(gemm, store != nullptr) / sizeof(T);
-      product_tile(gemm, gemm.tile(i), a, b, out, scratch,
+      product_tile(run, gemm, gemm.tile(i), a, b, out, scratch,
                    [&](T* row, int64_t r, int64_t c, int64_t n) {
                      if (alpha != T{1})
                        for (int64_t j = 0; j < n; ++j) row[j] *= alpha;

@@ -33,7 +33,7 @@ struct ByteProduct {
     StridedSource<uint32_t> right(run.input(b), b_type, shape.b_offsets[batch], 1, shape.n);
     if (a_zeros.present()) left.set_zero(za, 1);
     if (b_zeros.present()) right.set_zero(zb, 1);
-    gemm.compute(gemm.tile(i % gemm.tiles()), left, right, sums, ldc, scratch);
+    gemm.compute(run, gemm.tile(i % gemm.tiles()), left, right, sums, ldc, scratch);
   }
 };
 

@@ -34,7 +34,7 @@ Result<Kernel> make_typed(const SnapshotNode& node, StoreFn<T> store) {
       const StridedSource<T> b(run.input(1), dtype, shape.b_offsets[at], 1, shape.n);
       const ProductOut<T> out{run.output(0), store, batch * shape.m * shape.n,
                               swap ? shape.m : shape.n};
-      product_tile(gemm, gemm.tile(i % tiles), swap ? b : a, swap ? a : b, out,
+      product_tile(run, gemm, gemm.tile(i % tiles), swap ? b : a, swap ? a : b, out,
                    run.scratch<T>(worker), [](T*, int64_t, int64_t, int64_t) {});
     });
     return run.stop();

@@ -24,13 +24,14 @@ struct ProductOut {
 // Computes a tile and hands each row to finish(row, i, j, n), with C's row i and first column j,
 // before it is stored. |scratch| holds product_scratch bytes.
 template <typename T, typename Finish>
-void product_tile(const Gemm<T>& gemm, const GemmTile& tile, const PanelSource<T>& a,
-                  const PanelSource<T>& b, const ProductOut<T>& out, T* scratch, Finish&& finish) {
+void product_tile(const Run& run, const Gemm<T>& gemm, const GemmTile& tile,
+                  const PanelSource<T>& a, const PanelSource<T>& b, const ProductOut<T>& out,
+                  T* scratch, Finish&& finish) {
   const int64_t start = out.offset + tile.row * out.ldc + tile.col;
   T* const spare = scratch + gemm.scratch_bytes() / sizeof(T);
   T* const c = out.store ? spare : static_cast<T*>(out.data) + start;
   const int64_t ldc = out.store ? tile.cols : out.ldc;
-  gemm.compute(tile, a, b, c, ldc, scratch);
+  gemm.compute(run, tile, a, b, c, ldc, scratch);
   for (int64_t i = 0; i < tile.rows; ++i) {
     finish(c + i * ldc, tile.row + i, tile.col, tile.cols);
     if (out.store) out.store(out.data, start + i * out.ldc, c + i * ldc, tile.cols);

@@ -245,7 +245,7 @@ Result<Kernel> make_reverse_sequence(const SnapshotNode& node) {
                         steps, "]");
     run.parallel(batch, [&](int64_t b, uint32_t) {
       const int64_t n = length[static_cast<size_t>(b)];
-      for (int64_t t = 0; t < steps; ++t) {
+      for (int64_t t = 0; t < steps && !run.stopped(); ++t) {
         const int64_t from = t < n ? n - 1 - t : t;
         std::memcpy(run.output<char>(0) + t * time_stride + b * batch_stride,
                     run.input<char>(0) + from * time_stride + b * batch_stride,

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <cstring>
 
 #include "providers/cpu/kernels/matmul/load.h"
@@ -10,6 +11,8 @@
 
 namespace pfrt::cpu {
 namespace {
+
+constexpr int64_t kBetweenLooks = 1 << 14;  // elements
 
 // Inputs of both operators: data, indices, updates.
 Status check_inputs(const SnapshotNode& node) {
@@ -71,6 +74,7 @@ Result<Kernel> make_scatter_elements(const SnapshotNode& node) {
     std::vector<int64_t> position(shape.size(), 0);
     int64_t base = 0;  // of the position, without the axis
     for (int64_t i = 0; i < indices.count(); ++i) {
+      if (i % kBetweenLooks == 0 && run.stopped()) break;
       const int64_t index = indices.at(at, i);
       char* const to =
           run.output<char>(0) + (base + (index < 0 ? index + size : index) * strides[axis]) * bytes;
@@ -123,7 +127,9 @@ Result<Kernel> make_scatter_nd(const SnapshotNode& node) {
     }
     copy_bytes(run, run.input(0), run.output(0), data_bytes);
     if (slice == 0) return 0;
+    const int64_t between = std::max<int64_t>(kBetweenLooks / slice, 1);
     for (int64_t t = 0; t < tuples; ++t) {
+      if (t % between == 0 && run.stopped()) break;
       int64_t start = 0;
       for (size_t d = 0; d < depth; ++d) {
         const int64_t index = indices.at(at, t * width + static_cast<int64_t>(d));

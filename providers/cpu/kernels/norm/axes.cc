@@ -152,7 +152,7 @@ Result<Kernel> make_lrn(const SnapshotNode& node) {
       const int64_t channel = i % channels, image = i - channel;
       const int64_t from = std::max<int64_t>(0, channel - before);
       const int64_t to = after >= channels - 1 - channel ? channels - 1 : channel + after;
-      for (int64_t at = 0; at < pixels; at += kChunk) {
+      for (int64_t at = 0; at < pixels && !run.stopped(); at += kChunk) {
         double sum[kChunk] = {}, line[kChunk];
         const int64_t n = std::min(kChunk, pixels - at);
         for (int64_t c = from; c <= to; ++c) {

@@ -48,6 +48,7 @@ Result<Kernel> make_max_unpool(const SnapshotNode& node) {
     if (size > 0) std::memset(run.output(0), 0, static_cast<size_t>(size) * bytes);
     const void* const at = indices.data(run);
     for (int64_t i = 0; i < count; ++i) {
+      if (i % 16384 == 0 && run.stopped()) break;
       const int64_t index = indices.at(at, i);
       if (index < 0 || index >= bound)
         return run.fail(Code::kINVALID_ARGUMENT, "MaxUnpool: index ", index, " (element ", i,

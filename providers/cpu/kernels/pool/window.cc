@@ -99,10 +99,12 @@ Result<Kernel> make_max(const SnapshotNode& node) {
     const bool direct = plan->dtype == kOwn<T>;
     const StoreFn<T> store = store_fn<T>(plan->dtype);
     if (positions == 0) return 0;
+    const int64_t between = std::clamp<int64_t>(16384 / length, 1, 64);  // rows
     run.parallel(plan->geometry.planes, [&](int64_t i, uint32_t worker) {
       T* const buffer = run.scratch<T>(worker);
       const T* const plane = load_plane<T>(plan->dtype, kOwn<T>, run.input(0), i, pixels, buffer);
       for (int64_t r = 0; r < plan->rows.rows(); ++r) {
+        if (r % between == 0 && run.stopped()) return;
         const int64_t at = i * positions + r * length;
         T* const line = direct ? run.output<T>(0) + at : buffer + pixels;
         if (plan->indices) {
@@ -212,11 +214,13 @@ Result<Kernel> make_sum(const SnapshotNode& node, double power) {
     const int64_t positions = plan->geometry.window.position_count();
     const StoreFn<double> store = store_fn<double>(plan->dtype);
     if (positions == 0) return 0;
+    const int64_t between = std::clamp<int64_t>(16384 / length, 1, 64);  // rows
     run.parallel(plan->geometry.planes, [&](int64_t i, uint32_t worker) {
       double* const line = run.scratch<double>(worker);
       const T* const plane = load_plane<T>(plan->dtype, kOwn<T>, run.input(0), i, pixels,
                                            reinterpret_cast<T*>(line + length));
       for (int64_t r = 0; r < plan->rows.rows(); ++r) {
+        if (r % between == 0 && run.stopped()) return;
         sum_row(*plan, r, plane, line);
         finish_row(*plan, r, line);
         store(run.output(0), i * positions + r * length, line, length);

@@ -184,7 +184,7 @@ void Sweep<T>::project(const Run& run, const Memory& memory, const Lane& l, int6
                       l.direction * layer_.gates() * hidden * layer_.features, layer_.features,
                       hidden, stride_);
   T* to = gates(memory, l) + t.row * columns_ + t.col;
-  gemm_.compute(t, x, w, to, columns_, scratch);
+  gemm_.compute(run, t, x, w, to, columns_, scratch);
   const T* bias = memory.bias.data() + l.direction * columns_ + t.col;
   // The tile of the last columns brings those along that have no part in the product.
   const int64_t projected = layer_.gates() * stride_;
@@ -196,8 +196,8 @@ void Sweep<T>::project(const Run& run, const Memory& memory, const Lane& l, int6
 }
 
 template <typename T>
-void Sweep<T>::multiply(const Memory& memory, const Step& step, int64_t block, int64_t begin,
-                        int64_t end, const T* state) const {
+void Sweep<T>::multiply(const Run& run, const Memory& memory, const Step& step, int64_t block,
+                        int64_t begin, int64_t end, const T* state) const {
   const Lane& l = step.lane;
   const int64_t hidden = layer_.hidden, last = std::min(panels_, (block + 1) * block_);
   const int64_t gate_panels = layer_.gates() * panels_;
@@ -206,6 +206,7 @@ void Sweep<T>::multiply(const Memory& memory, const Step& step, int64_t block, i
   for (int64_t g = begin; g < end; ++g) {
     const bool apart = layer_.linear_before_reset && layer_.cell == Cell::kGru && g == 2;
     for (int64_t p = block * block_; p < last; ++p) {
+      if (run.stopped()) return;
       const T* panel =
           memory.recurrent.get() + (l.direction * gate_panels + g * panels_ + p) * hidden * width_;
       T* const to = rows + (apart ? 3 : g) * stride_ + p * width_;
@@ -223,11 +224,11 @@ void Sweep<T>::advance(const Run& run, const Memory& memory, const Step& step, i
                        int64_t block) const {
   const T* before = memory.states[step.s % 2].get();
   if (phases_ == 1)
-    multiply(memory, step, block, 0, layer_.gates(), before);
+    multiply(run, memory, step, block, 0, layer_.gates(), before);
   else if (phase == 0)
-    multiply(memory, step, block, 0, 2, before);
+    multiply(run, memory, step, block, 0, 2, before);
   else
-    multiply(memory, step, block, 2, 3, memory.reset.get());
+    multiply(run, memory, step, block, 2, 3, memory.reset.get());
   finish(run, memory, step, phase, block);
 }
 
@@ -302,11 +303,11 @@ pfrt_code Sweep<T>::run(const Run& run) const {
   if (blocks_ == 1) {
     run.parallel(lanes_, [&](int64_t index, uint32_t worker) {
       const Lane l = lane(index);
-      for (int64_t first = 0; first < layer_.time; first += chunk_) {
+      for (int64_t first = 0; first < layer_.time && !run.stopped(); first += chunk_) {
         for (int64_t tile = 0; tile < tiles; ++tile)
           project(run, memory, l, first, tile, run.scratch<T>(worker));
         steps(first, [&](int64_t s, int64_t phase) {
-          advance(run, memory, Step{l, s, first}, phase, 0);
+          if (!run.stopped()) advance(run, memory, Step{l, s, first}, phase, 0);
         });
       }
     });
@@ -317,6 +318,7 @@ pfrt_code Sweep<T>::run(const Run& run) const {
         project(run, memory, lane(i / tiles), first, i % tiles, run.scratch<T>(worker));
       });
       steps(first, [&](int64_t s, int64_t phase) {
+        if (run.stopped()) return;
         run.parallel(lanes_ * blocks_, [&](int64_t i, uint32_t) {
           advance(run, memory, Step{lane(i / blocks_), s, first}, phase, i % blocks_);
         });

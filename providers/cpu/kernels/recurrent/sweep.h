@@ -57,8 +57,8 @@ class Sweep {
   void project(const Run& run, const Memory& memory, const Lane& lane, int64_t first, int64_t tile,
                T* scratch) const;
   // Adds |state| times the units of block |block| of gates [begin, end).
-  void multiply(const Memory& memory, const Step& step, int64_t block, int64_t begin, int64_t end,
-                const T* state) const;
+  void multiply(const Run& run, const Memory& memory, const Step& step, int64_t block,
+                int64_t begin, int64_t end, const T* state) const;
   void advance(const Run& run, const Memory& memory, const Step& step, int64_t phase,
                int64_t block) const;
   void finish(const Run& run, const Memory& memory, const Step& step, int64_t phase,

@@ -8,6 +8,7 @@
 #include "providers/cpu/kernels/lines.h"
 #include "providers/cpu/kernels/reduce/reduce.h"
 #include "providers/cpu/kernels/signature.h"
+#include "providers/cpu/kernels/sorting.h"
 
 namespace pfrt::cpu {
 namespace {
@@ -26,13 +27,14 @@ struct Before {
   }
 };
 
-// The first |k| of |order|, a permutation of a line's indices.
+// The first |k| of |order|, a permutation of a line's indices. False when the run was stopped.
 template <typename T>
-void select(const T* x, int64_t n, int64_t k, bool largest, int64_t* order) {
+bool select(const Run& run, const T* x, int64_t n, int64_t k, bool largest, int64_t* order) {
   std::iota(order, order + n, int64_t{0});
-  const Before<T> before{x, largest};
-  if (k < n) std::nth_element(order, order + k, order + n, before);
-  std::sort(order, order + k, before);
+  return sort_unless_stopped(run, Before<T>{x, largest}, [&](const auto& before) {
+    if (k < n) std::nth_element(order, order + k, order + n, before);
+    std::sort(order, order + k, before);
+  });
 }
 
 template <typename T>
@@ -60,7 +62,7 @@ Kernel top_k_kernel(const SnapshotNode& node, const Lines& lines, int64_t k) {
           indices ? place_lines(out, group, PFRT_DTYPE_INT64, indices, index_buffer) : index_buffer;
       for (int64_t j = 0; j < group.count; ++j) {
         const T* line = x + j * lines.length;
-        select(line, lines.length, k, largest, order);
+        if (!select(run, line, lines.length, k, largest, order)) return;
         for (int64_t i = 0; i < k; ++i) {
           y[j * k + i] = line[order[i]];
           at[j * k + i] = order[i];

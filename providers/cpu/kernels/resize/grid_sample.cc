@@ -142,7 +142,7 @@ void sample(const Run& run, const Image& image) {
       counts[static_cast<size_t>(p)] =
           taps_of(image, &places[static_cast<size_t>(p * dims)], taps + p * most);
     std::array<T, kPoints> block;
-    for (int64_t c = 0; c < image.channels; ++c) {
+    for (int64_t c = 0; c < image.channels && !run.stopped(); ++c) {
       const int64_t channel = n * image.channels + c, to = channel * image.points + first;
       T* y = place_block(image.dtype, run.output(0), to, block.data());
       for (int64_t p = 0; p < count; ++p) {
