@@ -110,7 +110,7 @@ pfrt_status* plugin_at(pfrt_env* env, size_t index, pfrt_plugin_info* out) {
 size_t provider_count(pfrt_env* env) {
   if (!env) return 0;
   std::lock_guard lock(env->mutex);
-  return providers(env).size();
+  return providers(env).size() + env->state->hooks.providers().size();
 }
 
 pfrt_status* provider_at(pfrt_env* env, size_t index, pfrt_provider_info* out) {
@@ -118,10 +118,21 @@ pfrt_status* provider_at(pfrt_env* env, size_t index, pfrt_provider_info* out) {
     if (!env || !out) return null_argument(env ? "out_info" : "env");
     std::lock_guard lock(env->mutex);
     const auto all = providers(env);
-    if (index >= all.size())
-      return error(Code::kINVALID_ARGUMENT, "provider ", index, " of ", all.size());
-    const Plugin& p = *all[index];
+    const auto registered = env->state->hooks.providers();
+    if (index >= all.size() + registered.size())
+      return error(Code::kINVALID_ARGUMENT, "provider ", index, " of ",
+                   all.size() + registered.size());
     pfrt_provider_info info{};
+    if (index >= all.size()) {
+      // The registration keeps the name.
+      const ProviderSource& source = *registered[index - all.size()];
+      info.available = 1;
+      info.name = to_c(source.name);
+      info.devices = source.table->devices;
+      write(out, info);
+      return {};
+    }
+    const Plugin& p = *all[index];
     info.available = p.table ? 1 : 0;
     info.name = to_c(p.name.empty() ? p.short_name : p.name);
     if (p.table) info.devices = p.provider()->devices;
@@ -210,6 +221,8 @@ pfrt_status* operator_at(size_t index, pfrt_operator_info* out) {
 }  // namespace
 
 Result<ProviderSource> EnvState::provider_source(std::string_view name) {
+  for (const auto& source : hooks.providers())
+    if (source->name == name) return *source;
   PFRT_ASSIGN(const auto plugin, loader->find("provider", name));
   ProviderSource source;
   source.name = plugin->name;
@@ -252,6 +265,12 @@ const pfrt_env_api kEnvApi = {
     service_start,
     service_stop,
     service_address,
+    register_operator,
+    unregister_operator,
+    custom_operator_count,
+    custom_operator_at,
+    register_provider,
+    register_pass,
 };
 
 }  // namespace pfrt::capi

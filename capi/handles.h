@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "capi/hooks.h"
 #include "core/base/log.h"
 #include "core/exec/packed.h"
 #include "core/ir/graph.h"
@@ -150,6 +151,7 @@ Status check_option(const std::vector<pfrt_option_info>& schema, std::string_vie
 // The environment behind a handle. Sessions and models hold it, so that plug-ins stay loaded.
 struct EnvState {
   Logger logger;
+  Hooks hooks;
   std::unique_ptr<PluginLoader> loader;
   PackedStore packed;
   Sessions sessions;

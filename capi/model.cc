@@ -3,6 +3,7 @@
 
 #include "capi/handles.h"
 #include "capi/reader.h"
+#include "capi/sink.h"
 #include "core/base/os/cpu.h"
 #include "core/base/os/file.h"
 #include "core/format/pfm.h"
@@ -40,50 +41,6 @@ struct Import {
     return *static_cast<Import*>(request->host);
   }
 };
-
-// A sink that keeps the message of a failing plug-in call.
-struct TextSink {
-  pfrt_sink sink{};
-  std::string text;
-  Logger& logger;
-
-  explicit TextSink(Logger& log) : logger(log) {
-    sink.struct_size = sizeof sink;
-    sink.abi = PFRT_ABI_VERSION;
-    sink.host = this;
-    sink.fail = [](const pfrt_sink* s, pfrt_code code, uint32_t, pfrt_string t) -> pfrt_code {
-      try {
-        static_cast<TextSink*>(s->host)->text = view(t);
-      } catch (const std::bad_alloc&) {
-        return PFRT_CODE_OUT_OF_MEMORY;
-      }
-      return code;
-    };
-    sink.log = [](const pfrt_sink* s, pfrt_log_level level, pfrt_string t) {
-      Logger& l = static_cast<TextSink*>(s->host)->logger;
-      if (l.wants(level)) l.write(level, view(t));
-    };
-  }
-
-  Status status(pfrt_code code, std::string_view doing) const {
-    if (code == PFRT_CODE_OK) return {};
-    return error(static_cast<Code>(code), doing, ": ",
-                 text.empty() ? std::string(code_text(static_cast<Code>(code))) : text);
-  }
-};
-
-// What a plug-in throws ends here.
-template <typename Fn>
-pfrt_code call_plugin(const TextSink& sink, Fn&& fn) {
-  try {
-    return fn();
-  } catch (const std::bad_alloc&) {
-    return PFRT_CODE_OUT_OF_MEMORY;
-  } catch (...) {
-    return sink.sink.fail(&sink.sink, PFRT_CODE_PLUGIN, PFRT_NO_INDEX,
-                          to_c("an exception escaped the plug-in"));
-  }
-}
 
 void file_retain(pfrt_file* file) { retain(file); }
 void file_release(void* file, void*) { release(static_cast<pfrt_file*>(file)); }
@@ -302,8 +259,10 @@ Status load(pfrt_env* env, const Source& source, const Options& o, Progress& pro
   if (!graph.ok()) return graph.take_status();
   apply_info(import.info, *graph.value(), info);
   info.import_ms = static_cast<double>(os::monotonic_ns() - started) * 1e-6;
+  PFRT_ASSIGN(auto operators, operators_for(*env->state, *graph.value()));
   auto model = Model::create(graph.take(), std::move(info), o.get_bool("validate"),
-                             o.get_bool("infer_shapes"), std::move(import.warnings), progress);
+                             o.get_bool("infer_shapes"), std::move(import.warnings), progress,
+                             std::move(operators));
   if (!model.ok()) return model.take_status().prepend("loading " + source.text());
   for (const std::string& w : model.value()->warnings())
     env->state->logger.log(PFRT_LOG_INFO, "loading ", source.text(), ": ", w);
@@ -409,9 +368,10 @@ pfrt_status* from_graph(pfrt_env* env, const pfrt_graph* graph, const pfrt_optio
     Progress progress = o.progress();
     ModelInfo info;
     info.format = "graph";
-    PFRT_ASSIGN(auto model,
-                Model::create(graph->graph->clone(), std::move(info), o.get_bool("validate"),
-                              o.get_bool("infer_shapes"), {}, progress));
+    PFRT_ASSIGN(auto operators, operators_for(*env->state, *graph->graph));
+    PFRT_ASSIGN(auto model, Model::create(graph->graph->clone(), std::move(info),
+                                          o.get_bool("validate"), o.get_bool("infer_shapes"), {},
+                                          progress, std::move(operators)));
     auto handle = std::make_unique<pfrt_model>();
     handle->env = env->state;
     handle->model = std::move(model);

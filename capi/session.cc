@@ -81,6 +81,8 @@ pfrt_status* create(pfrt_env* env, const pfrt_session_desc* desc_in, pfrt_sessio
     context.max_threads = env->state->max_threads;
     context.keep = env->state;
     for (ProviderSource& source : context.providers) source.keep = env->state;
+    PFRT_ASSIGN(context.operators, operators_for(*env->state, desc.model->model->graph()));
+    context.passes = env->state->hooks.passes();
     auto handle = std::make_unique<pfrt_session>();
     handle->env = env->state;
     PFRT_ASSIGN(handle->session, Session::create(desc.model->model, o, extra, std::move(context)));

@@ -178,7 +178,7 @@ void CompiledGraph::number_slots() {
       const Node& node = *g.node(id);
       for (ValueId v : g.used_by(node))
         if (made_in[v] != static_cast<int>(s) && !g.at(v).constant) reads.insert(v);
-      const OperatorDef* def = find_canonical(node.domain, node.op);
+      const OperatorDef* def = find_canonical(g, node);
       for (size_t i = 0; def && i < node.inputs.size() && i < 32; ++i)
         if ((def->shape_inputs >> i & 1u) && node.has_input(i)) direct.insert(node.inputs[i]);
     }

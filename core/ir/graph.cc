@@ -133,6 +133,7 @@ Graph::Graph(std::string graph_name)
 std::shared_ptr<Graph> Graph::subgraph_of(Graph& outer, std::string name) {
   auto body = std::make_shared<Graph>(std::move(name));
   body->symbols = outer.symbols;
+  body->operators = outer.operators;
   body->opsets = outer.opsets;
   body->depth = outer.depth + 1;
   return body;
@@ -148,6 +149,7 @@ std::shared_ptr<Graph> Graph::clone() const {
   copy->captures = captures;
   copy->symbols = symbols;
   copy->depth = depth;
+  copy->operators = operators;
   copy->values_ = values_;
   copy->by_name_ = by_name_;
   copy->nodes_.reserve(nodes_.size());

@@ -99,6 +99,8 @@ struct Capture {
   ValueId outer, inner;
 };
 
+class OperatorSet;
+
 class Graph {
  public:
   explicit Graph(std::string name = {});
@@ -121,6 +123,8 @@ class Graph {
   // inside itself.
   uint32_t depth = 0;
   uint64_t revision = 0;  // counted up by edits that end what was handed out of the graph
+  // Operators beside the built-in ones, null for none; bodies have their model's.
+  std::shared_ptr<const OperatorSet> operators;
 
   // The value of that name, made when there is none. Empty gives kNoId.
   ValueId value(std::string_view value_name);

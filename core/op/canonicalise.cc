@@ -95,7 +95,7 @@ class Canonicaliser {
     std::vector<NodeId> after;
     if (!node.canonical) {
       const int64_t opset = opset_of(node);
-      const OperatorDef* row = find_operator(node.domain, node.op, opset);
+      const OperatorDef* row = find_operator(graph, node, opset);
       if (row && row->canonicalise) {
         Rewriter rewriter(graph, id, opset, state);
         PFRT_TRY(row->canonicalise(rewriter));

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "core/op/infer.h"
+#include "core/op/operator_set.h"
 
 namespace pfrt {
 namespace {
@@ -30,31 +31,35 @@ std::string domain_name(std::string_view domain) {
 }
 
 // What is known of a name that has no row at an opset.
-std::string what_is_known(std::string_view domain, std::string_view name) {
+std::string what_is_known(const Graph& graph, std::string_view domain, std::string_view name) {
   constexpr size_t kLongestName = 64;
   if (domain == "ai.onnx") domain = "";
   std::string ranges, elsewhere, nearest;
   size_t best = 4;
-  for (const std::span<const OperatorDef>& family : operators()) {
-    for (const OperatorDef& row : family) {
-      if (row.name == name && row.domain == domain) {
-        ranges += message(ranges.empty() ? "" : ", ", row.since, row.until ? " to " : " on");
-        if (row.until) ranges += std::to_string(row.until);
-      } else if (row.name == name) {
-        elsewhere = domain_name(row.domain);
-      } else if (row.domain == domain && name.size() <= kLongestName) {
-        const size_t distance = edit_distance(name, row.name);
-        if (distance < std::min(best, name.size())) {
-          best = distance;
-          nearest = row.name;
-        }
+  bool known_domain = newest_opset(domain) > 0;
+  const auto consider = [&](const OperatorDef& row) {
+    known_domain |= row.domain == domain;
+    if (row.name == name && row.domain == domain) {
+      ranges += message(ranges.empty() ? "" : ", ", row.since, row.until ? " to " : " on");
+      if (row.until) ranges += std::to_string(row.until);
+    } else if (row.name == name) {
+      elsewhere = domain_name(row.domain);
+    } else if (row.domain == domain && name.size() <= kLongestName) {
+      const size_t distance = edit_distance(name, row.name);
+      if (distance < std::min(best, name.size())) {
+        best = distance;
+        nearest = row.name;
       }
     }
-  }
+  };
+  for (const std::span<const OperatorDef>& family : operators())
+    for (const OperatorDef& row : family) consider(row);
+  if (graph.operators)
+    for (const auto& op : graph.operators->all()) consider(op->row());
   if (!ranges.empty()) return "known only for opsets " + ranges;
   if (!elsewhere.empty()) return "known only in domain '" + elsewhere + "'";
   if (!nearest.empty()) return "unknown; the nearest known name is '" + nearest + "'";
-  return newest_opset(domain) ? "unknown" : "unknown domain";
+  return known_domain ? "unknown" : "unknown domain";
 }
 
 std::string range_text(int least, int most) {
@@ -100,10 +105,10 @@ class Checker {
     }
     // A graph built by hand may import nothing: its nodes have the newest meaning.
     if (opset == 0) opset = newest;
-    const OperatorDef* row = find_operator(node.domain, node.op, opset);
+    const OperatorDef* row = find_operator(graph, node, opset);
     if (!row) {
       auto [known, fresh] = known_.try_emplace({node.domain, node.op});
-      if (fresh) known->second = what_is_known(node.domain, node.op);
+      if (fresh) known->second = what_is_known(graph, node.domain, node.op);
       fault(describe(graph, node), " (", domain_name(node.domain), " opset ", opset,
             "): ", known->second);
       return;

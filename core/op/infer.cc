@@ -47,7 +47,7 @@ InferState initial_state(const Graph& graph) {
 
 Status infer_node(const Graph& graph, const Node& node, InferState& state) {
   track(graph, state);
-  const OperatorDef* row = find_canonical(node.domain, node.op);
+  const OperatorDef* row = find_canonical(graph, node);
   if (!row)
     return error(Code::kUNSUPPORTED_OPERATOR, describe(graph, node),
                  ": no operator of that name in canonical form");

@@ -64,7 +64,7 @@ class Analysis {
   }
 
   void visit(const Node& node) {
-    const OperatorDef* row = find_canonical(node.domain, node.op);
+    const OperatorDef* row = find_canonical(graph_, node);
     if (!row || !row->infer || (row->flags & (kOpHost | kOpDataDependent))) return;
     bool dims = true, data = true;
     for (size_t i = 0; i < node.inputs.size(); ++i) {

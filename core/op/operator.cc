@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/op/operator.h"
 
+#include <algorithm>
 #include <array>
 #include <unordered_map>
 
 #include "core/base/half.h"
 #include "core/op/families.h"
 #include "core/op/infer.h"
+#include "core/op/operator_set.h"
 #include "core/op/rules.h"
 
 namespace pfrt {
@@ -117,8 +119,20 @@ const OperatorDef* find_operator(std::string_view domain, std::string_view name,
   return nullptr;
 }
 
-const OperatorDef* find_canonical(std::string_view domain, std::string_view name) {
-  return find_operator(domain, name, newest_opset(domain));
+const OperatorDef* find_operator(const Graph& graph, const Node& node, int64_t opset) {
+  if (const OperatorDef* row = find_operator(node.domain, node.op, opset)) return row;
+  const CustomOperator* own =
+      graph.operators ? graph.operators->find(node.domain, node.op) : nullptr;
+  // A domain that nobody imports is at its newest.
+  return own && (opset == 0 || opset >= own->row().since) ? &own->row() : nullptr;
+}
+
+const OperatorDef* find_canonical(const Graph& graph, const Node& node) {
+  return find_operator(graph, node, std::max(newest_opset(node.domain), graph.opset(node.domain)));
+}
+
+bool is_built_in(std::string_view domain, std::string_view name) {
+  return rows_of(domain, name) != nullptr;
 }
 
 int64_t newest_opset(std::string_view domain) {

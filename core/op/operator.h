@@ -53,12 +53,16 @@ struct OperatorDef {
   double (*flops)(const Inference& inference);
 };
 
-// All families, in family order.
+// All families of built-in operators, in family order.
 std::span<const std::span<const OperatorDef>> operators();
-// The row for |name| in |domain| at |opset|, or nullptr.
+// The built-in row for |name| in |domain| at |opset|, or nullptr.
 const OperatorDef* find_operator(std::string_view domain, std::string_view name, int64_t opset);
+// Likewise, or that of |graph|'s own operators, which any opset as of their first may use.
+const OperatorDef* find_operator(const Graph& graph, const Node& node, int64_t opset);
 // The row with the newest meaning, for canonical nodes.
-const OperatorDef* find_canonical(std::string_view domain, std::string_view name);
+const OperatorDef* find_canonical(const Graph& graph, const Node& node);
+// Whether there is a row of that name at any opset.
+bool is_built_in(std::string_view domain, std::string_view name);
 // The newest opset known of a domain; 0 for an unknown domain.
 int64_t newest_opset(std::string_view domain);
 

@@ -72,7 +72,7 @@ class Assigner {
         plan.refused += (plan.refused.empty() ? "" : "; ") + candidates_[at].name + ": " + reason;
       };
       if (!c.accepted) {
-        refuse(c.reason);
+        if (!c.reason.empty()) refuse(c.reason);
       } else if (grouped_[at][i]) {
         refuse("runs it only together with others");
       } else if (better(p, c.est_ns, best, best < 0 ? 0 : claim(best, i).est_ns)) {

@@ -10,7 +10,7 @@ namespace pfrt {
 namespace {
 
 bool runs_in_host(const Graph& graph, const Node& node) {
-  const OperatorDef* def = find_canonical(node.domain, node.op);
+  const OperatorDef* def = find_canonical(graph, node);
   if (def && (def->flags & kOpHost) != 0) return true;
   // Identity passes anything on; what is not a tensor of numbers never reaches a provider.
   if (node.op != "Identity" || !node.domain.empty() || !node.has_input(0)) return false;
@@ -18,8 +18,8 @@ bool runs_in_host(const Graph& graph, const Node& node) {
   return !type.is_tensor() || type.dtype == PFRT_DTYPE_STRING;
 }
 
-bool data_dependent(const Node& node) {
-  const OperatorDef* def = find_canonical(node.domain, node.op);
+bool data_dependent(const Graph& graph, const Node& node) {
+  const OperatorDef* def = find_canonical(graph, node);
   return def && (def->flags & kOpDataDependent) != 0;
 }
 
@@ -33,7 +33,7 @@ std::string types_text(const Graph& graph, const Node& node) {
 
 // The outputs' dimensions need contents that no plan can know beforehand.
 bool needs_contents(const Graph& graph, const Node& node, const Knowable& known) {
-  const OperatorDef* def = find_canonical(node.domain, node.op);
+  const OperatorDef* def = find_canonical(graph, node);
   if (!def) return false;
   for (size_t i = 0; i < node.inputs.size() && i < 32; ++i)
     if ((def->shape_inputs >> i & 1u) && node.has_input(i) && !known.data[node.inputs[i]] &&
@@ -89,7 +89,7 @@ Result<Partition> partition(const Graph& graph, const std::vector<NodeId>& order
     const Node& node = *graph.node(order[i]);
     host[i] = runs_in_host(graph, node);
     starts[i] = needs_contents(graph, node, known);
-    ends[i] = data_dependent(node);
+    ends[i] = data_dependent(graph, node);
     splits[i] = starts[i] || ends[i];
   }
   Assignment assignment = assign(graph, order, candidates, claims, host, splits);

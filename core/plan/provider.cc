@@ -85,9 +85,12 @@ Result<std::shared_ptr<Provider>> Provider::open(const ProviderSource& source, L
   std::vector<pfrt_key_value> options;
   for (const auto& [key, value] : source.options) options.push_back({to_c(key), to_c(value)});
   Sink sink(logger);
+  const pfrt_string device = to_c(source.device);
   const pfrt_code code = call(sink.get(), [&] {
-    return source.table->open(to_c(source.device), options.data(), options.size(), sink.get(),
-                              &provider->handle_);
+    return source.open ? source.open(source.user, device, options.data(), options.size(),
+                                     sink.get(), &provider->handle_)
+                       : source.table->open(device, options.data(), options.size(), sink.get(),
+                                            &provider->handle_);
   });
   PFRT_TRY(sink.status(code, source.name, "opening its device"));
   if (!provider->handle_)

@@ -14,6 +14,7 @@
 #include "core/base/log.h"
 #include "core/base/status.h"
 #include "core/memory/tensor.h"
+#include "pyflame_rt/custom.h"
 #include "pyflame_rt/plugin.h"
 
 namespace pfrt {
@@ -27,6 +28,9 @@ struct ProviderSource {
   uint64_t features = 0;
   std::shared_ptr<void> library;
   std::shared_ptr<void> keep;  // what a provider calls back into: values may outlive a session
+  // Called instead of table->open where it is set, with |user| first.
+  decltype(pfrt_client_provider::open) open = nullptr;
+  void* user = nullptr;
 };
 
 struct Claim {

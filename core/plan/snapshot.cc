@@ -7,6 +7,51 @@ namespace pfrt {
 
 static_assert(kNoId == PFRT_NO_INDEX, "absent values are the same number on both sides");
 
+bool view_attribute(const Attribute& from, std::deque<std::vector<pfrt_string>>& strings,
+                    pfrt_snapshot_attr* out) {
+  pfrt_snapshot_attr to{};
+  to.name = to_c(from.name);
+  to.type = from.type;
+  to.f = from.f;
+  to.i = from.i;
+  to.s = to_c(from.s);
+  switch (from.type) {
+    case PFRT_ATTR_FLOAT:
+    case PFRT_ATTR_INT:
+    case PFRT_ATTR_STRING:
+      break;
+    case PFRT_ATTR_FLOATS:
+      to.floats = from.floats.data();
+      to.count = from.floats.size();
+      break;
+    case PFRT_ATTR_INTS:
+      to.ints = from.ints.data();
+      to.count = from.ints.size();
+      break;
+    case PFRT_ATTR_STRINGS: {
+      std::vector<pfrt_string> list;
+      for (const std::string& s : from.strings) list.push_back(to_c(s));
+      strings.push_back(std::move(list));
+      to.strings = strings.back().data();
+      to.count = from.strings.size();
+      break;
+    }
+    case PFRT_ATTR_TENSOR:
+      if (!from.tensor || from.tensor->kind != PFRT_VALUE_TENSOR) return false;
+      to.tensor.struct_size = sizeof to.tensor;
+      to.tensor.dtype = from.tensor->tensor.dtype;
+      to.tensor.rank = static_cast<uint32_t>(from.tensor->tensor.dims.size());
+      to.tensor.data = from.tensor->tensor.data();
+      to.tensor.bytes = from.tensor->tensor.bytes();
+      to.tensor.dims = from.tensor->tensor.dims.data();
+      break;
+    default:
+      return false;
+  }
+  *out = to;
+  return true;
+}
+
 Snapshot::Snapshot(std::shared_ptr<const Graph> graph, const std::vector<NodeId>& order)
     : graph_(std::move(graph)), order_(order) {
   const Graph& g = *graph_;
@@ -71,7 +116,10 @@ Snapshot::Snapshot(std::shared_ptr<const Graph> graph, const std::vector<NodeId>
     to.output_count = static_cast<uint32_t>(from.outputs.size());
     to.attrs = attrs_.data() + attrs_.size();
     const size_t before = attrs_.size();
-    for (const Attribute& a : from.attrs) add_attr(a);
+    for (const Attribute& a : from.attrs) {
+      pfrt_snapshot_attr attr{};
+      if (view_attribute(a, strings_, &attr)) attrs_.push_back(attr);
+    }
     to.attr_count = attrs_.size() - before;
     nodes_.push_back(to);
     for (ValueId in : g.used_by(from)) ++values_[in].consumer_count;
@@ -86,49 +134,6 @@ Snapshot::Snapshot(std::shared_ptr<const Graph> graph, const std::vector<NodeId>
   snapshot_.value_count = static_cast<uint32_t>(values_.size());
   snapshot_.nodes = nodes_.data();
   snapshot_.values = values_.data();
-}
-
-void Snapshot::add_attr(const Attribute& from) {
-  pfrt_snapshot_attr to{};
-  to.name = to_c(from.name);
-  to.type = from.type;
-  to.f = from.f;
-  to.i = from.i;
-  to.s = to_c(from.s);
-  switch (from.type) {
-    case PFRT_ATTR_FLOAT:
-    case PFRT_ATTR_INT:
-    case PFRT_ATTR_STRING:
-      break;
-    case PFRT_ATTR_FLOATS:
-      to.floats = from.floats.data();
-      to.count = from.floats.size();
-      break;
-    case PFRT_ATTR_INTS:
-      to.ints = from.ints.data();
-      to.count = from.ints.size();
-      break;
-    case PFRT_ATTR_STRINGS: {
-      std::vector<pfrt_string> list;
-      for (const std::string& s : from.strings) list.push_back(to_c(s));
-      strings_.push_back(std::move(list));
-      to.strings = strings_.back().data();
-      to.count = from.strings.size();
-      break;
-    }
-    case PFRT_ATTR_TENSOR:
-      if (!from.tensor || from.tensor->kind != PFRT_VALUE_TENSOR) return;
-      to.tensor.struct_size = sizeof to.tensor;
-      to.tensor.dtype = from.tensor->tensor.dtype;
-      to.tensor.rank = static_cast<uint32_t>(from.tensor->tensor.dims.size());
-      to.tensor.data = from.tensor->tensor.data();
-      to.tensor.bytes = from.tensor->tensor.bytes();
-      to.tensor.dims = from.tensor->tensor.dims.data();
-      break;
-    default:
-      return;  // graphs and types stay with the host
-  }
-  attrs_.push_back(to);
 }
 
 }  // namespace pfrt

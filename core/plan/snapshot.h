@@ -14,6 +14,11 @@
 
 namespace pfrt {
 
+// |from| as callbacks and providers see it, lists of texts in |strings|; false for graphs, types
+// and the like, which stay with the host.
+bool view_attribute(const Attribute& from, std::deque<std::vector<pfrt_string>>& strings,
+                    pfrt_snapshot_attr* to);
+
 class Snapshot {
  public:
   // Nodes in |order|. Value indices are the graph's value ids.
@@ -25,7 +30,6 @@ class Snapshot {
   NodeId node_id(uint32_t index) const { return order_[index]; }
 
  private:
-  void add_attr(const Attribute& attr);
   std::shared_ptr<const Graph> graph_;
   std::vector<NodeId> order_;
   std::vector<pfrt_snapshot_node> nodes_;

@@ -16,8 +16,9 @@ void default_opsets(Graph& graph) {
   for (NodeId id : graph.node_ids()) {
     const Node& node = *graph.node(id);
     const std::string domain = node.domain == "ai.onnx" ? "" : node.domain;
-    if (graph.opset(domain) == 0 && newest_opset(domain) > 0)
-      graph.opsets[domain] = newest_opset(domain);
+    const OperatorDef* row = find_operator(graph, node, 0);
+    const int64_t opset = newest_opset(domain) ? newest_opset(domain) : row ? row->since : 0;
+    if (graph.opset(domain) == 0 && opset > 0) graph.opsets[domain] = opset;
     for (const Attribute& a : node.attrs) {
       if (a.graph) default_opsets(*a.graph);
       for (const auto& g : a.graphs) default_opsets(*g);
@@ -33,15 +34,6 @@ void copy_types(const Graph& from, Graph& to) {
         !to.is_input(id))
       to.at(id).type = from.at(other).type;
   }
-}
-
-Result<std::shared_ptr<Graph>> make_canonical(std::shared_ptr<Graph> copy,
-                                              const Progress* progress = nullptr) {
-  PFRT_TRY(check_operators(*copy));
-  CanonicaliseWatch watch;
-  watch.progress = progress;
-  PFRT_TRY(canonicalise(*copy, watch));
-  return copy;
 }
 
 void collect_file(const Tensor& tensor, std::vector<std::shared_ptr<os::FileHealth>>& files) {
@@ -71,12 +63,24 @@ void collect_files(const Graph& graph, std::vector<std::shared_ptr<os::FileHealt
 
 }  // namespace
 
+Result<std::shared_ptr<const Graph>> make_canonical(std::shared_ptr<Graph> graph,
+                                                    const OperatorSet::Ptr& operators,
+                                                    const Progress* progress) {
+  use_operators(*graph, operators);
+  PFRT_TRY(check_operators(*graph));
+  CanonicaliseWatch watch;
+  watch.progress = progress;
+  PFRT_TRY(canonicalise(*graph, watch));
+  return std::shared_ptr<const Graph>(std::move(graph));
+}
+
 Result<std::shared_ptr<Model>> Model::create(std::shared_ptr<Graph> graph, ModelInfo info,
                                              bool validate, bool infer_shapes,
                                              std::vector<std::string> warnings,
-                                             Progress& progress) {
+                                             Progress& progress, OperatorSet::Ptr operators) {
   auto model = std::shared_ptr<Model>(new Model);
   PFRT_TRY(progress.stage("check", kCheckUntil));
+  use_operators(*graph, operators);
   default_opsets(*graph);
   graph->captures.clear();  // a model stands alone: what a body took from around it is missing
   PFRT_TRY(graph->bind_captures());
@@ -92,6 +96,7 @@ Result<std::shared_ptr<Model>> Model::create(std::shared_ptr<Graph> graph, Model
   model->info_ = std::move(info);
   model->warnings_ = std::move(warnings);
   const Graph& g = *model->graph_;
+  model->built_in_only_ = !any_node(g, [](const Node& n) { return !is_built_in(n.domain, n.op); });
   model->info_.node_count = g.node_count();
   for (ValueId id : g.initializers()) {
     ++model->info_.initializer_count;
@@ -103,7 +108,7 @@ Result<std::shared_ptr<Model>> Model::create(std::shared_ptr<Graph> graph, Model
   for (const auto& file : model->files_) model->unguarded_ |= !file->guarded();
   if (infer_shapes) {
     PFRT_TRY(progress.stage("infer shapes", 1.0));
-    if (auto canonical = model->canonical(progress); canonical.ok()) {
+    if (auto canonical = model->canonical(operators, progress); canonical.ok()) {
       copy_types(*canonical.value(), *model->graph_);
     } else if (progress.cancelled()) {
       return canonical.take_status();
@@ -123,14 +128,16 @@ Status Model::intact(bool ask) const {
   return {};
 }
 
-Result<std::shared_ptr<const Graph>> Model::canonical() const { return canonical(Progress()); }
-
-Result<std::shared_ptr<const Graph>> Model::canonical(const Progress& progress) const {
+Result<std::shared_ptr<const Graph>> Model::canonical(const OperatorSet::Ptr& operators,
+                                                      const Progress& progress) const {
+  const OperatorSet::Ptr wanted = built_in_only_ ? nullptr : operators;
   std::lock_guard lock(mutex_);
-  if (!canonical_tried_) {
-    auto made = make_canonical(graph_->clone(), &progress);
+  if (!canonical_tried_ || canonical_for_ != wanted) {
+    auto made = make_canonical(graph_->clone(), wanted, &progress);
     if (!made.ok() && progress.cancelled()) return made.take_status();
     canonical_tried_ = true;
+    canonical_for_ = wanted;
+    canonical_.reset();
     if (made.ok()) {
       canonical_ = made.take();
     } else {
@@ -141,19 +148,11 @@ Result<std::shared_ptr<const Graph>> Model::canonical(const Progress& progress) 
   return canonical_;
 }
 
-Result<std::shared_ptr<const Graph>> Model::canonical_without(
-    const std::vector<ValueId>& fed) const {
-  std::shared_ptr<Graph> copy = graph_->clone();
-  for (ValueId id : fed) copy->at(id).constant = nullptr;
-  PFRT_ASSIGN(auto made, make_canonical(std::move(copy)));
-  return std::shared_ptr<const Graph>(std::move(made));
-}
-
 Status infer_types(Graph& graph) {
   default_opsets(graph);
   PFRT_TRY(graph.bind_captures());
   PFRT_TRY(verify(graph));
-  PFRT_ASSIGN(auto canonical, make_canonical(graph.clone()));
+  PFRT_ASSIGN(auto canonical, make_canonical(graph.clone(), graph.operators));
   copy_types(*canonical, graph);
   return {};
 }

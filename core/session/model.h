@@ -13,6 +13,7 @@
 #include "core/base/os/mapping_guard.h"
 #include "core/base/progress.h"
 #include "core/ir/graph.h"
+#include "core/op/operator_set.h"
 
 namespace pfrt {
 
@@ -27,11 +28,11 @@ class Model {
  public:
   // Takes the graph: binds its bodies' captures, accepts the guide's attribute forms, checks its
   // structure. |infer_shapes| fills in inner types; where an operator is unknown that is a warning.
-  // Takes |progress| to the end.
+  // |operators| (null: none) are those beside the built-in ones. Takes |progress| to the end.
   static Result<std::shared_ptr<Model>> create(std::shared_ptr<Graph> graph, ModelInfo info,
                                                bool validate, bool infer_shapes,
                                                std::vector<std::string> warnings,
-                                               Progress& progress);
+                                               Progress& progress, OperatorSet::Ptr operators);
 
   const Graph& graph() const { return *graph_; }
   const ModelInfo& info() const { return info_; }
@@ -41,11 +42,10 @@ class Model {
   Status intact(bool ask) const;
   // Whether a fault on such a file would end the process, so that it is better to ask before.
   bool unguarded() const { return unguarded_; }
-  // All nodes with the newest meaning and inferred types; or why not.
-  Result<std::shared_ptr<const Graph>> canonical() const;
-  Result<std::shared_ptr<const Graph>> canonical(const Progress& progress) const;
-  // Likewise, without the constants of the inputs in |fed|.
-  Result<std::shared_ptr<const Graph>> canonical_without(const std::vector<ValueId>& fed) const;
+  // All nodes with the newest meaning and inferred types; or why not. Made again only for other
+  // |operators|, and only where the model uses some.
+  Result<std::shared_ptr<const Graph>> canonical(const OperatorSet::Ptr& operators,
+                                                 const Progress& progress = Progress()) const;
 
  private:
   Model() = default;
@@ -58,7 +58,14 @@ class Model {
   mutable std::shared_ptr<const Graph> canonical_;
   mutable Status canonical_status_;
   mutable bool canonical_tried_ = false;
+  mutable OperatorSet::Ptr canonical_for_;
+  bool built_in_only_ = true;
 };
+
+// |graph| in canonical form, with |operators| beside the built-in ones.
+Result<std::shared_ptr<const Graph>> make_canonical(std::shared_ptr<Graph> graph,
+                                                    const OperatorSet::Ptr& operators,
+                                                    const Progress* progress = nullptr);
 
 // Types of inner values, found on a canonical copy and written back by name.
 Status infer_types(Graph& graph);

@@ -7,6 +7,7 @@
 
 #include "core/exec/home.h"
 #include "core/ir/verify.h"
+#include "core/plan/client_operator.h"
 #include "core/plan/fault.h"
 #include "core/session/sessions.h"
 
@@ -40,6 +41,26 @@ std::string shape_text(const std::vector<int64_t>& dims, const std::vector<std::
                                             : std::to_string(dims[i]));
   }
   return text + "]";
+}
+
+int level_number(std::string_view level) {
+  return level == "none" ? 0 : level == "basic" ? 1 : level == "extended" ? 2 : 3;
+}
+
+// A rewritten graph must be valid, and look the same from outside.
+Status check_rewrite(const Graph& before, Graph& after) {
+  const auto same = [&](const std::vector<ValueId>& a, const std::vector<ValueId>& b) {
+    return std::equal(a.begin(), a.end(), b.begin(), b.end(), [&](ValueId x, ValueId y) {
+      return before.at(x).name == after.at(y).name &&
+             !before.at(x).constant == !after.at(y).constant;
+    });
+  };
+  for (const bool inputs : {true, false})
+    if (!same(inputs ? before.inputs : before.outputs, inputs ? after.inputs : after.outputs))
+      return error(Code::kVALIDATION, "the graph's ", inputs ? "inputs" : "outputs",
+                   " are others than before; a pass must keep them, in order and by name");
+  PFRT_TRY(after.bind_captures());
+  return verify(after);
 }
 
 }  // namespace
@@ -85,7 +106,10 @@ Result<std::shared_ptr<Session>> Session::create(std::shared_ptr<const Model> mo
     if (g.at(id).constant) session->input_ids_.push_back(id);
   for (ValueId id : session->input_ids_) session->inputs_.push_back(port_info(g, id));
 
-  PFRT_ASSIGN(session->canonical_, session->model_->canonical());
+  session->operators_ = std::move(context.operators);
+  for (auto& pass : context.passes)
+    if (pass->level <= level_number(session->level_)) session->passes_.push_back(std::move(pass));
+  PFRT_ASSIGN(session->canonical_, session->prepare({}, session->pass_notes_));
   PFRT_ASSIGN(session->plans_, session->plan());
   session->roster_->succeeded();
   const Graph& planned = session->plans_->main->graph();
@@ -119,10 +143,40 @@ Result<std::unique_ptr<CompiledGraph>> Session::compile(
     }
     graph = std::move(copy);
   }
+  std::vector<Candidate> candidates = plans.candidates;
+  if (graph->operators) {
+    PFRT_ASSIGN(auto opened, Provider::open(client_operator_provider(graph->operators), logger_));
+    candidates.push_back({opened->name(), opened, {}});
+  }
   return CompiledGraph::create(std::move(graph),
-                               {plans.candidates, packed_, logger_, fallback_, culprit});
+                               {std::move(candidates), packed_, logger_, fallback_, culprit});
 } catch (const std::bad_alloc&) {
   return error(Code::kOUT_OF_MEMORY, "planning graph '", canonical->name, "': no memory left");
+}
+
+Result<std::shared_ptr<const Graph>> Session::prepare(const std::vector<ValueId>& fed,
+                                                      std::vector<std::string>& notes) const {
+  std::shared_ptr<Graph> graph;
+  if (!fed.empty()) {
+    graph = model_->graph().clone();
+    for (ValueId id : fed) graph->at(id).constant = nullptr;
+  }
+  for (const auto& pass : passes_) {
+    const Graph& before = graph ? *graph : model_->graph();
+    auto made = pass->run(before);
+    if (!made.ok()) return made.take_status().prepend("pass '" + pass->name + "'");
+    const bool changed = *made != nullptr;
+    notes.push_back(message("pass '", pass->name, "' ",
+                            changed ? "changed the graph" : "found nothing to change"));
+    if (!changed) continue;
+    notes.back() +=
+        message(": ", before.node_count(), " nodes before, ", (*made)->node_count(), " after");
+    if (Status status = check_rewrite(before, **made); !status.ok())
+      return status.prepend("after pass '" + pass->name + "'");
+    graph = made.take();
+  }
+  if (!graph) return model_->canonical(operators_);
+  return make_canonical(std::move(graph), operators_);
 }
 
 uint32_t Session::width(int64_t asked) const {
@@ -185,7 +239,8 @@ Result<std::shared_ptr<CompiledGraph>> Session::variant(Plans& plans,
   std::lock_guard lock(plans.mutex);
   std::shared_ptr<CompiledGraph>& slot = plans.variants[fed];
   if (!slot) {
-    PFRT_ASSIGN(auto canonical, model_->canonical_without(ids));
+    std::vector<std::string> notes;  // the same as the first time
+    PFRT_ASSIGN(auto canonical, prepare(ids, notes));
     PFRT_ASSIGN(slot, compile(canonical, plans, culprit));
   }
   return slot;
@@ -252,8 +307,9 @@ Result<std::shared_ptr<Provider>> Session::device_of(std::string_view name) cons
 Session::Explanation Session::explain() {
   Explanation out;
   out.steps = current()->main->explain();
-  out.notes.push_back("optimisation level " + level_ +
-                      ": no passes exist yet, the pipeline is empty");
+  out.notes.push_back("optimisation level " + level_ + ": the runtime has no passes of its own" +
+                      (passes_.empty() ? "" : message(", ", passes_.size(), " registered")));
+  out.notes.insert(out.notes.end(), pass_notes_.begin(), pass_notes_.end());
   for (size_t i = 0; i < roster_->size(); ++i) {
     const Roster::State state = roster_->state(i);
     if (state.failures == 0) continue;

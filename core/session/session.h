@@ -6,6 +6,7 @@
 // run over a file that is cut short ends, on zeros.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -32,6 +33,13 @@ PortInfo port_info(const Graph& graph, ValueId id);
 
 class Sessions;
 
+// A rewrite that the client brought. |run| gives null when there was nothing to do.
+struct ClientPass {
+  std::string name;
+  int level = 1;  // 1 basic, 2 extended, 3 all: the lowest at which it runs
+  std::function<Result<std::shared_ptr<Graph>>(const Graph& graph)> run;
+};
+
 class Session {
  public:
   struct Context {
@@ -39,7 +47,9 @@ class Session {
     PackedStore* packed = nullptr;
     Sessions* all = nullptr;  // of the environment; may be null
     Logger* logger = nullptr;
-    uint32_t max_threads = 0;    // of the environment; 0 = no limit
+    OperatorSet::Ptr operators;                             // beside the built-in ones; may be null
+    std::vector<std::shared_ptr<const ClientPass>> passes;  // in order
+    uint32_t max_threads = 0;                               // of the environment; 0 = no limit
     std::shared_ptr<void> keep;  // what must live as long as the session: the environment
   };
   static Result<std::shared_ptr<Session>> create(std::shared_ptr<const Model> model,
@@ -84,6 +94,10 @@ class Session {
   Result<std::unique_ptr<CompiledGraph>> compile(const std::shared_ptr<const Graph>& canonical,
                                                  const Plans& plans,
                                                  const Provider** culprit) const;
+  // The model's graph in canonical form, rewritten by the passes, without the constants of the
+  // inputs in |fed|.
+  Result<std::shared_ptr<const Graph>> prepare(const std::vector<ValueId>& fed,
+                                               std::vector<std::string>& notes) const;
   Status check_inputs(const std::vector<ValuePtr>& inputs) const;
   Result<std::shared_ptr<CompiledGraph>> variant(Plans& plans, const std::vector<ValuePtr>& inputs,
                                                  const Provider** culprit) const;
@@ -108,6 +122,9 @@ class Session {
   Logger* logger_ = nullptr;
   bool fallback_ = true;
   std::unique_ptr<Roster> roster_;
+  OperatorSet::Ptr operators_;
+  std::vector<std::shared_ptr<const ClientPass>> passes_;  // those of the session's level
+  std::vector<std::string> pass_notes_;
   std::vector<std::string> extra_outputs_, provider_names_;
   std::vector<PortInfo> inputs_, outputs_;
   std::vector<ValueId> input_ids_;  // in the model's graph

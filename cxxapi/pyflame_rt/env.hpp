@@ -62,6 +62,45 @@ enum class LogLevel : uint32_t {
   Error = PFRT_LOG_ERROR,
 };
 
+namespace detail {
+
+// What a program registers, also in its static initialisers before there is an environment: kept,
+// and made with the environment when that comes.
+class Registrations {
+ public:
+  using Apply = std::function<void(pfrt_env*)>;
+
+  static Registrations& instance() {
+    static Registrations* const all = new Registrations;  // exit() with live sessions is legal
+    return *all;
+  }
+  // Throws what |apply| throws; then nothing is kept. The result is for remove.
+  size_t add(Apply apply) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (env_ != nullptr) apply(env_);
+    entries_.push_back(std::move(apply));
+    return entries_.size() - 1;
+  }
+  void remove(size_t entry, const Apply& undo) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (env_ != nullptr) undo(env_);
+    entries_[entry] = nullptr;
+  }
+  void attach(pfrt_env* env) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    for (const Apply& apply : entries_)
+      if (apply) apply(env);
+    env_ = env;
+  }
+
+ private:
+  std::mutex mutex_;
+  pfrt_env* env_ = nullptr;
+  std::vector<Apply> entries_;
+};
+
+}  // namespace detail
+
 class Environment {
  public:
   using Logger = std::function<void(LogLevel, const std::string&)>;
@@ -71,7 +110,11 @@ class Environment {
   static Environment& instance(const EnvironmentOptions& options = {}) {
     const std::lock_guard<std::mutex> lock(slot().mutex);
     Slot& s = slot();
-    if (s.environment == nullptr) s.environment = new Environment(options);
+    if (s.environment == nullptr) {
+      std::unique_ptr<Environment> made(new Environment(options));
+      detail::Registrations::instance().attach(made->handle());
+      s.environment = made.release();
+    }
     return *s.environment;
   }
   static bool has_instance() {

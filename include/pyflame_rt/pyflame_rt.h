@@ -149,6 +149,10 @@ typedef struct pfrt_operator_info {
 
 typedef void (*pfrt_log_fn)(void* user, pfrt_log_level level, pfrt_string message);
 
+struct pfrt_custom_op;
+struct pfrt_client_provider;
+struct pfrt_custom_pass;
+
 typedef struct pfrt_env_api {
   uint32_t struct_size;
   uint32_t abi;
@@ -183,6 +187,21 @@ typedef struct pfrt_env_api {
   void (*service_stop)(PFRT_OWN pfrt_service* service);
   /* Where it can be reached, or empty when the service has no address. Lives until service_stop. */
   pfrt_string (*service_address)(const pfrt_service* service);
+  /* The structs are those of custom.h, which says how long they live. Models and sessions that exist keep what
+   * they have; those made later see the change.
+   * INVALID_ARGUMENT naming both when there is an operator of that name and domain already, built in or registered. */
+  pfrt_status* (*register_operator)(pfrt_env* env, const struct pfrt_custom_op* op);
+  /* NOT_FOUND when none of that name is registered. */
+  pfrt_status* (*unregister_operator)(pfrt_env* env, pfrt_string domain, pfrt_string name);
+  /* The registered operators, those of plug-ins of kind ops included (which are opened). Indices stay valid until one
+   * is registered or unregistered. */
+  pfrt_status* (*custom_operator_count)(pfrt_env* env, size_t* out_count);
+  pfrt_status* (*custom_operator_at)(pfrt_env* env, size_t index, pfrt_operator_info* out_info);
+  /* A provider that sessions can name. INVALID_ARGUMENT naming both when there is one of that name, in a plug-in too. */
+  pfrt_status* (*register_provider)(pfrt_env* env, const struct pfrt_client_provider* provider);
+  /* A pass for sessions made later, but for those of optimisation level none. INVALID_ARGUMENT when there is a pass of
+   * that name, NOT_FOUND when there is none of the name it shall come after. */
+  pfrt_status* (*register_pass)(pfrt_env* env, const struct pfrt_custom_pass* pass);
 } pfrt_env_api;
 
 /* ------------------------------------------------------------------ values */

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cctype>
 #include <cstring>
+#include <span>
 
 namespace pfrt {
 namespace {
@@ -83,8 +84,7 @@ constexpr size_t kLongestText = 4096;
 
 bool sound(pfrt_string s) { return s.size <= kLongestText && (s.data || s.size == 0); }
 
-template <size_t kCount>
-std::string check_slots(const void* table, uint64_t features, const Slot (&slots)[kCount]) {
+std::string check_slots(const void* table, uint64_t features, std::span<const Slot> slots) {
   uint32_t size = 0;
   std::memcpy(&size, table, sizeof size);
   for (const Slot& slot : slots) {
@@ -117,6 +117,11 @@ std::string check_table(const pfrt_plugin_desc& desc) {
   }
   if (desc.kind == PFRT_PLUGIN_SERVICE)
     return check_slots(desc.table, desc.features, kServiceSlots);
+  if (desc.kind == PFRT_PLUGIN_OPS) {
+    const auto& table = *static_cast<const pfrt_ops_table*>(desc.table);
+    if (table.struct_size < sizeof table || (table.count && !table.ops))
+      return "its table is shorter than a pfrt_ops_table, or lists no operators";
+  }
   return {};
 }
 
@@ -132,6 +137,11 @@ pfrt_code call_query(pfrt_plugin_query_fn query, const pfrt_host_info& host,
 }
 
 }  // namespace
+
+std::string provider_table_fault(const pfrt_provider_table& table, uint64_t features,
+                                 bool own_open) {
+  return check_slots(&table, features, std::span(kProviderSlots).subspan(own_open ? 1 : 0));
+}
 
 PluginLoader::PluginLoader(std::vector<std::string> folders, Logger* logger)
     : folders_(std::move(folders)), logger_(logger) {

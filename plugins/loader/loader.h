@@ -15,7 +15,7 @@
 #include "core/base/log.h"
 #include "core/base/os/library.h"
 #include "core/base/status.h"
-#include "pyflame_rt/plugin.h"
+#include "pyflame_rt/custom.h"
 
 namespace pfrt {
 
@@ -40,6 +40,11 @@ struct Plugin {
     return static_cast<const pfrt_service_table*>(table);
   }
 };
+
+// Which function a provider's table lacks, as a sentence; empty when it has all. |own_open|: open
+// is not the table's.
+std::string provider_table_fault(const pfrt_provider_table& table, uint64_t features,
+                                 bool own_open = false);
 
 class PluginLoader {
  public:

@@ -6,7 +6,7 @@ set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 current=$(mktemp)
 trap 'rm -f "$current"' EXIT
-bash "$here/slots.sh" "$1/types.h" "$1/pyflame_rt.h" "$1/plugin.h" >"$current"
+bash "$here/slots.sh" "$1/types.h" "$1/pyflame_rt.h" "$1/plugin.h" "$1/custom.h" >"$current"
 
 for golden in "$here"/slots_*.txt; do
   awk -v golden="$golden" '

@@ -13,7 +13,7 @@ check() {
     { echo "$4 does not compile as $3"; exit 1; }
 }
 
-for header in types pyflame_rt plugin; do
+for header in types pyflame_rt plugin custom; do
   check "$cc" c c11 "pyflame_rt/$header.h"
   check "$cxx" c++ c++17 "pyflame_rt/$header.h"
 done

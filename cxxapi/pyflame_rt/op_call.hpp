@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What registry.hpp, custom/custom_op.hpp and backend.hpp share: the arguments of the C callbacks
+// (custom.h) as tensors and nodes, results handed back, exceptions as codes. For these headers
+// alone.
+#pragma once
+
+#include <pyflame_rt/custom.h>
+
+#include <exception>
+#include <new>
+#include <pyflame_rt/node.hpp>
+#include <pyflame_rt/tensor.hpp>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace pyflame_rt {
+namespace detail {
+
+// Runs |body|, which gives a code. What it throws goes to |fail|(code, message).
+template <class Body, class Fail>
+pfrt_code no_exceptions(const Body& body, const Fail& fail) noexcept {
+  try {
+    try {
+      return body();
+    } catch (const PyFlameRTError& e) {
+      return fail(e.code(), e.what());
+    } catch (const std::bad_alloc&) {
+      return PFRT_CODE_OUT_OF_MEMORY;
+    } catch (const std::invalid_argument& e) {
+      return fail(PFRT_CODE_INVALID_ARGUMENT, e.what());
+    } catch (const std::exception& e) {
+      return fail(PFRT_CODE_PROVIDER, e.what());
+    } catch (...) {
+      return fail(PFRT_CODE_PROVIDER, "an exception that is no std::exception");
+    }
+  } catch (...) {
+    return PFRT_CODE_OUT_OF_MEMORY;  // of the message
+  }
+}
+
+// A view, for the time of a call; texts are copied.
+inline Tensor tensor_from_c(const pfrt_tensor& c) {
+  std::vector<int64_t> shape;
+  if (c.rank != 0) shape.assign(c.dims, c.dims + c.rank);
+  const DType dtype = dtype_from_c(c.dtype);
+  if (dtype == DType::String) {
+    Tensor out(std::move(shape), dtype);
+    const auto* elements = static_cast<const pfrt_string*>(c.data);
+    for (int64_t i = 0; i < out.num_elements(); ++i)
+      out.set_string(i, std::string_view(elements[i].data, elements[i].size));
+    return out;
+  }
+  if (c.data == nullptr) return Tensor(std::move(shape), dtype);  // without elements
+  return Tensor::wrap(c.data, std::move(shape), dtype);
+}
+
+inline const pfrt_snapshot_attr& attr_at(const pfrt_snapshot_node& node, uint32_t attr_size,
+                                         uint64_t index) {
+  return *reinterpret_cast<const pfrt_snapshot_attr*>(reinterpret_cast<const char*>(node.attrs) +
+                                                      index * attr_size);
+}
+
+// nullopt for kinds that this version does not know.
+inline std::optional<AttributeValue> attr_from_snapshot(const pfrt_snapshot_attr& c) {
+  switch (c.type) {
+    case PFRT_ATTR_INT:
+      return c.i;
+    case PFRT_ATTR_FLOAT:
+      return c.f;
+    case PFRT_ATTR_STRING:
+      return str(c.s);
+    case PFRT_ATTR_INTS:
+      return std::vector<int64_t>(c.ints, c.ints + c.count);
+    case PFRT_ATTR_FLOATS:
+      return std::vector<float>(c.floats, c.floats + c.count);
+    case PFRT_ATTR_STRINGS: {
+      std::vector<std::string> strings;
+      for (uint64_t i = 0; i < c.count; ++i) strings.push_back(str(c.strings[i]));
+      return strings;
+    }
+    case PFRT_ATTR_TENSOR:
+      return tensor_from_c(c.tensor);
+    default:
+      return std::nullopt;
+  }
+}
+
+inline Node node_from_snapshot(const pfrt_snapshot_node& c, uint32_t attr_size,
+                               std::vector<std::string> inputs, std::vector<std::string> outputs) {
+  Node node(str(c.name), str(c.op), std::move(inputs), std::move(outputs), str(c.domain));
+  for (uint64_t i = 0; i < c.attr_count; ++i) {
+    const pfrt_snapshot_attr& attr = attr_at(c, attr_size, i);
+    if (auto value = attr_from_snapshot(attr)) node.set_attr(str(attr.name), std::move(*value));
+  }
+  return node;
+}
+
+inline std::vector<std::string> strings_from_c(const pfrt_string* list, size_t count) {
+  std::vector<std::string> out;
+  for (size_t i = 0; i < count; ++i) out.push_back(str(list[i]));
+  return out;
+}
+
+// The inputs of a compute callback; absent ones are invalid tensors.
+inline std::vector<Tensor> inputs_of(const pfrt_op_compute& call) {
+  std::vector<Tensor> out(call.input_count);
+  for (uint32_t i = 0; i < call.input_count; ++i)
+    if (call.inputs[i].dtype != PFRT_DTYPE_UNSET) out[i] = tensor_from_c(call.inputs[i]);
+  return out;
+}
+
+// Copies |results| to where the runtime wants them.
+inline pfrt_code give_outputs(const pfrt_op_compute& call, const std::vector<Tensor>& results) {
+  for (uint32_t i = 0; i < call.output_count; ++i) {
+    if (call.outputs[i].dtype == PFRT_DTYPE_UNSET) continue;  // nobody wants it
+    if (i >= results.size() || !results[i].is_valid()) {
+      throw PyFlameRTError("it returned " + std::to_string(results.size()) +
+                               " tensors, output " + std::to_string(i) + " is not among them",
+                           PFRT_CODE_PROVIDER);
+    }
+    const Tensor& result = results[i];
+    void* to = nullptr;
+    const pfrt_code code =
+        call.alloc_output(&call, i, to_c(result.dtype()), result.shape().data(),
+                          static_cast<uint32_t>(result.ndim()), &to);
+    if (code != PFRT_CODE_OK) return code;
+    if (result.size_bytes() != 0) std::memcpy(to, result.data(), result.size_bytes());
+  }
+  return PFRT_CODE_OK;
+}
+
+template <class Call>
+pfrt_code fail_call(const Call* call, pfrt_code code, std::string_view message) {
+  return call->fail(call, code, text(message));
+}
+
+}  // namespace detail
+}  // namespace pyflame_rt

@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Operators by name: the built-in ones of ONNX's domain, callable one at a time, and functions of
+// the program's own, which models can then use like built-in ones. Registering works in static
+// initialisers, before anything else of the API. Thread-safe.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <pyflame_rt/graph.hpp>
+#include <pyflame_rt/op_call.hpp>
+#include <pyflame_rt/session.hpp>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace pyflame_rt {
+
+// What an operator's function is told beside its inputs.
+struct OpContext {
+  // The node that is computed, with its attributes. For calls of built-in operators: its attributes
+  // and the number of its outputs count; null stands for a node without attributes and one output.
+  const Node* node = nullptr;
+};
+
+// Inputs live during the call and are read-only; an absent optional input is null. Called from
+// several threads at once. An exception fails the run: its message reaches the caller, with node
+// and operator before it.
+using OpFunc = std::function<std::vector<Tensor>(const std::vector<const Tensor*>& inputs,
+                                                 const OpContext& context)>;
+
+class OperatorRegistry {
+ public:
+  static OperatorRegistry& instance() {
+    static OperatorRegistry* const registry = new OperatorRegistry;
+    return *registry;
+  }
+  OperatorRegistry(const OperatorRegistry&) = delete;
+  OperatorRegistry& operator=(const OperatorRegistry&) = delete;
+
+  bool has(const std::string& op_type) const {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return functions_.count(op_type) != 0 || built_in().count(op_type) != 0;
+  }
+  // The function of an operator, valid for good; null when there is none of that name. That of a
+  // built-in operator runs a graph of one node, which is kept for the next call of the same kind;
+  // operators with graphs among their attributes (If, Loop) cannot be called so.
+  const OpFunc* get(const std::string& op_type);
+  // Sorted.
+  std::vector<std::string> list_ops() const {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    std::set<std::string> names = built_in();
+    for (const auto& [name, function] : functions_) names.insert(name);
+    return {names.begin(), names.end()};
+  }
+  // Models may use |op_type|, in ONNX's own domain, from now on. Its outputs have the element type
+  // that the graph declares for them, or that of input 0. InputError when the name is taken.
+  void register_op(const std::string& op_type, OpFunc function);
+
+ private:
+  OperatorRegistry() = default;
+
+  static const std::set<std::string>& built_in() {
+    static const auto* const names = [] {
+      auto* made = new std::set<std::string>;
+      for (const OperatorInfo& op : Environment::operators())
+        if (op.domain.empty()) made->insert(op.op);
+      return made;
+    }();
+    return *names;
+  }
+  static pfrt_code compute(void* user, const pfrt_op_compute* call);
+  std::vector<Tensor> evaluate(const std::string& op_type, const std::vector<const Tensor*>& inputs,
+                               const OpContext& context);
+  std::shared_ptr<InferenceSession> session_for(const Node& node,
+                                                const std::vector<const Tensor*>& inputs);
+
+  mutable std::mutex mutex_;
+  std::map<std::string, std::unique_ptr<OpFunc>> functions_;  // registered
+  std::map<std::string, std::unique_ptr<OpFunc>> evaluators_;
+  std::map<std::string, std::shared_ptr<InferenceSession>> sessions_;
+};
+
+inline void OperatorRegistry::register_op(const std::string& op_type, OpFunc function) {
+  if (op_type.empty() || !function) throw InputError("register_op: it needs a name and a function");
+  const std::lock_guard<std::mutex> lock(mutex_);
+  for (const char* const by : {built_in().count(op_type) ? "a built-in operator" : nullptr,
+                               functions_.count(op_type) ? "one registered before" : nullptr}) {
+    if (by != nullptr)
+      throw InputError("register_op: the name '" + op_type + "' is taken by " + by,
+                       PFRT_CODE_INVALID_ARGUMENT);
+  }
+  auto kept = std::make_unique<OpFunc>(std::move(function));
+  detail::Registrations::instance().add([op_type, user = kept.get()](pfrt_env* env) {
+    pfrt_custom_op c{};
+    c.struct_size = sizeof(c);
+    c.abi = PFRT_ABI_VERSION;
+    c.name = detail::text(op_type);
+    c.max_inputs = c.max_outputs = PFRT_ANY_NUMBER;
+    c.compute = &compute;
+    c.user = user;
+    detail::check(api().env->register_operator(env, &c));
+  });
+  functions_[op_type] = std::move(kept);
+}
+
+inline pfrt_code OperatorRegistry::compute(void* user, const pfrt_op_compute* call) {
+  return detail::no_exceptions(
+      [&] {
+        const std::vector<Tensor> tensors = detail::inputs_of(*call);
+        std::vector<const Tensor*> inputs;
+        for (const Tensor& t : tensors) inputs.push_back(t.is_valid() ? &t : nullptr);
+        const Node node = detail::node_from_snapshot(
+            *call->node, call->attr_size,
+            detail::strings_from_c(call->input_names, call->input_count),
+            detail::strings_from_c(call->output_names, call->output_count));
+        OpContext context;
+        context.node = &node;
+        return detail::give_outputs(*call, (*static_cast<const OpFunc*>(user))(inputs, context));
+      },
+      [&](pfrt_code code, std::string_view message) {
+        return detail::fail_call(call, code, message);
+      });
+}
+
+inline const OpFunc* OperatorRegistry::get(const std::string& op_type) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (const auto it = functions_.find(op_type); it != functions_.end()) return it->second.get();
+  if (built_in().count(op_type) == 0) return nullptr;
+  std::unique_ptr<OpFunc>& evaluator = evaluators_[op_type];
+  if (!evaluator) {
+    evaluator = std::make_unique<OpFunc>(
+        [this, op_type](const std::vector<const Tensor*>& inputs, const OpContext& context) {
+          return evaluate(op_type, inputs, context);
+        });
+  }
+  return evaluator.get();
+}
+
+inline std::vector<Tensor> OperatorRegistry::evaluate(const std::string& op_type,
+                                                      const std::vector<const Tensor*>& inputs,
+                                                      const OpContext& context) {
+  Node node = context.node != nullptr ? *context.node : Node({}, op_type, {}, {"y0"});
+  std::vector<std::string> names, outputs;
+  std::unordered_map<std::string, Tensor> feed;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const bool given = inputs[i] != nullptr && inputs[i]->is_valid();
+    names.push_back(given ? "x" + std::to_string(i) : std::string());
+    if (given) feed[names.back()] = *inputs[i];
+  }
+  for (size_t i = 0; i < std::max<size_t>(node.outputs().size(), 1); ++i)
+    outputs.push_back("y" + std::to_string(i));
+  Node alone(op_type, op_type, names, outputs);
+  for (const auto& [name, value] : node.attributes()) alone.set_attr(name, value);
+  return session_for(alone, inputs)->run({}, feed);
+}
+
+inline std::shared_ptr<InferenceSession> OperatorRegistry::session_for(
+    const Node& node, const std::vector<const Tensor*>& inputs) {
+  // Everything that the graph of one node depends on.
+  std::string key = node.op_type() + "/" + std::to_string(node.outputs().size());
+  const auto add = [&key](const void* data, size_t size) {
+    key += "/" + std::to_string(size) + ":";
+    key.append(static_cast<const char*>(data), size);
+  };
+  for (const Tensor* t : inputs)
+    key += t == nullptr || !t->is_valid()
+               ? "/-"
+               : std::string("/") + dtype_name(t->dtype()) + std::to_string(t->ndim());
+  for (const auto& [name, value] : node.attributes()) {
+    add(name.data(), name.size());
+    key += std::to_string(value.index());
+    std::visit(
+        [&](const auto& v) {
+          using V = std::decay_t<decltype(v)>;
+          if constexpr (std::is_arithmetic_v<V>) {
+            add(&v, sizeof v);
+          } else if constexpr (std::is_same_v<V, Tensor>) {
+            key += dtype_name(v.dtype()) + detail::shape_text(v.shape());
+            if (v.dtype() == DType::String) {
+              for (const std::string& s : v.strings()) add(s.data(), s.size());
+            } else {
+              add(v.data(), v.size_bytes());
+            }
+          } else if constexpr (std::is_same_v<V, GraphHandle>) {
+            throw InputError("operator " + node.op_type() + ": attribute '" + name +
+                             "' is a graph; such operators run in a session only");
+          } else if constexpr (std::is_same_v<V, std::vector<std::string>>) {
+            for (const std::string& s : v) add(s.data(), s.size());
+          } else {
+            add(v.data(), v.size() * sizeof(typename V::value_type));
+          }
+        },
+        value);
+  }
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (const auto it = sessions_.find(key); it != sessions_.end()) return it->second;
+  }
+  Graph graph(node.op_type());
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (node.inputs()[i].empty()) continue;
+    graph.add_input(TensorInfo(node.inputs()[i], Shape(inputs[i]->ndim()), inputs[i]->dtype()));
+  }
+  for (const std::string& name : node.outputs()) {
+    TensorInfo info(name, {}, DType::Undefined);
+    info.unranked = true;
+    info.kind = ValueKind::Unset;
+    graph.add_output(info);
+  }
+  graph.add_node(std::make_shared<Node>(node));
+  auto made = std::make_shared<InferenceSession>(std::move(graph));
+  constexpr size_t kMost = 64;
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (sessions_.size() >= kMost) sessions_.clear();
+  sessions_[key] = made;
+  return made;
+}
+
+}  // namespace pyflame_rt

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What a client hands to an environment so that the runtime calls back into it: operators, providers and passes; and
+ * the table of a plug-in of kind ops, whose operators are the same structs.
+ *
+ * Registration copies the structs and their strings; functions, |user| and tables must live until |release| is called,
+ * once, when the last environment, model and session that can reach them is gone (also when the registration fails).
+ * Callbacks may come from any thread and several at once, unless said otherwise; their arguments are valid during the
+ * call only. They return a pfrt_code (0 = ok), after |fail| where there is something to say, and throw nothing.
+ */
+#ifndef PYFLAME_RT_CUSTOM_H_
+#define PYFLAME_RT_CUSTOM_H_
+
+#include "plugin.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ------------------------------------------------------------------ operators */
+
+/* What the shape callback gets: the node and what is known of its inputs. */
+typedef struct pfrt_op_infer {
+  uint32_t struct_size;
+  uint32_t abi;
+  void* host;
+  const pfrt_snapshot_node* node; /* its attributes are |attr_size| bytes apart; inputs and outputs are as below */
+  uint32_t attr_size, value_size; /* strides of the arrays */
+  uint32_t input_count, output_count;
+  /* By input of the node. Absent: no name, dtype 0, rank -1. Dimensions as in snapshots: negative numbers are unknown
+   * ones, equal numbers the same one. |data| is set for constants, and for content inputs whose contents are known. */
+  const pfrt_snapshot_value* inputs;
+  const pfrt_string* output_names; /* empty: nobody wants that output */
+  /* What output |index| will be. A negative number among |dims| is that dimension of an input, or unknown when no input
+   * has it; |rank| -1 says that nothing is known of the shape. Once all inputs' dimensions (and content inputs) are
+   * numbers, dims must be too, unless the operator is PFRT_OP_DATA_DEPENDENT. An output that is not set has the dtype
+   * that the graph declares, or that of input 0. */
+  pfrt_code (*set_output)(const struct pfrt_op_infer* context, uint32_t index, pfrt_dtype dtype, int32_t rank,
+                          const int64_t* dims);
+  /* Keeps the message for the caller, with node and operator before it; returns |code|. */
+  pfrt_code (*fail)(const struct pfrt_op_infer* context, pfrt_code code, pfrt_string message);
+} pfrt_op_infer;
+
+/* What the compute callback gets. */
+typedef struct pfrt_op_compute {
+  uint32_t struct_size;
+  uint32_t abi;
+  void* host;
+  const pfrt_snapshot_node* node;
+  uint32_t attr_size, reserved;
+  uint32_t input_count, output_count;
+  const pfrt_tensor* inputs; /* row-major, read-only; absent: dtype 0 */
+  /* Row-major. dtype 0: nobody wants it. data NULL with rank 0 and dims NULL: ask alloc_output. Otherwise write |bytes|
+   * bytes at |data|, for the dimensions that the shape callback gave. */
+  const pfrt_tensor* outputs;
+  const pfrt_string *input_names, *output_names;
+  /* Memory for output |index|, once an output: needed where the dimensions were not known before. Where they were,
+   * |dtype| and |dims| must agree with them (SHAPE_MISMATCH, DTYPE_MISMATCH). For an output nobody wants: success and
+   * NULL. */
+  pfrt_code (*alloc_output)(const struct pfrt_op_compute* context, uint32_t index, pfrt_dtype dtype,
+                            const int64_t* dims, uint32_t rank, void** out_data);
+  /* As in pfrt_step_context. */
+  void (*parallel)(const struct pfrt_op_compute* context, uint64_t n,
+                   void (*fn)(void* arg, uint64_t i, uint32_t worker), void* arg);
+  pfrt_code (*stop)(const struct pfrt_op_compute* context);
+  /* May be called from functions under parallel; the first message counts. */
+  pfrt_code (*fail)(const struct pfrt_op_compute* context, pfrt_code code, pfrt_string message);
+} pfrt_op_compute;
+
+typedef uint64_t pfrt_custom_op_flags;
+enum {
+  PFRT_OP_SERIAL = 1,        /* compute is called by one thread at a time, over all sessions */
+  PFRT_OP_DATA_DEPENDENT = 2 /* dimensions of outputs may be known only when compute has run */
+};
+
+#define PFRT_ANY_NUMBER UINT32_MAX
+
+/* An operator on dense tensors. Outputs hold numbers or bools; inputs may hold strings. Attributes reach it as in
+ * snapshots: a node with a graph, type or sparse tensor among its attributes is refused. */
+typedef struct pfrt_custom_op {
+  uint32_t struct_size;
+  uint32_t abi;
+  pfrt_string name;
+  pfrt_string domain;     /* "" and "ai.onnx" are ONNX's own domain, where built-in names are taken */
+  uint32_t since_version; /* first opset of the domain in which the operator is known; 0 = 1 */
+  uint32_t min_inputs, max_inputs;   /* max 0 = min; PFRT_ANY_NUMBER; trailing optional inputs count as absent */
+  uint32_t min_outputs, max_outputs; /* min 0 = 1; max 0 = min; PFRT_ANY_NUMBER */
+  uint32_t content_inputs; /* bit i: infer wants the contents of input i (a shape, axes); i < 32 */
+  pfrt_custom_op_flags flags;
+  /* May be NULL: the operator is then PFRT_OP_DATA_DEPENDENT. Pure: equal arguments, equal answers. */
+  pfrt_code (*infer)(void* user, const pfrt_op_infer* context);
+  pfrt_code (*compute)(void* user, const pfrt_op_compute* context);
+  void (*release)(void* user); /* may be NULL */
+  void* user;
+} pfrt_custom_op;
+
+/* The table of a plug-in of kind ops. Its operators are registered when a model needs an operator that nobody knows. */
+typedef struct pfrt_ops_table {
+  uint32_t struct_size;
+  uint32_t abi;
+  const pfrt_custom_op* const* ops;
+  size_t count;
+} pfrt_ops_table;
+
+/* ------------------------------------------------------------------ providers */
+
+/* A provider of the client's own. Its device word is the first of table->devices. */
+typedef struct pfrt_client_provider {
+  uint32_t struct_size;
+  uint32_t abi;
+  pfrt_string name; /* as sessions name it: "MyExecutionProvider" */
+  pfrt_provider_features features;
+  const pfrt_provider_table* table;
+  /* May be NULL: table->open is called. Otherwise called in its stead, with |user| first. */
+  pfrt_code (*open)(void* user, pfrt_string device, const pfrt_key_value* options, size_t option_count,
+                    const pfrt_sink* sink, pfrt_provider** out_provider);
+  void (*release)(void* user); /* may be NULL */
+  void* user;
+} pfrt_client_provider;
+
+/* ------------------------------------------------------------------ passes */
+
+typedef uint32_t pfrt_pass_level;
+enum {
+  PFRT_PASS_LEVEL_UNSET = 0, /* basic */
+  PFRT_PASS_BASIC = 1,       /* runs at optimisation level basic and above */
+  PFRT_PASS_EXTENDED = 2,
+  PFRT_PASS_ALL = 3,
+  PFRT_PASS_LEVEL_FORCE32 = 0x7fffffff
+};
+
+/* A rewrite of graphs, run when a session is made. */
+typedef struct pfrt_custom_pass {
+  uint32_t struct_size;
+  uint32_t abi;
+  pfrt_string name;
+  pfrt_string after; /* runs right after the registered pass of that name; empty = last */
+  pfrt_pass_level level;
+  uint32_t reserved;
+  /* |graph| is a copy of the model's, to be edited through the graph table; constants are shared. It must keep the
+   * graph's inputs and outputs. Edits count when *out_changed is set to non-zero: the graph is then validated. */
+  pfrt_code (*run)(void* user, pfrt_graph* graph, const pfrt_sink* sink, uint32_t* out_changed);
+  void (*release)(void* user); /* may be NULL */
+  void* user;
+} pfrt_custom_pass;
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <atomic>
+#include <memory>
+
+#include "pyflame_rt/custom.h"
+#include "test/capi/client.h"
+
+namespace pfrt_test {
+namespace {
+
+// A client's provider: it negates, and counts what happens to it.
+struct Negator {
+  std::atomic<int> opened{0}, closed{0}, ran{0}, released{0};
+};
+
+struct Executable {
+  Negator* owner;
+  uint32_t input, output;
+};
+
+struct Program {
+  Negator* owner;
+  uint64_t count;
+  pfrt_buffer buffers[2]{};
+  pfrt_step step{};
+  uint32_t read = 0, write = 1, node;
+};
+
+Negator* negator(pfrt_provider* p) { return reinterpret_cast<Negator*>(p); }
+
+pfrt_code open_negator(void* user, pfrt_string device, const pfrt_key_value*, size_t,
+                       const pfrt_sink* sink, pfrt_provider** out) {
+  if (text(device) != "negator")
+    return sink->fail(sink, PFRT_CODE_NOT_FOUND, PFRT_NO_INDEX, device);
+  ++static_cast<Negator*>(user)->opened;
+  *out = static_cast<pfrt_provider*>(user);
+  return PFRT_CODE_OK;
+}
+
+pfrt_code claim(pfrt_provider*, const pfrt_snapshot* s, const pfrt_claims* claims,
+                const pfrt_sink*) {
+  for (uint32_t n = 0; n < s->node_count; ++n) {
+    if (text(s->nodes[n].op) == "Neg") {
+      claims->accept(claims, n, 1, 0);
+    } else {
+      claims->refuse(claims, n, str("it negates, nothing else"));
+    }
+  }
+  return PFRT_CODE_OK;
+}
+
+pfrt_code compile(pfrt_provider* p, const pfrt_snapshot* s, const pfrt_region* region,
+                  const pfrt_sink* sink, pfrt_executable** out) {
+  if (region->node_count != 1)
+    return sink->fail(sink, PFRT_CODE_UNSUPPORTED, region->nodes[1], str("one node at a time"));
+  const pfrt_snapshot_node& node = s->nodes[region->nodes[0]];
+  *out = reinterpret_cast<pfrt_executable*>(
+      new Executable{negator(p), node.inputs[0], node.outputs[0]});
+  return PFRT_CODE_OK;
+}
+
+pfrt_code run_step(void* state, const pfrt_step_context* context) {
+  const auto* program = static_cast<const Program*>(state);
+  ++program->owner->ran;
+  const auto* x = static_cast<const float*>(context->buffers[0]);
+  auto* y = static_cast<float*>(context->buffers[1]);
+  for (uint64_t i = 0; i < program->count; ++i) y[i] = -x[i];
+  return PFRT_CODE_OK;
+}
+
+pfrt_code specialise(pfrt_executable* e, const pfrt_shapes* shapes, const pfrt_sink*,
+                     pfrt_program* out) {
+  const auto* executable = reinterpret_cast<Executable*>(e);
+  auto* program = new Program{};
+  program->owner = executable->owner;
+  program->count = 1;
+  for (int32_t i = 0; i < shapes->ranks[executable->input]; ++i)
+    program->count *= static_cast<uint64_t>(shapes->dims[executable->input][i]);
+  program->buffers[0].kind = PFRT_BUFFER_IN;
+  program->buffers[1].kind = PFRT_BUFFER_OUT;
+  for (pfrt_buffer& buffer : program->buffers) buffer.bytes = program->count * sizeof(float);
+  program->step.run = run_step;
+  program->step.state = program;
+  program->step.reads = &program->read;
+  program->step.writes = &program->write;
+  program->step.read_count = program->step.write_count = 1;
+  program->step.nodes = &program->node;
+  program->step.node_count = 1;
+  program->step.kernel = str("negate");
+  out->buffer_size = sizeof(pfrt_buffer);
+  out->step_size = sizeof(pfrt_step);
+  out->buffer_count = 2;
+  out->step_count = 1;
+  out->buffers = program->buffers;
+  out->steps = &program->step;
+  out->handle = program;
+  return PFRT_CODE_OK;
+}
+
+pfrt_provider_table negator_table() {
+  pfrt_provider_table t{};
+  t.struct_size = sizeof t;
+  t.abi = PFRT_ABI_VERSION;
+  t.devices = str("negator");
+  t.close = [](pfrt_provider* p) { ++negator(p)->closed; };
+  t.claim = claim;
+  t.compile = compile;
+  t.release_executable = [](pfrt_executable* e) { delete reinterpret_cast<Executable*>(e); };
+  t.specialise = specialise;
+  t.release_program = [](pfrt_executable*, pfrt_program* p) {
+    delete static_cast<Program*>(p->handle);
+  };
+  return t;
+}
+const pfrt_provider_table kTable = negator_table();
+
+Failure add(pfrt_env* env, Negator& negator, std::string_view name,
+            const pfrt_provider_table* table = &kTable, pfrt_provider_features features = 0) {
+  pfrt_client_provider c{};
+  c.struct_size = sizeof c;
+  c.abi = PFRT_ABI_VERSION;
+  c.name = str(name);
+  c.features = features;
+  c.table = table;
+  c.open = open_negator;
+  c.release = [](void* user) { ++static_cast<Negator*>(user)->released; };
+  c.user = &negator;
+  return take(api().env->register_provider(env, &c));
+}
+
+GraphBuilder neg_graph() {
+  GraphBuilder g;
+  g.input("x", PFRT_DTYPE_FLOAT32, {"N"});
+  g.node("Relu", {"x"}, {"r"});
+  g.node("Neg", {"r"}, {"y"});
+  g.output("y");
+  return g;
+}
+
+TEST(ClientProvider, runs_what_it_claims_and_is_released_at_the_end) {
+  Negator negator;
+  {
+    auto env = make_env();
+    ASSERT_TRUE(add(env.get(), negator, "NegatorExecutionProvider").ok());
+    const auto options = make_options(
+        PFRT_OPTIONS_SESSION, {{"providers", "NegatorExecutionProvider,CPUExecutionProvider"}});
+    auto session = make_session(env.get(), neg_graph(), options.get());
+    ASSERT_TRUE(session);
+    EXPECT_EQ(text(api().session->provider_at(session.get(), 0)), "NegatorExecutionProvider");
+    EXPECT_EQ(run(session.get(), {floats({3}, {-1, 2, 3})})[0].as<float>(),
+              (std::vector<float>{-0.0f, -2, -3}));
+    EXPECT_EQ(negator.ran, 1);
+    // Without being named it takes no part.
+    const auto other = make_session(env.get(), neg_graph());
+    run(other.get(), {floats({1}, {1})});
+    EXPECT_EQ(negator.opened, 1);
+
+    env.reset();  // the session lives on
+    run(session.get(), {floats({1}, {1})});
+    EXPECT_EQ(negator.ran, 2);
+    EXPECT_EQ(negator.released, 0);
+  }
+  EXPECT_EQ(negator.closed, 1);
+  EXPECT_EQ(negator.released, 1);
+}
+
+TEST(ClientProvider, is_listed) {
+  Negator negator;
+  const auto env = make_env();
+  const size_t before = api().env->provider_count(env.get());
+  ASSERT_TRUE(add(env.get(), negator, "NegatorExecutionProvider").ok());
+  ASSERT_EQ(api().env->provider_count(env.get()), before + 1);
+  pfrt_provider_info info{};
+  info.struct_size = sizeof info;
+  ASSERT_TRUE(ok(api().env->provider_at(env.get(), before, &info)));
+  EXPECT_EQ(text(info.name), "NegatorExecutionProvider");
+  EXPECT_EQ(text(info.devices), "negator");
+  EXPECT_EQ(info.available, 1u);
+  EXPECT_EQ(info.path.size, 0u);
+  size_t kernels = 7;
+  EXPECT_TRUE(ok(api().env->kernel_count(env.get(), str("NegatorExecutionProvider"), &kernels)));
+  EXPECT_EQ(kernels, 0u);
+}
+
+TEST(ClientProvider, may_not_take_a_name_that_is_taken) {
+  Negator first, second, third;
+  const auto env = make_env();
+  ASSERT_TRUE(add(env.get(), first, "NegatorExecutionProvider").ok());
+  EXPECT_TRUE(fails(add(env.get(), second, "NegatorExecutionProvider"), PFRT_CODE_INVALID_ARGUMENT,
+                    {"'NegatorExecutionProvider' of the client", "registered before"}));
+  EXPECT_EQ(second.released, 1);
+  EXPECT_TRUE(fails(add(env.get(), third, "CPUExecutionProvider"), PFRT_CODE_INVALID_ARGUMENT,
+                    {"'CPUExecutionProvider'", "plug-in", "libpyflamert_provider_cpu.so"}));
+  EXPECT_EQ(third.released, 1);
+  EXPECT_EQ(first.released, 0);
+}
+
+TEST(ClientProvider, needs_its_functions) {
+  Negator negator;
+  const auto env = make_env();
+  pfrt_provider_table table = kTable;
+  table.specialise = nullptr;
+  EXPECT_TRUE(fails(add(env.get(), negator, "P", &table), PFRT_CODE_INVALID_ARGUMENT,
+                    {"'P'", "specialise"}));
+  EXPECT_TRUE(fails(add(env.get(), negator, "P", &kTable, PFRT_PROVIDER_KERNELS),
+                    PFRT_CODE_INVALID_ARGUMENT, {"'P'", "kernel_count"}));
+  EXPECT_TRUE(fails(add(env.get(), negator, "P", nullptr), PFRT_CODE_INVALID_ARGUMENT, {"table"}));
+  EXPECT_TRUE(fails(add(env.get(), negator, ""), PFRT_CODE_INVALID_ARGUMENT, {"name"}));
+  EXPECT_EQ(negator.released, 4);
+}
+
+}  // namespace
+}  // namespace pfrt_test

@@ -1,0 +1,690 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "test/capi/custom_operator.h"
+
+#include <algorithm>
+#include <limits>
+#include <mutex>
+#include <stdexcept>
+#include <thread>
+
+#include "test/onnx_writer.h"
+
+namespace pfrt_test {
+namespace {
+
+// y = Relu(Scale(x + 1)), x float32[N,3].
+GraphBuilder scale_graph(const std::vector<Attr>& attrs = {}) {
+  GraphBuilder g;
+  g.input("x", PFRT_DTYPE_FLOAT32, {"N", 3});
+  g.constant("one", floats({1}, {1}));
+  g.node("Add", {"x", "one"}, {"a"});
+  g.node("Scale", {"a"}, {"s"}, attrs, "scaling", "acme");
+  g.node("Relu", {"s"}, {"y"});
+  g.output("y");
+  return g;
+}
+
+// One node of |op| on x float32[N,3].
+GraphBuilder one_node(const TestOperator& op, const std::vector<Attr>& attrs = {}) {
+  GraphBuilder g;
+  g.input("x", PFRT_DTYPE_FLOAT32, {"N", 3});
+  g.node(op.name, {"x"}, {"y"}, attrs, "n1", op.domain);
+  g.output("y");
+  return g;
+}
+
+const Array kRow = floats({1, 3}, {-3, 0, 1});
+
+struct Row {
+  std::string nodes, ops, provider, kernel;
+};
+std::vector<Row> explain(pfrt_session* session) {
+  pfrt_report* raw = nullptr;
+  EXPECT_TRUE(ok(api().session->explain(session, &raw)));
+  const Handle<pfrt_report> report(raw);
+  std::vector<Row> rows;
+  for (size_t i = 0; i < api().report->row_count(raw); ++i) {
+    pfrt_report_row row{};
+    row.struct_size = sizeof row;
+    EXPECT_TRUE(ok(api().report->row_at(raw, i, &row)));
+    rows.push_back({text(row.nodes), text(row.ops), text(row.provider), text(row.kernel)});
+  }
+  return rows;
+}
+
+TEST(CustomOperator, runs_between_built_in_ones) {
+  const auto op = scale_operator();
+  {
+    const auto env = make_env();
+    ASSERT_TRUE(ok(op->add_to(env.get())));
+    const auto session = make_session(env.get(), scale_graph({Attr::of_float("factor", 3)}));
+    ASSERT_TRUE(session);
+    EXPECT_EQ(run(session.get(), {kRow})[0].as<float>(), (std::vector<float>{0, 3, 6}));
+    EXPECT_EQ(run(session.get(), {floats({2, 3}, {0, 1, 2, 3, 4, -5})})[0].as<float>(),
+              (std::vector<float>{3, 6, 9, 12, 15, 0}));
+    const std::vector<Row> rows = explain(session.get());
+    ASSERT_EQ(rows.size(), 3u);
+    EXPECT_EQ(rows[1].nodes, "scaling");
+    EXPECT_EQ(rows[1].ops, "Scale");
+    EXPECT_EQ(rows[1].provider, "RegisteredOperators");
+    EXPECT_EQ(rows[1].kernel, "registered_Scale");
+    EXPECT_EQ(rows[0].provider, "CPUExecutionProvider");
+    // It is none of the session's own choice.
+    EXPECT_EQ(api().session->provider_count(session.get()), 1u);
+    EXPECT_EQ(op->released, 0);
+  }
+  EXPECT_EQ(op->released, 1);
+}
+
+TEST(CustomOperator, keeps_symbolic_dimensions) {
+  const auto op = scale_operator();
+  const auto env = make_env();
+  ASSERT_TRUE(ok(op->add_to(env.get())));
+  const auto session = make_session(env.get(), scale_graph());
+  ASSERT_TRUE(session);
+  pfrt_value_info info{};
+  info.struct_size = sizeof info;
+  ASSERT_TRUE(ok(api().session->output_at(session.get(), 0, &info)));
+  ASSERT_EQ(info.rank, 2);
+  EXPECT_EQ(info.dims[0], -1);
+  EXPECT_EQ(text(info.dim_names[0]), "N");
+  EXPECT_EQ(info.dims[1], 3);
+  EXPECT_EQ(info.dtype, PFRT_DTYPE_FLOAT32);
+}
+
+TEST(CustomOperator, needs_no_shape_callback) {
+  const auto op = scale_operator(false);
+  const auto env = make_env();
+  ASSERT_TRUE(ok(op->add_to(env.get())));
+  const auto session = make_session(env.get(), scale_graph());
+  ASSERT_TRUE(session);
+  EXPECT_EQ(run(session.get(), {kRow})[0].as<float>(), (std::vector<float>{0, 2, 4}));
+}
+
+TEST(CustomOperator, gives_outputs_whose_size_only_a_run_tells) {
+  TestOperator op("Positive");
+  op.c.flags = PFRT_OP_DATA_DEPENDENT;
+  op.infer = [](const pfrt_op_infer* call) {
+    const int64_t open = -100;
+    return call->set_output(call, 0, PFRT_DTYPE_FLOAT32, 1, &open);
+  };
+  op.compute = [](const pfrt_op_compute* call) -> pfrt_code {
+    const auto* x = static_cast<const float*>(call->inputs[0].data);
+    std::vector<float> kept;
+    for (uint64_t i = 0; i < count_of(call->inputs[0]); ++i)
+      if (x[i] > 0) kept.push_back(x[i]);
+    const auto count = static_cast<int64_t>(kept.size());
+    void* out = nullptr;
+    const pfrt_code code = call->alloc_output(call, 0, PFRT_DTYPE_FLOAT32, &count, 1, &out);
+    if (code == PFRT_CODE_OK && count) std::memcpy(out, kept.data(), kept.size() * sizeof(float));
+    return code;
+  };
+  const auto env = make_env();
+  ASSERT_TRUE(ok(op.add_to(env.get())));
+  GraphBuilder g;
+  g.input("x", PFRT_DTYPE_FLOAT32, {"N", 3});
+  g.node("Positive", {"x"}, {"p"}, {}, "", "acme");
+  g.node("Neg", {"p"}, {"y"});
+  g.output("y");
+  const auto session = make_session(env.get(), g);
+  ASSERT_TRUE(session);
+  EXPECT_EQ(run(session.get(), {floats({1, 3}, {5, -1, 7})})[0].as<float>(),
+            (std::vector<float>{-5, -7}));
+  const Array none = run(session.get(), {floats({1, 3}, {-1, -1, 0})})[0];
+  EXPECT_EQ(none.dims, (std::vector<int64_t>{0}));
+}
+
+TEST(CustomOperator, may_ask_for_contents_of_inputs) {
+  // Ones of the dimensions that input 1 lists, times input 0.
+  TestOperator op("Filled");
+  op.c.min_inputs = 2;
+  op.c.content_inputs = 2;
+  op.infer = [](const pfrt_op_infer* call) -> pfrt_code {
+    const pfrt_snapshot_value& dims = call->inputs[1];
+    if (!dims.data) return call->set_output(call, 0, PFRT_DTYPE_FLOAT32, -1, nullptr);
+    return call->set_output(call, 0, PFRT_DTYPE_FLOAT32,
+                            static_cast<int32_t>(dims.bytes / sizeof(int64_t)),
+                            static_cast<const int64_t*>(dims.data));
+  };
+  op.compute = [](const pfrt_op_compute* call) -> pfrt_code {
+    std::fill_n(static_cast<float*>(call->outputs[0].data), count_of(call->outputs[0]),
+                *static_cast<const float*>(call->inputs[0].data));
+    return PFRT_CODE_OK;
+  };
+  const auto env = make_env();
+  ASSERT_TRUE(ok(op.add_to(env.get())));
+
+  GraphBuilder fed;  // known at the run
+  fed.input("x", PFRT_DTYPE_FLOAT32, {1});
+  fed.input("dims", PFRT_DTYPE_INT64, {2});
+  fed.node("Filled", {"x", "dims"}, {"y"}, {}, "", "acme");
+  fed.output("y");
+  auto session = make_session(env.get(), fed);
+  ASSERT_TRUE(session);
+  for (int64_t n : {2, 3}) {
+    const Array y = run(session.get(), {floats({1}, {7}), int64s({2}, {n, 2})})[0];
+    EXPECT_EQ(y.dims, (std::vector<int64_t>{n, 2}));
+    EXPECT_EQ(y.as<float>(), std::vector<float>(static_cast<size_t>(2 * n), 7));
+  }
+
+  GraphBuilder shaped;  // follows from another input's dimensions
+  shaped.input("x", PFRT_DTYPE_FLOAT32, {1});
+  shaped.input("z", PFRT_DTYPE_FLOAT32, {"N", 2});
+  shaped.node("Shape", {"z"}, {"dims"});
+  shaped.node("Filled", {"x", "dims"}, {"y"}, {}, "", "acme");
+  shaped.output("y");
+  session = make_session(env.get(), shaped);
+  ASSERT_TRUE(session);
+  EXPECT_EQ(run(session.get(), {floats({1}, {5}), floats({2, 2}, {0, 0, 0, 0})})[0].as<float>(),
+            std::vector<float>(4, 5));
+}
+
+TEST(CustomOperator, reads_attributes_of_every_kind) {
+  TestOperator op("Attributes");
+  std::atomic<bool> infer_saw{false}, compute_saw{false};
+  const auto right = [](const pfrt_snapshot_node& node, uint32_t size) {
+    const auto* i = attribute(node, size, "i");
+    const auto* f = attribute(node, size, "f");
+    const auto* s = attribute(node, size, "s");
+    const auto* ints = attribute(node, size, "ints");
+    const auto* floats_attr = attribute(node, size, "floats");
+    const auto* strings = attribute(node, size, "strings");
+    const auto* tensor = attribute(node, size, "t");
+    return i && i->i == -7 && f && f->f == 0.5f && s && text(s->s) == "words" && ints &&
+           ints->count == 2 && ints->ints[1] == 9 && floats_attr &&
+           floats_attr->floats[0] == 1.5f && strings && strings->count == 2 &&
+           text(strings->strings[1]) == "b" && tensor && tensor->tensor.rank == 1 &&
+           *static_cast<const float*>(tensor->tensor.data) == 4;
+  };
+  op.infer = [&](const pfrt_op_infer* call) {
+    if (right(*call->node, call->attr_size)) infer_saw = true;
+    return infer_like_input(call);
+  };
+  op.compute = [&](const pfrt_op_compute* call) {
+    if (right(*call->node, call->attr_size)) compute_saw = true;
+    return compute_scaled(call);
+  };
+  const auto env = make_env();
+  ASSERT_TRUE(ok(op.add_to(env.get())));
+  const auto tensor = value_of(floats({1}, {4}));
+  Attr f, s, t;
+  f.name = "floats", f.type = PFRT_ATTR_FLOATS, f.floats = {1.5f};
+  s.name = "strings", s.type = PFRT_ATTR_STRINGS, s.strings = {"a", "b"};
+  t.name = "t", t.type = PFRT_ATTR_TENSOR, t.tensor = tensor.get();
+  const auto session = make_session(
+      env.get(),
+      one_node(op, {Attr::of_int("i", -7), Attr::of_float("f", 0.5f), Attr::of_string("s", "words"),
+                    Attr::of_ints("ints", {8, 9}), f, s, t}));
+  ASSERT_TRUE(session);
+  run(session.get(), {kRow});
+  EXPECT_TRUE(infer_saw);
+  EXPECT_TRUE(compute_saw);
+
+  GraphBuilder g;
+  g.input("x", PFRT_DTYPE_FLOAT32, {3});
+  GraphBuilder body(g, "body");
+  g.node("Attributes", {"x"}, {"y"}, {Attr::of_graph("body", body.get())}, "n1", "acme");
+  g.output("y");
+  EXPECT_TRUE(fails(try_session(env.get(), g), PFRT_CODE_UNSUPPORTED,
+                    {"Attributes 'n1'", "'body'", "graph"}));
+}
+
+TEST(CustomOperator, sees_absent_inputs_and_unwanted_outputs) {
+  TestOperator op("Optional");
+  op.c.min_inputs = 1;
+  op.c.max_inputs = 3;
+  op.c.max_outputs = 2;
+  op.infer = [](const pfrt_op_infer* call) -> pfrt_code {
+    if (call->input_count != 3 || call->inputs[1].rank != -1 || call->inputs[1].dtype != 0)
+      return call->fail(call, PFRT_CODE_INTERNAL, str("input 1 should be absent"));
+    if (call->output_count == 2 && call->output_names[1].size != 0)
+      return call->fail(call, PFRT_CODE_INTERNAL, str("output 1 should be unwanted"));
+    return infer_like_input(call);
+  };
+  op.compute = [](const pfrt_op_compute* call) -> pfrt_code {
+    if (call->inputs[1].dtype != 0 || text(call->input_names[2]) != "z")
+      return call->fail(call, PFRT_CODE_INTERNAL, str("input 1 should be absent, 2 is z"));
+    void* unwanted = &unwanted;
+    if (call->output_count == 2) {
+      const int64_t dims[] = {1000};
+      const pfrt_code code = call->alloc_output(call, 1, PFRT_DTYPE_INT8, dims, 1, &unwanted);
+      if (code != PFRT_CODE_OK || unwanted || call->outputs[1].dtype != 0)
+        return call->fail(call, PFRT_CODE_INTERNAL, str("output 1 should be unwanted"));
+    }
+    for (uint64_t i = 0; i < count_of(call->inputs[0]); ++i)
+      static_cast<float*>(call->outputs[0].data)[i] =
+          static_cast<const float*>(call->inputs[0].data)[i] +
+          static_cast<const float*>(call->inputs[2].data)[i];
+    return PFRT_CODE_OK;
+  };
+  const auto env = make_env();
+  ASSERT_TRUE(ok(op.add_to(env.get())));
+  for (const auto& outputs : {std::vector<std::string>{"y"}, {"y", ""}}) {
+    GraphBuilder g;
+    g.input("x", PFRT_DTYPE_FLOAT32, {2});
+    g.input("z", PFRT_DTYPE_FLOAT32, {2});
+    g.node("Optional", {"x", "", "z"}, outputs, {}, "", "acme");
+    g.output("y");
+    const auto session = make_session(env.get(), g);
+    ASSERT_TRUE(session);
+    EXPECT_EQ(run(session.get(), {floats({2}, {1, 2}), floats({2}, {10, 20})})[0].as<float>(),
+              (std::vector<float>{11, 22}));
+  }
+}
+
+TEST(CustomOperator, runs_in_bodies_and_one_after_the_other) {
+  const auto op = scale_operator();
+  const auto env = make_env();
+  ASSERT_TRUE(ok(op->add_to(env.get())));
+  GraphBuilder g;
+  g.input("c", PFRT_DTYPE_BOOL, {});
+  g.input("x", PFRT_DTYPE_FLOAT32, {3});
+  GraphBuilder yes(g, "yes"), no(g, "no");
+  yes.node("Scale", {"x"}, {"t"}, {}, "", "acme");
+  yes.node("Scale", {"t"}, {"yes_y"}, {}, "", "acme");
+  yes.output("yes_y");
+  no.node("Neg", {"x"}, {"no_y"});
+  no.output("no_y");
+  g.node("If", {"c"}, {"y"},
+         {Attr::of_graph("then_branch", yes.get()), Attr::of_graph("else_branch", no.get())});
+  g.output("y");
+  const auto session = make_session(env.get(), g);
+  ASSERT_TRUE(session);
+  const Array x = floats({3}, {1, 2, 3}), yes_value{PFRT_DTYPE_BOOL, {}, {1}},
+              no_value{PFRT_DTYPE_BOOL, {}, {0}};
+  EXPECT_EQ(run(session.get(), {yes_value, x})[0].as<float>(), (std::vector<float>{4, 8, 12}));
+  EXPECT_EQ(run(session.get(), {no_value, x})[0].as<float>(), (std::vector<float>{-1, -2, -3}));
+}
+
+TEST(CustomOperator, may_not_take_a_name_that_is_taken) {
+  const auto env = make_env();
+  TestOperator relu("Relu", "ai.onnx"), first("Mine", ""), second("Mine", "ai.onnx");
+  relu.compute = first.compute = second.compute = compute_scaled;
+  EXPECT_TRUE(fails(relu.add_to(env.get()), PFRT_CODE_INVALID_ARGUMENT,
+                    {"'ai.onnx.Relu'", "the client", "built-in"}));
+  EXPECT_EQ(relu.released, 1);
+  // A name of its own in ONNX's domain is allowed.
+  ASSERT_TRUE(ok(first.add_to(env.get())));
+  EXPECT_TRUE(fails(second.add_to(env.get()), PFRT_CODE_INVALID_ARGUMENT,
+                    {"'ai.onnx.Mine' of the client", "taken by operator 'ai.onnx.Mine'"}));
+  EXPECT_EQ(second.released, 1);
+  EXPECT_EQ(first.released, 0);
+  TestOperator elsewhere("Relu", "acme");  // another domain is another operator
+  elsewhere.infer = infer_like_input;
+  elsewhere.compute = compute_scaled;
+  ASSERT_TRUE(ok(elsewhere.add_to(env.get())));
+  const auto session = make_session(env.get(), one_node(elsewhere));
+  ASSERT_TRUE(session);
+  EXPECT_EQ(run(session.get(), {kRow})[0].as<float>(), (std::vector<float>{-6, 0, 2}));
+}
+
+TEST(CustomOperator, is_refused_where_its_description_makes_no_sense) {
+  const auto env = make_env();
+  const auto refused = [&](const auto& spoil, std::initializer_list<std::string_view> parts) {
+    TestOperator op("Bad");
+    op.compute = compute_scaled;
+    spoil(op);
+    EXPECT_TRUE(fails(op.add_to(env.get()), PFRT_CODE_INVALID_ARGUMENT, parts));
+    EXPECT_EQ(op.released, 1);
+  };
+  refused([](TestOperator& op) { op.name.clear(); }, {"no name"});
+  refused([](TestOperator& op) { op.c.compute = nullptr; }, {"'Bad'", "compute"});
+  refused([](TestOperator& op) { op.c.flags = uint64_t{1} << 40; }, {"flags"});
+  refused([](TestOperator& op) { op.c.min_inputs = 3, op.c.max_inputs = 2; }, {"3 to 2 inputs"});
+  refused([](TestOperator& op) { op.c.max_outputs = 1u << 30; }, {"outputs"});
+  refused([](TestOperator& op) { op.c.since_version = UINT32_MAX; }, {"version"});
+  refused([](TestOperator& op) { op.c.abi = PFRT_MAKE_ABI(9, 0); }, {"ABI 9.0"});
+  EXPECT_TRUE(
+      fails(api().env->register_operator(env.get(), nullptr), PFRT_CODE_INVALID_ARGUMENT, {"op"}));
+  TestOperator op("Bad");
+  EXPECT_TRUE(fails(op.add_to(nullptr), PFRT_CODE_INVALID_ARGUMENT, {"env"}));
+  EXPECT_EQ(op.released, 1);
+}
+
+TEST(CustomOperator, has_its_arity_and_version_checked) {
+  auto op = scale_operator();
+  op->c.since_version = 3;
+  const auto env = make_env();
+  ASSERT_TRUE(ok(op->add_to(env.get())));
+  GraphBuilder two;
+  two.input("x", PFRT_DTYPE_FLOAT32, {3});
+  two.node("Scale", {"x", "x"}, {"y"}, {}, "n1", "acme");
+  two.output("y");
+  EXPECT_TRUE(fails(try_session(env.get(), two), PFRT_CODE_UNSUPPORTED_OPERATOR,
+                    {"Scale 'n1'", "has 2 inputs, takes 1"}));
+  GraphBuilder old = one_node(*op);
+  old.opset(2, "acme");
+  EXPECT_TRUE(fails(try_session(env.get(), old), PFRT_CODE_UNSUPPORTED_OPERATOR,
+                    {"Scale 'n1'", "opset 2", "known only for opsets 3 on"}));
+  GraphBuilder current = one_node(*op);
+  current.opset(5, "acme");
+  EXPECT_TRUE(make_session(env.get(), current));
+}
+
+TEST(CustomOperator, is_named_by_name_checks) {
+  const auto op = scale_operator();
+  const auto env = make_env();
+  ASSERT_TRUE(ok(op->add_to(env.get())));
+  TestOperator scala("Scala"), other("Scale", "other");
+  EXPECT_TRUE(fails(try_session(env.get(), one_node(scala)), PFRT_CODE_UNSUPPORTED_OPERATOR,
+                    {"Scala 'n1'", "nearest known name is 'Scale'"}));
+  EXPECT_TRUE(fails(try_session(env.get(), one_node(other)), PFRT_CODE_UNSUPPORTED_OPERATOR,
+                    {"Scale 'n1'", "known only in domain 'acme'"}));
+}
+
+TEST(CustomOperator, comes_and_goes_while_models_live) {
+  auto op = scale_operator();
+  const auto env = make_env();
+  const auto model = make_model(env.get(), scale_graph());  // before anybody knows Scale
+  ASSERT_TRUE(model);
+  EXPECT_TRUE(fails(try_session(env.get(), model.get()), PFRT_CODE_UNSUPPORTED_OPERATOR,
+                    {"Scale 'scaling'"}));
+  ASSERT_TRUE(ok(op->add_to(env.get())));
+  auto session = make_session(env.get(), model.get());
+  ASSERT_TRUE(session);
+  ASSERT_TRUE(ok(api().env->unregister_operator(env.get(), str("acme"), str("Scale"))));
+  EXPECT_TRUE(fails(api().env->unregister_operator(env.get(), str("acme"), str("Scale")),
+                    PFRT_CODE_NOT_FOUND, {"'acme.Scale'"}));
+  EXPECT_TRUE(fails(try_session(env.get(), model.get()), PFRT_CODE_UNSUPPORTED_OPERATOR,
+                    {"Scale 'scaling'"}));
+  // The session keeps what it was made with.
+  EXPECT_EQ(run(session.get(), {kRow})[0].as<float>(), (std::vector<float>{0, 2, 4}));
+  EXPECT_EQ(op->released, 0);
+  session.reset();
+  EXPECT_EQ(op->released, 1);
+  auto again = scale_operator();  // the name is free
+  ASSERT_TRUE(ok(again->add_to(env.get())));
+  session = make_session(env.get(), model.get());
+  ASSERT_TRUE(session);
+  EXPECT_EQ(run(session.get(), {kRow})[0].as<float>(), (std::vector<float>{0, 2, 4}));
+}
+
+TEST(CustomOperator, is_listed) {
+  const auto env = make_env();
+  const auto op = scale_operator();
+  op->c.since_version = 4;
+  ASSERT_TRUE(ok(op->add_to(env.get())));
+  size_t count = 0;
+  ASSERT_TRUE(ok(api().env->custom_operator_count(env.get(), &count)));
+  ASSERT_EQ(count, 1u);
+  pfrt_operator_info info{};
+  info.struct_size = sizeof info;
+  ASSERT_TRUE(ok(api().env->custom_operator_at(env.get(), 0, &info)));
+  EXPECT_EQ(text(info.op), "Scale");
+  EXPECT_EQ(text(info.domain), "acme");
+  EXPECT_EQ(info.since, 4u);
+  EXPECT_EQ(info.until, 0u);
+  EXPECT_TRUE(fails(api().env->custom_operator_at(env.get(), 1, &info), PFRT_CODE_INVALID_ARGUMENT,
+                    {"1 of 1"}));
+}
+
+TEST(CustomOperator, comes_in_onnx_models_and_goes_back_into_them) {
+  const auto op = scale_operator();
+  const auto env = make_env();
+  ASSERT_TRUE(ok(op->add_to(env.get())));
+  using namespace onnx_writer;
+  onnx_writer::Graph graph;
+  graph.inputs = {value_info("x", kFloat, {-1, 3})};
+  graph.outputs = {value_info("y", kFloat, {-1, 3})};
+  graph.nodes = {node("Scale", {"x"}, {"y"}, {float_attribute("factor", 4)}, "n1", "acme")};
+  const std::string bytes = onnx_writer::model(graph, {{"", 17}, {"acme", 2}}).bytes();
+  pfrt_model* raw = nullptr;
+  ASSERT_TRUE(ok(api().model->load_memory(env.get(), bytes.data(), bytes.size(), PFRT_COPY, nullptr,
+                                          nullptr, nullptr, &raw)));
+  const Handle<pfrt_model> model(raw);
+  EXPECT_EQ(api().model->warning_count(raw), 0u);
+  const auto session = make_session(env.get(), raw);
+  ASSERT_TRUE(session);
+  EXPECT_EQ(run(session.get(), {kRow})[0].as<float>(), (std::vector<float>{-12, 0, 4}));
+
+  // A copy of its graph still knows the operator.
+  pfrt_graph* copy = nullptr;
+  ASSERT_TRUE(ok(api().model->graph(raw, &copy)));
+  const Handle<pfrt_graph> holder(copy);
+  EXPECT_TRUE(ok(api().graph->validate(copy)));
+  EXPECT_TRUE(ok(api().graph->infer_shapes(copy)));
+}
+
+// ---- what callbacks may get wrong ----
+
+TEST(CustomOperatorFaults, failing_callbacks_name_node_and_operator) {
+  const auto env = make_env();
+  TestOperator op("Failing");
+  std::function<pfrt_code(const pfrt_op_compute*)> compute;
+  op.infer = infer_like_input;
+  op.compute = [&](const pfrt_op_compute* call) { return compute(call); };
+  ASSERT_TRUE(ok(op.add_to(env.get())));
+  const auto session = make_session(env.get(), one_node(op));
+  ASSERT_TRUE(session);
+  compute = [](const pfrt_op_compute* call) {
+    return call->fail(call, PFRT_CODE_SHAPE_MISMATCH, str("three is too many"));
+  };
+  EXPECT_TRUE(fails(try_run(session.get(), {kRow}), PFRT_CODE_SHAPE_MISMATCH,
+                    {"Failing 'n1': three is too many"}));
+  compute = [](const pfrt_op_compute*) -> pfrt_code { return PFRT_CODE_UNSUPPORTED; };
+  EXPECT_TRUE(fails(try_run(session.get(), {kRow}), PFRT_CODE_UNSUPPORTED,
+                    {"Failing 'n1': its compute callback failed"}));
+  // Codes that are none, and a stop that nobody asked for.
+  for (pfrt_code code : {pfrt_code{999}, pfrt_code{PFRT_CODE_CANCELLED}}) {
+    compute = [code](const pfrt_op_compute*) { return code; };
+    EXPECT_TRUE(fails(try_run(session.get(), {kRow}), PFRT_CODE_PROVIDER, {"Failing 'n1'"}));
+  }
+  compute = [](const pfrt_op_compute*) -> pfrt_code { throw std::runtime_error("no"); };
+  EXPECT_TRUE(fails(try_run(session.get(), {kRow}), PFRT_CODE_PROVIDER,
+                    {"Failing 'n1'", "threw an exception"}));
+  compute = [](const pfrt_op_compute*) -> pfrt_code { throw std::bad_alloc(); };
+  EXPECT_EQ(try_run(session.get(), {kRow}).code, PFRT_CODE_OUT_OF_MEMORY);
+  compute = compute_scaled;  // and the session lives
+  EXPECT_EQ(run(session.get(), {kRow})[0].as<float>(), (std::vector<float>{-6, 0, 2}));
+}
+
+TEST(CustomOperatorFaults, shape_callbacks_that_fail_or_talk_nonsense) {
+  const auto env = make_env();
+  TestOperator op("Liar");
+  op.compute = compute_scaled;
+  op.infer = [](const pfrt_op_infer*) -> pfrt_code { return PFRT_CODE_OK; };
+  ASSERT_TRUE(ok(op.add_to(env.get())));
+  GraphBuilder g;
+  g.input("x", PFRT_DTYPE_FLOAT32, {2, 3});
+  g.node("Liar", {"x"}, {"y"}, {}, "n1", "acme");
+  g.output("y");
+  const auto refused = [&](pfrt_code code, std::function<pfrt_code(const pfrt_op_infer*)> infer,
+                           std::initializer_list<std::string_view> parts) {
+    op.infer = std::move(infer);
+    const Failure failure = try_session(env.get(), g);
+    EXPECT_TRUE(fails(failure, code, {"Liar 'n1'"}));
+    EXPECT_TRUE(fails(failure, code, parts));
+  };
+  const auto says = [](uint32_t index, pfrt_dtype dtype, int32_t rank, std::vector<int64_t> dims) {
+    return [=](const pfrt_op_infer* call) {
+      // What set_output answers is lost on it.
+      (void)call->set_output(call, index, dtype, rank, dims.empty() ? nullptr : dims.data());
+      return pfrt_code{PFRT_CODE_OK};
+    };
+  };
+  constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
+  refused(PFRT_CODE_SHAPE_MISMATCH,
+          [](const pfrt_op_infer* call) {
+            return call->fail(call, PFRT_CODE_SHAPE_MISMATCH, str("x must be square"));
+          },
+          {"x must be square"});
+  refused(PFRT_CODE_PROVIDER, [](const pfrt_op_infer*) -> pfrt_code { return 12345; },
+          {"shape callback failed"});
+  refused(PFRT_CODE_PROVIDER, [](const pfrt_op_infer*) -> pfrt_code { throw 7; },
+          {"threw an exception"});
+  refused(PFRT_CODE_PROVIDER, says(1, PFRT_DTYPE_FLOAT32, 0, {}), {"output 1", "has 1"});
+  refused(PFRT_CODE_PROVIDER, says(0, 77, 0, {}), {"element type 77"});
+  refused(PFRT_CODE_PROVIDER, says(0, PFRT_DTYPE_STRING, 0, {}), {"strings"});
+  refused(PFRT_CODE_PROVIDER, says(0, PFRT_DTYPE_FLOAT32, 1 << 20, {1}), {"rank 1048576"});
+  refused(PFRT_CODE_PROVIDER, says(0, PFRT_DTYPE_FLOAT32, -9, {}), {"rank -9"});
+  refused(PFRT_CODE_PROVIDER, says(0, PFRT_DTYPE_FLOAT32, 2, {}), {"no dimensions"});
+  refused(PFRT_CODE_PROVIDER, says(0, PFRT_DTYPE_FLOAT32, 2, {kMost, kMost}), {"address space"});
+  refused(PFRT_CODE_PROVIDER, says(0, PFRT_DTYPE_FLOAT32, 2, {-1, 3}), {"open"});
+  refused(PFRT_CODE_PROVIDER, says(0, PFRT_DTYPE_FLOAT32, -1, {}), {"PFRT_OP_DATA_DEPENDENT"});
+  refused(PFRT_CODE_PROVIDER, [](const pfrt_op_infer*) -> pfrt_code { return PFRT_CODE_OK; },
+          {"open"});
+
+  // More memory than there is: an answer of the run.
+  op.infer = says(0, PFRT_DTYPE_FLOAT32, 2, {int64_t{1} << 30, int64_t{1} << 24});
+  const auto session = make_session(env.get(), g);
+  ASSERT_TRUE(session);
+  EXPECT_EQ(try_run(session.get(), {floats({2, 3}, random_floats(6, 1))}).code,
+            PFRT_CODE_OUT_OF_MEMORY);
+}
+
+TEST(CustomOperatorFaults, a_shape_callback_that_contradicts_the_graph) {
+  const auto env = make_env();
+  TestOperator op("Ints");
+  op.infer = [](const pfrt_op_infer* call) {
+    return call->set_output(call, 0, PFRT_DTYPE_INT64, 0, nullptr);
+  };
+  op.compute = compute_scaled;
+  ASSERT_TRUE(ok(op.add_to(env.get())));
+  GraphBuilder g = one_node(op);
+  pfrt_value_info info{};
+  info.struct_size = sizeof info;
+  info.kind = PFRT_VALUE_TENSOR;
+  info.dtype = PFRT_DTYPE_FLOAT32;
+  info.rank = -1;
+  info.name = str("y");
+  ASSERT_TRUE(ok(api().graph->set_value_info(g.get(), &info)));
+  EXPECT_TRUE(fails(try_session(env.get(), g), PFRT_CODE_DTYPE_MISMATCH,
+                    {"Ints 'n1'", "int64", "float32"}));
+}
+
+TEST(CustomOperatorFaults, a_compute_callback_that_contradicts_its_shapes) {
+  const auto env = make_env();
+  TestOperator known("Known"), late("Late");
+  std::function<pfrt_code(const pfrt_op_compute*)> compute;
+  known.infer = infer_like_input;
+  known.compute = late.compute = [&](const pfrt_op_compute* call) { return compute(call); };
+  ASSERT_TRUE(ok(known.add_to(env.get())));
+  ASSERT_TRUE(ok(late.add_to(env.get())));
+  const auto asks = [](uint32_t index, pfrt_dtype dtype, std::vector<int64_t> dims, int times = 1) {
+    return [=](const pfrt_op_compute* call) {
+      void* out = nullptr;
+      for (int i = 0; i < times; ++i)
+        (void)call->alloc_output(call, index, dtype, dims.data(),
+                                 static_cast<uint32_t>(dims.size()), &out);
+      return call->alloc_output(call, index, dtype, dims.data(), static_cast<uint32_t>(dims.size()),
+                                &out);
+    };
+  };
+  auto session = make_session(env.get(), one_node(known));
+  ASSERT_TRUE(session);
+  compute = asks(0, PFRT_DTYPE_FLOAT32, {3, 1});
+  EXPECT_TRUE(fails(try_run(session.get(), {kRow}), PFRT_CODE_SHAPE_MISMATCH,
+                    {"Known 'n1'", "[3,1]", "[1,3]"}));
+  compute = asks(0, PFRT_DTYPE_INT8, {1, 3});
+  EXPECT_TRUE(fails(try_run(session.get(), {kRow}), PFRT_CODE_DTYPE_MISMATCH, {"int8", "float32"}));
+  compute = asks(5, PFRT_DTYPE_FLOAT32, {1, 3});
+  EXPECT_TRUE(fails(try_run(session.get(), {kRow}), PFRT_CODE_INVALID_ARGUMENT, {"output 5 of 1"}));
+
+  session = make_session(env.get(), one_node(late));
+  ASSERT_TRUE(session);
+  compute = [](const pfrt_op_compute*) -> pfrt_code { return PFRT_CODE_OK; };
+  EXPECT_TRUE(fails(try_run(session.get(), {kRow}), PFRT_CODE_PROVIDER,
+                    {"Late 'n1'", "did not allocate output 0 ('y')"}));
+  compute = asks(0, PFRT_DTYPE_FLOAT32, {1, 3}, 1);
+  EXPECT_TRUE(fails(try_run(session.get(), {kRow}), PFRT_CODE_INVALID_ARGUMENT, {"twice"}));
+  compute = asks(0, PFRT_DTYPE_FLOAT32, {-1, 3}, 0);
+  EXPECT_TRUE(fails(try_run(session.get(), {kRow}), PFRT_CODE_SHAPE_MISMATCH, {"[-1,3]"}));
+  compute = asks(0, PFRT_DTYPE_FLOAT32, {int64_t{1} << 30, int64_t{1} << 24}, 0);
+  EXPECT_TRUE(fails(try_run(session.get(), {kRow}), PFRT_CODE_OUT_OF_MEMORY, {"Late 'n1'"}));
+}
+
+// ---- threads ----
+
+template <typename Fn>
+void on_threads(int count, Fn fn) {
+  std::vector<std::thread> threads;
+  for (int t = 0; t < count; ++t) threads.emplace_back([=] { fn(t); });
+  for (std::thread& thread : threads) thread.join();
+}
+
+void run_on_eight_threads(TestOperator& op) {
+  const auto env = make_env();
+  ASSERT_TRUE(ok(op.add_to(env.get())));
+  const auto session = make_session(env.get(), scale_graph());
+  ASSERT_TRUE(session);
+  on_threads(8, [&](int t) {
+    for (int i = 0; i < 20; ++i) {
+      const auto x = static_cast<float>(t * 100 + i);
+      const int64_t rows = 1 + i % 3;
+      const auto count = static_cast<size_t>(rows) * 3;
+      EXPECT_EQ(
+          run(session.get(), {floats({rows, 3}, std::vector<float>(count, x))})[0].as<float>(),
+          std::vector<float>(count, 2 * (x + 1)));
+    }
+  });
+}
+
+TEST(CustomOperatorThreads, share_an_operator) {
+  const auto op = scale_operator();
+  run_on_eight_threads(*op);
+  const auto late = scale_operator(false);
+  run_on_eight_threads(*late);
+}
+
+TEST(CustomOperatorThreads, take_turns_where_the_operator_asks_for_it) {
+  const auto op = scale_operator();
+  op->c.flags = PFRT_OP_SERIAL;
+  int inside = 0, most = 0;  // not atomic: tsan would see two at once
+  op->compute = [&](const pfrt_op_compute* call) {
+    most = std::max(most, ++inside);
+    const pfrt_code code = compute_scaled(call);
+    --inside;
+    return code;
+  };
+  run_on_eight_threads(*op);
+  EXPECT_EQ(most, 1);
+}
+
+TEST(CustomOperatorThreads, compute_may_use_the_pool_and_is_stopped) {
+  TestOperator op("Spread");
+  op.infer = infer_like_input;
+  op.compute = [](const pfrt_op_compute* call) -> pfrt_code {
+    call->parallel(
+        call, count_of(call->inputs[0]),
+        [](void* arg, uint64_t i, uint32_t) {
+          const auto* c = static_cast<const pfrt_op_compute*>(arg);
+          static_cast<float*>(c->outputs[0].data)[i] =
+              -static_cast<const float*>(c->inputs[0].data)[i];
+        },
+        const_cast<pfrt_op_compute*>(call));
+    return call->stop(call);
+  };
+  const auto env = make_env();
+  ASSERT_TRUE(ok(op.add_to(env.get())));
+  const auto session = make_session(env.get(), one_node(op));
+  ASSERT_TRUE(session);
+  EXPECT_EQ(run(session.get(), {kRow})[0].as<float>(), (std::vector<float>{3, 0, -1}));
+
+  const auto options = make_options(PFRT_OPTIONS_RUN);
+  op.compute = [&](const pfrt_op_compute* call) {
+    api().options->cancel(options.get());  // while it runs
+    return call->stop(call);
+  };
+  EXPECT_EQ(try_run(session.get(), {kRow}, nullptr, options.get()).code, PFRT_CODE_CANCELLED);
+}
+
+TEST(CustomOperatorThreads, register_and_make_sessions_at_once) {
+  const auto env = make_env();
+  std::vector<std::unique_ptr<TestOperator>> ops;
+  for (int t = 0; t < 8; ++t) {
+    ops.push_back(scale_operator());
+    ops.back()->name += std::to_string(t);
+  }
+  on_threads(8, [&](int t) {
+    TestOperator& op = *ops[static_cast<size_t>(t)];
+    ASSERT_TRUE(ok(op.add_to(env.get())));
+    const auto session = make_session(env.get(), one_node(op));
+    ASSERT_TRUE(session);
+    EXPECT_EQ(run(session.get(), {kRow})[0].as<float>(), (std::vector<float>{-6, 0, 2}));
+    EXPECT_TRUE(ok(api().env->unregister_operator(env.get(), str("acme"), str(op.name))));
+  });
+  for (const auto& op : ops) EXPECT_EQ(op->released, 1);
+}
+
+}  // namespace
+}  // namespace pfrt_test
