@@ -87,12 +87,16 @@ inline std::optional<AttributeValue> attr_from_snapshot(const pfrt_snapshot_attr
   }
 }
 
+inline void set_attr(Node& node, const std::string& name, const AttributeValue& value) {
+  std::visit([&](const auto& v) { node.set_attr(name, v); }, value);
+}
+
 inline Node node_from_snapshot(const pfrt_snapshot_node& c, uint32_t attr_size,
                                std::vector<std::string> inputs, std::vector<std::string> outputs) {
   Node node(str(c.name), str(c.op), std::move(inputs), std::move(outputs), str(c.domain));
   for (uint64_t i = 0; i < c.attr_count; ++i) {
     const pfrt_snapshot_attr& attr = attr_at(c, attr_size, i);
-    if (auto value = attr_from_snapshot(attr)) node.set_attr(str(attr.name), std::move(*value));
+    if (const auto value = attr_from_snapshot(attr)) set_attr(node, str(attr.name), *value);
   }
   return node;
 }
@@ -116,15 +120,14 @@ inline pfrt_code give_outputs(const pfrt_op_compute& call, const std::vector<Ten
   for (uint32_t i = 0; i < call.output_count; ++i) {
     if (call.outputs[i].dtype == PFRT_DTYPE_UNSET) continue;  // nobody wants it
     if (i >= results.size() || !results[i].is_valid()) {
-      throw PyFlameRTError("it returned " + std::to_string(results.size()) +
-                               " tensors, output " + std::to_string(i) + " is not among them",
+      throw PyFlameRTError("it returned " + std::to_string(results.size()) + " tensors, output " +
+                               std::to_string(i) + " is not among them",
                            PFRT_CODE_PROVIDER);
     }
     const Tensor& result = results[i];
     void* to = nullptr;
-    const pfrt_code code =
-        call.alloc_output(&call, i, to_c(result.dtype()), result.shape().data(),
-                          static_cast<uint32_t>(result.ndim()), &to);
+    const pfrt_code code = call.alloc_output(&call, i, to_c(result.dtype()), result.shape().data(),
+                                             static_cast<uint32_t>(result.ndim()), &to);
     if (code != PFRT_CODE_OK) return code;
     if (result.size_bytes() != 0) std::memcpy(to, result.data(), result.size_bytes());
   }

@@ -10,6 +10,8 @@
 #pragma once
 
 #include <pyflame_rt/api.hpp>
+#include <pyflame_rt/backend.hpp>
+#include <pyflame_rt/custom/custom_op.hpp>
 #include <pyflame_rt/env.hpp>
 #include <pyflame_rt/error.hpp>
 #include <pyflame_rt/graph.hpp>
@@ -19,6 +21,7 @@
 #include <pyflame_rt/node.hpp>
 #include <pyflame_rt/options.hpp>
 #include <pyflame_rt/quantization/half_types.hpp>
+#include <pyflame_rt/registry.hpp>
 #include <pyflame_rt/session.hpp>
 #include <pyflame_rt/tensor.hpp>
 #include <pyflame_rt/types.hpp>

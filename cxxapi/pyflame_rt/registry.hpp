@@ -154,7 +154,7 @@ inline std::vector<Tensor> OperatorRegistry::evaluate(const std::string& op_type
   for (size_t i = 0; i < std::max<size_t>(node.outputs().size(), 1); ++i)
     outputs.push_back("y" + std::to_string(i));
   Node alone(op_type, op_type, names, outputs);
-  for (const auto& [name, value] : node.attributes()) alone.set_attr(name, value);
+  for (const auto& [name, value] : node.attributes()) detail::set_attr(alone, name, value);
   return session_for(alone, inputs)->run({}, feed);
 }
 

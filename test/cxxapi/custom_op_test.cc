@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The guide's "Custom Ops in C++" and, in C++, what its chapter "Custom Operators" shows: the
+// builder, attributes, shape inference, the registry. Gradients come with training.
+#include "pyflame_rt/custom/custom_op.hpp"
+
+#include <gtest/gtest.h>
+
+#include <pyflame_rt/graph.hpp>
+#include <pyflame_rt/session.hpp>
+
+namespace guide {
+
+using namespace pyflame_rt::custom;
+
+CustomOp& register_my_op() {
+  // Register operator
+  CustomOp& op = CustomOpBuilder("MyOp")
+                     .domain("custom")
+                     .input("X", DType::Float32)
+                     .output("Y", DType::Float32)
+                     .kernel([](const std::vector<Tensor>& inputs,
+                                const std::unordered_map<std::string, std::any>& attrs) {
+                       // Implementation
+                       (void)attrs;
+                       return std::vector<Tensor>{inputs[0].clone()};
+                     })
+                     .build();
+  return op;
+}
+
+// Before main.
+const CustomOp& my_op = register_my_op();
+
+}  // namespace guide
+
+namespace pfrt_test {
+namespace {
+
+using namespace pyflame_rt;
+using namespace pyflame_rt::custom;
+
+Graph graph_of(const std::string& op, const std::vector<std::string>& inputs,
+               const std::map<std::string, AttributeValue>& attrs = {},
+               const std::string& domain = "custom", DType dtype = DType::Float32) {
+  Graph graph(op);
+  for (const std::string& input : inputs)
+    graph.add_input(TensorInfo(input, {std::nullopt, 2}, dtype));
+  TensorInfo y("y", {}, DType::Undefined);
+  y.unranked = true;
+  y.kind = ValueKind::Unset;
+  graph.add_output(y);
+  auto node = std::make_shared<Node>("node_0", op, inputs, std::vector<std::string>{"y"}, domain);
+  for (const auto& [name, value] : attrs)
+    std::visit([&, n = name](const auto& v) { node->set_attr(n, v); }, value);
+  graph.add_node(node);
+  return graph;
+}
+
+Tensor pair(float a, float b) { return Tensor::from_vector(std::vector<float>{a, b}, {1, 2}); }
+std::vector<float> floats(const Tensor& t) {
+  return {t.data_ptr<float>(), t.data_ptr<float>() + t.num_elements()};
+}
+
+std::string message_of(const std::function<void()>& work) {
+  try {
+    work();
+  } catch (const std::exception& e) {
+    return e.what();
+  }
+  return "nothing was thrown";
+}
+
+#define EXPECT_SAYS(work, part)                            \
+  do {                                                     \
+    const std::string said = message_of([&] { work; });    \
+    EXPECT_NE(said.find(part), std::string::npos) << said; \
+  } while (0)
+
+TEST(GuideCustomOps, custom_ops_in_cpp) {
+  EXPECT_EQ(guide::my_op.full_name(), "custom::MyOp");
+  const InferenceSession session(graph_of("MyOp", {"x"}));
+  EXPECT_EQ(floats(session.run({}, {{"x", pair(1, 2)}})[0]), (std::vector<float>{1, 2}));
+  EXPECT_EQ(floats(guide::my_op({pair(3, 4)})[0]), (std::vector<float>{3, 4}));
+}
+
+std::vector<Tensor> fused_bias_relu(const std::vector<Tensor>& inputs, const AttributeMap& attrs) {
+  Tensor y = inputs[0].clone();
+  const float alpha = attrs.count("alpha") ? std::any_cast<float>(attrs.at("alpha")) : 1.0f;
+  for (int64_t i = 0; i < y.num_elements(); ++i) {
+    float& v = y.data_ptr<float>()[i];
+    v = std::max(0.0f, alpha * v + inputs[1].data_ptr<float>()[i]);
+  }
+  return {y};
+}
+
+TEST(GuideCustomOps, builder_api) {
+  const CustomOp& op = CustomOpBuilder("FusedBiasRelu")
+                           .domain("custom")
+                           .version(1)
+                           .doc("Fused bias addition and ReLU activation")
+                           .input("X", DType::Float32)
+                           .input("bias", DType::Float32)
+                           .output("Y", DType::Float32)
+                           .attr_float("alpha", /*required=*/false)
+                           .kernel(fused_bias_relu, BackendType::CPU)
+                           .shape_inference([](const std::vector<Shape>& input_shapes) {
+                             return std::vector<Shape>{input_shapes[0]};
+                           })
+                           .build();
+  EXPECT_EQ(op.doc(), "Fused bias addition and ReLU activation");
+  EXPECT_EQ(op.inputs().size(), 2u);
+  const InferenceSession session(graph_of("FusedBiasRelu", {"x", "bias"}));
+  EXPECT_EQ(floats(session.run({}, {{"x", pair(1, -9)}, {"bias", pair(2, 3)}})[0]),
+            (std::vector<float>{3, 0}));
+  ASSERT_EQ(session.get_outputs()[0].shape.size(), 2u);
+  EXPECT_EQ(session.get_outputs()[0].shape[1], 2);
+  EXPECT_EQ(session.get_outputs()[0].dtype, DType::Float32);
+  const InferenceSession scaled(graph_of("FusedBiasRelu", {"x", "bias"}, {{"alpha", 10.0f}}));
+  EXPECT_EQ(floats(scaled.run({}, {{"x", pair(1, -9)}, {"bias", pair(2, 100)}})[0]),
+            (std::vector<float>{12, 10}));
+}
+
+TEST(GuideCustomOps, operator_with_attributes) {
+  CustomOpBuilder("ScaledAdd")
+      .input("X")
+      .input("Y")
+      .output("Z")
+      .attr_float("scale", /*required=*/true)
+      .attr_int("times", false, int64_t{1})
+      .kernel([](const std::vector<Tensor>& inputs, const AttributeMap& attrs) {
+        const float scale = std::any_cast<float>(attrs.at("scale")) *
+                            static_cast<float>(std::any_cast<int64_t>(attrs.at("times")));
+        Tensor z = inputs[0].clone();
+        for (int64_t i = 0; i < z.num_elements(); ++i)
+          z.data_ptr<float>()[i] += scale * inputs[1].data_ptr<float>()[i];
+        return std::vector<Tensor>{z};
+      })
+      .build();
+  const InferenceSession session(graph_of("ScaledAdd", {"a", "b"}, {{"scale", 2.0f}}));
+  EXPECT_EQ(floats(session.run({}, {{"a", pair(1, 2)}, {"b", pair(10, 20)}})[0]),
+            (std::vector<float>{21, 42}));
+  const InferenceSession more(
+      graph_of("ScaledAdd", {"a", "b"}, {{"scale", 2.0f}, {"times", int64_t{5}}}));
+  EXPECT_EQ(floats(more.run({}, {{"a", pair(0, 0)}, {"b", pair(1, 2)}})[0]),
+            (std::vector<float>{10, 20}));
+  EXPECT_SAYS(InferenceSession(graph_of("ScaledAdd", {"a", "b"})),
+              "ScaledAdd 'node_0': attribute 'scale' is required");
+  EXPECT_SAYS(InferenceSession(graph_of("ScaledAdd", {"a", "b"}, {{"scale", int64_t{2}}})),
+              "attribute 'scale' has type");
+  EXPECT_SAYS(InferenceSession(graph_of("ScaledAdd", {"a"}, {{"scale", 1.0f}})), "1 inputs");
+}
+
+TEST(GuideCustomOps, registry_management) {
+  CustomOpBuilder("MyGELU")
+      .domain("custom")
+      .input("X")
+      .output("Y")
+      .kernel([](const std::vector<Tensor>& inputs, const AttributeMap&) { return inputs; })
+      .build();
+  CustomOpRegistry& registry = CustomOpRegistry::instance();
+
+  // List all custom operators
+  const std::vector<std::string> all = registry.list();
+  EXPECT_NE(std::find(all.begin(), all.end(), "custom::MyGELU"), all.end());
+
+  // Check if operator exists
+  ASSERT_TRUE(registry.has("MyGELU"));
+  const CustomOp* op = registry.get("MyGELU");
+  EXPECT_EQ(op->full_name(), "custom::MyGELU");
+  EXPECT_EQ(registry.get("custom::MyGELU"), op);
+
+  const InferenceSession session(graph_of("MyGELU", {"x"}));
+  // Unregister operator
+  registry.unregister("MyGELU");
+  EXPECT_FALSE(registry.has("MyGELU"));
+  EXPECT_THROW(registry.unregister("MyGELU"), InputError);
+  EXPECT_THROW(InferenceSession(graph_of("MyGELU", {"x"})), UnsupportedOperatorError);
+  EXPECT_EQ(floats(session.run({}, {{"x", pair(5, 6)}})[0]), (std::vector<float>{5, 6}));
+  CustomOpBuilder("MyGELU")
+      .input("X")
+      .output("Y")
+      .kernel([](const std::vector<Tensor>&, const AttributeMap&) {
+        return std::vector<Tensor>{pair(0, 1)};
+      })
+      .build();
+  EXPECT_EQ(floats(InferenceSession(graph_of("MyGELU", {"x"})).run({}, {{"x", pair(5, 6)}})[0]),
+            (std::vector<float>{0, 1}));
+}
+
+TEST(CustomOpBuilder, refuses_what_is_incomplete_or_taken) {
+  const KernelFn copy = [](const std::vector<Tensor>& inputs, const AttributeMap&) {
+    return inputs;
+  };
+  EXPECT_THROW(CustomOpBuilder("").output("Y").kernel(copy).build(), InputError);
+  EXPECT_THROW(CustomOpBuilder("NoKernel").output("Y").build(), InputError);
+  EXPECT_THROW(CustomOpBuilder("NoOutput").kernel(copy).build(), InputError);
+  EXPECT_THROW(CustomOpBuilder("Old").version(0).output("Y").kernel(copy).build(), InputError);
+  EXPECT_SAYS(CustomOpBuilder("MyOp").output("Y").kernel(copy).build(), "'custom::MyOp'");
+  // The library refuses it once there is an environment.
+  (void)Environment::instance();
+  EXPECT_SAYS(CustomOpBuilder("Relu").domain("").output("Y").kernel(copy).build(), "built-in");
+  EXPECT_FALSE(CustomOpRegistry::instance().has("Relu"));
+}
+
+TEST(CustomOpBuilder, checks_types_and_shapes) {
+  const KernelFn twice = [](const std::vector<Tensor>&, const AttributeMap&) {
+    return std::vector<Tensor>{Tensor({4}, DType::Float32)};
+  };
+  CustomOpBuilder("Honest").input("X", DType::Float32).output("Y").kernel(twice).build();
+  EXPECT_SAYS(InferenceSession(graph_of("Honest", {"x"}, {}, "custom", DType::Int64)),
+              "Honest 'node_0': input 'X' is int64, expected float32");
+  EXPECT_EQ(InferenceSession(graph_of("Honest", {"x"})).run({}, {{"x", pair(1, 2)}})[0].shape(),
+            (std::vector<int64_t>{4}));
+
+  const auto with_shape = [&](const std::string& name, ShapeInferenceFn shape) {
+    CustomOpBuilder(name).input("X").output("Y").kernel(twice).shape_inference(shape).build();
+    return graph_of(name, {"x"});
+  };
+  const Graph liar = with_shape("Liar", [](const auto& in) { return std::vector<Shape>{in[0]}; });
+  EXPECT_SAYS((void)InferenceSession(liar).run({}, {{"x", pair(1, 2)}}),
+              "gives output 0 ('y') dimensions [4], its shape callback said [1,2]");
+  const Graph silent = with_shape("Silent", [](const auto&) { return std::vector<Shape>(); });
+  EXPECT_SAYS(InferenceSession{silent}, "0 shapes for 1 outputs");
+  const Graph thrower = with_shape("Thrower", [](const auto&) -> std::vector<Shape> {
+    throw ShapeMismatchError("x must be a vector");
+  });
+  EXPECT_SAYS(InferenceSession{thrower}, "Thrower 'node_0': x must be a vector");
+}
+
+}  // namespace
+}  // namespace pfrt_test
