@@ -97,7 +97,9 @@ int providers_command(const ListArgs& args) {
 }
 
 int ops_command(const ListArgs& args) {
-  const std::vector<OperatorInfo> operators = Environment::operators();
+  std::vector<OperatorInfo> operators = Environment::operators();
+  for (OperatorInfo& op : Environment::instance().custom_operators())
+    operators.push_back(std::move(op));
   if (args.json) {
     Json json;
     json.object().key("operators").list();

@@ -144,7 +144,9 @@ class Environment {
   std::vector<KernelInfo> kernels(const std::string& provider) const;
   // The options of a provider, by its name.
   std::vector<ProviderOption> provider_options(const std::string& provider) const;
-  static std::vector<OperatorInfo> operators();
+  static std::vector<OperatorInfo> operators();  // the built-in ones
+  // Those registered by the program or brought by plug-ins of kind ops, which are opened.
+  std::vector<OperatorInfo> custom_operators() const;
 
   pfrt_env* handle() const noexcept { return env_.get(); }
 
@@ -265,18 +267,40 @@ inline std::vector<ProviderOption> Environment::provider_options(
   return out;
 }
 
+namespace detail {
+
+inline OperatorInfo operator_from_c(const pfrt_operator_info& c) {
+  OperatorInfo info;
+  info.op = str(c.op);
+  info.domain = str(c.domain);
+  info.runs_in = str(c.runs_in);
+  info.since = c.since;
+  info.until = c.until;
+  return info;
+}
+
+}  // namespace detail
+
 inline std::vector<OperatorInfo> Environment::operators() {
   std::vector<OperatorInfo> out(api().env->operator_count());
   for (size_t i = 0; i < out.size(); ++i) {
     pfrt_operator_info c{};
     c.struct_size = sizeof(c);
     detail::check(api().env->operator_at(i, &c));
-    OperatorInfo& info = out[i];
-    info.op = detail::str(c.op);
-    info.domain = detail::str(c.domain);
-    info.runs_in = detail::str(c.runs_in);
-    info.since = c.since;
-    info.until = c.until;
+    out[i] = detail::operator_from_c(c);
+  }
+  return out;
+}
+
+inline std::vector<OperatorInfo> Environment::custom_operators() const {
+  size_t count = 0;
+  detail::check(api().env->custom_operator_count(env_.get(), &count));
+  std::vector<OperatorInfo> out(count);
+  for (size_t i = 0; i < count; ++i) {
+    pfrt_operator_info c{};
+    c.struct_size = sizeof(c);
+    detail::check(api().env->custom_operator_at(env_.get(), i, &c));
+    out[i] = detail::operator_from_c(c);
   }
   return out;
 }

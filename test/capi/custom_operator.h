@@ -88,4 +88,10 @@ inline std::unique_ptr<TestOperator> scale_operator(bool with_infer = true) {
   return op;
 }
 
+// y = Relu(Scale(x + 1)), x float32[N,3]; the Scale node is called "scaling".
+GraphBuilder scale_graph(const std::vector<Attr>& attrs = {});
+// One node of |op|, called "n1", on x float32[N,3].
+GraphBuilder one_node(const TestOperator& op, const std::vector<Attr>& attrs = {});
+inline const Array kRow = floats({1, 3}, {-3, 0, 1});
+
 }  // namespace pfrt_test

@@ -2,38 +2,11 @@
 #include "test/capi/custom_operator.h"
 
 #include <algorithm>
-#include <limits>
-#include <mutex>
-#include <stdexcept>
-#include <thread>
 
 #include "test/onnx_writer.h"
 
 namespace pfrt_test {
 namespace {
-
-// y = Relu(Scale(x + 1)), x float32[N,3].
-GraphBuilder scale_graph(const std::vector<Attr>& attrs = {}) {
-  GraphBuilder g;
-  g.input("x", PFRT_DTYPE_FLOAT32, {"N", 3});
-  g.constant("one", floats({1}, {1}));
-  g.node("Add", {"x", "one"}, {"a"});
-  g.node("Scale", {"a"}, {"s"}, attrs, "scaling", "acme");
-  g.node("Relu", {"s"}, {"y"});
-  g.output("y");
-  return g;
-}
-
-// One node of |op| on x float32[N,3].
-GraphBuilder one_node(const TestOperator& op, const std::vector<Attr>& attrs = {}) {
-  GraphBuilder g;
-  g.input("x", PFRT_DTYPE_FLOAT32, {"N", 3});
-  g.node(op.name, {"x"}, {"y"}, attrs, "n1", op.domain);
-  g.output("y");
-  return g;
-}
-
-const Array kRow = floats({1, 3}, {-3, 0, 1});
 
 struct Row {
   std::string nodes, ops, provider, kernel;
@@ -296,6 +269,40 @@ TEST(CustomOperator, runs_in_bodies_and_one_after_the_other) {
   EXPECT_EQ(run(session.get(), {no_value, x})[0].as<float>(), (std::vector<float>{-1, -2, -3}));
 }
 
+TEST(CustomOperator, without_inputs_has_the_type_that_the_graph_declares) {
+  TestOperator op("Three");
+  op.c.min_inputs = 0;
+  op.compute = [](const pfrt_op_compute* call) -> pfrt_code {
+    void* out = nullptr;
+    const pfrt_code code = call->alloc_output(call, 0, PFRT_DTYPE_FLOAT32, nullptr, 0, &out);
+    if (code == PFRT_CODE_OK) *static_cast<float*>(out) = 3;
+    return code;
+  };
+  const auto env = make_env();
+  ASSERT_TRUE(ok(op.add_to(env.get())));
+  GraphBuilder g;
+  g.node("Three", {}, {"t"}, {}, "n1", "acme");
+  g.node("Neg", {"t"}, {"y"});
+  g.output("y");
+  EXPECT_TRUE(fails(try_session(env.get(), g), PFRT_CODE_UNSUPPORTED_OPERATOR, {"Neg"}));
+  pfrt_value_info info{};
+  info.struct_size = sizeof info;
+  info.kind = PFRT_VALUE_TENSOR;
+  info.dtype = PFRT_DTYPE_FLOAT32;
+  info.rank = -1;
+  info.name = str("t");
+  ASSERT_TRUE(ok(api().graph->set_value_info(g.get(), &info)));
+  const auto session = make_session(env.get(), g);
+  ASSERT_TRUE(session);
+  EXPECT_EQ(run(session.get(), {})[0].as<float>(), (std::vector<float>{-3}));
+
+  GraphBuilder alone;
+  alone.node("Three", {}, {"y"}, {}, "n1", "acme");
+  alone.output("y");
+  EXPECT_TRUE(fails(try_session(env.get(), alone), PFRT_CODE_UNSUPPORTED_OPERATOR,
+                    {"Three 'n1'", "element type of output 0 ('y') is not known"}));
+}
+
 TEST(CustomOperator, may_not_take_a_name_that_is_taken) {
   const auto env = make_env();
   TestOperator relu("Relu", "ai.onnx"), first("Mine", ""), second("Mine", "ai.onnx");
@@ -443,247 +450,6 @@ TEST(CustomOperator, comes_in_onnx_models_and_goes_back_into_them) {
   const Handle<pfrt_graph> holder(copy);
   EXPECT_TRUE(ok(api().graph->validate(copy)));
   EXPECT_TRUE(ok(api().graph->infer_shapes(copy)));
-}
-
-// ---- what callbacks may get wrong ----
-
-TEST(CustomOperatorFaults, failing_callbacks_name_node_and_operator) {
-  const auto env = make_env();
-  TestOperator op("Failing");
-  std::function<pfrt_code(const pfrt_op_compute*)> compute;
-  op.infer = infer_like_input;
-  op.compute = [&](const pfrt_op_compute* call) { return compute(call); };
-  ASSERT_TRUE(ok(op.add_to(env.get())));
-  const auto session = make_session(env.get(), one_node(op));
-  ASSERT_TRUE(session);
-  compute = [](const pfrt_op_compute* call) {
-    return call->fail(call, PFRT_CODE_SHAPE_MISMATCH, str("three is too many"));
-  };
-  EXPECT_TRUE(fails(try_run(session.get(), {kRow}), PFRT_CODE_SHAPE_MISMATCH,
-                    {"Failing 'n1': three is too many"}));
-  compute = [](const pfrt_op_compute*) -> pfrt_code { return PFRT_CODE_UNSUPPORTED; };
-  EXPECT_TRUE(fails(try_run(session.get(), {kRow}), PFRT_CODE_UNSUPPORTED,
-                    {"Failing 'n1': its compute callback failed"}));
-  // Codes that are none, and a stop that nobody asked for.
-  for (pfrt_code code : {pfrt_code{999}, pfrt_code{PFRT_CODE_CANCELLED}}) {
-    compute = [code](const pfrt_op_compute*) { return code; };
-    EXPECT_TRUE(fails(try_run(session.get(), {kRow}), PFRT_CODE_PROVIDER, {"Failing 'n1'"}));
-  }
-  compute = [](const pfrt_op_compute*) -> pfrt_code { throw std::runtime_error("no"); };
-  EXPECT_TRUE(fails(try_run(session.get(), {kRow}), PFRT_CODE_PROVIDER,
-                    {"Failing 'n1'", "threw an exception"}));
-  compute = [](const pfrt_op_compute*) -> pfrt_code { throw std::bad_alloc(); };
-  EXPECT_EQ(try_run(session.get(), {kRow}).code, PFRT_CODE_OUT_OF_MEMORY);
-  compute = compute_scaled;  // and the session lives
-  EXPECT_EQ(run(session.get(), {kRow})[0].as<float>(), (std::vector<float>{-6, 0, 2}));
-}
-
-TEST(CustomOperatorFaults, shape_callbacks_that_fail_or_talk_nonsense) {
-  const auto env = make_env();
-  TestOperator op("Liar");
-  op.compute = compute_scaled;
-  op.infer = [](const pfrt_op_infer*) -> pfrt_code { return PFRT_CODE_OK; };
-  ASSERT_TRUE(ok(op.add_to(env.get())));
-  GraphBuilder g;
-  g.input("x", PFRT_DTYPE_FLOAT32, {2, 3});
-  g.node("Liar", {"x"}, {"y"}, {}, "n1", "acme");
-  g.output("y");
-  const auto refused = [&](pfrt_code code, std::function<pfrt_code(const pfrt_op_infer*)> infer,
-                           std::initializer_list<std::string_view> parts) {
-    op.infer = std::move(infer);
-    const Failure failure = try_session(env.get(), g);
-    EXPECT_TRUE(fails(failure, code, {"Liar 'n1'"}));
-    EXPECT_TRUE(fails(failure, code, parts));
-  };
-  const auto says = [](uint32_t index, pfrt_dtype dtype, int32_t rank, std::vector<int64_t> dims) {
-    return [=](const pfrt_op_infer* call) {
-      // What set_output answers is lost on it.
-      (void)call->set_output(call, index, dtype, rank, dims.empty() ? nullptr : dims.data());
-      return pfrt_code{PFRT_CODE_OK};
-    };
-  };
-  constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
-  refused(PFRT_CODE_SHAPE_MISMATCH,
-          [](const pfrt_op_infer* call) {
-            return call->fail(call, PFRT_CODE_SHAPE_MISMATCH, str("x must be square"));
-          },
-          {"x must be square"});
-  refused(PFRT_CODE_PROVIDER, [](const pfrt_op_infer*) -> pfrt_code { return 12345; },
-          {"shape callback failed"});
-  refused(PFRT_CODE_PROVIDER, [](const pfrt_op_infer*) -> pfrt_code { throw 7; },
-          {"threw an exception"});
-  refused(PFRT_CODE_PROVIDER, says(1, PFRT_DTYPE_FLOAT32, 0, {}), {"output 1", "has 1"});
-  refused(PFRT_CODE_PROVIDER, says(0, 77, 0, {}), {"element type 77"});
-  refused(PFRT_CODE_PROVIDER, says(0, PFRT_DTYPE_STRING, 0, {}), {"strings"});
-  refused(PFRT_CODE_PROVIDER, says(0, PFRT_DTYPE_FLOAT32, 1 << 20, {1}), {"rank 1048576"});
-  refused(PFRT_CODE_PROVIDER, says(0, PFRT_DTYPE_FLOAT32, -9, {}), {"rank -9"});
-  refused(PFRT_CODE_PROVIDER, says(0, PFRT_DTYPE_FLOAT32, 2, {}), {"no dimensions"});
-  refused(PFRT_CODE_PROVIDER, says(0, PFRT_DTYPE_FLOAT32, 2, {kMost, kMost}), {"address space"});
-  refused(PFRT_CODE_PROVIDER, says(0, PFRT_DTYPE_FLOAT32, 2, {-1, 3}), {"open"});
-  refused(PFRT_CODE_PROVIDER, says(0, PFRT_DTYPE_FLOAT32, -1, {}), {"PFRT_OP_DATA_DEPENDENT"});
-  refused(PFRT_CODE_PROVIDER, [](const pfrt_op_infer*) -> pfrt_code { return PFRT_CODE_OK; },
-          {"open"});
-
-  // More memory than there is: an answer of the run.
-  op.infer = says(0, PFRT_DTYPE_FLOAT32, 2, {int64_t{1} << 30, int64_t{1} << 24});
-  const auto session = make_session(env.get(), g);
-  ASSERT_TRUE(session);
-  EXPECT_EQ(try_run(session.get(), {floats({2, 3}, random_floats(6, 1))}).code,
-            PFRT_CODE_OUT_OF_MEMORY);
-}
-
-TEST(CustomOperatorFaults, a_shape_callback_that_contradicts_the_graph) {
-  const auto env = make_env();
-  TestOperator op("Ints");
-  op.infer = [](const pfrt_op_infer* call) {
-    return call->set_output(call, 0, PFRT_DTYPE_INT64, 0, nullptr);
-  };
-  op.compute = compute_scaled;
-  ASSERT_TRUE(ok(op.add_to(env.get())));
-  GraphBuilder g = one_node(op);
-  pfrt_value_info info{};
-  info.struct_size = sizeof info;
-  info.kind = PFRT_VALUE_TENSOR;
-  info.dtype = PFRT_DTYPE_FLOAT32;
-  info.rank = -1;
-  info.name = str("y");
-  ASSERT_TRUE(ok(api().graph->set_value_info(g.get(), &info)));
-  EXPECT_TRUE(fails(try_session(env.get(), g), PFRT_CODE_DTYPE_MISMATCH,
-                    {"Ints 'n1'", "int64", "float32"}));
-}
-
-TEST(CustomOperatorFaults, a_compute_callback_that_contradicts_its_shapes) {
-  const auto env = make_env();
-  TestOperator known("Known"), late("Late");
-  std::function<pfrt_code(const pfrt_op_compute*)> compute;
-  known.infer = infer_like_input;
-  known.compute = late.compute = [&](const pfrt_op_compute* call) { return compute(call); };
-  ASSERT_TRUE(ok(known.add_to(env.get())));
-  ASSERT_TRUE(ok(late.add_to(env.get())));
-  const auto asks = [](uint32_t index, pfrt_dtype dtype, std::vector<int64_t> dims, int times = 1) {
-    return [=](const pfrt_op_compute* call) {
-      void* out = nullptr;
-      for (int i = 0; i < times; ++i)
-        (void)call->alloc_output(call, index, dtype, dims.data(),
-                                 static_cast<uint32_t>(dims.size()), &out);
-      return call->alloc_output(call, index, dtype, dims.data(), static_cast<uint32_t>(dims.size()),
-                                &out);
-    };
-  };
-  auto session = make_session(env.get(), one_node(known));
-  ASSERT_TRUE(session);
-  compute = asks(0, PFRT_DTYPE_FLOAT32, {3, 1});
-  EXPECT_TRUE(fails(try_run(session.get(), {kRow}), PFRT_CODE_SHAPE_MISMATCH,
-                    {"Known 'n1'", "[3,1]", "[1,3]"}));
-  compute = asks(0, PFRT_DTYPE_INT8, {1, 3});
-  EXPECT_TRUE(fails(try_run(session.get(), {kRow}), PFRT_CODE_DTYPE_MISMATCH, {"int8", "float32"}));
-  compute = asks(5, PFRT_DTYPE_FLOAT32, {1, 3});
-  EXPECT_TRUE(fails(try_run(session.get(), {kRow}), PFRT_CODE_INVALID_ARGUMENT, {"output 5 of 1"}));
-
-  session = make_session(env.get(), one_node(late));
-  ASSERT_TRUE(session);
-  compute = [](const pfrt_op_compute*) -> pfrt_code { return PFRT_CODE_OK; };
-  EXPECT_TRUE(fails(try_run(session.get(), {kRow}), PFRT_CODE_PROVIDER,
-                    {"Late 'n1'", "did not allocate output 0 ('y')"}));
-  compute = asks(0, PFRT_DTYPE_FLOAT32, {1, 3}, 1);
-  EXPECT_TRUE(fails(try_run(session.get(), {kRow}), PFRT_CODE_INVALID_ARGUMENT, {"twice"}));
-  compute = asks(0, PFRT_DTYPE_FLOAT32, {-1, 3}, 0);
-  EXPECT_TRUE(fails(try_run(session.get(), {kRow}), PFRT_CODE_SHAPE_MISMATCH, {"[-1,3]"}));
-  compute = asks(0, PFRT_DTYPE_FLOAT32, {int64_t{1} << 30, int64_t{1} << 24}, 0);
-  EXPECT_TRUE(fails(try_run(session.get(), {kRow}), PFRT_CODE_OUT_OF_MEMORY, {"Late 'n1'"}));
-}
-
-// ---- threads ----
-
-template <typename Fn>
-void on_threads(int count, Fn fn) {
-  std::vector<std::thread> threads;
-  for (int t = 0; t < count; ++t) threads.emplace_back([=] { fn(t); });
-  for (std::thread& thread : threads) thread.join();
-}
-
-void run_on_eight_threads(TestOperator& op) {
-  const auto env = make_env();
-  ASSERT_TRUE(ok(op.add_to(env.get())));
-  const auto session = make_session(env.get(), scale_graph());
-  ASSERT_TRUE(session);
-  on_threads(8, [&](int t) {
-    for (int i = 0; i < 20; ++i) {
-      const auto x = static_cast<float>(t * 100 + i);
-      const int64_t rows = 1 + i % 3;
-      const auto count = static_cast<size_t>(rows) * 3;
-      EXPECT_EQ(
-          run(session.get(), {floats({rows, 3}, std::vector<float>(count, x))})[0].as<float>(),
-          std::vector<float>(count, 2 * (x + 1)));
-    }
-  });
-}
-
-TEST(CustomOperatorThreads, share_an_operator) {
-  const auto op = scale_operator();
-  run_on_eight_threads(*op);
-  const auto late = scale_operator(false);
-  run_on_eight_threads(*late);
-}
-
-TEST(CustomOperatorThreads, take_turns_where_the_operator_asks_for_it) {
-  const auto op = scale_operator();
-  op->c.flags = PFRT_OP_SERIAL;
-  int inside = 0, most = 0;  // not atomic: tsan would see two at once
-  op->compute = [&](const pfrt_op_compute* call) {
-    most = std::max(most, ++inside);
-    const pfrt_code code = compute_scaled(call);
-    --inside;
-    return code;
-  };
-  run_on_eight_threads(*op);
-  EXPECT_EQ(most, 1);
-}
-
-TEST(CustomOperatorThreads, compute_may_use_the_pool_and_is_stopped) {
-  TestOperator op("Spread");
-  op.infer = infer_like_input;
-  op.compute = [](const pfrt_op_compute* call) -> pfrt_code {
-    call->parallel(
-        call, count_of(call->inputs[0]),
-        [](void* arg, uint64_t i, uint32_t) {
-          const auto* c = static_cast<const pfrt_op_compute*>(arg);
-          static_cast<float*>(c->outputs[0].data)[i] =
-              -static_cast<const float*>(c->inputs[0].data)[i];
-        },
-        const_cast<pfrt_op_compute*>(call));
-    return call->stop(call);
-  };
-  const auto env = make_env();
-  ASSERT_TRUE(ok(op.add_to(env.get())));
-  const auto session = make_session(env.get(), one_node(op));
-  ASSERT_TRUE(session);
-  EXPECT_EQ(run(session.get(), {kRow})[0].as<float>(), (std::vector<float>{3, 0, -1}));
-
-  const auto options = make_options(PFRT_OPTIONS_RUN);
-  op.compute = [&](const pfrt_op_compute* call) {
-    api().options->cancel(options.get());  // while it runs
-    return call->stop(call);
-  };
-  EXPECT_EQ(try_run(session.get(), {kRow}, nullptr, options.get()).code, PFRT_CODE_CANCELLED);
-}
-
-TEST(CustomOperatorThreads, register_and_make_sessions_at_once) {
-  const auto env = make_env();
-  std::vector<std::unique_ptr<TestOperator>> ops;
-  for (int t = 0; t < 8; ++t) {
-    ops.push_back(scale_operator());
-    ops.back()->name += std::to_string(t);
-  }
-  on_threads(8, [&](int t) {
-    TestOperator& op = *ops[static_cast<size_t>(t)];
-    ASSERT_TRUE(ok(op.add_to(env.get())));
-    const auto session = make_session(env.get(), one_node(op));
-    ASSERT_TRUE(session);
-    EXPECT_EQ(run(session.get(), {kRow})[0].as<float>(), (std::vector<float>{-6, 0, 2}));
-    EXPECT_TRUE(ok(api().env->unregister_operator(env.get(), str("acme"), str(op.name))));
-  });
-  for (const auto& op : ops) EXPECT_EQ(op->released, 1);
 }
 
 }  // namespace

@@ -7,7 +7,10 @@
 #include <gtest/gtest.h>
 
 #include <pyflame_rt/graph.hpp>
+#include <pyflame_rt/model_io.hpp>
 #include <pyflame_rt/session.hpp>
+
+#include "test/cxxapi/temporary_folder.h"
 
 namespace guide {
 
@@ -186,6 +189,26 @@ TEST(GuideCustomOps, registry_management) {
       .build();
   EXPECT_EQ(floats(InferenceSession(graph_of("MyGELU", {"x"})).run({}, {{"x", pair(5, 6)}})[0]),
             (std::vector<float>{0, 1}));
+}
+
+using CustomOpFiles = InTemporaryFolder;
+
+TEST_F(CustomOpFiles, models_that_use_one_are_saved_and_loaded) {
+  for (const char* path : {"custom.pfm", "custom.onnx"}) {
+    save_model(graph_of("MyOp", {"x"}), path);
+    const Model model = Model::load(path);
+    EXPECT_EQ(model.graph().opsets().at("custom"), 1) << path;
+    EXPECT_EQ(floats(InferenceSession(model).run({}, {{"x", pair(1, 2)}})[0]),
+              (std::vector<float>{1, 2}))
+        << path;
+  }
+}
+
+TEST(CustomOpBuilder, operators_are_listed) {
+  bool found = false;
+  for (const OperatorInfo& op : Environment::instance().custom_operators())
+    found |= op.op == "MyOp" && op.domain == "custom" && op.since == 1 && op.runs_in == "host";
+  EXPECT_TRUE(found);
 }
 
 TEST(CustomOpBuilder, refuses_what_is_incomplete_or_taken) {

@@ -23,6 +23,12 @@ cmake --build "$work/consumer" >/dev/null
 expect "$work/consumer/run_c" "$model"
 expect "$work/consumer/run_cxx" "$model"
 
+# An operator's plug-in and a program that uses it, from installed headers alone.
+cmake -S "$source/samples/custom_op" -B "$work/custom_op" -DCMAKE_PREFIX_PATH="$tree" >/dev/null
+cmake --build "$work/custom_op" >/dev/null
+got=$(PFRT_PLUGIN_PATH="$work/custom_op" "$work/custom_op/use_clamp")
+[ "$got" = "-1 -0.5 0 1.5 2" ] || { echo "FAILED: use_clamp printed '$got'"; exit 1; }
+
 pc=$(dirname "$(find "$tree" -name pyflame_rt.pc)")
 # shellcheck disable=SC2046
 cc -std=c11 -Wall -Wextra -Wpedantic -Werror -Wno-missing-field-initializers -o "$work/by_pc" \
