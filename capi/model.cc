@@ -369,9 +369,9 @@ pfrt_status* from_graph(pfrt_env* env, const pfrt_graph* graph, const pfrt_optio
     ModelInfo info;
     info.format = "graph";
     PFRT_ASSIGN(auto operators, operators_for(*env->state, *graph->graph));
-    PFRT_ASSIGN(auto model, Model::create(graph->graph->clone(), std::move(info),
-                                          o.get_bool("validate"), o.get_bool("infer_shapes"), {},
-                                          progress, std::move(operators)));
+    PFRT_ASSIGN(auto model,
+                Model::create(graph->graph->clone(), std::move(info), o.get_bool("validate"),
+                              o.get_bool("infer_shapes"), {}, progress, std::move(operators)));
     auto handle = std::make_unique<pfrt_model>();
     handle->env = env->state;
     handle->model = std::move(model);

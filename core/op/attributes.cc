@@ -84,7 +84,7 @@ void check(const Graph& graph, std::vector<Status>& faults) {
       if (a.graph) check(*a.graph, faults);
       for (const auto& body : a.graphs) check(*body, faults);
       if (!node.domain.empty() && node.domain != "ai.onnx") continue;
-      if (!find_canonical("", node.op)) continue;
+      if (!find_canonical(graph, node)) continue;
       const auto* row = std::find_if(std::begin(kTypes), std::end(kTypes),
                                      [&](const NamedType& t) { return t.name == a.name; });
       if (row == std::end(kTypes) || row->type == a.type) continue;
