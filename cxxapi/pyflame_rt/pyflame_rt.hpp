@@ -22,6 +22,7 @@
 #include <pyflame_rt/options.hpp>
 #include <pyflame_rt/quantization/half_types.hpp>
 #include <pyflame_rt/registry.hpp>
+#include <pyflame_rt/service.hpp>
 #include <pyflame_rt/session.hpp>
 #include <pyflame_rt/tensor.hpp>
 #include <pyflame_rt/types.hpp>

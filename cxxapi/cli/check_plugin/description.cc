@@ -34,7 +34,9 @@ std::vector<Slot> slots_of(pfrt_plugin_kind kind) {
               PFRT_SLOT(pfrt_provider_table, supports, PFRT_PROVIDER_SUPPORTS),
               PFRT_SLOT(pfrt_provider_table, constants, PFRT_PROVIDER_CONSTANTS),
               PFRT_SLOT(pfrt_provider_table, kernel_count, PFRT_PROVIDER_KERNELS),
-              PFRT_SLOT(pfrt_provider_table, kernel_at, PFRT_PROVIDER_KERNELS)};
+              PFRT_SLOT(pfrt_provider_table, kernel_at, PFRT_PROVIDER_KERNELS),
+              PFRT_SLOT(pfrt_provider_table, option_count, PFRT_PROVIDER_OPTIONS),
+              PFRT_SLOT(pfrt_provider_table, option_at, PFRT_PROVIDER_OPTIONS)};
     case PFRT_PLUGIN_IMPORT:
       return {PFRT_SLOT(pfrt_importer_table, probe, 0), PFRT_SLOT(pfrt_importer_table, load, 0),
               PFRT_SLOT(pfrt_importer_table, save, PFRT_IMPORTER_SAVE)};

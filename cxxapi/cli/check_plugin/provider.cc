@@ -285,12 +285,26 @@ bool check_claims(Trial& trial, Device& device, const HostSnapshot& snapshot, co
   return false;
 }
 
+// A snapshot says the same in the structs of every host.
+void check_claims_of_ages(Trial& trial, const PluginFile& file, Device& device,
+                          const HostSnapshot& snapshot, const Case& c, const Case* other) {
+  Device now(trial, file, Age::kNow);
+  if (!now.ok()) return;
+  const HostSnapshot today(c, other, Age::kNow);
+  trial.expect(
+      claim(trial, device, snapshot, c) == claim(trial, now, today, c), "struct-size-host",
+      std::string("claim answers otherwise ") + age_text(device.age()) + " (" + c.name + ")");
+  now.close();
+}
+
 void check_case(Trial& trial, const std::string& path, const CaseMaker& maker, Age age) {
   const PluginFile file(trial, path);
   Device device(trial, file, age);
   if (!device.ok()) return;
   const std::vector<Case> sizes = sizes_of(maker);
-  HostSnapshot snapshot(sizes[0], maker.dynamic ? &sizes[1] : nullptr, age);
+  const Case* other = maker.dynamic ? &sizes[1] : nullptr;
+  HostSnapshot snapshot(sizes[0], other, age);
+  if (age != Age::kNow) check_claims_of_ages(trial, file, device, snapshot, sizes[0], other);
   if (check_claims(trial, device, snapshot, sizes[0]))
     compile_and_run(trial, device, snapshot, sizes, true);
   trial.keep("throws");

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A running service of a plug-in (a model server, a watcher): started by the constructor, ended by
+// stop() or the destructor, after which none of its threads runs. Not shared between threads.
+#pragma once
+
+#include <map>
+#include <pyflame_rt/env.hpp>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace pyflame_rt {
+
+class Service {
+ public:
+  // |name| is the plug-in's own ("Heartbeat") or that of its file ("heartbeat"). Fails where there
+  // is no such service or an option is not known to it.
+  explicit Service(const std::string& name, const std::map<std::string, std::string>& options = {},
+                   const Environment& environment = Environment::instance()) {
+    std::vector<pfrt_key_value> list;
+    for (const auto& [key, value] : options)
+      list.push_back({detail::text(key), detail::text(value)});
+    detail::check(api().env->service_start(environment.handle(), detail::text(name), list.data(),
+                                           list.size(), &service_));
+  }
+  ~Service() { stop(); }
+  Service(Service&& other) noexcept : service_(std::exchange(other.service_, nullptr)) {}
+  Service& operator=(Service&& other) noexcept {
+    if (this != &other) {
+      stop();
+      service_ = std::exchange(other.service_, nullptr);
+    }
+    return *this;
+  }
+
+  // Where it can be reached; empty when it has no address or was stopped.
+  std::string address() const {
+    return service_ == nullptr ? std::string() : detail::str(api().env->service_address(service_));
+  }
+  bool running() const noexcept { return service_ != nullptr; }
+  void stop() noexcept { api().env->service_stop(std::exchange(service_, nullptr)); }
+
+ private:
+  pfrt_service* service_ = nullptr;
+};
+
+}  // namespace pyflame_rt

@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A provider that adds two float32 tensors of one shape, and does it right unless the file that
+ * includes this says what is to be spoilt: #define SPOIL .writes_past = 1
+ */
+#pragma once
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "test/plugins/bad/describe.h"
+
+struct spoils {
+  int double_release; /* release_executable frees what release_program has freed */
+  int wrong_claim;    /* accepts Sub, and adds */
+  int writes_past;    /* whole vectors of eight */
+  int never_stops;    /* declares its step long, and asks nobody */
+  int plain_arrays;   /* takes nodes and values for arrays of its own structs */
+  int short_steps;    /* says that its step structs are smaller than they are */
+};
+static const struct spoils spoil = {SPOIL};
+
+static pfrt_string text(const char* s) { return (pfrt_string){s, strlen(s)}; }
+static int is(pfrt_string s, const char* word) {
+  return s.size == strlen(word) && (s.size == 0 || memcmp(s.data, word, s.size) == 0);
+}
+
+static const pfrt_snapshot_node* node_at(const pfrt_snapshot* s, uint32_t i) {
+  if (spoil.plain_arrays) return &s->nodes[i];
+  return (const pfrt_snapshot_node*)(const void*)((const char*)s->nodes + (size_t)s->node_size * i);
+}
+static const pfrt_snapshot_value* value_at(const pfrt_snapshot* s, uint32_t i) {
+  if (spoil.plain_arrays) return &s->values[i];
+  return (const pfrt_snapshot_value*)(const void*)((const char*)s->values +
+                                                   (size_t)s->value_size * i);
+}
+
+static const char* refusal(const pfrt_snapshot* s, uint32_t index) {
+  const pfrt_snapshot_node* node = node_at(s, index);
+  const int known = is(node->op, "Add") || (spoil.wrong_claim && is(node->op, "Sub"));
+  if (!known || !is(node->domain, "") || node->input_count != 2) return "it only adds";
+  const pfrt_snapshot_value* a = value_at(s, node->inputs[0]);
+  const pfrt_snapshot_value* b = value_at(s, node->inputs[1]);
+  if (a->dtype != PFRT_DTYPE_FLOAT32 || b->dtype != PFRT_DTYPE_FLOAT32) return "it adds float32";
+  if ((a->flags | b->flags) & PFRT_SNAPSHOT_CONSTANT) return "it adds what changes";
+  if (a->rank < 0 || a->rank != b->rank) return "it adds tensors of one rank";
+  for (int32_t d = 0; d < a->rank; ++d)
+    if (a->dims[d] != b->dims[d]) return "it adds tensors of one shape";
+  return NULL;
+}
+
+static pfrt_code open_add(pfrt_string device, const pfrt_key_value* options, size_t count,
+                          const pfrt_sink* sink, pfrt_provider** out) {
+  (void)options;
+  *out = NULL;
+  if (!is(device, "none") || count != 0)
+    return sink->fail(sink, PFRT_CODE_INVALID_ARGUMENT, PFRT_NO_INDEX,
+                      text("it opens 'none' without options"));
+  *out = malloc(1);
+  return *out ? PFRT_CODE_OK : PFRT_CODE_OUT_OF_MEMORY;
+}
+static void close_add(pfrt_provider* provider) { free(provider); }
+
+static pfrt_code claim_add(pfrt_provider* provider, const pfrt_snapshot* s,
+                           const pfrt_claims* claims, const pfrt_sink* sink) {
+  (void)provider, (void)sink;
+  for (uint32_t i = 0; i < s->node_count; ++i) {
+    const char* reason = refusal(s, i);
+    if (reason) {
+      claims->refuse(claims, i, text(reason));
+    } else {
+      claims->accept(claims, i, 100, 0);
+    }
+  }
+  return PFRT_CODE_OK;
+}
+
+struct program {
+  pfrt_buffer buffers[3];
+  pfrt_step step;
+  uint32_t reads[2], write;
+  uint64_t count;
+};
+struct executable {
+  uint32_t inputs[2]; /* of the region */
+  uint32_t result;    /* the value */
+  struct program* last;
+};
+
+static uint32_t position(const uint32_t* list, uint32_t count, uint32_t value) {
+  for (uint32_t i = 0; i < count; ++i)
+    if (list[i] == value) return i;
+  return PFRT_NO_INDEX;
+}
+
+static pfrt_code compile_add(pfrt_provider* provider, const pfrt_snapshot* s,
+                             const pfrt_region* region, const pfrt_sink* sink,
+                             pfrt_executable** out) {
+  (void)provider;
+  *out = NULL;
+  const char* reason = region->node_count == 1 ? refusal(s, region->nodes[0]) : "one node a region";
+  if (reason)
+    return sink->fail(sink, PFRT_CODE_UNSUPPORTED_OPERATOR, region->nodes[0], text(reason));
+  struct executable* made = calloc(1, sizeof *made);
+  if (!made) return sink->fail(sink, PFRT_CODE_OUT_OF_MEMORY, PFRT_NO_INDEX, text("no memory"));
+  const pfrt_snapshot_node* node = node_at(s, region->nodes[0]);
+  for (int i = 0; i < 2; ++i)
+    made->inputs[i] = position(region->inputs, region->input_count, node->inputs[i]);
+  made->result = node->outputs[0];
+  *out = (pfrt_executable*)(void*)made;
+  return PFRT_CODE_OK;
+}
+static void release_add(pfrt_executable* executable) {
+  struct executable* made = (struct executable*)(void*)executable;
+  if (spoil.double_release) free(made->last);
+  free(made);
+}
+
+static pfrt_code run_add(void* state, const pfrt_step_context* context) {
+  const struct program* p = state;
+  const float* a = context->buffers[p->reads[0]];
+  const float* b = context->buffers[p->reads[1]];
+  float* y = context->buffers[p->write];
+  for (uint64_t i = 0; i < p->count; ++i) y[i] = a[i] + b[i];
+  if (spoil.writes_past)
+    for (uint64_t i = p->count; i % 8 != 0; ++i) y[i] = 0;
+  return PFRT_CODE_OK;
+}
+
+static pfrt_code specialise_add(pfrt_executable* executable, const pfrt_shapes* shapes,
+                                const pfrt_sink* sink, pfrt_program* out) {
+  struct executable* made = (struct executable*)(void*)executable;
+  struct program* p = calloc(1, sizeof *p);
+  if (!p) return sink->fail(sink, PFRT_CODE_OUT_OF_MEMORY, PFRT_NO_INDEX, text("no memory"));
+  static const uint32_t kNode = 0;
+  p->count = 1;
+  for (int32_t d = 0; d < shapes->ranks[made->result]; ++d)
+    p->count *= (uint64_t)shapes->dims[made->result][d];
+  for (uint32_t i = 0; i < 3; ++i) {
+    p->buffers[i].kind = i < 2 ? PFRT_BUFFER_IN : PFRT_BUFFER_OUT;
+    p->buffers[i].index = i < 2 ? made->inputs[i] : 0;
+    p->buffers[i].bytes = p->count * sizeof(float);
+  }
+  p->reads[1] = 1;
+  p->write = 2;
+  p->step.run = run_add;
+  p->step.state = p;
+  p->step.reads = p->reads;
+  p->step.read_count = 2;
+  p->step.writes = &p->write;
+  p->step.write_count = 1;
+  p->step.nodes = &kNode;
+  p->step.node_count = 1;
+  p->step.kernel = text("add");
+  if (spoil.never_stops) p->step.flags = PFRT_STEP_LONG;
+  out->abi = PFRT_ABI_VERSION;
+  out->buffer_size = sizeof(pfrt_buffer);
+  out->step_size = spoil.short_steps ? 8 : sizeof(pfrt_step);
+  out->buffer_count = 3;
+  out->step_count = 1;
+  out->buffers = p->buffers;
+  out->steps = &p->step;
+  out->handle = p;
+  made->last = p;
+  return PFRT_CODE_OK;
+}
+static void release_program_add(pfrt_executable* executable, pfrt_program* program) {
+  (void)executable;
+  free(program->handle);
+}
+
+PFRT_EXPORT pfrt_code pfrt_plugin_query(const pfrt_host_info* host, pfrt_plugin_desc* out_desc) {
+  (void)host;
+  if (out_desc->struct_size < sizeof *out_desc) return PFRT_CODE_PLUGIN;
+  table.open = open_add;
+  table.close = close_add;
+  table.claim = claim_add;
+  table.compile = compile_add;
+  table.release_executable = release_add;
+  table.specialise = specialise_add;
+  table.release_program = release_program_add;
+  describe(out_desc);
+  return PFRT_CODE_OK;
+}

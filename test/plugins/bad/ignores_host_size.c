@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Fills in the whole description it was built with, whatever size the host's has.
+ */
+#include "test/plugins/bad/describe.h"
+
+PFRT_EXPORT pfrt_code pfrt_plugin_query(const pfrt_host_info* host, pfrt_plugin_desc* out_desc) {
+  (void)host;
+  describe(out_desc);
+  return PFRT_CODE_OK;
+}

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+
+#include <cstdio>
+#include <set>
+#include <string>
+
+namespace pfrt_test {
+namespace {
+
+struct Checked {
+  int code = -1;
+  std::string output;
+  std::set<std::string> broken;  // rules
+  size_t kept = 0;
+};
+
+Checked check(const std::string& arguments) {
+  Checked out;
+  const std::string command =
+      std::string(PFRT_TOOL) + " check-plugin --json " + arguments + " 2>&1";
+  FILE* pipe = popen(command.c_str(), "r");
+  if (!pipe) return out;
+  char buffer[4096];
+  for (size_t n; (n = fread(buffer, 1, sizeof buffer, pipe)) > 0;) out.output.append(buffer, n);
+  const int status = pclose(pipe);
+  out.code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  const std::string rule = "\"rule\":\"", verdict = "\",\"passed\":";
+  for (size_t at = 0; (at = out.output.find(rule, at)) != std::string::npos;) {
+    at += rule.size();
+    const size_t end = out.output.find('"', at);
+    const bool passed = out.output.compare(end + verdict.size(), 4, "true") == 0;
+    if (passed) ++out.kept;
+    if (!passed) out.broken.insert(out.output.substr(at, end - at));
+  }
+  return out;
+}
+
+struct Planted {
+  const char* file;
+  std::set<std::string> broken;
+  const char* part;  // of what was found
+};
+
+std::string short_name(const std::string& file) {
+  const std::string name = file.substr(file.rfind("libpyflamert_") + 13);
+  return name.substr(0, name.size() - 3);
+}
+void PrintTo(const Planted& planted, std::ostream* out) { *out << short_name(planted.file); }
+
+class CheckPlugin : public testing::TestWithParam<Planted> {};
+
+TEST_P(CheckPlugin, names_the_rule_that_a_planted_one_breaks) {
+  const Planted& planted = GetParam();
+  const Checked checked = check(planted.file);
+  EXPECT_EQ(checked.code, 1) << checked.output;
+  EXPECT_EQ(checked.broken, planted.broken) << checked.output;
+  EXPECT_NE(checked.output.find(planted.part), std::string::npos) << checked.output;
+  EXPECT_NE(checked.output.find("\"fix\":\""), std::string::npos) << checked.output;
+}
+
+#define PFRT_BAD(name) PFRT_BAD_PLUGINS "/libpyflamert_provider_" name ".so"
+#define PFRT_BROKEN(name) PFRT_BROKEN_PLUGINS "/libpyflamert_" name ".so"
+INSTANTIATE_TEST_SUITE_P(
+    Planted, CheckPlugin,
+    testing::Values(
+        Planted{PFRT_BAD("missing_feature"), {"feature-function"}, "'kernel_count'"},
+        Planted{PFRT_BAD("missing_function"), {"required-function"}, "'compile'"},
+        Planted{PFRT_BAD("short_table"), {"struct-size-plugin"}, "'specialise'"},
+        Planted{PFRT_BAD("other_major"), {"major"}, "it serves ABI 2."},
+        Planted{PFRT_BAD("newer_minor"), {"minor"}, "it serves ABI 1."},
+        Planted{PFRT_BAD("no_symbol"), {"query-symbol"}, "no such symbol"},
+        Planted{PFRT_BAD("no_table"), {"query"}, "no table"},
+        Planted{PFRT_BAD("other_kind"), {"kind"}, "(import)"},
+        Planted{PFRT_BAD("other_sanitizer"), {"sanitizer"}, "it says sanitizer"},
+        Planted{PFRT_BAD("failing_query"), {"query"}, "internal error"},
+        Planted{PFRT_BAD("no_library"), {"opens"}, "no_library.so"},
+        Planted{PFRT_BROKEN("provider_short_steps"), {"struct-size-plugin"}, "step_size 8"},
+        Planted{PFRT_BROKEN("provider_ignores_host_size"), {"struct-size-host"}, "it wrote byte"},
+        Planted{PFRT_BROKEN("provider_plain_arrays"), {"struct-size-host"}, "newer host"},
+        Planted{PFRT_BROKEN("provider_double_release"), {"double-release"}, "was released"},
+        Planted{PFRT_BROKEN("provider_throws"), {"throws"}, "claim threw this"},
+        Planted{PFRT_BROKEN("provider_wrong_claim"), {"wrong-claim"}, "it accepted Sub"},
+        Planted{PFRT_BROKEN("provider_writes_past"), {"writes-past-buffer"}, "output"},
+        Planted{PFRT_BROKEN("provider_never_stops"), {"long-without-stop"}, "neither stop()"},
+        Planted{PFRT_BROKEN("import_live_tensor"), {"unload-with-values"}, "1 value"},
+        Planted{PFRT_BROKEN("import_releases_file_twice"), {"double-release"}, "the model's file"}),
+    [](const testing::TestParamInfo<Planted>& test) { return short_name(test.param.file); });
+
+class CheckGoodPlugin : public testing::TestWithParam<const char*> {};
+
+TEST_P(CheckGoodPlugin, passes) {
+  const Checked checked = check(GetParam());
+  EXPECT_EQ(checked.code, 0) << checked.output;
+  EXPECT_EQ(checked.broken, std::set<std::string>()) << checked.output;
+  EXPECT_GE(checked.kept, 15u) << checked.output;
+}
+
+INSTANTIATE_TEST_SUITE_P(Project, CheckGoodPlugin,
+                         testing::Values(PFRT_OWN_PLUGINS "/libpyflamert_provider_cpu.so",
+                                         PFRT_OWN_PLUGINS "/libpyflamert_provider_null.so",
+                                         PFRT_OWN_PLUGINS "/libpyflamert_import_onnx.so",
+                                         PFRT_BAD_PLUGINS "/libpyflamert_provider_refuses_open.so",
+                                         PFRT_BROKEN_PLUGINS "/libpyflamert_provider_good_add.so",
+                                         PFRT_AGES "/older/libpyflamert_provider_custom.so",
+                                         PFRT_AGES "/now/libpyflamert_provider_custom.so",
+                                         PFRT_AGES "/newer/libpyflamert_provider_custom.so",
+                                         PFRT_SAMPLE_PLUGINS "/libpyflamert_service_heartbeat.so"));
+
+TEST(CheckPluginUsage, a_file_that_is_not_there_is_bad_usage) {
+  const Checked checked = check("/nowhere/libpyflamert_provider_x.so");
+  EXPECT_EQ(checked.code, 2);
+  EXPECT_NE(checked.output.find("'/nowhere/libpyflamert_provider_x.so' is not a file"),
+            std::string::npos)
+      << checked.output;
+  EXPECT_EQ(check("").code, 2);
+}
+
+}  // namespace
+}  // namespace pfrt_test

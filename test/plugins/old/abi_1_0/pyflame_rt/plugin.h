@@ -1,0 +1,379 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The plug-in ABI: what a shared object named libpyflamert_<kind>_<name>.so exports and what it is given.
+ *
+ * A plug-in exports one symbol, pfrt_plugin_query, links nothing of the runtime, and owns nothing that crosses but
+ * what its own release functions take back. The host negotiates: the plug-in states the range of ABI versions it
+ * can serve, the host picks one. Every struct starts with {struct_size, abi}, set by whoever allocates it; a
+ * reader takes no more than the smaller of both sizes. Functions return a pfrt_code (0 = ok) and report the message
+ * to the sink they were given; no status object and no exception crosses.
+ *
+ * Threads: claim, compile and specialise may be called from any thread, one at a time for each provider handle; run
+ * functions of steps may be called from many threads at once (each run has its own buffers).
+ */
+#ifndef PYFLAME_RT_PLUGIN_H_
+#define PYFLAME_RT_PLUGIN_H_
+
+#include "pyflame_rt.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ------------------------------------------------------------------ negotiation */
+typedef uint32_t pfrt_plugin_kind;
+enum {
+  PFRT_PLUGIN_UNSET = 0,
+  PFRT_PLUGIN_PROVIDER = 1,
+  PFRT_PLUGIN_IMPORT = 2,
+  PFRT_PLUGIN_OPS = 3,
+  PFRT_PLUGIN_PASS = 4,
+  PFRT_PLUGIN_SERVICE = 5,
+  PFRT_PLUGIN_TRANSPORT = 6,
+  PFRT_PLUGIN_FORCE32 = 0x7fffffff
+};
+
+typedef uint32_t pfrt_sanitizer;
+enum {
+  PFRT_SANITIZER_NONE = 0,
+  PFRT_SANITIZER_ADDRESS = 1,
+  PFRT_SANITIZER_THREAD = 2,
+  PFRT_SANITIZER_FORCE32 = 0x7fffffff
+};
+
+typedef struct pfrt_host_info {
+  uint32_t struct_size;
+  uint32_t abi;                 /* newest version the host speaks */
+  uint32_t abi_major, min_minor, max_minor;
+  pfrt_sanitizer sanitizer;
+  pfrt_string version;          /* of the runtime */
+} pfrt_host_info;
+
+typedef struct pfrt_plugin_desc {
+  uint32_t struct_size;
+  uint32_t abi; /* the plug-in was built with */
+  uint32_t abi_major, min_minor, max_minor; /* and can serve */
+  pfrt_plugin_kind kind;
+  pfrt_sanitizer sanitizer;
+  uint32_t reserved;
+  uint64_t features;   /* kind-specific bits; a bit without its function is a load error */
+  pfrt_string name;    /* CPUExecutionProvider, ONNX, ... */
+  pfrt_string version;
+  const void* table;   /* pfrt_provider_table or pfrt_importer_table, by kind */
+} pfrt_plugin_desc;
+
+/* The only symbol of a plug-in. Fills |out_desc| (struct_size set by the host); strings and table live as long as
+ * the library is loaded. Must not start threads or touch the model. */
+typedef pfrt_code (*pfrt_plugin_query_fn)(const pfrt_host_info* host, pfrt_plugin_desc* out_desc);
+#define PFRT_PLUGIN_QUERY_SYMBOL "pfrt_plugin_query"
+
+/* Where a plug-in's call reports. Valid during the call. |node| is an index into the snapshot at hand, or
+ * PFRT_NO_INDEX. The host copies the message. fail returns |code|, so that `return sink->fail(...)` reads well. */
+#define PFRT_NO_INDEX 0xffffffffu
+typedef struct pfrt_sink {
+  uint32_t struct_size;
+  uint32_t abi;
+  void* host;
+  pfrt_code (*fail)(const struct pfrt_sink* sink, pfrt_code code, uint32_t node, pfrt_string message);
+  void (*log)(const struct pfrt_sink* sink, pfrt_log_level level, pfrt_string message);
+} pfrt_sink;
+
+/* ------------------------------------------------------------------ snapshots */
+typedef uint64_t pfrt_snapshot_value_flags;
+enum {
+  PFRT_SNAPSHOT_CONSTANT = 1,     /* data is known now */
+  PFRT_SNAPSHOT_GRAPH_INPUT = 2,
+  PFRT_SNAPSHOT_GRAPH_OUTPUT = 4,
+  PFRT_SNAPSHOT_NOT_TENSOR = 8    /* sequence, map, optional: never given to a provider's nodes */
+};
+
+/* Dimensions: >= 0 known; < 0 symbolic, equal numbers being equal dimensions. */
+typedef struct pfrt_snapshot_value {
+  pfrt_string name;
+  pfrt_snapshot_value_flags flags;
+  pfrt_dtype dtype;
+  int32_t rank; /* -1 unknown */
+  const int64_t* dims;
+  const void* data; /* of a constant, row-major; NULL otherwise */
+  uint64_t bytes;
+  uint64_t hash[2]; /* of a constant's type, shape and bytes; 0 = not computed */
+  uint32_t producer; /* node index or PFRT_NO_INDEX */
+  uint32_t consumer_count; /* uses by nodes, plus one if a graph output */
+} pfrt_snapshot_value;
+
+typedef struct pfrt_snapshot_attr {
+  pfrt_string name;
+  pfrt_attr_type type; /* FLOAT INT STRING TENSOR FLOATS INTS STRINGS; others never reach a provider */
+  float f;
+  int64_t i;
+  pfrt_string s;
+  const int64_t* ints;
+  const float* floats;
+  const pfrt_string* strings;
+  uint64_t count;
+  pfrt_tensor tensor;
+} pfrt_snapshot_attr;
+
+typedef struct pfrt_snapshot_node {
+  pfrt_string name, op, domain; /* domain "" is ai.onnx */
+  uint32_t id;                  /* stable over snapshots of one graph */
+  uint32_t canonical;           /* canonical form number: 1 = the meaning of opset 28, see README.md */
+  const uint32_t* inputs;       /* value indices; PFRT_NO_INDEX = absent */
+  uint32_t input_count;
+  uint32_t output_count;
+  const uint32_t* outputs;
+  const pfrt_snapshot_attr* attrs;
+  uint64_t attr_count;
+} pfrt_snapshot_node;
+
+/* A read-only graph in flat arrays, nodes in topological order. |node_size| and the like are the strides of the
+ * arrays in bytes, so that elements can grow. Valid until the call it is passed to returns, except that constant
+ * data stays as long as the executable compiled from it. */
+typedef struct pfrt_snapshot {
+  uint32_t struct_size;
+  uint32_t abi;
+  uint32_t node_size, value_size, attr_size;
+  uint32_t node_count, value_count, reserved;
+  const pfrt_snapshot_node* nodes;
+  const pfrt_snapshot_value* values;
+} pfrt_snapshot;
+
+/* One canonical operator, for supports(). */
+typedef struct pfrt_op_query {
+  uint32_t struct_size;
+  uint32_t abi;
+  const pfrt_snapshot* snapshot; /* holds the operator and its tail, nothing else */
+  uint32_t node;                 /* the operator */
+  const uint32_t* tail;          /* following elementwise operators in order */
+  uint32_t tail_count;
+  uint32_t reserved;
+} pfrt_op_query;
+
+/* ------------------------------------------------------------------ claims */
+/* A provider says yes or no to each node of a snapshot; the host copies reasons. accept's |est_ns| is for the known
+ * (or typical) shapes. group says that the nodes must stay together and what that saves. */
+typedef struct pfrt_claims {
+  uint32_t struct_size;
+  uint32_t abi;
+  void* host;
+  void (*accept)(const struct pfrt_claims* claims, uint32_t node, double est_ns, uint64_t est_bytes);
+  void (*refuse)(const struct pfrt_claims* claims, uint32_t node, pfrt_string reason);
+  void (*group)(const struct pfrt_claims* claims, const uint32_t* nodes, uint32_t count, double saved_ns);
+} pfrt_claims;
+
+/* ------------------------------------------------------------------ compiled regions */
+typedef uint64_t pfrt_compile_hints;
+enum { PFRT_COMPILE_RUN_ONCE = 1 /* no JIT, no packing */ };
+
+/* A convex set of nodes given to compile. Inputs and outputs are value indices: inputs come from outside (constants
+ * not among them), outputs are used outside. */
+typedef struct pfrt_region {
+  uint32_t struct_size;
+  uint32_t abi;
+  const uint32_t* nodes;
+  const uint32_t* inputs;
+  const uint32_t* outputs;
+  uint32_t node_count, input_count, output_count, reserved;
+  pfrt_compile_hints hints;
+} pfrt_region;
+
+/* A constant in a provider's own layout, made by the host once and shared between sessions. |pack| writes |bytes|
+ * bytes at |out| from the sources' data (in order). |recipe| names the layout completely: equal recipe, sources'
+ * hashes and bytes mean equal contents. |pack| may be called from any thread. */
+typedef struct pfrt_packed_constant {
+  const uint32_t* sources; /* value indices */
+  uint32_t source_count;
+  uint32_t alignment; /* a power of two; 0 = 64 */
+  pfrt_string recipe;
+  uint64_t bytes;
+  pfrt_code (*pack)(void* user, const void* const* sources, void* out);
+  void* user; /* lives as long as the executable */
+} pfrt_packed_constant;
+
+/* Dimensions of every value of the region at one input signature: rank and dims by value index of the snapshot
+ * compiled from; rank -1 where the value is not in the region, or where only a run can tell (see alloc_output). */
+typedef struct pfrt_shapes {
+  uint32_t struct_size;
+  uint32_t abi;
+  const int32_t* ranks;
+  const int64_t* const* dims;
+  uint32_t value_count;
+  uint32_t reserved;
+} pfrt_shapes;
+
+typedef uint32_t pfrt_buffer_kind;
+enum {
+  PFRT_BUFFER_UNSET = 0,
+  PFRT_BUFFER_IN = 1,       /* index: region input */
+  PFRT_BUFFER_OUT = 2,      /* index: region output */
+  PFRT_BUFFER_TEMP = 3,     /* planned by the host, dead outside its first and last step */
+  PFRT_BUFFER_CONST = 4,    /* index: packed constant of the executable */
+  PFRT_BUFFER_INITIALIZER = 5, /* index: snapshot value index of a constant, in place */
+  PFRT_BUFFER_STATE = 6,    /* kept between runs of one session, zeroed at first */
+  PFRT_BUFFER_FORCE32 = 0x7fffffff
+};
+
+#define PFRT_BYTES_UNKNOWN UINT64_MAX
+typedef struct pfrt_buffer {
+  pfrt_buffer_kind kind;
+  uint32_t index;
+  uint64_t bytes;      /* PFRT_BYTES_UNKNOWN: the step calls alloc_output */
+  uint32_t alignment;  /* for TEMP; 0 = 64 */
+  uint32_t may_alias;  /* 1 + buffer it may share memory with when that one dies in the step that writes it; 0 = none */
+  pfrt_memory_kind memory;
+  uint32_t reserved;
+} pfrt_buffer;
+
+/* What a step gets. Everything is valid during the call. */
+typedef struct pfrt_step_context {
+  uint32_t struct_size;
+  uint32_t abi;
+  void* host;
+  void* const* buffers;   /* by buffer index of the program; NULL where unknown until alloc_output */
+  uint32_t workers;       /* at most so many run functions at once: worker < workers */
+  uint32_t reserved;
+  /* Runs fn(arg, i, worker) for every i < n, on this thread and others, in any order; returns when all are done. Once
+   * the run is cancelled, remaining calls are left out: the step then returns stop()'s code. */
+  void (*parallel)(const struct pfrt_step_context* context, uint64_t n,
+                   void (*fn)(void* arg, uint64_t i, uint32_t worker), void* arg);
+  /* 0, or CANCELLED or DEADLINE: to be asked every few milliseconds. */
+  pfrt_code (*stop)(const struct pfrt_step_context* context);
+  /* Scratch of this worker, of the step's scratch_bytes, 64-byte aligned; contents are undefined. */
+  void* (*scratch)(const struct pfrt_step_context* context, uint32_t worker);
+  /* Memory for an OUT buffer of unknown bytes. */
+  pfrt_code (*alloc_output)(const struct pfrt_step_context* context, uint32_t buffer, const int64_t* dims, uint32_t rank,
+                            void** out_data);
+  pfrt_code (*fail)(const struct pfrt_step_context* context, pfrt_code code, pfrt_string message);
+} pfrt_step_context;
+
+typedef struct pfrt_step {
+  pfrt_code (*run)(void* state, const pfrt_step_context* context);
+  void* state;
+  const uint32_t* reads;  /* buffer indices */
+  const uint32_t* writes;
+  uint32_t read_count, write_count;
+  const uint32_t* nodes;  /* origin: snapshot node indices */
+  uint32_t node_count;
+  uint32_t width;         /* widest useful parallelism; 0 = any */
+  uint64_t scratch_bytes; /* a worker */
+  double est_ns;
+  uint64_t flops, bytes;
+  pfrt_string kernel;
+} pfrt_step;
+
+/* A region at one signature: buffers, and steps in an order that is right when run one after another. */
+typedef struct pfrt_program {
+  uint32_t struct_size;
+  uint32_t abi;
+  uint32_t buffer_size, step_size; /* strides */
+  uint32_t buffer_count, step_count;
+  const pfrt_buffer* buffers;
+  const pfrt_step* steps;
+  void* handle;
+} pfrt_program;
+
+/* ------------------------------------------------------------------ providers */
+typedef struct pfrt_provider pfrt_provider;     /* an opened device */
+typedef struct pfrt_executable pfrt_executable; /* a compiled region */
+
+typedef uint64_t pfrt_provider_features;
+enum {
+  PFRT_PROVIDER_SUPPORTS = 1,  /* has supports() */
+  PFRT_PROVIDER_SIMULATED = 2, /* claims only when named; its cost is not compared with others' */
+  PFRT_PROVIDER_CONSTANTS = 4, /* has constants() */
+  PFRT_PROVIDER_KERNELS = 8    /* has kernel_count() and kernel_at() */
+};
+
+typedef struct pfrt_provider_table {
+  uint32_t struct_size;
+  uint32_t abi;
+  /* Device words this provider can open, comma-separated ("cpu"). Lives as long as the library. */
+  pfrt_string devices;
+  /* |options| by key without prefix; an unknown key is INVALID_ARGUMENT. */
+  pfrt_code (*open)(pfrt_string device, const pfrt_key_value* options, size_t option_count, const pfrt_sink* sink,
+                    pfrt_provider** out_provider);
+  void (*close)(pfrt_provider* provider);
+  pfrt_code (*claim)(pfrt_provider* provider, const pfrt_snapshot* snapshot, const pfrt_claims* claims,
+                     const pfrt_sink* sink);
+  pfrt_code (*compile)(pfrt_provider* provider, const pfrt_snapshot* snapshot, const pfrt_region* region,
+                       const pfrt_sink* sink, pfrt_executable** out_executable);
+  void (*release_executable)(pfrt_executable* executable);
+  /* |out_program| (struct_size set by the host) lives until release_program. */
+  pfrt_code (*specialise)(pfrt_executable* executable, const pfrt_shapes* shapes, const pfrt_sink* sink,
+                          pfrt_program* out_program);
+  void (*release_program)(pfrt_executable* executable, pfrt_program* program);
+  /* Optional, by feature bit. */
+  pfrt_code (*supports)(pfrt_provider* provider, const pfrt_op_query* query, const pfrt_sink* sink);
+  pfrt_code (*constants)(pfrt_executable* executable, const pfrt_packed_constant** out_constants, size_t* out_count);
+  size_t (*kernel_count)(pfrt_provider* provider);
+  pfrt_code (*kernel_at)(pfrt_provider* provider, size_t index, pfrt_kernel_info* out_info);
+} pfrt_provider_table;
+
+/* ------------------------------------------------------------------ importers */
+typedef uint64_t pfrt_importer_features;
+enum { PFRT_IMPORTER_SAVE = 1 /* has save() */ };
+
+/* A file's bytes as the host mapped or read them; reference-counted. */
+typedef struct pfrt_file pfrt_file;
+
+typedef struct pfrt_import_request {
+  uint32_t struct_size;
+  uint32_t abi;
+  void* host;
+  const pfrt_api* api; /* the client tables: the graph is built with them */
+  pfrt_graph* graph;   /* empty, to be filled */
+  pfrt_string path;    /* empty when the model came from memory */
+  const void* data;    /* the whole model */
+  uint64_t size;
+  pfrt_file* file;     /* what |data| belongs to: retain it for every initializer that is a view into it */
+  const pfrt_key_value* options; /* load options given by the caller for this importer */
+  size_t option_count;
+  void (*file_retain)(pfrt_file* file);
+  /* Has the shape of a pfrt_release_fn: user is the file. */
+  void (*file_release)(void* file, void* data);
+  /* Opens a file beside the model: |location| is relative and must stay inside the model's folder, symbolic links
+   * included. Gives one reference. */
+  pfrt_code (*open_beside)(const struct pfrt_import_request* request, pfrt_string location, const pfrt_sink* sink,
+                           pfrt_file** out_file, const void** out_data, uint64_t* out_size);
+  void (*warn)(const struct pfrt_import_request* request, pfrt_string message);
+  /* Non-zero when the caller has cancelled. */
+  pfrt_code (*stop)(const struct pfrt_import_request* request);
+  /* Model-level metadata keys: graph_name, producer_name, producer_version, domain,
+   * model_version, description, ir_version. */
+  void (*set_info)(const struct pfrt_import_request* request, pfrt_string key, pfrt_string value);
+} pfrt_import_request;
+
+typedef struct pfrt_export_request {
+  uint32_t struct_size;
+  uint32_t abi;
+  void* host;
+  const pfrt_api* api;
+  const pfrt_graph* graph;
+  pfrt_string path; /* final name, for messages and for naming a sidecar */
+  const pfrt_key_value* info; /* as set_info */
+  size_t info_count;
+  /* Appends to the file; the host renames it into place when save returns ok. |file| 0 is the model, others come
+   * from add_sidecar. */
+  pfrt_code (*write)(const struct pfrt_export_request* request, uint32_t file, const void* data, uint64_t size,
+                     const pfrt_sink* sink);
+  pfrt_code (*add_sidecar)(const struct pfrt_export_request* request, pfrt_string name, const pfrt_sink* sink,
+                           uint32_t* out_file);
+  pfrt_code (*stop)(const struct pfrt_export_request* request);
+} pfrt_export_request;
+
+typedef struct pfrt_importer_table {
+  uint32_t struct_size;
+  uint32_t abi;
+  const pfrt_string* extensions; /* "onnx", without the dot */
+  size_t extension_count;
+  /* 0 = certainly not this format, 100 = certainly; |size| may be less than the whole file's. */
+  uint32_t (*probe)(const void* data, uint64_t size);
+  pfrt_code (*load)(const pfrt_import_request* request, const pfrt_sink* sink);
+  /* Optional, by feature bit. */
+  pfrt_code (*save)(const pfrt_export_request* request, const pfrt_sink* sink);
+} pfrt_importer_table;
+
+#ifdef __cplusplus
+}
+#endif
+#endif
