@@ -39,6 +39,20 @@ expect "$work/by_pc" "$model"
 "$tree/bin/pfrt" convert "$model" "$work/digits.pfm" >/dev/null
 expect "$work/by_pc" "$work/digits.pfm" no-importer
 
+# Plug-ins of a user's own: built against the installed headers, held to the rules by the installed tool, and used.
+for sample in custom_provider custom_service; do
+  cmake -S "$source/samples/$sample" -B "$work/$sample" -DCMAKE_BUILD_TYPE=Release -DCMAKE_PREFIX_PATH="$tree" \
+        -DCMAKE_CXX_FLAGS="-Wall -Wextra -Wpedantic -Werror" >/dev/null
+  cmake --build "$work/$sample" >/dev/null
+  for file in "$work/$sample"/libpyflamert_*.so; do
+    "$tree/bin/pfrt" check-plugin "$file" >"$work/rules" || { echo "FAILED: check-plugin $file"; cat "$work/rules"; exit 1; }
+  done
+done
+own=(--provider CustomExecutionProvider --provider CPUExecutionProvider)
+PFRT_PLUGIN_PATH=$work/custom_provider "$tree/bin/pfrt" explain "$model" "${own[@]}" >"$work/steps"
+grep -q CustomExecutionProvider "$work/steps" || { echo "FAILED: the sample provider runs nothing"; cat "$work/steps"; exit 1; }
+PFRT_PLUGIN_PATH=$work/custom_provider "$tree/bin/pfrt" run "$model" "${own[@]}" >/dev/null
+
 size=0
 for file in $(find "$tree" -name libpyflamert_c.so -o -name libpyflamert_provider_cpu.so); do
   strip -o "$work/stripped" "$file"

@@ -85,7 +85,9 @@ INSTANTIATE_TEST_SUITE_P(
         Planted{PFRT_BROKEN("provider_writes_past"), {"writes-past-buffer"}, "output"},
         Planted{PFRT_BROKEN("provider_never_stops"), {"long-without-stop"}, "neither stop()"},
         Planted{PFRT_BROKEN("import_live_tensor"), {"unload-with-values"}, "1 value"},
-        Planted{PFRT_BROKEN("import_releases_file_twice"), {"double-release"}, "the model's file"}),
+        Planted{PFRT_BROKEN("import_releases_file_twice"), {"double-release"}, "the model's file"},
+        Planted{PFRT_BROKEN("ops_same_op_twice"), {"operators"}, "there twice"},
+        Planted{PFRT_BROKEN("ops_op_writes_past"), {"writes-past-buffer"}, "an output"}),
     [](const testing::TestParamInfo<Planted>& test) { return short_name(test.param.file); });
 
 class CheckGoodPlugin : public testing::TestWithParam<const char*> {};
@@ -103,6 +105,7 @@ INSTANTIATE_TEST_SUITE_P(Project, CheckGoodPlugin,
                                          PFRT_OWN_PLUGINS "/libpyflamert_import_onnx.so",
                                          PFRT_BAD_PLUGINS "/libpyflamert_provider_refuses_open.so",
                                          PFRT_BROKEN_PLUGINS "/libpyflamert_provider_good_add.so",
+                                         PFRT_BROKEN_PLUGINS "/libpyflamert_ops_good_op.so",
                                          PFRT_AGES "/older/libpyflamert_provider_custom.so",
                                          PFRT_AGES "/now/libpyflamert_provider_custom.so",
                                          PFRT_AGES "/newer/libpyflamert_provider_custom.so",

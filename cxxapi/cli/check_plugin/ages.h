@@ -10,7 +10,7 @@
 #include <string>
 
 #include "cxxapi/cli/check_plugin/faults.h"
-#include "pyflame_rt/plugin.h"
+#include "pyflame_rt/custom.h"
 
 namespace cli::check {
 
@@ -44,7 +44,10 @@ PFRT_FIRST_SIZE(pfrt_step_context, 72);
 PFRT_FIRST_SIZE(pfrt_program, 48);
 PFRT_FIRST_SIZE(pfrt_import_request, 136);
 PFRT_FIRST_SIZE(pfrt_export_request, 88);
-PFRT_FIRST_SIZE(pfrt_service_request, sizeof(pfrt_service_request));  // since 1.1
+// Since 1.1:
+PFRT_FIRST_SIZE(pfrt_service_request, sizeof(pfrt_service_request));
+PFRT_FIRST_SIZE(pfrt_op_infer, sizeof(pfrt_op_infer));
+PFRT_FIRST_SIZE(pfrt_op_compute, sizeof(pfrt_op_compute));
 #undef PFRT_FIRST_SIZE
 
 template <typename T>

@@ -52,6 +52,7 @@ class Account {
 std::vector<NamedTrial> trials_of(const PluginFacts& facts) {
   if (facts.kind == "provider") return provider_trials(facts);
   if (facts.kind == "import") return import_trials(facts);
+  if (facts.kind == "ops") return ops_trials(facts);
   if (facts.kind == "service") return service_trials(facts);
   return {};
 }

@@ -16,11 +16,13 @@ constexpr const char* kKinds[] = {"", "provider", "import", "ops", "pass", "serv
 struct Slot {
   const char* name;
   size_t offset;
-  uint64_t feature;  // 0 = always
+  uint64_t feature;  // any of these bits asks for it; 0 = always
 };
 
 #define PFRT_SLOT(table, member, feature) \
   { #member, offsetof(table, member), feature }
+constexpr uint64_t kMemory = PFRT_PROVIDER_MEMORY | PFRT_PROVIDER_FENCES;
+
 std::vector<Slot> slots_of(pfrt_plugin_kind kind) {
   switch (kind) {
     case PFRT_PLUGIN_PROVIDER:
@@ -36,7 +38,13 @@ std::vector<Slot> slots_of(pfrt_plugin_kind kind) {
               PFRT_SLOT(pfrt_provider_table, kernel_count, PFRT_PROVIDER_KERNELS),
               PFRT_SLOT(pfrt_provider_table, kernel_at, PFRT_PROVIDER_KERNELS),
               PFRT_SLOT(pfrt_provider_table, option_count, PFRT_PROVIDER_OPTIONS),
-              PFRT_SLOT(pfrt_provider_table, option_at, PFRT_PROVIDER_OPTIONS)};
+              PFRT_SLOT(pfrt_provider_table, option_at, PFRT_PROVIDER_OPTIONS),
+              PFRT_SLOT(pfrt_provider_table, allocate, kMemory),
+              PFRT_SLOT(pfrt_provider_table, release_memory, kMemory),
+              PFRT_SLOT(pfrt_provider_table, copy, kMemory),
+              PFRT_SLOT(pfrt_provider_table, signal, PFRT_PROVIDER_FENCES),
+              PFRT_SLOT(pfrt_provider_table, wait, PFRT_PROVIDER_FENCES),
+              PFRT_SLOT(pfrt_provider_table, release_fence, PFRT_PROVIDER_FENCES)};
     case PFRT_PLUGIN_IMPORT:
       return {PFRT_SLOT(pfrt_importer_table, probe, 0), PFRT_SLOT(pfrt_importer_table, load, 0),
               PFRT_SLOT(pfrt_importer_table, save, PFRT_IMPORTER_SAVE)};
