@@ -216,12 +216,15 @@ Result<std::shared_ptr<SegmentPlan>> CompiledGraph::plan_for(Segment& segment,
                                                              const RunControl& control) {
   std::vector<int64_t> key;
   key.reserve(segment.live_in.size() * 6);
-  std::vector<Device*> resident(slot_count_);
+  std::vector<Device*> resident;  // by slot; empty unless a value lives on a device
   for (size_t i = 0; i < segment.live_in.size(); ++i) {
     const Tensor& t = slots[slot_of_[segment.live_in[i]]]->tensor;
     key.push_back(static_cast<int64_t>(t.dims.size()));
     key.insert(key.end(), t.dims.begin(), t.dims.end());
-    resident[slot_of_[segment.live_in[i]]] = t.device();
+    if (t.device()) {
+      resident.resize(slot_count_);
+      resident[slot_of_[segment.live_in[i]]] = t.device();
+    }
     key.push_back(static_cast<int64_t>(reinterpret_cast<intptr_t>(t.device())));
     if (segment.contents_key[i]) append_contents(t, key);
   }

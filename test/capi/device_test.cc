@@ -215,6 +215,28 @@ TEST_P(DeviceTest, a_region_of_the_cpu_between_two_of_the_device) {
   }
 }
 
+TEST_P(DeviceTest, outputs_that_steps_allocate_are_on_the_device_too) {
+  const std::string late = std::string("provider.") + (fenced() ? "fenced" : "device") + ".late";
+  GraphBuilder g;
+  g.input("x", PFRT_DTYPE_FLOAT32, {"N"});
+  g.node("Add", {"x", "x"}, {"a"});
+  g.node("Neg", {"a"}, {"n"});
+  g.node("Abs", {"n"}, {"y"});
+  g.output("n");
+  g.output("y");
+  const auto s = session(g, {{late, "true"}});
+  ASSERT_TRUE(s);
+  const Array x = floats({3}, {1, -2, 3});
+  pfrt_io in = x.io(), out[2] = {asked(PFRT_IO_ON_DEVICE), asked(0)};
+  ASSERT_TRUE(ok(api().session->run(s.get(), &in, 1, out, 2, nullptr)));
+  const Handle<pfrt_value> n(out[0].value), y(out[1].value);
+  EXPECT_EQ(view(n.get()).memory, uint32_t{PFRT_MEMORY_DEVICE});
+  EXPECT_EQ(to_host(n.get()).as<float>(), (Values{-2, 4, -6}));
+  EXPECT_EQ(array_of(y.get()).as<float>(), (Values{2, 4, 6}));
+  counters_.failure = fake_device::kNoMemory;
+  EXPECT_EQ(run(s.get(), {x}).at(0).as<float>(), (Values{-2, 4, -6}));
+}
+
 TEST_P(DeviceTest, values_are_made_and_copied_by_hand) {
   const auto s = session(add_constant());
   ASSERT_TRUE(s);

@@ -83,10 +83,10 @@ class Region {
   }
   const std::vector<uint32_t>& inputs() const { return inputs_; }
 
-  // |memory| is where all buffers shall be.
+  // |memory| is where all buffers shall be; |late|: the steps allocate the outputs.
   std::unique_ptr<Program> specialise(const pfrt_shapes& shapes, pfrt_memory_kind memory,
                                       pfrt_code (*run)(void*, const pfrt_step_context*),
-                                      void* owner) const {
+                                      void* owner, bool late = false) const {
     auto program = std::make_unique<Program>();
     std::map<uint32_t, uint32_t> home;
     const auto count = [&](uint32_t value) {
@@ -101,7 +101,8 @@ class Region {
       pfrt_buffer buffer{};
       buffer.kind = kind;
       buffer.index = index;
-      buffer.bytes = count(value) * sizeof(float);
+      const bool allocated = late && kind == PFRT_BUFFER_OUT;
+      buffer.bytes = allocated ? PFRT_BYTES_UNKNOWN : count(value) * sizeof(float);
       buffer.memory = memory;
       program->buffers.push_back(buffer);
     };

@@ -93,6 +93,7 @@ class Device {
   }
 
   Counters* counters;
+  bool late = false;  // steps allocate the outputs
 
  private:
   void work(uint64_t until) {
@@ -128,14 +129,18 @@ pfrt_code open(pfrt_string, const pfrt_key_value* options, size_t count, const p
                pfrt_provider** out) {
   *out = nullptr;
   Counters* counters = nullptr;
+  bool late = false;
   for (size_t i = 0; i < count; ++i) {
+    const std::string_view value(options[i].value.data, options[i].value.size);
     intptr_t address = 0;
-    std::from_chars(options[i].value.data, options[i].value.data + options[i].value.size, address);
-    counters = reinterpret_cast<Counters*>(address);
+    std::from_chars(value.data(), value.data() + value.size(), address);
+    if (address) counters = reinterpret_cast<Counters*>(address);
+    late |= value == "true";
   }
   auto device = std::make_unique<Device>(counters);
   if (!device->good())
     return sink->fail(sink, PFRT_CODE_OUT_OF_MEMORY, PFRT_NO_INDEX, text("no pages"));
+  device->late = late;
   ++device->counters->opens;
   *out = reinterpret_cast<pfrt_provider*>(device.release());
   return PFRT_CODE_OK;
@@ -173,6 +178,12 @@ pfrt_code run(void* state, const pfrt_step_context* context) {
   Device& device = *static_cast<Device*>(step.owner);
   uint32_t used = step.write;
   for (uint32_t r : step.reads) used = r > used ? r : used;
+  if (!context->buffers[step.write]) {
+    const auto dim = static_cast<int64_t>(step.counts.back());
+    void* unused = nullptr;
+    const pfrt_code code = context->alloc_output(context, step.write, &dim, 1, &unused);
+    if (code != PFRT_CODE_OK) return code;
+  }
   std::vector<void*> buffers(context->buffers, context->buffers + used + 1);
   ++device.counters->steps;
   device.enqueue([step, buffers = std::move(buffers)] { step.compute(buffers.data()); });
@@ -182,19 +193,22 @@ pfrt_code run(void* state, const pfrt_step_context* context) {
 pfrt_code specialise(pfrt_executable* e, const pfrt_shapes* shapes, const pfrt_sink*,
                      pfrt_program* out) {
   elementwise::fill(
-      of(e).region.specialise(*shapes, PFRT_MEMORY_DEVICE, run, of(e).device).release(), out);
+      of(e)
+          .region.specialise(*shapes, PFRT_MEMORY_DEVICE, run, of(e).device, of(e).device->late)
+          .release(),
+      out);
   return PFRT_CODE_OK;
 }
 void release_program(pfrt_executable*, pfrt_program* program) {
   delete static_cast<elementwise::Program*>(program->handle);
 }
 
-size_t option_count() { return 1; }
+size_t option_count() { return 2; }
 pfrt_code option_at(size_t index, pfrt_option_info* out) {
-  if (index > 0) return PFRT_CODE_INVALID_ARGUMENT;
-  out->type = PFRT_OPTION_INT;
-  out->key = text("counters");
-  out->default_value = text("0");
+  if (index > 1) return PFRT_CODE_INVALID_ARGUMENT;
+  out->type = index ? PFRT_OPTION_BOOL : PFRT_OPTION_INT;
+  out->key = text(index ? "late" : "counters");
+  out->default_value = text(index ? "false" : "0");
   out->doc = text("see device.h");
   return PFRT_CODE_OK;
 }
