@@ -250,7 +250,9 @@ Result<void*> Provider::allocate_memory(uint64_t bytes) {
   constexpr uint32_t kAlignment = 64;
   Sink sink(logger_);
   void* memory = nullptr;
-  const pfrt_code code = table().allocate(handle_, bytes, kAlignment, sink.get(), &memory);
+  const pfrt_code code = call(sink.get(), [&] {
+    return table().allocate(handle_, bytes, kAlignment, sink.get(), &memory);
+  });
   PFRT_TRY(sink.status(code, name(), message("allocating ", bytes, " bytes on its device")));
   if (!memory)
     return error(Code::kPROVIDER, name(), " allocating ", bytes,
@@ -280,17 +282,19 @@ Status Provider::copy(Direction direction, const std::vector<Copy>& copies) {
   list.reserve(copies.size());
   for (const Copy& c : copies) list.push_back({c.to, c.from, c.bytes, to, 0});
   Sink sink(logger_);
-  return sink.status(table().copy(handle_, list.data(), list.size(), sink.get()), name(),
-                     "copying between host and device");
+  const pfrt_code code =
+      call(sink.get(), [&] { return table().copy(handle_, list.data(), list.size(), sink.get()); });
+  return sink.status(code, name(), "copying between host and device");
 }
 
 Status Provider::wait() {
   if (!(features() & PFRT_PROVIDER_FENCES)) return {};
   Sink sink(logger_);
   pfrt_fence* fence = nullptr;
-  PFRT_TRY(sink.status(table().signal(handle_, sink.get(), &fence), name(), "marking its work"));
+  pfrt_code code = call(sink.get(), [&] { return table().signal(handle_, sink.get(), &fence); });
+  PFRT_TRY(sink.status(code, name(), "marking its work"));
   if (!fence) return error(Code::kPROVIDER, name(), " marking its work: no fence was returned");
-  const pfrt_code code = table().wait(handle_, fence, sink.get());
+  code = call(sink.get(), [&] { return table().wait(handle_, fence, sink.get()); });
   table().release_fence(handle_, fence);
   return sink.status(code, name(), "finishing its work");
 }
