@@ -91,18 +91,22 @@ void write(T* to, T from) {
 // stays loaded until the memory is released: a value may outlive the environment.
 class PluginScope {
  public:
-  explicit PluginScope(std::shared_ptr<void> library)
-      : outer_(std::exchange(current(), std::move(library))) {}
-  ~PluginScope() { current() = std::move(outer_); }
+  explicit PluginScope(std::shared_ptr<void> library) : library_(std::move(library)) {
+    innermost() = this;
+  }
+  ~PluginScope() { innermost() = outer_; }
   PluginScope(const PluginScope&) = delete;
   PluginScope& operator=(const PluginScope&) = delete;
-  static std::shared_ptr<void>& current() {
-    thread_local std::shared_ptr<void> library;
-    return library;
-  }
+  static std::shared_ptr<void> current() { return innermost() ? innermost()->library_ : nullptr; }
 
  private:
-  std::shared_ptr<void> outer_;
+  // A plain pointer: registering a thread's destructor would end the process without memory.
+  static PluginScope*& innermost() {
+    thread_local PluginScope* scope = nullptr;
+    return scope;
+  }
+  std::shared_ptr<void> library_;
+  PluginScope* outer_ = innermost();
 };
 
 // The promise to call |release| once, whatever becomes of the call it was given to. Empty without
