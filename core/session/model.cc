@@ -76,8 +76,8 @@ Result<std::shared_ptr<const Graph>> make_canonical(std::shared_ptr<Graph> graph
 
 Result<std::shared_ptr<Model>> Model::create(std::shared_ptr<Graph> graph, ModelInfo info,
                                              bool validate, bool infer_shapes,
-                                             std::vector<std::string> warnings,
-                                             Progress& progress, OperatorSet::Ptr operators) {
+                                             std::vector<std::string> warnings, Progress& progress,
+                                             OperatorSet::Ptr operators) {
   auto model = std::shared_ptr<Model>(new Model);
   PFRT_TRY(progress.stage("check", kCheckUntil));
   use_operators(*graph, operators);

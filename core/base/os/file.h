@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Files: read-only mappings, opening confined to a folder, and whole-file replacement. Nothing but
-// this and mapping_guard.h calls the operating system for them. MappedFile is immutable and shared; AtomicFile
-// belongs to one thread.
+// this and mapping_guard.h calls the operating system for them. MappedFile is immutable and shared;
+// AtomicFile belongs to one thread.
 #pragma once
 
 #include <cstdint>
