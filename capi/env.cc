@@ -81,6 +81,7 @@ std::vector<const Plugin*> providers(pfrt_env* env) {
 
 size_t plugin_count(pfrt_env* env) {
   if (!env) return 0;
+  const os::ForkScope scope;
   std::lock_guard lock(env->mutex);
   return plugins(env).size();
 }
@@ -109,6 +110,7 @@ pfrt_status* plugin_at(pfrt_env* env, size_t index, pfrt_plugin_info* out) {
 
 size_t provider_count(pfrt_env* env) {
   if (!env) return 0;
+  const os::ForkScope scope;
   std::lock_guard lock(env->mutex);
   return providers(env).size() + env->state->hooks.providers().size();
 }
@@ -241,6 +243,7 @@ EnvState::EnvState() {
 
 EnvState::~EnvState() {
   loader.reset();
+  replacements_.reset();
   if (environments.fetch_sub(1) == 1) release_threads();
 }
 
@@ -271,6 +274,9 @@ const pfrt_env_api kEnvApi = {
     custom_operator_at,
     register_provider,
     register_pass,
+    set_allocator,
+    set_executor,
+    set_thread_hooks,
 };
 
 }  // namespace pfrt::capi

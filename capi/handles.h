@@ -17,8 +17,11 @@
 
 #include "capi/hooks.h"
 #include "core/base/log.h"
+#include "core/base/os/fork.h"
 #include "core/exec/packed.h"
+#include "core/exec/threads.h"
 #include "core/ir/graph.h"
+#include "core/memory/allocator.h"
 #include "core/session/model.h"
 #include "core/session/options.h"
 #include "core/session/session.h"
@@ -45,7 +48,9 @@ void retain(Handle* handle) {
 
 template <typename Handle>
 void release(Handle* handle) {
-  if (handle && handle->drop()) delete handle;
+  if (!handle || !handle->drop()) return;
+  const os::ForkScope scope;
+  delete handle;
 }
 
 // Null on success; the immortal out-of-memory status when even the error cannot be allocated.
@@ -57,6 +62,7 @@ Status from_status(pfrt_status* status);
 // Runs |fn| (returning Status) as the body of an ABI function: nothing it throws crosses.
 template <typename Fn>
 pfrt_status* guard(Fn&& fn) noexcept {
+  const os::ForkScope scope;
   try {
     return to_status(fn());
   } catch (const std::bad_alloc&) {
@@ -152,6 +158,14 @@ Result<std::vector<pfrt_option_info>> provider_options(const pfrt_provider_table
 Status check_option(const std::vector<pfrt_option_info>& schema, std::string_view key,
                     std::string_view name, std::string_view text);
 
+// What a client has put in the place of the library's own; null members are its own.
+struct Replacements {
+  AllocatorPtr allocator;
+  std::shared_ptr<Executor> executor, pool;
+
+  Executor* threads() const { return executor ? executor.get() : pool.get(); }
+};
+
 // The environment behind a handle. Sessions and models hold it, so that plug-ins stay loaded.
 struct EnvState {
   Logger logger;
@@ -161,12 +175,30 @@ struct EnvState {
   Sessions sessions;
   uint32_t max_threads = 0;
   bool guard_mapped_files = true;
-
-  // What opening |name| takes, but for options; NOT_FOUND lists what is there.
-  Result<ProviderSource> provider_source(std::string_view name);
+  std::mutex replacing;  // serialises those who change replacements
 
   EnvState();
   ~EnvState();
+  // What opening |name| takes, but for options; NOT_FOUND lists what is there.
+  Result<ProviderSource> provider_source(std::string_view name);
+  std::shared_ptr<const Replacements> replacements() const;  // null when none was ever set
+  std::shared_ptr<const Replacements> replace(std::shared_ptr<const Replacements> next);
+
+ private:
+  std::atomic<bool> replaced_{false};
+  mutable std::mutex replacements_mutex_;
+  std::shared_ptr<const Replacements> replacements_;
+};
+
+// Allocations of this thread are the environment's while it lives.
+class EnvScope {
+ public:
+  explicit EnvScope(const EnvState& state) : EnvScope(state.replacements()) {}
+  explicit EnvScope(const std::shared_ptr<const Replacements>& own)
+      : scope_(own ? own->allocator : nullptr) {}
+
+ private:
+  AllocatorScope scope_;
 };
 
 }  // namespace pfrt::capi
@@ -270,6 +302,10 @@ pfrt_status* provider_option_at(pfrt_env* env, pfrt_string provider, size_t inde
 pfrt_status* create_on(pfrt_session* session, pfrt_string provider, pfrt_dtype dtype,
                        const int64_t* dims, size_t rank, pfrt_value** out);
 pfrt_status* copy_value(const pfrt_value* from, pfrt_value* to);
+// Slots that have files of their own.
+pfrt_status* set_allocator(pfrt_env* env, const pfrt_allocator* allocator);
+pfrt_status* set_executor(pfrt_env* env, const pfrt_executor* executor);
+pfrt_status* set_thread_hooks(pfrt_env* env, const pfrt_thread_hooks* hooks);
 
 extern const pfrt_status_api kStatusApi;
 extern const pfrt_options_api kOptionsApi;

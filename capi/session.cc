@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
-#include "capi/handles.h"
+#include "capi/run.h"
 
 namespace pfrt::capi {
 namespace {
@@ -73,6 +73,7 @@ pfrt_status* create(pfrt_env* env, const pfrt_session_desc* desc_in, pfrt_sessio
     std::vector<std::string> extra;
     for (size_t i = 0; i < desc.extra_output_count; ++i)
       extra.emplace_back(view(desc.extra_outputs[i]));
+    const EnvScope scope(*env->state);
     Session::Context context;
     PFRT_TRY(gather_providers(*env->state, o, context));
     context.packed = &env->state->packed;
@@ -249,38 +250,10 @@ Status give_outputs(const pfrt_session& s, pfrt_io* outputs,
 pfrt_status* run(pfrt_session* s, const pfrt_io* inputs, size_t n_inputs, pfrt_io* outputs,
                  size_t n_outputs, const pfrt_options* options) {
   return guard([&]() -> Status {
-    if (!s || (n_inputs && !inputs) || (n_outputs && !outputs))
-      return null_argument(!s ? "session" : "inputs or outputs");
-    if (n_inputs != s->inputs.size() || n_outputs != s->outputs.size())
-      return error(Code::kINPUT, "running: ", n_inputs, " inputs and ", n_outputs,
-                   " outputs were given, the session has ", s->inputs.size(), " and ",
-                   s->outputs.size());
-    if ((n_inputs && inputs->struct_size < sizeof(pfrt_io)) ||
-        (n_outputs && outputs->struct_size < sizeof(pfrt_io)))
-      return error(Code::kINVALID_ARGUMENT, "running: struct_size of pfrt_io is not set");
-    if (options && options->options.kind() != PFRT_OPTIONS_RUN)
-      return error(Code::kINVALID_ARGUMENT, "running: the options are of kind ",
-                   options_kind_name(options->options.kind()), ", not run");
-    RunControl control;
-    int64_t threads = 0;
-    if (options) {
-      const Options& o = options->options;
-      control.cancelled = &o.cancel_flag();
-      if (const int64_t ms = o.get_int("timeout_ms"))
-        control.deadline_ns = os::monotonic_ns() + static_cast<uint64_t>(ms) * 1'000'000u;
-      threads = o.get_int("num_threads");
-    }
-    control.width = s->session->width(threads);
-    control.profile = s->session->profiling();
-    std::vector<ValuePtr> values, results;
-    std::vector<OutputRequest> requests;
-    std::vector<Range> ranges;
-    values.reserve(n_inputs);
-    requests.reserve(n_outputs);
-    PFRT_TRY(read_inputs(*s, inputs, n_inputs, values, ranges));
-    PFRT_TRY(read_outputs(*s, outputs, n_outputs, requests, ranges));
-    PFRT_TRY(s->session->run(values, requests, control, results));
-    return give_outputs(*s, outputs, requests, results);
+    if (!s) return null_argument("session");
+    PreparedRun prepared;
+    PFRT_TRY(prepare_run(*s, inputs, n_inputs, outputs, n_outputs, options, prepared));
+    return carry_out(*s, prepared, outputs);
   });
 }
 
@@ -288,6 +261,7 @@ pfrt_status* explain(pfrt_session* s, pfrt_report** out) {
   return guard([&]() -> Status {
     if (!s || !out) return null_argument(s ? "out_report" : "session");
     *out = nullptr;
+    const EnvScope scope(*s->env);
     auto report = std::make_unique<pfrt_report>();
     Session::Explanation explanation = s->session->explain();
     report->rows = std::move(explanation.steps);
@@ -322,6 +296,47 @@ pfrt_status* provider_state(const pfrt_session* s, size_t index, pfrt_provider_s
 
 }  // namespace
 
+Status prepare_run(pfrt_session& s, const pfrt_io* inputs, size_t n_inputs, const pfrt_io* outputs,
+                   size_t n_outputs, const pfrt_options* options, PreparedRun& out) {
+  if ((n_inputs && !inputs) || (n_outputs && !outputs)) return null_argument("inputs or outputs");
+  if (n_inputs != s.inputs.size() || n_outputs != s.outputs.size())
+    return error(Code::kINPUT, "running: ", n_inputs, " inputs and ", n_outputs,
+                 " outputs were given, the session has ", s.inputs.size(), " and ",
+                 s.outputs.size());
+  if ((n_inputs && inputs->struct_size < sizeof(pfrt_io)) ||
+      (n_outputs && outputs->struct_size < sizeof(pfrt_io)))
+    return error(Code::kINVALID_ARGUMENT, "running: struct_size of pfrt_io is not set");
+  if (options && options->options.kind() != PFRT_OPTIONS_RUN)
+    return error(Code::kINVALID_ARGUMENT, "running: the options are of kind ",
+                 options_kind_name(options->options.kind()), ", not run");
+  out.own = s.env->replacements();
+  RunControl& control = out.control;
+  int64_t threads = 0;
+  if (options) {
+    const Options& o = options->options;
+    control.cancelled = &o.cancel_flag();
+    if (const int64_t ms = o.get_int("timeout_ms"))
+      control.deadline_ns = os::monotonic_ns() + static_cast<uint64_t>(ms) * 1'000'000u;
+    threads = o.get_int("num_threads");
+  }
+  if (out.own) control.executor = out.own->threads();
+  control.width = s.session->width(threads, control.executor ? control.executor->width() : 0);
+  control.profile = s.session->profiling();
+  std::vector<Range> ranges;
+  out.values.reserve(n_inputs);
+  out.requests.reserve(n_outputs);
+  const EnvScope scope(out.own);
+  PFRT_TRY(read_inputs(s, inputs, n_inputs, out.values, ranges));
+  return read_outputs(s, outputs, n_outputs, out.requests, ranges);
+}
+
+Status carry_out(pfrt_session& s, PreparedRun& run, pfrt_io* outputs) {
+  const EnvScope scope(run.own);
+  std::vector<ValuePtr> results;
+  PFRT_TRY(s.session->run(run.values, run.requests, run.control, results));
+  return give_outputs(s, outputs, run.requests, results);
+}
+
 const pfrt_session_api kSessionApi = {
     sizeof(pfrt_session_api),
     PFRT_ABI_VERSION,
@@ -339,6 +354,7 @@ const pfrt_session_api kSessionApi = {
     model,
     provider_state_count,
     provider_state,
+    run_async,
 };
 
 }  // namespace pfrt::capi

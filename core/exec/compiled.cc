@@ -47,6 +47,7 @@ Result<std::unique_ptr<CompiledGraph>> CompiledGraph::create(std::shared_ptr<con
                                                              const CompileContext& context) {
   auto out = std::unique_ptr<CompiledGraph>(new CompiledGraph);
   out->graph_ = std::move(graph);
+  out->concurrent_steps_ = context.concurrent_steps;
   const Graph& g = *out->graph_;
   PFRT_ASSIGN(out->order_, g.topological_order());
   for (ValueId v : g.inputs)
@@ -208,7 +209,7 @@ Result<std::shared_ptr<SegmentPlan>> CompiledGraph::make_plan(Segment& segment, 
                                                               const Provider** culprit) {
   PFRT_TRY(infer(*graph_, segment.order, state));
   return SegmentPlan::build(*graph_, *snapshot_, segment, slot_of_, std::move(state), resident,
-                            culprit);
+                            concurrent_steps_, culprit);
 }
 
 Result<std::shared_ptr<SegmentPlan>> CompiledGraph::plan_for(Segment& segment,

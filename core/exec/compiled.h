@@ -27,6 +27,7 @@ struct CompileContext {
   Logger* logger = nullptr;
   bool fallback = true;                // a node refused while compiling goes to the next provider
   const Provider** culprit = nullptr;  // set when compiling fails in a provider's call; not null
+  bool concurrent_steps = false;       // independent steps of a run at once
 };
 
 // One row of explain.
@@ -96,6 +97,7 @@ class CompiledGraph {
   std::vector<ValueId> inputs_;
   std::unique_ptr<Snapshot> snapshot_;
   Partition partition_;
+  bool concurrent_steps_ = false;
   std::vector<std::unique_ptr<Segment>> segments_;
   std::vector<uint32_t> slot_of_;  // by value id; kNoId = lives inside one segment
   uint32_t slot_count_ = 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a run is told, and what stops it: a cancel flag that others may raise at any time, and a
-// deadline. Thread-safe.
+// What a run is given besides values: how many threads and whose, and what stops it: a cancel flag
+// that others may raise at any time, and a deadline. Thread-safe.
 #pragma once
 
 #include <atomic>
@@ -9,6 +9,7 @@
 
 #include "core/base/os/cpu.h"
 #include "core/base/status.h"
+#include "core/exec/threads.h"
 
 namespace pfrt {
 
@@ -21,17 +22,36 @@ struct RunControl {
   bool profile = false;
   // Whose call it was, when the run fails in a provider's call.
   mutable std::atomic<const Provider*> culprit{nullptr};
+  Executor* executor = nullptr;  // null = the process's own
 
+  // Cheap enough to be asked every few microseconds. Once it has said stop it goes on doing so:
+  // what was cut short must not pass for done because the flag was lowered meanwhile.
   Code stop() const {
-    if (cancelled && cancelled->load(std::memory_order_relaxed)) return Code::kCANCELLED;
-    if (deadline_ns && os::monotonic_ns() > deadline_ns) return Code::kDEADLINE;
+    if (const Code code = stopped_.load(std::memory_order_relaxed); code != Code::kOK) return code;
+    if (cancelled && cancelled->load(std::memory_order_relaxed)) return stop_with(Code::kCANCELLED);
+    if (deadline_ns && os::recent_ns() > deadline_ns) return stop_with(Code::kDEADLINE);
     return Code::kOK;
   }
+  // Ends the run with |code| at its next look; the first one counts.
+  Code stop_with(Code code) const {
+    Code none = Code::kOK;
+    return stopped_.compare_exchange_strong(none, code, std::memory_order_relaxed) ? code : none;
+  }
+  void loop(uint32_t workers, uint64_t n, LoopBody body, void* arg) const {
+    if (!executor) return parallel_for(workers, n, body, arg);
+    if (!executor->loop(workers, n, body, arg)) stop_with(Code::kPROVIDER);
+  }
+
+ private:
+  mutable std::atomic<Code> stopped_{Code::kOK};
 };
 
 inline Status stop_status(Code code) {
-  return Status(code, code == Code::kCANCELLED ? "running: cancelled by the caller"
-                                               : "running: the deadline has passed");
+  return Status(code, code == Code::kCANCELLED  ? "running: cancelled by the caller"
+                      : code == Code::kDEADLINE ? "running: the deadline has passed"
+                                                : "running: the environment's executor returned "
+                                                  "before it had called everything, or with a "
+                                                  "worker out of range");
 }
 
 }  // namespace pfrt

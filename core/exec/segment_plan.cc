@@ -3,10 +3,12 @@
 
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 
-#include "core/exec/threads.h"
+#include "core/base/os/fork.h"
 #include "core/ir/verify.h"
 #include "core/plan/blocks.h"
+#include "core/plan/levels.h"
 
 namespace pfrt {
 namespace {
@@ -27,7 +29,7 @@ char* device_base(const std::shared_ptr<Buffer>& block) {
 }
 
 // A step's own code; what it throws ends here.
-pfrt_code run_step(const pfrt_step& step, const pfrt_step_context& context) {
+pfrt_code call_step(const pfrt_step& step, const pfrt_step_context& context) {
   try {
     return step.run(step.state, &context);
   } catch (const std::bad_alloc&) {
@@ -45,48 +47,56 @@ Dims dims_of(const Type& type) {
 
 }  // namespace
 
-// What one run of a segment holds; the step context's host pointer leads here.
+// What one run of a segment holds.
 struct SegmentPlan::Frame {
   SegmentPlan* plan = nullptr;
   const RunControl* control = nullptr;
   std::vector<ValuePtr>* slots = nullptr;
   std::vector<void*> pointers;  // by entry
   char* scratch = nullptr;
-  uint32_t program = 0;
-  std::string text;  // of the failing step
-  std::mutex mutex;
+  AllocatorPtr allocator = AllocatorScope::current();
+};
 
-  static Frame& of(const pfrt_step_context* context) { return *static_cast<Frame*>(context->host); }
+// What one step's call holds; its context's host pointer leads here.
+struct SegmentPlan::Call {
+  Frame* frame;
+  uint32_t program;
+  uint32_t workers;
+  char* scratch;
+  std::mutex mutex;
+  std::string text;  // of its failure
+
+  static Call& of(const pfrt_step_context* context) { return *static_cast<Call*>(context->host); }
 
   struct Loop {
-    Frame* frame;
+    Call* call;
     void (*fn)(void*, uint64_t, uint32_t);
     void* arg;
   };
   static void parallel(const pfrt_step_context* context, uint64_t n,
                        void (*fn)(void*, uint64_t, uint32_t), void* arg) {
-    Frame& frame = of(context);
-    Loop loop{&frame, fn, arg};
-    parallel_for(
-        frame.control->width, n,
+    Call& call = of(context);
+    Loop loop{&call, fn, arg};
+    call.frame->control->loop(
+        call.workers, n,
         [](void* l, uint64_t i, uint32_t worker) {
           const Loop& self = *static_cast<Loop*>(l);
-          if (self.frame->control->stop() == Code::kOK) self.fn(self.arg, i, worker);
+          if (self.call->frame->control->stop() == Code::kOK) self.fn(self.arg, i, worker);
         },
         &loop);
   }
   static pfrt_code stop(const pfrt_step_context* context) {
-    return static_cast<pfrt_code>(of(context).control->stop());
+    return static_cast<pfrt_code>(of(context).frame->control->stop());
   }
   static void* scratch_of(const pfrt_step_context* context, uint32_t worker) {
-    Frame& frame = of(context);
-    return frame.scratch + frame.plan->scratch_bytes_ * worker;
+    Call& call = of(context);
+    return call.scratch + call.frame->plan->scratch_bytes_ * worker;
   }
   static pfrt_code fail(const pfrt_step_context* context, pfrt_code code, pfrt_string text) {
-    Frame& frame = of(context);
-    std::lock_guard lock(frame.mutex);
+    Call& call = of(context);
+    std::lock_guard lock(call.mutex);
     try {
-      if (frame.text.empty()) frame.text = view(text);
+      if (call.text.empty()) call.text = view(text);
     } catch (const std::bad_alloc&) {
       return PFRT_CODE_OUT_OF_MEMORY;
     }
@@ -94,29 +104,30 @@ struct SegmentPlan::Frame {
   }
   static pfrt_code alloc_output(const pfrt_step_context* context, uint32_t buffer,
                                 const int64_t* dims, uint32_t rank, void** out) {
-    Frame& frame = of(context);
     *out = nullptr;
     if (rank > 64 || (rank && !dims)) return PFRT_CODE_INVALID_ARGUMENT;
     try {
-      return frame.allocate(buffer, Dims(dims, dims + rank), out);
+      return of(context).allocate(buffer, Dims(dims, dims + rank), out);
     } catch (const std::bad_alloc&) {
       return PFRT_CODE_OUT_OF_MEMORY;
     }
   }
   pfrt_code allocate(uint32_t buffer, Dims dims, void** out) {
-    const Program& p = plan->programs_[program];
+    const SegmentPlan& plan = *frame->plan;
+    const Program& p = plan.programs_[program];
     if (buffer >= p.program.buffer_count) return PFRT_CODE_INTERNAL;
-    const Entry& entry = plan->entries_[p.first_entry + buffer];
+    const Entry& entry = plan.entries_[p.first_entry + buffer];
     if (entry.place != Place::kAllocated) return PFRT_CODE_INTERNAL;
-    for (const OutputValue& o : plan->outputs_) {
+    for (const OutputValue& o : plan.outputs_) {
       if (o.value != entry.value) continue;
-      auto tensor = plan->allocate_in(o.space, o.dtype, std::move(dims));
+      const AllocatorScope scope(frame->allocator);  // this may be any thread
+      auto tensor = frame->plan->allocate_in(o.space, o.dtype, std::move(dims));
       if (!tensor.ok()) return static_cast<pfrt_code>(tensor.status().code());
       *out = tensor->data();
-      for (size_t i = 0; i < pointers.size(); ++i)
-        if (i == p.first_entry + buffer || plan->entries_[i].source == p.first_entry + buffer)
-          pointers[i] = *out;
-      (*slots)[o.slot] = Value::of(tensor.take());
+      for (size_t i = 0; i < frame->pointers.size(); ++i)
+        if (i == p.first_entry + buffer || plan.entries_[i].source == p.first_entry + buffer)
+          frame->pointers[i] = *out;
+      (*frame->slots)[o.slot] = Value::of(tensor.take());
       return PFRT_CODE_OK;
     }
     return PFRT_CODE_INTERNAL;
@@ -128,7 +139,7 @@ Result<std::shared_ptr<SegmentPlan>> SegmentPlan::build(const Graph& graph,
                                                         const std::vector<uint32_t>& slot_of,
                                                         InferState state,
                                                         const std::vector<Device*>& resident,
-                                                        const Provider** culprit) {
+                                                        bool concurrent, const Provider** culprit) {
   auto plan = std::shared_ptr<SegmentPlan>(new SegmentPlan);
   std::vector<int32_t> ranks(graph.value_count(), -1);
   std::vector<Dims> dims(graph.value_count());
@@ -151,7 +162,8 @@ Result<std::shared_ptr<SegmentPlan>> SegmentPlan::build(const Graph& graph,
     PFRT_TRY(plan->add_program(graph, snapshot, stage, shapes, state, slot_of, resident));
     *culprit = nullptr;
   }
-  PFRT_TRY(plan->place_buffers());
+  // What crosses to a device does so before its program's first step, so steps keep their order.
+  PFRT_TRY(plan->place_buffers(concurrent && plan->spaces_.size() == 1));
   plan->measured_ns_ = std::vector<std::atomic<uint64_t>>(plan->steps_.size());
   return plan;
 }
@@ -285,38 +297,60 @@ Status SegmentPlan::add_program(const Graph& graph, const Snapshot& snapshot,
   return {};
 }
 
-Status SegmentPlan::place_buffers() {
+Status SegmentPlan::place_buffers(bool concurrent) {
   // Root entry of every block buffer: readers share their source's, aliases what they are in place
   // of.
   std::vector<size_t> root(entries_.size());
   for (size_t i = 0; i < root.size(); ++i)
     root[i] = entries_[i].source == kNone ? i : entries_[i].source;
 
-  constexpr uint32_t kNever = UINT32_MAX;
-  std::vector<uint32_t> first(entries_.size(), kNever), last(entries_.size(), 0);
-  for (uint32_t s = 0; s < steps_.size(); ++s) {
-    const pfrt_step& step = *steps_[s].step;
-    const size_t base = programs_[steps_[s].program].first_entry;
-    const auto use = [&](uint32_t b) {
-      const size_t r = root[base + b];
-      first[r] = std::min(first[r], s);
-      last[r] = std::max(last[r], s);
-    };
-    for (uint32_t i = 0; i < step.read_count; ++i) use(step.reads[i]);
-    for (uint32_t i = 0; i < step.write_count; ++i) use(step.writes[i]);
+  std::vector<StepUse> uses;
+  for (const StepRef& ref : steps_) {
+    const size_t base = programs_[ref.program].first_entry;
+    StepUse use;
+    for (uint32_t i = 0; i < ref.step->read_count; ++i)
+      use.reads.push_back(static_cast<uint32_t>(root[base + ref.step->reads[i]]));
+    for (uint32_t i = 0; i < ref.step->write_count; ++i)
+      use.writes.push_back(static_cast<uint32_t>(root[base + ref.step->writes[i]]));
+    uses.push_back(std::move(use));
   }
+  // Time passes from step to step, or from level to level.
+  std::vector<uint32_t> time(steps_.size());
+  std::iota(time.begin(), time.end(), 0u);
+  if (concurrent) time = levels(uses);
+  for (uint32_t s = 0; s < steps_.size(); ++s) {
+    if (moments_.size() <= time[s]) moments_.resize(time[s] + 1);
+    moments_[time[s]].push_back(s);
+  }
+  constexpr uint32_t kNever = UINT32_MAX, kSeveral = kNever - 1;
+  std::vector<uint32_t> first(entries_.size(), kNever), last(entries_.size(), 0);
+  const auto each_use = [&](auto&& fn) {
+    for (uint32_t s = 0; s < steps_.size(); ++s)
+      for (const auto* list : {&uses[s].reads, &uses[s].writes})
+        for (const uint32_t r : *list) fn(s, r);
+  };
+  each_use([&](uint32_t s, uint32_t r) {
+    first[r] = std::min(first[r], time[s]);
+    last[r] = std::max(last[r], time[s]);
+  });
+  const auto at_step = [&](size_t i, size_t s) {
+    first[root[i]] = std::min(first[root[i]], time[s]);
+    last[root[i]] = std::max(last[root[i]], time[s]);
+  };
   for (Program& program : programs_) {
     const size_t next = &program == &programs_.back() ? steps_.size() : (&program + 1)->first_step;
     if (next == program.first_step) program.borders.clear();  // it reads nothing
-    for (const Border& border : program.borders) {
-      for (size_t i : {border.from, border.to}) {
-        if (i == kNone) continue;
-        const auto s = static_cast<uint32_t>(program.first_step);
-        first[root[i]] = std::min(first[root[i]], s);
-        last[root[i]] = std::max(last[root[i]], s);
-      }
-    }
+    for (const Border& border : program.borders)
+      for (size_t i : {border.from, border.to})
+        if (i != kNone) at_step(i, program.first_step);
   }
+  // The one step that uses it at the first, at the last time.
+  std::vector<uint32_t> first_step(entries_.size(), kNever), last_step(entries_.size(), kNever);
+  each_use([&](uint32_t s, uint32_t r) {
+    const auto note = [s](uint32_t& step) { step = step == kNever || step == s ? s : kSeveral; };
+    if (time[s] == first[r]) note(first_step[r]);
+    if (time[s] == last[r]) note(last_step[r]);
+  });
   // In-place: the source dies in the step that first writes the alias, and nobody else reads it
   // there.
   for (const Program& program : programs_) {
@@ -329,10 +363,11 @@ Status SegmentPlan::place_buffers() {
       if (to == from || target.place != Place::kBlock || source.place != Place::kBlock) continue;
       if (target.space != source.space) continue;
       if (target.bytes > source.bytes || first[to] == kNever || last[from] != first[to]) continue;
-      if (first[from] == first[to]) continue;
+      if (first[from] == first[to] || last_step[from] != first_step[to]) continue;
       for (size_t k = 0; k < root.size(); ++k)
         if (root[k] == to) root[k] = from;
       last[from] = last[to];
+      last_step[from] = last_step[to];
     }
   }
   for (uint32_t space = 0; space < spaces_.size(); ++space) {
@@ -432,49 +467,11 @@ Status SegmentPlan::execute(std::vector<ValuePtr>& slots, const std::vector<Outp
     }
   }
 
-  pfrt_step_context context{};
-  context.struct_size = sizeof context;
-  context.abi = PFRT_ABI_VERSION;
-  context.host = &frame;
-  context.workers = control.width;
-  context.parallel = &Frame::parallel;
-  context.stop = &Frame::stop;
-  context.scratch = &Frame::scratch_of;
-  context.alloc_output = &Frame::alloc_output;
-  context.fail = &Frame::fail;
   Status status;
-  for (size_t s = 0; s < steps_.size(); ++s) {
-    if (const Code stop = control.stop(); stop != Code::kOK) {
-      status = stop_status(stop);
-      break;
-    }
-    const pfrt_step& step = *steps_[s].step;
-    frame.program = steps_[s].program;
-    if (const Program& program = programs_[frame.program];
-        s == program.first_step && !program.borders.empty()) {
-      status = cross_border(program, slots, frame.pointers, control);
-      if (!status.ok()) break;
-    }
-    context.buffers = frame.pointers.data() + programs_[frame.program].first_entry;
-    const uint64_t started = control.profile ? os::monotonic_ns() : 0;
-    const pfrt_code code = run_step(step, context);
-    if (control.profile) measured_ns_[s] = os::monotonic_ns() - started;
-    if (code != PFRT_CODE_OK) {
-      const Code kind = static_cast<Code>(code);
-      control.culprit = &programs_[frame.program].stage->executable->provider();
-      if (kind == Code::kCANCELLED || kind == Code::kDEADLINE) {
-        status = stop_status(kind);
-      } else {
-        status = error(kind, "running step '", view(step.kernel),
-                       "': ", frame.text.empty() ? std::string(code_text(kind)) : frame.text);
-      }
-      break;
-    }
-    // A loop that was cut short has left its step's results half done.
-    if (const Code stop = control.stop(); stop != Code::kOK) {
-      status = stop_status(stop);
-      break;
-    }
+  {
+    const os::ForkPause pause;  // nothing below holds a lock that others use
+    for (size_t at = 0; at < moments_.size() && status.ok(); ++at)
+      status = run_moment(frame, moments_[at]);
   }
   give_block(std::move(block));
   give_device_blocks(device_blocks);
@@ -487,6 +484,72 @@ Status SegmentPlan::execute(std::vector<ValuePtr>& slots, const std::vector<Outp
             control.culprit = &p.stage->executable->provider();
       return error(Code::kPROVIDER, "running: a step did not allocate its output");
     }
+  return {};
+}
+
+Status SegmentPlan::run_step(Frame& frame, uint32_t at, uint32_t workers, char* scratch) {
+  const RunControl& control = *frame.control;
+  if (const Code stop = control.stop(); stop != Code::kOK) return stop_status(stop);
+  const pfrt_step& step = *steps_[at].step;
+  const Program& program = programs_[steps_[at].program];
+  if (at == program.first_step && !program.borders.empty())
+    PFRT_TRY(cross_border(program, *frame.slots, frame.pointers, control));
+  Call call{&frame, steps_[at].program, workers, scratch, {}, {}};
+  pfrt_step_context context{};
+  context.struct_size = sizeof context;
+  context.abi = PFRT_ABI_VERSION;
+  context.host = &call;
+  context.buffers = frame.pointers.data() + programs_[call.program].first_entry;
+  context.workers = workers;
+  context.parallel = &Call::parallel;
+  context.stop = &Call::stop;
+  context.scratch = &Call::scratch_of;
+  context.alloc_output = &Call::alloc_output;
+  context.fail = &Call::fail;
+  const uint64_t started = control.profile ? os::monotonic_ns() : 0;
+  const pfrt_code code = call_step(step, context);
+  if (control.profile) measured_ns_[at] = os::monotonic_ns() - started;
+  const Code kind = static_cast<Code>(code);
+  if (kind != Code::kOK && kind == control.stop()) return stop_status(kind);
+  if (kind != Code::kOK) {
+    control.culprit = &program.stage->executable->provider();
+    return error(kind, "running step '", view(step.kernel),
+                 "': ", call.text.empty() ? std::string(code_text(kind)) : call.text);
+  }
+  // A loop that was cut short has left its step's results half done.
+  if (const Code stop = control.stop(); stop != Code::kOK) return stop_status(stop);
+  return {};
+}
+
+// Independent steps: each has a part of the threads, and of the scratch that belongs to them.
+Status SegmentPlan::run_moment(Frame& frame, const std::vector<uint32_t>& steps) {
+  const uint32_t width = frame.control->width;
+  const auto at_once = std::min(width, static_cast<uint32_t>(steps.size()));
+  if (at_once == 1) {
+    for (const uint32_t s : steps) PFRT_TRY(run_step(frame, s, width, frame.scratch));
+    return {};
+  }
+  struct Moment {
+    SegmentPlan* plan;
+    Frame* frame;
+    const std::vector<uint32_t>& steps;
+    uint32_t workers;
+    std::vector<Status> outcome;
+  } moment{this, &frame, steps, width / at_once, std::vector<Status>(steps.size())};
+  frame.control->loop(
+      at_once, steps.size(),
+      [](void* arg, uint64_t i, uint32_t worker) {
+        Moment& m = *static_cast<Moment*>(arg);
+        try {
+          m.outcome[i] =
+              m.plan->run_step(*m.frame, m.steps[i], m.workers,
+                               m.frame->scratch + m.plan->scratch_bytes_ * m.workers * worker);
+        } catch (const std::bad_alloc&) {
+          m.outcome[i] = Status(Code::kOUT_OF_MEMORY, "running: no memory left");
+        }
+      },
+      &moment);
+  for (Status& status : moment.outcome) PFRT_TRY(std::move(status));  // the first step's
   return {};
 }
 

@@ -38,14 +38,14 @@ struct Segment {
 class SegmentPlan {
  public:
   // |state| holds the type of every value of the segment, |resident| by slot the device that a
-  // value to be read lives on (empty: all are on the host). |culprit| is set when a provider's call
-  // fails.
+  // value to be read lives on (empty: all are on the host). |concurrent|: independent steps run at
+  // once, where all is on the host. |culprit| is set when a provider's call fails.
   static Result<std::shared_ptr<SegmentPlan>> build(const Graph& graph, const Snapshot& snapshot,
                                                     Segment& segment,
                                                     const std::vector<uint32_t>& slot_of,
                                                     InferState state,
                                                     const std::vector<Device*>& resident,
-                                                    const Provider** culprit);
+                                                    bool concurrent, const Provider** culprit);
   ~SegmentPlan();
   SegmentPlan(const SegmentPlan&) = delete;
   SegmentPlan& operator=(const SegmentPlan&) = delete;
@@ -96,6 +96,7 @@ class SegmentPlan {
     uint32_t program;
   };
   struct Frame;
+  struct Call;
 
   SegmentPlan() = default;
   Status add_program(const Graph& graph, const Snapshot& snapshot, StageExecutable& stage,
@@ -108,7 +109,9 @@ class SegmentPlan {
   Result<const void*> upload(StageExecutable& stage, const void* host, uint64_t bytes,
                              Transfers& transfers,
                              std::vector<std::pair<const void*, std::shared_ptr<Buffer>>>& fresh);
-  Status place_buffers();
+  Status place_buffers(bool concurrent);
+  Status run_moment(Frame& frame, const std::vector<uint32_t>& steps);
+  Status run_step(Frame& frame, uint32_t at, uint32_t workers, char* scratch);
   Result<std::shared_ptr<Buffer>> take_block(uint32_t workers);
   void give_block(std::shared_ptr<Buffer> block);
   Status take_device_blocks(std::vector<std::shared_ptr<Buffer>>& blocks);
@@ -119,6 +122,7 @@ class SegmentPlan {
   std::vector<Program> programs_;
   std::vector<Entry> entries_;
   std::vector<StepRef> steps_;
+  std::vector<std::vector<uint32_t>> moments_;  // steps that run at once, one after another
   std::vector<std::atomic<uint64_t>> measured_ns_;
   std::vector<std::pair<ValueId, size_t>>
       inner_;  // values passed between stages: where they are produced

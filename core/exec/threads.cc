@@ -1,46 +1,47 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// Compiled without ThreadSanitizer even where everything else has it: Debian's oneTBB is not
-// instrumented, so its synchronisation would look like races. The annotations below tell the
-// sanitizer of the two edges that loops have (start to every body, every body to the end), of what
-// is made once, and of nothing more.
 #include "core/exec/threads.h"
-
-#include <oneapi/tbb/blocked_range.h>
-#include <oneapi/tbb/global_control.h>
-#include <oneapi/tbb/parallel_for.h>
-#include <oneapi/tbb/task_arena.h>
-#include <xmmintrin.h>
 
 #include <atomic>
 #include <chrono>
 #include <cstdlib>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <thread>
 
-#ifdef PFRT_SANITIZE_THREAD
-extern "C" void __tsan_acquire(void* address);
-extern "C" void __tsan_release(void* address);
-#else
-static void __tsan_acquire(void*) {}
-static void __tsan_release(void*) {}
-#endif
+#include "core/base/immortal.h"
+#include "core/base/os/fork.h"
+#include "core/exec/pool.h"
+#include "core/exec/tbb_loops.h"
 
 namespace pfrt {
 namespace {
 
-// Never destroyed: loops may run while the process exits.
-struct Arenas {
+// The process's own pool: tasks, and loops where oneTBB does not reach. Never destroyed while
+// threads may use it, so that loops may run while the process exits.
+struct Own {
   std::mutex mutex;
-  std::map<uint32_t, std::unique_ptr<tbb::task_arena>> by_width;
-  // oneTBB makes no more threads than processors, with a warning, unless it is told otherwise.
-  std::unique_ptr<tbb::global_control> limit;
-  // Ends the pool; taken with the first arena, since taking it can fail and ending must not.
-  tbb::task_scheduler_handle pool;
-  uint32_t widest = 0;
+  std::shared_ptr<Pool> pool;
 };
+Own& own() {
+  static Immortal<Own> all;
+  return all.get();
+}
+
+std::shared_ptr<Pool> own_pool() {
+  const os::ForkScope scope;
+  std::lock_guard lock(own().mutex);
+  if (!own().pool) own().pool = std::make_shared<Pool>();
+  return own().pool;
+}
+
+// oneTBB's threads do not come along into a forked child, and it does not start others there.
+bool tbb_reaches() {
+#ifdef PFRT_SANITIZE_THREAD
+  return false;  // Debian's oneTBB is not instrumented: loops on it would look like races
+#else
+  return os::forks() == 0;
+#endif
+}
 
 // oneTBB's own destructors run while the process exits and must find no loop of ours inside: from
 // then on loops run alone, and those under way are waited for, a second at most.
@@ -49,8 +50,9 @@ std::atomic<int> loops{0};
 
 void leave_at_exit() {
   exiting.store(true);
-  for (int ms = 0; loops.load() > 0 && ms < 1000; ++ms)
+  for (int ms = 0; tbb_reaches() && loops.load() > 0 && ms < 1000; ++ms)
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  join_leavers(1000);
 }
 
 // Counts a loop among those waited for, unless the process is exiting.
@@ -77,70 +79,36 @@ void run_alone(uint64_t n, LoopBody body, void* arg) {
   for (uint64_t i = 0; i < n; ++i) body(arg, i, 0);
 }
 
-Arenas& arenas() {
-  static Arenas* all = [] {
-    alignas(Arenas) static unsigned char room[sizeof(Arenas)];
-    auto* made = new (room) Arenas;
-    __tsan_release(&exiting);  // the guard of a static local is not instrumented here either
-    return made;
-  }();
-  __tsan_acquire(&exiting);
-  return *all;
-}
-
-tbb::task_arena& arena(uint32_t width) {
-  Arenas& all = arenas();
-  std::lock_guard lock(all.mutex);
-  std::unique_ptr<tbb::task_arena>& one = all.by_width[width];
-  if (one) return *one;
-  if (!all.pool) all.pool = tbb::task_scheduler_handle{tbb::attach{}};
-  if (width > all.widest) {
-    all.limit.reset();
-    all.limit =
-        std::make_unique<tbb::global_control>(tbb::global_control::max_allowed_parallelism, width);
-    all.widest = width;
-  }
-  one = std::make_unique<tbb::task_arena>(static_cast<int>(width));
-  return *one;
-}
-
 }  // namespace
 
 void prepare_threads() {
-  [[maybe_unused]] static const int registered = std::atexit(leave_at_exit);
+  static std::once_flag once;
+  std::call_once(once, [] {
+    os::watch_forks();
+    std::atexit(leave_at_exit);
+  });
+  join_leavers(0);
 }
 
 void parallel_for(uint32_t width, uint64_t n, LoopBody body, void* arg) {
   if (width <= 1 || n <= 1) return run_alone(n, body, arg);
   const LoopScope scope;
   if (!scope.entered()) return run_alone(n, body, arg);
-  char started = 0, finished = 0;
-  __tsan_release(&started);
-  const unsigned control = _mm_getcsr();
-  arena(width).execute([&] {
-    tbb::parallel_for(
-        tbb::blocked_range<uint64_t>(0, n),
-        [&](const tbb::blocked_range<uint64_t>& range) {
-          __tsan_acquire(&started);
-          const unsigned own = _mm_getcsr();
-          if (own != control) _mm_setcsr(control);
-          const auto worker = static_cast<uint32_t>(tbb::this_task_arena::current_thread_index());
-          for (uint64_t i = range.begin(); i < range.end(); ++i) body(arg, i, worker);
-          if (own != control) _mm_setcsr(own);
-          __tsan_release(&finished);
-        },
-        tbb::simple_partitioner());
-  });
-  __tsan_acquire(&finished);
+  if (tbb_reaches()) return tbb_loop(width, n, body, arg);
+  own_pool()->loop(width, n, body, arg);
 }
 
+Status submit(Task task, void* arg) { return own_pool()->submit(task, arg); }
+
 void release_threads() {
-  Arenas& all = arenas();
-  std::lock_guard lock(all.mutex);
-  all.by_width.clear();
-  all.limit.reset();
-  all.widest = 0;
-  if (all.pool) tbb::finalize(all.pool, std::nothrow);
+  if (tbb_reaches()) tbb_release();
+  std::shared_ptr<Pool> last;
+  {
+    std::lock_guard lock(own().mutex);
+    last.swap(own().pool);
+  }
+  last.reset();
+  join_leavers(0);
 }
 
 }  // namespace pfrt

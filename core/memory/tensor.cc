@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/memory/tensor.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <deque>
@@ -9,20 +10,32 @@
 
 namespace pfrt {
 
+namespace {
+
+constexpr uint64_t kAlignment = 64;
+
+size_t padded_size(uint64_t bytes) {
+  return std::max<size_t>((static_cast<size_t>(bytes) + kAlignment - 1) / kAlignment, 1) *
+         kAlignment;
+}
+
+}  // namespace
+
 struct Buffer::Texts {
   std::vector<std::string> texts;
 };
 
 Result<std::shared_ptr<Buffer>> Buffer::allocate(uint64_t bytes, bool zeroed) {
-  constexpr uint64_t kAlignment = 64;
   if (bytes > (uint64_t{1} << 62))
     return error(Code::kOUT_OF_MEMORY, "allocating ", bytes, " bytes: too large");
-  const size_t padded = (static_cast<size_t>(bytes) + kAlignment - 1) / kAlignment * kAlignment;
   auto buffer = std::shared_ptr<Buffer>(new Buffer);
-  buffer->data_ = std::aligned_alloc(kAlignment, padded ? padded : kAlignment);
-  if (!buffer->data_)
-    return error(Code::kOUT_OF_MEMORY, "allocating ", bytes, " bytes: no memory left");
-  if (zeroed) std::memset(buffer->data_, 0, padded);
+  const size_t padded = padded_size(bytes);
+  buffer->allocator_ = AllocatorScope::current();
+  void* data = buffer->allocator_ ? buffer->allocator_->allocate(padded, kAlignment)
+                                  : std::aligned_alloc(kAlignment, padded);
+  if (!data) return error(Code::kOUT_OF_MEMORY, "allocating ", bytes, " bytes: no memory left");
+  if (zeroed) std::memset(data, 0, padded);
+  buffer->data_ = data;
   buffer->bytes_ = bytes;
   buffer->owned_ = true;
   return buffer;
@@ -55,8 +68,13 @@ Result<std::shared_ptr<Buffer>> Buffer::on_device(std::shared_ptr<Device> device
 }
 
 Buffer::~Buffer() {
-  if (device_) device_->release_memory(data_);
-  if (owned_) std::free(data_);
+  if (device_) {
+    device_->release_memory(data_);
+  } else if (owned_ && allocator_) {
+    allocator_->free(data_, padded_size(bytes_));
+  } else if (owned_) {
+    std::free(data_);
+  }
   if (release_) release_();
 }
 

@@ -16,6 +16,7 @@
 
 #include "core/base/dtype.h"
 #include "core/base/status.h"
+#include "core/memory/allocator.h"
 #include "core/memory/device.h"
 
 namespace pfrt {
@@ -24,7 +25,8 @@ using Dims = std::vector<int64_t>;
 
 class Buffer {
  public:
-  // Zeroed, 64-byte aligned; OUT_OF_MEMORY rather than an exception.
+  // Zeroed, 64-byte aligned, from the thread's AllocatorScope; OUT_OF_MEMORY rather than an
+  // exception.
   static Result<std::shared_ptr<Buffer>> allocate(uint64_t bytes, bool zeroed = true);
   // Borrows |data| until the last reference goes, then calls |release| (may be empty).
   static Result<std::shared_ptr<Buffer>> wrap(void* data, uint64_t bytes,
@@ -50,6 +52,7 @@ class Buffer {
   void* data_ = nullptr;
   uint64_t bytes_ = 0;
   bool owned_ = false;
+  AllocatorPtr allocator_;  // of owned bytes
   std::function<void()> release_;
   std::shared_ptr<Device> device_;
   std::unique_ptr<Texts> texts_;

@@ -3,9 +3,10 @@
 
 #include <algorithm>
 #include <array>
-#include <unordered_map>
+#include <utility>
 
 #include "core/base/half.h"
+#include "core/base/immortal.h"
 #include "core/op/families.h"
 #include "core/op/infer.h"
 #include "core/op/operator_set.h"
@@ -18,34 +19,46 @@ std::string_view canonical_domain(std::string_view domain) {
   return domain == "ai.onnx" ? "" : domain;
 }
 
-struct NameHash {
-  size_t operator()(const std::pair<std::string_view, std::string_view>& key) const {
-    const std::hash<std::string_view> hash;
-    return hash(key.first) * 31 + hash(key.second);
-  }
-};
-using Rows = std::vector<const OperatorDef*>;
-using Index = std::unordered_map<std::pair<std::string_view, std::string_view>, Rows, NameHash>;
-
-// Never destroyed: exit() may come while another thread still looks up.
-const Index& row_index() {
-  static const Index& index = *[] {
-    auto* made = new Index;
+// Every row, by domain and name, else as the families have them. Without heap memory or a
+// destructor: exit() may come while another thread still looks up.
+class RowIndex {
+ public:
+  RowIndex() {
     for (const std::span<const OperatorDef>& family : operators())
-      for (const OperatorDef& row : family) (*made)[{row.domain, row.name}].push_back(&row);
-    return made;
-  }();
-  return index;
-}
+      for (const OperatorDef& row : family) rows_.at(count_++) = &row;
+    std::stable_sort(rows_.begin(), end(),
+                     [](const OperatorDef* a, const OperatorDef* b) { return key(*a) < key(*b); });
+  }
+  std::span<const OperatorDef* const> find(std::string_view domain, std::string_view name) const {
+    const auto wanted = std::pair(domain, name);
+    const auto first = std::partition_point(
+        rows_.begin(), end(), [&](const OperatorDef* row) { return key(*row) < wanted; });
+    const auto last = std::partition_point(
+        first, end(), [&](const OperatorDef* row) { return key(*row) == wanted; });
+    return {first, last};
+  }
 
-const Rows* rows_of(std::string_view domain, std::string_view name) {
-  const auto it = row_index().find({canonical_domain(domain), name});
-  return it == row_index().end() ? nullptr : &it->second;
+ private:
+  static constexpr size_t kMost = 1024;
+  using Rows = std::array<const OperatorDef*, kMost>;
+  static std::pair<std::string_view, std::string_view> key(const OperatorDef& row) {
+    return {row.domain, row.name};
+  }
+  Rows::iterator end() { return rows_.begin() + static_cast<std::ptrdiff_t>(count_); }
+  Rows::const_iterator end() const { return rows_.begin() + static_cast<std::ptrdiff_t>(count_); }
+
+  Rows rows_{};
+  size_t count_ = 0;
+};
+
+std::span<const OperatorDef* const> rows_of(std::string_view domain, std::string_view name) {
+  static const RowIndex index;
+  return index.find(canonical_domain(domain), name);
 }
 
 const Type& unset_type() {
-  static const Type& unset = *new Type;
-  return unset;
+  static Immortal<Type> unset;
+  return unset.get();
 }
 
 // Values made since |state| was brought up to date are constants: the graph itself knows their
@@ -112,9 +125,7 @@ std::span<const std::span<const OperatorDef>> operators() {
 }
 
 const OperatorDef* find_operator(std::string_view domain, std::string_view name, int64_t opset) {
-  const Rows* rows = rows_of(domain, name);
-  if (!rows) return nullptr;
-  for (const OperatorDef* row : *rows)
+  for (const OperatorDef* row : rows_of(domain, name))
     if (row->since <= opset && (row->until == 0 || opset <= row->until)) return row;
   return nullptr;
 }
@@ -132,7 +143,7 @@ const OperatorDef* find_canonical(const Graph& graph, const Node& node) {
 }
 
 bool is_built_in(std::string_view domain, std::string_view name) {
-  return rows_of(domain, name) != nullptr;
+  return !rows_of(domain, name).empty();
 }
 
 int64_t newest_opset(std::string_view domain) {

@@ -30,8 +30,9 @@ constexpr OptionRow kSession[] = {
     {"providers", PFRT_OPTION_STRINGS, "", "",
      "execution providers by preference; empty = those of the device"},
     {"num_threads", PFRT_OPTION_INT, "0", "", "threads a run may use; 0 = the environment's"},
-    {"execution_mode", PFRT_OPTION_STRING, "sequential", "sequential",
-     "sequential = one step after another, each parallel inside"},
+    {"execution_mode", PFRT_OPTION_STRING, "sequential", "sequential parallel",
+     "sequential = one step after another, each parallel inside; parallel = independent steps at "
+     "once, which share the threads"},
     {"optimization_level", PFRT_OPTION_STRING, "extended", "none basic extended all",
      "how far the graph is optimised; no passes exist yet, so every level runs the empty pipeline"},
     {"verbose_optimization", PFRT_OPTION_BOOL, "false", "", "log what each pass did"},

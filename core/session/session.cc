@@ -95,6 +95,7 @@ Result<std::shared_ptr<Session>> Session::create(std::shared_ptr<const Model> mo
   session->all_ = context.all;
   session->logger_ = context.logger;
   session->fallback_ = options.get_string("session.fallback") == "on";
+  session->concurrent_steps_ = options.get_string("execution_mode") == "parallel";
   session->roster_ = std::make_unique<Roster>(std::move(context.providers), context.logger);
   PFRT_TRY(session->open_providers());
 
@@ -148,8 +149,8 @@ Result<std::unique_ptr<CompiledGraph>> Session::compile(
     PFRT_ASSIGN(auto opened, Provider::open(client_operator_provider(graph->operators), logger_));
     candidates.push_back({opened->name(), opened, {}});
   }
-  return CompiledGraph::create(std::move(graph),
-                               {std::move(candidates), packed_, logger_, fallback_, culprit});
+  return CompiledGraph::create(std::move(graph), {std::move(candidates), packed_, logger_,
+                                                  fallback_, culprit, concurrent_steps_});
 } catch (const std::bad_alloc&) {
   return error(Code::kOUT_OF_MEMORY, "planning graph '", canonical->name, "': no memory left");
 }
@@ -179,9 +180,10 @@ Result<std::shared_ptr<const Graph>> Session::prepare(const std::vector<ValueId>
   return make_canonical(std::move(graph), operators_);
 }
 
-uint32_t Session::width(int64_t asked) const {
+uint32_t Session::width(int64_t asked, uint32_t available) const {
   uint32_t width = asked > 0 ? static_cast<uint32_t>(std::min<int64_t>(asked, 1024)) : num_threads_;
-  if (width == 0) width = os::usable_processors();
+  if (width == 0) width = available ? available : os::usable_processors();
+  if (available) width = std::min(width, available);
   return max_threads_ ? std::min(width, max_threads_) : width;
 }
 

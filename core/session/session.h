@@ -62,8 +62,9 @@ class Session {
   const std::vector<std::string>& providers() const { return provider_names_; }
   const Roster& roster() const { return *roster_; }
   const std::shared_ptr<const Model>& model() const { return model_; }
-  uint32_t width(
-      int64_t asked) const;  // threads of a run that asks for so many (0 = the session's)
+  // Threads of a run that asks for so many (0 = the session's), of |available| (0 = those that the
+  // process may use now).
+  uint32_t width(int64_t asked, uint32_t available = 0) const;
   bool profiling() const { return profile_; }
 
   Status run(const std::vector<ValuePtr>& inputs, const std::vector<OutputRequest>& requests,
@@ -121,6 +122,7 @@ class Session {
   Sessions* all_ = nullptr;
   Logger* logger_ = nullptr;
   bool fallback_ = true;
+  bool concurrent_steps_ = false;
   std::unique_ptr<Roster> roster_;
   OperatorSet::Ptr operators_;
   std::vector<std::shared_ptr<const ClientPass>> passes_;  // those of the session's level

@@ -5,6 +5,10 @@
 #pragma once
 
 #include <algorithm>
+#include <exception>
+#include <functional>
+#include <future>
+#include <memory>
 #include <pyflame_rt/model_io.hpp>
 #include <pyflame_rt/options.hpp>
 #include <string>
@@ -109,6 +113,34 @@ class InferenceSession {
     return Tensor::from_handle(std::move(value));
   }
 
+  // As run, on a thread of the runtime; returns at once. Wrong names are thrown here, whatever
+  // happens later reaches the future. The session and the options may go before the run is over;
+  // bytes of tensors must not be written until then.
+  std::future<std::vector<Tensor>> run_async(
+      const std::vector<std::string>& output_names,
+      const std::unordered_map<std::string, Tensor>& input_feed) const {
+    return run_future(output_names, input_feed, nullptr);
+  }
+  std::future<std::vector<Tensor>> run_async(
+      const std::vector<std::string>& output_names,
+      const std::unordered_map<std::string, Tensor>& input_feed, const RunOptions& options) const {
+    return run_future(output_names, input_feed, options.handle());
+  }
+  // |done| is called once, on a thread of the runtime, with the results or with what run would have
+  // thrown. It may release the session; other asynchronous runs wait for it. What it throws is
+  // lost.
+  using RunCallback = std::function<void(std::vector<Tensor> outputs, std::exception_ptr failure)>;
+  void run_async(const std::vector<std::string>& output_names,
+                 const std::unordered_map<std::string, Tensor>& input_feed,
+                 RunCallback done) const {
+    run_callback(output_names, input_feed, std::move(done), nullptr);
+  }
+  void run_async(const std::vector<std::string>& output_names,
+                 const std::unordered_map<std::string, Tensor>& input_feed, RunCallback done,
+                 const RunOptions& options) const {
+    run_callback(output_names, input_feed, std::move(done), options.handle());
+  }
+
   // What runs where and why; with times of the last profiled run.
   Explanation explain() const;
   // Every provider asked for, in order of preference, also those that did not open. Runs on other
@@ -127,8 +159,20 @@ class InferenceSession {
   std::vector<Value> run_feed(const std::vector<std::string>& output_names,
                               const std::unordered_map<std::string, V>& feed,
                               pfrt_options* options) const;
-  std::vector<Value> run_io(const std::vector<std::string>& output_names,
-                            const std::vector<pfrt_io>& inputs, pfrt_options* options) const;
+  template <class V>
+  std::vector<pfrt_io> inputs_io(const std::unordered_map<std::string, V>& feed) const;
+  // Which outputs are |wanted|, in that order; empty = all.
+  std::vector<pfrt_io> outputs_io(const std::vector<std::string>& output_names,
+                                  std::vector<size_t>* wanted) const;
+  // Takes the references in |outputs|.
+  static std::vector<Value> take(const pfrt_io* outputs, size_t count,
+                                 const std::vector<size_t>& wanted);
+  std::future<std::vector<Tensor>> run_future(
+      const std::vector<std::string>& output_names,
+      const std::unordered_map<std::string, Tensor>& input_feed, pfrt_options* options) const;
+  void run_callback(const std::vector<std::string>& output_names,
+                    const std::unordered_map<std::string, Tensor>& input_feed, RunCallback done,
+                    pfrt_options* options) const;
 
   detail::Handle<pfrt_session> session_;
   std::vector<NodeArg> inputs_, outputs_;
@@ -185,10 +229,8 @@ inline std::vector<Tensor> InferenceSession::tensors(const std::vector<Value>& v
 }
 
 template <class V>
-std::vector<Value> InferenceSession::run_feed(const std::vector<std::string>& output_names,
-                                              const std::unordered_map<std::string, V>& feed,
-                                              pfrt_options* options) const {
-  (void)handle();
+std::vector<pfrt_io> InferenceSession::inputs_io(
+    const std::unordered_map<std::string, V>& feed) const {
   std::vector<pfrt_io> inputs(inputs_.size());
   for (pfrt_io& input : inputs) {
     input.struct_size = sizeof(input);
@@ -199,30 +241,34 @@ std::vector<Value> InferenceSession::run_feed(const std::vector<std::string>& ou
     if (!value.is_valid()) throw InputError("input '" + name + "' was given an empty object");
     inputs[index].value = value.handle();
   }
-  return run_io(output_names, inputs, options);
+  return inputs;
 }
 
-inline std::vector<Value> InferenceSession::run_io(const std::vector<std::string>& output_names,
-                                                   const std::vector<pfrt_io>& inputs,
-                                                   pfrt_options* options) const {
+inline std::vector<pfrt_io> InferenceSession::outputs_io(
+    const std::vector<std::string>& output_names, std::vector<size_t>* wanted) const {
   std::vector<pfrt_io> outputs(outputs_.size());
   for (pfrt_io& output : outputs) {
     output.struct_size = sizeof(output);
     output.tensor.struct_size = sizeof(output.tensor);
     output.flags = output_names.empty() ? 0 : PFRT_IO_SKIP;
   }
-  std::vector<size_t> wanted;
   for (const std::string& name : output_names) {
-    wanted.push_back(find(outputs_, name, "output"));
-    outputs[wanted.back()].flags = 0;
+    wanted->push_back(find(outputs_, name, "output"));
+    outputs[wanted->back()].flags = 0;
   }
-  detail::check(api().session->run(handle(), inputs.data(), inputs.size(), outputs.data(),
-                                   outputs.size(), options));
+  return outputs;
+}
+
+inline std::vector<Value> InferenceSession::take(const pfrt_io* outputs, size_t count,
+                                                 const std::vector<size_t>& wanted) {
+  std::vector<detail::Handle<pfrt_value>> handles;
+  handles.reserve(count);
+  for (size_t i = 0; i < count; ++i) {
+    handles.push_back(detail::Handle<pfrt_value>::adopt(outputs[i].value));
+  }
   std::vector<Value> values;
-  for (pfrt_io& output : outputs) {
-    values.push_back(Value::from_handle(detail::Handle<pfrt_value>::adopt(output.value)));
-  }
-  if (output_names.empty()) return values;
+  for (auto& handle : handles) values.push_back(Value::from_handle(std::move(handle)));
+  if (wanted.empty()) return values;
   std::vector<Value> out;
   for (size_t index : wanted) out.push_back(values[index]);
   return out;
@@ -241,6 +287,75 @@ inline std::vector<ProviderState> InferenceSession::provider_states() const {
     out[i].failures = c.failures;
   }
   return out;
+}
+
+template <class V>
+std::vector<Value> InferenceSession::run_feed(const std::vector<std::string>& output_names,
+                                              const std::unordered_map<std::string, V>& feed,
+                                              pfrt_options* options) const {
+  (void)handle();
+  const std::vector<pfrt_io> inputs = inputs_io(feed);
+  std::vector<size_t> wanted;
+  std::vector<pfrt_io> outputs = outputs_io(output_names, &wanted);
+  detail::check(api().session->run(handle(), inputs.data(), inputs.size(), outputs.data(),
+                                   outputs.size(), options));
+  return take(outputs.data(), outputs.size(), wanted);
+}
+
+inline void InferenceSession::run_callback(
+    const std::vector<std::string>& output_names,
+    const std::unordered_map<std::string, Tensor>& input_feed, RunCallback done,
+    pfrt_options* options) const {
+  struct Pending {
+    RunCallback done;
+    std::vector<size_t> wanted;
+
+    static void finish(void* user, pfrt_status* status, pfrt_io* outputs, size_t count) {
+      const std::unique_ptr<Pending> self(static_cast<Pending*>(user));
+      std::vector<Tensor> results;
+      std::exception_ptr failure;
+      try {
+        std::vector<Value> values =
+            take(outputs, count, status ? std::vector<size_t>() : self->wanted);
+        detail::check(status);
+        results = tensors(values);
+      } catch (...) {
+        failure = std::current_exception();
+      }
+      try {
+        self->done(std::move(results), failure);
+      } catch (...) {
+        // Nothing may unwind through the C library.
+      }
+    }
+  };
+  (void)handle();
+  if (!done) throw InputError("run_async was given an empty callback", PFRT_CODE_INVALID_ARGUMENT);
+  auto pending = std::make_unique<Pending>();
+  pending->done = std::move(done);
+  const std::vector<pfrt_io> inputs = inputs_io(input_feed);
+  const std::vector<pfrt_io> outputs = outputs_io(output_names, &pending->wanted);
+  detail::check(api().session->run_async(handle(), inputs.data(), inputs.size(), outputs.data(),
+                                         outputs.size(), options, &Pending::finish, pending.get()));
+  (void)pending.release();
+}
+
+inline std::future<std::vector<Tensor>> InferenceSession::run_future(
+    const std::vector<std::string>& output_names,
+    const std::unordered_map<std::string, Tensor>& input_feed, pfrt_options* options) const {
+  auto promise = std::make_shared<std::promise<std::vector<Tensor>>>();
+  std::future<std::vector<Tensor>> future = promise->get_future();
+  run_callback(
+      output_names, input_feed,
+      [promise](std::vector<Tensor> outputs, std::exception_ptr failure) {
+        if (failure) {
+          promise->set_exception(failure);
+        } else {
+          promise->set_value(std::move(outputs));
+        }
+      },
+      options);
+  return future;
 }
 
 inline Explanation InferenceSession::explain() const {

@@ -153,6 +153,49 @@ struct pfrt_custom_op;
 struct pfrt_client_provider;
 struct pfrt_custom_pass;
 
+/* Where an environment's bytes come from: tensors of its runs and models, the blocks that runs work in, packed
+ * constants. Not those of value->create_tensor, which belongs to no environment. Functions are called from any thread,
+ * several at once. |allocate| returns |bytes| (never 0) aligned to |alignment| (a power of two, 64 at least), or NULL,
+ * which becomes OUT_OF_MEMORY; so does memory with another alignment, which is given back. Every allocation is given
+ * back once, with its size. |release| (may be NULL) is called once, when the environment has another allocator or is
+ * gone and the last allocation has been given back. */
+typedef struct pfrt_allocator {
+  uint32_t struct_size;
+  uint32_t reserved;
+  void* user;
+  void* (*allocate)(void* user, uint64_t bytes, uint64_t alignment);
+  void (*free)(void* user, void* data, uint64_t bytes);
+  void (*release)(void* user);
+} pfrt_allocator;
+
+/* A client's own threads. |loop| calls fn(arg, i, worker) once for every i < n, on this thread or others, and returns
+ * when all calls have returned; |worker| < |workers|, and calls that overlap in time have different ones. It is called
+ * from any thread, several times at once, and inside such a call. A run whose loop was cut short, or called with a
+ * worker out of range, fails with PROVIDER. |submit| (may be NULL: run_async is UNSUPPORTED then) has fn(arg) called
+ * once, later, on a thread of the client's; anything but 0 = refused, fn is not called. |width| is how many threads
+ * there are; 0 = what the processor's affinity and quota allow. |release| (may be NULL) is called once, when the
+ * environment has another executor or is gone and no run uses it. */
+typedef struct pfrt_executor {
+  uint32_t struct_size;
+  uint32_t width;
+  void* user;
+  void (*loop)(void* user, uint32_t workers, uint64_t n, void (*fn)(void* arg, uint64_t i, uint32_t worker), void* arg);
+  pfrt_code (*submit)(void* user, void (*fn)(void* arg), void* arg);
+  void (*release)(void* user);
+} pfrt_executor;
+
+/* How the runtime's own threads come and go. |create| starts a thread that calls main(arg) once; anything but 0 means
+ * that there is none, and runs go on with fewer. |join| waits until |thread| has returned from main; it is called once
+ * for every thread created. |release| (may be NULL) is called once, after the last join. Any thread may call them. */
+typedef struct pfrt_thread_hooks {
+  uint32_t struct_size;
+  uint32_t reserved;
+  void* user;
+  pfrt_code (*create)(void* user, void (*main)(void* arg), void* arg, void** out_thread);
+  void (*join)(void* user, void* thread);
+  void (*release)(void* user);
+} pfrt_thread_hooks;
+
 typedef struct pfrt_env_api {
   uint32_t struct_size;
   uint32_t abi;
@@ -202,6 +245,15 @@ typedef struct pfrt_env_api {
   /* A pass for sessions made later, but for those of optimisation level none. INVALID_ARGUMENT when there is a pass of
    * that name, NOT_FOUND when there is none of the name it shall come after. */
   pfrt_status* (*register_pass)(pfrt_env* env, const struct pfrt_custom_pass* pass);
+  /* Each takes effect for what begins afterwards; NULL restores the library's own. The struct is copied,
+   * |release| is called for it also when the call fails. INVALID_ARGUMENT when a function is missing. */
+  pfrt_status* (*set_allocator)(pfrt_env* env, const pfrt_allocator* allocator);
+  /* Runs of this environment then start no thread of the library's. */
+  pfrt_status* (*set_executor)(pfrt_env* env, const pfrt_executor* executor);
+  /* This environment's runs then use a pool of its own, whose threads these functions make; they end with the
+   * environment's last handle (where that goes inside a callback of run_async: when the library is used next, or
+   * unloaded). An executor goes first. */
+  pfrt_status* (*set_thread_hooks)(pfrt_env* env, const pfrt_thread_hooks* hooks);
 } pfrt_env_api;
 
 /* ------------------------------------------------------------------ values */
@@ -533,6 +585,12 @@ typedef struct pfrt_provider_state {
   uint32_t failures;  /* so far */
 } pfrt_provider_state;
 
+/* Called once for a run_async that returned NULL, on a thread of the runtime (or of the executor), also when the run
+ * failed or was stopped. |status| NULL = success; it and every |value| in |outputs| (the array given to run_async, copied)
+ * belong to the callee, which may release anything here, the session and environment included. The next runs wait while
+ * it works. */
+typedef void (*pfrt_run_done_fn)(void* user, PFRT_OWN pfrt_status* status, pfrt_io* outputs, size_t output_count);
+
 typedef struct pfrt_session_api {
   uint32_t struct_size;
   uint32_t abi;
@@ -558,6 +616,12 @@ typedef struct pfrt_session_api {
    * what it is now; runs on other threads may change it. The strings live as long as the session. */
   size_t (*provider_state_count)(const pfrt_session* session);
   pfrt_status* (*provider_state)(const pfrt_session* session, size_t index, pfrt_provider_state* out_state);
+  /* As run, but returns at once and calls |done| when the run is over. The session, |options| and input and
+   * output values are retained until then; memory behind views has to stay. The arrays themselves may go. Options are
+   * read now (a deadline counts from now), cancelling works until the end. An error returned here means that nothing
+   * was started: |done| is not called. A few threads serve all runs of the process, in the order of the calls. */
+  pfrt_status* (*run_async)(pfrt_session* session, const pfrt_io* inputs, size_t input_count, const pfrt_io* outputs,
+                            size_t output_count, pfrt_options* options, pfrt_run_done_fn done, void* user);
 } pfrt_session_api;
 
 /* ------------------------------------------------------------------ reports */

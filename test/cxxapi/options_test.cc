@@ -40,14 +40,21 @@ TEST(SessionOptions, guide_values_are_valid) {
   }
 }
 
+TEST(SessionOptions, execution_modes) {
+  SessionOptions options;
+  EXPECT_EQ(options.execution_mode, "sequential");
+  options.execution_mode = "parallel";
+  EXPECT_TRUE(options.validate().empty());
+  options.execution_mode = "both";
+  ASSERT_EQ(options.validate().size(), 1u);
+  EXPECT_NE(options.validate()[0].find("this version knows sequential parallel"),
+            std::string::npos);
+}
+
 // What the guide names and this version does not have is refused by name, never accepted and
 // ignored.
 TEST(SessionOptions, values_of_later_parts_are_refused) {
   SessionOptions options;
-  options.execution_mode = "parallel";
-  ASSERT_EQ(options.validate().size(), 1u);
-  EXPECT_NE(options.validate()[0].find("this version knows sequential"), std::string::npos);
-  options.execution_mode = "sequential";
   for (const char* device : {"wse", "wse2", "wse3"}) {
     options.device = device;
     ASSERT_EQ(options.validate().size(), 1u) << device;

@@ -5,14 +5,23 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 namespace pfrt::os {
 
-// Processors in the calling thread's affinity mask, capped by the cgroup's CPU quota (rounded up);
-// at least 1.
+// Processors in the calling thread's affinity mask, capped by the cgroups' CPU quota (rounded up;
+// looked up ten times a second at most); at least 1.
 uint32_t usable_processors();
+
+// The tightest quota of this process's cgroups and the groups around them, in processors rounded
+// up; 0 = none. Understands cgroup v2 (cpu.max) and v1 (cpu.cfs_quota_us), where they are mounted.
+// |root| stands before every path that is read, for tests.
+uint32_t cgroup_processors(const std::string& root = "");
 
 // A clock that never goes back, in nanoseconds.
 uint64_t monotonic_ns();
+
+// The same clock as of its last interrupt, 1 to 10 ms ago: for being read every few microseconds.
+uint64_t recent_ns();
 
 }  // namespace pfrt::os

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a client may put in the place of the library's own memory and threads.
+#include "capi/handles.h"
+#include "core/exec/pool.h"
+
+namespace pfrt::capi {
+namespace {
+
+// Calls the client's release once, whatever becomes of the call that took the struct.
+template <typename T>
+std::shared_ptr<const T> taken(const T* given) {
+  return std::shared_ptr<const T>(new T(read(given)), [](const T* all) {
+    if (all->release) all->release(all->user);
+    delete all;
+  });
+}
+
+class ClientAllocator final : public Allocator {
+ public:
+  explicit ClientAllocator(std::shared_ptr<const pfrt_allocator> client)
+      : client_(std::move(client)) {}
+  void* allocate(uint64_t bytes, uint64_t alignment) override {
+    void* data = client_->allocate(client_->user, bytes, alignment);
+    if (data && reinterpret_cast<uintptr_t>(data) % alignment != 0) {
+      client_->free(client_->user, data, bytes);
+      return nullptr;
+    }
+    return data;
+  }
+  void free(void* data, uint64_t bytes) override { client_->free(client_->user, data, bytes); }
+
+ private:
+  std::shared_ptr<const pfrt_allocator> client_;
+};
+
+class ClientExecutor final : public Executor {
+ public:
+  explicit ClientExecutor(std::shared_ptr<const pfrt_executor> client)
+      : client_(std::move(client)) {}
+  uint32_t width() const override { return std::min(client_->width, 1024u); }
+
+  bool loop(uint32_t workers, uint64_t n, LoopBody body, void* arg) override {
+    if (workers <= 1 || n <= 1) {
+      for (uint64_t i = 0; i < n; ++i) body(arg, i, 0);
+      return true;
+    }
+    Checked checked{body, arg, workers, n, {}, {}};
+    client_->loop(client_->user, workers, n, &Checked::call, &checked);
+    return checked.called.load() == n && !checked.wrong.load();
+  }
+
+  Status submit(Task task, void* arg) override {
+    if (!client_->submit)
+      return error(Code::kUNSUPPORTED,
+                   "asynchronous work: the environment's executor has no submit function");
+    if (const pfrt_code code = client_->submit(client_->user, task, arg))
+      return error(Code::kPROVIDER, "asynchronous work: the environment's executor refused it: ",
+                   code_text(static_cast<Code>(code)));
+    return {};
+  }
+
+ private:
+  struct Checked {
+    LoopBody body;
+    void* arg;
+    uint32_t workers;
+    uint64_t n;
+    std::atomic<uint64_t> called;
+    std::atomic<bool> wrong;
+    static void call(void* self, uint64_t i, uint32_t worker) {
+      Checked& c = *static_cast<Checked*>(self);
+      if (worker < c.workers && i < c.n) {
+        c.body(c.arg, i, worker);
+        c.called.fetch_add(1);
+      } else {
+        c.wrong.store(true);
+      }
+    }
+  };
+  std::shared_ptr<const pfrt_executor> client_;
+};
+
+ThreadSource source_of(std::shared_ptr<const pfrt_thread_hooks> hooks) {
+  return {[hooks](void (*main)(void*), void* arg, void** thread) {
+            return hooks->create(hooks->user, main, arg, thread) == PFRT_CODE_OK;
+          },
+          [hooks](void* thread) { hooks->join(hooks->user, thread); }};
+}
+
+Status missing(const char* what) {
+  return error(Code::kINVALID_ARGUMENT, "setting ", what, ": a function of the struct is NULL");
+}
+
+// What was there goes when nothing uses it any more, and outside the lock: that may join threads.
+template <typename Change>
+void change(EnvState& state, Change&& fn) {
+  auto next = std::make_shared<Replacements>();
+  std::shared_ptr<const Replacements> before;
+  std::lock_guard one_at_a_time(state.replacing);
+  if (auto now = state.replacements()) *next = *now;
+  fn(*next);
+  before = state.replace(std::move(next));
+}
+
+}  // namespace
+
+std::shared_ptr<const Replacements> EnvState::replacements() const {
+  if (!replaced_.load(std::memory_order_acquire)) return nullptr;
+  std::lock_guard lock(replacements_mutex_);
+  return replacements_;
+}
+
+std::shared_ptr<const Replacements> EnvState::replace(std::shared_ptr<const Replacements> next) {
+  std::lock_guard lock(replacements_mutex_);
+  replacements_.swap(next);
+  replaced_.store(true, std::memory_order_release);
+  return next;
+}
+
+pfrt_status* set_allocator(pfrt_env* env, const pfrt_allocator* allocator) {
+  return guard([&]() -> Status {
+    const auto client = allocator ? taken(allocator) : nullptr;
+    if (!env) return null_argument("env");
+    if (client && (!client->allocate || !client->free)) return missing("an allocator");
+    AllocatorPtr made = client ? std::make_shared<ClientAllocator>(client) : nullptr;
+    change(*env->state, [&](Replacements& own) { own.allocator = std::move(made); });
+    return {};
+  });
+}
+
+pfrt_status* set_executor(pfrt_env* env, const pfrt_executor* executor) {
+  return guard([&]() -> Status {
+    const auto client = executor ? taken(executor) : nullptr;
+    if (!env) return null_argument("env");
+    if (client && !client->loop) return missing("an executor");
+    std::shared_ptr<Executor> made = client ? std::make_shared<ClientExecutor>(client) : nullptr;
+    change(*env->state, [&](Replacements& own) { own.executor = std::move(made); });
+    return {};
+  });
+}
+
+pfrt_status* set_thread_hooks(pfrt_env* env, const pfrt_thread_hooks* given) {
+  return guard([&]() -> Status {
+    const auto client = given ? taken(given) : nullptr;
+    if (!env) return null_argument("env");
+    if (client && (!client->create || !client->join)) return missing("thread hooks");
+    std::shared_ptr<Executor> made = client ? std::make_shared<Pool>(source_of(client)) : nullptr;
+    change(*env->state, [&](Replacements& own) { own.pool = std::move(made); });
+    return {};
+  });
+}
+
+}  // namespace pfrt::capi

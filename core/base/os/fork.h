@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a fork may not cut in two. A forked child has the forking thread alone: locks that other
+// threads hold stay locked there for ever, and what they were changing stays half changed. So work
+// on shared state is done inside a ForkScope, and fork() waits until no other thread is in one.
+// Thread-safe.
+#pragma once
+
+#include <cstdint>
+
+namespace pfrt::os {
+
+// To be called once before the first fork that matters; later calls do nothing.
+void watch_forks();
+
+// How many watched forks lie between this process and the one that called watch_forks first.
+uint32_t forks();
+
+// Holds forks by other threads off while it lives; may stand inside another. A fork waits a second
+// at most, so that a thread which waits for the forking one cannot hang both.
+class ForkScope {
+ public:
+  ForkScope();
+  ~ForkScope();
+  ForkScope(const ForkScope&) = delete;
+  ForkScope& operator=(const ForkScope&) = delete;
+};
+
+// Lets forks pass for a while: for long work that holds no lock. Undoes this thread's scopes until
+// it ends.
+class ForkPause {
+ public:
+  ForkPause();
+  ~ForkPause();
+  ForkPause(const ForkPause&) = delete;
+  ForkPause& operator=(const ForkPause&) = delete;
+
+ private:
+  uint32_t depth_;
+};
+
+}  // namespace pfrt::os

@@ -1,0 +1,293 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/exec/pool.h"
+
+#include <xmmintrin.h>
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "core/base/immortal.h"
+#include "core/base/os/fork.h"
+
+namespace pfrt {
+namespace {
+
+constexpr uint32_t kMostTaskThreads = 4;
+// A loop is often followed by the next within microseconds, and waking a thread costs as much: so
+// many looks before it sleeps.
+constexpr int kLooks = 300;
+
+// A thread's end, as others see it.
+using Over = std::shared_ptr<std::atomic<bool>>;
+thread_local const std::atomic<bool>* own_end = nullptr;
+
+// Threads that ended their own pool, which nobody could join there.
+struct Leaver {
+  ThreadSource source;
+  void* thread;
+  Over over;
+};
+struct Leavers {
+  std::mutex mutex;
+  std::vector<Leaver> all;
+};
+Leavers& leavers() {
+  static Immortal<Leavers> all;
+  return all.get();
+}
+
+}  // namespace
+
+ThreadSource system_threads() {
+  return {[](void (*main)(void*), void* arg, void** thread) {
+            try {
+              *thread = new std::thread(main, arg);
+              return true;
+            } catch (...) {
+              return false;
+            }
+          },
+          [](void* thread) {
+            auto* const made = static_cast<std::thread*>(thread);
+            made->join();
+            delete made;
+          }};
+}
+
+// Lives on its caller's stack. |next| and |inside| may be read by anyone, the rest is guarded by
+// the pool's mutex.
+struct Pool::Loop {
+  const LoopBody body;
+  void* const arg;
+  const uint64_t n;
+  const uint32_t width;
+  const unsigned control = _mm_getcsr();  // rounding and the like are the caller's
+  uint32_t seats = 1;
+  std::atomic<uint64_t> next{0};
+  std::atomic<uint32_t> inside{0};  // threads beside the caller
+
+  bool open() const { return seats < width && next.load(std::memory_order_relaxed) < n; }
+  void work(uint32_t worker) {
+    for (uint64_t i; (i = next.fetch_add(1, std::memory_order_relaxed)) < n;) body(arg, i, worker);
+  }
+};
+
+class Pool::State {
+ public:
+  explicit State(ThreadSource source) : source_(std::move(source)) {}
+  const ThreadSource& source() const { return source_; }
+  uint32_t generation() const { return generation_; }
+
+  void run(Loop& loop) {
+    grow(loop.width - 1, 0);
+    uint64_t wake = 0;
+    {
+      std::lock_guard lock(mutex_);
+      loops_.push_back(&loop);
+      posted_.fetch_add(1, std::memory_order_relaxed);
+      wake = std::min<uint64_t>({loop.width - 1, loop.n - 1, sleeping_});
+    }
+    while (wake-- > 0) work_.notify_one();
+    loop.work(0);
+    {
+      std::lock_guard lock(mutex_);
+      loops_.erase(std::find(loops_.begin(), loops_.end(), &loop));
+    }
+    for (int i = 0; i < kLooks; ++i) {
+      if (loop.inside.load(std::memory_order_acquire) == 0) return;
+      _mm_pause();
+    }
+    std::unique_lock lock(mutex_);
+    done_.wait(lock, [&] { return loop.inside.load(std::memory_order_acquire) == 0; });
+  }
+
+  Status add(Task task, void* arg) {
+    if (!grow(0, 1))
+      return error(Code::kOUT_OF_MEMORY, "starting a thread for asynchronous work failed");
+    {
+      std::lock_guard lock(mutex_);
+      tasks_.emplace_back(task, arg);
+      posted_.fetch_add(1, std::memory_order_relaxed);
+    }
+    work_.notify_one();
+    return {};
+  }
+
+  // |this| is gone afterwards, or goes with the thread that calls.
+  void end() {
+    std::vector<Worker> all;
+    {
+      std::lock_guard lock(mutex_);
+      stopping_ = true;
+      all.swap(workers_);
+      for (const Worker& w : all)
+        if (w.over.get() == own_end) leaver_ = own_end;
+    }
+    work_.notify_all();
+    const bool by_own = leaver_ != nullptr;
+    for (const Worker& w : all) {
+      if (w.over.get() != own_end) {
+        source_.join(w.thread);
+        continue;
+      }
+      std::lock_guard lock(leavers().mutex);
+      leavers().all.push_back({source_, w.thread, w.over});
+    }
+    if (!by_own) delete this;
+  }
+
+ private:
+  struct Worker {
+    void* thread;
+    Over over;
+  };
+  struct Start {
+    State* state;
+    Over over;
+  };
+
+  // Makes threads as far as they are missing; false when tasks have none at all.
+  bool grow(uint32_t helpers, uint32_t new_tasks) {
+    std::unique_lock lock(mutex_);
+    helpers_ = std::max(helpers_, helpers);
+    const auto waiting = static_cast<uint32_t>(std::min<size_t>(tasks_.size(), kMostTaskThreads));
+    const uint32_t tasks = std::min(kMostTaskThreads, at_tasks_ + waiting + new_tasks);
+    while (made_ < helpers_ + tasks) {
+      ++made_;
+      lock.unlock();  // a client's function may wait until the thread is there
+      auto start = std::make_unique<Start>(Start{this, std::make_shared<std::atomic<bool>>(false)});
+      Worker worker{nullptr, start->over};
+      const bool started = source_.start(&State::main, start.get(), &worker.thread);
+      if (started) start.release();
+      lock.lock();
+      if (!started) {
+        --made_;
+        break;
+      }
+      workers_.push_back(std::move(worker));
+    }
+    return !workers_.empty();
+  }
+
+  static void main(void* arg) {
+    const std::unique_ptr<Start> start(static_cast<Start*>(arg));
+    own_end = start->over.get();
+    if (start->state->serve()) delete start->state;
+    start->over->store(true, std::memory_order_release);
+  }
+
+  // True on the thread that ended the pool: nobody else knows the state any more.
+  bool serve() {
+    std::unique_lock lock(mutex_);
+    for (bool warm = false;;) {
+      const auto open = std::find_if(loops_.rbegin(), loops_.rend(),  // inner loops first
+                                     [](const Loop* l) { return l->open(); });
+      if (open != loops_.rend()) {
+        Loop& loop = **open;
+        const uint32_t seat = loop.seats++;
+        loop.inside.fetch_add(1, std::memory_order_relaxed);
+        lock.unlock();
+        const unsigned own = _mm_getcsr();
+        if (own != loop.control) _mm_setcsr(loop.control);
+        loop.work(seat);
+        if (own != loop.control) _mm_setcsr(own);
+        lock.lock();
+        if (loop.inside.fetch_sub(1, std::memory_order_release) == 1) done_.notify_all();
+        warm = true;
+        continue;
+      }
+      if (!tasks_.empty() && at_tasks_ < kMostTaskThreads) {
+        const auto [task, arg] = tasks_.front();
+        tasks_.pop_front();
+        ++at_tasks_;
+        lock.unlock();
+        task(arg);
+        lock.lock();
+        --at_tasks_;
+        continue;
+      }
+      if (stopping_) return leaver_ == own_end;
+      if (std::exchange(warm, false) && look_around(lock)) continue;
+      ++sleeping_;
+      work_.wait(lock);
+      --sleeping_;
+    }
+  }
+
+  // True when something was posted during a short wait.
+  bool look_around(std::unique_lock<std::mutex>& lock) {
+    const uint64_t seen = posted_.load(std::memory_order_relaxed);
+    lock.unlock();
+    for (int i = 0; i < kLooks && posted_.load(std::memory_order_relaxed) == seen; ++i) _mm_pause();
+    lock.lock();
+    return posted_.load(std::memory_order_relaxed) != seen;
+  }
+
+  const ThreadSource source_;
+  const uint32_t generation_ = os::forks();
+  std::mutex mutex_;
+  std::condition_variable work_, done_;
+  std::vector<Loop*> loops_;
+  std::deque<std::pair<Task, void*>> tasks_;
+  std::vector<Worker> workers_;
+  std::atomic<uint64_t> posted_{0};
+  uint32_t made_ = 0, helpers_ = 0, at_tasks_ = 0, sleeping_ = 0;
+  bool stopping_ = false;
+  const std::atomic<bool>* leaver_ = nullptr;
+};
+
+Pool::Pool(ThreadSource source) : state_(new State(std::move(source))) {}
+
+Pool::~Pool() {
+  State* const state = state_.load(std::memory_order_acquire);
+  if (state->generation() == os::forks()) state->end();
+}
+
+// A forked child has none of its parent's threads and may find the lock held for ever: it leaves
+// that state alone.
+Pool::State& Pool::state() {
+  State* state = state_.load(std::memory_order_acquire);
+  if (state->generation() == os::forks()) return *state;
+  auto* const fresh = new State(state->source());
+  if (state_.compare_exchange_strong(state, fresh, std::memory_order_acq_rel)) return *fresh;
+  delete fresh;
+  return *state;
+}
+
+bool Pool::loop(uint32_t width, uint64_t n, LoopBody body, void* arg) {
+  Loop loop{body, arg, n, std::max(width, 1u)};
+  if (width <= 1 || n <= 1) {
+    loop.work(0);
+  } else {
+    state().run(loop);
+  }
+  return true;
+}
+
+Status Pool::submit(Task task, void* arg) { return state().add(task, arg); }
+
+void join_leavers(int ms) {
+  std::vector<Leaver> ready;
+  const auto collect = [&] {
+    std::lock_guard lock(leavers().mutex);
+    auto& all = leavers().all;
+    const auto over = std::partition(all.begin(), all.end(), [](const Leaver& l) {
+      return !l.over->load(std::memory_order_acquire);
+    });
+    ready.insert(ready.end(), std::make_move_iterator(over), std::make_move_iterator(all.end()));
+    all.erase(over, all.end());
+    if (all.empty()) all.shrink_to_fit();
+    return all.empty();
+  };
+  for (; !collect() && ms > 0; --ms) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  for (const Leaver& l : ready) l.source.join(l.thread);
+}
+
+}  // namespace pfrt

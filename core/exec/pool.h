@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Threads of our own: for loops that their caller takes part in, and for tasks. Threads are made
+// when first needed, one fewer than the widest loop asks for and a few for tasks; all callers share
+// them. They sleep when there is nothing to do. In a forked child a pool starts with new ones.
+// Thread-safe.
+#pragma once
+
+#include <atomic>
+#include <functional>
+
+#include "core/exec/threads.h"
+
+namespace pfrt {
+
+// How threads come and go. |start| has main(arg) called on a new thread and gives its handle, or
+// says that there is none; |join| is called once for each.
+struct ThreadSource {
+  std::function<bool(void (*main)(void*), void* arg, void** thread)> start;
+  std::function<void(void* thread)> join;
+};
+ThreadSource system_threads();
+
+class Pool final : public Executor {
+ public:
+  explicit Pool(ThreadSource source = system_threads());
+  // Runs the tasks that wait, then ends the threads. No loop may be running. Where a task of this
+  // pool destroys it, that thread ends with the task and is joined by join_leavers.
+  ~Pool() override;
+  Pool(const Pool&) = delete;
+  Pool& operator=(const Pool&) = delete;
+
+  bool loop(uint32_t width, uint64_t n, LoopBody body, void* arg) override;
+  Status submit(Task task, void* arg) override;
+
+ private:
+  struct Loop;
+  class State;
+  State& state();
+  std::atomic<State*> state_;
+};
+
+// Joins the threads that have ended their own pool; waits |ms| at most for those still at it.
+void join_leavers(int ms);
+
+}  // namespace pfrt

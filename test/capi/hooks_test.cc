@@ -1,0 +1,381 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A client's own memory, threads and logger: what goes through them, counted.
+#include <dirent.h>
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdlib>
+#include <map>
+#include <mutex>
+#include <thread>
+
+#include "test/capi/client.h"
+
+namespace pfrt_test {
+namespace {
+
+int threads_now() {
+  int count = 0;
+  DIR* folder = opendir("/proc/self/task");
+  while (folder && readdir(folder)) ++count;
+  if (folder) closedir(folder);
+  return count - 2;
+}
+
+// Two layers wide enough for loops of many calls.
+GraphBuilder wide_graph() {
+  GraphBuilder g;
+  g.input("x", PFRT_DTYPE_FLOAT32, {"N", 256});
+  g.constant("w", floats({256, 256}, random_floats(256 * 256, 5)));
+  g.node("MatMul", {"x", "w"}, {"a"});
+  g.node("Tanh", {"a"}, {"b"});
+  g.node("MatMul", {"b", "w"}, {"y"});
+  g.output("y");
+  return g;
+}
+
+const Array& wide_input() {
+  static const Array x = floats({512, 256}, random_floats(512 * 256, 6));
+  return x;
+}
+
+std::vector<Array> wide_result() {
+  const auto env = make_env();
+  return run(make_session(env.get(), wide_graph()).get(), {wide_input()});
+}
+
+// ---- memory ----
+
+struct Memory {
+  std::mutex mutex;
+  std::map<void*, uint64_t> live;
+  int allocations = 0, releases = 0, strangers = 0;
+  bool empty = false;
+  uint64_t shift = 0;  // how far what is handed out is off
+
+  pfrt_allocator table() {
+    pfrt_allocator t{};
+    t.struct_size = sizeof t;
+    t.user = this;
+    t.allocate = [](void* user, uint64_t bytes, uint64_t alignment) -> void* {
+      auto& self = *static_cast<Memory*>(user);
+      const std::lock_guard<std::mutex> lock(self.mutex);
+      if (self.empty) return nullptr;
+      char* data = static_cast<char*>(std::aligned_alloc(alignment, bytes + alignment));
+      ++self.allocations;
+      self.live[data + self.shift] = bytes;
+      return data + self.shift;
+    };
+    t.free = [](void* user, void* data, uint64_t bytes) {
+      auto& self = *static_cast<Memory*>(user);
+      const std::lock_guard<std::mutex> lock(self.mutex);
+      const auto at = self.live.find(data);
+      if (at == self.live.end() || at->second != bytes) {
+        ++self.strangers;
+        return;
+      }
+      self.live.erase(at);
+      std::free(static_cast<char*>(data) - self.shift);
+    };
+    t.release = [](void* user) { ++static_cast<Memory*>(user)->releases; };
+    return t;
+  }
+};
+
+TEST(Allocator, gives_and_gets_back_everything_once) {
+  Memory memory;
+  Handle<pfrt_value> kept;
+  {
+    const auto env = make_env();
+    const pfrt_allocator table = memory.table();
+    ASSERT_TRUE(ok(api().env->set_allocator(env.get(), &table)));
+    const auto session = make_session(env.get(), wide_graph());
+    const int before = memory.allocations;
+    pfrt_io in = wide_input().io(), out{};
+    out.struct_size = sizeof out;
+    ASSERT_TRUE(ok(api().session->run(session.get(), &in, 1, &out, 1, nullptr)));
+    EXPECT_GE(memory.allocations, before + 2);  // the result and the block of inner values
+    kept.reset(out.value);
+    EXPECT_TRUE(memory.live.count(static_cast<void*>([&] {
+      pfrt_tensor view{};
+      view.struct_size = sizeof view;
+      EXPECT_TRUE(ok(api().value->tensor(kept.get(), &view)));
+      return view.data;
+    }())));
+  }
+  // The result is what is left, and keeps the allocator.
+  EXPECT_EQ(memory.live.size(), 1u);
+  EXPECT_EQ(memory.releases, 0);
+  EXPECT_EQ(array_of(kept.get()).bytes, wide_result()[0].bytes);
+  kept.reset();
+  EXPECT_TRUE(memory.live.empty());
+  EXPECT_EQ(memory.strangers, 0);
+  EXPECT_EQ(memory.releases, 1);
+}
+
+TEST(Allocator, without_memory_is_an_error_and_no_more) {
+  Memory memory;
+  {
+    const auto env = make_env();
+    const pfrt_allocator table = memory.table();
+    ASSERT_TRUE(ok(api().env->set_allocator(env.get(), &table)));
+    const auto session = make_session(env.get(), wide_graph());
+    memory.empty = true;
+    EXPECT_TRUE(fails(try_run(session.get(), {wide_input()}), PFRT_CODE_OUT_OF_MEMORY, {}));
+    memory.empty = false;
+    memory.shift = 4;  // memory that is not aligned is none
+    EXPECT_TRUE(fails(try_run(session.get(), {wide_input()}), PFRT_CODE_OUT_OF_MEMORY, {}));
+    memory.shift = 0;
+    EXPECT_EQ(run(session.get(), {wide_input()})[0].bytes, wide_result()[0].bytes);
+    ASSERT_TRUE(ok(api().env->set_allocator(env.get(), nullptr)));
+    const int before = memory.allocations;
+    const auto other = make_session(env.get(), add_graph());
+    EXPECT_EQ(run(other.get(), {floats({1, 3}, {0, 0, 0})}).size(), 1u);
+    EXPECT_EQ(memory.allocations, before);
+  }
+  EXPECT_TRUE(memory.live.empty());
+  EXPECT_EQ(memory.strangers, 0);
+  EXPECT_EQ(memory.releases, 1);
+}
+
+TEST(Allocator, has_its_functions) {
+  Memory memory;
+  const auto env = make_env();
+  pfrt_allocator table = memory.table();
+  table.free = nullptr;
+  EXPECT_TRUE(fails(api().env->set_allocator(env.get(), &table), PFRT_CODE_INVALID_ARGUMENT,
+                    {"allocator", "NULL"}));
+  EXPECT_EQ(memory.releases, 1);
+}
+
+// ---- threads ----
+
+// Starts threads for every loop, as the plainest client might.
+struct Loops {
+  std::atomic<int> loops{0}, calls{0}, releases{0}, tasks{0};
+  std::atomic<uint32_t> widest{0};
+  enum { kRight, kLeavesOut, kWrongWorker } way = kRight;
+  std::vector<std::thread> task_threads;
+
+  pfrt_executor table(uint32_t width) {
+    pfrt_executor t{};
+    t.struct_size = sizeof t;
+    t.width = width;
+    t.user = this;
+    t.loop = [](void* user, uint32_t workers, uint64_t n, void (*fn)(void*, uint64_t, uint32_t),
+                void* arg) {
+      auto& self = *static_cast<Loops*>(user);
+      ++self.loops;
+      uint32_t seen = self.widest;
+      while (seen < workers && !self.widest.compare_exchange_weak(seen, workers)) continue;
+      std::atomic<uint64_t> next{0};
+      const auto work = [&](uint32_t worker) {
+        for (uint64_t i; (i = next++) < n;) {
+          if (self.way == kLeavesOut && i == n - 1) continue;
+          fn(arg, i, self.way == kWrongWorker ? workers : worker);
+          ++self.calls;
+        }
+      };
+      std::vector<std::thread> threads;
+      for (uint32_t w = 1; w < workers; ++w) threads.emplace_back(work, w);
+      work(0);
+      for (std::thread& thread : threads) thread.join();
+    };
+    t.release = [](void* user) { ++static_cast<Loops*>(user)->releases; };
+    return t;
+  }
+};
+
+TEST(Executor, runs_every_loop_and_the_runtime_starts_no_thread) {
+  const auto expected = wide_result();
+  Loops loops;
+  {
+    const auto env = make_env();
+    const pfrt_executor table = loops.table(3);
+    ASSERT_TRUE(ok(api().env->set_executor(env.get(), &table)));
+    const int threads = threads_now();
+    const auto session = make_session(env.get(), wide_graph());
+    for (const char* asked : {"0", "2", "8"}) {
+      const auto options = make_options(PFRT_OPTIONS_RUN, {{"num_threads", asked}});
+      const auto outputs = run(session.get(), {wide_input()}, options.get());
+      ASSERT_EQ(outputs.size(), 1u);
+      EXPECT_EQ(outputs[0].bytes, expected[0].bytes);
+    }
+    EXPECT_EQ(threads_now(), threads);
+    EXPECT_EQ(loops.releases, 0);
+  }
+  EXPECT_GE(loops.loops, 9);
+  EXPECT_GT(loops.calls, loops.loops);
+  EXPECT_EQ(loops.widest, 3u);  // what it has, when more is asked for
+  EXPECT_EQ(loops.releases, 1);
+}
+
+TEST(Executor, that_errs_fails_the_run) {
+  Loops loops;
+  const auto env = make_env();
+  const pfrt_executor table = loops.table(2);
+  ASSERT_TRUE(ok(api().env->set_executor(env.get(), &table)));
+  const auto session = make_session(env.get(), wide_graph());
+  for (const auto way : {Loops::kLeavesOut, Loops::kWrongWorker}) {
+    loops.way = way;
+    EXPECT_TRUE(fails(try_run(session.get(), {wide_input()}), PFRT_CODE_PROVIDER, {"executor"}));
+  }
+  loops.way = Loops::kRight;
+  EXPECT_EQ(run(session.get(), {wide_input()})[0].bytes, wide_result()[0].bytes);
+}
+
+struct Outcome {
+  std::mutex mutex;
+  std::condition_variable came;
+  int calls = 0;
+  std::thread::id thread;
+  Failure failure;
+  static void done(void* user, pfrt_status* status, pfrt_io* outputs, size_t count) {
+    auto& self = *static_cast<Outcome*>(user);
+    for (size_t i = 0; i < count; ++i) api().value->release(outputs[i].value);
+    const std::lock_guard<std::mutex> lock(self.mutex);
+    self.failure = take(status);
+    self.thread = std::this_thread::get_id();
+    ++self.calls;
+    self.came.notify_all();
+  }
+  void wait() {
+    std::unique_lock<std::mutex> lock(mutex);
+    came.wait(lock, [&] { return calls > 0; });
+  }
+};
+
+Failure start(pfrt_session* session, Outcome& outcome) {
+  pfrt_io in = wide_input().io(), out{};
+  out.struct_size = sizeof out;
+  return take(
+      api().session->run_async(session, &in, 1, &out, 1, nullptr, &Outcome::done, &outcome));
+}
+
+TEST(Executor, has_asynchronous_runs_where_it_takes_tasks) {
+  Loops loops;
+  const auto env = make_env();
+  pfrt_executor table = loops.table(2);
+  ASSERT_TRUE(ok(api().env->set_executor(env.get(), &table)));
+  const auto session = make_session(env.get(), wide_graph());
+  Outcome never, once;
+  EXPECT_TRUE(fails(start(session.get(), never), PFRT_CODE_UNSUPPORTED, {"executor", "submit"}));
+  EXPECT_EQ(never.calls, 0);
+
+  table.submit = [](void* user, void (*fn)(void*), void* arg) -> pfrt_code {
+    auto& self = *static_cast<Loops*>(user);
+    ++self.tasks;
+    self.task_threads.emplace_back(fn, arg);
+    return PFRT_CODE_OK;
+  };
+  ASSERT_TRUE(ok(api().env->set_executor(env.get(), &table)));
+  ASSERT_TRUE(ok(start(session.get(), once)));
+  const std::thread::id expected = loops.task_threads.at(0).get_id();
+  once.wait();
+  EXPECT_TRUE(ok(once.failure));
+  EXPECT_EQ(once.thread, expected);
+  loops.task_threads[0].join();
+  EXPECT_EQ(loops.tasks, 1);
+  EXPECT_EQ(once.calls, 1);
+}
+
+struct Threads {
+  std::atomic<int> created{0}, joined{0}, releases{0};
+  bool none = false;
+
+  pfrt_thread_hooks table() {
+    pfrt_thread_hooks t{};
+    t.struct_size = sizeof t;
+    t.user = this;
+    t.create = [](void* user, void (*main)(void*), void* arg, void** out) -> pfrt_code {
+      auto& self = *static_cast<Threads*>(user);
+      if (self.none) return PFRT_CODE_UNSUPPORTED;
+      ++self.created;
+      *out = new std::thread(main, arg);
+      return PFRT_CODE_OK;
+    };
+    t.join = [](void* user, void* thread) {
+      auto* made = static_cast<std::thread*>(thread);
+      made->join();
+      delete made;
+      ++static_cast<Threads*>(user)->joined;
+    };
+    t.release = [](void* user) { ++static_cast<Threads*>(user)->releases; };
+    return t;
+  }
+};
+
+TEST(ThreadHooks, make_and_join_the_threads_of_the_environment) {
+  const auto expected = wide_result();
+  Threads threads;
+  {
+    const auto env = make_env();
+    const pfrt_thread_hooks table = threads.table();
+    ASSERT_TRUE(ok(api().env->set_thread_hooks(env.get(), &table)));
+    const auto options = make_options(PFRT_OPTIONS_SESSION, {{"num_threads", "3"}});
+    for (int i = 0; i < 5; ++i) {
+      const auto session = make_session(env.get(), wide_graph(), options.get());
+      EXPECT_EQ(run(session.get(), {wide_input()})[0].bytes, expected[0].bytes);
+    }
+    EXPECT_EQ(threads.created, 2);  // beside the caller, for all sessions
+    Outcome outcome;
+    const auto session = make_session(env.get(), wide_graph(), options.get());
+    ASSERT_TRUE(ok(start(session.get(), outcome)));
+    outcome.wait();
+    EXPECT_TRUE(ok(outcome.failure));
+    EXPECT_EQ(threads.created, 3);
+    EXPECT_EQ(threads.joined, 0);
+  }
+  EXPECT_EQ(threads.joined, threads.created);
+  EXPECT_EQ(threads.releases, 1);
+}
+
+TEST(ThreadHooks, without_threads_runs_go_on_alone) {
+  Threads threads;
+  threads.none = true;
+  {
+    const auto env = make_env();
+    const pfrt_thread_hooks table = threads.table();
+    ASSERT_TRUE(ok(api().env->set_thread_hooks(env.get(), &table)));
+    const auto options = make_options(PFRT_OPTIONS_SESSION, {{"num_threads", "4"}});
+    const auto session = make_session(env.get(), wide_graph(), options.get());
+    EXPECT_EQ(run(session.get(), {wide_input()})[0].bytes, wide_result()[0].bytes);
+    Outcome never;
+    EXPECT_TRUE(fails(start(session.get(), never), PFRT_CODE_OUT_OF_MEMORY, {"thread"}));
+    EXPECT_EQ(never.calls, 0);
+  }
+  EXPECT_EQ(threads.created, 0);
+  EXPECT_EQ(threads.releases, 1);
+}
+
+// ---- log ----
+
+TEST(Logger, takes_lines_from_any_thread) {
+  struct Lines {
+    std::atomic<int> warnings{0}, others{0};
+  } lines;
+  const auto env = make_env({{"log_level", "warning"}, {"plugin_path", PFRT_BAD_PLUGINS}});
+  ASSERT_TRUE(ok(api().env->set_logger(
+      env.get(),
+      [](void* user, pfrt_log_level level, pfrt_string line) {
+        auto& self = *static_cast<Lines*>(user);
+        const bool ours = text(line).find("BadExecutionProvider is not used") != std::string::npos;
+        ++(ours && level == PFRT_LOG_WARNING ? self.warnings : self.others);
+      },
+      &lines)));
+  const auto model = make_model(env.get(), add_graph());
+  const auto options = make_options(PFRT_OPTIONS_SESSION,
+                                    {{"providers", "BadExecutionProvider,CPUExecutionProvider"}});
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t)
+    threads.emplace_back([&] {
+      for (int i = 0; i < 5; ++i) (void)make_session(env.get(), model.get(), options.get());
+    });
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(lines.warnings, 20);
+  ASSERT_TRUE(ok(api().env->set_logger(env.get(), nullptr, nullptr)));
+}
+
+}  // namespace
+}  // namespace pfrt_test
