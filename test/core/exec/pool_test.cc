@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/exec/pool.h"
+
+#include <dirent.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+namespace pfrt {
+namespace {
+
+int threads_now() {
+  int count = 0;
+  DIR* folder = opendir("/proc/self/task");
+  while (folder && readdir(folder)) ++count;
+  if (folder) closedir(folder);
+  return count - 2;
+}
+
+struct Calls {
+  explicit Calls(uint64_t n, uint32_t width) : of(n), busy(width) {}
+  std::vector<std::atomic<int>> of, busy;
+  std::atomic<int> wrong{0};
+  static void body(void* arg, uint64_t i, uint32_t worker) {
+    auto& self = *static_cast<Calls*>(arg);
+    if (worker >= self.busy.size() || self.busy[worker].fetch_add(1) != 0) ++self.wrong;
+    ++self.of[i];
+    if (worker < self.busy.size()) self.busy[worker].fetch_sub(1);
+  }
+  bool right() const {
+    for (const auto& c : of)
+      if (c.load() != 1) return false;
+    return wrong.load() == 0;
+  }
+};
+
+TEST(Pool, calls_every_index_once_with_a_worker_of_its_own) {
+  Pool pool;
+  for (int round = 0; round < 20; ++round)
+    for (const uint32_t width : {1u, 2u, 3u, 8u})
+      for (const uint64_t n : {0u, 1u, 2u, 7u, 1000u}) {
+        Calls calls(n, width);
+        EXPECT_TRUE(pool.loop(width, n, &Calls::body, &calls));
+        ASSERT_TRUE(calls.right()) << width << " " << n;
+      }
+}
+
+// Two bodies that wait for each other: they run at once, on two threads.
+TEST(Pool, is_parallel) {
+  Pool pool;
+  struct Meeting {
+    std::mutex mutex;
+    std::condition_variable came;
+    int there = 0;
+  } meeting;
+  pool.loop(
+      2, 2,
+      [](void* arg, uint64_t, uint32_t) {
+        auto& m = *static_cast<Meeting*>(arg);
+        std::unique_lock lock(m.mutex);
+        ++m.there;
+        m.came.notify_all();
+        EXPECT_TRUE(m.came.wait_for(lock, std::chrono::seconds(60), [&] { return m.there == 2; }));
+      },
+      &meeting);
+}
+
+TEST(Pool, has_no_more_threads_than_its_widest_loop_needs) {
+  const int before = threads_now();
+  Pool pool;
+  std::vector<std::thread> callers;
+  std::atomic<int> wrong{0};
+  for (int t = 0; t < 6; ++t)
+    callers.emplace_back([&] {
+      for (int round = 0; round < 50; ++round) {
+        Calls calls(100, 4);
+        pool.loop(4, 100, &Calls::body, &calls);
+        wrong += calls.right() ? 0 : 1;
+      }
+    });
+  for (std::thread& caller : callers) caller.join();
+  EXPECT_EQ(wrong.load(), 0);
+  EXPECT_EQ(threads_now(), before + 3);
+}
+
+TEST(Pool, loops_may_stand_in_loops) {
+  Pool pool;
+  struct Nest {
+    Pool& pool;
+    std::atomic<int> calls{0};
+  } nest{pool};
+  pool.loop(
+      3, 8,
+      [](void* arg, uint64_t, uint32_t) {
+        static_cast<Nest*>(arg)->pool.loop(
+            3, 8, [](void* inner, uint64_t, uint32_t) { ++static_cast<Nest*>(inner)->calls; }, arg);
+      },
+      &nest);
+  EXPECT_EQ(nest.calls.load(), 64);
+}
+
+TEST(Pool, runs_its_tasks_before_it_ends) {
+  const int before = threads_now();
+  std::atomic<int> done{0};
+  {
+    Pool pool;
+    for (int i = 0; i < 100; ++i)
+      ASSERT_TRUE(
+          pool.submit([](void* arg) { ++*static_cast<std::atomic<int>*>(arg); }, &done).ok());
+    EXPECT_LE(threads_now(), before + 4);
+  }
+  EXPECT_EQ(done.load(), 100);
+  EXPECT_EQ(threads_now(), before);
+}
+
+TEST(Pool, may_be_destroyed_by_a_task) {
+  const int before = threads_now();
+  for (int round = 0; round < 10; ++round) {
+    auto* pool = new Pool;
+    struct End {
+      Pool* pool;
+      std::atomic<bool> over{false};
+    } end{pool};
+    ASSERT_TRUE(pool->submit(
+                        [](void* arg) {
+                          auto& e = *static_cast<End*>(arg);
+                          delete e.pool;
+                          e.over = true;
+                        },
+                        &end)
+                    .ok());
+    while (!end.over) std::this_thread::yield();
+  }
+  join_leavers(10'000);
+  EXPECT_EQ(threads_now(), before);
+}
+
+}  // namespace
+}  // namespace pfrt
