@@ -87,14 +87,14 @@ class Pool::State {
 
   void run(Loop& loop) {
     grow(loop.width - 1, 0);
-    uint64_t wake = 0;
+    bool wake = false;
     {
       std::lock_guard lock(mutex_);
       loops_.push_back(&loop);
       posted_.fetch_add(1, std::memory_order_relaxed);
-      wake = std::min<uint64_t>({loop.width - 1, loop.n - 1, sleeping_});
+      wake = sleeping_ > 0;
     }
-    while (wake-- > 0) work_.notify_one();
+    if (wake) work_.notify_one();  // who wakes the next
     loop.work(0);
     {
       std::lock_guard lock(mutex_);
@@ -193,7 +193,9 @@ class Pool::State {
         Loop& loop = **open;
         const uint32_t seat = loop.seats++;
         loop.inside.fetch_add(1, std::memory_order_relaxed);
+        const bool wake = loop.open() && sleeping_ > 0;
         lock.unlock();
+        if (wake) work_.notify_one();
         const unsigned own = _mm_getcsr();
         if (own != loop.control) _mm_setcsr(loop.control);
         loop.work(seat);
@@ -214,20 +216,22 @@ class Pool::State {
         continue;
       }
       if (stopping_) return leaver_ == own_end;
-      if (std::exchange(warm, false) && look_around(lock)) continue;
+      if (std::exchange(warm, false)) {
+        wait_a_little(lock);
+        continue;
+      }
       ++sleeping_;
       work_.wait(lock);
       --sleeping_;
     }
   }
 
-  // True when something was posted during a short wait.
-  bool look_around(std::unique_lock<std::mutex>& lock) {
+  // For something to be posted.
+  void wait_a_little(std::unique_lock<std::mutex>& lock) {
     const uint64_t seen = posted_.load(std::memory_order_relaxed);
     lock.unlock();
     for (int i = 0; i < kLooks && posted_.load(std::memory_order_relaxed) == seen; ++i) _mm_pause();
     lock.lock();
-    return posted_.load(std::memory_order_relaxed) != seen;
   }
 
   const ThreadSource source_;

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <cstdlib>
 #include <memory>
 #include <thread>
 #include <vector>
@@ -90,6 +91,32 @@ TEST(ParallelFor, starts_anew_after_its_threads_were_released) {
     release_threads();
   }
 }
+
+#if defined(PFRT_SANITIZE_THREAD)
+// ThreadSanitizer sees what loop bodies do: a planted race between two of them is reported, and
+// ends the process with the sanitizer's code.
+TEST(ParallelForDeathTest, races_between_bodies_are_reported) {
+  testing::FLAGS_gtest_death_test_style = "threadsafe";
+  EXPECT_EXIT(
+      {
+        struct Shared {
+          std::atomic<int> there{0};
+          int racy = 0;
+        } shared;
+        parallel_for(
+            2, 2,
+            [](void* arg, uint64_t, uint32_t) {
+              auto& s = *static_cast<Shared*>(arg);
+              s.there.fetch_add(1, std::memory_order_relaxed);
+              while (s.there.load(std::memory_order_relaxed) < 2) std::this_thread::yield();
+              for (int i = 0; i < 1000; ++i) ++s.racy;
+            },
+            &shared);
+        std::exit(0);
+      },
+      testing::ExitedWithCode(66), "data race");
+}
+#endif
 
 }  // namespace
 }  // namespace pfrt
