@@ -111,12 +111,10 @@ class Pool::State {
   Status add(Task task, void* arg) {
     if (!grow(0, 1))
       return error(Code::kOUT_OF_MEMORY, "starting a thread for asynchronous work failed");
-    {
-      std::lock_guard lock(mutex_);
-      tasks_.emplace_back(task, arg);
-      posted_.fetch_add(1, std::memory_order_relaxed);
-    }
-    work_.notify_one();
+    std::lock_guard lock(mutex_);
+    tasks_.emplace_back(task, arg);
+    posted_.fetch_add(1, std::memory_order_relaxed);
+    work_.notify_one();  // inside the lock: once it is open the task may end the pool
     return {};
   }
 

@@ -37,7 +37,7 @@ std::shared_ptr<Pool> own_pool() {
 // oneTBB's threads do not come along into a forked child, and it does not start others there.
 bool tbb_reaches() {
 #ifdef PFRT_SANITIZE_THREAD
-  return false;  // Debian's oneTBB is not instrumented: loops on it would look like races
+  return false;  // a pool that is instrumented shows more
 #else
   return os::forks() == 0;
 #endif

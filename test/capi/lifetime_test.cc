@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <dirent.h>
+
 #include <algorithm>
+#include <atomic>
+#include <cstdio>
 #include <cstdlib>
 #include <functional>
 #include <numeric>
@@ -73,7 +77,7 @@ struct Everything {
 
 TEST(Lifetime, handles_go_in_any_order) {
   std::minstd_rand random(20);
-  for (int round = 0; round < 40; ++round) {
+  for (int round = 0; round < 100; ++round) {
     Everything all;
     std::vector<std::function<void()>> releases = {
         [&] { all.env_options.reset(); }, [&] { all.session_options.reset(); },
@@ -117,6 +121,76 @@ TEST(Lifetime, environments_are_independent) {
   ASSERT_TRUE(session);
   EXPECT_EQ(run(session.get(), {floats({1, 3}, {0, 0, 0})})[0].as<float>(),
             (std::vector<float>{1, 2, 3}));
+}
+
+int threads_now() {
+  int count = 0;
+  DIR* folder = opendir("/proc/self/task");
+  while (folder && readdir(folder)) ++count;
+  if (folder) closedir(folder);
+  return count - 2;
+}
+
+TEST(Lifetime, no_session_adds_a_thread) {
+  const int before = threads_now();
+  auto env = make_env();
+  const auto options = make_options(PFRT_OPTIONS_SESSION, {{"num_threads", "3"}});
+  std::vector<Handle<pfrt_session>> sessions;
+  const Array x = floats({512, 512}, std::vector<float>(512 * 512, 0.5f));
+  GraphBuilder g;
+  g.input("x", PFRT_DTYPE_FLOAT32, {512, 512});
+  g.node("Softmax", {"x"}, {"y"});
+  g.output("y");
+  const auto model = make_model(env.get(), g);
+  for (int i = 0; i < 200; ++i) {
+    sessions.push_back(make_session(env.get(), model.get(), options.get()));
+    (void)run(sessions.back().get(), {x});
+    EXPECT_LE(threads_now(), before + 2);  // those of a loop of three, once
+  }
+  sessions.clear();
+}
+
+// Runs, edits, saves and cancellations at once, on what they share.
+TEST(Lifetime, eight_threads_do_everything_at_once) {
+  const auto env = make_env();
+  const auto model = make_model(env.get(), add_graph());
+  const auto session = make_session(env.get(), model.get());
+  const auto options = make_options(PFRT_OPTIONS_RUN, {{"num_threads", "2"}});
+  std::atomic<int> wrong{0};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 8; ++t)
+    threads.emplace_back([&, t] {
+      const std::string path = testing::TempDir() + "pfrt_at_once_" + std::to_string(t) + ".pfm";
+      for (int i = 0; i < 25; ++i) {
+        if (t < 3) {
+          std::vector<Array> outputs;
+          const Failure failure =
+              try_run(session.get(), {floats({1, 3}, {1, 1, 1})}, &outputs, options.get());
+          if (failure.ok() ? outputs[0].as<float>() != std::vector<float>{2, 3, 4}
+                           : failure.code != PFRT_CODE_CANCELLED)
+            ++wrong;
+        } else if (t < 5) {
+          pfrt_graph* raw = nullptr;
+          if (!take(api().model->graph(model.get(), &raw)).ok()) ++wrong;
+          const Handle<pfrt_graph> graph(raw);
+          if (!take(api().graph->set_metadata(raw, str("key"), str("value"))).ok() ||
+              !take(api().graph->remove_node(raw, 0)).ok())
+            ++wrong;
+        } else if (t < 7) {
+          if (!take(api().model->save(env.get(), model.get(), str(path))).ok()) ++wrong;
+          pfrt_model* loaded = nullptr;
+          if (!take(api().model->load_file(env.get(), str(path), nullptr, &loaded)).ok()) ++wrong;
+          api().model->release(loaded);
+        } else {
+          api().options->cancel(options.get());
+          std::this_thread::yield();
+          api().options->reset_cancel(options.get());
+        }
+      }
+      std::remove(path.c_str());
+    });
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(wrong.load(), 0);
 }
 
 // exit() runs destructors of statics while handles live and threads exist.

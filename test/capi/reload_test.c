@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Opens the library, loads and runs a .pfm model on several threads, releases everything and closes the library, many
+ * times: threads and mappings are at the end what they were after the first rounds.
+ * Usage: reload_test LIBRARY MODEL ROUNDS; MODEL is written first.
+ */
+#include <dirent.h>
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "pyflame_rt/pyflame_rt.h"
+
+static int threads_now(void) {
+  int count = 0;
+  DIR* folder = opendir("/proc/self/task");
+  while (folder && readdir(folder)) ++count;
+  if (folder) closedir(folder);
+  return count - 2;
+}
+
+static int mappings_now(void) {
+  FILE* file = fopen("/proc/self/maps", "r");
+  int count = 0;
+  for (int c; file && (c = fgetc(file)) != EOF;) count += c == '\n';
+  if (file) fclose(file);
+  return count;
+}
+
+static long resident_kib(void) {
+  char line[256];
+  long kib = 0;
+  FILE* file = fopen("/proc/self/status", "r");
+  while (file && fgets(line, sizeof line, file)) sscanf(line, "VmRSS: %ld", &kib);
+  if (file) fclose(file);
+  return kib;
+}
+
+static int failed(const pfrt_api* api, pfrt_status* status, const char* what) {
+  if (!status) return 0;
+  const pfrt_string text = api->status->message(status);
+  fprintf(stderr, "%s: %.*s\n", what, (int)text.size, text.data);
+  api->status->release(status);
+  return 1;
+}
+
+/* Writes y = Softmax(x) with x float32[64,64]. */
+static int write_model(const char* library, const char* model_path) {
+  void* handle = dlopen(library, RTLD_NOW | RTLD_LOCAL);
+  if (!handle) return fprintf(stderr, "%s\n", dlerror()), 1;
+  const pfrt_api* (*get)(uint32_t, pfrt_abi_info*) = NULL;
+  *(void**)&get = dlsym(handle, "pfrt_get_api");
+  const pfrt_api* api = get ? get(PFRT_ABI_VERSION, NULL) : NULL;
+  if (!api) return fprintf(stderr, "no table\n"), 1;
+  const pfrt_string name = {"g", 1}, x = {"x", 1}, y = {"y", 1}, op = {"Softmax", 7};
+  const int64_t dims[] = {64, 64};
+  pfrt_value_info info;
+  memset(&info, 0, sizeof info);
+  info.struct_size = sizeof info;
+  info.kind = PFRT_VALUE_TENSOR;
+  info.dtype = PFRT_DTYPE_FLOAT32;
+  info.rank = 2;
+  info.name = x;
+  info.dims = dims;
+  pfrt_value_info result = info;
+  result.name = y;
+  pfrt_node node;
+  memset(&node, 0, sizeof node);
+  node.struct_size = sizeof node;
+  node.op = op;
+  node.inputs = &x;
+  node.outputs = &y;
+  node.input_count = node.output_count = 1;
+  pfrt_env* env = NULL;
+  pfrt_graph* graph = NULL;
+  pfrt_model* model = NULL;
+  const pfrt_string path = {model_path, strlen(model_path)};
+  const int bad = failed(api, api->env->create(NULL, &env), "environment") ||
+                  failed(api, api->graph->create(name, &graph), "graph") ||
+                  failed(api, api->graph->add_input(graph, &info), "input") ||
+                  failed(api, api->graph->add_node(graph, &node, NULL), "node") ||
+                  failed(api, api->graph->add_output(graph, &result), "output") ||
+                  failed(api, api->model->from_graph(env, graph, NULL, &model), "model") ||
+                  failed(api, api->model->save(env, model, path), "save");
+  api->model->release(model);
+  api->graph->release(graph);
+  api->env->release(env);
+  dlclose(handle);
+  return bad;
+}
+
+/* 0 when everything went well. */
+static int one_round(const char* library, const char* model_path) {
+  void* handle = dlopen(library, RTLD_NOW | RTLD_LOCAL);
+  if (!handle) return fprintf(stderr, "%s\n", dlerror()), 1;
+  const pfrt_api* (*get)(uint32_t, pfrt_abi_info*) = NULL;
+  *(void**)&get = dlsym(handle, "pfrt_get_api");
+  const pfrt_api* api = get ? get(PFRT_ABI_VERSION, NULL) : NULL;
+  if (!api) return fprintf(stderr, "no table\n"), 1;
+  pfrt_env* env = NULL;
+  pfrt_model* model = NULL;
+  pfrt_options* options = NULL;
+  pfrt_session* session = NULL;
+  static float x[64 * 64];
+  const int64_t dims[] = {64, 64};
+  pfrt_io in, out;
+  memset(&in, 0, sizeof in);
+  memset(&out, 0, sizeof out);
+  in.struct_size = out.struct_size = sizeof in;
+  in.tensor.struct_size = sizeof in.tensor;
+  in.tensor.dtype = PFRT_DTYPE_FLOAT32;
+  in.tensor.rank = 2;
+  in.tensor.dims = dims;
+  in.tensor.data = x;
+  in.tensor.bytes = sizeof x;
+  const pfrt_string path = {model_path, strlen(model_path)}, threads = {"num_threads", 11};
+  int bad = failed(api, api->env->create(NULL, &env), "environment") ||
+            failed(api, api->model->load_file(env, path, NULL, &model), "model") ||
+            failed(api, api->options->create(PFRT_OPTIONS_SESSION, &options), "options") ||
+            failed(api, api->options->set_int(options, threads, 3), "num_threads");
+  pfrt_session_desc desc;
+  memset(&desc, 0, sizeof desc);
+  desc.struct_size = sizeof desc;
+  desc.model = model;
+  desc.options = options;
+  bad = bad || failed(api, api->session->create(env, &desc, &session), "session") ||
+        failed(api, api->session->run(session, &in, 1, &out, 1, NULL), "run");
+  api->value->release(out.value);
+  api->session->release(session);
+  api->options->release(options);
+  api->model->release(model);
+  api->env->release(env);
+  dlclose(handle);
+  return bad;
+}
+
+int main(int argc, char** argv) {
+  if (argc != 4) return fprintf(stderr, "usage: %s LIBRARY MODEL ROUNDS\n", argv[0]), 2;
+  if (write_model(argv[1], argv[2])) return 1;
+  const int rounds = atoi(argv[3]);
+  int threads = 0, mappings = 0;
+  long resident = 0;
+  for (int i = 0; i < rounds; ++i) {
+    if (one_round(argv[1], argv[2])) return 1;
+    if (i != 19) continue;
+    threads = threads_now();
+    mappings = mappings_now();
+    resident = resident_kib();
+  }
+  printf("threads %d then %d, mappings %d then %d, resident %ld then %ld KiB\n", threads, threads_now(), mappings,
+         mappings_now(), resident, resident_kib());
+  /* The allocator may take a few mappings more or less. */
+  return threads_now() != threads || mappings_now() > mappings + 8 || resident_kib() > resident + 4096;
+}
