@@ -202,7 +202,7 @@ TEST(Executor, runs_every_loop_and_the_runtime_starts_no_thread) {
       ASSERT_EQ(outputs.size(), 1u);
       EXPECT_EQ(outputs[0].bytes, expected[0].bytes);
     }
-    EXPECT_EQ(threads_now(), threads);
+    EXPECT_LE(threads_now(), threads);  // one that was joined may have been seen still
     EXPECT_EQ(loops.releases, 0);
   }
   EXPECT_GE(loops.loops, 9);

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <mutex>
 #include <thread>
@@ -19,6 +20,13 @@ int threads_now() {
   while (folder && readdir(folder)) ++count;
   if (folder) closedir(folder);
   return count - 2;
+}
+
+// A thread that was joined is listed for a moment longer.
+bool falls_to(int count) {
+  for (int ms = 0; ms < 10'000 && threads_now() > count; ++ms)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  return threads_now() <= count;
 }
 
 struct Calls {
@@ -84,7 +92,7 @@ TEST(Pool, has_no_more_threads_than_its_widest_loop_needs) {
     });
   for (std::thread& caller : callers) caller.join();
   EXPECT_EQ(wrong.load(), 0);
-  EXPECT_EQ(threads_now(), before + 3);
+  EXPECT_LE(threads_now(), before + 3);
 }
 
 TEST(Pool, loops_may_stand_in_loops) {
@@ -114,7 +122,7 @@ TEST(Pool, runs_its_tasks_before_it_ends) {
     EXPECT_LE(threads_now(), before + 4);
   }
   EXPECT_EQ(done.load(), 100);
-  EXPECT_EQ(threads_now(), before);
+  EXPECT_TRUE(falls_to(before));
 }
 
 TEST(Pool, may_be_destroyed_by_a_task) {
@@ -136,7 +144,7 @@ TEST(Pool, may_be_destroyed_by_a_task) {
     while (!end.over) std::this_thread::yield();
   }
   join_leavers(10'000);
-  EXPECT_EQ(threads_now(), before);
+  EXPECT_TRUE(falls_to(before));
 }
 
 }  // namespace
