@@ -40,7 +40,7 @@ expect "$work/by_pc" "$model"
 expect "$work/by_pc" "$work/digits.pfm" no-importer
 
 # Plug-ins of a user's own: built against the installed headers, held to the rules by the installed tool, and used.
-for sample in custom_provider custom_service; do
+for sample in custom_op custom_provider custom_service; do
   cmake -S "$source/samples/$sample" -B "$work/$sample" -DCMAKE_BUILD_TYPE=Release -DCMAKE_PREFIX_PATH="$tree" \
         -DCMAKE_CXX_FLAGS="-Wall -Wextra -Wpedantic -Werror" >/dev/null
   cmake --build "$work/$sample" >/dev/null

@@ -172,6 +172,10 @@ void check_description(Trial& trial, const std::string& path) {
   if (!good) return;
   trial.at("struct-size-plugin", "its table was read");
   if (!check_table(trial, desc)) return;
+  if (desc.kind == PFRT_PLUGIN_PROVIDER) {
+    const pfrt_string devices = static_cast<const pfrt_provider_table*>(desc.table)->devices;
+    if (!trial.expect(devices.data && devices.size, "query", "its table names no device")) return;
+  }
   pfrt_plugin_desc again{};
   again.struct_size = sizeof again;
   again.abi = PFRT_ABI_VERSION;
