@@ -229,11 +229,12 @@ std::string PluginLoader::refuse(const Plugin& plugin, const pfrt_plugin_desc& d
   if (desc.kind == 0 || desc.kind >= std::size(kKinds) || kKinds[desc.kind] != plugin.kind)
     return message("its file name says '", plugin.kind, "', it says it is of kind ", desc.kind);
   if (!desc.table || plugin.name.empty()) return "it gave no name or no table";
+  if (std::string fault = check_table(desc); !fault.empty()) return fault;
   for (const auto& other : plugins_)
     if (other->table && other->kind == plugin.kind && other->name == plugin.name)
       return message("'", plugin.name, "' is there already, from '", other->path,
                      "'; keep one of the two files");
-  return check_table(desc);
+  return {};
 }
 
 std::vector<std::shared_ptr<const Plugin>> PluginLoader::list(std::string_view kind) {
