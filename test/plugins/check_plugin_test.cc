@@ -86,11 +86,22 @@ INSTANTIATE_TEST_SUITE_P(
         Planted{PFRT_BROKEN("provider_wrong_claim"), {"wrong-claim"}, "it accepted Sub"},
         Planted{PFRT_BROKEN("provider_writes_past"), {"writes-past-buffer"}, "output"},
         Planted{PFRT_BROKEN("provider_never_stops"), {"long-without-stop"}, "neither stop()"},
+        Planted{PFRT_BROKEN("provider_impure_claim"), {"claim-pure"}, "two claims"},
+        Planted{PFRT_BROKEN("provider_silent"), {"refusal"}, "an unknown device"},
+        Planted{PFRT_BROKEN("provider_undeclared"), {"writes-undeclared"}, "it read byte 0"},
+        Planted{PFRT_BROKEN("provider_rounds_up"), {"process-state"}, "control word"},
+        Planted{PFRT_BROKEN("provider_reads_past"), {"reads-past-buffer"}, "it read byte"},
         Planted{PFRT_BROKEN("import_live_tensor"), {"unload-with-values"}, "1 value"},
         Planted{PFRT_BROKEN("import_releases_file_twice"), {"double-release"}, "the model's file"},
         Planted{PFRT_BROKEN("ops_same_op_twice"), {"operators"}, "there twice"},
         Planted{PFRT_BROKEN("ops_op_writes_past"), {"writes-past-buffer"}, "an output"}),
     [](const testing::TestParamInfo<Planted>& test) { return short_name(test.param.file); });
+
+#if !defined(PFRT_SANITIZE_ADDRESS) && !defined(PFRT_SANITIZE_THREAD)  // their heaps are their own
+INSTANTIATE_TEST_SUITE_P(PlantedLeak, CheckPlugin,
+                         testing::Values(Planted{
+                             PFRT_BROKEN("provider_leaks"), {"leaks"}, "rounds of everything"}));
+#endif
 
 class CheckGoodPlugin : public testing::TestWithParam<const char*> {};
 

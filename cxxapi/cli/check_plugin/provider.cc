@@ -291,8 +291,14 @@ void check_claims_of_ages(Trial& trial, const PluginFile& file, Device& device,
   Device now(trial, file, Age::kNow);
   if (!now.ok()) return;
   const HostSnapshot today(c, other, Age::kNow);
+  const auto answers = [](const std::vector<Claim>& claims) {
+    std::vector<std::string> out;  // estimates are another trial's to compare
+    for (const Claim& a : claims) out.push_back(a.accepted ? "accepted" : a.reason);
+    return out;
+  };
   trial.expect(
-      claim(trial, device, snapshot, c) == claim(trial, now, today, c), "struct-size-host",
+      answers(claim(trial, device, snapshot, c)) == answers(claim(trial, now, today, c)),
+      "struct-size-host",
       std::string("claim answers otherwise ") + age_text(device.age()) + " (" + c.name + ")");
   now.close();
 }

@@ -7,6 +7,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <xmmintrin.h>
 
 #include "test/plugins/bad/describe.h"
 
@@ -17,6 +18,12 @@ struct spoils {
   int never_stops;    /* declares its step long, and asks nobody */
   int plain_arrays;   /* takes nodes and values for arrays of its own structs */
   int short_steps;    /* says that its step structs are smaller than they are */
+  int leaks;          /* never frees a program */
+  int impure_claim;   /* each claim estimates another time */
+  int silent;         /* refuses to open without a word */
+  int undeclared;     /* reads what its step does not list */
+  int rounds_up;      /* leaves another rounding mode */
+  int reads_past;     /* looks one element ahead */
 };
 static const struct spoils spoil = {SPOIL};
 
@@ -53,6 +60,7 @@ static pfrt_code open_add(pfrt_string device, const pfrt_key_value* options, siz
                           const pfrt_sink* sink, pfrt_provider** out) {
   (void)options;
   *out = NULL;
+  if (spoil.silent && !is(device, "none")) return PFRT_CODE_NOT_FOUND;
   if (!is(device, "none") || count != 0)
     return sink->fail(sink, PFRT_CODE_INVALID_ARGUMENT, PFRT_NO_INDEX,
                       text("it opens 'none' without options"));
@@ -69,7 +77,9 @@ static pfrt_code claim_add(pfrt_provider* provider, const pfrt_snapshot* s,
     if (reason) {
       claims->refuse(claims, i, text(reason));
     } else {
-      claims->accept(claims, i, 100, 0);
+      static double asked = 0;
+      asked += spoil.impure_claim;
+      claims->accept(claims, i, 100 + asked, 0);
     }
   }
   return PFRT_CODE_OK;
@@ -122,6 +132,8 @@ static pfrt_code run_add(void* state, const pfrt_step_context* context) {
   const float* b = context->buffers[p->reads[1]];
   float* y = context->buffers[p->write];
   for (uint64_t i = 0; i < p->count; ++i) y[i] = a[i] + b[i];
+  if (spoil.rounds_up) _mm_setcsr(_mm_getcsr() | 0x4000u);
+  if (spoil.reads_past && a[p->count] > 1e30f) y[0] = 0;
   if (spoil.writes_past)
     for (uint64_t i = p->count; i % 8 != 0; ++i) y[i] = 0;
   return PFRT_CODE_OK;
@@ -146,7 +158,7 @@ static pfrt_code specialise_add(pfrt_executable* executable, const pfrt_shapes* 
   p->step.run = run_add;
   p->step.state = p;
   p->step.reads = p->reads;
-  p->step.read_count = 2;
+  p->step.read_count = spoil.undeclared ? 1 : 2;
   p->step.writes = &p->write;
   p->step.write_count = 1;
   p->step.nodes = &kNode;
@@ -166,7 +178,7 @@ static pfrt_code specialise_add(pfrt_executable* executable, const pfrt_shapes* 
 }
 static void release_program_add(pfrt_executable* executable, pfrt_program* program) {
   (void)executable;
-  free(program->handle);
+  if (!spoil.leaks) free(program->handle);
 }
 
 PFRT_EXPORT pfrt_code pfrt_plugin_query(const pfrt_host_info* host, pfrt_plugin_desc* out_desc) {
