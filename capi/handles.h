@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "capi/hooks.h"
+#include "core/base/floating_point.h"
 #include "core/base/log.h"
 #include "core/base/os/fork.h"
 #include "core/exec/packed.h"
@@ -59,10 +60,12 @@ pfrt_status* out_of_memory() noexcept;
 // The Status behind a handle, for host callbacks that got one from the tables; consumes it.
 Status from_status(pfrt_status* status);
 
-// Runs |fn| (returning Status) as the body of an ABI function: nothing it throws crosses.
+// Runs |fn| (returning Status) as the body of an ABI function: nothing it throws crosses, and the
+// caller's floating-point environment is set aside.
 template <typename Fn>
 pfrt_status* guard(Fn&& fn) noexcept {
   const os::ForkScope scope;
+  const FloatingPointScope floating_point;
   try {
     return to_status(fn());
   } catch (const std::bad_alloc&) {

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/session/session.h"
 
-#include <xmmintrin.h>
-
 #include <algorithm>
 
+#include "core/base/floating_point.h"
 #include "core/exec/home.h"
 #include "core/ir/verify.h"
 #include "core/plan/client_operator.h"
@@ -13,24 +12,6 @@
 
 namespace pfrt {
 namespace {
-
-// Kernels expect round-to-nearest, masked exceptions and denormals as they are; the caller's own
-// setting returns.
-class FloatingPointScope {
- public:
-  FloatingPointScope() : saved_(_mm_getcsr()) {
-    if (saved_ != kDefault) _mm_setcsr(kDefault);
-  }
-  ~FloatingPointScope() {
-    if (saved_ != kDefault) _mm_setcsr(saved_);
-  }
-  FloatingPointScope(const FloatingPointScope&) = delete;
-  FloatingPointScope& operator=(const FloatingPointScope&) = delete;
-
- private:
-  static constexpr unsigned kDefault = 0x1f80;
-  unsigned saved_;
-};
 
 std::string shape_text(const std::vector<int64_t>& dims, const std::vector<std::string>& names) {
   std::string text = "[";
@@ -274,7 +255,8 @@ Status Session::run(const std::vector<ValuePtr>& inputs, const std::vector<Outpu
                     const RunControl& control, std::vector<ValuePtr>& outputs) {
   PFRT_TRY(model_->intact(model_->unguarded()));
   PFRT_TRY(check_inputs(inputs));
-  FloatingPointScope scope;
+  // A run may also be on a thread that came through no ABI function.
+  const FloatingPointScope floating_point;
   for (bool released = false;;) {
     const std::shared_ptr<Plans> plans = current();
     Status status = attempt(*plans, inputs, requests, control, outputs);

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <linux/openat2.h>
 #include <sys/mman.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -12,6 +13,8 @@
 #include <cstdlib>
 #include <cstring>
 #include <utility>
+
+#include "core/base/os/cpu.h"
 
 namespace pfrt::os {
 namespace {
@@ -105,10 +108,25 @@ MappedFile::~MappedFile() {
 }
 
 Result<std::unique_ptr<AtomicFile>> AtomicFile::create(const std::string& path) {
+  constexpr int kTries = 100;
   auto file = std::unique_ptr<AtomicFile>(new AtomicFile);
   file->path_ = path;
-  file->temporary_ = path + ".XXXXXX";
-  file->fd_ = ::mkostemp(file->temporary_.data(), O_CLOEXEC);
+  // Not mkstemp: the mode is left to the umask, which only the kernel can read without changing it.
+  for (int i = 0; i < kTries; ++i) {
+    uint64_t random = 0;
+    if (::getrandom(&random, sizeof random, GRND_NONBLOCK) < 0) random = monotonic_ns();
+    file->temporary_ = message(path, ".", random % 1'000'000'000);
+    file->fd_ = ::open(file->temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (file->fd_ >= 0 || errno != EEXIST) break;
+  }
+  // Where the host has closed its standard streams, what others print must not land in the file.
+  if (file->fd_ >= 0 && file->fd_ <= STDERR_FILENO) {
+    const int low = file->fd_;
+    file->fd_ = ::fcntl(low, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+    const int code = errno;
+    ::close(low);
+    if (file->fd_ < 0) return io_error("writing", path, code);
+  }
   if (file->fd_ < 0) {
     const int code = errno;
     file->temporary_.clear();
@@ -142,11 +160,7 @@ Status AtomicFile::write(const void* data, uint64_t size) {
 }
 
 Status AtomicFile::commit() {
-  // mkostemp makes private files; a model is as readable as the umask lets a new file be.
-  const mode_t mask = ::umask(0);
-  ::umask(mask);
-  if (::fchmod(fd_, 0666 & ~mask) != 0 || ::fsync(fd_) != 0)
-    return io_error("writing", path_, errno);
+  if (::fsync(fd_) != 0) return io_error("writing", path_, errno);
   const int fd = fd_;
   fd_ = -1;
   if (::close(fd) != 0) return io_error("writing", path_, errno);
