@@ -190,10 +190,11 @@ Result<ProgramTable> Executable::specialise(const pfrt_shapes& shapes, uint32_t*
   ProgramTable out;
   static_cast<pfrt_program&>(out) = program;
   out.given = program;
-  Status status = read_program(&out);
-  if (status.ok()) return out;
-  release_program(out);
-  return status;
+  const auto give_back = [this](ProgramTable* table) { release_program(*table); };
+  std::unique_ptr<ProgramTable, decltype(give_back)> unread(&out, give_back);
+  PFRT_TRY(read_program(&out));
+  (void)unread.release();
+  return out;
 }
 
 // Takes the arrays over as far as both sides know their structs, and refuses what no run could use.

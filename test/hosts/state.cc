@@ -24,6 +24,9 @@ extern char** environ;
 namespace host {
 namespace {
 
+// The C library's own mark on whatever goes through its sigaction.
+constexpr int kRestorer = 0x04000000;
+
 template <typename T>
 std::string hex(const T& value) {
   constexpr char digits[] = "0123456789abcdef";
@@ -73,8 +76,9 @@ void signals(State& out) {
   for (int n = 1; n < NSIG; ++n) {
     struct sigaction action {};
     if (sigaction(n, nullptr, &action) != 0) continue;
-    out["signal " + std::to_string(n)] =
-        hex(action.sa_sigaction) + " " + hex(action.sa_flags) + " " + members(action.sa_mask);
+    out["signal " + std::to_string(n)] = hex(action.sa_sigaction) + " " +
+                                         hex(action.sa_flags & ~kRestorer) + " " +
+                                         members(action.sa_mask);
   }
   sigset_t mask;
   sigemptyset(&mask);
