@@ -6,7 +6,8 @@
  * Registration copies the structs and their strings; functions, |user| and tables must live until |release| is called,
  * once, when the last environment, model and session that can reach them is gone (also when the registration fails).
  * Callbacks may come from any thread and several at once, unless said otherwise; their arguments are valid during the
- * call only. They return a pfrt_code (0 = ok), after |fail| where there is something to say, and throw nothing.
+ * call only. They return a pfrt_code (0 = ok), after |fail| where there is something to say, and throw nothing. They
+ * may use the client tables, but not the model or session that they are called for.
  */
 #ifndef PYFLAME_RT_CUSTOM_H_
 #define PYFLAME_RT_CUSTOM_H_
