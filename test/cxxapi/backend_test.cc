@@ -6,6 +6,7 @@
 #include <atomic>
 #include <pyflame_rt/backend.hpp>
 #include <pyflame_rt/session.hpp>
+#include <stdexcept>
 #include <thread>
 
 namespace mybackend {
@@ -83,8 +84,8 @@ std::vector<pyflame_rt::Tensor> MyExecutor::execute(
   }
   std::vector<Tensor> results;
   for (const std::string& name : output_names) results.push_back(values.at(name));
-  if (spoil) spoil(results);
   --inside_;
+  if (spoil) spoil(results);
   return results;
 }
 
@@ -206,6 +207,15 @@ TEST(GuideBackend, faults_reach_the_caller_with_its_name) {
   says([](auto& results) { results[0] = Tensor(); }, "undefined");
   EXPECT_EQ(floats((backend->spoil = nullptr, session.run({}, {{"x", pair(1, 2)}})[0])),
             (std::vector<float>{0, 98}));
+}
+
+TEST(GuideBackend, the_next_provider_takes_over_where_it_fails) {
+  const auto backend = registered("weak_backend");
+  backend->spoil = [](std::vector<Tensor>&) { throw std::runtime_error("out of order"); };
+  const InferenceSession session(add_neg_relu(), named("weak_backend"));
+  for (int i = 0; i < 2; ++i)
+    EXPECT_EQ(floats(session.run({}, {{"x", pair(1, 2)}})[0]), (std::vector<float>{0, 198}));
+  EXPECT_EQ(backend->calls, 1);
 }
 
 TEST(GuideBackendThreads, calls_execute_one_at_a_time) {
