@@ -145,13 +145,28 @@ TEST_P(DeviceTest, inputs_and_outputs_cross_in_one_call_each_way) {
 }
 
 TEST_P(DeviceTest, constants_are_uploaded_once) {
-  const auto s = session(add_constant());
-  ASSERT_TRUE(s);
-  for (int64_t n : {1, 2, 3, 1}) {
-    const Values x(static_cast<size_t>(n) * 2, 1.0f);
-    EXPECT_EQ(run(s.get(), {floats({n, 2}, x)}).at(0).as<float>()[1], 3.0f);
+  // Two regions of the device read it, with a node of the CPU between them.
+  GraphBuilder g;
+  g.input("x", PFRT_DTYPE_FLOAT32, {"N", 2});
+  g.constant("k", floats({2}, {1, 2}));
+  g.node("Add", {"x", "k"}, {"a"});
+  g.node("Abs", {"a"}, {"b"});
+  g.node("Mul", {"b", "k"}, {"y"});
+  g.output("y");
+  const std::string key = std::string("provider.") + (fenced() ? "fenced" : "device") + ".packed";
+  for (const char* packed : {"false", "true"}) {
+    const auto s = session(g, {{key, packed}});
+    ASSERT_TRUE(s);
+    counters_.reset();
+    for (int64_t n : {1, 2, 3, 1}) {
+      const Values x(static_cast<size_t>(n) * 2, -9.0f);
+      const auto y = run(s.get(), {floats({n, 2}, x)}).at(0).as<float>();
+      EXPECT_EQ(y[0], 8.0f);
+      EXPECT_EQ(y[1], 14.0f);
+    }
+    EXPECT_EQ(counters_.bytes[PFRT_TO_DEVICE], 8 + 2 * (1 + 2 + 3 + 1) * 8)
+        << "the constant, then x and b of each run";
   }
-  EXPECT_EQ(counters_.bytes[PFRT_TO_DEVICE], 8 + (1 + 2 + 3 + 1) * 8) << "the constant, the inputs";
 }
 
 TEST_P(DeviceTest, a_value_that_stays_is_fed_back_without_a_copy) {

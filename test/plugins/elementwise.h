@@ -81,7 +81,7 @@ class Region {
         if (snapshot.values[in].flags & PFRT_SNAPSHOT_CONSTANT) constants_.insert(in);
     }
   }
-  const std::vector<uint32_t>& inputs() const { return inputs_; }
+  const std::set<uint32_t>& constants() const { return constants_; }
 
   // |memory| is where all buffers shall be; |late|: the steps allocate the outputs.
   std::unique_ptr<Program> specialise(const pfrt_shapes& shapes, pfrt_memory_kind memory,

@@ -93,7 +93,8 @@ class Device {
   }
 
   Counters* counters;
-  bool late = false;  // steps allocate the outputs
+  bool late = false;    // steps allocate the outputs
+  bool packed = false;  // constants are packed (as they are) instead of read in place
 
  private:
   void work(uint64_t until) {
@@ -120,6 +121,9 @@ class Device {
 struct Executable {
   Device* device;
   elementwise::Region region;
+  std::deque<uint32_t> sources;  // of the packed constants, which point here
+  std::deque<uint64_t> sizes;
+  std::vector<pfrt_packed_constant> packed;
 };
 
 Device& of(pfrt_provider* p) { return *reinterpret_cast<Device*>(p); }
@@ -129,18 +133,21 @@ pfrt_code open(pfrt_string, const pfrt_key_value* options, size_t count, const p
                pfrt_provider** out) {
   *out = nullptr;
   Counters* counters = nullptr;
-  bool late = false;
+  bool late = false, packed = false;
   for (size_t i = 0; i < count; ++i) {
     const std::string_view value(options[i].value.data, options[i].value.size);
     intptr_t address = 0;
     std::from_chars(value.data(), value.data() + value.size(), address);
     if (address) counters = reinterpret_cast<Counters*>(address);
-    late |= value == "true";
+    const std::string_view key(options[i].key.data, options[i].key.size);
+    late |= key == "late" && value == "true";
+    packed |= key == "packed" && value == "true";
   }
   auto device = std::make_unique<Device>(counters);
   if (!device->good())
     return sink->fail(sink, PFRT_CODE_OUT_OF_MEMORY, PFRT_NO_INDEX, text("no pages"));
   device->late = late;
+  device->packed = packed;
   ++device->counters->opens;
   *out = reinterpret_cast<pfrt_provider*>(device.release());
   return PFRT_CODE_OK;
@@ -167,11 +174,34 @@ pfrt_code claim(pfrt_provider*, const pfrt_snapshot* snapshot, const pfrt_claims
 
 pfrt_code compile(pfrt_provider* p, const pfrt_snapshot* snapshot, const pfrt_region* region,
                   const pfrt_sink*, pfrt_executable** out) {
-  *out = reinterpret_cast<pfrt_executable*>(
-      new Executable{&of(p), elementwise::Region(*snapshot, *region)});
+  auto made = std::make_unique<Executable>(
+      Executable{&of(p), elementwise::Region(*snapshot, *region), {}, {}, {}});
+  for (uint32_t value : made->region.constants()) {
+    if (!of(p).packed) break;
+    made->sources.push_back(value);
+    made->sizes.push_back(snapshot->values[value].bytes);
+    pfrt_packed_constant constant{};
+    constant.sources = &made->sources.back();
+    constant.source_count = 1;
+    constant.recipe = text("as it is");
+    constant.bytes = made->sizes.back();
+    constant.pack = [](void* user, const void* const* sources, void* to) -> pfrt_code {
+      std::memcpy(to, sources[0], *static_cast<uint64_t*>(user));
+      return PFRT_CODE_OK;
+    };
+    constant.user = &made->sizes.back();
+    made->packed.push_back(constant);
+  }
+  *out = reinterpret_cast<pfrt_executable*>(made.release());
   return PFRT_CODE_OK;
 }
 void release_executable(pfrt_executable* e) { delete &of(e); }
+
+pfrt_code constants(pfrt_executable* e, const pfrt_packed_constant** out, size_t* count) {
+  *out = of(e).packed.data();
+  *count = of(e).packed.size();
+  return PFRT_CODE_OK;
+}
 
 pfrt_code run(void* state, const pfrt_step_context* context) {
   const auto& step = *static_cast<const elementwise::Step*>(state);
@@ -192,22 +222,27 @@ pfrt_code run(void* state, const pfrt_step_context* context) {
 
 pfrt_code specialise(pfrt_executable* e, const pfrt_shapes* shapes, const pfrt_sink*,
                      pfrt_program* out) {
-  elementwise::fill(
-      of(e)
-          .region.specialise(*shapes, PFRT_MEMORY_DEVICE, run, of(e).device, of(e).device->late)
-          .release(),
-      out);
+  auto program =
+      of(e).region.specialise(*shapes, PFRT_MEMORY_DEVICE, run, of(e).device, of(e).device->late);
+  uint32_t next = 0;
+  for (pfrt_buffer& buffer : program->buffers) {
+    if (!of(e).device->packed || buffer.kind != PFRT_BUFFER_INITIALIZER) continue;
+    buffer.kind = PFRT_BUFFER_CONST;
+    buffer.index = next++;
+  }
+  elementwise::fill(program.release(), out);
   return PFRT_CODE_OK;
 }
 void release_program(pfrt_executable*, pfrt_program* program) {
   delete static_cast<elementwise::Program*>(program->handle);
 }
 
-size_t option_count() { return 2; }
+size_t option_count() { return 3; }
 pfrt_code option_at(size_t index, pfrt_option_info* out) {
-  if (index > 1) return PFRT_CODE_INVALID_ARGUMENT;
+  constexpr std::string_view kKeys[] = {"counters", "late", "packed"};
+  if (index > 2) return PFRT_CODE_INVALID_ARGUMENT;
   out->type = index ? PFRT_OPTION_BOOL : PFRT_OPTION_INT;
-  out->key = text(index ? "late" : "counters");
+  out->key = text(kKeys[index]);
   out->default_value = text(index ? "false" : "0");
   out->doc = text("see device.h");
   return PFRT_CODE_OK;
@@ -276,6 +311,7 @@ constexpr pfrt_provider_table kTable = [] {
   table.release_executable = release_executable;
   table.specialise = specialise;
   table.release_program = release_program;
+  table.constants = constants;
   table.option_count = option_count;
   table.option_at = option_at;
   table.allocate = allocate;
@@ -294,8 +330,9 @@ constexpr pfrt_provider_table kTable = [] {
 
 extern "C" PFRT_EXPORT pfrt_code pfrt_plugin_query(const pfrt_host_info* host,
                                                    pfrt_plugin_desc* out) {
-  return elementwise::describe(
-      host, out, kFenced ? "FencedExecutionProvider" : "DeviceExecutionProvider",
-      PFRT_PROVIDER_OPTIONS | PFRT_PROVIDER_MEMORY | (kFenced ? PFRT_PROVIDER_FENCES : 0),
-      &fake_device::kTable);
+  return elementwise::describe(host, out,
+                               kFenced ? "FencedExecutionProvider" : "DeviceExecutionProvider",
+                               PFRT_PROVIDER_CONSTANTS | PFRT_PROVIDER_OPTIONS |
+                                   PFRT_PROVIDER_MEMORY | (kFenced ? PFRT_PROVIDER_FENCES : 0),
+                               &fake_device::kTable);
 }
