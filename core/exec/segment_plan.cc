@@ -549,7 +549,12 @@ Status SegmentPlan::run_moment(Frame& frame, const std::vector<uint32_t>& steps)
         }
       },
       &moment);
-  for (Status& status : moment.outcome) PFRT_TRY(std::move(status));  // the first step's
+  for (size_t i = 0; i < steps.size(); ++i) {
+    if (moment.outcome[i].ok()) continue;
+    // Several may have failed: the first one's error is reported, so its provider is to blame.
+    frame.control->culprit = &programs_[steps_[steps[i]].program].stage->executable->provider();
+    return std::move(moment.outcome[i]);
+  }
   return {};
 }
 
