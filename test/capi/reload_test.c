@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Opens the library, loads and runs a .pfm model on several threads, releases everything and closes the library, many
- * times: threads and mappings are at the end what they were after the first rounds.
- * Usage: reload_test LIBRARY MODEL ROUNDS; MODEL is written first.
+ * Opens the library, loads and runs a .pfm model on several threads, releases everything and closes
+ * the library, many times: threads and mappings are at the end what they were after the first
+ * rounds. Usage: reload_test LIBRARY MODEL ROUNDS; MODEL is written first.
  */
 #include <dirent.h>
 #include <dlfcn.h>
@@ -155,8 +155,9 @@ int main(int argc, char** argv) {
     mappings = mappings_now();
     resident = resident_kib();
   }
-  printf("threads %d then %d, mappings %d then %d, resident %ld then %ld KiB\n", threads, settled_threads(), mappings,
-         mappings_now(), resident, resident_kib());
+  printf("threads %d then %d, mappings %d then %d, resident %ld then %ld KiB\n", threads,
+         settled_threads(), mappings, mappings_now(), resident, resident_kib());
   /* The allocator may take a few mappings more or less. */
-  return settled_threads() != threads || mappings_now() > mappings + 8 || resident_kib() > resident + 4096;
+  return settled_threads() != threads || mappings_now() > mappings + 8 ||
+         resident_kib() > resident + 4096;
 }
