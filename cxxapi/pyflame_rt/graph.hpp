@@ -4,6 +4,7 @@
 // a session was made from it. Externally synchronised, together with its nodes.
 #pragma once
 
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <pyflame_rt/env.hpp>
@@ -37,15 +38,24 @@ class Graph {
   }
 
   std::string name() const { return detail::str(api().graph->name(handle())); }
+  void set_name(const std::string& name) {
+    detail::check(api().graph->set_name(handle(), detail::text(name)));
+  }
 
   // Unless set, each domain has the newest opset that the library knows. "" is ONNX's own domain.
   void set_opset(const std::string& domain, int64_t version) {
     detail::check(api().graph->set_opset(handle(), detail::text(domain), version));
   }
   void set_opset(int64_t version) { set_opset({}, version); }
+  void remove_opset(const std::string& domain) {
+    detail::check(api().graph->remove_opset(handle(), detail::text(domain)));
+  }
   std::map<std::string, int64_t> opsets() const;
   void set_metadata(const std::string& key, const std::string& value) {
     detail::check(api().graph->set_metadata(handle(), detail::text(key), detail::text(value)));
+  }
+  void remove_metadata(const std::string& key) {
+    detail::check(api().graph->remove_metadata(handle(), detail::text(key)));
   }
   std::map<std::string, std::string> metadata() const;
 
@@ -57,6 +67,15 @@ class Graph {
   }
   std::vector<TensorInfo> inputs() const;
   std::vector<TensorInfo> outputs() const;
+  // By position in inputs() and outputs().
+  void replace_input(size_t index, const TensorInfo& info) {
+    detail::check(api().graph->replace_input(handle(), index, detail::InfoArg(info).get()));
+  }
+  void remove_input(size_t index) { detail::check(api().graph->remove_input(handle(), index)); }
+  void replace_output(size_t index, const TensorInfo& info) {
+    detail::check(api().graph->replace_output(handle(), index, detail::InfoArg(info).get()));
+  }
+  void remove_output(size_t index) { detail::check(api().graph->remove_output(handle(), index)); }
   // Type and shape of any named value, as far as they are known.
   TensorInfo get_tensor_info(const std::string& value_name) const {
     pfrt_value_info c{};
@@ -68,17 +87,50 @@ class Graph {
     detail::check(api().graph->set_value_info(handle(), detail::InfoArg(info).get()));
   }
 
-  // Shares the tensor's memory.
+  // Shares the tensor's memory. Replaces one of the same name.
   void add_initializer(const std::string& name, const Tensor& tensor) {
     detail::check(
         api().graph->add_initializer_value(handle(), detail::text(name), tensor.handle()));
   }
   // Dense ones; sparse initializers are read through the C API.
   std::map<std::string, Tensor> initializers() const;
+  // PyFlameRTError (not found) when there is none of the name.
+  Tensor initializer(const std::string& name) const {
+    pfrt_value* value = nullptr;
+    detail::check(api().graph->initializer(handle(), detail::text(name), &value));
+    return Tensor::from_handle(detail::Handle<pfrt_value>::share(value));
+  }
+  // To be written into. What models, sessions, other graphs or Tensor objects share is copied
+  // first, so that they never see it change: an earlier result of this function is one of those.
+  Tensor initializer_for_write(const std::string& name) {
+    pfrt_value* value = nullptr;
+    detail::check(api().graph->initializer_for_write(handle(), detail::text(name), &value));
+    return Tensor::from_handle(detail::Handle<pfrt_value>::share(value));
+  }
+  void remove_initializer(const std::string& name) {
+    detail::check(api().graph->remove_initializer(handle(), detail::text(name)));
+  }
 
   // Names may refer to values that are added later; validate() says what is missing.
   void add_node(const std::shared_ptr<Node>& node);
   void remove_node(const std::shared_ptr<Node>& node);
+  // The first of that name, or of that id; null when there is none.
+  std::shared_ptr<Node> find_node(const std::string& name) const;
+  std::shared_ptr<Node> node(uint32_t id) const;
+  // The node added after |node|, which may have been removed since; the first for null; null at the
+  // end. A walk by it may edit: what is removed ahead is skipped, what is added comes at the end.
+  std::shared_ptr<Node> next_node(const std::shared_ptr<Node>& node) const;
+  // The node that makes a value; null for inputs, initializers and what a body captures.
+  std::shared_ptr<Node> producer(const std::string& value) const;
+  // Those that take it, or whose bodies capture it.
+  std::vector<std::shared_ptr<Node>> consumers(const std::string& value) const;
+  // Whatever uses |from|, but for |except|, uses |to|; a graph output keeps its name where nodes
+  // make both.
+  void replace_uses(const std::string& from, const std::string& to,
+                    const std::shared_ptr<Node>& except = nullptr);
+  // Adds |node|, which takes |value|, and lets all others that took it take its first output.
+  void insert_after(const std::string& value, const std::shared_ptr<Node>& node);
+  void rename_value(const std::string& from, const std::string& to);
   // In the order they were added; a copy of the list, so that the graph may be edited while it is
   // walked.
   std::vector<std::shared_ptr<Node>> nodes() const {
@@ -89,7 +141,12 @@ class Graph {
   std::vector<std::shared_ptr<Node>> topological_sort();
 
   // One sentence a fault, all of them; empty when the graph is well formed.
-  std::vector<std::string> validate();
+  std::vector<std::string> validate() { return faults(api().graph->validate(handle())); }
+  // The same, and operators that the environment does not know, arity, attribute types, and types
+  // and shapes that contradict each other.
+  std::vector<std::string> validate_all() {
+    return faults(api().graph->validate_all(handle(), Environment::instance().handle()));
+  }
   // Fills in types and shapes of inner values as far as they follow from the inputs.
   void infer_shapes() { detail::check(api().graph->infer_shapes(handle())); }
 
@@ -101,25 +158,22 @@ class Graph {
   const GraphHandle& shared() const noexcept { return graph_; }
 
  private:
+  static std::vector<std::string> faults(PFRT_OWN pfrt_status* status);
   void read_nodes() const;
+  // Brings node objects up to date with the graph.
+  void reread(const std::vector<std::shared_ptr<Node>>& nodes) const;
+  // Nodes whose lists have |value|.
+  std::vector<std::shared_ptr<Node>> around(const std::string& value) const;
   std::shared_ptr<Node> read_node(const pfrt_node& c) const;
 
   GraphHandle graph_;
-  mutable std::vector<std::shared_ptr<Node>> nodes_;
+  mutable std::vector<std::shared_ptr<Node>> nodes_;  // in the order of their ids
   mutable bool nodes_read_ = true;  // false until nodes made elsewhere were read from the handle
 };
 
 inline Graph Graph::clone() const {
-  detail::Handle<pfrt_options> options;
-  detail::Handle<pfrt_model> model;
   GraphHandle copy;
-  detail::check(api().options->create(PFRT_OPTIONS_LOAD, options.out()));
-  for (const char* key : {"validate", "infer_shapes"}) {
-    detail::check(api().options->set_bool(options.get(), detail::text(key), 0));
-  }
-  detail::check(api().model->from_graph(Environment::instance().handle(), handle(), options.get(),
-                                        model.out()));
-  detail::check(api().model->graph(model.get(), copy.out()));
+  detail::check(api().graph->clone(handle(), copy.out()));
   return Graph(std::move(copy));
 }
 
@@ -265,8 +319,94 @@ inline std::vector<std::shared_ptr<Node>> Graph::topological_sort() {
   return out;
 }
 
-inline std::vector<std::string> Graph::validate() {
-  pfrt_status* status = api().graph->validate(handle());
+inline std::shared_ptr<Node> Graph::node(uint32_t id) const {
+  read_nodes();
+  const auto at = std::lower_bound(
+      nodes_.begin(), nodes_.end(), id,
+      [](const std::shared_ptr<Node>& node, uint32_t wanted) { return node->id() < wanted; });
+  return at != nodes_.end() && (*at)->id() == id ? *at : nullptr;
+}
+
+inline std::shared_ptr<Node> Graph::find_node(const std::string& name) const {
+  read_nodes();
+  for (const auto& node : nodes_) {
+    if (node->name() == name) return node;
+  }
+  return nullptr;
+}
+
+inline std::shared_ptr<Node> Graph::next_node(const std::shared_ptr<Node>& node) const {
+  return this->node(
+      api().graph->next_node(handle(), node == nullptr ? PFRT_NO_NODE : node->attached_.id));
+}
+
+inline std::shared_ptr<Node> Graph::producer(const std::string& value) const {
+  uint32_t id = PFRT_NO_NODE;
+  detail::check(api().graph->producer(handle(), detail::text(value), &id));
+  return node(id);
+}
+
+inline std::vector<std::shared_ptr<Node>> Graph::consumers(const std::string& value) const {
+  const uint32_t* ids = nullptr;
+  size_t count = 0;
+  detail::check(api().graph->consumers(handle(), detail::text(value), &ids, &count));
+  std::vector<std::shared_ptr<Node>> out;
+  for (size_t i = 0; i < count; ++i) out.push_back(node(ids[i]));
+  return out;
+}
+
+inline std::vector<std::shared_ptr<Node>> Graph::around(const std::string& value) const {
+  std::vector<std::shared_ptr<Node>> out = consumers(value);
+  if (std::shared_ptr<Node> maker = producer(value)) out.push_back(std::move(maker));
+  return out;
+}
+
+inline void Graph::reread(const std::vector<std::shared_ptr<Node>>& nodes) const {
+  for (const auto& node : nodes) {
+    pfrt_node c{};
+    c.struct_size = sizeof(c);
+    detail::check(api().graph->node_by_id(handle(), node->attached_.id, &c));
+    const std::shared_ptr<Node> now = read_node(c);
+    node->inputs_ = std::move(now->inputs_);
+    node->outputs_ = std::move(now->outputs_);
+  }
+}
+
+inline void Graph::replace_uses(const std::string& from, const std::string& to,
+                                const std::shared_ptr<Node>& except) {
+  if (except != nullptr && node(except->id()) != except) {
+    throw InputError("replace_uses: the excepted node is not in this graph",
+                     PFRT_CODE_INVALID_ARGUMENT);
+  }
+  std::vector<std::shared_ptr<Node>> touched = around(from);
+  for (const auto& node : around(to)) touched.push_back(node);
+  detail::check(api().graph->replace_uses(handle(), detail::text(from), detail::text(to),
+                                          except == nullptr ? PFRT_NO_NODE : except->id()));
+  reread(touched);
+}
+
+inline void Graph::insert_after(const std::string& value, const std::shared_ptr<Node>& node) {
+  if (node == nullptr || node->outputs().empty()) {
+    throw InputError("insert_after: there is no node, or it has no output",
+                     PFRT_CODE_INVALID_ARGUMENT);
+  }
+  (void)producer(value);  // not found before anything is added
+  add_node(node);
+  try {
+    replace_uses(value, node->outputs().front(), node);
+  } catch (...) {
+    remove_node(node);
+    throw;
+  }
+}
+
+inline void Graph::rename_value(const std::string& from, const std::string& to) {
+  const std::vector<std::shared_ptr<Node>> touched = around(from);
+  detail::check(api().graph->rename_value(handle(), detail::text(from), detail::text(to)));
+  reread(touched);
+}
+
+inline std::vector<std::string> Graph::faults(pfrt_status* status) {
   if (status == nullptr) return {};
   detail::Failure failure(status);
   if (failure.code != PFRT_CODE_VALIDATION) {

@@ -5,7 +5,10 @@
 // shallow; safe to use from many threads.
 #pragma once
 
+#include <exception>
+#include <functional>
 #include <map>
+#include <memory>
 #include <pyflame_rt/graph.hpp>
 #include <string>
 #include <utility>
@@ -14,9 +17,117 @@
 namespace pyflame_rt {
 
 struct LoadOptions {
+  // Hears how far a load or save is, from 0 to 1, and what is being done. Returning false, or
+  // throwing, stops it: BackendError (cancelled), or what was thrown.
+  using Progress = std::function<bool(double fraction, const std::string& stage)>;
+
   bool validate = true;
   bool infer_shapes = true;
+  Progress progress;
 };
+
+// A model's bytes as the caller reads them. Used by the loading thread, during the load alone; what
+// it throws comes out of Model::load.
+class Reader {
+ public:
+  virtual ~Reader() = default;
+  virtual uint64_t size() const = 0;
+  // Puts up to |bytes| (at least 1) bytes from |offset| on at |out| and returns their number; 0 is
+  // the end.
+  virtual uint64_t read_at(uint64_t offset, void* out, uint64_t bytes) = 0;
+  // For messages, and its extension for the format.
+  virtual std::string name() const { return {}; }
+  // The file that the model calls |location|; null when there is none.
+  virtual std::unique_ptr<Reader> open_beside(const std::string& location) {
+    (void)location;
+    return nullptr;
+  }
+};
+
+namespace detail {
+
+// Callbacks of one load or save, and what they threw.
+struct LoadCall {
+  explicit LoadCall(const LoadOptions& from) : options(from) {
+    check(api().options->create(PFRT_OPTIONS_LOAD, c.out()));
+    check(api().options->set_bool(c.get(), text("validate"), from.validate));
+    check(api().options->set_bool(c.get(), text("infer_shapes"), from.infer_shapes));
+    if (from.progress) check(api().options->set_progress(c.get(), &hear, this));
+  }
+  LoadCall(const LoadCall&) = delete;
+  LoadCall& operator=(const LoadCall&) = delete;
+
+  // Takes |status|.
+  void finish(PFRT_OWN pfrt_status* status) const {
+    if (thrown) {
+      api().status->release(status);
+      std::rethrow_exception(thrown);
+    }
+    check(status);
+  }
+  template <class Work>
+  pfrt_code guarded(Work work) noexcept {
+    try {
+      return work();
+    } catch (...) {
+      if (!thrown) thrown = std::current_exception();
+      return PFRT_CODE_CANCELLED;
+    }
+  }
+  static void hear(void* user, double fraction, pfrt_string stage) {
+    auto* self = static_cast<LoadCall*>(user);
+    const pfrt_code code = self->guarded([&]() -> pfrt_code {
+      return self->options.progress(fraction, str(stage)) ? PFRT_CODE_OK : PFRT_CODE_CANCELLED;
+    });
+    if (code != PFRT_CODE_OK) api().options->cancel(self->c.get());
+  }
+
+  const LoadOptions& options;
+  Handle<pfrt_options> c;
+  std::exception_ptr thrown;
+};
+
+// A Reader as a C argument; |own| is it when it is to be deleted.
+struct ReaderCall {
+  static pfrt_reader make(Reader& reader, std::unique_ptr<Reader> own, LoadCall& call) {
+    auto user = std::make_unique<ReaderCall>(ReaderCall{reader, std::move(own), call, {}});
+    user->name = reader.name();
+    pfrt_reader c{};
+    c.struct_size = sizeof(c);
+    c.size = reader.size();
+    c.name = text(user->name);
+    c.read_at = &read_at;
+    c.open_beside = &open_beside;
+    c.release = [](void* self) { delete static_cast<ReaderCall*>(self); };
+    c.user = user.release();
+    return c;
+  }
+  static pfrt_code read_at(void* user, uint64_t offset, uint64_t bytes, void* out,
+                           uint64_t* out_read) {
+    auto* self = static_cast<ReaderCall*>(user);
+    return self->call.guarded([&]() -> pfrt_code {
+      *out_read = self->reader.read_at(offset, out, bytes);
+      return PFRT_CODE_OK;
+    });
+  }
+  static pfrt_code open_beside(void* user, pfrt_string location, pfrt_reader* out_reader) {
+    auto* self = static_cast<ReaderCall*>(user);
+    return self->call.guarded([&]() -> pfrt_code {
+      std::unique_ptr<Reader> beside = self->reader.open_beside(str(location));
+      if (beside == nullptr) return PFRT_CODE_NOT_FOUND;
+      Reader& reader = *beside;
+      *out_reader = make(reader, std::move(beside), self->call);
+      return PFRT_CODE_OK;
+    });
+  }
+
+  Reader& reader;
+  std::unique_ptr<Reader> own;
+  LoadCall& call;
+  std::string name;
+};
+
+}  // namespace detail
 
 struct ModelMetadata {
   std::string graph_name, description;
@@ -40,22 +151,33 @@ class Model {
   // The format is found by the file's extension, then by its content.
   static Model load(const std::string& path, const LoadOptions& options = {}) {
     Model model;
-    detail::check(api().model->load_file(Environment::instance().handle(), detail::text(path),
-                                         make_options(options).get(), model.model_.out()));
+    detail::LoadCall call(options);
+    call.finish(api().model->load_file(Environment::instance().handle(), detail::text(path),
+                                       call.c.get(), model.model_.out()));
     return model;
   }
   // Copies what it needs of |data|.
   static Model load(const void* data, size_t size, const LoadOptions& options = {}) {
     Model model;
-    detail::check(api().model->load_memory(Environment::instance().handle(), data, size, PFRT_COPY,
-                                           nullptr, nullptr, make_options(options).get(),
-                                           model.model_.out()));
+    detail::LoadCall call(options);
+    call.finish(api().model->load_memory(Environment::instance().handle(), data, size, PFRT_COPY,
+                                         nullptr, nullptr, call.c.get(), model.model_.out()));
+    return model;
+  }
+  // Reads all bytes of |reader| once, in order.
+  static Model load(Reader& reader, const LoadOptions& options = {}) {
+    Model model;
+    detail::LoadCall call(options);
+    const pfrt_reader c = detail::ReaderCall::make(reader, nullptr, call);
+    call.finish(api().model->load_reader(Environment::instance().handle(), &c, call.c.get(),
+                                         model.model_.out()));
     return model;
   }
   static Model from_graph(const Graph& graph, const LoadOptions& options = {}) {
     Model model;
-    detail::check(api().model->from_graph(Environment::instance().handle(), graph.handle(),
-                                          make_options(options).get(), model.model_.out()));
+    detail::LoadCall call(options);
+    call.finish(api().model->from_graph(Environment::instance().handle(), graph.handle(),
+                                        call.c.get(), model.model_.out()));
     return model;
   }
   static Model from_handle(detail::Handle<pfrt_model> handle) {
@@ -65,9 +187,11 @@ class Model {
   }
 
   // Writes the model as it was loaded; the format is that of the extension.
-  void save(const std::string& path) const {
-    detail::check(
-        api().model->save(Environment::instance().handle(), handle(), detail::text(path)));
+  // Of |options| the progress counts; a save that is stopped leaves the old file.
+  void save(const std::string& path, const LoadOptions& options = {}) const {
+    detail::LoadCall call(options);
+    call.finish(api().model->save_with(Environment::instance().handle(), handle(),
+                                       detail::text(path), call.c.get()));
   }
   // An editable copy.
   Graph graph() const {
@@ -84,14 +208,6 @@ class Model {
 
  private:
   Model() = default;
-  static detail::Handle<pfrt_options> make_options(const LoadOptions& options) {
-    detail::Handle<pfrt_options> c;
-    detail::check(api().options->create(PFRT_OPTIONS_LOAD, c.out()));
-    detail::check(api().options->set_bool(c.get(), detail::text("validate"), options.validate));
-    detail::check(
-        api().options->set_bool(c.get(), detail::text("infer_shapes"), options.infer_shapes));
-    return c;
-  }
   pfrt_model_info info() const {
     pfrt_model_info c{};
     c.struct_size = sizeof(c);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // One operation of a graph: its operator, the names of its inputs and outputs, its attributes. A
-// node that was added to a graph writes new attributes through to it. A copy belongs to no graph.
+// node that was added to a graph writes what is set through to it, and follows what the graph does
+// to it. A copy belongs to no graph.
 // Externally synchronised, with its graph.
 #pragma once
 
@@ -108,11 +109,29 @@ class Node {
         inputs_(std::move(inputs)),
         outputs_(std::move(outputs)) {}
 
+  // Stable while the node is in its graph and never given again; PFRT_NO_NODE outside of one.
+  uint32_t id() const noexcept { return attached_.graph ? attached_.id : PFRT_NO_NODE; }
   const std::string& name() const noexcept { return name_; }
   const std::string& op_type() const noexcept { return op_type_; }
   const std::string& domain() const noexcept { return domain_; }
   const std::vector<std::string>& inputs() const noexcept { return inputs_; }
   const std::vector<std::string>& outputs() const noexcept { return outputs_; }
+
+  void set_name(const std::string& name) {
+    if (attached_.graph) {
+      detail::check(api().graph->rename_node(graph(), attached_.id, detail::text(name)));
+    }
+    name_ = name;
+  }
+  // Puts other lists in place of these. ValidationError for an output that something else makes.
+  void set_inputs(std::vector<std::string> names) {
+    if (attached_.graph) put_names(api().graph->set_node_inputs, names);
+    inputs_ = std::move(names);
+  }
+  void set_outputs(std::vector<std::string> names) {
+    if (attached_.graph) put_names(api().graph->set_node_outputs, names);
+    outputs_ = std::move(names);
+  }
 
   void set_attr(const std::string& name, float value) { put(name, value); }
   void set_attr(const std::string& name, double value) { put(name, static_cast<float>(value)); }
@@ -144,12 +163,29 @@ class Node {
     std::optional<T> value = get_attr<T>(name);
     return value ? std::move(*value) : std::move(default_value);
   }
+  // PyFlameRTError (not found) when there is no such attribute.
+  void remove_attr(const std::string& name) {
+    if (attached_.graph) {
+      detail::check(api().graph->remove_attr(graph(), attached_.id, detail::text(name)));
+      attributes_.erase(name);
+    } else if (attributes_.erase(name) == 0) {
+      throw PyFlameRTError("node '" + name_ + "' has no attribute '" + name + "'",
+                           PFRT_CODE_NOT_FOUND);
+    }
+  }
   bool has_attr(const std::string& name) const { return attributes_.count(name) != 0; }
   const std::map<std::string, AttributeValue>& attributes() const noexcept { return attributes_; }
 
  private:
   friend class Graph;
 
+  pfrt_graph* graph() const noexcept { return attached_.graph.get(); }
+  template <class Fn>
+  void put_names(Fn set, const std::vector<std::string>& names) {
+    std::vector<pfrt_string> texts;
+    for (const std::string& name : names) texts.push_back(detail::text(name));
+    detail::check(set(graph(), attached_.id, texts.data(), texts.size()));
+  }
   void put(const std::string& name, AttributeValue value) {
     if (attached_.graph) {
       detail::AttrArg arg(name, value);
