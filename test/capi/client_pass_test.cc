@@ -107,9 +107,9 @@ TEST(ClientPass, rewrites_a_copy_and_says_so) {
 }
 
 TEST(ClientPass, runs_at_its_level_and_in_its_place) {
-  const auto env = make_env();
   std::string order;
   std::vector<std::unique_ptr<TestPass>> passes;
+  const auto env = make_env();
   const auto add = [&](std::string name, std::string after, pfrt_pass_level level) {
     auto pass = std::make_unique<TestPass>();
     pass->name = name;

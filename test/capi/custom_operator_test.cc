@@ -380,7 +380,7 @@ TEST(CustomOperator, is_named_by_name_checks) {
 }
 
 TEST(CustomOperator, comes_and_goes_while_models_live) {
-  auto op = scale_operator();
+  const auto op = scale_operator(), again = scale_operator();
   const auto env = make_env();
   const auto model = make_model(env.get(), scale_graph());  // before anybody knows Scale
   ASSERT_TRUE(model);
@@ -399,16 +399,15 @@ TEST(CustomOperator, comes_and_goes_while_models_live) {
   EXPECT_EQ(op->released, 0);
   session.reset();
   EXPECT_EQ(op->released, 1);
-  auto again = scale_operator();  // the name is free
-  ASSERT_TRUE(ok(again->add_to(env.get())));
+  ASSERT_TRUE(ok(again->add_to(env.get())));  // the name is free
   session = make_session(env.get(), model.get());
   ASSERT_TRUE(session);
   EXPECT_EQ(run(session.get(), {kRow})[0].as<float>(), (std::vector<float>{0, 2, 4}));
 }
 
 TEST(CustomOperator, is_listed) {
-  const auto env = make_env();
   const auto op = scale_operator();
+  const auto env = make_env();
   op->c.since_version = 4;
   ASSERT_TRUE(ok(op->add_to(env.get())));
   size_t count = 0;
