@@ -14,7 +14,7 @@ run_suite() {
   shift
   cmake --preset "$preset" "${launcher[@]}"
   cmake --build --preset "$preset"
-  ctest --preset "$preset" "$@"
+  ctest --preset "$preset" -j"$(nproc)" "$@"
 }
 
 launcher=()
@@ -33,7 +33,7 @@ main() {
   test/memory.sh build/release build/memory
   local isa
   for isa in generic avx2 avx512; do
-    PFRT_ISA=$isa ctest --preset release
+    PFRT_ISA=$isa ctest --preset release -j"$(nproc)"
   done
   run_suite asan
   run_suite tsan

@@ -42,6 +42,8 @@ Leavers& leavers() {
   static Immortal<Leavers> all;
   return all.get();
 }
+// Tasks that wait or run, in all pools; what they end is listed before they are over.
+std::atomic<uint32_t> tasks_under_way{0};
 
 }  // namespace
 
@@ -113,6 +115,7 @@ class Pool::State {
       return error(Code::kOUT_OF_MEMORY, "starting a thread for asynchronous work failed");
     std::lock_guard lock(mutex_);
     tasks_.emplace_back(task, arg);
+    tasks_under_way.fetch_add(1);
     posted_.fetch_add(1, std::memory_order_relaxed);
     work_.notify_one();  // inside the lock: once it is open the task may end the pool
     return {};
@@ -209,6 +212,7 @@ class Pool::State {
         ++at_tasks_;
         lock.unlock();
         task(arg);
+        tasks_under_way.fetch_sub(1);
         lock.lock();
         --at_tasks_;
         continue;
@@ -258,6 +262,7 @@ Pool::State& Pool::state() {
   State* state = state_.load(std::memory_order_acquire);
   if (state->generation() == os::forks()) return *state;
   auto* const fresh = new State(state->source());
+  tasks_under_way.store(0);
   if (state_.compare_exchange_strong(state, fresh, std::memory_order_acq_rel)) return *fresh;
   delete fresh;
   return *state;
@@ -288,7 +293,11 @@ void join_leavers(int ms) {
     if (all.empty()) all.shrink_to_fit();
     return all.empty();
   };
-  for (; !collect() && ms > 0; --ms) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  const auto quiet = [&] {
+    const bool idle = tasks_under_way.load() == 0;
+    return collect() && idle;
+  };
+  for (; !quiet() && ms > 0; --ms) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   for (const Leaver& l : ready) l.source.join(l.thread);
 }
 

@@ -40,7 +40,8 @@ class Pool final : public Executor {
   std::atomic<State*> state_;
 };
 
-// Joins the threads that have ended their own pool; waits |ms| at most for those still at it.
+// Joins the threads that have ended their own pool; waits |ms| at most for those still at it, and
+// for tasks, which may be about to end theirs.
 void join_leavers(int ms);
 
 }  // namespace pfrt

@@ -3,7 +3,6 @@
 
 #include <atomic>
 #include <chrono>
-#include <cstdlib>
 #include <memory>
 #include <mutex>
 #include <thread>
@@ -85,7 +84,11 @@ void prepare_threads() {
   static std::once_flag once;
   std::call_once(once, [] {
     os::watch_forks();
-    std::atexit(leave_at_exit);
+    // A destructor rather than atexit, which some tools take for the program's, so that closing the
+    // library would leave it behind.
+    static const struct AtExit {
+      ~AtExit() { leave_at_exit(); }
+    } at_exit;
   });
   join_leavers(0);
 }

@@ -117,7 +117,12 @@ State state() {
       global.name() + " " + std::use_facet<std::numpunct<char>>(global).decimal_point();
   signals(out);
   const std::string status = contents("/proc/self/status");
-  for (const char* line : {"Umask:", "Threads:", "NoNewPrivs:", "Seccomp:"}) {
+  for (const char* line : {
+         "Umask:", "NoNewPrivs:", "Seccomp:",
+#if !defined(PFRT_SANITIZE_THREAD)  // which starts a thread of its own
+             "Threads:",
+#endif
+       }) {
     const size_t at = status.find(line);
     if (at != std::string::npos) out[line] = status.substr(at, status.find('\n', at) - at);
   }

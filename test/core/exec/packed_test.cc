@@ -137,11 +137,13 @@ class Packed : public testing::Test {
     doubler.alignment = 0;
     doubler.answer = PFRT_CODE_OK;
     context_.candidates.push_back({"Doubler", open_doubler(), {}});
-    context_.culprit = &culprit_;
     context_.packed = &store_;
   }
   Result<std::unique_ptr<CompiledGraph>> compile_graph(const std::shared_ptr<const Graph>& graph) {
-    return CompiledGraph::create(graph, context_);
+    CompileContext own = context_;
+    const Provider* culprit = nullptr;
+    own.culprit = &culprit;
+    return CompiledGraph::create(graph, own);
   }
   static float run(CompiledGraph& graph, float x) {
     auto tensor = Tensor::of_float({x});
@@ -151,7 +153,6 @@ class Packed : public testing::Test {
     return status.ok() ? *outputs[0]->tensor.as<float>() : 0;
   }
   PackedStore store_;
-  const Provider* culprit_ = nullptr;
   CompileContext context_;
 };
 
