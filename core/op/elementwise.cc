@@ -293,7 +293,7 @@ constexpr OperatorDef kRows[] = {
     {"", "BitwiseXor", 18, 0, 2, 2, 1, 1, kOpPlain, 0, nullptr, infer_arithmetic<>, nullptr},
     {"", "BitwiseNot", 18, 0, 1, 1, 1, 1, kOpPlain, 0, nullptr, infer_same, nullptr},
 
-    {"", "Identity", 1, 0, 1, 1, 1, 1, kOpPlain, 0, nullptr, infer_identity, nullptr},
+    {"", "Identity", 1, 0, 1, 1, 1, 1, kOpHostStrings, 0, nullptr, infer_identity, nullptr},
     {"", "Cast", 1, 0, 1, 1, 1, 1, kOpPlain, 0, canonical_cast, infer_cast, nullptr},
     {"", "CastLike", 15, 0, 2, 2, 1, 1, kOpPlain, 0, canonical_cast_like, nullptr, nullptr},
     {"", "BitCast", 26, 0, 1, 1, 1, 1, kOpPlain, 0, canonical_cast, infer_bit_cast, nullptr},

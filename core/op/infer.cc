@@ -23,9 +23,7 @@ void track(const Graph& graph, InferState& state) {
 }
 
 Status check_kinds(const Inference& inference, const OperatorDef& row) {
-  // Identity passes on whatever it is given; sequences and optionals otherwise belong to host
-  // operators.
-  if ((row.flags & kOpHost) || row.name == "Identity") return {};
+  if (row.flags & (kOpHost | kOpHostStrings)) return {};
   for (size_t i = 0; i < inference.input_count(); ++i) {
     const pfrt_value_kind kind = inference.input(i).kind;
     if (kind != PFRT_VALUE_UNSET && kind != PFRT_VALUE_TENSOR)

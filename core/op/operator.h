@@ -35,6 +35,8 @@ enum : OpFlags {
   kOpDataDependent = 2,
   // Not a function of its inputs (RandomNormal, training Dropout, ...).
   kOpRandom = 4,
+  // The host runs it when it meets strings or what is not a tensor; otherwise providers do.
+  kOpHostStrings = 8,
 };
 
 struct OperatorDef {

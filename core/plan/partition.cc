@@ -12,10 +12,14 @@ namespace {
 bool runs_in_host(const Graph& graph, const Node& node) {
   const OperatorDef* def = find_canonical(graph, node);
   if (def && (def->flags & kOpHost) != 0) return true;
-  // Identity passes anything on; what is not a tensor of numbers never reaches a provider.
-  if (node.op != "Identity" || !node.domain.empty() || !node.has_input(0)) return false;
-  const Type& type = graph.at(node.inputs[0]).type;
-  return !type.is_tensor() || type.dtype == PFRT_DTYPE_STRING;
+  if (!def || (def->flags & kOpHostStrings) == 0) return false;
+  const auto numbers = [&](ValueId id) {
+    if (id == kNoId) return true;
+    const Type& type = graph.at(id).type;
+    return type.is_tensor() && type.dtype != PFRT_DTYPE_STRING;
+  };
+  return !std::all_of(node.inputs.begin(), node.inputs.end(), numbers) ||
+         !std::all_of(node.outputs.begin(), node.outputs.end(), numbers);
 }
 
 bool data_dependent(const Graph& graph, const Node& node) {

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What an operator of the host is: a row of its family's table, and what it gets in a run. Rows are
+// found by canonical domain and name; the operator's row in core/op says that the host runs it
+// (kOpHost), or that it does when a string or another value that is no tensor of numbers is among
+// its inputs or outputs (kOpHostStrings).
+#pragma once
+
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "core/ir/graph.h"
+
+namespace pfrt::host {
+
+struct Call {
+  const Graph& graph;
+  const Node& node;
+  const std::vector<ValuePtr>& in;  // null where absent
+  std::vector<ValuePtr>& out;       // one an output of the node, at least one
+
+  const Value* input(size_t i) const { return i < in.size() ? in[i].get() : nullptr; }
+};
+
+struct HostOp {
+  std::string_view domain, name;
+  Status (*run)(const Call& call);
+};
+
+// Input |i| when it is there and of |kind|; |what| ends the error: "a sequence".
+Result<const Value*> need(const Call& call, size_t i, pfrt_value_kind kind, const char* what);
+// Input |i| when it is a tensor of |dtype|.
+Result<const Tensor*> need_tensor(const Call& call, size_t i, pfrt_dtype dtype);
+
+// The families, joined by host_ops.cc.
+std::span<const HostOp> sequence_ops();
+std::span<const HostOp> text_ops();
+
+}  // namespace pfrt::host

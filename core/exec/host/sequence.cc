@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cstring>
+
+#include "core/exec/host/call.h"
+
+namespace pfrt::host {
+namespace {
+
+// A position in a sequence of |count|, negative counting from the end; |limit| is one past the
+// largest allowed.
+Result<size_t> position(const Value& v, size_t count, size_t limit) {
+  const std::vector<int64_t> numbers =
+      v.kind == PFRT_VALUE_TENSOR ? to_int64s(v.tensor) : std::vector<int64_t>();
+  if (numbers.size() != 1) return error(Code::kINVALID_MODEL, "the position must be one integer");
+  const int64_t n = static_cast<int64_t>(count);
+  const int64_t at = numbers[0] < 0 ? numbers[0] + n : numbers[0];
+  if (at < 0 || at >= static_cast<int64_t>(limit))
+    return error(Code::kINVALID_ARGUMENT, "position ", numbers[0], " is outside a sequence of ",
+                 count);
+  return static_cast<size_t>(at);
+}
+
+ValuePtr scalar_value(Result<Tensor>& tensor) { return Value::of(tensor.take()); }
+
+Status sequence_empty(const Call& call) {
+  call.out[0] =
+      Value::sequence({}, static_cast<pfrt_dtype>(call.node.attr_int("dtype", PFRT_DTYPE_FLOAT32)));
+  return {};
+}
+
+Status sequence_construct(const Call& call) {
+  if (call.in.empty()) return error(Code::kINVALID_MODEL, "needs at least one input");
+  call.out[0] = Value::sequence(call.in, type_of(*call.in[0]).dtype);
+  return {};
+}
+
+Status sequence_insert(const Call& call) {
+  PFRT_ASSIGN(const Value* seq, need(call, 0, PFRT_VALUE_SEQUENCE, "a sequence"));
+  std::vector<ValuePtr> elements = seq->elements;
+  size_t at = elements.size();
+  if (call.input(2)) {
+    PFRT_ASSIGN(at, position(*call.input(2), elements.size(), elements.size() + 1));
+  }
+  if (!call.input(1)) return error(Code::kINVALID_MODEL, "has no tensor to insert");
+  elements.insert(elements.begin() + static_cast<std::ptrdiff_t>(at), call.in[1]);
+  call.out[0] = Value::sequence(std::move(elements), type_of(*call.in[1]).dtype);
+  return {};
+}
+
+Status sequence_erase(const Call& call) {
+  PFRT_ASSIGN(const Value* seq, need(call, 0, PFRT_VALUE_SEQUENCE, "a sequence"));
+  std::vector<ValuePtr> elements = seq->elements;
+  if (elements.empty()) return error(Code::kINVALID_ARGUMENT, "the sequence is empty");
+  size_t at = elements.size() - 1;
+  if (call.input(1)) {
+    PFRT_ASSIGN(at, position(*call.input(1), elements.size(), elements.size()));
+  }
+  elements.erase(elements.begin() + static_cast<std::ptrdiff_t>(at));
+  call.out[0] = Value::sequence(std::move(elements), type_of(*seq).dtype);
+  return {};
+}
+
+Status sequence_at(const Call& call) {
+  PFRT_ASSIGN(const Value* seq, need(call, 0, PFRT_VALUE_SEQUENCE, "a sequence"));
+  if (!call.input(1)) return error(Code::kINVALID_MODEL, "has no position");
+  PFRT_ASSIGN(size_t at, position(*call.input(1), seq->elements.size(), seq->elements.size()));
+  call.out[0] = seq->elements[at];
+  return {};
+}
+
+Status sequence_length(const Call& call) {
+  PFRT_ASSIGN(const Value* seq, need(call, 0, PFRT_VALUE_SEQUENCE, "a sequence"));
+  auto tensor = Tensor::scalar_int64(static_cast<int64_t>(seq->elements.size()));
+  if (!tensor.ok()) return tensor.take_status();
+  call.out[0] = scalar_value(tensor);
+  return {};
+}
+
+Result<size_t> axis_of(const Call& call, size_t rank, int64_t fallback) {
+  const int64_t axis = call.node.attr_int("axis", fallback);
+  const int64_t n = static_cast<int64_t>(rank);
+  if (axis < -n || axis >= n)
+    return error(Code::kINVALID_MODEL, "axis ", axis, " is outside a tensor of rank ", rank);
+  return static_cast<size_t>(axis < 0 ? axis + n : axis);
+}
+
+// Rows [begin, begin + length) of |axis| of |from| into |to| at |at|; both share all other
+// dimensions.
+Status copy_slab(const Tensor& from, size_t axis, int64_t begin, int64_t length, Tensor& to,
+                 int64_t at) {
+  const size_t element = dtype_size(from.dtype);
+  if (element == 0)
+    return error(Code::kUNSUPPORTED, "tensors of ", dtype_name(from.dtype), " cannot be cut");
+  const int64_t outer = element_count(from.dims.data(), axis);
+  const int64_t inner = element_count(from.dims.data() + axis + 1, from.dims.size() - axis - 1);
+  const size_t run = static_cast<size_t>(length * inner) * element;
+  if (from.dtype == PFRT_DTYPE_STRING) {
+    for (int64_t o = 0; o < outer; ++o)
+      for (int64_t i = 0; i < length * inner; ++i)
+        PFRT_TRY(to.buffer->set_string(
+            static_cast<uint64_t>((o * to.dims[axis] + at) * inner + i),
+            view(from.as<const pfrt_string>()[(o * from.dims[axis] + begin) * inner + i])));
+    return {};
+  }
+  for (int64_t o = 0; o < outer && run > 0; ++o)
+    std::memcpy(to.as<char>() + static_cast<size_t>((o * to.dims[axis] + at) * inner) * element,
+                from.as<const char>() +
+                    static_cast<size_t>((o * from.dims[axis] + begin) * inner) * element,
+                run);
+  return {};
+}
+
+Status split_to_sequence(const Call& call) {
+  PFRT_ASSIGN(const Value* value, need(call, 0, PFRT_VALUE_TENSOR, "a tensor"));
+  const Tensor& t = value->tensor;
+  PFRT_ASSIGN(size_t axis, axis_of(call, t.dims.size(), 0));
+  const int64_t size = t.dims[axis];
+  std::vector<int64_t> lengths;
+  bool keep = true;
+  if (const Value* split = call.input(1)) {
+    const std::vector<int64_t> numbers = to_int64s(split->tensor);
+    if (split->tensor.dims.empty()) {
+      if (numbers.size() != 1 || numbers[0] <= 0)
+        return error(Code::kINVALID_ARGUMENT, "split must be positive");
+      for (int64_t at = 0; at < size; at += numbers[0])
+        lengths.push_back(std::min(numbers[0], size - at));
+    } else {
+      lengths = numbers;
+    }
+  } else {
+    keep = call.node.attr_int("keepdims", 1) != 0;
+    lengths.assign(static_cast<size_t>(size), 1);
+  }
+  int64_t sum = 0;
+  for (int64_t n : lengths) {
+    if (n < 0 || n > size)
+      return error(Code::kINVALID_ARGUMENT, "split has ", n, " for a dimension of ", size);
+    sum += n;
+  }
+  if (sum != size)
+    return error(Code::kINVALID_ARGUMENT, "split adds up to ", sum, ", the dimension is ", size);
+  std::vector<ValuePtr> parts;
+  int64_t at = 0;
+  for (int64_t n : lengths) {
+    Dims dims = t.dims;
+    dims[axis] = n;
+    PFRT_ASSIGN(Tensor part, Tensor::allocate(t.dtype, dims));
+    PFRT_TRY(copy_slab(t, axis, at, n, part, 0));
+    if (!keep) part.dims.erase(part.dims.begin() + static_cast<std::ptrdiff_t>(axis));
+    parts.push_back(Value::of(std::move(part)));
+    at += n;
+  }
+  call.out[0] = Value::sequence(std::move(parts), t.dtype);
+  return {};
+}
+
+Status concat_from_sequence(const Call& call) {
+  PFRT_ASSIGN(const Value* seq, need(call, 0, PFRT_VALUE_SEQUENCE, "a sequence"));
+  if (seq->elements.empty()) return error(Code::kINVALID_ARGUMENT, "the sequence is empty");
+  const bool stack = call.node.attr_int("new_axis", 0) != 0;
+  std::vector<Tensor> parts;
+  for (const ValuePtr& e : seq->elements) {
+    if (e->kind != PFRT_VALUE_TENSOR)
+      return error(Code::kINVALID_MODEL, "the sequence must hold tensors");
+    parts.push_back(e->tensor);
+  }
+  PFRT_ASSIGN(size_t axis, axis_of(call, parts[0].dims.size() + (stack ? 1 : 0), 0));
+  if (stack)
+    for (Tensor& p : parts)
+      p.dims.insert(p.dims.begin() + static_cast<std::ptrdiff_t>(std::min(axis, p.dims.size())), 1);
+  Dims dims = parts[0].dims;
+  dims[axis] = 0;
+  for (const Tensor& p : parts) {
+    bool same = p.dtype == parts[0].dtype && p.dims.size() == dims.size();
+    for (size_t i = 0; same && i < dims.size(); ++i) same = i == axis || p.dims[i] == dims[i];
+    if (!same)
+      return error(Code::kSHAPE_MISMATCH,
+                   "the tensors differ in type or in a dimension other than axis ", axis);
+    dims[axis] += p.dims[axis];
+  }
+  PFRT_ASSIGN(Tensor whole, Tensor::allocate(parts[0].dtype, dims));
+  int64_t at = 0;
+  for (const Tensor& p : parts) {
+    PFRT_TRY(copy_slab(p, axis, 0, p.dims[axis], whole, at));
+    at += p.dims[axis];
+  }
+  call.out[0] = Value::of(std::move(whole));
+  return {};
+}
+
+Status make_optional(const Call& call) {
+  call.out[0] = Value::optional(call.in.empty() ? nullptr : call.in[0]);
+  return {};
+}
+
+Status optional_has_element(const Call& call) {
+  const Value* v = call.input(0);
+  const uint8_t has = v && (v->kind != PFRT_VALUE_OPTIONAL || !v->elements.empty());
+  auto tensor = Tensor::copy_of(PFRT_DTYPE_BOOL, {}, &has);
+  if (!tensor.ok()) return tensor.take_status();
+  call.out[0] = scalar_value(tensor);
+  return {};
+}
+
+Status optional_get_element(const Call& call) {
+  const Value* v = call.input(0);
+  if (!v) return error(Code::kINVALID_MODEL, "has no input");
+  if (v->kind != PFRT_VALUE_OPTIONAL) {
+    call.out[0] = call.in[0];
+    return {};
+  }
+  if (v->elements.empty()) return error(Code::kINVALID_ARGUMENT, "the optional is empty");
+  call.out[0] = v->elements[0];
+  return {};
+}
+
+Status identity(const Call& call) {
+  if (call.in.empty() || !call.in[0]) return error(Code::kINVALID_MODEL, "has no input");
+  call.out[0] = call.in[0];
+  return {};
+}
+
+constexpr HostOp kRows[] = {
+    {"", "SequenceEmpty", sequence_empty},
+    {"", "SequenceConstruct", sequence_construct},
+    {"", "SequenceInsert", sequence_insert},
+    {"", "SequenceErase", sequence_erase},
+    {"", "SequenceAt", sequence_at},
+    {"", "SequenceLength", sequence_length},
+    {"", "SplitToSequence", split_to_sequence},
+    {"", "ConcatFromSequence", concat_from_sequence},
+    {"", "Optional", make_optional},
+    {"", "OptionalHasElement", optional_has_element},
+    {"", "OptionalGetElement", optional_get_element},
+    {"", "Identity", identity},
+};
+
+}  // namespace
+
+std::span<const HostOp> sequence_ops() { return kRows; }
+
+}  // namespace pfrt::host
