@@ -36,6 +36,7 @@ main() {
     PFRT_ISA=$isa ctest --preset release -j"$(nproc)"
   done
   run_suite asan
+  test/fuzz.sh build/asan 600
   run_suite tsan
 }
 

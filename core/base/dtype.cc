@@ -95,7 +95,7 @@ int64_t element_count(const int64_t* dims, size_t rank) {
       zero = true;
       continue;
     }
-    if (count > kLimit / dims[i]) return zero ? 0 : -1;
+    if (count > kLimit / dims[i]) return -1;
     count *= dims[i];
   }
   return zero ? 0 : count;

@@ -27,7 +27,8 @@ bool dtype_is_float(
 bool dtype_is_integer(pfrt_dtype dtype);  // signed and unsigned, sub-byte included; not bool
 bool dtype_is_signed(pfrt_dtype dtype);   // signed integers and floats
 
-// Elements of |dims|; -1 when a dimension is negative or the product does not fit 62 bits.
+// Elements of |dims|; -1 when a dimension is negative or the product of those that are not zero
+// does not fit 62 bits (strides are such products, also in an empty tensor).
 int64_t element_count(const int64_t* dims, size_t rank);
 // Bytes of |count| packed elements; UINT64_MAX on overflow or an unknown type.
 uint64_t tensor_bytes(pfrt_dtype dtype, int64_t count);

@@ -113,12 +113,15 @@ class Checker {
             "): ", known->second);
       return;
     }
-    check_arity(graph, node, node.inputs, "input", row->min_inputs, row->max_inputs);
-    check_arity(graph, node, node.outputs, "output", row->min_outputs, row->max_outputs);
+    // Of a list of any length every element counts; Loop, which may go without its first two,
+    // requires none.
+    const bool list = row->max_inputs < 0 && row->min_inputs > 0;
+    check_arity(graph, node, node.inputs, "input", row->min_inputs, row->max_inputs, list);
+    check_arity(graph, node, node.outputs, "output", row->min_outputs, row->max_outputs, false);
   }
 
   void check_arity(const Graph& graph, const Node& node, const std::vector<ValueId>& values,
-                   const char* what, int least, int most) {
+                   const char* what, int least, int most, bool all_required) {
     size_t count = values.size();
     while (count && values[count - 1] == kNoId) --count;
     const bool few = count < static_cast<size_t>(least);
@@ -126,7 +129,8 @@ class Checker {
     if (few || many)
       return fault(describe(graph, node), ": has ", count, " ", what, "s, takes ",
                    range_text(least, most));
-    for (size_t i = 0; i < static_cast<size_t>(least); ++i)
+    const size_t required = all_required ? values.size() : static_cast<size_t>(least);
+    for (size_t i = 0; i < required; ++i)
       if (values[i] == kNoId)
         fault(describe(graph, node), ": ", what, " ", i, " is required but absent");
   }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/op/infer.h"
 
+#include "core/ir/verify.h"
 #include "core/op/body.h"
 #include "core/op/rules.h"
 
@@ -33,6 +34,21 @@ Status check_kinds(const Inference& inference, const OperatorDef& row) {
   return {};
 }
 
+// Everything that follows may multiply the dimensions of a value.
+Status check_sizes(const Inference& inference) {
+  const Graph& graph = inference.graph();
+  for (size_t i = 0; i < inference.output_count(); ++i) {
+    const Type& type = inference.output(i);
+    if (!type.is_tensor() || !type.fixed() || !dtype_known(type.dtype)) continue;
+    Dims dims;
+    for (const Dim& dim : type.shape) dims.push_back(dim.value());
+    if (tensor_bytes(type.dtype, element_count(dims.data(), dims.size())) == UINT64_MAX)
+      return inference.fail("output ", i, " would be ", type_text(type, *graph.symbols),
+                            ": more bytes than can be addressed");
+  }
+  return {};
+}
+
 }  // namespace
 
 InferState initial_state(const Graph& graph) {
@@ -57,7 +73,9 @@ Status infer_node(const Graph& graph, const Node& node, InferState& state) {
   }
   Inference inference(graph, node, state);
   PFRT_TRY(check_kinds(inference, *row));
-  return row->infer ? row->infer(inference) : Status();
+  if (!row->infer) return {};
+  PFRT_TRY(row->infer(inference));
+  return check_sizes(inference);
 }
 
 Status infer(const Graph& graph, const std::vector<NodeId>& order, InferState& state) {
