@@ -91,7 +91,7 @@ void Roster::exclude(size_t index) {
   released.swap(entries_[index].provider);
   if (logger_)
     logger_->log(PFRT_LOG_WARNING, entries_[index].source.name,
-                 " is not used any more; its nodes go to the next provider");
+                 " is set aside; its nodes go to the next provider");
 }
 
 void Roster::succeeded() {
@@ -118,6 +118,8 @@ void Roster::restore(const std::vector<std::shared_ptr<Provider>>& opened) {
     released.push_back(std::move(e.provider));
     e.provider = opened[i];
     e.state.condition = PFRT_PROVIDER_FAILING;
+    if (logger_)
+      logger_->log(PFRT_LOG_WARNING, e.source.name, " stays in use: no other runs its nodes");
   }
 }
 

@@ -44,6 +44,7 @@ const Generators& reduce_cases();
 const Generators& product_cases();  // matrices and convolutions
 const Generators& window_cases();   // pools and normalisations
 const Generators& move_cases();
+const Generators& index_cases();  // on indices and contents
 
 // ------------------------------------------------------------------ for references
 Data expected(pfrt_dtype dtype, Dims dims, Values values);

@@ -32,6 +32,14 @@ Guarded::Guarded(Guarded&& other) noexcept
       bytes_(other.bytes_),
       data_(other.data_) {}
 
+Guarded& Guarded::operator=(Guarded&& other) noexcept {
+  std::swap(map_, other.map_);
+  std::swap(mapped_, other.mapped_);
+  std::swap(bytes_, other.bytes_);
+  std::swap(data_, other.data_);
+  return *this;
+}
+
 Guarded::~Guarded() {
   if (map_ != nullptr) munmap(map_, mapped_);
 }

@@ -16,7 +16,7 @@ class Guarded {
   // allows).
   explicit Guarded(size_t bytes, Placed placed = Placed::kAtEnd, size_t alignment = 1);
   Guarded(Guarded&& other) noexcept;
-  Guarded& operator=(Guarded&&) = delete;
+  Guarded& operator=(Guarded&& other) noexcept;
   ~Guarded();
 
   char* data() { return data_; }

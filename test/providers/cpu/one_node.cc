@@ -6,6 +6,7 @@
 #include <complex>
 #include <cstring>
 #include <limits>
+#include <map>
 #include <sstream>
 
 #include "core/base/half.h"
@@ -128,7 +129,7 @@ class Snapshot {
     pfrt_snapshot_value v{};
     v.dtype = data.dtype;
     v.rank = static_cast<int32_t>(data.dims.size());
-    v.dims = data.dims.data();
+    v.dims = data.late ? unknown_.data() : data.dims.data();
     v.producer = PFRT_NO_INDEX;
     if (constant != nullptr) {
       v.flags = PFRT_SNAPSHOT_CONSTANT;
@@ -154,6 +155,7 @@ class Snapshot {
     attrs_.push_back(a);
   }
   std::vector<uint32_t> inputs_, outputs_;
+  Dims unknown_ = Dims(8, -1);
   std::vector<pfrt_snapshot_value> values_;
   std::vector<pfrt_snapshot_attr> attrs_;
   pfrt_snapshot_node node_{};
@@ -270,7 +272,8 @@ Outcome run(const cpu::KernelRow& row, const Case& c, const RunForm& form) {
   }
   for (const Data& output : c.outputs)
     outcome.outputs.emplace_back(
-        output.dtype == 0 ? 0 : tensor_bytes(output.dtype, count(output.dims)), form.placed);
+        output.dtype == 0 || output.late ? 0 : tensor_bytes(output.dtype, count(output.dims)),
+        form.placed);
 
   std::vector<void*> buffers;
   for (size_t i = 0; i < inputs.size(); ++i)
@@ -285,12 +288,30 @@ Outcome run(const cpu::KernelRow& row, const Case& c, const RunForm& form) {
     buffers[snapshot.inputs()[shared]] = outcome.outputs[0].data();
   }
   for (Guarded& input : inputs) input.make_read_only();
-  const StepHost host(std::move(buffers), form.workers, kernel->scratch_bytes, form.looks);
+  std::map<uint32_t, size_t> late;  // output by buffer
+  for (size_t i = 0; i < c.outputs.size(); ++i)
+    if (c.outputs[i].late) late[snapshot.outputs()[i]] = i;
+  StepHost host(std::move(buffers), form.workers, kernel->scratch_bytes, form.looks);
+  std::string wrong;
+  host.set_alloc([&](uint32_t buffer, const Dims& dims) -> void* {
+    const auto found = late.find(buffer);
+    if (found == late.end()) {
+      wrong = "alloc_output for an output whose dimensions are known";
+      return nullptr;
+    }
+    const Data& output = c.outputs[found->second];
+    if (dims != output.dims)
+      wrong = message("output ", found->second, " has dimensions ", text_of(dims), ", not ",
+                      text_of(output.dims));
+    outcome.outputs[found->second] = Guarded(tensor_bytes(output.dtype, count(dims)), form.placed);
+    return outcome.outputs[found->second].data();
+  });
   const pfrt_code code =
       kernel->run(cpu::Run(host.context(), snapshot.inputs().data(), snapshot.outputs().data()));
   outcome.looks = host.looks();
   outcome.cancelled = code == PFRT_CODE_CANCELLED;
   if (code != PFRT_CODE_OK) outcome.fault = message("run: ", host.message());
+  if (!wrong.empty()) outcome.fault = wrong;
   return outcome;
 }
 

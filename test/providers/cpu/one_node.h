@@ -34,6 +34,7 @@ struct Data {
   Dims dims;
   Values values;
   bool constant = false;
+  bool late = false;  // of an output: only the run tells its dimensions
 };
 
 struct Attr {

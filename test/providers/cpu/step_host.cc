@@ -3,7 +3,6 @@
 
 #include <atomic>
 #include <thread>
-#include <utility>
 
 namespace pfrt::test {
 namespace {
@@ -29,10 +28,10 @@ StepHost::StepHost(std::vector<void*> buffers, uint32_t workers, uint64_t scratc
   context_.scratch = [](const pfrt_step_context* c, uint32_t worker) {
     return static_cast<void*>(self(c).scratch_.at(worker).data());
   };
-  context_.alloc_output = [](const pfrt_step_context* c, uint32_t, const int64_t*, uint32_t,
-                             void**) {
-    self(c).message_ = "alloc_output for an output whose dimensions are known";
-    return pfrt_code{PFRT_CODE_INTERNAL};
+  context_.alloc_output = [](const pfrt_step_context* c, uint32_t buffer, const int64_t* dims,
+                             uint32_t rank, void** out) {
+    *out = self(c).alloc_ ? self(c).alloc_(buffer, {dims, dims + rank}) : nullptr;
+    return static_cast<pfrt_code>(*out ? PFRT_CODE_OK : PFRT_CODE_INTERNAL);
   };
   context_.fail = [](const pfrt_step_context* c, pfrt_code code, pfrt_string text) {
     self(c).message_.assign(text.data, text.size);

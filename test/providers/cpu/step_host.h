@@ -6,8 +6,9 @@
 
 #include <atomic>
 #include <cstdint>
-#include <map>
+#include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "pyflame_rt/plugin.h"
@@ -24,6 +25,10 @@ class StepHost {
   StepHost(const StepHost&) = delete;
   StepHost& operator=(const StepHost&) = delete;
 
+  // Gives memory to outputs whose dimensions only the run tells; refuses them unless set.
+  using Alloc = std::function<void*(uint32_t buffer, const std::vector<int64_t>& dims)>;
+  void set_alloc(Alloc alloc) { alloc_ = std::move(alloc); }
+
   const pfrt_step_context* context() const { return &context_; }
   const std::string& message() const { return message_; }
   uint64_t looks() const { return looks_; }
@@ -34,6 +39,7 @@ class StepHost {
   std::vector<void*> buffers_;
   std::vector<Guarded> scratch_;
   std::string message_;
+  Alloc alloc_;
   uint64_t last_look_;
   std::atomic<uint64_t> looks_{0};
   pfrt_step_context context_{};
