@@ -110,6 +110,7 @@ TEST(Kernels, products) { check_rows(product_cases()); }
 TEST(Kernels, windows_and_normalisations) { check_rows(window_cases()); }
 TEST(Kernels, moves) { check_rows(move_cases()); }
 TEST(Kernels, indices) { check_rows(index_cases()); }
+TEST(Kernels, recurrent) { check_rows(recurrent_cases()); }
 
 // The bits of a result are the same for any number of threads.
 void check_workers(const Generators& generators) {
@@ -141,27 +142,18 @@ TEST(KernelThreads, products) { check_workers(product_cases()); }
 TEST(KernelThreads, windows_and_normalisations) { check_workers(window_cases()); }
 TEST(KernelThreads, moves) { check_workers(move_cases()); }
 TEST(KernelThreads, indices) { check_workers(index_cases()); }
+TEST(KernelThreads, recurrent) { check_workers(recurrent_cases()); }
 
 // Operators whose reference is the conformance set.
-constexpr std::string_view kConformanceOnly[] = {"AffineGrid",
-                                                 "DequantizeLinear",
-                                                 "DynamicQuantizeLinear",
-                                                 "Einsum",
-                                                 "GRU",
-                                                 "GridSample",
-                                                 "LRN",
-                                                 "LSTM",
-                                                 "MaxUnpool",
-                                                 "QLinearConv",
-                                                 "QLinearMatMul",
-                                                 "QuantizeLinear",
-                                                 "RNN",
-                                                 "Resize"};
+constexpr std::string_view kConformanceOnly[] = {
+    "AffineGrid", "DequantizeLinear", "DynamicQuantizeLinear", "Einsum",        "GridSample",
+    "LRN",        "MaxUnpool",        "QLinearConv",           "QLinearMatMul", "QuantizeLinear",
+    "Resize"};
 
 TEST(Kernels, every_operator_has_a_reference_or_is_listed) {
   std::set<std::string_view> named, found;
   for (const Generators* all : {&elementwise_cases(), &reduce_cases(), &product_cases(),
-                                &window_cases(), &move_cases(), &index_cases()})
+                                &window_cases(), &move_cases(), &index_cases(), &recurrent_cases()})
     for (const auto& [op, generator] : *all) named.insert(op);
   for (std::string_view op : kConformanceOnly)
     EXPECT_TRUE(named.insert(op).second) << op << " is listed, but has a reference";

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <complex>
 #include <cstring>
+#include <deque>
 #include <limits>
 #include <map>
 #include <sstream>
@@ -148,6 +149,12 @@ class Snapshot {
       a.type = PFRT_ATTR_FLOAT, a.f = *f;
     } else if (const auto* s = std::get_if<std::string>(&attr.value)) {
       a.type = PFRT_ATTR_STRING, a.s = to_c(*s);
+    } else if (const auto* floats = std::get_if<std::vector<float>>(&attr.value)) {
+      a.type = PFRT_ATTR_FLOATS, a.floats = floats->data(), a.count = floats->size();
+    } else if (const auto* words = std::get_if<std::vector<std::string>>(&attr.value)) {
+      std::vector<pfrt_string>& texts = texts_.emplace_back();
+      for (const std::string& word : *words) texts.push_back(to_c(word));
+      a.type = PFRT_ATTR_STRINGS, a.strings = texts.data(), a.count = texts.size();
     } else {
       const Dims& ints = std::get<Dims>(attr.value);
       a.type = PFRT_ATTR_INTS, a.ints = ints.data(), a.count = ints.size();
@@ -158,6 +165,7 @@ class Snapshot {
   Dims unknown_ = Dims(8, -1);
   std::vector<pfrt_snapshot_value> values_;
   std::vector<pfrt_snapshot_attr> attrs_;
+  std::deque<std::vector<pfrt_string>> texts_;
   pfrt_snapshot_node node_{};
   pfrt_snapshot snapshot_{};
 };
@@ -244,8 +252,12 @@ std::string Case::text() const {
       out << *i;
     else if (const auto* f = std::get_if<float>(&attr.value))
       out << *f;
+    else if (const auto* s = std::get_if<std::string>(&attr.value))
+      out << *s;
+    else if (const auto* words = std::get_if<std::vector<std::string>>(&attr.value))
+      for (const std::string& word : *words) out << word << ",";
     else
-      out << std::get<std::string>(attr.value);
+      out << std::get<std::vector<float>>(attr.value).size() << " floats";
     out << " ";
   }
   out << "->";
