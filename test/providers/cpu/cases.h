@@ -46,6 +46,7 @@ const Generators& window_cases();   // pools and normalisations
 const Generators& move_cases();
 const Generators& index_cases();  // on indices and contents
 const Generators& recurrent_cases();
+const Generators& image_cases();
 
 // ------------------------------------------------------------------ for references
 Data expected(pfrt_dtype dtype, Dims dims, Values values);

@@ -84,13 +84,14 @@ bool check(const Named& named, const Case& c) {
 }
 
 void check_rows(const Generators& generators) {
-  for_each_row(generators, [](const KernelRow& row, const Generator& generator) {
+  int cases = 0;
+  for_each_row(generators, [&](const KernelRow& row, const Generator& generator) {
     int ran = 0, failed_before = testing::Test::HasFailure();
     bool wanted = false;
     for (pfrt_dtype dtype : kTypes) {
       if (!row.types.has(dtype)) continue;
       const uint64_t first = wanted_seed(1);
-      for (uint64_t seed = first; seed < first + 8; ++seed) {
+      for (uint64_t seed = first; seed < first + 16; ++seed) {
         const Named named{row, dtype, seed};
         if (!is_wanted(named)) continue;
         wanted = true;
@@ -101,7 +102,9 @@ void check_rows(const Generators& generators) {
       }
     }
     EXPECT_TRUE(ran > 0 || !wanted) << row.name << " took none of its cases";
+    cases += ran;
   });
+  testing::Test::RecordProperty("cases", cases);
 }
 
 TEST(Kernels, elementwise) { check_rows(elementwise_cases()); }
@@ -111,6 +114,7 @@ TEST(Kernels, windows_and_normalisations) { check_rows(window_cases()); }
 TEST(Kernels, moves) { check_rows(move_cases()); }
 TEST(Kernels, indices) { check_rows(index_cases()); }
 TEST(Kernels, recurrent) { check_rows(recurrent_cases()); }
+TEST(Kernels, images) { check_rows(image_cases()); }
 
 // The bits of a result are the same for any number of threads.
 void check_workers(const Generators& generators) {
@@ -143,17 +147,18 @@ TEST(KernelThreads, windows_and_normalisations) { check_workers(window_cases());
 TEST(KernelThreads, moves) { check_workers(move_cases()); }
 TEST(KernelThreads, indices) { check_workers(index_cases()); }
 TEST(KernelThreads, recurrent) { check_workers(recurrent_cases()); }
+TEST(KernelThreads, images) { check_workers(image_cases()); }
 
 // Operators whose reference is the conformance set.
 constexpr std::string_view kConformanceOnly[] = {
-    "AffineGrid", "DequantizeLinear", "DynamicQuantizeLinear", "Einsum",        "GridSample",
-    "LRN",        "MaxUnpool",        "QLinearConv",           "QLinearMatMul", "QuantizeLinear",
-    "Resize"};
+    "DequantizeLinear", "DynamicQuantizeLinear", "Einsum", "QLinearConv",
+    "QLinearMatMul",    "QuantizeLinear",        "Resize"};
 
 TEST(Kernels, every_operator_has_a_reference_or_is_listed) {
   std::set<std::string_view> named, found;
-  for (const Generators* all : {&elementwise_cases(), &reduce_cases(), &product_cases(),
-                                &window_cases(), &move_cases(), &index_cases(), &recurrent_cases()})
+  for (const Generators* all :
+       {&elementwise_cases(), &reduce_cases(), &product_cases(), &window_cases(), &move_cases(),
+        &index_cases(), &recurrent_cases(), &image_cases()})
     for (const auto& [op, generator] : *all) named.insert(op);
   for (std::string_view op : kConformanceOnly)
     EXPECT_TRUE(named.insert(op).second) << op << " is listed, but has a reference";
