@@ -162,6 +162,7 @@ Result<std::shared_ptr<SegmentPlan>> SegmentPlan::build(const Graph& graph,
     PFRT_TRY(plan->add_program(graph, snapshot, stage, shapes, state, slot_of, resident));
     *culprit = nullptr;
   }
+  plan->graph_ = &graph;
   // What crosses to a device does so before its program's first step, so steps keep their order.
   PFRT_TRY(plan->place_buffers(concurrent && plan->spaces_.size() == 1));
   plan->measured_ns_ = std::vector<std::atomic<uint64_t>>(plan->steps_.size());
@@ -291,7 +292,10 @@ Status SegmentPlan::add_program(const Graph& graph, const Snapshot& snapshot,
         return error(Code::kPROVIDER, who, " returned a step that uses buffer ", b, " of ",
                      program.buffer_count);
     }
-    steps_.push_back({&step, static_cast<uint32_t>(programs_.size() - 1)});
+    NodeId origin = kNoId;
+    if (step.node_count > 0 && step.nodes[0] < snapshot.get().node_count)
+      origin = snapshot.node_id(step.nodes[0]);
+    steps_.push_back({&step, static_cast<uint32_t>(programs_.size() - 1), origin});
     scratch_bytes_ = std::max(scratch_bytes_, (step.scratch_bytes + 63) / 64 * 64);
   }
   return {};
@@ -395,6 +399,17 @@ Status SegmentPlan::place_buffers(bool concurrent) {
   return {};
 }
 
+Status SegmentPlan::fail_output(const OutputValue& o, Status status) const {
+  Type type = Type::tensor(o.dtype);
+  type.has_shape = true;
+  for (const int64_t d : o.dims) type.shape.push_back(Dim(d));
+  const NodeId producer = graph_->at(o.value).producer;
+  status.prepend(message("output '", graph_->at(o.value).name, "', ",
+                         type_text(type, *graph_->symbols), ", of ",
+                         describe(*graph_, *graph_->node(producer))));
+  return status;
+}
+
 Result<std::shared_ptr<Buffer>> SegmentPlan::take_block(uint32_t workers) {
   const uint64_t bytes = block_bytes_ + scratch_bytes_ * workers;
   {
@@ -444,7 +459,9 @@ Status SegmentPlan::execute(std::vector<ValuePtr>& slots, const std::vector<Outp
         PFRT_ASSIGN(tensor.buffer, Buffer::wrap(target->data, target->bytes, {}));
       }
     } else {
-      PFRT_ASSIGN(tensor, allocate_in(o.space, o.dtype, o.dims));
+      auto made = allocate_in(o.space, o.dtype, o.dims);
+      if (!made.ok()) return fail_output(o, made.take_status());
+      tensor = made.take();
     }
     slots[o.slot] = Value::of(std::move(tensor));
   }
@@ -513,7 +530,10 @@ Status SegmentPlan::run_step(Frame& frame, uint32_t at, uint32_t workers, char* 
   if (kind != Code::kOK && kind == control.stop()) return stop_status(kind);
   if (kind != Code::kOK) {
     control.culprit = &program.stage->executable->provider();
-    return error(kind, "running step '", view(step.kernel),
+    const NodeId node = steps_[at].node;
+    return error(kind, "running ",
+                 node == kNoId ? "" : describe(*graph_, *graph_->node(node)) + " ", "in step '",
+                 view(step.kernel),
                  "': ", call.text.empty() ? std::string(code_text(kind)) : call.text);
   }
   // A loop that was cut short has left its step's results half done.

@@ -94,6 +94,15 @@ class SegmentPlan {
   struct StepRef {
     const pfrt_step* step;
     uint32_t program;
+    NodeId node;  // the first that it computes, for errors; kNoId when it says none
+  };
+  struct OutputValue {
+    ValueId value;
+    uint32_t slot;
+    pfrt_dtype dtype;
+    Dims dims;  // empty for unknown ones
+    bool known;
+    uint32_t space;
   };
   struct Frame;
   struct Call;
@@ -119,6 +128,10 @@ class SegmentPlan {
   Status cross_border(const Program& program, const std::vector<ValuePtr>& slots,
                       const std::vector<void*>& pointers, const RunControl& control) const;
 
+  // What could not be done with output |o|, with its name and type in front.
+  Status fail_output(const OutputValue& o, Status status) const;
+
+  const Graph* graph_ = nullptr;  // outlives this
   std::vector<Program> programs_;
   std::vector<Entry> entries_;
   std::vector<StepRef> steps_;
@@ -126,14 +139,6 @@ class SegmentPlan {
   std::vector<std::atomic<uint64_t>> measured_ns_;
   std::vector<std::pair<ValueId, size_t>>
       inner_;  // values passed between stages: where they are produced
-  struct OutputValue {
-    ValueId value;
-    uint32_t slot;
-    pfrt_dtype dtype;
-    Dims dims;  // empty for unknown ones
-    bool known;
-    uint32_t space;
-  };
   Result<Tensor> allocate_in(uint32_t space, pfrt_dtype dtype, Dims dims) const;
   std::vector<OutputValue> outputs_;
   struct Mirror {  // a value's copy in another space

@@ -221,8 +221,12 @@ Status infer_pad(Inference& inference) {
   for (size_t i = 0; i < axes.size(); ++i) {
     PFRT_ASSIGN(const int64_t axis, inference.axis(axes[i], out.size()));
     const size_t at = static_cast<size_t>(axis);
-    out[at] =
-        pads ? symbols.add(out[at], symbols.add((*pads)[i], (*pads)[axes.size() + i])) : Dim();
+    const Dim before = pads ? (*pads)[i] : Dim(), after = pads ? (*pads)[axes.size() + i] : Dim();
+    const bool numbers = out[at].known() && before.known() && after.known();
+    out[at] = pads ? symbols.add(out[at], symbols.add(before, after)) : Dim();
+    if (numbers && !out[at].known())
+      return inference.fail("pads ", before.value(), " and ", after.value(), " along axis ", axis,
+                            " add up to more elements than can be counted");
     if (out[at].known() && out[at].value() < 0)
       return inference.fail("dimension ", axis, " of shape ", symbols.text(in.shape),
                             " would have ", out[at].value(), " elements after padding");
