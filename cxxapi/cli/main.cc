@@ -114,6 +114,7 @@ void add_commands(CLI::App* app, std::function<int()>* action) {
   c->add_option("--timeout", test->timeout_seconds, "seconds a case may take")
       ->capture_default_str();
   add_providers(c, &test->session);
+  add_threads(c, &test->session);
   add_level(c, &test->session);
   add_precision(c, &test->session);
 
