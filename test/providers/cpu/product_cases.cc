@@ -259,6 +259,72 @@ Case conv_transpose_case(Random& r, pfrt_dtype dtype, int64_t size) {
   return c;
 }
 
+// Labels a to f, now and then twice in a term; an ellipsis broadcasts. Summed label by label.
+Case einsum_case(Random& r, pfrt_dtype dtype, int64_t size) {
+  const size_t labels = static_cast<size_t>(r.from_to(1, 5)),
+               terms = static_cast<size_t>(r.from_to(1, 3));
+  const bool open = r.once_in(3);
+  Dims lengths;
+  for (size_t l = 0; l < labels; ++l) lengths.push_back(r.from_to(1, size >= kLarge ? 9 : 4));
+  const Dims rest = open ? r.dims_without_0(static_cast<size_t>(r.from_to(1, 2)), 9) : Dims();
+  std::vector<std::vector<size_t>> used(terms);
+  std::vector<bool> seen(labels, false);
+  for (auto& term : used)
+    for (int64_t n = r.from_to(0, 3); n > 0 || term.empty(); --n) {
+      term.push_back(static_cast<size_t>(r.below(static_cast<int64_t>(labels))));
+      seen[term.back()] = true;
+    }
+  std::vector<size_t> kept;
+  for (size_t l = 0; l < labels; ++l)
+    if (seen[l] && r.once_in(2))
+      kept.insert(kept.begin() + r.below(static_cast<int64_t>(kept.size()) + 1), l);
+
+  const auto word = [&](const std::vector<size_t>& term) {
+    std::string text = open ? "..." : "";
+    for (size_t l : term) text += static_cast<char>('a' + l);
+    return text;
+  };
+  // Dimensions of |term|, and the place in it of a whole index: the rest, then every label.
+  const auto dims_of = [&](const std::vector<size_t>& term, const Dims& lead) {
+    Dims dims = lead;
+    for (size_t l : term) dims.push_back(lengths[l]);
+    return dims;
+  };
+  Case c;
+  std::string equation;
+  for (size_t t = 0; t < terms; ++t) {
+    const Dims lead = !open ? Dims() : t == 0 ? rest : r.broadcast_to(rest);
+    c.inputs.push_back(r.data(dtype, dims_of(used[t], lead), -2, 2));
+    equation += (t ? "," : "") + word(used[t]);
+  }
+  const Dims out = dims_of(kept, rest);
+  Values y(static_cast<size_t>(count(out)), 0);
+  Dims whole = rest;
+  int64_t summed = 1;
+  for (size_t l = 0; l < labels; ++l) {
+    whole.push_back(seen[l] ? lengths[l] : 1);
+    if (seen[l]) summed *= lengths[l];
+  }
+  const auto place = [&](const Dims& index, const std::vector<size_t>& term) {
+    Dims at(index.begin(), index.begin() + static_cast<int64_t>(rest.size()));
+    for (size_t l : term) at.push_back(index[rest.size() + l]);
+    return at;
+  };
+  for_each_index(whole, [&](const Dims& index) {
+    double product = 1;
+    for (size_t t = 0; t < terms; ++t) {
+      // Labels of length 1 stand at 0 anyway, so that broadcasting the rest is all position does.
+      const Dims at = place(index, used[t]);
+      product *= c.inputs[t].values[position(at, c.inputs[t].dims)];
+    }
+    y[position(place(index, kept), out)] += product;
+  });
+  c.outputs = {expected(dtype, out, y)};
+  c.attrs = {{"equation", equation + "->" + word(kept)}};
+  set_tolerance(c, dtype, summed * 8);
+  return c;
+}
+
 }  // namespace
 
 const Generators& product_cases() {
@@ -267,7 +333,8 @@ const Generators& product_cases() {
                                         {"MatMulInteger", matmul_integer_case},
                                         {"Conv", conv_case},
                                         {"ConvInteger", conv_integer_case},
-                                        {"ConvTranspose", conv_transpose_case}};
+                                        {"ConvTranspose", conv_transpose_case},
+                                        {"Einsum", einsum_case}};
   return generators;
 }
 
