@@ -191,6 +191,142 @@ Case max_unpool(Random& r, pfrt_dtype dtype, int64_t size) {
   return c;
 }
 
+// One axis of a Resize, as the standard's text has it.
+struct Resized {
+  std::string mode, coordinates, nearest;
+  bool exclude = false;
+  double scale = 1, start = 0, end = 1;
+  int64_t in = 1, out = 1;
+
+  double place(int64_t i) const {
+    const double x = static_cast<double>(i), n = static_cast<double>(in);
+    const double m = static_cast<double>(out);
+    if (coordinates == "align_corners") return out == 1 ? 0 : x * (n - 1) / (m - 1);
+    if (coordinates == "asymmetric") return x / scale;
+    if (coordinates == "pytorch_half_pixel" && out == 1) return 0;
+    if (coordinates == "tf_crop_and_resize")
+      return out == 1 ? (start + end) / 2 * (n - 1)
+                      : start * (n - 1) + x * (end - start) * (n - 1) / (m - 1);
+    if (coordinates == "half_pixel_symmetric") {
+      const double whole = m / (scale * n);
+      return n / 2 * (1 - whole) + (x + 0.5) / scale - 0.5;
+    }
+    return (x + 0.5) / scale - 0.5;
+  }
+  bool outside(int64_t i) const {
+    const double x = place(i);
+    return coordinates == "tf_crop_and_resize" && (x < 0 || x > static_cast<double>(in - 1));
+  }
+  std::vector<std::pair<int64_t, double>> taps(int64_t i) const {
+    const double x = place(i);
+    const auto clamped = [&](int64_t at) { return std::clamp<int64_t>(at, 0, in - 1); };
+    if (mode == "nearest") {
+      const double at = nearest == "floor"                ? std::floor(x)
+                        : nearest == "ceil"               ? std::ceil(x)
+                        : nearest == "round_prefer_floor" ? std::ceil(x - 0.5)
+                                                          : std::floor(x + 0.5);
+      return {{clamped(static_cast<int64_t>(at)), 1}};
+    }
+    const auto below = static_cast<int64_t>(std::floor(x));
+    const double f = x - std::floor(x);
+    std::vector<std::pair<int64_t, double>> out_taps;
+    if (mode == "linear") {
+      out_taps = {{below, 1 - f}, {below + 1, f}};
+    } else {
+      for (int64_t k = 0; k < 4; ++k)
+        out_taps.emplace_back(below - 1 + k, cubic(f)[static_cast<size_t>(k)]);
+    }
+    double sum = 0;
+    for (auto& [at, weight] : out_taps) {
+      if (exclude && (at < 0 || at >= in)) weight = 0;
+      sum += weight;
+      at = clamped(at);
+    }
+    if (exclude)
+      for (auto& tap : out_taps) tap.second /= sum;
+    return out_taps;
+  }
+};
+
+Case resize(Random& r, pfrt_dtype dtype, int64_t size) {
+  const char* const modes[] = {"nearest", "linear", "cubic"};
+  const char* const coordinates[] = {"half_pixel",    "pytorch_half_pixel", "half_pixel_symmetric",
+                                     "align_corners", "asymmetric",         "tf_crop_and_resize"};
+  const char* const roundings[] = {"round_prefer_floor", "round_prefer_ceil", "floor", "ceil"};
+  const double scales[] = {0.5, 0.75, 1, 1, 1.5, 2, 3};
+  const size_t rank = static_cast<size_t>(r.from_to(1, 4));
+  Resized form;
+  form.mode = modes[is_float(dtype) ? r.below(3) : 0];
+  form.coordinates = coordinates[r.below(dtype == PFRT_DTYPE_FLOAT8E5M2 ? 5 : 6)];
+  form.nearest = roundings[r.below(4)];
+  form.exclude = form.mode == "cubic" && r.once_in(3);
+  const bool crop = form.coordinates == "tf_crop_and_resize";
+  // By scales where it does not matter whether the length is in * scale or that rounded down.
+  const bool by_scales = form.coordinates != "align_corners" &&
+                         form.coordinates != "pytorch_half_pixel" && !crop && r.once_in(2);
+  const float extrapolation = 2.5f;
+  std::vector<Resized> axes(rank, form);
+  Dims in, out;
+  Values scale_list, roi(2 * rank, 0);
+  for (size_t d = 0; d < rank; ++d) {
+    Resized& a = axes[d];
+    a.in = r.from_to(1, size >= kLarge ? 20 : 5);
+    a.out = r.from_to(1, size >= kLarge ? 30 : 7);
+    if (r.once_in(3)) a.out = a.in;
+    a.scale = static_cast<double>(a.out) / static_cast<double>(a.in);
+    if (by_scales) {
+      a.scale = scales[r.below(7)];
+      a.out = static_cast<int64_t>(std::floor(a.scale * static_cast<double>(a.in)));
+      if (a.out == 0) a.out = 1, a.scale = 1 / static_cast<double>(a.in = 1);
+    }
+    // The last place of a crop may round to either side of the last pixel.
+    a.start = roi[d] = r.once_in(2) ? -0.125 : 0.25;
+    a.end = roi[rank + d] = r.once_in(2) ? 1.125 : 0.75;
+    in.push_back(a.in);
+    out.push_back(a.out);
+    scale_list.push_back(a.scale);
+  }
+  const Data x = r.data(dtype, in);
+  Values y;
+  for_each_index(out, [&](const Dims& at) {
+    std::vector<std::vector<std::pair<int64_t, double>>> along;
+    Dims counts;
+    bool outside = false;
+    for (size_t d = 0; d < rank; ++d) {
+      along.push_back(axes[d].taps(at[d]));
+      counts.push_back(static_cast<int64_t>(along.back().size()));
+      outside = outside || axes[d].outside(at[d]);
+    }
+    double sum = 0;
+    for_each_index(counts, [&](const Dims& which) {
+      Dims from;
+      double weight = 1;
+      for (size_t d = 0; d < rank; ++d) {
+        from.push_back(along[d][static_cast<size_t>(which[d])].first);
+        weight *= along[d][static_cast<size_t>(which[d])].second;
+      }
+      sum += weight * x.values[position(from, x.dims)];
+    });
+    y.push_back(outside ? double{extrapolation} : sum);
+  });
+  const auto n = static_cast<int64_t>(rank);
+  Case c;
+  c.inputs = {x, crop ? expected(PFRT_DTYPE_FLOAT32, {2 * n}, roi) : Data{}};
+  c.inputs.push_back(by_scales ? expected(PFRT_DTYPE_FLOAT32, {n}, scale_list) : Data{});
+  c.inputs.push_back(by_scales ? Data{} : integers({n}, out));
+  c.outputs = {expected(dtype, out, y)};
+  c.attrs = {{"mode", form.mode},
+             {"coordinate_transformation_mode", form.coordinates},
+             {"nearest_mode", form.nearest},
+             {"exclude_outside", int64_t{form.exclude}},
+             {"cubic_coeff_a", -0.75f},
+             {"extrapolation_value", extrapolation},
+             {"keep_aspect_ratio_policy", std::string("stretch")}};
+  c.relative = 16;
+  c.absolute = form.mode == "nearest" ? 0 : 256 * step_error(dtype);
+  return c;
+}
+
 }  // namespace
 
 const Generators& image_cases() {
@@ -199,6 +335,7 @@ const Generators& image_cases() {
       {"AffineGrid", affine_grid},
       {"GridSample", grid_sample},
       {"MaxUnpool", max_unpool},
+      {"Resize", resize},
   };
   return generators;
 }

@@ -151,8 +151,7 @@ TEST(KernelThreads, images) { check_workers(image_cases()); }
 
 // Operators whose reference is the conformance set.
 constexpr std::string_view kConformanceOnly[] = {"DequantizeLinear", "DynamicQuantizeLinear",
-                                                 "QLinearConv",      "QLinearMatMul",
-                                                 "QuantizeLinear",   "Resize"};
+                                                 "QLinearConv", "QLinearMatMul", "QuantizeLinear"};
 
 TEST(Kernels, every_operator_has_a_reference_or_is_listed) {
   std::set<std::string_view> named, found;

@@ -49,7 +49,11 @@ void resize_nearest(const Run& run, const ResizeForm& form, const ResizePlan& pl
   const int64_t size = static_cast<int64_t>(dtype_size(form.dtype()));
   char value[16] = {};
   const double extrapolation = form.extrapolation();
-  store_block(form.dtype(), &extrapolation, 1, value);
+  // A complex number begins with its real part.
+  pfrt_dtype part = form.dtype();
+  if (part == PFRT_DTYPE_COMPLEX64) part = PFRT_DTYPE_FLOAT32;
+  if (part == PFRT_DTYPE_COMPLEX128) part = PFRT_DTYPE_FLOAT64;
+  store_block(part, &extrapolation, 1, value);
 
   const size_t outer = plan.axes.size() - 1;
   const ResizePlan::Axis& line = plan.axes.back();
