@@ -34,6 +34,9 @@ std::string domain_name(std::string_view domain) {
 std::string what_is_known(const Graph& graph, std::string_view domain, std::string_view name) {
   constexpr size_t kLongestName = 64;
   if (domain == "ai.onnx") domain = "";
+  if (domain == "com.microsoft.nchwc")
+    return "a blocked layout that ONNX Runtime makes for one machine; save the optimised model "
+           "before layout optimisation (level 'extended' or below), or use the original one";
   std::string ranges, elsewhere, nearest;
   size_t best = 4;
   bool known_domain = newest_opset(domain) > 0;

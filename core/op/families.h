@@ -27,5 +27,10 @@ std::span<const OperatorDef> matmul_operators();
 std::span<const OperatorDef> resize_operators();
 std::span<const OperatorDef> quantize_operators();
 std::span<const OperatorDef> recurrent_operators();
+std::span<const OperatorDef> contrib_fused_operators();
+std::span<const OperatorDef> contrib_qlinear_operators();
+std::span<const OperatorDef> contrib_product_operators();
+std::span<const OperatorDef> contrib_move_operators();
+std::span<const OperatorDef> contrib_native_operators();
 
 }  // namespace pfrt

@@ -116,11 +116,27 @@ Result<Tensor> make_scalar(pfrt_dtype dtype, double value) {
 }  // namespace
 
 std::span<const std::span<const OperatorDef>> operators() {
-  static const std::array families = {
-      elementwise_operators(), reduce_operators(),   movement_operators(), index_operators(),
-      constant_operators(),    shape_operators(),    nn_operators(),       pool_operators(),
-      norm_operators(),        matmul_operators(),   resize_operators(),   quantize_operators(),
-      recurrent_operators(),   sequence_operators(), control_operators(),  text_operators()};
+  static const std::array families = {elementwise_operators(),
+                                      reduce_operators(),
+                                      movement_operators(),
+                                      index_operators(),
+                                      constant_operators(),
+                                      shape_operators(),
+                                      nn_operators(),
+                                      pool_operators(),
+                                      norm_operators(),
+                                      matmul_operators(),
+                                      resize_operators(),
+                                      quantize_operators(),
+                                      recurrent_operators(),
+                                      sequence_operators(),
+                                      control_operators(),
+                                      text_operators(),
+                                      contrib_fused_operators(),
+                                      contrib_qlinear_operators(),
+                                      contrib_product_operators(),
+                                      contrib_move_operators(),
+                                      contrib_native_operators()};
   return families;
 }
 

@@ -2,6 +2,7 @@
 #include "providers/cpu/kernels.h"
 
 #include "providers/cpu/isa/isa.h"
+#include "providers/cpu/kernels/contrib/contrib.h"
 #include "providers/cpu/kernels/conv/conv.h"
 #include "providers/cpu/kernels/elementwise/elementwise.h"
 #include "providers/cpu/kernels/index/index.h"
@@ -75,7 +76,7 @@ std::span<const std::span<const KernelRow>> kernels() {
       matmul_kernels(),   conv_kernels(),     pool_kernels(),   norm_kernels(),
       move_kernels(),     shape_rows(),       fill_rows(),      gathering_rows(),
       unique_rows(),      suppression_rows(), resize_kernels(), recurrent_kernels(),
-      quantize_kernels(),
+      quantize_kernels(), contrib_kernels(),
   };
   return families;
 }

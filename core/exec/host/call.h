@@ -36,5 +36,6 @@ Result<const Tensor*> need_tensor(const Call& call, size_t i, pfrt_dtype dtype);
 // The families, joined by host_ops.cc.
 std::span<const HostOp> sequence_ops();
 std::span<const HostOp> text_ops();
+std::span<const HostOp> hash_ops();
 
 }  // namespace pfrt::host

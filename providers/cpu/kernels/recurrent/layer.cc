@@ -10,7 +10,8 @@ namespace pfrt::cpu {
 namespace {
 
 Status read_options(const SnapshotNode& node, Layer& layer) {
-  layer.cell = node.op() == "LSTM" ? Cell::kLstm : node.op() == "GRU" ? Cell::kGru : Cell::kRnn;
+  const bool lstm = node.op() == "LSTM" || node.op() == "DynamicQuantizeLSTM";
+  layer.cell = lstm ? Cell::kLstm : node.op() == "GRU" ? Cell::kGru : Cell::kRnn;
   const std::string_view direction = node.attr_string("direction", "forward");
   if (direction != "forward" && direction != "reverse" && direction != "bidirectional")
     return kernel_error("direction is '", direction, "': forward, reverse or bidirectional");
@@ -59,13 +60,21 @@ Result<Layer> Layer::make(const SnapshotNode& node) {
   layer.time = x[layer.batch_first ? 1 : 0];
   layer.batch = x[layer.batch_first ? 0 : 1];
   layer.features = x[2];
-  layer.hidden = r[2];
+  // Quantized weights have one column a unit, the others one row.
+  const bool quantized = node.op() == "DynamicQuantizeLSTM";
+  layer.hidden = r[quantized ? 1 : 2];
 
   const int64_t d = layer.directions, h = layer.hidden, b = layer.batch, t = layer.time;
   if (h > INT32_MAX) return kernel_error("a hidden size of ", h, " is too large");
   const int64_t rows = layer.gates() * h;
-  PFRT_TRY(check_input(node, kInputW, layer.dtype, {d, rows, layer.features}));
-  PFRT_TRY(check_input(node, kInputR, layer.dtype, {d, rows, h}));
+  const int64_t f = layer.features;
+  if (quantized) {
+    PFRT_TRY(check_input(node, kInputW, node.input_dtype(kInputW), {d, f, rows}));
+    PFRT_TRY(check_input(node, kInputR, node.input_dtype(kInputR), {d, h, rows}));
+  } else {
+    PFRT_TRY(check_input(node, kInputW, layer.dtype, {d, rows, f}));
+    PFRT_TRY(check_input(node, kInputR, layer.dtype, {d, rows, h}));
+  }
   PFRT_TRY(check_input(node, kInputB, layer.dtype, {d, 2 * rows}));
   PFRT_TRY(check_input(node, kInputLengths, PFRT_DTYPE_INT32, {b}));
   const bool first = layer.batch_first;

@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "providers/cpu/kernels/recurrent/quantized.h"
 #include "providers/cpu/kernels/recurrent/sweep.h"
 
 namespace pfrt::cpu {
@@ -30,6 +31,8 @@ constexpr KernelRow kRows[] = {
     {"", "RNN", kFloats, "rnn_packed", "generic", nullptr, make_recurrent},
     {"", "GRU", kFloats, "gru_packed", "generic", nullptr, make_recurrent},
     {"", "LSTM", kFloats, "lstm_packed", "generic", nullptr, make_recurrent},
+    {"com.microsoft", "DynamicQuantizeLSTM", kFloat32, "dynamic_quantize_lstm_ref", "generic",
+     nullptr, make_quantized_lstm},
 };
 
 }  // namespace

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "providers/cpu/kernels/contrib/contrib.h"
+
+#include "providers/cpu/kernels/contrib/make.h"
+
+namespace pfrt::cpu {
+namespace {
+
+constexpr std::string_view kDomain = "com.microsoft";
+constexpr Types kReal{PFRT_DTYPE_FLOAT32, PFRT_DTYPE_FLOAT64};
+constexpr Types kTokens{PFRT_DTYPE_INT64};
+constexpr Types kHashed{PFRT_DTYPE_INT32,  PFRT_DTYPE_UINT32,  PFRT_DTYPE_INT64,
+                        PFRT_DTYPE_UINT64, PFRT_DTYPE_FLOAT32, PFRT_DTYPE_FLOAT64};
+constexpr Types kFewBits{PFRT_DTYPE_UINT8, PFRT_DTYPE_INT4, PFRT_DTYPE_UINT4};
+
+constexpr KernelRow kRows[] = {
+    {kDomain, "CDist", kReal, "cdist_rows", "generic", nullptr, make_cdist},
+    {kDomain, "Inverse", kFloats, "inverse_ref", "generic", nullptr, make_inverse},
+    {kDomain, "NGramRepeatBlock", kTokens, "ngram_repeat_block_ref", "generic", nullptr,
+     make_repeat_block},
+    {kDomain, "BifurcationDetector", kTokens, "bifurcation_detector_ref", "generic", nullptr,
+     make_bifurcation},
+    {kDomain, "DynamicTimeWarping", kFloat32, "dynamic_time_warping_ref", "generic", nullptr,
+     make_time_warping},
+    {kDomain, "MurmurHash3", kHashed, "murmur_hash3_ref", "generic", nullptr, make_hash},
+    {kDomain, "CropAndResize", kFloats, "crop_and_resize_ref", "generic", nullptr, make_crop},
+    {kDomain, "MatMulBnb4", kFloats, "matmul_bnb4_packed", "generic", nullptr, make_bnb4},
+    {kDomain, "GatherBlockQuantized", kFewBits, "gather_block_quantized_ref", "generic", nullptr,
+     make_gather_block},
+};
+
+}  // namespace
+
+std::span<const KernelRow> contrib_kernels() { return kRows; }
+
+}  // namespace pfrt::cpu

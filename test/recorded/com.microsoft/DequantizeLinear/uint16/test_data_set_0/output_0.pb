@@ -1,0 +1,1 @@
+By0J`ñb¦DçŒD¸BDR"ÅÆÅ´í„E‡¾zÅÎ÷cÄO5iE5 UÅOaMEndOE\ï«C×“Ä^’DþXÅëMIE~>WEóÊÃ\_#D¾ÐƒÅ2bEãéÅDù~¥A

@@ -1,0 +1,1 @@
+By0J6vKie>fòhbOne~fÐhniOnP~ei>n`<qwòuyk`kVw!<ub]Xkz|!vib]

@@ -1,0 +1,1 @@
+By0JZLMqz½džxr©d)M­RUVo|nCXuñ*B€¢°…Õ¥m£œjK“ŒTB<n€³aIt£fœkg[~HhZ"`DKDHŸ”RO_ g7)˜¡^Su‚O{¢

@@ -1,0 +1,1 @@
+By0Jüofp†±›WV[u¥¢q…{‘š¦g†v}•}‡v‘Ž—gNDaœ˜gJGIƒ}a`cYSk[f_hSndr…rfiwhaPfs”†P\fÅ²s=_z©©dakŽ˜£˜‘ª˜–°²˜¡”Ÿª­’‡Ybf‘©‘{ecqŒnshŠ‚€ˆxuU\bmu\W5h^z}Kdtˆœ†b\Ž‘†ŽšhuvSaM_lnJY{{leVRxm\VB;P 11WPdKT8WUio€\bfŽšieFdydy]n„ŽSIIf˜<H^Š‹‚HH^o‹Vnn{kgYsuwY|v±‚ƒZl£™Š

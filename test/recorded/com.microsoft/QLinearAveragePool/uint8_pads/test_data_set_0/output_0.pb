@@ -1,0 +1,1 @@
+By0Jüqcq’ÓÕLV[u¥½r…{‘šÂd†v}©„‡v‘Ž«dNDaœ­_847Ž‘SZ^OFjRf_hSo`r…rfg|haPfu§†P\bñ²s=_€ôÈŒ_Zj•Ÿ­ ¾Î¢ª˜–°Õ®¡”ŸªÍ¥‡Ybf£Ç‘{ecsœnshŠŒµŠ–~ €7T\ŸlTW5h^€…Kdt–³†b\Ž£“Žš¡fuvS[%Wln9@‚l`K1~m\VB"B 11WA`KT8WHgo€\bbŸšieF_‡Š`Uo žE78^ ˜<H^˜™‚HH^p¡‹Vnn‚jgYsu{O|v±‚Blˆ½®®

@@ -1,0 +1,1 @@
+By0JHUij€o€{byYvn‚wt}nbfllj_t€jni]m`aqqk†qho–s{ƒ‡ugnkWƒpoo~„t|rnzk{{xubzx

@@ -1,0 +1,1 @@
+By0JHUt~‰vnjimsuu|mofYrw_„xinMslm.‹p˜hr]efqrbYzqŠnuliymzy`c\xglQ`tny€luq{ltt

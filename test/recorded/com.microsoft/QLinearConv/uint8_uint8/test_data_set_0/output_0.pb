@@ -1,0 +1,1 @@
+By0JHld‹€o€m}c¡rKGz‡oh^fWjhwyWŠ^ouh…€leogqcgk€x…hb{…fv[gapsropyithfsxw}rik

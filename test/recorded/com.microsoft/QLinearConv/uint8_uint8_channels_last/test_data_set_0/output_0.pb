@@ -1,0 +1,1 @@
+By0JH~èv~vydãsmÑu†^~oê^WoéanoÉsjqcxvgwk_mRmY|`\hxzqc`òQyztUpiljxLpí{Ésgjlb

@@ -1,0 +1,1 @@
+Bx0JLI™äòTœ .S¸ùvaH(f¹T€a‚LD¸©°

@@ -1,0 +1,1 @@
+By0JÒjj8Ë:LLÁ¤¨ccã?j¹jcjLËLHLcSc	c
