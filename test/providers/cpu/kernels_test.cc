@@ -162,7 +162,8 @@ TEST(Kernels, every_operator_has_a_reference_or_is_listed) {
   for (std::string_view op : kConformanceOnly)
     EXPECT_TRUE(named.insert(op).second) << op << " is listed, but has a reference";
   for (const auto family : cpu::kernels())
-    for (const KernelRow& row : family) found.insert(row.op);
+    for (const KernelRow& row : family)  // other domains have recorded outputs: test/recorded
+      if (row.domain.empty()) found.insert(row.op);
   for (std::string_view op : found) EXPECT_EQ(named.count(op), 1u) << op << " has no reference";
   for (std::string_view op : named) EXPECT_EQ(found.count(op), 1u) << op << " has no row";
 }
