@@ -5,6 +5,7 @@
 #include <cstring>
 #include <set>
 
+#include "core/exec/body_call.h"
 #include "core/exec/home.h"
 #include "core/exec/host_ops.h"
 #include "core/exec/segment_plan.h"
@@ -300,28 +301,45 @@ Status CompiledGraph::run(const std::vector<ValuePtr>& inputs,
   return {};
 }
 
+Result<std::vector<ValuePtr>> CompiledGraph::inputs_of(const Node& node,
+                                                       const std::vector<ValuePtr>& slots,
+                                                       const RunControl& control) const {
+  const Graph& g = *graph_;
+  std::vector<ValuePtr> inputs;
+  for (ValueId v : node.inputs) {
+    inputs.push_back(v == kNoId         ? nullptr
+                     : g.at(v).constant ? g.at(v).constant
+                                        : slots[slot_of_[v]]);
+    if (v != kNoId && !inputs.back())
+      return error(Code::kINTERNAL, "input '", g.at(v).name, "' was not produced");
+  }
+  // What a loop carries may stay where it is.
+  const size_t read = node.op == "Loop" ? std::min<size_t>(inputs.size(), 2) : inputs.size();
+  std::vector<ValuePtr*> read_here;
+  for (size_t i = 0; i < read; ++i)
+    if (inputs[i]) read_here.push_back(&inputs[i]);
+  PFRT_TRY(bring_home(read_here, control));
+  return inputs;
+}
+
 Status CompiledGraph::run_host(const Segment& segment, std::vector<ValuePtr>& slots,
                                const RunControl& control) {
   const Graph& g = *graph_;
   for (NodeId id : segment.order) {
     const Node& node = *g.node(id);
-    const auto value = [&](ValueId v) -> ValuePtr {
-      if (v == kNoId) return nullptr;
-      return g.at(v).constant ? g.at(v).constant : slots[slot_of_[v]];
+    std::vector<ValuePtr> made(node.outputs.size());
+    const auto run = [&]() -> Status {
+      PFRT_ASSIGN(std::vector<ValuePtr> inputs, inputs_of(node, slots, control));
+      const bool has_body = std::any_of(node.attrs.begin(), node.attrs.end(),
+                                        [](const Attribute& a) { return a.graph != nullptr; });
+      PFRT_TRY(has_body ? run_control_flow(node, inputs, slots, control, made)
+                        : run_host_op(g, node, inputs, made));
+      for (size_t i = 0; i < made.size(); ++i)
+        if (node.outputs[i] != kNoId && made[i])
+          PFRT_TRY(check_planned(g, node.outputs[i], *made[i]));
+      return {};
     };
-    std::vector<ValuePtr> node_inputs, node_outputs(node.outputs.size());
-    for (ValueId v : node.inputs) {
-      node_inputs.push_back(value(v));
-      if (v != kNoId && !node_inputs.back())
-        return error(Code::kINTERNAL, describe(g, node), ": input '", g.at(v).name,
-                     "' was not produced");
-    }
-    std::vector<ValuePtr*> read_here;
-    for (ValuePtr& in : node_inputs)
-      if (in) read_here.push_back(&in);
-    PFRT_TRY(bring_home(read_here, control));
-    Status status = node.op == "If" ? run_if(node, node_inputs, slots, control, node_outputs)
-                                    : run_host_op(g, node, node_inputs, node_outputs);
+    Status status = run();
     if (!status.ok()) {
       if (status.code() != Code::kCANCELLED && status.code() != Code::kDEADLINE)
         status.prepend(describe(g, node));
@@ -329,36 +347,36 @@ Status CompiledGraph::run_host(const Segment& segment, std::vector<ValuePtr>& sl
     }
     for (size_t i = 0; i < node.outputs.size(); ++i)
       if (node.outputs[i] != kNoId && slot_of_[node.outputs[i]] != kNoId)
-        slots[slot_of_[node.outputs[i]]] = node_outputs[i];
+        slots[slot_of_[node.outputs[i]]] = made[i];
   }
   return {};
 }
 
-Status CompiledGraph::run_if(const Node& node, const std::vector<ValuePtr>& node_inputs,
-                             std::vector<ValuePtr>& slots, const RunControl& control,
-                             std::vector<ValuePtr>& node_outputs) {
-  const Tensor& condition = node_inputs.at(0)->tensor;
-  if (condition.dtype != PFRT_DTYPE_BOOL || condition.count() != 1)
-    return error(Code::kSHAPE_MISMATCH, "the condition must be one bool");
-  const Attribute* branch =
-      node.attr(*condition.as<const uint8_t>() ? "then_branch" : "else_branch");
-  const auto it = branch && branch->graph ? bodies_.find(branch->graph.get()) : bodies_.end();
-  if (it == bodies_.end()) return error(Code::kINVALID_MODEL, "the branch graph is missing");
-  CompiledGraph& body = *it->second;
-  std::vector<ValuePtr> body_inputs;
-  for (ValueId inner : body.inputs()) {
-    ValuePtr value;
-    for (const Capture& c : branch->graph->captures)
-      if (c.inner == inner)
-        value =
-            graph_->at(c.outer).constant ? graph_->at(c.outer).constant : slots[slot_of_[c.outer]];
-    if (!value)
-      return error(Code::kINVALID_MODEL, "the branch needs '", branch->graph->at(inner).name,
-                   "', which it does not get");
-    body_inputs.push_back(std::move(value));
+Status CompiledGraph::run_control_flow(const Node& node, const std::vector<ValuePtr>& node_inputs,
+                                       const std::vector<ValuePtr>& slots,
+                                       const RunControl& control,
+                                       std::vector<ValuePtr>& node_outputs) {
+  const char* name = "body";
+  if (node.op == "If") {
+    const Tensor& condition = node_inputs.at(0)->tensor;
+    if (condition.dtype != PFRT_DTYPE_BOOL || condition.count() != 1)
+      return error(Code::kSHAPE_MISMATCH, "the condition must be one bool");
+    name = *condition.as<const uint8_t>() ? "then_branch" : "else_branch";
   }
+  const Attribute* attr = node.attr(name);
+  const auto it = attr && attr->graph ? bodies_.find(attr->graph.get()) : bodies_.end();
+  if (it == bodies_.end())
+    return error(Code::kINVALID_MODEL, "attribute '", name, "' holds no graph");
+  std::vector<ValuePtr> captured;
+  for (const Capture& c : attr->graph->captures)
+    captured.push_back(graph_->at(c.outer).constant ? graph_->at(c.outer).constant
+                                                    : slots[slot_of_[c.outer]]);
+  BodyCall body(*it->second, std::move(captured), control);
+  if (node.op == "Loop") return run_loop(body, node_inputs, node_outputs);
+  if (node.op == "Scan") return run_scan(node, body, node_inputs, node_outputs);
+  if (node.op == "SequenceMap") return run_sequence_map(body, node_inputs, node_outputs);
   std::vector<ValuePtr> outputs;
-  PFRT_TRY(body.run(body_inputs, {}, control, outputs));
+  PFRT_TRY(body.run({}, {}, outputs));
   if (outputs.size() != node_outputs.size())
     return error(Code::kINVALID_MODEL, "the branch has ", outputs.size(), " outputs, the node ",
                  node_outputs.size());

@@ -88,9 +88,13 @@ class CompiledGraph {
                                                  const std::vector<Device*>& resident,
                                                  const Provider** culprit);
   Status run_host(const Segment& segment, std::vector<ValuePtr>& slots, const RunControl& control);
-  Status run_if(const Node& node, const std::vector<ValuePtr>& node_inputs,
-                std::vector<ValuePtr>& slots, const RunControl& control,
-                std::vector<ValuePtr>& node_outputs);
+  // The node's inputs, in host memory where its operator reads them.
+  Result<std::vector<ValuePtr>> inputs_of(const Node& node, const std::vector<ValuePtr>& slots,
+                                          const RunControl& control) const;
+  // A node with bodies.
+  Status run_control_flow(const Node& node, const std::vector<ValuePtr>& node_inputs,
+                          const std::vector<ValuePtr>& slots, const RunControl& control,
+                          std::vector<ValuePtr>& node_outputs);
 
   std::shared_ptr<const Graph> graph_;
   std::vector<NodeId> order_;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/op/body.h"
 #include "core/op/infer.h"
+#include "core/op/strings.h"
 
 namespace pfrt {
 namespace {
@@ -23,6 +24,24 @@ Type merged(const Type& inferred, const Type& declared) {
   }
   return out;
 }
+
+// The type of a repeated body's input: of what is declared, kind and rank count where they are not
+// known; dimensions may be those of the first time alone.
+Type repeated(const Type& found, const Type& declared) {
+  if (found.kind == PFRT_VALUE_UNSET) return declared;
+  Type out = found;
+  if (declared.kind != found.kind) return out;
+  if (out.dtype == PFRT_DTYPE_UNSET) out.dtype = declared.dtype;
+  if (out.key_dtype == PFRT_DTYPE_UNSET) out.key_dtype = declared.key_dtype;
+  if (!out.has_shape && declared.has_shape) {
+    out.has_shape = true;
+    out.shape.assign(declared.shape.size(), Dim());
+  }
+  return out;
+}
+
+// Bodies nested deeper are not tried: a trial tries the bodies in it.
+constexpr int kTrialDepth = 2;
 
 // Nodes between two looks at whether the caller has cancelled.
 constexpr size_t kStopInterval = 64;
@@ -47,8 +66,9 @@ std::string text(const Type& type, const SymbolTable& symbols) {
 
 class Canonicaliser {
  public:
-  Canonicaliser(const Graph& root, const CanonicaliseWatch& watch)
-      : opsets_(root.opsets), watch_(watch) {}
+  Canonicaliser(std::map<std::string, int64_t> opsets, const CanonicaliseWatch& watch,
+                int depth = 0)
+      : opsets_(std::move(opsets)), watch_(watch), depth_(depth) {}
 
   Status run(Graph& graph, InferState state) {
     PFRT_ASSIGN(const std::vector<NodeId> order, graph.topological_order());
@@ -80,6 +100,48 @@ class Canonicaliser {
     return status;
   }
 
+  Status run_bodies(const Graph& graph, Node& node, const InferState& state) {
+    for (Attribute& attr : node.attrs) {
+      if (attr.graph && repeats_body(node)) PFRT_TRY(type_inputs(graph, node, *attr.graph, state));
+      if (attr.graph) PFRT_TRY(run_body(*attr.graph, state));
+      for (const auto& body : attr.graphs)
+        if (body) PFRT_TRY(run_body(*body, state));
+    }
+    return {};
+  }
+
+  // Gives the inputs of a body that is run again and again the types they have each time, which
+  // trials on copies find.
+  Status type_inputs(const Graph& graph, const Node& node, Graph& body, const InferState& state) {
+    InferState known = state;
+    const Inference inference(graph, node, known);
+    BodyTypes trial;
+    if (depth_ < kTrialDepth)
+      trial = [&](std::span<const Type> inputs) { return try_body(body, inputs, state); };
+    PFRT_ASSIGN(const std::vector<Type> types, repeated_inputs(inference, body, trial));
+    for (size_t i = 0; i < types.size() && i < body.inputs.size(); ++i) {
+      Type& declared = body.at(body.inputs[i]).type;
+      declared = repeated(types[i], declared);
+    }
+    return {};
+  }
+
+  Result<std::vector<Type>> try_body(const Graph& body, std::span<const Type> inputs,
+                                     const InferState& outer) const {
+    const std::shared_ptr<Graph> copy = body.clone();
+    for (size_t i = 0; i < inputs.size() && i < copy->inputs.size(); ++i) {
+      Type& declared = copy->at(copy->inputs[i]).type;
+      declared = repeated(inputs[i], declared);
+    }
+    CanonicaliseWatch quiet;
+    quiet.progress = watch_.progress;
+    Canonicaliser trial(opsets_, quiet, depth_ + 1);
+    PFRT_TRY(trial.run(*copy, body_state(*copy, outer)));
+    std::vector<Type> types;
+    for (const ValueId out : copy->outputs) types.push_back(copy->at(out).type);
+    return types;
+  }
+
   Status visit(Graph& graph, NodeId id, InferState& state) {
     Node& node = *graph.node(id);
     // Without a row, or with another number of inputs, it was a fault before: what it makes is as
@@ -87,23 +149,21 @@ class Canonicaliser {
     if (watch_.faults && !fits_a_row(node)) return declare(graph, node, state);
     if (node.domain == "ai.onnx") node.domain.clear();
     while (!node.inputs.empty() && node.inputs.back() == kNoId) node.inputs.pop_back();
-    for (Attribute& attr : node.attrs) {
-      if (attr.graph) PFRT_TRY(run_body(*attr.graph, state));
-      for (const auto& body : attr.graphs)
-        if (body) PFRT_TRY(run_body(*body, state));
-    }
+    // What a repeated body is given follows from the node's canonical form.
+    const bool repeats = repeats_body(node);
+    if (!repeats) PFRT_TRY(run_bodies(graph, node, state));
     std::vector<NodeId> after;
     if (!node.canonical) {
       const int64_t opset = opset_of(node);
       const OperatorDef* row = find_operator(graph, node, opset);
-      if (row && row->canonicalise) {
-        Rewriter rewriter(graph, id, opset, state);
-        PFRT_TRY(row->canonicalise(rewriter));
-        after = rewriter.take_after();
-        if (rewriter.gone()) return {};
-      }
+      Rewriter rewriter(graph, id, opset, state);
+      PFRT_TRY(number_strings(rewriter));
+      if (row && row->canonicalise) PFRT_TRY(row->canonicalise(rewriter));
+      after = rewriter.take_after();
+      if (rewriter.gone()) return {};
       node.canonical = true;
     }
+    if (repeats) PFRT_TRY(run_bodies(graph, node, state));
     PFRT_TRY(settle(graph, node, state));
     for (NodeId next : after) PFRT_TRY(settle(graph, *graph.node(next), state));
     return {};
@@ -152,7 +212,7 @@ class Canonicaliser {
 
   const std::map<std::string, int64_t> opsets_;  // of the model; bodies have the same
   const CanonicaliseWatch& watch_;
-  int depth_ = 0;  // of bodies in bodies
+  int depth_;  // of bodies in bodies
   size_t visited_ = 0;
 };
 
@@ -160,7 +220,7 @@ class Canonicaliser {
 
 Status canonicalise(Graph& graph, const CanonicaliseWatch& watch) {
   if (!watch.faults) PFRT_TRY(check_operators(graph));
-  return Canonicaliser(graph, watch).run(graph, initial_state(graph));
+  return Canonicaliser(graph.opsets, watch).run(graph, initial_state(graph));
 }
 
 }  // namespace pfrt

@@ -294,7 +294,7 @@ constexpr OperatorDef kRows[] = {
     {"", "BitwiseNot", 18, 0, 1, 1, 1, 1, kOpPlain, 0, nullptr, infer_same, nullptr},
 
     {"", "Identity", 1, 0, 1, 1, 1, 1, kOpHostStrings, 0, nullptr, infer_identity, nullptr},
-    {"", "Cast", 1, 0, 1, 1, 1, 1, kOpPlain, 0, canonical_cast, infer_cast, nullptr},
+    {"", "Cast", 1, 0, 1, 1, 1, 1, kOpHostStrings, 0, canonical_cast, infer_cast, nullptr},
     {"", "CastLike", 15, 0, 2, 2, 1, 1, kOpPlain, 0, canonical_cast_like, nullptr, nullptr},
     {"", "BitCast", 26, 0, 1, 1, 1, 1, kOpPlain, 0, canonical_cast, infer_bit_cast, nullptr},
     {"", "Dropout", 1, 11, 1, 1, 1, 2, kOpPlain, 0, canonical_dropout, infer_dropout, nullptr},

@@ -5,6 +5,7 @@
 
 #include "core/op/elementwise.h"
 #include "core/op/rules.h"
+#include "core/op/strings.h"
 
 namespace pfrt {
 namespace {
@@ -133,6 +134,7 @@ Status canonical_cast(Rewriter& rewriter) {
              !dtype_known(static_cast<pfrt_dtype>(to->i))) {
     return rewriter.fail("attribute 'to' is ", to->i, ", which is no element type");
   }
+  PFRT_TRY(widen_string_cast(rewriter));
   return canonical_elementwise(rewriter);
 }
 
@@ -143,6 +145,7 @@ Status canonical_cast_like(Rewriter& rewriter) {
   node.op = "Cast";
   node.inputs.resize(1);
   node.set_attr(Attribute::of_int("to", to));
+  PFRT_TRY(widen_string_cast(rewriter));
   return canonical_elementwise(rewriter);
 }
 

@@ -16,6 +16,8 @@ std::span<const OperatorDef> reduce_operators();
 std::span<const OperatorDef> sequence_operators();
 std::span<const OperatorDef> control_operators();
 std::span<const OperatorDef> text_operators();
+std::span<const OperatorDef> flex_attention_operators();
+std::span<const OperatorDef> string_operators();
 std::span<const OperatorDef> movement_operators();
 std::span<const OperatorDef> index_operators();
 std::span<const OperatorDef> constant_operators();

@@ -11,6 +11,7 @@
 #include "core/op/infer.h"
 #include "core/op/operator_set.h"
 #include "core/op/rules.h"
+#include "core/op/strings.h"
 
 namespace pfrt {
 namespace {
@@ -132,6 +133,8 @@ std::span<const std::span<const OperatorDef>> operators() {
                                       sequence_operators(),
                                       control_operators(),
                                       text_operators(),
+                                      string_operators(),
+                                      flex_attention_operators(),
                                       contrib_fused_operators(),
                                       contrib_qlinear_operators(),
                                       contrib_product_operators(),
@@ -167,6 +170,8 @@ int64_t newest_opset(std::string_view domain) {
   if (domain.empty()) return 28;
   if (domain == "ai.onnx.ml") return 5;
   if (domain == "com.microsoft") return 1;
+  if (domain == "ai.onnx.preview") return 1;
+  if (domain == kStringDomain) return 1;
   return 0;
 }
 
@@ -295,16 +300,78 @@ Status Rewriter::attr_to_input(std::string_view name, size_t i) {
 Result<ValueId> Rewriter::before(std::string_view op, std::vector<ValueId> inputs,
                                  std::vector<Attribute> attrs, size_t outputs) {
   Node made;
-  made.name = local_name(graph_, node(), op);
   made.op = op;
   made.inputs = std::move(inputs);
   made.attrs = std::move(attrs);
+  PFRT_ASSIGN(const std::vector<ValueId> values, put_before(std::move(made), outputs));
+  return values.empty() ? kNoId : values.front();
+}
+
+Result<std::vector<ValueId>> Rewriter::put_before(Node made, size_t outputs) {
+  made.name = local_name(graph_, node(), made.name.empty() ? made.op : made.name);
   made.canonical = true;
+  made.outputs.clear();
   for (size_t i = 0; i < outputs; ++i) made.outputs.push_back(graph_.fresh(made.name));
-  const ValueId first = outputs ? made.outputs.front() : kNoId;
+  std::vector<ValueId> values = made.outputs;
   PFRT_ASSIGN(const NodeId id, graph_.add_node(std::move(made)));
   PFRT_TRY(infer_node(graph_, *graph_.node(id), state_));
-  return first;
+  return values;
+}
+
+Status Rewriter::put_after(size_t i, Node made) {
+  if (!node().has_output(i)) return {};
+  made.name = local_name(graph_, node(), made.op);
+  made.canonical = true;
+  const ValueId out = node().outputs[i];
+  const ValueId between = graph_.fresh(local_name(graph_, node(), node().op));
+  graph_.at(out).producer = kNoId;
+  graph_.at(between).producer = id_;
+  node().outputs[i] = between;
+  made.inputs.insert(made.inputs.begin(), between);
+  made.outputs = {out};
+  PFRT_ASSIGN(const NodeId id, graph_.add_node(std::move(made)));
+  after_.push_back(id);
+  return {};
+}
+
+Result<std::vector<ValueId>> Rewriter::inline_body(const Graph& body,
+                                                   std::span<const ValueId> inputs) {
+  std::vector<ValueId> stand_in(body.value_count(), kNoId);
+  const auto outer = [&](ValueId inner) {
+    if (inner == kNoId) return kNoId;
+    if (stand_in[inner] == kNoId && body.at(inner).constant) {
+      stand_in[inner] = graph_.fresh(local_name(graph_, node(), body.at(inner).name));
+      graph_.set_constant(stand_in[inner], body.at(inner).constant);
+    }
+    return stand_in[inner];
+  };
+  for (size_t i = 0; i < inputs.size() && i < body.inputs.size(); ++i)
+    stand_in[body.inputs[i]] = inputs[i];
+  for (const Capture& capture : body.captures) stand_in[capture.inner] = capture.outer;
+  PFRT_ASSIGN(const std::vector<NodeId> order, body.topological_order());
+  for (const NodeId id : order) {
+    Node copy = *body.node(id);
+    for (ValueId& in : copy.inputs) in = outer(in);
+    for (Attribute& attr : copy.attrs) {
+      if (attr.graph) attr.graph = attr.graph->clone();
+      for (auto& graph : attr.graphs) graph = graph->clone();
+      if (attr.graph)
+        for (Capture& capture : attr.graph->captures) capture.outer = outer(capture.outer);
+      for (auto& graph : attr.graphs)
+        for (Capture& capture : graph->captures) capture.outer = outer(capture.outer);
+    }
+    const std::vector<ValueId> made = copy.outputs;
+    PFRT_ASSIGN(const std::vector<ValueId> values, put_before(std::move(copy), made.size()));
+    for (size_t i = 0; i < made.size(); ++i)
+      if (made[i] != kNoId) stand_in[made[i]] = values[i];
+  }
+  std::vector<ValueId> outputs;
+  for (const ValueId out : body.outputs) {
+    outputs.push_back(outer(out));
+    if (outputs.back() == kNoId)
+      return fail("body '", body.name, "' does not make its output '", body.at(out).name, "'");
+  }
+  return outputs;
 }
 
 Status Rewriter::after(std::string_view op, std::vector<ValueId> more,

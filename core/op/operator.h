@@ -160,6 +160,15 @@ class Rewriter {
   // its first output.
   Result<ValueId> before(std::string_view op, std::vector<ValueId> inputs,
                          std::vector<Attribute> attrs = {}, size_t outputs = 1);
+  // Puts |made| before this one with |outputs| new outputs, which are returned; what it has for
+  // operator, inputs and attributes is canonical.
+  Result<std::vector<ValueId>> put_before(Node made, size_t outputs);
+  // Puts |made| after output |i|, which becomes a fresh value and the first of its inputs. Not for
+  // an output that |after| has moved.
+  Status put_after(size_t i, Node made);
+  // Puts copies of the nodes of |body|, a canonical body of this node, before it; |inputs| stand
+  // for the body's. Returns what stands for its outputs.
+  Result<std::vector<ValueId>> inline_body(const Graph& body, std::span<const ValueId> inputs);
   // Puts a node after this one: this node's output 0 becomes a fresh value feeding it (and |more|
   // constants).
   Status after(std::string_view op, std::vector<ValueId> more, std::vector<Attribute> attrs = {});

@@ -37,5 +37,8 @@ Result<const Tensor*> need_tensor(const Call& call, size_t i, pfrt_dtype dtype);
 std::span<const HostOp> sequence_ops();
 std::span<const HostOp> text_ops();
 std::span<const HostOp> hash_ops();
+std::span<const HostOp> string_ops();
+std::span<const HostOp> cast_ops();
+std::span<const HostOp> tf_idf_ops();
 
 }  // namespace pfrt::host

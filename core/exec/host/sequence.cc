@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <cstring>
 
 #include "core/exec/host/call.h"
+#include "core/exec/slices.h"
 
 namespace pfrt::host {
 namespace {
@@ -85,32 +85,6 @@ Result<size_t> axis_of(const Call& call, size_t rank, int64_t fallback) {
   return static_cast<size_t>(axis < 0 ? axis + n : axis);
 }
 
-// Rows [begin, begin + length) of |axis| of |from| into |to| at |at|; both share all other
-// dimensions.
-Status copy_slab(const Tensor& from, size_t axis, int64_t begin, int64_t length, Tensor& to,
-                 int64_t at) {
-  const size_t element = dtype_size(from.dtype);
-  if (element == 0)
-    return error(Code::kUNSUPPORTED, "tensors of ", dtype_name(from.dtype), " cannot be cut");
-  const int64_t outer = element_count(from.dims.data(), axis);
-  const int64_t inner = element_count(from.dims.data() + axis + 1, from.dims.size() - axis - 1);
-  const size_t run = static_cast<size_t>(length * inner) * element;
-  if (from.dtype == PFRT_DTYPE_STRING) {
-    for (int64_t o = 0; o < outer; ++o)
-      for (int64_t i = 0; i < length * inner; ++i)
-        PFRT_TRY(to.buffer->set_string(
-            static_cast<uint64_t>((o * to.dims[axis] + at) * inner + i),
-            view(from.as<const pfrt_string>()[(o * from.dims[axis] + begin) * inner + i])));
-    return {};
-  }
-  for (int64_t o = 0; o < outer && run > 0; ++o)
-    std::memcpy(to.as<char>() + static_cast<size_t>((o * to.dims[axis] + at) * inner) * element,
-                from.as<const char>() +
-                    static_cast<size_t>((o * from.dims[axis] + begin) * inner) * element,
-                run);
-  return {};
-}
-
 Status split_to_sequence(const Call& call) {
   PFRT_ASSIGN(const Value* value, need(call, 0, PFRT_VALUE_TENSOR, "a tensor"));
   const Tensor& t = value->tensor;
@@ -134,8 +108,9 @@ Status split_to_sequence(const Call& call) {
   }
   int64_t sum = 0;
   for (int64_t n : lengths) {
-    if (n < 0 || n > size)
-      return error(Code::kINVALID_ARGUMENT, "split has ", n, " for a dimension of ", size);
+    if (n < 0 || n > size - sum)
+      return error(Code::kINVALID_ARGUMENT, "split has ", n, " where ", size - sum, " of ", size,
+                   " elements are left");
     sum += n;
   }
   if (sum != size)
@@ -143,10 +118,7 @@ Status split_to_sequence(const Call& call) {
   std::vector<ValuePtr> parts;
   int64_t at = 0;
   for (int64_t n : lengths) {
-    Dims dims = t.dims;
-    dims[axis] = n;
-    PFRT_ASSIGN(Tensor part, Tensor::allocate(t.dtype, dims));
-    PFRT_TRY(copy_slab(t, axis, at, n, part, 0));
+    PFRT_ASSIGN(Tensor part, cut(t, axis, at, n));
     if (!keep) part.dims.erase(part.dims.begin() + static_cast<std::ptrdiff_t>(axis));
     parts.push_back(Value::of(std::move(part)));
     at += n;
@@ -169,22 +141,7 @@ Status concat_from_sequence(const Call& call) {
   if (stack)
     for (Tensor& p : parts)
       p.dims.insert(p.dims.begin() + static_cast<std::ptrdiff_t>(std::min(axis, p.dims.size())), 1);
-  Dims dims = parts[0].dims;
-  dims[axis] = 0;
-  for (const Tensor& p : parts) {
-    bool same = p.dtype == parts[0].dtype && p.dims.size() == dims.size();
-    for (size_t i = 0; same && i < dims.size(); ++i) same = i == axis || p.dims[i] == dims[i];
-    if (!same)
-      return error(Code::kSHAPE_MISMATCH,
-                   "the tensors differ in type or in a dimension other than axis ", axis);
-    dims[axis] += p.dims[axis];
-  }
-  PFRT_ASSIGN(Tensor whole, Tensor::allocate(parts[0].dtype, dims));
-  int64_t at = 0;
-  for (const Tensor& p : parts) {
-    PFRT_TRY(copy_slab(p, axis, 0, p.dims[axis], whole, at));
-    at += p.dims[axis];
-  }
+  PFRT_ASSIGN(Tensor whole, join(parts, axis));
   call.out[0] = Value::of(std::move(whole));
   return {};
 }

@@ -1,84 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <locale.h>
-#include <wctype.h>
-
 #include <algorithm>
 #include <string>
 
 #include "core/exec/host/call.h"
+#include "core/exec/host/regex.h"
+#include "core/exec/host/utf8.h"
 
 namespace pfrt::host {
 namespace {
 
-locale_t utf8_locale() {
-  static const locale_t locale = newlocale(LC_CTYPE_MASK, "C.UTF-8", nullptr);
-  return locale;
-}
-
-// Code points of |text|; a byte that is not UTF-8 stands for itself above the code space.
-std::u32string decode(std::string_view text) {
-  std::u32string out;
-  for (size_t i = 0; i < text.size();) {
-    const unsigned char lead = static_cast<unsigned char>(text[i]);
-    const size_t length = lead < 0x80       ? 1
-                          : lead >> 5 == 6  ? 2
-                          : lead >> 4 == 14 ? 3
-                          : lead >> 3 == 30 ? 4
-                                            : 0;
-    char32_t point = length == 1 ? lead : length ? lead & (0x7fu >> length) : 0x110000u + lead;
-    size_t used = 1;
-    for (; used < length && i + used < text.size() && (text[i + used] & 0xc0) == 0x80; ++used)
-      point = (point << 6) | static_cast<unsigned char>(text[i + used] & 0x3f);
-    if (length > 1 && used != length) {
-      point = 0x110000u + lead;
-      used = 1;
-    }
-    out.push_back(point);
-    i += used;
-  }
-  return out;
-}
-
-std::string encode(const std::u32string& points) {
-  std::string out;
-  for (const char32_t p : points) {
-    const auto put = [&](uint32_t byte) { out.push_back(static_cast<char>(byte)); };
-    if (p >= 0x110000) {
-      put(p - 0x110000);
-    } else if (p < 0x80) {
-      put(p);
-    } else if (p < 0x800) {
-      put(0xc0 | p >> 6);
-      put(0x80 | (p & 0x3f));
-    } else if (p < 0x10000) {
-      put(0xe0 | p >> 12);
-      put(0x80 | (p >> 6 & 0x3f));
-      put(0x80 | (p & 0x3f));
-    } else {
-      put(0xf0 | p >> 18);
-      put(0x80 | (p >> 12 & 0x3f));
-      put(0x80 | (p >> 6 & 0x3f));
-      put(0x80 | (p & 0x3f));
-    }
-  }
-  return out;
-}
-
 std::string change_case(std::string_view text, std::string_view action) {
   if (action != "UPPER" && action != "LOWER") return std::string(text);
-  const locale_t locale = utf8_locale();
   std::u32string points = decode(text);
-  for (char32_t& p : points) {
-    if (p >= 0x110000) continue;
-    if (!locale) {
-      if (p < 0x80)
-        p = static_cast<char32_t>(action == "UPPER" ? toupper(static_cast<int>(p))
-                                                    : tolower(static_cast<int>(p)));
-      continue;
-    }
-    p = static_cast<char32_t>(action == "UPPER" ? towupper_l(static_cast<wint_t>(p), locale)
-                                                : towlower_l(static_cast<wint_t>(p), locale));
-  }
+  for (char32_t& p : points) p = action == "UPPER" ? upper_case(p) : lower_case(p);
   return encode(points);
 }
 
@@ -109,8 +43,129 @@ Status string_normalizer(const Call& call) {
   return {};
 }
 
+// Dimensions of two tensors broadcast together, or an error.
+Result<Dims> broadcast(const Dims& a, const Dims& b) {
+  Dims out = a.size() >= b.size() ? a : b;
+  const Dims& other = a.size() >= b.size() ? b : a;
+  const size_t lead = out.size() - other.size();
+  for (size_t i = 0; i < other.size(); ++i) {
+    int64_t& d = out[lead + i];
+    if (d != other[i] && d != 1 && other[i] != 1)
+      return error(Code::kSHAPE_MISMATCH, "dimensions ", d, " and ", other[i],
+                   " do not broadcast; they must be equal or 1");
+    if (d == 1) d = other[i];
+  }
+  return out;
+}
+
+// Counts through |dims| in row-major order and says where in a tensor of |own| dimensions,
+// broadcast to these, the element stands.
+class Walk {
+ public:
+  Walk(const Dims& dims, const Dims& own) : dims_(dims), steps_(dims.size()), place_(dims.size()) {
+    int64_t step = 1;
+    for (size_t i = own.size(); i-- > 0;) {
+      const size_t d = dims.size() - own.size() + i;
+      steps_[d] = own[i] == 1 ? 0 : step;
+      step *= own[i];
+    }
+  }
+  size_t at() const { return static_cast<size_t>(at_); }
+  void next() {
+    for (size_t d = dims_.size(); d-- > 0;) {
+      at_ += steps_[d];
+      if (++place_[d] < dims_[d]) return;
+      at_ -= steps_[d] * dims_[d];
+      place_[d] = 0;
+    }
+  }
+
+ private:
+  const Dims& dims_;
+  Dims steps_, place_;
+  int64_t at_ = 0;
+};
+
+Status string_concat(const Call& call) {
+  PFRT_ASSIGN(const Tensor* a, need_tensor(call, 0, PFRT_DTYPE_STRING));
+  PFRT_ASSIGN(const Tensor* b, need_tensor(call, 1, PFRT_DTYPE_STRING));
+  PFRT_ASSIGN(const Dims dims, broadcast(a->dims, b->dims));
+  PFRT_ASSIGN(Tensor out, Tensor::allocate(PFRT_DTYPE_STRING, dims));
+  Walk first(dims, a->dims), second(dims, b->dims);
+  for (int64_t i = 0; i < out.count(); ++i, first.next(), second.next()) {
+    std::string text(view(a->strings()[first.at()]));
+    text += view(b->strings()[second.at()]);
+    PFRT_TRY(out.buffer->set_string(static_cast<uint64_t>(i), text));
+  }
+  call.out[0] = Value::of(std::move(out));
+  return {};
+}
+
+// As Python splits: at white space when |delimiter| is empty, at most |most| times.
+std::vector<std::string> split(std::string_view text, std::string_view delimiter, int64_t most) {
+  std::vector<std::string> out;
+  if (!delimiter.empty()) {
+    for (int64_t n = 0; n < most; ++n) {
+      const size_t at = text.find(delimiter);
+      if (at == std::string_view::npos) break;
+      out.emplace_back(text.substr(0, at));
+      text.remove_prefix(at + delimiter.size());
+    }
+    out.emplace_back(text);
+    return out;
+  }
+  const std::u32string points = decode(text);
+  const std::u32string_view all = points;
+  size_t at = 0;
+  while (true) {
+    while (at < all.size() && is_space(all[at])) ++at;
+    if (at == all.size()) return out;
+    size_t end = at;
+    while (end < all.size() && !is_space(all[end])) ++end;
+    if (static_cast<int64_t>(out.size()) == most) end = all.size();
+    out.push_back(encode(std::u32string(all.substr(at, end - at))));
+    at = end;
+  }
+}
+
+Status string_split(const Call& call) {
+  PFRT_ASSIGN(const Tensor* input, need_tensor(call, 0, PFRT_DTYPE_STRING));
+  const std::string_view delimiter = call.node.attr_string("delimiter", "");
+  const int64_t given = call.node.attr_int("maxsplit", -1);
+  std::vector<std::vector<std::string>> parts;
+  size_t most = 0;
+  PFRT_ASSIGN(Tensor counts, Tensor::allocate(PFRT_DTYPE_INT64, input->dims));
+  for (const pfrt_string& s : input->strings()) {
+    parts.push_back(split(view(s), delimiter, given < 0 ? INT64_MAX : given));
+    most = std::max(most, parts.back().size());
+    counts.as<int64_t>()[parts.size() - 1] = static_cast<int64_t>(parts.back().size());
+  }
+  Dims dims = input->dims;
+  dims.push_back(static_cast<int64_t>(most));
+  PFRT_ASSIGN(Tensor out, Tensor::allocate(PFRT_DTYPE_STRING, std::move(dims)));
+  for (size_t i = 0; i < parts.size(); ++i)
+    for (size_t k = 0; k < parts[i].size(); ++k)
+      PFRT_TRY(out.buffer->set_string(i * most + k, parts[i][k]));
+  call.out[0] = Value::of(std::move(out));
+  if (call.out.size() > 1) call.out[1] = Value::of(std::move(counts));
+  return {};
+}
+
+Status regex_full_match(const Call& call) {
+  PFRT_ASSIGN(const Tensor* input, need_tensor(call, 0, PFRT_DTYPE_STRING));
+  PFRT_ASSIGN(const Regex regex, Regex::compile(call.node.attr_string("pattern", "")));
+  PFRT_ASSIGN(Tensor out, Tensor::allocate(PFRT_DTYPE_BOOL, input->dims));
+  uint8_t* to = out.as<uint8_t>();
+  for (const pfrt_string& s : input->strings()) *to++ = regex.matches_all(view(s));
+  call.out[0] = Value::of(std::move(out));
+  return {};
+}
+
 constexpr HostOp kRows[] = {
     {"", "StringNormalizer", string_normalizer},
+    {"", "StringConcat", string_concat},
+    {"", "StringSplit", string_split},
+    {"", "RegexFullMatch", regex_full_match},
 };
 
 }  // namespace

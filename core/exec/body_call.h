@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The body of a control-flow node with its captures bound, to be run any number of times within
+// one run. Not thread-safe.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "core/exec/compiled.h"
+
+namespace pfrt {
+
+class BodyCall {
+ public:
+  // |captured| in the order of the body's captures.
+  BodyCall(CompiledGraph& body, std::vector<ValuePtr> captured, const RunControl& control)
+      : body_(body), captured_(std::move(captured)), control_(control) {}
+
+  const Graph& graph() const { return body_.graph(); }
+  const RunControl& control() const { return control_; }
+  size_t input_count() const { return graph().inputs.size(); }
+  size_t output_count() const { return graph().outputs.size(); }
+
+  // |given| are the body's own inputs. Every value must be of the type that the body was compiled
+  // for. |requests| as in CompiledGraph::run.
+  Status run(const std::vector<ValuePtr>& given, const std::vector<OutputRequest>& requests,
+             std::vector<ValuePtr>& outputs);
+
+  // |value| as input |i| wants it: one element becomes a scalar or a list of one.
+  Result<ValuePtr> one_element(ValuePtr value, size_t i) const;
+  // The types of the outputs for inputs such as |given|, without running anything; as declared
+  // where they cannot be inferred.
+  Result<std::vector<Type>> output_types(const std::vector<ValuePtr>& given) const;
+
+ private:
+  Result<std::vector<ValuePtr>> all_inputs(const std::vector<ValuePtr>& given) const;
+
+  CompiledGraph& body_;
+  std::vector<ValuePtr> captured_;
+  const RunControl& control_;
+};
+
+// DTYPE_MISMATCH or SHAPE_MISMATCH when |value| is not what was planned for |id| of |graph|.
+Status check_planned(const Graph& graph, ValueId id, const Value& value);
+
+// The nodes that repeat a body. |in| are the node's inputs (null where absent), |out| one an
+// output.
+Status run_loop(BodyCall& body, const std::vector<ValuePtr>& in, std::vector<ValuePtr>& out);
+Status run_scan(const Node& node, BodyCall& body, const std::vector<ValuePtr>& in,
+                std::vector<ValuePtr>& out);
+Status run_sequence_map(BodyCall& body, const std::vector<ValuePtr>& in,
+                        std::vector<ValuePtr>& out);
+
+}  // namespace pfrt

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Numbers in place of strings; core/op/strings.h says which. Also what joins and splits texts.
+#include "core/op/strings.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "core/exec/host/call.h"
+
+namespace pfrt::host {
+namespace {
+
+Result<std::vector<std::span<const pfrt_string>>> texts_of(const Call& call, size_t first) {
+  std::vector<std::span<const pfrt_string>> texts;
+  for (size_t i = first; i < call.in.size(); ++i) {
+    PFRT_ASSIGN(const Tensor* t, need_tensor(call, i, PFRT_DTYPE_STRING));
+    texts.push_back(t->strings());
+  }
+  return texts;
+}
+
+Status positions(const Call& call) {
+  int64_t next = 0;
+  for (size_t i = 0; i < call.in.size() && i < call.out.size(); ++i) {
+    PFRT_ASSIGN(const Tensor* t, need_tensor(call, i, PFRT_DTYPE_STRING));
+    PFRT_ASSIGN(Tensor numbers, Tensor::allocate(PFRT_DTYPE_INT64, t->dims, false));
+    std::iota(numbers.as<int64_t>(), numbers.as<int64_t>() + numbers.count(), next);
+    next += numbers.count();
+    call.out[i] = Value::of(std::move(numbers));
+  }
+  return {};
+}
+
+Status codes(const Call& call) {
+  PFRT_ASSIGN(const auto texts, texts_of(call, 0));
+  std::vector<std::string_view> distinct{std::string_view()};
+  for (const auto& part : texts)
+    for (const pfrt_string& s : part) distinct.push_back(view(s));
+  std::sort(distinct.begin(), distinct.end());
+  distinct.erase(std::unique(distinct.begin(), distinct.end()), distinct.end());
+  for (size_t i = 0; i < texts.size() && i < call.out.size(); ++i) {
+    PFRT_ASSIGN(Tensor numbers, Tensor::allocate(PFRT_DTYPE_INT64, call.in[i]->tensor.dims, false));
+    for (size_t k = 0; k < texts[i].size(); ++k)
+      numbers.as<int64_t>()[k] =
+          std::lower_bound(distinct.begin(), distinct.end(), view(texts[i][k])) - distinct.begin();
+    call.out[i] = Value::of(std::move(numbers));
+  }
+  if (call.out.size() <= texts.size()) return {};
+  PFRT_ASSIGN(Tensor all,
+              Tensor::allocate(PFRT_DTYPE_STRING, {static_cast<int64_t>(distinct.size())}));
+  for (size_t k = 0; k < distinct.size(); ++k) PFRT_TRY(all.buffer->set_string(k, distinct[k]));
+  call.out[texts.size()] = Value::of(std::move(all));
+  return {};
+}
+
+Status take(const Call& call) {
+  PFRT_ASSIGN(const Tensor* numbers, need_tensor(call, 0, PFRT_DTYPE_INT64));
+  PFRT_ASSIGN(const auto texts, texts_of(call, 1));
+  PFRT_ASSIGN(Tensor out, Tensor::allocate(PFRT_DTYPE_STRING, numbers->dims));
+  for (int64_t i = 0; i < numbers->count(); ++i) {
+    const int64_t number = numbers->as<const int64_t>()[i];
+    if (number < 0) return error(Code::kINVALID_ARGUMENT, "there is no string ", number);
+    auto at = static_cast<uint64_t>(number);
+    size_t part = 0;
+    while (part < texts.size() && at >= texts[part].size()) at -= texts[part++].size();
+    if (part == texts.size()) return error(Code::kINVALID_ARGUMENT, "there is no string ", number);
+    PFRT_TRY(out.buffer->set_string(static_cast<uint64_t>(i), view(texts[part][at])));
+  }
+  call.out[0] = Value::of(std::move(out));
+  return {};
+}
+
+constexpr HostOp kRows[] = {
+    {kStringDomain, "StringPositions", positions},
+    {kStringDomain, "StringCodes", codes},
+    {kStringDomain, "StringTake", take},
+};
+
+}  // namespace
+
+std::span<const HostOp> string_ops() { return kRows; }
+
+}  // namespace pfrt::host

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// TfIdfVectorizer: a trie of the pool's n-grams, walked from every place of a row with every
+// distance between items. Attributes have been checked when the graph was made canonical.
+#include <algorithm>
+#include <map>
+#include <string_view>
+
+#include "core/exec/host/call.h"
+
+namespace pfrt::host {
+namespace {
+
+// N-grams of items of type T.
+template <typename T>
+class Grams {
+ public:
+  // Lengths from |least| to |most| are to be found; all of the pool's are numbered, in its order.
+  Grams(const std::vector<T>& pool, const std::vector<int64_t>& counts, int64_t least,
+        int64_t most) {
+    int64_t gram = 0;
+    for (size_t n = 0; n < counts.size(); ++n) {
+      const size_t size = n + 1;
+      const auto begin = static_cast<size_t>(counts[n]);
+      const size_t end = n + 1 < counts.size() ? static_cast<size_t>(counts[n + 1]) : pool.size();
+      const bool wanted = static_cast<int64_t>(size) >= least && static_cast<int64_t>(size) <= most;
+      for (size_t at = begin; at + size <= end; at += size, ++gram) {
+        if (!wanted) continue;
+        Place* place = &root_;
+        for (size_t i = 0; i < size; ++i) place = &place->next[pool[at + i]];
+        place->gram = gram;
+      }
+    }
+  }
+
+  // Calls |found| with the number of every n-gram in |row|.
+  template <typename Found>
+  void find(const std::vector<T>& row, int64_t least, int64_t most, int64_t skips,
+            Found found) const {
+    const auto length = static_cast<int64_t>(row.size());
+    // Distances beyond the row find nothing but single items, which count once.
+    const int64_t farthest = std::min(skips, std::max<int64_t>(length - 1, 0)) + 1;
+    for (int64_t distance = 1; distance <= farthest; ++distance) {
+      const int64_t shortest = distance == 1 ? least : std::max<int64_t>(least, 2);
+      if (shortest > most) return;
+      for (int64_t start = 0; start < length; ++start) {
+        const Place* place = &root_;
+        int64_t size = 1;
+        for (int64_t at = start; at < length && size <= most; at += distance, ++size) {
+          const auto next = place->next.find(row[static_cast<size_t>(at)]);
+          if (next == place->next.end()) break;
+          place = &next->second;
+          if (size >= shortest && place->gram >= 0) found(static_cast<size_t>(place->gram));
+        }
+      }
+    }
+  }
+
+ private:
+  struct Place {
+    int64_t gram = -1;
+    std::map<T, Place> next;
+  };
+  Place root_;
+};
+
+struct Rows {
+  int64_t count = 1, length = 1;
+};
+
+template <typename T>
+Status count_all(const Call& call, const std::vector<T>& pool, const std::vector<T>& items,
+                 const Rows& rows, size_t width, float* out) {
+  const Node& node = call.node;
+  const int64_t least = node.attr_int("min_gram_length", 1),
+                most = node.attr_int("max_gram_length", 1),
+                skips = node.attr_int("max_skip_count", 0);
+  const std::vector<int64_t>& columns = *node.attr_ints("ngram_indexes");
+  const Grams<T> grams(pool, *node.attr_ints("ngram_counts"), least, most);
+  for (int64_t r = 0; r < rows.count; ++r) {
+    const auto begin = items.begin() + static_cast<std::ptrdiff_t>(r * rows.length);
+    const std::vector<T> row(begin, begin + static_cast<std::ptrdiff_t>(rows.length));
+    float* const counts = out + static_cast<size_t>(r) * width;
+    grams.find(row, least, most, skips,
+               [&](size_t gram) { counts[static_cast<size_t>(columns[gram])] += 1; });
+  }
+  return {};
+}
+
+Status tf_idf(const Call& call) {
+  PFRT_ASSIGN(const Value* value, need(call, 0, PFRT_VALUE_TENSOR, "a tensor"));
+  const Tensor& t = value->tensor;
+  const Node& node = call.node;
+  const std::vector<int64_t>* columns = node.attr_ints("ngram_indexes");
+  if (t.dims.size() > 2)
+    return error(Code::kSHAPE_MISMATCH, "the input has rank ", t.dims.size(),
+                 ", expected [C] or [N,C]");
+  Rows rows;
+  Dims dims;
+  if (!t.dims.empty()) rows.length = t.dims.back();
+  if (t.dims.size() == 2) dims.push_back(rows.count = t.dims[0]);
+  const auto width = static_cast<size_t>(*std::max_element(columns->begin(), columns->end())) + 1;
+  dims.push_back(static_cast<int64_t>(width));
+  PFRT_ASSIGN(Tensor out, Tensor::allocate(PFRT_DTYPE_FLOAT32, std::move(dims)));
+  float* const counts = out.as<float>();
+  if (const Attribute* texts = node.attr("pool_strings")) {
+    PFRT_ASSIGN(const Tensor* strings, need_tensor(call, 0, PFRT_DTYPE_STRING));
+    const std::vector<std::string_view> pool(texts->strings.begin(), texts->strings.end());
+    std::vector<std::string_view> items;
+    for (const pfrt_string& s : strings->strings()) items.push_back(view(s));
+    PFRT_TRY(count_all(call, pool, items, rows, width, counts));
+  } else {
+    const std::vector<int64_t> items = to_int64s(t);
+    if (static_cast<int64_t>(items.size()) != t.count())
+      return error(Code::kDTYPE_MISMATCH, "the input must hold integers, not ",
+                   dtype_name(t.dtype));
+    PFRT_TRY(count_all(call, node.attr("pool_int64s")->ints, items, rows, width, counts));
+  }
+  const std::string_view mode = node.attr_string("mode", "TF");
+  const Attribute* attr = node.attr("weights");
+  const float* weights = attr && !attr->floats.empty() ? attr->floats.data() : nullptr;
+  for (size_t i = 0; mode != "TF" && i < static_cast<size_t>(out.count()); ++i) {
+    const float weight = weights ? weights[i % width] : 1;
+    if (mode == "IDF") counts[i] = counts[i] > 0 ? weight : 0;
+    if (mode == "TFIDF") counts[i] *= weight;
+  }
+  call.out[0] = Value::of(std::move(out));
+  return {};
+}
+
+constexpr HostOp kRows[] = {
+    {"", "TfIdfVectorizer", tf_idf},
+};
+
+}  // namespace
+
+std::span<const HostOp> tf_idf_ops() { return kRows; }
+
+}  // namespace pfrt::host

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/op/strings.h"
+
+#include <algorithm>
+
+#include "core/op/families.h"
+#include "core/op/rules.h"
+
+namespace pfrt {
+namespace {
+
+constexpr uint32_t kAll = UINT32_MAX;
+
+struct Movement {
+  std::string_view op;
+  uint32_t inputs;   // those that hold what is moved
+  uint32_t outputs;  // those that hold it afterwards
+  bool ranked;       // the order or equality of elements counts, or zeros, which are ""
+};
+
+constexpr Movement kMovements[] = {
+    {"Concat", kAll, 1, false},      {"Split", 1, kAll, false},
+    {"Slice", 1, 1, false},          {"Pad", 5, 1, true},
+    {"Transpose", 1, 1, false},      {"Reshape", 1, 1, false},
+    {"Flatten", 1, 1, false},        {"Squeeze", 1, 1, false},
+    {"Unsqueeze", 1, 1, false},      {"Expand", 1, 1, false},
+    {"Tile", 1, 1, false},           {"Gather", 1, 1, false},
+    {"GatherElements", 1, 1, false}, {"GatherND", 1, 1, false},
+    {"Scatter", 5, 1, false},        {"ScatterElements", 5, 1, false},
+    {"ScatterND", 5, 1, false},      {"TensorScatter", 3, 1, false},
+    {"Compress", 1, 1, false},       {"ReverseSequence", 1, 1, false},
+    {"SpaceToDepth", 1, 1, false},   {"DepthToSpace", 1, 1, false},
+    {"Where", 6, 1, false},          {"OneHot", 4, 1, false},
+    {"CenterCropPad", 1, 1, true},   {"Trilu", 1, 1, true},
+    {"Unique", 1, 1, true},          {"Equal", 3, 0, true},
+    {"NonZero", 1, 0, true},         {"Shape", 1, 0, false},
+    {"Size", 1, 0, false},
+};
+
+const Movement* movement_of(const Node& node) {
+  if (!node.domain.empty()) return nullptr;
+  const auto* found = std::find_if(std::begin(kMovements), std::end(kMovements),
+                                   [&](const Movement& m) { return m.op == node.op; });
+  return found == std::end(kMovements) ? nullptr : found;
+}
+
+bool marked(uint32_t mask, size_t i) { return mask == kAll || (i < 32 && (mask >> i & 1u)); }
+
+Node own_node(const char* op, std::vector<ValueId> inputs) {
+  Node node;
+  node.domain = kStringDomain;
+  node.op = op;
+  node.inputs = std::move(inputs);
+  return node;
+}
+
+Status numbers_like_inputs(Inference& in) {
+  for (size_t i = 0; i < in.input_count(); ++i) {
+    Type type = in.input(i);
+    if (type.dtype && type.dtype != PFRT_DTYPE_STRING) return wrong_dtype(in, i, PFRT_DTYPE_STRING);
+    type.kind = PFRT_VALUE_TENSOR;
+    type.dtype = PFRT_DTYPE_INT64;
+    in.set_output(i, std::move(type));
+  }
+  return {};
+}
+
+Status infer_codes(Inference& in) {
+  PFRT_TRY(numbers_like_inputs(in));
+  in.set_output(in.input_count(), PFRT_DTYPE_STRING, Shape{Dim()});
+  return {};
+}
+
+Status infer_take(Inference& in) {
+  Type type = in.input(0);
+  type.kind = PFRT_VALUE_TENSOR;
+  type.dtype = PFRT_DTYPE_STRING;
+  in.set_output(0, std::move(type));
+  return {};
+}
+
+constexpr OperatorDef kRows[] = {
+    // domain, name, opsets, inputs, outputs, flags, shape inputs, canonicalise, infer, flops
+    {kStringDomain, "StringPositions", 1, 0, 1, -1, 1, -1, kOpHost, 0, nullptr, numbers_like_inputs,
+     nullptr},
+    {kStringDomain, "StringCodes", 1, 0, 1, -1, 2, -1, kOpHost, 0, nullptr, infer_codes, nullptr},
+    {kStringDomain, "StringTake", 1, 0, 2, -1, 1, 1, kOpHost, 0, nullptr, infer_take, nullptr},
+};
+
+}  // namespace
+
+Status number_strings(Rewriter& rewriter) {
+  const Movement* movement = movement_of(rewriter.node());
+  if (!movement) return {};
+  std::vector<size_t> at;
+  std::vector<ValueId> strings;
+  for (size_t i = 0; i < rewriter.node().inputs.size(); ++i) {
+    if (!marked(movement->inputs, i) || !rewriter.has_input(i)) continue;
+    if (rewriter.input(i).dtype == PFRT_DTYPE_STRING) {
+      at.push_back(i);
+      strings.push_back(rewriter.node().inputs[i]);
+    } else if (!at.empty()) {
+      return rewriter.fail("input ", i, " holds ", dtype_name(rewriter.input(i).dtype),
+                           " beside strings");
+    }
+  }
+  if (at.empty()) return {};
+  const std::string_view reduction = rewriter.node().attr_string("reduction", "none");
+  if (reduction != "none")
+    return rewriter.fail("attribute 'reduction' is '", reduction,
+                         "'; strings can be replaced, not reduced");
+  const char* op = movement->ranked ? "StringCodes" : "StringPositions";
+  PFRT_ASSIGN(const std::vector<ValueId> numbers,
+              rewriter.put_before(own_node(op, strings), at.size() + (movement->ranked ? 1 : 0)));
+  for (size_t i = 0; i < at.size(); ++i) rewriter.set_input(at[i], numbers[i]);
+  const std::vector<ValueId> texts =
+      movement->ranked ? std::vector<ValueId>{numbers.back()} : strings;
+  for (size_t i = 0; i < rewriter.node().outputs.size(); ++i)
+    if (marked(movement->outputs, i))
+      PFRT_TRY(rewriter.put_after(i, own_node("StringTake", texts)));
+  return {};
+}
+
+Status widen_string_cast(Rewriter& rewriter) {
+  const pfrt_dtype from = rewriter.input(0).dtype;
+  const auto to = static_cast<pfrt_dtype>(rewriter.node().attr_int("to", 0));
+  if ((from == PFRT_DTYPE_STRING) == (to == PFRT_DTYPE_STRING) || !from) return {};
+  const pfrt_dtype number = from == PFRT_DTYPE_STRING ? to : from;
+  const bool wide = number == PFRT_DTYPE_BOOL || dtype_bits(number) > 8 ||
+                    number == PFRT_DTYPE_INT8 || number == PFRT_DTYPE_UINT8;
+  if (wide) return {};
+  const int64_t by = dtype_is_float(number) ? PFRT_DTYPE_FLOAT32 : PFRT_DTYPE_INT32;
+  PFRT_ASSIGN(const ValueId between,
+              rewriter.before("Cast", {rewriter.node().inputs[0]}, {Attribute::of_int("to", by)}));
+  rewriter.set_input(0, between);
+  return {};
+}
+
+std::span<const OperatorDef> string_operators() { return kRows; }
+
+}  // namespace pfrt
