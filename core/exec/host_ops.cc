@@ -26,8 +26,9 @@ Status run_host_op(const Graph& graph, const Node& node, const std::vector<Value
                    std::vector<ValuePtr>& outputs) {
   if (outputs.empty()) return {};
   const std::string_view domain = node.domain == "ai.onnx" ? "" : std::string_view(node.domain);
-  for (const auto family : {host::sequence_ops(), host::text_ops(), host::hash_ops(),
-                            host::string_ops(), host::cast_ops(), host::tf_idf_ops()})
+  for (const auto family :
+       {host::sequence_ops(), host::text_ops(), host::hash_ops(), host::string_ops(),
+        host::cast_ops(), host::tf_idf_ops(), host::ml_ops()})
     for (const host::HostOp& op : family)
       if (op.name == node.op && op.domain == domain) return op.run({graph, node, inputs, outputs});
   return error(Code::kUNSUPPORTED_OPERATOR, "the host has no operator of this name");

@@ -34,5 +34,6 @@ std::span<const OperatorDef> contrib_qlinear_operators();
 std::span<const OperatorDef> contrib_product_operators();
 std::span<const OperatorDef> contrib_move_operators();
 std::span<const OperatorDef> contrib_native_operators();
+std::span<const OperatorDef> ml_operators();
 
 }  // namespace pfrt

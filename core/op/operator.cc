@@ -139,7 +139,8 @@ std::span<const std::span<const OperatorDef>> operators() {
                                       contrib_qlinear_operators(),
                                       contrib_product_operators(),
                                       contrib_move_operators(),
-                                      contrib_native_operators()};
+                                      contrib_native_operators(),
+                                      ml_operators()};
   return families;
 }
 
@@ -372,6 +373,13 @@ Result<std::vector<ValueId>> Rewriter::inline_body(const Graph& body,
       return fail("body '", body.name, "' does not make its output '", body.at(out).name, "'");
   }
   return outputs;
+}
+
+void Rewriter::become(const std::vector<ValueId>& values) {
+  const std::vector<ValueId> outputs = node().outputs;
+  for (size_t i = 0; i < outputs.size() && i < values.size(); ++i)
+    if (outputs[i] != kNoId) graph_.replace_uses(outputs[i], values[i]);
+  graph_.remove_node(id_);
 }
 
 Status Rewriter::after(std::string_view op, std::vector<ValueId> more,

@@ -169,6 +169,9 @@ class Rewriter {
   // Puts copies of the nodes of |body|, a canonical body of this node, before it; |inputs| stand
   // for the body's. Returns what stands for its outputs.
   Result<std::vector<ValueId>> inline_body(const Graph& body, std::span<const ValueId> inputs);
+  // The outputs stand for |values| from now on and the node goes away. The values are outputs of
+  // nodes made with before.
+  void become(const std::vector<ValueId>& values);
   // Puts a node after this one: this node's output 0 becomes a fresh value feeding it (and |more|
   // constants).
   Status after(std::string_view op, std::vector<ValueId> more, std::vector<Attribute> attrs = {});

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <numeric>
 
 #include "cxxapi/cli/elements.h"
 #include "cxxapi/cli/text.h"
@@ -113,7 +114,18 @@ std::string map_difference(const Value& got, const Value& want, const Tolerance&
   return {};
 }
 
-// A sequence of N maps of C entries against [N,C].
+// Entries of a map by ascending key.
+std::vector<int64_t> key_order(const Tensor& keys) {
+  std::vector<int64_t> order(static_cast<size_t>(keys.num_elements()));
+  std::iota(order.begin(), order.end(), 0);
+  const bool text = keys.dtype() == DType::String;
+  std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
+    return text ? keys.string_at(a) < keys.string_at(b) : integer_at(keys, a) < integer_at(keys, b);
+  });
+  return order;
+}
+
+// A sequence of N maps of C entries against [N,C], whose columns are the keys in ascending order.
 std::string rows_difference(const Value& got, const Tensor& want, const Tolerance& t) {
   if (want.ndim() != 2 || static_cast<int64_t>(got.size()) != want.shape()[0]) {
     return "a sequence of " + std::to_string(got.size()) + " maps, expected shape " +
@@ -123,15 +135,18 @@ std::string rows_difference(const Value& got, const Tensor& want, const Toleranc
   for (int64_t row = 0; row < want.shape()[0]; ++row) {
     const Value map = got.at(static_cast<size_t>(row));
     if (map.kind() != ValueKind::Map) return "the sequence does not hold maps";
-    const Tensor values = map.map_parts().second;
-    if (values.num_elements() != width || values.dtype() != want.dtype()) {
+    const auto [keys, values] = map.map_parts();
+    if (values.num_elements() != width || keys.num_elements() != width ||
+        values.dtype() != want.dtype()) {
       return "map " + std::to_string(row) + " does not match the expected row";
     }
-    for (int64_t i = 0; i < width; ++i) {
-      if (!same_element(values, i, want, row * width + i, t)) {
-        return "map " + std::to_string(row) + ": entry " + std::to_string(i) + " is " +
-               text_at(values, i) + ", expected " + text_at(want, row * width + i);
+    int64_t column = row * width;
+    for (const int64_t i : key_order(keys)) {
+      if (!same_element(values, i, want, column, t)) {
+        return "map " + std::to_string(row) + ": the value of " + text_at(keys, i) + " is " +
+               text_at(values, i) + ", expected " + text_at(want, column);
       }
+      ++column;
     }
   }
   return {};

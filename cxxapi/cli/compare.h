@@ -16,7 +16,7 @@ struct Tolerance {
 
 // Empty when equal; otherwise the first difference. NaN equals NaN; integers, bools and strings are
 // exact; sequences, maps and optionals are compared element by element. A sequence of maps may be
-// expected as a dense [N,C] tensor.
+// expected as a dense [N,C] tensor with the keys in ascending order.
 std::string difference(const pyflame_rt::Value& got, const pyflame_rt::Value& want,
                        const Tolerance& tolerance);
 

@@ -22,7 +22,8 @@ using pyflame_rt::Tensor;
 using pyflame_rt::Value;
 using pyflame_rt::ValueKind;
 
-constexpr int64_t kShown = 8;  // elements of a tensor
+constexpr int64_t kShown = 8;          // elements of a tensor
+constexpr size_t kShownElements = 16;  // of a sequence
 constexpr int64_t kTop = 5;
 constexpr int64_t kTopRows = 3;
 
@@ -66,12 +67,25 @@ void print_tensor(const std::string& indent, const Tensor& tensor) {
   }
 }
 
+// "map of string to float32, 3 entries: setosa 0.97, versicolor 0.03, virginica 0"
+void print_map(const std::string& indent, const Tensor& keys, const Tensor& values) {
+  const int64_t count = keys.num_elements();
+  std::string line = std::string("map of ") + dtype_name(keys.dtype()) + " to " +
+                     dtype_name(values.dtype()) + ", " + std::to_string(count) +
+                     (count == 1 ? " entry:" : " entries:");
+  for (int64_t i = 0; i < std::min(count, kShown); ++i)
+    line += (i ? ", " : " ") + text_at(keys, i) + " " + text_at(values, i);
+  if (count > kShown) line += ", ...";
+  std::printf("%s%s\n", indent.c_str(), line.c_str());
+}
+
 void print_value(const std::string& indent, const Value& value) {
   switch (value.kind()) {
     case ValueKind::Tensor:
       return print_tensor(indent, value.tensor());
     case ValueKind::Map: {
       const auto [keys, values] = value.map_parts();
+      if (values.num_elements() == keys.num_elements()) return print_map(indent, keys, values);
       std::printf("%smap\n", indent.c_str());
       print_tensor(indent + "  keys   ", keys);
       return print_tensor(indent + "  values ", values);
@@ -81,7 +95,9 @@ void print_value(const std::string& indent, const Value& value) {
       const bool sequence = value.kind() == ValueKind::Sequence;
       std::printf("%s%s of %zu\n", indent.c_str(), sequence ? "sequence" : "optional",
                   value.size());
-      for (size_t i = 0; i < value.size(); ++i) print_value(indent + "  ", value.at(i));
+      for (size_t i = 0; i < std::min(value.size(), kShownElements); ++i)
+        print_value(indent + "  ", value.at(i));
+      if (value.size() > kShownElements) std::printf("%s  ...\n", indent.c_str());
       return;
     }
     default:

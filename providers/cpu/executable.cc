@@ -43,10 +43,17 @@ Result<std::unique_ptr<Executable>> Executable::compile(const pfrt_snapshot& sna
   for (uint32_t n : nodes) {
     const SnapshotNode reader(out->snapshot_->snapshot(), n);
     std::string reason = refuse_values(out->snapshot_->snapshot(), reader);
-    if (reason.empty() && find_kernel(reader, &reason) != nullptr) continue;
     node = n;
+    const KernelRow* row = reason.empty() ? find_kernel(reader, &reason) : nullptr;
+    if (row != nullptr && row->prepare != nullptr) {
+      Result<Prepared> prepared = row->prepare(reader);
+      if (!prepared.ok()) return prepared.take_status().prepend(describe(reader));
+      out->prepared_[n] = prepared.take();
+    }
+    if (row != nullptr) continue;
     return error(Code::kUNSUPPORTED_OPERATOR, describe(reader), ": ", reason);
   }
+  node = PFRT_NO_INDEX;
   out->outputs_.assign(region.outputs, region.outputs + region.output_count);
   out->drop_unused_outputs(nodes);
   out->settle_values(region);

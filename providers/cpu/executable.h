@@ -6,10 +6,12 @@
 #pragma once
 
 #include <memory>
+#include <unordered_map>
 #include <vector>
 
 #include "core/base/status.h"
 #include "providers/cpu/jit/elementwise_loop.h"
+#include "providers/cpu/kernel.h"
 #include "providers/cpu/region/group.h"
 #include "providers/kit/snapshot_copy.h"
 
@@ -39,6 +41,8 @@ class Executable {
   // By position in the region.
   const std::vector<uint32_t>& outputs() const { return outputs_; }
   const Home& home(uint32_t value) const { return homes_[value]; }
+  // What the row of a node of the snapshot made by KernelRow::prepare.
+  const Prepared& prepared(uint32_t node) const { return prepared_.at(node); }
 
  private:
   Executable() = default;
@@ -51,6 +55,7 @@ class Executable {
   std::vector<UnitCode> code_;
   std::vector<uint32_t> outputs_;
   std::vector<Home> homes_;
+  std::unordered_map<uint32_t, Prepared> prepared_;
 };
 
 }  // namespace pfrt::cpu

@@ -8,6 +8,7 @@
 
 #include <functional>
 #include <initializer_list>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -123,6 +124,9 @@ struct Kernel {
   int32_t may_alias = -1;      // input whose memory output 0 may take when that input dies here
 };
 
+// What a row makes of a node's attributes alone, once a compiled region: a packed model.
+using Prepared = std::shared_ptr<const void>;
+
 struct KernelRow {
   std::string_view domain, op;  // canonical form
   Types types;                  // of input |typed_input|, or of output 0 when there are no inputs
@@ -134,6 +138,10 @@ struct KernelRow {
   // All input dimensions are known; output dimensions too unless the operator is data-dependent.
   Result<Kernel> (*make)(const SnapshotNode& node);
   uint32_t typed_input = 0;
+  // With them, |make| is null: what takes long is not done again for each signature. A fault of
+  // prepare refuses the node when the model is loaded.
+  Result<Prepared> (*prepare)(const SnapshotNode& node) = nullptr;
+  Result<Kernel> (*make_with)(const SnapshotNode& node, const Prepared& prepared) = nullptr;
 };
 
 // All families in the order of kernels.cc.

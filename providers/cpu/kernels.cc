@@ -7,6 +7,7 @@
 #include "providers/cpu/kernels/elementwise/elementwise.h"
 #include "providers/cpu/kernels/index/index.h"
 #include "providers/cpu/kernels/matmul/matmul.h"
+#include "providers/cpu/kernels/ml/ml.h"
 #include "providers/cpu/kernels/move/move.h"
 #include "providers/cpu/kernels/norm/norm.h"
 #include "providers/cpu/kernels/pool/pool.h"
@@ -76,7 +77,7 @@ std::span<const std::span<const KernelRow>> kernels() {
       matmul_kernels(),   conv_kernels(),     pool_kernels(),   norm_kernels(),
       move_kernels(),     shape_rows(),       fill_rows(),      gathering_rows(),
       unique_rows(),      suppression_rows(), resize_kernels(), recurrent_kernels(),
-      quantize_kernels(), contrib_kernels(),
+      quantize_kernels(), contrib_kernels(),  ml_kernels(),
   };
   return families;
 }

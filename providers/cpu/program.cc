@@ -213,7 +213,9 @@ class ProgramBuilder {
     const KernelRow* row = find_kernel(node, &reason);
     if (row == nullptr)
       return error(Code::kUNSUPPORTED_OPERATOR, cpu::describe(node), ": ", reason);
-    Result<Kernel> kernel = row->make(node);
+    Result<Kernel> kernel = row->prepare == nullptr
+                                ? row->make(node)
+                                : row->make_with(node, executable_.prepared(index));
     if (!kernel.ok()) return kernel.take_status().prepend(cpu::describe(node));
     Step step;
     step.kernel = kernel.take();

@@ -88,6 +88,11 @@ class Peer:
                          ctypes.addressof(shape), rank, ctypes.c_int(dtype_of(value)))
 
     def _value(self, value):
+        if isinstance(value, dict):
+            keys, entries = list(value), list(value.values())
+            parts = (ctypes.c_void_p * 2)(*[self._tensor(np.array(part, dtype=object if isinstance(
+                part[0], (str, bytes)) else None)) for part in (keys, entries)])
+            return self._new(CREATE_VALUE, ctypes.addressof(parts), ctypes.c_size_t(2), ctypes.c_int(3))
         if not isinstance(value, (list, tuple)):
             return self._tensor(value)
         parts = (ctypes.c_void_p * max(1, len(value)))(*[self._value(v) for v in value])

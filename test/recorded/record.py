@@ -61,6 +61,12 @@ def tensor_proto(name, value):
     return proto
 
 
+def map_value_type(entry):
+    """Of a map's entries: Python's int and float stand for int64 and float32."""
+    return np.int64 if isinstance(entry, (int, np.integer)) else (
+        np.float64 if type(entry) is np.float64 else np.float32)
+
+
 def map_proto(name, value):
     proto = MapProto(name=name)
     keys, values = list(value), list(value.values())
@@ -71,7 +77,7 @@ def map_proto(name, value):
         proto.key_type = TensorProto.INT64
         proto.keys.extend(keys)
     text = values and isinstance(values[0], (str, bytes))
-    kind = object if text else np.int64 if values and isinstance(values[0], int) else np.float32
+    kind = object if text else map_value_type(values[0]) if values else np.float32
     proto.values.tensor_values.append(tensor_proto("", np.array(values, dtype=kind)))
     proto.values.elem_type = SequenceProto.TENSOR
     return proto
@@ -99,8 +105,7 @@ def type_proto(value, with_dims):
         proto.map_type.key_type = STRING if isinstance(key, (str, bytes)) else TensorProto.INT64
         entry = next(iter(value.values()))
         proto.map_type.value_type.tensor_type.elem_type = (
-            STRING if isinstance(entry, (str, bytes)) else
-            TensorProto.INT64 if isinstance(entry, int) else TensorProto.FLOAT)
+            STRING if isinstance(entry, (str, bytes)) else dtype_of(np.zeros(0, map_value_type(entry))))
     elif isinstance(value, (list, tuple)):
         proto.sequence_type.elem_type.CopyFrom(type_proto(value[0], False))
     else:

@@ -34,6 +34,7 @@ Result<const Value*> need(const Call& call, size_t i, pfrt_value_kind kind, cons
 Result<const Tensor*> need_tensor(const Call& call, size_t i, pfrt_dtype dtype);
 
 // The families, joined by host_ops.cc.
+std::span<const HostOp> ml_ops();
 std::span<const HostOp> sequence_ops();
 std::span<const HostOp> text_ops();
 std::span<const HostOp> hash_ops();

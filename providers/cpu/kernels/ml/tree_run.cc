@@ -1,0 +1,396 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Rows pass through the trees in blocks, eight abreast where all comparisons are <=. Trees are
+// added up in groups and the groups in order, whether groups or blocks of rows are spread over
+// threads: a row's result depends on that row alone.
+#include <algorithm>
+#include <cstring>
+
+#include "providers/cpu/kernels/convert.h"
+#include "providers/cpu/kernels/ml/trees.h"
+#include "providers/cpu/kernels/signature.h"
+
+namespace pfrt::cpu {
+namespace {
+
+constexpr int64_t kGroup = 64;   // trees
+constexpr int64_t kAbreast = 8;  // rows
+constexpr int64_t kMostRows = 64;
+constexpr int64_t kMostScores = 1 << 14;    // of a block of rows
+constexpr int64_t kMostPartials = 1 << 20;  // of groups side by side
+constexpr int64_t kFewBlocks = 8;           // then groups are spread
+
+// A model ready to run, in one of both types.
+struct Trees {
+  Forest forest;  // without nodes and votes
+  PackedForest<float> narrow;
+  PackedForest<double> wide;
+  int64_t tree_count = 0;
+  bool classifier = false;
+  // Of a classifier with two labels: the only class that leaves vote for, or -1.
+  int64_t only_class = -1;
+  bool all_positive = true;
+
+  template <typename T>
+  const PackedForest<T>& packed() const {
+    if constexpr (std::is_same_v<T, float>)
+      return narrow;
+    else
+      return wide;
+  }
+};
+
+// ------------------------------------------------------------------ steps
+template <typename T>
+bool takes_first(const PackedForest<T>& f, const PackedNode<T>& node, T x) {
+  bool first = false;
+  if (node.kind == kOrdered) {
+    first = x <= node.threshold;
+  } else if (node.kind == kEqual) {
+    first = x == node.threshold;
+  } else {
+    uint32_t set;
+    std::memcpy(&set, &node.threshold, sizeof set);
+    const T* values = f.set_values.data();
+    first =
+        std::binary_search(values + f.set_begin[set], values + f.set_begin[set + 1], x) && x == x;
+  }
+  return first || (node.missing_first && x != x);
+}
+
+template <typename T>
+uint32_t walk(const PackedForest<T>& f, uint32_t at, const T* x) {
+  for (;;) {
+    const PackedNode<T>& node = f.nodes[at];
+    if (node.kind == kLeafNode) return at;
+    at = node.child + !takes_first(f, node, x[node.feature]);
+  }
+}
+
+// Leaves of kAbreast rows of a forest of <= alone. A leaf leads to itself.
+template <typename T>
+void walk_abreast(const PackedForest<T>& f, uint32_t root, const T* x, int64_t stride,
+                  uint32_t* at) {
+  std::fill(at, at + kAbreast, root);
+  const PackedNode<T>* nodes = f.nodes.data();
+  uint32_t moved;
+  do {
+    moved = 0;
+    for (int64_t r = 0; r < kAbreast; ++r) {
+      const PackedNode<T>& node = nodes[at[r]];
+      const uint32_t next = node.child + !(x[r * stride + node.feature] <= node.threshold);
+      moved |= next ^ at[r];
+      at[r] = next;
+    }
+  } while (moved != 0);
+}
+
+// ------------------------------------------------------------------ sums
+// Scores of some rows, and which of them have a vote.
+template <typename T>
+struct Scores {
+  T* value;
+  uint8_t* voted;
+};
+
+template <Aggregate kHow, typename T>
+void add(T* value, uint8_t* voted, T with) {
+  if constexpr (kHow == Aggregate::kSum)
+    *value += with;
+  else if (!*voted || (kHow == Aggregate::kMin ? with < *value : with > *value))
+    *value = with;
+  *voted = 1;
+}
+
+template <Aggregate kHow, typename T>
+void add_leaf(const PackedForest<T>& f, uint32_t at, T* value, uint8_t* voted) {
+  const uint32_t leaf = f.leaf[at];
+  for (uint32_t v = f.vote_begin[leaf]; v < f.vote_begin[leaf + 1]; ++v) {
+    const uint32_t target = f.vote_target[v];
+    add<kHow>(value + target, voted + target, f.vote_weight[v]);
+  }
+}
+
+template <Aggregate kHow, typename T>
+void add_trees(const PackedForest<T>& f, int64_t begin, int64_t end, const T* x, int64_t rows,
+               int64_t stride, int64_t targets, Scores<T> to) {
+  const bool abreast = f.only_ordered && f.only_missing_second;
+  for (int64_t t = begin; t < end; ++t) {
+    const uint32_t root = f.roots[static_cast<size_t>(t)];
+    int64_t r = 0;
+    uint32_t leaves[kAbreast];
+    for (; abreast && r + kAbreast <= rows; r += kAbreast) {
+      walk_abreast(f, root, x + r * stride, stride, leaves);
+      for (int64_t i = 0; i < kAbreast; ++i)
+        add_leaf<kHow>(f, leaves[i], to.value + (r + i) * targets, to.voted + (r + i) * targets);
+    }
+    for (; r < rows; ++r)
+      add_leaf<kHow>(f, walk(f, root, x + r * stride), to.value + r * targets,
+                     to.voted + r * targets);
+  }
+}
+
+template <Aggregate kHow, typename T>
+void merge(Scores<T> to, Scores<T> from, int64_t n) {
+  for (int64_t i = 0; i < n; ++i)
+    if (from.voted[i]) add<kHow>(to.value + i, to.voted + i, from.value[i]);
+}
+
+// ------------------------------------------------------------------ results
+// The label of a row; |z| has a score a label on return. Conventions are ONNX Runtime's, which
+// exporters rely on, where both classes of two are meant by votes for one.
+template <typename T>
+int64_t classify(const Trees& trees, T* s, uint8_t* voted, T* z) {
+  const Forest& f = trees.forest;
+  const auto n = static_cast<size_t>(f.targets);
+  const auto base = [&](size_t i) { return i < f.base.size() ? static_cast<T>(f.base[i]) : T(0); };
+  const T enough = trees.all_positive ? T(0.5) : T(0);
+  if (n == 1) {
+    *z = s[0] + base(0);
+    const bool positive = *z > 0;
+    if (f.post == PostTransform::kProbit) transform_scores(f.post, z, 1);
+    return positive ? 1 : 0;
+  }
+  if (trees.only_class == 0 && f.base.size() <= 1) {
+    const T score = s[0] + base(0);
+    second_class(f.post, !trees.all_positive, score, z);
+    return f.labels[score > enough];
+  }
+  const bool one_sided = trees.only_class >= 0;
+  // A single base value of votes for the second class is that class's.
+  const bool shifted = one_sided && trees.only_class == 1 && f.base.size() == 1;
+  for (size_t i = 0; i < n; ++i) {
+    z[i] = s[i] + (shifted ? (i == 1 ? base(0) : T(0)) : base(i));
+    voted[i] |= n > 2 && i < f.base.size();
+  }
+  size_t top = 0;
+  if (one_sided) {
+    top = z[trees.only_class] > enough;
+  } else {
+    // Classes without a vote are not in the running, unless nobody has any.
+    bool found = false;
+    for (size_t i = 0; i < n; ++i) {
+      if (!voted[i] && n > 2) continue;
+      if (!found || z[i] > z[top]) top = i;
+      found = true;
+    }
+  }
+  transform_scores(f.post, z, f.targets);
+  return f.labels[top];
+}
+
+template <typename T>
+void regress(const Trees& trees, T* s) {
+  const Forest& f = trees.forest;
+  for (int64_t i = 0; i < f.targets; ++i) {
+    if (f.aggregate == Aggregate::kAverage) s[i] /= static_cast<T>(trees.tree_count);
+    if (!f.base.empty()) s[i] += static_cast<T>(f.base[static_cast<size_t>(i)]);
+  }
+  transform_scores(f.post, s, f.targets);
+}
+
+// ------------------------------------------------------------------ the kernel
+template <typename T>
+class TreeKernel {
+ public:
+  TreeKernel(std::shared_ptr<const Trees> trees, const SnapshotNode& node, Rows rows)
+      : trees_(std::move(trees)),
+        rows_(rows),
+        from_(node.input_dtype(0)),
+        to_(node.output_dtype(trees_->classifier ? 1 : 0)),
+        has_labels_(trees_->classifier && node.has_output(0)),
+        has_scores_(trees_->classifier ? node.has_output(1) : node.has_output(0)) {
+    const int64_t targets = trees_->forest.targets;
+    block_ = std::clamp<int64_t>(kMostScores / targets, 1, kMostRows);
+    blocks_ = (rows.rows + block_ - 1) / block_;
+    groups_ = (trees_->tree_count + kGroup - 1) / kGroup;
+    spread_groups_ =
+        groups_ > 1 && blocks_ < kFewBlocks && rows.rows * targets <= kMostPartials / groups_;
+  }
+
+  uint64_t scratch_bytes() const {
+    const auto scores = static_cast<uint64_t>(block_ * trees_->forest.targets);
+    const auto data = static_cast<uint64_t>(block_ * rows_.columns);
+    return (data + 3 * scores) * sizeof(T) + 2 * scores;
+  }
+
+  pfrt_code run(const Run& run) const {
+    if (spread_groups_) {
+      this->run_groups(run);
+    } else {
+      run.parallel(blocks_, [&](int64_t b, uint32_t worker) {
+        const Part part = this->part(run, b, worker);
+        std::fill(part.total.value, part.total.value + part.scores, T(0));
+        std::fill(part.total.voted, part.total.voted + part.scores, uint8_t{0});
+        for (int64_t g = 0; g < groups_ && !run.stopped(); ++g) {
+          this->add_group(g, part, part.partial);
+          this->merge_into(part.total, part.partial, part.scores);
+        }
+        this->finish(run, b, part);
+      });
+    }
+    return run.stop();
+  }
+
+ private:
+  struct Part {
+    int64_t rows, scores;
+    const T* x;
+    Scores<T> total, partial;
+    T* z;
+  };
+
+  Part part(const Run& run, int64_t b, uint32_t worker) const {
+    Part part{};
+    part.rows = std::min(block_, rows_.rows - b * block_);
+    part.scores = part.rows * trees_->forest.targets;
+    const int64_t scores = block_ * trees_->forest.targets;
+    T* memory = run.scratch<T>(worker);
+    part.x = read_block(from_, run.input(0), b * block_ * rows_.columns, part.rows * rows_.columns,
+                        memory);
+    memory += block_ * rows_.columns;
+    auto* flags = reinterpret_cast<uint8_t*>(memory + 3 * scores);
+    part.total = {memory, flags};
+    part.partial = {memory + scores, flags + scores};
+    part.z = memory + 2 * scores;
+    return part;
+  }
+
+  void add_group(int64_t g, const Part& part, Scores<T> to) const {
+    std::fill(to.value, to.value + part.scores, T(0));
+    std::fill(to.voted, to.voted + part.scores, uint8_t{0});
+    const auto& f = trees_->packed<T>();
+    const int64_t begin = g * kGroup, end = std::min(trees_->tree_count, begin + kGroup);
+    const auto with = [&](auto how) {
+      add_trees<how.value>(f, begin, end, part.x, part.rows, rows_.columns, trees_->forest.targets,
+                           to);
+    };
+    with_aggregate(with);
+  }
+
+  void merge_into(Scores<T> to, Scores<T> from, int64_t n) const {
+    with_aggregate([&](auto how) { merge<how.value>(to, from, n); });
+  }
+
+  template <typename Fn>
+  void with_aggregate(Fn&& fn) const {
+    switch (trees_->forest.aggregate) {
+      case Aggregate::kMin:
+        return fn(std::integral_constant<Aggregate, Aggregate::kMin>());
+      case Aggregate::kMax:
+        return fn(std::integral_constant<Aggregate, Aggregate::kMax>());
+      default:
+        return fn(std::integral_constant<Aggregate, Aggregate::kSum>());
+    }
+  }
+
+  // Every group of every block on its own, then the groups of each block in order.
+  void run_groups(const Run& run) const {
+    const int64_t targets = trees_->forest.targets, all = rows_.rows * targets;
+    std::vector<T> values(static_cast<size_t>(groups_ * all));
+    std::vector<uint8_t> voted(values.size());
+    const auto scores = [&](int64_t g, int64_t b) {
+      const int64_t at = g * all + b * block_ * targets;
+      return Scores<T>{values.data() + at, voted.data() + at};
+    };
+    run.parallel(groups_ * blocks_, [&](int64_t i, uint32_t worker) {
+      if (run.stopped()) return;
+      const int64_t g = i / blocks_, b = i % blocks_;
+      this->add_group(g, this->part(run, b, worker), scores(g, b));
+    });
+    run.parallel(blocks_, [&](int64_t b, uint32_t worker) {
+      Part part = this->part(run, b, worker);
+      part.total = scores(0, b);
+      for (int64_t g = 1; g < groups_; ++g) this->merge_into(part.total, scores(g, b), part.scores);
+      this->finish(run, b, part);
+    });
+  }
+
+  void finish(const Run& run, int64_t b, const Part& part) const {
+    const int64_t targets = trees_->forest.targets, first = b * block_;
+    for (int64_t r = 0; r < part.rows; ++r) {
+      T* s = part.total.value + r * targets;
+      if (!trees_->classifier) {
+        regress(*trees_, s);
+        continue;
+      }
+      const int64_t label =
+          classify(*trees_, s, part.total.voted + r * targets, part.z + r * targets);
+      if (has_labels_) run.output<int64_t>(0)[first + r] = label;
+    }
+    if (!has_scores_) return;
+    const T* out = trees_->classifier ? part.z : part.total.value;
+    void* to = run.output(trees_->classifier ? 1 : 0);
+    store_block(to_, out, part.scores, element(to_, to, first * targets));
+  }
+
+  std::shared_ptr<const Trees> trees_;
+  Rows rows_;
+  pfrt_dtype from_, to_;
+  bool has_labels_, has_scores_;
+  int64_t block_, blocks_, groups_;
+  bool spread_groups_;
+};
+
+template <typename T>
+Result<Kernel> tree_kernel(std::shared_ptr<const Trees> trees, const SnapshotNode& node,
+                           Rows rows) {
+  const auto& f = trees->packed<T>();
+  if (rows.columns < static_cast<int64_t>(f.features))
+    return kernel_error("attribute 'nodes_featureids' names feature ", f.features - 1,
+                        ", input 0 has ", rows.columns, " columns");
+  Kernel kernel;
+  kernel.flops = 10.0 * static_cast<double>(rows.rows) * static_cast<double>(trees->tree_count);
+  auto made = std::make_shared<const TreeKernel<T>>(std::move(trees), node, rows);
+  kernel.scratch_bytes = made->scratch_bytes();
+  kernel.run = [made](const Run& run) { return made->run(run); };
+  return kernel;
+}
+
+bool computes_in_double(const Trees& trees, const SnapshotNode& node) {
+  return trees.forest.wide || node.input_dtype(0) == PFRT_DTYPE_FLOAT64;
+}
+
+}  // namespace
+
+Result<Prepared> prepare_trees(const SnapshotNode& node) {
+  auto trees = std::make_shared<Trees>();
+  PFRT_ASSIGN(trees->forest, read_forest(node));
+  Forest& f = trees->forest;
+  if (computes_in_double(*trees, node)) {
+    PFRT_ASSIGN(trees->wide, pack_forest<double>(f));
+  } else {
+    PFRT_ASSIGN(trees->narrow, pack_forest<float>(f));
+  }
+  trees->tree_count = static_cast<int64_t>(f.roots.size());
+  trees->classifier = !f.labels.empty();
+  bool one = !f.votes.empty() && f.targets == 2;
+  for (const Vote& vote : f.votes) {
+    one = one && vote.target == f.votes.front().target;
+    trees->all_positive = trees->all_positive && vote.weight >= 0;
+  }
+  if (one) trees->only_class = f.votes.front().target;
+  f.nodes = {};
+  f.votes = {};
+  f.vote_begin = {};
+  f.sets = {};
+  return Prepared(std::move(trees));
+}
+
+Result<Kernel> make_trees(const SnapshotNode& node, const Prepared& prepared) {
+  auto trees = std::static_pointer_cast<const Trees>(prepared);
+  PFRT_ASSIGN(const Rows rows, rows_of(node));
+  const int64_t targets = trees->forest.targets;
+  if (rows.rows > 0 && targets > INT64_MAX / rows.rows)
+    return kernel_error(targets, " targets of ", rows.rows, " rows are too many");
+  if (trees->classifier) {
+    if (node.has_output(0)) PFRT_TRY(need_output_dims(node, 0, std::vector{rows.rows}));
+    if (node.has_output(1)) PFRT_TRY(need_output_dims(node, 1, std::vector{rows.rows, targets}));
+  } else {
+    PFRT_TRY(need_output_dims(node, 0, std::vector{rows.rows, targets}));
+  }
+  return computes_in_double(*trees, node) ? tree_kernel<double>(std::move(trees), node, rows)
+                                          : tree_kernel<float>(std::move(trees), node, rows);
+}
+
+}  // namespace pfrt::cpu

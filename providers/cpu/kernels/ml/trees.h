@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Tree ensembles in three forms. The attributes of TreeEnsemble, TreeEnsembleRegressor and
+// TreeEnsembleClassifier are read into a Forest, checked, whatever their version. A Forest is
+// packed for one compute type: all trees in one array of small nodes, the two children of a node
+// side by side, so that a step is one load, one comparison and one addition. Objects are immutable
+// once made; thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "providers/cpu/kernels/ml/ml.h"
+#include "providers/cpu/kernels/ml/scores.h"
+
+namespace pfrt::cpu {
+
+// The standard's numbering, and what is no comparison.
+enum class TreeMode : uint8_t { kLeq, kLt, kGte, kGt, kEq, kNeq, kMember, kLeaf };
+enum class Aggregate : uint8_t { kAverage, kSum, kMin, kMax };
+
+struct Vote {
+  uint32_t target;
+  double weight;
+};
+
+struct ForestNode {
+  TreeMode mode;
+  bool missing_is_true;
+  uint32_t feature;
+  uint32_t yes, no;  // positions in Forest::nodes; of a kMember node, no is as ever
+  uint32_t set;      // of a kMember node
+  double value;
+};
+
+struct Forest {
+  std::vector<ForestNode> nodes;
+  std::vector<uint32_t> roots;
+  // Of a leaf at position i: votes[vote_begin[i]] up to vote_begin[i + 1].
+  std::vector<uint32_t> vote_begin;
+  std::vector<Vote> votes;
+  std::vector<std::vector<double>> sets;  // sorted
+  std::vector<double> base;
+  int64_t targets = 0;
+  Aggregate aggregate = Aggregate::kSum;
+  PostTransform post = PostTransform::kNone;
+  bool wide = false;  // some number is a double
+  // Of a classifier.
+  std::vector<int64_t> labels;
+};
+
+// INVALID_MODEL naming the attribute where the ensemble is none: lists of different lengths, ids
+// that are given twice or nowhere, cycles, targets out of range.
+Result<Forest> read_forest(const SnapshotNode& node);
+
+template <typename T>
+struct PackedNode {
+  // Unequal to everything in a leaf.
+  T threshold;
+  // The first of two neighbours: where the comparison holds. Of a leaf: the one before itself, so
+  // that a step stays where it is.
+  uint32_t child;
+  uint32_t feature : 28;
+  // The first child is for missing values.
+  uint32_t missing_first : 1;
+  uint32_t kind : 3;
+};
+
+// x <= threshold, x == threshold, x is in the set whose number stands in |threshold|, a leaf.
+enum PackedKind : uint32_t { kOrdered, kEqual, kMember, kLeafNode };
+
+template <typename T>
+struct PackedForest {
+  std::vector<PackedNode<T>> nodes;
+  std::vector<uint32_t> roots;
+  std::vector<uint32_t> leaf;  // by node: of a leaf its position in vote_begin
+  std::vector<uint32_t> vote_begin;
+  std::vector<uint32_t> vote_target;
+  std::vector<T> vote_weight;
+  std::vector<uint32_t> set_begin;
+  std::vector<T> set_values;
+  uint32_t features = 0;  // one past the largest used
+  bool only_ordered = true;
+  bool only_missing_second = true;
+};
+
+// INVALID_MODEL where shared branches would have to be written out too often.
+template <typename T>
+Result<PackedForest<T>> pack_forest(const Forest& forest);
+
+extern template Result<PackedForest<float>> pack_forest(const Forest&);
+extern template Result<PackedForest<double>> pack_forest(const Forest&);
+
+}  // namespace pfrt::cpu

@@ -1,0 +1,1 @@
+2b2none2a2none2noneBY

@@ -1,0 +1,1 @@
+2d2a2_Unused2_Unused2bBY

@@ -1,0 +1,1 @@
+2y2x2_Unused2_Unused2yBY

@@ -1,0 +1,1 @@
+2other2other2none2two2otherBY

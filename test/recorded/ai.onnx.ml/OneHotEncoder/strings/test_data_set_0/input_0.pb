@@ -1,0 +1,1 @@
+2red2green2blue2redBX

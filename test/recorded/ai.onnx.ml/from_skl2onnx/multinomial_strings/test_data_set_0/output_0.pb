@@ -1,0 +1,1 @@
+2	virginica2	virginica2setosa2	virginicaBoutput_label
