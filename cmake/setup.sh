@@ -17,6 +17,6 @@ need_packages() {
 }
 
 # What building the runtime itself takes: compiler, protobuf (importer), FlatBuffers and xxHash (.pfm), oneTBB
-# (threads), xbyak (CPU provider), CLI11 (tool).
+# (threads), RE2 (text operators), xbyak (CPU provider), CLI11 (tool).
 BUILD_PACKAGES=(g++ cmake ninja-build protobuf-compiler libprotobuf-dev flatbuffers-compiler
-                libflatbuffers-dev libxxhash-dev libtbb-dev libxbyak-dev libcli11-dev)
+                libflatbuffers-dev libxxhash-dev libtbb-dev libre2-dev libxbyak-dev libcli11-dev)

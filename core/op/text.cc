@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "core/op/families.h"
+#include "core/op/regex.h"
 #include "core/op/rules.h"
 #include "core/op/shapes.h"
 
@@ -88,6 +89,8 @@ Status canonical_regex(Rewriter& rewriter) {
   const Attribute* pattern = rewriter.node().attr("pattern");
   if (!pattern || pattern->type != PFRT_ATTR_STRING)
     return rewriter.fail("attribute 'pattern' is absent or no string");
+  if (auto regex = Regex::compile(pattern->s); !regex.ok())
+    return rewriter.fail(regex.status().message());
   return {};
 }
 

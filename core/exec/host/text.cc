@@ -3,8 +3,8 @@
 #include <string>
 
 #include "core/exec/host/call.h"
-#include "core/exec/host/regex.h"
 #include "core/exec/host/utf8.h"
+#include "core/op/regex.h"
 
 namespace pfrt::host {
 namespace {
