@@ -17,8 +17,8 @@
 namespace pfrt::host {
 namespace {
 
-// "d.ddde+xx" in NumPy's layout.
-std::string laid_out(std::string_view scientific) {
+// "d.ddde+xx" in NumPy's layout, |positional| or not.
+std::string laid_out(std::string_view scientific, bool positional) {
   std::string out;
   if (scientific.front() == '-') {
     out = "-";
@@ -32,8 +32,7 @@ std::string laid_out(std::string_view scientific) {
   for (const char c : scientific.substr(0, e))
     if (c != '.') digits += c;
   while (digits.size() > 1 && digits.back() == '0') digits.pop_back();
-  const bool zero = digits == "0";
-  if (!zero && (exponent < -4 || exponent >= 16)) {
+  if (!positional) {
     out += digits.substr(0, 1);
     if (digits.size() > 1) out += "." + digits.substr(1);
     const std::string size = std::to_string(std::abs(exponent));
@@ -61,7 +60,10 @@ std::string text_of(T value, bool (*same)(float, float) = nullptr) {
     std::from_chars(buffer, end.ptr, back);
     if (same(back, static_cast<float>(value))) break;
   }
-  return laid_out({buffer, static_cast<size_t>(end.ptr - buffer)});
+  // The number decides, not its text: float32's 0.0001 is a little less.
+  const double size = std::abs(static_cast<double>(value));
+  const bool positional = size == 0 || (size >= 1e-4 && size < 1e16);
+  return laid_out({buffer, static_cast<size_t>(end.ptr - buffer)}, positional);
 }
 
 bool same_half(float a, float b) { return float_to_float16(a) == float_to_float16(b); }
@@ -239,7 +241,8 @@ Status cast(const Call& call) {
       PFRT_TRY(out.buffer->set_string(static_cast<uint64_t>(i), text));
     }
   } else {
-    return error(Code::kINTERNAL, "the host casts to and from strings only");
+    return error(Code::kUNSUPPORTED, "the input is ", dtype_name(from.dtype),
+                 ", which was not known when the graph was planned; declare its type");
   }
   call.out[0] = Value::of(std::move(out));
   return {};

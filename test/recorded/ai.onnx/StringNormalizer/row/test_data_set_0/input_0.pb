@@ -1,0 +1,1 @@
+2Monday2tuesday2	WEDNESDAY2étéBx0

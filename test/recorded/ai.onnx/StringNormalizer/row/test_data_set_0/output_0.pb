@@ -1,0 +1,1 @@
+2Monday2	WEDNESDAY2étéBy

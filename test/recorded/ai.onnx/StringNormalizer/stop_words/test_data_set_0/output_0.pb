@@ -1,0 +1,1 @@
+2tuesday2	WEDNESDAY2étéBy
