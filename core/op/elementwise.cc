@@ -298,7 +298,7 @@ constexpr OperatorDef kRows[] = {
     {"", "CastLike", 15, 0, 2, 2, 1, 1, kOpPlain, 0, canonical_cast_like, nullptr, nullptr},
     {"", "BitCast", 26, 0, 1, 1, 1, 1, kOpPlain, 0, canonical_cast, infer_bit_cast, nullptr},
     {"", "Dropout", 1, 11, 1, 1, 1, 2, kOpPlain, 0, canonical_dropout, infer_dropout, nullptr},
-    {"", "Dropout", 12, 0, 1, 3, 1, 2, kOpPlain, 0, canonical_dropout, infer_dropout, nullptr},
+    {"", "Dropout", 12, 0, 1, 3, 1, 2, kOpRandom, 0, canonical_dropout, infer_dropout, nullptr},
 };
 
 }  // namespace

@@ -163,17 +163,17 @@ Status canonical_bit_shift(Rewriter& rewriter) {
   return rewriter.fail("attribute 'direction' is '", direction, "', expected 'LEFT' or 'RIGHT'");
 }
 
+// With three inputs it is the training form, which drops where a run says so; with one it drops
+// nothing. Before opset 12 it is always the latter: nothing in a file told training from inference,
+// or is_test did and exporters left it out.
 Status canonical_dropout(Rewriter& rewriter) {
   Node& node = rewriter.node();
   if (rewriter.has_input(2)) {
     const Tensor* training = rewriter.constant(2);
-    if (!training)
-      return rewriter.fail("training_mode is computed by the model; it must be a constant false");
-    const std::vector<int64_t> on = to_int64s(*training);
-    // Dropping nothing is the inference form as well.
+    const std::vector<int64_t> on = training ? to_int64s(*training) : std::vector<int64_t>();
     const Tensor* ratio = rewriter.constant(1);
-    if (on.size() != 1 || (on[0] != 0 && !(ratio && is_zero(*ratio))))
-      return rewriter.fail("training_mode is true; export the model for inference");
+    const bool never = (on.size() == 1 && on[0] == 0) || (ratio && is_zero(*ratio));
+    if (!never) return {};
   }
   for (const char* name : {"ratio", "seed", "is_test", "consumed_inputs"}) node.drop_attr(name);
   node.inputs.resize(1);

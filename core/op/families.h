@@ -35,5 +35,8 @@ std::span<const OperatorDef> contrib_product_operators();
 std::span<const OperatorDef> contrib_move_operators();
 std::span<const OperatorDef> contrib_native_operators();
 std::span<const OperatorDef> ml_operators();
+std::span<const OperatorDef> signal_operators();
+std::span<const OperatorDef> random_operators();
+std::span<const OperatorDef> training_operators();
 
 }  // namespace pfrt

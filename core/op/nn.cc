@@ -103,6 +103,28 @@ Status infer_conv_integer(Inference& inference) {
   return infer_convolution(inference, 0, 1, SIZE_MAX, PFRT_DTYPE_INT32);
 }
 
+Status canonical_deform_conv(Rewriter& rewriter) {
+  PFRT_TRY(fill_int(rewriter, "offset_group", 1));
+  return canonical_convolution(rewriter, 0, 1);
+}
+
+// Offsets are [N, offset_group * taps * spatial rank, out...], the mask [N, offset_group * taps,
+// out...].
+Status infer_deform_conv(Inference& inference) {
+  PFRT_TRY(same_dtypes(inference, 0, 5));
+  const int64_t groups = inference.node().attr_int("offset_group", 1);
+  if (groups < 1) return inference.fail("offset_group is ", groups, ", needs 1 or more");
+  PFRT_TRY(infer_convolution(inference, 0, 1, 3, inference.input(0).dtype));
+  if (!inference.output(0).has_shape || !inference.has_shape(1)) return {};
+  Shape moved = inference.output(0).shape;
+  SymbolTable& symbols = inference.symbols();
+  const Dim taps = symbols.mul(symbols.product(inference.shape(1), 2), groups);
+  moved[1] = taps;
+  PFRT_TRY(expect_shape(inference, 4, moved));
+  moved[1] = symbols.mul(taps, static_cast<int64_t>(moved.size()) - 2);
+  return expect_shape(inference, 2, moved);
+}
+
 Status canonical_qlinear_conv(Rewriter& rewriter) { return canonical_convolution(rewriter, 0, 3); }
 Status infer_qlinear_conv(Inference& inference) {
   return infer_convolution(inference, 0, 3, 8, inference.input(7).dtype);
@@ -261,6 +283,8 @@ constexpr OperatorDef kRows[] = {
     {"", "Conv", 1, 0, 2, 3, 1, 1, kOpPlain, 0, canonical_conv, infer_conv, conv_flops},
     {"", "ConvTranspose", 1, 0, 2, 3, 1, 1, kOpPlain, 0, canonical_conv_transpose,
      infer_conv_transpose, conv_transpose_flops},
+    {"", "DeformConv", 19, 0, 3, 5, 1, 1, kOpPlain, 0, canonical_deform_conv, infer_deform_conv,
+     conv_flops},
     {"", "ConvInteger", 10, 0, 2, 4, 1, 1, kOpPlain, 0, canonical_conv, infer_conv_integer,
      conv_flops},
     {"", "QLinearConv", 10, 0, 8, 9, 1, 1, kOpPlain, 0, canonical_qlinear_conv, infer_qlinear_conv,

@@ -34,28 +34,57 @@ bool is_used(const Graph& graph, ValueId value) {
   return false;
 }
 
+// Opset 1 to 8 had a form with statistics of every element of an image: over [N, C * spatial...].
+Status flatten_images(Rewriter& rewriter) {
+  PFRT_ASSIGN(const ValueId list, rewriter.int64s("list", {-1}));
+  PFRT_ASSIGN(const ValueId shape, rewriter.before("Shape", {rewriter.node().inputs[0]},
+                                                   {Attribute::of_int("start", 0)}));
+  PFRT_ASSIGN(const ValueId flat, rewriter.before("Flatten", {rewriter.node().inputs[0]},
+                                                  {Attribute::of_int("axis", 1)}));
+  rewriter.set_input(0, flat);
+  for (size_t i = 1; i < 5; ++i) {
+    PFRT_ASSIGN(const ValueId column, rewriter.before("Reshape", {rewriter.node().inputs[i], list},
+                                                      {Attribute::of_int("allowzero", 0)}));
+    rewriter.set_input(i, column);
+  }
+  return rewriter.after("Reshape", {shape}, {Attribute::of_int("allowzero", 0)});
+}
+
+// Statistics are those of the batch where training_mode says so or, before opset 14, where an
+// output that only training has is used. Then the outputs are Y, the running mean and variance, and
+// (until opset 13) the batch's own.
 Status canonical_batch_normalization(Rewriter& rewriter) {
   PFRT_TRY(fill_defaults(rewriter, kDefaults));
-  Node& node = rewriter.node();
   Graph& graph = rewriter.graph();
-  if (node.attr_int("training_mode", 0) != 0)
-    return rewriter.fail("training_mode is set; export the model for inference");
-  if (node.attr_int("spatial", 1) == 0)
-    return rewriter.fail("spatial = 0 (statistics of every element) is not supported");
-  if (node.inputs.size() != 5 || std::count(node.inputs.begin(), node.inputs.end(), kNoId))
+  if (rewriter.node().inputs.size() != 5 ||
+      std::count(rewriter.node().inputs.begin(), rewriter.node().inputs.end(), kNoId))
     return rewriter.fail("needs the five inputs X, scale, B, mean and var");
-  for (size_t i = 1; i < node.outputs.size(); ++i) {
-    const ValueId out = node.outputs[i];
-    if (out == kNoId) continue;
-    if (is_used(graph, out))
-      return rewriter.fail(
-          "output ", i, " ('", graph.at(out).name,
-          "') exists in training only and is used; export the model for inference");
-    graph.at(out).producer = kNoId;
+  bool trains = rewriter.opset() >= 14 && rewriter.node().attr_int("training_mode", 0) != 0;
+  for (size_t i = 1; i < rewriter.node().outputs.size(); ++i) {
+    const ValueId out = rewriter.node().outputs[i];
+    if (out == kNoId || trains) continue;
+    if (!is_used(graph, out)) {
+      graph.at(out).producer = kNoId;
+      rewriter.node().outputs[i] = kNoId;
+    } else if (rewriter.opset() >= 14) {
+      return rewriter.fail("output ", i, " ('", graph.at(out).name,
+                           "') exists in training only and is used; set training_mode");
+    } else {
+      trains = true;
+    }
   }
+  const bool flattens = rewriter.opset() < 9 && rewriter.node().attr_int("spatial", 1) == 0;
+  if (flattens && rewriter.node().outputs.size() > 1 && trains)
+    return rewriter.fail("spatial = 0 (statistics of every element) is not supported in training");
+  if (flattens) PFRT_TRY(flatten_images(rewriter));
+  Node& node = rewriter.node();
+  for (std::string_view name : {"training_mode", "spatial", "is_test"}) node.drop_attr(name);
+  if (trains) {
+    node.set_attr(Attribute::of_int("training_mode", 1));
+    return fill_float(rewriter, "momentum", 0.9f);
+  }
+  node.drop_attr("momentum");
   node.outputs.resize(std::min<size_t>(node.outputs.size(), 1));
-  for (std::string_view name : {"training_mode", "spatial", "is_test", "momentum"})
-    node.drop_attr(name);
   return {};
 }
 
@@ -70,6 +99,7 @@ Status infer_batch_normalization(Inference& inference) {
   // A rank of 1 is [N] with one channel.
   PFRT_TRY(expect_rank_at_least(inference, 0, 1));
   if (inference.has_shape(0) && inference.rank(0) > 1) PFRT_TRY(check_channel_inputs(inference, 4));
+  for (size_t i = 1; i < 5; ++i) inference.set_output(i, inference.input(i % 2 == 1 ? 3 : 4));
   return infer_same(inference);
 }
 

@@ -140,7 +140,11 @@ std::span<const std::span<const OperatorDef>> operators() {
                                       contrib_product_operators(),
                                       contrib_move_operators(),
                                       contrib_native_operators(),
-                                      ml_operators()};
+                                      ml_operators(),
+
+                                      signal_operators(),
+                                      random_operators(),
+                                      training_operators()};
   return families;
 }
 
@@ -173,6 +177,7 @@ int64_t newest_opset(std::string_view domain) {
   if (domain == "com.microsoft") return 1;
   if (domain == "ai.onnx.preview") return 1;
   if (domain == kStringDomain) return 1;
+  if (domain == "ai.onnx.preview.training") return 1;
   return 0;
 }
 

@@ -13,7 +13,8 @@ namespace {
 
 // Operators whose outputs after the first may be left out.
 constexpr std::string_view kOptionalOutputs[] = {
-    "Dropout", "GRU", "LSTM", "LayerNormalization", "MaxPool", "RNN", "Unique",
+    "BatchNormalization",      "Dropout", "GRU", "LSTM", "LayerNormalization", "MaxPool", "RNN",
+    "SoftmaxCrossEntropyLoss", "Unique",
 };
 
 Status check(const pfrt_snapshot& snapshot, const pfrt_region& region) {

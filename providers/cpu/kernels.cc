@@ -12,10 +12,14 @@
 #include "providers/cpu/kernels/norm/norm.h"
 #include "providers/cpu/kernels/pool/pool.h"
 #include "providers/cpu/kernels/quantize/quantize.h"
+#include "providers/cpu/kernels/random/random.h"
 #include "providers/cpu/kernels/recurrent/recurrent.h"
 #include "providers/cpu/kernels/reduce/reduce.h"
 #include "providers/cpu/kernels/resize/resize.h"
+#include "providers/cpu/kernels/signal/signal.h"
 #include "providers/cpu/kernels/softmax/softmax.h"
+#include "providers/cpu/kernels/training/training.h"
+#include "providers/cpu/kernels/vision/vision.h"
 
 namespace pfrt::cpu {
 namespace {
@@ -77,7 +81,8 @@ std::span<const std::span<const KernelRow>> kernels() {
       matmul_kernels(),   conv_kernels(),     pool_kernels(),   norm_kernels(),
       move_kernels(),     shape_rows(),       fill_rows(),      gathering_rows(),
       unique_rows(),      suppression_rows(), resize_kernels(), recurrent_kernels(),
-      quantize_kernels(), contrib_kernels(),  ml_kernels(),
+      quantize_kernels(), contrib_kernels(),  ml_kernels(),     signal_kernels(),
+      random_kernels(),   loss_rows(),        optimizer_rows(), vision_kernels(),
   };
   return families;
 }

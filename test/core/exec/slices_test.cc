@@ -81,7 +81,7 @@ TEST(Slices, what_is_cut_is_joined_again) {
       EXPECT_EQ(element(*second, place(second->dims, index)), element(whole, place(dims, there)));
     });
     const Tensor parts[] = {first.take(), second.take()};
-    const auto again = join(parts, axis);
+    auto again = join(parts, axis);
     ASSERT_TRUE(again.ok());
     EXPECT_EQ(again->dims, dims);
     for (int64_t i = 0; i < whole.count(); ++i) EXPECT_EQ(element(*again, i), element(whole, i));
@@ -106,7 +106,7 @@ TEST(Slices, a_stack_puts_slices_along_an_axis) {
       slices.push_back(tensor(kTypes[seed % 4], dims, random));
       ASSERT_TRUE(stack.add(*Value::of(slices.back())).ok());
     }
-    const auto whole = stack.finish({});
+    auto whole = stack.finish({});
     ASSERT_TRUE(whole.ok());
     Dims expected = dims;
     expected.insert(expected.begin() + static_cast<std::ptrdiff_t>(axis), count);

@@ -85,6 +85,63 @@ Result<Kernel> batch_kernel(const SnapshotNode& node) {
   return kernel;
 }
 
+// Statistics of the batch, a channel a task.
+template <typename T>
+Result<Kernel> training_kernel(const SnapshotNode& node) {
+  PFRT_ASSIGN(const Planes p, read_planes(node, 5));
+  pfrt_dtype in[5], out[5];
+  for (uint32_t i = 0; i < 5; ++i) {
+    in[i] = node.input_dtype(i);
+    out[i] = node.has_output(i) ? node.output_dtype(i) : pfrt_dtype{PFRT_DTYPE_FLOAT32};
+    if (i > 0 && node.input_elements(i) != p.channels)
+      return kernel_error("input ", i, " must hold ", p.channels, " elements, found ",
+                          node.input_elements(i));
+    if (i > 0 && node.has_output(i) &&
+        (node.output_elements(i) != p.channels || !kFloats.has(out[i])))
+      return kernel_error("output ", i, " must hold ", p.channels, " floats");
+  }
+  const double momentum = static_cast<double>(node.attr_float("momentum", 0.9f));
+  Kernel kernel;
+  kernel.flops = 8.0 * static_cast<double>(node.input_elements(0));
+  kernel.scratch_bytes = 2 * static_cast<uint64_t>(p.pixels) * sizeof(T);
+  kernel.run = [=](const Run& run) -> pfrt_code {
+    run.parallel(p.channels, [&](int64_t c, uint32_t worker) {
+      T* const buffer = run.scratch<T>(worker);
+      const auto plane = [&](int64_t n) { return (n * p.channels + c) * p.pixels; };
+      const auto number = [&](uint32_t i) {
+        double value = 0;
+        load_fn<double>(in[i])(&value, run.input(i), c, 1, 1);
+        return value;
+      };
+      const auto give = [&](uint32_t i, double value) {
+        if (run.output(i) != nullptr) store_fn<double>(out[i])(run.output(i), c, &value, 1);
+      };
+      const double count = static_cast<double>(p.batch) * static_cast<double>(p.pixels);
+      double sum = 0, squares = 0;
+      for (int64_t n = 0; n < p.batch; ++n)
+        sum += row_sum(load_row(p.dtype, run.input(0), plane(n), p.pixels, buffer), p.pixels);
+      const double mean = sum / count;
+      for (int64_t n = 0; n < p.batch; ++n)
+        squares += row_squares(load_row(p.dtype, run.input(0), plane(n), p.pixels, buffer),
+                               p.pixels, mean);
+      const double variance = squares / count;
+      const T factor = static_cast<T>(number(1) / std::sqrt(variance + p.epsilon));
+      for (int64_t n = 0; n < p.batch && !run.stopped(); ++n) {
+        const T* const x = load_row(p.dtype, run.input(0), plane(n), p.pixels, buffer);
+        T* const y = place_row(p.dtype, run.output(0), plane(n), buffer + p.pixels);
+        affine(x, y, p.pixels, static_cast<T>(mean), factor, static_cast<T>(number(2)));
+        store_row(p.dtype, run.output(0), plane(n), p.pixels, y);
+      }
+      give(1, number(3) * momentum + mean * (1 - momentum));
+      give(2, number(4) * momentum + variance * (1 - momentum));
+      give(3, mean);
+      give(4, variance);
+    });
+    return run.stop();
+  };
+  return kernel;
+}
+
 // Each group of channels of each image is normalised by its own mean and variance.
 template <typename T>
 Result<Kernel> group_kernel(const SnapshotNode& node, const Planes& p, int64_t groups) {
@@ -140,13 +197,24 @@ Result<Kernel> make_grouped(const SnapshotNode& node, int64_t groups) {
 
 std::string refuse_batch_norm(const SnapshotNode& node) {
   if (node.attr_int("training_mode", 0) != 0 || node.output_count() > 1)
-    return "training_mode is set; only inference is known";
+    return "training_mode is set: this kernel is for inference";
   return "";
 }
 
 Result<Kernel> make_batch_norm(const SnapshotNode& node) {
   return node.input_dtype(0) == PFRT_DTYPE_FLOAT64 ? batch_kernel<double>(node)
                                                    : batch_kernel<float>(node);
+}
+
+std::string refuse_batch_norm_training(const SnapshotNode& node) {
+  return node.attr_int("training_mode", 0) == 0
+             ? "training_mode is not set: this kernel is for training"
+             : "";
+}
+
+Result<Kernel> make_batch_norm_training(const SnapshotNode& node) {
+  return node.input_dtype(0) == PFRT_DTYPE_FLOAT64 ? training_kernel<double>(node)
+                                                   : training_kernel<float>(node);
 }
 
 Result<Kernel> make_instance_norm(const SnapshotNode& node) { return make_grouped(node, -1); }

@@ -11,6 +11,8 @@ namespace {
 constexpr KernelRow kRows[] = {
     {"", "BatchNormalization", kFloats, "batch_norm_planes", "generic", refuse_batch_norm,
      make_batch_norm},
+    {"", "BatchNormalization", kFloats, "batch_norm_training", "generic",
+     refuse_batch_norm_training, make_batch_norm_training},
     {"", "InstanceNormalization", kFloats, "instance_norm_planes", "generic", nullptr,
      make_instance_norm},
     {"", "GroupNormalization", kFloats, "group_norm_planes", "generic", nullptr, make_group_norm},

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "providers/cpu/kernels/signal/signal.h"
+
+namespace pfrt::cpu {
+namespace {
+
+constexpr KernelRow kRows[] = {
+    {"", "DFT", kFloats, "dft_mixed_radix", "generic", nullptr, make_dft},
+    {"", "STFT", kFloats, "stft_mixed_radix", "generic", nullptr, make_stft},
+    {"", "HannWindow", kIndices, "hann_ref", "generic", nullptr, make_hann},
+    {"", "HammingWindow", kIndices, "hamming_ref", "generic", nullptr, make_hamming},
+    {"", "BlackmanWindow", kIndices, "blackman_ref", "generic", nullptr, make_blackman},
+    {"", "MelWeightMatrix", kIndices, "mel_ref", "generic", nullptr, make_mel},
+};
+
+}  // namespace
+
+std::span<const KernelRow> signal_kernels() { return kRows; }
+
+}  // namespace pfrt::cpu

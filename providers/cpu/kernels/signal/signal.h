@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The signal family: Fourier transforms, windows, mel weights. Rows are constants that live as long
+// as the program; thread-safe.
+#pragma once
+
+#include <span>
+
+#include "providers/cpu/kernel.h"
+
+namespace pfrt::cpu {
+
+std::span<const KernelRow> signal_kernels();
+
+// transform.cc
+Result<Kernel> make_dft(const SnapshotNode& node);
+Result<Kernel> make_stft(const SnapshotNode& node);
+// shapes.cc
+Result<Kernel> make_hann(const SnapshotNode& node);
+Result<Kernel> make_hamming(const SnapshotNode& node);
+Result<Kernel> make_blackman(const SnapshotNode& node);
+Result<Kernel> make_mel(const SnapshotNode& node);
+
+}  // namespace pfrt::cpu
