@@ -64,8 +64,11 @@ Status expect_targets(Rewriter& rewriter) {
   return {};
 }
 
-Dim batch(const Inference& in) {
-  if (!in.has_shape(0)) return {};
+// Rows of the input, [features] or [rows, features].
+Result<Dim> batch(const Inference& in) {
+  if (!in.has_shape(0)) return Dim();
+  if (in.rank(0) < 1 || in.rank(0) > 2)
+    return in.fail("the input has rank ", in.rank(0), ", needs 1 (features) or 2 (rows, features)");
   return in.rank(0) == 1 ? Dim(1) : in.shape(0)[0];
 }
 
@@ -150,16 +153,18 @@ Status infer_classifier(Inference& in) {
   const Dim columns = node.op == "SVMClassifier"
                           ? svm_columns(node)
                           : static_cast<int64_t>(length(node, "classlabels_int64s"));
-  in.set_output(0, PFRT_DTYPE_INT64, {batch(in)});
-  in.set_output(1, PFRT_DTYPE_FLOAT32, {batch(in), columns});
+  PFRT_ASSIGN(const Dim rows, batch(in));
+  in.set_output(0, PFRT_DTYPE_INT64, {rows});
+  in.set_output(1, PFRT_DTYPE_FLOAT32, {rows, columns});
   return {};
 }
 
 Status infer_regressor(Inference& in) {
   const Node& node = in.node();
   const bool same = node.op == "TreeEnsemble";
+  PFRT_ASSIGN(const Dim rows, batch(in));
   in.set_output(0, same ? in.input(0).dtype : pfrt_dtype{PFRT_DTYPE_FLOAT32},
-                {batch(in), Dim(node.attr_int("n_targets", 1))});
+                {rows, Dim(node.attr_int("n_targets", 1))});
   return {};
 }
 

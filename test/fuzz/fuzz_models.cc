@@ -37,9 +37,10 @@ namespace {
 namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 
-constexpr int64_t kMaxElements = 1 << 18;  // of a random input
-constexpr int kHangSeconds = 60;           // without one more round
-constexpr long kMaxResidentKb = 6l << 20;  // of the process; sanitizers keep freed memory
+constexpr int64_t kMaxElements = 1 << 18;          // of a random input
+constexpr int kHangSeconds = 60;                   // without one more round
+constexpr uint64_t kMaxAddressSpace = 6ull << 30;  // what a model may ask for by its own numbers
+constexpr long kMaxResidentKb = 8l << 20;          // of the process; sanitizers keep freed memory
 constexpr uint64_t kRoundsAProcess = 2000;
 
 struct Seed {
@@ -135,6 +136,10 @@ void one_round(const std::vector<Seed>& seeds, uint64_t seed, uint64_t round, Sh
 
 [[noreturn]] void child(const std::vector<Seed>& seeds, uint64_t seed, uint64_t first,
                         Shared* shared) {
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+  const rlimit limit{kMaxAddressSpace, kMaxAddressSpace};  // theirs is all the address space
+  setrlimit(RLIMIT_AS, &limit);
+#endif
   pyflame_rt::Environment::instance().set_logger([](auto...) {});
   for (uint64_t round = first; round < first + kRoundsAProcess; ++round) {
     shared->round = round;
