@@ -17,6 +17,8 @@ need_packages() {
 }
 
 # What building the runtime itself takes: compiler, protobuf (importer), FlatBuffers and xxHash (.pfm), oneTBB
-# (threads), RE2 (text operators), xbyak (CPU provider), CLI11 (tool).
+# (threads), RE2 and the image libraries (operators of text and images), xbyak (CPU provider), CLI11
+# (tool).
 BUILD_PACKAGES=(g++ cmake ninja-build protobuf-compiler libprotobuf-dev flatbuffers-compiler
-                libflatbuffers-dev libxxhash-dev libtbb-dev libre2-dev libxbyak-dev libcli11-dev)
+                libflatbuffers-dev libxxhash-dev libtbb-dev libxbyak-dev libcli11-dev libre2-dev
+                libjpeg-dev libpng-dev libtiff-dev libopenjp2-7-dev libwebp-dev)

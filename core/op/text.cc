@@ -2,7 +2,6 @@
 #include <algorithm>
 
 #include "core/op/families.h"
-#include "core/op/regex.h"
 #include "core/op/rules.h"
 #include "core/op/shapes.h"
 
@@ -82,24 +81,6 @@ Status infer_string_split(Inference& in) {
   if (parts.has_shape) parts.shape.push_back(Dim());
   in.set_output(0, std::move(parts));
   in.set_output(1, std::move(counts));
-  return {};
-}
-
-Status canonical_regex(Rewriter& rewriter) {
-  const Attribute* pattern = rewriter.node().attr("pattern");
-  if (!pattern || pattern->type != PFRT_ATTR_STRING)
-    return rewriter.fail("attribute 'pattern' is absent or no string");
-  if (auto regex = Regex::compile(pattern->s); !regex.ok())
-    return rewriter.fail(regex.status().message());
-  return {};
-}
-
-Status infer_regex(Inference& in) {
-  PFRT_TRY(expect_strings(in, 0));
-  Type out = in.input(0);
-  out.kind = PFRT_VALUE_TENSOR;
-  out.dtype = PFRT_DTYPE_BOOL;
-  in.set_output(0, std::move(out));
   return {};
 }
 
@@ -186,7 +167,6 @@ constexpr OperatorDef kRows[] = {
     {"", "StringConcat", 20, 0, 2, 2, 1, 1, kOpHost, 0, nullptr, infer_string_concat, nullptr},
     {"", "StringSplit", 20, 0, 1, 1, 1, 2, kOpHost | kOpDataDependent, 0, canonical_string_split,
      infer_string_split, nullptr},
-    {"", "RegexFullMatch", 20, 0, 1, 1, 1, 1, kOpHost, 0, canonical_regex, infer_regex, nullptr},
     {"", "TfIdfVectorizer", 9, 0, 1, 1, 1, 1, kOpHost, 0, canonical_tf_idf, infer_tf_idf, nullptr},
 };
 

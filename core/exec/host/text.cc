@@ -4,7 +4,6 @@
 
 #include "core/exec/host/call.h"
 #include "core/exec/host/utf8.h"
-#include "core/op/regex.h"
 
 namespace pfrt::host {
 namespace {
@@ -151,21 +150,10 @@ Status string_split(const Call& call) {
   return {};
 }
 
-Status regex_full_match(const Call& call) {
-  PFRT_ASSIGN(const Tensor* input, need_tensor(call, 0, PFRT_DTYPE_STRING));
-  PFRT_ASSIGN(const Regex regex, Regex::compile(call.node.attr_string("pattern", "")));
-  PFRT_ASSIGN(Tensor out, Tensor::allocate(PFRT_DTYPE_BOOL, input->dims));
-  uint8_t* to = out.as<uint8_t>();
-  for (const pfrt_string& s : input->strings()) *to++ = regex.matches_all(view(s));
-  call.out[0] = Value::of(std::move(out));
-  return {};
-}
-
 constexpr HostOp kRows[] = {
     {"", "StringNormalizer", string_normalizer},
     {"", "StringConcat", string_concat},
     {"", "StringSplit", string_split},
-    {"", "RegexFullMatch", regex_full_match},
 };
 
 }  // namespace

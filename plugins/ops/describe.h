@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the query symbols of our plug-ins of kind ops have in common. Pure.
+#pragma once
+
+#include <pyflame_rt/custom.h>
+
+#include <string_view>
+
+namespace pfrt::ops {
+
+inline pfrt_string text(std::string_view words) { return {words.data(), words.size()}; }
+inline std::string_view view(pfrt_string words) { return {words.data, words.size}; }
+
+// An operator of ai.onnx with inputs and outputs by number.
+inline pfrt_custom_op onnx_op(std::string_view name, uint32_t since, uint32_t inputs,
+                              pfrt_custom_op_flags flags,
+                              pfrt_code (*infer)(void*, const pfrt_op_infer*),
+                              pfrt_code (*compute)(void*, const pfrt_op_compute*)) {
+  pfrt_custom_op op{};
+  op.struct_size = sizeof op;
+  op.abi = PFRT_ABI_VERSION;
+  op.name = text(name);
+  op.since_version = since;
+  op.min_inputs = inputs;
+  op.flags = flags;
+  op.infer = infer;
+  op.compute = compute;
+  return op;
+}
+
+// The attribute of that name and type, or nullptr. |size| is the distance between attributes.
+inline const pfrt_snapshot_attr* attribute(const pfrt_snapshot_node& node, uint32_t size,
+                                           std::string_view name, pfrt_attr_type type) {
+  for (uint64_t i = 0; i < node.attr_count; ++i) {
+    const auto* attr = reinterpret_cast<const pfrt_snapshot_attr*>(
+        reinterpret_cast<const char*>(node.attrs) + i * size);
+    if (attr->type == type && view(attr->name) == name) return attr;
+  }
+  return nullptr;
+}
+
+// Fills the description of a plug-in called |name| with |table|.
+inline pfrt_code describe(const pfrt_host_info& host, std::string_view name,
+                          const pfrt_ops_table& table, pfrt_plugin_desc* out) {
+  if (out->struct_size < sizeof *out) return PFRT_CODE_PLUGIN;
+  out->abi = PFRT_ABI_VERSION;
+  out->abi_major = PFRT_ABI_MAJOR;
+  out->min_minor = 1;  // custom.h came with 1.1
+  out->max_minor = PFRT_ABI_MINOR;
+  out->kind = PFRT_PLUGIN_OPS;
+#if defined(PFRT_SANITIZE_ADDRESS)
+  out->sanitizer = PFRT_SANITIZER_ADDRESS;
+#elif defined(PFRT_SANITIZE_THREAD)
+  out->sanitizer = PFRT_SANITIZER_THREAD;
+#endif
+  out->name = text(name);
+  out->version = text(PFRT_VERSION_TEXT);
+  out->table = &table;
+  return host.abi_major == PFRT_ABI_MAJOR && host.max_minor >= 1 ? PFRT_CODE_OK : PFRT_CODE_PLUGIN;
+}
+
+}  // namespace pfrt::ops

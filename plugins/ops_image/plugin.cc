@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// libpyflamert_ops_image.so: ImageDecoder. As in the standard, bytes that are no image give an
+// empty one, [0, 0, channels].
+#include <exception>
+#include <new>
+
+#include "plugins/ops/describe.h"
+#include "plugins/ops_image/decode.h"
+
+namespace {
+
+using pfrt::image::Image;
+using pfrt::ops::text;
+using pfrt::ops::view;
+
+enum class Pixels { kRgb, kBgr, kGrey, kUnknown };
+
+Pixels pixels_of(const pfrt_snapshot_node& node, uint32_t attr_size) {
+  const pfrt_snapshot_attr* attr =
+      pfrt::ops::attribute(node, attr_size, "pixel_format", PFRT_ATTR_STRING);
+  if (attr == nullptr || view(attr->s) == "RGB") return Pixels::kRgb;
+  if (view(attr->s) == "BGR") return Pixels::kBgr;
+  return view(attr->s) == "Grayscale" ? Pixels::kGrey : Pixels::kUnknown;
+}
+
+pfrt_code infer(void*, const pfrt_op_infer* context) {
+  const pfrt_snapshot_value& x = context->inputs[0];
+  if (x.dtype != PFRT_DTYPE_UINT8 && x.dtype != PFRT_DTYPE_UNSET)
+    return context->fail(context, PFRT_CODE_DTYPE_MISMATCH, text("the stream must be uint8"));
+  if (x.rank >= 0 && x.rank != 1)
+    return context->fail(context, PFRT_CODE_SHAPE_MISMATCH, text("the stream must have rank 1"));
+  const Pixels pixels = pixels_of(*context->node, context->attr_size);
+  if (pixels == Pixels::kUnknown)
+    return context->fail(context, PFRT_CODE_INVALID_MODEL,
+                         text("attribute 'pixel_format' must be RGB, BGR or Grayscale"));
+  const int64_t dims[] = {-1, -1, pixels == Pixels::kGrey ? 1 : 3};
+  return context->set_output(context, 0, PFRT_DTYPE_UINT8, 3, dims);
+}
+
+// Luma of ITU-R BT.601 in 16 bits of fraction.
+uint8_t luma(const uint8_t* rgb) {
+  return static_cast<uint8_t>((rgb[0] * 19595 + rgb[1] * 38470 + rgb[2] * 7471 + 0x8000) >> 16);
+}
+
+pfrt_code decode(const pfrt_op_compute* context) {
+  const pfrt_tensor& x = context->inputs[0];
+  const std::optional<Image> image =
+      pfrt::image::decode({static_cast<const uint8_t*>(x.data), static_cast<size_t>(x.bytes)});
+  if (const pfrt_code code = context->stop(context)) return code;
+  const Pixels pixels = pixels_of(*context->node, context->attr_size);
+  const int64_t channels = pixels == Pixels::kGrey ? 1 : 3;
+  const int64_t dims[] = {image ? image->height : 0, image ? image->width : 0, channels};
+  void* out = nullptr;
+  if (const pfrt_code code = context->alloc_output(context, 0, PFRT_DTYPE_UINT8, dims, 3, &out);
+      code != PFRT_CODE_OK || !out || !image)
+    return code;
+  auto* y = static_cast<uint8_t*>(out);
+  for (const uint8_t *p = image->rgb.data(), *end = p + image->rgb.size(); p != end; p += 3) {
+    if (pixels == Pixels::kGrey) {
+      *y++ = luma(p);
+    } else {
+      for (int c = 0; c < 3; ++c) *y++ = p[pixels == Pixels::kBgr ? 2 - c : c];
+    }
+  }
+  return PFRT_CODE_OK;
+}
+
+pfrt_code compute(void*, const pfrt_op_compute* context) {
+  try {
+    return decode(context);
+  } catch (const std::bad_alloc&) {
+    return PFRT_CODE_OUT_OF_MEMORY;
+  } catch (const std::exception& error) {
+    return context->fail(context, PFRT_CODE_PLUGIN, text(error.what()));
+  }
+}
+
+const pfrt_custom_op kImageDecoder =
+    pfrt::ops::onnx_op("ImageDecoder", 20, 1, PFRT_OP_DATA_DEPENDENT, infer, compute);
+const pfrt_custom_op* const kOps[] = {&kImageDecoder};
+const pfrt_ops_table kTable = {sizeof(pfrt_ops_table), PFRT_ABI_VERSION, kOps, 1};
+
+}  // namespace
+
+extern "C" PFRT_EXPORT pfrt_code pfrt_plugin_query(const pfrt_host_info* host,
+                                                   pfrt_plugin_desc* out_desc) {
+  return pfrt::ops::describe(*host, "ImageOperators", kTable, out_desc);
+}

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// libpyflamert_ops_text.so: RegexFullMatch, whose patterns are RE2's.
+#include <re2/re2.h>
+
+#include <exception>
+#include <new>
+#include <string>
+
+#include "plugins/ops/describe.h"
+
+namespace {
+
+using pfrt::ops::text;
+
+re2::StringPiece piece(pfrt_string words) { return {words.data, words.size}; }
+
+re2::RE2::Options quiet() {
+  re2::RE2::Options options;
+  options.set_log_errors(false);
+  return options;
+}
+
+// The node's pattern; |context| is told what is wrong with it.
+template <class Context>
+pfrt_code with_pattern(const Context* context, pfrt_code (*use)(const Context*, const re2::RE2&)) {
+  try {
+    const pfrt_snapshot_attr* attr =
+        pfrt::ops::attribute(*context->node, context->attr_size, "pattern", PFRT_ATTR_STRING);
+    if (attr == nullptr)
+      return context->fail(context, PFRT_CODE_INVALID_MODEL,
+                           text("attribute 'pattern' is absent or no string"));
+    const re2::RE2 pattern(piece(attr->s), quiet());
+    if (pattern.ok()) return use(context, pattern);
+    const std::string why = "attribute 'pattern' is '" + std::string(attr->s.data, attr->s.size) +
+                            "', which is not in RE2's syntax: " + pattern.error();
+    return context->fail(context, PFRT_CODE_INVALID_MODEL, text(why));
+  } catch (const std::bad_alloc&) {
+    return PFRT_CODE_OUT_OF_MEMORY;
+  } catch (const std::exception& error) {
+    return context->fail(context, PFRT_CODE_PLUGIN, text(error.what()));
+  }
+}
+
+pfrt_code infer(void*, const pfrt_op_infer* context) {
+  return with_pattern<pfrt_op_infer>(context, [](const pfrt_op_infer* c, const re2::RE2&) {
+    const pfrt_snapshot_value& x = c->inputs[0];
+    if (x.dtype != PFRT_DTYPE_STRING && x.dtype != PFRT_DTYPE_UNSET)
+      return c->fail(c, PFRT_CODE_DTYPE_MISMATCH, text("the input must hold strings"));
+    return c->set_output(c, 0, PFRT_DTYPE_BOOL, x.rank, x.dims);
+  });
+}
+
+struct Match {
+  const pfrt_op_compute* call;
+  const re2::RE2* pattern;
+  uint64_t count;
+};
+
+constexpr uint64_t kBlock = 256;
+
+void match_block(void* arg, uint64_t block, uint32_t) {
+  const Match& m = *static_cast<const Match*>(arg);
+  const auto* x = static_cast<const pfrt_string*>(m.call->inputs[0].data);
+  auto* y = static_cast<uint8_t*>(m.call->outputs[0].data);
+  for (uint64_t i = block * kBlock; i < m.count && i < (block + 1) * kBlock; ++i)
+    y[i] = re2::RE2::FullMatch(piece(x[i]), *m.pattern);
+}
+
+pfrt_code compute(void*, const pfrt_op_compute* context) {
+  return with_pattern<pfrt_op_compute>(context, [](const pfrt_op_compute* c, const re2::RE2& re) {
+    Match match{c, &re, c->outputs[0].bytes};  // a byte a bool
+    c->parallel(c, (match.count + kBlock - 1) / kBlock, match_block, &match);
+    return c->stop(c);
+  });
+}
+
+const pfrt_custom_op kRegexFullMatch =
+    pfrt::ops::onnx_op("RegexFullMatch", 20, 1, 0, infer, compute);
+const pfrt_custom_op* const kOps[] = {&kRegexFullMatch};
+const pfrt_ops_table kTable = {sizeof(pfrt_ops_table), PFRT_ABI_VERSION, kOps, 1};
+
+}  // namespace
+
+extern "C" PFRT_EXPORT pfrt_code pfrt_plugin_query(const pfrt_host_info* host,
+                                                   pfrt_plugin_desc* out_desc) {
+  return pfrt::ops::describe(*host, "TextOperators", kTable, out_desc);
+}
