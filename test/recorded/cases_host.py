@@ -220,6 +220,49 @@ def tf_idf():
               pool_strings=["a", "c", "a", "b", "b", "a"])
 
 
+def flex_attention():
+    """The peer lacks the operator: from the standard's formula, in float64 but for what rounds to the inputs' type."""
+    scores = [info("s", FLOAT, ["B", "H", "L", "S"])], [info("t", FLOAT, ["B", "H", "L", "S"])]
+    capped = body([node("Div", ["s", "cap"], ["a"]), node("Tanh", ["a"], ["b"]), node("Mul", ["b", "cap"], ["t"])],
+                  *scores, name="cap", cap=np.array(2, F32))
+    masked = body([node("Where", ["mask", "s", "lowest"], ["t"])], *scores, name="mask", lowest=np.array(-np.inf, F32))
+    scaled = body([node("Mul", ["s", "keep"], ["t"])], *scores, name="keep", keep=np.array(0.5, F32))
+    mask = np.tril(np.ones((4, 5), bool))
+    for name, dtype, heads, attrs, score, prob in (
+            ("plain", F32, 2, {}, None, None), ("float64", np.float64, 2, {"scale": 0.3}, None, None),
+            ("float16", np.float16, 2, {}, None, None), ("capped", F32, 2, {"score_mod": capped}, "cap", None),
+            ("mask_from_outside", F32, 2, {"score_mod": masked}, "mask", None),
+            ("shared_heads", F32, 1, {"score_mod": capped, "prob_mod": scaled}, "cap", "keep"),
+            ("shared_heads_float16", np.float16, 2, {"prob_mod": scaled, "scale": 0.25}, None, "keep")):
+        r = rng("flex " + name)
+        q = r.uniform(-1, 1, (2, 4 if "shared" in name else 2, 4, 8)).astype(dtype)
+        k, v = r.uniform(-1, 1, (2, heads, 5, 8)).astype(dtype), r.uniform(-1, 1, (2, heads, 5, 3)).astype(dtype)
+        root = dtype(np.sqrt(F32(attrs.get("scale", 1 / np.sqrt(8)))))
+        wide = [np.repeat(t, q.shape[1] // heads, axis=1).astype(float) for t in (k * root, v)]
+        s = ((q * root).astype(float) @ wide[0].swapaxes(2, 3)).astype(dtype).astype(float)
+        s = 2 * np.tanh(s / 2) if score == "cap" else np.where(mask, s, -np.inf) if score == "mask" else s
+        p = np.exp(s - s.max(-1, keepdims=True))
+        p = p / p.sum(-1, keepdims=True) * (0.5 if prob else 1)
+        inputs = {"q": q, "k": k, "v": v, **({"mask": mask} if score == "mask" else {})}
+        yield Case("ai.onnx.preview", "FlexAttention", name,
+                   [node("FlexAttention", ["q", "k", "v"], ["y"], domain="ai.onnx.preview", **attrs)],
+                   inputs, ["y"], opsets={"": 22}, expected={"y": (p @ wide[1]).astype(dtype)})
+
+
+def optionals():
+    x = np.array([[1, 2], [3, 4]], F32)
+    yield case("Optional", "of_a_tensor", [node("Optional", ["x"], ["o"]), node("OptionalHasElement", ["o"], ["has"]),
+                                           node("OptionalGetElement", ["o"], ["y"])],
+               {"x": x}, ["has", "y"], opset=18)
+    yield case("Optional", "empty",
+               [node("Optional", [], ["o"], type=helper.make_tensor_type_proto(FLOAT, [2])),
+                node("OptionalHasElement", ["o"], ["has"])], {}, ["has"], opset=18)
+    yield case("Optional", "of_a_sequence",
+               [node("SequenceConstruct", ["x", "x"], ["s"]), node("Optional", ["s"], ["o"]),
+                node("OptionalGetElement", ["o"], ["t"]), node("ConcatFromSequence", ["t"], ["y"], axis=1)],
+               {"x": x}, ["y"], opset=18)
+
+
 def cases():
-    for family in (loops, scans, sequences, text_operators, casts, moves, tf_idf):
+    for family in (loops, scans, sequences, optionals, text_operators, casts, moves, tf_idf, flex_attention):
         yield from family()
