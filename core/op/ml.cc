@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <tuple>
 
 #include "core/op/families.h"
@@ -17,6 +18,48 @@ constexpr pfrt_dtype kInt64 = PFRT_DTYPE_INT64;
 
 Status expect_number(Rewriter& rewriter) {
   return ml_expect(rewriter, {kFloat, kDouble, PFRT_DTYPE_INT64, PFRT_DTYPE_INT32});
+}
+
+struct NamedType {
+  std::string_view name;
+  pfrt_attr_type type;
+};
+
+// Names of one type wherever they stand; the lists are looked at where they are read.
+constexpr NamedType kTypes[] = {
+    {"threshold", PFRT_ATTR_FLOAT},
+    {"replaced_value_float", PFRT_ATTR_FLOAT},
+    {"replaced_value_int64", PFRT_ATTR_INT},
+    {"default_int64", PFRT_ATTR_INT},
+    {"default_float", PFRT_ATTR_FLOAT},
+    {"default_string", PFRT_ATTR_STRING},
+    {"max_map", PFRT_ATTR_INT},
+    {"targets", PFRT_ATTR_INT},
+    {"multi_class", PFRT_ATTR_INT},
+    {"zeros", PFRT_ATTR_INT},
+    {"n_supports", PFRT_ATTR_INT},
+    {"one_class", PFRT_ATTR_INT},
+    {"n_targets", PFRT_ATTR_INT},
+    {"coefficients", PFRT_ATTR_FLOATS},
+    {"rho", PFRT_ATTR_FLOATS},
+    {"prob_a", PFRT_ATTR_FLOATS},
+    {"prob_b", PFRT_ATTR_FLOATS},
+    {"support_vectors", PFRT_ATTR_FLOATS},
+    {"kernel_params", PFRT_ATTR_FLOATS},
+    {"vectors_per_class", PFRT_ATTR_INTS},
+};
+
+// A row's canonical form, of attributes of the right type.
+template <Status (*kForm)(Rewriter&)>
+Status typed(Rewriter& rewriter) {
+  for (const Attribute& attr : rewriter.node().attrs) {
+    const auto* known = std::find_if(std::begin(kTypes), std::end(kTypes),
+                                     [&](const NamedType& t) { return t.name == attr.name; });
+    if (known != std::end(kTypes) && known->type != attr.type)
+      return rewriter.fail("attribute '", attr.name, "' has type ", attr.type, ", expected ",
+                           known->type, " (in ONNX's numbering of attribute types)");
+  }
+  return kForm(rewriter);
 }
 
 // |count| values are one for all features, or one a feature.
@@ -233,40 +276,42 @@ Status canonical_scaler(Rewriter& rewriter) {
 
 constexpr OperatorDef kRows[] = {
     // domain, name, opsets, inputs, outputs, flags, shape inputs, canonicalise, infer, flops
-    {kMl, "ArrayFeatureExtractor", 1, 0, 2, 2, 1, 1, kOpHost, 0, canonical_array_feature_extractor,
-     infer_array_feature_extractor, nullptr},
-    {kMl, "Binarizer", 1, 0, 1, 1, 1, 1, kOpPlain, 0, canonical_binarizer, nullptr, nullptr},
-    {kMl, "CastMap", 1, 0, 1, 1, 1, 1, kOpHost, 0, canonical_cast_map, infer_cast_map, nullptr},
-    {kMl, "CategoryMapper", 1, 0, 1, 1, 1, 1, kOpHostStrings, 0, canonical_category_mapper, nullptr,
+    {kMl, "ArrayFeatureExtractor", 1, 0, 2, 2, 1, 1, kOpHost, 0,
+     typed<canonical_array_feature_extractor>, infer_array_feature_extractor, nullptr},
+    {kMl, "Binarizer", 1, 0, 1, 1, 1, 1, kOpPlain, 0, typed<canonical_binarizer>, nullptr, nullptr},
+    {kMl, "CastMap", 1, 0, 1, 1, 1, 1, kOpHost, 0, typed<canonical_cast_map>, infer_cast_map,
      nullptr},
-    {kMl, "DictVectorizer", 1, 0, 1, 1, 1, 1, kOpHost, 0, canonical_dict_vectorizer,
-     infer_dict_vectorizer, nullptr},
-    {kMl, "FeatureVectorizer", 1, 0, 1, -1, 1, 1, kOpPlain, 0, canonical_feature_vectorizer,
+    {kMl, "CategoryMapper", 1, 0, 1, 1, 1, 1, kOpHostStrings, 0, typed<canonical_category_mapper>,
      nullptr, nullptr},
-    {kMl, "Imputer", 1, 0, 1, 1, 1, 1, kOpPlain, 0, canonical_imputer, nullptr, nullptr},
-    {kMl, "LabelEncoder", 1, 1, 1, 1, 1, 1, kOpHostStrings, 0, canonical_label_encoder_1,
+    {kMl, "DictVectorizer", 1, 0, 1, 1, 1, 1, kOpHost, 0, typed<canonical_dict_vectorizer>,
+     infer_dict_vectorizer, nullptr},
+    {kMl, "FeatureVectorizer", 1, 0, 1, -1, 1, 1, kOpPlain, 0, typed<canonical_feature_vectorizer>,
+     nullptr, nullptr},
+    {kMl, "Imputer", 1, 0, 1, 1, 1, 1, kOpPlain, 0, typed<canonical_imputer>, nullptr, nullptr},
+    {kMl, "LabelEncoder", 1, 1, 1, 1, 1, 1, kOpHostStrings, 0, typed<canonical_label_encoder_1>,
      infer_label_encoder, nullptr},
-    {kMl, "LabelEncoder", 2, 0, 1, 1, 1, 1, kOpHostStrings, 0, canonical_label_encoder,
+    {kMl, "LabelEncoder", 2, 0, 1, 1, 1, 1, kOpHostStrings, 0, typed<canonical_label_encoder>,
      infer_label_encoder, nullptr},
-    {kMl, "LinearClassifier", 1, 0, 1, 1, 1, 2, kOpPlain, 0, canonical_linear_classifier, nullptr,
+    {kMl, "LinearClassifier", 1, 0, 1, 1, 1, 2, kOpPlain, 0, typed<canonical_linear_classifier>,
+     nullptr, nullptr},
+    {kMl, "LinearRegressor", 1, 0, 1, 1, 1, 1, kOpPlain, 0, typed<canonical_linear_regressor>,
+     nullptr, nullptr},
+    {kMl, "Normalizer", 1, 0, 1, 1, 1, 1, kOpPlain, 0, typed<canonical_normalizer>, nullptr,
      nullptr},
-    {kMl, "LinearRegressor", 1, 0, 1, 1, 1, 1, kOpPlain, 0, canonical_linear_regressor, nullptr,
-     nullptr},
-    {kMl, "Normalizer", 1, 0, 1, 1, 1, 1, kOpPlain, 0, canonical_normalizer, nullptr, nullptr},
-    {kMl, "OneHotEncoder", 1, 0, 1, 1, 1, 1, kOpHostStrings, 0, canonical_one_hot_encoder,
+    {kMl, "OneHotEncoder", 1, 0, 1, 1, 1, 1, kOpHostStrings, 0, typed<canonical_one_hot_encoder>,
      infer_one_hot_encoder, nullptr},
-    {kMl, "SVMClassifier", 1, 0, 1, 1, 1, 2, kOpPlain, 0, canonical_svm_classifier,
+    {kMl, "SVMClassifier", 1, 0, 1, 1, 1, 2, kOpPlain, 0, typed<canonical_svm_classifier>,
      infer_classifier, nullptr},
-    {kMl, "SVMRegressor", 1, 0, 1, 1, 1, 1, kOpPlain, 0, canonical_svm_regressor, infer_regressor,
-     nullptr},
-    {kMl, "Scaler", 1, 0, 1, 1, 1, 1, kOpPlain, 0, canonical_scaler, nullptr, nullptr},
-    {kMl, "TreeEnsemble", 5, 0, 1, 1, 1, 1, kOpPlain, 0, canonical_tree_ensemble, infer_regressor,
-     nullptr},
-    {kMl, "TreeEnsembleClassifier", 1, 0, 1, 1, 1, 2, kOpPlain, 0, canonical_tree_classifier,
-     infer_classifier, nullptr},
-    {kMl, "TreeEnsembleRegressor", 1, 0, 1, 1, 1, 1, kOpPlain, 0, canonical_tree_regressor,
+    {kMl, "SVMRegressor", 1, 0, 1, 1, 1, 1, kOpPlain, 0, typed<canonical_svm_regressor>,
      infer_regressor, nullptr},
-    {kMl, "ZipMap", 1, 0, 1, 1, 1, 1, kOpHost, 0, canonical_zip_map, infer_zip_map, nullptr},
+    {kMl, "Scaler", 1, 0, 1, 1, 1, 1, kOpPlain, 0, typed<canonical_scaler>, nullptr, nullptr},
+    {kMl, "TreeEnsemble", 5, 0, 1, 1, 1, 1, kOpPlain, 0, typed<canonical_tree_ensemble>,
+     infer_regressor, nullptr},
+    {kMl, "TreeEnsembleClassifier", 1, 0, 1, 1, 1, 2, kOpPlain, 0, typed<canonical_tree_classifier>,
+     infer_classifier, nullptr},
+    {kMl, "TreeEnsembleRegressor", 1, 0, 1, 1, 1, 1, kOpPlain, 0, typed<canonical_tree_regressor>,
+     infer_regressor, nullptr},
+    {kMl, "ZipMap", 1, 0, 1, 1, 1, 1, kOpHost, 0, typed<canonical_zip_map>, infer_zip_map, nullptr},
 };
 
 }  // namespace

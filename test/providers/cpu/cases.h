@@ -47,6 +47,7 @@ const Generators& move_cases();
 const Generators& index_cases();  // on indices and contents
 const Generators& recurrent_cases();
 const Generators& image_cases();
+const Generators& ml_cases();  // of ai.onnx.ml
 
 // ------------------------------------------------------------------ for references
 Data expected(pfrt_dtype dtype, Dims dims, Values values);

@@ -155,6 +155,17 @@ class Snapshot {
       std::vector<pfrt_string>& texts = texts_.emplace_back();
       for (const std::string& word : *words) texts.push_back(to_c(word));
       a.type = PFRT_ATTR_STRINGS, a.strings = texts.data(), a.count = texts.size();
+    } else if (const auto* tensor = std::get_if<Data>(&attr.value)) {
+      std::vector<char>& bytes =
+          tensors_.emplace_back(tensor_bytes(tensor->dtype, count(tensor->dims)));
+      store(tensor->dtype, tensor->values, bytes.data());
+      a.type = PFRT_ATTR_TENSOR;
+      a.tensor.struct_size = sizeof a.tensor;
+      a.tensor.dtype = tensor->dtype;
+      a.tensor.rank = static_cast<uint32_t>(tensor->dims.size());
+      a.tensor.dims = tensor->dims.data();
+      a.tensor.data = bytes.data();
+      a.tensor.bytes = bytes.size();
     } else {
       const Dims& ints = std::get<Dims>(attr.value);
       a.type = PFRT_ATTR_INTS, a.ints = ints.data(), a.count = ints.size();
@@ -166,6 +177,7 @@ class Snapshot {
   std::vector<pfrt_snapshot_value> values_;
   std::vector<pfrt_snapshot_attr> attrs_;
   std::deque<std::vector<pfrt_string>> texts_;
+  std::deque<std::vector<char>> tensors_;
   pfrt_snapshot_node node_{};
   pfrt_snapshot snapshot_{};
 };
@@ -177,6 +189,12 @@ std::string refusal(const cpu::KernelRow& row, const SnapshotNode& node) {
                                                                 : node.output_dtype(0);
   if (!row.types.has(dtype)) return message("does not take ", dtype_name(dtype));
   return row.refuse == nullptr ? std::string() : row.refuse(node);
+}
+
+Result<cpu::Kernel> made(const cpu::KernelRow& row, const SnapshotNode& node) {
+  if (row.prepare == nullptr) return row.make(node);
+  PFRT_ASSIGN(const cpu::Prepared prepared, row.prepare(node));
+  return row.make_with(node, prepared);
 }
 
 std::string text_of(const Dims& dims) {
@@ -256,6 +274,8 @@ std::string Case::text() const {
       out << *s;
     else if (const auto* words = std::get_if<std::vector<std::string>>(&attr.value))
       for (const std::string& word : *words) out << word << ",";
+    else if (const auto* tensor = std::get_if<Data>(&attr.value))
+      out << text_of(*tensor);
     else
       out << std::get<std::vector<float>>(attr.value).size() << " floats";
     out << " ";
@@ -277,7 +297,7 @@ Outcome run(const cpu::KernelRow& row, const Case& c, const RunForm& form) {
   const SnapshotNode node = snapshot.node();
   outcome.refused = refusal(row, node);
   if (!outcome.refused.empty()) return outcome;
-  auto kernel = row.make(node);
+  auto kernel = made(row, node);
   if (!kernel.ok()) {
     outcome.fault = kernel.status().message();
     return outcome;

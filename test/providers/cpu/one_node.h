@@ -39,7 +39,8 @@ struct Data {
 
 struct Attr {
   std::string name;
-  std::variant<int64_t, float, std::string, Dims, std::vector<float>, std::vector<std::string>>
+  std::variant<int64_t, float, std::string, Dims, std::vector<float>, std::vector<std::string>,
+               Data>
       value;
 };
 

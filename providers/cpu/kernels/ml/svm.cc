@@ -246,15 +246,17 @@ Kernel svm_kernel(std::shared_ptr<const Svm> svm, const SnapshotNode& node, Rows
                  static_cast<double>(rows.columns);
   const auto doubles = static_cast<uint64_t>(kBlockRows * vectors);
   const auto row = static_cast<uint64_t>(svm->columns());
-  kernel.scratch_bytes = doubles * sizeof(double) + row * sizeof(float) + 8 +
-                         static_cast<uint64_t>(kBlockRows * rows.columns) * sizeof(T);
+  const int64_t copied = node.input_dtype(0) == kDtypeOf<T> ? 0 : rows.columns;
+  kernel.scratch_bytes =
+      doubles * sizeof(double) + row * sizeof(float) + 8 +
+      static_cast<uint64_t>(kBlockRows) * static_cast<uint64_t>(copied) * sizeof(T);
   kernel.run = [=, from = node.input_dtype(0), has_first = node.has_output(0),
                 has_second = node.has_output(1), columns = svm->columns()](const Run& run) {
     run.parallel((rows.rows + kBlockRows - 1) / kBlockRows, [&](int64_t b, uint32_t worker) {
       const int64_t begin = b * kBlockRows, n = std::min(kBlockRows, rows.rows - begin);
       auto* kernels = run.scratch<double>(worker);
       auto* block = reinterpret_cast<T*>(kernels + kBlockRows * vectors);
-      auto* z = reinterpret_cast<float*>(block + kBlockRows * rows.columns);
+      auto* z = reinterpret_cast<float*>(block + kBlockRows * copied);
       const T* x = read_block(from, run.input(0), begin * rows.columns, n * rows.columns, block);
       const float* support = svm->vectors > 0 ? svm->support.data() : svm->coefficients.data();
       for (int64_t v = 0; v < vectors; ++v) {

@@ -201,7 +201,9 @@ class TreeKernel {
         has_labels_(trees_->classifier && node.has_output(0)),
         has_scores_(trees_->classifier ? node.has_output(1) : node.has_output(0)) {
     const int64_t targets = trees_->forest.targets;
-    block_ = std::clamp<int64_t>(kMostScores / targets, 1, kMostRows);
+    block_ =
+        std::clamp<int64_t>(kMostScores / targets, 1, std::clamp<int64_t>(rows.rows, 1, kMostRows));
+    if (from_ != kDtypeOf<T>) copied_ = rows.columns;
     blocks_ = (rows.rows + block_ - 1) / block_;
     groups_ = (trees_->tree_count + kGroup - 1) / kGroup;
     spread_groups_ =
@@ -210,7 +212,7 @@ class TreeKernel {
 
   uint64_t scratch_bytes() const {
     const auto scores = static_cast<uint64_t>(block_ * trees_->forest.targets);
-    const auto data = static_cast<uint64_t>(block_ * rows_.columns);
+    const auto data = static_cast<uint64_t>(block_) * static_cast<uint64_t>(copied_);
     return (data + 3 * scores) * sizeof(T) + 2 * scores;
   }
 
@@ -248,7 +250,7 @@ class TreeKernel {
     T* memory = run.scratch<T>(worker);
     part.x = read_block(from_, run.input(0), b * block_ * rows_.columns, part.rows * rows_.columns,
                         memory);
-    memory += block_ * rows_.columns;
+    memory += block_ * copied_;
     auto* flags = reinterpret_cast<uint8_t*>(memory + 3 * scores);
     part.total = {memory, flags};
     part.partial = {memory + scores, flags + scores};
@@ -329,6 +331,7 @@ class TreeKernel {
   pfrt_dtype from_, to_;
   bool has_labels_, has_scores_;
   int64_t block_, blocks_, groups_;
+  int64_t copied_ = 0;  // columns that are converted first
   bool spread_groups_;
 };
 
