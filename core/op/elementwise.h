@@ -22,6 +22,8 @@ Status canonical_legacy_clip(Rewriter& rewriter);
 Status canonical_cast(Rewriter& rewriter);
 // CastLike becomes Cast.
 Status canonical_cast_like(Rewriter& rewriter);
+// Before opset 13 integers had an error function too: that of the real number, truncated.
+Status canonical_integer_erf(Rewriter& rewriter);
 Status canonical_gelu(Rewriter& rewriter);
 Status canonical_bit_shift(Rewriter& rewriter);
 // The inference form: one input, and a mask that is true throughout. Training is refused.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <limits>
 #include <numeric>
 #include <string>
 
@@ -66,6 +67,14 @@ bool is_zero(const Tensor& tensor) {
          (data[bytes - 1] & 0x7fu) == 0;
 }
 
+// How Cast rounds to float8e8m0.
+Status check_round_mode(Rewriter& rewriter) {
+  const std::string_view mode = rewriter.node().attr_string("round_mode", "up");
+  if (mode == "up" || mode == "down" || mode == "nearest") return {};
+  return rewriter.fail("attribute 'round_mode' is '", mode,
+                       "', expected 'up', 'down' or 'nearest'");
+}
+
 }  // namespace
 
 Status canonical_elementwise(Rewriter& rewriter) { return fill_defaults(rewriter, kDefaults); }
@@ -109,6 +118,11 @@ Status canonical_legacy_clip(Rewriter& rewriter) {
   size_t input = 0;
   for (const char* name : {"min", "max"}) {
     ++input;
+    // From opset 6 on what has no bound is bounded by the finite float32 numbers.
+    if (!node.attr(name) && rewriter.opset() >= 6 && rewriter.input(0).dtype != PFRT_DTYPE_UNSET) {
+      constexpr float kLargest = std::numeric_limits<float>::max();
+      node.set_attr(Attribute::of_float(name, input == 1 ? -kLargest : kLargest));
+    }
     const Attribute* bound = node.attr(name);
     if (!bound) continue;
     if (bound->type != PFRT_ATTR_FLOAT)
@@ -134,6 +148,7 @@ Status canonical_cast(Rewriter& rewriter) {
              !dtype_known(static_cast<pfrt_dtype>(to->i))) {
     return rewriter.fail("attribute 'to' is ", to->i, ", which is no element type");
   }
+  PFRT_TRY(check_round_mode(rewriter));
   PFRT_TRY(widen_string_cast(rewriter));
   return canonical_elementwise(rewriter);
 }
@@ -145,8 +160,21 @@ Status canonical_cast_like(Rewriter& rewriter) {
   node.op = "Cast";
   node.inputs.resize(1);
   node.set_attr(Attribute::of_int("to", to));
+  PFRT_TRY(check_round_mode(rewriter));
   PFRT_TRY(widen_string_cast(rewriter));
   return canonical_elementwise(rewriter);
+}
+
+Status canonical_integer_erf(Rewriter& rewriter) {
+  const pfrt_dtype dtype = rewriter.input(0).dtype;
+  if (!dtype_is_integer(dtype)) return {};
+  const auto cast = [](pfrt_dtype to) {
+    return std::vector<Attribute>{Attribute::of_int("to", to), Attribute::of_int("saturate", 1)};
+  };
+  PFRT_ASSIGN(const ValueId real,
+              rewriter.before("Cast", {rewriter.node().inputs[0]}, cast(PFRT_DTYPE_FLOAT64)));
+  rewriter.set_input(0, real);
+  return rewriter.after("Cast", {}, cast(dtype));
 }
 
 Status canonical_gelu(Rewriter& rewriter) {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Matrix products: MatMul and Gemm, their integer forms, and Det.
+#include <algorithm>
+
 #include "core/op/families.h"
 #include "core/op/rules.h"
 #include "core/op/shapes.h"
@@ -52,6 +54,42 @@ Status infer_matmul_integer(Inference& inference) {
 Status infer_qlinear_matmul(Inference& inference) {
   return infer_product(inference, 0, 3, inference.input(7).dtype);
 }
+bool is_float8(pfrt_dtype dtype) { return dtype_is_float(dtype) && dtype_bits(dtype) == 8; }
+
+// 8-bit floats have no integer product: what they stand for is multiplied and quantized again.
+Status canonical_qlinear_matmul(Rewriter& rewriter) {
+  if (!is_float8(rewriter.input(0).dtype) && !is_float8(rewriter.input(3).dtype) &&
+      !is_float8(rewriter.input(7).dtype))
+    return {};
+  Node& node = rewriter.node();
+  const std::vector<ValueId> in = node.inputs;
+  ValueId factors[2];
+  for (size_t i = 0; i < 2; ++i) {
+    const size_t x = 3 * i;
+    // A list is one parameter a row of the left matrix, or a column of the right one.
+    const size_t back = i == 0 ? 2 : 1;
+    if (rewriter.has_shape(x + 1) && rewriter.rank(x + 1) > 1)
+      return rewriter.fail("scales of rank ", rewriter.rank(x + 1),
+                           " are not supported with 8-bit floats, only numbers and lists");
+    const int64_t rank = rewriter.has_shape(x) ? static_cast<int64_t>(rewriter.rank(x)) : 2;
+    PFRT_ASSIGN(
+        factors[i],
+        rewriter.before(
+            "DequantizeLinear", {in[x], in[x + 1], in[x + 2]},
+            {Attribute::of_int("axis", std::max<int64_t>(rank - static_cast<int64_t>(back), 0)),
+             Attribute::of_int("block_size", 0),
+             Attribute::of_int("output_dtype", PFRT_DTYPE_FLOAT32)}));
+  }
+  PFRT_ASSIGN(const ValueId product, rewriter.before("MatMul", {factors[0], factors[1]}));
+  node.op = "QuantizeLinear";
+  node.inputs = {product, in[6], in[7]};
+  node.attrs = {Attribute::of_int("axis", 0), Attribute::of_int("block_size", 0),
+                Attribute::of_int("output_dtype", 0),
+                Attribute::of_int("precision", PFRT_DTYPE_FLOAT32),
+                Attribute::of_int("saturate", 1)};
+  return {};
+}
+
 double matmul_flops(const Inference& inference) { return product_flops(inference, 0); }
 
 constexpr AttrDefault kGemmDefaults[] = {
@@ -133,8 +171,8 @@ constexpr OperatorDef kRows[] = {
     {"", "Gemm", 1, 0, 2, 3, 1, 1, kOpPlain, 0, canonical_gemm, infer_gemm, gemm_flops},
     {"", "MatMulInteger", 10, 0, 2, 4, 1, 1, kOpPlain, 0, nullptr, infer_matmul_integer,
      matmul_flops},
-    {"", "QLinearMatMul", 10, 0, 8, 8, 1, 1, kOpPlain, 0, nullptr, infer_qlinear_matmul,
-     matmul_flops},
+    {"", "QLinearMatMul", 10, 0, 8, 8, 1, 1, kOpPlain, 0, canonical_qlinear_matmul,
+     infer_qlinear_matmul, matmul_flops},
     {"", "Det", 11, 0, 1, 1, 1, 1, kOpPlain, 0, nullptr, infer_det, det_flops},
 };
 

@@ -108,7 +108,18 @@ Status infer_concat(Inference& inference) {
   return {};
 }
 
+// Opset 1's input of lengths has the type of the data, a float.
+Status whole_lengths(Rewriter& rewriter) {
+  if (!dtype_is_float(rewriter.input(1).dtype)) return {};
+  PFRT_ASSIGN(const ValueId lengths, rewriter.before("Cast", {rewriter.node().inputs[1]},
+                                                     {Attribute::of_int("to", PFRT_DTYPE_INT64),
+                                                      Attribute::of_int("saturate", 1)}));
+  rewriter.set_input(1, lengths);
+  return {};
+}
+
 Status canonical_split(Rewriter& rewriter) {
+  if (rewriter.has_input(1) && rewriter.opset() == 1) PFRT_TRY(whole_lengths(rewriter));
   if (!rewriter.has_input(1)) PFRT_TRY(rewriter.attr_to_input("split", 1));
   rewriter.node().drop_attr("split");
   PFRT_TRY(canonical_axis(rewriter, "axis", 0));

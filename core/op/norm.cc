@@ -151,6 +151,21 @@ Status scale_groups_to_channels(Rewriter& rewriter, size_t input, int64_t groups
   return {};
 }
 
+// The same where only a run knows how many channels a group has: a group is a channel of
+// [N, groups, rest].
+Status groups_as_instances(Rewriter& rewriter, int64_t groups) {
+  PFRT_ASSIGN(const ValueId dims, rewriter.int64s("groups", {0, groups, -1}));
+  PFRT_ASSIGN(const ValueId shape, rewriter.before("Shape", {rewriter.node().inputs[0]},
+                                                   {Attribute::of_int("start", 0)}));
+  PFRT_ASSIGN(const ValueId grouped, rewriter.before("Reshape", {rewriter.node().inputs[0], dims},
+                                                     {Attribute::of_int("allowzero", 0)}));
+  Node& node = rewriter.node();
+  node.op = "InstanceNormalization";
+  node.inputs[0] = grouped;
+  for (std::string_view name : {"num_groups", "stash_type"}) node.drop_attr(name);
+  return rewriter.after("Reshape", {shape}, {Attribute::of_int("allowzero", 0)});
+}
+
 Status canonical_group_normalization(Rewriter& rewriter) {
   PFRT_TRY(fill_defaults(rewriter, kDefaults));
   const int64_t groups = rewriter.node().attr_int("num_groups", 0);
@@ -158,9 +173,9 @@ Status canonical_group_normalization(Rewriter& rewriter) {
   if (rewriter.opset() >= 21) return {};
   const Dim channels =
       rewriter.has_shape(0) && rewriter.rank(0) > 1 ? rewriter.input(0).shape[1] : Dim();
-  if (!channels.known() || channels.value() % groups != 0)
-    return rewriter.fail("the number of channels must be known and a multiple of ", groups,
-                         " groups");
+  if (!channels.known()) return groups_as_instances(rewriter, groups);
+  if (channels.value() % groups != 0)
+    return rewriter.fail("the number of channels must be a multiple of ", groups, " groups");
   if (!rewriter.has_input(1) || !rewriter.has_input(2))
     return rewriter.fail("needs the inputs X, scale and bias");
   PFRT_TRY(scale_groups_to_channels(rewriter, 1, groups, channels.value()));

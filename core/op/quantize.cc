@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Between real numbers and quantized ones: y = saturate(round(x / scale) + zero point) and back.
+#include <algorithm>
+
 #include "core/op/families.h"
 #include "core/op/rules.h"
 #include "core/op/shapes.h"
@@ -28,15 +30,20 @@ Status canonical_scaled(Rewriter& rewriter) {
   return {};
 }
 
+bool is_single(const Shape& shape) {
+  return std::all_of(shape.begin(), shape.end(), [](const Dim& d) { return d.is(1); });
+}
+
 // Scale (input 1) and zero point (input 2): a scalar, one an index of the axis, or one a block
 // along it.
 Status check_scale(const Inference& inference) {
-  if (inference.has_shape(1) && inference.has_shape(2))
+  // One element is one element, of whatever rank: exporters write [1] where the other is [].
+  if (inference.has_shape(1) && inference.has_shape(2) &&
+      !(is_single(inference.shape(1)) && is_single(inference.shape(2))))
     PFRT_TRY(expect_shape(inference, 2, inference.shape(1)));
   if (!inference.has_shape(0) || !inference.has_shape(1) || inference.rank(1) == 0) return {};
-  const bool single = inference.rank(1) == 1 && inference.shape(1)[0].is(1);
   const int64_t block = inference.node().attr_int("block_size", 0);
-  if (single && block == 0) return {};
+  if (is_single(inference.shape(1)) && (block == 0 || inference.rank(1) == 1)) return {};
   PFRT_ASSIGN(const int64_t axis,
               inference.axis(inference.node().attr_int("axis", 1), inference.rank(0)));
   const size_t at = static_cast<size_t>(axis);
@@ -75,6 +82,9 @@ Status infer_dequantize(Inference& inference) {
       inference.input(0).dtype != inference.input(2).dtype)
     return wrong_dtype(inference, 2, inference.input(0).dtype);
   const pfrt_dtype asked = asked_dtype(inference);
+  if (asked == PFRT_DTYPE_UNSET && inference.input(1).dtype == PFRT_DTYPE_FLOAT8E8M0)
+    return error(Code::kDTYPE_MISMATCH, describe(inference.graph(), inference.node()),
+                 ": scales are float8e8m0, which is no type of results; output_dtype names one");
   Type out = inference.input(0);
   out.kind = PFRT_VALUE_TENSOR;
   out.dtype = asked != PFRT_DTYPE_UNSET ? asked : inference.input(1).dtype;

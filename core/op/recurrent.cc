@@ -2,6 +2,8 @@
 //
 // RNN, GRU and LSTM over a whole sequence. X is [time, batch, input], or [batch, time, input] with
 // layout 1; W is [directions, gates * hidden, input], R is [directions, gates * hidden, hidden].
+#include <algorithm>
+#include <iterator>
 #include <string>
 
 #include "core/op/families.h"
@@ -17,6 +19,17 @@ std::vector<std::string> default_activations(std::string_view op) {
   if (op == "LSTM") return {"Sigmoid", "Tanh", "Tanh"};
   if (op == "GRU") return {"Sigmoid", "Tanh"};
   return {"Tanh"};
+}
+
+// In any case of letters: exporters disagree.
+bool is_activation(std::string_view name) {
+  constexpr std::string_view kNames[] = {"affine",   "elu",        "hardsigmoid",    "leakyrelu",
+                                         "relu",     "scaledtanh", "sigmoid",        "softplus",
+                                         "softsign", "tanh",       "thresholdedrelu"};
+  std::string lower(name);
+  for (char& c : lower)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  return std::find(std::begin(kNames), std::end(kNames), lower) != std::end(kNames);
 }
 
 Status canonical_recurrent(Rewriter& rewriter) {
@@ -44,6 +57,12 @@ Status canonical_recurrent(Rewriter& rewriter) {
     node.set_attr(std::move(all));
   } else if (given->type != PFRT_ATTR_STRINGS || given->strings.size() != wanted) {
     return rewriter.fail("activations must be a list of ", wanted, " names");
+  } else {
+    for (const std::string& name : given->strings)
+      if (!is_activation(name))
+        return rewriter.fail("activation '", name,
+                             "' is none of Affine, Elu, HardSigmoid, LeakyRelu, Relu, ScaledTanh, "
+                             "Sigmoid, Softplus, Softsign, Tanh, ThresholdedRelu");
   }
   return {};
 }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/base/half.h"
 #include "core/op/families.h"
 #include "core/op/rules.h"
 #include "core/op/shapes.h"
@@ -28,10 +29,55 @@ Status fill_resize(Rewriter& rewriter) {
   return fill_defaults(rewriter, kDefaults);
 }
 
+// Attributes that name a way to do something, each one of a few words.
+struct Words {
+  std::string_view name;
+  std::vector<std::string_view> words;
+};
+
+Status check_words(Rewriter& rewriter, const std::vector<Words>& attributes) {
+  for (const Words& a : attributes) {
+    const std::string given(rewriter.node().attr_string(a.name, ""));
+    if (std::find(a.words.begin(), a.words.end(), given) != a.words.end()) continue;
+    std::string known;
+    for (std::string_view word : a.words) known += (known.empty() ? "" : ", ") + std::string(word);
+    return rewriter.fail("attribute '", a.name, "' is '", given, "', needs one of ", known);
+  }
+  return {};
+}
+
+Status check_resize(Rewriter& rewriter) {
+  return check_words(
+      rewriter, {{"mode", {"nearest", "linear", "cubic"}},
+                 {"coordinate_transformation_mode",
+                  {"half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners",
+                   "asymmetric", "tf_half_pixel_for_nn", "tf_crop_and_resize"}},
+                 {"nearest_mode", {"round_prefer_floor", "round_prefer_ceil", "floor", "ceil"}},
+                 {"keep_aspect_ratio_policy", {"stretch", "not_larger", "not_smaller"}}});
+}
+
 std::vector<float> floats_of(const Tensor* constant) {
-  if (!constant || constant->dtype != PFRT_DTYPE_FLOAT32 || constant->count() <= 0) return {};
-  const float* data = constant->as<float>();
-  return {data, data + constant->count()};
+  if (!constant || constant->count() <= 0) return {};
+  std::vector<float> out(static_cast<size_t>(constant->count()));
+  for (size_t i = 0; i < out.size(); ++i) {
+    switch (constant->dtype) {
+      case PFRT_DTYPE_FLOAT32:
+        out[i] = constant->as<float>()[i];
+        break;
+      case PFRT_DTYPE_FLOAT64:
+        out[i] = static_cast<float>(constant->as<double>()[i]);
+        break;
+      case PFRT_DTYPE_FLOAT16:
+        out[i] = float16_to_float(constant->as<uint16_t>()[i]);
+        break;
+      case PFRT_DTYPE_BFLOAT16:
+        out[i] = bfloat16_to_float(constant->as<uint16_t>()[i]);
+        break;
+      default:
+        return {};
+    }
+  }
+  return out;
 }
 
 // Moves the scales of Upsample's attribute forms to input 1.
@@ -107,6 +153,7 @@ Status replace_tf_half_pixel(Rewriter& rewriter) {
 Status canonical_resize(Rewriter& rewriter) {
   if (rewriter.opset() < 11) return canonical_asymmetric(rewriter);
   PFRT_TRY(fill_resize(rewriter));
+  PFRT_TRY(check_resize(rewriter));
   Node& node = rewriter.node();
   if (node.attr_string("coordinate_transformation_mode", "") == "tf_half_pixel_for_nn")
     PFRT_TRY(replace_tf_half_pixel(rewriter));
@@ -235,7 +282,8 @@ Status canonical_grid_sample(Rewriter& rewriter) {
   const std::string mode(rewriter.node().attr_string("mode", ""));
   if (mode == "bilinear") rewriter.node().set_attr(Attribute::of_string("mode", "linear"));
   if (mode == "bicubic") rewriter.node().set_attr(Attribute::of_string("mode", "cubic"));
-  return {};
+  return check_words(rewriter, {{"mode", {"linear", "nearest", "cubic"}},
+                                {"padding_mode", {"zeros", "border", "reflection"}}});
 }
 
 // X is [N, C, in...], the grid [N, out..., dimensions of in].
@@ -304,8 +352,8 @@ double resize_flops(const Inference& inference) {
 
 constexpr OperatorDef kRows[] = {
     {"", "Upsample", 1, 9, 1, 2, 1, 1, kOpPlain, 0, canonical_asymmetric, nullptr, nullptr},
-    {"", "Resize", 10, 0, 1, 4, 1, 1, kOpPlain, 1u << 2 | 1u << 3, canonical_resize, infer_resize,
-     resize_flops},
+    {"", "Resize", 10, 0, 1, 4, 1, 1, kOpPlain, 1u << 1 | 1u << 2 | 1u << 3, canonical_resize,
+     infer_resize, resize_flops},
     {"", "GridSample", 16, 0, 2, 2, 1, 1, kOpPlain, 0, canonical_grid_sample, infer_grid_sample,
      resize_flops},
     {"", "AffineGrid", 20, 0, 2, 2, 1, 1, kOpPlain, 1u << 1, canonical_affine_grid,

@@ -312,6 +312,28 @@ Status infer_expand(Inference& inference) {
   return {};
 }
 
+// The copies and the axis, which only a run knows, to a number of copies a dimension.
+Status place_repeats(Rewriter& rewriter) {
+  ValueId numbers[2];
+  PFRT_ASSIGN(const ValueId list, rewriter.int64s("list", {1}));
+  for (size_t i = 0; i < 2; ++i) {
+    PFRT_ASSIGN(const ValueId whole, rewriter.before("Cast", {rewriter.node().inputs[i + 1]},
+                                                     {Attribute::of_int("to", PFRT_DTYPE_INT64),
+                                                      Attribute::of_int("saturate", 1)}));
+    PFRT_ASSIGN(numbers[i],
+                rewriter.before("Reshape", {whole, list}, {Attribute::of_int("allowzero", 0)}));
+  }
+  PFRT_ASSIGN(const ValueId ones,
+              rewriter.int64s("ones", std::vector<int64_t>(rewriter.rank(0), 1)));
+  PFRT_ASSIGN(
+      const ValueId repeats,
+      rewriter.before("ScatterElements", {ones, numbers[1], numbers[0]},
+                      {Attribute::of_int("axis", 0), Attribute::of_string("reduction", "none")}));
+  rewriter.set_input(1, repeats);
+  rewriter.node().inputs.resize(2);
+  return {};
+}
+
 // Before opset 6: a number of copies along one axis, both scalars of the data's type.
 Status canonical_tile(Rewriter& rewriter) {
   if (!rewriter.has_input(2)) {
@@ -330,9 +352,8 @@ Status canonical_tile(Rewriter& rewriter) {
     return values.empty() ? std::nullopt : std::optional(values[0]);
   };
   const std::optional<int64_t> copies = number(1), axis = number(2);
-  if (!copies || !axis || !rewriter.has_shape(0))
-    return rewriter.fail(
-        "the opset 1 form needs constant tiles and axis, and an input of known rank");
+  if (!rewriter.has_shape(0)) return rewriter.fail("the opset 1 form needs an input of known rank");
+  if (!copies || !axis) return place_repeats(rewriter);
   if (*axis < 0 || *axis >= static_cast<int64_t>(rewriter.rank(0)))
     return rewriter.fail("axis ", *axis, " is not one of an input of rank ", rewriter.rank(0));
   std::vector<int64_t> repeats(rewriter.rank(0), 1);

@@ -40,6 +40,9 @@ class Types {
 inline constexpr Types kFloat32{PFRT_DTYPE_FLOAT32};
 inline constexpr Types kFloats{PFRT_DTYPE_FLOAT32, PFRT_DTYPE_FLOAT64, PFRT_DTYPE_FLOAT16,
                                PFRT_DTYPE_BFLOAT16};
+// The 8-bit floats that have a sign, as the standard's "all floats" knows them.
+inline constexpr Types kFloat8{PFRT_DTYPE_FLOAT8E4M3FN, PFRT_DTYPE_FLOAT8E4M3FNUZ,
+                               PFRT_DTYPE_FLOAT8E5M2, PFRT_DTYPE_FLOAT8E5M2FNUZ};
 inline constexpr Types kSignedInts{PFRT_DTYPE_INT8, PFRT_DTYPE_INT16, PFRT_DTYPE_INT32,
                                    PFRT_DTYPE_INT64};
 inline constexpr Types kUnsignedInts{PFRT_DTYPE_UINT8, PFRT_DTYPE_UINT16, PFRT_DTYPE_UINT32,
@@ -54,6 +57,14 @@ inline constexpr Types kMovable =
                              PFRT_DTYPE_FLOAT8E4M3FN, PFRT_DTYPE_FLOAT8E4M3FNUZ,
                              PFRT_DTYPE_FLOAT8E5M2,   PFRT_DTYPE_FLOAT8E5M2FNUZ,
                              PFRT_DTYPE_FLOAT8E8M0};
+// Several elements a byte in memory.
+inline constexpr Types kPacked{PFRT_DTYPE_UINT4, PFRT_DTYPE_INT4, PFRT_DTYPE_FLOAT4E2M1,
+                               PFRT_DTYPE_UINT2, PFRT_DTYPE_INT2};
+// Everything but strings: for kernels that move data of stored_size().
+inline constexpr Types kElements = kMovable | kPacked;
+// Bytes of an element as kernels see it: packed types come unpacked, one to a byte (integers with
+// their sign, floats as their bits), unless the row takes them packed.
+size_t stored_size(pfrt_dtype dtype);
 
 // What the closure gets in a run. Pointers are aligned for their element only.
 class Run {
@@ -142,6 +153,7 @@ struct KernelRow {
   // prepare refuses the node when the model is loaded.
   Result<Prepared> (*prepare)(const SnapshotNode& node) = nullptr;
   Result<Kernel> (*make_with)(const SnapshotNode& node, const Prepared& prepared) = nullptr;
+  bool packed = false;  // takes and makes kPacked types as they lie in memory
 };
 
 // All families in the order of kernels.cc.

@@ -63,6 +63,8 @@ std::string Types::text() const {
   return out;
 }
 
+size_t stored_size(pfrt_dtype dtype) { return kPacked.has(dtype) ? size_t{1} : dtype_size(dtype); }
+
 void* Run::alloc_output(uint32_t i, std::span<const int64_t> dims) const {
   if (outputs_[i] == PFRT_NO_INDEX) return nullptr;
   void* data = nullptr;

@@ -6,8 +6,10 @@
 #include <cstring>
 #include <new>
 #include <optional>
+#include <unordered_map>
 
 #include "providers/cpu/kernels.h"
+#include "providers/cpu/packed.h"
 
 namespace pfrt::cpu {
 namespace {
@@ -219,17 +221,69 @@ class ProgramBuilder {
     if (!kernel.ok()) return kernel.take_status().prepend(cpu::describe(node));
     Step step;
     step.kernel = kernel.take();
-    for (uint32_t i = 0; i < node.input_count(); ++i)
-      step.inputs.push_back(node.has_input(i) ? buffer(node.input_index(i)) : PFRT_NO_INDEX);
-    for (uint32_t i = 0; i < node.output_count(); ++i)
-      step.outputs.push_back(node.has_output(i) ? buffer(node.output_index(i)) : PFRT_NO_INDEX);
     step.nodes = {index};
+    for (uint32_t i = 0; i < node.input_count(); ++i)
+      step.inputs.push_back(node.has_input(i) ? input_of(*row, node.input_index(i), index)
+                                              : PFRT_NO_INDEX);
+    std::vector<Step> packing;
+    for (uint32_t i = 0; i < node.output_count(); ++i) {
+      if (!node.has_output(i)) {
+        step.outputs.push_back(PFRT_NO_INDEX);
+        continue;
+      }
+      PFRT_ASSIGN(const uint32_t to, output_of(*row, node.output_index(i), index, packing));
+      step.outputs.push_back(to);
+    }
     if (long_in_parallel(row->domain, row->op)) step.flags = PFRT_STEP_LONG;
     step.name = row->name;
     if (step.kernel.may_alias >= 0)
       step.aliases = {{static_cast<uint32_t>(step.kernel.may_alias), 0}};
     add_step(std::move(step));
+    for (Step& pack : packing) add_step(std::move(pack));
     return {};
+  }
+
+  bool unpacks(const KernelRow& row, uint32_t value) const {
+    return !row.packed && kPacked.has(snapshot_.value(value).dtype);
+  }
+
+  Step packed_step(Kernel kernel, uint32_t from, uint32_t to, uint32_t node,
+                   std::string_view name) {
+    Step step;
+    step.kernel = std::move(kernel);
+    step.inputs = {from};
+    step.outputs = {to};
+    step.nodes = {node};
+    step.name = name;
+    return step;
+  }
+
+  // The buffer that |row| reads |value| from: of unpacked elements where it wants those.
+  uint32_t input_of(const KernelRow& row, uint32_t value, uint32_t node) {
+    if (!unpacks(row, value)) return buffer(value);
+    const auto known = unpacked_.find(value);
+    if (known != unpacked_.end()) return known->second;
+    const int64_t count = elements(value);
+    const uint32_t to = add_buffer({PFRT_BUFFER_TEMP, 0}, static_cast<uint64_t>(count));
+    add_step(packed_step(unpack_kernel(snapshot_.value(value).dtype, count), buffer(value), to,
+                         node, "unpack"));
+    unpacked_[value] = to;
+    return to;
+  }
+
+  // The buffer that |row| writes |value| to; what packs it goes to |after|.
+  Result<uint32_t> output_of(const KernelRow& row, uint32_t value, uint32_t node,
+                             std::vector<Step>& after) {
+    if (!unpacks(row, value)) return buffer(value);
+    const int64_t count = elements(value);
+    if (count < 0)
+      return error(Code::kSHAPE_MISMATCH, row.name, ": the dimensions of a ",
+                   dtype_name(snapshot_.value(value).dtype),
+                   " output are not known before the run");
+    const uint32_t from = add_buffer({PFRT_BUFFER_TEMP, 0}, static_cast<uint64_t>(count));
+    after.push_back(packed_step(pack_kernel(snapshot_.value(value).dtype, count), from,
+                                buffer(value), node, "pack"));
+    return from;
   }
 
   // Lets the output live in the input's buffer, where nothing but the name changes.
@@ -314,7 +368,8 @@ class ProgramBuilder {
   const Executable& executable_;
   const SnapshotCopy& snapshot_;
   const pfrt_shapes& shapes_;
-  std::vector<uint32_t> buffer_of_;  // by value
+  std::vector<uint32_t> buffer_of_;                  // by value
+  std::unordered_map<uint32_t, uint32_t> unpacked_;  // buffers of a byte an element, by value
   std::unique_ptr<Program> program_;
 };
 

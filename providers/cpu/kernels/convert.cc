@@ -9,6 +9,8 @@
 
 #include "core/base/dtype.h"
 #include "core/base/half.h"
+#include "core/base/small_float.h"
+#include "providers/cpu/kernel.h"
 
 namespace pfrt::cpu {
 namespace {
@@ -36,6 +38,24 @@ template <typename Element, typename T>
 void store_as(const T* src, int64_t n, void* dst) {
   Element* y = static_cast<Element*>(dst);
   for (int64_t i = 0; i < n; ++i) y[i] = converted<Element>(src[i]);
+}
+
+// The low |bits| of the number, with their sign where Element has one.
+template <typename Element, int bits, typename T>
+void store_few_bits(const T* src, int64_t n, void* dst) {
+  constexpr int kUnused = 8 - bits;
+  Element* y = static_cast<Element*>(dst);
+  for (int64_t i = 0; i < n; ++i) {
+    const auto low = static_cast<uint8_t>(static_cast<uint64_t>(converted<int64_t>(src[i])));
+    y[i] =
+        static_cast<Element>(static_cast<Element>(static_cast<uint8_t>(low << kUnused)) >> kUnused);
+  }
+}
+
+template <typename T>
+void load_small_floats(pfrt_dtype dtype, const void* src, int64_t n, T* dst) {
+  const uint8_t* x = static_cast<const uint8_t*>(src);
+  for (int64_t i = 0; i < n; ++i) dst[i] = converted<T>(small_float_to_float(dtype, x[i]));
 }
 
 }  // namespace
@@ -78,7 +98,14 @@ void load_block(pfrt_dtype dtype, const void* src, int64_t n, T* dst) {
       for (int64_t i = 0; i < n; ++i) dst[i] = converted<T>(bfloat16_to_float(x[i]));
       return;
     }
+    case PFRT_DTYPE_INT2:
+    case PFRT_DTYPE_INT4:
+      return load_as<int8_t>(src, n, dst);
+    case PFRT_DTYPE_UINT2:
+    case PFRT_DTYPE_UINT4:
+      return load_as<uint8_t>(src, n, dst);
     default:
+      if (is_small_float(dtype)) return load_small_floats(dtype, src, n, dst);
       std::fill_n(dst, n, T{0});
   }
 }
@@ -121,10 +148,31 @@ void store_block(pfrt_dtype dtype, const T* src, int64_t n, void* dst) {
       for (int64_t i = 0; i < n; ++i) y[i] = float_to_bfloat16(narrowed(src[i]));
       return;
     }
+    case PFRT_DTYPE_INT2:
+      return store_few_bits<int8_t, 2>(src, n, dst);
+    case PFRT_DTYPE_INT4:
+      return store_few_bits<int8_t, 4>(src, n, dst);
+    case PFRT_DTYPE_UINT2:
+      return store_few_bits<uint8_t, 2>(src, n, dst);
+    case PFRT_DTYPE_UINT4:
+      return store_few_bits<uint8_t, 4>(src, n, dst);
     default:
-      return;
+      if (is_small_float(dtype)) store_small_floats(dtype, src, n, dst, true, PowerRounding::kUp);
   }
 }
+
+template <typename T>
+void store_small_floats(pfrt_dtype dtype, const T* src, int64_t n, void* dst, bool saturate,
+                        PowerRounding rounding) {
+  uint8_t* y = static_cast<uint8_t*>(dst);
+  for (int64_t i = 0; i < n; ++i)
+    y[i] = float_to_small_float(dtype, narrowed(src[i]), saturate, rounding);
+}
+
+template void store_small_floats(pfrt_dtype, const float*, int64_t, void*, bool, PowerRounding);
+template void store_small_floats(pfrt_dtype, const double*, int64_t, void*, bool, PowerRounding);
+template void store_small_floats(pfrt_dtype, const int64_t*, int64_t, void*, bool, PowerRounding);
+template void store_small_floats(pfrt_dtype, const uint64_t*, int64_t, void*, bool, PowerRounding);
 
 template void load_block(pfrt_dtype, const void*, int64_t, float*);
 template void load_block(pfrt_dtype, const void*, int64_t, double*);
@@ -136,10 +184,10 @@ template void store_block(pfrt_dtype, const int64_t*, int64_t, void*);
 template void store_block(pfrt_dtype, const uint64_t*, int64_t, void*);
 
 const void* element(pfrt_dtype dtype, const void* base, int64_t i) {
-  return static_cast<const char*>(base) + i * static_cast<int64_t>(dtype_size(dtype));
+  return static_cast<const char*>(base) + i * static_cast<int64_t>(stored_size(dtype));
 }
 void* element(pfrt_dtype dtype, void* base, int64_t i) {
-  return static_cast<char*>(base) + i * static_cast<int64_t>(dtype_size(dtype));
+  return static_cast<char*>(base) + i * static_cast<int64_t>(stored_size(dtype));
 }
 
 namespace {

@@ -1,19 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Blocks of elements to and from the types kernels compute in: float for float32, float16 and
-// bfloat16, double for float64, int64_t for signed integers and bool, uint64_t for unsigned
+// Blocks of elements to and from the types kernels compute in: float for float32 and what is
+// shorter, double for float64, int64_t for signed integers and bool, uint64_t for unsigned
 // integers. A kernel is then one loop an operator and compute type instead of one an element type.
-// Pure functions over the caller's memory; thread-safe.
+// Packed types are seen unpacked (kernel.h). Pure functions over the caller's memory; thread-safe.
 //
-// Conversions: to a shorter float rounds to nearest even, once; between integers wraps around; a
-// float to an integer truncates and saturates, NaN giving 0; to bool is "not zero". Element types
-// other than those above load as 0 and store nothing; rows keep them out.
+// Conversions: to a shorter float rounds to nearest even, once, and saturates at 8 bits and fewer;
+// between integers wraps around; a float to an integer truncates and saturates (at fewer than 8
+// bits it wraps around), NaN giving 0; to bool is "not zero". Complex types load as 0 and store
+// nothing; rows keep them out.
 #pragma once
 
 #include <cstdint>
 #include <limits>
 #include <type_traits>
 
+#include "core/base/small_float.h"
 #include "pyflame_rt/types.h"
 
 namespace pfrt::cpu {
@@ -52,6 +54,20 @@ extern template void store_block(pfrt_dtype, const float*, int64_t, void*);
 extern template void store_block(pfrt_dtype, const double*, int64_t, void*);
 extern template void store_block(pfrt_dtype, const int64_t*, int64_t, void*);
 extern template void store_block(pfrt_dtype, const uint64_t*, int64_t, void*);
+
+// store_block to an 8- or 4-bit float, otherwise than by default.
+template <typename T>
+void store_small_floats(pfrt_dtype dtype, const T* src, int64_t n, void* dst, bool saturate,
+                        PowerRounding rounding);
+
+extern template void store_small_floats(pfrt_dtype, const float*, int64_t, void*, bool,
+                                        PowerRounding);
+extern template void store_small_floats(pfrt_dtype, const double*, int64_t, void*, bool,
+                                        PowerRounding);
+extern template void store_small_floats(pfrt_dtype, const int64_t*, int64_t, void*, bool,
+                                        PowerRounding);
+extern template void store_small_floats(pfrt_dtype, const uint64_t*, int64_t, void*, bool,
+                                        PowerRounding);
 
 // The element type whose elements are T in memory: its blocks are used in place.
 template <typename T>
@@ -103,7 +119,15 @@ auto with_compute_type(pfrt_dtype dtype, Fn&& fn) {
     case PFRT_DTYPE_FLOAT32:
     case PFRT_DTYPE_FLOAT16:
     case PFRT_DTYPE_BFLOAT16:
+    case PFRT_DTYPE_FLOAT8E4M3FN:
+    case PFRT_DTYPE_FLOAT8E4M3FNUZ:
+    case PFRT_DTYPE_FLOAT8E5M2:
+    case PFRT_DTYPE_FLOAT8E5M2FNUZ:
+    case PFRT_DTYPE_FLOAT8E8M0:
+    case PFRT_DTYPE_FLOAT4E2M1:
       return fn(float{});
+    case PFRT_DTYPE_UINT2:
+    case PFRT_DTYPE_UINT4:
     case PFRT_DTYPE_UINT8:
     case PFRT_DTYPE_UINT16:
     case PFRT_DTYPE_UINT32:

@@ -46,6 +46,7 @@ const Generators& window_cases();   // pools and normalisations
 const Generators& move_cases();
 const Generators& index_cases();  // on indices and contents
 const Generators& recurrent_cases();
+const Generators& quantize_cases();
 const Generators& image_cases();
 const Generators& ml_cases();  // of ai.onnx.ml
 

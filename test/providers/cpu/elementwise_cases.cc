@@ -185,19 +185,21 @@ Case copy_case(Random& r, pfrt_dtype dtype, int64_t size) {
 
 double cast(pfrt_dtype from, pfrt_dtype to, double v) {
   if (to == PFRT_DTYPE_BOOL) return v != 0;
-  if (is_float(to) || !is_float(from)) return v;
+  if (dtype_is_float(to) || !dtype_is_float(from)) return v;
   const double bits = dtype_bits(to);
+  if (bits < 8) return std::trunc(v);  // wraps around
   const bool has_sign = dtype_is_signed(to);
   const double high = std::exp2(has_sign ? bits - 1 : bits) - 1;
   return std::clamp(std::trunc(v), has_sign ? -high - 1 : 0.0, high);
 }
 
 Case cast_to(Random& r, pfrt_dtype from, int64_t size, bool like) {
-  constexpr pfrt_dtype kTo[] = {PFRT_DTYPE_FLOAT32,  PFRT_DTYPE_FLOAT64, PFRT_DTYPE_FLOAT16,
-                                PFRT_DTYPE_BFLOAT16, PFRT_DTYPE_INT8,    PFRT_DTYPE_INT16,
-                                PFRT_DTYPE_INT32,    PFRT_DTYPE_INT64,   PFRT_DTYPE_UINT8,
-                                PFRT_DTYPE_UINT16,   PFRT_DTYPE_UINT32,  PFRT_DTYPE_UINT64,
-                                PFRT_DTYPE_BOOL};
+  constexpr pfrt_dtype kTo[] = {
+      PFRT_DTYPE_FLOAT32, PFRT_DTYPE_FLOAT64,      PFRT_DTYPE_FLOAT16,        PFRT_DTYPE_BFLOAT16,
+      PFRT_DTYPE_INT8,    PFRT_DTYPE_INT16,        PFRT_DTYPE_INT32,          PFRT_DTYPE_INT64,
+      PFRT_DTYPE_UINT8,   PFRT_DTYPE_UINT16,       PFRT_DTYPE_UINT32,         PFRT_DTYPE_UINT64,
+      PFRT_DTYPE_BOOL,    PFRT_DTYPE_FLOAT8E4M3FN, PFRT_DTYPE_FLOAT8E5M2FNUZ, PFRT_DTYPE_FLOAT4E2M1,
+      PFRT_DTYPE_INT4,    PFRT_DTYPE_UINT2};
   const pfrt_dtype to = kTo[r.below(std::size(kTo))];
   Case c;
   const double reach = r.once_in(2) ? 9 : dtype_bits(from) == 8 ? 100 : 300;

@@ -18,10 +18,14 @@ namespace {
 using cpu::KernelRow;
 
 constexpr pfrt_dtype kTypes[] = {
-    PFRT_DTYPE_FLOAT32, PFRT_DTYPE_FLOAT64,   PFRT_DTYPE_FLOAT16,    PFRT_DTYPE_BFLOAT16,
-    PFRT_DTYPE_INT8,    PFRT_DTYPE_INT16,     PFRT_DTYPE_INT32,      PFRT_DTYPE_INT64,
-    PFRT_DTYPE_UINT8,   PFRT_DTYPE_UINT16,    PFRT_DTYPE_UINT32,     PFRT_DTYPE_UINT64,
-    PFRT_DTYPE_BOOL,    PFRT_DTYPE_COMPLEX64, PFRT_DTYPE_COMPLEX128, PFRT_DTYPE_FLOAT8E5M2};
+    PFRT_DTYPE_FLOAT32,        PFRT_DTYPE_FLOAT64,      PFRT_DTYPE_FLOAT16,
+    PFRT_DTYPE_BFLOAT16,       PFRT_DTYPE_INT8,         PFRT_DTYPE_INT16,
+    PFRT_DTYPE_INT32,          PFRT_DTYPE_INT64,        PFRT_DTYPE_UINT8,
+    PFRT_DTYPE_UINT16,         PFRT_DTYPE_UINT32,       PFRT_DTYPE_UINT64,
+    PFRT_DTYPE_BOOL,           PFRT_DTYPE_COMPLEX64,    PFRT_DTYPE_COMPLEX128,
+    PFRT_DTYPE_FLOAT8E5M2,     PFRT_DTYPE_FLOAT8E4M3FN, PFRT_DTYPE_FLOAT8E4M3FNUZ,
+    PFRT_DTYPE_FLOAT8E5M2FNUZ, PFRT_DTYPE_FLOAT4E2M1,   PFRT_DTYPE_INT4,
+    PFRT_DTYPE_UINT4,          PFRT_DTYPE_INT2,         PFRT_DTYPE_UINT2};
 
 // A case of |row|, from a text that names it.
 struct Named {
@@ -117,6 +121,7 @@ TEST(Kernels, moves) { check_rows(move_cases()); }
 TEST(Kernels, indices) { check_rows(index_cases()); }
 TEST(Kernels, recurrent) { check_rows(recurrent_cases()); }
 TEST(Kernels, images) { check_rows(image_cases()); }
+TEST(Kernels, quantizations) { check_rows(quantize_cases()); }
 
 // The bits of a result are the same for any number of threads.
 void check_workers(const Generators& generators) {
@@ -151,16 +156,16 @@ TEST(KernelThreads, moves) { check_workers(move_cases()); }
 TEST(KernelThreads, indices) { check_workers(index_cases()); }
 TEST(KernelThreads, recurrent) { check_workers(recurrent_cases()); }
 TEST(KernelThreads, images) { check_workers(image_cases()); }
+TEST(KernelThreads, quantizations) { check_workers(quantize_cases()); }
 
 // Operators whose reference is the conformance set.
-constexpr std::string_view kConformanceOnly[] = {"DequantizeLinear", "DynamicQuantizeLinear",
-                                                 "QLinearConv", "QLinearMatMul", "QuantizeLinear"};
+constexpr std::string_view kConformanceOnly[] = {"DynamicQuantizeLinear", "QLinearConv"};
 
 TEST(Kernels, every_operator_has_a_reference_or_is_listed) {
   std::set<std::string_view> named, found;
   for (const Generators* all :
        {&elementwise_cases(), &reduce_cases(), &product_cases(), &window_cases(), &move_cases(),
-        &index_cases(), &recurrent_cases(), &image_cases()})
+        &index_cases(), &recurrent_cases(), &image_cases(), &quantize_cases()})
     for (const auto& [op, generator] : *all) named.insert(op);
   for (std::string_view op : kConformanceOnly)
     EXPECT_TRUE(named.insert(op).second) << op << " is listed, but has a reference";

@@ -11,6 +11,7 @@
 #include <sstream>
 
 #include "core/base/half.h"
+#include "core/base/small_float.h"
 #include "providers/cpu/isa/isa.h"
 #include "test/providers/cpu/step_host.h"
 
@@ -24,9 +25,26 @@ struct Brain {
   uint16_t bits;
 };
 
+// Floats of 8 bits and fewer, and integers of fewer than 8, a byte each.
+template <pfrt_dtype dtype>
+struct Small {
+  static constexpr pfrt_dtype kDtype = dtype;
+  uint8_t bits;
+};
+template <typename T>
+concept IsSmall = requires {
+  T::kDtype;
+};
+
 template <typename T>
 T from_double(double v) {
-  if constexpr (std::is_same_v<T, Half>)
+  if constexpr (IsSmall<T>) {
+    if (is_small_float(T::kDtype)) return {float_to_small_float(T::kDtype, static_cast<float>(v))};
+    const auto range = int64_t{1} << dtype_bits(T::kDtype);
+    int64_t low = static_cast<int64_t>(v) & (range - 1);
+    if (dtype_is_signed(T::kDtype) && low >= range / 2) low -= range;
+    return {static_cast<uint8_t>(low)};
+  } else if constexpr (std::is_same_v<T, Half>)
     return {float_to_float16(static_cast<float>(v))};
   else if constexpr (std::is_same_v<T, Brain>)
     return {float_to_bfloat16(static_cast<float>(v))};
@@ -44,7 +62,11 @@ T from_double(double v) {
 
 template <typename T>
 double to_double(T v) {
-  if constexpr (std::is_same_v<T, Half>)
+  if constexpr (IsSmall<T>) {
+    if (is_small_float(T::kDtype))
+      return static_cast<double>(small_float_to_float(T::kDtype, v.bits));
+    return dtype_is_signed(T::kDtype) ? static_cast<int8_t>(v.bits) : v.bits;
+  } else if constexpr (std::is_same_v<T, Half>)
     return static_cast<double>(float16_to_float(v.bits));
   else if constexpr (std::is_same_v<T, Brain>)
     return static_cast<double>(bfloat16_to_float(v.bits));
@@ -85,9 +107,34 @@ auto with_type(pfrt_dtype dtype, Fn fn) {
       return fn(std::complex<float>{});
     case PFRT_DTYPE_COMPLEX128:
       return fn(std::complex<double>{});
+    case PFRT_DTYPE_FLOAT8E4M3FN:
+      return fn(Small<PFRT_DTYPE_FLOAT8E4M3FN>{});
+    case PFRT_DTYPE_FLOAT8E4M3FNUZ:
+      return fn(Small<PFRT_DTYPE_FLOAT8E4M3FNUZ>{});
+    case PFRT_DTYPE_FLOAT8E5M2:
+      return fn(Small<PFRT_DTYPE_FLOAT8E5M2>{});
+    case PFRT_DTYPE_FLOAT8E5M2FNUZ:
+      return fn(Small<PFRT_DTYPE_FLOAT8E5M2FNUZ>{});
+    case PFRT_DTYPE_FLOAT8E8M0:
+      return fn(Small<PFRT_DTYPE_FLOAT8E8M0>{});
+    case PFRT_DTYPE_FLOAT4E2M1:
+      return fn(Small<PFRT_DTYPE_FLOAT4E2M1>{});
+    case PFRT_DTYPE_INT4:
+      return fn(Small<PFRT_DTYPE_INT4>{});
+    case PFRT_DTYPE_UINT4:
+      return fn(Small<PFRT_DTYPE_UINT4>{});
+    case PFRT_DTYPE_INT2:
+      return fn(Small<PFRT_DTYPE_INT2>{});
+    case PFRT_DTYPE_UINT2:
+      return fn(Small<PFRT_DTYPE_UINT2>{});
     default:
-      return fn(uint8_t{});  // uint8, and the 8-bit floats as their bits
+      return fn(uint8_t{});
   }
+}
+
+// As kernels see it: packed types a byte an element.
+uint64_t stored_bytes(pfrt_dtype dtype, int64_t elements) {
+  return static_cast<uint64_t>(elements) * cpu::stored_size(dtype);
 }
 
 // The snapshot of a case: one node, and the values it names.
@@ -135,7 +182,7 @@ class Snapshot {
     if (constant != nullptr) {
       v.flags = PFRT_SNAPSHOT_CONSTANT;
       v.data = constant;
-      v.bytes = tensor_bytes(data.dtype, count(data.dims));
+      v.bytes = stored_bytes(data.dtype, count(data.dims));
     }
     values_.push_back(v);
     return static_cast<uint32_t>(values_.size() - 1);
@@ -188,6 +235,9 @@ std::string refusal(const cpu::KernelRow& row, const SnapshotNode& node) {
   const pfrt_dtype dtype = node.input_count() > row.typed_input ? node.input_dtype(row.typed_input)
                                                                 : node.output_dtype(0);
   if (!row.types.has(dtype)) return message("does not take ", dtype_name(dtype));
+  for (uint32_t i = 0; row.packed && i < node.input_count(); ++i)
+    if (node.has_input(i) && cpu::kPacked.has(node.input_dtype(i)))
+      return "takes packed elements, cases have a byte each";
   return row.refuse == nullptr ? std::string() : row.refuse(node);
 }
 
@@ -289,7 +339,7 @@ Outcome run(const cpu::KernelRow& row, const Case& c, const RunForm& form) {
   Outcome outcome;
   std::vector<Guarded> inputs;
   for (const Data& input : c.inputs) {
-    inputs.emplace_back(input.dtype == 0 ? 0 : tensor_bytes(input.dtype, count(input.dims)),
+    inputs.emplace_back(input.dtype == 0 ? 0 : stored_bytes(input.dtype, count(input.dims)),
                         form.placed);
     if (input.dtype != 0) store(input.dtype, input.values, inputs.back().data());
   }
@@ -304,7 +354,7 @@ Outcome run(const cpu::KernelRow& row, const Case& c, const RunForm& form) {
   }
   for (const Data& output : c.outputs)
     outcome.outputs.emplace_back(
-        output.dtype == 0 || output.late ? 0 : tensor_bytes(output.dtype, count(output.dims)),
+        output.dtype == 0 || output.late ? 0 : stored_bytes(output.dtype, count(output.dims)),
         form.placed);
 
   std::vector<void*> buffers;
@@ -335,7 +385,7 @@ Outcome run(const cpu::KernelRow& row, const Case& c, const RunForm& form) {
     if (dims != output.dims)
       wrong = message("output ", found->second, " has dimensions ", text_of(dims), ", not ",
                       text_of(output.dims));
-    outcome.outputs[found->second] = Guarded(tensor_bytes(output.dtype, count(dims)), form.placed);
+    outcome.outputs[found->second] = Guarded(stored_bytes(output.dtype, count(dims)), form.placed);
     return outcome.outputs[found->second].data();
   });
   const pfrt_code code =

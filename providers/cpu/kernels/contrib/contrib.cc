@@ -26,7 +26,7 @@ constexpr KernelRow kRows[] = {
     {kDomain, "CropAndResize", kFloats, "crop_and_resize_ref", "generic", nullptr, make_crop},
     {kDomain, "MatMulBnb4", kFloats, "matmul_bnb4_packed", "generic", nullptr, make_bnb4},
     {kDomain, "GatherBlockQuantized", kFewBits, "gather_block_quantized_ref", "generic", nullptr,
-     make_gather_block},
+     make_gather_block, 0, nullptr, nullptr, true},
 };
 
 }  // namespace

@@ -4,17 +4,25 @@
 
 #include "providers/cpu/kernels/convert.h"
 #include "providers/cpu/kernels/elementwise/elementwise.h"
+#include "providers/cpu/kernels/parts.h"
 #include "providers/cpu/kernels/signature.h"
 
 namespace pfrt::cpu {
 namespace {
 
-constexpr Types kCast = kNumbers | kBool;
+constexpr Types kReals = kNumbers | kBool | kFloat8 | kPacked | Types{PFRT_DTYPE_FLOAT8E8M0};
 constexpr int64_t kTask = 16 * kBlock;
+
+// What attributes say of 8-bit floats.
+struct Narrowing {
+  bool saturate = true;
+  PowerRounding rounding = PowerRounding::kUp;
+};
 
 // Through the input's compute type: load_block is exact, store_block rounds once.
 template <typename T>
-Kernel cast_kernel(pfrt_dtype from, pfrt_dtype to, int64_t elements) {
+Kernel cast_kernel(pfrt_dtype from, pfrt_dtype to, int64_t elements, const Narrowing& narrowing) {
+  const bool small = is_small_float(to);
   Kernel kernel;
   kernel.run = [=](const Run& run) {
     const void* x = run.input(0);
@@ -25,6 +33,9 @@ Kernel cast_kernel(pfrt_dtype from, pfrt_dtype to, int64_t elements) {
         const int64_t n = std::min(kBlock, end - i);
         if (to == kDtypeOf<T>)
           load_block(from, element(from, x, i), n, static_cast<T*>(y) + i);
+        else if (small)
+          store_small_floats(to, read_block(from, x, i, n, block), n, element(to, y, i),
+                             narrowing.saturate, narrowing.rounding);
         else
           store_block(to, read_block(from, x, i, n, block), n, element(to, y, i));
       }
@@ -36,7 +47,7 @@ Kernel cast_kernel(pfrt_dtype from, pfrt_dtype to, int64_t elements) {
 
 Kernel copy_kernel(pfrt_dtype dtype, int64_t elements) {
   Kernel kernel;
-  const int64_t bytes = elements * static_cast<int64_t>(dtype_size(dtype));
+  const int64_t bytes = elements * static_cast<int64_t>(stored_size(dtype));
   kernel.run = [bytes](const Run& run) {
     const char* x = run.input<char>(0);
     char* y = run.output<char>(0);
@@ -50,10 +61,51 @@ Kernel copy_kernel(pfrt_dtype dtype, int64_t elements) {
   return kernel;
 }
 
+// A pair of float or double an element; a real number has no imaginary part, and a complex one
+// loses it (but is not false for its sake).
+Kernel complex_kernel(pfrt_dtype from, pfrt_dtype to, int64_t elements) {
+  Kernel kernel;
+  kernel.run = [=](const Run& run) {
+    const pfrt_dtype from_part = part_dtype(from), to_part = part_dtype(to);
+    const int64_t from_parts = parts_of(from), to_parts = parts_of(to);
+    run.blocks(elements, kTask, [&](int64_t begin, int64_t end) {
+      double number[2 * kBlock], out[2 * kBlock];
+      for (int64_t i = begin; i < end; i += kBlock) {
+        const int64_t n = std::min(kBlock, end - i);
+        load_block(from_part, element(from_part, run.input(0), i * from_parts), n * from_parts,
+                   number);
+        for (int64_t k = 0; k < n; ++k) {
+          out[k * to_parts] = number[k * from_parts];
+          if (to_parts == 2)
+            out[k * 2 + 1] = from_parts == 2 ? number[k * 2 + 1] : 0;
+          else if (to == PFRT_DTYPE_BOOL && number[k * 2] == 0)
+            out[k] = number[k * 2 + 1];
+        }
+        store_block(to_part, out, n * to_parts, element(to_part, run.output(0), i * to_parts));
+      }
+    });
+    return run.stop();
+  };
+  return kernel;
+}
+
 std::string refuse_cast(const SnapshotNode& node) {
   const pfrt_dtype to = node.output_dtype(0);
-  if (kCast.has(to)) return {};
-  return message("conversion to ", dtype_name(to), " is not available, only to ", kCast.text());
+  if ((kReals | kComplex).has(to)) return {};
+  return message("conversion to ", dtype_name(to), " is not available, only to ", kReals.text());
+}
+
+Result<Narrowing> narrowing_of(const SnapshotNode& node) {
+  Narrowing out;
+  out.saturate = node.attr_int("saturate", 1) != 0;
+  const std::string_view mode = node.attr_string("round_mode", "up");
+  if (mode == "down")
+    out.rounding = PowerRounding::kDown;
+  else if (mode == "nearest")
+    out.rounding = PowerRounding::kNearest;
+  else if (mode != "up")
+    return kernel_error("attribute round_mode is '", mode, "': up, down or nearest");
+  return out;
 }
 
 Result<Kernel> make_cast(const SnapshotNode& node) {
@@ -61,9 +113,11 @@ Result<Kernel> make_cast(const SnapshotNode& node) {
   PFRT_TRY(need_output_dims(node, 0, node.input_dims(0)));
   const pfrt_dtype from = node.input_dtype(0), to = node.output_dtype(0);
   const int64_t elements = node.output_elements(0);
+  PFRT_ASSIGN(const Narrowing narrowing, narrowing_of(node));
   if (from == to && from != PFRT_DTYPE_BOOL) return copy_kernel(from, elements);
+  if (kComplex.has(from) || kComplex.has(to)) return complex_kernel(from, to, elements);
   return with_compute_type(from, [&](auto zero) -> Result<Kernel> {
-    Kernel kernel = cast_kernel<decltype(zero)>(from, to, elements);
+    Kernel kernel = cast_kernel<decltype(zero)>(from, to, elements, narrowing);
     kernel.flops = static_cast<double>(elements);
     return kernel;
   });
@@ -71,8 +125,8 @@ Result<Kernel> make_cast(const SnapshotNode& node) {
 
 std::string refuse_bit_cast(const SnapshotNode& node) {
   const pfrt_dtype from = node.input_dtype(0), to = node.output_dtype(0);
-  if (kMovable.has(to) && dtype_size(from) == dtype_size(to)) return {};
-  return message(dtype_name(from), " and ", dtype_name(to), " do not have the same whole bytes");
+  if (kElements.has(to) && dtype_bits(from) == dtype_bits(to)) return {};
+  return message(dtype_name(from), " and ", dtype_name(to), " do not have the same size");
 }
 
 Result<Kernel> make_bit_cast(const SnapshotNode& node) {
@@ -81,10 +135,20 @@ Result<Kernel> make_bit_cast(const SnapshotNode& node) {
   return copy_kernel(node.input_dtype(0), node.output_elements(0));
 }
 
+// Bits of packed elements stay where they are.
+Result<Kernel> make_packed_bit_cast(const SnapshotNode& node) {
+  PFRT_TRY(need(node, 1, 1));
+  PFRT_TRY(need_output_dims(node, 0, node.input_dims(0)));
+  const auto bytes = tensor_bytes(node.input_dtype(0), node.output_elements(0));
+  return copy_kernel(PFRT_DTYPE_UINT8, static_cast<int64_t>(bytes));
+}
+
 constexpr KernelRow kRows[] = {
-    {"", "Cast", kCast, "cast_ref", "generic", refuse_cast, make_cast},
-    {"", "CastLike", kCast, "cast_like_ref", "generic", refuse_cast, make_cast},
+    {"", "Cast", kReals | kComplex, "cast_ref", "generic", refuse_cast, make_cast},
+    {"", "CastLike", kReals | kComplex, "cast_like_ref", "generic", refuse_cast, make_cast},
     {"", "BitCast", kMovable, "bit_cast_ref", "generic", refuse_bit_cast, make_bit_cast},
+    {"", "BitCast", kPacked, "bit_cast_packed", "generic", refuse_bit_cast, make_packed_bit_cast, 0,
+     nullptr, nullptr, true},
 };
 
 }  // namespace

@@ -10,10 +10,6 @@
 namespace pfrt::cpu {
 namespace {
 
-// Packed types are copied like the others: a whole tensor has whole bytes.
-constexpr Types kCopied = kMovable | Types{PFRT_DTYPE_UINT4, PFRT_DTYPE_INT4, PFRT_DTYPE_FLOAT4E2M1,
-                                           PFRT_DTYPE_UINT2, PFRT_DTYPE_INT2};
-
 void copy_bytes(const Run& run, int64_t bytes) {
   const char* x = run.input<char>(0);
   char* y = run.output<char>(0);
@@ -144,7 +140,7 @@ Result<Kernel> make_where(const SnapshotNode& node) {
               Broadcast::make(node.output_dims(0),
                               {node.input_dims(0), node.input_dims(1), node.input_dims(2)}));
   const auto kernel_of = [&]() -> Result<Kernel> {
-    switch (dtype_size(node.output_dtype(0))) {
+    switch (stored_size(node.output_dtype(0))) {
       case 1:
         return where_kernel<uint8_t>(std::move(broadcast));
       case 2:
@@ -167,10 +163,11 @@ Result<Kernel> make_where(const SnapshotNode& node) {
 }
 
 constexpr KernelRow kRows[] = {
-    {"", "Identity", kCopied, "identity_ref", "generic", nullptr, make_identity},
-    {"", "Dropout", kFloats, "dropout_ref", "generic", refuse_dropout, make_dropout},
+    {"", "Identity", kElements, "identity_ref", "generic", nullptr, make_identity, 0, nullptr,
+     nullptr, true},
+    {"", "Dropout", kFloats | kFloat8, "dropout_ref", "generic", refuse_dropout, make_dropout},
     {"", "Clip", kNumbers, "clip_ref", "generic", nullptr, make_clip},
-    {"", "Where", kMovable, "where_ref", "generic", refuse_where, make_where, 1},
+    {"", "Where", kElements, "where_ref", "generic", refuse_where, make_where, 1},
 };
 
 }  // namespace

@@ -94,11 +94,12 @@ constexpr KernelRow kRows[] = {
     unary_row<[](auto x) { return std::atanh(x); }, On::kFloat, 20>("Atanh", kFloats, "atanh_ref"),
     unary_row<[](auto x) { return !x; }, On::kInteger, 1>("Not", kBool, "not_ref"),
     unary_row<[](auto x) { return ~x; }, On::kInteger, 1>("BitwiseNot", kInts, "bitwise_not_ref"),
-    unary_row<[](auto x) { return std::isnan(x); }, On::kFloat, 1>("IsNaN", kFloats, "is_nan_ref"),
+    unary_row<[](auto x) { return std::isnan(x); }, On::kFloat, 1>("IsNaN", kFloats | kFloat8,
+                                                                   "is_nan_ref"),
     unary_row<[](auto x, const Coefficients& c) {
       return std::isinf(x) && (x < 0 ? c.a : c.b) != 0;
     },
-              On::kFloat, 1, infinity_signs>("IsInf", kFloats, "is_inf_ref"),
+              On::kFloat, 1, infinity_signs>("IsInf", kFloats | kFloat8, "is_inf_ref"),
 };
 
 }  // namespace

@@ -31,31 +31,46 @@ void fill(const Run& run, void* out, int64_t count, const void* value, size_t si
 
 // ConstantOfShape
 
+// A byte full of the |bits|-wide element in the low bits of |value|.
+char repeated(char value, uint32_t bits) {
+  uint32_t byte = static_cast<uint8_t>(value) & ((1u << bits) - 1);
+  for (; bits < 8; bits *= 2) byte |= byte << bits;
+  return static_cast<char>(static_cast<uint8_t>(byte));
+}
+
+// Bits after the last of |count| elements become 0.
+void clear_padding(uint8_t* last, int64_t count, uint32_t bits) {
+  const uint32_t used = static_cast<uint32_t>(count % (8 / bits)) * bits;
+  if (used != 0) *last = static_cast<uint8_t>(*last & ((1u << used) - 1));
+}
+
 std::string refuse_constant_of_shape(const SnapshotNode& node) {
-  if (kMovable.has(node.output_dtype(0))) return {};
+  if (kElements.has(node.output_dtype(0))) return {};
   return message("elements of ", dtype_name(node.output_dtype(0)),
-                 " are not available: ", kMovable.text());
+                 " are not available: ", kElements.text());
 }
 
 Result<Kernel> make_constant_of_shape(const SnapshotNode& node) {
   PFRT_TRY(need(node, 1, 0));
   if (node.input_rank(0) > 1) return kernel_error("the shape has rank ", node.input_rank(0), ": 1");
-  const size_t size = dtype_size(node.output_dtype(0));
+  const pfrt_dtype dtype = node.output_dtype(0);
+  const size_t size = stored_size(dtype);
   std::array<char, 16> value{};
   if (size == 0 || size > value.size())
-    return kernel_error("elements of ", dtype_name(node.output_dtype(0)), " have no whole bytes");
+    return kernel_error("elements of ", dtype_name(dtype), " have no size");
   if (const pfrt_snapshot_attr* attr = node.attr("value")) {
     if (attr->tensor.dtype != node.output_dtype(0) || !attr->tensor.data ||
         attr->tensor.bytes < size)
       return kernel_error("attribute value is not one element of ",
                           dtype_name(node.output_dtype(0)));
     std::memcpy(value.data(), attr->tensor.data, size);
+    if (kPacked.has(dtype)) value[0] = repeated(value[0], dtype_bits(dtype));
   } else if (node.output_dtype(0) != PFRT_DTYPE_FLOAT32) {
     return kernel_error("without attribute value the output is float32, found ",
                         dtype_name(node.output_dtype(0)));
   }
   Kernel kernel;
-  kernel.run = [value, size, rank = node.input_elements(0),
+  kernel.run = [value, size, dtype, rank = node.input_elements(0),
                 outlet = Outlet(node, 0)](const Run& run) {
     const int64_t* dims = run.input<int64_t>(0);
     const std::span<const int64_t> shape(dims, static_cast<size_t>(rank));
@@ -65,7 +80,14 @@ Result<Kernel> make_constant_of_shape(const SnapshotNode& node) {
                         ": dimensions are not negative");
     void* out = nullptr;
     if (const pfrt_code code = outlet.open(run, shape, &out)) return code;
-    fill(run, out, element_count(shape.data(), shape.size()), value.data(), size);
+    const int64_t count = element_count(shape.data(), shape.size());
+    if (!kPacked.has(dtype)) {
+      fill(run, out, count, value.data(), size);
+    } else if (count > 0) {
+      const int64_t bytes = static_cast<int64_t>(tensor_bytes(dtype, count));
+      fill(run, out, bytes, value.data(), 1);
+      clear_padding(static_cast<uint8_t*>(out) + bytes - 1, count, dtype_bits(dtype));
+    }
     return run.stop();
   };
   return kernel;
@@ -262,7 +284,7 @@ Result<Kernel> make_trilu(const SnapshotNode& node) {
   if (dims.size() < 2) return kernel_error("the input has rank ", dims.size(), ": at least 2");
   const int64_t rows = dims[dims.size() - 2], columns = dims[dims.size() - 1];
   const int64_t all_rows = columns == 0 ? 0 : node.input_elements(0) / columns;
-  const int64_t size = static_cast<int64_t>(dtype_size(node.input_dtype(0)));
+  const int64_t size = static_cast<int64_t>(stored_size(node.input_dtype(0)));
   Kernel kernel;
   kernel.may_alias = 0;
   kernel.run = [=, has_k = node.has_input(1), k_type = node.input_dtype(1),
@@ -291,11 +313,11 @@ Result<Kernel> make_trilu(const SnapshotNode& node) {
 
 constexpr KernelRow kRows[] = {
     {"", "ConstantOfShape", Types{PFRT_DTYPE_INT64}, "constant_of_shape_ref", "generic",
-     refuse_constant_of_shape, make_constant_of_shape},
+     refuse_constant_of_shape, make_constant_of_shape, 0, nullptr, nullptr, true},
     {"", "Range", kNumbers, "range_ref", "generic", nullptr, make_range},
     {"", "EyeLike", kNumbers | kBool, "eye_like_ref", "generic", refuse_eye_like, make_eye_like},
     {"", "OneHot", kMovable, "one_hot_ref", "generic", refuse_one_hot, make_one_hot, 2},
-    {"", "Trilu", kMovable, "trilu_ref", "generic", nullptr, make_trilu},
+    {"", "Trilu", kElements, "trilu_ref", "generic", nullptr, make_trilu},
 };
 
 }  // namespace

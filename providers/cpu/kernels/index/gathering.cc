@@ -8,6 +8,7 @@
 #include "providers/cpu/kernels/index/index.h"
 #include "providers/cpu/kernels/index/outlet.h"
 #include "providers/cpu/kernels/lines.h"
+#include "providers/cpu/kernels/parts.h"
 #include "providers/cpu/kernels/signature.h"
 
 namespace pfrt::cpu {
@@ -18,12 +19,13 @@ constexpr int64_t kTask = 16 * kBlock;
 // fn(i) for each non-zero element i of [begin, end), in order.
 template <typename T, typename Fn>
 void each_non_zero(pfrt_dtype dtype, const void* x, int64_t begin, int64_t end, Fn&& fn) {
-  T block[kBlock];
+  T block[2 * kBlock];
+  const int64_t parts = parts_of(dtype);
   for (int64_t first = begin; first < end; first += kBlock) {
     const int64_t n = std::min(kBlock, end - first);
-    const T* values = read_block(dtype, x, first, n, block);
+    const T* values = read_block(part_dtype(dtype), x, first * parts, n * parts, block);
     for (int64_t j = 0; j < n; ++j)
-      if (values[j] != T{0}) fn(first + j);
+      if (values[j * parts] != T{0} || values[j * parts + parts - 1] != T{0}) fn(first + j);
   }
 }
 
@@ -66,7 +68,7 @@ Result<Kernel> make_non_zero(const SnapshotNode& node) {
   kernel.run = [dims = std::vector<int64_t>(node.input_dims(0).begin(), node.input_dims(0).end()),
                 dtype = node.input_dtype(0), elements = node.input_elements(0),
                 outlet = Outlet(node, 0)](const Run& run) {
-    return with_compute_type(dtype, [&](auto zero) {
+    return with_compute_type(part_dtype(dtype), [&](auto zero) {
       return non_zero<decltype(zero)>(run, outlet, dims, dtype, elements);
     });
   };
@@ -120,7 +122,7 @@ Result<Kernel> make_compress(const SnapshotNode& node) {
 }
 
 constexpr KernelRow kRows[] = {
-    {"", "NonZero", kNumbers | kBool, "non_zero_ref", "generic", nullptr, make_non_zero},
+    {"", "NonZero", kNumbers | kBool | kComplex, "non_zero_ref", "generic", nullptr, make_non_zero},
     {"", "Compress", kMovable, "compress_ref", "generic", refuse_compress, make_compress},
 };
 

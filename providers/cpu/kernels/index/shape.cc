@@ -9,9 +9,7 @@ namespace pfrt::cpu {
 namespace {
 
 // The contents are not looked at.
-constexpr Types kAnything =
-    kMovable | Types{PFRT_DTYPE_UINT4, PFRT_DTYPE_INT4, PFRT_DTYPE_FLOAT4E2M1,
-                     PFRT_DTYPE_UINT2, PFRT_DTYPE_INT2, PFRT_DTYPE_STRING};
+constexpr Types kAnything = kElements | Types{PFRT_DTYPE_STRING};
 
 Result<Kernel> numbers_kernel(const SnapshotNode& node, std::vector<int64_t> numbers) {
   if (node.output_dtype(0) != PFRT_DTYPE_INT64)
@@ -47,8 +45,9 @@ Result<Kernel> make_size(const SnapshotNode& node) {
 }
 
 constexpr KernelRow kRows[] = {
-    {"", "Shape", kAnything, "shape_ref", "generic", nullptr, make_shape},
-    {"", "Size", kAnything, "size_ref", "generic", nullptr, make_size},
+    {"", "Shape", kAnything, "shape_ref", "generic", nullptr, make_shape, 0, nullptr, nullptr,
+     true},
+    {"", "Size", kAnything, "size_ref", "generic", nullptr, make_size, 0, nullptr, nullptr, true},
 };
 
 }  // namespace

@@ -2,7 +2,7 @@
 //
 // Unique: slices along an axis (or single elements) are sorted by content, equal ones become one
 // group, and groups are given out in order of content or of first occurrence. NaNs are equal to
-// each other and after all numbers.
+// each other and after all numbers; complex numbers are ordered by their real parts first.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -14,6 +14,7 @@
 #include "providers/cpu/kernels/index/index.h"
 #include "providers/cpu/kernels/index/outlet.h"
 #include "providers/cpu/kernels/lines.h"
+#include "providers/cpu/kernels/parts.h"
 #include "providers/cpu/kernels/signature.h"
 #include "providers/cpu/kernels/sorting.h"
 
@@ -95,12 +96,13 @@ struct UniqueJob {
 template <typename T>
 std::unique_ptr<T[]> slices_of(const UniqueJob& job, const void* x) {
   const Lines& lines = job.lines;
-  const int64_t width = lines.lines();
+  const int64_t parts = parts_of(job.dtype), width = lines.lines() * parts;
   auto slices = std::make_unique_for_overwrite<T[]>(static_cast<size_t>(lines.length * width));
   for (int64_t o = 0; o < lines.outer; ++o)
     for (int64_t k = 0; k < lines.length; ++k)
-      load_block(job.dtype, element(job.dtype, x, (o * lines.length + k) * lines.inner),
-                 lines.inner, &slices[static_cast<size_t>(k * width + o * lines.inner)]);
+      load_block(part_dtype(job.dtype), element(job.dtype, x, (o * lines.length + k) * lines.inner),
+                 lines.inner * parts,
+                 &slices[static_cast<size_t>(k * width + o * lines.inner * parts)]);
   return slices;
 }
 
@@ -109,7 +111,8 @@ pfrt_code unique(const Run& run, const UniqueJob& job) {
   const Lines& lines = job.lines;
   const Groups groups = [&] {
     const auto slices = slices_of<T>(job, run.input(0));
-    return grouped(run, slices.get(), lines.length, lines.lines(), job.sorted);
+    const int64_t width = lines.lines() * parts_of(job.dtype);
+    return grouped(run, slices.get(), lines.length, width, job.sorted);
   }();
   if (const pfrt_code code = run.stop()) return code;
   const int64_t n = static_cast<int64_t>(groups.first.size());
@@ -158,14 +161,15 @@ Result<Kernel> make_unique_values(const SnapshotNode& node) {
   const double elements = static_cast<double>(node.input_elements(0));
   kernel.flops = elements * std::log2(static_cast<double>(job.lines.length) + 2);
   kernel.run = [job = std::move(job)](const Run& run) {
-    return with_compute_type(job.dtype,
+    return with_compute_type(part_dtype(job.dtype),
                              [&](auto zero) { return unique<decltype(zero)>(run, job); });
   };
   return kernel;
 }
 
 constexpr KernelRow kRows[] = {
-    {"", "Unique", kNumbers | kBool, "unique_ref", "generic", nullptr, make_unique_values},
+    {"", "Unique", kNumbers | kBool | kComplex, "unique_ref", "generic", nullptr,
+     make_unique_values},
 };
 
 }  // namespace

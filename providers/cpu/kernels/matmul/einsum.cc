@@ -206,8 +206,12 @@ Result<Kernel> make_einsum(const SnapshotNode& node) {
   switch (dtype) {
     case PFRT_DTYPE_FLOAT64:
       return make_typed<double, double>(shape, dtype);
+    case PFRT_DTYPE_INT8:
+    case PFRT_DTYPE_UINT8:
+    case PFRT_DTYPE_INT16:
+    case PFRT_DTYPE_UINT16:
     case PFRT_DTYPE_INT32:
-    case PFRT_DTYPE_UINT32:
+    case PFRT_DTYPE_UINT32:  // shorter results are these modulo their size
       return make_typed<uint32_t, uint32_t>(shape, dtype);
     case PFRT_DTYPE_INT64:
     case PFRT_DTYPE_UINT64:

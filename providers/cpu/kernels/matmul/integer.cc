@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
 #include "providers/cpu/kernels/matmul/product.h"
 #include "providers/cpu/kernels/matmul/requantize.h"
 #include "providers/cpu/kernels/signature.h"
@@ -17,13 +19,20 @@ struct ByteProduct {
   pfrt_dtype a_type, b_type;
   uint32_t a, b;  // input positions
   Parameter a_zeros, b_zeros;
+  int64_t a_lines, b_lines;  // rows of all matrices of A, columns of all of B
 
   int64_t tasks() const { return shape.batch * gemm.tiles(); }
+  // The first row (column) of the matrix that is A (B) in |batch|, among all of them.
+  size_t a_line(size_t batch) const { return line(shape.a_offsets[batch]); }
+  size_t b_line(size_t batch) const { return line(shape.b_offsets[batch]); }
+  size_t line(int64_t offset) const {
+    return static_cast<size_t>(offset / std::max<int64_t>(shape.k, 1));
+  }
   std::vector<uint32_t> read_a_zeros(const Run& run) const {
-    return a_zeros.read<uint32_t>(run, shape.m, 0);
+    return a_zeros.read<uint32_t>(run, a_lines, 0);
   }
   std::vector<uint32_t> read_b_zeros(const Run& run) const {
-    return b_zeros.read<uint32_t>(run, shape.n, 0);
+    return b_zeros.read<uint32_t>(run, b_lines, 0);
   }
   // Computes task |i| into |sums|, rows |ldc| apart.
   void compute(const Run& run, int64_t i, const uint32_t* za, const uint32_t* zb, uint32_t* sums,
@@ -31,8 +40,8 @@ struct ByteProduct {
     const size_t batch = static_cast<size_t>(i / gemm.tiles());
     StridedSource<uint32_t> left(run.input(a), a_type, shape.a_offsets[batch], shape.k, 1);
     StridedSource<uint32_t> right(run.input(b), b_type, shape.b_offsets[batch], 1, shape.n);
-    if (a_zeros.present()) left.set_zero(za, 1);
-    if (b_zeros.present()) right.set_zero(zb, 1);
+    if (a_zeros.present()) left.set_zero(za + a_line(batch), 1);
+    if (b_zeros.present()) right.set_zero(zb + b_line(batch), 1);
     gemm.compute(run, gemm.tile(i % gemm.tiles()), left, right, sums, ldc, scratch);
   }
 };
@@ -54,9 +63,18 @@ Result<ByteProduct> read(const SnapshotNode& node, uint32_t a, uint32_t b, uint3
                 a,
                 b,
                 Parameter(node, a_zero),
-                Parameter(node, b_zero)};
-  PFRT_TRY(p.a_zeros.check("A's zero point", p.shape.m));
-  PFRT_TRY(p.b_zeros.check("B's zero point", p.shape.n));
+                Parameter(node, b_zero),
+                0,
+                0};
+  // Sums of nothing need no parameters, but those that are given are read.
+  const auto a_dims = node.input_dims(a), b_dims = node.input_dims(b);
+  const auto lines_of = [&](std::span<const int64_t> dims, int64_t one) {
+    return SnapshotNode::elements(dims.first(dims.size() > 2 ? dims.size() - 2 : 0)) * one;
+  };
+  p.a_lines = lines_of(a_dims, a_dims.size() == 1 ? 1 : a_dims[a_dims.size() - 2]);
+  p.b_lines = lines_of(b_dims, p.shape.n);
+  PFRT_TRY(p.a_zeros.check("A's zero point", p.a_lines));
+  PFRT_TRY(p.b_zeros.check("B's zero point", p.b_lines));
   return p;
 }
 
@@ -113,10 +131,11 @@ Result<Kernel> make_qlinear_matmul(const SnapshotNode& node) {
   PFRT_TRY(need_types(node, {1, 4, 6}, kFloats));
   PFRT_TRY(need_types(node, {7}, kBytes));
   const Parameter a_scale(node, 1), b_scale(node, 4), y_scale(node, 6), y_zero(node, 7);
-  PFRT_TRY(a_scale.check("A's scale", product.shape.m));
-  PFRT_TRY(b_scale.check("B's scale", product.shape.n));
-  PFRT_TRY(y_scale.check("Y's scale", product.shape.m));
-  PFRT_TRY(y_zero.check("Y's zero point", product.shape.m));
+  const int64_t y_lines = product.shape.batch * product.shape.m;
+  PFRT_TRY(a_scale.check("A's scale", product.a_lines));
+  PFRT_TRY(b_scale.check("B's scale", product.b_lines));
+  PFRT_TRY(y_scale.check("Y's scale", y_lines));
+  PFRT_TRY(y_zero.check("Y's zero point", y_lines));
   const pfrt_dtype dtype = node.output_dtype(0);
   Kernel kernel;
   kernel.flops = flops(product.shape);
@@ -126,10 +145,10 @@ Result<Kernel> make_qlinear_matmul(const SnapshotNode& node) {
   kernel.scratch_bytes = sums_bytes + 2 * line_bytes;
   kernel.run = [=, product = std::move(product)](const Run& run) -> pfrt_code {
     const int64_t m = product.shape.m, n = product.shape.n;
-    const std::vector<float> sa = a_scale.read<float>(run, m, 1.0f);
-    const std::vector<float> sb = b_scale.read<float>(run, n, 1.0f);
-    const std::vector<float> sy = y_scale.read<float>(run, m, 1.0f);
-    const std::vector<float> zy = y_zero.read<float>(run, m, 0.0f);
+    const std::vector<float> sa = a_scale.read<float>(run, product.a_lines, 1.0f);
+    const std::vector<float> sb = b_scale.read<float>(run, product.b_lines, 1.0f);
+    const std::vector<float> sy = y_scale.read<float>(run, y_lines, 1.0f);
+    const std::vector<float> zy = y_zero.read<float>(run, y_lines, 0.0f);
     const StoreFn<float> store = store_fn<float>(dtype);
     const std::vector<uint32_t> za = product.read_a_zeros(run), zb = product.read_b_zeros(run);
     const int64_t tiles = product.gemm.tiles();
@@ -142,11 +161,14 @@ Result<Kernel> make_qlinear_matmul(const SnapshotNode& node) {
       float* const scales = reinterpret_cast<float*>(scratch + sums_bytes / sizeof(uint32_t));
       float* const line = scales + tile.cols;
       product.compute(run, i, za.data(), zb.data(), sums, tile.cols, scratch);
+      const size_t first = static_cast<size_t>(batch * m);
+      const float* const left = sa.data() + product.a_line(static_cast<size_t>(batch));
+      const float* const right = sb.data() + product.b_line(static_cast<size_t>(batch));
       for (int64_t r = 0; r < tile.rows; ++r) {
         const size_t row = static_cast<size_t>(tile.row + r);
         for (int64_t j = 0; j < tile.cols; ++j)
-          scales[j] = sa[row] * sb[static_cast<size_t>(tile.col + j)] / sy[row];
-        requantize(line, sums + r * tile.cols, scales, 1, zy[row], tile.cols);
+          scales[j] = left[row] * right[tile.col + j] / sy[first + row];
+        requantize(line, sums + r * tile.cols, scales, 1, zy[first + row], tile.cols);
         store(run.output(0), (batch * m + tile.row + r) * n + tile.col, line, tile.cols);
       }
     });

@@ -53,7 +53,7 @@ constexpr KernelRow kRows[] = {
      make_matmul_integer},
     {"", "QLinearMatMul", kBytes, "qlinear_matmul_packed", "generic", refuse_qlinear_matmul,
      make_qlinear_matmul},
-    {"", "Einsum", kMatTypes, "einsum_ref", "generic", refuse_einsum, make_einsum},
+    {"", "Einsum", kNumbers, "einsum_ref", "generic", refuse_einsum, make_einsum},
 };
 
 }  // namespace

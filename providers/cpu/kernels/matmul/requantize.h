@@ -5,6 +5,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <string_view>
 #include <vector>
@@ -21,6 +22,8 @@ inline float round_even(float x) {
   x = x < -kLimit ? -kLimit : x > kLimit ? kLimit : x;
   return x + kMagic - kMagic;
 }
+
+inline double round_even(double x) { return std::nearbyint(x); }
 
 // A scale or zero point input: where, its type and its size, known when the kernel is made.
 class Parameter {

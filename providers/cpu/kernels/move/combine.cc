@@ -48,6 +48,30 @@ void combine(void* to, const void* from, int64_t n, Reduction reduction) {
   for (int64_t i = 0; i < n; ++i) out[i] = merge(out[i], in[i], reduction);
 }
 
+// Sums and greatest are "or", products and least "and".
+void combine_bools(void* to, const void* from, int64_t n, Reduction reduction) {
+  const bool any = reduction == Reduction::kAdd || reduction == Reduction::kMax;
+  uint8_t* const out = static_cast<uint8_t*>(to);
+  const uint8_t* const in = static_cast<const uint8_t*>(from);
+  for (int64_t i = 0; i < n; ++i) {
+    const bool a = out[i] != 0, b = in[i] != 0;
+    out[i] = any ? a || b : a && b;
+  }
+}
+
+// Complex numbers have no order: sums and products alone.
+template <typename T>
+void combine_complex(void* to, const void* from, int64_t n, Reduction reduction) {
+  T* const out = static_cast<T*>(to);
+  const T* const in = static_cast<const T*>(from);
+  for (int64_t i = 0; i < 2 * n; i += 2) {
+    const T re = out[i], im = out[i + 1];
+    const bool add = reduction == Reduction::kAdd;
+    out[i] = add ? re + in[i] : re * in[i] - im * in[i + 1];
+    out[i + 1] = add ? im + in[i + 1] : re * in[i + 1] + im * in[i];
+  }
+}
+
 template <float (*Widen)(uint16_t), uint16_t (*Narrow)(float)>
 void combine_short(void* to, const void* from, int64_t n, Reduction reduction) {
   uint16_t* const out = static_cast<uint16_t*>(to);
@@ -92,6 +116,12 @@ CombineFn combine_fn(pfrt_dtype dtype) {
       return combine<uint32_t>;
     case PFRT_DTYPE_UINT64:
       return combine<uint64_t>;
+    case PFRT_DTYPE_BOOL:
+      return combine_bools;
+    case PFRT_DTYPE_COMPLEX64:
+      return combine_complex<float>;
+    case PFRT_DTYPE_COMPLEX128:
+      return combine_complex<double>;
     default:
       return nullptr;
   }

@@ -18,7 +18,8 @@ std::optional<Reduction> reduction_from_name(std::string_view name);
 
 // to[i] = to[i] combined with from[i], of |n| elements. Integers wrap; NaN wins in max and min.
 using CombineFn = void (*)(void* to, const void* from, int64_t n, Reduction reduction);
-// nullptr for types without arithmetic. kNone is the caller's: it is a copy.
+// nullptr for types without arithmetic. kNone is the caller's: it is a copy; complex types have no
+// kMax and kMin.
 CombineFn combine_fn(pfrt_dtype dtype);
 
 }  // namespace pfrt::cpu

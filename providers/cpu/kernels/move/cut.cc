@@ -128,7 +128,7 @@ Result<Kernel> make_slice(const SnapshotNode& node) {
   if (starts.count() != ends.count() || (steps.present() && steps.count() != starts.count()))
     return kernel_error("starts, ends and steps must have one length, found ", starts.count(),
                         " and ", ends.count());
-  const size_t bytes = dtype_size(node.input_dtype(0));
+  const size_t bytes = stored_size(node.input_dtype(0));
   Kernel kernel;
   kernel.run = [=](const Run& run) -> pfrt_code {
     const auto fault = [&run](const Status& s) {
@@ -182,7 +182,7 @@ Result<Kernel> make_pad(const SnapshotNode& node) {
   if (pads.count() % 2 != 0)
     return kernel_error("pads holds ", pads.count(),
                         " values, expected a begin and an end an axis");
-  const int64_t bytes = static_cast<int64_t>(dtype_size(node.input_dtype(0)));
+  const int64_t bytes = static_cast<int64_t>(stored_size(node.input_dtype(0)));
   Kernel kernel;
   kernel.run = [=](const Run& run) -> pfrt_code {
     const auto fault = [&run](const Status& s) { return run.fail(s.code(), "Pad: ", s.message()); };
@@ -230,7 +230,7 @@ Result<Kernel> make_reverse_sequence(const SnapshotNode& node) {
   const int64_t steps = dims[static_cast<size_t>(time_axis)],
                 batch = dims[static_cast<size_t>(batch_axis)];
   const int64_t bytes = SnapshotNode::elements(dims.subspan(2)) *
-                        static_cast<int64_t>(dtype_size(node.input_dtype(0)));
+                        static_cast<int64_t>(stored_size(node.input_dtype(0)));
   const int64_t time_stride = (time_axis == 0 ? batch : 1) * bytes,
                 batch_stride = (time_axis == 0 ? 1 : steps) * bytes;
   const IndexInput lengths(node, 1);

@@ -58,7 +58,7 @@ Result<Kernel> make_gather(const SnapshotNode& node) {
                             joined(data.first(axis), node.input_dims(1), data.subspan(axis + 1))));
   const int64_t outer = product(data.first(axis)), size = data[axis];
   const int64_t row =
-      product(data.subspan(axis + 1)) * static_cast<int64_t>(dtype_size(node.input_dtype(0)));
+      product(data.subspan(axis + 1)) * static_cast<int64_t>(stored_size(node.input_dtype(0)));
   const IndexInput indices(node, 1);
   Kernel kernel;
   kernel.run = [=](const Run& run) -> pfrt_code {
@@ -91,7 +91,7 @@ Result<Kernel> make_gather_elements(const SnapshotNode& node) {
       return kernel_error("indices exceed the data in dimension ", d, ": ", dims[d], " of ",
                           data[d]);
   PFRT_TRY(need_output_dims(node, 0, dims));
-  const int64_t size = data[axis], bytes = static_cast<int64_t>(dtype_size(node.input_dtype(0)));
+  const int64_t size = data[axis], bytes = static_cast<int64_t>(stored_size(node.input_dtype(0)));
   const IndexInput indices(node, 1);
   Kernel kernel;
   kernel.run = [=, shape = std::vector<int64_t>(dims.begin(), dims.end()),
@@ -141,7 +141,7 @@ Result<Kernel> make_gather_nd(const SnapshotNode& node) {
   const int64_t batches = product(data.first(lead)), batch_size = product(data.subspan(lead));
   const int64_t tuples = product(dims.first(dims.size() - 1)),
                 each = batches ? tuples / batches : 0;
-  const int64_t bytes = static_cast<int64_t>(dtype_size(node.input_dtype(0)));
+  const int64_t bytes = static_cast<int64_t>(stored_size(node.input_dtype(0)));
   const int64_t row = product(data.subspan(lead + tuple)) * bytes;
   const IndexInput indices(node, 1);
   const std::vector<int64_t> strides = dense_strides(data.subspan(lead));

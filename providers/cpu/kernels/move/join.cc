@@ -34,7 +34,7 @@ Result<Kernel> make_concat(const SnapshotNode& node) {
   const auto out = node.output_dims(0);
   PFRT_ASSIGN(const int64_t signed_axis, axis_of(node.attr_int("axis", 0), out.size()));
   const size_t axis = static_cast<size_t>(signed_axis);
-  const size_t bytes = dtype_size(node.input_dtype(0));
+  const size_t bytes = stored_size(node.input_dtype(0));
   const std::vector<int64_t> strides = dense_strides(out);
   std::vector<Part> parts;
   int64_t start = 0;
@@ -62,7 +62,7 @@ Result<Kernel> make_split(const SnapshotNode& node) {
   const auto in = node.input_dims(0);
   PFRT_ASSIGN(const int64_t signed_axis, axis_of(node.attr_int("axis", 0), in.size()));
   const size_t axis = static_cast<size_t>(signed_axis);
-  const size_t bytes = dtype_size(node.input_dtype(0));
+  const size_t bytes = stored_size(node.input_dtype(0));
   const std::vector<int64_t> strides = dense_strides(in);
   std::vector<Part> parts;
   int64_t start = 0;

@@ -42,7 +42,10 @@ std::string refuse_scatter(const SnapshotNode& node) {
   const std::string_view name = node.attr_string("reduction", "none");
   const auto reduction = reduction_from_name(name);
   if (!reduction) return message("reduction is '", name, "', expected none, add, mul, max or min");
-  if (*reduction != Reduction::kNone && combine_fn(node.input_dtype(0)) == nullptr)
+  const pfrt_dtype dtype = node.input_dtype(0);
+  const bool is_complex = dtype == PFRT_DTYPE_COMPLEX64 || dtype == PFRT_DTYPE_COMPLEX128;
+  const bool orders = *reduction == Reduction::kMax || *reduction == Reduction::kMin;
+  if (*reduction != Reduction::kNone && (combine_fn(dtype) == nullptr || (is_complex && orders)))
     return message("reduction ", name, " has no meaning for ", dtype_name(node.input_dtype(0)));
   return "";
 }
@@ -58,7 +61,7 @@ Result<Kernel> make_scatter_elements(const SnapshotNode& node) {
     if (d != axis && dims[d] > data[d])
       return kernel_error("indices exceed the data in dimension ", d, ": ", dims[d], " of ",
                           data[d]);
-  const int64_t size = data[axis], bytes = static_cast<int64_t>(dtype_size(node.input_dtype(0)));
+  const int64_t size = data[axis], bytes = static_cast<int64_t>(stored_size(node.input_dtype(0)));
   const int64_t data_bytes = node.input_elements(0) * bytes;
   const IndexInput indices(node, 1);
   const Reduction reduction = reduction_of(node);
@@ -109,7 +112,7 @@ Result<Kernel> make_scatter_nd(const SnapshotNode& node) {
         "updates must have the dimensions of the indices but the last, then those of a slice");
   const int64_t tuples = SnapshotNode::elements(dims.first(lead)),
                 slice = SnapshotNode::elements(data.subspan(depth));
-  const int64_t bytes = static_cast<int64_t>(dtype_size(node.input_dtype(0)));
+  const int64_t bytes = static_cast<int64_t>(stored_size(node.input_dtype(0)));
   const int64_t data_bytes = node.input_elements(0) * bytes;
   const IndexInput indices(node, 1);
   const Reduction reduction = reduction_of(node);

@@ -10,7 +10,7 @@ namespace {
 Kernel copy_kernel(const SnapshotNode& node, std::span<const int64_t> dims,
                    std::span<const int64_t> strides) {
   Kernel kernel;
-  kernel.run = [copy = StridedCopy(dtype_size(node.input_dtype(0)), dims, strides,
+  kernel.run = [copy = StridedCopy(stored_size(node.input_dtype(0)), dims, strides,
                                    dense_strides(dims))](const Run& run) -> pfrt_code {
     copy.run(run, run.input(0), run.output(0));
     return run.stop();
@@ -55,7 +55,9 @@ Result<Kernel> make_reshape(const SnapshotNode& node) {
   const int64_t count = node.input_elements(0);
   if (count != node.output_elements(0))
     return kernel_error("input has ", count, " elements, output ", node.output_elements(0));
-  const int64_t bytes = count * static_cast<int64_t>(dtype_size(node.input_dtype(0)));
+  const uint64_t size = tensor_bytes(node.input_dtype(0), count);
+  if (size > static_cast<uint64_t>(INT64_MAX)) return kernel_error("the tensor is too large");
+  const int64_t bytes = static_cast<int64_t>(size);
   Kernel kernel;
   kernel.may_alias = 0;
   kernel.run = [bytes](const Run& run) -> pfrt_code {

@@ -11,42 +11,53 @@ namespace pfrt::cpu {
 namespace {
 
 constexpr int64_t kTask = 16 * kBlock;
-constexpr Types kScaleTypes{PFRT_DTYPE_FLOAT32, PFRT_DTYPE_FLOAT16, PFRT_DTYPE_BFLOAT16};
-constexpr Types kStoredTypes{PFRT_DTYPE_INT8, PFRT_DTYPE_UINT8, PFRT_DTYPE_INT16,
-                             PFRT_DTYPE_UINT16};
+constexpr Types kScaleTypes{PFRT_DTYPE_FLOAT32, PFRT_DTYPE_FLOAT16, PFRT_DTYPE_BFLOAT16,
+                            PFRT_DTYPE_FLOAT8E8M0, PFRT_DTYPE_INT32};
+constexpr Types kStoredTypes =
+    kFloat8 | kPacked |
+    Types{PFRT_DTYPE_INT8, PFRT_DTYPE_UINT8, PFRT_DTYPE_INT16, PFRT_DTYPE_UINT16};
 
-// The type x / scale is rounded to.
+// The type x / scale is rounded to. Powers of two divide without rounding, and quotients of whole
+// numbers have a fraction.
 pfrt_dtype quotient_dtype(const SnapshotNode& node) {
   const int64_t precision = node.attr_int("precision", 0);
-  if (precision == 0) return node.input_dtype(1);
-  return precision > 0 && precision < 64 ? static_cast<pfrt_dtype>(precision)
-                                         : pfrt_dtype{PFRT_DTYPE_UNSET};
+  if (precision != 0)
+    return precision > 0 && precision < 64 ? static_cast<pfrt_dtype>(precision)
+                                           : pfrt_dtype{PFRT_DTYPE_UNSET};
+  const pfrt_dtype scale = node.input_dtype(1);
+  if (scale == PFRT_DTYPE_INT32) return PFRT_DTYPE_FLOAT64;
+  return scale == PFRT_DTYPE_FLOAT8E8M0 ? pfrt_dtype{PFRT_DTYPE_FLOAT32} : scale;
 }
 
 std::string refuse_parameters(const SnapshotNode& node, pfrt_dtype quantized) {
   if (!kScaleTypes.has(node.input_dtype(1)))
-    return message("scales are ", dtype_name(node.input_dtype(1)),
-                   ": float32, float16 or bfloat16");
+    return message("scales are ", dtype_name(node.input_dtype(1)), ": ", kScaleTypes.text());
   if (node.has_input(2) && node.input_dtype(2) != quantized)
     return message("zero points are ", dtype_name(node.input_dtype(2)), ", quantized values ",
                    dtype_name(quantized));
   return {};
 }
 
-// To the values |dtype| has; float32 has them all.
-void round_to(pfrt_dtype dtype, float* x, int64_t n) {
-  if (dtype == PFRT_DTYPE_FLOAT32) return;
+// To the values |dtype| has; T has them all.
+template <typename T>
+void round_to(pfrt_dtype dtype, T* x, int64_t n) {
+  if (dtype == kDtypeOf<T>) return;
   uint16_t rounded[kBlock];
   store_block(dtype, x, n, rounded);
   load_block(dtype, rounded, n, x);
 }
 
+// T has every value of |quotient|.
+template <typename T>
 struct Quantize {
   Scales scales;
   pfrt_dtype from, to, quotient;
+  bool saturate;
 
   void block(const Run& run, int64_t begin, int64_t end) const {
-    float x[kBlock], scale[kBlock], zero[kBlock];
+    T x[kBlock], scale[kBlock], zero[kBlock];
+    const bool small = is_small_float(to);
+    const T low = lowest_of<T>(to), high = highest_of<T>(to);
     for (int64_t at = begin; at < end; at += kBlock) {
       const int64_t n = std::min(kBlock, end - at);
       if (at == begin || !scales.uniform()) {
@@ -58,8 +69,17 @@ struct Quantize {
       round_to(quotient, x, n);
       for (int64_t i = 0; i < n; ++i) x[i] /= scale[i];
       round_to(quotient, x, n);
-      for (int64_t i = 0; i < n; ++i) x[i] = round_even(x[i]) + zero[i];
-      store_block(to, x, n, element(to, run.output(0), at));
+      void* const y = element(to, run.output(0), at);
+      if (small) {
+        for (int64_t i = 0; i < n; ++i) x[i] += zero[i];
+        store_small_floats(to, x, n, y, saturate, PowerRounding::kUp);
+      } else {
+        for (int64_t i = 0; i < n; ++i) {
+          const T sum = round_even(x[i]) + zero[i];
+          x[i] = sum < low ? low : sum > high ? high : sum;
+        }
+        store_block(to, x, n, y);
+      }
     }
   }
 };
@@ -105,9 +125,8 @@ std::string refuse_quantize(const SnapshotNode& node) {
   const pfrt_dtype to = node.output_dtype(0);
   if (!kStoredTypes.has(to))
     return message("the output is ", dtype_name(to), ": ", kStoredTypes.text());
-  if (!kScaleTypes.has(quotient_dtype(node)))
-    return message("precision is ", dtype_name(quotient_dtype(node)),
-                   ": float32, float16 or bfloat16");
+  if (!kFloats.has(quotient_dtype(node)))
+    return message("precision is ", dtype_name(quotient_dtype(node)), ": ", kFloats.text());
   return refuse_parameters(node, to);
 }
 
@@ -119,8 +138,12 @@ std::string refuse_dequantize(const SnapshotNode& node) {
 
 Result<Kernel> make_quantize(const SnapshotNode& node) {
   PFRT_ASSIGN(const Scales scales, Scales::make(node));
-  return block_kernel(
-      node, Quantize{scales, node.input_dtype(0), node.output_dtype(0), quotient_dtype(node)});
+  const pfrt_dtype from = node.input_dtype(0), to = node.output_dtype(0),
+                   quotient = quotient_dtype(node);
+  const bool saturate = node.attr_int("saturate", 1) != 0;
+  if (quotient == PFRT_DTYPE_FLOAT64)
+    return block_kernel(node, Quantize<double>{scales, from, to, quotient, saturate});
+  return block_kernel(node, Quantize<float>{scales, from, to, quotient, saturate});
 }
 
 Result<Kernel> make_dequantize(const SnapshotNode& node) {

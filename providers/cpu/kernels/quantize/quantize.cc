@@ -8,8 +8,9 @@ namespace {
 
 constexpr Types kRealTypes{PFRT_DTYPE_FLOAT32, PFRT_DTYPE_FLOAT16, PFRT_DTYPE_BFLOAT16,
                            PFRT_DTYPE_INT32};
-constexpr Types kQuantizedTypes{PFRT_DTYPE_INT8, PFRT_DTYPE_UINT8, PFRT_DTYPE_INT16,
-                                PFRT_DTYPE_UINT16, PFRT_DTYPE_INT32};
+constexpr Types kQuantizedTypes =
+    kFloat8 | kPacked |
+    Types{PFRT_DTYPE_INT8, PFRT_DTYPE_UINT8, PFRT_DTYPE_INT16, PFRT_DTYPE_UINT16, PFRT_DTYPE_INT32};
 
 constexpr KernelRow kRows[] = {
     {"", "QuantizeLinear", kRealTypes, "quantize_ref", "generic", refuse_quantize, make_quantize},

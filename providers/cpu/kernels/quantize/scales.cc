@@ -71,7 +71,8 @@ void Scales::load(pfrt_dtype dtype, const void* parameters, int64_t first, int64
   }
 }
 
-void Scales::load_scales(const Run& run, int64_t first, int64_t n, float* out) const {
+template <typename T>
+void Scales::load_scales(const Run& run, int64_t first, int64_t n, T* out) const {
   load(scale_dtype_, run.input(1), first, n, out);
 }
 
@@ -83,6 +84,8 @@ void Scales::load_zeros(const Run& run, int64_t first, int64_t n, T* out) const 
     load(zero_dtype_, run.input(2), first, n, out);
 }
 
+template void Scales::load_scales(const Run&, int64_t, int64_t, float*) const;
+template void Scales::load_scales(const Run&, int64_t, int64_t, double*) const;
 template void Scales::load_zeros(const Run&, int64_t, int64_t, float*) const;
 template void Scales::load_zeros(const Run&, int64_t, int64_t, double*) const;
 

@@ -19,8 +19,9 @@ class Scales {
   // Every element has the same.
   bool uniform() const { return kind_ == Kind::kTensor; }
   // Scales of elements [first, first + n), |n| at most kBlock.
-  void load_scales(const Run& run, int64_t first, int64_t n, float* out) const;
-  // Zero points, 0 where there are none. T is float or double.
+  template <typename T>
+  void load_scales(const Run& run, int64_t first, int64_t n, T* out) const;
+  // Zero points, 0 where there are none. T is float or double, as above.
   template <typename T>
   void load_zeros(const Run& run, int64_t first, int64_t n, T* out) const;
 

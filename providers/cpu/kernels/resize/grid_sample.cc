@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "providers/cpu/kernels/convert.h"
+#include "providers/cpu/kernels/parts.h"
 #include "providers/cpu/kernels/resize/rows.h"
 #include "providers/cpu/kernels/signature.h"
 
@@ -141,21 +142,25 @@ void sample(const Run& run, const Image& image) {
     for (int64_t p = 0; p < count; ++p)
       counts[static_cast<size_t>(p)] =
           taps_of(image, &places[static_cast<size_t>(p * dims)], taps + p * most);
-    std::array<T, kPoints> block;
+    std::array<T, 2 * kPoints> block;
+    const int64_t parts = parts_of(image.dtype);
+    const pfrt_dtype dtype = part_dtype(image.dtype);
     for (int64_t c = 0; c < image.channels && !run.stopped(); ++c) {
-      const int64_t channel = n * image.channels + c, to = channel * image.points + first;
-      T* y = place_block(image.dtype, run.output(0), to, block.data());
-      for (int64_t p = 0; p < count; ++p) {
+      const int64_t channel = n * image.channels + c;
+      const int64_t to = (channel * image.points + first) * parts;
+      T* y = place_block(dtype, run.output(0), to, block.data());
+      for (int64_t i = 0; i < count * parts; ++i) {
+        const int64_t p = i / parts;
         T sum = 0;
         for (int64_t k = 0; k < counts[static_cast<size_t>(p)]; ++k) {
           const Tap<T>& tap = taps[p * most + k];
-          const int64_t at = channel * image.pixels + tap.pixel;
+          const int64_t at = (channel * image.pixels + tap.pixel) * parts + i % parts;
           T pixel;
-          sum += tap.weight * *read_block(image.dtype, run.input(0), at, 1, &pixel);
+          sum += tap.weight * *read_block(dtype, run.input(0), at, 1, &pixel);
         }
-        y[p] = sum;
+        y[i] = sum;
       }
-      write_sums(image.dtype, run.output(0), to, count, y);
+      write_sums(dtype, run.output(0), to, count * parts, y);
     }
   });
 }
@@ -225,7 +230,7 @@ std::string refuse_grid_sample(const SnapshotNode& node) {
 
 Result<Kernel> make_grid_sample(const SnapshotNode& node) {
   PFRT_ASSIGN(const Image image, read(node));
-  const bool wide = image.dtype == PFRT_DTYPE_FLOAT64 || dtype_is_integer(image.dtype);
+  const bool wide = part_dtype(image.dtype) == PFRT_DTYPE_FLOAT64 || dtype_is_integer(image.dtype);
   Kernel kernel = wide ? sample_kernel<double>(image) : sample_kernel<float>(image);
   const double taps = static_cast<double>(image.most_taps());
   kernel.flops = 2 * taps * static_cast<double>(node.output_elements(0));

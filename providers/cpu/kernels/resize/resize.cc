@@ -6,6 +6,7 @@
 #include <memory>
 #include <utility>
 
+#include "providers/cpu/kernels/parts.h"
 #include "providers/cpu/kernels/resize/rows.h"
 
 namespace pfrt::cpu {
@@ -76,8 +77,8 @@ Result<Kernel> make_weighted(const SnapshotNode& node) {
 constexpr KernelRow kRows[] = {
     {"", "Resize", kMovable, "resize_nearest_ref", "generic", refuse_nearest, make_nearest},
     {"", "Resize", kNumbers, "resize_weighted_ref", "generic", refuse_weighted, make_weighted},
-    {"", "GridSample", kNumbers, "grid_sample_ref", "generic", refuse_grid_sample,
-     make_grid_sample},
+    {"", "GridSample", kNumbers | kBool | kComplex, "grid_sample_ref", "generic",
+     refuse_grid_sample, make_grid_sample},
     {"", "AffineGrid", kFloats, "affine_grid_ref", "generic", nullptr, make_affine_grid},
 };
 

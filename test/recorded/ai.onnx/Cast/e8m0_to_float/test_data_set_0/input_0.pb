@@ -1,0 +1,1 @@
+2Bx0J2defghijklmnopqrstuvwxyz{|}~€‚ƒ„…†‡ˆ‰Š‹Œ‘’“”•

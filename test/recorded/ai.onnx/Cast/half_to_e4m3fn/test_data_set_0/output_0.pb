@@ -1,0 +1,1 @@
+(ByJ(╣CIпDнD╩игххL8н╥JBпJи╦бнF8MхLNHддPQLпйни

@@ -1,0 +1,1 @@
+(ByJ(½KQØLÖLÃÑÏÐÐT@Ö¿RJØRÑÀÊÖN@UÐTVPÌÌXYTØÒÖÑ

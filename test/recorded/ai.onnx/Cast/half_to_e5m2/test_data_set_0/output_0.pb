@@ -1,0 +1,1 @@
+(ByJ(╩AEхBгB╬ддддF<г╩EAхEд╪агC<GдFGDббHHFхегд

@@ -1,0 +1,1 @@
+(ByJ(¿EIÌFËFÂÈÈÈÈJ@Ë¿IEÌIÈÀÅËG@KÈJKHÆÆLLJÌÉËÈ

@@ -1,0 +1,1 @@
+ByJ0ww„rsipöx{wwwwww£z€}huovxwwwwwwwq≥v6|xr6swwww
