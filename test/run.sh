@@ -27,15 +27,18 @@ main() {
   run_suite release
   [ "${1:-}" = "--full" ] || return 0
   need_packages libonnx-testdata python3-numpy python3-onnx
-  test/conformance.sh build/release
+  test/conformance.sh build/release --threads 1
+  test/conformance.sh build/release --threads 4
   /usr/bin/python3 bench/models/make_models.py build/models
   test/determinism.sh build/release build/models/*.onnx
   test/memory.sh build/release build/memory
   local isa
   for isa in generic avx2 avx512; do
     PFRT_ISA=$isa ctest --preset release -j"$(nproc)"
+    PFRT_ISA=$isa test/conformance.sh build/release
   done
   run_suite asan
+  test/conformance.sh build/asan
   test/fuzz.sh build/asan 600
   run_suite tsan
 }
