@@ -49,6 +49,7 @@ const Generators& recurrent_cases();
 const Generators& quantize_cases();
 const Generators& image_cases();
 const Generators& ml_cases();  // of ai.onnx.ml
+const Generators& contrib_cases();  // of com.microsoft
 
 // ------------------------------------------------------------------ for references
 Data expected(pfrt_dtype dtype, Dims dims, Values values);

@@ -52,11 +52,13 @@ uint64_t wanted_seed(uint64_t otherwise) {
 
 template <typename Fn>
 void for_each_row(const Generators& generators, Fn fn) {
+  const std::string_view domain = &generators == &ml_cases()        ? "ai.onnx.ml"
+                                  : &generators == &contrib_cases() ? "com.microsoft"
+                                                                    : "";
   for (const auto family : cpu::kernels())
     for (const KernelRow& row : family)
       if (const auto found = generators.find(row.op);
-          found != generators.end() &&
-          row.domain == (&generators == &ml_cases() ? "ai.onnx.ml" : ""))
+          found != generators.end() && row.domain == domain)
         fn(row, found->second);
 }
 
@@ -122,6 +124,7 @@ TEST(Kernels, indices) { check_rows(index_cases()); }
 TEST(Kernels, recurrent) { check_rows(recurrent_cases()); }
 TEST(Kernels, images) { check_rows(image_cases()); }
 TEST(Kernels, quantizations) { check_rows(quantize_cases()); }
+TEST(Kernels, contributed) { check_rows(contrib_cases()); }
 
 // The bits of a result are the same for any number of threads.
 void check_workers(const Generators& generators) {
@@ -157,6 +160,7 @@ TEST(KernelThreads, indices) { check_workers(index_cases()); }
 TEST(KernelThreads, recurrent) { check_workers(recurrent_cases()); }
 TEST(KernelThreads, images) { check_workers(image_cases()); }
 TEST(KernelThreads, quantizations) { check_workers(quantize_cases()); }
+TEST(KernelThreads, contributed) { check_workers(contrib_cases()); }
 
 // Operators whose reference is the conformance set.
 constexpr std::string_view kConformanceOnly[] = {"DynamicQuantizeLinear", "QLinearConv"};

@@ -86,6 +86,7 @@ pfrt_code crop_all(const Run& run, const Crop& c) {
     if (of[i] < 0 || of[i] >= c.images)
       return run.fail(Code::kINVALID_ARGUMENT, "box ", i, " is of image ", of[i], ": there are ",
                       c.images);
+  if (c.channels == 0) return PFRT_CODE_OK;
   run.parallel(c.boxes * c.rows, [&](int64_t task, uint32_t) {
     if (run.stopped()) return;
     const int64_t box = task / c.rows;

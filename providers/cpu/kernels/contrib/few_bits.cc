@@ -125,6 +125,7 @@ pfrt_code gather(const Run& run, const Gather& g) {
                       g.size, " elements");
     if (at[i] < 0) at[i] += g.size;
   }
+  if (g.inner == 0 || g.outer == 0) return PFRT_CODE_OK;
   run.parallel(g.outer * g.indices, [&](int64_t task, uint32_t) {
     if (run.stopped()) return;
     const int64_t outer = task / g.indices, index = at[static_cast<size_t>(task % g.indices)];

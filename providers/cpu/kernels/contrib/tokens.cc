@@ -138,6 +138,7 @@ Result<Kernel> make_repeat_block(const SnapshotNode& node) {
   Kernel kernel;
   kernel.flops = static_cast<double>(node.input_elements(0) + node.input_elements(1));
   kernel.run = [=, batch = tokens[0]](const Run& run) -> pfrt_code {
+    if (words == 0) return PFRT_CODE_OK;
     std::vector<int64_t> bad(static_cast<size_t>(batch), 0);
     run.parallel(batch, [&](int64_t b, uint32_t) {
       const int64_t* const row = run.input<int64_t>(0) + b * length;

@@ -215,6 +215,11 @@ Result<Kernel> make_quantized_lstm(const SnapshotNode& node) {
   if (layer.hidden > kDeepest || layer.features > kDeepest)
     return kernel_error("features and hidden size are ", layer.features, " and ", layer.hidden,
                         ": ", kDeepest, " or less");
+  // The gates of a direction; X has no elements to bound them where it has no features.
+  const int64_t gates[] = {layer.time, layer.batch, 4 * layer.hidden};
+  const int64_t count = element_count(gates, 3);
+  if (count < 0 || count > (int64_t{1} << 40))
+    return kernel_error("gates of dimensions ", dims_text(gates), " are too large");
   PFRT_ASSIGN(const Weights w, Weights::make(node, kInputW, kScaleW, kZeroW));
   PFRT_ASSIGN(const Weights r, Weights::make(node, kInputR, kScaleR, kZeroR));
   Kernel kernel;
