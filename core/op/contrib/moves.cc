@@ -45,6 +45,9 @@ Status canonical_pad(Rewriter& rewriter) {
 
 // The axis is an int32 scalar.
 Status canonical_expand_dims(Rewriter& rewriter) {
+  PFRT_ASSIGN(const pfrt_dtype dtype, contrib::dtype_of(rewriter, 1));
+  if (dtype != PFRT_DTYPE_INT32 && dtype != PFRT_DTYPE_INT64)
+    return rewriter.fail("the axis is ", dtype_name(dtype), ", needs int32");
   if (const Tensor* constant = rewriter.constant(1)) {
     const std::vector<int64_t> axis = to_int64s(*constant);
     if (axis.size() != 1)
@@ -93,7 +96,7 @@ Status canonical_unfold(Rewriter& rewriter) {
   if (const Attribute* size = node.attr("size"); !size || size->type != PFRT_ATTR_INT)
     return rewriter.fail("attribute 'size' is missing or not an integer");
   const int64_t size = node.attr_int("size", 0), step = node.attr_int("step", 1);
-  constexpr int64_t kLargest = int64_t{1} << 24;
+  constexpr int64_t kLargest = int64_t{1} << 20;
   if (size < 1 || size > kLargest || step < 1 || step > kLargest)
     return rewriter.fail("size is ", size, " and step ", step, ", both need 1 to ", kLargest);
   PFRT_ASSIGN(const size_t rank, contrib::known_rank(rewriter, 0));
