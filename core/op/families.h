@@ -34,6 +34,7 @@ std::span<const OperatorDef> contrib_qlinear_operators();
 std::span<const OperatorDef> contrib_product_operators();
 std::span<const OperatorDef> contrib_move_operators();
 std::span<const OperatorDef> contrib_native_operators();
+std::span<const OperatorDef> removed_operators();
 std::span<const OperatorDef> ml_operators();
 std::span<const OperatorDef> signal_operators();
 std::span<const OperatorDef> random_operators();

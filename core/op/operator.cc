@@ -140,8 +140,8 @@ std::span<const std::span<const OperatorDef>> operators() {
                                       contrib_product_operators(),
                                       contrib_move_operators(),
                                       contrib_native_operators(),
+                                      removed_operators(),
                                       ml_operators(),
-
                                       signal_operators(),
                                       random_operators(),
                                       training_operators()};

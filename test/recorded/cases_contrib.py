@@ -372,7 +372,27 @@ def low_bits():
         block_size=16)
 
 
+def removed():
+    """Of ai.onnx before opset 10."""
+    r = rng("removed")
+    x = real(r, 1, 2, 4, 6)
+    for op, name, inputs, attrs in (
+            ("Affine", "both", [x], dict(alpha=2.0, beta=0.5)),
+            ("Affine", "defaults", [x], {}),
+            ("Scale", "float", [x], dict(scale=0.3)),
+            ("ImageScaler", "channels", [x], dict(scale=2.0, bias=[1.0, 3.0])),
+            ("Crop", "borders", [x], dict(border=[1, 1, 2, 1])),
+            ("Crop", "size", [x], dict(border=[1, 0, 2, 1], scale=[2, 3])),
+            ("ScaledTanh", "float", [x], dict(alpha=2.0, beta=1.5)),
+            ("ParametricSoftplus", "float", [x], dict(alpha=2.0, beta=1.5)),
+            ("DynamicSlice", "negative", [x[0, 0], np.array([1, 0]), np.array([3, -1])], {}),
+            ("DynamicSlice", "axes", [x, np.array([1]), np.array([5]), np.array([3])], {})):
+        names = [f"x{i}" for i in range(len(inputs))]
+        yield Case("ai.onnx", op, name, [helper.make_node(op, names, ["y0"], name=op.lower(), **attrs)],
+                   dict(zip(names, inputs)), ["y0"], opsets={"": 7})
+
+
 def cases():
     for family in (fused, channels_last, elementwise_quantized, pools_quantized, products_quantized, lstm_quantized,
-                   linear, moves, others, low_bits):
+                   linear, moves, others, low_bits, removed):
         yield from family()
