@@ -372,6 +372,16 @@ def low_bits():
         block_size=16)
 
 
+def spectra():
+    r = rng("spectra")
+    x = real(r, 2, 3, 8)
+    y = np.fft.rfft(x)
+    parts = np.stack([y.real, y.imag], -1).astype(F32)
+    yield one("Rfft", "last_dimension", [x], signal_ndim=1, onesided=1, normalized=0, expected=[parts])
+    yield one("Irfft", "last_dimension", [parts], signal_ndim=1, onesided=1, normalized=0,
+              expected=[np.fft.irfft(y).astype(F32)])
+
+
 def removed():
     """Of ai.onnx before opset 10."""
     r = rng("removed")
@@ -394,5 +404,5 @@ def removed():
 
 def cases():
     for family in (fused, channels_last, elementwise_quantized, pools_quantized, products_quantized, lstm_quantized,
-                   linear, moves, others, low_bits, removed):
+                   linear, moves, others, low_bits, spectra, removed):
         yield from family()
