@@ -89,10 +89,10 @@ Result<Kernel> batch_kernel(const SnapshotNode& node) {
 template <typename T>
 Result<Kernel> training_kernel(const SnapshotNode& node) {
   PFRT_ASSIGN(const Planes p, read_planes(node, 5));
-  pfrt_dtype in[5], out[5];
+  pfrt_dtype in[5], out[5];  // out: 0 for those that are not wanted
   for (uint32_t i = 0; i < 5; ++i) {
     in[i] = node.input_dtype(i);
-    out[i] = node.has_output(i) ? node.output_dtype(i) : pfrt_dtype{PFRT_DTYPE_FLOAT32};
+    out[i] = node.has_output(i) ? node.output_dtype(i) : pfrt_dtype{PFRT_DTYPE_UNSET};
     if (i > 0 && node.input_elements(i) != p.channels)
       return kernel_error("input ", i, " must hold ", p.channels, " elements, found ",
                           node.input_elements(i));
@@ -114,7 +114,7 @@ Result<Kernel> training_kernel(const SnapshotNode& node) {
         return value;
       };
       const auto give = [&](uint32_t i, double value) {
-        if (run.output(i) != nullptr) store_fn<double>(out[i])(run.output(i), c, &value, 1);
+        if (out[i] != PFRT_DTYPE_UNSET) store_fn<double>(out[i])(run.output(i), c, &value, 1);
       };
       const double count = static_cast<double>(p.batch) * static_cast<double>(p.pixels);
       double sum = 0, squares = 0;
