@@ -13,6 +13,8 @@ namespace pfrt::cpu {
 namespace {
 
 constexpr int64_t kBetweenLooks = 1 << 14;  // elements
+constexpr int64_t kColumns = 256;           // of a task
+constexpr int64_t kPart = 1024;             // elements of a slice that a task takes
 
 // Inputs of both operators: data, indices, updates.
 Status check_inputs(const SnapshotNode& node) {
@@ -66,34 +68,52 @@ Result<Kernel> make_scatter_elements(const SnapshotNode& node) {
   const IndexInput indices(node, 1);
   const Reduction reduction = reduction_of(node);
   const CombineFn combine = combine_fn(node.input_dtype(0));
+  // Lines along the axis never meet: each element of one goes to a line of its own.
+  const int64_t outer = SnapshotNode::elements(dims.first(axis)),
+                inner = SnapshotNode::elements(dims.subspan(axis + 1));
+  const int64_t rows = std::max<int64_t>(
+      1, kBetweenLooks / std::max<int64_t>(1, dims[axis] * std::min(inner, kColumns)));
   Kernel kernel = scatter_kernel(node);
+  kernel.width = 0;
   kernel.run = [=, shape = std::vector<int64_t>(dims.begin(), dims.end()),
                 strides = dense_strides(data)](const Run& run) -> pfrt_code {
+    // Where position |i| of dimensions [begin, end) of the indices lies in the data.
+    const auto place = [&](int64_t i, size_t begin, size_t end) {
+      int64_t offset = 0;
+      for (size_t d = end; d-- > begin; i /= shape[d]) offset += i % shape[d] * strides[d];
+      return offset;
+    };
     if (const pfrt_code code = indices.check(run, "ScatterElements", size)) return code;
     copy_bytes(run, run.input(0), run.output(0), data_bytes);
     if (indices.count() == 0) return 0;
     const void* const at = indices.data(run);
-    // In the order of the updates, since the last of equal indices wins.
-    std::vector<int64_t> position(shape.size(), 0);
-    int64_t base = 0;  // of the position, without the axis
-    for (int64_t i = 0; i < indices.count(); ++i) {
-      if (i % kBetweenLooks == 0 && run.stopped()) break;
-      const int64_t index = indices.at(at, i);
-      char* const to =
-          run.output<char>(0) + (base + (index < 0 ? index + size : index) * strides[axis]) * bytes;
-      const char* const from = run.input<char>(2) + i * bytes;
-      if (reduction == Reduction::kNone) {
-        std::memcpy(to, from, static_cast<size_t>(bytes));
-      } else {
-        combine(to, from, 1, reduction);
+    const int64_t parts = (inner + kColumns - 1) / kColumns;
+    run.parallel((outer + rows - 1) / rows * parts, [&](int64_t task, uint32_t) {
+      const int64_t first = task % parts * kColumns, n = std::min(kColumns, inner - first);
+      int64_t places[kColumns];
+      for (int64_t j = 0; j < n; ++j) places[j] = place(first + j, axis + 1, shape.size());
+      for (int64_t o = task / parts * rows; o < std::min(outer, (task / parts + 1) * rows); ++o) {
+        if (run.stopped()) return;
+        const int64_t base = place(o, 0, axis);
+        // In the order of the updates along the axis, since the last of equal indices wins.
+        for (int64_t k = 0; k < shape[axis]; ++k) {
+          if (k % 64 == 63 && run.stopped()) return;
+          for (int64_t j = 0; j < n; ++j) {
+            const int64_t i = (o * shape[axis] + k) * inner + first + j;
+            const int64_t index = indices.at(at, i);
+            char* const to =
+                run.output<char>(0) +
+                (base + places[j] + (index < 0 ? index + size : index) * strides[axis]) * bytes;
+            const char* const from = run.input<char>(2) + i * bytes;
+            if (reduction == Reduction::kNone) {
+              std::memcpy(to, from, static_cast<size_t>(bytes));
+            } else {
+              combine(to, from, 1, reduction);
+            }
+          }
+        }
       }
-      for (size_t d = shape.size(); d-- > 0;) {
-        if (d != axis) base += strides[d];
-        if (++position[d] < shape[d]) break;
-        if (d != axis) base -= shape[d] * strides[d];
-        position[d] = 0;
-      }
-    }
+    });
     return run.stop();
   };
   return kernel;
@@ -118,6 +138,7 @@ Result<Kernel> make_scatter_nd(const SnapshotNode& node) {
   const Reduction reduction = reduction_of(node);
   const CombineFn combine = combine_fn(node.input_dtype(0));
   Kernel kernel = scatter_kernel(node);
+  if (slice > kPart) kernel.width = 0;
   kernel.run = [=, sizes = std::vector<int64_t>(data.begin(), data.end()),
                 strides = dense_strides(data)](const Run& run) -> pfrt_code {
     const void* const at = indices.data(run);
@@ -130,22 +151,27 @@ Result<Kernel> make_scatter_nd(const SnapshotNode& node) {
     }
     copy_bytes(run, run.input(0), run.output(0), data_bytes);
     if (slice == 0) return 0;
-    const int64_t between = std::max<int64_t>(kBetweenLooks / slice, 1);
-    for (int64_t t = 0; t < tuples; ++t) {
-      if (t % between == 0 && run.stopped()) break;
-      int64_t start = 0;
-      for (size_t d = 0; d < depth; ++d) {
-        const int64_t index = indices.at(at, t * width + static_cast<int64_t>(d));
-        start += (index < 0 ? index + sizes[d] : index) * strides[d];
+    // Tuples may be equal: each task takes a part of every slice, in the order of the updates.
+    const int64_t parts = (slice + kPart - 1) / kPart;
+    const int64_t between = std::max<int64_t>(kBetweenLooks / std::min(slice, kPart), 1);
+    run.parallel(parts, [&](int64_t part, uint32_t) {
+      const int64_t first = part * kPart, n = std::min(kPart, slice - first);
+      for (int64_t t = 0; t < tuples; ++t) {
+        if (t % between == 0 && run.stopped()) return;
+        int64_t start = first;
+        for (size_t d = 0; d < depth; ++d) {
+          const int64_t index = indices.at(at, t * width + static_cast<int64_t>(d));
+          start += (index < 0 ? index + sizes[d] : index) * strides[d];
+        }
+        char* const to = run.output<char>(0) + start * bytes;
+        const char* const from = run.input<char>(2) + (t * slice + first) * bytes;
+        if (reduction == Reduction::kNone) {
+          std::memcpy(to, from, static_cast<size_t>(n * bytes));
+        } else {
+          combine(to, from, n, reduction);
+        }
       }
-      char* const to = run.output<char>(0) + start * bytes;
-      const char* const from = run.input<char>(2) + t * slice * bytes;
-      if (reduction == Reduction::kNone) {
-        std::memcpy(to, from, static_cast<size_t>(slice * bytes));
-      } else {
-        combine(to, from, slice, reduction);
-      }
-    }
+    });
     return run.stop();
   };
   return kernel;
