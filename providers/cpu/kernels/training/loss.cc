@@ -61,10 +61,32 @@ void log_sum_exp(const Run& run, const Loss& loss, Block& b) {
   }
 }
 
+// The same where an image is one pixel: its scores lie side by side.
+void log_sum_exp_of_row(const Run& run, const Loss& loss, Block& b) {
+  double scores[kWide], top = -INFINITY, sum = 0;
+  const auto parts = [&](auto&& fn) {
+    for (int64_t c = 0; c < loss.classes; c += kWide) {
+      const int64_t n = std::min(kWide, loss.classes - c), at = b.image * loss.classes + c;
+      load_block(loss.dtype, element(loss.dtype, run.input(0), at), n, scores);
+      fn(at, n);
+    }
+  };
+  parts([&](int64_t, int64_t n) { top = std::max(top, *std::max_element(scores, scores + n)); });
+  parts([&](int64_t, int64_t n) {
+    for (int64_t i = 0; i < n; ++i) sum += std::exp(scores[i] - top);
+  });
+  b.shift[0] = top + std::log(sum);
+  if (!loss.has_log) return;
+  parts([&](int64_t at, int64_t n) {
+    for (int64_t i = 0; i < n; ++i) scores[i] -= b.shift[0];
+    store_block(loss.dtype, scores, n, element(loss.dtype, run.output(1), at));
+  });
+}
+
 void compute(const Run& run, const Loss& loss, const std::vector<double>& class_weights, Block& b) {
   const int64_t pixel = b.image * loss.pixels + b.first;
   load_block(loss.label_type, element(loss.label_type, run.input(1), pixel), b.n, b.labels);
-  if (loss.softmax) log_sum_exp(run, loss, b);
+  if (loss.softmax) loss.pixels == 1 ? log_sum_exp_of_row(run, loss, b) : log_sum_exp(run, loss, b);
   for (int64_t i = 0; i < b.n; ++i) {
     const int64_t label = b.labels[i];
     if (loss.ignores && label == loss.ignored) {
