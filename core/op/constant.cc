@@ -307,6 +307,33 @@ Status infer_non_zero(Inference& inference) {
   return {};
 }
 
+// com.microsoft's product of a sparse constant and a dense matrix, as MatMul of the dense constant.
+Status canonical_sparse_product(Rewriter& rewriter) {
+  const ValuePtr held = rewriter.graph().at(rewriter.node().inputs[0]).constant;
+  if (held && held->kind == PFRT_VALUE_SPARSE) {
+    PFRT_ASSIGN(Tensor tensor, dense(rewriter, *held));
+    rewriter.set_input(0, rewriter.constant_value("dense", std::move(tensor)));
+  } else if (!rewriter.constant(0)) {
+    return rewriter.fail("the sparse matrix must be a constant of the model");
+  }
+  const double alpha = static_cast<double>(rewriter.node().attr_float("alpha", 1));
+  for (size_t i : {0, 1}) {
+    if (rewriter.node().attr_int(i == 0 ? "transA" : "transB", 0) == 0) continue;
+    PFRT_ASSIGN(const ValueId turned, rewriter.before("Transpose", {rewriter.node().inputs[i]},
+                                                      {Attribute::of_ints("perm", {1, 0})}));
+    rewriter.set_input(i, turned);
+  }
+  if (alpha != 1) {
+    PFRT_ASSIGN(const ValueId factor, rewriter.scalar("alpha", rewriter.input(1).dtype, alpha));
+    PFRT_TRY(rewriter.after("Mul", {factor}));
+  }
+  Node& node = rewriter.node();
+  node.domain.clear();
+  node.op = "MatMul";
+  node.attrs.clear();
+  return {};
+}
+
 constexpr OperatorDef kRows[] = {
     {"", "Constant", 1, 0, 0, 0, 1, 1, kOpPlain, 0, canonical_constant, nullptr, nullptr},
     {"", "ConstantOfShape", 9, 0, 1, 1, 1, 1, kOpPlain, 1u << 0, canonical_constant_of_shape,
@@ -315,6 +342,8 @@ constexpr OperatorDef kRows[] = {
     {"", "Range", 11, 0, 3, 3, 1, 1, kOpPlain, 7u, nullptr, infer_range, nullptr},
     {"", "OneHot", 9, 0, 3, 3, 1, 1, kOpPlain, 1u << 1, canonical_one_hot, infer_one_hot, nullptr},
     {"", "NonZero", 9, 0, 1, 1, 1, 1, kOpDataDependent, 0, nullptr, infer_non_zero, flops_of_input},
+    {"com.microsoft", "SparseToDenseMatMul", 1, 0, 2, 2, 1, 1, kOpPlain, 0,
+     canonical_sparse_product, nullptr, nullptr},
 };
 
 }  // namespace
