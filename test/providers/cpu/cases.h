@@ -47,6 +47,8 @@ const Generators& move_cases();
 const Generators& index_cases();  // on indices and contents
 const Generators& recurrent_cases();
 const Generators& quantize_cases();
+const Generators& signal_cases();
+const Generators& vision_cases();
 const Generators& image_cases();
 const Generators& ml_cases();  // of ai.onnx.ml
 const Generators& contrib_cases();  // of com.microsoft

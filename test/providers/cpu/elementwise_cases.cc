@@ -304,7 +304,6 @@ Generators make() {
                                    r, dtype, size);
        }},
       {"Identity", copy_case},
-      {"Dropout", copy_case},
       {"Clip", clip_case},
       {"Where", where_case},
       {"Add", binary([](double x, double y) { return x + y; })},

@@ -125,6 +125,8 @@ TEST(Kernels, recurrent) { check_rows(recurrent_cases()); }
 TEST(Kernels, images) { check_rows(image_cases()); }
 TEST(Kernels, quantizations) { check_rows(quantize_cases()); }
 TEST(Kernels, contributed) { check_rows(contrib_cases()); }
+TEST(Kernels, signals_and_random_numbers) { check_rows(signal_cases()); }
+TEST(Kernels, vision_and_losses) { check_rows(vision_cases()); }
 
 // The bits of a result are the same for any number of threads.
 void check_workers(const Generators& generators) {
@@ -161,6 +163,8 @@ TEST(KernelThreads, recurrent) { check_workers(recurrent_cases()); }
 TEST(KernelThreads, images) { check_workers(image_cases()); }
 TEST(KernelThreads, quantizations) { check_workers(quantize_cases()); }
 TEST(KernelThreads, contributed) { check_workers(contrib_cases()); }
+TEST(KernelThreads, signals_and_random_numbers) { check_workers(signal_cases()); }
+TEST(KernelThreads, vision_and_losses) { check_workers(vision_cases()); }
 
 // Operators whose reference is the conformance set.
 constexpr std::string_view kConformanceOnly[] = {"DynamicQuantizeLinear", "QLinearConv"};
@@ -169,7 +173,8 @@ TEST(Kernels, every_operator_has_a_reference_or_is_listed) {
   std::set<std::string_view> named, found;
   for (const Generators* all :
        {&elementwise_cases(), &reduce_cases(), &product_cases(), &window_cases(), &move_cases(),
-        &index_cases(), &recurrent_cases(), &image_cases(), &quantize_cases()})
+        &index_cases(), &recurrent_cases(), &image_cases(), &quantize_cases(), &signal_cases(),
+        &vision_cases()})
     for (const auto& [op, generator] : *all) named.insert(op);
   for (std::string_view op : kConformanceOnly)
     EXPECT_TRUE(named.insert(op).second) << op << " is listed, but has a reference";

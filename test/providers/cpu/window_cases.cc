@@ -155,22 +155,48 @@ void scale_channels(Values& y, const Dims& dims, const Data& scale, const Data& 
   });
 }
 
+// Of the statistics given or, in training, of the batch's own.
 Case batch_norm(Random& r, pfrt_dtype dtype, int64_t size) {
-  const Dims dims = r.dims(static_cast<size_t>(r.from_to(2, 5)), size);
+  const bool trains = r.once_in(2);
+  const size_t rank = static_cast<size_t>(r.from_to(2, 5));
+  const Dims dims = trains ? r.dims_without_0(rank, size) : r.dims(rank, size);
   const Data x = r.data(dtype, dims);
   const Data scale = r.data(dtype, {dims[1]}), bias = r.data(dtype, {dims[1]}),
              mean = r.data(dtype, {dims[1]}), variance = r.data(dtype, {dims[1]}, 0.25, 3);
+  Values means = mean.values, variances = variance.values;
+  if (trains) {
+    const double n = static_cast<double>(count(dims)) / static_cast<double>(dims[1]);
+    for (Values* sums : {&means, &variances}) {
+      std::fill(sums->begin(), sums->end(), 0);
+      for_each_index(dims, [&](const Dims& index) {
+        const auto channel = static_cast<size_t>(index[1]);
+        const double v = x.values[position(index, dims)];
+        (*sums)[channel] += (sums == &means ? v : (v - means[channel]) * (v - means[channel])) / n;
+      });
+    }
+  }
   Values y = x.values;
   for_each_index(dims, [&](const Dims& index) {
     const auto channel = static_cast<size_t>(index[1]);
     double& v = y[position(index, dims)];
-    v = (v - mean.values[channel]) / std::sqrt(variance.values[channel] + kEpsilon);
+    v = (v - means[channel]) / std::sqrt(variances[channel] + kEpsilon);
   });
   scale_channels(y, dims, scale, bias);
   Case c;
   c.inputs = {x, scale, bias, mean, variance};
   c.outputs = {expected(dtype, dims, y)};
   set_tolerance(c, dtype);
+  if (!trains) return c;
+  c.attrs.push_back({"training_mode", int64_t{1}});
+  c.attrs.push_back({"momentum", 0.75f});
+  Values running[2] = {mean.values, variance.values};
+  for (size_t i = 0; i < means.size(); ++i) {
+    running[0][i] = running[0][i] * 0.75 + means[i] * 0.25;
+    running[1][i] = running[1][i] * 0.75 + variances[i] * 0.25;
+  }
+  for (const Values& v : running) c.outputs.push_back(expected(dtype, {dims[1]}, v));
+  if (r.once_in(2))
+    for (const Values& v : {means, variances}) c.outputs.push_back(expected(dtype, {dims[1]}, v));
   return c;
 }
 
