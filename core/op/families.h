@@ -39,5 +39,9 @@ std::span<const OperatorDef> ml_operators();
 std::span<const OperatorDef> signal_operators();
 std::span<const OperatorDef> random_operators();
 std::span<const OperatorDef> training_operators();
+std::span<const OperatorDef> attention_operators();
+std::span<const OperatorDef> transformer_attention_operators();
+std::span<const OperatorDef> transformer_group_operators();
+std::span<const OperatorDef> transformer_norm_operators();
 
 }  // namespace pfrt

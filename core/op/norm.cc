@@ -245,7 +245,8 @@ constexpr OperatorDef kRows[] = {
      infer_batch_normalization, scale_flops},
     {"", "InstanceNormalization", 1, 0, 3, 3, 1, 1, kOpPlain, 0, canonical_with_epsilon,
      infer_instance_normalization, norm_flops},
-    {"", "LayerNormalization", 17, 0, 2, 3, 1, 3, kOpPlain, 0, canonical_layer_normalization,
+    // Of opset 17; ONNX Runtime's optimiser writes it at older ones with the same meaning.
+    {"", "LayerNormalization", 1, 0, 2, 3, 1, 3, kOpPlain, 0, canonical_layer_normalization,
      infer_layer_normalization, norm_flops},
     {"", "GroupNormalization", 18, 0, 3, 3, 1, 1, kOpPlain, 0, canonical_group_normalization,
      infer_group_normalization, norm_flops},

@@ -144,7 +144,11 @@ std::span<const std::span<const OperatorDef>> operators() {
                                       ml_operators(),
                                       signal_operators(),
                                       random_operators(),
-                                      training_operators()};
+                                      training_operators(),
+                                      attention_operators(),
+                                      transformer_attention_operators(),
+                                      transformer_group_operators(),
+                                      transformer_norm_operators()};
   return families;
 }
 

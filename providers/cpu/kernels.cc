@@ -2,6 +2,7 @@
 #include "providers/cpu/kernels.h"
 
 #include "providers/cpu/isa/isa.h"
+#include "providers/cpu/kernels/attention/attention.h"
 #include "providers/cpu/kernels/contrib/contrib.h"
 #include "providers/cpu/kernels/conv/conv.h"
 #include "providers/cpu/kernels/elementwise/elementwise.h"
@@ -85,6 +86,7 @@ std::span<const std::span<const KernelRow>> kernels() {
       unique_rows(),      suppression_rows(), resize_kernels(), recurrent_kernels(),
       quantize_kernels(), contrib_kernels(),  ml_kernels(),     signal_kernels(),
       random_kernels(),   loss_rows(),        optimizer_rows(), vision_kernels(),
+      attention_rows(),
   };
   return families;
 }

@@ -50,8 +50,10 @@ const Generators& quantize_cases();
 const Generators& signal_cases();
 const Generators& vision_cases();
 const Generators& image_cases();
-const Generators& ml_cases();  // of ai.onnx.ml
-const Generators& contrib_cases();  // of com.microsoft
+const Generators& attention_cases();
+const Generators& contrib_attention_cases();  // of com.microsoft
+const Generators& ml_cases();                 // of ai.onnx.ml
+const Generators& contrib_cases();            // of com.microsoft
 
 // ------------------------------------------------------------------ for references
 Data expected(pfrt_dtype dtype, Dims dims, Values values);

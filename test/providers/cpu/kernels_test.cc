@@ -127,6 +127,7 @@ TEST(Kernels, quantizations) { check_rows(quantize_cases()); }
 TEST(Kernels, contributed) { check_rows(contrib_cases()); }
 TEST(Kernels, signals_and_random_numbers) { check_rows(signal_cases()); }
 TEST(Kernels, vision_and_losses) { check_rows(vision_cases()); }
+TEST(Kernels, attention) { check_rows(attention_cases()); }
 
 // The bits of a result are the same for any number of threads.
 void check_workers(const Generators& generators) {
@@ -165,6 +166,7 @@ TEST(KernelThreads, quantizations) { check_workers(quantize_cases()); }
 TEST(KernelThreads, contributed) { check_workers(contrib_cases()); }
 TEST(KernelThreads, signals_and_random_numbers) { check_workers(signal_cases()); }
 TEST(KernelThreads, vision_and_losses) { check_workers(vision_cases()); }
+TEST(KernelThreads, attention) { check_workers(attention_cases()); }
 
 // Operators whose reference is the conformance set.
 constexpr std::string_view kConformanceOnly[] = {"DynamicQuantizeLinear", "QLinearConv"};
@@ -174,7 +176,7 @@ TEST(Kernels, every_operator_has_a_reference_or_is_listed) {
   for (const Generators* all :
        {&elementwise_cases(), &reduce_cases(), &product_cases(), &window_cases(), &move_cases(),
         &index_cases(), &recurrent_cases(), &image_cases(), &quantize_cases(), &signal_cases(),
-        &vision_cases()})
+        &vision_cases(), &attention_cases()})
     for (const auto& [op, generator] : *all) named.insert(op);
   for (std::string_view op : kConformanceOnly)
     EXPECT_TRUE(named.insert(op).second) << op << " is listed, but has a reference";

@@ -34,6 +34,14 @@ pfrt_dtype signed_dtype_of() {
   return dtype_of<T>();
 }
 
+// Of packed panels of B and A, and of an edge of C.
+template <typename T>
+int64_t scratch_elements(const MicroKernels<T>& micro, int64_t tile_cols, int64_t k) {
+  const int64_t depth = std::clamp<int64_t>(k, 1, kDepth);
+  const int64_t width = std::max(micro.cols, micro.wide_cols);
+  return ceil_div(depth * (tile_cols + micro.rows) + micro.rows * width, 64) * 64;
+}
+
 // out[k * width + j] = in[j * stride + k], four by four.
 void transpose_float(float* out, int64_t width, const float* in, int64_t stride, int64_t count,
                      int64_t kn) {
@@ -128,9 +136,14 @@ Gemm<T>::Gemm(int64_t m, int64_t n, int64_t k, int64_t batch)
       break;
     }
   }
-  const int64_t depth = std::clamp<int64_t>(k, 1, kDepth);
-  const int64_t width = std::max(micro_.cols, micro_.wide_cols);
-  scratch_ = ceil_div(depth * (tile_cols_ + micro_.rows) + micro_.rows * width, 64) * 64;
+  scratch_ = scratch_elements(micro_, tile_cols_, k);
+}
+
+template <typename T>
+uint64_t Gemm<T>::most_scratch_bytes(int64_t n, int64_t k) {
+  const MicroKernels<T>& micro = micro_kernels<T>();
+  const int64_t cols = ceil_div(std::clamp<int64_t>(n, 1, kTileCols), micro.cols) * micro.cols;
+  return static_cast<uint64_t>(scratch_elements(micro, cols, k)) * sizeof(T);
 }
 
 template <typename T>

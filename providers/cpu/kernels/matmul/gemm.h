@@ -70,6 +70,8 @@ class Gemm {
   int64_t max_tile_elements() const { return tile_rows_ * tile_cols_; }
   // What compute needs, a multiple of 64 bytes.
   uint64_t scratch_bytes() const { return static_cast<uint64_t>(scratch_) * sizeof(T); }
+  // The same for any product up to |n| columns and |k|.
+  static uint64_t most_scratch_bytes(int64_t n, int64_t k);
   // c[i * ldc + j] = sum over k of a(tile.row + i, k) * b(tile.col + j, k). |c| is the tile's first
   // element. Leaves early when |run| is stopped.
   void compute(const Run& run, const GemmTile& tile, const PanelSource<T>& a,

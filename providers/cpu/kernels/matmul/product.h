@@ -59,6 +59,7 @@ Result<Kernel> make_gemm(const SnapshotNode& node);
 Result<Kernel> make_matmul_integer(const SnapshotNode& node);
 Result<Kernel> make_qlinear_matmul(const SnapshotNode& node);
 Result<Kernel> make_einsum(const SnapshotNode& node);
+Result<Kernel> make_matmul_nbits(const SnapshotNode& node);
 std::string refuse_matmul_integer(const SnapshotNode& node);
 std::string refuse_qlinear_matmul(const SnapshotNode& node);
 std::string refuse_einsum(const SnapshotNode& node);

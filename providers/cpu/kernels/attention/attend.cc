@@ -1,0 +1,331 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// For a block of queries of one head: S = scale Q K' over the keys that any of them sees, the
+// softmax of each row of S in place, Y = S V. Sums of products are those of Gemm, so that a result
+// depends on its row and on the keys alone.
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "core/base/dtype.h"
+#include "providers/cpu/kernels/attention/form.h"
+#include "providers/cpu/kernels/matmul/gemm.h"
+
+namespace pfrt::cpu {
+namespace {
+
+constexpr int64_t kMostRows = 32, kLeastRows = 4;
+constexpr int64_t kBlockScores = 1 << 16;  // of a block, about what the second-level cache holds
+
+template <typename T>
+constexpr pfrt_dtype kOwnType = std::is_same_v<T, double> ? PFRT_DTYPE_FLOAT64 : PFRT_DTYPE_FLOAT32;
+
+template <typename T>
+constexpr T kNothing = -std::numeric_limits<T>::infinity();
+
+int64_t count(std::initializer_list<int64_t> dims) {
+  return element_count(dims.begin(), dims.size());
+}
+
+int64_t padded(int64_t elements) { return (elements + 15) / 16 * 16; }
+
+// c[i * n + j] = sum of a(i, k) b(j, k), for i < m, j < n.
+template <typename T>
+void multiply(const Run& run, int64_t m, int64_t n, int64_t depth, const PanelSource<T>& a,
+              const PanelSource<T>& b, T* c, T* scratch) {
+  const Gemm<T> gemm(m, n, depth, kMostRows);  // never cut for parallelism
+  for (int64_t i = 0; i < gemm.tiles(); ++i) {
+    const GemmTile tile = gemm.tile(i);
+    gemm.compute(run, tile, a, b, c + tile.row * n + tile.col, n, scratch);
+  }
+}
+
+// To |dtype| and back.
+template <typename T>
+void round_to(pfrt_dtype dtype, T* x, int64_t n) {
+  alignas(double) unsigned char block[64 * sizeof(double)];
+  for (int64_t i = 0; i < n; i += 64) {
+    const int64_t count = std::min<int64_t>(64, n - i);
+    store_fn<T>(dtype)(block, 0, x + i, count);
+    load_fn<T>(dtype)(x + i, block, 0, 1, count);
+  }
+}
+
+// In place, zeros where every score is -infinity. |sink|: a logit without a value, -infinity for
+// none.
+template <typename T>
+void softmax(T* x, int64_t n, T sink) {
+  T most = sink;
+  for (int64_t i = 0; i < n; ++i) most = most > x[i] || most != most ? most : x[i];
+  if (most == kNothing<T>) {
+    std::fill_n(x, n, T{0});
+    return;
+  }
+  double sum = static_cast<double>(std::exp(sink - most));
+  for (int64_t i = 0; i < n; ++i) {
+    x[i] = std::exp(x[i] - most);
+    sum += static_cast<double>(x[i]);
+  }
+  const double share = 1 / sum;
+  for (int64_t i = 0; i < n; ++i) x[i] = static_cast<T>(static_cast<double>(x[i]) * share);
+}
+
+template <typename T>
+class Attend {
+ public:
+  explicit Attend(AttentionForm form) : f_(std::move(form)) {
+    rows_ = std::clamp(kBlockScores / std::max<int64_t>(f_.total, 1), kLeastRows, kMostRows);
+    rows_ = std::clamp<int64_t>(f_.q_len, 1, rows_);
+    blocks_ = (f_.q_len + rows_ - 1) / rows_;
+    // Dimensions of what has no elements may be anything: their products are not taken.
+    joined_ = f_.presents && (count({f_.batch, f_.kv_heads, f_.total, f_.head}) != 0 ||
+                              count({f_.batch, f_.kv_heads, f_.total, f_.v_head}) != 0);
+    if (count({f_.batch, f_.q_heads, f_.q_len, f_.v_head}) == 0 &&
+        (!f_.scores_wanted || count({f_.batch, f_.q_heads, f_.q_len, f_.total}) == 0))
+      return;
+    tasks_ = f_.batch * f_.q_heads * blocks_;
+    q_at_ = 0;
+    scores_at_ = q_at_ + padded(rows_ * f_.head);
+    mask_at_ = scores_at_ + padded(rows_ * f_.total);
+    y_at_ = mask_at_ + padded(f_.total);
+    gemm_at_ = y_at_ + padded(rows_ * f_.v_head);
+    bytes_ = static_cast<uint64_t>(gemm_at_) * sizeof(T) +
+             std::max(Gemm<T>::most_scratch_bytes(f_.total, f_.head),
+                      Gemm<T>::most_scratch_bytes(f_.v_head, f_.total));
+  }
+
+  uint64_t scratch_bytes() const { return bytes_; }
+
+  pfrt_code operator()(const Run& run) const {
+    if (tasks_ == 0 && !joined_) return PFRT_CODE_OK;
+    std::vector<Reach> reach(static_cast<size_t>(f_.batch));
+    if (const pfrt_code code = f_.reach(run, reach)) return code;
+    if (joined_) join(run, reach);
+    if (tasks_ == 0) return run.stop();
+    const std::vector<T> sinks = read_sinks(run);
+    run.parallel(tasks_, [&](int64_t task, uint32_t worker) {
+      if (run.stopped()) return;
+      Block block{};
+      block.batch = task / (f_.q_heads * blocks_);
+      block.head = task / blocks_ % f_.q_heads;
+      block.first = task % blocks_ * rows_;
+      block.count = std::min(rows_, f_.q_len - block.first);
+      block.sink = sinks[static_cast<size_t>(block.head)];
+      compute(run, reach[static_cast<size_t>(block.batch)], block, run.scratch<T>(worker));
+    });
+    return run.stop();
+  }
+
+ private:
+  struct Block {
+    int64_t batch, head, first, count;
+    T sink;
+    std::array<KeyRange, kMostRows> seen;  // by each row
+    KeyRange keys;                         // by any row
+  };
+
+  std::vector<T> read_sinks(const Run& run) const {
+    std::vector<T> sinks(static_cast<size_t>(f_.q_heads), f_.sink_of_zero ? T{0} : kNothing<T>);
+    if (f_.sink_input != PFRT_NO_INDEX)
+      load_fn<T>(f_.sink_dtype)(sinks.data(), run.input(f_.sink_input), 0, 1, f_.q_heads);
+    return sinks;
+  }
+
+  // Output 1 or 2: the past, then what is new, then zeros.
+  void join(const Run& run, std::span<const Reach> reach) const {
+    run.parallel(2 * f_.batch * f_.kv_heads, [&](int64_t i, uint32_t) {
+      if (run.stopped()) return;
+      const bool value = i % 2 != 0;
+      const int64_t b = i / 2 / f_.kv_heads, h = i / 2 % f_.kv_heads;
+      const Headed& from = value ? f_.v : f_.k;
+      const int64_t size = static_cast<int64_t>(dtype_size(from.dtype));
+      const int64_t line = (value ? f_.v_head : f_.head) * size;
+      char* const to = run.output<char>(value ? 2 : 1) + (b * f_.kv_heads + h) * f_.total * line;
+      const int64_t past = std::min(reach[static_cast<size_t>(b)].past, f_.past_room);
+      const int64_t fresh = std::clamp<int64_t>(f_.total - past, 0, f_.kv_len);
+      if (line == 0) return;
+      if (past > 0)
+        std::memcpy(to,
+                    run.input<char>(f_.past_input + (value ? 1 : 0)) +
+                        (b * f_.kv_heads + h) * f_.past_room * line,
+                    static_cast<size_t>(past * line));
+      const char* const rows = run.input<char>(value ? 2 : 1);
+      for (int64_t r = 0; r < fresh; ++r)
+        std::memcpy(to + (past + r) * line, rows + from.at(b, h, r) * size,
+                    static_cast<size_t>(line));
+      if (const int64_t rest = f_.total - past - fresh; rest > 0)
+        std::memset(to + (past + fresh) * line, 0, static_cast<size_t>(rest * line));
+    });
+  }
+
+  // Keys (or values) of a head, from the first position that is computed on.
+  StridedSource<T> cached(const Run& run, const Block& block, bool value) const {
+    const int64_t h = block.head / (f_.q_heads / f_.kv_heads);
+    const uint32_t i = value ? 2 : 1;
+    const Headed& in = value ? f_.v : f_.k;
+    const int64_t size = value ? f_.v_head : f_.head;
+    const int64_t row = f_.presents ? size : in.row;
+    const int64_t start =
+        f_.presents ? (block.batch * f_.kv_heads + h) * f_.total * size : in.at(block.batch, h, 0);
+    const void* const data = f_.presents ? run.output(i) : run.input(i);
+    const int64_t offset = start + block.keys.begin * row;
+    return value ? StridedSource<T>(data, in.dtype, offset, 1, row)
+                 : StridedSource<T>(data, in.dtype, offset, row, 1);
+  }
+
+  void compute(const Run& run, const Reach& reach, Block& block, T* scratch) const {
+    block.keys = {f_.total, 0};
+    for (int64_t r = 0; r < block.count; ++r) {
+      const KeyRange seen = f_.visible(reach, block.first + r);
+      block.seen[static_cast<size_t>(r)] = seen;
+      if (seen.begin == seen.end) continue;
+      block.keys.begin = std::min(block.keys.begin, seen.begin);
+      block.keys.end = std::max(block.keys.end, seen.end);
+    }
+    if (f_.scores_wanted && f_.scores <= Scores::kCapped) block.keys = {0, f_.total};
+    if (block.keys.end < block.keys.begin) block.keys = {0, 0};
+    const int64_t width = block.keys.end - block.keys.begin;
+    T *const q = scratch + q_at_, *const scores = scratch + scores_at_, *const y = scratch + y_at_;
+    for (int64_t r = 0; r < block.count; ++r) {
+      T* const row = q + r * f_.head;
+      load_fn<T>(f_.q.dtype)(row, run.input(0), f_.q.at(block.batch, block.head, block.first + r),
+                             1, f_.head);
+      for (int64_t i = 0; i < f_.head; ++i) row[i] *= static_cast<T>(f_.scale);
+    }
+    const StridedSource<T> rows(q, kOwnType<T>, 0, f_.head, 1);
+    multiply<T>(run, block.count, width, f_.head, rows, cached(run, block, false), scores,
+                scratch + gemm_at_);
+    std::array<bool, kMostRows> sees{};
+    for (int64_t r = 0; r < block.count; ++r)
+      sees[static_cast<size_t>(r)] = finish(run, block, r, scores + r * width, scratch + mask_at_);
+    const StridedSource<T> weights(scores, kOwnType<T>, 0, width, 1);
+    multiply<T>(run, block.count, f_.v_head, width, weights, cached(run, block, true), y,
+                scratch + gemm_at_);
+    for (int64_t r = 0; r < block.count; ++r) {
+      T* const row = y + r * f_.v_head;
+      if (!sees[static_cast<size_t>(r)]) std::fill_n(row, f_.v_head, T{0});
+      store_fn<T>(f_.y.dtype)(run.output(0), f_.y.at(block.batch, block.head, block.first + r), row,
+                              f_.v_head);
+    }
+  }
+
+  // From products to weights: row |r| of a block. False when the query sees no key at all.
+  bool finish(const Run& run, const Block& block, int64_t r, T* x, T* scratch) const {
+    const int64_t width = block.keys.end - block.keys.begin;
+    const KeyRange& seen = block.seen[static_cast<size_t>(r)];
+    int64_t begin = std::clamp<int64_t>(seen.begin - block.keys.begin, 0, width);
+    int64_t end = std::clamp<int64_t>(seen.end - block.keys.begin, begin, width);
+    show(run, block, r, Scores::kProduct, x, T{0});
+    if (f_.softcap > 0) {
+      const T cap = static_cast<T>(f_.softcap);
+      for (int64_t i = 0; i < width; ++i) x[i] = cap * std::tanh(x[i] / cap);
+    }
+    show(run, block, r, Scores::kCapped, x, T{0});
+    bool sees = begin < end;
+    if (f_.mask.input != PFRT_NO_INDEX) {
+      end = std::clamp(f_.mask.columns - block.keys.begin, begin, end);
+      sees = add_mask(run, block, r, x, begin, end, scratch);
+    }
+    std::fill(x, x + begin, kNothing<T>);
+    std::fill(x + end, x + width, kNothing<T>);
+    show(run, block, r, Scores::kBiased, x, kNothing<T>);
+    const bool rounds = f_.precision != PFRT_DTYPE_UNSET;
+    if (rounds) round_to(f_.precision, x + begin, end - begin);
+    if (sees) {
+      softmax(x + begin, end - begin, block.sink);
+    } else {
+      std::fill(x + begin, x + end, T{0});
+    }
+    if (rounds) round_to(f_.precision, x + begin, end - begin);
+    std::fill(x, x + begin, T{0});
+    std::fill(x + end, x + width, T{0});
+    show(run, block, r, Scores::kSoftmax, x, T{0});
+    return sees;
+  }
+
+  // Adds the mask to scores [begin, end); false when it takes them all. What is masked is -infinity
+  // whatever it was.
+  bool add_mask(const Run& run, const Block& block, int64_t r, T* x, int64_t begin, int64_t end,
+                T* scratch) const {
+    const AttentionMask& m = f_.mask;
+    const int64_t start = block.batch * m.batch + block.head * m.head + (block.first + r) * m.row +
+                          (block.keys.begin + begin) * m.column;
+    load_fn<T>(m.dtype)(scratch, run.input(m.input), start, m.column, end - begin);
+    const bool keeps = m.dtype == PFRT_DTYPE_BOOL;
+    bool sees = false;
+    for (int64_t i = begin; i < end; ++i) {
+      const T bias = scratch[i - begin];
+      const bool masked = keeps ? bias == T{0} : bias == kNothing<T>;
+      sees |= !masked;
+      x[i] = masked ? kNothing<T> : keeps ? x[i] : x[i] + bias;
+    }
+    return sees;
+  }
+
+  // Writes a row of the output of scores if it shows |stage|; keys that were not computed are
+  // |other|.
+  void show(const Run& run, const Block& block, int64_t r, Scores stage, const T* x,
+            T other) const {
+    if (!f_.scores_wanted || f_.scores != stage) return;
+    const StoreFn<T> store = store_fn<T>(f_.scores_dtype);
+    const int64_t row =
+        ((block.batch * f_.q_heads + block.head) * f_.q_len + block.first + r) * f_.total;
+    T filled[64];
+    std::fill(std::begin(filled), std::end(filled), other);
+    const auto fill = [&](int64_t from, int64_t to) {
+      for (int64_t i = from; i < to; i += 64)
+        store(run.output(3), row + i, filled, std::min<int64_t>(64, to - i));
+    };
+    fill(0, block.keys.begin);
+    store(run.output(3), row + block.keys.begin, x, block.keys.end - block.keys.begin);
+    fill(block.keys.end, f_.total);
+  }
+
+  AttentionForm f_;
+  int64_t rows_ = 1, blocks_ = 0, tasks_ = 0;
+  bool joined_ = false;
+  int64_t q_at_ = 0, scores_at_ = 0, mask_at_ = 0, y_at_ = 0, gemm_at_ = 0;  // in the scratch
+  uint64_t bytes_ = 0;
+};
+
+template <typename T>
+Kernel typed_kernel(AttentionForm form) {
+  Kernel kernel;
+  const double scores = static_cast<double>(form.batch) * static_cast<double>(form.q_heads) *
+                        static_cast<double>(form.q_len) * static_cast<double>(form.total);
+  kernel.flops = scores * (2.0 * static_cast<double>(form.head + form.v_head) + 20);
+  Attend<T> attend(std::move(form));
+  kernel.scratch_bytes = attend.scratch_bytes();
+  kernel.run = std::move(attend);
+  return kernel;
+}
+
+}  // namespace
+
+Headed headed(pfrt_dtype dtype, std::span<const int64_t> dims, int64_t heads) {
+  if (element_count(dims.data(), dims.size()) == 0) return {dtype, 0, 0, 0};
+  if (dims.size() == 4) return {dtype, dims[1] * dims[2] * dims[3], dims[2] * dims[3], dims[3]};
+  return {dtype, dims[1] * dims[2], dims[2] / std::max<int64_t>(heads, 1), dims[2]};
+}
+
+KeyRange AttentionForm::visible(const Reach& at, int64_t query) const {
+  const int64_t position = at.past + query;
+  int64_t begin = 0, end = std::min(at.keys, total);
+  if (causal) end = std::min(end, position + 1);
+  if (right >= 0 && right < end - position) end = position + right + 1;
+  if (left >= 0 && left < position) begin = position - left;
+  return begin < end ? KeyRange{begin, end} : KeyRange{};
+}
+
+Kernel attention_kernel(AttentionForm form) {
+  const auto wide = [](pfrt_dtype dtype) { return dtype == PFRT_DTYPE_FLOAT64; };
+  const bool twice = wide(form.q.dtype) || wide(form.v.dtype) || wide(form.precision);
+  // Rounding to the type it is computed in changes nothing.
+  if (form.precision == (twice ? PFRT_DTYPE_FLOAT64 : PFRT_DTYPE_FLOAT32))
+    form.precision = PFRT_DTYPE_UNSET;
+  return twice ? typed_kernel<double>(std::move(form)) : typed_kernel<float>(std::move(form));
+}
+
+}  // namespace pfrt::cpu

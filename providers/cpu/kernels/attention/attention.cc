@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "providers/cpu/kernels/attention/attention.h"
+
+namespace pfrt::cpu {
+namespace {
+
+constexpr Types kShortFloats{PFRT_DTYPE_FLOAT32, PFRT_DTYPE_FLOAT16, PFRT_DTYPE_BFLOAT16};
+
+constexpr KernelRow kRows[] = {
+    {"", "Attention", kFloats, "attention_blocks", "generic", nullptr, make_attention},
+    {"com.microsoft", "GroupQueryAttention", kFloats, "group_query_attention_blocks", "generic",
+     nullptr, make_group_query_attention},
+    {"", "RotaryEmbedding", kFloats, "rotary_rows", "generic", nullptr, make_rotary_embedding},
+    {"", "TensorScatter", kMovable, "tensor_scatter_rows", "generic", nullptr, make_tensor_scatter},
+    {"", "CausalConvWithState", kFloats, "causal_conv_channels", "generic", nullptr,
+     make_causal_conv},
+    {"", "LinearAttention", kShortFloats, "linear_attention_steps", "generic", nullptr,
+     make_linear_attention},
+};
+
+}  // namespace
+
+std::span<const KernelRow> attention_rows() { return kRows; }
+
+}  // namespace pfrt::cpu

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Attention as its kernel computes it, whichever operator asks for it: dimensions, where the
+// operands lie, and which keys a query sees. Plain data.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "providers/cpu/kernel.h"
+
+namespace pfrt::cpu {
+
+// A tensor [batch, head, position, column] in memory, columns side by side; strides in elements.
+struct Headed {
+  pfrt_dtype dtype = PFRT_DTYPE_UNSET;
+  int64_t batch = 0, head = 0, row = 0;
+
+  int64_t at(int64_t b, int64_t h, int64_t r) const { return b * batch + h * head + r * row; }
+};
+// Of rank 4, or of rank 3 as [batch, position, head x column] with |heads|.
+Headed headed(pfrt_dtype dtype, std::span<const int64_t> dims, int64_t heads);
+
+// What one batch has: positions before its first query, and keys, the queries' own included.
+struct Reach {
+  int64_t past = 0, keys = 0;
+};
+
+// Keys [begin, end).
+struct KeyRange {
+  int64_t begin = 0, end = 0;
+};
+
+// Added to the scores, or for bool the keys to keep; broadcast by strides of 0. Keys from |columns|
+// on are not seen.
+struct AttentionMask {
+  uint32_t input = PFRT_NO_INDEX;
+  pfrt_dtype dtype = PFRT_DTYPE_UNSET;
+  int64_t columns = 0, batch = 0, head = 0, row = 0, column = 1;
+};
+
+// What the output of scores shows.
+enum class Scores : uint8_t { kProduct, kCapped, kBiased, kSoftmax };
+
+struct AttentionForm {
+  int64_t batch = 0, q_heads = 0, kv_heads = 0, q_len = 0, kv_len = 0, total = 0;
+  int64_t head = 0, v_head = 0;
+  double scale = 1, softcap = 0;            // softcap 0: none
+  bool causal = false;                      // a query sees no position after its own
+  int64_t left = -1, right = -1;            // nor any farther away than so; -1: no bound
+  pfrt_dtype precision = PFRT_DTYPE_UNSET;  // of the softmax; UNSET: as computed
+  Headed q, k, v, y;                        // inputs 0 to 2, output 0
+  AttentionMask mask;
+  // Keys and values are joined in outputs 1 and 2 and read from there: |total| positions, of which
+  // the past's come from inputs |past_input| and |past_input| + 1 with |past_room| positions each.
+  bool presents = false;
+  uint32_t past_input = PFRT_NO_INDEX;
+  int64_t past_room = 0;
+  bool scores_wanted = false;  // output 3
+  pfrt_dtype scores_dtype = PFRT_DTYPE_UNSET;
+  Scores scores = Scores::kProduct;
+  // A further logit a head that takes its share of the softmax and has no value: input |sink_input|
+  // has one a head, or |sink_of_zero|.
+  uint32_t sink_input = PFRT_NO_INDEX;
+  pfrt_dtype sink_dtype = PFRT_DTYPE_UNSET;
+  bool sink_of_zero = false;
+  // Fills in |reach|, one a batch; what Run::fail returned where the data makes no sense.
+  std::function<pfrt_code(const Run& run, std::span<Reach> reach)> reach;
+
+  KeyRange visible(const Reach& reach, int64_t query) const;
+};
+
+// Rows of scores are computed block by block; only a block of one head is in memory.
+Kernel attention_kernel(AttentionForm form);
+
+}  // namespace pfrt::cpu
