@@ -27,12 +27,12 @@ Status check_planned(const Graph& graph, ValueId id, const Value& value) {
                ", the graph was planned for ", type_text(planned, *graph.symbols));
 }
 
-Result<std::vector<ValuePtr>> BodyCall::all_inputs(const std::vector<ValuePtr>& given) const {
+Result<std::vector<ValuePtr>> BodyCall::all_inputs(std::vector<ValuePtr> given) const {
   const std::vector<ValueId>& ids = body_.inputs();
   if (given.size() + captured_.size() != ids.size())
     return error(Code::kINVALID_MODEL, "body '", graph().name, "' takes ",
                  ids.size() - captured_.size(), " values and is given ", given.size());
-  std::vector<ValuePtr> inputs = given;
+  std::vector<ValuePtr> inputs = std::move(given);
   inputs.insert(inputs.end(), captured_.begin(), captured_.end());
   for (size_t i = 0; i < ids.size(); ++i) {
     if (!inputs[i])
@@ -43,10 +43,10 @@ Result<std::vector<ValuePtr>> BodyCall::all_inputs(const std::vector<ValuePtr>& 
   return inputs;
 }
 
-Status BodyCall::run(const std::vector<ValuePtr>& given, const std::vector<OutputRequest>& requests,
+Status BodyCall::run(std::vector<ValuePtr> given, const std::vector<OutputRequest>& requests,
                      std::vector<ValuePtr>& outputs) {
-  PFRT_ASSIGN(const std::vector<ValuePtr> inputs, all_inputs(given));
-  return body_.run(inputs, requests, control_, outputs);
+  PFRT_ASSIGN(std::vector<ValuePtr> inputs, all_inputs(std::move(given)));
+  return body_.run(std::move(inputs), requests, control_, outputs);
 }
 
 Result<ValuePtr> BodyCall::one_element(ValuePtr value, size_t i) const {

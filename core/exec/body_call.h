@@ -24,7 +24,7 @@ class BodyCall {
 
   // |given| are the body's own inputs. Every value must be of the type that the body was compiled
   // for. |requests| as in CompiledGraph::run.
-  Status run(const std::vector<ValuePtr>& given, const std::vector<OutputRequest>& requests,
+  Status run(std::vector<ValuePtr> given, const std::vector<OutputRequest>& requests,
              std::vector<ValuePtr>& outputs);
 
   // |value| as input |i| wants it: one element becomes a scalar or a list of one.
@@ -34,7 +34,7 @@ class BodyCall {
   Result<std::vector<Type>> output_types(const std::vector<ValuePtr>& given) const;
 
  private:
-  Result<std::vector<ValuePtr>> all_inputs(const std::vector<ValuePtr>& given) const;
+  Result<std::vector<ValuePtr>> all_inputs(std::vector<ValuePtr> given) const;
 
   CompiledGraph& body_;
   std::vector<ValuePtr> captured_;

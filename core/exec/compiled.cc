@@ -26,6 +26,11 @@ void for_each_body(const Node& node, Fn fn) {
   }
 }
 
+bool has_body(const Node& node) {
+  return std::any_of(node.attrs.begin(), node.attrs.end(),
+                     [](const Attribute& a) { return a.graph != nullptr; });
+}
+
 // The bytes of a small tensor, so that plans made for other contents are not taken.
 void append_contents(const Tensor& t, std::vector<int64_t>& key) {
   if (t.count() > kMaxContents || t.dtype == PFRT_DTYPE_STRING) return;
@@ -155,6 +160,7 @@ Status CompiledGraph::compile(const CompileContext& context) {
     if (!again) break;
   }
   number_slots();
+  note_last_reads();
   return {};
 }
 
@@ -194,6 +200,19 @@ void CompiledGraph::number_slots() {
     for (NodeId id : segments_[s]->order)
       for (ValueId v : g.node(id)->outputs)
         if (v != kNoId && slot_of_[v] != kNoId) segments_[s]->live_out.push_back(v);
+}
+
+void CompiledGraph::note_last_reads() {
+  std::set<uint32_t> later;
+  for (const ValueId v : graph_->outputs) later.insert(slot_of_[v]);
+  for (size_t s = segments_.size(); s-- > 0;) {
+    Segment& segment = *segments_[s];
+    // Captures are read when the body runs.
+    const bool plain = segment.host && segment.order.size() == 1 &&
+                       !has_body(*graph_->node(segment.order.front()));
+    for (const ValueId v : segment.live_in)
+      if (later.insert(slot_of_[v]).second && plain) segment.last_read.push_back(slot_of_[v]);
+  }
 }
 
 void CompiledGraph::release_memory() {
@@ -260,12 +279,11 @@ Result<std::shared_ptr<SegmentPlan>> CompiledGraph::plan_for(Segment& segment,
   return plan;
 }
 
-Status CompiledGraph::run(const std::vector<ValuePtr>& inputs,
-                          const std::vector<OutputRequest>& requests, const RunControl& control,
-                          std::vector<ValuePtr>& outputs) {
+Status CompiledGraph::run(std::vector<ValuePtr> inputs, const std::vector<OutputRequest>& requests,
+                          const RunControl& control, std::vector<ValuePtr>& outputs) {
   const Graph& g = *graph_;
   std::vector<ValuePtr> slots(slot_count_);
-  for (size_t i = 0; i < inputs_.size(); ++i) slots[slot_of_[inputs_[i]]] = inputs[i];
+  for (size_t i = 0; i < inputs_.size(); ++i) slots[slot_of_[inputs_[i]]] = std::move(inputs[i]);
   std::vector<OutputRequest> targets(slot_count_);
   for (size_t i = 0; i < requests.size(); ++i) {
     OutputRequest& target = targets[slot_of_[g.outputs[i]]];
@@ -330,10 +348,9 @@ Status CompiledGraph::run_host(const Segment& segment, std::vector<ValuePtr>& sl
     std::vector<ValuePtr> made(node.outputs.size());
     const auto run = [&]() -> Status {
       PFRT_ASSIGN(std::vector<ValuePtr> inputs, inputs_of(node, slots, control));
-      const bool has_body = std::any_of(node.attrs.begin(), node.attrs.end(),
-                                        [](const Attribute& a) { return a.graph != nullptr; });
-      PFRT_TRY(has_body ? run_control_flow(node, inputs, slots, control, made)
-                        : run_host_op(g, node, inputs, made));
+      for (const uint32_t slot : segment.last_read) slots[slot].reset();
+      PFRT_TRY(has_body(node) ? run_control_flow(node, inputs, slots, control, made)
+                              : run_host_op(g, node, inputs, made));
       for (size_t i = 0; i < made.size(); ++i)
         if (node.outputs[i] != kNoId && made[i])
           PFRT_TRY(check_planned(g, node.outputs[i], *made[i]));

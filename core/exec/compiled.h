@@ -65,9 +65,10 @@ class CompiledGraph {
   const std::vector<ValueId>& inputs() const { return inputs_; }
   const Graph& graph() const { return *graph_; }
 
-  // |inputs| in inputs() order, types checked by the caller. |outputs| in the graph's order; where
+  // |inputs| in inputs() order, types checked by the caller; what only they hold may be changed in
+  // place. |outputs| in the graph's order; where
   // a request gave memory the value is over that memory.
-  Status run(const std::vector<ValuePtr>& inputs, const std::vector<OutputRequest>& requests,
+  Status run(std::vector<ValuePtr> inputs, const std::vector<OutputRequest>& requests,
              const RunControl& control, std::vector<ValuePtr>& outputs);
 
   // Drops the plans of all signatures with their idle memory; runs under way keep theirs.
@@ -81,6 +82,7 @@ class CompiledGraph {
   Status compile(const CompileContext& context);
   Status compile_bodies(const CompileContext& context);
   void number_slots();
+  void note_last_reads();
   Result<std::shared_ptr<SegmentPlan>> plan_for(Segment& segment,
                                                 const std::vector<ValuePtr>& slots,
                                                 const RunControl& control);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Loop, Scan and SequenceMap. Values that a body hands on to itself are never copied: where nobody
-// else holds the bytes of the value before the last, the next one is made there.
+// else holds the bytes of the value before the last, the next one is made there, and a sequence
+// that only the loop holds grows in place.
 #include <algorithm>
 
 #include "core/exec/body_call.h"
@@ -18,11 +19,18 @@ class Carried {
       : values_(std::move(initial)), spare_(values_.size()) {}
 
   const std::vector<ValuePtr>& values() const { return values_; }
+  // For the body. A sequence is handed over, so that it can grow in place.
+  std::vector<ValuePtr> give() {
+    std::vector<ValuePtr> out;
+    for (ValuePtr& value : values_)
+      out.push_back(value->kind == PFRT_VALUE_TENSOR ? value : std::move(value));
+    return out;
+  }
 
   // Where the next value |i| would best be made.
   OutputRequest target(size_t i) const {
     OutputRequest request;
-    if (!spare_[i]) return request;
+    if (!spare_[i] || !values_[i]) return request;
     request.data = spare_[i]->data();
     request.bytes = values_[i]->tensor.bytes();
     if (request.bytes > spare_[i]->bytes()) return {};
@@ -33,6 +41,7 @@ class Carried {
   // |next| takes the place of value |i|, whose memory is kept when nobody else has it.
   void advance(size_t i, ValuePtr next) {
     ValuePtr old = std::exchange(values_[i], std::move(next));
+    if (!old) return;
     std::shared_ptr<Buffer> buffer = old->tensor.buffer;
     const bool whole = old->kind == PFRT_VALUE_TENSOR && old->tensor.offset == 0;
     const bool ours = old.use_count() == 1;
@@ -75,14 +84,14 @@ class Iteration {
       : body_(body), carried_(carried), stacks_(stacks), first_(first) {}
 
   // |outputs()| holds what the body made; slices are in host memory.
-  Status run(const std::vector<ValuePtr>& inputs) {
+  Status run(std::vector<ValuePtr> inputs) {
     const size_t count = carried_.values().size();
     if (const Code stop = body_.control().stop(); stop != Code::kOK) return stop_status(stop);
     std::vector<OutputRequest> requests(first_ + count + stacks_.size());
     for (size_t i = 0; i < count; ++i) requests[first_ + i] = carried_.target(i);
     for (size_t i = 0; i < stacks_.size(); ++i) requests[first_ + count + i] = stacks_[i].target();
     outputs_.clear();
-    PFRT_TRY(body_.run(inputs, requests, outputs_));
+    PFRT_TRY(body_.run(std::move(inputs), requests, outputs_));
     requests.clear();
     std::vector<ValuePtr*> read_here;
     for (size_t i = 0; i < outputs_.size(); ++i)
@@ -176,8 +185,8 @@ Status run_loop(BodyCall& body, const std::vector<ValuePtr>& in, std::vector<Val
       std::vector<ValuePtr> inputs(2);
       PFRT_ASSIGN(inputs[0], body.one_element(std::move(number), 0));
       PFRT_ASSIGN(inputs[1], body.one_element(condition, 1));
-      inputs.insert(inputs.end(), carried.values().begin(), carried.values().end());
-      PFRT_TRY(in_iteration(iteration.run(inputs), graph, i));
+      for (ValuePtr& value : carried.give()) inputs.push_back(std::move(value));
+      PFRT_TRY(in_iteration(iteration.run(std::move(inputs)), graph, i));
     }
     condition = iteration.outputs()[0];
     iteration.advance();
@@ -217,7 +226,7 @@ Status scan(const Node& node, BodyCall& body, std::vector<ValuePtr> initial,
                         attr_at(node, "scan_output_directions", i) != 0);
   Iteration iteration(body, carried, stacks, 0);
   const auto inputs_at = [&](int64_t t) -> Result<std::vector<ValuePtr>> {
-    std::vector<ValuePtr> inputs = carried.values();
+    std::vector<ValuePtr> inputs = carried.give();
     for (const ScanInput& s : scanned) {
       const int64_t at = s.back ? length - 1 - t : t;
       PFRT_ASSIGN(Tensor slice, slice_at(s.tensor, s.axis, at));
@@ -227,8 +236,8 @@ Status scan(const Node& node, BodyCall& body, std::vector<ValuePtr> initial,
   };
   for (int64_t t = 0; t < length; ++t) {
     {
-      PFRT_ASSIGN(const std::vector<ValuePtr> inputs, inputs_at(t));
-      PFRT_TRY(in_iteration(iteration.run(inputs), body.graph(), t));
+      PFRT_ASSIGN(std::vector<ValuePtr> inputs, inputs_at(t));
+      PFRT_TRY(in_iteration(iteration.run(std::move(inputs)), body.graph(), t));
     }
     iteration.advance();
   }
@@ -388,7 +397,8 @@ Status run_sequence_map(BodyCall& body, const std::vector<ValuePtr>& in,
     std::vector<ValuePtr> inputs, outputs;
     for (const ValuePtr& value : in)
       inputs.push_back(value->kind == PFRT_VALUE_SEQUENCE ? value->elements[i] : value);
-    PFRT_TRY(in_iteration(body.run(inputs, {}, outputs), body.graph(), static_cast<int64_t>(i)));
+    PFRT_TRY(in_iteration(body.run(std::move(inputs), {}, outputs), body.graph(),
+                          static_cast<int64_t>(i)));
     for (size_t k = 0; k < out.size(); ++k) made[k].push_back(std::move(outputs[k]));
   }
   for (size_t k = 0; k < out.size(); ++k) {

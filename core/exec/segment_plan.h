@@ -29,6 +29,9 @@ struct Segment {
   std::vector<ValueId> live_in;    // values with a slot that it reads
   std::vector<bool> contents_key;  // of live_in: the contents decide dimensions
   std::vector<ValueId> live_out;   // values with a slot that it writes
+  // Of an operator that the host runs: slots that nobody reads afterwards, so that it may change in
+  // place what nobody else holds.
+  std::vector<uint32_t> last_read;
 
   std::mutex mutex;
   std::list<std::pair<std::vector<int64_t>, std::shared_ptr<SegmentPlan>>>

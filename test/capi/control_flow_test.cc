@@ -292,6 +292,52 @@ TEST_F(ControlFlow, sequence_map_maps_pieces) {
   }
 }
 
+// A sequence grows in place where it may; what others still read stays as it is.
+TEST_F(ControlFlow, sequences_that_are_read_later_keep_their_elements) {
+  GraphBuilder g;
+  g.opset(17);
+  g.input("x", PFRT_DTYPE_FLOAT32, {1});
+  g.input("y", PFRT_DTYPE_FLOAT32, {1});
+  g.constant("three", int64s({}, {3}));
+  g.node("SequenceConstruct", {"x"}, {"s"});
+  g.node("SequenceInsert", {"s", "y"}, {"t"});
+  g.node("SequenceInsert", {"s", "x"}, {"u"});
+  GraphBuilder body(g, "body");
+  body.input("i", PFRT_DTYPE_INT64, {});
+  body.input("on", PFRT_DTYPE_BOOL, {});
+  pfrt_value_info carried{};
+  carried.struct_size = sizeof carried;
+  carried.kind = PFRT_VALUE_SEQUENCE;
+  carried.dtype = PFRT_DTYPE_FLOAT32;
+  carried.rank = -1;
+  carried.name = str("v");
+  EXPECT_TRUE(ok(api().graph->add_input(body.get(), &carried)));
+  body.node("SequenceInsert", {"v", "y"}, {"w"});
+  body.node("SequenceLength", {"v"}, {"before"});
+  body.node("SequenceErase", {"w"}, {"erased"});
+  body.node("SequenceLength", {"w"}, {"after"});
+  body.node("SequenceLength", {"erased"}, {"again"});
+  for (const char* name : {"on", "w", "before", "after", "again"}) body.output(name);
+  g.node("Loop", {"three", "", "t"}, {"grown", "before", "after", "again"},
+         {Attr::of_graph("body", body.get())});
+  for (const char* name : {"t", "u", "grown"})
+    g.node("ConcatFromSequence", {name}, {std::string("all_") + name}, {Attr::of_int("axis", 0)});
+  for (const char* name : {"all_t", "all_u", "all_grown", "before", "after", "again"})
+    g.output(name);
+  const auto session = make_session(env.get(), g);
+  ASSERT_TRUE(session);
+  for (int n = 0; n < 2; ++n) {
+    const auto out = run(session.get(), {floats({1}, {1}), floats({1}, {2})});
+    ASSERT_EQ(out.size(), 6u);
+    EXPECT_EQ(out[0].as<float>(), (std::vector<float>{1, 2}));
+    EXPECT_EQ(out[1].as<float>(), (std::vector<float>{1, 1}));
+    EXPECT_EQ(out[2].as<float>(), (std::vector<float>{1, 2, 2, 2, 2}));
+    EXPECT_EQ(out[3].as<int64_t>(), (std::vector<int64_t>{2, 3, 4}));
+    EXPECT_EQ(out[4].as<int64_t>(), (std::vector<int64_t>{3, 4, 5}));
+    EXPECT_EQ(out[5].as<int64_t>(), (std::vector<int64_t>{2, 3, 4}));
+  }
+}
+
 // Operators that move elements give the same whether the elements are numbers or their texts;
 // all numbers have three digits, so that their texts are in the same order.
 struct Move {

@@ -21,6 +21,13 @@ Result<size_t> position(const Value& v, size_t count, size_t limit) {
   return static_cast<size_t>(at);
 }
 
+// The elements of input 0, a sequence, to be changed: itself where nobody else holds it.
+Result<std::vector<ValuePtr>> own_elements(const Call& call) {
+  PFRT_ASSIGN(const Value* seq, need(call, 0, PFRT_VALUE_SEQUENCE, "a sequence"));
+  if (call.in[0].use_count() > 1) return seq->elements;
+  return std::move(std::const_pointer_cast<Value>(call.in[0])->elements);
+}
+
 ValuePtr scalar_value(Result<Tensor>& tensor) { return Value::of(tensor.take()); }
 
 Status sequence_empty(const Call& call) {
@@ -36,13 +43,12 @@ Status sequence_construct(const Call& call) {
 }
 
 Status sequence_insert(const Call& call) {
-  PFRT_ASSIGN(const Value* seq, need(call, 0, PFRT_VALUE_SEQUENCE, "a sequence"));
-  std::vector<ValuePtr> elements = seq->elements;
+  if (!call.input(1)) return error(Code::kINVALID_MODEL, "has no tensor to insert");
+  PFRT_ASSIGN(std::vector<ValuePtr> elements, own_elements(call));
   size_t at = elements.size();
   if (call.input(2)) {
     PFRT_ASSIGN(at, position(*call.input(2), elements.size(), elements.size() + 1));
   }
-  if (!call.input(1)) return error(Code::kINVALID_MODEL, "has no tensor to insert");
   elements.insert(elements.begin() + static_cast<std::ptrdiff_t>(at), call.in[1]);
   call.out[0] = Value::sequence(std::move(elements), type_of(*call.in[1]).dtype);
   return {};
@@ -50,14 +56,15 @@ Status sequence_insert(const Call& call) {
 
 Status sequence_erase(const Call& call) {
   PFRT_ASSIGN(const Value* seq, need(call, 0, PFRT_VALUE_SEQUENCE, "a sequence"));
-  std::vector<ValuePtr> elements = seq->elements;
+  const pfrt_dtype dtype = type_of(*seq).dtype;
+  PFRT_ASSIGN(std::vector<ValuePtr> elements, own_elements(call));
   if (elements.empty()) return error(Code::kINVALID_ARGUMENT, "the sequence is empty");
   size_t at = elements.size() - 1;
   if (call.input(1)) {
     PFRT_ASSIGN(at, position(*call.input(1), elements.size(), elements.size()));
   }
   elements.erase(elements.begin() + static_cast<std::ptrdiff_t>(at));
-  call.out[0] = Value::sequence(std::move(elements), type_of(*seq).dtype);
+  call.out[0] = Value::sequence(std::move(elements), dtype);
   return {};
 }
 
