@@ -185,7 +185,8 @@ Case copy_case(Random& r, pfrt_dtype dtype, int64_t size) {
 
 double cast(pfrt_dtype from, pfrt_dtype to, double v) {
   if (to == PFRT_DTYPE_BOOL) return v != 0;
-  if (dtype_is_float(to) || !dtype_is_float(from)) return v;
+  const bool whole = from == PFRT_DTYPE_BOOL || dtype_is_integer(from);
+  if (dtype_is_float(to) || whole) return v;
   const double bits = dtype_bits(to);
   if (bits < 8) return std::trunc(v);  // wraps around
   const bool has_sign = dtype_is_signed(to);

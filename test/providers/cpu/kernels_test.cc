@@ -108,7 +108,8 @@ void check_rows(const Generators& generators) {
         if (testing::Test::HasFailure() && !failed_before) break;  // one failure a type is enough
       }
     }
-    EXPECT_TRUE(ran > 0 || !wanted) << row.name << " took none of its cases";
+    // Cases have a byte an element; what takes packed ones alone has recorded cases.
+    EXPECT_TRUE(ran > 0 || !wanted || row.packed) << row.name << " took none of its cases";
     cases += ran;
   });
   testing::Test::RecordProperty("cases", cases);
