@@ -348,6 +348,7 @@ def labels():
     scores = rng("zip").rand(3, 2).astype(F)
     yield one("ZipMap", "strings", {"X": scores}, ["Y"], classlabels_strings=["b", "a"])
     yield one("ZipMap", "integers", {"X": scores}, ["Y"], classlabels_int64s=[5, -1])
+    yield one("ZipMap", "repeated_key", {"X": rng("zip").rand(2, 3).astype(F)}, ["Y"], classlabels_strings=["b", "a", "b"])
     yield one("ZipMap", "vector", {"X": scores[0]}, ["Y"], classlabels_int64s=[5, 6])
     for name, given in (("floats", {3: F(1.5), 1: F(-2.25)}), ("strings", {3: "1.5", 1: "-7"})):
         for to in ("TO_FLOAT", "TO_STRING", "TO_INT64"):
@@ -437,8 +438,9 @@ def skl2onnx():
     # KNeighbours and the like: positions of the best, then their labels.
     yield pipeline("skl2onnx", "classes_by_position", [
         node("ArgMax", ["X"], ["best"], domain="", axis=1, keepdims=0),
-        node("ArrayFeatureExtractor", ["classes", "best"], ["label"]),
-    ], {"X": x}, ["label"], initializers={"classes": texts("a", "b", "c")})
+        node("ArrayFeatureExtractor", ["classes", "best"], ["row"]),
+        node("Reshape", ["row", "list"], ["label"], domain=""),
+    ], {"X": x}, ["label"], initializers={"classes": texts("a", "b", "c"), "list": np.array([-1])})
     yield pipeline("skl2onnx", "label_encoder", [
         node("LabelEncoder", ["X"], ["variable"], keys_strings=["blue", "green", "red"], values_int64s=[0, 1, 2])],
         {"X": words}, ["variable"], ml=2)

@@ -115,6 +115,16 @@ Status array_feature_extractor(const Call& call) {
 }
 
 // ------------------------------------------------------------------ maps
+// Positions of keys that none after them repeats: the entries of a map.
+std::vector<int64_t> last_of_each(const Tensor& keys) {
+  std::unordered_map<std::string_view, int64_t> last;
+  for (int64_t i = 0; i < keys.count(); ++i) last[bytes_at(keys, i)] = i;
+  std::vector<int64_t> kept;
+  for (int64_t i = 0; i < keys.count(); ++i)
+    if (last[bytes_at(keys, i)] == i) kept.push_back(i);
+  return kept;
+}
+
 Status zip_map(const Call& call) {
   PFRT_ASSIGN(const Tensor* x, need_tensor(call, 0, PFRT_DTYPE_FLOAT32));
   const Attribute* ints = call.node.attr("classlabels_int64s");
@@ -132,14 +142,20 @@ Status zip_map(const Call& call) {
   const bool fits = (x->dims.size() == 1 || x->dims.size() == 2) && x->dims.back() == width;
   if (!fits)
     return error(Code::kSHAPE_MISMATCH, "input 0 must have ", width, " columns, one a key");
-  const ValuePtr shared_keys = Value::of(std::move(keys));
+  const std::vector<int64_t> kept = last_of_each(keys);
+  const auto entries = static_cast<int64_t>(kept.size());
+  PFRT_ASSIGN(Tensor own, Tensor::allocate(keys.dtype, {entries}));
+  for (int64_t i = 0; i < entries; ++i)
+    PFRT_TRY(set_at(own, i, bytes_at(keys, kept[static_cast<size_t>(i)])));
+  const ValuePtr shared_keys = Value::of(std::move(own));
   std::vector<ValuePtr> maps;
   for (int64_t r = 0; r < (x->dims.size() == 1 ? 1 : x->dims[0]); ++r) {
     auto map = std::make_shared<Value>();
     map->kind = PFRT_VALUE_MAP;
     map->keys = shared_keys;
-    PFRT_ASSIGN(Tensor row,
-                Tensor::copy_of(PFRT_DTYPE_FLOAT32, {width}, x->as<const float>() + r * width));
+    PFRT_ASSIGN(Tensor row, Tensor::allocate(PFRT_DTYPE_FLOAT32, {entries}));
+    for (int64_t i = 0; i < entries; ++i)
+      row.as<float>()[i] = x->as<const float>()[r * width + kept[static_cast<size_t>(i)]];
     map->values = Value::of(std::move(row));
     maps.push_back(std::move(map));
   }

@@ -1,1 +1,1 @@
-2a2a2b2aBlabel
+2a2a2b2aBlabel
