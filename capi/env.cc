@@ -191,32 +191,42 @@ pfrt_status* kernel_at(pfrt_env* env, pfrt_string provider, size_t index, pfrt_k
   });
 }
 
+// The operators that models may have, in family order.
+const std::vector<const OperatorDef*>& listed_operators() {
+  static const std::vector<const OperatorDef*> listed = [] {
+    std::vector<const OperatorDef*> out;
+    for (const auto& family : operators())
+      for (const OperatorDef& def : family)
+        if ((def.flags & kOpRefused) == 0 && !def.domain.starts_with("pyflame_rt."))
+          out.push_back(&def);
+    return out;
+  }();
+  return listed;
+}
+
 size_t operator_count() {
-  size_t count = 0;
-  for (const auto& family : operators()) count += family.size();
-  return count;
+  try {
+    return listed_operators().size();
+  } catch (const std::bad_alloc&) {
+    return 0;
+  }
 }
 
 pfrt_status* operator_at(size_t index, pfrt_operator_info* out) {
   return guard([&]() -> Status {
     if (!out) return null_argument("out_info");
-    size_t left = index;
-    for (const auto& family : operators()) {
-      if (left >= family.size()) {
-        left -= family.size();
-        continue;
-      }
-      const OperatorDef& def = family[left];
-      pfrt_operator_info info{};
-      info.since = static_cast<uint32_t>(def.since);
-      info.until = static_cast<uint32_t>(def.until);
-      info.op = to_c(def.name);
-      info.domain = to_c(def.domain);
-      info.runs_in = to_c(def.flags & kOpHost ? "host" : "provider");
-      write(out, info);
-      return {};
-    }
-    return error(Code::kINVALID_ARGUMENT, "operator ", index, " of ", operator_count());
+    const auto& listed = listed_operators();
+    if (index >= listed.size())
+      return error(Code::kINVALID_ARGUMENT, "operator ", index, " of ", listed.size());
+    const OperatorDef& def = *listed[index];
+    pfrt_operator_info info{};
+    info.since = static_cast<uint32_t>(def.since);
+    info.until = static_cast<uint32_t>(def.until);
+    info.op = to_c(def.name);
+    info.domain = to_c(def.domain);
+    info.runs_in = to_c(def.flags & kOpHost ? "host" : "provider");
+    write(out, info);
+    return {};
   });
 }
 

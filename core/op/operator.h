@@ -37,6 +37,8 @@ enum : OpFlags {
   kOpRandom = 4,
   // The host runs it when it meets strings or what is not a tensor; otherwise providers do.
   kOpHostStrings = 8,
+  // There to say why it is refused; not listed among the operators.
+  kOpRefused = 16,
 };
 
 struct OperatorDef {

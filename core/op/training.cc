@@ -127,7 +127,7 @@ constexpr OperatorDef kRows[] = {
      nullptr},
     {kTraining, "Momentum", 1, 0, 3, -1, 1, -1, kOpPlain, 0, canonical_optimizer, infer_optimizer,
      nullptr},
-    {kTraining, "Gradient", 1, 0, 1, -1, 1, -1, kOpPlain, 0, refuse_gradient, nullptr, nullptr},
+    {kTraining, "Gradient", 1, 0, 1, -1, 1, -1, kOpRefused, 0, refuse_gradient, nullptr, nullptr},
 };
 
 }  // namespace

@@ -219,7 +219,7 @@ Status refuse_decoder(Rewriter& rewriter) {
 constexpr std::string_view kMs = "com.microsoft";
 
 #define PFRT_REFUSED(name, why) \
-  { kMs, name, 1, 0, 0, -1, 1, -1, kOpPlain, 0, why, nullptr, nullptr }
+  { kMs, name, 1, 0, 0, -1, 1, -1, kOpRefused, 0, why, nullptr, nullptr }
 
 constexpr OperatorDef kRows[] = {
     {kMs, "GroupQueryAttention", 1, 0, 1, 14, 1, 4, kOpPlain, 1u << 6, canonical_group_query,

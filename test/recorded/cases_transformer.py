@@ -9,7 +9,8 @@ MS = "com.microsoft"
 F32, F16 = np.float32, np.float16
 
 
-def case(op, name, inputs, outputs, dtype=F32, domain=MS, constants=(), opsets=None, **attrs):
+def case(op, name, inputs, outputs, dtype=F32, domain=MS, constants=(), opsets=None, expected=None,
+         **attrs):
     """|inputs| in the order of the operator, None where one is absent; those named in |constants| are initializers.
     Floats become |dtype|."""
     given = {k: (v.astype(dtype) if v is not None and v.dtype.kind == "f" else v) for k, v in inputs.items()}
@@ -18,7 +19,7 @@ def case(op, name, inputs, outputs, dtype=F32, domain=MS, constants=(), opsets=N
     present = {k: v for k, v in given.items() if v is not None}
     return Case(domain, op, name, [node], {k: v for k, v in present.items() if k not in constants},
                 [o for o in outputs if o], initializers={k: v for k, v in present.items() if k in constants},
-                opsets=opsets or {})
+                opsets=opsets or {}, expected=expected)
 
 
 def floats(r, *dims):
@@ -50,6 +51,10 @@ def norms():
                domain="ai.onnx", axis=1)
     yield case("SimplifiedLayerNormalization", "float16", {"x": floats(r, 2, 3, 8), "scale": floats(r, 8)}, ["y"],
                F16, domain="ai.onnx", axis=-1, stash_type=1)
+    x, scale = floats(r, 2, 3, 8), floats(r, 8)
+    mean_square = np.mean(np.square(x, dtype=np.float64), axis=-1, keepdims=True)
+    yield case("SimplifiedLayerNormalization", "in_its_own_domain", {"x": x, "scale": scale}, ["y"], axis=-1,
+               epsilon=1e-4, expected={"y": (x / np.sqrt(mean_square + 1e-4) * scale).astype(np.float32)})
     yield case("LayerNormalization", "opset_11", {"x": floats(r, 2, 3, 8), "scale": floats(r, 8), "b": floats(r, 8)},
                ["y"], domain="ai.onnx", opsets={"": 11}, axis=-1)
 

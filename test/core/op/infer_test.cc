@@ -174,15 +174,26 @@ TEST_F(Canonicalise, old_batch_normalizations_have_the_inference_form) {
   }
 }
 
-TEST_F(Canonicalise, batch_normalization_by_position_is_refused) {
-  start(7);
-  input("x", kFloat, {2, 4, 8, 8});
-  for (const char* name : {"s", "b", "m", "v"})
-    constant(name, Tensor::of_float({1, 1, 1, 1}).take());
-  node("BatchNormalization", {"x", "s", "b", "m", "v"}, {"y"}, {Attribute::of_int("spatial", 0)});
-  const Status status = run();
-  EXPECT_EQ(status.code(), Code::kUNSUPPORTED_OPERATOR);
-  EXPECT_NE(status.message().find("spatial"), std::string::npos) << status.message();
+// spatial = 0: statistics of every element of an image.
+TEST_F(Canonicalise, batch_normalization_by_position_goes_over_flat_images) {
+  for (const int64_t length : {4 * 8 * 8, 4}) {
+    SCOPED_TRACE(length);
+    start(7);
+    input("x", kFloat, {2, 4, 8, 8});
+    for (const char* name : {"s", "b", "m", "v"})
+      constant(name, Tensor::of_float(std::vector<float>(static_cast<size_t>(length), 1)).take());
+    node("BatchNormalization", {"x", "s", "b", "m", "v"}, {"y"}, {Attribute::of_int("spatial", 0)});
+    if (length == 4) {
+      const Status status = run();
+      EXPECT_NE(status.message().find("shape [4], expected [256]"), std::string::npos)
+          << status.message();
+      continue;
+    }
+    run_ok();
+    EXPECT_EQ(type("y"), "float32[2,4,8,8]");
+    ASSERT_NE(find("BatchNormalization"), nullptr);
+    EXPECT_NE(find("Flatten"), nullptr);
+  }
 }
 
 TEST_F(Canonicalise, upsample_becomes_resize) {
