@@ -90,8 +90,9 @@ Status canonical_legacy_broadcast(Rewriter& rewriter) {
         "attribute 'axis' needs inputs of known rank; run shape inference on the model first");
   const int64_t rank = static_cast<int64_t>(rewriter.rank(0));
   if (axis < 0) axis += rank;
-  const int64_t ones = rank - axis - static_cast<int64_t>(rewriter.rank(1));
-  if (axis < 0 || ones < 0)
+  const bool inside = axis >= 0 && axis <= rank;
+  const int64_t ones = inside ? rank - axis - static_cast<int64_t>(rewriter.rank(1)) : -1;
+  if (ones < 0)
     return rewriter.fail("input 1 of rank ", rewriter.rank(1),
                          " does not fit into input 0 of rank ", rank, " from axis ", axis);
   return ones ? unsqueeze_after(rewriter, static_cast<size_t>(ones)) : Status();

@@ -272,6 +272,9 @@ class Program {
       if (v != PFRT_NO_INDEX) {
         port.name = value(v).name;
         if (!describe(v, &port.tensor)) return fault("dimensions of input ", i, " are not known");
+        if (port.tensor.bytes == UINT64_MAX)
+          return error(Code::kINVALID_MODEL, step.label, ": the element type of input ", i, ", '",
+                       view(port.name), "', is not known; declare it in the model");
         const auto known = buffer_of_.find(v);
         if (known == buffer_of_.end() && !(value(v).flags & PFRT_SNAPSHOT_CONSTANT))
           return fault("input ", i, " is not produced");

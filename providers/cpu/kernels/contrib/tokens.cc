@@ -144,6 +144,7 @@ Result<Kernel> make_repeat_block(const SnapshotNode& node) {
       const int64_t* const row = run.input<int64_t>(0) + b * length;
       float* const out = run.output<float>(0) + b * words;
       std::copy_n(run.input<float>(1) + b * words, words, out);
+      if (n > length) return;
       const int64_t* const tail = row + length - (n - 1);
       for (int64_t i = 0; i + n <= length; ++i) {
         if (i % kBlock == 0 && run.stopped()) return;
