@@ -264,12 +264,16 @@ Status canonical_unsqueeze(Rewriter& rewriter) {
   return {};
 }
 
+constexpr int64_t kMostAxes = 1024;
+
 Status infer_unsqueeze(Inference& inference) {
   if (!inference.has_input(1)) return inference.fail("needs axes as input 1 or as an attribute");
   const Type& in = inference.input(0);
   const auto axes = inference.numbers(1);
   if (!in.has_shape || !axes) {
     const std::optional<int64_t> more = in.has_shape ? list_length(inference, 1) : std::nullopt;
+    if (more && *more > kMostAxes)
+      return inference.fail("axes has ", *more, " entries, at most ", kMostAxes, " make sense");
     set_unknown(inference,
                 more ? std::optional(static_cast<int64_t>(in.shape.size()) + *more) : std::nullopt);
     keep_data(inference);
