@@ -25,6 +25,8 @@ using NodeId = uint32_t;
 using ValueId = uint32_t;
 inline constexpr uint32_t kNoId = UINT32_MAX;
 inline constexpr uint32_t kMaxBodyDepth = 64;  // of bodies in bodies
+// A longer dimension does not fit the address space; below it, arithmetic on a few is safe.
+inline constexpr int64_t kLargestDim = int64_t{1} << 47;
 
 // What is known of a value before a run.
 struct Type {
@@ -76,6 +78,9 @@ struct Node {
   std::vector<ValueId> outputs;  // kNoId = unwanted optional output
   std::vector<Attribute> attrs;
   bool canonical = false;  // set by canonicalise: has the meaning of canonical form 1
+  // The node whose step should do this one's work too, as its tail (core/pass); kNoId = none. That
+  // node may be gone.
+  NodeId tail_of = kNoId;
 
   const Attribute* attr(std::string_view attr_name) const;  // nullptr when absent
   int64_t attr_int(std::string_view attr_name, int64_t fallback) const;

@@ -20,6 +20,7 @@ class Verifier {
       if (!seen.insert(id).second) fault("graph input '", graph.at(id).name, "' is listed twice");
       check_default(graph, id);
     }
+    for (ValueId id = 0; id < graph.value_count(); ++id) check_dims(graph.at(id));
     for (NodeId nid : graph.node_ids()) {
       const Node& node = *graph.node(nid);
       if (node.op.empty()) fault(describe(graph, node), ": the node has no operator");
@@ -62,6 +63,13 @@ class Verifier {
         fault(describe(graph, node), ": body '", body.name, "' uses '", graph.at(c.outer).name,
               "', which neither it nor any graph around it defines");
     check(body, true);
+  }
+
+  void check_dims(const GraphValue& v) {
+    for (const Dim& d : v.type.shape)
+      if (d.known() && d.value() > kLargestDim)
+        fault("value '", v.name, "' is declared with a dimension of ", d.value(),
+              "; none can be longer than ", kLargestDim);
   }
 
   void check_default(const Graph& graph, ValueId id) {

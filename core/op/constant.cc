@@ -160,7 +160,7 @@ Status infer_constant_of_shape(Inference& inference) {
   std::optional<Shape> out = inference.data(0);
   if (!out) {
     const std::optional<int64_t> rank = list_length(inference, 0);
-    if (rank && *rank >= 0 && *rank <= 64) {
+    if (rank) {
       inference.set_output(0, dtype, Shape(static_cast<size_t>(*rank)));
     } else {
       inference.set_output_unknown_shape(0, dtype);
@@ -186,8 +186,11 @@ Status infer_eye_like(Inference& inference) {
   PFRT_TRY(expect_rank(inference, 0, 2));
   Type out = inference.input(0);
   out.kind = PFRT_VALUE_TENSOR;
-  if (const Attribute* dtype = inference.node().attr("dtype"))
+  if (const Attribute* dtype = inference.node().attr("dtype")) {
+    if (dtype->i <= 0 || dtype->i > UINT32_MAX || !dtype_known(static_cast<pfrt_dtype>(dtype->i)))
+      return inference.fail("attribute 'dtype' is ", dtype->i, ", which is no element type");
     out.dtype = static_cast<pfrt_dtype>(dtype->i);
+  }
   inference.set_output(0, std::move(out));
   return {};
 }

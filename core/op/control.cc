@@ -203,8 +203,8 @@ Result<Settled> settle(const Inference& in, const Graph& body) {
 Status expect_one(const Inference& in, size_t i, pfrt_dtype dtype, const char* what) {
   if (!in.has_input(i)) return {};
   if (in.input(i).dtype && in.input(i).dtype != dtype) return wrong_dtype(in, i, dtype);
-  const std::optional<int64_t> length = list_length(in, i);
-  if ((length && *length != 1) || (in.has_shape(i) && in.rank(i) > 1))
+  if (!in.has_shape(i)) return {};
+  if (in.rank(i) > 1 || (in.rank(i) == 1 && in.shape(i)[0].known() && !in.shape(i)[0].is(1)))
     return in.fail(what, " has shape ", in.symbols().text(in.shape(i)), ", expected one element");
   return {};
 }

@@ -202,6 +202,13 @@ Status infer_where(Inference& in) {
   return {};
 }
 
+Status infer_mod(Inference& in) {
+  if (dtype_is_float(in.input(0).dtype) && in.node().attr_int("fmod", 0) == 0)
+    return in.fail("attribute 'fmod' is 0, which has no meaning for ",
+                   dtype_name(in.input(0).dtype), "; set it to 1");
+  return infer_arithmetic<remainder>(in);
+}
+
 constexpr auto kPlain = canonical_elementwise;
 constexpr auto kLegacy = canonical_legacy_broadcast;
 
@@ -261,7 +268,7 @@ constexpr OperatorDef kRows[] = {
     {"", "Mul", 7, 0, 2, 2, 1, 1, kOpPlain, 0, nullptr, infer_arithmetic<mul>, nullptr},
     {"", "Div", 1, 6, 2, 2, 1, 1, kOpPlain, 0, kLegacy, infer_arithmetic<quotient>, nullptr},
     {"", "Div", 7, 0, 2, 2, 1, 1, kOpPlain, 0, nullptr, infer_arithmetic<quotient>, nullptr},
-    {"", "Mod", 10, 0, 2, 2, 1, 1, kOpPlain, 0, kPlain, infer_arithmetic<remainder>, nullptr},
+    {"", "Mod", 10, 0, 2, 2, 1, 1, kOpPlain, 0, kPlain, infer_mod, nullptr},
     {"", "Pow", 1, 6, 2, 2, 1, 1, kOpPlain, 0, kLegacy, infer_pow, nullptr},
     {"", "Pow", 7, 0, 2, 2, 1, 1, kOpPlain, 0, nullptr, infer_pow, nullptr},
     {"", "Max", 1, 0, 1, -1, 1, 1, kOpPlain, 0, kPlain, infer_arithmetic<most>, nullptr},

@@ -119,7 +119,7 @@ Result<std::optional<SliceArguments>> slice_arguments(const Inference& inference
     if (!axes) return std::optional<SliceArguments>();
     a.axes = *axes;
   } else {
-    if (!count || *count < 0 || *count > 64) return std::optional<SliceArguments>();
+    if (!count || *count > kHighestRank) return std::optional<SliceArguments>();
     for (int64_t i = 0; i < *count; ++i) a.axes.push_back(i);
   }
   a.steps.assign(a.axes.size(), 1);

@@ -42,10 +42,11 @@ Status check_sizes(const Inference& inference) {
   const Graph& graph = inference.graph();
   for (size_t i = 0; i < inference.output_count(); ++i) {
     const Type& type = inference.output(i);
-    if (!type.is_tensor() || !type.fixed() || !dtype_known(type.dtype)) continue;
+    if (!type.is_tensor() || !dtype_known(type.dtype)) continue;
     Dims dims;
-    for (const Dim& dim : type.shape) dims.push_back(dim.value());
-    if (tensor_bytes(type.dtype, element_count(dims.data(), dims.size())) == UINT64_MAX)
+    for (const Dim& dim : type.shape) dims.push_back(dim.known() ? dim.value() : 1);
+    const bool longest = std::ranges::any_of(dims, [](int64_t d) { return d > kLargestDim; });
+    if (longest || tensor_bytes(type.dtype, element_count(dims.data(), dims.size())) == UINT64_MAX)
       return inference.fail("output ", i, " would be ", type_text(type, *graph.symbols),
                             ": more bytes than can be addressed");
   }

@@ -64,6 +64,20 @@ Status expect_targets(Rewriter& rewriter) {
   return {};
 }
 
+// Checks a word attribute, its default the first of |words|, and writes it on the node.
+Status settle_word(Rewriter& rewriter, const char* name,
+                   const std::vector<std::string_view>& words) {
+  PFRT_ASSIGN(std::string word, ml_word(rewriter, name, words));
+  rewriter.node().set_attr(Attribute::of_string(name, std::move(word)));
+  return {};
+}
+
+Status settle_post_transform(Rewriter& rewriter) {
+  PFRT_ASSIGN(std::string post, ml_post_transform(rewriter));
+  rewriter.node().set_attr(Attribute::of_string("post_transform", std::move(post)));
+  return {};
+}
+
 // Rows of the input, [features] or [rows, features].
 Result<Dim> batch(const Inference& in) {
   if (!in.has_shape(0)) return Dim();
@@ -92,8 +106,7 @@ int64_t svm_columns(const Node& node) {
 Status canonical_tree_classifier(Rewriter& rewriter) {
   PFRT_TRY(expect_number(rewriter));
   PFRT_TRY(expect_rows(rewriter));
-  PFRT_ASSIGN(std::string post, ml_post_transform(rewriter));
-  rewriter.node().set_attr(Attribute::of_string("post_transform", std::move(post)));
+  PFRT_TRY(settle_post_transform(rewriter));
   PFRT_ASSIGN(const MlLabels labels,
               ml_labels(rewriter, "classlabels_int64s", "classlabels_strings"));
   if (labels.size() == 0)
@@ -105,11 +118,8 @@ Status canonical_tree_regressor(Rewriter& rewriter) {
   PFRT_TRY(expect_number(rewriter));
   PFRT_TRY(expect_rows(rewriter));
   PFRT_TRY(expect_targets(rewriter));
-  PFRT_ASSIGN(std::string post, ml_post_transform(rewriter));
-  PFRT_ASSIGN(std::string aggregate,
-              ml_word(rewriter, "aggregate_function", {"SUM", "AVERAGE", "MIN", "MAX"}));
-  rewriter.node().set_attr(Attribute::of_string("post_transform", std::move(post)));
-  rewriter.node().set_attr(Attribute::of_string("aggregate_function", std::move(aggregate)));
+  PFRT_TRY(settle_post_transform(rewriter));
+  PFRT_TRY(settle_word(rewriter, "aggregate_function", {"SUM", "AVERAGE", "MIN", "MAX"}));
   return {};
 }
 
@@ -124,11 +134,8 @@ Status canonical_tree_ensemble(Rewriter& rewriter) {
 Status canonical_svm_classifier(Rewriter& rewriter) {
   PFRT_TRY(expect_number(rewriter));
   PFRT_TRY(expect_rows(rewriter));
-  PFRT_ASSIGN(std::string post, ml_post_transform(rewriter));
-  PFRT_ASSIGN(std::string kernel,
-              ml_word(rewriter, "kernel_type", {"LINEAR", "POLY", "RBF", "SIGMOID"}));
-  rewriter.node().set_attr(Attribute::of_string("post_transform", std::move(post)));
-  rewriter.node().set_attr(Attribute::of_string("kernel_type", std::move(kernel)));
+  PFRT_TRY(settle_post_transform(rewriter));
+  PFRT_TRY(settle_word(rewriter, "kernel_type", {"LINEAR", "POLY", "RBF", "SIGMOID"}));
   PFRT_ASSIGN(const MlLabels labels,
               ml_labels(rewriter, "classlabels_ints", "classlabels_strings"));
   if (labels.size() == 0 || labels.size() > UINT16_MAX)
@@ -140,11 +147,8 @@ Status canonical_svm_classifier(Rewriter& rewriter) {
 Status canonical_svm_regressor(Rewriter& rewriter) {
   PFRT_TRY(expect_number(rewriter));
   PFRT_TRY(expect_rows(rewriter));
-  PFRT_ASSIGN(std::string post, ml_post_transform(rewriter));
-  PFRT_ASSIGN(std::string kernel,
-              ml_word(rewriter, "kernel_type", {"LINEAR", "POLY", "RBF", "SIGMOID"}));
-  rewriter.node().set_attr(Attribute::of_string("post_transform", std::move(post)));
-  rewriter.node().set_attr(Attribute::of_string("kernel_type", std::move(kernel)));
+  PFRT_TRY(settle_post_transform(rewriter));
+  PFRT_TRY(settle_word(rewriter, "kernel_type", {"LINEAR", "POLY", "RBF", "SIGMOID"}));
   return {};
 }
 

@@ -372,7 +372,7 @@ Status infer_col2im(Inference& inference) {
   const std::optional<int64_t> length =
       image ? static_cast<int64_t>(image->size()) : list_length(inference, 1);
   const pfrt_dtype dtype = inference.input(0).dtype;
-  if (!length || *length < 0 || *length > 64) {
+  if (!length || *length > kHighestRank) {
     inference.set_output_unknown_shape(0, dtype);
     return {};
   }

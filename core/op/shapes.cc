@@ -32,7 +32,8 @@ std::optional<int64_t> list_length(const Inference& inference, size_t i) {
   if (!inference.has_shape(i)) return std::nullopt;
   if (inference.rank(i) == 0) return 1;
   if (inference.rank(i) != 1 || !inference.shape(i)[0].known()) return std::nullopt;
-  return inference.shape(i)[0].value();
+  const int64_t length = inference.shape(i)[0].value();
+  return length >= 0 && length <= kHighestRank ? std::optional(length) : std::nullopt;
 }
 
 Status expect_rank(const Inference& inference, size_t input, size_t rank) {

@@ -20,7 +20,10 @@ double elements(const Shape& shape, size_t begin = 0, size_t end = SIZE_MAX);
 Dim volume(SymbolTable& symbols, const Shape& shape, size_t begin = 0, size_t end = SIZE_MAX);
 // Certainly not negative: a number >= 0, or a symbol made of dimensions without subtraction.
 bool certainly_natural(const SymbolTable& symbols, const Dim& dim);
-// The number of elements of input |i|, a scalar or a list, or nullopt.
+// No dimension list is longer than this; a longer one makes an unknown rank, and a run refuses it.
+constexpr int64_t kHighestRank = 64;
+// The number of elements of input |i|, a scalar or a list of axes or dimensions; nullopt when it is
+// not known or no rank.
 std::optional<int64_t> list_length(const Inference& inference, size_t i);
 
 Status expect_rank(const Inference& inference, size_t input, size_t rank);

@@ -110,6 +110,8 @@ Snapshot::Snapshot(std::shared_ptr<const Graph> graph, const std::vector<NodeId>
     to.domain = to_c(from.domain);
     to.id = id;
     to.canonical = 1;
+    if (const auto head = index_of.find(from.tail_of); head != index_of.end())
+      to.tail_of = head->second + 1;
     to.inputs = from.inputs.data();
     to.input_count = static_cast<uint32_t>(from.inputs.size());
     to.outputs = from.outputs.data();

@@ -137,6 +137,12 @@ typedef struct pfrt_snapshot_node {
   const uint32_t* outputs;
   const pfrt_snapshot_attr* attrs;
   uint64_t attr_count;
+  /* ---- 1.1 ---- */
+  /* 1 + the index of an earlier node: this elementwise node is of that one's tail (supports() agreed), which takes the
+   * output before it and which nothing else uses, so that one step should do all of it. Nodes of a tail follow each
+   * other. Only a wish: run on its own the node means the same. 0 = none. */
+  uint32_t tail_of;
+  uint32_t reserved;
 } pfrt_snapshot_node;
 
 /* A read-only graph in flat arrays, nodes in topological order. |node_size| and the like are the strides of the
