@@ -28,6 +28,7 @@ struct CompileContext {
   bool fallback = true;                // a node refused while compiling goes to the next provider
   const Provider** culprit = nullptr;  // set when compiling fails in a provider's call; not null
   bool concurrent_steps = false;       // independent steps of a run at once
+  bool run_once = false;               // not worth generating code or packing constants
 };
 
 // One row of explain.

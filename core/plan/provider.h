@@ -75,6 +75,10 @@ class Provider : public Device, public std::enable_shared_from_this<Provider> {
   pfrt_provider* handle() const { return handle_; }
 
   Result<Claims> claim(const pfrt_snapshot& snapshot);
+  // Empty when the provider runs |node| together with |tail|, which it may be asked of any
+  // canonical operator; or why not.
+  std::string refuses(const pfrt_snapshot& snapshot, uint32_t node,
+                      const std::vector<uint32_t>& tail);
   // Device, where the provider has memory of its own.
   bool has_memory() const { return (features() & PFRT_PROVIDER_MEMORY) != 0; }
   Result<void*> allocate_memory(uint64_t bytes) override;

@@ -34,7 +34,9 @@ constexpr OptionRow kSession[] = {
      "sequential = one step after another, each parallel inside; parallel = independent steps at "
      "once, which share the threads"},
     {"optimization_level", PFRT_OPTION_STRING, "extended", "none basic extended all",
-     "how far the graph is optimised; no passes exist yet, so every level runs the empty pipeline"},
+     "how far the graph is optimised: basic folds constants and removes dead code, extended also "
+     "joins and fuses operators, all also moves layouts"},
+    {"skip_passes", PFRT_OPTION_STRINGS, "", "", "optimisation passes to leave out, by name"},
     {"verbose_optimization", PFRT_OPTION_BOOL, "false", "", "log what each pass did"},
     {"enable_profiling", PFRT_OPTION_BOOL, "false", "",
      "time every step; explain shows the last run's times"},

@@ -8,6 +8,7 @@
 #include "core/ir/verify.h"
 #include "core/plan/client_operator.h"
 #include "core/plan/fault.h"
+#include "core/session/optimise.h"
 #include "core/session/sessions.h"
 
 namespace pfrt {
@@ -72,6 +73,8 @@ Result<std::shared_ptr<Session>> Session::create(std::shared_ptr<const Model> mo
       static_cast<uint32_t>(std::min<int64_t>(options.get_int("num_threads"), 1024));
   session->profile_ = options.get_bool("enable_profiling");
   session->level_ = options.get_string("optimization_level");
+  session->verbose_ = options.get_bool("verbose_optimization");
+  session->skip_passes_ = options.get_strings("skip_passes");
   session->packed_ = context.packed;
   session->all_ = context.all;
   session->logger_ = context.logger;
@@ -91,7 +94,8 @@ Result<std::shared_ptr<Session>> Session::create(std::shared_ptr<const Model> mo
   session->operators_ = std::move(context.operators);
   for (auto& pass : context.passes)
     if (pass->level <= level_number(session->level_)) session->passes_.push_back(std::move(pass));
-  PFRT_ASSIGN(session->canonical_, session->prepare({}, session->pass_notes_));
+  PFRT_ASSIGN(session->canonical_,
+              session->prepare({}, session->pass_notes_, session->pass_reports_));
   PFRT_ASSIGN(session->plans_, session->plan());
   session->roster_->succeeded();
   const Graph& planned = session->plans_->main->graph();
@@ -108,36 +112,63 @@ Result<std::shared_ptr<Session>> Session::create(std::shared_ptr<const Model> mo
 Result<std::unique_ptr<CompiledGraph>> Session::compile(
     const std::shared_ptr<const Graph>& canonical, const Plans& plans,
     const Provider** culprit) const try {
-  std::shared_ptr<const Graph> graph = canonical;
-  if (!extra_outputs_.empty()) {
-    auto copy = canonical->clone();
-    for (const std::string& name : extra_outputs_) {
-      const ValueId id = copy->find(name);
-      if (id == kNoId) {
-        std::vector<std::string> names;
-        for (ValueId v = 0; v < copy->value_count(); ++v) names.push_back(copy->at(v).name);
-        const std::string near = nearest_name(name, names);
-        return error(Code::kNOT_FOUND, "creating a session: extra output '", name,
-                     "' is not a value of the graph", near.empty() ? "" : "; the nearest is '",
-                     near, near.empty() ? "" : "'");
-      }
-      copy->outputs.push_back(id);
-    }
-    graph = std::move(copy);
-  }
-  std::vector<Candidate> candidates = plans.candidates;
-  if (graph->operators) {
-    PFRT_ASSIGN(auto opened, Provider::open(client_operator_provider(graph->operators), logger_));
-    candidates.push_back({opened->name(), opened, {}});
-  }
-  return CompiledGraph::create(std::move(graph), {std::move(candidates), packed_, logger_,
-                                                  fallback_, culprit, concurrent_steps_});
+  PFRT_ASSIGN(std::vector<Candidate> candidates, with_operators(plans.candidates, *canonical));
+  return CompiledGraph::create(
+      canonical, {std::move(candidates), packed_, logger_, fallback_, culprit, concurrent_steps_});
 } catch (const std::bad_alloc&) {
   return error(Code::kOUT_OF_MEMORY, "planning graph '", canonical->name, "': no memory left");
 }
 
+Result<std::vector<Candidate>> Session::with_operators(std::vector<Candidate> candidates,
+                                                       const Graph& graph) const {
+  if (graph.operators) {
+    PFRT_ASSIGN(auto opened, Provider::open(client_operator_provider(graph.operators), logger_));
+    candidates.push_back({opened->name(), opened, {}});
+  }
+  return candidates;
+}
+
+Status Session::add_extra_outputs(Graph& graph) const {
+  for (const std::string& name : extra_outputs_) {
+    const ValueId id = graph.find(name);
+    if (id == kNoId) {
+      std::vector<std::string> names;
+      for (ValueId v = 0; v < graph.value_count(); ++v) names.push_back(graph.at(v).name);
+      const std::string near = nearest_name(name, names);
+      return error(Code::kNOT_FOUND, "creating a session: extra output '", name,
+                   "' is not a value of the graph", near.empty() ? "" : "; the nearest is '", near,
+                   near.empty() ? "" : "'");
+    }
+    graph.outputs.push_back(id);
+  }
+  return {};
+}
+
+// The passes of the runtime itself, on a graph in canonical form.
+Result<std::shared_ptr<const Graph>> Session::optimise(std::shared_ptr<const Graph> canonical,
+                                                       std::vector<PassReport>& reports) const {
+  const auto level = static_cast<OptLevel>(level_number(level_));
+  if (level == OptLevel::kNone && extra_outputs_.empty()) return canonical;
+  std::shared_ptr<Graph> graph = canonical->clone();
+  PFRT_TRY(add_extra_outputs(*graph));
+  if (level == OptLevel::kNone) return std::shared_ptr<const Graph>(std::move(graph));
+  PFRT_ASSIGN(std::vector<Candidate> candidates, with_operators(roster_->candidates(), *graph));
+  PassServices services(std::move(candidates), packed_, logger_);
+  PassContext context = services.context();
+  PipelineConfig config;
+  config.level = level;
+  config.verbose = verbose_;
+  config.skip_passes = skip_passes_;
+  Pipeline pipeline = Pipeline::standard(std::move(config), logger_);
+  PassResult result;
+  PFRT_TRY(pipeline.run_until_fixed_point(graph, context, result));
+  reports = pipeline.reports();
+  return std::shared_ptr<const Graph>(std::move(graph));
+}
+
 Result<std::shared_ptr<const Graph>> Session::prepare(const std::vector<ValueId>& fed,
-                                                      std::vector<std::string>& notes) const {
+                                                      std::vector<std::string>& notes,
+                                                      std::vector<PassReport>& reports) const {
   std::shared_ptr<Graph> graph;
   if (!fed.empty()) {
     graph = model_->graph().clone();
@@ -157,8 +188,9 @@ Result<std::shared_ptr<const Graph>> Session::prepare(const std::vector<ValueId>
       return status.prepend("after pass '" + pass->name + "'");
     graph = made.take();
   }
-  if (!graph) return model_->canonical(operators_);
-  return make_canonical(std::move(graph), operators_);
+  PFRT_ASSIGN(std::shared_ptr<const Graph> canonical,
+              graph ? make_canonical(std::move(graph), operators_) : model_->canonical(operators_));
+  return optimise(std::move(canonical), reports);
 }
 
 uint32_t Session::width(int64_t asked, uint32_t available) const {
@@ -223,7 +255,8 @@ Result<std::shared_ptr<CompiledGraph>> Session::variant(Plans& plans,
   std::shared_ptr<CompiledGraph>& slot = plans.variants[fed];
   if (!slot) {
     std::vector<std::string> notes;  // the same as the first time
-    PFRT_ASSIGN(auto canonical, prepare(ids, notes));
+    std::vector<PassReport> reports;
+    PFRT_ASSIGN(auto canonical, prepare(ids, notes, reports));
     PFRT_ASSIGN(slot, compile(canonical, plans, culprit));
   }
   return slot;
@@ -291,9 +324,17 @@ Result<std::shared_ptr<Provider>> Session::device_of(std::string_view name) cons
 Session::Explanation Session::explain() {
   Explanation out;
   out.steps = current()->main->explain();
-  out.notes.push_back("optimisation level " + level_ + ": the runtime has no passes of its own" +
-                      (passes_.empty() ? "" : message(", ", passes_.size(), " registered")));
+  out.notes.push_back("optimisation level " + level_ +
+                      (passes_.empty() ? "" : message(", ", passes_.size(), " registered passes")));
   out.notes.insert(out.notes.end(), pass_notes_.begin(), pass_notes_.end());
+  for (const PassReport& report : pass_reports_) {
+    std::string rules;
+    for (const auto& [rule, count] : report.result.stats.rules)
+      rules += message(rules.empty() ? ": " : ", ", rule, " ", count);
+    out.notes.push_back(message(report.pass, ", ", report.nodes_before, " nodes before, ",
+                                report.nodes_after, " after", rules));
+    out.notes.insert(out.notes.end(), report.result.warnings.begin(), report.result.warnings.end());
+  }
   for (size_t i = 0; i < roster_->size(); ++i) {
     const Roster::State state = roster_->state(i);
     if (state.failures == 0) continue;

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "core/exec/compiled.h"
+#include "core/pass/pipeline.h"
 #include "core/session/model.h"
 #include "core/session/options.h"
 #include "core/session/roster.h"
@@ -98,7 +99,14 @@ class Session {
   // The model's graph in canonical form, rewritten by the passes, without the constants of the
   // inputs in |fed|.
   Result<std::shared_ptr<const Graph>> prepare(const std::vector<ValueId>& fed,
-                                               std::vector<std::string>& notes) const;
+                                               std::vector<std::string>& notes,
+                                               std::vector<PassReport>& reports) const;
+  Result<std::shared_ptr<const Graph>> optimise(std::shared_ptr<const Graph> canonical,
+                                                std::vector<PassReport>& reports) const;
+  Status add_extra_outputs(Graph& graph) const;
+  // And who runs the client's operators, when the graph has some.
+  Result<std::vector<Candidate>> with_operators(std::vector<Candidate> candidates,
+                                                const Graph& graph) const;
   Status check_inputs(const std::vector<ValuePtr>& inputs) const;
   Result<std::shared_ptr<CompiledGraph>> variant(Plans& plans, const std::vector<ValuePtr>& inputs,
                                                  const Provider** culprit) const;
@@ -127,6 +135,7 @@ class Session {
   OperatorSet::Ptr operators_;
   std::vector<std::shared_ptr<const ClientPass>> passes_;  // those of the session's level
   std::vector<std::string> pass_notes_;
+  std::vector<PassReport> pass_reports_;
   std::vector<std::string> extra_outputs_, provider_names_;
   std::vector<PortInfo> inputs_, outputs_;
   std::vector<ValueId> input_ids_;  // in the model's graph
@@ -134,6 +143,8 @@ class Session {
   uint32_t max_threads_ = 0, num_threads_ = 0;
   bool profile_ = false;
   std::string level_;
+  bool verbose_ = false;
+  std::vector<std::string> skip_passes_;
   std::mutex recovery_mutex_;
   mutable std::mutex mutex_;  // guards plans_
   std::shared_ptr<Plans> plans_;

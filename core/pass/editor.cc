@@ -1,0 +1,313 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/pass/editor.h"
+
+#include <algorithm>
+
+#include "core/op/body.h"
+#include "core/op/rules.h"
+
+namespace pfrt {
+
+bool has_bodies(const Node& node) {
+  return std::ranges::any_of(node.attrs,
+                             [](const Attribute& a) { return a.graph || !a.graphs.empty(); });
+}
+
+Result<Editor> Editor::open(Graph& graph, const InferState* outer) {
+  Editor editor(graph);
+  editor.state_ = outer ? body_state(graph, *outer) : initial_state(graph);
+  editor.grow();
+  for (ValueId id : graph.inputs) editor.input_[id] = true;
+  for (ValueId id : graph.outputs) editor.output_[id] = true;
+  PFRT_ASSIGN(const std::vector<NodeId> order, graph.topological_order());
+  for (NodeId id : order) {
+    Node& node = *graph.node(id);
+    for (ValueId value : graph.used_by(node)) editor.use(value, id);
+    PFRT_TRY(editor.infer(node));
+  }
+  return editor;
+}
+
+void Editor::grow() {
+  const size_t count = graph_->value_count();
+  if (users_.size() >= count) return;
+  users_.resize(count);
+  output_.resize(count);
+  input_.resize(count);
+  state_.types.resize(count);
+  state_.data.resize(count);
+}
+
+// What canonicalisation found, with what was declared, stays where inference knows less.
+Status Editor::infer(Node& node) {
+  Status inferred = infer_node(*graph_, node, state_);
+  // A body may never run: what does not fit in it is a fault of the run that gets there.
+  if (!inferred.ok() && (graph_->depth == 0 || inferred.code() != Code::kSHAPE_MISMATCH))
+    return inferred;
+  for (ValueId out : node.outputs) {
+    if (out == kNoId) continue;
+    Type& found = state_.types[out];
+    const Type& known = graph_->at(out).type;
+    const bool better = known.kind != PFRT_VALUE_UNSET &&
+                        (found.kind == PFRT_VALUE_UNSET || (known.has_shape && !found.has_shape) ||
+                         (known.fixed() && !found.fixed()));
+    if (better)
+      found = known;
+    else if (found.kind != PFRT_VALUE_UNSET)
+      graph_->at(out).type = found;
+  }
+  return {};
+}
+
+void Editor::use(ValueId value, NodeId id) {
+  grow();
+  std::vector<NodeId>& list = users_[value];
+  if (std::ranges::find(list, id) == list.end()) list.push_back(id);
+}
+
+void Editor::disuse(ValueId value, NodeId id) { std::erase(users_[value], id); }
+
+void Editor::touch(NodeId id) {
+  if (id == kNoId) return;
+  if (is_touched_.size() <= id)
+    is_touched_.resize(std::max<size_t>(id + 1, graph_->node_capacity()));
+  if (is_touched_[id]) return;
+  is_touched_[id] = true;
+  touched_.push_back(id);
+}
+
+void Editor::touch_around(ValueId value) {
+  touch(graph_->at(value).producer);
+  for (NodeId id : users_[value]) {
+    touch(id);
+    // What follows may match now that this one has changed.
+    if (const Node* user = graph_->node(id))
+      for (ValueId out : user->outputs)
+        if (out != kNoId)
+          for (NodeId next : users_[out]) touch(next);
+  }
+}
+
+std::vector<NodeId> Editor::take_touched() {
+  for (NodeId id : touched_) is_touched_[id] = false;
+  return std::exchange(touched_, {});
+}
+
+const std::vector<NodeId>& Editor::users(ValueId value) const {
+  static const std::vector<NodeId> none;
+  return value < users_.size() ? users_[value] : none;
+}
+
+bool Editor::is_output(ValueId value) const { return value < output_.size() && output_[value]; }
+bool Editor::is_input(ValueId value) const { return value < input_.size() && input_[value]; }
+
+Node* Editor::producer(ValueId value) {
+  return value == kNoId ? nullptr : graph_->node(graph_->at(value).producer);
+}
+
+Node* Editor::maker(ValueId value, std::string_view op) {
+  Node* made = producer(value);
+  return made && made->op == op && made->domain.empty() && made->outputs[0] == value ? made
+                                                                                     : nullptr;
+}
+
+Node* Editor::only_user(ValueId value) {
+  if (value == kNoId || is_output(value) || users(value).size() != 1) return nullptr;
+  return graph_->node(users(value)[0]);
+}
+
+bool Editor::only_used_by(ValueId value, const Node& user) const {
+  return !is_output(value) && users(value).size() == 1 && users(value)[0] == user.id;
+}
+
+const Type& Editor::type(ValueId value) const {
+  static const Type unset;
+  if (value == kNoId) return unset;
+  return graph_->at(value).constant || value >= state_.types.size() ||
+                 state_.types[value].kind == PFRT_VALUE_UNSET
+             ? graph_->at(value).type
+             : state_.types[value];
+}
+
+std::optional<size_t> Editor::rank(ValueId value) const {
+  const Type& t = type(value);
+  return t.is_tensor() && t.has_shape ? std::optional(t.shape.size()) : std::nullopt;
+}
+
+const std::optional<Shape>& Editor::contents(ValueId value) const {
+  static const std::optional<Shape> unknown;
+  return value != kNoId && value < state_.data.size() ? state_.data[value] : unknown;
+}
+
+std::optional<std::vector<int64_t>> Editor::numbers(ValueId value) const {
+  if (value == kNoId) return std::nullopt;
+  if (const Tensor* constant = graph_->constant(value)) {
+    if (constant->dtype != PFRT_DTYPE_INT64 && constant->dtype != PFRT_DTYPE_INT32)
+      return std::nullopt;
+    return to_int64s(*constant);
+  }
+  const std::optional<Shape>& elements = contents(value);
+  if (!elements) return std::nullopt;
+  std::vector<int64_t> out;
+  for (const Dim& d : *elements) {
+    if (!d.known()) return std::nullopt;
+    out.push_back(d.value());
+  }
+  return out;
+}
+
+bool Editor::same_type(ValueId a, ValueId b) const {
+  const Type &s = type(a), &t = type(b);
+  return s.is_tensor() && t.is_tensor() && s.dtype == t.dtype && s.dtype && s.has_shape &&
+         t.has_shape && s.shape == t.shape;
+}
+
+ValueId Editor::add_constant(std::string_view stem, Tensor tensor) {
+  const ValueId id = graph_->add_constant(stem, std::move(tensor));
+  grow();
+  state_.types[id] = graph_->at(id).type;
+  state_.data[id] = contents_of(graph_->constant(id));
+  return id;
+}
+
+Result<ValueId> Editor::int64s(std::string_view stem, const std::vector<int64_t>& values) {
+  PFRT_ASSIGN(Tensor tensor, Tensor::of_int64(values));
+  return add_constant(stem, std::move(tensor));
+}
+
+Result<ValueId> Editor::add(std::string_view op, std::string_view stem, std::vector<ValueId> inputs,
+                            std::vector<Attribute> attrs, std::string_view domain) {
+  Node made;
+  made.op = op;
+  made.domain = domain;
+  made.inputs = std::move(inputs);
+  made.attrs = std::move(attrs);
+  PFRT_ASSIGN(const std::vector<ValueId> outputs, add_node(std::move(made), stem));
+  return outputs[0];
+}
+
+Result<std::vector<ValueId>> Editor::add_node(Node made, std::string_view stem, size_t outputs) {
+  made.name = stem;
+  made.canonical = true;
+  made.outputs.clear();
+  for (size_t i = 0; i < outputs; ++i)
+    made.outputs.push_back(graph_->fresh(message(stem, stem.empty() ? "" : "/", made.op)));
+  std::vector<ValueId> values = made.outputs;
+  PFRT_ASSIGN(const NodeId id, graph_->add_node(std::move(made)));
+  Node& node = *graph_->node(id);
+  grow();
+  for (ValueId value : graph_->used_by(node)) use(value, id);
+  ++added_;
+  touch(id);
+  if (Status status = infer(node); !status.ok()) {
+    remove_unused(id);
+    return status;
+  }
+  return values;
+}
+
+bool Editor::can_replace(ValueId from, ValueId to) const {
+  if (from == to || from == kNoId || to == kNoId) return false;
+  if (!is_output(from)) return true;
+  return !is_output(to) && !is_input(to) && !graph_->at(to).constant &&
+         graph_->at(to).producer != kNoId;
+}
+
+void Editor::replace(ValueId from, ValueId to) {
+  grow();
+  const NodeId made_by = graph_->at(from).producer;
+  for (NodeId id : std::vector<NodeId>(users_[from])) {
+    Node& user = *graph_->node(id);
+    std::ranges::replace(user.inputs, from, to);
+    (void)for_each_body(user, [&](Graph& body) -> Status {
+      for (Capture& c : body.captures)
+        if (c.outer == from) c.outer = to;
+      return {};
+    });
+    use(to, id);
+  }
+  users_[from].clear();
+  if (is_output(from)) {
+    std::ranges::replace(graph_->outputs, from, to);
+    output_[from] = false;
+    output_[to] = true;
+    const std::string kept = graph_->at(from).name, other = graph_->at(to).name;
+    graph_->rename({{from, other}, {to, kept}});
+  }
+  touch_around(to);
+  if (made_by != kNoId) remove_unused(made_by);
+}
+
+void Editor::become_constant(ValueId value, ValuePtr constant) {
+  const NodeId made_by = graph_->at(value).producer;
+  Node* node = graph_->node(made_by);
+  std::ranges::replace(node->outputs, value, kNoId);
+  graph_->at(value).producer = kNoId;
+  graph_->set_constant(value, std::move(constant));
+  state_.types[value] = graph_->at(value).type;
+  state_.data[value] = contents_of(graph_->constant(value));
+  touch_around(value);
+  remove_unused(made_by);
+}
+
+void Editor::set_input(Node& node, size_t i, ValueId value) {
+  const ValueId before = i < node.inputs.size() ? node.inputs[i] : kNoId;
+  if (i >= node.inputs.size()) node.inputs.resize(i + 1, kNoId);
+  node.inputs[i] = value;
+  while (!node.inputs.empty() && node.inputs.back() == kNoId) node.inputs.pop_back();
+  if (value != kNoId) use(value, node.id);
+  if (before != kNoId) {
+    const std::vector<ValueId> still = graph_->used_by(node);
+    if (std::ranges::find(still, before) == still.end()) {
+      disuse(before, node.id);
+      touch_around(before);
+      if (const NodeId maker = graph_->at(before).producer; maker != kNoId) remove_unused(maker);
+    }
+  }
+  touch(node.id);
+}
+
+Status Editor::changed(Node& node) {
+  touch(node.id);
+  for (ValueId out : node.outputs)
+    if (out != kNoId) touch_around(out);
+  return infer(node);
+}
+
+void Editor::forget_uses(Node& node, const std::vector<ValueId>& before) {
+  const std::vector<ValueId> now = graph_->used_by(node);
+  for (ValueId value : before) {
+    if (std::ranges::find(now, value) != now.end()) continue;
+    disuse(value, node.id);
+    touch_around(value);
+    if (const NodeId maker = graph_->at(value).producer; maker != kNoId) remove_unused(maker);
+  }
+  touch(node.id);
+}
+
+bool Editor::unused(const Node& node) const {
+  return std::ranges::all_of(node.outputs, [&](ValueId out) {
+    return out == kNoId || (!is_output(out) && users(out).empty());
+  });
+}
+
+void Editor::remove_unused(NodeId id) {
+  std::vector<NodeId> dead{id};
+  while (!dead.empty()) {
+    const Node* node = graph_->node(dead.back());
+    dead.pop_back();
+    if (!node || !unused(*node)) continue;
+    const std::vector<ValueId> used = graph_->used_by(*node);
+    const NodeId gone = node->id;
+    graph_->remove_node(gone);
+    ++removed_;
+    for (ValueId value : used) {
+      disuse(value, gone);
+      const NodeId maker = graph_->at(value).producer;
+      if (maker != kNoId && users_[value].empty()) dead.push_back(maker);
+      touch_around(value);
+    }
+  }
+}
+
+}  // namespace pfrt

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A canonical graph while it is rewritten: who makes and who uses each value stays at hand, edits
+// cost what they touch, and every edited node is remembered for the worklist (rules.h). Types and
+// the known contents of small integer values follow the edits. Bodies are edited by editors of
+// their own. Not thread-safe.
+#pragma once
+
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "core/ir/graph.h"
+#include "core/op/infer.h"
+
+namespace pfrt {
+
+class Editor {
+ public:
+  // |outer| is what is known around a body: the state of the graph it is in, or nullptr.
+  static Result<Editor> open(Graph& graph, const InferState* outer = nullptr);
+
+  Graph& graph() { return *graph_; }
+  const Graph& graph() const { return *graph_; }
+  const InferState& state() const { return state_; }
+  Node* node(NodeId id) { return graph_->node(id); }
+
+  // The nodes that use |value|, in bodies too, each once.
+  const std::vector<NodeId>& users(ValueId value) const;
+  bool is_output(ValueId value) const;
+  bool is_input(ValueId value) const;
+  // A default-domain node of operator |op| that makes |value| as its output 0, or nullptr.
+  Node* maker(ValueId value, std::string_view op);
+  Node* producer(ValueId value);
+  // The only node that uses |value|, which is no graph output; nullptr otherwise.
+  Node* only_user(ValueId value);
+  // Whether nothing but |user| uses the value, which is no graph output.
+  bool only_used_by(ValueId value, const Node& user) const;
+  const Tensor* constant(ValueId value) const { return graph_->constant(value); }
+  const Type& type(ValueId value) const;
+  // Rank, where it is known.
+  std::optional<size_t> rank(ValueId value) const;
+  // Known contents of a small integer value; elements may be symbolic.
+  const std::optional<Shape>& contents(ValueId value) const;
+  // As numbers; nullopt unless all are known.
+  std::optional<std::vector<int64_t>> numbers(ValueId value) const;
+  // Certainly the same element type and dimensions.
+  bool same_type(ValueId a, ValueId b) const;
+
+  // A constant named after |stem|.
+  ValueId add_constant(std::string_view stem, Tensor tensor);
+  Result<ValueId> int64s(std::string_view stem, const std::vector<int64_t>& values);
+  // A canonical node; types of its outputs are inferred. |stem| names it and its outputs, and is
+  // the name of what it stands for.
+  Result<ValueId> add(std::string_view op, std::string_view stem, std::vector<ValueId> inputs,
+                      std::vector<Attribute> attrs = {}, std::string_view domain = {});
+  // Likewise; |made| has operator, inputs and attributes. Returns the outputs.
+  Result<std::vector<ValueId>> add_node(Node made, std::string_view stem, size_t outputs = 1);
+  // Whether replace may be called: a graph output keeps its name, so that what stands for it must
+  // be made by a node and be no output itself.
+  bool can_replace(ValueId from, ValueId to) const;
+  // All that uses |from| uses |to|, which has the same meaning; what |from| leaves unused goes
+  // away.
+  void replace(ValueId from, ValueId to);
+  // |value| becomes a constant; the node that made it goes away when nobody needs its other
+  // outputs.
+  void become_constant(ValueId value, ValuePtr constant);
+  void set_input(Node& node, size_t i, ValueId value);
+  // After attributes were changed in place.
+  Status changed(Node& node);
+  // The node's bodies have changed: |before| is what it used.
+  void forget_uses(Node& node, const std::vector<ValueId>& before);
+  // Takes a node away whose outputs nobody uses, and what only it needed.
+  void remove_unused(NodeId id);
+  bool unused(const Node& node) const;
+
+  // Nodes to look at again, each once; clears the list.
+  std::vector<NodeId> take_touched();
+  uint64_t nodes_added() const { return added_; }
+  uint64_t nodes_removed() const { return removed_; }
+
+ private:
+  explicit Editor(Graph& graph) : graph_(&graph) {}
+  void grow();
+  void use(ValueId value, NodeId id);
+  void disuse(ValueId value, NodeId id);
+  void touch(NodeId id);
+  void touch_around(ValueId value);
+  Status infer(Node& node);
+
+  Graph* graph_;
+  InferState state_;
+  std::vector<std::vector<NodeId>> users_;
+  std::vector<bool> output_, input_;  // by value
+  std::vector<NodeId> touched_;
+  std::vector<bool> is_touched_;  // by node
+  uint64_t added_ = 0, removed_ = 0;
+};
+
+// Runs |fn| (a Status of a Graph) on every body of |node|.
+template <typename Fn>
+Status for_each_body(const Node& node, Fn fn) {
+  for (const Attribute& attr : node.attrs) {
+    if (attr.graph) PFRT_TRY(fn(*attr.graph));
+    for (const auto& body : attr.graphs)
+      if (body) PFRT_TRY(fn(*body));
+  }
+  return {};
+}
+
+bool has_bodies(const Node& node);
+
+}  // namespace pfrt

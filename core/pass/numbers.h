@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Arithmetic on constants while rewriting: floating-point tensors as doubles and back. Pure;
+// thread-safe.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "core/base/status.h"
+#include "core/memory/tensor.h"
+
+namespace pfrt {
+
+// Elements of a float32, float64, float16 or bfloat16 tensor; nullopt for others and for nullptr.
+std::optional<std::vector<double>> to_doubles(const Tensor* tensor);
+// |values| rounded to |dtype|, one of those.
+Result<Tensor> from_doubles(pfrt_dtype dtype, Dims dims, const std::vector<double>& values);
+// The value of a one-element constant of a floating-point or integer type.
+std::optional<double> scalar_of(const Tensor* tensor);
+
+}  // namespace pfrt

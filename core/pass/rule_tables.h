@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// All rules, by the pass they belong to. A family of rules is a table in <family>.cc.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "core/pass/rules.h"
+
+namespace pfrt {
+
+enum class RulePass { kFolding, kDeadCode, kCse, kFusion, kLayout };
+
+// Joined by rule_tables.cc; one line a family.
+std::span<const Rule> control_rules();   // bodies of known conditions
+std::span<const Rule> identity_rules();  // nodes that hand on what they take
+std::span<const Rule> conv_rules();      // normalisation, scale, bias and padding into products
+
+struct RuleFamily {
+  RulePass pass;
+  std::string_view file;
+  std::span<const Rule> (*rules)();
+};
+std::span<const RuleFamily> rule_families();
+// Those applied at |level|, in the order of the tables.
+std::vector<const Rule*> rules_of(RulePass pass, OptLevel level);
+
+}  // namespace pfrt

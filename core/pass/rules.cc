@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/pass/rules.h"
+
+#include <algorithm>
+#include <deque>
+#include <unordered_map>
+
+namespace pfrt {
+namespace {
+
+// Nodes between two looks at whether the caller has cancelled.
+constexpr size_t kStopInterval = 64;
+// A set of rules that undo each other's work must not go on for ever.
+constexpr uint64_t kApplicationsPerNode = 32;
+
+class Worklist {
+ public:
+  void push(NodeId id) {
+    if (waiting_.size() <= id) waiting_.resize(id + 1);
+    if (waiting_[id]) return;
+    waiting_[id] = true;
+    queue_.push_back(id);
+  }
+  bool empty() const { return queue_.empty(); }
+  NodeId pop() {
+    const NodeId id = queue_.front();
+    queue_.pop_front();
+    waiting_[id] = false;
+    return id;
+  }
+
+ private:
+  std::deque<NodeId> queue_;
+  std::vector<bool> waiting_;
+};
+
+using RuleIndex = std::unordered_map<std::string_view, std::vector<const Rule*>>;  // by operator
+
+ValueId first_output(const Node& node) {
+  for (ValueId out : node.outputs)
+    if (out != kNoId) return out;
+  return kNoId;
+}
+
+class Driver {
+ public:
+  Driver(std::span<const Rule* const> rules, const RuleContext& context, PassResult& result)
+      : context_(context), result_(result) {
+    for (const Rule* rule : rules) index_[rule->op].push_back(rule);
+  }
+
+  Status run(Editor& editor) {
+    PFRT_ASSIGN(const std::vector<NodeId> order, editor.graph().topological_order());
+    Worklist worklist;
+    for (NodeId id : order) worklist.push(id);
+    uint64_t left = kApplicationsPerNode * (order.size() + 32);
+    size_t visited = 0;
+    const uint64_t added = editor.nodes_added(), removed = editor.nodes_removed();
+    while (!worklist.empty() && left > 0) {
+      if (context_.pass.progress && ++visited % kStopInterval == 0)
+        PFRT_TRY(context_.pass.progress->stop());
+      const NodeId id = worklist.pop();
+      const Node* node = editor.node(id);
+      if (!node) continue;
+      for (std::string_view key : {std::string_view(node->op), std::string_view()}) {
+        const auto found = index_.find(key);
+        if (found == index_.end()) continue;
+        bool changed = false;
+        for (const Rule* rule : found->second) {
+          changed = try_rule(editor, id, *rule);
+          if (changed) break;
+        }
+        if (!changed) continue;
+        --left;
+        worklist.push(id);
+        break;
+      }
+      for (NodeId touched : editor.take_touched()) worklist.push(touched);
+    }
+    if (left == 0)
+      result_.warnings.push_back(message("graph '", editor.graph().name, "': stopped after ",
+                                         kApplicationsPerNode,
+                                         " rewrites a node; rules seem to undo each other"));
+    result_.stats.nodes_added += editor.nodes_added() - added;
+    result_.stats.nodes_removed += editor.nodes_removed() - removed;
+    return {};
+  }
+
+ private:
+  bool try_rule(Editor& editor, NodeId id, const Rule& rule) {
+    Node* node = editor.node(id);
+    if (!node || (!rule.op.empty() && node->domain != rule.domain)) return false;
+    const Graph& graph = editor.graph();
+    const ValueId at = first_output(*node);
+    // A copy: a rewrite may move the name to another value.
+    const std::string name = at == kNoId ? std::string() : graph.at(at).name;
+    if (!context_.pass.gate.may(rule.name, graph, name)) return false;
+    Result<bool> applied = rule.apply(editor, *node, context_);
+    if (!applied.ok()) {
+      result_.warnings.push_back(
+          message(rule.name, " at '", name, "': ", applied.status().message()));
+      return false;
+    }
+    if (!*applied) return false;
+    context_.pass.gate.did(rule.name, graph, name);
+    result_.modified = true;
+    ++result_.stats.rules[std::string(rule.name)];
+    result_.stats.nodes_fused += rule.fuses;
+    return true;
+  }
+
+  const RuleContext& context_;
+  PassResult& result_;
+  RuleIndex index_;
+};
+
+// What a body does not use any more it does not capture.
+void drop_captures(Editor& body) {
+  std::erase_if(body.graph().captures, [&](const Capture& c) {
+    return body.users(c.inner).empty() && !body.is_output(c.inner);
+  });
+}
+
+Status visit(Graph& graph, const InferState* outer, const std::function<Status(Editor&)>& fn) {
+  PFRT_ASSIGN(Editor editor, Editor::open(graph, outer));
+  for (NodeId id : graph.node_ids()) {
+    Node& node = *graph.node(id);
+    if (!has_bodies(node)) continue;
+    const std::vector<ValueId> before = graph.used_by(node);
+    PFRT_TRY(for_each_body(node, [&](Graph& body) { return visit(body, &editor.state(), fn); }));
+    editor.forget_uses(node, before);
+  }
+  PFRT_TRY(fn(editor));
+  if (graph.depth > 0) drop_captures(editor);
+  return {};
+}
+
+}  // namespace
+
+Status for_each_graph(Graph& graph, const std::function<Status(Editor&)>& fn) {
+  return visit(graph, nullptr, fn);
+}
+
+Status run_rules(Graph& graph, std::span<const Rule* const> rules, const RuleContext& context,
+                 PassResult& result) {
+  Driver driver(rules, context, result);
+  return for_each_graph(graph, [&](Editor& editor) { return driver.run(editor); });
+}
+
+}  // namespace pfrt

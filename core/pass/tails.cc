@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/pass/tails.h"
+
+#include <algorithm>
+#include <array>
+
+namespace pfrt {
+namespace {
+
+constexpr std::array<std::string_view, 36> kElementwise{
+    "Abs",         "Add",       "Ceil",      "Celu",    "Clip",  "Cos",
+    "Div",         "Elu",       "Erf",       "Exp",     "Floor", "Gelu",
+    "HardSigmoid", "HardSwish", "LeakyRelu", "Log",     "Max",   "Min",
+    "Mish",        "Mul",       "Neg",       "Pow",     "PRelu", "Reciprocal",
+    "Relu",        "Round",     "Selu",      "Sigmoid", "Sin",   "Softplus",
+    "Softsign",    "Sqrt",      "Sub",       "Swish",   "Tanh",  "ThresholdedRelu"};
+constexpr size_t kLongestTail = 16;
+
+bool elementwise(const Node& node) {
+  return node.domain.empty() && std::ranges::find(kElementwise, node.op) != kElementwise.end();
+}
+
+// The table of names, by head and first node of the tail.
+std::string name_of(const Node& head, const Node& next) {
+  if (next.op == "Relu") {
+    if (head.op == "Add") return "FusedAddRelu";
+    if (head.op == "Mul") return "FusedMulRelu";
+    if (head.op == "Conv") return "FusedConvRelu";
+    if (head.op == "BatchNormalization") return "FusedBNRelu";
+  }
+  if (head.op == "Mul" && next.op == "Add") return "FMA";
+  return "Tail";
+}
+
+class Marker {
+ public:
+  Marker(Editor& editor, const FusionConfig& config, PassContext& context, PassResult& result)
+      : editor_(editor), config_(config), context_(context), result_(result) {}
+
+  Status run() {
+    Graph& graph = editor_.graph();
+    PFRT_ASSIGN(const std::vector<NodeId> order, graph.topological_order());
+    std::vector<NodeId> tail_of(graph.node_capacity(), kNoId);
+    for (NodeId id : order)
+      if (tail_of[id] == kNoId) follow(*graph.node(id), tail_of);
+    for (NodeId id : order) graph.node(id)->tail_of = tail_of[id];
+    return {};
+  }
+
+ private:
+  void follow(Node& head, std::vector<NodeId>& tail_of) {
+    if (head.outputs.empty() || has_bodies(head) || !may_lead(head)) return;
+    for (size_t i = 1; i < head.outputs.size(); ++i)
+      if (head.has_output(i)) return;
+    std::vector<const Node*> tail;
+    ValueId value = head.outputs[0];
+    const bool simple = elementwise(head);
+    while (value != kNoId && tail.size() < kLongestTail) {
+      Node* next = editor_.only_user(value);
+      if (!next || tail_of[next->id] != kNoId || !elementwise(*next) || next->outputs.size() != 1 ||
+          !editor_.same_type(value, next->outputs[0]))
+        break;
+      // Of elementwise heads, pairs alone: longer chains are the provider's own affair.
+      if (simple && name_of(head, *next) == "Tail") break;
+      if (simple && !config_.fuse_elementwise_activation) break;
+      if (simple && !tail.empty()) break;
+      tail.push_back(next);
+      const std::string name = editor_.graph().at(next->outputs[0]).name;
+      const std::string rule = name_of(head, *next);
+      const bool agreed =
+          !config_.check_backend_support || !context_.refuses ||
+          context_.refuses(editor_.graph(), head, tail, config_.target_backend).empty();
+      if (!agreed || !context_.gate.may(rule, editor_.graph(), name)) break;
+      if (next->tail_of != head.id) {
+        result_.modified = true;
+        ++result_.stats.nodes_fused;
+        ++result_.stats.rules[tail.size() == 1 ? rule : "Tail"];
+      }
+      context_.gate.did(rule, editor_.graph(), name);
+      tail_of[next->id] = head.id;
+      value = next->outputs[0];
+    }
+  }
+
+  static bool may_lead(const Node& head) {
+    return head.domain.empty() || head.domain == "com.microsoft";
+  }
+
+  Editor& editor_;
+  const FusionConfig& config_;
+  PassContext& context_;
+  PassResult& result_;
+};
+
+}  // namespace
+
+Status mark_tails(Editor& editor, const FusionConfig& config, PassContext& context,
+                  PassResult& result) {
+  return Marker(editor, config, context, result).run();
+}
+
+}  // namespace pfrt

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/session/optimise.h"
+
+#include <algorithm>
+
+#include "core/plan/snapshot.h"
+
+namespace pfrt {
+namespace {
+
+// "CPUExecutionProvider" answers to its name, and to "cpu".
+bool answers_to(const std::string& name, std::string_view target) {
+  if (target.empty() || target == name) return true;
+  constexpr std::string_view kSuffix = "ExecutionProvider";
+  std::string word = name.ends_with(kSuffix) ? name.substr(0, name.size() - kSuffix.size()) : name;
+  std::ranges::transform(word, word.begin(), [](char c) {
+    return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  });
+  return word == target;
+}
+
+}  // namespace
+
+PassContext PassServices::context() {
+  PassContext context;
+  context.evaluate = [this](std::shared_ptr<const Graph> graph) {
+    return evaluate(std::move(graph));
+  };
+  context.refuses = [this](const Graph& graph, const Node& node, std::span<const Node* const> tail,
+                           std::string_view target) { return refuses(graph, node, tail, target); };
+  return context;
+}
+
+Result<std::vector<ValuePtr>> PassServices::evaluate(std::shared_ptr<const Graph> graph) const {
+  const Provider* culprit = nullptr;
+  CompileContext context{candidates_, packed_, logger_, true, &culprit, false};
+  context.run_once = true;
+  const size_t count = graph->outputs.size();
+  PFRT_ASSIGN(const auto compiled, CompiledGraph::create(std::move(graph), context));
+  RunControl control;
+  std::vector<ValuePtr> outputs;
+  PFRT_TRY(compiled->run({}, std::vector<OutputRequest>(count), control, outputs));
+  return outputs;
+}
+
+const Candidate* PassServices::find(std::string_view target) const {
+  for (const Candidate& candidate : candidates_)
+    if (answers_to(candidate.name, target) && (candidate.provider || !target.empty()))
+      return &candidate;
+  return nullptr;
+}
+
+std::string PassServices::refuses(const Graph& graph, const Node& node,
+                                  std::span<const Node* const> tail,
+                                  std::string_view target) const {
+  const Candidate* candidate = find(target);
+  if (!candidate) return message("no provider of the session answers to '", target, "'");
+  if (!candidate->provider) return message(candidate->name, " is not in use");
+  auto part = std::make_shared<Graph>("question");
+  part->opsets = graph.opsets;
+  part->symbols = graph.symbols;
+  part->operators = graph.operators;
+  std::vector<NodeId> order;
+  const auto mirror = [&](ValueId value) {
+    if (value == kNoId) return kNoId;
+    const ValueId id = part->value(graph.at(value).name);
+    part->at(id).type = graph.at(value).type;
+    part->at(id).constant = graph.at(value).constant;
+    return id;
+  };
+  const auto copy = [&](const Node& from) {
+    Node made = from;
+    made.tail_of = kNoId;
+    for (ValueId& v : made.inputs) v = mirror(v);
+    for (ValueId& v : made.outputs) v = mirror(v);
+    auto id = part->add_node(std::move(made));
+    if (id.ok()) order.push_back(*id);
+  };
+  copy(node);
+  for (const Node* next : tail) copy(*next);
+  if (order.size() != tail.size() + 1) return "the nodes are not a chain";
+  std::vector<uint32_t> indices;
+  for (uint32_t i = 1; i < order.size(); ++i) indices.push_back(i);
+  const Snapshot snapshot(part, order);
+  return candidate->provider->refuses(snapshot.get(), 0, indices);
+}
+
+}  // namespace pfrt
