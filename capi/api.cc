@@ -4,8 +4,8 @@
 namespace pfrt::capi {
 
 const pfrt_api kApi = {
-    sizeof(pfrt_api), PFRT_ABI_VERSION, &kStatusApi, &kOptionsApi, &kEnvApi,
-    &kValueApi,       &kGraphApi,       &kModelApi,  &kSessionApi, &kReportApi,
+    sizeof(pfrt_api), PFRT_ABI_VERSION, &kStatusApi,  &kOptionsApi, &kEnvApi,       &kValueApi,
+    &kGraphApi,       &kModelApi,       &kSessionApi, &kReportApi,  &kOptimizerApi, &kPatternApi,
 };
 
 }  // namespace pfrt::capi

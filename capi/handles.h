@@ -318,5 +318,7 @@ extern const pfrt_graph_api kGraphApi;
 extern const pfrt_model_api kModelApi;
 extern const pfrt_session_api kSessionApi;
 extern const pfrt_report_api kReportApi;
+extern const pfrt_optimizer_api kOptimizerApi;
+extern const pfrt_pattern_api kPatternApi;
 extern const pfrt_api kApi;
 }  // namespace pfrt::capi

@@ -6,6 +6,7 @@
 #include "capi/handles.h"
 #include "capi/sink.h"
 #include "core/ir/verify.h"
+#include "core/pass/pipeline.h"
 #include "core/plan/client_operator.h"
 
 namespace pfrt::capi {
@@ -35,6 +36,56 @@ Result<OperatorSet::Ptr> extended(const OperatorSet::Ptr& set, const pfrt_custom
 }
 
 }  // namespace
+
+Result<std::shared_ptr<const ClientPass>> client_pass(const pfrt_custom_pass& given,
+                                                      std::shared_ptr<void> keep, Logger& logger,
+                                                      std::string_view doing) {
+  PFRT_TRY(check_abi("a pass", given.abi));
+  auto made = std::make_shared<ClientPass>();
+  made->name = view(given.name);
+  if (made->name.empty() || (!given.run && !given.rewrite) || given.level > PFRT_PASS_ALL)
+    return error(Code::kINVALID_ARGUMENT, doing, " pass '", made->name,
+                 "': it needs a name, a function, and a level from 1 to ", PFRT_PASS_ALL, ", not ",
+                 given.level);
+  made->level = static_cast<int>(std::max<uint32_t>(given.level, PFRT_PASS_BASIC));
+  // Whoever runs it holds the environment's state for as long.
+  made->run = [given, keep = std::move(keep), log = &logger](
+                  const Graph& graph, PassResult& result) -> Result<std::shared_ptr<Graph>> {
+    const std::unique_ptr<pfrt_graph, decltype(&release<pfrt_graph>)> handle(
+        new pfrt_graph(graph.clone()), &release<pfrt_graph>);
+    name_captures(*handle->graph);
+    WarningSink sink(*log, result.warnings);
+    pfrt_pass_call one{};
+    one.struct_size = sizeof one;
+    one.abi = PFRT_ABI_VERSION;
+    one.api = &kApi;
+    one.graph = handle.get();
+    one.sink = sink.get();
+    one.stats.struct_size = sizeof one.stats;
+    const pfrt_pass_stats& stats = one.stats;
+    uint32_t changed = 0;
+    pfrt_code code = PFRT_CODE_OK;
+    try {
+      code = given.rewrite ? given.rewrite(given.user, &one)
+                           : given.run(given.user, handle.get(), sink.get(), &changed);
+    } catch (const std::bad_alloc&) {
+      code = PFRT_CODE_OUT_OF_MEMORY;
+    } catch (...) {
+      return error(Code::kPROVIDER, "it threw an exception");
+    }
+    PFRT_TRY(sink.status(code, "rewriting the graph"));
+    if (!changed && !stats.modified) return std::shared_ptr<Graph>();
+    result.modified = true;
+    result.stats.nodes_removed = stats.nodes_removed;
+    result.stats.nodes_added = stats.nodes_added;
+    result.stats.nodes_fused = stats.nodes_fused;
+    result.stats.constants_folded = stats.constants_folded;
+    result.stats.initializers_removed = stats.initializers_removed;
+    // A copy: the pass may have kept the handle.
+    return handle->graph->clone();
+  };
+  return std::shared_ptr<const ClientPass>(std::move(made));
+}
 
 OperatorSet::Ptr Hooks::operators() const {
   std::lock_guard lock(mutex_);
@@ -79,6 +130,32 @@ Status Hooks::open_plugins(PluginLoader& loader) {
     opened_.insert(plugin->path);
     if (!before) before = operators_;
     operators_ = std::move(set);
+  }
+  return {};
+}
+
+Status Hooks::open_pass_plugins(PluginLoader& loader, Logger& logger) {
+  const auto plugins = loader.open_all("pass");
+  std::lock_guard lock(mutex_);
+  for (const auto& plugin : plugins) {
+    if (!plugin->table || opened_.count(plugin->path)) continue;
+    const auto& table = *static_cast<const pfrt_pass_table*>(plugin->table);
+    std::vector<std::shared_ptr<const ClientPass>> all = passes_;
+    for (size_t i = 0; i < table.count; ++i) {
+      const auto fault = [&](const auto&... parts) {
+        return error(Code::kPLUGIN, "opening plug-in '", plugin->path, "': pass ", i, parts...);
+      };
+      if (!table.passes[i]) return fault(" of its table is NULL");
+      const pfrt_custom_pass given = read(table.passes[i]);
+      auto made = client_pass(given, lifetime(given.release, given.user, plugin->library), logger,
+                              "taking");
+      if (!made.ok()) return made.take_status().prepend("plug-in '" + plugin->path + "'");
+      if (std::ranges::any_of(all, [&](const auto& p) { return p->name == (*made)->name; }))
+        return fault(" '", (*made)->name, "' has the name of another");
+      all.push_back(made.take());
+    }
+    opened_.insert(plugin->path);
+    passes_ = std::move(all);
   }
   return {};
 }
@@ -219,35 +296,7 @@ pfrt_status* register_pass(pfrt_env* env, const pfrt_custom_pass* pass) {
     const pfrt_custom_pass given = read(pass);
     keep = lifetime(given.release, given.user);
     if (!env) return null_argument("env");
-    PFRT_TRY(check_abi("a pass", given.abi));
-    auto made = std::make_shared<ClientPass>();
-    made->name = view(given.name);
-    if (made->name.empty() || !given.run || given.level > PFRT_PASS_ALL)
-      return error(Code::kINVALID_ARGUMENT, "registering pass '", made->name,
-                   "': it needs a name,"
-                   " a function, and a level from 1 to ",
-                   PFRT_PASS_ALL, ", not ", given.level);
-    made->level = static_cast<int>(std::max<uint32_t>(given.level, PFRT_PASS_BASIC));
-    // Sessions hold the environment's state as long as their passes.
-    Logger* logger = &env->state->logger;
-    made->run = [run = given.run, user = given.user, keep,
-                 logger](const Graph& graph) -> Result<std::shared_ptr<Graph>> {
-      const std::unique_ptr<pfrt_graph, decltype(&release<pfrt_graph>)> handle(
-          new pfrt_graph(graph.clone()), &release<pfrt_graph>);
-      TextSink sink(*logger);
-      uint32_t changed = 0;
-      pfrt_code code = PFRT_CODE_OK;
-      try {
-        code = run(user, handle.get(), &sink.sink, &changed);
-      } catch (const std::bad_alloc&) {
-        code = PFRT_CODE_OUT_OF_MEMORY;
-      } catch (...) {
-        return error(Code::kPROVIDER, "it threw an exception");
-      }
-      PFRT_TRY(sink.status(code, "rewriting the graph"));
-      // A copy: the pass may have kept the handle.
-      return changed ? handle->graph->clone() : std::shared_ptr<Graph>();
-    };
+    PFRT_ASSIGN(auto made, client_pass(given, keep, env->state->logger, "registering"));
     return env->state->hooks.add_pass(std::move(made), view(given.after));
   });
 }

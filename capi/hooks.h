@@ -30,6 +30,8 @@ class Hooks {
   Status add_provider(ProviderSource source, PluginLoader& loader);
   std::vector<std::shared_ptr<const ProviderSource>> providers() const;
 
+  // Registers what plug-ins of kind pass have, once each, after those that are there.
+  Status open_pass_plugins(PluginLoader& loader, Logger& logger);
   Status add_pass(std::shared_ptr<const ClientPass> pass, std::string_view after);
   std::vector<std::shared_ptr<const ClientPass>> passes() const;
 
@@ -40,6 +42,11 @@ class Hooks {
   std::vector<std::shared_ptr<const ProviderSource>> providers_;
   std::vector<std::shared_ptr<const ClientPass>> passes_;
 };
+
+// |given| as sessions and optimizers run it; it holds |keep|. |doing| begins an error.
+Result<std::shared_ptr<const ClientPass>> client_pass(const pfrt_custom_pass& given,
+                                                      std::shared_ptr<void> keep, Logger& logger,
+                                                      std::string_view doing);
 
 struct EnvState;
 

@@ -83,6 +83,8 @@ pfrt_status* create(pfrt_env* env, const pfrt_session_desc* desc_in, pfrt_sessio
     context.keep = env->state;
     for (ProviderSource& source : context.providers) source.keep = env->state;
     PFRT_ASSIGN(context.operators, operators_for(*env->state, desc.model->model->graph()));
+    if (o.get_string("optimization_level") != "none")
+      PFRT_TRY(env->state->hooks.open_pass_plugins(*env->state->loader, env->state->logger));
     context.passes = env->state->hooks.passes();
     auto handle = std::make_unique<pfrt_session>();
     handle->env = env->state;

@@ -7,6 +7,7 @@
 #include <new>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "core/base/log.h"
 #include "core/base/status.h"
@@ -42,6 +43,38 @@ struct TextSink {
     return error(static_cast<Code>(code), doing, ": ",
                  text.empty() ? std::string(code_text(static_cast<Code>(code))) : text);
   }
+};
+
+// Keeps warnings for who called, instead of writing them to the log.
+class WarningSink {
+ public:
+  WarningSink(Logger& logger, std::vector<std::string>& warnings)
+      : text_(logger), warnings_(warnings), sink_(text_.sink) {
+    sink_.host = this;
+    sink_.fail = [](const pfrt_sink* s, pfrt_code code, uint32_t node, pfrt_string t) -> pfrt_code {
+      const pfrt_sink& inner = static_cast<WarningSink*>(s->host)->text_.sink;
+      return inner.fail(&inner, code, node, t);
+    };
+    sink_.log = [](const pfrt_sink* s, pfrt_log_level level, pfrt_string t) {
+      WarningSink& self = *static_cast<WarningSink*>(s->host);
+      if (level < PFRT_LOG_WARNING) return self.text_.sink.log(&self.text_.sink, level, t);
+      try {
+        self.warnings_.emplace_back(view(t));
+      } catch (const std::bad_alloc&) {
+        self.text_.sink.log(&self.text_.sink, level, t);
+      }
+    };
+  }
+  WarningSink(const WarningSink&) = delete;
+  WarningSink& operator=(const WarningSink&) = delete;
+
+  const pfrt_sink* get() const { return &sink_; }
+  Status status(pfrt_code code, std::string_view doing) const { return text_.status(code, doing); }
+
+ private:
+  TextSink text_;
+  std::vector<std::string>& warnings_;
+  pfrt_sink sink_;
 };
 
 // What a callback throws ends here.

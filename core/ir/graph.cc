@@ -164,6 +164,23 @@ std::shared_ptr<Graph> Graph::clone() const {
   return copy;
 }
 
+void Graph::swap(Graph& other) noexcept {
+  std::swap(name, other.name);
+  std::swap(doc, other.doc);
+  opsets.swap(other.opsets);
+  metadata.swap(other.metadata);
+  inputs.swap(other.inputs);
+  outputs.swap(other.outputs);
+  captures.swap(other.captures);
+  symbols.swap(other.symbols);
+  std::swap(depth, other.depth);
+  revision = other.revision = std::max(revision, other.revision) + 1;
+  operators.swap(other.operators);
+  values_.swap(other.values_);
+  by_name_.swap(other.by_name_);
+  nodes_.swap(other.nodes_);
+}
+
 ValueId Graph::value(std::string_view value_name) {
   if (value_name.empty()) return kNoId;
   auto [it, fresh] =

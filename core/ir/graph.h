@@ -112,6 +112,8 @@ class Graph {
   // A body of |outer|: shares its symbols and opsets. Not deeper than kMaxBodyDepth, which callers
   // hold.
   static std::shared_ptr<Graph> subgraph_of(Graph& outer, std::string name);
+  // Exchanges everything but who holds which; counts as an edit of both.
+  void swap(Graph& other) noexcept;
   // Deep but for constants, which are shared. |symbols| are shared too. Ids are kept.
   std::shared_ptr<Graph> clone() const;
   Graph(const Graph&) = delete;

@@ -45,6 +45,7 @@ class Pipeline {
   Status run_until_fixed_point(std::shared_ptr<Graph>& graph, PassContext& context,
                                PassResult& result);
   const std::vector<PassReport>& reports() const { return reports_; }
+  void clear_reports() { reports_.clear(); }
 
  private:
   Status run_one(Pass& pass, std::shared_ptr<Graph>& graph, PassContext& context,

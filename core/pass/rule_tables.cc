@@ -21,4 +21,38 @@ std::vector<const Rule*> rules_of(RulePass pass, OptLevel level) {
   return out;
 }
 
+const std::vector<KnownRule>& all_rules() {
+  static const std::vector<KnownRule> all = [] {
+    constexpr std::string_view kPasses[] = {"ConstantFoldingPass", "DeadCodeEliminationPass",
+                                            "CSEPass", "OperatorFusionPass",
+                                            "LayoutOptimizationPass"};
+    std::vector<KnownRule> out{
+        {kPasses[0], "FoldShape", "a shape that is known, and arithmetic on it -> a constant",
+         OptLevel::kBasic},
+        {kPasses[0], "FoldConstant", "nodes that take constants alone -> constants",
+         OptLevel::kBasic},
+        {kPasses[0], "ConstantIntoBody", "a constant that a body captures -> the body's own",
+         OptLevel::kBasic},
+        {kPasses[1], "RemoveUnused", "a node that no output depends on -> nothing",
+         OptLevel::kBasic},
+        {kPasses[2], "JoinConstants", "small constants of equal bytes -> one", OptLevel::kExtended},
+        {kPasses[2], "JoinNodes", "nodes that compute the same from the same -> one",
+         OptLevel::kExtended},
+        {kPasses[3], "FusedConvRelu", "Conv, Relu -> one step", OptLevel::kExtended},
+        {kPasses[3], "FusedAddRelu", "Add, Relu -> one step", OptLevel::kExtended},
+        {kPasses[3], "FusedMulRelu", "Mul, Relu -> one step", OptLevel::kExtended},
+        {kPasses[3], "FusedBNRelu", "BatchNormalization, Relu -> one step", OptLevel::kExtended},
+        {kPasses[3], "FMA", "Mul, Add -> one step", OptLevel::kExtended},
+        {kPasses[3], "Tail", "an operator and the elementwise ones after it -> one step",
+         OptLevel::kExtended},
+    };
+    for (const RuleFamily& family : rule_families())
+      for (const Rule& rule : family.rules())
+        out.push_back(
+            {kPasses[static_cast<size_t>(family.pass)], rule.name, rule.what, rule.level});
+    return out;
+  }();
+  return all;
+}
+
 }  // namespace pfrt

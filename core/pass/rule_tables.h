@@ -26,4 +26,11 @@ std::span<const RuleFamily> rule_families();
 // Those applied at |level|, in the order of the tables.
 std::vector<const Rule*> rules_of(RulePass pass, OptLevel level);
 
+// Every rewrite there is, also those that are no rules, for the page that lists them.
+struct KnownRule {
+  std::string_view pass, name, what;
+  OptLevel level;
+};
+const std::vector<KnownRule>& all_rules();
+
 }  // namespace pfrt

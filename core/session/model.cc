@@ -11,22 +11,6 @@ namespace {
 
 constexpr double kCheckUntil = 0.95;  // of a load's progress
 
-// A graph built by hand has the newest opset unless it says otherwise.
-void default_opsets(Graph& graph) {
-  for (NodeId id : graph.node_ids()) {
-    const Node& node = *graph.node(id);
-    const std::string domain = node.domain == "ai.onnx" ? "" : node.domain;
-    const OperatorDef* row = find_operator(graph, node, 0);
-    const int64_t opset = newest_opset(domain) ? newest_opset(domain) : row ? row->since : 0;
-    if (graph.opset(domain) == 0 && opset > 0) graph.opsets[domain] = opset;
-    for (const Attribute& a : node.attrs) {
-      if (a.graph) default_opsets(*a.graph);
-      for (const auto& g : a.graphs) default_opsets(*g);
-    }
-  }
-  if (graph.opsets.empty()) graph.opsets[""] = newest_opset("");
-}
-
 void copy_types(const Graph& from, Graph& to) {
   for (ValueId id = 0; id < to.value_count(); ++id) {
     const ValueId other = from.find(to.at(id).name);
@@ -62,6 +46,21 @@ void collect_files(const Graph& graph, std::vector<std::shared_ptr<os::FileHealt
 }
 
 }  // namespace
+
+void default_opsets(Graph& graph) {
+  for (NodeId id : graph.node_ids()) {
+    const Node& node = *graph.node(id);
+    const std::string domain = node.domain == "ai.onnx" ? "" : node.domain;
+    const OperatorDef* row = find_operator(graph, node, 0);
+    const int64_t opset = newest_opset(domain) ? newest_opset(domain) : row ? row->since : 0;
+    if (graph.opset(domain) == 0 && opset > 0) graph.opsets[domain] = opset;
+    for (const Attribute& a : node.attrs) {
+      if (a.graph) default_opsets(*a.graph);
+      for (const auto& g : a.graphs) default_opsets(*g);
+    }
+  }
+  if (graph.opsets.empty()) graph.opsets[""] = newest_opset("");
+}
 
 Result<std::shared_ptr<const Graph>> make_canonical(std::shared_ptr<Graph> graph,
                                                     const OperatorSet::Ptr& operators,

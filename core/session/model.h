@@ -62,6 +62,9 @@ class Model {
   bool built_in_only_ = true;
 };
 
+// A graph built by hand has the newest opset of each domain unless it says otherwise.
+void default_opsets(Graph& graph);
+
 // |graph| in canonical form, with |operators| beside the built-in ones.
 Result<std::shared_ptr<const Graph>> make_canonical(std::shared_ptr<Graph> graph,
                                                     const OperatorSet::Ptr& operators,

@@ -57,6 +57,47 @@ constexpr OptionRow kRun[] = {
     {"num_threads", PFRT_OPTION_INT, "0", "", "threads this run may use; 0 = the session's"},
 };
 
+constexpr OptionRow kOptimizer[] = {
+    {"level", PFRT_OPTION_STRING, "extended", "none basic extended all",
+     "passes and rewrites above it are left out"},
+    {"max_iterations", PFRT_OPTION_INT, "10", "",
+     "most rounds of all passes when run until nothing changes"},
+    {"verbose", PFRT_OPTION_BOOL, "false", "", "log what each pass did"},
+    {"validate_after_pass", PFRT_OPTION_BOOL, "false", "", "check the graph after each pass"},
+    {"skip_passes", PFRT_OPTION_STRINGS, "", "", "passes to leave out, by name"},
+    {"providers", PFRT_OPTION_STRINGS, "CPUExecutionProvider", "",
+     "who computes constants and is asked what it can run as one"},
+    {"constant_folding.max_tensor_bytes", PFRT_OPTION_INT, "16777216", "",
+     "larger results are not computed beforehand"},
+    {"constant_folding.fold_shape_ops", PFRT_OPTION_BOOL, "true", "",
+     "read known shapes, and arithmetic on them, off the graph"},
+    {"constant_folding.fold_expensive_ops", PFRT_OPTION_BOOL, "false", "",
+     "products and convolutions too"},
+    {"constant_folding.exclude_ops", PFRT_OPTION_STRINGS, "", "", "operators never folded"},
+    {"dce.remove_initializers", PFRT_OPTION_BOOL, "true", "", "remove weights that nobody uses"},
+    {"dce.remove_identity", PFRT_OPTION_BOOL, "true", "", "remove Identity"},
+    {"dce.remove_dropout", PFRT_OPTION_BOOL, "true", "", "remove Dropout in inference"},
+    {"cse.check_attributes", PFRT_OPTION_BOOL, "true", "",
+     "compare nodes by their attributes too; false = leave nodes that have some alone"},
+    {"cse.max_comparisons", PFRT_OPTION_INT, "1000", "", "a node"},
+    {"fusion.fuse_conv_bn", PFRT_OPTION_BOOL, "true", "", "BatchNormalization into Conv"},
+    {"fusion.fuse_conv_bn_activation", PFRT_OPTION_BOOL, "true", "",
+     "the same where an activation follows"},
+    {"fusion.fuse_matmul_add", PFRT_OPTION_BOOL, "true", "", "MatMul and Add to Gemm"},
+    {"fusion.fuse_elementwise_activation", PFRT_OPTION_BOOL, "true", "",
+     "Add or Mul and an activation"},
+    {"fusion.check_backend_support", PFRT_OPTION_BOOL, "true", "",
+     "only fuse what the target backend says it runs as one"},
+    {"fusion.target_backend", PFRT_OPTION_STRING, "cpu", "", "a device word or a provider's name"},
+    {"layout.conv_layout", PFRT_OPTION_STRING, "nchw", "nchw nhwc nc4hw4",
+     "preferred layout of convolutions"},
+    {"layout.insert_transposes", PFRT_OPTION_BOOL, "true", "",
+     "put Transpose nodes where a layout has to change"},
+    {"layout.propagate_layout", PFRT_OPTION_BOOL, "true", "",
+     "move them through the graph to where they cancel"},
+    {"layout.target_backend", PFRT_OPTION_STRING, "cpu", "", "as fusion.target_backend"},
+};
+
 // Stands for every option of every provider: who they are is not known here.
 constexpr std::string_view kProviderPrefix = "provider.";
 constexpr OptionRow kOfProvider = {kProviderPrefix, PFRT_OPTION_STRING, "", "", ""};
@@ -107,14 +148,17 @@ std::span<const OptionRow> option_schema(pfrt_options_kind kind) {
       return kSession;
     case PFRT_OPTIONS_RUN:
       return kRun;
+    case PFRT_OPTIONS_OPTIMIZER:
+      return kOptimizer;
     default:
       return {};
   }
 }
 
 std::string_view options_kind_name(pfrt_options_kind kind) {
-  constexpr std::string_view names[] = {"unset", "environment", "load", "session", "run"};
-  return kind < 5 ? names[kind] : "unknown";
+  constexpr std::string_view names[] = {"unset",   "environment", "load",
+                                        "session", "run",         "optimizer"};
+  return kind < 6 ? names[kind] : "unknown";
 }
 
 std::string nearest_name(std::string_view name, const std::vector<std::string>& names) {

@@ -176,11 +176,15 @@ Result<std::shared_ptr<const Graph>> Session::prepare(const std::vector<ValueId>
   }
   for (const auto& pass : passes_) {
     const Graph& before = graph ? *graph : model_->graph();
-    auto made = pass->run(before);
+    PassResult result;
+    auto made = pass->run(before, result);
     if (!made.ok()) return made.take_status().prepend("pass '" + pass->name + "'");
     const bool changed = *made != nullptr;
     notes.push_back(message("pass '", pass->name, "' ",
                             changed ? "changed the graph" : "found nothing to change"));
+    notes.insert(notes.end() - 1, result.warnings.begin(), result.warnings.end());
+    for (const std::string& warning : result.warnings)
+      if (logger_) logger_->log(PFRT_LOG_WARNING, "pass '", pass->name, "': ", warning);
     if (!changed) continue;
     notes.back() +=
         message(": ", before.node_count(), " nodes before, ", (*made)->node_count(), " after");

@@ -38,7 +38,8 @@ class Sessions;
 struct ClientPass {
   std::string name;
   int level = 1;  // 1 basic, 2 extended, 3 all: the lowest at which it runs
-  std::function<Result<std::shared_ptr<Graph>>(const Graph& graph)> run;
+  // What it has counted and warned of goes to |result|.
+  std::function<Result<std::shared_ptr<Graph>>(const Graph& graph, PassResult& result)> run;
 };
 
 class Session {

@@ -114,6 +114,8 @@ class Graph {
   // Names may refer to values that are added later; validate() says what is missing.
   void add_node(const std::shared_ptr<Node>& node);
   void remove_node(const std::shared_ptr<Node>& node);
+  // |node| is one of nodes(); it goes with its last other owner.
+  void remove_node(const Node& node);
   // The first of that name, or of that id; null when there is none.
   std::shared_ptr<Node> find_node(const std::string& name) const;
   std::shared_ptr<Node> node(uint32_t id) const;
@@ -139,6 +141,11 @@ class Graph {
   }
   // Producers first; ValidationError when the graph has a cycle.
   std::vector<std::shared_ptr<Node>> topological_sort();
+  // To be called when the graph was changed through its handle: node objects are read anew.
+  void refresh() {
+    nodes_.clear();
+    nodes_read_ = false;
+  }
 
   // One sentence a fault, all of them; empty when the graph is well formed.
   std::vector<std::string> validate() { return faults(api().graph->validate(handle())); }
@@ -275,6 +282,8 @@ inline void Graph::remove_node(const std::shared_ptr<Node>& node) {
   }
   throw InputError("remove_node: the node is not in this graph", PFRT_CODE_INVALID_ARGUMENT);
 }
+
+inline void Graph::remove_node(const Node& node) { remove_node(this->node(node.id())); }
 
 inline std::shared_ptr<Node> Graph::read_node(const pfrt_node& c) const {
   const auto names = [](const pfrt_string* strings, size_t count) {

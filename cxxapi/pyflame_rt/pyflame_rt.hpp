@@ -19,6 +19,9 @@
 #include <pyflame_rt/io_binding.hpp>
 #include <pyflame_rt/model_io.hpp>
 #include <pyflame_rt/node.hpp>
+#include <pyflame_rt/opt/pass.hpp>
+#include <pyflame_rt/opt/passes.hpp>
+#include <pyflame_rt/opt/pattern_matcher.hpp>
 #include <pyflame_rt/options.hpp>
 #include <pyflame_rt/quantization/half_types.hpp>
 #include <pyflame_rt/registry.hpp>

@@ -130,6 +130,17 @@ enum {
   PFRT_PASS_LEVEL_FORCE32 = 0x7fffffff
 };
 
+/* One call of a pass (since 1.2), valid while it lasts. The graph is as for run; edits count when stats.modified is set
+ * to non-zero. What the pass counts in |stats| and warns of through |sink| is reported. */
+typedef struct pfrt_pass_call {
+  uint32_t struct_size;
+  uint32_t abi;
+  const pfrt_api* api; /* the client tables: the graph is read and edited with them */
+  pfrt_graph* graph;
+  const pfrt_sink* sink;
+  pfrt_pass_stats stats;
+} pfrt_pass_call;
+
 /* A rewrite of graphs, run when a session is made. */
 typedef struct pfrt_custom_pass {
   uint32_t struct_size;
@@ -143,7 +154,19 @@ typedef struct pfrt_custom_pass {
   pfrt_code (*run)(void* user, pfrt_graph* graph, const pfrt_sink* sink, uint32_t* out_changed);
   void (*release)(void* user); /* may be NULL */
   void* user;
+  /* ---- 1.2 ---- */
+  /* Called instead of run where it is set. */
+  pfrt_code (*rewrite)(void* user, pfrt_pass_call* call);
 } pfrt_custom_pass;
+
+/* The table of a plug-in of kind pass (since 1.2): what register_pass would be given. Sessions run such passes beside
+ * the registered ones; an optimizer takes them by name. */
+typedef struct pfrt_pass_table {
+  uint32_t struct_size;
+  uint32_t abi;
+  const pfrt_custom_pass* const* passes;
+  size_t count;
+} pfrt_pass_table;
 
 #ifdef __cplusplus
 }

@@ -72,7 +72,8 @@ typedef struct pfrt_plugin_desc {
   uint64_t features;   /* kind-specific bits; a bit without its function is a load error */
   pfrt_string name;    /* CPUExecutionProvider, ONNX, ... */
   pfrt_string version;
-  const void* table;   /* pfrt_provider_table, pfrt_importer_table or pfrt_service_table, by kind */
+  const void* table;   /* pfrt_provider_table, pfrt_importer_table, pfrt_service_table, pfrt_ops_table or
+                        * pfrt_pass_table, by kind */
 } pfrt_plugin_desc;
 
 /* The only symbol of a plug-in. Fills |out_desc| (struct_size set by the host); strings and table live as long as
@@ -137,7 +138,7 @@ typedef struct pfrt_snapshot_node {
   const uint32_t* outputs;
   const pfrt_snapshot_attr* attrs;
   uint64_t attr_count;
-  /* ---- 1.1 ---- */
+  /* ---- 1.2 ---- */
   /* 1 + the index of an earlier node: this elementwise node is of that one's tail (supports() agreed), which takes the
    * output before it and which nothing else uses, so that one step should do all of it. Nodes of a tail follow each
    * other. Only a wish: run on its own the node means the same. 0 = none. */

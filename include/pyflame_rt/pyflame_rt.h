@@ -54,6 +54,7 @@ enum {
   PFRT_OPTIONS_LOAD = 2,
   PFRT_OPTIONS_SESSION = 3,
   PFRT_OPTIONS_RUN = 4,
+  PFRT_OPTIONS_OPTIMIZER = 5, /* since 1.2 */
   PFRT_OPTIONS_FORCE32 = 0x7fffffff
 };
 
@@ -650,6 +651,100 @@ typedef struct pfrt_report_api {
   pfrt_string (*note_at)(const pfrt_report* report, size_t index);
 } pfrt_report_api;
 
+/* ------------------------------------------------------------------ optimisation (since 1.2) */
+/* Passes that rewrite a graph, in order, outside of any session: what sessions do by their optimisation level, to be
+ * configured pass by pass and watched. Options of kind OPTIMIZER say which level, how often, and what each pass may
+ * do ("constant_folding.max_tensor_bytes", "fusion.target_backend", ...: the schema has them all). */
+typedef struct pfrt_optimizer pfrt_optimizer;
+typedef struct pfrt_optimization pfrt_optimization; /* what a run has done */
+
+typedef struct pfrt_pass_stats {
+  uint32_t struct_size;
+  uint32_t modified; /* non-zero when the graph is another than before */
+  uint64_t nodes_removed;
+  uint64_t nodes_added;
+  uint64_t nodes_fused; /* patterns */
+  uint64_t constants_folded;
+  uint64_t initializers_removed;
+} pfrt_pass_stats;
+
+/* One pass over all its runs. */
+typedef struct pfrt_pass_report {
+  uint32_t struct_size;
+  uint32_t runs;
+  pfrt_string pass;
+  double milliseconds;
+  uint64_t nodes_before; /* of the first run */
+  uint64_t nodes_after;  /* of the last */
+  pfrt_pass_stats stats;
+} pfrt_pass_report;
+
+typedef struct pfrt_optimizer_api {
+  uint32_t struct_size;
+  uint32_t abi;
+  /* Without passes. |options| of kind OPTIMIZER, copied; NULL = defaults. */
+  pfrt_status* (*create)(pfrt_env* env, const pfrt_options* options, PFRT_OWN pfrt_optimizer** out_optimizer);
+  void (*release)(PFRT_OWN pfrt_optimizer* optimizer);
+  /* The built-in passes of the options' level. */
+  pfrt_status* (*add_default_passes)(pfrt_optimizer* optimizer);
+  /* A built-in pass, or one of a plug-in, at the end; one of the same name is replaced in place. |options| of kind
+   * OPTIMIZER configure it; NULL = the optimizer's. NOT_FOUND lists the names there are. */
+  pfrt_status* (*add_pass)(pfrt_optimizer* optimizer, pfrt_string name, const pfrt_options* options);
+  /* custom.h; |pass->after| is not looked at. The graph it gets is the one being optimised. */
+  pfrt_status* (*add_custom_pass)(pfrt_optimizer* optimizer, const struct pfrt_custom_pass* pass);
+  size_t (*pass_count)(const pfrt_optimizer* optimizer);
+  pfrt_string (*pass_at)(const pfrt_optimizer* optimizer, size_t index);
+
+  /* Rewrites |graph| in place: |pass| alone whatever its level, or, when it is empty, each pass of the level that is
+   * not skipped, once or |until_fixed_point| (as often as max_iterations allows). Before a built-in pass the graph is
+   * brought into canonical form: the newest opset, attributes decoded, shapes inferred. Initializers that are inputs
+   * too are not taken for constants. On failure the graph is as it was. Externally synchronised, as the graph is. */
+  pfrt_status* (*run)(pfrt_optimizer* optimizer, pfrt_graph* graph, pfrt_string pass, uint32_t until_fixed_point,
+                      PFRT_OWN pfrt_optimization** out_result);
+
+  void (*release_result)(PFRT_OWN pfrt_optimization* result);
+  pfrt_status* (*totals)(const pfrt_optimization* result, pfrt_pass_stats* out_stats);
+  size_t (*report_count)(const pfrt_optimization* result);
+  pfrt_status* (*report_at)(const pfrt_optimization* result, size_t index, pfrt_pass_report* out_report);
+  /* Rewrites of that pass by the name of the rule, and how often each was done. */
+  size_t (*rule_count)(const pfrt_optimization* result, size_t report);
+  pfrt_status* (*rule_at)(const pfrt_optimization* result, size_t report, size_t index, pfrt_string* out_rule,
+                          uint64_t* out_count);
+  size_t (*warning_count)(const pfrt_optimization* result);
+  pfrt_string (*warning_at)(const pfrt_optimization* result, size_t index);
+
+  /* All rewrites of the built-in passes: pass, rule, lowest level word, and a line that says what becomes of what. */
+  size_t (*known_rule_count)(void);
+  pfrt_status* (*known_rule_at)(size_t index, pfrt_string* out_pass, pfrt_string* out_rule, pfrt_string* out_level,
+                                pfrt_string* out_text);
+} pfrt_optimizer_api;
+
+/* Patterns of nodes, to be looked for in graphs. Externally synchronised. */
+typedef struct pfrt_pattern pfrt_pattern;
+typedef struct pfrt_matches pfrt_matches; /* keeps its graph */
+#define PFRT_ANY_INPUT UINT32_MAX
+
+typedef struct pfrt_pattern_api {
+  uint32_t struct_size;
+  uint32_t abi;
+  pfrt_status* (*create)(PFRT_OWN pfrt_pattern** out_pattern);
+  void (*release)(PFRT_OWN pfrt_pattern* pattern);
+  /* A node of operator |op| (empty = any) of |domain| ("" = ai.onnx); |name| is its name in the pattern. */
+  pfrt_status* (*add_node)(pfrt_pattern* pattern, pfrt_string op, pfrt_string domain, pfrt_string name);
+  /* Output |output| of |from| is input |input| (or PFRT_ANY_INPUT) of |to|. */
+  pfrt_status* (*add_edge)(pfrt_pattern* pattern, pfrt_string from, uint32_t output, pfrt_string to, uint32_t input);
+  /* The node from which the others are reached along edges; the last one added unless it is set. */
+  pfrt_status* (*set_root)(pfrt_pattern* pattern, pfrt_string name);
+  /* One match for each node that can be the root, producers first; they may share other nodes. */
+  pfrt_status* (*find_all)(const pfrt_pattern* pattern, pfrt_graph* graph, PFRT_OWN pfrt_matches** out_matches);
+  void (*release_matches)(PFRT_OWN pfrt_matches* matches);
+  size_t (*match_count)(const pfrt_matches* matches);
+  /* PFRT_NO_NODE once the node is removed. */
+  pfrt_status* (*node)(const pfrt_matches* matches, size_t match, pfrt_string name, uint32_t* out_id);
+  /* Whether nothing but one node of the match uses what the node makes, as the graph is now. */
+  pfrt_status* (*is_single_consumer)(const pfrt_matches* matches, size_t match, pfrt_string name, uint32_t* out_yes);
+} pfrt_pattern_api;
+
 /* ------------------------------------------------------------------ the table */
 typedef struct pfrt_api {
   uint32_t struct_size;
@@ -662,6 +757,9 @@ typedef struct pfrt_api {
   const pfrt_model_api* model;
   const pfrt_session_api* session;
   const pfrt_report_api* report;
+  /* ---- 1.2 ---- */
+  const pfrt_optimizer_api* optimizer;
+  const pfrt_pattern_api* pattern;
 } pfrt_api;
 
 typedef struct pfrt_abi_info {

@@ -15,7 +15,7 @@ extern "C" {
 
 /* Version of both ABIs. A major number never mixes with another; a minor number only appends slots. */
 #define PFRT_ABI_MAJOR 1u
-#define PFRT_ABI_MINOR 1u
+#define PFRT_ABI_MINOR 2u
 #define PFRT_MAKE_ABI(major, minor) (((uint32_t)(major) << 16) | (uint32_t)(minor))
 #define PFRT_ABI_VERSION PFRT_MAKE_ABI(PFRT_ABI_MAJOR, PFRT_ABI_MINOR)
 

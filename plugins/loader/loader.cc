@@ -122,6 +122,11 @@ std::string check_table(const pfrt_plugin_desc& desc) {
     if (table.struct_size < sizeof table || (table.count && !table.ops))
       return "its table is shorter than a pfrt_ops_table, or lists no operators";
   }
+  if (desc.kind == PFRT_PLUGIN_PASS) {
+    const auto& table = *static_cast<const pfrt_pass_table*>(desc.table);
+    if (table.struct_size < sizeof table || (table.count && !table.passes))
+      return "its table is shorter than a pfrt_pass_table, or lists no passes";
+  }
   return {};
 }
 

@@ -55,7 +55,7 @@ TEST(Options, accept_every_choice_of_their_schema) {
 
 TEST(Options, of_an_unknown_kind_are_refused) {
   pfrt_options* options = nullptr;
-  for (const pfrt_options_kind kind : {0u, 5u, 0x7fffffffu}) {
+  for (const pfrt_options_kind kind : {0u, 6u, 0x7fffffffu}) {
     EXPECT_TRUE(fails(api().options->create(kind, &options), PFRT_CODE_INVALID_ARGUMENT, {"kind"}));
     EXPECT_EQ(options, nullptr);
   }

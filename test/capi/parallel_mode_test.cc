@@ -99,7 +99,7 @@ TEST(ParallelMode, runs_independent_steps_at_once) {
   std::vector<std::string> parts;
   for (int i = 0; i < 3; ++i) {
     const std::string a = "a" + std::to_string(i), b = "b" + std::to_string(i);
-    g.constant("w" + std::to_string(i), floats({8, 8}, random_floats(64, 7)));
+    g.constant("w" + std::to_string(i), floats({8, 8}, random_floats(64, 7 + i)));
     g.node("MatMul", {"x", "w" + std::to_string(i)}, {a});
     g.node("Softmax", {a}, {b});
     parts.push_back(b);

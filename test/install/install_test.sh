@@ -35,7 +35,7 @@ expect "$work/by_pc" "$model"
 expect "$work/by_pc" "$work/digits.pfm" no-importer
 
 # Plug-ins of a user's own: built against the installed headers, held to the rules by the installed tool, and used.
-for sample in custom_op custom_provider custom_service; do
+for sample in custom_op custom_pass custom_provider custom_service; do
   cmake -S "$source/samples/$sample" -B "$work/$sample" -DCMAKE_BUILD_TYPE=Release -DCMAKE_PREFIX_PATH="$tree" \
         -DCMAKE_CXX_FLAGS="-Wall -Wextra -Wpedantic -Werror" >/dev/null
   cmake --build "$work/$sample" >/dev/null
@@ -45,6 +45,8 @@ for sample in custom_op custom_provider custom_service; do
 done
 got=$(PFRT_PLUGIN_PATH="$work/custom_op" "$work/custom_op/use_clamp")
 [ "$got" = "-1 -0.5 0 1.5 2" ] || { echo "FAILED: use_clamp printed '$got'"; exit 1; }
+PFRT_PLUGIN_PATH=$work/custom_pass "$tree/bin/pfrt" explain "$model" >"$work/steps"
+grep -q "pass 'SquarePass' found nothing" "$work/steps" || { echo "FAILED: the sample pass does not run"; cat "$work/steps"; exit 1; }
 own=(--provider CustomExecutionProvider --provider CPUExecutionProvider)
 PFRT_PLUGIN_PATH=$work/custom_provider "$tree/bin/pfrt" explain "$model" "${own[@]}" >"$work/steps"
 grep -q CustomExecutionProvider "$work/steps" || { echo "FAILED: the sample provider runs nothing"; cat "$work/steps"; exit 1; }

@@ -1,0 +1,323 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Passes over a client's graph: built-in ones, those of plug-ins, and the client's own.
+#include <algorithm>
+
+#include "capi/handles.h"
+#include "core/pass/rule_tables.h"
+#include "core/session/optimise.h"
+#include "core/session/pass_options.h"
+
+struct pfrt_optimizer {
+  pfrt_optimizer(std::shared_ptr<pfrt::capi::EnvState> state, const pfrt::Options& given)
+      : env(std::move(state)),
+        options(given),
+        pipeline(pfrt::pipeline_config(given), &env->logger) {}
+
+  std::shared_ptr<pfrt::capi::EnvState> env;
+  pfrt::Options options;
+  pfrt::Pipeline pipeline;
+  std::vector<std::string> names;
+};
+
+struct pfrt_optimization {
+  pfrt::PassResult total;
+  std::vector<pfrt::PassReport> reports;
+};
+
+namespace pfrt::capi {
+namespace {
+
+class CustomPass final : public Pass {
+ public:
+  explicit CustomPass(std::shared_ptr<const ClientPass> pass) : pass_(std::move(pass)) {}
+  std::string_view name() const override { return pass_->name; }
+  std::string_view description() const override {
+    return "a pass that a client or plug-in brought";
+  }
+  OptLevel level() const override { return static_cast<OptLevel>(pass_->level); }
+
+  Status run(std::shared_ptr<Graph>& graph, PassContext&, PassResult& result) override {
+    const uint64_t before = graph->node_count();
+    PFRT_ASSIGN(std::shared_ptr<Graph> made, pass_->run(*graph, result));
+    if (!made) return {};
+    PFRT_TRY(settle_edits(*made, is_canonical(*graph)));
+    const uint64_t after = made->node_count();
+    // A pass that counts nothing itself has removed or added something all the same.
+    PassStats& stats = result.stats;
+    if (stats.nodes_removed == 0 && after < before) stats.nodes_removed = before - after;
+    if (stats.nodes_added == 0 && after > before) stats.nodes_added = after - before;
+    graph = std::move(made);
+    return {};
+  }
+
+ private:
+  std::shared_ptr<const ClientPass> pass_;
+};
+
+bool built_in(std::string_view name) {
+  const auto all = built_in_passes();
+  return std::ranges::find(all, name) != all.end();
+}
+
+Result<Options> given_options(const pfrt_options* options, const Options& fallback) {
+  if (!options) return fallback;
+  if (options->options.kind() != PFRT_OPTIONS_OPTIMIZER)
+    return error(Code::kINVALID_ARGUMENT, "making an optimizer: the options are of kind ",
+                 options_kind_name(options->options.kind()), ", not optimizer");
+  return options->options;
+}
+
+pfrt_status* create(pfrt_env* env, const pfrt_options* options, pfrt_optimizer** out) {
+  return guard([&]() -> Status {
+    if (!env || !out) return null_argument(env ? "out_optimizer" : "env");
+    *out = nullptr;
+    PFRT_ASSIGN(const Options given, given_options(options, Options(PFRT_OPTIONS_OPTIMIZER)));
+    for (const std::string& name : given.get_strings("skip_passes"))
+      if (name.empty()) return error(Code::kINVALID_ARGUMENT, "making an optimizer: empty name");
+    *out = new pfrt_optimizer(env->state, given);
+    return {};
+  });
+}
+
+void release_optimizer(pfrt_optimizer* optimizer) {
+  const os::ForkScope scope;
+  delete optimizer;
+}
+
+void add(pfrt_optimizer& o, std::unique_ptr<Pass> pass) {
+  o.pipeline.add(std::move(pass));
+  o.names = o.pipeline.names();
+}
+
+pfrt_status* add_default_passes(pfrt_optimizer* o) {
+  return guard([&]() -> Status {
+    if (!o) return null_argument("optimizer");
+    for (std::string_view name : built_in_passes()) {
+      std::unique_ptr<Pass> pass = built_in_pass(name, o->options);
+      if (pass->level() <= o->pipeline.config().level) add(*o, std::move(pass));
+    }
+    return {};
+  });
+}
+
+pfrt_status* add_pass(pfrt_optimizer* o, pfrt_string name, const pfrt_options* options) {
+  return guard([&]() -> Status {
+    if (!o) return null_argument("optimizer");
+    PFRT_ASSIGN(const Options given, given_options(options, o->options));
+    if (auto pass = built_in_pass(view(name), given)) {
+      add(*o, std::move(pass));
+      return {};
+    }
+    Hooks& hooks = o->env->hooks;
+    PFRT_TRY(hooks.open_pass_plugins(*o->env->loader, o->env->logger));
+    std::vector<std::string> known;
+    for (std::string_view one : built_in_passes()) known.emplace_back(one);
+    for (const auto& pass : hooks.passes()) {
+      known.push_back(pass->name);
+      if (pass->name != view(name)) continue;
+      add(*o, std::make_unique<CustomPass>(pass));
+      return {};
+    }
+    std::string list;
+    for (const std::string& one : known) list += (list.empty() ? "" : ", ") + one;
+    return error(Code::kNOT_FOUND, "adding pass '", name, "': there are ", list);
+  });
+}
+
+pfrt_status* add_custom_pass(pfrt_optimizer* o, const pfrt_custom_pass* pass) {
+  std::shared_ptr<void> keep;
+  return guard([&]() -> Status {
+    if (!pass) return null_argument("pass");
+    const pfrt_custom_pass given = read(pass);
+    if (given.release)
+      keep = std::shared_ptr<void>(given.user,
+                                   [release_fn = given.release](void* u) { release_fn(u); });
+    if (!o) return null_argument("optimizer");
+    if (built_in(view(given.name)))
+      return error(Code::kINVALID_ARGUMENT, "adding pass '", given.name,
+                   "' of the client: a built-in pass has that name");
+    PFRT_ASSIGN(auto made, client_pass(given, keep, o->env->logger, "adding"));
+    add(*o, std::make_unique<CustomPass>(std::move(made)));
+    return {};
+  });
+}
+
+size_t pass_count(const pfrt_optimizer* o) { return o ? o->names.size() : 0; }
+pfrt_string pass_at(const pfrt_optimizer* o, size_t index) {
+  return o && index < o->names.size() ? to_c(o->names[index]) : to_c("");
+}
+
+// Providers that passes ask: those of the options, and the backends that passes are for.
+Result<std::vector<Candidate>> candidates_of(pfrt_optimizer& o) {
+  std::vector<std::string> names = o.options.get_strings("providers");
+  for (const char* key : {"fusion.target_backend", "layout.target_backend"}) {
+    const std::string& target = o.options.get_string(key);
+    const bool there = std::ranges::any_of(names, [&](const std::string& name) {
+      return name == target || provider_word(name) == target;
+    });
+    if (there || target.empty()) continue;
+    PFRT_ASSIGN(const auto plugin, o.env->loader->open_short("provider", target));
+    names.push_back(plugin && plugin->table ? plugin->name : target);
+  }
+  std::vector<Candidate> out;
+  for (const std::string& name : names) {
+    PFRT_ASSIGN(ProviderSource source, o.env->provider_source(name));
+    source.keep = o.env;
+    PFRT_ASSIGN(auto provider, Provider::open(source, &o.env->logger));
+    out.push_back({name, std::move(provider), {}});
+  }
+  return out;
+}
+
+pfrt_status* run(pfrt_optimizer* o, pfrt_graph* graph, pfrt_string pass, uint32_t until_fixed_point,
+                 pfrt_optimization** out) {
+  return guard([&]() -> Status {
+    if (!o || !graph || !out)
+      return null_argument(!o ? "optimizer" : !graph ? "graph" : "out_result");
+    *out = nullptr;
+    if (graph->graph->depth > 0)
+      return error(Code::kINVALID_ARGUMENT, "optimising graph '", graph->graph->name,
+                   "': it is the body of a node; optimise the graph it is in");
+    const EnvScope scope(*o->env);
+    const std::string_view only = view(pass);
+    const bool canonical =
+        only.empty() ? std::ranges::any_of(o->names, [](const auto& n) { return built_in(n); })
+                     : built_in(only);
+    PFRT_ASSIGN(auto operators, operators_for(*o->env, *graph->graph));
+    PFRT_ASSIGN(Prepared work, prepare_graph(*graph->graph, operators, canonical));
+    PFRT_ASSIGN(std::vector<Candidate> candidates, candidates_of(*o));
+    PassServices services(std::move(candidates), &o->env->packed, &o->env->logger);
+    PassContext context = services.context();
+    auto result = std::make_unique<pfrt_optimization>();
+    o->pipeline.clear_reports();
+    if (!only.empty())
+      PFRT_TRY(o->pipeline.run_pass(only, work.graph, context, result->total));
+    else if (until_fixed_point)
+      PFRT_TRY(o->pipeline.run_until_fixed_point(work.graph, context, result->total));
+    else
+      PFRT_TRY(o->pipeline.run(work.graph, context, result->total));
+    result->reports = o->pipeline.reports();
+    finish_graph(work);
+    graph->graph->swap(*work.graph);
+    graph->edited();
+    *out = result.release();
+    return {};
+  });
+}
+
+void release_result(pfrt_optimization* result) { delete result; }
+
+pfrt_pass_stats to_c(const PassResult& result) {
+  pfrt_pass_stats out{};
+  out.struct_size = sizeof out;
+  out.modified = result.modified;
+  out.nodes_removed = result.stats.nodes_removed;
+  out.nodes_added = result.stats.nodes_added;
+  out.nodes_fused = result.stats.nodes_fused;
+  out.constants_folded = result.stats.constants_folded;
+  out.initializers_removed = result.stats.initializers_removed;
+  return out;
+}
+
+pfrt_status* totals(const pfrt_optimization* result, pfrt_pass_stats* out) {
+  return guard([&]() -> Status {
+    if (!result || !out) return null_argument(result ? "out_stats" : "result");
+    write(out, to_c(result->total));
+    return {};
+  });
+}
+
+size_t report_count(const pfrt_optimization* result) { return result ? result->reports.size() : 0; }
+
+pfrt_status* report_at(const pfrt_optimization* result, size_t index, pfrt_pass_report* out) {
+  return guard([&]() -> Status {
+    if (!result || !out) return null_argument(result ? "out_report" : "result");
+    if (index >= result->reports.size())
+      return error(Code::kINVALID_ARGUMENT, "reading report ", index, " of ",
+                   result->reports.size());
+    const PassReport& from = result->reports[index];
+    pfrt_pass_report report{};
+    report.runs = from.runs;
+    report.pass = pfrt::to_c(from.pass);
+    report.milliseconds = from.ms;
+    report.nodes_before = from.nodes_before;
+    report.nodes_after = from.nodes_after;
+    report.stats = to_c(from.result);
+    write(out, report);
+    return {};
+  });
+}
+
+size_t rule_count(const pfrt_optimization* result, size_t report) {
+  return result && report < result->reports.size()
+             ? result->reports[report].result.stats.rules.size()
+             : 0;
+}
+
+pfrt_status* rule_at(const pfrt_optimization* result, size_t report, size_t index,
+                     pfrt_string* out_rule, uint64_t* out_count) {
+  return guard([&]() -> Status {
+    if (!result || !out_rule || !out_count)
+      return null_argument(!result ? "result" : !out_rule ? "out_rule" : "out_count");
+    if (index >= rule_count(result, report))
+      return error(Code::kINVALID_ARGUMENT, "reading rule ", index, " of report ", report);
+    const auto& rules = result->reports[report].result.stats.rules;
+    const auto at = std::next(rules.begin(), static_cast<std::ptrdiff_t>(index));
+    *out_rule = pfrt::to_c(at->first);
+    *out_count = at->second;
+    return {};
+  });
+}
+
+size_t warning_count(const pfrt_optimization* result) {
+  return result ? result->total.warnings.size() : 0;
+}
+pfrt_string warning_at(const pfrt_optimization* result, size_t index) {
+  return result && index < result->total.warnings.size() ? pfrt::to_c(result->total.warnings[index])
+                                                         : pfrt::to_c("");
+}
+
+size_t known_rule_count() { return all_rules().size(); }
+
+pfrt_status* known_rule_at(size_t index, pfrt_string* out_pass, pfrt_string* out_rule,
+                           pfrt_string* out_level, pfrt_string* out_text) {
+  return guard([&]() -> Status {
+    if (!out_pass || !out_rule || !out_level || !out_text) return null_argument("out");
+    const auto all = all_rules();
+    if (index >= all.size())
+      return error(Code::kINVALID_ARGUMENT, "reading rewrite ", index, " of ", all.size());
+    *out_pass = pfrt::to_c(all[index].pass);
+    *out_rule = pfrt::to_c(all[index].name);
+    *out_level = pfrt::to_c(level_word(all[index].level));
+    *out_text = pfrt::to_c(all[index].what);
+    return {};
+  });
+}
+
+}  // namespace
+
+const pfrt_optimizer_api kOptimizerApi = {
+    sizeof(pfrt_optimizer_api),
+    PFRT_ABI_VERSION,
+    create,
+    release_optimizer,
+    add_default_passes,
+    add_pass,
+    add_custom_pass,
+    pass_count,
+    pass_at,
+    run,
+    release_result,
+    totals,
+    report_count,
+    report_at,
+    rule_count,
+    rule_at,
+    warning_count,
+    warning_at,
+    known_rule_count,
+    known_rule_at,
+};
+
+}  // namespace pfrt::capi

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/session/pass_options.h"
+
+#include <algorithm>
+#include <array>
+
+#include "core/ir/verify.h"
+#include "core/op/infer.h"
+#include "core/pass/passes.h"
+#include "core/session/model.h"
+
+namespace pfrt {
+namespace {
+
+constexpr std::array<std::string_view, 5> kPasses{"ConstantFoldingPass", "DeadCodeEliminationPass",
+                                                  "CSEPass", "OperatorFusionPass",
+                                                  "LayoutOptimizationPass"};
+constexpr std::array<std::string_view, 4> kLevels{"none", "basic", "extended", "all"};
+
+ConstantFoldingConfig folding_config(const Options& o) {
+  ConstantFoldingConfig config;
+  config.max_tensor_bytes = static_cast<uint64_t>(o.get_int("constant_folding.max_tensor_bytes"));
+  config.fold_shape_ops = o.get_bool("constant_folding.fold_shape_ops");
+  config.fold_expensive_ops = o.get_bool("constant_folding.fold_expensive_ops");
+  config.exclude_ops = o.get_strings("constant_folding.exclude_ops");
+  return config;
+}
+
+FusionConfig fusion_config(const Options& o) {
+  FusionConfig config;
+  config.fuse_conv_bn = o.get_bool("fusion.fuse_conv_bn");
+  config.fuse_conv_bn_activation = o.get_bool("fusion.fuse_conv_bn_activation");
+  config.fuse_matmul_add = o.get_bool("fusion.fuse_matmul_add");
+  config.fuse_elementwise_activation = o.get_bool("fusion.fuse_elementwise_activation");
+  config.check_backend_support = o.get_bool("fusion.check_backend_support");
+  config.target_backend = o.get_string("fusion.target_backend");
+  return config;
+}
+
+LayoutConfig layout_config(const Options& o) {
+  LayoutConfig config;
+  const std::string& layout = o.get_string("layout.conv_layout");
+  config.conv_layout = layout == "nhwc"     ? Layout::kNhwc
+                       : layout == "nc4hw4" ? Layout::kNc4hw4
+                                            : Layout::kNchw;
+  config.insert_transposes = o.get_bool("layout.insert_transposes");
+  config.propagate_layout = o.get_bool("layout.propagate_layout");
+  config.target_backend = o.get_string("layout.target_backend");
+  return config;
+}
+
+template <typename Fn>
+void for_each_node(Graph& graph, Fn fn) {
+  for (NodeId id : graph.node_ids()) {
+    fn(*graph.node(id));
+    for (Attribute& a : graph.node(id)->attrs) {
+      if (a.graph) for_each_node(*a.graph, fn);
+      for (const auto& body : a.graphs) for_each_node(*body, fn);
+    }
+  }
+}
+
+}  // namespace
+
+std::span<const std::string_view> built_in_passes() { return kPasses; }
+
+OptLevel level_of(std::string_view word) {
+  const auto at = std::ranges::find(kLevels, word);
+  return at == kLevels.end() ? OptLevel::kAll : static_cast<OptLevel>(at - kLevels.begin());
+}
+
+std::string_view level_word(OptLevel level) { return kLevels[static_cast<size_t>(level)]; }
+
+PipelineConfig pipeline_config(const Options& o) {
+  PipelineConfig config;
+  config.level = level_of(o.get_string("level"));
+  config.max_iterations =
+      static_cast<uint32_t>(std::min<int64_t>(o.get_int("max_iterations"), 1000));
+  config.verbose = o.get_bool("verbose");
+  config.validate_after_pass = o.get_bool("validate_after_pass");
+  config.skip_passes = o.get_strings("skip_passes");
+  return config;
+}
+
+std::unique_ptr<Pass> built_in_pass(std::string_view name, const Options& o) {
+  const OptLevel level = level_of(o.get_string("level"));
+  if (name == kPasses[0]) return constant_folding_pass(folding_config(o));
+  if (name == kPasses[1])
+    return dead_code_pass({o.get_bool("dce.remove_initializers"), o.get_bool("dce.remove_identity"),
+                           o.get_bool("dce.remove_dropout")});
+  if (name == kPasses[2])
+    return cse_pass({o.get_bool("cse.check_attributes"),
+                     static_cast<uint64_t>(o.get_int("cse.max_comparisons"))});
+  if (name == kPasses[3])
+    return fusion_pass(fusion_config(o), std::max(level, OptLevel::kExtended));
+  if (name == kPasses[4]) return layout_pass(layout_config(o));
+  return nullptr;
+}
+
+bool is_canonical(const Graph& graph) {
+  const std::vector<NodeId> ids = graph.node_ids();
+  return std::ranges::all_of(ids, [&](NodeId id) { return graph.node(id)->canonical; });
+}
+
+Status settle_edits(Graph& graph, bool canonical) {
+  PFRT_TRY(graph.bind_captures());
+  PFRT_TRY(verify(graph));
+  if (!canonical) return {};
+  for_each_node(graph, [](Node& node) { node.canonical = false; });
+  PFRT_TRY(check_operators(graph));
+  return canonicalise(graph);
+}
+
+Result<Prepared> prepare_graph(const Graph& graph, const OperatorSet::Ptr& operators,
+                               bool canonical) {
+  Prepared out;
+  out.graph = graph.clone();
+  use_operators(*out.graph, operators);
+  if (!canonical) return out;
+  default_opsets(*out.graph);
+  PFRT_TRY(settle_edits(*out.graph, true));
+  for (ValueId id : out.graph->inputs) {
+    GraphValue& value = out.graph->at(id);
+    if (value.constant) out.set_aside.emplace_back(id, std::exchange(value.constant, nullptr));
+  }
+  return out;
+}
+
+void finish_graph(Prepared& prepared) {
+  for (auto& [id, constant] : prepared.set_aside)
+    prepared.graph->at(id).constant = std::move(constant);
+  name_captures(*prepared.graph);
+  for_each_node(*prepared.graph, [](Node& node) { node.canonical = false; });
+}
+
+}  // namespace pfrt

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Passes outside of a session, as OPTIMIZER options configure them.
+#pragma once
+
+#include <memory>
+
+#include "core/op/operator_set.h"
+#include "core/pass/pipeline.h"
+#include "core/session/options.h"
+
+namespace pfrt {
+
+PipelineConfig pipeline_config(const Options& options);
+// A built-in pass by its name; null for others.
+std::unique_ptr<Pass> built_in_pass(std::string_view name, const Options& options);
+std::span<const std::string_view> built_in_passes();
+OptLevel level_of(std::string_view word);
+std::string_view level_word(OptLevel level);
+
+// A copy of |graph| in canonical form, the constants of its inputs put aside.
+struct Prepared {
+  std::shared_ptr<Graph> graph;
+  std::vector<std::pair<ValueId, ValuePtr>> set_aside;
+};
+Result<Prepared> prepare_graph(const Graph& graph, const OperatorSet::Ptr& operators,
+                               bool canonical);
+bool is_canonical(const Graph& graph);
+// Brings a graph that a client has edited back into the form that passes work on.
+Status settle_edits(Graph& graph, bool canonical);
+// Puts back what was set aside, and leaves a graph that may be edited and saved.
+void finish_graph(Prepared& prepared);
+
+}  // namespace pfrt

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Patterns of nodes, for passes of one's own: named nodes, edges between them, and a root from
+// which all others are reached.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <pyflame_rt/graph.hpp>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace pyflame_rt::opt {
+
+// A node of the pattern: any operator, or one.
+struct PatternNode {
+  std::string op_type;  // empty = any
+  std::string domain;   // "" = ai.onnx
+  std::string name;     // in the pattern
+
+  static PatternNode op(std::string op_type, std::string name, std::string domain = {}) {
+    return {std::move(op_type), std::move(domain), std::move(name)};
+  }
+  static PatternNode any(std::string name) { return {{}, {}, std::move(name)}; }
+};
+
+struct PatternEdge {
+  std::string from, to;
+  uint32_t output = 0;
+  uint32_t input = PFRT_ANY_INPUT;
+
+  // Output |output| of |from| is input |input| of |to|.
+  static PatternEdge output_to_input(std::string from, std::string to, uint32_t input,
+                                     uint32_t output = 0) {
+    return {std::move(from), std::move(to), output, input};
+  }
+  static PatternEdge output_to_any_input(std::string from, std::string to, uint32_t output = 0) {
+    return {std::move(from), std::move(to), output, PFRT_ANY_INPUT};
+  }
+};
+
+class Pattern {
+ public:
+  Pattern() : handle_(nullptr, api().pattern->release) {
+    pfrt_pattern* handle = nullptr;
+    detail::check(api().pattern->create(&handle));
+    handle_.reset(handle);
+  }
+  void add_node(const PatternNode& node) {
+    detail::check(api().pattern->add_node(handle_.get(), detail::text(node.op_type),
+                                          detail::text(node.domain), detail::text(node.name)));
+  }
+  void add_edge(const PatternEdge& edge) {
+    detail::check(api().pattern->add_edge(handle_.get(), detail::text(edge.from), edge.output,
+                                          detail::text(edge.to), edge.input));
+  }
+  // The last node added unless it is set.
+  void set_root(const std::string& name) {
+    detail::check(api().pattern->set_root(handle_.get(), detail::text(name)));
+  }
+  pfrt_pattern* handle() const noexcept { return handle_.get(); }
+
+ private:
+  std::unique_ptr<pfrt_pattern, void (*)(pfrt_pattern*)> handle_;
+};
+
+// One place where the pattern was found. Lives no longer than the Graph object it was found in.
+class Match {
+ public:
+  // Null once the node was removed.
+  Node* get_node(const std::string& name) const {
+    uint32_t id = PFRT_NO_NODE;
+    detail::check(api().pattern->node(matches_.get(), index_, detail::text(name), &id));
+    const std::shared_ptr<Node> node = id == PFRT_NO_NODE ? nullptr : graph_->node(id);
+    return node.get();  // the graph holds it
+  }
+  // Whether one node alone uses what the node makes, as the graph is now.
+  bool is_single_consumer(const std::string& name) const {
+    uint32_t yes = 0;
+    detail::check(
+        api().pattern->is_single_consumer(matches_.get(), index_, detail::text(name), &yes));
+    return yes != 0;
+  }
+
+ private:
+  friend class PatternMatcher;
+  Match(std::shared_ptr<pfrt_matches> matches, size_t index, const Graph* graph)
+      : matches_(std::move(matches)), index_(index), graph_(graph) {}
+  std::shared_ptr<pfrt_matches> matches_;
+  size_t index_;
+  const Graph* graph_;
+};
+
+class PatternMatcher {
+ public:
+  // One match for each node that can be the root, producers first; matches may share other nodes.
+  std::vector<Match> find_all(const Graph& graph, const Pattern& pattern) const {
+    pfrt_matches* handle = nullptr;
+    detail::check(api().pattern->find_all(pattern.handle(), graph.handle(), &handle));
+    const std::shared_ptr<pfrt_matches> matches(handle, api().pattern->release_matches);
+    std::vector<Match> out;
+    for (size_t i = 0; i < api().pattern->match_count(handle); ++i) {
+      out.push_back(Match(matches, i, &graph));
+    }
+    return out;
+  }
+};
+
+}  // namespace pyflame_rt::opt
