@@ -97,9 +97,10 @@ void Executable::generate() {
     UnitCode& code = code_.emplace_back();
     if (!unit.loop) continue;
     const Expression& expression = unit.loop->expression;
-    const std::string key = message(unit.nodes.size(), " ", expression.key());
+    const size_t nodes = unit.nodes.size() - unit.has_head;
+    const std::string key = message(nodes, " ", expression.key());
     const auto [known, is_new] = loops.try_emplace(key);
-    if (is_new) known->second = ElementwiseLoop::make(expression, isa(), unit.nodes.size());
+    if (is_new) known->second = ElementwiseLoop::make(expression, isa(), nodes);
     code.loop = known->second;
     code.constants =
         std::make_shared<const std::vector<float>>(ElementwiseLoop::constant_pool(expression));

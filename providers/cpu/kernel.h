@@ -66,11 +66,15 @@ inline constexpr Types kElements = kMovable | kPacked;
 // their sign, floats as their bits), unless the row takes them packed.
 size_t stored_size(pfrt_dtype dtype);
 
+class Tail;
+
 // What the closure gets in a run. Pointers are aligned for their element only.
 class Run {
  public:
-  Run(const pfrt_step_context* context, const uint32_t* inputs, const uint32_t* outputs)
-      : context_(context), inputs_(inputs), outputs_(outputs) {}
+  // |tail|: what follows in the same step; null without one.
+  Run(const pfrt_step_context* context, const uint32_t* inputs, const uint32_t* outputs,
+      const Tail* tail = nullptr)
+      : context_(context), inputs_(inputs), outputs_(outputs), tail_(tail) {}
 
   // nullptr when absent (or, for an output, unwanted).
   template <typename T = void>
@@ -106,6 +110,12 @@ class Run {
   T* scratch(uint32_t worker) const {
     return static_cast<T*>(context_->scratch(context_, worker));
   }
+  // Elements [begin, end) of output 0 are final: nothing reads or writes them any more. Rows that
+  // take tails call it for each element once, in pieces as large as stay in the cache, on any
+  // thread; the tail is then computed over them in place. Without a tail it costs a comparison.
+  void finished(int64_t begin, int64_t end) const {
+    if (tail_ != nullptr) run_tail(begin, end);
+  }
   // Memory for an output whose dimensions only the run knows; nullptr when there is none left.
   void* alloc_output(uint32_t i, std::span<const int64_t> dims) const;
   // A fault in the data: index out of range, negative repeat. Returns the code for the closure to
@@ -121,9 +131,11 @@ class Run {
   bool stopped() const { return stop() != PFRT_CODE_OK; }
 
  private:
+  void run_tail(int64_t begin, int64_t end) const;
   const pfrt_step_context* context_;
   const uint32_t* inputs_;
   const uint32_t* outputs_;
+  const Tail* tail_;
 };
 
 // A row made for one signature.
@@ -154,7 +166,14 @@ struct KernelRow {
   Result<Prepared> (*prepare)(const SnapshotNode& node) = nullptr;
   Result<Kernel> (*make_with)(const SnapshotNode& node, const Prepared& prepared) = nullptr;
   bool packed = false;  // takes and makes kPacked types as they lie in memory
+  // Calls Run::finished where output 0 is float32, whose dimensions are known before the run.
+  bool takes_tail = false;
 };
+
+constexpr KernelRow with_tail(KernelRow row) {
+  row.takes_tail = true;
+  return row;
+}
 
 // All families in the order of kernels.cc.
 std::span<const std::span<const KernelRow>> kernels();

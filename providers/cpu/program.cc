@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <cstring>
 #include <new>
 #include <optional>
@@ -20,7 +21,8 @@ constexpr int64_t kCopyBlock = 256 * 1024;  // bytes
 
 pfrt_code run_step(void* state, const pfrt_step_context* context) {
   const Step& step = *static_cast<const Step*>(state);
-  const Run run(context, step.inputs.data(), step.outputs.data());
+  const Run run(context, step.inputs.data(), step.outputs.data(),
+                step.tail ? &*step.tail : nullptr);
   try {
     return step.kernel.run(run);
   } catch (const std::bad_alloc&) {
@@ -47,22 +49,19 @@ Kernel copy_kernel(uint64_t bytes) {
   return kernel;
 }
 
-Kernel loop_kernel(const LoopPlan& plan, const UnitCode& code, int64_t elements) {
+Kernel loop_kernel(SpreadLoop loop) {
   Kernel kernel;
-  kernel.run = [code, elements, inputs = static_cast<uint32_t>(plan.inputs.size()),
-                outputs = static_cast<uint32_t>(plan.outputs.size())](const Run& run) {
-    std::array<const void*, LoopPlan::kMostPointers> pointers;
-    for (uint32_t i = 0; i < inputs; ++i) pointers[i] = run.input(i);
-    for (uint32_t i = 0; i < outputs; ++i) pointers[inputs + i] = run.output(i);
-    run.blocks(elements, kLoopBlock, [&](int64_t begin, int64_t end) {
-      code.loop->run(pointers.data(), code.constants->data(), begin, end);
-    });
+  kernel.flops = loop.flops();
+  kernel.width =
+      static_cast<uint32_t>(std::min<int64_t>(loop.elements() / kLoopBlock + 1, UINT32_MAX));
+  kernel.run = [loop = std::move(loop)](const Run& run) {
+    std::array<const void*, LoopPlan::kMostPointers> bases;
+    for (uint32_t i = 0; i < loop.inputs(); ++i) bases[i] = run.input(i);
+    for (uint32_t i = 0; i < loop.outputs(); ++i) bases[loop.inputs() + i] = run.output(i);
+    run.blocks(loop.elements(), kLoopBlock,
+               [&](int64_t begin, int64_t end) { loop.run(bases.data(), begin, end); });
     return run.stop();
   };
-  double operations = 0;
-  for (const Operation& op : plan.expression.operations()) operations += operand_count(op.prim) > 0;
-  kernel.flops = operations * static_cast<double>(elements);
-  kernel.width = static_cast<uint32_t>(std::min<int64_t>(elements / kLoopBlock + 1, UINT32_MAX));
   return kernel;
 }
 
@@ -74,6 +73,18 @@ std::vector<std::pair<uint32_t, uint32_t>> loop_aliases(const LoopPlan& plan) {
   for (uint32_t o = 0; o < plan.outputs.size(); ++o)
     for (uint32_t at = 0; at <= plan.expression.outputs()[o]; ++at)
       if (operations[at].prim == Prim::kInput) out.emplace_back(operations[at].slot, o);
+  return out;
+}
+
+// "HardSwish" to "hard_swish".
+std::string snake_case(std::string_view op) {
+  std::string out;
+  for (size_t i = 0; i < op.size(); ++i) {
+    const auto c = static_cast<unsigned char>(op[i]);
+    const auto before = static_cast<unsigned char>(i > 0 ? op[i - 1] : '_');
+    if (std::isupper(c) && std::islower(before)) out += '_';
+    out += static_cast<char>(std::tolower(c));
+  }
   return out;
 }
 
@@ -110,19 +121,8 @@ class ProgramBuilder {
         program_(new Program) {}
 
   Result<std::unique_ptr<Program>> build(uint32_t& node) {
-    for (size_t u = 0; u < executable_.units().size(); ++u) {
-      const Unit& unit = executable_.units()[u];
-      const UnitCode& code = executable_.code(u);
-      const std::optional<int64_t> elements = code.loop ? loop_elements(*unit.loop) : std::nullopt;
-      if (elements) {
-        add_loop(unit, code, *elements);
-        continue;
-      }
-      for (uint32_t n : unit.nodes) {
-        node = n;
-        PFRT_TRY(add_node(n));
-      }
-    }
+    for (size_t u = 0; u < executable_.units().size(); ++u)
+      PFRT_TRY(add_unit(executable_.units()[u], executable_.code(u), node));
     node = PFRT_NO_INDEX;
     PFRT_TRY(add_copies());
     share_memory();
@@ -131,6 +131,34 @@ class ProgramBuilder {
   }
 
  private:
+  struct WantedTail {
+    const Unit& unit;
+    const SpreadLoop& loop;
+    bool joined = false;
+  };
+
+  Status add_unit(const Unit& unit, const UnitCode& code, uint32_t& node) {
+    const std::optional<SpreadLoop> loop = code.loop ? spread_loop(*unit.loop, code) : std::nullopt;
+    size_t done = 0;
+    if (unit.has_head) {
+      std::optional<WantedTail> tail;
+      if (loop) tail.emplace(WantedTail{unit, *loop});
+      node = unit.nodes.front();
+      PFRT_TRY(add_node(node, tail ? &*tail : nullptr));
+      if (tail && tail->joined) return {};
+      done = 1;
+    }
+    if (loop) {
+      add_loop(unit, *loop);
+      return {};
+    }
+    for (; done < unit.nodes.size(); ++done) {
+      node = unit.nodes[done];
+      PFRT_TRY(add_node(node));
+    }
+    return {};
+  }
+
   // What the signature says of a value; nullopt when only the run can tell.
   std::optional<std::span<const int64_t>> dims(uint32_t value) const {
     if (value < shapes_.value_count && shapes_.ranks[value] >= 0)
@@ -181,29 +209,64 @@ class ProgramBuilder {
     program_->steps_.push_back(std::move(step));
   }
 
-  // Elements of the loop at this signature; nullopt when the values are not of one size after all.
-  std::optional<int64_t> loop_elements(const LoopPlan& plan) const {
+  // The loop at this signature; nullopt when its values are not of one size after all, or pieces
+  // are too short.
+  std::optional<SpreadLoop> spread_loop(const LoopPlan& plan, const UnitCode& code) const {
     const int64_t count = elements(plan.outputs.front());
-    bool alike = count >= 0;
-    for (uint32_t v : plan.outputs) alike &= elements(v) == count;
-    for (size_t i = 0; i < plan.inputs.size(); ++i)
-      alike &= elements(plan.inputs[i]) == (plan.scalar[i] ? 1 : count);
-    return alike ? std::optional(count) : std::nullopt;
+    if (count < 0) return {};
+    for (uint32_t v : plan.outputs)
+      if (elements(v) != count) return {};
+    std::vector<Spread> operands;
+    for (size_t i = 0; i < plan.inputs.size(); ++i) {
+      const auto own = dims(plan.inputs[i]);
+      const std::optional<Spread> lies =
+          own ? spread(*own, *dims(plan.outputs.front())) : std::nullopt;
+      if (!lies || (!plan.scalar[i] && !lies->each)) return {};
+      operands.push_back(*lies);
+      operands.back().each = !plan.scalar[i];
+      operands.back().whole &= operands.back().each;
+      const int64_t piece = operands.back().piece();
+      if (count > 0 && (piece < 1 || (piece < kShortestPiece && piece < count))) return {};
+    }
+    return SpreadLoop(plan, code, std::move(operands), count);
   }
 
-  void add_loop(const Unit& unit, const UnitCode& code, int64_t count) {
+  void add_loop(const Unit& unit, const SpreadLoop& loop) {
     Step step;
-    step.kernel = loop_kernel(*unit.loop, code, count);
+    step.kernel = loop_kernel(loop);
     for (uint32_t v : unit.loop->inputs) step.inputs.push_back(buffer(v));
     for (uint32_t v : unit.loop->outputs) step.outputs.push_back(buffer(v));
-    step.nodes = unit.nodes;
+    step.nodes.assign(unit.nodes.begin() + unit.has_head, unit.nodes.end());
     step.flags = PFRT_STEP_LONG;
-    step.name = code.loop->name();
+    step.name = loop.name();
     step.aliases = loop_aliases(*unit.loop);
     add_step(std::move(step));
   }
 
-  Status add_node(uint32_t index) {
+  // The step of a kernel that takes tails, already with its buffers, takes this one.
+  void join(Step& step, WantedTail& tail) {
+    const LoopPlan& plan = *tail.unit.loop;
+    const uint32_t head = snapshot_.node(tail.unit.nodes.front()).outputs[0];
+    std::vector<uint32_t> buffers;
+    for (uint32_t v : plan.inputs) {
+      buffers.push_back(v == head ? step.outputs[0] : buffer(v));
+      if (v != head) add_once(step.reads, buffers.back());
+    }
+    buffers.push_back(step.outputs[0]);
+    step.tail.emplace(tail.loop, std::move(buffers));
+    step.nodes = tail.unit.nodes;
+    step.kernel.flops += tail.loop.flops();
+    tail.joined = true;
+    constexpr size_t kMostNamed = 4;
+    if (step.nodes.size() > kMostNamed + 1) {
+      step.name += message("+", tail.loop.name());
+      return;
+    }
+    for (size_t i = 1; i < step.nodes.size(); ++i)
+      step.name += "+" + snake_case(view(snapshot_.node(step.nodes[i]).op));
+  }
+
+  Status add_node(uint32_t index, WantedTail* tail = nullptr) {
     const SnapshotNode node(snapshot_.snapshot(), index, &shapes_);
     for (uint32_t i = 0; i < node.input_count(); ++i)
       if (node.has_input(i) && elements(node.input_index(i)) < 0)
@@ -225,19 +288,23 @@ class ProgramBuilder {
     for (uint32_t i = 0; i < node.input_count(); ++i)
       step.inputs.push_back(node.has_input(i) ? input_of(*row, node.input_index(i), index)
                                               : PFRT_NO_INDEX);
+    const bool joins = tail != nullptr && row->takes_tail;
     std::vector<Step> packing;
     for (uint32_t i = 0; i < node.output_count(); ++i) {
       if (!node.has_output(i)) {
         step.outputs.push_back(PFRT_NO_INDEX);
         continue;
       }
-      PFRT_ASSIGN(const uint32_t to, output_of(*row, node.output_index(i), index, packing));
+      const uint32_t value =
+          joins && i == 0 ? tail->unit.loop->outputs.front() : node.output_index(i);
+      PFRT_ASSIGN(const uint32_t to, output_of(*row, value, index, packing));
       step.outputs.push_back(to);
     }
     if (long_in_parallel(row->domain, row->op)) step.flags = PFRT_STEP_LONG;
     step.name = row->name;
     if (step.kernel.may_alias >= 0)
       step.aliases = {{static_cast<uint32_t>(step.kernel.may_alias), 0}};
+    if (joins) join(step, *tail);
     add_step(std::move(step));
     for (Step& pack : packing) add_step(std::move(pack));
     return {};
@@ -334,7 +401,10 @@ class ProgramBuilder {
         const bool dies = buffers[from].kind == PFRT_BUFFER_TEMP && last_use[from] == s;
         const bool fits = buffers[to].kind == PFRT_BUFFER_TEMP && from != to &&
                           buffers[from].bytes == buffers[to].bytes;
-        const bool once = std::ranges::count(step.inputs, from) == 1 &&
+        // The tail reads its operands after the kernel has written.
+        const bool of_tail = step.tail && std::ranges::find(step.tail->buffers(), from) !=
+                                              step.tail->buffers().end();
+        const bool once = !of_tail && std::ranges::count(step.inputs, from) == 1 &&
                           std::ranges::find(taken, from) == taken.end();
         if (!dies || !fits || !once) continue;
         buffers[to].may_alias = from + 1;

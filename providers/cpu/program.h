@@ -6,17 +6,20 @@
 
 #include <deque>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "core/base/status.h"
 #include "providers/cpu/executable.h"
 #include "providers/cpu/kernel.h"
+#include "providers/cpu/spread_loop.h"
 
 namespace pfrt::cpu {
 
 struct Step {
   Kernel kernel;
+  std::optional<Tail> tail;
   std::vector<uint32_t> inputs,
       outputs;  // buffers by position of the kernel, PFRT_NO_INDEX where absent
   std::vector<uint32_t> reads, writes;  // the same without gaps and repeats

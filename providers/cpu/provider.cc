@@ -12,6 +12,7 @@
 #include "providers/cpu/isa/isa.h"
 #include "providers/cpu/kernels.h"
 #include "providers/cpu/program.h"
+#include "providers/cpu/region/group.h"
 #include "providers/cpu/region/lower.h"
 
 namespace pfrt::cpu {
@@ -177,24 +178,38 @@ void release_program(pfrt_executable*, pfrt_program* program) {
   program->handle = nullptr;
 }
 
-// A tail is taken where the operator and all that follows run as one generated loop.
+// Whether the operator and its tail run as one loop, as connected elementwise operators do anyway.
+bool loops_with_tail(const pfrt_op_query& query, std::span<const uint32_t> tail, int registers) {
+  std::vector<uint32_t> nodes{query.node};
+  if (!plan_loop(
+          *query.snapshot, nodes, [](uint32_t) { return true; }, registers))
+    return false;
+  nodes.insert(nodes.end(), tail.begin(), tail.end());
+  const uint32_t last = SnapshotNode(*query.snapshot, nodes.back()).output_index(0);
+  return plan_loop(
+             *query.snapshot, nodes, [&](uint32_t v) { return v == last; }, registers)
+      .has_value();
+}
+
 std::string refuse_query(const pfrt_op_query& query) {
   const SnapshotNode node(*query.snapshot, query.node);
   std::string reason = refuse_values(*query.snapshot, node);
-  if (reason.empty()) (void)find_kernel(node, &reason);
-  if (!reason.empty() || query.tail_count == 0) return reason;
-  if (ElementwiseLoop::register_limit(isa()) == 0)
+  const KernelRow* row = reason.empty() ? find_kernel(node, &reason) : nullptr;
+  if (row == nullptr || query.tail_count == 0) return reason;
+  const int registers = ElementwiseLoop::register_limit(isa());
+  if (registers == 0)
     return message("a tail needs a generated loop, and those need avx2; usable is ",
                    isa_name(isa()));
-  if (find_elementwise(node) == nullptr)
-    return message(node.op(), " takes no tail: its kernels write plain outputs");
-  for (uint32_t i = 0; i < query.tail_count; ++i) {
-    const SnapshotNode tail(*query.snapshot, query.tail[i]);
-    if (find_elementwise(tail) == nullptr)
-      return message("generated loops do not know ", tail.op(), " on ",
-                     dtype_name(tail.input_dtype(0)));
-  }
-  return {};
+  const std::span tail(query.tail, query.tail_count);
+  if (tail.size() > kMostTail)
+    return message("a tail has at most ", kMostTail, " nodes, got ", tail.size());
+  if (loops_with_tail(query, tail, registers)) return {};
+  if (!row->takes_tail)
+    return message(row->name, " takes no tail: it does not say when parts of its output are final");
+  for (uint32_t i = 1; i < node.output_count(); ++i)
+    if (node.has_output(i)) return message(node.op(), " takes a tail only as its one output");
+  (void)plan_tail(*query.snapshot, query.node, tail, registers, &reason);
+  return reason;
 }
 
 pfrt_code supports(pfrt_provider*, const pfrt_op_query* query, const pfrt_sink* sink) {

@@ -2,26 +2,16 @@
 #include "providers/cpu/region/group.h"
 
 #include <algorithm>
-#include <cstring>
+#include <map>
 #include <queue>
-#include <unordered_map>
 
-#include "providers/cpu/region/lower.h"
+#include "providers/cpu/kernel.h"
 #include "providers/kit/node.h"
 
 namespace pfrt::cpu {
 namespace {
 
-constexpr size_t kMostNodes = 64;
-constexpr size_t kMostOperations = 512;
-
-using Dims = std::span<const int64_t>;
-
-// Row-major layout does not see leading ones.
-Dims without_leading_ones(Dims dims) {
-  while (!dims.empty() && dims.front() == 1) dims = dims.subspan(1);
-  return dims;
-}
+constexpr size_t kMostNodes = kMostTail + 1;
 
 class Grouping {
  public:
@@ -43,9 +33,25 @@ class Grouping {
       groups_.push_back({at});
       group_of_.push_back(at);
     }
-    for (size_t at = 0; at < nodes.size(); ++at) {
-      elementwise_.push_back(is_elementwise(at));
-      if (elementwise_[at] && !plan({at})) elementwise_[at] = false;
+    for (size_t at = 0; at < nodes.size(); ++at)
+      elementwise_.push_back(limit_ > 0 && plan({at}).has_value());
+  }
+
+  // Puts tails to their heads, as far as one loop can compute them.
+  void join_tails() {
+    if (limit_ == 0) return;
+    std::map<uint32_t, size_t> position;  // by node
+    std::map<size_t, Group> tails;        // by head
+    for (size_t at = 0; at < nodes_.size(); ++at) {
+      position[nodes_[at]] = at;
+      const uint32_t tail_of = node(nodes_[at]).tail_of;
+      const auto head = tail_of == 0 ? position.end() : position.find(tail_of - 1);
+      if (head != position.end()) tails[head->second].push_back(at);
+    }
+    for (auto& [head, tail] : tails) {
+      if (elementwise_[head] || group_of_[head] != head || !may_have_tail(head)) continue;
+      while (!tail.empty() && !follows(head, tail)) tail.pop_back();
+      if (!tail.empty()) join(head, tail);
     }
   }
 
@@ -69,7 +75,11 @@ class Grouping {
       for (size_t at : groups_[g]) unit.nodes.push_back(nodes_[at]);
       const bool moves_nothing =
           unit.nodes.size() == 1 && view(node(unit.nodes[0]).op) == "Identity";
-      if (elementwise_[groups_[g].front()] && !moves_nothing) unit.loop = plan(groups_[g]);
+      unit.has_head = !elementwise_[groups_[g].front()] && unit.nodes.size() > 1;
+      if (unit.has_head)
+        unit.loop = plan({groups_[g].begin() + 1, groups_[g].end()});
+      else if (elementwise_[groups_[g].front()] && !moves_nothing)
+        unit.loop = plan(groups_[g]);
       out.push_back(std::move(unit));
     }
     return out;
@@ -85,20 +95,37 @@ class Grouping {
   }
   bool same_shape(size_t a, size_t b) const { return std::ranges::equal(shape(a), shape(b)); }
 
-  bool is_elementwise(size_t at) const {
-    if (limit_ == 0) return false;
-    const SnapshotNode node(snapshot_.snapshot(), nodes_[at]);
-    if (find_elementwise(node) == nullptr || node.output_rank(0) < 0) return false;
-    bool any_whole = false;
-    for (uint32_t i = 0; i < node.input_count(); ++i) {
-      if (!node.has_input(i)) continue;
-      if (node.input_rank(i) < 0) return false;
-      const Dims dims = without_leading_ones(node.input_dims(i));
-      const bool whole = std::ranges::equal(dims, shape(at));
-      if (!whole && !dims.empty()) return false;
-      any_whole |= whole;
+  std::vector<uint32_t> indices(const Group& group) const {
+    std::vector<uint32_t> out;
+    for (size_t at : group) out.push_back(nodes_[at]);
+    return out;
+  }
+
+  // One output, from a kernel that takes tails.
+  bool may_have_tail(size_t head) const {
+    const SnapshotNode n(snapshot_.snapshot(), nodes_[head]);
+    for (uint32_t i = 1; i < n.output_count(); ++i)
+      if (n.has_output(i)) return false;
+    const KernelRow* row = find_kernel(n, nullptr);
+    return row != nullptr && row->takes_tail;
+  }
+
+  // Whether all of |tail| makes one loop on the output of |head|, and nothing else uses what is
+  // between.
+  bool follows(size_t head, const Group& tail) const {
+    if (tail.size() > kMostTail || used_outside(node(nodes_[head]).outputs[0], tail)) return false;
+    const std::optional<LoopPlan> loop = plan(tail);
+    return loop && loop->outputs.size() == 1 &&
+           plan_tail(snapshot_.snapshot(), nodes_[head], indices(tail), limit_);
+  }
+
+  void join(size_t head, const Group& tail) {
+    for (size_t at : tail) {
+      groups_[head].push_back(at);
+      groups_[at].clear();
+      group_of_[at] = head;
+      elementwise_[at] = false;
     }
-    return any_whole;
   }
 
   void merge(size_t upper, size_t lower) {
@@ -180,49 +207,10 @@ class Grouping {
            });
   }
 
-  // The loop of a group; nullopt when it is too large for one.
   std::optional<LoopPlan> plan(const Group& group) const {
-    LoopPlan loop;
-    const Dims dims = shape(group.front());
-    std::unordered_map<uint32_t, Term> terms;
-    for (size_t at : group) {
-      const SnapshotNode n(snapshot_.snapshot(), nodes_[at]);
-      if (loop.expression.operations().size() + n.input_count() > kMostOperations) return {};
-      std::vector<Term> operands;
-      for (uint32_t i = 0; i < n.input_count(); ++i)
-        operands.push_back(n.has_input(i) ? operand(loop, terms, n.input_index(i), dims) : kNoTerm);
-      const Term result = find_elementwise(n)->lower(loop.expression, n, operands);
-      const uint32_t value = n.output_index(0);
-      terms[value] = result;
-      if (!used_outside(value, group)) continue;
-      loop.expression.store(result);
-      loop.outputs.push_back(value);
-    }
-    if (loop.inputs.size() + loop.outputs.size() > LoopPlan::kMostPointers) return {};
-    if (allocate_registers(loop.expression, limit_).count > limit_) return {};
-    return loop;
-  }
-
-  Term operand(LoopPlan& loop, std::unordered_map<uint32_t, Term>& terms, uint32_t index,
-               Dims dims) const {
-    if (const auto known = terms.find(index); known != terms.end()) return known->second;
-    const pfrt_snapshot_value& value = snapshot_.value(index);
-    const Dims own = without_leading_ones({value.dims, static_cast<size_t>(value.rank)});
-    const bool constant = (value.flags & PFRT_SNAPSHOT_CONSTANT) != 0 && value.data != nullptr;
-    Term term;
-    if (own.empty() && constant) {
-      float number;
-      std::memcpy(&number, value.data, sizeof number);
-      term = loop.expression.constant(number);
-    } else {
-      const bool scalar = own.empty() && !dims.empty();
-      const auto slot = static_cast<uint16_t>(loop.inputs.size());
-      loop.inputs.push_back(index);
-      loop.scalar.push_back(scalar);
-      term = scalar ? loop.expression.scalar(slot) : loop.expression.input(slot);
-    }
-    terms[index] = term;
-    return term;
+    return plan_loop(
+        snapshot_.snapshot(), indices(group),
+        [&](uint32_t value) { return used_outside(value, group); }, limit_);
   }
 
   const SnapshotCopy& snapshot_;
@@ -241,6 +229,7 @@ class Grouping {
 std::vector<Unit> group(const SnapshotCopy& snapshot, std::span<const uint32_t> nodes,
                         std::span<const uint32_t> outputs, int register_limit) {
   Grouping grouping(snapshot, nodes, outputs, register_limit);
+  grouping.join_tails();
   grouping.merge_all();
   std::vector<Unit> units = grouping.units();
   if (units.empty() && !nodes.empty()) units = Grouping(snapshot, nodes, outputs, 0).units();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Divides a region into units in an order that runs: connected elementwise nodes of one shape
-// become one loop, every other node stands alone. Pure; thread-safe.
+// Divides a region into units in an order that runs: a node and its tail, connected elementwise
+// nodes of one shape, or a node alone. Pure; thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -9,23 +9,17 @@
 #include <span>
 #include <vector>
 
-#include "providers/cpu/region/expression.h"
+#include "providers/cpu/region/loop_plan.h"
 #include "providers/kit/snapshot_copy.h"
 
 namespace pfrt::cpu {
 
-// What one generated loop computes. Values by slot: first |inputs|, then |outputs|.
-struct LoopPlan {
-  static constexpr size_t kMostPointers = 32;
-  Expression expression;
-  std::vector<uint32_t> inputs;  // value indices
-  std::vector<bool> scalar;      // of each input: one element, broadcast
-  std::vector<uint32_t> outputs;
-};
+inline constexpr size_t kMostTail = 63;  // nodes after a head
 
 struct Unit {
   std::vector<uint32_t> nodes;   // in topological order
   std::optional<LoopPlan> loop;  // absent: one node, one kernel
+  bool has_head = false;         // the first node runs by its kernel, and the loop on its output
 };
 
 // |nodes| in topological order; |outputs| are the values used outside. No loop has more terms alive

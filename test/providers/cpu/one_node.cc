@@ -5,7 +5,6 @@
 #include <cmath>
 #include <complex>
 #include <cstring>
-#include <deque>
 #include <limits>
 #include <map>
 #include <sstream>
@@ -13,6 +12,7 @@
 #include "core/base/half.h"
 #include "core/base/small_float.h"
 #include "providers/cpu/isa/isa.h"
+#include "test/providers/cpu/attrs.h"
 #include "test/providers/cpu/step_host.h"
 
 namespace pfrt::test {
@@ -140,11 +140,11 @@ uint64_t stored_bytes(pfrt_dtype dtype, int64_t elements) {
 // The snapshot of a case: one node, and the values it names.
 class Snapshot {
  public:
-  Snapshot(const cpu::KernelRow& row, const Case& c, const std::vector<Guarded>& inputs) {
+  Snapshot(const cpu::KernelRow& row, const Case& c, const std::vector<Guarded>& inputs)
+      : attrs_(c.attrs) {
     for (size_t i = 0; i < c.inputs.size(); ++i)
       inputs_.push_back(add(c.inputs[i], c.inputs[i].constant ? inputs[i].data() : nullptr));
     for (const Data& output : c.outputs) outputs_.push_back(add(output, nullptr));
-    for (const Attr& attr : c.attrs) add(attr);
     node_.op = to_c(row.op);
     node_.domain = to_c(row.domain);
     node_.canonical = 1;
@@ -187,44 +187,10 @@ class Snapshot {
     values_.push_back(v);
     return static_cast<uint32_t>(values_.size() - 1);
   }
-  void add(const Attr& attr) {
-    pfrt_snapshot_attr a{};
-    a.name = to_c(attr.name);
-    if (const auto* i = std::get_if<int64_t>(&attr.value)) {
-      a.type = PFRT_ATTR_INT, a.i = *i;
-    } else if (const auto* f = std::get_if<float>(&attr.value)) {
-      a.type = PFRT_ATTR_FLOAT, a.f = *f;
-    } else if (const auto* s = std::get_if<std::string>(&attr.value)) {
-      a.type = PFRT_ATTR_STRING, a.s = to_c(*s);
-    } else if (const auto* floats = std::get_if<std::vector<float>>(&attr.value)) {
-      a.type = PFRT_ATTR_FLOATS, a.floats = floats->data(), a.count = floats->size();
-    } else if (const auto* words = std::get_if<std::vector<std::string>>(&attr.value)) {
-      std::vector<pfrt_string>& texts = texts_.emplace_back();
-      for (const std::string& word : *words) texts.push_back(to_c(word));
-      a.type = PFRT_ATTR_STRINGS, a.strings = texts.data(), a.count = texts.size();
-    } else if (const auto* tensor = std::get_if<Data>(&attr.value)) {
-      std::vector<char>& bytes =
-          tensors_.emplace_back(tensor_bytes(tensor->dtype, count(tensor->dims)));
-      store(tensor->dtype, tensor->values, bytes.data());
-      a.type = PFRT_ATTR_TENSOR;
-      a.tensor.struct_size = sizeof a.tensor;
-      a.tensor.dtype = tensor->dtype;
-      a.tensor.rank = static_cast<uint32_t>(tensor->dims.size());
-      a.tensor.dims = tensor->dims.data();
-      a.tensor.data = bytes.data();
-      a.tensor.bytes = bytes.size();
-    } else {
-      const Dims& ints = std::get<Dims>(attr.value);
-      a.type = PFRT_ATTR_INTS, a.ints = ints.data(), a.count = ints.size();
-    }
-    attrs_.push_back(a);
-  }
   std::vector<uint32_t> inputs_, outputs_;
   Dims unknown_ = Dims(8, -1);
   std::vector<pfrt_snapshot_value> values_;
-  std::vector<pfrt_snapshot_attr> attrs_;
-  std::deque<std::vector<pfrt_string>> texts_;
-  std::deque<std::vector<char>> tensors_;
+  const Attrs attrs_;
   pfrt_snapshot_node node_{};
   pfrt_snapshot snapshot_{};
 };

@@ -70,11 +70,11 @@ Result<Kernel> make_typed(const SnapshotNode& node, StoreFn<T> store) {
 constexpr Types kBytes{PFRT_DTYPE_INT8, PFRT_DTYPE_UINT8};
 
 constexpr KernelRow kRows[] = {
-    {"", "Conv", kFloat32, "conv_depthwise_rows", "generic", refuse_conv_depthwise,
-     make_conv_depthwise},
-    {"", "Conv", kFloats, "conv_implicit_gemm", "generic", refuse_conv, make_conv},
-    {"", "ConvTranspose", kFloats, "conv_transpose_scatter", "generic", refuse_conv,
-     make_conv_transpose},
+    with_tail({"", "Conv", kFloat32, "conv_depthwise_rows", "generic", refuse_conv_depthwise,
+               make_conv_depthwise}),
+    with_tail({"", "Conv", kFloats, "conv_implicit_gemm", "generic", refuse_conv, make_conv}),
+    with_tail({"", "ConvTranspose", kFloats, "conv_transpose_scatter", "generic", refuse_conv,
+               make_conv_transpose}),
     {"", "ConvInteger", kBytes, "conv_integer_implicit_gemm", "generic", refuse_conv_integer,
      make_conv_integer},
     {"", "QLinearConv", kBytes, "qlinear_conv_implicit_gemm", "generic", refuse_qlinear_conv,

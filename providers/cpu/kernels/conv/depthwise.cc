@@ -41,12 +41,13 @@ struct Plan {
 };
 
 void plane(const Run& run, const Plan& plan, const float* image, const float* weights, float bias,
-           float* out) {
+           int64_t plane_start) {
   constexpr int64_t kPiece = 8192;  // of a row: stays in the first cache
   const WindowRows& rows = plan.rows;
   const int64_t length = rows.row_length(), taps = rows.row_taps(), stride = rows.stride();
+  int64_t finished = 0;  // elements of the plane
   for (int64_t r = 0; r < rows.rows(); ++r) {
-    float* const line = out + r * length;
+    float* const line = run.output<float>(0) + plane_start + r * length;
     for (int64_t first = 0; first < length; first += kPiece) {
       if ((first > 0 || r % 16 == 0) && run.stopped()) return;
       const int64_t last = std::min(first + kPiece, length);
@@ -61,6 +62,11 @@ void plane(const Run& run, const Plan& plan, const float* image, const float* we
             plan.tap(line + begin, image + start + s.first + begin * stride, weights[t * taps + x],
                      stride, end - begin);
         }
+      }
+      const int64_t done = r * length + last;
+      if (done - finished >= kPiece || done == rows.rows() * length) {
+        run.finished(plane_start + finished, plane_start + done);
+        finished = done;
       }
     }
   }
@@ -99,7 +105,7 @@ Result<Kernel> make_conv_depthwise(const SnapshotNode& node) {
       const float* in =
           run.input<float>(0) + (image * geo.groups + channel / geo.group_out) * pixels;
       plane(run, *plan, in, run.input<float>(1) + channel * taps, bias ? bias[channel] : 0.0f,
-            run.output<float>(0) + i * positions);
+            i * positions);
     });
     return run.stop();
   };

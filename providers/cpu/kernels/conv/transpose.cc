@@ -99,6 +99,7 @@ Result<Kernel> make_typed(const SnapshotNode& node, StoreFn<T> store) {
         }
       }
       if (store) store(run.output(0), out_start, out, channels * pixels);
+      run.finished(out_start, out_start + channels * pixels);
     });
     return run.stop();
   };

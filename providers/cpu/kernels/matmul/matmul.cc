@@ -48,8 +48,8 @@ constexpr Types kShort{PFRT_DTYPE_FLOAT32, PFRT_DTYPE_FLOAT16, PFRT_DTYPE_BFLOAT
 constexpr Types kBytes{PFRT_DTYPE_INT8, PFRT_DTYPE_UINT8};
 
 constexpr KernelRow kRows[] = {
-    {"", "MatMul", kMatTypes, "matmul_packed", "generic", nullptr, make_matmul},
-    {"", "Gemm", kMatTypes, "gemm_packed", "generic", nullptr, make_gemm},
+    with_tail({"", "MatMul", kMatTypes, "matmul_packed", "generic", nullptr, make_matmul}),
+    with_tail({"", "Gemm", kMatTypes, "gemm_packed", "generic", nullptr, make_gemm}),
     {"", "MatMulInteger", kBytes, "matmul_integer_packed", "generic", refuse_matmul_integer,
      make_matmul_integer},
     {"", "QLinearMatMul", kBytes, "qlinear_matmul_packed", "generic", refuse_qlinear_matmul,

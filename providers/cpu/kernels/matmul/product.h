@@ -22,7 +22,7 @@ struct ProductOut {
 };
 
 // Computes a tile and hands each row to finish(row, i, j, n), with C's row i and first column j,
-// before it is stored. |scratch| holds product_scratch bytes.
+// before it is stored. The tensor is the run's output 0. |scratch| holds product_scratch bytes.
 template <typename T, typename Finish>
 void product_tile(const Run& run, const Gemm<T>& gemm, const GemmTile& tile,
                   const PanelSource<T>& a, const PanelSource<T>& b, const ProductOut<T>& out,
@@ -35,7 +35,9 @@ void product_tile(const Run& run, const Gemm<T>& gemm, const GemmTile& tile,
   for (int64_t i = 0; i < tile.rows; ++i) {
     finish(c + i * ldc, tile.row + i, tile.col, tile.cols);
     if (out.store) out.store(out.data, start + i * out.ldc, c + i * ldc, tile.cols);
+    if (tile.cols < out.ldc) run.finished(start + i * out.ldc, start + i * out.ldc + tile.cols);
   }
+  if (tile.cols == out.ldc) run.finished(start, start + tile.rows * tile.cols);
 }
 
 template <typename T>

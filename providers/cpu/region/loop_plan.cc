@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "providers/cpu/region/loop_plan.h"
+
+#include <algorithm>
+#include <cstring>
+#include <unordered_map>
+
+#include "core/base/status.h"
+#include "providers/cpu/region/lower.h"
+#include "providers/kit/node.h"
+
+namespace pfrt::cpu {
+namespace {
+
+constexpr size_t kMostOperations = 512;
+
+class Planner {
+ public:
+  Planner(const std::function<bool(uint32_t)>& stored, std::string* why)
+      : stored_(stored), why_(why) {}
+
+  bool add(const SnapshotNode& node) {
+    const ElementwiseRow* row = find_elementwise(node);
+    if (row == nullptr)
+      return refuse("generated loops do not know ", node.op(), " on ",
+                    dtype_name(node.input_dtype(0)), " in this form");
+    if (node.output_rank(0) < 0) return refuse("the rank of ", node.op(), "'s output is not known");
+    const Dims dims = without_leading_ones(node.output_dims(0));
+    if (terms_.empty()) dims_ = dims;
+    if (!std::ranges::equal(dims, dims_))
+      return refuse("the output of ", node.op(), " has other dimensions than what it follows");
+    if (plan_.expression.operations().size() + node.input_count() > kMostOperations)
+      return refuse("more operations than one loop takes");
+    std::vector<Term> operands;
+    for (uint32_t i = 0; i < node.input_count(); ++i) {
+      operands.push_back(kNoTerm);
+      if (node.has_input(i) && !operand(node, i, operands.back())) return false;
+    }
+    const Term result = row->lower(plan_.expression, node, operands);
+    const uint32_t value = node.output_index(0);
+    terms_[value] = result;
+    if (!stored_(value)) return true;
+    plan_.expression.store(result);
+    plan_.outputs.push_back(value);
+    return true;
+  }
+
+  std::optional<LoopPlan> take(int register_limit) {
+    if (plan_.inputs.size() + plan_.outputs.size() > LoopPlan::kMostPointers)
+      refuse("more operands than one loop takes");
+    else if (allocate_registers(plan_.expression, register_limit).count > register_limit)
+      refuse("more terms at once than there are vector registers");
+    else
+      return std::move(plan_);
+    return {};
+  }
+
+ private:
+  template <typename... Parts>
+  bool refuse(const Parts&... parts) {
+    if (why_ != nullptr) *why_ = message(parts...);
+    return false;
+  }
+
+  bool operand(const SnapshotNode& node, uint32_t input, Term& out) {
+    const uint32_t value = node.input_index(input);
+    if (const auto known = terms_.find(value); known != terms_.end()) {
+      out = known->second;
+      return true;
+    }
+    if (node.input_rank(input) < 0)
+      return refuse("the rank of input ", input, " of ", node.op(), " is not known");
+    const std::optional<Spread> lies = spread(node.input_dims(input), dims_);
+    if (!lies || (lies->piece() >= 0 && lies->piece() < kShortestPiece && !lies->whole &&
+                  lies->piece() != element_count(dims_.data(), dims_.size())))
+      return refuse("input ", input, " of ", node.op(),
+                    " is neither of full size, nor one element, nor one for each of a run of ",
+                    kShortestPiece, " or more elements");
+    const void* data = node.input_constant(input);
+    if (data != nullptr && node.input_elements(input) == 1) {
+      float number;
+      std::memcpy(&number, data, sizeof number);
+      out = plan_.expression.constant(number);
+    } else {
+      const auto slot = static_cast<uint16_t>(plan_.inputs.size());
+      plan_.inputs.push_back(value);
+      plan_.scalar.push_back(!lies->each);
+      out = lies->each ? plan_.expression.input(slot) : plan_.expression.scalar(slot);
+    }
+    terms_[value] = out;
+    return true;
+  }
+
+  const std::function<bool(uint32_t)>& stored_;
+  std::string* why_;
+  LoopPlan plan_;
+  Dims dims_;
+  std::unordered_map<uint32_t, Term> terms_;  // by value
+};
+
+}  // namespace
+
+std::optional<LoopPlan> plan_loop(const pfrt_snapshot& snapshot, std::span<const uint32_t> nodes,
+                                  const std::function<bool(uint32_t)>& stored, int register_limit,
+                                  std::string* why) {
+  Planner planner(stored, why);
+  for (uint32_t n : nodes)
+    if (!planner.add(SnapshotNode(snapshot, n))) return {};
+  return planner.take(register_limit);
+}
+
+std::optional<LoopPlan> plan_tail(const pfrt_snapshot& snapshot, uint32_t head,
+                                  std::span<const uint32_t> tail, int register_limit,
+                                  std::string* why) {
+  const auto refuse = [&](const auto&... parts) -> std::optional<LoopPlan> {
+    if (why != nullptr) *why = message(parts...);
+    return {};
+  };
+  const SnapshotNode first(snapshot, head);
+  if (!first.has_output(0) || first.output_rank(0) < 0)
+    return refuse("the rank of ", first.op(), "'s output is not known");
+  const Dims dims = without_leading_ones(first.output_dims(0));
+  uint32_t value = first.output_index(0);
+  for (uint32_t n : tail) {
+    const SnapshotNode node(snapshot, n);
+    bool follows = false;
+    for (uint32_t i = 0; i < node.input_count(); ++i)
+      follows |= node.has_input(i) && node.input_index(i) == value;
+    if (!follows) return refuse(node.op(), " does not take the output before it");
+    if (!node.has_output(0) || !std::ranges::equal(without_leading_ones(node.output_dims(0)), dims))
+      return refuse("the output of ", node.op(), " has other dimensions than that of ", first.op());
+    value = node.output_index(0);
+  }
+  return plan_loop(
+      snapshot, tail, [&](uint32_t v) { return v == value; }, register_limit, why);
+}
+
+}  // namespace pfrt::cpu

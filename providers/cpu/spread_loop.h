@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A generated loop at one signature: where its operands lie is known. It runs over ranges of
+// elements, as a step of its own or as the tail of another kernel. Immutable; thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "providers/cpu/executable.h"
+#include "providers/cpu/region/spread.h"
+
+namespace pfrt::cpu {
+
+class SpreadLoop {
+ public:
+  // |operands| by input slot of |plan|; |elements| of each output.
+  SpreadLoop(const LoopPlan& plan, UnitCode code, std::vector<Spread> operands, int64_t elements);
+
+  // Elements [begin, end); |bases| holds the tensors' first elements by slot. An output may be an
+  // input's memory as in ElementwiseLoop::run, where that input is whole.
+  void run(const void* const* bases, int64_t begin, int64_t end) const;
+
+  uint32_t inputs() const { return static_cast<uint32_t>(operands_.size()); }
+  uint32_t outputs() const { return outputs_; }
+  std::string_view name() const { return code_.loop->name(); }
+  int64_t elements() const { return elements_; }
+  double flops() const { return flops_; }
+
+ private:
+  UnitCode code_;
+  std::vector<Spread> operands_;
+  uint32_t outputs_;
+  int64_t elements_;
+  double flops_;
+};
+
+// What Run::finished computes: a loop whose slots are buffers of the program. The slot of the
+// head's output and that of the loop's are the same buffer.
+class Tail {
+ public:
+  Tail(SpreadLoop loop, std::vector<uint32_t> buffers)
+      : loop_(std::move(loop)), buffers_(std::move(buffers)) {}
+
+  void run(void* const* buffers, int64_t begin, int64_t end) const;
+  const SpreadLoop& loop() const { return loop_; }
+  const std::vector<uint32_t>& buffers() const { return buffers_; }
+
+ private:
+  SpreadLoop loop_;
+  std::vector<uint32_t> buffers_;  // by slot
+};
+
+}  // namespace pfrt::cpu

@@ -1,0 +1,362 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Kernels with tails: one step gives the bits that the nodes give apart, for every row that takes
+// tails, with what supports() promises. PFRT_TEST_CASE="ROW SEED", as a failure prints it, runs
+// that case alone.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+
+#include "core/base/dtype.h"
+#include "providers/cpu/isa/isa.h"
+#include "test/providers/cpu/cases.h"
+#include "test/providers/cpu/graph.h"
+
+namespace pfrt::test {
+namespace {
+
+using cpu::KernelRow;
+
+constexpr const char* kUnary[] = {"Relu",  "Sigmoid",   "Tanh",       "HardSwish", "HardSigmoid",
+                                  "Swish", "LeakyRelu", "Exp",        "Abs",       "Neg",
+                                  "Sqrt",  "Floor",     "Reciprocal", "Softsign",  "Identity",
+                                  "Sign",  "Ceil",      "Round"};
+constexpr const char* kBinary[] = {"Add", "Sub", "Mul", "Div", "Max", "Min", "Sum"};
+
+// What a tail may take besides what it follows.
+uint32_t operand(Graph& graph, Random& random, const Dims& dims, uint32_t value) {
+  Dims own = dims;
+  switch (random.below(6)) {
+    case 0:  // a scalar
+      own = Dims(static_cast<size_t>(random.below(3)), 1);
+      break;
+    case 1:  // one for each channel
+      for (size_t d = 0; d < own.size(); ++d)
+        if (d != 1) own[d] = 1;
+      break;
+    case 2:  // the last axes
+      own.erase(own.begin(), own.begin() + random.below(static_cast<int64_t>(own.size()) + 1));
+      break;
+    case 3: {  // anything that broadcasts
+      for (int64_t& d : own)
+        if (random.once_in(3)) d = 1;
+      break;
+    }
+    case 4:
+      return value;
+    default:
+      break;
+  }
+  Data data = random.data(PFRT_DTYPE_FLOAT32, own);
+  data.constant = random.once_in(2);
+  if (!data.values.empty() && random.once_in(4)) data.values.front() = NAN;
+  return graph.add(std::move(data));
+}
+
+// |count| nodes after node |head|, whose output is |value|.
+void add_tail(Graph& graph, Random& random, uint32_t head, uint32_t value, int64_t count) {
+  const Dims dims = graph.values[value].dims;
+  const uint32_t first = value;
+  for (int64_t i = 0; i < count; ++i) {
+    if (random.once_in(2)) {
+      const char* op = kUnary[random.below(std::size(kUnary))];
+      value = graph.add(op, {value}, dims, {}, head + 1);
+    } else if (random.once_in(6)) {
+      const uint32_t low = graph.add(Data{PFRT_DTYPE_FLOAT32, {}, {-0.5}, true});
+      const uint32_t high = graph.add(Data{PFRT_DTYPE_FLOAT32, {}, {0.5}, true});
+      value = graph.add("Clip", {value, low, high}, dims, {}, head + 1);
+    } else {
+      const char* op = kBinary[random.below(std::size(kBinary))];
+      uint32_t other = operand(graph, random, dims, random.once_in(3) ? first : value);
+      uint32_t one = value;
+      if (random.once_in(2)) std::swap(one, other);
+      value = graph.add(op, {one, other}, dims, {}, head + 1);
+    }
+  }
+  graph.outputs = {value};
+}
+
+// The case as a node of a graph with a tail, now and then behind another node; false when a
+// provider sees it otherwise.
+bool build(Graph& graph, Random& random, std::string_view op, const Case& c) {
+  const Data& out = c.outputs.front();
+  if (out.dtype != PFRT_DTYPE_FLOAT32 || out.late) return false;
+  std::vector<uint32_t> inputs, outputs;
+  for (const Data& data : c.inputs) {
+    if (cpu::kPacked.has(data.dtype)) return false;
+    inputs.push_back(data.dtype == 0 ? PFRT_NO_INDEX : graph.add(data));
+  }
+  if (!c.inputs.empty() && c.inputs[0].dtype == PFRT_DTYPE_FLOAT32 && !c.inputs[0].constant &&
+      random.once_in(3))
+    inputs[0] = graph.add("Neg", {inputs[0]}, c.inputs[0].dims);
+  const uint32_t head = static_cast<uint32_t>(graph.nodes.size());
+  const uint32_t value = graph.add(Data{out.dtype, out.dims, {}});
+  graph.nodes.push_back({std::string(op), inputs, {value}, c.attrs});
+  add_tail(graph, random, head, value, random.from_to(1, 4));
+  // A residual that dies here, of the memory that the output would like to have.
+  if (!inputs.empty() && inputs[0] != PFRT_NO_INDEX && random.once_in(2) &&
+      c.inputs[0].dtype == PFRT_DTYPE_FLOAT32 && c.inputs[0].dims == out.dims)
+    graph.outputs = {graph.add("Add", {graph.outputs[0], inputs[0]}, out.dims, {}, head + 1)};
+  return true;
+}
+
+// Symbols for dimensions above 1, equal ones for equal numbers.
+void hide_dimensions(Graph& graph) {
+  for (uint32_t v = 0; v < graph.values.size(); ++v) {
+    if (graph.values[v].constant) continue;
+    Dims& told = graph.told[v] = graph.values[v].dims;
+    for (int64_t& d : told)
+      if (d != 1) d = -2 - d;
+  }
+}
+
+Graph apart(Graph graph) {
+  for (GraphNode& node : graph.nodes) node.tail_of = 0;
+  return graph;
+}
+
+// NaN equals NaN, whatever its bits.
+std::string difference(const std::vector<char>& got, const std::vector<char>& want) {
+  if (got.size() != want.size()) return message(got.size(), " bytes, not ", want.size());
+  for (size_t i = 0; i < got.size(); i += sizeof(float)) {
+    float a, b;
+    std::memcpy(&a, got.data() + i, sizeof a);
+    std::memcpy(&b, want.data() + i, sizeof b);
+    if (std::memcmp(&a, &b, sizeof a) != 0 && !(std::isnan(a) && std::isnan(b)))
+      return message("element ", i / sizeof(float), " is ", a, ", not ", b);
+  }
+  return {};
+}
+
+bool has_joined(const GraphOutcome& outcome, size_t nodes) {
+  for (const auto& list : outcome.nodes)
+    if (list.size() == nodes) return true;
+  return false;
+}
+
+struct Tally {
+  int ran = 0, supported = 0;
+};
+
+void check(const Graph& graph, const std::string& name, bool may_join, Tally& tally) {
+  const auto what = [&] { return message(name, ": ", graph.text(), "\n  "); };
+  const size_t before = graph.nodes.front().op == "Neg" && graph.nodes.front().tail_of == 0 &&
+                                graph.nodes[1].tail_of == 0
+                            ? 1
+                            : 0;
+  const GraphOutcome want = run(apart(graph));
+  if (!want.fault.empty()) {
+    ADD_FAILURE() << what() << "apart: " << want.fault;
+    return;
+  }
+  ++tally.ran;
+  const std::string refused = refused_tail(graph, static_cast<uint32_t>(before));
+  tally.supported += refused.empty();
+  for (uint32_t workers : {1u, 3u}) {
+    const GraphOutcome got = run(graph, workers);
+    EXPECT_EQ(got.fault, "") << what() << workers << " workers";
+    if (!got.fault.empty()) return;
+    EXPECT_EQ(difference(got.outputs[0], want.outputs[0]), "") << what() << workers << " workers";
+    const bool joins =
+        !may_join || !refused.empty() || has_joined(got, graph.nodes.size() - before);
+    EXPECT_TRUE(joins) << what() << "is supported, but does not run as one step";
+  }
+}
+
+template <typename Fn>
+void for_each_row_with_tail(Fn&& fn) {
+  for (const Generators* generators :
+       {&elementwise_cases(), &reduce_cases(), &product_cases(), &window_cases(), &move_cases(),
+        &index_cases(), &image_cases(), &quantize_cases()})
+    for (const auto family : cpu::kernels())
+      for (const KernelRow& row : family)
+        if (const auto found = generators->find(row.op);
+            row.takes_tail && row.domain.empty() && found != generators->end())
+          fn(row, found->second);
+}
+
+TEST(Tails, random) {
+  const bool loops = cpu::isa() >= cpu::Isa::kAvx2;
+  const char* wanted = std::getenv("PFRT_TEST_CASE");
+  int rows = 0;
+  for_each_row_with_tail([&](const KernelRow& row, const Generator& generator) {
+    Tally tally;
+    ++rows;
+    for (pfrt_dtype dtype : {PFRT_DTYPE_FLOAT32, PFRT_DTYPE_INT8, PFRT_DTYPE_INT64}) {
+      if (!row.types.has(dtype)) continue;
+      for (uint64_t seed = 1; seed <= 24; ++seed) {
+        const std::string name = message("PFRT_TEST_CASE=\"", row.name, " ", seed, "\"");
+        if (wanted != nullptr && name != message("PFRT_TEST_CASE=\"", wanted, "\"")) continue;
+        Random random(seed * 7919 + dtype);
+        Graph graph;
+        const Case c = generator(random, dtype, seed % 8 == 7 ? kLarge : 900);
+        if (!build(graph, random, row.op, c)) continue;
+        if (seed % 4 == 3) hide_dimensions(graph);
+        check(graph, name, loops && graph.told.empty(), tally);
+        if (testing::Test::HasFailure()) return;
+      }
+    }
+    EXPECT_TRUE(wanted != nullptr || tally.ran > 0) << row.name << " ran none of its cases";
+    EXPECT_TRUE(wanted != nullptr || !loops || tally.supported * 4 >= tally.ran)
+        << row.name << " supports " << tally.supported << " of " << tally.ran << " tails";
+  });
+  EXPECT_GT(rows, 0);
+}
+
+// ------------------------------------------------------------------ by hand
+
+class Tail : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (cpu::isa() < cpu::Isa::kAvx2) GTEST_SKIP() << "generated loops need avx2";
+  }
+};
+
+Data floats(Dims dims, bool constant = false) {
+  Random random(static_cast<uint64_t>(count(dims)) + dims.size());
+  Data data = random.data(PFRT_DTYPE_FLOAT32, std::move(dims));
+  data.constant = constant;
+  return data;
+}
+
+// A pointwise convolution of [2, 5, 6, 7] to 4 channels.
+struct Convolution : Graph {
+  Convolution() {
+    const uint32_t x = add(floats({2, 5, 6, 7})), w = add(floats({4, 5, 1, 1}, true));
+    y = add("Conv", {x, w}, dims);
+  }
+  Dims dims{2, 4, 6, 7};
+  uint32_t y;
+};
+
+TEST_F(Tail, runs_in_the_step_of_its_head) {
+  Convolution g;
+  const uint32_t scale = g.add(floats({4, 1, 1}, true)), rest = g.add(floats(g.dims));
+  uint32_t v = g.add("Mul", {g.y, scale}, g.dims, {}, 1);
+  v = g.add("Add", {rest, v}, g.dims, {}, 1);
+  v = g.add("HardSwish", {v}, g.dims, {}, 1);
+  g.outputs = {v};
+  EXPECT_EQ(refused_tail(g, 0), "");
+  const GraphOutcome got = run(g), want = run(apart(g));
+  ASSERT_EQ(got.fault + want.fault, "");
+  EXPECT_EQ(got.kernels, std::vector<std::string>{"conv_implicit_gemm+mul+add+hard_swish"});
+  EXPECT_EQ(got.nodes, (std::vector<std::vector<uint32_t>>{{0, 1, 2, 3}}));
+  EXPECT_EQ(difference(got.outputs[0], want.outputs[0]), "");
+  // Read: x, w, scale, rest; written: the output. What is between is neither.
+  EXPECT_EQ(got.bytes, 4u * (2 * 5 * 42 + 4 * 5 + 4 + 2 * (2 * 4 * 42)));
+}
+
+// The tail needs what is computed after its head.
+TEST_F(Tail, waits_for_its_operands) {
+  Convolution g;
+  const uint32_t late = g.add("Cos", {g.add(floats(g.dims))}, g.dims);
+  g.outputs = {g.add("Add", {g.y, late}, g.dims, {}, 1)};
+  const GraphOutcome got = run(g), want = run(apart(g));
+  ASSERT_EQ(got.fault + want.fault, "");
+  ASSERT_EQ(got.nodes, (std::vector<std::vector<uint32_t>>{{1}, {0, 2}}));
+  EXPECT_EQ(difference(got.outputs[0], want.outputs[0]), "");
+}
+
+// A residual that dies in the step is read after the head has written: they share no memory.
+TEST_F(Tail, takes_no_memory_of_its_operands) {
+  Graph g;
+  const Dims dims{3, 32};
+  const uint32_t x = g.add("Neg", {g.add(floats(dims))}, dims);
+  const uint32_t y = g.add("Softmax", {x}, dims, {{"axis", int64_t{1}}});
+  const uint32_t z = g.add("Add", {y, x}, dims, {}, 2);
+  g.outputs = {g.add("Cos", {z}, dims)};
+  const GraphOutcome got = run(g), want = run(apart(g));
+  ASSERT_EQ(got.fault + want.fault, "");
+  EXPECT_EQ(difference(got.outputs[0], want.outputs[0]), "");
+}
+
+TEST_F(Tail, ends_where_something_else_is_wanted) {
+  Convolution g;
+  const uint32_t a = g.add("Relu", {g.y}, g.dims, {}, 1);
+  const uint32_t b = g.add("Neg", {a}, g.dims, {}, 1);
+  g.outputs = {a, b};
+  const GraphOutcome got = run(g), want = run(apart(g));
+  ASSERT_EQ(got.fault + want.fault, "");
+  EXPECT_EQ(got.nodes, (std::vector<std::vector<uint32_t>>{{0, 1}, {2}}));
+  for (size_t i : {0, 1}) EXPECT_EQ(difference(got.outputs[i], want.outputs[i]), "");
+  g.outputs = {g.y, b};
+  EXPECT_EQ(run(g).nodes, (std::vector<std::vector<uint32_t>>{{0}, {1, 2}}));
+}
+
+// What it was compiled for fits the loop, what it is made for does not: one channel a pixel.
+TEST_F(Tail, falls_back_where_dimensions_do_not_fit) {
+  for (int64_t pixels : {5, 1}) {
+    Graph g;
+    const Dims dims{2, 40, pixels, pixels}, told{2, 40, -2, -3};
+    const uint32_t x = g.add(floats({2, 3, pixels, pixels}));
+    const uint32_t w = g.add(floats({40, 3, 1, 1}, true));
+    const uint32_t scale = g.add(floats({40, 1, 1}, true));
+    const uint32_t y = g.add("Conv", {x, w}, dims);
+    const uint32_t z = g.add("Mul", {y, scale}, dims, {}, 1);
+    g.outputs = {g.add("Relu", {z}, dims, {}, 1)};
+    g.told = {{x, {2, 3, -2, -3}}, {y, told}, {z, told}, {g.outputs[0], told}};
+    EXPECT_EQ(refused_tail(g, 0), "");
+    const GraphOutcome got = run(g), want = run(apart(g));
+    ASSERT_EQ(got.fault + want.fault, "");
+    EXPECT_EQ(got.kernels.size(), pixels == 5 ? 1u : 3u);
+    EXPECT_EQ(difference(got.outputs[0], want.outputs[0]), "");
+  }
+}
+
+TEST_F(Tail, is_refused_with_a_reason) {
+  struct {
+    const char* reason;
+    void (*add)(Convolution& g);
+  } const kCases[] = {
+      {"generated loops do not know Cos",
+       [](Convolution& g) { g.add("Cos", {g.y}, g.dims, {}, 1); }},
+      {"does not take the output before it",
+       [](Convolution& g) { g.add("Relu", {g.add(floats(g.dims))}, g.dims, {}, 1); }},
+      {"has other dimensions",
+       [](Convolution& g) {
+         g.add("Add", {g.y, g.add(floats({3, 2, 4, 6, 7}))}, {3, 2, 4, 6, 7}, {}, 1);
+       }},
+      {"input 1 of Add is neither of full size",
+       [](Convolution& g) {
+         g.add("Add", {g.y, g.add(floats({2, 1, 6, 1}))}, g.dims, {}, 1);
+       }},
+  };
+  for (const auto& each : kCases) {
+    Convolution g;
+    each.add(g);
+    EXPECT_NE(refused_tail(g, 0).find(each.reason), std::string::npos) << refused_tail(g, 0);
+  }
+  Graph g;
+  const uint32_t x = g.add(floats({4, 9}));
+  const uint32_t y = g.add("CumSum", {x, g.add(integers({}, {1}))}, {4, 9});
+  g.add("Relu", {y}, {4, 9}, {}, 1);
+  EXPECT_NE(refused_tail(g, 0).find("takes no tail"), std::string::npos) << refused_tail(g, 0);
+}
+
+// Loops of their own take the same operands; against a loop over indices.
+TEST_F(Tail, broadcast_operands_lie_where_they_should) {
+  const Dims dims{3, 4, 2, 5};
+  const Dims kOwn[] = {{3, 4, 2, 5}, {5},          {2, 5},       {4, 1, 1}, {3, 4, 1, 1},
+                       {1, 4, 2, 5}, {3, 1, 1, 1}, {1, 1, 1, 1}, {},        {4, 2, 5}};
+  for (const Dims& own : kOwn) {
+    Graph g;
+    const Data a = floats(dims), b = floats(own);
+    g.outputs = {g.add("Sub", {g.add(a), g.add(b)}, dims)};
+    const GraphOutcome got = run(g);
+    ASSERT_EQ(got.fault, "");
+    size_t at = 0;
+    for_each_index(dims, [&](const Dims& index) {
+      float y;
+      std::memcpy(&y, got.outputs[0].data() + 4 * at, sizeof y);
+      EXPECT_EQ(
+          y, static_cast<float>(a.values[at]) - static_cast<float>(b.values[position(index, own)]))
+          << g.text() << " element " << at;
+      ++at;
+    });
+  }
+}
+
+}  // namespace
+}  // namespace pfrt::test
