@@ -178,19 +178,6 @@ void release_program(pfrt_executable*, pfrt_program* program) {
   program->handle = nullptr;
 }
 
-// Whether the operator and its tail run as one loop, as connected elementwise operators do anyway.
-bool loops_with_tail(const pfrt_op_query& query, std::span<const uint32_t> tail, int registers) {
-  std::vector<uint32_t> nodes{query.node};
-  if (!plan_loop(
-          *query.snapshot, nodes, [](uint32_t) { return true; }, registers))
-    return false;
-  nodes.insert(nodes.end(), tail.begin(), tail.end());
-  const uint32_t last = SnapshotNode(*query.snapshot, nodes.back()).output_index(0);
-  return plan_loop(
-             *query.snapshot, nodes, [&](uint32_t v) { return v == last; }, registers)
-      .has_value();
-}
-
 std::string refuse_query(const pfrt_op_query& query) {
   const SnapshotNode node(*query.snapshot, query.node);
   std::string reason = refuse_values(*query.snapshot, node);
@@ -203,7 +190,16 @@ std::string refuse_query(const pfrt_op_query& query) {
   const std::span tail(query.tail, query.tail_count);
   if (tail.size() > kMostTail)
     return message("a tail has at most ", kMostTail, " nodes, got ", tail.size());
-  if (loops_with_tail(query, tail, registers)) return {};
+  std::vector<uint32_t> nodes{query.node};
+  if (plan_loop(
+          *query.snapshot, nodes, [](uint32_t) { return true; }, registers)) {
+    // Connected operators that loops know become one anyway.
+    nodes.insert(nodes.end(), tail.begin(), tail.end());
+    const SnapshotNode last(*query.snapshot, nodes.back());
+    const auto stored = [&](uint32_t v) { return last.has_output(0) && v == last.output_index(0); };
+    (void)plan_loop(*query.snapshot, nodes, stored, registers, &reason);
+    return reason;
+  }
   if (!row->takes_tail)
     return message(row->name, " takes no tail: it does not say when parts of its output are final");
   for (uint32_t i = 1; i < node.output_count(); ++i)

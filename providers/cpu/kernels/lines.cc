@@ -92,6 +92,15 @@ void store_lines(const Lines& lines, const LineGroup& group, pfrt_dtype dtype, v
   }
 }
 
+void finish_lines(const Run& run, const Lines& lines, const LineGroup& group) {
+  if (lines.inner <= 1)
+    return run.finished(group.first * lines.length, (group.first + group.count) * lines.length);
+  for (int64_t k = 0; k < lines.length; ++k) {
+    const int64_t start = row_start(lines, group, k);
+    run.finished(start, start + group.count);
+  }
+}
+
 #define PFRT_LINES(T)                                                                        \
   template const T* load_lines(const Lines&, const LineGroup&, pfrt_dtype, const void*, T*); \
   template T* place_lines(const Lines&, const LineGroup&, pfrt_dtype, void*, T*);            \

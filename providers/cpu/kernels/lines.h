@@ -10,6 +10,7 @@
 #include <span>
 
 #include "core/base/status.h"
+#include "providers/cpu/kernel.h"
 #include "providers/cpu/kernels/convert.h"
 
 namespace pfrt::cpu {
@@ -53,6 +54,9 @@ T* place_lines(const Lines& lines, const LineGroup& group, pfrt_dtype dtype, voi
 template <typename T>
 void store_lines(const Lines& lines, const LineGroup& group, pfrt_dtype dtype, void* base,
                  const T* placed);
+
+// The group's lines of output 0 are final.
+void finish_lines(const Run& run, const Lines& lines, const LineGroup& group);
 
 #define PFRT_LINES(T)                                                                          \
   extern template const T* load_lines(const Lines&, const LineGroup&, pfrt_dtype, const void*, \

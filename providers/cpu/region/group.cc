@@ -49,7 +49,7 @@ class Grouping {
       if (head != position.end()) tails[head->second].push_back(at);
     }
     for (auto& [head, tail] : tails) {
-      if (elementwise_[head] || group_of_[head] != head || !may_have_tail(head)) continue;
+      if (group_of_[head] != head || elementwise_[head] || !may_have_tail(head)) continue;
       while (!tail.empty() && !follows(head, tail)) tail.pop_back();
       if (!tail.empty()) join(head, tail);
     }

@@ -68,6 +68,7 @@ class GraphSnapshot {
     const Attrs& attrs = attrs_.emplace_back(node.attrs);
     pfrt_snapshot_node n{};
     n.op = to_c(node.op);
+    n.domain = to_c(node.domain);
     n.id = index;
     n.canonical = 1;
     n.inputs = node.inputs.data();
@@ -165,7 +166,7 @@ bool Session::specialise(const Graph& graph) {
 uint32_t Graph::add(std::string op, std::vector<uint32_t> inputs, Dims dims,
                     std::vector<Attr> attrs, uint32_t tail_of) {
   const uint32_t value = add(Data{PFRT_DTYPE_FLOAT32, std::move(dims), {}});
-  nodes.push_back({std::move(op), std::move(inputs), {value}, std::move(attrs), tail_of});
+  nodes.push_back({std::move(op), std::move(inputs), {value}, std::move(attrs), tail_of, {}});
   return value;
 }
 

@@ -17,6 +17,7 @@ struct GraphNode {
   std::vector<uint32_t> inputs, outputs;  // values; PFRT_NO_INDEX where absent
   std::vector<Attr> attrs;
   uint32_t tail_of = 0;  // as in snapshots
+  std::string domain;
 };
 
 // Nodes in topological order. Values that no node puts out are inputs, unless they are constants.

@@ -39,6 +39,7 @@ Kernel cast_kernel(pfrt_dtype from, pfrt_dtype to, int64_t elements, const Narro
         else
           store_block(to, read_block(from, x, i, n, block), n, element(to, y, i));
       }
+      run.finished(begin, end);
     });
     return run.stop();
   };
@@ -47,13 +48,13 @@ Kernel cast_kernel(pfrt_dtype from, pfrt_dtype to, int64_t elements, const Narro
 
 Kernel copy_kernel(pfrt_dtype dtype, int64_t elements) {
   Kernel kernel;
-  const int64_t bytes = elements * static_cast<int64_t>(stored_size(dtype));
-  kernel.run = [bytes](const Run& run) {
+  kernel.run = [elements, size = static_cast<int64_t>(stored_size(dtype))](const Run& run) {
     const char* x = run.input<char>(0);
     char* y = run.output<char>(0);
-    if (x == y) return run.stop();
-    run.blocks(bytes, 64 * kBlock, [&](int64_t begin, int64_t end) {
-      std::memcpy(y + begin, x + begin, static_cast<size_t>(end - begin));
+    run.blocks(elements, kTask, [&](int64_t begin, int64_t end) {
+      if (x != y)
+        std::memcpy(y + begin * size, x + begin * size, static_cast<size_t>((end - begin) * size));
+      run.finished(begin, end);
     });
     return run.stop();
   };
@@ -83,6 +84,7 @@ Kernel complex_kernel(pfrt_dtype from, pfrt_dtype to, int64_t elements) {
         }
         store_block(to_part, out, n * to_parts, element(to_part, run.output(0), i * to_parts));
       }
+      run.finished(begin, end);
     });
     return run.stop();
   };
@@ -144,8 +146,9 @@ Result<Kernel> make_packed_bit_cast(const SnapshotNode& node) {
 }
 
 constexpr KernelRow kRows[] = {
-    {"", "Cast", kReals | kComplex, "cast_ref", "generic", refuse_cast, make_cast},
-    {"", "CastLike", kReals | kComplex, "cast_like_ref", "generic", refuse_cast, make_cast},
+    with_tail({"", "Cast", kReals | kComplex, "cast_ref", "generic", refuse_cast, make_cast}),
+    with_tail(
+        {"", "CastLike", kReals | kComplex, "cast_like_ref", "generic", refuse_cast, make_cast}),
     {"", "BitCast", kMovable, "bit_cast_ref", "generic", refuse_bit_cast, make_bit_cast},
     {"", "BitCast", kPacked, "bit_cast_packed", "generic", refuse_bit_cast, make_packed_bit_cast, 0,
      nullptr, nullptr, true},

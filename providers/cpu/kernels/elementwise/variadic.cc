@@ -34,6 +34,7 @@ Kernel variadic_kernel(const SnapshotNode& node, Broadcast broadcast, BinaryLoop
           for (int64_t j = 0; j < n; ++j) folded[j] /= static_cast<T>(count);
         store_block(dtype, folded, n, element(dtype, run.output(0), position));
       });
+      run.finished(begin, end);
     });
     return run.stop();
   };
@@ -81,10 +82,10 @@ Result<Kernel> make_mean(const SnapshotNode& node) {
 }
 
 constexpr KernelRow kRows[] = {
-    {"", "Max", kNumbers, "max_ref", "generic", nullptr, make_max},
-    {"", "Min", kNumbers, "min_ref", "generic", nullptr, make_min},
-    {"", "Sum", kFloats, "sum_ref", "generic", nullptr, make_sum},
-    {"", "Mean", kFloats, "mean_ref", "generic", nullptr, make_mean},
+    with_tail({"", "Max", kNumbers, "max_ref", "generic", nullptr, make_max}),
+    with_tail({"", "Min", kNumbers, "min_ref", "generic", nullptr, make_min}),
+    with_tail({"", "Sum", kFloats, "sum_ref", "generic", nullptr, make_sum}),
+    with_tail({"", "Mean", kFloats, "mean_ref", "generic", nullptr, make_mean}),
 };
 
 }  // namespace

@@ -55,8 +55,8 @@ constexpr KernelRow kRows[] = {
     {"", "QLinearMatMul", kBytes, "qlinear_matmul_packed", "generic", refuse_qlinear_matmul,
      make_qlinear_matmul},
     {"", "Einsum", kNumbers, "einsum_ref", "generic", refuse_einsum, make_einsum},
-    {"com.microsoft", "MatMulNBits", kShort, "matmul_nbits_packed", "generic", nullptr,
-     make_matmul_nbits},
+    with_tail({"com.microsoft", "MatMulNBits", kShort, "matmul_nbits_packed", "generic", nullptr,
+               make_matmul_nbits}),
 };
 
 }  // namespace

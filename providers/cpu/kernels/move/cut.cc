@@ -113,6 +113,7 @@ void pad_rows(const Run& run, const std::vector<std::vector<int64_t>>& maps,
         c += n;
       }
     }
+    run.finished(begin * length, end * length);
   });
 }
 
@@ -152,7 +153,7 @@ Result<Kernel> make_slice(const SnapshotNode& node) {
     if (count != out)
       return fault(kernel_error("starts and ends make other dimensions than were planned"));
     const StridedCopy copy(bytes, out, strides, dense_strides(out));
-    copy.run(run, run.input<char>(0) + offset * static_cast<int64_t>(bytes), run.output(0));
+    copy.run(run, run.input<char>(0) + offset * static_cast<int64_t>(bytes), run.output(0), 0);
     return run.stop();
   };
   return kernel;
@@ -207,6 +208,7 @@ Result<Kernel> make_pad(const SnapshotNode& node) {
     }
     if (maps.empty()) {
       copy_bytes(run, run.input(0), run.output(0), bytes);
+      run.finished(0, 1);
       return run.stop();
     }
     static constexpr char kZero[16] = {};

@@ -57,8 +57,8 @@ Result<Kernel> make_gather(const SnapshotNode& node) {
   PFRT_TRY(need_output_dims(node, 0,
                             joined(data.first(axis), node.input_dims(1), data.subspan(axis + 1))));
   const int64_t outer = product(data.first(axis)), size = data[axis];
-  const int64_t row =
-      product(data.subspan(axis + 1)) * static_cast<int64_t>(stored_size(node.input_dtype(0)));
+  const int64_t elements = product(data.subspan(axis + 1)),
+                row = elements * static_cast<int64_t>(stored_size(node.input_dtype(0)));
   const IndexInput indices(node, 1);
   Kernel kernel;
   kernel.run = [=](const Run& run) -> pfrt_code {
@@ -72,6 +72,7 @@ Result<Kernel> make_gather(const SnapshotNode& node) {
                       slice = i / count * size + (index < 0 ? index + size : index);
         copy_element(run.output<char>(0) + i * row, run.input<char>(0) + slice * row, row);
       }
+      run.finished(begin * elements, end * elements);
     });
     return run.stop();
   };
@@ -114,6 +115,7 @@ Result<Kernel> make_gather_elements(const SnapshotNode& node) {
         }
         i += n;
       }
+      run.finished(begin, end);
     });
     return run.stop();
   };
@@ -167,6 +169,7 @@ Result<Kernel> make_gather_nd(const SnapshotNode& node) {
         std::memcpy(run.output<char>(0) + t * row, run.input<char>(0) + from * bytes,
                     static_cast<size_t>(row));
       }
+      run.finished(begin * (row / bytes), end * (row / bytes));
     });
     return run.stop();
   };

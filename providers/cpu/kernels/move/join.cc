@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
 #include "providers/cpu/kernels/matmul/load.h"
 #include "providers/cpu/kernels/move/make.h"
 #include "providers/cpu/kernels/move/strided.h"
@@ -7,10 +9,13 @@
 namespace pfrt::cpu {
 namespace {
 
+constexpr int64_t kShortestRun = 16;  // that is worth a call of its own once it is final
+constexpr int64_t kBlock = 1 << 15;
+
 // One part of the joined tensor.
 struct Part {
   uint32_t index;  // of the input or output
-  int64_t offset;  // bytes into the joined tensor
+  int64_t offset;  // elements into the joined tensor
   StridedCopy copy;
 };
 
@@ -37,21 +42,28 @@ Result<Kernel> make_concat(const SnapshotNode& node) {
   const size_t bytes = stored_size(node.input_dtype(0));
   const std::vector<int64_t> strides = dense_strides(out);
   std::vector<Part> parts;
-  int64_t start = 0;
+  int64_t start = 0, shortest = INT64_MAX;  // of the runs that lie side by side in the output
   for (uint32_t i = 0; i < node.input_count(); ++i) {
     PFRT_TRY(need_types(node, {i}, Types{node.input_dtype(0)}));
     const auto dims = node.input_dims(i);
     PFRT_TRY(check_part(dims, out, axis, i));
-    parts.push_back({i, start * strides[axis] * static_cast<int64_t>(bytes),
-                     StridedCopy(bytes, dims, dense_strides(dims), strides)});
+    parts.push_back(
+        {i, start * strides[axis], StridedCopy(bytes, dims, dense_strides(dims), strides)});
     start += dims[axis];
+    shortest = std::min(shortest, dims[axis] * strides[axis]);
   }
   if (start != out[axis])
     return kernel_error("the inputs add up to ", start, " along axis ", axis, ", planned ",
                         out[axis]);
   Kernel kernel;
-  kernel.run = [parts = std::move(parts)](const Run& run) -> pfrt_code {
-    for (const Part& p : parts) p.copy.run(run, run.input(p.index), run.output<char>(0) + p.offset);
+  kernel.run = [parts = std::move(parts), in_pieces = shortest >= kShortestRun,
+                size = static_cast<int64_t>(bytes),
+                total = node.output_elements(0)](const Run& run) -> pfrt_code {
+    for (const Part& p : parts)
+      p.copy.run(run, run.input(p.index), run.output<char>(0) + p.offset * size,
+                 in_pieces ? std::optional(p.offset) : std::nullopt);
+    if (!in_pieces)
+      run.blocks(total, kBlock, [&](int64_t begin, int64_t end) { run.finished(begin, end); });
     return run.stop();
   };
   return kernel;
@@ -70,15 +82,17 @@ Result<Kernel> make_split(const SnapshotNode& node) {
     if (!node.has_output(i)) return kernel_error("output ", i, " is absent");
     const auto dims = node.output_dims(i);
     PFRT_TRY(check_part(dims, in, axis, i));
-    parts.push_back({i, start * strides[axis] * static_cast<int64_t>(bytes),
-                     StridedCopy(bytes, dims, strides, dense_strides(dims))});
+    parts.push_back(
+        {i, start * strides[axis], StridedCopy(bytes, dims, strides, dense_strides(dims))});
     start += dims[axis];
   }
   if (start != in[axis])
     return kernel_error("the outputs add up to ", start, " along axis ", axis, " of ", in[axis]);
   Kernel kernel;
-  kernel.run = [parts = std::move(parts)](const Run& run) -> pfrt_code {
-    for (const Part& p : parts) p.copy.run(run, run.input<char>(0) + p.offset, run.output(p.index));
+  kernel.run = [parts = std::move(parts),
+                size = static_cast<int64_t>(bytes)](const Run& run) -> pfrt_code {
+    for (const Part& p : parts)
+      p.copy.run(run, run.input<char>(0) + p.offset * size, run.output(p.index));
     return run.stop();
   };
   return kernel;

@@ -34,6 +34,36 @@ void copy_tile(const char* from, int64_t from_stride, char* to, int64_t to_strid
                   sizeof(E));
 }
 
+// Gathers what lies side by side in output 0, from element |output| on, before it is final.
+class Finished {
+ public:
+  Finished(const Run& run, std::optional<int64_t> output) : run_(run), output_(output) {}
+  Finished(const Finished&) = delete;
+  Finished& operator=(const Finished&) = delete;
+  ~Finished() { flush(); }
+
+  void add(int64_t first, int64_t n, int64_t stride) {
+    if (!output_) return;
+    if (stride != 1) {
+      for (int64_t i = 0; i < n; ++i) add(first + i * stride, 1, 1);
+      return;
+    }
+    if (*output_ + first != end_) {
+      flush();
+      begin_ = *output_ + first;
+    }
+    end_ = *output_ + first + n;
+  }
+
+ private:
+  void flush() const {
+    if (begin_ < end_) run_.finished(begin_, end_);
+  }
+  const Run& run_;
+  std::optional<int64_t> output_;
+  int64_t begin_ = 0, end_ = 0;
+};
+
 // fn<E>() with the element of |bytes|.
 template <typename Fn>
 void by_size(size_t bytes, Fn&& fn) {
@@ -89,14 +119,14 @@ StridedCopy::StridedCopy(size_t element_bytes, std::span<const int64_t> dims,
   }
 }
 
-void StridedCopy::run(const Run& run, const void* from, void* to) const {
+void StridedCopy::run(const Run& run, const void* from, void* to, Output output) const {
   if (total_ <= 0) return;
   const char* const source = static_cast<const char*>(from);
   char* const target = static_cast<char*>(to);
-  tiled_ ? tiles(run, source, target) : rows(run, source, target);
+  tiled_ ? tiles(run, source, target, output) : rows(run, source, target, output);
 }
 
-void StridedCopy::rows(const Run& run, const char* from, char* to) const {
+void StridedCopy::rows(const Run& run, const char* from, char* to, Output output) const {
   const size_t last = dims_.size() - 1;
   const int64_t length = dims_[last], bytes = static_cast<int64_t>(bytes_);
   run.blocks(total_, kBlock, [&](int64_t begin, int64_t end) {
@@ -107,6 +137,7 @@ void StridedCopy::rows(const Run& run, const char* from, char* to) const {
       source += at[d] * from_[d];
       target += at[d] * to_[d];
     }
+    Finished finished(run, output);
     for (int64_t i = begin; i < end;) {
       const int64_t n = std::min(length - at[last], end - i);
       if (from_[last] == 1 && to_[last] == 1) {
@@ -116,6 +147,7 @@ void StridedCopy::rows(const Run& run, const char* from, char* to) const {
           copy_row<E>(from + source * bytes, from_[last], to + target * bytes, to_[last], n);
         });
       }
+      finished.add(target, n, to_[last]);
       i += n;
       source -= at[last] * from_[last];
       target -= at[last] * to_[last];
@@ -132,7 +164,7 @@ void StridedCopy::rows(const Run& run, const char* from, char* to) const {
   });
 }
 
-void StridedCopy::tiles(const Run& run, const char* from, char* to) const {
+void StridedCopy::tiles(const Run& run, const char* from, char* to, Output output) const {
   const size_t last = dims_.size() - 1;
   const int64_t rows = dims_[dense_], cols = dims_[last], bytes = static_cast<int64_t>(bytes_);
   const int64_t strips = (rows + kTile - 1) / kTile;
@@ -151,6 +183,8 @@ void StridedCopy::tiles(const Run& run, const char* from, char* to) const {
                      to + (target + col) * bytes, to_[dense_], height, std::min(kTile, cols - col));
       });
     }
+    Finished finished(run, output);
+    for (int64_t r = 0; r < height; ++r) finished.add(target + r * to_[dense_], cols, 1);
   });
 }
 

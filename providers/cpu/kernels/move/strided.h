@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -23,12 +24,14 @@ class StridedCopy {
   // negative.
   StridedCopy(size_t element_bytes, std::span<const int64_t> dims,
               std::span<const int64_t> from_strides, std::span<const int64_t> to_strides);
-  // |from| and |to| point at element 0 of each view.
-  void run(const Run& run, const void* from, void* to) const;
+  // |from| and |to| point at element 0 of each view. With |output|, |to| is that element of output
+  // 0, and what is copied is final.
+  void run(const Run& run, const void* from, void* to, std::optional<int64_t> output = {}) const;
 
  private:
-  void rows(const Run& run, const char* from, char* to) const;
-  void tiles(const Run& run, const char* from, char* to) const;
+  using Output = std::optional<int64_t>;
+  void rows(const Run& run, const char* from, char* to, Output output) const;
+  void tiles(const Run& run, const char* from, char* to, Output output) const;
   size_t bytes_;
   std::vector<int64_t> dims_, from_, to_;
   int64_t total_ = 1;

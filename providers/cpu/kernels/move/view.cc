@@ -12,7 +12,7 @@ Kernel copy_kernel(const SnapshotNode& node, std::span<const int64_t> dims,
   Kernel kernel;
   kernel.run = [copy = StridedCopy(stored_size(node.input_dtype(0)), dims, strides,
                                    dense_strides(dims))](const Run& run) -> pfrt_code {
-    copy.run(run, run.input(0), run.output(0));
+    copy.run(run, run.input(0), run.output(0), 0);
     return run.stop();
   };
   return kernel;

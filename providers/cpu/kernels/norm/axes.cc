@@ -163,6 +163,7 @@ Result<Kernel> make_lrn(const SnapshotNode& node) {
         for (int64_t j = 0; j < n; ++j)
           line[j] /= std::pow(bias + alpha / static_cast<double>(size) * sum[j], beta);
         store(run.output(0), i * pixels + at, line, n);
+        run.finished(i * pixels + at, i * pixels + at + n);
       }
     });
     return run.stop();

@@ -69,16 +69,18 @@ Result<Kernel> batch_kernel(const SnapshotNode& node) {
     const int64_t group = std::max<int64_t>(1, (1 << 13) / block);
     run.parallel((planes * blocks + group - 1) / group, [&](int64_t task, uint32_t worker) {
       T* const buffer = run.scratch<T>(worker);
-      for (int64_t i = task * group; i < std::min(planes * blocks, (task + 1) * group); ++i) {
+      const auto start = [&](int64_t i) { return i / blocks * p.pixels + i % blocks * block; };
+      const int64_t end = std::min(planes * blocks, (task + 1) * group);
+      for (int64_t i = task * group; i < end; ++i) {
         const size_t c = static_cast<size_t>(i / blocks % p.channels);
-        const int64_t first = i / blocks * p.pixels + i % blocks * block,
-                      n = std::min(block, p.pixels - i % blocks * block);
+        const int64_t first = start(i), n = std::min(block, p.pixels - i % blocks * block);
         const T factor = scale[c] / std::sqrt(variance[c] + static_cast<T>(p.epsilon));
         const T* const x = load_row(p.dtype, run.input(0), first, n, buffer);
         T* const y = place_row(p.dtype, run.output(0), first, buffer + block);
         affine(x, y, n, mean[c], factor, bias[c]);
         store_row(p.dtype, run.output(0), first, n, y);
       }
+      run.finished(start(task * group), start(end));
     });
     return run.stop();
   };
@@ -131,6 +133,7 @@ Result<Kernel> training_kernel(const SnapshotNode& node) {
         T* const y = place_row(p.dtype, run.output(0), plane(n), buffer + p.pixels);
         affine(x, y, p.pixels, static_cast<T>(mean), factor, static_cast<T>(number(2)));
         store_row(p.dtype, run.output(0), plane(n), p.pixels, y);
+        run.finished(plane(n), plane(n) + p.pixels);
       }
       give(1, number(3) * momentum + mean * (1 - momentum));
       give(2, number(4) * momentum + variance * (1 - momentum));
@@ -179,6 +182,7 @@ Result<Kernel> group_kernel(const SnapshotNode& node, const Planes& p, int64_t g
                bias[static_cast<size_t>(c / bias_span)]);
       }
       store_row(p.dtype, run.output(0), i * size, size, y);
+      run.finished(i * size, (i + 1) * size);
     });
     return run.stop();
   };

@@ -9,19 +9,22 @@ namespace pfrt::cpu {
 namespace {
 
 constexpr KernelRow kRows[] = {
-    {"", "BatchNormalization", kFloats, "batch_norm_planes", "generic", refuse_batch_norm,
-     make_batch_norm},
-    {"", "BatchNormalization", kFloats, "batch_norm_training", "generic",
-     refuse_batch_norm_training, make_batch_norm_training},
-    {"", "InstanceNormalization", kFloats, "instance_norm_planes", "generic", nullptr,
-     make_instance_norm},
-    {"", "GroupNormalization", kFloats, "group_norm_planes", "generic", nullptr, make_group_norm},
-    {"", "LayerNormalization", kFloats, "layer_norm_rows", "generic", nullptr, make_layer_norm},
-    {"", "RMSNormalization", kFloats, "rms_norm_rows", "generic", nullptr, make_rms_norm},
+    with_tail({"", "BatchNormalization", kFloats, "batch_norm_planes", "generic", refuse_batch_norm,
+               make_batch_norm}),
+    with_tail({"", "BatchNormalization", kFloats, "batch_norm_training", "generic",
+               refuse_batch_norm_training, make_batch_norm_training}),
+    with_tail({"", "InstanceNormalization", kFloats, "instance_norm_planes", "generic", nullptr,
+               make_instance_norm}),
+    with_tail({"", "GroupNormalization", kFloats, "group_norm_planes", "generic", nullptr,
+               make_group_norm}),
+    with_tail({"", "LayerNormalization", kFloats, "layer_norm_rows", "generic", nullptr,
+               make_layer_norm}),
+    with_tail(
+        {"", "RMSNormalization", kFloats, "rms_norm_rows", "generic", nullptr, make_rms_norm}),
     {"", "LpNormalization", kFloats, "lp_norm_ref", "generic", nullptr, make_lp_norm},
     {"", "MeanVarianceNormalization", kFloats, "mean_variance_norm_ref", "generic", nullptr,
      make_mean_variance_norm},
-    {"", "LRN", kFloats, "lrn_ref", "generic", nullptr, make_lrn},
+    with_tail({"", "LRN", kFloats, "lrn_ref", "generic", nullptr, make_lrn}),
 };
 
 // Eight sums side by side, joined pairwise.

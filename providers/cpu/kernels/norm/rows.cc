@@ -92,7 +92,8 @@ Kernel rows_kernel(RowsForm form) {
     const int64_t block = std::max<int64_t>(1, (1 << 13) / std::max<int64_t>(f.length, 1));
     run.parallel((f.rows + block - 1) / block, [&](int64_t b, uint32_t worker) {
       T* const buffer = run.scratch<T>(worker);
-      for (int64_t r = b * block; r < std::min(f.rows, (b + 1) * block); ++r) {
+      const int64_t end = std::min(f.rows, (b + 1) * block);
+      for (int64_t r = b * block; r < end; ++r) {
         const T* const x = load_row(f.dtype, run.input(0), r * f.length, f.length, buffer);
         T* const y = place_row(f.out_dtype, run.output(0), r * f.length, buffer + f.length);
         double mean, inverse;
@@ -102,6 +103,7 @@ Kernel rows_kernel(RowsForm form) {
         if (f.has_mean) store_fn<double>(f.mean_dtype)(run.output(1), r, &mean, 1);
         if (f.has_deviation) store_fn<double>(f.deviation_dtype)(run.output(2), r, &inverse, 1);
       }
+      run.finished(b * block * f.length, end * f.length);
     });
     return run.stop();
   };

@@ -63,6 +63,7 @@ Result<Kernel> make_global(const SnapshotNode& node, Kind kind, double p) {
                    const double value = reduce(kind, p, load, run.input(0), i * pixels, pixels);
                    store(run.output(0), i, &value, 1);
                  }
+                 run.finished(begin, end);
                });
     return run.stop();
   };

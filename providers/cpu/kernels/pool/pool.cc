@@ -10,15 +10,16 @@ namespace {
 constexpr Types kMaxTypes = kFloats | Types{PFRT_DTYPE_INT8, PFRT_DTYPE_UINT8};
 
 constexpr KernelRow kRows[] = {
-    {"", "MaxPool", kMaxTypes, "max_pool_rows", "generic", refuse_pool, make_max_pool},
-    {"", "AveragePool", kFloats, "average_pool_rows", "generic", refuse_pool, make_average_pool},
-    {"", "LpPool", kFloats, "lp_pool_rows", "generic", refuse_pool, make_lp_pool},
-    {"", "GlobalMaxPool", kFloats, "global_max_pool_planes", "generic", refuse_pool,
-     make_global_max_pool},
-    {"", "GlobalAveragePool", kFloats, "global_average_pool_planes", "generic", refuse_pool,
-     make_global_average_pool},
-    {"", "GlobalLpPool", kFloats, "global_lp_pool_planes", "generic", refuse_pool,
-     make_global_lp_pool},
+    with_tail({"", "MaxPool", kMaxTypes, "max_pool_rows", "generic", refuse_pool, make_max_pool}),
+    with_tail({"", "AveragePool", kFloats, "average_pool_rows", "generic", refuse_pool,
+               make_average_pool}),
+    with_tail({"", "LpPool", kFloats, "lp_pool_rows", "generic", refuse_pool, make_lp_pool}),
+    with_tail({"", "GlobalMaxPool", kFloats, "global_max_pool_planes", "generic", refuse_pool,
+               make_global_max_pool}),
+    with_tail({"", "GlobalAveragePool", kFloats, "global_average_pool_planes", "generic",
+               refuse_pool, make_global_average_pool}),
+    with_tail({"", "GlobalLpPool", kFloats, "global_lp_pool_planes", "generic", refuse_pool,
+               make_global_lp_pool}),
     {"", "MaxUnpool", kNumbers, "max_unpool_ref", "generic", refuse_pool, make_max_unpool},
 };
 

@@ -28,6 +28,14 @@ void each_tap(const WindowRows& rows, int64_t row, Fn&& fn) {
 template <typename T>
 constexpr pfrt_dtype kOwn = std::is_same_v<T, double> ? PFRT_DTYPE_FLOAT64 : PFRT_DTYPE_FLOAT32;
 
+// Rows of a plane are final |between| at a time, |row| being the last so far.
+void finish_rows(const Run& run, int64_t row, int64_t between, int64_t rows, int64_t plane,
+                 int64_t length) {
+  const int64_t done = row + 1;
+  if (done % between != 0 && done != rows) return;
+  run.finished(plane + row / between * between * length, plane + done * length);
+}
+
 template <typename T>
 void max_row(const WindowRows& rows, int64_t row, const T* plane, T* line) {
   std::fill(line, line + rows.row_length(), -std::numeric_limits<T>::infinity());
@@ -117,6 +125,7 @@ Result<Kernel> make_max(const SnapshotNode& node) {
           max_row(plan->rows, r, plane, line);
         }
         if (!direct) store(run.output(0), at, line, length);
+        finish_rows(run, r, between, plan->rows.rows(), i * positions, length);
       }
     });
     return run.stop();
@@ -224,6 +233,7 @@ Result<Kernel> make_sum(const SnapshotNode& node, double power) {
         sum_row(*plan, r, plane, line);
         finish_row(*plan, r, line);
         store(run.output(0), i * positions + r * length, line, length);
+        finish_rows(run, r, between, plan->rows.rows(), i * positions, length);
       }
     });
     return run.stop();

@@ -113,7 +113,10 @@ Kernel block_kernel(const SnapshotNode& node, const Job& job) {
   Kernel kernel;
   kernel.flops = 2 * static_cast<double>(n);
   kernel.run = [job, n](const Run& run) {
-    run.blocks(n, kTask, [&](int64_t begin, int64_t end) { job.block(run, begin, end); });
+    run.blocks(n, kTask, [&](int64_t begin, int64_t end) {
+      job.block(run, begin, end);
+      run.finished(begin, end);
+    });
     return run.stop();
   };
   return kernel;

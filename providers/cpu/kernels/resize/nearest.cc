@@ -63,6 +63,9 @@ void resize_nearest(const Run& run, const ResizeForm& form, const ResizePlan& pl
   const int64_t positions = std::clamp<int64_t>(kTaskBytes / bytes, 1, line.out);
   const int64_t parts = (line.out + positions - 1) / positions;
   const int64_t items = std::max<int64_t>(kTaskBytes / (positions * bytes), 1);
+  const auto start = [&](int64_t item) {
+    return (item / parts * line.out + item % parts * positions) * plan.inner;
+  };
   run.blocks(rows * parts, items, [&](int64_t begin, int64_t end) {
     int64_t at[kMostAxes];
     for (int64_t item = begin; item < end; ++item) {
@@ -87,6 +90,7 @@ void resize_nearest(const Run& run, const ResizeForm& form, const ResizePlan& pl
         if (line.taps.outside[static_cast<size_t>(first + j)] != 0)
           fill(y + j * bytes, value, plan.inner, size);
     }
+    run.finished(start(begin), start(end));
   });
 }
 

@@ -14,10 +14,11 @@ namespace {
 
 using ResizeLoop = void (*)(const Run& run, const ResizeForm& form, const ResizePlan& plan);
 
-void copy(const Run& run, int64_t bytes) {
-  run.blocks(bytes, int64_t{1} << 18, [&](int64_t begin, int64_t end) {
-    std::memcpy(run.output<char>(0) + begin, run.input<char>(0) + begin,
-                static_cast<size_t>(end - begin));
+void copy(const Run& run, int64_t elements, int64_t size) {
+  run.blocks(elements, int64_t{1} << 15, [&](int64_t begin, int64_t end) {
+    std::memcpy(run.output<char>(0) + begin * size, run.input<char>(0) + begin * size,
+                static_cast<size_t>((end - begin) * size));
+    run.finished(begin, end);
   });
 }
 
@@ -50,7 +51,7 @@ Result<Kernel> make_resize(const SnapshotNode& node, ResizeLoop loop, bool weigh
     }
     const ResizePlan& plan = known ? *known : own;
     if (plan.axes.empty())
-      copy(run, form->out_elements() * static_cast<int64_t>(dtype_size(form->dtype())));
+      copy(run, form->out_elements(), static_cast<int64_t>(dtype_size(form->dtype())));
     else
       loop(run, *form, plan);
     return run.stop();
@@ -75,10 +76,12 @@ Result<Kernel> make_weighted(const SnapshotNode& node) {
 }
 
 constexpr KernelRow kRows[] = {
-    {"", "Resize", kMovable, "resize_nearest_ref", "generic", refuse_nearest, make_nearest},
-    {"", "Resize", kNumbers, "resize_weighted_ref", "generic", refuse_weighted, make_weighted},
-    {"", "GridSample", kNumbers | kBool | kComplex, "grid_sample_ref", "generic",
-     refuse_grid_sample, make_grid_sample},
+    with_tail(
+        {"", "Resize", kMovable, "resize_nearest_ref", "generic", refuse_nearest, make_nearest}),
+    with_tail(
+        {"", "Resize", kNumbers, "resize_weighted_ref", "generic", refuse_weighted, make_weighted}),
+    with_tail({"", "GridSample", kNumbers | kBool | kComplex, "grid_sample_ref", "generic",
+               refuse_grid_sample, make_grid_sample}),
     {"", "AffineGrid", kFloats, "affine_grid_ref", "generic", nullptr, make_affine_grid},
 };
 

@@ -65,6 +65,7 @@ Kernel line_kernel(const Lines& lines, pfrt_dtype dtype, LineLoop<T> loop) {
       for (int64_t j = 0; j < group.count; ++j)
         loop(x + j * lines.length, y + j * lines.length, lines.length);
       store_lines(lines, group, dtype, run.output(0), y);
+      finish_lines(run, lines, group);
     });
     return run.stop();
   };
@@ -99,9 +100,9 @@ Result<Kernel> make_hardmax(const SnapshotNode& node) {
 }
 
 constexpr KernelRow kRows[] = {
-    {"", "Softmax", kFloats, "softmax_ref", "generic", nullptr, make_softmax},
-    {"", "LogSoftmax", kFloats, "log_softmax_ref", "generic", nullptr, make_log_softmax},
-    {"", "Hardmax", kFloats, "hardmax_ref", "generic", nullptr, make_hardmax},
+    with_tail({"", "Softmax", kFloats, "softmax_ref", "generic", nullptr, make_softmax}),
+    with_tail({"", "LogSoftmax", kFloats, "log_softmax_ref", "generic", nullptr, make_log_softmax}),
+    with_tail({"", "Hardmax", kFloats, "hardmax_ref", "generic", nullptr, make_hardmax}),
 };
 
 }  // namespace
