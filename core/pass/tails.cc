@@ -65,21 +65,39 @@ class Marker {
       if (simple && !config_.fuse_elementwise_activation) break;
       if (simple && !tail.empty()) break;
       tail.push_back(next);
-      const std::string name = editor_.graph().at(next->outputs[0]).name;
-      const std::string rule = name_of(head, *next);
       const bool agreed =
           !config_.check_backend_support || !context_.refuses ||
           context_.refuses(editor_.graph(), head, tail, config_.target_backend).empty();
-      if (!agreed || !context_.gate.may(rule, editor_.graph(), name)) break;
-      if (next->tail_of != head.id) {
-        result_.modified = true;
-        ++result_.stats.nodes_fused;
-        ++result_.stats.rules[tail.size() == 1 ? rule : "Tail"];
+      if (!agreed) {
+        tail.pop_back();
+        break;
       }
-      context_.gate.did(rule, editor_.graph(), name);
-      tail_of[next->id] = head.id;
       value = next->outputs[0];
     }
+    // A node that begins a loop of several branches is better left in that loop.
+    if (!simple && !tail.empty() && branches(*tail.back())) tail.pop_back();
+    for (size_t i = 0; i < tail.size(); ++i) {
+      const std::string rule = i == 0 ? name_of(head, *tail[i]) : "Tail";
+      const std::string& name = editor_.graph().at(tail[i]->outputs[0]).name;
+      if (!context_.gate.may(rule, editor_.graph(), name)) break;
+      if (tail[i]->tail_of != head.id) {
+        result_.modified = true;
+        ++result_.stats.nodes_fused;
+        ++result_.stats.rules[rule];
+      }
+      context_.gate.did(rule, editor_.graph(), name);
+      tail_of[tail[i]->id] = head.id;
+    }
+  }
+
+  bool branches(const Node& last) {
+    const ValueId value = last.outputs[0];
+    size_t count = 0;
+    for (NodeId id : editor_.users(value)) {
+      const Node& user = *editor_.node(id);
+      count += elementwise(user) && editor_.same_type(value, user.outputs[0]);
+    }
+    return count > 1;
   }
 
   static bool may_lead(const Node& head) {

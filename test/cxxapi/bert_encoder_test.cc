@@ -19,7 +19,7 @@ constexpr float kTolerance = 2e-5f;  // of values of about 1
 
 // A .npy file of little-endian elements, of the shape it must have.
 template <typename T>
-Tensor npy(const std::string& path, const std::string& descr, const Shape& shape) {
+Tensor npy(const std::string& path, const std::string& descr, const std::vector<int64_t>& shape) {
   constexpr size_t kHead = 10;  // magic, version, length of the header
   std::ifstream file(path, std::ios::binary);
   const std::string bytes{std::istreambuf_iterator<char>(file), {}};
@@ -36,7 +36,7 @@ Tensor npy(const std::string& path, const std::string& descr, const Shape& shape
 }
 
 float largest_difference(const Tensor& a, const Tensor& b) {
-  const float *x = a.data<float>(), *y = b.data<float>();
+  const float *x = a.data_ptr<float>(), *y = b.data_ptr<float>();
   float largest = 0;
   for (size_t i = 0; i < static_cast<size_t>(b.num_elements()); ++i) {
     if (!std::isfinite(x[i])) return INFINITY;
@@ -51,10 +51,10 @@ class BertEncoder : public testing::TestWithParam<OptLevel> {
   static void run(const InferenceSession& session, int64_t batch, int64_t sequence) {
     const std::string folder =
         kModels + "/bert_encoder/" + std::to_string(batch) + "x" + std::to_string(sequence) + "/";
-    std::map<std::string, Tensor> feed;
+    std::unordered_map<std::string, Tensor> feed;
     for (const char* name : {"input_ids", "attention_mask", "token_type_ids"})
       feed.emplace(name, npy<int64_t>(folder + name + ".npy", "<i8", {batch, sequence}));
-    const Shape shape{batch, sequence, 64};
+    const std::vector<int64_t> shape{batch, sequence, 64};
     const Tensor want = npy<float>(folder + "last_hidden_state.npy", "<f4", shape);
     const std::vector<Tensor> got = session.run({}, feed);
     ASSERT_EQ(got.size(), 1u);
