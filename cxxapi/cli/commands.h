@@ -74,6 +74,14 @@ struct ConvertArgs {
 };
 int convert_command(const ConvertArgs& args);
 
+struct OptimizeArgs {
+  bool json = false;
+  std::string in, out;
+  std::vector<std::string> skip;  // passes
+  SessionArgs session;            // its level
+};
+int optimize_command(const OptimizeArgs& args);
+
 struct CheckPluginArgs {
   bool json = false;
   std::string file;

@@ -138,6 +138,7 @@ void add_commands(CLI::App* app, std::function<int()>* action) {
                   action);
   c->add_option("model", explain->model, "model file")->required();
   add_dims(c, &explain->dims);
+  add_level(c, &explain->session);
   add_providers(c, &explain->session);
 
   const auto convert = std::make_shared<ConvertArgs>();
@@ -145,6 +146,16 @@ void add_commands(CLI::App* app, std::function<int()>* action) {
                   convert_command, convert, action);
   c->add_option("in", convert->in, "model file")->required();
   c->add_option("out", convert->out, "file to write")->required();
+
+  const auto optimize = std::make_shared<OptimizeArgs>();
+  c = add_command(app, "optimize", "write a model as the optimisation passes leave it",
+                  optimize_command, optimize, action);
+  c->add_option("in", optimize->in, "model file")->required();
+  c->add_option("out", optimize->out, "file to write")->required();
+  c->add_option("--skip", optimize->skip, "a pass to leave out, by name; repeat for several")
+      ->allow_extra_args(false);
+  add_level(c, &optimize->session);
+  refuse(c, "--verify", false, "optimize --verify is not available in this version");
 
   const auto providers = std::make_shared<ListArgs>();
   c = add_command(app, "providers", "list execution providers", providers_command, providers,
