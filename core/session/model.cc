@@ -147,6 +147,18 @@ Result<std::shared_ptr<const Graph>> Model::canonical(const OperatorSet::Ptr& op
   return canonical_;
 }
 
+Result<std::shared_ptr<const Model::Optimised>> Model::optimised(
+    const std::string& key, const std::function<Result<Optimised>()>& make) const {
+  std::lock_guard lock(optimised_mutex_);
+  std::weak_ptr<const Optimised>& slot = optimised_[key];
+  if (auto there = slot.lock()) return there;
+  PFRT_ASSIGN(Optimised made, make());
+  auto kept = std::make_shared<const Optimised>(std::move(made));
+  std::erase_if(optimised_, [&](const auto& e) { return e.first != key && e.second.expired(); });
+  optimised_[key] = kept;
+  return kept;
+}
+
 Status infer_types(Graph& graph) {
   default_opsets(graph);
   PFRT_TRY(graph.bind_captures());

@@ -4,6 +4,8 @@
 // made once, when the first session needs it. Thread-safe.
 #pragma once
 
+#include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -14,6 +16,7 @@
 #include "core/base/progress.h"
 #include "core/ir/graph.h"
 #include "core/op/operator_set.h"
+#include "core/pass/pipeline.h"
 
 namespace pfrt {
 
@@ -47,6 +50,15 @@ class Model {
   Result<std::shared_ptr<const Graph>> canonical(const OperatorSet::Ptr& operators,
                                                  const Progress& progress = Progress()) const;
 
+  // What passes made of the canonical graph, while a session uses it: sessions that ask for the
+  // same share it with its constants. |key| names everything it depends on.
+  struct Optimised {
+    std::shared_ptr<const Graph> graph;
+    std::vector<PassReport> reports;
+  };
+  Result<std::shared_ptr<const Optimised>> optimised(
+      const std::string& key, const std::function<Result<Optimised>()>& make) const;
+
  private:
   Model() = default;
   std::shared_ptr<Graph> graph_;
@@ -60,6 +72,8 @@ class Model {
   mutable bool canonical_tried_ = false;
   mutable OperatorSet::Ptr canonical_for_;
   bool built_in_only_ = true;
+  mutable std::mutex optimised_mutex_;  // held while passes run
+  mutable std::map<std::string, std::weak_ptr<const Optimised>> optimised_;
 };
 
 // A graph built by hand has the newest opset of each domain unless it says otherwise.

@@ -94,8 +94,7 @@ Result<std::shared_ptr<Session>> Session::create(std::shared_ptr<const Model> mo
   session->operators_ = std::move(context.operators);
   for (auto& pass : context.passes)
     if (pass->level <= level_number(session->level_)) session->passes_.push_back(std::move(pass));
-  PFRT_ASSIGN(session->canonical_,
-              session->prepare({}, session->pass_notes_, session->pass_reports_));
+  PFRT_ASSIGN(session->optimised_, session->prepare({}, session->pass_notes_));
   PFRT_ASSIGN(session->plans_, session->plan());
   session->roster_->succeeded();
   const Graph& planned = session->plans_->main->graph();
@@ -145,30 +144,43 @@ Status Session::add_extra_outputs(Graph& graph) const {
 }
 
 // The passes of the runtime itself, on a graph in canonical form.
-Result<std::shared_ptr<const Graph>> Session::optimise(std::shared_ptr<const Graph> canonical,
-                                                       std::vector<PassReport>& reports) const {
+Result<Model::Optimised> Session::optimise(const Graph& canonical) const {
   const auto level = static_cast<OptLevel>(level_number(level_));
-  if (level == OptLevel::kNone && extra_outputs_.empty()) return canonical;
-  std::shared_ptr<Graph> graph = canonical->clone();
+  std::shared_ptr<Graph> graph = canonical.clone();
   PFRT_TRY(add_extra_outputs(*graph));
-  if (level == OptLevel::kNone) return std::shared_ptr<const Graph>(std::move(graph));
-  PFRT_ASSIGN(std::vector<Candidate> candidates, with_operators(roster_->candidates(), *graph));
-  PassServices services(std::move(candidates), packed_, logger_);
-  PassContext context = services.context();
-  PipelineConfig config;
-  config.level = level;
-  config.verbose = verbose_;
-  config.skip_passes = skip_passes_;
-  Pipeline pipeline = Pipeline::standard(std::move(config), logger_);
-  PassResult result;
-  PFRT_TRY(pipeline.run_until_fixed_point(graph, context, result));
-  reports = pipeline.reports();
-  return std::shared_ptr<const Graph>(std::move(graph));
+  Model::Optimised out;
+  if (level != OptLevel::kNone) {
+    PFRT_ASSIGN(std::vector<Candidate> candidates, with_operators(roster_->candidates(), *graph));
+    PassServices services(std::move(candidates), packed_, logger_);
+    PassContext context = services.context();
+    PipelineConfig config;
+    config.level = level;
+    config.verbose = verbose_;
+    config.skip_passes = skip_passes_;
+    Pipeline pipeline = Pipeline::standard(std::move(config), logger_);
+    PassResult result;
+    PFRT_TRY(pipeline.run_until_fixed_point(graph, context, result));
+    out.reports = pipeline.reports();
+  }
+  out.graph = std::move(graph);
+  return out;
 }
 
-Result<std::shared_ptr<const Graph>> Session::prepare(const std::vector<ValueId>& fed,
-                                                      std::vector<std::string>& notes,
-                                                      std::vector<PassReport>& reports) const {
+// What the optimised graph depends on besides the model.
+std::string Session::optimised_key() const {
+  std::string key = message(reinterpret_cast<uintptr_t>(packed_), "/", level_);
+  const auto list = [&](const std::vector<std::string>& names) {
+    for (const std::string& name : names) key += message("/", name.size(), ":", name);
+    key += "//";
+  };
+  list(skip_passes_);
+  list(extra_outputs_);
+  list(provider_names_);
+  return key + message(reinterpret_cast<uintptr_t>(operators_.get()));
+}
+
+Result<std::shared_ptr<const Model::Optimised>> Session::prepare(
+    const std::vector<ValueId>& fed, std::vector<std::string>& notes) const {
   std::shared_ptr<Graph> graph;
   if (!fed.empty()) {
     graph = model_->graph().clone();
@@ -192,9 +204,16 @@ Result<std::shared_ptr<const Graph>> Session::prepare(const std::vector<ValueId>
       return status.prepend("after pass '" + pass->name + "'");
     graph = made.take();
   }
-  PFRT_ASSIGN(std::shared_ptr<const Graph> canonical,
-              graph ? make_canonical(std::move(graph), operators_) : model_->canonical(operators_));
-  return optimise(std::move(canonical), reports);
+  const bool rewritten = graph != nullptr;
+  PFRT_ASSIGN(
+      std::shared_ptr<const Graph> canonical,
+      rewritten ? make_canonical(std::move(graph), operators_) : model_->canonical(operators_));
+  if (level_ == "none" && extra_outputs_.empty())
+    return std::make_shared<const Model::Optimised>(Model::Optimised{std::move(canonical), {}});
+  const auto make = [&] { return optimise(*canonical); };
+  if (!rewritten) return model_->optimised(optimised_key(), make);
+  PFRT_ASSIGN(Model::Optimised made, make());
+  return std::make_shared<const Model::Optimised>(std::move(made));
 }
 
 uint32_t Session::width(int64_t asked, uint32_t available) const {
@@ -259,9 +278,8 @@ Result<std::shared_ptr<CompiledGraph>> Session::variant(Plans& plans,
   std::shared_ptr<CompiledGraph>& slot = plans.variants[fed];
   if (!slot) {
     std::vector<std::string> notes;  // the same as the first time
-    std::vector<PassReport> reports;
-    PFRT_ASSIGN(auto canonical, prepare(ids, notes, reports));
-    PFRT_ASSIGN(slot, compile(canonical, plans, culprit));
+    PFRT_ASSIGN(auto optimised, prepare(ids, notes));
+    PFRT_ASSIGN(slot, compile(optimised->graph, plans, culprit));
   }
   return slot;
 }
@@ -331,7 +349,7 @@ Session::Explanation Session::explain() {
   out.notes.push_back("optimisation level " + level_ +
                       (passes_.empty() ? "" : message(", ", passes_.size(), " registered passes")));
   out.notes.insert(out.notes.end(), pass_notes_.begin(), pass_notes_.end());
-  for (const PassReport& report : pass_reports_) {
+  for (const PassReport& report : optimised_->reports) {
     std::string rules;
     for (const auto& [rule, count] : report.result.stats.rules)
       rules += message(rules.empty() ? ": " : ", ", rule, " ", count);

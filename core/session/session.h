@@ -14,7 +14,6 @@
 #include <vector>
 
 #include "core/exec/compiled.h"
-#include "core/pass/pipeline.h"
 #include "core/session/model.h"
 #include "core/session/options.h"
 #include "core/session/roster.h"
@@ -99,11 +98,10 @@ class Session {
                                                  const Provider** culprit) const;
   // The model's graph in canonical form, rewritten by the passes, without the constants of the
   // inputs in |fed|.
-  Result<std::shared_ptr<const Graph>> prepare(const std::vector<ValueId>& fed,
-                                               std::vector<std::string>& notes,
-                                               std::vector<PassReport>& reports) const;
-  Result<std::shared_ptr<const Graph>> optimise(std::shared_ptr<const Graph> canonical,
-                                                std::vector<PassReport>& reports) const;
+  Result<std::shared_ptr<const Model::Optimised>> prepare(const std::vector<ValueId>& fed,
+                                                          std::vector<std::string>& notes) const;
+  Result<Model::Optimised> optimise(const Graph& canonical) const;
+  std::string optimised_key() const;
   Status add_extra_outputs(Graph& graph) const;
   // And who runs the client's operators, when the graph has some.
   Result<std::vector<Candidate>> with_operators(std::vector<Candidate> candidates,
@@ -126,7 +124,7 @@ class Session {
   // First, so that it goes last: executables and providers may call back into what it holds.
   std::shared_ptr<void> keep_;
   std::shared_ptr<const Model> model_;
-  std::shared_ptr<const Graph> canonical_;
+  std::shared_ptr<const Model::Optimised> optimised_;
   PackedStore* packed_ = nullptr;
   Sessions* all_ = nullptr;
   Logger* logger_ = nullptr;
@@ -136,7 +134,6 @@ class Session {
   OperatorSet::Ptr operators_;
   std::vector<std::shared_ptr<const ClientPass>> passes_;  // those of the session's level
   std::vector<std::string> pass_notes_;
-  std::vector<PassReport> pass_reports_;
   std::vector<std::string> extra_outputs_, provider_names_;
   std::vector<PortInfo> inputs_, outputs_;
   std::vector<ValueId> input_ids_;  // in the model's graph
