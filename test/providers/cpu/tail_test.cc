@@ -30,7 +30,7 @@ uint32_t operand(Graph& graph, Random& random, const Dims& dims, uint32_t value)
   Dims own = dims;
   switch (random.below(6)) {
     case 0:  // a scalar
-      own = Dims(static_cast<size_t>(random.below(3)), 1);
+      own = Dims(static_cast<size_t>(random.below(static_cast<int64_t>(own.size()) + 1)), 1);
       break;
     case 1:  // one for each channel
       for (size_t d = 0; d < own.size(); ++d)
