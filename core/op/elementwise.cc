@@ -5,6 +5,7 @@
 
 #include "core/op/families.h"
 #include "core/op/rules.h"
+#include "core/op/shapes.h"
 
 namespace pfrt {
 namespace {
@@ -32,9 +33,13 @@ Dim remainder(const Inference& in, Dim a, Dim b) {
   return r != 0 && !sign_of_dividend && (r < 0) != (b.value() < 0) ? r + b.value() : r;
 }
 
-Dim equal(const Inference&, Dim a, Dim b) {
+// A dimension is never the -1 that stands for "as it was" in exported shapes.
+Dim equal(const Inference& in, Dim a, Dim b) {
   if (a == b) return 1;
-  return a.known() && b.known() ? Dim(0) : Dim();
+  const auto differs = [&](Dim number, Dim other) {
+    return number.known() && number.value() < 0 && certainly_natural(in.symbols(), other);
+  };
+  return (a.known() && b.known()) || differs(a, b) || differs(b, a) ? Dim(0) : Dim();
 }
 
 // The contents of input |i| as broadcast to |shape|, of |count| elements.

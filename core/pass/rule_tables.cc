@@ -7,6 +7,12 @@ std::span<const RuleFamily> rule_families() {
   static constexpr RuleFamily kFamilies[] = {
       {RulePass::kFolding, "control", control_rules},
       {RulePass::kDeadCode, "identity", identity_rules},
+      {RulePass::kDeadCode, "movement", movement_rules},
+      {RulePass::kDeadCode, "algebra", algebra_rules},
+      {RulePass::kFusion, "reshape", reshape_rules},
+      {RulePass::kFusion, "pieces", pieces_rules},
+      {RulePass::kFusion, "expand", expand_rules},
+      {RulePass::kFusion, "cast", cast_rules},
       {RulePass::kFusion, "conv", conv_rules},
   };
   return kFamilies;

@@ -17,6 +17,13 @@ std::span<const Rule> control_rules();   // bodies of known conditions
 std::span<const Rule> identity_rules();  // nodes that hand on what they take
 std::span<const Rule> conv_rules();      // normalisation, scale, bias and padding into products
 
+std::span<const Rule> algebra_rules();    // arithmetic that gives back what it takes
+std::span<const Rule> movement_rules();   // nodes that move nothing
+std::span<const Rule> reshape_rules();    // chains of shapes, shapes computed in the graph
+std::span<const Rule> pieces_rules();     // cutting and joining
+std::span<const Rule> expand_rules();     // copies that broadcasting makes anyway
+std::span<const Rule> cast_rules();       // chains of casts
+
 struct RuleFamily {
   RulePass pass;
   std::string_view file;

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Small graphs for tests of passes: written as expressions of value names, optimised, and run
+// before and after on the CPU provider with the same seeded random inputs.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/ir/graph.h"
+#include "core/pass/pipeline.h"
+
+namespace pfrt::test {
+
+class PassGraph {
+ public:
+  explicit PassGraph(int64_t opset = 17);
+
+  // Names of dimensions in |dims| that are symbols; numbers stand for themselves.
+  std::string input(const std::string& name, const std::vector<std::string>& dims,
+                    pfrt_dtype dtype = PFRT_DTYPE_FLOAT32);
+  // A constant of these elements; of rank 0 without |dims|.
+  std::string constant(const std::vector<double>& elements, const Dims& dims = {},
+                       pfrt_dtype dtype = PFRT_DTYPE_FLOAT32);
+  // Of seeded random elements in [low, high).
+  std::string weights(const Dims& dims, double low = -1, double high = 1,
+                      pfrt_dtype dtype = PFRT_DTYPE_FLOAT32);
+  std::string ints(const std::vector<int64_t>& elements);  // int64 of rank 1
+  // The name of its first output, "<op>_<n>"; the others are that name with "_1", "_2", ...
+  std::string node(const std::string& op, const std::vector<std::string>& inputs,
+                   std::vector<Attribute> attrs = {}, size_t outputs = 1,
+                   const std::string& domain = "");
+  void output(const std::string& name);
+
+  // Runs the standard pipeline of |level| and, with each choice of symbols in |shapes|, both graphs;
+  // results must be within |tolerance| of each other. The operators left in topological order,
+  // "Relu, Add"; what went wrong otherwise.
+  std::string optimised(const std::vector<std::map<std::string, int64_t>>& shapes = {{}},
+                        double tolerance = 1e-5, OptLevel level = OptLevel::kAll);
+  // What optimised left.
+  const Graph& graph() const { return *after_; }
+  const Node* find(const std::string& op) const;  // the first, or nullptr
+  uint64_t applied(const std::string& rule) const;
+
+ private:
+  std::string fresh(const std::string& stem);
+  std::shared_ptr<Graph> graph_, after_;
+  PassResult result_;
+  uint64_t seed_ = 1;
+  int next_ = 0;
+};
+
+}  // namespace pfrt::test

@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include "test/core/pass/graphs.h"
+
+namespace pfrt::test {
+namespace {
+
+Attribute perm(std::vector<int64_t> order) { return Attribute::of_ints("perm", std::move(order)); }
+Attribute axis(int64_t at) { return Attribute::of_int("axis", at); }
+
+const std::vector<std::map<std::string, int64_t>> kBatches{{{"N", 1}}, {{"N", 3}}, {{"N", 0}}};
+
+TEST(Movement, nodes_that_move_nothing_go) {
+  PassGraph g;
+  std::string x = g.node("Exp", {g.input("x", {"N", "3", "4"})});
+  x = g.node("Transpose", {x}, {perm({0, 1, 2})});
+  x = g.node("Reshape", {x, g.ints({0, 3, 4})});
+  x = g.node("Reshape", {x, g.ints({-1, 3, 4})});
+  x = g.node("Expand", {x, g.ints({3, 4})});
+  x = g.node("Expand", {x, g.ints({1, 1})});
+  x = g.node("Tile", {x, g.ints({1, 1, 1})});
+  x = g.node("Slice", {x, g.ints({0}), g.ints({INT64_MAX}), g.ints({0})});
+  x = g.node("Slice", {x, g.ints({0, -9}), g.ints({3, 9}), g.ints({1, 2})});
+  x = g.node("Pad", {x, g.ints({0, 0, 0, 0, 0, 0})});
+  x = g.node("Concat", {x}, {axis(1)});
+  x = g.node("Split", {x}, {axis(1)});
+  x = g.node("Gather", {x, g.ints({0, 1, 2})}, {axis(1)});
+  x = g.node("Cast", {x}, {Attribute::of_int("to", PFRT_DTYPE_FLOAT32)});
+  x = g.node("ReduceMax", {x}, {Attribute::of_int("noop_with_empty_axes", 1)});
+  g.output(g.node("Sqrt", {x}));
+  EXPECT_EQ(g.optimised(kBatches), "Exp, Sqrt");
+}
+
+TEST(Movement, nodes_that_move_something_stay) {
+  const auto left = [](const std::string& op, std::vector<std::string> (*more)(PassGraph&),
+                       std::vector<Attribute> attrs) {
+    PassGraph g;
+    std::vector<std::string> inputs{g.node("Exp", {g.input("x", {"N", "3", "3"})})};
+    for (const std::string& in : more(g)) inputs.push_back(in);
+    g.output(g.node("Sqrt", {g.node(op, inputs, std::move(attrs))}));
+    return g.optimised(kBatches);
+  };
+  const auto none = [](PassGraph&) { return std::vector<std::string>(); };
+  EXPECT_EQ(left("Transpose", none, {perm({0, 2, 1})}), "Exp, Transpose, Sqrt");
+  EXPECT_EQ(left("Slice",
+                 [](PassGraph& g) -> std::vector<std::string> {
+                   return {g.ints({-1}), g.ints({INT64_MIN}), g.ints({1}), g.ints({-1})};
+                 },
+                 {}),
+            "Exp, Slice, Sqrt");
+  EXPECT_EQ(left("Pad",
+                 [](PassGraph& g) -> std::vector<std::string> {
+                   return {g.ints({0, 1, 0, 0, -1, 0})};
+                 },
+                 {}),
+            "Exp, Pad, Sqrt");
+  EXPECT_EQ(left("Gather",
+                 [](PassGraph& g) -> std::vector<std::string> {
+                   return {g.ints({0, 2, 1})};
+                 },
+                 {axis(1)}),
+            "Exp, Gather, Sqrt");
+  EXPECT_EQ(left("Expand",
+                 [](PassGraph& g) -> std::vector<std::string> {
+                   return {g.ints({2, 1, 1, 1})};
+                 },
+                 {}),
+            "Exp, Expand, Sqrt");
+}
+
+TEST(Movement, dimensions_of_one_are_taken_away_without_work) {
+  PassGraph g(18);
+  std::string x = g.node("Exp", {g.input("x", {"N", "1", "4"})});
+  const std::string one = g.constant({0});
+  g.output(g.node("Gather", {x, g.node("Cast", {one}, {Attribute::of_int("to", PFRT_DTYPE_INT64)})},
+                  {axis(1)}));
+  g.output(
+      g.node("ReduceMean", {g.node("Neg", {x}), g.ints({1})}, {Attribute::of_int("keepdims", 0)}));
+  EXPECT_EQ(g.optimised(kBatches), "Exp, Neg, Squeeze, Squeeze");
+}
+
+TEST(Reshape, chains_become_one) {
+  PassGraph g;
+  std::string x = g.node("Exp", {g.input("x", {"N", "3", "4"})});
+  x = g.node("Flatten", {x}, {axis(1)});
+  x = g.node("Unsqueeze", {x, g.ints({1})});
+  x = g.node("Reshape", {x, g.ints({0, 2, 6})});
+  g.output(g.node("Sqrt", {x}));
+  EXPECT_EQ(g.optimised(kBatches), "Exp, Reshape, Sqrt");
+}
+
+TEST(Reshape, what_was_put_in_is_taken_out_whatever_the_dimensions) {
+  PassGraph g(11);
+  const std::string x = g.input("x", {"N", "M"});
+  std::string y =
+      g.node("Compress",
+             {x, g.node("Cast", {g.ints({1, 0, 1})}, {Attribute::of_int("to", PFRT_DTYPE_BOOL)})},
+             {axis(0)});
+  y = g.node("Unsqueeze", {y}, {Attribute::of_ints("axes", {0, 3})});
+  y = g.node("Squeeze", {y}, {Attribute::of_ints("axes", {-1, 0})});
+  g.output(g.node("Exp", {y}));
+  EXPECT_EQ(g.optimised({{{"N", 3}, {"M", 2}}}), "Compress, Exp");
+}
+
+// Exported by PyTorch: x.view(x.size(0), -1), and x.view(x.size(0), x.size(1), 2, 6).
+TEST(Reshape, shapes_computed_in_the_graph_become_constants) {
+  PassGraph g;
+  const std::string x = g.node("Exp", {g.input("x", {"N", "C", "12"})});
+  const auto dim = [&](int64_t at) {
+    return g.node("Slice", {g.node("Shape", {x}), g.ints({at}), g.ints({at + 1}), g.ints({0})});
+  };
+  const std::string flat = g.node("Concat", {dim(0), g.ints({-1})}, {axis(0)});
+  g.output(g.node("Reshape", {x, flat}));
+  const std::string heads = g.node("Concat", {dim(0), dim(1), g.ints({2}), g.ints({6})}, {axis(0)});
+  g.output(g.node("Sqrt", {g.node("Reshape", {x, heads})}));
+  EXPECT_EQ(g.optimised({{{"N", 2}, {"C", 5}}, {{"N", 1}, {"C", 1}}}),
+            "Exp, Reshape, Reshape, Sqrt");
+}
+
+TEST(Reshape, two_new_dimensions_nobody_knows_stay_computed) {
+  PassGraph g;
+  const std::string x = g.input("x", {"N", "M"});
+  const std::string shape = g.node("Shape", {x});
+  const std::string turned = g.node("Gather", {shape, g.ints({1, 0})}, {axis(0)});
+  g.output(g.node("Reshape", {x, turned}));
+  EXPECT_EQ(g.optimised({{{"N", 2}, {"M", 5}}}), "Shape, Gather, Reshape");
+}
+
+TEST(Pieces, two_slices_are_one) {
+  PassGraph g;
+  std::string x = g.node("Exp", {g.input("x", {"N", "8", "9"})});
+  x = g.node("Slice", {x, g.ints({1}), g.ints({7}), g.ints({1})});
+  x = g.node("Slice", {x, g.ints({-3, 2}), g.ints({-1, INT64_MAX}), g.ints({1, 2})});
+  g.output(g.node("Slice", {x, g.ints({1}), g.ints({4}), g.ints({2})}));
+  EXPECT_EQ(g.optimised(kBatches), "Exp, Slice");
+}
+
+TEST(Pieces, slices_from_the_end_of_a_dimension_nobody_knows_stay_two) {
+  PassGraph g;
+  std::string x = g.node("Exp", {g.input("x", {"N"})});
+  x = g.node("Slice", {x, g.ints({1}), g.ints({INT64_MAX}), g.ints({0})});
+  g.output(g.node("Slice", {x, g.ints({-2}), g.ints({-1}), g.ints({0})}));
+  EXPECT_EQ(g.optimised({{{"N", 3}}, {{"N", 2}}, {{"N", 9}}}), "Exp, Slice, Slice");
+}
+
+TEST(Pieces, a_slice_that_others_need_stays) {
+  PassGraph g;
+  const std::string x = g.node("Exp", {g.input("x", {"8"})});
+  const std::string part = g.node("Slice", {x, g.ints({1}), g.ints({7})});
+  g.output(part);
+  g.output(g.node("Slice", {part, g.ints({1}), g.ints({3})}));
+  EXPECT_EQ(g.optimised(), "Exp, Slice, Slice");
+}
+
+TEST(Pieces, joins_of_joins_and_what_is_cut_and_joined_again) {
+  PassGraph g;
+  const std::string a = g.node("Exp", {g.input("a", {"N", "2"})});
+  const std::string b = g.node("Abs", {g.input("b", {"N", "3"})});
+  const std::string ab = g.node("Concat", {a, b}, {axis(1)});
+  g.output(g.node("Concat", {b, ab}, {axis(-1)}));
+  const std::string c = g.node("Neg", {g.input("c", {"6", "N"})});
+  const std::string cut = g.node("Split", {c, g.ints({1, 2, 3})}, {axis(0)}, 3);
+  g.output(g.node("Sqrt", {g.node("Concat", {cut, cut + "_1", cut + "_2"}, {axis(0)})}));
+  EXPECT_EQ(g.optimised(kBatches), "Exp, Abs, Concat, Neg, Sqrt");
+}
+
+TEST(Pieces, joined_in_another_order_is_not_the_same) {
+  PassGraph g;
+  const std::string cut = g.node("Split", {g.input("x", {"4"}), g.ints({2, 2})}, {axis(0)}, 2);
+  g.output(g.node("Concat", {cut + "_1", cut}, {axis(0)}));
+  EXPECT_EQ(g.optimised(), "Split, Concat");
+}
+
+TEST(Pieces, what_is_joined_and_cut_again_stays_in_pieces) {
+  PassGraph g;
+  const std::string a = g.node("Exp", {g.input("a", {"N", "2"})});
+  const std::string b = g.node("Abs", {g.input("b", {"N", "3"})});
+  const std::string ab = g.node("Concat", {a, b}, {axis(1)});
+  g.output(g.node("Neg", {g.node("Slice", {ab, g.ints({2}), g.ints({INT64_MAX}), g.ints({1})})}));
+  const std::string cut = g.node("Split", {ab, g.ints({2, 3})}, {axis(1)}, 2);
+  g.output(g.node("Sqrt", {cut}));
+  g.output(g.node("Floor", {cut + "_1"}));
+  EXPECT_EQ(g.optimised(kBatches), "Exp, Abs, Neg, Sqrt, Floor");
+}
+
+TEST(Pieces, neighbouring_dimensions_are_one_question) {
+  PassGraph g;
+  const std::string x = g.input("x", {"N", "M", "3"});
+  const std::string shape = g.node("Shape", {g.node("NonZero", {x})});
+  const std::string one = g.node("Gather", {shape, g.ints({-1})}, {axis(0)});
+  g.output(one);
+  EXPECT_EQ(g.optimised({{{"N", 2}, {"M", 2}}}), "NonZero, Shape");
+}
+
+TEST(Expand, copies_that_broadcasting_makes_anyway_are_not_made) {
+  PassGraph g;
+  const std::string x = g.input("x", {"N", "3", "4"});
+  const std::string row = g.node("Exp", {g.input("row", {"1", "4"})});
+  const std::string all = g.node("Expand", {row, g.node("Shape", {x})});
+  g.output(g.node("Add", {x, all}));
+  const std::string zeros = g.node("ConstantOfShape", {g.node("Shape", {x})});
+  g.output(g.node("Where", {g.node("Greater", {x, zeros}), x, zeros}));
+  const std::string w = g.node(
+      "Expand",
+      {g.weights({4, 5}),
+       g.node("Concat", {g.node("Shape", {x}, {Attribute::of_int("end", 1)}), g.ints({4, 5})},
+              {axis(0)})});
+  g.output(g.node("MatMul", {x, w}));
+  EXPECT_EQ(g.optimised({{{"N", 2}}, {{"N", 1}}}), "Exp, Add, Greater, Where, MatMul");
+}
+
+TEST(Expand, a_copy_that_decides_the_shape_stays) {
+  PassGraph g;
+  const std::string row = g.node("Exp", {g.input("row", {"1", "4"})});
+  g.output(g.node("Add", {g.node("Expand", {row, g.ints({3, 4})}), g.constant({1})}));
+  EXPECT_EQ(g.optimised(), "Exp, Expand, Add");
+}
+
+TEST(Cast, a_chain_that_loses_nothing_is_one) {
+  const auto left = [](pfrt_dtype from, pfrt_dtype between, pfrt_dtype to) {
+    PassGraph g;
+    const std::string x = g.node("Abs", {g.input("x", {"4"}, from)});
+    const std::string y = g.node("Cast", {x}, {Attribute::of_int("to", between)});
+    g.output(g.node("Neg", {g.node("Cast", {y}, {Attribute::of_int("to", to)})}));
+    return g.optimised();
+  };
+  EXPECT_EQ(left(PFRT_DTYPE_INT32, PFRT_DTYPE_INT64, PFRT_DTYPE_FLOAT32), "Abs, Cast, Neg");
+  EXPECT_EQ(left(PFRT_DTYPE_FLOAT32, PFRT_DTYPE_FLOAT64, PFRT_DTYPE_FLOAT32), "Abs, Neg");
+  EXPECT_EQ(left(PFRT_DTYPE_FLOAT32, PFRT_DTYPE_INT32, PFRT_DTYPE_FLOAT32), "Abs, Cast, Cast, Neg");
+  EXPECT_EQ(left(PFRT_DTYPE_INT64, PFRT_DTYPE_INT32, PFRT_DTYPE_INT64), "Abs, Cast, Cast, Neg");
+  EXPECT_EQ(left(PFRT_DTYPE_INT64, PFRT_DTYPE_FLOAT32, PFRT_DTYPE_INT64), "Abs, Cast, Cast, Neg");
+}
+
+}  // namespace
+}  // namespace pfrt::test
