@@ -14,6 +14,7 @@ std::span<const RuleFamily> rule_families() {
       {RulePass::kFusion, "expand", expand_rules},
       {RulePass::kFusion, "cast", cast_rules},
       {RulePass::kFusion, "conv", conv_rules},
+      {RulePass::kLayout, "transpose", transpose_rules},
   };
   return kFamilies;
 }

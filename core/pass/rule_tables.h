@@ -23,6 +23,7 @@ std::span<const Rule> reshape_rules();    // chains of shapes, shapes computed i
 std::span<const Rule> pieces_rules();     // cutting and joining
 std::span<const Rule> expand_rules();     // copies that broadcasting makes anyway
 std::span<const Rule> cast_rules();       // chains of casts
+std::span<const Rule> transpose_rules();  // transposes that meet, and that move to meet
 
 struct RuleFamily {
   RulePass pass;

@@ -6,6 +6,7 @@
 
 #include "core/op/contrib/forms.h"
 #include "core/op/families.h"
+#include "core/op/infer.h"
 #include "core/op/rules.h"
 #include "core/op/shapes.h"
 
@@ -97,6 +98,39 @@ Status canonical_nhwc_max_pool(Rewriter& rewriter) {
   return become_channels_last(rewriter, "MaxPool", SIZE_MAX);
 }
 
+// In canonical graphs these are for providers that have them (core/pass/channels_last.h); graphs
+// that are read in have them taken apart. Shapes are those with channels first, moved.
+Status infer_channels_last(Inference& inference) {
+  const Type& in = inference.input(0);
+  if (!in.is_tensor() || !in.has_shape || in.shape.size() < 3) {
+    inference.set_output_unknown_shape(0, in.dtype);
+    return {};
+  }
+  Graph moved("channels first");
+  moved.symbols = inference.graph().symbols;
+  InferState state;
+  Node node = inference.node();
+  node.op = node.op == "NhwcConv" ? "Conv" : "MaxPool";
+  node.domain.clear();
+  for (size_t i = 0; i < node.inputs.size(); ++i) {
+    if (node.inputs[i] == kNoId) continue;
+    node.inputs[i] = moved.fresh("in");
+    state.types.resize(moved.value_count());
+    state.types[node.inputs[i]] = inference.input(i);
+  }
+  Shape& first = state.types[node.inputs[0]].shape;
+  std::rotate(first.begin() + 1, first.end() - 1, first.end());
+  node.outputs = {moved.fresh("out")};
+  state.types.resize(moved.value_count());
+  state.data.resize(moved.value_count());
+  PFRT_TRY(infer_node(moved, node, state));
+  Type out = state.types[node.outputs[0]];
+  if (out.has_shape && out.shape.size() > 2)
+    std::rotate(out.shape.begin() + 1, out.shape.begin() + 2, out.shape.end());
+  inference.set_output(0, std::move(out));
+  return {};
+}
+
 Status canonical_qlinear_conv(Rewriter& rewriter) {
   PFRT_TRY(fill_int(rewriter, "channels_last", 0));
   const bool last = rewriter.node().attr_int("channels_last", 0) != 0;
@@ -185,10 +219,10 @@ constexpr OperatorDef kRows[] = {
     {kDomain, "FusedConv", 1, 0, 2, 4, 1, 1, kOpPlain, 0, canonical_fused_conv, nullptr, nullptr},
     {kDomain, "NhwcFusedConv", 1, 0, 2, 4, 1, 1, kOpPlain, 0, canonical_nhwc_fused_conv, nullptr,
      nullptr},
-    {kDomain, "NhwcConv", 1, 0, 2, 3, 1, 1, kOpPlain, 0, canonical_nhwc_fused_conv, nullptr,
-     nullptr},
-    {kDomain, "NhwcMaxPool", 1, 0, 1, 1, 1, 1, kOpPlain, 0, canonical_nhwc_max_pool, nullptr,
-     nullptr},
+    {kDomain, "NhwcConv", 1, 0, 2, 3, 1, 1, kOpPlain, 0, canonical_nhwc_fused_conv,
+     infer_channels_last, nullptr},
+    {kDomain, "NhwcMaxPool", 1, 0, 1, 1, 1, 1, kOpPlain, 0, canonical_nhwc_max_pool,
+     infer_channels_last, nullptr},
     {kDomain, "QLinearConv", 1, 0, 8, 9, 1, 1, kOpPlain, 0, canonical_qlinear_conv, nullptr,
      nullptr},
     {kDomain, "FusedGemm", 1, 0, 2, 3, 1, 1, kOpPlain, 0, canonical_fused_gemm, nullptr, nullptr},
