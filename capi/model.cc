@@ -7,6 +7,8 @@
 #include "core/base/os/cpu.h"
 #include "core/base/os/file.h"
 #include "core/format/pfm.h"
+#include "core/op/standardise.h"
+#include "core/pass/pipeline.h"
 
 // What a plug-in sees as a file: bytes and what keeps them.
 struct pfrt_file : pfrt::capi::Counted {
@@ -430,8 +432,13 @@ Status run_exporter(const Plugin& plugin, Logger& logger, const Model& model,
   PFRT_ASSIGN(auto first, os::AtomicFile::create(path));
   out.files.push_back(std::move(first));
   // A copy, so that getters' storage is this call's own.
-  const std::unique_ptr<pfrt_graph, void (*)(pfrt_graph*)> handle(
-      new pfrt_graph(model.graph().clone()), release);
+  std::shared_ptr<Graph> graph = model.graph().clone();
+  if (is_canonical(*graph)) {
+    PFRT_TRY(standardise(*graph));
+    name_captures(*graph);
+  }
+  const std::unique_ptr<pfrt_graph, void (*)(pfrt_graph*)> handle(new pfrt_graph(std::move(graph)),
+                                                                  release);
   const InfoList info = info_list(model.info());
   std::vector<pfrt_key_value> entries;
   for (const auto& [key, value] : info) entries.push_back({to_c(key), to_c(value)});

@@ -121,6 +121,80 @@ Status number_strings(Rewriter& rewriter) {
   return {};
 }
 
+namespace {
+
+Status cannot_restore(const Graph& graph, const Node& node) {
+  return error(Code::kUNSUPPORTED, describe(graph, node),
+               ": works on numbers that stand for strings, which no standard operator does; save "
+               "the model as .pfm, or at a lower optimisation level");
+}
+
+// What comes out where strings go in is strings.
+Status move_strings(Graph& graph, const Node& node) {
+  const Movement* movement = movement_of(node);
+  bool strings = false, numbers = false;
+  for (size_t i = 0; movement && i < node.inputs.size(); ++i) {
+    if (!marked(movement->inputs, i) || !node.has_input(i)) continue;
+    const bool is_string = graph.at(node.inputs[i]).type.dtype == PFRT_DTYPE_STRING;
+    (is_string ? strings : numbers) = true;
+  }
+  if (!strings) return {};
+  if (numbers) return cannot_restore(graph, node);
+  for (size_t i = 0; i < node.outputs.size(); ++i)
+    if (marked(movement->outputs, i) && node.has_output(i))
+      graph.at(node.outputs[i]).type.dtype = PFRT_DTYPE_STRING;
+  return {};
+}
+
+// Numbers are there for movements alone.
+Status check_users(const Graph& graph, const std::vector<bool>& is_number) {
+  for (const ValueId out : graph.outputs)
+    if (is_number[out]) return cannot_restore(graph, *graph.node(graph.at(out).producer));
+  for (const NodeId id : graph.node_ids()) {
+    const Node& node = *graph.node(id);
+    const Movement* movement = movement_of(node);
+    for (size_t i = 0; i < node.inputs.size(); ++i)
+      if (node.has_input(i) && is_number[node.inputs[i]] &&
+          !(movement && marked(movement->inputs, i)))
+        return cannot_restore(graph, node);
+  }
+  return {};
+}
+
+}  // namespace
+
+Status restore_strings(Graph& graph) {
+  std::vector<bool> is_number(graph.value_count());
+  bool any = false;
+  for (const NodeId id : graph.node_ids()) {
+    const Node& node = *graph.node(id);
+    if (node.domain != kStringDomain) continue;
+    any = true;
+    for (size_t i = 0; node.op != "StringTake" && i < node.inputs.size(); ++i)
+      if (node.has_output(i)) is_number[node.outputs[i]] = true;
+  }
+  if (!any) return {};
+  PFRT_TRY(check_users(graph, is_number));
+  PFRT_ASSIGN(const std::vector<NodeId> order, graph.topological_order());
+  for (const NodeId id : order) {
+    const Node node = *graph.node(id);
+    if (node.domain != kStringDomain) {
+      PFRT_TRY(move_strings(graph, node));
+      continue;
+    }
+    if (node.op == "StringTake" && graph.at(node.inputs[0]).type.dtype != PFRT_DTYPE_STRING)
+      return cannot_restore(graph, node);
+    graph.remove_node(id);
+    if (node.op == "StringTake") {
+      graph.replace_uses(node.outputs[0], node.inputs[0]);
+      continue;
+    }
+    for (size_t i = 0; i < node.inputs.size(); ++i)
+      if (node.has_output(i)) graph.replace_uses(node.outputs[i], node.inputs[i]);
+  }
+  return {};
+}
+
 Status widen_string_cast(Rewriter& rewriter) {
   const pfrt_dtype from = rewriter.input(0).dtype;
   const auto to = static_cast<pfrt_dtype>(rewriter.node().attr_int("to", 0));

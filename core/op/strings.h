@@ -23,6 +23,10 @@ inline constexpr std::string_view kStringDomain = "pyflame_rt.strings";
 // strings.
 Status number_strings(Rewriter& rewriter);
 
+// Undoes number_strings all over |graph|, but not in its bodies, so that standard operators move
+// the strings. UNSUPPORTED where a number went another way.
+Status restore_strings(Graph& graph);
+
 // The host reads and writes the texts of numbers of 8 bits or more that are not float8; a Cast
 // between strings and the other types goes by float32 or int32, which have all of their values.
 Status widen_string_cast(Rewriter& rewriter);

@@ -18,13 +18,28 @@
 namespace pfrt::onnx {
 namespace {
 
-// What this writer writes needs no newer one; a model that says it is newer stays so.
+// What this writer writes needs no newer one but for the youngest element types; a model that says
+// it is newer stays so.
 constexpr int64_t kIrVersion = 10;
 constexpr uint64_t kMessageLimit = INT_MAX;
 constexpr uint64_t kSidecarAlignment = 64;
 constexpr uint64_t kWriteChunk = uint64_t{16} << 20;
 constexpr int kMaxDepth = 64;
 constexpr int32_t kExternalLocation = 1;
+
+int64_t ir_version_of(pfrt_dtype dtype) {
+  switch (dtype) {
+    case PFRT_DTYPE_FLOAT4E2M1:
+      return 11;
+    case PFRT_DTYPE_FLOAT8E8M0:
+      return 12;
+    case PFRT_DTYPE_UINT2:
+    case PFRT_DTYPE_INT2:
+      return 13;
+    default:
+      return kIrVersion;
+  }
+}
 
 // A tensor's bytes in the second file.
 struct SidecarEntry {
@@ -58,6 +73,8 @@ class ModelWriter {
   Status write_tensor(const pfrt_value* value, bool external, wire::TensorProto* out);
   Status write_sparse(const pfrt_value* value, wire::SparseTensorProto* out);
   void write_external(const pfrt_tensor& tensor, wire::TensorProto* out);
+  void write_value(const pfrt_value_info& info, wire::ValueInfoProto* out);
+  void note_type(pfrt_dtype dtype);
   Status write_pieces();
   Status write_sidecar();
   Status put(uint32_t file, const void* data, uint64_t size);
@@ -154,12 +171,12 @@ Status ModelWriter::write_values(const pfrt_graph* graph, wire::GraphProto* out)
   auto info = sized<pfrt_value_info>();
   for (size_t i = 0; i < graphs_.input_count(graph); ++i) {
     PFRT_TRY(host(graphs_.input_at(graph, i, &info)));
-    write_value_info(info, out->add_input());
+    write_value(info, out->add_input());
   }
   std::vector<std::string> outputs;
   for (size_t i = 0; i < graphs_.output_count(graph); ++i) {
     PFRT_TRY(host(graphs_.output_at(graph, i, &info)));
-    write_value_info(info, out->add_output());
+    write_value(info, out->add_output());
     outputs.emplace_back(view(info.name));
   }
   std::sort(outputs.begin(), outputs.end());
@@ -170,7 +187,7 @@ Status ModelWriter::write_values(const pfrt_graph* graph, wire::GraphProto* out)
       if (!host(graphs_.value_info(graph, to_c(name), &info)).ok() ||
           info.kind == PFRT_VALUE_UNSET || info.dtype == PFRT_DTYPE_UNSET)
         continue;
-      write_value_info(info, out->add_value_info());
+      write_value(info, out->add_value_info());
       out->mutable_value_info(out->value_info_size() - 1)->set_name(name);
     }
   }
@@ -289,6 +306,7 @@ Status ModelWriter::write_tensor(const pfrt_value* value, bool external, wire::T
   if (tensor.strides) return error(Code::kUNSUPPORTED, "the tensor has strides; make it row-major");
   out->mutable_dims()->Add(tensor.dims, tensor.dims + tensor.rank);
   out->set_data_type(static_cast<int32_t>(tensor.dtype));
+  note_type(tensor.dtype);
   const int64_t count = element_count(tensor.dims, tensor.rank);
   if (tensor.dtype == PFRT_DTYPE_STRING) {
     const auto* texts = static_cast<const pfrt_string*>(tensor.data);
@@ -306,6 +324,15 @@ Status ModelWriter::write_tensor(const pfrt_value* value, bool external, wire::T
     payloads_.push_back({kRawData, static_cast<const uint8_t*>(tensor.data), tensor.bytes});
   }
   return {};
+}
+
+void ModelWriter::write_value(const pfrt_value_info& info, wire::ValueInfoProto* out) {
+  write_value_info(info, out);
+  note_type(info.dtype);
+}
+
+void ModelWriter::note_type(pfrt_dtype dtype) {
+  model_.set_ir_version(std::max(model_.ir_version(), ir_version_of(dtype)));
 }
 
 void ModelWriter::write_external(const pfrt_tensor& tensor, wire::TensorProto* out) {

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The way back from canonical form to a graph that other runtimes read. Pure; thread-safe on
+// different graphs.
+#pragma once
+
+#include "core/base/status.h"
+#include "core/ir/graph.h"
+
+namespace pfrt {
+
+// Whether every node of |graph| and its bodies is canonical.
+bool is_canonical(const Graph& graph);
+
+// |graph|, which is canonical and has inferred types, gets standard operators in place of the
+// host's own, bodies without names or outputs from around them, and for each domain the lowest
+// opset at which all nodes mean what they do. The nodes are canonical no longer. UNSUPPORTED naming
+// a node that the standard cannot say.
+Status standardise(Graph& graph);
+
+}  // namespace pfrt
