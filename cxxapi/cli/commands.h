@@ -63,7 +63,7 @@ int inspect_command(const InspectArgs& args);
 struct ExplainArgs {
   bool json = false;
   std::string model;
-  std::vector<std::string> dims;
+  std::vector<std::string> inputs, dims;
   SessionArgs session;
 };
 int explain_command(const ExplainArgs& args);

@@ -165,9 +165,10 @@ int explain_command(const ExplainArgs& args) {
   const Dims dims = parse_dims(args.dims);
   check_dims(session.get_inputs(), dims);
   try {
-    const Feed feed = make_feed(session, {}, dims, nullptr);
+    const Feed feed = make_feed(session, args.inputs, dims, nullptr);
     for (int i = 0; i < 3; ++i) (void)session.run_values({}, feed);
   } catch (const std::exception& error) {
+    if (!args.inputs.empty()) throw;
     unrun = std::string("not run on random inputs: ") + one_line(error.what());
   }
   Explanation explanation = session.explain();

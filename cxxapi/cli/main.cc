@@ -82,6 +82,11 @@ void add_precision(CLI::App* command, SessionArgs* args) {
       ->check(CLI::Validator(known, "ieee|fp32"));
 }
 
+void add_inputs(CLI::App* command, std::vector<std::string>* inputs) {
+  command->add_option("--input", *inputs, "NAME=FILE.npy|FILE.pb|random|zeros (default random)")
+      ->allow_extra_args(false);
+}
+
 void add_dims(CLI::App* command, std::vector<std::string>* dims) {
   command->add_option("--dim", *dims, "NAME=N: the size of a symbolic dimension (default 1)")
       ->allow_extra_args(false);
@@ -92,8 +97,7 @@ void add_commands(CLI::App* app, std::function<int()>* action) {
   CLI::App* c =
       add_command(app, "run", "run a model and print its outputs", run_command, run, action);
   c->add_option("model", run->model, "model file")->required();
-  c->add_option("--input", run->inputs, "NAME=FILE.npy|FILE.pb|random|zeros (default random)")
-      ->allow_extra_args(false);
+  add_inputs(c, &run->inputs);
   add_dims(c, &run->dims);
   c->add_option("--output", run->output, "folder that receives each output as NAME.npy");
   c->add_option("--repeat", run->repeat, "runs to time");
@@ -137,9 +141,11 @@ void add_commands(CLI::App* app, std::function<int()>* action) {
   c = add_command(app, "explain", "print what runs where and why", explain_command, explain,
                   action);
   c->add_option("model", explain->model, "model file")->required();
+  add_inputs(c, &explain->inputs);
   add_dims(c, &explain->dims);
   add_level(c, &explain->session);
   add_providers(c, &explain->session);
+  add_level(c, &explain->session);
 
   const auto convert = std::make_shared<ConvertArgs>();
   c = add_command(app, "convert", "write a model in the format of another extension",
