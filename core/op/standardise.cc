@@ -35,19 +35,26 @@ bool is_capture(const Graph& body, ValueId value) {
                      [&](const Capture& c) { return c.inner == value; });
 }
 
+// Puts a canonical node of one output into |graph|.
+Result<ValueId> put(Graph& graph, const char* op, std::vector<ValueId> inputs,
+                    std::vector<Attribute> attrs, Type type) {
+  Node node;
+  node.op = op;
+  node.inputs = std::move(inputs);
+  node.attrs = std::move(attrs);
+  node.canonical = true;
+  const ValueId out = graph.fresh(op);
+  node.outputs = {out};
+  graph.at(out).type = std::move(type);
+  PFRT_ASSIGN([[maybe_unused]] const NodeId id, graph.add_node(std::move(node)));
+  return out;
+}
+
 // What a body hands out is made in it, not a value from around it.
 Status own_outputs(Graph& body) {
   for (ValueId& out : body.outputs) {
     if (!is_capture(body, out)) continue;
-    Node identity;
-    identity.op = "Identity";
-    identity.inputs = {out};
-    identity.outputs = {body.fresh(body.at(out).name + "_out")};
-    identity.canonical = true;
-    const ValueId own = identity.outputs[0];
-    body.at(own).type = body.at(out).type;
-    PFRT_ASSIGN([[maybe_unused]] const NodeId id, body.add_node(std::move(identity)));
-    out = own;
+    PFRT_ASSIGN(out, put(body, "Identity", {out}, {}, body.at(out).type));
   }
   return {};
 }
@@ -87,6 +94,54 @@ Status own_node_names(Graph& graph) {
   return {};
 }
 
+// [the dimension |axis| of |value|]
+Result<ValueId> put_dim(Graph& graph, ValueId value, int64_t axis) {
+  return put(graph, "Shape", {value},
+             {Attribute::of_int("start", axis), Attribute::of_int("end", axis + 1)},
+             Type::tensor(PFRT_DTYPE_INT64, {1}));
+}
+
+Result<ValueId> put_keys(Graph& graph, const Node& node, int64_t axis) {
+  PFRT_ASSIGN(const ValueId now, put_dim(graph, node.inputs[1], axis));
+  if (!node.has_input(4)) return now;
+  PFRT_ASSIGN(const ValueId past, put_dim(graph, node.inputs[4], 2));
+  return put(graph, "Add", {past, now}, {}, Type::tensor(PFRT_DTYPE_INT64, {1}));
+}
+
+// The mask of an Attention is broadcast to [batch, heads, queries, keys]; ONNX Runtime wants its
+// last two dimensions in full.
+Status widen_mask(Graph& graph, NodeId id) {
+  const Node node = *graph.node(id);
+  if (node.op != "Attention" || !node.domain.empty() || !node.has_input(3)) return {};
+  const Type& query = graph.at(node.inputs[0]).type;
+  const Type mask = graph.at(node.inputs[3]).type;
+  if (!query.has_shape || !mask.has_shape) return {};
+  const size_t rank = mask.shape.size();
+  const size_t axis = query.shape.size() == 3 ? 1 : 2;
+  const bool keys = rank > 0 && !mask.shape[rank - 1].is(1);
+  if (rank > 1 && keys && mask.shape[rank - 2] == query.shape[axis]) return {};
+  PFRT_ASSIGN(ValueId rows, put_dim(graph, node.inputs[0], static_cast<int64_t>(axis)));
+  ValueId columns = kNoId;
+  if (keys || node.has_input(6)) {
+    PFRT_ASSIGN(Tensor one, Tensor::of_int64({1}));
+    columns = graph.add_constant("one", std::move(one));
+  } else {
+    PFRT_ASSIGN(columns, put_keys(graph, node, static_cast<int64_t>(axis)));
+  }
+  PFRT_ASSIGN(const ValueId shape,
+              put(graph, "Concat", {rows, columns}, {Attribute::of_int("axis", 0)},
+                  Type::tensor(PFRT_DTYPE_INT64, {2})));
+  PFRT_ASSIGN(const ValueId wide,
+              put(graph, "Expand", {node.inputs[3], shape}, {}, Type::tensor(mask.dtype)));
+  graph.node(id)->inputs[3] = wide;
+  return {};
+}
+
+Status widen_masks(Graph& graph) {
+  for (const NodeId id : graph.node_ids()) PFRT_TRY(widen_mask(graph, id));
+  return {};
+}
+
 // The newest Scan has no batches, and so no way to say what the first one did.
 Status check_scans(Graph& graph) {
   for (const NodeId id : graph.node_ids()) {
@@ -108,6 +163,7 @@ bool is_canonical(const Graph& graph) {
 Status standardise(Graph& graph) {
   PFRT_TRY(for_each_graph(graph, check_scans));
   PFRT_TRY(for_each_graph(graph, restore_strings));
+  PFRT_TRY(for_each_graph(graph, widen_masks));
   PFRT_TRY(for_each_graph(graph, own_outputs));
   std::set<std::string> around;
   PFRT_TRY(own_names(graph, around));

@@ -18,7 +18,13 @@ using contrib::become;
 using contrib::cast;
 using contrib::drop;
 
-Status canonical_gather_nd(Rewriter& rewriter) { return become(rewriter, "GatherND"); }
+Status canonical_gather_nd(Rewriter& rewriter) {
+  if (rewriter.input(1).dtype == PFRT_DTYPE_INT32) {
+    PFRT_ASSIGN(const ValueId wide, cast(rewriter, contrib::input(rewriter, 1), PFRT_DTYPE_INT64));
+    rewriter.set_input(1, wide);
+  }
+  return become(rewriter, "GatherND");
+}
 Status canonical_trilu(Rewriter& rewriter) { return become(rewriter, "Trilu"); }
 Status canonical_sample(Rewriter& rewriter) { return become(rewriter, "Identity"); }
 Status canonical_grid_sample(Rewriter& rewriter) { return become(rewriter, "GridSample"); }

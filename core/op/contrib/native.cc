@@ -162,6 +162,7 @@ Status canonical_lstm(Rewriter& rewriter) {
   node.op = "LSTM";
   PFRT_TRY(find_operator("", "LSTM", newest_opset(""))->canonicalise(rewriter));
   node.op = own;
+  node.drop_attr("layout");
   return {};
 }
 

@@ -219,6 +219,22 @@ TEST(Standardise, a_graph_without_nodes_needs_the_floor) {
   EXPECT_EQ(graph->opset(""), 18);
 }
 
+TEST(Standardise, masks_have_a_row_a_query) {
+  const auto attention = [](const Shape& mask) {
+    auto graph = one(
+        "Attention",
+        {{kFloat, {2, 3, 4, 8}}, {kFloat, {2, 3, 5, 8}}, {kFloat, {2, 3, 5, 8}}, {kFloat, mask}});
+    there_and_back(*graph);
+    const Status again = canonicalise(*graph);
+    EXPECT_TRUE(again.ok()) << again.message();
+    return type_text(graph->at(find(*graph, "Attention")->inputs[3]).type, *graph->symbols);
+  };
+  EXPECT_EQ(attention({2, 1, 4, 5}), "float32[2,1,4,5]");
+  EXPECT_EQ(attention({2, 1, 1, 5}), "float32[2,1,4,5]");
+  EXPECT_EQ(attention({2, 1, 4, 1}), "float32[2,1,4,5]");
+  EXPECT_EQ(attention({5}), "float32[4,5]");
+}
+
 TEST(Standardise, standard_operators_move_strings) {
   auto graph = one("Gather", {{kText, {4}}, {kWide, {2}}});
   there_and_back(*graph);
