@@ -17,6 +17,7 @@ NUMPY = {1: np.float32, 2: np.uint8, 3: np.int8, 4: np.uint16, 5: np.int16, 6: n
          10: np.float16, 11: np.float64, 12: np.uint32, 13: np.uint64, 14: np.complex64, 15: np.complex128}
 BITS = {16: np.uint16, 17: np.uint8, 18: np.uint8, 19: np.uint8, 20: np.uint8, 24: np.uint8}
 PACKED = {21: 2, 22: 2, 23: 2, 25: 4, 26: 4}  # elements a byte
+OWN_NUMBERS = {25: 24, 26: 25}  # the peer's of uint2 and int2
 
 
 class Bits:
@@ -76,7 +77,7 @@ class Peer:
             data = ctypes.create_string_buffer(value.data, max(1, len(value.data)))
             self._keep.append(data)
             return self._new(TENSOR, self._memory, ctypes.addressof(data), ctypes.c_size_t(len(value.data)),
-                             ctypes.addressof(shape), rank, ctypes.c_int(value.dtype))
+                             ctypes.addressof(shape), rank, ctypes.c_int(OWN_NUMBERS.get(value.dtype, value.dtype)))
         if dtype_of(value) == STRING:
             tensor = self._new(TENSOR_ON_HEAP, self._allocator, ctypes.addressof(shape), rank, ctypes.c_int(STRING))
             texts = [t if isinstance(t, bytes) else str(t).encode() for t in value.reshape(-1)]
@@ -101,6 +102,7 @@ class Peer:
     def _read_tensor(self, value):
         info = self._new(TYPE_AND_SHAPE, value)
         dtype = self._number(ELEMENT_TYPE, info, of=ctypes.c_int)
+        dtype = next((number for number, own in OWN_NUMBERS.items() if own == dtype), dtype)
         rank = self._number(RANK, info)
         dims = (ctypes.c_int64 * max(1, rank))()
         self._call(DIMS, info, ctypes.addressof(dims), ctypes.c_size_t(rank))
@@ -110,7 +112,7 @@ class Peer:
             text, offsets = ctypes.create_string_buffer(max(1, length)), (ctypes.c_size_t * (count + 1))()
             self._call(STRINGS, value, ctypes.addressof(text), ctypes.c_size_t(length), ctypes.addressof(offsets),
                        ctypes.c_size_t(count))
-            ends = list(offsets)[1:count] + [length]
+            ends = list(offsets)[1:count] + [length] * (count > 0)
             texts = [text.raw[begin:end] for begin, end in zip(list(offsets), ends)]
             return np.array(texts, dtype=object).reshape(dims)
         size = -(-count // PACKED[dtype]) if dtype in PACKED else count * np.dtype(
