@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "capi/handles.h"
+#include "core/op/standardise.h"
 #include "core/pass/rule_tables.h"
 #include "core/session/optimise.h"
 #include "core/session/pass_options.h"

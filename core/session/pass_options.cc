@@ -6,6 +6,7 @@
 
 #include "core/ir/verify.h"
 #include "core/op/infer.h"
+#include "core/op/standardise.h"
 #include "core/pass/passes.h"
 #include "core/session/model.h"
 
@@ -97,11 +98,6 @@ std::unique_ptr<Pass> built_in_pass(std::string_view name, const Options& o) {
   return nullptr;
 }
 
-bool is_canonical(const Graph& graph) {
-  const std::vector<NodeId> ids = graph.node_ids();
-  return std::ranges::all_of(ids, [&](NodeId id) { return graph.node(id)->canonical; });
-}
-
 Status settle_edits(Graph& graph, bool canonical) {
   PFRT_TRY(graph.bind_captures());
   PFRT_TRY(verify(graph));
@@ -129,6 +125,11 @@ Result<Prepared> prepare_graph(const Graph& graph, const OperatorSet::Ptr& opera
 void finish_graph(Prepared& prepared) {
   for (auto& [id, constant] : prepared.set_aside)
     prepared.graph->at(id).constant = std::move(constant);
+  // In standard operators, at the lowest opset that has them, where the standard can say it all.
+  if (is_canonical(*prepared.graph)) {
+    std::shared_ptr<Graph> standard = prepared.graph->clone();
+    if (standardise(*standard).ok()) prepared.graph = std::move(standard);
+  }
   name_captures(*prepared.graph);
   for_each_node(*prepared.graph, [](Node& node) { node.canonical = false; });
 }

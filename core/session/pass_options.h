@@ -25,7 +25,6 @@ struct Prepared {
 };
 Result<Prepared> prepare_graph(const Graph& graph, const OperatorSet::Ptr& operators,
                                bool canonical);
-bool is_canonical(const Graph& graph);
 // Brings a graph that a client has edited back into the form that passes work on.
 Status settle_edits(Graph& graph, bool canonical);
 // Puts back what was set aside, and leaves a graph that may be edited and saved.

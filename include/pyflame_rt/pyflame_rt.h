@@ -696,9 +696,10 @@ typedef struct pfrt_optimizer_api {
   pfrt_string (*pass_at)(const pfrt_optimizer* optimizer, size_t index);
 
   /* Rewrites |graph| in place: |pass| alone whatever its level, or, when it is empty, each pass of the level that is
-   * not skipped, once or |until_fixed_point| (as often as max_iterations allows). Before a built-in pass the graph is
-   * brought into canonical form: the newest opset, attributes decoded, shapes inferred. Initializers that are inputs
-   * too are not taken for constants. On failure the graph is as it was. Externally synchronised, as the graph is. */
+   * not skipped, once or |until_fixed_point| (as often as max_iterations allows). Built-in passes
+   * work on the canonical form (the newest opset, attributes decoded, shapes inferred); afterwards the graph is written
+   * in standard operators at the lowest opset that has them. Initializers that are inputs too are not taken for
+   * constants. On failure the graph is as it was. Externally synchronised, as the graph is. */
   pfrt_status* (*run)(pfrt_optimizer* optimizer, pfrt_graph* graph, pfrt_string pass, uint32_t until_fixed_point,
                       PFRT_OWN pfrt_optimization** out_result);
 
