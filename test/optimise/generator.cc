@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "test/optimise/generator.h"
+
+#include <algorithm>
+#include <limits>
+#include <set>
+
+#include "test/optimise/families.h"
+
+namespace pfrt_optimise {
+namespace {
+
+constexpr int64_t kFirstOpset = 7, kLastOpset = 21;
+
+// A few kinds of families a model, so that their nodes meet.
+std::vector<Family> some_families(Random& random) {
+  std::vector<Family> out;
+  for (const auto& families :
+       {plain_families(), movement_families(), layer_families(), activation_families(),
+        attention_families(), quantised_families(), control_families()}) {
+    if (out.empty() || random.chance(45)) out.insert(out.end(), families.begin(), families.end());
+  }
+  return out;
+}
+
+const Family& draw(Random& random, const std::vector<Family>& families) {
+  int64_t total = 0;
+  for (const Family& family : families) total += family.weight;
+  int64_t at = random.range(0, total - 1);
+  for (const Family& family : families) {
+    at -= family.weight;
+    if (at < 0) return family;
+  }
+  return families.back();
+}
+
+void add_outputs(Builder& b) {
+  GraphSpec& graph = b.graph();
+  std::set<std::string> used;
+  for (const NodeSpec& node : graph.nodes)
+    for (const std::string& name : uses(node)) used.insert(name);
+  std::vector<std::string> inner, last;
+  for (const NodeSpec& node : graph.nodes)
+    for (const std::string& name : node.outputs) (used.count(name) ? inner : last).push_back(name);
+  for (const std::string& name : last)
+    if (b.random.chance(85)) graph.outputs.push_back(name);  // the others are dead branches
+  if (graph.outputs.empty() && !last.empty()) graph.outputs.push_back(last.back());
+  for (int64_t i = b.random.range(0, 2); i > 0 && !inner.empty(); --i) {
+    const std::string& name = b.random.of(inner);
+    if (std::count(graph.outputs.begin(), graph.outputs.end(), name) == 0)
+      graph.outputs.push_back(name);
+  }
+  if (b.random.chance(8))
+    graph.outputs.push_back(b.unary("Identity", b.constant(DType::Float32, {2, 3}, -1, 1)).name);
+  if (b.random.chance(8) && !graph.inputs.empty()) {
+    const Value x = b.inputs().at(b.random.of(graph.inputs));
+    graph.outputs.push_back(b.unary("Identity", x).name);
+  }
+}
+
+// Whether NaN can reach something that ONNX does not define for it.
+bool minds_nan(const ModelSpec& model, const GraphSpec& graph) {
+  for (const NodeSpec& node : graph.nodes) {
+    for (const BodySpec& body : node.bodies)
+      if (minds_nan(model, body.graph)) return true;
+    static const std::set<std::string> kMinding = {
+        "Cast",    "QuantizeLinear", "ArgMax",    "ArgMin", "TopK", "Min",           "Max",
+        "MaxPool", "ReduceMax",      "ReduceMin", "Clip",   "Sign", "GlobalMaxPool", "If",
+        "Resize"};
+    if (kMinding.count(node.op) != 0) return true;
+  }
+  return false;
+}
+
+std::vector<double> special_values() {
+  using Limits = std::numeric_limits<float>;
+  return {Limits::quiet_NaN(), Limits::infinity(), -Limits::infinity(), -0.0, 1e-40, 3e4};
+}
+
+Feed make_feed(Builder& b, bool first, bool special) {
+  Feed feed;
+  std::map<int, int64_t> other_sizes;
+  for (const auto& [name, value] : b.inputs()) {
+    std::vector<int64_t> dims;
+    for (const Dim& dim : value.dims) {
+      int64_t n = dim.n;
+      if (!first && dim.symbol != 0)
+        n = other_sizes.emplace(dim.symbol, b.random.range(1, 5)).first->second;
+      dims.push_back(n);
+    }
+    Tensor tensor = b.random_tensor(value.type, dims, value.low, value.high);
+    if (special && is_float(value.type) && tensor.num_elements() > 0) {
+      std::vector<double> values;
+      for (int64_t i = 0; i < tensor.num_elements(); ++i) values.push_back(element(tensor, i));
+      values[static_cast<size_t>(b.random.range(0, tensor.num_elements() - 1))] =
+          b.random.of(special_values());
+      tensor = make_tensor(value.type, dims, values);
+    }
+    feed[name] = tensor;
+  }
+  return feed;
+}
+
+// An initializer that is an input as well, by which a caller may replace it.
+std::string open_initializer(Builder& b) {
+  GraphSpec& graph = b.graph();
+  for (const NodeSpec& node : graph.nodes) {
+    static const std::set<std::string> kFree = {"Add", "Mul", "Sub", "MatMul", "Conv"};
+    if (kFree.count(node.op) == 0) continue;
+    for (const std::string& name : node.inputs) {
+      const auto found = graph.initializers.find(name);
+      if (found == graph.initializers.end() || !is_float(found->second.dtype())) continue;
+      graph.inputs.push_back(name);
+      return name;
+    }
+  }
+  return {};
+}
+
+void add_feeds(Builder& b) {
+  ModelSpec& model = b.model();
+  model.feeds.push_back(make_feed(b, true, false));
+  const std::string open = b.random.chance(10) ? open_initializer(b) : "";
+  const bool varies = std::any_of(b.inputs().begin(), b.inputs().end(),
+                                  [](const auto& entry) { return !entry.second.fixed(); });
+  if (varies || !open.empty()) {
+    model.feeds.push_back(make_feed(b, false, false));
+    if (!open.empty())
+      model.feeds.back()[open] =
+          b.random_tensor(model.types.at(open).type, sizes(model.types.at(open).dims), -1, 1);
+  }
+  if (b.random.chance(15) && !minds_nan(model, model.graph))
+    model.feeds.push_back(make_feed(b, true, true));
+}
+
+}  // namespace
+
+ModelSpec generate(uint64_t seed, uint64_t index) {
+  Random random(seed * 1'000'003 + index);
+  ModelSpec model;
+  model.opset = random.range(kFirstOpset, kLastOpset + 1);
+  if (model.opset > kLastOpset) model.opset = kNewestOpset;
+  Builder b(random, model, model.graph, nullptr);
+  const std::vector<Family> families = some_families(random);
+  if (random.chance(4)) b.input(DType::Float32, {{0, 0}, {random.range(1, 4), 0}}, -1, 1);
+  const auto wanted =
+      static_cast<size_t>(random.chance(60) ? random.range(3, 14) : random.range(8, 32));
+  for (int tries = 0; tries < 100 && b.node_count() < wanted; ++tries) {
+    const Family& family = draw(random, families);
+    b.takes_empty = family.takes_empty;
+    family.add(b);
+  }
+  add_outputs(b);
+  add_feeds(b);
+  model.outputs_have_dims = random.chance(50);
+  return model;
+}
+
+}  // namespace pfrt_optimise

@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Whole models at random: the same for the same two numbers, on every machine.
+#pragma once
+
+#include "test/optimise/model.h"
+
+namespace pfrt_optimise {
+
+// Model |index| of series |seed|, with one to three feeds.
+ModelSpec generate(uint64_t seed, uint64_t index);
+
+}  // namespace pfrt_optimise
