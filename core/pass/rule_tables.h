@@ -16,6 +16,9 @@ enum class RulePass { kFolding, kDeadCode, kCse, kFusion, kLayout };
 std::span<const Rule> control_rules();   // bodies of known conditions
 std::span<const Rule> identity_rules();  // nodes that hand on what they take
 std::span<const Rule> conv_rules();      // normalisation, scale, bias and padding into products
+std::span<const Rule> normalization_rules();            // raised from arithmetic
+std::span<const Rule> normalization_parameter_rules();  // scale and bias
+std::span<const Rule> activation_rules();               // likewise
 
 std::span<const Rule> algebra_rules();    // arithmetic that gives back what it takes
 std::span<const Rule> movement_rules();   // nodes that move nothing

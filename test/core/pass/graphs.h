@@ -34,9 +34,9 @@ class PassGraph {
                    const std::string& domain = "");
   void output(const std::string& name);
 
-  // Runs the standard pipeline of |level| and, with each choice of symbols in |shapes|, both graphs;
-  // results must be within |tolerance| of each other. The operators left in topological order,
-  // "Relu, Add"; what went wrong otherwise.
+  // Runs the standard pipeline of |level| and, with each choice of symbols in |shapes|, both
+  // graphs; results must be within |tolerance| of each other. The operators left in topological
+  // order, "Relu, Add"; what went wrong otherwise.
   std::string optimised(const std::vector<std::map<std::string, int64_t>>& shapes = {{}},
                         double tolerance = 1e-5, OptLevel level = OptLevel::kAll);
   // What optimised left.
