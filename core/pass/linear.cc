@@ -26,6 +26,11 @@ size_t weight_axis(const Node& node, size_t weight_rank) {
 // The bias as one number a channel; nullopt when it is there in another form.
 std::optional<std::vector<double>> bias_of(const Editor& editor, const Linear& linear) {
   if (!linear.node->has_input(2)) return std::vector<double>(linear.channels);
+  // A convolution's is a number a channel and does not broadcast.
+  const Tensor* bias = editor.constant(linear.node->inputs[2]);
+  if (linear.channel_axis == 1 && linear.rank > 2 && bias && bias->dims.size() == 1 &&
+      bias->dims[0] == static_cast<int64_t>(linear.channels))
+    return to_doubles(bias);
   return per_channel(editor, linear.node->inputs[2], linear.rank, linear.channel_axis,
                      linear.channels);
 }
