@@ -23,7 +23,12 @@ Application Gate::application(std::string_view rule, const Graph& graph,
 
 bool Gate::may(std::string_view rule, const Graph& graph, std::string_view at) const {
   if (done_.size() >= limit_) return false;
-  return blocked_.empty() || !blocked_.contains(application(rule, graph, at));
+  return blocked_.empty() || !(blocked_.contains(application(rule, graph, at)) ||
+                               blocked_.contains({pass_, std::string(rule), ""}));
+}
+
+bool Gate::blocks(std::string_view pass) const {
+  return blocked_.contains({std::string(pass), "", ""});
 }
 
 void Gate::did(std::string_view rule, const Graph& graph, std::string_view at) {

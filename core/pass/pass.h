@@ -49,13 +49,16 @@ struct Application {
 // the same pass on the same graph asks in the same order.
 class Gate {
  public:
-  // |at| is the name of a value of |graph|.
+  // |at| is the name of a value of |graph|. After |limit| rewrites nothing may be done any more.
   bool may(std::string_view rule, const Graph& graph, std::string_view at) const;
   void did(std::string_view rule, const Graph& graph, std::string_view at);
   const std::vector<Application>& done() const { return done_; }
 
   void begin(std::string_view pass, uint64_t limit = UINT64_MAX);
+  // From now on, for as long as the gate lives. Without |at| the rule is blocked everywhere in its
+  // pass, without |rule| the whole pass is.
   void block(Application application) { blocked_.insert(std::move(application)); }
+  bool blocks(std::string_view pass) const;
 
  private:
   Application application(std::string_view rule, const Graph& graph, std::string_view at) const;

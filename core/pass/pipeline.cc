@@ -6,12 +6,10 @@
 
 #include "core/ir/verify.h"
 #include "core/pass/passes.h"
+#include "core/pass/verified.h"
 
 namespace pfrt {
 namespace {
-
-// So many wrong rewrites of one pass, and the whole pass is undone.
-constexpr int kMostGuilty = 16;
 
 // An outer value that is captured under several names is captured once.
 void merge_captures(Graph& body) {
@@ -71,57 +69,6 @@ PassReport& Pipeline::report_of(const Pass& pass) {
   return reports_.back();
 }
 
-Status Pipeline::run_checked(Pass& pass, std::shared_ptr<Graph>& graph, PassContext& context,
-                             PassResult& result, PassReport& report) {
-  const std::shared_ptr<Graph> before = graph;
-  const auto attempt = [&](uint64_t limit, std::shared_ptr<Graph>& to,
-                           PassResult& found) -> Result<std::string> {
-    to = before->clone();
-    context.gate.begin(pass.name(), limit);
-    PFRT_TRY(pass.run(to, context, found));
-    if (!found.modified) return std::string();
-    // A graph that does not even run is a difference too.
-    Result<std::string> different = context.difference(before, to);
-    if (different.ok() || different.status().code() == Code::kCANCELLED) return different;
-    return different.status().message();
-  };
-  for (int guilty = 0; guilty < kMostGuilty; ++guilty) {
-    PassResult found;
-    std::shared_ptr<Graph> after;
-    PFRT_ASSIGN(const std::string difference, attempt(UINT64_MAX, after, found));
-    if (difference.empty()) {
-      graph = std::move(after);
-      result.add(found);
-      return {};
-    }
-    // The first |right| applications are right, the first |wrong| are not.
-    uint64_t right = 0, wrong = context.gate.done().size();
-    if (wrong == 0) break;
-    std::string how = difference;
-    while (wrong - right > 1) {
-      const uint64_t middle = right + (wrong - right) / 2;
-      PassResult part;
-      PFRT_ASSIGN(const std::string text, attempt(middle, after, part));
-      (text.empty() ? right : wrong) = middle;
-      if (!text.empty()) how = text;
-    }
-    PassResult part;
-    PFRT_TRY(attempt(wrong, after, part).take_status());
-    if (context.gate.done().size() < wrong)
-      return error(Code::kINTERNAL, "verifying ", pass.name(), ": it does not repeat itself");
-    const Application culprit = context.gate.done().back();
-    context.gate.block(culprit);
-    report.undone.push_back(culprit);
-    result.warnings.push_back(message("verification: ", culprit.rule, " at '", culprit.at, "' in ",
-                                      culprit.pass, " changes results (", how, "); undone"));
-  }
-  result.warnings.push_back(
-      message("verification: ", pass.name(), " changes results and was undone as a whole"));
-  report.undone.push_back({std::string(pass.name()), "", ""});
-  graph = before;
-  return {};
-}
-
 Status Pipeline::run_one(Pass& pass, std::shared_ptr<Graph>& graph, PassContext& context,
                          PassResult& result) {
   PassReport& report = report_of(pass);
@@ -130,8 +77,9 @@ Status Pipeline::run_one(Pass& pass, std::shared_ptr<Graph>& graph, PassContext&
   if (report.runs == 0) report.nodes_before = before;
   PassResult found;
   Status status;
+  if (context.gate.blocks(pass.name())) return {};
   if (context.difference) {
-    status = run_checked(pass, graph, context, found, report);
+    status = run_verified(pass, graph, context, found, report.undone);
   } else {
     context.gate.begin(pass.name());
     status = pass.run(graph, context, found);

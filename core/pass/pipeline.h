@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Passes in order, run once or until nothing changes any more. With PassContext::difference every
-// pass is checked: what it did wrong is found by bisection, down to one application of one rule,
-// undone and reported, and the pass goes on without it. Not thread-safe.
+// pass is verified (verified.h). Not thread-safe.
 #pragma once
 
 #include <memory>
@@ -21,7 +20,8 @@ struct PassReport {
   double ms = 0;
   uint64_t nodes_before = 0, nodes_after = 0;  // of the first and the last run
   PassResult result;
-  std::vector<Application> undone;  // found wrong by verification
+  // Found wrong by verification; without a place the rule everywhere, without a rule the pass.
+  std::vector<Application> undone;
 };
 
 class Pipeline {
@@ -50,8 +50,6 @@ class Pipeline {
  private:
   Status run_one(Pass& pass, std::shared_ptr<Graph>& graph, PassContext& context,
                  PassResult& result);
-  Status run_checked(Pass& pass, std::shared_ptr<Graph>& graph, PassContext& context,
-                     PassResult& result, PassReport& report);
   bool skipped(const Pass& pass) const;
   PassReport& report_of(const Pass& pass);
 

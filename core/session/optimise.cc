@@ -28,6 +28,12 @@ PassContext PassServices::context() {
   };
   context.refuses = [this](const Graph& graph, const Node& node, std::span<const Node* const> tail,
                            std::string_view target) { return refuses(graph, node, tail, target); };
+  if (verifier_)
+    context.difference = [this](const std::shared_ptr<const Graph>& before,
+                                const std::shared_ptr<const Graph>& after) {
+      return verifier_->difference(before, after);
+    };
+  context.progress = &progress_;
   return context;
 }
 
@@ -38,6 +44,7 @@ Result<std::vector<ValuePtr>> PassServices::evaluate(std::shared_ptr<const Graph
   const size_t count = graph->outputs.size();
   PFRT_ASSIGN(const auto compiled, CompiledGraph::create(std::move(graph), context));
   RunControl control;
+  control.cancelled = cancelled_;
   std::vector<ValuePtr> outputs;
   PFRT_TRY(compiled->run({}, std::vector<OutputRequest>(count), control, outputs));
   return outputs;

@@ -8,14 +8,22 @@
 
 #include "core/exec/compiled.h"
 #include "core/pass/pass.h"
+#include "core/session/verify.h"
 
 namespace pfrt {
 
 // Answers questions for as long as the candidates' providers live, which it keeps.
 class PassServices {
  public:
-  PassServices(std::vector<Candidate> candidates, PackedStore* packed, Logger* logger)
-      : candidates_(std::move(candidates)), packed_(packed), logger_(logger) {}
+  // |cancelled| and |verifier| may be null.
+  PassServices(std::vector<Candidate> candidates, PackedStore* packed, Logger* logger,
+               const std::atomic<bool>* cancelled = nullptr, Verifier* verifier = nullptr)
+      : candidates_(std::move(candidates)),
+        packed_(packed),
+        logger_(logger),
+        cancelled_(cancelled),
+        verifier_(verifier),
+        progress_(cancelled, nullptr, nullptr) {}
 
   // Valid while this object lives.
   PassContext context();
@@ -29,6 +37,9 @@ class PassServices {
   std::vector<Candidate> candidates_;
   PackedStore* packed_;
   Logger* logger_;
+  const std::atomic<bool>* cancelled_;
+  Verifier* verifier_;
+  const Progress progress_;
 };
 
 }  // namespace pfrt

@@ -38,6 +38,9 @@ constexpr OptionRow kSession[] = {
      "joins and fuses operators, all also moves layouts"},
     {"skip_passes", PFRT_OPTION_STRINGS, "", "", "optimisation passes to leave out, by name"},
     {"verbose_optimization", PFRT_OPTION_BOOL, "false", "", "log what each pass did"},
+    {"verify", PFRT_OPTION_STRING, "off", "off on",
+     "on = the graph is run before and after each pass, on inputs made up; a rewrite that changes "
+     "results is found, undone and named"},
     {"enable_profiling", PFRT_OPTION_BOOL, "false", "",
      "time every step; explain shows the last run's times"},
     {"log_level", PFRT_OPTION_STRING, "warning", "debug info warning error off",

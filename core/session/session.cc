@@ -75,6 +75,9 @@ Result<std::shared_ptr<Session>> Session::create(std::shared_ptr<const Model> mo
   session->level_ = options.get_string("optimization_level");
   session->verbose_ = options.get_bool("verbose_optimization");
   session->skip_passes_ = options.get_strings("skip_passes");
+  session->verify_ = options.get_string("verify") == "on";
+  session->samples_ = std::move(context.samples);
+  session->cancelled_ = &options.cancel_flag();
   session->packed_ = context.packed;
   session->all_ = context.all;
   session->logger_ = context.logger;
@@ -95,6 +98,7 @@ Result<std::shared_ptr<Session>> Session::create(std::shared_ptr<const Model> mo
   for (auto& pass : context.passes)
     if (pass->level <= level_number(session->level_)) session->passes_.push_back(std::move(pass));
   PFRT_ASSIGN(session->optimised_, session->prepare({}, session->pass_notes_));
+  session->cancelled_ = nullptr;
   PFRT_ASSIGN(session->plans_, session->plan());
   session->roster_->succeeded();
   const Graph& planned = session->plans_->main->graph();
@@ -144,14 +148,14 @@ Status Session::add_extra_outputs(Graph& graph) const {
 }
 
 // The passes of the runtime itself, on a graph in canonical form.
-Result<Model::Optimised> Session::optimise(const Graph& canonical) const {
+Result<Model::Optimised> Session::optimise(const Graph& canonical, Verifier* verifier) const {
   const auto level = static_cast<OptLevel>(level_number(level_));
   std::shared_ptr<Graph> graph = canonical.clone();
   PFRT_TRY(add_extra_outputs(*graph));
   Model::Optimised out;
   if (level != OptLevel::kNone) {
     PFRT_ASSIGN(std::vector<Candidate> candidates, with_operators(roster_->candidates(), *graph));
-    PassServices services(std::move(candidates), packed_, logger_);
+    PassServices services(std::move(candidates), packed_, logger_, cancelled_, verifier);
     PassContext context = services.context();
     PipelineConfig config;
     config.level = level;
@@ -179,6 +183,27 @@ std::string Session::optimised_key() const {
   return key + message(reinterpret_cast<uintptr_t>(operators_.get()));
 }
 
+Result<std::unique_ptr<Verifier>> Session::make_verifier(const Graph& graph) const {
+  if (!verify_) return std::unique_ptr<Verifier>();
+  Verifier::Context context;
+  PFRT_ASSIGN(context.candidates, with_operators(roster_->candidates(), graph));
+  context.packed = packed_;
+  context.logger = logger_;
+  context.cancelled = cancelled_;
+  context.samples = samples_;
+  return std::make_unique<Verifier>(std::move(context));
+}
+
+Result<std::string> Session::difference(Verifier& verifier, const Graph& before,
+                                        const Graph& after) const {
+  PFRT_ASSIGN(const auto was, make_canonical(before.clone(), operators_));
+  auto is = make_canonical(after.clone(), operators_);
+  if (is.status().code() == Code::kVALIDATION || is.status().code() == Code::kSHAPE_MISMATCH)
+    return is.status().message();
+  if (!is.ok()) return is.take_status();
+  return verifier.difference(was, *is);
+}
+
 Result<std::shared_ptr<const Model::Optimised>> Session::prepare(
     const std::vector<ValueId>& fed, std::vector<std::string>& notes) const {
   std::shared_ptr<Graph> graph;
@@ -186,6 +211,7 @@ Result<std::shared_ptr<const Model::Optimised>> Session::prepare(
     graph = model_->graph().clone();
     for (ValueId id : fed) graph->at(id).constant = nullptr;
   }
+  PFRT_ASSIGN(const std::unique_ptr<Verifier> verifier, make_verifier(model_->graph()));
   for (const auto& pass : passes_) {
     const Graph& before = graph ? *graph : model_->graph();
     PassResult result;
@@ -202,6 +228,15 @@ Result<std::shared_ptr<const Model::Optimised>> Session::prepare(
         message(": ", before.node_count(), " nodes before, ", (*made)->node_count(), " after");
     if (Status status = check_rewrite(before, **made); !status.ok())
       return status.prepend("after pass '" + pass->name + "'");
+    if (verifier) {
+      PFRT_ASSIGN(const std::string wrong, difference(*verifier, before, **made));
+      if (!wrong.empty()) {
+        notes.push_back(message("verification: pass '", pass->name, "' changes results (", wrong,
+                                ") and was undone as a whole"));
+        if (logger_) logger_->log(PFRT_LOG_WARNING, notes.back());
+        continue;
+      }
+    }
     graph = made.take();
   }
   const bool rewritten = graph != nullptr;
@@ -210,9 +245,13 @@ Result<std::shared_ptr<const Model::Optimised>> Session::prepare(
       rewritten ? make_canonical(std::move(graph), operators_) : model_->canonical(operators_));
   if (level_ == "none" && extra_outputs_.empty())
     return std::make_shared<const Model::Optimised>(Model::Optimised{std::move(canonical), {}});
-  const auto make = [&] { return optimise(*canonical); };
-  if (!rewritten) return model_->optimised(optimised_key(), make);
+  const auto make = [&] { return optimise(*canonical, verifier.get()); };
+  if (!rewritten && !verifier) return model_->optimised(optimised_key(), make);
   PFRT_ASSIGN(Model::Optimised made, make());
+  if (verifier) {
+    const std::vector<std::string> told = verifier->notes();
+    notes.insert(notes.end(), told.begin(), told.end());
+  }
   return std::make_shared<const Model::Optimised>(std::move(made));
 }
 

@@ -17,6 +17,7 @@
 #include "core/session/model.h"
 #include "core/session/options.h"
 #include "core/session/roster.h"
+#include "core/session/verify.h"
 
 namespace pfrt {
 
@@ -50,6 +51,7 @@ class Session {
     Logger* logger = nullptr;
     OperatorSet::Ptr operators;                             // beside the built-in ones; may be null
     std::vector<std::shared_ptr<const ClientPass>> passes;  // in order
+    std::vector<NamedValues> samples;                       // inputs to verify passes with, too
     uint32_t max_threads = 0;                               // of the environment; 0 = no limit
     std::shared_ptr<void> keep;  // what must live as long as the session: the environment
   };
@@ -100,8 +102,12 @@ class Session {
   // inputs in |fed|.
   Result<std::shared_ptr<const Model::Optimised>> prepare(const std::vector<ValueId>& fed,
                                                           std::vector<std::string>& notes) const;
-  Result<Model::Optimised> optimise(const Graph& canonical) const;
+  Result<Model::Optimised> optimise(const Graph& canonical, Verifier* verifier) const;
   std::string optimised_key() const;
+  // Null when verification is off.
+  Result<std::unique_ptr<Verifier>> make_verifier(const Graph& graph) const;
+  // How a client's pass that made |after| of |before| changed results; empty = it did not.
+  Result<std::string> difference(Verifier& verifier, const Graph& before, const Graph& after) const;
   Status add_extra_outputs(Graph& graph) const;
   // And who runs the client's operators, when the graph has some.
   Result<std::vector<Candidate>> with_operators(std::vector<Candidate> candidates,
@@ -143,6 +149,9 @@ class Session {
   std::string level_;
   bool verbose_ = false;
   std::vector<std::string> skip_passes_;
+  bool verify_ = false;
+  std::vector<NamedValues> samples_;
+  const std::atomic<bool>* cancelled_ = nullptr;  // while the session is created
   std::mutex recovery_mutex_;
   mutable std::mutex mutex_;  // guards plans_
   std::shared_ptr<Plans> plans_;

@@ -23,6 +23,7 @@ struct SessionArgs {
   std::string level;      // empty = the default
   std::string precision;  // empty = the default
   int threads = 0;
+  bool verify = false;
 };
 pyflame_rt::SessionOptions session_options(const SessionArgs& args);
 

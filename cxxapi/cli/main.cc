@@ -16,6 +16,7 @@ pyflame_rt::SessionOptions session_options(const SessionArgs& args) {
   options.num_threads = args.threads;
   options.providers = args.providers;
   if (!args.precision.empty()) options.precision = args.precision;
+  if (args.verify) options.extra["verify"] = "on";
   const std::vector<std::string> levels = {"none", "basic", "extended", "all"};
   for (size_t i = 0; i < levels.size(); ++i) {
     if (args.level == levels[i]) options.optimization_level = static_cast<pyflame_rt::OptLevel>(i);
@@ -70,6 +71,10 @@ void add_level(CLI::App* command, SessionArgs* args) {
       ->check(CLI::IsMember({"none", "basic", "extended", "all"}));
 }
 
+void add_verify(CLI::App* command, SessionArgs* args, const char* help) {
+  command->add_flag("--verify", args->verify, help);
+}
+
 void add_precision(CLI::App* command, SessionArgs* args) {
   const auto known = [](const std::string& mode) -> std::string {
     if (mode == "ieee" || mode == "fp32") return {};
@@ -104,6 +109,9 @@ void add_commands(CLI::App* app, std::function<int()>* action) {
   add_providers(c, &run->session);
   add_threads(c, &run->session);
   add_level(c, &run->session);
+  add_verify(c, &run->session,
+             "compare results before and after each optimisation pass, on inputs made up; undo and "
+             "name what changes them");
   add_precision(c, &run->session);
   refuse(c, "--max-error", true,
          "--max-error belongs to --precision auto, which is not available in this version");
@@ -120,6 +128,9 @@ void add_commands(CLI::App* app, std::function<int()>* action) {
   add_providers(c, &test->session);
   add_threads(c, &test->session);
   add_level(c, &test->session);
+  add_verify(c, &test->session,
+             "compare results before and after each optimisation pass, on inputs made up; what "
+             "changes them fails the case");
   add_precision(c, &test->session);
 
   const auto bench = std::make_shared<BenchArgs>();

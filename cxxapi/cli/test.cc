@@ -133,6 +133,15 @@ std::string run_set(const InferenceSession& session, const fs::path& set,
   return {};
 }
 
+// What --verify found: wrong rewrites, which the session has undone.
+std::string undone(const InferenceSession& session) {
+  std::string text;
+  for (const std::string& note : session.explain().notes)
+    if (note.rfind("verification: ", 0) == 0 && note.find("undone") != std::string::npos)
+      text += (text.empty() ? "" : "; ") + note;
+  return text;
+}
+
 Outcome run_case(const Case& test, const TestArgs& args) {
   Outcome outcome{test.name, Verdict::kFailed, {}};
   const std::vector<fs::path> sets = data_sets(test.folder);
@@ -146,6 +155,10 @@ Outcome run_case(const Case& test, const TestArgs& args) {
     options.log_level = "error";
     const InferenceSession session((test.folder / "model.onnx").string(), options);
     const Tolerance tolerance{args.rtol, args.atol};
+    if (args.session.verify) {
+      const std::string found = undone(session);
+      if (!found.empty()) return found;
+    }
     for (const fs::path& set : sets) {
       const std::string found = run_set(session, set, tolerance);
       if (!found.empty()) return sets.size() == 1 ? found : set.filename().string() + ": " + found;

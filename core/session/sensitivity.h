@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What rounding may do to a graph's results: which type rounds most on the way to an output, and
+// the graph and its inputs moved by about their own rounding, so that a run shows how far results
+// move when nothing but rounding differs. Pure; thread-safe.
+#pragma once
+
+#include <vector>
+
+#include "core/ir/graph.h"
+
+namespace pfrt {
+
+struct OutputTraits {
+  bool random = false;   // not a function of the inputs
+  double tolerance = 0;  // of honest rewrites, relative to the largest element; 0 = exact
+};
+// An entry a graph output.
+std::vector<OutputTraits> output_traits(const Graph& graph);
+
+// A copy whose floating-point constants are moved by a few roundings, in bodies too. Whole numbers
+// are meant exactly and stay, as do constants that say what shape something has.
+Result<std::shared_ptr<Graph>> shaken(const Graph& graph);
+Result<ValuePtr> shaken(const ValuePtr& value);
+
+}  // namespace pfrt

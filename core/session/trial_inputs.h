@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Inputs made up to try a graph with: every dimension that is not fixed gets several sizes, 1 and
+// odd ones among them, equal names equal sizes; values are drawn from a seed, in several ranges.
+// The same arguments give the same values, everywhere. Thread-safe.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "core/ir/graph.h"
+
+namespace pfrt {
+
+class TrialInputs {
+ public:
+  // For |inputs| of |graph|, which must outlive this.
+  TrialInputs(const Graph& graph, std::vector<ValueId> inputs)
+      : graph_(graph), inputs_(std::move(inputs)) {}
+
+  // Whether variants differ in their shapes.
+  bool dynamic() const;
+  // |variant| decides sizes and ranges, with |draw| the values in them. UNSUPPORTED for an input of
+  // a kind that is not made up; INVALID_ARGUMENT for one that would be too large.
+  Result<std::vector<ValuePtr>> make(uint32_t variant, uint32_t draw) const;
+
+ private:
+  const Graph& graph_;
+  const std::vector<ValueId> inputs_;
+};
+
+// "x float32[2,3], n int64[]".
+std::string describe_inputs(const Graph& graph, const std::vector<ValueId>& inputs,
+                            const std::vector<ValuePtr>& values);
+
+}  // namespace pfrt
