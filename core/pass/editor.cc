@@ -8,6 +8,22 @@
 
 namespace pfrt {
 
+namespace {
+
+// What both say of one value, which rewriting does not change: numbers before names, and of two
+// names the one that was known first.
+Type merged(const Type& found, const Type& known) {
+  if (known.kind == PFRT_VALUE_UNSET || found.dtype != known.dtype) return found;
+  if (found.kind == PFRT_VALUE_UNSET || !found.has_shape) return known;
+  if (!known.has_shape || known.shape.size() != found.shape.size()) return found;
+  Type out = found;
+  for (size_t i = 0; i < out.shape.size(); ++i)
+    if (!out.shape[i].known() && !known.shape[i].unknown()) out.shape[i] = known.shape[i];
+  return out;
+}
+
+}  // namespace
+
 bool has_bodies(const Node& node) {
   return std::ranges::any_of(node.attrs,
                              [](const Attribute& a) { return a.graph || !a.graphs.empty(); });
@@ -46,15 +62,8 @@ Status Editor::infer(Node& node) {
     return inferred;
   for (ValueId out : node.outputs) {
     if (out == kNoId) continue;
-    Type& found = state_.types[out];
-    const Type& known = graph_->at(out).type;
-    const bool better = known.kind != PFRT_VALUE_UNSET &&
-                        (found.kind == PFRT_VALUE_UNSET || (known.has_shape && !found.has_shape) ||
-                         (known.fixed() && !found.fixed()));
-    if (better)
-      found = known;
-    else if (found.kind != PFRT_VALUE_UNSET)
-      graph_->at(out).type = found;
+    state_.types[out] = merged(state_.types[out], graph_->at(out).type);
+    if (state_.types[out].kind != PFRT_VALUE_UNSET) graph_->at(out).type = state_.types[out];
   }
   return {};
 }
@@ -227,6 +236,10 @@ void Editor::replace(ValueId from, ValueId to) {
     use(to, id);
   }
   users_[from].clear();
+  if (!graph_->at(to).constant && graph_->at(to).producer != kNoId) {
+    state_.types[to] = merged(state_.types[to], type(from));
+    graph_->at(to).type = state_.types[to];
+  }
   if (is_output(from)) {
     std::ranges::replace(graph_->outputs, from, to);
     output_[from] = false;

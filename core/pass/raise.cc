@@ -181,7 +181,9 @@ bool are_trailing(const std::vector<int64_t>& axes, size_t rank) {
   return !axes.empty();
 }
 
-bool normalisable(pfrt_dtype dtype) { return raisable(dtype) && dtype != PFRT_DTYPE_FLOAT64; }
+bool normalisable(pfrt_dtype dtype) {
+  return dtype == PFRT_DTYPE_FLOAT32 || dtype == PFRT_DTYPE_BFLOAT16;
+}
 
 std::optional<Dims> dims_from(const Editor& editor, ValueId value, size_t axis) {
   Dims out;

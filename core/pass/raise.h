@@ -45,7 +45,7 @@ std::optional<WithScalar> with_scalar(const Editor& editor, const Node& node);
 // Floating-point types whose decompositions are raised: float32, float16, bfloat16, float64.
 bool raisable(pfrt_dtype dtype);
 // Whether normalisations of the type are raised: those of float64 are computed in float32 by the
-// operators' definition.
+// operators' definition, and sums of squares in float16 overflow where the operators' do not.
 bool normalisable(pfrt_dtype dtype);
 // Whether |a| is |b| as far as the constants of a graph in |dtype| can say.
 bool near(double a, double b, pfrt_dtype dtype);

@@ -154,7 +154,6 @@ void add_commands(CLI::App* app, std::function<int()>* action) {
   c->add_option("model", explain->model, "model file")->required();
   add_inputs(c, &explain->inputs);
   add_dims(c, &explain->dims);
-  add_level(c, &explain->session);
   add_providers(c, &explain->session);
   add_level(c, &explain->session);
 

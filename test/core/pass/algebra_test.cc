@@ -76,7 +76,7 @@ TEST(Algebra, operators_of_one_operand_and_clip_without_bounds_go) {
   g.output(g.node("Sqrt", {x}));
   EXPECT_EQ(g.optimised({{{"N", 3}}}), "Exp, Sqrt");
   PassGraph h;
-  h.output(h.node("Clip", {h.input("x", {"N"}), h.constant({0}), h.constant({end})}));
+  h.output(h.node("Clip", {h.input("x", {"N"}), h.constant({-1}), h.constant({end})}));
   EXPECT_EQ(h.optimised({{{"N", 3}}}), "Clip");
 }
 

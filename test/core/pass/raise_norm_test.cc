@@ -132,11 +132,11 @@ TEST(RaiseNorm, conversions_around_a_norm_of_half_precision) {
   EXPECT_EQ(g.applied("NormCast"), 1u);
 }
 
-TEST(RaiseNorm, half_precision_throughout) {
+TEST(RaiseNorm, half_precision_throughout_overflows_elsewhere_and_stays) {
   PassGraph g;
   const Parts p = torch_parts(g, g.input("x", {"n", "8"}, kHalf), {-1}, kHalf, 1e-3);
   g.output(g.node("Div", {p.centred, p.root}));
-  EXPECT_EQ(g.optimised(kShapes, 1e-2), "LayerNormalization");
+  EXPECT_EQ(g.optimised(kShapes, 1e-2).find("LayerNormalization"), std::string::npos);
 }
 
 TEST(RaiseNorm, root_mean_square_of_t5) {
