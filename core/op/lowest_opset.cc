@@ -188,12 +188,16 @@ pfrt_dtype dtype_of(const Graph& graph, const Node& node, size_t input) {
                                : pfrt_dtype{PFRT_DTYPE_UNSET};
 }
 
+// Those of all inputs and outputs; one that is not known may be any.
 uint64_t dtypes_of(const Graph& graph, const Node& node) {
   uint64_t dtypes = 0;
-  for (const auto* list : {&node.inputs, &node.outputs})
-    for (const ValueId value : *list)
-      if (value != kNoId && graph.at(value).type.dtype < 64)
-        dtypes |= bit(graph.at(value).type.dtype);
+  for (const auto* list : {&node.inputs, &node.outputs}) {
+    for (const ValueId value : *list) {
+      if (value == kNoId) continue;
+      const pfrt_dtype dtype = graph.at(value).type.dtype;
+      dtypes |= dtype == PFRT_DTYPE_UNSET || dtype >= 64 ? UINT64_MAX : bit(dtype);
+    }
+  }
   return dtypes;
 }
 

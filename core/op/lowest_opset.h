@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Since when the standard has what canonical nodes say, so that a saved graph asks no newer opset
-// of its readers than it needs. Pure; thread-safe on different graphs.
+// Since when the standard has what nodes of the newest opset say, so that a saved graph asks no
+// newer opset of its readers than it needs. Pure; thread-safe on different graphs.
 #pragma once
 
 #include "core/ir/graph.h"
@@ -11,9 +11,9 @@ namespace pfrt {
 // Of ai.onnx: what older readers lack is then little, and canonical form has few forms older.
 inline constexpr int64_t kLowestOpset = 18;
 
-// The lowest opset of the node's domain, not below kLowestOpset for ai.onnx, at which |node|, which
-// is canonical and has inferred types, means what it does in canonical form. Its bodies are not
-// looked into. What the graph imports for a domain outside the standard; 1 where that is nothing.
+// The lowest opset of the node's domain, not below kLowestOpset for ai.onnx, at which |node|, whose
+// values have inferred types, means what it does at the newest. Its bodies are not looked into.
+// What the graph imports for a domain outside the standard; 1 where that is nothing.
 int64_t lowest_opset(const Graph& graph, const Node& node);
 
 // Leaves out the attributes that |opset| does not have yet; lowest_opset(...) <= |opset| says that

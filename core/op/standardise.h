@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The way back from canonical form to a graph that other runtimes read. Pure; thread-safe on
-// different graphs.
+// The way back from canonical form, or from the newest opset, to a graph that other runtimes read.
+// Pure; thread-safe on different graphs.
 #pragma once
 
 #include "core/base/status.h"
@@ -12,7 +12,7 @@ namespace pfrt {
 // Whether every node of |graph| and its bodies is canonical.
 bool is_canonical(const Graph& graph);
 
-// |graph|, which is canonical and has inferred types, gets standard operators in place of the
+// |graph|, which has the newest opset and inferred types, gets standard operators in place of the
 // host's own, bodies without names or outputs from around them, and for each domain the lowest
 // opset at which all nodes mean what they do. The nodes are canonical no longer. UNSUPPORTED naming
 // a node that the standard cannot say.
