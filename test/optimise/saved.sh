@@ -2,14 +2,14 @@
 # SPDX-License-Identifier: Apache-2.0
 # Saves the models of all conformance sets, of test/recorded and of ../shared/zoo as `pfrt optimize` leaves them, and has
 # ONNX Runtime run them; see saved.py. Arguments: the build folder, ONNX Runtime's library (default: the one that
-# bench/run.sh fetches), levels (default: none all).
+# bench/run.sh fetches), levels (default: basic all).
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 pfrt=${1:-build/release}/bin/pfrt
 peer=${2:-$(find build/bench -path '*linux/x64/libonnxruntime.so.1' 2>/dev/null | head -n 1)}
 [ -n "$peer" ] || { echo "no libonnxruntime.so.1: bench/run.sh fetches it" >&2; exit 77; }
 levels=("${@:3}")
-[ ${#levels[@]} -gt 0 ] || levels=(none all)
+[ ${#levels[@]} -gt 0 ] || levels=(basic all)
 debian=/usr/share/libonnx-testdata/data
 faults=0
 
