@@ -50,24 +50,44 @@ class Region {
       if (node->inputs[i] == through) flip = flip_of(editor_, *node, false, i, perms_.at(through));
     for (size_t i = 0; i < node->outputs.size() && !flip; ++i)
       if (node->outputs[i] == through) flip = flip_of(editor_, *node, true, i, perms_.at(through));
-    if (!flip || !agrees(node->inputs, flip->inputs) || !agrees(node->outputs, flip->outputs))
+    if (!flip) return;
+    const size_t known = queue_.size();
+    if (!place(node->inputs, flip->inputs) || !place(node->outputs, flip->outputs)) {
+      for (; queue_.size() > known; queue_.pop_back()) perms_.erase(queue_.back());
       return;
-    for (size_t i = 0; i < node->inputs.size(); ++i)
-      if (flip->inputs[i]) assign(node->inputs[i], *flip->inputs[i]);
-    for (size_t i = 0; i < node->outputs.size(); ++i)
-      if (flip->outputs[i]) assign(node->outputs[i], *flip->outputs[i]);
+    }
     nodes_.emplace(id, std::move(*flip));
     order_.push_back(id);
   }
 
-  bool agrees(const std::vector<ValueId>& values,
-              const std::vector<std::optional<Perm>>& perms) const {
+  // A transpose from one value of the region to another would be counted twice where it makes the
+  // flipped form of the first, or the second from its own: the value stays outside.
+  bool stands_apart(ValueId value, const Perm& perm) {
+    const auto between = [&](const Node* transpose, const Perm& in, const Perm& out) {
+      const Perm* order = permutation(*transpose);
+      return order && (*order == inverse(in) || *order == out);
+    };
+    if (const Node* made = editor_.maker(value, "Transpose"))
+      if (const auto in = perms_.find(made->inputs[0]); in != perms_.end())
+        if (between(made, in->second, perm)) return false;
+    return std::ranges::none_of(editor_.users(value), [&](NodeId id) {
+      const Node* user = editor_.node(id);
+      if (!permutation(*user)) return false;
+      const auto out = perms_.find(user->outputs[0]);
+      return out != perms_.end() && between(user, perm, out->second);
+    });
+  }
+
+  // Whether the node's values can all be flipped as it wants them.
+  bool place(const std::vector<ValueId>& values, const std::vector<std::optional<Perm>>& perms) {
     for (size_t i = 0; i < values.size(); ++i) {
       const auto known = perms_.find(values[i]);
-      if (known == perms_.end()) continue;
-      // A value that the node would take as it is, and another flips: it counts as unflipped.
-      if (perms[i] && *perms[i] != known->second) return false;
-      if (!perms[i]) return false;
+      if (known != perms_.end()) {
+        if (!perms[i] || *perms[i] != known->second) return false;
+      } else if (perms[i]) {
+        if (!stands_apart(values[i], *perms[i])) return false;
+        assign(values[i], *perms[i]);
+      }
     }
     return true;
   }
@@ -77,7 +97,7 @@ class Region {
     const Perm& perm = perms_.at(value);
     if (is_identity(perm)) return 0;
     const Type& type = editor_.type(value);
-    if (type.has_shape && moves_only_ones(type.shape, perm)) return 1;
+    if (type.has_shape && moves_only_ones(type.shape, inverse(perm))) return 1;
     const int64_t bits = dtype_known(type.dtype) ? static_cast<int64_t>(dtype_bits(type.dtype)) : 8;
     int64_t bytes = std::max<int64_t>(bits / 8, 1);
     for (const Dim& d : type.shape)
@@ -192,8 +212,13 @@ class Region {
       for (NodeId id : editor_.users(value))
         if (flips(*editor_.node(id), value)) form = editor_.node(id)->outputs[0];
       if (form == kNoId) {
-        PFRT_ASSIGN(form, editor_.add("Transpose", editor_.graph().at(value).name, {value},
-                                      {Attribute::of_ints("perm", inverse(perm))}));
+        // What another transpose has made comes from there in one.
+        const Node* made = editor_.maker(value, "Transpose");
+        const Perm* other = made ? permutation(*made) : nullptr;
+        const ValueId source = other ? made->inputs[0] : value;
+        const Perm order = other ? composed(*other, inverse(perm)) : inverse(perm);
+        PFRT_ASSIGN(form, editor_.add("Transpose", editor_.graph().at(value).name, {source},
+                                      {Attribute::of_ints("perm", order)}));
         added_.push_back(form);
       }
     }
@@ -234,6 +259,18 @@ class Region {
     return {};
   }
 
+  // |user|, which transposes what is flipped by |perm|, takes the flipped |form|.
+  Status merge(Node& user, ValueId form, const Perm& perm) {
+    const Perm order = composed(perm, *permutation(user));
+    if (is_identity(order) && editor_.can_replace(user.outputs[0], form)) {
+      editor_.replace(user.outputs[0], form);
+      return {};
+    }
+    user.set_attr(Attribute::of_ints("perm", order));
+    editor_.set_input(user, 0, form);
+    return editor_.changed(user);
+  }
+
   void drop_added() {
     for (size_t i = added_.size(); i-- > 0;)
       if (const NodeId id = editor_.graph().at(added_[i]).producer; id != kNoId)
@@ -259,11 +296,9 @@ class Region {
       }
     for (const auto& [from, to] : plain_) {
       const ValueId form = made_.at(from);
-      for (NodeId id : std::vector<NodeId>(editor_.users(from))) {
-        const Node* user = editor_.node(id);
-        if (user && flips(*user, from) && editor_.can_replace(user->outputs[0], form))
-          editor_.replace(user->outputs[0], form);
-      }
+      for (NodeId id : std::vector<NodeId>(editor_.users(from)))
+        if (Node* user = editor_.node(id); user && permutation(*user))
+          PFRT_TRY(merge(*user, form, perms_.at(from)));
       editor_.replace(from, to);
     }
     drop_added();

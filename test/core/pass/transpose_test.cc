@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <numeric>
+#include <random>
+
 #include "core/pass/min_cut.h"
 #include "test/core/pass/graphs.h"
 
@@ -145,6 +149,129 @@ TEST(Products, of_batches_keep_their_transposes) {
   const std::string a = g.input("a", {"N", "5", "4"});
   g.output(g.node("MatMul", {a, g.node("Transpose", {a}, {perm({0, 2, 1})})}));
   EXPECT_EQ(g.optimised(kBatches, 1e-4), "Transpose, MatMul");
+}
+
+// Networks of random operators that could work in any order, between transposes of random orders.
+TEST(RandomIslands, give_the_same_numbers) {
+  constexpr int kNetworks = 300;
+  for (int seed = 0; seed < kNetworks; ++seed) {
+    std::mt19937_64 random(static_cast<uint64_t>(seed));
+    const auto pick = [&](size_t n) { return static_cast<size_t>(random() % n); };
+    PassGraph g(18);
+    struct Value {
+      std::string name;
+      std::vector<int64_t> dims;
+    };
+    std::vector<Value> values;
+    const std::vector<std::vector<int64_t>> shapes{{2, 3, 4, 5}, {1, 4, 3, 1}, {2, 6, 5}};
+    for (size_t i = 0; i < shapes.size(); ++i) {
+      std::vector<std::string> dims;
+      for (int64_t d : shapes[i]) dims.push_back(std::to_string(d));
+      values.push_back({g.input("x" + std::to_string(i), dims), shapes[i]});
+    }
+    const auto add = [&](std::string name, std::vector<int64_t> dims) {
+      values.push_back({std::move(name), std::move(dims)});
+    };
+    for (int step = 0; step < 14; ++step) {
+      const Value v = values[values.size() - 1 - pick(std::min<size_t>(values.size(), 4))];
+      const size_t rank = v.dims.size();
+      if (rank == 0) continue;
+      const size_t at = pick(rank);
+      const auto here = static_cast<int64_t>(at);
+      std::vector<int64_t> dims = v.dims;
+      switch (pick(15)) {
+        case 0:
+        case 1:
+        case 2:
+        case 3: {
+          std::vector<int64_t> order(rank);
+          std::iota(order.begin(), order.end(), 0);
+          std::shuffle(order.begin(), order.end(), random);
+          for (size_t i = 0; i < rank; ++i) dims[i] = v.dims[static_cast<size_t>(order[i])];
+          add(g.node("Transpose", {v.name}, {perm(order)}), dims);
+          break;
+        }
+        case 4:
+          add(g.node(pick(2) ? "Relu" : "Neg", {v.name}), dims);
+          break;
+        case 5: {
+          std::vector<int64_t> other(v.dims.begin() + static_cast<int64_t>(pick(rank)),
+                                     v.dims.end());
+          for (int64_t& d : other)
+            if (pick(3) == 0) d = 1;
+          add(g.node("Mul", {v.name, g.weights(other)}), dims);
+          break;
+        }
+        case 6:
+          for (const Value& w : std::vector<Value>(values))
+            if (w.dims == v.dims && w.name != v.name) {
+              add(g.node("Add", {v.name, w.name}), dims);
+              break;
+            }
+          break;
+        case 7:
+          add(g.node("Softmax", {v.name}, {axis(here)}), dims);
+          break;
+        case 8: {
+          const bool kept = pick(2);
+          add(g.node("ReduceMax", {v.name, g.ints({here})}, {keep(kept)}), dims);
+          dims[at] = 1;
+          if (!kept) dims.erase(dims.begin() + here);
+          values.back().dims = dims;
+          break;
+        }
+        case 9:
+          dims[at] *= 2;
+          add(g.node("Concat", {v.name, pick(2) ? v.name : g.weights(v.dims)}, {axis(here)}), dims);
+          break;
+        case 10:
+          if (dims[at] < 2) break;
+          dims[at] -= 1;
+          add(g.node("Slice", {v.name, g.ints({1}), g.ints({INT64_MAX}), g.ints({here})}), dims);
+          break;
+        case 11: {
+          std::vector<int64_t> pads(2 * rank, 0);
+          pads[at] = 1;
+          pads[rank + pick(rank)] += 2;
+          for (size_t i = 0; i < rank; ++i) dims[i] += pads[i] + pads[rank + i];
+          add(g.node("Pad", {v.name, g.ints(pads)}), dims);
+          break;
+        }
+        case 12:
+          if (rank > 4) break;
+          dims.insert(dims.begin() + here, 1);
+          add(g.node("Unsqueeze", {v.name, g.ints({here})}), dims);
+          break;
+        case 13: {
+          const int64_t one = dims[at] / 2;
+          if (one == 0) break;
+          const std::string cut =
+              g.node("Split", {v.name, g.ints({one, dims[at] - one})}, {axis(here)}, 2);
+          dims[at] = one;
+          add(cut, dims);
+          dims[at] = v.dims[at] - one;
+          add(cut + "_1", dims);
+          break;
+        }
+        default:
+          if (pick(2) && dims[at] == 1) {
+            dims.erase(dims.begin() + here);
+            add(g.node("Squeeze", {v.name, g.ints({here})}), dims);
+          } else {
+            dims.erase(dims.begin() + here);
+            const std::string index = g.node("Squeeze", {g.ints({v.dims[at] - 1}), g.ints({0})});
+            add(g.node("Gather", {v.name, index}, {axis(here)}), dims);
+          }
+      }
+    }
+    // Some are read here and there, too.
+    for (size_t i = 3; i + 1 < values.size(); ++i)
+      if (pick(6) == 0) g.output(values[i].name);
+    g.output(values.back().name);
+    const std::string ops = g.optimised({{}}, 1e-4);
+    EXPECT_EQ(ops.find_first_of(":0123456789'"), std::string::npos)
+        << "network " << seed << ": " << ops;
+  }
 }
 
 }  // namespace
