@@ -155,6 +155,7 @@ void add_commands(CLI::App* app, std::function<int()>* action) {
   add_inputs(c, &explain->inputs);
   add_dims(c, &explain->dims);
   add_providers(c, &explain->session);
+  add_level(c, &explain->session);
 
   const auto convert = std::make_shared<ConvertArgs>();
   c = add_command(app, "convert", "write a model in the format of another extension",
