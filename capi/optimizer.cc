@@ -6,8 +6,10 @@
 #include "capi/handles.h"
 #include "core/op/standardise.h"
 #include "core/pass/rule_tables.h"
+#include "core/plan/client_operator.h"
 #include "core/session/optimise.h"
 #include "core/session/pass_options.h"
+#include "core/session/verify.h"
 
 struct pfrt_optimizer {
   pfrt_optimizer(std::shared_ptr<pfrt::capi::EnvState> state, const pfrt::Options& given)
@@ -188,7 +190,21 @@ pfrt_status* run(pfrt_optimizer* o, pfrt_graph* graph, pfrt_string pass, uint32_
     PFRT_ASSIGN(auto operators, operators_for(*o->env, *graph->graph));
     PFRT_ASSIGN(Prepared work, prepare_graph(*graph->graph, operators, canonical));
     PFRT_ASSIGN(std::vector<Candidate> candidates, candidates_of(*o));
-    PassServices services(std::move(candidates), &o->env->packed, &o->env->logger);
+    if (operators) {
+      PFRT_ASSIGN(auto own, Provider::open(client_operator_provider(operators), &o->env->logger));
+      candidates.push_back({own->name(), own, {}});
+    }
+    std::unique_ptr<Verifier> verifier;
+    if (o->options.get_string("verify") == "on") {
+      Verifier::Context checked;
+      checked.candidates = candidates;
+      checked.packed = &o->env->packed;
+      checked.logger = &o->env->logger;
+      checked.cancelled = &o->options.cancel_flag();
+      verifier = std::make_unique<Verifier>(std::move(checked));
+    }
+    PassServices services(std::move(candidates), &o->env->packed, &o->env->logger,
+                          &o->options.cancel_flag(), verifier.get());
     PassContext context = services.context();
     auto result = std::make_unique<pfrt_optimization>();
     o->pipeline.clear_reports();

@@ -68,6 +68,8 @@ constexpr OptionRow kOptimizer[] = {
     {"verbose", PFRT_OPTION_BOOL, "false", "", "log what each pass did"},
     {"validate_after_pass", PFRT_OPTION_BOOL, "false", "", "check the graph after each pass"},
     {"skip_passes", PFRT_OPTION_STRINGS, "", "", "passes to leave out, by name"},
+    {"verify", PFRT_OPTION_STRING, "off", "off on",
+     "on = compare results before and after each pass; a rewrite that changes them is undone"},
     {"providers", PFRT_OPTION_STRINGS, "CPUExecutionProvider", "",
      "who computes constants and is asked what it can run as one"},
     {"constant_folding.max_tensor_bytes", PFRT_OPTION_INT, "16777216", "",

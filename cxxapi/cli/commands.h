@@ -79,6 +79,7 @@ struct OptimizeArgs {
   bool json = false;
   std::string in, out;
   std::vector<std::string> skip;  // passes
+  bool verify = false;
   SessionArgs session;            // its level
 };
 int optimize_command(const OptimizeArgs& args);

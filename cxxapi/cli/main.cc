@@ -171,7 +171,8 @@ void add_commands(CLI::App* app, std::function<int()>* action) {
   c->add_option("--skip", optimize->skip, "a pass to leave out, by name; repeat for several")
       ->allow_extra_args(false);
   add_level(c, &optimize->session);
-  refuse(c, "--verify", false, "optimize --verify is not available in this version");
+  c->add_flag("--verify", optimize->verify,
+              "compare results before and after each pass, and undo what changes them");
 
   const auto providers = std::make_shared<ListArgs>();
   c = add_command(app, "providers", "list execution providers", providers_command, providers,

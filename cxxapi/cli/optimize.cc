@@ -63,6 +63,7 @@ int optimize_command(const OptimizeArgs& args) {
   PassManagerConfig config;
   config.opt_level = session_options(args.session).optimization_level;
   config.skip_passes = args.skip;
+  config.verify = args.verify;
   PassManager passes = PassManager::create_default(config);
   const std::vector<std::string> names = passes.passes();
   for (const std::string& name : args.skip)

@@ -55,6 +55,7 @@ struct PassManagerConfig {
   int max_iterations = 10;  // of run_until_fixed_point
   bool verbose = false;     // log what each pass did
   bool validate_after_pass = false;
+  bool verify = false;  // compare results before and after each pass; undo what changes them
   std::vector<std::string> skip_passes;      // by name
   std::map<std::string, std::string> extra;  // further keys of the optimizer's schema, as text
 };
@@ -101,6 +102,7 @@ inline void set(Setter& c, const PassManagerConfig& config) {
   c.set("max_iterations", int64_t{config.max_iterations});
   c.set("verbose", config.verbose);
   c.set("validate_after_pass", config.validate_after_pass);
+  c.set("verify", std::string(config.verify ? "on" : "off"));
   c.set("skip_passes", config.skip_passes);
   for (const auto& [key, value] : config.extra) c.set_text(key, value);
 }
