@@ -42,6 +42,10 @@ class Maths {
   Term exp(Term x);
   Term sigmoid(Term x);
   Term tanh(Term x);
+  Term erf(Term x);
+  Term erfc_above_0(Term x);
+  Term expm1_below_0(Term x);
+  Term softplus(Term x);
 
  private:
   static constexpr uint32_t kSign = 0x80000000u;
@@ -91,6 +95,46 @@ Term Maths::tanh(Term x) {
                           0.02152135517349759f, -0.007734463236752824f, 0.0017628772540362035f});
   const Term small = fma(mul(x, square), q, x);
   return blend(less(size, number(0.8f)), small, with_sign_of(large, x));
+}
+
+// e^-x^2 g(x) / (1 + 2x) for x >= 0, g fitted in (x - 2) / (x + 2) to 1e-8. What rounding x^2
+// dropped, |lost|, multiplies to first order. From 10.1 on the result is 0.
+Term Maths::erfc_above_0(Term x) {
+  const Term size = at_most(number(10.1f), x);
+  const Term square = mul(size, size);
+  const Term lost = fma(size, size, negative(square));
+  const Term t = div(sub(size, number(2.0f)), add(size, number(2.0f)));
+  const Term g = polynomial(
+      t, {1.27697837f, -0.0927639827f, -0.166031465f, 0.164055422f, -0.0542038828f, -0.0080601424f,
+          0.00863009412f, 0.00131330732f, -0.00122799922f, -0.000399446959f});
+  const Term scaled = div(g, fma(number(2.0f), size, number(1.0f)));
+  return mul(exp(negative(square)), fma(scaled, negative(lost), scaled));
+}
+
+// x + x q(x^2) for |x| < 0.85, q fitted at Chebyshev nodes to 6e-9; 1 - erfc|x| with x's sign
+// elsewhere.
+Term Maths::erf(Term x) {
+  const Term size = magnitude(x);
+  const Term large = sub(number(1.0f), erfc_above_0(size));
+  const Term q = polynomial(mul(x, x), {0.128379166f, -0.376125723f, 0.112827174f, -0.0268025473f,
+                                        0.00505109457f, -0.000631512899f});
+  return blend(less(size, number(0.85f)), fma(x, q, x), with_sign_of(large, x));
+}
+
+// x + x^2 p(x) for x in (-0.5, 0), p fitted to 1e-8; e^x - 1 below. For x < 0 alone.
+Term Maths::expm1_below_0(Term x) {
+  const Term p = polynomial(
+      x, {0.5f, 0.166666567f, 0.0416653305f, 0.00832528155f, 0.0013641374f, 0.000160247364f});
+  return blend(less(number(-0.5f), x), fma(mul(x, x), p, x), sub(exp(x), number(1.0f)));
+}
+
+// log(1 + e) + max(x, 0) with e = e^-|x| <= 1; log(1 + e) = e + e p(e), p fitted to 3e-8.
+Term Maths::softplus(Term x) {
+  const Term e = exp(negative(magnitude(x)));
+  const Term p =
+      polynomial(e, {-3.01206455e-08f, -0.499994934f, 0.333190978f, -0.24842982f, 0.191060051f,
+                     -0.136632428f, 0.0782259107f, -0.0295052137f, 0.00523268804f});
+  return add(fma(e, p, e), at_least(number(0.0f), x));
 }
 
 template <Term (Maths::*fn)(Term)>
@@ -187,6 +231,57 @@ Term swish(Expression& e, const SnapshotNode& node, Terms in) {
   return m.mul(in[0], m.sigmoid(alpha == 1.0f ? in[0] : m.mul(m.number(alpha), in[0])));
 }
 
+// Half of x times erfc(-x / sqrt 2), which keeps the digits of the negative side.
+Term gelu(Expression& e, const SnapshotNode& node, Terms in) {
+  Maths m(e);
+  const Term x = in[0];
+  if (node.attr_string("approximate", "none") == "tanh") {
+    const Term cube = m.mul(m.mul(m.mul(m.number(0.044715f), x), x), x);
+    return m.mul(x, m.sigmoid(m.mul(m.number(2 * 0.797884561f), m.add(x, cube))));
+  }
+  const Term z = m.mul(x, m.number(-0.707106781f));
+  const Term above = m.erfc_above_0(m.magnitude(z));
+  const Term erfc = m.blend(m.less(z, m.number(0.0f)), m.sub(m.number(2.0f), above), above);
+  return m.mul(m.mul(m.number(0.5f), x), erfc);
+}
+
+bool gelu_form_is_known(const SnapshotNode& node) {
+  const std::string_view form = node.attr_string("approximate", "none");
+  return form == "none" || form == "tanh";
+}
+
+Term elu(Expression& e, const SnapshotNode& node, Terms in) {
+  Maths m(e);
+  const Term below = m.mul(m.number(node.attr_float("alpha", 1.0f)), m.expm1_below_0(in[0]));
+  return m.blend(m.less(in[0], m.number(0.0f)), below, in[0]);
+}
+
+Term selu(Expression& e, const SnapshotNode& node, Terms in) {
+  Maths m(e);
+  const Term alpha = m.number(node.attr_float("alpha", 1.67326319217681884765625f));
+  const Term below = m.mul(alpha, m.expm1_below_0(in[0]));
+  const Term line = m.blend(m.less(in[0], m.number(0.0f)), below, in[0]);
+  return m.mul(m.number(node.attr_float("gamma", 1.05070102214813232421875f)), line);
+}
+
+Term celu(Expression& e, const SnapshotNode& node, Terms in) {
+  Maths m(e);
+  const Term alpha = m.number(node.attr_float("alpha", 1.0f));
+  const Term below = m.mul(alpha, m.expm1_below_0(m.div(in[0], alpha)));
+  return m.blend(m.less(in[0], m.number(0.0f)), below, in[0]);
+}
+
+bool alpha_is_positive(const SnapshotNode& node) { return node.attr_float("alpha", 1.0f) > 0; }
+
+// tanh(log(1 + n)) = w / (w + 2) with n = e^x and w = n (n + 2); 1 from x = 20 on.
+Term mish(Expression& e, const SnapshotNode&, Terms in) {
+  Maths m(e);
+  const Term two = m.number(2.0f);
+  const Term n = m.exp(m.at_most(m.number(20.0f), in[0]));
+  const Term w = m.mul(n, m.add(n, two));
+  return m.mul(in[0], m.div(w, m.add(w, two)));
+}
+
 bool exponent_is_two(const SnapshotNode& node) {
   const auto* exponent = static_cast<const float*>(node.input_constant(1));
   return exponent != nullptr && node.input_elements(1) == 1 && *exponent == 2.0f;
@@ -223,6 +318,13 @@ constexpr ElementwiseRow kRows[] = {
     {"Sigmoid", 1, unary<&Maths::sigmoid>, nullptr},
     {"Tanh", 1, unary<&Maths::tanh>, nullptr},
     {"Swish", 1, swish, nullptr},
+    {"Erf", 1, unary<&Maths::erf>, nullptr},
+    {"Gelu", 1, gelu, gelu_form_is_known},
+    {"Elu", 1, elu, nullptr},
+    {"Selu", 1, selu, nullptr},
+    {"Celu", 1, celu, alpha_is_positive},
+    {"Softplus", 1, unary<&Maths::softplus>, nullptr},
+    {"Mish", 1, mish, nullptr},
 };
 
 }  // namespace

@@ -2,9 +2,9 @@
 //
 // The elementwise operators that generated loops know: how each is written as operations of an
 // Expression. Results equal the reference kernels' bit for bit where those only add, multiply,
-// divide, take roots, round and compare; Exp, Sigmoid and Tanh are within 2 units in the last
-// place of the exact value, and Swish is its input times such a Sigmoid. Rows are constants;
-// thread-safe.
+// divide, take roots, round and compare. Exp, Sigmoid, Tanh, Erf, Gelu and other functions made of
+// exponentials are within a few units in the last place of the exact value (README.md says how
+// many). Rows are constants; thread-safe.
 #pragma once
 
 #include <span>

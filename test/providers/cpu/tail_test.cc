@@ -19,10 +19,10 @@ namespace {
 
 using cpu::KernelRow;
 
-constexpr const char* kUnary[] = {"Relu",  "Sigmoid",   "Tanh",       "HardSwish", "HardSigmoid",
-                                  "Swish", "LeakyRelu", "Exp",        "Abs",       "Neg",
-                                  "Sqrt",  "Floor",     "Reciprocal", "Softsign",  "Identity",
-                                  "Sign",  "Ceil",      "Round"};
+constexpr const char* kUnary[] = {
+    "Relu", "Sigmoid", "Tanh", "HardSwish", "HardSigmoid", "Swish",    "LeakyRelu", "Exp",
+    "Abs",  "Neg",     "Sqrt", "Floor",     "Reciprocal",  "Softsign", "Identity",  "Sign",
+    "Ceil", "Round",   "Erf",  "Gelu",      "Elu",         "Softplus", "Mish"};
 constexpr const char* kBinary[] = {"Add", "Sub", "Mul", "Div", "Max", "Min", "Sum"};
 
 // What a tail may take besides what it follows.

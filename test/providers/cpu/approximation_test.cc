@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Operators that the generated loops approximate, over the whole range of float32, against double:
+// errors in units in the last place of the exact value.
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "providers/cpu/isa/isa.h"
+#include "test/providers/cpu/graph.h"
+
+namespace pfrt::test {
+namespace {
+
+double softplus(double x) { return std::log1p(std::exp(-std::fabs(x))) + (x > 0 ? x : 0); }
+
+struct Approximated {
+  const char* op;
+  double (*exact)(double x);
+  double units;  // allowed
+  // Below, where rounding the argument weighs more than the function: units for each unit of x^2.
+  double from = -std::numeric_limits<double>::infinity(), growth = 0;
+  std::vector<Attr> attrs = {};
+};
+
+const Approximated kOperators[] = {
+    {"Exp", [](double x) { return std::exp(x); }, 1},
+    {"Tanh", [](double x) { return std::tanh(x); }, 1},
+    {"Sigmoid", [](double x) { return 1 / (1 + std::exp(-x)); }, 2},
+    {"Swish", [](double x) { return x / (1 + std::exp(-x)); }, 3},
+    {"Erf", [](double x) { return std::erf(x); }, 1.5},
+    {"Gelu", [](double x) { return x / 2 * std::erfc(-x / std::sqrt(2.0)); }, 7, -2, 2},
+    {"Gelu",
+     [](double x) {
+       const double inner = std::sqrt(2 / std::acos(-1.0)) * (x + 0.044715 * x * x * x);
+       return x / (1 + std::exp(-2 * inner));
+     },
+     12,
+     -1,
+     12,
+     {{"approximate", std::string("tanh")}}},
+    {"Elu", [](double x) { return x < 0 ? std::expm1(x) : x; }, 1.5},
+    {"Selu",
+     [](double x) {
+       const double gamma = 1.05070102214813232421875f, alpha = 1.67326319217681884765625f;
+       return gamma * (x < 0 ? alpha * std::expm1(x) : x);
+     },
+     3},
+    {"Celu",
+     [](double x) { return x < 0 ? 0.3f * std::expm1(x / 0.3f) : x; },
+     2.5,
+     -1e30,
+     0,
+     {{"alpha", 0.3f}}},
+    {"Softplus", softplus, 2},
+    {"Mish", [](double x) { return x * std::tanh(softplus(x)); }, 5},
+};
+
+// Every so many finite floats, and those around 0, 0.5 and 1.
+Values sample() {
+  Values out{0.0, -0.0};
+  for (uint32_t bits = 1; bits < 0x7f800000u; bits += 4093) {
+    const double x = static_cast<double>(std::bit_cast<float>(bits));
+    out.insert(out.end(), {x, -x});
+  }
+  for (int i = -40000; i < 40000; ++i)
+    out.push_back(static_cast<double>(static_cast<float>(i) / 4096));
+  return out;
+}
+
+class Approximations : public testing::TestWithParam<size_t> {};
+
+TEST_P(Approximations, are_near) {
+  if (cpu::isa() < cpu::Isa::kAvx2) GTEST_SKIP() << "generated loops need avx2";
+  const Approximated& f = kOperators[GetParam()];
+  Graph g;
+  const Values x = sample();
+  const Dims dims{static_cast<int64_t>(x.size())};
+  g.outputs = {g.add(f.op, {g.add(Data{PFRT_DTYPE_FLOAT32, dims, x})}, dims, f.attrs)};
+  const GraphOutcome outcome = run(g);
+  ASSERT_EQ(outcome.fault, "");
+  ASSERT_TRUE(outcome.kernels[0].starts_with("elementwise_jit")) << outcome.kernels[0];
+  double worst = 0;
+  for (size_t i = 0; i < x.size(); ++i) {
+    float got;
+    std::memcpy(&got, outcome.outputs[0].data() + 4 * i, sizeof got);
+    const double want = f.exact(x[i]);
+    const auto rounded = static_cast<float>(want);
+    if (got == rounded || std::isinf(rounded)) {
+      EXPECT_EQ(got, rounded) << f.op << "(" << x[i] << ")";
+      continue;
+    }
+    const float size = std::fabs(rounded);
+    const double unit =
+        static_cast<double>(std::nextafter(size, INFINITY)) - static_cast<double>(size);
+    const double off = std::fabs(static_cast<double>(got) - want) / unit;
+    // Factors below the smallest normal number have fewer digits.
+    const double lost = std::fabs(x[i]) * 2 * 0x1p-149 / unit;
+    const double allowed = f.units + lost + (x[i] < f.from ? f.growth * x[i] * x[i] : 0);
+    if (x[i] >= f.from && lost < 0.01) worst = std::max(worst, off);
+    ASSERT_LE(off, allowed) << f.op << "(" << x[i] << ") is " << got << ", not " << want;
+  }
+  RecordProperty("worst", std::to_string(worst));
+}
+
+INSTANTIATE_TEST_SUITE_P(Operators, Approximations,
+                         testing::Range(size_t{0}, std::size(kOperators)), [](const auto& each) {
+                           return message(kOperators[each.param].op, "_", each.param);
+                         });
+
+// What has no value keeps none, and infinities are where the limits are.
+TEST(ApproximationLimits, keep_nan_and_limits) {
+  if (cpu::isa() < cpu::Isa::kAvx2) GTEST_SKIP() << "generated loops need avx2";
+  const double inf = std::numeric_limits<double>::infinity();
+  const struct {
+    const char* op;
+    double below, above;
+  } kLimits[] = {
+      {"Erf", -1, 1},       {"Elu", -1, inf},   {"Celu", -1, inf},
+      {"Softplus", 0, inf}, {"Gelu", NAN, inf},  // -inf times 0, as plain kernels have it
+      {"Mish", NAN, inf}};
+  for (const auto& each : kLimits) {
+    Graph g;
+    g.outputs = {g.add(each.op, {g.add(Data{PFRT_DTYPE_FLOAT32, {3}, {-inf, inf, NAN}})}, {3})};
+    const GraphOutcome outcome = run(g);
+    ASSERT_EQ(outcome.fault, "");
+    float got[3];
+    std::memcpy(got, outcome.outputs[0].data(), sizeof got);
+    EXPECT_TRUE(static_cast<double>(got[0]) == each.below ||
+                (std::isnan(got[0]) && std::isnan(each.below)))
+        << each.op << "(-inf) is " << got[0];
+    EXPECT_EQ(static_cast<double>(got[1]), each.above) << each.op;
+    EXPECT_TRUE(std::isnan(got[2])) << each.op << "(NaN) is " << got[2];
+  }
+}
+
+}  // namespace
+}  // namespace pfrt::test
