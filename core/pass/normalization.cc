@@ -148,6 +148,15 @@ Result<bool> short_norm(Editor& editor, Node& node, const RuleContext& context) 
 
 // ----------------------------------------------------------------------------------------- groups
 
+// Of two tensors with the same elements: the same dimensions, when one at most is not certain.
+bool same_shape(const Type& a, const Type& b) {
+  if (a.dtype != b.dtype || !a.has_shape || !b.has_shape || a.shape.size() != b.shape.size())
+    return false;
+  size_t open = 0;
+  for (size_t i = 0; i < a.shape.size(); ++i) open += !(a.shape[i] == b.shape[i]);
+  return open <= 1;
+}
+
 // Reshape to [N, groups, rest], InstanceNormalization, Reshape back.
 Result<bool> to_group_norm(Editor& editor, Node& node, const RuleContext& context) {
   const ValueId out = node.outputs[0];
@@ -157,7 +166,7 @@ Result<bool> to_group_norm(Editor& editor, Node& node, const RuleContext& contex
   if (!reshape || !editor.only_used_by(norm->inputs[0], *norm)) return false;
   const ValueId x = reshape->inputs[0];
   const Type outer = editor.type(x), inner = editor.type(norm->inputs[0]);
-  if (!editor.same_type(x, out) || !inner.has_shape || outer.shape.size() < 2 ||
+  if (!same_shape(outer, editor.type(out)) || !inner.has_shape || outer.shape.size() < 2 ||
       inner.shape.size() < 3 || !(outer.shape[0] == inner.shape[0]) || !outer.shape[1].known() ||
       !inner.shape[1].known())
     return false;

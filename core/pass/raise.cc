@@ -226,6 +226,12 @@ std::optional<std::vector<double>> spread(const Editor& editor, ValueId value, c
   return out;
 }
 
+ValueId placeholder(Editor& editor, Type type) {
+  const ValueId value = editor.graph().fresh("asked");
+  editor.graph().at(value).type = std::move(type);
+  return value;
+}
+
 bool agreed(const Editor& editor, const RuleContext& context, Node made,
             std::vector<ValueId> outs) {
   if (!context.check_support || !context.pass.refuses) return true;

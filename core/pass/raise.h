@@ -76,6 +76,8 @@ size_t count_of(const Dims& dims);
 // Elements of constant |value| broadcast to |dims|; leading ones aside it must not be larger.
 std::optional<std::vector<double>> spread(const Editor& editor, ValueId value, const Dims& dims);
 
+// A value of that type which nothing makes, to ask about what is not there yet.
+ValueId placeholder(Editor& editor, Type type);
 // Whether the provider runs |made| with outputs |outs|, which exist; always, without one to ask.
 bool agreed(const Editor& editor, const RuleContext& context, Node made, std::vector<ValueId> outs);
 // |made| (operator, inputs, attributes) takes the place of what makes |out|: false when the

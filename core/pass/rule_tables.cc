@@ -16,6 +16,10 @@ std::span<const RuleFamily> rule_families() {
       {RulePass::kFusion, "raise_norm", normalization_rules},
       {RulePass::kFusion, "normalization", normalization_parameter_rules},
       {RulePass::kFusion, "raise_activation", activation_rules},
+      {RulePass::kFusion, "raise_softmax", softmax_rules},
+      {RulePass::kFusion, "raise_attention", attention_rules},
+      {RulePass::kFusion, "attention", attention_input_rules},
+      {RulePass::kFusion, "merge_products", projection_rules},
       {RulePass::kFusion, "conv", conv_rules},
       {RulePass::kLayout, "transpose", transpose_rules},
   };

@@ -19,6 +19,10 @@ std::span<const Rule> conv_rules();      // normalisation, scale, bias and paddi
 std::span<const Rule> normalization_rules();            // raised from arithmetic
 std::span<const Rule> normalization_parameter_rules();  // scale and bias
 std::span<const Rule> activation_rules();               // likewise
+std::span<const Rule> softmax_rules();                  // likewise
+std::span<const Rule> attention_rules();                // likewise
+std::span<const Rule> attention_input_rules();          // heads, repeated heads, the past
+std::span<const Rule> projection_rules();               // products of one input
 
 std::span<const Rule> algebra_rules();    // arithmetic that gives back what it takes
 std::span<const Rule> movement_rules();   // nodes that move nothing

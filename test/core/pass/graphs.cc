@@ -122,10 +122,14 @@ std::string PassGraph::input(const std::string& name, const std::vector<std::str
 
 std::string PassGraph::constant(const std::vector<double>& elements, const Dims& dims,
                                 pfrt_dtype dtype) {
-  const std::string name = fresh("constant");
   auto made = from_doubles(dtype, dims, elements);
   EXPECT_TRUE(made.ok());
-  graph_->set_constant(graph_->value(name), Value::of(*made));
+  return constant_of(*made);
+}
+
+std::string PassGraph::constant_of(Tensor tensor) {
+  const std::string name = fresh("constant");
+  graph_->set_constant(graph_->value(name), Value::of(std::move(tensor)));
   return name;
 }
 

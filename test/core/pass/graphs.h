@@ -24,6 +24,7 @@ class PassGraph {
   // A constant of these elements; of rank 0 without |dims|.
   std::string constant(const std::vector<double>& elements, const Dims& dims = {},
                        pfrt_dtype dtype = PFRT_DTYPE_FLOAT32);
+  std::string constant_of(Tensor tensor);
   // Of seeded random elements in [low, high).
   std::string weights(const Dims& dims, double low = -1, double high = 1,
                       pfrt_dtype dtype = PFRT_DTYPE_FLOAT32);

@@ -34,7 +34,7 @@ TEST(RaiseNorm, layer_norm_of_pytorch) {
   const std::string scaled =
       g.node("Mul", {g.node("Div", {p.centred, p.root}), g.weights({8}, 0.5, 2)});
   g.output(g.node("Add", {scaled, g.weights({8})}));
-  EXPECT_EQ(g.optimised(kShapes), "LayerNormalization");
+  ASSERT_EQ(g.optimised(kShapes), "LayerNormalization");
   EXPECT_EQ(g.applied("LayerNorm"), 1u);
   EXPECT_EQ(g.find("LayerNormalization")->attr_int("axis", -1), 2);
   EXPECT_FLOAT_EQ(g.find("LayerNormalization")->attr_float("epsilon", 0), 1e-5f);
@@ -171,7 +171,7 @@ TEST(RaiseNorm, group_norm_of_pytorch) {
                                   {Attribute::of_float("epsilon", 1e-5f)});
   const std::string y = g.node("Reshape", {norm, g.node("Shape", {x})});
   g.output(g.node("Add", {g.node("Mul", {y, g.weights({6, 1, 1})}), g.weights({6, 1, 1})}));
-  EXPECT_EQ(g.optimised(kShapes), "GroupNormalization");
+  ASSERT_EQ(g.optimised(kShapes), "GroupNormalization");
   EXPECT_EQ(g.find("GroupNormalization")->attr_int("num_groups", 0), 3);
 }
 
