@@ -85,24 +85,28 @@ Result<bool> split(Editor& editor, Node& node, const RuleContext&) {
   return node.outputs.size() == 1 && hand_on(editor, node, node.inputs[0]);
 }
 
-// All in order; or the only one, without its dimension.
+// All in order, whatever the shape of the indices.
 Result<bool> gather(Editor& editor, Node& node, const RuleContext&) {
-  const ValueId in = node.inputs[0];
+  const ValueId in = node.inputs[0], out = node.outputs[0];
   const auto indices = editor.numbers(node.inputs[1]);
   const std::optional<size_t> rank = editor.rank(in), wanted = editor.rank(node.inputs[1]);
   const int64_t axis = node.attr_int("axis", 0);
   if (!indices || !rank || !wanted || axis < 0 || axis >= static_cast<int64_t>(*rank)) return false;
-  const Dim& dim = editor.type(in).shape[static_cast<size_t>(axis)];
-  if (*wanted == 1 && dim.is(static_cast<int64_t>(indices->size()))) {
-    for (size_t i = 0; i < indices->size(); ++i)
-      if ((*indices)[i] != static_cast<int64_t>(i)) return false;
-    return stand_in(editor, node, in);
+  const auto count = static_cast<int64_t>(indices->size());
+  if (!editor.type(in).shape[static_cast<size_t>(axis)].is(count)) return false;
+  for (int64_t i = 0; i < count; ++i) {
+    const int64_t index = (*indices)[static_cast<size_t>(i)];
+    if (index != i && index != i - count) return false;
   }
-  if (*wanted != 0 || !dim.is(1) || indices->size() != 1) return false;
-  if (indices->front() != 0 && indices->front() != -1) return false;
-  PFRT_ASSIGN(const ValueId axes, editor.int64s("axes", {axis}));
-  const ValueId out = node.outputs[0];
-  PFRT_ASSIGN(const ValueId made, editor.add("Squeeze", node.name, {in, axes}));
+  if (*wanted == 1) return stand_in(editor, node, in);
+  ValueId made = kNoId;
+  if (*wanted == 0) {
+    PFRT_ASSIGN(const ValueId axes, editor.int64s("axes", {axis}));
+    PFRT_ASSIGN(made, editor.add("Squeeze", node.name, {in, axes}));
+  } else {
+    PFRT_ASSIGN(made, reshape_like(editor, in, out, node.name));
+  }
+  if (made == kNoId) return false;
   editor.replace(out, made);
   return true;
 }
@@ -170,16 +174,19 @@ constexpr Rule kRules[] = {
     {"OnlyPiece", "Concat", "Concat of one; Concat with empty tensors -> without them", kBasic,
      false, concat},
     {"OnlyPiece", "Split", "Split into one -> its input", kBasic, false, split},
-    {"GatherAll", "Gather",
-     "Gather of everything in order -> its input, of the only one -> Squeeze", kBasic, false,
-     gather},
+    {"GatherAll", "Gather", "Gather of everything in order -> its input, Squeeze or Reshape",
+     kBasic, false, gather},
     {"SameElementType", "Cast", "Cast to the same type -> its input", kBasic, false, cast},
     {"ReduceOfOne", "ReduceSum", "ReduceSum over no axes, or dimensions of 1 -> its input, Squeeze",
      kBasic, false, reduce},
-    {"ReduceOfOne", "ReduceMean", "likewise", kBasic, false, reduce},
-    {"ReduceOfOne", "ReduceMax", "likewise", kBasic, false, reduce},
-    {"ReduceOfOne", "ReduceMin", "likewise", kBasic, false, reduce},
-    {"ReduceOfOne", "ReduceProd", "likewise", kBasic, false, reduce},
+    {"ReduceOfOne", "ReduceMean",
+     "ReduceMean over no axes, or dimensions of 1 -> its input, Squeeze", kBasic, false, reduce},
+    {"ReduceOfOne", "ReduceMax", "ReduceMax over no axes, or dimensions of 1 -> its input, Squeeze",
+     kBasic, false, reduce},
+    {"ReduceOfOne", "ReduceMin", "ReduceMin over no axes, or dimensions of 1 -> its input, Squeeze",
+     kBasic, false, reduce},
+    {"ReduceOfOne", "ReduceProd",
+     "ReduceProd over no axes, or dimensions of 1 -> its input, Squeeze", kBasic, false, reduce},
     {"SameSize", "Resize", "Resize to the same size -> its input", kBasic, false, resize},
     {"BlocksOfOne", "DepthToSpace", "DepthToSpace by 1 -> its input", kBasic, false, blocks},
     {"BlocksOfOne", "SpaceToDepth", "SpaceToDepth by 1 -> its input", kBasic, false, blocks},

@@ -140,6 +140,92 @@ Result<bool> split_of_concat(Editor& editor, Node& node, const RuleContext&) {
   return true;
 }
 
+// Elements [begin, end) along an axis, which a Slice takes, or a Gather of one element.
+struct Part {
+  NodeId id;
+  int64_t axis, begin, end;
+  bool drops_axis;
+};
+
+std::optional<Part> part_of(const Editor& editor, const Node& node) {
+  if (!node.domain.empty() || (node.op != "Slice" && node.op != "Gather")) return std::nullopt;
+  const Type& type = editor.type(node.inputs[0]);
+  if (!type.is_tensor() || !type.has_shape) return std::nullopt;
+  const auto size_of = [&](int64_t axis) {
+    const bool within = axis >= 0 && axis < static_cast<int64_t>(type.shape.size());
+    return within ? type.shape[static_cast<size_t>(axis)] : Dim();
+  };
+  if (node.op == "Slice") {
+    const std::optional<Slicing> cut = slicing(editor, node);
+    if (!cut || cut->axes.size() != 1 || cut->steps[0] != 1) return std::nullopt;
+    const Dim size = size_of(cut->axes[0]);
+    if (!size.known()) return std::nullopt;
+    const auto [begin, end] = slice_range(cut->starts[0], cut->ends[0], size.value());
+    if (begin == end) return std::nullopt;
+    return Part{node.id, cut->axes[0], begin, end, false};
+  }
+  const auto index = editor.numbers(node.inputs[1]);
+  const Dim size = size_of(axis_of(node));
+  if (!index || index->size() != 1 || editor.rank(node.inputs[1]) != 0u || !size.known())
+    return std::nullopt;
+  const int64_t at = index->front() < 0 ? index->front() + size.value() : index->front();
+  if (at < 0 || at >= size.value()) return std::nullopt;
+  return Part{node.id, axis_of(node), at, at + 1, true};
+}
+
+// The parts of |value| along |axis| when they are all of it, each element once.
+std::vector<Part> all_parts(Editor& editor, ValueId value, int64_t axis) {
+  std::vector<Part> parts;
+  for (NodeId id : editor.users(value)) {
+    const Node& user = *editor.node(id);
+    if (user.inputs.empty() || user.inputs[0] != value) continue;
+    const std::optional<Part> part = part_of(editor, user);
+    if (part && part->axis == axis) parts.push_back(*part);
+  }
+  std::ranges::sort(parts, {}, &Part::begin);
+  int64_t at = 0;
+  for (const Part& part : parts) {
+    if (part.begin != at) return {};
+    at = part.end;
+  }
+  const Dim& size = editor.type(value).shape[static_cast<size_t>(axis)];
+  return size.is(at) ? parts : std::vector<Part>();
+}
+
+bool has_tail(Editor& editor, const Node& node) {
+  return std::ranges::any_of(editor.users(node.outputs[0]),
+                             [&](NodeId id) { return editor.node(id)->tail_of == node.id; });
+}
+
+Result<bool> split_instead(Editor& editor, Node& node, const RuleContext&) {
+  const std::optional<Part> own = part_of(editor, node);
+  const ValueId source = node.inputs[0];
+  if (!own || editor.constant(source)) return false;
+  const std::vector<Part> parts = all_parts(editor, source, own->axis);
+  if (parts.size() < 2) return false;
+  std::vector<int64_t> sizes;
+  std::vector<ValueId> outputs;
+  for (const Part& part : parts) {
+    if (has_tail(editor, *editor.node(part.id))) return false;
+    sizes.push_back(part.end - part.begin);
+    outputs.push_back(editor.node(part.id)->outputs[0]);
+  }
+  PFRT_ASSIGN(const ValueId list, editor.int64s("split", sizes));
+  Node split;
+  split.op = "Split";
+  split.inputs = {source, list};
+  split.attrs = {Attribute::of_int("axis", own->axis)};
+  PFRT_ASSIGN(std::vector<ValueId> made,
+              editor.add_node(std::move(split), node.name, parts.size()));
+  PFRT_ASSIGN(const ValueId axes, editor.int64s("axes", {own->axis}));
+  for (size_t i = 0; i < parts.size(); ++i)
+    if (parts[i].drops_axis) {
+      PFRT_ASSIGN(made[i], editor.add("Squeeze", editor.node(parts[i].id)->name, {made[i], axes}));
+    }
+  for (size_t i = 0; i < parts.size(); ++i) editor.replace(outputs[i], made[i]);
+  return true;
+}
+
 // Dimensions [start, end) of |of|, which a Shape asks for.
 struct Asked {
   ValueId of = kNoId;
@@ -253,8 +339,17 @@ constexpr Rule kRules[] = {
      unsqueezed_dimension},
 };
 
+// After all patterns that know slices have had their turn.
+constexpr Rule kLateRules[] = {
+    {"SplitInstead", "Slice", "Slices and Gathers that together take everything -> Split",
+     OptLevel::kAll, false, split_instead},
+    {"SplitInstead", "Gather", "Slices and Gathers that together take everything -> Split",
+     OptLevel::kAll, false, split_instead},
+};
+
 }  // namespace
 
 std::span<const Rule> pieces_rules() { return kRules; }
+std::span<const Rule> late_pieces_rules() { return kLateRules; }
 
 }  // namespace pfrt

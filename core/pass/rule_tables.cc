@@ -22,6 +22,7 @@ std::span<const RuleFamily> rule_families() {
       {RulePass::kFusion, "merge_products", projection_rules},
       {RulePass::kFusion, "conv", conv_rules},
       {RulePass::kLayout, "transpose", transpose_rules},
+      {RulePass::kLayout, "pieces", late_pieces_rules},
   };
   return kFamilies;
 }
@@ -59,6 +60,8 @@ const std::vector<KnownRule>& all_rules() {
         {kPasses[3], "FMA", "Mul, Add -> one step", OptLevel::kExtended},
         {kPasses[3], "Tail", "an operator and the elementwise ones after it -> one step",
          OptLevel::kExtended},
+        {kPasses[4], "ChannelsLast",
+         "Conv, MaxPool -> NhwcConv, NhwcMaxPool, where they are preferred", OptLevel::kAll},
     };
     for (const RuleFamily& family : rule_families())
       for (const Rule& rule : family.rules())

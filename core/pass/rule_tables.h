@@ -24,10 +24,11 @@ std::span<const Rule> attention_rules();                // likewise
 std::span<const Rule> attention_input_rules();          // heads, repeated heads, the past
 std::span<const Rule> projection_rules();               // products of one input
 
-std::span<const Rule> algebra_rules();    // arithmetic that gives back what it takes
-std::span<const Rule> movement_rules();   // nodes that move nothing
-std::span<const Rule> reshape_rules();    // chains of shapes, shapes computed in the graph
-std::span<const Rule> pieces_rules();     // cutting and joining
+std::span<const Rule> algebra_rules();   // arithmetic that gives back what it takes
+std::span<const Rule> movement_rules();  // nodes that move nothing
+std::span<const Rule> reshape_rules();   // chains of shapes, shapes computed in the graph
+std::span<const Rule> pieces_rules();    // cutting and joining
+std::span<const Rule> late_pieces_rules();
 std::span<const Rule> expand_rules();     // copies that broadcasting makes anyway
 std::span<const Rule> cast_rules();       // chains of casts
 std::span<const Rule> transpose_rules();  // transposes that meet, and that move to meet

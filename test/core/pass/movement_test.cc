@@ -77,7 +77,9 @@ TEST(Movement, dimensions_of_one_are_taken_away_without_work) {
                   {axis(1)}));
   g.output(
       g.node("ReduceMean", {g.node("Neg", {x}), g.ints({1})}, {Attribute::of_int("keepdims", 0)}));
-  EXPECT_EQ(g.optimised(kBatches), "Exp, Neg, Squeeze, Squeeze");
+  const std::string table = g.node("Unsqueeze", {g.ints({0}), g.ints({0})});
+  g.output(g.node("Gather", {g.node("Abs", {x}), table}, {axis(1)}));  // N 1 1 4
+  EXPECT_EQ(g.optimised(kBatches), "Exp, Neg, Abs, Squeeze, Squeeze, Reshape");
 }
 
 TEST(Reshape, chains_become_one) {
@@ -182,6 +184,36 @@ TEST(Pieces, what_is_joined_and_cut_again_stays_in_pieces) {
   g.output(g.node("Sqrt", {cut}));
   g.output(g.node("Floor", {cut + "_1"}));
   EXPECT_EQ(g.optimised(kBatches), "Exp, Abs, Neg, Sqrt, Floor");
+}
+
+// Exported by PyTorch: x.chunk(2, 1) by slices, x.unbind(1) by Gathers.
+TEST(Pieces, slices_that_take_everything_are_one_split) {
+  PassGraph g;
+  const std::string x = g.node("Exp", {g.input("x", {"N", "4", "3"})});
+  const auto slice = [&](int64_t begin, int64_t end) {
+    return g.node("Slice", {x, g.ints({begin}), g.ints({end}), g.ints({1})});
+  };
+  const std::string last = slice(-2, INT64_MAX);
+  g.output(g.node("Concat", {last, slice(0, 2)}, {axis(1)}));
+  const std::string y = g.node("Abs", {g.input("y", {"N", "2", "3"})});
+  const auto pick = [&](int64_t at) {
+    return g.node("Gather", {y, g.node("Squeeze", {g.ints({at}), g.ints({0})})}, {axis(1)});
+  };
+  const std::string second = pick(-1);
+  g.output(g.node("MatMul", {second, g.node("Transpose", {pick(0)}, {perm({1, 0})})}));
+  EXPECT_EQ(g.optimised({{{"N", 2}}}, 1e-4),
+            "Exp, Abs, Split, Concat, Split, Squeeze, Squeeze, Gemm");
+}
+
+TEST(Pieces, slices_that_leave_something_out_or_overlap_stay) {
+  for (const int64_t from : {1, 3}) {
+    PassGraph g;
+    const std::string x = g.node("Exp", {g.input("x", {"N", "4"})});
+    const std::string a = g.node("Slice", {x, g.ints({0}), g.ints({2}), g.ints({1})});
+    const std::string b = g.node("Slice", {x, g.ints({from}), g.ints({4}), g.ints({1})});
+    g.output(g.node("Concat", {b, a}, {axis(1)}));
+    EXPECT_EQ(g.optimised(kBatches), "Exp, Slice, Slice, Concat");
+  }
 }
 
 TEST(Pieces, neighbouring_dimensions_are_one_question) {
