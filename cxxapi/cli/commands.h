@@ -57,7 +57,8 @@ int bench_command(const BenchArgs& args);
 
 struct InspectArgs {
   bool json = false;
-  std::string model;
+  std::string model, html;  // html: the file that receives the page
+  SessionArgs session;      // its level: of the page's second graph
 };
 int inspect_command(const InspectArgs& args);
 
@@ -98,5 +99,10 @@ int providers_command(const ListArgs& args);
 int ops_command(const ListArgs& args);
 int plugins_command(const ListArgs& args);
 int doctor_command(const ListArgs& args);
+
+struct PassesArgs {
+  bool json = false, markdown = false;
+};
+int passes_command(const PassesArgs& args);
 
 }  // namespace cli

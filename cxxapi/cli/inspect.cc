@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 
 #include "cxxapi/cli/commands.h"
 #include "cxxapi/cli/feed.h"
 #include "cxxapi/cli/json.h"
+#include "cxxapi/cli/page/inspect_page.h"
+#include "cxxapi/cli/summary.h"
 #include "cxxapi/cli/text.h"
 
 namespace cli {
@@ -19,26 +20,6 @@ using pyflame_rt::Model;
 using pyflame_rt::NodeArg;
 using pyflame_rt::TensorInfo;
 
-// How often each operator occurs, bodies of control flow included.
-void count_operators(const Graph& graph, std::map<std::string, size_t>* counts) {
-  for (const auto& node : graph.nodes()) {
-    const std::string& domain = node->domain();
-    ++(*counts)[domain.empty() ? node->op_type() : domain + "." + node->op_type()];
-    for (const auto& [name, value] : node->attributes()) {
-      const auto* body = std::get_if<pyflame_rt::GraphHandle>(&value);
-      if (body != nullptr) count_operators(Graph(*body), counts);
-    }
-  }
-}
-
-// Most frequent first.
-std::vector<std::pair<std::string, size_t>> ranked(const std::map<std::string, size_t>& counts) {
-  std::vector<std::pair<std::string, size_t>> out(counts.begin(), counts.end());
-  std::stable_sort(out.begin(), out.end(),
-                   [](const auto& a, const auto& b) { return a.second > b.second; });
-  return out;
-}
-
 void write_values(const char* name, const std::vector<TensorInfo>& values, Json* json) {
   json->key(name).list();
   for (const TensorInfo& value : values) {
@@ -48,8 +29,7 @@ void write_values(const char* name, const std::vector<TensorInfo>& values, Json*
   json->end();
 }
 
-void inspect_json(const Model& model, const Graph& graph,
-                  const std::map<std::string, size_t>& counts) {
+void inspect_json(const Model& model, const Graph& graph, const OperatorCounts& counts) {
   const auto meta = model.metadata();
   const auto stats = model.stats();
   Json json;
@@ -73,40 +53,12 @@ void inspect_json(const Model& model, const Graph& graph,
   json.end().end().print();
 }
 
-void inspect_text(const Model& model, const Graph& graph,
-                  const std::map<std::string, size_t>& counts) {
-  const auto meta = model.metadata();
-  const auto stats = model.stats();
-  std::printf("format      %s\n", model.format().c_str());
-  std::printf("graph       %s\n", meta.graph_name.c_str());
-  if (!meta.producer_name.empty()) {
-    std::printf("producer    %s %s\n", meta.producer_name.c_str(), meta.producer_version.c_str());
+void inspect_text(const Model& model, const Graph& graph, const OperatorCounts& counts) {
+  for (const auto& [name, text] : summarise(model, graph)) {
+    std::printf("%-11s %s\n", name.c_str(), text.c_str());
+    if (name != "nodes") continue;
+    for (const auto& [op, count] : ranked(counts)) std::printf("  %6zu %s\n", count, op.c_str());
   }
-  std::string opsets;
-  for (const auto& [domain, version] : graph.opsets()) {
-    opsets += (opsets.empty() ? "" : ", ") + (domain.empty() ? "ai.onnx" : domain) + " " +
-              std::to_string(version);
-  }
-  std::printf("opsets      %s\n", opsets.c_str());
-  for (const TensorInfo& input : graph.inputs()) {
-    std::printf("input       %s: %s%s\n", input.name.c_str(), describe(NodeArg(input)).c_str(),
-                input.has_initializer ? ", has a default" : "");
-  }
-  for (const TensorInfo& output : graph.outputs()) {
-    std::printf("output      %s: %s\n", output.name.c_str(), describe(NodeArg(output)).c_str());
-  }
-  std::printf("nodes       %zu\n", stats.node_count);
-  for (const auto& [name, count] : ranked(counts)) std::printf("  %6zu %s\n", count, name.c_str());
-  std::printf("parameters  %s (%zu) in %zu initializers\n",
-              count_text(static_cast<double>(stats.parameter_count)).c_str(), stats.parameter_count,
-              stats.initializer_count);
-  std::printf("bytes       %s\n", bytes_text(stats.parameter_bytes).c_str());
-  std::printf("import      %s\n", time_text(stats.import_time_ms / 1e3).c_str());
-  for (const auto& [key, value] : meta.custom_metadata) {
-    std::printf("metadata    %s = %s\n", key.c_str(), one_line(value).c_str());
-  }
-  for (const std::string& warning : stats.warnings)
-    std::printf("warning     %s\n", warning.c_str());
 }
 
 void explain_json(const Explanation& explanation) {
@@ -145,8 +97,8 @@ void explain_text(const Explanation& explanation) {
 int inspect_command(const InspectArgs& args) {
   const Model model = Model::load(args.model);
   const Graph graph = model.graph();
-  std::map<std::string, size_t> counts;
-  count_operators(graph, &counts);
+  if (!args.html.empty()) return write_page(args, model, graph);
+  const OperatorCounts counts = count_operators(graph);
   if (args.json) {
     inspect_json(model, graph, counts);
   } else {

@@ -54,6 +54,7 @@ class Json {
   Json& field(std::string_view name, const T& content) {
     return key(name).value(content);
   }
+  const std::string& text() const { return out_; }
   void print() const { std::printf("%s\n", out_.c_str()); }
 
  private:

@@ -66,8 +66,8 @@ void add_threads(CLI::App* command, SessionArgs* args) {
       ->check(CLI::Range(0, 4096));
 }
 
-void add_level(CLI::App* command, SessionArgs* args) {
-  command->add_option("--level", args->level, "optimisation level")
+CLI::Option* add_level(CLI::App* command, SessionArgs* args) {
+  return command->add_option("--level", args->level, "optimisation level")
       ->check(CLI::IsMember({"none", "basic", "extended", "all"}));
 }
 
@@ -146,7 +146,10 @@ void add_commands(CLI::App* app, std::function<int()>* action) {
   const auto inspect = std::make_shared<InspectArgs>();
   c = add_command(app, "inspect", "print what a model contains", inspect_command, inspect, action);
   c->add_option("model", inspect->model, "model file")->required();
-  refuse(c, "--html", true, "inspect --html is not available in this version: use --json");
+  CLI::Option* const html = c->add_option(
+      "--html", inspect->html, "file that receives a page with the graph, before and after passes");
+  inspect->session.level = "all";
+  add_level(c, &inspect->session)->needs(html)->capture_default_str();
 
   const auto explain = std::make_shared<ExplainArgs>();
   c = add_command(app, "explain", "print what runs where and why", explain_command, explain,
@@ -179,6 +182,12 @@ void add_commands(CLI::App* app, std::function<int()>* action) {
                   action);
   c->add_flag("--kernels", providers->kernels, "with the kernels of each");
   add_command(app, "ops", "list operators", ops_command, std::make_shared<ListArgs>(), action);
+  const auto passes = std::make_shared<PassesArgs>();
+  c = add_command(app, "passes", "list optimisation passes and their rewrites", passes_command,
+                  passes, action);
+  CLI::Option* const markdown =
+      c->add_flag("--markdown", passes->markdown, "print the page core/pass/REWRITES.md");
+  markdown->excludes("--json");
   add_command(app, "plugins", "list plug-ins", plugins_command, std::make_shared<ListArgs>(),
               action);
   const auto check = std::make_shared<CheckPluginArgs>();

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Where the boxes and lines of a drawn graph go: boxes in ranks, one below the other, each below
+// those it follows from, and lines that run downwards past the boxes between. After Sugiyama,
+// Tagawa and Toda, "Methods for Visual Understanding of Hierarchical System Structures" (1981),
+// with coordinates by isotonic regression. Pure functions; time grows with boxes and links, but for
+// sorting.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+namespace cli {
+
+struct Size {
+  double width = 0, height = 0;
+};
+
+// A box takes |value|, which another makes. Links of one value share their way down.
+struct Link {
+  size_t from = 0, to = 0, value = 0;
+};
+
+struct Point {
+  double x = 0, y = 0;
+};
+
+// The middle of a box's upper edge.
+struct Place {
+  Point top;
+  size_t rank = 0;
+};
+
+// From point to point downwards: straight where x stays, else a curve between two ranks.
+struct Line {
+  size_t value = 0;
+  std::vector<Point> points;
+  bool arrives = false;  // ends at a box
+  bool cut = false;      // one end of a link that is too far to be drawn whole
+};
+
+struct Rank {
+  double top = 0, bottom = 0;
+};
+
+struct Layout {
+  std::vector<Place> boxes;  // as given
+  std::vector<Line> lines;
+  std::vector<Rank> ranks;
+  double width = 0, height = 0;
+};
+
+// |values| is above every Link::value. Links that close a circle are cut, and so are the farthest
+// ones where drawing all whole would take far more lines than there are boxes.
+Layout lay_out(const std::vector<Size>& boxes, const std::vector<Link>& links, size_t values);
+
+}  // namespace cli

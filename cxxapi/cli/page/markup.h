@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// HTML under construction, such that what a model says cannot become markup: raw() takes string
+// literals alone, and everything else is cleaned and escaped. Pure functions; no state outside the
+// object.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+#include "cxxapi/cli/json.h"
+
+namespace cli {
+
+// Valid UTF-8 of |text| without control characters and those that turn the direction of writing:
+// each becomes U+FFFD. At most |limit| code points, the last of them an ellipsis when that is less
+// than all.
+std::string clean(std::string_view text, size_t limit);
+// The same, but what is cut is the front.
+std::string clean_tail(std::string_view text, size_t limit);
+// Columns that a terminal would give clean text: East Asian ones count twice.
+size_t columns(std::string_view text);
+
+class Markup {
+ public:
+  template <size_t N>
+  Markup& raw(const char (&literal)[N]) {
+    out_.append(literal, N - 1);
+    return *this;
+  }
+  // For the text of elements and quoted values of attributes.
+  Markup& text(std::string_view text, size_t limit = 4096);
+  // With one digit after the point.
+  Markup& number(double value);
+  Markup& count(size_t value);
+  // The content of a script element of type application/json.
+  Markup& data(const Json& json);
+
+  const std::string& str() const { return out_; }
+
+ private:
+  std::string out_;
+};
+
+}  // namespace cli

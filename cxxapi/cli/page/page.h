@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The page that `pfrt inspect --html` writes: one file that refers to nothing outside of it. Pure
+// functions.
+#pragma once
+
+#include <optional>
+#include <pyflame_rt/opt/pass.hpp>
+#include <string>
+#include <vector>
+
+#include "cxxapi/cli/page/drawing.h"
+#include "cxxapi/cli/summary.h"
+
+namespace cli {
+
+// A graph, and its drawing.
+struct PageGraph {
+  std::vector<Drawing> drawings;
+  OperatorCounts operators;
+  size_t nodes = 0;  // those in bodies too
+};
+PageGraph page_graph(const pyflame_rt::Graph& graph);
+
+struct PageContents {
+  std::string model, level;
+  std::vector<SummaryLine> summary;
+  PageGraph before;
+  std::optional<PageGraph> after;  // nothing when the passes failed
+  pyflame_rt::opt::PassResult passes;
+  std::string failure;  // of the passes
+};
+
+std::string write_html(const PageContents& contents);
+
+}  // namespace cli

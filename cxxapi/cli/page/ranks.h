@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The first step of a layout: the rank of each box, and which links are not drawn whole. Pure
+// functions.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "cxxapi/cli/page/layout.h"
+
+namespace cli {
+
+struct Ranking {
+  std::vector<size_t> rank;  // of each box
+  std::vector<bool> cut;     // of each link; the others go down by at least one rank
+  size_t ranks = 0;
+};
+
+Ranking rank_boxes(size_t boxes, const std::vector<Link>& links, size_t values);
+
+}  // namespace cli

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a model contains, in lines for people. Pure functions.
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <pyflame_rt/model_io.hpp>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace cli {
+
+using OperatorCounts = std::map<std::string, size_t>;
+// How often each operator occurs, bodies of control flow included.
+OperatorCounts count_operators(const pyflame_rt::Graph& graph);
+// Most frequent first.
+std::vector<std::pair<std::string, size_t>> ranked(const OperatorCounts& counts);
+
+using SummaryLine = std::pair<std::string, std::string>;
+// "format", "graph", inputs and outputs, "nodes" and so on; operators are apart.
+std::vector<SummaryLine> summarise(const pyflame_rt::Model& model, const pyflame_rt::Graph& graph);
+
+}  // namespace cli
