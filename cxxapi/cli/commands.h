@@ -81,7 +81,7 @@ struct OptimizeArgs {
   std::string in, out;
   std::vector<std::string> skip;  // passes
   bool verify = false;
-  SessionArgs session;            // its level
+  SessionArgs session;  // its level
 };
 int optimize_command(const OptimizeArgs& args);
 
