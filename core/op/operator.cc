@@ -242,6 +242,15 @@ Result<int64_t> Inference::axis(int64_t axis, size_t rank) const {
   return axis < 0 ? axis + r : axis;
 }
 
+// Whether |cut| is the expression "(N min whole)" of a number N > 1.
+static bool cut_to(std::string_view cut, std::string_view whole) {
+  const std::string end = " min " + std::string(whole) + ")";
+  if (cut.size() <= end.size() + 1 || cut.front() != '(' || !cut.ends_with(end)) return false;
+  const std::string_view number = cut.substr(1, cut.size() - 1 - end.size());
+  return number.find_first_not_of("0123456789") == std::string_view::npos && number != "0" &&
+         number != "1";
+}
+
 Result<Shape> Inference::broadcast(const Shape& a, const Shape& b) const {
   const Shape& longer = a.size() >= b.size() ? a : b;
   const Shape& shorter = a.size() >= b.size() ? b : a;
@@ -262,6 +271,13 @@ Result<Shape> Inference::broadcast(const Shape& a, const Shape& b) const {
     } else if (!l.known()) {
       // Which of the two is 1, only a run can tell; equal pairs still give equal dimensions.
       std::string left = symbols().text(l), right = symbols().text(s);
+      // A table's first rows, as many as there are elements: fewer rows than elements do not
+      // broadcast, so that there are as many.
+      if (cut_to(left, right)) {
+        l = s;
+        continue;
+      }
+      if (cut_to(right, left)) continue;
       if (right < left) std::swap(left, right);
       const bool nameable = l.symbolic() && s.symbolic() && left.size() + right.size() <= 120;
       l = nameable ? symbols().symbol("(" + left + "~" + right + ")") : Dim();
