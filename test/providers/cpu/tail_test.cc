@@ -146,7 +146,8 @@ struct Tally {
   int ran = 0, supported = 0;
 };
 
-void check(const Graph& graph, const std::string& name, bool may_join, Tally& tally) {
+void check(const Graph& graph, const std::string& name, bool may_join, uint32_t most_workers,
+           Tally& tally) {
   const auto what = [&] { return message(name, ": ", graph.text(), "\n  "); };
   const size_t before = graph.nodes.front().op == "Neg" && graph.nodes.front().tail_of == 0 &&
                                 graph.nodes[1].tail_of == 0
@@ -160,7 +161,7 @@ void check(const Graph& graph, const std::string& name, bool may_join, Tally& ta
   ++tally.ran;
   const std::string refused = refused_tail(graph, static_cast<uint32_t>(before));
   tally.supported += refused.empty();
-  for (uint32_t workers : {1u, 3u}) {
+  for (uint32_t workers = 1; workers <= most_workers; workers += 2) {
     const GraphOutcome got = run(graph, workers);
     EXPECT_EQ(got.fault, "") << what() << workers << " workers";
     if (!got.fault.empty()) return;
@@ -183,7 +184,8 @@ void for_each_row_with_tail(Fn&& fn) {
           fn(row, found->second);
 }
 
-TEST(Tails, random) {
+// |count| seeds from |first| on, of which every eighth is large.
+void check_rows(uint64_t first, uint64_t count, uint32_t most_workers) {
   const bool loops = cpu::isa() >= cpu::Isa::kAvx2;
   const char* wanted = std::getenv("PFRT_TEST_CASE");
   int rows = 0;
@@ -191,7 +193,7 @@ TEST(Tails, random) {
     Tally tally;
     for (pfrt_dtype dtype : {PFRT_DTYPE_FLOAT32, PFRT_DTYPE_INT8, PFRT_DTYPE_INT64}) {
       if (!row.types.has(dtype)) continue;
-      for (uint64_t seed = 1; seed <= 24; ++seed) {
+      for (uint64_t seed = first; seed < first + count; ++seed) {
         const std::string name = message("PFRT_TEST_CASE=\"", row.name, " ", seed, "\"");
         if (wanted != nullptr && name != message("PFRT_TEST_CASE=\"", wanted, "\"")) continue;
         Random random(seed * 7919 + dtype);
@@ -199,16 +201,19 @@ TEST(Tails, random) {
         const Case c = generator(random, dtype, seed % 8 == 7 ? kLarge : 900);
         if (!build(graph, random, row, c)) continue;
         if (seed % 4 == 3) hide_dimensions(graph);
-        check(graph, name, loops && graph.told.empty(), tally);
+        check(graph, name, loops && graph.told.empty(), most_workers, tally);
         if (testing::Test::HasFailure()) return;
       }
     }
     rows += tally.ran > 0;
-    EXPECT_TRUE(wanted != nullptr || !loops || tally.supported * 4 >= tally.ran)
+    EXPECT_TRUE(wanted != nullptr || count < 8 || !loops || tally.supported * 4 >= tally.ran)
         << row.name << " supports " << tally.supported << " of " << tally.ran << " tails";
   });
   EXPECT_GT(rows, wanted != nullptr ? 0 : 80);
 }
+
+TEST(Tails, random) { check_rows(1, 24, 1); }
+TEST(TailThreads, random) { check_rows(101, 3, 3); }
 
 // ------------------------------------------------------------------ by hand
 
