@@ -242,13 +242,19 @@ Result<int64_t> Inference::axis(int64_t axis, size_t rank) const {
   return axis < 0 ? axis + r : axis;
 }
 
-// Whether |cut| is the expression "(N min whole)" of a number N > 1.
-static bool cut_to(std::string_view cut, std::string_view whole) {
-  const std::string end = " min " + std::string(whole) + ")";
-  if (cut.size() <= end.size() + 1 || cut.front() != '(' || !cut.ends_with(end)) return false;
-  const std::string_view number = cut.substr(1, cut.size() - 1 - end.size());
-  return number.find_first_not_of("0123456789") == std::string_view::npos && number != "0" &&
-         number != "1";
+// Whether |part| is the smaller of |whole| and a number above 1, as of a table that is cut to a
+// length: the two only broadcast where they are equal.
+static bool is_cut_of(const SymbolTable& symbols, const Dim& part, const Dim& whole) {
+  if (!part.symbolic() || !whole.symbolic()) return false;
+  std::string_view number;
+  const std::string text = symbols.text(part), name = symbols.text(whole);
+  const std::string before = "(" + name + " min ", behind = " min " + name + ")";
+  if (text.starts_with(before) && text.ends_with(')'))
+    number = std::string_view(text).substr(before.size(), text.size() - before.size() - 1);
+  else if (text.starts_with('(') && text.ends_with(behind))
+    number = std::string_view(text).substr(1, text.size() - behind.size() - 1);
+  return !number.empty() && number != "0" && number != "1" &&
+         number.find_first_not_of("0123456789") == std::string_view::npos;
 }
 
 Result<Shape> Inference::broadcast(const Shape& a, const Shape& b) const {
@@ -268,16 +274,11 @@ Result<Shape> Inference::broadcast(const Shape& a, const Shape& b) const {
                   "; dimensions must be equal or 1");
     } else if (s.known()) {
       l = s;
-    } else if (!l.known()) {
+    } else if (is_cut_of(symbols(), l, s)) {
+      l = s;
+    } else if (!l.known() && !is_cut_of(symbols(), s, l)) {
       // Which of the two is 1, only a run can tell; equal pairs still give equal dimensions.
       std::string left = symbols().text(l), right = symbols().text(s);
-      // A table's first rows, as many as there are elements: fewer rows than elements do not
-      // broadcast, so that there are as many.
-      if (cut_to(left, right)) {
-        l = s;
-        continue;
-      }
-      if (cut_to(right, left)) continue;
       if (right < left) std::swap(left, right);
       const bool nameable = l.symbolic() && s.symbolic() && left.size() + right.size() <= 120;
       l = nameable ? symbols().symbol("(" + left + "~" + right + ")") : Dim();

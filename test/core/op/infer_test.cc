@@ -262,6 +262,20 @@ TEST_F(Canonicalise, twice_changes_nothing) {
 
 using Infer = OpTest;
 
+// As exporters cut a table of positions; the sum exists only where nothing is left to broadcast.
+TEST_F(Infer, a_table_cut_to_a_length_has_that_length_in_a_sum) {
+  start(17);
+  input("x", PFRT_DTYPE_FLOAT32, {symbol("N")});
+  input("table", PFRT_DTYPE_FLOAT32, {64});
+  constant("zero", Tensor::of_int64({0}).take());
+  node("Shape", {"x"}, {"length"});
+  node("Slice", {"table", "zero", "length"}, {"cut"});
+  node("Add", {"cut", "x"}, {"y"});
+  run_ok();
+  EXPECT_EQ(type("cut"), "float32[(64 min N)]");
+  EXPECT_EQ(type("y"), "float32[N]");
+}
+
 TEST_F(Infer, dimension_names_go_through_a_network) {
   start(17);
   input("x", kFloat, {symbol("N"), 3, symbol("H"), 32});
