@@ -100,17 +100,28 @@ Value Builder::initializer(const Tensor& tensor, double low, double high) {
   value.name = new_name("w");
   graph_.initializers[value.name] = tensor;
   model_.types[value.name] = {value.type, value.dims};
+  if (!is_body()) shared_.weights.push_back(value);
   return value;
 }
 
 Value Builder::constant_of(const Tensor& tensor, double low, double high) {
-  if (random.chance(75)) return initializer(tensor, low, high);
+  if (random.chance(75) || (opset() < 9 && !is_float(tensor.dtype())))
+    return initializer(tensor, low, high);
   const Value made = add("Constant", {}, typed(tensor, low, high), {{"value", tensor}});
   return random.chance(85) ? made : add("Identity", {made}, made);
 }
 
 Value Builder::constant(DType type, const std::vector<int64_t>& dims, double low, double high) {
   if (random.chance(12)) return folded(type, dims, low, high);
+  if (random.chance(15)) {  // one that others use too, or its like
+    for (const Value& weight : shared_.weights) {
+      if (weight.type != type || sizes(weight.dims) != dims || weight.low < low ||
+          weight.high > high)
+        continue;
+      if (is_body() || random.chance(50)) return weight;
+      return initializer(graph_.initializers.at(weight.name), weight.low, weight.high);
+    }
+  }
   return constant_of(random_tensor(type, dims, low, high), low, high);
 }
 

@@ -123,6 +123,7 @@ class Builder {
   struct Shared {  // with bodies
     int last_symbol = 0, last_name = 0;
     std::vector<Dim> varying;
+    std::vector<Value> weights;  // initializers of the graph itself
     std::map<std::string, Value> inputs;
   };
   Axes spell_all(Axes axes, int64_t rank);

@@ -38,9 +38,22 @@ bool has_op(const GraphSpec& graph, const std::string& op) {
 }  // namespace
 
 const std::vector<Config>& configs() {
-  static const std::vector<Config> all = {{"basic", OptLevel::Basic, ""},
-                                          {"extended", OptLevel::Extended, ""},
-                                          {"all", OptLevel::All, ""}};
+  static const std::vector<Config> all = [] {
+    std::vector<Config> out = {{"basic", OptLevel::Basic, ""},
+                               {"extended", OptLevel::Extended, ""},
+                               {"all", OptLevel::All, ""}};
+    const std::vector<std::string> passes = {"ConstantFoldingPass", "DeadCodeEliminationPass",
+                                             "CSEPass", "OperatorFusionPass",
+                                             "LayoutOptimizationPass"};
+    for (const std::string& pass : passes) {
+      std::string others;
+      for (const std::string& other : passes)
+        if (other != pass) others += (others.empty() ? "" : ",") + other;
+      out.push_back({"only:" + pass, OptLevel::All, others});
+      out.push_back({"without:" + pass, OptLevel::All, pass});
+    }
+    return out;
+  }();
   return all;
 }
 
@@ -86,8 +99,10 @@ Reference::Reference(const ModelSpec& model) : spec_(model) {
   FailureKind kind = FailureKind::Refused;
   try {
     model_ = pyflame_rt::Model::from_graph(build(model));
+    refused_ = true;
     const InferenceSession session(*model_, options_for({"none", OptLevel::None, ""}));
     kind = FailureKind::RunFailed;
+    refused_ = false;
     for (; feed < model.feeds.size(); ++feed) {
       results_.emplace_back();
       try {
@@ -143,10 +158,11 @@ const std::vector<double>& Reference::slack(size_t feed, size_t output) const {
 }
 
 std::optional<Failure> Reference::check(const Config& config) const {
-  if (failure_) return failure_;
+  if (failure_ && (!spec_.faulty || !model_)) return spec_.faulty ? std::nullopt : failure_;
   Failure failure{FailureKind::Refused, 0, 0, {}};
   try {
     const InferenceSession session(*model_, options_for(config));
+    if (refused_) return Failure{FailureKind::Accepted, 0, 0, "accepted, but " + failure_->message};
     failure.kind = FailureKind::RunFailed;
     for (size_t feed = 0; feed < results_.size(); ++feed) {
       if (!results_[feed]) continue;
@@ -165,6 +181,7 @@ std::optional<Failure> Reference::check(const Config& config) const {
       }
     }
   } catch (const std::exception& error) {
+    if (refused_) return std::nullopt;
     failure.message =
         std::string(failure.kind == FailureKind::Refused ? "refused: " : "run: ") + error.what();
     return failure;

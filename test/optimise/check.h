@@ -23,7 +23,8 @@ const Config& config_named(const std::string& name);
 
 enum class FailureKind {
   Reference,  // level none itself refuses the model, or fails to run it
-  Refused,    // the session is not made
+  Refused,    // the session is not made, unlike that of level none
+  Accepted,   // the session is made, unlike that of level none
   RunFailed,
   Differs,
 };
@@ -51,12 +52,9 @@ std::optional<std::string> difference(const Tensor& wanted, const Tensor& got,
 class Reference {
  public:
   explicit Reference(const ModelSpec& model);
-  // Of level none.
-  const std::optional<Failure>& failure() const { return failure_; }
   std::optional<Failure> check(const Config& config) const;
   // By feed, nothing for feeds other than the first that level none refuses.
   const std::vector<std::optional<std::vector<Tensor>>>& results() const { return results_; }
-  pyflame_rt::Model saved() const { return *model_; }
 
  private:
   Tolerance tolerance(const Tensor& value) const;
@@ -64,7 +62,8 @@ class Reference {
 
   const ModelSpec& spec_;
   std::optional<pyflame_rt::Model> model_;
-  std::optional<Failure> failure_;
+  std::optional<Failure> failure_;  // of level none
+  bool refused_ = false;            // by level none, whose model was loaded
   std::vector<std::optional<std::vector<Tensor>>> results_;
   mutable std::vector<std::vector<std::vector<double>>> slack_;  // by feed and output
 };

@@ -18,8 +18,11 @@ void give(Builder& b, const Value& value) {
   b.graph().outputs.push_back(made_here && !given ? value.name : b.unary("Identity", value).name);
 }
 
-// Something that nobody uses.
+void branches(Builder& b);
+
+// Something that mostly nobody uses.
 void idle_branch(Builder& b) {
+  if (b.random.chance(8)) branches(b);
   if (b.random.chance(25)) elementwise_chain(b, b.want(DType::Float32, 0, 3), 1);
 }
 

@@ -114,7 +114,9 @@ void slices(Builder& b) {
       x = b.slice(x, *axis, n - 1, 0, b.random.of<int64_t>({-1, -2}));
     } else {
       const int64_t start = b.random.range(0, n / 2);
-      const int64_t end = b.random.chance(30) ? INT64_MAX : b.random.range(start + 1, n);
+      const int64_t end = b.random.chance(30)
+                              ? INT64_MAX
+                              : b.random.range(b.random.chance(4) ? start : start + 1, n);
       x = b.slice(x, *axis, start, end,
                   b.opset() >= 10 && b.random.chance(25) ? b.random.range(2, 3) : 1);
     }

@@ -133,6 +133,33 @@ void add_feeds(Builder& b) {
     model.feeds.push_back(make_feed(b, true, true));
 }
 
+// Something wrong somewhere: another input, an attribute less or an axis too many.
+void spoil(Builder& b) {
+  ModelSpec& model = b.model();
+  model.faulty = true;
+  for (int tries = 0; tries < 20; ++tries) {
+    const int64_t last = static_cast<int64_t>(model.graph.nodes.size()) - 1;
+    const int64_t at = b.random.range(0, last);
+    NodeSpec& node = model.graph.nodes[static_cast<size_t>(at)];
+    if (b.random.chance(50) && !node.attributes.empty()) {
+      auto& [key, value] = *node.attributes.begin();
+      if (key == "axis" && b.random.chance(50)) {
+        value = int64_t{7};
+      } else {
+        node.attributes.erase(key);
+      }
+      return;
+    }
+    if (node.inputs.empty() || at == 0) continue;
+    const NodeSpec& before = model.graph.nodes[static_cast<size_t>(b.random.range(0, at - 1))];
+    const std::vector<std::string> others = {
+        before.outputs[0], before.inputs.empty() ? before.outputs[0] : before.inputs[0]};
+    node.inputs[static_cast<size_t>(
+        b.random.range(0, static_cast<int64_t>(node.inputs.size()) - 1))] = b.random.of(others);
+    return;
+  }
+}
+
 }  // namespace
 
 ModelSpec generate(uint64_t seed, uint64_t index) {
@@ -153,6 +180,7 @@ ModelSpec generate(uint64_t seed, uint64_t index) {
   add_outputs(b);
   add_feeds(b);
   model.outputs_have_dims = random.chance(50);
+  if (random.chance(5)) spoil(b);
   return model;
 }
 

@@ -99,7 +99,11 @@ Value Builder::conv(const Value& value, int64_t channels, const Window& w, bool 
     reach *= k;
   }
   const double size = 1.7 / std::sqrt(static_cast<double>(reach));
-  Values in = {x, constant(x.type, weight, -size, size)};
+  const bool fed = !is_body() && random.chance(6);
+  Dims weight_dims;
+  for (int64_t n : weight) weight_dims.push_back({n, 0});
+  Values in = {
+      x, fed ? input(x.type, weight_dims, -size, size) : constant(x.type, weight, -size, size)};
   if (bias) in.push_back(constant(x.type, {channels}, -0.5, 0.5));
   Value out = x;
   out.dims = windowed(x, channels, w);

@@ -10,7 +10,7 @@ Value Builder::transpose(const Value& x, const Axes& perm) {
   Value out = x;
   for (size_t i = 0; i < perm.size(); ++i) out.dims[i] = x.dim(perm[i]);
   const bool reversed = std::is_sorted(perm.rbegin(), perm.rend());
-  if (reversed && random.chance(50)) return add("Transpose", {x}, out);
+  if (perm.empty() || (reversed && random.chance(50))) return add("Transpose", {x}, out);
   return add("Transpose", {x}, out, {{"perm", perm}});
 }
 

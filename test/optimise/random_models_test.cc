@@ -24,7 +24,7 @@ uint64_t number_from(const char* variable, uint64_t otherwise) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 constexpr uint64_t kModels = 60;
 #else
-constexpr uint64_t kModels = 300;
+constexpr uint64_t kModels = 400;
 #endif
 
 uint64_t seed() { return number_from("PFRT_OPTIMISE_SEED", 1); }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "test/optimise/run.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <sstream>
@@ -29,10 +30,12 @@ Report report(const RunOptions& options, uint64_t index, const ModelSpec& model,
        << failure.message << "\ncut down to " << node_count(out.small.graph) << " of "
        << node_count(model.graph) << " nodes: " << (last ? last->message : "") << '\n'
        << text_of(out.small);
-  const std::string file = (std::filesystem::path(options.folder) /
-                            ("random_" + std::to_string(options.seed) + "_" +
-                             std::to_string(index) + "_" + config.name + ".onnx"))
-                               .string();
+  std::string name = config.name;
+  std::replace(name.begin(), name.end(), ':', '_');
+  const std::string file =
+      (std::filesystem::path(options.folder) / ("random_" + std::to_string(options.seed) + "_" +
+                                                std::to_string(index) + "_" + name + ".onnx"))
+          .string();
   try {
     pyflame_rt::save_model(build(out.small), file);
     text << "written to " << file << '\n';
