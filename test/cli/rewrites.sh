@@ -1,0 +1,10 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# The page that lists passes and rewrites is the one that the tool prints. Arguments: the tool, the root.
+set -euo pipefail
+
+if ! diff "$2/core/pass/REWRITES.md" <("$1" passes --markdown); then
+  echo "core/pass/REWRITES.md is not what the tables say; to print it anew:"
+  echo "  build/release/bin/pfrt passes --markdown > core/pass/REWRITES.md"
+  exit 1
+fi
