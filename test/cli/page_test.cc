@@ -178,14 +178,21 @@ TEST(Drawing, bodies_are_apart_and_what_they_capture_is_linked) {
   then.add_node(make_node("t", "Relu", {"x"}, {"then_y"}));
   const auto node = make_node("branch", "If", {"choice"}, {"y"});
   node->set_attr("then_branch", then.shared());
+  Graph otherwise = graph.create_subgraph("else");
+  otherwise.add_output({"else_y", {2}, DType::Float32});
+  otherwise.add_node(make_node("e", "Neg", {"x"}, {"else_y"}));
+  node->set_attr("else_branch", otherwise.shared());
   graph.add_node(node);
   const std::vector<Drawing> drawings = cli::draw(graph);
-  ASSERT_EQ(drawings.size(), 2U);
-  EXPECT_EQ(drawings[1].title, "then_branch of If branch");
-  EXPECT_EQ(box_of(drawings[0], "If").bodies.size(), 1U);
-  EXPECT_EQ(box_of(drawings[1], "Captured").name, "x");
-  EXPECT_EQ(drawings[1].links.size(), 2U);  // to Relu, and to the output
-  EXPECT_EQ(drawings[0].links.size(), 3U);  // choice and x to If, and to the output
+  ASSERT_EQ(drawings.size(), 3U);
+  const auto bodies = box_of(drawings[0], "If").bodies;
+  ASSERT_EQ(bodies.size(), 2U);
+  for (const auto& [name, index] : bodies) {
+    EXPECT_EQ(drawings[index].title, name + " of If branch");
+    EXPECT_EQ(box_of(drawings[index], "Captured").name, "x");
+    EXPECT_EQ(drawings[index].links.size(), 2U);  // to the node, and to the output
+  }
+  EXPECT_EQ(drawings[0].links.size(), 3U);  // choice and x to If, once each, and to the output
   expect_balanced(cli::write_html(page_of(graph)));
 }
 

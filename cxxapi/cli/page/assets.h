@@ -29,7 +29,7 @@ th, td { text-align: left; vertical-align: top; padding: .1rem .8rem .1rem 0;
   border: 1.5px solid var(--c); background: color-mix(in srgb, var(--c) 25%, transparent); }
 .legend i.only { border: 2px dashed var(--mark); background: none; }
 main { display: grid; gap: 0 1rem; grid-template-columns: minmax(0, 1fr); }
-section { min-width: 0; } section p { margin: .3rem 0; }
+section { min-width: 0; } #passes { overflow-x: auto; } section p { margin: .3rem 0; }
 .view { overflow: auto; height: 78vh; border: 1px solid var(--rule); border-radius: 6px; cursor: grab; }
 details .view { height: 60vh; } details { margin: .4rem 0; } summary { cursor: pointer; }
 body:has(#tab-before:checked) section:not(#before),
@@ -120,11 +120,12 @@ inline constexpr char kScript[] = R"js(
   };
 
   // Zoom and pan: the drawing's size, and the scroll position of its frame.
+  const width = svg => +svg.getAttribute('width');
   const scale = (view, factor, x, y) => {
     const svg = view.querySelector('svg');
-    const old = svg.clientWidth / svg.dataset.w || 1;
+    const old = width(svg) / svg.dataset.w || 1;
     const now = Math.min(4, Math.max(.02, factor * old));
-    const left = Math.max(0, (view.clientWidth - svg.clientWidth) / 2);
+    const left = Math.max(0, (view.clientWidth - width(svg)) / 2);
     const px = (view.scrollLeft + x - left) / old, py = (view.scrollTop + y) / old;
     svg.setAttribute('width', svg.dataset.w * now);
     svg.setAttribute('height', svg.dataset.h * now);
@@ -136,7 +137,7 @@ inline constexpr char kScript[] = R"js(
     if (!view.clientWidth) return;
     const wide = view.clientWidth / svg.dataset.w, high = view.clientHeight / svg.dataset.h;
     const now = whole ? Math.min(wide, high) : Math.min(1, Math.max(.5, wide));
-    scale(view, now * svg.dataset.w / svg.clientWidth, 0, 0);
+    scale(view, now * svg.dataset.w / width(svg), 0, 0);
     view.scrollTop = 0;
     view.scrollLeft = (svg.dataset.w * now - view.clientWidth) / 2;
     view.dataset.fitted = 1;

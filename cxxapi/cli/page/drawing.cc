@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cxxapi/cli/page/drawing.h"
 
+#include <algorithm>
+#include <array>
 #include <deque>
 #include <functional>
+#include <set>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -16,7 +19,6 @@ namespace {
 using pyflame_rt::api;
 using pyflame_rt::Graph;
 using pyflame_rt::GraphHandle;
-using pyflame_rt::Tensor;
 
 constexpr size_t kNobody = SIZE_MAX;
 constexpr size_t kNameLimit = 160, kLabelLimit = 26;
@@ -30,7 +32,7 @@ std::string_view view(pfrt_string s) { return {s.data, s.size}; }
 // Reads graph after graph; bodies that it meets are read later.
 class GraphReader {
  public:
-  explicit GraphReader(const Graph& graph) { open(graph.shared(), {}, 0, kNobody, kNobody); }
+  explicit GraphReader(const Graph& graph) { open(graph.shared(), {}, kNobody, kNobody); }
 
   std::vector<Drawing> run() {
     for (size_t i = 0; i < open_.size(); ++i) read(i);
@@ -42,15 +44,15 @@ class GraphReader {
  private:
   struct Open {
     Graph graph;
-    size_t key, owner, box;  // the drawing and the box that it is a body of
+    size_t owner, box;  // the drawing and the box that it is a body of
     std::unordered_map<std::string, size_t> values;
     std::vector<size_t> producer;       // the box that makes a value, or kNobody
     std::vector<std::string> constant;  // of a value, in short; empty: it is none
     std::vector<std::string> names;
   };
 
-  size_t open(GraphHandle graph, std::string title, size_t key, size_t owner, size_t box) {
-    open_.push_back({Graph(std::move(graph)), key, owner, box, {}, {}, {}, {}});
+  size_t open(GraphHandle graph, std::string title, size_t owner, size_t box) {
+    open_.push_back({Graph(std::move(graph)), owner, box, {}, {}, {}, {}});
     drawings_.emplace_back();
     drawings_.back().title = std::move(title);
     return drawings_.size() - 1;
@@ -119,7 +121,7 @@ class GraphReader {
     box.name = clean(view(node.name), kNameLimit);
     box.domain = clean(view(node.domain), kNameLimit);
     box.label = clean_tail(view(node.name), kLabelLimit);
-    box.key = mix(open_[d].key, view(node.op));
+    box.key = mix(0, view(node.op));
     for (size_t i = 0; i < node.input_count; ++i) {
       const bool absent = node.inputs[i].size == 0;
       box.inputs.push_back(absent ? std::nullopt : std::optional(value(d, view(node.inputs[i]))));
@@ -141,8 +143,7 @@ class GraphReader {
       for (size_t g = 0; g < graphs; ++g) {
         pfrt_graph* const body = attr.type == PFRT_ATTR_GRAPH ? attr.graph : attr.graphs[g];
         const std::string title = name + " of " + box.op + " " + box.label;
-        box.bodies.emplace_back(
-            name, open(GraphHandle::share(body), title, mix(box.key, view(attr.name)), d, index));
+        box.bodies.emplace_back(name, open(GraphHandle::share(body), title, d, index));
       }
     }
     drawings_[d].boxes.push_back(std::move(box));
@@ -160,7 +161,10 @@ class GraphReader {
     if (o.owner == kNobody) return;
     for (const Box& box : drawings_[d].boxes) {
       if (box.op != kCaptured || box.is_node) continue;
-      link_value(o.owner, value(o.owner, o.names[box.outputs[0]]), o.box);
+      const size_t v = value(o.owner, o.names[box.outputs[0]]);
+      const auto& inputs = drawings_[o.owner].boxes[o.box].inputs;
+      const bool taken = std::find(inputs.begin(), inputs.end(), v) != inputs.end();
+      if (!taken && captured_.insert({o.owner, o.box, v}).second) link_value(o.owner, v, o.box);
     }
   }
 
@@ -178,6 +182,7 @@ class GraphReader {
   static constexpr const char* kCaptured = "Captured";
   std::deque<Open> open_;
   std::vector<Drawing> drawings_;
+  std::set<std::array<size_t, 3>> captured_;  // drawing, box, value: linked already
 };
 
 void mark(std::vector<Drawing>* drawings, const std::unordered_set<size_t>& others) {

@@ -24,7 +24,8 @@ struct Box {
   std::vector<std::optional<size_t>> inputs;  // values; none where an optional input is absent
   std::vector<size_t> outputs;
   std::vector<std::pair<std::string, size_t>> bodies;  // attribute and drawing
-  size_t key = 0;  // the same for a node of another graph that computes the same value likewise
+  size_t key =
+      0;  // the same for a node of another graph that makes the same value by the same operator
   bool is_node = false;
   bool only_here = false;
 };
