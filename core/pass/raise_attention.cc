@@ -160,6 +160,8 @@ bool operands_agree(const Editor& editor, const Scores& s, ValueId v) {
   if (!q.has_shape || !kt.has_shape || !value.has_shape || q.dtype != kt.dtype ||
       q.dtype != value.dtype || !raisable(q.dtype))
     return false;
+  // The operator's own arithmetic is not as fine.
+  if (q.dtype == PFRT_DTYPE_FLOAT64) return false;
   const size_t rank = q.shape.size();
   if ((rank != 3 && rank != 4) || kt.shape.size() != rank || value.shape.size() != rank)
     return false;

@@ -24,6 +24,7 @@ struct SessionArgs {
   std::string precision;  // empty = the default
   int threads = 0;
   bool verify = false;
+  std::vector<std::string> skip;  // optimisation passes
 };
 pyflame_rt::SessionOptions session_options(const SessionArgs& args);
 

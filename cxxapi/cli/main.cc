@@ -17,6 +17,9 @@ pyflame_rt::SessionOptions session_options(const SessionArgs& args) {
   options.providers = args.providers;
   if (!args.precision.empty()) options.precision = args.precision;
   if (args.verify) options.extra["verify"] = "on";
+  std::string skip;
+  for (const std::string& pass : args.skip) skip += (skip.empty() ? "" : ",") + pass;
+  if (!skip.empty()) options.extra["skip_passes"] = skip;
   const std::vector<std::string> levels = {"none", "basic", "extended", "all"};
   for (size_t i = 0; i < levels.size(); ++i) {
     if (args.level == levels[i]) options.optimization_level = static_cast<pyflame_rt::OptLevel>(i);
@@ -71,6 +74,13 @@ CLI::Option* add_level(CLI::App* command, SessionArgs* args) {
       ->check(CLI::IsMember({"none", "basic", "extended", "all"}));
 }
 
+void add_skip(CLI::App* command, std::vector<std::string>* skip) {
+  command
+      ->add_option("--skip", *skip,
+                   "an optimisation pass to leave out, by name; repeat for several")
+      ->allow_extra_args(false);
+}
+
 void add_verify(CLI::App* command, SessionArgs* args, const char* help) {
   command->add_flag("--verify", args->verify, help);
 }
@@ -109,6 +119,7 @@ void add_commands(CLI::App* app, std::function<int()>* action) {
   add_providers(c, &run->session);
   add_threads(c, &run->session);
   add_level(c, &run->session);
+  add_skip(c, &run->session.skip);
   add_verify(c, &run->session,
              "compare results before and after each optimisation pass, on inputs made up; undo and "
              "name what changes them");
@@ -128,6 +139,7 @@ void add_commands(CLI::App* app, std::function<int()>* action) {
   add_providers(c, &test->session);
   add_threads(c, &test->session);
   add_level(c, &test->session);
+  add_skip(c, &test->session.skip);
   add_verify(c, &test->session,
              "compare results before and after each optimisation pass, on inputs made up; what "
              "changes them fails the case");
@@ -159,6 +171,7 @@ void add_commands(CLI::App* app, std::function<int()>* action) {
   add_dims(c, &explain->dims);
   add_providers(c, &explain->session);
   add_level(c, &explain->session);
+  add_skip(c, &explain->session.skip);
 
   const auto convert = std::make_shared<ConvertArgs>();
   c = add_command(app, "convert", "write a model in the format of another extension",
