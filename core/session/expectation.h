@@ -25,7 +25,8 @@ class Expectation {
  private:
   // Of the elements of one tensor of an output.
   struct Drift {
-    double rms = 0, largest = 0;
+    double rms = 0, peak = 0;  // of all
+    double largest = 0;
     uint64_t many = 0;  // that are further away than the tolerance
   };
   struct Distance;
