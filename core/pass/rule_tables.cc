@@ -13,6 +13,8 @@ std::span<const RuleFamily> rule_families() {
       {RulePass::kFusion, "pieces", pieces_rules},
       {RulePass::kFusion, "expand", expand_rules},
       {RulePass::kFusion, "cast", cast_rules},
+      {RulePass::kFusion, "quantized_moves", quantized_move_rules},
+      {RulePass::kFusion, "quantized_products", quantized_product_rules},
       {RulePass::kFusion, "raise_norm", normalization_rules},
       {RulePass::kFusion, "normalization", normalization_parameter_rules},
       {RulePass::kFusion, "raise_activation", activation_rules},

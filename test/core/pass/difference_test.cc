@@ -18,6 +18,7 @@ std::string difference(Writer before, Writer after, std::vector<NamedValues> sam
                        std::vector<std::string>* notes = nullptr, double seconds = 20) {
   Verifier::Context context;
   context.candidates = cpu_alone();
+  context.packed = packed();
   context.logger = &silent_logger();
   context.samples = std::move(samples);
   context.seconds = seconds;

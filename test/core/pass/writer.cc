@@ -26,6 +26,11 @@ std::vector<Candidate> cpu_alone() {
   return {{source.name, opened.ok() ? *opened : nullptr, ""}};
 }
 
+PackedStore* packed() {
+  static PackedStore store;
+  return &store;
+}
+
 Writer::Writer() : graph_(std::make_shared<Graph>("g")) { graph_->opsets[""] = 17; }
 
 Writer::Writer(Graph& outer) : graph_(Graph::subgraph_of(outer, "body")) {}

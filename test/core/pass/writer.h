@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "core/exec/packed.h"
 #include "core/ir/graph.h"
 #include "core/plan/assign.h"
 
@@ -15,6 +16,7 @@ namespace pfrt::test {
 
 Logger& silent_logger();
 std::vector<Candidate> cpu_alone();
+PackedStore* packed();
 
 // |dims| of inputs are numbers, symbols, or "?".
 class Writer {

@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Quantized graphs as exporters write them, DequantizeLinear and QuantizeLinear around operators on
+// float32, become operators on integers where that means the same.
+#include <gtest/gtest.h>
+
+#include "core/pass/numbers.h"
+#include "core/pass/pipeline.h"
+#include "core/session/optimise.h"
+#include "core/session/verify.h"
+#include "test/core/pass/writer.h"
+
+namespace pfrt::test {
+namespace {
+
+template <typename T>
+Tensor whole(pfrt_dtype dtype, const Dims& dims, const std::vector<int64_t>& values) {
+  Tensor made = *Tensor::allocate(dtype, dims);
+  for (size_t i = 0; i < values.size(); ++i) made.as<T>()[i] = static_cast<T>(values[i]);
+  return made;
+}
+
+// A graph whose values are quantized with one scale and zero point a name.
+class Quantized : public Writer {
+ public:
+  // Parameters |name|_s and |name|_z.
+  void parameters(const std::string& name, double scale, int64_t zero,
+                  pfrt_dtype dtype = PFRT_DTYPE_UINT8) {
+    floats(name + "_s", {}, {scale});
+    constant(name + "_z", dtype == PFRT_DTYPE_UINT8 ? whole<uint8_t>(dtype, {}, {zero})
+                                                    : whole<int8_t>(dtype, {}, {zero}));
+  }
+  void quantize(const std::string& in, const std::string& out, const std::string& by) {
+    node("QuantizeLinear", {in, by + "_s", by + "_z"}, {out});
+  }
+  void dequantize(const std::string& in, const std::string& out, const std::string& by) {
+    node("DequantizeLinear", {in, by + "_s", by + "_z"}, {out});
+  }
+  // int8 weights, a scale an index of |axis| or one for all (-1), as |name|.
+  void weights8(const std::string& name, const Dims& dims, int64_t axis = -1) {
+    std::vector<int64_t> values;
+    const int64_t count = element_count(dims.data(), dims.size());
+    for (int64_t i = 0; i < count; ++i) values.push_back((i * 37 + 11) % 255 - 127);
+    constant(name + "_q", whole<int8_t>(PFRT_DTYPE_INT8, dims, values));
+    std::vector<double> scales;
+    const int64_t many = axis < 0 ? 1 : dims[static_cast<size_t>(axis)];
+    for (int64_t i = 0; i < many; ++i)
+      scales.push_back(0.0031 * (1 + 0.1 * static_cast<double>(i)));
+    floats(name + "_s", axis < 0 ? Dims{} : Dims{many}, scales);
+    std::vector<Attribute> attrs;
+    if (axis >= 0) attrs.push_back(Attribute::of_int("axis", axis));
+    std::vector<std::string> inputs{name + "_q", name + "_s"};
+    node("DequantizeLinear", inputs, {name}, attrs);
+  }
+  // int32 in steps of the product of the scales of |x| and |w|.
+  void bias32(const std::string& name, const std::string& x, const std::string& w, int64_t count) {
+    std::vector<int64_t> values;
+    for (int64_t i = 0; i < count; ++i) values.push_back(400 * i - 700);
+    constant(name + "_q", whole<int32_t>(PFRT_DTYPE_INT32, {count}, values));
+    const auto one = [&](const std::string& n) {
+      return *to_doubles(graph().constant(graph().find(n + "_s")));
+    };
+    std::vector<double> scales;
+    for (double s : one(w)) scales.push_back(s * one(x)[0]);
+    floats(name + "_s", scales.size() == 1 ? Dims{} : Dims{count}, scales);
+    node("DequantizeLinear", {name + "_q", name + "_s"}, {name}, {Attribute::of_int("axis", 0)});
+  }
+};
+
+// The operators left in order, after both graphs were found to give the same.
+std::string optimised(Writer& w, PassResult* result = nullptr) {
+  const std::shared_ptr<Graph> before = w.canonical();
+  std::shared_ptr<Graph> after = before->clone();
+  PassServices services(cpu_alone(), packed(), &silent_logger());
+  PassContext context = services.context();
+  PipelineConfig config;
+  config.level = OptLevel::kAll;
+  config.validate_after_pass = true;
+  Pipeline pipeline = Pipeline::standard(config, &silent_logger());
+  PassResult all;
+  const Status status = pipeline.run_until_fixed_point(after, context, all);
+  if (!status.ok()) return status.message();
+  Verifier::Context verification;
+  verification.candidates = cpu_alone();
+  verification.packed = packed();
+  verification.logger = &silent_logger();
+  Verifier verifier(std::move(verification));
+  auto difference = verifier.difference(before, after);
+  if (!difference.ok()) return difference.status().message();
+  if (!difference->empty()) return *difference;
+  if (verifier.notes().size() != 1) return verifier.notes().back();
+  if (result) *result = all;
+  std::string ops;
+  auto order = after->topological_order();
+  if (!order.ok()) return order.status().message();
+  for (NodeId id : *order) ops += (ops.empty() ? "" : ", ") + after->node(id)->op;
+  return ops;
+}
+
+Attribute pads(std::vector<int64_t> values) {
+  return Attribute::of_ints("pads", std::move(values));
+}
+
+struct ConvForm {
+  int64_t axis = -1;  // of the scales of weights
+  bool bias = true, relu = true;
+  int64_t zero = 0;  // of the result
+  pfrt_dtype dtype = PFRT_DTYPE_UINT8;
+  bool bias_of_numbers = false, used_twice = false;
+};
+
+Quantized conv(const ConvForm& form) {
+  Quantized w;
+  w.input("image", {"N", "3", "8", "8"});
+  w.parameters("x", 0.017, 121);
+  w.parameters("y", 0.031, form.zero, form.dtype);
+  w.quantize("image", "xq", "x");
+  w.dequantize("xq", "xr", "x");
+  w.weights8("w", {4, 3, 3, 3}, form.axis);
+  std::vector<std::string> inputs{"xr", "w"};
+  if (form.bias_of_numbers) w.floats("b", {4}, {0.11, 0.07, -0.3, 0.0123});
+  if (form.bias && !form.bias_of_numbers) w.bias32("b", "x", "w", 4);
+  if (form.bias) inputs.push_back("b");
+  w.node("Conv", inputs, {"c"}, {pads({1, 1, 1, 1})});
+  if (form.relu) w.node("Relu", {"c"}, {"r"});
+  w.quantize(form.relu ? "r" : "c", "yq", "y");
+  w.dequantize("yq", "out", "y");
+  w.output("out");
+  if (form.used_twice) w.output("c");
+  return w;
+}
+
+constexpr const char* kIntegerConv = "QuantizeLinear, QLinearConv, DequantizeLinear";
+
+TEST(QuantizedRules, convolutions) {
+  for (const ConvForm& form :
+       {ConvForm{}, ConvForm{.axis = 0}, ConvForm{.bias = false}, ConvForm{.relu = false},
+        ConvForm{.axis = 0, .zero = -128, .dtype = PFRT_DTYPE_INT8},
+        ConvForm{.relu = false, .zero = 100}}) {
+    Quantized w = conv(form);
+    EXPECT_EQ(optimised(w), kIntegerConv) << form.axis << form.bias << form.relu << form.zero;
+  }
+}
+
+TEST(QuantizedRules, convolutions_that_stay) {
+  // What is between the zero point and the last step is lost with Relu alone; numbers that are no
+  // steps have no integers; somebody else wants the result.
+  for (const ConvForm& form : {ConvForm{.zero = 100}, ConvForm{.bias_of_numbers = true},
+                               ConvForm{.relu = false, .used_twice = true}}) {
+    Quantized w = conv(form);
+    const std::string ops = optimised(w);
+    EXPECT_NE(ops.find("Conv"), std::string::npos) << ops;
+    EXPECT_EQ(ops.find("QLinearConv"), std::string::npos) << ops;
+  }
+}
+
+TEST(QuantizedRules, clip_within_the_range_stays) {
+  for (const double high : {31.0, 2.0}) {
+    Quantized w;
+    w.input("x", {"N", "6"});
+    w.parameters("q", 0.05, 0);
+    w.floats("low", {}, {0}).floats("high", {}, {high});
+    w.node("Clip", {"x", "low", "high"}, {"c"});
+    w.quantize("c", "y", "q");
+    w.output("y");
+    EXPECT_EQ(optimised(w), high > 12.75 ? "QuantizeLinear" : "Clip, QuantizeLinear");
+  }
+}
+
+Quantized product(bool gemm, bool swapped, bool bias, int64_t axis, bool three = false) {
+  Quantized w;
+  w.input("m",
+          three ? std::vector<std::string>{"B", "N", "5"} : std::vector<std::string>{"N", "5"});
+  w.parameters("x", 0.017, 121);
+  w.parameters("y", 0.029, 90);
+  w.quantize("m", "xq", "x");
+  w.dequantize("xq", "xr", "x");
+  w.weights8("w", swapped ? Dims{7, 5} : Dims{5, 7}, axis);
+  if (bias) w.bias32("b", "x", "w", 7);
+  if (gemm) {
+    std::vector<std::string> inputs{"xr", "w"};
+    if (bias) inputs.push_back("b");
+    w.node("Gemm", inputs, {"p"}, {Attribute::of_int("transB", swapped)});
+  } else {
+    w.node("MatMul", {"xr", "w"}, {bias ? "s" : "p"});
+    if (bias) w.node("Add", {"b", "s"}, {"p"});
+  }
+  w.quantize("p", "yq", "y");
+  w.dequantize("yq", "out", "y");
+  w.output("out");
+  return w;
+}
+
+TEST(QuantizedRules, products_of_matrices) {
+  const std::string plain = "QuantizeLinear, QLinearMatMul, DequantizeLinear";
+  for (Quantized w : {product(false, false, false, -1), product(false, false, false, 1),
+                      product(true, false, false, -1), product(true, true, false, 0),
+                      product(false, false, false, -1, true)})
+    EXPECT_EQ(optimised(w), plain);
+  const std::string sums =
+      "QuantizeLinear, MatMulInteger, Add, Cast, Mul, QuantizeLinear, DequantizeLinear";
+  for (Quantized w : {product(true, true, true, 0), product(true, false, true, -1),
+                      product(false, false, true, 1), product(false, false, true, -1, true)})
+    EXPECT_EQ(optimised(w), sums);
+}
+
+TEST(QuantizedRules, scales_along_the_wrong_axis_stay) {
+  Quantized w = product(false, false, false, 0);
+  EXPECT_EQ(optimised(w).find("QLinear"), std::string::npos);
+}
+
+TEST(QuantizedRules, what_moves_elements_moves_integers) {
+  Quantized w;
+  w.input("x", {"N", "4", "6", "6"}, PFRT_DTYPE_UINT8);
+  w.parameters("q", 0.02, 7);
+  w.parameters("other", 0.03, 7);
+  w.dequantize("x", "r", "q");
+  w.node("MaxPool", {"r"}, {"pooled"},
+         {Attribute::of_ints("kernel_shape", {2, 2}), Attribute::of_ints("strides", {2, 2})});
+  w.node("Flatten", {"pooled"}, {"flat"});
+  w.quantize("flat", "y", "q");
+  w.output("y");
+  EXPECT_EQ(optimised(w), "MaxPool, Flatten");
+
+  // Other parameters: the numbers change, the integers move.
+  Quantized v;
+  v.input("x", {"N", "4"}, PFRT_DTYPE_UINT8).input("z", {"N", "4"}, PFRT_DTYPE_UINT8);
+  v.parameters("q", 0.02, 7);
+  v.parameters("other", 0.03, 7);
+  v.dequantize("x", "r", "q");
+  v.dequantize("z", "s", "q");
+  v.node("Concat", {"r", "s"}, {"j"}, {Attribute::of_int("axis", 1)});
+  v.quantize("j", "y", "other");
+  v.output("y");
+  EXPECT_EQ(optimised(v), "Concat, DequantizeLinear, QuantizeLinear");
+}
+
+TEST(QuantizedRules, pieces_of_other_scales_stay) {
+  Quantized v;
+  v.input("x", {"N", "4"}, PFRT_DTYPE_UINT8).input("z", {"N", "4"}, PFRT_DTYPE_UINT8);
+  v.parameters("q", 0.02, 7);
+  v.parameters("other", 0.03, 7);
+  v.dequantize("x", "r", "q");
+  v.dequantize("z", "s", "other");
+  v.node("Concat", {"r", "s"}, {"j"}, {Attribute::of_int("axis", 1)});
+  v.quantize("j", "y", "other");
+  v.output("y");
+  EXPECT_EQ(optimised(v), "DequantizeLinear, DequantizeLinear, Concat, QuantizeLinear");
+}
+
+TEST(QuantizedRules, only_the_exact_pair_cancels) {
+  const auto pair = [](double second, bool numbers_first) {
+    Quantized w;
+    w.parameters("p", 0.02, 3);
+    w.parameters("q", second, 3);
+    if (numbers_first) {
+      w.input("x", {"N"});
+      w.quantize("x", "a", "p");
+      w.dequantize("a", "y", "q");
+    } else {
+      w.input("x", {"N"}, PFRT_DTYPE_UINT8);
+      w.dequantize("x", "a", "p");
+      w.quantize("a", "b", "q");
+      w.node("Cast", {"b"}, {"y"}, {Attribute::of_int("to", PFRT_DTYPE_INT32)});
+    }
+    w.output("y");
+    return optimised(w);
+  };
+  EXPECT_EQ(pair(0.02, false), "Cast");
+  EXPECT_EQ(pair(0.021, false), "DequantizeLinear, QuantizeLinear, Cast");
+  EXPECT_EQ(pair(0.02, true), "QuantizeLinear, DequantizeLinear");
+}
+
+}  // namespace
+}  // namespace pfrt::test
