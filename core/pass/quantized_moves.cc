@@ -112,8 +112,6 @@ Result<bool> cut_once(Editor& editor, Node& node, const RuleContext&) {
 }
 
 constexpr OptLevel kExtended = OptLevel::kExtended;
-constexpr std::string_view kMoveText =
-    "DequantizeLinear, then moved elements -> moved integers, then DequantizeLinear";
 constexpr Rule kRules[] = {
     {"CancelQuantize", "QuantizeLinear",
      "DequantizeLinear, QuantizeLinear of the same parameters -> nothing", kExtended, true, cancel},
@@ -123,16 +121,26 @@ constexpr Rule kRules[] = {
     {"JoinQuantized", "Concat",
      "DequantizeLinear of the same parameters, Concat -> Concat, DequantizeLinear", kExtended,
      false, join},
-    {"MoveQuantized", "MaxPool", kMoveText, kExtended, false, move},
-    {"MoveQuantized", "Reshape", kMoveText, kExtended, false, move},
-    {"MoveQuantized", "Squeeze", kMoveText, kExtended, false, move},
-    {"MoveQuantized", "Unsqueeze", kMoveText, kExtended, false, move},
-    {"MoveQuantized", "Flatten", kMoveText, kExtended, false, move},
-    {"MoveQuantized", "Slice", kMoveText, kExtended, false, move},
-    {"MoveQuantized", "Gather", kMoveText, kExtended, false, move},
-    {"MoveQuantized", "DepthToSpace", kMoveText, kExtended, false, move},
-    {"MoveQuantized", "SpaceToDepth", kMoveText, kExtended, false, move},
-    {"MoveQuantized", "Transpose", kMoveText, kExtended, false, move},
+    {"MoveQuantized", "MaxPool", "DequantizeLinear, MaxPool -> MaxPool, DequantizeLinear",
+     kExtended, false, move},
+    {"MoveQuantized", "Reshape", "DequantizeLinear, Reshape -> Reshape, DequantizeLinear",
+     kExtended, false, move},
+    {"MoveQuantized", "Squeeze", "DequantizeLinear, Squeeze -> Squeeze, DequantizeLinear",
+     kExtended, false, move},
+    {"MoveQuantized", "Unsqueeze", "DequantizeLinear, Unsqueeze -> Unsqueeze, DequantizeLinear",
+     kExtended, false, move},
+    {"MoveQuantized", "Flatten", "DequantizeLinear, Flatten -> Flatten, DequantizeLinear",
+     kExtended, false, move},
+    {"MoveQuantized", "Slice", "DequantizeLinear, Slice -> Slice, DequantizeLinear", kExtended,
+     false, move},
+    {"MoveQuantized", "Gather", "DequantizeLinear, Gather -> Gather, DequantizeLinear", kExtended,
+     false, move},
+    {"MoveQuantized", "DepthToSpace",
+     "DequantizeLinear, DepthToSpace -> DepthToSpace, DequantizeLinear", kExtended, false, move},
+    {"MoveQuantized", "SpaceToDepth",
+     "DequantizeLinear, SpaceToDepth -> SpaceToDepth, DequantizeLinear", kExtended, false, move},
+    {"MoveQuantized", "Transpose", "DequantizeLinear, Transpose -> Transpose, DequantizeLinear",
+     kExtended, false, move},
 };
 
 }  // namespace
