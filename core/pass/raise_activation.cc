@@ -198,8 +198,9 @@ Result<bool> to_hard_sigmoid(Editor& editor, Node& node, const RuleContext& cont
                Attribute::of_float("beta", static_cast<float>(line->shift))}});
 }
 
-// Log(1 + Exp(x))
+// Log(1 + Exp(x)). The exponential of a moderate x is infinite in float16.
 Result<bool> to_softplus(Editor& editor, Node& node, const RuleContext& context) {
+  if (editor.type(node.outputs[0]).dtype == PFRT_DTYPE_FLOAT16) return false;
   Pattern pattern(editor);
   pattern.take(node);
   const Node* sum = pattern.take(node.inputs[0], "Add");
