@@ -67,7 +67,10 @@ class Sweep {
   Status run() {
     join_constants();
     PFRT_ASSIGN(const std::vector<NodeId> order, editor_.graph().topological_order());
-    for (NodeId id : order) join(id);
+    for (NodeId id : order) {
+      join_sizes(id);
+      join(id);
+    }
     return {};
   }
 
@@ -103,6 +106,29 @@ class Sweep {
         took(name, "JoinConstants");
       }
     }
+  }
+
+  // Shapes, and arithmetic on them, that inference says are the same numbers, whatever they are.
+  void join_sizes(NodeId id) {
+    const Node* node = graph().node(id);
+    if (!node || node->outputs.size() != 1 || node->outputs[0] == kNoId || !comparable(*node))
+      return;
+    const ValueId value = node->outputs[0];
+    const std::optional<Shape>& contents = editor_.contents(value);
+    const Type& type = editor_.type(value);
+    if (!contents || contents->empty() || !type.is_tensor() || !type.fixed() ||
+        type.dtype != PFRT_DTYPE_INT64 ||
+        std::ranges::any_of(*contents, [](const Dim& d) { return d.unknown(); }))
+      return;
+    std::string key = message(type.shape.size());
+    for (const Dim& d : type.shape) key += message(",", d.value());
+    for (const Dim& d : *contents)
+      key += d.known() ? message(" ", d.value()) : message(" #", d.symbol());
+    const auto [at, fresh] = sizes_.try_emplace(std::move(key), value);
+    if (fresh || !editor_.can_replace(value, at->second) || !take(value, "JoinSizes")) return;
+    const std::string name = graph().at(value).name;
+    editor_.replace(value, at->second);
+    took(name, "JoinSizes");
   }
 
   bool comparable(const Node& node) const {
@@ -154,6 +180,7 @@ class Sweep {
   PassContext& context_;
   PassResult& result_;
   std::unordered_map<uint64_t, std::vector<NodeId>> nodes_;
+  std::unordered_map<std::string, ValueId> sizes_;
 };
 
 class CsePass final : public Pass {

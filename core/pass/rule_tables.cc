@@ -55,6 +55,8 @@ const std::vector<KnownRule>& all_rules() {
         {kPasses[2], "JoinConstants", "small constants of equal bytes -> one", OptLevel::kExtended},
         {kPasses[2], "JoinNodes", "nodes that compute the same from the same -> one",
          OptLevel::kExtended},
+        {kPasses[2], "JoinSizes", "values computed from shapes that are the same numbers -> one",
+         OptLevel::kExtended},
         {kPasses[3], "FusedConvRelu", "Conv, Relu -> one step", OptLevel::kExtended},
         {kPasses[3], "FusedAddRelu", "Add, Relu -> one step", OptLevel::kExtended},
         {kPasses[3], "FusedMulRelu", "Mul, Relu -> one step", OptLevel::kExtended},
