@@ -76,8 +76,6 @@ pfrt_status* create(pfrt_env* env, const pfrt_options* options, pfrt_optimizer**
     if (!env || !out) return null_argument(env ? "out_optimizer" : "env");
     *out = nullptr;
     PFRT_ASSIGN(const Options given, given_options(options, Options(PFRT_OPTIONS_OPTIMIZER)));
-    for (const std::string& name : given.get_strings("skip_passes"))
-      if (name.empty()) return error(Code::kINVALID_ARGUMENT, "making an optimizer: empty name");
     *out = new pfrt_optimizer(env->state, given);
     return {};
   });
@@ -182,6 +180,11 @@ pfrt_status* run(pfrt_optimizer* o, pfrt_graph* graph, pfrt_string pass, uint32_
     if (graph->graph->depth > 0)
       return error(Code::kINVALID_ARGUMENT, "optimising graph '", graph->graph->name,
                    "': it is the body of a node; optimise the graph it is in");
+    std::vector<std::string> skipped = o->options.get_strings("skip_passes");
+    std::erase_if(skipped, [&](const std::string& name) {
+      return std::ranges::find(o->names, name) != o->names.end();
+    });
+    PFRT_TRY(check_pass_names(skipped, "optimising a graph"));
     const EnvScope scope(*o->env);
     const std::string_view only = view(pass);
     const bool canonical =

@@ -65,6 +65,17 @@ void for_each_node(Graph& graph, Fn fn) {
 
 std::span<const std::string_view> built_in_passes() { return kPasses; }
 
+Status check_pass_names(const std::vector<std::string>& names, std::string_view doing) {
+  for (const std::string& name : names) {
+    if (std::ranges::find(kPasses, name) != kPasses.end()) continue;
+    std::string known;
+    for (std::string_view one : kPasses) known += message(known.empty() ? "" : ", ", one);
+    return error(Code::kINVALID_ARGUMENT, doing, ": skip_passes names '", name,
+                 "'; the passes that can be left out are ", known);
+  }
+  return {};
+}
+
 OptLevel level_of(std::string_view word) {
   const auto at = std::ranges::find(kLevels, word);
   return at == kLevels.end() ? OptLevel::kAll : static_cast<OptLevel>(at - kLevels.begin());

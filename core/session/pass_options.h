@@ -15,6 +15,8 @@ PipelineConfig pipeline_config(const Options& options);
 // A built-in pass by its name; null for others.
 std::unique_ptr<Pass> built_in_pass(std::string_view name, const Options& options);
 std::span<const std::string_view> built_in_passes();
+// Names that passes are skipped by are those of built-in passes; INVALID_ARGUMENT lists them.
+Status check_pass_names(const std::vector<std::string>& names, std::string_view doing);
 OptLevel level_of(std::string_view word);
 std::string_view level_word(OptLevel level);
 

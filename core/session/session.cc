@@ -9,6 +9,7 @@
 #include "core/plan/client_operator.h"
 #include "core/plan/fault.h"
 #include "core/session/optimise.h"
+#include "core/session/pass_options.h"
 #include "core/session/sessions.h"
 
 namespace pfrt {
@@ -75,6 +76,7 @@ Result<std::shared_ptr<Session>> Session::create(std::shared_ptr<const Model> mo
   session->level_ = options.get_string("optimization_level");
   session->verbose_ = options.get_bool("verbose_optimization");
   session->skip_passes_ = options.get_strings("skip_passes");
+  PFRT_TRY(check_pass_names(session->skip_passes_, "creating a session"));
   session->verify_ = options.get_string("verify") == "on";
   session->samples_ = std::move(context.samples);
   session->cancelled_ = &options.cancel_flag();

@@ -236,6 +236,27 @@ TEST(Optimizer, runs_beside_sessions_of_the_same_graph) {
   EXPECT_EQ(run(session.get(), {floats({1, 8}, x)})[0].bytes, before[0].bytes);
 }
 
+TEST(Optimizer, a_session_skips_passes_that_there_are) {
+  const auto env = make_env();
+  GraphBuilder g;
+  dense(g);
+  const auto model = make_model(env.get(), g);
+  const auto options = make_options(PFRT_OPTIONS_SESSION, {{"skip_passes", "CSEPass,CSPass"}});
+  pfrt_session_desc desc{};
+  desc.struct_size = sizeof desc;
+  desc.model = model.get();
+  desc.options = options.get();
+  pfrt_session* session = nullptr;
+  EXPECT_TRUE(fails(api().session->create(env.get(), &desc, &session), PFRT_CODE_INVALID_ARGUMENT,
+                    {"'CSPass'", "CSEPass"}));
+  EXPECT_EQ(session, nullptr);
+
+  const auto optimizer = make_optimizer(env.get(), {{"skip_passes", "CSPass"}});
+  pfrt_optimization* result = nullptr;
+  EXPECT_TRUE(fails(api().optimizer->run(optimizer.get(), g.get(), str(""), 0, &result),
+                    PFRT_CODE_INVALID_ARGUMENT, {"'CSPass'", "CSEPass"}));
+}
+
 TEST(Optimizer, lists_every_rewrite) {
   const size_t count = api().optimizer->known_rule_count();
   ASSERT_GT(count, 15u);
