@@ -8,7 +8,6 @@
 #include "core/base/os/fork.h"
 #include "core/ir/verify.h"
 #include "core/plan/blocks.h"
-#include "core/plan/levels.h"
 
 namespace pfrt {
 namespace {
@@ -37,6 +36,11 @@ pfrt_code call_step(const pfrt_step& step, const pfrt_step_context& context) {
   } catch (...) {
     return context.fail(&context, PFRT_CODE_PROVIDER, to_c("an exception escaped the provider"));
   }
+}
+
+char* data_of(const Tensor& tensor, uint64_t offset) {
+  char* data = static_cast<char*>(tensor.data());
+  return data ? data + offset : nullptr;
 }
 
 Dims dims_of(const Type& type) {
@@ -272,6 +276,8 @@ Status SegmentPlan::add_program(const Graph& graph, const Snapshot& snapshot,
         e.bytes = t->bytes();
         break;
       }
+      case PFRT_BUFFER_PART:  // placed when all that they may lie in are
+        break;
       default:
         return error(Code::kUNSUPPORTED, who, " returned a program with a buffer of kind ", b.kind,
                      ", which this host does not know");
@@ -281,6 +287,7 @@ Status SegmentPlan::add_program(const Graph& graph, const Snapshot& snapshot,
     }
     entries_.push_back(e);
   }
+  PFRT_TRY(place_parts(stage, state));
   Device* culprit = nullptr;
   PFRT_TRY(transfers.run(&culprit));
   for (const auto& [host, buffer] : fresh) provider.set_uploaded(host, buffer);
@@ -301,9 +308,101 @@ Status SegmentPlan::add_program(const Graph& graph, const Snapshot& snapshot,
   return {};
 }
 
+// The last program's parts, once its other buffers have their places.
+Status SegmentPlan::place_parts(const StageExecutable& stage, const InferState& state) {
+  const Program& p = programs_.back();
+  const std::string& who = stage.executable->provider().name();
+  for (uint32_t i = 0; i < p.program.buffer_count; ++i) {
+    const pfrt_buffer& part = buffer_at(p.program, i);
+    if (part.kind != PFRT_BUFFER_PART) continue;
+    if (part.index >= p.program.buffer_count ||
+        buffer_at(p.program, part.index).kind == PFRT_BUFFER_PART)
+      return error(Code::kPROVIDER, who, " returned a program whose buffer ", i,
+                   " is part of buffer ", part.index, ", which is ",
+                   part.index < p.program.buffer_count ? "itself a part" : "not there");
+    const Entry& whole = entries_[p.first_entry + part.index];
+    const pfrt_buffer& of = buffer_at(p.program, part.index);
+    uint64_t bytes = whole.bytes;
+    if (of.kind == PFRT_BUFFER_IN) {
+      const Type& type = state.types[stage.stage->inputs[of.index]];
+      const Dims dims = type.fixed() ? dims_of(type) : Dims();
+      bytes = type.fixed() ? tensor_bytes(type.dtype, element_count(dims.data(), dims.size()))
+                           : PFRT_BYTES_UNKNOWN;
+    }
+    if (whole.place == Place::kAllocated || bytes == PFRT_BYTES_UNKNOWN || part.offset > bytes ||
+        part.bytes > bytes - part.offset)
+      return error(Code::kPROVIDER, who, " returned a program whose buffer ", i, " is ", part.bytes,
+                   " bytes from byte ", part.offset, " on of buffer ", part.index, ", which has ",
+                   bytes == PFRT_BYTES_UNKNOWN ? "as many as the run finds" : message(bytes));
+    Entry& e = entries_[p.first_entry + i];
+    e = whole;
+    e.source = whole.source == kNone ? p.first_entry + part.index : whole.source;
+    e.bytes = part.bytes;
+    e.within = part.offset;
+    e.value = kNoId;
+    if (e.place == Place::kConstant)
+      e.constant = static_cast<const char*>(e.constant) + part.offset;
+  }
+  return {};
+}
+
+std::vector<bool> SegmentPlan::have_parts(const std::vector<size_t>& root) const {
+  std::vector<bool> out(entries_.size());
+  for (const Program& p : programs_)
+    for (uint32_t i = 0; i < p.program.buffer_count; ++i)
+      if (buffer_at(p.program, i).kind == PFRT_BUFFER_PART) out[root[p.first_entry + i]] = true;
+  return out;
+}
+
+// What steps have to wait for: memory that has parts is claimed piece by piece, between the places
+// where a part begins or ends.
+std::vector<StepUse> SegmentPlan::claims(const std::vector<size_t>& root) const {
+  struct Pieces {
+    std::vector<uint64_t> bounds;
+    uint32_t first_id = 0;
+  };
+  const std::vector<bool> parted = have_parts(root);
+  const auto end_of = [](const Entry& e) { return e.within + e.bytes; };
+  std::vector<Pieces> pieces(entries_.size());  // by root
+  for (size_t i = 0; i < entries_.size(); ++i) {
+    std::vector<uint64_t>& bounds = pieces[root[i]].bounds;
+    if (parted[root[i]]) bounds.insert(bounds.end(), {entries_[i].within, end_of(entries_[i])});
+  }
+  auto next = static_cast<uint32_t>(entries_.size());
+  for (Pieces& p : pieces) {
+    std::ranges::sort(p.bounds);
+    const auto again = std::ranges::unique(p.bounds);
+    p.bounds.erase(again.begin(), again.end());
+    p.first_id = next;
+    next += static_cast<uint32_t>(p.bounds.size());
+  }
+  std::vector<StepUse> out;
+  for (const StepRef& ref : steps_) {
+    const auto claim = [&](const uint32_t* list, uint32_t count, std::vector<uint32_t>& ids) {
+      for (uint32_t i = 0; i < count; ++i) {
+        const size_t at = programs_[ref.program].first_entry + list[i];
+        const Entry& e = entries_[at];
+        if (!parted[root[at]]) {
+          ids.push_back(static_cast<uint32_t>(root[at]));
+          continue;
+        }
+        const Pieces& p = pieces[root[at]];
+        const auto begin = std::ranges::lower_bound(p.bounds, e.within),
+                   end = std::ranges::lower_bound(p.bounds, end_of(e));
+        for (auto b = begin; b != end; ++b)
+          ids.push_back(p.first_id + static_cast<uint32_t>(b - p.bounds.begin()));
+      }
+    };
+    StepUse& use = out.emplace_back();
+    claim(ref.step->reads, ref.step->read_count, use.reads);
+    claim(ref.step->writes, ref.step->write_count, use.writes);
+  }
+  return out;
+}
+
 Status SegmentPlan::place_buffers(bool concurrent) {
-  // Root entry of every block buffer: readers share their source's, aliases what they are in place
-  // of.
+  // Root entry of every block buffer: readers and parts share their source's, aliases what they are
+  // in place of.
   std::vector<size_t> root(entries_.size());
   for (size_t i = 0; i < root.size(); ++i)
     root[i] = entries_[i].source == kNone ? i : entries_[i].source;
@@ -321,7 +420,7 @@ Status SegmentPlan::place_buffers(bool concurrent) {
   // Time passes from step to step, or from level to level.
   std::vector<uint32_t> time(steps_.size());
   std::iota(time.begin(), time.end(), 0u);
-  if (concurrent) time = levels(uses);
+  if (concurrent) time = levels(claims(root));
   for (uint32_t s = 0; s < steps_.size(); ++s) {
     if (moments_.size() <= time[s]) moments_.resize(time[s] + 1);
     moments_[time[s]].push_back(s);
@@ -356,7 +455,8 @@ Status SegmentPlan::place_buffers(bool concurrent) {
     if (time[s] == last[r]) note(last_step[r]);
   });
   // In-place: the source dies in the step that first writes the alias, and nobody else reads it
-  // there.
+  // there. What has parts is in use beyond what a step names.
+  const std::vector<bool> parted = have_parts(root);
   for (const Program& program : programs_) {
     for (uint32_t i = 0; i < program.program.buffer_count; ++i) {
       const pfrt_buffer& b = buffer_at(program.program, i);
@@ -365,7 +465,7 @@ Status SegmentPlan::place_buffers(bool concurrent) {
                    from = root[program.first_entry + b.may_alias - 1];
       const Entry &target = entries_[to], &source = entries_[from];
       if (to == from || target.place != Place::kBlock || source.place != Place::kBlock) continue;
-      if (target.space != source.space) continue;
+      if (target.space != source.space || parted[to] || parted[from]) continue;
       if (target.bytes > source.bytes || first[to] == kNever || last[from] != first[to]) continue;
       if (first[from] == first[to] || last_step[from] != first_step[to]) continue;
       for (size_t k = 0; k < root.size(); ++k)
@@ -394,7 +494,8 @@ Status SegmentPlan::place_buffers(bool concurrent) {
   }
   block_bytes_ = spaces_[0].bytes;
   for (size_t i = 0; i < entries_.size(); ++i) {
-    if (entries_[i].place == Place::kBlock) entries_[i].offset = entries_[root[i]].offset;
+    if (entries_[i].place == Place::kBlock)
+      entries_[i].offset = entries_[root[i]].offset + entries_[i].within;
   }
   return {};
 }
@@ -476,7 +577,7 @@ Status SegmentPlan::execute(std::vector<ValuePtr>& slots, const std::vector<Outp
         break;
       case Place::kLiveIn:
       case Place::kOutput:
-        frame.pointers[i] = slots[e.slot] ? slots[e.slot]->tensor.data() : nullptr;
+        frame.pointers[i] = slots[e.slot] ? data_of(slots[e.slot]->tensor, e.within) : nullptr;
         break;
       case Place::kAllocated:  // by the step
       case Place::kUnused:

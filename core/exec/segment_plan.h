@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "core/exec/compiled.h"
+#include "core/plan/levels.h"
 
 namespace pfrt {
 
@@ -68,6 +69,7 @@ class SegmentPlan {
     size_t source = kNone;  // the entry whose memory it shares
     uint32_t slot = kNoId;  // kLiveIn, kOutput, kAllocated
     const void* constant = nullptr;
+    uint64_t within = 0;  // bytes from the start of what it shares with |source|
     uint64_t offset = 0;  // kBlock
     uint64_t bytes = 0;
     ValueId value = kNoId;  // kOutput, kAllocated
@@ -114,6 +116,9 @@ class SegmentPlan {
   Status add_program(const Graph& graph, const Snapshot& snapshot, StageExecutable& stage,
                      const pfrt_shapes& shapes, const InferState& state,
                      const std::vector<uint32_t>& slot_of, const std::vector<Device*>& resident);
+  Status place_parts(const StageExecutable& stage, const InferState& state);
+  std::vector<bool> have_parts(const std::vector<size_t>& root) const;
+  std::vector<StepUse> claims(const std::vector<size_t>& root) const;
   uint32_t space_of(Provider& provider);
   Status place_input(Entry& entry, ValueId value, const InferState& state, const std::string& who,
                      const std::vector<uint32_t>& slot_of, const std::vector<Device*>& resident,

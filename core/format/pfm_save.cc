@@ -141,7 +141,7 @@ class Writer {
   Offset<pfm::ValueInfo> write_value(const Graph& graph, const GraphValue& v) {
     std::vector<Offset<pfm::Dim>> dims;
     for (const Dim& d : v.type.shape) {
-      auto name = text(d.symbolic() ? graph.symbols->name(d.symbol()) : std::string());
+      auto name = text(graph.symbols->given_name(d));
       dims.push_back(pfm::CreateDim(builder_, d.known() ? d.value() : -1, name));
     }
     auto name = text(v.name);

@@ -8,6 +8,8 @@
 namespace pfrt {
 namespace {
 
+constexpr std::string_view kNameless = "?";
+
 int64_t floor_quotient(int64_t a, int64_t b) {
   const int64_t q = a / b;
   return (a % b != 0 && (a < 0) != (b < 0)) ? q - 1 : q;
@@ -16,11 +18,26 @@ int64_t floor_quotient(int64_t a, int64_t b) {
 }  // namespace
 
 Dim SymbolTable::symbol(std::string_view name) {
-  if (name.empty()) return {};
+  if (name.empty() || name.starts_with(kNameless)) return {};
+  return intern(std::string(name));
+}
+
+Dim SymbolTable::fresh() {
   std::lock_guard lock(mutex_);
-  auto [it, fresh] = ids_.try_emplace(std::string(name), static_cast<uint32_t>(names_.size()));
-  if (fresh) names_.emplace_back(name);
+  names_.push_back(message(kNameless, names_.size()));
+  return Dim::of_symbol(static_cast<uint32_t>(names_.size() - 1));
+}
+
+Dim SymbolTable::intern(std::string name) {
+  std::lock_guard lock(mutex_);
+  auto [it, is_new] = ids_.try_emplace(std::move(name), static_cast<uint32_t>(names_.size()));
+  if (is_new) names_.push_back(it->first);
   return Dim::of_symbol(it->second);
+}
+
+std::string SymbolTable::given_name(const Dim& dim) const {
+  std::string out = dim.symbolic() ? name(dim.symbol()) : std::string();
+  return out.find(kNameless) == std::string::npos ? out : std::string();
 }
 
 std::string SymbolTable::name(uint32_t id) const {
@@ -44,7 +61,7 @@ Dim SymbolTable::expression(const char* op, Dim a, Dim b, bool commutes) {
   if (commutes && right < left) std::swap(left, right);
   // Expressions of expressions stop growing at a length no reader would follow.
   if (left.size() + right.size() > 120) return {};
-  return symbol(message("(", left, op, right, ")"));
+  return intern(message("(", left, op, right, ")"));
 }
 
 Dim SymbolTable::add(Dim a, Dim b) {

@@ -49,8 +49,11 @@ using Shape = std::vector<Dim>;
 // One a model: its graph and all subgraphs share it.
 class SymbolTable {
  public:
-  Dim symbol(std::string_view name);
+  Dim symbol(std::string_view name);  // unknown for "" and names that begin with '?'
+  Dim fresh();                        // "?1", equal to no other
   std::string name(uint32_t id) const;
+  // The name as users and files know it: "" for numbers, unknowns and all that fresh() is part of.
+  std::string given_name(const Dim& dim) const;
   // A number or a name; "?" for unknown.
   std::string text(const Dim& dim) const;
   std::string text(const Shape& shape) const;
@@ -67,6 +70,7 @@ class SymbolTable {
 
  private:
   Dim expression(const char* op, Dim a, Dim b, bool commutes);
+  Dim intern(std::string name);
   mutable std::mutex mutex_;
   std::vector<std::string> names_{"?"};
   std::unordered_map<std::string, uint32_t> ids_;

@@ -87,24 +87,28 @@ Result<bool> concat_of_split(Editor& editor, Node& node, const RuleContext&) {
   return true;
 }
 
-// The inputs of |join| that are its elements [begin, end) along its axis; none when it would have
-// to be cut, or sizes are not known.
-std::vector<ValueId> between(const Editor& editor, const Node& join, int64_t begin, int64_t end) {
-  std::vector<ValueId> out;
-  int64_t at = 0;
+// Elements [begin, end) of the joined tensor when one piece has them all.
+Result<bool> cut_of_piece(Editor& editor, Node& node, const Node& join, int64_t begin,
+                          int64_t end) {
+  const auto axis = static_cast<size_t>(axis_of(join));
   for (ValueId in : join.inputs) {
-    if (at >= end) break;
     const Type& type = editor.type(in);
-    const int64_t axis = axis_of(join);
-    if (!type.has_shape || axis < 0 || axis >= static_cast<int64_t>(type.shape.size())) return {};
-    const Dim& dim = type.shape[static_cast<size_t>(axis)];
-    if (!dim.known()) return {};
-    if (at >= begin) out.push_back(in);
-    const int64_t next = at + dim.value();
-    if ((at < begin && next > begin) || next > end) return {};
-    at = next;
+    if (!type.has_shape || axis >= type.shape.size() || !type.shape[axis].known()) return false;
+    const int64_t size = type.shape[axis].value();
+    if (begin < size) {
+      if (begin < 0 || end > size || begin >= end) return false;
+      std::vector<ValueId> inputs{in};
+      for (const int64_t number : {begin, end, axis_of(join)}) {
+        PFRT_ASSIGN(const ValueId list, editor.int64s("slice", {number}));
+        inputs.push_back(list);
+      }
+      PFRT_TRY(set_inputs(editor, node, std::move(inputs)));
+      return true;
+    }
+    begin -= size;
+    end -= size;
   }
-  return at == end ? out : std::vector<ValueId>();
+  return false;
 }
 
 Result<bool> slice_of_concat(Editor& editor, Node& node, const RuleContext&) {
@@ -119,8 +123,9 @@ Result<bool> slice_of_concat(Editor& editor, Node& node, const RuleContext&) {
     std::tie(begin, end) = slice_range(begin, end, dim.value());
   else if (begin < 0 || end < 0)
     return false;
-  const std::vector<ValueId> pieces = between(editor, *join, begin, end);
-  return pieces.size() == 1 && stand_in(editor, node, pieces[0]);
+  if (const auto pieces = pieces_between(editor, *join, begin, end); pieces.size() == 1)
+    return stand_in(editor, node, pieces[0]);
+  return cut_of_piece(editor, node, *join, begin, end);
 }
 
 Result<bool> split_of_concat(Editor& editor, Node& node, const RuleContext&) {
@@ -323,8 +328,8 @@ Result<bool> concat_of_shapes(Editor& editor, Node& node, const RuleContext&) {
 constexpr OptLevel kExtended = OptLevel::kExtended;
 constexpr Rule kRules[] = {
     {"SliceOfSlice", "Slice", "Slice, Slice -> Slice", kExtended, true, slice_of_slice},
-    {"SliceOfConcat", "Slice", "Concat, Slice of one piece -> that piece", kExtended, true,
-     slice_of_concat},
+    {"SliceOfConcat", "Slice", "Concat, Slice within one piece -> that piece or its slice",
+     kExtended, true, slice_of_concat},
     {"SliceOfShape", "Slice", "Shape, Slice -> Shape", kExtended, true, slice_of_shape},
     {"ConcatOfConcat", "Concat", "Concat, Concat -> Concat", kExtended, true, concat_of_concat},
     {"ConcatOfSplit", "Concat", "Split, Concat of all pieces -> what was split", kExtended, true,

@@ -11,6 +11,7 @@ std::span<const RuleFamily> rule_families() {
       {RulePass::kDeadCode, "algebra", algebra_rules},
       {RulePass::kFusion, "reshape", reshape_rules},
       {RulePass::kFusion, "pieces", pieces_rules},
+      {RulePass::kFusion, "scatter", scatter_rules},
       {RulePass::kFusion, "expand", expand_rules},
       {RulePass::kFusion, "cast", cast_rules},
       {RulePass::kFusion, "quantized_moves", quantized_move_rules},
@@ -25,6 +26,7 @@ std::span<const RuleFamily> rule_families() {
       {RulePass::kFusion, "conv", conv_rules},
       {RulePass::kLayout, "transpose", transpose_rules},
       {RulePass::kLayout, "pieces", late_pieces_rules},
+      {RulePass::kLayout, "pool", pool_rules},
   };
   return kFamilies;
 }
@@ -62,6 +64,7 @@ const std::vector<KnownRule>& all_rules() {
         {kPasses[3], "FusedMulRelu", "Mul, Relu -> one step", OptLevel::kExtended},
         {kPasses[3], "FusedBNRelu", "BatchNormalization, Relu -> one step", OptLevel::kExtended},
         {kPasses[3], "FMA", "Mul, Add -> one step", OptLevel::kExtended},
+        {kPasses[3], "FusedConvMaxPool", "Conv, MaxPool -> one step", OptLevel::kExtended},
         {kPasses[3], "Tail", "an operator and the elementwise ones after it -> one step",
          OptLevel::kExtended},
         {kPasses[4], "ChannelsLast",

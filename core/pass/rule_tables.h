@@ -29,7 +29,9 @@ std::span<const Rule> movement_rules();  // nodes that move nothing
 std::span<const Rule> reshape_rules();   // chains of shapes, shapes computed in the graph
 std::span<const Rule> pieces_rules();    // cutting and joining
 std::span<const Rule> late_pieces_rules();
+std::span<const Rule> scatter_rules();            // assignments to slices
 std::span<const Rule> expand_rules();             // copies that broadcasting makes anyway
+std::span<const Rule> pool_rules();               // maxima before activations
 std::span<const Rule> cast_rules();               // chains of casts
 std::span<const Rule> transpose_rules();          // transposes that meet, and that move to meet
 std::span<const Rule> quantized_move_rules();     // DequantizeLinear towards QuantizeLinear

@@ -29,6 +29,7 @@ std::string name_of(const Node& head, const Node& next) {
     if (head.op == "BatchNormalization") return "FusedBNRelu";
   }
   if (head.op == "Mul" && next.op == "Add") return "FMA";
+  if (next.op == "MaxPool") return "FusedConvMaxPool";
   return "Tail";
 }
 
@@ -57,9 +58,9 @@ class Marker {
     const bool simple = elementwise(head);
     while (value != kNoId && tail.size() < kLongestTail) {
       Node* next = editor_.only_user(value);
-      if (!next || tail_of[next->id] != kNoId || !elementwise(*next) || next->outputs.size() != 1 ||
-          !editor_.same_type(value, next->outputs[0]))
-        break;
+      if (!next || tail_of[next->id] != kNoId || next->outputs.size() != 1) break;
+      const bool pools = tail.empty() && head.op == "Conv" && next->op == "MaxPool";
+      if (!pools && !(elementwise(*next) && editor_.same_type(value, next->outputs[0]))) break;
       // Of elementwise heads, pairs alone: longer chains are the provider's own affair.
       if (simple && name_of(head, *next) == "Tail") break;
       if (simple && !config_.fuse_elementwise_activation) break;

@@ -8,7 +8,7 @@ namespace pfrt {
 namespace {
 
 // Bytes that elements of these arrays have had since 1.0; later members are zero where they lack.
-constexpr uint32_t kFirstBuffer = sizeof(pfrt_buffer);
+constexpr uint32_t kFirstBuffer = offsetof(pfrt_buffer, offset);
 constexpr uint32_t kFirstStep = offsetof(pfrt_step, flags);
 constexpr uint64_t kMostScratch = uint64_t{1} << 40;
 

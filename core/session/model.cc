@@ -11,13 +11,31 @@ namespace {
 
 constexpr double kCheckUntil = 0.95;  // of a load's progress
 
+// Dimensions keep the name they were given where inference has none.
+void copy_type(const Type& from, Type& to, const SymbolTable& symbols) {
+  const Shape declared = to.shape;
+  to = from;
+  if (declared.size() != to.shape.size()) return;
+  for (size_t i = 0; i < declared.size(); ++i)
+    if (declared[i].symbolic() && !to.shape[i].known() && symbols.given_name(to.shape[i]).empty())
+      to.shape[i] = declared[i];
+}
+
 void copy_types(const Graph& from, Graph& to) {
   for (ValueId id = 0; id < to.value_count(); ++id) {
     const ValueId other = from.find(to.at(id).name);
     if (other != kNoId && from.at(other).type.kind != PFRT_VALUE_UNSET && !to.at(id).constant &&
         !to.is_input(id))
-      to.at(id).type = from.at(other).type;
+      copy_type(from.at(other).type, to.at(id).type, *to.symbols);
   }
+}
+
+// Dimensions that the model does not name get symbols, so that what follows from one is known to
+// be equal.
+void number_dims(Graph& graph) {
+  for (ValueId id : graph.inputs)
+    for (Dim& dim : graph.at(id).type.shape)
+      if (dim.unknown()) dim = graph.symbols->fresh();
 }
 
 void collect_file(const Tensor& tensor, std::vector<std::shared_ptr<os::FileHealth>>& files) {
@@ -67,6 +85,7 @@ Result<std::shared_ptr<const Graph>> make_canonical(std::shared_ptr<Graph> graph
                                                     const Progress* progress) {
   use_operators(*graph, operators);
   PFRT_TRY(check_operators(*graph));
+  number_dims(*graph);
   CanonicaliseWatch watch;
   watch.progress = progress;
   PFRT_TRY(canonicalise(*graph, watch));

@@ -56,7 +56,7 @@ PortInfo port_info(const Graph& graph, ValueId id) {
   info.has_initializer = v.constant != nullptr;
   for (const Dim& d : v.type.shape) {
     info.dims.push_back(d.known() ? d.value() : -1);
-    info.dim_names.push_back(d.symbolic() ? graph.symbols->name(d.symbol()) : "");
+    info.dim_names.push_back(graph.symbols->given_name(d));
   }
   return info;
 }

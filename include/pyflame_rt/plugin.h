@@ -141,7 +141,7 @@ typedef struct pfrt_snapshot_node {
   /* ---- 1.2 ---- */
   /* 1 + the index of an earlier node: this elementwise node is of that one's tail (supports() agreed), which takes the
    * output before it and which nothing else uses, so that one step should do all of it. Nodes of a tail follow each
-   * other. Only a wish: run on its own the node means the same. 0 = none. */
+   * other; the first after a Conv may be its MaxPool. Only a wish: run on its own the node means the same. 0 = none. */
   uint32_t tail_of;
   uint32_t reserved;
 } pfrt_snapshot_node;
@@ -164,7 +164,7 @@ typedef struct pfrt_op_query {
   uint32_t abi;
   const pfrt_snapshot* snapshot; /* holds the operator and its tail, nothing else */
   uint32_t node;                 /* the operator */
-  const uint32_t* tail;          /* following elementwise operators in order */
+  const uint32_t* tail;          /* following elementwise operators in order; of a Conv, MaxPool may come first */
   uint32_t tail_count;
   uint32_t reserved;
 } pfrt_op_query;
@@ -230,6 +230,8 @@ enum {
   PFRT_BUFFER_CONST = 4,    /* index: packed constant of the executable */
   PFRT_BUFFER_INITIALIZER = 5, /* index: snapshot value index of a constant, in place */
   PFRT_BUFFER_STATE = 6,    /* kept between runs of one session, zeroed at first */
+  PFRT_BUFFER_PART = 7,     /* index: buffer of the program, of another kind and known size, in which it lies at
+                             * |offset|; lives as long, and is written where that one may be (1.2) */
   PFRT_BUFFER_FORCE32 = 0x7fffffff
 };
 
@@ -242,6 +244,7 @@ typedef struct pfrt_buffer {
   uint32_t may_alias;  /* 1 + buffer it may share memory with when that one dies in the step that writes it; 0 = none */
   pfrt_memory_kind memory; /* DEVICE: the provider's own, with its feature MEMORY; any kind of buffer may be */
   uint32_t reserved;
+  uint64_t offset;     /* for PART: bytes from the start of the buffer it lies in (1.2) */
 } pfrt_buffer;
 
 /* What a step gets. Everything is valid during the call. */

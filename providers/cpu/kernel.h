@@ -168,6 +168,9 @@ struct KernelRow {
   bool packed = false;  // takes and makes kPacked types as they lie in memory
   // Calls Run::finished where output 0 is float32, whose dimensions are known before the run.
   bool takes_tail = false;
+  // A form that gives the pooling of output 0 instead; null without one. Empty when it can.
+  std::string (*refuse_pool)(const SnapshotNode& node, const SnapshotNode& pool) = nullptr;
+  Result<Kernel> (*make_pooled)(const SnapshotNode& node, const SnapshotNode& pool) = nullptr;
 };
 
 constexpr KernelRow with_tail(KernelRow row) {
@@ -175,10 +178,20 @@ constexpr KernelRow with_tail(KernelRow row) {
   return row;
 }
 
+constexpr KernelRow with_pool(KernelRow row, decltype(KernelRow::refuse_pool) refuse,
+                              decltype(KernelRow::make_pooled) make) {
+  row.refuse_pool = refuse;
+  row.make_pooled = make;
+  return row;
+}
+
 // All families in the order of kernels.cc.
 std::span<const std::span<const KernelRow>> kernels();
 // The first row that takes the node, or nullptr with every candidate's reason in |reason|.
 const KernelRow* find_kernel(const SnapshotNode& node, std::string* reason);
+// Why the kernel of |node| does not run |pool|, which takes its output, in the same step; empty
+// when it does.
+std::string refuse_pooled(const SnapshotNode& node, const SnapshotNode& pool);
 
 // "axis 3 is outside [-2, 2)" errors of make: prefixed with the operator by the caller.
 template <typename... Parts>

@@ -128,4 +128,13 @@ std::string describe(const SnapshotNode& node) {
   return node.name().empty() ? message(node.op()) : message(node.op(), " '", node.name(), "'");
 }
 
+std::string refuse_pooled(const SnapshotNode& node, const SnapshotNode& pool) {
+  std::string reason;
+  const KernelRow* row = find_kernel(node, &reason);
+  if (row == nullptr) return reason;
+  if (row->make_pooled == nullptr)
+    return message(row->name, " does not run a pooling of its output");
+  return row->refuse_pool(node, pool);
+}
+
 }  // namespace pfrt::cpu

@@ -9,6 +9,7 @@
 #include <optional>
 #include <unordered_map>
 
+#include "providers/cpu/in_place.h"
 #include "providers/cpu/kernels.h"
 #include "providers/cpu/packed.h"
 
@@ -37,13 +38,15 @@ void add_once(std::vector<uint32_t>& list, uint32_t buffer) {
     list.push_back(buffer);
 }
 
-Kernel copy_kernel(uint64_t bytes) {
+// Copies each input to the output of its position.
+Kernel copy_kernel(std::vector<uint64_t> bytes) {
   Kernel kernel;
-  kernel.run = [bytes = static_cast<int64_t>(bytes)](const Run& run) {
-    run.blocks(bytes, kCopyBlock, [&](int64_t begin, int64_t end) {
-      std::memcpy(run.output<char>(0) + begin, run.input<char>(0) + begin,
-                  static_cast<size_t>(end - begin));
-    });
+  kernel.run = [bytes = std::move(bytes)](const Run& run) {
+    for (uint32_t i = 0; i < bytes.size(); ++i)
+      run.blocks(static_cast<int64_t>(bytes[i]), kCopyBlock, [&](int64_t begin, int64_t end) {
+        std::memcpy(run.output<char>(i) + begin, run.input<char>(i) + begin,
+                    static_cast<size_t>(end - begin));
+      });
     return run.stop();
   };
   return kernel;
@@ -88,18 +91,6 @@ std::string snake_case(std::string_view op) {
   return out;
 }
 
-// Nodes whose output is their input's bytes under another shape.
-bool only_renames(const SnapshotNode& node) {
-  constexpr std::string_view kOperators[] = {"Reshape", "Flatten", "Squeeze", "Unsqueeze",
-                                             "Identity"};
-  if (!node.domain().empty()) return false;
-  if (std::ranges::find(kOperators, node.op()) != std::end(kOperators)) return true;
-  if (node.op() != "Dropout" || node.has_output(1)) return false;
-  if (!node.has_input(2)) return true;
-  const auto* training = static_cast<const uint8_t*>(node.input_constant(2));
-  return training != nullptr && *training == 0;
-}
-
 // Products, whose kernels do all that grows with the shapes in short calls of parallel().
 bool long_in_parallel(std::string_view domain, std::string_view op) {
   constexpr std::string_view kOperators[] = {
@@ -125,6 +116,7 @@ class ProgramBuilder {
       PFRT_TRY(add_unit(executable_.units()[u], executable_.code(u), node));
     node = PFRT_NO_INDEX;
     PFRT_TRY(add_copies());
+    flatten_parts();
     share_memory();
     fill_table();
     return std::move(program_);
@@ -144,9 +136,15 @@ class ProgramBuilder {
       std::optional<WantedTail> tail;
       if (loop) tail.emplace(WantedTail{unit, *loop});
       node = unit.nodes.front();
-      PFRT_TRY(add_node(node, tail ? &*tail : nullptr));
+      const bool pooled = unit.has_pool && pools(unit);
+      const bool joins = tail && pooled == unit.has_pool;
+      PFRT_TRY(add_node(node, joins ? &*tail : nullptr, pooled ? unit.nodes[1] : PFRT_NO_INDEX));
       if (tail && tail->joined) return {};
-      done = 1;
+      done = pooled ? 2 : 1;
+      if (unit.has_pool && !pooled) {
+        node = unit.nodes[done++];
+        PFRT_TRY(add_node(node));
+      }
     }
     if (loop) {
       add_loop(unit, *loop);
@@ -157,6 +155,12 @@ class ProgramBuilder {
       PFRT_TRY(add_node(node));
     }
     return {};
+  }
+
+  bool pools(const Unit& unit) const {
+    const SnapshotNode head(snapshot_.snapshot(), unit.nodes[0], &shapes_),
+        pool(snapshot_.snapshot(), unit.nodes[1], &shapes_);
+    return refuse_pooled(head, pool).empty();
   }
 
   // What the signature says of a value; nullopt when only the run can tell.
@@ -236,7 +240,8 @@ class ProgramBuilder {
     step.kernel = loop_kernel(loop);
     for (uint32_t v : unit.loop->inputs) step.inputs.push_back(buffer(v));
     for (uint32_t v : unit.loop->outputs) step.outputs.push_back(buffer(v));
-    step.nodes.assign(unit.nodes.begin() + unit.has_head, unit.nodes.end());
+    step.nodes.assign(unit.nodes.begin() + static_cast<ptrdiff_t>(unit.before_loop()),
+                      unit.nodes.end());
     step.flags = PFRT_STEP_LONG;
     step.name = loop.name();
     step.aliases = loop_aliases(*unit.loop);
@@ -246,7 +251,7 @@ class ProgramBuilder {
   // The step of a kernel that takes tails, already with its buffers, takes this one.
   void join(Step& step, WantedTail& tail) {
     const LoopPlan& plan = *tail.unit.loop;
-    const uint32_t head = snapshot_.node(tail.unit.nodes.front()).outputs[0];
+    const uint32_t head = snapshot_.node(tail.unit.nodes[tail.unit.before_loop() - 1]).outputs[0];
     std::vector<uint32_t> buffers;
     for (uint32_t v : plan.inputs) {
       buffers.push_back(v == head ? step.outputs[0] : buffer(v));
@@ -262,23 +267,30 @@ class ProgramBuilder {
       step.name += message("+", tail.loop.name());
       return;
     }
-    for (size_t i = 1; i < step.nodes.size(); ++i)
-      step.name += "+" + snake_case(view(snapshot_.node(step.nodes[i]).op));
+    for (size_t i = 1; i < step.nodes.size(); ++i) name_node(step, step.nodes[i]);
   }
 
-  Status add_node(uint32_t index, WantedTail* tail = nullptr) {
+  void name_node(Step& step, uint32_t index) const {
+    step.name += "+" + snake_case(view(snapshot_.node(index).op));
+  }
+
+  // |pool|: the node whose output the step gives, of what |index| computes.
+  Status add_node(uint32_t index, WantedTail* tail = nullptr, uint32_t pool = PFRT_NO_INDEX) {
     const SnapshotNode node(snapshot_.snapshot(), index, &shapes_);
     for (uint32_t i = 0; i < node.input_count(); ++i)
       if (node.has_input(i) && elements(node.input_index(i)) < 0)
         return error(Code::kSHAPE_MISMATCH, cpu::describe(node), ": the dimensions of input ", i,
                      " '", snapshot_.value(node.input_index(i)).name,
                      "' are not known before the run");
-    if (renamed(node)) return {};
+    if (renamed(node) || cut_in_place(node) || joined_in_place(node, tail != nullptr)) return {};
     std::string reason;
     const KernelRow* row = find_kernel(node, &reason);
     if (row == nullptr)
       return error(Code::kUNSUPPORTED_OPERATOR, cpu::describe(node), ": ", reason);
-    Result<Kernel> kernel = row->prepare == nullptr
+    const bool pooled = pool != PFRT_NO_INDEX;
+    const SnapshotNode last(snapshot_.snapshot(), pooled ? pool : index, &shapes_);
+    Result<Kernel> kernel = pooled ? row->make_pooled(node, last)
+                            : row->prepare == nullptr
                                 ? row->make(node)
                                 : row->make_with(node, executable_.prepared(index));
     if (!kernel.ok()) return kernel.take_status().prepend(cpu::describe(node));
@@ -290,13 +302,13 @@ class ProgramBuilder {
                                               : PFRT_NO_INDEX);
     const bool joins = tail != nullptr && row->takes_tail;
     std::vector<Step> packing;
-    for (uint32_t i = 0; i < node.output_count(); ++i) {
-      if (!node.has_output(i)) {
+    for (uint32_t i = 0; i < last.output_count(); ++i) {
+      if (!last.has_output(i)) {
         step.outputs.push_back(PFRT_NO_INDEX);
         continue;
       }
       const uint32_t value =
-          joins && i == 0 ? tail->unit.loop->outputs.front() : node.output_index(i);
+          joins && i == 0 ? tail->unit.loop->outputs.front() : last.output_index(i);
       PFRT_ASSIGN(const uint32_t to, output_of(*row, value, index, packing));
       step.outputs.push_back(to);
     }
@@ -304,7 +316,12 @@ class ProgramBuilder {
     step.name = row->name;
     if (step.kernel.may_alias >= 0)
       step.aliases = {{static_cast<uint32_t>(step.kernel.may_alias), 0}};
-    if (joins) join(step, *tail);
+    if (joins) {
+      join(step, *tail);
+    } else if (pooled) {
+      step.nodes.push_back(pool);
+      name_node(step, pool);
+    }
     add_step(std::move(step));
     for (Step& pack : packing) add_step(std::move(pack));
     return {};
@@ -364,6 +381,70 @@ class ProgramBuilder {
     return true;
   }
 
+  bool is_part(uint32_t buffer) const {
+    return program_->buffers_[buffer].kind == PFRT_BUFFER_PART;
+  }
+
+  void make_part(uint32_t buffer, uint32_t whole, uint64_t offset) {
+    pfrt_buffer& part = program_->buffers_[buffer];
+    part.kind = PFRT_BUFFER_PART;
+    part.index = whole;
+    part.offset = offset;
+  }
+
+  // Lets the outputs live in the input's buffer.
+  bool cut_in_place(const SnapshotNode& node) {
+    const auto offsets = parts_of_input(node);
+    if (!offsets || bytes(node.input_index(0)) == PFRT_BYTES_UNKNOWN) return false;
+    for (uint32_t i = 0; i < node.output_count(); ++i)
+      if (node.has_output(i) && executable_.home(node.output_index(i)).kind != PFRT_BUFFER_TEMP)
+        return false;
+    const uint32_t whole = buffer(node.input_index(0));
+    for (uint32_t i = 0; i < node.output_count(); ++i)
+      if (node.has_output(i)) make_part(buffer(node.output_index(i)), whole, (*offsets)[i]);
+    return true;
+  }
+
+  // Lets the inputs live in the output's buffer from the start; those that cannot are copied there,
+  // unless that is better done together with what follows.
+  bool joined_in_place(const SnapshotNode& node, bool has_tail) {
+    const auto offsets = parts_of_output(node);
+    if (!offsets || bytes(node.output_index(0)) == PFRT_BYTES_UNKNOWN) return false;
+    for (uint32_t i = 0; has_tail && i < node.input_count(); ++i)
+      if (executable_.home(node.input_index(i)).kind != PFRT_BUFFER_TEMP) return false;
+    Step copies;
+    std::vector<uint64_t> sizes;
+    const uint32_t whole = buffer(node.output_index(0));
+    for (uint32_t i = 0; i < node.input_count(); ++i) {
+      const uint32_t from = buffer(node.input_index(i));
+      if (program_->buffers_[from].kind == PFRT_BUFFER_TEMP) {
+        make_part(from, whole, (*offsets)[i]);
+        continue;
+      }
+      sizes.push_back(bytes(node.input_index(i)));
+      copies.inputs.push_back(from);
+      copies.outputs.push_back(add_buffer({PFRT_BUFFER_TEMP, 0}, sizes.back()));
+      make_part(copies.outputs.back(), whole, (*offsets)[i]);
+    }
+    if (sizes.empty()) return true;
+    copies.kernel = copy_kernel(std::move(sizes));
+    copies.nodes = {node.index()};
+    copies.name = "concat_copy";
+    add_step(std::move(copies));
+    return true;
+  }
+
+  // Parts of parts are parts of what those lie in.
+  void flatten_parts() {
+    std::vector<pfrt_buffer>& buffers = program_->buffers_;
+    for (uint32_t b = 0; b < buffers.size(); ++b) {
+      while (is_part(b) && is_part(buffers[b].index)) {
+        buffers[b].offset += buffers[buffers[b].index].offset;
+        buffers[b].index = buffers[buffers[b].index].index;
+      }
+    }
+  }
+
   // Region outputs that live elsewhere: inputs, constants, and those named twice.
   Status add_copies() {
     for (uint32_t i = 0; i < executable_.outputs().size(); ++i) {
@@ -374,7 +455,7 @@ class ProgramBuilder {
         return error(Code::kSHAPE_MISMATCH, "region output ", i,
                      " is another value's copy, of dimensions that are not known before the run");
       Step step;
-      step.kernel = copy_kernel(bytes(value));
+      step.kernel = copy_kernel({bytes(value)});
       step.inputs = {buffer(value)};
       step.outputs = {add_buffer({PFRT_BUFFER_OUT, i}, bytes(value))};
       step.name = "copy";
@@ -386,6 +467,9 @@ class ProgramBuilder {
   // Says which temporaries may take the memory of one that dies in the same step.
   void share_memory() {
     std::vector<pfrt_buffer>& buffers = program_->buffers_;
+    std::vector<bool> has_parts(buffers.size());
+    for (const pfrt_buffer& b : buffers)
+      if (b.kind == PFRT_BUFFER_PART) has_parts[b.index] = true;
     std::vector<size_t> last_use(buffers.size());
     for (size_t s = 0; s < program_->steps_.size(); ++s) {
       for (uint32_t b : program_->steps_[s].reads) last_use[b] = s;
@@ -398,6 +482,7 @@ class ProgramBuilder {
         if (input >= step.inputs.size()) continue;
         const uint32_t from = step.inputs[input], to = step.outputs[output];
         if (from == PFRT_NO_INDEX || to == PFRT_NO_INDEX || buffers[to].may_alias != 0) continue;
+        if (has_parts[from] || has_parts[to]) continue;
         const bool dies = buffers[from].kind == PFRT_BUFFER_TEMP && last_use[from] == s;
         const bool fits = buffers[to].kind == PFRT_BUFFER_TEMP && from != to &&
                           buffers[from].bytes == buffers[to].bytes;

@@ -200,6 +200,13 @@ std::string refuse_query(const pfrt_op_query& query) {
     (void)plan_loop(*query.snapshot, nodes, stored, registers, &reason);
     return reason;
   }
+  const SnapshotNode next(*query.snapshot, tail.front());
+  if (next.op() == "MaxPool") {
+    reason = refuse_pooled(node, next);
+    if (reason.empty() && tail.size() > 1)
+      (void)plan_tail(*query.snapshot, tail.front(), tail.subspan(1), registers, &reason);
+    return reason;
+  }
   if (!row->takes_tail)
     return message(row->name, " takes no tail: it does not say when parts of its output are final");
   for (uint32_t i = 1; i < node.output_count(); ++i)

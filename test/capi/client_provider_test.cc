@@ -164,6 +164,119 @@ TEST(ClientProvider, runs_what_it_claims_and_is_released_at_the_end) {
   EXPECT_EQ(negator.released, 1);
 }
 
+// ------------------------------------------------------------------ parts of buffers
+
+// The halves of the input are negated into the halves of the output, by two steps.
+struct Halves {
+  uint64_t count = 0;
+  pfrt_buffer buffers[6]{};
+  pfrt_step steps[2]{};
+  struct Half {
+    Halves* all;
+    uint32_t read, write;
+  } halves[2]{};
+};
+void (*spoil_halves)(Halves&) = nullptr;
+
+pfrt_code specialise_halves(pfrt_executable* e, const pfrt_shapes* shapes, const pfrt_sink*,
+                            pfrt_program* out) {
+  const auto* executable = reinterpret_cast<Executable*>(e);
+  auto* program = new Halves{};
+  program->count = static_cast<uint64_t>(shapes->dims[executable->input][0]);
+  const uint64_t bytes = program->count * sizeof(float), half = bytes / 2;
+  program->buffers[0].kind = PFRT_BUFFER_IN;
+  program->buffers[1].kind = PFRT_BUFFER_OUT;
+  program->buffers[0].bytes = program->buffers[1].bytes = bytes;
+  for (uint32_t i = 0; i < 2; ++i) {
+    for (uint32_t side = 0; side < 2; ++side) {
+      pfrt_buffer& part = program->buffers[2 + 2 * side + i];
+      part.kind = PFRT_BUFFER_PART;
+      part.index = side;
+      part.bytes = half;
+      part.offset = i * half;
+    }
+    program->halves[i] = {program, 2 + i, 4 + i};
+    pfrt_step& step = program->steps[i];
+    step.state = &program->halves[i];
+    step.run = [](void* state, const pfrt_step_context* context) -> pfrt_code {
+      const auto& own = *static_cast<const Halves::Half*>(state);
+      const auto* x = static_cast<const float*>(context->buffers[own.read]);
+      auto* y = static_cast<float*>(context->buffers[own.write]);
+      for (uint64_t n = 0; n < own.all->count / 2; ++n) y[n] = -x[n];
+      return PFRT_CODE_OK;
+    };
+    step.reads = &program->halves[i].read;
+    step.writes = &program->halves[i].write;
+    step.read_count = step.write_count = 1;
+    step.kernel = str("negate_half");
+  }
+  if (spoil_halves) spoil_halves(*program);
+  out->buffer_size = sizeof(pfrt_buffer);
+  out->step_size = sizeof(pfrt_step);
+  out->buffer_count = 6;
+  out->step_count = 2;
+  out->buffers = program->buffers;
+  out->steps = program->steps;
+  out->handle = program;
+  return PFRT_CODE_OK;
+}
+
+pfrt_provider_table halves_table() {
+  pfrt_provider_table t = negator_table();
+  t.specialise = specialise_halves;
+  t.release_program = [](pfrt_executable*, pfrt_program* p) {
+    delete static_cast<Halves*>(p->handle);
+  };
+  return t;
+}
+
+TEST(ClientProvider, buffers_may_be_parts_of_others) {
+  const pfrt_provider_table table = halves_table();
+  spoil_halves = nullptr;
+  Negator negator;
+  const auto env = make_env();
+  ASSERT_TRUE(add(env.get(), negator, "HalvesExecutionProvider", &table).ok());
+  for (const char* mode : {"sequential", "parallel"}) {
+    const auto options = make_options(
+        PFRT_OPTIONS_SESSION,
+        {{"providers", "HalvesExecutionProvider,CPUExecutionProvider"}, {"execution_mode", mode}});
+    const auto session = make_session(env.get(), neg_graph(), options.get());
+    EXPECT_EQ(run(session.get(), {floats({4}, {1, 2, 3, 4})})[0].as<float>(),
+              (std::vector<float>{-1, -2, -3, -4}));
+  }
+}
+
+TEST(ClientProvider, parts_that_do_not_fit_are_refused) {
+  struct {
+    void (*spoil)(Halves&);
+    const char* text;
+  } const kCases[] = {
+      {[](Halves& h) { h.buffers[2].index = 6; },
+       "buffer 2 is part of buffer 6, which is not there"},
+      {[](Halves& h) { h.buffers[2].index = 3; }, "which is itself a part"},
+      {[](Halves& h) { h.buffers[3].offset = 12; }, "is 8 bytes from byte 12 on of buffer 0"},
+      {[](Halves& h) { h.buffers[5].bytes = UINT64_MAX - 4; }, "of buffer 1, which has 16"},
+  };
+  const pfrt_provider_table table = halves_table();
+  for (const auto& c : kCases) {
+    spoil_halves = c.spoil;
+    Negator negator;
+    const auto env = make_env();
+    ASSERT_TRUE(add(env.get(), negator, "HalvesExecutionProvider", &table).ok());
+    const auto options =
+        make_options(PFRT_OPTIONS_SESSION, {{"providers", "HalvesExecutionProvider"}});
+    GraphBuilder g;
+    g.input("x", PFRT_DTYPE_FLOAT32, {"N"});
+    g.node("Neg", {"x"}, {"y"});
+    g.output("y");
+    const auto session = make_session(env.get(), g, options.get());
+    ASSERT_TRUE(session);
+    EXPECT_TRUE(fails(try_run(session.get(), {floats({4}, {1, 2, 3, 4})}), PFRT_CODE_PROVIDER,
+                      {"HalvesExecutionProvider returned a program", c.text}));
+  }
+  spoil_halves = nullptr;
+}
+
 TEST(ClientProvider, is_listed) {
   Negator negator;
   const auto env = make_env();

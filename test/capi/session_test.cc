@@ -56,6 +56,39 @@ TEST(Session, lists_inputs_and_outputs) {
   EXPECT_FALSE(ok(api().session->output_at(session.get(), 1, &info)));
 }
 
+// As PaddlePaddle writes it: "?" for the height and for the width.
+TEST(Session, dimensions_without_names_are_each_their_own) {
+  const auto env = make_env();
+  GraphBuilder g;
+  g.input("x", PFRT_DTYPE_FLOAT32, {-1, "?", "?"});
+  g.node("Softmax", {"x"}, {"a"});
+  g.node("Add", {"a", "x"}, {"b"});
+  g.node("Relu", {"b"}, {"y"});
+  g.output("y");
+  const auto session = make_session(env.get(), g);
+  pfrt_value_info info{};
+  info.struct_size = sizeof info;
+  for (const auto port : {api().session->input_at, api().session->output_at}) {
+    ASSERT_TRUE(ok(port(session.get(), 0, &info)));
+    ASSERT_EQ(info.rank, 3);
+    for (int i = 0; i < 3; ++i) {
+      EXPECT_EQ(info.dims[i], -1);
+      EXPECT_EQ(text(info.dim_names[i]), "");
+    }
+  }
+  EXPECT_EQ(run(session.get(), {floats({1, 2, 1}, {1, -3})})[0].as<float>(),
+            (std::vector<float>{2, 0}));
+  // Each follows from x, so Add and Relu are one step behind Softmax.
+  pfrt_report* raw = nullptr;
+  ASSERT_TRUE(ok(api().session->explain(session.get(), &raw)));
+  const Handle<pfrt_report> report(raw);
+  ASSERT_EQ(api().report->row_count(raw), 1u);
+  pfrt_report_row row{};
+  row.struct_size = sizeof row;
+  ASSERT_TRUE(ok(api().report->row_at(raw, 0, &row)));
+  EXPECT_EQ(text(row.ops), "Softmax,Add,Relu");
+}
+
 TEST(Session, overridable_initializer_is_a_constant_until_it_is_fed) {
   const auto env = make_env();
   GraphBuilder g;

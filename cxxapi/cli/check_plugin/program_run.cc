@@ -31,6 +31,8 @@ std::string buffer_name(const pfrt_buffer& b, uint32_t index, const Case& c) {
       return at + " (output '" + c.values[c.outputs[b.index]].name + "')";
     case PFRT_BUFFER_TEMP:
       return at + " (temporary)";
+    case PFRT_BUFFER_PART:
+      return at + " (part of buffer " + std::to_string(b.index) + ")";
     default:
       return at;
   }
@@ -64,9 +66,27 @@ std::string fault_of(const pfrt_buffer& b, const Case& c, const HostSnapshot& sn
       return snapshot.constant(b.index)
                  ? ""
                  : "names value " + std::to_string(b.index) + " as a constant, which it is not";
+    case PFRT_BUFFER_PART:
+      return {};  // fault_of_part
     default:
       return "is of kind " + std::to_string(b.kind) + ", which there is not";
   }
+}
+
+// Likewise, of one that is part of another.
+std::string fault_of_part(const pfrt_buffer& b, const std::vector<pfrt_buffer>& buffers,
+                          const Case& c, const HostSnapshot& snapshot) {
+  if (b.index >= buffers.size() || buffers[b.index].kind == PFRT_BUFFER_PART)
+    return "is part of buffer " + std::to_string(b.index) + ", which is " +
+           (b.index < buffers.size() ? "itself a part" : "not there");
+  const pfrt_buffer& whole = buffers[b.index];
+  uint64_t bytes = whole.bytes;
+  if (whole.kind == PFRT_BUFFER_IN) bytes = bytes_of(c.values[c.inputs[whole.index]]);
+  if (whole.kind == PFRT_BUFFER_INITIALIZER) bytes = snapshot.get()->values[whole.index].bytes;
+  if (bytes != PFRT_BYTES_UNKNOWN && b.offset <= bytes && b.bytes <= bytes - b.offset) return {};
+  return "is " + std::to_string(b.bytes) + " bytes from byte " + std::to_string(b.offset) +
+         " on of buffer " + std::to_string(b.index) + ", which has " +
+         (bytes == PFRT_BYTES_UNKNOWN ? "as many as the run finds" : std::to_string(bytes));
 }
 
 }  // namespace
@@ -91,7 +111,9 @@ ProgramView read_program(Trial& trial, const pfrt_program& program, const Case& 
   view.buffers = copy_elements(program.buffers, program.buffer_size, program.buffer_count);
   view.steps = copy_elements(program.steps, program.step_size, program.step_count);
   for (uint32_t i = 0; i < view.buffers.size(); ++i) {
-    const std::string fault = fault_of(view.buffers[i], c, snapshot, constant_count);
+    std::string fault = fault_of(view.buffers[i], c, snapshot, constant_count);
+    if (view.buffers[i].kind == PFRT_BUFFER_PART)
+      fault = fault_of_part(view.buffers[i], view.buffers, c, snapshot);
     if (!fault.empty()) broken("program", "buffer " + std::to_string(i) + " " + fault);
     view.host_memory &= view.buffers[i].memory == PFRT_MEMORY_HOST;
   }
@@ -111,7 +133,8 @@ ProgramView read_program(Trial& trial, const pfrt_program& program, const Case& 
     listed(step.writes, step.write_count, view.buffers.size(), "buffers");
     listed(step.nodes, step.node_count, c.nodes.size(), "nodes");
     for (uint32_t i = 0; i < step.write_count; ++i) {
-      const pfrt_buffer& b = view.buffers[step.writes[i]];
+      const pfrt_buffer& named = view.buffers[step.writes[i]];
+      const pfrt_buffer& b = named.kind == PFRT_BUFFER_PART ? view.buffers[named.index] : named;
       if (b.kind == PFRT_BUFFER_OUT) written[b.index] = true;
       if (b.kind == PFRT_BUFFER_IN || b.kind == PFRT_BUFFER_CONST ||
           b.kind == PFRT_BUFFER_INITIALIZER)
@@ -162,6 +185,8 @@ ProgramRun::ProgramRun(const ProgramView& program, const Case& c, const HostSnap
       case PFRT_BUFFER_INITIALIZER:
         pointer = const_cast<void*>(snapshot.constant(b.index));
         break;
+      case PFRT_BUFFER_PART:  // below
+        break;
       default:
         memory = std::make_unique<Guarded>(b.bytes, name, kBuffer,
                                            std::max<uint32_t>(b.alignment, 64), options.placed);
@@ -170,6 +195,9 @@ ProgramRun::ProgramRun(const ProgramView& program, const Case& c, const HostSnap
     pointers_.push_back(memory ? memory->data() : pointer);
     memory_.push_back(std::move(memory));
   }
+  for (uint32_t i = 0; i < program.buffers.size(); ++i)
+    if (const pfrt_buffer& b = program.buffers[i]; b.kind == PFRT_BUFFER_PART)
+      pointers_[i] = static_cast<char*>(pointers_[b.index]) + b.offset;
 }
 
 // The last index first, so that nothing depends on the order.
@@ -213,8 +241,11 @@ pfrt_code ProgramRun::allocate(uint32_t buffer, const int64_t* dims, uint32_t ra
 void ProgramRun::open_for(const pfrt_step& step) {
   using Access = Guarded::Access;
   std::vector<Access> access(memory_.size(), Access::kNone);
-  for (uint32_t i = 0; i < step.read_count; ++i) access[step.reads[i]] = Access::kRead;
-  for (uint32_t i = 0; i < step.write_count; ++i) access[step.writes[i]] = Access::kWrite;
+  const auto whole = [&](uint32_t b) {
+    return program_.buffers[b].kind == PFRT_BUFFER_PART ? program_.buffers[b].index : b;
+  };
+  for (uint32_t i = 0; i < step.read_count; ++i) access[whole(step.reads[i])] = Access::kRead;
+  for (uint32_t i = 0; i < step.write_count; ++i) access[whole(step.writes[i])] = Access::kWrite;
   for (size_t i = 0; i < memory_.size(); ++i)
     if (memory_[i]) memory_[i]->allow(access[i]);
 }

@@ -76,8 +76,10 @@ class Grouping {
       const bool moves_nothing =
           unit.nodes.size() == 1 && view(node(unit.nodes[0]).op) == "Identity";
       unit.has_head = !elementwise_[groups_[g].front()] && unit.nodes.size() > 1;
-      if (unit.has_head)
-        unit.loop = plan({groups_[g].begin() + 1, groups_[g].end()});
+      unit.has_pool = unit.has_head && pools(groups_[g][1]);
+      if (unit.nodes.size() > unit.before_loop() && unit.has_head)
+        unit.loop = plan(
+            {groups_[g].begin() + static_cast<ptrdiff_t>(unit.before_loop()), groups_[g].end()});
       else if (elementwise_[groups_[g].front()] && !moves_nothing)
         unit.loop = plan(groups_[g]);
       out.push_back(std::move(unit));
@@ -110,10 +112,21 @@ class Grouping {
     return row != nullptr && row->takes_tail;
   }
 
-  // Whether all of |tail| makes one loop on the output of |head|, and nothing else uses what is
-  // between.
-  bool follows(size_t head, const Group& tail) const {
+  bool pools(size_t at) const { return view(node(nodes_[at]).op) == "MaxPool"; }
+
+  // Whether all of |tail| makes one loop on the output of |head|, or of its pooling, and nothing
+  // else uses what is between.
+  bool follows(size_t head, Group tail) const {
     if (tail.size() > kMostTail || used_outside(node(nodes_[head]).outputs[0], tail)) return false;
+    if (pools(tail.front())) {
+      const pfrt_snapshot& all = snapshot_.snapshot();
+      const SnapshotNode pool(all, nodes_[tail.front()]);
+      if (!refuse_pooled(SnapshotNode(all, nodes_[head]), pool).empty()) return false;
+      head = tail.front();
+      tail.erase(tail.begin());
+      if (tail.empty()) return true;
+      if (used_outside(node(nodes_[head]).outputs[0], tail)) return false;
+    }
     const std::optional<LoopPlan> loop = plan(tail);
     return loop && loop->outputs.size() == 1 &&
            plan_tail(snapshot_.snapshot(), nodes_[head], indices(tail), limit_);

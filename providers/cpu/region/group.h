@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Divides a region into units in an order that runs: a node and its tail, connected elementwise
+// Divides a region into units in an order that runs: a node and its tail, which may begin with the
+// pooling of its output, connected elementwise
 // nodes of one shape, or a node alone. Pure; thread-safe.
 #pragma once
 
@@ -20,6 +21,9 @@ struct Unit {
   std::vector<uint32_t> nodes;   // in topological order
   std::optional<LoopPlan> loop;  // absent: one node, one kernel
   bool has_head = false;         // the first node runs by its kernel, and the loop on its output
+  bool has_pool = false;         // that kernel gives the pooling of its output, the second node's
+
+  size_t before_loop() const { return size_t{has_head} + size_t{has_pool}; }
 };
 
 // |nodes| in topological order; |outputs| are the values used outside. No loop has more terms alive

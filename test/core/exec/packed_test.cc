@@ -52,9 +52,9 @@ pfrt_code compile(pfrt_provider*, const pfrt_snapshot* snapshot, const pfrt_regi
 pfrt_code specialise(pfrt_executable* executable, const pfrt_shapes*, const pfrt_sink*,
                      pfrt_program* program) {
   auto& made = *reinterpret_cast<Compiled*>(executable);
-  made.buffers[0] = {PFRT_BUFFER_IN, 0, sizeof(float), 0, 0, PFRT_MEMORY_HOST, 0};
-  made.buffers[1] = {PFRT_BUFFER_OUT, 0, sizeof(float), 0, 0, PFRT_MEMORY_HOST, 0};
-  made.buffers[2] = {PFRT_BUFFER_CONST, 0, sizeof(float), 0, 0, PFRT_MEMORY_HOST, 0};
+  made.buffers[0] = {PFRT_BUFFER_IN, 0, sizeof(float), 0, 0, PFRT_MEMORY_HOST, 0, 0};
+  made.buffers[1] = {PFRT_BUFFER_OUT, 0, sizeof(float), 0, 0, PFRT_MEMORY_HOST, 0, 0};
+  made.buffers[2] = {PFRT_BUFFER_CONST, 0, sizeof(float), 0, 0, PFRT_MEMORY_HOST, 0, 0};
   made.step.run = [](void*, const pfrt_step_context* context) -> pfrt_code {
     const auto at = [&](int i) { return static_cast<float*>(context->buffers[i]); };
     *at(1) = *at(0) * *at(2);

@@ -62,5 +62,20 @@ TEST(Dim, text_is_a_number_a_name_or_a_question_mark) {
   EXPECT_TRUE(t.symbol("").unknown()) << "a dimension without a name";
 }
 
+TEST(Dim, without_a_name_is_equal_to_itself_alone) {
+  SymbolTable t;
+  const Dim a = t.fresh(), b = t.fresh();
+  EXPECT_TRUE(a == a);
+  EXPECT_FALSE(a == b);
+  EXPECT_TRUE(t.mul(a, 2) == t.mul(2, a));
+  EXPECT_FALSE(t.mul(a, 2) == t.mul(b, 2));
+  EXPECT_EQ(t.given_name(a), "");
+  EXPECT_EQ(t.given_name(t.mul(a, 2)), "");
+  EXPECT_EQ(t.given_name(t.mul(t.symbol("N"), 2)), "(2*N)");
+  EXPECT_EQ(t.given_name(Dim(3)), "");
+  EXPECT_TRUE(t.symbol("?").unknown()) << "exporters write that for what has no name";
+  EXPECT_TRUE(t.symbol(t.text(a)).unknown()) << "read back from a file";
+}
+
 }  // namespace
 }  // namespace pfrt

@@ -216,6 +216,130 @@ TEST(Pieces, slices_that_leave_something_out_or_overlap_stay) {
   }
 }
 
+TEST(Pieces, a_slice_within_one_piece_is_cut_from_that) {
+  PassGraph g;
+  const std::string a = g.node("Exp", {g.input("a", {"N", "2"})});
+  const std::string b = g.node("Abs", {g.input("b", {"N", "5"})});
+  const std::string ab = g.node("Concat", {a, b}, {axis(1)});
+  const auto cut = [&](int64_t begin, int64_t end) {
+    return g.node("Slice", {ab, g.ints({begin}), g.ints({end}), g.ints({1})});
+  };
+  g.output(g.node("Neg", {cut(3, 6)}));
+  EXPECT_EQ(g.optimised(kBatches), "Abs, Slice, Neg");
+}
+
+TEST(Pieces, a_slice_across_pieces_stays) {
+  PassGraph g;
+  const std::string a = g.node("Exp", {g.input("a", {"N", "2"})});
+  const std::string b = g.node("Abs", {g.input("b", {"N", "5"})});
+  const std::string ab = g.node("Concat", {a, b}, {axis(1)});
+  g.output(g.node("Neg", {g.node("Slice", {ab, g.ints({1}), g.ints({4}), g.ints({1})})}));
+  EXPECT_EQ(g.optimised(kBatches), "Exp, Abs, Concat, Slice, Neg");
+}
+
+// The indices of data[:, begin:end] of a tensor of [rows, columns, 3], an index for each element as
+// PyTorch exports it, or for each row of three.
+Tensor slab_indices(int64_t rows, int64_t begin, int64_t end, bool each) {
+  std::vector<int64_t> dims{rows, end - begin};
+  if (each) dims.push_back(3);
+  dims.push_back(each ? 3 : 2);
+  Tensor made = Tensor::allocate(PFRT_DTYPE_INT64, dims).take();
+  int64_t* to = made.as<int64_t>();
+  for (int64_t r = 0; r < rows; ++r)
+    for (int64_t c = begin; c < end; ++c)
+      for (int64_t e = 0; e < (each ? 3 : 1); ++e) {
+        *to++ = r;
+        *to++ = c;
+        if (each) *to++ = e - 3;
+      }
+  return made;
+}
+
+TEST(Scatter, assignments_that_fill_a_tensor_are_one_concat) {
+  for (const bool each : {true, false}) {
+    PassGraph g;
+    std::string x = g.input("x", {"2", "6", "3"});
+    std::string read;
+    const int64_t ends[] = {1, 4, 6};
+    int64_t begin = 0;
+    for (const int64_t end : ends) {
+      const std::string part = g.node(
+          "Exp", {g.input("u" + std::to_string(end), {"2", std::to_string(end - begin), "3"})});
+      x = g.node("ScatterND", {x, g.constant_of(slab_indices(2, begin, end, each)), part});
+      if (end == 4) read = g.node("Slice", {x, g.ints({1}), g.ints({4}), g.ints({1})});
+      begin = end;
+    }
+    g.output(g.node("Neg", {read}));
+    g.output(g.node("Sqrt", {x}));
+    EXPECT_EQ(g.optimised(), "Exp, Exp, Exp, Neg, Concat, Sqrt") << each;
+    EXPECT_EQ(g.applied("AssignedSlice"), 3u);
+  }
+}
+
+TEST(Scatter, what_is_not_assigned_stays) {
+  PassGraph g;
+  const std::string x = g.node("Exp", {g.input("x", {"2", "6", "3"})});
+  const std::string u = g.node("Abs", {g.input("u", {"2", "2", "3"})});
+  g.output(
+      g.node("Neg", {g.node("ScatterND", {x, g.constant_of(slab_indices(2, 3, 5, true)), u})}));
+  EXPECT_EQ(g.optimised(), "Exp, Abs, Slice, Slice, Concat, Neg");
+}
+
+TEST(Scatter, other_indices_and_reductions_stay) {
+  struct {
+    const char* what;
+    void (*spoil)(Tensor& indices);
+    const char* reduction;
+  } const kCases[] = {
+      {"in another order", [](Tensor& t) { std::swap(t.as<int64_t>()[1], t.as<int64_t>()[3]); },
+       "none"},
+      {"one named twice", [](Tensor& t) { t.as<int64_t>()[3] = t.as<int64_t>()[1]; }, "none"},
+      {"added", [](Tensor&) {}, "add"},
+  };
+  for (const auto& c : kCases) {
+    PassGraph g;
+    Tensor indices = slab_indices(2, 3, 5, false);
+    c.spoil(indices);
+    const std::string x = g.node("Exp", {g.input("x", {"2", "6", "3"})});
+    const std::string u = g.node("Abs", {g.input("u", {"2", "2", "3"})});
+    g.output(g.node("Neg", {g.node("ScatterND", {x, g.constant_of(std::move(indices)), u},
+                                   {Attribute::of_string("reduction", c.reduction)})}));
+    EXPECT_EQ(g.optimised(), "Exp, Abs, ScatterND, Neg") << c.what;
+  }
+}
+
+std::string pooled_network(PassGraph& g, const std::string& between, std::vector<Attribute> attrs,
+                           std::vector<int64_t> pads) {
+  const std::string c =
+      g.node("Conv", {g.input("x", {"N", "2", "9", "9"}), g.weights({3, 2, 3, 3})});
+  const std::string a = g.node(between, {c}, std::move(attrs));
+  g.output(g.node("Neg", {g.node("MaxPool", {a},
+                                 {Attribute::of_ints("kernel_shape", {2, 2}),
+                                  Attribute::of_ints("pads", std::move(pads))})}));
+  return g.optimised({{{"N", 1}}, {{"N", 2}}});
+}
+
+TEST(Pool, maxima_are_taken_before_activations) {
+  PassGraph a, b, c, d;
+  EXPECT_EQ(pooled_network(a, "Relu", {}, {0, 1, 0, 1}), "Conv, MaxPool, Relu, Neg");
+  EXPECT_EQ(pooled_network(b, "LeakyRelu", {Attribute::of_float("alpha", 0.2f)}, {0, 0, 0, 0}),
+            "Conv, MaxPool, LeakyRelu, Neg");
+  // A falling one turns maxima into minima; what is rounded apart is not moved.
+  EXPECT_EQ(pooled_network(c, "LeakyRelu", {Attribute::of_float("alpha", -0.2f)}, {0, 0, 0, 0}),
+            "Conv, LeakyRelu, MaxPool, Neg");
+  EXPECT_EQ(pooled_network(d, "Sigmoid", {}, {0, 0, 0, 0}), "Conv, Sigmoid, MaxPool, Neg");
+}
+
+TEST(Pool, an_activation_that_others_use_stays) {
+  PassGraph g;
+  const std::string c =
+      g.node("Conv", {g.input("x", {"N", "2", "9", "9"}), g.weights({3, 2, 3, 3})});
+  const std::string a = g.node("Relu", {c});
+  g.output(g.node("MaxPool", {a}, {Attribute::of_ints("kernel_shape", {2, 2})}));
+  g.output(g.node("Neg", {a}));
+  EXPECT_EQ(g.optimised({{{"N", 1}}}), "Conv, Relu, MaxPool, Neg");
+}
+
 TEST(Pieces, neighbouring_dimensions_are_one_question) {
   PassGraph g;
   const std::string x = g.input("x", {"N", "M", "3"});

@@ -208,6 +208,9 @@ GraphOutcome run(const Graph& graph, uint32_t workers) {
     buffers[b] = buffers[program.buffers[b].may_alias - 1];
     ++outcome.aliases;
   }
+  for (uint32_t b = 0; b < program.buffer_count; ++b)
+    if (const pfrt_buffer& part = program.buffers[b]; part.kind == PFRT_BUFFER_PART)
+      buffers[b] = static_cast<char*>(buffers[part.index]) + part.offset;
   for (uint32_t s = 0; s < program.step_count && outcome.fault.empty(); ++s) {
     const pfrt_step& step = program.steps[s];
     const StepHost host(buffers, workers, step.scratch_bytes);

@@ -72,7 +72,9 @@ constexpr Types kBytes{PFRT_DTYPE_INT8, PFRT_DTYPE_UINT8};
 constexpr KernelRow kRows[] = {
     with_tail({"", "Conv", kFloat32, "conv_depthwise_rows", "generic", refuse_conv_depthwise,
                make_conv_depthwise}),
-    with_tail({"", "Conv", kFloats, "conv_implicit_gemm", "generic", refuse_conv, make_conv}),
+    with_pool(
+        with_tail({"", "Conv", kFloats, "conv_implicit_gemm", "generic", refuse_conv, make_conv}),
+        refuse_conv_max_pool, make_conv_max_pool),
     with_tail({"", "ConvTranspose", kFloats, "conv_transpose_scatter", "generic", refuse_conv,
                make_conv_transpose}),
     {"", "ConvInteger", kBytes, "conv_integer_implicit_gemm", "generic", refuse_conv_integer,

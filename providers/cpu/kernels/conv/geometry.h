@@ -27,6 +27,9 @@ Result<ConvGeometry> transposed_geometry(const SnapshotNode& node);
 Status check_bias(const SnapshotNode& node, uint32_t i, int64_t channels);
 
 Result<Kernel> make_conv(const SnapshotNode& node);
+// pooled.cc
+std::string refuse_conv_max_pool(const SnapshotNode& conv, const SnapshotNode& pool);
+Result<Kernel> make_conv_max_pool(const SnapshotNode& conv, const SnapshotNode& pool);
 Result<Kernel> make_conv_depthwise(const SnapshotNode& node);
 Result<Kernel> make_conv_transpose(const SnapshotNode& node);
 Result<Kernel> make_conv_integer(const SnapshotNode& node);

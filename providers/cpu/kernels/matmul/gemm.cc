@@ -114,7 +114,7 @@ void StridedSource<T>::pack(T* out, int64_t width, int64_t first, int64_t count,
 
 template <typename T>
 Gemm<T>::Gemm(int64_t m, int64_t n, int64_t k, int64_t batch)
-    : micro_(micro_kernels<T>()), m_(m), n_(n), k_(k) {
+    : micro_(&micro_kernels<T>()), m_(m), n_(n), k_(k) {
   if (m <= 0 || n <= 0) return;
   const auto fit = [](int64_t size, int64_t most, int64_t unit) {
     const int64_t parts = ceil_div(size, most);
@@ -122,21 +122,21 @@ Gemm<T>::Gemm(int64_t m, int64_t n, int64_t k, int64_t batch)
   };
   int64_t rows = kTileRows, cols = kTileCols;
   for (;;) {
-    tile_rows_ = fit(m, rows, micro_.rows);
-    tile_cols_ = fit(n, cols, micro_.cols);
+    tile_rows_ = fit(m, rows, micro_->rows);
+    tile_cols_ = fit(n, cols, micro_->cols);
     row_tiles_ = ceil_div(m, tile_rows_);
     col_tiles_ = ceil_div(n, tile_cols_);
     if (tiles() >= ceil_div(kWantedTiles, std::max<int64_t>(batch, 1))) break;
     if (tile_rows_ * tile_cols_ / 2 < kMinTileWork / std::max<int64_t>(k, 1)) break;
-    if (tile_cols_ >= tile_rows_ && tile_cols_ > micro_.cols) {
-      cols = std::max(micro_.cols, tile_cols_ / 2);
-    } else if (tile_rows_ > micro_.rows) {
-      rows = std::max(micro_.rows, tile_rows_ / 2);
+    if (tile_cols_ >= tile_rows_ && tile_cols_ > micro_->cols) {
+      cols = std::max(micro_->cols, tile_cols_ / 2);
+    } else if (tile_rows_ > micro_->rows) {
+      rows = std::max(micro_->rows, tile_rows_ / 2);
     } else {
       break;
     }
   }
-  scratch_ = scratch_elements(micro_, tile_cols_, k);
+  scratch_ = scratch_elements(*micro_, tile_cols_, k);
 }
 
 template <typename T>
@@ -175,38 +175,39 @@ void Gemm<T>::multiply(const Run& run, const GemmTile& t, int64_t k0, int64_t kn
   const bool accumulate = k0 > 0;
   T* const packed_b = scratch;
   T* const packed_a = packed_b + kn * tile_cols_;
-  T* const edge = packed_a + kn * micro_.rows;
+  T* const edge = packed_a + kn * micro_->rows;
   const auto width_of = [&](int64_t left) {
-    return left <= micro_.half_cols ? micro_.half_cols : micro_.cols;
+    return left <= micro_->half_cols ? micro_->half_cols : micro_->cols;
   };
 
   // With one panel of rows each element of B is used once: packing it would only add traffic.
   int64_t stride = 0;
-  const bool in_place = t.rows <= micro_.rows && b.in_place(t.col, k0, &stride) != nullptr;
+  const bool in_place = t.rows <= micro_->rows && b.in_place(t.col, k0, &stride) != nullptr;
   if (!in_place) {
     T* to = packed_b;
-    for (int64_t j = 0; j < t.cols; j += micro_.cols) {
+    for (int64_t j = 0; j < t.cols; j += micro_->cols) {
       const int64_t width = width_of(t.cols - j);
       b.pack(to, width, t.col + j, std::min(width, t.cols - j), k0, kn);
       to += kn * width;
     }
   }
-  for (int64_t i = 0; i < t.rows; i += micro_.rows) {
+  for (int64_t i = 0; i < t.rows; i += micro_->rows) {
     if (run.stopped()) return;
-    const int64_t rows = std::min(micro_.rows, t.rows - i);
+    const int64_t rows = std::min(micro_->rows, t.rows - i);
     a.pack(packed_a, rows, t.row + i, rows, k0, kn);
     const T* panel = packed_b;
     for (int64_t j = 0; j < t.cols;) {
       const int64_t left = t.cols - j;
       T* to = c + i * ldc + j;
-      if (in_place && rows <= micro_.wide_rows && left >= micro_.wide_cols) {
-        micro_.wide[rows - 1](kn, packed_a, b.in_place(t.col + j, k0, &stride), stride, to, ldc,
-                              accumulate);
-        j += micro_.wide_cols;
+      if (in_place && rows <= micro_->wide_rows && left >= micro_->wide_cols) {
+        micro_->wide[rows - 1](kn, packed_a, b.in_place(t.col + j, k0, &stride), stride, to, ldc,
+                               accumulate);
+        j += micro_->wide_cols;
         continue;
       }
       const int64_t width = width_of(left);
-      const MicroFn<T> micro = width == micro_.cols ? micro_.full[rows - 1] : micro_.half[rows - 1];
+      const MicroFn<T> micro =
+          width == micro_->cols ? micro_->full[rows - 1] : micro_->half[rows - 1];
       int64_t ldb = width;
       const T* from = panel;
       if (in_place) {

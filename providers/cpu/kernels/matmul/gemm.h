@@ -61,6 +61,7 @@ struct GemmTile {
 template <typename T>
 class Gemm {
  public:
+  Gemm() : micro_(&micro_kernels<T>()) {}  // of nothing
   // |batch|: how many such products are computed side by side; only the tile size depends on it.
   Gemm(int64_t m, int64_t n, int64_t k, int64_t batch = 1);
 
@@ -68,6 +69,9 @@ class Gemm {
   int64_t tiles() const { return row_tiles_ * col_tiles_; }
   GemmTile tile(int64_t index) const;
   int64_t max_tile_elements() const { return tile_rows_ * tile_cols_; }
+  // What compute takes at most.
+  int64_t tile_rows() const { return tile_rows_; }
+  int64_t tile_cols() const { return tile_cols_; }
   // What compute needs, a multiple of 64 bytes.
   uint64_t scratch_bytes() const { return static_cast<uint64_t>(scratch_) * sizeof(T); }
   // The same for any product up to |n| columns and |k|.
@@ -81,8 +85,8 @@ class Gemm {
   void multiply(const Run& run, const GemmTile& tile, int64_t k0, int64_t kn,
                 const PanelSource<T>& a, const PanelSource<T>& b, T* c, int64_t ldc,
                 T* scratch) const;
-  const MicroKernels<T>& micro_;
-  int64_t m_, n_, k_;
+  const MicroKernels<T>* micro_;
+  int64_t m_ = 0, n_ = 0, k_ = 0;
   int64_t tile_rows_ = 0, tile_cols_ = 0, row_tiles_ = 0, col_tiles_ = 0;
   int64_t scratch_ = 0;  // elements
 };

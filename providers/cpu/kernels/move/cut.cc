@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "providers/cpu/kernels/move/cut.h"
+
 #include <algorithm>
 #include <cstring>
 
@@ -28,23 +30,6 @@ Result<std::vector<size_t>> named_axes(const IndexInput& axes, const Run& run, s
   if (out.size() != count || count > rank)
     return kernel_error(out.size(), " axes for ", count, " values and rank ", rank);
   return out;
-}
-
-struct Cut {
-  int64_t start, count, step;
-};
-
-Result<Cut> cut_of(int64_t start, int64_t end, int64_t step, int64_t size) {
-  if (step == 0) return kernel_error("a step is 0");
-  if (size == 0) return Cut{0, 0, step};
-  const int64_t low = step > 0 ? 0 : -1, high = step > 0 ? size : size - 1;
-  if (start < 0) start = start < -size ? low : start + size;
-  if (end < 0) end = end < -size ? low : end + size;
-  start = std::clamp(start, std::min<int64_t>(0, high), std::max<int64_t>(high, 0));
-  end = std::clamp(end, low, std::max(low, high));
-  if (step > 0) return Cut{start, end > start ? (end - start - 1) / step + 1 : 0, step};
-  const int64_t back = step == INT64_MIN ? INT64_MAX : -step;
-  return Cut{start, start > end ? (start - end - 1) / back + 1 : 0, step};
 }
 
 enum class Mode { kConstant, kReflect, kEdge, kWrap };
@@ -118,6 +103,19 @@ void pad_rows(const Run& run, const std::vector<std::vector<int64_t>>& maps,
 }
 
 }  // namespace
+
+Result<Cut> cut_of(int64_t start, int64_t end, int64_t step, int64_t size) {
+  if (step == 0) return kernel_error("a step is 0");
+  if (size == 0) return Cut{0, 0, step};
+  const int64_t low = step > 0 ? 0 : -1, high = step > 0 ? size : size - 1;
+  if (start < 0) start = start < -size ? low : start + size;
+  if (end < 0) end = end < -size ? low : end + size;
+  start = std::clamp(start, std::min<int64_t>(0, high), std::max<int64_t>(high, 0));
+  end = std::clamp(end, low, std::max(low, high));
+  if (step > 0) return Cut{start, end > start ? (end - start - 1) / step + 1 : 0, step};
+  const int64_t back = step == INT64_MIN ? INT64_MAX : -step;
+  return Cut{start, start > end ? (start - end - 1) / back + 1 : 0, step};
+}
 
 Result<Kernel> make_slice(const SnapshotNode& node) {
   PFRT_TRY(need(node, 3, 1));

@@ -28,6 +28,11 @@ const T* load_plane(pfrt_dtype dtype, pfrt_dtype own, const void* data, int64_t 
   return buffer;
 }
 
+// Row |row| of the maxima under a window. |plane| is the image but for its first |skipped| pixels,
+// none of which is under that row.
+void max_pool_row(const WindowRows& rows, int64_t row, const float* plane, int64_t skipped,
+                  float* line);
+
 // window.cc
 Result<Kernel> make_max_pool(const SnapshotNode& node);
 Result<Kernel> make_average_pool(const SnapshotNode& node);

@@ -37,10 +37,11 @@ void finish_rows(const Run& run, int64_t row, int64_t between, int64_t rows, int
 }
 
 template <typename T>
-void max_row(const WindowRows& rows, int64_t row, const T* plane, T* line) {
+void max_row(const WindowRows& rows, int64_t row, const T* plane, int64_t skipped, T* line) {
   std::fill(line, line + rows.row_length(), -std::numeric_limits<T>::infinity());
   const int64_t stride = rows.stride();
-  each_tap(rows, row, [&](int64_t first, int64_t begin, int64_t end) {
+  each_tap(rows, row, [&](int64_t pixel, int64_t begin, int64_t end) {
+    const int64_t first = pixel - skipped;
     if (stride == 1) {
       for (int64_t p = begin; p < end; ++p)
         line[p] = line[p] < plane[first + p] ? plane[first + p] : line[p];
@@ -122,7 +123,7 @@ Result<Kernel> make_max(const SnapshotNode& node) {
             pixel[p] =
                 i * pixels + (plan->column_order ? column_major(pixel[p], window.image) : pixel[p]);
         } else {
-          max_row(plan->rows, r, plane, line);
+          max_row(plan->rows, r, plane, 0, line);
         }
         if (!direct) store(run.output(0), at, line, length);
         finish_rows(run, r, between, plan->rows.rows(), i * positions, length);
@@ -244,6 +245,11 @@ Result<Kernel> make_sum(const SnapshotNode& node, double power) {
 bool is_double(const SnapshotNode& node) { return node.input_dtype(0) == PFRT_DTYPE_FLOAT64; }
 
 }  // namespace
+
+void max_pool_row(const WindowRows& rows, int64_t row, const float* plane, int64_t skipped,
+                  float* line) {
+  max_row(rows, row, plane, skipped, line);
+}
 
 Result<Kernel> make_max_pool(const SnapshotNode& node) {
   return is_double(node) ? make_max<double>(node) : make_max<float>(node);
