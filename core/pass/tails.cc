@@ -30,6 +30,7 @@ std::string name_of(const Node& head, const Node& next) {
   }
   if (head.op == "Mul" && next.op == "Add") return "FMA";
   if (next.op == "MaxPool") return "FusedConvMaxPool";
+  if (next.op.ends_with("Normalization")) return "FusedNormalization";
   return "Tail";
 }
 
@@ -65,20 +66,17 @@ class Marker {
       if (simple && name_of(head, *next) == "Tail") break;
       if (simple && !config_.fuse_elementwise_activation) break;
       if (simple && !tail.empty()) break;
+      if (!agreed(head, tail, *next)) break;
       tail.push_back(next);
-      const bool agreed =
-          !config_.check_backend_support || !context_.refuses ||
-          context_.refuses(editor_.graph(), head, tail, config_.target_backend).empty();
-      if (!agreed) {
-        tail.pop_back();
-        break;
-      }
       value = next->outputs[0];
     }
+    Node* const norm = simple ? nullptr : normalisation_of(value, tail_of);
     // A node that begins a loop of several branches is better left in that loop.
-    if (!simple && !tail.empty() && branches(*tail.back())) tail.pop_back();
+    if (!simple && !norm && !tail.empty() && branches(*tail.back())) tail.pop_back();
+    if (norm && agreed(head, tail, *norm)) tail.push_back(norm);
     for (size_t i = 0; i < tail.size(); ++i) {
-      const std::string rule = i == 0 ? name_of(head, *tail[i]) : "Tail";
+      const bool named = i == 0 || tail[i] == norm;
+      const std::string rule = named ? name_of(head, *tail[i]) : "Tail";
       const std::string& name = editor_.graph().at(tail[i]->outputs[0]).name;
       if (!context_.gate.may(rule, editor_.graph(), name)) break;
       if (tail[i]->tail_of != head.id) {
@@ -89,6 +87,24 @@ class Marker {
       context_.gate.did(rule, editor_.graph(), name);
       tail_of[tail[i]->id] = head.id;
     }
+  }
+
+  // The normalisation of the value's last dimension, which others may use too.
+  Node* normalisation_of(ValueId value, const std::vector<NodeId>& tail_of) {
+    for (NodeId id : editor_.users(value)) {
+      Node& user = *editor_.node(id);
+      const bool normalises = user.op == "LayerNormalization" || user.op == "RMSNormalization";
+      if (normalises && user.domain.empty() && user.inputs[0] == value &&
+          user.outputs.size() == 1 && tail_of[id] == kNoId)
+        return &user;
+    }
+    return nullptr;
+  }
+
+  bool agreed(const Node& head, std::vector<const Node*> tail, const Node& next) const {
+    if (!config_.check_backend_support || !context_.refuses) return true;
+    tail.push_back(&next);
+    return context_.refuses(editor_.graph(), head, tail, config_.target_backend).empty();
   }
 
   bool branches(const Node& last) {

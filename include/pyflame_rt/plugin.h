@@ -141,7 +141,8 @@ typedef struct pfrt_snapshot_node {
   /* ---- 1.2 ---- */
   /* 1 + the index of an earlier node: this elementwise node is of that one's tail (supports() agreed), which takes the
    * output before it and which nothing else uses, so that one step should do all of it. Nodes of a tail follow each
-   * other; the first after a Conv may be its MaxPool. Only a wish: run on its own the node means the same. 0 = none. */
+   * other. The first after a Conv may be its MaxPool; the last may be a LayerNormalization or RMSNormalization of the
+   * last dimension, whose input others may use as well. Only a wish: run on its own the node means the same. 0 = none. */
   uint32_t tail_of;
   uint32_t reserved;
 } pfrt_snapshot_node;
@@ -164,7 +165,7 @@ typedef struct pfrt_op_query {
   uint32_t abi;
   const pfrt_snapshot* snapshot; /* holds the operator and its tail, nothing else */
   uint32_t node;                 /* the operator */
-  const uint32_t* tail;          /* following elementwise operators in order; of a Conv, MaxPool may come first */
+  const uint32_t* tail;          /* following operators in order, as in tail_of */
   uint32_t tail_count;
   uint32_t reserved;
 } pfrt_op_query;

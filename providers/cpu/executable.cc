@@ -97,7 +97,7 @@ void Executable::generate() {
     UnitCode& code = code_.emplace_back();
     if (!unit.loop) continue;
     const Expression& expression = unit.loop->expression;
-    const size_t nodes = unit.nodes.size() - unit.before_loop();
+    const size_t nodes = unit.nodes.size() - unit.before_loop() - unit.has_norm;
     const std::string key = message(nodes, " ", expression.key());
     const auto [known, is_new] = loops.try_emplace(key);
     if (is_new) known->second = ElementwiseLoop::make(expression, isa(), nodes);

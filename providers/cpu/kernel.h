@@ -67,14 +67,15 @@ inline constexpr Types kElements = kMovable | kPacked;
 size_t stored_size(pfrt_dtype dtype);
 
 class Tail;
+class RowNorm;
 
 // What the closure gets in a run. Pointers are aligned for their element only.
 class Run {
  public:
-  // |tail|: what follows in the same step; null without one.
+  // |tail|, then |norm|: what follows in the same step; null without one.
   Run(const pfrt_step_context* context, const uint32_t* inputs, const uint32_t* outputs,
-      const Tail* tail = nullptr)
-      : context_(context), inputs_(inputs), outputs_(outputs), tail_(tail) {}
+      const Tail* tail = nullptr, const RowNorm* norm = nullptr)
+      : context_(context), inputs_(inputs), outputs_(outputs), tail_(tail), norm_(norm) {}
 
   // nullptr when absent (or, for an output, unwanted).
   template <typename T = void>
@@ -112,9 +113,10 @@ class Run {
   }
   // Elements [begin, end) of output 0 are final: nothing reads or writes them any more. Rows that
   // take tails call it for each element once, in pieces as large as stay in the cache, on any
-  // thread; the tail is then computed over them in place. Without a tail it costs a comparison.
+  // thread; the tail is then computed over them in place, and rows that are whole are normalised.
+  // Without either it costs a comparison.
   void finished(int64_t begin, int64_t end) const {
-    if (tail_ != nullptr) run_tail(begin, end);
+    if (tail_ != nullptr || norm_ != nullptr) run_tail(begin, end);
   }
   // Memory for an output whose dimensions only the run knows; nullptr when there is none left.
   void* alloc_output(uint32_t i, std::span<const int64_t> dims) const;
@@ -136,6 +138,7 @@ class Run {
   const uint32_t* inputs_;
   const uint32_t* outputs_;
   const Tail* tail_;
+  const RowNorm* norm_;
 };
 
 // A row made for one signature.

@@ -22,8 +22,9 @@ constexpr int64_t kCopyBlock = 256 * 1024;  // bytes
 
 pfrt_code run_step(void* state, const pfrt_step_context* context) {
   const Step& step = *static_cast<const Step*>(state);
-  const Run run(context, step.inputs.data(), step.outputs.data(),
-                step.tail ? &*step.tail : nullptr);
+  const Run run(context, step.inputs.data(), step.outputs.data(), step.tail ? &*step.tail : nullptr,
+                step.norm ? &*step.norm : nullptr);
+  if (step.norm) step.norm->start(context->buffers);
   try {
     return step.kernel.run(run);
   } catch (const std::bad_alloc&) {
@@ -128,6 +129,13 @@ class ProgramBuilder {
     const SpreadLoop& loop;
     bool joined = false;
   };
+  // What the step of a node should do besides.
+  struct Wanted {
+    WantedTail* tail = nullptr;
+    uint32_t pool = PFRT_NO_INDEX;  // the node whose output it gives, of what it computes
+    uint32_t norm = PFRT_NO_INDEX;  // the node that normalises rows of that
+    bool norm_joined = false;
+  };
 
   Status add_unit(const Unit& unit, const UnitCode& code, uint32_t& node) {
     const std::optional<SpreadLoop> loop = code.loop ? spread_loop(*unit.loop, code) : std::nullopt;
@@ -136,19 +144,25 @@ class ProgramBuilder {
       std::optional<WantedTail> tail;
       if (loop) tail.emplace(WantedTail{unit, *loop});
       node = unit.nodes.front();
-      const bool pooled = unit.has_pool && pools(unit);
-      const bool joins = tail && pooled == unit.has_pool;
-      PFRT_TRY(add_node(node, joins ? &*tail : nullptr, pooled ? unit.nodes[1] : PFRT_NO_INDEX));
-      if (tail && tail->joined) return {};
-      done = pooled ? 2 : 1;
-      if (unit.has_pool && !pooled) {
+      Wanted wanted;
+      if (unit.has_pool && pools(unit)) wanted.pool = unit.nodes[1];
+      if (unit.has_pool == (wanted.pool != PFRT_NO_INDEX)) {
+        if (tail) wanted.tail = &*tail;
+        if (unit.has_norm && loop.has_value() == unit.loop.has_value())
+          wanted.norm = unit.nodes.back();
+      }
+      PFRT_TRY(add_node(node, wanted));
+      done = wanted.pool != PFRT_NO_INDEX ? 2 : 1;
+      if (wanted.norm_joined) return {};
+      if (done < unit.before_loop()) {
         node = unit.nodes[done++];
         PFRT_TRY(add_node(node));
       }
+      if (tail && tail->joined) done = unit.nodes.size() - unit.has_norm;
     }
-    if (loop) {
+    if (loop && done < unit.nodes.size() - unit.has_norm) {
       add_loop(unit, *loop);
-      return {};
+      done = unit.nodes.size() - unit.has_norm;
     }
     for (; done < unit.nodes.size(); ++done) {
       node = unit.nodes[done];
@@ -241,7 +255,7 @@ class ProgramBuilder {
     for (uint32_t v : unit.loop->inputs) step.inputs.push_back(buffer(v));
     for (uint32_t v : unit.loop->outputs) step.outputs.push_back(buffer(v));
     step.nodes.assign(unit.nodes.begin() + static_cast<ptrdiff_t>(unit.before_loop()),
-                      unit.nodes.end());
+                      unit.nodes.end() - unit.has_norm);
     step.flags = PFRT_STEP_LONG;
     step.name = loop.name();
     step.aliases = loop_aliases(*unit.loop);
@@ -259,7 +273,7 @@ class ProgramBuilder {
     }
     buffers.push_back(step.outputs[0]);
     step.tail.emplace(tail.loop, std::move(buffers));
-    step.nodes = tail.unit.nodes;
+    step.nodes.assign(tail.unit.nodes.begin(), tail.unit.nodes.end() - tail.unit.has_norm);
     step.kernel.flops += tail.loop.flops();
     tail.joined = true;
     constexpr size_t kMostNamed = 4;
@@ -274,15 +288,48 @@ class ProgramBuilder {
     step.name += "+" + snake_case(view(snapshot_.node(index).op));
   }
 
-  // |pool|: the node whose output the step gives, of what |index| computes.
-  Status add_node(uint32_t index, WantedTail* tail = nullptr, uint32_t pool = PFRT_NO_INDEX) {
+  // The step, already with its buffers, normalises rows of its output too.
+  void join_norm(Step& step, uint32_t index) {
+    const SnapshotNode node(snapshot_.snapshot(), index, &shapes_);
+    RowNorm norm(node);
+    RowNorm::Buffers at{};
+    at.x = step.outputs[0];
+    at.scale = buffer(node.input_index(1));
+    at.bias = node.has_input(2) ? buffer(node.input_index(2)) : PFRT_NO_INDEX;
+    at.y = buffer(node.output_index(0));
+    at.counters = add_buffer({PFRT_BUFFER_TEMP, 0}, norm.counter_bytes());
+    for (uint32_t b : {at.scale, at.bias}) add_once(step.reads, b);
+    for (uint32_t b : {at.y, at.counters}) add_once(step.writes, b);
+    norm.set_buffers(at);
+    step.kernel.flops += norm.flops();
+    step.norm = norm;
+    step.nodes.push_back(index);
+    name_node(step, index);
+  }
+
+  // Whether nothing else uses what is normalised, which the result may then overwrite.
+  bool only_normalised(uint32_t value) const {
+    return executable_.home(value).kind == PFRT_BUFFER_TEMP &&
+           snapshot_.value(value).consumer_count == 1;
+  }
+
+  Status add_node(uint32_t index) {
+    Wanted nothing;
+    return add_node(index, nothing);
+  }
+
+  Status add_node(uint32_t index, Wanted& wanted) {
+    WantedTail* const tail = wanted.tail;
+    const uint32_t pool = wanted.pool;
     const SnapshotNode node(snapshot_.snapshot(), index, &shapes_);
     for (uint32_t i = 0; i < node.input_count(); ++i)
       if (node.has_input(i) && elements(node.input_index(i)) < 0)
         return error(Code::kSHAPE_MISMATCH, cpu::describe(node), ": the dimensions of input ", i,
                      " '", snapshot_.value(node.input_index(i)).name,
                      "' are not known before the run");
-    if (renamed(node) || cut_in_place(node) || joined_in_place(node, tail != nullptr)) return {};
+    if (renamed(node) || cut_in_place(node) ||
+        joined_in_place(node, tail != nullptr || wanted.norm != PFRT_NO_INDEX))
+      return {};
     std::string reason;
     const KernelRow* row = find_kernel(node, &reason);
     if (row == nullptr)
@@ -301,14 +348,16 @@ class ProgramBuilder {
       step.inputs.push_back(node.has_input(i) ? input_of(*row, node.input_index(i), index)
                                               : PFRT_NO_INDEX);
     const bool joins = tail != nullptr && row->takes_tail;
+    wanted.norm_joined = wanted.norm != PFRT_NO_INDEX && row->takes_tail;
     std::vector<Step> packing;
     for (uint32_t i = 0; i < last.output_count(); ++i) {
       if (!last.has_output(i)) {
         step.outputs.push_back(PFRT_NO_INDEX);
         continue;
       }
-      const uint32_t value =
-          joins && i == 0 ? tail->unit.loop->outputs.front() : last.output_index(i);
+      uint32_t value = joins && i == 0 ? tail->unit.loop->outputs.front() : last.output_index(i);
+      if (wanted.norm_joined && only_normalised(value))
+        value = snapshot_.node(wanted.norm).outputs[0];
       PFRT_ASSIGN(const uint32_t to, output_of(*row, value, index, packing));
       step.outputs.push_back(to);
     }
@@ -322,6 +371,7 @@ class ProgramBuilder {
       step.nodes.push_back(pool);
       name_node(step, pool);
     }
+    if (wanted.norm_joined) join_norm(step, wanted.norm);
     add_step(std::move(step));
     for (Step& pack : packing) add_step(std::move(pack));
     return {};

@@ -13,6 +13,7 @@
 #include "core/base/status.h"
 #include "providers/cpu/executable.h"
 #include "providers/cpu/kernel.h"
+#include "providers/cpu/row_norm.h"
 #include "providers/cpu/spread_loop.h"
 
 namespace pfrt::cpu {
@@ -20,6 +21,7 @@ namespace pfrt::cpu {
 struct Step {
   Kernel kernel;
   std::optional<Tail> tail;
+  std::optional<RowNorm> norm;
   std::vector<uint32_t> inputs,
       outputs;  // buffers by position of the kernel, PFRT_NO_INDEX where absent
   std::vector<uint32_t> reads, writes;  // the same without gaps and repeats

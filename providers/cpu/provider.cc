@@ -14,6 +14,7 @@
 #include "providers/cpu/program.h"
 #include "providers/cpu/region/group.h"
 #include "providers/cpu/region/lower.h"
+#include "providers/cpu/row_norm.h"
 
 namespace pfrt::cpu {
 namespace {
@@ -187,7 +188,7 @@ std::string refuse_query(const pfrt_op_query& query) {
   if (registers == 0)
     return message("a tail needs a generated loop, and those need avx2; usable is ",
                    isa_name(isa()));
-  const std::span tail(query.tail, query.tail_count);
+  std::span tail(query.tail, query.tail_count);
   if (tail.size() > kMostTail)
     return message("a tail has at most ", kMostTail, " nodes, got ", tail.size());
   std::vector<uint32_t> nodes{query.node};
@@ -200,18 +201,24 @@ std::string refuse_query(const pfrt_op_query& query) {
     (void)plan_loop(*query.snapshot, nodes, stored, registers, &reason);
     return reason;
   }
-  const SnapshotNode next(*query.snapshot, tail.front());
-  if (next.op() == "MaxPool") {
-    reason = refuse_pooled(node, next);
-    if (reason.empty() && tail.size() > 1)
-      (void)plan_tail(*query.snapshot, tail.front(), tail.subspan(1), registers, &reason);
-    return reason;
-  }
   if (!row->takes_tail)
     return message(row->name, " takes no tail: it does not say when parts of its output are final");
   for (uint32_t i = 1; i < node.output_count(); ++i)
     if (node.has_output(i)) return message(node.op(), " takes a tail only as its one output");
-  (void)plan_tail(*query.snapshot, query.node, tail, registers, &reason);
+  uint32_t head = query.node;
+  const SnapshotNode last(*query.snapshot, tail.back());
+  if (is_row_norm(last)) {
+    reason = refuse_row_norm(last);
+    tail = tail.first(tail.size() - 1);
+  }
+  if (reason.empty() && !tail.empty() &&
+      SnapshotNode(*query.snapshot, tail.front()).op() == "MaxPool") {
+    head = tail.front();
+    reason = refuse_pooled(node, SnapshotNode(*query.snapshot, head));
+    tail = tail.subspan(1);
+  }
+  if (reason.empty() && !tail.empty())
+    (void)plan_tail(*query.snapshot, head, tail, registers, &reason);
   return reason;
 }
 

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <array>
 
+#include "providers/cpu/row_norm.h"
+
 namespace pfrt::cpu {
 
 SpreadLoop::SpreadLoop(const LoopPlan& plan, UnitCode code, std::vector<Spread> operands,
@@ -47,6 +49,9 @@ void Tail::run(void* const* buffers, int64_t begin, int64_t end) const {
   loop_.run(bases.data(), begin, end);
 }
 
-void Run::run_tail(int64_t begin, int64_t end) const { tail_->run(context_->buffers, begin, end); }
+void Run::run_tail(int64_t begin, int64_t end) const {
+  if (tail_ != nullptr) tail_->run(context_->buffers, begin, end);
+  if (norm_ != nullptr) norm_->finished(context_->buffers, begin, end);
+}
 
 }  // namespace pfrt::cpu

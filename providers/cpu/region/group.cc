@@ -6,6 +6,7 @@
 #include <queue>
 
 #include "providers/cpu/kernel.h"
+#include "providers/cpu/row_norm.h"
 #include "providers/kit/node.h"
 
 namespace pfrt::cpu {
@@ -77,9 +78,10 @@ class Grouping {
           unit.nodes.size() == 1 && view(node(unit.nodes[0]).op) == "Identity";
       unit.has_head = !elementwise_[groups_[g].front()] && unit.nodes.size() > 1;
       unit.has_pool = unit.has_head && pools(groups_[g][1]);
-      if (unit.nodes.size() > unit.before_loop() && unit.has_head)
-        unit.loop = plan(
-            {groups_[g].begin() + static_cast<ptrdiff_t>(unit.before_loop()), groups_[g].end()});
+      unit.has_norm = unit.has_head && normalises(groups_[g].back());
+      if (unit.has_head && unit.nodes.size() > unit.before_loop() + unit.has_norm)
+        unit.loop = plan({groups_[g].begin() + static_cast<ptrdiff_t>(unit.before_loop()),
+                          groups_[g].end() - unit.has_norm});
       else if (elementwise_[groups_[g].front()] && !moves_nothing)
         unit.loop = plan(groups_[g]);
       out.push_back(std::move(unit));
@@ -112,14 +114,26 @@ class Grouping {
     return row != nullptr && row->takes_tail;
   }
 
+  bool normalises(size_t at) const {
+    return is_row_norm(SnapshotNode(snapshot_.snapshot(), nodes_[at]));
+  }
   bool pools(size_t at) const { return view(node(nodes_[at]).op) == "MaxPool"; }
 
-  // Whether all of |tail| makes one loop on the output of |head|, or of its pooling, and nothing
-  // else uses what is between.
+  // Whether all of |tail| makes one loop on the output of |head|, or of its pooling, and perhaps a
+  // normalisation of that, and nothing else uses what is between.
   bool follows(size_t head, Group tail) const {
-    if (tail.size() > kMostTail || used_outside(node(nodes_[head]).outputs[0], tail)) return false;
+    const pfrt_snapshot& all = snapshot_.snapshot();
+    if (tail.size() > kMostTail) return false;
+    if (normalises(tail.back())) {
+      const SnapshotNode norm(all, nodes_[tail.back()]);
+      tail.pop_back();
+      const size_t before = tail.empty() ? head : tail.back();
+      if (!refuse_row_norm(norm).empty() || norm.input_index(0) != node(nodes_[before]).outputs[0])
+        return false;
+      if (tail.empty()) return true;
+    }
+    if (used_outside(node(nodes_[head]).outputs[0], tail)) return false;
     if (pools(tail.front())) {
-      const pfrt_snapshot& all = snapshot_.snapshot();
       const SnapshotNode pool(all, nodes_[tail.front()]);
       if (!refuse_pooled(SnapshotNode(all, nodes_[head]), pool).empty()) return false;
       head = tail.front();
@@ -128,8 +142,7 @@ class Grouping {
       if (used_outside(node(nodes_[head]).outputs[0], tail)) return false;
     }
     const std::optional<LoopPlan> loop = plan(tail);
-    return loop && loop->outputs.size() == 1 &&
-           plan_tail(snapshot_.snapshot(), nodes_[head], indices(tail), limit_);
+    return loop && loop->outputs.size() == 1 && plan_tail(all, nodes_[head], indices(tail), limit_);
   }
 
   void join(size_t head, const Group& tail) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Divides a region into units in an order that runs: a node and its tail, which may begin with the
-// pooling of its output, connected elementwise
+// pooling of its output and end with a normalisation of rows, connected elementwise
 // nodes of one shape, or a node alone. Pure; thread-safe.
 #pragma once
 
@@ -22,6 +22,7 @@ struct Unit {
   std::optional<LoopPlan> loop;  // absent: one node, one kernel
   bool has_head = false;         // the first node runs by its kernel, and the loop on its output
   bool has_pool = false;         // that kernel gives the pooling of its output, the second node's
+  bool has_norm = false;         // the last node normalises rows of what is before it
 
   size_t before_loop() const { return size_t{has_head} + size_t{has_pool}; }
 };

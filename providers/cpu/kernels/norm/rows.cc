@@ -59,16 +59,21 @@ Result<Spread> spread(const SnapshotNode& node, uint32_t i, std::span<const int6
   return s;
 }
 
-struct RowsForm {
-  int64_t rows, length;
+struct RowForm {
+  int64_t length;
   double epsilon;
+  bool centered;
+};
+
+struct RowsForm : RowForm {
+  int64_t rows;
   pfrt_dtype dtype, out_dtype, mean_dtype, deviation_dtype;
-  bool centered, has_mean, has_deviation;
+  bool has_mean, has_deviation;
   Spread scale, bias;
 };
 
 template <typename T>
-void normalise_row(const RowsForm& f, const T* x, const T* scale, const T* bias, T* y,
+void normalise_row(const RowForm& f, const T* x, const T* scale, const T* bias, T* y,
                    double* out_mean, double* out_inverse) {
   const double n = static_cast<double>(std::max<int64_t>(f.length, 1));
   const double mean = f.centered ? row_sum(x, f.length) / n : 0;
@@ -143,6 +148,12 @@ Result<Kernel> make_rows(const SnapshotNode& node, bool centered) {
 }
 
 }  // namespace
+
+void normalise_float_row(int64_t length, double epsilon, bool centered, const float* x,
+                         const float* scale, const float* bias, float* y) {
+  double mean, inverse;
+  normalise_row(RowForm{length, epsilon, centered}, x, scale, bias, y, &mean, &inverse);
+}
 
 Result<Kernel> make_layer_norm(const SnapshotNode& node) { return make_rows(node, true); }
 Result<Kernel> make_rms_norm(const SnapshotNode& node) { return make_rows(node, false); }

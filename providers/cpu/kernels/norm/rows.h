@@ -44,6 +44,11 @@ double row_squares(const T* x, int64_t n, double center);
 template <typename T>
 double row_magnitudes(const T* x, int64_t n);
 
+// y = (x - mean) * scale / deviation + bias over |length| elements, without the mean where not
+// |centered|; |bias| may be null, |y| may be |x|. The sums are those of the kernels below.
+void normalise_float_row(int64_t length, double epsilon, bool centered, const float* x,
+                         const float* scale, const float* bias, float* y);
+
 // rows.cc
 Result<Kernel> make_layer_norm(const SnapshotNode& node);
 Result<Kernel> make_rms_norm(const SnapshotNode& node);
