@@ -28,5 +28,7 @@ std::span<const Family> control_families();
 // |steps| elementwise operators that keep type and dims.
 Value elementwise_chain(Builder& b, Value x, int64_t steps);
 Value activation(Builder& b, const Value& x);
+// LayerNormalization of the last dimension, which does not vary; from opset 17 on.
+Value normalised_rows(Builder& b, const Value& x);
 
 }  // namespace pfrt_optimise

@@ -158,13 +158,7 @@ void own_norm(Builder& b) {
   if (last.symbol != 0) return;
   Value x = b.bounded(start, 10);
   if (b.random.chance(50)) x = b.binary("Add", x, b.partner(x));
-  Value out = b.bounded(x, 10);
-  const Value in = out;
-  out.low = -6;
-  out.high = 6;
-  b.add("LayerNormalization",
-        {in, b.constant(x.type, {last.n}, 0.5, 1.5), b.constant(x.type, {last.n}, -1, 1)}, out,
-        {{"epsilon", 1e-3f}});
+  normalised_rows(b, x);
 }
 
 constexpr Family kFamilies[] = {
@@ -173,6 +167,17 @@ constexpr Family kFamilies[] = {
 };
 
 }  // namespace
+
+Value normalised_rows(Builder& b, const Value& x) {
+  const Axes row = {x.dim(x.rank() - 1).n};
+  const Value in = b.bounded(x, 10);
+  Value out = in;
+  out.low = -6;
+  out.high = 6;
+  return b.add("LayerNormalization",
+               {in, b.constant(x.type, row, 0.5, 1.5), b.constant(x.type, row, -1, 1)}, out,
+               {{"epsilon", 1e-3f}});
+}
 
 Value activation(Builder& b, const Value& x) {
   switch (b.random.range(0, 11)) {

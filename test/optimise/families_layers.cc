@@ -81,6 +81,10 @@ void conv_block(Builder& b) {
   if (residual && x.dims == start.dims) {
     x = b.random.chance(50) ? b.binary("Add", x, start) : b.binary("Add", start, x);
     if (b.random.chance(60)) activation(b, x);
+  } else if (b.random.chance(30)) {
+    Builder::Window w = some_window(b, x, false);
+    std::fill(w.dilations.begin(), w.dilations.end(), 1);
+    b.pool("MaxPool", x, w);
   }
 }
 
@@ -134,6 +138,11 @@ void dense(Builder& b) {
         x = b.random.chance(50) ? b.binary("Add", x, bias) : b.binary("Add", bias, x);
     }
     if (b.random.chance(60)) x = activation(b, x);
+    if (b.opset() >= 17 && b.random.chance(20)) {
+      if (b.random.chance(50)) x = b.binary("Add", x, b.partner(x));
+      const Value y = normalised_rows(b, x);
+      if (b.random.chance(50)) x = y;
+    }
   }
 }
 

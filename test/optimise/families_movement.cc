@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <functional>
 #include <numeric>
 
 #include "test/optimise/families.h"
@@ -291,6 +292,41 @@ void resizes(Builder& b) {
   }
 }
 
+// Parts along an axis written one after another, as x[:, 2:5] = y is exported: with an index for
+// every element, or for every row of what is inside the axis.
+void assigned_slices(Builder& b) {
+  Value x = any_value(b, 1, 3);
+  const auto axis = fixed_axis(b, x, 2);
+  for (const Dim& dim : x.dims)
+    if (dim.symbol != 0) return;
+  if (!axis || b.opset() < 11) return;
+  const Value from = is_float(x.type) ? elementwise_chain(b, x, 1) : x;
+  const int64_t depth = b.random.chance(50) ? x.rank() : *axis + 1, size = x.dim(*axis).n;
+  for (int64_t begin = b.random.range(0, 1); begin < size && b.random.chance(85);) {
+    const int64_t end = b.random.range(begin + 1, size);
+    Axes box = sizes(x.dims);
+    box[static_cast<size_t>(*axis)] = end - begin;
+    box.resize(static_cast<size_t>(depth));
+    const int64_t count = std::accumulate(box.begin(), box.end(), int64_t{1}, std::multiplies<>());
+    std::vector<double> indices;
+    for (int64_t i = 0; i < count; ++i) {
+      std::vector<double> tuple;
+      int64_t left = i;
+      for (size_t d = box.size(); d-- > 0; left /= box[d])
+        tuple.insert(
+            tuple.begin(),
+            static_cast<double>(left % box[d] + (static_cast<int64_t>(d) == *axis ? begin : 0)));
+      indices.insert(indices.end(), tuple.begin(), tuple.end());
+    }
+    Axes dims = box;
+    dims.push_back(depth);
+    const Value update = b.slice(from, *axis, begin, end);
+    x = b.add("ScatterND",
+              {x, b.initializer(make_tensor(DType::Int64, dims, indices), 0, 0), update}, x);
+    begin = b.random.chance(80) ? end : end + 1;
+  }
+}
+
 constexpr Family kFamilies[] = {
     {"transposes", 8, transposes, true},
     {"reshapes", 7, reshapes},
@@ -304,6 +340,7 @@ constexpr Family kFamilies[] = {
     {"shape_arithmetic", 5, shape_arithmetic},
     {"masks", 3, masks},
     {"resizes", 3, resizes},
+    {"assigned_slices", 2, assigned_slices},
 };
 
 }  // namespace

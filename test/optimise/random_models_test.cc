@@ -216,6 +216,7 @@ TEST(Generator, covers_what_passes_rewrite) {
                          "InstanceNormalization",
                          "LayerNormalization",
                          "GlobalAveragePool",
+                         "ScatterND",
                          "ArgMax",
                          "TopK"})
     EXPECT_EQ(ops.count(op), 1u) << op;

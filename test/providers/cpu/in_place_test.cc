@@ -189,5 +189,17 @@ TEST(InPlace, only_what_comes_from_outside_is_copied) {
   EXPECT_EQ(got.bytes, 2u * 10 * sizeof(float) * 2);
 }
 
+TEST(InPlace, pieces_that_nobody_wants_are_left_out) {
+  for (int64_t axis : {0, 1}) {
+    Expected e;
+    Random random(5);
+    const uint32_t x = e.input(random, {3, 6});
+    const std::vector<uint32_t> parts = e.split(x, axis, axis == 0 ? Dims{1, 2} : Dims{1, 5});
+    e.graph.nodes.back().outputs[0] = PFRT_NO_INDEX;
+    e.graph.outputs = {parts[1]};
+    check(e, message("axis ", axis, ": "));
+  }
+}
+
 }  // namespace
 }  // namespace pfrt::test
