@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: Apache-2.0
+"""PyFlameRT: loads a model, optimises its graph and runs it on the execution providers there are.
+
+>>> session = pyflame_rt.InferenceSession("model.onnx")
+>>> outputs = session.run(None, {"input": array})
+"""
+from . import _library
+from ._dtype import DType
+from ._errors import (BackendError, CancelledError, DataError, DTypeMismatchError, InputError, InvalidArgumentError,
+                      InvalidModelError, ModelNotFoundError, NotFoundError, OutOfMemoryError, PyFlameRTError,
+                      ShapeMismatchError, TimeoutError, UnsupportedError, UnsupportedFormatError,
+                      UnsupportedOperatorError, ValidationError)
+from ._info import ModelMetadata, NodeArg, TensorInfo
+from ._options import OptLevel, RunOptions, SessionOptions
+from ._providers import get_available_providers
+from ._session import InferenceSession
+from ._tensor import Tensor, from_dlpack, from_numpy, to_numpy
+from ._values import SparseTensor
+
+__version__: str = _library.version
+
+__all__ = [
+    "BackendError", "CancelledError", "DType", "DTypeMismatchError", "DataError", "InferenceSession", "InputError",
+    "InvalidArgumentError", "InvalidModelError", "ModelMetadata", "ModelNotFoundError", "NodeArg", "NotFoundError",
+    "OptLevel", "OutOfMemoryError", "PyFlameRTError", "RunOptions", "SessionOptions", "ShapeMismatchError",
+    "SparseTensor", "Tensor", "TensorInfo", "TimeoutError", "UnsupportedError", "UnsupportedFormatError",
+    "UnsupportedOperatorError", "ValidationError", "from_dlpack", "from_numpy", "from_onnx", "get_available_providers",
+    "to_numpy",
+]
+
+
+def from_onnx(path: str, options: "SessionOptions | None" = None) -> InferenceSession:
+    """A session of an ONNX file."""
+    return InferenceSession(path, options)

@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The library: where it is, its table of functions, and the strings and errors that cross over."""
+from __future__ import annotations
+
+import ctypes
+import os
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, Iterable, List, Optional
+
+from . import _abi
+from ._errors import PyFlameRTError, error_of
+
+NAME = "libpyflamert_c.so"
+
+
+def _candidates() -> Iterable[str]:
+    """Files to try: the one asked for, the wheel's own, the one of the installation this package lies in."""
+    named = os.environ.get("PYFLAME_RT_LIBRARY")
+    if named:
+        return [named]
+    here = Path(__file__).resolve().parent
+    beside = [here / "lib" / NAME, *(parent / NAME for parent in here.parents)]
+    return [*(str(path) for path in beside if path.exists()), NAME]
+
+
+def _open() -> ctypes.CDLL:
+    tried = []
+    for candidate in _candidates():
+        try:
+            return ctypes.CDLL(candidate)
+        except OSError as fault:
+            tried.append(f"{candidate}: {fault}")
+    raise ImportError(f"pyflame_rt: the library {NAME} could not be opened; set PYFLAME_RT_LIBRARY to its path. "
+                      f"Tried {'; '.join(tried)}")
+
+
+def _area(address: int, struct: Any) -> SimpleNamespace:
+    """The functions of an area as attributes, each made once: to look one up in the struct costs more than its call."""
+    table = struct.from_address(address)
+    functions = {name: getattr(table, name) for name, _ in struct._fields_ if name not in ("struct_size", "abi")}
+    return SimpleNamespace(_table=table, **functions)
+
+
+def read(string: Any) -> str:
+    """Text of a String struct."""
+    return ctypes.string_at(string.data, string.size).decode("utf-8", "replace") if string.size else ""
+
+
+def text(value: str) -> Any:
+    """A String struct that keeps its bytes."""
+    data = value.encode("utf-8")
+    out = _abi.String(ctypes.cast(ctypes.c_char_p(data), ctypes.c_void_p), len(data))
+    out.bytes = data
+    return out
+
+
+def texts(values: Iterable[str]) -> Any:
+    """An array of String structs that keeps their bytes."""
+    made = [text(v) for v in values]
+    out = (_abi.String * len(made))(*made)
+    out.strings = made
+    return out
+
+
+_cdll = _open()
+_cdll.pfrt_get_api.restype = ctypes.c_void_p
+_cdll.pfrt_get_api.argtypes = [ctypes.c_uint32, ctypes.c_void_p]
+_info = _abi.AbiInfo(struct_size=ctypes.sizeof(_abi.AbiInfo))
+_address = _cdll.pfrt_get_api(_abi.ABI_VERSION, ctypes.byref(_info))
+if not _address:
+    raise ImportError(f"pyflame_rt: {_cdll._name}: {read(_info.message)}")
+_api = _abi.Api.from_address(_address)
+
+path: str = _cdll._name
+version: str = read(_info.version)
+status = _area(_api.status, _abi.StatusApi)
+options = _area(_api.options, _abi.OptionsApi)
+env = _area(_api.env, _abi.EnvApi)
+value = _area(_api.value, _abi.ValueApi)
+graph = _area(_api.graph, _abi.GraphApi)
+model = _area(_api.model, _abi.ModelApi)
+session = _area(_api.session, _abi.SessionApi)
+report = _area(_api.report, _abi.ReportApi)
+
+
+def _error(address: int) -> PyFlameRTError:
+    faults: List[PyFlameRTError] = []
+    for i in range(status.child_count(address)):
+        faults.append(_error(status.child(address, i)))
+    return error_of(status.code(address), read(status.message(address)), faults)
+
+
+def take_error(address: Optional[int]) -> Optional[PyFlameRTError]:
+    """The exception of a status, which is released; None for success."""
+    if not address:
+        return None
+    try:
+        return _error(address)
+    finally:
+        status.release(address)
+
+
+def check(address: Optional[int]) -> None:
+    """Raises what a status says."""
+    if address:
+        fault = take_error(address)
+        assert fault is not None
+        raise fault
+
+
+class Handle:
+    """A reference to something of the library's, dropped with the object. ``address`` is None once it is closed."""
+
+    __slots__ = ("address", "_release", "__weakref__")
+
+    def __init__(self, address: int, release: Any) -> None:
+        self.address: Optional[int] = address
+        self._release = release
+
+    def close(self) -> None:
+        address, self.address = self.address, None
+        if address:
+            self._release(address)
+
+    def __del__(self) -> None:
+        # At exit the function may be gone before the object.
+        if getattr(self, "address", None) and self._release is not None:
+            self.close()
+
+
+def make(create: Any, release: Any, *args: Any) -> Handle:
+    """A handle from a function whose last parameter receives it."""
+    out = ctypes.c_void_p()
+    check(create(*args, ctypes.byref(out)))
+    assert out.value
+    return Handle(out.value, release)
+
+
+_default_env: Optional[Handle] = None
+
+
+def default_env() -> Handle:
+    """The environment that sessions share, made when first asked for. It goes on working in a forked child."""
+    global _default_env
+    if _default_env is None:
+        _default_env = make(env.create, env.release, None)
+    return _default_env

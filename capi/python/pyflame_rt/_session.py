@@ -1,0 +1,370 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sessions: models ready to run."""
+from __future__ import annotations
+
+import ctypes
+import html
+import os
+from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple, Union
+
+import numpy as np
+
+from . import _abi, _library as lib
+from ._dtype import ABI_OF_NUMPY, FROM_ABI, TO_ABI, DType
+from ._errors import InputError, InvalidArgumentError, ModelNotFoundError, NotFoundError, PyFlameRTError
+from ._info import ModelMetadata, NodeArg, ports, read_metadata
+from ._options import RunOptions, SessionOptions
+from ._tensor import Tensor
+from ._values import TENSOR_SIZE, address_of, array_over, as_array, plain, python_of, string_tensor, value_of
+
+_IO_SIZE = ctypes.sizeof(_abi.Io)
+_run = lib.session.run
+ModelSource = Union[str, "os.PathLike[str]", bytes, bytearray, memoryview]
+
+
+class _Frame:
+    """The arrays of one run, kept for the next: a run takes a frame that no other has."""
+
+    def __init__(self, inputs: int, outputs: int) -> None:
+        self.inputs = (_abi.Io * max(inputs, 1))()
+        self.outputs = (_abi.Io * max(outputs, 1))()
+        for io in [*self.inputs, *self.outputs]:
+            io.struct_size = _IO_SIZE
+            io.tensor.struct_size = TENSOR_SIZE
+        self.in_tensors = [io.tensor for io in self.inputs]
+        self.out_tensors = [io.tensor for io in self.outputs]
+        self.shapes: List[Any] = [None] * max(inputs, 1)
+        self.dims: List[Any] = [None] * max(inputs + outputs, 1)
+
+
+class InferenceSession:
+    """A model planned for its providers, ready to run. Free to use from many threads at once.
+
+    Parameters
+    ----------
+    model: a path, or the bytes of a model.
+    options, sess_options: SessionOptions (two names for one parameter).
+    providers: execution providers by preference, names or (name, options) pairs.
+    provider_options: a dict for each provider, or one for all by name.
+
+    Raises
+    ------
+    ModelNotFoundError, InvalidModelError, UnsupportedFormatError, UnsupportedOperatorError, ValidationError,
+    NotFoundError for a provider that there is not, InvalidArgumentError for options.
+    """
+
+    def __init__(self, model: ModelSource, options: Optional[SessionOptions] = None,
+                 providers: Optional[Sequence[Any]] = None,
+                 provider_options: Union[Sequence[Mapping[str, Any]], Mapping[str, Mapping[str, Any]], None] = None,
+                 *, sess_options: Optional[SessionOptions] = None) -> None:
+        if options is not None and sess_options is not None:
+            raise InvalidArgumentError("options and sess_options are one parameter under two names; give one of them")
+        self._source = model if isinstance(model, (str, bytes)) else os.fspath(model) if hasattr(
+            model, "__fspath__") else bytes(model)
+        self._options = options or sess_options or SessionOptions()
+        self._providers = list(providers) if providers is not None else None
+        self._provider_options = provider_options
+        self._handle = self._create(_load(self._source))
+        self._describe()
+
+    # ------------------------------------------------------------------ making one
+
+    def _create(self, model: lib.Handle) -> lib.Handle:
+        names, settings = _named_providers(self._providers, self._provider_options)
+        native = self._options._native(names)
+        for name, pairs in zip(names, settings):
+            for key, value in pairs.items():
+                native.set(f"provider.{_provider_word(name)}.{key}", str(value))
+        extra = lib.texts(self._options.extra_outputs)
+        desc = _abi.SessionDesc(struct_size=ctypes.sizeof(_abi.SessionDesc), model=model.address,
+                                options=native.address, extra_outputs=ctypes.cast(extra, ctypes.c_void_p),
+                                extra_output_count=len(extra))
+        return lib.make(lib.session.create, lib.session.release, lib.default_env().address, ctypes.byref(desc))
+
+    def _describe(self) -> None:
+        session = self._handle.address
+        assert session
+        self._inputs = ports(session, lib.session.input_count, lib.session.input_at)
+        self._outputs = ports(session, lib.session.output_count, lib.session.output_at)
+        self._input_index = {port.name: i for i, port in enumerate(self._inputs)}
+        self._output_index = {port.name: i for i, port in enumerate(self._outputs)}
+        # Outputs whose memory can be had before the run: (shape, NumPy dtype, ABI dtype).
+        self._known: List[Optional[Tuple[Tuple[int, ...], Any, int]]] = []
+        for port in self._outputs:
+            dtype = FROM_ABI.get(port.dtype)
+            fixed = port.kind == _abi.VALUE_TENSOR and port.dims is not None and all(d > 0 for d in port.dims)
+            usable = fixed and dtype is not None and dtype != DType.String and dtype.numpy is not None
+            self._known.append((tuple(port.dims or ()), dtype.numpy, port.dtype) if usable and dtype else None)
+        self._frames: List[_Frame] = []
+
+    # ------------------------------------------------------------------ what it is
+
+    def get_inputs(self) -> List[NodeArg]:
+        """The inputs that a run must be fed; those with a default value are get_overridable_initializers'."""
+        return [port.node_arg() for port in self._inputs if not port.has_initializer]
+
+    def get_overridable_initializers(self) -> List[NodeArg]:
+        """Inputs with a default value, which a run may be fed."""
+        return [port.node_arg() for port in self._inputs if port.has_initializer]
+
+    def get_outputs(self) -> List[NodeArg]:
+        return [port.node_arg() for port in self._outputs]
+
+    def get_modelmeta(self) -> ModelMetadata:
+        return read_metadata(lib.session.model(self._alive()))
+
+    def get_providers(self) -> List[str]:
+        """The execution providers in use, by preference."""
+        session = self._alive()
+        return [lib.read(lib.session.provider_at(session, i)) for i in range(lib.session.provider_count(session))]
+
+    def get_session_options(self) -> SessionOptions:
+        return self._options
+
+    def explain(self) -> List[Dict[str, Any]]:
+        """The steps of a run in order: nodes, ops, provider, kernel, bytes, flops, times in nanoseconds, and why.
+
+        The steps are those of the last run's shapes; the list is empty before the first run of a model whose shapes
+        may vary.
+        """
+        handle = lib.make(lib.session.explain, lib.report.release, self._alive())
+        row, rows = _abi.ReportRow(struct_size=ctypes.sizeof(_abi.ReportRow)), []
+        for i in range(lib.report.row_count(handle.address)):
+            lib.check(lib.report.row_at(handle.address, i, ctypes.byref(row)))
+            texts = {name: lib.read(getattr(row, name)) for name in (
+                "nodes", "ops", "provider", "kernel", "reason", "refused")}
+            rows.append({**texts, "bytes": row.bytes, "flops": row.flops, "estimated_ns": row.estimated_ns,
+                         "measured_ns": row.measured_ns})
+        return rows
+
+    def _alive(self) -> int:
+        if not self._handle.address:
+            raise PyFlameRTError("the session is closed")
+        return self._handle.address
+
+    def close(self) -> None:
+        """Lets the model go now, not when the object goes. Runs that are under way end as if nothing happened."""
+        self._handle.close()
+
+    def __enter__(self) -> "InferenceSession":
+        return self
+
+    def __exit__(self, *exception: Any) -> None:
+        self.close()
+
+    def __getstate__(self) -> Dict[str, Any]:
+        return {"source": self._source, "options": self._options, "providers": self._providers,
+                "provider_options": self._provider_options}
+
+    def __setstate__(self, state: Dict[str, Any]) -> None:
+        self.__init__(state["source"], state["options"], state["providers"],  # type: ignore[misc]
+                      state["provider_options"])
+
+    def __repr__(self) -> str:
+        def side(args: List[NodeArg]) -> str:
+            return ", ".join(f"{a.name}: {_shape_text(a)} {a.type}" for a in args)
+        what = f"<{len(self._source)} bytes>" if isinstance(self._source, bytes) else repr(self._source)
+        return f"InferenceSession({what}: {side(self.get_inputs())} -> {side(self.get_outputs())})"
+
+    def _repr_html_(self) -> str:
+        rows = []
+        for kind, args in (("input", self.get_inputs()), ("output", self.get_outputs())):
+            for arg in args:
+                cells = (kind, arg.name, _shape_text(arg), arg.type)
+                rows.append("<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in cells) + "</tr>")
+        return (f"<p>InferenceSession on {html.escape(', '.join(self.get_providers()))}</p><table><tr><th></th><th>name"
+                f"</th><th>shape</th><th>type</th></tr>{''.join(rows)}</table>")
+
+    # ------------------------------------------------------------------ running it
+
+    def run(self, output_names: Optional[Sequence[str]], input_feed: Mapping[str, Any],
+            run_options: Optional[RunOptions] = None) -> List[Any]:
+        """Runs the model once.
+
+        Parameters
+        ----------
+        output_names: the outputs wanted, in any order; None or [] = all.
+        input_feed: a value for each input by name: an array or Tensor (not copied when it is row-major), for other
+            kinds of values a list (sequence), a dict (map) or None (empty optional). Anything that NumPy makes arrays
+            of will do.
+        run_options: RunOptions.
+
+        Returns the outputs in the order wanted: arrays, lists, dicts. They are the caller's.
+
+        Raises InputError for a name that is missing or unknown, ShapeMismatchError, DTypeMismatchError, and what the
+        providers report.
+        """
+        try:
+            frame = self._frames.pop()
+        except IndexError:
+            frame = _Frame(len(self._inputs), len(self._outputs))
+        try:
+            kept = self._feed(frame, input_feed)  # alive until the run is over
+            made, wanted = self._prepare(frame, output_names)
+            status = _run(self._handle.address or self._alive(), frame.inputs, len(self._inputs), frame.outputs,
+                          len(self._outputs), None if run_options is None else run_options._options.address)
+            if status:
+                lib.check(status)
+            del kept
+            return self._collect(frame, made, wanted)
+        finally:
+            self._frames.append(frame)
+
+    __call__ = run
+
+    def _feed(self, frame: _Frame, feeds: Mapping[str, Any]) -> List[Any]:
+        """Fills in the inputs; what it returns has to stay until the run is over."""
+        kept: List[Any] = []
+        fed = 0
+        for i, port in enumerate(self._inputs):
+            tensor = frame.in_tensors[i]
+            if port.name not in feeds:
+                if not port.has_initializer:
+                    raise InputError(self._feed_fault(feeds))
+                tensor.dtype = 0
+                frame.inputs[i].value = None
+                continue
+            fed += 1
+            what = feeds[port.name]
+            if type(what) is not np.ndarray or what.dtype not in ABI_OF_NUMPY:
+                what, value = self._convert(port, what)
+                if value is not None:
+                    kept.append(value)
+                    frame.inputs[i].value = value.address
+                    continue
+            if not what.flags.c_contiguous:
+                what = plain(what)
+            kept.append(what)
+            frame.inputs[i].value = None
+            tensor.dtype = ABI_OF_NUMPY[what.dtype]
+            tensor.data = address_of(what)
+            tensor.bytes = what.nbytes
+            if frame.shapes[i] != what.shape:
+                frame.shapes[i] = what.shape
+                frame.dims[i] = dims = (ctypes.c_int64 * max(what.ndim, 1))(*what.shape)
+                tensor.rank = what.ndim
+                tensor.dims = ctypes.addressof(dims)
+        if fed != len(feeds):
+            raise InputError(self._feed_fault(feeds))
+        return kept
+
+    def _convert(self, port: Any, what: Any) -> Tuple[Any, Optional[lib.Handle]]:
+        """An array to view, or a value of the library's."""
+        if isinstance(what, Tensor):
+            if what.dtype.numpy is not None and what.dtype != DType.String:
+                return plain(what.numpy()), None
+            if what.dtype != DType.String:
+                return None, _tensor_of(what)
+            what = what.numpy()
+        if port.kind not in (_abi.VALUE_TENSOR, _abi.VALUE_UNSET):
+            return None, value_of(what, port.name)
+        dtype = FROM_ABI.get(port.dtype)
+        if not isinstance(what, np.ndarray) and dtype is not None and dtype.numpy is not None:
+            what = _from_python(what, dtype)
+        array = as_array(what, port.name)
+        if array.dtype.kind in "OUS":
+            return None, string_tensor(array, port.name)
+        return array, None
+
+    def _feed_fault(self, feeds: Mapping[str, Any]) -> str:
+        names = [port.name for port in self._inputs]
+        missing = [port.name for port in self._inputs if not port.has_initializer and port.name not in feeds]
+        unknown = [str(name) for name in feeds if name not in self._input_index]
+        faults = []
+        if missing:
+            faults.append("missing: " + ", ".join(f"'{name}'" for name in missing))
+        if unknown:
+            faults.append("unknown: " + ", ".join(f"'{name}'" for name in unknown))
+        return f"inputs of a run are {'; '.join(faults)}; the model takes " + ", ".join(f"'{n}'" for n in names)
+
+    def _prepare(self, frame: _Frame, names: Optional[Sequence[str]]) -> Tuple[List[Any], Sequence[int]]:
+        """Says where outputs go: into arrays made beforehand where their shape is known."""
+        wanted: Sequence[int] = range(len(self._outputs))
+        if names:
+            try:
+                wanted = [self._output_index[name] for name in names]
+            except KeyError as fault:
+                raise InputError(f"output {fault} is none of the model's: " + ", ".join(
+                    f"'{port.name}'" for port in self._outputs)) from None
+        made: List[Any] = [None] * len(self._outputs)
+        for i, known in enumerate(self._known):
+            io, tensor = frame.outputs[i], frame.out_tensors[i]
+            io.value = None
+            if names and i not in wanted:
+                io.flags = _abi.IO_SKIP
+                continue
+            io.flags = 0
+            if known is None:
+                tensor.data = None
+                continue
+            shape, dtype, number = known
+            made[i] = array = np.empty(shape, dtype)
+            tensor.data = address_of(array)
+            if frame.dims[len(self._inputs) + i] is None:
+                frame.dims[len(self._inputs) + i] = dims = (ctypes.c_int64 * max(len(shape), 1))(*shape)
+                tensor.dtype, tensor.rank = number, len(shape)
+                tensor.bytes, tensor.dims = array.nbytes, ctypes.addressof(dims)
+        return made, wanted
+
+    def _collect(self, frame: _Frame, made: List[Any], wanted: Sequence[int]) -> List[Any]:
+        for i, io in enumerate(frame.outputs[:len(self._outputs)]):
+            if made[i] is None and io.value:
+                made[i] = python_of(lib.Handle(io.value, lib.value.release))
+                io.value = None
+        return [made[i] for i in wanted]
+
+
+def _tensor_of(tensor: Tensor) -> lib.Handle:
+    from ._values import tensor_value
+    return tensor_value(tensor.numpy(), TO_ABI[tensor.dtype], tensor.shape)
+
+
+def _from_python(what: Any, dtype: DType) -> Any:
+    """Numbers of Python's as the model wants them, so that lists of floats are not float64."""
+    array = np.asarray(what)
+    exact = {"b": "b", "i": "iuf", "f": "f", "c": "c"}
+    target = dtype.numpy
+    if target is not None and not hasattr(what, "dtype") and target.kind in exact.get(array.dtype.kind, ""):
+        return array.astype(target)
+    return array
+
+
+def _shape_text(arg: NodeArg) -> str:
+    if arg.shape is None:
+        return "[...]"
+    names = arg.dim_names or [""] * len(arg.shape)
+    return "[" + ", ".join(str(dim) if dim is not None else name or "?" for dim, name in zip(arg.shape, names)) + "]"
+
+
+def _load(source: Any) -> lib.Handle:
+    env = lib.default_env().address
+    if isinstance(source, bytes):
+        return lib.make(lib.model.load_memory, lib.model.release, env, source, len(source), _abi.COPY, None, None, None)
+    try:
+        return lib.make(lib.model.load_file, lib.model.release, env, lib.text(os.fspath(source)), None)
+    except NotFoundError as fault:
+        raise ModelNotFoundError(str(fault), fault.code) from None
+
+
+def _provider_word(name: str) -> str:
+    """The word in a provider's option keys: "cpu" of "CPUExecutionProvider"."""
+    return name[:-len("ExecutionProvider")].lower() if name.endswith("ExecutionProvider") else name.lower()
+
+
+def _named_providers(providers: Optional[Sequence[Any]], options: Any) -> Tuple[List[str], List[Mapping[str, Any]]]:
+    names: List[str] = []
+    settings: List[Mapping[str, Any]] = []
+    for one in providers or []:
+        name, own = one if isinstance(one, (tuple, list)) else (one, {})
+        names.append(name)
+        settings.append(own)
+    if isinstance(options, Mapping):
+        unknown = [name for name in options if name not in names]
+        if unknown:
+            raise InvalidArgumentError(f"provider_options name {unknown[0]!r}, which is not among the providers")
+        settings = [{**own, **options.get(name, {})} for name, own in zip(names, settings)]
+    elif options is not None:
+        if len(options) != len(names):
+            raise InvalidArgumentError(f"{len(options)} provider_options for {len(names)} providers; give one for each")
+        settings = [{**own, **given} for own, given in zip(settings, options)]
+    return names, settings

@@ -1,0 +1,194 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Values of the library as NumPy arrays, lists and dicts, and back."""
+from __future__ import annotations
+
+import ctypes
+from dataclasses import dataclass
+from typing import Any, Dict, List, Sequence, Tuple
+
+import numpy as np
+
+from . import _abi, _library as lib
+from ._dtype import ABI_OF_NUMPY, FROM_ABI, DType
+from ._errors import DTypeMismatchError, InputError
+
+TENSOR_SIZE = ctypes.sizeof(_abi.Tensor)
+
+
+@dataclass
+class SparseTensor:
+    """Elements ``values`` [nnz] at ``indices`` [nnz, rank] (or [nnz], linear) of a tensor of ``shape``."""
+
+    values: np.ndarray
+    indices: np.ndarray
+    shape: Tuple[int, ...]
+
+
+def address_of(array: np.ndarray) -> int:
+    """Where the elements begin; 0 is never returned for an array with elements."""
+    try:
+        return ctypes.addressof(ctypes.c_char.from_buffer(array))
+    except (TypeError, ValueError, BufferError):  # read-only, or without elements
+        return int(array.__array_interface__["data"][0])
+
+
+def plain(array: np.ndarray) -> np.ndarray:
+    """The array in the byte order of the machine and in row-major order; a copy only where it is not."""
+    if not array.dtype.isnative:
+        array = array.astype(array.dtype.newbyteorder("="))
+    return array if array.flags.c_contiguous else np.ascontiguousarray(array)
+
+
+def as_array(what: Any, name: str) -> np.ndarray:
+    """An array of a type that the library has, from whatever NumPy makes arrays of."""
+    array = what if isinstance(what, np.ndarray) else np.asarray(what)
+    if array.dtype in ABI_OF_NUMPY:
+        return plain(array)
+    if array.dtype.kind in "OUS":
+        return array
+    if not array.dtype.isnative:
+        return as_array(array.astype(array.dtype.newbyteorder("=")), name)
+    raise DTypeMismatchError(f"input '{name}': arrays of {array.dtype} have no element type here; convert it, "
+                             "for example with .astype(numpy.float32)")
+
+
+# ------------------------------------------------------------------ to the library
+
+
+def string_tensor(array: np.ndarray, name: str) -> lib.Handle:
+    """A tensor of strings from an array of str or bytes."""
+    dims = (ctypes.c_int64 * max(array.ndim, 1))(*array.shape)
+    handle = lib.make(lib.value.create_tensor, lib.value.release, _abi.DTYPE_STRING, dims, array.ndim)
+    for i, element in enumerate(array.ravel().tolist()):
+        if isinstance(element, bytes):
+            element = element.decode("utf-8")
+        if not isinstance(element, str):
+            raise DTypeMismatchError(
+                f"input '{name}': element {i} of an object array is {type(element).__name__}, and only arrays of str "
+                "are tensors; give numbers a numeric dtype, for example with .astype(numpy.float32)")
+        lib.check(lib.value.set_string(handle.address, i, lib.text(element)))
+    return handle
+
+
+def tensor_value(array: np.ndarray, dtype: int, dims: Sequence[int]) -> lib.Handle:
+    """A tensor that is a copy of |array|'s bytes."""
+    shape = (ctypes.c_int64 * max(len(dims), 1))(*dims)
+    handle = lib.make(lib.value.create_tensor, lib.value.release, dtype, shape, len(dims))
+    view = _abi.Tensor(struct_size=TENSOR_SIZE)
+    lib.check(lib.value.tensor(handle.address, ctypes.byref(view)))
+    if view.bytes != array.nbytes:
+        raise ValueError(f"{array.nbytes} bytes for a tensor of {view.bytes}")
+    if view.bytes:
+        ctypes.memmove(view.data, address_of(array), view.bytes)
+    return handle
+
+
+def value_of(what: Any, name: str) -> lib.Handle:
+    """A value of any kind: arrays are tensors, lists and tuples sequences, dicts maps, None an empty optional."""
+    if what is None:
+        return lib.make(lib.value.create_optional, lib.value.release, None)
+    if isinstance(what, dict):
+        keys = np.array(list(what.keys()))
+        if keys.dtype.kind == "i":
+            keys = keys.astype(np.int64)
+        parts = [value_of(part, name) for part in (keys, np.asarray(list(what.values())))]
+        return lib.make(lib.value.create_map, lib.value.release, parts[0].address, parts[1].address)
+    if isinstance(what, (list, tuple)):
+        elements = [value_of(element, name) for element in what]
+        array = (ctypes.c_void_p * max(len(elements), 1))(*(e.address for e in elements))
+        dtype = lib.value.dtype(elements[0].address) if elements else _abi.DTYPE_FLOAT32
+        return lib.make(lib.value.create_sequence, lib.value.release, dtype, array, len(elements))
+    if isinstance(what, SparseTensor):
+        values, indices = value_of(what.values, name), value_of(np.asarray(what.indices, np.int64), name)
+        dims = (ctypes.c_int64 * max(len(what.shape), 1))(*what.shape)
+        return lib.make(lib.value.create_sparse, lib.value.release, values.address, indices.address, dims,
+                        len(what.shape))
+    array = as_array(what, name)
+    if array.dtype.kind in "OUS":
+        return string_tensor(array, name)
+    return tensor_value(array, ABI_OF_NUMPY[array.dtype], array.shape)
+
+
+# ------------------------------------------------------------------ from the library
+
+def dims_of(view: Any) -> Tuple[int, ...]:
+    if not view.rank:
+        return ()
+    return tuple((ctypes.c_int64 * view.rank).from_address(view.dims))
+
+
+def array_over(owner: Any, address: int, size: int, dtype: "np.dtype[Any]", dims: Tuple[int, ...]) -> np.ndarray:
+    """An array over memory that |owner| keeps alive."""
+    if size == 0:
+        return np.empty(dims, dtype)
+    memory = (ctypes.c_char * size).from_address(address)
+    memory.owner = owner
+    return np.frombuffer(memory, dtype).reshape(dims)
+
+
+def _strings(view: Any, dims: Tuple[int, ...]) -> np.ndarray:
+    out = np.empty(dims, object)
+    count = out.size
+    if count:
+        strings = (_abi.String * count).from_address(view.data)
+        out.ravel()[:] = [lib.read(s) for s in strings]
+    return out
+
+
+def array_of(handle: lib.Handle) -> np.ndarray:
+    """A tensor's elements, not copied; packed and short float types come as their bytes (uint8 or uint16)."""
+    view = _abi.Tensor(struct_size=TENSOR_SIZE)
+    lib.check(lib.value.tensor(handle.address, ctypes.byref(view)))
+    dims, dtype = dims_of(view), FROM_ABI[view.dtype]
+    if view.memory != _abi.MEMORY_HOST:
+        raise InputError("the tensor is in a device's memory; copy it to the host first")
+    if dtype == DType.String:
+        return _strings(view, dims)
+    if dtype.numpy is not None:
+        return array_over(handle, view.data, view.bytes, dtype.numpy, dims)
+    if dtype.bits == 16:
+        return array_over(handle, view.data, view.bytes, np.dtype(np.uint16), dims)
+    return array_over(handle, view.data, view.bytes, np.dtype(np.uint8), (view.bytes,) if dtype.bits < 8 else dims)
+
+
+def _element(handle: lib.Handle, index: int) -> lib.Handle:
+    out = ctypes.c_void_p()
+    lib.check(lib.value.element(handle.address, index, ctypes.byref(out)))
+    assert out.value
+    lib.value.retain(out.value)
+    return lib.Handle(out.value, lib.value.release)
+
+
+def _parts(function: Any, handle: lib.Handle, count: int = 2, *more: Any) -> List[lib.Handle]:
+    outs = [ctypes.c_void_p() for _ in range(count)]
+    lib.check(function(handle.address, *(ctypes.byref(o) for o in outs), *more))
+    made = []
+    for out in outs:
+        assert out.value
+        lib.value.retain(out.value)
+        made.append(lib.Handle(out.value, lib.value.release))
+    return made
+
+
+def python_of(handle: lib.Handle) -> Any:
+    """What a run gives for a value: arrays, lists, dicts, None, SparseTensor."""
+    kind = lib.value.kind(handle.address)
+    if kind == _abi.VALUE_TENSOR:
+        return array_of(handle)
+    if kind in (_abi.VALUE_SEQUENCE, _abi.VALUE_OPTIONAL):
+        count = ctypes.c_size_t()
+        lib.check(lib.value.count(handle.address, ctypes.byref(count)))
+        elements = [python_of(_element(handle, i)) for i in range(count.value)]
+        if kind == _abi.VALUE_SEQUENCE:
+            return elements
+        return elements[0] if elements else None
+    if kind == _abi.VALUE_MAP:
+        keys, values = (array_of(part) for part in _parts(lib.value.map_parts, handle))
+        out: Dict[Any, Any] = dict(zip(keys.tolist(), values.tolist() if values.ndim == 1 else list(values)))
+        return out
+    dims, rank = ctypes.c_void_p(), ctypes.c_size_t()
+    parts = _parts(lib.value.sparse_parts, handle, 2, ctypes.byref(dims), ctypes.byref(rank))
+    shape = tuple((ctypes.c_int64 * rank.value).from_address(dims.value)) if rank.value and dims.value else ()
+    return SparseTensor(array_of(parts[0]), array_of(parts[1]), shape)
+
+

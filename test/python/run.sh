@@ -1,0 +1,14 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# The Python package against a library. Arguments: the source folder, the library.
+set -euo pipefail
+cd "$1"
+export PYFLAME_RT_LIBRARY=$2 PYTHONPATH=$1/capi/python:$1/test/python PYTHONDONTWRITEBYTECODE=1
+python=/usr/bin/python3
+"$python" -c 'import numpy, pytest' 2>/dev/null || { echo "needs NumPy and pytest: python3-numpy, python3-pytest"; exit 77; }
+if "$python" -c 'import pycparser' 2>/dev/null; then
+  "$python" capi/python/generate.py --check
+else
+  echo "pycparser is not here: whether _abi.py is what the headers say was not looked at"
+fi
+"$python" -m pytest -q -p no:cacheprovider test/python
