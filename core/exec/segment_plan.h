@@ -39,6 +39,24 @@ struct Segment {
       plans;  // most recently used first
 };
 
+// Elements of a program's arrays, whose strides the program says.
+inline const pfrt_buffer& buffer_at(const pfrt_program& p, uint32_t i) {
+  return *reinterpret_cast<const pfrt_buffer*>(reinterpret_cast<const char*>(p.buffers) +
+                                               size_t{p.buffer_size} * i);
+}
+
+inline const pfrt_step& step_at(const pfrt_program& p, uint32_t i) {
+  return *reinterpret_cast<const pfrt_step*>(reinterpret_cast<const char*>(p.steps) +
+                                             size_t{p.step_size} * i);
+}
+
+// Of a type whose dimensions are all known.
+inline Dims dims_of(const Type& type) {
+  Dims dims;
+  for (const Dim& d : type.shape) dims.push_back(d.value());
+  return dims;
+}
+
 class SegmentPlan {
  public:
   // |state| holds the type of every value of the segment, |resident| by slot the device that a
