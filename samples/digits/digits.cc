@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Classifies real handwritten digits: draws a few of them with the predicted class and the latency,
-// then counts how many of all held-out images are right. Arguments: the folder with digits.onnx and
-// digits_test.bin.
+// Classifies real handwritten digits: prints the first one's class and probability, draws a few
+// more with the predicted class and the latency, then counts how many of all held-out images are
+// right. Arguments: the folder with digits.onnx and digits_test.bin.
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
@@ -75,6 +75,9 @@ int main(int argc, char** argv) try {
     int best = 0;
     for (int c = 1; c < 10; ++c) best = probability[c] > probability[best] ? c : best;
     right += best == digits[i].label;
+    if (i == 0)
+      std::printf("the first image is a %d with probability %.6f\n\n", best,
+                  static_cast<double>(probability[best]));
     // The first run also plans; the pictures are of later ones.
     if (i >= 1 && i <= 8) {
       char caption[64];
