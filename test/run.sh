@@ -6,7 +6,8 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 . cmake/setup.sh
 
-TEST_PACKAGES=(libgtest-dev libonnx1 clang-format binutils pkg-config python3-numpy python3-pytest python3-pycparser)
+TEST_PACKAGES=(libgtest-dev libonnx1 clang-format binutils pkg-config python3-numpy python3-pytest python3-pycparser
+               rustc golang-go openjdk-17-jdk-headless libjna-java)
 
 # run_suite PRESET [CTEST ARGUMENT...]
 run_suite() {
