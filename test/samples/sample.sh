@@ -52,7 +52,7 @@ esac
 
 # prints FOLDER LIBRARIES: what the sample prints is what the C++ sample prints, but for the pictures.
 prints() {
-  grep -E '^(the first image|[0-9]+ of|accuracy)' <("$build/bin/digits" "$1") >"$work/expected"
+  grep -E '^(the first image|[0-9]+ of|accuracy)' <("$build/bin/digits" "$1") >"$work/expected" || true
   [ "$(wc -l <"$work/expected")" -eq 3 ] || { echo "FAILED: the C++ sample printed"; cat "$work/expected"; exit 1; }
   LD_LIBRARY_PATH=$2 "${sample[@]}" "$1" >"$work/printed"
   diff "$work/expected" "$work/printed" || { echo "FAILED: $language differs from the C++ sample"; exit 1; }
@@ -73,7 +73,7 @@ library=$build/lib
 digits=samples/digits
 prints $digits "$library"
 mkdir "$work"/{part,none,other,short,no_images,no_model,text,cut,rubbish}
-{ head -c 8 $digits/digits_test.bin; printf '\5\0\0\0'; tail -c +13 $digits/digits_test.bin | head -c 333; } \
+{ head -c 8 $digits/digits_test.bin; printf '\5\0\0\0'; head -c 345 $digits/digits_test.bin | tail -c 333; } \
   >"$work/part/digits_test.bin"
 cp $digits/digits.onnx "$work/part"
 prints "$work/part" "$library"  # 5 images
