@@ -5,7 +5,7 @@
 # build folder.
 set -euo pipefail
 language=$1
-build=$(realpath "${2:-build/release}")
+build=$(realpath "$2")
 cd "$(dirname "$0")/../.."
 export PATH=/usr/bin:$PATH  # Debian's compilers before others
 unset PYFLAME_RT_LIBRARY LD_LIBRARY_PATH PFRT_PLUGIN_PATH
