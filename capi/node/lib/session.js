@@ -8,7 +8,7 @@ const {makeError} = require('./errors.js');
 const {byNumber} = require('./types.js');
 const {environment} = require('./env.js');
 const {sessionOptions, runOptions} = require('./options.js');
-const {Tensor, IO_WORDS, IO_SIZE, TENSOR_SIZE} = require('./tensor.js');
+const {Tensor, IO_WORDS} = require('./tensor.js');
 
 const COPY = 1;         // pfrt_memory_mode
 const SKIP = 1n;        // PFRT_IO_SKIP
@@ -159,8 +159,7 @@ class InferenceSession {
     ++this.#running;
     try {
       for (const name in feeds) this.#feed(run, name, feeds[name]);
-      for (let i = 0; i < this.#inputs.length; ++i)
-        if (!run.block[i * IO_WORDS] && !this.#inputs[i].optional) throw this.#missing(this.#inputs[i].name);
+      for (let i = 0; i < this.#inputs.length; ++i) this.#leaveOut(run, i);
       for (let i = 0; i < this.#outputs.length; ++i) this.#fetch(run, i, fetches);
       if (options) run.listen(options);
       return run;
@@ -170,8 +169,11 @@ class InferenceSession {
     }
   }
 
-  #missing(name) {
-    return makeError('INPUT', `running: input '${name}' is not fed; inputs are ${quoted(this.inputNames)}`);
+  #leaveOut(run, i) {
+    if (run.block[i * IO_WORDS]) return;  // fed
+    const {name, optional} = this.#inputs[i];
+    if (!optional) throw makeError('INPUT', `running: input '${name}' is not fed; inputs are ${quoted(this.inputNames)}`);
+    Tensor.clear(run.block, i * IO_WORDS);
   }
 
   #feed(run, name, tensor) {
@@ -202,8 +204,7 @@ class InferenceSession {
       run.fetched.push([name, i, target]);
       return;
     }
-    run.block[at] = IO_SIZE;
-    run.block[at + 2] = TENSOR_SIZE;
+    Tensor.clear(run.block, at);
     if (target === undefined) {
       run.block[at + 1] = SKIP;
       return;
@@ -245,7 +246,7 @@ class InferenceSession {
   }
 
   #finish(run) {
-    run.end(this.#inputs.length);
+    run.end();
     --this.#running;
     if (this.#released && !this.#running) {
       releaseHandle(this.#handle);

@@ -113,6 +113,7 @@ class Tensor {
   static fill(tensor, block, at) {
     const data = tensor.data;
     if (tensor.#row.number === STRING) {
+      Tensor.clear(block, at);
       block[at + 8] = stringValue(data, tensor.#dims);
       return block[at + 8];
     }
@@ -120,6 +121,12 @@ class Tensor {
     else if (data.byteLength !== Number(tensor.#io[5])) throw detached(tensor);
     block.set(tensor.#io, at);
     return 0n;
+  }
+
+  // A pfrt_io of nothing: an input that is not fed, or an output to be allocated.
+  static clear(block, at) {
+    block[at] = IO_SIZE;
+    block[at + 2] = TENSOR_SIZE;
   }
 
   #describe(data) {
@@ -169,4 +176,4 @@ function readStrings(address, count) {
   return count ? native.decode(address, native.abiString, count).map(native.text) : [];
 }
 
-module.exports = {Tensor, IO_WORDS, IO_SIZE, TENSOR_SIZE};
+module.exports = {Tensor, IO_WORDS};

@@ -1,0 +1,40 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Installs the Node.js package into the build folder, runs its tests and its sample, and checks its types. Arguments:
+# the source folder, the build folder, the C library.
+set -euo pipefail
+source=$1
+work=$2/test/node
+export PYFLAME_RT_LIBRARY=$3 PYFLAME_RT_SOURCE=$source NODE_PATH=$work/node_modules
+
+if ! command -v node >/dev/null || ! node -e 'process.exit(parseInt(process.versions.node) < 18 ? 1 : 0)'; then
+  echo "SKIPPED: node 18 or newer is not here"
+  exit 77
+fi
+mkdir -p "$work"
+# What npm cannot fetch here is a reason to skip; what was fetched once stays.
+for package in koffi@3 typescript; do
+  [ -d "$work/node_modules/${package%@*}" ] && continue
+  command -v npm >/dev/null || break
+  [ -f "$work/package.json" ] || echo '{"private": true}' >"$work/package.json"
+  timeout 400 npm install --prefix "$work" --ignore-scripts --no-audit --no-fund --silent "$package" || break
+done
+if [ ! -d "$work/node_modules/koffi" ]; then
+  echo "SKIPPED: the npm package koffi is not here"
+  exit 77
+fi
+
+# Copied, not linked: Node looks for koffi beside the package itself.
+rm -rf "$work/node_modules/pyflame-rt"
+mkdir -p "$work/node_modules/pyflame-rt"
+cp -r "$source"/capi/node/{lib,index.d.ts,package.json} "$work/node_modules/pyflame-rt/"
+
+node --test "$source/test/node/package_test.js"
+node "$source/samples/node/digits.js" "$source/samples/digits" | tee "$work/digits.out"
+grep -q "accuracy 9[789]" "$work/digits.out"
+
+if [ -x "$work/node_modules/.bin/tsc" ]; then
+  cp "$source/test/node/types.ts" "$work/types.ts"
+  (cd "$work" && node_modules/.bin/tsc --noEmit --strict --target es2022 --lib es2022,dom \
+    --module node16 --moduleResolution node16 types.ts)
+fi
