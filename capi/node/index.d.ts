@@ -65,7 +65,8 @@ export namespace InferenceSession {
   type ValueMetadata =
     {readonly name: string; readonly isTensor: false} |
     /** A dimension is a number, the name of a dynamic one, or '' where that has no name. */
-    {readonly name: string; readonly isTensor: true; readonly type: string; readonly shape: readonly (number | string)[]};
+    {readonly name: string; readonly isTensor: true; readonly type: string;
+     readonly shape: readonly (number | string)[]};
 
   interface SessionOptions {
     executionProviders?: readonly ExecutionProviderConfig[];
@@ -106,7 +107,8 @@ export namespace InferenceSession {
 export class InferenceSession {
   private constructor();
   static create(path: string, options?: InferenceSession.SessionOptions): Promise<InferenceSession>;
-  static create(bytes: Uint8Array | ArrayBufferLike, options?: InferenceSession.SessionOptions): Promise<InferenceSession>;
+  static create(bytes: Uint8Array | ArrayBufferLike,
+                options?: InferenceSession.SessionOptions): Promise<InferenceSession>;
   static create(buffer: ArrayBufferLike, byteOffset: number, byteLength?: number,
                 options?: InferenceSession.SessionOptions): Promise<InferenceSession>;
   readonly inputNames: readonly string[];

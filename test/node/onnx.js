@@ -30,7 +30,8 @@ const initializer = ([name, values]) => message(integer(1, values.length), integ
                                                 field(9, Buffer.from(Float32Array.from(values).buffer)));
 
 function model({nodes, inputs, outputs, initializers = []}) {
-  const graph = message(...nodes.map(n => field(1, node(n))), text(2, 'g'), ...initializers.map(i => field(5, initializer(i))),
+  const graph = message(...nodes.map(n => field(1, node(n))), text(2, 'g'),
+                        ...initializers.map(i => field(5, initializer(i))),
                         ...inputs.map(v => field(11, valueInfo(v))), ...outputs.map(v => field(12, valueInfo(v))));
   return message(integer(1, 8), field(7, graph), field(8, integer(2, 17)));
 }

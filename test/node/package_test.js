@@ -155,12 +155,15 @@ test('options are set, warned about once, or refused', async () => {
   await refused({enableProfiling: true}, {code: 'UNSUPPORTED'});
   await refused({preferredOutputLocation: 'gpu-buffer'}, /not 'gpu-buffer'/);
   await refused({intraOpThreads: 1}, /there is no 'intraOpThreads'/);
+  await refused({executionProviders: 'cpu'}, /give a list/);
+  await refused({executionProviders: [{name: 'cpu', nonsense: 1}]}, /no option 'nonsense'/);
   await refused({extra: {session: {nonsense: '1'}}}, errors.InputError);
 });
 
 test('runs are cancelled by option and by signal', async () => {
   const session = await InferenceSession.create(add);
   await assert.rejects(session.run(pair(), {terminate: true}), {name: 'BackendError', code: 'CANCELLED'});
+  await assert.rejects(session.run(pair(), {signal: 5}), /give an AbortSignal/);
   await assert.rejects(session.run(pair(), {signal: AbortSignal.abort()}), {code: 'CANCELLED'});
   assert.equal((await session.run(pair(), {signal: new AbortController().signal})).s.data[0], 2);
 });

@@ -25,6 +25,10 @@ function set(handle, key, given) {
   native.check(native.options.setText(handle, native.str(key), native.str(given)));
 }
 
+function expect(right, given, name, what) {
+  if (!right) throw makeError('INVALID_ARGUMENT', `reading options: ${name} is ${given}; give ${what}`);
+}
+
 function setWord(key, words) {
   return (handle, given, name) => {
     if (!Object.hasOwn(words, given))
@@ -36,14 +40,14 @@ function setWord(key, words) {
 
 function setCount(key) {
   return (handle, given, name) => {
-    if (!Number.isSafeInteger(given) || given < 0)
-      throw makeError('INVALID_ARGUMENT', `reading options: ${name} is ${given}; it is an integer from 0 on`);
+    expect(Number.isSafeInteger(given) && given >= 0, given, name, 'an integer from 0 on');
     set(handle, key, given);
   };
 }
 
 // {a: {b: 1}} is the library's option 'a.b'; what the library does not know it refuses, with the nearest there is.
 function setExtra(handle, given, name, prefix = '') {
+  expect(given !== null && typeof given === 'object', given, name, 'an object of the library\'s options');
   for (const [key, value] of Object.entries(given)) {
     if (value !== null && typeof value === 'object') setExtra(handle, value, name, `${prefix}${key}.`);
     else set(handle, prefix + key, value);
@@ -52,7 +56,8 @@ function setExtra(handle, given, name, prefix = '') {
 
 const setSeverity = (handle, given) => set(handle, 'log_level', logWord(given, 'reading options'));
 
-function setProviders(handle, list) {
+function setProviders(handle, list, name) {
+  expect(Array.isArray(list), list, name, 'a list, as in [\'cpu\']');
   const known = providers();
   const names = list.map(entry => {
     const {name, ...own} = typeof entry === 'string' ? {name: entry} : entry;
@@ -103,7 +108,8 @@ const RUN_OPTIONS = {
   numThreads: setCount('num_threads'),
   extra: setExtra,
   terminate: (handle, given) => given && native.options.cancel(handle),
-  signal() {},  // the session listens to it while the run goes on
+  // The session listens to it while the run goes on.
+  signal: (handle, given, name) => expect(given instanceof AbortSignal, given, name, 'an AbortSignal'),
   logVerbosityLevel: meaningless('logSeverityLevel alone chooses lines'),
 };
 

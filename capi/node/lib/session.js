@@ -107,8 +107,8 @@ class InferenceSession {
                       (_, i) => native.text(native.session.providerAt(this.#handle, i)));
   }
 
-  // run(feeds, options) or run(feeds, fetches, options): a promise of the outputs by name. |fetches| is a list of names,
-  // or an object of names to null or to the tensor that the output is written to.
+  // run(feeds, options) or run(feeds, fetches, options): a promise of the outputs by name. |fetches| is a list of
+  // names, or an object of names to null or to the tensor that the output is written to.
   async run(feeds, ...rest) {
     const run = this.#prepare(feeds, ...rest);
     try {
@@ -172,7 +172,8 @@ class InferenceSession {
   #leaveOut(run, i) {
     if (run.block[i * IO_WORDS]) return;  // fed
     const {name, optional} = this.#inputs[i];
-    if (!optional) throw makeError('INPUT', `running: input '${name}' is not fed; inputs are ${quoted(this.inputNames)}`);
+    if (!optional)
+      throw makeError('INPUT', `running: input '${name}' is not fed; inputs are ${quoted(this.inputNames)}`);
     Tensor.clear(run.block, i * IO_WORDS);
   }
 

@@ -18,8 +18,8 @@ function inferType(data) {
   if (Array.isArray(data)) {
     const kind = typeof data[0];
     if (kind === 'string' || kind === 'boolean') return byName.get(kind === 'string' ? 'string' : 'bool');
-    throw makeError('DTYPE_MISMATCH', `making a tensor: an array of ${data.length ? kind : 'nothing'} does not say its ` +
-                                          'type; give it first, as in new Tensor(\'float32\', data, dims)');
+    throw makeError('DTYPE_MISMATCH', `making a tensor: an array of ${data.length ? kind : 'nothing'} does not say ` +
+                                          'its type; give it first, as in new Tensor(\'float32\', data, dims)');
   }
   if (data instanceof Uint8ClampedArray) return byName.get('uint8');
   for (const [array, row] of byArray)
@@ -82,8 +82,8 @@ class Tensor {
                                             [...byName.keys()].join(', '));
     this.#data = convert(this.#row, data);
     if (this.#data.buffer?.resizable)
-      throw makeError('INVALID_ARGUMENT', 'making a tensor: its memory is a resizable ArrayBuffer, which may go during ' +
-                                              'a run; copy it with slice()');
+      throw makeError('INVALID_ARGUMENT', 'making a tensor: its memory is a resizable ArrayBuffer, which may go ' +
+                                              'during a run; copy it with slice()');
     this.#dims = Object.freeze(checkDims(dims, this.#data.length));
   }
 
@@ -157,8 +157,8 @@ class Tensor {
 const view = new BigUint64Array([TENSOR_SIZE, 0n, 0n, 0n, 0n, 0n]);
 
 function detached(tensor) {
-  return makeError('INVALID_ARGUMENT', `running: a tensor of dims [${tensor.dims}] has lost its data, whose ArrayBuffer ` +
-                                           'was transferred elsewhere; transfer a copy');
+  return makeError('INVALID_ARGUMENT', `running: a tensor of dims [${tensor.dims}] has lost its data, whose ` +
+                                           'ArrayBuffer was transferred elsewhere; transfer a copy');
 }
 
 function stringValue(data, dims) {
