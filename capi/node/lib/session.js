@@ -67,7 +67,7 @@ class InferenceSession {
   // Sessions are made by create().
   constructor(key, handle) {
     if (key !== InferenceSession.#key)
-      throw makeError('INVALID_ARGUMENT', 'making a session: use await InferenceSession.create(path or bytes, options)');
+      throw makeError('INVALID_ARGUMENT', 'making a session: use await InferenceSession.create(model, options)');
     this.#handle = handle;
     this.#inputs = readAll(native.session.inputCount, native.session.inputAt, handle);
     this.#outputs = readAll(native.session.outputCount, native.session.outputAt, handle);
