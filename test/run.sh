@@ -32,6 +32,7 @@ main() {
   need_packages libonnx-testdata python3-numpy python3-onnx
   test/conformance.sh build/release --threads 1
   test/conformance.sh build/release --threads 4
+  test/node/package.sh "$PWD" "$PWD/build/release" "$PWD/build/release/lib/libpyflamert_c.so" || [ $? -eq 77 ]
   /usr/bin/python3 bench/models/make_models.py build/models
   test/determinism.sh build/release build/models/*.onnx
   test/memory.sh build/release build/memory
