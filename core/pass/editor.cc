@@ -97,6 +97,12 @@ void Editor::touch_around(ValueId value) {
   }
 }
 
+void Editor::touch_left(ValueId value) {
+  // Of a constant that many share, only its last user may match what it did not before.
+  if (graph_->constant(value) && users_[value].size() > 1) return;
+  touch_around(value);
+}
+
 std::vector<NodeId> Editor::take_touched() {
   for (NodeId id : touched_) is_touched_[id] = false;
   return std::exchange(touched_, {});
@@ -273,7 +279,7 @@ void Editor::set_input(Node& node, size_t i, ValueId value) {
     const std::vector<ValueId> still = graph_->used_by(node);
     if (std::ranges::find(still, before) == still.end()) {
       disuse(before, node.id);
-      touch_around(before);
+      touch_left(before);
       if (const NodeId maker = graph_->at(before).producer; maker != kNoId) remove_unused(maker);
     }
   }
@@ -292,7 +298,7 @@ void Editor::forget_uses(Node& node, const std::vector<ValueId>& before) {
   for (ValueId value : before) {
     if (std::ranges::find(now, value) != now.end()) continue;
     disuse(value, node.id);
-    touch_around(value);
+    touch_left(value);
     if (const NodeId maker = graph_->at(value).producer; maker != kNoId) remove_unused(maker);
   }
   touch(node.id);
@@ -318,7 +324,7 @@ void Editor::remove_unused(NodeId id) {
       disuse(value, gone);
       const NodeId maker = graph_->at(value).producer;
       if (maker != kNoId && users_[value].empty()) dead.push_back(maker);
-      touch_around(value);
+      touch_left(value);
     }
   }
 }

@@ -86,6 +86,7 @@ class Editor {
   void disuse(ValueId value, NodeId id);
   void touch(NodeId id);
   void touch_around(ValueId value);
+  void touch_left(ValueId value);  // by one of its users
   Status infer(Node& node);
 
   Graph* graph_;

@@ -2,6 +2,7 @@
 //
 // Several operators become one: by rules, and by tails that providers agreed to.
 #include <algorithm>
+#include <utility>
 
 #include "core/pass/passes.h"
 #include "core/pass/rule_tables.h"
@@ -32,13 +33,16 @@ class FusionPass final : public Pass {
     });
     PFRT_TRY(run_rules(*graph, rules,
                        {context, config_.target_backend, config_.check_backend_support}, result));
-    return for_each_graph(
-        *graph, [&](Editor& editor) { return mark_tails(editor, config_, context, result); });
+    const bool again = std::exchange(marked_, true);
+    return for_each_graph(*graph, [&](Editor& editor) {
+      return mark_tails(editor, config_, again, context, result);
+    });
   }
 
  private:
   const FusionConfig config_;
   const OptLevel level_;
+  bool marked_ = false;
 };
 
 }  // namespace

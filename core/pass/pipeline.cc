@@ -126,11 +126,21 @@ Status Pipeline::run_pass(std::string_view name, std::shared_ptr<Graph>& graph,
 
 Status Pipeline::run_until_fixed_point(std::shared_ptr<Graph>& graph, PassContext& context,
                                        PassResult& result) {
+  // A pass that found nothing finds nothing until another has changed the graph.
+  constexpr uint64_t kNever = UINT64_MAX;
+  uint64_t changes = 0;
+  std::vector<uint64_t> nothing_at(passes_.size(), kNever);
   for (uint32_t i = 0; i < config_.max_iterations; ++i) {
-    PassResult round;
-    PFRT_TRY(run(graph, context, round));
-    result.add(round);
-    if (!round.modified) return {};
+    const uint64_t before = changes;
+    for (size_t p = 0; p < passes_.size(); ++p) {
+      if (skipped(*passes_[p]) || nothing_at[p] == changes) continue;
+      PassResult found;
+      PFRT_TRY(run_one(*passes_[p], graph, context, found));
+      result.add(found);
+      changes += found.modified;
+      nothing_at[p] = found.modified ? kNever : changes;
+    }
+    if (changes == before) return {};
   }
   return {};
 }

@@ -36,8 +36,9 @@ std::string name_of(const Node& head, const Node& next) {
 
 class Marker {
  public:
-  Marker(Editor& editor, const FusionConfig& config, PassContext& context, PassResult& result)
-      : editor_(editor), config_(config), context_(context), result_(result) {}
+  Marker(Editor& editor, const FusionConfig& config, bool again, PassContext& context,
+         PassResult& result)
+      : editor_(editor), config_(config), again_(again), context_(context), result_(result) {}
 
   Status run() {
     Graph& graph = editor_.graph();
@@ -103,6 +104,7 @@ class Marker {
 
   bool agreed(const Node& head, std::vector<const Node*> tail, const Node& next) const {
     if (!config_.check_backend_support || !context_.refuses) return true;
+    if (again_ && next.tail_of == head.id) return true;
     tail.push_back(&next);
     return context_.refuses(editor_.graph(), head, tail, config_.target_backend).empty();
   }
@@ -123,15 +125,16 @@ class Marker {
 
   Editor& editor_;
   const FusionConfig& config_;
+  const bool again_;
   PassContext& context_;
   PassResult& result_;
 };
 
 }  // namespace
 
-Status mark_tails(Editor& editor, const FusionConfig& config, PassContext& context,
+Status mark_tails(Editor& editor, const FusionConfig& config, bool again, PassContext& context,
                   PassResult& result) {
-  return Marker(editor, config, context, result).run();
+  return Marker(editor, config, again, context, result).run();
 }
 
 }  // namespace pfrt

@@ -86,7 +86,7 @@ TEST(Optimizer, runs_the_default_passes_and_reports_them) {
     pfrt_pass_report report{};
     report.struct_size = sizeof report;
     ASSERT_TRUE(ok(api().optimizer->report_at(result.get(), i, &report)));
-    EXPECT_GE(report.runs, 2u) << "until nothing changes";
+    EXPECT_GE(report.runs, report.stats.modified ? 2u : 1u) << "until nothing changes";
     for (size_t r = 0; r < api().optimizer->rule_count(result.get(), i); ++r) {
       pfrt_string rule{};
       uint64_t count = 0;
