@@ -29,6 +29,7 @@ struct CompileContext {
   const Provider** culprit = nullptr;  // set when compiling fails in a provider's call; not null
   bool concurrent_steps = false;       // independent steps of a run at once
   bool run_once = false;               // not worth generating code or packing constants
+  bool plain = false;                  // precision "ieee"
 };
 
 // One row of explain.

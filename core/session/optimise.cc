@@ -39,8 +39,11 @@ PassContext PassServices::context() {
 
 Result<std::vector<ValuePtr>> PassServices::evaluate(std::shared_ptr<const Graph> graph) const {
   const Provider* culprit = nullptr;
-  CompileContext context{candidates_, packed_, logger_, true, &culprit, false};
-  context.run_once = true;
+  const CompileContext context{.candidates = candidates_,
+                               .packed = packed_,
+                               .logger = logger_,
+                               .culprit = &culprit,
+                               .run_once = true};
   const size_t count = graph->outputs.size();
   PFRT_ASSIGN(const auto compiled, CompiledGraph::create(std::move(graph), context));
   RunControl control;

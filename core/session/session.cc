@@ -84,6 +84,7 @@ Result<std::shared_ptr<Session>> Session::create(std::shared_ptr<const Model> mo
   session->all_ = context.all;
   session->logger_ = context.logger;
   session->fallback_ = options.get_string("session.fallback") == "on";
+  session->plain_ = options.get_string("precision") == "ieee";
   session->concurrent_steps_ = options.get_string("execution_mode") == "parallel";
   session->roster_ = std::make_unique<Roster>(std::move(context.providers), context.logger);
   PFRT_TRY(session->open_providers());
@@ -118,8 +119,13 @@ Result<std::unique_ptr<CompiledGraph>> Session::compile(
     const std::shared_ptr<const Graph>& canonical, const Plans& plans,
     const Provider** culprit) const try {
   PFRT_ASSIGN(std::vector<Candidate> candidates, with_operators(plans.candidates, *canonical));
-  return CompiledGraph::create(
-      canonical, {std::move(candidates), packed_, logger_, fallback_, culprit, concurrent_steps_});
+  return CompiledGraph::create(canonical, {.candidates = std::move(candidates),
+                                           .packed = packed_,
+                                           .logger = logger_,
+                                           .fallback = fallback_,
+                                           .culprit = culprit,
+                                           .concurrent_steps = concurrent_steps_,
+                                           .plain = plain_});
 } catch (const std::bad_alloc&) {
   return error(Code::kOUT_OF_MEMORY, "planning graph '", canonical->name, "': no memory left");
 }

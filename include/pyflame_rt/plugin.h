@@ -184,7 +184,10 @@ typedef struct pfrt_claims {
 
 /* ------------------------------------------------------------------ compiled regions */
 typedef uint64_t pfrt_compile_hints;
-enum { PFRT_COMPILE_RUN_ONCE = 1 /* no JIT, no packing */ };
+enum {
+  PFRT_COMPILE_RUN_ONCE = 1, /* no JIT, no packing */
+  PFRT_COMPILE_PLAIN = 2     /* precision "ieee": float32 sums of float32 products, nothing flushed to 0 (1.2) */
+};
 
 /* A convex set of nodes given to compile. Inputs and outputs are value indices: inputs come from outside (constants
  * not among them), outputs are used outside. */

@@ -41,6 +41,7 @@ Result<std::unique_ptr<Executable>> Executable::compile(const pfrt_snapshot& sna
   values.insert(values.end(), region.outputs, region.outputs + region.output_count);
   std::unique_ptr<Executable> out(new Executable);
   out->snapshot_ = std::make_unique<SnapshotCopy>(snapshot, nodes, values);
+  const bool once = (region.hints & PFRT_COMPILE_RUN_ONCE) != 0;
   for (uint32_t n : nodes) {
     const SnapshotNode reader(out->snapshot_->snapshot(), n);
     std::string reason = refuse_values(out->snapshot_->snapshot(), reader);
@@ -51,6 +52,7 @@ Result<std::unique_ptr<Executable>> Executable::compile(const pfrt_snapshot& sna
       if (!prepared.ok()) return prepared.take_status().prepend(describe(reader));
       out->prepared_[n] = prepared.take();
     }
+    if (row != nullptr && row->pack != nullptr && !once) out->add_constant(n, row->pack(reader));
     if (row != nullptr) continue;
     return error(Code::kUNSUPPORTED_OPERATOR, describe(reader), ": ", reason);
   }
@@ -58,11 +60,39 @@ Result<std::unique_ptr<Executable>> Executable::compile(const pfrt_snapshot& sna
   out->outputs_.assign(region.outputs, region.outputs + region.output_count);
   out->drop_unused_outputs(nodes);
   out->settle_values(region);
-  const bool once = (region.hints & PFRT_COMPILE_RUN_ONCE) != 0;
+  out->plain_ = once || (region.hints & PFRT_COMPILE_PLAIN) != 0;
   const int registers = once ? 0 : ElementwiseLoop::register_limit(isa());
   out->units_ = group(*out->snapshot_, nodes, out->outputs_, registers);
   out->generate();
   return out;
+}
+
+void Executable::add_constant(uint32_t node, std::optional<PackedInput> input) {
+  if (!input) return;
+  Packed& packed = packed_[node];
+  packed.source = snapshot_->node(node).inputs[input->input];
+  packed.index = static_cast<uint32_t>(constants_.size());
+  packed.input = std::move(*input);
+  pfrt_packed_constant constant{};
+  constant.sources = &packed.source;
+  constant.source_count = 1;
+  constant.recipe = to_c(packed.input.recipe);
+  constant.bytes = packed.input.bytes;
+  constant.pack = [](void* user, const void* const* sources, void* out) -> pfrt_code {
+    try {
+      static_cast<const PackedInput*>(user)->pack(sources[0], out);
+      return PFRT_CODE_OK;
+    } catch (...) {
+      return PFRT_CODE_OUT_OF_MEMORY;
+    }
+  };
+  constant.user = &packed.input;
+  constants_.push_back(constant);
+}
+
+const Packed* Executable::packed(uint32_t node) const {
+  const auto found = packed_.find(node);
+  return found == packed_.end() ? nullptr : &found->second;
 }
 
 void Executable::drop_unused_outputs(const std::vector<uint32_t>& nodes) {

@@ -29,6 +29,13 @@ struct Home {
   uint32_t index = 0;
 };
 
+// What the host shall pack for a node.
+struct Packed {
+  PackedInput input;
+  uint32_t source = 0;  // value of the snapshot
+  uint32_t index = 0;   // among the executable's constants
+};
+
 class Executable {
  public:
   // On an error |node| is the snapshot's node at fault, or PFRT_NO_INDEX.
@@ -43,9 +50,15 @@ class Executable {
   const Home& home(uint32_t value) const { return homes_[value]; }
   // What the row of a node of the snapshot made by KernelRow::prepare.
   const Prepared& prepared(uint32_t node) const { return prepared_.at(node); }
+  // nullptr where the row of the node has nothing to pack.
+  const Packed* packed(uint32_t node) const;
+  const std::vector<pfrt_packed_constant>& constants() const { return constants_; }
+  // See Run::plain.
+  bool plain() const { return plain_; }
 
  private:
   Executable() = default;
+  void add_constant(uint32_t node, std::optional<PackedInput> input);
   void drop_unused_outputs(const std::vector<uint32_t>& nodes);
   void settle_values(const pfrt_region& region);
   void generate();
@@ -56,6 +69,9 @@ class Executable {
   std::vector<uint32_t> outputs_;
   std::vector<Home> homes_;
   std::unordered_map<uint32_t, Prepared> prepared_;
+  std::unordered_map<uint32_t, Packed> packed_;
+  std::vector<pfrt_packed_constant> constants_;
+  bool plain_ = false;
 };
 
 }  // namespace pfrt::cpu

@@ -9,6 +9,7 @@
 #include <functional>
 #include <initializer_list>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -72,10 +73,34 @@ class RowNorm;
 // What the closure gets in a run. Pointers are aligned for their element only.
 class Run {
  public:
-  // |tail|, then |norm|: what follows in the same step; null without one.
+  // What a step has besides the node's inputs and outputs.
+  struct Extras {
+    bool plain = false;
+    uint32_t packed = PFRT_NO_INDEX, shared = PFRT_NO_INDEX;  // buffers
+    // What follows in the same step, |tail| first; null without one.
+    const Tail* tail = nullptr;
+    const RowNorm* norm = nullptr;
+  };
+  Run(const pfrt_step_context* context, const uint32_t* inputs, const uint32_t* outputs)
+      : context_(context), inputs_(inputs), outputs_(outputs) {}
   Run(const pfrt_step_context* context, const uint32_t* inputs, const uint32_t* outputs,
-      const Tail* tail = nullptr, const RowNorm* norm = nullptr)
-      : context_(context), inputs_(inputs), outputs_(outputs), tail_(tail), norm_(norm) {}
+      const Extras& extras)
+      : context_(context), inputs_(inputs), outputs_(outputs), extras_(extras) {}
+
+  // Whether float32 products are to be sums of float32 products.
+  bool plain() const { return extras_.plain; }
+  // What KernelRow::pack wrote; null where there was nothing to pack.
+  template <typename T>
+  const T* packed() const {
+    return extras_.packed == PFRT_NO_INDEX
+               ? nullptr
+               : static_cast<const T*>(context_->buffers[extras_.packed]);
+  }
+  // Memory of the whole step, of Kernel::shared_bytes.
+  template <typename T>
+  T* shared() const {
+    return static_cast<T*>(context_->buffers[extras_.shared]);
+  }
 
   // nullptr when absent (or, for an output, unwanted).
   template <typename T = void>
@@ -116,7 +141,7 @@ class Run {
   // thread; the tail is then computed over them in place, and rows that are whole are normalised.
   // Without either it costs a comparison.
   void finished(int64_t begin, int64_t end) const {
-    if (tail_ != nullptr || norm_ != nullptr) run_tail(begin, end);
+    if (extras_.tail != nullptr || extras_.norm != nullptr) run_tail(begin, end);
   }
   // Memory for an output whose dimensions only the run knows; nullptr when there is none left.
   void* alloc_output(uint32_t i, std::span<const int64_t> dims) const;
@@ -137,8 +162,7 @@ class Run {
   const pfrt_step_context* context_;
   const uint32_t* inputs_;
   const uint32_t* outputs_;
-  const Tail* tail_;
-  const RowNorm* norm_;
+  Extras extras_;
 };
 
 // A row made for one signature.
@@ -146,12 +170,21 @@ struct Kernel {
   std::function<pfrt_code(const Run&)> run;  // returns 0, or what fail returned
   double flops = 0;
   uint64_t scratch_bytes = 0;  // a worker
+  uint64_t shared_bytes = 0;   // of all workers together
   uint32_t width = 0;          // widest useful parallelism; 0 = any
   int32_t may_alias = -1;      // input whose memory output 0 may take when that input dies here
 };
 
 // What a row makes of a node's attributes alone, once a compiled region: a packed model.
 using Prepared = std::shared_ptr<const void>;
+
+// A constant input in a row's own layout, made once and shared between sessions.
+struct PackedInput {
+  uint32_t input = 0;
+  std::string recipe;  // names layout and dimensions completely
+  uint64_t bytes = 0;
+  std::function<void(const void* source, void* out)> pack;
+};
 
 struct KernelRow {
   std::string_view domain, op;  // canonical form
@@ -174,6 +207,8 @@ struct KernelRow {
   // A form that gives the pooling of output 0 instead; null without one. Empty when it can.
   std::string (*refuse_pool)(const SnapshotNode& node, const SnapshotNode& pool) = nullptr;
   Result<Kernel> (*make_pooled)(const SnapshotNode& node, const SnapshotNode& pool) = nullptr;
+  // Called once a compiled region, for nodes that refuse did not turn away. May be null.
+  std::optional<PackedInput> (*pack)(const SnapshotNode& node) = nullptr;
 };
 
 constexpr KernelRow with_tail(KernelRow row) {

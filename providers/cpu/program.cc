@@ -22,8 +22,12 @@ constexpr int64_t kCopyBlock = 256 * 1024;  // bytes
 
 pfrt_code run_step(void* state, const pfrt_step_context* context) {
   const Step& step = *static_cast<const Step*>(state);
-  const Run run(context, step.inputs.data(), step.outputs.data(), step.tail ? &*step.tail : nullptr,
-                step.norm ? &*step.norm : nullptr);
+  const Run run(context, step.inputs.data(), step.outputs.data(),
+                {.plain = step.plain,
+                 .packed = step.packed,
+                 .shared = step.shared,
+                 .tail = step.tail ? &*step.tail : nullptr,
+                 .norm = step.norm ? &*step.norm : nullptr});
   if (step.norm) step.norm->start(context->buffers);
   try {
     return step.kernel.run(run);
@@ -219,8 +223,14 @@ class ProgramBuilder {
     // Kernels may ask for trailing inputs that the node leaves out.
     for (auto* list : {&step.inputs, &step.outputs})
       list->resize(std::max(list->size(), kOperands), PFRT_NO_INDEX);
+    step.plain = executable_.plain();
     for (uint32_t b : step.inputs) add_once(step.reads, b);
     for (uint32_t b : step.outputs) add_once(step.writes, b);
+    if (step.kernel.shared_bytes > 0) {
+      step.shared = add_buffer({PFRT_BUFFER_TEMP, 0}, step.kernel.shared_bytes);
+      add_once(step.writes, step.shared);
+    }
+    add_once(step.reads, step.packed);
     for (const auto* list : {&step.reads, &step.writes})
       for (uint32_t b : *list)
         if (buffer_bytes(b) != PFRT_BYTES_UNKNOWN) step.bytes += buffer_bytes(b);
@@ -347,6 +357,8 @@ class ProgramBuilder {
     for (uint32_t i = 0; i < node.input_count(); ++i)
       step.inputs.push_back(node.has_input(i) ? input_of(*row, node.input_index(i), index)
                                               : PFRT_NO_INDEX);
+    if (const Packed* packed = row->pack == nullptr ? nullptr : executable_.packed(index))
+      step.packed = add_buffer({PFRT_BUFFER_CONST, packed->index}, packed->input.bytes);
     const bool joins = tail != nullptr && row->takes_tail;
     wanted.norm_joined = wanted.norm != PFRT_NO_INDEX && row->takes_tail;
     std::vector<Step> packing;

@@ -157,6 +157,14 @@ pfrt_code compile(pfrt_provider*, const pfrt_snapshot* snapshot, const pfrt_regi
   });
 }
 
+pfrt_code constants(pfrt_executable* executable, const pfrt_packed_constant** out_constants,
+                    size_t* out_count) {
+  const auto& list = reinterpret_cast<const Executable*>(executable)->constants();
+  *out_constants = list.data();
+  *out_count = list.size();
+  return PFRT_CODE_OK;
+}
+
 void release_executable(pfrt_executable* executable) {
   delete reinterpret_cast<Executable*>(executable);
 }
@@ -258,6 +266,7 @@ constexpr pfrt_provider_table kTable = [] {
   table.specialise = specialise;
   table.release_program = release_program;
   table.supports = supports;
+  table.constants = constants;
   table.kernel_count = kernel_count;
   table.kernel_at = kernel_at;
   return table;

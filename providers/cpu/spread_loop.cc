@@ -50,8 +50,8 @@ void Tail::run(void* const* buffers, int64_t begin, int64_t end) const {
 }
 
 void Run::run_tail(int64_t begin, int64_t end) const {
-  if (tail_ != nullptr) tail_->run(context_->buffers, begin, end);
-  if (norm_ != nullptr) norm_->finished(context_->buffers, begin, end);
+  if (extras_.tail != nullptr) extras_.tail->run(context_->buffers, begin, end);
+  if (extras_.norm != nullptr) extras_.norm->finished(context_->buffers, begin, end);
 }
 
 }  // namespace pfrt::cpu

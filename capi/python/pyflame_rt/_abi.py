@@ -846,6 +846,7 @@ class Claims(Structure):
 
 
 COMPILE_RUN_ONCE = 1
+COMPILE_PLAIN = 2
 
 
 class Region(Structure):

@@ -12,8 +12,6 @@
 //   ymm0-12 terms, ymm13 and ymm14 at hand, ymm15 the tail's mask
 #include "providers/cpu/jit/elementwise_loop.h"
 
-#include <sys/mman.h>
-
 #include <algorithm>
 #include <bit>
 #include <cstdio>
@@ -21,8 +19,7 @@
 #include <functional>
 #include <type_traits>
 
-#define XBYAK_NO_EXCEPTION
-#include <xbyak/xbyak.h>
+#include "providers/cpu/jit/code_pages.h"
 
 namespace pfrt::cpu {
 namespace {
@@ -31,29 +28,6 @@ constexpr int kConstantBytes = 32;
 constexpr uint16_t kHeldPointers = 4;
 constexpr size_t kBytesPerOperation = 128;  // both bodies, generously
 constexpr size_t kBytesAround = 1024;
-
-// Pages for one generator. Xbyak's own allocator loses them when it has no memory to note their
-// size.
-class CodePages final : public Xbyak::Allocator {
- public:
-  uint8_t* alloc(size_t size) override {
-    void* data = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (data == MAP_FAILED) return nullptr;
-    size_ = size;
-    return static_cast<uint8_t*>(data);
-  }
-  void free(uint8_t* data) override {
-    if (data) munmap(data, size_);
-  }
-
- private:
-  size_t size_ = 0;
-};
-
-// A base, so that it is there before the code is and after.
-struct HasCodePages {
-  CodePages pages;
-};
 
 template <typename Vmm>
 class Generator : private HasCodePages, public Xbyak::CodeGenerator {
@@ -304,11 +278,7 @@ class Loop final : public ElementwiseLoop {
   }
 
   bool ready() {
-    if (Xbyak::GetError() != Xbyak::ERR_NONE) {
-      Xbyak::ClearError();
-      return false;
-    }
-    if (!generator_.setProtectModeRE(false)) return false;
+    if (!seal(generator_)) return false;
     code_ = generator_.template getCode<Code>();
     return true;
   }

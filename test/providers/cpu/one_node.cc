@@ -328,13 +328,26 @@ Outcome run(const cpu::KernelRow& row, const Case& c, const RunForm& form) {
     if (c.inputs[i].dtype != 0) buffers.push_back(inputs[i].data());
   for (size_t i = 0; i < outcome.outputs.size(); ++i)
     if (c.outputs[i].dtype != 0) buffers.push_back(outcome.outputs[i].data());
-  const auto shared = static_cast<size_t>(std::max(kernel->may_alias, 0));
+  const auto alias = static_cast<size_t>(std::max(kernel->may_alias, 0));
   outcome.aliased = form.in_place && kernel->may_alias >= 0 && c.outputs[0].dtype != 0 &&
-                    inputs[shared].size() == outcome.outputs[0].size();
+                    inputs[alias].size() == outcome.outputs[0].size();
   if (outcome.aliased) {
-    std::memcpy(outcome.outputs[0].data(), inputs[shared].data(), inputs[shared].size());
-    buffers[snapshot.inputs()[shared]] = outcome.outputs[0].data();
+    std::memcpy(outcome.outputs[0].data(), inputs[alias].data(), inputs[alias].size());
+    buffers[snapshot.inputs()[alias]] = outcome.outputs[0].data();
   }
+  cpu::Run::Extras extras;
+  const auto packed = row.pack == nullptr ? std::nullopt : row.pack(node);
+  // As the host gives it: 64-byte aligned.
+  Guarded packed_bytes((packed ? packed->bytes + 63 : 0) / 64 * 64, Placed::kAtEnd);
+  if (packed) {
+    packed->pack(inputs[packed->input].data(), packed_bytes.data());
+    packed_bytes.make_read_only();
+    extras.packed = static_cast<uint32_t>(buffers.size());
+    buffers.push_back(packed_bytes.data());
+  }
+  Guarded shared((kernel->shared_bytes + 63) / 64 * 64, Placed::kAtEnd);
+  extras.shared = static_cast<uint32_t>(buffers.size());
+  buffers.push_back(shared.data());
   for (Guarded& input : inputs) input.make_read_only();
   std::map<uint32_t, size_t> late;  // output by buffer
   for (size_t i = 0; i < c.outputs.size(); ++i)
@@ -354,8 +367,8 @@ Outcome run(const cpu::KernelRow& row, const Case& c, const RunForm& form) {
     outcome.outputs[found->second] = Guarded(stored_bytes(output.dtype, count(dims)), form.placed);
     return outcome.outputs[found->second].data();
   });
-  const pfrt_code code =
-      kernel->run(cpu::Run(host.context(), snapshot.inputs().data(), snapshot.outputs().data()));
+  const pfrt_code code = kernel->run(
+      cpu::Run(host.context(), snapshot.inputs().data(), snapshot.outputs().data(), extras));
   outcome.looks = host.looks();
   outcome.cancelled = code == PFRT_CODE_CANCELLED;
   if (code != PFRT_CODE_OK) outcome.fault = message("run: ", host.message());

@@ -110,7 +110,10 @@ class Pooled : public testing::Test {
           float a, b;
           std::memcpy(&a, got.outputs[0].data() + i, sizeof a);
           std::memcpy(&b, want.outputs[0].data() + i, sizeof b);
-          const bool same = std::memcmp(&a, &b, sizeof a) == 0 || (std::isnan(a) && std::isnan(b));
+          // Large products may be made on tiles, but not of strips of them.
+          const bool near = large && std::fabs(a - b) <= 1e-5f * (1 + std::fabs(b));
+          const bool same =
+              near || std::memcmp(&a, &b, sizeof a) == 0 || (std::isnan(a) && std::isnan(b));
           EXPECT_TRUE(same) << seed << " " << g.text() << "\n  element " << i / 4 << ": " << a
                             << ", apart " << b;
           if (!same) return together;

@@ -128,12 +128,17 @@ struct Form {
 
 Form random_form(Random& r, int64_t size) {
   Form f;
-  const bool large = size >= kLarge, depthwise = r.once_in(2);
+  const bool large = size >= kLarge, deep = r.once_in(2), depthwise = !deep && r.once_in(2);
   f.batch = r.from_to(1, 2);
   f.group = depthwise ? of(r, 1, 9) : r.from_to(1, 3);
   f.in = depthwise ? 1 : r.from_to(1, 5);
   f.out = depthwise ? r.from_to(1, 2) : r.from_to(1, 9);
-  const auto rank = static_cast<size_t>(large ? 2 : r.from_to(1, 3));
+  if (deep) {
+    f.group = 1;
+    f.in = of(r, 20, 97);
+    f.out = of(r, 12, 65);
+  }
+  const auto rank = static_cast<size_t>(large || deep ? 2 : r.from_to(1, 3));
   for (size_t i = 0; i < 2 * rank; ++i) f.pads.push_back(r.below(3));
   for (size_t i = 0; i < rank; ++i) {
     f.kernel.push_back(r.from_to(1, 3));

@@ -69,7 +69,15 @@ Result<Kernel> make_typed(const SnapshotNode& node, StoreFn<T> store) {
 
 constexpr Types kBytes{PFRT_DTYPE_INT8, PFRT_DTYPE_UINT8};
 
+constexpr KernelRow tiles_row() {
+  KernelRow row =
+      with_tail({"", "Conv", kFloat32, "conv_tiles", "amx", refuse_conv_tiles, make_conv_tiles});
+  row.pack = pack_conv_tiles;
+  return row;
+}
+
 constexpr KernelRow kRows[] = {
+    tiles_row(),
     with_tail({"", "Conv", kFloat32, "conv_depthwise_rows", "generic", refuse_conv_depthwise,
                make_conv_depthwise}),
     with_pool(

@@ -34,6 +34,10 @@ Result<Kernel> make_conv_depthwise(const SnapshotNode& node);
 Result<Kernel> make_conv_transpose(const SnapshotNode& node);
 Result<Kernel> make_conv_integer(const SnapshotNode& node);
 Result<Kernel> make_qlinear_conv(const SnapshotNode& node);
+// tiles.cc
+std::string refuse_conv_tiles(const SnapshotNode& node);
+Result<Kernel> make_conv_tiles(const SnapshotNode& node);
+std::optional<PackedInput> pack_conv_tiles(const SnapshotNode& node);
 std::string refuse_conv(const SnapshotNode& node);
 std::string refuse_conv_depthwise(const SnapshotNode& node);
 std::string refuse_conv_integer(const SnapshotNode& node);

@@ -7,6 +7,8 @@
 #include <cstring>
 #include <type_traits>
 
+#include "providers/cpu/kernels/matmul/split_product.h"
+
 namespace pfrt::cpu {
 namespace {
 
@@ -36,10 +38,13 @@ pfrt_dtype signed_dtype_of() {
 
 // Of packed panels of B and A, and of an edge of C.
 template <typename T>
-int64_t scratch_elements(const MicroKernels<T>& micro, int64_t tile_cols, int64_t k) {
+int64_t scratch_elements(const MicroKernels<T>& micro, int64_t tile_cols, int64_t k, bool split) {
   const int64_t depth = std::clamp<int64_t>(k, 1, kDepth);
   const int64_t width = std::max(micro.cols, micro.wide_cols);
-  return ceil_div(depth * (tile_cols + micro.rows) + micro.rows * width, 64) * 64;
+  const int64_t plain = ceil_div(depth * (tile_cols + micro.rows) + micro.rows * width, 64) * 64;
+  if (!split) return plain;
+  return std::max(plain, split_product_scratch(tile_cols, std::max<int64_t>(k, 1)) /
+                             static_cast<int64_t>(sizeof(float)));
 }
 
 // out[k * width + j] = in[j * stride + k], four by four.
@@ -86,6 +91,13 @@ const T* StridedSource<T>::in_place(int64_t first, int64_t k0, int64_t* k_stride
 }
 
 template <typename T>
+const T* StridedSource<T>::lines_in_place(int64_t first, int64_t k0, int64_t* outer_stride) const {
+  if (!same_type_ || k_stride_ != 1 || zero_) return nullptr;
+  *outer_stride = outer_stride_;
+  return static_cast<const T*>(data_) + offset_ + first * outer_stride_ + k0;
+}
+
+template <typename T>
 void StridedSource<T>::pack(T* out, int64_t width, int64_t first, int64_t count, int64_t k0,
                             int64_t kn) const {
   const int64_t start = offset_ + first * outer_stride_ + k0 * k_stride_;
@@ -120,30 +132,34 @@ Gemm<T>::Gemm(int64_t m, int64_t n, int64_t k, int64_t batch)
     const int64_t parts = ceil_div(size, most);
     return ceil_div(ceil_div(size, parts), unit) * unit;
   };
+  if constexpr (std::is_same_v<T, float>) split_ = split_product_wins(m, n, k);
+  const int64_t unit_rows = split_ ? kSplitUnit : micro_->rows;
+  const int64_t unit_cols = split_ ? kSplitUnit : micro_->cols;
   int64_t rows = kTileRows, cols = kTileCols;
   for (;;) {
-    tile_rows_ = fit(m, rows, micro_->rows);
-    tile_cols_ = fit(n, cols, micro_->cols);
+    tile_rows_ = fit(m, rows, unit_rows);
+    tile_cols_ = fit(n, cols, unit_cols);
     row_tiles_ = ceil_div(m, tile_rows_);
     col_tiles_ = ceil_div(n, tile_cols_);
     if (tiles() >= ceil_div(kWantedTiles, std::max<int64_t>(batch, 1))) break;
     if (tile_rows_ * tile_cols_ / 2 < kMinTileWork / std::max<int64_t>(k, 1)) break;
-    if (tile_cols_ >= tile_rows_ && tile_cols_ > micro_->cols) {
-      cols = std::max(micro_->cols, tile_cols_ / 2);
-    } else if (tile_rows_ > micro_->rows) {
-      rows = std::max(micro_->rows, tile_rows_ / 2);
+    if (tile_cols_ >= tile_rows_ && tile_cols_ > unit_cols) {
+      cols = std::max(unit_cols, tile_cols_ / 2);
+    } else if (tile_rows_ > unit_rows) {
+      rows = std::max(unit_rows, tile_rows_ / 2);
     } else {
       break;
     }
   }
-  scratch_ = scratch_elements(*micro_, tile_cols_, k);
+  scratch_ = scratch_elements(*micro_, tile_cols_, k, split_);
 }
 
 template <typename T>
 uint64_t Gemm<T>::most_scratch_bytes(int64_t n, int64_t k) {
   const MicroKernels<T>& micro = micro_kernels<T>();
   const int64_t cols = ceil_div(std::clamp<int64_t>(n, 1, kTileCols), micro.cols) * micro.cols;
-  return static_cast<uint64_t>(scratch_elements(micro, cols, k)) * sizeof(T);
+  const bool split = std::is_same_v<T, float> && split_product_usable();
+  return static_cast<uint64_t>(scratch_elements(micro, cols, k, split)) * sizeof(T);
 }
 
 template <typename T>
@@ -160,6 +176,15 @@ GemmTile Gemm<T>::tile(int64_t index) const {
 template <typename T>
 void Gemm<T>::compute(const Run& run, const GemmTile& t, const PanelSource<T>& a,
                       const PanelSource<T>& b, T* c, int64_t ldc, T* scratch) const {
+  if constexpr (std::is_same_v<T, float>) {
+    if (split_ && !run.plain() && split_product(run, t, k_, a, b, c, ldc, scratch)) return;
+  }
+  compute_plainly(run, t, a, b, c, ldc, scratch);
+}
+
+template <typename T>
+void Gemm<T>::compute_plainly(const Run& run, const GemmTile& t, const PanelSource<T>& a,
+                              const PanelSource<T>& b, T* c, int64_t ldc, T* scratch) const {
   if (k_ <= 0) {
     for (int64_t i = 0; i < t.rows; ++i) std::fill(c + i * ldc, c + i * ldc + t.cols, T{0});
     return;

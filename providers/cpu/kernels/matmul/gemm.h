@@ -2,9 +2,9 @@
 //
 // The blocked matrix product that MatMul, Gemm, Einsum and the convolutions share. C is cut into
 // tiles; a tile is computed by one worker, which packs panels of A and B into its scratch as it
-// goes: nothing is kept between runs. K is cut every 256 elements and the parts are added in order,
-// so an element of C depends on its row, its column and K alone. Objects are immutable once made;
-// thread-safe.
+// goes: nothing is kept between runs. K is cut into parts that are added in order, so an element of
+// C depends on its row, its column and K alone. Where it is faster, float32 products are made on
+// tiles of bfloat16 (split_product.h). Objects are immutable once made; thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -30,6 +30,12 @@ class PanelSource {
     static_cast<void>(first), static_cast<void>(k0), static_cast<void>(k_stride);
     return nullptr;
   }
+  // The address of element (first, k0) if elements (first, k0 + k) lie side by side there,
+  // |outer_stride| apart in the outer index.
+  virtual const T* lines_in_place(int64_t first, int64_t k0, int64_t* outer_stride) const {
+    static_cast<void>(first), static_cast<void>(k0), static_cast<void>(outer_stride);
+    return nullptr;
+  }
 };
 
 // A tensor with strides; half types and small integers are widened on the way, zero points
@@ -44,6 +50,7 @@ class StridedSource final : public PanelSource<T> {
   void pack(T* out, int64_t width, int64_t first, int64_t count, int64_t k0,
             int64_t kn) const override;
   const T* in_place(int64_t first, int64_t k0, int64_t* k_stride) const override;
+  const T* lines_in_place(int64_t first, int64_t k0, int64_t* outer_stride) const override;
 
  private:
   const void* data_;
@@ -80,6 +87,9 @@ class Gemm {
   // element. Leaves early when |run| is stopped.
   void compute(const Run& run, const GemmTile& tile, const PanelSource<T>& a,
                const PanelSource<T>& b, T* c, int64_t ldc, T* scratch) const;
+  // The same in arithmetic of T, whatever the run says.
+  void compute_plainly(const Run& run, const GemmTile& tile, const PanelSource<T>& a,
+                       const PanelSource<T>& b, T* c, int64_t ldc, T* scratch) const;
 
  private:
   void multiply(const Run& run, const GemmTile& tile, int64_t k0, int64_t kn,
@@ -89,6 +99,7 @@ class Gemm {
   int64_t m_ = 0, n_ = 0, k_ = 0;
   int64_t tile_rows_ = 0, tile_cols_ = 0, row_tiles_ = 0, col_tiles_ = 0;
   int64_t scratch_ = 0;  // elements
+  bool split_ = false;   // split_product.h
 };
 
 }  // namespace pfrt::cpu

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "providers/cpu/kernels/matmul/split_product.h"
+
+#include <algorithm>
+
+#include "providers/cpu/jit/tile_product.h"
+#include "providers/cpu/kernels/matmul/planes.h"
+
+namespace pfrt::cpu {
+namespace {
+
+constexpr int64_t kSide = TileProduct::kSide, kBlock = TileProduct::kBlock;
+// k a pass, at most: each is summed apart, which keeps errors small, and its planes stay close.
+constexpr int64_t kDepth = 512;
+
+int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+// Passes of equal length, whole chunks.
+int64_t depth_of(int64_t k) {
+  const int64_t passes = ceil_div(k, kDepth);
+  return ceil_div(ceil_div(k, passes), TileProduct::kChunk) * TileProduct::kChunk;
+}
+
+int64_t side_of(int64_t left) { return left > kSide ? kBlock : kSide; }
+
+struct Scratch {
+  uint8_t *planes_b, *planes_a;
+  float *panel, *lines, *block;
+
+  Scratch(void* memory, int64_t tile_cols, int64_t depth) {
+    planes_b = static_cast<uint8_t*>(memory);
+    planes_a = planes_b + plane_bytes(ceil_div(tile_cols, kSide) * kSide, depth);
+    panel = reinterpret_cast<float*>(planes_a + plane_bytes(kBlock, depth));
+    lines = panel + depth * kBlock;
+    block = lines + depth * kBlock;
+  }
+  int64_t bytes() const { return reinterpret_cast<uint8_t*>(block + kBlock * kBlock) - planes_b; }
+};
+
+class Pass {
+ public:
+  Pass(const PanelSource<float>& a, const PanelSource<float>& b, int64_t k0, int64_t kn,
+       const Scratch& scratch)
+      : a_(a), b_(b), k0_(k0), kn_(kn), scratch_(scratch) {}
+
+  bool split_b(uint8_t* out, int64_t side, int64_t first, int64_t count) const {
+    int64_t stride = side;
+    const float* from = b_.in_place(first, k0_, &stride);
+    if (from == nullptr) {
+      b_.pack(scratch_.panel, side, first, count, k0_, kn_);
+      from = scratch_.panel;
+    }
+    return split_columns(out, side, from, stride, count, kn_);
+  }
+
+  bool split_a(int64_t side, int64_t first, int64_t count) const {
+    int64_t stride = kn_;
+    const float* from = a_.lines_in_place(first, k0_, &stride);
+    if (from == nullptr) {
+      a_.pack(scratch_.panel, count, first, count, k0_, kn_);
+      for (int64_t r = 0; r < count; ++r)
+        for (int64_t k = 0; k < kn_; ++k)
+          scratch_.lines[r * kn_ + k] = scratch_.panel[k * count + r];
+      from = scratch_.lines;
+    }
+    return split_rows(scratch_.planes_a, side, from, stride, count, kn_);
+  }
+
+ private:
+  const PanelSource<float>&a_, &b_;
+  int64_t k0_, kn_;
+  const Scratch& scratch_;
+};
+
+}  // namespace
+
+bool split_product_usable() { return TileProduct::of_three_planes() != nullptr; }
+
+bool split_product_wins(int64_t m, int64_t n, int64_t k) {
+  if (m < 12 || n < 12 || k < 16 || !split_product_usable()) return false;
+  // Tiles are computed whole, and what is split should be used a few times.
+  const double whole = static_cast<double>(ceil_div(m, kSide) * ceil_div(n, kSide) * kSide * kSide);
+  return static_cast<double>(m) * static_cast<double>(n) >= 0.6 * whole && m + n >= 64;
+}
+
+int64_t split_product_scratch(int64_t tile_cols, int64_t k) {
+  const int64_t bytes = Scratch(nullptr, tile_cols, depth_of(k)).bytes();
+  return ceil_div(bytes, 64) * 64;
+}
+
+bool split_product(const Run& run, const GemmTile& tile, int64_t k, const PanelSource<float>& a,
+                   const PanelSource<float>& b, float* c, int64_t ldc, void* memory) {
+  const TileProduct& product = *TileProduct::of_three_planes();
+  const int64_t depth = depth_of(k);
+  const Scratch scratch(memory, tile.cols, depth);
+  {
+    const TileProduct::Scope scope(product);
+    for (int64_t k0 = 0; k0 < k; k0 += depth) {
+      const int64_t kn = std::min(depth, k - k0), chunks = chunks_of(kn);
+      const Pass pass(a, b, k0, kn, scratch);
+      uint8_t* to = scratch.planes_b;
+      for (int64_t j = 0; j < tile.cols; j += kBlock) {
+        const int64_t cols = std::min(kBlock, tile.cols - j), side = side_of(cols);
+        if (!pass.split_b(to, side, tile.col + j, cols)) return false;
+        to += plane_bytes(side, kn);
+      }
+      for (int64_t i = 0; i < tile.rows; i += kBlock) {
+        if (run.stopped()) return true;
+        const int64_t rows = std::min(kBlock, tile.rows - i), height = side_of(rows);
+        if (!pass.split_a(height, tile.row + i, rows)) return false;
+        const uint8_t* from = scratch.planes_b;
+        for (int64_t j = 0; j < tile.cols; j += kBlock) {
+          const int64_t cols = std::min(kBlock, tile.cols - j), width = side_of(cols);
+          float* const out = c + i * ldc + j;
+          const bool direct = k0 == 0 && rows == height && cols == width;
+          product.run(height / kSide, width / kSide, scratch.planes_a, from, chunks,
+                      direct ? out : scratch.block, direct ? ldc : kBlock);
+          if (!direct) add_block(out, ldc, scratch.block, kBlock, rows, cols, k0 == 0);
+          from += plane_bytes(width, kn);
+        }
+      }
+    }
+  }
+  bool right = true;
+  for (int64_t i = 0; i < tile.rows && right; ++i) right = sums_are_right(c + i * ldc, tile.cols);
+  return right;
+}
+
+}  // namespace pfrt::cpu

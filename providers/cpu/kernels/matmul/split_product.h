@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// float32 products on bfloat16 tiles: each factor is split into three bfloat16 numbers (planes.h),
+// and six of the nine products of planes are summed in float32 (Henry, Tang, Heinecke: Leveraging
+// the bfloat16 Artificial Intelligence Datatype For Higher-Precision Computations, 2019). The
+// error is that of plain float32 or smaller. Where tiles treat numbers otherwise (infinities, NaN,
+// the very small) that is noticed, and the caller computes such a tile plainly; products below the
+// normal range count as 0. Pure functions; thread-safe.
+#pragma once
+
+#include <cstdint>
+
+#include "providers/cpu/kernels/matmul/gemm.h"
+
+namespace pfrt::cpu {
+
+// Whether such products are possible here.
+bool split_product_usable();
+// And faster than plain ones for this size.
+bool split_product_wins(int64_t m, int64_t n, int64_t k);
+// Rows and columns in multiples of which tiles of C are best cut.
+inline constexpr int64_t kSplitUnit = 32;
+// For tiles of up to so many columns; a multiple of 64.
+int64_t split_product_scratch(int64_t tile_cols, int64_t k);
+
+// As Gemm<float>::compute; false where the tile has to be computed plainly.
+bool split_product(const Run& run, const GemmTile& tile, int64_t k, const PanelSource<float>& a,
+                   const PanelSource<float>& b, float* c, int64_t ldc, void* scratch);
+
+}  // namespace pfrt::cpu
