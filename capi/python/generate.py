@@ -133,6 +133,15 @@ def dtypes():
             yield int(cells[1]), int(cells[2]), int(cells[3]), cells[4], cells[5]
 
 
+def numbers():
+    """Lines for the macros that are numbers: PFRT_NO_NODE and its like."""
+    for header in ("types.h", "plugin.h", "pyflame_rt.h", "custom.h"):
+        for line in (ROOT / "include/pyflame_rt" / header).read_text().splitlines():
+            words = line.split()
+            if len(words) == 3 and words[0] == "#define" and words[2] in ("0xffffffffu", "UINT32_MAX"):
+                yield f"{words[1][len('PFRT_'):]} = 0xffffffff\n"
+
+
 def generate():
     writer = Writer()
     body = writer.write(parse())
@@ -146,6 +155,7 @@ def generate():
         f"ABI_VERSION = {major} << 16 | {minor}\n"
         "# ONNX's number, the guide's number, bits, name, ONNX's name\n"
         f"DTYPES = (\n{rows})\n"
+        f"{''.join(numbers())}"
         f"{body}\n")
 
 

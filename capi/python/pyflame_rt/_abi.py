@@ -33,6 +33,10 @@ DTYPES = (
     (25, 24, 2, 'uint2', 'uint2'),
     (26, 25, 2, 'int2', 'int2'),
 )
+NO_INDEX = 0xffffffff
+NO_NODE = 0xffffffff
+ANY_INPUT = 0xffffffff
+ANY_NUMBER = 0xffffffff
 
 
 class String(Structure):

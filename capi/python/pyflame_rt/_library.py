@@ -8,7 +8,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Iterable, List, Optional
 
-from . import _abi
+from . import _abi, _callbacks
 from ._errors import PyFlameRTError, error_of
 
 NAME = "libpyflamert_c.so"
@@ -82,6 +82,8 @@ graph = _area(_api.graph, _abi.GraphApi)
 model = _area(_api.model, _abi.ModelApi)
 session = _area(_api.session, _abi.SessionApi)
 report = _area(_api.report, _abi.ReportApi)
+optimizer = _area(_api.optimizer, _abi.OptimizerApi)
+pattern = _area(_api.pattern, _abi.PatternApi)
 
 
 def _error(address: int) -> PyFlameRTError:
@@ -92,11 +94,13 @@ def _error(address: int) -> PyFlameRTError:
 
 
 def take_error(address: Optional[int]) -> Optional[PyFlameRTError]:
-    """The exception of a status, which is released; None for success."""
+    """The exception of a status, which is released; None for success. What a callback raised is its cause."""
     if not address:
         return None
     try:
-        return _error(address)
+        fault = _error(address)
+        fault.__cause__ = _callbacks.cause_of(str(fault))
+        return fault
     finally:
         status.release(address)
 
@@ -106,6 +110,8 @@ def check(address: Optional[int]) -> None:
     if address:
         fault = take_error(address)
         assert fault is not None
+        if fault.__cause__ is not None and not isinstance(fault.__cause__, Exception):
+            raise fault.__cause__  # Ctrl-C in a callback stays one
         raise fault
 
 
