@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import ctypes
+import operator
 from dataclasses import dataclass, field
-from typing import Any, Dict, List, Optional
+from typing import Any, Dict, List, Optional, Sequence, Tuple, Union
 
 from . import _abi, _library as lib
-from ._dtype import FROM_ABI, DType
+from ._dtype import FROM_ABI, TO_ABI, DType
+from ._errors import InvalidArgumentError
 
+# What a shape may be written as: numbers, names of dimensions, and None for those without either.
+ShapeLike = Optional[Sequence[Union[int, str, None]]]
+_KIND_WORDS = {_abi.VALUE_TENSOR: "tensor", _abi.VALUE_SEQUENCE: "sequence", _abi.VALUE_MAP: "map",
+               _abi.VALUE_OPTIONAL: "optional", _abi.VALUE_SPARSE: "sparse_tensor"}
 _KINDS = {_abi.VALUE_SEQUENCE: "seq", _abi.VALUE_OPTIONAL: "optional", _abi.VALUE_SPARSE: "sparse_tensor"}
 
 
@@ -28,11 +34,20 @@ class NodeArg:
 
 @dataclass
 class TensorInfo:
-    """Name, element type and shape of a tensor. ``shape`` as in NodeArg."""
+    """Name, element type and shape of a value without its data.
+
+    ``shape`` and ``dim_names`` as in NodeArg; ``dtype`` None = not known. ``kind`` is "tensor", "sequence", "map",
+    "optional" or "sparse_tensor", and ``dtype`` then that of the tensors in it; ``key_dtype`` is a map's.
+    ``has_initializer``: an input with a default value.
+    """
 
     name: str = ""
     dtype: Optional[DType] = None
     shape: Optional[List[Optional[int]]] = None
+    dim_names: List[str] = field(default_factory=list)
+    kind: str = "tensor"
+    key_dtype: Optional[DType] = None
+    has_initializer: bool = False
 
     def is_dynamic(self) -> bool:
         """Whether the shape is not known, or a dimension of it may vary."""
@@ -69,6 +84,12 @@ class PortInfo:
         shape = None if self.dims is None else [dim if dim >= 0 else None for dim in self.dims]
         return NodeArg(self.name, self.type_text(), shape, self.dim_names)
 
+    def tensor_info(self) -> TensorInfo:
+        arg = self.node_arg()
+        names = arg.dim_names if any(arg.dim_names) else []
+        return TensorInfo(self.name, FROM_ABI.get(self.dtype), arg.shape, names, _KIND_WORDS.get(self.kind, "tensor"),
+                          FROM_ABI.get(self.key_dtype), self.has_initializer)
+
     def type_text(self) -> str:
         element = FROM_ABI[self.dtype].text if self.dtype in FROM_ABI else "?"
         if self.kind == _abi.VALUE_MAP:
@@ -87,6 +108,50 @@ def read_info(info: Any) -> PortInfo:
         names = [lib.read(name) for name in (_abi.String * rank).from_address(info.dim_names)]
     return PortInfo(lib.read(info.name), info.kind, info.dtype, info.key_dtype, dims, names or [""] * max(rank, 0),
                     bool(info.has_initializer))
+
+
+def info_struct(info: TensorInfo) -> Any:
+    """|info| as a ValueInfo struct, which keeps what it points at."""
+    kinds = {word: kind for kind, word in _KIND_WORDS.items()}
+    if info.kind not in kinds:
+        raise InvalidArgumentError(f"value '{info.name}' is of kind {info.kind!r}; there are " + ", ".join(kinds))
+    kind = kinds[info.kind]
+    if info.kind == "tensor" and info.dtype is None and info.shape is None:
+        kind = _abi.VALUE_UNSET  # nothing is said of it
+    out = _abi.ValueInfo(struct_size=ctypes.sizeof(_abi.ValueInfo), kind=kind, rank=-1, name=lib.text(info.name))
+    out.dtype = 0 if info.dtype is None else TO_ABI[info.dtype]
+    out.key_dtype = 0 if info.key_dtype is None else TO_ABI[info.key_dtype]
+    if info.shape is not None:
+        numbers, names = _dimensions(info.name, info.shape, info.dim_names)
+        out.rank = len(numbers)
+        out.kept = (ctypes.c_int64 * max(len(numbers), 1))(*numbers), lib.texts(names), out.name
+        out.dims = ctypes.addressof(out.kept[0])
+        out.dim_names = ctypes.addressof(out.kept[1])
+    else:
+        out.kept = out.name
+    return out
+
+
+def _dimensions(name: str, shape: Sequence[Any], given: Sequence[str]) -> Tuple[List[int], List[str]]:
+    """The dimensions with -1 for those that vary, and their names."""
+    if isinstance(shape, str) or (given and len(given) != len(shape)):
+        raise InvalidArgumentError(f"value '{name}': a shape is a list of dimensions with as many dim_names, or none; "
+                                   f"it is {shape!r} with {list(given)!r}")
+    numbers, names = [], list(given) or [""] * len(shape)
+    for i, dim in enumerate(shape):
+        if dim is None or isinstance(dim, str):
+            numbers.append(-1)
+            names[i] = dim or names[i]
+            continue
+        try:
+            number = operator.index(dim)
+        except TypeError:
+            number = -1
+        if not 0 <= number < 1 << 63:
+            raise InvalidArgumentError(f"value '{name}' of shape {list(shape)}: dimension {i} is {dim!r}; a dimension "
+                                       "is a number from 0 on, a name, or None where it may vary")
+        numbers.append(number)
+    return numbers, names
 
 
 def ports(session: int, count: Any, at: Any) -> List[PortInfo]:

@@ -11,15 +11,18 @@ import numpy as np
 
 from . import _abi, _library as lib
 from ._dtype import ABI_OF_NUMPY, FROM_ABI, TO_ABI, DType
-from ._errors import InputError, InvalidArgumentError, ModelNotFoundError, NotFoundError, PyFlameRTError
+from ._errors import InputError, InvalidArgumentError, PyFlameRTError
+from ._graph import Graph
 from ._info import ModelMetadata, NodeArg, ports, read_metadata
+from ._model import graph_of_model, model_of_bytes, model_of_file, model_of_graph
 from ._options import RunOptions, SessionOptions
 from ._tensor import Tensor
-from ._values import TENSOR_SIZE, address_of, array_over, as_array, plain, python_of, string_tensor, value_of
+from ._values import (TENSOR_SIZE, SparseTensor, address_of, array_over, as_array, plain, python_of, string_tensor,
+                      value_of)
 
 _IO_SIZE = ctypes.sizeof(_abi.Io)
 _run = lib.session.run
-ModelSource = Union[str, "os.PathLike[str]", bytes, bytearray, memoryview]
+ModelSource = Union[str, "os.PathLike[str]", bytes, bytearray, memoryview, Graph]
 
 
 # An Io struct in words of 8 bytes: what a run changes of it.
@@ -64,7 +67,7 @@ class InferenceSession:
 
     Parameters
     ----------
-    model: a path, or the bytes of a model.
+    model: a path, the bytes of a model, or a Graph, which is copied (constants are shared).
     options, sess_options: SessionOptions (two names for one parameter).
     providers: execution providers by preference, names or (name, options) pairs.
     provider_options: a dict for each provider, or one for all by name.
@@ -81,12 +84,14 @@ class InferenceSession:
                  *, sess_options: Optional[SessionOptions] = None) -> None:
         if options is not None and sess_options is not None:
             raise InvalidArgumentError("options and sess_options are one parameter under two names; give one of them")
-        self._source = model if isinstance(model, (str, bytes)) else os.fspath(model) if hasattr(
+        self._source: Any = model if isinstance(model, (str, bytes, Graph)) else os.fspath(model) if hasattr(
             model, "__fspath__") else bytes(model)
         self._options = options or sess_options or SessionOptions()
         self._providers = list(providers) if providers is not None else None
         self._provider_options = provider_options
         self._handle = self._create(_load(self._source))
+        if isinstance(self._source, Graph):
+            self._source = None  # may be edited from now on
         self._describe()
 
     # ------------------------------------------------------------------ making one
@@ -135,6 +140,26 @@ class InferenceSession:
     def get_modelmeta(self) -> ModelMetadata:
         return read_metadata(lib.session.model(self._alive()))
 
+    def graph(self, optimized: bool = False) -> Graph:
+        """A copy of the model's graph, as loaded; constants are shared.
+
+        |optimized|: as the passes of the session's options leave it (``optimization_level``, ``skip_passes``, passes
+        that were registered), written in standard operators.
+        """
+        model = lib.session.model(self._alive())
+        graph = graph_of_model(model)
+        if optimized:
+            from .opt._manager import optimize_as_session
+            optimize_as_session(graph, self._options, self.get_providers())
+        return graph
+
+    def get_initializer(self, name: str, optimized: bool = False) -> Union[Tensor, SparseTensor]:
+        """A constant of the model by name, not copied and not to be written; |optimized| as in ``graph``.
+
+        NotFoundError when there is none of the name, which optimisation may bring about.
+        """
+        return self.graph(optimized).initializer(name)
+
     def get_providers(self) -> List[str]:
         """The execution providers in use, by preference."""
         session = self._alive()
@@ -175,7 +200,7 @@ class InferenceSession:
         self.close()
 
     def __getstate__(self) -> Dict[str, Any]:
-        return {"source": self._source, "options": self._options, "providers": self._providers,
+        return {"source": self.graph() if self._source is None else self._source, "options": self._options, "providers": self._providers,
                 "provider_options": self._provider_options}
 
     def __setstate__(self, state: Dict[str, Any]) -> None:
@@ -185,7 +210,8 @@ class InferenceSession:
     def __repr__(self) -> str:
         def side(args: List[NodeArg]) -> str:
             return ", ".join(f"{a.name}: {_shape_text(a)} {a.type}" for a in args)
-        what = f"<{len(self._source)} bytes>" if isinstance(self._source, bytes) else repr(self._source)
+        what = f"<{len(self._source)} bytes>" if isinstance(self._source, bytes) else repr(
+            self._source or self.get_modelmeta().graph_name)
         return f"InferenceSession({what}: {side(self.get_inputs())} -> {side(self.get_outputs())})"
 
     def _repr_html_(self) -> str:
@@ -362,13 +388,9 @@ def _shape_text(arg: NodeArg) -> str:
 
 
 def _load(source: Any) -> lib.Handle:
-    env = lib.default_env().address
-    if isinstance(source, bytes):
-        return lib.make(lib.model.load_memory, lib.model.release, env, source, len(source), _abi.COPY, None, None, None)
-    try:
-        return lib.make(lib.model.load_file, lib.model.release, env, lib.text(os.fspath(source)), None)
-    except NotFoundError as fault:
-        raise ModelNotFoundError(str(fault), fault.code) from None
+    if isinstance(source, Graph):
+        return model_of_graph(source)
+    return model_of_bytes(source) if isinstance(source, bytes) else model_of_file(source)
 
 
 def _provider_word(name: str) -> str:

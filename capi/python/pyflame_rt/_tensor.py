@@ -2,12 +2,16 @@
 """Tensors that a program makes itself."""
 from __future__ import annotations
 
-from typing import Any, List, Sequence
+import ctypes
+from typing import Any, List, Sequence, Union
 
 import numpy as np
 
-from ._dtype import DType, dtype_of
-from ._values import address_of, array_over, plain
+from . import _abi, _callbacks, _library as lib
+from ._dtype import FROM_ABI, TO_ABI, DType, dtype_of
+from ._errors import DTypeMismatchError
+from ._values import (TENSOR_SIZE, SparseTensor, address_of, array_of, array_over, dims_of, plain, python_of,
+                      string_tensor, tensor_value, value_of)
 
 
 class Tensor:
@@ -153,3 +157,46 @@ def _extent(array: np.ndarray) -> int:
 def to_numpy(tensor: Tensor) -> np.ndarray:
     """The elements of a tensor, not copied."""
     return tensor.numpy()
+
+
+# ------------------------------------------------------------------ constants of graphs
+
+
+def tensor_at(address: int, writeable: bool = False) -> Union[Tensor, SparseTensor]:
+    """A constant of the library's, not copied, that stays for as long as what is returned."""
+    lib.value.retain(address)
+    handle = lib.Handle(address, lib.value.release)
+    if lib.value.kind(address) == _abi.VALUE_SPARSE:
+        sparse: SparseTensor = python_of(handle)
+        return sparse
+    view = _abi.Tensor(struct_size=TENSOR_SIZE)
+    lib.check(lib.value.tensor(address, ctypes.byref(view)))
+    array = array_of(handle)
+    array.flags.writeable = writeable
+    return Tensor._over(array, FROM_ABI[view.dtype], dims_of(view))
+
+
+def value_of_constant(what: Any, doing: str, share: bool) -> lib.Handle:
+    """A value from a Tensor, a SparseTensor or what NumPy makes arrays of; |share|: over its memory where it can be."""
+    if isinstance(what, SparseTensor):
+        return value_of(what, doing)
+    tensor = what
+    if not isinstance(what, Tensor):
+        try:
+            tensor = from_numpy(what)
+        except TypeError as fault:
+            raise DTypeMismatchError(f"{doing}: {fault}") from None
+    array, dtype = tensor.numpy(), TO_ABI[tensor.dtype]
+    if tensor.dtype == DType.String:
+        wrong = next((e for e in array.ravel().tolist() if not isinstance(e, (str, bytes))), None)
+        if wrong is not None:
+            raise DTypeMismatchError(f"{doing}: an array of objects with {type(wrong).__name__} in it is no tensor; "
+                                     "give numbers a numeric dtype, for example with .astype(numpy.float32)")
+        return string_tensor(array, doing)
+    if not share:
+        return tensor_value(array, dtype, tensor.shape)
+    dims = (ctypes.c_int64 * max(tensor.ndim, 1))(*tensor.shape)
+    view = _abi.Tensor(struct_size=TENSOR_SIZE, dtype=dtype, rank=tensor.ndim, data=address_of(array),
+                       bytes=array.nbytes, dims=ctypes.addressof(dims))
+    return lib.make(lib.value.wrap_tensor, lib.value.release, ctypes.byref(view), _callbacks.RELEASE_MEMORY,
+                    _callbacks.hold(array))

@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Import of model files, with options, statistics, and a result in place of an exception.
+
+>>> result = import_module.ONNXImporter().import_model("model.onnx")
+>>> if result.success:
+...     session = pyflame_rt.InferenceSession(result.graph)
+"""
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, List, Optional
+
+from . import opt
+from ._errors import PyFlameRTError, UnsupportedFormatError
+from ._graph import Graph
+from ._info import read_metadata
+from ._model import ImportStats, graph_of_model, load_options, model_of_file, model_stats
+from ._options import OptLevel
+
+
+@dataclass
+class ImportOptions:
+    """How a model is imported.
+
+    Attributes
+    ----------
+    validate: check the graph's form; a fault makes the import fail.
+    infer_shapes: fill in types and shapes of inner values as far as they follow from the inputs.
+    optimize: rewrite the graph as ``opt.optimize`` does at OptLevel.BASIC. Sessions optimise by their own level, with
+        this or without.
+    """
+
+    validate: bool = True
+    infer_shapes: bool = True
+    optimize: bool = False
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name not in self.__dataclass_fields__:
+            raise AttributeError(f"ImportOptions has no option '{name}'; it has " + ", ".join(
+                self.__dataclass_fields__))
+        super().__setattr__(name, value)
+
+
+@dataclass
+class ImportResult:
+    """What became of an import: a graph and what is known of it if ``success``, and else what went wrong.
+
+    ``stats`` count what the file has, before it was optimised.
+    """
+
+    success: bool = False
+    graph: Optional[Graph] = None
+    error: str = ""
+    stats: ImportStats = field(default_factory=ImportStats)
+
+
+class ONNXImporter:
+    """Imports ONNX files."""
+
+    def import_model(self, path: Any, options: Optional[ImportOptions] = None) -> ImportResult:
+        """The graph of a file. Faults of the file are in the result, not raised."""
+        options = options or ImportOptions()
+        try:
+            model = model_of_file(path, load_options(options.validate, options.infer_shapes))
+            assert model.address
+            form = read_metadata(model.address).format
+            if form != "onnx":
+                raise UnsupportedFormatError(f"'{path}' is a {form} file, not ONNX: use load_model")
+            graph = graph_of_model(model.address)
+            if options.optimize:
+                opt.optimize(graph, OptLevel.BASIC)
+            return ImportResult(True, graph, "", model_stats(model.address))
+        except PyFlameRTError as fault:
+            return ImportResult(error=str(fault))

@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a pass is, what it reports, and how the library calls one that is written in Python."""
+from __future__ import annotations
+
+import ctypes
+from dataclasses import dataclass, field
+from typing import Any, Dict, List
+
+from .. import _abi, _callbacks, _library as lib
+from .._errors import InvalidArgumentError
+from .._graph import Graph
+from .._options import OptLevel
+
+_COUNTS = ("nodes_removed", "nodes_added", "nodes_fused", "constants_folded", "initializers_removed")
+
+
+@dataclass
+class PassStats:
+    """What passes did. ``nodes_fused`` counts patterns; ``rules`` has rewrites by name and how often each was done."""
+
+    nodes_removed: int = 0
+    nodes_added: int = 0
+    nodes_fused: int = 0
+    constants_folded: int = 0
+    initializers_removed: int = 0
+    rules: Dict[str, int] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        return (f"{self.nodes_removed} nodes removed, {self.nodes_added} added, {self.nodes_fused} fused, "
+                f"{self.constants_folded} constants folded, {self.initializers_removed} initializers removed")
+
+
+@dataclass
+class PassReport:
+    """What one pass did over all its runs, and how long it took; nodes before the first and after the last."""
+
+    name: str = ""
+    runs: int = 0
+    milliseconds: float = 0.0
+    nodes_before: int = 0
+    nodes_after: int = 0
+    modified: bool = False
+    stats: PassStats = field(default_factory=PassStats)
+
+    def __str__(self) -> str:
+        return (f"{self.name}: {self.nodes_before} -> {self.nodes_after} nodes in {self.runs} runs, "
+                f"{self.milliseconds:.2f} ms; {self.stats}")
+
+
+@dataclass
+class PassResult:
+    """What a run did: ``modified`` when the graph is another, one of ``reports`` for each pass of a PassManager."""
+
+    modified: bool = False
+    stats: PassStats = field(default_factory=PassStats)
+    warnings: List[str] = field(default_factory=list)
+    reports: List[PassReport] = field(default_factory=list)
+
+
+class Pass:
+    """A rewrite of graphs. Derive from it, define ``run``, and give it to a PassManager or to ``register_pass``.
+
+    >>> class DropNoise(opt.Pass):
+    ...     def run(self, graph):
+    ...         result = opt.PassResult()
+    ...         for node in graph.nodes:
+    ...             if node.op == "Noise":
+    ...                 graph.replace_uses(node.outputs[0], node.inputs[0])
+    ...                 graph.remove_node(node)
+    ...                 result.modified = True
+    ...         return result
+    """
+
+    @property
+    def name(self) -> str:
+        """By which it is registered, skipped and reported; the class's name unless it is another."""
+        return type(self).__name__
+
+    @property
+    def description(self) -> str:
+        return ""
+
+    def run(self, graph: Graph) -> PassResult:
+        """Rewrites |graph| in place and keeps its inputs and outputs.
+
+        ``modified`` of the result says whether anything was done: edits are dropped when it is False. The graph can be
+        used only while the pass runs, and is in the newest opset, attributes decoded, where built-in passes run too.
+        What is raised becomes the error of the call, and its cause.
+        """
+        raise NotImplementedError(f"pass '{name_of(self)}' has no run(graph)")
+
+    def should_run(self, level: OptLevel) -> bool:
+        """Whether it is for sessions and managers of that level; it then is for those above."""
+        return level >= OptLevel.BASIC
+
+    def __repr__(self) -> str:
+        return f"<pass {name_of(self)}>"
+
+
+def name_of(one: Pass) -> str:
+    """The name of a pass, which may be a property, an attribute or a method."""
+    name = one.name
+    name = name() if callable(name) else name
+    if not isinstance(name, str) or not name:
+        raise InvalidArgumentError(f"a pass of class {type(one).__name__} has the name {name!r}; give it a string")
+    return name
+
+
+# ------------------------------------------------------------------ the library calls
+
+
+def _rewrite(user: int, address: int) -> int:
+    call = _abi.PassCall.from_address(address)
+    sink = _abi.Sink.from_address(call.sink)
+
+    def fail(code: int, message: str) -> int:
+        return int(sink.fail(call.sink, code, _abi.NO_INDEX, lib.text(message)))
+
+    def work() -> None:
+        one = _callbacks.held(user)
+        lib.graph.retain(call.graph)
+        graph = Graph._of(lib.Handle(call.graph, lib.graph.release))
+        try:
+            result = one.run(graph)
+        finally:
+            graph._close()
+        if not isinstance(result, PassResult):
+            raise TypeError(f"run of pass '{name_of(one)}' returned {type(result).__name__}; it is to return a "
+                            "PassResult, whose .modified says whether the graph is another")
+        call.stats.modified = bool(result.modified)
+        for count in _COUNTS:
+            setattr(call.stats, count, getattr(result.stats, count))
+        for warning in result.warnings:
+            sink.log(call.sink, _abi.LOG_WARNING, lib.text(warning))
+
+    return _callbacks.guard(fail, work)
+
+
+_REWRITE = _callbacks.permanent(_abi.CustomPass, "rewrite", _rewrite)
+
+
+def custom_pass(one: Pass, after: str = "") -> Any:
+    """|one| as a CustomPass struct, which the library releases once it is given to it."""
+    name = name_of(one)
+    levels = [level for level in (OptLevel.BASIC, OptLevel.EXTENDED, OptLevel.ALL) if one.should_run(level)]
+    if not levels:
+        raise InvalidArgumentError(f"pass '{name}': should_run says no at every level")
+    texts = lib.text(name), lib.text(after)
+    out = _abi.CustomPass(struct_size=ctypes.sizeof(_abi.CustomPass), abi=_abi.ABI_VERSION, name=texts[0],
+                          after=texts[1], level=int(levels[0]), release=_callbacks.RELEASE, rewrite=_REWRITE,
+                          user=_callbacks.hold(one))
+    out.kept = texts
+    return out
+
+
+# ------------------------------------------------------------------ results
+
+
+def _stats(counts: Any) -> PassStats:
+    return PassStats(*(getattr(counts, name) for name in _COUNTS))
+
+
+def take_result(address: int) -> PassResult:
+    """Reads a result of the library's and lets go of it."""
+    handle = lib.Handle(address, lib.optimizer.release_result)
+    totals = _abi.PassStats(struct_size=ctypes.sizeof(_abi.PassStats))
+    lib.check(lib.optimizer.totals(address, ctypes.byref(totals)))
+    out = PassResult(bool(totals.modified), _stats(totals))
+    report = _abi.PassReport(struct_size=ctypes.sizeof(_abi.PassReport))
+    rule, count = _abi.String(), ctypes.c_uint64()
+    for i in range(lib.optimizer.report_count(address)):
+        lib.check(lib.optimizer.report_at(address, i, ctypes.byref(report)))
+        one = PassReport(lib.read(getattr(report, "pass")), report.runs, report.milliseconds, report.nodes_before,
+                         report.nodes_after, bool(report.stats.modified), _stats(report.stats))
+        for r in range(lib.optimizer.rule_count(address, i)):
+            lib.check(lib.optimizer.rule_at(address, i, r, ctypes.byref(rule), ctypes.byref(count)))
+            one.stats.rules[lib.read(rule)] = count.value
+            out.stats.rules[lib.read(rule)] = out.stats.rules.get(lib.read(rule), 0) + count.value
+        out.reports.append(one)
+    out.warnings = [lib.read(lib.optimizer.warning_at(address, i))
+                    for i in range(lib.optimizer.warning_count(address))]
+    handle.close()
+    return out
