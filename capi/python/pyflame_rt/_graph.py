@@ -181,14 +181,14 @@ class Graph:
         return self._infos(lib.graph.output_count, lib.graph.output_at)
 
     def replace_input(self, which: Union[int, str], info: TensorInfo) -> None:
-        """Puts another in the place of an input, by position or name."""
+        """Puts another in the place of an input, by position or name. What |info| leaves open is then not known."""
         self._call(lib.graph.replace_input, _index(which, self.inputs, "input"), ctypes.byref(info_struct(info)))
 
     def remove_input(self, which: Union[int, str]) -> None:
         self._call(lib.graph.remove_input, _index(which, self.inputs, "input"))
 
     def replace_output(self, which: Union[int, str], info: TensorInfo) -> None:
-        """Puts another in the place of an output, by position or name."""
+        """Puts another in the place of an output, by position or name. What |info| leaves open is then not known."""
         self._call(lib.graph.replace_output, _index(which, self.outputs, "output"), ctypes.byref(info_struct(info)))
 
     def remove_output(self, which: Union[int, str]) -> None:

@@ -53,15 +53,16 @@ def model_of_file(path: Any, options: Optional[NativeOptions] = None) -> lib.Han
         raise ModelNotFoundError(str(fault), fault.code) from None
 
 
-def model_of_bytes(data: bytes) -> lib.Handle:
+def model_of_bytes(data: bytes, options: Optional[NativeOptions] = None) -> lib.Handle:
     return lib.make(lib.model.load_memory, lib.model.release, lib.default_env().address, data, len(data), _abi.COPY,
-                    None, None, None)
+                    None, None, None if options is None else options.address)
 
 
-def model_of_graph(graph: Graph) -> lib.Handle:
+def model_of_graph(graph: Graph, options: Optional[NativeOptions] = None) -> lib.Handle:
     """A model with a copy of the graph; constants are shared."""
     with graph._lock:
-        return lib.make(lib.model.from_graph, lib.model.release, lib.default_env().address, graph._at(), None)
+        return lib.make(lib.model.from_graph, lib.model.release, lib.default_env().address, graph._at(),
+                        None if options is None else options.address)
 
 
 def graph_of_model(model: int) -> Graph:
@@ -85,20 +86,24 @@ def save_model(graph: Graph, path: Any) -> None:
     ValidationError when it is not well formed, UnsupportedFormatError for another extension. The old file stays until
     the new one is whole.
     """
-    model = model_of_graph(graph)
+    _save(model_of_graph(graph), path)
+
+
+def _save(model: lib.Handle, path: Any) -> None:
     lib.check(lib.model.save(lib.default_env().address, model.address, lib.text(os.fspath(path))))
 
 
 def graph_to_bytes(graph: Graph) -> bytes:
-    """The graph as a .pfm file has it."""
+    """The graph as a .pfm file has it, as it is: nothing checked, nothing inferred."""
+    model = model_of_graph(graph, load_options(False, False))
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "graph.pfm")
-        save_model(graph, path)
+        _save(model, path)
         with open(path, "rb") as file:
             return file.read()
 
 
 def graph_of_bytes(data: bytes) -> Graph:
-    model = model_of_bytes(data)
+    model = model_of_bytes(data, load_options(False, False))
     assert model.address
     return graph_of_model(model.address)
