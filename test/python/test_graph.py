@@ -100,8 +100,9 @@ def test_ports_are_replaced_and_removed_by_position_and_name():
     assert (graph.inputs[0].dtype, graph.inputs[0].shape) == (DType.Int32, [2])
     with pytest.raises(rt.NotFoundError, match="'q'.*'d', 'c'"):
         graph.remove_input("q")
-    with pytest.raises(rt.InvalidArgumentError):
-        graph.remove_output(9)
+    for position in (9, -1):
+        with pytest.raises(rt.InvalidArgumentError, match=f"position {position}; it has 2"):
+            graph.remove_output(position)
 
 
 def test_name_opsets_and_metadata():
@@ -121,8 +122,12 @@ def test_name_opsets_and_metadata():
     for remove in (graph.remove_opset, graph.remove_metadata):
         with pytest.raises(rt.NotFoundError):
             remove("nothing")
-    with pytest.raises(rt.InvalidArgumentError):
-        graph.set_opset(0)
+    for version in (0, -1, (1 << 64) + 17):
+        with pytest.raises(rt.InvalidArgumentError, match="opset"):
+            graph.set_opset(version)
+    assert graph.opsets == {"": 17}
+    with pytest.raises(TypeError, match="text is needed where 5"):
+        graph.name = 5
 
 
 # ------------------------------------------------------------------ initializers
@@ -346,6 +351,7 @@ def test_removed_nodes_keep_what_they_were():
     assert (act.id, act.name, act.op, act.inputs, act.outputs, act.attrs["note"]) == (
         None, "act", "Relu", ["h"], ["r"], "kept")
     assert [n.name for n in graph.nodes] == ["fc1", "fc2"] and graph.node(number) is None
+    assert graph.node(-1) is None and graph.node((1 << 32) + graph.nodes[0].id) is None
     for change in (lambda: act.set_attr("a", 1), lambda: setattr(act, "name", "b"), lambda: graph.remove_node(act),
                    lambda: setattr(act, "inputs", [])):
         with pytest.raises(rt.NotFoundError, match="'?act"):

@@ -354,6 +354,9 @@ def test_errors_of_this_package_keep_their_type_and_interrupts_stay_interrupts()
         manager_of(Raising(MemoryError())).run(graph)
     with pytest.raises(NotImplementedError, match="not yet"):
         manager_of(Raising(NotImplementedError("not yet"))).run(graph)
+    with pytest.raises(rt.PyFlameRTError, match=r"ValueError: half of \\ud83d") as raised:
+        manager_of(Raising(ValueError("half of \ud83d"))).run(graph)
+    assert isinstance(raised.value.__cause__, ValueError)
     with pytest.raises(KeyboardInterrupt):
         manager_of(Raising(KeyboardInterrupt())).run(graph)
     with pytest.raises(rt.PyFlameRTError) as raised:
@@ -570,6 +573,10 @@ def test_patterns_of_any_node_and_any_input():
     second.add_node(opt.PatternNode.op("Max", "max"))
     second.add_edge(opt.PatternEdge.output_to_input("add", "max", 1))
     assert [m.get_node("add").name for m in opt.PatternMatcher().find_all(graph, second)] == ["add2"]
+    with pytest.raises(rt.InvalidArgumentError, match="from 0"):
+        second.add_edge(opt.PatternEdge.output_to_input("add", "max", -1))
+    with pytest.raises(rt.PyFlameRTError, match="nowhere"):
+        second.add_edge(opt.PatternEdge.output_to_input("nowhere", "max", 0))
     other = opt.Pattern()
     other.add_node(opt.PatternNode.op("Max", "max", domain="com.example"))
     assert opt.PatternMatcher().find_all(graph, other) == []

@@ -78,9 +78,12 @@ def guard(fail: Callable[[int, str], int], work: Callable[..., None], *args: Any
         work(*args)
         return _abi.CODE_OK
     except BaseException as fault:  # also KeyboardInterrupt: it may not pass through the library
-        message = _message(fault)
-        _raised.append((message, fault))
-        return fail(_code(fault), message) or _abi.CODE_INTERNAL
+        try:
+            message = _message(fault)
+            _raised.append((message, fault))
+            return fail(_code(fault), message) or _abi.CODE_INTERNAL
+        except BaseException:  # what leaves a callback would count as success
+            return _abi.CODE_INTERNAL
 
 
 def cause_of(message: str) -> Optional[BaseException]:
@@ -100,9 +103,9 @@ def _message(fault: BaseException) -> str:
         text = str(fault)
     except Exception as second:
         text = f"(its text cannot be had: {type(second).__name__})"
-    if isinstance(fault, PyFlameRTError) and text:
-        return text
-    return f"{type(fault).__name__}: {text}" if text else type(fault).__name__
+    if not isinstance(fault, PyFlameRTError) or not text:
+        text = f"{type(fault).__name__}: {text}" if text else type(fault).__name__
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def _code(fault: BaseException) -> int:

@@ -122,6 +122,8 @@ class Graph:
         """``set_opset(17)`` for ONNX's own domain, ``set_opset("com.example", 1)`` for another."""
         if version is None:
             domain, version = "", int(domain)
+        if not 0 < version < 1 << 31:
+            raise InvalidArgumentError(f"setting the opset of '{domain}' to {version}: give a positive version")
         self._call(lib.graph.set_opset, lib.text(str(domain)), version)
 
     def remove_opset(self, domain: str) -> None:
@@ -284,10 +286,11 @@ class Graph:
             return self._node(self._number(lib.graph.add_node, ctypes.byref(node)))
 
     def _node(self, number: int) -> Node:
-        node = self._nodes.get(number)
-        if node is None:
-            node = self._nodes[number] = Node(self, number)
-        return node
+        with self._lock:
+            node = self._nodes.get(number)
+            if node is None:
+                node = self._nodes[number] = Node(self, number)
+            return node
 
     def _some(self, number: int) -> Optional[Node]:
         return None if number == _abi.NO_NODE else self._node(number)
@@ -311,6 +314,8 @@ class Graph:
 
     def node(self, number: int) -> Optional[Node]:
         """The node of that id, or None."""
+        if not 0 <= number < _abi.NO_NODE:
+            return None
         try:
             self._call(lib.graph.node_by_id, number, ctypes.byref(_abi.Node(struct_size=_NODE_SIZE)))
         except NotFoundError:
@@ -449,7 +454,9 @@ def _info(name: Union[str, TensorInfo], shape: ShapeLike, dtype: Any) -> TensorI
 
 def _index(which: Union[int, str], there: List[TensorInfo], what: str) -> int:
     if not isinstance(which, str):
-        return which
+        if 0 <= which < len(there):
+            return which
+        raise InvalidArgumentError(f"the graph has no {what} at position {which}; it has {len(there)}")
     for i, info in enumerate(there):
         if info.name == which:
             return i

@@ -49,6 +49,8 @@ def read(string: Any) -> str:
 
 def text(value: str) -> Any:
     """A String struct that keeps its bytes."""
+    if not isinstance(value, str):
+        raise TypeError(f"text is needed where {value!r} was given")
     data = value.encode("utf-8")
     out = _abi.String(ctypes.cast(ctypes.c_char_p(data), ctypes.c_void_p), len(data))
     out.bytes = data

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import List, Optional
 
 from .. import _abi, _library as lib
+from .._errors import InvalidArgumentError
 from .._graph import Graph
 from .._node import Node
 
@@ -67,6 +68,8 @@ class Pattern:
 
     def add_edge(self, edge: PatternEdge) -> None:
         number = _abi.ANY_INPUT if edge.input is None else edge.input
+        if edge.output < 0 or number < 0:
+            raise InvalidArgumentError(f"{edge}: inputs and outputs are counted from 0")
         lib.check(lib.pattern.add_edge(self._handle.address, lib.text(edge.source), edge.output,
                                        lib.text(edge.target), number))
 
