@@ -252,8 +252,8 @@ def body_of(graph, name, value):
 
 
 ATTRIBUTES = {
-    "int": 3, "negative": -(1 << 63), "true": True, "float": 0.1, "infinity": float("inf"), "text": "zwölf", "empty": "",
-    "bytes": b"\xff\xfe", "ints": [1, 2, 3], "floats": [0.5, 0.1, 3.0], "texts": ["a", "", "c"], "none": [],
+    "int": 3, "negative": -(1 << 63), "true": True, "float": 0.1, "infinity": float("inf"), "text": "zwölf",
+    "empty": "", "bytes": b"\xff\xfe", "ints": [1, 2, 3], "floats": [0.5, 0.1, 3.0], "texts": ["a", "", "c"], "none": [],
     "type": rt.TypeText("seq(tensor(float))"),
 }
 

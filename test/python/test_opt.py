@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import pyflame_rt as rt
-from pyflame_rt import DType, Graph, OptLevel, opt
+from pyflame_rt import Graph, OptLevel, opt
 
 
 def ops(graph):
@@ -335,7 +335,8 @@ def test_what_a_pass_raises_is_the_cause_of_the_error():
         manager_of(opt.DeadCodeEliminationPass(), Failing()).run(graph)
     cause = raised.value.__cause__
     assert isinstance(cause, KeyError)
-    assert any(frame.name == "run" and frame.filename == __file__ for frame in traceback.extract_tb(cause.__traceback__))
+    frames = traceback.extract_tb(cause.__traceback__)
+    assert any(frame.name == "run" and frame.filename == __file__ for frame in frames)
     assert len(graph.nodes) == 9
 
 

@@ -412,8 +412,10 @@ class Graph:
     # ------------------------------------------------------------------ files and looks
 
     def save(self, path: Any) -> None:
-        """Writes a .pfm or .onnx file, by the extension. ValidationError when the graph is not well formed; the old file
-        stays until the new one is whole."""
+        """Writes a .pfm or .onnx file, by the extension.
+
+        ValidationError when the graph is not well formed; the old file stays until the new one is whole.
+        """
         from ._model import save_model
         save_model(self, path)
 

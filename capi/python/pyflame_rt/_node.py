@@ -201,8 +201,8 @@ class Node:
     def __str__(self) -> str:
         operator = f"{self.domain}.{self.op}" if self.domain else self.op
         attrs = ", ".join(f"{key}={_short(value)}" for key, value in self.attrs.items())
-        return (f"{self.name or '(unnamed)'}: {operator}({', '.join(self.inputs)})" + (f" {{{attrs}}}" if attrs else "") +
-                f" -> {', '.join(self.outputs)}")
+        call = f"{operator}({', '.join(self.inputs)})" + (f" {{{attrs}}}" if attrs else "")
+        return f"{self.name or '(unnamed)'}: {call} -> {', '.join(self.outputs)}"
 
 
 def _short(value: Any) -> str:

@@ -200,7 +200,8 @@ class InferenceSession:
         self.close()
 
     def __getstate__(self) -> Dict[str, Any]:
-        return {"source": self.graph() if self._source is None else self._source, "options": self._options, "providers": self._providers,
+        return {"source": self.graph() if self._source is None else self._source, "options": self._options,
+                "providers": self._providers,
                 "provider_options": self._provider_options}
 
     def __setstate__(self, state: Dict[str, Any]) -> None:

@@ -8,7 +8,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, List, Optional
+from typing import Any, Optional
 
 from . import opt
 from ._errors import PyFlameRTError, UnsupportedFormatError
@@ -16,6 +16,8 @@ from ._graph import Graph
 from ._info import read_metadata
 from ._model import ImportStats, graph_of_model, load_options, model_of_file, model_stats
 from ._options import OptLevel
+
+__all__ = ["ImportOptions", "ImportResult", "ImportStats", "ONNXImporter"]
 
 
 @dataclass
