@@ -73,6 +73,13 @@ def test_values_of_other_kinds_are_described_by_a_tensor_info(kind):
     assert (info.kind, info.dtype, info.shape, info.key_dtype) == (kind, DType.Float32, [None, 2], key)
 
 
+def test_a_map_without_a_key_type_can_be_looked_at():
+    graph = Graph()
+    graph.add_input(rt.TensorInfo("m", kind="map"))
+    assert (graph.inputs[0].kind, graph.inputs[0].key_dtype, graph.inputs[0].dtype) == ("map", None, None)
+    assert "m: [...] map of ?" in str(graph)
+
+
 @pytest.mark.parametrize("shape", [[1, -1], [1.5], "N", [1 << 70], [b"N"]])
 def test_shapes_that_are_none_are_refused(shape):
     graph = Graph()

@@ -93,7 +93,8 @@ class PortInfo:
     def type_text(self) -> str:
         element = FROM_ABI[self.dtype].text if self.dtype in FROM_ABI else "?"
         if self.kind == _abi.VALUE_MAP:
-            return f"map({FROM_ABI[self.key_dtype].text},tensor({element}))"
+            key = FROM_ABI[self.key_dtype].text if self.key_dtype in FROM_ABI else "?"
+            return f"map({key},tensor({element}))"
         if self.kind == _abi.VALUE_SPARSE:
             return f"sparse_tensor({element})"
         outer = _KINDS.get(self.kind)
