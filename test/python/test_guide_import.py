@@ -5,7 +5,7 @@ import pytest
 
 import pyflame_rt
 from conftest import FLOAT, node, onnx_model, port
-from guide_model import image_graph, reference
+from guide_image_model import image_graph, reference
 
 
 @pytest.fixture(autouse=True)
@@ -14,15 +14,7 @@ def model_files(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
 
-def test_snippet_09_quick_import():
-    session = pyflame_rt.from_onnx("model.onnx")
-
-    input_data = np.random.randn(1, 3, 224, 224).astype(np.float32)
-    results = session.run(None, {"input": input_data})
-    np.testing.assert_allclose(results[0], reference(input_data), rtol=1e-4, atol=1e-5)
-
-
-def test_snippet_10_advanced_options():
+def test_10_advanced_options():
     options = pyflame_rt.ImportOptions()
     options.validate = True           # Validate graph structure
     options.infer_shapes = True       # Run shape inference
@@ -47,7 +39,7 @@ def test_snippet_10_advanced_options():
     assert "absent.onnx" in f"Import failed: {failed.error}"
 
 
-def test_snippet_11_import_statistics():
+def test_11_import_statistics():
     result = pyflame_rt.import_module.ONNXImporter().import_model("model.onnx")
 
     stats = result.stats
@@ -58,7 +50,7 @@ def test_snippet_11_import_statistics():
     assert isinstance(stats.warnings, list) and all(isinstance(warning, str) for warning in stats.warnings)
 
 
-def test_snippet_12_a_graph_defined_with_add_functions():
+def test_12_a_graph_defined_with_add_functions():
     # The weights are a dict of arrays; the importer of the snippet comes with PyTorch files.
     def define_simple_mlp(graph, weights):
         """Define a simple MLP model structure."""
@@ -98,7 +90,7 @@ def test_snippet_12_a_graph_defined_with_add_functions():
     assert session.get_inputs()[0].shape == [None, 784] and session.get_outputs()[0].shape == [None, 10]
 
 
-def test_snippet_15_names_of_inputs_and_outputs():
+def test_15_names_of_inputs_and_outputs():
     # With the ONNX importer: the snippet's own comes with TorchScript files.
     importer = pyflame_rt.import_module.ONNXImporter()
     result = importer.import_model("model.onnx")
@@ -108,7 +100,7 @@ def test_snippet_15_names_of_inputs_and_outputs():
     assert [f"Output: {out.name} - {out.shape}" for out in graph.outputs] == ["Output: output - [1, 10]"]
 
 
-def test_snippet_16_shape_inference():
+def test_16_shape_inference():
     options = pyflame_rt.ImportOptions()
     options.infer_shapes = True  # Enable shape inference
 
@@ -146,7 +138,7 @@ def ill_formed(path):
 @pytest.mark.parametrize("name, write, said", [
     ("model.onnx", broken, "Model file is invalid"), ("model.gif", strange, "Format not supported"),
     ("model.onnx", unknown_operator, "Operator not supported"), ("model.onnx", ill_formed, "Graph validation failed")])
-def test_snippet_17_import_errors(tmp_path, name, write, said):
+def test_17_import_errors(tmp_path, name, write, said):
     write(tmp_path / name)
     text = ""
     try:

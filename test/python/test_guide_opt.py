@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import pyflame_rt
-from guide_model import image_graph, reference
+from guide_image_model import image_graph, reference
 from pyflame_rt import OptLevel, opt
 
 IMAGE = np.random.default_rng(3).normal(size=(1, 3, 224, 224)).astype(np.float32)
@@ -28,7 +28,7 @@ def check(graph):
     np.testing.assert_allclose(got, reference(IMAGE), rtol=1e-4, atol=1e-5)
 
 
-def test_snippet_18_enabling_optimization():
+def test_18_enabling_optimization():
     # Default: Extended optimization (level 2)
     session = pyflame_rt.InferenceSession("model.pfm")
     assert session.get_session_options().optimization_level == pyflame_rt.OptLevel.EXTENDED == 2
@@ -49,7 +49,7 @@ def test_snippet_18_enabling_optimization():
     np.testing.assert_allclose(session.run(None, {"input": IMAGE})[0], default, rtol=1e-4, atol=1e-5)
 
 
-def test_snippet_19_constant_folding(graph):
+def test_19_constant_folding(graph):
     config = opt.ConstantFoldingConfig()
     config.max_tensor_bytes = 16 * 1024 * 1024  # Max 16MB tensors
     config.fold_shape_ops = True                 # Fold Shape, Gather, etc.
@@ -63,7 +63,7 @@ def test_snippet_19_constant_folding(graph):
     check(graph)
 
 
-def test_snippet_20_dead_code_elimination(graph):
+def test_20_dead_code_elimination(graph):
     config = opt.DCEConfig()
     config.remove_initializers = True  # Remove unused weights
     config.remove_identity = True      # Remove Identity nodes
@@ -76,7 +76,7 @@ def test_snippet_20_dead_code_elimination(graph):
     check(graph)
 
 
-def test_snippet_21_common_subexpressions(graph):
+def test_21_common_subexpressions(graph):
     config = opt.CSEConfig()
     config.check_attributes = True   # Include attributes in comparison
     config.max_comparisons = 1000    # Limit comparisons per node
@@ -87,7 +87,7 @@ def test_snippet_21_common_subexpressions(graph):
     check(graph)
 
 
-def test_snippet_22_operator_fusion(graph):
+def test_22_operator_fusion(graph):
     config = opt.FusionConfig()
     config.fuse_conv_bn = True               # Conv + BatchNorm
     config.fuse_conv_bn_activation = True    # Conv + BN + Relu
@@ -103,7 +103,7 @@ def test_snippet_22_operator_fusion(graph):
     check(graph)
 
 
-def test_snippet_23_layout(graph):
+def test_23_layout(graph):
     config = opt.LayoutConfig()
     config.conv_layout = opt.Layout.NCHW    # Preferred Conv layout
     config.insert_transposes = True          # Insert transpose nodes
@@ -116,7 +116,7 @@ def test_snippet_23_layout(graph):
     check(graph)
 
 
-def test_snippet_24_pass_manager(graph):
+def test_24_pass_manager(graph):
     # Create pass manager with configuration
     config = opt.PassManagerConfig()
     config.opt_level = OptLevel.EXTENDED
@@ -149,7 +149,7 @@ def test_snippet_24_pass_manager(graph):
     check(graph)
 
 
-def test_snippet_25_statistics(graph):
+def test_25_statistics(graph):
     before = len(graph.nodes), len(graph.initializers)
     result = opt.optimize(graph, OptLevel.ALL)
 
@@ -161,7 +161,7 @@ def test_snippet_25_statistics(graph):
     check(graph)
 
 
-def test_snippet_26_recommended_workflow():
+def test_26_recommended_workflow():
     options = pyflame_rt.SessionOptions()
     options.optimization_level = pyflame_rt.OptLevel.EXTENDED
     options.verbose_optimization = True
