@@ -22,7 +22,7 @@ from ._values import (TENSOR_SIZE, SparseTensor, address_of, array_over, as_arra
 
 _IO_SIZE = ctypes.sizeof(_abi.Io)
 _run = lib.session.run
-ModelSource = Union[str, "os.PathLike[str]", bytes, bytearray, memoryview, Graph]
+ModelSource = Union[str, "os.PathLike[str]", bytes, bytearray, memoryview]
 
 
 # An Io struct in words of 8 bytes: what a run changes of it.
@@ -78,7 +78,7 @@ class InferenceSession:
     NotFoundError for a provider that there is not, InvalidArgumentError for options.
     """
 
-    def __init__(self, model: ModelSource, options: Optional[SessionOptions] = None,
+    def __init__(self, model: Union[ModelSource, Graph], options: Optional[SessionOptions] = None,
                  providers: Optional[Sequence[Any]] = None,
                  provider_options: Union[Sequence[Mapping[str, Any]], Mapping[str, Mapping[str, Any]], None] = None,
                  *, sess_options: Optional[SessionOptions] = None) -> None:
