@@ -92,6 +92,9 @@ class Writer:
                 self.struct(node.name, struct.decls)
             return
         self.aliases[node.name] = self.type(inner)
+        if self.aliases[node.name].startswith("CFUNCTYPE"):
+            python = node.name[len("pfrt_"):].title().replace("_", "")
+            self.lines += ["", "", f"{python} = {self.aliases[node.name]}"]
 
     def write(self, tree):
         for node in tree.ext:

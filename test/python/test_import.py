@@ -86,3 +86,30 @@ def test_options_that_there_are_not_are_refused():
         rt.ImportOptions().optimise = True
     with pytest.raises(TypeError):
         rt.ImportOptions(optimise=True)
+
+
+def test_progress_is_heard(model, tmp_path):
+    heard = []
+    graph = rt.load_model(model, progress=lambda fraction, stage: heard.append((fraction, stage)))
+    fractions = [fraction for fraction, _ in heard]
+    assert fractions == sorted(fractions) and fractions[-1] == 1 and len(graph.nodes) == 5
+    assert {"import", "check"} <= {stage for _, stage in heard}
+    heard.clear()
+    rt.save_model(graph, tmp_path / "saved.pfm", progress=lambda fraction, stage: heard.append(stage))
+    assert "write" in heard and len(rt.load_model(tmp_path / "saved.pfm").nodes) == 5
+
+
+def test_progress_stops_loads_and_saves(model, tmp_path):
+    def angry(fraction, stage):
+        raise LookupError(stage)
+
+    for progress, fault in ((lambda fraction, stage: False, rt.CancelledError), (angry, LookupError)):
+        with pytest.raises(fault):
+            rt.load_model(model, progress=progress)
+        with pytest.raises(fault):
+            rt.save_model(rt.load_model(model), tmp_path / "saved.pfm", progress=progress)
+        assert not (tmp_path / "saved.pfm").exists()
+    result = rt.import_module.ONNXImporter().import_model(model, rt.ImportOptions(progress=lambda *_: False))
+    assert not result.success and "cancel" in result.error
+    with pytest.raises(LookupError):
+        rt.import_module.ONNXImporter().import_model(model, rt.ImportOptions(progress=angry))

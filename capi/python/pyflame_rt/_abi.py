@@ -147,6 +147,9 @@ class Tensor(Structure):
     ]
 
 
+ReleaseFn = CFUNCTYPE(None, c_void_p, c_void_p)
+
+
 class StatusApi(Structure):
     _fields_ = [
         ("struct_size", c_uint32),
@@ -184,6 +187,9 @@ class OptionInfo(Structure):
         ("choices", String),
         ("doc", String),
     ]
+
+
+ProgressFn = CFUNCTYPE(None, c_void_p, c_double, String)
 
 
 class OptionsApi(Structure):
@@ -255,6 +261,9 @@ class OperatorInfo(Structure):
         ("domain", String),
         ("runs_in", String),
     ]
+
+
+LogFn = CFUNCTYPE(None, c_void_p, c_uint32, String)
 
 
 class Allocator(Structure):
@@ -562,6 +571,9 @@ class ProviderState(Structure):
     ]
 
 
+RunDoneFn = CFUNCTYPE(None, c_void_p, c_void_p, c_void_p, c_size_t)
+
+
 class SessionApi(Structure):
     _fields_ = [
         ("struct_size", c_uint32),
@@ -745,6 +757,9 @@ class PluginDesc(Structure):
         ("version", String),
         ("table", c_void_p),
     ]
+
+
+PluginQueryFn = CFUNCTYPE(c_uint32, c_void_p, c_void_p)
 
 
 class Sink(Structure):

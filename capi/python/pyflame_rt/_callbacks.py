@@ -21,10 +21,11 @@ from ._errors import PyFlameRTError
 
 def permanent(struct: Any, field: str, function: Callable[..., Any]) -> Any:
     """|function| as the callback |field| of |struct|, for as long as the process lives."""
-    return _permanent(dict(struct._fields_)[field], function)
+    return permanent_function(dict(struct._fields_)[field], function)
 
 
-def _permanent(kind: Any, function: Callable[..., Any]) -> Any:
+def permanent_function(kind: Any, function: Callable[..., Any]) -> Any:
+    """The same for a function type of its own, as _abi.ReleaseFn."""
     # The library may call back when modules are taken down already, and a release function may end the last reference
     # to what it belongs to: so none of them is ever freed.
     callback = kind(function)
@@ -57,9 +58,8 @@ def let_go(user: int, drop: Callable[..., Any] = _held.pop) -> None:
 
 # release(user)
 RELEASE: Any = permanent(_abi.CustomPass, "release", let_go)
-# A pfrt_release_fn: release(user, data)
-RELEASE_MEMORY: Any = _permanent(ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p),
-                                lambda user, data, drop=let_go: drop(user))
+# release(user, data)
+RELEASE_MEMORY: Any = permanent_function(_abi.ReleaseFn, lambda user, data, drop=let_go: drop(user))
 
 # ------------------------------------------------------------------ what callbacks raise
 

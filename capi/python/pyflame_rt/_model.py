@@ -6,12 +6,14 @@ import ctypes
 import os
 import tempfile
 from dataclasses import dataclass, field
-from typing import Any, List, Optional
+from typing import Any, Callable, List, Optional, TypeVar
 
-from . import _abi, _library as lib
-from ._errors import ModelNotFoundError, NotFoundError
+from . import _abi, _callbacks, _library as lib
+from ._errors import ModelNotFoundError, NotFoundError, PyFlameRTError
 from ._graph import Graph
 from ._options import NativeOptions
+
+T = TypeVar("T")
 
 
 @dataclass
@@ -37,32 +39,70 @@ def model_stats(model: int) -> ImportStats:
                        info.import_ms, warnings)
 
 
-def load_options(validate: bool, infer_shapes: bool) -> NativeOptions:
-    options = NativeOptions(_abi.OPTIONS_LOAD)
-    options.set("validate", validate)
-    options.set("infer_shapes", infer_shapes)
-    return options
+# progress(fraction, stage) hears how far a load or save is, from 0 to 1, and what is being done. Returning False stops
+# it with CancelledError, raising with what was raised.
+Progress = Callable[[float, str], Optional[bool]]
 
 
-def model_of_file(path: Any, options: Optional[NativeOptions] = None) -> lib.Handle:
-    given = None if options is None else options.address
+def _hear(user: int, fraction: float, stage: Any) -> None:
+    call = _callbacks.held(user)
     try:
-        return lib.make(lib.model.load_file, lib.model.release, lib.default_env().address, lib.text(os.fspath(path)),
-                        given)
+        if call.progress(fraction, lib.read(stage)) is False:
+            lib.options.cancel(call.native.address)
+    except BaseException as fault:
+        call.raised = call.raised or fault
+        lib.options.cancel(call.native.address)
+
+
+_HEAR = _callbacks.permanent_function(_abi.ProgressFn, _hear)
+
+
+class LoadCall:
+    """Options of one load or save, and what its progress callback raised."""
+
+    def __init__(self, validate: bool = True, infer_shapes: bool = True, progress: Optional[Progress] = None) -> None:
+        self.native = NativeOptions(_abi.OPTIONS_LOAD)
+        self.native.set("validate", validate)
+        self.native.set("infer_shapes", infer_shapes)
+        self.progress = progress
+        self.raised: Optional[BaseException] = None
+
+    def __call__(self, work: Callable[..., T], *args: Any) -> T:
+        """work(*args, address of the options)"""
+        if self.progress is None:
+            return work(*args, self.native.address)
+        user = _callbacks.hold(self)
+        try:
+            lib.check(lib.options.set_progress(self.native.address, _HEAR, user))
+            return work(*args, self.native.address)
+        except PyFlameRTError:
+            if self.raised is None:
+                raise
+        finally:
+            _callbacks.let_go(user)
+        raise self.raised
+
+
+def _model(create: Any, call: Optional[LoadCall], *args: Any) -> lib.Handle:
+    return (call or LoadCall())(lambda options: lib.make(create, lib.model.release, lib.default_env().address, *args,
+                                                         options))
+
+
+def model_of_file(path: Any, call: Optional[LoadCall] = None) -> lib.Handle:
+    try:
+        return _model(lib.model.load_file, call, lib.text(os.fspath(path)))
     except NotFoundError as fault:
         raise ModelNotFoundError(str(fault), fault.code) from None
 
 
-def model_of_bytes(data: bytes, options: Optional[NativeOptions] = None) -> lib.Handle:
-    return lib.make(lib.model.load_memory, lib.model.release, lib.default_env().address, data, len(data), _abi.COPY,
-                    None, None, None if options is None else options.address)
+def model_of_bytes(data: bytes, call: Optional[LoadCall] = None) -> lib.Handle:
+    return _model(lib.model.load_memory, call, data, len(data), _abi.COPY, None, None)
 
 
-def model_of_graph(graph: Graph, options: Optional[NativeOptions] = None) -> lib.Handle:
+def model_of_graph(graph: Graph, call: Optional[LoadCall] = None) -> lib.Handle:
     """A model with a copy of the graph; constants are shared."""
     with graph._lock:
-        return lib.make(lib.model.from_graph, lib.model.release, lib.default_env().address, graph._at(),
-                        None if options is None else options.address)
+        return _model(lib.model.from_graph, call, graph._at())
 
 
 def graph_of_model(model: int) -> Graph:
@@ -70,40 +110,44 @@ def graph_of_model(model: int) -> Graph:
     return Graph._of(lib.make(lib.model.graph, lib.graph.release, model))
 
 
-def load_model(path: Any, validate: bool = True, infer_shapes: bool = True) -> Graph:
+def load_model(path: Any, validate: bool = True, infer_shapes: bool = True,
+               progress: Optional[Progress] = None) -> Graph:
     """The graph of a model file, its format found by the extension, then by the content.
 
-    Raises ModelNotFoundError, InvalidModelError, UnsupportedFormatError, and ValidationError if |validate|.
+    |progress| is called with how far the load is, from 0 to 1, and what is being done; it stops the load by returning
+    False (CancelledError) or by raising. Raises ModelNotFoundError, InvalidModelError, UnsupportedFormatError, and
+    ValidationError if |validate|.
     """
-    model = model_of_file(path, load_options(validate, infer_shapes))
+    model = model_of_file(path, LoadCall(validate, infer_shapes, progress))
     assert model.address
     return graph_of_model(model.address)
 
 
-def save_model(graph: Graph, path: Any) -> None:
-    """Writes a graph to a .pfm or .onnx file, by the extension.
+def save_model(graph: Graph, path: Any, progress: Optional[Progress] = None) -> None:
+    """Writes a graph to a .pfm or .onnx file, by the extension; |progress| as in load_model.
 
     ValidationError when it is not well formed, UnsupportedFormatError for another extension. The old file stays until
-    the new one is whole.
+    the new one is whole, also when the save is stopped.
     """
-    _save(model_of_graph(graph), path)
+    _save(model_of_graph(graph), path, LoadCall(progress=progress))
 
 
-def _save(model: lib.Handle, path: Any) -> None:
-    lib.check(lib.model.save(lib.default_env().address, model.address, lib.text(os.fspath(path))))
+def _save(model: lib.Handle, path: Any, call: LoadCall) -> None:
+    call(lambda options: lib.check(lib.model.save_with(lib.default_env().address, model.address,
+                                                       lib.text(os.fspath(path)), options)))
 
 
 def graph_to_bytes(graph: Graph) -> bytes:
     """The graph as a .pfm file has it, as it is: nothing checked, nothing inferred."""
-    model = model_of_graph(graph, load_options(False, False))
+    model = model_of_graph(graph, LoadCall(False, False))
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "graph.pfm")
-        _save(model, path)
+        _save(model, path, LoadCall())
         with open(path, "rb") as file:
             return file.read()
 
 
 def graph_of_bytes(data: bytes) -> Graph:
-    model = model_of_bytes(data, load_options(False, False))
+    model = model_of_bytes(data, LoadCall(False, False))
     assert model.address
     return graph_of_model(model.address)

@@ -13,6 +13,7 @@ from . import _abi, _library as lib
 from ._dtype import ABI_OF_NUMPY, FROM_ABI, TO_ABI, DType
 from ._errors import InputError, InvalidArgumentError, PyFlameRTError
 from ._graph import Graph
+from ._graph_text import shape_text as _shape_text
 from ._info import ModelMetadata, NodeArg, ports, read_metadata
 from ._model import graph_of_model, model_of_bytes, model_of_file, model_of_graph
 from ._options import RunOptions, SessionOptions
@@ -379,13 +380,6 @@ def _from_python(what: Any, dtype: DType) -> Any:
     if target is not None and not hasattr(what, "dtype") and target.kind in exact.get(array.dtype.kind, ""):
         return array.astype(target)
     return array
-
-
-def _shape_text(arg: NodeArg) -> str:
-    if arg.shape is None:
-        return "[...]"
-    names = arg.dim_names or [""] * len(arg.shape)
-    return "[" + ", ".join(str(dim) if dim is not None else name or "?" for dim, name in zip(arg.shape, names)) + "]"
 
 
 def _load(source: Any) -> lib.Handle:

@@ -14,7 +14,7 @@ from . import opt
 from ._errors import PyFlameRTError, UnsupportedFormatError
 from ._graph import Graph
 from ._info import read_metadata
-from ._model import ImportStats, graph_of_model, load_options, model_of_file, model_stats
+from ._model import ImportStats, LoadCall, Progress, graph_of_model, model_of_file, model_stats
 from ._options import OptLevel
 
 __all__ = ["ImportOptions", "ImportResult", "ImportStats", "ONNXImporter"]
@@ -30,11 +30,14 @@ class ImportOptions:
     infer_shapes: fill in types and shapes of inner values as far as they follow from the inputs.
     optimize: rewrite the graph as ``opt.optimize`` does at OptLevel.BASIC. Sessions optimise by their own level, with
         this or without.
+    progress: called with how far the import is, from 0 to 1, and what is being done. Returning False stops it, which
+        is an error of the result; what it raises comes out.
     """
 
     validate: bool = True
     infer_shapes: bool = True
     optimize: bool = False
+    progress: Optional[Progress] = None
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name not in self.__dataclass_fields__:
@@ -63,7 +66,7 @@ class ONNXImporter:
         """The graph of a file. Faults of the file are in the result, not raised."""
         options = options or ImportOptions()
         try:
-            model = model_of_file(path, load_options(options.validate, options.infer_shapes))
+            model = model_of_file(path, LoadCall(options.validate, options.infer_shapes, options.progress))
             assert model.address
             form = read_metadata(model.address).format
             if form != "onnx":
