@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Mapping, MutableMapping, Optional, Sequence
+from typing import TYPE_CHECKING, Any, Dict, Iterator, List, MutableMapping, Optional, Sequence
 
 from . import _abi, _library as lib
 from ._attrs import AttributeValue, decode, encode
@@ -124,7 +124,10 @@ class Node:
         """The operator: "Conv"."""
         return self._text("op")
 
-    op_type = op
+    @property
+    def op_type(self) -> str:
+        """``op`` by its other name."""
+        return self.op
 
     @property
     def domain(self) -> str:
@@ -165,14 +168,20 @@ class Node:
         self._graph._call(function, self._id, array, len(array))
 
     @property
-    def attrs(self) -> Mapping[str, Any]:
+    def attrs(self) -> MutableMapping[str, Any]:
         """The attributes by name: ints, floats, strings (bytes where they are no text), Tensors, Graphs and lists.
 
         ``node.attrs["axis"] = 1`` sets one, ``del node.attrs["axis"]`` removes it.
         """
-        return Attributes(self) if self._was is None else self._was["attrs"]  # type: ignore[no-any-return]
+        if self._was is None:
+            return Attributes(self)
+        kept: MutableMapping[str, Any] = self._was["attrs"]  # of a removed node: to be read only
+        return kept
 
-    attributes = attrs
+    @property
+    def attributes(self) -> MutableMapping[str, Any]:
+        """``attrs`` by its other name."""
+        return self.attrs
 
     def set_attr(self, name: str, value: AttributeValue) -> None:
         """Sets an attribute by the type that |value| has; InvalidArgumentError where it is of none."""
