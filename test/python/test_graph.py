@@ -2,6 +2,7 @@
 """Graphs: what is written is read back, edits do what they say, and sessions run them."""
 import copy
 import gc
+import os
 import pickle
 import threading
 import weakref
@@ -679,3 +680,22 @@ def test_threads_wait_for_each_other():
         thread.join()
     assert faults == []
     assert len(graph.nodes) == 301 and len(body.nodes) == 301
+
+
+def test_a_forked_child_goes_on_with_its_graphs():
+    graph, weights = mlp()
+    x = np.ones((1, 4), np.float32)
+    rt.InferenceSession(graph).run(None, {"x": x})
+    child = os.fork()
+    if child == 0:
+        done = 1
+        try:
+            rt.opt.optimize(graph)
+            graph.add_node("more", "Neg", ["y"], ["z"])
+            graph.add_output("z")
+            y, z = rt.InferenceSession(graph).run(None, {"x": x})
+            done = 0 if np.allclose(y, expected(x, weights), atol=1e-5) and (z == -y).all() else 2
+        finally:
+            os._exit(done)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert len(graph.nodes) == 3
