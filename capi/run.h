@@ -16,6 +16,7 @@ struct PreparedRun {
   RunControl control;
   std::vector<ValuePtr> values;
   std::vector<OutputRequest> requests;
+  std::string trace;  // how the log calls the run; empty = it is not to be logged
 };
 
 // Everything that can be said before the run. |out| refers to |options|' cancel flag.

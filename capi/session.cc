@@ -314,13 +314,17 @@ Status prepare_run(pfrt_session& s, const pfrt_io* inputs, size_t n_inputs, cons
   out.own = s.env->replacements();
   RunControl& control = out.control;
   int64_t threads = 0;
+  bool log = s.session->logger().wants(PFRT_LOG_DEBUG);
   if (options) {
     const Options& o = options->options;
+    if (o.is_set("log_level")) log = log_level_from(o.get_string("log_level")) == PFRT_LOG_DEBUG;
+    if (log && o.is_set("tag")) out.trace = message("run '", o.get_string("tag"), "'");
     control.cancelled = &o.cancel_flag();
     if (const int64_t ms = o.get_int("timeout_ms"))
       control.deadline_ns = os::monotonic_ns() + static_cast<uint64_t>(ms) * 1'000'000u;
     threads = o.get_int("num_threads");
   }
+  if (log && out.trace.empty()) out.trace = "run";
   if (out.own) control.executor = out.own->threads();
   control.width = s.session->width(threads, control.executor ? control.executor->width() : 0);
   control.profile = s.session->profiling();
@@ -335,7 +339,17 @@ Status prepare_run(pfrt_session& s, const pfrt_io* inputs, size_t n_inputs, cons
 Status carry_out(pfrt_session& s, PreparedRun& run, pfrt_io* outputs) {
   const EnvScope scope(run.own);
   std::vector<ValuePtr> results;
-  PFRT_TRY(s.session->run(run.values, run.requests, run.control, results));
+  if (run.trace.empty()) {
+    PFRT_TRY(s.session->run(run.values, run.requests, run.control, results));
+    return give_outputs(s, outputs, run.requests, results);
+  }
+  const uint64_t start = os::monotonic_ns();
+  Status status = s.session->run(run.values, run.requests, run.control, results);
+  const double ms = static_cast<double>(os::monotonic_ns() - start) / 1e6;
+  s.session->logger().write(PFRT_LOG_DEBUG,
+                            message(run.trace, " on ", run.control.width, " threads: ", ms, " ms",
+                                    status.ok() ? "" : "; ", status.message()));
+  PFRT_TRY(std::move(status));
   return give_outputs(s, outputs, run.requests, results);
 }
 

@@ -17,6 +17,7 @@ void Logger::set_sink(pfrt_log_fn fn, void* user) {
 }
 
 void Logger::write(pfrt_log_level level, std::string_view text) {
+  if (parent_) return parent_->write(level, text);
   std::lock_guard lock(mutex_);
   if (fn_) {
     fn_(user_, level, to_c(text));

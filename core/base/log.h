@@ -14,6 +14,10 @@ namespace pfrt {
 
 class Logger {
  public:
+  // Lines go where those of |parent|, which has to live longer, go; but by this one's level.
+  explicit Logger(Logger* parent = nullptr) : parent_(parent) {
+    if (parent) level_ = parent->level();
+  }
   void set_level(pfrt_log_level level) { level_ = level; }
   pfrt_log_level level() const { return level_; }
   void set_sink(pfrt_log_fn fn, void* user);
@@ -27,6 +31,7 @@ class Logger {
 
  private:
   std::atomic<pfrt_log_level> level_{PFRT_LOG_WARNING};
+  Logger* const parent_;
   std::mutex mutex_;
   pfrt_log_fn fn_ = nullptr;
   void* user_ = nullptr;

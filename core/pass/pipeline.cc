@@ -95,12 +95,13 @@ Status Pipeline::run_one(Pass& pass, std::shared_ptr<Graph>& graph, PassContext&
   report.ms += ms;
   report.nodes_after = graph->node_count();
   report.result.add(found);
-  if (config_.verbose && logger_) {
+  if (config_.verbose && logger_ && logger_->level() < PFRT_LOG_OFF) {
     std::string rules;
     for (const auto& [rule, count] : found.stats.rules)
       rules += message(rules.empty() ? "; " : ", ", rule, " ", count);
-    logger_->log(PFRT_LOG_INFO, pass.name(), ": ", before, " nodes before, ", graph->node_count(),
-                 " after, ", ms, " ms", rules);
+    // Whatever the level: it was asked for.
+    logger_->write(PFRT_LOG_INFO, message(pass.name(), ": ", before, " nodes before, ",
+                                          graph->node_count(), " after, ", ms, " ms", rules));
   }
   for (const std::string& warning : found.warnings)
     if (logger_) logger_->log(PFRT_LOG_WARNING, pass.name(), ": ", warning);

@@ -65,6 +65,7 @@ Result<std::shared_ptr<Session>> Session::create(std::shared_ptr<const Model> mo
                                                  const Options& options,
                                                  const std::vector<std::string>& extra_outputs,
                                                  Context context) {
+  const uint64_t start = os::monotonic_ns();
   auto session = std::shared_ptr<Session>(new Session);
   session->keep_ = std::move(context.keep);
   session->model_ = std::move(model);
@@ -82,7 +83,10 @@ Result<std::shared_ptr<Session>> Session::create(std::shared_ptr<const Model> mo
   session->cancelled_ = &options.cancel_flag();
   session->packed_ = context.packed;
   session->all_ = context.all;
-  session->logger_ = context.logger;
+  session->own_logger_ = std::make_unique<Logger>(context.logger);
+  if (options.is_set("log_level"))
+    session->own_logger_->set_level(log_level_from(options.get_string("log_level")));
+  session->logger_ = session->own_logger_.get();
   session->fallback_ = options.get_string("session.fallback") == "on";
   session->plain_ = options.get_string("precision") == "ieee";
   session->concurrent_steps_ = options.get_string("execution_mode") == "parallel";
@@ -112,6 +116,15 @@ Result<std::shared_ptr<Session>> Session::create(std::shared_ptr<const Model> mo
   }
   PFRT_TRY(session->model_->intact(true));
   if (session->all_) session->all_->add(session);
+  if (session->logger_->wants(PFRT_LOG_INFO)) {
+    std::string providers;
+    for (const std::string& name : session->providers())
+      providers += (providers.empty() ? "" : ", ") + name;
+    session->logger_->log(PFRT_LOG_INFO, "session of graph '", g.name, "': ", g.node_count(),
+                          " nodes, ", planned.node_count(), " after optimisation level ",
+                          session->level_, ", on ", providers, "; made in ",
+                          static_cast<double>(os::monotonic_ns() - start) / 1e6, " ms");
+  }
   return session;
 }
 

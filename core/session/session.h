@@ -63,6 +63,7 @@ class Session {
   const std::vector<PortInfo>& inputs() const { return inputs_; }
   const std::vector<PortInfo>& outputs() const { return outputs_; }
   const std::vector<std::string>& providers() const { return provider_names_; }
+  Logger& logger() const { return *logger_; }
   const Roster& roster() const { return *roster_; }
   const std::shared_ptr<const Model>& model() const { return model_; }
   // Threads of a run that asks for so many (0 = the session's), of |available| (0 = those that the
@@ -129,6 +130,7 @@ class Session {
 
   // First, so that it goes last: executables and providers may call back into what it holds.
   std::shared_ptr<void> keep_;
+  std::unique_ptr<Logger> own_logger_;  // by the session's level
   std::shared_ptr<const Model> model_;
   std::shared_ptr<const Model::Optimised> optimised_;
   PackedStore* packed_ = nullptr;

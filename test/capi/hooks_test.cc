@@ -3,6 +3,7 @@
 // A client's own memory, threads and logger: what goes through them, counted.
 #include <dirent.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -381,6 +382,41 @@ TEST(Logger, takes_lines_from_any_thread) {
     });
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(lines.warnings, 20);
+  ASSERT_TRUE(ok(api().env->set_logger(env.get(), nullptr, nullptr)));
+}
+
+TEST(Logger, sessions_and_runs_have_levels_of_their_own) {
+  std::vector<std::string> lines;
+  const auto env = make_env({{"log_level", "error"}});
+  ASSERT_TRUE(ok(api().env->set_logger(
+      env.get(),
+      [](void* user, pfrt_log_level, pfrt_string line) {
+        static_cast<std::vector<std::string>*>(user)->emplace_back(text(line));
+      },
+      &lines)));
+  const auto found = [&](std::string_view what) {
+    return std::ranges::count_if(
+        lines, [&](const std::string& l) { return l.find(what) != std::string::npos; });
+  };
+  const auto model = make_model(env.get(), wide_graph());
+  const auto quiet = make_session(env.get(), model.get());
+  EXPECT_TRUE(lines.empty());
+
+  const auto info = make_options(PFRT_OPTIONS_SESSION, {{"log_level", "info"}});
+  const auto session = make_session(env.get(), model.get(), info.get());
+  EXPECT_EQ(found("session of graph"), 1);
+  (void)run(session.get(), {wide_input()});
+  EXPECT_EQ(found("run"), 0);
+  const auto debug = make_options(PFRT_OPTIONS_RUN, {{"log_level", "debug"}, {"tag", "first"}});
+  (void)run(session.get(), {wide_input()}, debug.get());
+  EXPECT_EQ(found("run 'first' on "), 1);
+  (void)run(quiet.get(), {wide_input()}, debug.get());
+  EXPECT_EQ(found("run 'first' on "), 2);
+
+  const auto verbose = make_options(PFRT_OPTIONS_SESSION, {{"verbose_optimization", "true"}});
+  const auto told =
+      make_session(env.get(), make_model(env.get(), wide_graph()).get(), verbose.get());
+  EXPECT_GT(found("nodes before"), 0);
   ASSERT_TRUE(ok(api().env->set_logger(env.get(), nullptr, nullptr)));
 }
 
