@@ -94,8 +94,8 @@ class Generator final : public Xbyak::CodeGenerator {
   }
 
   // One chunk; load_b(plane, tile) makes the instruction that loads a tile of B.
-  template <typename LoadB>
-  void chunk(std::span<const Term> terms, int rows, int cols, LoadB&& load_b) {
+  template <typename LoadB, typename After>
+  void chunk(std::span<const Term> terms, int rows, int cols, LoadB&& load_b, After&& after) {
     Term held{-1, -1};
     for (const Term& term : terms) {
       for (int r = 0; r < rows; ++r) {
@@ -104,6 +104,7 @@ class Generator final : public Xbyak::CodeGenerator {
         for (int c = 0; c < cols; ++c) {
           if (r == 0 && term.b != held.b) load_b(term.b, c);
           tdpbf16ps(sum(r, c), tile_a(r), tile_b(c));
+          after();
         }
       }
       held = term;
@@ -120,9 +121,10 @@ class Generator final : public Xbyak::CodeGenerator {
     begin(rows, cols);
     align(32);
     L(loop);
-    chunk(terms, rows, cols, [&](int plane, int c) {
+    const auto load_b = [&](int plane, int c) {
       tileloadd(tile_b(c), ptr[rsi + rax + (plane * cols + c) * kTileBytes]);
-    });
+    };
+    chunk(terms, rows, cols, load_b, [] {});
     add(rsi, cols * kChunkBytes);
     dec(rdx);
     jnz(loop, T_NEAR);
@@ -133,7 +135,7 @@ class Generator final : public Xbyak::CodeGenerator {
   void spread_product(std::span<const Term> terms, int rows, int cols) {
     using Spread = TileProduct::Spread;
     Xbyak::Label loop;
-    const Xbyak::Reg64 planes[] = {rbx, r12, r13}, saved[] = {rbx, r12, r13, r14};
+    const Xbyak::Reg64 planes[] = {rbx, r12, r13}, saved[] = {rbx, r12, r13, r14, r15};
     for (const Xbyak::Reg64& reg : saved) push(reg);
     mov(rsi, ptr[rdi + offsetof(Spread, b)]);
     mov(rdx, ptr[rdi + offsetof(Spread, chunks)]);
@@ -150,8 +152,22 @@ class Generator final : public Xbyak::CodeGenerator {
     add(rbx, rsi);
     lea(r12, ptr[rbx + r14]);
     lea(r13, ptr[r12 + r14]);
-    chunk(terms, rows, cols,
-          [&](int plane, int c) { tileloadd(tile_b(c), ptr[planes[plane] + r11 + 64 * c]); });
+    mov(r15, ptr[r9 + 8]);
+    add(r15, rsi);
+    const auto load_b = [&](int plane, int c) {
+      tileloadd(tile_b(c), ptr[planes[plane] + r11 + 64 * c]);
+    };
+    // Rows lie too far apart for the processor to see what comes next: the planes of the next chunk
+    // are fetched meanwhile, some rows after each product.
+    const int products = static_cast<int>(terms.size()) * rows * cols;
+    const int lines = int(TileProduct::kPlanes * TileProduct::kSide);
+    int done = 0, fetched = 0;
+    chunk(terms, rows, cols, load_b, [&] {
+      for (++done; fetched < lines * done / products; ++fetched) {
+        for (int c = 0; c < cols; ++c) prefetcht0(ptr[r15 + 64 * c]);
+        add(r15, r11);
+      }
+    });
     add(r9, 8);
     dec(rdx);
     jnz(loop, T_NEAR);

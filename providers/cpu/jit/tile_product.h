@@ -38,7 +38,7 @@ class TileProduct {
   struct Spread {
     const void* a;
     const void* b;
-    const int64_t* offsets;
+    const int64_t* offsets;  // one more than chunks: what is likely to be read next
     int64_t chunks, row_bytes, plane_bytes;
     float* c;
     int64_t ldc_bytes;

@@ -19,37 +19,48 @@ namespace {
 
 constexpr int64_t kSide = TileProduct::kSide, kBlock = TileProduct::kBlock,
                   kChunk = TileProduct::kChunk;
-constexpr int64_t kPassChunks = 16;      // summed apart, which keeps errors small
-constexpr int64_t kMostPositions = 512;  // of a task
-constexpr int64_t kWantedTasks = 16;
+constexpr int64_t kPassChunks = 16;        // summed apart, which keeps errors small
+constexpr int64_t kBandBytes = 768 << 10;  // of planes: they stay in the cache
+constexpr int64_t kLeastBand = 256;        // positions: weights are split once a band
+constexpr int64_t kMostPositions = 512;    // of a task
+constexpr int64_t kWantedTasks = 8;
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
+// Rows of positions whose part of the image is split at a time.
+int64_t band_rows(const ConvGeometry& g) {
+  const Window& w = g.window;
+  const int64_t height = w.positions[0], width = std::max<int64_t>(w.positions[1], 1);
+  const int64_t phases = w.taps() == 1 ? 1 : w.strides[0] * w.strides[1];
+  const int64_t row_bytes = 6 * ceil_div(g.group_in, kChunk) * kChunk * width * phases;
+  const int64_t rows = std::max(kBandBytes / row_bytes, ceil_div(kLeastBand, width));
+  return ceil_div(height, std::max<int64_t>(ceil_div(height, rows), 1));  // bands alike
+}
+
 struct Plan {
   ConvGeometry geometry;
+  int64_t band;  // rows of positions
   PlaneImage image;
   WindowRows rows;
   Gemm<float> gemm;  // for what tiles get wrong
   bool has_bias;
   int64_t taps, chunks;               // chunks of k in all
-  int64_t channel_blocks;             // of output channels
-  int64_t task_rows, tasks;           // rows of positions of a task; tasks of an image
+  int64_t channel_blocks, task_rows;  // of output channels; rows of positions of a task
   int64_t planes_bytes, sums_stride;  // scratch: planes of weights, a block, sums
 
   Plan(const ConvGeometry& g, bool bias)
       : geometry(g),
-        image(g.window, g.group_in),
+        band(band_rows(g)),
+        image(g.window, g.group_in, band),
         rows(g.window),
         gemm(g.group_out, g.window.position_count(), g.depth()),
         has_bias(bias),
         taps(g.window.taps()),
-        chunks(static_cast<int64_t>(image.offsets().size())),
+        chunks(static_cast<int64_t>(image.offsets().size()) - 1),
         channel_blocks(ceil_div(g.group_out, kBlock)) {
-    const int64_t height = g.window.positions[0];
-    int64_t parts = ceil_div(height * image.row_positions(), kMostPositions);
-    parts = std::max(parts, std::min(ceil_div(kWantedTasks, channel_blocks), height / 2));
-    task_rows = ceil_div(height, std::max<int64_t>(parts, 1));
-    tasks = ceil_div(height, task_rows) * channel_blocks;
+    int64_t parts = ceil_div(band * image.row_positions(), kMostPositions);
+    parts = std::max(parts, std::min(ceil_div(kWantedTasks, channel_blocks), band / 2));
+    task_rows = ceil_div(band, std::max<int64_t>(parts, 1));
     sums_stride = ceil_div(task_rows * image.row_positions(), kBlock) * kBlock;
     planes_bytes = plane_bytes(kBlock, kChunk * std::min(chunks, kPassChunks));
   }
@@ -62,9 +73,9 @@ struct Plan {
   }
 };
 
-// Output channels [first, first + count) at rows [y0, y1) of positions.
+// Output channels [first, first + count) at rows [y0, y1) of positions, of a band from |top| on.
 struct Task {
-  int64_t first, count, y0, y1;
+  int64_t first, count, y0, y1, top;
 };
 
 // Weights as [output channel][tap][channel], channels filled up to whole chunks with zeros.
@@ -93,7 +104,7 @@ bool multiply(const Plan& plan, const Task& task, const float* weights, int64_t 
                     task.count, std::min(spread.chunks * kChunk, weights_stride - k0)))
       return false;
     for (int64_t at = 0; at < positions; at += kBlock) {
-      spread.b = planes + 4 * (task.y0 * width + at);
+      spread.b = planes + 4 * ((task.y0 - task.top) * width + at);
       const int64_t side = positions - at > kSide ? kBlock : kSide;
       spread.c = chunk == 0 ? sums + at : block;
       product.run(height / kSide, side / kSide, spread);
@@ -210,21 +221,25 @@ Result<Kernel> make_conv_tiles(const SnapshotNode& node) {
   kernel.run = [plan](const Run& run) -> pfrt_code {
     const ConvGeometry& geo = plan->geometry;
     if (geo.window.position_count() == 0) return run.stop();
+    const int64_t height = geo.window.positions[0];
     for (int64_t image = 0; image < geo.batch; ++image) {
       const float* const pixels =
           run.input<float>(0) + image * geo.group_in * geo.window.image_size();
-      if (!run.plain())
-        run.parallel(plan->image.parts(), [&](int64_t part, uint32_t worker) {
-          plan->image.fill(part, pixels, run.shared<uint8_t>(), run.scratch<float>(worker));
+      for (int64_t top = 0; top < height && !run.stopped(); top += plan->band) {
+        if (!run.plain())
+          run.parallel(plan->image.parts(), [&](int64_t part, uint32_t worker) {
+            plan->image.fill(part, top, pixels, run.shared<uint8_t>(), run.scratch<float>(worker));
+          });
+        const int64_t end = std::min(top + plan->band, height);
+        const int64_t parts = ceil_div(end - top, plan->task_rows);
+        run.parallel(parts * plan->channel_blocks, [&](int64_t i, uint32_t worker) {
+          const int64_t first = i % plan->channel_blocks * kBlock;
+          const int64_t y0 = top + i / plan->channel_blocks * plan->task_rows;
+          const Task task{first, std::min(kBlock, geo.group_out - first), y0,
+                          std::min(y0 + plan->task_rows, end), top};
+          run_task(run, *plan, task, image, run.scratch<uint8_t>(worker));
         });
-      run.parallel(plan->tasks, [&](int64_t i, uint32_t worker) {
-        const int64_t block = i % plan->channel_blocks,
-                      y0 = i / plan->channel_blocks * plan->task_rows;
-        const Task task{block * kBlock, std::min(kBlock, geo.group_out - block * kBlock), y0,
-                        std::min(y0 + plan->task_rows, geo.window.positions[0])};
-        run_task(run, *plan, task, image, run.scratch<uint8_t>(worker));
-      });
-      if (run.stopped()) break;
+      }
     }
     return run.stop();
   };

@@ -108,13 +108,18 @@ bool split_columns(uint8_t* out, int64_t side, const float* in, int64_t stride, 
 }
 
 void split_line(uint8_t* out, int64_t plane, const float* first, const float* second, int64_t n) {
-  for (int64_t i = 0; i < n; i += 16) {
-    const __mmask16 here = lanes(n - i);
-    const Pairs pairs =
-        pairs_of(_mm512_maskz_loadu_ps(here, first + i), _mm512_maskz_loadu_ps(here, second + i));
+  int64_t i = 0;
+  for (; i + 16 <= n; i += 16) {
+    const Pairs pairs = pairs_of(_mm512_loadu_ps(first + i), _mm512_loadu_ps(second + i));
     for (int p = 0; p < 3; ++p)
-      _mm512_mask_storeu_epi32(out + p * plane + 4 * i, here, __m512i(pairs.plane[p]));
+      _mm512_storeu_si512(out + p * plane + 4 * i, __m512i(pairs.plane[p]));
   }
+  if (i == n) return;
+  const __mmask16 rest = lanes(n - i);
+  const Pairs pairs =
+      pairs_of(_mm512_maskz_loadu_ps(rest, first + i), _mm512_maskz_loadu_ps(rest, second + i));
+  for (int p = 0; p < 3; ++p)
+    _mm512_mask_storeu_epi32(out + p * plane + 4 * i, rest, __m512i(pairs.plane[p]));
 }
 
 namespace {
