@@ -68,6 +68,10 @@ RELEASE_MEMORY: Any = permanent_function(_abi.ReleaseFn, lambda user, data, drop
 _raised: Deque[Tuple[str, BaseException]] = deque(maxlen=8)
 
 
+class Refusal(PyFlameRTError):
+    """What a callback is refused for: the error that the library makes of it says everything and has no cause."""
+
+
 def guard(fail: Callable[[int, str], int], work: Callable[..., None], *args: Any) -> int:
     """The body of a callback that returns a pfrt_code: ``work(*args)``, and 0 when it returns.
 
@@ -77,6 +81,8 @@ def guard(fail: Callable[[int, str], int], work: Callable[..., None], *args: Any
     try:
         work(*args)
         return _abi.CODE_OK
+    except Refusal as fault:
+        return fail(fault.code, str(fault)) or fault.code
     except BaseException as fault:  # also KeyboardInterrupt: it may not pass through the library
         try:
             message = _message(fault)

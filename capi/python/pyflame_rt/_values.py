@@ -139,16 +139,21 @@ def array_of(handle: lib.Handle) -> np.ndarray:
     """A tensor's elements, not copied; packed and short float types come as their bytes (uint8 or uint16)."""
     view = _abi.Tensor(struct_size=TENSOR_SIZE)
     lib.check(lib.value.tensor(handle.address, ctypes.byref(view)))
-    dims, dtype = dims_of(view), FROM_ABI[view.dtype]
     if view.memory != _abi.MEMORY_HOST:
         raise InputError("the tensor is in a device's memory; copy it to the host first")
+    return array_of_view(view, handle)
+
+
+def array_of_view(view: Any, owner: Any) -> np.ndarray:
+    """The elements of a Tensor struct, whose memory |owner| keeps alive; strings are copied."""
+    dims, dtype = dims_of(view), FROM_ABI[view.dtype]
     if dtype == DType.String:
         return _strings(view, dims)
     if dtype.numpy is not None:
-        return array_over(handle, view.data, view.bytes, dtype.numpy, dims)
+        return array_over(owner, view.data, view.bytes, dtype.numpy, dims)
     if dtype.bits == 16:
-        return array_over(handle, view.data, view.bytes, np.dtype(np.uint16), dims)
-    return array_over(handle, view.data, view.bytes, np.dtype(np.uint8), (view.bytes,) if dtype.bits < 8 else dims)
+        return array_over(owner, view.data, view.bytes, np.dtype(np.uint16), dims)
+    return array_over(owner, view.data, view.bytes, np.dtype(np.uint8), (view.bytes,) if dtype.bits < 8 else dims)
 
 
 def _element(handle: lib.Handle, index: int) -> lib.Handle:

@@ -1,0 +1,255 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Calls of the library for operators with Python kernels: arguments as tensors and a dict, results copied back."""
+from __future__ import annotations
+
+import ctypes
+import gc
+import traceback
+import weakref
+from typing import TYPE_CHECKING, Any, Dict, List, Optional, Sequence, Tuple
+
+import numpy as np
+
+from . import _abi, _callbacks, _exit, _library as lib
+from ._dtype import ABI_OF_NUMPY, FROM_ABI, TO_ABI, DType
+from ._tensor import Tensor
+from ._values import address_of, array_of_view, dims_of, plain
+
+if TYPE_CHECKING:
+    from .custom import CustomOp
+
+ATTRIBUTES = {_abi.ATTR_FLOAT: "float", _abi.ATTR_INT: "int", _abi.ATTR_STRING: "string", _abi.ATTR_TENSOR: "tensor",
+              _abi.ATTR_FLOATS: "floats", _abi.ATTR_INTS: "ints", _abi.ATTR_STRINGS: "strings"}
+# No dimension of an input has this number, so it is one that is not known.
+_OPEN = -(1 << 63)
+
+
+def refusal(message: str, code: int = _abi.CODE_PROVIDER) -> _callbacks.Refusal:
+    return _callbacks.Refusal(message, code)
+
+
+# ------------------------------------------------------------------ attributes
+
+
+def _text_of(string: Any) -> Any:
+    data = ctypes.string_at(string.data, string.size) if string.size else b""
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError:
+        return data
+
+
+def _list_of(kind: Any, address: Optional[int], count: int) -> List[Any]:
+    return list((kind * count).from_address(address)) if count and address else []
+
+
+def _attribute(attr: Any) -> Any:
+    if attr.type == _abi.ATTR_FLOAT:
+        return attr.f
+    if attr.type == _abi.ATTR_INT:
+        return attr.i
+    if attr.type == _abi.ATTR_STRING:
+        return _text_of(attr.s)
+    if attr.type == _abi.ATTR_FLOATS:
+        return _list_of(ctypes.c_float, attr.floats, attr.count)
+    if attr.type == _abi.ATTR_INTS:
+        return _list_of(ctypes.c_int64, attr.ints, attr.count)
+    if attr.type == _abi.ATTR_STRINGS:
+        return [_text_of(string) for string in _list_of(_abi.String, attr.strings, attr.count)]
+    return Tensor._over(array_of_view(attr.tensor, None), FROM_ABI[attr.tensor.dtype], dims_of(attr.tensor)).clone()
+
+
+def _attributes(op: "CustomOp", node: Any, size: int) -> Dict[str, Any]:
+    """The node's attributes by name, with the defaults of those that it leaves out."""
+    declared = {attribute.name: attribute.type for attribute in op.attributes}
+    found: Dict[str, Any] = {}
+    for i in range(node.attr_count):
+        attr = _abi.SnapshotAttr.from_address(node.attrs + i * size)
+        name, kind = lib.read(attr.name), ATTRIBUTES.get(attr.type)
+        if kind is None:
+            continue
+        if declared.get(name, kind) != kind:
+            raise refusal(f"attribute '{name}' is of type {kind}, expected {declared[name]}", _abi.CODE_INPUT)
+        found[name] = _attribute(attr)
+    return op._complete(found)
+
+
+# ------------------------------------------------------------------ shapes
+
+
+def _infer(op: "CustomOp", call: Any, address: int) -> None:
+    _attributes(op, _abi.SnapshotNode.from_address(call.node), call.attr_size)
+    shapes: List[Optional[List[Optional[int]]]] = []
+    first, ranked, fixed = 0, True, True
+    for i in range(call.input_count):
+        value = _abi.SnapshotValue.from_address(call.inputs + i * call.value_size)
+        if not value.name.size:
+            op._check_absent(i)
+            shapes.append(None)
+            continue
+        op._check_dtype(i, FROM_ABI.get(value.dtype))
+        first = value.dtype if i == 0 else first
+        ranked = ranked and value.rank >= 0
+        dims = _list_of(ctypes.c_int64, value.dims, max(value.rank, 0))
+        fixed = fixed and all(dim >= 0 for dim in dims)
+        shapes.append([dim if dim >= 0 else None for dim in dims])
+    for i in range(call.input_count, len(op.inputs)):
+        op._check_absent(i)
+        shapes.append(None)
+    results = None
+    if op._shape_inference is not None and ranked:
+        results = _shapes(op, op._shape_inference(shapes), call.output_count, fixed)
+    for i in range(call.output_count):
+        dtype = op.outputs[i].dtype
+        number = first if dtype is None else TO_ABI[dtype]
+        if not number:
+            continue  # the graph may say
+        dims = [] if results is None else [_OPEN if dim is None else dim for dim in results[i]]
+        code = call.set_output(address, i, number, -1 if results is None else len(dims),
+                               (ctypes.c_int64 * max(len(dims), 1))(*dims))
+        if code:
+            raise refusal("", code)  # the library has said why
+
+
+def _shapes(op: "CustomOp", results: Any, wanted: int, fixed: bool) -> List[List[Optional[int]]]:
+    """What a shape inference returned, checked."""
+    if not isinstance(results, (list, tuple)) or not wanted <= len(results) <= len(op.outputs):
+        what = f"{len(results)} shapes" if isinstance(results, (list, tuple)) else type(results).__name__
+        raise refusal(f"its shape inference returned {what}; return a list of {len(op.outputs)}, one for each output")
+    shapes = []
+    for port, shape in zip(op.outputs, results):
+        if not isinstance(shape, (list, tuple)):
+            raise refusal(f"its shape inference returned {shape!r} as the shape of output '{port.name}'; return a list "
+                          "of ints, with None where a dimension is not known")
+        try:
+            shapes.append([None if dim is None else dim.__index__() for dim in shape])
+        except AttributeError:
+            raise refusal(f"its shape inference returned {shape!r} as the shape of output '{port.name}', and a "
+                          "dimension is an int or None") from None
+        if any(dim is not None and not 0 <= dim < 1 << 63 for dim in shapes[-1]):
+            raise refusal(f"its shape inference returned {shape!r} as the shape of output '{port.name}', and a dimension "
+                          "is None or not below 0")
+        if fixed and None in shapes[-1]:
+            raise refusal(f"its shape inference leaves dimensions of output '{port.name}' open, {shape!r}, though all of "
+                          "the inputs are known; register it without shape_inference if only the kernel can tell")
+    return shapes
+
+
+# ------------------------------------------------------------------ kernels
+
+
+class _Lease:
+    """Lives for as long as an array over an input of a call does."""
+
+    __slots__ = ("__weakref__",)
+
+
+def _inputs(op: "CustomOp", call: Any) -> Tuple[List[Optional[Tensor]], Dict[int, "weakref.ref[_Lease]"]]:
+    tensors: List[Optional[Tensor]] = []
+    leases = {}
+    for i, view in enumerate((_abi.Tensor * call.input_count).from_address(call.inputs) if call.input_count else ()):
+        if not view.dtype:
+            op._check_absent(i)
+            tensors.append(None)
+            continue
+        op._check_dtype(i, FROM_ABI[view.dtype])
+        lease = _Lease()
+        array = array_of_view(view, lease)
+        array.flags.writeable = False
+        tensors.append(Tensor._over(array, FROM_ABI[view.dtype], dims_of(view)))
+        leases[i] = weakref.ref(lease)
+    return tensors + [None] * (len(op.inputs) - len(tensors)), leases
+
+
+def _forget_frames(fault: Optional[BaseException], seen: Optional[List[int]] = None) -> None:
+    """Takes the variables out of a traceback, which may be looked at when the inputs' memory is gone."""
+    seen = seen or []
+    if fault is None or id(fault) in seen:
+        return
+    seen.append(id(fault))
+    traceback.clear_frames(fault.__traceback__)
+    _forget_frames(fault.__cause__, seen)
+    _forget_frames(fault.__context__, seen)
+
+
+def _compute(op: "CustomOp", call: Any, address: int) -> None:
+    if _exit.closing:
+        raise refusal("the interpreter is ending, and its kernel is Python code", _abi.CODE_CANCELLED)
+    attrs = _attributes(op, _abi.SnapshotNode.from_address(call.node), call.attr_size)
+    tensors, leases = _inputs(op, call)
+    try:
+        assert op._kernel is not None
+        results = op._kernel(tensors, attrs)
+    except BaseException as fault:
+        _forget_frames(fault)
+        raise
+    _give(op, call, address, results)
+    del tensors, results
+    if any(lease() for lease in leases.values()):
+        gc.collect()  # a cycle does not count
+        kept = [i for i, lease in leases.items() if lease()]
+        if kept:
+            raise refusal(f"its kernel keeps input {kept[0]} beyond the call, and its memory is another's then; keep a "
+                          f"copy, for example inputs[{kept[0]}].clone()")
+
+
+def _give(op: "CustomOp", call: Any, address: int, results: Any) -> None:
+    """Copies what a kernel returned to where the runtime wants it."""
+    if not isinstance(results, (list, tuple)):
+        raise refusal(f"its kernel returned {type(results).__name__}; return a list with a tensor for each output")
+    outputs = (_abi.Tensor * call.output_count).from_address(call.outputs)
+    if len(results) > len(op.outputs):
+        raise refusal(f"its kernel returned {len(results)} tensors, and it has {len(op.outputs)} outputs")
+    for i, output in enumerate(outputs):
+        if not output.dtype:
+            continue  # nobody wants it
+        name = op.outputs[i].name
+        if i >= len(results) or results[i] is None:
+            raise refusal(f"its kernel returned {len(results)} tensors, output {i}, '{name}', is not among them")
+        array, dtype, dims = _result(results[i], f"output {i}, '{name}'")
+        if TO_ABI[dtype] != output.dtype:
+            wanted = FROM_ABI[output.dtype]
+            raise refusal(f"its kernel gave {dtype.text} for output {i}, '{name}', which is {wanted.text}; return it "
+                          f"with .astype(numpy.{wanted.text})" if wanted.numpy is not None else
+                          f"its kernel gave {dtype.text} for output {i}, '{name}', which is {wanted.text}; return a "
+                          f"Tensor of that type", _abi.CODE_DTYPE_MISMATCH)
+        memory = ctypes.c_void_p()
+        code = call.alloc_output(address, i, output.dtype, (ctypes.c_int64 * max(len(dims), 1))(*dims), len(dims),
+                                 ctypes.byref(memory))
+        if code:
+            raise refusal("", code)  # the library has said why
+        if array.nbytes and memory.value:
+            ctypes.memmove(memory.value, address_of(array), array.nbytes)
+
+
+def _result(what: Any, where: str) -> Tuple["np.ndarray[Any, Any]", DType, Sequence[int]]:
+    if isinstance(what, Tensor):
+        if what.dtype != DType.String:
+            return plain(what.numpy()), what.dtype, what.shape
+        what = what.numpy()
+    array = np.asarray(what)
+    if array.dtype.newbyteorder("=") not in ABI_OF_NUMPY:
+        raise refusal(f"its kernel gave {where}, as {type(what).__name__} of {array.dtype}; outputs of registered "
+                      "operators are tensors of numbers or bools")
+    array = plain(array)
+    return array, FROM_ABI[ABI_OF_NUMPY[array.dtype]], array.shape
+
+
+# ------------------------------------------------------------------ what the library calls
+
+
+def _entry(struct: Any, work: Any) -> Any:
+    def enter(user: int, address: int) -> int:
+        call = struct.from_address(address)
+
+        def fail(code: int, message: str) -> int:
+            # An exception that is none of the package's is the kernel's, which is the operator's provider here.
+            code = _abi.CODE_PROVIDER if code == _abi.CODE_INTERNAL else code
+            call.fail(address, code, lib.text(message))
+            return code
+        return _callbacks.guard(fail, work, _callbacks.held(user), call, address)
+    return enter
+
+
+INFER = _callbacks.permanent(_abi.CustomOp, "infer", _exit.callback(_entry(_abi.OpInfer, _infer)))
+COMPUTE = _callbacks.permanent(_abi.CustomOp, "compute", _exit.callback(_entry(_abi.OpCompute, _compute)))
