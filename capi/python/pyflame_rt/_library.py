@@ -126,6 +126,11 @@ class Handle:
         self.address: Optional[int] = address
         self._release = release
 
+    @property
+    def _as_parameter_(self) -> Optional[int]:
+        """Functions of the library take the handle itself, which then stays for the time of the call."""
+        return self.address
+
     def close(self) -> None:
         address, self.address = self.address, None
         if address:

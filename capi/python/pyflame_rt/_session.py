@@ -139,7 +139,8 @@ class InferenceSession:
         return [port.node_arg() for port in self._outputs]
 
     def get_modelmeta(self) -> ModelMetadata:
-        return read_metadata(lib.session.model(self._alive()))
+        session = self._alive()
+        return read_metadata(lib.session.model(session))
 
     def graph(self, optimized: bool = False) -> Graph:
         """A copy of the model's graph, as loaded; constants are shared.
@@ -185,14 +186,16 @@ class InferenceSession:
                          "measured_ns": row.measured_ns})
         return rows
 
-    def _alive(self) -> int:
-        if not self._handle.address:
+    def _alive(self) -> lib.Handle:
+        """What the library is given. Whoever holds it holds the library's session, also when this one is closed."""
+        handle = self._handle
+        if not handle.address:
             raise PyFlameRTError("the session is closed")
-        return self._handle.address
+        return handle
 
     def close(self) -> None:
         """Lets the model go now, not when the object goes. Runs that are under way end as if nothing happened."""
-        self._handle.close()
+        self._handle = lib.Handle(0, None)
 
     def __enter__(self) -> "InferenceSession":
         return self
@@ -248,10 +251,11 @@ class InferenceSession:
             frame = self._frames.pop()
         except IndexError:
             frame = _Frame(len(self._inputs), len(self._outputs))
+        handle = self._handle
         try:
             kept = self._feed(frame, input_feed)  # alive until the run is over
             made, wanted = self._prepare(frame, output_names)
-            status = _run(self._handle.address or self._alive(), frame.inputs, len(self._inputs), frame.outputs,
+            status = _run(handle.address or self._alive(), frame.inputs, len(self._inputs), frame.outputs,
                           len(self._outputs), None if run_options is None else run_options._options.address)
             if status:
                 lib.check(status)
