@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import builtins
-from typing import Optional, Sequence
+from typing import List, Optional, Sequence
 
 from . import _abi
 
@@ -81,6 +81,11 @@ class ValidationError(PyFlameRTError, ValueError):
     """A graph that is not valid; ``faults`` has every fault."""
 
     code = _abi.CODE_VALIDATION
+
+    @property
+    def errors(self) -> List[str]:
+        """A sentence for each fault."""
+        return [str(fault) for fault in self.faults] or [str(self)]
 
 
 class UnsupportedError(PyFlameRTError, NotImplementedError):
