@@ -118,20 +118,18 @@ def _shapes(op: "CustomOp", results: Any, wanted: int, fixed: bool) -> List[List
         raise refusal(f"its shape inference returned {what}; return a list of {len(op.outputs)}, one for each output")
     shapes = []
     for port, shape in zip(op.outputs, results):
+        answer = f"its shape inference returned {shape!r} as the shape of output '{port.name}'"
         if not isinstance(shape, (list, tuple)):
-            raise refusal(f"its shape inference returned {shape!r} as the shape of output '{port.name}'; return a list "
-                          "of ints, with None where a dimension is not known")
+            raise refusal(f"{answer}; return a list of ints, with None where a dimension is not known")
         try:
             shapes.append([None if dim is None else dim.__index__() for dim in shape])
         except AttributeError:
-            raise refusal(f"its shape inference returned {shape!r} as the shape of output '{port.name}', and a "
-                          "dimension is an int or None") from None
+            raise refusal(f"{answer}, and a dimension is an int or None") from None
         if any(dim is not None and not 0 <= dim < 1 << 63 for dim in shapes[-1]):
-            raise refusal(f"its shape inference returned {shape!r} as the shape of output '{port.name}', and a dimension "
-                          "is None or not below 0")
+            raise refusal(f"{answer}, and a dimension is None or not below 0")
         if fixed and None in shapes[-1]:
-            raise refusal(f"its shape inference leaves dimensions of output '{port.name}' open, {shape!r}, though all of "
-                          "the inputs are known; register it without shape_inference if only the kernel can tell")
+            raise refusal(f"{answer} and so leaves dimensions open, though all of the inputs are known; register it "
+                          "without shape_inference if only the kernel can tell")
     return shapes
 
 

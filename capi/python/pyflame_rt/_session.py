@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import html
 import os
-from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple, Union
+from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
@@ -18,8 +18,8 @@ from ._info import ModelMetadata, NodeArg, ports, read_metadata
 from ._model import graph_of_model, model_of_bytes, model_of_file, model_of_graph
 from ._options import RunOptions, SessionOptions
 from ._tensor import Tensor
-from ._values import (TENSOR_SIZE, SparseTensor, address_of, array_over, as_array, plain, python_of, string_tensor,
-                      value_of)
+from ._values import (TENSOR_SIZE, SparseTensor, address_of, array_over, as_array, check_tensor, number_array, plain,
+                      python_of, string_tensor, value_of)
 
 _IO_SIZE = ctypes.sizeof(_abi.Io)
 _run = lib.session.run
@@ -271,12 +271,17 @@ class InferenceSession:
         kept: List[Any] = []
         words, shapes, dtypes = frame.in_words, frame.shapes, frame.dtypes
         fed, at = 0, 0
+        try:
+            get = feeds.get
+        except AttributeError:
+            raise InputError(f"input_feed is a dict with a value for each input by name, got {type(feeds).__name__}; "
+                             "the model takes " + ", ".join(f"'{name}'" for name in self._input_index)) from None
         for i, name in enumerate(self._input_index):
-            what = feeds.get(name, _MISSING)
+            what = get(name, _MISSING)
             if what is not _MISSING:
                 fed += 1
             if (type(what) is np.ndarray and what.dtype is dtypes[i] and what.shape == shapes[i] and
-                    what.flags.c_contiguous):
+                    what.flags.carray):
                 words[at + _DATA] = address_of(what)
                 kept.append(what)
             else:
@@ -302,6 +307,7 @@ class InferenceSession:
                 words[at + _VALUE] = value.address
                 return value
         what = plain(what)
+        check_tensor(port, ABI_OF_NUMPY[what.dtype], what.shape)
         frame.dims[i] = _put(words, at, ABI_OF_NUMPY[what.dtype], what.shape, what.nbytes)
         frame.shapes[i], frame.dtypes[i] = what.shape, what.dtype
         words[at + _DATA] = address_of(what)
@@ -318,10 +324,12 @@ class InferenceSession:
         if port.kind not in (_abi.VALUE_TENSOR, _abi.VALUE_UNSET):
             return None, value_of(what, port.name)
         dtype = FROM_ABI.get(port.dtype)
-        if not isinstance(what, np.ndarray) and dtype is not None and dtype.numpy is not None:
-            what = _from_python(what, dtype)
+        if dtype is not None:
+            what = number_array(what, dtype, port.name)
         array = as_array(what, port.name)
         if array.dtype.kind in "OUS":
+            if array.dtype.kind != "O":
+                check_tensor(port, _abi.DTYPE_STRING, array.shape)
             return None, string_tensor(array, port.name)
         return array, None
 
@@ -342,9 +350,13 @@ class InferenceSession:
         if names:
             try:
                 wanted = [self._output_index[name] for name in names]
-            except KeyError as fault:
-                raise InputError(f"output {fault} is none of the model's: " + ", ".join(
-                    f"'{port.name}'" for port in self._outputs)) from None
+            except (KeyError, TypeError):
+                given = ", ".join(f"'{port.name}'" for port in self._outputs)
+                if isinstance(names, str) or not isinstance(names, Iterable):
+                    raise InputError(f"output_names is a list of names, got {names!r}; the model gives "
+                                     f"{given}") from None
+                unknown = next(name for name in names if name not in list(self._output_index))
+                raise InputError(f"output {unknown!r} is none of the model's: {given}") from None
         words = frame.out_words
         if names != frame.names:
             for i in range(len(self._outputs)):
@@ -374,16 +386,6 @@ class InferenceSession:
 def _tensor_of(tensor: Tensor) -> lib.Handle:
     from ._values import tensor_value
     return tensor_value(tensor.numpy(), TO_ABI[tensor.dtype], tensor.shape)
-
-
-def _from_python(what: Any, dtype: DType) -> Any:
-    """Numbers of Python's as the model wants them, so that lists of floats are not float64."""
-    array = np.asarray(what)
-    exact = {"b": "b", "i": "iuf", "f": "f", "c": "c"}
-    target = dtype.numpy
-    if target is not None and not hasattr(what, "dtype") and target.kind in exact.get(array.dtype.kind, ""):
-        return array.astype(target)
-    return array
 
 
 def _load(source: Any) -> lib.Handle:

@@ -10,7 +10,7 @@ import numpy as np
 
 from . import _abi, _library as lib
 from ._dtype import ABI_OF_NUMPY, FROM_ABI, DType
-from ._errors import DTypeMismatchError, InputError
+from ._errors import DTypeMismatchError, InputError, OutOfMemoryError, PyFlameRTError, ShapeMismatchError
 
 TENSOR_SIZE = ctypes.sizeof(_abi.Tensor)
 
@@ -33,23 +33,93 @@ def address_of(array: np.ndarray) -> int:
 
 
 def plain(array: np.ndarray) -> np.ndarray:
-    """The array in the byte order of the machine and in row-major order; a copy only where it is not."""
-    if not array.dtype.isnative:
-        array = array.astype(array.dtype.newbyteorder("="))
-    return array if array.flags.c_contiguous else np.ascontiguousarray(array)
+    """The array in the machine's byte order, aligned and row-major; a copy only where it is not."""
+    try:
+        if not array.dtype.isnative:
+            array = array.astype(array.dtype.newbyteorder("="))
+        return array if array.flags.c_contiguous and array.flags.aligned else array.copy(order="C")
+    except MemoryError as fault:
+        raise OutOfMemoryError(f"an array of shape {array.shape} is not row-major and has to be copied: "
+                               f"{fault}") from fault
+
+
+def array_from(what: Any, name: str) -> np.ndarray:
+    """What NumPy makes of |what|, and no subclass of its arrays."""
+    if type(what) is np.ndarray:
+        return what
+    if isinstance(what, np.ma.MaskedArray) and np.any(np.ma.getmaskarray(what)):  # type: ignore[no-untyped-call]
+        raise InputError(f"input '{name}' is an array with masked elements, and a tensor has an element everywhere; "
+                         "say which with .filled(value)")
+    try:
+        if hasattr(what, "__dlpack__") and not any(hasattr(what, protocol) for protocol in _ARRAY_PROTOCOLS):
+            return np.from_dlpack(what)
+        array = np.asarray(what)
+    except PyFlameRTError:
+        raise
+    except Exception as fault:
+        text = str(fault).rstrip(".")
+        raise InputError(f"input '{name}': NumPy makes no array of this {type(what).__name__}: {text}; give an array "
+                         "in the host's memory, a Tensor, or lists of equal length") from fault
+    if array.dtype == object and array.ndim == 0:
+        raise InputError(f"input '{name}': NumPy makes no array of this {type(what).__name__}; give an array, a "
+                         "Tensor, a number, or lists of numbers")
+    return array
+
+
+_ARRAY_PROTOCOLS = ("__array__", "__array_interface__", "__array_struct__")
 
 
 def as_array(what: Any, name: str) -> np.ndarray:
     """An array of a type that the library has, from whatever NumPy makes arrays of."""
-    array = what if isinstance(what, np.ndarray) else np.asarray(what)
+    array = array_from(what, name)
     if array.dtype in ABI_OF_NUMPY:
         return plain(array)
     if array.dtype.kind in "OUS":
         return array
-    if not array.dtype.isnative:
-        return as_array(array.astype(array.dtype.newbyteorder("=")), name)
+    if array.dtype.newbyteorder("=") in ABI_OF_NUMPY:
+        return plain(array)
     raise DTypeMismatchError(f"input '{name}': arrays of {array.dtype} have no element type here; convert it, "
                              "for example with .astype(numpy.float32)")
+
+
+def number_array(what: Any, dtype: DType, name: str) -> np.ndarray:
+    """An array of Python's numbers as |dtype|, so that lists of floats are not float64; other arrays as they are."""
+    array = array_from(what, name)
+    target = dtype.numpy
+    if target is None or hasattr(what, "dtype") or target.kind not in _EXACT.get(array.dtype.kind, ""):
+        return array
+    with np.errstate(all="ignore"):
+        made = array.astype(target)
+    exact = array.dtype.kind in "iu" and target.kind in "iu"
+    lost = made != array if exact else np.isfinite(array) & ~np.isfinite(made)
+    if np.any(lost):
+        raise InputError(f"input '{name}': {array[lost].flat[0]} is no number of {dtype.text}, which the model takes")
+    return made
+
+
+_EXACT = {"b": "b", "i": "iuf", "u": "iuf", "f": "f", "c": "c"}
+
+
+def check_tensor(port: Any, dtype: int, shape: Tuple[int, ...]) -> None:
+    """Raises where an input cannot have that element type and rank; the library looks at the rest."""
+    if port.kind != _abi.VALUE_TENSOR:
+        return
+    if port.dtype != dtype and port.dtype in FROM_ABI:
+        want, got = FROM_ABI[port.dtype], FROM_ABI[dtype].text
+        nearest = f"give a pyflame_rt.Tensor of {want}"
+        if want == DType.String:
+            nearest = "give an array of str"
+        elif want.numpy is not None:
+            nearest = f"convert it, for example with numpy.asarray(value, numpy.{want.numpy})"
+        raise DTypeMismatchError(f"running: input '{port.name}' expects {want.text}, got {got}; {nearest}")
+    if port.dims is not None and len(port.dims) != len(shape):
+        rank = len(shape)
+        nearest = ("numpy.expand_dims(value, 0) adds a dimension" if rank == len(port.dims) - 1 else
+                   "numpy.squeeze(value, 0) takes a first dimension of 1 away" if rank == len(port.dims) + 1 else
+                   "numpy.reshape gives it another")
+        dims = ",".join(str(dim) if dim >= 0 else text or "?" for dim, text in zip(port.dims, port.dim_names))
+        raise ShapeMismatchError(f"running: input '{port.name}' expects [{dims}], got [{','.join(map(str, shape))}] "
+                                 f"(rank {rank} instead of {len(port.dims)}); {nearest}")
 
 
 # ------------------------------------------------------------------ to the library
@@ -60,13 +130,16 @@ def string_tensor(array: np.ndarray, name: str) -> lib.Handle:
     dims = (ctypes.c_int64 * max(array.ndim, 1))(*array.shape)
     handle = lib.make(lib.value.create_tensor, lib.value.release, _abi.DTYPE_STRING, dims, array.ndim)
     for i, element in enumerate(array.ravel().tolist()):
-        if isinstance(element, bytes):
-            element = element.decode("utf-8")
-        if not isinstance(element, str):
+        try:
+            element = element.decode("utf-8") if isinstance(element, bytes) else element
+            string = lib.text(element) if isinstance(element, str) else None
+        except UnicodeError as fault:
+            raise InputError(f"input '{name}': element {i} is no text that UTF-8 has: {fault}") from None
+        if string is None:
             raise DTypeMismatchError(
                 f"input '{name}': element {i} of an object array is {type(element).__name__}, and only arrays of str "
                 "are tensors; give numbers a numeric dtype, for example with .astype(numpy.float32)")
-        lib.check(lib.value.set_string(handle.address, i, lib.text(element)))
+        lib.check(lib.value.set_string(handle.address, i, string))
     return handle
 
 

@@ -271,7 +271,8 @@ class CustomOpBuilder:
                      default_value: Optional[Sequence[str]] = None) -> "CustomOpBuilder":
         return self._attribute(name, "strings", required, default_value)
 
-    def attr_tensor(self, name: str, required: bool = False, default_value: Optional[Tensor] = None) -> "CustomOpBuilder":
+    def attr_tensor(self, name: str, required: bool = False,
+                    default_value: Optional[Tensor] = None) -> "CustomOpBuilder":
         return self._attribute(name, "tensor", required, default_value)
 
     def _attribute(self, name: str, kind: str, required: bool, default_value: Any) -> "CustomOpBuilder":
