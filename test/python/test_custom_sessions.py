@@ -155,6 +155,25 @@ print(sessions[1].run(None, {{'x': x}})[0].sum())
 """) == "2000.0\n"
 
 
+def test_the_interpreter_ends_while_passes_run():
+    assert run_program("""
+from pyflame_rt import opt
+class Look(opt.Pass):
+    name = "Look"
+    def run(self, graph):
+        graph.validate()
+        return opt.PassResult()
+opt.register_pass(Look())
+started = threading.Barrier(5)
+def work():
+    started.wait()
+    while True: session_of('Double')
+for _ in range(4): threading.Thread(target=work, daemon=True).start()
+started.wait()
+print(session_of('Double').run(None, {'x': x})[0].sum())
+""") == "2000.0\n"
+
+
 def test_the_interpreter_ends_while_a_kernel_waits_for_ever():
     assert run_program("""
 inside = threading.Event()

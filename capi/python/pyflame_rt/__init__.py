@@ -4,7 +4,7 @@
 >>> session = pyflame_rt.InferenceSession("model.onnx")
 >>> outputs = session.run(None, {"input": array})
 """
-from . import _library, import_module, opt
+from . import _library, custom, import_module, opt
 from ._attrs import TypeText
 from ._dtype import DType
 from ._errors import (BackendError, CancelledError, DataError, DTypeMismatchError, InputError, InvalidArgumentError,
@@ -30,7 +30,7 @@ __all__ = [
     "ModelMetadata", "ModelNotFoundError", "Node", "NodeArg", "NotFoundError", "OptLevel", "OutOfMemoryError",
     "PyFlameRTError", "RunOptions", "SessionOptions", "ShapeMismatchError", "SparseTensor", "Tensor", "TensorInfo",
     "TimeoutError", "TypeText", "UnsupportedError", "UnsupportedFormatError", "UnsupportedOperatorError",
-    "ValidationError", "from_dlpack", "from_numpy", "from_onnx", "get_available_providers", "import_module",
+    "ValidationError", "custom", "from_dlpack", "from_numpy", "from_onnx", "get_available_providers", "import_module",
     "load_model", "opt", "save_model", "to_numpy",
 ]
 

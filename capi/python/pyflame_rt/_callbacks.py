@@ -81,10 +81,10 @@ def guard(fail: Callable[[int, str], int], work: Callable[..., None], *args: Any
     try:
         work(*args)
         return _abi.CODE_OK
-    except Refusal as fault:
-        return fail(fault.code, str(fault)) or fault.code
     except BaseException as fault:  # also KeyboardInterrupt: it may not pass through the library
         try:
+            if isinstance(fault, Refusal):
+                return fail(fault.code, str(fault)) or fault.code
             message = _message(fault)
             _raised.append((message, fault))
             return fail(_code(fault), message) or _abi.CODE_INTERNAL

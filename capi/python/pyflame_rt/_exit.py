@@ -13,7 +13,7 @@ import os
 import threading
 from typing import Any, Callable
 
-from . import _library as lib
+from . import _abi, _library as lib
 
 # A kernel that does not come back cannot call anything either: the process may end around it too.
 _PATIENCE = 5.0
@@ -25,13 +25,16 @@ _here = threading.local()
 closing = False
 
 
-def callback(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Python code that the library calls: calls of the library inside it are never held back."""
-    def call(*args: Any) -> Any:
-        before = getattr(_here, "called", False)
-        _here.called = True
+def callback(function: Callable[..., int]) -> Callable[..., int]:
+    """Python code that the library calls for a code: calls of the library inside it are never held back."""
+    def call(*args: Any) -> int:
+        before = True
         try:
+            before = getattr(_here, "called", False)
+            _here.called = True
             return function(*args)
+        except BaseException:  # what leaves a callback would count as success
+            return _abi.CODE_INTERNAL
         finally:
             _here.called = before
     return call

@@ -6,7 +6,7 @@ import ctypes
 from dataclasses import dataclass, field
 from typing import Any, Dict, List
 
-from .. import _abi, _callbacks, _library as lib
+from .. import _abi, _callbacks, _exit, _library as lib
 from .._errors import InvalidArgumentError
 from .._graph import Graph
 from .._options import OptLevel
@@ -136,7 +136,7 @@ def _rewrite(user: int, address: int) -> int:
     return _callbacks.guard(fail, work)
 
 
-_REWRITE = _callbacks.permanent(_abi.CustomPass, "rewrite", _rewrite)
+_REWRITE = _callbacks.permanent(_abi.CustomPass, "rewrite", _exit.callback(_rewrite))
 
 
 def custom_pass(one: Pass, after: str = "") -> Any:
@@ -145,6 +145,7 @@ def custom_pass(one: Pass, after: str = "") -> Any:
     levels = [level for level in (OptLevel.BASIC, OptLevel.EXTENDED, OptLevel.ALL) if one.should_run(level)]
     if not levels:
         raise InvalidArgumentError(f"pass '{name}': should_run says no at every level")
+    _exit.count_calls()
     texts = lib.text(name), lib.text(after)
     out = _abi.CustomPass(struct_size=ctypes.sizeof(_abi.CustomPass), abi=_abi.ABI_VERSION, name=texts[0],
                           after=texts[1], level=int(levels[0]), release=_callbacks.RELEASE, rewrite=_REWRITE,
