@@ -281,7 +281,7 @@ class InferenceSession:
             if what is not _MISSING:
                 fed += 1
             if (type(what) is np.ndarray and what.dtype is dtypes[i] and what.shape == shapes[i] and
-                    what.flags.carray):
+                    (what.flags.carray or what.flags.c_contiguous and what.flags.aligned)):
                 words[at + _DATA] = address_of(what)
                 kept.append(what)
             else:
