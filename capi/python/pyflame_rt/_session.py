@@ -11,7 +11,7 @@ import numpy as np
 
 from . import _abi, _library as lib
 from ._dtype import ABI_OF_NUMPY, FROM_ABI, TO_ABI, DType
-from ._errors import InputError, InvalidArgumentError, PyFlameRTError
+from ._errors import DTypeMismatchError, InputError, InvalidArgumentError, PyFlameRTError, ShapeMismatchError
 from ._graph import Graph
 from ._graph_text import shape_text as _shape_text
 from ._info import ModelMetadata, NodeArg, ports, read_metadata
@@ -258,13 +258,22 @@ class InferenceSession:
             status = _run(handle.address or self._alive(), frame.inputs, len(self._inputs), frame.outputs,
                           len(self._outputs), None if run_options is None else run_options._options.address)
             if status:
-                lib.check(status)
+                self._fail(status, kept)
             del kept
             return self._collect(frame, made, wanted)
         finally:
             self._frames.append(frame)
 
     __call__ = run
+
+    def _fail(self, status: int, fed: List[Any]) -> None:
+        """Raises what a run's status says; of an input that will not do, with what to give instead."""
+        try:
+            lib.check(status)
+        except (DTypeMismatchError, ShapeMismatchError):
+            for port, value in zip(self._inputs, fed):
+                check_tensor(port, value)
+            raise
 
     def _feed(self, frame: _Frame, feeds: Mapping[str, Any]) -> List[Any]:
         """Fills in the inputs; what it returns has to stay until the run is over."""
@@ -307,7 +316,6 @@ class InferenceSession:
                 words[at + _VALUE] = value.address
                 return value
         what = plain(what)
-        check_tensor(port, ABI_OF_NUMPY[what.dtype], what.shape)
         frame.dims[i] = _put(words, at, ABI_OF_NUMPY[what.dtype], what.shape, what.nbytes)
         frame.shapes[i], frame.dtypes[i] = what.shape, what.dtype
         words[at + _DATA] = address_of(what)
@@ -328,8 +336,6 @@ class InferenceSession:
             what = number_array(what, dtype, port.name)
         array = as_array(what, port.name)
         if array.dtype.kind in "OUS":
-            if array.dtype.kind != "O":
-                check_tensor(port, _abi.DTYPE_STRING, array.shape)
             return None, string_tensor(array, port.name)
         return array, None
 

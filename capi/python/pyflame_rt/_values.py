@@ -100,10 +100,18 @@ def number_array(what: Any, dtype: DType, name: str) -> np.ndarray:
 _EXACT = {"b": "b", "i": "iuf", "u": "iuf", "f": "f", "c": "c"}
 
 
-def check_tensor(port: Any, dtype: int, shape: Tuple[int, ...]) -> None:
-    """Raises where an input cannot have that element type and rank; the library looks at the rest."""
-    if port.kind != _abi.VALUE_TENSOR:
+def check_tensor(port: Any, fed: Any) -> None:
+    """Raises where what was fed, an array or a value, has not the element type or rank of an input."""
+    if port.kind != _abi.VALUE_TENSOR or fed is None:
         return
+    if isinstance(fed, lib.Handle):
+        if lib.value.kind(fed.address) != _abi.VALUE_TENSOR:
+            return
+        view = _abi.Tensor(struct_size=TENSOR_SIZE)
+        lib.check(lib.value.tensor(fed.address, ctypes.byref(view)))
+        dtype, shape = view.dtype, dims_of(view)
+    else:
+        dtype, shape = ABI_OF_NUMPY[fed.dtype], fed.shape
     if port.dtype != dtype and port.dtype in FROM_ABI:
         want, got = FROM_ABI[port.dtype], FROM_ABI[dtype].text
         nearest = f"give a pyflame_rt.Tensor of {want}"
@@ -111,7 +119,7 @@ def check_tensor(port: Any, dtype: int, shape: Tuple[int, ...]) -> None:
             nearest = "give an array of str"
         elif want.numpy is not None:
             nearest = f"convert it, for example with numpy.asarray(value, numpy.{want.numpy})"
-        raise DTypeMismatchError(f"running: input '{port.name}' expects {want.text}, got {got}; {nearest}")
+        raise DTypeMismatchError(f"running: input '{port.name}' expects {want.text}, got {got}; {nearest}") from None
     if port.dims is not None and len(port.dims) != len(shape):
         rank = len(shape)
         nearest = ("numpy.expand_dims(value, 0) adds a dimension" if rank == len(port.dims) - 1 else
@@ -119,7 +127,7 @@ def check_tensor(port: Any, dtype: int, shape: Tuple[int, ...]) -> None:
                    "numpy.reshape gives it another")
         dims = ",".join(str(dim) if dim >= 0 else text or "?" for dim, text in zip(port.dims, port.dim_names))
         raise ShapeMismatchError(f"running: input '{port.name}' expects [{dims}], got [{','.join(map(str, shape))}] "
-                                 f"(rank {rank} instead of {len(port.dims)}); {nearest}")
+                                 f"(rank {rank} instead of {len(port.dims)}); {nearest}") from None
 
 
 # ------------------------------------------------------------------ to the library
