@@ -87,13 +87,17 @@ def test_86_memory_issues(session):
     assert right([process_in_batches(session, images(7), 3)], images(7))
 
 
-def test_87_logging():
+def test_87_logging(capfd):
     options = pyflame_rt.SessionOptions()
     options.log_level = "debug"  # Maximum verbosity
 
     session = pyflame_rt.InferenceSession("model.pfm", options)
     assert right(session.run(None, {"input": images()}), images())
-    assert session.get_session_options().log_level == "debug"
+    said = capfd.readouterr().err.splitlines()
+    assert "info: session of graph 'classifier'" in said[0] and "debug: run on " in said[-1]
+    options.log_level = "error"
+    assert right(pyflame_rt.InferenceSession("model.pfm", options).run(None, {"input": images()}), images())
+    assert capfd.readouterr().err == ""
     options.log_level = "loud"
     with pytest.raises(pyflame_rt.InvalidArgumentError, match="'loud'.*debug info warning error off"):
         pyflame_rt.InferenceSession("model.pfm", options)

@@ -260,7 +260,7 @@ def test_76_optimization_levels():
         assert right(pyflame_rt.InferenceSession("model.pfm", options).run(None, {"input": images()}), images())
 
 
-def test_77_run_options(session):
+def test_77_run_options(session, capfd):
     run_opts = pyflame_rt.RunOptions()
 
     # Override log level for this run
@@ -272,6 +272,9 @@ def test_77_run_options(session):
     # Timeout
     run_opts.timeout_ms = 5000  # 5 seconds
     assert right(session.run(None, {"input": images()}, run_opts), images())
+    assert "debug: run 'batch_1' on " in capfd.readouterr().err
+    assert right(session.run(None, {"input": images()}), images())
+    assert capfd.readouterr().err == ""
 
 
 def test_78_error_handling(capsys):
