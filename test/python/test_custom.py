@@ -233,6 +233,17 @@ def test_results_of_another_shape_than_was_said():
         session_of("Wrong").run(None, {"x": X})
 
 
+def test_tensors_that_lie_about_themselves():
+    class Liar(Tensor):
+        @property
+        def shape(self):
+            return [1]
+
+    build("Wrong", lambda inputs, attrs: [Liar([1000])])
+    with pytest.raises(pyflame_rt.BackendError, match=r"its kernel gave 4000 bytes as float32 \[1\] for output 0, 'Y'"):
+        session_of("Wrong").run(None, {"x": X})
+
+
 class Odd(Exception):
     def __str__(self):
         raise RuntimeError("no text")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import gc
+import math
 import traceback
 import weakref
 from typing import TYPE_CHECKING, Any, Dict, List, Optional, Sequence, Tuple
@@ -211,6 +212,8 @@ def _give(op: "CustomOp", call: Any, address: int, results: Any) -> None:
                           f"with .astype(numpy.{wanted.text})" if wanted.numpy is not None else
                           f"its kernel gave {dtype.text} for output {i}, '{name}', which is {wanted.text}; return a "
                           f"Tensor of that type", _abi.CODE_DTYPE_MISMATCH)
+        if array.nbytes != (math.prod(dims) * dtype.bits + 7) // 8:
+            raise refusal(f"its kernel gave {array.nbytes} bytes as {dtype.text} {list(dims)} for output {i}, '{name}'")
         memory = ctypes.c_void_p()
         code = call.alloc_output(address, i, output.dtype, (ctypes.c_int64 * max(len(dims), 1))(*dims), len(dims),
                                  ctypes.byref(memory))
