@@ -288,9 +288,23 @@ TEST_F(Guide, import_says_why_it_failed) {
   EXPECT_NE(missing.error.find("absent.onnx"), std::string::npos) << missing.error;
   save_model(one_node("Relu", {{1}}), "model.pfm");
   EXPECT_FALSE(importer.import_model("model.pfm").success);
-  ImportOptions optimise;
-  optimise.optimize = true;
-  EXPECT_FALSE(importer.import_model("absent.onnx", optimise).success);
+}
+
+TEST_F(Guide, import_optimises) {
+  Graph graph("dead");
+  graph.add_input({"x", {{1}}, DType::Float32});
+  graph.add_node(std::make_shared<Node>("used", "Relu", std::vector<std::string>{"x"},
+                                        std::vector<std::string>{"y"}));
+  graph.add_node(std::make_shared<Node>("unused", "Exp", std::vector<std::string>{"x"},
+                                        std::vector<std::string>{"z"}));
+  graph.add_output({"y", {{1}}, DType::Float32});
+  save_model(graph, "dead.onnx");
+  ImportOptions options;
+  options.optimize = true;
+  const ImportResult result = ONNXImporter().import_model("dead.onnx", options);
+  ASSERT_TRUE(result.success) << result.error;
+  EXPECT_EQ(result.stats.node_count, 2u);
+  EXPECT_EQ(result.graph.nodes().size(), 1u);
 }
 
 TEST_F(Guide, creating_models_programmatically) {

@@ -148,8 +148,8 @@ class InferenceSession:
         |optimized|: as the passes of the session's options leave it (``optimization_level``, ``skip_passes``, passes
         that were registered), written in standard operators.
         """
-        model = lib.session.model(self._alive())
-        graph = graph_of_model(model)
+        session = self._alive()
+        graph = graph_of_model(lib.session.model(session))
         if optimized:
             from .opt._manager import optimize_as_session
             optimize_as_session(graph, self._options, self.get_providers())

@@ -4,6 +4,7 @@
 // thread-safe.
 #pragma once
 
+#include <pyflame_rt/opt/passes.hpp>
 #include <pyflame_rt/session.hpp>
 #include <string>
 
@@ -12,8 +13,8 @@ namespace pyflame_rt {
 struct ImportOptions {
   bool validate = true;
   bool infer_shapes = true;
-  // There is no graph-to-graph optimiser to apply on import: true is refused. Sessions optimise by
-  // their own level.
+  // Rewrites the graph as opt::optimize does at OptLevel::Basic. Sessions optimise by their own
+  // level, with this or without.
   bool optimize = false;
 };
 
@@ -29,12 +30,6 @@ class ONNXImporter {
   ImportResult import_model(const std::string& path, const ImportOptions& options = {}) const {
     ImportResult result;
     try {
-      if (options.optimize) {
-        throw PyFlameRTError(
-            "ImportOptions::optimize is not available: set it to false and choose "
-            "SessionOptions::optimization_level instead",
-            PFRT_CODE_UNSUPPORTED);
-      }
       LoadOptions load;
       load.validate = options.validate;
       load.infer_shapes = options.infer_shapes;
@@ -44,6 +39,7 @@ class ONNXImporter {
                                      " file, not ONNX: use load_model");
       }
       result.graph = model.graph();
+      if (options.optimize) opt::optimize(result.graph, OptLevel::Basic);
       result.stats = model.stats();
       result.success = true;
     } catch (const PyFlameRTError& error) {
