@@ -2,8 +2,8 @@
 //
 // A convolution and the MaxPool of its output in one step: strips of rows are convolved into the
 // cache and pooled from there, so the convolution's output never reaches memory. Rows under windows
-// of two strips are computed twice. An element is computed as by the two kernels alone: the bias is
-// added to the maximum, which is the same number, as rounding keeps order.
+// of two strips are computed twice. The bias is added to the maximum, which is the same number, as
+// rounding keeps order.
 #include <algorithm>
 #include <memory>
 
