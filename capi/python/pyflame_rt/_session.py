@@ -9,14 +9,17 @@ from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Seque
 
 import numpy as np
 
-from . import _abi, _library as lib
+from . import _abi, _async, _library as lib
+from ._binding import IOBinding, run_values
 from ._dtype import ABI_OF_NUMPY, FROM_ABI, TO_ABI, DType
-from ._errors import DTypeMismatchError, InputError, InvalidArgumentError, PyFlameRTError, ShapeMismatchError
+from ._errors import (DTypeMismatchError, InputError, InvalidArgumentError, NotFoundError, PyFlameRTError,
+                      ShapeMismatchError)
 from ._graph import Graph
 from ._graph_text import shape_text as _shape_text
 from ._info import ModelMetadata, NodeArg, ports, read_metadata
 from ._model import graph_of_model, model_of_bytes, model_of_file, model_of_graph
 from ._options import RunOptions, SessionOptions
+from ._ort_value import OrtValue
 from ._tensor import Tensor
 from ._values import (TENSOR_SIZE, SparseTensor, address_of, array_over, as_array, check_tensor, number_array, plain,
                       python_of, string_tensor, value_of)
@@ -186,6 +189,13 @@ class InferenceSession:
                          "measured_ns": row.measured_ns})
         return rows
 
+    def _provider_of(self, device: str) -> str:
+        """The name of the provider in use whose device has this word."""
+        words = {_provider_word(name): name for name in self.get_providers()}
+        if device not in words:
+            raise NotFoundError(f"the session uses no device '{device}'; it uses " + ", ".join(map(repr, words)))
+        return words[device]
+
     def _alive(self) -> lib.Handle:
         """What the library is given. Whoever holds it holds the library's session, also when this one is closed."""
         handle = self._handle
@@ -260,7 +270,7 @@ class InferenceSession:
             if status:
                 self._fail(status, kept)
             del kept
-            return self._collect(frame, made, wanted)
+            return self._collect(frame.out_words, made, wanted)
         finally:
             self._frames.append(frame)
 
@@ -274,6 +284,38 @@ class InferenceSession:
             for port, value in zip(self._inputs, fed):
                 check_tensor(port, value)
             raise
+
+    def run_async(self, output_names: Optional[Sequence[str]], input_feed: Mapping[str, Any], callback: _async.Callback,
+                  user_data: Any = None, run_options: Optional[RunOptions] = None) -> None:
+        """Starts a run and returns; ``callback(results, user_data, error_text)`` is called once when it is over.
+
+        ``results`` is what ``run`` returns and ``error_text`` is "", or the list is empty and the text says why. The
+        callback is called on a thread of the package's, one after another; what it raises goes to
+        ``threading.excepthook``. Arrays that are fed stay alive until the run is over and must not be written to
+        meanwhile. Runs that are under way when the interpreter ends are cancelled, and their callbacks told so.
+
+        Raises what ``run`` does when nothing could be started; the callback is then not called.
+        """
+        _async.run(self, output_names, input_feed, callback, user_data, run_options)
+
+    def io_binding(self) -> IOBinding:
+        """Inputs and outputs of this session to be bound once for many runs."""
+        return IOBinding(self)
+
+    def run_with_iobinding(self, iobinding: IOBinding, run_options: Optional[RunOptions] = None) -> None:
+        """Runs the model on what is bound; makes those outputs that are bound. Raises what ``run`` does."""
+        iobinding._run(self, run_options)
+
+    def run_with_ort_values(self, output_names: Optional[Sequence[str]], input_dict_ort_values: Mapping[str, OrtValue],
+                            run_options: Optional[RunOptions] = None) -> List[OrtValue]:
+        """As ``run``, from OrtValues to OrtValues."""
+        return run_values(self, output_names, input_dict_ort_values, run_options)
+
+    def _take_frame(self) -> _Frame:
+        try:
+            return self._frames.pop()
+        except IndexError:
+            return _Frame(len(self._inputs), len(self._outputs))
 
     def _feed(self, frame: _Frame, feeds: Mapping[str, Any]) -> List[Any]:
         """Fills in the inputs; what it returns has to stay until the run is over."""
@@ -323,6 +365,10 @@ class InferenceSession:
 
     def _convert(self, port: Any, what: Any) -> Tuple[Any, Optional[lib.Handle]]:
         """An array to view, or a value of the library's."""
+        if isinstance(what, OrtValue):
+            if what._handle is not None:
+                return None, what._handle
+            what = what._host
         if isinstance(what, Tensor):
             if what.dtype.numpy is not None and what.dtype != DType.String:
                 return plain(what.numpy()), None
@@ -379,8 +425,7 @@ class InferenceSession:
                 frame.dims[len(self._inputs) + i] = _put(words, at, known[2], known[0], array.nbytes)
         return made, wanted
 
-    def _collect(self, frame: _Frame, made: List[Any], wanted: Sequence[int]) -> List[Any]:
-        words = frame.out_words
+    def _collect(self, words: Any, made: List[Any], wanted: Sequence[int]) -> List[Any]:
         for i, array in enumerate(made):
             value = words[i * _WORDS + _VALUE]
             if array is None and value:
