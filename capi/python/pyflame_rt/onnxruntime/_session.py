@@ -1,0 +1,218 @@
+# SPDX-License-Identifier: Apache-2.0
+"""InferenceSession by ONNX Runtime's names."""
+from __future__ import annotations
+
+import copy
+import json
+import os
+import time
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Union
+
+import numpy as np
+
+import pyflame_rt
+from pyflame_rt import _abi
+from pyflame_rt._async import Callback
+from pyflame_rt._errors import PyFlameRTError, ShapeMismatchError
+from pyflame_rt._info import PortInfo
+from pyflame_rt._ort_value import OrtValue as NativeOrtValue
+
+from ._environment import chosen_providers, no_meaning, warn
+from ._exceptions import translate, translates
+from ._options import SessionOptions
+from ._types import type_text
+from ._values import IOBinding, OrtValue
+
+# Further arguments of that API's constructor, and why they have no meaning here.
+_ARGUMENTS = {
+    "disabled_optimizers": "the passes here have names of their own; pyflame_rt.SessionOptions.skip_passes leaves them "
+                           "out",
+    "read_config_from_model": "a model brings no options",
+}
+
+
+class NodeArg:
+    """An input or output of a model: ``name``, ``type`` as in "tensor(float)", and ``shape``, a list.
+
+    A dimension is an int, a str where it has a name, or None. The list is empty where the rank is not known, and for
+    what is no tensor.
+    """
+
+    dim_names: Sequence[str] = ()  # they are in the shape
+
+    def __init__(self, name: str, type: str, shape: List[Union[int, str, None]]) -> None:
+        self.name, self.type, self.shape = name, type, shape
+
+    def __repr__(self) -> str:
+        return f"NodeArg(name={self.name!r}, type={self.type!r}, shape={self.shape!r})"
+
+
+@translates
+class InferenceSession(pyflame_rt.InferenceSession):
+    """A model ready to run, by ONNX Runtime's names. Free to use from many threads at once.
+
+    ``providers`` that this library does not have are warned of and left out, the CPU takes what others leave.
+
+    Raises NoSuchFile, InvalidProtobuf, InvalidGraph, NotImplemented for operators and options, InvalidArgument,
+    NotFound for a provider that nobody has.
+    """
+
+    def __init__(self, path_or_bytes: Any, sess_options: Any = None,
+                 providers: Optional[Sequence[Any]] = None,
+                 provider_options: Optional[Sequence[Mapping[str, Any]]] = None, *, enable_fallback: Any = True,
+                 **kwargs: Any) -> None:
+        for name, value in kwargs.items():
+            if name not in _ARGUMENTS:
+                raise TypeError(f"InferenceSession has no argument '{name}'")
+            if value:
+                no_meaning(name, _ARGUMENTS[name])
+        self._given = sess_options if sess_options is not None else SessionOptions()
+        native = self._given._to_native() if isinstance(self._given, SessionOptions) else copy.copy(self._given)
+        self._fallback = bool(enable_fallback)
+        if not self._fallback:
+            native.fallback = False
+        if not providers and isinstance(self._given, SessionOptions):
+            providers = self._given._providers
+        self._chosen = dict(chosen_providers(providers, provider_options))
+        self._free_dimensions: Dict[str, int] = getattr(self._given, "_free_dimensions", {})
+        self._started = time.monotonic_ns()
+        super().__init__(path_or_bytes, native, list(self._chosen.items()))
+        names = {name for port in self._inputs for name in port.dim_names}
+        for name in self._free_dimensions:
+            if name not in names:
+                warn(f"no input has the dimension '{name}' that is overridden; dimensions are: "
+                     f"{', '.join(sorted(names - {''})) or 'none'}")
+
+    # ------------------------------------------------------------------ what it is
+
+    def _node_arg(self, port: PortInfo) -> NodeArg:
+        shape: List[Union[int, str, None]] = []
+        dims = port.dims if port.kind in (_abi.VALUE_TENSOR, _abi.VALUE_SPARSE) else None
+        for dim, name in zip(dims or (), port.dim_names):
+            shape.append(dim if dim >= 0 else self._free_dimensions[name] if name in self._free_dimensions else
+                         name or None)
+        return NodeArg(port.name, type_text(port), shape)
+
+    def get_inputs(self) -> List[NodeArg]:  # type: ignore[override]
+        """The inputs that a run must be fed."""
+        return [self._node_arg(port) for port in self._inputs if not port.has_initializer]
+
+    def get_overridable_initializers(self) -> List[NodeArg]:  # type: ignore[override]
+        """Inputs with a default value, which a run may be fed."""
+        return [self._node_arg(port) for port in self._inputs if port.has_initializer]
+
+    def get_outputs(self) -> List[NodeArg]:  # type: ignore[override]
+        return [self._node_arg(port) for port in self._outputs]
+
+    def get_session_options(self) -> Any:
+        """The options that the session was made with."""
+        return self._given
+
+    def get_provider_options(self) -> Dict[str, Dict[str, str]]:
+        """The options that each provider in use was given."""
+        return {name: dict(self._chosen.get(name, {})) for name in self.get_providers()}
+
+    def set_providers(self, providers: Optional[Sequence[Any]] = None,
+                      provider_options: Optional[Sequence[Mapping[str, Any]]] = None) -> None:
+        """Makes the session anew with other providers; no other thread may use it meanwhile."""
+        self._make_anew(providers=providers, provider_options=provider_options)
+
+    def enable_fallback(self) -> None:
+        """Where a provider fails, its nodes go to the next one; it is so from the beginning."""
+        self._make_anew(enable_fallback=True)
+
+    def disable_fallback(self) -> None:
+        """Where a provider fails, the run fails. Makes the session anew."""
+        self._make_anew(enable_fallback=False)
+
+    def _make_anew(self, **changes: Any) -> None:
+        self.__dict__.update(InferenceSession(**{**self.__getstate__(), **changes}).__dict__)
+
+    def __getstate__(self) -> Dict[str, Any]:
+        return {"path_or_bytes": super().__getstate__()["source"], "sess_options": self._given,
+                "providers": list(self._chosen.items()), "enable_fallback": self._fallback}
+
+    def __setstate__(self, state: Dict[str, Any]) -> None:
+        self.__init__(**state)  # type: ignore[misc]
+
+    # ------------------------------------------------------------------ running it
+
+    def run(self, output_names: Optional[Sequence[str]], input_feed: Mapping[str, Any],
+            run_options: Any = None) -> List[Any]:
+        """Runs the model once; returns arrays, lists and dicts in the order of the names, None or [] for all.
+
+        Raises InvalidArgument for a name that is missing or unknown, and for a wrong shape or element type.
+        """
+        try:
+            if self._free_dimensions:
+                self._check_feeds(input_feed)
+            return super().run(output_names, input_feed, run_options)
+        except PyFlameRTError as fault:
+            raise translate(fault) from fault.__cause__
+
+    __call__ = run
+
+    def run_async(self, output_names: Optional[Sequence[str]], input_feed: Mapping[str, Any], callback: Callback,
+                  user_data: Any = None, run_options: Any = None) -> None:
+        """Starts a run; ``callback(results, user_data, error_text)`` is called once when it is over, on another thread.
+
+        ``error_text`` is "" or says why there are no results. Arrays must not be written to before.
+        """
+        self._check_feeds(input_feed)
+        super().run_async(output_names, input_feed, callback, user_data, run_options)
+
+    def io_binding(self) -> IOBinding:
+        """Inputs and outputs of this session to be bound once for many runs."""
+        return IOBinding(self)
+
+    def run_with_iobinding(self, iobinding: Any, run_options: Any = None) -> None:
+        """Runs the model on what is bound; makes those outputs that are bound."""
+        super().run_with_iobinding(iobinding, run_options)
+
+    def run_with_ort_values(  # type: ignore[override]
+            self, output_names: Optional[Sequence[str]], input_dict_ort_values: Mapping[str, Any],
+            run_options: Any = None) -> List[OrtValue]:
+        """As ``run``, from OrtValues to OrtValues."""
+        out: Any = super().run_with_ort_values(output_names, input_dict_ort_values, run_options)
+        return out  # type: ignore[no-any-return]
+
+    def _check_feeds(self, feeds: Mapping[str, Any]) -> None:
+        for name, value in feeds.items():
+            self._check_free_dimensions(name, value)
+
+    def _check_free_dimensions(self, name: str, value: Any) -> None:
+        index = self._input_index.get(name)
+        if not self._free_dimensions or index is None:
+            return
+        shape = value.shape() if isinstance(value, NativeOrtValue) else np.shape(value)
+        for dim, found in zip(self._inputs[index].dim_names, shape):
+            wanted = self._free_dimensions.get(dim, found)
+            if found != wanted:
+                raise ShapeMismatchError(f"input '{name}' is of shape {list(shape)}; its dimension '{dim}' is "
+                                         f"overridden to {wanted}")
+
+    # ------------------------------------------------------------------ profiling
+
+    def get_profiling_start_time_ns(self) -> int:
+        """When profiling began, on the clock of time.monotonic_ns."""
+        return self._started
+
+    def end_profiling(self) -> str:
+        """Writes what each step of the last run took, and gives the name of the file; "" when nothing was profiled.
+
+        The file is a list of trace events, one for a step, laid end to end; times are in microseconds.
+        """
+        options = self._given
+        if not options.enable_profiling:
+            return ""
+        prefix = getattr(options, "profile_file_prefix", "onnxruntime_profile_")
+        path, at, events = f"{prefix}_{time.strftime('%Y-%m-%d_%H-%M-%S')}.json", 0.0, []
+        for row in self.explain():
+            took = row["measured_ns"] / 1000
+            events.append({"cat": "Node", "ph": "X", "pid": os.getpid(), "tid": 0, "ts": at, "dur": took,
+                           "name": f"{row['nodes']}_kernel_time",
+                           "args": {"op_name": row["ops"], "provider": row["provider"], "kernel": row["kernel"]}})
+            at += took
+        with open(path, "w", encoding="utf-8") as file:
+            json.dump(events, file)
+        return path

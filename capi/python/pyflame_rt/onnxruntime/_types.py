@@ -1,0 +1,22 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Types as ONNX writes them: "tensor(float)"."""
+from __future__ import annotations
+
+from pyflame_rt import _abi
+from pyflame_rt._info import PortInfo
+
+_NAMES = {row[0]: row[4] for row in _abi.DTYPES}
+_KINDS = {_abi.VALUE_SEQUENCE: "seq({})", _abi.VALUE_OPTIONAL: "optional({})"}
+
+
+def element_text(dtype: int) -> str:
+    return _NAMES.get(dtype, "?")
+
+
+def type_text(port: PortInfo) -> str:
+    element = element_text(port.dtype)
+    if port.kind == _abi.VALUE_MAP:
+        return f"map({element_text(port.key_dtype)},tensor({element}))"
+    if port.kind == _abi.VALUE_SPARSE:
+        return f"sparse_tensor({element})"
+    return _KINDS.get(port.kind, "{}").format(f"tensor({element})")

@@ -1,0 +1,21 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The exceptions, and classes that are imported from here."""
+# By full names: a program that puts the package into sys.modules as 'onnxruntime' gets the same classes.
+from pyflame_rt._info import ModelMetadata
+from pyflame_rt._providers import get_available_providers
+from pyflame_rt.onnxruntime._environment import get_all_providers, get_build_info, get_device, get_version_string
+from pyflame_rt.onnxruntime._exceptions import (EngineError, EPFail, Fail, InvalidArgument, InvalidGraph,
+                                                InvalidProtobuf, ModelLoadCanceled, ModelLoaded,
+                                                ModelRequiresCompilation, NoModel, NoSuchFile, NotFound,
+                                                NotImplemented, RuntimeException)
+from pyflame_rt.onnxruntime._options import (ExecutionMode, ExecutionOrder, GraphOptimizationLevel, RunOptions,
+                                             SessionOptions)
+from pyflame_rt.onnxruntime._session import NodeArg
+
+__all__ = [
+    "EPFail", "EngineError", "ExecutionMode", "ExecutionOrder", "Fail", "GraphOptimizationLevel", "InvalidArgument",
+    "InvalidGraph", "InvalidProtobuf", "ModelLoadCanceled", "ModelLoaded", "ModelMetadata", "ModelRequiresCompilation",
+    "NoModel", "NoSuchFile", "NodeArg", "NotFound", "NotImplemented", "RunOptions", "RuntimeException",
+    "SessionOptions", "get_all_providers", "get_available_providers", "get_build_info", "get_device",
+    "get_version_string",
+]
