@@ -65,9 +65,6 @@ def test_what_would_change_results_is_refused():
             options.add_session_config_entry(key, value)
         with pytest.raises(state.NotImplemented, match=key.replace(".", r"\.")):
             options.add_session_config_entry(key, "another")
-    with pytest.raises(state.NotImplemented, match="pfrt optimize"):
-        options.optimized_model_filepath = "out.onnx"
-    options.optimized_model_filepath = ""
     with pytest.raises(state.NotImplemented, match="training_mode"):
         ort.RunOptions().training_mode = True
     with pytest.raises(state.InvalidArgument, match="session.no_such_key"):
@@ -291,6 +288,23 @@ def test_a_profile_has_every_step(digits, tmp_path):
     assert [event["args"]["op_name"] for event in events] == [step["ops"] for step in steps]
     assert [event["dur"] for event in events] == [step["measured_ns"] / 1000 for step in steps]
     assert sum(event["dur"] for event in events) > 0
+
+
+def test_a_graph_is_a_model_too(add_model):
+    session = ort.InferenceSession(pyflame_rt.InferenceSession(add_model).graph())
+    for again in (session, pickle.loads(pickle.dumps(session))):
+        assert again.run(None, {"a": A, "b": B})[0].tolist() == [[11, 22, 33]]
+    session.set_providers(["CPUExecutionProvider"])
+    assert session.run(None, {"a": A, "b": B})[0].tolist() == [[11, 22, 33]]
+    assert repr(session) == ("InferenceSession('made': a: [N, 3] tensor(float), b: [N, 3] tensor(float) -> "
+                             "y: [N, 3] tensor(float))")
+
+
+def test_an_optimised_model_that_cannot_be_written(add_model, tmp_path):
+    options = ort.SessionOptions()
+    options.optimized_model_filepath = str(tmp_path / "nowhere" / "out.onnx")
+    with pytest.raises(pyflame_rt.PyFlameRTError, match="nowhere"):
+        ort.InferenceSession(add_model, options)
 
 
 def test_values_have_onnx_s_numbers():

@@ -123,6 +123,16 @@ def test_a_profile(tmp_path):
     assert all(event["dur"] >= 0 for event in events)
 
 
+def test_the_optimised_model_is_a_model(tmp_path):
+    options, path = ort.SessionOptions(), str(tmp_path / "optimised.onnx")
+    options.optimized_model_filepath = path
+    options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_ENABLE_BASIC
+    image = np.linspace(0, 1, 64, dtype=np.float32).reshape(1, 1, 8, 8)
+    wanted = ort.InferenceSession(DIGITS, options, providers=["CPUExecutionProvider"]).run(None, {"image": image})[0]
+    found = ort.InferenceSession(path, providers=["CPUExecutionProvider"]).run(None, {"image": image})[0]
+    np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-6)
+
+
 def test_an_unknown_option_is_refused():
     with pytest.raises(AttributeError):
         setattr(ort.SessionOptions(), "intra_op_num_thread", 1)

@@ -64,7 +64,6 @@ def _listing() -> str:
         rows("Options whose wish is always fulfilled:", _options.ALWAYS_SO.items()),
         rows("Configuration entries without a meaning here:", ((name, why) for name, (_, why) in entries.items())),
         rows("Refused, because results or files would be others than asked for:", (
-            ("optimized_model_filepath", "a session writes no model; use the command `pfrt optimize`"),
             ("RunOptions.training_mode", "a session runs inference"),
             *((name, why) for name, (_, why) in _options.CONFIG_REFUSED.items()))),
         rows("Methods of SessionOptions that are not here:", _options.ABSENT.items())))

@@ -153,8 +153,9 @@ class SessionOptions:
     """Options of a session, by ONNX Runtime's names; the module's help says which have no meaning here.
 
     Set: graph_optimization_level, execution_mode, intra_op_num_threads (0 = as many as the process may use),
-    enable_profiling, profile_file_prefix, log_severity_level (0 verbose to 4 fatal; -1 = the default logger's), free
-    dimensions by name, and by add_session_config_entry any key of the library's own schema ("precision").
+    enable_profiling, profile_file_prefix, optimized_model_filepath (.onnx or .pfm, written when a session is made),
+    log_severity_level (0 verbose to 4 fatal; -1 = the default logger's), free dimensions by name, and by
+    add_session_config_entry any key of the library's own schema ("precision").
     """
 
     enable_cpu_mem_arena: bool
@@ -194,9 +195,6 @@ class SessionOptions:
             level_of(value, "SessionOptions.log_severity_level")
         if name.endswith("num_threads") and value < 0:
             raise InvalidArgumentError(f"SessionOptions.{name} is {value}; give a number from 0 on")
-        if name == "optimized_model_filepath" and value:
-            raise UnsupportedError("SessionOptions.optimized_model_filepath is refused: a session writes no model; use "
-                                   "the command `pfrt optimize`")
         if name in NO_MEANING and value != _DEFAULTS[name]:
             no_meaning(name, NO_MEANING[name])
         self.__dict__[name] = value

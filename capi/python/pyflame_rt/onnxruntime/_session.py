@@ -77,6 +77,9 @@ class InferenceSession(pyflame_rt.InferenceSession):
         self._free_dimensions: Dict[str, int] = getattr(self._given, "_free_dimensions", {})
         self._started = time.monotonic_ns()
         super().__init__(path_or_bytes, native, list(self._chosen.items()))
+        path = getattr(self._given, "optimized_model_filepath", "")
+        if path:
+            self.graph(optimized=True).save(path)
         names = {name for port in self._inputs for name in port.dim_names}
         for name in self._free_dimensions:
             if name not in names:
