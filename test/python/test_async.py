@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 import numpy as np
@@ -136,6 +137,22 @@ def test_from_many_threads(add_model):
         thread.join()
     for n, answer in enumerate(answers):
         assert answer.wait()[0][0].tolist() == (A * n + B).tolist() and len(answer.told) == 1
+
+
+def test_nothing_is_kept_of_runs_that_are_over(add_model):
+    session, answers = pyflame_rt.InferenceSession(add_model), [Answers() for _ in range(100)]
+    x = A.copy()
+    before = sys.getrefcount(x)
+    for answer in answers:
+        session.run_async(None, {"a": x, "b": B}, answer)
+    for answer in answers:
+        answer.wait()
+    state = pyflame_rt._async._state
+    for _ in range(5000):  # the last threads are on their way out
+        if not (state.running or state.unanswered or state.present) and sys.getrefcount(x) == before:
+            return
+        time.sleep(0.002)
+    raise AssertionError((state.running, state.unanswered, state.present, sys.getrefcount(x), before))
 
 
 def test_in_a_forked_child(add_model):
