@@ -253,6 +253,8 @@ def test_free_dimensions_hold_for_every_way_to_run(add_model):
         with pytest.raises(state.InvalidArgument, match="'N' is overridden to 1"):
             call()
     assert session.run(None, {"a": A, "b": B})[0].tolist() == [[11, 22, 33]]
+    options.add_free_dimension_override_by_name("N", 2)  # for sessions to come
+    assert session.get_outputs()[0].shape == [1, 3]
     options.add_free_dimension_override_by_name("M", 1)
     with pytest.warns(UserWarning, match="'M'.*: N"):
         ort.InferenceSession(add_model, options)

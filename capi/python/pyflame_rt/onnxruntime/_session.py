@@ -74,7 +74,7 @@ class InferenceSession(pyflame_rt.InferenceSession):
         if not providers and isinstance(self._given, SessionOptions):
             providers = self._given._providers
         self._chosen = dict(chosen_providers(providers, provider_options))
-        self._free_dimensions: Dict[str, int] = getattr(self._given, "_free_dimensions", {})
+        self._free_dimensions: Dict[str, int] = dict(getattr(self._given, "_free_dimensions", {}))
         self._started = time.monotonic_ns()
         super().__init__(path_or_bytes, native, list(self._chosen.items()))
         path = getattr(self._given, "optimized_model_filepath", "")
@@ -205,10 +205,9 @@ class InferenceSession(pyflame_rt.InferenceSession):
 
         The file is a list of trace events, one for a step, laid end to end; times are in microseconds.
         """
-        options = self._given
-        if not options.enable_profiling:
+        if not self._options.enable_profiling:
             return ""
-        prefix = getattr(options, "profile_file_prefix", "onnxruntime_profile_")
+        prefix = getattr(self._given, "profile_file_prefix", "onnxruntime_profile_")
         path, at, events = f"{prefix}_{time.strftime('%Y-%m-%d_%H-%M-%S')}.json", 0.0, []
         for row in self.explain():
             took = row["measured_ns"] / 1000
