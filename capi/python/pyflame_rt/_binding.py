@@ -177,8 +177,8 @@ class IOBinding:
             raise InputError("run_with_iobinding: inputs that are not bound: " + ", ".join(map(repr, unbound)))
         if not self._results:
             raise InputError("run_with_iobinding: no output is bound; use bind_output")
-        address = session._alive()
-        lib.check(lib.session.run(address, self._inputs, len(session._inputs), self._outputs, len(session._outputs),
+        handle = session._alive()
+        lib.check(lib.session.run(handle, self._inputs, len(session._inputs), self._outputs, len(session._outputs),
                                   None if run_options is None else run_options._options.address))
         for name, device in self._allocated.items():
             io = self._outputs[session._output_index[name]]
