@@ -7,7 +7,7 @@ cd "$(dirname "$0")/.."
 . cmake/setup.sh
 
 TEST_PACKAGES=(libgtest-dev libonnx1 clang-format binutils pkg-config python3-numpy python3-pytest python3-pycparser
-               rustc golang-go openjdk-17-jdk-headless libjna-java)
+               python3-venv rustc golang-go openjdk-17-jdk-headless libjna-java)
 
 # run_suite PRESET [CTEST ARGUMENT...]
 run_suite() {
@@ -33,6 +33,7 @@ main() {
   test/conformance.sh build/release --threads 1
   test/conformance.sh build/release --threads 4
   test/node/package.sh "$PWD" "$PWD/build/release" "$PWD/build/release/lib/libpyflamert_c.so" || [ $? -eq 77 ]
+  test/python/install.sh "$PWD"
   /usr/bin/python3 bench/models/make_models.py build/models
   test/determinism.sh build/release build/models/*.onnx
   test/memory.sh build/release build/memory

@@ -52,6 +52,15 @@ PFRT_PLUGIN_PATH=$work/custom_provider "$tree/bin/pfrt" explain "$model" "${own[
 grep -q CustomExecutionProvider "$work/steps" || { echo "FAILED: the sample provider runs nothing"; cat "$work/steps"; exit 1; }
 PFRT_PLUGIN_PATH=$work/custom_provider "$tree/bin/pfrt" run "$model" "${own[@]}" >/dev/null
 
+if grep -q '^PYFLAME_RT_BUILD_PYTHON:BOOL=ON' "$build/CMakeCache.txt" && /usr/bin/python3 -c 'import numpy'; then
+  python=$(dirname "$(dirname "$(find "$tree" -name py.typed)")")
+  got=$(cd "$work" && env -i PYTHONPATH="$python" /usr/bin/python3 -B -c 'import sys, numpy, pyflame_rt
+image = numpy.zeros((1, 1, 8, 8), numpy.float32)
+print(pyflame_rt.InferenceSession(sys.argv[1]).run(None, {"image": image})[0].size, "classes", pyflame_rt._library.path)
+' "$model")
+  [ "$got" = "10 classes $(find "$tree" -name libpyflamert_c.so)" ] || { echo "FAILED: Python printed '$got'"; exit 1; }
+fi
+
 size=0
 for file in $(find "$tree" -name libpyflamert_c.so -o -name libpyflamert_provider_cpu.so); do
   strip -o "$work/stripped" "$file"

@@ -1,0 +1,97 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Installs the Python package into a virtual environment by pip, runs a model with nothing set, and removes it again.
+# Arguments: the source folder; the folder of a build or installation, without which pip builds the library itself.
+set -euo pipefail
+source=$(realpath "$1")
+build=${2:+$(realpath "$2")}
+python=/usr/bin/python3
+"$python" -c 'import numpy, venv, ensurepip' 2>/dev/null || { echo "needs NumPy and venv: python3-numpy, python3-venv"; exit 77; }
+unset PYFLAME_RT_LIBRARY PYFLAME_RT_BUILD_DIR PYTHONPATH PFRT_PLUGIN_PATH LD_LIBRARY_PATH LD_PRELOAD
+export PIP_CONFIG_FILE=/dev/null PIP_NO_INDEX=1 PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_ROOT_USER_ACTION=ignore
+export PYTHONDONTWRITEBYTECODE=1
+work=$(mktemp -d)
+trap 'chmod -R u+w "$work"; rm -rf "$work"' EXIT
+failed() { echo "FAILED: $*"; exit 1; }
+
+"$python" -m venv --system-site-packages "$work/venv"
+site=$("$work/venv/bin/python" -c 'import sysconfig; print(sysconfig.get_path("platlib"))')
+pip_install() { "$work/venv/bin/pip" install --quiet --no-build-isolation "$@"; }
+installed() { find "$site" -iname '*pyflame*'; }
+
+# From sources that stay as they are.
+copy=$work/sources
+if [ -n "$build" ]; then
+  export PYFLAME_RT_BUILD_DIR=$build
+  mkdir -p "$copy"/capi/python
+  cp -r "$source"/capi/python/{pyflame_rt,build_backend.py,pyproject.toml} "$copy/capi/python"
+  cp "$source"/{CMakeLists.txt,LICENSE,pyproject.toml} "$copy"
+else
+  cp -r "$source" "$copy"
+  rm -rf "$copy"/build
+fi
+find "$copy" -name __pycache__ -prune -exec rm -rf {} +
+chmod -R a-w "$copy"
+find "$copy" | sort >"$work/before"
+pip_install "$copy/capi/python"
+find "$copy" | sort | diff "$work/before" - || failed "pip wrote to the source folder"
+find "$site/pyflame_rt" -name '*.so' -exec nm {} + 2>&1 | grep -E ' [TtDdBb] ' && failed "the library is not stripped"
+grep -q '^Tag: py3-none-linux_x86_64$' "$site"/pyflame_rt-*.dist-info/WHEEL
+
+# Elsewhere, with an empty environment.
+cat >"$work/program.py" <<'PROGRAM'
+import importlib.metadata, pathlib, re, sys
+import numpy as np
+import pyflame_rt
+from pyflame_rt import _library
+
+source, site = map(pathlib.Path, sys.argv[1:])
+package = pathlib.Path(pyflame_rt.__file__).parent
+assert package == site / "pyflame_rt", package
+assert pathlib.Path(_library.path) == package / "lib" / "libpyflamert_c.so", _library.path
+project = re.search(r"project\(pyflame_rt VERSION (\S+)", (source / "CMakeLists.txt").read_text()).group(1)
+assert pyflame_rt.__version__ == importlib.metadata.version("pyflame_rt") == project
+assert (package / "py.typed").exists()
+plugins = {file.name for file in (package / "lib" / "pyflame_rt" / "plugins").iterdir()}
+assert {"libpyflamert_import_onnx.so", "libpyflamert_provider_cpu.so", "libpyflamert_ops_text.so"} <= plugins, plugins
+assert "CPUExecutionProvider" in pyflame_rt.get_available_providers()
+session = pyflame_rt.InferenceSession(source / "samples/digits/digits.onnx")
+rows = np.frombuffer((source / "samples/digits/digits_test.bin").read_bytes(), np.uint8, offset=20).reshape(-1, 65)
+found = session.run(None, {"image": (rows[:, 1:] / 16).astype(np.float32).reshape(-1, 1, 8, 8)})[0].argmax(axis=1)
+assert (found == rows[:, 0]).sum() == 291
+PROGRAM
+run_program() { (cd "$work" && env -i "$work/venv/bin/python" -B program.py "$source" "$site"); }
+run_program
+
+"$work/venv/bin/pip" uninstall --quiet --yes pyflame_rt
+left=$(installed)
+[ -z "$left" ] || failed "pip uninstall left $left"
+[ -n "$build" ] || exit 0
+
+# A copy of the build's library that is named by a wrong folder, found in one laid out as Debian does, or made by CMake.
+PYFLAME_RT_BUILD_DIR=$work/venv pip_install "$copy/capi/python" >"$work/errors" 2>&1 && failed "installed without a library"
+grep -q "$work/venv has no lib/libpyflamert_c.so" "$work/errors" || { cat "$work/errors"; failed "no word of the library"; }
+mkdir -p "$work/tree/lib/x86_64-linux-gnu" "$work/bin"
+cp -r "$build"/lib/{libpyflamert_c.so,pyflame_rt} "$work/tree/lib/x86_64-linux-gnu"
+PYFLAME_RT_BUILD_DIR=$work/tree pip_install "$copy"  # `pip install .` in the repository
+run_program
+cat >"$work/bin/cmake" <<CMAKE
+#!/usr/bin/env bash
+echo "\$*" >>"$work/cmake_calls"
+[ "\$1" = -S ] && mkdir -p "\$4" && cp -r "$work/tree/lib" "\$4" || [ "\$1" = --build ]
+CMAKE
+chmod +x "$work/bin/cmake"
+env -u PYFLAME_RT_BUILD_DIR PATH="$work/bin:$PATH" "$work/venv/bin/pip" install --quiet --no-build-isolation \
+  --force-reinstall --no-deps "$copy/capi/python"
+grep -q -- "-S $copy -B .* -DCMAKE_BUILD_TYPE=Release" "$work/cmake_calls" || failed "CMake was not asked for a build"
+grep -q -- "^--build" "$work/cmake_calls" || failed "CMake did not build"
+run_program
+
+# An editable install is the sources and the build themselves.
+pip_install --force-reinstall --no-deps -e "$copy/capi/python"
+[ ! -e "$site/pyflame_rt" ] || failed "an editable install copied the package"
+got=$(cd "$work" && env -i venv/bin/python -B -c 'import pyflame_rt; print(pyflame_rt.__file__, pyflame_rt._library.path)')
+[ "$got" = "$copy/capi/python/pyflame_rt/__init__.py $build/lib/libpyflamert_c.so" ] || failed "an editable install uses $got"
+"$work/venv/bin/pip" uninstall --quiet --yes pyflame_rt
+left=$(installed)
+[ -z "$left" ] || failed "pip uninstall left $left"
