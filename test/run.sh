@@ -7,7 +7,7 @@ cd "$(dirname "$0")/.."
 . cmake/setup.sh
 
 TEST_PACKAGES=(libgtest-dev libonnx1 clang-format binutils pkg-config python3-numpy python3-pytest python3-pycparser
-               python3-venv rustc golang-go openjdk-17-jdk-headless libjna-java)
+               python3-venv mypy rustc golang-go openjdk-17-jdk-headless libjna-java)
 
 # run_suite PRESET [CTEST ARGUMENT...]
 run_suite() {

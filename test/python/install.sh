@@ -27,8 +27,8 @@ if [ -n "$build" ]; then
   cp -r "$source"/capi/python/{pyflame_rt,build_backend.py,pyproject.toml} "$copy/capi/python"
   cp "$source"/{CMakeLists.txt,LICENSE,pyproject.toml} "$copy"
 else
-  cp -r "$source" "$copy"
-  rm -rf "$copy"/build
+  mkdir "$copy"
+  tar -C "$source" -c --exclude=./build --exclude=./.git . | tar -C "$copy" -x
 fi
 find "$copy" -name __pycache__ -prune -exec rm -rf {} +
 chmod -R a-w "$copy"

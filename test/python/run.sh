@@ -11,4 +11,10 @@ if "$python" -c 'import pycparser' 2>/dev/null; then
 else
   echo "pycparser is not here: whether _abi.py is what the headers say was not looked at"
 fi
+if "$python" -m mypy --version >/dev/null 2>&1; then
+  "$python" -m mypy --config-file capi/python/pyproject.toml --cache-dir /dev/null capi/python/pyflame_rt test/python/typed_client.py
+else
+  echo "mypy is not here: whether the types are right was not looked at"
+fi
+"$python" test/python/typed_client.py samples/digits
 "$python" -m pytest -q -p no:cacheprovider test/python

@@ -89,10 +89,10 @@ def dtype_of(what: Any) -> DType:
         for dtype, name in _TEXT.items():
             if what in (name, dtype.name):
                 return dtype
-    dtype = np.dtype(what)
-    if dtype.kind in "OUS":
+    numpy = np.dtype(what)
+    if numpy.kind in "OUS":
         return DType.String
-    if dtype.newbyteorder("=") in FROM_NUMPY:
-        return FROM_NUMPY[dtype.newbyteorder("=")]
+    if numpy.newbyteorder("=") in FROM_NUMPY:
+        return FROM_NUMPY[numpy.newbyteorder("=")]
     raise TypeError(f"{what!r} is no element type that the runtime has; it has " +
                     ", ".join(name for name in _TEXT.values()))

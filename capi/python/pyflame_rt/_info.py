@@ -171,6 +171,6 @@ def read_metadata(model: int) -> ModelMetadata:
     for i in range(lib.model.metadata_count(model)):
         lib.check(lib.model.metadata_at(model, i, ctypes.byref(entry)))
         custom[lib.read(entry.key)] = lib.read(entry.value)
-    return ModelMetadata(*(lib.read(getattr(info, name)) for name in (
-        "graph_name", "description", "producer_name", "producer_version", "domain")), info.model_version,
-        lib.read(info.format), custom)
+    texts = {name: lib.read(getattr(info, name)) for name in (
+        "graph_name", "description", "producer_name", "producer_version", "domain", "format")}
+    return ModelMetadata(**texts, version=info.model_version, custom_metadata_map=custom)

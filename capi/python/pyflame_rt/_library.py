@@ -60,7 +60,7 @@ def text(value: str) -> Any:
 def texts(values: Iterable[str]) -> Any:
     """An array of String structs that keeps their bytes."""
     made = [text(v) for v in values]
-    out = (_abi.String * len(made))(*made)
+    out: Any = (_abi.String * len(made))(*made)
     out.strings = made
     return out
 

@@ -27,7 +27,7 @@ class SparseTensor:
 def address_of(array: np.ndarray) -> int:
     """Where the elements begin; 0 is never returned for an array with elements."""
     try:
-        return ctypes.addressof(ctypes.c_char.from_buffer(array))
+        return ctypes.addressof(ctypes.c_char.from_buffer(array))  # type: ignore[arg-type]
     except (TypeError, ValueError, BufferError):  # read-only, or without elements
         return int(array.__array_interface__["data"][0])
 
@@ -176,9 +176,9 @@ def value_of(what: Any, name: str) -> lib.Handle:
         return lib.make(lib.value.create_map, lib.value.release, parts[0].address, parts[1].address)
     if isinstance(what, (list, tuple)):
         elements = [value_of(element, name) for element in what]
-        array = (ctypes.c_void_p * max(len(elements), 1))(*(e.address for e in elements))
+        addresses = (ctypes.c_void_p * max(len(elements), 1))(*(e.address for e in elements))
         dtype = lib.value.dtype(elements[0].address) if elements else _abi.DTYPE_FLOAT32
-        return lib.make(lib.value.create_sequence, lib.value.release, dtype, array, len(elements))
+        return lib.make(lib.value.create_sequence, lib.value.release, dtype, addresses, len(elements))
     if isinstance(what, SparseTensor):
         values, indices = value_of(what.values, name), value_of(np.asarray(what.indices, np.int64), name)
         dims = (ctypes.c_int64 * max(len(what.shape), 1))(*what.shape)
@@ -202,7 +202,7 @@ def array_over(owner: Any, address: int, size: int, dtype: "np.dtype[Any]", dims
     """An array over memory that |owner| keeps alive."""
     if size == 0:
         return np.empty(dims, dtype)
-    memory = (ctypes.c_char * size).from_address(address)
+    memory: Any = (ctypes.c_char * size).from_address(address)
     memory.owner = owner
     return np.frombuffer(memory, dtype).reshape(dims)
 

@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A program as mypy --strict sees it. Argument: the folder of the digits."""
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Dict, List, Optional
+
+import numpy as np
+import numpy.typing as npt
+
+import pyflame_rt
+
+
+def probabilities(session: pyflame_rt.InferenceSession, image: npt.NDArray[np.float32],
+                  run_options: Optional[pyflame_rt.RunOptions] = None) -> npt.NDArray[np.float32]:
+    feeds: Dict[str, npt.NDArray[np.float32]] = {session.get_inputs()[0].name: image}
+    out: npt.NDArray[np.float32] = session.run(["probabilities"], feeds, run_options)[0]
+    return out
+
+
+def main(folder: Path) -> None:
+    options = pyflame_rt.SessionOptions()
+    options.num_threads = 1
+    options.optimization_level = pyflame_rt.OptLevel.ALL
+    faults: List[str] = options.validate()
+    assert faults == []
+    with pyflame_rt.InferenceSession(folder / "digits.onnx", options, providers=["CPUExecutionProvider"]) as session:
+        shape: Optional[List[Optional[int]]] = session.get_inputs()[0].shape
+        assert shape == [None, 1, 8, 8]
+        run_options = pyflame_rt.RunOptions()
+        run_options.timeout_ms = 10000
+        image = pyflame_rt.Tensor([1, 1, 8, 8], pyflame_rt.DType.Float32)
+        pixels: npt.NDArray[np.float32] = image.numpy()
+        found = probabilities(session, pixels, run_options)
+        assert found.shape == (1, 10) and abs(float(found.sum()) - 1) < 1e-5
+        try:
+            session.run(None, {"picture": pixels})
+        except pyflame_rt.InputError as fault:
+            code: int = fault.code
+            causes: List[pyflame_rt.PyFlameRTError] = fault.faults
+            assert code > 0 and causes == []
+    print("typed", pyflame_rt.__version__)
+
+
+if TYPE_CHECKING:
+    # What mypy must refuse: an ignore that has nothing to ignore is an error.
+    wrong = pyflame_rt.InferenceSession(7)  # type: ignore[arg-type]
+    wrong.run()  # type: ignore[call-arg]
+    wrong.run(["y"], [1.0])  # type: ignore[arg-type]
+    wrong.run_all()  # type: ignore[attr-defined]
+    pyflame_rt.SessionOptions().num_threads = "four"  # type: ignore[assignment]
+    name: int = wrong.get_outputs()[0].name  # type: ignore[assignment]
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
