@@ -25,7 +25,10 @@ from ._values import (TENSOR_SIZE, SparseTensor, address_of, array_over, as_arra
                       python_of, string_tensor, value_of)
 
 _IO_SIZE = ctypes.sizeof(_abi.Io)
-_run = lib.session.run
+# Without argument types, which would be looked at in every call: all that is passed has to be of ctypes or None.
+_run = ctypes.CFUNCTYPE(ctypes.c_void_p)(ctypes.cast(lib.session.run, ctypes.c_void_p).value or 0)
+_addressof, _empty = ctypes.addressof, np.empty
+_buffer_of: Any = ctypes.c_char.from_buffer
 ModelSource = Union[str, "os.PathLike[str]", bytes, bytearray, memoryview]
 
 
@@ -47,13 +50,17 @@ class _Frame:
         for io in [*self.inputs, *self.outputs]:
             io.struct_size = _IO_SIZE
             io.tensor.struct_size = TENSOR_SIZE
+        self.input_count, self.output_count = ctypes.c_size_t(inputs), ctypes.c_size_t(outputs)
         self.in_words = memoryview(self.inputs).cast("B").cast("Q")
         self.out_words = memoryview(self.outputs).cast("B").cast("Q")
         # Of the array that each input was last: what is equal need not be written again.
         self.shapes: List[Any] = [None] * inputs
         self.dtypes: List[Any] = [None] * inputs
         self.dims: List[Any] = [None] * (inputs + outputs)
-        self.names: Any = _MISSING  # of the outputs wanted last
+        # The outputs wanted last, and of those the ones to allocate: index, word of the address, shape, dtype.
+        self.names: Any = _MISSING
+        self.wanted: Sequence[int] = ()
+        self.allocated: List[Tuple[int, int, Tuple[int, ...], Any]] = []
 
 
 def _put(words: Any, at: int, dtype: int, shape: Tuple[int, ...], size: int) -> Any:
@@ -115,6 +122,7 @@ class InferenceSession:
     def _describe(self) -> None:
         session = self._handle.address
         assert session
+        self._pointer = ctypes.c_void_p(session)
         self._inputs = ports(session, lib.session.input_count, lib.session.input_at)
         self._outputs = ports(session, lib.session.output_count, lib.session.output_at)
         self._input_index = {port.name: i for i, port in enumerate(self._inputs)}
@@ -124,8 +132,9 @@ class InferenceSession:
         for port in self._outputs:
             dtype = FROM_ABI.get(port.dtype)
             fixed = port.kind == _abi.VALUE_TENSOR and port.dims is not None and all(d > 0 for d in port.dims)
-            usable = fixed and dtype is not None and dtype != DType.String and dtype.numpy is not None
-            self._known.append((tuple(port.dims or ()), dtype.numpy, port.dtype) if usable and dtype else None)
+            numpy = dtype.numpy if dtype is not None and dtype != DType.String else None
+            self._known.append((tuple(port.dims or ()), numpy, port.dtype) if fixed and numpy is not None else None)
+        self._all_outputs = range(len(self._outputs))
         self._frames: List[_Frame] = []
 
     # ------------------------------------------------------------------ what it is
@@ -261,15 +270,15 @@ class InferenceSession:
             frame = self._frames.pop()
         except IndexError:
             frame = _Frame(len(self._inputs), len(self._outputs))
-        handle = self._handle
+        handle = self._alive()
         try:
             kept = self._feed(frame, input_feed)  # alive until the run is over
             made, wanted = self._prepare(frame, output_names)
-            status = _run(handle.address or self._alive(), frame.inputs, len(self._inputs), frame.outputs,
-                          len(self._outputs), None if run_options is None else run_options._options.address)
+            status = _run(self._pointer, frame.inputs, frame.input_count, frame.outputs, frame.output_count,
+                          None if run_options is None else ctypes.c_void_p(run_options._options.address))
             if status:
                 self._fail(status, kept)
-            del kept
+            del kept, handle  # which stayed alive for as long as the library used them
             return self._collect(frame.out_words, made, wanted)
         finally:
             self._frames.append(frame)
@@ -321,24 +330,26 @@ class InferenceSession:
         """Fills in the inputs; what it returns has to stay until the run is over."""
         kept: List[Any] = []
         words, shapes, dtypes = frame.in_words, frame.shapes, frame.dtypes
-        fed, at = 0, 0
         try:
             get = feeds.get
         except AttributeError:
             raise InputError(f"input_feed is a dict with a value for each input by name, got {type(feeds).__name__}; "
                              "the model takes " + ", ".join(f"'{name}'" for name in self._input_index)) from None
-        for i, name in enumerate(self._input_index):
+        i, missing = 0, 0
+        for name in self._input_index:
             what = get(name, _MISSING)
-            if what is not _MISSING:
-                fed += 1
             if (type(what) is np.ndarray and what.dtype is dtypes[i] and what.shape == shapes[i] and
                     (what.flags.carray or what.flags.c_contiguous and what.flags.aligned)):
-                words[at + _DATA] = address_of(what)
-                kept.append(what)
+                try:
+                    words[i * _WORDS + _DATA] = _addressof(_buffer_of(what))
+                except (TypeError, ValueError, BufferError):  # read-only, or without elements
+                    words[i * _WORDS + _DATA] = address_of(what)
             else:
-                kept.append(self._feed_one(frame, i, what, feeds))
-            at += _WORDS
-        if fed != len(feeds):
+                missing += what is _MISSING
+                what = self._feed_one(frame, i, what, feeds)
+            kept.append(what)
+            i += 1
+        if i - missing != len(feeds):
             raise InputError(self._feed_fault(feeds))
         return kept
 
@@ -355,7 +366,7 @@ class InferenceSession:
         if type(what) is not np.ndarray or what.dtype not in ABI_OF_NUMPY:
             what, value = self._convert(port, what)
             if value is not None:
-                words[at + _VALUE] = value.address or 0
+                words[at + _VALUE] = value.address
                 return value
         what = plain(what)
         frame.dims[i] = _put(words, at, ABI_OF_NUMPY[what.dtype], what.shape, what.nbytes)
@@ -398,7 +409,18 @@ class InferenceSession:
 
     def _prepare(self, frame: _Frame, names: Optional[Sequence[str]]) -> Tuple[List[Any], Sequence[int]]:
         """Says where outputs go: into arrays made beforehand where their shape is known."""
-        wanted: Sequence[int] = range(len(self._outputs))
+        if names != frame.names:
+            self._choose(frame, names)
+        words = frame.out_words
+        made: List[Any] = [None] * len(self._outputs)
+        for i, at, shape, dtype in frame.allocated:
+            made[i] = array = _empty(shape, dtype)
+            words[at] = _addressof(_buffer_of(array))
+        return made, frame.wanted
+
+    def _choose(self, frame: _Frame, names: Optional[Sequence[str]]) -> None:
+        """Has the frame's runs make other outputs than it did."""
+        wanted: Sequence[int] = self._all_outputs
         if names:
             try:
                 wanted = [self._output_index[name] for name in names]
@@ -409,29 +431,24 @@ class InferenceSession:
                                      f"{given}") from None
                 unknown = next(name for name in names if name not in list(self._output_index))
                 raise InputError(f"output {unknown!r} is none of the model's: {given}") from None
-        words = frame.out_words
-        if names != frame.names:
-            for i in range(len(self._outputs)):
-                words[i * _WORDS + _FLAGS] = 0 if i in wanted else _abi.IO_SKIP
-            frame.names = list(names) if names else names
-        made: List[Any] = [None] * len(self._outputs)
-        for i in wanted:
+        frame.names, frame.wanted = list(names) if names else names, wanted
+        frame.allocated = []
+        for i in self._all_outputs:
             known, at = self._known[i], i * _WORDS
-            if known is None or made[i] is not None:
-                continue
-            made[i] = array = np.empty(known[0], known[1])
-            words[at + _DATA] = address_of(array)
-            if frame.dims[len(self._inputs) + i] is None:
-                frame.dims[len(self._inputs) + i] = _put(words, at, known[2], known[0], array.nbytes)
-        return made, wanted
+            frame.out_words[at + _FLAGS] = 0 if i in wanted else _abi.IO_SKIP
+            if known is not None and i in wanted:
+                frame.allocated.append((i, at + _DATA, known[0], known[1]))
+                size = int(np.prod(known[0], dtype=np.int64)) * known[1].itemsize
+                frame.dims[len(self._inputs) + i] = _put(frame.out_words, at, known[2], known[0], size)
 
     def _collect(self, words: Any, made: List[Any], wanted: Sequence[int]) -> List[Any]:
         for i, array in enumerate(made):
-            value = words[i * _WORDS + _VALUE]
-            if array is None and value:
-                words[i * _WORDS + _VALUE] = 0
-                made[i] = python_of(lib.Handle(value, lib.value.release))
-        return [made[i] for i in wanted]
+            if array is None:
+                value = words[i * _WORDS + _VALUE]
+                if value:
+                    words[i * _WORDS + _VALUE] = 0
+                    made[i] = python_of(lib.Handle(value, lib.value.release))
+        return made if wanted is self._all_outputs else [made[i] for i in wanted]
 
 
 def _tensor_of(tensor: Tensor) -> lib.Handle:

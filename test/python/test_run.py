@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs whose arrays differ from those of the run before, and outputs that are asked for in other ways."""
+import threading
+
+import numpy as np
+import pytest
+
+import pyflame_rt
+from conftest import FLOAT, INT64, node, onnx_model, port
+
+
+@pytest.fixture
+def fixed():
+    """n = -x and a = |x| of a fixed shape, s = the shape's numbers, of a rank alone."""
+    model = onnx_model([node("Neg", ["x"], ["n"]), node("Abs", ["x"], ["a"]), node("Shape", ["x"], ["s"])],
+                       [port("x", FLOAT, [2, 3])],
+                       [port("n", FLOAT, [2, 3]), port("a", FLOAT, [2, 3]), port("s", INT64, ["R"])])
+    return pyflame_rt.InferenceSession(model)
+
+
+X = np.array([[1, -2, 3], [-4, 5, -6]], np.float32)
+
+
+def test_outputs_of_a_fixed_shape_are_arrays_of_their_own(fixed):
+    n, a, s = fixed.run(None, {"x": X})
+    assert n.base is None and a.base is None  # the run wrote to them
+    assert n.tolist() == (-X).tolist() and a.tolist() == abs(X).tolist() and s.tolist() == [2, 3]
+
+
+def test_other_outputs_from_run_to_run(fixed):
+    for names in (["n"], ("a", "n"), ["a", "a"], [], None, ["s"], ("n", "s", "a"), ["n"], None):
+        out = fixed.run(names, {"x": X})
+        expected = {"n": (-X).tolist(), "a": abs(X).tolist(), "s": [2, 3]}
+        assert [o.tolist() for o in out] == [expected[name] for name in names or ["n", "a", "s"]]
+    wanted = ["n"]
+    fixed.run(wanted, {"x": X})
+    wanted[0] = "a"
+    assert fixed.run(wanted, {"x": X})[0].tolist() == abs(X).tolist()
+    with pytest.raises(pyflame_rt.InputError, match="'z'"):
+        fixed.run(["z"], {"x": X})
+    assert fixed.run(["n"], {"x": X})[0].tolist() == (-X).tolist()
+
+
+def test_other_layouts_of_a_shape_from_run_to_run(fixed):
+    frozen = X.copy()
+    frozen.flags.writeable = False
+    row = np.broadcast_to(X[:1], (2, 3))
+    for x in (X, frozen, X, np.asfortranarray(X), row, X[::-1], X.astype(">f4"), X.copy(), row.copy(), X.tolist()):
+        for _ in range(2):
+            assert fixed.run(["n"], {"x": x})[0].tolist() == (-np.asarray(x)).tolist()
+
+
+def test_a_session_may_be_closed_while_others_run_it(add_model):
+    x = np.ones((100, 3), np.float32)
+    for _ in range(20):
+        session, right, faults = pyflame_rt.InferenceSession(add_model), [], []
+
+        def work():
+            try:
+                while True:
+                    right.append(session.run(None, {"a": x, "b": x})[0][0, 0] == 2)
+            except pyflame_rt.PyFlameRTError as fault:
+                faults.append(str(fault))
+
+        threads = [threading.Thread(target=work) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        while len(right) < 20:
+            session.run(None, {"a": x, "b": x})
+        session.close()
+        for thread in threads:
+            thread.join()
+        assert all(right) and faults == ["the session is closed"] * 4
