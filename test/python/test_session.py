@@ -245,11 +245,6 @@ def test_many_threads_share_a_session(add_model):
     assert faults == []
 
 
-def test_a_thousand_sessions(add_model):
-    for _ in range(1000):
-        pyflame_rt.InferenceSession(add_model).run(None, {"a": A, "b": B})
-
-
 def test_forked_children_run_a_preloaded_session(add_model):
     session = pyflame_rt.InferenceSession(add_model)
     session.run(None, {"a": A, "b": B})
