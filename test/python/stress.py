@@ -57,7 +57,7 @@ def lost(work, times):
         for _ in range(times):
             work()
         return "\n\n".join(unreachable())
-    for _ in range(times // 5 + 1):
+    for _ in range(times // 2 + 1):
         work()
     before = in_use()
     for _ in range(times):

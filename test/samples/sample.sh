@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Builds the sample of one language as samples/README.md says, with the library of a build folder: it prints the numbers
-# that the C++ sample prints, and says what is wrong when a file or the library is. Arguments: c, rust, java or go; the
-# build folder.
+# that the C++ sample prints, and says what is wrong when a file or the library is. Arguments: c, rust, java, go or
+# python; the build folder.
 set -euo pipefail
 language=$1
 build=$(realpath "$2")
@@ -43,6 +43,11 @@ case $language in
     GOCACHE=$work/cache GOFLAGS=-mod=mod GOPROXY=off CGO_ENABLED=1 CGO_CFLAGS="-I$PWD/include" CGO_LDFLAGS="-L$build/lib" \
       go build -o "$work/digits" samples/go/digits.go
     sample=("$work/digits")
+    ;;
+  python)
+    /usr/bin/python3 -c 'import numpy' 2>/dev/null || { echo "needs NumPy: python3-numpy"; exit 77; }
+    export PYTHONPATH=$PWD/capi/python PYTHONDONTWRITEBYTECODE=1
+    sample=(/usr/bin/python3 samples/python/digits.py)
     ;;
   *)
     echo "no sample in '$language'" >&2
@@ -94,6 +99,10 @@ cc -shared -fPIC -Iinclude test/samples/strange_library.c -o "$work/other/libpyf
 fails $digits "$work/none" "libpyflamert_c.so"
 fails $digits "$work/other" "this library is of major version 7"
 case $language in
+  python)  # whose package looks for the library itself
+    PYFLAME_RT_LIBRARY=$library/libpyflamert_c.so prints $digits ""
+    PYFLAME_RT_LIBRARY=$work/none/missing.so fails $digits "$library" "missing.so"
+    ;;
   rust | java)  # which know the tables without the headers, and look for the library themselves
     cc -shared -fPIC -Iinclude -DSHORT_TABLES test/samples/strange_library.c -o "$work/short/libpyflamert_c.so"
     fails $digits "$work/short" "table 'status' has 16 bytes"
