@@ -17,12 +17,17 @@ for package in koffi@3 typescript; do
   [ -d "$work/node_modules/${package%@*}" ] && continue
   command -v npm >/dev/null || break
   [ -f "$work/package.json" ] || echo '{"private": true}' >"$work/package.json"
-  timeout 400 npm install --prefix "$work" --ignore-scripts --no-audit --no-fund --silent "$package" || break
+  timeout 100 npm install --prefix "$work" --prefer-offline --fetch-retries 0 --ignore-scripts --no-audit --no-fund \
+    --silent "$package" || break
 done
 if [ ! -d "$work/node_modules/koffi" ]; then
   echo "SKIPPED: the npm package koffi is not here"
   exit 77
 fi
+
+version=$(sed -n 's/^project(pyflame_rt VERSION \([0-9.]*\).*/\1/p' "$source/CMakeLists.txt")
+grep -q "\"version\": \"$version\"" "$source/capi/node/package.json" ||
+  { echo "FAILED: the version in capi/node/package.json is not the project's, $version"; exit 1; }
 
 # Copied, not linked: Node looks for koffi beside the package itself.
 rm -rf "$work/node_modules/pyflame-rt"
@@ -37,4 +42,6 @@ if [ -x "$work/node_modules/.bin/tsc" ]; then
   cp "$source/test/node/types.ts" "$work/types.ts"
   (cd "$work" && node_modules/.bin/tsc --noEmit --strict --target es2022 --lib es2022,dom \
     --module node16 --moduleResolution node16 types.ts)
+else
+  echo "the npm package typescript is not here: whether the types are right was not looked at"
 fi
