@@ -71,3 +71,17 @@ def test_a_session_may_be_closed_while_others_run_it(add_model):
         for thread in threads:
             thread.join()
         assert all(right) and faults == ["the session is closed"] * 4
+
+
+@pytest.mark.parametrize("shape", [(), (0,), (0, 4), (1,), (3, 5), (300, 400)], ids=str)
+def test_outputs_whose_shape_is_known_after_the_run_belong_to_the_caller(shape):
+    names = [f"d{i}" for i in range(len(shape))]
+    model = onnx_model([node("Neg", ["x"], ["y"])], [port("x", FLOAT, names)], [port("y", FLOAT, names)])
+    session = pyflame_rt.InferenceSession(model)
+    x = np.arange(np.prod(shape), dtype=np.float32).reshape(shape)
+    first, second = session.run(None, {"x": x})[0], session.run(None, {"x": x + 1})[0]
+    session.close()
+    assert first.shape == second.shape == shape and first.dtype == np.float32
+    assert np.array_equal(first, -x) and np.array_equal(second, -x - 1)
+    first.fill(7)
+    assert np.array_equal(second, -x - 1)

@@ -22,7 +22,7 @@ from ._options import RunOptions, SessionOptions
 from ._ort_value import OrtValue
 from ._tensor import Tensor
 from ._values import (TENSOR_SIZE, SparseTensor, address_of, array_over, as_array, check_tensor, number_array, plain,
-                      python_of, string_tensor, value_of)
+                      string_tensor, taken, value_of)
 
 _IO_SIZE = ctypes.sizeof(_abi.Io)
 # Without argument types, which would be looked at in every call: all that is passed has to be of ctypes or None.
@@ -447,7 +447,7 @@ class InferenceSession:
                 value = words[i * _WORDS + _VALUE]
                 if value:
                     words[i * _WORDS + _VALUE] = 0
-                    made[i] = python_of(lib.Handle(value, lib.value.release))
+                    made[i] = taken(value)
         return made if wanted is self._all_outputs else [made[i] for i in wanted]
 
 

@@ -13,6 +13,8 @@ from ._dtype import ABI_OF_NUMPY, FROM_ABI, DType
 from ._errors import DTypeMismatchError, InputError, OutOfMemoryError, PyFlameRTError, ShapeMismatchError
 
 TENSOR_SIZE = ctypes.sizeof(_abi.Tensor)
+_NUMPY_OF_ABI = {number: dtype for dtype, number in ABI_OF_NUMPY.items()}
+_SMALL = 16384  # bytes of a tensor that is cheaper to copy than to keep
 
 
 @dataclass
@@ -235,6 +237,23 @@ def array_of_view(view: Any, owner: Any) -> np.ndarray:
     if dtype.bits == 16:
         return array_over(owner, view.data, view.bytes, np.dtype(np.uint16), dims)
     return array_over(owner, view.data, view.bytes, np.dtype(np.uint8), (view.bytes,) if dtype.bits < 8 else dims)
+
+
+def taken(value: int) -> Any:
+    """What a run gives for a value, which is released with it. Small tensors are copied: that costs less than an array
+    that keeps the value alive."""
+    view = _abi.Tensor(TENSOR_SIZE)
+    status = lib.value.tensor(value, ctypes.byref(view))
+    if status:  # not a tensor
+        lib.status.release(status)
+    elif view.dtype in _NUMPY_OF_ABI and view.bytes <= _SMALL and view.memory == _abi.MEMORY_HOST:
+        rank, size = view.rank, view.bytes
+        array = np.empty((ctypes.c_int64 * rank).from_address(view.dims)[:] if rank else (), _NUMPY_OF_ABI[view.dtype])
+        if size:
+            ctypes.memmove(address_of(array), view.data, size)
+        lib.value.release(value)
+        return array
+    return python_of(lib.Handle(value, lib.value.release))
 
 
 def _element(handle: lib.Handle, index: int) -> lib.Handle:
