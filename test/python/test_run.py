@@ -79,7 +79,7 @@ def test_outputs_whose_shape_is_known_after_the_run_belong_to_the_caller(shape):
     model = onnx_model([node("Neg", ["x"], ["y"])], [port("x", FLOAT, names)], [port("y", FLOAT, names)])
     session = pyflame_rt.InferenceSession(model)
     x = np.arange(np.prod(shape), dtype=np.float32).reshape(shape)
-    first, second = session.run(None, {"x": x})[0], session.run(None, {"x": x + 1})[0]
+    first, second = session.run(None, {"x": x})[0], session.run(None, {"x": x + np.float32(1)})[0]
     session.close()
     assert first.shape == second.shape == shape and first.dtype == np.float32
     assert np.array_equal(first, -x) and np.array_equal(second, -x - 1)

@@ -203,7 +203,8 @@ def test_the_interpreter_ends_by_an_exception():
 
 
 @pytest.mark.skipif(not hasattr(pyflame_rt.InferenceSession, "run_async"), reason="there is no run_async yet")
-@pytest.mark.parametrize("callback", ["lambda *_: None", "lambda *_: right(session)", "lambda *_: start(True)"])
-def test_the_interpreter_ends_with_asynchronous_runs(callback):
-    done = python(LIVE + f"for _ in range(100): session.run_async(None, FEEDS, {callback}, None)")
+@pytest.mark.parametrize("runs, callback", [(1000, "lambda *_: None"), (100, "lambda *_: right(session)"),
+                                            (5, "lambda *_: start(True)")])
+def test_the_interpreter_ends_with_asynchronous_runs(runs, callback):
+    done = python(LIVE + f"for _ in range({runs}): session.run_async(None, FEEDS, {callback}, None)")
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
