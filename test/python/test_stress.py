@@ -89,6 +89,30 @@ def runs_from_eight_threads():
     return stress.lost(work, 5)
 
 
+def bindings_and_asynchronous_runs():
+    def work():
+        session, ended = pyflame_rt.InferenceSession(ADD), threading.Semaphore(0)
+        binding = session.io_binding()
+        binding.bind_cpu_input("a", X)
+        binding.bind_cpu_input("b", X)
+        binding.bind_output("y")
+        session.run_with_iobinding(binding)
+        assert binding.copy_outputs_to_cpu()[0].tolist() == (X + X).tolist()
+        found = []
+
+        def callback(results, user_data, error):
+            found.append((results[0].tolist() if results else error, user_data))
+            ended.release()
+
+        for i in range(10):
+            session.run_async(None, FEEDS, callback, i)
+        for _ in range(10):
+            ended.acquire()
+        assert sorted(found, key=lambda pair: pair[1]) == [((X + X).tolist(), i) for i in range(10)]
+
+    return stress.lost(work, 100)
+
+
 def forks_of_a_busy_process():
     """A server that loads first, runs in its threads, and forks its workers all the while."""
     session, stop = pyflame_rt.InferenceSession(ADD), threading.Event()
@@ -145,8 +169,13 @@ def a_pool_of_a_preloaded_session():
     return "" if found == expected and given == [True] * 4 else f"{found} instead of {expected}, {given}"
 
 
-@pytest.mark.parametrize("program", [sessions_opened_and_closed, runs_from_eight_threads, forks_of_a_busy_process,
-                                     a_pool_of_a_preloaded_session], ids=lambda program: program.__name__)
+there_is_run_async = pytest.mark.skipif(not hasattr(pyflame_rt.InferenceSession, "run_async"),
+                                        reason="there is no run_async yet")
+
+
+@pytest.mark.parametrize("program", [
+    sessions_opened_and_closed, runs_from_eight_threads, forks_of_a_busy_process, a_pool_of_a_preloaded_session,
+    pytest.param(bindings_and_asynchronous_runs, marks=there_is_run_async)], ids=lambda program: program.__name__)
 def test_nothing_is_lost(program):
     done = python(f"import test_stress; print('lost:', test_stress.{program.__name__}())")
     assert (done.returncode, done.stdout, done.stderr) == (0, "lost: \n", "")
@@ -202,7 +231,7 @@ def test_the_interpreter_ends_by_an_exception():
     assert done.returncode == 1 and done.stderr.endswith("RuntimeError: on purpose\n")
 
 
-@pytest.mark.skipif(not hasattr(pyflame_rt.InferenceSession, "run_async"), reason="there is no run_async yet")
+@there_is_run_async
 @pytest.mark.parametrize("runs, callback", [(1000, "lambda *_: None"), (100, "lambda *_: right(session)"),
                                             (5, "lambda *_: start(True)")])
 def test_the_interpreter_ends_with_asynchronous_runs(runs, callback):
