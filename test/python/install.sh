@@ -6,7 +6,8 @@ set -euo pipefail
 source=$(realpath "$1")
 build=${2:+$(realpath "$2")}
 python=/usr/bin/python3
-"$python" -c 'import numpy, venv, ensurepip' 2>/dev/null || { echo "needs NumPy and venv: python3-numpy, python3-venv"; exit 77; }
+"$python" -c 'import numpy, venv, ensurepip' 2>/dev/null ||
+  { echo "needs NumPy and venv: python3-numpy, python3-venv"; exit 77; }
 unset PYFLAME_RT_LIBRARY PYFLAME_RT_BUILD_DIR PYTHONPATH PFRT_PLUGIN_PATH LD_LIBRARY_PATH LD_PRELOAD
 export PIP_CONFIG_FILE=/dev/null PIP_NO_INDEX=1 PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_ROOT_USER_ACTION=ignore
 export PYTHONDONTWRITEBYTECODE=1
@@ -69,8 +70,10 @@ left=$(installed)
 [ -n "$build" ] || exit 0
 
 # A copy of the build's library that is named by a wrong folder, found in one laid out as Debian does, or made by CMake.
-PYFLAME_RT_BUILD_DIR=$work/venv pip_install "$copy/capi/python" >"$work/errors" 2>&1 && failed "installed without a library"
-grep -q "$work/venv has no lib/libpyflamert_c.so" "$work/errors" || { cat "$work/errors"; failed "no word of the library"; }
+PYFLAME_RT_BUILD_DIR=$work/venv pip_install "$copy/capi/python" >"$work/errors" 2>&1 &&
+  failed "installed without a library"
+grep -q "$work/venv has no lib/libpyflamert_c.so" "$work/errors" ||
+  { cat "$work/errors"; failed "no word of the library"; }
 mkdir -p "$work/tree/lib/x86_64-linux-gnu" "$work/bin"
 cp -r "$build"/lib/{libpyflamert_c.so,pyflame_rt} "$work/tree/lib/x86_64-linux-gnu"
 PYFLAME_RT_BUILD_DIR=$work/tree pip_install "$copy"  # `pip install .` in the repository
@@ -90,8 +93,9 @@ run_program
 # An editable install is the sources and the build themselves.
 pip_install --force-reinstall --no-deps -e "$copy/capi/python"
 [ ! -e "$site/pyflame_rt" ] || failed "an editable install copied the package"
-got=$(cd "$work" && env -i venv/bin/python -B -c 'import pyflame_rt; print(pyflame_rt.__file__, pyflame_rt._library.path)')
-[ "$got" = "$copy/capi/python/pyflame_rt/__init__.py $build/lib/libpyflamert_c.so" ] || failed "an editable install uses $got"
+got=$(cd "$work" && env -i venv/bin/python -B -c 'import pyflame_rt as p; print(p.__file__, p._library.path)')
+[ "$got" = "$copy/capi/python/pyflame_rt/__init__.py $build/lib/libpyflamert_c.so" ] ||
+  failed "an editable install uses $got"
 "$work/venv/bin/pip" uninstall --quiet --yes pyflame_rt
 left=$(installed)
 [ -z "$left" ] || failed "pip uninstall left $left"

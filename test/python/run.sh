@@ -16,7 +16,8 @@ else
   echo "pycparser is not here: whether _abi.py is what the headers say was not looked at"
 fi
 if "$python" -m mypy --version >/dev/null 2>&1; then
-  "$python" -m mypy --config-file capi/python/pyproject.toml --cache-dir /dev/null capi/python/pyflame_rt test/python/typed_client.py
+  "$python" -m mypy --config-file capi/python/pyproject.toml --cache-dir /dev/null \
+    capi/python/pyflame_rt test/python/typed_client.py
 else
   echo "mypy is not here: whether the types are right was not looked at"
 fi

@@ -219,7 +219,7 @@ def start(daemon):
     ("sys.session = session; sys.modules['kept'] = session", 0),
     ("atexit.register(lambda: print(right(session), file=sys.stderr) if not right(session) else None)", 0),
     ("threading.Thread(target=lambda: (time.sleep(0.05), right(session), session.close())).start()", 0),
-    ("out = session.run(None, FEEDS); options = pyflame_rt.RunOptions(); tensor = pyflame_rt.Tensor([2]); del session", 0),
+    ("out = session.run(None, FEEDS); kept = [pyflame_rt.RunOptions(), pyflame_rt.Tensor([2])]; del session", 0),
 ])
 def test_the_interpreter_ends(end, code):
     done = python(LIVE + end)
