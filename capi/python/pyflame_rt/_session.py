@@ -366,7 +366,7 @@ class InferenceSession:
         if type(what) is not np.ndarray or what.dtype not in ABI_OF_NUMPY:
             what, value = self._convert(port, what)
             if value is not None:
-                words[at + _VALUE] = value.address
+                words[at + _VALUE] = value.address or 0
                 return value
         what = plain(what)
         frame.dims[i] = _put(words, at, ABI_OF_NUMPY[what.dtype], what.shape, what.nbytes)
