@@ -52,7 +52,8 @@ inline void split_pairs(uint8_t* out, int64_t plane, __m512 first, __m512 second
 
 // The first |n| of 16.
 __mmask16 lanes(int64_t n) {
-  return n >= 16 ? 0xffff : n <= 0 ? 0 : static_cast<__mmask16>((1u << n) - 1);
+  const uint32_t most = n >= 16 ? 16 : n <= 0 ? 0 : static_cast<uint32_t>(n);
+  return static_cast<__mmask16>((1u << most) - 1);
 }
 
 }  // namespace
