@@ -161,19 +161,25 @@ class Pool::State {
     const auto waiting = static_cast<uint32_t>(std::min<size_t>(tasks_.size(), kMostTaskThreads));
     const uint32_t tasks = std::min(kMostTaskThreads, at_tasks_ + waiting + new_tasks);
     while (made_ < helpers_ + tasks) {
-      ++made_;
-      lock.unlock();  // a client's function may wait until the thread is there
       auto start = std::make_unique<Start>(Start{this, std::make_shared<std::atomic<bool>>(false)});
+      workers_.reserve(made_ + 1);
+      ++made_;
+      ++starting_;
+      lock.unlock();  // a client's function may wait until the thread is there
       Worker worker{nullptr, start->over};
       const bool started = source_.start(&State::main, start.get(), &worker.thread);
       if (started) start.release();
       lock.lock();
-      if (!started) {
+      --starting_;
+      if (started)
+        workers_.push_back(std::move(worker));
+      else
         --made_;
-        break;
-      }
-      workers_.push_back(std::move(worker));
+      started_.notify_all();
+      if (!started) break;
     }
+    // The first thread may be one that another caller is about to have.
+    if (new_tasks > 0) started_.wait(lock, [&] { return !workers_.empty() || starting_ == 0; });
     return !workers_.empty();
   }
 
@@ -244,6 +250,8 @@ class Pool::State {
   std::deque<std::pair<Task, void*>> tasks_;
   std::vector<Worker> workers_;
   std::atomic<uint64_t> posted_{0};
+  std::condition_variable started_;
+  uint32_t starting_ = 0;  // of those made, which are not in |workers_| yet
   uint32_t made_ = 0, helpers_ = 0, at_tasks_ = 0, sleeping_ = 0;
   bool stopping_ = false;
   const std::atomic<bool>* leaver_ = nullptr;

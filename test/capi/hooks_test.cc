@@ -357,6 +357,33 @@ TEST(ThreadHooks, without_threads_runs_go_on_alone) {
   EXPECT_EQ(threads.releases, 1);
 }
 
+// One caller's thread is still being made when another asks for one.
+TEST(ThreadHooks, first_asynchronous_runs_started_at_once) {
+  for (int round = 0; round < 20; ++round) {
+    Threads threads;
+    const auto env = make_env();
+    pfrt_thread_hooks table = threads.table();
+    table.create = [](void* user, void (*main)(void*), void* arg, void** out) -> pfrt_code {
+      std::this_thread::sleep_for(std::chrono::milliseconds(2));
+      ++static_cast<Threads*>(user)->created;
+      *out = new std::thread(main, arg);
+      return PFRT_CODE_OK;
+    };
+    ASSERT_TRUE(ok(api().env->set_thread_hooks(env.get(), &table)));
+    const auto session = make_session(env.get(), wide_graph());
+    Outcome outcomes[8];
+    std::vector<std::thread> callers;
+    for (Outcome& outcome : outcomes)
+      callers.emplace_back([&] { EXPECT_TRUE(ok(start(session.get(), outcome))); });
+    for (std::thread& caller : callers) caller.join();
+    if (HasFailure()) return;
+    for (Outcome& outcome : outcomes) {
+      outcome.wait();
+      EXPECT_TRUE(ok(outcome.failure));
+    }
+  }
+}
+
 // ---- log ----
 
 TEST(Logger, takes_lines_from_any_thread) {
