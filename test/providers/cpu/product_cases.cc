@@ -134,7 +134,7 @@ Form random_form(Random& r, int64_t size) {
   f.in = depthwise ? 1 : r.from_to(1, 5);
   f.out = depthwise ? r.from_to(1, 2) : r.from_to(1, 9);
   if (deep) {
-    f.group = 1;
+    f.group = r.from_to(1, 2);
     f.in = of(r, 20, 97);
     f.out = of(r, 12, 65);
   }

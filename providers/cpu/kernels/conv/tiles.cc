@@ -129,11 +129,12 @@ bool store(const Plan& plan, const Task& task, const float* sums, const float* b
   return true;
 }
 
+// |weights| and |bias| are those of the group.
 void compute_plainly(const Run& run, const Plan& plan, const Task& task, const float* image,
-                     float* out, float* scratch) {
+                     const float* kernels, const float* bias, float* out, float* scratch) {
   const ConvGeometry& g = plan.geometry;
   const int64_t length = plan.rows.row_length(), positions = g.window.position_count();
-  const StridedSource<float> weights(run.input(1), PFRT_DTYPE_FLOAT32, 0, g.depth(), 1);
+  const StridedSource<float> weights(kernels, PFRT_DTYPE_FLOAT32, 0, g.depth(), 1);
   const ImageSource<float> columns(plan.rows, g.window.image_size(), image, PFRT_DTYPE_FLOAT32, 0,
                                    0.0f);
   const int64_t end = task.y1 * length, last = task.first + task.count;
@@ -144,27 +145,31 @@ void compute_plainly(const Run& run, const Plan& plan, const Task& task, const f
       plan.gemm.compute_plainly(run, tile, weights, columns, out + row * positions + col, positions,
                                 scratch);
     }
-  if (!plan.has_bias) return;
+  if (bias == nullptr) return;
   for (int64_t c = task.first; c < last; ++c)
-    for (int64_t i = task.y0 * length; i < end; ++i)
-      out[c * positions + i] += run.input<float>(2)[c];
+    for (int64_t i = task.y0 * length; i < end; ++i) out[c * positions + i] += bias[c];
 }
 
+// |image| counts the groups of an image as images of their own.
 void run_task(const Run& run, const Plan& plan, const Task& task, int64_t image, uint8_t* scratch) {
   const ConvGeometry& g = plan.geometry;
   const int64_t positions = g.window.position_count(), length = plan.rows.row_length();
   const float* const pixels = run.input<float>(0) + image * g.group_in * g.window.image_size();
   float* const out = run.output<float>(0) + image * g.group_out * positions;
+  const int64_t group = image % g.groups * g.group_out;  // its first channel
+  const float* const kernels = run.input<float>(1) + group * g.depth();
+  const float* const bias = plan.has_bias ? run.input<float>(2) + group : nullptr;
   const float* const packed = run.packed<float>();
+  const int64_t packed_depth = plan.taps * packed_channels(g.group_in);
   const bool done =
       !run.plain() &&
-      multiply(plan, task, packed != nullptr ? packed : run.input<float>(1),
-               packed != nullptr ? plan.taps * packed_channels(g.group_in) : g.depth(),
-               run.shared<uint8_t>(), scratch) &&
+      multiply(plan, task, packed != nullptr ? packed + group * packed_depth : kernels,
+               packed != nullptr ? packed_depth : g.depth(), run.shared<uint8_t>(), scratch) &&
       store(plan, task,
-            reinterpret_cast<const float*>(scratch + plan.planes_bytes) + kBlock * kBlock,
-            plan.has_bias ? run.input<float>(2) : nullptr, out);
-  if (!done) compute_plainly(run, plan, task, pixels, out, reinterpret_cast<float*>(scratch));
+            reinterpret_cast<const float*>(scratch + plan.planes_bytes) + kBlock * kBlock, bias,
+            out);
+  if (!done)
+    compute_plainly(run, plan, task, pixels, kernels, bias, out, reinterpret_cast<float*>(scratch));
   for (int64_t c = task.first; c < task.first + task.count; ++c) {
     const int64_t at = (image * g.group_out + c) * positions;
     run.finished(at + task.y0 * length, at + task.y1 * length);
@@ -177,13 +182,13 @@ std::string refuse_conv_tiles(const SnapshotNode& node) {
   if (!split_product_usable()) return "the machine, or PFRT_ISA, has no tiles";
   const int32_t rank = node.input_rank(0);
   if (rank != 4) return "tiles are for two spatial dimensions";
-  if (node.attr_int("group", 1) != 1) return "tiles are for one group";
   const auto weights = node.input_dims(1);
   if (weights.size() != 4 || SnapshotNode::elements(weights) <= 0 ||
       node.input_constant(1) == nullptr)
     return "tiles are for constant weights";
   const int64_t channels = weights[1];
-  if (weights[0] < 12 || 10 * channels < 6 * packed_channels(channels))
+  const int64_t groups = node.attr_int("group", 1);
+  if (groups < 1 || weights[0] / groups < 12 || 10 * channels < 6 * packed_channels(channels))
     return message("tiles are for many channels, not ", channels, " to ", weights[0]);
   return "";
 }
@@ -212,7 +217,7 @@ std::optional<PackedInput> pack_conv_tiles(const SnapshotNode& node) {
 Result<Kernel> make_conv_tiles(const SnapshotNode& node) {
   PFRT_ASSIGN(ConvGeometry g, conv_geometry(node, 0, 1));
   PFRT_TRY(need_types(node, {1, 2}, Types{PFRT_DTYPE_FLOAT32}));
-  PFRT_TRY(check_bias(node, 2, g.group_out));
+  PFRT_TRY(check_bias(node, 2, g.groups * g.group_out));
   const auto plan = std::make_shared<const Plan>(g, node.has_input(2));
   Kernel kernel;
   kernel.flops = g.flops();
@@ -222,7 +227,7 @@ Result<Kernel> make_conv_tiles(const SnapshotNode& node) {
     const ConvGeometry& geo = plan->geometry;
     if (geo.window.position_count() == 0) return run.stop();
     const int64_t height = geo.window.positions[0];
-    for (int64_t image = 0; image < geo.batch; ++image) {
+    for (int64_t image = 0; image < geo.batch * geo.groups; ++image) {
       const float* const pixels =
           run.input<float>(0) + image * geo.group_in * geo.window.image_size();
       for (int64_t top = 0; top < height && !run.stopped(); top += plan->band) {

@@ -109,9 +109,12 @@ void StridedSource<T>::pack(T* out, int64_t width, int64_t first, int64_t count,
                       kn);
   } else {
     T line[kDepth];
-    for (int64_t j = 0; j < count; ++j) {
-      load_(line, data_, start + j * outer_stride_, k_stride_, kn);
-      for (int64_t k = 0; k < kn; ++k) out[k * width + j] = line[k];
+    for (int64_t from = 0; from < kn; from += kDepth) {
+      const int64_t n = std::min(kDepth, kn - from);
+      for (int64_t j = 0; j < count; ++j) {
+        load_(line, data_, start + j * outer_stride_ + from * k_stride_, k_stride_, n);
+        for (int64_t k = 0; k < n; ++k) out[(from + k) * width + j] = line[k];
+      }
     }
   }
   if (zero_) {

@@ -36,12 +36,17 @@ class PanelSource {
     static_cast<void>(first), static_cast<void>(k0), static_cast<void>(outer_stride);
     return nullptr;
   }
+  // The block of columns from |first| on in the pass from |k0| on, as split_product has split it.
+  virtual const uint8_t* split_in_place(int64_t first, int64_t k0) const {
+    static_cast<void>(first), static_cast<void>(k0);
+    return nullptr;
+  }
 };
 
 // A tensor with strides; half types and small integers are widened on the way, zero points
 // subtracted.
 template <typename T>
-class StridedSource final : public PanelSource<T> {
+class StridedSource : public PanelSource<T> {
  public:
   StridedSource(const void* data, pfrt_dtype dtype, int64_t offset, int64_t outer_stride,
                 int64_t k_stride);

@@ -62,7 +62,7 @@ Result<Kernel> make_typed(const SnapshotNode& node, StoreFn<T> store) {
                          static_cast<uint64_t>(gemm.max_tile_elements()) * sizeof(T);
   kernel.run = [gemm, f, store](const Run& run) -> pfrt_code {
     const StridedSource<T> a(run.input(0), f.dtype, 0, f.trans_a ? 1 : f.k, f.trans_a ? f.m : 1);
-    const StridedSource<T> b(run.input(1), f.dtype, 0, f.trans_b ? f.k : 1, f.trans_b ? 1 : f.n);
+    const ColumnSource<T> b(run, f.dtype, 0, f.trans_b ? f.k : 1, f.trans_b ? 1 : f.n, f.n, f.k);
     const ProductOut<T> out{run.output(0), store, 0, f.n};
     const LoadFn<T> load = load_fn<T>(f.dtype);
     const T alpha = static_cast<T>(f.alpha), beta = static_cast<T>(f.beta);
@@ -84,6 +84,15 @@ Result<Kernel> make_typed(const SnapshotNode& node, StoreFn<T> store) {
 }
 
 }  // namespace
+
+std::optional<PackedInput> pack_gemm(const SnapshotNode& node) {
+  const auto a = node.input_dims(0), b = node.input_dims(1);
+  if (a.size() != 2 || b.size() != 2) return std::nullopt;
+  const bool trans_b = node.attr_int("transB", 0) != 0;
+  const int64_t m = a[node.attr_int("transA", 0) != 0 ? 1 : 0];
+  const int64_t n = b[trans_b ? 0 : 1], k = b[trans_b ? 1 : 0];
+  return pack_columns(node, m, n, k, trans_b ? k : 1, trans_b ? 1 : n);
+}
 
 Result<Kernel> make_gemm(const SnapshotNode& node) {
   switch (node.input_dtype(0)) {

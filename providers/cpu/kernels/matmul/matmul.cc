@@ -31,7 +31,7 @@ Result<Kernel> make_typed(const SnapshotNode& node, StoreFn<T> store) {
       const int64_t batch = i / tiles;
       const size_t at = static_cast<size_t>(batch);
       const StridedSource<T> a(run.input(0), dtype, shape.a_offsets[at], shape.k, 1);
-      const StridedSource<T> b(run.input(1), dtype, shape.b_offsets[at], 1, shape.n);
+      const ColumnSource<T> b(run, dtype, shape.b_offsets[at], 1, shape.n, shape.n, shape.k);
       const ProductOut<T> out{run.output(0), store, batch * shape.m * shape.n,
                               swap ? shape.m : shape.n};
       product_tile(run, gemm, gemm.tile(i % tiles), swap ? b : a, swap ? a : b, out,
@@ -47,9 +47,17 @@ constexpr Types kMatTypes =
 constexpr Types kShort{PFRT_DTYPE_FLOAT32, PFRT_DTYPE_FLOAT16, PFRT_DTYPE_BFLOAT16};
 constexpr Types kBytes{PFRT_DTYPE_INT8, PFRT_DTYPE_UINT8};
 
+constexpr KernelRow with_pack(KernelRow row, decltype(KernelRow::pack) pack) {
+  row.pack = pack;
+  return row;
+}
+
 constexpr KernelRow kRows[] = {
-    with_tail({"", "MatMul", kMatTypes, "matmul_packed", "generic", nullptr, make_matmul}),
-    with_tail({"", "Gemm", kMatTypes, "gemm_packed", "generic", nullptr, make_gemm}),
+    with_pack(
+        with_tail({"", "MatMul", kMatTypes, "matmul_packed", "generic", nullptr, make_matmul}),
+        pack_matmul),
+    with_pack(with_tail({"", "Gemm", kMatTypes, "gemm_packed", "generic", nullptr, make_gemm}),
+              pack_gemm),
     {"", "MatMulInteger", kBytes, "matmul_integer_packed", "generic", refuse_matmul_integer,
      make_matmul_integer},
     {"", "QLinearMatMul", kBytes, "qlinear_matmul_packed", "generic", refuse_qlinear_matmul,
@@ -128,6 +136,35 @@ Result<Kernel> make_matmul(const SnapshotNode& node) {
     default:
       return make_typed<float>(node, store_fn<float>(node.input_dtype(0)));
   }
+}
+
+std::optional<PackedInput> pack_columns(const SnapshotNode& node, int64_t m, int64_t n, int64_t k,
+                                        int64_t outer_stride, int64_t k_stride) {
+  // With few rows the numbers are better read as they are, and when nobody knows they might be few.
+  constexpr int64_t kLeastRows = 32;
+  if (node.input_dtype(0) != PFRT_DTYPE_FLOAT32 || node.input_constant(1) == nullptr ||
+      m < kLeastRows || !split_product_wins(m, n, k))
+    return std::nullopt;
+  PackedInput packed;
+  packed.input = 1;
+  packed.recipe = message("split_columns/", n, "x", k, "/", outer_stride, "/", k_stride);
+  packed.bytes = split_columns_bytes(n, k);
+  packed.pack = [=](const void* source, void* out) {
+    split_columns_of(StridedSource<float>(source, PFRT_DTYPE_FLOAT32, 0, outer_stride, k_stride), n,
+                     k, out);
+  };
+  return packed;
+}
+
+std::optional<PackedInput> pack_matmul(const SnapshotNode& node) {
+  const auto a = node.input_dims(0), b = node.input_dims(1);
+  if (a.size() < 2 || b.size() != 2) return std::nullopt;
+  int64_t rows = 1;
+  for (const int64_t dim : a.first(a.size() - 1)) {
+    if (dim < 0 || dim > INT32_MAX) return std::nullopt;
+    rows = std::min<int64_t>(rows * dim, INT32_MAX);
+  }
+  return pack_columns(node, rows, b[1], b[0], 1, b[1]);
 }
 
 std::span<const KernelRow> matmul_kernels() { return kRows; }

@@ -2,6 +2,7 @@
 #include "providers/cpu/kernels/matmul/split_product.h"
 
 #include <algorithm>
+#include <vector>
 
 #include "providers/cpu/jit/tile_product.h"
 #include "providers/cpu/kernels/matmul/planes.h"
@@ -98,8 +99,9 @@ bool split_product(const Run& run, const GemmTile& tile, int64_t k, const PanelS
     for (int64_t k0 = 0; k0 < k; k0 += depth) {
       const int64_t kn = std::min(depth, k - k0), chunks = chunks_of(kn);
       const Pass pass(a, b, k0, kn, scratch);
+      const uint8_t* const ready = b.split_in_place(tile.col, k0);
       uint8_t* to = scratch.planes_b;
-      for (int64_t j = 0; j < tile.cols; j += kBlock) {
+      for (int64_t j = 0; ready == nullptr && j < tile.cols; j += kBlock) {
         const int64_t cols = std::min(kBlock, tile.cols - j), side = side_of(cols);
         if (!pass.split_b(to, side, tile.col + j, cols)) return false;
         to += plane_bytes(side, kn);
@@ -108,7 +110,7 @@ bool split_product(const Run& run, const GemmTile& tile, int64_t k, const PanelS
         if (run.stopped()) return true;
         const int64_t rows = std::min(kBlock, tile.rows - i), height = side_of(rows);
         if (!pass.split_a(height, tile.row + i, rows)) return false;
-        const uint8_t* from = scratch.planes_b;
+        const uint8_t* from = ready != nullptr ? ready : scratch.planes_b;
         for (int64_t j = 0; j < tile.cols; j += kBlock) {
           const int64_t cols = std::min(kBlock, tile.cols - j), width = side_of(cols);
           float* const out = c + i * ldc + j;
@@ -124,6 +126,45 @@ bool split_product(const Run& run, const GemmTile& tile, int64_t k, const PanelS
   bool right = true;
   for (int64_t i = 0; i < tile.rows && right; ++i) right = sums_are_right(c + i * ldc, tile.cols);
   return right;
+}
+
+namespace {
+
+constexpr int64_t kHead = 64;  // bytes: its first says whether the numbers could be split
+
+int64_t whole_sides(int64_t n) { return ceil_div(n, kSide) * kSide; }
+
+}  // namespace
+
+uint64_t split_columns_bytes(int64_t n, int64_t k) {
+  return static_cast<uint64_t>(kHead + plane_bytes(whole_sides(n), k));
+}
+
+void split_columns_of(const PanelSource<float>& b, int64_t n, int64_t k, void* out) {
+  const int64_t depth = depth_of(k);
+  std::vector<float> panel(static_cast<size_t>(depth * kBlock));
+  uint8_t* const head = static_cast<uint8_t*>(out);
+  uint8_t* to = head + kHead;
+  bool fit = true;
+  for (int64_t k0 = 0; k0 < k; k0 += depth) {
+    const int64_t kn = std::min(depth, k - k0);
+    for (int64_t j = 0; j < n; j += kBlock) {
+      const int64_t cols = std::min(kBlock, n - j), side = side_of(cols);
+      b.pack(panel.data(), side, j, cols, k0, kn);
+      fit &= split_columns(to, side, panel.data(), side, cols, kn);
+      to += plane_bytes(side, kn);
+    }
+  }
+  std::fill_n(head, kHead, static_cast<uint8_t>(fit));
+}
+
+SplitColumns::SplitColumns(const uint8_t* split, int64_t n, int64_t k)
+    : split_(split != nullptr && *split != 0 ? split : nullptr), n_(n), k_(k) {}
+
+const uint8_t* SplitColumns::at(int64_t first, int64_t k0) const {
+  if (split_ == nullptr) return nullptr;
+  const int64_t kn = std::min(depth_of(k_), k_ - k0);
+  return split_ + kHead + plane_bytes(whole_sides(n_), k0) + plane_bytes(first, kn);
 }
 
 }  // namespace pfrt::cpu

@@ -27,4 +27,20 @@ int64_t split_product_scratch(int64_t tile_cols, int64_t k);
 bool split_product(const Run& run, const GemmTile& tile, int64_t k, const PanelSource<float>& a,
                    const PanelSource<float>& b, float* c, int64_t ldc, void* scratch);
 
+// A constant B, split beforehand: n columns of k, and whether they could be.
+uint64_t split_columns_bytes(int64_t n, int64_t k);
+void split_columns_of(const PanelSource<float>& b, int64_t n, int64_t k, void* out);
+
+class SplitColumns {
+ public:
+  // |split| of split_columns_of, or null.
+  SplitColumns(const uint8_t* split, int64_t n, int64_t k);
+  // As PanelSource::split_in_place.
+  const uint8_t* at(int64_t first, int64_t k0) const;
+
+ private:
+  const uint8_t* split_;
+  int64_t n_, k_;
+};
+
 }  // namespace pfrt::cpu

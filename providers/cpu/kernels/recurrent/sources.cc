@@ -25,12 +25,10 @@ void pack_column(T* out, int64_t width, int64_t j, LoadFn<T> load, const void* d
 template <typename T>
 void GateRows<T>::pack(T* out, int64_t width, int64_t first, int64_t count, int64_t k0,
                        int64_t kn) const {
-  constexpr int64_t kDepth = 256;  // a StridedSource takes so much at a time
   const int64_t gate = first / stride_, unit = first % stride_;
   const StridedSource<T> rows(data_, dtype_, offset_ + gate * hidden_ * depth_, depth_, 1);
   const int64_t inside = std::clamp<int64_t>(hidden_ - unit, 0, count);
-  for (int64_t k = 0; k < kn; k += kDepth)
-    rows.pack(out + k * width, width, unit, inside, k0 + k, std::min(kDepth, kn - k));
+  rows.pack(out, width, unit, inside, k0, kn);
 }
 
 template <typename T>
