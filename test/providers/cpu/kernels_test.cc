@@ -6,10 +6,12 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <iostream>
 #include <set>
 #include <sstream>
 
 #include "core/base/dtype.h"
+#include "providers/cpu/isa/isa.h"
 #include "test/providers/cpu/cases.h"
 
 namespace pfrt::test {
@@ -93,6 +95,10 @@ bool check(const Named& named, const Case& c) {
 void check_rows(const Generators& generators) {
   int cases = 0;
   for_each_row(generators, [&](const KernelRow& row, const Generator& generator) {
+    if (const auto needs = cpu::isa_from_name(row.isa); needs.ok() && needs.value() > cpu::isa()) {
+      std::cout << "skipped: " << row.name << " needs " << row.isa << "\n";
+      return;
+    }
     int ran = 0, failed_before = testing::Test::HasFailure();
     bool wanted = false;
     for (pfrt_dtype dtype : kTypes) {
