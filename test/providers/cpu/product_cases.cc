@@ -134,9 +134,10 @@ Form random_form(Random& r, int64_t size) {
   f.in = depthwise ? 1 : r.from_to(1, 5);
   f.out = depthwise ? r.from_to(1, 2) : r.from_to(1, 9);
   if (deep) {
+    f.batch = 1;
     f.group = r.from_to(1, 2);
-    f.in = of(r, 20, 97);
-    f.out = of(r, 12, 65);
+    f.in = of(r, 20, 65);
+    f.out = of(r, 12, 33);
   }
   const auto rank = static_cast<size_t>(large || deep ? 2 : r.from_to(1, 3));
   for (size_t i = 0; i < 2 * rank; ++i) f.pads.push_back(r.below(3));
@@ -146,7 +147,11 @@ Form random_form(Random& r, int64_t size) {
     f.dilations.push_back(r.from_to(1, 2));
     f.extra.push_back(r.below(f.strides[i]));
     const int64_t least = (f.kernel[i] - 1) * f.dilations[i] + 1;
-    f.image.push_back(large ? 65 : std::max(least, of(r, 1, rank == 3 ? 9 : 17)));
+    f.image.push_back(large && !deep ? 65
+                                     : std::max(least, of(r, 1,
+                                                          deep && !large ? 7
+                                                          : rank == 3    ? 9
+                                                                         : 17)));
   }
   return f;
 }
