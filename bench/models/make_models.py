@@ -2,15 +2,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Write ONNX models to measure with: well-known topologies, seeded weights.
 
-    make_models.py OUT_DIR [--only resnet50,squeezenet,inception] [--huge MIB]
+    make_models.py OUT_DIR [--only resnet50,squeezenet,inception,encoder,decoder] [--huge MIB]
 
 The weights are random, so the answers mean nothing; but they are scaled so that
 activations keep the size they have in a trained network and the probabilities
 are neither uniform nor saturated. Feed pixels of about zero mean, unit variance.
+The two transformers (transformers.py) take token ids.
 
 --huge writes a chain of matrix products of about MIB mebibytes twice, with the
 same weights: huge_embedded.onnx carries them in the file, huge_external.onnx
-leaves them in huge_external.data. The three topologies are then only written
+leaves them in huge_external.data. The topologies are then only written
 if --only asks for them.
 """
 
@@ -20,6 +21,8 @@ from pathlib import Path
 import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
+
+from transformers import decoder, encoder
 
 CLASSES = 1000
 HUGE_WIDTH = 4096
@@ -273,7 +276,7 @@ def serialize(message):
 
 
 def main():
-    topologies = {f.__name__: f for f in (resnet50, squeezenet, inception)}
+    topologies = {f.__name__: f for f in (resnet50, squeezenet, inception, encoder, decoder)}
     parser = argparse.ArgumentParser(description="Write ONNX benchmark models with seeded weights.")
     parser.add_argument("out", type=Path, metavar="OUT_DIR")
     parser.add_argument("--only", metavar="NAMES", help="comma-separated, of " + ", ".join(topologies))

@@ -140,10 +140,10 @@ Result<Kernel> make_matmul(const SnapshotNode& node) {
 
 std::optional<PackedInput> pack_columns(const SnapshotNode& node, int64_t m, int64_t n, int64_t k,
                                         int64_t outer_stride, int64_t k_stride) {
-  // With few rows the numbers are better read as they are, and when nobody knows they might be few.
-  constexpr int64_t kLeastRows = 32;
+  // With few rows the numbers are better read as they are. Large ones are not kept twice.
+  constexpr int64_t kLeastRows = 32, kMostNumbers = 2 << 20;
   if (node.input_dtype(0) != PFRT_DTYPE_FLOAT32 || node.input_constant(1) == nullptr ||
-      m < kLeastRows || !split_product_wins(m, n, k))
+      m < kLeastRows || n * k > kMostNumbers || !split_product_wins(m, n, k))
     return std::nullopt;
   PackedInput packed;
   packed.input = 1;
@@ -159,11 +159,9 @@ std::optional<PackedInput> pack_columns(const SnapshotNode& node, int64_t m, int
 std::optional<PackedInput> pack_matmul(const SnapshotNode& node) {
   const auto a = node.input_dims(0), b = node.input_dims(1);
   if (a.size() < 2 || b.size() != 2) return std::nullopt;
-  int64_t rows = 1;
-  for (const int64_t dim : a.first(a.size() - 1)) {
-    if (dim < 0 || dim > INT32_MAX) return std::nullopt;
-    rows = std::min<int64_t>(rows * dim, INT32_MAX);
-  }
+  int64_t rows = 1;  // at least
+  for (const int64_t dim : a.first(a.size() - 1))
+    if (dim >= 0) rows = std::min<int64_t>(rows * std::min<int64_t>(dim, INT32_MAX), INT32_MAX);
   return pack_columns(node, rows, b[1], b[0], 1, b[1]);
 }
 

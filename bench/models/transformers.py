@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Transformers for make_models.py, in the operators that exporters write at opset 14: normalisations, Gelu and
+attention come as their parts, biases as additions.
+
+Weights are random, scaled so that activations stay near unit variance and attention is neither flat nor one-hot.
+"""
+import numpy as np
+from onnx import TensorProto, helper, numpy_helper
+
+
+class Transformer:
+    """Appends nodes one by one; methods take and return value names of [batch, tokens, width]."""
+
+    def __init__(self, name, seed, width, heads, inner):
+        self.name, self.width, self.heads, self.inner = name, width, heads, inner
+        self.rng = np.random.default_rng(seed)
+        self.nodes, self.initializers, self.known = [], [], {}
+
+    def node(self, operator, inputs, **attributes):
+        name = f"{operator.lower()}{len(self.nodes)}"
+        self.nodes.append(helper.make_node(operator, inputs, [name], name=name, **attributes))
+        return name
+
+    def constant(self, array):
+        name = f"c{len(self.initializers)}"
+        self.initializers.append(numpy_helper.from_array(np.ascontiguousarray(array), name))
+        return name
+
+    def number(self, value, dtype=np.float32):
+        """A constant that nodes share."""
+        key = (str(value), np.dtype(dtype).name)
+        if key not in self.known:
+            self.known[key] = self.constant(np.array(value, dtype))
+        return self.known[key]
+
+    def linear(self, x, inputs, outputs, gain=1.0):
+        weight = self.rng.standard_normal((inputs, outputs), dtype=np.float32) * np.float32((gain / inputs) ** 0.5)
+        bias = self.rng.normal(0, 0.02, outputs).astype(np.float32)
+        return self.node("Add", [self.node("MatMul", [x, self.constant(weight)]), self.constant(bias)])
+
+    def layer_norm(self, x):
+        scale = self.rng.uniform(0.8, 1.2, self.width).astype(np.float32)
+        bias = self.rng.normal(0, 0.05, self.width).astype(np.float32)
+        centred = self.node("Sub", [x, self.node("ReduceMean", [x], axes=[-1], keepdims=1)])
+        squares = self.node("Pow", [centred, self.number(2.0)])
+        variance = self.node("ReduceMean", [squares], axes=[-1], keepdims=1)
+        deviation = self.node("Sqrt", [self.node("Add", [variance, self.number(1e-5)])])
+        normal = self.node("Div", [centred, deviation])
+        return self.node("Add", [self.node("Mul", [normal, self.constant(scale)]), self.constant(bias)])
+
+    def gelu(self, x):
+        erf = self.node("Erf", [self.node("Div", [x, self.number(2.0 ** 0.5)])])
+        product = self.node("Mul", [x, self.node("Add", [erf, self.number(1.0)])])
+        return self.node("Mul", [product, self.number(0.5)])
+
+    def attention(self, x, mask=None):
+        size = self.width // self.heads
+
+        def split(y, permutation):
+            shape = self.number([0, 0, self.heads, size], np.int64)
+            return self.node("Transpose", [self.node("Reshape", [y, shape])], perm=permutation)
+
+        query = split(self.linear(x, self.width, self.width), [0, 2, 1, 3])
+        key = split(self.linear(x, self.width, self.width), [0, 2, 3, 1])
+        value = split(self.linear(x, self.width, self.width), [0, 2, 1, 3])
+        scores = self.node("Div", [self.node("MatMul", [query, key]), self.number(float(size) ** 0.5)])
+        if mask is not None:
+            scores = self.node("Add", [scores, mask])
+        mixed = self.node("MatMul", [self.node("Softmax", [scores], axis=-1), value])
+        joined = self.node("Transpose", [mixed], perm=[0, 2, 1, 3])
+        joined = self.node("Reshape", [joined, self.number([0, 0, self.width], np.int64)])
+        return self.linear(joined, self.width, self.width)
+
+    def feed_forward(self, x):
+        return self.linear(self.gelu(self.linear(x, self.width, self.inner)), self.inner, self.width)
+
+    def embed(self, vocabulary, tokens):
+        """Of the input ids [batch, tokens]: a row of the table each, and one of each position."""
+        table = self.rng.standard_normal((vocabulary, self.width), dtype=np.float32)
+        places = self.rng.standard_normal((tokens, self.width), dtype=np.float32) * np.float32(0.5)
+        return self.node("Add", [self.node("Gather", [self.constant(table), "ids"], axis=0), self.constant(places)])
+
+    def model(self, output, tokens, width):
+        self.nodes[-1].output[0] = output
+        graph = helper.make_graph(
+            self.nodes, self.name, [helper.make_tensor_value_info("ids", TensorProto.INT64, ["N", tokens])],
+            [helper.make_tensor_value_info(output, TensorProto.FLOAT, ["N", tokens, width])], self.initializers)
+        return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 14)], ir_version=8,
+                                 producer_name="pyflame_rt bench")
+
+
+def encoder(tokens=128):
+    """6 layers of width 384, 12 heads, 1,536 inside: normalised after each sum."""
+    net = Transformer("encoder", seed=384, width=384, heads=12, inner=1536)
+    x = net.layer_norm(net.embed(1000, tokens))
+    for _ in range(6):
+        x = net.layer_norm(net.node("Add", [x, net.attention(x)]))
+        x = net.layer_norm(net.node("Add", [x, net.feed_forward(x)]))
+    return net.model("hidden", tokens, net.width)
+
+
+def decoder(tokens=128, vocabulary=32000):
+    """6 layers of width 512, 8 heads, 2,048 inside, normalised before each part; the whole prompt at once, logits of
+    every token."""
+    net = Transformer("decoder", seed=512, width=512, heads=8, inner=2048)
+    past = np.triu(np.full((tokens, tokens), -np.inf, np.float32), 1)
+    mask = net.constant(past.reshape(1, 1, tokens, tokens))
+    x = net.embed(vocabulary, tokens)
+    for _ in range(6):
+        x = net.node("Add", [x, net.attention(net.layer_norm(x), mask)])
+        x = net.node("Add", [x, net.feed_forward(net.layer_norm(x))])
+    net.linear(net.layer_norm(x), net.width, vocabulary)
+    return net.model("logits", tokens, vocabulary)
