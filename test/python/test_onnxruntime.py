@@ -189,9 +189,10 @@ def test_runs_that_are_stopped_or_late_fail(add_model):
         assert isinstance(caught.value, pyflame_rt.CancelledError)
     late = ort.RunOptions()
     late.add_run_config_entry("timeout_ms", "1")
-    big = np.ones((2_000_000, 3), np.float32)
+    products = [node("MatMul", [f"y{i}" if i else "a", "a"], [f"y{i + 1}" if i < 7 else "y"]) for i in range(8)]
+    long = ort.InferenceSession(onnx_model(products, [port("a", FLOAT, ["N", "N"])], [port("y", FLOAT, ["N", "N"])]))
     with pytest.raises(state.Fail) as caught:
-        session.run(None, {"a": big, "b": big}, late)
+        long.run(None, {"a": np.ones((1500, 1500), np.float32)}, late)
     assert isinstance(caught.value, TimeoutError)
 
 
