@@ -42,6 +42,7 @@ Result<std::unique_ptr<Executable>> Executable::compile(const pfrt_snapshot& sna
   std::unique_ptr<Executable> out(new Executable);
   out->snapshot_ = std::make_unique<SnapshotCopy>(snapshot, nodes, values);
   const bool once = (region.hints & PFRT_COMPILE_RUN_ONCE) != 0;
+  out->plain_ = once || (region.hints & PFRT_COMPILE_PLAIN) != 0;
   for (uint32_t n : nodes) {
     const SnapshotNode reader(out->snapshot_->snapshot(), n);
     std::string reason = refuse_values(out->snapshot_->snapshot(), reader);
@@ -52,7 +53,8 @@ Result<std::unique_ptr<Executable>> Executable::compile(const pfrt_snapshot& sna
       if (!prepared.ok()) return prepared.take_status().prepend(describe(reader));
       out->prepared_[n] = prepared.take();
     }
-    if (row != nullptr && row->pack != nullptr && !once) out->add_constant(n, row->pack(reader));
+    if (row != nullptr && row->pack != nullptr && !out->plain_)
+      out->add_constant(n, row->pack(reader));
     if (row != nullptr) continue;
     return error(Code::kUNSUPPORTED_OPERATOR, describe(reader), ": ", reason);
   }
@@ -60,7 +62,6 @@ Result<std::unique_ptr<Executable>> Executable::compile(const pfrt_snapshot& sna
   out->outputs_.assign(region.outputs, region.outputs + region.output_count);
   out->drop_unused_outputs(nodes);
   out->settle_values(region);
-  out->plain_ = once || (region.hints & PFRT_COMPILE_PLAIN) != 0;
   const int registers = once ? 0 : ElementwiseLoop::register_limit(isa());
   out->units_ = group(*out->snapshot_, nodes, out->outputs_, registers);
   out->generate();

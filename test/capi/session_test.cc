@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <cstdlib>
 
 #include "test/capi/client.h"
 
@@ -411,6 +412,33 @@ TEST(Providers, list_their_kernels) {
   EXPECT_EQ(count, 0u);
   EXPECT_TRUE(fails(api().env->kernel_count(env.get(), str("Nope"), &count), PFRT_CODE_NOT_FOUND,
                     {"Nope"}));
+}
+
+// The bytes of a product of 64 x 512 by 512 x 64 at that precision.
+std::string product(const char* precision) {
+  GraphBuilder g;
+  g.input("x", PFRT_DTYPE_FLOAT32, {"N", 512});
+  g.constant("w", floats({512, 64}, random_floats(512 * 64, 3)));
+  g.node("MatMul", {"x", "w"}, {"y"});
+  g.output("y");
+  const auto env = make_env();
+  const auto model = make_model(env.get(), g);
+  const auto options = make_options(PFRT_OPTIONS_SESSION, {{"precision", precision}});
+  const auto session = make_session(env.get(), model.get(), options.get());
+  const auto bytes = run(session.get(), {floats({64, 512}, random_floats(64 * 512, 4))})[0].bytes;
+  return std::string(bytes.begin(), bytes.end());
+}
+
+TEST(Session, precision_ieee_is_plain_arithmetic) {
+  const std::string ieee = product("ieee");
+  // Without tiles both are plain, and the same.
+  const char* const cap = getenv("PFRT_ISA");
+  const std::string before = cap ? cap : "";
+  if (before.empty() || before == "amx") setenv("PFRT_ISA", "avx512_bf16", 1);
+  const std::string capped = product("fp32");
+  EXPECT_EQ(product("ieee"), capped);
+  cap ? setenv("PFRT_ISA", before.c_str(), 1) : unsetenv("PFRT_ISA");
+  EXPECT_EQ(ieee, capped);
 }
 
 }  // namespace
