@@ -287,6 +287,7 @@ const pfrt_env_api kEnvApi = {
     set_allocator,
     set_executor,
     set_thread_hooks,
+    measure,
 };
 
 }  // namespace pfrt::capi

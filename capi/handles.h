@@ -135,6 +135,8 @@ pfrt_status* service_start(pfrt_env* env, pfrt_string name, const pfrt_key_value
                            size_t option_count, pfrt_service** out);
 void service_stop(pfrt_service* service);
 pfrt_string service_address(const pfrt_service* service);
+// As above, for measuring (measure.cc).
+pfrt_status* measure(pfrt_env* env, pfrt_string provider, const pfrt_measure_request* request);
 
 // What getters of a graph or session hand out views of.
 struct InfoStorage {

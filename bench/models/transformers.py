@@ -15,9 +15,10 @@ class Transformer:
         self.name, self.width, self.heads, self.inner = name, width, heads, inner
         self.rng = np.random.default_rng(seed)
         self.nodes, self.initializers, self.known = [], [], {}
+        self.inputs, self.outputs = [], []
 
-    def node(self, operator, inputs, **attributes):
-        name = f"{operator.lower()}{len(self.nodes)}"
+    def node(self, operator, inputs, output=None, **attributes):
+        name = output or f"{operator.lower()}{len(self.nodes)}"
         self.nodes.append(helper.make_node(operator, inputs, [name], name=name, **attributes))
         return name
 
@@ -53,7 +54,16 @@ class Transformer:
         product = self.node("Mul", [x, self.node("Add", [erf, self.number(1.0)])])
         return self.node("Mul", [product, self.number(0.5)])
 
-    def attention(self, x, mask=None):
+    def remember(self, what, layer, fresh):
+        """Keys or values of all tokens: |fresh|, of [batch, heads, tokens, size], after the past ones, an input; the
+        joined are an output."""
+        past, present = f"past_{what}_{layer}", f"present_{what}_{layer}"
+        for ports, name, tokens in ((self.inputs, past, "past"), (self.outputs, present, "present")):
+            shape = ["N", self.heads, tokens, self.width // self.heads]
+            ports.append(helper.make_tensor_value_info(name, TensorProto.FLOAT, shape))
+        return self.node("Concat", [past, fresh], output=present, axis=2)
+
+    def attention(self, x, mask=None, cached_layer=None):
         size = self.width // self.heads
 
         def split(y, permutation):
@@ -61,8 +71,14 @@ class Transformer:
             return self.node("Transpose", [self.node("Reshape", [y, shape])], perm=permutation)
 
         query = split(self.linear(x, self.width, self.width), [0, 2, 1, 3])
-        key = split(self.linear(x, self.width, self.width), [0, 2, 3, 1])
-        value = split(self.linear(x, self.width, self.width), [0, 2, 1, 3])
+        if cached_layer is None:
+            key = split(self.linear(x, self.width, self.width), [0, 2, 3, 1])
+            value = split(self.linear(x, self.width, self.width), [0, 2, 1, 3])
+        else:
+            key = split(self.linear(x, self.width, self.width), [0, 2, 1, 3])
+            key = self.node("Transpose", [self.remember("key", cached_layer, key)], perm=[0, 1, 3, 2])
+            value = split(self.linear(x, self.width, self.width), [0, 2, 1, 3])
+            value = self.remember("value", cached_layer, value)
         scores = self.node("Div", [self.node("MatMul", [query, key]), self.number(float(size) ** 0.5)])
         if mask is not None:
             scores = self.node("Add", [scores, mask])
@@ -74,17 +90,22 @@ class Transformer:
     def feed_forward(self, x):
         return self.linear(self.gelu(self.linear(x, self.width, self.inner)), self.inner, self.width)
 
-    def embed(self, vocabulary, tokens):
-        """Of the input ids [batch, tokens]: a row of the table each, and one of each position."""
+    def embed(self, vocabulary, tokens, position=None):
+        """Of the input ids: a row of the table each, and one of each of the |tokens| positions or of |position|."""
         table = self.rng.standard_normal((vocabulary, self.width), dtype=np.float32)
         places = self.rng.standard_normal((tokens, self.width), dtype=np.float32) * np.float32(0.5)
-        return self.node("Add", [self.node("Gather", [self.constant(table), "ids"], axis=0), self.constant(places)])
+        words = self.node("Gather", [self.constant(table), "ids"], axis=0)
+        places = self.constant(places)
+        if position is not None:
+            places = self.node("Gather", [places, position], axis=0)
+        return self.node("Add", [words, places])
 
     def model(self, output, tokens, width):
         self.nodes[-1].output[0] = output
-        graph = helper.make_graph(
-            self.nodes, self.name, [helper.make_tensor_value_info("ids", TensorProto.INT64, ["N", tokens])],
-            [helper.make_tensor_value_info(output, TensorProto.FLOAT, ["N", tokens, width])], self.initializers)
+        ids = helper.make_tensor_value_info("ids", TensorProto.INT64, ["N", tokens])
+        answer = helper.make_tensor_value_info(output, TensorProto.FLOAT, ["N", tokens, width])
+        graph = helper.make_graph(self.nodes, self.name, [ids, *self.inputs], [answer, *self.outputs],
+                                  self.initializers)
         return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 14)], ir_version=8,
                                  producer_name="pyflame_rt bench")
 
@@ -99,15 +120,27 @@ def encoder(tokens=128):
     return net.model("hidden", tokens, net.width)
 
 
-def decoder(tokens=128, vocabulary=32000):
-    """6 layers of width 512, 8 heads, 2,048 inside, normalised before each part; the whole prompt at once, logits of
-    every token."""
-    net = Transformer("decoder", seed=512, width=512, heads=8, inner=2048)
+def decoder(tokens=128, vocabulary=32000, width=512, heads=8, inner=2048, layers=6):
+    """Normalised before each part; the whole prompt at once, logits of every token."""
+    net = Transformer("decoder", seed=512, width=width, heads=heads, inner=inner)
     past = np.triu(np.full((tokens, tokens), -np.inf, np.float32), 1)
     mask = net.constant(past.reshape(1, 1, tokens, tokens))
     x = net.embed(vocabulary, tokens)
-    for _ in range(6):
+    for _ in range(layers):
         x = net.node("Add", [x, net.attention(net.layer_norm(x), mask)])
         x = net.node("Add", [x, net.feed_forward(net.layer_norm(x))])
-    net.linear(net.layer_norm(x), net.width, vocabulary)
+    net.linear(net.layer_norm(x), width, vocabulary)
     return net.model("logits", tokens, vocabulary)
+
+
+def decoder_step(tokens=128, vocabulary=32000, width=512, heads=8, inner=2048, layers=6):
+    """The decoder, one token after fewer than |tokens| past ones, whose keys and values are inputs. It sees them all,
+    so that nothing is masked."""
+    net = Transformer("decoder_step", seed=512, width=width, heads=heads, inner=inner)
+    count = net.node("Gather", [net.node("Shape", ["past_key_0"]), net.number(2, np.int64)], axis=0)
+    x = net.embed(vocabulary, tokens, count)
+    for layer in range(layers):
+        x = net.node("Add", [x, net.attention(net.layer_norm(x), cached_layer=layer)])
+        x = net.node("Add", [x, net.feed_forward(net.layer_norm(x))])
+    net.linear(net.layer_norm(x), width, vocabulary)
+    return net.model("logits", 1, vocabulary)

@@ -112,7 +112,7 @@ Status CompiledGraph::compile(const CompileContext& context) {
       region.outputs = stage.outputs.data();
       region.output_count = static_cast<uint32_t>(stage.outputs.size());
       if (context.run_once) region.hints |= PFRT_COMPILE_RUN_ONCE;
-      if (context.plain) region.hints |= PFRT_COMPILE_PLAIN;
+      region.hints |= context.precision;
       uint32_t at = PFRT_NO_INDEX;
       Provider& provider = *context.candidates[static_cast<size_t>(stage.provider)].provider;
       *context.culprit = &provider;

@@ -29,7 +29,7 @@ struct CompileContext {
   const Provider** culprit = nullptr;  // set when compiling fails in a provider's call; not null
   bool concurrent_steps = false;       // independent steps of a run at once
   bool run_once = false;               // not worth generating code or packing constants
-  bool plain = false;                  // precision "ieee"
+  pfrt_compile_hints precision = 0;    // the hint of session option "precision"
 };
 
 // One row of explain.

@@ -61,6 +61,14 @@ Result<bool> only_operand(Editor& editor, Node& node, const RuleContext&) {
   return node.inputs.size() == 1 && stand_in(editor, node, node.inputs[0]);
 }
 
+// What is known of additions then holds.
+Result<bool> two_operands(Editor& editor, Node& node, const RuleContext&) {
+  if (node.inputs.size() != 2) return false;
+  node.op = "Add";
+  PFRT_TRY(editor.changed(node));
+  return true;
+}
+
 Result<bool> no_bounds(Editor& editor, Node& node, const RuleContext&) {
   constexpr double kEnd = std::numeric_limits<double>::infinity();
   if (node.has_input(1) && uniform(editor, node, 1) != -kEnd) return false;
@@ -108,6 +116,7 @@ constexpr Rule kRules[] = {
     {"NeutralOperand", "BitwiseXor", "x ^ 0 -> x", kBasic, false, neutral},
     {"NeutralOperand", "BitShift", "x shifted by 0 -> x", kBasic, false, neutral},
     {"OnlyOperand", "Sum", "Sum of one -> its input", kBasic, false, only_operand},
+    {"TwoOperands", "Sum", "Sum of two -> Add", kBasic, false, two_operands},
     {"OnlyOperand", "Mean", "Mean of one -> its input", kBasic, false, only_operand},
     {"OnlyOperand", "Max", "Max of one -> its input", kBasic, false, only_operand},
     {"OnlyOperand", "Min", "Min of one -> its input", kBasic, false, only_operand},

@@ -41,18 +41,21 @@ std::optional<Linear> as_linear(Editor& editor, Node& node) {
   if (!node.domain.empty() || node.inputs.size() < 2 || !is_constant_float(editor, node.inputs[1]))
     return std::nullopt;
   const bool convolution = node.op == "Conv" || node.op == "ConvTranspose";
-  if (!convolution && node.op != "Gemm" && node.op != "MatMul") return std::nullopt;
+  const bool normalization = as_affine(editor, node).has_value();
+  if (!convolution && !normalization && node.op != "Gemm" && node.op != "MatMul")
+    return std::nullopt;
   if (node.has_input(2) && !is_constant_float(editor, node.inputs[2])) return std::nullopt;
   const Tensor& weights = *editor.constant(node.inputs[1]);
   const size_t rank = weights.dims.size();
-  if (convolution ? rank < 3 : rank != 2) return std::nullopt;
+  if (convolution ? rank < 3 : rank != (normalization ? 1 : 2)) return std::nullopt;
   if (node.op == "ConvTranspose" && node.attr_int("group", 1) != 1) return std::nullopt;
   if (node.op == "Gemm" && node.has_input(2) && node.attr_float("beta", 1) != 1)
     return std::nullopt;
   const std::optional<size_t> out_rank = editor.rank(node.outputs[0]);
   if (!out_rank || *out_rank < 1) return std::nullopt;
   const auto channels = static_cast<size_t>(weights.dims[weight_axis(node, rank)]);
-  return Linear{&node, channels, convolution ? 1 : *out_rank - 1, *out_rank};
+  if (normalization && *out_rank < 2) return std::nullopt;
+  return Linear{&node, channels, convolution || normalization ? 1 : *out_rank - 1, *out_rank};
 }
 
 std::optional<std::vector<double>> per_channel(const Editor& editor, ValueId value, size_t rank,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Convolutions and products with constant weights, seen as one thing: y = W x + b with an output
-// channel, whose scale and shift can be moved into W and b. Pure but for the editor.
+// Convolutions, products and normalisations with constant weights, seen as one thing: y = W x + b
+// with an output channel, whose scale and shift can be moved into W and b. Pure but for the editor.
 #pragma once
 
 #include <optional>
@@ -24,7 +24,7 @@ struct Linear {
 };
 
 // |node| as such, when its weights (and bias, if it has one) are constants: Conv, ConvTranspose of
-// one group, Gemm, MatMul by a matrix.
+// one group, Gemm, MatMul by a matrix, BatchNormalization in inference.
 std::optional<Linear> as_linear(Editor& editor, Node& node);
 
 // BatchNormalization in inference with constant statistics, of |channels|; nullopt for others.

@@ -131,11 +131,11 @@ void Expectation::allow(const std::vector<ValuePtr>& outputs) {
     for (size_t t = 0; t < w.size(); ++t) {
       Drift& drift = drifts_[i][t];
       const Distance all = measure(*w[t], *g[t], traits_[i].tolerance, {});
-      drift.rms = all.rms;
-      drift.peak = all.peak;
+      drift.rms = std::max(drift.rms, all.rms);
+      drift.peak = std::max(drift.peak, all.peak);
       const Distance d = measure(*w[t], *g[t], traits_[i].tolerance, drift);
-      drift.largest = d.largest;
-      drift.many = d.many;
+      drift.largest = std::max(drift.largest, d.largest);
+      drift.many = std::max(drift.many, d.many);
     }
   }
 }

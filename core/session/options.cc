@@ -45,7 +45,8 @@ constexpr OptionRow kSession[] = {
      "time every step; explain shows the last run's times"},
     {"log_level", PFRT_OPTION_STRING, "warning", "debug info warning error off",
      "least severe line to log"},
-    {"precision", PFRT_OPTION_STRING, "fp32", "ieee fp32", "arithmetic of float32 operators"},
+    {"precision", PFRT_OPTION_STRING, "fp32", "ieee fp32 fast bf16",
+     "arithmetic of float32 products"},
     {"session.fallback", PFRT_OPTION_STRING, "on", "on off",
      "on = where a provider fails, to open, compile or run, the next one takes over; off = every "
      "failure is an error"},

@@ -10,7 +10,9 @@
 namespace pfrt {
 namespace {
 
-constexpr double kShake = 4;  // roundings
+// Roundings of each constant: a sum of many of one sign is rounded to steps of its own size, which
+// smaller moves would not cross.
+constexpr double kShake = 32;
 
 double tolerance_of(pfrt_dtype dtype) {
   const double rounding = rounding_of(dtype);
@@ -57,12 +59,13 @@ uint64_t next(uint64_t& state) {  // xorshift64*
   return state * 0x2545f4914f6cdd1du;
 }
 
-Result<ValuePtr> moved(const ValuePtr& value) {
+// By numbers of |seed|'s own: constants that nearly cancel are not to move alike.
+Result<ValuePtr> moved(const ValuePtr& value, uint64_t seed) {
   const Tensor& from = value->tensor;
   const double rounding = rounding_of(from.dtype);
   if (value->kind != PFRT_VALUE_TENSOR || rounding == 0 || from.device()) return value;
   std::vector<double> numbers = elements(from);
-  uint64_t state = 0x9e3779b97f4a7c15u;
+  uint64_t state = 0x9e3779b97f4a7c15u * (2 * seed + 1);
   for (double& x : numbers) {
     const double u = static_cast<double>(static_cast<int64_t>(next(state))) * 0x1p-63;
     if (std::isfinite(x) && x != std::rint(x)) x *= 1 + kShake * rounding * u;
@@ -72,7 +75,7 @@ Result<ValuePtr> moved(const ValuePtr& value) {
   return Value::of(std::move(to));
 }
 
-Status shake(Graph& graph) {
+Status shake(Graph& graph, uint64_t seed) {
   std::vector<bool> stays(graph.value_count());
   for (NodeId id : graph.node_ids()) {
     const Node& node = *graph.node(id);
@@ -80,14 +83,14 @@ Status shake(Graph& graph) {
     for (size_t i = 0; i < node.inputs.size() && i < 32; ++i)
       if (node.has_input(i) && row && (row->shape_inputs >> i & 1u)) stays[node.inputs[i]] = true;
     for (const Attribute& attr : node.attrs) {
-      if (attr.graph) PFRT_TRY(shake(*attr.graph));
+      if (attr.graph) PFRT_TRY(shake(*attr.graph, seed));
       for (const auto& body : attr.graphs)
-        if (body) PFRT_TRY(shake(*body));
+        if (body) PFRT_TRY(shake(*body, seed));
     }
   }
   for (ValueId id : graph.initializers()) {
     if (stays[id]) continue;
-    PFRT_ASSIGN(graph.at(id).constant, moved(graph.at(id).constant));
+    PFRT_ASSIGN(graph.at(id).constant, moved(graph.at(id).constant, seed << 32 | id));
   }
   return {};
 }
@@ -116,21 +119,21 @@ std::vector<OutputTraits> output_traits(const Graph& graph) {
   return out;
 }
 
-Result<std::shared_ptr<Graph>> shaken(const Graph& graph) {
+Result<std::shared_ptr<Graph>> shaken(const Graph& graph, uint64_t seed) {
   std::shared_ptr<Graph> copy = graph.clone();
-  PFRT_TRY(shake(*copy));
+  PFRT_TRY(shake(*copy, seed));
   return copy;
 }
 
-Result<ValuePtr> shaken(const ValuePtr& value) {
+Result<ValuePtr> shaken(const ValuePtr& value, uint64_t seed) {
   if (!value || value->kind == PFRT_VALUE_SPARSE) return value;
-  if (value->kind == PFRT_VALUE_TENSOR) return moved(value);
+  if (value->kind == PFRT_VALUE_TENSOR) return moved(value, seed);
   auto copy = std::make_shared<Value>(*value);
   for (ValuePtr& element : copy->elements) {
-    PFRT_ASSIGN(element, shaken(element));
+    PFRT_ASSIGN(element, shaken(element, ++seed));
   }
   if (copy->values) {
-    PFRT_ASSIGN(copy->values, shaken(copy->values));
+    PFRT_ASSIGN(copy->values, shaken(copy->values, ++seed));
   }
   return ValuePtr(std::move(copy));
 }

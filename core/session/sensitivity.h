@@ -20,7 +20,8 @@ std::vector<OutputTraits> output_traits(const Graph& graph);
 
 // A copy whose floating-point constants are moved by a few roundings, in bodies too. Whole numbers
 // are meant exactly and stay, as do constants that say what shape something has.
-Result<std::shared_ptr<Graph>> shaken(const Graph& graph);
-Result<ValuePtr> shaken(const ValuePtr& value);
+Result<std::shared_ptr<Graph>> shaken(const Graph& graph, uint64_t seed);
+// Values with seeds of their own do not move alike, as those that nearly cancel should not.
+Result<ValuePtr> shaken(const ValuePtr& value, uint64_t seed);
 
 }  // namespace pfrt

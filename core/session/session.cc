@@ -15,6 +15,12 @@
 namespace pfrt {
 namespace {
 
+pfrt_compile_hints precision_hint(std::string_view precision) {
+  if (precision == "ieee") return PFRT_COMPILE_PLAIN;
+  if (precision == "fast") return PFRT_COMPILE_FAST;
+  return precision == "bf16" ? PFRT_COMPILE_BF16 : 0;
+}
+
 std::string shape_text(const std::vector<int64_t>& dims, const std::vector<std::string>& names) {
   std::string text = "[";
   for (size_t i = 0; i < dims.size(); ++i) {
@@ -88,7 +94,7 @@ Result<std::shared_ptr<Session>> Session::create(std::shared_ptr<const Model> mo
     session->own_logger_->set_level(log_level_from(options.get_string("log_level")));
   session->logger_ = session->own_logger_.get();
   session->fallback_ = options.get_string("session.fallback") == "on";
-  session->plain_ = options.get_string("precision") == "ieee";
+  session->precision_ = precision_hint(options.get_string("precision"));
   session->concurrent_steps_ = options.get_string("execution_mode") == "parallel";
   session->roster_ = std::make_unique<Roster>(std::move(context.providers), context.logger);
   PFRT_TRY(session->open_providers());
@@ -138,7 +144,7 @@ Result<std::unique_ptr<CompiledGraph>> Session::compile(
                                            .fallback = fallback_,
                                            .culprit = culprit,
                                            .concurrent_steps = concurrent_steps_,
-                                           .plain = plain_});
+                                           .precision = precision_});
 } catch (const std::bad_alloc&) {
   return error(Code::kOUT_OF_MEMORY, "planning graph '", canonical->name, "': no memory left");
 }

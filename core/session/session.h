@@ -136,7 +136,7 @@ class Session {
   PackedStore* packed_ = nullptr;
   Sessions* all_ = nullptr;
   Logger* logger_ = nullptr;
-  bool plain_ = false;
+  pfrt_compile_hints precision_ = 0;
   bool fallback_ = true;
   bool concurrent_steps_ = false;
   std::unique_ptr<Roster> roster_;

@@ -11,6 +11,8 @@
 namespace pfrt {
 namespace {
 
+constexpr uint64_t kSamples = 3;  // of what rounding does
+
 // Runs that |before| accepts, of one shape and of several, and the attempts at them.
 constexpr size_t kTrials = 4, kDynamicTrials = 8;
 constexpr uint32_t kAttempts = 12, kDynamicAttempts = 48;
@@ -49,7 +51,8 @@ struct Verifier::Trial {
 struct Verifier::Reference {
   std::shared_ptr<const Graph> graph;
   std::unique_ptr<CompiledGraph> compiled;
-  std::unique_ptr<CompiledGraph> moved;  // may be null
+  // One may happen to round as the graph itself does. Fewer where one cannot be compiled.
+  std::vector<std::unique_ptr<CompiledGraph>> moved;
   std::vector<OutputTraits> traits;
   std::vector<std::string> inputs, outputs;
   std::unique_ptr<TrialInputs> maker;
@@ -96,15 +99,16 @@ Result<std::unique_ptr<Verifier::Trial>> Verifier::attempt(std::vector<ValuePtr>
                                              0,
                                              false,
                                              {}});
-  if (!reference_->moved) return trial;
-  std::vector<ValuePtr> moved;
-  for (const ValuePtr& input : trial->inputs) {
-    PFRT_ASSIGN(ValuePtr one, shaken(input));
-    moved.push_back(std::move(one));
+  for (uint64_t sample = 0; sample < reference_->moved.size(); ++sample) {
+    std::vector<ValuePtr> moved;
+    for (const ValuePtr& input : trial->inputs) {
+      PFRT_ASSIGN(ValuePtr one, shaken(input, ~(moved.size() * kSamples + sample)));
+      moved.push_back(std::move(one));
+    }
+    status = run(*reference_->moved[sample], moved, context_.seconds, outputs);
+    if (status.code() == Code::kCANCELLED) return status;
+    if (status.ok()) trial->expectation.allow(outputs);
   }
-  status = run(*reference_->moved, moved, context_.seconds, outputs);
-  if (status.code() == Code::kCANCELLED) return status;
-  if (status.ok()) trial->expectation.allow(outputs);
   return trial;
 }
 
@@ -182,11 +186,14 @@ Status Verifier::refer_to(const std::shared_ptr<const Graph>& before) {
   r.inputs = names_of(*before, r.compiled->inputs());
   r.maker = std::make_unique<TrialInputs>(*before, r.compiled->inputs());
   // Without it nothing but the tolerance is allowed.
-  PFRT_ASSIGN(std::shared_ptr<Graph> moved, shaken(*before));
-  if (auto made = compile(std::move(moved)); made.ok())
-    r.moved = made.take();
-  else if (ends_all(made.status().code()))
-    return made.take_status();
+  for (uint64_t sample = 0; sample < kSamples; ++sample) {
+    PFRT_ASSIGN(std::shared_ptr<Graph> moved, shaken(*before, sample));
+    auto made = compile(std::move(moved));
+    if (made.ok())
+      r.moved.push_back(made.take());
+    else if (ends_all(made.status().code()))
+      return made.take_status();
+  }
   PFRT_TRY(add_samples());
   PFRT_TRY(add_trials());
   if (r.trials.empty())

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdio>
 #include <functional>
+#include <map>
 #include <memory>
 #include <thread>
 
@@ -12,6 +13,8 @@
 #include "cxxapi/cli/feed.h"
 #include "cxxapi/cli/json.h"
 #include "cxxapi/cli/machine.h"
+#include "cxxapi/cli/npy.h"
+#include "cxxapi/cli/pb.h"
 #include "cxxapi/cli/peer.h"
 #include "cxxapi/cli/process.h"
 #include "cxxapi/cli/text.h"
@@ -41,26 +44,50 @@ struct InputSpec {
   std::string name;
   DType dtype = DType::Undefined;
   std::vector<int64_t> shape;
+  std::string file;  // empty = random
 };
 
-std::vector<InputSpec> input_specs(const InferenceSession& session, const Dims& dims) {
+Tensor from_file(const InputSpec& spec) {
+  const std::string& file = spec.file;
+  if (file.size() > 4 && file.compare(file.size() - 4, 4, ".npy") == 0) return read_npy(file);
+  NodeArg arg;
+  arg.name = spec.name;
+  arg.dtype = spec.dtype;
+  const pyflame_rt::Value value = read_pb(file, arg).value;
+  if (!value.is_tensor())
+    throw UsageError("'" + file + "' holds no tensor: only those are benched");
+  return value.tensor();
+}
+
+std::vector<InputSpec> input_specs(const InferenceSession& session, const Dims& dims,
+                                   const std::vector<std::string>& files) {
   check_dims(session.get_inputs(), dims);
+  std::map<std::string, std::string> sources;
+  for (const std::string& text : files) sources.insert(split_assignment(text, "--input"));
   std::vector<InputSpec> specs;
   for (const NodeArg& arg : session.get_inputs()) {
     if (arg.has_initializer) continue;
     if (arg.kind != pyflame_rt::ValueKind::Tensor) {
       throw UsageError("input '" + arg.name + "' is " + arg.type() + ": only tensors are benched");
     }
-    specs.push_back({arg.name, arg.dtype, fixed_shape(arg, dims)});
+    specs.push_back({arg.name, arg.dtype, fixed_shape(arg, dims), ""});
+    const auto source = sources.find(arg.name);
+    if (source == sources.end()) continue;
+    specs.back().file = source->second;
+    specs.back().shape = from_file(specs.back()).shape();
+    sources.erase(source);
   }
+  if (!sources.empty())
+    throw UsageError("--input " + sources.begin()->first + ": no such input needs to be fed");
   return specs;
 }
 
-Inputs random_inputs(const std::vector<InputSpec>& specs) {
+Inputs make_inputs(const std::vector<InputSpec>& specs) {
   Inputs inputs;
   uint64_t seed = 1;
   for (const InputSpec& spec : specs)
-    inputs.emplace_back(spec.name, random_tensor(spec.dtype, spec.shape, ++seed));
+    inputs.emplace_back(spec.name, spec.file.empty() ? random_tensor(spec.dtype, spec.shape, ++seed)
+                                                     : from_file(spec));
   return inputs;
 }
 
@@ -122,7 +149,7 @@ class Ours {
 // ---- what is measured in a child of its own
 
 struct Load {
-  double seconds = 0;
+  double seconds = 0, first_run_seconds = 0;
   uint64_t peak_bytes = 0;
 };
 
@@ -132,6 +159,7 @@ std::string pack(const Load& load, const std::vector<InputSpec>& specs,
   std::string out;
   const auto put = [&out](const std::string& field) { out += field + '\0'; };
   put(std::to_string(load.seconds));
+  put(std::to_string(load.first_run_seconds));
   put(std::to_string(load.peak_bytes));
   put(std::to_string(specs.size()));
   for (const InputSpec& spec : specs) {
@@ -139,6 +167,7 @@ std::string pack(const Load& load, const std::vector<InputSpec>& specs,
     put(std::to_string(static_cast<int>(spec.dtype)));
     put(std::to_string(spec.shape.size()));
     for (const int64_t dim : spec.shape) put(std::to_string(dim));
+    put(spec.file);
   }
   for (const std::string& name : outputs) put(name);
   return out;
@@ -161,6 +190,7 @@ Unpacked unpack(const std::string& text) {
   };
   Unpacked out;
   out.load.seconds = std::stod(get());
+  out.load.first_run_seconds = std::stod(get());
   out.load.peak_bytes = std::stoull(get());
   out.specs.resize(std::stoull(get()));
   for (InputSpec& spec : out.specs) {
@@ -168,6 +198,7 @@ Unpacked unpack(const std::string& text) {
     spec.dtype = static_cast<DType>(std::stoi(get()));
     spec.shape.resize(std::stoull(get()));
     for (int64_t& dim : spec.shape) dim = std::stoll(get());
+    spec.file = get();
   }
   while (at < text.size()) out.outputs.push_back(get());
   return out;
@@ -179,21 +210,27 @@ Unpacked in_child(const char* side, const std::function<std::string()>& work) {
   return unpack(result.output);
 }
 
+double seconds_of(const std::function<void()>& work) {
+  const auto start = Clock::now();
+  work();
+  return seconds_since(start);
+}
+
 std::string measure_ours(const BenchArgs& args, const Dims& dims) {
   Ours ours(args.model, args.session);
-  const std::vector<InputSpec> specs = input_specs(ours.session(), dims);
-  ours.bind(random_inputs(specs));
-  ours.run();
+  const std::vector<InputSpec> specs = input_specs(ours.session(), dims, args.inputs);
+  ours.bind(make_inputs(specs));
+  const double first_run = seconds_of([&ours] { ours.run(); });
   std::vector<std::string> outputs;
   for (const NodeArg& output : ours.session().get_outputs()) outputs.push_back(output.name);
-  return pack({ours.load_seconds(), peak_memory()}, specs, outputs);
+  return pack({ours.load_seconds(), first_run, peak_memory()}, specs, outputs);
 }
 
 std::string measure_peer(const BenchArgs& args, const Unpacked& about) {
   Peer peer(args.peer, args.model, args.session.threads);
-  peer.bind(random_inputs(about.specs), about.outputs);
-  peer.run();
-  return pack({peer.load_seconds(), peak_memory()}, {}, {});
+  peer.bind(make_inputs(about.specs), about.outputs);
+  const double first_run = seconds_of([&peer] { peer.run(); });
+  return pack({peer.load_seconds(), first_run, peak_memory()}, {}, {});
 }
 
 // ---- latency
@@ -308,6 +345,7 @@ void write_side(const char* name, const Latency& latency, const Load& load, Json
   json->key(name).object().field("median_s", latency.median).field("p99_s", latency.p99);
   json->field("runs", latency.runs)
       .field("load_s", load.seconds)
+      .field("first_run_s", load.first_run_seconds)
       .field("peak_bytes", load.peak_bytes)
       .end();
 }
@@ -334,13 +372,15 @@ void print_text(const Result& r) {
   std::printf("cpu      %s\nisa      %s\nthreads  %d\n", r.machine.cpu.c_str(),
               isa_text(r.machine).c_str(), r.threads);
   for (const InputSpec& input : r.inputs) {
-    std::printf("input    %s: %s%s, random\n", input.name.c_str(), dtype_name(input.dtype),
-                shape_text(input.shape).c_str());
+    std::printf("input    %s: %s%s, %s\n", input.name.c_str(), dtype_name(input.dtype),
+                shape_text(input.shape).c_str(),
+                input.file.empty() ? "random" : input.file.c_str());
   }
-  Table table({"", "median", "p99", "runs", "load", "peak memory"});
+  Table table({"", "median", "p99", "runs", "load", "first run", "peak memory"});
   const auto add = [&table](const std::string& name, const Latency& latency, const Load& load) {
     table.add({name, time_text(latency.median), time_text(latency.p99),
-               std::to_string(latency.runs), time_text(load.seconds), bytes_text(load.peak_bytes)});
+               std::to_string(latency.runs), time_text(load.seconds),
+               time_text(load.first_run_seconds), bytes_text(load.peak_bytes)});
   };
   add("ours", r.ours, r.our_load);
   if (!r.peer_version.empty()) add("peer " + r.peer_version, r.peer, r.peer_load);
@@ -375,12 +415,12 @@ int bench_command(const BenchArgs& given) {
 
   std::vector<Side> sides;
   Ours ours(args.model, args.session);
-  ours.bind(random_inputs(about.specs));
+  ours.bind(make_inputs(about.specs));
   sides.push_back({[&ours] { ours.run(); }, {}, 0});
   std::unique_ptr<Peer> peer;
   if (with_peer) {
     peer = std::make_unique<Peer>(args.peer, args.model, args.session.threads);
-    peer->bind(random_inputs(about.specs), about.outputs);
+    peer->bind(make_inputs(about.specs), about.outputs);
     result.peer_version = peer->version();
     sides.push_back({[&peer] { peer->run(); }, {}, 0});
   }

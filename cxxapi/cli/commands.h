@@ -50,7 +50,7 @@ int test_command(const TestArgs& args);
 struct BenchArgs {
   bool json = false;
   std::string model, peer;
-  std::vector<std::string> dims;
+  std::vector<std::string> inputs, dims;  // NAME=FILE, NAME=N
   SessionArgs session;
   double seconds = 5;
 };
@@ -99,7 +99,15 @@ struct ListArgs {
 int providers_command(const ListArgs& args);
 int ops_command(const ListArgs& args);
 int plugins_command(const ListArgs& args);
-int doctor_command(const ListArgs& args);
+
+struct DoctorArgs {
+  bool json = false;
+  bool measure = false;  // the machine's peaks; the rest says how
+  double seconds = 10;
+  int threads = 0;
+  std::string only;  // what names must begin with
+};
+int doctor_command(const DoctorArgs& args);
 
 struct PassesArgs {
   bool json = false, markdown = false;

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cstdio>
-#include <cstdlib>
 
 #include "cxxapi/cli/commands.h"
 #include "cxxapi/cli/json.h"
-#include "cxxapi/cli/machine.h"
+#include "cxxapi/cli/plugin_list.h"
 #include "cxxapi/cli/text.h"
 
 namespace cli {
@@ -13,7 +12,6 @@ namespace {
 using pyflame_rt::Environment;
 using pyflame_rt::KernelInfo;
 using pyflame_rt::OperatorInfo;
-using pyflame_rt::PluginInfo;
 using pyflame_rt::ProviderInfo;
 
 // "9-12", or "13-" for a range that is still current.
@@ -29,9 +27,11 @@ void write_kernel(const KernelInfo& kernel, Json* json) {
   json->field("since", kernel.since).field("until", kernel.until).end();
 }
 
-void write_plugins(const std::vector<PluginInfo>& plugins, Json* json) {
+}  // namespace
+
+void write_plugins(const std::vector<pyflame_rt::PluginInfo>& plugins, Json* json) {
   json->key("plugins").list();
-  for (const PluginInfo& p : plugins) {
+  for (const pyflame_rt::PluginInfo& p : plugins) {
     json->object().field("kind", p.kind).field("name", p.name).field("path", p.path);
     json->field("version", p.version).field("loaded", p.loaded).field("reason", p.reason);
     json->field("abi", std::to_string(p.abi_major) + "." + std::to_string(p.abi_minor)).end();
@@ -39,17 +39,15 @@ void write_plugins(const std::vector<PluginInfo>& plugins, Json* json) {
   json->end();
 }
 
-void print_plugins(const std::vector<PluginInfo>& plugins) {
+void print_plugins(const std::vector<pyflame_rt::PluginInfo>& plugins) {
   Table table({"kind", "name", "version", "abi", "state", "path"});
-  for (const PluginInfo& p : plugins) {
+  for (const pyflame_rt::PluginInfo& p : plugins) {
     table.add({p.kind, p.name, p.version,
                std::to_string(p.abi_major) + "." + std::to_string(p.abi_minor),
                p.loaded ? "loaded" : "rejected: " + p.reason, p.path});
   }
   table.print(200);
 }
-
-}  // namespace
 
 int providers_command(const ListArgs& args) {
   const Environment& environment = Environment::instance();
@@ -120,7 +118,7 @@ int ops_command(const ListArgs& args) {
 }
 
 int plugins_command(const ListArgs& args) {
-  const std::vector<PluginInfo> plugins = Environment::instance().plugins();
+  const std::vector<pyflame_rt::PluginInfo> plugins = Environment::instance().plugins();
   if (!args.json) {
     print_plugins(plugins);
     return 0;
@@ -129,56 +127,6 @@ int plugins_command(const ListArgs& args) {
   json.object();
   write_plugins(plugins, &json);
   json.end().print();
-  return 0;
-}
-
-int doctor_command(const ListArgs& args) {
-  const Machine machine = read_machine();
-  const std::vector<PluginInfo> plugins = Environment::instance().plugins();
-  const char* path = std::getenv("PFRT_PLUGIN_PATH");
-  const char* cap = std::getenv("PFRT_ISA");
-  if (args.json) {
-    Json json;
-    json.object()
-        .field("version", pyflame_rt::version())
-        .field("abi", PFRT_ABI_MAJOR)
-        .field("cpu", machine.cpu);
-    json.key("isa").list();
-    for (const std::string& name : machine.isa) json.value(name);
-    json.end().field("cores_online", machine.online).field("cores_usable", machine.usable);
-    json.key("cgroup_quota");
-    if (machine.quota) {
-      json.value(*machine.quota);
-    } else {
-      json.value("none");
-    }
-    json.field("threads", default_threads(machine))
-        .field("memory", machine.memory)
-        .field("system", machine.system);
-    json.field("plugin_path", path == nullptr ? "" : path)
-        .field("isa_cap", cap == nullptr ? "" : cap);
-    write_plugins(plugins, &json);
-    json.end().print();
-    return 0;
-  }
-  std::printf("library   %s, ABI %u.%u\n", pyflame_rt::version().c_str(), PFRT_ABI_MAJOR,
-              PFRT_ABI_MINOR);
-  std::printf("system    %s\n", machine.system.c_str());
-  std::printf("cpu       %s\n", machine.cpu.c_str());
-  std::printf("isa       %s\n", isa_text(machine).c_str());
-  if (cap != nullptr) std::printf("          capped by PFRT_ISA=%s\n", cap);
-  std::printf("cores     %d online, %d usable by this process\n", machine.online, machine.usable);
-  std::printf("quota     %s\n",
-              machine.quota ? (number_text(*machine.quota) + " cores' time").c_str() : "none");
-  std::printf("threads   %d by default\n", default_threads(machine));
-  std::printf("memory    %s\n", bytes_text(machine.memory).c_str());
-  std::printf("plug-ins  %zu%s%s\n", plugins.size(),
-              path == nullptr ? "" : ", PFRT_PLUGIN_PATH=", path == nullptr ? "" : path);
-  if (plugins.empty()) {
-    std::printf("          none found: set PFRT_PLUGIN_PATH to their folder\n");
-  } else {
-    print_plugins(plugins);
-  }
   return 0;
 }
 

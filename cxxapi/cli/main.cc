@@ -87,14 +87,13 @@ void add_verify(CLI::App* command, SessionArgs* args, const char* help) {
 
 void add_precision(CLI::App* command, SessionArgs* args) {
   const auto known = [](const std::string& mode) -> std::string {
-    if (mode == "ieee" || mode == "fp32") return {};
-    if (mode == "bf16" || mode == "fast" || mode == "auto") {
-      return "precision '" + mode + "' is not available in this version: use ieee or fp32";
-    }
-    return "precision '" + mode + "' is not known: use ieee or fp32";
+    if (mode == "ieee" || mode == "fp32" || mode == "fast" || mode == "bf16") return {};
+    if (mode == "auto")
+      return "precision 'auto' is not available in this version: use ieee, fp32, fast or bf16";
+    return "precision '" + mode + "' is not known: use ieee, fp32, fast or bf16";
   };
-  command->add_option("--precision", args->precision, "ieee or fp32")
-      ->check(CLI::Validator(known, "ieee|fp32"));
+  command->add_option("--precision", args->precision, "ieee, fp32, fast or bf16")
+      ->check(CLI::Validator(known, "ieee|fp32|fast|bf16"));
 }
 
 void add_inputs(CLI::App* command, std::vector<std::string>* inputs) {
@@ -151,6 +150,8 @@ void add_commands(CLI::App* app, std::function<int()>* action) {
   c->add_option("model", bench->model, "model file")->required();
   c->add_option("--peer", bench->peer, "ONNX Runtime's shared library");
   c->add_option("--seconds", bench->seconds, "time to run each side")->capture_default_str();
+  c->add_option("--input", bench->inputs, "NAME=FILE.npy|FILE.pb (default random)")
+      ->allow_extra_args(false);
   add_dims(c, &bench->dims);
   add_threads(c, &bench->session);
   add_precision(c, &bench->session);
@@ -207,9 +208,21 @@ void add_commands(CLI::App* app, std::function<int()>* action) {
   c = add_command(app, "check-plugin", "test a plug-in file against the rules of plugin.h",
                   check_plugin_command, check, action);
   c->add_option("file", check->file, "the shared object")->required();
+  const auto doctor = std::make_shared<DoctorArgs>();
   c = add_command(app, "doctor", "print what this machine and installation have", doctor_command,
-                  std::make_shared<ListArgs>(), action);
-  refuse(c, "--measure", false, "doctor --measure is not available in this version");
+                  doctor, action);
+  CLI::Option* const measure = c->add_flag(
+      "--measure", doctor->measure,
+      "measure what the machine can do at most: arithmetic, and reading each level of memory");
+  c->add_option("--seconds", doctor->seconds, "how long that may take, about (default 10)")
+      ->check(CLI::Range(0.001, 3600.0))
+      ->needs(measure);
+  c->add_option("--only", doctor->only, "measure what begins so: \"read\", \"bf16 tiles\"")
+      ->needs(measure);
+  c->add_option("--threads", doctor->threads,
+                "measure on one thread and on so many; 0 = as many as runs have")
+      ->check(CLI::Range(0, 4096))
+      ->needs(measure);
 }
 
 int fail(int code, const std::string& message) {

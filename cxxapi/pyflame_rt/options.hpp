@@ -24,7 +24,7 @@ struct SessionOptions {
   bool verbose_optimization = false;
   std::string log_level = "warning";       // "debug", "info", "warning", "error", "off"
   std::vector<std::string> providers;      // in order of preference; empty = those of |device|
-  std::string precision = "fp32";          // "ieee" or "fp32"
+  std::string precision = "fp32";          // "ieee", "fp32", "fast" or "bf16"
   bool fallback = true;                    // a failing provider's nodes go to the next one
   std::vector<std::string> extra_outputs;  // inner values to return after the model's outputs
   std::map<std::string, std::string>

@@ -17,6 +17,7 @@
 #include <pyflame_rt/graph.hpp>
 #include <pyflame_rt/import/onnx_importer.hpp>
 #include <pyflame_rt/io_binding.hpp>
+#include <pyflame_rt/measure.hpp>
 #include <pyflame_rt/model_io.hpp>
 #include <pyflame_rt/node.hpp>
 #include <pyflame_rt/opt/pass.hpp>

@@ -186,7 +186,10 @@ typedef struct pfrt_claims {
 typedef uint64_t pfrt_compile_hints;
 enum {
   PFRT_COMPILE_RUN_ONCE = 1, /* no JIT, no packing */
-  PFRT_COMPILE_PLAIN = 2     /* precision "ieee": float32 sums of float32 products, nothing flushed to 0 (1.2) */
+  /* Of float32 products; a provider may be more precise than asked, never less. */
+  PFRT_COMPILE_PLAIN = 2, /* precision "ieee": float32 sums of float32 products, nothing flushed to 0 (1.2) */
+  PFRT_COMPILE_FAST = 4,  /* "fast": about 5e-6 relative to the largest products (1.2) */
+  PFRT_COMPILE_BF16 = 8   /* "bf16": factors rounded to bfloat16, float32 sums (1.2) */
 };
 
 /* A convex set of nodes given to compile. Inputs and outputs are value indices: inputs come from outside (constants
@@ -320,7 +323,8 @@ enum {
   PFRT_PROVIDER_KERNELS = 8,   /* has kernel_count() and kernel_at() */
   PFRT_PROVIDER_OPTIONS = 16,  /* has option_count() and option_at() */
   PFRT_PROVIDER_MEMORY = 32,   /* has memory of its own: allocate(), release_memory() and copy() */
-  PFRT_PROVIDER_FENCES = 64    /* works behind the caller's back: signal(), wait() and release_fence(); needs MEMORY */
+  PFRT_PROVIDER_FENCES = 64,   /* works behind the caller's back: signal(), wait() and release_fence(); needs MEMORY */
+  PFRT_PROVIDER_MEASURE = 128  /* has measure() (1.2) */
 };
 
 /* ---- device memory ----
@@ -392,6 +396,11 @@ typedef struct pfrt_provider_table {
   pfrt_code (*signal)(pfrt_provider* provider, const pfrt_sink* sink, pfrt_fence** out_fence);
   pfrt_code (*wait)(pfrt_provider* provider, pfrt_fence* fence, const pfrt_sink* sink);
   void (*release_fence)(pfrt_provider* provider, pfrt_fence* fence);
+  /* ---- 1.2 ---- */
+  /* PFRT_PROVIDER_MEASURE. |request| has threads and seconds set and may have no progress; so short a time that it
+   * cannot be kept is kept as nearly as possible. Names that |only| leaves out are not reported. What the device lacks is reported with no threads and the reason.
+   * The threads this needs, and that no run of the host's has, are gone when it returns. */
+  pfrt_code (*measure)(pfrt_provider* provider, const pfrt_measure_request* request, const pfrt_sink* sink);
 } pfrt_provider_table;
 
 /* ------------------------------------------------------------------ importers */

@@ -197,6 +197,29 @@ typedef struct pfrt_thread_hooks {
   void (*release)(void* user);
 } pfrt_thread_hooks;
 
+/* What a device can do at most, as its provider has measured it (since 1.2). */
+typedef struct pfrt_measurement {
+  uint32_t struct_size;
+  uint32_t threads;     /* that took part; 0 = not measured, |note| says why */
+  pfrt_string provider; /* that measured it; the library fills it in */
+  pfrt_string name;     /* "fp32 fma", "read L2": what follows a comma or the last blank says where operands lie */
+  pfrt_string unit;     /* GFLOP/s, GOP/s or GB/s, 10^9 each, of all threads together */
+  pfrt_string note;     /* instructions, bytes walked through */
+  double median, best;  /* of several short bursts, spread over the whole time */
+} pfrt_measurement;
+
+typedef struct pfrt_measure_request {
+  uint32_t struct_size;
+  uint32_t threads; /* figures are for one thread and for so many; 0 = as many as a run may have */
+  double seconds;   /* how long a provider may take, about; 0 = 10 */
+  pfrt_string only; /* what names must begin with; empty = everything */
+  void* user;
+  /* Both are called on the calling thread. Each name is reported once for each number of threads, or once with none. */
+  void (*report)(void* user, const pfrt_measurement* measurement);
+  /* May be NULL. |fraction| grows from 0 to 1; anything but 0 ends the measurement, which fails with that code. */
+  pfrt_code (*progress)(void* user, double fraction);
+} pfrt_measure_request;
+
 typedef struct pfrt_env_api {
   uint32_t struct_size;
   uint32_t abi;
@@ -255,6 +278,11 @@ typedef struct pfrt_env_api {
    * environment's last handle (where that goes inside a callback of run_async: when the library is used next, or
    * unloaded). An executor goes first. */
   pfrt_status* (*set_thread_hooks)(pfrt_env* env, const pfrt_thread_hooks* hooks);
+  /* ---- 1.2 ---- */
+  /* Has |provider| (empty = every one that can) measure its device's peaks, with threads of its own that are gone
+   * afterwards. Figures are the machine's only while it does nothing else. UNSUPPORTED when the provider, or every one,
+   * has no such function; INVALID_ARGUMENT when it cannot have so many threads. */
+  pfrt_status* (*measure)(pfrt_env* env, pfrt_string provider, const pfrt_measure_request* request);
 } pfrt_env_api;
 
 /* ------------------------------------------------------------------ values */

@@ -67,6 +67,7 @@ constexpr Slot kProviderSlots[] = {
     PFRT_SLOT(pfrt_provider_table, signal, PFRT_PROVIDER_FENCES),
     PFRT_SLOT(pfrt_provider_table, wait, PFRT_PROVIDER_FENCES),
     PFRT_SLOT(pfrt_provider_table, release_fence, PFRT_PROVIDER_FENCES),
+    PFRT_SLOT(pfrt_provider_table, measure, PFRT_PROVIDER_MEASURE),
 };
 constexpr Slot kImporterSlots[] = {
     PFRT_SLOT(pfrt_importer_table, probe, 0),

@@ -42,9 +42,9 @@ Result<std::unique_ptr<Executable>> Executable::compile(const pfrt_snapshot& sna
   std::unique_ptr<Executable> out(new Executable);
   out->snapshot_ = std::make_unique<SnapshotCopy>(snapshot, nodes, values);
   const bool once = (region.hints & PFRT_COMPILE_RUN_ONCE) != 0;
-  out->plain_ = once || (region.hints & PFRT_COMPILE_PLAIN) != 0;
+  out->precision_ = once ? Precision::kIeee : precision_of(region.hints);
   for (uint32_t n : nodes) {
-    const SnapshotNode reader(out->snapshot_->snapshot(), n);
+    const SnapshotNode reader(out->snapshot_->snapshot(), n, nullptr, out->precision_);
     std::string reason = refuse_values(out->snapshot_->snapshot(), reader);
     node = n;
     const KernelRow* row = reason.empty() ? find_kernel(reader, &reason) : nullptr;
@@ -53,8 +53,7 @@ Result<std::unique_ptr<Executable>> Executable::compile(const pfrt_snapshot& sna
       if (!prepared.ok()) return prepared.take_status().prepend(describe(reader));
       out->prepared_[n] = prepared.take();
     }
-    if (row != nullptr && row->pack != nullptr && !out->plain_)
-      out->add_constant(n, row->pack(reader));
+    if (row != nullptr && row->pack != nullptr && !once) out->add_constant(n, row->pack(reader));
     if (row != nullptr) continue;
     return error(Code::kUNSUPPORTED_OPERATOR, describe(reader), ": ", reason);
   }

@@ -53,8 +53,7 @@ class Executable {
   // nullptr where the row of the node has nothing to pack.
   const Packed* packed(uint32_t node) const;
   const std::vector<pfrt_packed_constant>& constants() const { return constants_; }
-  // See Run::plain.
-  bool plain() const { return plain_; }
+  Precision precision() const { return precision_; }
 
  private:
   Executable() = default;
@@ -71,7 +70,7 @@ class Executable {
   std::unordered_map<uint32_t, Prepared> prepared_;
   std::unordered_map<uint32_t, Packed> packed_;
   std::vector<pfrt_packed_constant> constants_;
-  bool plain_ = false;
+  Precision precision_ = Precision::kFloat32;
 };
 
 }  // namespace pfrt::cpu

@@ -75,7 +75,7 @@ class Run {
  public:
   // What a step has besides the node's inputs and outputs.
   struct Extras {
-    bool plain = false;
+    Precision precision = Precision::kFloat32;
     uint32_t packed = PFRT_NO_INDEX, shared = PFRT_NO_INDEX;  // buffers
     // What follows in the same step, |tail| first; null without one.
     const Tail* tail = nullptr;
@@ -87,8 +87,7 @@ class Run {
       const Extras& extras)
       : context_(context), inputs_(inputs), outputs_(outputs), extras_(extras) {}
 
-  // Whether float32 products are to be sums of float32 products.
-  bool plain() const { return extras_.plain; }
+  Precision precision() const { return extras_.precision; }
   // What KernelRow::pack wrote; null where there was nothing to pack.
   template <typename T>
   const T* packed() const {
@@ -178,6 +177,11 @@ struct Kernel {
 // What a row makes of a node's attributes alone, once a compiled region: a packed model.
 using Prepared = std::shared_ptr<const void>;
 
+// Which of input 0 and output 0 lie in blocks of 16 channels (README.md, "Blocks of channels").
+struct Blocked {
+  bool input = false, output = false;
+};
+
 // A constant input in a row's own layout, made once and shared between sessions.
 struct PackedInput {
   uint32_t input = 0;
@@ -207,12 +211,26 @@ struct KernelRow {
   // A form that gives the pooling of output 0 instead; null without one. Empty when it can.
   std::string (*refuse_pool)(const SnapshotNode& node, const SnapshotNode& pool) = nullptr;
   Result<Kernel> (*make_pooled)(const SnapshotNode& node, const SnapshotNode& pool) = nullptr;
+  // A form for images in blocks of channels; null without one. |refuse_blocked| is empty when input
+  // 0 and output 0, both of float32, may lie so.
+  std::string (*refuse_blocked)(const SnapshotNode& node, Blocked sides) = nullptr;
+  Result<Kernel> (*make_blocked)(const SnapshotNode& node, Blocked sides) = nullptr;
   // Called once a compiled region, for nodes that refuse did not turn away. May be null.
   std::optional<PackedInput> (*pack)(const SnapshotNode& node) = nullptr;
+  // Takes the place of |make| and |name| for nodes of which something was packed; null without.
+  Result<Kernel> (*make_packed)(const SnapshotNode& node) = nullptr;
+  std::string_view packed_name = {};
 };
 
 constexpr KernelRow with_tail(KernelRow row) {
   row.takes_tail = true;
+  return row;
+}
+
+constexpr KernelRow with_blocks(KernelRow row, decltype(KernelRow::refuse_blocked) refuse,
+                                decltype(KernelRow::make_blocked) make) {
+  row.refuse_blocked = refuse;
+  row.make_blocked = make;
   return row;
 }
 

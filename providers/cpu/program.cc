@@ -9,6 +9,7 @@
 #include <optional>
 #include <unordered_map>
 
+#include "providers/cpu/blocked.h"
 #include "providers/cpu/in_place.h"
 #include "providers/cpu/kernels.h"
 #include "providers/cpu/packed.h"
@@ -23,7 +24,7 @@ constexpr int64_t kCopyBlock = 256 * 1024;  // bytes
 pfrt_code run_step(void* state, const pfrt_step_context* context) {
   const Step& step = *static_cast<const Step*>(state);
   const Run run(context, step.inputs.data(), step.outputs.data(),
-                {.plain = step.plain,
+                {.precision = step.precision,
                  .packed = step.packed,
                  .shared = step.shared,
                  .tail = step.tail ? &*step.tail : nullptr,
@@ -117,6 +118,7 @@ class ProgramBuilder {
         program_(new Program) {}
 
   Result<std::unique_ptr<Program>> build(uint32_t& node) {
+    blocked_ = blocked_values(executable_, shapes_);
     for (size_t u = 0; u < executable_.units().size(); ++u)
       PFRT_TRY(add_unit(executable_.units()[u], executable_.code(u), node));
     node = PFRT_NO_INDEX;
@@ -175,9 +177,12 @@ class ProgramBuilder {
     return {};
   }
 
+  SnapshotNode reader(uint32_t node) const {
+    return SnapshotNode(snapshot_.snapshot(), node, &shapes_, executable_.precision());
+  }
+
   bool pools(const Unit& unit) const {
-    const SnapshotNode head(snapshot_.snapshot(), unit.nodes[0], &shapes_),
-        pool(snapshot_.snapshot(), unit.nodes[1], &shapes_);
+    const SnapshotNode head = reader(unit.nodes[0]), pool = reader(unit.nodes[1]);
     return refuse_pooled(head, pool).empty();
   }
 
@@ -223,7 +228,7 @@ class ProgramBuilder {
     // Kernels may ask for trailing inputs that the node leaves out.
     for (auto* list : {&step.inputs, &step.outputs})
       list->resize(std::max(list->size(), kOperands), PFRT_NO_INDEX);
-    step.plain = executable_.plain();
+    step.precision = executable_.precision();
     for (uint32_t b : step.inputs) add_once(step.reads, b);
     for (uint32_t b : step.outputs) add_once(step.writes, b);
     if (step.kernel.shared_bytes > 0) {
@@ -300,7 +305,7 @@ class ProgramBuilder {
 
   // The step, already with its buffers, normalises rows of its output too.
   void join_norm(Step& step, uint32_t index) {
-    const SnapshotNode node(snapshot_.snapshot(), index, &shapes_);
+    const SnapshotNode node = reader(index);
     RowNorm norm(node);
     RowNorm::Buffers at{};
     at.x = step.outputs[0];
@@ -331,7 +336,7 @@ class ProgramBuilder {
   Status add_node(uint32_t index, Wanted& wanted) {
     WantedTail* const tail = wanted.tail;
     const uint32_t pool = wanted.pool;
-    const SnapshotNode node(snapshot_.snapshot(), index, &shapes_);
+    const SnapshotNode node = reader(index);
     for (uint32_t i = 0; i < node.input_count(); ++i)
       if (node.has_input(i) && elements(node.input_index(i)) < 0)
         return error(Code::kSHAPE_MISMATCH, cpu::describe(node), ": the dimensions of input ", i,
@@ -345,11 +350,19 @@ class ProgramBuilder {
     if (row == nullptr)
       return error(Code::kUNSUPPORTED_OPERATOR, cpu::describe(node), ": ", reason);
     const bool pooled = pool != PFRT_NO_INDEX;
-    const SnapshotNode last(snapshot_.snapshot(), pooled ? pool : index, &shapes_);
-    Result<Kernel> kernel = pooled ? row->make_pooled(node, last)
-                            : row->prepare == nullptr
-                                ? row->make(node)
-                                : row->make_with(node, executable_.prepared(index));
+    const SnapshotNode last = reader(pooled ? pool : index);
+    const Packed* const packed = row->pack == nullptr ? nullptr : executable_.packed(index);
+    const bool with_packed = packed != nullptr && row->make_packed != nullptr;
+    const Blocked sides{node.has_input(0) && blocked_[node.input_index(0)],
+                        node.has_output(0) && blocked_[node.output_index(0)]};
+    const auto make = [&]() -> Result<Kernel> {
+      if (sides.input || sides.output) return row->make_blocked(node, sides);
+      if (pooled) return row->make_pooled(node, last);
+      if (with_packed) return row->make_packed(node);
+      return row->prepare == nullptr ? row->make(node)
+                                     : row->make_with(node, executable_.prepared(index));
+    };
+    Result<Kernel> kernel = make();
     if (!kernel.ok()) return kernel.take_status().prepend(cpu::describe(node));
     Step step;
     step.kernel = kernel.take();
@@ -357,7 +370,7 @@ class ProgramBuilder {
     for (uint32_t i = 0; i < node.input_count(); ++i)
       step.inputs.push_back(node.has_input(i) ? input_of(*row, node.input_index(i), index)
                                               : PFRT_NO_INDEX);
-    if (const Packed* packed = row->pack == nullptr ? nullptr : executable_.packed(index))
+    if (packed != nullptr)
       step.packed = add_buffer({PFRT_BUFFER_CONST, packed->index}, packed->input.bytes);
     const bool joins = tail != nullptr && row->takes_tail;
     wanted.norm_joined = wanted.norm != PFRT_NO_INDEX && row->takes_tail;
@@ -374,7 +387,8 @@ class ProgramBuilder {
       step.outputs.push_back(to);
     }
     if (long_in_parallel(row->domain, row->op)) step.flags = PFRT_STEP_LONG;
-    step.name = row->name;
+    step.name = with_packed ? row->packed_name : row->name;
+    if (sides.input || sides.output) step.name += "_blocked";
     if (step.kernel.may_alias >= 0)
       step.aliases = {{static_cast<uint32_t>(step.kernel.may_alias), 0}};
     if (joins) {
@@ -586,6 +600,7 @@ class ProgramBuilder {
   const SnapshotCopy& snapshot_;
   const pfrt_shapes& shapes_;
   std::vector<uint32_t> buffer_of_;                  // by value
+  std::vector<bool> blocked_;                        // by value
   std::unordered_map<uint32_t, uint32_t> unpacked_;  // buffers of a byte an element, by value
   std::unique_ptr<Program> program_;
 };

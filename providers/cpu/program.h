@@ -31,7 +31,7 @@ struct Step {
   std::vector<std::pair<uint32_t, uint32_t>> aliases;
   uint64_t bytes = 0;
   pfrt_step_flags flags = 0;
-  bool plain = false;  // Run::Extras
+  Precision precision = Precision::kFloat32;  // Run::Extras
   uint32_t packed = PFRT_NO_INDEX, shared = PFRT_NO_INDEX;
 };
 

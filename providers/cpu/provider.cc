@@ -11,6 +11,7 @@
 #include "providers/cpu/executable.h"
 #include "providers/cpu/isa/isa.h"
 #include "providers/cpu/kernels.h"
+#include "providers/cpu/measure/measure.h"
 #include "providers/cpu/program.h"
 #include "providers/cpu/region/group.h"
 #include "providers/cpu/region/lower.h"
@@ -252,6 +253,15 @@ pfrt_code kernel_at(pfrt_provider* provider, size_t index, pfrt_kernel_info* out
   return PFRT_CODE_OK;
 }
 
+pfrt_code measure_peaks(pfrt_provider*, const pfrt_measure_request* request,
+                        const pfrt_sink* sink) {
+  return guarded(sink, [&] {
+    pfrt_code stopped = PFRT_CODE_OK;
+    const Status status = measure(*request, stopped);
+    return status.ok() ? stopped : report(sink, status);
+  });
+}
+
 // Member by member: what a later header adds stays zero, which is "not there".
 constexpr pfrt_provider_table kTable = [] {
   pfrt_provider_table table{};
@@ -269,6 +279,7 @@ constexpr pfrt_provider_table kTable = [] {
   table.constants = constants;
   table.kernel_count = kernel_count;
   table.kernel_at = kernel_at;
+  table.measure = measure_peaks;
   return table;
 }();
 

@@ -26,11 +26,19 @@ std::vector<int64_t> widened(const void* data, int64_t count) {
 
 }  // namespace
 
-SnapshotNode::SnapshotNode(const pfrt_snapshot& snapshot, uint32_t node, const pfrt_shapes* shapes)
+Precision precision_of(pfrt_compile_hints hints) {
+  if ((hints & PFRT_COMPILE_PLAIN) != 0) return Precision::kIeee;
+  if ((hints & PFRT_COMPILE_BF16) != 0) return Precision::kBfloat16;
+  return (hints & PFRT_COMPILE_FAST) != 0 ? Precision::kFast : Precision::kFloat32;
+}
+
+SnapshotNode::SnapshotNode(const pfrt_snapshot& snapshot, uint32_t node, const pfrt_shapes* shapes,
+                           Precision precision)
     : snapshot_(&snapshot),
       node_(strided(snapshot.nodes, snapshot.node_size, node)),
       shapes_(shapes),
-      index_(node) {}
+      index_(node),
+      precision_(precision) {}
 
 const pfrt_snapshot_value* SnapshotNode::value(uint32_t index) const {
   return strided(snapshot_->values, snapshot_->value_size, index);

@@ -16,15 +16,21 @@
 
 namespace pfrt {
 
+// Of float32 products, as the session's option "precision" has it; from the nearest to the fastest.
+enum class Precision : uint8_t { kIeee, kFloat32, kFast, kBfloat16 };
+Precision precision_of(pfrt_compile_hints hints);
+
 class SnapshotNode {
  public:
   // |shapes| may be null: dimensions are then those of the snapshot, symbolic ones negative.
-  SnapshotNode(const pfrt_snapshot& snapshot, uint32_t node, const pfrt_shapes* shapes = nullptr);
+  SnapshotNode(const pfrt_snapshot& snapshot, uint32_t node, const pfrt_shapes* shapes = nullptr,
+               Precision precision = Precision::kFloat32);
 
   std::string_view op() const { return view(node_->op); }
   std::string_view domain() const { return view(node_->domain); }
   std::string_view name() const { return view(node_->name); }
   uint32_t index() const { return index_; }
+  Precision precision() const { return precision_; }
 
   uint32_t input_count() const { return node_->input_count; }
   uint32_t output_count() const { return node_->output_count; }
@@ -72,6 +78,7 @@ class SnapshotNode {
   const pfrt_snapshot_node* node_;
   const pfrt_shapes* shapes_;
   uint32_t index_;
+  Precision precision_;
 };
 
 }  // namespace pfrt

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 
 #include "test/capi/client.h"
@@ -414,7 +415,7 @@ TEST(Providers, list_their_kernels) {
                     {"Nope"}));
 }
 
-// The bytes of a product of 64 x 512 by 512 x 64 at that precision.
+// A product of 64 x 512 by 512 x 64 at that precision.
 std::string product(const char* precision) {
   GraphBuilder g;
   g.input("x", PFRT_DTYPE_FLOAT32, {"N", 512});
@@ -439,6 +440,57 @@ TEST(Session, precision_ieee_is_plain_arithmetic) {
   EXPECT_EQ(product("ieee"), capped);
   cap ? setenv("PFRT_ISA", before.c_str(), 1) : unsetenv("PFRT_ISA");
   EXPECT_EQ(ieee, capped);
+}
+
+// Root mean square of what |bytes| differs by from |exact|, of that of |exact|.
+double difference(const std::string& bytes, const std::string& exact) {
+  double squares = 0, all = 0;
+  for (size_t i = 0; i + sizeof(float) <= exact.size(); i += sizeof(float)) {
+    float x, y;
+    std::memcpy(&x, bytes.data() + i, sizeof x);
+    std::memcpy(&y, exact.data() + i, sizeof y);
+    const double d = static_cast<double>(x) - static_cast<double>(y);
+    squares += d * d;
+    all += static_cast<double>(y) * static_cast<double>(y);
+  }
+  return std::sqrt(squares / all);
+}
+
+TEST(Session, coarser_precisions_are_as_near_as_they_say) {
+  const std::string exact = product("ieee");
+  EXPECT_LT(difference(product("fp32"), exact), 1e-6);
+  EXPECT_LT(difference(product("fast"), exact), 1e-5);
+  EXPECT_LT(difference(product("bf16"), exact), 5e-3);
+  const char* const cap = getenv("PFRT_ISA");
+  if (cap != nullptr || difference(product("fp32"), exact) == 0)
+    GTEST_SKIP() << "without tiles all are plain";
+  EXPECT_GT(difference(product("fast"), exact), difference(product("fp32"), exact));
+  EXPECT_GT(difference(product("bf16"), exact), 1e-4);
+}
+
+// What was packed for many rows is right for one and for none.
+TEST(Session, products_and_convolutions_of_few_and_no_rows) {
+  GraphBuilder g;
+  g.input("x", PFRT_DTYPE_FLOAT32, {"N", 64, 64});
+  g.constant("w", floats({64, 96}, random_floats(64 * 96, 3)));
+  g.constant("k", floats({32, 64, 3}, random_floats(32 * 64 * 3, 5)));
+  g.node("MatMul", {"x", "w"}, {"y"});
+  g.node("Conv", {"x", "k"}, {"z"});
+  g.output("y");
+  g.output("z");
+  const auto env = make_env();
+  const auto model = make_model(env.get(), g);
+  const auto session = make_session(env.get(), model.get());
+  const std::vector<float> numbers = random_floats(3 * 64 * 64, 4);
+  const auto three = run(session.get(), {floats({3, 64, 64}, numbers)});
+  const auto none = run(session.get(), {floats({0, 64, 64}, {})});
+  EXPECT_EQ(none[0].dims, (std::vector<int64_t>{0, 64, 96}));
+  EXPECT_EQ(none[1].dims, (std::vector<int64_t>{0, 32, 62}));
+  const auto one =
+      run(session.get(),
+          {floats({1, 64, 64}, std::vector<float>(numbers.begin(), numbers.begin() + 4096))});
+  for (size_t i = 0; i < 2; ++i)
+    EXPECT_TRUE(std::equal(one[i].bytes.begin(), one[i].bytes.end(), three[i].bytes.begin())) << i;
 }
 
 }  // namespace

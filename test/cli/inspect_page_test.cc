@@ -1,32 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <string>
 
 #include "test/cli/skeleton.h"
+#include "test/cli/tool.h"
 #include "test/cxxapi/temporary_folder.h"
 
 namespace pfrt_test {
 namespace {
-
-struct Ran {
-  int code = -1;
-  std::string output;  // both streams
-};
-
-Ran run(const std::string& arguments) {
-  Ran out;
-  FILE* pipe = popen((std::string(PFRT_TOOL) + " " + arguments + " 2>&1").c_str(), "r");
-  if (pipe == nullptr) return out;
-  char buffer[4096];
-  for (size_t n; (n = fread(buffer, 1, sizeof buffer, pipe)) > 0;) out.output.append(buffer, n);
-  const int status = pclose(pipe);
-  out.code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-  return out;
-}
 
 using InspectPage = InTemporaryFolder;
 

@@ -299,6 +299,31 @@ class ThreadHooks(Structure):
     ]
 
 
+class Measurement(Structure):
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("threads", c_uint32),
+        ("provider", String),
+        ("name", String),
+        ("unit", String),
+        ("note", String),
+        ("median", c_double),
+        ("best", c_double),
+    ]
+
+
+class MeasureRequest(Structure):
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("threads", c_uint32),
+        ("seconds", c_double),
+        ("only", String),
+        ("user", c_void_p),
+        ("report", CFUNCTYPE(None, c_void_p, c_void_p)),
+        ("progress", CFUNCTYPE(c_uint32, c_void_p, c_double)),
+    ]
+
+
 class EnvApi(Structure):
     _fields_ = [
         ("struct_size", c_uint32),
@@ -330,6 +355,7 @@ class EnvApi(Structure):
         ("set_allocator", CFUNCTYPE(c_void_p, c_void_p, c_void_p)),
         ("set_executor", CFUNCTYPE(c_void_p, c_void_p, c_void_p)),
         ("set_thread_hooks", CFUNCTYPE(c_void_p, c_void_p, c_void_p)),
+        ("measure", CFUNCTYPE(c_void_p, c_void_p, String, c_void_p)),
     ]
 
 
@@ -866,6 +892,8 @@ class Claims(Structure):
 
 COMPILE_RUN_ONCE = 1
 COMPILE_PLAIN = 2
+COMPILE_FAST = 4
+COMPILE_BF16 = 8
 
 
 class Region(Structure):
@@ -989,6 +1017,7 @@ PROVIDER_KERNELS = 8
 PROVIDER_OPTIONS = 16
 PROVIDER_MEMORY = 32
 PROVIDER_FENCES = 64
+PROVIDER_MEASURE = 128
 
 DIRECTION_UNSET = 0
 TO_DEVICE = 1
@@ -1030,6 +1059,7 @@ class ProviderTable(Structure):
         ("signal", CFUNCTYPE(c_uint32, c_void_p, c_void_p, c_void_p)),
         ("wait", CFUNCTYPE(c_uint32, c_void_p, c_void_p, c_void_p)),
         ("release_fence", CFUNCTYPE(None, c_void_p, c_void_p)),
+        ("measure", CFUNCTYPE(c_uint32, c_void_p, c_void_p, c_void_p)),
     ]
 
 

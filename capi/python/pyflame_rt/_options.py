@@ -65,7 +65,7 @@ class SessionOptions:
     log_level: "debug", "info", "warning", "error" or "off".
     skip_passes: optimisation passes to leave out, by name.
     verify: check the results of every optimisation pass on inputs made up.
-    precision: "fp32", or "ieee" for the order of sums that the standard's reference has.
+    precision: "fp32"; "ieee" for plain arithmetic; "fast" or "bf16" for quicker and coarser products.
     fallback: a failing provider's nodes go to the next one.
     extra_outputs: inner values to return after the model's outputs.
     extra: further options by the keys of the library's or a provider's schema, as text.

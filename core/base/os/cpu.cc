@@ -10,30 +10,60 @@
 #include <fstream>
 #include <sstream>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace pfrt::os {
 namespace {
 
 // 0 = no limit.
-uint32_t tighter(uint32_t a, uint32_t b) { return a == 0 ? b : b == 0 ? a : std::min(a, b); }
+uint64_t tighter(uint64_t a, uint64_t b) { return a == 0 ? b : b == 0 ? a : std::min(a, b); }
 
 uint32_t processors(int64_t quota_us, int64_t period_us) {
   if (quota_us <= 0 || period_us <= 0) return 0;
   return static_cast<uint32_t>(std::min<int64_t>((quota_us - 1) / period_us + 1, 1 << 20));
 }
 
-uint32_t quota_v2(const std::string& folder) {
+uint64_t quota_v2(const std::string& folder) {
   std::ifstream file(folder + "/cpu.max");
   int64_t quota = 0, period = 0;
   return file >> quota >> period ? processors(quota, period) : 0;  // "max" is no number
 }
 
-uint32_t quota_v1(const std::string& folder) {
+uint64_t quota_v1(const std::string& folder) {
   std::ifstream quota_file(folder + "/cpu.cfs_quota_us"),
       period_file(folder + "/cpu.cfs_period_us");
   int64_t quota = 0, period = 0;
   return quota_file >> quota && period_file >> period ? processors(quota, period) : 0;
+}
+
+// A line "key number" of |path|; 0 = there is none.
+uint64_t entry(const std::string& path, std::string_view key) {
+  std::ifstream file(path);
+  std::string word;
+  for (uint64_t number = 0; file >> word >> number;)
+    if (word == key) return number;
+  return 0;
+}
+
+// Bytes that a group may still take, at least 1; 0 = as many as it likes. What it has only read
+// from files can be dropped.
+uint64_t room(const std::string& most, const std::string& now, uint64_t droppable) {
+  std::ifstream most_file(most), now_file(now);
+  uint64_t limit = 0, used = 0;
+  if (!(most_file >> limit) || !(now_file >> used)) return 0;  // "max" is no number
+  used -= std::min(used, droppable);
+  return limit > used ? limit - used : 1;
+}
+
+uint64_t memory_v2(const std::string& folder) {
+  return room(folder + "/memory.max", folder + "/memory.current",
+              entry(folder + "/memory.stat", "inactive_file"));
+}
+
+uint64_t memory_v1(const std::string& folder) {
+  return room(folder + "/memory.limit_in_bytes", folder + "/memory.usage_in_bytes",
+              entry(folder + "/memory.stat", "total_inactive_file"));
 }
 
 bool lists(const std::string& words, const std::string& word) {
@@ -47,7 +77,7 @@ struct Mount {
 };
 
 // Lines of mountinfo: id parent dev top folder options... - type source super-options
-std::vector<Mount> mounts(const std::string& root) {
+std::vector<Mount> mounts(const std::string& root, const std::string& controller) {
   std::vector<Mount> out;
   std::ifstream file(root + "/proc/self/mountinfo");
   for (std::string line; std::getline(file, line);) {
@@ -57,7 +87,7 @@ std::vector<Mount> mounts(const std::string& root) {
     std::string skip, top, folder, type, source, options;
     head >> skip >> skip >> skip >> top >> folder;
     tail >> type >> source >> options;
-    if (type == "cgroup2" || (type == "cgroup" && lists(options, "cpu")))
+    if (type == "cgroup2" || (type == "cgroup" && lists(options, controller)))
       out.push_back({type == "cgroup2", top, root + folder});
   }
   return out;
@@ -65,30 +95,56 @@ std::vector<Mount> mounts(const std::string& root) {
 
 // |path|'s group and every group around it may set a limit. A container sees its own group as the
 // mount's top, while the path may still be told from the host's.
-uint32_t along(const Mount& mount, std::string path) {
+template <typename Limit>
+uint64_t along(const Mount& mount, std::string path, Limit&& limit_of) {
   if (mount.top != "/" && path.rfind(mount.top, 0) == 0) path.erase(0, mount.top.size());
-  for (uint32_t limit = 0;;) {
+  for (uint64_t limit = 0;;) {
     if (path == "/") path.clear();
     const std::string folder = mount.folder + path;
-    limit = tighter(limit, mount.v2 ? quota_v2(folder) : quota_v1(folder));
+    limit = tighter(limit, limit_of(folder));
     if (path.empty()) return limit;
     const size_t slash = path.rfind('/');
     path.resize(slash == std::string::npos ? 0 : slash);
   }
 }
 
-int affinity() {
+// The tightest limit of this process's groups, by the functions that read a group's; 0 = none.
+uint64_t tightest(const std::string& root, const std::string& controller,
+                  uint64_t (*v1)(const std::string&), uint64_t (*v2)(const std::string&)) {
+  const std::vector<Mount> all = mounts(root, controller);
+  uint64_t limit = 0;
+  std::ifstream groups(root + "/proc/self/cgroup");  // lines of id:controllers:path
+  for (std::string line; std::getline(groups, line);) {
+    const size_t first = line.find(':'), second = line.find(':', first + 1);
+    if (first == std::string::npos || second == std::string::npos) continue;
+    const std::string controllers = line.substr(first + 1, second - first - 1);
+    for (const Mount& mount : all)
+      if (mount.v2 ? controllers.empty() : lists(controllers, controller))
+        limit = tighter(limit, along(mount, line.substr(second + 1), mount.v2 ? v2 : v1));
+  }
+  return limit;
+}
+
+// Calls use(set, its bytes, processors it has room for); false where the system does not say.
+template <typename Use>
+bool with_affinity(Use&& use) {
   for (size_t most = 1024; most <= (size_t{1} << 16); most *= 2) {
     cpu_set_t* set = CPU_ALLOC(most);
-    if (!set) return 1;
+    if (!set) return false;
     const size_t bytes = CPU_ALLOC_SIZE(most);
     const bool fits = sched_getaffinity(0, bytes, set) == 0;
-    const int count = fits ? CPU_COUNT_S(bytes, set) : 0;
+    if (fits) use(set, bytes, most);
     CPU_FREE(set);
-    if (fits) return std::max(count, 1);
+    if (fits) return true;
     if (errno != EINVAL) break;  // EINVAL: the machine has more
   }
-  return 1;
+  return false;
+}
+
+int affinity() {
+  int count = 1;
+  with_affinity([&](cpu_set_t* set, size_t bytes, size_t) { count = CPU_COUNT_S(bytes, set); });
+  return std::max(count, 1);
 }
 
 uint64_t read_clock(clockid_t clock) {
@@ -100,18 +156,7 @@ uint64_t read_clock(clockid_t clock) {
 }  // namespace
 
 uint32_t cgroup_processors(const std::string& root) {
-  const std::vector<Mount> all = mounts(root);
-  uint32_t limit = 0;
-  std::ifstream groups(root + "/proc/self/cgroup");  // lines of id:controllers:path
-  for (std::string line; std::getline(groups, line);) {
-    const size_t first = line.find(':'), second = line.find(':', first + 1);
-    if (first == std::string::npos || second == std::string::npos) continue;
-    const std::string controllers = line.substr(first + 1, second - first - 1);
-    for (const Mount& mount : all)
-      if (mount.v2 ? controllers.empty() : lists(controllers, "cpu"))
-        limit = tighter(limit, along(mount, line.substr(second + 1)));
-  }
-  return limit;
+  return static_cast<uint32_t>(tightest(root, "cpu", quota_v1, quota_v2));
 }
 
 uint32_t usable_processors() {
@@ -124,8 +169,41 @@ uint32_t usable_processors() {
     quota.store(cgroup_processors(), std::memory_order_relaxed);
     checked_at.store(now, std::memory_order_release);
   }
-  return std::max(
-      1u, tighter(static_cast<uint32_t>(affinity()), quota.load(std::memory_order_relaxed)));
+  const uint64_t most =
+      tighter(static_cast<uint32_t>(affinity()), quota.load(std::memory_order_relaxed));
+  return static_cast<uint32_t>(std::max(most, uint64_t{1}));
+}
+
+std::vector<uint32_t> allowed_processors() {
+  std::vector<uint32_t> out(static_cast<size_t>(affinity()));
+  size_t found = 0;
+  with_affinity([&](cpu_set_t* set, size_t bytes, size_t most) {
+    for (size_t i = 0; i < most && found < out.size(); ++i)
+      if (CPU_ISSET_S(i, bytes, set)) out[found++] = static_cast<uint32_t>(i);
+  });
+  out.resize(found);
+  return out;
+}
+
+bool pin_thread(uint32_t processor) {
+  cpu_set_t* set = CPU_ALLOC(processor + 1);
+  if (!set) return false;
+  const size_t bytes = CPU_ALLOC_SIZE(processor + 1);
+  CPU_ZERO_S(bytes, set);
+  CPU_SET_S(processor, bytes, set);
+  const bool done = sched_setaffinity(0, bytes, set) == 0;
+  CPU_FREE(set);
+  return done;
+}
+
+uint64_t available_memory(const std::string& root) {
+  std::ifstream file(root + "/proc/meminfo");  // lines of Key: number kB
+  uint64_t bytes = 0;
+  for (std::string line; std::getline(file, line);) {
+    std::istringstream words(line);
+    if (words >> line && line == "MemAvailable:" && words >> bytes) bytes *= 1024;
+  }
+  return tighter(bytes, tightest(root, "memory", memory_v1, memory_v2));
 }
 
 uint64_t monotonic_ns() { return read_clock(CLOCK_MONOTONIC); }

@@ -6,12 +6,23 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 namespace pfrt::os {
 
 // Processors in the calling thread's affinity mask, capped by the cgroups' CPU quota (rounded up;
 // looked up ten times a second at most); at least 1.
 uint32_t usable_processors();
+
+// The calling thread's affinity mask, ascending; empty where the system does not say.
+std::vector<uint32_t> allowed_processors();
+// Keeps the calling thread on |processor|; false where the system refuses.
+bool pin_thread(uint32_t processor);
+
+// Bytes of memory that this process could have now, by what the system has available and the
+// cgroups around it still allow; 0 = nobody knows. |root| stands before every path that is read,
+// for tests.
+uint64_t available_memory(const std::string& root = "");
 
 // The tightest quota of this process's cgroups and the groups around them, in processors rounded
 // up; 0 = none. Understands cgroup v2 (cpu.max) and v1 (cpu.cfs_quota_us), where they are mounted.

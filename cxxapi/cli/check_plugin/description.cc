@@ -44,7 +44,8 @@ std::vector<Slot> slots_of(pfrt_plugin_kind kind) {
               PFRT_SLOT(pfrt_provider_table, copy, kMemory),
               PFRT_SLOT(pfrt_provider_table, signal, PFRT_PROVIDER_FENCES),
               PFRT_SLOT(pfrt_provider_table, wait, PFRT_PROVIDER_FENCES),
-              PFRT_SLOT(pfrt_provider_table, release_fence, PFRT_PROVIDER_FENCES)};
+              PFRT_SLOT(pfrt_provider_table, release_fence, PFRT_PROVIDER_FENCES),
+              PFRT_SLOT(pfrt_provider_table, measure, PFRT_PROVIDER_MEASURE)};
     case PFRT_PLUGIN_IMPORT:
       return {PFRT_SLOT(pfrt_importer_table, probe, 0), PFRT_SLOT(pfrt_importer_table, load, 0),
               PFRT_SLOT(pfrt_importer_table, save, PFRT_IMPORTER_SAVE)};

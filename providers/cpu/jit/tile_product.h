@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Machine code for the product of two blocks of bfloat16 numbers on AMX tiles, with float32 sums.
-// A factor may be given as several planes whose sum it is; then the sum of the products of planes
-// is made that the kind names.
+// A factor may be given as several planes whose sum it is; then the largest products of planes are
+// summed.
 //
-// A block of A is up to 32 rows by a multiple of 32 of k, in chunks of 32 k; a chunk is its planes,
-// a plane one or two tiles of 16 rows, a row of a tile 16 pairs of bfloat16: pair j holds the k's
-// that the caller put there. A block of B is up to 32 columns: row j of a tile holds the same pairs
-// j of 16 columns. Immutable; thread-safe.
+// A block of A is up to 32 rows by a multiple of 32 of k, in chunks of 32 k: a row of a chunk is 16
+// pairs of bfloat16, 64 bytes, of k's that the caller chose. A block of B is up to 32 columns: a
+// chunk is its planes, a plane one or two tiles of 16 columns, row j of a tile the same pairs j of
+// its columns. Immutable; thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -20,32 +20,35 @@ class TileProduct {
   static constexpr int64_t kBlock = 32;  // rows and columns of a block at most
   static constexpr int64_t kChunk = 32;  // k of a chunk
   static constexpr int64_t kTileBytes = 1024;
-  static constexpr int64_t kPlanes = 3;
+  static constexpr int kMostPlanes = 3;
 
-  // The one for factors in three planes, largest first, of which the six products above 2^-24 of
-  // the largest are summed. nullptr where tiles cannot be used (amx_usable).
-  static const TileProduct* of_three_planes();
+  // The one for factors in 1, 2 or 3 planes, largest first, of which 1, 3 or 6 products are summed.
+  // nullptr where tiles cannot be used (amx_usable).
+  static const TileProduct* of_planes(int planes);
 
-  // c[i * ldc + j] = sums, for 16 or 32 rows and columns. |ldc| in elements.
-  void run(int64_t row_tiles, int64_t col_tiles, const void* a, const void* b, int64_t chunks,
-           float* c, int64_t ldc) const {
-    code_[row_tiles - 1][col_tiles - 1](a, b, chunks, c, ldc * 4);
-  }
-
-  // The same with a B that lies as an image does: the tiles of chunk i begin at b + offsets[i],
-  // rows of tiles are |row_bytes| apart, planes |plane_bytes|, and the second tile follows the
-  // first row by row.
-  struct Spread {
+  struct Blocks {
+    // Row r of plane p of chunk i begins at a + a_chunks[i] + p * a_plane_bytes + r * a_row_bytes.
     const void* a;
-    const void* b;
-    const int64_t* offsets;  // one more than chunks: what is likely to be read next
-    int64_t chunks, row_bytes, plane_bytes;
+    const int64_t* a_chunks;
+    int64_t a_row_bytes, a_plane_bytes;
+    const void* b;  // chunks follow each other
+    int64_t chunks;
+    // Row r of columns [16 t, 16 t + 16) of the sums goes to c + r * c_row_bytes + t *
+    // c_tile_bytes.
     float* c;
-    int64_t ldc_bytes;
+    int64_t c_row_bytes, c_tile_bytes;
+    // Meanwhile memory from here on is fetched into the second level of the cache: two lines,
+    // ahead_step apart, for each product of tiles. With a step of 0 nothing new is.
+    const void* ahead;
+    int64_t ahead_step;
   };
-  void run(int64_t row_tiles, int64_t col_tiles, const Spread& spread) const {
-    spread_code_[row_tiles - 1][col_tiles - 1](&spread);
+  // For 16 or 32 rows and columns.
+  void run(int64_t row_tiles, int64_t col_tiles, const Blocks& blocks) const {
+    code_[row_tiles - 1][col_tiles - 1](&blocks);
   }
+
+  // What a run over |chunks| fetches at a step of 64.
+  static int64_t bytes_ahead(int planes, int64_t row_tiles, int64_t col_tiles, int64_t chunks);
 
   // Sets this thread's tiles up while it lives. run needs one; do not let threads change inside.
   class Scope {
@@ -60,10 +63,9 @@ class TileProduct {
   };
 
  private:
-  using Code = void (*)(const void* a, const void* b, int64_t chunks, float* c, int64_t ldc_bytes);
-  using SpreadCode = void (*)(const Spread* spread);
+  friend class TileProductSet;
+  using Code = void (*)(const Blocks* blocks);
   Code code_[2][2] = {};
-  SpreadCode spread_code_[2][2] = {};
   void (*configure_)(const void* palette) = nullptr;
   void (*release_)() = nullptr;
 };

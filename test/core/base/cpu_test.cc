@@ -5,8 +5,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <thread>
 
 namespace pfrt {
 namespace {
@@ -101,7 +103,46 @@ TEST_F(Cgroups, nonsense_is_no_limit) {
   }
 }
 
+TEST_F(Cgroups, memory_is_what_the_tightest_group_leaves) {
+  EXPECT_EQ(os::available_memory(root_), 0u);
+  write("/proc/meminfo", "MemTotal: 100 kB\nMemAvailable:   64 kB\nMemFree: 9 kB\n");
+  EXPECT_EQ(os::available_memory(root_), 65536u);
+  write("/proc/self/cgroup", "0::/a/b\n");
+  write("/proc/self/mountinfo", kV2);
+  write("/sys/fs/cgroup/a/b/memory.max", "max\n");
+  write("/sys/fs/cgroup/a/b/memory.current", "1000\n");
+  EXPECT_EQ(os::available_memory(root_), 65536u);
+  write("/sys/fs/cgroup/a/memory.max", "30000\n");
+  write("/sys/fs/cgroup/a/memory.current", "20000\n");
+  EXPECT_EQ(os::available_memory(root_), 10000u);
+  write("/sys/fs/cgroup/a/memory.stat", "anon 7\ninactive_file 5000\nfile 6000\n");
+  EXPECT_EQ(os::available_memory(root_), 15000u);
+  write("/sys/fs/cgroup/a/memory.current", "40000\n");
+  EXPECT_EQ(os::available_memory(root_), 1u);
+
+  write("/proc/self/cgroup", "5:memory:/m\n4:cpu,cpuacct:/jobs/one\n");
+  write("/proc/self/mountinfo", kV1);
+  write("/sys/fs/cgroup/memory/m/memory.limit_in_bytes", "9000\n");
+  write("/sys/fs/cgroup/memory/m/memory.usage_in_bytes", "4000\n");
+  EXPECT_EQ(os::available_memory(root_), 5000u);
+}
+
 TEST(Processors, are_at_least_one) { EXPECT_GE(os::usable_processors(), 1u); }
+
+TEST(Processors, a_thread_stays_on_the_one_it_is_pinned_to) {
+  const std::vector<uint32_t> all = os::allowed_processors();
+  ASSERT_FALSE(all.empty());
+  EXPECT_TRUE(std::is_sorted(all.begin(), all.end()));
+  EXPECT_GE(all.size(), os::usable_processors());
+  std::thread([&] {
+    ASSERT_TRUE(os::pin_thread(all.back()));
+    EXPECT_EQ(os::allowed_processors(), std::vector<uint32_t>{all.back()});
+    EXPECT_EQ(os::usable_processors(), 1u);
+  }).join();
+  EXPECT_EQ(os::allowed_processors(), all) << "other threads stay as they are";
+}
+
+TEST(Memory, some_is_available) { EXPECT_GT(os::available_memory(), 0u); }
 
 TEST(Clock, recent_time_is_close_behind) {
   const uint64_t recent = os::recent_ns(), now = os::monotonic_ns();

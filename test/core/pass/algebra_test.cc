@@ -80,6 +80,33 @@ TEST(Algebra, operators_of_one_operand_and_clip_without_bounds_go) {
   EXPECT_EQ(h.optimised({{{"N", 3}}}), "Clip");
 }
 
+TEST(Algebra, a_sum_of_two_is_an_addition) {
+  PassGraph g;
+  const std::string x = g.node("Exp", {g.input("x", {"N", "2"})});
+  g.output(g.node("Sqrt", {g.node("Sum", {x, g.input("y", {"2"})})}));
+  g.output(g.node("Sum", {x, x, g.input("z", {"2"})}));
+  EXPECT_EQ(g.optimised({{{"N", 3}}}), "Exp, Add, Sqrt, Sum");
+}
+
+// Not only a convolution takes what scales and shifts its channels.
+TEST(Algebra, scales_and_shifts_move_into_a_normalisation) {
+  PassGraph g;
+  const std::string x = g.node("Exp", {g.input("x", {"N", "3", "4"})});
+  std::string y = g.node("BatchNormalization", {x, g.weights({3}), g.weights({3}), g.weights({3}),
+                                                g.weights({3}, 0.5, 2)});
+  y = g.node("Mul", {y, g.weights({3, 1})});
+  y = g.node("Sub", {g.weights({1, 3, 1}), y});
+  g.output(g.node("Relu", {y}));
+  EXPECT_EQ(g.optimised({{{"N", 2}}}), "Exp, BatchNormalization, Relu");
+  // A number for each pixel is none for each channel.
+  PassGraph h;
+  const std::string n =
+      h.node("BatchNormalization", {h.input("x", {"N", "3", "3"}), h.weights({3}), h.weights({3}),
+                                    h.weights({3}), h.weights({3}, 0.5, 2)});
+  h.output(h.node("Mul", {n, h.weights({3})}));
+  EXPECT_EQ(h.optimised({{{"N", 2}}}), "BatchNormalization, Mul");
+}
+
 TEST(Algebra, what_is_done_twice_is_done_once_or_not_at_all) {
   PassGraph g;
   const std::string x = g.input("x", {"N"});

@@ -4,12 +4,14 @@
 // errors in units in the last place of the exact value.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstring>
 #include <limits>
 
 #include "providers/cpu/isa/isa.h"
+#include "providers/cpu/kernels/softmax/line.h"
 #include "test/providers/cpu/graph.h"
 
 namespace pfrt::test {
@@ -135,6 +137,51 @@ TEST(ApproximationLimits, keep_nan_and_limits) {
     EXPECT_EQ(static_cast<double>(got[1]), each.above) << each.op;
     EXPECT_TRUE(std::isnan(got[2])) << each.op << "(NaN) is " << got[2];
   }
+}
+
+// Softmax's own.
+TEST(LineMath, exp_within_its_units) {
+  const cpu::LineMath math = cpu::LineMath::here();
+  double worst = 0;
+  for (int64_t first = -110 * 64; first <= 0; first += 37) {
+    float x[37], y[37];
+    for (int i = 0; i < 37; ++i) x[i] = static_cast<float>(first + i) / 64 * 1.0009765f;
+    const double sum = math.exp(x, y, 37, 0);
+    double expected = 0;
+    for (int i = 0; i < 37; ++i) {
+      const double exact = std::exp(static_cast<double>(x[i]));
+      const double unit = std::max(std::ldexp(1.0, std::ilogb(exact) - 23), 0x1p-149);
+      worst = std::max(worst, std::fabs(static_cast<double>(y[i]) - exact) / unit);
+      expected += static_cast<double>(y[i]);
+    }
+    EXPECT_NEAR(sum, expected, 1e-12 * expected);
+  }
+  EXPECT_LE(worst, 1.2);
+}
+
+TEST(LineMath, of_numbers_that_are_none) {
+  const cpu::LineMath math = cpu::LineMath::here();
+  const float infinity = std::numeric_limits<float>::infinity();
+  float x[19], y[19];
+  for (int at = 0; at < 19; ++at) {
+    for (int i = 0; i < 19; ++i) x[i] = static_cast<float>(i % 5) - 7;
+    EXPECT_EQ(math.greatest(x, 19, -infinity), -3);
+    EXPECT_EQ(math.greatest(x, 19, 2), 2);
+    x[at] = infinity;
+    EXPECT_EQ(math.greatest(x, 19, -infinity), infinity);
+    x[at] = NAN;
+    EXPECT_TRUE(std::isnan(math.greatest(x, 19, -infinity)));
+    EXPECT_TRUE(std::isnan(math.exp(x, y, 19, 0)));
+    for (int i = 0; i < 19; ++i) EXPECT_EQ(std::isnan(y[i]), i == at);
+    x[at] = -infinity;
+    math.exp(x, y, 19, 0);
+    EXPECT_EQ(y[at], 0);
+    math.exp(x, y, 19, infinity);
+    for (const float v : y) EXPECT_EQ(v, 0);
+  }
+  for (float& v : x) v = 3;
+  math.scale(x, y, 19, 1.0 / 3);
+  for (const float v : y) EXPECT_EQ(v, 1);
 }
 
 }  // namespace

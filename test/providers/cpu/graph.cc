@@ -111,6 +111,7 @@ class Session {
 
   bool compile(const GraphSnapshot& from, const Graph& graph);
   bool specialise(const Graph& graph);
+  bool pack(uint32_t constant, const GraphSnapshot& from, void* out) const;
   bool supports(const pfrt_op_query& query) const {
     return table.supports(provider, &query, &sink_) == PFRT_CODE_OK;
   }
@@ -142,6 +143,17 @@ bool Session::compile(const GraphSnapshot& from, const Graph& graph) {
   c.outputs = graph.outputs.data();
   c.output_count = static_cast<uint32_t>(graph.outputs.size());
   return table.compile(provider, &from.snapshot(), &c, &sink_, &executable) == PFRT_CODE_OK;
+}
+
+bool Session::pack(uint32_t constant, const GraphSnapshot& from, void* out) const {
+  const pfrt_packed_constant* constants = nullptr;
+  size_t count = 0;
+  if (table.constants(executable, &constants, &count) != PFRT_CODE_OK || constant >= count)
+    return false;
+  const pfrt_packed_constant& c = constants[constant];
+  std::vector<const void*> sources;
+  for (uint32_t i = 0; i < c.source_count; ++i) sources.push_back(from.bytes(c.sources[i]).data());
+  return c.pack(c.user, sources.data(), out) == PFRT_CODE_OK;
 }
 
 bool Session::specialise(const Graph& graph) {
@@ -196,6 +208,11 @@ GraphOutcome run(const Graph& graph, uint32_t workers) {
     const pfrt_buffer& buffer = program.buffers[b];
     Guarded& own = memory.emplace_back(static_cast<size_t>(buffer.bytes));
     buffers.push_back(own.data());
+    if (buffer.kind == PFRT_BUFFER_CONST) {
+      if (!session.pack(buffer.index, snapshot, own.data())) outcome.fault = "packing failed";
+      own.make_read_only();
+      continue;
+    }
     const bool is_input = buffer.kind == PFRT_BUFFER_IN;
     if (!is_input && buffer.kind != PFRT_BUFFER_INITIALIZER) continue;
     const std::vector<char>& from =

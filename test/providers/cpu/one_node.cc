@@ -208,6 +208,7 @@ std::string refusal(const cpu::KernelRow& row, const SnapshotNode& node) {
 }
 
 Result<cpu::Kernel> made(const cpu::KernelRow& row, const SnapshotNode& node) {
+  if (row.make_packed != nullptr && row.pack(node)) return row.make_packed(node);
   if (row.prepare == nullptr) return row.make(node);
   PFRT_ASSIGN(const cpu::Prepared prepared, row.prepare(node));
   return row.make_with(node, prepared);

@@ -9,6 +9,7 @@
 #include <limits>
 #include <random>
 
+#include "providers/cpu/isa/amx.h"
 #include "providers/cpu/kernels/matmul/split_product.h"
 #include "test/providers/cpu/cases.h"
 #include "test/providers/cpu/one_node.h"
@@ -38,7 +39,8 @@ struct Product {
       turned[static_cast<size_t>(2 * i)] = b[static_cast<size_t>(i % k * n + i / k)];
     std::vector<float> c(static_cast<size_t>(m * n));
     StepHost host({}, 1, gemm.scratch_bytes());
-    const cpu::Run run(host.context(), nullptr, nullptr, {.plain = plain});
+    const cpu::Run run(host.context(), nullptr, nullptr,
+                       {.precision = plain ? Precision::kIeee : Precision::kFloat32});
     const cpu::StridedSource<float> rows(a.data(), PFRT_DTYPE_FLOAT32, 0, k, 1),
         cols(columns ? turned.data() : b.data(), PFRT_DTYPE_FLOAT32, 0, columns ? 2 * k : 1,
              columns ? 2 : n);
@@ -71,7 +73,8 @@ struct Product {
 class Split : public testing::Test {
  protected:
   void SetUp() override {
-    if (!cpu::split_product_usable()) GTEST_SKIP() << "the machine, or PFRT_ISA, has no tiles";
+    if (!cpu::amx_usable()) GTEST_SKIP() << "the machine, or PFRT_ISA, has no tiles";
+    ASSERT_TRUE(cpu::split_product_usable());
   }
 };
 

@@ -12,6 +12,7 @@
 #include "core/base/dtype.h"
 #include "providers/cpu/kernels/attention/form.h"
 #include "providers/cpu/kernels/matmul/gemm.h"
+#include "providers/cpu/kernels/softmax/line.h"
 
 namespace pfrt::cpu {
 namespace {
@@ -55,21 +56,26 @@ void round_to(pfrt_dtype dtype, T* x, int64_t n) {
 
 // In place, zeros where every score is -infinity. |sink|: a logit without a value, -infinity for
 // none.
-template <typename T>
-void softmax(T* x, int64_t n, T sink) {
-  T most = sink;
-  for (int64_t i = 0; i < n; ++i) most = most > x[i] || most != most ? most : x[i];
-  if (most == kNothing<T>) {
-    std::fill_n(x, n, T{0});
+void softmax(const LineMath& math, float* x, int64_t n, float sink) {
+  const float most = math.greatest(x, n, sink);
+  if (most == kNothing<float>) {
+    std::fill_n(x, n, 0.0f);
     return;
   }
-  double sum = static_cast<double>(std::exp(sink - most));
-  for (int64_t i = 0; i < n; ++i) {
-    x[i] = std::exp(x[i] - most);
-    sum += static_cast<double>(x[i]);
+  const double sum = static_cast<double>(std::exp(sink - most)) + math.exp(x, x, n, most);
+  math.scale(x, x, n, 1 / sum);
+}
+
+void softmax(const LineMath&, double* x, int64_t n, double sink) {
+  double most = sink;
+  for (int64_t i = 0; i < n; ++i) most = most > x[i] || most != most ? most : x[i];
+  if (most == kNothing<double>) {
+    std::fill_n(x, n, 0.0);
+    return;
   }
-  const double share = 1 / sum;
-  for (int64_t i = 0; i < n; ++i) x[i] = static_cast<T>(static_cast<double>(x[i]) * share);
+  double sum = std::exp(sink - most);
+  for (int64_t i = 0; i < n; ++i) sum += x[i] = std::exp(x[i] - most);
+  for (int64_t i = 0; i < n; ++i) x[i] *= 1 / sum;
 }
 
 template <typename T>
@@ -234,7 +240,7 @@ class Attend {
     const bool rounds = f_.precision != PFRT_DTYPE_UNSET;
     if (rounds) round_to(f_.precision, x + begin, end - begin);
     if (sees) {
-      softmax(x + begin, end - begin, block.sink);
+      softmax(math_, x + begin, end - begin, block.sink);
     } else {
       std::fill(x + begin, x + end, T{0});
     }
@@ -284,6 +290,7 @@ class Attend {
   }
 
   AttentionForm f_;
+  LineMath math_ = LineMath::here();
   int64_t rows_ = 1, blocks_ = 0, tasks_ = 0;
   bool joined_ = false;
   int64_t q_at_ = 0, scores_at_ = 0, mask_at_ = 0, y_at_ = 0, gemm_at_ = 0;  // in the scratch

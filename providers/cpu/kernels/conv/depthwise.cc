@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "providers/cpu/isa/isa.h"
+#include "providers/cpu/kernels/conv/blocked_row.h"
 #include "providers/cpu/kernels/conv/geometry.h"
 #include "providers/cpu/kernels/matmul/load.h"
 
@@ -72,7 +73,71 @@ void plane(const Run& run, const Plan& plan, const float* image, const float* we
   }
 }
 
+// The same of 8 channels of a block at a time.
+struct TapsOf {
+  using Sum = __m256;
+  const float *weights, *bias;  // weights: of 16 channels a tap
+  PFRT_AVX2 Sum start() const { return _mm256_loadu_ps(bias); }
+  PFRT_AVX2 Sum add(Sum sum, __m256 x, int64_t tap) const {
+    return _mm256_add_ps(sum, _mm256_mul_ps(_mm256_loadu_ps(weights + kBlockChannels * tap), x));
+  }
+  PFRT_AVX2 __m256 finish(Sum sum, int64_t) const { return sum; }
+};
+
 }  // namespace
+
+std::string refuse_conv_depthwise_blocked(const SnapshotNode& node, Blocked sides) {
+  const int64_t groups = node.attr_int("group", 1);
+  if (isa() < Isa::kAvx2) return "the machine, or PFRT_ISA, has no AVX2";
+  if (sides.input != sides.output) return "the layout is kept";
+  return node.input_dims(1)[0] == groups && groups % kBlockChannels == 0
+             ? ""
+             : "blocks are of 16 channels, one output each";
+}
+
+Result<Kernel> make_conv_depthwise_blocked(const SnapshotNode& node, Blocked) {
+  PFRT_ASSIGN(ConvGeometry g, conv_geometry(node, 0, 1));
+  PFRT_TRY(need_types(node, {1, 2}, Types{node.input_dtype(0)}));
+  PFRT_TRY(check_bias(node, 2, g.groups));
+  Kernel kernel;
+  kernel.flops = g.flops();
+  kernel.scratch_bytes =
+      static_cast<uint64_t>((g.window.taps() + 1) * kBlockChannels) * sizeof(float);
+  const WindowRows rows(g.window);
+  const auto plan = std::make_shared<const Plan>(Plan{std::move(g), rows, nullptr});
+  kernel.run = [plan, has_bias = node.has_input(2)](const Run& run) -> pfrt_code {
+    const ConvGeometry& geo = plan->geometry;
+    const int64_t pixels = geo.window.image_size(), length = plan->rows.row_length();
+    const int64_t all = plan->rows.rows(), taps = geo.window.taps();
+    const int64_t blocks = geo.groups / kBlockChannels;
+    if (length * all == 0) return run.stop();
+    constexpr int64_t kTask = 1 << 14;  // elements
+    const int64_t together = std::clamp<int64_t>(kTask / (length * kBlockChannels), 1, all);
+    const int64_t parts = (all + together - 1) / together;
+    run.parallel(geo.batch * blocks * parts, [&](int64_t i, uint32_t worker) {
+      if (run.stopped()) return;
+      const int64_t block = i / parts, channel = block % blocks * kBlockChannels;
+      float* const weights = run.scratch<float>(worker);
+      float* const bias = weights + taps * kBlockChannels;
+      for (int64_t c = 0; c < kBlockChannels; ++c) {
+        for (int64_t t = 0; t < taps; ++t)
+          weights[t * kBlockChannels + c] = run.input<float>(1)[(channel + c) * taps + t];
+        bias[c] = has_bias ? run.input<float>(2)[channel + c] : 0.0f;
+      }
+      const float* const image = run.input<float>(0) + block * pixels * kBlockChannels;
+      const int64_t start = block * all * length * kBlockChannels, first = i % parts * together;
+      const int64_t last = std::min(first + together, all);
+      for (int64_t r = first; r < last; ++r)
+        for (int64_t c = 0; c < kBlockChannels; c += kVectorChannels)
+          blocked_row(plan->rows, r, image + c,
+                      run.output<float>(0) + start + r * length * kBlockChannels + c,
+                      TapsOf{weights + c, bias + c});
+      run.finished(start + first * length * kBlockChannels, start + last * length * kBlockChannels);
+    });
+    return run.stop();
+  };
+  return kernel;
+}
 
 std::string refuse_conv_depthwise(const SnapshotNode& node) {
   if (std::string why = refuse_conv(node); !why.empty()) return why;

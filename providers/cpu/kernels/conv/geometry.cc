@@ -85,6 +85,14 @@ Result<ConvGeometry> transposed_geometry(const SnapshotNode& node) {
   return g;
 }
 
+Window two_dimensional(Window w) {
+  if (w.rank() == 2) return w;
+  for (auto* list : {&w.image, &w.positions, &w.kernel, &w.strides, &w.dilations})
+    list->insert(list->begin(), 1);
+  for (auto* list : {&w.pads, &w.end_pads}) list->insert(list->begin(), 0);
+  return w;
+}
+
 Status check_bias(const SnapshotNode& node, uint32_t i, int64_t channels) {
   if (!node.has_input(i) || node.input_elements(i) == channels) return Status();
   return kernel_error("the bias must hold ", channels, " elements, found ", node.input_elements(i));

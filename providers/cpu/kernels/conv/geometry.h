@@ -23,6 +23,8 @@ struct ConvGeometry {
 // Inputs |x| and |w| of a convolution (or, transposed, of its gradient) against output 0.
 Result<ConvGeometry> conv_geometry(const SnapshotNode& node, uint32_t x, uint32_t w);
 Result<ConvGeometry> transposed_geometry(const SnapshotNode& node);
+// A window along one dimension as one along two, of which the first does nothing.
+Window two_dimensional(Window window);
 // A bias of |channels| elements, or none.
 Status check_bias(const SnapshotNode& node, uint32_t i, int64_t channels);
 
@@ -38,8 +40,23 @@ Result<Kernel> make_qlinear_conv(const SnapshotNode& node);
 std::string refuse_conv_tiles(const SnapshotNode& node);
 Result<Kernel> make_conv_tiles(const SnapshotNode& node);
 std::optional<PackedInput> pack_conv_tiles(const SnapshotNode& node);
+std::string refuse_conv_tiles_blocked(const SnapshotNode& node, Blocked sides);
+Result<Kernel> make_conv_tiles_blocked(const SnapshotNode& node, Blocked sides);
+// direct.cc
+std::string refuse_conv_direct(const SnapshotNode& node);
+Result<Kernel> make_conv_direct(const SnapshotNode& node);
+std::optional<PackedInput> pack_conv_direct(const SnapshotNode& node);
+std::string refuse_conv_direct_blocked(const SnapshotNode& node, Blocked sides);
+Result<Kernel> make_conv_direct_blocked(const SnapshotNode& node, Blocked sides);
+// winograd.cc; what direct.cc says of blocks holds for it too
+std::string refuse_conv_winograd(const SnapshotNode& node);
+Result<Kernel> make_conv_winograd(const SnapshotNode& node);
+std::optional<PackedInput> pack_conv_winograd(const SnapshotNode& node);
+Result<Kernel> make_conv_winograd_blocked(const SnapshotNode& node, Blocked sides);
 std::string refuse_conv(const SnapshotNode& node);
 std::string refuse_conv_depthwise(const SnapshotNode& node);
+std::string refuse_conv_depthwise_blocked(const SnapshotNode& node, Blocked sides);
+Result<Kernel> make_conv_depthwise_blocked(const SnapshotNode& node, Blocked sides);
 std::string refuse_conv_integer(const SnapshotNode& node);
 std::string refuse_qlinear_conv(const SnapshotNode& node);
 

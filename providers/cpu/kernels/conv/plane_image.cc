@@ -3,100 +3,211 @@
 
 #include <algorithm>
 
-#include "providers/cpu/kernels/matmul/planes.h"
-
 namespace pfrt::cpu {
 namespace {
 
-constexpr int64_t kChunk = 32, kPairs = 16;
-constexpr int64_t kTileWords = 32;  // a block of positions may begin at the last one
+constexpr int64_t kChunk = 32, kHalf = 16;
+constexpr int64_t kBlock = 32;     // positions that may be read beyond the last
+constexpr int64_t kGroupRows = 8;  // by position, neighbours share most of what is interleaved
+constexpr int64_t kPartLines = 1024;
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+int64_t whole_chunks(int64_t k) { return ceil_div(k, kChunk) * kChunk; }
+
+// Where a window has one tap along a dimension only every stride-th pixel is kept.
+int64_t kept_step(const Window& w, size_t d) { return w.kernel[d] == 1 ? w.strides[d] : 1; }
+
+struct Row {
+  int64_t pitch, step;  // lines; from position to position
+};
+
+// By pixel.
+Row row_of(const Window& w) {
+  const int64_t kept = kept_step(w, 1), step = w.strides[1] / kept;
+  const int64_t seen = (w.positions[1] - 1) * step + (w.kernel[1] - 1) * w.dilations[1] + 1;
+  const int64_t left = ceil_div(std::max<int64_t>(w.pads[1], 0), kept);
+  const int64_t right = ceil_div(std::max<int64_t>(w.image[1] + w.pads[1], 0), kept);
+  const int64_t pitch =
+      std::max({seen - left, std::min(right, seen), (w.positions[1] - 1) * step + 1, int64_t{1}});
+  return {ceil_div(pitch, step) * step, step};
+}
 
 }  // namespace
 
-PlaneImage::PlaneImage(const Window& w, int64_t channels, int64_t rows)
-    : channels_(channels),
-      chunks_(ceil_div(channels, kChunk)),
+KOrder KOrder::of(int64_t channels, int64_t taps, int64_t outputs, bool dilated) {
+  const int64_t by_pixel = taps * whole_chunks(channels), dense = whole_chunks(taps * channels);
+  // A position's own lines have to be copied and split; what is saved are products.
+  constexpr int64_t kLineCost = 24;  // products of a chunk with an output that take as long
+  const bool by_position = !dilated && channels < kChunk && taps > 1 && dense <= kMostHalves &&
+                           (by_pixel - dense) * outputs > dense * kLineCost;
+  return by_position ? KOrder{true, channels, dense}
+                     : KOrder{false, whole_chunks(channels), by_pixel};
+}
+
+int64_t PlaneImage::bytes_of_row(const Window& w, const KOrder& order, int64_t channels,
+                                 int planes) {
+  if (order.by_position) return w.positions[1] * order.depth * 2 * planes;
+  const int64_t phases = w.strides[0] / kept_step(w, 0);
+  return row_of(w).pitch * phases * whole_chunks(channels) * 2 * planes;
+}
+
+PlaneImage::PlaneImage(const Window& w, int64_t channels, const KOrder& order, int64_t rows,
+                       int planes, bool blocked)
+    : order_(order),
+      layout_{planes, 0, 0},
+      blocked_(blocked),
+      channels_(channels),
       image_height_(w.image[0]),
       image_width_(w.image[1]),
       pad_y_(w.pads[0]),
       pad_x_(w.pads[1]),
-      phases_y_(w.kernel[0] == 1 ? 1 : w.strides[0]),
-      phases_x_(w.kernel[1] == 1 ? 1 : w.strides[1]),
       stride_y_(w.strides[0]),
-      stride_x_(w.strides[1]) {
-  const int64_t reach_y = (w.kernel[0] - 1) * w.dilations[0] / stride_y_;
-  const int64_t reach_x = (w.kernel[1] - 1) * w.dilations[1] / stride_x_;
-  height_ = rows + reach_y;
-  width_ = w.positions[1] + reach_x;
-  const int64_t phase = height_ * width_;
-  // Rows of a tile lie this far apart: not a multiple of many cache lines.
-  as_it_lies_ =
-      pad_y_ == 0 && pad_x_ == 0 && stride_y_ == 1 && stride_x_ == 1 && width_ == image_width_;
-  words_ = ceil_div(phases_y_ * phases_x_ * phase + kTileWords + reach_x, 16) * 16;
-  if (words_ / 16 % 2 == 0) words_ += 16;
-  for (int64_t ky = 0; ky < w.kernel[0]; ++ky)
-    for (int64_t kx = 0; kx < w.kernel[1]; ++kx) {
-      const int64_t y = ky * w.dilations[0], x = kx * w.dilations[1];
-      const int64_t at = (y % stride_y_ * phases_x_ + x % stride_x_) * phase +
-                         y / stride_y_ * width_ + x / stride_x_;
-      for (int64_t c = 0; c < chunks_; ++c) offsets_.push_back(c * chunk_bytes() + 4 * at);
+      stride_x_(w.strides[1]),
+      taps_y_(w.kernel[0]),
+      taps_x_(w.kernel[1]),
+      dilation_y_(w.dilations[0]),
+      dilation_x_(w.dilations[1]),
+      rows_(rows),
+      positions_(w.positions[1]) {
+  if (order.by_position) {
+    chunks_ = order.depth / kChunk;
+    row_positions_ = positions_;
+    step_ = 1;
+    pixel_step_y_ = pixel_step_x_ = phases_ = phase_rows_ = pitch_ = 0;
+    lines_ = rows * positions_ + kBlock;
+    group_rows_ = std::min(rows, kGroupRows);
+    groups_ = ceil_div(rows, group_rows_);
+  } else {
+    const Row row = row_of(w);
+    chunks_ = ceil_div(channels, kChunk);
+    pixel_step_y_ = kept_step(w, 0);
+    pixel_step_x_ = kept_step(w, 1);
+    pitch_ = row.pitch;
+    step_ = row.step;
+    row_positions_ = pitch_ / step_;
+    phases_ = stride_y_ / pixel_step_y_;
+    const int64_t reach = (taps_y_ - 1) * dilation_y_;
+    phase_rows_ = rows + reach / phases_;
+    const int64_t last = reach / phases_ * pitch_ + (phases_ - 1) * phase_rows_ * pitch_ +
+                         (taps_x_ - 1) * dilation_x_;
+    lines_ = last + step_ * (rows * row_positions_ + kBlock);
+    group_rows_ = std::clamp<int64_t>(kPartLines / pitch_, 1, phases_ * phase_rows_);
+    groups_ = ceil_div(phases_ * phase_rows_, group_rows_);
+  }
+  layout_.plane_bytes = 64 * lines_;
+  // Planes of one line should not meet in the same lines of the cache.
+  if (lines_ % 16 == 0) layout_.plane_bytes += 64;
+  layout_.chunk_bytes = planes * layout_.plane_bytes;
+  if (order.by_position) {
+    for (int64_t c = 0; c < chunks_; ++c) offsets_.push_back(c * layout_.chunk_bytes);
+    return;
+  }
+  for (int64_t ky = 0; ky < taps_y_; ++ky)
+    for (int64_t kx = 0; kx < taps_x_; ++kx) {
+      const int64_t y = ky * dilation_y_;
+      const int64_t line = (y % phases_ * phase_rows_ + y / phases_) * pitch_ + kx * dilation_x_;
+      for (int64_t c = 0; c < chunks_; ++c) offsets_.push_back(c * layout_.chunk_bytes + 64 * line);
     }
-  offsets_.push_back(offsets_.front());
 }
 
-void PlaneImage::fill(int64_t part, int64_t top, const float* image, uint8_t* out,
+int64_t KOrder::row(int64_t tap, int64_t channel) const {
+  const int64_t k = tap * tap_stride + channel;
+  return by_position ? neighbours_row(k) : k;
+}
+
+int64_t PlaneImage::line_elements() const {
+  if (!order_.by_position) return 0;
+  const int64_t rows = (group_rows_ - 1) * stride_y_ + taps_y_;
+  // A row as it is, then planes of all.
+  return row_elements() + (rows * row_elements() * layout_.planes + 1) / 2 + kChunk;
+}
+
+int64_t PlaneImage::row_elements() const {
+  return ((positions_ - 1) * stride_x_ + taps_x_) * channels_;
+}
+
+bool PlaneImage::fill(int64_t part, int64_t top, const float* image, uint8_t* out,
                       float* lines) const {
-  const int64_t chunk = part / phases_y_, phase_y = part % phases_y_;
+  return order_.by_position ? fill_positions(part, top, image, out, lines)
+                            : fill_pixels(part % chunks_, part / chunks_, top, image, out);
+}
+
+bool PlaneImage::fill_pixels(int64_t chunk, int64_t group, int64_t top, const float* image,
+                             uint8_t* out) const {
+  const int64_t first = chunk * kChunk, count = std::min(kChunk, channels_ - first);
   const int64_t size = image_height_ * image_width_;
-  float* const line[2] = {lines, lines + width_};
-  for (int64_t pair = 0; pair < kPairs; ++pair) {
-    const int64_t channel = chunk * kChunk + pair;
-    uint8_t* const words = out + chunk * chunk_bytes() + pair * row_bytes();
-    if (as_it_lies_ && channel + kPairs < channels_) {
-      const float* const from = image + channel * size + top * width_;
-      const int64_t pixels = std::min(height_ * width_, size - top * width_);
-      split_line(words, plane_bytes(), from, from + kPairs * size, pixels);
-      zero(words, pixels);
+  const int64_t begin = std::min(ceil_div(std::max<int64_t>(pad_x_, 0), pixel_step_x_), pitch_);
+  const int64_t end = std::clamp(
+      ceil_div(std::max<int64_t>(image_width_ + pad_x_, 0), pixel_step_x_), begin, pitch_);
+  const float* const channels = image + first * size;
+  const int64_t all_rows = phases_ * phase_rows_;
+  const int64_t last = std::min(all_rows, (group + 1) * group_rows_);
+  uint8_t* to = out + chunk * layout_.chunk_bytes + 64 * group * group_rows_ * pitch_;
+  uint16_t largest = 0;
+  for (int64_t r = group * group_rows_; r < last; ++r, to += 64 * pitch_) {
+    const int64_t phase = r / phase_rows_, y = r % phase_rows_;
+    const int64_t row = ((top + y) * phases_ + phase) * pixel_step_y_ - pad_y_;
+    if (row < 0 || row >= image_height_ || begin == end) {
+      zero_lines(layout_, to, pitch_);
       continue;
     }
-    for (int64_t phase_x = 0; phase_x < phases_x_; ++phase_x) {
-      // Column x of the phase is column first + x * stride of the image.
-      const int64_t first = phase_x - pad_x_;
-      const int64_t begin =
-          std::clamp<int64_t>(ceil_div(std::max<int64_t>(-first, 0), stride_x_), 0, width_);
-      const int64_t end = std::clamp<int64_t>(
-          ceil_div(std::max<int64_t>(image_width_ - first, 0), stride_x_), begin, width_);
-      uint8_t* to = words + 4 * (phase_y * phases_x_ + phase_x) * height_ * width_;
-      for (int64_t y = 0; y < height_; ++y, to += 4 * width_) {
-        const int64_t row = (top + y) * stride_y_ + phase_y - pad_y_;
-        const bool inside = row >= 0 && row < image_height_;
-        for (int64_t half = 0; half < 2; ++half) {
-          const int64_t c = channel + half * kPairs;
-          if (!inside || c >= channels_) {
-            std::fill_n(line[half], width_, 0.0f);
-            continue;
-          }
-          const float* const from = image + c * size + row * image_width_ + first;
-          std::fill(line[half], line[half] + begin, 0.0f);
-          if (stride_x_ == 1)
-            std::copy(from + begin, from + end, line[half] + begin);
-          else
-            for (int64_t x = begin; x < end; ++x) line[half][x] = from[x * stride_x_];
-          std::fill(line[half] + end, line[half] + width_, 0.0f);
-        }
-        split_line(to, plane_bytes(), line[0], line[1], width_);
-      }
+    const int64_t pixel = row * image_width_ + begin * pixel_step_x_ - pad_x_;
+    zero_lines(layout_, to, begin);
+    if (blocked_) {
+      const float* const from = channels + pixel * kHalf;
+      largest = std::max(largest, split_lines(layout_, to + 64 * begin, from,
+                                              count > kHalf ? from + size * kHalf : nullptr,
+                                              kHalf * pixel_step_x_, end - begin));
+    } else {
+      largest = std::max(largest, split_across(layout_, to + 64 * begin, channels + pixel, size,
+                                               count, pixel_step_x_, end - begin));
     }
-    // What blocks read past the last position has to be numbers, not what the memory held.
-    if (phase_y == phases_y_ - 1) zero(words, phases_y_ * phases_x_ * height_ * width_);
+    zero_lines(layout_, to + 64 * end, pitch_ - end);
+  }
+  if (last == all_rows && lines_ > all_rows * pitch_)
+    zero_lines(layout_, to, lines_ - all_rows * pitch_);
+  return large_enough(largest);
+}
+
+void PlaneImage::interleave(const float* image, int64_t row, float* out) const {
+  const int64_t size = image_height_ * image_width_, width = row_elements() / channels_;
+  const int64_t begin = std::clamp<int64_t>(pad_x_, 0, width);
+  const int64_t end = std::clamp(image_width_ + pad_x_, begin, width);
+  if (row < 0 || row >= image_height_) {
+    std::fill_n(out, width * channels_, 0.0f);
+    return;
+  }
+  std::fill_n(out, begin * channels_, 0.0f);
+  std::fill_n(out + end * channels_, (width - end) * channels_, 0.0f);
+  for (int64_t c = 0; c < channels_; ++c) {
+    const float* from = blocked_ ? image + c / kHalf * kHalf * size + c % kHalf : image + c * size;
+    const int64_t step = blocked_ ? kHalf : 1;
+    from += (row * image_width_ - pad_x_) * step;
+    for (int64_t x = begin; x < end; ++x) out[x * channels_ + c] = from[x * step];
   }
 }
 
-void PlaneImage::zero(uint8_t* words, int64_t from) const {
-  for (int64_t p = 0; p < 3; ++p, words += plane_bytes())
-    std::fill(words + 4 * from, words + 4 * words_, uint8_t{0});
+bool PlaneImage::fill_positions(int64_t group, int64_t top, const float* image, uint8_t* out,
+                                float* lines) const {
+  const int64_t first = group * group_rows_, last = std::min(first + group_rows_, rows_);
+  const int64_t line = row_elements(), all = line * ((group_rows_ - 1) * stride_y_ + taps_y_);
+  const int64_t from_row = (top + first) * stride_y_ - pad_y_;
+  const int64_t image_rows = (last - first - 1) * stride_y_ + taps_y_;
+  uint16_t* const halves = reinterpret_cast<uint16_t*>(lines + line);
+  uint16_t largest = 0;
+  for (int64_t y = 0; y < image_rows; ++y) {
+    interleave(image, from_row + y, lines);
+    largest = std::max(largest, split_halves(layout_.planes, halves + y * line, all, lines, line));
+  }
+  for (int64_t y = first; y < last; ++y)
+    gather_halves(layout_, out + 64 * y * positions_, halves + (y - first) * stride_y_ * line, all,
+                  taps_y_, line, taps_x_ * channels_, stride_x_ * channels_, positions_,
+                  order_.depth);
+  if (last == rows_)
+    for (int64_t c = 0; c < chunks_; ++c)
+      zero_lines(layout_, out + c * layout_.chunk_bytes + 64 * rows_ * positions_,
+                 lines_ - rows_ * positions_);
+  return large_enough(largest);
 }
 
 }  // namespace pfrt::cpu

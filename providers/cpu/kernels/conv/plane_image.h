@@ -1,53 +1,85 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A band of an image, split into bfloat16 planes (planes.h) so that a convolution can load its
-// tiles from it where they lie: nothing is gathered. With strides s x t it is kept as s * t smaller
-// images, of the pixels that a tap at one offset sees; each row is padded, and rows follow each
-// other, so that a tap at any position is an offset from the position's own. Immutable;
-// thread-safe.
+// A band of an image as lines of bfloat16 planes (planes.h): the rows of A of a convolution's
+// product, so that TileProduct loads its tiles from where they lie. In one of two forms:
+//
+// - by pixel: a line is 32 channels of a pixel. Rows are padded and follow each other, so that a
+// tap
+//   at any position is an offset from the position's own; one row's padding on the right is the
+//   next one's on the left. With strides, rows that one tap sees follow each other.
+// - by position, for few channels: the lines of a position are all that its window sees.
+//
+// An image is planar (channel by channel, as tensors lie) or blocked: 16 channels of a pixel side
+// by side, pixels of 16 channels after another. Immutable; thread-safe.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
 #include "providers/cpu/kernels/conv/geometry.h"
+#include "providers/cpu/kernels/matmul/planes.h"
 
 namespace pfrt::cpu {
+
+// The order of k, |depth| of them, a multiple of 32; what lies between is multiplied by zeros. It
+// depends on these numbers alone.
+struct KOrder {
+  bool by_position;
+  int64_t tap_stride, depth;
+
+  static KOrder of(int64_t channels, int64_t taps, int64_t outputs, bool dilated);
+  // As split_columns counts.
+  int64_t row(int64_t tap, int64_t channel) const;
+};
 
 class PlaneImage {
  public:
   // Of two-dimensional windows over |channels| channels, for |rows| rows of positions.
-  PlaneImage(const Window& window, int64_t channels, int64_t rows);
+  PlaneImage(const Window& window, int64_t channels, const KOrder& order, int64_t rows, int planes,
+             bool blocked);
 
-  uint64_t bytes() const { return static_cast<uint64_t>(chunks_ * chunk_bytes()); }
+  uint64_t bytes() const { return static_cast<uint64_t>(chunks_ * layout_.chunk_bytes); }
+  // Of a row of positions, roughly.
+  static int64_t bytes_of_row(const Window& window, const KOrder& order, int64_t channels,
+                              int planes);
   // Parts that fill can be called for, each once, by any thread.
-  int64_t parts() const { return chunks_ * phases_y_; }
+  int64_t parts() const { return order_.by_position ? groups_ : chunks_ * groups_; }
   // What fill needs, in floats.
-  int64_t line_elements() const { return 2 * width_; }
-  // The band for rows of positions from |top| on. |image|: channels of height x width, one after
-  // another.
-  void fill(int64_t part, int64_t top, const float* image, uint8_t* out, float* lines) const;
+  int64_t line_elements() const;
+  // The band for rows of positions from |top| on. False where numbers are too small for planes.
+  bool fill(int64_t part, int64_t top, const float* image, uint8_t* out, float* lines) const;
 
   // Positions are numbered along the padded rows: column x of row y of the band is
-  // y * row_positions() + x.
-  int64_t row_positions() const { return width_; }
-  // Where the tiles of each chunk of k begin, for position 0: taps outermost, then channels. One
-  // more ends the list, as TileProduct wants it.
+  // y * row_positions() + x. Blocks of 32 positions may begin at any of them.
+  int64_t row_positions() const { return row_positions_; }
+  // Where the chunks of k begin, for position 0, as TileProduct wants it.
   const std::vector<int64_t>& offsets() const { return offsets_; }
-  int64_t row_bytes() const { return 4 * words_; }
-  int64_t plane_bytes() const { return 16 * row_bytes(); }
+  int64_t row_bytes() const { return 64 * step_; }  // from position to position
+  const PlaneLayout& layout() const { return layout_; }
 
  private:
-  int64_t chunk_bytes() const { return 3 * plane_bytes(); }
-  // Words from |from| on, of a pair in each plane.
-  void zero(uint8_t* words, int64_t from) const;
+  bool fill_pixels(int64_t chunk, int64_t group, int64_t top, const float* image,
+                   uint8_t* out) const;
+  bool fill_positions(int64_t group, int64_t top, const float* image, uint8_t* out,
+                      float* lines) const;
+  // By position: of a row of the image, padded.
+  int64_t row_elements() const;
+  // Row |row| of the image, channels innermost, padded.
+  void interleave(const float* image, int64_t row, float* out) const;
+
+  KOrder order_;
+  PlaneLayout layout_;
+  bool blocked_;
   int64_t channels_, chunks_;
-  int64_t image_height_, image_width_, pad_y_, pad_x_;
-  int64_t phases_y_, phases_x_;  // strides, or 1 where only one phase is looked at
-  int64_t stride_y_, stride_x_;
-  int64_t height_, width_;  // of a phase, padded
-  bool as_it_lies_;         // rows follow each other in the image as they do here
-  int64_t words_;           // of a pair of channels: all phases, and what tiles may read beyond
+  int64_t image_height_, image_width_, pad_y_, pad_x_, stride_y_, stride_x_;
+  int64_t taps_y_, taps_x_, dilation_y_, dilation_x_;
+  int64_t rows_;                       // of positions
+  int64_t positions_, row_positions_;  // in a row: wanted, and with those between rows
+  int64_t step_;                       // lines from position to position
+  // By pixel: pixels between lines' pixels, rows a tap sees of how many phases, and lines in a row.
+  int64_t pixel_step_y_, pixel_step_x_, phases_, phase_rows_, pitch_;
+  int64_t lines_;                // of a chunk and plane
+  int64_t groups_, group_rows_;  // of rows, filled together
   std::vector<int64_t> offsets_;
 };
 

@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Two-dimensional convolutions of many channels on bfloat16 tiles (matmul/split_product.h): the
-// image is split once a run, weights a block of output channels at a time; tiles of the image are
-// loaded from where a tap sees them. Sums that tiles get wrong are computed again plainly.
+// One- and two-dimensional convolutions on bfloat16 tiles (matmul/split_product.h): weights are
+// split once, a band of the image once a run; tiles of the image are loaded from where a tap sees
+// them. Sums that tiles get wrong are computed again plainly.
 #include <algorithm>
 #include <memory>
+#include <vector>
 
 #include "providers/cpu/jit/tile_product.h"
 #include "providers/cpu/kernels/conv/geometry.h"
-#include "providers/cpu/kernels/conv/image_source.h"
 #include "providers/cpu/kernels/conv/plane_image.h"
 #include "providers/cpu/kernels/matmul/planes.h"
-#include "providers/cpu/kernels/matmul/product.h"
 #include "providers/cpu/kernels/matmul/split_product.h"
 
 namespace pfrt::cpu {
@@ -21,234 +20,333 @@ constexpr int64_t kSide = TileProduct::kSide, kBlock = TileProduct::kBlock,
                   kChunk = TileProduct::kChunk;
 constexpr int64_t kPassChunks = 16;        // summed apart, which keeps errors small
 constexpr int64_t kBandBytes = 768 << 10;  // of planes: they stay in the cache
-constexpr int64_t kLeastBand = 256;        // positions: weights are split once a band
+constexpr int64_t kLeastBand = 256;        // positions: weights are read once a band
 constexpr int64_t kMostPositions = 512;    // of a task
 constexpr int64_t kWantedTasks = 8;
+constexpr int64_t kPlainPositions = 64;
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-// Rows of positions whose part of the image is split at a time.
-int64_t band_rows(const ConvGeometry& g) {
-  const Window& w = g.window;
-  const int64_t height = w.positions[0], width = std::max<int64_t>(w.positions[1], 1);
-  const int64_t phases = w.taps() == 1 ? 1 : w.strides[0] * w.strides[1];
-  const int64_t row_bytes = 6 * ceil_div(g.group_in, kChunk) * kChunk * width * phases;
-  const int64_t rows = std::max(kBandBytes / row_bytes, ceil_div(kLeastBand, width));
-  return ceil_div(height, std::max<int64_t>(ceil_div(height, rows), 1));  // bands alike
+// Columns of a block of output channels from |first| on.
+int64_t side_of(int64_t outputs, int64_t first) { return outputs - first > kSide ? kBlock : kSide; }
+// Packed weights: whether they could be split, then the planes of each group, a block of output
+// channels after another.
+constexpr int64_t kHead = 64;  // bytes
+int64_t group_bytes(int planes, const KOrder& order, int64_t outputs) {
+  return plane_bytes(planes, ceil_div(outputs, kSide) * kSide, order.depth);
 }
 
 struct Plan {
   ConvGeometry geometry;
-  int64_t band;  // rows of positions
+  KOrder order;
+  int planes;
+  const TileProduct* product;
+  Blocked blocked;
+  int64_t band;  // rows of positions whose part of the image is split at a time
   PlaneImage image;
-  WindowRows rows;
-  Gemm<float> gemm;  // for what tiles get wrong
   bool has_bias;
-  int64_t taps, chunks;               // chunks of k in all
+  int64_t chunks;                     // of k in all
   int64_t channel_blocks, task_rows;  // of output channels; rows of positions of a task
-  int64_t planes_bytes, sums_stride;  // scratch: planes of weights, a block, sums
+  int64_t sums_stride;                // of scratch
 
-  Plan(const ConvGeometry& g, bool bias)
+  Plan(const ConvGeometry& g, bool bias, int plane_count, Blocked sides)
       : geometry(g),
-        band(band_rows(g)),
-        image(g.window, g.group_in, band),
-        rows(g.window),
-        gemm(g.group_out, g.window.position_count(), g.depth()),
+        order(
+            KOrder::of(g.group_in, g.window.taps(), g.group_out,
+                       std::ranges::any_of(g.window.dilations, [](int64_t d) { return d != 1; }))),
+        planes(plane_count),
+        product(TileProduct::of_planes(plane_count)),
+        blocked(sides),
+        band(band_rows()),
+        image(g.window, g.group_in, order, band, planes, blocked.input),
         has_bias(bias),
-        taps(g.window.taps()),
-        chunks(static_cast<int64_t>(image.offsets().size()) - 1),
+        chunks(static_cast<int64_t>(image.offsets().size())),
         channel_blocks(ceil_div(g.group_out, kBlock)) {
     int64_t parts = ceil_div(band * image.row_positions(), kMostPositions);
     parts = std::max(parts, std::min(ceil_div(kWantedTasks, channel_blocks), band / 2));
     task_rows = ceil_div(band, std::max<int64_t>(parts, 1));
     sums_stride = ceil_div(task_rows * image.row_positions(), kBlock) * kBlock;
-    planes_bytes = plane_bytes(kBlock, kChunk * std::min(chunks, kPassChunks));
   }
 
   uint64_t scratch_bytes() const {
-    const uint64_t own = static_cast<uint64_t>(planes_bytes) +
-                         static_cast<uint64_t>(kBlock * (kBlock + sums_stride)) * sizeof(float);
-    return std::max(
-        {own, gemm.scratch_bytes(), static_cast<uint64_t>(image.line_elements()) * sizeof(float)});
+    const int64_t own = kBlock * (kBlock + sums_stride) + kSide * kSide;
+    return static_cast<uint64_t>(std::max(own, image.line_elements())) * sizeof(float);
+  }
+
+ private:
+  int64_t band_rows() const {
+    const Window& w = geometry.window;
+    const int64_t height = w.positions[0], width = std::max<int64_t>(w.positions[1], 1);
+    const int64_t row_bytes = PlaneImage::bytes_of_row(w, order, geometry.group_in, planes);
+    const int64_t rows = std::max(kBandBytes / row_bytes, ceil_div(kLeastBand, width));
+    return ceil_div(height, std::max<int64_t>(ceil_div(height, rows), 1));  // bands alike
   }
 };
 
-// Output channels [first, first + count) at rows [y0, y1) of positions, of a band from |top| on.
+// A worker's scratch.
+struct Scratch {
+  float *block, *panel, *sums;  // sums: two times sums_stride lines of 16 channels
+
+  explicit Scratch(float* memory)
+      : block(memory), panel(block + kBlock * kBlock), sums(panel + kSide * kSide) {}
+};
+
+// Output channels [first, first + count) at rows [y0, y1) of positions, of a band from |top| on,
+// and their weights: planes, and as they were.
 struct Task {
   int64_t first, count, y0, y1, top;
+  const uint8_t* planes;
+  const float* weights;
 };
 
-// Weights as [output channel][tap][channel], channels filled up to whole chunks with zeros.
-int64_t packed_channels(int64_t channels) { return ceil_div(channels, kChunk) * kChunk; }
-
-// False where the sums are not to be trusted.
-bool multiply(const Plan& plan, const Task& task, const float* weights, int64_t weights_stride,
-              const uint8_t* planes, uint8_t* scratch) {
-  const TileProduct& product = *TileProduct::of_three_planes();
-  float* const block = reinterpret_cast<float*>(scratch + plan.planes_bytes);
-  float* const sums = block + kBlock * kBlock;
+void multiply(const Plan& plan, const Task& task, const uint8_t* image, const Scratch& scratch) {
+  const TileProduct& product = *plan.product;
   const int64_t width = plan.image.row_positions();
   const int64_t positions = (task.y1 - task.y0) * width;
-  const int64_t height = task.count > kSide ? kBlock : kSide;
-  TileProduct::Spread spread{};
-  spread.a = scratch;
-  spread.row_bytes = plan.image.row_bytes();
-  spread.plane_bytes = plan.image.plane_bytes();
+  const int64_t side = side_of(task.count, 0);
+  TileProduct::Blocks blocks{};
+  blocks.a_row_bytes = plan.image.row_bytes();
+  blocks.a_plane_bytes = plan.image.layout().plane_bytes;
+  blocks.c_row_bytes = 4 * kSide;
+  blocks.b = task.planes;
   const TileProduct::Scope scope(product);
   for (int64_t chunk = 0; chunk < plan.chunks; chunk += kPassChunks) {
-    spread.chunks = std::min(kPassChunks, plan.chunks - chunk);
-    spread.offsets = plan.image.offsets().data() + chunk;
-    spread.ldc_bytes = 4 * (chunk == 0 ? plan.sums_stride : kBlock);
-    const int64_t k0 = chunk * kChunk;
-    if (!split_rows(scratch, height, weights + task.first * weights_stride + k0, weights_stride,
-                    task.count, std::min(spread.chunks * kChunk, weights_stride - k0)))
-      return false;
+    const bool first = chunk == 0;
+    blocks.chunks = std::min(kPassChunks, plan.chunks - chunk);
+    blocks.a_chunks = plan.image.offsets().data() + chunk;
+    blocks.c_tile_bytes = 4 * kSide * (first ? plan.sums_stride : kBlock);
+    // Planes follow each other, also from block to block of output channels.
+    const int64_t bytes = plane_bytes(plan.planes, side, kChunk * blocks.chunks);
+    const uint8_t* const next = static_cast<const uint8_t*>(blocks.b) + bytes;
+    int64_t fetched = 0;
     for (int64_t at = 0; at < positions; at += kBlock) {
-      spread.b = planes + 4 * ((task.y0 - task.top) * width + at);
-      const int64_t side = positions - at > kSide ? kBlock : kSide;
-      spread.c = chunk == 0 ? sums + at : block;
-      product.run(height / kSide, side / kSide, spread);
-      if (chunk > 0) add_block(sums + at, plan.sums_stride, block, kBlock, height, side, false);
+      blocks.a = image + blocks.a_row_bytes * ((task.y0 - task.top) * width + at);
+      const int64_t height = positions - at > kSide ? kBlock : kSide;
+      float* const sums = scratch.sums + kSide * at;
+      blocks.c = first ? sums : scratch.block;
+      blocks.ahead = next + fetched;
+      blocks.ahead_step = fetched < bytes ? 64 : 0;
+      fetched += TileProduct::bytes_ahead(plan.planes, height / kSide, side / kSide, blocks.chunks);
+      product.run(height / kSide, side / kSide, blocks);
+      for (int64_t t = 0; !first && t < side / kSide; ++t)
+        add_lines(sums + kSide * t * plan.sums_stride, scratch.block + kSide * t * kBlock,
+                  kSide * height);
     }
+    blocks.b = next;
   }
-  return true;
+}
+
+// |image| is that of the group. The sums are those of multiply; every tap is summed apart.
+void multiply_plainly(const Plan& plan, const Task& task, const float* image,
+                      const Scratch& scratch) {
+  const Window& w = plan.geometry.window;
+  const int64_t size = w.image_size(), channels = plan.geometry.group_in, taps = w.taps();
+  const int64_t pixel = plan.blocked.input ? kSide : 1, channel = plan.blocked.input ? 1 : size;
+  for (int64_t t = 0; t < ceil_div(task.count, kSide); ++t)
+    for (int64_t y = task.y0; y < task.y1; ++y) {
+      float* const line = scratch.sums + kSide * (t * plan.sums_stride +
+                                                  (y - task.y0) * plan.image.row_positions());
+      std::fill_n(line, kSide * w.positions[1], 0.0f);
+      for (int64_t tap = 0; tap < taps; ++tap) {
+        const int64_t row = y * w.strides[0] - w.pads[0] + tap / w.kernel[1] * w.dilations[0];
+        const int64_t left = tap % w.kernel[1] * w.dilations[1] - w.pads[1];
+        if (row < 0 || row >= w.image[0]) continue;
+        for (int64_t x0 = 0; x0 < w.positions[1]; x0 += kPlainPositions) {
+          int64_t begin = x0, end = std::min(x0 + kPlainPositions, w.positions[1]);
+          while (begin < end && begin * w.strides[1] + left < 0) ++begin;
+          while (end > begin && (end - 1) * w.strides[1] + left >= w.image[1]) --end;
+          std::fill_n(scratch.block, kSide * (end - begin), 0.0f);
+          for (int64_t c = 0; c < channels; c += kSide) {
+            const int64_t depth = std::min(kSide, channels - c);
+            const int64_t outputs = std::min(kSide, task.count - kSide * t);
+            std::fill_n(scratch.panel, kSide * kSide, 0.0f);
+            for (int64_t k = 0; k < depth; ++k)
+              for (int64_t o = 0; o < outputs; ++o)
+                scratch.panel[kSide * k + o] =
+                    task.weights[((kSide * t + o) * channels + c + k) * taps + tap];
+            add_plain_products(
+                scratch.block,
+                image + c * size + (row * w.image[1] + begin * w.strides[1] + left) * pixel,
+                w.strides[1] * pixel, channel, depth, scratch.panel, kSide, end - begin);
+          }
+          if (begin < end) add_lines(line + kSide * begin, scratch.block, kSide * (end - begin));
+        }
+      }
+    }
 }
 
 // From rows as wide as the image's to those of the output.
 bool store(const Plan& plan, const Task& task, const float* sums, const float* bias, float* out) {
-  const int64_t width = plan.image.row_positions(), length = plan.rows.row_length();
-  const bool whole = width == length;
+  const Window& w = plan.geometry.window;
+  const int64_t positions = w.position_count(), length = w.positions[1];
+  const bool whole = plan.image.row_positions() == length;
   const int64_t rows = whole ? 1 : task.y1 - task.y0;
   const int64_t n = whole ? (task.y1 - task.y0) * length : length;
-  for (int64_t c = 0; c < task.count; ++c) {
-    const float* from = sums + c * plan.sums_stride;
-    float* to = out + (task.first + c) * plan.geometry.window.position_count() + task.y0 * length;
-    for (int64_t y = 0; y < rows; ++y, from += width, to += length)
-      if (!store_sums(to, from, bias != nullptr ? bias[task.first + c] : 0.0f, n)) return false;
-  }
-  return true;
-}
-
-// |weights| and |bias| are those of the group.
-void compute_plainly(const Run& run, const Plan& plan, const Task& task, const float* image,
-                     const float* kernels, const float* bias, float* out, float* scratch) {
-  const ConvGeometry& g = plan.geometry;
-  const int64_t length = plan.rows.row_length(), positions = g.window.position_count();
-  const StridedSource<float> weights(kernels, PFRT_DTYPE_FLOAT32, 0, g.depth(), 1);
-  const ImageSource<float> columns(plan.rows, g.window.image_size(), image, PFRT_DTYPE_FLOAT32, 0,
-                                   0.0f);
-  const int64_t end = task.y1 * length, last = task.first + task.count;
-  for (int64_t col = task.y0 * length; col < end; col += plan.gemm.tile_cols())
-    for (int64_t row = task.first; row < last; row += plan.gemm.tile_rows()) {
-      const GemmTile tile{row, std::min(plan.gemm.tile_rows(), last - row), col,
-                          std::min(plan.gemm.tile_cols(), end - col)};
-      plan.gemm.compute_plainly(run, tile, weights, columns, out + row * positions + col, positions,
-                                scratch);
+  bool right = true;
+  for (int64_t t = 0; t < task.count; t += kSide) {
+    const int64_t width = std::min(kSide, task.count - t);
+    float biases[kSide] = {};
+    if (bias != nullptr) std::copy_n(bias + task.first + t, width, biases);
+    for (int64_t y = 0; y < rows; ++y) {
+      const float* from = sums + t * plan.sums_stride + kSide * y * plan.image.row_positions();
+      float* const to = out + (task.first + t) * positions;
+      const int64_t at = task.y0 * length + y * length;
+      right &= plan.blocked.output ? store_lines(to + kSide * at, from, biases, n)
+                                   : store_across(to + at, positions, from, biases, width, n);
     }
-  if (bias == nullptr) return;
-  for (int64_t c = task.first; c < last; ++c)
-    for (int64_t i = task.y0 * length; i < end; ++i) out[c * positions + i] += bias[c];
+  }
+  return right;
 }
 
 // |image| counts the groups of an image as images of their own.
-void run_task(const Run& run, const Plan& plan, const Task& task, int64_t image, uint8_t* scratch) {
+void run_task(const Run& run, const Plan& plan, Task task, int64_t image, bool fit, float* memory) {
   const ConvGeometry& g = plan.geometry;
-  const int64_t positions = g.window.position_count(), length = plan.rows.row_length();
+  const int64_t positions = g.window.position_count(), length = g.window.positions[1];
   const float* const pixels = run.input<float>(0) + image * g.group_in * g.window.image_size();
   float* const out = run.output<float>(0) + image * g.group_out * positions;
-  const int64_t group = image % g.groups * g.group_out;  // its first channel
-  const float* const kernels = run.input<float>(1) + group * g.depth();
-  const float* const bias = plan.has_bias ? run.input<float>(2) + group : nullptr;
-  const float* const packed = run.packed<float>();
-  const int64_t packed_depth = plan.taps * packed_channels(g.group_in);
-  const bool done =
-      !run.plain() &&
-      multiply(plan, task, packed != nullptr ? packed + group * packed_depth : kernels,
-               packed != nullptr ? packed_depth : g.depth(), run.shared<uint8_t>(), scratch) &&
-      store(plan, task,
-            reinterpret_cast<const float*>(scratch + plan.planes_bytes) + kBlock * kBlock, bias,
-            out);
-  if (!done)
-    compute_plainly(run, plan, task, pixels, kernels, bias, out, reinterpret_cast<float*>(scratch));
-  for (int64_t c = task.first; c < task.first + task.count; ++c) {
-    const int64_t at = (image * g.group_out + c) * positions;
-    run.finished(at + task.y0 * length, at + task.y1 * length);
+  const int64_t group = image % g.groups;
+  const float* const bias = plan.has_bias ? run.input<float>(2) + group * g.group_out : nullptr;
+  const Scratch scratch(memory);
+  const uint8_t* const packed = run.packed<uint8_t>();
+  task.planes = packed + kHead + group * group_bytes(plan.planes, plan.order, g.group_out) +
+                plane_bytes(plan.planes, task.first, plan.order.depth);
+  task.weights = run.input<float>(1) + (group * g.group_out + task.first) * g.depth();
+  fit = fit && *packed != 0;
+  if (fit) multiply(plan, task, run.shared<uint8_t>(), scratch);
+  if (!fit || !store(plan, task, scratch.sums, bias, out)) {
+    multiply_plainly(plan, task, pixels, scratch);
+    store(plan, task, scratch.sums, bias, out);
   }
+  const int64_t step = plan.blocked.output ? kSide : 1;
+  for (int64_t c = task.first; c < task.first + task.count; c += step) {
+    const int64_t at = (image * g.group_out + c) * positions;
+    run.finished(at + task.y0 * length * step, at + task.y1 * length * step);
+  }
+}
+
+bool is_dilated(const SnapshotNode& node) {
+  return std::ranges::any_of(node.attr_ints("dilations"), [](int64_t d) { return d != 1; });
 }
 
 }  // namespace
 
 std::string refuse_conv_tiles(const SnapshotNode& node) {
   if (!split_product_usable()) return "the machine, or PFRT_ISA, has no tiles";
-  const int32_t rank = node.input_rank(0);
-  if (rank != 4) return "tiles are for two spatial dimensions";
+  if (node.precision() == Precision::kIeee) return "precision ieee takes plain products";
+  // Weights tell the rank also where that of the image is not known yet: rows are chosen, and
+  // weights packed, before.
   const auto weights = node.input_dims(1);
-  if (weights.size() != 4 || SnapshotNode::elements(weights) <= 0 ||
-      node.input_constant(1) == nullptr)
+  if (weights.size() != 3 && weights.size() != 4)
+    return "tiles are for one or two spatial dimensions";
+  if (SnapshotNode::elements(weights) <= 0 || node.input_constant(1) == nullptr)
     return "tiles are for constant weights";
-  const int64_t channels = weights[1];
+  const int64_t channels = weights[1],
+                taps = SnapshotNode::elements(weights) / weights[0] / channels;
   const int64_t groups = node.attr_int("group", 1);
-  if (groups < 1 || weights[0] / groups < 12 || 10 * channels < 6 * packed_channels(channels))
+  if (groups < 1 || weights[0] / groups < 12 || channels * taps < 12)
     return message("tiles are for many channels, not ", channels, " to ", weights[0]);
+  const KOrder order = KOrder::of(channels, taps, weights[0] / groups, is_dilated(node));
+  if (10 * channels * taps < 3 * order.depth)
+    return message("tiles are for chunks of 32 channels, not ", channels);
   return "";
 }
 
 std::optional<PackedInput> pack_conv_tiles(const SnapshotNode& node) {
   const auto dims = node.input_dims(1);
-  const int64_t out = dims[0], channels = dims[1], taps = dims[2] * dims[3];
-  const int64_t width = packed_channels(channels);
-  if (taps == 1) return std::nullopt;  // as they lie
+  const int64_t groups = node.attr_int("group", 1), out = dims[0] / groups, channels = dims[1];
+  const int64_t taps = SnapshotNode::elements(dims) / dims[0] / channels;
+  const KOrder order = KOrder::of(channels, taps, out, is_dilated(node));
   PackedInput packed;
   packed.input = 1;
-  packed.recipe = message("conv_tiles/", out, "x", channels, "x", taps);
-  packed.bytes = static_cast<uint64_t>(out * taps * width) * sizeof(float);
+  const int planes = planes_of(node.precision());
+  packed.recipe = message("conv_tiles/", planes, "/", groups, "/", out, "x", channels, "x", taps);
+  packed.bytes = static_cast<uint64_t>(kHead + groups * group_bytes(planes, order, out));
   packed.pack = [=](const void* source, void* memory) {
     const float* from = static_cast<const float*>(source);
-    float* to = static_cast<float*>(memory);
-    for (int64_t o = 0; o < out; ++o, from += channels * taps)
-      for (int64_t t = 0; t < taps; ++t, to += width) {
-        for (int64_t c = 0; c < channels; ++c) to[c] = from[c * taps + t];
-        std::fill(to + channels, to + width, 0.0f);
+    uint8_t* const head = static_cast<uint8_t*>(memory);
+    uint8_t* to = head + kHead;
+    std::vector<float> panel(static_cast<size_t>(order.depth * kBlock));
+    bool fit = true;
+    for (int64_t i = 0; i < groups; ++i)
+      for (int64_t first = 0; first < out; first += kBlock) {
+        const int64_t side = side_of(out, first), count = std::min(kBlock, out - first);
+        std::ranges::fill(panel, 0.0f);
+        for (int64_t o = 0; o < count; ++o, from += channels * taps)
+          for (int64_t t = 0; t < taps; ++t)
+            for (int64_t c = 0; c < channels; ++c)
+              panel[static_cast<size_t>(order.row(t, c) * side + o)] = from[c * taps + t];
+        fit &= split_columns(planes, to, side, panel.data(), side, side, order.depth);
+        to += plane_bytes(planes, side, order.depth);
       }
+    std::fill_n(head, kHead, static_cast<uint8_t>(fit));
   };
   return packed;
 }
 
-Result<Kernel> make_conv_tiles(const SnapshotNode& node) {
+std::string refuse_conv_tiles_blocked(const SnapshotNode& node, Blocked sides) {
+  const auto weights = node.input_dims(1);
+  const int64_t groups = node.attr_int("group", 1);
+  if ((sides.input && weights[1] % kSide != 0) ||
+      (sides.output && weights[0] / groups % kSide != 0))
+    return "blocks are of 16 channels";
+  return "";
+}
+
+Result<Kernel> make_conv_tiles_blocked(const SnapshotNode& node, Blocked sides) {
   PFRT_ASSIGN(ConvGeometry g, conv_geometry(node, 0, 1));
   PFRT_TRY(need_types(node, {1, 2}, Types{PFRT_DTYPE_FLOAT32}));
   PFRT_TRY(check_bias(node, 2, g.groups * g.group_out));
-  const auto plan = std::make_shared<const Plan>(g, node.has_input(2));
+  g.window = two_dimensional(std::move(g.window));
   Kernel kernel;
+  if (g.batch == 0 || g.window.position_count() == 0) {
+    kernel.run = [](const Run& run) { return run.stop(); };
+    return kernel;
+  }
+  const auto plan =
+      std::make_shared<const Plan>(g, node.has_input(2), planes_of(node.precision()), sides);
+  if (plan->product == nullptr) return error(Code::kUNSUPPORTED, "tiles are not usable any more");
   kernel.flops = g.flops();
   kernel.scratch_bytes = plan->scratch_bytes();
-  kernel.shared_bytes = plan->image.bytes();
+  const int64_t fit_bytes = ceil_div(plan->image.parts(), 64) * 64;
+  kernel.shared_bytes = plan->image.bytes() + static_cast<uint64_t>(fit_bytes);
   kernel.run = [plan](const Run& run) -> pfrt_code {
     const ConvGeometry& geo = plan->geometry;
-    if (geo.window.position_count() == 0) return run.stop();
+    if (run.packed<uint8_t>() == nullptr)
+      return run.fail(Code::kINTERNAL,
+                      "conv_tiles: the weights were not packed when the session was made; has "
+                      "PFRT_ISA changed since?");
     const int64_t height = geo.window.positions[0];
+    uint8_t* const planes = run.shared<uint8_t>();
+    uint8_t* const fit = planes + plan->image.bytes();
     for (int64_t image = 0; image < geo.batch * geo.groups; ++image) {
       const float* const pixels =
           run.input<float>(0) + image * geo.group_in * geo.window.image_size();
       for (int64_t top = 0; top < height && !run.stopped(); top += plan->band) {
-        if (!run.plain())
-          run.parallel(plan->image.parts(), [&](int64_t part, uint32_t worker) {
-            plan->image.fill(part, top, pixels, run.shared<uint8_t>(), run.scratch<float>(worker));
-          });
+        run.parallel(plan->image.parts(), [&](int64_t part, uint32_t worker) {
+          fit[part] = plan->image.fill(part, top, pixels, planes, run.scratch<float>(worker));
+        });
+        const bool all_fit =
+            std::all_of(fit, fit + plan->image.parts(), [](uint8_t f) { return f; });
         const int64_t end = std::min(top + plan->band, height);
         const int64_t parts = ceil_div(end - top, plan->task_rows);
         run.parallel(parts * plan->channel_blocks, [&](int64_t i, uint32_t worker) {
           const int64_t first = i % plan->channel_blocks * kBlock;
           const int64_t y0 = top + i / plan->channel_blocks * plan->task_rows;
-          const Task task{first, std::min(kBlock, geo.group_out - first), y0,
-                          std::min(y0 + plan->task_rows, end), top};
-          run_task(run, *plan, task, image, run.scratch<uint8_t>(worker));
+          const Task task{first,  std::min(kBlock, geo.group_out - first),
+                          y0,     std::min(y0 + plan->task_rows, end),
+                          top,    nullptr,
+                          nullptr};
+          run_task(run, *plan, task, image, all_fit, run.scratch<float>(worker));
         });
       }
     }
     return run.stop();
   };
   return kernel;
+}
+
+Result<Kernel> make_conv_tiles(const SnapshotNode& node) {
+  return make_conv_tiles_blocked(node, {});
 }
 
 }  // namespace pfrt::cpu

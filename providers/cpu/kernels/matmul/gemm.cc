@@ -129,7 +129,7 @@ void StridedSource<T>::pack(T* out, int64_t width, int64_t first, int64_t count,
 
 template <typename T>
 Gemm<T>::Gemm(int64_t m, int64_t n, int64_t k, int64_t batch)
-    : micro_(&micro_kernels<T>()), m_(m), n_(n), k_(k) {
+    : micro_(&micro_kernels<T>()), dots_(&dot_kernels()), m_(m), n_(n), k_(k) {
   if (m <= 0 || n <= 0) return;
   const auto fit = [](int64_t size, int64_t most, int64_t unit) {
     const int64_t parts = ceil_div(size, most);
@@ -180,7 +180,9 @@ template <typename T>
 void Gemm<T>::compute(const Run& run, const GemmTile& t, const PanelSource<T>& a,
                       const PanelSource<T>& b, T* c, int64_t ldc, T* scratch) const {
   if constexpr (std::is_same_v<T, float>) {
-    if (split_ && !run.plain() && split_product(run, t, k_, a, b, c, ldc, scratch)) return;
+    if (split_ && run.precision() != Precision::kIeee &&
+        split_product(run, t, k_, a, b, c, ldc, scratch))
+      return;
   }
   compute_plainly(run, t, a, b, c, ldc, scratch);
 }
@@ -192,8 +194,31 @@ void Gemm<T>::compute_plainly(const Run& run, const GemmTile& t, const PanelSour
     for (int64_t i = 0; i < t.rows; ++i) std::fill(c + i * ldc, c + i * ldc + t.cols, T{0});
     return;
   }
+  if constexpr (std::is_same_v<T, float>) {
+    if (m_ <= DotKernels::kMaxRows && multiply_lines(run, t, a, b, c, ldc)) return;
+  }
   for (int64_t k0 = 0; k0 < k_ && !run.stopped(); k0 += kDepth)
     multiply(run, t, k0, std::min(kDepth, k_ - k0), a, b, c, ldc, scratch);
+}
+
+template <typename T>
+bool Gemm<T>::multiply_lines(const Run& run, const GemmTile& t, const PanelSource<float>& a,
+                             const PanelSource<float>& b, float* c, int64_t ldc) const {
+  int64_t lda = 0, ldb = 0;
+  if (dots_->one[0] == nullptr || a.lines_in_place(t.row, 0, &lda) == nullptr ||
+      b.lines_in_place(t.col, 0, &ldb) == nullptr)
+    return false;
+  const auto row = static_cast<size_t>(t.rows - 1);
+  // A few lines at a time, each to its end: memory is read ahead of them.
+  for (int64_t j = 0; j < t.cols && !run.stopped();) {
+    const bool wide = j + DotKernels::kCols <= t.cols;
+    const DotFn dot = wide ? dots_->wide[row] : dots_->one[row];
+    for (int64_t k0 = 0; k0 < k_; k0 += kDepth)
+      dot(std::min(kDepth, k_ - k0), a.lines_in_place(t.row, k0, &lda), lda,
+          b.lines_in_place(t.col + j, k0, &ldb), ldb, c + j, ldc, k0 > 0);
+    j += wide ? DotKernels::kCols : 1;
+  }
+  return true;
 }
 
 template <typename T>

@@ -3,8 +3,8 @@
 // The blocked matrix product that MatMul, Gemm, Einsum and the convolutions share. C is cut into
 // tiles; a tile is computed by one worker, which packs panels of A and B into its scratch as it
 // goes: nothing is kept between runs. K is cut into parts that are added in order, so an element of
-// C depends on its row, its column and K alone. Where it is faster, float32 products are made on
-// tiles of bfloat16 (split_product.h). Objects are immutable once made; thread-safe.
+// C depends on its row, its column, K and the size of C alone. Where it is faster, float32 products
+// are made on tiles of bfloat16 (split_product.h). Objects are immutable once made; thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -34,11 +34,6 @@ class PanelSource {
   // |outer_stride| apart in the outer index.
   virtual const T* lines_in_place(int64_t first, int64_t k0, int64_t* outer_stride) const {
     static_cast<void>(first), static_cast<void>(k0), static_cast<void>(outer_stride);
-    return nullptr;
-  }
-  // The block of columns from |first| on in the pass from |k0| on, as split_product has split it.
-  virtual const uint8_t* split_in_place(int64_t first, int64_t k0) const {
-    static_cast<void>(first), static_cast<void>(k0);
     return nullptr;
   }
 };
@@ -73,7 +68,7 @@ struct GemmTile {
 template <typename T>
 class Gemm {
  public:
-  Gemm() : micro_(&micro_kernels<T>()) {}  // of nothing
+  Gemm() : micro_(&micro_kernels<T>()), dots_(&dot_kernels()) {}  // of nothing
   // |batch|: how many such products are computed side by side; only the tile size depends on it.
   Gemm(int64_t m, int64_t n, int64_t k, int64_t batch = 1);
 
@@ -100,7 +95,11 @@ class Gemm {
   void multiply(const Run& run, const GemmTile& tile, int64_t k0, int64_t kn,
                 const PanelSource<T>& a, const PanelSource<T>& b, T* c, int64_t ldc,
                 T* scratch) const;
+  // Few rows by lines of k as they lie; false where they do not.
+  bool multiply_lines(const Run& run, const GemmTile& tile, const PanelSource<float>& a,
+                      const PanelSource<float>& b, float* c, int64_t ldc) const;
   const MicroKernels<T>* micro_;
+  const DotKernels* dots_;
   int64_t m_ = 0, n_ = 0, k_ = 0;
   int64_t tile_rows_ = 0, tile_cols_ = 0, row_tiles_ = 0, col_tiles_ = 0;
   int64_t scratch_ = 0;  // elements

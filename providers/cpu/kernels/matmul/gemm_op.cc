@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "providers/cpu/kernels/matmul/product.h"
+#include "providers/cpu/kernels/matmul/tiles.h"
 #include "providers/cpu/kernels/signature.h"
 
 namespace pfrt::cpu {
@@ -62,7 +63,7 @@ Result<Kernel> make_typed(const SnapshotNode& node, StoreFn<T> store) {
                          static_cast<uint64_t>(gemm.max_tile_elements()) * sizeof(T);
   kernel.run = [gemm, f, store](const Run& run) -> pfrt_code {
     const StridedSource<T> a(run.input(0), f.dtype, 0, f.trans_a ? 1 : f.k, f.trans_a ? f.m : 1);
-    const ColumnSource<T> b(run, f.dtype, 0, f.trans_b ? f.k : 1, f.trans_b ? 1 : f.n, f.n, f.k);
+    const StridedSource<T> b(run.input(1), f.dtype, 0, f.trans_b ? f.k : 1, f.trans_b ? 1 : f.n);
     const ProductOut<T> out{run.output(0), store, 0, f.n};
     const LoadFn<T> load = load_fn<T>(f.dtype);
     const T alpha = static_cast<T>(f.alpha), beta = static_cast<T>(f.beta);
@@ -89,9 +90,32 @@ std::optional<PackedInput> pack_gemm(const SnapshotNode& node) {
   const auto a = node.input_dims(0), b = node.input_dims(1);
   if (a.size() != 2 || b.size() != 2) return std::nullopt;
   const bool trans_b = node.attr_int("transB", 0) != 0;
-  const int64_t m = a[node.attr_int("transA", 0) != 0 ? 1 : 0];
+  if (node.attr_int("transA", 0) != 0) return std::nullopt;
   const int64_t n = b[trans_b ? 0 : 1], k = b[trans_b ? 1 : 0];
-  return pack_columns(node, m, n, k, trans_b ? k : 1, trans_b ? 1 : n);
+  return pack_tile_columns(node, a[0], {n, k, trans_b ? k : 1, trans_b ? 1 : n});
+}
+
+Result<Kernel> make_gemm_tiles(const SnapshotNode& node) {
+  PFRT_ASSIGN(const Form f, read(node));
+  const TileMatmul product(f.m, {f.n, f.k, f.trans_b ? f.k : 1, f.trans_b ? 1 : f.n},
+                           node.precision());
+  Kernel kernel;
+  kernel.flops =
+      2.0 * static_cast<double>(f.m) * static_cast<double>(f.n) * static_cast<double>(f.k);
+  kernel.scratch_bytes = product.scratch_bytes();
+  kernel.shared_bytes = product.shared_bytes();
+  kernel.run = [product, f](const Run& run) -> pfrt_code {
+    const float* const c = f.has_c ? run.input<float>(2) : nullptr;
+    product.run(run, [&](float* row, int64_t i, int64_t j, int64_t n) {
+      if (f.alpha != 1.0f)
+        for (int64_t x = 0; x < n; ++x) row[x] *= f.alpha;
+      if (c == nullptr) return;
+      const float* const from = c + i * f.c_row + j * f.c_col;
+      for (int64_t x = 0; x < n; ++x) row[x] += f.beta * from[x * f.c_col];
+    });
+    return run.stop();
+  };
+  return kernel;
 }
 
 Result<Kernel> make_gemm(const SnapshotNode& node) {

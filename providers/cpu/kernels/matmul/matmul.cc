@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "providers/cpu/kernels/matmul/product.h"
+#include "providers/cpu/kernels/matmul/tiles.h"
 #include "providers/cpu/kernels/signature.h"
 
 namespace pfrt::cpu {
@@ -31,7 +32,7 @@ Result<Kernel> make_typed(const SnapshotNode& node, StoreFn<T> store) {
       const int64_t batch = i / tiles;
       const size_t at = static_cast<size_t>(batch);
       const StridedSource<T> a(run.input(0), dtype, shape.a_offsets[at], shape.k, 1);
-      const ColumnSource<T> b(run, dtype, shape.b_offsets[at], 1, shape.n, shape.n, shape.k);
+      const StridedSource<T> b(run.input(1), dtype, shape.b_offsets[at], 1, shape.n);
       const ProductOut<T> out{run.output(0), store, batch * shape.m * shape.n,
                               swap ? shape.m : shape.n};
       product_tile(run, gemm, gemm.tile(i % tiles), swap ? b : a, swap ? a : b, out,
@@ -47,17 +48,20 @@ constexpr Types kMatTypes =
 constexpr Types kShort{PFRT_DTYPE_FLOAT32, PFRT_DTYPE_FLOAT16, PFRT_DTYPE_BFLOAT16};
 constexpr Types kBytes{PFRT_DTYPE_INT8, PFRT_DTYPE_UINT8};
 
-constexpr KernelRow with_pack(KernelRow row, decltype(KernelRow::pack) pack) {
+constexpr KernelRow with_pack(KernelRow row, decltype(KernelRow::pack) pack,
+                              decltype(KernelRow::make_packed) make, std::string_view name) {
   row.pack = pack;
+  row.make_packed = make;
+  row.packed_name = name;
   return row;
 }
 
 constexpr KernelRow kRows[] = {
     with_pack(
         with_tail({"", "MatMul", kMatTypes, "matmul_packed", "generic", nullptr, make_matmul}),
-        pack_matmul),
+        pack_matmul, make_matmul_tiles, "matmul_tiles"),
     with_pack(with_tail({"", "Gemm", kMatTypes, "gemm_packed", "generic", nullptr, make_gemm}),
-              pack_gemm),
+              pack_gemm, make_gemm_tiles, "gemm_tiles"),
     {"", "MatMulInteger", kBytes, "matmul_integer_packed", "generic", refuse_matmul_integer,
      make_matmul_integer},
     {"", "QLinearMatMul", kBytes, "qlinear_matmul_packed", "generic", refuse_qlinear_matmul,
@@ -138,31 +142,31 @@ Result<Kernel> make_matmul(const SnapshotNode& node) {
   }
 }
 
-std::optional<PackedInput> pack_columns(const SnapshotNode& node, int64_t m, int64_t n, int64_t k,
-                                        int64_t outer_stride, int64_t k_stride) {
-  // With few rows the numbers are better read as they are. Large ones are not kept twice.
-  constexpr int64_t kLeastRows = 32, kMostNumbers = 2 << 20;
-  if (node.input_dtype(0) != PFRT_DTYPE_FLOAT32 || node.input_constant(1) == nullptr ||
-      m < kLeastRows || n * k > kMostNumbers || !split_product_wins(m, n, k))
-    return std::nullopt;
-  PackedInput packed;
-  packed.input = 1;
-  packed.recipe = message("split_columns/", n, "x", k, "/", outer_stride, "/", k_stride);
-  packed.bytes = split_columns_bytes(n, k);
-  packed.pack = [=](const void* source, void* out) {
-    split_columns_of(StridedSource<float>(source, PFRT_DTYPE_FLOAT32, 0, outer_stride, k_stride), n,
-                     k, out);
-  };
-  return packed;
-}
-
 std::optional<PackedInput> pack_matmul(const SnapshotNode& node) {
   const auto a = node.input_dims(0), b = node.input_dims(1);
   if (a.size() < 2 || b.size() != 2) return std::nullopt;
   int64_t rows = 1;  // at least
   for (const int64_t dim : a.first(a.size() - 1))
     if (dim >= 0) rows = std::min<int64_t>(rows * std::min<int64_t>(dim, INT32_MAX), INT32_MAX);
-  return pack_columns(node, rows, b[1], b[0], 1, b[1]);
+  return pack_tile_columns(node, rows, {b[1], b[0], 1, b[1]});
+}
+
+Result<Kernel> make_matmul_tiles(const SnapshotNode& node) {
+  PFRT_TRY(need(node, 2, 1));
+  PFRT_TRY(need_types(node, {1}, Types{node.input_dtype(0)}));
+  PFRT_ASSIGN(const ProductShape shape, product_shape(node.input_dims(0), node.input_dims(1)));
+  PFRT_TRY(shape.check(node));
+  const TileMatmul product(shape.m, {shape.n, shape.k, 1, shape.n}, node.precision());
+  Kernel kernel;
+  kernel.flops = 2.0 * static_cast<double>(shape.m) * static_cast<double>(shape.n) *
+                 static_cast<double>(shape.k);
+  kernel.scratch_bytes = product.scratch_bytes();
+  kernel.shared_bytes = product.shared_bytes();
+  kernel.run = [product](const Run& run) -> pfrt_code {
+    product.run(run, nullptr);
+    return run.stop();
+  };
+  return kernel;
 }
 
 std::span<const KernelRow> matmul_kernels() { return kRows; }

@@ -78,6 +78,87 @@ struct Avx2 {
   }
 };
 
+// R rows by C columns, both with k side by side.
+template <int R, int C>
+struct Dot512 {
+  __attribute__((target("avx512f"))) static void run(int64_t kn, const float* a, int64_t lda,
+                                                     const float* b, int64_t ldb, float* c,
+                                                     int64_t ldc, bool accumulate) {
+    __m512 sum[R][C];
+#pragma GCC unroll 16
+    for (int r = 0; r < R; ++r)
+#pragma GCC unroll 16
+      for (int j = 0; j < C; ++j) sum[r][j] = _mm512_setzero_ps();
+    for (int64_t k = 0; k < kn; k += 16) {
+      const auto here = static_cast<__mmask16>(kn - k >= 16 ? 0xffff : (1u << (kn - k)) - 1);
+      __m512 row[R];
+#pragma GCC unroll 16
+      for (int r = 0; r < R; ++r) row[r] = _mm512_maskz_loadu_ps(here, a + r * lda + k);
+#pragma GCC unroll 16
+      for (int j = 0; j < C; ++j) {
+        const __m512 x = _mm512_maskz_loadu_ps(here, b + j * ldb + k);
+#pragma GCC unroll 16
+        for (int r = 0; r < R; ++r) sum[r][j] = _mm512_fmadd_ps(row[r], x, sum[r][j]);
+      }
+    }
+#pragma GCC unroll 16
+    for (int r = 0; r < R; ++r)
+#pragma GCC unroll 16
+      for (int j = 0; j < C; ++j) {
+        alignas(64) float lanes[16];
+        _mm512_store_ps(lanes, sum[r][j]);
+        for (int half = 8; half > 0; half /= 2)
+          for (int i = 0; i < half; ++i) lanes[i] += lanes[i + half];
+        float& to = c[r * ldc + j];
+        to = accumulate ? to + lanes[0] : lanes[0];
+      }
+  }
+};
+
+template <int R, int C>
+struct Dot256 {
+  __attribute__((target("avx2,fma"))) static void run(int64_t kn, const float* a, int64_t lda,
+                                                      const float* b, int64_t ldb, float* c,
+                                                      int64_t ldc, bool accumulate) {
+    __m256 sum[R][C];
+#pragma GCC unroll 16
+    for (int r = 0; r < R; ++r)
+#pragma GCC unroll 16
+      for (int j = 0; j < C; ++j) sum[r][j] = _mm256_setzero_ps();
+    int64_t k = 0;
+    for (; k + 8 <= kn; k += 8) {
+      __m256 row[R];
+#pragma GCC unroll 16
+      for (int r = 0; r < R; ++r) row[r] = _mm256_loadu_ps(a + r * lda + k);
+#pragma GCC unroll 16
+      for (int j = 0; j < C; ++j) {
+        const __m256 x = _mm256_loadu_ps(b + j * ldb + k);
+#pragma GCC unroll 16
+        for (int r = 0; r < R; ++r) sum[r][j] = _mm256_fmadd_ps(row[r], x, sum[r][j]);
+      }
+    }
+#pragma GCC unroll 16
+    for (int r = 0; r < R; ++r)
+#pragma GCC unroll 16
+      for (int j = 0; j < C; ++j) {
+        alignas(32) float lanes[8];
+        _mm256_store_ps(lanes, sum[r][j]);
+        for (int64_t i = k; i < kn; ++i) lanes[i - k] += a[r * lda + i] * b[j * ldb + i];
+        for (int half = 4; half > 0; half /= 2)
+          for (int i = 0; i < half; ++i) lanes[i] += lanes[i + half];
+        float& to = c[r * ldc + j];
+        to = accumulate ? to + lanes[0] : lanes[0];
+      }
+  }
+};
+
+template <template <int, int> class K>
+constexpr DotKernels dots() {
+  constexpr int kCols = DotKernels::kCols;
+  return {{K<1, kCols>::run, K<2, kCols>::run, K<3, kCols>::run, K<4, kCols>::run},
+          {K<1, 1>::run, K<2, 1>::run, K<3, 1>::run, K<4, 1>::run}};
+}
+
 // R rows by V groups of four elements, left to the compiler's baseline vectors.
 template <typename T, int R, int V>
 struct Plain {
@@ -130,6 +211,12 @@ MicroKernels<T> table() {
 }
 
 }  // namespace
+
+const DotKernels& dot_kernels() {
+  static constexpr DotKernels avx512 = dots<Dot512>(), avx2 = dots<Dot256>(), none{};
+  const Isa have = isa();
+  return have >= Isa::kAvx512 ? avx512 : have >= Isa::kAvx2 ? avx2 : none;
+}
 
 template <>
 const MicroKernels<float>& micro_kernels() {

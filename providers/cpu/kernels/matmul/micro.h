@@ -2,7 +2,8 @@
 //
 // The innermost loops of the matrix product: a few rows of A times a panel of B, sums held in
 // registers. Every element is one chain of multiply-adds over k, whatever the number of rows or
-// columns computed beside it. Pure functions; thread-safe.
+// columns computed beside it, or the sum of several where lines of k are multiplied with each
+// other. Pure functions; thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -13,6 +14,18 @@ namespace pfrt::cpu {
 template <typename T>
 using MicroFn = void (*)(int64_t kn, const T* a, const T* b, int64_t ldb, T* c, int64_t ldc,
                          bool accumulate);
+
+// c[r * ldc + j] (+)= sum over k < kn of a[r * lda + k] * b[j * ldb + k], for a few r and j: each
+// sum is as many chains as a vector has elements.
+using DotFn = void (*)(int64_t kn, const float* a, int64_t lda, const float* b, int64_t ldb,
+                       float* c, int64_t ldc, bool accumulate);
+
+struct DotKernels {
+  static constexpr int64_t kMaxRows = 4, kCols = 4;
+  DotFn wide[kMaxRows];  // kCols columns, by rows - 1; null where there are none
+  DotFn one[kMaxRows];   // one column
+};
+const DotKernels& dot_kernels();
 
 template <typename T>
 struct MicroKernels {

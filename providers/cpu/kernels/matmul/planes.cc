@@ -10,11 +10,17 @@ namespace {
 constexpr uint16_t kLeastWord = std::bit_cast<uint32_t>(kLeastSplit) >> 16;
 constexpr uint32_t kLeastSumBits = std::bit_cast<uint32_t>(kLeastSum), kInfinityBits = 0x7f800000;
 }  // namespace
+
+bool large_enough(uint16_t largest) { return largest == 0 || largest >= kLeastWord; }
+
 }  // namespace pfrt::cpu
 
 // Nothing of the standard library in here: its templates would be compiled for AVX-512 everywhere.
 #pragma GCC push_options
-#pragma GCC target("avx512f,avx512bw,avx512dq,avx512vl")
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wuninitialized"  // gcc 12, of its own header
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#pragma GCC target("avx512f,avx512bw,avx512dq,avx512vl,avx512bf16")
 
 namespace pfrt::cpu {
 namespace {
@@ -24,75 +30,110 @@ constexpr int64_t kTile = 1024, kRow = 64;
 using Words = uint32_t __attribute__((vector_size(64)));
 using Halves = uint16_t __attribute__((vector_size(64)));
 
-// Rounded to bfloat16, in the upper half of each word.
+// Rounded to bfloat16, in the upper half of each word. Only for numbers whose last plane is kept
+// too: the largest NaNs wrap around.
 inline Words top(__m512 x) { return (Words(x) + 0x8000) & ~0xffffu; }
 
-// A pair of vectors in each plane.
-struct Pairs {
-  Words plane[3];
-};
-
-inline Pairs pairs_of(__m512 first, __m512 second) {
-  const Words high1 = top(first), high2 = top(second);
-  first -= __m512(high1);
-  second -= __m512(high2);
-  const Words mid1 = top(first), mid2 = top(second);
-  first -= __m512(mid1);
-  second -= __m512(mid2);
-  return {{high1 >> 16 | high2, mid1 >> 16 | mid2, Words(first) >> 16 | Words(second)}};
+// Rounded to bfloat16, NaN kept, in the lower half of each word.
+inline Words rounded(__m512 x) {
+  return Words(_mm512_cvtepu16_epi32(__m256i(_mm512_cvtneps_pbh(x))));
 }
 
-// Writes a row of a tile of each plane. |most| follows the largest numbers.
-inline void split_pairs(uint8_t* out, int64_t plane, __m512 first, __m512 second, Halves& most) {
-  const Pairs pairs = pairs_of(first, second);
-  const Halves large = Halves(pairs.plane[0] & 0x7fff7fff);
+// A pair of vectors in each plane.
+template <int kPlanes>
+struct Pairs {
+  Words plane[kPlanes];
+};
+
+template <int kPlanes>
+inline Pairs<kPlanes> pairs_of(__m512 first, __m512 second) {
+  Pairs<kPlanes> out;
+  for (int p = 0; p + 1 < kPlanes; ++p) {
+    const Words top1 = top(first), top2 = top(second);
+    out.plane[p] = top1 >> 16 | top2;
+    first -= __m512(top1);
+    second -= __m512(top2);
+  }
+  // What remains after two planes has no more bits than the third.
+  if constexpr (kPlanes == 3)
+    out.plane[2] = Words(first) >> 16 | (Words(second) & ~0xffffu);
+  else
+    out.plane[kPlanes - 1] = rounded(first) | rounded(second) << 16;
+  return out;
+}
+
+template <int kPlanes>
+inline Words write_pairs(uint8_t* out, int64_t plane, __m512 first, __m512 second) {
+  const Pairs<kPlanes> pairs = pairs_of<kPlanes>(first, second);
+  for (int p = 0; p < kPlanes; ++p) _mm512_store_si512(out + p * plane, __m512i(pairs.plane[p]));
+  return pairs.plane[0];
+}
+
+inline void follow(Halves& most, Words pairs) {
+  const Halves large = Halves(pairs & 0x7fff7fff);
   most = large > most ? large : most;
-  for (int p = 0; p < 3; ++p) _mm512_store_si512(out + p * plane, __m512i(pairs.plane[p]));
+}
+
+inline uint16_t largest_of(Halves most) {
+  uint16_t largest = 0;
+  for (int i = 0; i < 32; ++i) largest = most[i] > largest ? most[i] : largest;
+  return largest;
 }
 
 // The first |n| of 16.
-__mmask16 lanes(int64_t n) {
+inline __mmask16 lanes(int64_t n) {
   const uint32_t most = n >= 16 ? 16 : n <= 0 ? 0 : static_cast<uint32_t>(n);
   return static_cast<__mmask16>((1u << most) - 1);
 }
 
-}  // namespace
+template <typename Fn>
+inline auto with_planes(int planes, Fn&& fn) {
+  if (planes == 1) return fn.template operator()<1>();
+  if (planes == 2) return fn.template operator()<2>();
+  return fn.template operator()<3>();
+}
 
-bool split_rows(uint8_t* out, int64_t side, const float* in, int64_t stride, int64_t count,
-                int64_t k) {
-  const int64_t plane = side * kRow;
-  Halves most[32] = {};
-  for (int64_t k0 = 0; k0 < k; k0 += 32, out += 3 * plane) {
-    const float* row = in + k0;
-    const __mmask16 near = lanes(k - k0), far = lanes(k - k0 - 16);
-    for (int64_t r = 0; r < count; ++r, row += stride)
-      split_pairs(out + r / 16 * kTile + r % 16 * kRow, plane, _mm512_maskz_loadu_ps(near, row),
-                  _mm512_maskz_loadu_ps(far, row + 16), most[r]);
-    for (int64_t r = count; r < side; ++r)
-      split_pairs(out + r / 16 * kTile + r % 16 * kRow, plane, _mm512_setzero_ps(),
-                  _mm512_setzero_ps(), most[r]);
-  }
+constexpr int64_t kTogether = 8;  // rows: as many streams as are read ahead of
+
+template <int kPlanes>
+bool rows_to_planes(const PlaneLayout& layout, uint8_t* out, const float* in, int64_t stride,
+                    int64_t count, int64_t k) {
   const __m512i least = _mm512_set1_epi16(static_cast<int16_t>(kLeastWord));
   bool fit = true;
-  for (int64_t r = 0; r < count; ++r) {
-    const __m512i row = __m512i(most[r]);
-    fit &= _mm512_test_epi16_mask(row, row) == 0 || _mm512_cmpge_epu16_mask(row, least) != 0;
+  for (int64_t r0 = 0; r0 < count; r0 += kTogether) {
+    const int64_t rows = count - r0 < kTogether ? count - r0 : kTogether;
+    Halves most[kTogether] = {};
+    uint8_t* to = out + r0 * kRow;
+    for (int64_t k0 = 0; k0 < k; k0 += 32, to += layout.chunk_bytes) {
+      const float* row = in + r0 * stride + k0;
+      const __mmask16 near = lanes(k - k0), far = lanes(k - k0 - 16);
+      for (int64_t r = 0; r < rows; ++r, row += stride)
+        follow(most[r], write_pairs<kPlanes>(to + r * kRow, layout.plane_bytes,
+                                             _mm512_maskz_loadu_ps(near, row),
+                                             _mm512_maskz_loadu_ps(far, row + 16)));
+    }
+    for (int64_t r = 0; r < rows; ++r) {
+      const __m512i row = __m512i(most[r]);
+      fit &= _mm512_test_epi16_mask(row, row) == 0 || _mm512_cmpge_epu16_mask(row, least) != 0;
+    }
   }
   return fit;
 }
 
-bool split_columns(uint8_t* out, int64_t side, const float* in, int64_t stride, int64_t count,
-                   int64_t k) {
+template <int kPlanes>
+bool columns_to_planes(uint8_t* out, int64_t side, const float* in, int64_t stride, int64_t count,
+                       int64_t k) {
   const int64_t plane = side * kRow;
   const __mmask16 columns[2] = {lanes(count), lanes(count - 16)};
   Halves most[2] = {};
-  for (int64_t k0 = 0; k0 < k; k0 += 32, out += 3 * plane) {
+  for (int64_t k0 = 0; k0 < k; k0 += 32, out += kPlanes * plane) {
     for (int64_t j = 0; j < 16; ++j) {
       const float *near = in + (k0 + j) * stride, *far = near + 16 * stride;
       for (int64_t t = 0; t < side / 16; ++t)
-        split_pairs(out + t * kTile + j * kRow, plane,
-                    _mm512_maskz_loadu_ps(k0 + j < k ? columns[t] : 0, near + 16 * t),
-                    _mm512_maskz_loadu_ps(k0 + j + 16 < k ? columns[t] : 0, far + 16 * t), most[t]);
+        follow(most[t], write_pairs<kPlanes>(
+                            out + t * kTile + j * kRow, plane,
+                            _mm512_maskz_loadu_ps(k0 + j < k ? columns[t] : 0, near + 16 * t),
+                            _mm512_maskz_loadu_ps(k0 + j + 16 < k ? columns[t] : 0, far + 16 * t)));
     }
   }
   bool fit = true;
@@ -108,19 +149,140 @@ bool split_columns(uint8_t* out, int64_t side, const float* in, int64_t stride, 
   return fit;
 }
 
-void split_line(uint8_t* out, int64_t plane, const float* first, const float* second, int64_t n) {
-  int64_t i = 0;
-  for (; i + 16 <= n; i += 16) {
-    const Pairs pairs = pairs_of(_mm512_loadu_ps(first + i), _mm512_loadu_ps(second + i));
-    for (int p = 0; p < 3; ++p)
-      _mm512_storeu_si512(out + p * plane + 4 * i, __m512i(pairs.plane[p]));
+// Vector i becomes element i of each.
+inline void transpose(__m512 (&x)[16]) {
+  __m512 y[16];
+  for (int i = 0; i < 16; i += 2) {
+    y[i] = _mm512_unpacklo_ps(x[i], x[i + 1]);
+    y[i + 1] = _mm512_unpackhi_ps(x[i], x[i + 1]);
   }
-  if (i == n) return;
-  const __mmask16 rest = lanes(n - i);
-  const Pairs pairs =
-      pairs_of(_mm512_maskz_loadu_ps(rest, first + i), _mm512_maskz_loadu_ps(rest, second + i));
-  for (int p = 0; p < 3; ++p)
-    _mm512_mask_storeu_epi32(out + p * plane + 4 * i, rest, __m512i(pairs.plane[p]));
+  for (int i = 0; i < 16; i += 4)
+    for (int h = 0; h < 2; ++h) {
+      const __m512d low = __m512d(y[i + h]), high = __m512d(y[i + h + 2]);
+      x[i + 2 * h] = __m512(_mm512_unpacklo_pd(low, high));
+      x[i + 2 * h + 1] = __m512(_mm512_unpackhi_pd(low, high));
+    }
+  for (int i = 0; i < 4; ++i)
+    for (int h = 0; h < 2; ++h) {
+      y[8 * h + i] = _mm512_shuffle_f32x4(x[8 * h + i], x[8 * h + i + 4], 0x88);
+      y[8 * h + i + 4] = _mm512_shuffle_f32x4(x[8 * h + i], x[8 * h + i + 4], 0xdd);
+    }
+  for (int i = 0; i < 8; ++i) {
+    x[i] = _mm512_shuffle_f32x4(y[i], y[i + 8], 0x88);
+    x[i + 8] = _mm512_shuffle_f32x4(y[i], y[i + 8], 0xdd);
+  }
+}
+
+// Elements |step| apart.
+inline __m512 load_apart(const float* in, int64_t step, __mmask16 here) {
+  if (step == 1) return _mm512_maskz_loadu_ps(here, in);
+  const __m512i index =
+      _mm512_mullo_epi32(_mm512_set1_epi32(static_cast<int>(step)),
+                         _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15));
+  return _mm512_mask_i32gather_ps(_mm512_setzero_ps(), here, index, in, 4);
+}
+
+// 16 rows of up to 16 k's.
+inline void load_across(__m512 (&x)[16], const float* in, int64_t k_stride, int64_t k, int64_t step,
+                        __mmask16 rows) {
+  for (int64_t i = 0; i < 16; ++i)
+    x[i] = i < k ? load_apart(in + i * k_stride, step, rows) : _mm512_setzero_ps();
+  transpose(x);
+}
+
+}  // namespace
+
+bool split_rows(const PlaneLayout& layout, uint8_t* out, const float* in, int64_t stride,
+                int64_t count, int64_t k) {
+  return with_planes(layout.planes, [&]<int kPlanes>() {
+    return rows_to_planes<kPlanes>(layout, out, in, stride, count, k);
+  });
+}
+
+bool split_columns(int planes, uint8_t* out, int64_t side, const float* in, int64_t stride,
+                   int64_t count, int64_t k) {
+  return with_planes(planes, [&]<int kPlanes>() {
+    return columns_to_planes<kPlanes>(out, side, in, stride, count, k);
+  });
+}
+
+uint16_t split_lines(const PlaneLayout& layout, uint8_t* out, const float* first,
+                     const float* second, int64_t step, int64_t count) {
+  return with_planes(layout.planes, [&]<int kPlanes>() {
+    Halves most = {};
+    for (int64_t r = 0; r < count; ++r)
+      follow(most,
+             write_pairs<kPlanes>(
+                 out + r * kRow, layout.plane_bytes, _mm512_loadu_ps(first + r * step),
+                 second != nullptr ? _mm512_loadu_ps(second + r * step) : _mm512_setzero_ps()));
+    return largest_of(most);
+  });
+}
+
+uint16_t split_across(const PlaneLayout& layout, uint8_t* out, const float* in, int64_t k_stride,
+                      int64_t k, int64_t step, int64_t count) {
+  return with_planes(layout.planes, [&]<int kPlanes>() {
+    Halves most = {};
+    for (int64_t r0 = 0; r0 < count; r0 += 16) {
+      __m512 first[16], second[16];
+      const __mmask16 rows = lanes(count - r0);
+      load_across(first, in + r0 * step, k_stride, k, step, rows);
+      load_across(second, in + r0 * step + 16 * k_stride, k_stride, k - 16, step, rows);
+      for (int64_t r = 0; r < 16 && r0 + r < count; ++r)
+        follow(most, write_pairs<kPlanes>(out + (r0 + r) * kRow, layout.plane_bytes, first[r],
+                                          second[r]));
+    }
+    return largest_of(most);
+  });
+}
+
+uint16_t split_halves(int planes, uint16_t* out, int64_t plane_stride, const float* in, int64_t n) {
+  return with_planes(planes, [&]<int kPlanes>() {
+    Halves most = {};
+    for (int64_t i = 0; i < n; i += 16) {
+      const __mmask16 here = lanes(n - i);
+      const Pairs<kPlanes> pairs =
+          pairs_of<kPlanes>(_mm512_maskz_loadu_ps(here, in + i), _mm512_setzero_ps());
+      for (int p = 0; p < kPlanes; ++p)
+        _mm512_mask_cvtepi32_storeu_epi16(out + p * plane_stride + i, here,
+                                          __m512i(pairs.plane[p]));
+      follow(most, pairs.plane[0]);
+    }
+    return largest_of(most);
+  });
+}
+
+void gather_halves(const PlaneLayout& layout, uint8_t* out, const uint16_t* from,
+                   int64_t plane_stride, int64_t runs, int64_t run_stride, int64_t run,
+                   int64_t step, int64_t count, int64_t depth) {
+  // A few rows at a time, so that what was written in parts has settled when it is read whole.
+  constexpr int64_t kRows = 4;
+  alignas(64) uint16_t lines[kRows][kMostHalves + 64];
+  for (int p = 0; p < layout.planes; ++p)
+    for (int64_t r0 = 0; r0 < count; r0 += kRows) {
+      const int64_t rows = count - r0 < kRows ? count - r0 : kRows;
+      for (int64_t r = 0; r < rows; ++r) {
+        const uint16_t* at = from + p * plane_stride + (r0 + r) * step;
+        uint16_t* to = lines[r];
+        // Each copy runs over its end, where the next one begins.
+        for (int64_t i = 0; i < runs; ++i, at += run_stride, to += run)
+          for (int64_t k = 0; k < run; k += 32)
+            _mm512_storeu_si512(to + k, _mm512_loadu_si512(at + k));
+        for (int64_t k = to - lines[r]; k < depth; k += 32)
+          _mm512_storeu_si512(lines[r] + k, _mm512_setzero_si512());
+      }
+      for (int64_t c = 0; c < depth / 32; ++c)
+        for (int64_t r = 0; r < rows; ++r)
+          _mm512_store_si512(
+              out + c * layout.chunk_bytes + p * layout.plane_bytes + (r0 + r) * kRow,
+              _mm512_load_si512(lines[r] + 32 * c));
+    }
+}
+
+void zero_lines(const PlaneLayout& layout, uint8_t* out, int64_t count) {
+  for (int p = 0; p < layout.planes; ++p)
+    for (int64_t r = 0; r < count; ++r)
+      _mm512_store_si512(out + p * layout.plane_bytes + r * kRow, _mm512_setzero_si512());
 }
 
 namespace {
@@ -135,22 +297,45 @@ inline __mmask16 odd(__m512 sums) {
 
 }  // namespace
 
-bool store_sums(float* out, const float* sums, float bias, int64_t n) {
-  const __m512 add = _mm512_set1_ps(bias);
-  unsigned wrong = 0;
-  for (int64_t i = 0; i < n; i += 16) {
-    const __mmask16 here = lanes(n - i);
-    const __m512 x = _mm512_maskz_loadu_ps(here, sums + i);
-    wrong |= odd(x);
-    _mm512_mask_storeu_ps(out + i, here, x + add);
-  }
-  return wrong == 0;
-}
-
 bool sums_are_right(const float* sums, int64_t n) {
   unsigned wrong = 0;
   for (int64_t i = 0; i < n; i += 16) wrong |= odd(_mm512_maskz_loadu_ps(lanes(n - i), sums + i));
   return wrong == 0;
+}
+
+bool store_lines(float* out, const float* sums, const float* bias, int64_t n) {
+  const __m512 add = _mm512_loadu_ps(bias);
+  unsigned wrong = 0;
+  for (int64_t i = 0; i < n; ++i) {
+    const __m512 x = _mm512_loadu_ps(sums + 16 * i);
+    wrong |= odd(x);
+    _mm512_storeu_ps(out + 16 * i, x + add);
+  }
+  return wrong == 0;
+}
+
+bool store_across(float* out, int64_t stride, const float* sums, const float* bias, int64_t width,
+                  int64_t n) {
+  const __m512 add = _mm512_loadu_ps(bias);
+  const __mmask16 inside = lanes(width);
+  unsigned wrong = 0;
+  for (int64_t i = 0; i < n; i += 16) {
+    const __mmask16 here = lanes(n - i);
+    __m512 x[16];
+    for (int64_t r = 0; r < 16; ++r) {
+      const __m512 line = i + r < n ? _mm512_loadu_ps(sums + 16 * (i + r)) : _mm512_setzero_ps();
+      wrong |= odd(line) & inside;
+      x[r] = line + add;
+    }
+    transpose(x);
+    for (int64_t j = 0; j < width; ++j) _mm512_mask_storeu_ps(out + j * stride + i, here, x[j]);
+  }
+  return wrong == 0;
+}
+
+void add_lines(float* out, const float* in, int64_t n) {
+  for (int64_t i = 0; i < n; i += 16)
+    _mm512_storeu_ps(out + i, _mm512_loadu_ps(out + i) + _mm512_loadu_ps(in + i));
 }
 
 void add_block(float* out, int64_t out_stride, const float* in, int64_t in_stride, int64_t rows,
@@ -164,6 +349,17 @@ void add_block(float* out, int64_t out_stride, const float* in, int64_t in_strid
     }
 }
 
+void add_plain_products(float* sums, const float* in, int64_t step, int64_t k_stride, int64_t k,
+                        const float* b, int64_t side, int64_t n) {
+  for (int64_t i = 0; i < n; ++i, in += step, sums += 16) {
+    __m512 sum = _mm512_loadu_ps(sums);
+    for (int64_t j = 0; j < k; ++j)
+      sum = _mm512_fmadd_ps(_mm512_set1_ps(in[j * k_stride]), _mm512_loadu_ps(b + j * side), sum);
+    _mm512_storeu_ps(sums, sum);
+  }
+}
+
 }  // namespace pfrt::cpu
 
+#pragma GCC diagnostic pop
 #pragma GCC pop_options

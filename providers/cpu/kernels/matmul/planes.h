@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// float32 numbers as sums of three bfloat16 numbers, laid out for TileProduct. Each plane is what
-// remains of the number, rounded to bfloat16; the third is exact. A pair of k holds k and k + 16 of
-// its chunk, so that both sides are packed without shuffling. For AVX-512. Pure functions;
-// thread-safe.
+// float32 numbers as sums of one, two or three bfloat16 numbers, laid out for TileProduct: each
+// plane is what remains of the number, rounded to bfloat16. Three are exact. A pair of k holds k
+// and k + 16 of its chunk, so that both factors are packed without shuffling. Only for machines
+// with tiles. Pure functions; thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -12,31 +12,74 @@ namespace pfrt::cpu {
 
 // Factors whose largest number is smaller lose bits, because tiles take subnormal numbers for 0.
 inline constexpr float kLeastSplit = 0x1p-100f;
+// Whether numbers whose largest has these bits, of split_lines, keep theirs.
+bool large_enough(uint16_t largest);
 
 constexpr int64_t chunks_of(int64_t k) { return (k + 31) / 32; }
 // Of a block of |side| (16 or 32) rows or columns.
-constexpr int64_t plane_bytes(int64_t side, int64_t k) { return chunks_of(k) * side * 3 * 64; }
+constexpr int64_t plane_bytes(int planes, int64_t side, int64_t k) {
+  return chunks_of(k) * side * planes * 64;
+}
 
-// A block of A: rows [0, count) of |side|, row r at |in| + r * stride, |k| numbers; the others are
-// zeros. False when a row is smaller than kLeastSplit and not all zeros.
-bool split_rows(uint8_t* out, int64_t side, const float* in, int64_t stride, int64_t count,
-                int64_t k);
-// A block of B: column c of k at |in| + k * stride + c. The same of columns.
-bool split_columns(uint8_t* out, int64_t side, const float* in, int64_t stride, int64_t count,
-                   int64_t k);
+// Where the lines of A lie: row r of plane p of chunk c at c * chunk_bytes + p * plane_bytes + 64
+// r.
+struct PlaneLayout {
+  int planes;
+  int64_t plane_bytes, chunk_bytes;
 
-// Pairs of |n| numbers side by side: word i holds first[i] and second[i].
-void split_line(uint8_t* out, int64_t plane, const float* first, const float* second, int64_t n);
+  // A block of |side| rows.
+  static constexpr PlaneLayout of_block(int planes, int64_t side) {
+    return {planes, side * 64, side * planes * 64};
+  }
+};
+
+// Rows [0, count) of A, row r at |in| + r * stride, |k| numbers. False when a row is smaller than
+// kLeastSplit and not all zeros.
+bool split_rows(const PlaneLayout& layout, uint8_t* out, const float* in, int64_t stride,
+                int64_t count, int64_t k);
+// Rows of one chunk, the first 16 k's of row r at |first| + r * step, the others at |second|; null:
+// zeros. The largest number's upper half without its sign, as bits.
+uint16_t split_lines(const PlaneLayout& layout, uint8_t* out, const float* first,
+                     const float* second, int64_t step, int64_t count);
+// The same where k of row r is at |in| + k * k_stride + r * step, for |k| up to 32.
+uint16_t split_across(const PlaneLayout& layout, uint8_t* out, const float* in, int64_t k_stride,
+                      int64_t k, int64_t step, int64_t count);
+// |n| numbers as halves side by side, planes |plane_stride| halves apart; the largest as of
+// split_lines.
+uint16_t split_halves(int planes, uint16_t* out, int64_t plane_stride, const float* in, int64_t n);
+// Runs of halves side by side as lines of A: row r takes |runs| runs of |run| halves, run i at
+// |from| + i * run_stride + r * step, and zeros up to |depth|, a multiple of 32 up to kMostHalves.
+// A pair of k holds neighbours: see neighbours_row. Up to 32 halves beyond a run are read.
+inline constexpr int64_t kMostHalves = 1024;
+void gather_halves(const PlaneLayout& layout, uint8_t* out, const uint16_t* from,
+                   int64_t plane_stride, int64_t runs, int64_t run_stride, int64_t run,
+                   int64_t step, int64_t count, int64_t depth);
+// Where k of such rows stands in the order of split_columns.
+constexpr int64_t neighbours_row(int64_t k) { return k / 32 * 32 + k % 2 * 16 + k % 32 / 2; }
+void zero_lines(const PlaneLayout& layout, uint8_t* out, int64_t count);
+
+// A block of B: column c of k at |in| + k * stride + c, columns from |count| on zeros. False as of
+// split_rows, of columns.
+bool split_columns(int planes, uint8_t* out, int64_t side, const float* in, int64_t stride,
+                   int64_t count, int64_t k);
 
 // Smaller sums may have lost products that tiles took for 0.
 inline constexpr float kLeastSum = 0x1p-90f;
-// out[i] = sums[i] + bias. False where a sum may not be trusted: not finite, or very small and not
-// 0.
-bool store_sums(float* out, const float* sums, float bias, int64_t n);
-// The same question alone.
+// False where a sum may not be trusted: not finite, or very small and not 0.
 bool sums_are_right(const float* sums, int64_t n);
+// out[16 i + j] = sums[16 i + j] + bias[j] for i < n. False as of sums_are_right.
+bool store_lines(float* out, const float* sums, const float* bias, int64_t n);
+// out[j * stride + i] = sums[16 i + j] + bias[j] for i < n, j < width.
+bool store_across(float* out, int64_t stride, const float* sums, const float* bias, int64_t width,
+                  int64_t n);
+// out[i] += in[i]; n a multiple of 16.
+void add_lines(float* out, const float* in, int64_t n);
 // Adds |rows| lines of |cols| numbers, |in_stride| apart, to those at |out|; |set| overwrites.
 void add_block(float* out, int64_t out_stride, const float* in, int64_t in_stride, int64_t rows,
                int64_t cols, bool set);
+// sums[16 i + j] = sum over k of x(i, k) * b[k * side + j], |x| at in + i * step + k * k_stride, in
+// plain float32, added to what is there.
+void add_plain_products(float* sums, const float* in, int64_t step, int64_t k_stride, int64_t k,
+                        const float* b, int64_t side, int64_t n);
 
 }  // namespace pfrt::cpu

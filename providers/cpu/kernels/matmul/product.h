@@ -41,22 +41,6 @@ void product_tile(const Run& run, const Gemm<T>& gemm, const GemmTile& tile,
   if (tile.cols == out.ldc) run.finished(start, start + tile.rows * tile.cols);
 }
 
-// Input 1 as the columns of a product, with what pack_columns made of it where there is something.
-template <typename T>
-class ColumnSource final : public StridedSource<T> {
- public:
-  ColumnSource(const Run& run, pfrt_dtype dtype, int64_t offset, int64_t outer_stride,
-               int64_t k_stride, int64_t n, int64_t k)
-      : StridedSource<T>(run.input(1), dtype, offset, outer_stride, k_stride),
-        split_(run.packed<uint8_t>(), n, k) {}
-  const uint8_t* split_in_place(int64_t first, int64_t k0) const override {
-    return split_.at(first, k0);
-  }
-
- private:
-  SplitColumns split_;
-};
-
 template <typename T>
 uint64_t product_scratch(const Gemm<T>& gemm, bool stored) {
   return gemm.scratch_bytes() +
@@ -74,13 +58,11 @@ struct ProductShape {
 Result<ProductShape> product_shape(std::span<const int64_t> a, std::span<const int64_t> b);
 
 Result<Kernel> make_matmul(const SnapshotNode& node);
-// Constant columns, where a product of |m| rows (negative: not known) is better off with them
-// split.
-std::optional<PackedInput> pack_columns(const SnapshotNode& node, int64_t m, int64_t n, int64_t k,
-                                        int64_t outer_stride, int64_t k_stride);
 std::optional<PackedInput> pack_matmul(const SnapshotNode& node);
 std::optional<PackedInput> pack_gemm(const SnapshotNode& node);
 Result<Kernel> make_gemm(const SnapshotNode& node);
+Result<Kernel> make_matmul_tiles(const SnapshotNode& node);
+Result<Kernel> make_gemm_tiles(const SnapshotNode& node);
 Result<Kernel> make_matmul_integer(const SnapshotNode& node);
 Result<Kernel> make_qlinear_matmul(const SnapshotNode& node);
 Result<Kernel> make_einsum(const SnapshotNode& node);

@@ -2,7 +2,6 @@
 #include "providers/cpu/kernels/matmul/split_product.h"
 
 #include <algorithm>
-#include <vector>
 
 #include "providers/cpu/jit/tile_product.h"
 #include "providers/cpu/kernels/matmul/planes.h"
@@ -12,7 +11,7 @@ namespace {
 
 constexpr int64_t kSide = TileProduct::kSide, kBlock = TileProduct::kBlock;
 // k a pass, at most: each is summed apart, which keeps errors small, and its planes stay close.
-constexpr int64_t kDepth = 512;
+constexpr int64_t kDepth = 512, kMostChunks = kDepth / TileProduct::kChunk;
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
@@ -28,10 +27,10 @@ struct Scratch {
   uint8_t *planes_b, *planes_a;
   float *panel, *lines, *block;
 
-  Scratch(void* memory, int64_t tile_cols, int64_t depth) {
+  Scratch(void* memory, int planes, int64_t tile_cols, int64_t depth) {
     planes_b = static_cast<uint8_t*>(memory);
-    planes_a = planes_b + plane_bytes(ceil_div(tile_cols, kSide) * kSide, depth);
-    panel = reinterpret_cast<float*>(planes_a + plane_bytes(kBlock, depth));
+    planes_a = planes_b + plane_bytes(planes, ceil_div(tile_cols, kSide) * kSide, depth);
+    panel = reinterpret_cast<float*>(planes_a + plane_bytes(planes, kBlock, depth));
     lines = panel + depth * kBlock;
     block = lines + depth * kBlock;
   }
@@ -40,9 +39,9 @@ struct Scratch {
 
 class Pass {
  public:
-  Pass(const PanelSource<float>& a, const PanelSource<float>& b, int64_t k0, int64_t kn,
+  Pass(int planes, const PanelSource<float>& a, const PanelSource<float>& b, int64_t k0, int64_t kn,
        const Scratch& scratch)
-      : a_(a), b_(b), k0_(k0), kn_(kn), scratch_(scratch) {}
+      : planes_(planes), a_(a), b_(b), k0_(k0), kn_(kn), scratch_(scratch) {}
 
   bool split_b(uint8_t* out, int64_t side, int64_t first, int64_t count) const {
     int64_t stride = side;
@@ -51,7 +50,7 @@ class Pass {
       b_.pack(scratch_.panel, side, first, count, k0_, kn_);
       from = scratch_.panel;
     }
-    return split_columns(out, side, from, stride, count, kn_);
+    return split_columns(planes_, out, side, from, stride, count, kn_);
   }
 
   bool split_a(int64_t side, int64_t first, int64_t count) const {
@@ -64,10 +63,12 @@ class Pass {
           scratch_.lines[r * kn_ + k] = scratch_.panel[k * count + r];
       from = scratch_.lines;
     }
-    return split_rows(scratch_.planes_a, side, from, stride, count, kn_);
+    return split_rows(PlaneLayout::of_block(planes_, side), scratch_.planes_a, from, stride, count,
+                      kn_);
   }
 
  private:
+  int planes_;
   const PanelSource<float>&a_, &b_;
   int64_t k0_, kn_;
   const Scratch& scratch_;
@@ -75,7 +76,18 @@ class Pass {
 
 }  // namespace
 
-bool split_product_usable() { return TileProduct::of_three_planes() != nullptr; }
+int planes_of(Precision precision) {
+  switch (precision) {
+    case Precision::kFast:
+      return 2;
+    case Precision::kBfloat16:
+      return 1;
+    default:
+      return 3;
+  }
+}
+
+bool split_product_usable() { return TileProduct::of_planes(1) != nullptr; }
 
 bool split_product_wins(int64_t m, int64_t n, int64_t k) {
   if (m < 12 || n < 12 || k < 16 || !split_product_usable()) return false;
@@ -85,40 +97,53 @@ bool split_product_wins(int64_t m, int64_t n, int64_t k) {
 }
 
 int64_t split_product_scratch(int64_t tile_cols, int64_t k) {
-  const int64_t bytes = Scratch(nullptr, tile_cols, depth_of(k)).bytes();
+  const int64_t bytes = Scratch(nullptr, TileProduct::kMostPlanes, tile_cols, depth_of(k)).bytes();
   return ceil_div(bytes, 64) * 64;
 }
 
 bool split_product(const Run& run, const GemmTile& tile, int64_t k, const PanelSource<float>& a,
                    const PanelSource<float>& b, float* c, int64_t ldc, void* memory) {
-  const TileProduct& product = *TileProduct::of_three_planes();
+  const int planes = planes_of(run.precision());
+  const TileProduct& product = *TileProduct::of_planes(planes);
   const int64_t depth = depth_of(k);
-  const Scratch scratch(memory, tile.cols, depth);
+  const Scratch scratch(memory, planes, tile.cols, depth);
   {
     const TileProduct::Scope scope(product);
     for (int64_t k0 = 0; k0 < k; k0 += depth) {
       const int64_t kn = std::min(depth, k - k0), chunks = chunks_of(kn);
-      const Pass pass(a, b, k0, kn, scratch);
-      const uint8_t* const ready = b.split_in_place(tile.col, k0);
+      const Pass pass(planes, a, b, k0, kn, scratch);
       uint8_t* to = scratch.planes_b;
-      for (int64_t j = 0; ready == nullptr && j < tile.cols; j += kBlock) {
+      for (int64_t j = 0; j < tile.cols; j += kBlock) {
         const int64_t cols = std::min(kBlock, tile.cols - j), side = side_of(cols);
         if (!pass.split_b(to, side, tile.col + j, cols)) return false;
-        to += plane_bytes(side, kn);
+        to += plane_bytes(planes, side, kn);
       }
       for (int64_t i = 0; i < tile.rows; i += kBlock) {
         if (run.stopped()) return true;
         const int64_t rows = std::min(kBlock, tile.rows - i), height = side_of(rows);
         if (!pass.split_a(height, tile.row + i, rows)) return false;
-        const uint8_t* from = ready != nullptr ? ready : scratch.planes_b;
+        const PlaneLayout layout = PlaneLayout::of_block(planes, height);
+        int64_t a_chunks[kMostChunks];
+        for (int64_t i_chunk = 0; i_chunk < chunks; ++i_chunk)
+          a_chunks[i_chunk] = i_chunk * layout.chunk_bytes;
+        TileProduct::Blocks blocks{};
+        blocks.a = scratch.planes_a;
+        blocks.a_chunks = a_chunks;
+        blocks.a_row_bytes = 64;
+        blocks.a_plane_bytes = layout.plane_bytes;
+        blocks.chunks = chunks;
+        blocks.c_tile_bytes = 4 * kSide;
+        const uint8_t* from = scratch.planes_b;
         for (int64_t j = 0; j < tile.cols; j += kBlock) {
           const int64_t cols = std::min(kBlock, tile.cols - j), width = side_of(cols);
           float* const out = c + i * ldc + j;
           const bool direct = k0 == 0 && rows == height && cols == width;
-          product.run(height / kSide, width / kSide, scratch.planes_a, from, chunks,
-                      direct ? out : scratch.block, direct ? ldc : kBlock);
+          blocks.b = from;
+          blocks.c = direct ? out : scratch.block;
+          blocks.c_row_bytes = 4 * (direct ? ldc : kBlock);
+          product.run(height / kSide, width / kSide, blocks);
           if (!direct) add_block(out, ldc, scratch.block, kBlock, rows, cols, k0 == 0);
-          from += plane_bytes(width, kn);
+          from += plane_bytes(planes, width, kn);
         }
       }
     }
@@ -126,45 +151,6 @@ bool split_product(const Run& run, const GemmTile& tile, int64_t k, const PanelS
   bool right = true;
   for (int64_t i = 0; i < tile.rows && right; ++i) right = sums_are_right(c + i * ldc, tile.cols);
   return right;
-}
-
-namespace {
-
-constexpr int64_t kHead = 64;  // bytes: its first says whether the numbers could be split
-
-int64_t whole_sides(int64_t n) { return ceil_div(n, kSide) * kSide; }
-
-}  // namespace
-
-uint64_t split_columns_bytes(int64_t n, int64_t k) {
-  return static_cast<uint64_t>(kHead + plane_bytes(whole_sides(n), k));
-}
-
-void split_columns_of(const PanelSource<float>& b, int64_t n, int64_t k, void* out) {
-  const int64_t depth = depth_of(k);
-  std::vector<float> panel(static_cast<size_t>(depth * kBlock));
-  uint8_t* const head = static_cast<uint8_t*>(out);
-  uint8_t* to = head + kHead;
-  bool fit = true;
-  for (int64_t k0 = 0; k0 < k; k0 += depth) {
-    const int64_t kn = std::min(depth, k - k0);
-    for (int64_t j = 0; j < n; j += kBlock) {
-      const int64_t cols = std::min(kBlock, n - j), side = side_of(cols);
-      b.pack(panel.data(), side, j, cols, k0, kn);
-      fit &= split_columns(to, side, panel.data(), side, cols, kn);
-      to += plane_bytes(side, kn);
-    }
-  }
-  std::fill_n(head, kHead, static_cast<uint8_t>(fit));
-}
-
-SplitColumns::SplitColumns(const uint8_t* split, int64_t n, int64_t k)
-    : split_(split != nullptr && *split != 0 ? split : nullptr), n_(n), k_(k) {}
-
-const uint8_t* SplitColumns::at(int64_t first, int64_t k0) const {
-  if (split_ == nullptr) return nullptr;
-  const int64_t kn = std::min(depth_of(k_), k_ - k0);
-  return split_ + kHead + plane_bytes(whole_sides(n_), k0) + plane_bytes(first, kn);
 }
 
 }  // namespace pfrt::cpu

@@ -16,6 +16,8 @@ namespace pfrt::cpu {
 
 // Whether such products are possible here.
 bool split_product_usable();
+// Into how many numbers a factor is split, kIeee apart.
+int planes_of(Precision precision);
 // And faster than plain ones for this size.
 bool split_product_wins(int64_t m, int64_t n, int64_t k);
 // Rows and columns in multiples of which tiles of C are best cut.
@@ -26,21 +28,5 @@ int64_t split_product_scratch(int64_t tile_cols, int64_t k);
 // As Gemm<float>::compute; false where the tile has to be computed plainly.
 bool split_product(const Run& run, const GemmTile& tile, int64_t k, const PanelSource<float>& a,
                    const PanelSource<float>& b, float* c, int64_t ldc, void* scratch);
-
-// A constant B, split beforehand: n columns of k, and whether they could be.
-uint64_t split_columns_bytes(int64_t n, int64_t k);
-void split_columns_of(const PanelSource<float>& b, int64_t n, int64_t k, void* out);
-
-class SplitColumns {
- public:
-  // |split| of split_columns_of, or null.
-  SplitColumns(const uint8_t* split, int64_t n, int64_t k);
-  // As PanelSource::split_in_place.
-  const uint8_t* at(int64_t first, int64_t k0) const;
-
- private:
-  const uint8_t* split_;
-  int64_t n_, k_;
-};
 
 }  // namespace pfrt::cpu

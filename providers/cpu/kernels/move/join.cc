@@ -34,6 +34,15 @@ Status check_part(std::span<const int64_t> dims, std::span<const int64_t> whole,
 
 }  // namespace
 
+std::string refuse_concat_blocked(const SnapshotNode& node, Blocked sides) {
+  const int64_t axis = node.attr_int("axis", 0);
+  if (sides.input != sides.output) return "the layout is kept";
+  return axis == 1 || axis + node.output_rank(0) == 1 ? "" : "only channels are joined in blocks";
+}
+
+// Whole blocks lie as channels do.
+Result<Kernel> make_concat_blocked(const SnapshotNode& node, Blocked) { return make_concat(node); }
+
 Result<Kernel> make_concat(const SnapshotNode& node) {
   PFRT_TRY(need(node, node.input_count(), 1));
   const auto out = node.output_dims(0);

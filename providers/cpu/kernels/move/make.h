@@ -19,6 +19,8 @@ Result<Kernel> make_space_to_depth(const SnapshotNode& node);
 
 // join.cc
 Result<Kernel> make_concat(const SnapshotNode& node);
+std::string refuse_concat_blocked(const SnapshotNode& node, Blocked sides);
+Result<Kernel> make_concat_blocked(const SnapshotNode& node, Blocked sides);
 Result<Kernel> make_split(const SnapshotNode& node);
 
 // cut.cc

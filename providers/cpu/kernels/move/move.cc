@@ -22,7 +22,9 @@ constexpr KernelRow kRows[] = {
                make_depth_to_space}),
     with_tail({"", "SpaceToDepth", kElements, "space_to_depth_copy", "generic", nullptr,
                make_space_to_depth}),
-    with_tail({"", "Concat", kElements, "concat_copy", "generic", nullptr, make_concat}),
+    with_blocks(
+        with_tail({"", "Concat", kElements, "concat_copy", "generic", nullptr, make_concat}),
+        refuse_concat_blocked, make_concat_blocked),
     {"", "Split", kElements, "split_copy", "generic", nullptr, make_split},
     with_tail({"", "Slice", kElements, "slice_copy", "generic", nullptr, make_slice}),
     with_tail({"", "Pad", kElements, "pad_map", "generic", nullptr, make_pad}),

@@ -210,6 +210,44 @@ Result<Kernel> make_batch_norm(const SnapshotNode& node) {
                                                    : batch_kernel<float>(node);
 }
 
+std::string refuse_batch_norm_blocked(const SnapshotNode&, Blocked sides) {
+  return sides.input == sides.output ? "" : "the layout is kept";
+}
+
+Result<Kernel> make_batch_norm_blocked(const SnapshotNode& node, Blocked) {
+  constexpr int64_t kBlock = 16;
+  PFRT_ASSIGN(const Planes p, read_planes(node, 5));
+  for (uint32_t i = 1; i < 5; ++i)
+    if (node.input_dtype(i) != PFRT_DTYPE_FLOAT32 || node.input_elements(i) != p.channels)
+      return kernel_error("input ", i, " must hold ", p.channels, " float32 elements, found ",
+                          node.input_elements(i));
+  Kernel kernel;
+  kernel.flops = 3.0 * static_cast<double>(node.input_elements(0));
+  kernel.may_alias = 0;
+  kernel.run = [p](const Run& run) -> pfrt_code {
+    const int64_t blocks = p.channels / kBlock;
+    run.parallel(p.batch * blocks, [&](int64_t i, uint32_t) {
+      if (run.stopped()) return;
+      const int64_t c = i % blocks * kBlock, at = i * p.pixels * kBlock;
+      float factor[kBlock], center[kBlock], shift[kBlock];
+      for (int64_t j = 0; j < kBlock; ++j) {
+        factor[j] = run.input<float>(1)[c + j] /
+                    std::sqrt(run.input<float>(4)[c + j] + static_cast<float>(p.epsilon));
+        center[j] = run.input<float>(3)[c + j];
+        shift[j] = run.input<float>(2)[c + j];
+      }
+      const float* const x = run.input<float>(0) + at;
+      float* const y = run.output<float>(0) + at;
+      for (int64_t k = 0; k < p.pixels * kBlock; k += kBlock)
+        for (int64_t j = 0; j < kBlock; ++j)
+          y[k + j] = (x[k + j] - center[j]) * factor[j] + shift[j];
+      run.finished(at, at + p.pixels * kBlock);
+    });
+    return run.stop();
+  };
+  return kernel;
+}
+
 std::string refuse_batch_norm_training(const SnapshotNode& node) {
   return node.attr_int("training_mode", 0) == 0
              ? "training_mode is not set: this kernel is for training"

@@ -9,8 +9,9 @@ namespace pfrt::cpu {
 namespace {
 
 constexpr KernelRow kRows[] = {
-    with_tail({"", "BatchNormalization", kFloats, "batch_norm_planes", "generic", refuse_batch_norm,
-               make_batch_norm}),
+    with_blocks(with_tail({"", "BatchNormalization", kFloats, "batch_norm_planes", "generic",
+                           refuse_batch_norm, make_batch_norm}),
+                refuse_batch_norm_blocked, make_batch_norm_blocked),
     with_tail({"", "BatchNormalization", kFloats, "batch_norm_training", "generic",
                refuse_batch_norm_training, make_batch_norm_training}),
     with_tail({"", "InstanceNormalization", kFloats, "instance_norm_planes", "generic", nullptr,
@@ -24,7 +25,7 @@ constexpr KernelRow kRows[] = {
     {"", "LpNormalization", kFloats, "lp_norm_ref", "generic", nullptr, make_lp_norm},
     {"", "MeanVarianceNormalization", kFloats, "mean_variance_norm_ref", "generic", nullptr,
      make_mean_variance_norm},
-    with_tail({"", "LRN", kFloats, "lrn_ref", "generic", nullptr, make_lrn}),
+    with_tail({"", "LRN", kFloats, "lrn_channels", "generic", nullptr, make_lrn}),
 };
 
 // Eight sums side by side, joined pairwise.

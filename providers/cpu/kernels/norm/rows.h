@@ -57,6 +57,8 @@ Result<Kernel> make_batch_norm(const SnapshotNode& node);
 Result<Kernel> make_instance_norm(const SnapshotNode& node);
 Result<Kernel> make_group_norm(const SnapshotNode& node);
 std::string refuse_batch_norm(const SnapshotNode& node);
+std::string refuse_batch_norm_blocked(const SnapshotNode& node, Blocked sides);
+Result<Kernel> make_batch_norm_blocked(const SnapshotNode& node, Blocked sides);
 Result<Kernel> make_batch_norm_training(const SnapshotNode& node);
 std::string refuse_batch_norm_training(const SnapshotNode& node);
 // axes.cc

@@ -33,6 +33,14 @@ const T* load_plane(pfrt_dtype dtype, pfrt_dtype own, const void* data, int64_t 
 void max_pool_row(const WindowRows& rows, int64_t row, const float* plane, int64_t skipped,
                   float* line);
 
+// Taps of every position of one dimension that lie on the image, or on the image and its pads.
+std::vector<int64_t> pool_tap_counts(const Window& w, size_t d, bool with_pads);
+
+// blocked.cc
+std::string refuse_pool_blocked(const SnapshotNode& node, Blocked sides);
+Result<Kernel> make_max_pool_blocked(const SnapshotNode& node, Blocked sides);
+Result<Kernel> make_average_pool_blocked(const SnapshotNode& node, Blocked sides);
+Result<Kernel> make_global_average_pool_blocked(const SnapshotNode& node, Blocked sides);
 // window.cc
 Result<Kernel> make_max_pool(const SnapshotNode& node);
 Result<Kernel> make_average_pool(const SnapshotNode& node);

@@ -134,22 +134,6 @@ Result<Kernel> make_max(const SnapshotNode& node) {
   return kernel;
 }
 
-// Taps of every position of one dimension that lie on the image, or on the image and its pads.
-std::vector<int64_t> tap_counts(const Window& w, size_t d, bool with_pads) {
-  const int64_t low = with_pads ? -w.pads[d] : 0,
-                high = w.image[d] + (with_pads ? w.end_pads[d] : 0);
-  std::vector<int64_t> counts;
-  for (int64_t p = 0; p < w.positions[d]; ++p) {
-    int64_t count = 0;
-    for (int64_t t = 0; t < w.kernel[d]; ++t) {
-      const int64_t at = p * w.strides[d] - w.pads[d] + t * w.dilations[d];
-      if (at >= low && at < high) ++count;
-    }
-    counts.push_back(count);
-  }
-  return counts;
-}
-
 // Sums over windows, kept in double: of x, or of |x|^p.
 struct SumPlan {
   PoolGeometry geometry;
@@ -212,7 +196,7 @@ Result<Kernel> make_sum(const SnapshotNode& node, double power) {
   const Window& window = made.geometry.window;
   if (power == 0)
     for (size_t d = 0; d < window.rank(); ++d)
-      made.counts.push_back(tap_counts(window, d, node.attr_int("count_include_pad", 0) != 0));
+      made.counts.push_back(pool_tap_counts(window, d, node.attr_int("count_include_pad", 0) != 0));
   const int64_t pixels = window.image_size(), length = rows.row_length();
   Kernel kernel;
   kernel.flops = static_cast<double>(made.geometry.planes) *
@@ -245,6 +229,21 @@ Result<Kernel> make_sum(const SnapshotNode& node, double power) {
 bool is_double(const SnapshotNode& node) { return node.input_dtype(0) == PFRT_DTYPE_FLOAT64; }
 
 }  // namespace
+
+std::vector<int64_t> pool_tap_counts(const Window& w, size_t d, bool with_pads) {
+  const int64_t low = with_pads ? -w.pads[d] : 0,
+                high = w.image[d] + (with_pads ? w.end_pads[d] : 0);
+  std::vector<int64_t> counts;
+  for (int64_t p = 0; p < w.positions[d]; ++p) {
+    int64_t count = 0;
+    for (int64_t t = 0; t < w.kernel[d]; ++t) {
+      const int64_t at = p * w.strides[d] - w.pads[d] + t * w.dilations[d];
+      if (at >= low && at < high) ++count;
+    }
+    counts.push_back(count);
+  }
+  return counts;
+}
 
 void max_pool_row(const WindowRows& rows, int64_t row, const float* plane, int64_t skipped,
                   float* line) {

@@ -3,9 +3,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
+#include <limits>
 
 #include "providers/cpu/kernels/lines.h"
 #include "providers/cpu/kernels/signature.h"
+#include "providers/cpu/kernels/softmax/line.h"
 
 namespace pfrt::cpu {
 namespace {
@@ -48,8 +51,14 @@ void hardmax_line(const T* x, T* y, int64_t n) {
   y[at] = T{1};
 }
 
+void softmax_float(const LineMath& math, const float* x, float* y, int64_t n) {
+  const double sum =
+      math.exp(x, y, n, math.greatest(x, n, -std::numeric_limits<float>::infinity()));
+  math.scale(y, y, n, 1.0 / sum);
+}
+
 template <typename T>
-using LineLoop = void (*)(const T* x, T* y, int64_t n);
+using LineLoop = std::function<void(const T* x, T* y, int64_t n)>;
 
 template <typename T>
 Kernel line_kernel(const Lines& lines, pfrt_dtype dtype, LineLoop<T> loop) {
@@ -90,7 +99,10 @@ Result<Kernel> make_lines(const SnapshotNode& node, LineLoop<float> f32, LineLoo
 }
 
 Result<Kernel> make_softmax(const SnapshotNode& node) {
-  return make_lines(node, softmax_line<float>, softmax_line<double>, 14);
+  const auto line = [math = LineMath::here()](const float* x, float* y, int64_t n) {
+    softmax_float(math, x, y, n);
+  };
+  return make_lines(node, line, softmax_line<double>, 14);
 }
 Result<Kernel> make_log_softmax(const SnapshotNode& node) {
   return make_lines(node, log_softmax_line<float>, log_softmax_line<double>, 14);
@@ -100,7 +112,7 @@ Result<Kernel> make_hardmax(const SnapshotNode& node) {
 }
 
 constexpr KernelRow kRows[] = {
-    with_tail({"", "Softmax", kFloats, "softmax_ref", "generic", nullptr, make_softmax}),
+    with_tail({"", "Softmax", kFloats, "softmax_lines", "generic", nullptr, make_softmax}),
     with_tail({"", "LogSoftmax", kFloats, "log_softmax_ref", "generic", nullptr, make_log_softmax}),
     with_tail({"", "Hardmax", kFloats, "hardmax_ref", "generic", nullptr, make_hardmax}),
 };

@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The models that are measured, in sets, each with what it is fed.
+
+A: made by make_models.py, the transformers at batch 1 and 8. B: SqueezeNet and ShuffleNet, also made, and the models
+of ../shared/zoo (or the folder PFRT_ZOO names), where every folder has model.onnx and, as ONNX's backend tests do, a
+test_data_set_0. Of that data only shapes and what is not float32 (rates, masks, token ids) are used: floats are random.
+"""
+import os
+import subprocess
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import onnx
+from onnx import TensorProto, numpy_helper
+
+HERE = Path(__file__).resolve().parent
+A = ("resnet50", "vgg19", "densenet121", "inception", "inception_v2", "zfnet512", "alexnet", "encoder", "decoder",
+     "encoder*8", "decoder*8")
+B = ("squeezenet", "shufflenet")
+DECODE = ("decoder_step",)
+PAST = 127
+
+
+@dataclass
+class Case:
+    name: str
+    path: Path
+    dims: dict = field(default_factory=dict)
+    files: dict = field(default_factory=dict)  # of inputs that are not random
+
+    def options(self):
+        """As `pfrt` takes them."""
+        return [word for option, pairs in (("--dim", self.dims), ("--input", self.files))
+                for name, value in pairs.items() for word in (option, f"{name}={value}")]
+
+
+def zoo_folder():
+    return Path(os.environ.get("PFRT_ZOO") or HERE.parents[2] / "shared" / "zoo")
+
+
+def write_models(folder, names):
+    """Those that are not there, or older than the programs that write them."""
+    newest = max(p.stat().st_mtime for p in HERE.glob("*.py"))
+    stale = [n for n in names if not (p := folder / f"{n}.onnx").exists() or p.stat().st_mtime < newest]
+    if stale:
+        print("writing " + ", ".join(stale), file=sys.stderr)
+        subprocess.run([sys.executable, str(HERE / "make_models.py"), str(folder), "--only", ",".join(stale)],
+                       check=True)
+
+
+def made(folder, names):
+    write_models(folder, dict.fromkeys(n.split("*")[0] for n in names))
+    cases = []
+    for name in names:
+        model, _, batch = name.partition("*")
+        dims = {"N": batch} if batch else {}
+        if model == "decoder_step":
+            dims["past"] = PAST
+        cases.append(Case(name, folder / f"{model}.onnx", dims))
+    return cases
+
+
+def fed_inputs(graph):
+    constants = {t.name for t in graph.initializer}
+    return [i for i in graph.input if i.name not in constants]
+
+
+def zoo_inputs(model, scratch):
+    """Files for the inputs of a folder of the zoo: random float32 in the recorded shape, the recorded rest."""
+    graph = onnx.load(str(model / "model.onnx"), load_external_data=False).graph
+    files = {}
+    for index, value in enumerate(fed_inputs(graph)):
+        recorded = model / "test_data_set_0" / f"input_{index}.pb"
+        if not recorded.exists():
+            continue
+        files[value.name] = recorded
+        if value.type.tensor_type.elem_type == TensorProto.FLOAT:
+            shape = numpy_helper.to_array(onnx.load_tensor(str(recorded))).shape
+            files[value.name] = scratch / f"{model.name}.{index}.npy"
+            np.save(files[value.name], np.random.default_rng(index).standard_normal(shape, dtype=np.float32))
+    return files
+
+
+def zoo(scratch):
+    folder = zoo_folder()
+    if not folder.is_dir():
+        print(f"{folder} is not here: its models are left out of set B", file=sys.stderr)
+        return []
+    scratch.mkdir(parents=True, exist_ok=True)
+    return [Case(model.name, model / "model.onnx", files=zoo_inputs(model, scratch))
+            for model in sorted(folder.iterdir()) if (model / "model.onnx").exists()]
+
+
+def cases(name, folder):
+    """Of set a, b or decode."""
+    if name == "b":
+        return made(folder, B) + zoo(folder / "zoo_inputs")
+    return made(folder, {"a": A, "decode": DECODE}[name])

@@ -1,0 +1,282 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Tables of our latency beside ONNX Runtime's: run.sh, beside this file, builds what is needed and calls it.
+
+Sets are those of cases.py; `tiny` is what of B takes the peer under 0.2 ms on one thread. Each row is a `pfrt bench`,
+which takes the sides in turns, 100 ms each, and gives medians; a ratio is the peer's time over ours. What a side
+cannot run is listed with its reason and is not part of the mean.
+
+--start is session creation and first run, each in a process of its own (the median of --rounds); --memory is VmHWM of
+such a process, over models of at least 100 MB.
+"""
+import argparse
+import json
+import math
+import statistics
+import subprocess
+from pathlib import Path
+
+import onnx
+
+from cases import cases
+from peer import Peer
+
+TINY_MS = 0.2
+LARGE_BYTES = 100e6
+SETS = ("a", "b", "tiny", "decode")
+THREADS = {"a": (1, 2), "b": (1, 2), "tiny": (1,), "decode": (1,)}
+# By set and precision: the geometric mean that is asked for, and the least ratio of a model.
+ASKED = {("a", "fp32"): (1.8, 1.2), ("a", "fast"): (2.5, None), ("a", "bf16"): (4.5, None), ("b", "fp32"): (1.5, 1.0),
+         ("tiny", "fp32"): (2.0, None), ("decode", "fp32"): (1.0, None), ("decode", "bf16"): (1.8, None)}
+ASKED_START, ASKED_MEMORY = 5.0, 0.7
+
+
+class PrecisionRefused(Exception):
+    pass
+
+
+def geometric_mean(values):
+    return math.exp(sum(map(math.log, values)) / len(values))
+
+
+def one_line(text):
+    return " ".join(text.split()) or "no reason given"
+
+
+class Bench:
+    def __init__(self, tool, peer, seconds):
+        self.tool, self.peer, self.seconds = tool, peer, seconds
+
+    def run(self, case, threads, precision, seconds=None):
+        """The tool's answer, or {"refused": reason}."""
+        command = [self.tool, "bench", str(case.path), "--json", "--peer", self.peer, "--threads", str(threads),
+                   "--precision", precision, "--seconds", str(seconds or self.seconds), *case.options()]
+        done = subprocess.run(command, capture_output=True, text=True)
+        if done.returncode == 0:
+            return json.loads(done.stdout)
+        reason = one_line(done.stderr.replace("pfrt: ", "", 1)) if done.returncode > 0 else \
+            f"the tool died of signal {-done.returncode}"
+        if reason.startswith("--precision"):
+            raise PrecisionRefused(reason)
+        return {"refused": reason}
+
+
+def latency_row(case, answer):
+    if "refused" in answer:
+        return {"model": case.name, "refused": answer["refused"]}
+    difference, notes = answer["rms_relative_difference"], list(answer["notes"])
+    if difference is None:  # as JSON has infinity
+        notes.append("an output is zero everywhere on the peer's side and is not on ours: no relative difference")
+    return {"model": case.name, "ours_ms": answer["ours"]["median_s"] * 1e3,
+            "peer_ms": answer["peer"]["median_s"] * 1e3, "ratio": answer["ratio"], "rms_difference": difference,
+            "notes": notes}
+
+
+def summary(rows, asked=(None, None), better=max):
+    """Geometric mean and the worst ratio of the rows that ran, and what was asked of them."""
+    ran = [r for r in rows if "ratio" in r]
+    out = {"models": len(rows), "ran": len(ran)}
+    if ran:
+        worst = (min if better is max else max)(ran, key=lambda r: r["ratio"])
+        out.update(mean=geometric_mean([r["ratio"] for r in ran]), worst=worst["ratio"], worst_model=worst["model"])
+        for key, bound in zip(("mean", "worst"), asked):
+            if bound is not None:
+                out[f"asked_{key}"] = bound
+                out[f"{key}_met"] = better(out[key], bound) == out[key]
+    return out
+
+
+def verdict(found, key):
+    if f"asked_{key}" not in found:
+        return ""
+    return f" ({found[f'asked_{key}']} asked{'' if found[f'{key}_met'] else '; MISSED'})"
+
+
+def summary_text(found):
+    if not found["ran"]:
+        return "no model ran on both sides" if found["models"] else "no model is one of these"
+    left = found["models"] - found["ran"]
+    return (f"geometric mean {found['mean']:.3f}{verdict(found, 'mean')}, worst {found['worst']:.3f} "
+            f"{found['worst_model']}{verdict(found, 'worst')}, over {found['ran']} models"
+            + (f"; {left} not run" if left else ""))
+
+
+def row_text(row, columns):
+    if "refused" in row:
+        return f"{row['model']:22}not run: {row['refused']}"
+    cells = ["-" if row[key] is None else format(row[key], form) for key, (_, form) in columns.items()]
+    return f"{row['model']:22}" + "".join(f"{cell:>12}" for cell in cells)
+
+
+class Report:
+    """Prints tables as they grow, or all of them as JSON at the end."""
+
+    LATENCY = {"ours_ms": ("ours ms", ".4g"), "peer_ms": ("peer ms", ".4g"), "ratio": ("ratio", ".3f"),
+               "rms_difference": ("differ", ".1e")}
+    DECODE = {**LATENCY, "ours_gbs": ("ours GB/s", ".1f"), "peer_gbs": ("peer GB/s", ".1f")}
+    START = {"ours_ms": ("ours ms", ".4g"), "peer_ms": ("peer ms", ".4g"), "ratio": ("ratio", ".3f")}
+    MEMORY = {"ours_mb": ("ours MB", ".0f"), "peer_mb": ("peer MB", ".0f"), "ratio": ("ours/peer", ".3f")}
+
+    def __init__(self, as_json, machine):
+        self.as_json, self.tables, self.machine = as_json, [], machine
+        if not as_json:
+            print(machine_text(machine))
+
+    def say(self, text):
+        if not self.as_json:
+            print(text, flush=True)
+
+    def table(self, title, about, columns, rows, asked=(None, None), better=max):
+        """|rows| may be a generator that measures."""
+        self.say(f"\n== {title}")
+        table = {**about, "rows": []}
+        try:
+            for row in rows:
+                if not table["rows"]:
+                    self.say(f"{'':22}" + "".join(f"{name:>12}" for name, _ in columns.values()))
+                table["rows"].append(row)
+                self.say(row_text(row, columns))
+                for note in row.get("notes", ()):
+                    self.say(f"{'':22}{note}")
+            table["summary"] = summary(table["rows"], asked, better)
+            self.say(summary_text(table["summary"]))
+        except PrecisionRefused as refusal:
+            table["refused"] = str(refusal)
+            self.say(f"not measured: {refusal}")
+        self.tables.append(table)
+        return table["rows"]
+
+    def finish(self):
+        if self.as_json:
+            print(json.dumps({"machine": self.machine, "tables": self.tables}, indent=1))
+
+
+def machine_of(tool, peer):
+    done = subprocess.run([tool, "doctor", "--json"], capture_output=True, text=True, check=True)
+    keys = ("cpu", "isa", "cores_online", "cores_usable", "memory", "system", "version")
+    found = json.loads(done.stdout)
+    return {**{key: found[key] for key in keys}, "peer": Peer(peer).version}
+
+
+def machine_text(machine):
+    return (f"cpu       {machine['cpu']}\nisa       {' '.join(machine['isa'])}\n"
+            f"cores     {machine['cores_online']} online, {machine['cores_usable']} usable\n"
+            f"memory    {machine['memory'] / 2**30:.1f} GiB\nsystem    {machine['system']}\n"
+            f"ours      {machine['version']}\npeer      ONNX Runtime {machine['peer']}")
+
+
+def streamed_bytes(path):
+    """Of constants, as fp32, without the tables that rows are gathered from."""
+    graph = onnx.load(str(path)).graph
+    tables = {n.input[0] for n in graph.node if n.op_type == "Gather"}
+    return sum(len(t.raw_data) for t in graph.initializer if t.name not in tables)
+
+
+def decode_row(case, answer):
+    row = latency_row(case, answer)
+    if "ratio" in row:
+        size = streamed_bytes(case.path)
+        row.update({f"{side}_gbs": size / row[f"{side}_ms"] / 1e6 for side in ("ours", "peer")})
+        row["notes"].append(f"GB/s: {size / 1e6:.0f} MB of constants as fp32, over the time")
+    return row
+
+
+def latency_tables(bench, report, sets, args):
+    titles = {"a": "set A", "b": "set B", "tiny": "tiny models of B", "decode": "decode, one token after 127"}
+    measured_b = {}  # on one thread, by precision
+
+    def rows_of(name, threads, precision):
+        row_of = decode_row if name == "decode" else latency_row
+        return (row_of(c, bench.run(c, threads, precision)) for c in cases(name, args.models))
+
+    for name in sets:
+        for threads in THREADS[name] if name == "tiny" or not args.threads else args.threads:
+            for precision in args.precision:
+                if name == "tiny":
+                    rows = measured_b.get(precision) or rows_of("b", threads, precision)
+                    rows = (r for r in rows if "refused" in r or r["peer_ms"] < TINY_MS)
+                else:
+                    rows = rows_of(name, threads, precision)
+                rows = report.table(f"{titles[name]}, {threads} thread(s), {precision}",
+                                    {"set": name, "threads": threads, "precision": precision},
+                                    report.DECODE if name == "decode" else report.LATENCY, rows,
+                                    ASKED.get((name, precision), (None, None)))
+                if name == "b" and threads == 1:
+                    measured_b[precision] = rows
+
+
+def launches(bench, case, threads, precision, rounds):
+    """Medians, over processes of their own, of creation, first run and peak memory of both sides."""
+    answers = [bench.run(case, threads, precision, seconds=0.01) for _ in range(rounds)]
+    refused = next((a["refused"] for a in answers if "refused" in a), None)
+    if refused:
+        return {"refused": refused}
+    return {side: {key: statistics.median(a[side][key] for a in answers)
+                   for key in ("load_s", "first_run_s", "peak_bytes")} for side in ("ours", "peer")}
+
+
+def start_row(case, answer):
+    if "refused" in answer:
+        return {"model": case.name, **answer}
+    ours, peer = ((answer[side]["load_s"] + answer[side]["first_run_s"]) * 1e3 for side in ("ours", "peer"))
+    return {"model": case.name, "ours_ms": ours, "peer_ms": peer, "ratio": peer / ours}
+
+
+def memory_row(case, answer):
+    if "refused" in answer:
+        return {"model": case.name, **answer}
+    ours, peer = (answer[side]["peak_bytes"] / 1e6 for side in ("ours", "peer"))
+    return {"model": case.name, "ours_mb": ours, "peer_mb": peer, "ratio": ours / peer}
+
+
+def launch_tables(bench, report, args):
+    for threads in args.threads or (1,):
+        for precision in args.precision:
+            about = {"threads": threads, "precision": precision}
+            tail = f"{threads} thread(s), {precision}, medians of {args.rounds} processes"
+            known = {}
+
+            def launched(case):
+                if case.name not in known:
+                    known[case.name] = launches(bench, case, threads, precision, args.rounds)
+                return known[case.name]
+
+            if args.start:
+                report.table(f"session creation and first run, {tail}", {"set": "start", **about}, report.START,
+                             (start_row(c, launched(c)) for s in ("a", "b") for c in cases(s, args.models)),
+                             (ASKED_START, None))
+            if args.memory:
+                large = [c for s in ("a", "b", "decode") for c in cases(s, args.models)
+                         if c.path.stat().st_size >= LARGE_BYTES]
+                report.table(f"peak memory of a process, {tail}", {"set": "memory", **about}, report.MEMORY,
+                             (memory_row(c, launched(c)) for c in large), (ASKED_MEMORY, None), better=min)
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="run.sh", description="Measure models beside ONNX Runtime.")
+    parser.add_argument("--tool", required=True, help="pfrt")
+    parser.add_argument("--peer", required=True, help="ONNX Runtime's shared library")
+    parser.add_argument("--models", required=True, type=Path, help="folder for the models that are made")
+    parser.add_argument("--set", nargs="+", choices=(*SETS, "all"), help="default: all, unless --memory or --start")
+    parser.add_argument("--threads", nargs="+", type=int, help="default: 1 and 2 for a and b, 1 for the rest")
+    parser.add_argument("--precision", nargs="+", default=["fp32"])
+    parser.add_argument("--seconds", type=float, default=5, help="for each side of a row; default 5")
+    parser.add_argument("--start", action="store_true")
+    parser.add_argument("--memory", action="store_true")
+    parser.add_argument("--rounds", type=int, default=3, help="processes a row of --start and --memory; default 3")
+    parser.add_argument("--json", action="store_true")
+    args = parser.parse_args()
+    if args.rounds < 1 or not args.seconds > 0:
+        parser.error("--rounds and --seconds take more than 0")
+
+    wanted = args.set or ([] if args.memory or args.start else ["all"])
+    sets = [s for s in SETS if s in wanted or "all" in wanted]
+    bench = Bench(args.tool, args.peer, args.seconds)
+    report = Report(args.json, machine_of(args.tool, args.peer))
+    latency_tables(bench, report, sets, args)
+    launch_tables(bench, report, args)
+    report.finish()
+
+
+if __name__ == "__main__":
+    main()

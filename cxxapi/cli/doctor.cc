@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <pyflame_rt/measure.hpp>
+
+#include "cxxapi/cli/commands.h"
+#include "cxxapi/cli/json.h"
+#include "cxxapi/cli/machine.h"
+#include "cxxapi/cli/plugin_list.h"
+#include "cxxapi/cli/text.h"
+
+namespace cli {
+namespace {
+
+using pyflame_rt::Environment;
+using pyflame_rt::Measurement;
+using pyflame_rt::PluginInfo;
+
+std::vector<Measurement> measure_if_asked(const DoctorArgs& args) {
+  if (!args.measure) return {};
+  pyflame_rt::MeasureOptions options;
+  options.threads = static_cast<uint32_t>(args.threads);
+  options.seconds = args.seconds;
+  options.only = args.only;
+  const bool shown = ::isatty(STDERR_FILENO) == 1;
+  options.progress = [shown](double fraction) {
+    if (shown) std::fprintf(stderr, "\r\033[Kmeasuring: %.0f %%", 100 * fraction);
+    return true;
+  };
+  std::vector<Measurement> measured = pyflame_rt::measure(options);
+  if (shown) std::fprintf(stderr, "\r\033[K");
+  return measured;
+}
+
+void write_measurements(const std::vector<Measurement>& measured, Json* json) {
+  json->key("measured").list();
+  for (const Measurement& m : measured) {
+    if (m.threads == 0) continue;
+    json->object().field("provider", m.provider).field("name", m.name).field("unit", m.unit);
+    json->field("threads", m.threads).field("median", m.median).field("best", m.best);
+    json->field("note", m.note).end();
+  }
+  json->end().key("not_measured").list();
+  for (const Measurement& m : measured) {
+    if (m.threads != 0) continue;
+    json->object().field("provider", m.provider).field("name", m.name);
+    json->field("reason", m.note).end();
+  }
+  json->end();
+}
+
+// Rows of one provider from |first| on; returns where the next one's begin.
+size_t print_provider(const std::vector<Measurement>& measured, size_t first) {
+  uint32_t most = 1;
+  size_t end = first;
+  for (; end < measured.size() && measured[end].provider == measured[first].provider; ++end)
+    most = std::max(most, measured[end].threads);
+  std::printf("\n%s, random operands; medians, and the best of bursts\n",
+              measured[first].provider.c_str());
+  std::vector<std::string> heading = {"measured", "unit", "1 thread", "best"};
+  if (most > 1) heading.insert(heading.end(), {std::to_string(most) + " threads", "best"});
+  heading.push_back("with");
+  Table table(heading);
+  for (size_t i = first; i < end; ++i) {
+    const Measurement& m = measured[i];
+    std::vector<std::string> row = {m.name, m.unit};
+    if (m.threads == 0) {
+      row.resize(heading.size() - 1, "-");
+      row.push_back("not measured: " + m.note);
+      table.add(row);
+      continue;
+    }
+    for (bool more = true; more; i += more) {
+      row.push_back(number_text(measured[i].median));
+      row.push_back(number_text(measured[i].best));
+      more = i + 1 < end && measured[i + 1].name == m.name;
+    }
+    row.resize(heading.size() - 1, "-");
+    row.push_back(m.note);
+    table.add(row);
+  }
+  table.print(120);
+  return end;
+}
+
+void print_measurements(const std::vector<Measurement>& measured) {
+  for (size_t i = 0; i < measured.size();) i = print_provider(measured, i);
+}
+
+}  // namespace
+
+int doctor_command(const DoctorArgs& args) {
+  const Machine machine = read_machine();
+  const std::vector<PluginInfo> plugins = Environment::instance().plugins();
+  const char* path = std::getenv("PFRT_PLUGIN_PATH");
+  const char* cap = std::getenv("PFRT_ISA");
+  const std::vector<Measurement> measured = measure_if_asked(args);
+  if (args.json) {
+    Json json;
+    json.object()
+        .field("version", pyflame_rt::version())
+        .field("abi", PFRT_ABI_MAJOR)
+        .field("cpu", machine.cpu);
+    json.key("isa").list();
+    for (const std::string& name : machine.isa) json.value(name);
+    json.end().field("cores_online", machine.online).field("cores_usable", machine.usable);
+    json.key("cgroup_quota");
+    if (machine.quota) {
+      json.value(*machine.quota);
+    } else {
+      json.value("none");
+    }
+    json.field("threads", default_threads(machine))
+        .field("memory", machine.memory)
+        .field("system", machine.system);
+    json.field("plugin_path", path == nullptr ? "" : path)
+        .field("isa_cap", cap == nullptr ? "" : cap);
+    write_plugins(plugins, &json);
+    if (args.measure) write_measurements(measured, &json);
+    json.end().print();
+    return 0;
+  }
+  std::printf("library   %s, ABI %u.%u\n", pyflame_rt::version().c_str(), PFRT_ABI_MAJOR,
+              PFRT_ABI_MINOR);
+  std::printf("system    %s\n", machine.system.c_str());
+  std::printf("cpu       %s\n", machine.cpu.c_str());
+  std::printf("isa       %s\n", isa_text(machine).c_str());
+  if (cap != nullptr) std::printf("          capped by PFRT_ISA=%s\n", cap);
+  std::printf("cores     %d online, %d usable by this process\n", machine.online, machine.usable);
+  std::printf("quota     %s\n",
+              machine.quota ? (number_text(*machine.quota) + " cores' time").c_str() : "none");
+  std::printf("threads   %d by default\n", default_threads(machine));
+  std::printf("memory    %s\n", bytes_text(machine.memory).c_str());
+  std::printf("plug-ins  %zu%s%s\n", plugins.size(),
+              path == nullptr ? "" : ", PFRT_PLUGIN_PATH=", path == nullptr ? "" : path);
+  if (plugins.empty()) {
+    std::printf("          none found: set PFRT_PLUGIN_PATH to their folder\n");
+  } else {
+    print_plugins(plugins);
+  }
+  if (args.measure) print_measurements(measured);
+  return 0;
+}
+
+}  // namespace cli

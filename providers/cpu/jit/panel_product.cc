@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+//   rdi  the arguments      r9   next offset of A           rsi  B
+//   rax, r10, r11, r12  rows 0, 3, 6, 9 of A                rbx  bytes from row to row
+//   rcx  k left in the chunk        r8   chunks left in the chain       rdx  chains left
+//   r13  bytes to the second panel of B                     r14  whether there was a chain before
+#include "providers/cpu/jit/panel_product.h"
+
+#include <cstddef>
+#include <iterator>
+
+#include "providers/cpu/isa/isa.h"
+#include "providers/cpu/jit/code_pages.h"
+
+namespace pfrt::cpu {
+namespace {
+
+constexpr size_t kCapacity = 256 << 10;
+alignas(4096) uint8_t code_pages[kCapacity];
+
+using Blocks = PanelProduct::Blocks;
+constexpr int kPanel = PanelProduct::kPanel;
+constexpr int kTogether = 8;    // k a turn of the loop
+constexpr int kRowsOfBase = 3;  // that an address reaches: 0, 1 and 2 strides
+
+class Generator final : public Xbyak::CodeGenerator {
+ public:
+  explicit Generator(bool wide) : CodeGenerator(kCapacity, code_pages), wide_(wide) {}
+
+  const uint8_t* write(int rows, int panels) {
+    align(64);
+    const uint8_t* const code = getCurr();
+    rows_ = rows;
+    vectors_ = panels * kPanel / lanes();
+    product();
+    return code;
+  }
+
+ private:
+  int lanes() const { return wide_ ? 16 : 8; }
+  Xbyak::Xmm vector(int i) const {
+    return wide_ ? static_cast<Xbyak::Xmm>(Xbyak::Zmm(i)) : static_cast<Xbyak::Xmm>(Xbyak::Ymm(i));
+  }
+  Xbyak::Xmm sum(int row, int v) const { return vector(row * vectors_ + v); }
+  Xbyak::Xmm column(int v) const { return vector(rows_ * vectors_ + v); }
+  // Two take turns, so that the next is loaded while this one is multiplied.
+  Xbyak::Xmm element(int row) const { return vector((rows_ + 1) * vectors_ + row % 2); }
+
+  Xbyak::Address arg(size_t offset) { return qword[rdi + static_cast<int>(offset)]; }
+
+  template <typename Fn>
+  void each(Fn&& fn) {
+    for (int r = 0; r < rows_; ++r)
+      for (int v = 0; v < vectors_; ++v) fn(r, v);
+  }
+
+  // Vectors of a panel follow each other; those of AVX-512 are a panel each.
+  Xbyak::Address of_vector(const Xbyak::Reg64& base, const Xbyak::Reg64& panel, int v,
+                           int displacement = 0) {
+    if (v == 0) return ptr[base + displacement];
+    return wide_ ? ptr[base + panel + displacement] : ptr[base + displacement + 4 * lanes()];
+  }
+
+  Xbyak::Address of_stack(int r, int v) { return ptr[rsp + (r * vectors_ + v) * 4 * lanes()]; }
+
+  int bases() const { return (rows_ + kRowsOfBase - 1) / kRowsOfBase; }
+
+  void multiply(int k) {
+    const Xbyak::Reg64 base[] = {rax, r10, r11, r12};
+    for (int v = 0; v < vectors_; ++v) vmovups(column(v), of_vector(rsi, r13, v, k * kPanel * 4));
+    for (int r = 0; r < rows_; ++r) {
+      const Xbyak::Reg64& b = base[r / kRowsOfBase];
+      const int strides = r % kRowsOfBase;
+      vbroadcastss(element(r), strides == 0 ? ptr[b + 4 * k] : ptr[b + rbx * strides + 4 * k]);
+      for (int v = 0; v < vectors_; ++v) vfmadd231ps(sum(r, v), element(r), column(v));
+    }
+  }
+
+  void advance(int k) {
+    const Xbyak::Reg64 base[] = {rax, r10, r11, r12};
+    for (int i = 0; i < bases(); ++i) add(base[i], 4 * k);
+    add(rsi, 4 * kPanel * k);
+  }
+
+  // A chunk of k, |rcx| of them.
+  void chunk() {
+    const Xbyak::Reg64 base[] = {rax, r10, r11, r12};
+    mov(rax, ptr[r9]);
+    shl(rax, 2);
+    add(rax, arg(offsetof(Blocks, a)));
+    for (int i = 1; i < bases(); ++i) {
+      lea(base[i], ptr[base[i - 1] + rbx * 2]);
+      add(base[i], rbx);
+    }
+    mov(rcx, arg(offsetof(Blocks, depth)));
+    Xbyak::Label several, single, done;
+    sub(rcx, kTogether);
+    jl(single, T_NEAR);
+    L(several);
+    for (int k = 0; k < kTogether; ++k) multiply(k);
+    advance(kTogether);
+    sub(rcx, kTogether);
+    jge(several, T_NEAR);
+    L(single);
+    add(rcx, kTogether);
+    jz(done, T_NEAR);
+    Xbyak::Label one;
+    L(one);
+    multiply(0);
+    advance(1);
+    dec(rcx);
+    jnz(one, T_NEAR);
+    L(done);
+  }
+
+  void product() {
+    const Xbyak::Reg64 saved[] = {rbx, rbp, r12, r13, r14};
+    for (const Xbyak::Reg64& reg : saved) push(reg);
+    mov(rbp, rsp);
+    sub(rsp, rows_ * vectors_ * 4 * lanes());
+    and_(rsp, -64);
+    mov(rbx, arg(offsetof(Blocks, a_row)));
+    shl(rbx, 2);
+    mov(r9, arg(offsetof(Blocks, offsets)));
+    mov(rsi, arg(offsetof(Blocks, b)));
+    mov(r13, arg(offsetof(Blocks, b_panel)));
+    shl(r13, 2);
+    mov(rdx, arg(offsetof(Blocks, chunks)));
+    xor_(r14d, r14d);
+
+    Xbyak::Label chain, next, first, last, alone;
+    L(chain);
+    each([&](int r, int v) {
+      if (wide_)
+        vpxord(sum(r, v), sum(r, v), sum(r, v));
+      else
+        vxorps(sum(r, v), sum(r, v), sum(r, v));
+    });
+    mov(r8, arg(offsetof(Blocks, chain)));
+    sub(rdx, r8);
+    L(next);
+    chunk();
+    add(r9, 8);
+    dec(r8);
+    jnz(next, T_NEAR);
+    test(rdx, rdx);
+    jz(last, T_NEAR);
+    test(r14d, r14d);
+    jz(first, T_NEAR);
+    each([&](int r, int v) { vaddps(sum(r, v), sum(r, v), of_stack(r, v)); });
+    L(first);
+    each([&](int r, int v) { vmovups(of_stack(r, v), sum(r, v)); });
+    mov(r14d, 1);
+    jmp(chain, T_NEAR);
+
+    L(last);
+    test(r14d, r14d);
+    jz(alone, T_NEAR);
+    each([&](int r, int v) { vaddps(sum(r, v), sum(r, v), of_stack(r, v)); });
+    L(alone);
+    put_out();
+    mov(rsp, rbp);
+    for (size_t i = std::size(saved); i-- > 0;) pop(saved[i]);
+    vzeroupper();
+    ret();
+  }
+
+  void put_out() {
+    mov(rcx, arg(offsetof(Blocks, c)));
+    mov(rbx, arg(offsetof(Blocks, c_row)));
+    shl(rbx, 2);
+    mov(r13, arg(offsetof(Blocks, c_panel)));
+    shl(r13, 2);
+    mov(rax, arg(offsetof(Blocks, start)));
+    // A panel of |start| is 16 elements from the one before.
+    mov(r10d, kPanel * 4);
+    Xbyak::Label to_c, store;
+    test(rax, rax);
+    jz(to_c, T_NEAR);
+    each([&](int r, int v) { vaddps(sum(r, v), sum(r, v), of_vector(rax, r10, v)); });
+    jmp(store, T_NEAR);
+    L(to_c);
+    mov(rax, rcx);
+    for (int r = 0; r < rows_; ++r) {
+      for (int v = 0; v < vectors_; ++v) vaddps(sum(r, v), sum(r, v), of_vector(rax, r13, v));
+      if (r + 1 < rows_) add(rax, rbx);
+    }
+    L(store);
+    for (int r = 0; r < rows_; ++r) {
+      for (int v = 0; v < vectors_; ++v) vmovups(of_vector(rcx, r13, v), sum(r, v));
+      if (r + 1 < rows_) add(rcx, rbx);
+    }
+  }
+
+  const bool wide_;
+  int rows_ = 0, vectors_ = 0;
+};
+
+}  // namespace
+
+// All of them, written together.
+class PanelProductSet {
+ public:
+  // 6 x 2 sums fill 12 of 16 registers, 12 x 2 fill 24 of 32.
+  explicit PanelProductSet(bool wide) {
+    product_.rows_ = wide ? 12 : 6;
+    product_.panels_ = wide ? 2 : 1;
+    Xbyak::ClearError();
+    Generator generator(wide);
+    for (int panels = 1; panels <= product_.panels_; ++panels)
+      for (int rows = 1; rows <= product_.rows_; ++rows)
+        product_.code_[panels - 1][rows - 1] = reinterpret_cast<PanelProduct::Code>(
+            reinterpret_cast<uintptr_t>(generator.write(rows, panels)));
+    written_ = seal(generator);
+  }
+  const PanelProduct* get() const { return written_ ? &product_ : nullptr; }
+
+ private:
+  PanelProduct product_;
+  bool written_ = false;  // and could be made executable
+};
+
+const PanelProduct* PanelProduct::get() {
+  if (isa() < Isa::kAvx2) return nullptr;
+  static const PanelProductSet set(isa() >= Isa::kAvx512);
+  return set.get();
+}
+
+}  // namespace pfrt::cpu

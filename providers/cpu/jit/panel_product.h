@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Machine code for the innermost product of float32 kernels that keep one factor packed: rows of A,
+// read where they lie, by panels of 16 columns of B, k by k. Convolutions read a window's pixels
+// through it, matrix products their rows. Fused multiply-adds in the order of k, from zero, a chain
+// of some chunks at a time; the sum of the chains is added to C at the end, so a call is one
+// rounding there. For AVX2 and AVX-512. Immutable; thread-safe.
+#pragma once
+
+#include <cstdint>
+
+namespace pfrt::cpu {
+
+class PanelProduct {
+ public:
+  static constexpr int64_t kPanel = 16;  // columns
+  static constexpr int64_t kMostRows = 12, kMostPanels = 2;
+
+  // nullptr where the machine, or PFRT_ISA, has no AVX2, or code cannot be made executable.
+  static const PanelProduct* get();
+
+  // Strides and offsets count elements. A's element (r, chunk c, k) is a[offsets[c] + r * a_row +
+  // k], B's of panel p is b[p * b_panel + (c * depth + k) * 16 + column], C's c[r * c_row + p *
+  // c_panel + column].
+  struct Blocks {
+    const float* a;
+    const int64_t* offsets;
+    int64_t a_row;
+    int64_t chunks, depth;
+    int64_t chain;  // chunks; |chunks| is a multiple of it
+    const float* b;
+    int64_t b_panel;
+    float* c;
+    int64_t c_row, c_panel;
+    // What the sums are added to, 16 a panel, the same for each row; null: to what C holds.
+    const float* start;
+  };
+  // For 1 to rows() rows, 1 to panels() panels, and chunks and depth of 1 or more.
+  void run(int64_t rows, int64_t panels, const Blocks& blocks) const {
+    code_[panels - 1][rows - 1](&blocks);
+  }
+  int64_t rows() const { return rows_; }
+  int64_t panels() const { return panels_; }
+
+  // Rows in parts as alike as can be: the first |more| have one row more than |rows|.
+  struct Parts {
+    int64_t whole = 0, count = 0, rows = 0, more = 0;
+  };
+  Parts parts(int64_t n) const {
+    const int64_t count = (n + rows_ - 1) / rows_;
+    return {n, count, n / count, n % count};
+  }
+
+ private:
+  friend class PanelProductSet;
+  using Code = void (*)(const Blocks* blocks);
+  int64_t rows_ = 0, panels_ = 0;
+  Code code_[kMostPanels][kMostRows] = {};
+};
+
+}  // namespace pfrt::cpu

@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// One- and two-dimensional convolutions in float32 vectors: panels of 16 output channels, packed
+// once, by lines of a band of the image (image_band.h). The image is neither gathered nor copied
+// but for its padding; in blocks of channels a convolution without padding reads it in place.
+#include <algorithm>
+#include <memory>
+
+#include "providers/cpu/jit/panel_product.h"
+#include "providers/cpu/kernels/conv/geometry.h"
+#include "providers/cpu/kernels/conv/image_band.h"
+#include "providers/cpu/kernels/matmul/load.h"
+
+namespace pfrt::cpu {
+namespace {
+
+constexpr int64_t kPanel = PanelProduct::kPanel;
+constexpr int64_t kChain = 64;             // k summed apart, which keeps errors small
+constexpr int64_t kBandBytes = 256 << 10;  // stays in the second-level cache
+constexpr int64_t kTaskPositions = 256;    // their sums stay in the first
+constexpr int64_t kWantedTasks = 16;
+
+int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+struct Plan {
+  ConvGeometry geometry;
+  Blocked blocked;
+  ChunkOrder order;
+  const PanelProduct* product;
+  bool has_bias;
+  int64_t band;  // rows of positions
+  ImageBand image;
+  int64_t pass_chunks;
+  int64_t panels;          // of output channels of a group
+  int64_t task_positions;  // of a band
+
+  Plan(const ConvGeometry& g, bool bias, Blocked sides)
+      : geometry(sides.input && is_whole(g.window) ? flat(g) : g),
+        blocked(sides),
+        order(ChunkOrder::of(g.group_in, g.window.kernel[0], g.window.kernel[1],
+                             g.window.dilations[1])),
+        product(PanelProduct::get()),
+        has_bias(bias),
+        band(band_rows()),
+        image(geometry.window, order, band, blocked.input),
+        pass_chunks(std::max<int64_t>(1, kChain / order.depth())),
+        panels(ceil_div(g.group_out, kPanel)) {
+    const int64_t positions = band * geometry.window.positions[1];
+    const int64_t columns = ceil_div(panels, product->panels());
+    const int64_t parts =
+        std::max(ceil_div(positions, kTaskPositions),
+                 std::min(ceil_div(kWantedTasks, columns), ceil_div(positions, 24)));
+    task_positions = ceil_div(positions, parts);
+  }
+
+  int64_t panel_elements() const { return order.chunks() * order.depth() * kPanel; }
+  uint64_t scratch_bytes() const {
+    return static_cast<uint64_t>(
+        blocked.output ? 0 : product->panels() * task_positions * kPanel * int64_t{sizeof(float)});
+  }
+
+ private:
+  static bool is_whole(const Window& w) {
+    return w.taps() == 1 && ImageBand::in_place(w, true) && w.strides[0] == 1 && w.strides[1] == 1;
+  }
+  // Pixels are positions: rows do not matter.
+  static ConvGeometry flat(ConvGeometry g) {
+    for (auto* list : {&g.window.image, &g.window.positions}) *list = {1, (*list)[0] * (*list)[1]};
+    return g;
+  }
+  int64_t band_rows() const {
+    const Window& w = geometry.window;
+    const int64_t height = w.positions[0];
+    if (ImageBand::in_place(w, blocked.input)) return height;
+    const int64_t rows = std::max<int64_t>(kBandBytes / ImageBand::bytes_of_row(w, order), 2);
+    return ceil_div(height, ceil_div(height, rows));
+  }
+};
+
+// A number of output channels at positions [begin, end) of a band whose first row is |top|.
+struct Task {
+  int64_t panel, panels, begin, end, top;
+};
+
+void multiply(const Plan& plan, const Task& task, const float* lines, const float* weights,
+              const float* start, float* out, int64_t out_panel) {
+  const int64_t width = plan.geometry.window.positions[1];
+  const int64_t chunks = plan.order.chunks(), depth = plan.order.depth();
+  PanelProduct::Blocks p{};
+  p.a_row = plan.image.step();
+  p.depth = depth;
+  p.b_panel = plan.panel_elements();
+  p.c_row = kPanel;
+  p.c_panel = out_panel;
+  PanelProduct::Parts parts;
+  for (int64_t chunk = 0; chunk < chunks; chunk += plan.pass_chunks) {
+    p.chunks = p.chain = std::min(plan.pass_chunks, chunks - chunk);
+    p.offsets = plan.image.offsets().data() + chunk;
+    p.b = weights + chunk * depth * kPanel;
+    p.start = chunk == 0 ? start : nullptr;
+    int64_t y = task.begin / width, x = task.begin % width;
+    p.c = out;
+    for (int64_t left = task.end - task.begin, n; left > 0; left -= n, ++y, x = 0) {
+      n = std::min(width - x, left);
+      if (n != parts.whole) parts = plan.product->parts(n);
+      p.a = lines + y * plan.image.row_step() + x * plan.image.step();
+      for (int64_t i = 0; i < parts.count; ++i) {
+        const int64_t rows = parts.rows + (i < parts.more);
+        plan.product->run(rows, task.panels, p);
+        p.a += rows * p.a_row;
+        p.c += rows * kPanel;
+      }
+    }
+  }
+}
+
+// |image| counts the groups of an image as images of their own.
+void run_task(const Run& run, const Plan& plan, const Task& task, int64_t image, float* scratch) {
+  const ConvGeometry& g = plan.geometry;
+  const Window& w = g.window;
+  const int64_t positions = w.position_count(), group = image % g.groups;
+  const float* const lines = plan.image.in_place()
+                                 ? run.input<float>(0) + image * g.group_in * w.image_size()
+                                 : run.shared<float>();
+  const float* const weights =
+      run.packed<float>() + (group * plan.panels + task.panel) * plan.panel_elements();
+  const int64_t first = task.panel * kPanel;
+  const int64_t count = std::min(task.panels * kPanel, g.group_out - first);
+  float bias[PanelProduct::kMostPanels * kPanel] = {};
+  if (plan.has_bias) std::copy_n(run.input<float>(2) + group * g.group_out + first, count, bias);
+  const int64_t from = task.top * w.positions[1] + task.begin, n = task.end - task.begin;
+  float* const out = run.output<float>(0) + (image * g.group_out + first) * positions;
+  if (plan.blocked.output) {
+    multiply(plan, task, lines, weights, bias, out + from * kPanel, positions * kPanel);
+  } else {
+    const int64_t stride = plan.task_positions * kPanel;
+    multiply(plan, task, lines, weights, bias, scratch, stride);
+    for (int64_t p = 0; p < task.panels; ++p)
+      lines_to_planes(out + p * kPanel * positions + from, positions, scratch + p * stride,
+                      std::min(kPanel, count - p * kPanel), n);
+  }
+  const int64_t step = plan.blocked.output ? kPanel : 1;
+  for (int64_t c = first; c < first + count; c += step) {
+    const int64_t at = (image * g.group_out + c) * positions + from * step;
+    run.finished(at, at + n * step);
+  }
+}
+
+}  // namespace
+
+std::string refuse_conv_direct(const SnapshotNode& node) {
+  if (PanelProduct::get() == nullptr) return "the machine, or PFRT_ISA, has no AVX2";
+  const auto weights = node.input_dims(1);
+  if (weights.size() != 3 && weights.size() != 4)
+    return "panels are for one or two spatial dimensions";
+  if (SnapshotNode::elements(weights) <= 0 || node.input_constant(1) == nullptr)
+    return "panels are for constant weights";
+  const int64_t groups = node.attr_int("group", 1);
+  if (groups < 1 || weights[0] / groups < kPanel / 2)
+    return message("panels are for many output channels, not ", weights[0], " in ", groups,
+                   " groups");
+  return "";
+}
+
+std::optional<PackedInput> pack_conv_direct(const SnapshotNode& node) {
+  const auto dims = node.input_dims(1);
+  const int64_t groups = node.attr_int("group", 1), out = dims[0] / groups, channels = dims[1];
+  const int64_t taps_x = dims.back(), taps_y = dims.size() == 4 ? dims[2] : 1;
+  const ChunkOrder order = ChunkOrder::of(channels, taps_y, taps_x, 1);
+  const int64_t panels = ceil_div(out, kPanel);
+  const int64_t panel = order.chunks() * order.depth() * kPanel;
+  PackedInput packed;
+  packed.input = 1;
+  packed.recipe =
+      message("conv_panels/", groups, "/", out, "x", channels, "x", taps_y, "x", taps_x);
+  packed.bytes = static_cast<uint64_t>(groups * panels * panel) * sizeof(float);
+  packed.pack = [=](const void* source, void* memory) {
+    const float* from = static_cast<const float*>(source);
+    float* const to = static_cast<float*>(memory);
+    std::fill_n(to, groups * panels * panel, 0.0f);
+    for (int64_t g = 0; g < groups; ++g)
+      for (int64_t o = 0; o < out; ++o) {
+        float* const column = to + (g * panels + o / kPanel) * panel + o % kPanel;
+        for (int64_t c = 0; c < channels; ++c)
+          for (int64_t t = 0; t < taps_y * taps_x; ++t) column[order.k(t, c) * kPanel] = *from++;
+      }
+  };
+  return packed;
+}
+
+std::string refuse_conv_direct_blocked(const SnapshotNode& node, Blocked sides) {
+  const auto weights = node.input_dims(1);
+  const int64_t groups = node.attr_int("group", 1);
+  if ((sides.input && weights[1] % kPanel != 0) ||
+      (sides.output && weights[0] / groups % kPanel != 0))
+    return "blocks are of 16 channels";
+  return "";
+}
+
+Result<Kernel> make_conv_direct_blocked(const SnapshotNode& node, Blocked sides) {
+  PFRT_ASSIGN(ConvGeometry g, conv_geometry(node, 0, 1));
+  PFRT_TRY(need_types(node, {1, 2}, Types{PFRT_DTYPE_FLOAT32}));
+  PFRT_TRY(check_bias(node, 2, g.groups * g.group_out));
+  g.window = two_dimensional(std::move(g.window));
+  Kernel kernel;
+  if (g.batch == 0 || g.window.position_count() == 0) {
+    kernel.run = [](const Run& run) { return run.stop(); };
+    return kernel;
+  }
+  if (PanelProduct::get() == nullptr)
+    return error(Code::kUNSUPPORTED, "AVX2 is not usable any more");
+  const auto plan = std::make_shared<const Plan>(g, node.has_input(2), sides);
+  kernel.flops = g.flops();
+  kernel.scratch_bytes = plan->scratch_bytes();
+  kernel.shared_bytes = plan->image.bytes();
+  kernel.run = [plan](const Run& run) -> pfrt_code {
+    const ConvGeometry& geo = plan->geometry;
+    if (run.packed<float>() == nullptr)
+      return run.fail(Code::kINTERNAL,
+                      "conv_direct: the weights were not packed when the session was made; has "
+                      "PFRT_ISA changed since?");
+    const int64_t height = geo.window.positions[0], width = geo.window.positions[1];
+    const int64_t columns = ceil_div(plan->panels, plan->product->panels());
+    for (int64_t image = 0; image < geo.batch * geo.groups; ++image) {
+      const float* const pixels =
+          run.input<float>(0) + image * geo.group_in * geo.window.image_size();
+      for (int64_t top = 0; top < height && !run.stopped(); top += plan->band) {
+        if (!plan->image.in_place())
+          run.parallel(plan->image.parts(), [&](int64_t part, uint32_t) {
+            plan->image.fill(part, top, pixels, run.shared<float>());
+          });
+        const int64_t positions = std::min(plan->band, height - top) * width;
+        run.parallel(
+            ceil_div(positions, plan->task_positions) * columns, [&](int64_t i, uint32_t worker) {
+              if (run.stopped()) return;
+              const int64_t panel = i % columns * plan->product->panels();
+              const int64_t begin = i / columns * plan->task_positions;
+              const Task task{panel, std::min(plan->product->panels(), plan->panels - panel), begin,
+                              std::min(begin + plan->task_positions, positions), top};
+              run_task(run, *plan, task, image, run.scratch<float>(worker));
+            });
+      }
+    }
+    return run.stop();
+  };
+  return kernel;
+}
+
+Result<Kernel> make_conv_direct(const SnapshotNode& node) {
+  return make_conv_direct_blocked(node, {});
+}
+
+}  // namespace pfrt::cpu

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A band of an image as lines of float32 that a PanelProduct reads: what a tap sees at any position
+// is an offset from the position's own line. Rows are padded with zeros. Lines are 16 channels of a
+// pixel, blocks of channels after another, or, for fewer than 16 channels, the channels of a pixel:
+// the pixels that a row of taps sees are then one line. An image that lies in blocks already and
+// needs no padding is read in place. Immutable; thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "providers/cpu/kernels/conv/geometry.h"
+
+namespace pfrt::cpu {
+
+// The order of k: chunks of |depth| numbers. It depends on these numbers alone.
+struct ChunkOrder {
+  int64_t channels = 0, taps_y = 0, taps_x = 0;
+  bool by_row = false;  // a chunk is what a row of taps sees
+
+  static ChunkOrder of(int64_t channels, int64_t taps_y, int64_t taps_x, int64_t dilation_x);
+  int64_t depth() const;
+  int64_t chunks() const;
+  // Where the weight of a tap and channel stands.
+  int64_t k(int64_t tap, int64_t channel) const;
+};
+
+class ImageBand {
+ public:
+  // Of two-dimensional windows, for |rows| rows of positions.
+  ImageBand(const Window& window, const ChunkOrder& order, int64_t rows, bool blocked);
+
+  static bool in_place(const Window& window, bool blocked);
+  // Of a row of positions, roughly.
+  static int64_t bytes_of_row(const Window& window, const ChunkOrder& order);
+
+  bool in_place() const { return in_place_; }
+  uint64_t bytes() const;
+  // Parts that fill can be called for, each once, by any thread; none in place.
+  int64_t parts() const { return parts_; }
+  // The band for rows of positions from |top| on.
+  void fill(int64_t part, int64_t top, const float* image, float* out) const;
+
+  // From the band's first element, or from the image's in place: position (y, x) begins at
+  // y * row_step() + x * step(), chunk c of k at offsets()[c] from there.
+  int64_t row_step() const { return row_step_; }
+  int64_t step() const { return step_; }
+  const std::vector<int64_t>& offsets() const { return offsets_; }
+
+ private:
+  void fill_row(int64_t block, int64_t row, int64_t top, const float* image, float* out) const;
+  ChunkOrder order_;
+  bool blocked_, in_place_;
+  int64_t image_height_, image_width_, stride_y_, pad_y_, pad_x_;
+  int64_t line_, blocks_;      // elements of a pixel; blocks of channels
+  int64_t band_rows_, width_;  // of pixels
+  int64_t part_rows_, parts_;
+  int64_t row_step_, step_;
+  std::vector<int64_t> offsets_;
+};
+
+// |n| lines of 16 channels to |count| planes, |plane| apart.
+void lines_to_planes(float* out, int64_t plane, const float* lines, int64_t count, int64_t n);
+
+}  // namespace pfrt::cpu

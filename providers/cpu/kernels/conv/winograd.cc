@@ -1,0 +1,393 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Convolutions of 3 x 3 taps by Winograd's F(2 x 2, 3 x 3): a tile of 2 x 2 positions sees 4 x 4
+// pixels, and 16 products of transformed numbers take the place of 36. Weights are transformed
+// once, in double precision. Sums are kept in chains of 16, so that errors stay about where plain
+// sums have them (bench/models/error.sh). After A. Lavin and S. Gray, "Fast algorithms for
+// convolutional neural networks", 2015.
+#include <immintrin.h>
+
+#include <algorithm>
+#include <memory>
+
+#include "providers/cpu/jit/panel_product.h"
+#include "providers/cpu/kernels/conv/geometry.h"
+#include "providers/cpu/kernels/conv/image_band.h"
+#include "providers/cpu/kernels/matmul/load.h"
+
+#define PFRT_AVX2 __attribute__((target("avx2,fma")))
+
+namespace pfrt::cpu {
+namespace {
+
+constexpr int64_t kPanel = PanelProduct::kPanel;
+constexpr int64_t kSide = 4, kOut = 2, kParts = kSide * kSide;  // of a tile
+constexpr int64_t kPassChunks = 4;                              // of 16 k, each a chain
+constexpr int64_t kBandBytes = 1 << 20;
+constexpr int64_t kLeastTiles = 48;  // weights are read once a band
+constexpr int64_t kLeastChannels = 32;
+
+int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+struct Plan {
+  ConvGeometry geometry;
+  Blocked blocked;
+  const PanelProduct* product;
+  bool has_bias;
+  int64_t chunks, panels;  // of 16 input and output channels of a group
+  int64_t tiles_y, tiles_x;
+  int64_t band;  // rows of tiles
+  Window lines_window;
+  ImageBand lines;  // of an image that is not in blocks
+  std::vector<int64_t> offsets;
+
+  Plan(const ConvGeometry& g, bool bias, Blocked sides)
+      : geometry(g),
+        blocked(sides),
+        product(PanelProduct::get()),
+        has_bias(bias),
+        chunks(ceil_div(g.group_in, kPanel)),
+        panels(ceil_div(g.group_out, kPanel)),
+        tiles_y(ceil_div(g.window.positions[0], kOut)),
+        tiles_x(ceil_div(g.window.positions[1], kOut)),
+        band(band_rows()),
+        lines_window(whole_tiles(g.window)),
+        lines(lines_window, ChunkOrder::of(g.group_in, 3, 3, 1), kOut * band, sides.input) {
+    for (int64_t c = 0; c < chunks; ++c) offsets.push_back(c * band_tiles() * kPanel);
+  }
+
+  int64_t band_tiles() const { return band * tiles_x; }
+  // Of one part, in elements: transformed pixels, sums.
+  int64_t pixels_part() const { return chunks * band_tiles() * kPanel; }
+  int64_t sums_part() const { return panels * band_tiles() * kPanel; }
+  int64_t weights_part() const { return chunks * kPanel * kPanel; }  // of a panel
+  uint64_t lines_bytes() const { return blocked.input ? 0 : (lines.bytes() + 63) / 64 * 64; }
+  uint64_t bytes() const {
+    return lines_bytes() + static_cast<uint64_t>(kParts * (pixels_part() + sums_part()) * 4);
+  }
+
+ private:
+  int64_t band_rows() const {
+    const int64_t tile_bytes = kParts * (chunks + panels) * kPanel * 4;
+    const int64_t tiles = std::max(kBandBytes / tile_bytes, kLeastTiles);
+    const int64_t rows = std::max<int64_t>(1, tiles / tiles_x);
+    return ceil_div(tiles_y, ceil_div(tiles_y, rows));
+  }
+  Window whole_tiles(Window w) const {
+    w.positions = {tiles_y * kOut, tiles_x * kOut};
+    return w;
+  }
+};
+
+// A row of pixels, or of sums, by 8 channels: the transform of its four along the other dimension.
+struct Four {
+  __m256 v[4];
+};
+
+PFRT_AVX2 inline Four input_line(__m256 a, __m256 b, __m256 c, __m256 d) {
+  return {{_mm256_sub_ps(a, c), _mm256_add_ps(b, c), _mm256_sub_ps(c, b), _mm256_sub_ps(b, d)}};
+}
+
+// 4 x 4 pixels of 16 channels, |row| apart, to the 16 parts, |part| apart.
+PFRT_AVX2 void transform_pixels(const float* in, int64_t row, float* out, int64_t part) {
+  for (int64_t half = 0; half < kPanel; half += 8) {
+    Four columns[4];
+#pragma GCC unroll 4
+    for (int64_t x = 0; x < 4; ++x) {
+      const float* const at = in + kPanel * x + half;
+      columns[x] = input_line(_mm256_loadu_ps(at), _mm256_loadu_ps(at + row),
+                              _mm256_loadu_ps(at + 2 * row), _mm256_loadu_ps(at + 3 * row));
+    }
+#pragma GCC unroll 4
+    for (int64_t y = 0; y < 4; ++y) {
+      const Four line =
+          input_line(columns[0].v[y], columns[1].v[y], columns[2].v[y], columns[3].v[y]);
+#pragma GCC unroll 4
+      for (int64_t x = 0; x < 4; ++x) _mm256_storeu_ps(out + (4 * y + x) * part + half, line.v[x]);
+    }
+  }
+}
+
+// The 16 parts of a tile's sums to 2 x 2 positions of 16 channels, |row| apart; whether they are
+// all finite.
+PFRT_AVX2 bool transform_sums(const float* in, int64_t part, const float* bias, float* out,
+                              int64_t row) {
+  __m256 nothing = _mm256_setzero_ps();
+  for (int64_t half = 0; half < kPanel; half += 8) {
+    __m256 upper[4], lower[4];
+#pragma GCC unroll 4
+    for (int64_t x = 0; x < 4; ++x) {
+      const float* const at = in + x * part + half;
+      const __m256 a = _mm256_loadu_ps(at), b = _mm256_loadu_ps(at + 4 * part),
+                   c = _mm256_loadu_ps(at + 8 * part), d = _mm256_loadu_ps(at + 12 * part);
+      upper[x] = _mm256_add_ps(a, _mm256_add_ps(b, c));
+      lower[x] = _mm256_sub_ps(_mm256_sub_ps(b, c), d);
+    }
+    const __m256 add = _mm256_loadu_ps(bias + half);
+#pragma GCC unroll 2
+    for (int64_t y = 0; y < 2; ++y) {
+      const __m256* const line = y == 0 ? upper : lower;
+      const __m256 left = _mm256_add_ps(line[0], _mm256_add_ps(line[1], line[2]));
+      const __m256 right = _mm256_sub_ps(_mm256_sub_ps(line[1], line[2]), line[3]);
+      nothing = _mm256_add_ps(
+          nothing, _mm256_add_ps(_mm256_sub_ps(left, left), _mm256_sub_ps(right, right)));
+      float* const to = out + y * row + half;
+      _mm256_storeu_ps(to, _mm256_add_ps(add, left));
+      _mm256_storeu_ps(to + kPanel, _mm256_add_ps(add, right));
+    }
+  }
+  return _mm256_movemask_ps(_mm256_cmp_ps(nothing, nothing, _CMP_UNORD_Q)) == 0;
+}
+
+// Row |y| of the band's tiles, 16 channels: |image| is in blocks, or lines of the band.
+void transform_row(const Plan& plan, int64_t top, int64_t y, int64_t chunk, const float* image,
+                   float* out) {
+  const Window& w = plan.geometry.window;
+  const int64_t part = plan.pixels_part();
+  float* to = out + (chunk * plan.band_tiles() + y * plan.tiles_x) * kPanel;
+  if (!plan.blocked.input) {
+    const int64_t pitch = plan.lines.row_step();
+    const float* from =
+        image + plan.lines.offsets()[static_cast<size_t>(9 * chunk)] + kOut * y * pitch;
+    for (int64_t x = 0; x < plan.tiles_x; ++x, from += kOut * kPanel, to += kPanel)
+      transform_pixels(from, pitch, to, part);
+    return;
+  }
+  const int64_t height = w.image[0], width = w.image[1], pitch = width * kPanel;
+  const float* const block = image + chunk * height * pitch;
+  const int64_t row = (top + y) * kOut - w.pads[0];
+  for (int64_t x = 0; x < plan.tiles_x; ++x, to += kPanel) {
+    const int64_t column = x * kOut - w.pads[1];
+    if (row >= 0 && row + kSide <= height && column >= 0 && column + kSide <= width) {
+      transform_pixels(block + row * pitch + column * kPanel, pitch, to, part);
+      continue;
+    }
+    alignas(64) float pixels[kSide * kSide * kPanel] = {};
+    const int64_t begin = std::max<int64_t>(column, 0), end = std::min(column + kSide, width);
+    for (int64_t i = std::max<int64_t>(row, 0); i < std::min(row + kSide, height) && begin < end;
+         ++i)
+      std::copy_n(block + i * pitch + begin * kPanel, (end - begin) * kPanel,
+                  pixels + ((i - row) * kSide + begin - column) * kPanel);
+    transform_pixels(pixels, kSide * kPanel, to, part);
+  }
+}
+
+// A part's sums for |count| panels from |panel| on.
+void multiply(const Plan& plan, int64_t part, int64_t panel, int64_t count, int64_t tiles,
+              const float* pixels, const float* weights, float* sums) {
+  static constexpr float kNothing[PanelProduct::kMostPanels * kPanel] = {};
+  PanelProduct::Blocks p{};
+  p.a_row = p.c_row = p.depth = kPanel;
+  p.chain = 1;
+  p.b_panel = kParts * plan.weights_part();
+  p.c_panel = plan.band_tiles() * kPanel;
+  const PanelProduct::Parts parts = plan.product->parts(tiles);
+  for (int64_t chunk = 0; chunk < plan.chunks; chunk += kPassChunks) {
+    p.chunks = std::min(kPassChunks, plan.chunks - chunk);
+    p.offsets = plan.offsets.data() + chunk;
+    p.a = pixels + part * plan.pixels_part();
+    p.b = weights + (panel * kParts + part) * plan.weights_part() + chunk * kPanel * kPanel;
+    p.c = sums + part * plan.sums_part() + panel * p.c_panel;
+    p.start = chunk == 0 ? kNothing : nullptr;
+    for (int64_t i = 0; i < parts.count; ++i) {
+      const int64_t rows = parts.rows + (i < parts.more);
+      plan.product->run(rows, count, p);
+      p.a += rows * kPanel;
+      p.c += rows * kPanel;
+    }
+  }
+}
+
+// Where transformed sums are not finite, plain ones may be. A position of |count| channels, the
+// weights of which are |weights|.
+void plain_position(const Plan& plan, const float* image, const float* weights, int64_t count,
+                    const float* bias, int64_t y, int64_t x, float* out) {
+  const Window& w = plan.geometry.window;
+  const int64_t channels = plan.geometry.group_in, size = w.image_size();
+  std::copy_n(bias, kPanel, out);
+  for (int64_t o = 0; o < count; ++o) {
+    float sum = 0;
+    for (int64_t tap = 0; tap < 9; ++tap) {
+      const int64_t row = y - w.pads[0] + tap / 3, column = x - w.pads[1] + tap % 3;
+      if (row < 0 || row >= w.image[0] || column < 0 || column >= w.image[1]) continue;
+      const int64_t pixel = row * w.image[1] + column;
+      for (int64_t c = 0; c < channels; ++c) {
+        const int64_t at = plan.blocked.input ? (c / kPanel * size + pixel) * kPanel + c % kPanel
+                                              : c * size + pixel;
+        sum += weights[(o * channels + c) * 9 + tap] * image[at];
+      }
+    }
+    out[o] += sum;
+  }
+}
+
+// Rows [begin, end) of the band's tiles of a panel, and their tail.
+void put_out(const Run& run, const Plan& plan, int64_t image, int64_t panel, int64_t top,
+             int64_t begin, int64_t end, const float* sums) {
+  const ConvGeometry& g = plan.geometry;
+  const int64_t height = g.window.positions[0], width = g.window.positions[1];
+  const int64_t positions = height * width, first = panel * kPanel, group = image % g.groups;
+  const int64_t count = std::min(kPanel, g.group_out - first);
+  float bias[kPanel] = {};
+  if (plan.has_bias) std::copy_n(run.input<float>(2) + group * g.group_out + first, count, bias);
+  float* const out = run.output<float>(0) + (image * g.group_out + first) * positions;
+  for (int64_t y = begin; y < end; ++y) {
+    const float* from = sums + (panel * plan.band_tiles() + y * plan.tiles_x) * kPanel;
+    const int64_t row = (top + y) * kOut, rows = std::min(kOut, height - row);
+    for (int64_t x = 0; x < plan.tiles_x; ++x, from += kPanel) {
+      const int64_t column = x * kOut, n = std::min(kOut, width - column);
+      const int64_t at = row * width + column;
+      const bool direct = plan.blocked.output && rows == kOut && n == kOut;
+      alignas(64) float tile[kOut * kOut * kPanel];
+      float* const to = direct ? out + at * kPanel : tile;
+      const int64_t pitch = direct ? width * kPanel : kOut * kPanel;
+      if (!transform_sums(from, plan.sums_part(), bias, to, pitch))
+        for (int64_t i = 0; i < rows * n; ++i)
+          plain_position(plan, run.input<float>(0) + image * g.group_in * g.window.image_size(),
+                         run.input<float>(1) + (group * g.group_out + first) * g.depth(), count,
+                         bias, row + i / n, column + i % n, to + i / n * pitch + i % n * kPanel);
+      for (int64_t i = 0; i < rows && !direct; ++i) {
+        const float* const line = tile + i * pitch;
+        if (plan.blocked.output)
+          std::copy_n(line, n * kPanel, out + (at + i * width) * kPanel);
+        else
+          lines_to_planes(out + at + i * width, positions, line, count, n);
+      }
+    }
+  }
+  const int64_t step = plan.blocked.output ? kPanel : 1;
+  const int64_t from = (top + begin) * kOut * width;
+  const int64_t to = std::min((top + end) * kOut, height) * width;
+  for (int64_t c = first; c < first + count; c += step) {
+    const int64_t at = (image * g.group_out + c) * positions;
+    run.finished(at + from * step, at + to * step);
+  }
+}
+
+void run_band(const Run& run, const Plan& plan, int64_t image, int64_t top) {
+  const ConvGeometry& g = plan.geometry;
+  uint8_t* const shared = run.shared<uint8_t>();
+  float* const lines = reinterpret_cast<float*>(shared);
+  float* const pixels = reinterpret_cast<float*>(shared + plan.lines_bytes());
+  float* const sums = pixels + kParts * plan.pixels_part();
+  const float* const in = run.input<float>(0) + image * g.group_in * g.window.image_size();
+  if (!plan.blocked.input)
+    run.parallel(plan.lines.parts(),
+                 [&](int64_t i, uint32_t) { plan.lines.fill(i, top * kOut, in, lines); });
+  const int64_t rows = std::min(plan.band, plan.tiles_y - top);
+  run.parallel(plan.chunks * rows, [&](int64_t i, uint32_t) {
+    transform_row(plan, top, i % rows, i / rows, plan.blocked.input ? in : lines, pixels);
+  });
+  const int64_t columns = ceil_div(plan.panels, plan.product->panels());
+  const float* const weights =
+      run.packed<float>() + image % g.groups * plan.panels * kParts * plan.weights_part();
+  run.parallel(kParts * columns, [&](int64_t i, uint32_t) {
+    if (run.stopped()) return;
+    const int64_t panel = i % columns * plan.product->panels();
+    multiply(plan, i / columns, panel, std::min(plan.product->panels(), plan.panels - panel),
+             rows * plan.tiles_x, pixels, weights, sums);
+  });
+  if (run.stopped()) return;
+  const int64_t together = std::clamp<int64_t>(64 / plan.tiles_x, 1, rows);
+  const int64_t parts = ceil_div(rows, together);
+  run.parallel(plan.panels * parts, [&](int64_t i, uint32_t) {
+    const int64_t begin = i % parts * together;
+    put_out(run, plan, image, i / parts, top, begin, std::min(begin + together, rows), sums);
+  });
+}
+
+// All 3 x 3 weights of one output and input channel, transformed.
+void transform_weights(const float* w, double out[kParts]) {
+  const auto line = [](double a, double b, double c, double* to, int64_t step) {
+    to[0] = a;
+    to[step] = (a + b + c) / 2;
+    to[2 * step] = (a - b + c) / 2;
+    to[3 * step] = c;
+  };
+  double rows[3 * kSide];
+  for (int64_t y = 0; y < 3; ++y)
+    line(static_cast<double>(w[3 * y]), static_cast<double>(w[3 * y + 1]),
+         static_cast<double>(w[3 * y + 2]), rows + kSide * y, 1);
+  for (int64_t x = 0; x < kSide; ++x)
+    line(rows[x], rows[kSide + x], rows[2 * kSide + x], out + x, kSide);
+}
+
+}  // namespace
+
+std::string refuse_conv_winograd(const SnapshotNode& node) {
+  if (PanelProduct::get() == nullptr) return "the machine, or PFRT_ISA, has no AVX2";
+  if (node.precision() == Precision::kIeee) return "precision ieee takes plain products";
+  const auto weights = node.input_dims(1);
+  const auto ones = [&](std::string_view name) {
+    return std::ranges::all_of(node.attr_ints(name), [](int64_t v) { return v == 1; });
+  };
+  if (weights.size() != 4 || weights[2] != 3 || weights[3] != 3 || !ones("strides") ||
+      !ones("dilations"))
+    return "tiles are of 3 x 3 taps side by side";
+  if (SnapshotNode::elements(weights) <= 0 || node.input_constant(1) == nullptr)
+    return "tiles are for constant weights";
+  const int64_t groups = node.attr_int("group", 1);
+  if (groups < 1 || weights[1] < kLeastChannels || weights[0] / groups < kLeastChannels)
+    return message("tiles are for many channels, not ", weights[1], " to ", weights[0]);
+  return "";
+}
+
+std::optional<PackedInput> pack_conv_winograd(const SnapshotNode& node) {
+  const auto dims = node.input_dims(1);
+  const int64_t groups = node.attr_int("group", 1), out = dims[0] / groups, channels = dims[1];
+  const int64_t panels = ceil_div(out, kPanel), part = ceil_div(channels, kPanel) * kPanel * kPanel;
+  PackedInput packed;
+  packed.input = 1;
+  packed.recipe = message("conv_winograd/", groups, "/", out, "x", channels);
+  packed.bytes = static_cast<uint64_t>(groups * panels * kParts * part) * sizeof(float);
+  packed.pack = [=](const void* source, void* memory) {
+    const float* from = static_cast<const float*>(source);
+    float* const to = static_cast<float*>(memory);
+    std::fill_n(to, groups * panels * kParts * part, 0.0f);
+    for (int64_t g = 0; g < groups; ++g)
+      for (int64_t o = 0; o < out; ++o) {
+        float* const column = to + (g * panels + o / kPanel) * kParts * part + o % kPanel;
+        for (int64_t c = 0; c < channels; ++c, from += 9) {
+          double parts[kParts];
+          transform_weights(from, parts);
+          for (int64_t p = 0; p < kParts; ++p)
+            column[p * part + c * kPanel] = static_cast<float>(parts[p]);
+        }
+      }
+  };
+  return packed;
+}
+
+Result<Kernel> make_conv_winograd_blocked(const SnapshotNode& node, Blocked sides) {
+  PFRT_ASSIGN(ConvGeometry g, conv_geometry(node, 0, 1));
+  PFRT_TRY(need_types(node, {1, 2}, Types{PFRT_DTYPE_FLOAT32}));
+  PFRT_TRY(check_bias(node, 2, g.groups * g.group_out));
+  Kernel kernel;
+  if (g.batch == 0 || g.window.position_count() == 0) {
+    kernel.run = [](const Run& run) { return run.stop(); };
+    return kernel;
+  }
+  if (PanelProduct::get() == nullptr)
+    return error(Code::kUNSUPPORTED, "AVX2 is not usable any more");
+  const auto plan = std::make_shared<const Plan>(g, node.has_input(2), sides);
+  kernel.flops = g.flops();
+  kernel.shared_bytes = plan->bytes();
+  kernel.run = [plan](const Run& run) -> pfrt_code {
+    if (run.packed<float>() == nullptr)
+      return run.fail(Code::kINTERNAL,
+                      "conv_winograd: the weights were not packed when the session was made; has "
+                      "PFRT_ISA changed since?");
+    const ConvGeometry& geo = plan->geometry;
+    for (int64_t image = 0; image < geo.batch * geo.groups; ++image)
+      for (int64_t top = 0; top < plan->tiles_y && !run.stopped(); top += plan->band)
+        run_band(run, *plan, image, top);
+    return run.stop();
+  };
+  return kernel;
+}
+
+Result<Kernel> make_conv_winograd(const SnapshotNode& node) {
+  return make_conv_winograd_blocked(node, {});
+}
+
+}  // namespace pfrt::cpu

@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "providers/cpu/kernels/matmul/tiles.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "providers/cpu/jit/tile_product.h"
+#include "providers/cpu/kernels/matmul/planes.h"
+#include "providers/cpu/kernels/matmul/split_product.h"
+
+namespace pfrt::cpu {
+namespace {
+
+constexpr int64_t kSide = TileProduct::kSide, kBlock = TileProduct::kBlock,
+                  kChunk = TileProduct::kChunk;
+constexpr int64_t kHead = 64;            // bytes: whether the columns could be split
+constexpr int64_t kPassChunks = 16;      // at most, summed apart, which keeps errors small
+constexpr int64_t kBandRows = 256;       // columns are read once a band
+constexpr int64_t kBandBytes = 1 << 20;  // of planes: they stay in the cache
+constexpr int64_t kTaskCols = 512, kWantedTasks = 8;
+
+int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+int64_t side_of(int64_t left) { return left > kSide ? kBlock : kSide; }
+
+// Blocks of 32 columns, each all of k.
+int64_t columns_bytes(int planes, const Columns& c) {
+  return plane_bytes(planes, ceil_div(c.n, kSide) * kSide, c.k);
+}
+
+}  // namespace
+
+std::optional<PackedInput> pack_tile_columns(const SnapshotNode& node, int64_t m,
+                                             const Columns& c) {
+  // With few rows the numbers are better read as they are. Large ones are not kept twice.
+  constexpr int64_t kLeastRows = 32, kMostNumbers = 32 << 20;
+  if (node.input_dtype(0) != PFRT_DTYPE_FLOAT32 || node.input_constant(1) == nullptr ||
+      node.precision() == Precision::kIeee || m < kLeastRows || c.n * c.k > kMostNumbers ||
+      !split_product_wins(m, c.n, c.k))
+    return std::nullopt;
+  const int planes = planes_of(node.precision());
+  PackedInput packed;
+  packed.input = 1;
+  packed.recipe =
+      message("tile_columns/", planes, "/", c.n, "x", c.k, "/", c.outer_stride, "/", c.k_stride);
+  packed.bytes = static_cast<uint64_t>(kHead + columns_bytes(planes, c));
+  packed.pack = [=](const void* source, void* memory) {
+    const StridedSource<float> columns(source, PFRT_DTYPE_FLOAT32, 0, c.outer_stride, c.k_stride);
+    uint8_t* const head = static_cast<uint8_t*>(memory);
+    uint8_t* to = head + kHead;
+    std::vector<float> panel(static_cast<size_t>(c.k * kBlock));
+    bool fit = true;
+    for (int64_t first = 0; first < c.n; first += kBlock) {
+      const int64_t count = std::min(kBlock, c.n - first), side = side_of(count);
+      columns.pack(panel.data(), side, first, count, 0, c.k);
+      fit &= split_columns(planes, to, side, panel.data(), side, count, c.k);
+      to += plane_bytes(planes, side, c.k);
+    }
+    std::fill_n(head, kHead, static_cast<uint8_t>(fit));
+  };
+  return packed;
+}
+
+// Rows [row, row + rows) and chunks [chunk, chunk + chunks) of A, split.
+struct TileMatmul::Band {
+  int64_t row, rows, chunk, chunks;
+  PlaneLayout layout;
+  const uint8_t *planes, *columns;  // columns: without the head
+};
+
+TileMatmul::TileMatmul(int64_t m, const Columns& columns, Precision precision)
+    : m_(m),
+      columns_(columns),
+      planes_(planes_of(precision)),
+      product_(TileProduct::of_planes(planes_)),
+      chunks_(chunks_of(columns.k)),
+      plain_(m, columns.n, columns.k) {
+  m = std::max<int64_t>(m, 1);
+  pass_chunks_ = ceil_div(chunks_, ceil_div(chunks_, kPassChunks));
+  band_rows_ = ceil_div(ceil_div(m, ceil_div(m, kBandRows)), kBlock) * kBlock;
+  const int64_t pass_bytes = band_rows_ * pass_chunks_ * planes_ * 64;
+  band_chunks_ = pass_chunks_ * std::max<int64_t>(1, kBandBytes / pass_bytes);
+  band_chunks_ = std::min(band_chunks_, chunks_);
+  task_cols_ = ceil_div(ceil_div(columns.n, kWantedTasks), kBlock) * kBlock;
+  task_cols_ = std::clamp(task_cols_, 2 * kBlock, kTaskCols);
+}
+
+uint64_t TileMatmul::scratch_bytes() const {
+  return std::max<uint64_t>(plain_.scratch_bytes(), kBlock * kBlock * sizeof(float));
+}
+
+uint64_t TileMatmul::shared_bytes() const {
+  const int64_t flags = ceil_div(chunks_, band_chunks_) * ceil_div(band_rows_, kBlock);
+  return static_cast<uint64_t>(band_rows_ * band_chunks_ * planes_ * 64 + ceil_div(flags, 64) * 64);
+}
+
+void TileMatmul::run(const Run& run, const Finish& finish) const {
+  const uint8_t* const packed = run.packed<uint8_t>();
+  uint8_t* const planes = run.shared<uint8_t>();
+  uint8_t* const fit = planes + band_rows_ * band_chunks_ * planes_ * 64;
+  const int64_t parts = ceil_div(band_rows_, kBlock);
+  for (int64_t row = 0; row < m_; row += band_rows_) {
+    const int64_t rows = std::min(band_rows_, m_ - row);
+    std::fill_n(fit, ceil_div(chunks_, band_chunks_) * parts, uint8_t{1});
+    for (int64_t chunk = 0; chunk < chunks_ && !run.stopped(); chunk += band_chunks_) {
+      Band band{row, rows,   chunk,         std::min(band_chunks_, chunks_ - chunk),
+                {},  planes, packed + kHead};
+      band.layout = {planes_, 64 * band_rows_, planes_ * 64 * band_rows_};
+      if (product_ != nullptr)
+        run.parallel(ceil_div(rows, kBlock), [&](int64_t i, uint32_t) {
+          const int64_t k0 = chunk * kChunk;
+          fit[chunk / band_chunks_ * parts + i] = split_rows(
+              band.layout, planes + 64 * i * kBlock,
+              run.input<float>(0) + (row + i * kBlock) * columns_.k + k0, columns_.k,
+              std::min(kBlock, rows - i * kBlock), std::min(band.chunks * kChunk, columns_.k - k0));
+        });
+      const bool last = chunk + band.chunks == chunks_;
+      const bool all_fit = product_ != nullptr && *packed != 0 &&
+                           std::all_of(fit, fit + ceil_div(chunks_, band_chunks_) * parts,
+                                       [](uint8_t f) { return f; });
+      run.parallel(ceil_div(columns_.n, task_cols_), [&](int64_t i, uint32_t worker) {
+        if (run.stopped()) return;
+        const int64_t first = i * task_cols_, cols = std::min(task_cols_, columns_.n - first);
+        if (all_fit) multiply(run, band, first, cols, run.scratch<float>(worker));
+        if (last) complete(run, band, all_fit, first, cols, finish, run.scratch<float>(worker));
+      });
+    }
+  }
+}
+
+void TileMatmul::multiply(const Run& run, const Band& band, int64_t first, int64_t cols,
+                          float* block) const {
+  const TileProduct& product = *product_;
+  int64_t offsets[kPassChunks];
+  TileProduct::Blocks blocks{};
+  blocks.a_row_bytes = 64;
+  blocks.a_plane_bytes = band.layout.plane_bytes;
+  blocks.c_tile_bytes = 4 * kSide;
+  const TileProduct::Scope scope(product);
+  for (int64_t j = first; j < first + cols; j += kBlock) {
+    const int64_t width = std::min(kBlock, columns_.n - j), side = side_of(width);
+    const uint8_t* from = band.columns + plane_bytes(planes_, j, columns_.k) +
+                          plane_bytes(planes_, side, band.chunk * kChunk);
+    for (int64_t c = 0; c < band.chunks; c += pass_chunks_) {
+      blocks.chunks = std::min(pass_chunks_, band.chunks - c);
+      for (int64_t p = 0; p < blocks.chunks; ++p) offsets[p] = (c + p) * band.layout.chunk_bytes;
+      blocks.a_chunks = offsets;
+      blocks.b = from;
+      const int64_t bytes = plane_bytes(planes_, side, kChunk * blocks.chunks);
+      from += bytes;
+      int64_t fetched = 0;
+      const bool set = band.chunk + c == 0;
+      for (int64_t i = 0; i < band.rows; i += kBlock) {
+        const int64_t rows = std::min(kBlock, band.rows - i), height = side_of(rows);
+        float* const out = run.output<float>(0) + (band.row + i) * columns_.n + j;
+        const bool direct = set && rows == height && width == side;
+        blocks.a = band.planes + 64 * i;
+        blocks.c = direct ? out : block;
+        blocks.c_row_bytes = 4 * (direct ? columns_.n : kBlock);
+        blocks.ahead = from + fetched;
+        blocks.ahead_step = fetched < bytes ? 64 : 0;
+        fetched += TileProduct::bytes_ahead(planes_, height / kSide, side / kSide, blocks.chunks);
+        product.run(height / kSide, side / kSide, blocks);
+        if (!direct) add_block(out, columns_.n, block, kBlock, rows, width, set);
+      }
+    }
+  }
+}
+
+// The sums of a band are there; those that are not to be trusted are computed again.
+void TileMatmul::complete(const Run& run, const Band& band, bool fit, int64_t first, int64_t cols,
+                          const Finish& finish, float* scratch) const {
+  float* const out = run.output<float>(0);
+  const int64_t n = columns_.n;
+  bool right = fit;
+  for (int64_t i = 0; i < band.rows && right; ++i)
+    right = sums_are_right(out + (band.row + i) * n + first, cols);
+  if (!right) {
+    const StridedSource<float> a(run.input(0), PFRT_DTYPE_FLOAT32, 0, columns_.k, 1),
+        b(run.input(1), PFRT_DTYPE_FLOAT32, 0, columns_.outer_stride, columns_.k_stride);
+    for (int64_t j = first; j < first + cols; j += plain_.tile_cols())
+      for (int64_t i = band.row; i < band.row + band.rows; i += plain_.tile_rows()) {
+        const GemmTile tile{i, std::min(plain_.tile_rows(), band.row + band.rows - i), j,
+                            std::min(plain_.tile_cols(), first + cols - j)};
+        plain_.compute_plainly(run, tile, a, b, out + i * n + j, n, scratch);
+      }
+  }
+  for (int64_t i = band.row; i < band.row + band.rows; ++i) {
+    if (finish) finish(out + i * n + first, i, first, cols);
+    if (cols < n) run.finished(i * n + first, i * n + first + cols);
+  }
+  if (cols == n) run.finished(band.row * n, (band.row + band.rows) * n);
+}
+
+}  // namespace pfrt::cpu

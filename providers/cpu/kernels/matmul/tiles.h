@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Products of float32 rows with constant columns on bfloat16 tiles (split_product.h). The columns
+// are split once, by the host; the rows once a run, a band of them at a time, which all columns
+// then use. Immutable; thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+
+#include "providers/cpu/kernel.h"
+#include "providers/cpu/kernels/matmul/gemm.h"
+
+namespace pfrt::cpu {
+
+// Constant columns of k numbers, outer_stride apart, their numbers k_stride.
+struct Columns {
+  int64_t n, k, outer_stride, k_stride;
+};
+
+// What |columns|, input 1 of the node, are packed to where a product of at least |m| rows is better
+// off on tiles.
+std::optional<PackedInput> pack_tile_columns(const SnapshotNode& node, int64_t m,
+                                             const Columns& columns);
+
+class TileProduct;
+
+class TileMatmul {
+ public:
+  // Of |m| rows of k numbers side by side.
+  TileMatmul(int64_t m, const Columns& columns, Precision precision);
+
+  uint64_t scratch_bytes() const;
+  uint64_t shared_bytes() const;
+  // Input 0 by input 1 to output 0, both dense. finish(row, i, j, n) has the elements of C's row i
+  // from column j on before they are final.
+  using Finish = std::function<void(float* row, int64_t i, int64_t j, int64_t n)>;
+  void run(const Run& run, const Finish& finish) const;
+
+ private:
+  struct Band;
+  void multiply(const Run& run, const Band& band, int64_t first, int64_t cols, float* block) const;
+  void complete(const Run& run, const Band& band, bool fit, int64_t first, int64_t cols,
+                const Finish& finish, float* scratch) const;
+
+  int64_t m_;
+  Columns columns_;
+  int planes_;
+  const TileProduct* product_;       // null: computed plainly
+  int64_t pass_chunks_, chunks_;     // chunks of k summed apart, and in all
+  int64_t band_rows_, band_chunks_;  // of A, split at a time
+  int64_t task_cols_;
+  Gemm<float> plain_;  // for what tiles get wrong
+};
+
+}  // namespace pfrt::cpu

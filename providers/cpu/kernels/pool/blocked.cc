@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Pooling of images in blocks of 16 channels, with the results of the planar forms bit for bit but
+// for global averages, whose sums have another order.
+#include <algorithm>
+#include <limits>
+#include <memory>
+
+#include "providers/cpu/isa/isa.h"
+#include "providers/cpu/kernels/conv/blocked_row.h"
+#include "providers/cpu/kernels/pool/make.h"
+#include "providers/cpu/kernels/signature.h"
+
+namespace pfrt::cpu {
+namespace {
+
+constexpr int64_t kBlock = kBlockChannels;
+constexpr int64_t kTask = 1 << 14;  // elements
+
+struct MaxOf {
+  using Sum = __m256;
+  PFRT_AVX2 Sum start() const { return _mm256_set1_ps(-std::numeric_limits<float>::infinity()); }
+  // The second operand where one is NaN.
+  PFRT_AVX2 Sum add(Sum sum, __m256 x, int64_t) const { return _mm256_max_ps(x, sum); }
+  PFRT_AVX2 __m256 finish(Sum sum, int64_t) const { return sum; }
+};
+
+struct AverageOf {
+  struct Sum {
+    __m256d low, high;
+  };
+  double outer;           // taps that count at this row, but for those along it
+  const int64_t* counts;  // along it, by position
+  PFRT_AVX2 Sum start() const { return {_mm256_setzero_pd(), _mm256_setzero_pd()}; }
+  PFRT_AVX2 Sum add(Sum sum, __m256 x, int64_t) const {
+    return {sum.low + _mm256_cvtps_pd(_mm256_castps256_ps128(x)),
+            sum.high + _mm256_cvtps_pd(_mm256_extractf128_ps(x, 1))};
+  }
+  PFRT_AVX2 __m256 finish(Sum sum, int64_t position) const {
+    const double count = outer * static_cast<double>(counts[position]);
+    const __m256d by = _mm256_set1_pd(count > 0 ? count : 1);
+    return _mm256_set_m128(_mm256_cvtpd_ps(_mm256_div_pd(sum.high, by)),
+                           _mm256_cvtpd_ps(_mm256_div_pd(sum.low, by)));
+  }
+};
+
+struct Plan {
+  Window window;
+  WindowRows rows;
+  int64_t blocks;
+  std::vector<std::vector<int64_t>> counts;  // averages: by dimension and position
+};
+
+// Taps that count at row |row| of positions, but for those along the row.
+double outer_count(const Plan& plan, int64_t row) {
+  int64_t count = 1;
+  for (size_t d = plan.counts.size() - 1; d-- > 0;) {
+    const auto size = static_cast<int64_t>(plan.counts[d].size());
+    count *= plan.counts[d][static_cast<size_t>(row % size)];
+    row /= size;
+  }
+  return static_cast<double>(count);
+}
+
+void pool_row(const Plan& plan, int64_t row, const float* image, float* out) {
+  for (int64_t c = 0; c < kBlock; c += kVectorChannels)
+    if (plan.counts.empty())
+      blocked_row(plan.rows, row, image + c, out + c, MaxOf{});
+    else
+      blocked_row(plan.rows, row, image + c, out + c,
+                  AverageOf{outer_count(plan, row), plan.counts.back().data()});
+}
+
+Result<Kernel> make(const SnapshotNode& node, bool average) {
+  PFRT_ASSIGN(PoolGeometry g, pool_geometry(node));
+  const WindowRows rows(g.window);
+  Plan made{std::move(g.window), rows, g.planes / kBlock, {}};
+  for (size_t d = 0; average && d < made.window.rank(); ++d)
+    made.counts.push_back(
+        pool_tap_counts(made.window, d, node.attr_int("count_include_pad", 0) != 0));
+  Kernel kernel;
+  kernel.flops = static_cast<double>(g.planes) * static_cast<double>(made.window.position_count()) *
+                 static_cast<double>(made.window.taps());
+  const auto plan = std::make_shared<const Plan>(std::move(made));
+  kernel.run = [plan](const Run& run) -> pfrt_code {
+    const int64_t pixels = plan->window.image_size(), length = plan->rows.row_length();
+    const int64_t all = plan->rows.rows();
+    if (length * all == 0) return run.stop();
+    const int64_t together = std::clamp<int64_t>(kTask / (length * kBlock), 1, all);
+    const int64_t parts = (all + together - 1) / together;
+    run.parallel(plan->blocks * parts, [&](int64_t i, uint32_t) {
+      if (run.stopped()) return;
+      const int64_t block = i / parts, first = i % parts * together;
+      const int64_t last = std::min(first + together, all);
+      const float* const image = run.input<float>(0) + block * pixels * kBlock;
+      const int64_t start = block * all * length * kBlock;
+      for (int64_t r = first; r < last; ++r)
+        pool_row(*plan, r, image, run.output<float>(0) + start + r * length * kBlock);
+      run.finished(start + first * length * kBlock, start + last * length * kBlock);
+    });
+    return run.stop();
+  };
+  return kernel;
+}
+
+}  // namespace
+
+std::string refuse_pool_blocked(const SnapshotNode& node, Blocked sides) {
+  if (isa() < Isa::kAvx2) return "the machine, or PFRT_ISA, has no AVX2";
+  if (node.has_output(1)) return "indices are of planes";
+  const auto out = node.output_dims(0);
+  if (sides.input && out.size() > 2 && SnapshotNode::elements(out.subspan(2)) == 1) return "";
+  return sides.input == sides.output ? "" : "pooling keeps the layout";
+}
+
+Result<Kernel> make_max_pool_blocked(const SnapshotNode& node, Blocked) {
+  return make(node, false);
+}
+
+Result<Kernel> make_average_pool_blocked(const SnapshotNode& node, Blocked) {
+  return make(node, true);
+}
+
+Result<Kernel> make_global_average_pool_blocked(const SnapshotNode& node, Blocked) {
+  PFRT_TRY(need(node, 1, 1));
+  const auto dims = node.input_dims(0);
+  const int64_t blocks = dims[0] * dims[1] / kBlock;
+  const int64_t pixels = SnapshotNode::elements(dims.subspan(2));
+  if (node.output_elements(0) != dims[0] * dims[1])
+    return kernel_error("output 0 was planned with ", node.output_elements(0), " elements but has ",
+                        dims[0] * dims[1]);
+  Kernel kernel;
+  kernel.flops = static_cast<double>(node.input_elements(0));
+  kernel.run = [=](const Run& run) -> pfrt_code {
+    run.blocks(blocks, std::max<int64_t>(1, kTask / (pixels * kBlock)),
+               [&](int64_t begin, int64_t end) {
+                 for (int64_t b = begin; b < end; ++b) {
+                   const float* const image = run.input<float>(0) + b * pixels * kBlock;
+                   double sum[kBlock] = {};
+                   for (int64_t p = 0; p < pixels; ++p)
+                     for (int64_t c = 0; c < kBlock; ++c)
+                       sum[c] += static_cast<double>(image[p * kBlock + c]);
+                   float* const out = run.output<float>(0) + b * kBlock;
+                   for (int64_t c = 0; c < kBlock; ++c)
+                     out[c] = static_cast<float>(sum[c] / static_cast<double>(pixels));
+                 }
+                 run.finished(begin * kBlock, end * kBlock);
+               });
+    return run.stop();
+  };
+  return kernel;
+}
+
+}  // namespace pfrt::cpu

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "providers/cpu/kernels/softmax/line.h"
+
+#include <immintrin.h>
+
+#include <cmath>
+
+#include "providers/cpu/isa/isa.h"
+
+// Nothing of the standard library in here: its templates would be compiled for AVX-512 everywhere.
+#pragma GCC push_options
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wuninitialized"  // gcc 12, of its own header
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#pragma GCC target("avx512f,avx512bw,avx512dq,avx512vl")
+
+namespace pfrt::cpu {
+namespace {
+
+inline __mmask16 lanes(int64_t n) {
+  return static_cast<__mmask16>(n >= 16 ? 0xffff : (1u << n) - 1);
+}
+
+float greatest_512(const float* x, int64_t n, float floor) {
+  __m512 best = _mm512_set1_ps(floor);
+  __mmask16 odd = floor != floor;
+  for (int64_t i = 0; i < n; i += 16) {
+    const __m512 v = _mm512_mask_loadu_ps(best, lanes(n - i), x + i);
+    odd |= _mm512_cmp_ps_mask(v, v, _CMP_UNORD_Q);
+    best = _mm512_maskz_max_ps(0xffff, best, v);
+  }
+  return odd != 0 ? __builtin_nanf("") : _mm512_reduce_max_ps(best);
+}
+
+// exp of x, by 2^n of its nearest multiple of log 2 and seven terms of the series for the rest,
+// which is at most log(2) / 2.
+inline __m512 exp_512(__m512 x) {
+  const __m512 n = _mm512_maskz_roundscale_ps(0xffff, x * _mm512_set1_ps(1.44269504f), 0);
+  __m512 r = _mm512_fnmadd_ps(n, _mm512_set1_ps(0.693359375f), x);
+  r = _mm512_fnmadd_ps(n, _mm512_set1_ps(-2.12194440e-4f), r);
+  constexpr float kTerms[] = {1.f / 720, 1.f / 120, 1.f / 24, 1.f / 6, 0.5f, 1.f, 1.f};
+  __m512 p = _mm512_set1_ps(1.f / 5040);
+  for (const float term : kTerms) p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(term));
+  return _mm512_maskz_scalef_ps(0xffff, p, n);
+}
+
+double exp_line_512(const float* x, float* y, int64_t n, float shift) {
+  __m512d low = _mm512_setzero_pd(), high = _mm512_setzero_pd();
+  for (int64_t i = 0; i < n; i += 16) {
+    const __mmask16 here = lanes(n - i);
+    __m512 v = _mm512_maskz_loadu_ps(here, x + i) - _mm512_set1_ps(shift);
+    // Beyond, scalef would see infinities minus infinities.
+    v = _mm512_mask_max_ps(v, _mm512_cmp_ps_mask(v, v, _CMP_ORD_Q), v, _mm512_set1_ps(-200.f));
+    v = _mm512_maskz_mov_ps(here, exp_512(v));
+    _mm512_mask_storeu_ps(y + i, here, v);
+    low += _mm512_maskz_cvtps_pd(0xff, _mm512_castps512_ps256(v));
+    high += _mm512_maskz_cvtps_pd(0xff, _mm512_maskz_extractf32x8_ps(0xff, v, 1));
+  }
+  return _mm512_reduce_add_pd(low + high);
+}
+
+void scale_line_512(const float* x, float* y, int64_t n, double factor) {
+  const __m512d by = _mm512_set1_pd(factor);
+  for (int64_t i = 0; i < n; i += 8) {
+    const __mmask8 here = static_cast<__mmask8>(n - i >= 8 ? 0xff : (1u << (n - i)) - 1);
+    const __m512d v = _mm512_maskz_cvtps_pd(here, _mm256_maskz_loadu_ps(here, x + i));
+    _mm256_mask_storeu_ps(y + i, here, _mm512_maskz_cvtpd_ps(here, v * by));
+  }
+}
+
+}  // namespace
+}  // namespace pfrt::cpu
+
+#pragma GCC diagnostic pop
+#pragma GCC pop_options
+
+namespace pfrt::cpu {
+namespace {
+
+float greatest_plain(const float* x, int64_t n, float floor) {
+  float best = floor;
+  for (int64_t i = 0; i < n; ++i) best = best > x[i] || best != best ? best : x[i];
+  return best;
+}
+
+double exp_line_plain(const float* x, float* y, int64_t n, float shift) {
+  double sum = 0;
+  for (int64_t i = 0; i < n; ++i) {
+    y[i] = std::exp(x[i] - shift);
+    sum += static_cast<double>(y[i]);
+  }
+  return sum;
+}
+
+void scale_line_plain(const float* x, float* y, int64_t n, double factor) {
+  for (int64_t i = 0; i < n; ++i) y[i] = static_cast<float>(static_cast<double>(x[i]) * factor);
+}
+
+}  // namespace
+
+LineMath LineMath::here() {
+  if (isa() >= Isa::kAvx512) return {greatest_512, exp_line_512, scale_line_512};
+  return {greatest_plain, exp_line_plain, scale_line_plain};
+}
+
+}  // namespace pfrt::cpu

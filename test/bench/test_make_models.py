@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Models that bench/models writes are ones that can be run, and say what they are for."""
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pyflame_rt
+import pytest
+
+from network import serialize
+from transformers import decoder, decoder_step
+
+ROOT = Path(__file__).resolve().parents[2]
+SMALL = {"tokens": 6, "vocabulary": 11, "width": 8, "heads": 2, "inner": 16, "layers": 2}
+
+
+def session_of(model):
+    options = pyflame_rt.SessionOptions()
+    options.num_threads = 1
+    return pyflame_rt.InferenceSession(model, options)
+
+
+def write(folder, *names):
+    command = [sys.executable, ROOT / "bench" / "models" / "make_models.py", folder, "--only", ",".join(names)]
+    return subprocess.run(command, capture_output=True, text=True)
+
+
+def test_a_network_gives_probabilities_that_differ(tmp_path):
+    assert write(tmp_path, "squeezenet", "shufflenet").returncode == 0
+    pixels = np.random.default_rng(0).standard_normal((2, 3, 224, 224), dtype=np.float32)
+    for name in ("squeezenet", "shufflenet"):
+        (found,) = session_of(tmp_path / f"{name}.onnx").run(None, {"data": pixels})
+        assert found.shape == (2, 1000)
+        np.testing.assert_allclose(found.sum(1), 1, rtol=1e-5)
+        assert (found.max(1) > 0.003).all() and (found.max(1) < 0.9).all()
+        assert np.abs(found[0] - found[1]).max() > 1e-4
+
+
+def test_weights_are_the_same_every_time(tmp_path):
+    write(tmp_path / "a", "squeezenet")
+    write(tmp_path / "b", "squeezenet")
+    assert (tmp_path / "a" / "squeezenet.onnx").read_bytes() == (tmp_path / "b" / "squeezenet.onnx").read_bytes()
+
+
+def test_a_name_that_is_not_known_is_refused(tmp_path):
+    done = write(tmp_path, "squeezenet", "resnet51")
+    assert done.returncode == 2 and "no such model: resnet51" in done.stderr
+    assert not list(tmp_path.iterdir())
+
+
+def test_steps_of_the_decoder_give_what_the_whole_prompt_gives():
+    for model in (whole := decoder(**SMALL), step := decoder_step(**SMALL)):
+        onnx.checker.check_model(model, full_check=True)
+    ids = np.random.default_rng(1).integers(0, SMALL["vocabulary"], (3, SMALL["tokens"]))
+    (expected,) = session_of(serialize(whole)).run(None, {"ids": ids})
+    session = session_of(serialize(step))
+    names = [port.name for port in session.get_outputs()]
+    cache = {port.name: np.zeros((3, 2, 0, 4), np.float32) for port in session.get_inputs() if port.name != "ids"}
+    for token in range(SMALL["tokens"]):
+        found = dict(zip(names, session.run(None, {"ids": ids[:, token:token + 1], **cache})))
+        np.testing.assert_allclose(found.pop("logits")[:, 0], expected[:, token], rtol=1e-4, atol=1e-5)
+        cache = {name.replace("present", "past"): value for name, value in found.items()}
+    assert set(cache) == {f"past_{what}_{layer}" for what in ("key", "value") for layer in range(2)}
+    assert expected.std() == pytest.approx(1, abs=0.5)

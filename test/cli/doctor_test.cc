@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+
+#include "test/cli/tool.h"
+
+namespace pfrt_test {
+namespace {
+
+// The lists "measured" and "not_measured" of the JSON, each as its text.
+std::pair<std::string, std::string> lists(const std::string& json) {
+  const size_t first = json.find("\"measured\":["), second = json.find("\"not_measured\":[");
+  if (first == std::string::npos || second == std::string::npos) return {};
+  return {json.substr(first, second - first), json.substr(second)};
+}
+
+bool has(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+TEST(DoctorMeasure, prints_json) {
+  const Ran ran = run("doctor --measure --seconds 0.05 --json");
+  ASSERT_EQ(ran.code, 0) << ran.output;
+  EXPECT_EQ(std::count(ran.output.begin(), ran.output.end(), '\n'), 1) << ran.output;
+  const auto [measured, absent] = lists(ran.output);
+  for (const char* name : {"read L1", "read L2"}) {
+    const std::string row = std::string("{\"provider\":\"CPUExecutionProvider\",\"name\":\"") +
+                            name + "\",\"unit\":\"GB/s\",\"threads\":1,\"median\":";
+    EXPECT_TRUE(has(measured, row)) << ran.output;
+  }
+  EXPECT_FALSE(has(ran.output, ":null")) << ran.output;
+  EXPECT_TRUE(has(ran.output, "\"plugins\":")) << ran.output;
+}
+
+TEST(DoctorMeasure, prints_a_table) {
+  const Ran ran = run("doctor --measure --seconds 0.05 --threads 1");
+  ASSERT_EQ(ran.code, 0) << ran.output;
+  for (const char* part : {"\nCPUExecutionProvider", "\nread memory ", " 1 thread ", "GB/s"})
+    EXPECT_TRUE(has(ran.output, part)) << part << " in\n" << ran.output;
+  EXPECT_FALSE(has(ran.output, "threads  best")) << ran.output;
+}
+
+TEST(DoctorMeasure, keeps_to_the_cap) {
+  const Ran ran = run("doctor --measure --seconds 0.05 --json", "PFRT_ISA=generic");
+  ASSERT_EQ(ran.code, 0) << ran.output;
+  const auto [measured, absent] = lists(ran.output);
+  EXPECT_FALSE(has(measured, "fp32 fma")) << ran.output;
+  EXPECT_TRUE(has(absent, "\"name\":\"fp32 fma\",\"reason\":\"needs avx2; usable is generic\""))
+      << ran.output;
+}
+
+TEST(DoctorMeasure, measures_what_is_asked_for_alone) {
+  const Ran ran = run("doctor --measure --seconds 0.05 --only 'read L'");
+  ASSERT_EQ(ran.code, 0) << ran.output;
+  EXPECT_TRUE(has(ran.output, "\nread L1 ")) << ran.output;
+  EXPECT_FALSE(has(ran.output, "\nread memory ")) << ran.output;
+}
+
+TEST(DoctorMeasure, says_what_is_wrong) {
+  const std::pair<const char*, const char*> wrong[] = {
+      {"doctor --measure --threads 4096", "4096 threads"},
+      {"doctor --measure --seconds 0", "--seconds"},
+      {"doctor --measure --seconds x", "--seconds"},
+      {"doctor --seconds 1", "--measure"},
+      {"doctor --only read", "--measure"},
+      {"doctor --measure --only fp64", "'fp64'"},
+      {"doctor --threads 1", "--measure"},
+  };
+  for (const auto& [arguments, part] : wrong) {
+    const Ran ran = run(arguments);
+    EXPECT_EQ(ran.code, 2) << arguments;
+    EXPECT_TRUE(has(ran.output, part)) << ran.output;
+    EXPECT_EQ(std::count(ran.output.begin(), ran.output.end(), '\n'), 1) << ran.output;
+  }
+}
+
+TEST(Doctor, measures_only_when_asked) {
+  const Ran ran = run("doctor --json");
+  EXPECT_EQ(ran.code, 0) << ran.output;
+  EXPECT_FALSE(has(ran.output, "measured")) << ran.output;
+}
+
+}  // namespace
+}  // namespace pfrt_test
