@@ -186,6 +186,8 @@ struct Blocked {
 struct PackedInput {
   uint32_t input = 0;
   std::string recipe;  // names layout and dimensions completely
+  // Of the kernel that reads it, where that is not the row's.
+  std::string_view kernel;
   uint64_t bytes = 0;
   std::function<void(const void* source, void* out)> pack;
 };
@@ -217,9 +219,8 @@ struct KernelRow {
   Result<Kernel> (*make_blocked)(const SnapshotNode& node, Blocked sides) = nullptr;
   // Called once a compiled region, for nodes that refuse did not turn away. May be null.
   std::optional<PackedInput> (*pack)(const SnapshotNode& node) = nullptr;
-  // Takes the place of |make| and |name| for nodes of which something was packed; null without.
-  Result<Kernel> (*make_packed)(const SnapshotNode& node) = nullptr;
-  std::string_view packed_name = {};
+  // Takes the place of |make| for nodes of which something was packed; null without.
+  Result<Kernel> (*make_packed)(const SnapshotNode& node, const PackedInput& packed) = nullptr;
 };
 
 constexpr KernelRow with_tail(KernelRow row) {

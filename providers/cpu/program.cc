@@ -358,7 +358,7 @@ class ProgramBuilder {
     const auto make = [&]() -> Result<Kernel> {
       if (sides.input || sides.output) return row->make_blocked(node, sides);
       if (pooled) return row->make_pooled(node, last);
-      if (with_packed) return row->make_packed(node);
+      if (with_packed) return row->make_packed(node, packed->input);
       return row->prepare == nullptr ? row->make(node)
                                      : row->make_with(node, executable_.prepared(index));
     };
@@ -387,7 +387,7 @@ class ProgramBuilder {
       step.outputs.push_back(to);
     }
     if (long_in_parallel(row->domain, row->op)) step.flags = PFRT_STEP_LONG;
-    step.name = with_packed ? row->packed_name : row->name;
+    step.name = with_packed ? packed->input.kernel : row->name;
     if (sides.input || sides.output) step.name += "_blocked";
     if (step.kernel.may_alias >= 0)
       step.aliases = {{static_cast<uint32_t>(step.kernel.may_alias), 0}};

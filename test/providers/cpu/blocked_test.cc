@@ -94,7 +94,7 @@ class Builder {
 
   uint32_t step(uint32_t x) {
     const Dims dims = g_.values[x].dims;
-    switch (random_.below(8)) {
+    switch (random_.below(9)) {
       case 0:
         return g_.add("Relu", {x}, dims);
       case 1:
@@ -115,6 +115,8 @@ class Builder {
         return g_.add("Concat", {x, more}, {dims[0], dims[1] + 48, dims[2], dims[3]},
                       {{"axis", int64_t{1}}});
       }
+      case 7:
+        return g_.add("LRN", {x}, dims, {{"size", random_.from_to(1, 16)}, {"alpha", 0.5f}});
       default:
         return conv(x, 16 * random_.from_to(1, 5));
     }
@@ -151,8 +153,8 @@ TEST(Blocked, the_bits_of_row_major_images) {
     for (const std::string& kernel : apart.kernels)
       EXPECT_EQ(kernel.find("_blocked"), kernel.npos) << kernel;
   }
-  std::set<std::string> all{"average_pool_rows", "batch_norm_planes", "concat_copy",
-                            "conv_depthwise_rows", "max_pool_rows"};
+  std::set<std::string> all{"average_pool_rows",   "batch_norm_planes", "concat_copy",
+                            "conv_depthwise_rows", "lrn_channels",      "max_pool_rows"};
   if (cpu::amx_usable())
     all.insert("conv_tiles");
   else

@@ -208,7 +208,8 @@ std::string refusal(const cpu::KernelRow& row, const SnapshotNode& node) {
 }
 
 Result<cpu::Kernel> made(const cpu::KernelRow& row, const SnapshotNode& node) {
-  if (row.make_packed != nullptr && row.pack(node)) return row.make_packed(node);
+  if (row.make_packed != nullptr)
+    if (const auto packed = row.pack(node)) return row.make_packed(node, *packed);
   if (row.prepare == nullptr) return row.make(node);
   PFRT_ASSIGN(const cpu::Prepared prepared, row.prepare(node));
   return row.make_with(node, prepared);

@@ -17,7 +17,9 @@
 namespace pfrt::cpu {
 namespace {
 
-constexpr int64_t kMostRows = 32, kLeastRows = 4;
+// A block's keys and values are packed for its rows; rows that see different keys compute some for
+// nothing.
+constexpr int64_t kMostRows = 128, kMostCausalRows = 32, kLeastRows = 4, kWantedTasks = 8;
 constexpr int64_t kBlockScores = 1 << 16;  // of a block, about what the second-level cache holds
 
 template <typename T>
@@ -82,7 +84,10 @@ template <typename T>
 class Attend {
  public:
   explicit Attend(AttentionForm form) : f_(std::move(form)) {
-    rows_ = std::clamp(kBlockScores / std::max<int64_t>(f_.total, 1), kLeastRows, kMostRows);
+    const int64_t heads = std::max<int64_t>(f_.batch * f_.q_heads, 1);
+    const int64_t most =
+        f_.causal || f_.left >= 0 || heads < kWantedTasks ? kMostCausalRows : kMostRows;
+    rows_ = std::clamp(kBlockScores / std::max<int64_t>(f_.total, 1), kLeastRows, most);
     rows_ = std::clamp<int64_t>(f_.q_len, 1, rows_);
     blocks_ = (f_.q_len + rows_ - 1) / rows_;
     // Dimensions of what has no elements may be anything: their products are not taken.

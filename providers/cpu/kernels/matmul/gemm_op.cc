@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cmath>
 
+#include "providers/cpu/kernels/matmul/columns.h"
 #include "providers/cpu/kernels/matmul/product.h"
-#include "providers/cpu/kernels/matmul/tiles.h"
 #include "providers/cpu/kernels/signature.h"
 
 namespace pfrt::cpu {
@@ -92,30 +92,24 @@ std::optional<PackedInput> pack_gemm(const SnapshotNode& node) {
   const bool trans_b = node.attr_int("transB", 0) != 0;
   if (node.attr_int("transA", 0) != 0) return std::nullopt;
   const int64_t n = b[trans_b ? 0 : 1], k = b[trans_b ? 1 : 0];
-  return pack_tile_columns(node, a[0], {n, k, trans_b ? k : 1, trans_b ? 1 : n});
+  return pack_columns(node, std::max<int64_t>(a[0], 1), a[0] < 0,
+                      {n, k, trans_b ? k : 1, trans_b ? 1 : n}, {"gemm_tiles", "gemm_panels"});
 }
 
-Result<Kernel> make_gemm_tiles(const SnapshotNode& node) {
+Result<Kernel> make_packed_gemm(const SnapshotNode& node, const PackedInput& packed) {
   PFRT_ASSIGN(const Form f, read(node));
-  const TileMatmul product(f.m, {f.n, f.k, f.trans_b ? f.k : 1, f.trans_b ? 1 : f.n},
-                           node.precision());
-  Kernel kernel;
-  kernel.flops =
-      2.0 * static_cast<double>(f.m) * static_cast<double>(f.n) * static_cast<double>(f.k);
-  kernel.scratch_bytes = product.scratch_bytes();
-  kernel.shared_bytes = product.shared_bytes();
-  kernel.run = [product, f](const Run& run) -> pfrt_code {
-    const float* const c = f.has_c ? run.input<float>(2) : nullptr;
-    product.run(run, [&](float* row, int64_t i, int64_t j, int64_t n) {
-      if (f.alpha != 1.0f)
-        for (int64_t x = 0; x < n; ++x) row[x] *= f.alpha;
-      if (c == nullptr) return;
-      const float* const from = c + i * f.c_row + j * f.c_col;
-      for (int64_t x = 0; x < n; ++x) row[x] += f.beta * from[x * f.c_col];
-    });
-    return run.stop();
-  };
-  return kernel;
+  return packed_product(packed, node, f.m, {f.n, f.k, f.trans_b ? f.k : 1, f.trans_b ? 1 : f.n},
+                        [f](const Run& run) -> Finish {
+                          const float* const c = f.has_c ? run.input<float>(2) : nullptr;
+                          if (f.alpha == 1.0f && c == nullptr) return nullptr;
+                          return [f, c](float* row, int64_t i, int64_t j, int64_t n) {
+                            if (f.alpha != 1.0f)
+                              for (int64_t x = 0; x < n; ++x) row[x] *= f.alpha;
+                            if (c == nullptr) return;
+                            const float* const from = c + i * f.c_row + j * f.c_col;
+                            for (int64_t x = 0; x < n; ++x) row[x] += f.beta * from[x * f.c_col];
+                          };
+                        });
 }
 
 Result<Kernel> make_gemm(const SnapshotNode& node) {

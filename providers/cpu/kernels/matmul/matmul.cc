@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
+#include "providers/cpu/kernels/matmul/columns.h"
 #include "providers/cpu/kernels/matmul/product.h"
-#include "providers/cpu/kernels/matmul/tiles.h"
 #include "providers/cpu/kernels/signature.h"
 
 namespace pfrt::cpu {
@@ -49,19 +49,18 @@ constexpr Types kShort{PFRT_DTYPE_FLOAT32, PFRT_DTYPE_FLOAT16, PFRT_DTYPE_BFLOAT
 constexpr Types kBytes{PFRT_DTYPE_INT8, PFRT_DTYPE_UINT8};
 
 constexpr KernelRow with_pack(KernelRow row, decltype(KernelRow::pack) pack,
-                              decltype(KernelRow::make_packed) make, std::string_view name) {
+                              decltype(KernelRow::make_packed) make) {
   row.pack = pack;
   row.make_packed = make;
-  row.packed_name = name;
   return row;
 }
 
 constexpr KernelRow kRows[] = {
     with_pack(
         with_tail({"", "MatMul", kMatTypes, "matmul_packed", "generic", nullptr, make_matmul}),
-        pack_matmul, make_matmul_tiles, "matmul_tiles"),
+        pack_matmul, make_packed_matmul),
     with_pack(with_tail({"", "Gemm", kMatTypes, "gemm_packed", "generic", nullptr, make_gemm}),
-              pack_gemm, make_gemm_tiles, "gemm_tiles"),
+              pack_gemm, make_packed_gemm),
     {"", "MatMulInteger", kBytes, "matmul_integer_packed", "generic", refuse_matmul_integer,
      make_matmul_integer},
     {"", "QLinearMatMul", kBytes, "qlinear_matmul_packed", "generic", refuse_qlinear_matmul,
@@ -146,27 +145,21 @@ std::optional<PackedInput> pack_matmul(const SnapshotNode& node) {
   const auto a = node.input_dims(0), b = node.input_dims(1);
   if (a.size() < 2 || b.size() != 2) return std::nullopt;
   int64_t rows = 1;  // at least
-  for (const int64_t dim : a.first(a.size() - 1))
+  bool any = false;
+  for (const int64_t dim : a.first(a.size() - 1)) {
+    any |= dim < 0;
     if (dim >= 0) rows = std::min<int64_t>(rows * std::min<int64_t>(dim, INT32_MAX), INT32_MAX);
-  return pack_tile_columns(node, rows, {b[1], b[0], 1, b[1]});
+  }
+  return pack_columns(node, rows, any, {b[1], b[0], 1, b[1]}, {"matmul_tiles", "matmul_panels"});
 }
 
-Result<Kernel> make_matmul_tiles(const SnapshotNode& node) {
+Result<Kernel> make_packed_matmul(const SnapshotNode& node, const PackedInput& packed) {
   PFRT_TRY(need(node, 2, 1));
   PFRT_TRY(need_types(node, {1}, Types{node.input_dtype(0)}));
   PFRT_ASSIGN(const ProductShape shape, product_shape(node.input_dims(0), node.input_dims(1)));
   PFRT_TRY(shape.check(node));
-  const TileMatmul product(shape.m, {shape.n, shape.k, 1, shape.n}, node.precision());
-  Kernel kernel;
-  kernel.flops = 2.0 * static_cast<double>(shape.m) * static_cast<double>(shape.n) *
-                 static_cast<double>(shape.k);
-  kernel.scratch_bytes = product.scratch_bytes();
-  kernel.shared_bytes = product.shared_bytes();
-  kernel.run = [product](const Run& run) -> pfrt_code {
-    product.run(run, nullptr);
-    return run.stop();
-  };
-  return kernel;
+  return packed_product(packed, node, shape.m, {shape.n, shape.k, 1, shape.n},
+                        [](const Run&) { return Finish(); });
 }
 
 std::span<const KernelRow> matmul_kernels() { return kRows; }

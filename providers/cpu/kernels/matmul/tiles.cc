@@ -41,7 +41,7 @@ std::optional<PackedInput> pack_tile_columns(const SnapshotNode& node, int64_t m
   PackedInput packed;
   packed.input = 1;
   packed.recipe =
-      message("tile_columns/", planes, "/", c.n, "x", c.k, "/", c.outer_stride, "/", c.k_stride);
+      message(kTileColumns, planes, "/", c.n, "x", c.k, "/", c.outer_stride, "/", c.k_stride);
   packed.bytes = static_cast<uint64_t>(kHead + columns_bytes(planes, c));
   packed.pack = [=](const void* source, void* memory) {
     const StridedSource<float> columns(source, PFRT_DTYPE_FLOAT32, 0, c.outer_stride, c.k_stride);

@@ -6,23 +6,20 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <optional>
 
 #include "providers/cpu/kernel.h"
+#include "providers/cpu/kernels/matmul/columns.h"
 #include "providers/cpu/kernels/matmul/gemm.h"
 
 namespace pfrt::cpu {
-
-// Constant columns of k numbers, outer_stride apart, their numbers k_stride.
-struct Columns {
-  int64_t n, k, outer_stride, k_stride;
-};
 
 // What |columns|, input 1 of the node, are packed to where a product of at least |m| rows is better
 // off on tiles.
 std::optional<PackedInput> pack_tile_columns(const SnapshotNode& node, int64_t m,
                                              const Columns& columns);
+
+inline constexpr std::string_view kTileColumns = "tile_columns/";  // how its recipe begins
 
 class TileProduct;
 
@@ -33,9 +30,7 @@ class TileMatmul {
 
   uint64_t scratch_bytes() const;
   uint64_t shared_bytes() const;
-  // Input 0 by input 1 to output 0, both dense. finish(row, i, j, n) has the elements of C's row i
-  // from column j on before they are final.
-  using Finish = std::function<void(float* row, int64_t i, int64_t j, int64_t n)>;
+  // Input 0 by input 1 to output 0, both dense.
   void run(const Run& run, const Finish& finish) const;
 
  private:

@@ -1,13 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Normalisations whose elements are not side by side: along one axis, over chosen axes, across
-// channels.
-#include <immintrin.h>
-
+// Normalisations whose elements are not side by side: along one axis, over chosen axes.
 #include <algorithm>
 #include <cmath>
 
-#include "providers/cpu/isa/isa.h"
 #include "providers/cpu/kernels/move/strided.h"
 #include "providers/cpu/kernels/norm/rows.h"
 #include "providers/cpu/kernels/signature.h"
@@ -127,85 +123,6 @@ Result<Kernel> make_mean_variance_norm(const SnapshotNode& node) {
     const double deviation = std::sqrt(row_squares(v, n, mean) / static_cast<double>(n)) + kEpsilon;
     for (int64_t i = 0; i < n; ++i) v[i] = (v[i] - mean) / deviation;
   });
-}
-
-namespace {
-
-// y[j] = x[j] / (bias + factor * sum over |count| lines of squares)^(3/4), lines |stride| apart
-// from |first| on.
-__attribute__((target("avx512f"))) void lrn_three_quarters(const float* x, float* y,
-                                                           const float* first, int64_t stride,
-                                                           int64_t count, float bias, float factor,
-                                                           int64_t n) {
-  for (int64_t j = 0; j < n; j += 16) {
-    const auto here = static_cast<__mmask16>(n - j >= 16 ? 0xffff : (1u << (n - j)) - 1);
-    __m512 sum = _mm512_setzero_ps();
-    for (int64_t c = 0; c < count; ++c) {
-      const __m512 v = _mm512_maskz_loadu_ps(here, first + c * stride + j);
-      sum = _mm512_fmadd_ps(v, v, sum);
-    }
-    const __m512 base = _mm512_fmadd_ps(sum, _mm512_set1_ps(factor), _mm512_set1_ps(bias));
-    const __m512 root = _mm512_maskz_sqrt_ps(0xffff, base);
-    const __m512 power = _mm512_mul_ps(root, _mm512_maskz_sqrt_ps(0xffff, root));
-    _mm512_mask_storeu_ps(y + j, here, _mm512_div_ps(_mm512_maskz_loadu_ps(here, x + j), power));
-  }
-}
-
-}  // namespace
-
-Result<Kernel> make_lrn(const SnapshotNode& node) {
-  PFRT_TRY(need(node, 1, 1));
-  const auto dims = node.input_dims(0);
-  PFRT_TRY(need_output_dims(node, 0, dims));
-  if (dims.size() < 2)
-    return kernel_error("X needs a batch and channels, found rank ", dims.size());
-  const int64_t size = node.attr_int("size", 1);
-  if (size < 1) return kernel_error("size is ", size, ", expected at least 1");
-  const double alpha = static_cast<double>(node.attr_float("alpha", 1e-4f)),
-               beta = static_cast<double>(node.attr_float("beta", 0.75f));
-  const double bias = static_cast<double>(node.attr_float("bias", 1.0f));
-  const int64_t channels = dims[1], pixels = SnapshotNode::elements(dims.subspan(2)),
-                planes = dims[0] * channels;
-  const pfrt_dtype dtype = node.input_dtype(0);
-  constexpr int64_t kChunk = 512;
-  Kernel kernel;
-  kernel.flops = (2.0 * static_cast<double>(std::min(size, channels)) + 8.0) *
-                 static_cast<double>(node.input_elements(0));
-  const bool usual = dtype == PFRT_DTYPE_FLOAT32 && beta == 0.75 && isa() >= Isa::kAvx512;
-  kernel.run = [=](const Run& run) -> pfrt_code {
-    const LoadFn<double> load = load_fn<double>(dtype);
-    const StoreFn<double> store = store_fn<double>(dtype);
-    const int64_t before = (size - 1) / 2, after = size - 1 - before;
-    run.parallel(planes, [&](int64_t i, uint32_t) {
-      const int64_t channel = i % channels, image = i - channel;
-      const int64_t from = std::max<int64_t>(0, channel - before);
-      const int64_t to = after >= channels - 1 - channel ? channels - 1 : channel + after;
-      for (int64_t at = 0; at < pixels && !run.stopped(); at += kChunk) {
-        const int64_t n = std::min(kChunk, pixels - at);
-        if (usual) {
-          const float* const x = run.input<float>(0) + at;
-          lrn_three_quarters(x + i * pixels, run.output<float>(0) + i * pixels + at,
-                             x + (image + from) * pixels, pixels, to - from + 1,
-                             static_cast<float>(bias),
-                             static_cast<float>(alpha / static_cast<double>(size)), n);
-          run.finished(i * pixels + at, i * pixels + at + n);
-          continue;
-        }
-        double sum[kChunk] = {}, line[kChunk];
-        for (int64_t c = from; c <= to; ++c) {
-          load(line, run.input(0), (image + c) * pixels + at, 1, n);
-          for (int64_t j = 0; j < n; ++j) sum[j] += line[j] * line[j];
-        }
-        load(line, run.input(0), i * pixels + at, 1, n);
-        for (int64_t j = 0; j < n; ++j)
-          line[j] /= std::pow(bias + alpha / static_cast<double>(size) * sum[j], beta);
-        store(run.output(0), i * pixels + at, line, n);
-        run.finished(i * pixels + at, i * pixels + at + n);
-      }
-    });
-    return run.stop();
-  };
-  return kernel;
 }
 
 }  // namespace pfrt::cpu

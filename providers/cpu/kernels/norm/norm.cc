@@ -25,7 +25,8 @@ constexpr KernelRow kRows[] = {
     {"", "LpNormalization", kFloats, "lp_norm_ref", "generic", nullptr, make_lp_norm},
     {"", "MeanVarianceNormalization", kFloats, "mean_variance_norm_ref", "generic", nullptr,
      make_mean_variance_norm},
-    with_tail({"", "LRN", kFloats, "lrn_channels", "generic", nullptr, make_lrn}),
+    with_blocks(with_tail({"", "LRN", kFloats, "lrn_channels", "generic", nullptr, make_lrn}),
+                refuse_lrn_blocked, make_lrn_blocked),
 };
 
 // Eight sums side by side, joined pairwise.

@@ -64,6 +64,9 @@ std::string refuse_batch_norm_training(const SnapshotNode& node);
 // axes.cc
 Result<Kernel> make_lp_norm(const SnapshotNode& node);
 Result<Kernel> make_mean_variance_norm(const SnapshotNode& node);
+// lrn.cc
 Result<Kernel> make_lrn(const SnapshotNode& node);
+std::string refuse_lrn_blocked(const SnapshotNode& node, Blocked sides);
+Result<Kernel> make_lrn_blocked(const SnapshotNode& node, Blocked sides);
 
 }  // namespace pfrt::cpu

@@ -74,8 +74,82 @@ void scale_line_512(const float* x, float* y, int64_t n, double factor) {
 #pragma GCC diagnostic pop
 #pragma GCC pop_options
 
+#define PFRT_AVX2 __attribute__((target("avx2,fma")))
+
 namespace pfrt::cpu {
 namespace {
+
+// The first n of 8 lanes.
+PFRT_AVX2 inline __m256i first_lanes(int64_t n) {
+  return _mm256_cmpgt_epi32(_mm256_set1_epi32(static_cast<int>(n < 8 ? n : 8)),
+                            _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+}
+
+PFRT_AVX2 float greatest_256(const float* x, int64_t n, float floor) {
+  __m256 best = _mm256_set1_ps(floor), odd = _mm256_cmp_ps(best, best, _CMP_UNORD_Q);
+  for (int64_t i = 0; i < n; i += 8) {
+    const __m256i here = first_lanes(n - i);
+    const __m256 v =
+        _mm256_blendv_ps(best, _mm256_maskload_ps(x + i, here), _mm256_castsi256_ps(here));
+    odd = _mm256_or_ps(odd, _mm256_cmp_ps(v, v, _CMP_UNORD_Q));
+    best = _mm256_max_ps(best, v);
+  }
+  if (_mm256_movemask_ps(odd) != 0) return __builtin_nanf("");
+  alignas(32) float lanes[8];
+  _mm256_store_ps(lanes, best);
+  float most = lanes[0];
+  for (int i = 1; i < 8; ++i) most = most > lanes[i] ? most : lanes[i];
+  return most;
+}
+
+PFRT_AVX2 inline __m256 power_of_two(__m256i e) {
+  return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_add_epi32(e, _mm256_set1_epi32(127)), 23));
+}
+
+// As exp_512; numbers outside [-105, 89] give 0 and infinity anyway. NaN stays: it is the second
+// operand.
+PFRT_AVX2 inline __m256 exp_256(__m256 x) {
+  x = _mm256_max_ps(_mm256_set1_ps(-105.f), x);
+  x = _mm256_min_ps(_mm256_set1_ps(89.f), x);
+  const __m256 n = _mm256_round_ps(_mm256_mul_ps(x, _mm256_set1_ps(1.44269504f)),
+                                   _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+  __m256 r = _mm256_fnmadd_ps(n, _mm256_set1_ps(0.693359375f), x);
+  r = _mm256_fnmadd_ps(n, _mm256_set1_ps(-2.12194440e-4f), r);
+  constexpr float kTerms[] = {1.f / 720, 1.f / 120, 1.f / 24, 1.f / 6, 0.5f, 1.f, 1.f};
+  __m256 p = _mm256_set1_ps(1.f / 5040);
+  for (const float term : kTerms) p = _mm256_fmadd_ps(p, r, _mm256_set1_ps(term));
+  // By 2^n in two steps: neither leaves the range, and the second alone rounds.
+  const __m256i whole = _mm256_cvtps_epi32(n), half = _mm256_srai_epi32(whole, 1);
+  return _mm256_mul_ps(_mm256_mul_ps(p, power_of_two(half)),
+                       power_of_two(_mm256_sub_epi32(whole, half)));
+}
+
+PFRT_AVX2 double exp_line_256(const float* x, float* y, int64_t n, float shift) {
+  const __m256 by = _mm256_set1_ps(shift);
+  __m256d low = _mm256_setzero_pd(), high = _mm256_setzero_pd();
+  int64_t i = 0;
+  for (; i + 8 <= n; i += 8) {
+    const __m256 v = exp_256(_mm256_sub_ps(_mm256_loadu_ps(x + i), by));
+    _mm256_storeu_ps(y + i, v);
+    low = _mm256_add_pd(low, _mm256_cvtps_pd(_mm256_castps256_ps128(v)));
+    high = _mm256_add_pd(high, _mm256_cvtps_pd(_mm256_extractf128_ps(v, 1)));
+  }
+  if (i < n) {  // apart: masked stores are slow
+    const __m256i here = first_lanes(n - i);
+    __m256 v = exp_256(_mm256_sub_ps(_mm256_maskload_ps(x + i, here), by));
+    v = _mm256_and_ps(v, _mm256_castsi256_ps(here));
+    _mm256_maskstore_ps(y + i, here, v);
+    low = _mm256_add_pd(low, _mm256_cvtps_pd(_mm256_castps256_ps128(v)));
+    high = _mm256_add_pd(high, _mm256_cvtps_pd(_mm256_extractf128_ps(v, 1)));
+  }
+  alignas(32) double lanes[4];
+  _mm256_store_pd(lanes, _mm256_add_pd(low, high));
+  return (lanes[0] + lanes[1]) + (lanes[2] + lanes[3]);
+}
+
+PFRT_AVX2 void scale_line_256(const float* x, float* y, int64_t n, double factor) {
+  for (int64_t i = 0; i < n; ++i) y[i] = static_cast<float>(static_cast<double>(x[i]) * factor);
+}
 
 float greatest_plain(const float* x, int64_t n, float floor) {
   float best = floor;
@@ -100,6 +174,7 @@ void scale_line_plain(const float* x, float* y, int64_t n, double factor) {
 
 LineMath LineMath::here() {
   if (isa() >= Isa::kAvx512) return {greatest_512, exp_line_512, scale_line_512};
+  if (isa() >= Isa::kAvx2) return {greatest_256, exp_line_256, scale_line_256};
   return {greatest_plain, exp_line_plain, scale_line_plain};
 }
 

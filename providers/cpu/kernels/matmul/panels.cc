@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "providers/cpu/kernels/matmul/panels.h"
+
+#include <algorithm>
+
+#include "providers/cpu/kernels/matmul/gemm.h"
+
+namespace pfrt::cpu {
+namespace {
+
+constexpr int64_t kPanel = PanelProduct::kPanel;
+constexpr int64_t kChain = 64;  // k summed apart, which keeps errors small
+constexpr int64_t kPass = 256;  // k a call: a panel's part stays in the first cache
+constexpr int64_t kTaskRows = 128, kLeastTaskCols = 128, kTaskCols = 512, kWantedTasks = 8;
+
+int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+}  // namespace
+
+std::optional<PackedInput> pack_panel_columns(const SnapshotNode& node, int64_t m, bool any,
+                                              const Columns& c) {
+  // Few rows read the numbers as they are at the speed of memory. Large ones are not kept twice for
+  // what may be few.
+  constexpr int64_t kLeastRows = 5, kLeastColumns = 8, kMostNumbers = 32 << 20, kMaybe = 4 << 20;
+  if (node.input_dtype(0) != PFRT_DTYPE_FLOAT32 || node.input_constant(1) == nullptr ||
+      PanelProduct::get() == nullptr || c.n < kLeastColumns || c.k < 1 ||
+      c.n * c.k > (m >= kLeastRows ? kMostNumbers : kMaybe) || (m < kLeastRows && !any))
+    return std::nullopt;
+  PackedInput packed;
+  packed.input = 1;
+  packed.recipe = message("panel_columns/", c.n, "x", c.k, "/", c.outer_stride, "/", c.k_stride);
+  packed.bytes = static_cast<uint64_t>(ceil_div(c.n, kPanel) * kPanel * c.k) * sizeof(float);
+  packed.pack = [=](const void* source, void* memory) {
+    const StridedSource<float> columns(source, PFRT_DTYPE_FLOAT32, 0, c.outer_stride, c.k_stride);
+    float* to = static_cast<float*>(memory);
+    for (int64_t first = 0; first < c.n; first += kPanel, to += kPanel * c.k)
+      columns.pack(to, kPanel, first, std::min(kPanel, c.n - first), 0, c.k);
+  };
+  return packed;
+}
+
+struct PanelMatmul::Task {
+  int64_t row, rows, col, cols;
+};
+
+PanelMatmul::PanelMatmul(int64_t m, const Columns& columns)
+    : m_(m), n_(columns.n), k_(columns.k), product_(PanelProduct::get()) {
+  if (m_ <= 0) return;
+  task_rows_ = ceil_div(m_, ceil_div(m_, kTaskRows));
+  const int64_t wanted = ceil_div(kWantedTasks, ceil_div(m_, task_rows_));
+  task_cols_ = std::clamp(ceil_div(n_, wanted), kLeastTaskCols, kTaskCols);
+  task_cols_ = ceil_div(ceil_div(n_, ceil_div(n_, task_cols_)), 2 * kPanel) * 2 * kPanel;
+}
+
+uint64_t PanelMatmul::scratch_bytes() const {
+  return static_cast<uint64_t>(task_rows_ * PanelProduct::kMostPanels * kPanel) * sizeof(float);
+}
+
+void PanelMatmul::run(const Run& run, const Finish& finish) const {
+  if (m_ <= 0) return;
+  const int64_t row_tasks = ceil_div(m_, task_rows_);
+  run.parallel(row_tasks * ceil_div(n_, task_cols_), [&](int64_t i, uint32_t worker) {
+    if (run.stopped()) return;
+    Task t{};
+    t.row = i % row_tasks * task_rows_;
+    t.rows = std::min(task_rows_, m_ - t.row);
+    t.col = i / row_tasks * task_cols_;
+    t.cols = std::min(task_cols_, n_ - t.col);
+    multiply(run, t, run.scratch<float>(worker));
+    float* const out = run.output<float>(0);
+    for (int64_t r = t.row; r < t.row + t.rows; ++r) {
+      if (finish) finish(out + r * n_ + t.col, r, t.col, t.cols);
+      if (t.cols < n_) run.finished(r * n_ + t.col, r * n_ + t.col + t.cols);
+    }
+    if (t.cols == n_) run.finished(t.row * n_, (t.row + t.rows) * n_);
+  });
+}
+
+void PanelMatmul::multiply(const Run& run, const Task& t, float* edge) const {
+  const int64_t wide = product_->panels() * kPanel;
+  for (int64_t j = t.col; j < t.col + t.cols; j += wide) {
+    const int64_t cols = std::min(wide, t.col + t.cols - j), panels = ceil_div(cols, kPanel);
+    float* const out = run.output<float>(0) + t.row * n_ + j;
+    if (cols % kPanel == 0) {
+      multiply(run, t, j, panels, out, n_);
+      continue;
+    }
+    multiply(run, t, j, panels, edge, wide);
+    for (int64_t r = 0; r < t.rows; ++r) std::copy_n(edge + r * wide, cols, out + r * n_);
+  }
+}
+
+void PanelMatmul::multiply(const Run& run, const Task& t, int64_t col, int64_t panels, float* c,
+                           int64_t c_row) const {
+  constexpr float kNothing[PanelProduct::kMostPanels * kPanel] = {};
+  constexpr int64_t kOffsets[] = {0, kChain, 2 * kChain, 3 * kChain};
+  static_assert(std::size(kOffsets) * kChain == kPass);
+  const PanelProduct::Parts parts = product_->parts(t.rows);
+  PanelProduct::Blocks p{};
+  p.offsets = kOffsets;
+  p.a_row = k_;
+  p.chain = 1;
+  p.b = run.packed<float>() + col * k_;
+  p.b_panel = kPanel * k_;
+  p.c_row = c_row;
+  p.c_panel = kPanel;
+  for (int64_t k = 0; k < k_;) {
+    const int64_t left = k_ - k;
+    p.depth = std::min(kChain, left);
+    p.chunks = std::min(kPass, left) / p.depth;
+    p.start = k == 0 ? kNothing : nullptr;
+    p.a = run.input<float>(0) + t.row * k_ + k;
+    p.c = c;
+    for (int64_t i = 0; i < parts.count; ++i) {
+      const int64_t rows = parts.rows + (i < parts.more);
+      product_->run(rows, panels, p);
+      p.a += rows * k_;
+      p.c += rows * c_row;
+    }
+    k += p.depth * p.chunks;
+    p.b += p.depth * p.chunks * kPanel;
+  }
+}
+
+}  // namespace pfrt::cpu

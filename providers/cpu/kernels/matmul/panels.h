@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Products of float32 rows with constant columns in vectors (jit/panel_product.h): the columns are
+// packed to panels of 16 once, by the host; the rows are read where they lie. Immutable;
+// thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "providers/cpu/jit/panel_product.h"
+#include "providers/cpu/kernel.h"
+#include "providers/cpu/kernels/matmul/columns.h"
+
+namespace pfrt::cpu {
+
+// What |columns|, input 1 of the node, are packed to where a product of at least |m| rows is better
+// off with panels. |any|: there may be more rows.
+std::optional<PackedInput> pack_panel_columns(const SnapshotNode& node, int64_t m, bool any,
+                                              const Columns& columns);
+
+class PanelMatmul {
+ public:
+  // Of |m| rows of k numbers side by side.
+  PanelMatmul(int64_t m, const Columns& columns);
+
+  uint64_t scratch_bytes() const;
+  uint64_t shared_bytes() const { return 0; }
+  // Input 0 by input 1 to output 0, both dense.
+  void run(const Run& run, const Finish& finish) const;
+
+ private:
+  struct Task;
+  void multiply(const Run& run, const Task& task, float* edge) const;
+  void multiply(const Run& run, const Task& task, int64_t col, int64_t panels, float* c,
+                int64_t c_row) const;
+  int64_t m_, n_, k_;
+  int64_t task_rows_ = 1, task_cols_ = 1;
+  const PanelProduct* product_;
+};
+
+}  // namespace pfrt::cpu
