@@ -33,13 +33,17 @@ __attribute__((target("avx2"))) void blocked_row(const WindowRows& rows, int64_t
     inner_begin = std::max(inner_begin, rows.span(x).begin);
     inner_end = std::min(inner_end, rows.span(x).end);
   }
+  constexpr int64_t kKnown = 16;  // rows of taps whose place is worked out once
+  int64_t starts[kKnown];
+  for (int64_t t = 0; t < std::min(kKnown, rows.tap_rows()); ++t)
+    starts[t] = rows.row_offset(row, t);
   for (int64_t p = 0; p < length;) {
     Sum sum[kTogether];
     const bool inner = p >= inner_begin && p + kTogether <= inner_end;
     const int64_t n = inner ? kTogether : 1;
     for (int64_t i = 0; i < kTogether; ++i) sum[i] = op.start();
     for (int64_t t = 0; t < rows.tap_rows(); ++t) {
-      const int64_t start = rows.row_offset(row, t);
+      const int64_t start = t < kKnown ? starts[t] : rows.row_offset(row, t);
       if (start < 0) continue;
       for (int64_t x = 0; x < taps; ++x) {
         const WindowRows::Span& span = rows.span(x);

@@ -201,7 +201,7 @@ Result<Kernel> make_conv_direct_blocked(const SnapshotNode& node, Blocked sides)
   PFRT_ASSIGN(ConvGeometry g, conv_geometry(node, 0, 1));
   PFRT_TRY(need_types(node, {1, 2}, Types{PFRT_DTYPE_FLOAT32}));
   PFRT_TRY(check_bias(node, 2, g.groups * g.group_out));
-  g.window = two_dimensional(std::move(g.window));
+  g.window = along_rows(std::move(g.window));
   Kernel kernel;
   if (g.batch == 0 || g.window.position_count() == 0) {
     kernel.run = [](const Run& run) { return run.stop(); };

@@ -93,6 +93,15 @@ Window two_dimensional(Window w) {
   return w;
 }
 
+Window along_rows(Window w) {
+  w = two_dimensional(std::move(w));
+  if (w.image[1] != 1 || w.kernel[1] != 1 || w.positions[1] != 1 || w.pads[1] != 0) return w;
+  for (auto* list :
+       {&w.image, &w.positions, &w.kernel, &w.strides, &w.dilations, &w.pads, &w.end_pads})
+    std::swap((*list)[0], (*list)[1]);
+  return w;
+}
+
 Status check_bias(const SnapshotNode& node, uint32_t i, int64_t channels) {
   if (!node.has_input(i) || node.input_elements(i) == channels) return Status();
   return kernel_error("the bias must hold ", channels, " elements, found ", node.input_elements(i));

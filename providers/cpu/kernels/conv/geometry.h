@@ -25,6 +25,8 @@ Result<ConvGeometry> conv_geometry(const SnapshotNode& node, uint32_t x, uint32_
 Result<ConvGeometry> transposed_geometry(const SnapshotNode& node);
 // A window along one dimension as one along two, of which the first does nothing.
 Window two_dimensional(Window window);
+// The same, along the last dimension where that does nothing.
+Window along_rows(Window window);
 // A bias of |channels| elements, or none.
 Status check_bias(const SnapshotNode& node, uint32_t i, int64_t channels);
 

@@ -10,12 +10,12 @@ namespace pfrt::cpu {
 namespace {
 
 template <typename T>
-Kernel sweep_kernel(Layer layer) {
+Kernel sweep_kernel(Layer layer, bool packed = false) {
   Kernel kernel;
   const double units = static_cast<double>(layer.directions * layer.gates() * layer.hidden);
   kernel.flops = 2.0 * static_cast<double>(layer.time) * static_cast<double>(layer.batch) * units *
                  static_cast<double>(layer.features + layer.hidden);
-  const auto sweep = std::make_shared<const Sweep<T>>(std::move(layer));
+  const auto sweep = std::make_shared<const Sweep<T>>(std::move(layer), packed);
   kernel.scratch_bytes = sweep->scratch_bytes();
   kernel.run = [sweep](const Run& run) { return sweep->run(run); };
   return kernel;
@@ -27,10 +27,36 @@ Result<Kernel> make_recurrent(const SnapshotNode& node) {
                                            : sweep_kernel<float>(std::move(layer));
 }
 
+std::optional<PackedInput> pack_recurrent(const SnapshotNode& node) {
+  const auto r = node.input_dims(kInputR);
+  if (node.input_dtype(kInputX) != PFRT_DTYPE_FLOAT32 || node.input_constant(kInputR) == nullptr ||
+      r.size() != 3 || r[2] < 1 || r[1] % r[2] != 0)
+    return std::nullopt;
+  PackedInput packed = pack_recurrent_weights(r[0], r[1] / r[2], r[2]);
+  packed.kernel = node.op() == "LSTM"  ? "lstm_packed"
+                  : node.op() == "GRU" ? "gru_packed"
+                                       : "rnn_packed";
+  return packed;
+}
+
+Result<Kernel> make_packed_recurrent(const SnapshotNode& node, const PackedInput& packed) {
+  PFRT_ASSIGN(Layer layer, Layer::make(node));
+  if (packed.recipe != pack_recurrent_weights(layer.directions, layer.gates(), layer.hidden).recipe)
+    return make_recurrent(node);
+  return sweep_kernel<float>(std::move(layer), true);
+}
+
+constexpr KernelRow recurrent_row(std::string_view op, std::string_view name) {
+  KernelRow row{"", op, kFloats, name, "generic", nullptr, make_recurrent};
+  row.pack = pack_recurrent;
+  row.make_packed = make_packed_recurrent;
+  return row;
+}
+
 constexpr KernelRow kRows[] = {
-    {"", "RNN", kFloats, "rnn_packed", "generic", nullptr, make_recurrent},
-    {"", "GRU", kFloats, "gru_packed", "generic", nullptr, make_recurrent},
-    {"", "LSTM", kFloats, "lstm_packed", "generic", nullptr, make_recurrent},
+    recurrent_row("RNN", "rnn_packed"),
+    recurrent_row("GRU", "gru_packed"),
+    recurrent_row("LSTM", "lstm_packed"),
     {"com.microsoft", "DynamicQuantizeLSTM", kFloat32, "dynamic_quantize_lstm_ref", "generic",
      nullptr, make_quantized_lstm},
 };

@@ -6,6 +6,14 @@
 namespace pfrt::cpu {
 namespace {
 
+template <typename T>
+constexpr pfrt_dtype own_type() {
+  return sizeof(T) == sizeof(float) ? PFRT_DTYPE_FLOAT32 : PFRT_DTYPE_FLOAT64;
+}
+
+}  // namespace
+namespace {
+
 // Column |j| of a panel: out[k * width + j] = element |at| + k of |data|, zero where |at| < 0.
 template <typename T>
 void pack_column(T* out, int64_t width, int64_t j, LoadFn<T> load, const void* data, int64_t at,
@@ -41,6 +49,21 @@ void SequenceRows<T>::pack(T* out, int64_t width, int64_t first, int64_t count, 
       at = layer_.x_row(reversed_ ? lengths_[b] - 1 - s : s, b) + k0;
     pack_column(out, width, j, load_, x_, at, kn);
   }
+}
+
+template <typename T>
+const T* GateRows<T>::lines_in_place(int64_t first, int64_t k0, int64_t* outer_stride) const {
+  if (dtype_ != own_type<T>() || stride_ != hidden_) return nullptr;
+  *outer_stride = depth_;
+  return static_cast<const T*>(data_) + offset_ + first * depth_ + k0;
+}
+
+template <typename T>
+const T* SequenceRows<T>::lines_in_place(int64_t first, int64_t k0, int64_t* outer_stride) const {
+  if (layer_.dtype != own_type<T>() || rows_ != 1 || reversed_ || lengths_[row_] < layer_.time)
+    return nullptr;
+  *outer_stride = layer_.x_row(1, row_) - layer_.x_row(0, row_);
+  return static_cast<const T*>(x_) + layer_.x_row(step_ + first, row_) + k0;
 }
 
 template class GateRows<float>;

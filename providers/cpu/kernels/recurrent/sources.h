@@ -27,6 +27,7 @@ class GateRows final : public PanelSource<T> {
         stride_(stride) {}
   void pack(T* out, int64_t width, int64_t first, int64_t count, int64_t k0,
             int64_t kn) const override;
+  const T* lines_in_place(int64_t first, int64_t k0, int64_t* outer_stride) const override;
 
  private:
   const void* data_;
@@ -51,6 +52,7 @@ class SequenceRows final : public PanelSource<T> {
         rows_(rows) {}
   void pack(T* out, int64_t width, int64_t first, int64_t count, int64_t k0,
             int64_t kn) const override;
+  const T* lines_in_place(int64_t first, int64_t k0, int64_t* outer_stride) const override;
 
  private:
   const Layer& layer_;

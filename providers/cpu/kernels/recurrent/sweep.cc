@@ -32,8 +32,9 @@ std::unique_ptr<T[]> array(int64_t n) {
 }  // namespace
 
 template <typename T>
-Sweep<T>::Sweep(Layer layer)
+Sweep<T>::Sweep(Layer layer, bool packed)
     : layer_(std::move(layer)),
+      packed_(packed),
       micro_(micro_kernels<T>()),
       width_(micro_.cols),
       panels_(ceil_div(layer_.hidden, width_)),
@@ -82,7 +83,6 @@ typename Sweep<T>::Memory Sweep<T>::allocate(const Run& run) const {
   if (layer_.cell == Cell::kLstm) memory.cells = array<T>(state);
   if (phases_ == 2) memory.reset = array<T>(state);
   if (layer_.time == 0) return memory;
-  memory.recurrent = array<T>(directions * gates * stride_ * hidden);
   memory.gates = array<T>(lanes_ * chunk_ * lane_rows_ * columns_);
   memory.bias.assign(static_cast<size_t>(directions * columns_), T{0});
   if (layer_.has(kInputB)) {
@@ -108,13 +108,35 @@ typename Sweep<T>::Memory Sweep<T>::allocate(const Run& run) const {
 
 template <typename T>
 void Sweep<T>::pack_recurrent(const Run& run, Memory& memory) const {
+  memory.recurrent = packed_ ? run.packed<T>() : nullptr;
+  if (memory.recurrent != nullptr) return;
   const int64_t hidden = layer_.hidden, gates = layer_.gates(), panels = gates * panels_;
+  memory.packed = array<T>(layer_.directions * gates * stride_ * hidden);
+  memory.recurrent = memory.packed.get();
   run.parallel(layer_.directions * panels, [&](int64_t i, uint32_t) {
     const GateRows<T> r(run.input(kInputR), layer_.dtype, i / panels * gates * hidden * hidden,
                         hidden, hidden, stride_);
-    r.pack(memory.recurrent.get() + i * hidden * width_, width_, i % panels * width_, width_, 0,
+    r.pack(memory.packed.get() + i * hidden * width_, width_, i % panels * width_, width_, 0,
            hidden);
   });
+}
+
+PackedInput pack_recurrent_weights(int64_t directions, int64_t gates, int64_t hidden) {
+  const int64_t width = micro_kernels<float>().cols, panels = gates * ceil_div(hidden, width);
+  PackedInput packed;
+  packed.input = kInputR;
+  packed.recipe = message("recurrent_panels/", directions, "/", gates, "/", hidden, "/", width);
+  packed.bytes = static_cast<uint64_t>(directions * panels * width * hidden) * sizeof(float);
+  packed.pack = [=](const void* source, void* memory) {
+    float* to = static_cast<float*>(memory);
+    for (int64_t d = 0; d < directions; ++d) {
+      const GateRows<float> r(source, PFRT_DTYPE_FLOAT32, d * gates * hidden * hidden, hidden,
+                              hidden, panels / gates * width);
+      for (int64_t p = 0; p < panels; ++p, to += width * hidden)
+        r.pack(to, width, p * width, width, 0, hidden);
+    }
+  };
+  return packed;
 }
 
 template <typename T>
@@ -208,7 +230,7 @@ void Sweep<T>::multiply(const Run& run, const Memory& memory, const Step& step, 
     for (int64_t p = block * block_; p < last; ++p) {
       if (run.stopped()) return;
       const T* panel =
-          memory.recurrent.get() + (l.direction * gate_panels + g * panels_ + p) * hidden * width_;
+          memory.recurrent + (l.direction * gate_panels + g * panels_ + p) * hidden * width_;
       T* const to = rows + (apart ? 3 : g) * stride_ + p * width_;
       for (int64_t b = 0; b < l.rows; b += micro_.rows) {
         const int64_t n = std::min(micro_.rows, l.rows - b);

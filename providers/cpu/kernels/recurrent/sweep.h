@@ -6,8 +6,8 @@
 // the hidden units of a step are shared between workers too, which changes no result: an element
 // depends on its row, its column and the depth of its products alone.
 //
-// R is packed when a run begins and the state is kept packed, so that a step calls the innermost
-// loops of the matrix product directly. Immutable once made; thread-safe.
+// R is packed, when a run begins if it is no constant, and so is the state: a step calls the
+// innermost loops of the matrix product directly. Immutable once made; thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,8 @@ namespace pfrt::cpu {
 template <typename T>
 class Sweep {
  public:
-  explicit Sweep(Layer layer);
+  // |packed|: R is a constant that the host packed as pack_recurrent_weights says.
+  Sweep(Layer layer, bool packed);
   uint64_t scratch_bytes() const { return gemm_.scratch_bytes(); }
   pfrt_code run(const Run& run) const;
 
@@ -32,9 +33,11 @@ class Sweep {
   };
   struct Memory {
     std::vector<int64_t> lengths;
-    std::vector<T> bias;             // [directions, columns]
-    std::vector<T> peepholes;        // [directions, 3 * hidden], or empty
-    std::unique_ptr<T[]> recurrent;  // R in panels: [directions, gates, panels, hidden, width]
+    std::vector<T> bias;       // [directions, columns]
+    std::vector<T> peepholes;  // [directions, 3 * hidden], or empty
+    // R in panels: [directions, gates, panels, hidden, width], packed by the host or here.
+    const T* recurrent = nullptr;
+    std::unique_ptr<T[]> packed;
     // [directions, batch, hidden]; hidden states packed by lane and panel of rows.
     std::unique_ptr<T[]> states[2], cells, reset;
     std::unique_ptr<T[]> gates;  // [lanes, steps of a chunk, rows of a lane, columns]
@@ -65,6 +68,7 @@ class Sweep {
               int64_t block) const;
 
   Layer layer_;
+  bool packed_;
   const MicroKernels<T>& micro_;
   int64_t width_, panels_;             // of a panel of units; panels of a gate
   int64_t stride_, columns_;           // from gate to gate of a row; of a row
@@ -73,6 +77,9 @@ class Sweep {
   int64_t phases_;
   Gemm<T> gemm_;
 };
+
+// What Sweep<float> wants of R.
+PackedInput pack_recurrent_weights(int64_t directions, int64_t gates, int64_t hidden);
 
 extern template class Sweep<float>;
 extern template class Sweep<double>;
