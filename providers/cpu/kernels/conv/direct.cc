@@ -15,7 +15,7 @@ namespace pfrt::cpu {
 namespace {
 
 constexpr int64_t kPanel = PanelProduct::kPanel;
-constexpr int64_t kChain = 64;             // k summed apart, which keeps errors small
+constexpr int64_t kPass = 64;              // k summed apart, which keeps errors small
 constexpr int64_t kBandBytes = 256 << 10;  // stays in the second-level cache
 constexpr int64_t kTaskPositions = 256;    // their sums stay in the first
 constexpr int64_t kWantedTasks = 16;
@@ -43,7 +43,7 @@ struct Plan {
         has_bias(bias),
         band(band_rows()),
         image(geometry.window, order, band, blocked.input),
-        pass_chunks(std::max<int64_t>(1, kChain / order.depth())),
+        pass_chunks(std::max<int64_t>(1, kPass / order.depth())),
         panels(ceil_div(g.group_out, kPanel)) {
     const int64_t positions = band * geometry.window.positions[1];
     const int64_t columns = ceil_div(panels, product->panels());
@@ -94,7 +94,9 @@ void multiply(const Plan& plan, const Task& task, const float* lines, const floa
   p.c_panel = out_panel;
   PanelProduct::Parts parts;
   for (int64_t chunk = 0; chunk < chunks; chunk += plan.pass_chunks) {
-    p.chunks = p.chain = std::min(plan.pass_chunks, chunks - chunk);
+    p.chunks = std::min(plan.pass_chunks, chunks - chunk);
+    // First layers have short sums, where a chain as long would tell.
+    p.chain = plan.order.by_row ? 1 : p.chunks;
     p.offsets = plan.image.offsets().data() + chunk;
     p.b = weights + chunk * depth * kPanel;
     p.start = chunk == 0 ? start : nullptr;

@@ -2,7 +2,7 @@
 //
 // Convolutions of 3 x 3 taps by Winograd's F(2 x 2, 3 x 3): a tile of 2 x 2 positions sees 4 x 4
 // pixels, and 16 products of transformed numbers take the place of 36. Weights are transformed
-// once, in double precision. Sums are kept in chains of 16, so that errors stay about where plain
+// once, in double precision. Sums are kept in chains of 8, so that errors stay about where plain
 // sums have them (bench/models/error.sh). After A. Lavin and S. Gray, "Fast algorithms for
 // convolutional neural networks", 2015.
 #include <immintrin.h>
@@ -22,7 +22,7 @@ namespace {
 
 constexpr int64_t kPanel = PanelProduct::kPanel;
 constexpr int64_t kSide = 4, kOut = 2, kParts = kSide * kSide;  // of a tile
-constexpr int64_t kPassChunks = 4;                              // of 16 k, each a chain
+constexpr int64_t kChain = 8, kPassChunks = 8;                  // k of a chunk, each a chain
 constexpr int64_t kBandBytes = 1 << 20;
 constexpr int64_t kLeastTiles = 48;  // weights are read once a band
 constexpr int64_t kLeastChannels = 32;
@@ -53,7 +53,8 @@ struct Plan {
         band(band_rows()),
         lines_window(whole_tiles(g.window)),
         lines(lines_window, ChunkOrder::of(g.group_in, 3, 3, 1), kOut * band, sides.input) {
-    for (int64_t c = 0; c < chunks; ++c) offsets.push_back(c * band_tiles() * kPanel);
+    for (int64_t k = 0; k < chunks * kPanel; k += kChain)
+      offsets.push_back(k / kPanel * band_tiles() * kPanel + k % kPanel);
   }
 
   int64_t band_tiles() const { return band * tiles_x; }
@@ -177,16 +178,18 @@ void multiply(const Plan& plan, int64_t part, int64_t panel, int64_t count, int6
               const float* pixels, const float* weights, float* sums) {
   static constexpr float kNothing[PanelProduct::kMostPanels * kPanel] = {};
   PanelProduct::Blocks p{};
-  p.a_row = p.c_row = p.depth = kPanel;
+  p.a_row = p.c_row = kPanel;
+  p.depth = kChain;
   p.chain = 1;
   p.b_panel = kParts * plan.weights_part();
   p.c_panel = plan.band_tiles() * kPanel;
   const PanelProduct::Parts parts = plan.product->parts(tiles);
-  for (int64_t chunk = 0; chunk < plan.chunks; chunk += kPassChunks) {
-    p.chunks = std::min(kPassChunks, plan.chunks - chunk);
+  const auto chunks = static_cast<int64_t>(plan.offsets.size());
+  for (int64_t chunk = 0; chunk < chunks; chunk += kPassChunks) {
+    p.chunks = std::min(kPassChunks, chunks - chunk);
     p.offsets = plan.offsets.data() + chunk;
     p.a = pixels + part * plan.pixels_part();
-    p.b = weights + (panel * kParts + part) * plan.weights_part() + chunk * kPanel * kPanel;
+    p.b = weights + (panel * kParts + part) * plan.weights_part() + chunk * kChain * kPanel;
     p.c = sums + part * plan.sums_part() + panel * p.c_panel;
     p.start = chunk == 0 ? kNothing : nullptr;
     for (int64_t i = 0; i < parts.count; ++i) {
