@@ -109,11 +109,23 @@ PFRT_AVX2 void transform_pixels(const float* in, int64_t row, float* out, int64_
   }
 }
 
-// The 16 parts of a tile's sums to 2 x 2 positions of 16 channels, |row| apart; whether they are
-// all finite.
+PFRT_AVX2 inline __m256 magnitude(__m256 x) { return _mm256_andnot_ps(_mm256_set1_ps(-0.0f), x); }
+
+PFRT_AVX2 inline float greatest(__m256 x) {
+  __m128 most = _mm_max_ps(_mm256_castps256_ps128(x), _mm256_extractf128_ps(x, 1));
+  most = _mm_max_ps(most, _mm_movehl_ps(most, most));
+  most = _mm_max_ss(most, _mm_movehdup_ps(most));
+  return _mm_cvtss_f32(most);
+}
+
+// The 16 parts of a tile's sums to 2 x 2 positions of 16 channels, |row| apart. False where they
+// are not to be trusted: not finite, or at some position so small beside the parts that these came
+// from pixels which it does not see, and left it nothing but roundings.
 PFRT_AVX2 bool transform_sums(const float* in, int64_t part, const float* bias, float* out,
                               int64_t row) {
-  __m256 nothing = _mm256_setzero_ps();
+  constexpr float kRange = 4096;
+  __m256 nothing = _mm256_setzero_ps(), parts = nothing;
+  __m256 sizes[kOut * kOut] = {nothing, nothing, nothing, nothing};
   for (int64_t half = 0; half < kPanel; half += 8) {
     __m256 upper[4], lower[4];
 #pragma GCC unroll 4
@@ -123,6 +135,8 @@ PFRT_AVX2 bool transform_sums(const float* in, int64_t part, const float* bias, 
                    c = _mm256_loadu_ps(at + 8 * part), d = _mm256_loadu_ps(at + 12 * part);
       upper[x] = _mm256_add_ps(a, _mm256_add_ps(b, c));
       lower[x] = _mm256_sub_ps(_mm256_sub_ps(b, c), d);
+      parts = _mm256_max_ps(parts, _mm256_max_ps(_mm256_max_ps(magnitude(a), magnitude(b)),
+                                                 _mm256_max_ps(magnitude(c), magnitude(d))));
     }
     const __m256 add = _mm256_loadu_ps(bias + half);
 #pragma GCC unroll 2
@@ -132,12 +146,17 @@ PFRT_AVX2 bool transform_sums(const float* in, int64_t part, const float* bias, 
       const __m256 right = _mm256_sub_ps(_mm256_sub_ps(line[1], line[2]), line[3]);
       nothing = _mm256_add_ps(
           nothing, _mm256_add_ps(_mm256_sub_ps(left, left), _mm256_sub_ps(right, right)));
+      sizes[2 * y] = _mm256_max_ps(sizes[2 * y], magnitude(left));
+      sizes[2 * y + 1] = _mm256_max_ps(sizes[2 * y + 1], magnitude(right));
       float* const to = out + y * row + half;
       _mm256_storeu_ps(to, _mm256_add_ps(add, left));
       _mm256_storeu_ps(to + kPanel, _mm256_add_ps(add, right));
     }
   }
-  return _mm256_movemask_ps(_mm256_cmp_ps(nothing, nothing, _CMP_UNORD_Q)) == 0;
+  if (_mm256_movemask_ps(_mm256_cmp_ps(nothing, nothing, _CMP_UNORD_Q)) != 0) return false;
+  const float least = greatest(parts) / kRange;
+  return greatest(sizes[0]) >= least && greatest(sizes[1]) >= least &&
+         greatest(sizes[2]) >= least && greatest(sizes[3]) >= least;
 }
 
 // Row |y| of the band's tiles, 16 channels: |image| is in blocks, or lines of the band.
@@ -201,7 +220,7 @@ void multiply(const Plan& plan, int64_t part, int64_t panel, int64_t count, int6
   }
 }
 
-// Where transformed sums are not finite, plain ones may be. A position of |count| channels, the
+// Where transformed sums are not to be trusted, plain ones are. A position of |count| channels, the
 // weights of which are |weights|.
 void plain_position(const Plan& plan, const float* image, const float* weights, int64_t count,
                     const float* bias, int64_t y, int64_t x, float* out) {

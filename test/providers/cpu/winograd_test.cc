@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Winograd's convolutions beside plain ones: their errors against double precision, and numbers
+// that transforms would spread to positions which do not see them.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <string_view>
+
+#include "providers/cpu/isa/isa.h"
+#include "test/providers/cpu/cases.h"
+#include "test/providers/cpu/one_node.h"
+
+namespace pfrt::test {
+namespace {
+
+constexpr int64_t kChannels = 64, kSide = 19;
+
+class Winograd : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (cpu::isa() < cpu::Isa::kAvx2) GTEST_SKIP() << "the machine, or PFRT_ISA, has no AVX2";
+    Random random(11);
+    c_.inputs = {random.data(PFRT_DTYPE_FLOAT32, {1, kChannels, kSide, kSide}),
+                 random.data(PFRT_DTYPE_FLOAT32, {kChannels, kChannels, 3, 3})};
+    c_.inputs[1].constant = true;
+    c_.outputs = {{PFRT_DTYPE_FLOAT32,
+                   {1, kChannels, kSide, kSide},
+                   Values(kChannels * kSide * kSide),
+                   false}};
+    c_.attrs = {{"pads", Dims{1, 1, 1, 1}}, {"kernel_shape", Dims{3, 3}}};
+  }
+
+  double& pixel(int64_t channel, int64_t y, int64_t x) {
+    return c_.inputs[0].values[static_cast<size_t>((channel * kSide + y) * kSide + x)];
+  }
+
+  std::vector<float> convolve(std::string_view name) const {
+    for (std::span<const cpu::KernelRow> family : cpu::kernels())
+      for (const cpu::KernelRow& row : family) {
+        if (row.name != name) continue;
+        const Outcome outcome = run(row, c_, {});
+        EXPECT_EQ(outcome.refused + outcome.fault, "");
+        if (outcome.outputs.empty()) return {};
+        const auto* const data = reinterpret_cast<const float*>(outcome.outputs[0].data());
+        return std::vector<float>(data, data + outcome.outputs[0].size() / sizeof(float));
+      }
+    ADD_FAILURE() << "no row " << name;
+    return {};
+  }
+
+  std::vector<double> exact() const {
+    const Values &x = c_.inputs[0].values, &w = c_.inputs[1].values;
+    std::vector<double> out;
+    for (int64_t o = 0; o < kChannels; ++o)
+      for (int64_t at = 0; at < kSide * kSide; ++at) {
+        double sum = 0;
+        for (int64_t tap = 0; tap < 9; ++tap) {
+          const int64_t row = at / kSide + tap / 3 - 1, column = at % kSide + tap % 3 - 1;
+          if (row < 0 || row >= kSide || column < 0 || column >= kSide) continue;
+          for (int64_t i = 0; i < kChannels; ++i)
+            sum += x[static_cast<size_t>((i * kSide + row) * kSide + column)] *
+                   w[static_cast<size_t>((o * kChannels + i) * 9 + tap)];
+        }
+        out.push_back(sum);
+      }
+    return out;
+  }
+
+  static double rms(const std::vector<float>& got, const std::vector<double>& want) {
+    double squares = 0;
+    for (size_t i = 0; i < got.size(); ++i)
+      squares += std::pow(static_cast<double>(got[i]) - want[i], 2);
+    return std::sqrt(squares / static_cast<double>(got.size()));
+  }
+
+  Case c_;
+};
+
+TEST_F(Winograd, errs_no_more_than_plain_sums) {
+  const std::vector<double> want = exact();
+  const double error = rms(convolve("conv_winograd"), want);
+  EXPECT_GT(error, 0);
+  EXPECT_LE(error, rms(convolve("conv_implicit_gemm"), want));
+}
+
+TEST_F(Winograd, numbers_stay_with_the_positions_that_see_them) {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  for (const double odd : {kInfinity, -kInfinity, static_cast<double>(NAN), 3e38, 1e20}) {
+    pixel(5, 7, 8) = odd;
+    const std::vector<float> got = convolve("conv_winograd"),
+                             plain = convolve("conv_implicit_gemm");
+    ASSERT_EQ(got.size(), plain.size());
+    for (size_t i = 0; i < got.size(); ++i) {
+      const auto at = static_cast<int64_t>(i) % (kSide * kSide);
+      const bool sees = std::abs(at / kSide - 7) <= 1 && std::abs(at % kSide - 8) <= 1;
+      if (std::isfinite(plain[i]))
+        EXPECT_NEAR(got[i], plain[i], 1e-4 * (std::fabs(plain[i]) + (sees ? 0 : 10)))
+            << odd << " at " << i;
+      else
+        EXPECT_TRUE(std::isnan(plain[i]) ? std::isnan(got[i]) : got[i] == plain[i])
+            << odd << " at " << i << ": " << got[i] << ", plain " << plain[i];
+    }
+  }
+}
+
+TEST_F(Winograd, very_small_numbers_keep_their_size) {
+  for (double& x : c_.inputs[0].values) x *= 1e-36;
+  const std::vector<double> want = exact();
+  EXPECT_LE(rms(convolve("conv_winograd"), want),
+            1.01 * rms(convolve("conv_implicit_gemm"), want) + 64 * 9 * 1.5e-45);
+}
+
+}  // namespace
+}  // namespace pfrt::test
