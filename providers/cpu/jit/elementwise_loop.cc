@@ -20,6 +20,7 @@
 #include <type_traits>
 
 #include "providers/cpu/jit/code_pages.h"
+#include "providers/cpu/jit/published.h"
 
 namespace pfrt::cpu {
 namespace {
@@ -283,15 +284,11 @@ class Loop final : public ElementwiseLoop {
     return true;
   }
 
-  void dump(const char* folder, const Expression& expression) const {
+  void publish_as(const Expression& expression) const {
     char key[20];
     std::snprintf(key, sizeof key, "%08zx",
                   std::hash<std::string>()(expression.key()) & 0xffffffff);
-    const std::string path = std::string(folder) + "/" + name_ + "_" + key + ".bin";
-    std::FILE* file = std::fopen(path.c_str(), "wb");
-    if (file == nullptr) return;
-    std::fwrite(generator_.getCode(), 1, generator_.getSize(), file);
-    std::fclose(file);
+    publish(name_ + "_" + key, generator_.getCode(), generator_.getSize());
   }
 
  private:
@@ -305,8 +302,7 @@ std::shared_ptr<const ElementwiseLoop> make_loop(const Expression& expression, s
   Xbyak::ClearError();
   auto loop = std::make_shared<Loop<Vmm>>(expression, std::move(registers), std::move(name));
   if (!loop->ready()) return nullptr;
-  if (const char* folder = std::getenv("PFRT_JIT_DUMP"); folder != nullptr && *folder != '\0')
-    loop->dump(folder, expression);
+  loop->publish_as(expression);
   return loop;
 }
 

@@ -9,8 +9,10 @@
 #include <cstddef>
 #include <iterator>
 
+#include "core/base/status.h"
 #include "providers/cpu/isa/isa.h"
 #include "providers/cpu/jit/code_pages.h"
+#include "providers/cpu/jit/published.h"
 
 namespace pfrt::cpu {
 namespace {
@@ -207,11 +209,20 @@ class PanelProductSet {
     product_.panels_ = wide ? 2 : 1;
     Xbyak::ClearError();
     Generator generator(wide);
-    for (int panels = 1; panels <= product_.panels_; ++panels)
-      for (int rows = 1; rows <= product_.rows_; ++rows)
+    const uint8_t* code[PanelProduct::kMostPanels][PanelProduct::kMostRows + 1] = {};
+    for (int panels = 1; panels <= product_.panels_; ++panels) {
+      for (int rows = 1; rows <= product_.rows_; ++rows) {
+        code[panels - 1][rows - 1] = generator.write(rows, panels);
         product_.code_[panels - 1][rows - 1] = reinterpret_cast<PanelProduct::Code>(
-            reinterpret_cast<uintptr_t>(generator.write(rows, panels)));
+            reinterpret_cast<uintptr_t>(code[panels - 1][rows - 1]));
+      }
+      code[panels - 1][product_.rows_] = generator.getCurr();
+    }
     written_ = seal(generator);
+    for (int64_t p = 0; written_ && p < product_.panels_; ++p)
+      for (int64_t r = 0; r < product_.rows_; ++r)
+        publish(message("panel_product_", wide ? "avx512_" : "avx2_", r + 1, "x", p + 1),
+                code[p][r], static_cast<size_t>(code[p][r + 1] - code[p][r]));
   }
   const PanelProduct* get() const { return written_ ? &product_ : nullptr; }
 

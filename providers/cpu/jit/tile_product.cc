@@ -11,9 +11,12 @@
 #include <cstddef>
 #include <iterator>
 #include <span>
+#include <vector>
 
+#include "core/base/status.h"
 #include "providers/cpu/isa/amx.h"
 #include "providers/cpu/jit/code_pages.h"
+#include "providers/cpu/jit/published.h"
 
 namespace pfrt::cpu {
 namespace {
@@ -166,15 +169,21 @@ class TileProductSet {
   TileProductSet() {
     Xbyak::ClearError();
     Generator generator;
+    std::vector<const uint8_t*> code;  // and where the last one ends
     for (int planes = 1; planes <= TileProduct::kMostPlanes; ++planes)
-      for (int i = 0; i < 4; ++i)
-        products_[planes - 1].code_[i / 2][i % 2] =
-            as_function<TileProduct::Code>(generator.write_product(planes, i / 2 + 1, i % 2 + 1));
+      for (int i = 0; i < 4; ++i) {
+        code.push_back(generator.write_product(planes, i / 2 + 1, i % 2 + 1));
+        products_[planes - 1].code_[i / 2][i % 2] = as_function<TileProduct::Code>(code.back());
+      }
+    code.push_back(generator.getCurr());
     const auto configure = as_function<void (*)(const void*)>(generator.write_configure());
     const auto release = as_function<void (*)()>(generator.write_release());
     for (TileProduct& product : products_)
       product.configure_ = configure, product.release_ = release;
     written_ = seal(generator);
+    for (size_t i = 0; written_ && i + 1 < code.size(); ++i)
+      publish(message("tile_product_", i / 4 + 1, "_planes_", i / 2 % 2 + 1, "x", i % 2 + 1),
+              code[i], static_cast<size_t>(code[i + 1] - code[i]));
   }
   const TileProduct* get(int planes) const { return written_ ? &products_[planes - 1] : nullptr; }
 
