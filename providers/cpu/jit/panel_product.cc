@@ -7,9 +7,9 @@
 #include "providers/cpu/jit/panel_product.h"
 
 #include <cstddef>
+#include <cstdio>
 #include <iterator>
 
-#include "core/base/status.h"
 #include "providers/cpu/isa/isa.h"
 #include "providers/cpu/jit/code_pages.h"
 #include "providers/cpu/jit/published.h"
@@ -221,12 +221,19 @@ class PanelProductSet {
     written_ = seal(generator);
     for (int64_t p = 0; written_ && p < product_.panels_; ++p)
       for (int64_t r = 0; r < product_.rows_; ++r)
-        publish(message("panel_product_", wide ? "avx512_" : "avx2_", r + 1, "x", p + 1),
-                code[p][r], static_cast<size_t>(code[p][r + 1] - code[p][r]));
+        publish_one(wide, r + 1, p + 1, code[p][r], code[p][r + 1]);
   }
   const PanelProduct* get() const { return written_ ? &product_ : nullptr; }
 
  private:
+  // Without memory of the heap: pages that were sealed cannot be written again after a failure.
+  static void publish_one(bool wide, int64_t rows, int64_t panels, const uint8_t* begin,
+                          const uint8_t* end) noexcept {
+    char name[64];
+    std::snprintf(name, sizeof name, "panel_product_%s_%dx%d", wide ? "avx512" : "avx2",
+                  static_cast<int>(rows), static_cast<int>(panels));
+    publish(name, begin, static_cast<size_t>(end - begin));
+  }
   PanelProduct product_;
   bool written_ = false;  // and could be made executable
 };

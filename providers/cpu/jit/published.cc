@@ -12,29 +12,32 @@ namespace pfrt::cpu {
 namespace {
 
 // One write each, so that lines of several threads do not mix. A link that someone left in a shared
-// folder is not followed.
-void write_file(const std::string& path, int flags, std::string_view bytes) {
-  const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW | flags, 0644);
+// folder is not followed. |path| as printf has it.
+template <typename... Values>
+void write_file(int flags, const void* bytes, size_t size, const char* format, Values... values) {
+  char path[4096];
+  const int length = std::snprintf(path, sizeof path, format, values...);
+  if (length < 0 || static_cast<size_t>(length) >= sizeof path) return;
+  const int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW | flags, 0644);
   if (fd < 0) return;
-  if (write(fd, bytes.data(), bytes.size()) < 0) {
+  if (write(fd, bytes, size) < 0) {
   }
   close(fd);
 }
 
 }  // namespace
 
-void publish(const std::string& name, const void* code, size_t bytes) {
+void publish(std::string_view name, const void* code, size_t bytes) noexcept {
+  const int length = static_cast<int>(name.size());
   if (const char* folder = std::getenv("PFRT_JIT_DUMP"); folder != nullptr && *folder != '\0')
-    write_file(std::string(folder) + "/" + name + ".bin", O_TRUNC,
-               {static_cast<const char*>(code), bytes});
+    write_file(O_TRUNC, code, bytes, "%s/%.*s.bin", folder, length, name.data());
   const char* const perf = std::getenv("PFRT_JIT_PERF");
   if (perf == nullptr || std::string_view(perf) != "1") return;
   char line[256];
-  const int length = std::snprintf(line, sizeof line, "%zx %zx %s\n",
-                                   reinterpret_cast<size_t>(code), bytes, name.c_str());
-  if (length > 0 && static_cast<size_t>(length) < sizeof line)
-    write_file("/tmp/perf-" + std::to_string(getpid()) + ".map", O_APPEND,
-               {line, static_cast<size_t>(length)});
+  const int size = std::snprintf(line, sizeof line, "%zx %zx %.*s\n",
+                                 reinterpret_cast<size_t>(code), bytes, length, name.data());
+  if (size > 0 && static_cast<size_t>(size) < sizeof line)
+    write_file(O_APPEND, line, static_cast<size_t>(size), "/tmp/perf-%d.map", getpid());
 }
 
 }  // namespace pfrt::cpu

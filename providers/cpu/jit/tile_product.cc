@@ -9,11 +9,10 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdio>
 #include <iterator>
 #include <span>
-#include <vector>
 
-#include "core/base/status.h"
 #include "providers/cpu/isa/amx.h"
 #include "providers/cpu/jit/code_pages.h"
 #include "providers/cpu/jit/published.h"
@@ -169,21 +168,26 @@ class TileProductSet {
   TileProductSet() {
     Xbyak::ClearError();
     Generator generator;
-    std::vector<const uint8_t*> code;  // and where the last one ends
+    const uint8_t* code[4 * TileProduct::kMostPlanes + 1];  // and where the last one ends
     for (int planes = 1; planes <= TileProduct::kMostPlanes; ++planes)
       for (int i = 0; i < 4; ++i) {
-        code.push_back(generator.write_product(planes, i / 2 + 1, i % 2 + 1));
-        products_[planes - 1].code_[i / 2][i % 2] = as_function<TileProduct::Code>(code.back());
+        const uint8_t*& at = code[4 * (planes - 1) + i];
+        at = generator.write_product(planes, i / 2 + 1, i % 2 + 1);
+        products_[planes - 1].code_[i / 2][i % 2] = as_function<TileProduct::Code>(at);
       }
-    code.push_back(generator.getCurr());
+    code[4 * TileProduct::kMostPlanes] = generator.getCurr();
     const auto configure = as_function<void (*)(const void*)>(generator.write_configure());
     const auto release = as_function<void (*)()>(generator.write_release());
     for (TileProduct& product : products_)
       product.configure_ = configure, product.release_ = release;
     written_ = seal(generator);
-    for (size_t i = 0; written_ && i + 1 < code.size(); ++i)
-      publish(message("tile_product_", i / 4 + 1, "_planes_", i / 2 % 2 + 1, "x", i % 2 + 1),
-              code[i], static_cast<size_t>(code[i + 1] - code[i]));
+    // Without memory of the heap: pages that were sealed cannot be written again after a failure.
+    for (int i = 0; written_ && i < 4 * TileProduct::kMostPlanes; ++i) {
+      char name[64];
+      std::snprintf(name, sizeof name, "tile_product_%d_planes_%dx%d", i / 4 + 1, i / 2 % 2 + 1,
+                    i % 2 + 1);
+      publish(name, code[i], static_cast<size_t>(code[i + 1] - code[i]));
+    }
   }
   const TileProduct* get(int planes) const { return written_ ? &products_[planes - 1] : nullptr; }
 
