@@ -493,5 +493,24 @@ TEST(Session, products_and_convolutions_of_few_and_no_rows) {
     EXPECT_TRUE(std::equal(one[i].bytes.begin(), one[i].bytes.end(), three[i].bytes.begin())) << i;
 }
 
+TEST(Session, convolves_an_image_whose_rank_is_known_late) {
+  GraphBuilder g;
+  g.input("x", PFRT_DTYPE_FLOAT32, {2, 48, 12, 9});
+  g.input("shape", PFRT_DTYPE_INT64, {"R"});
+  g.constant("k", floats({32, 48, 3, 3}, random_floats(32 * 48 * 9, 5)));
+  g.node("Reshape", {"x", "shape"}, {"same"});
+  g.node("Conv", {"same", "k"}, {"late"});
+  g.node("Conv", {"x", "k"}, {"early"});
+  g.output("late");
+  g.output("early");
+  const auto env = make_env();
+  const auto model = make_model(env.get(), g);
+  const auto session = make_session(env.get(), model.get());
+  const auto out = run(session.get(), {floats({2, 48, 12, 9}, random_floats(2 * 48 * 108, 4)),
+                                       int64s({4}, {2, 48, 12, 9})});
+  EXPECT_EQ(out[0].dims, (std::vector<int64_t>{2, 32, 10, 7}));
+  EXPECT_EQ(out[0].bytes, out[1].bytes);
+}
+
 }  // namespace
 }  // namespace pfrt_test
