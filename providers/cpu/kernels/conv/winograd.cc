@@ -24,8 +24,8 @@ constexpr int64_t kPanel = PanelProduct::kPanel;
 constexpr int64_t kSide = 4, kOut = 2, kParts = kSide * kSide;  // of a tile
 constexpr int64_t kChain = 8, kPassChunks = 8;                  // k of a chunk, each a chain
 constexpr int64_t kBandBytes = 1 << 20;
-constexpr int64_t kLeastTiles = 48;  // weights are read once a band
-constexpr int64_t kLeastChannels = 32;
+constexpr int64_t kLeastTiles = 48;                       // weights are read once a band
+constexpr int64_t kLeastInputs = 64, kLeastOutputs = 32;  // transforms cost the same for few
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
@@ -119,11 +119,12 @@ PFRT_AVX2 inline float greatest(__m256 x) {
 }
 
 // The 16 parts of a tile's sums to 2 x 2 positions of 16 channels, |row| apart. False where they
-// are not to be trusted: not finite, or at some position so small beside the parts that these came
-// from pixels which it does not see, and left it nothing but roundings.
+// are not to be trusted: not finite, or large, and at some position so small beside the parts that
+// these came from pixels which it does not see, and left it nothing but roundings. Of ordinary
+// numbers those are too small to tell, and a position that sees zeros alone is nothing strange.
 PFRT_AVX2 bool transform_sums(const float* in, int64_t part, const float* bias, float* out,
                               int64_t row) {
-  constexpr float kRange = 4096;
+  constexpr float kRange = 4096, kLarge = 65536;
   __m256 nothing = _mm256_setzero_ps(), parts = nothing;
   __m256 sizes[kOut * kOut] = {nothing, nothing, nothing, nothing};
   for (int64_t half = 0; half < kPanel; half += 8) {
@@ -154,7 +155,8 @@ PFRT_AVX2 bool transform_sums(const float* in, int64_t part, const float* bias, 
     }
   }
   if (_mm256_movemask_ps(_mm256_cmp_ps(nothing, nothing, _CMP_UNORD_Q)) != 0) return false;
-  const float least = greatest(parts) / kRange;
+  const float most = greatest(parts), least = most / kRange;
+  if (most <= kLarge) return true;
   return greatest(sizes[0]) >= least && greatest(sizes[1]) >= least &&
          greatest(sizes[2]) >= least && greatest(sizes[3]) >= least;
 }
@@ -349,7 +351,7 @@ std::string refuse_conv_winograd(const SnapshotNode& node) {
   if (SnapshotNode::elements(weights) <= 0 || node.input_constant(1) == nullptr)
     return "tiles are for constant weights";
   const int64_t groups = node.attr_int("group", 1);
-  if (groups < 1 || weights[1] < kLeastChannels || weights[0] / groups < kLeastChannels)
+  if (groups < 1 || weights[1] < kLeastInputs || weights[0] / groups < kLeastOutputs)
     return message("tiles are for many channels, not ", weights[1], " to ", weights[0]);
   return "";
 }
