@@ -16,7 +16,10 @@ Result<std::shared_ptr<Buffer>> PackedStore::get(const std::string& key,
   {
     std::lock_guard lock(mutex_);
     std::erase_if(entries_, [&](const auto& e) {
-      return e.first != key && e.second.use_count() == 1 && e.second->buffer.expired();
+      if (e.first == key || e.second.use_count() != 1) return false;
+      // Its last user let go of it, which a count alone does not order before what is read here.
+      std::lock_guard last(e.second->mutex);
+      return e.second->buffer.expired();
     });
     std::shared_ptr<Entry>& slot = entries_[key];
     if (!slot) slot = std::make_shared<Entry>();
