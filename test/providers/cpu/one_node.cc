@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "test/providers/cpu/one_node.h"
 
+#include <gtest/gtest.h>
+
 #include <algorithm>
 #include <cmath>
 #include <complex>
@@ -400,6 +402,20 @@ std::string difference(const Case& c, const Outcome& outcome) {
       return out.str();
     }
   }
+  return {};
+}
+
+std::vector<float> floats_by(std::string_view name, const Case& c) {
+  for (std::span<const cpu::KernelRow> family : cpu::kernels())
+    for (const cpu::KernelRow& row : family) {
+      if (row.name != name) continue;
+      const Outcome outcome = run(row, c);
+      EXPECT_EQ(outcome.refused + outcome.fault, "");
+      if (outcome.outputs.empty()) return {};
+      const auto* const data = reinterpret_cast<const float*>(outcome.outputs[0].data());
+      return std::vector<float>(data, data + outcome.outputs[0].size() / sizeof(float));
+    }
+  ADD_FAILURE() << "no row " << name;
   return {};
 }
 

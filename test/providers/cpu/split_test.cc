@@ -161,21 +161,6 @@ TEST_F(Split, zeros_stay_zeros) {
   for (size_t i = 0; i < 64 * 32; ++i) EXPECT_EQ(c[i], 0.0f);
 }
 
-// A convolution by the row of that name.
-std::vector<float> convolve(std::string_view name, const Case& c) {
-  for (std::span<const cpu::KernelRow> family : cpu::kernels())
-    for (const cpu::KernelRow& row : family) {
-      if (row.name != name) continue;
-      const Outcome outcome = run(row, c, {});
-      EXPECT_EQ(outcome.refused + outcome.fault, "");
-      if (outcome.outputs.empty()) return {};
-      const auto* const data = reinterpret_cast<const float*>(outcome.outputs[0].data());
-      return std::vector<float>(data, data + outcome.outputs[0].size() / sizeof(float));
-    }
-  ADD_FAILURE() << "no row " << name;
-  return {};
-}
-
 TEST_F(Split, convolutions_of_numbers_that_tiles_treat_otherwise) {
   const double infinity = std::numeric_limits<double>::infinity();
   for (const double odd : {infinity, -infinity, static_cast<double>(NAN), 3e38, 1e-39}) {
@@ -190,9 +175,9 @@ TEST_F(Split, convolutions_of_numbers_that_tiles_treat_otherwise) {
       c.inputs[0].values[20 * 20 * 5 + 33] = odd;
     c.outputs = {{PFRT_DTYPE_FLOAT32, {1, 32, 20, 20}, Values(32 * 400), false}};
     c.attrs = {{"pads", Dims{1, 1, 1, 1}}, {"kernel_shape", Dims{3, 3}}};
-    const std::vector<float> tiles = convolve("conv_tiles", c);
+    const std::vector<float> tiles = floats_by("conv_tiles", c);
     c.inputs[1].constant = false;
-    const std::vector<float> plain = convolve("conv_implicit_gemm", c);
+    const std::vector<float> plain = floats_by("conv_implicit_gemm", c);
     ASSERT_EQ(tiles.size(), plain.size());
     const double slack = 1e-3 * std::min(1.0, std::fabs(odd));  // for sums that cancel
     size_t strange = 0;

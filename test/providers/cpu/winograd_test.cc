@@ -6,7 +6,6 @@
 
 #include <cmath>
 #include <limits>
-#include <string_view>
 
 #include "providers/cpu/isa/isa.h"
 #include "test/providers/cpu/cases.h"
@@ -34,20 +33,6 @@ class Winograd : public testing::Test {
 
   double& pixel(int64_t channel, int64_t y, int64_t x) {
     return c_.inputs[0].values[static_cast<size_t>((channel * kSide + y) * kSide + x)];
-  }
-
-  std::vector<float> convolve(std::string_view name) const {
-    for (std::span<const cpu::KernelRow> family : cpu::kernels())
-      for (const cpu::KernelRow& row : family) {
-        if (row.name != name) continue;
-        const Outcome outcome = run(row, c_, {});
-        EXPECT_EQ(outcome.refused + outcome.fault, "");
-        if (outcome.outputs.empty()) return {};
-        const auto* const data = reinterpret_cast<const float*>(outcome.outputs[0].data());
-        return std::vector<float>(data, data + outcome.outputs[0].size() / sizeof(float));
-      }
-    ADD_FAILURE() << "no row " << name;
-    return {};
   }
 
   std::vector<double> exact() const {
@@ -80,17 +65,17 @@ class Winograd : public testing::Test {
 
 TEST_F(Winograd, errs_no_more_than_plain_sums) {
   const std::vector<double> want = exact();
-  const double error = rms(convolve("conv_winograd"), want);
+  const double error = rms(floats_by("conv_winograd", c_), want);
   EXPECT_GT(error, 0);
-  EXPECT_LE(error, rms(convolve("conv_implicit_gemm"), want));
+  EXPECT_LE(error, rms(floats_by("conv_implicit_gemm", c_), want));
 }
 
 TEST_F(Winograd, numbers_stay_with_the_positions_that_see_them) {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   for (const double odd : {kInfinity, -kInfinity, static_cast<double>(NAN), 3e38, 1e20}) {
     pixel(5, 7, 8) = odd;
-    const std::vector<float> got = convolve("conv_winograd"),
-                             plain = convolve("conv_implicit_gemm");
+    const std::vector<float> got = floats_by("conv_winograd", c_),
+                             plain = floats_by("conv_implicit_gemm", c_);
     ASSERT_EQ(got.size(), plain.size());
     for (size_t i = 0; i < got.size(); ++i) {
       const auto at = static_cast<int64_t>(i) % (kSide * kSide);
@@ -108,8 +93,8 @@ TEST_F(Winograd, numbers_stay_with_the_positions_that_see_them) {
 TEST_F(Winograd, very_small_numbers_keep_their_size) {
   for (double& x : c_.inputs[0].values) x *= 1e-36;
   const std::vector<double> want = exact();
-  EXPECT_LE(rms(convolve("conv_winograd"), want),
-            1.01 * rms(convolve("conv_implicit_gemm"), want) + 64 * 9 * 1.5e-45);
+  EXPECT_LE(rms(floats_by("conv_winograd", c_), want),
+            1.01 * rms(floats_by("conv_implicit_gemm", c_), want) + 64 * 9 * 1.5e-45);
 }
 
 }  // namespace

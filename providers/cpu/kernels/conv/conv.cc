@@ -69,37 +69,27 @@ Result<Kernel> make_typed(const SnapshotNode& node, StoreFn<T> store) {
 
 constexpr Types kBytes{PFRT_DTYPE_INT8, PFRT_DTYPE_UINT8};
 
-constexpr KernelRow tiles_row() {
-  KernelRow row = with_blocks(
-      with_tail({"", "Conv", kFloat32, "conv_tiles", "amx", refuse_conv_tiles, make_conv_tiles}),
-      refuse_conv_tiles_blocked, make_conv_tiles_blocked);
-  row.pack = pack_conv_tiles;
-  return row;
-}
-
-constexpr KernelRow winograd_row() {
-  KernelRow row = with_blocks(with_tail({"", "Conv", kFloat32, "conv_winograd", "avx2",
-                                         refuse_conv_winograd, make_conv_winograd}),
-                              refuse_conv_direct_blocked, make_conv_winograd_blocked);
-  row.pack = pack_conv_winograd;
-  return row;
-}
-
-constexpr KernelRow direct_row() {
-  KernelRow row = with_blocks(with_tail({"", "Conv", kFloat32, "conv_direct", "avx2",
-                                         refuse_conv_direct, make_conv_direct}),
-                              refuse_conv_direct_blocked, make_conv_direct_blocked);
-  row.pack = pack_conv_direct;
+constexpr KernelRow with_weights(KernelRow row, decltype(KernelRow::pack) pack) {
+  row.pack = pack;
   return row;
 }
 
 constexpr KernelRow kRows[] = {
-    tiles_row(),
+    with_weights(with_blocks(with_tail({"", "Conv", kFloat32, "conv_tiles", "amx",
+                                        refuse_conv_tiles, make_conv_tiles}),
+                             refuse_conv_tiles_blocked, make_conv_tiles_blocked),
+                 pack_conv_tiles),
     with_blocks(with_tail({"", "Conv", kFloat32, "conv_depthwise_rows", "generic",
                            refuse_conv_depthwise, make_conv_depthwise}),
                 refuse_conv_depthwise_blocked, make_conv_depthwise_blocked),
-    winograd_row(),
-    direct_row(),
+    with_weights(with_blocks(with_tail({"", "Conv", kFloat32, "conv_winograd", "avx2",
+                                        refuse_conv_winograd, make_conv_winograd}),
+                             refuse_conv_direct_blocked, make_conv_winograd_blocked),
+                 pack_conv_winograd),
+    with_weights(with_blocks(with_tail({"", "Conv", kFloat32, "conv_direct", "avx2",
+                                        refuse_conv_direct, make_conv_direct}),
+                             refuse_conv_direct_blocked, make_conv_direct_blocked),
+                 pack_conv_direct),
     with_pool(
         with_tail({"", "Conv", kFloats, "conv_implicit_gemm", "generic", refuse_conv, make_conv}),
         refuse_conv_max_pool, make_conv_max_pool),

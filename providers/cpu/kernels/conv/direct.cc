@@ -9,7 +9,6 @@
 #include "providers/cpu/jit/panel_product.h"
 #include "providers/cpu/kernels/conv/geometry.h"
 #include "providers/cpu/kernels/conv/image_band.h"
-#include "providers/cpu/kernels/matmul/load.h"
 
 namespace pfrt::cpu {
 namespace {
@@ -200,9 +199,7 @@ std::string refuse_conv_direct_blocked(const SnapshotNode& node, Blocked sides) 
 }
 
 Result<Kernel> make_conv_direct_blocked(const SnapshotNode& node, Blocked sides) {
-  PFRT_ASSIGN(ConvGeometry g, conv_geometry(node, 0, 1));
-  PFRT_TRY(need_types(node, {1, 2}, Types{PFRT_DTYPE_FLOAT32}));
-  PFRT_TRY(check_bias(node, 2, g.groups * g.group_out));
+  PFRT_ASSIGN(ConvGeometry g, float_conv_geometry(node));
   g.window = along_rows(std::move(g.window));
   Kernel kernel;
   if (g.batch == 0 || g.window.position_count() == 0) {
@@ -217,10 +214,7 @@ Result<Kernel> make_conv_direct_blocked(const SnapshotNode& node, Blocked sides)
   kernel.shared_bytes = plan->image.bytes();
   kernel.run = [plan](const Run& run) -> pfrt_code {
     const ConvGeometry& geo = plan->geometry;
-    if (run.packed<float>() == nullptr)
-      return run.fail(Code::kINTERNAL,
-                      "conv_direct: the weights were not packed when the session was made; has "
-                      "PFRT_ISA changed since?");
+    if (run.packed<float>() == nullptr) return fail_unpacked(run, "conv_direct");
     const int64_t height = geo.window.positions[0], width = geo.window.positions[1];
     const int64_t columns = ceil_div(plan->panels, plan->product->panels());
     for (int64_t image = 0; image < geo.batch * geo.groups; ++image) {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "providers/cpu/kernels/matmul/load.h"
 #include "providers/cpu/kernels/signature.h"
 
 namespace pfrt::cpu {
@@ -50,6 +51,19 @@ Result<ConvGeometry> conv_geometry(const SnapshotNode& node, uint32_t x, uint32_
   PFRT_TRY(check_kernel_shape(node, weights.subspan(2)));
   PFRT_ASSIGN(g.window, Window::make(node, in.subspan(2), out.subspan(2), weights.subspan(2)));
   return g;
+}
+
+Result<ConvGeometry> float_conv_geometry(const SnapshotNode& node) {
+  PFRT_ASSIGN(ConvGeometry g, conv_geometry(node, 0, 1));
+  PFRT_TRY(need_types(node, {1, 2}, Types{PFRT_DTYPE_FLOAT32}));
+  PFRT_TRY(check_bias(node, 2, g.groups * g.group_out));
+  return g;
+}
+
+pfrt_code fail_unpacked(const Run& run, std::string_view kernel) {
+  return run.fail(Code::kINTERNAL, kernel,
+                  ": the weights were not packed when the session was made; has PFRT_ISA changed "
+                  "since?");
 }
 
 Result<ConvGeometry> transposed_geometry(const SnapshotNode& node) {

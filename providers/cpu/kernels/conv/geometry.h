@@ -5,6 +5,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "providers/cpu/kernel.h"
 #include "providers/cpu/kernels/conv/window.h"
@@ -22,6 +23,10 @@ struct ConvGeometry {
 
 // Inputs |x| and |w| of a convolution (or, transposed, of its gradient) against output 0.
 Result<ConvGeometry> conv_geometry(const SnapshotNode& node, uint32_t x, uint32_t w);
+// The same of a float32 Conv, its bias checked too.
+Result<ConvGeometry> float_conv_geometry(const SnapshotNode& node);
+// Fails a run that found no packed weights, which |kernel| needs.
+pfrt_code fail_unpacked(const Run& run, std::string_view kernel);
 Result<ConvGeometry> transposed_geometry(const SnapshotNode& node);
 // A window along one dimension as one along two, of which the first does nothing.
 Window two_dimensional(Window window);

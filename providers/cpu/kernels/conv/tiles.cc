@@ -293,9 +293,7 @@ std::string refuse_conv_tiles_blocked(const SnapshotNode& node, Blocked sides) {
 }
 
 Result<Kernel> make_conv_tiles_blocked(const SnapshotNode& node, Blocked sides) {
-  PFRT_ASSIGN(ConvGeometry g, conv_geometry(node, 0, 1));
-  PFRT_TRY(need_types(node, {1, 2}, Types{PFRT_DTYPE_FLOAT32}));
-  PFRT_TRY(check_bias(node, 2, g.groups * g.group_out));
+  PFRT_ASSIGN(ConvGeometry g, float_conv_geometry(node));
   g.window = two_dimensional(std::move(g.window));
   Kernel kernel;
   if (g.batch == 0 || g.window.position_count() == 0) {
@@ -311,10 +309,7 @@ Result<Kernel> make_conv_tiles_blocked(const SnapshotNode& node, Blocked sides) 
   kernel.shared_bytes = plan->image.bytes() + static_cast<uint64_t>(fit_bytes);
   kernel.run = [plan](const Run& run) -> pfrt_code {
     const ConvGeometry& geo = plan->geometry;
-    if (run.packed<uint8_t>() == nullptr)
-      return run.fail(Code::kINTERNAL,
-                      "conv_tiles: the weights were not packed when the session was made; has "
-                      "PFRT_ISA changed since?");
+    if (run.packed<uint8_t>() == nullptr) return fail_unpacked(run, "conv_tiles");
     const int64_t height = geo.window.positions[0];
     uint8_t* const planes = run.shared<uint8_t>();
     uint8_t* const fit = planes + plan->image.bytes();

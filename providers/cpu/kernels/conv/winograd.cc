@@ -13,7 +13,6 @@
 #include "providers/cpu/jit/panel_product.h"
 #include "providers/cpu/kernels/conv/geometry.h"
 #include "providers/cpu/kernels/conv/image_band.h"
-#include "providers/cpu/kernels/matmul/load.h"
 
 #define PFRT_AVX2 __attribute__((target("avx2,fma")))
 
@@ -36,8 +35,7 @@ struct Plan {
   bool has_bias;
   int64_t chunks, panels;  // of 16 input and output channels of a group
   int64_t tiles_y, tiles_x;
-  int64_t band;  // rows of tiles
-  Window lines_window;
+  int64_t band;     // rows of tiles
   ImageBand lines;  // of an image that is not in blocks
   std::vector<int64_t> offsets;
 
@@ -51,8 +49,8 @@ struct Plan {
         tiles_y(ceil_div(g.window.positions[0], kOut)),
         tiles_x(ceil_div(g.window.positions[1], kOut)),
         band(band_rows()),
-        lines_window(whole_tiles(g.window)),
-        lines(lines_window, ChunkOrder::of(g.group_in, 3, 3, 1), kOut * band, sides.input) {
+        lines(whole_tiles(g.window), ChunkOrder::of(g.group_in, 3, 3, 1), kOut * band,
+              sides.input) {
     for (int64_t k = 0; k < chunks * kPanel; k += kChain)
       offsets.push_back(k / kPanel * band_tiles() * kPanel + k % kPanel);
   }
@@ -383,9 +381,7 @@ std::optional<PackedInput> pack_conv_winograd(const SnapshotNode& node) {
 }
 
 Result<Kernel> make_conv_winograd_blocked(const SnapshotNode& node, Blocked sides) {
-  PFRT_ASSIGN(ConvGeometry g, conv_geometry(node, 0, 1));
-  PFRT_TRY(need_types(node, {1, 2}, Types{PFRT_DTYPE_FLOAT32}));
-  PFRT_TRY(check_bias(node, 2, g.groups * g.group_out));
+  PFRT_ASSIGN(const ConvGeometry g, float_conv_geometry(node));
   Kernel kernel;
   if (g.batch == 0 || g.window.position_count() == 0) {
     kernel.run = [](const Run& run) { return run.stop(); };
@@ -397,10 +393,7 @@ Result<Kernel> make_conv_winograd_blocked(const SnapshotNode& node, Blocked side
   kernel.flops = g.flops();
   kernel.shared_bytes = plan->bytes();
   kernel.run = [plan](const Run& run) -> pfrt_code {
-    if (run.packed<float>() == nullptr)
-      return run.fail(Code::kINTERNAL,
-                      "conv_winograd: the weights were not packed when the session was made; has "
-                      "PFRT_ISA changed since?");
+    if (run.packed<float>() == nullptr) return fail_unpacked(run, "conv_winograd");
     const ConvGeometry& geo = plan->geometry;
     for (int64_t image = 0; image < geo.batch * geo.groups; ++image)
       for (int64_t top = 0; top < plan->tiles_y && !run.stopped(); top += plan->band)
