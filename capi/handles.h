@@ -23,6 +23,7 @@
 #include "core/exec/threads.h"
 #include "core/ir/graph.h"
 #include "core/memory/allocator.h"
+#include "core/memory/slabs.h"
 #include "core/session/model.h"
 #include "core/session/options.h"
 #include "core/session/session.h"
@@ -200,9 +201,15 @@ class EnvScope {
  public:
   explicit EnvScope(const EnvState& state) : EnvScope(state.replacements()) {}
   explicit EnvScope(const std::shared_ptr<const Replacements>& own)
-      : scope_(own ? own->allocator : nullptr) {}
+      : EnvScope(own ? own->allocator : nullptr) {}
+  // For making what lives as long as a model or a session.
+  static EnvScope lasting(const EnvState& state) {
+    const auto own = state.replacements();
+    return EnvScope(own && own->allocator ? own->allocator : std::make_shared<Slabs>());
+  }
 
  private:
+  explicit EnvScope(AllocatorPtr allocator) : scope_(std::move(allocator)) {}
   AllocatorScope scope_;
 };
 

@@ -288,7 +288,7 @@ pfrt_status* load_file(pfrt_env* env, pfrt_string path, const pfrt_options* opti
   return guard([&]() -> Status {
     if (!env || !out) return null_argument(env ? "out_model" : "env");
     *out = nullptr;
-    const EnvScope scope(*env->state);
+    const EnvScope scope = EnvScope::lasting(*env->state);
     const uint64_t started = os::monotonic_ns();
     PFRT_ASSIGN(const Options o, load_options(options, "loading"));
     Progress progress = o.progress();
@@ -316,7 +316,7 @@ pfrt_status* load_memory(pfrt_env* env, const void* data, size_t size, pfrt_memo
     }
     if (!env || !out || (size && !data))
       return null_argument(!env ? "env" : !out ? "out_model" : "data");
-    const EnvScope scope(*env->state);
+    const EnvScope scope = EnvScope::lasting(*env->state);
     *out = nullptr;
     const uint64_t started = os::monotonic_ns();
     PFRT_ASSIGN(const Options o, load_options(options, "loading"));
@@ -368,7 +368,7 @@ pfrt_status* from_graph(pfrt_env* env, const pfrt_graph* graph, const pfrt_optio
   return guard([&]() -> Status {
     if (!env || !graph || !out) return null_argument(!env ? "env" : !graph ? "graph" : "out_model");
     *out = nullptr;
-    const EnvScope scope(*env->state);
+    const EnvScope scope = EnvScope::lasting(*env->state);
     PFRT_ASSIGN(const Options o, load_options(options, "making"));
     Progress progress = o.progress();
     ModelInfo info;

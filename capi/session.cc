@@ -73,7 +73,7 @@ pfrt_status* create(pfrt_env* env, const pfrt_session_desc* desc_in, pfrt_sessio
     std::vector<std::string> extra;
     for (size_t i = 0; i < desc.extra_output_count; ++i)
       extra.emplace_back(view(desc.extra_outputs[i]));
-    const EnvScope scope(*env->state);
+    const EnvScope scope = EnvScope::lasting(*env->state);
     Session::Context context;
     PFRT_TRY(gather_providers(*env->state, o, context));
     context.packed = &env->state->packed;

@@ -8,6 +8,8 @@
 #include <new>
 #include <string>
 
+#include "core/base/os/pages.h"
+
 namespace pfrt {
 
 namespace {
@@ -34,6 +36,7 @@ Result<std::shared_ptr<Buffer>> Buffer::allocate(uint64_t bytes, bool zeroed) {
   void* data = buffer->allocator_ ? buffer->allocator_->allocate(padded, kAlignment)
                                   : std::aligned_alloc(kAlignment, padded);
   if (!data) return error(Code::kOUT_OF_MEMORY, "allocating ", bytes, " bytes: no memory left");
+  if (!buffer->allocator_) os::prefer_large_pages(data, padded);
   if (zeroed) std::memset(data, 0, padded);
   buffer->data_ = data;
   buffer->bytes_ = bytes;

@@ -107,14 +107,8 @@ Result<bool> scale_output(Editor& editor, const Linear& linear, const ChannelAff
   const pfrt_dtype dtype = weights.dtype;
   const bool scales = std::ranges::any_of(affine.scale, [](double s) { return s != 1; });
   if (scales) {
-    std::vector<double> numbers = *to_doubles(&weights);
-    const size_t axis = weight_axis(node, weights.dims.size());
-    size_t inner = 1;
-    for (size_t i = axis + 1; i < weights.dims.size(); ++i)
-      inner *= static_cast<size_t>(weights.dims[i]);
-    for (size_t i = 0; i < numbers.size(); ++i)
-      numbers[i] *= affine.scale[i / inner % linear.channels];
-    PFRT_ASSIGN(Tensor scaled, from_doubles(dtype, weights.dims, numbers));
+    PFRT_ASSIGN(Tensor scaled, scaled_along(weights, weight_axis(node, weights.dims.size()),
+                                            affine.scale));
     editor.set_input(node, 1,
                      editor.add_constant(editor.graph().at(weights_id).name, std::move(scaled)));
   }

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/pass/numbers.h"
 
+#include <functional>
+#include <numeric>
+
 #include "core/base/half.h"
 
 namespace pfrt {
@@ -52,6 +55,36 @@ Result<Tensor> from_doubles(pfrt_dtype dtype, Dims dims, const std::vector<doubl
     }
   }
   return tensor;
+}
+
+Result<Tensor> scaled_along(const Tensor& tensor, size_t axis, const std::vector<double>& factors) {
+  const auto first = tensor.dims.begin() + static_cast<int64_t>(axis);
+  const auto inner = static_cast<size_t>(
+      std::accumulate(first + 1, tensor.dims.end(), int64_t{1}, std::multiplies<>()));
+  const auto count = static_cast<size_t>(tensor.count());
+  if (tensor.dtype != PFRT_DTYPE_FLOAT32) {
+    std::optional<std::vector<double>> numbers = to_doubles(&tensor);
+    if (!numbers)
+      return error(Code::kINTERNAL, "constants of ", dtype_name(tensor.dtype),
+                   " are not scaled here");
+    for (size_t i = 0; i < count; ++i) (*numbers)[i] *= factors[i / inner % factors.size()];
+    return from_doubles(tensor.dtype, tensor.dims, *numbers);
+  }
+  PFRT_ASSIGN(Tensor out, Tensor::allocate(tensor.dtype, tensor.dims, false));
+  const float* const from = tensor.as<float>();
+  float* const to = out.as<float>();
+  if (inner == 1) {
+    for (size_t i = 0; i < count; i += factors.size())
+      for (size_t c = 0; c < factors.size(); ++c)
+        to[i + c] = static_cast<float>(static_cast<double>(from[i + c]) * factors[c]);
+    return out;
+  }
+  for (size_t i = 0, channel = 0; i < count; i += inner, channel = (channel + 1) % factors.size()) {
+    const double factor = factors[channel];
+    for (size_t j = i; j < i + inner; ++j)
+      to[j] = static_cast<float>(static_cast<double>(from[j]) * factor);
+  }
+  return out;
 }
 
 std::optional<double> scalar_of(const Tensor* tensor) {

@@ -16,6 +16,9 @@ namespace pfrt {
 std::optional<std::vector<double>> to_doubles(const Tensor* tensor);
 // |values| rounded to |dtype|, one of those.
 Result<Tensor> from_doubles(pfrt_dtype dtype, Dims dims, const std::vector<double>& values);
+// A tensor of one of those, each element times the factor of its index on |axis|: as if through
+// doubles, rounded once. A weight is read once and stored once, however many there are.
+Result<Tensor> scaled_along(const Tensor& tensor, size_t axis, const std::vector<double>& factors);
 // The value of a one-element constant of a floating-point or integer type.
 std::optional<double> scalar_of(const Tensor* tensor);
 

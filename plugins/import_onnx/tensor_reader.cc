@@ -6,7 +6,7 @@
 #include <cstring>
 
 #include "core/base/dtype.h"
-#include "core/base/os/file.h"
+#include "core/base/os/pages.h"
 #include "plugins/import_onnx/type_info.h"
 
 namespace pfrt::onnx {
@@ -287,7 +287,7 @@ Status TensorReader::copy(const Form& form, Extent from, uint8_t* to) {
                      [](uint8_t byte) { return static_cast<uint8_t>(byte != 0); });
     else
       std::memcpy(to + done, source, size);
-    if (drop) os::drop_mapped_pages(source, size);
+    if (drop) os::drop_pages(source, size);
     if (const pfrt_code code = request_.stop(&request_))
       return error(static_cast<Code>(code), "loading stopped while reading ", form.what);
   }

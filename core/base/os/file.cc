@@ -169,14 +169,6 @@ Status AtomicFile::commit() {
   return {};
 }
 
-void drop_mapped_pages(const void* data, uint64_t size) {
-  const auto page = static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE));
-  const auto start = reinterpret_cast<uintptr_t>(data);
-  const uintptr_t first = (start + page - 1) / page * page;
-  const uintptr_t last = (start + static_cast<uintptr_t>(size)) / page * page;
-  if (first < last) ::madvise(reinterpret_cast<void*>(first), last - first, MADV_DONTNEED);
-}
-
 void write_to_stderr(std::string_view line) {
   [[maybe_unused]] const ssize_t n = ::write(STDERR_FILENO, line.data(), line.size());
 }

@@ -60,10 +60,6 @@ class AtomicFile {
   std::string path_, temporary_;
 };
 
-// Gives the memory of the whole pages inside a mapped file's |data| back; they are read anew when
-// touched. Only for mappings of files: other memory would lose its contents.
-void drop_mapped_pages(const void* data, uint64_t size);
-
 // One write, so that lines of several threads do not mix; nothing is done when stderr is gone.
 void write_to_stderr(std::string_view line);
 

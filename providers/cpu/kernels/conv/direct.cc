@@ -177,13 +177,21 @@ std::optional<PackedInput> pack_conv_direct(const SnapshotNode& node) {
   packed.bytes = static_cast<uint64_t>(groups * panels * panel) * sizeof(float);
   packed.pack = [=](const void* source, void* memory) {
     const float* from = static_cast<const float*>(source);
-    float* const to = static_cast<float*>(memory);
-    std::fill_n(to, groups * panels * panel, 0.0f);
+    float* to = static_cast<float*>(memory);
+    const int64_t taps = taps_y * taps_x, step = order.k(1, 0) - order.k(0, 0);
     for (int64_t g = 0; g < groups; ++g)
-      for (int64_t o = 0; o < out; ++o) {
-        float* const column = to + (g * panels + o / kPanel) * panel + o % kPanel;
-        for (int64_t c = 0; c < channels; ++c)
-          for (int64_t t = 0; t < taps_y * taps_x; ++t) column[order.k(t, c) * kPanel] = *from++;
+      for (int64_t p = 0; p < panels; ++p, to += panel) {
+        const int64_t outs = std::min(kPanel, out - p * kPanel);
+        if (outs < kPanel || channels % kPanel != 0) std::fill_n(to, panel, 0.0f);
+        // A line of channels of all outputs is written while it is in the nearest cache.
+        for (int64_t c = 0; c < channels; c += kPanel)
+          for (int64_t o = 0; o < outs; ++o) {
+            const float* weights = from + (o * channels + c) * taps;
+            float* const column = to + order.k(0, c) * kPanel + o;
+            for (int64_t i = 0; i < std::min(kPanel, channels - c); ++i)
+              for (int64_t t = 0; t < taps; ++t) column[(i + t * step) * kPanel] = *weights++;
+          }
+        from += outs * channels * taps;
       }
   };
   return packed;

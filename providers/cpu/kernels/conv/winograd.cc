@@ -318,20 +318,29 @@ void run_band(const Run& run, const Plan& plan, int64_t image, int64_t top) {
   });
 }
 
-// All 3 x 3 weights of one output and input channel, transformed.
-void transform_weights(const float* w, double out[kParts]) {
-  const auto line = [](double a, double b, double c, double* to, int64_t step) {
-    to[0] = a;
-    to[step] = (a + b + c) / 2;
-    to[2 * step] = (a - b + c) / 2;
-    to[3 * step] = c;
-  };
-  double rows[3 * kSide];
+// The 3 x 3 weights of one input channel and |outs| outputs, |stride| apart, transformed: part p of
+// output o to to[p * part + o].
+void transform_weights(const float* weights, int64_t stride, int64_t outs, float* to,
+                       int64_t part) {
+  double taps[9][kPanel] = {}, rows[3 * kSide][kPanel];
+  for (int64_t o = 0; o < outs; ++o)
+    for (int64_t t = 0; t < 9; ++t) taps[t][o] = static_cast<double>(weights[o * stride + t]);
   for (int64_t y = 0; y < 3; ++y)
-    line(static_cast<double>(w[3 * y]), static_cast<double>(w[3 * y + 1]),
-         static_cast<double>(w[3 * y + 2]), rows + kSide * y, 1);
-  for (int64_t x = 0; x < kSide; ++x)
-    line(rows[x], rows[kSide + x], rows[2 * kSide + x], out + x, kSide);
+    for (int64_t o = 0; o < kPanel; ++o) {
+      const double a = taps[3 * y][o], b = taps[3 * y + 1][o], c = taps[3 * y + 2][o];
+      rows[kSide * y][o] = a;
+      rows[kSide * y + 1][o] = (a + b + c) / 2;
+      rows[kSide * y + 2][o] = (a - b + c) / 2;
+      rows[kSide * y + 3][o] = c;
+    }
+  for (int64_t x = 0; x < kSide; ++x, to += part)
+    for (int64_t o = 0; o < kPanel; ++o) {
+      const double a = rows[x][o], b = rows[kSide + x][o], c = rows[2 * kSide + x][o];
+      to[o] = static_cast<float>(a);
+      to[kSide * part + o] = static_cast<float>((a + b + c) / 2);
+      to[2 * kSide * part + o] = static_cast<float>((a - b + c) / 2);
+      to[3 * kSide * part + o] = static_cast<float>(c);
+    }
 }
 
 }  // namespace
@@ -364,17 +373,14 @@ std::optional<PackedInput> pack_conv_winograd(const SnapshotNode& node) {
   packed.bytes = static_cast<uint64_t>(groups * panels * kParts * part) * sizeof(float);
   packed.pack = [=](const void* source, void* memory) {
     const float* from = static_cast<const float*>(source);
-    float* const to = static_cast<float*>(memory);
-    std::fill_n(to, groups * panels * kParts * part, 0.0f);
+    float* to = static_cast<float*>(memory);
     for (int64_t g = 0; g < groups; ++g)
-      for (int64_t o = 0; o < out; ++o) {
-        float* const column = to + (g * panels + o / kPanel) * kParts * part + o % kPanel;
-        for (int64_t c = 0; c < channels; ++c, from += 9) {
-          double parts[kParts];
-          transform_weights(from, parts);
-          for (int64_t p = 0; p < kParts; ++p)
-            column[p * part + c * kPanel] = static_cast<float>(parts[p]);
-        }
+      for (int64_t p = 0; p < panels; ++p, to += kParts * part) {
+        const int64_t outs = std::min(kPanel, out - p * kPanel);
+        if (channels % kPanel != 0) std::fill_n(to, kParts * part, 0.0f);
+        for (int64_t c = 0; c < channels; ++c)
+          transform_weights(from + 9 * c, 9 * channels, outs, to + c * kPanel, part);
+        from += 9 * channels * outs;
       }
   };
   return packed;

@@ -11,6 +11,7 @@ namespace {
 constexpr int64_t kPanel = PanelProduct::kPanel;
 constexpr int64_t kChain = 64;  // k summed apart, which keeps errors small
 constexpr int64_t kPass = 256;  // k a call: a panel's part stays in the first cache
+constexpr int64_t kReadRows = 16;  // of constants at a time, to be packed
 constexpr int64_t kTaskRows = 128, kLeastTaskCols = 128, kTaskCols = 512, kWantedTasks = 8;
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
@@ -32,9 +33,13 @@ std::optional<PackedInput> pack_panel_columns(const SnapshotNode& node, int64_t 
   packed.bytes = static_cast<uint64_t>(ceil_div(c.n, kPanel) * kPanel * c.k) * sizeof(float);
   packed.pack = [=](const void* source, void* memory) {
     const StridedSource<float> columns(source, PFRT_DTYPE_FLOAT32, 0, c.outer_stride, c.k_stride);
-    float* to = static_cast<float*>(memory);
-    for (int64_t first = 0; first < c.n; first += kPanel, to += kPanel * c.k)
-      columns.pack(to, kPanel, first, std::min(kPanel, c.n - first), 0, c.k);
+    float* const to = static_cast<float*>(memory);
+    // Where a row's columns are neighbours few rows are read at a time, in their order.
+    const int64_t rows = c.outer_stride == 1 ? kReadRows : c.k;
+    for (int64_t k = 0; k < c.k; k += rows)
+      for (int64_t first = 0; first < c.n; first += kPanel)
+        columns.pack(to + first * c.k + k * kPanel, kPanel, first, std::min(kPanel, c.n - first), k,
+                     std::min(rows, c.k - k));
   };
   return packed;
 }

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/base/os/pages.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+namespace pfrt::os {
+namespace {
+
+constexpr uintptr_t kLargePage = uintptr_t{2} << 20;
+
+uintptr_t rounded_up(uintptr_t n, uintptr_t page) { return (n + page - 1) / page * page; }
+
+uintptr_t page_size() { return static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE)); }
+
+void advise_pages_inside(const void* data, uint64_t bytes, uintptr_t page, int advice) {
+  const auto start = reinterpret_cast<uintptr_t>(data);
+  const uintptr_t first = rounded_up(start, page);
+  const uintptr_t last = (start + static_cast<uintptr_t>(bytes)) / page * page;
+  if (first < last) ::madvise(reinterpret_cast<void*>(first), last - first, advice);
+}
+
+}  // namespace
+
+void* map_memory(uint64_t bytes) {
+  if (bytes > (uint64_t{1} << 62)) return nullptr;
+  const uintptr_t size = rounded_up(static_cast<uintptr_t>(bytes), page_size());
+  void* const mapped = ::mmap(nullptr, size + kLargePage, PROT_READ | PROT_WRITE,
+                              MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (mapped == MAP_FAILED) return nullptr;
+  const auto start = reinterpret_cast<uintptr_t>(mapped);
+  const uintptr_t first = rounded_up(start, kLargePage);
+  if (first > start) ::munmap(mapped, first - start);
+  if (const uintptr_t rest = start + kLargePage - first; rest > 0)
+    ::munmap(reinterpret_cast<void*>(first + size), rest);
+  void* const data = reinterpret_cast<void*>(first);
+  prefer_large_pages(data, size);
+  return data;
+}
+
+void unmap_memory(void* data, uint64_t bytes) {
+  ::munmap(data, rounded_up(static_cast<uintptr_t>(bytes), page_size()));
+}
+
+void drop_pages(const void* data, uint64_t bytes) {
+  advise_pages_inside(data, bytes, page_size(), MADV_DONTNEED);
+}
+
+void prefer_large_pages(void* data, uint64_t bytes) {
+  if (bytes >= 2 * kLargePage) advise_pages_inside(data, bytes, kLargePage, MADV_HUGEPAGE);
+}
+
+}  // namespace pfrt::os
