@@ -206,8 +206,11 @@ def latency_tables(bench, report, sets, args):
 
 
 def launches(bench, case, threads, precision, rounds):
-    """Medians, over processes of their own, of creation, first run and peak memory of both sides."""
-    answers = [bench.run(case, threads, precision, seconds=0.01) for _ in range(rounds)]
+    """Medians, over processes of their own, of creation, first run and peak memory of both sides.
+
+    A launch before them is not counted: it brings the file into memory, and a virtual machine's memory into being.
+    """
+    answers = [bench.run(case, threads, precision, seconds=0.01) for _ in range(rounds + 1)][1:]
     refused = next((a["refused"] for a in answers if "refused" in a), None)
     if refused:
         return {"refused": refused}
