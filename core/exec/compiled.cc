@@ -72,7 +72,9 @@ Status CompiledGraph::compile_bodies(const CompileContext& context) {
     Status status;
     for_each_body(node, [&](const std::shared_ptr<Graph>& body) {
       if (!status.ok()) return;
-      auto compiled = create(body, context);
+      CompileContext own = context;
+      own.node_precision = nullptr;
+      auto compiled = create(body, own);
       if (!compiled.ok()) {
         status = compiled.take_status();
         status.prepend("body '" + body->name + "' of " + describe(*graph_, node));
@@ -113,6 +115,11 @@ Status CompiledGraph::compile(const CompileContext& context) {
       region.output_count = static_cast<uint32_t>(stage.outputs.size());
       if (context.run_once) region.hints |= PFRT_COMPILE_RUN_ONCE;
       region.hints |= context.precision;
+      std::vector<pfrt_compile_hints> node_hints;
+      if (context.node_precision) {
+        for (uint32_t n : stage.nodes) node_hints.push_back((*context.node_precision)[order_[n]]);
+        region.node_hints = node_hints.data();
+      }
       uint32_t at = PFRT_NO_INDEX;
       Provider& provider = *context.candidates[static_cast<size_t>(stage.provider)].provider;
       *context.culprit = &provider;

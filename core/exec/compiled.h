@@ -30,6 +30,8 @@ struct CompileContext {
   bool concurrent_steps = false;       // independent steps of a run at once
   bool run_once = false;               // not worth generating code or packing constants
   pfrt_compile_hints precision = 0;    // the hint of session option "precision"
+  // The same for each node of the graph, by its id; null = one for all. Bodies have the one.
+  const std::vector<pfrt_compile_hints>* node_precision = nullptr;
 };
 
 // One row of explain.

@@ -189,7 +189,8 @@ enum {
   /* Of float32 products; a provider may be more precise than asked, never less. */
   PFRT_COMPILE_PLAIN = 2, /* precision "ieee": float32 sums of float32 products, nothing flushed to 0 (1.2) */
   PFRT_COMPILE_FAST = 4,  /* "fast": about 5e-6 relative to the largest products (1.2) */
-  PFRT_COMPILE_BF16 = 8   /* "bf16": factors rounded to bfloat16, float32 sums (1.2) */
+  PFRT_COMPILE_BF16 = 8,  /* "bf16": factors rounded to bfloat16, float32 sums (1.2) */
+  PFRT_COMPILE_TUNE = 16  /* specialise may measure how to divide the work; results may not depend on it (1.2) */
 };
 
 /* A convex set of nodes given to compile. Inputs and outputs are value indices: inputs come from outside (constants
@@ -202,6 +203,9 @@ typedef struct pfrt_region {
   const uint32_t* outputs;
   uint32_t node_count, input_count, output_count, reserved;
   pfrt_compile_hints hints;
+  /* --- 1.2 --- */
+  const pfrt_compile_hints* node_hints; /* by position in |nodes|: the precision of each, in place of the one in
+                                           |hints|; NULL = that of |hints| for all */
 } pfrt_region;
 
 /* A constant in a provider's own layout, made by the host once and shared between sessions. |pack| writes |bytes|

@@ -42,7 +42,7 @@ class Finder {
     for (size_t i = 0; i < unit.nodes.size(); ++i) {
       if (unit.loop && i >= heads && i < after) continue;
       const SnapshotNode node(snapshot_.snapshot(), unit.nodes[i], &shapes_,
-                              executable_.precision());
+                              executable_.precision(unit.nodes[i]));
       // A head that pools may do so in a form of its own, rows are normalised as they lie.
       if ((unit.has_pool && i < heads) || (unit.has_norm && i + 1 == unit.nodes.size()))
         pin_all(node);

@@ -43,8 +43,11 @@ Result<std::unique_ptr<Executable>> Executable::compile(const pfrt_snapshot& sna
   out->snapshot_ = std::make_unique<SnapshotCopy>(snapshot, nodes, values);
   const bool once = (region.hints & PFRT_COMPILE_RUN_ONCE) != 0;
   out->precision_ = once ? Precision::kIeee : precision_of(region.hints);
+  if (region.struct_size >= sizeof region && region.node_hints != nullptr && !once)
+    for (uint32_t i = 0; i < region.node_count; ++i)
+      out->own_precision_[region.nodes[i]] = precision_of(region.node_hints[i]);
   for (uint32_t n : nodes) {
-    const SnapshotNode reader(out->snapshot_->snapshot(), n, nullptr, out->precision_);
+    const SnapshotNode reader(out->snapshot_->snapshot(), n, nullptr, out->precision(n));
     std::string reason = refuse_values(out->snapshot_->snapshot(), reader);
     node = n;
     const KernelRow* row = reason.empty() ? find_kernel(reader, &reason) : nullptr;
@@ -88,6 +91,11 @@ void Executable::add_constant(uint32_t node, std::optional<PackedInput> input) {
   };
   constant.user = &packed.input;
   constants_.push_back(constant);
+}
+
+Precision Executable::precision(uint32_t node) const {
+  const auto own = own_precision_.find(node);
+  return own == own_precision_.end() ? precision_ : own->second;
 }
 
 const Packed* Executable::packed(uint32_t node) const {

@@ -53,7 +53,7 @@ class Executable {
   // nullptr where the row of the node has nothing to pack.
   const Packed* packed(uint32_t node) const;
   const std::vector<pfrt_packed_constant>& constants() const { return constants_; }
-  Precision precision() const { return precision_; }
+  Precision precision(uint32_t node) const;
 
  private:
   Executable() = default;
@@ -71,6 +71,7 @@ class Executable {
   std::unordered_map<uint32_t, Packed> packed_;
   std::vector<pfrt_packed_constant> constants_;
   Precision precision_ = Precision::kFloat32;
+  std::unordered_map<uint32_t, Precision> own_precision_;  // of the nodes that have another
 };
 
 }  // namespace pfrt::cpu

@@ -178,7 +178,7 @@ class ProgramBuilder {
   }
 
   SnapshotNode reader(uint32_t node) const {
-    return SnapshotNode(snapshot_.snapshot(), node, &shapes_, executable_.precision());
+    return SnapshotNode(snapshot_.snapshot(), node, &shapes_, executable_.precision(node));
   }
 
   bool pools(const Unit& unit) const {
@@ -228,7 +228,6 @@ class ProgramBuilder {
     // Kernels may ask for trailing inputs that the node leaves out.
     for (auto* list : {&step.inputs, &step.outputs})
       list->resize(std::max(list->size(), kOperands), PFRT_NO_INDEX);
-    step.precision = executable_.precision();
     for (uint32_t b : step.inputs) add_once(step.reads, b);
     for (uint32_t b : step.outputs) add_once(step.writes, b);
     if (step.kernel.shared_bytes > 0) {
@@ -366,6 +365,7 @@ class ProgramBuilder {
     if (!kernel.ok()) return kernel.take_status().prepend(cpu::describe(node));
     Step step;
     step.kernel = kernel.take();
+    step.precision = node.precision();
     step.nodes = {index};
     for (uint32_t i = 0; i < node.input_count(); ++i)
       step.inputs.push_back(node.has_input(i) ? input_of(*row, node.input_index(i), index)
