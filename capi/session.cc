@@ -57,6 +57,21 @@ Status gather_providers(EnvState& env, const Options& o, Session::Context& conte
   return give_options(o, context.providers);
 }
 
+Result<std::vector<NamedValues>> samples_of(const pfrt_session_desc& desc) {
+  if (desc.sample_count && !desc.samples) return null_argument("desc.samples");
+  std::vector<NamedValues> out(desc.sample_count);
+  for (size_t i = 0; i < desc.sample_count; ++i) {
+    const pfrt_sample& sample = desc.samples[i];
+    if (sample.count && (!sample.names || !sample.values))
+      return null_argument(!sample.names ? "desc.samples.names" : "desc.samples.values");
+    for (size_t v = 0; v < sample.count; ++v) {
+      if (!sample.values[v]) return null_argument("desc.samples.values[]");
+      out[i].emplace_back(view(sample.names[v]), sample.values[v]->value);
+    }
+  }
+  return out;
+}
+
 pfrt_status* create(pfrt_env* env, const pfrt_session_desc* desc_in, pfrt_session** out) {
   return guard([&]() -> Status {
     if (!env || !desc_in || !out)
@@ -86,6 +101,7 @@ pfrt_status* create(pfrt_env* env, const pfrt_session_desc* desc_in, pfrt_sessio
     if (o.get_string("optimization_level") != "none")
       PFRT_TRY(env->state->hooks.open_pass_plugins(*env->state->loader, env->state->logger));
     context.passes = env->state->hooks.passes();
+    PFRT_ASSIGN(context.samples, samples_of(desc));
     auto handle = std::make_unique<pfrt_session>();
     handle->env = env->state;
     PFRT_ASSIGN(handle->session, Session::create(desc.model->model, o, extra, std::move(context)));

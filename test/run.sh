@@ -38,8 +38,10 @@ main() {
   test/determinism.sh build/release build/models/*.onnx
   test/memory.sh build/release build/memory
   local isa
-  for isa in generic avx2 avx512; do
+  for isa in generic avx2 avx512 amx; do
     PFRT_ISA=$isa ctest --preset release -j"$(nproc)"
+    # 100,000 random cases over all rows of the kernel table.
+    PFRT_ISA=$isa PFRT_TEST_SEEDS=80 build/release/test/providers/cpu/pfrt_provider_cpu_test --gtest_filter='Kernels.*'
     PFRT_ISA=$isa test/conformance.sh build/release
   done
   run_suite asan

@@ -93,6 +93,9 @@ Status CompiledGraph::compile(const CompileContext& context) {
     segments_.clear();
     PFRT_ASSIGN(partition_, partition(*graph_, order_, *snapshot_, context.candidates, refusals,
                                       context.culprit));
+    if (context.node_precision)
+      for (uint32_t n = 0; n < order_.size(); ++n)
+        partition_.nodes[n].precision = (*context.node_precision)[order_[n]].note;
     bool again = false;
     for (const Stage& stage : partition_.stages) {
       if (segments_.empty() || stage.starts_segment)
@@ -117,7 +120,8 @@ Status CompiledGraph::compile(const CompileContext& context) {
       region.hints |= context.precision;
       std::vector<pfrt_compile_hints> node_hints;
       if (context.node_precision) {
-        for (uint32_t n : stage.nodes) node_hints.push_back((*context.node_precision)[order_[n]]);
+        for (uint32_t n : stage.nodes)
+          node_hints.push_back((*context.node_precision)[order_[n]].hint);
         region.node_hints = node_hints.data();
       }
       uint32_t at = PFRT_NO_INDEX;
@@ -454,6 +458,8 @@ std::vector<StepReport> CompiledGraph::explain() {
         row.provider = stage.executable->provider().name();
         row.kernel = "chosen when the dimensions are known";
         row.reason = partition_.nodes[n].reason;
+        if (const std::string& own = partition_.nodes[n].precision; !own.empty())
+          row.reason += "; " + own;
         row.refused = partition_.nodes[n].refused;
         row.estimated_ns = partition_.nodes[n].est_ns;
         rows.push_back(std::move(row));

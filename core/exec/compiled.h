@@ -21,6 +21,12 @@
 
 namespace pfrt {
 
+// The arithmetic of a node's float32 products, a hint of plugin.h, and why, for people.
+struct NodePrecision {
+  pfrt_compile_hints hint = 0;
+  std::string note;
+};
+
 struct CompileContext {
   std::vector<Candidate> candidates;
   PackedStore* packed = nullptr;
@@ -31,7 +37,7 @@ struct CompileContext {
   bool run_once = false;               // not worth generating code or packing constants
   pfrt_compile_hints precision = 0;    // the hint of session option "precision"
   // The same for each node of the graph, by its id; null = one for all. Bodies have the one.
-  const std::vector<pfrt_compile_hints>* node_precision = nullptr;
+  const std::vector<NodePrecision>* node_precision = nullptr;
 };
 
 // One row of explain.

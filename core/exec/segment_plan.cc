@@ -486,6 +486,10 @@ void SegmentPlan::report(const Graph& graph, const Snapshot& snapshot, const Par
       if (row.reason.empty()) row.reason = plan.reason;
       if (row.refused.empty()) row.refused = plan.refused;
     }
+    for (uint32_t i = 0; i < step.node_count; ++i)
+      if (step.nodes[i] < snapshot.get().node_count &&
+          !partition.nodes[step.nodes[i]].precision.empty())
+        row.reason += "; " + partition.nodes[step.nodes[i]].precision;
     row.provider = programs_[steps_[s].program].stage->executable->provider().name();
     row.kernel = view(step.kernel);
     row.bytes = step.bytes;

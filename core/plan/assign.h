@@ -20,8 +20,9 @@ struct Candidate {
 };
 
 struct NodePlan {
-  std::string reason;   // why its provider runs it
-  std::string refused;  // who refused it, and why; empty when nobody did
+  std::string reason;     // why its provider runs it
+  std::string refused;    // who refused it, and why; empty when nobody did
+  std::string precision;  // of its products, and why, where it has one of its own
   double est_ns = 0;
 };
 

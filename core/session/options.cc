@@ -45,8 +45,12 @@ constexpr OptionRow kSession[] = {
      "time every step; explain shows the last run's times"},
     {"log_level", PFRT_OPTION_STRING, "warning", "debug info warning error off",
      "least severe line to log"},
-    {"precision", PFRT_OPTION_STRING, "fp32", "ieee fp32 fast bf16",
-     "arithmetic of float32 products"},
+    {"precision", PFRT_OPTION_STRING, "fp32", "ieee fp32 fast bf16 auto",
+     "arithmetic of float32 products; auto = for each the cheapest with which outputs stay within "
+     "max_error of fp32, as measured while the session is made"},
+    {"max_error", PFRT_OPTION_FLOAT, "0.001", "",
+     "of precision auto: the largest error of an element, relative to its output's largest "
+     "magnitude"},
     {"session.fallback", PFRT_OPTION_STRING, "on", "on off",
      "on = where a provider fails, to open, compile or run, the next one takes over; off = every "
      "failure is an error"},
@@ -314,6 +318,13 @@ const std::string& Options::stored(std::string_view key) const {
 }
 
 bool Options::get_bool(std::string_view key) const { return stored(key) == "true"; }
+
+double Options::get_float(std::string_view key) const {
+  const std::string& text = stored(key);
+  double value = 0;
+  std::from_chars(text.data(), text.data() + text.size(), value);
+  return value;
+}
 
 int64_t Options::get_int(std::string_view key) const {
   const std::string& text = stored(key);

@@ -56,6 +56,7 @@ class Options {
   // Of keys of the schema.
   bool get_bool(std::string_view key) const;
   int64_t get_int(std::string_view key) const;
+  double get_float(std::string_view key) const;
   const std::string& get_string(std::string_view key) const;
   std::vector<std::string> get_strings(std::string_view key) const;
   bool is_set(std::string_view key) const;  // by the caller, not by default

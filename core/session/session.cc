@@ -10,6 +10,7 @@
 #include "core/plan/fault.h"
 #include "core/session/optimise.h"
 #include "core/session/pass_options.h"
+#include "core/session/precision_search.h"
 #include "core/session/sessions.h"
 
 namespace pfrt {
@@ -18,7 +19,7 @@ namespace {
 pfrt_compile_hints precision_hint(std::string_view precision) {
   if (precision == "ieee") return PFRT_COMPILE_PLAIN;
   if (precision == "fast") return PFRT_COMPILE_FAST;
-  return precision == "bf16" ? PFRT_COMPILE_BF16 : 0;
+  return precision == "bf16" ? PFRT_COMPILE_BF16 : 0;  // auto: each node has its own
 }
 
 std::string shape_text(const std::vector<int64_t>& dims, const std::vector<std::string>& names) {
@@ -95,6 +96,15 @@ Result<std::shared_ptr<Session>> Session::create(std::shared_ptr<const Model> mo
   session->logger_ = session->own_logger_.get();
   session->fallback_ = options.get_string("session.fallback") == "on";
   session->precision_ = precision_hint(options.get_string("precision"));
+  session->max_error_ = options.get_float("max_error");
+  if (!(session->max_error_ >= 0))
+    return error(Code::kINVALID_ARGUMENT, "creating a session: max_error ", session->max_error_,
+                 " is no error; give 0 or more, such as 0.001");
+  if (options.is_set("max_error") && options.get_string("precision") != "auto")
+    return error(Code::kINVALID_ARGUMENT,
+                 "creating a session: max_error is of precision 'auto', "
+                 "but precision is '",
+                 options.get_string("precision"), "'");
   session->concurrent_steps_ = options.get_string("execution_mode") == "parallel";
   session->roster_ = std::make_unique<Roster>(std::move(context.providers), context.logger);
   PFRT_TRY(session->open_providers());
@@ -107,10 +117,14 @@ Result<std::shared_ptr<Session>> Session::create(std::shared_ptr<const Model> mo
     if (g.at(id).constant) session->input_ids_.push_back(id);
   for (ValueId id : session->input_ids_) session->inputs_.push_back(port_info(g, id));
 
+  if (Status status = session->check_samples(); !status.ok())
+    return std::move(status.prepend("creating a session"));
+
   session->operators_ = std::move(context.operators);
   for (auto& pass : context.passes)
     if (pass->level <= level_number(session->level_)) session->passes_.push_back(std::move(pass));
   PFRT_ASSIGN(session->optimised_, session->prepare({}, session->pass_notes_));
+  if (options.get_string("precision") == "auto") PFRT_TRY(session->choose_precisions());
   session->cancelled_ = nullptr;
   PFRT_ASSIGN(session->plans_, session->plan());
   session->roster_->succeeded();
@@ -138,13 +152,15 @@ Result<std::unique_ptr<CompiledGraph>> Session::compile(
     const std::shared_ptr<const Graph>& canonical, const Plans& plans,
     const Provider** culprit) const try {
   PFRT_ASSIGN(std::vector<Candidate> candidates, with_operators(plans.candidates, *canonical));
+  const bool own = canonical == optimised_->graph && !node_precision_.empty();
   return CompiledGraph::create(canonical, {.candidates = std::move(candidates),
                                            .packed = packed_,
                                            .logger = logger_,
                                            .fallback = fallback_,
                                            .culprit = culprit,
                                            .concurrent_steps = concurrent_steps_,
-                                           .precision = precision_});
+                                           .precision = precision_,
+                                           .node_precision = own ? &node_precision_ : nullptr});
 } catch (const std::bad_alloc&) {
   return error(Code::kOUT_OF_MEMORY, "planning graph '", canonical->name, "': no memory left");
 }
@@ -208,6 +224,21 @@ std::string Session::optimised_key() const {
   list(extra_outputs_);
   list(provider_names_);
   return key + message(reinterpret_cast<uintptr_t>(operators_.get()));
+}
+
+Status Session::choose_precisions() {
+  PFRT_ASSIGN(std::vector<Candidate> candidates,
+              with_operators(roster_->candidates(), *optimised_->graph));
+  PrecisionSearch search({.candidates = std::move(candidates),
+                          .packed = packed_,
+                          .logger = logger_,
+                          .cancelled = cancelled_,
+                          .samples = &samples_,
+                          .max_error = max_error_});
+  PFRT_ASSIGN(PrecisionChoice choice, search.choose(optimised_->graph));
+  node_precision_ = std::move(choice.nodes);
+  pass_notes_.insert(pass_notes_.end(), choice.notes.begin(), choice.notes.end());
+  return {};
 }
 
 Result<std::unique_ptr<Verifier>> Session::make_verifier(const Graph& graph) const {
@@ -326,6 +357,25 @@ Status Session::check_inputs(const std::vector<ValuePtr>& inputs) const {
         return mismatch(message(" (dimension '", port.dim_names[d], "' is ", it->second.first,
                                 " in input '", it->second.second, "')"));
     }
+  }
+  return {};
+}
+
+Status Session::check_samples() const {
+  for (size_t s = 0; s < samples_.size(); ++s) {
+    std::vector<ValuePtr> ordered(inputs_.size());
+    for (const auto& [name, value] : samples_[s]) {
+      const auto port = std::ranges::find(inputs_, name, &PortInfo::name);
+      const auto at = static_cast<size_t>(port - inputs_.begin());
+      if (at >= required_inputs_)
+        return error(Code::kINPUT, "sample ", s, " gives '", name,
+                     "', which is no input that must be fed");
+      if (value->tensor.device())
+        return error(Code::kINPUT, "sample ", s, ": '", name, "' is in the memory of a device");
+      ordered[at] = value;
+    }
+    Status status = check_inputs(ordered);
+    if (!status.ok()) return std::move(status.prepend(message("sample ", s)));
   }
   return {};
 }

@@ -103,6 +103,8 @@ class Session {
   // inputs in |fed|.
   Result<std::shared_ptr<const Model::Optimised>> prepare(const std::vector<ValueId>& fed,
                                                           std::vector<std::string>& notes) const;
+  // Of the optimised graph's nodes, for precision "auto".
+  Status choose_precisions();
   Result<Model::Optimised> optimise(const Graph& canonical, Verifier* verifier) const;
   std::string optimised_key() const;
   // Null when verification is off.
@@ -114,6 +116,7 @@ class Session {
   Result<std::vector<Candidate>> with_operators(std::vector<Candidate> candidates,
                                                 const Graph& graph) const;
   Status check_inputs(const std::vector<ValuePtr>& inputs) const;
+  Status check_samples() const;
   Result<std::shared_ptr<CompiledGraph>> variant(Plans& plans, const std::vector<ValuePtr>& inputs,
                                                  const Provider** culprit) const;
   Status attempt(Plans& plans, const std::vector<ValuePtr>& inputs,
@@ -137,6 +140,8 @@ class Session {
   Sessions* all_ = nullptr;
   Logger* logger_ = nullptr;
   pfrt_compile_hints precision_ = 0;
+  double max_error_ = 0;
+  std::vector<NodePrecision> node_precision_;  // of the optimised graph; empty = one for all
   bool fallback_ = true;
   bool concurrent_steps_ = false;
   std::unique_ptr<Roster> roster_;

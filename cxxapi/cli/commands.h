@@ -20,8 +20,8 @@ class UsageError : public std::runtime_error {
 // What commands that open a session share.
 struct SessionArgs {
   std::vector<std::string> providers;
-  std::string level;      // empty = the default
-  std::string precision;  // empty = the default
+  std::string level;                 // empty = the default
+  std::string precision, max_error;  // empty = the default
   int threads = 0;
   bool verify = false;
   std::vector<std::string> skip;  // optimisation passes

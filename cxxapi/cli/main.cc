@@ -16,6 +16,7 @@ pyflame_rt::SessionOptions session_options(const SessionArgs& args) {
   options.num_threads = args.threads;
   options.providers = args.providers;
   if (!args.precision.empty()) options.precision = args.precision;
+  if (!args.max_error.empty()) options.extra["max_error"] = args.max_error;
   if (args.verify) options.extra["verify"] = "on";
   std::string skip;
   for (const std::string& pass : args.skip) skip += (skip.empty() ? "" : ",") + pass;
@@ -41,20 +42,6 @@ CLI::App* add_command(CLI::App* app, const char* name, const char* help, int (*r
   command->add_flag("--json", args->json, "print JSON");
   command->callback([run, args, action] { *action = [run, args] { return run(*args); }; });
   return command;
-}
-
-// An option of a part that this version does not have.
-void refuse(CLI::App* command, const char* option, bool takes_value, const char* sentence) {
-  const char* const help = "not available in this version";
-  const auto fail = [sentence] { throw UsageError(sentence); };
-  if (takes_value) {
-    command
-        ->add_option_function<std::string>(
-            option, [fail](const std::string&) { fail(); }, help)
-        ->group("");
-  } else {
-    command->add_flag_callback(option, fail, help)->group("");
-  }
 }
 
 void add_providers(CLI::App* command, SessionArgs* args) {
@@ -86,14 +73,12 @@ void add_verify(CLI::App* command, SessionArgs* args, const char* help) {
 }
 
 void add_precision(CLI::App* command, SessionArgs* args) {
-  const auto known = [](const std::string& mode) -> std::string {
-    if (mode == "ieee" || mode == "fp32" || mode == "fast" || mode == "bf16") return {};
-    if (mode == "auto")
-      return "precision 'auto' is not available in this version: use ieee, fp32, fast or bf16";
-    return "precision '" + mode + "' is not known: use ieee, fp32, fast or bf16";
-  };
-  command->add_option("--precision", args->precision, "ieee, fp32, fast or bf16")
-      ->check(CLI::Validator(known, "ieee|fp32|fast|bf16"));
+  command->add_option("--precision", args->precision, "ieee, fp32, fast, bf16 or auto")
+      ->check(CLI::IsMember({"ieee", "fp32", "fast", "bf16", "auto"}));
+  command->add_option(
+      "--max-error", args->max_error,
+      "of precision auto: the largest error of an output's element, relative to the "
+      "output's largest (default 0.001)");
 }
 
 void add_inputs(CLI::App* command, std::vector<std::string>* inputs) {
@@ -123,8 +108,6 @@ void add_commands(CLI::App* app, std::function<int()>* action) {
              "compare results before and after each optimisation pass, on inputs made up; undo and "
              "name what changes them");
   add_precision(c, &run->session);
-  refuse(c, "--max-error", true,
-         "--max-error belongs to --precision auto, which is not available in this version");
 
   const auto test = std::make_shared<TestArgs>();
   c = add_command(app, "test", "run ONNX backend test folders", test_command, test, action);
@@ -173,6 +156,7 @@ void add_commands(CLI::App* app, std::function<int()>* action) {
   add_providers(c, &explain->session);
   add_level(c, &explain->session);
   add_skip(c, &explain->session.skip);
+  add_precision(c, &explain->session);
 
   const auto convert = std::make_shared<ConvertArgs>();
   c = add_command(app, "convert", "write a model in the format of another extension",

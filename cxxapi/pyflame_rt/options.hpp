@@ -7,7 +7,9 @@
 #include <memory>
 #include <mutex>
 #include <pyflame_rt/env.hpp>
+#include <pyflame_rt/tensor.hpp>
 #include <string>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -24,9 +26,12 @@ struct SessionOptions {
   bool verbose_optimization = false;
   std::string log_level = "warning";       // "debug", "info", "warning", "error", "off"
   std::vector<std::string> providers;      // in order of preference; empty = those of |device|
-  std::string precision = "fp32";          // "ieee", "fp32", "fast" or "bf16"
+  std::string precision = "fp32";          // "ieee", "fp32", "fast", "bf16" or "auto"
+  double max_error = 0;                    // of precision "auto"; 0 = the default
   bool fallback = true;                    // a failing provider's nodes go to the next one
   std::vector<std::string> extra_outputs;  // inner values to return after the model's outputs
+  // Inputs, by name, on which precision "auto" is measured in place of inputs made up.
+  std::vector<std::unordered_map<std::string, Tensor>> samples;
   std::map<std::string, std::string>
       extra;  // further keys of the library's or a provider's schema, as text
 
@@ -48,6 +53,9 @@ class OptionSetter {
   void set(const char* key, bool value) { done(api().options->set_bool(get(), text(key), value)); }
   void set(const char* key, int64_t value) {
     done(api().options->set_int(get(), text(key), value));
+  }
+  void set(const char* key, double value) {
+    done(api().options->set_float(get(), text(key), value));
   }
   void set(const char* key, const std::string& value) {
     done(api().options->set_string(get(), text(key), text(value)));
@@ -86,6 +94,7 @@ inline Handle<pfrt_options> to_c(const SessionOptions& options, std::vector<std:
   c.set("enable_profiling", options.enable_profiling);
   c.set("log_level", options.log_level);
   c.set("precision", options.precision);
+  if (options.max_error != 0) c.set("max_error", options.max_error);
   c.set("session.fallback", std::string(options.fallback ? "on" : "off"));
   for (const auto& [key, value] : options.extra) c.set_text(key, value);
   return c.handle();

@@ -188,6 +188,20 @@ inline InferenceSession::InferenceSession(const Model& model, const SessionOptio
   desc.options = c_options.get();
   desc.extra_outputs = extra.data();
   desc.extra_output_count = extra.size();
+  std::vector<std::vector<pfrt_string>> names;
+  std::vector<std::vector<pfrt_value*>> values;
+  std::vector<pfrt_sample> samples;
+  for (const auto& sample : options.samples) {
+    names.emplace_back();
+    values.emplace_back();
+    for (const auto& [name, tensor] : sample) {
+      names.back().push_back(detail::text(name));
+      values.back().push_back(tensor.handle());
+    }
+    samples.push_back({names.back().data(), values.back().data(), sample.size()});
+  }
+  desc.samples = samples.data();
+  desc.sample_count = samples.size();
   const pfrt_session_api& table = *api().session;
   detail::check(table.create(Environment::instance().handle(), &desc, session_.out()));
   for (size_t i = 0; i < table.input_count(session_.get()); ++i) {

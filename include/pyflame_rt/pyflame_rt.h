@@ -565,6 +565,13 @@ typedef struct pfrt_model_api {
 } pfrt_model_api;
 
 /* ------------------------------------------------------------------ sessions */
+/* Inputs of one run, by name. */
+typedef struct pfrt_sample {
+  const pfrt_string* names;
+  pfrt_value* const* values;
+  size_t count;
+} pfrt_sample;
+
 typedef struct pfrt_session_desc {
   uint32_t struct_size;
   uint32_t reserved;
@@ -572,6 +579,11 @@ typedef struct pfrt_session_desc {
   const pfrt_options* options;      /* kind SESSION, or NULL */
   const pfrt_string* extra_outputs; /* inner values to append to the model's outputs, by name */
   size_t extra_output_count;
+  /* --- 1.2 --- */
+  /* What precision "auto" is measured on, in place of inputs made up, and "verify" besides those. All required inputs
+   * each. Retained while the session lives. */
+  const pfrt_sample* samples;
+  size_t sample_count;
 } pfrt_session_desc;
 
 typedef uint64_t pfrt_io_flags;

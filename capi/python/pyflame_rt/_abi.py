@@ -554,6 +554,14 @@ class ModelApi(Structure):
     ]
 
 
+class Sample(Structure):
+    _fields_ = [
+        ("names", c_void_p),
+        ("values", c_void_p),
+        ("count", c_size_t),
+    ]
+
+
 class SessionDesc(Structure):
     _fields_ = [
         ("struct_size", c_uint32),
@@ -562,6 +570,8 @@ class SessionDesc(Structure):
         ("options", c_void_p),
         ("extra_outputs", c_void_p),
         ("extra_output_count", c_size_t),
+        ("samples", c_void_p),
+        ("sample_count", c_size_t),
     ]
 
 
@@ -894,6 +904,7 @@ COMPILE_RUN_ONCE = 1
 COMPILE_PLAIN = 2
 COMPILE_FAST = 4
 COMPILE_BF16 = 8
+COMPILE_TUNE = 16
 
 
 class Region(Structure):
@@ -908,6 +919,7 @@ class Region(Structure):
         ("output_count", c_uint32),
         ("reserved", c_uint32),
         ("hints", c_uint64),
+        ("node_hints", c_void_p),
     ]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import enum
-from typing import Any, Dict, List, Optional, Sequence
+from typing import Any, Dict, List, Mapping, Optional, Sequence
 
 from . import _abi, _library as lib
 from ._errors import InvalidArgumentError, PyFlameRTError
@@ -65,7 +65,12 @@ class SessionOptions:
     log_level: "debug", "info", "warning", "error" or "off".
     skip_passes: optimisation passes to leave out, by name.
     verify: check the results of every optimisation pass on inputs made up.
-    precision: "fp32"; "ieee" for plain arithmetic; "fast" or "bf16" for quicker and coarser products.
+    precision: "fp32"; "ieee" for plain arithmetic; "fast" or "bf16" for quicker and coarser products; "auto" for the
+        quickest of each product with which outputs stay within max_error of "fp32", as measured while the session is
+        made.
+    max_error: of precision "auto": the largest error of an element, relative to its output's largest; None = 0.001.
+    samples: inputs, a dict by name each, on which precision "auto" is measured in place of inputs made up, and verify
+        besides those.
     fallback: a failing provider's nodes go to the next one.
     extra_outputs: inner values to return after the model's outputs.
     extra: further options by the keys of the library's or a provider's schema, as text.
@@ -82,6 +87,8 @@ class SessionOptions:
         self.skip_passes: List[str] = []
         self.verify: bool = False
         self.precision: str = "fp32"
+        self.max_error: Optional[float] = None
+        self.samples: List[Mapping[str, Any]] = []
         self.fallback: bool = True
         self.extra_outputs: List[str] = []
         self.extra: Dict[str, str] = {}
@@ -93,11 +100,13 @@ class SessionOptions:
         super().__setattr__(name, value)
 
     def _pairs(self) -> Dict[str, Any]:
-        apart = ("extra", "extra_outputs", "fallback")
+        apart = ("extra", "extra_outputs", "fallback", "samples")
         pairs: Dict[str, Any] = {key: value for key, value in self.__dict__.items() if key not in apart}
         pairs["optimization_level"] = OptLevel(self.optimization_level)
         pairs["verify"] = "on" if self.verify else "off"
         pairs["session.fallback"] = "on" if self.fallback else "off"
+        if self.max_error is None:
+            del pairs["max_error"]
         pairs.update(self.extra)
         return pairs
 

@@ -114,10 +114,14 @@ class InferenceSession:
             for key, value in pairs.items():
                 native.set(f"provider.{_provider_word(name)}.{key}", str(value))
         extra = lib.texts(self._options.extra_outputs)
+        samples, kept = _samples(self._options.samples)
         desc = _abi.SessionDesc(struct_size=ctypes.sizeof(_abi.SessionDesc), model=model.address,
                                 options=native.address, extra_outputs=ctypes.cast(extra, ctypes.c_void_p),
-                                extra_output_count=len(extra))
-        return lib.make(lib.session.create, lib.session.release, lib.default_env().address, ctypes.byref(desc))
+                                extra_output_count=len(extra), samples=ctypes.cast(samples, ctypes.c_void_p),
+                                sample_count=len(samples))
+        made = lib.make(lib.session.create, lib.session.release, lib.default_env().address, ctypes.byref(desc))
+        del kept  # what the description points into
+        return made
 
     def _describe(self) -> None:
         session = self._handle.address
@@ -465,6 +469,22 @@ def _load(source: Any) -> lib.Handle:
 def _provider_word(name: str) -> str:
     """The word in a provider's option keys: "cpu" of "CPUExecutionProvider"."""
     return name[:-len("ExecutionProvider")].lower() if name.endswith("ExecutionProvider") else name.lower()
+
+
+def _samples(samples: Sequence[Mapping[str, Any]]) -> Tuple[Any, List[Any]]:
+    """The library's form of samples, and what has to stay while it is read."""
+    out: Any = (_abi.Sample * len(samples))()
+    kept: List[Any] = []
+    for at, sample in zip(out, samples):
+        if not isinstance(sample, Mapping):
+            raise InputError(f"a sample is a dict with a value for each input by name, got {type(sample).__name__}")
+        values = [value_of(value, name) for name, value in sample.items()]
+        names = lib.texts(sample)
+        addresses = (ctypes.c_void_p * len(values))(*(value.address for value in values))
+        at.names, at.values = ctypes.cast(names, ctypes.c_void_p), ctypes.cast(addresses, ctypes.c_void_p)
+        at.count = len(values)
+        kept += [values, names, addresses]
+    return out, kept
 
 
 def _named_providers(providers: Optional[Sequence[Any]], options: Any) -> Tuple[List[str], List[Mapping[str, Any]]]:

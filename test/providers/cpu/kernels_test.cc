@@ -2,10 +2,12 @@
 //
 // Every row of the kernel table against plain references: random types and shapes, buffers between
 // guard pages, in place, on several threads. PFRT_TEST_CASE="ROW TYPE SEED", as a failure prints
-// it, runs that case alone.
+// it, runs that case alone; PFRT_TEST_SEEDS=N takes N seeds a row and type in place of 16.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
+#include <functional>
 #include <iostream>
 #include <set>
 #include <sstream>
@@ -52,6 +54,18 @@ uint64_t wanted_seed(uint64_t otherwise) {
   return otherwise;
 }
 
+uint64_t seeds_of_a_type() {
+  const char* wanted = std::getenv("PFRT_TEST_SEEDS");
+  return wanted != nullptr ? std::strtoull(wanted, nullptr, 10) : 16;
+}
+
+// What every element being the same could hide: a row that writes one number everywhere would pass.
+bool is_trivial(const Case& c) {
+  return std::ranges::all_of(c.outputs, [](const Data& out) {
+    return std::ranges::adjacent_find(out.values, std::not_equal_to<>()) == out.values.end();
+  });
+}
+
 template <typename Fn>
 void for_each_row(const Generators& generators, Fn fn) {
   const std::string_view domain = &generators == &ml_cases()        ? "ai.onnx.ml"
@@ -93,31 +107,40 @@ bool check(const Named& named, const Case& c) {
 }
 
 void check_rows(const Generators& generators) {
-  int cases = 0;
+  int cases = 0, trivial = 0;
+  const uint64_t seeds = seeds_of_a_type();
   for_each_row(generators, [&](const KernelRow& row, const Generator& generator) {
     if (const auto needs = cpu::isa_from_name(row.isa); needs.ok() && needs.value() > cpu::isa()) {
       std::cout << "skipped: " << row.name << " needs " << row.isa << "\n";
       return;
     }
-    int ran = 0, failed_before = testing::Test::HasFailure();
+    int ran = 0, plain = 0, failed_before = testing::Test::HasFailure();
     bool wanted = false;
     for (pfrt_dtype dtype : kTypes) {
       if (!row.types.has(dtype)) continue;
       const uint64_t first = wanted_seed(1);
-      for (uint64_t seed = first; seed < first + 16; ++seed) {
+      for (uint64_t seed = first; seed < first + seeds; ++seed) {
         const Named named{row, dtype, seed};
         if (!is_wanted(named)) continue;
         wanted = true;
         Random random(seed * 1000 + dtype);
         const int64_t size = seed % 8 == 7 ? 5000 : 700;
-        ran += check(named, generator(random, dtype, size));
+        const Case c = generator(random, dtype, size);
+        const bool taken = check(named, c);
+        ran += taken;
+        plain += taken && is_trivial(c);
         if (testing::Test::HasFailure() && !failed_before) break;  // one failure a type is enough
       }
     }
     // Cases have a byte an element; what takes packed ones alone has recorded cases.
     EXPECT_TRUE(ran > 0 || !wanted || row.packed) << row.name << " took none of its cases";
+    if (2 * plain > ran)
+      std::cout << "trivial data: " << row.name << ", " << plain << " of " << ran << " cases\n";
     cases += ran;
+    trivial += plain;
   });
+  std::cout << cases << " cases, " << trivial << " of them with all outputs constant; " << seeds
+            << " seeds a row and type, from " << wanted_seed(1) << "\n";
   testing::Test::RecordProperty("cases", cases);
 }
 

@@ -12,9 +12,9 @@ using Fold = double (*)(const Values&);
 
 double sum(const Values& v) { return std::accumulate(v.begin(), v.end(), 0.0); }
 double sum_of(const Values& v, double (*fn)(double)) {
-  double s = 0;
-  for (double x : v) s += fn(x);
-  return s;
+  long double s = 0;  // more exact than kernels of float64
+  for (double x : v) s += static_cast<long double>(fn(x));
+  return static_cast<double>(s);
 }
 double magnitude(double x) { return std::fabs(x); }
 double square(double x) { return x * x; }
