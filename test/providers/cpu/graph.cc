@@ -136,6 +136,7 @@ bool Session::compile(const GraphSnapshot& from, const Graph& graph) {
   pfrt_region c{};
   c.struct_size = sizeof c;
   c.abi = PFRT_ABI_VERSION;
+  c.hints = graph.hints;
   c.nodes = nodes.data();
   c.node_count = static_cast<uint32_t>(nodes.size());
   c.inputs = inputs.data();

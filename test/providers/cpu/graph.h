@@ -27,6 +27,7 @@ struct Graph {
   std::vector<uint32_t> outputs;
   // What compile is told of a value's dimensions where that is not what they are: symbols.
   std::map<uint32_t, Dims> told;
+  pfrt_compile_hints hints = 0;
 
   uint32_t add(Data data) {
     values.push_back(std::move(data));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "providers/cpu/kernels/matmul/columns.h"
 
+#include "providers/cpu/kernels/matmul/bfloat16_rows.h"
 #include "providers/cpu/kernels/matmul/panels.h"
 #include "providers/cpu/kernels/matmul/split_product.h"
 #include "providers/cpu/kernels/matmul/tiles.h"
@@ -24,7 +25,12 @@ Kernel kernel_of(Product product, std::function<Finish(const Run&)> finish) {
 
 std::optional<PackedInput> pack_columns(const SnapshotNode& node, int64_t m, bool any,
                                         const Columns& columns, PackedNames names) {
-  std::optional<PackedInput> packed = pack_tile_columns(node, m, columns);
+  std::optional<PackedInput> packed = pack_bfloat16_columns(node, m, any, columns);
+  if (packed) {
+    packed->kernel = names.bfloat16_rows;
+    return packed;
+  }
+  packed = pack_tile_columns(node, m, columns);
   if (packed) packed->kernel = names.tiles;
   // What is split on the way has more rows of tiles than vectors could make up for.
   if (packed || split_product_usable()) return packed;
@@ -37,6 +43,8 @@ Kernel packed_product(const PackedInput& packed, const SnapshotNode& node, int64
                       const Columns& columns, std::function<Finish(const Run&)> finish) {
   Kernel kernel = packed.recipe.starts_with(kTileColumns)
                       ? kernel_of(TileMatmul(m, columns, node.precision()), std::move(finish))
+                  : packed.recipe.starts_with(kBfloat16Columns)
+                      ? kernel_of(Bfloat16Rows(m, columns), std::move(finish))
                       : kernel_of(PanelMatmul(m, columns), std::move(finish));
   kernel.flops = 2.0 * static_cast<double>(m) * static_cast<double>(columns.n) *
                  static_cast<double>(columns.k);

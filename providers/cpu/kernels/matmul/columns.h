@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Products with constant columns, which are packed once: for tiles (tiles.h) where the machine has
-// them, or for vectors (panels.h). Pure functions; thread-safe.
+// them, for vectors (panels.h), or in bfloat16 for a few rows (bfloat16_rows.h). Pure functions;
+// thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +24,7 @@ using Finish = std::function<void(float* row, int64_t i, int64_t j, int64_t n)>;
 
 // What kernels are called that read the one form or the other.
 struct PackedNames {
-  std::string_view tiles, panels;
+  std::string_view tiles, panels, bfloat16_rows;
 };
 
 // What |columns|, input 1 of the node, are packed to for a product of at least |m| rows, or of any

@@ -93,7 +93,8 @@ std::optional<PackedInput> pack_gemm(const SnapshotNode& node) {
   if (node.attr_int("transA", 0) != 0) return std::nullopt;
   const int64_t n = b[trans_b ? 0 : 1], k = b[trans_b ? 1 : 0];
   return pack_columns(node, std::max<int64_t>(a[0], 1), a[0] < 0,
-                      {n, k, trans_b ? k : 1, trans_b ? 1 : n}, {"gemm_tiles", "gemm_panels"});
+                      {n, k, trans_b ? k : 1, trans_b ? 1 : n},
+                      {"gemm_tiles", "gemm_panels", "gemm_bf16_rows"});
 }
 
 Result<Kernel> make_packed_gemm(const SnapshotNode& node, const PackedInput& packed) {

@@ -150,7 +150,8 @@ std::optional<PackedInput> pack_matmul(const SnapshotNode& node) {
     any |= dim < 0;
     if (dim >= 0) rows = std::min<int64_t>(rows * std::min<int64_t>(dim, INT32_MAX), INT32_MAX);
   }
-  return pack_columns(node, rows, any, {b[1], b[0], 1, b[1]}, {"matmul_tiles", "matmul_panels"});
+  return pack_columns(node, rows, any, {b[1], b[0], 1, b[1]},
+                      {"matmul_tiles", "matmul_panels", "matmul_bf16_rows"});
 }
 
 Result<Kernel> make_packed_matmul(const SnapshotNode& node, const PackedInput& packed) {

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "providers/cpu/kernels/matmul/bfloat16_rows.h"
+
+#include <immintrin.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "core/base/half.h"
+#include "providers/cpu/isa/isa.h"
+#include "providers/cpu/kernels/matmul/gemm.h"
+
+namespace pfrt::cpu {
+namespace {
+
+// A panel is 16 columns, padded with 0, and all of k, two by two: a 32-bit lane has the even k of
+// its column in the low half and the odd one in the high half, 0 where there is none.
+constexpr int64_t kPanel = 16, kLanes = 8;
+constexpr int64_t kVectors = kPanel / kLanes;
+constexpr int64_t kMostPanels = 4;  // read side by side
+constexpr int64_t kBlock = 64;      // k summed apart, which keeps errors small
+constexpr int64_t kAhead = 2048;    // bytes
+constexpr int64_t kLeastTaskBytes = 32 << 10, kTaskBytes = 256 << 10, kWantedTasks = 16;
+
+int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+int64_t panel_lanes(int64_t k) { return kPanel * ceil_div(k, 2); }
+
+__attribute__((target("avx2"))) void round_pairs(const float* even, const float* odd,
+                                                 uint32_t* to) {
+  for (int64_t j = 0; j < kPanel; ++j)
+    to[j] = float_to_bfloat16(even[j]) | static_cast<uint32_t>(float_to_bfloat16(odd[j])) << 16;
+}
+
+void pack(const Columns& c, const float* source, uint32_t* to) {
+  constexpr float kNothing[kPanel] = {};
+  const StridedSource<float> columns(source, PFRT_DTYPE_FLOAT32, 0, c.outer_stride, c.k_stride);
+  // Where a row's columns are neighbours few rows are read at a time, in their order.
+  const int64_t rows = c.outer_stride == 1 ? 16 : 256;
+  std::vector<float> block(static_cast<size_t>(rows * kPanel));
+  for (int64_t k = 0; k < c.k; k += rows)
+    for (int64_t first = 0; first < c.n; first += kPanel) {
+      const int64_t depth = std::min(rows, c.k - k);
+      columns.pack(block.data(), kPanel, first, std::min(kPanel, c.n - first), k, depth);
+      uint32_t* const pairs = to + first / kPanel * panel_lanes(c.k) + k / 2 * kPanel;
+      for (int64_t i = 0; i < depth; i += 2) {
+        const float* const even = block.data() + i * kPanel;
+        round_pairs(even, i + 1 < depth ? even + kPanel : kNothing, pairs + i / 2 * kPanel);
+      }
+    }
+}
+
+// The half of each lane, as float32.
+template <bool kOdd>
+__attribute__((target("avx2,fma"))) inline __m256 widened(const uint32_t* pairs) {
+  const __m256i both = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(pairs));
+  const __m256i high = _mm256_set1_epi32(static_cast<int>(0xffff0000));
+  return _mm256_castsi256_ps(kOdd ? _mm256_and_si256(both, high) : _mm256_slli_epi32(both, 16));
+}
+
+template <int R, int P, bool kOdd>
+__attribute__((target("avx2,fma"))) inline void add_products(const float* a, int64_t lda,
+                                                             const uint32_t* b, int64_t ldb,
+                                                             __m256 (&sum)[R][P * kVectors]) {
+  constexpr int V = P * kVectors;
+  __m256 column[V];
+#pragma GCC unroll 16
+  for (int v = 0; v < V; ++v)
+    column[v] = widened<kOdd>(b + v / kVectors * ldb + v % kVectors * kLanes);
+#pragma GCC unroll 16
+  for (int r = 0; r < R; ++r) {
+    const __m256 x = _mm256_broadcast_ss(a + r * lda + kOdd);
+#pragma GCC unroll 16
+    for (int v = 0; v < V; ++v) sum[r][v] = _mm256_fmadd_ps(x, column[v], sum[r][v]);
+  }
+}
+
+// c[r * kMostPanels * kPanel + j] (+)= sum over k < kn of a[r * lda + k] * column j, for R rows and
+// the columns of P panels |ldb| lanes apart: a chain in the order of k, whatever R and P are.
+template <int R, int P>
+__attribute__((target("avx2,fma"))) void multiply(int64_t kn, const float* a, int64_t lda,
+                                                  const uint32_t* b, int64_t ldb, float* c,
+                                                  bool accumulate) {
+  constexpr int V = P * kVectors;
+  __m256 sum[R][V];
+#pragma GCC unroll 16
+  for (int r = 0; r < R; ++r)
+#pragma GCC unroll 16
+    for (int v = 0; v < V; ++v) sum[r][v] = _mm256_setzero_ps();
+  int64_t k = 0;
+  for (; k + 2 <= kn; k += 2, b += kPanel) {
+    // The processor reads ahead of many panels by itself, but not far enough of one or two.
+    if constexpr (P < kMostPanels) {
+#pragma GCC unroll 16
+      for (int p = 0; p < P; ++p)
+        _mm_prefetch(reinterpret_cast<const char*>(b + p * ldb) + kAhead, _MM_HINT_T0);
+    }
+    add_products<R, P, false>(a + k, lda, b, ldb, sum);
+    add_products<R, P, true>(a + k, lda, b, ldb, sum);
+  }
+  if (k < kn) add_products<R, P, false>(a + k, lda, b, ldb, sum);
+#pragma GCC unroll 16
+  for (int r = 0; r < R; ++r)
+#pragma GCC unroll 16
+    for (int v = 0; v < V; ++v) {
+      float* const to = c + r * kMostPanels * kPanel + v * kLanes;
+      _mm256_storeu_ps(to, accumulate ? _mm256_add_ps(_mm256_loadu_ps(to), sum[r][v]) : sum[r][v]);
+    }
+}
+
+using Multiply = void (*)(int64_t kn, const float* a, int64_t lda, const uint32_t* b, int64_t ldb,
+                          float* c, bool accumulate);
+
+// As many panels at a time as their sums have registers.
+struct Form {
+  int64_t panels;
+  Multiply several, one;
+};
+constexpr Form kForms[Bfloat16Rows::kMostRows] = {{4, multiply<1, 4>, multiply<1, 1>},
+                                                  {2, multiply<2, 2>, multiply<2, 1>},
+                                                  {1, multiply<3, 1>, multiply<3, 1>},
+                                                  {1, multiply<4, 1>, multiply<4, 1>}};
+
+}  // namespace
+
+std::optional<PackedInput> pack_bfloat16_columns(const SnapshotNode& node, int64_t m, bool any,
+                                                 const Columns& c) {
+  // Fewer columns than a panel would be padded to what their float32 numbers take.
+  constexpr int64_t kLeastNumbers = 64 << 10, kLeastColumns = kPanel;
+  if (node.precision() != Precision::kBfloat16 || isa() < Isa::kAvx2 || any || m < 1 ||
+      m > Bfloat16Rows::kMostRows || node.input_dtype(0) != PFRT_DTYPE_FLOAT32 ||
+      node.input_constant(1) == nullptr || c.n < kLeastColumns || c.k < 1 ||
+      c.n * c.k < kLeastNumbers)
+    return std::nullopt;
+  PackedInput packed;
+  packed.input = 1;
+  packed.recipe = message(kBfloat16Columns, "pairs/", kPanel, "/", c.n, "x", c.k, "/",
+                          c.outer_stride, "/", c.k_stride);
+  packed.bytes = static_cast<uint64_t>(ceil_div(c.n, kPanel) * panel_lanes(c.k)) * sizeof(uint32_t);
+  packed.pack = [c](const void* source, void* out) {
+    pack(c, static_cast<const float*>(source), static_cast<uint32_t*>(out));
+  };
+  return packed;
+}
+
+Bfloat16Rows::Bfloat16Rows(int64_t m, const Columns& columns)
+    : m_(m), n_(columns.n), k_(columns.k) {
+  constexpr int64_t kWide = kMostPanels * kPanel;
+  const int64_t wide_bytes = kMostPanels * panel_lanes(k_) * static_cast<int64_t>(sizeof(uint32_t));
+  const int64_t wanted = ceil_div(n_, kWide) * wide_bytes / kWantedTasks;
+  task_cols_ = ceil_div(std::clamp(wanted, kLeastTaskBytes, kTaskBytes), wide_bytes) * kWide;
+}
+
+void Bfloat16Rows::run(const Run& run, const Finish& finish) const {
+  if (m_ <= 0) return;
+  const Form& form = kForms[m_ - 1];
+  const int64_t lanes = panel_lanes(k_);
+  run.blocks(n_, task_cols_, [&](int64_t begin, int64_t end) {
+    float* const out = run.output<float>(0);
+    for (int64_t j = begin; j < end;) {
+      if (run.stopped()) return;
+      alignas(32) float sums[kMostRows * kMostPanels * kPanel];
+      const bool several = j + form.panels * kPanel <= end;
+      const int64_t cols = std::min((several ? form.panels : 1) * kPanel, end - j);
+      const uint32_t* const panel = run.packed<uint32_t>() + j / kPanel * lanes;
+      for (int64_t k = 0; k < k_; k += kBlock)
+        (several ? form.several : form.one)(std::min(kBlock, k_ - k), run.input<float>(0) + k, k_,
+                                            panel + k / 2 * kPanel, lanes, sums, k > 0);
+      for (int64_t r = 0; r < m_; ++r)
+        std::copy_n(sums + r * kMostPanels * kPanel, cols, out + r * n_ + j);
+      j += cols;
+    }
+    for (int64_t r = 0; r < m_; ++r) {
+      if (finish) finish(out + r * n_ + begin, r, begin, end - begin);
+      if (end - begin < n_) run.finished(r * n_ + begin, r * n_ + end);
+    }
+    if (end - begin == n_) run.finished(0, m_ * n_);
+  });
+}
+
+}  // namespace pfrt::cpu

@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Products of a few rows with constant columns in bfloat16: the exact product with the rounded
+// columns but for float32 sums, where the session allows it and nowhere else.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "providers/cpu/isa/isa.h"
+#include "test/providers/cpu/cases.h"
+#include "test/providers/cpu/graph.h"
+
+namespace pfrt::test {
+namespace {
+
+constexpr uint32_t kRows = 0, kColumns = 1;  // values of the graph
+
+// The nearest number with eight significant bits, even where two are as near.
+double nearest_bfloat16(double x) {
+  if (!std::isfinite(x) || x == 0) return x;
+  int exponent = 0;
+  std::frexp(x, &exponent);
+  const int unit = std::max(exponent - 8, -133);
+  const double nearest = std::ldexp(std::nearbyint(std::ldexp(x, -unit)), unit);
+  return std::fabs(nearest) < 0x1p128 ? nearest
+                                      : std::copysign(std::numeric_limits<double>::infinity(), x);
+}
+
+struct Product {
+  int64_t m, n, k;
+  bool gemm = false, transposed = false;  // a Gemm with transB
+  Graph graph;
+
+  Product(int64_t rows, int64_t cols, int64_t depth, uint64_t seed, bool as_gemm = false,
+          bool as_transposed = false)
+      : m(rows), n(cols), k(depth), gemm(as_gemm), transposed(as_transposed) {
+    Random random(seed);
+    graph.add(random.data(PFRT_DTYPE_FLOAT32, {m, k}));
+    graph.add(random.data(PFRT_DTYPE_FLOAT32, transposed ? Dims{n, k} : Dims{k, n}));
+    graph.values[kColumns].constant = true;
+    graph.hints = PFRT_COMPILE_BF16;
+    if (gemm) {
+      const uint32_t added = graph.add(random.data(PFRT_DTYPE_FLOAT32, {n}));
+      graph.outputs = {
+          graph.add("Gemm", {kRows, kColumns, added}, {m, n},
+                    {{"transB", int64_t{transposed}}, {"alpha", 0.5f}, {"beta", 2.0f}})};
+    } else {
+      graph.outputs = {graph.add("MatMul", {kRows, kColumns}, {m, n})};
+    }
+  }
+
+  double& row(int64_t i, int64_t l) {
+    return graph.values[kRows].values[static_cast<size_t>(i * k + l)];
+  }
+  double& column(int64_t l, int64_t j) {
+    return graph.values[kColumns].values[static_cast<size_t>(transposed ? j * k + l : l * n + j)];
+  }
+
+  GraphOutcome run(uint32_t workers = 1) const {
+    GraphOutcome outcome = test::run(graph, workers);
+    EXPECT_EQ(outcome.fault, "") << graph.text();
+    return outcome;
+  }
+  std::string kernel() const {
+    const GraphOutcome outcome = run();
+    return outcome.kernels.empty() ? "" : outcome.kernels.front();
+  }
+  std::vector<float> floats() const {
+    const GraphOutcome outcome = run();
+    EXPECT_EQ(outcome.kernels.front(), gemm ? "gemm_bf16_rows" : "matmul_bf16_rows");
+    std::vector<float> out(outcome.outputs.front().size() / sizeof(float));
+    std::memcpy(out.data(), outcome.outputs.front().data(), outcome.outputs.front().size());
+    return out;
+  }
+
+  void expect_near_exact() {
+    const std::vector<float> got = floats();
+    ASSERT_EQ(got.size(), static_cast<size_t>(m * n));
+    for (int64_t i = 0; i < m; ++i)
+      for (int64_t j = 0; j < n; ++j) {
+        double exact = 0, size = 0;
+        for (int64_t l = 0; l < k; ++l) {
+          const double term = row(i, l) * nearest_bfloat16(column(l, j));
+          exact += term;
+          size += std::fabs(term);
+        }
+        if (gemm) {
+          const double added = 2 * graph.values[2].values[static_cast<size_t>(j)];
+          exact = 0.5 * exact + added;
+          size += std::fabs(added);
+        }
+        // Chains of 64, then one of their sums.
+        const double roundings = 64.0 + 4 + static_cast<double>(k) / 64;
+        ASSERT_NEAR(static_cast<double>(got[static_cast<size_t>(i * n + j)]), exact,
+                    roundings * 0x1p-24 * size)
+            << graph.text() << " row " << i << " column " << j;
+      }
+  }
+};
+
+class Bfloat16Rows : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (cpu::isa() < cpu::Isa::kAvx2) GTEST_SKIP() << "the machine, or PFRT_ISA, has no AVX2";
+  }
+};
+
+TEST_F(Bfloat16Rows, multiply_exact_rows_by_rounded_columns) {
+  Random random(5);
+  for (uint64_t seed = 0; seed < 24; ++seed) {
+    const int64_t n = seed % 3 == 0 ? random.from_to(16, 40) : random.from_to(41, 1100);
+    const int64_t k = (int64_t{65536} + n - 1) / n + random.below(300);
+    const bool gemm = random.once_in(2), transposed = gemm && random.once_in(2);
+    Product p(1 + static_cast<int64_t>(seed % 4), n, k, seed, gemm, transposed);
+    ASSERT_NO_FATAL_FAILURE(p.expect_near_exact());
+  }
+}
+
+TEST_F(Bfloat16Rows, leading_dimensions_are_rows) {
+  Product p(3, 257, 300, 1);
+  const std::vector<float> flat = p.floats();
+  p.graph.values[kRows].dims = {3, 1, 300};
+  p.graph.values[p.graph.outputs.front()].dims = {3, 1, 257};
+  EXPECT_EQ(p.floats(), flat);
+}
+
+TEST_F(Bfloat16Rows, have_the_same_bits_on_any_number_of_threads) {
+  for (const int64_t m : {1, 2, 3, 4}) {
+    const Product p(m, 1003, 517, 3, m % 2 == 0);
+    const GraphOutcome alone = p.run(1);
+    for (const uint32_t workers : {2u, 5u})
+      EXPECT_EQ(p.run(workers).outputs, alone.outputs) << m << " rows, " << workers << " threads";
+  }
+}
+
+TEST_F(Bfloat16Rows, have_the_same_bits_beside_other_rows) {
+  Product p(4, 300, 611, 8);
+  const std::vector<float> four = p.floats();
+  for (int64_t m = 1; m < 4; ++m) {
+    Product fewer(m, 300, 611, 8);
+    fewer.graph.values[kColumns] = p.graph.values[kColumns];
+    std::copy_n(p.graph.values[kRows].values.begin(), m * 611,
+                fewer.graph.values[kRows].values.begin());
+    const std::vector<float> got = fewer.floats();
+    EXPECT_TRUE(std::equal(got.begin(), got.end(), four.begin())) << m << " rows";
+  }
+}
+
+TEST_F(Bfloat16Rows, columns_may_lie_either_way) {
+  Product p(2, 333, 257, 4, true), turned(2, 333, 257, 4, true, true);
+  for (int64_t l = 0; l < p.k; ++l)
+    for (int64_t j = 0; j < p.n; ++j) turned.column(l, j) = p.column(l, j);
+  turned.graph.values[kRows] = p.graph.values[kRows];
+  turned.graph.values[2] = p.graph.values[2];
+  EXPECT_EQ(turned.floats(), p.floats());
+}
+
+TEST_F(Bfloat16Rows, round_every_kind_of_number_to_nearest_even) {
+  const double infinity = std::numeric_limits<double>::infinity();
+  const double numbers[] = {
+      1 + 0x1p-8,                         // between two: to the even one, below
+      1 + 3 * 0x1p-8,                     // above
+      1 + 0x1p-8 + 0x1p-23,               // above the middle
+      std::numeric_limits<float>::max(),  // to infinity
+      0x1p128 - 0x1p119,                  // the middle of the largest and infinity
+      0x1p128 - 0x1p119 - 0x1p104,        // to the largest
+      0x1p-126 * 0.75,                    // below the normal range
+      0x1p-149,                           // to zero
+      infinity,
+      -infinity,
+      std::numeric_limits<double>::quiet_NaN(),
+      std::bit_cast<double>(0x7fffffffffffffff),  // whose bits a sum would carry out of
+      std::bit_cast<double>(0xffffffffffffffff),
+  };
+  for (const bool transposed : {false, true})
+    for (const int64_t at : {0, 1, 300})
+      for (const double number : numbers) {
+        Product p(1, 230, 301, 2, transposed, transposed);
+        for (int64_t l = 0; l < p.k; ++l) p.column(l, 17) = 0;
+        p.column(at, 17) = number;
+        p.row(0, at) = std::isfinite(number) && std::fabs(number) < 1 ? 0x1p100 : 1;
+        const std::vector<float> got = p.floats();
+        double want = nearest_bfloat16(number) * p.row(0, at);
+        if (p.gemm) want = 0.5 * want + 2 * p.graph.values[2].values[17];
+        const auto wanted = static_cast<float>(want);
+        if (std::isnan(number))
+          EXPECT_TRUE(std::isnan(got[17])) << number << " at " << at;
+        else
+          EXPECT_FLOAT_EQ(got[17], wanted) << number << " at " << at;
+        for (size_t j = 0; j < got.size(); ++j)
+          EXPECT_TRUE(j == 17 || std::isfinite(got[j])) << number << ", column " << j;
+      }
+}
+
+TEST_F(Bfloat16Rows, take_tails) {
+  Product p(3, 300, 400, 6);
+  const std::vector<float> plain = p.floats();
+  const uint32_t other = p.graph.add(Random(1).data(PFRT_DTYPE_FLOAT32, {3, 300}));
+  const uint32_t sum = p.graph.add("Add", {p.graph.outputs.front(), other}, {3, 300}, {}, 1);
+  p.graph.outputs = {p.graph.add("Relu", {sum}, {3, 300}, {}, 1)};
+  const GraphOutcome outcome = p.run(3);
+  ASSERT_EQ(outcome.kernels, std::vector<std::string>{"matmul_bf16_rows+add+relu"});
+  for (size_t i = 0; i < plain.size(); ++i) {
+    float got = 0;
+    std::memcpy(&got, outcome.outputs.front().data() + i * sizeof got, sizeof got);
+    EXPECT_EQ(got, std::max(plain[i] + static_cast<float>(p.graph.values[other].values[i]), 0.0f));
+  }
+}
+
+TEST_F(Bfloat16Rows, are_only_where_the_session_allows_them_and_rows_are_known_to_be_few) {
+  EXPECT_EQ(Product(4, 256, 256, 1).kernel(), "matmul_bf16_rows");
+  EXPECT_EQ(Product(4, 256, 256, 1, true).kernel(), "gemm_bf16_rows");
+  const auto refused = [](const char* what, Product p) {
+    EXPECT_EQ(p.kernel().find("bf16_rows"), std::string::npos) << what;
+  };
+  refused("more rows", Product(5, 256, 256, 1));
+  refused("a small matrix", Product(1, 255, 256, 1));
+  refused("few columns", Product(1, 15, 20000, 1));
+  Product p(1, 256, 256, 1);
+  for (const uint64_t hints :
+       {uint64_t{0}, uint64_t{PFRT_COMPILE_FAST}, uint64_t{PFRT_COMPILE_PLAIN}}) {
+    p.graph.hints = hints;
+    refused("another precision", p);
+  }
+  p.graph.hints = PFRT_COMPILE_BF16 | PFRT_COMPILE_RUN_ONCE;
+  refused("a single run", p);
+  p.graph.hints = PFRT_COMPILE_BF16;
+  p.graph.told[kRows] = {-2, 256};
+  p.graph.told[p.graph.outputs.front()] = {-2, 256};
+  refused("an unknown number of rows", p);
+  p.graph.told.clear();
+  p.graph.values[kColumns].constant = false;
+  refused("columns that vary", p);
+}
+
+}  // namespace
+}  // namespace pfrt::test
