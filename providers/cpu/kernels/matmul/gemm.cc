@@ -15,6 +15,7 @@ namespace {
 constexpr int64_t kDepth = 256;     // k a pass
 constexpr int64_t kTileRows = 480;  // at most
 constexpr int64_t kTileCols = 384;
+constexpr int64_t kWideTileCols = 2048;  // of a few rows, which read lines of B
 constexpr int64_t kMinTileWork =
     1 << 20;  // multiply-adds below which a tile is not cut for parallelism
 constexpr int64_t kWantedTiles = 16;
@@ -129,7 +130,12 @@ void StridedSource<T>::pack(T* out, int64_t width, int64_t first, int64_t count,
 
 template <typename T>
 Gemm<T>::Gemm(int64_t m, int64_t n, int64_t k, int64_t batch)
-    : micro_(&micro_kernels<T>()), dots_(&dot_kernels()), m_(m), n_(n), k_(k) {
+    : micro_(&micro_kernels<T>()),
+      dots_(&dot_kernels()),
+      lines_(&line_kernels()),
+      m_(m),
+      n_(n),
+      k_(k) {
   if (m <= 0 || n <= 0) return;
   const auto fit = [](int64_t size, int64_t most, int64_t unit) {
     const int64_t parts = ceil_div(size, most);
@@ -139,6 +145,8 @@ Gemm<T>::Gemm(int64_t m, int64_t n, int64_t k, int64_t batch)
   const int64_t unit_rows = split_ ? kSplitUnit : micro_->rows;
   const int64_t unit_cols = split_ ? kSplitUnit : micro_->cols;
   int64_t rows = kTileRows, cols = kTileCols;
+  if (std::is_same_v<T, float> && !split_ && m <= LineKernels::kMaxRows)
+    cols = std::clamp(ceil_div(n, kWantedTiles), kTileCols, kWideTileCols);
   for (;;) {
     tile_rows_ = fit(m, rows, unit_rows);
     tile_cols_ = fit(n, cols, unit_cols);
@@ -154,7 +162,7 @@ Gemm<T>::Gemm(int64_t m, int64_t n, int64_t k, int64_t batch)
       break;
     }
   }
-  scratch_ = scratch_elements(*micro_, tile_cols_, k, split_);
+  scratch_ = scratch_elements(*micro_, std::min(tile_cols_, kTileCols), k, split_);
 }
 
 template <typename T>
@@ -196,9 +204,13 @@ void Gemm<T>::compute_plainly(const Run& run, const GemmTile& t, const PanelSour
   }
   if constexpr (std::is_same_v<T, float>) {
     if (m_ <= DotKernels::kMaxRows && multiply_lines(run, t, a, b, c, ldc)) return;
+    if (m_ <= LineKernels::kMaxRows && multiply_columns(run, t, a, b, c, ldc, scratch)) return;
   }
-  for (int64_t k0 = 0; k0 < k_ && !run.stopped(); k0 += kDepth)
-    multiply(run, t, k0, std::min(kDepth, k_ - k0), a, b, c, ldc, scratch);
+  for (int64_t j = 0; j < t.cols; j += kTileCols) {
+    const GemmTile part{t.row, t.rows, t.col + j, std::min(kTileCols, t.cols - j)};
+    for (int64_t k0 = 0; k0 < k_ && !run.stopped(); k0 += kDepth)
+      multiply(run, part, k0, std::min(kDepth, k_ - k0), a, b, c + j, ldc, scratch);
+  }
 }
 
 template <typename T>
@@ -222,12 +234,35 @@ bool Gemm<T>::multiply_lines(const Run& run, const GemmTile& t, const PanelSourc
 }
 
 template <typename T>
+bool Gemm<T>::multiply_columns(const Run& run, const GemmTile& t, const PanelSource<float>& a,
+                               const PanelSource<float>& b, float* c, int64_t ldc,
+                               float* scratch) const {
+  int64_t ldb = 0;
+  const LinesFn lines = lines_->rows[t.rows - 1];
+  if (lines == nullptr || b.in_place(t.col, 0, &ldb) == nullptr) return false;
+  float* const sums = scratch + kDepth * t.rows;
+  for (int64_t k0 = 0; k0 < k_ && !run.stopped(); k0 += kDepth) {
+    const int64_t kn = std::min(kDepth, k_ - k0);
+    a.pack(scratch, t.rows, t.row, t.rows, k0, kn);
+    const float* const from = b.in_place(t.col, k0, &ldb);
+    if (k0 == 0) {
+      lines(kn, scratch, from, ldb, t.cols, c, ldc);
+      continue;
+    }
+    lines(kn, scratch, from, ldb, t.cols, sums, t.cols);
+    for (int64_t r = 0; r < t.rows; ++r)
+      for (int64_t j = 0; j < t.cols; ++j) c[r * ldc + j] += sums[r * t.cols + j];
+  }
+  return true;
+}
+
+template <typename T>
 void Gemm<T>::multiply(const Run& run, const GemmTile& t, int64_t k0, int64_t kn,
                        const PanelSource<T>& a, const PanelSource<T>& b, T* c, int64_t ldc,
                        T* scratch) const {
   const bool accumulate = k0 > 0;
   T* const packed_b = scratch;
-  T* const packed_a = packed_b + kn * tile_cols_;
+  T* const packed_a = packed_b + kn * std::min(tile_cols_, kTileCols);
   T* const edge = packed_a + kn * micro_->rows;
   const auto width_of = [&](int64_t left) {
     return left <= micro_->half_cols ? micro_->half_cols : micro_->cols;

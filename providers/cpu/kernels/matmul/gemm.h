@@ -98,8 +98,12 @@ class Gemm {
   // Few rows by lines of k as they lie; false where they do not.
   bool multiply_lines(const Run& run, const GemmTile& tile, const PanelSource<float>& a,
                       const PanelSource<float>& b, float* c, int64_t ldc) const;
+  // The same where columns lie side by side.
+  bool multiply_columns(const Run& run, const GemmTile& tile, const PanelSource<float>& a,
+                        const PanelSource<float>& b, float* c, int64_t ldc, float* scratch) const;
   const MicroKernels<T>* micro_;
   const DotKernels* dots_;
+  const LineKernels* lines_;
   int64_t m_ = 0, n_ = 0, k_ = 0;
   int64_t tile_rows_ = 0, tile_cols_ = 0, row_tiles_ = 0, col_tiles_ = 0;
   int64_t scratch_ = 0;  // elements

@@ -159,6 +159,57 @@ constexpr DotKernels dots() {
           {K<1, 1>::run, K<2, 1>::run, K<3, 1>::run, K<4, 1>::run}};
 }
 
+// R rows by lines of B, the sums held in C. Other vectors would not be faster than memory either.
+template <int R>
+struct Lines256 {
+  static constexpr int kTogether = 8;  // lines
+
+  template <int G>
+  __attribute__((target("avx2,fma"))) static void add(const float* a, const float* b, int64_t ldb,
+                                                      int64_t n, float* c, int64_t ldc,
+                                                      bool first) {
+    int64_t j = 0;
+    for (; j + 16 <= n; j += 16) {
+      __m256 sum[R][2];
+#pragma GCC unroll 16
+      for (int r = 0; r < R; ++r)
+#pragma GCC unroll 16
+        for (int v = 0; v < 2; ++v)
+          sum[r][v] = first ? _mm256_setzero_ps() : _mm256_loadu_ps(c + r * ldc + j + 8 * v);
+#pragma GCC unroll 16
+      for (int g = 0; g < G; ++g) {
+        const __m256 low = _mm256_loadu_ps(b + g * ldb + j);
+        const __m256 high = _mm256_loadu_ps(b + g * ldb + j + 8);
+#pragma GCC unroll 16
+        for (int r = 0; r < R; ++r) {
+          const __m256 x = _mm256_broadcast_ss(a + g * R + r);
+          sum[r][0] = _mm256_fmadd_ps(x, low, sum[r][0]);
+          sum[r][1] = _mm256_fmadd_ps(x, high, sum[r][1]);
+        }
+      }
+#pragma GCC unroll 16
+      for (int r = 0; r < R; ++r)
+#pragma GCC unroll 16
+        for (int v = 0; v < 2; ++v) _mm256_storeu_ps(c + r * ldc + j + 8 * v, sum[r][v]);
+    }
+    for (; j < n; ++j)
+      for (int r = 0; r < R; ++r) {
+        float sum = first ? 0 : c[r * ldc + j];
+        for (int g = 0; g < G; ++g) sum = __builtin_fmaf(a[g * R + r], b[g * ldb + j], sum);
+        c[r * ldc + j] = sum;
+      }
+  }
+
+  __attribute__((target("avx2,fma"))) static void run(int64_t kn, const float* a, const float* b,
+                                                      int64_t ldb, int64_t n, float* c,
+                                                      int64_t ldc) {
+    int64_t k = 0;
+    for (; k + kTogether <= kn; k += kTogether)
+      add<kTogether>(a + k * R, b + k * ldb, ldb, n, c, ldc, k == 0);
+    for (; k < kn; ++k) add<1>(a + k * R, b + k * ldb, ldb, n, c, ldc, k == 0);
+  }
+};
+
 // R rows by V groups of four elements, left to the compiler's baseline vectors.
 template <typename T, int R, int V>
 struct Plain {
@@ -216,6 +267,13 @@ const DotKernels& dot_kernels() {
   static constexpr DotKernels avx512 = dots<Dot512>(), avx2 = dots<Dot256>(), none{};
   const Isa have = isa();
   return have >= Isa::kAvx512 ? avx512 : have >= Isa::kAvx2 ? avx2 : none;
+}
+
+const LineKernels& line_kernels() {
+  static constexpr LineKernels avx2{
+      {Lines256<1>::run, Lines256<2>::run, Lines256<3>::run, Lines256<4>::run}},
+      none{};
+  return isa() >= Isa::kAvx2 ? avx2 : none;
 }
 
 template <>

@@ -27,6 +27,17 @@ struct DotKernels {
 };
 const DotKernels& dot_kernels();
 
+// c[r * ldc + j] = sum over k < kn of a[k * rows + r] * b[k * ldb + j] for j < n, by lines of |b|,
+// a few at a time from end to end: memory is read ahead of long ones.
+using LinesFn = void (*)(int64_t kn, const float* a, const float* b, int64_t ldb, int64_t n,
+                         float* c, int64_t ldc);
+
+struct LineKernels {
+  static constexpr int64_t kMaxRows = 4;
+  LinesFn rows[kMaxRows];  // by rows - 1; null where there are none
+};
+const LineKernels& line_kernels();
+
 template <typename T>
 struct MicroKernels {
   static constexpr int64_t kMaxRows = 12;

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// float32 products of a few rows, whose tiles are wide: the exact product but for rounding, the
+// same bits however the columns lie and whatever rows are beside.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <vector>
+
+#include "providers/cpu/kernels/matmul/gemm.h"
+#include "test/providers/cpu/cases.h"
+#include "test/providers/cpu/step_host.h"
+
+namespace pfrt::test {
+namespace {
+
+struct Product {
+  int64_t m, n, k;
+  std::vector<float> a, b;  // b: [k][n]
+
+  Product(int64_t rows, int64_t cols, int64_t depth) : m(rows), n(cols), k(depth) {
+    Random random(static_cast<uint64_t>(n + k));
+    for (int64_t i = 0; i < k * n; ++i) b.push_back(static_cast<float>(random.uniform(-1, 1)));
+    for (int64_t i = 0; i < m * k; ++i) a.push_back(static_cast<float>(random.uniform(-1, 1)));
+  }
+
+  // |step|: numbers from column to column.
+  std::vector<float> compute(int64_t step = 1) const {
+    std::vector<float> spread(b.size() * static_cast<size_t>(step));
+    for (size_t i = 0; i < b.size(); ++i) spread[i * static_cast<size_t>(step)] = b[i];
+    const cpu::Gemm<float> gemm(m, n, k);
+    const StepHost host({}, 1, gemm.scratch_bytes());
+    const cpu::Run run(host.context(), nullptr, nullptr, {.precision = Precision::kIeee});
+    const cpu::StridedSource<float> rows(a.data(), PFRT_DTYPE_FLOAT32, 0, k, 1),
+        columns(spread.data(), PFRT_DTYPE_FLOAT32, 0, step, n * step);
+    std::vector<float> c(static_cast<size_t>(m * n), NAN);
+    for (int64_t i = 0; i < gemm.tiles(); ++i) {
+      const cpu::GemmTile tile = gemm.tile(i);
+      gemm.compute(run, tile, rows, columns, c.data() + tile.row * n + tile.col, n,
+                   run.scratch<float>(0));
+    }
+    return c;
+  }
+};
+
+// Columns that fill wide tiles, end inside a vector, or are fewer than one; k of one pass or more.
+constexpr std::array<int64_t, 2> kSizes[] = {{7013, 300}, {33001, 9}, {2050, 513},
+                                             {31, 700},   {5, 257},   {400, 1}};
+
+TEST(FewRows, match_double_precision) {
+  for (const auto& [n, k] : kSizes)
+    for (int64_t m = 1; m <= 5; ++m) {
+      const Product p(m, n, k);
+      const std::vector<float> got = p.compute();
+      for (int64_t i = 0; i < m; ++i)
+        for (int64_t j = 0; j < n; ++j) {
+          double exact = 0, size = 0;
+          for (int64_t l = 0; l < k; ++l) {
+            const double term = static_cast<double>(p.a[static_cast<size_t>(i * k + l)]) *
+                                static_cast<double>(p.b[static_cast<size_t>(l * n + j)]);
+            exact += term;
+            size += std::fabs(term);
+          }
+          ASSERT_NEAR(static_cast<double>(got[static_cast<size_t>(i * n + j)]), exact,
+                      260 * 0x1p-24 * size)
+              << m << " x " << k << " x " << n << " at " << i << ", " << j;
+        }
+    }
+}
+
+TEST(FewRows, columns_may_lie_anyhow) {
+  for (const auto& [n, k] : kSizes)
+    for (int64_t m = 1; m <= 4; ++m) {
+      const Product p(m, n, k);
+      EXPECT_EQ(p.compute(2), p.compute()) << m << " x " << k << " x " << n;
+    }
+}
+
+TEST(FewRows, have_the_same_bits_beside_other_rows) {
+  for (const auto& [n, k] : kSizes) {
+    const std::vector<float> four = Product(4, n, k).compute();
+    for (int64_t m = 1; m < 4; ++m) {
+      const std::vector<float> got = Product(m, n, k).compute();
+      EXPECT_TRUE(std::equal(got.begin(), got.end(), four.begin()))
+          << m << " x " << k << " x " << n;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace pfrt::test
