@@ -56,11 +56,11 @@ class Generator final : public Xbyak::CodeGenerator {
       for (int v = 0; v < vectors_; ++v) fn(r, v);
   }
 
-  // Vectors of a panel follow each other; those of AVX-512 are a panel each.
+  // Vectors of a panel follow each other; one of AVX-512 is a panel.
   Xbyak::Address of_vector(const Xbyak::Reg64& base, const Xbyak::Reg64& panel, int v,
                            int displacement = 0) {
-    if (v == 0) return ptr[base + displacement];
-    return wide_ ? ptr[base + panel + displacement] : ptr[base + displacement + 4 * lanes()];
+    const int at = v * lanes() % kPanel * 4 + displacement;
+    return v * lanes() < kPanel ? ptr[base + at] : ptr[base + panel + at];
   }
 
   Xbyak::Address of_stack(int r, int v) { return ptr[rsp + (r * vectors_ + v) * 4 * lanes()]; }
@@ -203,24 +203,25 @@ class Generator final : public Xbyak::CodeGenerator {
 // All of them, written together.
 class PanelProductSet {
  public:
-  // 6 x 2 sums fill 12 of 16 registers, 12 x 2 fill 24 of 32.
+  // 6 x 2 sums fill 12 of 16 registers, 12 x 2 fill 24 of 32; 2 x 4 leave room for four columns.
   explicit PanelProductSet(bool wide) {
     product_.rows_ = wide ? 12 : 6;
-    product_.panels_ = wide ? 2 : 1;
+    product_.rows_of_two_ = wide ? 12 : 2;
     Xbyak::ClearError();
     Generator generator(wide);
     const uint8_t* code[PanelProduct::kMostPanels][PanelProduct::kMostRows + 1] = {};
-    for (int panels = 1; panels <= product_.panels_; ++panels) {
-      for (int rows = 1; rows <= product_.rows_; ++rows) {
+    const int64_t rows_of[] = {product_.rows_, product_.rows_of_two_};  // by panels - 1
+    for (int panels = 1; panels <= PanelProduct::kMostPanels; ++panels) {
+      for (int rows = 1; rows <= rows_of[panels - 1]; ++rows) {
         code[panels - 1][rows - 1] = generator.write(rows, panels);
         product_.code_[panels - 1][rows - 1] = reinterpret_cast<PanelProduct::Code>(
             reinterpret_cast<uintptr_t>(code[panels - 1][rows - 1]));
       }
-      code[panels - 1][product_.rows_] = generator.getCurr();
+      code[panels - 1][rows_of[panels - 1]] = generator.getCurr();
     }
     written_ = seal(generator);
-    for (int64_t p = 0; written_ && p < product_.panels_; ++p)
-      for (int64_t r = 0; r < product_.rows_; ++r)
+    for (int64_t p = 0; written_ && p < PanelProduct::kMostPanels; ++p)
+      for (int64_t r = 0; r < rows_of[p]; ++r)
         publish_one(wide, r + 1, p + 1, code[p][r], code[p][r + 1]);
   }
   const PanelProduct* get() const { return written_ ? &product_ : nullptr; }

@@ -35,12 +35,14 @@ class PanelProduct {
     // What the sums are added to, 16 a panel, the same for each row; null: to what C holds.
     const float* start;
   };
-  // For 1 to rows() rows, 1 to panels() panels, and chunks and depth of 1 or more.
+  // For 1 to rows() rows, 1 to panels(rows) panels, and chunks and depth of 1 or more.
   void run(int64_t rows, int64_t panels, const Blocks& blocks) const {
     code_[panels - 1][rows - 1](&blocks);
   }
   int64_t rows() const { return rows_; }
-  int64_t panels() const { return panels_; }
+  int64_t panels() const { return panels(rows_); }
+  // Few rows take two where more take one: memory is read ahead of both.
+  int64_t panels(int64_t rows) const { return rows <= rows_of_two_ ? 2 : 1; }
 
   // Rows in parts as alike as can be: the first |more| have one row more than |rows|.
   struct Parts {
@@ -54,7 +56,7 @@ class PanelProduct {
  private:
   friend class PanelProductSet;
   using Code = void (*)(const Blocks* blocks);
-  int64_t rows_ = 0, panels_ = 0;
+  int64_t rows_ = 0, rows_of_two_ = 0;
   Code code_[kMostPanels][kMostRows] = {};
 };
 

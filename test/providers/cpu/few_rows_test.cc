@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// float32 products of a few rows, whose tiles are wide: the exact product but for rounding, the
-// same bits however the columns lie and whatever rows are beside.
+// float32 products of a few rows, whose tiles are wide, or by panels: the exact product but for
+// rounding, the same bits however the columns lie and whatever rows are beside.
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstring>
 #include <vector>
 
 #include "providers/cpu/kernels/matmul/gemm.h"
 #include "test/providers/cpu/cases.h"
+#include "test/providers/cpu/graph.h"
 #include "test/providers/cpu/step_host.h"
 
 namespace pfrt::test {
@@ -43,6 +45,38 @@ struct Product {
     }
     return c;
   }
+
+  // As a node of constant columns and any number of rows.
+  std::vector<float> compute_in_graph() const {
+    Graph graph;
+    const uint32_t rows = graph.add(Data{PFRT_DTYPE_FLOAT32, {m, k}, Values(a.begin(), a.end())});
+    const uint32_t columns =
+        graph.add(Data{PFRT_DTYPE_FLOAT32, {k, n}, Values(b.begin(), b.end()), true});
+    graph.outputs = {graph.add("MatMul", {rows, columns}, {m, n})};
+    graph.told = {{rows, {-2, k}}, {graph.outputs.front(), {-2, n}}};
+    const GraphOutcome outcome = test::run(graph, 2);
+    EXPECT_EQ(outcome.fault, "");
+    std::vector<float> c(outcome.outputs.front().size() / sizeof(float));
+    std::memcpy(c.data(), outcome.outputs.front().data(), outcome.outputs.front().size());
+    return c;
+  }
+
+  void expect_near(const std::vector<float>& got) const {
+    ASSERT_EQ(got.size(), static_cast<size_t>(m * n));
+    for (int64_t i = 0; i < m; ++i)
+      for (int64_t j = 0; j < n; ++j) {
+        double exact = 0, size = 0;
+        for (int64_t l = 0; l < k; ++l) {
+          const double term = static_cast<double>(a[static_cast<size_t>(i * k + l)]) *
+                              static_cast<double>(b[static_cast<size_t>(l * n + j)]);
+          exact += term;
+          size += std::fabs(term);
+        }
+        ASSERT_NEAR(static_cast<double>(got[static_cast<size_t>(i * n + j)]), exact,
+                    260 * 0x1p-24 * size)
+            << m << " x " << k << " x " << n << " at " << i << ", " << j;
+      }
+  }
 };
 
 // Columns that fill wide tiles, end inside a vector, or are fewer than one; k of one pass or more.
@@ -53,21 +87,21 @@ TEST(FewRows, match_double_precision) {
   for (const auto& [n, k] : kSizes)
     for (int64_t m = 1; m <= 5; ++m) {
       const Product p(m, n, k);
-      const std::vector<float> got = p.compute();
-      for (int64_t i = 0; i < m; ++i)
-        for (int64_t j = 0; j < n; ++j) {
-          double exact = 0, size = 0;
-          for (int64_t l = 0; l < k; ++l) {
-            const double term = static_cast<double>(p.a[static_cast<size_t>(i * k + l)]) *
-                                static_cast<double>(p.b[static_cast<size_t>(l * n + j)]);
-            exact += term;
-            size += std::fabs(term);
-          }
-          ASSERT_NEAR(static_cast<double>(got[static_cast<size_t>(i * n + j)]), exact,
-                      260 * 0x1p-24 * size)
-              << m << " x " << k << " x " << n << " at " << i << ", " << j;
-        }
+      ASSERT_NO_FATAL_FAILURE(p.expect_near(p.compute()));
     }
+}
+
+TEST(FewRows, by_panels_have_the_same_bits_beside_other_rows) {
+  for (const auto& [n, k] : {std::pair{int64_t{533}, int64_t{300}}, {97, 64}, {40, 700}, {8, 1}}) {
+    const Product most(13, n, k);
+    const std::vector<float> all = most.compute_in_graph();
+    ASSERT_NO_FATAL_FAILURE(most.expect_near(all));
+    for (int64_t m = 1; m < most.m; ++m) {
+      const std::vector<float> got = Product(m, n, k).compute_in_graph();
+      ASSERT_EQ(got.size(), static_cast<size_t>(m * n));
+      EXPECT_TRUE(std::equal(got.begin(), got.end(), all.begin())) << m << " x " << k << " x " << n;
+    }
+  }
 }
 
 TEST(FewRows, columns_may_lie_anyhow) {

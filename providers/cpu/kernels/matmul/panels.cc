@@ -9,8 +9,8 @@ namespace pfrt::cpu {
 namespace {
 
 constexpr int64_t kPanel = PanelProduct::kPanel;
-constexpr int64_t kChain = 64;  // k summed apart, which keeps errors small
-constexpr int64_t kPass = 256;  // k a call: a panel's part stays in the first cache
+constexpr int64_t kChain = 64;     // k summed apart, which keeps errors small
+constexpr int64_t kPass = 256;     // k a call: a panel's part stays in the first cache
 constexpr int64_t kReadRows = 16;  // of constants at a time, to be packed
 constexpr int64_t kTaskRows = 128, kLeastTaskCols = 128, kTaskCols = 512, kWantedTasks = 8;
 
@@ -82,7 +82,7 @@ void PanelMatmul::run(const Run& run, const Finish& finish) const {
 }
 
 void PanelMatmul::multiply(const Run& run, const Task& t, float* edge) const {
-  const int64_t wide = product_->panels() * kPanel;
+  const int64_t wide = product_->panels(t.rows) * kPanel;
   for (int64_t j = t.col; j < t.col + t.cols; j += wide) {
     const int64_t cols = std::min(wide, t.col + t.cols - j), panels = ceil_div(cols, kPanel);
     float* const out = run.output<float>(0) + t.row * n_ + j;
