@@ -221,14 +221,15 @@ bool Gemm<T>::multiply_lines(const Run& run, const GemmTile& t, const PanelSourc
       b.lines_in_place(t.col, 0, &ldb) == nullptr)
     return false;
   const auto row = static_cast<size_t>(t.rows - 1);
+  const int64_t cols = dots_->cols[row];
   // A few lines at a time, each to its end: memory is read ahead of them.
   for (int64_t j = 0; j < t.cols && !run.stopped();) {
-    const bool wide = j + DotKernels::kCols <= t.cols;
+    const bool wide = j + cols <= t.cols;
     const DotFn dot = wide ? dots_->wide[row] : dots_->one[row];
     for (int64_t k0 = 0; k0 < k_; k0 += kDepth)
       dot(std::min(kDepth, k_ - k0), a.lines_in_place(t.row, k0, &lda), lda,
           b.lines_in_place(t.col + j, k0, &ldb), ldb, c + j, ldc, k0 > 0);
-    j += wide ? DotKernels::kCols : 1;
+    j += wide ? cols : 1;
   }
   return true;
 }

@@ -154,8 +154,8 @@ struct Dot256 {
 
 template <template <int, int> class K>
 constexpr DotKernels dots() {
-  constexpr int kCols = DotKernels::kCols;
-  return {{K<1, kCols>::run, K<2, kCols>::run, K<3, kCols>::run, K<4, kCols>::run},
+  return {{8, 4, 4, 4},
+          {K<1, 8>::run, K<2, 4>::run, K<3, 4>::run, K<4, 4>::run},
           {K<1, 1>::run, K<2, 1>::run, K<3, 1>::run, K<4, 1>::run}};
 }
 

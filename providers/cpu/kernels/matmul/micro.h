@@ -21,9 +21,10 @@ using DotFn = void (*)(int64_t kn, const float* a, int64_t lda, const float* b, 
                        float* c, int64_t ldc, bool accumulate);
 
 struct DotKernels {
-  static constexpr int64_t kMaxRows = 4, kCols = 4;
-  DotFn wide[kMaxRows];  // kCols columns, by rows - 1; null where there are none
-  DotFn one[kMaxRows];   // one column
+  static constexpr int64_t kMaxRows = 4;
+  int64_t cols[kMaxRows];  // of |wide|, by rows - 1
+  DotFn wide[kMaxRows];    // null where there are none
+  DotFn one[kMaxRows];     // one column
 };
 const DotKernels& dot_kernels();
 
