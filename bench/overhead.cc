@@ -2,7 +2,10 @@
 //
 // What the runtime itself costs through the C ABI: opening an empty environment, and running graphs
 // so small that nearly all of a run is overhead. Inputs change from run to run and outputs are
-// preallocated. Prints medians over blocks; arguments: [--json].
+// preallocated. Prints medians over blocks, and what processors are kept busy with by 50 runs a
+// second; arguments: [--json].
+#include <sys/resource.h>
+
 #include <algorithm>
 #include <array>
 #include <chrono>
@@ -11,6 +14,7 @@
 #include <cstring>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <vector>
 
 #include "pyflame_rt/pyflame_rt.h"
@@ -75,7 +79,7 @@ pfrt_tensor tensor(const float* data, const int64_t* dims, uint32_t rank) {
 constexpr int64_t kRowDims[] = {1, kWidth}, kMatrixDims[] = {kWidth, kWidth};
 
 struct NodeRow {
-  const char *op, *inputs[2], *output;
+  std::string op, inputs[2], output;  // the second input may be empty
 };
 
 pfrt_session* make_session(pfrt_env* env, const std::vector<NodeRow>& rows, const char* threads) {
@@ -99,13 +103,13 @@ pfrt_session* make_session(pfrt_env* env, const std::vector<NodeRow>& rows, cons
   check(api->graph->add_initializer(graph, str("b"), &b, 0, nullptr, nullptr));
   for (const NodeRow& row : rows) {
     pfrt_string inputs[2] = {str(row.inputs[0]), {}};
-    if (row.inputs[1]) inputs[1] = str(row.inputs[1]);
+    if (!row.inputs[1].empty()) inputs[1] = str(row.inputs[1]);
     const pfrt_string output = str(row.output);
     pfrt_node node{};
     node.struct_size = sizeof node;
     node.op = str(row.op);
     node.inputs = inputs;
-    node.input_count = row.inputs[1] ? 2 : 1;
+    node.input_count = row.inputs[1].empty() ? 1 : 2;
     node.outputs = &output;
     node.output_count = 1;
     check(api->graph->add_node(graph, &node, nullptr));
@@ -127,28 +131,78 @@ pfrt_session* make_session(pfrt_env* env, const std::vector<NodeRow>& rows, cons
   return session;
 }
 
+// What repeats a run of a session, each time on another input.
+class Runner {
+ public:
+  Runner(pfrt_env* env, const std::vector<NodeRow>& rows, const char* threads)
+      : session_(make_session(env, rows, threads)) {
+    for (size_t i = 0; i < kInputs; ++i)
+      for (size_t j = 0; j < kWidth; ++j)
+        inputs_[i][j] = static_cast<float>(i) - static_cast<float>(j);
+    in_.struct_size = out_.struct_size = sizeof(pfrt_io);
+    out_.tensor = tensor(result_.data(), kRowDims, 2);
+  }
+  ~Runner() { api->session->release(session_); }
+  Runner(const Runner&) = delete;
+  Runner& operator=(const Runner&) = delete;
+
+  void run() {
+    in_.tensor = tensor(inputs_[next_++ % kInputs].data(), kRowDims, 2);
+    check(api->session->run(session_, &in_, 1, &out_, 1, nullptr));
+  }
+
+ private:
+  static constexpr size_t kInputs = 16;
+  pfrt_session* const session_;
+  std::array<std::array<float, kWidth>, kInputs> inputs_;
+  std::array<float, kWidth> result_{};
+  pfrt_io in_{}, out_{};
+  size_t next_ = 0;
+};
+
 Figure run_graph(std::string what, pfrt_env* env, const std::vector<NodeRow>& rows,
                  const char* threads) {
-  constexpr int kBlocks = 201, kRuns = 500, kInputs = 16;
-  pfrt_session* session = make_session(env, rows, threads);
-  std::array<std::array<float, kWidth>, kInputs> inputs;
-  for (size_t i = 0; i < kInputs; ++i)
-    for (size_t j = 0; j < kWidth; ++j)
-      inputs[i][j] = static_cast<float>(i) - static_cast<float>(j);
-  std::array<float, kWidth> result{};
-  pfrt_io in{}, out{};
-  in.struct_size = out.struct_size = sizeof(pfrt_io);
-  out.tensor = tensor(result.data(), kRowDims, 2);
+  constexpr int kBlocks = 201, kRuns = 500;
+  Runner runner(env, rows, threads);
   std::vector<double> samples;
   for (int block = 0; block < kBlocks; ++block) {
     const double start = now_us();
-    for (int i = 0; i < kRuns; ++i) {
-      in.tensor = tensor(inputs[static_cast<size_t>(i) % kInputs].data(), kRowDims, 2);
-      check(api->session->run(session, &in, 1, &out, 1, nullptr));
-    }
+    for (int i = 0; i < kRuns; ++i) runner.run();
     samples.push_back((now_us() - start) / kRuns);
   }
-  api->session->release(session);
+  return summary(std::move(what), std::move(samples));
+}
+
+// Processor time of the process, all threads, in microseconds.
+double busy_us() {
+  rusage used{};
+  getrusage(RUSAGE_SELF, &used);
+  const auto us = [](const timeval& t) {
+    return static_cast<double>(t.tv_sec) * 1e6 + static_cast<double>(t.tv_usec);
+  };
+  return us(used.ru_utime) + us(used.ru_stime);
+}
+
+// Processor time of a second of 50 runs, less that of 50 times nothing.
+Figure fifty_a_second(std::string what, pfrt_env* env, const std::vector<NodeRow>& rows,
+                      const char* threads) {
+  constexpr int kRuns = 50, kSeconds = 5;
+  Runner runner(env, rows, threads);
+  runner.run();
+  const auto second = [](const auto& work) {
+    const double start = busy_us();
+    auto at = std::chrono::steady_clock::now();
+    for (int i = 0; i < kRuns; ++i) {
+      std::this_thread::sleep_until(at += std::chrono::milliseconds(1000 / kRuns));
+      work();
+    }
+    return busy_us() - start;
+  };
+  std::vector<double> samples;
+  for (int i = 0; i < kSeconds; ++i) {
+    const double nothing = second([] {});
+    samples.push_back(second([&runner] { runner.run(); }) - nothing);
+  }
   return summary(std::move(what), std::move(samples));
 }
 
@@ -169,18 +223,26 @@ int main(int argc, char** argv) {
     return 1;
   }
   const std::vector<NodeRow> fused = {
-      {"Add", {"x", "b"}, "s"}, {"Mul", {"s", "s"}, "m"}, {"Relu", {"m", nullptr}, "y"}};
+      {"Add", {"x", "b"}, "s"}, {"Mul", {"s", "s"}, "m"}, {"Relu", {"m"}, "y"}};
   const std::vector<NodeRow> layer = {
-      {"MatMul", {"x", "w"}, "p"}, {"Add", {"p", "b"}, "s"}, {"Relu", {"s", nullptr}, "y"}};
+      {"MatMul", {"x", "w"}, "p"}, {"Add", {"p", "b"}, "s"}, {"Relu", {"s"}, "y"}};
   const std::vector<NodeRow> steps = {
       {"MatMul", {"x", "w"}, "p"}, {"MatMul", {"p", "w"}, "q"}, {"MatMul", {"q", "w"}, "y"}};
+  std::vector<NodeRow> chain;  // nothing in it folds or fuses
+  for (int i = 0; i < 30; ++i)
+    chain.push_back({"MatMul",
+                     {i == 0 ? "x" : "p" + std::to_string(i - 1), "w"},
+                     i == 29 ? "y" : "p" + std::to_string(i)});
   std::vector<Figure> figures = {open_environment()};
   pfrt_env* env = nullptr;
   check(api->env->create(nullptr, &env));
   figures.push_back(run_graph("run Add, Mul, Relu (one loop)", env, fused, "1"));
   figures.push_back(run_graph("run MatMul, Add, Relu", env, layer, "1"));
   figures.push_back(run_graph("run MatMul, MatMul, MatMul", env, steps, "1"));
+  figures.push_back(run_graph("run 30 x MatMul", env, chain, "1"));
   figures.push_back(run_graph("run MatMul, Add, Relu, any width", env, layer, "0"));
+  figures.push_back(fifty_a_second("busy in a second with 50 runs", env, layer, "1"));
+  figures.push_back(fifty_a_second("the same, any width", env, layer, "0"));
   api->env->release(env);
   if (json) {
     std::printf("[");
