@@ -5,6 +5,7 @@
 #include <cstring>
 #include <set>
 
+#include "core/base/os/pages.h"
 #include "core/exec/body_call.h"
 #include "core/exec/home.h"
 #include "core/exec/host_ops.h"
@@ -16,6 +17,7 @@ namespace pfrt {
 namespace {
 
 constexpr size_t kPlansPerSegment = 32;
+constexpr uint64_t kPlansATrim = 8;  // making one takes about as long as a trim
 constexpr int64_t kMaxContents = 1024;
 
 template <typename Fn>
@@ -233,6 +235,7 @@ void CompiledGraph::release_memory() {
     decltype(segment->plans) released;  // outlives the lock
     std::lock_guard lock(segment->mutex);
     released.swap(segment->plans);
+    segment->blocks = std::make_shared<BlockPool>();  // what runs have goes with their plans
   }
   for (const auto& [graph, body] : bodies_) body->release_memory();
 }
@@ -288,7 +291,10 @@ Result<std::shared_ptr<SegmentPlan>> CompiledGraph::plan_for(Segment& segment,
   }
   std::shared_ptr<SegmentPlan> plan = made.take();
   segment.plans.emplace_front(std::move(key), plan);
-  if (segment.plans.size() > kPlansPerSegment) segment.plans.pop_back();
+  if (segment.plans.size() > kPlansPerSegment) {
+    segment.plans.pop_back();
+    if (++segment.plans_dropped % kPlansATrim == 0) os::return_freed_memory();
+  }
   return plan;
 }
 

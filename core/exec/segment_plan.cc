@@ -127,6 +127,7 @@ Result<std::shared_ptr<SegmentPlan>> SegmentPlan::build(const Graph& graph,
                                                         const std::vector<Device*>& resident,
                                                         bool concurrent, const Provider** culprit) {
   auto plan = std::shared_ptr<SegmentPlan>(new SegmentPlan);
+  plan->blocks_ = segment.blocks;
   std::vector<int32_t> ranks(graph.value_count(), -1);
   std::vector<Dims> dims(graph.value_count());
   std::vector<const int64_t*> dim_pointers(graph.value_count(), nullptr);
@@ -301,34 +302,15 @@ Status SegmentPlan::fail_output(const OutputValue& o, Status status) const {
   return status;
 }
 
-Result<std::shared_ptr<Buffer>> SegmentPlan::take_block(uint32_t workers) {
-  const uint64_t bytes = block_bytes_ + scratch_bytes_ * workers;
-  {
-    std::lock_guard lock(mutex_);
-    if (!idle_.empty() && idle_.back()->bytes() >= bytes) {
-      auto block = std::move(idle_.back());
-      idle_.pop_back();
-      return block;
-    }
-    idle_.clear();
-  }
-  return Buffer::allocate(bytes, false);
-}
-
-void SegmentPlan::give_block(std::shared_ptr<Buffer> block) {
-  constexpr size_t kKeep = 4;
-  std::lock_guard lock(mutex_);
-  if (idle_.size() < kKeep) idle_.push_back(std::move(block));
-}
-
 Status SegmentPlan::execute(std::vector<ValuePtr>& slots, const std::vector<OutputRequest>& targets,
                             const RunControl& control) {
   Frame frame;
   frame.plan = this;
   frame.control = &control;
   frame.slots = &slots;
-  PFRT_ASSIGN(auto block, take_block(control.width));
-  char* base = static_cast<char*>(block->data());
+  const uint64_t bytes = block_bytes_ + scratch_bytes_ * control.width;
+  PFRT_ASSIGN(BlockPool::Block block, blocks_->take(bytes));
+  char* base = static_cast<char*>(block.buffer->data());
   std::vector<std::shared_ptr<Buffer>> device_blocks;  // by space
   PFRT_TRY(take_device_blocks(device_blocks));
   frame.scratch = base + block_bytes_;
@@ -381,7 +363,7 @@ Status SegmentPlan::execute(std::vector<ValuePtr>& slots, const std::vector<Outp
     for (size_t at = 0; at < moments_.size() && status.ok(); ++at)
       status = run_moment(frame, moments_[at]);
   }
-  give_block(std::move(block));
+  blocks_->give(std::move(block), bytes);
   give_device_blocks(device_blocks);
   PFRT_TRY(std::move(status));
   for (const OutputValue& o : outputs_)

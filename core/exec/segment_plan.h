@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A segment at one input signature: its stages' programs, every buffer's place, and the loop that
-// runs the steps. Immutable once built but for measured times and the pool of idle blocks; execute
+// runs the steps. Immutable once built but for measured times and idle memory of devices; execute
 // is thread-safe.
 #pragma once
 
@@ -10,6 +10,7 @@
 #include <mutex>
 #include <vector>
 
+#include "core/exec/block_pool.h"
 #include "core/exec/compiled.h"
 #include "core/plan/levels.h"
 
@@ -37,6 +38,8 @@ struct Segment {
   std::mutex mutex;
   std::list<std::pair<std::vector<int64_t>, std::shared_ptr<SegmentPlan>>>
       plans;  // most recently used first
+  uint64_t plans_dropped = 0;
+  std::shared_ptr<BlockPool> blocks = std::make_shared<BlockPool>();
 };
 
 // Elements of a program's arrays, whose strides the program says.
@@ -147,8 +150,6 @@ class SegmentPlan {
   Status place_buffers(bool concurrent);
   Status run_moment(Frame& frame, const std::vector<uint32_t>& steps);
   Status run_step(Frame& frame, uint32_t at, uint32_t workers, char* scratch);
-  Result<std::shared_ptr<Buffer>> take_block(uint32_t workers);
-  void give_block(std::shared_ptr<Buffer> block);
   Status take_device_blocks(std::vector<std::shared_ptr<Buffer>>& blocks);
   void give_device_blocks(std::vector<std::shared_ptr<Buffer>>& blocks);
   Status cross_border(const Program& program, const std::vector<ValuePtr>& slots,
@@ -175,8 +176,8 @@ class SegmentPlan {
   std::vector<Mirror> mirrors_;
   std::vector<Space> spaces_ = std::vector<Space>(1);
   uint64_t block_bytes_ = 0, scratch_bytes_ = 0;  // on the host
-  std::mutex mutex_;
-  std::vector<std::shared_ptr<Buffer>> idle_;
+  std::shared_ptr<BlockPool> blocks_;
+  std::mutex mutex_;  // guards what spaces_ keep
 };
 
 }  // namespace pfrt

@@ -44,6 +44,18 @@ Result<std::shared_ptr<Buffer>> Buffer::allocate(uint64_t bytes, bool zeroed) {
   return buffer;
 }
 
+Result<std::shared_ptr<Buffer>> Buffer::allocate_pages(uint64_t bytes) {
+  constexpr uint64_t kLeast = uint64_t{128} << 10;
+  if (bytes < kLeast || AllocatorScope::current()) return allocate(bytes, false);
+  auto buffer = std::shared_ptr<Buffer>(new Buffer);
+  buffer->data_ = os::map_memory(bytes);
+  if (!buffer->data_)
+    return error(Code::kOUT_OF_MEMORY, "allocating ", bytes, " bytes: no memory left");
+  buffer->bytes_ = bytes;
+  buffer->owned_ = buffer->mapped_ = true;
+  return buffer;
+}
+
 Result<std::shared_ptr<Buffer>> Buffer::wrap(void* data, uint64_t bytes,
                                              std::function<void()> release) {
   auto buffer = std::shared_ptr<Buffer>(new Buffer);
@@ -70,9 +82,17 @@ Result<std::shared_ptr<Buffer>> Buffer::on_device(std::shared_ptr<Device> device
   return buffer;
 }
 
+bool Buffer::drop_from(uint64_t offset) {
+  if (!owned_ || allocator_ || device_) return false;
+  if (offset < bytes_) os::drop_pages(static_cast<char*>(data_) + offset, bytes_ - offset);
+  return true;
+}
+
 Buffer::~Buffer() {
   if (device_) {
     device_->release_memory(data_);
+  } else if (mapped_) {
+    os::unmap_memory(data_, bytes_);
   } else if (owned_ && allocator_) {
     allocator_->free(data_, padded_size(bytes_));
   } else if (owned_) {

@@ -28,6 +28,9 @@ class Buffer {
   // Zeroed, 64-byte aligned, from the thread's AllocatorScope; OUT_OF_MEMORY rather than an
   // exception.
   static Result<std::shared_ptr<Buffer>> allocate(uint64_t bytes, bool zeroed = true);
+  // The same for memory that is kept for long and grows: on pages of its own, so that the C library
+  // does not come to keep what large blocks leave. Not zeroed.
+  static Result<std::shared_ptr<Buffer>> allocate_pages(uint64_t bytes);
   // Borrows |data| until the last reference goes, then calls |release| (may be empty).
   static Result<std::shared_ptr<Buffer>> wrap(void* data, uint64_t bytes,
                                               std::function<void()> release);
@@ -43,6 +46,9 @@ class Buffer {
   uint64_t bytes() const { return bytes_; }
   bool owned() const { return owned_; }                              // allocated here, not borrowed
   const std::shared_ptr<Device>& device() const { return device_; }  // null = the host
+  // Gives what memory it can of the bytes from |offset| on back to the system: their contents are
+  // undefined from now on. False where the memory came from elsewhere than the C library.
+  bool drop_from(uint64_t offset);
   // Copies |text| into the buffer's own memory and points element |index| at it. Not thread-safe.
   Status set_string(uint64_t index, std::string_view text);
 
@@ -52,6 +58,7 @@ class Buffer {
   void* data_ = nullptr;
   uint64_t bytes_ = 0;
   bool owned_ = false;
+  bool mapped_ = false;     // owned bytes are pages of their own
   AllocatorPtr allocator_;  // of owned bytes
   std::function<void()> release_;
   std::shared_ptr<Device> device_;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/base/os/pages.h"
 
+#include <malloc.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -44,6 +45,12 @@ void unmap_memory(void* data, uint64_t bytes) {
 
 void drop_pages(const void* data, uint64_t bytes) {
   advise_pages_inside(data, bytes, page_size(), MADV_DONTNEED);
+}
+
+void return_freed_memory() {
+#ifdef __GLIBC__
+  ::malloc_trim(0);
+#endif
 }
 
 void prefer_large_pages(void* data, uint64_t bytes) {

@@ -16,6 +16,9 @@ void unmap_memory(void* data, uint64_t bytes);
 // again, a mapped file is read anew; any other would lose its contents.
 void drop_pages(const void* data, uint64_t bytes);
 
+// Has the C library give back what it keeps of freed memory; takes milliseconds.
+void return_freed_memory();
+
 // Lets the whole large pages inside memory that nothing was written to yet be taken at once, where
 // it is large enough to gain by that.
 void prefer_large_pages(void* data, uint64_t bytes);

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Memory of runs between runs: blocks that any signature of a segment may take. What the last run
+// had no use for goes back to the system, so that many shapes leave no more than one does.
+// Thread-safe.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "core/memory/tensor.h"
+
+namespace pfrt {
+
+class BlockPool {
+ public:
+  struct Block {
+    std::shared_ptr<Buffer> buffer;
+    uint64_t touched = 0;  // bytes from its start that may be in memory
+  };
+  // At least |bytes|, whose contents are undefined.
+  Result<Block> take(uint64_t bytes);
+  // After a run that used the first |used| bytes.
+  void give(Block block, uint64_t used);
+
+ private:
+  std::mutex mutex_;
+  std::vector<Block> idle_;  // by size
+};
+
+}  // namespace pfrt
