@@ -238,6 +238,7 @@ void Tuner::tune(Step& step, std::span<const pfrt_buffer> buffers, std::string_v
     }
     uint64_t id = hash(key, hash(isa_name(isa()), 0xcbf29ce484222325u));
     for (const Alternative& other : others) id = hash(other.change, hash("/", id));
+    id |= 1;  // 0 is where nothing is known
     std::optional<Choice> choice = known().find(id);
     const bool before = choice && choice->kernel <= others.size();
     if (!before) {
