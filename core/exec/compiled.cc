@@ -118,7 +118,10 @@ Status CompiledGraph::compile(const CompileContext& context) {
       region.input_count = static_cast<uint32_t>(stage.inputs.size());
       region.outputs = stage.outputs.data();
       region.output_count = static_cast<uint32_t>(stage.outputs.size());
-      if (context.run_once) region.hints |= PFRT_COMPILE_RUN_ONCE;
+      if (context.run_once)
+        region.hints |= PFRT_COMPILE_RUN_ONCE;
+      else if (context.tune)
+        region.hints |= PFRT_COMPILE_TUNE;
       region.hints |= context.precision;
       std::vector<pfrt_compile_hints> node_hints;
       if (context.node_precision) {

@@ -35,6 +35,7 @@ struct CompileContext {
   const Provider** culprit = nullptr;  // set when compiling fails in a provider's call; not null
   bool concurrent_steps = false;       // independent steps of a run at once
   bool run_once = false;               // not worth generating code or packing constants
+  bool tune = false;                   // but for what is run once
   pfrt_compile_hints precision = 0;    // the hint of session option "precision"
   // The same for each node of the graph, by its id; null = one for all. Bodies have the one.
   const std::vector<NodePrecision>* node_precision = nullptr;

@@ -474,6 +474,7 @@ void SegmentPlan::report(const Graph& graph, const Snapshot& snapshot, const Par
         row.reason += "; " + partition.nodes[step.nodes[i]].precision;
     row.provider = programs_[steps_[s].program].stage->executable->provider().name();
     row.kernel = view(step.kernel);
+    if (step.detail.size > 0) row.reason += message(row.reason.empty() ? "" : "; ", step.detail);
     row.bytes = step.bytes;
     row.flops = step.flops;
     row.estimated_ns = step.est_ns;

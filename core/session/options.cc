@@ -51,6 +51,9 @@ constexpr OptionRow kSession[] = {
     {"max_error", PFRT_OPTION_FLOAT, "0.001", "",
      "of precision auto: the largest error of an element, relative to its output's largest "
      "magnitude"},
+    {"tune", PFRT_OPTION_STRING, "off", "off on",
+     "on = blockings chosen by a model of the machine are refined by measurement, which makes the "
+     "first run of new shapes seconds longer; explain shows the change; results stay bit-equal"},
     {"session.fallback", PFRT_OPTION_STRING, "on", "on off",
      "on = where a provider fails, to open, compile or run, the next one takes over; off = every "
      "failure is an error"},

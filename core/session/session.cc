@@ -105,6 +105,7 @@ Result<std::shared_ptr<Session>> Session::create(std::shared_ptr<const Model> mo
                  "creating a session: max_error is of precision 'auto', "
                  "but precision is '",
                  options.get_string("precision"), "'");
+  session->tune_ = options.get_string("tune") == "on";
   session->concurrent_steps_ = options.get_string("execution_mode") == "parallel";
   session->roster_ = std::make_unique<Roster>(std::move(context.providers), context.logger);
   PFRT_TRY(session->open_providers());
@@ -159,6 +160,7 @@ Result<std::unique_ptr<CompiledGraph>> Session::compile(
                                            .fallback = fallback_,
                                            .culprit = culprit,
                                            .concurrent_steps = concurrent_steps_,
+                                           .tune = tune_,
                                            .precision = precision_,
                                            .node_precision = own ? &node_precision_ : nullptr});
 } catch (const std::bad_alloc&) {

@@ -142,6 +142,7 @@ class Session {
   pfrt_compile_hints precision_ = 0;
   double max_error_ = 0;
   std::vector<NodePrecision> node_precision_;  // of the optimised graph; empty = one for all
+  bool tune_ = false;
   bool fallback_ = true;
   bool concurrent_steps_ = false;
   std::unique_ptr<Roster> roster_;

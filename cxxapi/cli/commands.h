@@ -23,7 +23,7 @@ struct SessionArgs {
   std::string level;                 // empty = the default
   std::string precision, max_error;  // empty = the default
   int threads = 0;
-  bool verify = false;
+  bool verify = false, tune = false;
   std::vector<std::string> skip;  // optimisation passes
 };
 pyflame_rt::SessionOptions session_options(const SessionArgs& args);

@@ -18,6 +18,7 @@ pyflame_rt::SessionOptions session_options(const SessionArgs& args) {
   if (!args.precision.empty()) options.precision = args.precision;
   if (!args.max_error.empty()) options.extra["max_error"] = args.max_error;
   if (args.verify) options.extra["verify"] = "on";
+  if (args.tune) options.tune = "on";
   std::string skip;
   for (const std::string& pass : args.skip) skip += (skip.empty() ? "" : ",") + pass;
   if (!skip.empty()) options.extra["skip_passes"] = skip;
@@ -81,6 +82,12 @@ void add_precision(CLI::App* command, SessionArgs* args) {
       "output's largest (default 0.001)");
 }
 
+void add_tune(CLI::App* command, SessionArgs* args) {
+  command->add_flag("--tune", args->tune,
+                    "refine by measurement how kernels divide their work, which takes seconds at "
+                    "the first run");
+}
+
 void add_inputs(CLI::App* command, std::vector<std::string>* inputs) {
   command->add_option("--input", *inputs, "NAME=FILE.npy|FILE.pb|random|zeros (default random)")
       ->allow_extra_args(false);
@@ -108,6 +115,7 @@ void add_commands(CLI::App* app, std::function<int()>* action) {
              "compare results before and after each optimisation pass, on inputs made up; undo and "
              "name what changes them");
   add_precision(c, &run->session);
+  add_tune(c, &run->session);
 
   const auto test = std::make_shared<TestArgs>();
   c = add_command(app, "test", "run ONNX backend test folders", test_command, test, action);
@@ -138,6 +146,7 @@ void add_commands(CLI::App* app, std::function<int()>* action) {
   add_dims(c, &bench->dims);
   add_threads(c, &bench->session);
   add_precision(c, &bench->session);
+  add_tune(c, &bench->session);
 
   const auto inspect = std::make_shared<InspectArgs>();
   c = add_command(app, "inspect", "print what a model contains", inspect_command, inspect, action);
@@ -157,6 +166,7 @@ void add_commands(CLI::App* app, std::function<int()>* action) {
   add_level(c, &explain->session);
   add_skip(c, &explain->session.skip);
   add_precision(c, &explain->session);
+  add_tune(c, &explain->session);
 
   const auto convert = std::make_shared<ConvertArgs>();
   c = add_command(app, "convert", "write a model in the format of another extension",

@@ -28,6 +28,7 @@ struct SessionOptions {
   std::vector<std::string> providers;      // in order of preference; empty = those of |device|
   std::string precision = "fp32";          // "ieee", "fp32", "fast", "bf16" or "auto"
   double max_error = 0;                    // of precision "auto"; 0 = the default
+  std::string tune = "off";                // "on": blockings are refined by measurement
   bool fallback = true;                    // a failing provider's nodes go to the next one
   std::vector<std::string> extra_outputs;  // inner values to return after the model's outputs
   // Inputs, by name, on which precision "auto" is measured in place of inputs made up.
@@ -95,6 +96,7 @@ inline Handle<pfrt_options> to_c(const SessionOptions& options, std::vector<std:
   c.set("log_level", options.log_level);
   c.set("precision", options.precision);
   if (options.max_error != 0) c.set("max_error", options.max_error);
+  c.set("tune", options.tune);
   c.set("session.fallback", std::string(options.fallback ? "on" : "off"));
   for (const auto& [key, value] : options.extra) c.set_text(key, value);
   return c.handle();

@@ -302,6 +302,8 @@ typedef struct pfrt_step {
   pfrt_string kernel;
   /* since 1.1 */
   pfrt_step_flags flags;
+  /* since 1.2 */
+  pfrt_string detail;     /* what explain adds to why the step is as it is; may be empty */
 } pfrt_step;
 
 /* A region at one signature: buffers, and steps in an order that is right when run one after another. */

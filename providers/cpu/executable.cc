@@ -42,6 +42,7 @@ Result<std::unique_ptr<Executable>> Executable::compile(const pfrt_snapshot& sna
   std::unique_ptr<Executable> out(new Executable);
   out->snapshot_ = std::make_unique<SnapshotCopy>(snapshot, nodes, values);
   const bool once = (region.hints & PFRT_COMPILE_RUN_ONCE) != 0;
+  out->tunes_ = !once && (region.hints & PFRT_COMPILE_TUNE) != 0;
   out->precision_ = once ? Precision::kIeee : precision_of(region.hints);
   if (region.struct_size >= sizeof region && region.node_hints != nullptr && !once)
     for (uint32_t i = 0; i < region.node_count; ++i)

@@ -54,6 +54,8 @@ class Executable {
   const Packed* packed(uint32_t node) const;
   const std::vector<pfrt_packed_constant>& constants() const { return constants_; }
   Precision precision(uint32_t node) const;
+  // Whether programs may measure which division of the work is the fastest.
+  bool tunes() const { return tunes_; }
 
  private:
   Executable() = default;
@@ -70,6 +72,7 @@ class Executable {
   std::unordered_map<uint32_t, Prepared> prepared_;
   std::unordered_map<uint32_t, Packed> packed_;
   std::vector<pfrt_packed_constant> constants_;
+  bool tunes_ = false;
   Precision precision_ = Precision::kFloat32;
   std::unordered_map<uint32_t, Precision> own_precision_;  // of the nodes that have another
 };

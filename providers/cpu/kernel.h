@@ -13,6 +13,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "core/base/status.h"
 #include "providers/kit/node.h"
@@ -164,6 +165,8 @@ class Run {
   Extras extras_;
 };
 
+struct Alternative;
+
 // A row made for one signature.
 struct Kernel {
   std::function<pfrt_code(const Run&)> run;  // returns 0, or what fail returned
@@ -172,7 +175,21 @@ struct Kernel {
   uint64_t shared_bytes = 0;   // of all workers together
   uint32_t width = 0;          // widest useful parallelism; 0 = any
   int32_t may_alias = -1;      // input whose memory output 0 may take when that input dies here
+  // Other divisions of the work, all with the same bits as results; null: there is none to choose.
+  std::function<std::vector<Alternative>()> alternatives = nullptr;
 };
+
+// What a model of the machine did not choose, and a measurement may (tune.h).
+struct Alternative {
+  std::string change;  // "band 14 -> 28", from the kernel that offers it
+  Kernel kernel;       // as that one, but for |run| and what memory it takes
+};
+// Adds |what| to |text|, the change of an alternative, where it is another.
+void add_change(std::string& text, std::string_view what, int64_t from, int64_t to);
+// Whether as many threads have work in |tasks| as in |of|, or as in |wanted|, which are enough.
+constexpr bool enough_tasks(int64_t tasks, int64_t of, int64_t wanted) {
+  return tasks >= of || tasks >= wanted;
+}
 
 // What a row makes of a node's attributes alone, once a compiled region: a packed model.
 using Prepared = std::shared_ptr<const void>;

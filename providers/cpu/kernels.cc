@@ -66,6 +66,10 @@ std::string Types::text() const {
 
 size_t stored_size(pfrt_dtype dtype) { return kPacked.has(dtype) ? size_t{1} : dtype_size(dtype); }
 
+void add_change(std::string& text, std::string_view what, int64_t from, int64_t to) {
+  if (from != to) text += message(text.empty() ? "" : ", ", what, " ", from, " -> ", to);
+}
+
 void* Run::alloc_output(uint32_t i, std::span<const int64_t> dims) const {
   if (outputs_[i] == PFRT_NO_INDEX) return nullptr;
   void* data = nullptr;

@@ -13,6 +13,7 @@
 #include "providers/cpu/in_place.h"
 #include "providers/cpu/kernels.h"
 #include "providers/cpu/packed.h"
+#include "providers/cpu/tune.h"
 
 namespace pfrt::cpu {
 namespace {
@@ -20,24 +21,6 @@ namespace {
 constexpr int64_t kLoopBlock = 16 * 1024;   // elements
 constexpr size_t kOperands = 16;            // no operator has more that may be absent
 constexpr int64_t kCopyBlock = 256 * 1024;  // bytes
-
-pfrt_code run_step(void* state, const pfrt_step_context* context) {
-  const Step& step = *static_cast<const Step*>(state);
-  const Run run(context, step.inputs.data(), step.outputs.data(),
-                {.precision = step.precision,
-                 .packed = step.packed,
-                 .shared = step.shared,
-                 .tail = step.tail ? &*step.tail : nullptr,
-                 .norm = step.norm ? &*step.norm : nullptr});
-  if (step.norm) step.norm->start(context->buffers);
-  try {
-    return step.kernel.run(run);
-  } catch (const std::bad_alloc&) {
-    return run.fail(Code::kOUT_OF_MEMORY, step.name, ": no memory for temporaries");
-  } catch (...) {
-    return run.fail(Code::kINTERNAL, step.name, ": an exception left the kernel");
-  }
-}
 
 void add_once(std::vector<uint32_t>& list, uint32_t buffer) {
   if (buffer != PFRT_NO_INDEX && std::ranges::find(list, buffer) == list.end())
@@ -108,6 +91,24 @@ bool long_in_parallel(std::string_view domain, std::string_view op) {
 
 }  // namespace
 
+pfrt_code run_step(void* state, const pfrt_step_context* context) {
+  const Step& step = *static_cast<const Step*>(state);
+  const Run run(context, step.inputs.data(), step.outputs.data(),
+                {.precision = step.precision,
+                 .packed = step.packed,
+                 .shared = step.shared,
+                 .tail = step.tail ? &*step.tail : nullptr,
+                 .norm = step.norm ? &*step.norm : nullptr});
+  if (step.norm) step.norm->start(context->buffers);
+  try {
+    return step.kernel.run(run);
+  } catch (const std::bad_alloc&) {
+    return run.fail(Code::kOUT_OF_MEMORY, step.name, ": no memory for temporaries");
+  } catch (...) {
+    return run.fail(Code::kINTERNAL, step.name, ": an exception left the kernel");
+  }
+}
+
 class ProgramBuilder {
  public:
   ProgramBuilder(const Executable& executable, const pfrt_shapes& shapes)
@@ -115,7 +116,9 @@ class ProgramBuilder {
         snapshot_(executable.snapshot()),
         shapes_(shapes),
         buffer_of_(snapshot_.snapshot().value_count, PFRT_NO_INDEX),
-        program_(new Program) {}
+        program_(new Program) {
+    if (executable.tunes()) tuner_.emplace();
+  }
 
   Result<std::unique_ptr<Program>> build(uint32_t& node) {
     blocked_ = blocked_values(executable_, shapes_);
@@ -230,6 +233,10 @@ class ProgramBuilder {
       list->resize(std::max(list->size(), kOperands), PFRT_NO_INDEX);
     for (uint32_t b : step.inputs) add_once(step.reads, b);
     for (uint32_t b : step.outputs) add_once(step.writes, b);
+    if (step.kernel.alternatives) {
+      if (tuner_) tuner_->tune(step, program_->buffers_, tuning_key(step));
+      step.kernel.alternatives = nullptr;
+    }
     if (step.kernel.shared_bytes > 0) {
       step.shared = add_buffer({PFRT_BUFFER_TEMP, 0}, step.kernel.shared_bytes);
       add_once(step.writes, step.shared);
@@ -239,6 +246,28 @@ class ProgramBuilder {
       for (uint32_t b : *list)
         if (buffer_bytes(b) != PFRT_BYTES_UNKNOWN) step.bytes += buffer_bytes(b);
     program_->steps_.push_back(std::move(step));
+  }
+
+  // What the speed of a kernel with alternatives may depend on.
+  std::string tuning_key(const Step& step) const {
+    const pfrt_snapshot_node& node = snapshot_.node(step.nodes.front());
+    std::string key = message(step.name, "/", static_cast<int>(step.precision));
+    for (uint64_t i = 0; i < node.attr_count; ++i) {
+      const pfrt_snapshot_attr& attr = node.attrs[i];
+      key += message("/", attr.name, " ", attr.i, " ", attr.f, " ", attr.s);
+      for (uint64_t k = 0; attr.type == PFRT_ATTR_INTS && k < attr.count; ++k)
+        key += message(",", attr.ints[k]);
+    }
+    const auto add = [&](uint32_t value) {
+      key += "/";
+      if (value == PFRT_NO_INDEX) return;
+      if (blocked_[value]) key += "blocked";
+      if (const auto known = dims(value))
+        for (int64_t d : *known) key += message(",", d);
+    };
+    std::for_each_n(node.inputs, node.input_count, add);
+    std::for_each_n(node.outputs, node.output_count, add);
+    return key;
   }
 
   // The loop at this signature; nullopt when its values are not of one size after all, or pieces
@@ -592,6 +621,7 @@ class ProgramBuilder {
       out.bytes = step.bytes;
       out.flags = step.flags;
       out.kernel = to_c(step.name);
+      out.detail = to_c(step.detail);
       program_->table_.push_back(out);
     }
   }
@@ -603,6 +633,7 @@ class ProgramBuilder {
   std::vector<bool> blocked_;                        // by value
   std::unordered_map<uint32_t, uint32_t> unpacked_;  // buffers of a byte an element, by value
   std::unique_ptr<Program> program_;
+  std::optional<Tuner> tuner_;  // while the executable was compiled with the hint
 };
 
 Result<std::unique_ptr<Program>> Program::make(const Executable& executable,

@@ -26,7 +26,7 @@ struct Step {
       outputs;  // buffers by position of the kernel, PFRT_NO_INDEX where absent
   std::vector<uint32_t> reads, writes;  // the same without gaps and repeats
   std::vector<uint32_t> nodes;
-  std::string name;
+  std::string name, detail;
   // Pairs (position in inputs, position in outputs) that may share memory.
   std::vector<std::pair<uint32_t, uint32_t>> aliases;
   uint64_t bytes = 0;
@@ -34,6 +34,9 @@ struct Step {
   Precision precision = Precision::kFloat32;  // Run::Extras
   uint32_t packed = PFRT_NO_INDEX, shared = PFRT_NO_INDEX;
 };
+
+// pfrt_step::run of a Step, the |state|.
+pfrt_code run_step(void* state, const pfrt_step_context* context);
 
 class Program {
  public:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Load, run, explain and save of three models with the n-th allocation failing, for every n: each
+// Load, run, explain and save of models with the n-th allocation failing, for every n or many: each
 // time the outcome is a success with the right results or OUT_OF_MEMORY, nothing is left behind,
 // and the environment works as before. Within what is measured the test itself allocates nothing.
 #include <gtest/gtest.h>
@@ -158,9 +158,11 @@ class AllocationFailure : public testing::TestWithParam<const char*> {
     std::filesystem::create_directories(folder_);
     case_.name = GetParam();
     const bool control = GetParam() == std::string_view("control");
+    const bool tuned = GetParam() == std::string_view("tuned");
     const std::string onnx = folder_ / "model.onnx";
-    std::ofstream(onnx, std::ios::binary)
-        << (control ? pfrt_models::control() : pfrt_models::layers());
+    std::ofstream(onnx, std::ios::binary) << (control ? pfrt_models::control()
+                                              : tuned ? pfrt_models::divided()
+                                                      : pfrt_models::layers());
     case_.path = onnx;
     case_.save_to = folder_ / (control ? "saved.pfm" : "saved.onnx");
     if (control) {
@@ -169,7 +171,9 @@ class AllocationFailure : public testing::TestWithParam<const char*> {
                       {PFRT_DTYPE_STRING, {2}, 1, words_, sizeof words_}};
       case_.outputs = 3;
     } else {
-      case_.inputs = {{PFRT_DTYPE_FLOAT32, {1, 3, 8, 8}, 4, x_.data(), 4 * x_.size()}};
+      const auto side = tuned ? 24 : 8, channels = tuned ? 16 : 3;
+      x_ = pfrt_models::numbers(static_cast<size_t>(channels * side * side), 9);
+      case_.inputs = {{PFRT_DTYPE_FLOAT32, {1, channels, side, side}, 4, x_.data(), 4 * x_.size()}};
       case_.outputs = 1;
     }
     pfrt_options* made = nullptr;
@@ -177,6 +181,9 @@ class AllocationFailure : public testing::TestWithParam<const char*> {
     ASSERT_EQ(api().options->set_text(made, str("log_level"), str("off")), nullptr);
     env_options_ = made;
     options_ = session_options("1");
+    if (tuned) {
+      ASSERT_EQ(api().options->set_text(options_, str("tune"), str("on")), nullptr);
+    }
     if (GetParam() == std::string_view("pfm")) {
       in_child([&] {
         Case first = case_;
@@ -256,8 +263,7 @@ class AllocationFailure : public testing::TestWithParam<const char*> {
 
   // A process for each failure: it opens its environment and plug-ins itself. The one in which
   // memory ran out serves again afterwards.
-  void sweep_cold(bool lasting) {
-    const uint64_t step = 1;
+  void sweep_cold(bool lasting, uint64_t step = 1) {
     uint64_t n = 1;
     for (bool reached = true; reached && !HasFailure(); n += step) {
       int ends[2];
@@ -299,6 +305,15 @@ TEST_P(AllocationFailure, of_one_request_while_everything_is_opened) { sweep_col
 TEST_P(AllocationFailure, that_lasts_from_the_opening) { sweep_cold(true); }
 
 INSTANTIATE_TEST_SUITE_P(Models, AllocationFailure, testing::Values("layers", "control", "pfm"),
+                         [](const auto& row) { return std::string(row.param); });
+
+// Steps are measured in each process anew, which takes its time.
+class TunedAllocationFailure : public AllocationFailure {};
+
+TEST_P(TunedAllocationFailure, of_one_request_is_an_error_or_unnoticed) { sweep_cold(false, 3); }
+TEST_P(TunedAllocationFailure, that_lasts_is_an_error) { sweep_cold(true, 5); }
+
+INSTANTIATE_TEST_SUITE_P(Models, TunedAllocationFailure, testing::Values("tuned"),
                          [](const auto& row) { return std::string(row.param); });
 
 }  // namespace

@@ -313,6 +313,32 @@ TEST(Session, shape_given_as_an_input_is_checked_in_the_run) {
   EXPECT_EQ(run(session.get(), {x, int64s({2}, {3, 2})})[0].dims, (std::vector<int64_t>{3, 2}));
 }
 
+TEST(Session, tuning_keeps_the_bits_and_is_explained) {
+  GraphBuilder g;
+  g.input("x", PFRT_DTYPE_FLOAT32, {"N", 640});
+  g.constant("w", floats({640, 600}, random_floats(640 * 600, 3)));
+  g.node("MatMul", {"x", "w"}, {"p"});
+  g.node("Relu", {"p"}, {"y"});
+  g.output("y");
+  const auto env = make_env();
+  const auto model = make_model(env.get(), g);
+  std::vector<std::vector<char>> results;
+  for (const char* tune : {"off", "on", "on"}) {
+    const auto options = make_options(PFRT_OPTIONS_SESSION, {{"tune", tune}});
+    const auto session = make_session(env.get(), model.get(), options.get());
+    const auto y = run(session.get(), {floats({300, 640}, random_floats(300 * 640, 4))});
+    results.emplace_back(y[0].bytes.begin(), y[0].bytes.end());
+    EXPECT_EQ(results.back(), results.front());
+    for (const Row& row : explain(session.get()))
+      EXPECT_EQ(row.reason.find("tuned: ") != std::string::npos,
+                tune == std::string("on") && row.kernel.find("panels") != std::string::npos)
+          << row.kernel << ": " << row.reason;
+  }
+  const auto options = make_options(PFRT_OPTIONS_SESSION, {});
+  EXPECT_TRUE(fails(api().options->set_text(options.get(), str("tune"), str("auto")),
+                    PFRT_CODE_INVALID_ARGUMENT, {"tune", "auto", "off on"}));
+}
+
 TEST(Session, explains_every_node) {
   const auto env = make_env();
   GraphBuilder g;

@@ -69,5 +69,18 @@ TEST_F(Bench, reports_the_first_run_beside_the_load) {
   }
 }
 
+TEST_F(Bench, may_tune) {
+  Ran ran = run(std::string(kBench) + "--tune");
+  EXPECT_EQ(ran.code, 0) << ran.output;
+  ran = run("run " PFRT_DIGITS " --tune");
+  EXPECT_EQ(ran.code, 0) << ran.output;
+  for (const std::string tune : {"", " --tune"}) {
+    ran = run("explain " PFRT_DIGITS " --json" + tune);
+    EXPECT_EQ(ran.code, 0) << ran.output;
+    const bool can = ran.output.find("conv_direct") != std::string::npos;
+    EXPECT_EQ(ran.output.find("tuned: ") != std::string::npos, can && !tune.empty()) << ran.output;
+  }
+}
+
 }  // namespace
 }  // namespace pfrt_test

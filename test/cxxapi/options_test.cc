@@ -20,6 +20,7 @@ TEST(SessionOptions, defaults_of_the_guide) {
   EXPECT_FALSE(options.verbose_optimization);
   EXPECT_EQ(options.log_level, "warning");
   EXPECT_TRUE(options.providers.empty());
+  EXPECT_EQ(options.tune, "off");
   EXPECT_TRUE(options.validate().empty());
 }
 
@@ -69,14 +70,24 @@ TEST(SessionOptions, validate_names_each_fault) {
   options.execution_mode = "sideways";
   options.log_level = "loud";
   options.precision = "int1";
+  options.tune = "later";
   options.optimization_level = static_cast<OptLevel>(9);
   options.extra["no.such.key"] = "1";
   const std::vector<std::string> faults = options.validate();
-  EXPECT_EQ(faults.size(), 7u);
+  EXPECT_EQ(faults.size(), 8u);
   std::string all;
   for (const std::string& fault : faults) all += fault + "\n";
-  for (const char* word : {"toaster", "-2", "sideways", "loud", "int1", "9", "no.such.key"})
+  for (const char* word :
+       {"toaster", "-2", "sideways", "loud", "int1", "later", "9", "no.such.key"})
     EXPECT_NE(all.find(word), std::string::npos) << word << " is not in:\n" << all;
+}
+
+TEST(SessionOptions, a_session_may_tune) {
+  SessionOptions options;
+  options.tune = "on";
+  EXPECT_TRUE(options.validate().empty());
+  const InferenceSession session(one_node("Relu", {{1}}), options);
+  EXPECT_NO_THROW(session.run({}, {{"input", Tensor({1}, DType::Float32)}}));
 }
 
 TEST(SessionOptions, a_session_refuses_what_validate_refuses) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Two small models that between them touch most of the runtime: one of layers with initializers,
-// one of control flow, sequences and strings. As bytes of ONNX files.
+// Small models that between them touch most of the runtime: of layers with initializers, of control
+// flow, sequences and strings, and of convolutions. As bytes of ONNX files.
 #pragma once
 
 #include <cstdint>
@@ -46,6 +46,22 @@ inline std::string layers() {
       node("Flatten", {"pool"}, {"flat"}),
       node("Gemm", {"flat", "m", "c"}, {"gemm"}, {int_attribute("transB", 1)}),
       node("Softmax", {"gemm"}, {"y"}, {int_attribute("axis", 1)}),
+  };
+  return model(g).bytes();
+}
+
+// y float32[1,16,1,1], the means of convolutions of x float32[1,16,24,24]: large enough for work to
+// be divided in more than one way.
+inline std::string divided() {
+  using namespace onnx_writer;
+  Graph g;
+  g.inputs = {value_info("x", kFloat, {1, 16, 24, 24})};
+  g.outputs = {value_info("y", kFloat, {1, 16, 1, 1})};
+  g.initializers = {weights("v", {48, 16, 3, 3}, 1), weights("w", {16, 48, 3, 3}, 2)};
+  g.nodes = {
+      node("Conv", {"x", "v"}, {"a"}, {ints_attribute("pads", {1, 1, 1, 1})}),
+      node("Conv", {"a", "w"}, {"b"}, {ints_attribute("pads", {1, 1, 1, 1})}),
+      node("GlobalAveragePool", {"b"}, {"y"}),
   };
   return model(g).bytes();
 }

@@ -171,6 +171,8 @@ def test_options(add_model):
     options.num_threads = 2
     options.optimization_level = pyflame_rt.OptLevel.ALL
     options.execution_mode = "parallel"
+    assert not options.tune
+    options.tune = True
     assert options.validate() == []
     for given in ({"options": options}, {"sess_options": options}):
         session = pyflame_rt.InferenceSession(add_model, providers=["CPUExecutionProvider"], **given)

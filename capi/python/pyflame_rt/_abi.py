@@ -1005,6 +1005,7 @@ class Step(Structure):
         ("bytes", c_uint64),
         ("kernel", String),
         ("flags", c_uint64),
+        ("detail", String),
     ]
 
 

@@ -71,6 +71,8 @@ class SessionOptions:
     max_error: of precision "auto": the largest error of an element, relative to its output's largest; None = 0.001.
     samples: inputs, a dict by name each, on which precision "auto" is measured in place of inputs made up, and verify
         besides those.
+    tune: refine blockings by measurement, which makes the first run of new shapes seconds longer; results stay
+        bit-equal.
     fallback: a failing provider's nodes go to the next one.
     extra_outputs: inner values to return after the model's outputs.
     extra: further options by the keys of the library's or a provider's schema, as text.
@@ -89,6 +91,7 @@ class SessionOptions:
         self.precision: str = "fp32"
         self.max_error: Optional[float] = None
         self.samples: List[Mapping[str, Any]] = []
+        self.tune: bool = False
         self.fallback: bool = True
         self.extra_outputs: List[str] = []
         self.extra: Dict[str, str] = {}
@@ -104,6 +107,7 @@ class SessionOptions:
         pairs: Dict[str, Any] = {key: value for key, value in self.__dict__.items() if key not in apart}
         pairs["optimization_level"] = OptLevel(self.optimization_level)
         pairs["verify"] = "on" if self.verify else "off"
+        pairs["tune"] = "on" if self.tune else "off"
         pairs["session.fallback"] = "on" if self.fallback else "off"
         if self.max_error is None:
             del pairs["max_error"]

@@ -234,6 +234,7 @@ GraphOutcome run(const Graph& graph, uint32_t workers) {
     const StepHost host(buffers, workers, step.scratch_bytes);
     if (step.run(step.state, host.context())) outcome.fault = "run: " + host.message();
     outcome.kernels.emplace_back(view(step.kernel));
+    outcome.details.emplace_back(view(step.detail));
     outcome.nodes.emplace_back(step.nodes, step.nodes + step.node_count);
     outcome.bytes += step.bytes;
   }

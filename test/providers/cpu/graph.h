@@ -40,8 +40,8 @@ struct Graph {
 };
 
 struct GraphOutcome {
-  std::string fault;                 // why it was not compiled, made or run
-  std::vector<std::string> kernels;  // of each step
+  std::string fault;                          // why it was not compiled, made or run
+  std::vector<std::string> kernels, details;  // of each step
   std::vector<std::vector<uint32_t>> nodes;
   uint64_t bytes = 0;  // of all steps
   size_t aliases = 0;  // buffers in another's memory

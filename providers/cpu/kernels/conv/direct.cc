@@ -14,12 +14,17 @@ namespace pfrt::cpu {
 namespace {
 
 constexpr int64_t kPanel = PanelProduct::kPanel;
-constexpr int64_t kPass = 64;              // k summed apart, which keeps errors small
-constexpr int64_t kBandBytes = 256 << 10;  // stays in the second-level cache
-constexpr int64_t kTaskPositions = 256;    // their sums stay in the first
+constexpr int64_t kPass = 64;  // k summed apart, which keeps errors small
 constexpr int64_t kWantedTasks = 16;
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+// How the work is divided, which results do not depend on.
+struct Blocking {
+  int64_t band_bytes = 256 << 10;  // stays in the second-level cache
+  int64_t task_positions = 256;    // their sums stay in the first
+  bool by_weights = false;         // tasks with the same weights follow each other
+};
 
 struct Plan {
   ConvGeometry geometry;
@@ -32,26 +37,29 @@ struct Plan {
   int64_t pass_chunks;
   int64_t panels;          // of output channels of a group
   int64_t task_positions;  // of a band
+  bool by_weights;
 
-  Plan(const ConvGeometry& g, bool bias, Blocked sides)
+  Plan(const ConvGeometry& g, bool bias, Blocked sides, const Blocking& blocking = {})
       : geometry(sides.input && is_whole(g.window) ? flat(g) : g),
         blocked(sides),
         order(ChunkOrder::of(g.group_in, g.window.kernel[0], g.window.kernel[1],
                              g.window.dilations[1])),
         product(PanelProduct::get()),
         has_bias(bias),
-        band(band_rows()),
+        band(band_rows(blocking.band_bytes)),
         image(geometry.window, order, band, blocked.input),
         pass_chunks(std::max<int64_t>(1, kPass / order.depth())),
-        panels(ceil_div(g.group_out, kPanel)) {
-    const int64_t positions = band * geometry.window.positions[1];
-    const int64_t columns = ceil_div(panels, product->panels());
+        panels(ceil_div(g.group_out, kPanel)),
+        by_weights(blocking.by_weights) {
     const int64_t parts =
-        std::max(ceil_div(positions, kTaskPositions),
-                 std::min(ceil_div(kWantedTasks, columns), ceil_div(positions, 24)));
-    task_positions = ceil_div(positions, parts);
+        std::max(ceil_div(positions(), blocking.task_positions),
+                 std::min(ceil_div(kWantedTasks, columns()), ceil_div(positions(), 24)));
+    task_positions = ceil_div(positions(), parts);
   }
 
+  int64_t positions() const { return band * geometry.window.positions[1]; }  // of a band
+  int64_t columns() const { return ceil_div(panels, product->panels()); }
+  int64_t tasks() const { return ceil_div(positions(), task_positions) * columns(); }
   int64_t panel_elements() const { return order.chunks() * order.depth() * kPanel; }
   uint64_t scratch_bytes() const {
     return static_cast<uint64_t>(
@@ -67,11 +75,11 @@ struct Plan {
     for (auto* list : {&g.window.image, &g.window.positions}) *list = {1, (*list)[0] * (*list)[1]};
     return g;
   }
-  int64_t band_rows() const {
+  int64_t band_rows(int64_t bytes) const {
     const Window& w = geometry.window;
     const int64_t height = w.positions[0];
     if (ImageBand::in_place(w, blocked.input)) return height;
-    const int64_t rows = std::max<int64_t>(kBandBytes / ImageBand::bytes_of_row(w, order), 2);
+    const int64_t rows = std::max<int64_t>(bytes / ImageBand::bytes_of_row(w, order), 2);
     return ceil_div(height, ceil_div(height, rows));
   }
 };
@@ -147,6 +155,66 @@ void run_task(const Run& run, const Plan& plan, const Task& task, int64_t image,
   }
 }
 
+Kernel kernel_of(std::shared_ptr<const Plan> made) {
+  Kernel kernel;
+  kernel.flops = made->geometry.flops();
+  kernel.scratch_bytes = made->scratch_bytes();
+  kernel.shared_bytes = made->image.bytes();
+  kernel.run = [plan = std::move(made)](const Run& run) -> pfrt_code {
+    const ConvGeometry& geo = plan->geometry;
+    if (run.packed<float>() == nullptr) return fail_unpacked(run, "conv_direct");
+    const int64_t height = geo.window.positions[0], width = geo.window.positions[1];
+    const int64_t columns = plan->columns();
+    for (int64_t image = 0; image < geo.batch * geo.groups; ++image) {
+      const float* const pixels =
+          run.input<float>(0) + image * geo.group_in * geo.window.image_size();
+      for (int64_t top = 0; top < height && !run.stopped(); top += plan->band) {
+        if (!plan->image.in_place())
+          run.parallel(plan->image.parts(), [&](int64_t part, uint32_t) {
+            plan->image.fill(part, top, pixels, run.shared<float>());
+          });
+        const int64_t positions = std::min(plan->band, height - top) * width;
+        const int64_t parts = ceil_div(positions, plan->task_positions);
+        run.parallel(parts * columns, [&](int64_t i, uint32_t worker) {
+          if (run.stopped()) return;
+          const int64_t panel =
+              (plan->by_weights ? i / parts : i % columns) * plan->product->panels();
+          const int64_t begin = (plan->by_weights ? i % parts : i / columns) * plan->task_positions;
+          const Task task{panel, std::min(plan->product->panels(), plan->panels - panel), begin,
+                          std::min(begin + plan->task_positions, positions), top};
+          run_task(run, *plan, task, image, run.scratch<float>(worker));
+        });
+      }
+    }
+    return run.stop();
+  };
+  return kernel;
+}
+
+std::vector<Alternative> alternatives(const ConvGeometry& geometry, bool bias, Blocked sides) {
+  constexpr int64_t kB = 1 << 10;
+  constexpr Blocking kOthers[] = {
+      {128 * kB, 256}, {512 * kB, 256},       {1024 * kB, 256},      {256 * kB, 128},
+      {256 * kB, 512}, {256 * kB, 256, true}, {256 * kB, 512, true}, {1024 * kB, 128, true},
+  };
+  const Plan plan(geometry, bias, sides);
+  std::vector<Alternative> out;
+  for (const Blocking& blocking : kOthers) {
+    const auto other = std::make_shared<const Plan>(geometry, bias, sides, blocking);
+    std::string change;
+    add_change(change, "band", plan.band, other->band);
+    add_change(change, "positions", plan.task_positions, other->task_positions);
+    const bool reorders =
+        other->by_weights && other->columns() > 1 && other->tasks() > other->columns();
+    if (other->by_weights && !reorders) continue;
+    if (reorders) change += change.empty() ? "by weights" : ", by weights";
+    const bool known = std::ranges::any_of(out, [&](const auto& a) { return a.change == change; });
+    if (!change.empty() && !known && enough_tasks(other->tasks(), plan.tasks(), kWantedTasks))
+      out.push_back({std::move(change), kernel_of(other)});
+  }
+  return out;
+}
+
 }  // namespace
 
 std::string refuse_conv_direct(const SnapshotNode& node) {
@@ -216,37 +284,9 @@ Result<Kernel> make_conv_direct_blocked(const SnapshotNode& node, Blocked sides)
   }
   if (PanelProduct::get() == nullptr)
     return error(Code::kUNSUPPORTED, "AVX2 is not usable any more");
-  const auto plan = std::make_shared<const Plan>(g, node.has_input(2), sides);
-  kernel.flops = g.flops();
-  kernel.scratch_bytes = plan->scratch_bytes();
-  kernel.shared_bytes = plan->image.bytes();
-  kernel.run = [plan](const Run& run) -> pfrt_code {
-    const ConvGeometry& geo = plan->geometry;
-    if (run.packed<float>() == nullptr) return fail_unpacked(run, "conv_direct");
-    const int64_t height = geo.window.positions[0], width = geo.window.positions[1];
-    const int64_t columns = ceil_div(plan->panels, plan->product->panels());
-    for (int64_t image = 0; image < geo.batch * geo.groups; ++image) {
-      const float* const pixels =
-          run.input<float>(0) + image * geo.group_in * geo.window.image_size();
-      for (int64_t top = 0; top < height && !run.stopped(); top += plan->band) {
-        if (!plan->image.in_place())
-          run.parallel(plan->image.parts(), [&](int64_t part, uint32_t) {
-            plan->image.fill(part, top, pixels, run.shared<float>());
-          });
-        const int64_t positions = std::min(plan->band, height - top) * width;
-        run.parallel(
-            ceil_div(positions, plan->task_positions) * columns, [&](int64_t i, uint32_t worker) {
-              if (run.stopped()) return;
-              const int64_t panel = i % columns * plan->product->panels();
-              const int64_t begin = i / columns * plan->task_positions;
-              const Task task{panel, std::min(plan->product->panels(), plan->panels - panel), begin,
-                              std::min(begin + plan->task_positions, positions), top};
-              run_task(run, *plan, task, image, run.scratch<float>(worker));
-            });
-      }
-    }
-    return run.stop();
-  };
+  const bool bias = node.has_input(2);
+  kernel = kernel_of(std::make_shared<const Plan>(g, bias, sides));
+  kernel.alternatives = [g, bias, sides] { return alternatives(g, bias, sides); };
   return kernel;
 }
 

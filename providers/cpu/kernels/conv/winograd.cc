@@ -22,9 +22,9 @@ namespace {
 constexpr int64_t kPanel = PanelProduct::kPanel;
 constexpr int64_t kSide = 4, kOut = 2, kParts = kSide * kSide;  // of a tile
 constexpr int64_t kChain = 8, kPassChunks = 8;                  // k of a chunk, each a chain
-constexpr int64_t kBandBytes = 1 << 20;
-constexpr int64_t kLeastTiles = 48;                       // weights are read once a band
-constexpr int64_t kLeastInputs = 64, kLeastOutputs = 32;  // transforms cost the same for few
+constexpr int64_t kBandBytes = 1 << 20;                         // results do not depend on it
+constexpr int64_t kLeastTiles = 48;                             // weights are read once a band
+constexpr int64_t kLeastInputs = 64, kLeastOutputs = 32;        // transforms cost the same for few
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
@@ -39,7 +39,7 @@ struct Plan {
   ImageBand lines;  // of an image that is not in blocks
   std::vector<int64_t> offsets;
 
-  Plan(const ConvGeometry& g, bool bias, Blocked sides)
+  Plan(const ConvGeometry& g, bool bias, Blocked sides, int64_t band_bytes = kBandBytes)
       : geometry(g),
         blocked(sides),
         product(PanelProduct::get()),
@@ -48,7 +48,7 @@ struct Plan {
         panels(ceil_div(g.group_out, kPanel)),
         tiles_y(ceil_div(g.window.positions[0], kOut)),
         tiles_x(ceil_div(g.window.positions[1], kOut)),
-        band(band_rows()),
+        band(band_rows(band_bytes)),
         lines(whole_tiles(g.window), ChunkOrder::of(g.group_in, 3, 3, 1), kOut * band,
               sides.input) {
     for (int64_t k = 0; k < chunks * kPanel; k += kChain)
@@ -66,9 +66,9 @@ struct Plan {
   }
 
  private:
-  int64_t band_rows() const {
+  int64_t band_rows(int64_t bytes) const {
     const int64_t tile_bytes = kParts * (chunks + panels) * kPanel * 4;
-    const int64_t tiles = std::max(kBandBytes / tile_bytes, kLeastTiles);
+    const int64_t tiles = std::max(bytes / tile_bytes, kLeastTiles);
     const int64_t rows = std::max<int64_t>(1, tiles / tiles_x);
     return ceil_div(tiles_y, ceil_div(tiles_y, rows));
   }
@@ -318,6 +318,34 @@ void run_band(const Run& run, const Plan& plan, int64_t image, int64_t top) {
   });
 }
 
+Kernel kernel_of(std::shared_ptr<const Plan> made) {
+  Kernel kernel;
+  kernel.flops = made->geometry.flops();
+  kernel.shared_bytes = made->bytes();
+  kernel.run = [plan = std::move(made)](const Run& run) -> pfrt_code {
+    if (run.packed<float>() == nullptr) return fail_unpacked(run, "conv_winograd");
+    const ConvGeometry& geo = plan->geometry;
+    for (int64_t image = 0; image < geo.batch * geo.groups; ++image)
+      for (int64_t top = 0; top < plan->tiles_y && !run.stopped(); top += plan->band)
+        run_band(run, *plan, image, top);
+    return run.stop();
+  };
+  return kernel;
+}
+
+std::vector<Alternative> alternatives(const ConvGeometry& geometry, bool bias, Blocked sides) {
+  const Plan plan(geometry, bias, sides);
+  std::vector<Alternative> out;
+  for (int64_t bytes : {kBandBytes / 2, kBandBytes * 2, kBandBytes * 4}) {
+    const auto other = std::make_shared<const Plan>(geometry, bias, sides, bytes);
+    std::string change;
+    add_change(change, "band", plan.band, other->band);
+    const bool known = std::ranges::any_of(out, [&](const auto& a) { return a.change == change; });
+    if (!change.empty() && !known) out.push_back({std::move(change), kernel_of(other)});
+  }
+  return out;
+}
+
 // The 3 x 3 weights of one input channel and |outs| outputs, |stride| apart, transformed: part p of
 // output o to to[p * part + o].
 void transform_weights(const float* weights, int64_t stride, int64_t outs, float* to,
@@ -395,17 +423,9 @@ Result<Kernel> make_conv_winograd_blocked(const SnapshotNode& node, Blocked side
   }
   if (PanelProduct::get() == nullptr)
     return error(Code::kUNSUPPORTED, "AVX2 is not usable any more");
-  const auto plan = std::make_shared<const Plan>(g, node.has_input(2), sides);
-  kernel.flops = g.flops();
-  kernel.shared_bytes = plan->bytes();
-  kernel.run = [plan](const Run& run) -> pfrt_code {
-    if (run.packed<float>() == nullptr) return fail_unpacked(run, "conv_winograd");
-    const ConvGeometry& geo = plan->geometry;
-    for (int64_t image = 0; image < geo.batch * geo.groups; ++image)
-      for (int64_t top = 0; top < plan->tiles_y && !run.stopped(); top += plan->band)
-        run_band(run, *plan, image, top);
-    return run.stop();
-  };
+  const bool bias = node.has_input(2);
+  kernel = kernel_of(std::make_shared<const Plan>(g, bias, sides));
+  kernel.alternatives = [g, bias, sides] { return alternatives(g, bias, sides); };
   return kernel;
 }
 

@@ -41,11 +41,21 @@ std::optional<PackedInput> pack_columns(const SnapshotNode& node, int64_t m, boo
 
 Kernel packed_product(const PackedInput& packed, const SnapshotNode& node, int64_t m,
                       const Columns& columns, std::function<Finish(const Run&)> finish) {
-  Kernel kernel = packed.recipe.starts_with(kTileColumns)
-                      ? kernel_of(TileMatmul(m, columns, node.precision()), std::move(finish))
-                  : packed.recipe.starts_with(kBfloat16Columns)
-                      ? kernel_of(Bfloat16Rows(m, columns), std::move(finish))
-                      : kernel_of(PanelMatmul(m, columns), std::move(finish));
+  Kernel kernel;
+  if (packed.recipe.starts_with(kTileColumns)) {
+    kernel = kernel_of(TileMatmul(m, columns, node.precision()), std::move(finish));
+  } else if (packed.recipe.starts_with(kBfloat16Columns)) {
+    kernel = kernel_of(Bfloat16Rows(m, columns), std::move(finish));
+  } else {
+    const PanelMatmul product(m, columns);
+    kernel = kernel_of(product, finish);
+    kernel.alternatives = [product, columns, finish = std::move(finish)] {
+      std::vector<Alternative> out;
+      for (auto& [change, other] : product.others(columns))
+        out.push_back({std::move(change), kernel_of(std::move(other), finish)});
+      return out;
+    };
+  }
   kernel.flops = 2.0 * static_cast<double>(m) * static_cast<double>(columns.n) *
                  static_cast<double>(columns.k);
   return kernel;

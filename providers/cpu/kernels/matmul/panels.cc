@@ -12,7 +12,7 @@ constexpr int64_t kPanel = PanelProduct::kPanel;
 constexpr int64_t kChain = 64;     // k summed apart, which keeps errors small
 constexpr int64_t kPass = 256;     // k a call: a panel's part stays in the first cache
 constexpr int64_t kReadRows = 16;  // of constants at a time, to be packed
-constexpr int64_t kTaskRows = 128, kLeastTaskCols = 128, kTaskCols = 512, kWantedTasks = 8;
+constexpr int64_t kLeastTaskCols = 128, kTaskCols = 512, kWantedTasks = 8;
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
@@ -48,13 +48,42 @@ struct PanelMatmul::Task {
   int64_t row, rows, col, cols;
 };
 
-PanelMatmul::PanelMatmul(int64_t m, const Columns& columns)
-    : m_(m), n_(columns.n), k_(columns.k), product_(PanelProduct::get()) {
+PanelMatmul::PanelMatmul(int64_t m, const Columns& columns, const Blocking& blocking)
+    : m_(m),
+      n_(columns.n),
+      k_(columns.k),
+      by_columns_(blocking.by_columns),
+      product_(PanelProduct::get()) {
   if (m_ <= 0) return;
-  task_rows_ = ceil_div(m_, ceil_div(m_, kTaskRows));
-  const int64_t wanted = ceil_div(kWantedTasks, ceil_div(m_, task_rows_));
-  task_cols_ = std::clamp(ceil_div(n_, wanted), kLeastTaskCols, kTaskCols);
+  task_rows_ = ceil_div(m_, ceil_div(m_, blocking.task_rows));
+  const int64_t wanted = ceil_div(kWantedTasks, row_tasks());
+  task_cols_ = blocking.task_cols > 0 ? blocking.task_cols
+                                      : std::clamp(ceil_div(n_, wanted), kLeastTaskCols, kTaskCols);
   task_cols_ = ceil_div(ceil_div(n_, ceil_div(n_, task_cols_)), 2 * kPanel) * 2 * kPanel;
+}
+
+int64_t PanelMatmul::row_tasks() const { return ceil_div(m_, task_rows_); }
+int64_t PanelMatmul::col_tasks() const { return ceil_div(n_, task_cols_); }
+
+std::vector<std::pair<std::string, PanelMatmul>> PanelMatmul::others(const Columns& columns) const {
+  constexpr Blocking kOthers[] = {{64, 0},       {256, 0},       {128, 128}, {128, 256},
+                                  {128, 512},    {128, 1024},    {32, 1024}, {128, 0, true},
+                                  {64, 0, true}, {32, 256, true}};
+  std::vector<std::pair<std::string, PanelMatmul>> out;
+  for (const Blocking& blocking : kOthers) {
+    const PanelMatmul other(m_, columns, blocking);
+    const int64_t tasks = other.row_tasks() * other.col_tasks();
+    std::string change;
+    add_change(change, "rows", task_rows_, other.task_rows_);
+    add_change(change, "columns", task_cols_, other.task_cols_);
+    if (other.by_columns_ && (other.row_tasks() == 1 || other.col_tasks() == 1)) continue;
+    if (other.by_columns_) change += change.empty() ? "by columns" : ", by columns";
+    const bool known = std::ranges::any_of(out, [&](const auto& o) { return o.first == change; });
+    if (m_ > 0 && !change.empty() && !known &&
+        enough_tasks(tasks, row_tasks() * col_tasks(), kWantedTasks))
+      out.emplace_back(std::move(change), other);
+  }
+  return out;
 }
 
 uint64_t PanelMatmul::scratch_bytes() const {
@@ -63,13 +92,13 @@ uint64_t PanelMatmul::scratch_bytes() const {
 
 void PanelMatmul::run(const Run& run, const Finish& finish) const {
   if (m_ <= 0) return;
-  const int64_t row_tasks = ceil_div(m_, task_rows_);
-  run.parallel(row_tasks * ceil_div(n_, task_cols_), [&](int64_t i, uint32_t worker) {
+  const int64_t rows = row_tasks(), cols = col_tasks();
+  run.parallel(rows * cols, [&](int64_t i, uint32_t worker) {
     if (run.stopped()) return;
     Task t{};
-    t.row = i % row_tasks * task_rows_;
+    t.row = (by_columns_ ? i / cols : i % rows) * task_rows_;
     t.rows = std::min(task_rows_, m_ - t.row);
-    t.col = i / row_tasks * task_cols_;
+    t.col = (by_columns_ ? i % cols : i / rows) * task_cols_;
     t.cols = std::min(task_cols_, n_ - t.col);
     multiply(run, t, run.scratch<float>(worker));
     float* const out = run.output<float>(0);

@@ -7,6 +7,9 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "providers/cpu/jit/panel_product.h"
 #include "providers/cpu/kernel.h"
@@ -21,8 +24,17 @@ std::optional<PackedInput> pack_panel_columns(const SnapshotNode& node, int64_t 
 
 class PanelMatmul {
  public:
+  // How the work is divided, which results do not depend on.
+  struct Blocking {
+    int64_t task_rows = 128;
+    int64_t task_cols = 0;    // 0: for enough tasks
+    bool by_columns = false;  // tasks of the same rows follow each other
+  };
   // Of |m| rows of k numbers side by side.
-  PanelMatmul(int64_t m, const Columns& columns);
+  PanelMatmul(int64_t m, const Columns& columns) : PanelMatmul(m, columns, Blocking{}) {}
+  PanelMatmul(int64_t m, const Columns& columns, const Blocking& blocking);
+  // Other blockings of the same product, and in what they differ from this one.
+  std::vector<std::pair<std::string, PanelMatmul>> others(const Columns& columns) const;
 
   uint64_t scratch_bytes() const;
   uint64_t shared_bytes() const { return 0; }
@@ -31,11 +43,14 @@ class PanelMatmul {
 
  private:
   struct Task;
+  int64_t row_tasks() const;
+  int64_t col_tasks() const;
   void multiply(const Run& run, const Task& task, float* edge) const;
   void multiply(const Run& run, const Task& task, int64_t col, int64_t panels, float* c,
                 int64_t c_row) const;
   int64_t m_, n_, k_;
   int64_t task_rows_ = 1, task_cols_ = 1;
+  bool by_columns_;
   const PanelProduct* product_;
 };
 
