@@ -10,8 +10,9 @@ namespace pfrt::cpu {
 namespace {
 
 template <typename Product>
-Kernel kernel_of(Product product, std::function<Finish(const Run&)> finish) {
+Kernel kernel_of(std::string_view name, Product product, std::function<Finish(const Run&)> finish) {
   Kernel kernel;
+  kernel.name = name;
   kernel.scratch_bytes = product.scratch_bytes();
   kernel.shared_bytes = product.shared_bytes();
   kernel.run = [product = std::move(product), finish = std::move(finish)](const Run& run) {
@@ -21,31 +22,31 @@ Kernel kernel_of(Product product, std::function<Finish(const Run&)> finish) {
   return kernel;
 }
 
+Kernel kernel_that_reads(const PackedInput& packed, const SnapshotNode& node, int64_t m,
+                         const Columns& columns, const PackedNames& names,
+                         std::function<Finish(const Run&)> finish) {
+  if (packed.recipe.starts_with(kTileColumns))
+    return kernel_of(names.tiles, TileMatmul(m, columns, node.precision()), std::move(finish));
+  if (packed.recipe.starts_with(kBfloat16Columns))
+    return kernel_of(names.bfloat16_rows, Bfloat16Rows(m, columns), std::move(finish));
+  return kernel_of(names.panels, PanelMatmul(m, columns), std::move(finish));
+}
+
 }  // namespace
 
 std::optional<PackedInput> pack_columns(const SnapshotNode& node, int64_t m, bool any,
-                                        const Columns& columns, PackedNames names) {
+                                        const Columns& columns) {
   std::optional<PackedInput> packed = pack_bfloat16_columns(node, m, any, columns);
-  if (packed) {
-    packed->kernel = names.bfloat16_rows;
-    return packed;
-  }
-  packed = pack_tile_columns(node, m, columns);
-  if (packed) packed->kernel = names.tiles;
+  if (!packed) packed = pack_tile_columns(node, m, columns);
   // What is split on the way has more rows of tiles than vectors could make up for.
   if (packed || split_product_usable()) return packed;
-  packed = pack_panel_columns(node, m, any, columns);
-  if (packed) packed->kernel = names.panels;
-  return packed;
+  return pack_panel_columns(node, m, any, columns);
 }
 
 Kernel packed_product(const PackedInput& packed, const SnapshotNode& node, int64_t m,
-                      const Columns& columns, std::function<Finish(const Run&)> finish) {
-  Kernel kernel = packed.recipe.starts_with(kTileColumns)
-                      ? kernel_of(TileMatmul(m, columns, node.precision()), std::move(finish))
-                  : packed.recipe.starts_with(kBfloat16Columns)
-                      ? kernel_of(Bfloat16Rows(m, columns), std::move(finish))
-                      : kernel_of(PanelMatmul(m, columns), std::move(finish));
+                      const Columns& columns, const PackedNames& names,
+                      std::function<Finish(const Run&)> finish) {
+  Kernel kernel = kernel_that_reads(packed, node, m, columns, names, std::move(finish));
   kernel.flops = 2.0 * static_cast<double>(m) * static_cast<double>(columns.n) *
                  static_cast<double>(columns.k);
   return kernel;
