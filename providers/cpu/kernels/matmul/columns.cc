@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "providers/cpu/kernels/matmul/columns.h"
 
+#include "providers/cpu/kernels/matmul/bfloat16_columns.h"
 #include "providers/cpu/kernels/matmul/bfloat16_rows.h"
 #include "providers/cpu/kernels/matmul/panels.h"
 #include "providers/cpu/kernels/matmul/split_product.h"
@@ -27,16 +28,24 @@ Kernel kernel_that_reads(const PackedInput& packed, const SnapshotNode& node, in
                          std::function<Finish(const Run&)> finish) {
   if (packed.recipe.starts_with(kTileColumns))
     return kernel_of(names.tiles, TileMatmul(m, columns, node.precision()), std::move(finish));
-  if (packed.recipe.starts_with(kBfloat16Columns))
+  const bool bfloat16 = packed.recipe.starts_with(kBfloat16Columns);
+  if (bfloat16 && m <= Bfloat16Rows::kMostRows)
     return kernel_of(names.bfloat16_rows, Bfloat16Rows(m, columns), std::move(finish));
-  return kernel_of(names.panels, PanelMatmul(m, columns), std::move(finish));
+  using Panels = PanelMatmul::Panels;
+  return kernel_of(bfloat16 ? names.bfloat16_panels : names.panels,
+                   PanelMatmul(m, columns, bfloat16 ? Panels::kBfloat16 : Panels::kPlain),
+                   std::move(finish));
 }
 
 }  // namespace
 
 std::optional<PackedInput> pack_columns(const SnapshotNode& node, int64_t m, bool any,
                                         const Columns& columns) {
-  std::optional<PackedInput> packed = pack_bfloat16_columns(node, m, any, columns);
+  std::optional<PackedInput> packed;
+  // More rows than a few are better off on tiles.
+  const bool few = !any && m <= Bfloat16Rows::kMostRows;
+  if (few || (!split_product_usable() && PanelProduct::get() != nullptr))
+    packed = pack_bfloat16_columns(node, columns);
   if (!packed) packed = pack_tile_columns(node, m, columns);
   // What is split on the way has more rows of tiles than vectors could make up for.
   if (packed || split_product_usable()) return packed;

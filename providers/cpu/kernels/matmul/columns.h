@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Products with constant columns, which are packed once: for tiles (tiles.h) where the machine has
-// them, for vectors (panels.h), or in bfloat16 for a few rows (bfloat16_rows.h). Pure functions;
-// thread-safe.
+// them, for vectors (panels.h), or to bfloat16 (bfloat16_columns.h). Pure functions; thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +27,7 @@ std::optional<PackedInput> pack_columns(const SnapshotNode& node, int64_t m, boo
                                         const Columns& columns);
 // What kernels are called that read the one form or the other.
 struct PackedNames {
-  std::string_view tiles, panels, bfloat16_rows;
+  std::string_view tiles, panels, bfloat16_rows, bfloat16_panels;
 };
 // A kernel that reads them: input 0, |m| rows of k numbers, by the columns to output 0.
 Kernel packed_product(const PackedInput& packed, const SnapshotNode& node, int64_t m,

@@ -159,7 +159,7 @@ Result<Kernel> make_packed_matmul(const SnapshotNode& node, const PackedInput& p
   PFRT_ASSIGN(const ProductShape shape, product_shape(node.input_dims(0), node.input_dims(1)));
   PFRT_TRY(shape.check(node));
   return packed_product(packed, node, shape.m, {shape.n, shape.k, 1, shape.n},
-                        {"matmul_tiles", "matmul_panels", "matmul_bf16_rows"},
+                        {"matmul_tiles", "matmul_panels", "matmul_bf16_rows", "matmul_bf16_panels"},
                         [](const Run&) { return Finish(); });
 }
 
