@@ -326,12 +326,13 @@ TEST_F(Bfloat16Panels, take_tails) { expect_tail_taken(21); }
 TEST_F(Bfloat16Rows, are_only_where_the_session_allows_them) {
   EXPECT_EQ(Product(4, 256, 256, 1).kernel(), "matmul_bf16_rows");
   EXPECT_EQ(Product(4, 256, 256, 1, true).kernel(), "gemm_bf16_rows");
+  EXPECT_EQ(Product(4, 256, 256, 1).with_any_rows().kernel(), "matmul_bf16_rows");
   const auto refused = [](const char* what, Product p) {
     EXPECT_EQ(p.kernel().find("bf16"), std::string::npos) << what;
   };
   if (cpu::split_product_usable()) {
     refused("more rows, beside tiles", Product(5, 256, 256, 1));
-    refused("an unknown number, beside tiles", Product(1, 256, 256, 1).with_any_rows());
+    refused("more rows of any number, beside tiles", Product(5, 256, 256, 1).with_any_rows());
   }
   refused("a small matrix", Product(1, 255, 256, 1));
   refused("few columns", Product(1, 15, 20000, 1));

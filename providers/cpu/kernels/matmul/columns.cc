@@ -23,6 +23,9 @@ Kernel kernel_of(std::string_view name, Product product, std::function<Finish(co
   return kernel;
 }
 
+// For more rows than a few: not where there are tiles, or code cannot be made executable.
+bool panels_are_best() { return !split_product_usable() && PanelProduct::get() != nullptr; }
+
 Kernel kernel_that_reads(const PackedInput& packed, const SnapshotNode& node, int64_t m,
                          const Columns& columns, const PackedNames& names,
                          std::function<Finish(const Run&)> finish) {
@@ -42,14 +45,17 @@ Kernel kernel_that_reads(const PackedInput& packed, const SnapshotNode& node, in
 std::optional<PackedInput> pack_columns(const SnapshotNode& node, int64_t m, bool any,
                                         const Columns& columns) {
   std::optional<PackedInput> packed;
-  // More rows than a few are better off on tiles.
-  const bool few = !any && m <= Bfloat16Rows::kMostRows;
-  if (few || (!split_product_usable() && PanelProduct::get() != nullptr))
+  if (m <= Bfloat16Rows::kMostRows || panels_are_best())
     packed = pack_bfloat16_columns(node, columns);
   if (!packed) packed = pack_tile_columns(node, m, columns);
   // What is split on the way has more rows of tiles than vectors could make up for.
   if (packed || split_product_usable()) return packed;
   return pack_panel_columns(node, m, any, columns);
+}
+
+bool reads_packed(const PackedInput& packed, int64_t m) {
+  return !packed.recipe.starts_with(kBfloat16Columns) || m <= Bfloat16Rows::kMostRows ||
+         panels_are_best();
 }
 
 Kernel packed_product(const PackedInput& packed, const SnapshotNode& node, int64_t m,

@@ -29,6 +29,8 @@ std::optional<PackedInput> pack_columns(const SnapshotNode& node, int64_t m, boo
 struct PackedNames {
   std::string_view tiles, panels, bfloat16_rows, bfloat16_panels;
 };
+// Whether a product of |m| rows reads them; if not, it takes the columns as they are.
+bool reads_packed(const PackedInput& packed, int64_t m);
 // A kernel that reads them: input 0, |m| rows of k numbers, by the columns to output 0.
 Kernel packed_product(const PackedInput& packed, const SnapshotNode& node, int64_t m,
                       const Columns& columns, const PackedNames& names,

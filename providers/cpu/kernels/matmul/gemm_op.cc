@@ -98,6 +98,7 @@ std::optional<PackedInput> pack_gemm(const SnapshotNode& node) {
 
 Result<Kernel> make_packed_gemm(const SnapshotNode& node, const PackedInput& packed) {
   PFRT_ASSIGN(const Form f, read(node));
+  if (!reads_packed(packed, f.m)) return make_gemm(node);
   return packed_product(packed, node, f.m, {f.n, f.k, f.trans_b ? f.k : 1, f.trans_b ? 1 : f.n},
                         {"gemm_tiles", "gemm_panels", "gemm_bf16_rows", "gemm_bf16_panels"},
                         [f](const Run& run) -> Finish {
