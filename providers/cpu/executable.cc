@@ -57,7 +57,9 @@ Result<std::unique_ptr<Executable>> Executable::compile(const pfrt_snapshot& sna
       if (!prepared.ok()) return prepared.take_status().prepend(describe(reader));
       out->prepared_[n] = prepared.take();
     }
-    if (row != nullptr && row->pack != nullptr && !once) out->add_constant(n, row->pack(reader));
+    // Rows without another form are of no use unpacked, run once or not.
+    if (row != nullptr && row->pack != nullptr && (!once || row->make_packed == nullptr))
+      out->add_constant(n, row->pack(reader));
     if (row != nullptr) continue;
     return error(Code::kUNSUPPORTED_OPERATOR, describe(reader), ": ", reason);
   }

@@ -170,6 +170,7 @@ struct Alternative;
 // A row made for one signature.
 struct Kernel {
   std::function<pfrt_code(const Run&)> run;  // returns 0, or what fail returned
+  std::string_view name;                     // static; empty: its row's
   double flops = 0;
   uint64_t scratch_bytes = 0;  // a worker
   uint64_t shared_bytes = 0;   // of all workers together
@@ -203,8 +204,6 @@ struct Blocked {
 struct PackedInput {
   uint32_t input = 0;
   std::string recipe;  // names layout and dimensions completely
-  // Of the kernel that reads it, where that is not the row's.
-  std::string_view kernel;
   uint64_t bytes = 0;
   std::function<void(const void* source, void* out)> pack;
 };

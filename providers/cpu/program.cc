@@ -416,7 +416,7 @@ class ProgramBuilder {
       step.outputs.push_back(to);
     }
     if (long_in_parallel(row->domain, row->op)) step.flags = PFRT_STEP_LONG;
-    step.name = with_packed ? packed->input.kernel : row->name;
+    step.name = step.kernel.name.empty() ? row->name : step.kernel.name;
     if (sides.input || sides.output) step.name += "_blocked";
     if (step.kernel.may_alias >= 0)
       step.aliases = {{static_cast<uint32_t>(step.kernel.may_alias), 0}};

@@ -441,6 +441,30 @@ TEST(Providers, list_their_kernels) {
                     {"Nope"}));
 }
 
+TEST(Session, a_convolution_of_constants_is_folded) {
+  GraphBuilder g;
+  g.input("x", PFRT_DTYPE_FLOAT32, {1, 16, 4, 4});
+  g.constant("image", floats({1, 16, 6, 6}, random_floats(16 * 36, 3)));
+  g.constant("w", floats({16, 16, 3, 3}, random_floats(16 * 16 * 9, 4)));
+  g.node("Conv", {"image", "w"}, {"c"});
+  g.node("Add", {"x", "c"}, {"y"});
+  g.output("y");
+  const auto env = make_env();
+  const auto model = make_model(env.get(), g);
+  const auto plain = make_options(PFRT_OPTIONS_SESSION, {{"optimization_level", "none"}});
+  const auto folded = make_session(env.get(), model.get());
+  const auto whole = make_session(env.get(), model.get(), plain.get());
+  pfrt_report* made = nullptr;
+  ASSERT_TRUE(ok(api().session->explain(folded.get(), &made)));
+  const Handle<pfrt_report> report(made);
+  EXPECT_EQ(api().report->row_count(report.get()), 1u);
+  const Array x = floats({1, 16, 4, 4}, random_floats(16 * 16, 5));
+  const auto got = run(folded.get(), {x})[0].as<float>();
+  const auto want = run(whole.get(), {x})[0].as<float>();
+  ASSERT_EQ(got.size(), want.size());
+  for (size_t i = 0; i < got.size(); ++i) EXPECT_NEAR(got[i], want[i], 1e-4);
+}
+
 // A product of 64 x 512 by 512 x 64 at that precision.
 std::string product(const char* precision) {
   GraphBuilder g;

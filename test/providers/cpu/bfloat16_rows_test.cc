@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Products of a few rows with constant columns in bfloat16: the exact product with the rounded
-// columns but for float32 sums, where the session allows it and nowhere else.
+// Products with constant columns in bfloat16, of a few rows or by panels: the exact product with
+// the rounded columns but for float32 sums, where the session allows it and nowhere else.
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
 #include <cstring>
 #include <limits>
 
 #include "providers/cpu/isa/isa.h"
+#include "providers/cpu/jit/panel_product.h"
+#include "providers/cpu/kernels/matmul/split_product.h"
 #include "test/providers/cpu/cases.h"
 #include "test/providers/cpu/graph.h"
 
@@ -28,6 +31,13 @@ double nearest_bfloat16(double x) {
   const double nearest = std::ldexp(std::nearbyint(std::ldexp(x, -unit)), unit);
   return std::fabs(nearest) < 0x1p128 ? nearest
                                       : std::copysign(std::numeric_limits<double>::infinity(), x);
+}
+
+std::vector<float> floats_of(const GraphOutcome& outcome) {
+  const std::vector<char>& from = outcome.outputs.front();
+  std::vector<float> out(from.size() / sizeof(float));
+  std::memcpy(out.data(), from.data(), from.size());
+  return out;
 }
 
 struct Product {
@@ -60,6 +70,18 @@ struct Product {
     return graph.values[kColumns].values[static_cast<size_t>(transposed ? j * k + l : l * n + j)];
   }
 
+  // As far as compile is told.
+  Product& with_any_rows() {
+    graph.told = {{kRows, {-2, k}}, {graph.outputs.front(), {-2, n}}};
+    return *this;
+  }
+  void round_columns() {
+    for (double& number : graph.values[kColumns].values) number = nearest_bfloat16(number);
+  }
+  std::string name() const {
+    return std::string(gemm ? "gemm" : "matmul") + (m > 4 ? "_bf16_panels" : "_bf16_rows");
+  }
+
   GraphOutcome run(uint32_t workers = 1) const {
     GraphOutcome outcome = test::run(graph, workers);
     EXPECT_EQ(outcome.fault, "") << graph.text();
@@ -71,20 +93,19 @@ struct Product {
   }
   std::vector<float> floats() const {
     const GraphOutcome outcome = run();
-    EXPECT_EQ(outcome.kernels.front(), gemm ? "gemm_bf16_rows" : "matmul_bf16_rows");
-    std::vector<float> out(outcome.outputs.front().size() / sizeof(float));
-    std::memcpy(out.data(), outcome.outputs.front().data(), outcome.outputs.front().size());
-    return out;
+    EXPECT_EQ(outcome.kernels, std::vector<std::string>{name()});
+    return floats_of(outcome);
   }
 
   void expect_near_exact() {
     const std::vector<float> got = floats();
     ASSERT_EQ(got.size(), static_cast<size_t>(m * n));
+    round_columns();
     for (int64_t i = 0; i < m; ++i)
       for (int64_t j = 0; j < n; ++j) {
         double exact = 0, size = 0;
         for (int64_t l = 0; l < k; ++l) {
-          const double term = row(i, l) * nearest_bfloat16(column(l, j));
+          const double term = row(i, l) * column(l, j);
           exact += term;
           size += std::fabs(term);
         }
@@ -118,6 +139,81 @@ TEST_F(Bfloat16Rows, multiply_exact_rows_by_rounded_columns) {
     Product p(1 + static_cast<int64_t>(seed % 4), n, k, seed, gemm, transposed);
     ASSERT_NO_FATAL_FAILURE(p.expect_near_exact());
   }
+}
+
+// Where more rows than a few are not better off on tiles.
+class Bfloat16Panels : public Bfloat16Rows {
+ protected:
+  void SetUp() override {
+    Bfloat16Rows::SetUp();
+    if (!IsSkipped() && (cpu::split_product_usable() || cpu::PanelProduct::get() == nullptr))
+      GTEST_SKIP() << "the machine has tiles, or code cannot be made executable";
+  }
+};
+
+TEST_F(Bfloat16Panels, multiply_exact_rows_by_rounded_columns) {
+  Random random(6);
+  for (uint64_t seed = 0; seed < 24; ++seed) {
+    const int64_t n = seed % 3 == 0 ? random.from_to(16, 40) : random.from_to(41, 1100);
+    const int64_t k = (int64_t{65536} + n - 1) / n + random.below(300);
+    const int64_t m = seed % 4 == 0 ? random.from_to(5, 200) : random.from_to(1, 30);
+    const bool gemm = random.once_in(2), transposed = gemm && random.once_in(2);
+    Product p(m, n, k, seed, gemm, transposed);
+    if (seed % 5 != 0) p.with_any_rows();
+    ASSERT_NO_FATAL_FAILURE(p.expect_near_exact());
+  }
+}
+
+TEST_F(Bfloat16Panels, have_the_bits_of_float32_panels_of_the_rounded_columns) {
+  for (const auto& [m, n, k] :
+       {std::array<int64_t, 3>{5, 333, 257}, {13, 80, 1025}, {131, 20, 4000}}) {
+    Product p(m, n, k, 9, m % 2 == 0, m % 2 == 0);
+    const std::vector<float> got = p.floats();
+    p.round_columns();
+    p.graph.hints = 0;
+    EXPECT_EQ(p.kernel(), "matmul_panels");
+    EXPECT_EQ(floats_of(p.run()), got) << p.graph.text();
+  }
+}
+
+TEST_F(Bfloat16Panels, of_one_session_take_any_number_of_rows) {
+  for (const bool gemm : {false, true}) {
+    std::vector<Graph> graphs;
+    std::vector<std::string> names;
+    std::vector<std::vector<float>> alone;
+    for (const int64_t m : {1, 5, 4, 200, 2, 3, 17}) {
+      Product p(m, 259, 301, 11, gemm, gemm);
+      if (!graphs.empty()) p.graph.values[kColumns] = graphs.front().values[kColumns];
+      if (gemm && !graphs.empty()) p.graph.values[2] = graphs.front().values[2];
+      alone.push_back(p.floats());  // its number of rows known
+      names.push_back(p.name());
+      graphs.push_back(p.with_any_rows().graph);
+    }
+    const std::vector<GraphOutcome> outcomes = run_each(graphs, 2);
+    for (size_t i = 0; i < graphs.size(); ++i) {
+      ASSERT_EQ(outcomes[i].fault, "") << graphs[i].text();
+      EXPECT_EQ(outcomes[i].kernels, std::vector<std::string>{names[i]});
+      EXPECT_EQ(floats_of(outcomes[i]), alone[i]) << graphs[i].text();
+    }
+  }
+}
+
+TEST_F(Bfloat16Panels, have_the_same_bits_on_any_number_of_threads) {
+  for (const int64_t m : {5, 150}) {
+    const Product p(m, 1003, 517, 3, m % 2 == 0);
+    const GraphOutcome alone = p.run(1);
+    for (const uint32_t workers : {2u, 5u})
+      EXPECT_EQ(p.run(workers).outputs, alone.outputs) << m << " rows, " << workers << " threads";
+  }
+}
+
+TEST_F(Bfloat16Panels, columns_may_lie_either_way) {
+  Product p(7, 333, 257, 4, true), turned(7, 333, 257, 4, true, true);
+  for (int64_t l = 0; l < p.k; ++l)
+    for (int64_t j = 0; j < p.n; ++j) turned.column(l, j) = p.column(l, j);
+  turned.graph.values[kRows] = p.graph.values[kRows];
+  turned.graph.values[2] = p.graph.values[2];
+  EXPECT_EQ(turned.floats(), p.floats());
 }
 
 TEST_F(Bfloat16Rows, leading_dimensions_are_rows) {
@@ -159,7 +255,8 @@ TEST_F(Bfloat16Rows, columns_may_lie_either_way) {
   EXPECT_EQ(turned.floats(), p.floats());
 }
 
-TEST_F(Bfloat16Rows, round_every_kind_of_number_to_nearest_even) {
+// In each of |m| rows.
+void expect_every_kind_of_number_rounded_to_nearest_even(int64_t m) {
   const double infinity = std::numeric_limits<double>::infinity();
   const double numbers[] = {
       1 + 0x1p-8,                         // between two: to the even one, below
@@ -179,31 +276,42 @@ TEST_F(Bfloat16Rows, round_every_kind_of_number_to_nearest_even) {
   for (const bool transposed : {false, true})
     for (const int64_t at : {0, 1, 300})
       for (const double number : numbers) {
-        Product p(1, 230, 301, 2, transposed, transposed);
+        Product p(m, 230, 301, 2, transposed, transposed);
         for (int64_t l = 0; l < p.k; ++l) p.column(l, 17) = 0;
         p.column(at, 17) = number;
-        p.row(0, at) = std::isfinite(number) && std::fabs(number) < 1 ? 0x1p100 : 1;
+        const double factor = std::isfinite(number) && std::fabs(number) < 1 ? 0x1p100 : 1;
+        for (int64_t i = 0; i < m; ++i) p.row(i, at) = factor;
         const std::vector<float> got = p.floats();
-        double want = nearest_bfloat16(number) * p.row(0, at);
+        double want = nearest_bfloat16(number) * factor;
         if (p.gemm) want = 0.5 * want + 2 * p.graph.values[2].values[17];
         const auto wanted = static_cast<float>(want);
-        if (std::isnan(number))
-          EXPECT_TRUE(std::isnan(got[17])) << number << " at " << at;
-        else
-          EXPECT_FLOAT_EQ(got[17], wanted) << number << " at " << at;
-        for (size_t j = 0; j < got.size(); ++j)
-          EXPECT_TRUE(j == 17 || std::isfinite(got[j])) << number << ", column " << j;
+        for (size_t j = 0; j < got.size(); ++j) {
+          if (j % 230 != 17)
+            EXPECT_TRUE(std::isfinite(got[j])) << number << ", element " << j;
+          else if (std::isnan(number))
+            EXPECT_TRUE(std::isnan(got[j])) << number << " at " << at;
+          else
+            EXPECT_FLOAT_EQ(got[j], wanted) << number << " at " << at;
+        }
       }
 }
 
-TEST_F(Bfloat16Rows, take_tails) {
-  Product p(3, 300, 400, 6);
+TEST_F(Bfloat16Rows, round_every_kind_of_number_to_nearest_even) {
+  expect_every_kind_of_number_rounded_to_nearest_even(1);
+}
+
+TEST_F(Bfloat16Panels, round_every_kind_of_number_to_nearest_even) {
+  expect_every_kind_of_number_rounded_to_nearest_even(5);
+}
+
+void expect_tail_taken(int64_t m) {
+  Product p(m, 300, 400, 6);
   const std::vector<float> plain = p.floats();
-  const uint32_t other = p.graph.add(Random(1).data(PFRT_DTYPE_FLOAT32, {3, 300}));
-  const uint32_t sum = p.graph.add("Add", {p.graph.outputs.front(), other}, {3, 300}, {}, 1);
-  p.graph.outputs = {p.graph.add("Relu", {sum}, {3, 300}, {}, 1)};
+  const uint32_t other = p.graph.add(Random(1).data(PFRT_DTYPE_FLOAT32, {m, 300}));
+  const uint32_t sum = p.graph.add("Add", {p.graph.outputs.front(), other}, {m, 300}, {}, 1);
+  p.graph.outputs = {p.graph.add("Relu", {sum}, {m, 300}, {}, 1)};
   const GraphOutcome outcome = p.run(3);
-  ASSERT_EQ(outcome.kernels, std::vector<std::string>{"matmul_bf16_rows+add+relu"});
+  ASSERT_EQ(outcome.kernels, std::vector<std::string>{p.name() + "+add+relu"});
   for (size_t i = 0; i < plain.size(); ++i) {
     float got = 0;
     std::memcpy(&got, outcome.outputs.front().data() + i * sizeof got, sizeof got);
@@ -211,13 +319,21 @@ TEST_F(Bfloat16Rows, take_tails) {
   }
 }
 
-TEST_F(Bfloat16Rows, are_only_where_the_session_allows_them_and_rows_are_known_to_be_few) {
+TEST_F(Bfloat16Rows, take_tails) { expect_tail_taken(3); }
+
+TEST_F(Bfloat16Panels, take_tails) { expect_tail_taken(21); }
+
+TEST_F(Bfloat16Rows, are_only_where_the_session_allows_them) {
   EXPECT_EQ(Product(4, 256, 256, 1).kernel(), "matmul_bf16_rows");
   EXPECT_EQ(Product(4, 256, 256, 1, true).kernel(), "gemm_bf16_rows");
+  EXPECT_EQ(Product(4, 256, 256, 1).with_any_rows().kernel(), "matmul_bf16_rows");
   const auto refused = [](const char* what, Product p) {
-    EXPECT_EQ(p.kernel().find("bf16_rows"), std::string::npos) << what;
+    EXPECT_EQ(p.kernel().find("bf16"), std::string::npos) << what;
   };
-  refused("more rows", Product(5, 256, 256, 1));
+  if (cpu::split_product_usable()) {
+    refused("more rows, beside tiles", Product(5, 256, 256, 1));
+    refused("more rows of any number, beside tiles", Product(5, 256, 256, 1).with_any_rows());
+  }
   refused("a small matrix", Product(1, 255, 256, 1));
   refused("few columns", Product(1, 15, 20000, 1));
   Product p(1, 256, 256, 1);
@@ -229,10 +345,6 @@ TEST_F(Bfloat16Rows, are_only_where_the_session_allows_them_and_rows_are_known_t
   p.graph.hints = PFRT_COMPILE_BF16 | PFRT_COMPILE_RUN_ONCE;
   refused("a single run", p);
   p.graph.hints = PFRT_COMPILE_BF16;
-  p.graph.told[kRows] = {-2, 256};
-  p.graph.told[p.graph.outputs.front()] = {-2, 256};
-  refused("an unknown number of rows", p);
-  p.graph.told.clear();
   p.graph.values[kColumns].constant = false;
   refused("columns that vary", p);
 }

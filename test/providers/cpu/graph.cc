@@ -102,7 +102,7 @@ class Session {
     (void)table.open(to_c("cpu"), nullptr, 0, &sink_, &provider);
   }
   ~Session() {
-    if (program.handle != nullptr) table.release_program(executable, &program);
+    release_program();
     if (executable != nullptr) table.release_executable(executable);
     if (provider != nullptr) table.close(provider);
   }
@@ -123,6 +123,10 @@ class Session {
   std::vector<uint32_t> inputs;  // of the region
 
  private:
+  void release_program() {
+    if (program.handle != nullptr) table.release_program(executable, &program);
+    program = {};
+  }
   pfrt_sink sink_;
 };
 
@@ -170,38 +174,15 @@ bool Session::specialise(const Graph& graph) {
                            dims.data(),
                            static_cast<uint32_t>(ranks.size()),
                            0};
+  release_program();
   program.struct_size = sizeof program;
   return table.specialise(executable, &shapes, &sink_, &program) == PFRT_CODE_OK;
 }
 
-}  // namespace
-
-uint32_t Graph::add(std::string op, std::vector<uint32_t> inputs, Dims dims,
-                    std::vector<Attr> attrs, uint32_t tail_of) {
-  const uint32_t value = add(Data{PFRT_DTYPE_FLOAT32, std::move(dims), {}});
-  nodes.push_back({std::move(op), std::move(inputs), {value}, std::move(attrs), tail_of, {}});
-  return value;
-}
-
-std::string Graph::text() const {
-  std::string out;
-  for (const GraphNode& node : nodes) {
-    Case c{{}, {}, node.attrs};
-    for (uint32_t v : node.inputs) c.inputs.push_back(v == PFRT_NO_INDEX ? Data{} : values[v]);
-    for (uint32_t v : node.outputs) c.outputs.push_back(v == PFRT_NO_INDEX ? Data{} : values[v]);
-    out += message(out.empty() ? "" : "; ", node.op, " ", c.text());
-  }
-  return out;
-}
-
-GraphOutcome run(const Graph& graph, uint32_t workers) {
+// The session's program, of |graph|.
+GraphOutcome run_program(const Session& session, const Graph& graph, uint32_t workers) {
   GraphOutcome outcome;
   const GraphSnapshot snapshot(graph);
-  Session session(outcome.fault);
-  if (!session.compile(snapshot, graph) || !session.specialise(graph)) {
-    if (outcome.fault.empty()) outcome.fault = "failed without a message";
-    return outcome;
-  }
   const pfrt_program& program = session.program;
   std::deque<Guarded> memory;
   std::vector<void*> buffers;
@@ -245,6 +226,46 @@ GraphOutcome run(const Graph& graph, uint32_t workers) {
     outcome.outputs[program.buffers[b].index].assign(from, from + program.buffers[b].bytes);
   }
   return outcome;
+}
+
+}  // namespace
+
+uint32_t Graph::add(std::string op, std::vector<uint32_t> inputs, Dims dims,
+                    std::vector<Attr> attrs, uint32_t tail_of) {
+  const uint32_t value = add(Data{PFRT_DTYPE_FLOAT32, std::move(dims), {}});
+  nodes.push_back({std::move(op), std::move(inputs), {value}, std::move(attrs), tail_of, {}});
+  return value;
+}
+
+std::string Graph::text() const {
+  std::string out;
+  for (const GraphNode& node : nodes) {
+    Case c{{}, {}, node.attrs};
+    for (uint32_t v : node.inputs) c.inputs.push_back(v == PFRT_NO_INDEX ? Data{} : values[v]);
+    for (uint32_t v : node.outputs) c.outputs.push_back(v == PFRT_NO_INDEX ? Data{} : values[v]);
+    out += message(out.empty() ? "" : "; ", node.op, " ", c.text());
+  }
+  return out;
+}
+
+GraphOutcome run(const Graph& graph, uint32_t workers) {
+  return run_each({&graph, 1}, workers).front();
+}
+
+std::vector<GraphOutcome> run_each(std::span<const Graph> graphs, uint32_t workers) {
+  std::string fault;
+  const GraphSnapshot first(graphs.front());  // the executable borrows its constants
+  Session session(fault);
+  const bool compiled = session.compile(first, graphs.front());
+  std::vector<GraphOutcome> outcomes;
+  for (const Graph& graph : graphs) {
+    if (compiled && session.specialise(graph)) {
+      outcomes.push_back(run_program(session, graph, workers));
+    } else {
+      outcomes.emplace_back().fault = fault.empty() ? "failed without a message" : fault;
+    }
+  }
+  return outcomes;
 }
 
 std::string refused_tail(const Graph& graph, uint32_t head) {

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <map>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -49,6 +50,9 @@ struct GraphOutcome {
 };
 
 GraphOutcome run(const Graph& graph, uint32_t workers = 1);
+// Graphs that differ in the dimensions and values of inputs alone, each run by the executable of
+// the first.
+std::vector<GraphOutcome> run_each(std::span<const Graph> graphs, uint32_t workers = 1);
 
 // What supports() says of node |head| of the graph with those after it as its tail: empty, or why
 // not.

@@ -23,7 +23,7 @@ constexpr int64_t kPanel = PanelProduct::kPanel;
 constexpr int64_t kSide = 4, kOut = 2, kParts = kSide * kSide;  // of a tile
 constexpr int64_t kChain = 8, kPassChunks = 8;                  // k of a chunk, each a chain
 constexpr int64_t kBandBytes = 1 << 20;                         // results do not depend on it
-constexpr int64_t kLeastTiles = 48;                             // weights are read once a band
+constexpr int64_t kLeastTiles = 56;                             // weights are read once a band
 constexpr int64_t kLeastInputs = 64, kLeastOutputs = 32;        // transforms cost the same for few
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }

@@ -4,18 +4,13 @@
 #include <immintrin.h>
 
 #include <algorithm>
-#include <vector>
 
-#include "core/base/half.h"
-#include "providers/cpu/isa/isa.h"
-#include "providers/cpu/kernels/matmul/gemm.h"
+#include "providers/cpu/kernels/matmul/bfloat16_columns.h"
 
 namespace pfrt::cpu {
 namespace {
 
-// A panel is 16 columns, padded with 0, and all of k, two by two: a 32-bit lane has the even k of
-// its column in the low half and the odd one in the high half, 0 where there is none.
-constexpr int64_t kPanel = 16, kLanes = 8;
+constexpr int64_t kPanel = Bfloat16Panel::kColumns, kLanes = 8;
 constexpr int64_t kVectors = kPanel / kLanes;
 constexpr int64_t kMostPanels = 4;  // read side by side
 constexpr int64_t kBlock = 64;      // k summed apart, which keeps errors small
@@ -23,31 +18,6 @@ constexpr int64_t kAhead = 2048;    // bytes
 constexpr int64_t kLeastTaskBytes = 32 << 10, kTaskBytes = 256 << 10, kWantedTasks = 16;
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
-int64_t panel_lanes(int64_t k) { return kPanel * ceil_div(k, 2); }
-
-__attribute__((target("avx2"))) void round_pairs(const float* even, const float* odd,
-                                                 uint32_t* to) {
-  for (int64_t j = 0; j < kPanel; ++j)
-    to[j] = float_to_bfloat16(even[j]) | static_cast<uint32_t>(float_to_bfloat16(odd[j])) << 16;
-}
-
-void pack(const Columns& c, const float* source, uint32_t* to) {
-  constexpr float kNothing[kPanel] = {};
-  const StridedSource<float> columns(source, PFRT_DTYPE_FLOAT32, 0, c.outer_stride, c.k_stride);
-  // Where a row's columns are neighbours few rows are read at a time, in their order.
-  const int64_t rows = c.outer_stride == 1 ? 16 : 256;
-  std::vector<float> block(static_cast<size_t>(rows * kPanel));
-  for (int64_t k = 0; k < c.k; k += rows)
-    for (int64_t first = 0; first < c.n; first += kPanel) {
-      const int64_t depth = std::min(rows, c.k - k);
-      columns.pack(block.data(), kPanel, first, std::min(kPanel, c.n - first), k, depth);
-      uint32_t* const pairs = to + first / kPanel * panel_lanes(c.k) + k / 2 * kPanel;
-      for (int64_t i = 0; i < depth; i += 2) {
-        const float* const even = block.data() + i * kPanel;
-        round_pairs(even, i + 1 < depth ? even + kPanel : kNothing, pairs + i / 2 * kPanel);
-      }
-    }
-}
 
 // The half of each lane, as float32.
 template <bool kOdd>
@@ -122,30 +92,11 @@ constexpr Form kForms[Bfloat16Rows::kMostRows] = {{4, multiply<1, 4>, multiply<1
 
 }  // namespace
 
-std::optional<PackedInput> pack_bfloat16_columns(const SnapshotNode& node, int64_t m, bool any,
-                                                 const Columns& c) {
-  // Fewer columns than a panel would be padded to what their float32 numbers take.
-  constexpr int64_t kLeastNumbers = 64 << 10, kLeastColumns = kPanel;
-  if (node.precision() != Precision::kBfloat16 || isa() < Isa::kAvx2 || any || m < 1 ||
-      m > Bfloat16Rows::kMostRows || node.input_dtype(0) != PFRT_DTYPE_FLOAT32 ||
-      node.input_constant(1) == nullptr || c.n < kLeastColumns || c.k < 1 ||
-      c.n * c.k < kLeastNumbers)
-    return std::nullopt;
-  PackedInput packed;
-  packed.input = 1;
-  packed.recipe = message(kBfloat16Columns, "pairs/", kPanel, "/", c.n, "x", c.k, "/",
-                          c.outer_stride, "/", c.k_stride);
-  packed.bytes = static_cast<uint64_t>(ceil_div(c.n, kPanel) * panel_lanes(c.k)) * sizeof(uint32_t);
-  packed.pack = [c](const void* source, void* out) {
-    pack(c, static_cast<const float*>(source), static_cast<uint32_t*>(out));
-  };
-  return packed;
-}
-
 Bfloat16Rows::Bfloat16Rows(int64_t m, const Columns& columns)
     : m_(m), n_(columns.n), k_(columns.k) {
   constexpr int64_t kWide = kMostPanels * kPanel;
-  const int64_t wide_bytes = kMostPanels * panel_lanes(k_) * static_cast<int64_t>(sizeof(uint32_t));
+  const int64_t wide_bytes =
+      kMostPanels * Bfloat16Panel::lanes(k_) * static_cast<int64_t>(sizeof(uint32_t));
   const int64_t wanted = ceil_div(n_, kWide) * wide_bytes / kWantedTasks;
   task_cols_ = ceil_div(std::clamp(wanted, kLeastTaskBytes, kTaskBytes), wide_bytes) * kWide;
 }
@@ -153,7 +104,7 @@ Bfloat16Rows::Bfloat16Rows(int64_t m, const Columns& columns)
 void Bfloat16Rows::run(const Run& run, const Finish& finish) const {
   if (m_ <= 0) return;
   const Form& form = kForms[m_ - 1];
-  const int64_t lanes = panel_lanes(k_);
+  const int64_t lanes = Bfloat16Panel::lanes(k_);
   run.blocks(n_, task_cols_, [&](int64_t begin, int64_t end) {
     float* const out = run.output<float>(0);
     for (int64_t j = begin; j < end;) {

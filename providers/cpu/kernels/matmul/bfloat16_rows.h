@@ -1,26 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Products of a few float32 rows with constant columns that are kept in bfloat16: such a product
-// takes as long as its columns take to read, and they are half as long. The rows are exact and sums
-// are float32; the columns are rounded to nearest even once, by the host. For AVX2 and up.
-// Immutable; thread-safe.
+// Products of a few float32 rows with constant columns in bfloat16 (bfloat16_columns.h): such a
+// product takes as long as its columns take to read, and they are half as long. The rows are exact
+// and sums are float32. For AVX2 and up. Immutable; thread-safe.
 #pragma once
 
 #include <cstdint>
-#include <optional>
-#include <string_view>
 
 #include "providers/cpu/kernel.h"
 #include "providers/cpu/kernels/matmul/columns.h"
 
 namespace pfrt::cpu {
-
-// What |columns|, input 1 of the node, are packed to where the node's precision allows bfloat16 and
-// the product has |m| rows, a few; nothing where there may be |any| number of them.
-std::optional<PackedInput> pack_bfloat16_columns(const SnapshotNode& node, int64_t m, bool any,
-                                                 const Columns& columns);
-
-inline constexpr std::string_view kBfloat16Columns = "bfloat16_columns/";  // how its recipe begins
 
 class Bfloat16Rows {
  public:

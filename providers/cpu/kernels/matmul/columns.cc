@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "providers/cpu/kernels/matmul/columns.h"
 
+#include "providers/cpu/kernels/matmul/bfloat16_columns.h"
 #include "providers/cpu/kernels/matmul/bfloat16_rows.h"
 #include "providers/cpu/kernels/matmul/panels.h"
 #include "providers/cpu/kernels/matmul/split_product.h"
@@ -10,8 +11,9 @@ namespace pfrt::cpu {
 namespace {
 
 template <typename Product>
-Kernel kernel_of(Product product, std::function<Finish(const Run&)> finish) {
+Kernel kernel_of(std::string_view name, Product product, std::function<Finish(const Run&)> finish) {
   Kernel kernel;
+  kernel.name = name;
   kernel.scratch_bytes = product.scratch_bytes();
   kernel.shared_bytes = product.shared_bytes();
   kernel.run = [product = std::move(product), finish = std::move(finish)](const Run& run) {
@@ -21,41 +23,52 @@ Kernel kernel_of(Product product, std::function<Finish(const Run&)> finish) {
   return kernel;
 }
 
+// For more rows than a few: not where there are tiles, or code cannot be made executable.
+bool panels_are_best() { return !split_product_usable() && PanelProduct::get() != nullptr; }
+
+Kernel kernel_that_reads(const PackedInput& packed, const SnapshotNode& node, int64_t m,
+                         const Columns& columns, const PackedNames& names,
+                         std::function<Finish(const Run&)> finish) {
+  if (packed.recipe.starts_with(kTileColumns))
+    return kernel_of(names.tiles, TileMatmul(m, columns, node.precision()), std::move(finish));
+  const bool bfloat16 = packed.recipe.starts_with(kBfloat16Columns);
+  if (bfloat16 && m <= Bfloat16Rows::kMostRows)
+    return kernel_of(names.bfloat16_rows, Bfloat16Rows(m, columns), std::move(finish));
+  using Panels = PanelMatmul::Panels;
+  const std::string_view name = bfloat16 ? names.bfloat16_panels : names.panels;
+  const PanelMatmul product(m, columns, bfloat16 ? Panels::kBfloat16 : Panels::kPlain);
+  Kernel kernel = kernel_of(name, product, finish);
+  kernel.alternatives = [name, product, columns, finish = std::move(finish)] {
+    std::vector<Alternative> out;
+    for (auto& [change, other] : product.others(columns))
+      out.push_back({std::move(change), kernel_of(name, std::move(other), finish)});
+    return out;
+  };
+  return kernel;
+}
+
 }  // namespace
 
 std::optional<PackedInput> pack_columns(const SnapshotNode& node, int64_t m, bool any,
-                                        const Columns& columns, PackedNames names) {
-  std::optional<PackedInput> packed = pack_bfloat16_columns(node, m, any, columns);
-  if (packed) {
-    packed->kernel = names.bfloat16_rows;
-    return packed;
-  }
-  packed = pack_tile_columns(node, m, columns);
-  if (packed) packed->kernel = names.tiles;
+                                        const Columns& columns) {
+  std::optional<PackedInput> packed;
+  if (m <= Bfloat16Rows::kMostRows || panels_are_best())
+    packed = pack_bfloat16_columns(node, columns);
+  if (!packed) packed = pack_tile_columns(node, m, columns);
   // What is split on the way has more rows of tiles than vectors could make up for.
   if (packed || split_product_usable()) return packed;
-  packed = pack_panel_columns(node, m, any, columns);
-  if (packed) packed->kernel = names.panels;
-  return packed;
+  return pack_panel_columns(node, m, any, columns);
+}
+
+bool reads_packed(const PackedInput& packed, int64_t m) {
+  return !packed.recipe.starts_with(kBfloat16Columns) || m <= Bfloat16Rows::kMostRows ||
+         panels_are_best();
 }
 
 Kernel packed_product(const PackedInput& packed, const SnapshotNode& node, int64_t m,
-                      const Columns& columns, std::function<Finish(const Run&)> finish) {
-  Kernel kernel;
-  if (packed.recipe.starts_with(kTileColumns)) {
-    kernel = kernel_of(TileMatmul(m, columns, node.precision()), std::move(finish));
-  } else if (packed.recipe.starts_with(kBfloat16Columns)) {
-    kernel = kernel_of(Bfloat16Rows(m, columns), std::move(finish));
-  } else {
-    const PanelMatmul product(m, columns);
-    kernel = kernel_of(product, finish);
-    kernel.alternatives = [product, columns, finish = std::move(finish)] {
-      std::vector<Alternative> out;
-      for (auto& [change, other] : product.others(columns))
-        out.push_back({std::move(change), kernel_of(std::move(other), finish)});
-      return out;
-    };
-  }
+                      const Columns& columns, const PackedNames& names,
+                      std::function<Finish(const Run&)> finish) {
+  Kernel kernel = kernel_that_reads(packed, node, m, columns, names, std::move(finish));
   kernel.flops = 2.0 * static_cast<double>(m) * static_cast<double>(columns.n) *
                  static_cast<double>(columns.k);
   return kernel;

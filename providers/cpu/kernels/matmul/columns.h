@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Products with constant columns, which are packed once: for tiles (tiles.h) where the machine has
-// them, for vectors (panels.h), or in bfloat16 for a few rows (bfloat16_rows.h). Pure functions;
-// thread-safe.
+// them, for vectors (panels.h), or to bfloat16 (bfloat16_columns.h). Pure functions; thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -22,17 +21,19 @@ struct Columns {
 // finish(row, i, j, n) has the elements of C's row i from column j on before they are final.
 using Finish = std::function<void(float* row, int64_t i, int64_t j, int64_t n)>;
 
-// What kernels are called that read the one form or the other.
-struct PackedNames {
-  std::string_view tiles, panels, bfloat16_rows;
-};
-
 // What |columns|, input 1 of the node, are packed to for a product of at least |m| rows, or of any
 // number from there on; nothing where it is better off without.
 std::optional<PackedInput> pack_columns(const SnapshotNode& node, int64_t m, bool any,
-                                        const Columns& columns, PackedNames names);
+                                        const Columns& columns);
+// What kernels are called that read the one form or the other.
+struct PackedNames {
+  std::string_view tiles, panels, bfloat16_rows, bfloat16_panels;
+};
+// Whether a product of |m| rows reads them; if not, it takes the columns as they are.
+bool reads_packed(const PackedInput& packed, int64_t m);
 // A kernel that reads them: input 0, |m| rows of k numbers, by the columns to output 0.
 Kernel packed_product(const PackedInput& packed, const SnapshotNode& node, int64_t m,
-                      const Columns& columns, std::function<Finish(const Run&)> finish);
+                      const Columns& columns, const PackedNames& names,
+                      std::function<Finish(const Run&)> finish);
 
 }  // namespace pfrt::cpu

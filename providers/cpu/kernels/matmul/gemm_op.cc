@@ -93,13 +93,14 @@ std::optional<PackedInput> pack_gemm(const SnapshotNode& node) {
   if (node.attr_int("transA", 0) != 0) return std::nullopt;
   const int64_t n = b[trans_b ? 0 : 1], k = b[trans_b ? 1 : 0];
   return pack_columns(node, std::max<int64_t>(a[0], 1), a[0] < 0,
-                      {n, k, trans_b ? k : 1, trans_b ? 1 : n},
-                      {"gemm_tiles", "gemm_panels", "gemm_bf16_rows"});
+                      {n, k, trans_b ? k : 1, trans_b ? 1 : n});
 }
 
 Result<Kernel> make_packed_gemm(const SnapshotNode& node, const PackedInput& packed) {
   PFRT_ASSIGN(const Form f, read(node));
+  if (!reads_packed(packed, f.m)) return make_gemm(node);
   return packed_product(packed, node, f.m, {f.n, f.k, f.trans_b ? f.k : 1, f.trans_b ? 1 : f.n},
+                        {"gemm_tiles", "gemm_panels", "gemm_bf16_rows", "gemm_bf16_panels"},
                         [f](const Run& run) -> Finish {
                           const float* const c = f.has_c ? run.input<float>(2) : nullptr;
                           if (f.alpha == 1.0f && c == nullptr) return nullptr;

@@ -150,8 +150,7 @@ std::optional<PackedInput> pack_matmul(const SnapshotNode& node) {
     any |= dim < 0;
     if (dim >= 0) rows = std::min<int64_t>(rows * std::min<int64_t>(dim, INT32_MAX), INT32_MAX);
   }
-  return pack_columns(node, rows, any, {b[1], b[0], 1, b[1]},
-                      {"matmul_tiles", "matmul_panels", "matmul_bf16_rows"});
+  return pack_columns(node, rows, any, {b[1], b[0], 1, b[1]});
 }
 
 Result<Kernel> make_packed_matmul(const SnapshotNode& node, const PackedInput& packed) {
@@ -159,7 +158,9 @@ Result<Kernel> make_packed_matmul(const SnapshotNode& node, const PackedInput& p
   PFRT_TRY(need_types(node, {1}, Types{node.input_dtype(0)}));
   PFRT_ASSIGN(const ProductShape shape, product_shape(node.input_dims(0), node.input_dims(1)));
   PFRT_TRY(shape.check(node));
+  if (!reads_packed(packed, shape.m)) return make_matmul(node);
   return packed_product(packed, node, shape.m, {shape.n, shape.k, 1, shape.n},
+                        {"matmul_tiles", "matmul_panels", "matmul_bf16_rows", "matmul_bf16_panels"},
                         [](const Run&) { return Finish(); });
 }
 

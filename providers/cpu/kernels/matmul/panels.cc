@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "providers/cpu/kernels/matmul/bfloat16_columns.h"
 #include "providers/cpu/kernels/matmul/gemm.h"
 
 namespace pfrt::cpu {
@@ -13,6 +14,8 @@ constexpr int64_t kChain = 64;     // k summed apart, which keeps errors small
 constexpr int64_t kPass = 256;     // k a call: a panel's part stays in the first cache
 constexpr int64_t kReadRows = 16;  // of constants at a time, to be packed
 constexpr int64_t kLeastTaskCols = 128, kTaskCols = 512, kWantedTasks = 8;
+// Of scratch, before columns that end inside a panel: a pass of panels that had to be widened.
+constexpr int64_t kWidened = PanelProduct::kMostPanels * kPanel * kPass;
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
@@ -48,10 +51,11 @@ struct PanelMatmul::Task {
   int64_t row, rows, col, cols;
 };
 
-PanelMatmul::PanelMatmul(int64_t m, const Columns& columns, const Blocking& blocking)
+PanelMatmul::PanelMatmul(int64_t m, const Columns& columns, Panels panels, const Blocking& blocking)
     : m_(m),
       n_(columns.n),
       k_(columns.k),
+      panels_(panels),
       by_columns_(blocking.by_columns),
       product_(PanelProduct::get()) {
   if (m_ <= 0) return;
@@ -71,7 +75,7 @@ std::vector<std::pair<std::string, PanelMatmul>> PanelMatmul::others(const Colum
                                   {64, 0, true}, {32, 256, true}};
   std::vector<std::pair<std::string, PanelMatmul>> out;
   for (const Blocking& blocking : kOthers) {
-    const PanelMatmul other(m_, columns, blocking);
+    const PanelMatmul other(m_, columns, panels_, blocking);
     const int64_t tasks = other.row_tasks() * other.col_tasks();
     std::string change;
     add_change(change, "rows", task_rows_, other.task_rows_);
@@ -87,7 +91,9 @@ std::vector<std::pair<std::string, PanelMatmul>> PanelMatmul::others(const Colum
 }
 
 uint64_t PanelMatmul::scratch_bytes() const {
-  return static_cast<uint64_t>(task_rows_ * PanelProduct::kMostPanels * kPanel) * sizeof(float);
+  const int64_t edge = task_rows_ * PanelProduct::kMostPanels * kPanel;
+  return static_cast<uint64_t>(edge + (panels_ == Panels::kBfloat16 ? kWidened : 0)) *
+         sizeof(float);
 }
 
 void PanelMatmul::run(const Run& run, const Finish& finish) const {
@@ -110,22 +116,23 @@ void PanelMatmul::run(const Run& run, const Finish& finish) const {
   });
 }
 
-void PanelMatmul::multiply(const Run& run, const Task& t, float* edge) const {
+void PanelMatmul::multiply(const Run& run, const Task& t, float* scratch) const {
+  float* const edge = scratch + (panels_ == Panels::kBfloat16 ? kWidened : 0);
   const int64_t wide = product_->panels(t.rows) * kPanel;
   for (int64_t j = t.col; j < t.col + t.cols; j += wide) {
     const int64_t cols = std::min(wide, t.col + t.cols - j), panels = ceil_div(cols, kPanel);
     float* const out = run.output<float>(0) + t.row * n_ + j;
     if (cols % kPanel == 0) {
-      multiply(run, t, j, panels, out, n_);
+      multiply(run, t, j, panels, out, n_, scratch);
       continue;
     }
-    multiply(run, t, j, panels, edge, wide);
+    multiply(run, t, j, panels, edge, wide, scratch);
     for (int64_t r = 0; r < t.rows; ++r) std::copy_n(edge + r * wide, cols, out + r * n_);
   }
 }
 
 void PanelMatmul::multiply(const Run& run, const Task& t, int64_t col, int64_t panels, float* c,
-                           int64_t c_row) const {
+                           int64_t c_row, float* widened) const {
   constexpr float kNothing[PanelProduct::kMostPanels * kPanel] = {};
   constexpr int64_t kOffsets[] = {0, kChain, 2 * kChain, 3 * kChain};
   static_assert(std::size(kOffsets) * kChain == kPass);
@@ -134,14 +141,22 @@ void PanelMatmul::multiply(const Run& run, const Task& t, int64_t col, int64_t p
   p.offsets = kOffsets;
   p.a_row = k_;
   p.chain = 1;
-  p.b = run.packed<float>() + col * k_;
-  p.b_panel = kPanel * k_;
+  const bool widens = panels_ == Panels::kBfloat16;
+  p.b_panel = kPanel * (widens ? kPass : k_);
   p.c_row = c_row;
   p.c_panel = kPanel;
   for (int64_t k = 0; k < k_;) {
     const int64_t left = k_ - k;
     p.depth = std::min(kChain, left);
     p.chunks = std::min(kPass, left) / p.depth;
+    const int64_t depth = p.depth * p.chunks;
+    p.b = widens ? widened : run.packed<float>() + col * k_ + k * kPanel;
+    if (widens) {
+      const uint32_t* const from = run.packed<uint32_t>() + col / kPanel * Bfloat16Panel::lanes(k_);
+      for (int64_t i = 0; i < panels; ++i)
+        Bfloat16Panel::widen(from + i * Bfloat16Panel::lanes(k_), k, depth,
+                             widened + i * p.b_panel);
+    }
     p.start = k == 0 ? kNothing : nullptr;
     p.a = run.input<float>(0) + t.row * k_ + k;
     p.c = c;
@@ -151,8 +166,7 @@ void PanelMatmul::multiply(const Run& run, const Task& t, int64_t col, int64_t p
       p.a += rows * k_;
       p.c += rows * c_row;
     }
-    k += p.depth * p.chunks;
-    p.b += p.depth * p.chunks * kPanel;
+    k += depth;
   }
 }
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Products of float32 rows with constant columns in vectors (jit/panel_product.h): the columns are
-// packed to panels of 16 once, by the host; the rows are read where they lie. Immutable;
-// thread-safe.
+// packed to panels of 16 once, by the host; the rows are read where they lie. Columns that are kept
+// in bfloat16 (bfloat16_columns.h) are widened to such panels on the way, as much at a time as
+// stays in the cache: the same bits as of float32 panels of them. Immutable; thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -24,6 +25,7 @@ std::optional<PackedInput> pack_panel_columns(const SnapshotNode& node, int64_t 
 
 class PanelMatmul {
  public:
+  enum class Panels { kPlain, kBfloat16 };
   // How the work is divided, which results do not depend on.
   struct Blocking {
     int64_t task_rows = 128;
@@ -31,8 +33,9 @@ class PanelMatmul {
     bool by_columns = false;  // tasks of the same rows follow each other
   };
   // Of |m| rows of k numbers side by side.
-  PanelMatmul(int64_t m, const Columns& columns) : PanelMatmul(m, columns, Blocking{}) {}
-  PanelMatmul(int64_t m, const Columns& columns, const Blocking& blocking);
+  PanelMatmul(int64_t m, const Columns& columns, Panels panels)
+      : PanelMatmul(m, columns, panels, Blocking{}) {}
+  PanelMatmul(int64_t m, const Columns& columns, Panels panels, const Blocking& blocking);
   // Other blockings of the same product, and in what they differ from this one.
   std::vector<std::pair<std::string, PanelMatmul>> others(const Columns& columns) const;
 
@@ -45,10 +48,11 @@ class PanelMatmul {
   struct Task;
   int64_t row_tasks() const;
   int64_t col_tasks() const;
-  void multiply(const Run& run, const Task& task, float* edge) const;
+  void multiply(const Run& run, const Task& task, float* scratch) const;
   void multiply(const Run& run, const Task& task, int64_t col, int64_t panels, float* c,
-                int64_t c_row) const;
+                int64_t c_row, float* widened) const;
   int64_t m_, n_, k_;
+  Panels panels_;
   int64_t task_rows_ = 1, task_cols_ = 1;
   bool by_columns_;
   const PanelProduct* product_;

@@ -32,11 +32,7 @@ std::optional<PackedInput> pack_recurrent(const SnapshotNode& node) {
   if (node.input_dtype(kInputX) != PFRT_DTYPE_FLOAT32 || node.input_constant(kInputR) == nullptr ||
       r.size() != 3 || r[2] < 1 || r[1] % r[2] != 0)
     return std::nullopt;
-  PackedInput packed = pack_recurrent_weights(r[0], r[1] / r[2], r[2]);
-  packed.kernel = node.op() == "LSTM"  ? "lstm_packed"
-                  : node.op() == "GRU" ? "gru_packed"
-                                       : "rnn_packed";
-  return packed;
+  return pack_recurrent_weights(r[0], r[1] / r[2], r[2]);
 }
 
 Result<Kernel> make_packed_recurrent(const SnapshotNode& node, const PackedInput& packed) {
