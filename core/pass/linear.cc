@@ -107,8 +107,8 @@ Result<bool> scale_output(Editor& editor, const Linear& linear, const ChannelAff
   const pfrt_dtype dtype = weights.dtype;
   const bool scales = std::ranges::any_of(affine.scale, [](double s) { return s != 1; });
   if (scales) {
-    PFRT_ASSIGN(Tensor scaled, scaled_along(weights, weight_axis(node, weights.dims.size()),
-                                            affine.scale));
+    PFRT_ASSIGN(Tensor scaled,
+                scaled_along(weights, weight_axis(node, weights.dims.size()), affine.scale));
     editor.set_input(node, 1,
                      editor.add_constant(editor.graph().at(weights_id).name, std::move(scaled)));
   }
