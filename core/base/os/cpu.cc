@@ -165,7 +165,7 @@ uint32_t usable_processors() {
   static std::atomic<uint32_t> quota{0};
   const uint64_t now = monotonic_ns();
   if (const uint64_t last = checked_at.load(std::memory_order_acquire);
-      last == 0 || now - last > 1'000'000'000) {
+      last == 0 || now - last > 5'000'000'000) {
     quota.store(cgroup_processors(), std::memory_order_relaxed);
     checked_at.store(now, std::memory_order_release);
   }

@@ -11,7 +11,7 @@
 namespace pfrt::os {
 
 // Processors in the calling thread's affinity mask, capped by the cgroups' CPU quota (rounded up;
-// looked up once a second at most); at least 1.
+// looked up every 5 seconds at most); at least 1.
 uint32_t usable_processors();
 
 // The calling thread's affinity mask, ascending; empty where the system does not say.
