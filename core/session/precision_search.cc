@@ -7,15 +7,17 @@
 #include <numeric>
 #include <string_view>
 
+#include "core/base/os/cpu.h"
 #include "core/session/elements.h"
 #include "core/session/trial_inputs.h"
 
 namespace pfrt {
 namespace {
 
-constexpr size_t kTrials = 4;       // inputs made up
-constexpr size_t kTrialsOfOne = 2;  // of which each node is tried alone on
-constexpr uint32_t kAttempts = 24;  // at inputs that the graph accepts
+constexpr size_t kTrials = 4;          // inputs made up
+constexpr size_t kTrialsOfOne = 2;     // of which each node is tried alone on
+constexpr uint32_t kAttempts = 24;     // at inputs that the graph accepts
+constexpr uint64_t kMostSeconds = 20;  // of a run: loops may be endless
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 constexpr std::string_view kProducts[] = {
@@ -109,6 +111,7 @@ Status PrecisionSearch::run(CompiledGraph& graph, const std::vector<ValuePtr>& i
                             std::vector<ValuePtr>& outputs) const {
   RunControl control;
   control.cancelled = context_.cancelled;
+  control.deadline_ns = os::monotonic_ns() + kMostSeconds * 1'000'000'000;
   outputs.clear();
   return graph.run(inputs, std::vector<OutputRequest>(graph.graph().outputs.size()), control,
                    outputs);
@@ -167,7 +170,9 @@ Result<double> PrecisionSearch::error_of(const Hints& hints, size_t trials) {
   double error = 0;
   std::vector<ValuePtr> outputs;
   for (size_t t = 0; t < std::min(trials, trials_.size()); ++t) {
-    PFRT_TRY(run(*compiled, trials_[t].inputs, outputs));
+    Status status = run(*compiled, trials_[t].inputs, outputs);
+    if (ends_all(status.code())) return status;
+    if (!status.ok()) return kInfinity;
     for (size_t i = 0; i < outputs.size(); ++i)
       if (!traits_[i].random)
         error = std::max(error, pfrt::error_of(trials_[t].outputs[i], outputs[i]));

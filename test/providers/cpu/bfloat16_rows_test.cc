@@ -123,6 +123,22 @@ struct Product {
   }
 };
 
+void expect_the_same_on_threads(int64_t m) {
+  const Product p(m, 1003, 517, 3, m % 2 == 0);
+  const GraphOutcome alone = p.run(1);
+  for (const uint32_t workers : {2u, 5u})
+    EXPECT_EQ(p.run(workers).outputs, alone.outputs) << m << " rows, " << workers << " threads";
+}
+
+void expect_the_same_where_columns_are_turned(int64_t m) {
+  Product p(m, 333, 257, 4, true), turned(m, 333, 257, 4, true, true);
+  for (int64_t l = 0; l < p.k; ++l)
+    for (int64_t j = 0; j < p.n; ++j) turned.column(l, j) = p.column(l, j);
+  turned.graph.values[kRows] = p.graph.values[kRows];
+  turned.graph.values[2] = p.graph.values[2];
+  EXPECT_EQ(turned.floats(), p.floats());
+}
+
 class Bfloat16Rows : public testing::Test {
  protected:
   void SetUp() override {
@@ -199,22 +215,10 @@ TEST_F(Bfloat16Panels, of_one_session_take_any_number_of_rows) {
 }
 
 TEST_F(Bfloat16Panels, have_the_same_bits_on_any_number_of_threads) {
-  for (const int64_t m : {5, 150}) {
-    const Product p(m, 1003, 517, 3, m % 2 == 0);
-    const GraphOutcome alone = p.run(1);
-    for (const uint32_t workers : {2u, 5u})
-      EXPECT_EQ(p.run(workers).outputs, alone.outputs) << m << " rows, " << workers << " threads";
-  }
+  for (const int64_t m : {5, 150}) expect_the_same_on_threads(m);
 }
 
-TEST_F(Bfloat16Panels, columns_may_lie_either_way) {
-  Product p(7, 333, 257, 4, true), turned(7, 333, 257, 4, true, true);
-  for (int64_t l = 0; l < p.k; ++l)
-    for (int64_t j = 0; j < p.n; ++j) turned.column(l, j) = p.column(l, j);
-  turned.graph.values[kRows] = p.graph.values[kRows];
-  turned.graph.values[2] = p.graph.values[2];
-  EXPECT_EQ(turned.floats(), p.floats());
-}
+TEST_F(Bfloat16Panels, columns_may_lie_either_way) { expect_the_same_where_columns_are_turned(7); }
 
 TEST_F(Bfloat16Rows, leading_dimensions_are_rows) {
   Product p(3, 257, 300, 1);
@@ -225,12 +229,7 @@ TEST_F(Bfloat16Rows, leading_dimensions_are_rows) {
 }
 
 TEST_F(Bfloat16Rows, have_the_same_bits_on_any_number_of_threads) {
-  for (const int64_t m : {1, 2, 3, 4}) {
-    const Product p(m, 1003, 517, 3, m % 2 == 0);
-    const GraphOutcome alone = p.run(1);
-    for (const uint32_t workers : {2u, 5u})
-      EXPECT_EQ(p.run(workers).outputs, alone.outputs) << m << " rows, " << workers << " threads";
-  }
+  for (const int64_t m : {1, 2, 3, 4}) expect_the_same_on_threads(m);
 }
 
 TEST_F(Bfloat16Rows, have_the_same_bits_beside_other_rows) {
@@ -246,14 +245,7 @@ TEST_F(Bfloat16Rows, have_the_same_bits_beside_other_rows) {
   }
 }
 
-TEST_F(Bfloat16Rows, columns_may_lie_either_way) {
-  Product p(2, 333, 257, 4, true), turned(2, 333, 257, 4, true, true);
-  for (int64_t l = 0; l < p.k; ++l)
-    for (int64_t j = 0; j < p.n; ++j) turned.column(l, j) = p.column(l, j);
-  turned.graph.values[kRows] = p.graph.values[kRows];
-  turned.graph.values[2] = p.graph.values[2];
-  EXPECT_EQ(turned.floats(), p.floats());
-}
+TEST_F(Bfloat16Rows, columns_may_lie_either_way) { expect_the_same_where_columns_are_turned(2); }
 
 // In each of |m| rows.
 void expect_every_kind_of_number_rounded_to_nearest_even(int64_t m) {
