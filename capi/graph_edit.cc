@@ -285,8 +285,9 @@ pfrt_status* initializer_for_write(pfrt_graph* graph, pfrt_string name, pfrt_val
                        (here == 1 || !handle->second->shared());
     if (!alone) {
       const Tensor& old = constant->tensor;
+      const void* const source = old.deferred() ? old.origin() : old.data();
       PFRT_ASSIGN(Tensor copy, Tensor::copy_of(old.dtype, old.dims, old.data()));
-      if (const auto file = os::health_of(old.data()); file && file->check())
+      if (const auto file = os::health_of(source); file && file->check())
         return file->status().prepend(message("writing initializer '", name, "'"));
       ValuePtr made = Value::of(std::move(copy));
       graph->drop_value(constant.get());

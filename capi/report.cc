@@ -26,6 +26,8 @@ pfrt_status* row_at(const pfrt_report* report, size_t index, pfrt_report_row* ou
     row.flops = step.flops;
     row.estimated_ns = step.estimated_ns;
     row.measured_ns = step.measured_ns;
+    row.started_ns = static_cast<double>(step.started_ns);
+    row.lane = step.lane;
     write(out, row);
     return {};
   });

@@ -274,9 +274,13 @@ pfrt_dtype dtype(const pfrt_value* value) {
   return type_of(*value->value).dtype;
 }
 
-}  // namespace
+bool aligned(const pfrt_tensor& t) {
+  const size_t element = std::clamp<size_t>(dtype_size(t.dtype), 1, 8);
+  return reinterpret_cast<uintptr_t>(t.data) % element == 0;
+}
 
-Result<Tensor> tensor_from(const pfrt_tensor& t, bool borrow, std::function<void()> on_release) {
+// Type and dimensions of what |t| has the memory for.
+Result<Tensor> described(const pfrt_tensor& t) {
   PFRT_TRY(check_view(t));
   Tensor tensor;
   tensor.dtype = t.dtype;
@@ -298,17 +302,43 @@ Result<Tensor> tensor_from(const pfrt_tensor& t, bool borrow, std::function<void
                  needed, " bytes, its memory has ", t.bytes);
   if (needed > 0 && !t.data)
     return error(Code::kINVALID_ARGUMENT, "a tensor view of ", n, " elements has no data");
+  return tensor;
+}
+
+pfrt_status* wrap_unaligned(const pfrt_tensor* tensor, pfrt_release_fn release_fn, void* user,
+                            pfrt_value** out) {
+  return guard([&]() -> Status {
+    auto keep = release_later(release_fn, user, tensor ? tensor->data : nullptr);
+    if (!tensor || !out) return null_argument(tensor ? "out_value" : "tensor");
+    *out = nullptr;
+    const pfrt_tensor t = read(tensor);
+    if (t.strides || t.dtype == PFRT_DTYPE_STRING)
+      return error(Code::kUNSUPPORTED, "wrapping an unaligned tensor: ",
+                   t.strides ? "only row-major memory without strides" : "no strings",
+                   " can be wrapped");
+    PFRT_ASSIGN(Tensor made, described(t));
+    const auto wrap = aligned(t) ? &Buffer::wrap : &Buffer::unaligned;
+    PFRT_ASSIGN(made.buffer, wrap(t.data, made.bytes(), [keep] {}));
+    *out = new pfrt_value(Value::of(std::move(made)));
+    return {};
+  });
+}
+
+}  // namespace
+
+Result<Tensor> tensor_from(const pfrt_tensor& t, bool borrow, std::function<void()> on_release) {
+  PFRT_ASSIGN(Tensor tensor, described(t));
+  const size_t element = dtype_size(t.dtype);
   if (borrow && !t.strides) {
-    if (reinterpret_cast<uintptr_t>(t.data) % std::max<size_t>(1, std::min<size_t>(8, element)) !=
-        0)
+    if (!aligned(t))
       return error(Code::kINVALID_ARGUMENT,
                    "a tensor view's memory is not aligned for elements of ", element, " bytes");
-    PFRT_ASSIGN(tensor.buffer, Buffer::wrap(t.data, bytes, std::move(on_release)));
+    PFRT_ASSIGN(tensor.buffer, Buffer::wrap(t.data, tensor.bytes(), std::move(on_release)));
     return tensor;
   }
   if (!t.strides) return Tensor::copy_of(t.dtype, std::move(tensor.dims), t.data);
   PFRT_ASSIGN(Tensor copy, Tensor::allocate(t.dtype, tensor.dims));
-  if (n > 0) {
+  if (tensor.count() > 0) {
     char* to = copy.as<char>();
     gather(static_cast<const char*>(t.data), t.dims, t.strides, t.rank, element, to);
   }
@@ -349,6 +379,7 @@ const pfrt_value_api kValueApi = {
     dtype,
     create_on,
     copy_value,
+    wrap_unaligned,
 };
 
 }  // namespace pfrt::capi

@@ -62,7 +62,10 @@ Result<std::unique_ptr<CompiledGraph>> CompiledGraph::create(std::shared_ptr<con
     if (!g.at(v).constant) out->inputs_.push_back(v);
   for (const Capture& c : g.captures) out->inputs_.push_back(c.inner);
   out->base_state_ = initial_state(g);
-  out->snapshot_ = std::make_unique<Snapshot>(out->graph_, out->order_);
+  const bool deferred = std::ranges::all_of(context.candidates, [](const Candidate& c) {
+    return !c.provider || c.provider->takes_deferred();
+  });
+  out->snapshot_ = std::make_unique<Snapshot>(out->graph_, out->order_, deferred);
   PFRT_TRY(out->compile_bodies(context));
   PFRT_TRY(out->compile(context));
   return out;
@@ -157,16 +160,18 @@ Status CompiledGraph::compile(const CompileContext& context) {
       PFRT_ASSIGN(auto constants, made.executable->constants());
       for (const pfrt_packed_constant& c : constants) {
         std::string key = message(provider.name(), "/", view(c.recipe), "/", c.bytes);
-        std::vector<const void*> sources;
+        std::vector<const Tensor*> sources;
         for (uint32_t i = 0; i < c.source_count; ++i) {
           const Tensor* t =
               c.sources[i] < graph_->value_count() ? graph_->constant(c.sources[i]) : nullptr;
           if (!t)
             return error(Code::kPROVIDER, provider.name(), " packs value ", c.sources[i],
                          ", which is no constant");
-          sources.push_back(t->data());
+          sources.push_back(t);
           key +=
-              message("/", dtype_name(t->dtype), reinterpret_cast<uintptr_t>(t->data()), ":",
+              message("/", dtype_name(t->dtype),
+                      reinterpret_cast<uintptr_t>(t->buffer ? t->buffer->identity() : nullptr), "+",
+                      t->offset, ":",
                       fnv(t->dims.data(), t->dims.size() * sizeof(int64_t), 0xcbf29ce484222325u));
         }
         PFRT_ASSIGN(auto packed, context.packed->get(key, c, sources));

@@ -46,6 +46,8 @@ struct StepReport {
   std::string nodes, ops, provider, kernel, reason, refused;
   uint64_t bytes = 0, flops = 0;
   double estimated_ns = 0, measured_ns = 0;
+  uint64_t started_ns = 0;  // on the system's monotonic clock; 0 = not measured
+  uint32_t lane = 0;
 };
 
 // Where an output shall go: |data| null = wherever the run puts it, which must be host memory

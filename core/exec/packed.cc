@@ -2,12 +2,13 @@
 #include "core/exec/packed.h"
 
 #include "core/base/os/mapping_guard.h"
+#include "core/base/os/pages.h"
 
 namespace pfrt {
 
 Result<std::shared_ptr<Buffer>> PackedStore::get(const std::string& key,
                                                  const pfrt_packed_constant& constant,
-                                                 const std::vector<const void*>& sources) {
+                                                 const std::vector<const Tensor*>& sources) {
   if (constant.alignment > 64 || (constant.alignment & (constant.alignment - 1)) != 0)
     return error(Code::kUNSUPPORTED, "packing a constant as '", view(constant.recipe),
                  "': alignment ", constant.alignment,
@@ -28,13 +29,26 @@ Result<std::shared_ptr<Buffer>> PackedStore::get(const std::string& key,
   std::lock_guard lock(entry->mutex);
   if (auto buffer = entry->buffer.lock()) return buffer;
   PFRT_ASSIGN(auto buffer, Buffer::allocate(constant.bytes, false));
-  const pfrt_code code = constant.pack(constant.user, sources.data(), buffer->data());
+  std::vector<Tensor> read;
+  std::vector<const void*> data;
+  for (const Tensor* source : sources) {
+    PFRT_ASSIGN(Tensor tensor, source->readable());
+    data.push_back(tensor.data());
+    read.push_back(std::move(tensor));
+  }
+  const pfrt_code code = constant.pack(constant.user, data.data(), buffer->data());
   if (code != PFRT_CODE_OK)
     return error(static_cast<Code>(code), "packing a constant as '", view(constant.recipe),
                  "' failed");
-  // What was packed from a file that is gone is not what the key says.
-  for (const void* source : sources)
-    if (const auto file = os::health_of(source); file && file->lost()) return file->status();
+  for (const Tensor* source : sources) {
+    const auto file = source->buffer ? os::health_of(source->buffer->origin()) : nullptr;
+    if (!file) continue;
+    // What was packed from a file that is gone is not what the key says.
+    if (file->lost()) return file->status();
+    // The file has what few will read again.
+    if (!source->buffer->deferred() && source->buffer->origin() == source->buffer->data())
+      os::drop_pages(source->data(), source->bytes());
+  }
   entry->buffer = buffer;
   return buffer;
 }

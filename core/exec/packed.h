@@ -17,10 +17,10 @@ namespace pfrt {
 
 class PackedStore {
  public:
-  // The packed bytes of |constant|, whose sources have |sources| as data. |key| names provider,
-  // recipe and contents.
+  // The packed bytes of |constant|, made of |sources|, deferred ones of which stay so. |key| names
+  // provider, recipe and contents.
   Result<std::shared_ptr<Buffer>> get(const std::string& key, const pfrt_packed_constant& constant,
-                                      const std::vector<const void*>& sources);
+                                      const std::vector<const Tensor*>& sources);
 
  private:
   struct Entry {

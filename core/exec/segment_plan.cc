@@ -152,7 +152,7 @@ Result<std::shared_ptr<SegmentPlan>> SegmentPlan::build(const Graph& graph,
   plan->graph_ = &graph;
   // What crosses to a device does so before its program's first step, so steps keep their order.
   PFRT_TRY(plan->place_buffers(concurrent && plan->spaces_.size() == 1));
-  plan->measured_ns_ = std::vector<std::atomic<uint64_t>>(plan->steps_.size());
+  plan->measured_ = std::vector<Measured>(plan->steps_.size());
   return plan;
 }
 
@@ -377,7 +377,8 @@ Status SegmentPlan::execute(std::vector<ValuePtr>& slots, const std::vector<Outp
   return {};
 }
 
-Status SegmentPlan::run_step(Frame& frame, uint32_t at, uint32_t workers, char* scratch) {
+Status SegmentPlan::run_step(Frame& frame, uint32_t at, uint32_t workers, uint32_t lane,
+                             char* scratch) {
   const RunControl& control = *frame.control;
   if (const Code stop = control.stop(); stop != Code::kOK) return stop_status(stop);
   const pfrt_step& step = *steps_[at].step;
@@ -398,7 +399,11 @@ Status SegmentPlan::run_step(Frame& frame, uint32_t at, uint32_t workers, char* 
   context.fail = &Call::fail;
   const uint64_t started = control.profile ? os::monotonic_ns() : 0;
   const pfrt_code code = call_step(step, context);
-  if (control.profile) measured_ns_[at] = os::monotonic_ns() - started;
+  if (control.profile) {
+    measured_[at].took_ns = os::monotonic_ns() - started;
+    measured_[at].started_ns = started;
+    measured_[at].lane = lane;
+  }
   const Code kind = static_cast<Code>(code);
   if (kind != Code::kOK && kind == control.stop()) return stop_status(kind);
   if (kind != Code::kOK) {
@@ -419,7 +424,7 @@ Status SegmentPlan::run_moment(Frame& frame, const std::vector<uint32_t>& steps)
   const uint32_t width = frame.control->width;
   const auto at_once = std::min(width, static_cast<uint32_t>(steps.size()));
   if (at_once == 1) {
-    for (const uint32_t s : steps) PFRT_TRY(run_step(frame, s, width, frame.scratch));
+    for (const uint32_t s : steps) PFRT_TRY(run_step(frame, s, width, 0, frame.scratch));
     return {};
   }
   struct Moment {
@@ -435,7 +440,7 @@ Status SegmentPlan::run_moment(Frame& frame, const std::vector<uint32_t>& steps)
         Moment& m = *static_cast<Moment*>(arg);
         try {
           m.outcome[i] =
-              m.plan->run_step(*m.frame, m.steps[i], m.workers,
+              m.plan->run_step(*m.frame, m.steps[i], m.workers, worker,
                                m.frame->scratch + m.plan->scratch_bytes_ * m.workers * worker);
         } catch (const std::bad_alloc&) {
           m.outcome[i] = Status(Code::kOUT_OF_MEMORY, "running: no memory left");
@@ -478,7 +483,9 @@ void SegmentPlan::report(const Graph& graph, const Snapshot& snapshot, const Par
     row.bytes = step.bytes;
     row.flops = step.flops;
     row.estimated_ns = step.est_ns;
-    row.measured_ns = static_cast<double>(measured_ns_[s].load());
+    row.measured_ns = static_cast<double>(measured_[s].took_ns.load());
+    row.started_ns = measured_[s].started_ns;
+    row.lane = measured_[s].lane;
     rows.push_back(std::move(row));
   }
 }

@@ -149,7 +149,7 @@ class SegmentPlan {
                              std::vector<std::pair<const void*, std::shared_ptr<Buffer>>>& fresh);
   Status place_buffers(bool concurrent);
   Status run_moment(Frame& frame, const std::vector<uint32_t>& steps);
-  Status run_step(Frame& frame, uint32_t at, uint32_t workers, char* scratch);
+  Status run_step(Frame& frame, uint32_t at, uint32_t workers, uint32_t lane, char* scratch);
   Status take_device_blocks(std::vector<std::shared_ptr<Buffer>>& blocks);
   void give_device_blocks(std::vector<std::shared_ptr<Buffer>>& blocks);
   Status cross_border(const Program& program, const std::vector<ValuePtr>& slots,
@@ -163,7 +163,11 @@ class SegmentPlan {
   std::vector<Entry> entries_;
   std::vector<StepRef> steps_;
   std::vector<std::vector<uint32_t>> moments_;  // steps that run at once, one after another
-  std::vector<std::atomic<uint64_t>> measured_ns_;
+  struct Measured {                             // of a step's last profiled run
+    std::atomic<uint64_t> started_ns, took_ns;
+    std::atomic<uint32_t> lane;
+  };
+  std::vector<Measured> measured_;
   std::vector<std::pair<ValueId, size_t>>
       inner_;  // values passed between stages: where they are produced
   Result<Tensor> allocate_in(uint32_t space, pfrt_dtype dtype, Dims dims) const;

@@ -5,9 +5,11 @@
 #include <cstdlib>
 #include <cstring>
 #include <deque>
+#include <mutex>
 #include <new>
 #include <string>
 
+#include "core/base/os/mapping_guard.h"
 #include "core/base/os/pages.h"
 
 namespace pfrt {
@@ -15,6 +17,8 @@ namespace pfrt {
 namespace {
 
 constexpr uint64_t kAlignment = 64;
+constexpr uint64_t kCopyChunk = uint64_t{4} << 20;
+constexpr uint64_t kDeferredAbove = uint64_t{64} << 10;
 
 size_t padded_size(uint64_t bytes) {
   return std::max<size_t>((static_cast<size_t>(bytes) + kAlignment - 1) / kAlignment, 1) *
@@ -26,6 +30,16 @@ size_t padded_size(uint64_t bytes) {
 struct Buffer::Texts {
   std::vector<std::string> texts;
 };
+
+struct Buffer::Deferral {
+  std::function<void(void*)> fill;
+  const void* origin = nullptr;
+  AllocatorPtr allocator;  // of who made the buffer
+  std::mutex mutex;
+  std::shared_ptr<Buffer> kept;
+};
+
+Buffer::Buffer() = default;
 
 Result<std::shared_ptr<Buffer>> Buffer::allocate(uint64_t bytes, bool zeroed) {
   if (bytes > (uint64_t{1} << 62))
@@ -49,7 +63,7 @@ Result<std::shared_ptr<Buffer>> Buffer::allocate_pages(uint64_t bytes) {
   if (bytes < kLeast || AllocatorScope::current()) return allocate(bytes, false);
   auto buffer = std::shared_ptr<Buffer>(new Buffer);
   buffer->data_ = os::map_memory(bytes);
-  if (!buffer->data_)
+  if (!buffer->data())
     return error(Code::kOUT_OF_MEMORY, "allocating ", bytes, " bytes: no memory left");
   buffer->bytes_ = bytes;
   buffer->owned_ = buffer->mapped_ = true;
@@ -65,6 +79,58 @@ Result<std::shared_ptr<Buffer>> Buffer::wrap(void* data, uint64_t bytes,
   return buffer;
 }
 
+Result<std::shared_ptr<Buffer>> Buffer::deferred(uint64_t bytes, std::function<void(void*)> fill,
+                                                 const void* origin) {
+  auto buffer = std::shared_ptr<Buffer>(new Buffer);
+  buffer->bytes_ = bytes;
+  buffer->deferral_ = std::make_unique<Deferral>();
+  buffer->deferral_->fill = std::move(fill);
+  buffer->deferral_->origin = origin;
+  buffer->deferral_->allocator = AllocatorScope::current();
+  return buffer;
+}
+
+Result<std::shared_ptr<Buffer>> Buffer::unaligned(void* source, uint64_t bytes,
+                                                  std::function<void()> release) {
+  const auto fill = [from = static_cast<const char*>(source), bytes,
+                     file = os::health_of(source)](void* out) {
+    auto* to = static_cast<char*>(out);
+    for (uint64_t done = 0; done < bytes; done += kCopyChunk) {
+      const uint64_t size = std::min(kCopyChunk, bytes - done);
+      std::memcpy(to + done, from + done, size);
+      if (file) os::drop_pages(from + done, size);
+    }
+    if (file) file->check();  // who asks for its health learns of it
+  };
+  PFRT_ASSIGN(auto buffer, deferred(bytes, fill, source));
+  buffer->release_ = std::move(release);
+  return buffer;
+}
+
+void* Buffer::make() const {
+  Deferral& d = *deferral_;
+  std::lock_guard lock(d.mutex);
+  if (!d.kept) {
+    const AllocatorScope scope(d.allocator);
+    auto made = allocate(bytes_, false);
+    if (!made.ok()) throw std::bad_alloc();
+    d.fill((*made)->data());
+    d.kept = made.take();
+    data_.store(d.kept->data(), std::memory_order_release);
+  }
+  return d.kept->data();
+}
+
+void Buffer::copy_to(void* out) const {
+  if (deferred()) {
+    deferral_->fill(out);
+  } else if (bytes_) {
+    std::memcpy(out, data(), bytes_);
+  }
+}
+
+const void* Buffer::origin() const { return deferral_ ? deferral_->origin : data(); }
+
 Result<std::shared_ptr<Buffer>> Buffer::strings(uint64_t count) {
   if (count > (uint64_t{1} << 40))
     return error(Code::kOUT_OF_MEMORY, "allocating ", count, " strings: too many");
@@ -76,7 +142,8 @@ Result<std::shared_ptr<Buffer>> Buffer::strings(uint64_t count) {
 
 Result<std::shared_ptr<Buffer>> Buffer::on_device(std::shared_ptr<Device> device, uint64_t bytes) {
   auto buffer = std::shared_ptr<Buffer>(new Buffer);
-  PFRT_ASSIGN(buffer->data_, device->allocate_memory(bytes ? bytes : 1));
+  PFRT_ASSIGN(void* data, device->allocate_memory(bytes ? bytes : 1));
+  buffer->data_ = data;
   buffer->bytes_ = bytes;
   buffer->device_ = std::move(device);
   return buffer;
@@ -84,7 +151,7 @@ Result<std::shared_ptr<Buffer>> Buffer::on_device(std::shared_ptr<Device> device
 
 bool Buffer::drop_from(uint64_t offset) {
   if (!owned_ || allocator_ || device_) return false;
-  if (offset < bytes_) os::drop_pages(static_cast<char*>(data_) + offset, bytes_ - offset);
+  if (offset < bytes_) os::drop_pages(static_cast<char*>(data()) + offset, bytes_ - offset);
   return true;
 }
 
@@ -107,7 +174,7 @@ Status Buffer::set_string(uint64_t index, std::string_view text) {
                  texts_ ? texts_->texts.size() : 0, " strings of its own");
   std::string& own = texts_->texts[static_cast<size_t>(index)];
   own = text;
-  static_cast<pfrt_string*>(data_)[index] = {own.data(), own.size()};
+  static_cast<pfrt_string*>(data())[index] = {own.data(), own.size()};
   return {};
 }
 
@@ -138,6 +205,38 @@ Result<Tensor> Tensor::allocate_on(std::shared_ptr<Device> device, pfrt_dtype dt
                  " on a device: negative or overflowing dimensions, strings, or an unknown type");
   PFRT_ASSIGN(tensor.buffer, Buffer::on_device(std::move(device), bytes));
   return tensor;
+}
+
+Result<Tensor> Tensor::made_by(std::function<void(void*)> fill, pfrt_dtype dtype, Dims dims,
+                               const void* origin) {
+  Tensor tensor;
+  tensor.dtype = dtype;
+  tensor.dims = std::move(dims);
+  if (tensor.bytes() > kDeferredAbove && tensor.bytes() != UINT64_MAX) {
+    PFRT_ASSIGN(tensor.buffer, Buffer::deferred(tensor.bytes(), std::move(fill), origin));
+    return tensor;
+  }
+  PFRT_ASSIGN(tensor, allocate(dtype, std::move(tensor.dims), false));
+  fill(tensor.data());
+  return tensor;
+}
+
+void Tensor::copy_to(void* out) const {
+  if (deferred()) {
+    buffer->copy_to(out);
+  } else if (const uint64_t size = bytes()) {
+    std::memcpy(out, data(), size);
+  }
+}
+
+Result<Tensor> Tensor::readable() const {
+  if (!deferred()) return *this;
+  Tensor copy;
+  copy.dtype = dtype;
+  copy.dims = dims;
+  PFRT_ASSIGN(copy.buffer, Buffer::allocate_pages(buffer->bytes()));
+  buffer->copy_to(copy.data());
+  return copy;
 }
 
 Result<Tensor> Tensor::copy_of(pfrt_dtype dtype, Dims dims, const void* data) {

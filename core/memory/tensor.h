@@ -6,6 +6,7 @@
 // Reference counts are thread-safe.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -34,6 +35,15 @@ class Buffer {
   // Borrows |data| until the last reference goes, then calls |release| (may be empty).
   static Result<std::shared_ptr<Buffer>> wrap(void* data, uint64_t bytes,
                                               std::function<void()> release);
+  // Bytes that |fill| makes, all of them and the same each time, on any thread: when data() is
+  // first asked for, which keeps them, or for a copy, which does not. It may throw std::bad_alloc.
+  // |origin|: what they are made from where that may be the mapping of a file, else null.
+  static Result<std::shared_ptr<Buffer>> deferred(uint64_t bytes, std::function<void(void*)> fill,
+                                                  const void* origin = nullptr);
+  // Borrows what never changes, as wrap does, at any address: deferred, so that data() is an
+  // aligned copy. Copying lets go of the pages of a file's mapping.
+  static Result<std::shared_ptr<Buffer>> unaligned(void* source, uint64_t bytes,
+                                                   std::function<void()> release);
   // Strings: |count| empty pfrt_string, whose texts the buffer owns.
   static Result<std::shared_ptr<Buffer>> strings(uint64_t count);
   // Memory of |device|, which it keeps: data() is an address there, not one of the host's.
@@ -42,7 +52,19 @@ class Buffer {
   Buffer(const Buffer&) = delete;
   Buffer& operator=(const Buffer&) = delete;
 
-  void* data() const { return data_; }
+  // Of deferred bytes: throws std::bad_alloc when there is no memory to keep them in.
+  void* data() const {
+    void* data = data_.load(std::memory_order_acquire);
+    return data || !deferral_ ? data : make();
+  }
+  // Nobody has asked for data() yet.
+  bool deferred() const { return deferral_ && !data_.load(std::memory_order_acquire); }
+  // All bytes; deferred ones stay so.
+  void copy_to(void* out) const;
+  // data(), but for deferred bytes what they are made from.
+  const void* origin() const;
+  // An address of its own, the same before and after deferred bytes are made.
+  const void* identity() const { return deferral_ ? this : data(); }
   uint64_t bytes() const { return bytes_; }
   bool owned() const { return owned_; }                              // allocated here, not borrowed
   const std::shared_ptr<Device>& device() const { return device_; }  // null = the host
@@ -54,8 +76,10 @@ class Buffer {
 
  private:
   struct Texts;
-  Buffer() = default;
-  void* data_ = nullptr;
+  struct Deferral;
+  Buffer();
+  void* make() const;
+  mutable std::atomic<void*> data_ = nullptr;
   uint64_t bytes_ = 0;
   bool owned_ = false;
   bool mapped_ = false;     // owned bytes are pages of their own
@@ -63,6 +87,7 @@ class Buffer {
   std::function<void()> release_;
   std::shared_ptr<Device> device_;
   std::unique_ptr<Texts> texts_;
+  std::unique_ptr<Deferral> deferral_;
 };
 
 // A dense row-major tensor. Default-constructed: no tensor (dtype 0).
@@ -75,6 +100,10 @@ struct Tensor {
   static Result<Tensor> allocate(pfrt_dtype dtype, Dims dims, bool zeroed = true);
   // A copy of |count| elements at |data|.
   static Result<Tensor> copy_of(pfrt_dtype dtype, Dims dims, const void* data);
+  // What |fill| writes, all of it and the same each time, on any thread: later, as Buffer::deferred
+  // says, where it is much, else at once. |fill| may throw std::bad_alloc.
+  static Result<Tensor> made_by(std::function<void(void*)> fill, pfrt_dtype dtype, Dims dims,
+                                const void* origin);
   // In memory of |device|; contents are undefined. Not for strings.
   static Result<Tensor> allocate_on(std::shared_ptr<Device> device, pfrt_dtype dtype, Dims dims);
   static Result<Tensor> of_int64(const std::vector<int64_t>& values);  // rank 1
@@ -90,6 +119,15 @@ struct Tensor {
   T* as() const {
     return static_cast<T*>(data());
   }
+  // Whether it is the whole of a buffer whose bytes are deferred.
+  bool deferred() const {
+    return buffer && buffer->deferred() && offset == 0 && bytes() == buffer->bytes();
+  }
+  // This tensor, or a copy of deferred bytes, which stay so: for who reads them once.
+  Result<Tensor> readable() const;
+  // All bytes; deferred ones stay so.
+  void copy_to(void* out) const;
+  const void* origin() const { return buffer ? buffer->origin() : nullptr; }
   std::span<const pfrt_string> strings() const {
     return {as<const pfrt_string>(), static_cast<size_t>(count())};
   }

@@ -19,11 +19,12 @@ std::optional<double> uniform(const Tensor* constant) {
   const int64_t count = constant->count();
   if (count < 1 || constant->bytes() % static_cast<uint64_t>(count) != 0) return std::nullopt;
   const auto all = static_cast<size_t>(constant->bytes()), one = all / static_cast<size_t>(count);
-  const char* data = constant->as<const char>();
+  auto first = constant->readable();
+  if (!first.ok()) return std::nullopt;
+  const char* data = first->as<const char>();
   if (std::memcmp(data, data + one, all - one) != 0) return std::nullopt;
-  Tensor first = *constant;
-  first.dims.clear();
-  return scalar_of(&first);
+  first->dims.clear();
+  return scalar_of(&*first);
 }
 
 std::optional<double> uniform(const Editor& editor, const Node& node, size_t i) {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <new>
 
 #include "core/op/rules.h"
 #include "core/pass/moves.h"
@@ -253,23 +254,26 @@ Result<Tensor> transposed(const Tensor& tensor, const Perm& perm) {
   Dims dims(rank), strides(rank, 1);
   for (size_t i = rank; i-- > 1;) strides[i - 1] = strides[i] * tensor.dims[i];
   for (size_t i = 0; i < rank; ++i) dims[i] = tensor.dims[static_cast<size_t>(perm[i])];
-  PFRT_ASSIGN(Tensor out, Tensor::allocate(tensor.dtype, dims, false));
-  const size_t size = dtype_bits(tensor.dtype) / 8;
-  const char* from = tensor.as<const char>();
-  char* to = out.as<char>();
-  Dims at(rank, 0);
-  int64_t source = 0;
-  for (int64_t left = out.count(); left > 0; --left, to += size) {
-    std::memcpy(to, from + static_cast<size_t>(source) * size, size);
-    for (size_t i = rank; i-- > 0;) {
-      const int64_t stride = strides[static_cast<size_t>(perm[i])];
-      source += stride;
-      if (++at[i] < dims[i]) break;
-      source -= stride * dims[i];
-      at[i] = 0;
+  const auto fill = [tensor, perm, dims, strides, rank](void* out) {
+    auto readable = tensor.readable();
+    if (!readable.ok()) throw std::bad_alloc();
+    const size_t size = dtype_bits(tensor.dtype) / 8;
+    const char* from = readable->as<const char>();
+    char* to = static_cast<char*>(out);
+    Dims at(rank, 0);
+    int64_t source = 0;
+    for (int64_t left = tensor.count(); left > 0; --left, to += size) {
+      std::memcpy(to, from + static_cast<size_t>(source) * size, size);
+      for (size_t i = rank; i-- > 0;) {
+        const int64_t stride = strides[static_cast<size_t>(perm[i])];
+        source += stride;
+        if (++at[i] < dims[i]) break;
+        source -= stride * dims[i];
+        at[i] = 0;
+      }
     }
-  }
-  return out;
+  };
+  return Tensor::made_by(fill, tensor.dtype, dims, tensor.origin());
 }
 
 bool moves_only_ones(const Shape& from, const Perm& perm) {

@@ -3,6 +3,7 @@
 // Products of one input with three constant matrices, for queries, keys and values, are one product
 // with the matrices side by side, cut into three: one step fewer.
 #include <cstring>
+#include <new>
 
 #include "core/pass/raise.h"
 #include "core/pass/rule_tables.h"
@@ -41,22 +42,34 @@ std::optional<Projection> projection(Editor& editor, ValueId value) {
   return out;
 }
 
-// |rows| rows of all parts side by side; an absent part of |widths| elements is zeros.
+// Rows of all parts side by side; an absent part of |widths| elements is zeros.
 Result<Tensor> side_by_side(const std::vector<const Tensor*>& parts,
                             const std::vector<int64_t>& widths, pfrt_dtype dtype, Dims dims) {
-  PFRT_ASSIGN(Tensor out, Tensor::allocate(dtype, std::move(dims)));
-  const int64_t rows = out.dims.size() == 2 ? out.dims[0] : 1;
-  const size_t size = dtype_size(dtype);
-  auto* to = out.as<char>();
-  for (int64_t row = 0; row < rows; ++row) {
-    for (size_t i = 0; i < parts.size(); ++i) {
-      const size_t line = static_cast<size_t>(widths[i]) * size;
-      if (parts[i] && line)
-        std::memcpy(to, parts[i]->as<const char>() + static_cast<size_t>(row) * line, line);
-      to += line;
+  std::vector<Tensor> from;
+  for (const Tensor* part : parts) from.push_back(part ? *part : Tensor());
+  const auto fill = [from, widths, rows = dims.size() == 2 ? dims[0] : 1,
+                     size = dtype_size(dtype)](void* out) {
+    std::vector<Tensor> read;
+    for (const Tensor& part : from) {
+      auto readable = part.readable();
+      if (!readable.ok()) throw std::bad_alloc();
+      read.push_back(readable.take());
     }
-  }
-  return out;
+    auto* to = static_cast<char*>(out);
+    for (int64_t row = 0; row < rows; ++row) {
+      for (size_t i = 0; i < read.size(); ++i) {
+        const size_t line = static_cast<size_t>(widths[i]) * size;
+        if (line && read[i].valid())
+          std::memcpy(to, read[i].as<const char>() + static_cast<size_t>(row) * line, line);
+        else
+          std::memset(to, 0, line);
+        to += line;
+      }
+    }
+  };
+  const void* origin = nullptr;
+  for (const Tensor& part : from) origin = origin ? origin : part.origin();
+  return Tensor::made_by(fill, dtype, std::move(dims), origin);
 }
 
 Result<bool> merge(Editor& editor, Node& node, const RuleContext&) {

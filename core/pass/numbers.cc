@@ -70,21 +70,24 @@ Result<Tensor> scaled_along(const Tensor& tensor, size_t axis, const std::vector
     for (size_t i = 0; i < count; ++i) (*numbers)[i] *= factors[i / inner % factors.size()];
     return from_doubles(tensor.dtype, tensor.dims, *numbers);
   }
-  PFRT_ASSIGN(Tensor out, Tensor::allocate(tensor.dtype, tensor.dims, false));
-  const float* const from = tensor.as<float>();
-  float* const to = out.as<float>();
-  if (inner == 1) {
-    for (size_t i = 0; i < count; i += factors.size())
-      for (size_t c = 0; c < factors.size(); ++c)
-        to[i + c] = static_cast<float>(static_cast<double>(from[i + c]) * factors[c]);
-    return out;
-  }
-  for (size_t i = 0, channel = 0; i < count; i += inner, channel = (channel + 1) % factors.size()) {
-    const double factor = factors[channel];
-    for (size_t j = i; j < i + inner; ++j)
-      to[j] = static_cast<float>(static_cast<double>(from[j]) * factor);
-  }
-  return out;
+  const auto fill = [tensor, inner, count, factors](void* out) {
+    tensor.copy_to(out);
+    auto* const at = static_cast<float*>(out);
+    const auto scale = [](float& x, double by) {
+      x = static_cast<float>(static_cast<double>(x) * by);
+    };
+    if (inner == 1) {
+      for (size_t i = 0; i < count; i += factors.size())
+        for (size_t c = 0; c < factors.size(); ++c) scale(at[i + c], factors[c]);
+      return;
+    }
+    for (size_t i = 0, channel = 0; i < count; i += inner) {
+      const double factor = factors[channel];
+      for (size_t j = i; j < i + inner; ++j) scale(at[j], factor);
+      channel = (channel + 1) % factors.size();
+    }
+  };
+  return Tensor::made_by(fill, tensor.dtype, tensor.dims, tensor.origin());
 }
 
 std::optional<double> scalar_of(const Tensor* tensor) {

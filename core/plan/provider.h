@@ -79,6 +79,8 @@ class Provider : public Device, public std::enable_shared_from_this<Provider> {
   // canonical operator; or why not.
   std::string refuses(const pfrt_snapshot& snapshot, uint32_t node,
                       const std::vector<uint32_t>& tail);
+  // Whether large constants may be without data in what it sees.
+  bool takes_deferred() const { return (features() & PFRT_PROVIDER_DEFERRED) != 0; }
   // Device, where the provider has memory of its own.
   bool has_memory() const { return (features() & PFRT_PROVIDER_MEMORY) != 0; }
   Result<void*> allocate_memory(uint64_t bytes) override;

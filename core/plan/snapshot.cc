@@ -4,6 +4,11 @@
 #include <unordered_map>
 
 namespace pfrt {
+namespace {
+
+constexpr uint64_t kDeferredAbove = 64 << 10;  // as PFRT_PROVIDER_DEFERRED says
+
+}  // namespace
 
 static_assert(kNoId == PFRT_NO_INDEX, "absent values are the same number on both sides");
 
@@ -52,7 +57,8 @@ bool view_attribute(const Attribute& from, std::deque<std::vector<pfrt_string>>&
   return true;
 }
 
-Snapshot::Snapshot(std::shared_ptr<const Graph> graph, const std::vector<NodeId>& order)
+Snapshot::Snapshot(std::shared_ptr<const Graph> graph, const std::vector<NodeId>& order,
+                   bool deferred)
     : graph_(std::move(graph)), order_(order) {
   const Graph& g = *graph_;
   std::unordered_map<NodeId, uint32_t> index_of;
@@ -89,7 +95,7 @@ Snapshot::Snapshot(std::shared_ptr<const Graph> graph, const std::vector<NodeId>
     }
     if (const Tensor* t = g.constant(id)) {
       to.flags |= PFRT_SNAPSHOT_CONSTANT;
-      to.data = t->data();
+      if (!deferred || t->bytes() <= kDeferredAbove || !t->deferred()) to.data = t->data();
       to.bytes = t->bytes();
     }
   }

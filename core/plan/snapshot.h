@@ -21,8 +21,9 @@ bool view_attribute(const Attribute& from, std::deque<std::vector<pfrt_string>>&
 
 class Snapshot {
  public:
-  // Nodes in |order|. Value indices are the graph's value ids.
-  Snapshot(std::shared_ptr<const Graph> graph, const std::vector<NodeId>& order);
+  // Nodes in |order|. Value indices are the graph's value ids. |deferred|: constants whose bytes
+  // are deferred stay so, for who takes them with PFRT_PROVIDER_DEFERRED.
+  Snapshot(std::shared_ptr<const Graph> graph, const std::vector<NodeId>& order, bool deferred);
   Snapshot(const Snapshot&) = delete;
   Snapshot& operator=(const Snapshot&) = delete;
 

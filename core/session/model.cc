@@ -38,15 +38,16 @@ void number_dims(Graph& graph) {
       if (dim.unknown()) dim = graph.symbols->fresh();
 }
 
-void collect_file(const Tensor& tensor, std::vector<std::shared_ptr<os::FileHealth>>& files) {
+void collect_file(const Tensor& tensor, Model::Files& files) {
   if (!tensor.buffer || tensor.buffer->owned()) return;
-  auto file = os::health_of(tensor.data());
-  if (file && std::find(files.begin(), files.end(), file) == files.end())
-    files.push_back(std::move(file));
+  auto file = os::health_of(tensor.origin());
+  if (!file) return;
+  auto& list = tensor.deferred() && file->guarded() ? files.copied : files.viewed;
+  if (std::find(list.begin(), list.end(), file) == list.end()) list.push_back(std::move(file));
 }
 
 // The files that constants of the graph and its bodies are mapped from.
-void collect_files(const Graph& graph, std::vector<std::shared_ptr<os::FileHealth>>& files) {
+void collect_files(const Graph& graph, Model::Files& files) {
   const auto add = [&](const ValuePtr& value) {
     if (!value) return;
     collect_file(value->tensor, files);
@@ -123,7 +124,7 @@ Result<std::shared_ptr<Model>> Model::create(std::shared_ptr<Graph> graph, Model
     model->info_.parameter_bytes += t.valid() ? t.bytes() : 0;
   }
   collect_files(g, model->files_);
-  for (const auto& file : model->files_) model->unguarded_ |= !file->guarded();
+  for (const auto& file : model->files_.viewed) model->unguarded_ |= !file->guarded();
   if (infer_shapes) {
     PFRT_TRY(progress.stage("infer shapes", 1.0));
     if (auto canonical = model->canonical(operators, progress); canonical.ok()) {
@@ -141,8 +142,10 @@ Result<std::shared_ptr<Model>> Model::create(std::shared_ptr<Graph> graph, Model
 }
 
 Status Model::intact(bool ask) const {
-  for (const auto& file : files_)
+  for (const auto& file : files_.viewed)
     if (ask ? file->check() : file->lost()) return file->status();
+  for (const auto& file : files_.copied)
+    if (file->lost()) return file->status();
   return {};
 }
 

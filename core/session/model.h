@@ -37,11 +37,16 @@ class Model {
                                                std::vector<std::string> warnings,
                                                Progress& progress, OperatorSet::Ptr operators);
 
+  struct Files {
+    std::vector<std::shared_ptr<os::FileHealth>> viewed, copied;
+  };
+
   const Graph& graph() const { return *graph_; }
   const ModelInfo& info() const { return info_; }
   const std::vector<std::string>& warnings() const { return warnings_; }
-  // DATA_LOSS once a mapped file that holds constants was found cut short or unreadable, and ever
-  // after. |ask| also looks at the files' sizes, a system call each.
+  // DATA_LOSS once a mapped file was found cut short or unreadable that constants are views of, or
+  // that one was copied from then, and ever after. |ask| also looks at the sizes of files that are
+  // viewed, a system call each.
   Status intact(bool ask) const;
   // Whether a fault on such a file would end the process, so that it is better to ask before.
   bool unguarded() const { return unguarded_; }
@@ -64,7 +69,7 @@ class Model {
   std::shared_ptr<Graph> graph_;
   ModelInfo info_;
   std::vector<std::string> warnings_;
-  std::vector<std::shared_ptr<os::FileHealth>> files_;  // that constants are mapped from
+  Files files_;
   bool unguarded_ = false;
   mutable std::mutex mutex_;
   mutable std::shared_ptr<const Graph> canonical_;

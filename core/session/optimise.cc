@@ -91,7 +91,7 @@ std::string PassServices::refuses(const Graph& graph, const Node& node,
   if (order.size() != tail.size() + 1) return "the nodes are not a chain";
   std::vector<uint32_t> indices;
   for (uint32_t i = 1; i < order.size(); ++i) indices.push_back(i);
-  const Snapshot snapshot(part, order);
+  const Snapshot snapshot(part, order, candidate->provider->takes_deferred());
   return candidate->provider->refuses(snapshot.get(), 0, indices);
 }
 

@@ -464,6 +464,11 @@ Result<std::shared_ptr<Provider>> Session::device_of(std::string_view name) cons
 Session::Explanation Session::explain() {
   Explanation out;
   out.steps = current()->main->explain();
+  uint64_t first = UINT64_MAX;
+  for (const StepReport& step : out.steps)
+    if (step.started_ns) first = std::min(first, step.started_ns);
+  for (StepReport& step : out.steps)
+    if (step.started_ns) step.started_ns -= first;
   out.notes.push_back("optimisation level " + level_ +
                       (passes_.empty() ? "" : message(", ", passes_.size(), " registered passes")));
   out.notes.insert(out.notes.end(), pass_notes_.begin(), pass_notes_.end());

@@ -78,7 +78,7 @@ class Session {
   Result<std::shared_ptr<Provider>> device_of(std::string_view name) const;
 
   struct Explanation {
-    std::vector<StepReport> steps;
+    std::vector<StepReport> steps;  // started_ns: since the first of them
     std::vector<std::string> notes;
   };
   Explanation explain();

@@ -22,6 +22,7 @@ struct SessionArgs {
   std::vector<std::string> providers;
   std::string level;                 // empty = the default
   std::string precision, max_error;  // empty = the default
+  std::string mode;                  // of execution; empty = the default
   int threads = 0;
   bool verify = false, tune = false;
   std::vector<std::string> skip;  // optimisation passes
@@ -70,6 +71,14 @@ struct ExplainArgs {
   SessionArgs session;
 };
 int explain_command(const ExplainArgs& args);
+
+struct ProfileArgs {
+  bool json = false;
+  std::string model, output = "trace.json";
+  std::vector<std::string> inputs, dims;
+  SessionArgs session;
+};
+int profile_command(const ProfileArgs& args);
 
 struct ConvertArgs {
   bool json = false;

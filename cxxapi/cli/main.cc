@@ -16,6 +16,7 @@ pyflame_rt::SessionOptions session_options(const SessionArgs& args) {
   options.num_threads = args.threads;
   options.providers = args.providers;
   if (!args.precision.empty()) options.precision = args.precision;
+  if (!args.mode.empty()) options.execution_mode = args.mode;
   if (!args.max_error.empty()) options.extra["max_error"] = args.max_error;
   if (args.verify) options.extra["verify"] = "on";
   if (args.tune) options.tune = "on";
@@ -82,6 +83,14 @@ void add_precision(CLI::App* command, SessionArgs* args) {
       "output's largest (default 0.001)");
 }
 
+void add_mode(CLI::App* command, SessionArgs* args) {
+  command
+      ->add_option("--mode", args->mode,
+                   "sequential: one step at a time, each on all threads; parallel: independent "
+                   "steps at once")
+      ->check(CLI::IsMember({"sequential", "parallel"}));
+}
+
 void add_tune(CLI::App* command, SessionArgs* args) {
   command->add_flag("--tune", args->tune,
                     "refine by measurement how kernels divide their work, which takes seconds at "
@@ -109,6 +118,7 @@ void add_commands(CLI::App* app, std::function<int()>* action) {
   c->add_option("--repeat", run->repeat, "runs to time");
   add_providers(c, &run->session);
   add_threads(c, &run->session);
+  add_mode(c, &run->session);
   add_level(c, &run->session);
   add_skip(c, &run->session.skip);
   add_verify(c, &run->session,
@@ -145,6 +155,7 @@ void add_commands(CLI::App* app, std::function<int()>* action) {
       ->allow_extra_args(false);
   add_dims(c, &bench->dims);
   add_threads(c, &bench->session);
+  add_mode(c, &bench->session);
   add_precision(c, &bench->session);
   add_tune(c, &bench->session);
 
@@ -167,6 +178,21 @@ void add_commands(CLI::App* app, std::function<int()>* action) {
   add_skip(c, &explain->session.skip);
   add_precision(c, &explain->session);
   add_tune(c, &explain->session);
+
+  const auto profile = std::make_shared<ProfileArgs>();
+  c = add_command(app, "profile", "write a trace of the steps of a run, for Perfetto",
+                  profile_command, profile, action);
+  c->add_option("model", profile->model, "model file")->required();
+  c->add_option("-o,--output", profile->output, "file to write")->capture_default_str();
+  add_inputs(c, &profile->inputs);
+  add_dims(c, &profile->dims);
+  add_providers(c, &profile->session);
+  add_threads(c, &profile->session);
+  add_mode(c, &profile->session);
+  add_level(c, &profile->session);
+  add_skip(c, &profile->session.skip);
+  add_precision(c, &profile->session);
+  add_tune(c, &profile->session);
 
   const auto convert = std::make_shared<ConvertArgs>();
   c = add_command(app, "convert", "write a model in the format of another extension",

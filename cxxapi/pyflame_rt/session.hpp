@@ -27,6 +27,8 @@ struct ExplainStep {
   std::string refused;  // who refused it and why, or empty
   uint64_t bytes = 0, flops = 0;
   double estimated_ns = 0, measured_ns = 0;
+  double started_ns = 0;  // where measured: since the first of the steps
+  uint32_t lane = 0;      // of steps that ran at once: who ran it
 };
 
 struct Explanation {
@@ -396,6 +398,8 @@ inline Explanation InferenceSession::explain() const {
     step.flops = c.flops;
     step.estimated_ns = c.estimated_ns;
     step.measured_ns = c.measured_ns;
+    step.started_ns = c.started_ns;
+    step.lane = c.lane;
   }
   for (size_t i = 0; i < api().report->note_count(raw); ++i) {
     out.notes.push_back(detail::str(api().report->note_at(raw, i)));

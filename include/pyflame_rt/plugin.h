@@ -95,7 +95,7 @@ typedef struct pfrt_sink {
 /* ------------------------------------------------------------------ snapshots */
 typedef uint64_t pfrt_snapshot_value_flags;
 enum {
-  PFRT_SNAPSHOT_CONSTANT = 1,     /* data is known now */
+  PFRT_SNAPSHOT_CONSTANT = 1,     /* a constant */
   PFRT_SNAPSHOT_GRAPH_INPUT = 2,
   PFRT_SNAPSHOT_GRAPH_OUTPUT = 4,
   PFRT_SNAPSHOT_NOT_TENSOR = 8    /* sequence, map, optional: never given to a provider's nodes */
@@ -108,7 +108,7 @@ typedef struct pfrt_snapshot_value {
   pfrt_dtype dtype;
   int32_t rank; /* -1 unknown */
   const int64_t* dims;
-  const void* data; /* of a constant, row-major; NULL otherwise */
+  const void* data; /* of a constant, row-major; NULL otherwise, and as PFRT_PROVIDER_DEFERRED says */
   uint64_t bytes;
   uint64_t hash[2]; /* of a constant's type, shape and bytes; 0 = not computed */
   uint32_t producer; /* node index or PFRT_NO_INDEX */
@@ -330,7 +330,10 @@ enum {
   PFRT_PROVIDER_OPTIONS = 16,  /* has option_count() and option_at() */
   PFRT_PROVIDER_MEMORY = 32,   /* has memory of its own: allocate(), release_memory() and copy() */
   PFRT_PROVIDER_FENCES = 64,   /* works behind the caller's back: signal(), wait() and release_fence(); needs MEMORY */
-  PFRT_PROVIDER_MEASURE = 128  /* has measure() (1.2) */
+  PFRT_PROVIDER_MEASURE = 128, /* has measure() (1.2) */
+  /* Reads constants of more than 64 KiB only as sources of packed constants and in steps: in snapshots their data may be
+   * NULL, and the host need not keep what all have packed (1.2). */
+  PFRT_PROVIDER_DEFERRED = 256
 };
 
 /* ---- device memory ----

@@ -331,6 +331,12 @@ typedef struct pfrt_value_api {
   /* Copies the elements of tensor |from| to tensor |to| (same type and number of bytes, not strings), wherever either
    * lives; done when it returns. No run may use |to| meanwhile. */
   pfrt_status* (*copy)(const pfrt_value* from, pfrt_value* to);
+  /* ---- 1.2 ---- */
+  /* As wrap_tensor, for memory at any address that never changes, such as that of a file: it is copied when somebody
+   * asks for the tensor's view, which keeps the copy, or for as long as it takes to give it a provider's layout. Not for
+   * strings. */
+  pfrt_status* (*wrap_unaligned)(const pfrt_tensor* tensor, pfrt_release_fn release, void* user,
+                                 PFRT_OWN pfrt_value** out_value);
 } pfrt_value_api;
 
 /* ------------------------------------------------------------------ graphs */
@@ -678,6 +684,10 @@ typedef struct pfrt_report_row {
   uint64_t bytes, flops;
   double estimated_ns;
   double measured_ns;   /* 0 = not measured */
+  /* ---- 1.2 ---- */
+  double started_ns; /* where measured: since the first of the report's steps */
+  uint32_t lane;     /* of the steps that ran at once with others, in execution mode "parallel": who ran it, from 0 on */
+  uint32_t reserved;
 } pfrt_report_row;
 
 typedef struct pfrt_report_api {

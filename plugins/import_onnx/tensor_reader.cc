@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstddef>
 #include <cstring>
 
 #include "core/base/dtype.h"
@@ -16,6 +17,8 @@ constexpr int32_t kExternalLocation = 1;
 constexpr uint64_t kCopyChunk = uint64_t{4} << 20;
 // Smaller copies leave the source's pages alone.
 constexpr uint64_t kDropPagesFrom = uint64_t{1} << 20;
+// Larger ones that lie at odd addresses are wrapped all the same.
+constexpr uint64_t kCopiedUpTo = uint64_t{64} << 10;
 
 // The data field in which the standard puts elements of |dtype| when they are not raw.
 uint32_t data_field(pfrt_dtype dtype) {
@@ -67,6 +70,10 @@ size_t alignment_of(pfrt_dtype dtype) {
     default:
       return std::max<size_t>(1, dtype_size(dtype));
   }
+}
+
+bool has_wrap_unaligned(const pfrt_value_api& api) {
+  return api.struct_size >= offsetof(pfrt_value_api, wrap_unaligned) + sizeof api.wrap_unaligned;
 }
 
 bool parse_number(const std::string& text, uint64_t* out) {
@@ -242,10 +249,12 @@ Result<ValueRef> TensorReader::read_strings(const Form& form, const wire::Tensor
 
 Result<ValueRef> TensorReader::read_raw(const Form& form, Extent extent) {
   if (extent.size != form.bytes) return form.mismatch(form.bytes, extent.size, "bytes");
-  const bool aligned = reinterpret_cast<uintptr_t>(extent.data) % alignment_of(form.dtype) == 0;
   // Bytes of a bool may be anything in a file; kernels see 0 and 1 only, so that these are copied.
-  if (extent.file && aligned && form.bytes > 0 && form.dtype != PFRT_DTYPE_BOOL)
-    return wrap(form, extent);
+  const bool wraps = extent.file && form.bytes > 0 && form.dtype != PFRT_DTYPE_BOOL;
+  if (wraps && reinterpret_cast<uintptr_t>(extent.data) % alignment_of(form.dtype) == 0)
+    return wrap(form, extent, api_.value->wrap_tensor);
+  if (wraps && form.bytes > kCopiedUpTo && has_wrap_unaligned(*api_.value))
+    return wrap(form, extent, api_.value->wrap_unaligned);
   auto tensor = sized<pfrt_tensor>();
   PFRT_ASSIGN(ValueRef value, create(form, &tensor));
   PFRT_TRY(copy(form, extent, static_cast<uint8_t*>(tensor.data)));
@@ -262,7 +271,8 @@ Result<ValueRef> TensorReader::create(const Form& form, pfrt_tensor* out_view) {
   return own;
 }
 
-Result<ValueRef> TensorReader::wrap(const Form& form, Extent extent) {
+Result<ValueRef> TensorReader::wrap(const Form& form, Extent extent,
+                                    decltype(pfrt_value_api::wrap_tensor) wrap_as) {
   auto tensor = sized<pfrt_tensor>();
   tensor.dtype = form.dtype;
   tensor.rank = static_cast<uint32_t>(form.rank);
@@ -271,8 +281,7 @@ Result<ValueRef> TensorReader::wrap(const Form& form, Extent extent) {
   tensor.dims = form.dims;
   pfrt_value* value = nullptr;
   request_.file_retain(extent.file);
-  Status status = take_status(
-      api_, api_.value->wrap_tensor(&tensor, request_.file_release, extent.file, &value));
+  Status status = take_status(api_, wrap_as(&tensor, request_.file_release, extent.file, &value));
   if (!status.ok()) return std::move(status.prepend("reading " + form.text()));
   return ValueRef(value, api_.value->release);
 }

@@ -54,7 +54,8 @@ class TensorReader {
   Result<Extent> external(const Form& form, const wire::TensorProto& tensor);
   Result<Extent> open(const std::string& location, const std::string& what);
   Result<ValueRef> create(const Form& form, pfrt_tensor* out_view);
-  Result<ValueRef> wrap(const Form& form, Extent extent);
+  Result<ValueRef> wrap(const Form& form, Extent extent,
+                        decltype(pfrt_value_api::wrap_tensor) wrap_as);
   Status copy(const Form& form, Extent from, uint8_t* to);
   Status check_indices(const std::string& what, const pfrt_tensor& indices, uint64_t nonzeros,
                        const wire::SparseTensorProto& tensor);

@@ -51,7 +51,7 @@ Offsets in_a_row(Dims whole, size_t axis, uint32_t count, size_t element, DimsOf
 Offsets slice(const SnapshotNode& node, size_t element) {
   const Dims in = node.input_dims(0), out = node.output_dims(0);
   for (uint32_t i = 1; i < node.input_count(); ++i)
-    if (node.has_input(i) && node.input_elements(i) > 0 && node.input_constant(i) == nullptr)
+    if (node.has_input(i) && node.input_elements(i) > 0 && !node.is_constant(i))
       return std::nullopt;
   const std::vector<int64_t> starts = node.constant_int64s(1), ends = node.constant_int64s(2),
                              steps = node.constant_int64s(4);

@@ -396,9 +396,11 @@ class ProgramBuilder {
     step.kernel = kernel.take();
     step.precision = node.precision();
     step.nodes = {index};
-    for (uint32_t i = 0; i < node.input_count(); ++i)
-      step.inputs.push_back(node.has_input(i) ? input_of(*row, node.input_index(i), index)
-                                              : PFRT_NO_INDEX);
+    for (uint32_t i = 0; i < node.input_count(); ++i) {
+      const bool reads = node.has_input(i) && !(packed != nullptr && step.kernel.packed_alone &&
+                                                i == packed->input.input);
+      step.inputs.push_back(reads ? input_of(*row, node.input_index(i), index) : PFRT_NO_INDEX);
+    }
     if (packed != nullptr)
       step.packed = add_buffer({PFRT_BUFFER_CONST, packed->index}, packed->input.bytes);
     const bool joins = tail != nullptr && row->takes_tail;

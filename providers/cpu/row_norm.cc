@@ -25,8 +25,7 @@ std::string refuse_row_norm(const SnapshotNode& norm) {
     if (!norm.has_input(i)) continue;
     if (norm.input_dtype(i) != PFRT_DTYPE_FLOAT32)
       return message("input ", i, " of ", norm.op(), " is ", dtype_name(norm.input_dtype(i)));
-    if (i > 0 &&
-        (norm.input_constant(i) == nullptr || norm.input_elements(i) != norm.input_dims(0).back()))
+    if (i > 0 && (!norm.is_constant(i) || norm.input_elements(i) != norm.input_dims(0).back()))
       return message("input ", i, " of ", norm.op(),
                      " is no constant with an element for each of a row");
   }

@@ -78,10 +78,12 @@ std::span<const int64_t> SnapshotNode::output_dims(uint32_t i) const {
   return has_output(i) ? dims(node_->outputs[i]) : std::span<const int64_t>();
 }
 
+bool SnapshotNode::is_constant(uint32_t i) const {
+  return has_input(i) && (value(node_->inputs[i])->flags & PFRT_SNAPSHOT_CONSTANT) != 0;
+}
+
 const void* SnapshotNode::input_constant(uint32_t i) const {
-  if (!has_input(i)) return nullptr;
-  const pfrt_snapshot_value* v = value(node_->inputs[i]);
-  return (v->flags & PFRT_SNAPSHOT_CONSTANT) != 0 ? v->data : nullptr;
+  return is_constant(i) ? value(node_->inputs[i])->data : nullptr;
 }
 
 std::vector<int64_t> SnapshotNode::constant_int64s(uint32_t i) const {

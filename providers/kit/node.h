@@ -54,7 +54,8 @@ class SnapshotNode {
   std::span<const int64_t> output_dims(uint32_t i) const;
   int64_t input_elements(uint32_t i) const { return elements(input_dims(i)); }
   int64_t output_elements(uint32_t i) const { return elements(output_dims(i)); }
-  // Bytes of a constant input, or nullptr when only a run knows.
+  bool is_constant(uint32_t i) const;
+  // Bytes of a constant input; nullptr when only a run knows, or only packing and steps read them.
   const void* input_constant(uint32_t i) const;
   // A constant integer input widened; empty when absent or not constant.
   std::vector<int64_t> constant_int64s(uint32_t i) const;

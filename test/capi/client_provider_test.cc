@@ -49,6 +49,22 @@ pfrt_code claim(pfrt_provider*, const pfrt_snapshot* s, const pfrt_claims* claim
   return PFRT_CODE_OK;
 }
 
+// Of constants: how many there are, and how many come without their bytes.
+struct Constants {
+  int all = 0, without = 0;
+} constants;
+
+pfrt_code claim_and_look(pfrt_provider* p, const pfrt_snapshot* s, const pfrt_claims* claims,
+                         const pfrt_sink* sink) {
+  constants = {};
+  for (uint32_t v = 0; v < s->value_count; ++v) {
+    if (!(s->values[v].flags & PFRT_SNAPSHOT_CONSTANT)) continue;
+    ++constants.all;
+    constants.without += s->values[v].data == nullptr;
+  }
+  return claim(p, s, claims, sink);
+}
+
 pfrt_code compile(pfrt_provider* p, const pfrt_snapshot* s, const pfrt_region* region,
                   const pfrt_sink* sink, pfrt_executable** out) {
   if (region->node_count != 1)
@@ -135,6 +151,43 @@ GraphBuilder neg_graph() {
   g.node("Neg", {"r"}, {"y"});
   g.output("y");
   return g;
+}
+
+TEST(ClientProvider, sees_the_bytes_of_constants_unless_it_can_do_without) {
+  const std::vector<float> weights = random_floats(256 * 256, 5);
+  std::vector<char> odd(weights.size() * sizeof(float) + 1);
+  std::memcpy(odd.data() + 1, weights.data(), odd.size() - 1);
+  const Array even = floats({256, 256}, weights);
+  pfrt_tensor view = even.view();
+  view.data = odd.data() + 1;
+  std::vector<Array> results;
+  constexpr pfrt_provider_features kDeferred = PFRT_PROVIDER_DEFERRED;
+  for (const pfrt_provider_features features : {pfrt_provider_features{0}, kDeferred}) {
+    SCOPED_TRACE(features);
+    Negator counts;
+    const auto env = make_env();
+    pfrt_provider_table table = kTable;
+    table.claim = claim_and_look;
+    ASSERT_TRUE(ok(add(env.get(), counts, "NegatorExecutionProvider", &table, features)));
+    pfrt_value* raw = nullptr;
+    ASSERT_TRUE(ok(api().value->wrap_unaligned(&view, nullptr, nullptr, &raw)));
+    const Handle<pfrt_value> w(raw);
+    GraphBuilder g;
+    g.input("x", PFRT_DTYPE_FLOAT32, {2, 256});
+    ASSERT_TRUE(ok(api().graph->add_initializer_value(g.get(), str("w"), w.get())));
+    g.node("MatMul", {"x", "w"}, {"p"});
+    g.node("Neg", {"p"}, {"y"});
+    g.output("y");
+    const auto model = make_model(env.get(), g);
+    const auto options = make_options(
+        PFRT_OPTIONS_SESSION, {{"providers", "NegatorExecutionProvider,CPUExecutionProvider"}});
+    const auto session = make_session(env.get(), model.get(), options.get());
+    EXPECT_EQ(constants.all, 1);
+    EXPECT_EQ(constants.without, features ? 1 : 0);
+    results.push_back(run(session.get(), {floats({2, 256}, random_floats(512, 6))})[0]);
+    EXPECT_EQ(counts.ran, 1);
+  }
+  EXPECT_EQ(results[0].bytes, results[1].bytes);
 }
 
 TEST(ClientProvider, runs_what_it_claims_and_is_released_at_the_end) {

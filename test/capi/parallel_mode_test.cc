@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // execution_mode=parallel: independent steps at once, with the bits of sequential runs.
+#include <algorithm>
 #include <atomic>
 #include <random>
 #include <thread>
@@ -74,6 +75,22 @@ TEST(ParallelMode, has_the_bits_of_sequential_runs) {
   }
 }
 
+GraphBuilder three_branches() {
+  GraphBuilder g;
+  g.input("x", PFRT_DTYPE_FLOAT32, {8, 8});
+  std::vector<std::string> parts;
+  for (int i = 0; i < 3; ++i) {
+    const std::string a = "a" + std::to_string(i), b = "b" + std::to_string(i);
+    g.constant("w" + std::to_string(i), floats({8, 8}, random_floats(64, 7 + i)));
+    g.node("MatMul", {"x", "w" + std::to_string(i)}, {a});
+    g.node("Softmax", {a}, {b});
+    parts.push_back(b);
+  }
+  g.node("Concat", parts, {"y"}, {Attr::of_int("axis", 0)});
+  g.output("y");
+  return g;
+}
+
 // An executor sees what runs at once: steps too small for loops of their own.
 TEST(ParallelMode, runs_independent_steps_at_once) {
   struct Seen {
@@ -94,19 +111,7 @@ TEST(ParallelMode, runs_independent_steps_at_once) {
     for (uint64_t i = n; i-- > 0;) fn(arg, i, 0);  // in another order
   };
   ASSERT_TRUE(ok(api().env->set_executor(env.get(), &executor)));
-  GraphBuilder g;
-  g.input("x", PFRT_DTYPE_FLOAT32, {8, 8});
-  std::vector<std::string> parts;
-  for (int i = 0; i < 3; ++i) {
-    const std::string a = "a" + std::to_string(i), b = "b" + std::to_string(i);
-    g.constant("w" + std::to_string(i), floats({8, 8}, random_floats(64, 7 + i)));
-    g.node("MatMul", {"x", "w" + std::to_string(i)}, {a});
-    g.node("Softmax", {a}, {b});
-    parts.push_back(b);
-  }
-  g.node("Concat", parts, {"y"}, {Attr::of_int("axis", 0)});
-  g.output("y");
-  const auto model = make_model(env.get(), g);
+  const auto model = make_model(env.get(), three_branches());
   const Array x = floats({8, 8}, random_floats(64, 3));
   const auto expected = run(make_session(env.get(), model.get()).get(), {x});
   EXPECT_EQ(seen.loops, 0);
@@ -115,6 +120,40 @@ TEST(ParallelMode, runs_independent_steps_at_once) {
             expected[0].bytes);
   EXPECT_GE(seen.loops, 2);  // the products, then the rest
   EXPECT_EQ(seen.widest, 3u);
+}
+
+// Lanes are the executor's: the branches have one each, what follows them the first.
+TEST(ParallelMode, reports_who_ran_a_step_and_when) {
+  const auto env = make_env();
+  pfrt_executor executor{};
+  executor.struct_size = sizeof executor;
+  executor.width = 3;
+  executor.loop = [](void*, uint32_t, uint64_t n, void (*fn)(void*, uint64_t, uint32_t),
+                     void* arg) {
+    for (uint64_t i = 0; i < n; ++i) fn(arg, i, static_cast<uint32_t>(i % 3));
+  };
+  ASSERT_TRUE(ok(api().env->set_executor(env.get(), &executor)));
+  const auto model = make_model(env.get(), three_branches());
+  const auto options = make_options(
+      PFRT_OPTIONS_SESSION,
+      {{"execution_mode", "parallel"}, {"num_threads", "3"}, {"enable_profiling", "on"}});
+  const auto session = make_session(env.get(), model.get(), options.get());
+  run(session.get(), {floats({8, 8}, random_floats(64, 3))});
+  pfrt_report* raw = nullptr;
+  ASSERT_TRUE(ok(api().session->explain(session.get(), &raw)));
+  std::vector<uint32_t> lanes;
+  double earliest = 1e18;
+  for (size_t i = 0; i < api().report->row_count(raw); ++i) {
+    pfrt_report_row row{};
+    row.struct_size = sizeof row;
+    ASSERT_TRUE(ok(api().report->row_at(raw, i, &row)));
+    earliest = std::min(earliest, row.started_ns);
+    if (std::string(row.ops.data, row.ops.size) == "Softmax") lanes.push_back(row.lane);
+  }
+  api().report->release(raw);
+  EXPECT_EQ(earliest, 0);
+  std::sort(lanes.begin(), lanes.end());
+  EXPECT_EQ(lanes, (std::vector<uint32_t>{0, 1, 2}));
 }
 
 TEST(ParallelMode, tells_of_the_first_failing_step) {

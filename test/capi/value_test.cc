@@ -120,6 +120,47 @@ TEST(Value, wrapping_checks_the_view) {
                     PFRT_CODE_INVALID_ARGUMENT, {"tensor"}));
 }
 
+TEST(Value, memory_at_any_address_is_copied_when_it_is_viewed) {
+  int released = 0;
+  alignas(8) char bytes[1 + 2 * sizeof(float)] = {};
+  const float numbers[] = {1.5f, -2};
+  std::memcpy(bytes + 1, numbers, sizeof numbers);
+  const Array x = floats({2}, {0, 0});
+  pfrt_tensor t = x.view();
+  t.data = bytes + 1;
+  pfrt_value* raw = nullptr;
+  EXPECT_TRUE(fails(api().value->wrap_tensor(&t, nullptr, nullptr, &raw),
+                    PFRT_CODE_INVALID_ARGUMENT, {"aligned"}));
+  ASSERT_TRUE(ok(api().value->wrap_unaligned(&t, count_release, &released, &raw)));
+  const pfrt_tensor seen = view_of(raw);
+  EXPECT_EQ(reinterpret_cast<uintptr_t>(seen.data) % 64, 0u);
+  EXPECT_EQ(std::memcmp(seen.data, numbers, sizeof numbers), 0);
+  EXPECT_EQ(released, 0);
+  api().value->release(raw);
+  EXPECT_EQ(released, 1);
+
+  // What is aligned needs no copy.
+  t.data = bytes;
+  ASSERT_TRUE(ok(api().value->wrap_unaligned(&t, count_release, &released, &raw)));
+  EXPECT_EQ(view_of(raw).data, bytes);
+  api().value->release(raw);
+  EXPECT_EQ(released, 2);
+
+  t.bytes = 7;
+  EXPECT_TRUE(fails(api().value->wrap_unaligned(&t, count_release, &released, &raw),
+                    PFRT_CODE_SHAPE_MISMATCH, {"7"}));
+  EXPECT_EQ(released, 3);
+  t = x.view();
+  const int64_t strides[] = {1};
+  t.strides = strides;
+  EXPECT_TRUE(fails(api().value->wrap_unaligned(&t, nullptr, nullptr, &raw), PFRT_CODE_UNSUPPORTED,
+                    {"strides"}));
+  t.strides = nullptr;
+  t.dtype = PFRT_DTYPE_STRING;
+  EXPECT_TRUE(fails(api().value->wrap_unaligned(&t, nullptr, nullptr, &raw), PFRT_CODE_UNSUPPORTED,
+                    {"strings"}));
+}
+
 TEST(Value, strings_are_owned_by_the_tensor) {
   const int64_t dims[] = {2};
   pfrt_value* raw = nullptr;

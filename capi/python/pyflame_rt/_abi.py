@@ -381,6 +381,7 @@ class ValueApi(Structure):
         ("dtype", CFUNCTYPE(c_uint32, c_void_p)),
         ("create_on", CFUNCTYPE(c_void_p, c_void_p, String, c_uint32, c_void_p, c_size_t, c_void_p)),
         ("copy", CFUNCTYPE(c_void_p, c_void_p, c_void_p)),
+        ("wrap_unaligned", CFUNCTYPE(c_void_p, c_void_p, c_void_p, c_void_p, c_void_p)),
     ]
 
 
@@ -646,6 +647,9 @@ class ReportRow(Structure):
         ("flops", c_uint64),
         ("estimated_ns", c_double),
         ("measured_ns", c_double),
+        ("started_ns", c_double),
+        ("lane", c_uint32),
+        ("reserved", c_uint32),
     ]
 
 
@@ -1031,6 +1035,7 @@ PROVIDER_OPTIONS = 16
 PROVIDER_MEMORY = 32
 PROVIDER_FENCES = 64
 PROVIDER_MEASURE = 128
+PROVIDER_DEFERRED = 256
 
 DIRECTION_UNSET = 0
 TO_DEVICE = 1

@@ -199,7 +199,7 @@ class InferenceSession:
             texts = {name: lib.read(getattr(row, name)) for name in (
                 "nodes", "ops", "provider", "kernel", "reason", "refused")}
             rows.append({**texts, "bytes": row.bytes, "flops": row.flops, "estimated_ns": row.estimated_ns,
-                         "measured_ns": row.measured_ns})
+                         "measured_ns": row.measured_ns, "started_ns": row.started_ns, "lane": row.lane})
         return rows
 
     def _provider_of(self, device: str) -> str:

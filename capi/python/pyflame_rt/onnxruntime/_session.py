@@ -203,18 +203,17 @@ class InferenceSession(pyflame_rt.InferenceSession):
     def end_profiling(self) -> str:
         """Writes what each step of the last run took, and gives the name of the file; "" when nothing was profiled.
 
-        The file is a list of trace events, one for a step, laid end to end; times are in microseconds.
+        The file is a list of trace events, one for a step; times are in microseconds since the first.
         """
         if not self._options.enable_profiling:
             return ""
         prefix = getattr(self._given, "profile_file_prefix", "onnxruntime_profile_")
-        path, at, events = f"{prefix}_{time.strftime('%Y-%m-%d_%H-%M-%S')}.json", 0.0, []
+        path, events = f"{prefix}_{time.strftime('%Y-%m-%d_%H-%M-%S')}.json", []
         for row in self.explain():
-            took = row["measured_ns"] / 1000
-            events.append({"cat": "Node", "ph": "X", "pid": os.getpid(), "tid": 0, "ts": at, "dur": took,
+            events.append({"cat": "Node", "ph": "X", "pid": os.getpid(), "tid": row["lane"],
+                           "ts": row["started_ns"] / 1000, "dur": row["measured_ns"] / 1000,
                            "name": f"{row['nodes']}_kernel_time",
                            "args": {"op_name": row["ops"], "provider": row["provider"], "kernel": row["kernel"]}})
-            at += took
         with open(path, "w", encoding="utf-8") as file:
             json.dump(events, file)
         return path

@@ -158,6 +158,7 @@ void run_task(const Run& run, const Plan& plan, const Task& task, int64_t image,
 Kernel kernel_of(std::shared_ptr<const Plan> made) {
   Kernel kernel;
   kernel.flops = made->geometry.flops();
+  kernel.packed_alone = true;
   kernel.scratch_bytes = made->scratch_bytes();
   kernel.shared_bytes = made->image.bytes();
   kernel.run = [plan = std::move(made)](const Run& run) -> pfrt_code {
@@ -222,7 +223,7 @@ std::string refuse_conv_direct(const SnapshotNode& node) {
   const auto weights = node.input_dims(1);
   if (weights.size() != 3 && weights.size() != 4)
     return "panels are for one or two spatial dimensions";
-  if (SnapshotNode::elements(weights) <= 0 || node.input_constant(1) == nullptr)
+  if (SnapshotNode::elements(weights) <= 0 || !node.is_constant(1))
     return "panels are for constant weights";
   const int64_t groups = node.attr_int("group", 1);
   if (groups < 1 || weights[0] / groups < kPanel / 2)

@@ -238,7 +238,7 @@ std::string refuse_conv_tiles(const SnapshotNode& node) {
   const auto weights = node.input_dims(1);
   if (weights.size() != 3 && weights.size() != 4)
     return "tiles are for one or two spatial dimensions";
-  if (SnapshotNode::elements(weights) <= 0 || node.input_constant(1) == nullptr)
+  if (SnapshotNode::elements(weights) <= 0 || !node.is_constant(1))
     return "tiles are for constant weights";
   const int64_t channels = weights[1],
                 taps = SnapshotNode::elements(weights) / weights[0] / channels;
@@ -304,6 +304,7 @@ Result<Kernel> make_conv_tiles_blocked(const SnapshotNode& node, Blocked sides) 
       std::make_shared<const Plan>(g, node.has_input(2), planes_of(node.precision()), sides);
   if (plan->product == nullptr) return error(Code::kUNSUPPORTED, "tiles are not usable any more");
   kernel.flops = g.flops();
+  kernel.packed_alone = true;
   kernel.scratch_bytes = plan->scratch_bytes();
   const int64_t fit_bytes = ceil_div(plan->image.parts(), 64) * 64;
   kernel.shared_bytes = plan->image.bytes() + static_cast<uint64_t>(fit_bytes);

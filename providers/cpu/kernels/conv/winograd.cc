@@ -321,6 +321,7 @@ void run_band(const Run& run, const Plan& plan, int64_t image, int64_t top) {
 Kernel kernel_of(std::shared_ptr<const Plan> made) {
   Kernel kernel;
   kernel.flops = made->geometry.flops();
+  kernel.packed_alone = true;
   kernel.shared_bytes = made->bytes();
   kernel.run = [plan = std::move(made)](const Run& run) -> pfrt_code {
     if (run.packed<float>() == nullptr) return fail_unpacked(run, "conv_winograd");
@@ -383,7 +384,7 @@ std::string refuse_conv_winograd(const SnapshotNode& node) {
   if (weights.size() != 4 || weights[2] != 3 || weights[3] != 3 || !ones("strides") ||
       !ones("dilations"))
     return "tiles are of 3 x 3 taps side by side";
-  if (SnapshotNode::elements(weights) <= 0 || node.input_constant(1) == nullptr)
+  if (SnapshotNode::elements(weights) <= 0 || !node.is_constant(1))
     return "tiles are for constant weights";
   const int64_t groups = node.attr_int("group", 1);
   if (groups < 1 || weights[1] < kLeastInputs || weights[0] / groups < kLeastOutputs)

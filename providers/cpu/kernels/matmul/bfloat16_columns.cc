@@ -44,8 +44,8 @@ std::optional<PackedInput> pack_bfloat16_columns(const SnapshotNode& node, const
   // Fewer columns than a panel would be padded to what their float32 numbers take.
   constexpr int64_t kLeastNumbers = 64 << 10, kLeastColumns = kPanel;
   if (node.precision() != Precision::kBfloat16 || isa() < Isa::kAvx2 ||
-      node.input_dtype(0) != PFRT_DTYPE_FLOAT32 || node.input_constant(1) == nullptr ||
-      c.n < kLeastColumns || c.k < 1 || c.n * c.k < kLeastNumbers)
+      node.input_dtype(0) != PFRT_DTYPE_FLOAT32 || !node.is_constant(1) || c.n < kLeastColumns ||
+      c.k < 1 || c.n * c.k < kLeastNumbers)
     return std::nullopt;
   PackedInput packed;
   packed.input = 1;

@@ -26,7 +26,7 @@ std::optional<PackedInput> pack_panel_columns(const SnapshotNode& node, int64_t 
   // Few rows read the numbers as they are at the speed of memory. Large ones are not kept twice for
   // what may be few.
   constexpr int64_t kLeastRows = 5, kLeastColumns = 8, kMostNumbers = 32 << 20, kMaybe = 4 << 20;
-  if (node.input_dtype(0) != PFRT_DTYPE_FLOAT32 || node.input_constant(1) == nullptr ||
+  if (node.input_dtype(0) != PFRT_DTYPE_FLOAT32 || !node.is_constant(1) ||
       PanelProduct::get() == nullptr || c.n < kLeastColumns || c.k < 1 ||
       c.n * c.k > (m >= kLeastRows ? kMostNumbers : kMaybe) || (m < kLeastRows && !any))
     return std::nullopt;

@@ -33,7 +33,7 @@ std::optional<PackedInput> pack_tile_columns(const SnapshotNode& node, int64_t m
                                              const Columns& c) {
   // With few rows the numbers are better read as they are. Large ones are not kept twice.
   constexpr int64_t kLeastRows = 32, kMostNumbers = 32 << 20;
-  if (node.input_dtype(0) != PFRT_DTYPE_FLOAT32 || node.input_constant(1) == nullptr ||
+  if (node.input_dtype(0) != PFRT_DTYPE_FLOAT32 || !node.is_constant(1) ||
       node.precision() == Precision::kIeee || m < kLeastRows || c.n * c.k > kMostNumbers ||
       !split_product_wins(m, c.n, c.k))
     return std::nullopt;

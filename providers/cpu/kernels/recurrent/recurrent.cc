@@ -29,7 +29,7 @@ Result<Kernel> make_recurrent(const SnapshotNode& node) {
 
 std::optional<PackedInput> pack_recurrent(const SnapshotNode& node) {
   const auto r = node.input_dims(kInputR);
-  if (node.input_dtype(kInputX) != PFRT_DTYPE_FLOAT32 || node.input_constant(kInputR) == nullptr ||
+  if (node.input_dtype(kInputX) != PFRT_DTYPE_FLOAT32 || !node.is_constant(kInputR) ||
       r.size() != 3 || r[2] < 1 || r[1] % r[2] != 0)
     return std::nullopt;
   return pack_recurrent_weights(r[0], r[1] / r[2], r[2]);
@@ -39,7 +39,9 @@ Result<Kernel> make_packed_recurrent(const SnapshotNode& node, const PackedInput
   PFRT_ASSIGN(Layer layer, Layer::make(node));
   if (packed.recipe != pack_recurrent_weights(layer.directions, layer.gates(), layer.hidden).recipe)
     return make_recurrent(node);
-  return sweep_kernel<float>(std::move(layer), true);
+  Kernel kernel = sweep_kernel<float>(std::move(layer), true);
+  kernel.packed_alone = true;
+  return kernel;
 }
 
 constexpr KernelRow recurrent_row(std::string_view op, std::string_view name) {
