@@ -57,14 +57,21 @@ Kernel loop_kernel(SpreadLoop loop) {
   return kernel;
 }
 
-// An input's vector is read where its operation stands, an output's is stored where its term
-// stands.
+// An input's vector is read where its operations stand, an output's is stored where its terms
+// stand. Elements are then of one size: buffers of equal bytes lie alike.
 std::vector<std::pair<uint32_t, uint32_t>> loop_aliases(const LoopPlan& plan) {
   std::vector<std::pair<uint32_t, uint32_t>> out;
   const std::vector<Operation>& operations = plan.expression.operations();
-  for (uint32_t o = 0; o < plan.outputs.size(); ++o)
-    for (uint32_t at = 0; at <= plan.expression.outputs()[o]; ++at)
-      if (operations[at].prim == Prim::kInput) out.emplace_back(operations[at].slot, o);
+  for (uint32_t o = 0; o < plan.outputs.size(); ++o) {
+    const Stored& stored = plan.expression.outputs()[o];
+    const Term first = std::min(stored.term, stored.high);
+    for (uint32_t at = 0; at <= first; ++at) {
+      const bool wide = at + 1 < operations.size() && operations[at + 1].prim == Prim::kInputHigh;
+      const bool is_read = operations[at].prim == Prim::kInput && at + wide <= first;
+      if (is_read && dtype_size(operations[at].type) == dtype_size(stored.type))
+        out.emplace_back(operations[at].slot, o);
+    }
+  }
   return out;
 }
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 
+#include "core/base/dtype.h"
 #include "providers/cpu/row_norm.h"
 
 namespace pfrt::cpu {
@@ -14,6 +15,7 @@ SpreadLoop::SpreadLoop(const LoopPlan& plan, UnitCode code, std::vector<Spread> 
       operands_(std::move(operands)),
       outputs_(static_cast<uint32_t>(plan.outputs.size())),
       elements_(elements) {
+  for (pfrt_dtype type : plan.types) sizes_.push_back(static_cast<int64_t>(dtype_size(type)));
   double operations = 0;
   for (const Operation& op : plan.expression.operations()) operations += operand_count(op.prim) > 0;
   flops_ = operations * static_cast<double>(elements);
@@ -34,10 +36,9 @@ void SpreadLoop::run(const void* const* bases, int64_t begin, int64_t end) const
         index = piece % operand.period;
         to = std::min(to, (piece + 1) * operand.inner);
       }
-      at[i] = static_cast<const float*>(bases[i]) + index;
+      at[i] = element(bases, i, index);
     }
-    for (uint32_t i = inputs(); i < inputs() + outputs(); ++i)
-      at[i] = static_cast<const float*>(bases[i]) + from;
+    for (uint32_t i = inputs(); i < inputs() + outputs(); ++i) at[i] = element(bases, i, from);
     code_.loop->run(at.data(), code_.constants->data(), 0, to - from);
     from = to;
   }

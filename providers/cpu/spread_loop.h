@@ -28,8 +28,13 @@ class SpreadLoop {
   double flops() const { return flops_; }
 
  private:
+  const void* element(const void* const* bases, uint32_t slot, int64_t index) const {
+    return static_cast<const char*>(bases[slot]) + index * sizes_[slot];
+  }
+
   UnitCode code_;
   std::vector<Spread> operands_;
+  std::vector<int64_t> sizes_;  // of an element, by slot
   uint32_t outputs_;
   int64_t elements_;
   double flops_;

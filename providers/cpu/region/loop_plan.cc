@@ -2,7 +2,6 @@
 #include "providers/cpu/region/loop_plan.h"
 
 #include <algorithm>
-#include <cstring>
 #include <unordered_map>
 
 #include "core/base/status.h"
@@ -26,22 +25,23 @@ class Planner {
                     dtype_name(node.input_dtype(0)), " in this form");
     if (node.output_rank(0) < 0) return refuse("the rank of ", node.op(), "'s output is not known");
     const Dims dims = without_leading_ones(node.output_dims(0));
-    if (terms_.empty()) dims_ = dims;
+    if (lanes_.empty()) dims_ = dims;
     if (!std::ranges::equal(dims, dims_))
       return refuse("the output of ", node.op(), " has other dimensions than what it follows");
     if (plan_.expression.operations().size() + node.input_count() > kMostOperations)
       return refuse("more operations than one loop takes");
-    std::vector<Term> operands;
+    std::vector<Lanes> operands;
     for (uint32_t i = 0; i < node.input_count(); ++i) {
-      operands.push_back(kNoTerm);
+      operands.emplace_back();
       if (node.has_input(i) && !operand(node, i, operands.back())) return false;
     }
-    const Term result = row->lower(plan_.expression, node, operands);
+    const Lanes result = row->lower(plan_.expression, node, operands);
     const uint32_t value = node.output_index(0);
-    terms_[value] = result;
+    lanes_[value] = result;
     if (!stored_(value)) return true;
-    plan_.expression.store(result);
+    plan_.expression.store({result.low, result.high, node.output_dtype(0)});
     plan_.outputs.push_back(value);
+    output_types_.push_back(node.output_dtype(0));
     return true;
   }
 
@@ -51,7 +51,7 @@ class Planner {
     else if (allocate_registers(plan_.expression, register_limit).count > register_limit)
       refuse("more terms at once than there are vector registers");
     else
-      return std::move(plan_);
+      return finished();
     return {};
   }
 
@@ -62,9 +62,14 @@ class Planner {
     return false;
   }
 
-  bool operand(const SnapshotNode& node, uint32_t input, Term& out) {
+  LoopPlan finished() {
+    plan_.types.insert(plan_.types.end(), output_types_.begin(), output_types_.end());
+    return std::move(plan_);
+  }
+
+  bool operand(const SnapshotNode& node, uint32_t input, Lanes& out) {
     const uint32_t value = node.input_index(input);
-    if (const auto known = terms_.find(value); known != terms_.end()) {
+    if (const auto known = lanes_.find(value); known != lanes_.end()) {
       out = known->second;
       return true;
     }
@@ -77,17 +82,18 @@ class Planner {
                     " is neither of full size, nor one element, nor one for each of a run of ",
                     kShortestPiece, " or more elements");
     const void* data = node.input_constant(input);
+    const pfrt_dtype type = node.input_dtype(input);
     if (data != nullptr && node.input_elements(input) == 1) {
-      float number;
-      std::memcpy(&number, data, sizeof number);
-      out = plan_.expression.constant(number);
+      out = constant_lanes(plan_.expression, data, type);
     } else {
       const auto slot = static_cast<uint16_t>(plan_.inputs.size());
       plan_.inputs.push_back(value);
       plan_.scalar.push_back(!lies->each);
-      out = lies->each ? plan_.expression.input(slot) : plan_.expression.scalar(slot);
+      plan_.types.push_back(type);
+      out = lies->each ? input_lanes(plan_.expression, slot, type)
+                       : scalar_lanes(plan_.expression, slot, type);
     }
-    terms_[value] = out;
+    lanes_[value] = out;
     return true;
   }
 
@@ -95,7 +101,8 @@ class Planner {
   std::string* why_;
   LoopPlan plan_;
   Dims dims_;
-  std::unordered_map<uint32_t, Term> terms_;  // by value
+  std::unordered_map<uint32_t, Lanes> lanes_;  // by value
+  std::vector<pfrt_dtype> output_types_;
 };
 
 }  // namespace
@@ -119,6 +126,9 @@ std::optional<LoopPlan> plan_tail(const pfrt_snapshot& snapshot, uint32_t head,
   const SnapshotNode first(snapshot, head);
   if (!first.has_output(0) || first.output_rank(0) < 0)
     return refuse("the rank of ", first.op(), "'s output is not known");
+  if (first.output_dtype(0) != PFRT_DTYPE_FLOAT32)
+    return refuse("the output of ", first.op(), " is ", dtype_name(first.output_dtype(0)),
+                  ", and tails follow float32");
   const Dims dims = without_leading_ones(first.output_dims(0));
   uint32_t value = first.output_index(0);
   for (uint32_t n : tail) {
@@ -130,6 +140,9 @@ std::optional<LoopPlan> plan_tail(const pfrt_snapshot& snapshot, uint32_t head,
     if (!node.has_output(0) || !std::ranges::equal(without_leading_ones(node.output_dims(0)), dims))
       return refuse("the output of ", node.op(), " has other dimensions than that of ", first.op());
     value = node.output_index(0);
+    if (n == tail.back() && node.output_dtype(0) != first.output_dtype(0))
+      return refuse("the output of ", node.op(), " is ", dtype_name(node.output_dtype(0)),
+                    ", in place of ", dtype_name(first.output_dtype(0)));
   }
   return plan_loop(
       snapshot, tail, [&](uint32_t v) { return v == value; }, register_limit, why);

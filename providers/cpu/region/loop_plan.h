@@ -24,6 +24,7 @@ struct LoopPlan {
   std::vector<uint32_t> inputs;  // value indices
   std::vector<bool> scalar;      // of each input: one element serves many neighbours
   std::vector<uint32_t> outputs;
+  std::vector<pfrt_dtype> types;  // by slot
 };
 
 // Broadcast operands whose elements change more often than this are left to plain kernels, which
