@@ -62,6 +62,10 @@ class Planner {
     return false;
   }
 
+  bool is_short(int64_t run) const {
+    return run >= 0 && run < kShortestRun && run != element_count(dims_.data(), dims_.size());
+  }
+
   LoopPlan finished() {
     plan_.types.insert(plan_.types.end(), output_types_.begin(), output_types_.end());
     return std::move(plan_);
@@ -76,22 +80,19 @@ class Planner {
     if (node.input_rank(input) < 0)
       return refuse("the rank of input ", input, " of ", node.op(), " is not known");
     const std::optional<Spread> lies = spread(node.input_dims(input), dims_);
-    if (!lies || (lies->piece() >= 0 && lies->piece() < kShortestPiece && !lies->whole &&
-                  lies->piece() != element_count(dims_.data(), dims_.size())))
-      return refuse("input ", input, " of ", node.op(),
-                    " is neither of full size, nor one element, nor one for each of a run of ",
-                    kShortestPiece, " or more elements");
+    if (!lies) return refuse("input ", input, " of ", node.op(), " is not known to broadcast");
     const void* data = node.input_constant(input);
     const pfrt_dtype type = node.input_dtype(input);
     if (data != nullptr && node.input_elements(input) == 1) {
       out = constant_lanes(plan_.expression, data, type);
     } else {
       const auto slot = static_cast<uint16_t>(plan_.inputs.size());
+      const bool scalar = !lies->each && !is_short(lies->run);
       plan_.inputs.push_back(value);
-      plan_.scalar.push_back(!lies->each);
+      plan_.scalar.push_back(scalar);
       plan_.types.push_back(type);
-      out = lies->each ? input_lanes(plan_.expression, slot, type)
-                       : scalar_lanes(plan_.expression, slot, type);
+      out = scalar ? scalar_lanes(plan_.expression, slot, type)
+                   : input_lanes(plan_.expression, slot, type);
     }
     lanes_[value] = out;
     return true;

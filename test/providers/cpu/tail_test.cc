@@ -329,9 +329,11 @@ TEST_F(Tail, is_refused_with_a_reason) {
        [](Convolution& g) {
          g.add("Add", {g.y, g.add(floats({3, 2, 4, 6, 7}))}, {3, 2, 4, 6, 7}, {}, 1);
        }},
-      {"input 1 of Add is neither of full size",
+      {"input 1 of Add is not known to broadcast",
        [](Convolution& g) {
-         g.add("Add", {g.y, g.add(floats({2, 1, 6, 1}))}, g.dims, {}, 1);
+         const uint32_t x = g.add(floats({g.dims.back()}));
+         g.told[x] = {-2};
+         g.add("Add", {g.y, x}, g.dims, {}, 1);
        }},
   };
   for (const auto& each : kCases) {
