@@ -32,8 +32,7 @@ class Planner {
       return refuse("more operations than one loop takes");
     std::vector<Lanes> operands;
     for (uint32_t i = 0; i < node.input_count(); ++i) {
-      operands.emplace_back();
-      if (node.has_input(i) && !operand(node, i, operands.back())) return false;
+      operands.push_back(node.has_input(i) ? operand(node, i) : Lanes{});
     }
     const Lanes result = row->lower(plan_.expression, node, operands);
     const uint32_t value = node.output_index(0);
@@ -62,8 +61,13 @@ class Planner {
     return false;
   }
 
-  bool is_short(int64_t run) const {
-    return run >= 0 && run < kShortestRun && run != element_count(dims_.data(), dims_.size());
+  // Whether one element serves a run. Where dimensions do not tell, an element is read for each.
+  bool is_scalar(const SnapshotNode& node, uint32_t input) const {
+    if (node.input_rank(input) < 0) return false;
+    const std::optional<Spread> lies = spread(node.input_dims(input), dims_);
+    if (!lies || lies->each) return false;
+    return lies->run < 0 || lies->run >= kShortestRun ||
+           lies->run == element_count(dims_.data(), dims_.size());
   }
 
   LoopPlan finished() {
@@ -71,31 +75,22 @@ class Planner {
     return std::move(plan_);
   }
 
-  bool operand(const SnapshotNode& node, uint32_t input, Lanes& out) {
+  Lanes operand(const SnapshotNode& node, uint32_t input) {
     const uint32_t value = node.input_index(input);
-    if (const auto known = lanes_.find(value); known != lanes_.end()) {
-      out = known->second;
-      return true;
-    }
-    if (node.input_rank(input) < 0)
-      return refuse("the rank of input ", input, " of ", node.op(), " is not known");
-    const std::optional<Spread> lies = spread(node.input_dims(input), dims_);
-    if (!lies) return refuse("input ", input, " of ", node.op(), " is not known to broadcast");
+    const auto [known, is_new] = lanes_.try_emplace(value);
+    Lanes& out = known->second;
+    if (!is_new) return out;
     const void* data = node.input_constant(input);
     const pfrt_dtype type = node.input_dtype(input);
-    if (data != nullptr && node.input_elements(input) == 1) {
-      out = constant_lanes(plan_.expression, data, type);
-    } else {
-      const auto slot = static_cast<uint16_t>(plan_.inputs.size());
-      const bool scalar = !lies->each && !is_short(lies->run);
-      plan_.inputs.push_back(value);
-      plan_.scalar.push_back(scalar);
-      plan_.types.push_back(type);
-      out = scalar ? scalar_lanes(plan_.expression, slot, type)
-                   : input_lanes(plan_.expression, slot, type);
-    }
-    lanes_[value] = out;
-    return true;
+    if (data != nullptr && node.input_elements(input) == 1)
+      return out = constant_lanes(plan_.expression, data, type);
+    const auto slot = static_cast<uint16_t>(plan_.inputs.size());
+    const bool scalar = is_scalar(node, input);
+    plan_.inputs.push_back(value);
+    plan_.scalar.push_back(scalar);
+    plan_.types.push_back(type);
+    return out = scalar ? scalar_lanes(plan_.expression, slot, type)
+                        : input_lanes(plan_.expression, slot, type);
   }
 
   const std::function<bool(uint32_t)>& stored_;
