@@ -12,7 +12,7 @@ namespace pfrt::cpu {
 namespace {
 
 constexpr int64_t kBlockElements = 256;
-constexpr size_t kMostGathered = 6;
+constexpr size_t kCopyBytes = kBlockElements * sizeof(int64_t) + 4 * Walk::kSlack;
 
 }  // namespace
 
@@ -35,11 +35,11 @@ std::optional<SpreadLoop> SpreadLoop::make(const LoopPlan& plan, UnitCode code,
       loop.whole_.push_back(slot);
     } else {
       const bool in_place = !walk.stays() && (run >= kShortestRun || run == elements);
-      (in_place ? loop.in_runs_ : loop.gathered_).push_back({slot, walk});
+      (in_place ? loop.in_runs_ : loop.copied_).push_back({slot, walk});
     }
   }
   for (uint32_t o = 0; o < loop.outputs_; ++o) loop.whole_.push_back(loop.inputs_ + o);
-  if (loop.gathered_.size() > kMostGathered) return {};
+  if (loop.copied_.size() > kMostCopied) return {};
   double operations = 0;
   for (const Operation& op : plan.expression.operations()) operations += operand_count(op.prim) > 0;
   loop.flops_ = operations * static_cast<double>(elements);
@@ -47,29 +47,38 @@ std::optional<SpreadLoop> SpreadLoop::make(const LoopPlan& plan, UnitCode code,
 }
 
 void SpreadLoop::run(const void* const* bases, int64_t begin, int64_t end) const {
-  if (gathered_.empty()) return run_block(bases, begin, end);
-  for (int64_t from = begin; from < end; from += kBlockElements)
-    run_block(bases, from, std::min(end, from + kBlockElements));
+  if (!copied_.empty()) return run_copied(bases, begin, end);
+  if (!in_runs_.empty()) return run_pieces(bases, begin, end, {});
+  code_.loop->run(bases, code_.constants->data(), begin, end);
 }
 
-void SpreadLoop::run_block(const void* const* bases, int64_t begin, int64_t end) const {
-  constexpr size_t kWidest = sizeof(int64_t);
-  alignas(64) char copies[kMostGathered][kBlockElements * kWidest + 4 * Walk::kSlack];
-  for (size_t i = 0; i < gathered_.size(); ++i) {
-    const Operand& operand = gathered_[i];
-    operand.walk.gather(bases[operand.slot], sizes_[operand.slot], begin, end - begin, copies[i]);
+void SpreadLoop::run_copied(const void* const* bases, int64_t begin, int64_t end) const {
+  alignas(64) char copies[kMostCopied][kCopyBytes];
+  std::array<const void*, kMostCopied> starts;
+  for (size_t i = 0; i < copied_.size(); ++i) starts[i] = copies[i];
+  for (int64_t from = begin; from < end; from += kBlockElements) {
+    const int64_t to = std::min(end, from + kBlockElements);
+    for (size_t i = 0; i < copied_.size(); ++i) {
+      const auto& [slot, walk] = copied_[i];
+      walk.gather(bases[slot], sizes_[slot], from, to - from, copies[i]);
+    }
+    run_pieces(bases, from, to, starts);
   }
+}
+
+void SpreadLoop::run_pieces(const void* const* bases, int64_t begin, int64_t end,
+                            std::span<const void* const> copies) const {
   std::array<const void*, LoopPlan::kMostPointers> at;
   for (int64_t from = begin; from < end;) {
     int64_t to = end;
-    for (uint32_t slot : whole_) at[slot] = element(bases, slot, from);
-    for (const Operand& operand : in_runs_) {
-      const Walk::Place place = operand.walk.at(from);
-      at[operand.slot] = element(bases, operand.slot, place.index);
+    for (uint32_t slot : whole_) at[slot] = element(bases[slot], slot, from);
+    for (const auto& [slot, walk] : in_runs_) {
+      const Walk::Place place = walk.at(from);
+      at[slot] = element(bases[slot], slot, place.index);
       to = std::min(to, from + place.left);
     }
-    for (size_t i = 0; i < gathered_.size(); ++i)
-      at[gathered_[i].slot] = copies[i] + (from - begin) * sizes_[gathered_[i].slot];
+    for (size_t i = 0; i < copied_.size(); ++i)
+      at[copied_[i].slot] = element(copies[i], copied_[i].slot, from - begin);
     code_.loop->run(at.data(), code_.constants->data(), 0, to - from);
     from = to;
   }

@@ -38,17 +38,20 @@ class SpreadLoop {
     Walk walk;
   };
   SpreadLoop() = default;
-  void run_block(const void* const* bases, int64_t begin, int64_t end) const;
-  const void* element(const void* const* bases, uint32_t slot, int64_t index) const {
-    return static_cast<const char*>(bases[slot]) + index * sizes_[slot];
+  void run_copied(const void* const* bases, int64_t begin, int64_t end) const;
+  // |copies| hold the elements of |copied_| from |begin| on.
+  void run_pieces(const void* const* bases, int64_t begin, int64_t end,
+                  std::span<const void* const> copies) const;
+  const void* element(const void* base, uint32_t slot, int64_t index) const {
+    return static_cast<const char*>(base) + index * sizes_[slot];
   }
 
   UnitCode code_;
   uint32_t inputs_ = 0, outputs_ = 0;
-  std::vector<int64_t> sizes_;     // of an element, by slot
-  std::vector<uint32_t> whole_;    // slots whose elements are those of the whole, outputs too
-  std::vector<Operand> in_runs_;   // read where they lie, run by run
-  std::vector<Operand> gathered_;  // copied, block by block
+  std::vector<int64_t> sizes_;    // of an element, by slot
+  std::vector<uint32_t> whole_;   // slots whose elements are those of the whole, outputs too
+  std::vector<Operand> in_runs_;  // read where they lie, run by run
+  std::vector<Operand> copied_;   // block by block
   int64_t elements_ = 0;
   double flops_ = 0;
 };

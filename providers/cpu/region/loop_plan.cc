@@ -45,7 +45,8 @@ class Planner {
   }
 
   std::optional<LoopPlan> take(int register_limit) {
-    if (plan_.inputs.size() + plan_.outputs.size() > LoopPlan::kMostPointers)
+    if (plan_.inputs.size() + plan_.outputs.size() > LoopPlan::kMostPointers ||
+        copied_ > kMostCopied)
       refuse("more operands than one loop takes");
     else if (allocate_registers(plan_.expression, register_limit).count > register_limit)
       refuse("more terms at once than there are vector registers");
@@ -62,13 +63,14 @@ class Planner {
   }
 
   // Whether one element serves a run. Where dimensions do not tell, an element is read for each.
-  bool is_scalar(const SnapshotNode& node, uint32_t input) const {
-    if (node.input_rank(input) < 0) return false;
-    const std::optional<Spread> lies = spread(node.input_dims(input), dims_);
-    if (!lies || lies->each) return false;
-    return lies->run < 0 || lies->run >= kShortestRun ||
-           lies->run == element_count(dims_.data(), dims_.size());
+  bool is_scalar(const Spread& lies) const {
+    return !lies.each && (lies.run < 0 || lies.run >= kShortestRun || lies.run == elements());
   }
+  bool is_copied(const Spread& lies) const {
+    return !is_scalar(lies) && !lies.whole && lies.run >= 0 && lies.run < kShortestRun &&
+           lies.run != elements();
+  }
+  int64_t elements() const { return element_count(dims_.data(), dims_.size()); }
 
   LoopPlan finished() {
     plan_.types.insert(plan_.types.end(), output_types_.begin(), output_types_.end());
@@ -85,7 +87,10 @@ class Planner {
     if (data != nullptr && node.input_elements(input) == 1)
       return out = constant_lanes(plan_.expression, data, type);
     const auto slot = static_cast<uint16_t>(plan_.inputs.size());
-    const bool scalar = is_scalar(node, input);
+    const std::optional<Spread> lies =
+        node.input_rank(input) < 0 ? std::nullopt : spread(node.input_dims(input), dims_);
+    const bool scalar = lies && is_scalar(*lies);
+    copied_ += lies && is_copied(*lies);
     plan_.inputs.push_back(value);
     plan_.scalar.push_back(scalar);
     plan_.types.push_back(type);
@@ -97,6 +102,7 @@ class Planner {
   std::string* why_;
   LoopPlan plan_;
   Dims dims_;
+  size_t copied_ = 0;                          // inputs
   std::unordered_map<uint32_t, Lanes> lanes_;  // by value
   std::vector<pfrt_dtype> output_types_;
 };

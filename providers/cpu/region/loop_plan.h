@@ -30,6 +30,7 @@ struct LoopPlan {
 // A loop is called for each run of elements for which operands have one element, or neighbours.
 // Operands with shorter runs are rather copied, an element for each of a block of the whole.
 inline constexpr int64_t kShortestRun = 32;
+inline constexpr size_t kMostCopied = 6;
 // Where runs of one element turn out to be shorter than this, once dimensions are known, plain
 // kernels run.
 inline constexpr int64_t kShortestScalarRun = 8;

@@ -11,7 +11,7 @@ namespace {
 const ElementwiseRow* find_row(std::string_view op, pfrt_dtype type) {
   for (const std::span<const ElementwiseRow> rows : elementwise_rows())
     for (const ElementwiseRow& row : rows)
-      if (row.op == op && row.types.has(type)) return &row;
+      if (row.types.has(type) && row.op == op) return &row;
   return nullptr;
 }
 

@@ -33,12 +33,13 @@ std::optional<Walk> Walk::make(Dims own, Dims whole) {
 }
 
 Walk::Place Walk::at(int64_t i) const {
-  const int64_t column = i % extents_[0];
-  int64_t row = i / extents_[0];
-  Place place{column * strides_[0], extents_[0] - column};
-  for (size_t d = 1; d < count_; ++d) {
-    place.index += row % extents_[d] * strides_[d];
-    row /= extents_[d];
+  Place place{0, extents_[0]};
+  for (size_t d = 0; d < count_; ++d) {
+    const int64_t row = d + 1 < count_ ? i / extents_[d] : 0;
+    const int64_t here = i - row * extents_[d];
+    place.index += here * strides_[d];
+    if (d == 0) place.left -= here;
+    i = row;
   }
   return place;
 }

@@ -391,6 +391,52 @@ TEST_P(TypedLoops, mix_types_on_threads) {
     compare(mixed(seed), GetParam(), message("seed ", seed), 0, 3);
 }
 
+// Operands that change often, or between dimensions, share the loop.
+TEST_P(TypedLoops, broadcast_in_one_step) {
+  const struct {
+    Dims whole;
+    std::vector<Dims> operands;
+  } kCases[] = {
+      {{1000, 4}, {{1000, 1}, {4}}},
+      {{700, 3}, {{700, 1}, {3}, {1, 3}, {}}},
+      {{77, 12}, {{77, 1}, {12}, {77, 12}}},
+      {{2, 5, 40}, {{2, 1, 40}, {2, 5, 1}, {5, 1}, {1, 1, 40}}},
+      {{3, 7, 5, 2}, {{3, 1, 5, 1}, {7, 1, 2}, {1, 7, 1, 1}, {3, 1, 1, 2}}},
+      {{300, 8}, {{300, 1}, {8}}},
+      {{1, 4}, {{1, 1}, {4}}},
+      {{0, 4}, {{0, 1}, {4}}},
+  };
+  for (const auto& each : kCases)
+    for (pfrt_dtype type :
+         {PFRT_DTYPE_FLOAT32, PFRT_DTYPE_FLOAT16, PFRT_DTYPE_INT8, PFRT_DTYPE_INT64}) {
+      Random random(type);
+      Graph graph;
+      uint32_t x = graph.add(numbers(random, type, each.whole));
+      for (const Dims& dims : each.operands)
+        x = add(graph, "Add", {graph.add(numbers(random, type, dims)), x}, type, each.whole);
+      graph.outputs = {x};
+      const Compared compared = compare(graph, GetParam(), std::string(dtype_name(type)), 0, 2);
+      EXPECT_EQ(compared.steps, 1u) << graph.text();
+    }
+}
+
+// More operands to copy than one loop takes.
+TEST_P(TypedLoops, leave_many_broadcasts_to_several_steps) {
+  Random random(1);
+  Graph graph;
+  uint32_t x = graph.add(numbers(random, PFRT_DTYPE_INT32, {50, 3}));
+  for (int i = 0; i < 20; ++i) {
+    const Dims dims = i % 2 == 0 ? Dims{50, 1} : Dims{3};
+    x = add(graph, "Add", {x, graph.add(numbers(random, PFRT_DTYPE_INT32, dims))}, PFRT_DTYPE_INT32,
+            {50, 3});
+  }
+  graph.outputs = {x};
+  const Compared compared = compare(graph, GetParam(), "20 operands");
+  EXPECT_LE(compared.steps, 5u);
+  EXPECT_GE(compared.steps, 2u);
+  for (const std::string& kernel : compared.kernels) EXPECT_TRUE(is_loop(kernel)) << kernel;
+}
+
 // Dimensions that compile is not told.
 TEST_P(TypedLoops, mix_types_of_symbolic_dimensions) {
   for (uint64_t seed = 2001; seed <= 2150 && !HasFailure(); ++seed) {
