@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "providers/cpu/region/integers.h"
 
+#include <limits>
+
 namespace pfrt::cpu {
 
 Lanes Integers::each(Prim prim, Prim long_prim, Lanes a, Lanes b) {
@@ -8,6 +10,17 @@ Lanes Integers::each(Prim prim, Prim long_prim, Lanes a, Lanes b) {
   if (!long_) return {first};
   const bool same = a.low == a.high && b.low == b.high;  // of scalars
   return {first, same ? first : e_.op(long_prim, a.high, b.high)};
+}
+
+// Unsigned numbers compare as signed ones do once their first bits are flipped.
+Lanes Integers::greater_lanes(Lanes a, Lanes b) {
+  if (fills_lanes()) {
+    const Lanes first =
+        number(long_ ? std::numeric_limits<int64_t>::min() : std::numeric_limits<int32_t>::min());
+    a = each(Prim::kXor, Prim::kXor, a, first);
+    b = each(Prim::kXor, Prim::kXor, b, first);
+  }
+  return each(Prim::kIntGreater, Prim::kLongGreater, a, b);
 }
 
 Lanes Integers::pick(Lanes mask, Lanes yes, Lanes no) {
@@ -37,16 +50,17 @@ Lanes Integers::mul(Lanes a, Lanes b) {
 }
 
 Lanes Integers::max(Lanes a, Lanes b) {
-  if (long_) return pick(greater_lanes(a, b), a, b);
+  if (long_ || fills_lanes()) return pick(greater_lanes(a, b), a, b);
   return {e_.op(Prim::kIntMax, a.low, b.low)};
 }
 
 Lanes Integers::min(Lanes a, Lanes b) {
-  if (long_) return pick(greater_lanes(b, a), a, b);
+  if (long_ || fills_lanes()) return pick(greater_lanes(b, a), a, b);
   return {e_.op(Prim::kIntMin, a.low, b.low)};
 }
 
 Lanes Integers::magnitude(Lanes x) {
+  if (kUnsignedInts.has(type_)) return x;
   if (!long_) return wrapped({e_.op(Prim::kIntAbs, x.low)});
   return pick(greater_lanes(number(0), x), negative(x), x);
 }

@@ -40,13 +40,14 @@ class Integers {
  private:
   Lanes each(Prim prim, Prim long_prim, Lanes a, Lanes b);
   // A mask a lane of the type.
-  Lanes greater_lanes(Lanes a, Lanes b) {
-    return each(Prim::kIntGreater, Prim::kLongGreater, a, b);
-  }
+  Lanes greater_lanes(Lanes a, Lanes b);
   Lanes pick(Lanes mask, Lanes yes, Lanes no);
   Lanes widened(Term x);
   Lanes wrapped(Lanes x);
   Term mask(Lanes lanes) { return long_ ? e_.op(Prim::kNarrow, lanes.low, lanes.high) : lanes.low; }
+
+  // Whether the sign bit of a lane counts as a number.
+  bool fills_lanes() const { return kUnsignedInts.has(type_) && dtype_size(type_) >= 4; }
 
   Expression& e_;
   pfrt_dtype type_;
