@@ -7,7 +7,8 @@
 //   rdi  pointers            rsi  constants, 32 bytes each
 //   rdx  element             rcx  end of the range, less one vector while in the loop
 //   rax  a pointer at hand   r8-r11  the first four pointers
-//   zmm0-29 terms, zmm30 and zmm31 at hand, k1 and k3 the tail's masks, k2 of comparisons
+//   zmm0-29 terms, zmm30 and zmm31 at hand, k1 and k3 the tail's masks, k2 and k4 of
+//   comparisons
 //   ymm0-12 terms, ymm13 and ymm14 at hand, ymm15 the tail's mask
 #include "providers/cpu/jit/elementwise_loop.h"
 
@@ -24,7 +25,7 @@ namespace {
 
 constexpr int kConstantBytes = 32;
 constexpr uint16_t kHeldPointers = 4;
-constexpr size_t kBytesPerOperation = 256;  // both bodies, generously
+constexpr size_t kBytesPerOperation = 512;  // both bodies, generously
 constexpr size_t kBytesAround = 1024;
 
 template <typename Vmm>
@@ -47,7 +48,7 @@ class Generator : public ElementAccess<Vmm> {
  private:
   using Access::first_spare, Access::second_spare;
   using X = Xbyak::CodeGenerator;
-  using X::rax, X::rcx, X::rdi, X::rdx, X::rsi, X::k2, X::T_z, X::ptr, X::ptr_b;
+  using X::rax, X::rcx, X::rdi, X::rdx, X::rsi, X::rsp, X::k2, X::T_z, X::ptr, X::ptr_b;
 
   void emit() {
     const uint16_t pointers = static_cast<uint16_t>(inputs_ + outputs_.size());
@@ -204,6 +205,11 @@ class Generator : public ElementAccess<Vmm> {
         return X::vsubpd(of(i), loaded(op.a), operand(op.b));
       case Prim::kDoubleNarrow:
         return narrow_doubles(i);
+      case Prim::kLongToFloat:
+        return long_to_float(of(i), of(op.a), of(op.b));
+      case Prim::kFloatToLongLow:
+      case Prim::kFloatToLongHigh:
+        return float_to_long(of(i), loaded(op.a), op.prim == Prim::kFloatToLongHigh);
       default:
         return;
     }
@@ -275,6 +281,94 @@ class Generator : public ElementAccess<Vmm> {
       X::vinsertf64x4(d, first_spare(), half(d), 1);
     else
       X::vinsertf128(d, first_spare(), half(d), 1);
+  }
+
+  // Without an instruction for vectors: by way of int32 where all numbers fit, and else one by one,
+  // in the 128 bytes below the stack that are a function's own.
+  void long_to_float(const Vmm& d, const Vmm& a, const Vmm& b) {
+    const Vmm highs = first_spare(), lows = second_spare();
+    if constexpr (kWide) {
+      X::vcvtqq2ps(half(highs), a);
+      X::vcvtqq2ps(half(d), b);
+      X::vinsertf64x4(d, highs, half(d), 1);
+    } else {
+      Xbyak::Label large, done;
+      X::vshufps(highs, a, b, 0xdd);
+      X::vshufps(lows, a, b, 0x88);
+      X::vpsrad(lows, lows, 31);
+      X::vpxor(highs, highs, lows);
+      X::vptest(highs, highs);
+      X::jnz(large, X::T_NEAR);
+      X::vshufps(lows, a, b, 0x88);
+      X::vpermq(lows, lows, 0xd8);
+      X::vcvtdq2ps(d, lows);
+      X::jmp(done, X::T_NEAR);
+      X::L(large);
+      X::vmovdqu(ptr[rsp - 64], a);
+      X::vmovdqu(ptr[rsp - 32], b);
+      const Xbyak::Xmm one = half(highs);
+      for (int k = 0; k < kLanes; ++k) {
+        X::vcvtsi2ss(one, one, X::qword[rsp - 64 + 8 * k]);
+        X::vmovss(X::dword[rsp - 96 + 4 * k], one);
+      }
+      X::vmovups(d, ptr[rsp - 96]);
+      X::L(done);
+    }
+  }
+
+  void float_to_long(const Vmm& d, const Vmm& a, bool high) {
+    const auto from = half(first_spare()), spare = half(second_spare());
+    if constexpr (kWide) {
+      if (high)
+        X::vextractf64x4(from, a, 1);
+      else
+        X::vmovaps(from, half(a));
+      X::vcvttps2qq(d, from);
+      X::vxorps(spare, spare, spare);
+      X::vcmpps(k2, from, spare, 30);  // GT, quiet
+      X::vpmovq2m(X::k4, d);
+      X::kandw(k2, k2, X::k4);
+      X::vpternlogq(d | k2, d, d, 0x55);  // all other bits than the sign
+      X::vcmpps(k2, from, from, 3);
+      X::vpxorq(d | k2, d, d);
+    } else {
+      if (high)
+        X::vextractf128(from, a, 1);
+      else
+        X::vmovaps(from, half(a));
+      Xbyak::Label large, done;
+      X::vcvttps2dq(spare, from);
+      X::vpabsd(half(d), spare);  // negative where it was out of range
+      X::vmovmskps(X::eax, half(d));
+      X::test(X::eax, X::eax);
+      X::jnz(large, X::T_NEAR);
+      X::vpmovsxdq(d, spare);
+      X::jmp(done, X::T_NEAR);
+      X::L(large);
+      X::vmovups(ptr[rsp - 16], from);
+      X::vxorps(from, from, from);
+      for (int k = 0; k < kLanes / 2; ++k) one_to_long(k, from, spare);
+      X::vmovups(d, ptr[rsp - 48]);
+      X::L(done);
+    }
+  }
+
+  // What is out of range gives the least number, the only one from which 1 cannot be taken.
+  void one_to_long(int k, const Xbyak::Xmm& zero, const Xbyak::Xmm& one) {
+    Xbyak::Label store, ordered;
+    X::vmovss(one, X::dword[rsp - 16 + 4 * k]);
+    X::vcvttss2si(rax, one);
+    X::cmp(rax, 1);
+    X::jno(store);
+    X::vucomiss(one, zero);
+    X::jnp(ordered);
+    X::xor_(X::eax, X::eax);
+    X::jmp(store);
+    X::L(ordered);
+    X::jbe(store);
+    X::dec(rax);
+    X::L(store);
+    X::mov(X::qword[rsp - 48 + 8 * k], rax);
   }
 
   void fma(size_t i) {

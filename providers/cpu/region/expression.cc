@@ -88,6 +88,8 @@ int operand_count(Prim prim) {
     case Prim::kLongShiftRight:
     case Prim::kWidenLow:
     case Prim::kWidenHigh:
+    case Prim::kFloatToLongLow:
+    case Prim::kFloatToLongHigh:
       return 1;
     case Prim::kFma:
     case Prim::kBlend:

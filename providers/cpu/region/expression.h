@@ -70,6 +70,12 @@ enum class Prim : uint8_t {
   kDoubleAdd,  // of float64
   kDoubleSub,
   kDoubleNarrow,  // float64 lanes of a, then of b, to the nearest float32
+  // int64 lanes of a, then of b, which are no constants, to the nearest float32.
+  kLongToFloat,
+  // float32 lanes of the first or the second half to int64, truncated; what is out of range to the
+  // least or the greatest, NaN to 0.
+  kFloatToLongLow,
+  kFloatToLongHigh,
 };
 
 // Operands |a|, |b| and |c| a prim has.

@@ -26,7 +26,10 @@ class Caster {
   Lanes from_float(Term x) {
     if (to_ == PFRT_DTYPE_BOOL) return {mask_not(e_, m_.equal(x, m_.number(0.0f)))};
     if (kFloatLanes.has(to_)) return {m_.rounded(x, to_)};
-    return kLongLanes.has(to_) ? to_long(x) : Lanes{to_int(x)};
+    if (to_ == PFRT_DTYPE_UINT64) return to_unsigned_long(x);
+    if (to_ != PFRT_DTYPE_INT64) return {to_int(x)};
+    const Term first = e_.op(Prim::kFloatToLongLow, x);
+    return {first, e_.op(Prim::kFloatToLongHigh, x)};
   }
 
   Lanes from_int(Term x, pfrt_dtype from) {
@@ -47,6 +50,8 @@ class Caster {
     if (!kFloatLanes.has(to_))
       return Integers(e_, to_).from_int(e_.op(Prim::kNarrow, x.low, x.high));
     const bool is_signed = from == PFRT_DTYPE_INT64;
+    if (is_signed && x.low != x.high)
+      return {m_.rounded(e_.op(Prim::kLongToFloat, x.low, x.high), to_)};
     const Term low = to_double(x.low, is_signed);
     const Term high = x.low == x.high ? low : to_double(x.high, is_signed);
     return {m_.rounded(e_.op(Prim::kDoubleNarrow, low, high), to_)};
@@ -96,24 +101,17 @@ class Caster {
     return zero_where_nan(x, e_.op(Prim::kTruncate, bounded));
   }
 
-  // The size as two numbers of 32 bits, |upper| 2^32 + |lower|, both exact; then the sign.
-  Lanes to_long(Term x) {
-    const bool is_signed = to_ == PFRT_DTYPE_INT64;
-    const Term bounded = m_.at_least(m_.number(is_signed ? -0x1p63f : 0.0f), x);
-    const Term size = e_.op(Prim::kFloor, m_.magnitude(bounded));
+  // Two numbers of 32 bits, |upper| 2^32 + |lower|, both exact.
+  Lanes to_unsigned_long(Term x) {
+    const Term size = e_.op(Prim::kFloor, m_.at_least(m_.number(0.0f), x));
     const Term upper = e_.op(Prim::kFloor, m_.mul(size, m_.number(0x1p-32f)));
     const Term lower = m_.fma(upper, m_.number(-0x1p32f), size);
-    const Term high_bits = to_unsigned(upper), low_bits = to_unsigned(lower);
-    const Term negative = m_.less(bounded, m_.number(0.0f));
-    const Term above = m_.less_or_equal(m_.number(is_signed ? 0x1p63f : 0x1p64f), x);
-    const Term nan = m_.is_nan(x);
-    const Term most = longs(is_signed ? std::numeric_limits<int64_t>::max() : -1);
+    const Term above = m_.less_or_equal(m_.number(0x1p64f), x);
+    const Term high_bits = zero_where_nan(x, any_of(to_unsigned(upper), above));
+    const Term low_bits = zero_where_nan(x, any_of(to_unsigned(lower), above));
     const auto half = [&](Prim widen) {
       const Term up = e_.shift(Prim::kLongShiftLeft, e_.op(widen, high_bits), 32);
-      const Term sized = any_of(up, zero_extended(widen, low_bits));
-      const Term sign = e_.op(widen, negative);
-      const Term number = e_.op(Prim::kLongSub, e_.op(Prim::kXor, sized, sign), sign);
-      return m_.blend(e_.op(widen, nan), longs(0), m_.blend(e_.op(widen, above), most, number));
+      return any_of(up, zero_extended(widen, low_bits));
     };
     const Term first = half(Prim::kWidenLow);
     return {first, half(Prim::kWidenHigh)};

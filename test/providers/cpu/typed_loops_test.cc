@@ -188,7 +188,21 @@ TEST_P(TypedLoops, cast_as_plain_kernels) {
       }
 }
 
-// Each element of the half types to each type, and each to the half types by way of float32.
+// Of one element that the code itself holds.
+TEST_P(TypedLoops, cast_constants) {
+  for (pfrt_dtype from : kTypes)
+    for (pfrt_dtype to : kTypes)
+      for (uint64_t seed = 1; seed <= 12; ++seed) {
+        Random random(seed);
+        Graph graph;
+        Data data = numbers(random, from, {});
+        data.constant = true;
+        graph.outputs = {add(graph, "Cast", {graph.add(std::move(data))}, to, {})};
+        compare(graph, GetParam(), message(dtype_name(from), " to ", dtype_name(to), " ", seed));
+      }
+}
+
+// Each element of the half types to each type.
 TEST_P(TypedLoops, cast_every_half) {
   for (pfrt_dtype from : {PFRT_DTYPE_FLOAT16, PFRT_DTYPE_BFLOAT16})
     for (pfrt_dtype to : kTypes) {
