@@ -62,7 +62,7 @@ class Finder {
     };
     for (const uint32_t value : loop.outputs) join(value);
     for (size_t i = 0; i < loop.inputs.size(); ++i)
-      if (!loop.scalar[i]) join(loop.inputs[i]);
+      if (!one_element(loop.inputs[i])) join(loop.inputs[i]);
   }
 
   void add(const SnapshotNode& node) {
@@ -100,7 +100,16 @@ class Finder {
   Dims dims(uint32_t value) const {
     if (value < shapes_.value_count && shapes_.ranks[value] >= 0)
       return Dims(shapes_.dims[value], static_cast<size_t>(shapes_.ranks[value]));
+    const pfrt_snapshot_value& v = snapshot_.value(value);
+    if ((v.flags & PFRT_SNAPSHOT_CONSTANT) != 0 && v.rank >= 0)
+      return Dims(v.dims, static_cast<size_t>(v.rank));
     return {};
+  }
+
+  bool one_element(uint32_t value) const {
+    const Dims d = dims(value);
+    const bool known = !d.empty() || snapshot_.value(value).rank == 0;
+    return known && element_count(d.data(), d.size()) == 1;
   }
 
   // One pixel lies either way.

@@ -144,7 +144,7 @@ void Executable::generate() {
     if (is_new) known->second = ElementwiseLoop::make(expression, isa(), nodes);
     code.loop = known->second;
     code.constants =
-        std::make_shared<const std::vector<float>>(ElementwiseLoop::constant_pool(expression));
+        std::make_shared<const std::vector<uint64_t>>(ElementwiseLoop::constant_pool(expression));
   }
 }
 

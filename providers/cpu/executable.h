@@ -20,7 +20,7 @@ namespace pfrt::cpu {
 // The generated code of a unit, with the constants it reads.
 struct UnitCode {
   std::shared_ptr<const ElementwiseLoop> loop;  // null: the unit's nodes run kernel by kernel
-  std::shared_ptr<const std::vector<float>> constants;
+  std::shared_ptr<const std::vector<uint64_t>> constants;
 };
 
 // Where a value lives that no step of the region needs to make room for.

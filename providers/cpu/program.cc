@@ -57,14 +57,21 @@ Kernel loop_kernel(SpreadLoop loop) {
   return kernel;
 }
 
-// An input's vector is read where its operation stands, an output's is stored where its term
-// stands.
+// An input's vector is read where its operations stand, an output's is stored where its terms
+// stand. Elements are then of one size: buffers of equal bytes lie alike.
 std::vector<std::pair<uint32_t, uint32_t>> loop_aliases(const LoopPlan& plan) {
   std::vector<std::pair<uint32_t, uint32_t>> out;
   const std::vector<Operation>& operations = plan.expression.operations();
-  for (uint32_t o = 0; o < plan.outputs.size(); ++o)
-    for (uint32_t at = 0; at <= plan.expression.outputs()[o]; ++at)
-      if (operations[at].prim == Prim::kInput) out.emplace_back(operations[at].slot, o);
+  for (uint32_t o = 0; o < plan.outputs.size(); ++o) {
+    const Stored& stored = plan.expression.outputs()[o];
+    const Term first = std::min(stored.term, stored.high);
+    for (uint32_t at = 0; at <= first; ++at) {
+      const bool wide = at + 1 < operations.size() && operations[at + 1].prim == Prim::kInputHigh;
+      const bool is_read = operations[at].prim == Prim::kInput && at + wide <= first;
+      if (is_read && dtype_size(operations[at].type) == dtype_size(stored.type))
+        out.emplace_back(operations[at].slot, o);
+    }
+  }
   return out;
 }
 
@@ -270,26 +277,22 @@ class ProgramBuilder {
     return key;
   }
 
-  // The loop at this signature; nullopt when its values are not of one size after all, or pieces
-  // are too short.
+  // The loop at this signature; nullopt when its values are not of one size after all, or an
+  // element serves too few.
   std::optional<SpreadLoop> spread_loop(const LoopPlan& plan, const UnitCode& code) const {
     const int64_t count = elements(plan.outputs.front());
     if (count < 0) return {};
     for (uint32_t v : plan.outputs)
       if (elements(v) != count) return {};
-    std::vector<Spread> operands;
-    for (size_t i = 0; i < plan.inputs.size(); ++i) {
-      const auto own = dims(plan.inputs[i]);
-      const std::optional<Spread> lies =
-          own ? spread(*own, *dims(plan.outputs.front())) : std::nullopt;
-      if (!lies || (!plan.scalar[i] && !lies->each)) return {};
-      operands.push_back(*lies);
-      operands.back().each = !plan.scalar[i];
-      operands.back().whole &= operands.back().each;
-      const int64_t piece = operands.back().piece();
-      if (count > 0 && (piece < 1 || (piece < kShortestPiece && piece < count))) return {};
+    std::vector<Walk> operands;
+    for (uint32_t v : plan.inputs) {
+      const auto own = dims(v);
+      const std::optional<Walk> walk =
+          own ? Walk::make(*own, *dims(plan.outputs.front())) : std::nullopt;
+      if (!walk) return {};
+      operands.push_back(*walk);
     }
-    return SpreadLoop(plan, code, std::move(operands), count);
+    return SpreadLoop::make(plan, code, operands, count);
   }
 
   void add_loop(const Unit& unit, const SpreadLoop& loop) {

@@ -60,14 +60,15 @@ void list_kernels(std::vector<KernelText>& out) {
     text.info.isa = to_c(row.isa);
   };
   for (std::string_view isa : {"avx512", "avx2"})
-    for (const ElementwiseRow& row : elementwise_rows())
-      add({.domain = "",
-           .op = row.op,
-           .types = kFloat32,
-           .name = "elementwise_jit",
-           .isa = isa,
-           .refuse = nullptr,
-           .make = nullptr});
+    for (std::span<const ElementwiseRow> rows : elementwise_rows())
+      for (const ElementwiseRow& row : rows)
+        add({.domain = "",
+             .op = row.op,
+             .types = row.types,
+             .name = "elementwise_jit",
+             .isa = isa,
+             .refuse = nullptr,
+             .make = nullptr});
   for (std::span<const KernelRow> family : kernels())
     for (const KernelRow& row : family) add(row);
 }

@@ -5,34 +5,55 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <span>
 #include <vector>
 
 #include "providers/cpu/executable.h"
-#include "providers/cpu/region/spread.h"
+#include "providers/cpu/region/walk.h"
 
 namespace pfrt::cpu {
 
 class SpreadLoop {
  public:
-  // |operands| by input slot of |plan|; |elements| of each output.
-  SpreadLoop(const LoopPlan& plan, UnitCode code, std::vector<Spread> operands, int64_t elements);
+  // |operands| by input slot of |plan|; |elements| of each output. nullopt where one element serves
+  // too few neighbours, or too many operands would have to be copied.
+  static std::optional<SpreadLoop> make(const LoopPlan& plan, UnitCode code,
+                                        std::span<const Walk> operands, int64_t elements);
 
   // Elements [begin, end); |bases| holds the tensors' first elements by slot. An output may be an
   // input's memory as in ElementwiseLoop::run, where that input is whole.
   void run(const void* const* bases, int64_t begin, int64_t end) const;
 
-  uint32_t inputs() const { return static_cast<uint32_t>(operands_.size()); }
+  uint32_t inputs() const { return inputs_; }
   uint32_t outputs() const { return outputs_; }
   std::string_view name() const { return code_.loop->name(); }
   int64_t elements() const { return elements_; }
   double flops() const { return flops_; }
 
  private:
+  // An input of fewer elements.
+  struct Operand {
+    uint32_t slot;
+    Walk walk;
+  };
+  SpreadLoop() = default;
+  void run_copied(const void* const* bases, int64_t begin, int64_t end) const;
+  // |copies| hold the elements of |copied_| from |begin| on.
+  void run_pieces(const void* const* bases, int64_t begin, int64_t end,
+                  std::span<const void* const> copies) const;
+  const void* element(const void* base, uint32_t slot, int64_t index) const {
+    return static_cast<const char*>(base) + index * sizes_[slot];
+  }
+
   UnitCode code_;
-  std::vector<Spread> operands_;
-  uint32_t outputs_;
-  int64_t elements_;
-  double flops_;
+  uint32_t inputs_ = 0, outputs_ = 0;
+  std::vector<int64_t> sizes_;    // of an element, by slot
+  std::vector<uint32_t> whole_;   // slots whose elements are those of the whole, outputs too
+  std::vector<Operand> in_runs_;  // read where they lie, run by run
+  std::vector<Operand> copied_;   // block by block
+  int64_t elements_ = 0;
+  double flops_ = 0;
 };
 
 // What Run::finished computes: a loop whose slots are buffers of the program. The slot of the

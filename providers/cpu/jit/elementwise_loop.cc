@@ -2,24 +2,22 @@
 //
 // For each vector of elements the terms of an expression are computed in order, each in the
 // register that liveness gave it, and outputs are stored as soon as they are known. The last,
-// partial vector runs the same operations with masked loads and stores, so that no byte outside the
-// range is touched.
+// partial vector runs the same operations with masked loads and stores.
 //
 //   rdi  pointers            rsi  constants, 32 bytes each
-//   rdx  byte offset         rcx  end of the range, less one vector while in the loop
+//   rdx  element             rcx  end of the range, less one vector while in the loop
 //   rax  a pointer at hand   r8-r11  the first four pointers
-//   zmm0-29 terms, zmm30 and zmm31 at hand, k1 the tail's mask, k2 of comparisons
+//   zmm0-29 terms, zmm30 and zmm31 at hand, k1 and k3 the tail's masks, k2 and k4 of
+//   comparisons
 //   ymm0-12 terms, ymm13 and ymm14 at hand, ymm15 the tail's mask
 #include "providers/cpu/jit/elementwise_loop.h"
 
 #include <algorithm>
-#include <bit>
 #include <cstdio>
 #include <cstdlib>
 #include <functional>
-#include <type_traits>
 
-#include "providers/cpu/jit/code_pages.h"
+#include "providers/cpu/jit/element_access.h"
 #include "providers/cpu/jit/published.h"
 
 namespace pfrt::cpu {
@@ -27,18 +25,17 @@ namespace {
 
 constexpr int kConstantBytes = 32;
 constexpr uint16_t kHeldPointers = 4;
-constexpr size_t kBytesPerOperation = 128;  // both bodies, generously
+constexpr size_t kBytesPerOperation = 512;  // both bodies, generously
 constexpr size_t kBytesAround = 1024;
 
 template <typename Vmm>
-class Generator : private HasCodePages, public Xbyak::CodeGenerator {
+class Generator : public ElementAccess<Vmm> {
  public:
-  static constexpr bool kWide = std::is_same_v<Vmm, Xbyak::Zmm>;
-  static constexpr int kBytes = kWide ? 64 : 32;
-  static constexpr int kTerms = kWide ? 30 : 13;
+  using Access = ElementAccess<Vmm>;
+  using Access::kLanes, Access::kTerms, Access::kWide;
 
   Generator(const Expression& expression, Registers registers, size_t capacity)
-      : CodeGenerator(capacity, Xbyak::DontSetProtectRWE, &pages),
+      : Access(capacity),
         ops_(expression.operations()),
         outputs_(expression.outputs()),
         registers_(std::move(registers)) {
@@ -49,57 +46,44 @@ class Generator : private HasCodePages, public Xbyak::CodeGenerator {
   }
 
  private:
+  using Access::first_spare, Access::second_spare;
+  using X = Xbyak::CodeGenerator;
+  using X::rax, X::rcx, X::rdi, X::rdx, X::rsi, X::rsp, X::k2, X::T_z, X::ptr, X::ptr_b;
+
   void emit() {
     const uint16_t pointers = static_cast<uint16_t>(inputs_ + outputs_.size());
-    for (uint16_t i = 0; i < std::min(pointers, kHeldPointers); ++i) mov(held(i), ptr[rdi + 8 * i]);
+    for (uint16_t i = 0; i < std::min(pointers, kHeldPointers); ++i)
+      X::mov(held(i), ptr[rdi + 8 * i]);
     if (registers_.scalars_pinned)
       for (size_t i = 0; i < ops_.size(); ++i)
         if (ops_[i].prim == Prim::kScalar) load_scalar(i);
-    Xbyak::Label loop, tail, done, mask;
-    sub(rcx, kBytes);
-    L(loop);
-    cmp(rdx, rcx);
-    jg(tail, T_NEAR);
+    Xbyak::Label loop, tail, done;
+    X::sub(rcx, kLanes);
+    X::L(loop);
+    X::cmp(rdx, rcx);
+    X::jg(tail, X::T_NEAR);
     body(false);
-    add(rdx, kBytes);
-    jmp(loop, T_NEAR);
-    L(tail);
-    add(rcx, kBytes);
-    sub(rcx, rdx);
-    jle(done, T_NEAR);
-    tail_mask(mask);
+    X::add(rdx, kLanes);
+    X::jmp(loop, X::T_NEAR);
+    X::L(tail);
+    X::add(rcx, kLanes);
+    X::sub(rcx, rdx);
+    X::jle(done, X::T_NEAR);
+    Access::make_mask();
     body(true);
-    L(done);
-    vzeroupper();
-    ret();
-    if constexpr (!kWide) {
-      align(32);
-      L(mask);
-      for (int i = 0; i < 8; ++i) dd(0xffffffff);
-      for (int i = 0; i < 8; ++i) dd(0);
-    }
-  }
-
-  // rcx holds the bytes left, less than a vector.
-  void tail_mask([[maybe_unused]] Xbyak::Label& mask) {
-    if constexpr (kWide) {
-      shr(ecx, 2);
-      mov(eax, 1);
-      shl(eax, cl);
-      sub(eax, 1);
-      kmovw(k1, eax);
-    } else {
-      lea(rax, ptr[rip + mask]);
-      sub(rax, rcx);
-      vmovdqu(mask_register(), ptr[rax + kBytes]);
-    }
+    X::L(done);
+    X::vzeroupper();
+    X::ret();
+    Access::put_mask_table();
   }
 
   void body(bool masked) {
     for (size_t i = 0; i < ops_.size(); ++i) {
       operation(i, masked);
-      for (size_t out = 0; out < outputs_.size(); ++out)
-        if (outputs_[out] == i) store(out, i, masked);
+      for (size_t out = 0; out < outputs_.size(); ++out) {
+        if (outputs_[out].term == i) store(out, i, false, masked);
+        if (outputs_[out].high == i) store(out, i, true, masked);
+      }
     }
   }
 
@@ -112,27 +96,28 @@ class Generator : private HasCodePages, public Xbyak::CodeGenerator {
         if (!registers_.scalars_pinned) load_scalar(i);
         return;
       case Prim::kInput:
-        return load(op.slot, of(i), masked);
+      case Prim::kInputHigh:
+        return Access::load(of(i), pointer(op.slot), op.type, op.prim == Prim::kInputHigh, masked);
       case Prim::kAdd:
-        return vaddps(of(i), loaded(op.a), operand(op.b));
+        return X::vaddps(of(i), loaded(op.a), operand(op.b));
       case Prim::kSub:
-        return vsubps(of(i), loaded(op.a), operand(op.b));
+        return X::vsubps(of(i), loaded(op.a), operand(op.b));
       case Prim::kMul:
-        return vmulps(of(i), loaded(op.a), operand(op.b));
+        return X::vmulps(of(i), loaded(op.a), operand(op.b));
       case Prim::kDiv:
-        return vdivps(of(i), loaded(op.a), operand(op.b));
+        return X::vdivps(of(i), loaded(op.a), operand(op.b));
       case Prim::kMax:
-        return vmaxps(of(i), loaded(op.a), operand(op.b));
+        return X::vmaxps(of(i), loaded(op.a), operand(op.b));
       case Prim::kMin:
-        return vminps(of(i), loaded(op.a), operand(op.b));
+        return X::vminps(of(i), loaded(op.a), operand(op.b));
       case Prim::kAnd:
-        return vandps(of(i), loaded(op.a), operand(op.b));
+        return X::vandpd(of(i), loaded(op.a), operand(op.b));
       case Prim::kOr:
-        return vorps(of(i), loaded(op.a), operand(op.b));
+        return X::vorpd(of(i), loaded(op.a), operand(op.b));
       case Prim::kXor:
-        return vxorps(of(i), loaded(op.a), operand(op.b));
+        return X::vxorpd(of(i), loaded(op.a), operand(op.b));
       case Prim::kSqrt:
-        return vsqrtps(of(i), operand(op.a));
+        return X::vsqrtps(of(i), operand(op.a));
       case Prim::kRound:
         return round(i, 8);
       case Prim::kFloor:
@@ -143,35 +128,247 @@ class Generator : private HasCodePages, public Xbyak::CodeGenerator {
         return exponent(i);
       case Prim::kLess:
         return compare(i, 17);  // LT, quiet
+      case Prim::kLessEqual:
+        return compare(i, 18);
+      case Prim::kEqual:
+        return compare(i, 0);
       case Prim::kUnordered:
         return compare(i, 3);
       case Prim::kFma:
         return fma(i);
       case Prim::kBlend:
         return blend(i);
+      case Prim::kRoundHalf:
+        return round_half(i);
+      default:
+        return integer_operation(i);
+    }
+  }
+
+  void integer_operation(size_t i) {
+    const Operation& op = ops_[i];
+    const auto bits = static_cast<uint8_t>(op.slot);
+    switch (op.prim) {
+      case Prim::kIntAdd:
+        return X::vpaddd(of(i), loaded(op.a), operand(op.b));
+      case Prim::kIntSub:
+        return X::vpsubd(of(i), loaded(op.a), operand(op.b));
+      case Prim::kIntMul:
+        return X::vpmulld(of(i), loaded(op.a), operand(op.b));
+      case Prim::kIntMax:
+        return X::vpmaxsd(of(i), loaded(op.a), operand(op.b));
+      case Prim::kIntMin:
+        return X::vpminsd(of(i), loaded(op.a), operand(op.b));
+      case Prim::kIntAbs:
+        return X::vpabsd(of(i), operand(op.a));
+      case Prim::kIntEqual:
+        X::vpcmpeqd(compared(i), loaded(op.a), operand(op.b));
+        return fill(i);
+      case Prim::kIntGreater:
+        X::vpcmpgtd(compared(i), loaded(op.a), operand(op.b));
+        return fill(i);
+      case Prim::kShiftLeft:
+        return X::vpslld(of(i), loaded(op.a), bits);
+      case Prim::kShiftRight:
+        return X::vpsrld(of(i), loaded(op.a), bits);
+      case Prim::kShiftSigned:
+        return X::vpsrad(of(i), loaded(op.a), bits);
+      case Prim::kToFloat:
+        return X::vcvtdq2ps(of(i), operand(op.a));
+      case Prim::kTruncate:
+        return X::vcvttps2dq(of(i), operand(op.a));
+      case Prim::kLongAdd:
+        return X::vpaddq(of(i), loaded(op.a), operand(op.b));
+      case Prim::kLongSub:
+        return X::vpsubq(of(i), loaded(op.a), operand(op.b));
+      case Prim::kLongMulLow:
+        return X::vpmuludq(of(i), loaded(op.a), operand(op.b));
+      case Prim::kLongEqual:
+        X::vpcmpeqq(compared(i), loaded(op.a), operand(op.b));
+        return fill_long(i);
+      case Prim::kLongGreater:
+        X::vpcmpgtq(compared(i), loaded(op.a), operand(op.b));
+        return fill_long(i);
+      case Prim::kLongShiftLeft:
+        return X::vpsllq(of(i), loaded(op.a), bits);
+      case Prim::kLongShiftRight:
+        return X::vpsrlq(of(i), loaded(op.a), bits);
+      case Prim::kWidenLow:
+        return X::vpmovsxdq(of(i), half(loaded(op.a)));
+      case Prim::kWidenHigh:
+        return widen_high(i);
+      case Prim::kNarrow:
+        return narrow(i);
+      case Prim::kDoubleAdd:
+        return X::vaddpd(of(i), loaded(op.a), operand(op.b));
+      case Prim::kDoubleSub:
+        return X::vsubpd(of(i), loaded(op.a), operand(op.b));
+      case Prim::kDoubleNarrow:
+        return narrow_doubles(i);
+      case Prim::kLongToFloat:
+        return long_to_float(of(i), of(op.a), of(op.b));
+      case Prim::kFloatToLongLow:
+      case Prim::kFloatToLongHigh:
+        return float_to_long(of(i), loaded(op.a), op.prim == Prim::kFloatToLongHigh);
+      default:
+        return;
     }
   }
 
   void round(size_t i, uint8_t mode) {
     if constexpr (kWide)
-      vrndscaleps(of(i), operand(ops_[i].a), mode);
+      X::vrndscaleps(of(i), operand(ops_[i].a), mode);
     else
-      vroundps(of(i), operand(ops_[i].a), mode);
+      X::vroundps(of(i), operand(ops_[i].a), mode);
   }
 
   void exponent(size_t i) {
-    vcvtps2dq(of(i), operand(ops_[i].a));
-    vpslld(of(i), of(i), 23);
+    X::vcvtps2dq(of(i), operand(ops_[i].a));
+    X::vpslld(of(i), of(i), 23);
+  }
+
+  void round_half(size_t i) {
+    X::vcvtps2ph(half(of(i)), loaded(ops_[i].a), 0);
+    X::vcvtph2ps(of(i), half(of(i)));
   }
 
   void compare(size_t i, uint8_t predicate) {
-    const Vmm d = of(i);
+    X::vcmpps(compared(i), loaded(ops_[i].a), operand(ops_[i].b), predicate);
+    fill(i);
+  }
+
+  // Where a comparison puts its result, and what makes lanes of that.
+  auto compared([[maybe_unused]] size_t i) const {
+    if constexpr (kWide)
+      return k2;
+    else
+      return of(i);
+  }
+  void fill([[maybe_unused]] size_t i) {
+    if constexpr (kWide) X::vpternlogd(of(i) | k2 | T_z, of(i), of(i), 0xff);
+  }
+  void fill_long([[maybe_unused]] size_t i) {
+    if constexpr (kWide) X::vpternlogq(of(i) | k2 | T_z, of(i), of(i), 0xff);
+  }
+
+  void widen_high(size_t i) {
+    const Vmm from = loaded(ops_[i].a);
+    if constexpr (kWide)
+      X::vextracti64x4(half(first_spare()), from, 1);
+    else
+      X::vextracti128(half(first_spare()), from, 1);
+    X::vpmovsxdq(of(i), half(first_spare()));
+  }
+
+  // The result is written once both operands are read.
+  void narrow(size_t i) {
+    const Vmm d = of(i), a = loaded(ops_[i].a), b = loaded(ops_[i].b, second_spare());
     if constexpr (kWide) {
-      vcmpps(k2, loaded(ops_[i].a), operand(ops_[i].b), predicate);
-      vpternlogd(d | k2 | T_z, d, d, 0xff);
+      X::vpmovqd(half(first_spare()), a);
+      X::vpmovqd(half(d), b);
+      X::vinserti64x4(d, first_spare(), half(d), 1);
     } else {
-      vcmpps(d, loaded(ops_[i].a), operand(ops_[i].b), predicate);
+      X::vshufps(d, a, b, 0x88);
+      X::vpermq(d, d, 0xd8);
     }
+  }
+
+  void narrow_doubles(size_t i) {
+    const Vmm d = of(i), a = loaded(ops_[i].a), b = loaded(ops_[i].b, second_spare());
+    X::vcvtpd2ps(half(first_spare()), a);
+    X::vcvtpd2ps(half(d), b);
+    if constexpr (kWide)
+      X::vinsertf64x4(d, first_spare(), half(d), 1);
+    else
+      X::vinsertf128(d, first_spare(), half(d), 1);
+  }
+
+  // Without an instruction for vectors: by way of int32 where all numbers fit, and else one by one,
+  // in the 128 bytes below the stack that are a function's own.
+  void long_to_float(const Vmm& d, const Vmm& a, const Vmm& b) {
+    const Vmm highs = first_spare(), lows = second_spare();
+    if constexpr (kWide) {
+      X::vcvtqq2ps(half(highs), a);
+      X::vcvtqq2ps(half(d), b);
+      X::vinsertf64x4(d, highs, half(d), 1);
+    } else {
+      Xbyak::Label large, done;
+      X::vshufps(highs, a, b, 0xdd);
+      X::vshufps(lows, a, b, 0x88);
+      X::vpsrad(lows, lows, 31);
+      X::vpxor(highs, highs, lows);
+      X::vptest(highs, highs);
+      X::jnz(large, X::T_NEAR);
+      X::vshufps(lows, a, b, 0x88);
+      X::vpermq(lows, lows, 0xd8);
+      X::vcvtdq2ps(d, lows);
+      X::jmp(done, X::T_NEAR);
+      X::L(large);
+      X::vmovdqu(ptr[rsp - 64], a);
+      X::vmovdqu(ptr[rsp - 32], b);
+      const Xbyak::Xmm one = half(highs);
+      for (int k = 0; k < kLanes; ++k) {
+        X::vcvtsi2ss(one, one, X::qword[rsp - 64 + 8 * k]);
+        X::vmovss(X::dword[rsp - 96 + 4 * k], one);
+      }
+      X::vmovups(d, ptr[rsp - 96]);
+      X::L(done);
+    }
+  }
+
+  void float_to_long(const Vmm& d, const Vmm& a, bool high) {
+    const auto from = half(first_spare()), spare = half(second_spare());
+    if constexpr (kWide) {
+      if (high)
+        X::vextractf64x4(from, a, 1);
+      else
+        X::vmovaps(from, half(a));
+      X::vcvttps2qq(d, from);
+      X::vxorps(spare, spare, spare);
+      X::vcmpps(k2, from, spare, 30);  // GT, quiet
+      X::vpmovq2m(X::k4, d);
+      X::kandw(k2, k2, X::k4);
+      X::vpternlogq(d | k2, d, d, 0x55);  // all other bits than the sign
+      X::vcmpps(k2, from, from, 3);
+      X::vpxorq(d | k2, d, d);
+    } else {
+      if (high)
+        X::vextractf128(from, a, 1);
+      else
+        X::vmovaps(from, half(a));
+      Xbyak::Label large, done;
+      X::vcvttps2dq(spare, from);
+      X::vpabsd(half(d), spare);  // negative where it was out of range
+      X::vmovmskps(X::eax, half(d));
+      X::test(X::eax, X::eax);
+      X::jnz(large, X::T_NEAR);
+      X::vpmovsxdq(d, spare);
+      X::jmp(done, X::T_NEAR);
+      X::L(large);
+      X::vmovups(ptr[rsp - 16], from);
+      X::vxorps(from, from, from);
+      for (int k = 0; k < kLanes / 2; ++k) one_to_long(k, from, spare);
+      X::vmovups(d, ptr[rsp - 48]);
+      X::L(done);
+    }
+  }
+
+  // What is out of range gives the least number, the only one from which 1 cannot be taken.
+  void one_to_long(int k, const Xbyak::Xmm& zero, const Xbyak::Xmm& one) {
+    Xbyak::Label store, ordered;
+    X::vmovss(one, X::dword[rsp - 16 + 4 * k]);
+    X::vcvttss2si(rax, one);
+    X::cmp(rax, 1);
+    X::jno(store);
+    X::vucomiss(one, zero);
+    X::jnp(ordered);
+    X::xor_(X::eax, X::eax);
+    X::jmp(store);
+    X::L(ordered);
+    X::jbe(store);
+    X::dec(rax);
+    X::L(store);
+    X::mov(X::qword[rsp - 48 + 8 * k], rax);
   }
 
   void fma(size_t i) {
@@ -179,9 +376,9 @@ class Generator : private HasCodePages, public Xbyak::CodeGenerator {
     const Vmm d = of(i);
     move(d, op.a);
     if (is_constant(op.b) && !is_constant(op.c))
-      vfmadd132ps(d, of(op.c), operand(op.b));
+      X::vfmadd132ps(d, of(op.c), operand(op.b));
     else
-      vfmadd213ps(d, loaded(op.b), operand(op.c));
+      X::vfmadd213ps(d, loaded(op.b), operand(op.c));
   }
 
   void blend(size_t i) {
@@ -189,55 +386,40 @@ class Generator : private HasCodePages, public Xbyak::CodeGenerator {
     const Vmm d = of(i);
     if constexpr (kWide) {
       move(d, op.a);
-      vpternlogd(d, loaded(op.b), operand(op.c), 0xca);  // a ? b : c
+      X::vpternlogq(d, loaded(op.b), operand(op.c), 0xca);  // a ? b : c
     } else {
       const Vmm c = loaded(op.c, second_spare());
-      vblendvps(d, c, operand(op.b), loaded(op.a));
+      X::vblendvps(d, c, operand(op.b), loaded(op.a));
     }
   }
 
-  void load_scalar(size_t i) { vbroadcastss(of(i), ptr[pointer(ops_[i].slot)]); }
+  void load_scalar(size_t i) { Access::load_one(of(i), pointer(ops_[i].slot), ops_[i].type); }
 
-  void load(uint16_t slot, const Vmm& to, bool masked) {
-    const Xbyak::Address at = ptr[pointer(slot) + rdx];
-    if (!masked)
-      vmovups(to, at);
-    else if constexpr (kWide)
-      vmovups(to | k1 | T_z, at);
-    else
-      vmaskmovps(to, mask_register(), at);
-  }
-
-  void store(size_t out, size_t term, bool masked) {
+  void store(size_t out, size_t term, bool high, bool masked) {
     const Vmm from = loaded(static_cast<Term>(term));
-    const Xbyak::Address at = ptr[pointer(static_cast<uint16_t>(inputs_ + out)) + rdx];
-    if (!masked)
-      vmovups(at, from);
-    else if constexpr (kWide)
-      vmovups(at | k1, from);
-    else
-      vmaskmovps(at, mask_register(), from);
+    Access::store(pointer(static_cast<uint16_t>(inputs_ + out)), from, outputs_[out].type, high,
+                  masked);
   }
 
   void move(const Vmm& to, Term from) {
     if (is_constant(from))
-      vbroadcastss(to, ptr[constant_at(from)]);
+      X::vbroadcastsd(to, ptr[constant_at(from)]);
     else if (of(from).getIdx() != to.getIdx())
-      vmovaps(to, of(from));
+      X::vmovaps(to, of(from));
   }
 
   bool is_constant(Term t) const { return ops_[t].prim == Prim::kConstant; }
   Xbyak::RegExp constant_at(Term t) const { return rsi + kConstantBytes * ops_[t].slot; }
   Vmm of(size_t term) const { return Vmm(registers_.of[term]); }
-  Vmm first_spare() const { return Vmm(kTerms); }
-  Vmm second_spare() const { return Vmm(kTerms + 1); }
-  Vmm mask_register() const { return Vmm(15); }
+  static auto half(const Vmm& v) {
+    return std::conditional_t<kWide, Xbyak::Ymm, Xbyak::Xmm>(v.getIdx());
+  }
   Xbyak::Reg64 held(uint16_t i) const { return Xbyak::Reg64(Xbyak::Operand::R8 + i); }
 
   // In a register, for operands that cannot be memory.
   Vmm loaded(Term t, const Vmm& spare) {
     if (!is_constant(t)) return of(t);
-    vbroadcastss(spare, ptr[constant_at(t)]);
+    X::vbroadcastsd(spare, ptr[constant_at(t)]);
     return spare;
   }
   Vmm loaded(Term t) { return loaded(t, first_spare()); }
@@ -257,12 +439,12 @@ class Generator : private HasCodePages, public Xbyak::CodeGenerator {
 
   Xbyak::Reg64 pointer(uint16_t slot) {
     if (slot < kHeldPointers) return held(slot);
-    mov(rax, ptr[rdi + 8 * slot]);
+    X::mov(rax, ptr[rdi + 8 * slot]);
     return rax;
   }
 
   const std::vector<Operation>& ops_;
-  const std::vector<Term>& outputs_;
+  const std::vector<Stored>& outputs_;
   Registers registers_;
   uint16_t inputs_ = 0;
   Vmm register_;
@@ -323,10 +505,10 @@ std::shared_ptr<const ElementwiseLoop> ElementwiseLoop::make(const Expression& e
               : make_loop<Xbyak::Ymm>(expression, std::move(name));
 }
 
-std::vector<float> ElementwiseLoop::constant_pool(const Expression& expression) {
-  std::vector<float> pool;
-  for (uint32_t bits : expression.constants())
-    pool.insert(pool.end(), kConstantBytes / sizeof(float), std::bit_cast<float>(bits));
+std::vector<uint64_t> ElementwiseLoop::constant_pool(const Expression& expression) {
+  std::vector<uint64_t> pool;
+  for (uint64_t bits : expression.constants())
+    pool.insert(pool.end(), kConstantBytes / sizeof bits, bits);
   return pool;
 }
 

@@ -32,18 +32,18 @@ class ElementwiseLoop {
   // Elements [begin, end) of |pointers|: first the slots of the expression's inputs, then its
   // outputs. An output may be an input's memory when that input is read no later than the output is
   // stored. |constants| is of constant_pool.
-  void run(const void* const* pointers, const float* constants, int64_t begin, int64_t end) const {
-    code_(pointers, constants, begin * kElement, end * kElement);
+  void run(const void* const* pointers, const uint64_t* constants, int64_t begin,
+           int64_t end) const {
+    code_(pointers, constants, begin, end);
   }
-  // The expression's constants as the code reads them: 8 copies each.
-  static std::vector<float> constant_pool(const Expression& expression);
+  // The expression's constants as the code reads them: 4 copies each.
+  static std::vector<uint64_t> constant_pool(const Expression& expression);
 
  protected:
   ElementwiseLoop() = default;
-  static constexpr int64_t kElement = sizeof(float);
-  using Code = void (*)(const void* const* pointers, const float* constants, int64_t begin,
+  using Code = void (*)(const void* const* pointers, const uint64_t* constants, int64_t begin,
                         int64_t end);
-  Code code_ = nullptr;  // offsets in bytes
+  Code code_ = nullptr;
   std::string name_;
 };
 

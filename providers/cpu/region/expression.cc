@@ -68,6 +68,7 @@ Registers allocate(const Expression& expression, bool pin_scalars) {
 int operand_count(Prim prim) {
   switch (prim) {
     case Prim::kInput:
+    case Prim::kInputHigh:
     case Prim::kScalar:
     case Prim::kConstant:
       return 0;
@@ -76,6 +77,19 @@ int operand_count(Prim prim) {
     case Prim::kFloor:
     case Prim::kCeil:
     case Prim::kExponent:
+    case Prim::kRoundHalf:
+    case Prim::kIntAbs:
+    case Prim::kShiftLeft:
+    case Prim::kShiftRight:
+    case Prim::kShiftSigned:
+    case Prim::kToFloat:
+    case Prim::kTruncate:
+    case Prim::kLongShiftLeft:
+    case Prim::kLongShiftRight:
+    case Prim::kWidenLow:
+    case Prim::kWidenHigh:
+    case Prim::kFloatToLongLow:
+    case Prim::kFloatToLongHigh:
       return 1;
     case Prim::kFma:
     case Prim::kBlend:
@@ -87,17 +101,19 @@ int operand_count(Prim prim) {
 
 Term Expression::constant(float value) { return constant_bits(std::bit_cast<uint32_t>(value)); }
 
-Term Expression::constant_bits(uint32_t bits) {
+Term Expression::constant_bits(uint32_t bits) { return constant_long(uint64_t{bits} << 32 | bits); }
+
+Term Expression::constant_long(uint64_t bits) {
   const auto found = std::find(constants_.begin(), constants_.end(), bits);
   const auto slot = static_cast<uint16_t>(found - constants_.begin());
   if (found == constants_.end()) constants_.push_back(bits);
-  return leaf(Prim::kConstant, slot);
+  return leaf(Prim::kConstant, slot, 0);
 }
 
-Term Expression::leaf(Prim prim, uint16_t slot) {
+Term Expression::leaf(Prim prim, uint16_t slot, pfrt_dtype type) {
   for (size_t i = 0; i < operations_.size(); ++i)
     if (operations_[i].prim == prim && operations_[i].slot == slot) return static_cast<Term>(i);
-  operations_.push_back({.prim = prim, .slot = slot});
+  operations_.push_back({.prim = prim, .slot = slot, .type = type});
   return static_cast<Term>(operations_.size() - 1);
 }
 
@@ -106,19 +122,29 @@ Term Expression::op(Prim prim, Term a, Term b, Term c) {
   return static_cast<Term>(operations_.size() - 1);
 }
 
+Term Expression::shift(Prim prim, Term a, uint16_t bits) {
+  operations_.push_back({.prim = prim, .a = a, .slot = bits});
+  return static_cast<Term>(operations_.size() - 1);
+}
+
 std::string Expression::key() const {
   std::string out;
-  const auto put = [&](uint16_t n) {
+  const auto put = [&](uint32_t n) {
     out += static_cast<char>(n & 0xff);
-    out += static_cast<char>(n >> 8);
+    out += static_cast<char>(n >> 8 & 0xff);
   };
   for (const Operation& op : operations_) {
     out += static_cast<char>(op.prim);
     for (Term t : operands(op)) put(t);
     put(op.slot);
+    put(op.type);
   }
   put(kNoTerm);
-  for (Term t : outputs_) put(t);
+  for (const Stored& stored : outputs_) {
+    put(stored.term);
+    put(stored.high);
+    put(stored.type);
+  }
   return out;
 }
 

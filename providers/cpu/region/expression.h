@@ -1,21 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A small straight-line program on vectors of float32: what one generated loop computes for each
-// vector of elements. Operations are what both instruction sets have; operators' meanings (NaN,
-// saturation) are composed from them in lower.cc. Built by one thread, then immutable and
-// thread-safe.
+// A small straight-line program on vectors: what one generated loop computes for each vector of
+// elements. A term is a vector register of 32-bit lanes, one an element: float32, int32, or a mask
+// (all bits or none). Elements of 64 bits take two terms, the first and the second half of the
+// elements. Memory may hold shorter types: a load widens, a store narrows. Operations are what both
+// instruction sets have; operators' meanings (NaN, saturation, wrapping) are composed from them in
+// lower*.cc. Built by one thread, then immutable and thread-safe.
 #pragma once
 
 #include <cstdint>
 #include <string>
 #include <vector>
 
+#include "pyflame_rt/types.h"
+
 namespace pfrt::cpu {
 
 enum class Prim : uint8_t {
-  kInput,     // elements of slot |slot|
-  kScalar,    // the one element of slot |slot|, broadcast
-  kConstant,  // constant number |slot|, broadcast
+  kInput,      // elements of slot |slot|, as |type| lies in lanes; of 64 bits, the first half
+  kInputHigh,  // the second half
+  kScalar,     // the one element of slot |slot|, broadcast
+  kConstant,   // constant number |slot|, broadcast
   kAdd,
   kSub,
   kMul,
@@ -29,11 +34,48 @@ enum class Prim : uint8_t {
   kRound,  // to nearest even
   kFloor,
   kCeil,
-  kExponent,   // 2 to the power of a - 127, for integers a in [1, 254]; anything for others
-  kLess,       // a < b ? all bits : none
+  kExponent,  // 2 to the power of a - 127, for integers a in [1, 254]; anything for others
+  kLess,      // a < b ? all bits : none
+  kLessEqual,
+  kEqual,
   kUnordered,  // a or b is NaN ? all bits : none
   kFma,        // a * b + c, rounded once
   kBlend,      // the bits of b where a's are set, c's elsewhere
+  kRoundHalf,  // to the nearest float16, as float32
+
+  kIntAdd,  // of int32, wrapping around
+  kIntSub,
+  kIntMul,
+  kIntMax,
+  kIntMin,
+  kIntAbs,
+  kIntEqual,
+  kIntGreater,
+  kShiftLeft,   // by |slot| bits
+  kShiftRight,  // by |slot| bits, zeros coming in
+  kShiftSigned,
+  kToFloat,   // int32 to the nearest float32
+  kTruncate,  // float32 to int32; the least one where that is out of range
+
+  kLongAdd,  // of int64, wrapping around
+  kLongSub,
+  kLongMulLow,  // the products of the low 32 bits, unsigned
+  kLongEqual,
+  kLongGreater,
+  kLongShiftLeft,  // by |slot| bits
+  kLongShiftRight,
+  kWidenLow,   // int32 lanes of the first half to int64
+  kWidenHigh,  // of the second half
+  kNarrow,     // the low 32 bits of the int64 lanes of a, then of b
+  kDoubleAdd,  // of float64
+  kDoubleSub,
+  kDoubleNarrow,  // float64 lanes of a, then of b, to the nearest float32
+  // int64 lanes of a, then of b, which are no constants, to the nearest float32.
+  kLongToFloat,
+  // float32 lanes of the first or the second half to int64, truncated; what is out of range to the
+  // least or the greatest, NaN to 0.
+  kFloatToLongLow,
+  kFloatToLongHigh,
 };
 
 // Operands |a|, |b| and |c| a prim has.
@@ -46,29 +88,40 @@ struct Operation {
   Prim prim;
   Term a = kNoTerm, b = kNoTerm, c = kNoTerm;
   uint16_t slot = 0;
+  pfrt_dtype type = 0;  // in memory, of inputs and scalars
+};
+
+// What is stored: |term|, or for elements of 64 bits |term| and |high|.
+struct Stored {
+  Term term, high;
+  pfrt_dtype type;
 };
 
 class Expression {
  public:
   Term constant(float value);
   Term constant_bits(uint32_t bits);
+  Term constant_long(uint64_t bits);  // in 64-bit lanes
   // |slot| is the pointer's position; asking twice gives the same term.
-  Term input(uint16_t slot) { return leaf(Prim::kInput, slot); }
-  Term scalar(uint16_t slot) { return leaf(Prim::kScalar, slot); }
+  Term input(uint16_t slot, pfrt_dtype type) { return leaf(Prim::kInput, slot, type); }
+  Term input_high(uint16_t slot, pfrt_dtype type) { return leaf(Prim::kInputHigh, slot, type); }
+  Term scalar(uint16_t slot, pfrt_dtype type) { return leaf(Prim::kScalar, slot, type); }
   Term op(Prim prim, Term a, Term b = kNoTerm, Term c = kNoTerm);
-  void store(Term term) { outputs_.push_back(term); }
+  Term shift(Prim prim, Term a, uint16_t bits);
+  void store(const Stored& stored) { outputs_.push_back(stored); }
 
   const std::vector<Operation>& operations() const { return operations_; }
-  const std::vector<Term>& outputs() const { return outputs_; }
-  const std::vector<uint32_t>& constants() const { return constants_; }
+  const std::vector<Stored>& outputs() const { return outputs_; }
+  // 64 bits each: 32-bit ones twice.
+  const std::vector<uint64_t>& constants() const { return constants_; }
   // Equal keys mean equal code: operations and outputs, but not the constants' values.
   std::string key() const;
 
  private:
-  Term leaf(Prim prim, uint16_t slot);
+  Term leaf(Prim prim, uint16_t slot, pfrt_dtype type);
   std::vector<Operation> operations_;
-  std::vector<Term> outputs_;
-  std::vector<uint32_t> constants_;
+  std::vector<Stored> outputs_;
+  std::vector<uint64_t> constants_;
 };
 
 // Registers of an expression's terms by liveness. Constants have none: they are memory operands.

@@ -22,13 +22,18 @@ struct LoopPlan {
   static constexpr size_t kMostPointers = 32;
   Expression expression;
   std::vector<uint32_t> inputs;  // value indices
-  std::vector<bool> scalar;      // of each input: one element serves many neighbours
+  std::vector<bool> scalar;      // of each input: one element serves a run of neighbours
   std::vector<uint32_t> outputs;
+  std::vector<pfrt_dtype> types;  // by slot
 };
 
-// Broadcast operands whose elements change more often than this are left to plain kernels, which
-// need no call for each piece.
-inline constexpr int64_t kShortestPiece = 8;
+// A loop is called for each run of elements for which operands have one element, or neighbours.
+// Operands with shorter runs are rather copied, an element for each of a block of the whole.
+inline constexpr int64_t kShortestRun = 32;
+inline constexpr size_t kMostCopied = 6;
+// Where runs of one element turn out to be shorter than this, once dimensions are known, plain
+// kernels run.
+inline constexpr int64_t kShortestScalarRun = 8;
 
 // |nodes| are in topological order. Values for which |stored| is true are the outputs. No more
 // terms are alive at once than |register_limit|. nullopt with the reason in |why| (may be null)

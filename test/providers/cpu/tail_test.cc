@@ -329,10 +329,6 @@ TEST_F(Tail, is_refused_with_a_reason) {
        [](Convolution& g) {
          g.add("Add", {g.y, g.add(floats({3, 2, 4, 6, 7}))}, {3, 2, 4, 6, 7}, {}, 1);
        }},
-      {"input 1 of Add is neither of full size",
-       [](Convolution& g) {
-         g.add("Add", {g.y, g.add(floats({2, 1, 6, 1}))}, g.dims, {}, 1);
-       }},
   };
   for (const auto& each : kCases) {
     Convolution g;

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "providers/cpu/region/maths.h"
+
+namespace pfrt::cpu {
+
+Term Maths::polynomial(Term x, std::initializer_list<float> coefficients) {
+  const float* c = coefficients.end();
+  Term sum = number(*--c);
+  while (c != coefficients.begin()) sum = fma(sum, x, number(*--c));
+  return sum;
+}
+
+// e^x = 2^n e^r with n = round(x / ln 2) and |r| <= ln 2 / 2; e^r = 1 + r + r^2 p(r), p fitted at
+// Chebyshev nodes to 1e-8. 2^n is multiplied in two halves, so that results below the smallest
+// normal number round once.
+Term Maths::exp(Term x) {
+  const Term bounded = at_most(number(89.0f), at_least(number(-104.0f), x));
+  const Term n = e_.op(Prim::kRound, mul(bounded, number(1.44269504f)));
+  Term r = fma(n, number(-0x1.62e4p-1f), bounded);
+  r = fma(n, number(-0x1.7f7d1cp-20f), r);
+  const Term p =
+      polynomial(r, {0.5f, 0x1.5554dcp-3f, 0x1.555518p-5f, 0x1.120be2p-7f, 0x1.6d117cp-10f});
+  const Term sum = add(number(1.0f), r);
+  const Term lost = sub(r, sub(sum, number(1.0f)));  // of r, exactly
+  const Term mantissa = add(sum, fma(mul(r, r), p, lost));
+  const Term half = e_.op(Prim::kFloor, mul(n, number(0.5f)));
+  const Term first = e_.op(Prim::kExponent, add(half, number(127.0f)));
+  const Term second = e_.op(Prim::kExponent, add(sub(n, half), number(127.0f)));
+  return mul(mul(mantissa, first), second);
+}
+
+// q = e / (1 + e) or 1 / (1 + e) with e = e^-|x| <= 1: neither side overflows or cancels. What
+// rounding 1 + e added, |extra|, is taken off again to first order, where it weighs most: near 1.
+Term Maths::sigmoid(Term x) {
+  const Term one = number(1.0f);
+  const Term e = exp(negative(magnitude(x)));
+  const Term sum = add(one, e);
+  const Term extra = sub(sub(sum, one), e);
+  const Term q = div(blend(less(x, number(0.0f)), e, one), sum);
+  return fma(q, extra, q);
+}
+
+// x + x^3 q(x^2) for |x| < 0.8, q fitted at Chebyshev nodes to 2e-8; 1 - 2 / (e^2|x| + 1) with x's
+// sign elsewhere.
+Term Maths::tanh(Term x) {
+  const Term one = number(1.0f);
+  const Term size = magnitude(x);
+  const Term large = sub(one, div(number(2.0f), add(exp(add(size, size)), one)));
+  const Term square = mul(x, x);
+  const Term q =
+      polynomial(square, {-0.3333333093598059f, 0.13333062659482736f, -0.05391799249584477f,
+                          0.02152135517349759f, -0.007734463236752824f, 0.0017628772540362035f});
+  const Term small = fma(mul(x, square), q, x);
+  return blend(less(size, number(0.8f)), small, with_sign_of(large, x));
+}
+
+// e^-x^2 g(x) / (1 + 2x) for x >= 0, g fitted in (x - 2) / (x + 2) to 1e-8. What rounding x^2
+// dropped, |lost|, multiplies to first order. From 10.1 on the result is 0.
+Term Maths::erfc_above_0(Term x) {
+  const Term size = at_most(number(10.1f), x);
+  const Term square = mul(size, size);
+  const Term lost = fma(size, size, negative(square));
+  const Term t = div(sub(size, number(2.0f)), add(size, number(2.0f)));
+  const Term g = polynomial(
+      t, {1.27697837f, -0.0927639827f, -0.166031465f, 0.164055422f, -0.0542038828f, -0.0080601424f,
+          0.00863009412f, 0.00131330732f, -0.00122799922f, -0.000399446959f});
+  const Term scaled = div(g, fma(number(2.0f), size, number(1.0f)));
+  return mul(exp(negative(square)), fma(scaled, negative(lost), scaled));
+}
+
+// x + x q(x^2) for |x| < 0.85, q fitted at Chebyshev nodes to 6e-9; 1 - erfc|x| with x's sign
+// elsewhere.
+Term Maths::erf(Term x) {
+  const Term size = magnitude(x);
+  const Term large = sub(number(1.0f), erfc_above_0(size));
+  const Term q = polynomial(mul(x, x), {0.128379166f, -0.376125723f, 0.112827174f, -0.0268025473f,
+                                        0.00505109457f, -0.000631512899f});
+  return blend(less(size, number(0.85f)), fma(x, q, x), with_sign_of(large, x));
+}
+
+// x + x^2 p(x) for x in (-0.5, 0), p fitted to 1e-8; e^x - 1 below. For x < 0 alone.
+Term Maths::expm1_below_0(Term x) {
+  const Term p = polynomial(
+      x, {0.5f, 0.166666567f, 0.0416653305f, 0.00832528155f, 0.0013641374f, 0.000160247364f});
+  return blend(less(number(-0.5f), x), fma(mul(x, x), p, x), sub(exp(x), number(1.0f)));
+}
+
+// log(1 + e) + max(x, 0) with e = e^-|x| <= 1; log(1 + e) = e + e p(e), p fitted to 3e-8.
+Term Maths::softplus(Term x) {
+  const Term e = exp(negative(magnitude(x)));
+  const Term p =
+      polynomial(e, {-3.01206455e-08f, -0.499994934f, 0.333190978f, -0.24842982f, 0.191060051f,
+                     -0.136632428f, 0.0782259107f, -0.0295052137f, 0.00523268804f});
+  return add(fma(e, p, e), at_least(number(0.0f), x));
+}
+
+// The half of what is cut off is added first, less one unit where the last digit is even; a NaN,
+// which that might carry to infinity, is made quiet instead.
+Term Maths::rounded(Term x, pfrt_dtype type) {
+  if (type == PFRT_DTYPE_FLOAT16) return e_.op(Prim::kRoundHalf, x);
+  if (type != PFRT_DTYPE_BFLOAT16) return x;
+  const Term last = e_.op(Prim::kAnd, e_.shift(Prim::kShiftRight, x, 16), e_.constant_bits(1));
+  const Term raised = e_.op(Prim::kIntAdd, e_.op(Prim::kIntAdd, x, e_.constant_bits(0x7fff)), last);
+  const Term quiet = e_.op(Prim::kOr, x, e_.constant_bits(0x400000));
+  return e_.op(Prim::kAnd, blend(is_nan(x), quiet, raised), e_.constant_bits(0xffff0000));
+}
+
+}  // namespace pfrt::cpu
