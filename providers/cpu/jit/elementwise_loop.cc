@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // For each vector of elements the terms of an expression are computed in order, each in the
-// register that liveness gave it, and outputs are stored as soon as they are known. The last,
-// partial vector runs the same operations with masked loads and stores, so that no byte outside the
-// range is touched.
+// register that liveness gave it, and outputs are stored as soon as they are known. Where registers
+// allow, two vectors take turns, operation by operation: neither waits for its own last one. The
+// last, partial vector runs the same operations with masked loads and stores, so that no byte
+// outside the range is touched.
 //
 //   rdi  pointers            rsi  constants, 32 bytes each
-//   rdx  byte offset         rcx  end of the range, less one vector while in the loop
+//   rdx  byte offset         rcx  end of the range, less what a turn takes while in a loop
 //   rax  a pointer at hand   r8-r11  the first four pointers
 //   zmm0-29 terms, zmm30 and zmm31 at hand, k1 the tail's mask, k2 of comparisons
-//   ymm0-12 terms, ymm13 and ymm14 at hand, ymm15 the tail's mask
+//   ymm0-12 terms, ymm13 and ymm14 at hand, ymm15 the tail's mask; with two vectors a turn, which
+//   are never masked, one term more
 #include "providers/cpu/jit/elementwise_loop.h"
 
 #include <algorithm>
@@ -27,7 +29,7 @@ namespace {
 
 constexpr int kConstantBytes = 32;
 constexpr uint16_t kHeldPointers = 4;
-constexpr size_t kBytesPerOperation = 128;  // both bodies, generously
+constexpr size_t kBytesPerOperation = 256;  // all bodies, generously
 constexpr size_t kBytesAround = 1024;
 
 template <typename Vmm>
@@ -35,7 +37,7 @@ class Generator : private HasCodePages, public Xbyak::CodeGenerator {
  public:
   static constexpr bool kWide = std::is_same_v<Vmm, Xbyak::Zmm>;
   static constexpr int kBytes = kWide ? 64 : 32;
-  static constexpr int kTerms = kWide ? 30 : 13;
+  static constexpr int kTerms = kWide ? 30 : 13, kTermsOfTwo = kWide ? 30 : 14;
 
   Generator(const Expression& expression, Registers registers, size_t capacity)
       : CodeGenerator(capacity, Xbyak::DontSetProtectRWE, &pages),
@@ -55,20 +57,13 @@ class Generator : private HasCodePages, public Xbyak::CodeGenerator {
     if (registers_.scalars_pinned)
       for (size_t i = 0; i < ops_.size(); ++i)
         if (ops_[i].prim == Prim::kScalar) load_scalar(i);
-    Xbyak::Label loop, tail, done, mask;
-    sub(rcx, kBytes);
-    L(loop);
-    cmp(rdx, rcx);
-    jg(tail, T_NEAR);
-    body(false);
-    add(rdx, kBytes);
-    jmp(loop, T_NEAR);
-    L(tail);
-    add(rcx, kBytes);
+    Xbyak::Label done, mask;
+    if (pinned() + 2 * own() <= kTermsOfTwo) loop(2);
+    loop(1);
     sub(rcx, rdx);
     jle(done, T_NEAR);
     tail_mask(mask);
-    body(true);
+    body(1, true);
     L(done);
     vzeroupper();
     ret();
@@ -78,6 +73,20 @@ class Generator : private HasCodePages, public Xbyak::CodeGenerator {
       for (int i = 0; i < 8; ++i) dd(0xffffffff);
       for (int i = 0; i < 8; ++i) dd(0);
     }
+  }
+
+  // |vectors| a turn.
+  void loop(int vectors) {
+    Xbyak::Label next, end;
+    sub(rcx, vectors * kBytes);
+    L(next);
+    cmp(rdx, rcx);
+    jg(end, T_NEAR);
+    body(vectors, false);
+    add(rdx, vectors * kBytes);
+    jmp(next, T_NEAR);
+    L(end);
+    add(rcx, vectors * kBytes);
   }
 
   // rcx holds the bytes left, less than a vector.
@@ -95,12 +104,15 @@ class Generator : private HasCodePages, public Xbyak::CodeGenerator {
     }
   }
 
-  void body(bool masked) {
-    for (size_t i = 0; i < ops_.size(); ++i) {
-      operation(i, masked);
-      for (size_t out = 0; out < outputs_.size(); ++out)
-        if (outputs_[out] == i) store(out, i, masked);
-    }
+  void body(int vectors, bool masked) {
+    spare_ = vectors == 1 ? kTerms : kTermsOfTwo;
+    for (size_t i = 0; i < ops_.size(); ++i)
+      for (vector_ = 0; vector_ < vectors; ++vector_) {
+        operation(i, masked);
+        for (size_t out = 0; out < outputs_.size(); ++out)
+          if (outputs_[out] == i) store(out, i, masked);
+      }
+    vector_ = 0;
   }
 
   void operation(size_t i, bool masked) {
@@ -199,7 +211,7 @@ class Generator : private HasCodePages, public Xbyak::CodeGenerator {
   void load_scalar(size_t i) { vbroadcastss(of(i), ptr[pointer(ops_[i].slot)]); }
 
   void load(uint16_t slot, const Vmm& to, bool masked) {
-    const Xbyak::Address at = ptr[pointer(slot) + rdx];
+    const Xbyak::Address at = ptr[pointer(slot) + rdx + vector_ * kBytes];
     if (!masked)
       vmovups(to, at);
     else if constexpr (kWide)
@@ -210,7 +222,8 @@ class Generator : private HasCodePages, public Xbyak::CodeGenerator {
 
   void store(size_t out, size_t term, bool masked) {
     const Vmm from = loaded(static_cast<Term>(term));
-    const Xbyak::Address at = ptr[pointer(static_cast<uint16_t>(inputs_ + out)) + rdx];
+    const Xbyak::Address at =
+        ptr[pointer(static_cast<uint16_t>(inputs_ + out)) + rdx + vector_ * kBytes];
     if (!masked)
       vmovups(at, from);
     else if constexpr (kWide)
@@ -228,9 +241,18 @@ class Generator : private HasCodePages, public Xbyak::CodeGenerator {
 
   bool is_constant(Term t) const { return ops_[t].prim == Prim::kConstant; }
   Xbyak::RegExp constant_at(Term t) const { return rsi + kConstantBytes * ops_[t].slot; }
-  Vmm of(size_t term) const { return Vmm(registers_.of[term]); }
-  Vmm first_spare() const { return Vmm(kTerms); }
-  Vmm second_spare() const { return Vmm(kTerms + 1); }
+  // Scalars that stay come first, for all vectors; each vector has the others for itself.
+  int pinned() const {
+    if (!registers_.scalars_pinned) return 0;
+    return static_cast<int>(std::ranges::count(ops_, Prim::kScalar, &Operation::prim));
+  }
+  int own() const { return registers_.count - pinned(); }
+  Vmm of(size_t term) const {
+    const int first = registers_.of[term];
+    return Vmm(first < pinned() ? first : first + vector_ * own());
+  }
+  Vmm first_spare() const { return Vmm(spare_); }
+  Vmm second_spare() const { return Vmm(spare_ + 1); }
   Vmm mask_register() const { return Vmm(15); }
   Xbyak::Reg64 held(uint16_t i) const { return Xbyak::Reg64(Xbyak::Operand::R8 + i); }
 
@@ -265,6 +287,8 @@ class Generator : private HasCodePages, public Xbyak::CodeGenerator {
   const std::vector<Term>& outputs_;
   Registers registers_;
   uint16_t inputs_ = 0;
+  int vector_ = 0;      // of a turn
+  int spare_ = kTerms;  // the first of two
   Vmm register_;
   Xbyak::Address memory_ = ptr[rsi];
 };

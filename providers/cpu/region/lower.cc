@@ -241,7 +241,7 @@ Term gelu(Expression& e, const SnapshotNode& node, Terms in) {
   }
   const Term z = m.mul(x, m.number(-0.707106781f));
   const Term above = m.erfc_above_0(m.magnitude(z));
-  const Term erfc = m.blend(m.less(z, m.number(0.0f)), m.sub(m.number(2.0f), above), above);
+  const Term erfc = m.blend(m.less(m.number(0.0f), x), m.sub(m.number(2.0f), above), above);
   return m.mul(m.mul(m.number(0.5f), x), erfc);
 }
 
