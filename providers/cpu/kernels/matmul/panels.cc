@@ -14,6 +14,8 @@ constexpr int64_t kChain = 64;     // k summed apart, which keeps errors small
 constexpr int64_t kPass = 256;     // k a call: a panel's part stays in the first cache
 constexpr int64_t kReadRows = 16;  // of constants at a time, to be packed
 constexpr int64_t kLeastTaskCols = 128, kTaskCols = 512, kWantedTasks = 8;
+// Of a task: all panels read its rows, which are to stay in the second-level cache.
+constexpr int64_t kTaskNumbers = 96 << 10, kLeastTaskRows = 32;
 // Of scratch, before sums: a pass of panels that had to be widened.
 constexpr int64_t kWidened = PanelProduct::kMostPanels * kPanel * kPass;
 
@@ -82,7 +84,8 @@ PanelMatmul::PanelMatmul(int64_t m, const Columns& columns, Panels panels, const
       by_columns_(blocking.by_columns),
       product_(PanelProduct::get()) {
   if (m_ <= 0) return;
-  task_rows_ = ceil_div(m_, ceil_div(m_, blocking.task_rows));
+  const int64_t fit = std::max(kLeastTaskRows, kTaskNumbers / std::max<int64_t>(k_, 1));
+  task_rows_ = ceil_div(m_, ceil_div(m_, std::min(blocking.task_rows, fit)));
   const int64_t wanted = ceil_div(kWantedTasks, row_tasks());
   task_cols_ = blocking.task_cols > 0 ? blocking.task_cols
                                       : std::clamp(ceil_div(n_, wanted), kLeastTaskCols, kTaskCols);
