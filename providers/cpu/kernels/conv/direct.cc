@@ -109,12 +109,18 @@ void multiply(const Plan& plan, const Task& task, const float* lines, const floa
     p.start = chunk == 0 ? start : nullptr;
     int64_t y = task.begin / width, x = task.begin % width;
     p.c = out;
+    // Weights of the next pass, or of the next panels, follow.
+    const int64_t pass = p.chunks * depth;
+    const int64_t step = p.chunks * (depth / PanelProduct::kAheadDepth);
+    int64_t fetched = step > 0 ? 0 : pass;
     for (int64_t left = task.end - task.begin, n; left > 0; left -= n, ++y, x = 0) {
       n = std::min(width - x, left);
       if (n != parts.whole) parts = plan.product->parts(n);
       p.a = lines + y * plan.image.row_step() + x * plan.image.step();
       for (int64_t i = 0; i < parts.count; ++i) {
         const int64_t rows = parts.rows + (i < parts.more);
+        p.ahead = fetched < pass ? p.b + (pass + fetched) * kPanel : nullptr;
+        fetched += step;
         plan.product->run(rows, task.panels, p);
         p.a += rows * p.a_row;
         p.c += rows * kPanel;
