@@ -79,7 +79,8 @@ struct Plan {
     const Window& w = geometry.window;
     const int64_t height = w.positions[0];
     if (ImageBand::in_place(w, blocked.input)) return height;
-    const int64_t rows = std::max<int64_t>(bytes / ImageBand::bytes_of_row(w, order), 2);
+    const int64_t rows =
+        std::max<int64_t>(bytes / ImageBand::bytes_of_row(w, order, blocked.input), 2);
     return ceil_div(height, ceil_div(height, rows));
   }
 };
@@ -91,7 +92,10 @@ struct Task {
 
 void multiply(const Plan& plan, const Task& task, const float* lines, const float* weights,
               const float* start, float* out, int64_t out_panel) {
-  const int64_t width = plan.geometry.window.positions[1];
+  // Rows that follow each other without a gap are one.
+  const bool joined =
+      plan.image.row_step() == plan.geometry.window.positions[1] * plan.image.step();
+  const int64_t width = joined ? plan.positions() : plan.geometry.window.positions[1];
   const int64_t chunks = plan.order.chunks(), depth = plan.order.depth();
   PanelProduct::Blocks p{};
   p.a_row = plan.image.step();
