@@ -143,7 +143,7 @@ Shape random_shape(Random& r, int64_t size) {
             : large       ? 70
             : size > 1000 ? r.from_to(30, 40)
                           : r.from_to(r.once_in(12) ? 0 : 1, 9);
-  s.keys = long_one ? r.from_to(100, 700) : large ? 80 : r.from_to(r.once_in(12) ? 0 : 1, 14);
+  s.keys = long_one ? r.from_to(100, 600) : large ? 80 : r.from_to(r.once_in(12) ? 0 : 1, 14);
   s.head = r.from_to(r.once_in(12) ? 0 : 1, 9), s.v_head = r.from_to(r.once_in(12) ? 0 : 1, 9);
   return s;
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// For a block of queries of one head: S = scale Q K' over the keys that any of them sees, the
-// softmax of each row of S in place, Y = S V. Sums of products are those of Gemm, so that a result
-// depends on its row and on the keys alone.
+// For a block of queries of one head of keys: S = scale Q K' over the keys that any of them sees,
+// the softmax of each row of S in place, Y = S V. Sums of products are those of Gemm, so that a
+// result depends on its row and on the keys alone.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -84,18 +84,22 @@ template <typename T>
 class Attend {
  public:
   explicit Attend(AttentionForm form) : f_(std::move(form)) {
-    const int64_t heads = std::max<int64_t>(f_.batch * f_.q_heads, 1);
-    const int64_t most =
-        f_.causal || f_.left >= 0 || heads < kWantedTasks ? kMostCausalRows : kMostRows;
-    rows_ = std::clamp(kBlockScores / std::max<int64_t>(f_.total, 1), kLeastRows, most);
-    rows_ = std::clamp<int64_t>(f_.q_len, 1, rows_);
-    blocks_ = (f_.q_len + rows_ - 1) / rows_;
     // Dimensions of what has no elements may be anything: their products are not taken.
     joined_ = joins_past(f_);
     if (count({f_.batch, f_.q_heads, f_.q_len, f_.v_head}) == 0 &&
         (!f_.scores_wanted || count({f_.batch, f_.q_heads, f_.q_len, f_.total}) == 0))
       return;
-    tasks_ = f_.batch * f_.q_heads * blocks_;
+    // The heads of a step of decoding that share keys read them together, if enough tasks are left.
+    const int64_t sharing = f_.q_heads / f_.kv_heads;
+    if (sharing * f_.q_len <= kLeastRows && f_.batch * f_.kv_heads >= kWantedTasks / 2)
+      group_ = sharing;
+    const int64_t heads = f_.batch * f_.q_heads / group_, queries = group_ * f_.q_len;
+    const int64_t most =
+        f_.causal || f_.left >= 0 || heads < kWantedTasks ? kMostCausalRows : kMostRows;
+    rows_ = std::clamp(kBlockScores / std::max<int64_t>(f_.total, 1), kLeastRows, most);
+    rows_ = std::clamp<int64_t>(queries, 1, rows_);
+    blocks_ = (queries + rows_ - 1) / rows_;
+    tasks_ = heads * blocks_;
     q_at_ = 0;
     scores_at_ = q_at_ + padded(rows_ * f_.head);
     mask_at_ = scores_at_ + padded(rows_ * f_.total);
@@ -118,11 +122,11 @@ class Attend {
     run.parallel(tasks_, [&](int64_t task, uint32_t worker) {
       if (run.stopped()) return;
       Block block{};
-      block.batch = task / (f_.q_heads * blocks_);
-      block.head = task / blocks_ % f_.q_heads;
+      block.batch = task / blocks_ * group_ / f_.q_heads;
+      block.head = task / blocks_ * group_ % f_.q_heads;
       block.first = task % blocks_ * rows_;
-      block.count = std::min(rows_, f_.q_len - block.first);
-      block.sink = sinks[static_cast<size_t>(block.head)];
+      block.count = std::min(rows_, group_ * f_.q_len - block.first);
+      block.sinks = sinks.data();
       compute(run, reach[static_cast<size_t>(block.batch)], block, run.scratch<T>(worker));
     });
     return run.stop();
@@ -130,11 +134,15 @@ class Attend {
 
  private:
   struct Block {
-    int64_t batch, head, first, count;
-    T sink;
+    int64_t batch, head, first, count;  // rows, from query |first| of |head| on
+    const T* sinks;
     std::array<KeyRange, kMostRows> seen;  // by each row
     KeyRange keys;                         // by any row
   };
+
+  // Rows are the queries of a head, then those of the next.
+  int64_t head_of(const Block& b, int64_t r) const { return b.head + (b.first + r) / f_.q_len; }
+  int64_t query_of(const Block& b, int64_t r) const { return (b.first + r) % f_.q_len; }
 
   // Keys (or values) of a head, from the first position that is computed on.
   StridedSource<T> cached(const Run& run, const Block& block, bool value) const {
@@ -148,7 +156,7 @@ class Attend {
   void compute(const Run& run, const Reach& reach, Block& block, T* scratch) const {
     block.keys = {f_.total, 0};
     for (int64_t r = 0; r < block.count; ++r) {
-      const KeyRange seen = f_.visible(reach, block.first + r);
+      const KeyRange seen = f_.visible(reach, query_of(block, r));
       block.seen[static_cast<size_t>(r)] = seen;
       if (seen.begin == seen.end) continue;
       block.keys.begin = std::min(block.keys.begin, seen.begin);
@@ -160,8 +168,9 @@ class Attend {
     T *const q = scratch + q_at_, *const scores = scratch + scores_at_, *const y = scratch + y_at_;
     for (int64_t r = 0; r < block.count; ++r) {
       T* const row = q + r * f_.head;
-      load_fn<T>(f_.q.dtype)(row, run.input(0), f_.q.at(block.batch, block.head, block.first + r),
-                             1, f_.head);
+      load_fn<T>(f_.q.dtype)(row, run.input(0),
+                             f_.q.at(block.batch, head_of(block, r), query_of(block, r)), 1,
+                             f_.head);
       for (int64_t i = 0; i < f_.head; ++i) row[i] *= static_cast<T>(f_.scale);
     }
     const StridedSource<T> rows(q, kOwnType<T>, 0, f_.head, 1);
@@ -176,7 +185,8 @@ class Attend {
     for (int64_t r = 0; r < block.count; ++r) {
       T* const row = y + r * f_.v_head;
       if (!sees[static_cast<size_t>(r)]) std::fill_n(row, f_.v_head, T{0});
-      store_fn<T>(f_.y.dtype)(run.output(0), f_.y.at(block.batch, block.head, block.first + r), row,
+      store_fn<T>(f_.y.dtype)(run.output(0),
+                              f_.y.at(block.batch, head_of(block, r), query_of(block, r)), row,
                               f_.v_head);
     }
   }
@@ -196,7 +206,8 @@ class Attend {
     bool sees = begin < end;
     if (f_.mask.input != PFRT_NO_INDEX) {
       end = std::clamp(f_.mask.columns - block.keys.begin, begin, end);
-      const ScoreRow row{block.batch, block.head, block.first + r, block.keys.begin + begin};
+      const ScoreRow row{block.batch, head_of(block, r), query_of(block, r),
+                         block.keys.begin + begin};
       sees = add_mask(run, f_.mask, row, x + begin, end - begin, scratch);
     }
     std::fill(x, x + begin, kNothing<T>);
@@ -205,7 +216,7 @@ class Attend {
     const bool rounds = f_.precision != PFRT_DTYPE_UNSET;
     if (rounds) round_to(f_.precision, x + begin, end - begin);
     if (sees) {
-      softmax(math_, x + begin, end - begin, block.sink);
+      softmax(math_, x + begin, end - begin, block.sinks[head_of(block, r)]);
     } else {
       std::fill(x + begin, x + end, T{0});
     }
@@ -223,7 +234,7 @@ class Attend {
     if (!f_.scores_wanted || f_.scores != stage) return;
     const StoreFn<T> store = store_fn<T>(f_.scores_dtype);
     const int64_t row =
-        ((block.batch * f_.q_heads + block.head) * f_.q_len + block.first + r) * f_.total;
+        ((block.batch * f_.q_heads + head_of(block, r)) * f_.q_len + query_of(block, r)) * f_.total;
     T filled[64];
     std::fill(std::begin(filled), std::end(filled), other);
     const auto fill = [&](int64_t from, int64_t to) {
@@ -237,6 +248,7 @@ class Attend {
 
   AttentionForm f_;
   LineMath math_ = LineMath::here();
+  int64_t group_ = 1;  // heads
   int64_t rows_ = 1, blocks_ = 0, tasks_ = 0;
   bool joined_ = false;
   int64_t q_at_ = 0, scores_at_ = 0, mask_at_ = 0, y_at_ = 0, gemm_at_ = 0;  // in the scratch

@@ -27,7 +27,8 @@ constexpr int64_t kKeys = 256;  // a block
 constexpr int64_t kChain = 64;  // summed apart, which keeps errors small
 constexpr int64_t kMostHead = 512;
 constexpr int64_t kLeastRows = 5;  // fewer read keys and values where they lie
-constexpr int64_t kMostRows = 128, kRowsOfFewHeads = 32, kWantedTasks = 8;
+constexpr int64_t kMostRows = 128, kWantedTasks = 8;
+constexpr int64_t kLeastRowsOfFewHeads = 8, kMostRowsOfFewHeads = 32;  // less would not pay
 // Rows side by side see the keys that any of them sees, but for the weights.
 constexpr int64_t kTogether = 24, kTogetherCausal = 12;
 
@@ -59,7 +60,10 @@ class PanelAttend {
     all_rows_ = group_ * f_.q_len;
     joined_ = joins_past(f_);
     const int64_t heads = f_.batch * f_.kv_heads;
-    const int64_t most = heads < kWantedTasks ? kRowsOfFewHeads : kMostRows;
+    const int64_t wanted = ceil_div(all_rows_, ceil_div(kWantedTasks, heads));
+    const int64_t most = heads < kWantedTasks
+                             ? std::clamp(wanted, kLeastRowsOfFewHeads, kMostRowsOfFewHeads)
+                             : kMostRows;
     blocks_ = ceil_div(all_rows_, most);
     rows_ = ceil_div(all_rows_, blocks_);
     tasks_ = heads * blocks_;
