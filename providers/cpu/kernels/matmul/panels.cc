@@ -11,7 +11,7 @@ namespace {
 
 constexpr int64_t kPanel = PanelProduct::kPanel;
 constexpr int64_t kChain = 64;     // k summed apart, which keeps errors small
-constexpr int64_t kPass = 256;     // k a call: a panel's part stays in the first cache
+constexpr int64_t kPass = 384;     // k a call, at most: a panel's part stays in the first cache
 constexpr int64_t kReadRows = 16;  // of constants at a time, to be packed
 constexpr int64_t kLeastTaskCols = 128, kTaskCols = 512, kWantedTasks = 8;
 // Of a task: all panels read its rows, which are to stay in the second-level cache.
@@ -20,6 +20,9 @@ constexpr int64_t kTaskNumbers = 96 << 10, kLeastTaskRows = 32;
 constexpr int64_t kWidened = PanelProduct::kMostPanels * kPanel * kPass;
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+// Passes as alike as whole chains can be.
+int64_t pass_of(int64_t k) { return ceil_div(ceil_div(k, ceil_div(k, kPass)), kChain) * kChain; }
 
 }  // namespace
 
@@ -161,11 +164,12 @@ void PanelMatmul::multiply(const Run& run, const Task& t, float* scratch) const 
 // few lines of the cache.
 void PanelMatmul::multiply(const Run& run, const Task& t, const Block& block) const {
   constexpr float kNothing[PanelProduct::kMostPanels * kPanel] = {};
-  constexpr int64_t kOffsets[] = {0, kChain, 2 * kChain, 3 * kChain};
+  constexpr int64_t kOffsets[] = {0, kChain, 2 * kChain, 3 * kChain, 4 * kChain, 5 * kChain};
   static_assert(std::size(kOffsets) * kChain == kPass);
   const PanelProduct::Parts parts = product_->parts(t.rows);
   const bool widens = panels_ == Panels::kBfloat16;
   const int64_t sums_row = block.panels * kPanel;
+  const int64_t pass = pass_of(k_);
   PanelProduct::Blocks p{};
   p.offsets = kOffsets;
   p.a_row = k_;
@@ -175,7 +179,7 @@ void PanelMatmul::multiply(const Run& run, const Task& t, const Block& block) co
   for (int64_t k = 0; k < k_;) {
     const int64_t left = k_ - k;
     p.depth = std::min(kChain, left);
-    p.chunks = std::min(kPass, left) / p.depth;
+    p.chunks = std::min(pass, left) / p.depth;
     const int64_t depth = p.depth * p.chunks;
     p.b = widens ? block.widened : run.packed<float>() + block.col * k_ + k * kPanel;
     if (widens) {
@@ -212,7 +216,7 @@ PanelMatmul::Ahead PanelMatmul::next_panels(const Run& run, const Task& t, const
   if (col >= t.col + t.cols) return {};
   Ahead ahead;
   ahead.panels = std::min(block.panels, ceil_div(t.col + t.cols - col, kPanel));
-  ahead.lines = std::min(kPass, same ? k_ - k : k_);
+  ahead.lines = std::min(pass_of(k_), same ? k_ - k : k_);
   ahead.from = run.packed<float>() + col * k_ + (same ? k : 0) * kPanel;
   ahead.stride = k_ * kPanel;
   return ahead;
