@@ -87,7 +87,16 @@ PFRT_AVX2 inline __m256i first_lanes(int64_t n) {
 
 PFRT_AVX2 float greatest_256(const float* x, int64_t n, float floor) {
   __m256 best = _mm256_set1_ps(floor), odd = _mm256_cmp_ps(best, best, _CMP_UNORD_Q);
-  for (int64_t i = 0; i < n; i += 8) {
+  __m256 other = best;
+  int64_t i = 0;
+  for (; i + 16 <= n; i += 16) {
+    const __m256 a = _mm256_loadu_ps(x + i), b = _mm256_loadu_ps(x + i + 8);
+    odd = _mm256_or_ps(odd, _mm256_cmp_ps(a, b, _CMP_UNORD_Q));
+    best = _mm256_max_ps(best, a);
+    other = _mm256_max_ps(other, b);
+  }
+  best = _mm256_max_ps(best, other);
+  for (; i < n; i += 8) {
     const __m256i here = first_lanes(n - i);
     const __m256 v =
         _mm256_blendv_ps(best, _mm256_maskload_ps(x + i, here), _mm256_castsi256_ps(here));
@@ -98,7 +107,7 @@ PFRT_AVX2 float greatest_256(const float* x, int64_t n, float floor) {
   alignas(32) float lanes[8];
   _mm256_store_ps(lanes, best);
   float most = lanes[0];
-  for (int i = 1; i < 8; ++i) most = most > lanes[i] ? most : lanes[i];
+  for (const float lane : lanes) most = most > lane ? most : lane;
   return most;
 }
 
