@@ -27,8 +27,8 @@ class ElementAccess : protected HasCodePages, public Xbyak::CodeGenerator {
   explicit ElementAccess(size_t capacity)
       : CodeGenerator(capacity, Xbyak::DontSetProtectRWE, &pages) {}
 
-  static Vmm first_spare() { return Vmm(kTerms); }
-  static Vmm second_spare() { return Vmm(kTerms + 1); }
+  Vmm first_spare() const { return Vmm(spare_); }
+  Vmm second_spare() const { return Vmm(spare_ + 1); }
 
   // rcx elements are left, fewer than a vector.
   void make_mask() {
@@ -104,10 +104,13 @@ class ElementAccess : protected HasCodePages, public Xbyak::CodeGenerator {
       size == 4 ? vmaskmovps(at, mask(), from) : vpmaskmovq(at, half_mask(high), from);
   }
 
+  int vector_ = 0;      // of those that take turns, of which only the first is ever masked
+  int spare_ = kTerms;  // the first of two
+
  private:
   static Vmm mask() { return Vmm(15); }
   Xbyak::Address address(const Xbyak::Reg64& base, int size, bool high) {
-    return ptr[base + rdx * size + (high ? kLanes / 2 * size : 0)];
+    return ptr[base + rdx * size + (vector_ * kLanes + (high ? kLanes / 2 : 0)) * size];
   }
 
   // What holds a vector of elements that are shorter than lanes.

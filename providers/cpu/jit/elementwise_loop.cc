@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // For each vector of elements the terms of an expression are computed in order, each in the
-// register that liveness gave it, and outputs are stored as soon as they are known. The last,
-// partial vector runs the same operations with masked loads and stores.
+// register that liveness gave it, and outputs are stored as soon as they are known. Where registers
+// allow, two vectors take turns, operation by operation: neither waits for its own last one. The
+// last, partial vector runs the same operations with masked loads and stores.
 //
 //   rdi  pointers            rsi  constants, 32 bytes each
-//   rdx  element             rcx  end of the range, less one vector while in the loop
+//   rdx  element             rcx  end of the range, less what a turn takes while in a loop
 //   rax  a pointer at hand   r8-r11  the first four pointers
 //   zmm0-29 terms, zmm30 and zmm31 at hand, k1 and k3 the tail's masks, k2 and k4 of
 //   comparisons
-//   ymm0-12 terms, ymm13 and ymm14 at hand, ymm15 the tail's mask
+//   ymm0-12 terms, ymm13 and ymm14 at hand, ymm15 the tail's mask; with two vectors a turn, which
+//   are never masked, one term more
 #include "providers/cpu/jit/elementwise_loop.h"
 
 #include <algorithm>
@@ -25,7 +27,7 @@ namespace {
 
 constexpr int kConstantBytes = 32;
 constexpr uint16_t kHeldPointers = 4;
-constexpr size_t kBytesPerOperation = 512;  // both bodies, generously
+constexpr size_t kBytesPerOperation = 1024;  // all bodies, generously
 constexpr size_t kBytesAround = 1024;
 
 template <typename Vmm>
@@ -33,6 +35,7 @@ class Generator : public ElementAccess<Vmm> {
  public:
   using Access = ElementAccess<Vmm>;
   using Access::kLanes, Access::kTerms, Access::kWide;
+  static constexpr int kTermsOfTwo = kWide ? 30 : 14;
 
   Generator(const Expression& expression, Registers registers, size_t capacity)
       : Access(capacity),
@@ -46,7 +49,7 @@ class Generator : public ElementAccess<Vmm> {
   }
 
  private:
-  using Access::first_spare, Access::second_spare;
+  using Access::first_spare, Access::second_spare, Access::vector_;
   using X = Xbyak::CodeGenerator;
   using X::rax, X::rcx, X::rdi, X::rdx, X::rsi, X::rsp, X::k2, X::T_z, X::ptr, X::ptr_b;
 
@@ -57,34 +60,44 @@ class Generator : public ElementAccess<Vmm> {
     if (registers_.scalars_pinned)
       for (size_t i = 0; i < ops_.size(); ++i)
         if (ops_[i].prim == Prim::kScalar) load_scalar(i);
-    Xbyak::Label loop, tail, done;
-    X::sub(rcx, kLanes);
-    X::L(loop);
-    X::cmp(rdx, rcx);
-    X::jg(tail, X::T_NEAR);
-    body(false);
-    X::add(rdx, kLanes);
-    X::jmp(loop, X::T_NEAR);
-    X::L(tail);
-    X::add(rcx, kLanes);
+    Xbyak::Label done;
+    if (pinned() + 2 * own() <= kTermsOfTwo) loop(2);
+    loop(1);
     X::sub(rcx, rdx);
     X::jle(done, X::T_NEAR);
     Access::make_mask();
-    body(true);
+    body(1, true);
     X::L(done);
     X::vzeroupper();
     X::ret();
     Access::put_mask_table();
   }
 
-  void body(bool masked) {
-    for (size_t i = 0; i < ops_.size(); ++i) {
-      operation(i, masked);
-      for (size_t out = 0; out < outputs_.size(); ++out) {
-        if (outputs_[out].term == i) store(out, i, false, masked);
-        if (outputs_[out].high == i) store(out, i, true, masked);
+  // |vectors| a turn.
+  void loop(int vectors) {
+    Xbyak::Label next, end;
+    X::sub(rcx, vectors * kLanes);
+    X::L(next);
+    X::cmp(rdx, rcx);
+    X::jg(end, X::T_NEAR);
+    body(vectors, false);
+    X::add(rdx, vectors * kLanes);
+    X::jmp(next, X::T_NEAR);
+    X::L(end);
+    X::add(rcx, vectors * kLanes);
+  }
+
+  void body(int vectors, bool masked) {
+    Access::spare_ = vectors == 1 ? kTerms : kTermsOfTwo;
+    for (size_t i = 0; i < ops_.size(); ++i)
+      for (vector_ = 0; vector_ < vectors; ++vector_) {
+        operation(i, masked);
+        for (size_t out = 0; out < outputs_.size(); ++out) {
+          if (outputs_[out].term == i) store(out, i, false, masked);
+          if (outputs_[out].high == i) store(out, i, true, masked);
+        }
       }
-    }
+    vector_ = 0;
   }
 
   void operation(size_t i, bool masked) {
@@ -410,7 +423,16 @@ class Generator : public ElementAccess<Vmm> {
 
   bool is_constant(Term t) const { return ops_[t].prim == Prim::kConstant; }
   Xbyak::RegExp constant_at(Term t) const { return rsi + kConstantBytes * ops_[t].slot; }
-  Vmm of(size_t term) const { return Vmm(registers_.of[term]); }
+  // Scalars that stay come first, for all vectors; each vector has the others for itself.
+  int pinned() const {
+    if (!registers_.scalars_pinned) return 0;
+    return static_cast<int>(std::ranges::count(ops_, Prim::kScalar, &Operation::prim));
+  }
+  int own() const { return registers_.count - pinned(); }
+  Vmm of(size_t term) const {
+    const int first = registers_.of[term];
+    return Vmm(first < pinned() ? first : first + vector_ * own());
+  }
   static auto half(const Vmm& v) {
     return std::conditional_t<kWide, Xbyak::Ymm, Xbyak::Xmm>(v.getIdx());
   }

@@ -3,7 +3,8 @@
 //   rdi  the arguments      r9   next offset of A           rsi  B
 //   rax, r10, r11, r12  rows 0, 3, 6, 9 of A                rbx  bytes from row to row
 //   rcx  k left in the chunk        r8   chunks left in the chain       rdx  chains left
-//   r13  bytes to the second panel of B                     r14  whether there was a chain before
+//   r13  bytes to the second panel of B                     r15  what is fetched next
+//   r14  where the next chain's sums go, from rsp on: kSlots times all sums
 #include "providers/cpu/jit/panel_product.h"
 
 #include <cstddef>
@@ -22,8 +23,11 @@ alignas(4096) uint8_t code_pages[kCapacity];
 
 using Blocks = PanelProduct::Blocks;
 constexpr int kPanel = PanelProduct::kPanel;
-constexpr int kTogether = 8;    // k a turn of the loop
-constexpr int kRowsOfBase = 3;  // that an address reaches: 0, 1 and 2 strides
+constexpr int kTogether = PanelProduct::kAheadDepth;  // k a turn of the loop
+constexpr int kRowsOfBase = 3;                        // that an address reaches: 0, 1 and 2 strides
+constexpr int kSlots = 4;                             // chains kept apart before they are added
+constexpr int kLine = 64;                             // bytes
+static_assert(PanelProduct::kAheadLine * sizeof(float) == kLine);
 
 class Generator final : public Xbyak::CodeGenerator {
  public:
@@ -63,19 +67,36 @@ class Generator final : public Xbyak::CodeGenerator {
     return v * lanes() < kPanel ? ptr[base + at] : ptr[base + panel + at];
   }
 
-  Xbyak::Address of_stack(int r, int v) { return ptr[rsp + (r * vectors_ + v) * 4 * lanes()]; }
+  Xbyak::Address of_slot(int r, int v) { return ptr[r14 + (r * vectors_ + v) * 4 * lanes()]; }
+  int slot_bytes() const { return rows_ * vectors_ * 4 * lanes(); }
 
   int bases() const { return (rows_ + kRowsOfBase - 1) / kRowsOfBase; }
 
-  void multiply(int k) {
+  // |fresh|: the sums of the chain before go to their slot on the way. Many stores at once would
+  // hold up what follows them.
+  void multiply(int k, bool fresh = false) {
     const Xbyak::Reg64 base[] = {rax, r10, r11, r12};
     for (int v = 0; v < vectors_; ++v) vmovups(column(v), of_vector(rsi, r13, v, k * kPanel * 4));
     for (int r = 0; r < rows_; ++r) {
       const Xbyak::Reg64& b = base[r / kRowsOfBase];
       const int strides = r % kRowsOfBase;
       vbroadcastss(element(r), strides == 0 ? ptr[b + 4 * k] : ptr[b + rbx * strides + 4 * k]);
-      for (int v = 0; v < vectors_; ++v) vfmadd231ps(sum(r, v), element(r), column(v));
+      for (int v = 0; v < vectors_; ++v) {
+        if (fresh) {
+          vmovups(of_slot(r, v), sum(r, v));
+          vmulps(sum(r, v), element(r), column(v));
+        } else {
+          vfmadd231ps(sum(r, v), element(r), column(v));
+        }
+      }
     }
+  }
+
+  void several(bool fresh) {
+    prefetcht1(ptr[r15]);
+    for (int k = 0; k < kTogether; ++k) multiply(k, fresh && k == 0);
+    add(r15, kLine);
+    advance(kTogether);
   }
 
   void advance(int k) {
@@ -84,8 +105,8 @@ class Generator final : public Xbyak::CodeGenerator {
     add(rsi, 4 * kPanel * k);
   }
 
-  // A chunk of k, |rcx| of them.
-  void chunk() {
+  // |rcx| becomes the k of the chunk.
+  void find_chunk() {
     const Xbyak::Reg64 base[] = {rax, r10, r11, r12};
     mov(rax, ptr[r9]);
     shl(rax, 2);
@@ -95,18 +116,20 @@ class Generator final : public Xbyak::CodeGenerator {
       add(base[i], rbx);
     }
     mov(rcx, arg(offsetof(Blocks, depth)));
-    Xbyak::Label several, single, done;
+  }
+
+  // What is left of a chunk: |rcx| of k.
+  void multiply_chunk() {
+    Xbyak::Label next, single, one, done;
     sub(rcx, kTogether);
     jl(single, T_NEAR);
-    L(several);
-    for (int k = 0; k < kTogether; ++k) multiply(k);
-    advance(kTogether);
+    L(next);
+    several(false);
     sub(rcx, kTogether);
-    jge(several, T_NEAR);
+    jge(next, T_NEAR);
     L(single);
     add(rcx, kTogether);
     jz(done, T_NEAR);
-    Xbyak::Label one;
     L(one);
     multiply(0);
     advance(1);
@@ -115,51 +138,82 @@ class Generator final : public Xbyak::CodeGenerator {
     L(done);
   }
 
-  void product() {
-    const Xbyak::Reg64 saved[] = {rbx, rbp, r12, r13, r14};
-    for (const Xbyak::Reg64& reg : saved) push(reg);
-    mov(rbp, rsp);
-    sub(rsp, rows_ * vectors_ * 4 * lanes());
-    and_(rsp, -64);
-    mov(rbx, arg(offsetof(Blocks, a_row)));
-    shl(rbx, 2);
-    mov(r9, arg(offsetof(Blocks, offsets)));
-    mov(rsi, arg(offsetof(Blocks, b)));
-    mov(r13, arg(offsetof(Blocks, b_panel)));
-    shl(r13, 2);
-    mov(rdx, arg(offsetof(Blocks, chunks)));
-    xor_(r14d, r14d);
-
-    Xbyak::Label chain, next, first, last, alone;
-    L(chain);
+  void clear_sums() {
     each([&](int r, int v) {
       if (wide_)
         vpxord(sum(r, v), sum(r, v), sum(r, v));
       else
         vxorps(sum(r, v), sum(r, v), sum(r, v));
     });
+  }
+
+  // Adds the chains in the slots, the last one first.
+  void add_slots() {
+    Xbyak::Label next, done;
+    cmp(r14, rsp);
+    je(done, T_NEAR);
+    L(next);
+    sub(r14, slot_bytes());
+    each([&](int r, int v) { vaddps(sum(r, v), sum(r, v), of_slot(r, v)); });
+    cmp(r14, rsp);
+    jne(next, T_NEAR);
+    L(done);
+  }
+
+  void product() {
+    const Xbyak::Reg64 saved[] = {rbx, rbp, r12, r13, r14, r15};
+    for (const Xbyak::Reg64& reg : saved) push(reg);
+    mov(rbp, rsp);
+    sub(rsp, kSlots * slot_bytes());
+    and_(rsp, -kLine);
+    mov(r14, rsp);
+    mov(rbx, arg(offsetof(Blocks, a_row)));
+    shl(rbx, 2);
+    mov(r9, arg(offsetof(Blocks, offsets)));
+    mov(rsi, arg(offsetof(Blocks, b)));
+    mov(r13, arg(offsetof(Blocks, b_panel)));
+    shl(r13, 2);
+    mov(r15, arg(offsetof(Blocks, ahead)));
+    test(r15, r15);
+    cmovz(r15, rsi);  // which is read anyway
+    mov(rdx, arg(offsetof(Blocks, chunks)));
+
+    Xbyak::Label chunk, rest, room, shallow, last;
+    clear_sums();
     mov(r8, arg(offsetof(Blocks, chain)));
     sub(rdx, r8);
-    L(next);
-    chunk();
+    L(chunk);
+    find_chunk();
+    L(rest);
+    multiply_chunk();
     add(r9, 8);
     dec(r8);
-    jnz(next, T_NEAR);
+    jnz(chunk, T_NEAR);
     test(rdx, rdx);
     jz(last, T_NEAR);
-    test(r14d, r14d);
-    jz(first, T_NEAR);
-    each([&](int r, int v) { vaddps(sum(r, v), sum(r, v), of_stack(r, v)); });
-    L(first);
-    each([&](int r, int v) { vmovups(of_stack(r, v), sum(r, v)); });
-    mov(r14d, 1);
-    jmp(chain, T_NEAR);
+
+    lea(rcx, ptr[rsp + kSlots * slot_bytes()]);
+    cmp(r14, rcx);
+    jne(room, T_NEAR);
+    add_slots();
+    L(room);
+    mov(r8, arg(offsetof(Blocks, chain)));
+    sub(rdx, r8);
+    find_chunk();
+    sub(rcx, kTogether);
+    jl(shallow, T_NEAR);
+    several(true);
+    add(r14, slot_bytes());
+    jmp(rest, T_NEAR);
+    L(shallow);
+    add(rcx, kTogether);
+    each([&](int r, int v) { vmovups(of_slot(r, v), sum(r, v)); });
+    clear_sums();
+    add(r14, slot_bytes());
+    jmp(rest, T_NEAR);
 
     L(last);
-    test(r14d, r14d);
-    jz(alone, T_NEAR);
-    each([&](int r, int v) { vaddps(sum(r, v), sum(r, v), of_stack(r, v)); });
-    L(alone);
+    add_slots();
     put_out();
     mov(rsp, rbp);
     for (size_t i = std::size(saved); i-- > 0;) pop(saved[i]);
@@ -174,20 +228,17 @@ class Generator final : public Xbyak::CodeGenerator {
     mov(r13, arg(offsetof(Blocks, c_panel)));
     shl(r13, 2);
     mov(rax, arg(offsetof(Blocks, start)));
-    // A panel of |start| is 16 elements from the one before.
-    mov(r10d, kPanel * 4);
-    Xbyak::Label to_c, store;
+    mov(r11, arg(offsetof(Blocks, start_row)));
+    shl(r11, 2);
+    mov(r10d, kPanel * 4);  // from panel to panel
     test(rax, rax);
-    jz(to_c, T_NEAR);
-    each([&](int r, int v) { vaddps(sum(r, v), sum(r, v), of_vector(rax, r10, v)); });
-    jmp(store, T_NEAR);
-    L(to_c);
-    mov(rax, rcx);
+    cmovz(rax, rcx);
+    cmovz(r11, rbx);
+    cmovz(r10, r13);
     for (int r = 0; r < rows_; ++r) {
-      for (int v = 0; v < vectors_; ++v) vaddps(sum(r, v), sum(r, v), of_vector(rax, r13, v));
-      if (r + 1 < rows_) add(rax, rbx);
+      for (int v = 0; v < vectors_; ++v) vaddps(sum(r, v), sum(r, v), of_vector(rax, r10, v));
+      if (r + 1 < rows_) add(rax, r11);
     }
-    L(store);
     for (int r = 0; r < rows_; ++r) {
       for (int v = 0; v < vectors_; ++v) vmovups(of_vector(rcx, r13, v), sum(r, v));
       if (r + 1 < rows_) add(rcx, rbx);

@@ -15,6 +15,7 @@ class PanelProduct {
  public:
   static constexpr int64_t kPanel = 16;  // columns
   static constexpr int64_t kMostRows = 12, kMostPanels = 2;
+  static constexpr int64_t kAheadLine = 16, kAheadDepth = 8;
 
   // nullptr where the machine, or PFRT_ISA, has no AVX2, or code cannot be made executable.
   static const PanelProduct* get();
@@ -32,8 +33,12 @@ class PanelProduct {
     int64_t b_panel;
     float* c;
     int64_t c_row, c_panel;
-    // What the sums are added to, 16 a panel, the same for each row; null: to what C holds.
+    // What the sums are added to, 16 a panel, rows |start_row| apart; null: to what C holds.
     const float* start;
+    int64_t start_row;
+    // Fetched into the second-level cache meanwhile: kAheadLine elements for every kAheadDepth of
+    // k in a chunk; null: nothing.
+    const float* ahead;
   };
   // For 1 to rows() rows, 1 to panels(rows) panels, and chunks and depth of 1 or more.
   void run(int64_t rows, int64_t panels, const Blocks& blocks) const {

@@ -123,7 +123,6 @@ Term swish(Expression& e, const SnapshotNode& node, Terms in) {
   return m.mul(in[0], m.sigmoid(alpha == 1.0f ? in[0] : m.mul(m.number(alpha), in[0])));
 }
 
-// Half of x times erfc(-x / sqrt 2), which keeps the digits of the negative side.
 Term gelu(Expression& e, const SnapshotNode& node, Terms in) {
   Maths m(e);
   const Term x = in[0];
@@ -131,10 +130,7 @@ Term gelu(Expression& e, const SnapshotNode& node, Terms in) {
     const Term cube = m.mul(m.mul(m.mul(m.number(0.044715f), x), x), x);
     return m.mul(x, m.sigmoid(m.mul(m.number(2 * 0.797884561f), m.add(x, cube))));
   }
-  const Term z = m.mul(x, m.number(-0.707106781f));
-  const Term above = m.erfc_above_0(m.magnitude(z));
-  const Term erfc = m.blend(m.less(z, m.number(0.0f)), m.sub(m.number(2.0f), above), above);
-  return m.mul(m.mul(m.number(0.5f), x), erfc);
+  return m.gelu(x);
 }
 
 bool gelu_form_is_known(const SnapshotNode& node) {

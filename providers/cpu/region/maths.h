@@ -43,6 +43,7 @@ class Maths {
   Term tanh(Term x);
   Term erf(Term x);
   Term erfc_above_0(Term x);
+  Term gelu(Term x);
   Term expm1_below_0(Term x);
   Term softplus(Term x);
 

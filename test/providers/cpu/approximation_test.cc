@@ -143,12 +143,12 @@ TEST(ApproximationLimits, keep_nan_and_limits) {
 TEST(LineMath, exp_within_its_units) {
   const cpu::LineMath math = cpu::LineMath::here();
   double worst = 0;
-  for (int64_t first = -110 * 64; first <= 0; first += 37) {
-    float x[37], y[37];
-    for (int i = 0; i < 37; ++i) x[i] = static_cast<float>(first + i) / 64 * 1.0009765f;
-    const double sum = math.exp(x, y, 37, 0);
+  for (int64_t first = -110 * 64; first <= -77; first += 77) {
+    float x[77], y[77];
+    for (int i = 0; i < 77; ++i) x[i] = static_cast<float>(first + i) / 64 * 1.0009765f;
+    const double sum = math.exp(x, y, 77, 0);
     double expected = 0;
-    for (int i = 0; i < 37; ++i) {
+    for (int i = 0; i < 77; ++i) {
       const double exact = std::exp(static_cast<double>(x[i]));
       const double unit = std::max(std::ldexp(1.0, std::ilogb(exact) - 23), 0x1p-149);
       worst = std::max(worst, std::fabs(static_cast<double>(y[i]) - exact) / unit);
@@ -162,26 +162,29 @@ TEST(LineMath, exp_within_its_units) {
 TEST(LineMath, of_numbers_that_are_none) {
   const cpu::LineMath math = cpu::LineMath::here();
   const float infinity = std::numeric_limits<float>::infinity();
-  float x[19], y[19];
-  for (int at = 0; at < 19; ++at) {
-    for (int i = 0; i < 19; ++i) x[i] = static_cast<float>(i % 5) - 7;
-    EXPECT_EQ(math.greatest(x, 19, -infinity), -3);
-    EXPECT_EQ(math.greatest(x, 19, 2), 2);
-    x[at] = infinity;
-    EXPECT_EQ(math.greatest(x, 19, -infinity), infinity);
-    x[at] = NAN;
-    EXPECT_TRUE(std::isnan(math.greatest(x, 19, -infinity)));
-    EXPECT_TRUE(std::isnan(math.exp(x, y, 19, 0)));
-    for (int i = 0; i < 19; ++i) EXPECT_EQ(std::isnan(y[i]), i == at);
-    x[at] = -infinity;
-    math.exp(x, y, 19, 0);
-    EXPECT_EQ(y[at], 0);
-    math.exp(x, y, 19, infinity);
-    for (const float v : y) EXPECT_EQ(v, 0);
+  constexpr int kMost = 45;
+  float x[kMost], y[kMost];
+  for (int n : {19, kMost}) {
+    for (int at = 0; at < n; ++at) {
+      for (int i = 0; i < n; ++i) x[i] = static_cast<float>(i % 5) - 7;
+      EXPECT_EQ(math.greatest(x, n, -infinity), -3);
+      EXPECT_EQ(math.greatest(x, n, 2), 2);
+      x[at] = infinity;
+      EXPECT_EQ(math.greatest(x, n, -infinity), infinity);
+      x[at] = NAN;
+      EXPECT_TRUE(std::isnan(math.greatest(x, n, -infinity)));
+      EXPECT_TRUE(std::isnan(math.exp(x, y, n, 0)));
+      for (int i = 0; i < n; ++i) EXPECT_EQ(std::isnan(y[i]), i == at);
+      x[at] = -infinity;
+      math.exp(x, y, n, 0);
+      EXPECT_EQ(y[at], 0);
+      math.exp(x, y, n, infinity);
+      for (int i = 0; i < n; ++i) EXPECT_EQ(y[i], 0);
+    }
+    for (float& v : x) v = 3;
+    math.scale(x, y, n, 1.0 / 3);
+    for (int i = 0; i < n; ++i) EXPECT_EQ(y[i], 1);
   }
-  for (float& v : x) v = 3;
-  math.scale(x, y, 19, 1.0 / 3);
-  for (const float v : y) EXPECT_EQ(v, 1);
 }
 
 }  // namespace

@@ -138,8 +138,12 @@ Shape random_shape(Random& r, int64_t size) {
   const bool large = size >= kLarge;
   s.batch = r.from_to(1, 2), s.kv_heads = r.from_to(1, 3);
   s.q_heads = s.kv_heads * r.from_to(1, 3);
-  s.q_len = large ? 70 : size > 1000 ? r.from_to(30, 40) : r.from_to(r.once_in(12) ? 0 : 1, 9);
-  s.keys = large ? 80 : r.from_to(r.once_in(12) ? 0 : 1, 14);
+  const bool long_one = size >= kVeryLarge;
+  s.q_len = long_one      ? r.from_to(30, 150)
+            : large       ? 70
+            : size > 1000 ? r.from_to(30, 40)
+                          : r.from_to(r.once_in(12) ? 0 : 1, 9);
+  s.keys = long_one ? r.from_to(100, 600) : large ? 80 : r.from_to(r.once_in(12) ? 0 : 1, 14);
   s.head = r.from_to(r.once_in(12) ? 0 : 1, 9), s.v_head = r.from_to(r.once_in(12) ? 0 : 1, 9);
   return s;
 }
@@ -168,9 +172,10 @@ Case attention_case(Random& r, pfrt_dtype dtype, int64_t size) {
     c.attrs.push_back({"softcap", 0.5f});
     rules.softcap = 0.5;
   }
+  const int64_t window = size >= kVeryLarge ? 500 : 5;
   if (r.once_in(3)) c.attrs.push_back({"is_causal", int64_t{rules.causal = true}});
-  if (r.once_in(4)) c.attrs.push_back({"left_window_size", rules.left = r.below(5)});
-  if (r.once_in(4)) c.attrs.push_back({"right_window_size", rules.right = r.below(5)});
+  if (r.once_in(4)) c.attrs.push_back({"left_window_size", rules.left = r.below(window)});
+  if (r.once_in(4)) c.attrs.push_back({"right_window_size", rules.right = r.below(window)});
   const bool rounds = r.once_in(5);
   if (rounds) {
     const int64_t types[] = {PFRT_DTYPE_FLOAT32, PFRT_DTYPE_FLOAT64, PFRT_DTYPE_FLOAT16};
@@ -218,7 +223,7 @@ Case attention_case(Random& r, pfrt_dtype dtype, int64_t size) {
 Case group_query_case(Random& r, pfrt_dtype dtype, int64_t size) {
   Shape s = random_shape(r, size);
   s.q_len = std::max<int64_t>(s.q_len, 1), s.head = s.v_head = std::max<int64_t>(s.head, 1);
-  const int64_t room = r.from_to(0, 12);
+  const int64_t room = r.from_to(0, size >= kVeryLarge ? 600 : 12);
   const bool prompt = room == 0 || r.once_in(3);
   Rules rules;
   int64_t total = s.q_len;
@@ -261,7 +266,7 @@ Case group_query_case(Random& r, pfrt_dtype dtype, int64_t size) {
     rules.softcap = 0.5;
   }
   if (r.once_in(3)) {
-    rules.left = r.below(4);
+    rules.left = r.below(size >= kVeryLarge ? 500 : 4);
     c.attrs.push_back({"local_window_size", rules.left + 1});
   }
   if (r.once_in(4)) {

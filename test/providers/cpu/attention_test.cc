@@ -21,12 +21,12 @@ const cpu::KernelRow& row_of(std::string_view op) {
   std::abort();
 }
 
-void check_many(std::string_view op, pfrt_dtype dtype, uint64_t cases) {
+void check_many(std::string_view op, pfrt_dtype dtype, uint64_t cases, int64_t size = 700) {
   const cpu::KernelRow& row = row_of(op);
   const Generators& all = row.domain.empty() ? attention_cases() : contrib_attention_cases();
   for (uint64_t seed = 1000; seed < 1000 + cases; ++seed) {
     Random random(seed * 1000 + dtype);
-    const Case c = all.at(op)(random, dtype, 700);
+    const Case c = all.at(op)(random, dtype, size);
     const Outcome outcome = run(row, c);
     const std::string wrong = outcome.refused + outcome.fault;
     ASSERT_EQ(wrong.empty() ? difference(c, outcome) : wrong, "")
@@ -42,6 +42,13 @@ TEST(Attention, hundreds_of_forms_against_plain_loops) {
   check_many("GroupQueryAttention", PFRT_DTYPE_FLOAT32, 300);
   check_many("LinearAttention", PFRT_DTYPE_FLOAT32, 200);
   check_many("MatMulNBits", PFRT_DTYPE_FLOAT32, 150);
+}
+
+// Several blocks of keys, of which windows see parts.
+TEST(Attention, long_sequences_against_plain_loops) {
+  check_many("Attention", PFRT_DTYPE_FLOAT32, 16, kVeryLarge);
+  check_many("Attention", PFRT_DTYPE_FLOAT16, 4, kVeryLarge);
+  check_many("GroupQueryAttention", PFRT_DTYPE_FLOAT32, 8, kVeryLarge);
 }
 
 TEST(AttentionThreads, com_microsoft_gives_the_same_bits_on_any_number) {

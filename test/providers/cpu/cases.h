@@ -34,7 +34,7 @@ class Random {
 };
 
 // From |size| on, a case is to be large enough to be divided between threads.
-inline constexpr int64_t kLarge = 20000;
+inline constexpr int64_t kLarge = 20000, kVeryLarge = 4 * kLarge;  // the latter for attention
 
 using Generator = std::function<Case(Random& random, pfrt_dtype dtype, int64_t size)>;
 using Generators = std::map<std::string_view, Generator>;  // by operator

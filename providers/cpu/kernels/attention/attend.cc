@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// For a block of queries of one head: S = scale Q K' over the keys that any of them sees, the
-// softmax of each row of S in place, Y = S V. Sums of products are those of Gemm, so that a result
-// depends on its row and on the keys alone.
+// For a block of queries of one head of keys: S = scale Q K' over the keys that any of them sees,
+// the softmax of each row of S in place, Y = S V. Sums of products are those of Gemm, so that a
+// result depends on its row and on the keys alone.
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstring>
 #include <limits>
 
 #include "core/base/dtype.h"
-#include "providers/cpu/kernels/attention/form.h"
+#include "providers/cpu/kernels/attention/panels.h"
+#include "providers/cpu/kernels/attention/rows.h"
 #include "providers/cpu/kernels/matmul/gemm.h"
 #include "providers/cpu/kernels/softmax/line.h"
 
@@ -84,19 +84,22 @@ template <typename T>
 class Attend {
  public:
   explicit Attend(AttentionForm form) : f_(std::move(form)) {
-    const int64_t heads = std::max<int64_t>(f_.batch * f_.q_heads, 1);
-    const int64_t most =
-        f_.causal || f_.left >= 0 || heads < kWantedTasks ? kMostCausalRows : kMostRows;
-    rows_ = std::clamp(kBlockScores / std::max<int64_t>(f_.total, 1), kLeastRows, most);
-    rows_ = std::clamp<int64_t>(f_.q_len, 1, rows_);
-    blocks_ = (f_.q_len + rows_ - 1) / rows_;
     // Dimensions of what has no elements may be anything: their products are not taken.
-    joined_ = f_.presents && (count({f_.batch, f_.kv_heads, f_.total, f_.head}) != 0 ||
-                              count({f_.batch, f_.kv_heads, f_.total, f_.v_head}) != 0);
+    joined_ = joins_past(f_);
     if (count({f_.batch, f_.q_heads, f_.q_len, f_.v_head}) == 0 &&
         (!f_.scores_wanted || count({f_.batch, f_.q_heads, f_.q_len, f_.total}) == 0))
       return;
-    tasks_ = f_.batch * f_.q_heads * blocks_;
+    // The heads of a step of decoding that share keys read them together, if enough tasks are left.
+    const int64_t sharing = f_.q_heads / f_.kv_heads;
+    if (sharing * f_.q_len <= kLeastRows && f_.batch * f_.kv_heads >= kWantedTasks / 2)
+      group_ = sharing;
+    const int64_t heads = f_.batch * f_.q_heads / group_, queries = group_ * f_.q_len;
+    const int64_t most =
+        f_.causal || f_.left >= 0 || heads < kWantedTasks ? kMostCausalRows : kMostRows;
+    rows_ = std::clamp(kBlockScores / std::max<int64_t>(f_.total, 1), kLeastRows, most);
+    rows_ = std::clamp<int64_t>(queries, 1, rows_);
+    blocks_ = (queries + rows_ - 1) / rows_;
+    tasks_ = heads * blocks_;
     q_at_ = 0;
     scores_at_ = q_at_ + padded(rows_ * f_.head);
     mask_at_ = scores_at_ + padded(rows_ * f_.total);
@@ -113,17 +116,17 @@ class Attend {
     if (tasks_ == 0 && !joined_) return PFRT_CODE_OK;
     std::vector<Reach> reach(static_cast<size_t>(f_.batch));
     if (const pfrt_code code = f_.reach(run, reach)) return code;
-    if (joined_) join(run, reach);
+    if (joined_) join_past(run, f_, reach);
     if (tasks_ == 0) return run.stop();
-    const std::vector<T> sinks = read_sinks(run);
+    const std::vector<T> sinks = read_sinks<T>(run, f_);
     run.parallel(tasks_, [&](int64_t task, uint32_t worker) {
       if (run.stopped()) return;
       Block block{};
-      block.batch = task / (f_.q_heads * blocks_);
-      block.head = task / blocks_ % f_.q_heads;
+      block.batch = task / blocks_ * group_ / f_.q_heads;
+      block.head = task / blocks_ * group_ % f_.q_heads;
       block.first = task % blocks_ * rows_;
-      block.count = std::min(rows_, f_.q_len - block.first);
-      block.sink = sinks[static_cast<size_t>(block.head)];
+      block.count = std::min(rows_, group_ * f_.q_len - block.first);
+      block.sinks = sinks.data();
       compute(run, reach[static_cast<size_t>(block.batch)], block, run.scratch<T>(worker));
     });
     return run.stop();
@@ -131,65 +134,29 @@ class Attend {
 
  private:
   struct Block {
-    int64_t batch, head, first, count;
-    T sink;
+    int64_t batch, head, first, count;  // rows, from query |first| of |head| on
+    const T* sinks;
     std::array<KeyRange, kMostRows> seen;  // by each row
     KeyRange keys;                         // by any row
   };
 
-  std::vector<T> read_sinks(const Run& run) const {
-    std::vector<T> sinks(static_cast<size_t>(f_.q_heads), f_.sink_of_zero ? T{0} : kNothing<T>);
-    if (f_.sink_input != PFRT_NO_INDEX)
-      load_fn<T>(f_.sink_dtype)(sinks.data(), run.input(f_.sink_input), 0, 1, f_.q_heads);
-    return sinks;
-  }
-
-  // Output 1 or 2: the past, then what is new, then zeros.
-  void join(const Run& run, std::span<const Reach> reach) const {
-    run.parallel(2 * f_.batch * f_.kv_heads, [&](int64_t i, uint32_t) {
-      if (run.stopped()) return;
-      const bool value = i % 2 != 0;
-      const int64_t b = i / 2 / f_.kv_heads, h = i / 2 % f_.kv_heads;
-      const Headed& from = value ? f_.v : f_.k;
-      const int64_t size = static_cast<int64_t>(dtype_size(from.dtype));
-      const int64_t line = (value ? f_.v_head : f_.head) * size;
-      char* const to = run.output<char>(value ? 2 : 1) + (b * f_.kv_heads + h) * f_.total * line;
-      const int64_t past = std::min(reach[static_cast<size_t>(b)].past, f_.past_room);
-      const int64_t fresh = std::clamp<int64_t>(f_.total - past, 0, f_.kv_len);
-      if (line == 0) return;
-      if (past > 0)
-        std::memcpy(to,
-                    run.input<char>(f_.past_input + (value ? 1 : 0)) +
-                        (b * f_.kv_heads + h) * f_.past_room * line,
-                    static_cast<size_t>(past * line));
-      const char* const rows = run.input<char>(value ? 2 : 1);
-      for (int64_t r = 0; r < fresh; ++r)
-        std::memcpy(to + (past + r) * line, rows + from.at(b, h, r) * size,
-                    static_cast<size_t>(line));
-      if (const int64_t rest = f_.total - past - fresh; rest > 0)
-        std::memset(to + (past + fresh) * line, 0, static_cast<size_t>(rest * line));
-    });
-  }
+  // Rows are the queries of a head, then those of the next.
+  int64_t head_of(const Block& b, int64_t r) const { return b.head + (b.first + r) / f_.q_len; }
+  int64_t query_of(const Block& b, int64_t r) const { return (b.first + r) % f_.q_len; }
 
   // Keys (or values) of a head, from the first position that is computed on.
   StridedSource<T> cached(const Run& run, const Block& block, bool value) const {
     const int64_t h = block.head / (f_.q_heads / f_.kv_heads);
-    const uint32_t i = value ? 2 : 1;
-    const Headed& in = value ? f_.v : f_.k;
-    const int64_t size = value ? f_.v_head : f_.head;
-    const int64_t row = f_.presents ? size : in.row;
-    const int64_t start =
-        f_.presents ? (block.batch * f_.kv_heads + h) * f_.total * size : in.at(block.batch, h, 0);
-    const void* const data = f_.presents ? run.output(i) : run.input(i);
-    const int64_t offset = start + block.keys.begin * row;
-    return value ? StridedSource<T>(data, in.dtype, offset, 1, row)
-                 : StridedSource<T>(data, in.dtype, offset, row, 1);
+    const CachedRows rows = cached_rows(run, f_, block.batch, h, value);
+    const int64_t offset = rows.offset + block.keys.begin * rows.row;
+    return value ? StridedSource<T>(rows.data, rows.dtype, offset, 1, rows.row)
+                 : StridedSource<T>(rows.data, rows.dtype, offset, rows.row, 1);
   }
 
   void compute(const Run& run, const Reach& reach, Block& block, T* scratch) const {
     block.keys = {f_.total, 0};
     for (int64_t r = 0; r < block.count; ++r) {
-      const KeyRange seen = f_.visible(reach, block.first + r);
+      const KeyRange seen = f_.visible(reach, query_of(block, r));
       block.seen[static_cast<size_t>(r)] = seen;
       if (seen.begin == seen.end) continue;
       block.keys.begin = std::min(block.keys.begin, seen.begin);
@@ -201,8 +168,9 @@ class Attend {
     T *const q = scratch + q_at_, *const scores = scratch + scores_at_, *const y = scratch + y_at_;
     for (int64_t r = 0; r < block.count; ++r) {
       T* const row = q + r * f_.head;
-      load_fn<T>(f_.q.dtype)(row, run.input(0), f_.q.at(block.batch, block.head, block.first + r),
-                             1, f_.head);
+      load_fn<T>(f_.q.dtype)(row, run.input(0),
+                             f_.q.at(block.batch, head_of(block, r), query_of(block, r)), 1,
+                             f_.head);
       for (int64_t i = 0; i < f_.head; ++i) row[i] *= static_cast<T>(f_.scale);
     }
     const StridedSource<T> rows(q, kOwnType<T>, 0, f_.head, 1);
@@ -217,7 +185,8 @@ class Attend {
     for (int64_t r = 0; r < block.count; ++r) {
       T* const row = y + r * f_.v_head;
       if (!sees[static_cast<size_t>(r)]) std::fill_n(row, f_.v_head, T{0});
-      store_fn<T>(f_.y.dtype)(run.output(0), f_.y.at(block.batch, block.head, block.first + r), row,
+      store_fn<T>(f_.y.dtype)(run.output(0),
+                              f_.y.at(block.batch, head_of(block, r), query_of(block, r)), row,
                               f_.v_head);
     }
   }
@@ -237,7 +206,9 @@ class Attend {
     bool sees = begin < end;
     if (f_.mask.input != PFRT_NO_INDEX) {
       end = std::clamp(f_.mask.columns - block.keys.begin, begin, end);
-      sees = add_mask(run, block, r, x, begin, end, scratch);
+      const ScoreRow row{block.batch, head_of(block, r), query_of(block, r),
+                         block.keys.begin + begin};
+      sees = add_mask(run, f_.mask, row, x + begin, end - begin, scratch);
     }
     std::fill(x, x + begin, kNothing<T>);
     std::fill(x + end, x + width, kNothing<T>);
@@ -245,7 +216,7 @@ class Attend {
     const bool rounds = f_.precision != PFRT_DTYPE_UNSET;
     if (rounds) round_to(f_.precision, x + begin, end - begin);
     if (sees) {
-      softmax(math_, x + begin, end - begin, block.sink);
+      softmax(math_, x + begin, end - begin, block.sinks[head_of(block, r)]);
     } else {
       std::fill(x + begin, x + end, T{0});
     }
@@ -256,25 +227,6 @@ class Attend {
     return sees;
   }
 
-  // Adds the mask to scores [begin, end); false when it takes them all. What is masked is -infinity
-  // whatever it was.
-  bool add_mask(const Run& run, const Block& block, int64_t r, T* x, int64_t begin, int64_t end,
-                T* scratch) const {
-    const AttentionMask& m = f_.mask;
-    const int64_t start = block.batch * m.batch + block.head * m.head + (block.first + r) * m.row +
-                          (block.keys.begin + begin) * m.column;
-    load_fn<T>(m.dtype)(scratch, run.input(m.input), start, m.column, end - begin);
-    const bool keeps = m.dtype == PFRT_DTYPE_BOOL;
-    bool sees = false;
-    for (int64_t i = begin; i < end; ++i) {
-      const T bias = scratch[i - begin];
-      const bool masked = keeps ? bias == T{0} : bias == kNothing<T>;
-      sees |= !masked;
-      x[i] = masked ? kNothing<T> : keeps ? x[i] : x[i] + bias;
-    }
-    return sees;
-  }
-
   // Writes a row of the output of scores if it shows |stage|; keys that were not computed are
   // |other|.
   void show(const Run& run, const Block& block, int64_t r, Scores stage, const T* x,
@@ -282,7 +234,7 @@ class Attend {
     if (!f_.scores_wanted || f_.scores != stage) return;
     const StoreFn<T> store = store_fn<T>(f_.scores_dtype);
     const int64_t row =
-        ((block.batch * f_.q_heads + block.head) * f_.q_len + block.first + r) * f_.total;
+        ((block.batch * f_.q_heads + head_of(block, r)) * f_.q_len + query_of(block, r)) * f_.total;
     T filled[64];
     std::fill(std::begin(filled), std::end(filled), other);
     const auto fill = [&](int64_t from, int64_t to) {
@@ -296,6 +248,7 @@ class Attend {
 
   AttentionForm f_;
   LineMath math_ = LineMath::here();
+  int64_t group_ = 1;  // heads
   int64_t rows_ = 1, blocks_ = 0, tasks_ = 0;
   bool joined_ = false;
   int64_t q_at_ = 0, scores_at_ = 0, mask_at_ = 0, y_at_ = 0, gemm_at_ = 0;  // in the scratch
@@ -305,9 +258,7 @@ class Attend {
 template <typename T>
 Kernel typed_kernel(AttentionForm form) {
   Kernel kernel;
-  const double scores = static_cast<double>(form.batch) * static_cast<double>(form.q_heads) *
-                        static_cast<double>(form.q_len) * static_cast<double>(form.total);
-  kernel.flops = scores * (2.0 * static_cast<double>(form.head + form.v_head) + 20);
+  kernel.flops = attention_flops(form);
   Attend<T> attend(std::move(form));
   kernel.scratch_bytes = attend.scratch_bytes();
   kernel.run = std::move(attend);
@@ -320,6 +271,12 @@ Headed headed(pfrt_dtype dtype, std::span<const int64_t> dims, int64_t heads) {
   if (element_count(dims.data(), dims.size()) == 0) return {dtype, 0, 0, 0};
   if (dims.size() == 4) return {dtype, dims[1] * dims[2] * dims[3], dims[2] * dims[3], dims[3]};
   return {dtype, dims[1] * dims[2], dims[2] / std::max<int64_t>(heads, 1), dims[2]};
+}
+
+double attention_flops(const AttentionForm& form) {
+  const double scores = static_cast<double>(form.batch) * static_cast<double>(form.q_heads) *
+                        static_cast<double>(form.q_len) * static_cast<double>(form.total);
+  return scores * (2.0 * static_cast<double>(form.head + form.v_head) + 20);
 }
 
 KeyRange AttentionForm::visible(const Reach& at, int64_t query) const {
@@ -337,7 +294,9 @@ Kernel attention_kernel(AttentionForm form) {
   // Rounding to the type it is computed in changes nothing.
   if (form.precision == (twice ? PFRT_DTYPE_FLOAT64 : PFRT_DTYPE_FLOAT32))
     form.precision = PFRT_DTYPE_UNSET;
-  return twice ? typed_kernel<double>(std::move(form)) : typed_kernel<float>(std::move(form));
+  if (twice) return typed_kernel<double>(std::move(form));
+  if (attention_on_panels(form)) return panel_attention_kernel(std::move(form));
+  return typed_kernel<float>(std::move(form));
 }
 
 }  // namespace pfrt::cpu

@@ -72,6 +72,8 @@ struct AttentionForm {
   KeyRange visible(const Reach& reach, int64_t query) const;
 };
 
+// What |form| takes, as if every query saw every key.
+double attention_flops(const AttentionForm& form);
 // Rows of scores are computed block by block; only a block of one head is in memory.
 Kernel attention_kernel(AttentionForm form);
 

@@ -79,7 +79,8 @@ struct Plan {
     const Window& w = geometry.window;
     const int64_t height = w.positions[0];
     if (ImageBand::in_place(w, blocked.input)) return height;
-    const int64_t rows = std::max<int64_t>(bytes / ImageBand::bytes_of_row(w, order), 2);
+    const int64_t rows =
+        std::max<int64_t>(bytes / ImageBand::bytes_of_row(w, order, blocked.input), 2);
     return ceil_div(height, ceil_div(height, rows));
   }
 };
@@ -91,7 +92,10 @@ struct Task {
 
 void multiply(const Plan& plan, const Task& task, const float* lines, const float* weights,
               const float* start, float* out, int64_t out_panel) {
-  const int64_t width = plan.geometry.window.positions[1];
+  // Rows that follow each other without a gap are one.
+  const bool joined =
+      plan.image.row_step() == plan.geometry.window.positions[1] * plan.image.step();
+  const int64_t width = joined ? plan.positions() : plan.geometry.window.positions[1];
   const int64_t chunks = plan.order.chunks(), depth = plan.order.depth();
   PanelProduct::Blocks p{};
   p.a_row = plan.image.step();
@@ -109,12 +113,18 @@ void multiply(const Plan& plan, const Task& task, const float* lines, const floa
     p.start = chunk == 0 ? start : nullptr;
     int64_t y = task.begin / width, x = task.begin % width;
     p.c = out;
+    // Weights of the next pass, or of the next panels, follow.
+    const int64_t pass = p.chunks * depth;
+    const int64_t step = p.chunks * (depth / PanelProduct::kAheadDepth);
+    int64_t fetched = step > 0 ? 0 : pass;
     for (int64_t left = task.end - task.begin, n; left > 0; left -= n, ++y, x = 0) {
       n = std::min(width - x, left);
       if (n != parts.whole) parts = plan.product->parts(n);
       p.a = lines + y * plan.image.row_step() + x * plan.image.step();
       for (int64_t i = 0; i < parts.count; ++i) {
         const int64_t rows = parts.rows + (i < parts.more);
+        p.ahead = fetched < pass ? p.b + (pass + fetched) * kPanel : nullptr;
+        fetched += step;
         plan.product->run(rows, task.panels, p);
         p.a += rows * p.a_row;
         p.c += rows * kPanel;

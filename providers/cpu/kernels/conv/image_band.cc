@@ -40,6 +40,11 @@ void planes_to_lines(float* out, const float* planes, int64_t plane, int64_t cou
   }
 }
 
+// Of lines that lie in blocks: few of a cache's lines, or of its sets, hold what one tap sees.
+bool is_sparse(const Window& w, bool blocked) {
+  return blocked && w.taps() == 1 && (w.strides[0] > 1 || w.strides[1] > 1);
+}
+
 }  // namespace
 
 void lines_to_planes(float* out, int64_t plane, const float* lines, int64_t count, int64_t n) {
@@ -80,15 +85,19 @@ int64_t ChunkOrder::k(int64_t tap, int64_t channel) const {
 }
 
 bool ImageBand::in_place(const Window& w, bool blocked) {
-  return blocked && std::ranges::all_of(w.pads, [](int64_t p) { return p == 0; }) &&
+  return blocked && !is_sparse(w, blocked) &&
+         std::ranges::all_of(w.pads, [](int64_t p) { return p == 0; }) &&
          std::ranges::all_of(w.end_pads, [](int64_t p) { return p <= 0; });
 }
 
-int64_t ImageBand::bytes_of_row(const Window& w, const ChunkOrder& order) {
+int64_t ImageBand::bytes_of_row(const Window& w, const ChunkOrder& order, bool blocked) {
+  const bool sparse = is_sparse(w, blocked);
   const int64_t width =
-      (w.positions[1] - 1) * w.strides[1] + (w.kernel[1] - 1) * w.dilations[1] + 1;
+      sparse ? w.positions[1]
+             : (w.positions[1] - 1) * w.strides[1] + (w.kernel[1] - 1) * w.dilations[1] + 1;
   const int64_t lines = ceil_div(order.channels, kLine);
-  return 4 * std::max<int64_t>(width, 1) * std::min(w.strides[0], w.image[0] + 1) *
+  const int64_t rows = sparse ? 1 : std::min(w.strides[0], w.image[0] + 1);
+  return 4 * std::max<int64_t>(width, 1) * rows *
          (lines > 1 ? lines * kLine : std::min(order.channels, kLine));
 }
 
@@ -96,9 +105,11 @@ ImageBand::ImageBand(const Window& w, const ChunkOrder& order, int64_t rows, boo
     : order_(order),
       blocked_(blocked),
       in_place_(in_place(w, blocked)),
+      sparse_(is_sparse(w, blocked)),
       image_height_(w.image[0]),
       image_width_(w.image[1]),
       stride_y_(w.strides[0]),
+      stride_x_(w.strides[1]),
       pad_y_(w.pads[0]),
       pad_x_(w.pads[1]),
       line_(std::min(order.channels, kLine)),
@@ -106,14 +117,17 @@ ImageBand::ImageBand(const Window& w, const ChunkOrder& order, int64_t rows, boo
   if (in_place_) {
     band_rows_ = image_height_;
     width_ = image_width_;
+  } else if (sparse_) {
+    band_rows_ = rows;
+    width_ = w.positions[1];
   } else {
     band_rows_ = (rows - 1) * stride_y_ + (w.kernel[0] - 1) * w.dilations[0] + 1;
     width_ = (w.positions[1] - 1) * w.strides[1] + (w.kernel[1] - 1) * w.dilations[1] + 1;
   }
   part_rows_ = std::clamp<int64_t>(kPartBytes / (4 * line_ * width_), 1, band_rows_);
   parts_ = in_place_ ? 0 : blocks_ * ceil_div(band_rows_, part_rows_);
-  row_step_ = stride_y_ * width_ * line_;
-  step_ = w.strides[1] * line_;
+  row_step_ = (sparse_ ? 1 : stride_y_) * width_ * line_;
+  step_ = (sparse_ ? 1 : stride_x_) * line_;
   for (int64_t b = 0; b < blocks_; ++b)
     for (int64_t y = 0; y < w.kernel[0]; ++y)
       for (int64_t x = 0; x < (order.by_row ? 1 : w.kernel[1]); ++x)
@@ -128,8 +142,25 @@ uint64_t ImageBand::bytes() const {
 void ImageBand::fill(int64_t part, int64_t top, const float* image, float* out) const {
   const int64_t groups = ceil_div(band_rows_, part_rows_);
   const int64_t block = part / groups, first = part % groups * part_rows_;
-  for (int64_t row = first; row < std::min(first + part_rows_, band_rows_); ++row)
-    fill_row(block, row, top, image, out + line_ * (block * band_rows_ + row) * width_);
+  for (int64_t row = first; row < std::min(first + part_rows_, band_rows_); ++row) {
+    float* const to = out + line_ * (block * band_rows_ + row) * width_;
+    if (sparse_)
+      fill_sparse_row(block, row, top, image, to);
+    else
+      fill_row(block, row, top, image, to);
+  }
+}
+
+void ImageBand::fill_sparse_row(int64_t block, int64_t row, int64_t top, const float* image,
+                                float* out) const {
+  const int64_t y = (top + row) * stride_y_ - pad_y_;
+  for (int64_t i = 0; i < width_; ++i, out += kLine) {
+    const int64_t x = i * stride_x_ - pad_x_;
+    if (y < 0 || y >= image_height_ || x < 0 || x >= image_width_)
+      std::fill_n(out, kLine, 0.0f);
+    else
+      std::copy_n(image + kLine * ((block * image_height_ + y) * image_width_ + x), kLine, out);
+  }
 }
 
 void ImageBand::fill_row(int64_t block, int64_t row, int64_t top, const float* image,

@@ -4,7 +4,8 @@
 // is an offset from the position's own line. Rows are padded with zeros. Lines are 16 channels of a
 // pixel, blocks of channels after another, or, for fewer than 16 channels, the channels of a pixel:
 // the pixels that a row of taps sees are then one line. An image that lies in blocks already and
-// needs no padding is read in place. Immutable; thread-safe.
+// needs no padding is read in place, unless a single tap strides over it: then the pixels that it
+// sees are put side by side. Immutable; thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -33,7 +34,7 @@ class ImageBand {
 
   static bool in_place(const Window& window, bool blocked);
   // Of a row of positions, roughly.
-  static int64_t bytes_of_row(const Window& window, const ChunkOrder& order);
+  static int64_t bytes_of_row(const Window& window, const ChunkOrder& order, bool blocked);
 
   bool in_place() const { return in_place_; }
   uint64_t bytes() const;
@@ -50,9 +51,12 @@ class ImageBand {
 
  private:
   void fill_row(int64_t block, int64_t row, int64_t top, const float* image, float* out) const;
+  void fill_sparse_row(int64_t block, int64_t row, int64_t top, const float* image,
+                       float* out) const;
   ChunkOrder order_;
   bool blocked_, in_place_;
-  int64_t image_height_, image_width_, stride_y_, pad_y_, pad_x_;
+  bool sparse_;  // a band of positions, not of all pixels between them
+  int64_t image_height_, image_width_, stride_y_, stride_x_, pad_y_, pad_x_;
   int64_t line_, blocks_;      // elements of a pixel; blocks of channels
   int64_t band_rows_, width_;  // of pixels
   int64_t part_rows_, parts_;

@@ -102,7 +102,12 @@ template <typename T>
 void StridedSource<T>::pack(T* out, int64_t width, int64_t first, int64_t count, int64_t k0,
                             int64_t kn) const {
   const int64_t start = offset_ + first * outer_stride_ + k0 * k_stride_;
-  if (outer_stride_ == 1) {
+  constexpr int64_t kLine = 16;  // of a panel, copied as a few vectors
+  if (outer_stride_ == 1 && same_type_ && count == kLine) {
+    const T* const from = static_cast<const T*>(data_) + start;
+    for (int64_t k = 0; k < kn; ++k)
+      std::memcpy(out + k * width, from + k * k_stride_, kLine * sizeof(T));
+  } else if (outer_stride_ == 1) {
     for (int64_t k = 0; k < kn; ++k) load_(out + k * width, data_, start + k * k_stride_, 1, count);
   } else if (std::is_same_v<T, float> && same_type_ && k_stride_ == 1) {
     if constexpr (std::is_same_v<T, float>)

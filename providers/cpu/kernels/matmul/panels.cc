@@ -11,13 +11,18 @@ namespace {
 
 constexpr int64_t kPanel = PanelProduct::kPanel;
 constexpr int64_t kChain = 64;     // k summed apart, which keeps errors small
-constexpr int64_t kPass = 256;     // k a call: a panel's part stays in the first cache
+constexpr int64_t kPass = 384;     // k a call, at most: a panel's part stays in the first cache
 constexpr int64_t kReadRows = 16;  // of constants at a time, to be packed
 constexpr int64_t kLeastTaskCols = 128, kTaskCols = 512, kWantedTasks = 8;
-// Of scratch, before columns that end inside a panel: a pass of panels that had to be widened.
+// Of a task: all panels read its rows, which are to stay in the second-level cache.
+constexpr int64_t kTaskNumbers = 96 << 10, kLeastTaskRows = 32;
+// Of scratch, before sums: a pass of panels that had to be widened.
 constexpr int64_t kWidened = PanelProduct::kMostPanels * kPanel * kPass;
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+// Passes as alike as whole chains can be.
+int64_t pass_of(int64_t k) { return ceil_div(ceil_div(k, ceil_div(k, kPass)), kChain) * kChain; }
 
 }  // namespace
 
@@ -51,6 +56,29 @@ struct PanelMatmul::Task {
   int64_t row, rows, col, cols;
 };
 
+// Panels of a task that are computed together.
+struct PanelMatmul::Block {
+  int64_t col, panels;
+  float* sums;  // rows by panels * kPanel
+  float* out;   // of C, for whole panels; null: they stay in |sums|
+  float* widened;
+};
+
+// Panels that will be read next, line by line: a line holds 16 columns of one k.
+struct PanelMatmul::Ahead {
+  const float* from = nullptr;
+  int64_t panels = 0, lines = 0, stride = 0, taken = 0;
+
+  // Where the next |count| lines are, null when all were taken.
+  const float* take(int64_t count) {
+    if (taken >= panels * lines) return nullptr;
+    const float* const at = from + taken / lines * stride + taken % lines * kPanel;
+    taken += count;
+    return at;
+  }
+};
+static_assert(kPanel == PanelProduct::kAheadLine);
+
 PanelMatmul::PanelMatmul(int64_t m, const Columns& columns, Panels panels, const Blocking& blocking)
     : m_(m),
       n_(columns.n),
@@ -59,7 +87,8 @@ PanelMatmul::PanelMatmul(int64_t m, const Columns& columns, Panels panels, const
       by_columns_(blocking.by_columns),
       product_(PanelProduct::get()) {
   if (m_ <= 0) return;
-  task_rows_ = ceil_div(m_, ceil_div(m_, blocking.task_rows));
+  const int64_t fit = std::max(kLeastTaskRows, kTaskNumbers / std::max<int64_t>(k_, 1));
+  task_rows_ = ceil_div(m_, ceil_div(m_, std::min(blocking.task_rows, fit)));
   const int64_t wanted = ceil_div(kWantedTasks, row_tasks());
   task_cols_ = blocking.task_cols > 0 ? blocking.task_cols
                                       : std::clamp(ceil_div(n_, wanted), kLeastTaskCols, kTaskCols);
@@ -91,8 +120,8 @@ std::vector<std::pair<std::string, PanelMatmul>> PanelMatmul::others(const Colum
 }
 
 uint64_t PanelMatmul::scratch_bytes() const {
-  const int64_t edge = task_rows_ * PanelProduct::kMostPanels * kPanel;
-  return static_cast<uint64_t>(edge + (panels_ == Panels::kBfloat16 ? kWidened : 0)) *
+  const int64_t sums = task_rows_ * PanelProduct::kMostPanels * kPanel;
+  return static_cast<uint64_t>(sums + (panels_ == Panels::kBfloat16 ? kWidened : 0)) *
          sizeof(float);
 }
 
@@ -117,57 +146,80 @@ void PanelMatmul::run(const Run& run, const Finish& finish) const {
 }
 
 void PanelMatmul::multiply(const Run& run, const Task& t, float* scratch) const {
-  float* const edge = scratch + (panels_ == Panels::kBfloat16 ? kWidened : 0);
+  float* const sums = scratch + (panels_ == Panels::kBfloat16 ? kWidened : 0);
   const int64_t wide = product_->panels(t.rows) * kPanel;
   for (int64_t j = t.col; j < t.col + t.cols; j += wide) {
-    const int64_t cols = std::min(wide, t.col + t.cols - j), panels = ceil_div(cols, kPanel);
+    const int64_t cols = std::min(wide, t.col + t.cols - j);
+    Block block{j, ceil_div(cols, kPanel), sums, nullptr, scratch};
     float* const out = run.output<float>(0) + t.row * n_ + j;
-    if (cols % kPanel == 0) {
-      multiply(run, t, j, panels, out, n_, scratch);
-      continue;
-    }
-    multiply(run, t, j, panels, edge, wide, scratch);
-    for (int64_t r = 0; r < t.rows; ++r) std::copy_n(edge + r * wide, cols, out + r * n_);
+    if (cols % kPanel == 0) block.out = out;
+    multiply(run, t, block);
+    if (block.out != nullptr) continue;
+    for (int64_t r = 0; r < t.rows; ++r)
+      std::copy_n(sums + r * block.panels * kPanel, cols, out + r * n_);
   }
 }
 
-void PanelMatmul::multiply(const Run& run, const Task& t, int64_t col, int64_t panels, float* c,
-                           int64_t c_row, float* widened) const {
+// From pass to pass sums are kept side by side: rows of C may be so far apart that they share a
+// few lines of the cache.
+void PanelMatmul::multiply(const Run& run, const Task& t, const Block& block) const {
   constexpr float kNothing[PanelProduct::kMostPanels * kPanel] = {};
-  constexpr int64_t kOffsets[] = {0, kChain, 2 * kChain, 3 * kChain};
+  constexpr int64_t kOffsets[] = {0, kChain, 2 * kChain, 3 * kChain, 4 * kChain, 5 * kChain};
   static_assert(std::size(kOffsets) * kChain == kPass);
   const PanelProduct::Parts parts = product_->parts(t.rows);
+  const bool widens = panels_ == Panels::kBfloat16;
+  const int64_t sums_row = block.panels * kPanel;
+  const int64_t pass = pass_of(k_);
   PanelProduct::Blocks p{};
   p.offsets = kOffsets;
   p.a_row = k_;
   p.chain = 1;
-  const bool widens = panels_ == Panels::kBfloat16;
   p.b_panel = kPanel * (widens ? kPass : k_);
-  p.c_row = c_row;
   p.c_panel = kPanel;
   for (int64_t k = 0; k < k_;) {
     const int64_t left = k_ - k;
     p.depth = std::min(kChain, left);
-    p.chunks = std::min(kPass, left) / p.depth;
+    p.chunks = std::min(pass, left) / p.depth;
     const int64_t depth = p.depth * p.chunks;
-    p.b = widens ? widened : run.packed<float>() + col * k_ + k * kPanel;
+    p.b = widens ? block.widened : run.packed<float>() + block.col * k_ + k * kPanel;
     if (widens) {
-      const uint32_t* const from = run.packed<uint32_t>() + col / kPanel * Bfloat16Panel::lanes(k_);
-      for (int64_t i = 0; i < panels; ++i)
+      const uint32_t* const from =
+          run.packed<uint32_t>() + block.col / kPanel * Bfloat16Panel::lanes(k_);
+      for (int64_t i = 0; i < block.panels; ++i)
         Bfloat16Panel::widen(from + i * Bfloat16Panel::lanes(k_), k, depth,
-                             widened + i * p.b_panel);
+                             block.widened + i * p.b_panel);
     }
-    p.start = k == 0 ? kNothing : nullptr;
+    const bool last = k + depth == k_;
     p.a = run.input<float>(0) + t.row * k_ + k;
-    p.c = c;
+    p.c = last && block.out != nullptr ? block.out : block.sums;
+    p.c_row = p.c == block.out ? n_ : sums_row;
+    p.start = k == 0 ? kNothing : block.sums;
+    p.start_row = k == 0 ? 0 : sums_row;
+    Ahead ahead = widens ? Ahead{} : next_panels(run, t, block, k + depth);
     for (int64_t i = 0; i < parts.count; ++i) {
       const int64_t rows = parts.rows + (i < parts.more);
-      product_->run(rows, panels, p);
+      p.ahead = ahead.take(depth / PanelProduct::kAheadDepth);
+      product_->run(rows, block.panels, p);
       p.a += rows * k_;
-      p.c += rows * c_row;
+      p.c += rows * p.c_row;
+      if (k > 0) p.start += rows * sums_row;
     }
     k += depth;
   }
+}
+
+// What follows a pass that ends before |k|: the next one of these panels or the first of others.
+PanelMatmul::Ahead PanelMatmul::next_panels(const Run& run, const Task& t, const Block& block,
+                                            int64_t k) const {
+  const bool same = k < k_;
+  const int64_t col = same ? block.col : block.col + block.panels * kPanel;
+  if (col >= t.col + t.cols) return {};
+  Ahead ahead;
+  ahead.panels = std::min(block.panels, ceil_div(t.col + t.cols - col, kPanel));
+  ahead.lines = std::min(pass_of(k_), same ? k_ - k : k_);
+  ahead.from = run.packed<float>() + col * k_ + (same ? k : 0) * kPanel;
+  ahead.stride = k_ * kPanel;
+  return ahead;
 }
 
 }  // namespace pfrt::cpu

@@ -46,11 +46,13 @@ class PanelMatmul {
 
  private:
   struct Task;
+  struct Block;
+  struct Ahead;
   int64_t row_tasks() const;
   int64_t col_tasks() const;
   void multiply(const Run& run, const Task& task, float* scratch) const;
-  void multiply(const Run& run, const Task& task, int64_t col, int64_t panels, float* c,
-                int64_t c_row, float* widened) const;
+  void multiply(const Run& run, const Task& task, const Block& block) const;
+  Ahead next_panels(const Run& run, const Task& task, const Block& block, int64_t k) const;
   int64_t m_, n_, k_;
   Panels panels_;
   int64_t task_rows_ = 1, task_cols_ = 1;

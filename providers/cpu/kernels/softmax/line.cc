@@ -87,7 +87,16 @@ PFRT_AVX2 inline __m256i first_lanes(int64_t n) {
 
 PFRT_AVX2 float greatest_256(const float* x, int64_t n, float floor) {
   __m256 best = _mm256_set1_ps(floor), odd = _mm256_cmp_ps(best, best, _CMP_UNORD_Q);
-  for (int64_t i = 0; i < n; i += 8) {
+  __m256 other = best;
+  int64_t i = 0;
+  for (; i + 16 <= n; i += 16) {
+    const __m256 a = _mm256_loadu_ps(x + i), b = _mm256_loadu_ps(x + i + 8);
+    odd = _mm256_or_ps(odd, _mm256_cmp_ps(a, b, _CMP_UNORD_Q));
+    best = _mm256_max_ps(best, a);
+    other = _mm256_max_ps(other, b);
+  }
+  best = _mm256_max_ps(best, other);
+  for (; i < n; i += 8) {
     const __m256i here = first_lanes(n - i);
     const __m256 v =
         _mm256_blendv_ps(best, _mm256_maskload_ps(x + i, here), _mm256_castsi256_ps(here));
@@ -98,7 +107,7 @@ PFRT_AVX2 float greatest_256(const float* x, int64_t n, float floor) {
   alignas(32) float lanes[8];
   _mm256_store_ps(lanes, best);
   float most = lanes[0];
-  for (int i = 1; i < 8; ++i) most = most > lanes[i] ? most : lanes[i];
+  for (const float lane : lanes) most = most > lane ? most : lane;
   return most;
 }
 
@@ -106,16 +115,19 @@ PFRT_AVX2 inline __m256 power_of_two(__m256i e) {
   return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_add_epi32(e, _mm256_set1_epi32(127)), 23));
 }
 
+constexpr float kLog2E = 1.44269504f, kLog2High = 0.693359375f, kLog2Low = -2.12194440e-4f;
+// Of the series, after 1 / 5040.
+constexpr float kTerms[] = {1.f / 720, 1.f / 120, 1.f / 24, 1.f / 6, 0.5f, 1.f, 1.f};
+
 // As exp_512; numbers outside [-105, 89] give 0 and infinity anyway. NaN stays: it is the second
 // operand.
 PFRT_AVX2 inline __m256 exp_256(__m256 x) {
   x = _mm256_max_ps(_mm256_set1_ps(-105.f), x);
   x = _mm256_min_ps(_mm256_set1_ps(89.f), x);
-  const __m256 n = _mm256_round_ps(_mm256_mul_ps(x, _mm256_set1_ps(1.44269504f)),
+  const __m256 n = _mm256_round_ps(_mm256_mul_ps(x, _mm256_set1_ps(kLog2E)),
                                    _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
-  __m256 r = _mm256_fnmadd_ps(n, _mm256_set1_ps(0.693359375f), x);
-  r = _mm256_fnmadd_ps(n, _mm256_set1_ps(-2.12194440e-4f), r);
-  constexpr float kTerms[] = {1.f / 720, 1.f / 120, 1.f / 24, 1.f / 6, 0.5f, 1.f, 1.f};
+  __m256 r = _mm256_fnmadd_ps(n, _mm256_set1_ps(kLog2High), x);
+  r = _mm256_fnmadd_ps(n, _mm256_set1_ps(kLog2Low), r);
   __m256 p = _mm256_set1_ps(1.f / 5040);
   for (const float term : kTerms) p = _mm256_fmadd_ps(p, r, _mm256_set1_ps(term));
   // By 2^n in two steps: neither leaves the range, and the second alone rounds.
@@ -124,26 +136,78 @@ PFRT_AVX2 inline __m256 exp_256(__m256 x) {
                        power_of_two(_mm256_sub_epi32(whole, half)));
 }
 
+// The same of numbers in [kNormal, 0], several vectors side by side, so that none waits for its own
+// last step. n is rounded in the lowest bits of a number, from where it is added to the exponent of
+// a result that is in the normal range.
+constexpr int kTogether = 4;
+constexpr float kNormal = -87;
+PFRT_AVX2 inline void exp_normal_256(__m256* x) {
+  const __m256 units = _mm256_set1_ps(0x1.8p23f);
+  __m256 n[kTogether], p[kTogether];
+#pragma GCC unroll 4
+  for (int v = 0; v < kTogether; ++v) {
+    n[v] = _mm256_fmadd_ps(x[v], _mm256_set1_ps(kLog2E), units);
+    const __m256 whole = _mm256_sub_ps(n[v], units);
+    x[v] = _mm256_fnmadd_ps(whole, _mm256_set1_ps(kLog2High), x[v]);
+    x[v] = _mm256_fnmadd_ps(whole, _mm256_set1_ps(kLog2Low), x[v]);
+    p[v] = _mm256_set1_ps(1.f / 5040);
+  }
+#pragma GCC unroll 8
+  for (const float term : kTerms)
+#pragma GCC unroll 4
+    for (int v = 0; v < kTogether; ++v) p[v] = _mm256_fmadd_ps(p[v], x[v], _mm256_set1_ps(term));
+#pragma GCC unroll 4
+  for (int v = 0; v < kTogether; ++v)
+    x[v] = _mm256_castsi256_ps(_mm256_add_epi32(_mm256_castps_si256(p[v]),
+                                                _mm256_slli_epi32(_mm256_castps_si256(n[v]), 23)));
+}
+
+struct Sums256 {
+  __m256d low, high;
+};
+
+PFRT_AVX2 inline void add_256(Sums256& sums, __m256 v) {
+  sums.low = _mm256_add_pd(sums.low, _mm256_cvtps_pd(_mm256_castps256_ps128(v)));
+  sums.high = _mm256_add_pd(sums.high, _mm256_cvtps_pd(_mm256_extractf128_ps(v, 1)));
+}
+
 PFRT_AVX2 double exp_line_256(const float* x, float* y, int64_t n, float shift) {
   const __m256 by = _mm256_set1_ps(shift);
-  __m256d low = _mm256_setzero_pd(), high = _mm256_setzero_pd();
+  Sums256 sums{_mm256_setzero_pd(), _mm256_setzero_pd()};
   int64_t i = 0;
+  for (; i + 8 * kTogether <= n; i += 8 * kTogether) {
+    __m256 e[kTogether];
+#pragma GCC unroll 4
+    for (int v = 0; v < kTogether; ++v) e[v] = _mm256_sub_ps(_mm256_loadu_ps(x + i + 8 * v), by);
+    __m256 normal = _mm256_cmp_ps(e[0], _mm256_set1_ps(kNormal), _CMP_GE_OQ);
+#pragma GCC unroll 4
+    for (int v = 1; v < kTogether; ++v)
+      normal = _mm256_and_ps(normal, _mm256_cmp_ps(e[v], _mm256_set1_ps(kNormal), _CMP_GE_OQ));
+    if (_mm256_movemask_ps(normal) == 0xff) {
+      exp_normal_256(e);
+    } else {
+      for (int v = 0; v < kTogether; ++v) e[v] = exp_256(e[v]);
+    }
+#pragma GCC unroll 4
+    for (int v = 0; v < kTogether; ++v) {
+      _mm256_storeu_ps(y + i + 8 * v, e[v]);
+      add_256(sums, e[v]);
+    }
+  }
   for (; i + 8 <= n; i += 8) {
     const __m256 v = exp_256(_mm256_sub_ps(_mm256_loadu_ps(x + i), by));
     _mm256_storeu_ps(y + i, v);
-    low = _mm256_add_pd(low, _mm256_cvtps_pd(_mm256_castps256_ps128(v)));
-    high = _mm256_add_pd(high, _mm256_cvtps_pd(_mm256_extractf128_ps(v, 1)));
+    add_256(sums, v);
   }
   if (i < n) {  // apart: masked stores are slow
     const __m256i here = first_lanes(n - i);
     __m256 v = exp_256(_mm256_sub_ps(_mm256_maskload_ps(x + i, here), by));
     v = _mm256_and_ps(v, _mm256_castsi256_ps(here));
     _mm256_maskstore_ps(y + i, here, v);
-    low = _mm256_add_pd(low, _mm256_cvtps_pd(_mm256_castps256_ps128(v)));
-    high = _mm256_add_pd(high, _mm256_cvtps_pd(_mm256_extractf128_ps(v, 1)));
+    add_256(sums, v);
   }
   alignas(32) double lanes[4];
-  _mm256_store_pd(lanes, _mm256_add_pd(low, high));
+  _mm256_store_pd(lanes, _mm256_add_pd(sums.low, sums.high));
   return (lanes[0] + lanes[1]) + (lanes[2] + lanes[3]);
 }
 

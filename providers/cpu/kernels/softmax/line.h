@@ -10,7 +10,8 @@ namespace pfrt::cpu {
 struct LineMath {
   // The greatest of |floor| and n numbers; a NaN where there is one.
   float (*greatest)(const float* x, int64_t n, float floor);
-  // y[i] = exp(x[i] - shift), within 1.2 units in the last place, and their sum. |y| may be |x|.
+  // y[i] = exp(x[i] - shift), within 1.2 units in the last place, and their sum. No x[i] is greater
+  // than |shift|, if it is a number. |y| may be |x|.
   double (*exp)(const float* x, float* y, int64_t n, float shift);
   // y[i] = x[i] * factor, rounded once. |y| may be |x|.
   void (*scale)(const float* x, float* y, int64_t n, double factor);

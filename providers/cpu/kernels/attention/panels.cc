@@ -1,0 +1,301 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A task has some queries of one head of keys, its own or several that share it. Of a block of keys
+// and values it packs panels once; then, a few queries at a time: S = scale Q K', M' = max(M, S),
+// P = exp(S - M'), Y = exp(M - M') Y + P V, L = exp(M - M') L + sum P. In the end Y / L. Blocks
+// begin at multiples of kKeys and chains of Y's sums at multiples of kChain, so that a query's
+// result does not depend on when the first key is seen.
+#include "providers/cpu/kernels/attention/panels.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+
+#include "core/base/dtype.h"
+#include "providers/cpu/jit/panel_product.h"
+#include "providers/cpu/kernels/attention/rows.h"
+#include "providers/cpu/kernels/matmul/gemm.h"
+#include "providers/cpu/kernels/matmul/split_product.h"
+#include "providers/cpu/kernels/softmax/line.h"
+
+namespace pfrt::cpu {
+namespace {
+
+constexpr int64_t kPanel = PanelProduct::kPanel;
+constexpr int64_t kKeys = 256;  // a block
+constexpr int64_t kChain = 64;  // summed apart, which keeps errors small
+constexpr int64_t kMostHead = 512;
+constexpr int64_t kLeastRows = 5;  // fewer read keys and values where they lie
+constexpr int64_t kMostRows = 128, kWantedTasks = 8;
+constexpr int64_t kLeastRowsOfFewHeads = 8, kMostRowsOfFewHeads = 32;  // less would not pay
+// Rows side by side see the keys that any of them sees, but for the weights.
+constexpr int64_t kTogether = 24, kTogetherCausal = 12;
+
+constexpr float kNothing = -std::numeric_limits<float>::infinity();
+
+int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+int64_t padded(int64_t n) { return ceil_div(n, kPanel) * kPanel; }
+
+// Chunks of a product's depth.
+struct Chunks {
+  explicit Chunks(int64_t chain) : size(chain) {
+    for (size_t i = 0; i < offsets.size(); ++i) offsets[i] = static_cast<int64_t>(i) * chain;
+  }
+  // As equal as can be; where they cannot, the last is shorter.
+  static Chunks equal(int64_t depth) {
+    const int64_t count = ceil_div(depth, kChain);
+    return Chunks(depth % count == 0 ? depth / count : kChain);
+  }
+
+  int64_t size;
+  std::array<int64_t, kMostHead / kChain> offsets{};
+};
+static_assert(kKeys <= kMostHead);
+
+class PanelAttend {
+ public:
+  explicit PanelAttend(AttentionForm form) : f_(std::move(form)), q_chunks_(1) {
+    group_ = f_.q_heads / std::max<int64_t>(f_.kv_heads, 1);
+    all_rows_ = group_ * f_.q_len;
+    joined_ = joins_past(f_);
+    const int64_t heads = f_.batch * f_.kv_heads;
+    const int64_t wanted = ceil_div(all_rows_, ceil_div(kWantedTasks, heads));
+    const int64_t most = heads < kWantedTasks
+                             ? std::clamp(wanted, kLeastRowsOfFewHeads, kMostRowsOfFewHeads)
+                             : kMostRows;
+    blocks_ = ceil_div(all_rows_, most);
+    rows_ = ceil_div(all_rows_, blocks_);
+    tasks_ = heads * blocks_;
+    together_ = f_.causal || f_.left >= 0 || f_.right >= 0 ? kTogetherCausal : kTogether;
+    q_chunks_ = Chunks::equal(f_.head);
+    v_width_ = padded(f_.v_head);
+    k_at_ = padded(rows_ * f_.head);
+    v_at_ = k_at_ + kKeys * f_.head;
+    scores_at_ = v_at_ + kKeys * v_width_;
+    y_at_ = scores_at_ + together_ * kKeys;
+    mask_at_ = y_at_ + rows_ * v_width_;
+    bytes_ = static_cast<uint64_t>(mask_at_ + kKeys) * sizeof(float);
+  }
+
+  uint64_t scratch_bytes() const { return bytes_; }
+
+  pfrt_code operator()(const Run& run) const {
+    std::vector<Reach> reach(static_cast<size_t>(f_.batch));
+    if (const pfrt_code code = f_.reach(run, reach)) return code;
+    if (joined_) join_past(run, f_, reach);
+    const std::vector<float> sinks = read_sinks<float>(run, f_);
+    run.parallel(tasks_, [&](int64_t i, uint32_t worker) {
+      Task task{};
+      task.batch = i / blocks_ / f_.kv_heads;
+      task.kv_head = i / blocks_ % f_.kv_heads;
+      task.first = i % blocks_ * rows_;
+      task.count = std::min(rows_, all_rows_ - task.first);
+      compute(run, reach[static_cast<size_t>(task.batch)], sinks, task, run.scratch<float>(worker));
+    });
+    return run.stop();
+  }
+
+ private:
+  struct Row {
+    KeyRange seen;
+    float most;
+    double sum;
+  };
+  struct Task {
+    int64_t batch, kv_head, first, count;
+    std::array<Row, kMostRows> rows;
+  };
+  // Of a block of keys those that some of a few rows see, and the first of them that is multiplied.
+  struct Part {
+    int64_t row, rows;
+    int64_t block, begin, end;
+  };
+
+  // Rows of a task are the queries of one head, then those of the next.
+  int64_t head_of(const Task& t, int64_t row) const {
+    return t.kv_head * group_ + (t.first + row) / f_.q_len;
+  }
+  int64_t query_of(const Task& t, int64_t row) const { return (t.first + row) % f_.q_len; }
+
+  KeyRange seen_by(const Task& t, int64_t first, int64_t count) const {
+    KeyRange keys{f_.total, 0};
+    for (int64_t r = first; r < first + count; ++r) {
+      const KeyRange& seen = t.rows[static_cast<size_t>(r)].seen;
+      if (seen.begin == seen.end) continue;
+      keys.begin = std::min(keys.begin, seen.begin);
+      keys.end = std::max(keys.end, seen.end);
+    }
+    return keys.begin < keys.end ? keys : KeyRange{};
+  }
+
+  void compute(const Run& run, const Reach& reach, std::span<const float> sinks, Task& t,
+               float* scratch) const {
+    begin_rows(run, reach, sinks, t, scratch);
+    const KeyRange keys = seen_by(t, 0, t.count);
+    for (int64_t block = keys.begin / kKeys * kKeys; block < keys.end; block += kKeys) {
+      if (run.stopped()) return;
+      const int64_t begin = std::max(block, keys.begin / kChain * kChain);
+      const int64_t end = std::min(block + kKeys, keys.end);
+      pack(run, t, block, begin, end, scratch);
+      for (int64_t row = 0; row < t.count; row += together_) {
+        Part p{row, std::min(together_, t.count - row), block, 0, 0};
+        const KeyRange seen = seen_by(t, row, p.rows);
+        p.begin = std::max(begin, seen.begin / kChain * kChain);
+        p.end = std::min(end, seen.end);
+        if (p.begin < p.end) attend(run, t, p, scratch);
+      }
+    }
+    for (int64_t r = 0; r < t.count; ++r) {
+      float* const y = scratch + y_at_ + r * v_width_;
+      const Row& row = t.rows[static_cast<size_t>(r)];
+      if (row.sum != 0) math_.scale(y, y, f_.v_head, 1 / row.sum);
+      store_fn<float>(f_.y.dtype)(run.output(0), f_.y.at(t.batch, head_of(t, r), query_of(t, r)), y,
+                                  f_.v_head);
+    }
+  }
+
+  void begin_rows(const Run& run, const Reach& reach, std::span<const float> sinks, Task& t,
+                  float* scratch) const {
+    const float scale = static_cast<float>(f_.scale);
+    for (int64_t r = 0; r < t.count; ++r) {
+      float* const q = scratch + r * f_.head;
+      load_fn<float>(f_.q.dtype)(q, run.input(0), f_.q.at(t.batch, head_of(t, r), query_of(t, r)),
+                                 1, f_.head);
+      for (int64_t i = 0; i < f_.head; ++i) q[i] *= scale;
+      const float sink = sinks[static_cast<size_t>(head_of(t, r))];
+      t.rows[static_cast<size_t>(r)] = {
+          f_.visible(reach, query_of(t, r)), sink,
+          sink == kNothing ? 0.0 : static_cast<double>(std::exp(sink - sink))};
+    }
+    std::fill_n(scratch + y_at_, t.count * v_width_, 0.0f);
+  }
+
+  // Keys and values from |begin| on, where those from |block| on have their place.
+  void pack(const Run& run, const Task& t, int64_t block, int64_t begin, int64_t end,
+            float* scratch) const {
+    const CachedRows k = cached_rows(run, f_, t.batch, t.kv_head, false);
+    const CachedRows v = cached_rows(run, f_, t.batch, t.kv_head, true);
+    const StridedSource<float> keys(k.data, k.dtype, k.offset, k.row, 1);
+    for (int64_t i = begin; i < end; i += kPanel)
+      keys.pack(scratch + k_at_ + (i - block) * f_.head, kPanel, i, std::min(kPanel, end - i), 0,
+                f_.head);
+    const StridedSource<float> values(v.data, v.dtype, v.offset, 1, v.row);
+    for (int64_t j = 0; j < f_.v_head; j += kPanel)
+      values.pack(scratch + v_at_ + j * kKeys + (begin - block) * kPanel, kPanel, j,
+                  std::min(kPanel, f_.v_head - j), begin, end - begin);
+  }
+
+  void attend(const Run& run, Task& t, const Part& p, float* scratch) const {
+    float* const scores = scratch + scores_at_;
+    const int64_t begin = p.begin - p.block, count = p.end - p.begin;
+    for (int64_t j = 0; j < count; j += kPanel) {
+      PanelProduct::Blocks s{};
+      s.a = scratch + p.row * f_.head, s.a_row = f_.head;
+      s.b = scratch + k_at_ + (begin + j) * f_.head;
+      s.c = scores + j, s.c_row = kKeys;
+      multiply(p.rows, f_.head, q_chunks_, true, s);
+    }
+    for (int64_t r = 0; r < p.rows; ++r)
+      weigh(run, t, p, r, scores + r * kKeys, scratch + y_at_ + (p.row + r) * v_width_,
+            scratch + mask_at_);
+    for (int64_t j = 0; j < v_width_; j += kPanel) {
+      PanelProduct::Blocks y{};
+      y.a = scores, y.a_row = kKeys;
+      y.b = scratch + v_at_ + j * kKeys + begin * kPanel;
+      y.c = scratch + y_at_ + p.row * v_width_ + j, y.c_row = v_width_;
+      multiply(p.rows, count, v_chunks_, false, y);
+    }
+  }
+
+  // A panel: from zero, or to what C holds.
+  void multiply(int64_t rows, int64_t depth, const Chunks& chunks, bool from_zero,
+                PanelProduct::Blocks p) const {
+    constexpr float kZeros[kPanel] = {};
+    p.offsets = chunks.offsets.data();
+    p.chain = 1;
+    p.c_panel = kPanel;
+    const PanelProduct::Parts parts = product_->parts(rows);
+    for (int64_t k = 0; k < depth;) {
+      p.depth = std::min(chunks.size, depth - k);
+      p.chunks = (depth - k) / p.depth;
+      p.start = from_zero && k == 0 ? kZeros : nullptr;
+      PanelProduct::Blocks part = p;
+      for (int64_t i = 0; i < parts.count; ++i) {
+        const int64_t n = parts.rows + (i < parts.more);
+        product_->run(n, 1, part);
+        part.a += n * p.a_row;
+        part.c += n * p.c_row;
+      }
+      p.a += p.depth * p.chunks;
+      p.b += p.depth * p.chunks * kPanel;
+      k += p.depth * p.chunks;
+    }
+  }
+
+  // From scores to weights: |x| begins with the part's first key. What was summed up before, |y|
+  // too, is brought down to the largest score of now.
+  void weigh(const Run& run, Task& t, const Part& p, int64_t r, float* x, float* y,
+             float* scratch) const {
+    Row& row = t.rows[static_cast<size_t>(p.row + r)];
+    const int64_t count = p.end - p.begin;
+    int64_t begin = std::clamp<int64_t>(row.seen.begin - p.begin, 0, count);
+    int64_t end = std::clamp<int64_t>(row.seen.end - p.begin, begin, count);
+    if (f_.softcap > 0) {
+      const float cap = static_cast<float>(f_.softcap);
+      for (int64_t i = begin; i < end; ++i) x[i] = cap * std::tanh(x[i] / cap);
+    }
+    if (f_.mask.input != PFRT_NO_INDEX) {
+      end = std::clamp(f_.mask.columns - p.begin, begin, end);
+      const ScoreRow at{t.batch, head_of(t, p.row + r), query_of(t, p.row + r), p.begin + begin};
+      if (!add_mask(run, f_.mask, at, x + begin, end - begin, scratch)) end = begin;
+    }
+    const float most = math_.greatest(x + begin, end - begin, row.most);
+    if (most == kNothing) end = begin;
+    std::fill(x, x + begin, 0.0f);
+    std::fill(x + end, x + count, 0.0f);
+    if (begin == end) return;
+    if (most != row.most && row.sum != 0) {
+      const float factor = std::exp(row.most - most);
+      row.sum *= static_cast<double>(factor);
+      for (int64_t i = 0; i < v_width_; ++i) y[i] *= factor;
+    }
+    row.most = most;
+    row.sum += math_.exp(x + begin, x + begin, end - begin, most);
+  }
+
+  AttentionForm f_;
+  LineMath math_ = LineMath::here();
+  const PanelProduct* product_ = PanelProduct::get();
+  int64_t group_ = 1, all_rows_ = 0, rows_ = 1, blocks_ = 1, tasks_ = 0, together_ = 1;
+  bool joined_ = false;
+  Chunks q_chunks_, v_chunks_{kChain};
+  int64_t v_width_ = 0;
+  int64_t k_at_ = 0, v_at_ = 0, scores_at_ = 0, y_at_ = 0, mask_at_ = 0;  // in the scratch
+  uint64_t bytes_ = 0;
+};
+
+}  // namespace
+
+bool attention_on_panels(const AttentionForm& f) {
+  const auto fits = [](int64_t head) { return head >= 1 && head <= kMostHead; };
+  if (f.scores_wanted || f.precision != PFRT_DTYPE_UNSET || PanelProduct::get() == nullptr ||
+      split_product_usable() || !fits(f.head) || !fits(f.v_head))
+    return false;
+  // Dimensions of what has no elements may be anything.
+  if (f.batch < 1 || f.kv_heads < 1 || f.q_heads < f.kv_heads || f.q_len < 1 || f.total < 1)
+    return false;
+  return f.q_heads / f.kv_heads * f.q_len >= kLeastRows;
+}
+
+Kernel panel_attention_kernel(AttentionForm form) {
+  Kernel kernel;
+  kernel.name = "attention_panels";
+  kernel.flops = attention_flops(form);
+  PanelAttend attend(std::move(form));
+  kernel.scratch_bytes = attend.scratch_bytes();
+  kernel.run = std::move(attend);
+  return kernel;
+}
+
+}  // namespace pfrt::cpu

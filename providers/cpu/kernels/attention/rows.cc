@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "providers/cpu/kernels/attention/rows.h"
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+
+#include "core/base/dtype.h"
+#include "providers/cpu/kernels/matmul/load.h"
+
+namespace pfrt::cpu {
+namespace {
+
+template <typename T>
+constexpr T kNothing = -std::numeric_limits<T>::infinity();
+
+bool has_elements(std::initializer_list<int64_t> dims) {
+  return element_count(dims.begin(), dims.size()) != 0;
+}
+
+}  // namespace
+
+bool joins_past(const AttentionForm& f) {
+  return f.presents && (has_elements({f.batch, f.kv_heads, f.total, f.head}) ||
+                        has_elements({f.batch, f.kv_heads, f.total, f.v_head}));
+}
+
+void join_past(const Run& run, const AttentionForm& f, std::span<const Reach> reach) {
+  run.parallel(2 * f.batch * f.kv_heads, [&](int64_t i, uint32_t) {
+    if (run.stopped()) return;
+    const bool value = i % 2 != 0;
+    const int64_t b = i / 2 / f.kv_heads, h = i / 2 % f.kv_heads;
+    const Headed& from = value ? f.v : f.k;
+    const int64_t size = static_cast<int64_t>(dtype_size(from.dtype));
+    const int64_t line = (value ? f.v_head : f.head) * size;
+    char* const to = run.output<char>(value ? 2 : 1) + (b * f.kv_heads + h) * f.total * line;
+    const int64_t past = std::min(reach[static_cast<size_t>(b)].past, f.past_room);
+    const int64_t fresh = std::clamp<int64_t>(f.total - past, 0, f.kv_len);
+    if (line == 0) return;
+    if (past > 0)
+      std::memcpy(to,
+                  run.input<char>(f.past_input + (value ? 1 : 0)) +
+                      (b * f.kv_heads + h) * f.past_room * line,
+                  static_cast<size_t>(past * line));
+    const char* const rows = run.input<char>(value ? 2 : 1);
+    for (int64_t r = 0; r < fresh; ++r)
+      std::memcpy(to + (past + r) * line, rows + from.at(b, h, r) * size,
+                  static_cast<size_t>(line));
+    if (const int64_t rest = f.total - past - fresh; rest > 0)
+      std::memset(to + (past + fresh) * line, 0, static_cast<size_t>(rest * line));
+  });
+}
+
+CachedRows cached_rows(const Run& run, const AttentionForm& f, int64_t batch, int64_t kv_head,
+                       bool values) {
+  const uint32_t i = values ? 2 : 1;
+  const Headed& in = values ? f.v : f.k;
+  const int64_t size = values ? f.v_head : f.head;
+  if (!f.presents) return {run.input(i), in.dtype, in.at(batch, kv_head, 0), in.row};
+  return {run.output(i), in.dtype, (batch * f.kv_heads + kv_head) * f.total * size, size};
+}
+
+template <typename T>
+bool add_mask(const Run& run, const AttentionMask& m, const ScoreRow& row, T* x, int64_t n,
+              T* scratch) {
+  const int64_t start =
+      row.batch * m.batch + row.head * m.head + row.query * m.row + row.first_key * m.column;
+  load_fn<T>(m.dtype)(scratch, run.input(m.input), start, m.column, n);
+  const bool keeps = m.dtype == PFRT_DTYPE_BOOL;
+  bool sees = false;
+  for (int64_t i = 0; i < n; ++i) {
+    const T bias = scratch[i];
+    const bool masked = keeps ? bias == T{0} : bias == kNothing<T>;
+    sees |= !masked;
+    x[i] = masked ? kNothing<T> : keeps ? x[i] : x[i] + bias;
+  }
+  return sees;
+}
+
+template <typename T>
+std::vector<T> read_sinks(const Run& run, const AttentionForm& f) {
+  std::vector<T> sinks(static_cast<size_t>(f.q_heads), f.sink_of_zero ? T{0} : kNothing<T>);
+  if (f.sink_input != PFRT_NO_INDEX)
+    load_fn<T>(f.sink_dtype)(sinks.data(), run.input(f.sink_input), 0, 1, f.q_heads);
+  return sinks;
+}
+
+template bool add_mask(const Run&, const AttentionMask&, const ScoreRow&, float*, int64_t, float*);
+template bool add_mask(const Run&, const AttentionMask&, const ScoreRow&, double*, int64_t,
+                       double*);
+template std::vector<float> read_sinks(const Run&, const AttentionForm&);
+template std::vector<double> read_sinks(const Run&, const AttentionForm&);
+
+}  // namespace pfrt::cpu

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the kernels of attention share besides its form: keys and values of the past joined with new
+// ones, where those of a head lie, the mask of a row of scores, and the sinks. Pure functions;
+// thread-safe.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "providers/cpu/kernels/attention/form.h"
+
+namespace pfrt::cpu {
+
+// Whether join_past has something to write.
+bool joins_past(const AttentionForm& form);
+// Outputs 1 and 2: the past, then what is new, then zeros.
+void join_past(const Run& run, const AttentionForm& form, std::span<const Reach> reach);
+
+// Keys, or values, of a head: position i from element offset + i * row on.
+struct CachedRows {
+  const void* data;
+  pfrt_dtype dtype;
+  int64_t offset, row;
+};
+CachedRows cached_rows(const Run& run, const AttentionForm& form, int64_t batch, int64_t kv_head,
+                       bool values);
+
+// A query's scores of some keys.
+struct ScoreRow {
+  int64_t batch, head, query, first_key;
+};
+// Adds the mask to x[i], i < n; false when it takes all. What is masked is -infinity whatever it
+// was. |scratch| has room for n.
+template <typename T>
+bool add_mask(const Run& run, const AttentionMask& mask, const ScoreRow& row, T* x, int64_t n,
+              T* scratch);
+
+// A logit a head, -infinity for none.
+template <typename T>
+std::vector<T> read_sinks(const Run& run, const AttentionForm& form);
+
+}  // namespace pfrt::cpu

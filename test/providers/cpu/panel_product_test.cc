@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The innermost product of packed panels, by itself: near the exact sums for any number of rows,
+// panels, chunks and chains, the same bits for a row whatever is computed beside it, and nothing
+// but its operands touched.
+#include "providers/cpu/jit/panel_product.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <random>
+#include <vector>
+
+#include "test/providers/cpu/guarded.h"
+
+namespace pfrt::test {
+namespace {
+
+using cpu::PanelProduct;
+
+struct Shape {
+  int64_t rows, panels, chunks, depth, chain;
+  enum class From { kC, kOneRow, kRows } from = From::kC;
+};
+
+class Operands {
+ public:
+  Operands(const Shape& shape, uint64_t seed) : s_(shape), random_(seed) {
+    for (int64_t i = 0; i < s_.chunks; ++i) offsets_.push_back(i * 3 * s_.depth % (2 * s_.depth));
+    a_row_ = 3 * s_.depth + 1;
+    a_ = numbers((s_.rows - 1) * a_row_ + *std::max_element(offsets_.begin(), offsets_.end()) +
+                 s_.depth);
+    b_ = numbers(s_.panels * s_.chunks * s_.depth * kPanel);
+    start_ = numbers(s_.rows * kCols * 2);
+    c_ = numbers(s_.rows * s_.panels * kPanel);
+  }
+
+  // Row |first| and |count| from there on, into a copy of C.
+  std::vector<float> compute(int64_t first, int64_t count, bool ahead) const {
+    const int64_t row = s_.panels * kPanel;
+    Guarded a = guarded(a_), b = guarded(b_), start = guarded(start_), c = guarded(c_);
+    for (Guarded* operand : {&a, &b, &start}) operand->make_read_only();
+    PanelProduct::Blocks p{};
+    p.a = floats(a) + first * a_row_;
+    p.offsets = offsets_.data();
+    p.a_row = a_row_;
+    p.chunks = s_.chunks, p.depth = s_.depth, p.chain = s_.chain;
+    p.b = floats(b);
+    p.b_panel = s_.chunks * s_.depth * kPanel;
+    p.c = floats(c) + first * row;
+    p.c_row = row, p.c_panel = kPanel;
+    if (s_.from != Shape::From::kC) p.start = floats(start) + first * start_row();
+    p.start_row = start_row();
+    p.ahead = ahead ? floats(b) : nullptr;
+    PanelProduct::get()->run(count, s_.panels, p);
+    return {floats(c), floats(c) + c_.size()};
+  }
+
+  // Of an element's error, by the size of its terms.
+  double largest_error(const std::vector<float>& c) const {
+    double largest = 0;
+    for (int64_t r = 0; r < s_.rows; ++r)
+      for (int64_t j = 0; j < s_.panels * kPanel; ++j) {
+        const size_t at = static_cast<size_t>(r * s_.panels * kPanel + j);
+        double exact = static_cast<double>(
+            s_.from == Shape::From::kC ? c_[at] : start_[static_cast<size_t>(r * start_row() + j)]);
+        double size = std::fabs(exact);
+        for (int64_t i = 0; i < s_.chunks * s_.depth; ++i) {
+          const int64_t offset = offsets_[static_cast<size_t>(i / s_.depth)] + i % s_.depth;
+          const int64_t in_panel = j / kPanel * s_.chunks * s_.depth + i;
+          const double term =
+              static_cast<double>(a_[static_cast<size_t>(r * a_row_ + offset)]) *
+              static_cast<double>(b_[static_cast<size_t>(in_panel * kPanel + j % kPanel)]);
+          exact += term;
+          size += std::fabs(term);
+        }
+        largest = std::max(largest, std::fabs(static_cast<double>(c[at]) - exact) / size);
+      }
+    return largest;
+  }
+
+ private:
+  static constexpr int64_t kPanel = PanelProduct::kPanel;
+  static constexpr int64_t kCols = PanelProduct::kMostPanels * kPanel;
+
+  int64_t start_row() const { return s_.from == Shape::From::kRows ? 2 * kCols : 0; }
+  std::vector<float> numbers(int64_t n) {
+    std::normal_distribution<float> normal;
+    std::vector<float> out(static_cast<size_t>(n));
+    for (float& x : out) x = normal(random_);
+    return out;
+  }
+  static Guarded guarded(const std::vector<float>& from) {
+    Guarded out(from.size() * sizeof(float), Placed::kAtEnd, sizeof(float));
+    std::memcpy(out.data(), from.data(), out.size());
+    return out;
+  }
+  static float* floats(Guarded& g) { return reinterpret_cast<float*>(g.data()); }
+
+  Shape s_;
+  std::mt19937_64 random_;
+  std::vector<int64_t> offsets_;
+  int64_t a_row_ = 0;
+  std::vector<float> a_, b_, start_, c_;
+};
+
+// Chunks deeper and shallower than a turn of the loop, one chain and more than are kept apart.
+constexpr struct {
+  int64_t chunks, depth, chain;
+} kSums[] = {{1, 1, 1}, {1, 8, 1},  {1, 67, 1}, {4, 64, 1}, {9, 3, 1},
+             {6, 5, 2}, {12, 8, 1}, {15, 9, 3}, {7, 16, 7}, {40, 11, 2}};
+
+TEST(PanelProduct, is_near_the_exact_sums) {
+  const PanelProduct* const product = PanelProduct::get();
+  if (product == nullptr) GTEST_SKIP() << "needs avx2";
+  for (const auto& sums : kSums)
+    for (int64_t rows = 1; rows <= product->rows(); ++rows)
+      for (int64_t panels = 1; panels <= product->panels(rows); ++panels)
+        for (const auto from : {Shape::From::kC, Shape::From::kOneRow, Shape::From::kRows}) {
+          const Shape shape{rows, panels, sums.chunks, sums.depth, sums.chain, from};
+          const Operands operands(shape, static_cast<uint64_t>(rows));
+          const double longest = static_cast<double>(
+              sums.chain * sums.depth + sums.chunks / sums.chain + 1);  // way of a term
+          EXPECT_LE(operands.largest_error(operands.compute(0, rows, false)), longest * 0x1p-24)
+              << rows << " rows, " << panels << " panels, " << sums.chunks << " chunks of "
+              << sums.depth << ", " << sums.chain << " a chain";
+        }
+}
+
+TEST(PanelProduct, gives_a_row_the_same_bits_alone_and_whatever_is_fetched) {
+  const PanelProduct* const product = PanelProduct::get();
+  if (product == nullptr) GTEST_SKIP() << "needs avx2";
+  for (const auto& sums : kSums) {
+    const Shape shape{product->rows(), 1, sums.chunks, sums.depth, sums.chain};
+    const Operands operands(shape, 3);
+    const std::vector<float> all = operands.compute(0, shape.rows, true);
+    EXPECT_EQ(all, operands.compute(0, shape.rows, false));
+    for (int64_t r = 0; r < shape.rows; ++r) {
+      const std::vector<float> one = operands.compute(r, 1, false);
+      const auto begin = r * PanelProduct::kPanel, end = begin + PanelProduct::kPanel;
+      EXPECT_TRUE(std::equal(one.begin() + begin, one.begin() + end, all.begin() + begin))
+          << "row " << r << ", " << sums.chunks << " chunks of " << sums.depth;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace pfrt::test
