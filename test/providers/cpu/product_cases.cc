@@ -153,6 +153,10 @@ Form random_form(Random& r, int64_t size) {
                                                           : rank == 3    ? 9
                                                                          : 17)));
   }
+  if (depthwise && rank == 2 && !large) {  // rows of several vectors
+    f.image[1] = std::max(f.image[1], of(r, 1, 71));
+    if (r.once_in(3)) f.kernel[1] = std::clamp<int64_t>(f.image[1] / f.dilations[1], 1, 5);
+  }
   if (deep && r.once_in(3)) {  // what Winograd takes
     f.in = of(r, 64, 73);
     f.out = of(r, 32, 41);
