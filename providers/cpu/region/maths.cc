@@ -10,17 +10,19 @@ Term Maths::polynomial(Term x, std::initializer_list<float> coefficients) {
   return sum;
 }
 
-// e^x = 2^n e^r with n = round(x / ln 2) and |r| <= ln 2 / 2; e^r = 1 + r + r^2 p(r), p fitted at
-// Chebyshev nodes to 1e-8. 2^n is multiplied in two halves, so that results below the smallest
-// normal number round once.
+// x = n ln 2 + r with n = round(x / ln 2) and |r| <= ln 2 / 2.
+Maths::Reduced Maths::reduced(Term x) {
+  const Term n = e_.op(Prim::kRound, mul(x, number(1.44269504f)));
+  const Term r = fma(n, number(-0x1.62e4p-1f), x);
+  return {n, fma(n, number(-0x1.7f7d1cp-20f), r)};
+}
+
+// e^x = 2^n e^r; e^r = 1 + r + r^2 p(r), p fitted at Chebyshev nodes to 1e-8. 2^n is multiplied in
+// two halves, so that results below the smallest normal number round once.
 Term Maths::exp(Term x) {
-  const Term bounded = at_most(number(89.0f), at_least(number(-104.0f), x));
-  const Term n = e_.op(Prim::kRound, mul(bounded, number(1.44269504f)));
-  Term r = fma(n, number(-0x1.62e4p-1f), bounded);
-  r = fma(n, number(-0x1.7f7d1cp-20f), r);
-  const Term p =
-      polynomial(r, {0.5f, 0x1.5554dcp-3f, 0x1.555518p-5f, 0x1.120be2p-7f, 0x1.6d117cp-10f});
-  const Term sum = add(number(1.0f), r);
+  const auto [n, r] = reduced(at_most(number(89.0f), at_least(number(-104.0f), x)));
+  const Term p = polynomial(r, {kExp[0], kExp[1], kExp[2], kExp[3], kExp[4]});
+  const Term sum = add(r, number(1.0f));
   const Term lost = sub(r, sub(sum, number(1.0f)));  // of r, exactly
   const Term mantissa = add(sum, fma(mul(r, r), p, lost));
   const Term half = e_.op(Prim::kFloor, mul(n, number(0.5f)));
@@ -38,6 +40,21 @@ Term Maths::sigmoid(Term x) {
   const Term extra = sub(sub(sum, one), e);
   const Term q = div(blend(less(x, number(0.0f)), e, one), sum);
   return fma(q, extra, q);
+}
+
+// s / (s + s e^-x) with s = 2^-64: no side overflows, and the quotient is all that rounds below the
+// smallest normal number. From 40 on the result is 1. e^r is summed in a few short chains and
+// rounded once more than that of exp.
+Term Maths::coarse_sigmoid(Term x) {
+  constexpr float kScale = 0x1p-64f;
+  const Term y = at_most(number(104.0f), at_least(number(-40.0f), negative(x)));
+  const auto [n, r] = reduced(y);
+  const Term square = mul(r, r);
+  const Term low = fma(r, number(kExp[1]), number(kExp[0]));
+  const Term high = fma(square, number(kExp[4]), fma(r, number(kExp[3]), number(kExp[2])));
+  const Term mantissa = add(fma(square, fma(square, high, low), r), number(1.0f));
+  const Term two = e_.op(Prim::kExponent, add(n, number(127.0f - 64)));
+  return div(number(kScale), fma(mantissa, two, number(kScale)));
 }
 
 // x + x^3 q(x^2) for |x| < 0.8, q fitted at Chebyshev nodes to 2e-8; 1 - 2 / (e^2|x| + 1) with x's
@@ -92,11 +109,8 @@ Term Maths::gelu(Term x) {
                      0.0794234946f, -0.191784531f, 0.228213608f, -0.112435617f, 0.0206234697f});
   const Term share = mul(mul(h, t), a);
   const Term y = mul(mul(a, number(-0.5f)), a);
-  const Term n = e_.op(Prim::kRound, mul(y, number(1.44269504f)));
-  Term r = fma(n, number(-0x1.62e4p-1f), y);
-  r = fma(n, number(-0x1.7f7d1cp-20f), r);
-  const Term mantissa = polynomial(
-      r, {1.0f, 1.0f, 0.5f, 0x1.5554dcp-3f, 0x1.555518p-5f, 0x1.120be2p-7f, 0x1.6d117cp-10f});
+  const auto [n, r] = reduced(y);
+  const Term mantissa = polynomial(r, {1.0f, 1.0f, kExp[0], kExp[1], kExp[2], kExp[3], kExp[4]});
   const Term power = e_.op(Prim::kExponent, add(n, number(127.0f + 64.0f)));
   return fma(mul(mul(share, mantissa), power), number(0x1p-64f), above);
 }

@@ -38,8 +38,14 @@ class Maths {
   // ((c[n] x + ...) x + c[1]) x + c[0]
   Term polynomial(Term x, std::initializer_list<float> coefficients);
 
+  struct Reduced {
+    Term n, r;
+  };
+  Reduced reduced(Term x);
   Term exp(Term x);
   Term sigmoid(Term x);
+  // Within 2.2 units in the last place, at half the cost: for what rounds it again.
+  Term coarse_sigmoid(Term x);
   Term tanh(Term x);
   Term erf(Term x);
   Term erfc_above_0(Term x);
@@ -52,6 +58,9 @@ class Maths {
 
  private:
   static constexpr uint32_t kSign = 0x80000000u;
+  // p of exp.
+  static constexpr float kExp[] = {0.5f, 0x1.5554dcp-3f, 0x1.555518p-5f, 0x1.120be2p-7f,
+                                   0x1.6d117cp-10f};
   Term first_nan(Term a, Term other) { return blend(is_nan(a), a, other); }
   Expression& e_;
 };

@@ -81,6 +81,18 @@ class Builder {
                    {"ceil_mode", int64_t{0}}});
   }
 
+  // Of as many positions as pixels.
+  uint32_t wide_max(uint32_t x) {
+    const Dims dims = g_.values[x].dims;
+    const int64_t ky = random_.from_to(3, 7), kx = random_.from_to(3, 7);
+    const int64_t top = random_.below(ky), left = random_.below(kx);
+    return g_.add("MaxPool", {x}, dims,
+                  {{"kernel_shape", Dims{ky, kx}},
+                   {"strides", Dims{1, 1}},
+                   {"pads", Dims{top, left, ky - 1 - top, kx - 1 - left}},
+                   {"ceil_mode", int64_t{0}}});
+  }
+
   uint32_t normalized(uint32_t x) {
     const Dims dims = g_.values[x].dims, channels{dims[1]};
     Data variance = random_.data(PFRT_DTYPE_FLOAT32, channels);
@@ -94,7 +106,7 @@ class Builder {
 
   uint32_t step(uint32_t x) {
     const Dims dims = g_.values[x].dims;
-    switch (random_.below(10)) {
+    switch (random_.below(11)) {
       case 8:  // one element a channel, for all, or for each
         return g_.add(random_.once_in(2) ? "PRelu" : "Mul",
                       {x, constant(random_.once_in(3)   ? Dims{}
@@ -123,6 +135,8 @@ class Builder {
       }
       case 7:
         return g_.add("LRN", {x}, dims, {{"size", random_.from_to(1, 16)}, {"alpha", 0.5f}});
+      case 9:
+        return wide_max(x);
       default:
         return conv(x, 16 * random_.from_to(1, 5));
     }

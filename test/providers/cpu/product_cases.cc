@@ -130,7 +130,7 @@ Form random_form(Random& r, int64_t size) {
   Form f;
   const bool large = size >= kLarge, deep = r.once_in(2), depthwise = !deep && r.once_in(2);
   f.batch = r.from_to(1, 2);
-  f.group = depthwise ? of(r, 1, 9) : r.from_to(1, 3);
+  f.group = depthwise ? of(r, 2, 9) : r.from_to(1, 3);
   f.in = depthwise ? 1 : r.from_to(1, 5);
   f.out = depthwise ? r.from_to(1, 2) : r.from_to(1, 9);
   if (deep) {
@@ -139,7 +139,8 @@ Form random_form(Random& r, int64_t size) {
     f.in = of(r, 20, 65);
     f.out = of(r, 12, 33);
   }
-  const auto rank = static_cast<size_t>(large || deep ? 2 : r.from_to(1, 3));
+  const bool pointwise = !depthwise && !large && r.once_in(3);
+  const auto rank = static_cast<size_t>(large || deep || pointwise ? 2 : r.from_to(1, 3));
   for (size_t i = 0; i < 2 * rank; ++i) f.pads.push_back(r.below(3));
   for (size_t i = 0; i < rank; ++i) {
     f.kernel.push_back(r.from_to(1, 3));
@@ -153,7 +154,18 @@ Form random_form(Random& r, int64_t size) {
                                                           : rank == 3    ? 9
                                                                          : 17)));
   }
-  if (deep && r.once_in(3)) {  // what Winograd takes
+  if (pointwise) {
+    f.kernel = f.strides = f.dilations = {1, 1};
+    f.extra = {0, 0};
+    f.pads = {0, 0, 0, 0};
+    if (r.once_in(2)) f.in = of(r, 1, 170);
+    f.image = r.once_in(4) ? Dims{32, 32} : Dims{of(r, 1, 9), of(r, 1, 40)};
+  }
+  if (depthwise && rank == 2 && !large) {  // rows of several vectors
+    f.image[1] = std::max(f.image[1], of(r, 1, 71));
+    if (r.once_in(3)) f.kernel[1] = std::clamp<int64_t>(f.image[1] / f.dilations[1], 1, 5);
+  }
+  if (deep && r.once_in(2)) {  // what Winograd takes
     f.in = of(r, 64, 73);
     f.out = of(r, 32, 41);
     f.kernel = {3, 3};

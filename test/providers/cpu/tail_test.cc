@@ -252,7 +252,7 @@ TEST_F(Tail, runs_in_the_step_of_its_head) {
   EXPECT_EQ(refused_tail(g, 0), "");
   const GraphOutcome got = run(g), want = run(apart(g));
   ASSERT_EQ(got.fault + want.fault, "");
-  EXPECT_EQ(got.kernels, std::vector<std::string>{"conv_implicit_gemm+mul+add+hard_swish"});
+  EXPECT_EQ(got.kernels, std::vector<std::string>{"conv_pointwise+mul+add+hard_swish"});
   EXPECT_EQ(got.nodes, (std::vector<std::vector<uint32_t>>{{0, 1, 2, 3}}));
   EXPECT_EQ(difference(got.outputs[0], want.outputs[0]), "");
   // Read: x, w, scale, rest; written: the output. What is between is neither.

@@ -19,48 +19,70 @@ namespace pfrt::cpu {
 inline constexpr int64_t kBlockChannels = 16;
 inline constexpr int64_t kVectorChannels = 8;
 
+// Where the rows of pixels of the tap rows of a row begin, -1 outside; the first ones' places are
+// worked out once.
+class TapRows {
+ public:
+  TapRows(const WindowRows& rows, int64_t row) : rows_(rows), row_(row) {
+    for (int64_t t = 0; t < std::min(kKnown, rows.tap_rows()); ++t)
+      known_[t] = rows.row_offset(row, t);
+  }
+  int64_t operator[](int64_t t) const { return t < kKnown ? known_[t] : rows_.row_offset(row_, t); }
+
+ private:
+  static constexpr int64_t kKnown = 16;
+  const WindowRows& rows_;
+  int64_t row_, known_[kKnown];
+};
+
+// N positions from |p| on, each with all taps of a row where |inner|.
+template <int N, bool inner, typename Op>
+PFRT_AVX2 inline void blocked_positions(const WindowRows& rows, const TapRows& starts, int64_t p,
+                                        const float* image, float* out, const Op& op) {
+  const int64_t taps = rows.row_taps(), step = kBlockChannels * rows.stride();
+  typename Op::Sum sum[N];
+#pragma GCC unroll 4
+  for (int i = 0; i < N; ++i) sum[i] = op.start();
+  for (int64_t t = 0; t < rows.tap_rows(); ++t) {
+    const int64_t start = starts[t];
+    if (start < 0) continue;
+    const float* const line = image + kBlockChannels * start + p * step;
+    for (int64_t x = 0; x < taps; ++x) {
+      const WindowRows::Span& span = rows.span(x);
+      const float* const at = line + kBlockChannels * span.first;
+      if (!inner && (p < span.begin || p >= span.end)) continue;
+#pragma GCC unroll 4
+      for (int i = 0; i < N; ++i)
+        sum[i] = op.add(sum[i], _mm256_loadu_ps(at + i * step), t * taps + x);
+    }
+  }
+#pragma GCC unroll 4
+  for (int i = 0; i < N; ++i)
+    _mm256_storeu_ps(out + kBlockChannels * (p + i), op.finish(sum[i], p + i));
+}
+
 // |op| is for 8 channels of a block and has a type Sum and start(), add(sum, pixel, tap) for each
 // tap on the image, in their order, and finish(sum, position). |image| and |out| are of these
 // channels; |out| of the row.
 template <typename Op>
 __attribute__((target("avx2"))) void blocked_row(const WindowRows& rows, int64_t row,
                                                  const float* image, float* out, const Op& op) {
-  constexpr int64_t kTogether = 4;
-  using Sum = typename Op::Sum;
-  const int64_t taps = rows.row_taps(), length = rows.row_length(), stride = rows.stride();
-  int64_t inner_begin = 0, inner_end = length;  // positions that have all taps of a row
-  for (int64_t x = 0; x < taps; ++x) {
-    inner_begin = std::max(inner_begin, rows.span(x).begin);
-    inner_end = std::min(inner_end, rows.span(x).end);
+  const int64_t length = rows.row_length();
+  int64_t begin = 0, end = length;  // positions that have all taps of a row
+  for (int64_t x = 0; x < rows.row_taps(); ++x) {
+    begin = std::max(begin, rows.span(x).begin);
+    end = std::min(end, rows.span(x).end);
   }
-  constexpr int64_t kKnown = 16;  // rows of taps whose place is worked out once
-  int64_t starts[kKnown];
-  for (int64_t t = 0; t < std::min(kKnown, rows.tap_rows()); ++t)
-    starts[t] = rows.row_offset(row, t);
-  for (int64_t p = 0; p < length;) {
-    Sum sum[kTogether];
-    const bool inner = p >= inner_begin && p + kTogether <= inner_end;
-    const int64_t n = inner ? kTogether : 1;
-    for (int64_t i = 0; i < kTogether; ++i) sum[i] = op.start();
-    for (int64_t t = 0; t < rows.tap_rows(); ++t) {
-      const int64_t start = t < kKnown ? starts[t] : rows.row_offset(row, t);
-      if (start < 0) continue;
-      for (int64_t x = 0; x < taps; ++x) {
-        const WindowRows::Span& span = rows.span(x);
-        const float* const at = image + kBlockChannels * (start + span.first + p * stride);
-        if (inner) {
-          for (int64_t i = 0; i < kTogether; ++i)
-            sum[i] =
-                op.add(sum[i], _mm256_loadu_ps(at + kBlockChannels * i * stride), t * taps + x);
-        } else if (p >= span.begin && p < span.end) {
-          sum[0] = op.add(sum[0], _mm256_loadu_ps(at), t * taps + x);
-        }
-      }
-    }
-    for (int64_t i = 0; i < n; ++i)
-      _mm256_storeu_ps(out + kBlockChannels * (p + i), op.finish(sum[i], p + i));
-    p += n;
+  end = std::max(begin, end);
+  const TapRows starts(rows, row);
+  int64_t p = 0;
+  for (; p < begin; ++p) blocked_positions<1, false>(rows, starts, p, image, out, op);
+  for (; p + 4 <= end; p += 4) blocked_positions<4, true>(rows, starts, p, image, out, op);
+  if (p + 2 <= end) {
+    blocked_positions<2, true>(rows, starts, p, image, out, op);
+    p += 2;
   }
+  for (; p < length; ++p) blocked_positions<1, false>(rows, starts, p, image, out, op);
 }
 
 }  // namespace pfrt::cpu

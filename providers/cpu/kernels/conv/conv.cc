@@ -82,6 +82,8 @@ constexpr KernelRow kRows[] = {
     with_blocks(with_tail({"", "Conv", kFloat32, "conv_depthwise_rows", "generic",
                            refuse_conv_depthwise, make_conv_depthwise}),
                 refuse_conv_depthwise_blocked, make_conv_depthwise_blocked),
+    with_tail({"", "Conv", kFloat32, "conv_pointwise", "avx2", refuse_conv_pointwise,
+               make_conv_pointwise}),
     with_weights(with_blocks(with_tail({"", "Conv", kFloat32, "conv_winograd", "avx2",
                                         refuse_conv_winograd, make_conv_winograd}),
                              refuse_conv_direct_blocked, make_conv_winograd_blocked),

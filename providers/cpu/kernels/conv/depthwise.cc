@@ -8,6 +8,7 @@
 #include "providers/cpu/isa/isa.h"
 #include "providers/cpu/kernels/conv/blocked_row.h"
 #include "providers/cpu/kernels/conv/geometry.h"
+#include "providers/cpu/kernels/conv/plane_band.h"
 #include "providers/cpu/kernels/matmul/load.h"
 
 namespace pfrt::cpu {
@@ -73,124 +74,61 @@ void plane(const Run& run, const Plan& plan, const float* image, const float* we
   }
 }
 
-// One- and two-dimensional windows in vectors: a band of the plane, padded and with the columns of
-// each phase of the stride side by side, so that every tap of neighbouring positions is one load.
-struct BandPlan {
-  ConvGeometry geometry;
-  int64_t band, band_rows;       // rows of positions, and of the plane under them
-  int64_t phase_pitch, pitch;    // elements from phase to phase, and from row to row
-  std::vector<int64_t> offsets;  // of taps
-
-  static constexpr int64_t kTogether = 32, kMostLength = 8192;  // positions
-
-  explicit BandPlan(const ConvGeometry& g) : geometry(g) {
-    constexpr int64_t kBandBytes = 64 << 10;
-    const Window& w = geometry.window;
-    const int64_t stride = w.strides[1], reach = (w.kernel[0] - 1) * w.dilations[0] + 1;
-    const int64_t last = (w.kernel[1] - 1) * w.dilations[1] / stride;
-    phase_pitch = (w.positions[1] + 7) / 8 * 8 + last;
-    pitch = stride * phase_pitch;
-    band = std::clamp((kBandBytes / (4 * pitch) - reach) / w.strides[0] + 1, int64_t{1},
-                      std::max<int64_t>(w.positions[0], 1));
-    band_rows = (band - 1) * w.strides[0] + reach;
-    for (int64_t y = 0; y < w.kernel[0]; ++y)
-      for (int64_t x = 0; x < w.kernel[1]; ++x) {
-        const int64_t column = x * w.dilations[1];
-        offsets.push_back(y * w.dilations[0] * pitch + column % stride * phase_pitch +
-                          column / stride);
-      }
+// 8 positions of a row at a time. Not fused: every instruction set gives the same bits.
+struct VectorTaps {
+  using Sum = __m256;
+  const float* weights;
+  float bias;
+  PFRT_AVX2 Sum start() const { return _mm256_set1_ps(bias); }
+  PFRT_AVX2 __m256 tap(size_t index) const { return _mm256_broadcast_ss(weights + index); }
+  PFRT_AVX2 Sum add(Sum sum, __m256 pixels, __m256 tap) const {
+    return _mm256_add_ps(sum, _mm256_mul_ps(tap, pixels));
   }
-  uint64_t scratch_bytes() const {
-    return static_cast<uint64_t>(band_rows * pitch) * sizeof(float);
-  }
-
-  // For rows of positions from |top| on, |rows| of the plane.
-  void fill(const float* plane, int64_t top, int64_t rows, float* out) const {
-    const Window& w = geometry.window;
-    const int64_t stride = w.strides[1], width = w.image[1];
-    for (int64_t r = 0; r < rows; ++r, out += pitch) {
-      const int64_t y = top * w.strides[0] - w.pads[0] + r;
-      if (y < 0 || y >= w.image[0]) {
-        std::fill_n(out, pitch, 0.0f);
-        continue;
-      }
-      const float* const line = plane + y * width;
-      for (int64_t phase = 0; phase < stride; ++phase) {
-        float* const to = out + phase * phase_pitch;
-        // Element u is column u * stride + first.
-        const int64_t first = phase - w.pads[1];
-        const int64_t begin = std::clamp<int64_t>((stride - 1 - first) / stride, 0, phase_pitch);
-        const int64_t end = std::clamp((width - first + stride - 1) / stride, begin, phase_pitch);
-        std::fill_n(to, begin, 0.0f);
-        if (stride == 1)
-          std::copy_n(line + begin + first, end - begin, to + begin);
-        else
-          for (int64_t u = begin; u < end; ++u) to[u] = line[u * stride + first];
-        std::fill(to + end, to + phase_pitch, 0.0f);
-      }
-    }
-  }
+  PFRT_AVX2 __m256 finish(Sum sum, int64_t) const { return sum; }
 };
 
-// V vectors of positions. Not fused: every instruction set gives the same bits.
-template <int V>
-__attribute__((target("avx2"))) void band_piece(const BandPlan& plan, const float* in,
-                                                const float* weights, float bias, float* out) {
-  const size_t taps = plan.offsets.size();
-  const int64_t* const offsets = plan.offsets.data();
-  __m256 sum[V];
-  for (int v = 0; v < V; ++v) sum[v] = _mm256_set1_ps(bias);
-  for (size_t t = 0; t < taps; ++t) {
-    const __m256 by = _mm256_broadcast_ss(weights + t);
-    const float* const at = in + offsets[t];
-    for (int v = 0; v < V; ++v)
-      sum[v] = _mm256_add_ps(sum[v], _mm256_mul_ps(by, _mm256_loadu_ps(at + 8 * v)));
-  }
-  for (int v = 0; v < V; ++v) _mm256_storeu_ps(out + 8 * v, sum[v]);
-}
-
-// |n| positions of a row; |in| is that of the first one's first tap.
-void band_row(const BandPlan& plan, const float* in, const float* weights, float bias, float* out,
-              int64_t n) {
-  constexpr void (*kPieces[])(const BandPlan&, const float*, const float*, float, float*) = {
-      band_piece<1>, band_piece<2>, band_piece<3>, band_piece<4>};
-  for (int64_t x = 0; x < n; x += BandPlan::kTogether) {
-    const int64_t left = std::min(n - x, BandPlan::kTogether), vectors = (left + 7) / 8;
-    alignas(32) float rest[BandPlan::kTogether];
-    const bool whole = left % 8 == 0;
-    kPieces[vectors - 1](plan, in + x, weights, bias, whole ? out + x : rest);
-    if (!whole) std::copy_n(rest, left, out + x);
-  }
-}
-
 Kernel band_kernel(const ConvGeometry& geometry, bool has_bias) {
-  const auto plan = std::make_shared<const BandPlan>(geometry);
+  struct BandPlan {
+    ConvGeometry geometry;
+    PlaneBand band;
+    int64_t planes;  // of a task
+  };
+  constexpr int64_t kTask = 1 << 12;  // elements
+  const int64_t positions = geometry.window.position_count();
+  const auto plan = std::make_shared<const BandPlan>(
+      BandPlan{geometry, PlaneBand(geometry.window),
+               std::max<int64_t>(1, kTask / std::max<int64_t>(positions, 1))});
   Kernel kernel;
   kernel.flops = geometry.flops();
-  kernel.scratch_bytes = plan->scratch_bytes();
-  kernel.run = [plan, has_bias](const Run& run) -> pfrt_code {
+  kernel.scratch_bytes = plan->band.bytes();
+  kernel.run = [plan, has_bias, positions](const Run& run) -> pfrt_code {
     const ConvGeometry& g = plan->geometry;
-    const Window& w = g.window;
-    const int64_t height = w.positions[0], length = w.positions[1], taps = w.taps();
-    const int64_t channels = g.groups * g.group_out, positions = height * length;
+    const PlaneBand& band = plan->band;
+    const int64_t height = g.window.positions[0], taps = g.window.taps();
+    const int64_t channels = g.groups * g.group_out;
     if (positions == 0) return run.stop();
-    run.parallel(g.batch * channels, [&](int64_t i, uint32_t worker) {
-      const int64_t image = i / channels, channel = i % channels;
-      const float* const plane =
-          run.input<float>(0) + (image * g.groups + channel / g.group_out) * w.image_size();
-      const float* const weights = run.input<float>(1) + channel * taps;
-      const float bias = has_bias ? run.input<float>(2)[channel] : 0.0f;
+    const int64_t all = g.batch * channels, together = plan->planes;
+    run.parallel((all + together - 1) / together, [&](int64_t i, uint32_t worker) {
       float* const lines = run.scratch<float>(worker);
-      for (int64_t top = 0; top < height && !run.stopped(); top += plan->band) {
-        const int64_t rows = std::min(plan->band, height - top);
-        plan->fill(plane, top,
-                   (rows - 1) * w.strides[0] + plan->band_rows - (plan->band - 1) * w.strides[0],
-                   lines);
-        const int64_t start = i * positions + top * length;
-        for (int64_t y = 0; y < rows; ++y)
-          band_row(*plan, lines + y * w.strides[0] * plan->pitch, weights, bias,
-                   run.output<float>(0) + start + y * length, length);
-        run.finished(start, start + rows * length);
+      const int64_t first = i * together, last = std::min(first + together, all);
+      int64_t finished = first * positions;
+      for (int64_t p = first; p < last; ++p) {
+        const int64_t channel = p % channels;
+        const float* const plane = run.input<float>(0) + p / g.group_out * g.window.image_size();
+        const float bias = has_bias ? run.input<float>(2)[channel] : 0.0f;
+        const VectorTaps op{run.input<float>(1) + channel * taps, bias};
+        for (int64_t top = 0; top < height; top += band.rows()) {
+          if (run.stopped()) return;
+          const int64_t rows = std::min(band.rows(), height - top);
+          const int64_t start = p * positions + top * band.length();
+          band.fill(plane, top, rows, lines);
+          band_rows(band, top, rows, lines, run.output<float>(0) + start,
+                    [&](int64_t) { return op; });
+          const int64_t done = start + rows * band.length();
+          if (done - finished < kTask && p + 1 < last) continue;
+          run.finished(finished, done);
+          finished = done;
+        }
       }
     });
     return run.stop();
@@ -279,8 +217,9 @@ Result<Kernel> make_conv_depthwise(const SnapshotNode& node) {
   PFRT_TRY(need_types(node, {1, 2}, Types{node.input_dtype(0)}));
   PFRT_TRY(check_bias(node, 2, g.groups * g.group_out));
   if (isa() >= Isa::kAvx2 && g.window.rank() <= 2) {
+    constexpr int64_t kMostLength = 8192;  // of a row
     g.window = along_rows(std::move(g.window));
-    if (g.window.positions[1] <= BandPlan::kMostLength) return band_kernel(g, node.has_input(2));
+    if (g.window.positions[1] <= kMostLength) return band_kernel(g, node.has_input(2));
   }
   Kernel kernel;
   kernel.flops = g.flops();

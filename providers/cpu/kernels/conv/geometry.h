@@ -55,6 +55,9 @@ Result<Kernel> make_conv_direct(const SnapshotNode& node);
 std::optional<PackedInput> pack_conv_direct(const SnapshotNode& node);
 std::string refuse_conv_direct_blocked(const SnapshotNode& node, Blocked sides);
 Result<Kernel> make_conv_direct_blocked(const SnapshotNode& node, Blocked sides);
+// pointwise.cc
+std::string refuse_conv_pointwise(const SnapshotNode& node);
+Result<Kernel> make_conv_pointwise(const SnapshotNode& node);
 // winograd.cc; what direct.cc says of blocks holds for it too
 std::string refuse_conv_winograd(const SnapshotNode& node);
 Result<Kernel> make_conv_winograd(const SnapshotNode& node);

@@ -13,25 +13,35 @@ namespace {
 
 constexpr int64_t kChannels = 16;  // output channels a task, at most
 
+// Whether two taps and the next position's two are four pixels side by side.
+bool has_pairs(const WindowRows& rows) {
+  if (rows.stride() != 2 || rows.row_taps() != 2) return false;
+  const WindowRows::Span &a = rows.span(0), &b = rows.span(1);
+  return b.first == a.first + 1 && a.begin == b.begin && a.end == b.end;
+}
+
 template <typename T>
 struct Plan {
   ConvGeometry geometry;
   WindowRows rows;
+  bool pairs;        // of taps are scattered together
   int64_t channels;  // a task
   Gemm<T> gemm;
   pfrt_dtype dtype;
   Plan(const ConvGeometry& g, pfrt_dtype type)
       : geometry(g),
         rows(g.window),
+        pairs(has_pairs(rows)),
         channels(std::clamp<int64_t>(g.group_out, 1, kChannels)),
         gemm(channels * g.window.taps(), g.window.position_count(), g.group_in, 16),
         dtype(type) {}
 };
 
-// Adds |n| sums of one tap, for positions from |first| on, to the image.
+// Adds |n| sums of one tap, or of it and the next one, which falls beside it, for positions from
+// |first| on, to the image.
 template <typename T>
-void scatter(const WindowRows& rows, int64_t tap, const T* sums, int64_t first, int64_t n,
-             T* image) {
+void scatter(const WindowRows& rows, int64_t tap, const T* sums, const T* beside, int64_t first,
+             int64_t n, T* image) {
   const WindowRows::Span& span = rows.span(tap % rows.row_taps());
   const int64_t length = rows.row_length(), stride = rows.stride();
   for (int64_t j = 0; j < n;) {
@@ -41,8 +51,17 @@ void scatter(const WindowRows& rows, int64_t tap, const T* sums, int64_t first, 
                   end = std::clamp(span.end, begin, from + count);
     const int64_t start = rows.row_offset(row, tap / rows.row_taps());
     if (start >= 0 && begin < end) {
-      T* const to = image + start + span.first;
-      for (int64_t p = begin; p < end; ++p) to[p * stride] += sums[j + p - from];
+      T* const to = image + start + span.first + begin * stride;
+      const T* const a = sums + j + begin - from;
+      if (beside != nullptr) {
+        const T* const b = beside + j + begin - from;
+        for (int64_t p = 0; p < end - begin; ++p) {
+          to[2 * p] += a[p];
+          to[2 * p + 1] += b[p];
+        }
+      } else {
+        for (int64_t p = 0; p < end - begin; ++p) to[p * stride] += a[p];
+      }
     }
     j += count;
   }
@@ -92,10 +111,12 @@ Result<Kernel> make_typed(const SnapshotNode& node, StoreFn<T> store) {
         if (tile.rows <= 0) continue;
         if (run.stopped()) return;
         plan->gemm.compute(run, tile, weights, x, sums, tile.cols, scratch);
-        for (int64_t r = 0; r < tile.rows; ++r) {
+        for (int64_t r = 0, together; r < tile.rows; r += together) {
           const int64_t row = tile.row + r;
-          scatter(plan->rows, row % taps, sums + r * tile.cols, tile.col, tile.cols,
-                  out + row / taps * pixels);
+          together = plan->pairs && row % 2 == 0 && r + 1 < tile.rows ? 2 : 1;
+          const T* const tap = sums + r * tile.cols;
+          scatter(plan->rows, row % taps, tap, together == 2 ? tap + tile.cols : nullptr, tile.col,
+                  tile.cols, out + row / taps * pixels);
         }
       }
       if (store) store(run.output(0), out_start, out, channels * pixels);

@@ -103,10 +103,12 @@ WindowRows::WindowRows(const Window& w) : outer_(w.rank() - 1) {
 int64_t WindowRows::row_offset(int64_t row, int64_t tap_row) const {
   const int64_t* const taps = tap_offsets_.data() + static_cast<size_t>(tap_row) * outer_;
   int64_t offset = 0;
-  for (size_t d = outer_; d-- > 0; row /= positions_[d]) {
-    const int64_t at = row % positions_[d] * strides_[d] - pads_[d] + taps[d];
+  for (size_t d = outer_; d-- > 0;) {
+    const int64_t position = d == 0 ? row : row % positions_[d];
+    const int64_t at = position * strides_[d] - pads_[d] + taps[d];
     if (at < 0 || at >= image_[d]) return -1;
     offset += at * image_strides_[d];
+    if (d > 0) row /= positions_[d];
   }
   return offset;
 }

@@ -374,6 +374,18 @@ void transform_weights(const float* weights, int64_t stride, int64_t outs, float
 
 }  // namespace
 
+namespace {
+
+// Each input is transformed once for all outputs, and each output once for all inputs.
+bool many_channels(int64_t inputs, int64_t outputs) {
+  constexpr int64_t kFewInputs = 32, kForThose = 128;
+  if (outputs < kLeastOutputs || inputs < kFewInputs) return false;
+  return inputs >= kLeastInputs ||
+         inputs * outputs * (kFewInputs + kForThose) >= kFewInputs * kForThose * (inputs + outputs);
+}
+
+}  // namespace
+
 std::string refuse_conv_winograd(const SnapshotNode& node) {
   if (PanelProduct::get() == nullptr) return "the machine, or PFRT_ISA, has no AVX2";
   if (node.precision() == Precision::kIeee) return "precision ieee takes plain products";
@@ -387,7 +399,7 @@ std::string refuse_conv_winograd(const SnapshotNode& node) {
   if (SnapshotNode::elements(weights) <= 0 || !node.is_constant(1))
     return "tiles are for constant weights";
   const int64_t groups = node.attr_int("group", 1);
-  if (groups < 1 || weights[1] < kLeastInputs || weights[0] / groups < kLeastOutputs)
+  if (groups < 1 || !many_channels(weights[1], weights[0] / groups))
     return message("tiles are for many channels, not ", weights[1], " to ", weights[0]);
   return "";
 }

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "providers/cpu/kernels/move/strided.h"
 
+#include <xmmintrin.h>
+
 #include <algorithm>
 #include <cstring>
 
 namespace pfrt::cpu {
 namespace {
 
-constexpr int64_t kBlock = 1 << 15;  // elements a task
-constexpr int64_t kTile = 32;
+constexpr int64_t kBlock = 1 << 15;          // elements a task
+constexpr int64_t kTile = 32, kStrip = 128;  // a strip's rows lie side by side in the source
 
 struct Wide {
   uint64_t low, high;
@@ -24,6 +26,21 @@ void copy_row(const char* from, int64_t from_stride, char* to, int64_t to_stride
                 sizeof(E));
 }
 
+// Every second number, whose bits are moved unseen.
+template <>
+void copy_row<uint32_t>(const char* from, int64_t from_stride, char* to, int64_t to_stride,
+                        int64_t n) {
+  const auto* const source = reinterpret_cast<const float*>(from);
+  auto* const target = reinterpret_cast<float*>(to);
+  int64_t i = 0;
+  if (from_stride == 2 && to_stride == 1)
+    for (; i + 4 < n; i += 4)
+      _mm_storeu_ps(target + i,
+                    _mm_shuffle_ps(_mm_loadu_ps(source + 2 * i), _mm_loadu_ps(source + 2 * i + 4),
+                                   _MM_SHUFFLE(2, 0, 2, 0)));
+  for (; i < n; ++i) std::memcpy(target + i * to_stride, source + i * from_stride, sizeof(float));
+}
+
 template <typename E>
 void copy_tile(const char* from, int64_t from_stride, char* to, int64_t to_stride, int64_t rows,
                int64_t cols) {
@@ -32,6 +49,35 @@ void copy_tile(const char* from, int64_t from_stride, char* to, int64_t to_strid
     for (int64_t c = 0; c < cols; ++c)
       std::memcpy(to + (r * to_stride + c) * kSize, from + (c * from_stride + r) * kSize,
                   sizeof(E));
+}
+
+// Squares of 4 x 4 as vectors, whose bits are moved unseen.
+template <>
+void copy_tile<uint32_t>(const char* from, int64_t from_stride, char* to, int64_t to_stride,
+                         int64_t rows, int64_t cols) {
+  constexpr int64_t kSide = 4;
+  const auto* const source = reinterpret_cast<const float*>(from);
+  auto* const target = reinterpret_cast<float*>(to);
+  const int64_t whole_rows = rows / kSide * kSide, whole_cols = cols / kSide * kSide;
+  for (int64_t r = 0; r < whole_rows; r += kSide)
+    for (int64_t c = 0; c < whole_cols; c += kSide) {
+      const float* const in = source + c * from_stride + r;
+      float* const out = target + r * to_stride + c;
+      __m128 a = _mm_loadu_ps(in), b = _mm_loadu_ps(in + from_stride);
+      __m128 d = _mm_loadu_ps(in + 2 * from_stride), e = _mm_loadu_ps(in + 3 * from_stride);
+      _MM_TRANSPOSE4_PS(a, b, d, e);
+      _mm_storeu_ps(out, a);
+      _mm_storeu_ps(out + to_stride, b);
+      _mm_storeu_ps(out + 2 * to_stride, d);
+      _mm_storeu_ps(out + 3 * to_stride, e);
+    }
+  const auto rest = [&](int64_t row, int64_t row_end, int64_t col, int64_t col_end) {
+    for (int64_t r = row; r < row_end; ++r)
+      for (int64_t c = col; c < col_end; ++c)
+        std::memcpy(target + r * to_stride + c, source + c * from_stride + r, sizeof(float));
+  };
+  rest(0, whole_rows, whole_cols, cols);
+  rest(whole_rows, rows, 0, cols);
 }
 
 // Gathers what lies side by side in output 0, from element |output| on, before it is final.
@@ -167,9 +213,9 @@ void StridedCopy::rows(const Run& run, const char* from, char* to, Output output
 void StridedCopy::tiles(const Run& run, const char* from, char* to, Output output) const {
   const size_t last = dims_.size() - 1;
   const int64_t rows = dims_[dense_], cols = dims_[last], bytes = static_cast<int64_t>(bytes_);
-  const int64_t strips = (rows + kTile - 1) / kTile;
+  const int64_t strips = (rows + kStrip - 1) / kStrip;
   run.parallel(total_ / (rows * cols) * strips, [&](int64_t i, uint32_t) {
-    const int64_t row = i % strips * kTile, height = std::min(kTile, rows - row);
+    const int64_t row = i % strips * kStrip, height = std::min(kStrip, rows - row);
     int64_t left = i / strips, source = row, target = row * to_[dense_];
     for (size_t d = last; d-- > 0;) {
       if (d == dense_) continue;

@@ -71,8 +71,67 @@ void pool_row(const Plan& plan, int64_t row, const float* image, float* out) {
                   AverageOf{outer_count(plan, row), plan.counts.back().data()});
 }
 
+// Maxima of rows first, then of those: as many taps as the window has sides.
+struct MaxOfRows {
+  WindowRows along, across;
+  int64_t blocks;
+
+  // The window along rows alone, at every row of the image, and across what that gives.
+  static Window along_of(Window w) {
+    w.positions[0] = w.image[0];
+    w.kernel[0] = w.strides[0] = w.dilations[0] = 1;
+    w.pads[0] = w.end_pads[0] = 0;
+    return w;
+  }
+  static Window across_of(Window w) {
+    w.image[1] = w.positions[1];
+    w.kernel[1] = w.strides[1] = w.dilations[1] = 1;
+    w.pads[1] = w.end_pads[1] = 0;
+    return w;
+  }
+  MaxOfRows(const Window& w, int64_t count)
+      : along(along_of(w)), across(across_of(w)), blocks(count) {}
+  int64_t scratch_elements() const { return along.rows() * along.row_length() * kBlock; }
+};
+
+// Whether that is less work, and its rows stay in the second-level cache.
+bool pays_by_rows(const Window& w) {
+  constexpr int64_t kMostBytes = 128 << 10;
+  if (w.rank() != 2) return false;
+  const int64_t rows = w.image[0] * w.kernel[1] + w.positions[0] * w.kernel[0];
+  return 4 * rows < 3 * w.positions[0] * w.taps() &&
+         w.image[0] * w.positions[1] * kBlock * int64_t{sizeof(float)} <= kMostBytes;
+}
+
+Kernel max_of_rows(const Window& window, int64_t blocks) {
+  Kernel kernel;
+  const auto plan = std::make_shared<const MaxOfRows>(window, blocks);
+  kernel.flops = static_cast<double>(blocks * kBlock * window.position_count()) *
+                 static_cast<double>(window.taps());
+  kernel.scratch_bytes = static_cast<uint64_t>(plan->scratch_elements()) * sizeof(float);
+  kernel.run = [plan, pixels = window.image_size()](const Run& run) -> pfrt_code {
+    const int64_t length = plan->across.row_length(), all = plan->across.rows() * length;
+    if (all == 0) return run.stop();
+    run.parallel(plan->blocks, [&](int64_t block, uint32_t worker) {
+      if (run.stopped()) return;
+      float* const lines = run.scratch<float>(worker);
+      const auto rows = [&](const WindowRows& window_rows, const float* image, float* out) {
+        for (int64_t r = 0; r < window_rows.rows(); ++r)
+          for (int64_t c = 0; c < kBlock; c += kVectorChannels)
+            blocked_row(window_rows, r, image + c, out + r * length * kBlock + c, MaxOf{});
+      };
+      rows(plan->along, run.input<float>(0) + block * pixels * kBlock, lines);
+      rows(plan->across, lines, run.output<float>(0) + block * all * kBlock);
+      run.finished(block * all * kBlock, (block + 1) * all * kBlock);
+    });
+    return run.stop();
+  };
+  return kernel;
+}
+
 Result<Kernel> make(const SnapshotNode& node, bool average) {
   PFRT_ASSIGN(PoolGeometry g, pool_geometry(node));
+  if (!average && pays_by_rows(g.window)) return max_of_rows(g.window, g.planes / kBlock);
   const WindowRows rows(g.window);
   Plan made{std::move(g.window), rows, g.planes / kBlock, {}};
   for (size_t d = 0; average && d < made.window.rank(); ++d)

@@ -6,6 +6,7 @@
 #include <limits>
 #include <memory>
 
+#include "providers/cpu/isa/isa.h"
 #include "providers/cpu/kernels/pool/make.h"
 
 namespace pfrt::cpu {
@@ -255,6 +256,10 @@ Result<Kernel> make_max_pool(const SnapshotNode& node) {
 }
 
 Result<Kernel> make_average_pool(const SnapshotNode& node) {
+  if (node.input_dtype(0) == PFRT_DTYPE_FLOAT32 && isa() >= Isa::kAvx2) {
+    PFRT_ASSIGN(PoolGeometry g, pool_geometry(node));
+    if (g.window.rank() == 2) return average_pool_vectors(node, std::move(g));
+  }
   return is_double(node) ? make_sum<double>(node, 0) : make_sum<float>(node, 0);
 }
 

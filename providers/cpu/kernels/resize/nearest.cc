@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <immintrin.h>
+
 #include <algorithm>
 #include <cstring>
 #include <vector>
 
+#include "providers/cpu/isa/isa.h"
 #include "providers/cpu/kernels/convert.h"
 #include "providers/cpu/kernels/resize/rows.h"
 
@@ -19,7 +22,39 @@ void gather_fixed(char* y, const char* x, const int64_t* index, int64_t n) {
                 kBytes);
 }
 
-void gather(char* y, const char* x, const int64_t* index, int64_t n, int64_t bytes) {
+// How far 4 elements are from |base|.
+__attribute__((target("avx2"), always_inline)) inline __m256i distances(const int64_t* index,
+                                                                        __m256i base) {
+  return _mm256_sub_epi64(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(index)), base);
+}
+
+// Elements of 4 bytes: 8 that come from 8 neighbours are a permutation of those. |x| has |count|.
+__attribute__((target("avx2"))) void gather_near(char* y, const char* x, const int64_t* index,
+                                                 int64_t n, int64_t count) {
+  constexpr int64_t kLanes = 8, kBytes = 4;
+  const __m256i even = _mm256_setr_epi32(0, 2, 4, 6, 0, 2, 4, 6);
+  const __m256i far = _mm256_set1_epi64x(~(kLanes - 1));
+  if (n < kLanes || count < kLanes) return gather_fixed<kBytes>(y, x, index, n);
+  for (int64_t i = 0; i < n; i += kLanes) {
+    const int64_t j = std::min(i, n - kLanes);
+    const int64_t first = std::min({index[j], index[j + kLanes - 1], count - kLanes});
+    const __m256i base = _mm256_set1_epi64x(first);
+    const __m256i low = distances(index + j, base), high = distances(index + j + 4, base);
+    if (_mm256_testz_si256(_mm256_or_si256(low, high), far) == 0) {
+      gather_fixed<kBytes>(y + j * kBytes, x, index + j, kLanes);
+      continue;
+    }
+    const __m256i order = _mm256_blend_epi32(_mm256_permutevar8x32_epi32(low, even),
+                                             _mm256_permutevar8x32_epi32(high, even), 0xf0);
+    const __m256i pixels = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(x + first * kBytes));
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(y + j * kBytes),
+                        _mm256_permutevar8x32_epi32(pixels, order));
+  }
+}
+
+// |n| times |bytes| bytes, from |index| * |bytes| on of |x|, where there are |count| times so many.
+void gather(char* y, const char* x, const int64_t* index, int64_t n, int64_t bytes, int64_t count) {
+  if (bytes == 4 && isa() >= Isa::kAvx2) return gather_near(y, x, index, n, count);
   switch (bytes) {
     case 1:
       return gather_fixed<1>(y, x, index, n);
@@ -67,7 +102,7 @@ void resize_nearest(const Run& run, const ResizeForm& form, const ResizePlan& pl
     return (item / parts * line.out + item % parts * positions) * plan.inner;
   };
   run.blocks(rows * parts, items, [&](int64_t begin, int64_t end) {
-    int64_t at[kMostAxes];
+    int64_t at[kMostAxes], from_before = -1;  // of the row before, which may be the same
     for (int64_t item = begin; item < end; ++item) {
       const int64_t row = item / parts, first = item % parts * positions;
       const int64_t n = std::min(positions, line.out - first);
@@ -75,6 +110,7 @@ void resize_nearest(const Run& run, const ResizeForm& form, const ResizePlan& pl
       plan.locate(row, outer, at);
       if (plan.outside(at, outer)) {
         fill(y, value, n * plan.inner, size);
+        from_before = -1;
         continue;
       }
       int64_t from = 0;
@@ -83,8 +119,13 @@ void resize_nearest(const Run& run, const ResizeForm& form, const ResizePlan& pl
         const size_t c = static_cast<size_t>(at[i]);
         from += (axis.taps.count == 0 ? at[i] : axis.taps.index[c]) * axis.stride;
       }
+      if (from == from_before && n == line.out) {
+        std::memcpy(y, y - n * bytes, static_cast<size_t>(n * bytes));
+        continue;
+      }
+      from_before = from;
       gather(y, run.input<char>(0) + from * size, &line.taps.index[static_cast<size_t>(first)], n,
-             bytes);
+             bytes, line.in);
       if (line.taps.outside.empty()) continue;
       for (int64_t j = 0; j < n; ++j)
         if (line.taps.outside[static_cast<size_t>(first + j)] != 0)
