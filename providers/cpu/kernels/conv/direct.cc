@@ -14,7 +14,8 @@ namespace pfrt::cpu {
 namespace {
 
 constexpr int64_t kPanel = PanelProduct::kPanel;
-constexpr int64_t kPass = 64;  // k summed apart, which keeps errors small
+constexpr int64_t kPass = 64;   // k summed apart, which keeps errors small
+constexpr int64_t kShort = 32;  // all of them
 constexpr int64_t kWantedTasks = 16;
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
@@ -86,13 +87,15 @@ struct Plan {
 
 // A number of output channels at positions [begin, end) of a band whose first row is |top|.
 struct Task {
-  int64_t panel, panels, begin, end, top;
+  int64_t panel, panels, columns, begin, end, top;
 };
 
 void multiply(const Plan& plan, const Task& task, const float* lines, const float* weights,
               const float* start, float* out, int64_t out_panel) {
   const int64_t width = plan.geometry.window.positions[1];
   const int64_t chunks = plan.order.chunks(), depth = plan.order.depth();
+  const bool half = plan.product->half_rows() > 0 && task.columns <= kPanel / 2;
+  const int64_t most = half ? plan.product->half_rows() : plan.product->rows();
   PanelProduct::Blocks p{};
   p.a_row = plan.image.step();
   p.depth = depth;
@@ -103,7 +106,7 @@ void multiply(const Plan& plan, const Task& task, const float* lines, const floa
   for (int64_t chunk = 0; chunk < chunks; chunk += plan.pass_chunks) {
     p.chunks = std::min(plan.pass_chunks, chunks - chunk);
     // First layers have short sums, where a chain as long would tell.
-    p.chain = plan.order.by_row ? 1 : p.chunks;
+    p.chain = plan.order.by_row && chunks * depth > kShort ? 1 : p.chunks;
     p.offsets = plan.image.offsets().data() + chunk;
     p.b = weights + chunk * depth * kPanel;
     p.start = chunk == 0 ? start : nullptr;
@@ -111,11 +114,14 @@ void multiply(const Plan& plan, const Task& task, const float* lines, const floa
     p.c = out;
     for (int64_t left = task.end - task.begin, n; left > 0; left -= n, ++y, x = 0) {
       n = std::min(width - x, left);
-      if (n != parts.whole) parts = plan.product->parts(n);
+      if (n != parts.whole) parts = PanelProduct::parts(n, most);
       p.a = lines + y * plan.image.row_step() + x * plan.image.step();
       for (int64_t i = 0; i < parts.count; ++i) {
         const int64_t rows = parts.rows + (i < parts.more);
-        plan.product->run(rows, task.panels, p);
+        if (half)
+          plan.product->run_half(rows, p);
+        else
+          plan.product->run(rows, task.panels, p);
         p.a += rows * p.a_row;
         p.c += rows * kPanel;
       }
@@ -134,7 +140,7 @@ void run_task(const Run& run, const Plan& plan, const Task& task, int64_t image,
   const float* const weights =
       run.packed<float>() + (group * plan.panels + task.panel) * plan.panel_elements();
   const int64_t first = task.panel * kPanel;
-  const int64_t count = std::min(task.panels * kPanel, g.group_out - first);
+  const int64_t count = task.columns;
   float bias[PanelProduct::kMostPanels * kPanel] = {};
   if (plan.has_bias) std::copy_n(run.input<float>(2) + group * g.group_out + first, count, bias);
   const int64_t from = task.top * w.positions[1] + task.begin, n = task.end - task.begin;
@@ -180,8 +186,13 @@ Kernel kernel_of(std::shared_ptr<const Plan> made) {
           const int64_t panel =
               (plan->by_weights ? i / parts : i % columns) * plan->product->panels();
           const int64_t begin = (plan->by_weights ? i % parts : i / columns) * plan->task_positions;
-          const Task task{panel, std::min(plan->product->panels(), plan->panels - panel), begin,
-                          std::min(begin + plan->task_positions, positions), top};
+          const int64_t panels = std::min(plan->product->panels(), plan->panels - panel);
+          const Task task{panel,
+                          panels,
+                          std::min(panels * kPanel, geo.group_out - panel * kPanel),
+                          begin,
+                          std::min(begin + plan->task_positions, positions),
+                          top};
           run_task(run, *plan, task, image, run.scratch<float>(worker));
         });
       }
@@ -250,13 +261,13 @@ std::optional<PackedInput> pack_conv_direct(const SnapshotNode& node) {
     for (int64_t g = 0; g < groups; ++g)
       for (int64_t p = 0; p < panels; ++p, to += panel) {
         const int64_t outs = std::min(kPanel, out - p * kPanel);
-        if (outs < kPanel || channels % kPanel != 0) std::fill_n(to, panel, 0.0f);
+        if (outs < kPanel || channels % order.line != 0) std::fill_n(to, panel, 0.0f);
         // A line of channels of all outputs is written while it is in the nearest cache.
-        for (int64_t c = 0; c < channels; c += kPanel)
+        for (int64_t c = 0; c < channels; c += order.line)
           for (int64_t o = 0; o < outs; ++o) {
             const float* weights = from + (o * channels + c) * taps;
             float* const column = to + order.k(0, c) * kPanel + o;
-            for (int64_t i = 0; i < std::min(kPanel, channels - c); ++i)
+            for (int64_t i = 0; i < std::min(order.line, channels - c); ++i)
               for (int64_t t = 0; t < taps; ++t) column[(i + t * step) * kPanel] = *weights++;
           }
         from += outs * channels * taps;

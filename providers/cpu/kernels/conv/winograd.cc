@@ -49,8 +49,7 @@ struct Plan {
         tiles_y(ceil_div(g.window.positions[0], kOut)),
         tiles_x(ceil_div(g.window.positions[1], kOut)),
         band(band_rows(band_bytes)),
-        lines(whole_tiles(g.window), ChunkOrder::of(g.group_in, 3, 3, 1), kOut * band,
-              sides.input) {
+        lines(whole_tiles(g.window), {g.group_in, 3, 3, false, kPanel}, kOut * band, sides.input) {
     for (int64_t k = 0; k < chunks * kPanel; k += kChain)
       offsets.push_back(k / kPanel * band_tiles() * kPanel + k % kPanel);
   }
