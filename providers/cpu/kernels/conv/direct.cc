@@ -17,6 +17,7 @@ constexpr int64_t kPanel = PanelProduct::kPanel;
 constexpr int64_t kPass = 64;   // k summed apart, which keeps errors small
 constexpr int64_t kShort = 32;  // all of them
 constexpr int64_t kWantedTasks = 16;
+constexpr int64_t kLeastWork = 1 << 16;  // multiply-adds of a task
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
@@ -52,10 +53,11 @@ struct Plan {
         pass_chunks(std::max<int64_t>(1, kPass / order.depth())),
         panels(ceil_div(g.group_out, kPanel)),
         by_weights(blocking.by_weights) {
-    const int64_t parts =
-        std::max(ceil_div(positions(), blocking.task_positions),
-                 std::min(ceil_div(kWantedTasks, columns()), ceil_div(positions(), 24)));
-    task_positions = ceil_div(positions(), parts);
+    const int64_t parts = std::max(
+        ceil_div(positions(), blocking.task_positions),
+        std::min({ceil_div(kWantedTasks, columns()), ceil_div(positions(), 24),
+                  ceil_div(positions() * panel_elements() * product->panels(), kLeastWork)}));
+    task_positions = whole_rows(ceil_div(positions(), parts));
   }
 
   int64_t positions() const { return band * geometry.window.positions[1]; }  // of a band
@@ -68,6 +70,11 @@ struct Plan {
   }
 
  private:
+  // Products are of positions of a row: |n| of about so many rows, if that is any.
+  int64_t whole_rows(int64_t n) const {
+    const int64_t width = geometry.window.positions[1], rows = (n + width / 2) / width;
+    return rows > 0 ? rows * width : n;
+  }
   static bool is_whole(const Window& w) {
     return w.taps() == 1 && ImageBand::in_place(w, true) && w.strides[0] == 1 && w.strides[1] == 1;
   }
