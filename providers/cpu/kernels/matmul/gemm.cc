@@ -16,6 +16,7 @@ constexpr int64_t kDepth = 256;     // k a pass
 constexpr int64_t kTileRows = 480;  // at most
 constexpr int64_t kTileCols = 384;
 constexpr int64_t kWideTileCols = 2048;  // of a few rows, which read lines of B
+constexpr int64_t kTransposed = 4;       // lines of k at a time
 constexpr int64_t kMinTileWork =
     1 << 20;  // multiply-adds below which a tile is not cut for parallelism
 constexpr int64_t kWantedTiles = 16;
@@ -109,10 +110,18 @@ void StridedSource<T>::pack(T* out, int64_t width, int64_t first, int64_t count,
       transpose_float(out, width, static_cast<const float*>(data_) + start, outer_stride_, count,
                       kn);
   } else {
-    T line[kDepth];
+    T line[kTransposed * kDepth];
     for (int64_t from = 0; from < kn; from += kDepth) {
       const int64_t n = std::min(kDepth, kn - from);
-      for (int64_t j = 0; j < count; ++j) {
+      int64_t j = 0;
+      if constexpr (std::is_same_v<T, float>)
+        for (; j + kTransposed <= count; j += kTransposed) {
+          for (int64_t i = 0; i < kTransposed; ++i)
+            load_(line + i * kDepth, data_, start + (j + i) * outer_stride_ + from * k_stride_,
+                  k_stride_, n);
+          transpose_float(out + from * width + j, width, line, kDepth, kTransposed, n);
+        }
+      for (; j < count; ++j) {
         load_(line, data_, start + j * outer_stride_ + from * k_stride_, k_stride_, n);
         for (int64_t k = 0; k < n; ++k) out[(from + k) * width + j] = line[k];
       }
