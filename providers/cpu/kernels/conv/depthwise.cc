@@ -8,6 +8,7 @@
 #include "providers/cpu/isa/isa.h"
 #include "providers/cpu/kernels/conv/blocked_row.h"
 #include "providers/cpu/kernels/conv/geometry.h"
+#include "providers/cpu/kernels/in_float32.h"
 #include "providers/cpu/kernels/matmul/load.h"
 
 namespace pfrt::cpu {
@@ -261,7 +262,7 @@ Result<Kernel> make_conv_depthwise_blocked(const SnapshotNode& node, Blocked) {
     });
     return run.stop();
   };
-  return kernel;
+  return in_float32(node, {0, 1, 2}, std::move(kernel));
 }
 
 std::string refuse_conv_depthwise(const SnapshotNode& node) {
@@ -280,7 +281,8 @@ Result<Kernel> make_conv_depthwise(const SnapshotNode& node) {
   PFRT_TRY(check_bias(node, 2, g.groups * g.group_out));
   if (isa() >= Isa::kAvx2 && g.window.rank() <= 2) {
     g.window = along_rows(std::move(g.window));
-    if (g.window.positions[1] <= BandPlan::kMostLength) return band_kernel(g, node.has_input(2));
+    if (g.window.positions[1] <= BandPlan::kMostLength)
+      return in_float32(node, {0, 1, 2}, band_kernel(g, node.has_input(2)));
   }
   Kernel kernel;
   kernel.flops = g.flops();
@@ -303,7 +305,7 @@ Result<Kernel> make_conv_depthwise(const SnapshotNode& node) {
     });
     return run.stop();
   };
-  return kernel;
+  return in_float32(node, {0, 1, 2}, std::move(kernel));
 }
 
 }  // namespace pfrt::cpu

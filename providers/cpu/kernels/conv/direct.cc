@@ -9,6 +9,7 @@
 #include "providers/cpu/jit/panel_product.h"
 #include "providers/cpu/kernels/conv/geometry.h"
 #include "providers/cpu/kernels/conv/image_band.h"
+#include "providers/cpu/kernels/in_float32.h"
 
 namespace pfrt::cpu {
 namespace {
@@ -262,7 +263,7 @@ std::optional<PackedInput> pack_conv_direct(const SnapshotNode& node) {
         from += outs * channels * taps;
       }
   };
-  return packed;
+  return packed_from_float32(node, std::move(packed));
 }
 
 std::string refuse_conv_direct_blocked(const SnapshotNode& node, Blocked sides) {
@@ -275,7 +276,7 @@ std::string refuse_conv_direct_blocked(const SnapshotNode& node, Blocked sides) 
 }
 
 Result<Kernel> make_conv_direct_blocked(const SnapshotNode& node, Blocked sides) {
-  PFRT_ASSIGN(ConvGeometry g, float_conv_geometry(node));
+  PFRT_ASSIGN(ConvGeometry g, plain_conv_geometry(node));
   g.window = along_rows(std::move(g.window));
   Kernel kernel;
   if (g.batch == 0 || g.window.position_count() == 0) {
@@ -287,7 +288,7 @@ Result<Kernel> make_conv_direct_blocked(const SnapshotNode& node, Blocked sides)
   const bool bias = node.has_input(2);
   kernel = kernel_of(std::make_shared<const Plan>(g, bias, sides));
   kernel.alternatives = [g, bias, sides] { return alternatives(g, bias, sides); };
-  return kernel;
+  return in_float32(node, {0, 2}, std::move(kernel));
 }
 
 Result<Kernel> make_conv_direct(const SnapshotNode& node) {
