@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
-#include "providers/cpu/kernels/matmul/bfloat16_columns.h"
 #include "providers/cpu/kernels/matmul/gemm.h"
+#include "providers/cpu/kernels/matmul/half_columns.h"
 
 namespace pfrt::cpu {
 namespace {
@@ -92,8 +92,7 @@ std::vector<std::pair<std::string, PanelMatmul>> PanelMatmul::others(const Colum
 
 uint64_t PanelMatmul::scratch_bytes() const {
   const int64_t edge = task_rows_ * PanelProduct::kMostPanels * kPanel;
-  return static_cast<uint64_t>(edge + (panels_ == Panels::kBfloat16 ? kWidened : 0)) *
-         sizeof(float);
+  return static_cast<uint64_t>(edge + (panels_ != Panels::kPlain ? kWidened : 0)) * sizeof(float);
 }
 
 void PanelMatmul::run(const Run& run, const Finish& finish) const {
@@ -117,7 +116,7 @@ void PanelMatmul::run(const Run& run, const Finish& finish) const {
 }
 
 void PanelMatmul::multiply(const Run& run, const Task& t, float* scratch) const {
-  float* const edge = scratch + (panels_ == Panels::kBfloat16 ? kWidened : 0);
+  float* const edge = scratch + (panels_ != Panels::kPlain ? kWidened : 0);
   const int64_t wide = product_->panels(t.rows) * kPanel;
   for (int64_t j = t.col; j < t.col + t.cols; j += wide) {
     const int64_t cols = std::min(wide, t.col + t.cols - j), panels = ceil_div(cols, kPanel);
@@ -141,7 +140,8 @@ void PanelMatmul::multiply(const Run& run, const Task& t, int64_t col, int64_t p
   p.offsets = kOffsets;
   p.a_row = k_;
   p.chain = 1;
-  const bool widens = panels_ == Panels::kBfloat16;
+  const Half half = panels_ == Panels::kFloat16 ? Half::kFloat16 : Half::kBfloat16;
+  const bool widens = panels_ != Panels::kPlain;
   p.b_panel = kPanel * (widens ? kPass : k_);
   p.c_row = c_row;
   p.c_panel = kPanel;
@@ -152,10 +152,9 @@ void PanelMatmul::multiply(const Run& run, const Task& t, int64_t col, int64_t p
     const int64_t depth = p.depth * p.chunks;
     p.b = widens ? widened : run.packed<float>() + col * k_ + k * kPanel;
     if (widens) {
-      const uint32_t* const from = run.packed<uint32_t>() + col / kPanel * Bfloat16Panel::lanes(k_);
+      const uint32_t* const from = run.packed<uint32_t>() + col / kPanel * HalfPanel::lanes(k_);
       for (int64_t i = 0; i < panels; ++i)
-        Bfloat16Panel::widen(from + i * Bfloat16Panel::lanes(k_), k, depth,
-                             widened + i * p.b_panel);
+        HalfPanel::widen(half, from + i * HalfPanel::lanes(k_), k, depth, widened + i * p.b_panel);
     }
     p.start = k == 0 ? kNothing : nullptr;
     p.a = run.input<float>(0) + t.row * k_ + k;
