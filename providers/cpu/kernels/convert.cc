@@ -63,6 +63,17 @@ void load_small_floats(pfrt_dtype dtype, const void* src, int64_t n, T* dst) {
 
 template <typename T>
 void load_block(pfrt_dtype dtype, const void* src, int64_t n, T* dst) {
+  if constexpr (std::is_same_v<T, double>)
+    if (const WidenFn widen = widen_fn(dtype)) {
+      constexpr int64_t kWide = 64;
+      float line[kWide];
+      for (int64_t i = 0; i < n; i += kWide) {
+        const int64_t count = std::min(kWide, n - i);
+        widen(static_cast<const uint16_t*>(src) + i, line, count);
+        for (int64_t j = 0; j < count; ++j) dst[i + j] = static_cast<double>(line[j]);
+      }
+      return;
+    }
   if constexpr (std::is_same_v<T, float>)
     if (const WidenFn widen = widen_fn(dtype))
       return widen(static_cast<const uint16_t*>(src), dst, n);

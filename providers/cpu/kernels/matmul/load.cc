@@ -18,17 +18,6 @@ struct Brain {
   uint16_t bits;
 };
 
-template <typename T, typename E>
-T widen(E value) {
-  if constexpr (std::is_same_v<E, Half>) {
-    return static_cast<T>(float16_to_float(value.bits));
-  } else if constexpr (std::is_same_v<E, Brain>) {
-    return static_cast<T>(bfloat16_to_float(value.bits));
-  } else {
-    return static_cast<T>(value);
-  }
-}
-
 template <typename E, typename T>
 E narrow(T value) {
   if constexpr (std::is_same_v<E, Half>) {
@@ -51,9 +40,9 @@ template <typename T, typename E>
 void load(T* out, const void* base, int64_t offset, int64_t stride, int64_t n) {
   const E* in = static_cast<const E*>(base) + offset;
   if (stride == 1) {
-    for (int64_t i = 0; i < n; ++i) out[i] = widen<T>(in[i]);
+    for (int64_t i = 0; i < n; ++i) out[i] = static_cast<T>(in[i]);
   } else {
-    for (int64_t i = 0; i < n; ++i) out[i] = widen<T>(in[i * stride]);
+    for (int64_t i = 0; i < n; ++i) out[i] = static_cast<T>(in[i * stride]);
   }
 }
 
@@ -79,6 +68,17 @@ void load_halves(float* out, const void* base, int64_t offset, int64_t stride, i
 }
 
 template <pfrt_dtype dtype>
+void load_halves(double* out, const void* base, int64_t offset, int64_t stride, int64_t n) {
+  constexpr int64_t kWide = 64;
+  float line[kWide];
+  for (int64_t i = 0; i < n; i += kWide) {
+    const int64_t count = std::min(kWide, n - i);
+    load_halves<dtype>(line, base, offset + i * stride, stride, count);
+    for (int64_t j = 0; j < count; ++j) out[i + j] = static_cast<double>(line[j]);
+  }
+}
+
+template <pfrt_dtype dtype>
 void store_halves(void* base, int64_t offset, const float* in, int64_t n) {
   narrow_fn(dtype)(in, static_cast<uint16_t*>(base) + offset, n);
 }
@@ -87,7 +87,7 @@ void store_halves(void* base, int64_t offset, const float* in, int64_t n) {
 
 template <typename T>
 LoadFn<T> load_fn(pfrt_dtype dtype) {
-  if constexpr (std::is_same_v<T, float>) {
+  if constexpr (std::is_floating_point_v<T>) {
     if (dtype == PFRT_DTYPE_FLOAT16) return load_halves<PFRT_DTYPE_FLOAT16>;
     if (dtype == PFRT_DTYPE_BFLOAT16) return load_halves<PFRT_DTYPE_BFLOAT16>;
   }
@@ -118,10 +118,6 @@ LoadFn<T> load_fn(pfrt_dtype dtype) {
         return load<T, float>;
       case PFRT_DTYPE_FLOAT64:
         return load<T, double>;
-      case PFRT_DTYPE_FLOAT16:
-        return load<T, Half>;
-      case PFRT_DTYPE_BFLOAT16:
-        return load<T, Brain>;
       default:
         break;
     }
