@@ -49,7 +49,7 @@ struct Bfloat16 {
 };
 
 template <typename Half>
-PFRT_AVX2 void widen_vectors(const uint16_t* in, float* out, int64_t n) {
+PFRT_AVX2 inline void widen_vectors(const uint16_t* in, float* out, int64_t n) {
   int64_t i = 0;
   for (; i + kLanes <= n; i += kLanes)
     _mm256_storeu_ps(out + i,
@@ -75,6 +75,18 @@ PFRT_AVX2 void narrow_vectors(const float* in, uint16_t* out, int64_t n) {
   std::copy_n(narrow, n - i, out + i);
 }
 
+template <float (*widen)(uint16_t)>
+void widen_lines_plainly(const uint16_t* in, int64_t in_pitch, float* out, int64_t out_pitch,
+                         int64_t lines, int64_t n) {
+  for (; lines > 0; --lines, in += in_pitch, out += out_pitch) widen_plainly<widen>(in, out, n);
+}
+
+template <typename Half>
+PFRT_AVX2 void widen_line_vectors(const uint16_t* in, int64_t in_pitch, float* out,
+                                  int64_t out_pitch, int64_t lines, int64_t n) {
+  for (; lines > 0; --lines, in += in_pitch, out += out_pitch) widen_vectors<Half>(in, out, n);
+}
+
 // Asked once a process: both ways give the same bits.
 bool have_vectors() {
   static const bool have = isa() >= Isa::kAvx2;
@@ -88,6 +100,13 @@ WidenFn widen_fn(pfrt_dtype dtype) {
   if (dtype == PFRT_DTYPE_FLOAT16)
     return have_vectors() ? widen_vectors<Float16> : widen_plainly<float16_to_float>;
   return have_vectors() ? widen_vectors<Bfloat16> : widen_plainly<bfloat16_to_float>;
+}
+
+WidenLinesFn widen_lines_fn(pfrt_dtype dtype) {
+  if (!is_half(dtype)) return nullptr;
+  if (dtype == PFRT_DTYPE_FLOAT16)
+    return have_vectors() ? widen_line_vectors<Float16> : widen_lines_plainly<float16_to_float>;
+  return have_vectors() ? widen_line_vectors<Bfloat16> : widen_lines_plainly<bfloat16_to_float>;
 }
 
 NarrowFn narrow_fn(pfrt_dtype dtype) {

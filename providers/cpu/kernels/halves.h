@@ -20,8 +20,13 @@ using WidenFn = void (*)(const uint16_t* in, float* out, int64_t n);
 // Rounded to nearest even.
 using NarrowFn = void (*)(const float* in, uint16_t* out, int64_t n);
 
+// |lines| of them, |in_pitch| and |out_pitch| elements apart.
+using WidenLinesFn = void (*)(const uint16_t* in, int64_t in_pitch, float* out, int64_t out_pitch,
+                              int64_t lines, int64_t n);
+
 // Of float16 or bfloat16; nullptr for other types.
 WidenFn widen_fn(pfrt_dtype dtype);
+WidenLinesFn widen_lines_fn(pfrt_dtype dtype);
 NarrowFn narrow_fn(pfrt_dtype dtype);
 
 }  // namespace pfrt::cpu

@@ -80,6 +80,7 @@ StridedSource<T>::StridedSource(const void* data, pfrt_dtype dtype, int64_t offs
                                 int64_t outer_stride, int64_t k_stride)
     : data_(data),
       load_(load_fn<T>(dtype)),
+      widen_lines_(std::is_same_v<T, float> ? widen_lines_fn(dtype) : nullptr),
       offset_(offset),
       outer_stride_(outer_stride),
       k_stride_(k_stride),
@@ -103,7 +104,10 @@ template <typename T>
 void StridedSource<T>::pack(T* out, int64_t width, int64_t first, int64_t count, int64_t k0,
                             int64_t kn) const {
   const int64_t start = offset_ + first * outer_stride_ + k0 * k_stride_;
-  if (outer_stride_ == 1) {
+  if (outer_stride_ == 1 && widen_lines_ != nullptr) {
+    if constexpr (std::is_same_v<T, float>)
+      widen_lines_(static_cast<const uint16_t*>(data_) + start, k_stride_, out, width, kn, count);
+  } else if (outer_stride_ == 1) {
     for (int64_t k = 0; k < kn; ++k) load_(out + k * width, data_, start + k * k_stride_, 1, count);
   } else if (std::is_same_v<T, float> && same_type_ && k_stride_ == 1) {
     if constexpr (std::is_same_v<T, float>)
