@@ -40,6 +40,7 @@ class Types {
 };
 
 inline constexpr Types kFloat32{PFRT_DTYPE_FLOAT32};
+// What is computed in float32.
 inline constexpr Types kShortFloats{PFRT_DTYPE_FLOAT32, PFRT_DTYPE_FLOAT16, PFRT_DTYPE_BFLOAT16};
 inline constexpr Types kFloats{PFRT_DTYPE_FLOAT32, PFRT_DTYPE_FLOAT64, PFRT_DTYPE_FLOAT16,
                                PFRT_DTYPE_BFLOAT16};
@@ -236,13 +237,13 @@ struct KernelRow {
   Result<Prepared> (*prepare)(const SnapshotNode& node) = nullptr;
   Result<Kernel> (*make_with)(const SnapshotNode& node, const Prepared& prepared) = nullptr;
   bool packed = false;  // takes and makes kPacked types as they lie in memory
-  // Calls Run::finished where output 0 is float32, whose dimensions are known before the run.
+  // Calls Run::finished where output 0 is of kShortFloats; its dimensions are known before the run.
   bool takes_tail = false;
   // A form that gives the pooling of output 0 instead; null without one. Empty when it can.
   std::string (*refuse_pool)(const SnapshotNode& node, const SnapshotNode& pool) = nullptr;
   Result<Kernel> (*make_pooled)(const SnapshotNode& node, const SnapshotNode& pool) = nullptr;
   // A form for images in blocks of channels; null without one. |refuse_blocked| is empty when input
-  // 0 and output 0, both of float32, may lie so.
+  // 0 and output 0, of one type of kShortFloats, may lie so.
   std::string (*refuse_blocked)(const SnapshotNode& node, Blocked sides) = nullptr;
   Result<Kernel> (*make_blocked)(const SnapshotNode& node, Blocked sides) = nullptr;
   // Called once a compiled region, for nodes that refuse did not turn away. May be null.
