@@ -60,7 +60,11 @@ Kernel kernel_that_reads(const PackedInput& packed, const SnapshotNode& node, in
 std::optional<PackedInput> pack_columns(const SnapshotNode& node, int64_t m, bool any,
                                         const Columns& columns) {
   std::optional<PackedInput> packed;
-  if (m <= HalfRows::kMostRows || panels_are_best()) packed = pack_half_columns(node, columns);
+  // Columns of halves are widened once where the product, not reading them, is what takes time.
+  if (is_half(node.input_dtype(0)) && m > HalfRows::kMostRows && panels_are_best())
+    packed = pack_panel_columns(node, m, any, columns);
+  if (!packed && (m <= HalfRows::kMostRows || panels_are_best()))
+    packed = pack_half_columns(node, columns);
   if (!packed) packed = pack_tile_columns(node, m, columns);
   // What is split on the way has more rows of tiles than vectors could make up for.
   if (packed || split_product_usable()) return packed;

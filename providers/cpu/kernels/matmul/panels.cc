@@ -26,16 +26,18 @@ std::optional<PackedInput> pack_panel_columns(const SnapshotNode& node, int64_t 
   // Few rows read the numbers as they are at the speed of memory. Large ones are not kept twice for
   // what may be few.
   constexpr int64_t kLeastRows = 5, kLeastColumns = 8, kMostNumbers = 32 << 20, kMaybe = 4 << 20;
-  if (node.input_dtype(0) != PFRT_DTYPE_FLOAT32 || node.input_constant(1) == nullptr ||
-      PanelProduct::get() == nullptr || c.n < kLeastColumns || c.k < 1 ||
-      c.n * c.k > (m >= kLeastRows ? kMostNumbers : kMaybe) || (m < kLeastRows && !any))
+  const pfrt_dtype dtype = node.input_dtype(0);
+  if (!kShortFloats.has(dtype) || node.input_dtype(1) != dtype ||
+      node.input_constant(1) == nullptr || PanelProduct::get() == nullptr || c.n < kLeastColumns ||
+      c.k < 1 || c.n * c.k > (m >= kLeastRows ? kMostNumbers : kMaybe) || (m < kLeastRows && !any))
     return std::nullopt;
   PackedInput packed;
   packed.input = 1;
-  packed.recipe = message("panel_columns/", c.n, "x", c.k, "/", c.outer_stride, "/", c.k_stride);
+  packed.recipe = message("panel_columns/", dtype_name(dtype), "/", c.n, "x", c.k, "/",
+                          c.outer_stride, "/", c.k_stride);
   packed.bytes = static_cast<uint64_t>(ceil_div(c.n, kPanel) * kPanel * c.k) * sizeof(float);
   packed.pack = [=](const void* source, void* memory) {
-    const StridedSource<float> columns(source, PFRT_DTYPE_FLOAT32, 0, c.outer_stride, c.k_stride);
+    const StridedSource<float> columns(source, dtype, 0, c.outer_stride, c.k_stride);
     float* const to = static_cast<float*>(memory);
     // Where a row's columns are neighbours few rows are read at a time, in their order.
     const int64_t rows = c.outer_stride == 1 ? kReadRows : c.k;
