@@ -51,8 +51,8 @@ void Tail::run(void* const* buffers, int64_t begin, int64_t end) const {
 }
 
 void Run::run_tail(int64_t begin, int64_t end) const {
-  if (widened_ != nullptr)
-    widened_->narrow(widened_->output + begin,
+  if (widened_ != nullptr && widened_->narrow != nullptr)
+    widened_->narrow(static_cast<const float*>(widened_->output) + begin,
                      static_cast<uint16_t*>(context_->buffers[outputs_[0]]) + begin, end - begin);
   if (extras_.tail != nullptr) extras_.tail->run(context_->buffers, begin, end);
   if (extras_.norm != nullptr) extras_.norm->finished(context_->buffers, begin, end);

@@ -23,17 +23,19 @@ struct Plan {
     uint64_t at;
   };
   WidenFn widen;
-  NarrowFn narrow;
+  NarrowFn narrow = nullptr;
   std::vector<Input> inputs;
   uint64_t output = 0, bytes = 0;
 
-  Plan(const SnapshotNode& node, std::initializer_list<uint32_t> read)
-      : widen(widen_fn(node.input_dtype(0))), narrow(narrow_fn(node.input_dtype(0))) {
+  Plan(const SnapshotNode& node, std::initializer_list<uint32_t> read, Rounding rounding)
+      : widen(widen_fn(node.input_dtype(0))) {
     for (const uint32_t i : read)
       if (node.has_input(i)) {
         inputs.push_back({i, node.input_elements(i), bytes});
         bytes += padded(static_cast<uint64_t>(inputs.back().elements) * sizeof(float));
       }
+    if (rounding == Rounding::kByKernel) return;
+    narrow = narrow_fn(node.input_dtype(0));
     output = bytes;
     bytes += padded(static_cast<uint64_t>(node.output_elements(0)) * sizeof(float));
   }
@@ -53,7 +55,7 @@ Kernel wrapped(const Plan& plan, Kernel kernel) {
       });
       seen.inputs[input.index] = to;
     }
-    seen.output = reinterpret_cast<float*>(memory + plan.output);
+    seen.output = plan.narrow == nullptr ? run.output(0) : memory + plan.output;
     seen.narrow = plan.narrow;
     return inner(Run(run, seen));
   };
@@ -73,9 +75,10 @@ const void* Run::widened_input(uint32_t i) const {
 }
 void* Run::widened_output() const { return widened_->output; }
 
-Kernel in_float32(const SnapshotNode& node, std::initializer_list<uint32_t> inputs, Kernel kernel) {
+Kernel in_float32(const SnapshotNode& node, std::initializer_list<uint32_t> inputs, Kernel kernel,
+                  Rounding rounding) {
   if (!is_half(node.input_dtype(0))) return kernel;
-  return wrapped(Plan(node, inputs), std::move(kernel));
+  return wrapped(Plan(node, inputs, rounding), std::move(kernel));
 }
 
 PackedInput packed_from_float32(const SnapshotNode& node, PackedInput packed) {

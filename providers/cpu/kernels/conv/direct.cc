@@ -32,6 +32,7 @@ struct Plan {
   Blocked blocked;
   ChunkOrder order;
   const PanelProduct* product;
+  NarrowFn narrow;  // to the output's type; null: float32
   bool has_bias;
   int64_t band;  // rows of positions
   ImageBand image;
@@ -40,12 +41,14 @@ struct Plan {
   int64_t task_positions;  // of a band
   bool by_weights;
 
-  Plan(const ConvGeometry& g, bool bias, Blocked sides, const Blocking& blocking = {})
+  Plan(const ConvGeometry& g, pfrt_dtype out, bool bias, Blocked sides,
+       const Blocking& blocking = {})
       : geometry(sides.input && is_whole(g.window) ? flat(g) : g),
         blocked(sides),
         order(ChunkOrder::of(g.group_in, g.window.kernel[0], g.window.kernel[1],
                              g.window.dilations[1])),
         product(PanelProduct::get()),
+        narrow(narrow_fn(out)),
         has_bias(bias),
         band(band_rows(blocking.band_bytes)),
         image(geometry.window, order, band, blocked.input),
@@ -62,9 +65,12 @@ struct Plan {
   int64_t columns() const { return ceil_div(panels, product->panels()); }
   int64_t tasks() const { return ceil_div(positions(), task_positions) * columns(); }
   int64_t panel_elements() const { return order.chunks() * order.depth() * kPanel; }
+  // Panels of sums, and one as planes before these are rounded.
   uint64_t scratch_bytes() const {
-    return static_cast<uint64_t>(
-        blocked.output ? 0 : product->panels() * task_positions * kPanel * int64_t{sizeof(float)});
+    const bool direct = blocked.output && narrow == nullptr;
+    const int64_t panels_kept =
+        direct ? 0 : product->panels() + (narrow != nullptr && !blocked.output);
+    return static_cast<uint64_t>(panels_kept * task_positions * kPanel) * sizeof(float);
   }
 
  private:
@@ -124,6 +130,22 @@ void multiply(const Plan& plan, const Task& task, const float* lines, const floa
   }
 }
 
+// |n| lines of |count| channels to positions from |from| on of planes, or of a block, that begin at
+// |start| of the output. |planes| holds as many lines.
+void put_out(const Run& run, const Plan& plan, const float* lines, int64_t count, int64_t start,
+             int64_t from, int64_t n, float* planes) {
+  const int64_t positions = plan.geometry.window.position_count();
+  if (plan.narrow == nullptr) {
+    lines_to_planes(run.output<float>(0) + start + from, positions, lines, count, n);
+  } else if (plan.blocked.output) {
+    plan.narrow(lines, run.output<uint16_t>(0) + start + from * kPanel, n * kPanel);
+  } else {
+    lines_to_planes(planes, n, lines, count, n);
+    for (int64_t c = 0; c < count; ++c)
+      plan.narrow(planes + c * n, run.output<uint16_t>(0) + start + c * positions + from, n);
+  }
+}
+
 // |image| counts the groups of an image as images of their own.
 void run_task(const Run& run, const Plan& plan, const Task& task, int64_t image, float* scratch) {
   const ConvGeometry& g = plan.geometry;
@@ -139,15 +161,16 @@ void run_task(const Run& run, const Plan& plan, const Task& task, int64_t image,
   float bias[PanelProduct::kMostPanels * kPanel] = {};
   if (plan.has_bias) std::copy_n(run.input<float>(2) + group * g.group_out + first, count, bias);
   const int64_t from = task.top * w.positions[1] + task.begin, n = task.end - task.begin;
-  float* const out = run.output<float>(0) + (image * g.group_out + first) * positions;
-  if (plan.blocked.output) {
-    multiply(plan, task, lines, weights, bias, out + from * kPanel, positions * kPanel);
+  const int64_t start = (image * g.group_out + first) * positions;
+  if (plan.blocked.output && plan.narrow == nullptr) {
+    multiply(plan, task, lines, weights, bias, run.output<float>(0) + start + from * kPanel,
+             positions * kPanel);
   } else {
     const int64_t stride = plan.task_positions * kPanel;
     multiply(plan, task, lines, weights, bias, scratch, stride);
     for (int64_t p = 0; p < task.panels; ++p)
-      lines_to_planes(out + p * kPanel * positions + from, positions, scratch + p * stride,
-                      std::min(kPanel, count - p * kPanel), n);
+      put_out(run, plan, scratch + p * stride, std::min(kPanel, count - p * kPanel),
+              start + p * kPanel * positions, from, n, scratch + task.panels * stride);
   }
   const int64_t step = plan.blocked.output ? kPanel : 1;
   for (int64_t c = first; c < first + count; c += step) {
@@ -192,16 +215,17 @@ Kernel kernel_of(std::shared_ptr<const Plan> made) {
   return kernel;
 }
 
-std::vector<Alternative> alternatives(const ConvGeometry& geometry, bool bias, Blocked sides) {
+std::vector<Alternative> alternatives(const ConvGeometry& geometry, pfrt_dtype out_type, bool bias,
+                                      Blocked sides) {
   constexpr int64_t kB = 1 << 10;
   constexpr Blocking kOthers[] = {
       {128 * kB, 256}, {512 * kB, 256},       {1024 * kB, 256},      {256 * kB, 128},
       {256 * kB, 512}, {256 * kB, 256, true}, {256 * kB, 512, true}, {1024 * kB, 128, true},
   };
-  const Plan plan(geometry, bias, sides);
+  const Plan plan(geometry, out_type, bias, sides);
   std::vector<Alternative> out;
   for (const Blocking& blocking : kOthers) {
-    const auto other = std::make_shared<const Plan>(geometry, bias, sides, blocking);
+    const auto other = std::make_shared<const Plan>(geometry, out_type, bias, sides, blocking);
     std::string change;
     add_change(change, "band", plan.band, other->band);
     add_change(change, "positions", plan.task_positions, other->task_positions);
@@ -286,9 +310,10 @@ Result<Kernel> make_conv_direct_blocked(const SnapshotNode& node, Blocked sides)
   if (PanelProduct::get() == nullptr)
     return error(Code::kUNSUPPORTED, "AVX2 is not usable any more");
   const bool bias = node.has_input(2);
-  kernel = kernel_of(std::make_shared<const Plan>(g, bias, sides));
-  kernel.alternatives = [g, bias, sides] { return alternatives(g, bias, sides); };
-  return in_float32(node, {0, 2}, std::move(kernel));
+  const pfrt_dtype out = node.output_dtype(0);
+  kernel = kernel_of(std::make_shared<const Plan>(g, out, bias, sides));
+  kernel.alternatives = [g, out, bias, sides] { return alternatives(g, out, bias, sides); };
+  return in_float32(node, {0, 2}, std::move(kernel), Rounding::kByKernel);
 }
 
 Result<Kernel> make_conv_direct(const SnapshotNode& node) {
