@@ -56,7 +56,7 @@ Result<bool> pool_first(Editor& editor, Node& node, const RuleContext&) {
 
 constexpr Rule kRules[] = {
     {"PoolFirst", "MaxPool", "Conv, Relu, LeakyRelu or Clip, MaxPool -> Conv, MaxPool, the same",
-     OptLevel::kAll, false, pool_first},
+     OptLevel::kExtended, false, pool_first},
 };
 
 }  // namespace

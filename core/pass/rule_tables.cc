@@ -24,9 +24,9 @@ std::span<const RuleFamily> rule_families() {
       {RulePass::kFusion, "attention", attention_input_rules},
       {RulePass::kFusion, "merge_products", projection_rules},
       {RulePass::kFusion, "conv", conv_rules},
+      {RulePass::kFusion, "pool", pool_rules},
       {RulePass::kLayout, "transpose", transpose_rules},
       {RulePass::kLayout, "pieces", late_pieces_rules},
-      {RulePass::kLayout, "pool", pool_rules},
   };
   return kFamilies;
 }

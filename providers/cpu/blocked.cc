@@ -39,15 +39,17 @@ class Finder {
   void add(const Unit& unit) {
     const size_t heads = unit.before_loop();
     const size_t after = unit.loop ? unit.nodes.size() - unit.has_norm : heads;
-    for (size_t i = 0; i < unit.nodes.size(); ++i) {
+    const auto reader = [&](size_t i) {
+      return SnapshotNode(snapshot_.snapshot(), unit.nodes[i], &shapes_,
+                          executable_.precision(unit.nodes[i]));
+    };
+    if (unit.has_pool) add_pooled(reader(0), reader(1));
+    for (size_t i = unit.has_pool ? heads : 0; i < unit.nodes.size(); ++i) {
       if (unit.loop && i >= heads && i < after) continue;
-      const SnapshotNode node(snapshot_.snapshot(), unit.nodes[i], &shapes_,
-                              executable_.precision(unit.nodes[i]));
-      // A head that pools may do so in a form of its own, rows are normalised as they lie.
-      if ((unit.has_pool && i < heads) || (unit.has_norm && i + 1 == unit.nodes.size()))
-        pin_all(node);
+      if (unit.has_norm && i + 1 == unit.nodes.size())
+        pin_all(reader(i));  // rows are normalised as they lie
       else
-        add(node);
+        add(reader(i));
     }
     if (unit.loop) add(*unit.loop);
   }
@@ -70,10 +72,25 @@ class Finder {
     if (row == nullptr || row->refuse_blocked == nullptr || !node.has_input(0) ||
         !node.has_output(0))
       return pin_all(node);
-    const auto takes = [&](bool in, bool out) {
-      return row->refuse_blocked(node, {in, out}).empty();
+    add(*row, node, node.output_index(0));
+    for (uint32_t i = 1; i < node.output_count(); ++i)
+      if (node.has_output(i)) pin(node.output_index(i));
+  }
+
+  // A head and the pooling of its output, which is not in memory where they are one step.
+  void add_pooled(const SnapshotNode& head, const SnapshotNode& pool) {
+    const KernelRow* const row = find_kernel(head, nullptr);
+    if (row != nullptr && row->refuse_blocked != nullptr && head.has_input(0) &&
+        pool.has_output(0) && refuse_pooled(head, pool).empty())
+      return add(*row, head, pool.output_index(0));
+    pin_all(head), pin_all(pool);
+  }
+
+  void add(const KernelRow& row, const SnapshotNode& node, uint32_t out) {
+    const auto takes = [&](bool input, bool output) {
+      return row.refuse_blocked(node, {input, output}).empty();
     };
-    const uint32_t in = node.input_index(0), out = node.output_index(0);
+    const uint32_t in = node.input_index(0);
     const bool alike = takes(true, true), alone_in = takes(true, false),
                alone_out = takes(false, true);
     if (alike && alone_in && alone_out) {
@@ -86,8 +103,6 @@ class Finder {
       if (!alone_in) pin(in);
       if (!alone_out) pin(out);
     }
-    for (uint32_t i = 1; i < node.output_count(); ++i)
-      if (node.has_output(i)) pin(node.output_index(i));
   }
 
   void pin_all(const SnapshotNode& node) {

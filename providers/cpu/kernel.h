@@ -239,9 +239,11 @@ struct KernelRow {
   bool packed = false;  // takes and makes kPacked types as they lie in memory
   // Calls Run::finished where output 0 is of kShortFloats; its dimensions are known before the run.
   bool takes_tail = false;
-  // A form that gives the pooling of output 0 instead; null without one. Empty when it can.
+  // A form that gives the pooling of output 0 instead; null without one. Empty when it can. Where
+  // |refuse_blocked| takes input 0 and output 0 in blocks, it does so of the pooling's output.
   std::string (*refuse_pool)(const SnapshotNode& node, const SnapshotNode& pool) = nullptr;
-  Result<Kernel> (*make_pooled)(const SnapshotNode& node, const SnapshotNode& pool) = nullptr;
+  Result<Kernel> (*make_pooled)(const SnapshotNode& node, const SnapshotNode& pool,
+                                Blocked sides) = nullptr;
   // A form for images in blocks of channels; null without one. |refuse_blocked| is empty when input
   // 0 and output 0, of one type of kShortFloats, may lie so.
   std::string (*refuse_blocked)(const SnapshotNode& node, Blocked sides) = nullptr;

@@ -382,10 +382,10 @@ class ProgramBuilder {
     const Packed* const packed = row->pack == nullptr ? nullptr : executable_.packed(index);
     const bool with_packed = packed != nullptr && row->make_packed != nullptr;
     const Blocked sides{node.has_input(0) && blocked_[node.input_index(0)],
-                        node.has_output(0) && blocked_[node.output_index(0)]};
+                        last.has_output(0) && blocked_[last.output_index(0)]};
     const auto make = [&]() -> Result<Kernel> {
+      if (pooled) return row->make_pooled(node, last, sides);
       if (sides.input || sides.output) return row->make_blocked(node, sides);
-      if (pooled) return row->make_pooled(node, last);
       if (with_packed) return row->make_packed(node, packed->input);
       return row->prepare == nullptr ? row->make(node)
                                      : row->make_with(node, executable_.prepared(index));

@@ -30,15 +30,19 @@ class Generator final : public Xbyak::CodeGenerator {
   explicit Generator(bool wide) : CodeGenerator(kCapacity, code_pages), wide_(wide) {}
 
   const uint8_t* write(int rows, int panels) {
+    return write_vectors(rows, panels * kPanel / lanes());
+  }
+  const uint8_t* write_half(int rows) { return write_vectors(rows, 1); }
+
+ private:
+  const uint8_t* write_vectors(int rows, int vectors) {
     align(64);
     const uint8_t* const code = getCurr();
     rows_ = rows;
-    vectors_ = panels * kPanel / lanes();
+    vectors_ = vectors;
     product();
     return code;
   }
-
- private:
   int lanes() const { return wide_ ? 16 : 8; }
   Xbyak::Xmm vector(int i) const {
     return wide_ ? static_cast<Xbyak::Xmm>(Xbyak::Zmm(i)) : static_cast<Xbyak::Xmm>(Xbyak::Ymm(i));
@@ -204,6 +208,7 @@ class Generator final : public Xbyak::CodeGenerator {
 class PanelProductSet {
  public:
   // 6 x 2 sums fill 12 of 16 registers, 12 x 2 fill 24 of 32; 2 x 4 leave room for four columns.
+  // Half panels of AVX2 have 12 x 1.
   explicit PanelProductSet(bool wide) {
     product_.rows_ = wide ? 12 : 6;
     product_.rows_of_two_ = wide ? 12 : 2;
@@ -219,20 +224,30 @@ class PanelProductSet {
       }
       code[panels - 1][rows_of[panels - 1]] = generator.getCurr();
     }
+    product_.half_rows_ = wide ? 0 : PanelProduct::kMostRows;
+    const uint8_t* half[PanelProduct::kMostRows + 1] = {};
+    for (int rows = 1; rows <= product_.half_rows_; ++rows) {
+      half[rows - 1] = generator.write_half(rows);
+      product_.half_code_[rows - 1] =
+          reinterpret_cast<PanelProduct::Code>(reinterpret_cast<uintptr_t>(half[rows - 1]));
+    }
+    half[product_.half_rows_] = generator.getCurr();
     written_ = seal(generator);
     for (int64_t p = 0; written_ && p < PanelProduct::kMostPanels; ++p)
       for (int64_t r = 0; r < rows_of[p]; ++r)
-        publish_one(wide, r + 1, p + 1, code[p][r], code[p][r + 1]);
+        publish_one(wide, r + 1, p == 0 ? "1" : "2", code[p][r], code[p][r + 1]);
+    for (int64_t r = 0; written_ && r < product_.half_rows_; ++r)
+      publish_one(wide, r + 1, "half", half[r], half[r + 1]);
   }
   const PanelProduct* get() const { return written_ ? &product_ : nullptr; }
 
  private:
   // Without memory of the heap: pages that were sealed cannot be written again after a failure.
-  static void publish_one(bool wide, int64_t rows, int64_t panels, const uint8_t* begin,
+  static void publish_one(bool wide, int64_t rows, const char* panels, const uint8_t* begin,
                           const uint8_t* end) noexcept {
     char name[64];
-    std::snprintf(name, sizeof name, "panel_product_%s_%dx%d", wide ? "avx512" : "avx2",
-                  static_cast<int>(rows), static_cast<int>(panels));
+    std::snprintf(name, sizeof name, "panel_product_%s_%dx%s", wide ? "avx512" : "avx2",
+                  static_cast<int>(rows), panels);
     publish(name, begin, static_cast<size_t>(end - begin));
   }
   PanelProduct product_;

@@ -39,25 +39,32 @@ class PanelProduct {
   void run(int64_t rows, int64_t panels, const Blocks& blocks) const {
     code_[panels - 1][rows - 1](&blocks);
   }
+  // The first 8 columns of one panel, for 1 to half_rows() rows: no others are read or written, nor
+  // of |start|.
+  void run_half(int64_t rows, const Blocks& blocks) const { half_code_[rows - 1](&blocks); }
+  // 0 where a vector is a panel, and half of one would take as long.
+  int64_t half_rows() const { return half_rows_; }
   int64_t rows() const { return rows_; }
   int64_t panels() const { return panels(rows_); }
   // Few rows take two where more take one: memory is read ahead of both.
   int64_t panels(int64_t rows) const { return rows <= rows_of_two_ ? 2 : 1; }
 
-  // Rows in parts as alike as can be: the first |more| have one row more than |rows|.
+  // Rows in parts as alike as can be, of |most| or fewer: the first |more| have one row more than
+  // |rows|.
   struct Parts {
     int64_t whole = 0, count = 0, rows = 0, more = 0;
   };
-  Parts parts(int64_t n) const {
-    const int64_t count = (n + rows_ - 1) / rows_;
+  Parts parts(int64_t n) const { return parts(n, rows_); }
+  static Parts parts(int64_t n, int64_t most) {
+    const int64_t count = (n + most - 1) / most;
     return {n, count, n / count, n % count};
   }
 
  private:
   friend class PanelProductSet;
   using Code = void (*)(const Blocks* blocks);
-  int64_t rows_ = 0, rows_of_two_ = 0;
-  Code code_[kMostPanels][kMostRows] = {};
+  int64_t rows_ = 0, rows_of_two_ = 0, half_rows_ = 0;
+  Code code_[kMostPanels][kMostRows] = {}, half_code_[kMostRows] = {};
 };
 
 }  // namespace pfrt::cpu

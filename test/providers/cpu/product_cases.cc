@@ -154,7 +154,7 @@ Form random_form(Random& r, int64_t size) {
                                                                          : 17)));
   }
   if (deep && r.once_in(3)) {  // what Winograd takes
-    f.in = of(r, 64, 73);
+    f.in = of(r, 32, 73);
     f.out = of(r, 32, 41);
     f.kernel = {3, 3};
     f.strides = f.dilations = {1, 1};

@@ -24,7 +24,8 @@ Case pool(Random& r, pfrt_dtype dtype, int64_t size, const Pool& fn) {
     dilations.push_back(r.from_to(1, 2));
     pads[i] = r.below(2), pads[i + rank] = r.below(2);
     const int64_t extent = (kernel[i] - 1) * dilations[i] + 1;
-    const int64_t image = large ? 65 : extent + r.below(rank == 3 ? 5 : 15);
+    const int64_t most = rank == 3 ? 5 : i + 1 < rank ? 15 : 32;
+    const int64_t image = large ? 65 : extent + r.below(most);
     const int64_t left = image + pads[i] + pads[i + rank] - extent;
     int64_t positions = (left + (ceil ? strides[i] - 1 : 0)) / strides[i] + 1;
     if (ceil && (positions - 1) * strides[i] >= image + pads[i]) --positions;

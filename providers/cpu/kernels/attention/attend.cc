@@ -36,9 +36,9 @@ int64_t padded(int64_t elements) { return (elements + 15) / 16 * 16; }
 
 // c[i * n + j] = sum of a(i, k) b(j, k), for i < m, j < n.
 template <typename T>
-void multiply(const Run& run, int64_t m, int64_t n, int64_t depth, const PanelSource<T>& a,
-              const PanelSource<T>& b, T* c, T* scratch) {
-  const Gemm<T> gemm(m, n, depth, kMostRows);  // never cut for parallelism
+void multiply(const Run& run, const Gemm<T>& like, int64_t m, int64_t n, int64_t depth,
+              const PanelSource<T>& a, const PanelSource<T>& b, T* c, T* scratch) {
+  const Gemm<T> gemm(like, m, n, depth, kMostRows);  // never cut for parallelism
   for (int64_t i = 0; i < gemm.tiles(); ++i) {
     const GemmTile tile = gemm.tile(i);
     gemm.compute(run, tile, a, b, c + tile.row * n + tile.col, n, scratch);
@@ -206,13 +206,13 @@ class Attend {
       for (int64_t i = 0; i < f_.head; ++i) row[i] *= static_cast<T>(f_.scale);
     }
     const StridedSource<T> rows(q, kOwnType<T>, 0, f_.head, 1);
-    multiply<T>(run, block.count, width, f_.head, rows, cached(run, block, false), scores,
+    multiply<T>(run, gemm_, block.count, width, f_.head, rows, cached(run, block, false), scores,
                 scratch + gemm_at_);
     std::array<bool, kMostRows> sees{};
     for (int64_t r = 0; r < block.count; ++r)
       sees[static_cast<size_t>(r)] = finish(run, block, r, scores + r * width, scratch + mask_at_);
     const StridedSource<T> weights(scores, kOwnType<T>, 0, width, 1);
-    multiply<T>(run, block.count, f_.v_head, width, weights, cached(run, block, true), y,
+    multiply<T>(run, gemm_, block.count, f_.v_head, width, weights, cached(run, block, true), y,
                 scratch + gemm_at_);
     for (int64_t r = 0; r < block.count; ++r) {
       T* const row = y + r * f_.v_head;
@@ -296,6 +296,7 @@ class Attend {
 
   AttentionForm f_;
   LineMath math_ = LineMath::here();
+  Gemm<T> gemm_;
   int64_t rows_ = 1, blocks_ = 0, tasks_ = 0;
   bool joined_ = false;
   int64_t q_at_ = 0, scores_at_ = 0, mask_at_ = 0, y_at_ = 0, gemm_at_ = 0;  // in the scratch

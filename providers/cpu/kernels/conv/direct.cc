@@ -6,129 +6,33 @@
 #include <algorithm>
 #include <memory>
 
-#include "providers/cpu/jit/panel_product.h"
-#include "providers/cpu/kernels/conv/geometry.h"
-#include "providers/cpu/kernels/conv/image_band.h"
+#include "providers/cpu/kernels/conv/direct_plan.h"
 #include "providers/cpu/kernels/in_float32.h"
 
 namespace pfrt::cpu {
 namespace {
 
-constexpr int64_t kPanel = PanelProduct::kPanel;
-constexpr int64_t kPass = 64;  // k summed apart, which keeps errors small
+constexpr int64_t kPanel = DirectPlan::kPanel;
 constexpr int64_t kWantedTasks = 16;
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-// How the work is divided, which results do not depend on.
-struct Blocking {
-  int64_t band_bytes = 256 << 10;  // stays in the second-level cache
-  int64_t task_positions = 256;    // their sums stay in the first
-  bool by_weights = false;         // tasks with the same weights follow each other
-};
-
-struct Plan {
-  ConvGeometry geometry;
-  Blocked blocked;
-  ChunkOrder order;
-  const PanelProduct* product;
+struct Plan : DirectPlan {
   NarrowFn narrow;  // to the output's type; null: float32
-  bool has_bias;
-  int64_t band;  // rows of positions
-  ImageBand image;
-  int64_t pass_chunks;
-  int64_t panels;          // of output channels of a group
-  int64_t task_positions;  // of a band
-  bool by_weights;
 
   Plan(const ConvGeometry& g, pfrt_dtype out, bool bias, Blocked sides,
-       const Blocking& blocking = {})
-      : geometry(sides.input && is_whole(g.window) ? flat(g) : g),
-        blocked(sides),
-        order(ChunkOrder::of(g.group_in, g.window.kernel[0], g.window.kernel[1],
-                             g.window.dilations[1])),
-        product(PanelProduct::get()),
-        narrow(narrow_fn(out)),
-        has_bias(bias),
-        band(band_rows(blocking.band_bytes)),
-        image(geometry.window, order, band, blocked.input),
-        pass_chunks(std::max<int64_t>(1, kPass / order.depth())),
-        panels(ceil_div(g.group_out, kPanel)),
-        by_weights(blocking.by_weights) {
-    const int64_t parts =
-        std::max(ceil_div(positions(), blocking.task_positions),
-                 std::min(ceil_div(kWantedTasks, columns()), ceil_div(positions(), 24)));
-    task_positions = ceil_div(positions(), parts);
-  }
+       const DirectBlocking& wanted = {})
+      : DirectPlan(g, bias, sides, wanted), narrow(narrow_fn(out)) {}
 
-  int64_t positions() const { return band * geometry.window.positions[1]; }  // of a band
-  int64_t columns() const { return ceil_div(panels, product->panels()); }
-  int64_t tasks() const { return ceil_div(positions(), task_positions) * columns(); }
-  int64_t panel_elements() const { return order.chunks() * order.depth() * kPanel; }
-  // Panels of sums, and one as planes before these are rounded.
+  bool in_output() const { return blocked.output && narrow == nullptr; }
+  // Sums, and a panel of them as planes before these are rounded.
   uint64_t scratch_bytes() const {
-    const bool direct = blocked.output && narrow == nullptr;
-    const int64_t panels_kept =
-        direct ? 0 : product->panels() + (narrow != nullptr && !blocked.output);
-    return static_cast<uint64_t>(panels_kept * task_positions * kPanel) * sizeof(float);
-  }
-
- private:
-  static bool is_whole(const Window& w) {
-    return w.taps() == 1 && ImageBand::in_place(w, true) && w.strides[0] == 1 && w.strides[1] == 1;
-  }
-  // Pixels are positions: rows do not matter.
-  static ConvGeometry flat(ConvGeometry g) {
-    for (auto* list : {&g.window.image, &g.window.positions}) *list = {1, (*list)[0] * (*list)[1]};
-    return g;
-  }
-  int64_t band_rows(int64_t bytes) const {
-    const Window& w = geometry.window;
-    const int64_t height = w.positions[0];
-    if (ImageBand::in_place(w, blocked.input)) return height;
-    const int64_t rows = std::max<int64_t>(bytes / ImageBand::bytes_of_row(w, order), 2);
-    return ceil_div(height, ceil_div(height, rows));
+    if (in_output()) return 0;
+    const bool turns = narrow != nullptr && !blocked.output;
+    return DirectPlan::scratch_bytes() +
+           (turns ? static_cast<uint64_t>(task_positions * kPanel) * sizeof(float) : 0);
   }
 };
-
-// A number of output channels at positions [begin, end) of a band whose first row is |top|.
-struct Task {
-  int64_t panel, panels, begin, end, top;
-};
-
-void multiply(const Plan& plan, const Task& task, const float* lines, const float* weights,
-              const float* start, float* out, int64_t out_panel) {
-  const int64_t width = plan.geometry.window.positions[1];
-  const int64_t chunks = plan.order.chunks(), depth = plan.order.depth();
-  PanelProduct::Blocks p{};
-  p.a_row = plan.image.step();
-  p.depth = depth;
-  p.b_panel = plan.panel_elements();
-  p.c_row = kPanel;
-  p.c_panel = out_panel;
-  PanelProduct::Parts parts;
-  for (int64_t chunk = 0; chunk < chunks; chunk += plan.pass_chunks) {
-    p.chunks = std::min(plan.pass_chunks, chunks - chunk);
-    // First layers have short sums, where a chain as long would tell.
-    p.chain = plan.order.by_row ? 1 : p.chunks;
-    p.offsets = plan.image.offsets().data() + chunk;
-    p.b = weights + chunk * depth * kPanel;
-    p.start = chunk == 0 ? start : nullptr;
-    int64_t y = task.begin / width, x = task.begin % width;
-    p.c = out;
-    for (int64_t left = task.end - task.begin, n; left > 0; left -= n, ++y, x = 0) {
-      n = std::min(width - x, left);
-      if (n != parts.whole) parts = plan.product->parts(n);
-      p.a = lines + y * plan.image.row_step() + x * plan.image.step();
-      for (int64_t i = 0; i < parts.count; ++i) {
-        const int64_t rows = parts.rows + (i < parts.more);
-        plan.product->run(rows, task.panels, p);
-        p.a += rows * p.a_row;
-        p.c += rows * kPanel;
-      }
-    }
-  }
-}
 
 // |n| lines of |count| channels to positions from |from| on of planes, or of a block, that begin at
 // |start| of the output. |planes| holds as many lines.
@@ -147,33 +51,25 @@ void put_out(const Run& run, const Plan& plan, const float* lines, int64_t count
 }
 
 // |image| counts the groups of an image as images of their own.
-void run_task(const Run& run, const Plan& plan, const Task& task, int64_t image, float* scratch) {
+void run_task(const Run& run, const Plan& plan, const DirectTask& task, int64_t image,
+              float* scratch) {
   const ConvGeometry& g = plan.geometry;
   const Window& w = g.window;
-  const int64_t positions = w.position_count(), group = image % g.groups;
-  const float* const lines = plan.image.in_place()
-                                 ? run.input<float>(0) + image * g.group_in * w.image_size()
-                                 : run.shared<float>();
-  const float* const weights =
-      run.packed<float>() + (group * plan.panels + task.panel) * plan.panel_elements();
-  const int64_t first = task.panel * kPanel;
-  const int64_t count = std::min(task.panels * kPanel, g.group_out - first);
-  float bias[PanelProduct::kMostPanels * kPanel] = {};
-  if (plan.has_bias) std::copy_n(run.input<float>(2) + group * g.group_out + first, count, bias);
+  const int64_t positions = w.position_count(), first = task.panel * kPanel;
   const int64_t from = task.top * w.positions[1] + task.begin, n = task.end - task.begin;
   const int64_t start = (image * g.group_out + first) * positions;
-  if (plan.blocked.output && plan.narrow == nullptr) {
-    multiply(plan, task, lines, weights, bias, run.output<float>(0) + start + from * kPanel,
-             positions * kPanel);
+  if (plan.in_output()) {
+    direct_product(run, plan, task, image, run.output<float>(0) + start + from * kPanel,
+                   positions * kPanel);
   } else {
     const int64_t stride = plan.task_positions * kPanel;
-    multiply(plan, task, lines, weights, bias, scratch, stride);
+    direct_product(run, plan, task, image, scratch, stride);
     for (int64_t p = 0; p < task.panels; ++p)
-      put_out(run, plan, scratch + p * stride, std::min(kPanel, count - p * kPanel),
+      put_out(run, plan, scratch + p * stride, std::min(kPanel, task.columns - p * kPanel),
               start + p * kPanel * positions, from, n, scratch + task.panels * stride);
   }
   const int64_t step = plan.blocked.output ? kPanel : 1;
-  for (int64_t c = first; c < first + count; c += step) {
+  for (int64_t c = first; c < first + task.columns; c += step) {
     const int64_t at = (image * g.group_out + c) * positions + from * step;
     run.finished(at, at + n * step);
   }
@@ -190,22 +86,17 @@ Kernel kernel_of(std::shared_ptr<const Plan> made) {
     const int64_t height = geo.window.positions[0], width = geo.window.positions[1];
     const int64_t columns = plan->columns();
     for (int64_t image = 0; image < geo.batch * geo.groups; ++image) {
-      const float* const pixels =
-          run.input<float>(0) + image * geo.group_in * geo.window.image_size();
       for (int64_t top = 0; top < height && !run.stopped(); top += plan->band) {
-        if (!plan->image.in_place())
-          run.parallel(plan->image.parts(), [&](int64_t part, uint32_t) {
-            plan->image.fill(part, top, pixels, run.shared<float>());
-          });
+        fill_direct_band(run, *plan, image, top);
         const int64_t positions = std::min(plan->band, height - top) * width;
         const int64_t parts = ceil_div(positions, plan->task_positions);
         run.parallel(parts * columns, [&](int64_t i, uint32_t worker) {
           if (run.stopped()) return;
-          const int64_t panel =
-              (plan->by_weights ? i / parts : i % columns) * plan->product->panels();
-          const int64_t begin = (plan->by_weights ? i % parts : i / columns) * plan->task_positions;
-          const Task task{panel, std::min(plan->product->panels(), plan->panels - panel), begin,
-                          std::min(begin + plan->task_positions, positions), top};
+          const int64_t column = plan->blocking.by_weights ? i / parts : i % columns;
+          const int64_t begin =
+              (plan->blocking.by_weights ? i % parts : i / columns) * plan->task_positions;
+          const DirectTask task = direct_task(
+              *plan, column, begin, std::min(begin + plan->task_positions, positions), top);
           run_task(run, *plan, task, image, run.scratch<float>(worker));
         });
       }
@@ -218,20 +109,20 @@ Kernel kernel_of(std::shared_ptr<const Plan> made) {
 std::vector<Alternative> alternatives(const ConvGeometry& geometry, pfrt_dtype out_type, bool bias,
                                       Blocked sides) {
   constexpr int64_t kB = 1 << 10;
-  constexpr Blocking kOthers[] = {
+  constexpr DirectBlocking kOthers[] = {
       {128 * kB, 256}, {512 * kB, 256},       {1024 * kB, 256},      {256 * kB, 128},
       {256 * kB, 512}, {256 * kB, 256, true}, {256 * kB, 512, true}, {1024 * kB, 128, true},
   };
   const Plan plan(geometry, out_type, bias, sides);
   std::vector<Alternative> out;
-  for (const Blocking& blocking : kOthers) {
+  for (const DirectBlocking& blocking : kOthers) {
     const auto other = std::make_shared<const Plan>(geometry, out_type, bias, sides, blocking);
     std::string change;
     add_change(change, "band", plan.band, other->band);
     add_change(change, "positions", plan.task_positions, other->task_positions);
     const bool reorders =
-        other->by_weights && other->columns() > 1 && other->tasks() > other->columns();
-    if (other->by_weights && !reorders) continue;
+        other->blocking.by_weights && other->columns() > 1 && other->tasks() > other->columns();
+    if (other->blocking.by_weights && !reorders) continue;
     if (reorders) change += change.empty() ? "by weights" : ", by weights";
     const bool known = std::ranges::any_of(out, [&](const auto& a) { return a.change == change; });
     if (!change.empty() && !known && enough_tasks(other->tasks(), plan.tasks(), kWantedTasks))
@@ -275,13 +166,13 @@ std::optional<PackedInput> pack_conv_direct(const SnapshotNode& node) {
     for (int64_t g = 0; g < groups; ++g)
       for (int64_t p = 0; p < panels; ++p, to += panel) {
         const int64_t outs = std::min(kPanel, out - p * kPanel);
-        if (outs < kPanel || channels % kPanel != 0) std::fill_n(to, panel, 0.0f);
+        if (outs < kPanel || channels % order.line != 0) std::fill_n(to, panel, 0.0f);
         // A line of channels of all outputs is written while it is in the nearest cache.
-        for (int64_t c = 0; c < channels; c += kPanel)
+        for (int64_t c = 0; c < channels; c += order.line)
           for (int64_t o = 0; o < outs; ++o) {
             const float* weights = from + (o * channels + c) * taps;
             float* const column = to + order.k(0, c) * kPanel + o;
-            for (int64_t i = 0; i < std::min(kPanel, channels - c); ++i)
+            for (int64_t i = 0; i < std::min(order.line, channels - c); ++i)
               for (int64_t t = 0; t < taps; ++t) column[(i + t * step) * kPanel] = *weights++;
           }
         from += outs * channels * taps;

@@ -38,7 +38,11 @@ Status check_bias(const SnapshotNode& node, uint32_t i, int64_t channels);
 Result<Kernel> make_conv(const SnapshotNode& node);
 // pooled.cc
 std::string refuse_conv_max_pool(const SnapshotNode& conv, const SnapshotNode& pool);
-Result<Kernel> make_conv_max_pool(const SnapshotNode& conv, const SnapshotNode& pool);
+Result<Kernel> make_conv_max_pool(const SnapshotNode& conv, const SnapshotNode& pool, Blocked);
+// direct_pooled.cc
+std::string refuse_conv_direct_pool(const SnapshotNode& conv, const SnapshotNode& pool);
+Result<Kernel> make_conv_direct_pool(const SnapshotNode& conv, const SnapshotNode& pool,
+                                     Blocked sides);
 Result<Kernel> make_conv_depthwise(const SnapshotNode& node);
 Result<Kernel> make_conv_transpose(const SnapshotNode& node);
 Result<Kernel> make_conv_integer(const SnapshotNode& node);

@@ -8,16 +8,17 @@
 namespace pfrt::cpu {
 namespace {
 
-constexpr int64_t kLine = 16;
+constexpr int64_t kLine = 16, kHalf = 8;
 constexpr int64_t kPartBytes = 32 << 10;
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-// |n| pixels of |count| planes to lines of 16; the rest of a line is zero.
+// |n| pixels of |count| planes to lines of Line; the rest of a line is zero.
+template <int64_t Line>
 void planes_to_lines(float* out, const float* planes, int64_t plane, int64_t count, int64_t n) {
-  for (int64_t c = 0; c < kLine; c += 4) {
+  for (int64_t c = 0; c < Line; c += 4) {
     if (c >= count) {
-      for (int64_t i = 0; i < n; ++i) _mm_storeu_ps(out + kLine * i + c, _mm_setzero_ps());
+      for (int64_t i = 0; i < n; ++i) _mm_storeu_ps(out + Line * i + c, _mm_setzero_ps());
       continue;
     }
     const float* from[4];
@@ -27,16 +28,16 @@ void planes_to_lines(float* out, const float* planes, int64_t plane, int64_t cou
       __m128 r0 = _mm_loadu_ps(from[0] + i), r1 = _mm_loadu_ps(from[1] + i);
       __m128 r2 = _mm_loadu_ps(from[2] + i), r3 = _mm_loadu_ps(from[3] + i);
       _MM_TRANSPOSE4_PS(r0, r1, r2, r3);
-      float* const to = out + kLine * i + c;
+      float* const to = out + Line * i + c;
       _mm_storeu_ps(to, r0);
-      _mm_storeu_ps(to + kLine, r1);
-      _mm_storeu_ps(to + 2 * kLine, r2);
-      _mm_storeu_ps(to + 3 * kLine, r3);
+      _mm_storeu_ps(to + Line, r1);
+      _mm_storeu_ps(to + 2 * Line, r2);
+      _mm_storeu_ps(to + 3 * Line, r3);
     }
     for (; i < n; ++i)
-      for (int64_t j = 0; j < 4; ++j) out[kLine * i + c + j] = from[j][i];
+      for (int64_t j = 0; j < 4; ++j) out[Line * i + c + j] = from[j][i];
     for (int64_t j = count; j < c + 4; ++j)
-      for (i = 0; i < n; ++i) out[kLine * i + j] = 0;
+      for (i = 0; i < n; ++i) out[Line * i + j] = 0;
   }
 }
 
@@ -65,18 +66,21 @@ void lines_to_planes(float* out, int64_t plane, const float* lines, int64_t coun
 }
 
 ChunkOrder ChunkOrder::of(int64_t channels, int64_t taps_y, int64_t taps_x, int64_t dilation_x) {
-  return {channels, taps_y, taps_x, channels < kLine && (dilation_x == 1 || taps_x == 1)};
+  const bool few = channels < kLine;
+  const bool halves = !few && ceil_div(channels, kHalf) * kHalf < ceil_div(channels, kLine) * kLine;
+  return {channels, taps_y, taps_x, few && (dilation_x == 1 || taps_x == 1),
+          halves ? kHalf : kLine};
 }
 
-int64_t ChunkOrder::depth() const { return by_row ? taps_x * channels : std::min(channels, kLine); }
+int64_t ChunkOrder::depth() const { return by_row ? taps_x * channels : std::min(channels, line); }
 
 int64_t ChunkOrder::chunks() const {
-  return taps_y * (by_row ? 1 : taps_x) * ceil_div(channels, kLine);
+  return taps_y * (by_row ? 1 : taps_x) * ceil_div(channels, line);
 }
 
 int64_t ChunkOrder::k(int64_t tap, int64_t channel) const {
   if (channels < kLine) return tap * channels + channel;
-  return (channel / kLine * taps_y * taps_x + tap) * kLine + channel % kLine;
+  return (channel / line * taps_y * taps_x + tap) * line + channel % line;
 }
 
 bool ImageBand::in_place(const Window& w, bool blocked) {
@@ -87,9 +91,9 @@ bool ImageBand::in_place(const Window& w, bool blocked) {
 int64_t ImageBand::bytes_of_row(const Window& w, const ChunkOrder& order) {
   const int64_t width =
       (w.positions[1] - 1) * w.strides[1] + (w.kernel[1] - 1) * w.dilations[1] + 1;
-  const int64_t lines = ceil_div(order.channels, kLine);
+  const int64_t lines = ceil_div(order.channels, order.line);
   return 4 * std::max<int64_t>(width, 1) * std::min(w.strides[0], w.image[0] + 1) *
-         (lines > 1 ? lines * kLine : std::min(order.channels, kLine));
+         (lines > 1 ? lines * order.line : std::min(order.channels, order.line));
 }
 
 ImageBand::ImageBand(const Window& w, const ChunkOrder& order, int64_t rows, bool blocked)
@@ -101,8 +105,8 @@ ImageBand::ImageBand(const Window& w, const ChunkOrder& order, int64_t rows, boo
       stride_y_(w.strides[0]),
       pad_y_(w.pads[0]),
       pad_x_(w.pads[1]),
-      line_(std::min(order.channels, kLine)),
-      blocks_(ceil_div(order.channels, kLine)) {
+      line_(std::min(order.channels, order.line)),
+      blocks_(ceil_div(order.channels, order.line)) {
   if (in_place_) {
     band_rows_ = image_height_;
     width_ = image_width_;
@@ -145,13 +149,15 @@ void ImageBand::fill_row(int64_t block, int64_t row, int64_t top, const float* i
   std::fill(out + line_ * end, out + line_ * width_, 0.0f);
   const int64_t size = image_height_ * image_width_;
   const int64_t at = y * image_width_ + begin - pad_x_;
-  const int64_t count = std::min(kLine, order_.channels - block * kLine);
+  const int64_t count = std::min(line_, order_.channels - block * line_);
   float* const to = out + line_ * begin;
   const int64_t n = end - begin;
   if (blocked_) {
     std::copy_n(image + kLine * (block * size + at), kLine * n, to);
   } else if (line_ == kLine) {
-    planes_to_lines(to, image + block * kLine * size + at, size, count, n);
+    planes_to_lines<kLine>(to, image + block * kLine * size + at, size, count, n);
+  } else if (line_ == kHalf) {
+    planes_to_lines<kHalf>(to, image + block * kHalf * size + at, size, count, n);
   } else if (line_ == 1) {
     std::copy_n(image + at, n, to);
   } else {

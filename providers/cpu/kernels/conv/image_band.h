@@ -2,9 +2,9 @@
 //
 // A band of an image as lines of float32 that a PanelProduct reads: what a tap sees at any position
 // is an offset from the position's own line. Rows are padded with zeros. Lines are 16 channels of a
-// pixel, blocks of channels after another, or, for fewer than 16 channels, the channels of a pixel:
-// the pixels that a row of taps sees are then one line. An image that lies in blocks already and
-// needs no padding is read in place. Immutable; thread-safe.
+// pixel, blocks of channels after another (8 where that leaves fewer zeros), or, for fewer than 16
+// channels, the channels of a pixel: the pixels that a row of taps sees are then one line. An image
+// that lies in blocks already and needs no padding is read in place. Immutable; thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -18,6 +18,7 @@ namespace pfrt::cpu {
 struct ChunkOrder {
   int64_t channels = 0, taps_y = 0, taps_x = 0;
   bool by_row = false;  // a chunk is what a row of taps sees
+  int64_t line = 16;    // channels of a block
 
   static ChunkOrder of(int64_t channels, int64_t taps_y, int64_t taps_x, int64_t dilation_x);
   int64_t depth() const;
@@ -53,7 +54,7 @@ class ImageBand {
   ChunkOrder order_;
   bool blocked_, in_place_;
   int64_t image_height_, image_width_, stride_y_, pad_y_, pad_x_;
-  int64_t line_, blocks_;      // elements of a pixel; blocks of channels
+  int64_t line_, blocks_;      // elements of a pixel in a block; blocks of channels
   int64_t band_rows_, width_;  // of pixels
   int64_t part_rows_, parts_;
   int64_t row_step_, step_;

@@ -2,7 +2,7 @@
 //
 // Convolutions of 3 x 3 taps by Winograd's F(2 x 2, 3 x 3): a tile of 2 x 2 positions sees 4 x 4
 // pixels, and 16 products of transformed numbers take the place of 36. Weights are transformed
-// once, in double precision. Sums are kept in chains of 8, so that errors stay about where plain
+// once, in double precision. Sums are kept in chains of 16, so that errors stay about where plain
 // sums have them (bench/models/error.sh). After A. Lavin and S. Gray, "Fast algorithms for
 // convolutional neural networks", 2015.
 #include <immintrin.h>
@@ -23,10 +23,10 @@ namespace {
 
 constexpr int64_t kPanel = PanelProduct::kPanel;
 constexpr int64_t kSide = 4, kOut = 2, kParts = kSide * kSide;  // of a tile
-constexpr int64_t kChain = 8, kPassChunks = 8;                  // k of a chunk, each a chain
+constexpr int64_t kChain = 16, kPassChunks = 4;                 // k of a chunk, each a chain
 constexpr int64_t kBandBytes = 1 << 20;                         // results do not depend on it
 constexpr int64_t kLeastTiles = 56;                             // weights are read once a band
-constexpr int64_t kLeastInputs = 64, kLeastOutputs = 32;        // transforms cost the same for few
+constexpr int64_t kLeastInputs = 32, kLeastOutputs = 32;        // transforms cost the same for few
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
@@ -54,8 +54,7 @@ struct Plan {
         tiles_y(ceil_div(g.window.positions[0], kOut)),
         tiles_x(ceil_div(g.window.positions[1], kOut)),
         band(band_rows(band_bytes)),
-        lines(whole_tiles(g.window), ChunkOrder::of(g.group_in, 3, 3, 1), kOut * band,
-              sides.input) {
+        lines(whole_tiles(g.window), {g.group_in, 3, 3, false, kPanel}, kOut * band, sides.input) {
     for (int64_t k = 0; k < chunks * kPanel; k += kChain)
       offsets.push_back(k / kPanel * band_tiles() * kPanel + k % kPanel);
   }

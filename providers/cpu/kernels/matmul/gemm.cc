@@ -142,13 +142,8 @@ void StridedSource<T>::pack(T* out, int64_t width, int64_t first, int64_t count,
 }
 
 template <typename T>
-Gemm<T>::Gemm(int64_t m, int64_t n, int64_t k, int64_t batch)
-    : micro_(&micro_kernels<T>()),
-      dots_(&dot_kernels()),
-      lines_(&line_kernels()),
-      m_(m),
-      n_(n),
-      k_(k) {
+Gemm<T>::Gemm(const Gemm& like, int64_t m, int64_t n, int64_t k, int64_t batch)
+    : micro_(like.micro_), dots_(like.dots_), lines_(like.lines_), m_(m), n_(n), k_(k) {
   if (m <= 0 || n <= 0) return;
   const auto fit = [](int64_t size, int64_t most, int64_t unit) {
     const int64_t parts = ceil_div(size, most);

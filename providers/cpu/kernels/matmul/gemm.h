@@ -70,9 +70,13 @@ struct GemmTile {
 template <typename T>
 class Gemm {
  public:
-  Gemm() : micro_(&micro_kernels<T>()), dots_(&dot_kernels()) {}  // of nothing
+  // Of nothing.
+  Gemm() : micro_(&micro_kernels<T>()), dots_(&dot_kernels()), lines_(&line_kernels()) {}
   // |batch|: how many such products are computed side by side; only the tile size depends on it.
-  Gemm(int64_t m, int64_t n, int64_t k, int64_t batch = 1);
+  Gemm(int64_t m, int64_t n, int64_t k, int64_t batch = 1) : Gemm(Gemm(), m, n, k, batch) {}
+  // With the instructions of |like|: finding out what may be used takes longer than a small product
+  // whose size only the run knows.
+  Gemm(const Gemm& like, int64_t m, int64_t n, int64_t k, int64_t batch = 1);
 
   // Tiles of one product; 0 when C is empty.
   int64_t tiles() const { return row_tiles_ * col_tiles_; }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Rows pass through the trees in blocks, eight abreast where all comparisons are <=. Trees are
-// added up in groups and the groups in order, whether groups or blocks of rows are spread over
-// threads: a row's result depends on that row alone.
+// Rows pass through the trees in blocks, eight abreast where all comparisons are <=; what is left
+// of a block takes eight trees abreast, a row at a time. Trees are added up in groups and the
+// groups in order, whether groups or blocks of rows are spread over threads: a row's result depends
+// on that row alone.
 #include <algorithm>
 #include <cstring>
 
@@ -14,7 +15,7 @@ namespace pfrt::cpu {
 namespace {
 
 constexpr int64_t kGroup = 64;   // trees
-constexpr int64_t kAbreast = 8;  // rows
+constexpr int64_t kAbreast = 8;  // rows, or trees
 constexpr int64_t kMostRows = 64;
 constexpr int64_t kMostScores = 1 << 14;    // of a block of rows
 constexpr int64_t kMostPartials = 1 << 20;  // of groups side by side
@@ -67,11 +68,10 @@ uint32_t walk(const PackedForest<T>& f, uint32_t at, const T* x) {
   }
 }
 
-// Leaves of kAbreast rows of a forest of <= alone. A leaf leads to itself.
+// From roots to leaves, of kAbreast rows, or of one row (|stride| 0), of a forest of <= alone. A
+// leaf leads to itself.
 template <typename T>
-void walk_abreast(const PackedForest<T>& f, uint32_t root, const T* x, int64_t stride,
-                  uint32_t* at) {
-  std::fill(at, at + kAbreast, root);
+void walk_abreast(const PackedForest<T>& f, const T* x, int64_t stride, uint32_t* at) {
   const PackedNode<T>* nodes = f.nodes.data();
   uint32_t moved;
   do {
@@ -115,18 +115,25 @@ template <Aggregate kHow, typename T>
 void add_trees(const PackedForest<T>& f, int64_t begin, int64_t end, const T* x, int64_t rows,
                int64_t stride, int64_t targets, Scores<T> to) {
   const bool abreast = f.only_ordered && f.only_missing_second;
-  for (int64_t t = begin; t < end; ++t) {
-    const uint32_t root = f.roots[static_cast<size_t>(t)];
-    int64_t r = 0;
-    uint32_t leaves[kAbreast];
-    for (; abreast && r + kAbreast <= rows; r += kAbreast) {
-      walk_abreast(f, root, x + r * stride, stride, leaves);
-      for (int64_t i = 0; i < kAbreast; ++i)
-        add_leaf<kHow>(f, leaves[i], to.value + (r + i) * targets, to.voted + (r + i) * targets);
+  const int64_t together = abreast ? rows / kAbreast * kAbreast : 0;
+  const auto add_to = [&](int64_t r, uint32_t leaf) {
+    add_leaf<kHow>(f, leaf, to.value + r * targets, to.voted + r * targets);
+  };
+  uint32_t leaves[kAbreast];
+  for (int64_t t = begin; together > 0 && t < end; ++t)
+    for (int64_t r = 0; r < together; r += kAbreast) {
+      std::fill_n(leaves, kAbreast, f.roots[static_cast<size_t>(t)]);
+      walk_abreast(f, x + r * stride, stride, leaves);
+      for (int64_t i = 0; i < kAbreast; ++i) add_to(r + i, leaves[i]);
     }
-    for (; r < rows; ++r)
-      add_leaf<kHow>(f, walk(f, root, x + r * stride), to.value + r * targets,
-                     to.voted + r * targets);
+  for (int64_t r = together; r < rows; ++r) {
+    int64_t t = begin;
+    for (; abreast && t + kAbreast <= end; t += kAbreast) {
+      std::copy_n(f.roots.data() + t, kAbreast, leaves);
+      walk_abreast(f, x + r * stride, 0, leaves);
+      for (const uint32_t leaf : leaves) add_to(r, leaf);
+    }
+    for (; t < end; ++t) add_to(r, walk(f, f.roots[static_cast<size_t>(t)], x + r * stride));
   }
 }
 

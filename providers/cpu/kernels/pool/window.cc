@@ -5,8 +5,10 @@
 #include <cmath>
 #include <limits>
 #include <memory>
+#include <optional>
 
 #include "providers/cpu/kernels/pool/make.h"
+#include "providers/cpu/kernels/pool/max_rows.h"
 
 namespace pfrt::cpu {
 namespace {
@@ -86,6 +88,7 @@ struct MaxPlan {
   WindowRows rows;
   pfrt_dtype dtype;
   bool indices, column_order;
+  std::optional<MaxRows> vectors;  // float32
 };
 
 template <typename T>
@@ -100,8 +103,11 @@ Result<Kernel> make_max(const SnapshotNode& node) {
   kernel.flops = static_cast<double>(g.planes) * static_cast<double>(g.window.position_count()) *
                  static_cast<double>(g.window.taps());
   kernel.scratch_bytes = static_cast<uint64_t>(pixels + length) * sizeof(T);
-  const auto plan = std::make_shared<const MaxPlan>(MaxPlan{
-      std::move(g), rows, node.input_dtype(0), indices, node.attr_int("storage_order", 0) == 1});
+  MaxPlan made{
+      std::move(g), rows, node.input_dtype(0), indices, node.attr_int("storage_order", 0) == 1,
+      std::nullopt};
+  if (std::is_same_v<T, float> && !indices && MaxRows::takes(rows)) made.vectors.emplace(rows);
+  const auto plan = std::make_shared<const MaxPlan>(std::move(made));
   kernel.run = [plan, pixels, length](const Run& run) -> pfrt_code {
     const Window& window = plan->geometry.window;
     const int64_t positions = window.position_count();
@@ -122,8 +128,10 @@ Result<Kernel> make_max(const SnapshotNode& node) {
           for (int64_t p = 0; p < length; ++p)
             pixel[p] =
                 i * pixels + (plan->column_order ? column_major(pixel[p], window.image) : pixel[p]);
-        } else {
+        } else if (!std::is_same_v<T, float> || !plan->vectors) {
           max_row(plan->rows, r, plane, 0, line);
+        } else {
+          if constexpr (std::is_same_v<T, float>) plan->vectors->run(r, plane, line);
         }
         if (!direct) store(run.output(0), at, line, length);
         finish_rows(run, r, between, plan->rows.rows(), i * positions, length);

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <string_view>
+#include <type_traits>
 
 #include "providers/cpu/kernel.h"
 
@@ -45,6 +46,10 @@ void map(T* x, int64_t n, Fn fn) {
 
 template <typename T>
 void Activation::apply(T* x, int64_t n) const {
+  if constexpr (std::is_same_v<T, float>) {
+    if (vectors != nullptr && curve == Curve::kSigmoid) return vectors->sigmoid(x, n);
+    if (vectors != nullptr && curve == Curve::kTanh) return vectors->tanh(x, n);
+  }
   const T a = static_cast<T>(alpha), b = static_cast<T>(beta);
   switch (curve) {
     case Curve::kAffine:
@@ -96,6 +101,7 @@ Result<std::vector<Activation>> activations_of(const SnapshotNode& node, size_t 
                    "' is none of Affine, Elu, HardSigmoid, LeakyRelu, Relu, ScaledTanh, Sigmoid, "
                    "Softplus, Softsign, Tanh, ThresholdedRelu");
     Activation& a = list.emplace_back(known->standard);
+    a.vectors = CurveMath::here();
     if (known->coefficients > 0 && alpha < alphas.size())
       a.alpha = static_cast<double>(alphas[alpha++]);
     if (known->coefficients > 1 && beta < betas.size()) a.beta = static_cast<double>(betas[beta++]);

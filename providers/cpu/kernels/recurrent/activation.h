@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/base/status.h"
+#include "providers/cpu/kernels/recurrent/curves.h"
 #include "providers/kit/node.h"
 
 namespace pfrt::cpu {
@@ -29,6 +30,7 @@ enum class Curve : uint8_t {
 struct Activation {
   Curve curve = Curve::kTanh;
   double alpha = 0, beta = 0;
+  const CurveMath* vectors = nullptr;  // what float32 has instead, if anything
 
   template <typename T>
   void apply(T* x, int64_t n) const;

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "providers/cpu/kernels/conv/direct_plan.h"
+
+#include <algorithm>
+
+namespace pfrt::cpu {
+namespace {
+
+constexpr int64_t kPanel = PanelProduct::kPanel;
+constexpr int64_t kPass = 64;   // k summed apart, which keeps errors small
+constexpr int64_t kShort = 32;  // all of them
+constexpr int64_t kWantedTasks = 16;
+constexpr int64_t kLeastWork = 1 << 16;  // multiply-adds of a task
+
+int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+// Whether pixels are positions, and rows do not matter.
+bool is_whole(const Window& w) {
+  return w.taps() == 1 && ImageBand::in_place(w, true) && w.strides[0] == 1 && w.strides[1] == 1;
+}
+
+ConvGeometry flat(ConvGeometry g) {
+  for (auto* list : {&g.window.image, &g.window.positions}) *list = {1, (*list)[0] * (*list)[1]};
+  return g;
+}
+
+void multiply(const DirectPlan& plan, const DirectTask& task, const float* lines,
+              const float* weights, const float* start, float* out, int64_t out_panel) {
+  const int64_t width = plan.geometry.window.positions[1];
+  const int64_t chunks = plan.order.chunks(), depth = plan.order.depth();
+  const bool half = plan.product->half_rows() > 0 && task.columns <= kPanel / 2;
+  const int64_t most = half ? plan.product->half_rows() : plan.product->rows();
+  PanelProduct::Blocks p{};
+  p.a_row = plan.image.step();
+  p.depth = depth;
+  p.b_panel = plan.panel_elements();
+  p.c_row = kPanel;
+  p.c_panel = out_panel;
+  PanelProduct::Parts parts;
+  for (int64_t chunk = 0; chunk < chunks; chunk += plan.pass_chunks) {
+    p.chunks = std::min(plan.pass_chunks, chunks - chunk);
+    // First layers have short sums, where a chain as long would tell.
+    p.chain = plan.order.by_row && chunks * depth > kShort ? 1 : p.chunks;
+    p.offsets = plan.image.offsets().data() + chunk;
+    p.b = weights + chunk * depth * kPanel;
+    p.start = chunk == 0 ? start : nullptr;
+    int64_t y = task.begin / width, x = task.begin % width;
+    p.c = out;
+    for (int64_t left = task.end - task.begin, n; left > 0; left -= n, ++y, x = 0) {
+      n = std::min(width - x, left);
+      if (n != parts.whole) parts = PanelProduct::parts(n, most);
+      p.a = lines + y * plan.image.row_step() + x * plan.image.step();
+      for (int64_t i = 0; i < parts.count; ++i) {
+        const int64_t rows = parts.rows + (i < parts.more);
+        if (half)
+          plan.product->run_half(rows, p);
+        else
+          plan.product->run(rows, task.panels, p);
+        p.a += rows * p.a_row;
+        p.c += rows * kPanel;
+      }
+    }
+  }
+}
+
+}  // namespace
+
+DirectPlan::DirectPlan(const ConvGeometry& g, bool bias, Blocked sides,
+                       const DirectBlocking& wanted)
+    : geometry(sides.input && wanted.row_step == 0 && is_whole(g.window) ? flat(g) : g),
+      blocked(sides),
+      blocking(wanted),
+      order(ChunkOrder::of(g.group_in, g.window.kernel[0], g.window.kernel[1],
+                           g.window.dilations[1])),
+      product(PanelProduct::get()),
+      has_bias(bias),
+      band(band_rows()),
+      image(geometry.window, order, band, blocked.input),
+      pass_chunks(std::max<int64_t>(1, kPass / order.depth())),
+      panels(ceil_div(g.group_out, kPanel)) {
+  const int64_t parts = std::max(
+      ceil_div(positions(), blocking.task_positions),
+      std::min({ceil_div(kWantedTasks, columns()), ceil_div(positions(), 24),
+                ceil_div(positions() * panel_elements() * product->panels(), kLeastWork)}));
+  task_positions = whole_rows(ceil_div(positions(), parts));
+}
+
+int64_t DirectPlan::columns() const { return ceil_div(panels, product->panels()); }
+
+int64_t DirectPlan::tasks() const { return ceil_div(positions(), task_positions) * columns(); }
+
+uint64_t DirectPlan::scratch_bytes() const {
+  return static_cast<uint64_t>(product->panels() * task_positions * kPanel) * sizeof(float);
+}
+
+// Products are of positions of a row: |n| of about so many rows, if that is any.
+int64_t DirectPlan::whole_rows(int64_t n) const {
+  const int64_t width = geometry.window.positions[1], rows = (n + width / 2) / width;
+  if (blocking.row_step > 0)
+    return std::max<int64_t>(1, (rows + blocking.row_step / 2) / blocking.row_step) *
+           blocking.row_step * width;
+  return rows > 0 ? rows * width : n;
+}
+
+int64_t DirectPlan::band_rows() const {
+  const Window& w = geometry.window;
+  const int64_t height = w.positions[0];
+  if (ImageBand::in_place(w, blocked.input)) return height;
+  const int64_t most =
+      std::max<int64_t>(blocking.band_bytes / ImageBand::bytes_of_row(w, order), 2);
+  const int64_t rows = ceil_div(height, ceil_div(height, most));
+  const int64_t step = std::max<int64_t>(blocking.row_step, 1);
+  return ceil_div(rows, step) * step;
+}
+
+DirectTask direct_task(const DirectPlan& plan, int64_t column, int64_t begin, int64_t end,
+                       int64_t top) {
+  const int64_t panel = column * plan.product->panels();
+  const int64_t panels = std::min(plan.product->panels(), plan.panels - panel);
+  return {panel, panels, std::min(panels * kPanel, plan.geometry.group_out - panel * kPanel),
+          begin, end,    top};
+}
+
+void direct_product(const Run& run, const DirectPlan& plan, const DirectTask& task, int64_t image,
+                    float* out, int64_t out_panel) {
+  const ConvGeometry& g = plan.geometry;
+  const int64_t group = image % g.groups;
+  const float* const lines = plan.image.in_place()
+                                 ? run.input<float>(0) + image * g.group_in * g.window.image_size()
+                                 : run.shared<float>();
+  const float* const weights =
+      run.packed<float>() + (group * plan.panels + task.panel) * plan.panel_elements();
+  float bias[PanelProduct::kMostPanels * kPanel] = {};
+  if (plan.has_bias)
+    std::copy_n(run.input<float>(2) + group * g.group_out + task.panel * kPanel, task.columns,
+                bias);
+  multiply(plan, task, lines, weights, bias, out, out_panel);
+}
+
+void fill_direct_band(const Run& run, const DirectPlan& plan, int64_t image, int64_t top) {
+  if (plan.image.in_place()) return;
+  const ConvGeometry& g = plan.geometry;
+  const float* const pixels = run.input<float>(0) + image * g.group_in * g.window.image_size();
+  run.parallel(plan.image.parts(), [&](int64_t part, uint32_t) {
+    plan.image.fill(part, top, pixels, run.shared<float>());
+  });
+}
+
+}  // namespace pfrt::cpu

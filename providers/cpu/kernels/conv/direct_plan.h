@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the direct convolutions have in common: how one is divided into bands of the image and
+// tasks, and the product of a task. Immutable once made; thread-safe.
+#pragma once
+
+#include <cstdint>
+
+#include "providers/cpu/jit/panel_product.h"
+#include "providers/cpu/kernels/conv/geometry.h"
+#include "providers/cpu/kernels/conv/image_band.h"
+
+namespace pfrt::cpu {
+
+// How the work is divided, which results do not depend on.
+struct DirectBlocking {
+  int64_t band_bytes = 256 << 10;  // stays in the second-level cache
+  int64_t task_positions = 256;    // their sums stay in the first
+  bool by_weights = false;         // tasks with the same weights follow each other
+  int64_t row_step = 0;            // bands and tasks are whole steps of so many rows; 0: of none
+};
+
+struct DirectPlan {
+  static constexpr int64_t kPanel = PanelProduct::kPanel;
+
+  ConvGeometry geometry;
+  Blocked blocked;
+  DirectBlocking blocking;
+  ChunkOrder order;
+  const PanelProduct* product;
+  bool has_bias;
+  int64_t band;  // rows of positions
+  ImageBand image;
+  int64_t pass_chunks;
+  int64_t panels;          // of output channels of a group
+  int64_t task_positions;  // of a band
+
+  DirectPlan(const ConvGeometry& geometry, bool bias, Blocked sides,
+             const DirectBlocking& blocking = {});
+
+  int64_t positions() const { return band * geometry.window.positions[1]; }  // of a band
+  int64_t columns() const;
+  int64_t tasks() const;
+  int64_t panel_elements() const { return order.chunks() * order.depth() * kPanel; }
+  // Of the sums of a task, in lines of 16 a panel.
+  uint64_t scratch_bytes() const;
+
+ private:
+  int64_t whole_rows(int64_t n) const;
+  int64_t band_rows() const;
+};
+
+// A number of output channels at positions [begin, end) of a band whose first row is |top|.
+struct DirectTask {
+  int64_t panel, panels, columns, begin, end, top;
+};
+// Task |column| of the panels, at positions [begin, end).
+DirectTask direct_task(const DirectPlan& plan, int64_t column, int64_t begin, int64_t end,
+                       int64_t top);
+
+// The sums of a task and their bias, of image |image|, which counts the groups of an image as
+// images of their own: lines of 16 channels to |out|, panels |out_panel| apart. The band is in the
+// image itself, or in the step's shared memory.
+void direct_product(const Run& run, const DirectPlan& plan, const DirectTask& task, int64_t image,
+                    float* out, int64_t out_panel);
+// Fills the band from row |top| of positions on, where it is not in place.
+void fill_direct_band(const Run& run, const DirectPlan& plan, int64_t image, int64_t top);
+
+}  // namespace pfrt::cpu

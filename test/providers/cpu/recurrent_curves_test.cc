@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Sigmoid and Tanh of recurrent layers against double precision, over the whole range of float32.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <iterator>
+#include <limits>
+#include <vector>
+
+#include "providers/cpu/kernels/recurrent/curves.h"
+
+namespace pfrt::test {
+namespace {
+
+using cpu::CurveMath;
+
+// Every so many finite floats, and those around 0 and 1.
+std::vector<float> sample() {
+  std::vector<float> out{0.0f, -0.0f};
+  for (uint32_t bits = 1; bits < 0x7f800000u; bits += 4093)
+    for (const uint32_t sign : {0u, 0x80000000u}) out.push_back(std::bit_cast<float>(bits | sign));
+  for (int i = -40000; i < 40000; ++i) out.push_back(static_cast<float>(i) / 4096);
+  return out;
+}
+
+// The largest error, in units in the last place of the exact value.
+double worst(void (*curve)(float*, int64_t), double (*exact)(double)) {
+  const std::vector<float> x = sample();
+  std::vector<float> y = x;
+  curve(y.data(), static_cast<int64_t>(y.size()));
+  double most = 0;
+  for (size_t i = 0; i < x.size(); ++i) {
+    const double want = exact(static_cast<double>(x[i]));
+    const float size = std::fabs(static_cast<float>(want));
+    const double unit = static_cast<double>(std::nextafter(size, 2.0f)) - static_cast<double>(size);
+    const double off = std::fabs(static_cast<double>(y[i]) - want) / unit;
+    most = std::isnan(y[i]) ? std::numeric_limits<double>::infinity() : std::max(most, off);
+  }
+  return most;
+}
+
+double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
+
+class RecurrentCurves : public testing::Test {
+ protected:
+  void SetUp() override {
+    math_ = CurveMath::here();
+    if (math_ == nullptr) GTEST_SKIP() << "the machine, or PFRT_ISA, has no AVX2";
+  }
+  const CurveMath* math_ = nullptr;
+};
+
+TEST_F(RecurrentCurves, are_within_their_units) {
+  EXPECT_LE(worst(math_->sigmoid, sigmoid), 2);
+  EXPECT_LE(worst(math_->tanh, [](double x) { return std::tanh(x); }), 1.1);
+}
+
+TEST_F(RecurrentCurves, keep_nan_and_limits) {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  float x[] = {-kInfinity, kInfinity, NAN, -200, 200};
+  float y[std::size(x)];
+  std::memcpy(y, x, sizeof y);
+  math_->sigmoid(y, std::size(y));
+  EXPECT_EQ(y[0], 0);
+  EXPECT_EQ(y[1], 1);
+  EXPECT_TRUE(std::isnan(y[2]));
+  EXPECT_EQ(y[3], 0);
+  EXPECT_EQ(y[4], 1);
+  math_->tanh(x, std::size(x));
+  EXPECT_EQ(x[0], -1);
+  EXPECT_EQ(x[1], 1);
+  EXPECT_TRUE(std::isnan(x[2]));
+  EXPECT_EQ(x[3], -1);
+  EXPECT_EQ(x[4], 1);
+}
+
+TEST_F(RecurrentCurves, do_not_depend_on_neighbours) {
+  for (const auto& curve : {math_->sigmoid, math_->tanh})
+    for (int64_t n = 1; n <= 19; ++n) {
+      std::vector<float> together;
+      for (int64_t i = 0; i < n; ++i) together.push_back(static_cast<float>(i - 9) * 0.37f);
+      std::vector<float> apart = together;
+      curve(together.data(), n);
+      for (float& x : apart) curve(&x, 1);
+      EXPECT_EQ(std::memcmp(together.data(), apart.data(), apart.size() * sizeof(float)), 0) << n;
+    }
+}
+
+}  // namespace
+}  // namespace pfrt::test
