@@ -4,6 +4,7 @@
 A: made by make_models.py, the transformers at batch 1 and 8. B: SqueezeNet and ShuffleNet, also made, and the models
 of ../shared/zoo (or the folder PFRT_ZOO names), where every folder has model.onnx and, as ONNX's backend tests do, a
 test_data_set_0. Of that data only shapes and what is not float32 (rates, masks, token ids) are used: floats are random.
+Half: made too, in float16; the peer does not run bfloat16.
 """
 import os
 import subprocess
@@ -15,11 +16,14 @@ import numpy as np
 import onnx
 from onnx import TensorProto, numpy_helper
 
+from element_type import TYPES
+
 HERE = Path(__file__).resolve().parent
 A = ("resnet50", "vgg19", "densenet121", "inception", "inception_v2", "zfnet512", "alexnet", "encoder", "decoder",
      "encoder*8", "decoder*8")
 B = ("squeezenet", "shufflenet")
 DECODE = ("decoder_step",)
+HALF = ("resnet50_float16", "squeezenet_float16", "encoder_float16", "decoder_step_float16")
 PAST = 127
 
 
@@ -40,14 +44,22 @@ def zoo_folder():
     return Path(os.environ.get("PFRT_ZOO") or HERE.parents[2] / "shared" / "zoo")
 
 
+def topology_and_type(name):
+    topology, _, kind = name.rpartition("_")
+    return (topology, kind) if kind in TYPES else (name, "float32")
+
+
 def write_models(folder, names):
     """Those that are not there, or older than the programs that write them."""
     newest = max(p.stat().st_mtime for p in HERE.glob("*.py"))
     stale = [n for n in names if not (p := folder / f"{n}.onnx").exists() or p.stat().st_mtime < newest]
     if stale:
         print("writing " + ", ".join(stale), file=sys.stderr)
-        subprocess.run([sys.executable, str(HERE / "make_models.py"), str(folder), "--only", ",".join(stale)],
-                       check=True)
+    for kind in TYPES:
+        topologies = [topology for topology, of in map(topology_and_type, stale) if of == kind]
+        if topologies:
+            subprocess.run([sys.executable, str(HERE / "make_models.py"), str(folder), "--type", kind, "--only",
+                            ",".join(topologies)], check=True)
 
 
 def made(folder, names):
@@ -56,7 +68,7 @@ def made(folder, names):
     for name in names:
         model, _, batch = name.partition("*")
         dims = {"N": batch} if batch else {}
-        if model == "decoder_step":
+        if model.startswith("decoder_step"):
             dims["past"] = PAST
         cases.append(Case(name, folder / f"{model}.onnx", dims))
     return cases
@@ -94,7 +106,7 @@ def zoo(scratch):
 
 
 def cases(name, folder):
-    """Of set a, b or decode."""
+    """Of set a, b, decode or half."""
     if name == "b":
         return made(folder, B) + zoo(folder / "zoo_inputs")
-    return made(folder, {"a": A, "decode": DECODE}[name])
+    return made(folder, {"a": A, "decode": DECODE, "half": HALF}[name])

@@ -3,7 +3,7 @@
 # Whole models beside ONNX Runtime 1.30, in tables (tables.py): latency by set, threads and precision; with --start
 # session creation and first run, with --memory peak memory.
 #
-#   run.sh [--set a|b|tiny|decode|all ...] [--threads N ...] [--precision P ...] [--seconds S] [--json]
+#   run.sh [--set a|b|tiny|decode|half|all ...] [--threads N ...] [--precision P ...] [--seconds S] [--json]
 #          [--start] [--memory] [--rounds N]
 set -euo pipefail
 cd "$(dirname "$0")/../.."

@@ -23,8 +23,8 @@ from peer import Peer
 
 TINY_MS = 0.2
 LARGE_BYTES = 100e6
-SETS = ("a", "b", "tiny", "decode")
-THREADS = {"a": (1, 2), "b": (1, 2), "tiny": (1,), "decode": (1,)}
+SETS = ("a", "b", "tiny", "decode", "half")
+THREADS = {"a": (1, 2), "b": (1, 2), "tiny": (1,), "decode": (1,), "half": (1,)}
 # By set and precision: the geometric mean that is asked for, and the least ratio of a model.
 ASKED = {("a", "fp32"): (1.8, 1.2), ("a", "fast"): (2.5, None), ("a", "bf16"): (4.5, None), ("b", "fp32"): (1.5, 1.0),
          ("tiny", "fp32"): (2.0, None), ("decode", "fp32"): (1.0, None), ("decode", "bf16"): (1.8, None)}
@@ -182,7 +182,8 @@ def decode_row(case, answer):
 
 
 def latency_tables(bench, report, sets, args):
-    titles = {"a": "set A", "b": "set B", "tiny": "tiny models of B", "decode": "decode, one token after 127"}
+    titles = {"a": "set A", "b": "set B", "tiny": "tiny models of B", "decode": "decode, one token after 127",
+              "half": "float16"}
     measured_b = {}  # on one thread, by precision
 
     def rows_of(name, threads, precision):

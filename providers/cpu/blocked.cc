@@ -135,8 +135,8 @@ class Finder {
 
   bool eligible(uint32_t value) const {
     const Dims d = dims(value);
-    return snapshot_.value(value).dtype == PFRT_DTYPE_FLOAT32 && d.size() > 2 &&
-           d[1] % kBlock == 0 && executable_.home(value).kind == PFRT_BUFFER_TEMP &&
+    return kShortFloats.has(snapshot_.value(value).dtype) && d.size() > 2 && d[1] % kBlock == 0 &&
+           executable_.home(value).kind == PFRT_BUFFER_TEMP &&
            element_count(d.data(), d.size()) > 0;
   }
 

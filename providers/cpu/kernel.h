@@ -40,6 +40,8 @@ class Types {
 };
 
 inline constexpr Types kFloat32{PFRT_DTYPE_FLOAT32};
+// What is computed in float32.
+inline constexpr Types kShortFloats{PFRT_DTYPE_FLOAT32, PFRT_DTYPE_FLOAT16, PFRT_DTYPE_BFLOAT16};
 inline constexpr Types kFloats{PFRT_DTYPE_FLOAT32, PFRT_DTYPE_FLOAT64, PFRT_DTYPE_FLOAT16,
                                PFRT_DTYPE_BFLOAT16};
 // The 8-bit floats that have a sign, as the standard's "all floats" knows them.
@@ -70,6 +72,7 @@ size_t stored_size(pfrt_dtype dtype);
 
 class Tail;
 class RowNorm;
+struct Widened;
 
 // What the closure gets in a run. Pointers are aligned for their element only.
 class Run {
@@ -87,6 +90,8 @@ class Run {
   Run(const pfrt_step_context* context, const uint32_t* inputs, const uint32_t* outputs,
       const Extras& extras)
       : context_(context), inputs_(inputs), outputs_(outputs), extras_(extras) {}
+  // The same run as a kernel in float32 sees it; |widened| outlives it.
+  Run(const Run& run, const Widened& widened) : Run(run) { widened_ = &widened; }
 
   Precision precision() const { return extras_.precision; }
   // What KernelRow::pack wrote; null where there was nothing to pack.
@@ -105,11 +110,14 @@ class Run {
   // nullptr when absent (or, for an output, unwanted).
   template <typename T = void>
   const T* input(uint32_t i) const {
+    if (widened_ != nullptr)
+      if (const void* const wide = widened_input(i)) return static_cast<const T*>(wide);
     return inputs_[i] == PFRT_NO_INDEX ? nullptr
                                        : static_cast<const T*>(context_->buffers[inputs_[i]]);
   }
   template <typename T = void>
   T* output(uint32_t i) const {
+    if (widened_ != nullptr && i == 0) return static_cast<T*>(widened_output());
     return outputs_[i] == PFRT_NO_INDEX ? nullptr : static_cast<T*>(context_->buffers[outputs_[i]]);
   }
   // fn(i, worker) for every i < n, in any order, on any thread. Results may depend on i alone,
@@ -141,7 +149,8 @@ class Run {
   // thread; the tail is then computed over them in place, and rows that are whole are normalised.
   // Without either it costs a comparison.
   void finished(int64_t begin, int64_t end) const {
-    if (extras_.tail != nullptr || extras_.norm != nullptr) run_tail(begin, end);
+    if (extras_.tail != nullptr || extras_.norm != nullptr || widened_ != nullptr)
+      run_tail(begin, end);
   }
   // Memory for an output whose dimensions only the run knows; nullptr when there is none left.
   void* alloc_output(uint32_t i, std::span<const int64_t> dims) const;
@@ -159,10 +168,14 @@ class Run {
 
  private:
   void run_tail(int64_t begin, int64_t end) const;
+  // in_float32.h
+  const void* widened_input(uint32_t i) const;
+  void* widened_output() const;
   const pfrt_step_context* context_;
   const uint32_t* inputs_;
   const uint32_t* outputs_;
   Extras extras_;
+  const Widened* widened_ = nullptr;
 };
 
 struct Alternative;
@@ -225,7 +238,7 @@ struct KernelRow {
   Result<Prepared> (*prepare)(const SnapshotNode& node) = nullptr;
   Result<Kernel> (*make_with)(const SnapshotNode& node, const Prepared& prepared) = nullptr;
   bool packed = false;  // takes and makes kPacked types as they lie in memory
-  // Calls Run::finished where output 0 is float32, whose dimensions are known before the run.
+  // Calls Run::finished where output 0 is of kShortFloats; its dimensions are known before the run.
   bool takes_tail = false;
   // A form that gives the pooling of output 0 instead; null without one. Empty when it can. Where
   // |refuse_blocked| takes input 0 and output 0 in blocks, it does so of the pooling's output.
@@ -233,7 +246,7 @@ struct KernelRow {
   Result<Kernel> (*make_pooled)(const SnapshotNode& node, const SnapshotNode& pool,
                                 Blocked sides) = nullptr;
   // A form for images in blocks of channels; null without one. |refuse_blocked| is empty when input
-  // 0 and output 0, both of float32, may lie so.
+  // 0 and output 0, of one type of kShortFloats, may lie so.
   std::string (*refuse_blocked)(const SnapshotNode& node, Blocked sides) = nullptr;
   Result<Kernel> (*make_blocked)(const SnapshotNode& node, Blocked sides) = nullptr;
   // Called once a compiled region, for nodes that refuse did not turn away. May be null.

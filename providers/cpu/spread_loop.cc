@@ -5,6 +5,7 @@
 #include <array>
 
 #include "core/base/dtype.h"
+#include "providers/cpu/kernels/in_float32.h"
 #include "providers/cpu/row_norm.h"
 
 namespace pfrt::cpu {
@@ -91,6 +92,9 @@ void Tail::run(void* const* buffers, int64_t begin, int64_t end) const {
 }
 
 void Run::run_tail(int64_t begin, int64_t end) const {
+  if (widened_ != nullptr && widened_->narrow != nullptr)
+    widened_->narrow(static_cast<const float*>(widened_->output) + begin,
+                     static_cast<uint16_t*>(context_->buffers[outputs_[0]]) + begin, end - begin);
   if (extras_.tail != nullptr) extras_.tail->run(context_->buffers, begin, end);
   if (extras_.norm != nullptr) extras_.norm->finished(context_->buffers, begin, end);
 }

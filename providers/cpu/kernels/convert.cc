@@ -11,6 +11,7 @@
 #include "core/base/half.h"
 #include "core/base/small_float.h"
 #include "providers/cpu/kernel.h"
+#include "providers/cpu/kernels/halves.h"
 
 namespace pfrt::cpu {
 namespace {
@@ -62,6 +63,20 @@ void load_small_floats(pfrt_dtype dtype, const void* src, int64_t n, T* dst) {
 
 template <typename T>
 void load_block(pfrt_dtype dtype, const void* src, int64_t n, T* dst) {
+  if constexpr (std::is_same_v<T, double>)
+    if (const WidenFn widen = widen_fn(dtype)) {
+      constexpr int64_t kWide = 64;
+      float line[kWide];
+      for (int64_t i = 0; i < n; i += kWide) {
+        const int64_t count = std::min(kWide, n - i);
+        widen(static_cast<const uint16_t*>(src) + i, line, count);
+        for (int64_t j = 0; j < count; ++j) dst[i + j] = static_cast<double>(line[j]);
+      }
+      return;
+    }
+  if constexpr (std::is_same_v<T, float>)
+    if (const WidenFn widen = widen_fn(dtype))
+      return widen(static_cast<const uint16_t*>(src), dst, n);
   switch (dtype) {
     case PFRT_DTYPE_FLOAT32:
       return load_as<float>(src, n, dst);
@@ -112,6 +127,9 @@ void load_block(pfrt_dtype dtype, const void* src, int64_t n, T* dst) {
 
 template <typename T>
 void store_block(pfrt_dtype dtype, const T* src, int64_t n, void* dst) {
+  if constexpr (std::is_same_v<T, float>)
+    if (const NarrowFn narrow = narrow_fn(dtype))
+      return narrow(src, static_cast<uint16_t*>(dst), n);
   switch (dtype) {
     case PFRT_DTYPE_FLOAT32:
       return store_as<float>(src, n, dst);

@@ -160,26 +160,33 @@ TEST(Kernels, vision_and_losses) { check_rows(vision_cases()); }
 TEST(Kernels, attention) { check_rows(attention_cases()); }
 
 // The bits of a result are the same for any number of threads.
+void check_workers(const Named& named, const Case& c) {
+  const Outcome one = run(named.row, c);
+  if (!one.refused.empty()) return;
+  EXPECT_EQ(one.fault, "") << named.text() << ": " << c.text();
+  for (uint32_t workers : {2u, 4u}) {
+    RunForm form;
+    form.workers = workers;
+    EXPECT_TRUE(same_bytes(one, run(named.row, c, form)))
+        << named.text() << ": " << c.text() << "\n  differs on " << workers << " threads";
+  }
+}
+
 void check_workers(const Generators& generators) {
   for_each_row(generators, [](const KernelRow& row, const Generator& generator) {
-    pfrt_dtype dtype = PFRT_DTYPE_FLOAT32;
+    std::vector<pfrt_dtype> types{PFRT_DTYPE_FLOAT32};
     for (pfrt_dtype other : kTypes)
-      if (!row.types.has(dtype)) dtype = other;
-    for (uint64_t seed = wanted_seed(100), end = seed + 2; seed < end; ++seed) {
-      const Named named{row, dtype, seed};
-      if (!is_wanted(named)) continue;
-      Random random(seed * 1000 + dtype);
-      const Case c = generator(random, dtype, 2 * kLarge);
-      const Outcome one = run(row, c);
-      if (!one.refused.empty()) continue;
-      EXPECT_EQ(one.fault, "") << named.text() << ": " << c.text();
-      for (uint32_t workers : {2u, 4u}) {
-        RunForm form;
-        form.workers = workers;
-        EXPECT_TRUE(same_bytes(one, run(row, c, form)))
-            << named.text() << ": " << c.text() << "\n  differs on " << workers << " threads";
+      if (!row.types.has(types[0])) types[0] = other;
+    // Halves may have a way of their own.
+    if (types[0] == PFRT_DTYPE_FLOAT32 && row.types.has(PFRT_DTYPE_FLOAT16))
+      types.push_back(PFRT_DTYPE_FLOAT16);
+    for (const pfrt_dtype dtype : types)
+      for (uint64_t seed = wanted_seed(100), end = seed + 2; seed < end; ++seed) {
+        const Named named{row, dtype, seed};
+        if (!is_wanted(named)) continue;
+        Random random(seed * 1000 + dtype);
+        check_workers(named, generator(random, dtype, 2 * kLarge));
       }
-    }
   });
 }
 

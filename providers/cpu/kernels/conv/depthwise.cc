@@ -9,6 +9,7 @@
 #include "providers/cpu/kernels/conv/blocked_row.h"
 #include "providers/cpu/kernels/conv/geometry.h"
 #include "providers/cpu/kernels/conv/plane_band.h"
+#include "providers/cpu/kernels/in_float32.h"
 #include "providers/cpu/kernels/matmul/load.h"
 
 namespace pfrt::cpu {
@@ -199,7 +200,7 @@ Result<Kernel> make_conv_depthwise_blocked(const SnapshotNode& node, Blocked) {
     });
     return run.stop();
   };
-  return kernel;
+  return in_float32(node, {0, 1, 2}, std::move(kernel));
 }
 
 std::string refuse_conv_depthwise(const SnapshotNode& node) {
@@ -219,7 +220,8 @@ Result<Kernel> make_conv_depthwise(const SnapshotNode& node) {
   if (isa() >= Isa::kAvx2 && g.window.rank() <= 2) {
     constexpr int64_t kMostLength = 8192;  // of a row
     g.window = along_rows(std::move(g.window));
-    if (g.window.positions[1] <= kMostLength) return band_kernel(g, node.has_input(2));
+    if (g.window.positions[1] <= kMostLength)
+      return in_float32(node, {0, 1, 2}, band_kernel(g, node.has_input(2)));
   }
   Kernel kernel;
   kernel.flops = g.flops();
@@ -242,7 +244,7 @@ Result<Kernel> make_conv_depthwise(const SnapshotNode& node) {
     });
     return run.stop();
   };
-  return kernel;
+  return in_float32(node, {0, 1, 2}, std::move(kernel));
 }
 
 }  // namespace pfrt::cpu

@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "providers/cpu/kernels/conv/direct_plan.h"
+#include "providers/cpu/kernels/in_float32.h"
 
 namespace pfrt::cpu {
 namespace {
@@ -16,22 +17,56 @@ constexpr int64_t kWantedTasks = 16;
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
+struct Plan : DirectPlan {
+  NarrowFn narrow;  // to the output's type; null: float32
+
+  Plan(const ConvGeometry& g, pfrt_dtype out, bool bias, Blocked sides,
+       const DirectBlocking& wanted = {})
+      : DirectPlan(g, bias, sides, wanted), narrow(narrow_fn(out)) {}
+
+  bool in_output() const { return blocked.output && narrow == nullptr; }
+  // Sums, and a panel of them as planes before these are rounded.
+  uint64_t scratch_bytes() const {
+    if (in_output()) return 0;
+    const bool turns = narrow != nullptr && !blocked.output;
+    return DirectPlan::scratch_bytes() +
+           (turns ? static_cast<uint64_t>(task_positions * kPanel) * sizeof(float) : 0);
+  }
+};
+
+// |n| lines of |count| channels to positions from |from| on of planes, or of a block, that begin at
+// |start| of the output. |planes| holds as many lines.
+void put_out(const Run& run, const Plan& plan, const float* lines, int64_t count, int64_t start,
+             int64_t from, int64_t n, float* planes) {
+  const int64_t positions = plan.geometry.window.position_count();
+  if (plan.narrow == nullptr) {
+    lines_to_planes(run.output<float>(0) + start + from, positions, lines, count, n);
+  } else if (plan.blocked.output) {
+    plan.narrow(lines, run.output<uint16_t>(0) + start + from * kPanel, n * kPanel);
+  } else {
+    lines_to_planes(planes, n, lines, count, n);
+    for (int64_t c = 0; c < count; ++c)
+      plan.narrow(planes + c * n, run.output<uint16_t>(0) + start + c * positions + from, n);
+  }
+}
+
 // |image| counts the groups of an image as images of their own.
-void run_task(const Run& run, const DirectPlan& plan, const DirectTask& task, int64_t image,
+void run_task(const Run& run, const Plan& plan, const DirectTask& task, int64_t image,
               float* scratch) {
   const ConvGeometry& g = plan.geometry;
   const Window& w = g.window;
   const int64_t positions = w.position_count(), first = task.panel * kPanel;
   const int64_t from = task.top * w.positions[1] + task.begin, n = task.end - task.begin;
-  float* const out = run.output<float>(0) + (image * g.group_out + first) * positions;
-  if (plan.blocked.output) {
-    direct_product(run, plan, task, image, out + from * kPanel, positions * kPanel);
+  const int64_t start = (image * g.group_out + first) * positions;
+  if (plan.in_output()) {
+    direct_product(run, plan, task, image, run.output<float>(0) + start + from * kPanel,
+                   positions * kPanel);
   } else {
     const int64_t stride = plan.task_positions * kPanel;
     direct_product(run, plan, task, image, scratch, stride);
     for (int64_t p = 0; p < task.panels; ++p)
-      lines_to_planes(out + p * kPanel * positions + from, positions, scratch + p * stride,
-                      std::min(kPanel, task.columns - p * kPanel), n);
+      put_out(run, plan, scratch + p * stride, std::min(kPanel, task.columns - p * kPanel),
+              start + p * kPanel * positions, from, n, scratch + task.panels * stride);
   }
   const int64_t step = plan.blocked.output ? kPanel : 1;
   for (int64_t c = first; c < first + task.columns; c += step) {
@@ -40,11 +75,11 @@ void run_task(const Run& run, const DirectPlan& plan, const DirectTask& task, in
   }
 }
 
-Kernel kernel_of(std::shared_ptr<const DirectPlan> made) {
+Kernel kernel_of(std::shared_ptr<const Plan> made) {
   Kernel kernel;
   kernel.flops = made->geometry.flops();
   kernel.packed_alone = true;
-  kernel.scratch_bytes = made->blocked.output ? 0 : made->scratch_bytes();
+  kernel.scratch_bytes = made->scratch_bytes();
   kernel.shared_bytes = made->image.bytes();
   kernel.run = [plan = std::move(made)](const Run& run) -> pfrt_code {
     const ConvGeometry& geo = plan->geometry;
@@ -72,16 +107,17 @@ Kernel kernel_of(std::shared_ptr<const DirectPlan> made) {
   return kernel;
 }
 
-std::vector<Alternative> alternatives(const ConvGeometry& geometry, bool bias, Blocked sides) {
+std::vector<Alternative> alternatives(const ConvGeometry& geometry, pfrt_dtype out_type, bool bias,
+                                      Blocked sides) {
   constexpr int64_t kB = 1 << 10;
   constexpr DirectBlocking kOthers[] = {
       {128 * kB, 256}, {512 * kB, 256},       {1024 * kB, 256},      {256 * kB, 128},
       {256 * kB, 512}, {256 * kB, 256, true}, {256 * kB, 512, true}, {1024 * kB, 128, true},
   };
-  const DirectPlan plan(geometry, bias, sides);
+  const Plan plan(geometry, out_type, bias, sides);
   std::vector<Alternative> out;
   for (const DirectBlocking& blocking : kOthers) {
-    const auto other = std::make_shared<const DirectPlan>(geometry, bias, sides, blocking);
+    const auto other = std::make_shared<const Plan>(geometry, out_type, bias, sides, blocking);
     std::string change;
     add_change(change, "band", plan.band, other->band);
     add_change(change, "positions", plan.task_positions, other->task_positions);
@@ -143,7 +179,7 @@ std::optional<PackedInput> pack_conv_direct(const SnapshotNode& node) {
         from += outs * channels * taps;
       }
   };
-  return packed;
+  return packed_from_float32(node, std::move(packed));
 }
 
 std::string refuse_conv_direct_blocked(const SnapshotNode& node, Blocked sides) {
@@ -156,7 +192,7 @@ std::string refuse_conv_direct_blocked(const SnapshotNode& node, Blocked sides) 
 }
 
 Result<Kernel> make_conv_direct_blocked(const SnapshotNode& node, Blocked sides) {
-  PFRT_ASSIGN(ConvGeometry g, float_conv_geometry(node));
+  PFRT_ASSIGN(ConvGeometry g, plain_conv_geometry(node));
   g.window = along_rows(std::move(g.window));
   Kernel kernel;
   if (g.batch == 0 || g.window.position_count() == 0) {
@@ -166,9 +202,10 @@ Result<Kernel> make_conv_direct_blocked(const SnapshotNode& node, Blocked sides)
   if (PanelProduct::get() == nullptr)
     return error(Code::kUNSUPPORTED, "AVX2 is not usable any more");
   const bool bias = node.has_input(2);
-  kernel = kernel_of(std::make_shared<const DirectPlan>(g, bias, sides));
-  kernel.alternatives = [g, bias, sides] { return alternatives(g, bias, sides); };
-  return kernel;
+  const pfrt_dtype out = node.output_dtype(0);
+  kernel = kernel_of(std::make_shared<const Plan>(g, out, bias, sides));
+  kernel.alternatives = [g, out, bias, sides] { return alternatives(g, out, bias, sides); };
+  return in_float32(node, {0, 2}, std::move(kernel), Rounding::kByKernel);
 }
 
 Result<Kernel> make_conv_direct(const SnapshotNode& node) {

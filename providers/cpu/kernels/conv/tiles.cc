@@ -293,7 +293,7 @@ std::string refuse_conv_tiles_blocked(const SnapshotNode& node, Blocked sides) {
 }
 
 Result<Kernel> make_conv_tiles_blocked(const SnapshotNode& node, Blocked sides) {
-  PFRT_ASSIGN(ConvGeometry g, float_conv_geometry(node));
+  PFRT_ASSIGN(ConvGeometry g, plain_conv_geometry(node));
   g.window = two_dimensional(std::move(g.window));
   Kernel kernel;
   if (g.batch == 0 || g.window.position_count() == 0) {

@@ -13,6 +13,8 @@
 #include "providers/cpu/jit/panel_product.h"
 #include "providers/cpu/kernels/conv/geometry.h"
 #include "providers/cpu/kernels/conv/image_band.h"
+#include "providers/cpu/kernels/in_float32.h"
+#include "providers/cpu/kernels/matmul/load.h"
 
 #define PFRT_AVX2 __attribute__((target("avx2,fma")))
 
@@ -32,6 +34,7 @@ struct Plan {
   ConvGeometry geometry;
   Blocked blocked;
   const PanelProduct* product;
+  pfrt_dtype weights_type;
   bool has_bias;
   int64_t chunks, panels;  // of 16 input and output channels of a group
   int64_t tiles_y, tiles_x;
@@ -39,10 +42,12 @@ struct Plan {
   ImageBand lines;  // of an image that is not in blocks
   std::vector<int64_t> offsets;
 
-  Plan(const ConvGeometry& g, bool bias, Blocked sides, int64_t band_bytes = kBandBytes)
+  Plan(const ConvGeometry& g, pfrt_dtype weights, bool bias, Blocked sides,
+       int64_t band_bytes = kBandBytes)
       : geometry(g),
         blocked(sides),
         product(PanelProduct::get()),
+        weights_type(weights),
         has_bias(bias),
         chunks(ceil_div(g.group_in, kPanel)),
         panels(ceil_div(g.group_out, kPanel)),
@@ -220,11 +225,12 @@ void multiply(const Plan& plan, int64_t part, int64_t panel, int64_t count, int6
 }
 
 // Where transformed sums are not to be trusted, plain ones are. A position of |count| channels, the
-// weights of which are |weights|.
-void plain_position(const Plan& plan, const float* image, const float* weights, int64_t count,
-                    const float* bias, int64_t y, int64_t x, float* out) {
+// weights of which start at element |first| of |weights|.
+void plain_position(const Plan& plan, const float* image, const void* weights, int64_t first,
+                    int64_t count, const float* bias, int64_t y, int64_t x, float* out) {
   const Window& w = plan.geometry.window;
   const int64_t channels = plan.geometry.group_in, size = w.image_size();
+  const LoadFn<float> load = load_fn<float>(plan.weights_type);
   std::copy_n(bias, kPanel, out);
   for (int64_t o = 0; o < count; ++o) {
     float sum = 0;
@@ -232,10 +238,15 @@ void plain_position(const Plan& plan, const float* image, const float* weights, 
       const int64_t row = y - w.pads[0] + tap / 3, column = x - w.pads[1] + tap % 3;
       if (row < 0 || row >= w.image[0] || column < 0 || column >= w.image[1]) continue;
       const int64_t pixel = row * w.image[1] + column;
+      constexpr int64_t kLine = 64;
+      float line[kLine];
       for (int64_t c = 0; c < channels; ++c) {
+        if (c % kLine == 0)
+          load(line, weights, first + (o * channels + c) * 9 + tap, 9,
+               std::min(kLine, channels - c));
         const int64_t at = plan.blocked.input ? (c / kPanel * size + pixel) * kPanel + c % kPanel
                                               : c * size + pixel;
-        sum += weights[(o * channels + c) * 9 + tap] * image[at];
+        sum += line[c % kLine] * image[at];
       }
     }
     out[o] += sum;
@@ -265,8 +276,8 @@ void put_out(const Run& run, const Plan& plan, int64_t image, int64_t panel, int
       if (!transform_sums(from, plan.sums_part(), bias, to, pitch))
         for (int64_t i = 0; i < rows * n; ++i)
           plain_position(plan, run.input<float>(0) + image * g.group_in * g.window.image_size(),
-                         run.input<float>(1) + (group * g.group_out + first) * g.depth(), count,
-                         bias, row + i / n, column + i % n, to + i / n * pitch + i % n * kPanel);
+                         run.input(1), (group * g.group_out + first) * g.depth(), count, bias,
+                         row + i / n, column + i % n, to + i / n * pitch + i % n * kPanel);
       for (int64_t i = 0; i < rows && !direct; ++i) {
         const float* const line = tile + i * pitch;
         if (plan.blocked.output)
@@ -333,11 +344,12 @@ Kernel kernel_of(std::shared_ptr<const Plan> made) {
   return kernel;
 }
 
-std::vector<Alternative> alternatives(const ConvGeometry& geometry, bool bias, Blocked sides) {
-  const Plan plan(geometry, bias, sides);
+std::vector<Alternative> alternatives(const ConvGeometry& geometry, pfrt_dtype weights, bool bias,
+                                      Blocked sides) {
+  const Plan plan(geometry, weights, bias, sides);
   std::vector<Alternative> out;
   for (int64_t bytes : {kBandBytes / 2, kBandBytes * 2, kBandBytes * 4}) {
-    const auto other = std::make_shared<const Plan>(geometry, bias, sides, bytes);
+    const auto other = std::make_shared<const Plan>(geometry, weights, bias, sides, bytes);
     std::string change;
     add_change(change, "band", plan.band, other->band);
     const bool known = std::ranges::any_of(out, [&](const auto& a) { return a.change == change; });
@@ -423,11 +435,11 @@ std::optional<PackedInput> pack_conv_winograd(const SnapshotNode& node) {
         from += 9 * channels * outs;
       }
   };
-  return packed;
+  return packed_from_float32(node, std::move(packed));
 }
 
 Result<Kernel> make_conv_winograd_blocked(const SnapshotNode& node, Blocked sides) {
-  PFRT_ASSIGN(const ConvGeometry g, float_conv_geometry(node));
+  PFRT_ASSIGN(const ConvGeometry g, plain_conv_geometry(node));
   Kernel kernel;
   if (g.batch == 0 || g.window.position_count() == 0) {
     kernel.run = [](const Run& run) { return run.stop(); };
@@ -436,9 +448,10 @@ Result<Kernel> make_conv_winograd_blocked(const SnapshotNode& node, Blocked side
   if (PanelProduct::get() == nullptr)
     return error(Code::kUNSUPPORTED, "AVX2 is not usable any more");
   const bool bias = node.has_input(2);
-  kernel = kernel_of(std::make_shared<const Plan>(g, bias, sides));
-  kernel.alternatives = [g, bias, sides] { return alternatives(g, bias, sides); };
-  return kernel;
+  const pfrt_dtype dtype = node.input_dtype(1);
+  kernel = kernel_of(std::make_shared<const Plan>(g, dtype, bias, sides));
+  kernel.alternatives = [g, dtype, bias, sides] { return alternatives(g, dtype, bias, sides); };
+  return in_float32(node, {0, 2}, std::move(kernel));
 }
 
 Result<Kernel> make_conv_winograd(const SnapshotNode& node) {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "providers/cpu/kernels/matmul/columns.h"
 
-#include "providers/cpu/kernels/matmul/bfloat16_columns.h"
-#include "providers/cpu/kernels/matmul/bfloat16_rows.h"
+#include "providers/cpu/kernels/in_float32.h"
+#include "providers/cpu/kernels/matmul/half_columns.h"
+#include "providers/cpu/kernels/matmul/half_rows.h"
 #include "providers/cpu/kernels/matmul/panels.h"
 #include "providers/cpu/kernels/matmul/split_product.h"
 #include "providers/cpu/kernels/matmul/tiles.h"
@@ -31,12 +32,19 @@ Kernel kernel_that_reads(const PackedInput& packed, const SnapshotNode& node, in
                          std::function<Finish(const Run&)> finish) {
   if (packed.recipe.starts_with(kTileColumns))
     return kernel_of(names.tiles, TileMatmul(m, columns, node.precision()), std::move(finish));
-  const bool bfloat16 = packed.recipe.starts_with(kBfloat16Columns);
-  if (bfloat16 && m <= Bfloat16Rows::kMostRows)
-    return kernel_of(names.bfloat16_rows, Bfloat16Rows(m, columns), std::move(finish));
   using Panels = PanelMatmul::Panels;
-  const std::string_view name = bfloat16 ? names.bfloat16_panels : names.panels;
-  const PanelMatmul product(m, columns, bfloat16 ? Panels::kBfloat16 : Panels::kPlain);
+  Panels panels = Panels::kPlain;
+  std::string_view name = names.panels;
+  if (packed.recipe.starts_with(kHalfColumns)) {
+    const Half half = half_of(node);
+    const bool float16 = half == Half::kFloat16;
+    if (m <= HalfRows::kMostRows)
+      return kernel_of(float16 ? names.float16_rows : names.bfloat16_rows,
+                       HalfRows(m, columns, half), std::move(finish));
+    panels = float16 ? Panels::kFloat16 : Panels::kBfloat16;
+    name = float16 ? names.float16_panels : names.bfloat16_panels;
+  }
+  const PanelMatmul product(m, columns, panels);
   Kernel kernel = kernel_of(name, product, finish);
   kernel.alternatives = [name, product, columns, finish = std::move(finish)] {
     std::vector<Alternative> out;
@@ -52,8 +60,11 @@ Kernel kernel_that_reads(const PackedInput& packed, const SnapshotNode& node, in
 std::optional<PackedInput> pack_columns(const SnapshotNode& node, int64_t m, bool any,
                                         const Columns& columns) {
   std::optional<PackedInput> packed;
-  if (m <= Bfloat16Rows::kMostRows || panels_are_best())
-    packed = pack_bfloat16_columns(node, columns);
+  // Columns of halves are widened once where the product, not reading them, is what takes time.
+  if (is_half(node.input_dtype(0)) && m > HalfRows::kMostRows && panels_are_best())
+    packed = pack_panel_columns(node, m, any, columns);
+  if (!packed && (m <= HalfRows::kMostRows || panels_are_best()))
+    packed = pack_half_columns(node, columns);
   if (!packed) packed = pack_tile_columns(node, m, columns);
   // What is split on the way has more rows of tiles than vectors could make up for.
   if (packed || split_product_usable()) return packed;
@@ -61,8 +72,7 @@ std::optional<PackedInput> pack_columns(const SnapshotNode& node, int64_t m, boo
 }
 
 bool reads_packed(const PackedInput& packed, int64_t m) {
-  return !packed.recipe.starts_with(kBfloat16Columns) || m <= Bfloat16Rows::kMostRows ||
-         panels_are_best();
+  return !packed.recipe.starts_with(kHalfColumns) || m <= HalfRows::kMostRows || panels_are_best();
 }
 
 Kernel packed_product(const PackedInput& packed, const SnapshotNode& node, int64_t m,
@@ -72,7 +82,7 @@ Kernel packed_product(const PackedInput& packed, const SnapshotNode& node, int64
   kernel.packed_alone = !packed.recipe.starts_with(kTileColumns);  // which compute some again
   kernel.flops = 2.0 * static_cast<double>(m) * static_cast<double>(columns.n) *
                  static_cast<double>(columns.k);
-  return kernel;
+  return in_float32(node, {0, 2}, std::move(kernel));
 }
 
 }  // namespace pfrt::cpu

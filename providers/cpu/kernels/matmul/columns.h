@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Products with constant columns, which are packed once: for tiles (tiles.h) where the machine has
-// them, for vectors (panels.h), or to bfloat16 (bfloat16_columns.h). Pure functions; thread-safe.
+// them, for vectors (panels.h), or in 16 bits (half_columns.h). Pure functions; thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +27,7 @@ std::optional<PackedInput> pack_columns(const SnapshotNode& node, int64_t m, boo
                                         const Columns& columns);
 // What kernels are called that read the one form or the other.
 struct PackedNames {
-  std::string_view tiles, panels, bfloat16_rows, bfloat16_panels;
+  std::string_view tiles, panels, bfloat16_rows, bfloat16_panels, float16_rows, float16_panels;
 };
 // Whether a product of |m| rows reads them; if not, it takes the columns as they are.
 bool reads_packed(const PackedInput& packed, int64_t m);

@@ -16,6 +16,7 @@ constexpr int64_t kDepth = 256;     // k a pass
 constexpr int64_t kTileRows = 480;  // at most
 constexpr int64_t kTileCols = 384;
 constexpr int64_t kWideTileCols = 2048;  // of a few rows, which read lines of B
+constexpr int64_t kTransposed = 4;       // lines of k at a time
 constexpr int64_t kMinTileWork =
     1 << 20;  // multiply-adds below which a tile is not cut for parallelism
 constexpr int64_t kWantedTiles = 16;
@@ -79,6 +80,7 @@ StridedSource<T>::StridedSource(const void* data, pfrt_dtype dtype, int64_t offs
                                 int64_t outer_stride, int64_t k_stride)
     : data_(data),
       load_(load_fn<T>(dtype)),
+      widen_lines_(std::is_same_v<T, float> ? widen_lines_fn(dtype) : nullptr),
       offset_(offset),
       outer_stride_(outer_stride),
       k_stride_(k_stride),
@@ -107,6 +109,9 @@ void StridedSource<T>::pack(T* out, int64_t width, int64_t first, int64_t count,
     const T* const from = static_cast<const T*>(data_) + start;
     for (int64_t k = 0; k < kn; ++k)
       std::memcpy(out + k * width, from + k * k_stride_, kLine * sizeof(T));
+  } else if (outer_stride_ == 1 && widen_lines_ != nullptr) {
+    if constexpr (std::is_same_v<T, float>)
+      widen_lines_(static_cast<const uint16_t*>(data_) + start, k_stride_, out, width, kn, count);
   } else if (outer_stride_ == 1) {
     for (int64_t k = 0; k < kn; ++k) load_(out + k * width, data_, start + k * k_stride_, 1, count);
   } else if (std::is_same_v<T, float> && same_type_ && k_stride_ == 1) {
@@ -114,10 +119,18 @@ void StridedSource<T>::pack(T* out, int64_t width, int64_t first, int64_t count,
       transpose_float(out, width, static_cast<const float*>(data_) + start, outer_stride_, count,
                       kn);
   } else {
-    T line[kDepth];
+    T line[kTransposed * kDepth];
     for (int64_t from = 0; from < kn; from += kDepth) {
       const int64_t n = std::min(kDepth, kn - from);
-      for (int64_t j = 0; j < count; ++j) {
+      int64_t j = 0;
+      if constexpr (std::is_same_v<T, float>)
+        for (; j + kTransposed <= count; j += kTransposed) {
+          for (int64_t i = 0; i < kTransposed; ++i)
+            load_(line + i * kDepth, data_, start + (j + i) * outer_stride_ + from * k_stride_,
+                  k_stride_, n);
+          transpose_float(out + from * width + j, width, line, kDepth, kTransposed, n);
+        }
+      for (; j < count; ++j) {
         load_(line, data_, start + j * outer_stride_ + from * k_stride_, k_stride_, n);
         for (int64_t k = 0; k < n; ++k) out[(from + k) * width + j] = line[k];
       }

@@ -10,6 +10,7 @@
 #include <cstdint>
 
 #include "providers/cpu/kernel.h"
+#include "providers/cpu/kernels/halves.h"
 #include "providers/cpu/kernels/matmul/load.h"
 #include "providers/cpu/kernels/matmul/micro.h"
 
@@ -55,6 +56,7 @@ class StridedSource : public PanelSource<T> {
  private:
   const void* data_;
   LoadFn<T> load_;
+  WidenLinesFn widen_lines_;  // of halves to float
   int64_t offset_, outer_stride_, k_stride_;
   bool same_type_;
   const T* zero_ = nullptr;

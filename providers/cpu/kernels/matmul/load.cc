@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "providers/cpu/kernels/matmul/load.h"
 
+#include <algorithm>
 #include <limits>
 #include <type_traits>
 
 #include "core/base/half.h"
+#include "providers/cpu/kernels/halves.h"
 
 namespace pfrt::cpu {
 namespace {
@@ -15,17 +17,6 @@ struct Half {
 struct Brain {
   uint16_t bits;
 };
-
-template <typename T, typename E>
-T widen(E value) {
-  if constexpr (std::is_same_v<E, Half>) {
-    return static_cast<T>(float16_to_float(value.bits));
-  } else if constexpr (std::is_same_v<E, Brain>) {
-    return static_cast<T>(bfloat16_to_float(value.bits));
-  } else {
-    return static_cast<T>(value);
-  }
-}
 
 template <typename E, typename T>
 E narrow(T value) {
@@ -49,9 +40,9 @@ template <typename T, typename E>
 void load(T* out, const void* base, int64_t offset, int64_t stride, int64_t n) {
   const E* in = static_cast<const E*>(base) + offset;
   if (stride == 1) {
-    for (int64_t i = 0; i < n; ++i) out[i] = widen<T>(in[i]);
+    for (int64_t i = 0; i < n; ++i) out[i] = static_cast<T>(in[i]);
   } else {
-    for (int64_t i = 0; i < n; ++i) out[i] = widen<T>(in[i * stride]);
+    for (int64_t i = 0; i < n; ++i) out[i] = static_cast<T>(in[i * stride]);
   }
 }
 
@@ -61,10 +52,45 @@ void store(void* base, int64_t offset, const T* in, int64_t n) {
   for (int64_t i = 0; i < n; ++i) out[i] = narrow<E>(in[i]);
 }
 
+// Of numbers side by side, which lines of halves (halves.h) take.
+template <pfrt_dtype dtype>
+void load_halves(float* out, const void* base, int64_t offset, int64_t stride, int64_t n) {
+  const uint16_t* const in = static_cast<const uint16_t*>(base) + offset;
+  const WidenFn widen_line = widen_fn(dtype);
+  if (stride == 1) return widen_line(in, out, n);
+  constexpr int64_t kGathered = 64;
+  uint16_t line[kGathered];
+  for (int64_t i = 0; i < n; i += kGathered) {
+    const int64_t count = std::min(kGathered, n - i);
+    for (int64_t j = 0; j < count; ++j) line[j] = in[(i + j) * stride];
+    widen_line(line, out + i, count);
+  }
+}
+
+template <pfrt_dtype dtype>
+void load_halves(double* out, const void* base, int64_t offset, int64_t stride, int64_t n) {
+  constexpr int64_t kWide = 64;
+  float line[kWide];
+  for (int64_t i = 0; i < n; i += kWide) {
+    const int64_t count = std::min(kWide, n - i);
+    load_halves<dtype>(line, base, offset + i * stride, stride, count);
+    for (int64_t j = 0; j < count; ++j) out[i + j] = static_cast<double>(line[j]);
+  }
+}
+
+template <pfrt_dtype dtype>
+void store_halves(void* base, int64_t offset, const float* in, int64_t n) {
+  narrow_fn(dtype)(in, static_cast<uint16_t*>(base) + offset, n);
+}
+
 }  // namespace
 
 template <typename T>
 LoadFn<T> load_fn(pfrt_dtype dtype) {
+  if constexpr (std::is_floating_point_v<T>) {
+    if (dtype == PFRT_DTYPE_FLOAT16) return load_halves<PFRT_DTYPE_FLOAT16>;
+    if (dtype == PFRT_DTYPE_BFLOAT16) return load_halves<PFRT_DTYPE_BFLOAT16>;
+  }
   switch (dtype) {
     case PFRT_DTYPE_INT8:
       return load<T, int8_t>;
@@ -92,10 +118,6 @@ LoadFn<T> load_fn(pfrt_dtype dtype) {
         return load<T, float>;
       case PFRT_DTYPE_FLOAT64:
         return load<T, double>;
-      case PFRT_DTYPE_FLOAT16:
-        return load<T, Half>;
-      case PFRT_DTYPE_BFLOAT16:
-        return load<T, Brain>;
       default:
         break;
     }
@@ -105,6 +127,10 @@ LoadFn<T> load_fn(pfrt_dtype dtype) {
 
 template <typename T>
 StoreFn<T> store_fn(pfrt_dtype dtype) {
+  if constexpr (std::is_same_v<T, float>) {
+    if (dtype == PFRT_DTYPE_FLOAT16) return store_halves<PFRT_DTYPE_FLOAT16>;
+    if (dtype == PFRT_DTYPE_BFLOAT16) return store_halves<PFRT_DTYPE_BFLOAT16>;
+  }
   switch (dtype) {
     case PFRT_DTYPE_INT8:
       return store<T, int8_t>;

@@ -160,7 +160,8 @@ Result<Kernel> make_packed_matmul(const SnapshotNode& node, const PackedInput& p
   PFRT_TRY(shape.check(node));
   if (!reads_packed(packed, shape.m)) return make_matmul(node);
   return packed_product(packed, node, shape.m, {shape.n, shape.k, 1, shape.n},
-                        {"matmul_tiles", "matmul_panels", "matmul_bf16_rows", "matmul_bf16_panels"},
+                        {"matmul_tiles", "matmul_panels", "matmul_bf16_rows", "matmul_bf16_panels",
+                         "matmul_f16_rows", "matmul_f16_panels"},
                         [](const Run&) { return Finish(); });
 }
 

@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
-#include "providers/cpu/kernels/matmul/bfloat16_columns.h"
 #include "providers/cpu/kernels/matmul/gemm.h"
+#include "providers/cpu/kernels/matmul/half_columns.h"
 
 namespace pfrt::cpu {
 namespace {
@@ -31,16 +31,18 @@ std::optional<PackedInput> pack_panel_columns(const SnapshotNode& node, int64_t 
   // Few rows read the numbers as they are at the speed of memory. Large ones are not kept twice for
   // what may be few.
   constexpr int64_t kLeastRows = 5, kLeastColumns = 8, kMostNumbers = 32 << 20, kMaybe = 4 << 20;
-  if (node.input_dtype(0) != PFRT_DTYPE_FLOAT32 || !node.is_constant(1) ||
+  const pfrt_dtype dtype = node.input_dtype(0);
+  if (!kShortFloats.has(dtype) || node.input_dtype(1) != dtype || !node.is_constant(1) ||
       PanelProduct::get() == nullptr || c.n < kLeastColumns || c.k < 1 ||
       c.n * c.k > (m >= kLeastRows ? kMostNumbers : kMaybe) || (m < kLeastRows && !any))
     return std::nullopt;
   PackedInput packed;
   packed.input = 1;
-  packed.recipe = message("panel_columns/", c.n, "x", c.k, "/", c.outer_stride, "/", c.k_stride);
+  packed.recipe = message("panel_columns/", dtype_name(dtype), "/", c.n, "x", c.k, "/",
+                          c.outer_stride, "/", c.k_stride);
   packed.bytes = static_cast<uint64_t>(ceil_div(c.n, kPanel) * kPanel * c.k) * sizeof(float);
   packed.pack = [=](const void* source, void* memory) {
-    const StridedSource<float> columns(source, PFRT_DTYPE_FLOAT32, 0, c.outer_stride, c.k_stride);
+    const StridedSource<float> columns(source, dtype, 0, c.outer_stride, c.k_stride);
     float* const to = static_cast<float*>(memory);
     // Where a row's columns are neighbours few rows are read at a time, in their order.
     const int64_t rows = c.outer_stride == 1 ? kReadRows : c.k;
@@ -121,8 +123,7 @@ std::vector<std::pair<std::string, PanelMatmul>> PanelMatmul::others(const Colum
 
 uint64_t PanelMatmul::scratch_bytes() const {
   const int64_t sums = task_rows_ * PanelProduct::kMostPanels * kPanel;
-  return static_cast<uint64_t>(sums + (panels_ == Panels::kBfloat16 ? kWidened : 0)) *
-         sizeof(float);
+  return static_cast<uint64_t>(sums + (panels_ != Panels::kPlain ? kWidened : 0)) * sizeof(float);
 }
 
 void PanelMatmul::run(const Run& run, const Finish& finish) const {
@@ -146,7 +147,7 @@ void PanelMatmul::run(const Run& run, const Finish& finish) const {
 }
 
 void PanelMatmul::multiply(const Run& run, const Task& t, float* scratch) const {
-  float* const sums = scratch + (panels_ == Panels::kBfloat16 ? kWidened : 0);
+  float* const sums = scratch + (panels_ != Panels::kPlain ? kWidened : 0);
   const int64_t wide = product_->panels(t.rows) * kPanel;
   for (int64_t j = t.col; j < t.col + t.cols; j += wide) {
     const int64_t cols = std::min(wide, t.col + t.cols - j);
@@ -167,13 +168,14 @@ void PanelMatmul::multiply(const Run& run, const Task& t, const Block& block) co
   constexpr int64_t kOffsets[] = {0, kChain, 2 * kChain, 3 * kChain, 4 * kChain, 5 * kChain};
   static_assert(std::size(kOffsets) * kChain == kPass);
   const PanelProduct::Parts parts = product_->parts(t.rows);
-  const bool widens = panels_ == Panels::kBfloat16;
+  const bool widens = panels_ != Panels::kPlain;
   const int64_t sums_row = block.panels * kPanel;
   const int64_t pass = pass_of(k_);
   PanelProduct::Blocks p{};
   p.offsets = kOffsets;
   p.a_row = k_;
   p.chain = 1;
+  const Half half = panels_ == Panels::kFloat16 ? Half::kFloat16 : Half::kBfloat16;
   p.b_panel = kPanel * (widens ? kPass : k_);
   p.c_panel = kPanel;
   for (int64_t k = 0; k < k_;) {
@@ -184,10 +186,10 @@ void PanelMatmul::multiply(const Run& run, const Task& t, const Block& block) co
     p.b = widens ? block.widened : run.packed<float>() + block.col * k_ + k * kPanel;
     if (widens) {
       const uint32_t* const from =
-          run.packed<uint32_t>() + block.col / kPanel * Bfloat16Panel::lanes(k_);
+          run.packed<uint32_t>() + block.col / kPanel * HalfPanel::lanes(k_);
       for (int64_t i = 0; i < block.panels; ++i)
-        Bfloat16Panel::widen(from + i * Bfloat16Panel::lanes(k_), k, depth,
-                             block.widened + i * p.b_panel);
+        HalfPanel::widen(half, from + i * HalfPanel::lanes(k_), k, depth,
+                         block.widened + i * p.b_panel);
     }
     const bool last = k + depth == k_;
     p.a = run.input<float>(0) + t.row * k_ + k;

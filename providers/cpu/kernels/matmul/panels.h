@@ -2,7 +2,7 @@
 //
 // Products of float32 rows with constant columns in vectors (jit/panel_product.h): the columns are
 // packed to panels of 16 once, by the host; the rows are read where they lie. Columns that are kept
-// in bfloat16 (bfloat16_columns.h) are widened to such panels on the way, as much at a time as
+// in 16 bits (half_columns.h) are widened to such panels on the way, as much at a time as
 // stays in the cache: the same bits as of float32 panels of them. Immutable; thread-safe.
 #pragma once
 
@@ -25,7 +25,7 @@ std::optional<PackedInput> pack_panel_columns(const SnapshotNode& node, int64_t 
 
 class PanelMatmul {
  public:
-  enum class Panels { kPlain, kBfloat16 };
+  enum class Panels { kPlain, kBfloat16, kFloat16 };
   // How the work is divided, which results do not depend on.
   struct Blocking {
     int64_t task_rows = 128;

@@ -210,7 +210,8 @@ Result<Kernel> make_batch_norm(const SnapshotNode& node) {
                                                    : batch_kernel<float>(node);
 }
 
-std::string refuse_batch_norm_blocked(const SnapshotNode&, Blocked sides) {
+std::string refuse_batch_norm_blocked(const SnapshotNode& node, Blocked sides) {
+  if (node.input_dtype(0) != PFRT_DTYPE_FLOAT32) return "blocks are of float32";
   return sides.input == sides.output ? "" : "the layout is kept";
 }
 

@@ -161,6 +161,7 @@ Result<Kernel> make_lrn(const SnapshotNode& node) {
 
 std::string refuse_lrn_blocked(const SnapshotNode& node, Blocked sides) {
   if (sides.input != sides.output) return "the layout is kept";
+  if (node.input_dtype(0) != PFRT_DTYPE_FLOAT32) return "blocks are of float32";
   if (isa() < Isa::kAvx2) return "the machine, or PFRT_ISA, has no AVX2";
   if (node.attr_float("beta", 0.75f) != 0.75f || node.attr_int("size", 1) > 2 * kMostAside)
     return "blocks are for a power of 3/4 over at most 16 channels";

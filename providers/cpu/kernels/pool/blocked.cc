@@ -8,6 +8,7 @@
 
 #include "providers/cpu/isa/isa.h"
 #include "providers/cpu/kernels/conv/blocked_row.h"
+#include "providers/cpu/kernels/in_float32.h"
 #include "providers/cpu/kernels/pool/make.h"
 #include "providers/cpu/kernels/signature.h"
 
@@ -159,7 +160,7 @@ Result<Kernel> make(const SnapshotNode& node, bool average) {
     });
     return run.stop();
   };
-  return kernel;
+  return in_float32(node, {0}, std::move(kernel));
 }
 
 }  // namespace
@@ -207,7 +208,7 @@ Result<Kernel> make_global_average_pool_blocked(const SnapshotNode& node, Blocke
                });
     return run.stop();
   };
-  return kernel;
+  return in_float32(node, {0}, std::move(kernel));
 }
 
 }  // namespace pfrt::cpu

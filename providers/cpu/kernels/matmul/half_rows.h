@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Products of a few float32 rows with constant columns in bfloat16 (bfloat16_columns.h): such a
+// Products of a few float32 rows with constant columns in 16 bits (half_columns.h): such a
 // product takes as long as its columns take to read, and they are half as long. The rows are exact
 // and sums are float32. For AVX2 and up. Immutable; thread-safe.
 #pragma once
@@ -9,14 +9,15 @@
 
 #include "providers/cpu/kernel.h"
 #include "providers/cpu/kernels/matmul/columns.h"
+#include "providers/cpu/kernels/matmul/half_columns.h"
 
 namespace pfrt::cpu {
 
-class Bfloat16Rows {
+class HalfRows {
  public:
   static constexpr int64_t kMostRows = 4;
   // Of |m| rows of k numbers side by side, kMostRows at most.
-  Bfloat16Rows(int64_t m, const Columns& columns);
+  HalfRows(int64_t m, const Columns& columns, Half half);
 
   uint64_t scratch_bytes() const { return 0; }
   uint64_t shared_bytes() const { return 0; }
@@ -25,6 +26,7 @@ class Bfloat16Rows {
 
  private:
   int64_t m_, n_, k_;
+  Half half_;
   int64_t task_cols_;
 };
 

@@ -1,16 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "providers/cpu/kernels/matmul/bfloat16_rows.h"
+#include "providers/cpu/kernels/matmul/half_rows.h"
 
 #include <immintrin.h>
 
 #include <algorithm>
 
-#include "providers/cpu/kernels/matmul/bfloat16_columns.h"
-
 namespace pfrt::cpu {
 namespace {
 
-constexpr int64_t kPanel = Bfloat16Panel::kColumns, kLanes = 8;
+constexpr int64_t kPanel = HalfPanel::kColumns, kLanes = 8;
 constexpr int64_t kVectors = kPanel / kLanes;
 constexpr int64_t kMostPanels = 4;  // read side by side
 constexpr int64_t kBlock = 64;      // k summed apart, which keeps errors small
@@ -19,23 +17,28 @@ constexpr int64_t kLeastTaskBytes = 32 << 10, kTaskBytes = 256 << 10, kWantedTas
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-// The half of each lane, as float32.
-template <bool kOdd>
-__attribute__((target("avx2,fma"))) inline __m256 widened(const uint32_t* pairs) {
-  const __m256i both = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(pairs));
-  const __m256i high = _mm256_set1_epi32(static_cast<int>(0xffff0000));
-  return _mm256_castsi256_ps(kOdd ? _mm256_and_si256(both, high) : _mm256_slli_epi32(both, 16));
+// Eight columns of the even or the odd k, as float32.
+template <Half kHalf, bool kOdd>
+__attribute__((target("avx2,fma,f16c"))) inline __m256 widened(const uint32_t* pairs, int64_t at) {
+  if constexpr (kHalf == Half::kFloat16) {
+    const uint16_t* const numbers = reinterpret_cast<const uint16_t*>(pairs) + (kOdd ? kPanel : 0);
+    return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(numbers + at)));
+  } else {
+    const __m256i both = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(pairs + at));
+    const __m256i high = _mm256_set1_epi32(static_cast<int>(0xffff0000));
+    return _mm256_castsi256_ps(kOdd ? _mm256_and_si256(both, high) : _mm256_slli_epi32(both, 16));
+  }
 }
 
-template <int R, int P, bool kOdd>
-__attribute__((target("avx2,fma"))) inline void add_products(const float* a, int64_t lda,
-                                                             const uint32_t* b, int64_t ldb,
-                                                             __m256 (&sum)[R][P * kVectors]) {
+template <Half kHalf, int R, int P, bool kOdd>
+__attribute__((target("avx2,fma,f16c"))) inline void add_products(const float* a, int64_t lda,
+                                                                  const uint32_t* b, int64_t ldb,
+                                                                  __m256 (&sum)[R][P * kVectors]) {
   constexpr int V = P * kVectors;
   __m256 column[V];
 #pragma GCC unroll 16
   for (int v = 0; v < V; ++v)
-    column[v] = widened<kOdd>(b + v / kVectors * ldb + v % kVectors * kLanes);
+    column[v] = widened<kHalf, kOdd>(b + v / kVectors * ldb, v % kVectors * kLanes);
 #pragma GCC unroll 16
   for (int r = 0; r < R; ++r) {
     const __m256 x = _mm256_broadcast_ss(a + r * lda + kOdd);
@@ -46,10 +49,10 @@ __attribute__((target("avx2,fma"))) inline void add_products(const float* a, int
 
 // c[r * kMostPanels * kPanel + j] (+)= sum over k < kn of a[r * lda + k] * column j, for R rows and
 // the columns of P panels |ldb| lanes apart: a chain in the order of k, whatever R and P are.
-template <int R, int P>
-__attribute__((target("avx2,fma"))) void multiply(int64_t kn, const float* a, int64_t lda,
-                                                  const uint32_t* b, int64_t ldb, float* c,
-                                                  bool accumulate) {
+template <Half kHalf, int R, int P>
+__attribute__((target("avx2,fma,f16c"))) void multiply(int64_t kn, const float* a, int64_t lda,
+                                                       const uint32_t* b, int64_t ldb, float* c,
+                                                       bool accumulate) {
   constexpr int V = P * kVectors;
   __m256 sum[R][V];
 #pragma GCC unroll 16
@@ -64,10 +67,10 @@ __attribute__((target("avx2,fma"))) void multiply(int64_t kn, const float* a, in
       for (int p = 0; p < P; ++p)
         _mm_prefetch(reinterpret_cast<const char*>(b + p * ldb) + kAhead, _MM_HINT_T0);
     }
-    add_products<R, P, false>(a + k, lda, b, ldb, sum);
-    add_products<R, P, true>(a + k, lda, b, ldb, sum);
+    add_products<kHalf, R, P, false>(a + k, lda, b, ldb, sum);
+    add_products<kHalf, R, P, true>(a + k, lda, b, ldb, sum);
   }
-  if (k < kn) add_products<R, P, false>(a + k, lda, b, ldb, sum);
+  if (k < kn) add_products<kHalf, R, P, false>(a + k, lda, b, ldb, sum);
 #pragma GCC unroll 16
   for (int r = 0; r < R; ++r)
 #pragma GCC unroll 16
@@ -85,26 +88,28 @@ struct Form {
   int64_t panels;
   Multiply several, one;
 };
-constexpr Form kForms[Bfloat16Rows::kMostRows] = {{4, multiply<1, 4>, multiply<1, 1>},
-                                                  {2, multiply<2, 2>, multiply<2, 1>},
-                                                  {1, multiply<3, 1>, multiply<3, 1>},
-                                                  {1, multiply<4, 1>, multiply<4, 1>}};
+template <Half kHalf>
+constexpr Form kForms[HalfRows::kMostRows] = {{4, multiply<kHalf, 1, 4>, multiply<kHalf, 1, 1>},
+                                              {2, multiply<kHalf, 2, 2>, multiply<kHalf, 2, 1>},
+                                              {1, multiply<kHalf, 3, 1>, multiply<kHalf, 3, 1>},
+                                              {1, multiply<kHalf, 4, 1>, multiply<kHalf, 4, 1>}};
 
 }  // namespace
 
-Bfloat16Rows::Bfloat16Rows(int64_t m, const Columns& columns)
-    : m_(m), n_(columns.n), k_(columns.k) {
+HalfRows::HalfRows(int64_t m, const Columns& columns, Half half)
+    : m_(m), n_(columns.n), k_(columns.k), half_(half) {
   constexpr int64_t kWide = kMostPanels * kPanel;
   const int64_t wide_bytes =
-      kMostPanels * Bfloat16Panel::lanes(k_) * static_cast<int64_t>(sizeof(uint32_t));
+      kMostPanels * HalfPanel::lanes(k_) * static_cast<int64_t>(sizeof(uint32_t));
   const int64_t wanted = ceil_div(n_, kWide) * wide_bytes / kWantedTasks;
   task_cols_ = ceil_div(std::clamp(wanted, kLeastTaskBytes, kTaskBytes), wide_bytes) * kWide;
 }
 
-void Bfloat16Rows::run(const Run& run, const Finish& finish) const {
+void HalfRows::run(const Run& run, const Finish& finish) const {
   if (m_ <= 0) return;
-  const Form& form = kForms[m_ - 1];
-  const int64_t lanes = Bfloat16Panel::lanes(k_);
+  const Form& form =
+      (half_ == Half::kFloat16 ? kForms<Half::kFloat16> : kForms<Half::kBfloat16>)[m_ - 1];
+  const int64_t lanes = HalfPanel::lanes(k_);
   run.blocks(n_, task_cols_, [&](int64_t begin, int64_t end) {
     float* const out = run.output<float>(0);
     for (int64_t j = begin; j < end;) {

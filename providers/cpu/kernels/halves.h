@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Lines of float16 and bfloat16 to and from float32, 8 at a time where the machine can: what
+// core/base/half.h does for one number, with the same bits. Pure functions over the caller's
+// memory; thread-safe.
+#pragma once
+
+#include <cstdint>
+
+#include "pyflame_rt/types.h"
+
+namespace pfrt::cpu {
+
+constexpr bool is_half(pfrt_dtype dtype) {
+  return dtype == PFRT_DTYPE_FLOAT16 || dtype == PFRT_DTYPE_BFLOAT16;
+}
+
+// |n| numbers. In and out do not overlap.
+using WidenFn = void (*)(const uint16_t* in, float* out, int64_t n);
+// Rounded to nearest even.
+using NarrowFn = void (*)(const float* in, uint16_t* out, int64_t n);
+
+// |lines| of them, |in_pitch| and |out_pitch| elements apart.
+using WidenLinesFn = void (*)(const uint16_t* in, int64_t in_pitch, float* out, int64_t out_pitch,
+                              int64_t lines, int64_t n);
+
+// Of float16 or bfloat16; nullptr for other types.
+WidenFn widen_fn(pfrt_dtype dtype);
+WidenLinesFn widen_lines_fn(pfrt_dtype dtype);
+NarrowFn narrow_fn(pfrt_dtype dtype);
+
+}  // namespace pfrt::cpu

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "providers/cpu/kernels/matmul/half_columns.h"
+
+#include <algorithm>
+#include <bit>
+#include <vector>
+
+#include "core/base/half.h"
+#include "providers/cpu/isa/isa.h"
+#include "providers/cpu/kernels/halves.h"
+#include "providers/cpu/kernels/matmul/gemm.h"
+
+namespace pfrt::cpu {
+namespace {
+
+constexpr int64_t kPanel = HalfPanel::kColumns;
+
+__attribute__((target("avx2"))) void round_pairs(const float* even, const float* odd,
+                                                 uint32_t* to) {
+  for (int64_t j = 0; j < kPanel; ++j)
+    to[j] = float_to_bfloat16(even[j]) | static_cast<uint32_t>(float_to_bfloat16(odd[j])) << 16;
+}
+
+void pack(const Columns& c, pfrt_dtype dtype, Half half, const void* source, uint32_t* to) {
+  constexpr float kNothing[kPanel] = {};
+  const StridedSource<float> columns(source, dtype, 0, c.outer_stride, c.k_stride);
+  const NarrowFn narrow = narrow_fn(PFRT_DTYPE_FLOAT16);
+  // Where a row's columns are neighbours few rows are read at a time, in their order.
+  const int64_t rows = c.outer_stride == 1 ? 16 : 256;
+  std::vector<float> block(static_cast<size_t>(rows * kPanel));
+  for (int64_t k = 0; k < c.k; k += rows)
+    for (int64_t first = 0; first < c.n; first += kPanel) {
+      const int64_t depth = std::min(rows, c.k - k);
+      columns.pack(block.data(), kPanel, first, std::min(kPanel, c.n - first), k, depth);
+      uint32_t* const pairs = to + first / kPanel * HalfPanel::lanes(c.k) + k / 2 * kPanel;
+      for (int64_t i = 0; i < depth; i += 2) {
+        const float* const even = block.data() + i * kPanel;
+        const float* const odd = i + 1 < depth ? even + kPanel : kNothing;
+        uint32_t* const pair = pairs + i / 2 * kPanel;
+        if (half == Half::kBfloat16) {
+          round_pairs(even, odd, pair);
+        } else {
+          uint16_t* const numbers = reinterpret_cast<uint16_t*>(pair);
+          narrow(even, numbers, kPanel);
+          narrow(odd, numbers + kPanel, kPanel);
+        }
+      }
+    }
+}
+
+}  // namespace
+
+Half half_of(const SnapshotNode& node) {
+  return node.input_dtype(0) == PFRT_DTYPE_FLOAT16 ? Half::kFloat16 : Half::kBfloat16;
+}
+
+std::optional<PackedInput> pack_half_columns(const SnapshotNode& node, const Columns& c) {
+  // Fewer columns than a panel would be padded to what their float32 numbers take.
+  constexpr int64_t kLeastNumbers = 64 << 10, kLeastColumns = kPanel, kLeastOfHalves = 8;
+  const pfrt_dtype dtype = node.input_dtype(0);
+  if (isa() < Isa::kAvx2 || node.input_dtype(1) != dtype || !node.is_constant(1) || c.k < 1)
+    return std::nullopt;
+  if (is_half(dtype) ? c.n < kLeastOfHalves
+                     : dtype != PFRT_DTYPE_FLOAT32 || node.precision() != Precision::kBfloat16 ||
+                           c.n < kLeastColumns || c.n * c.k < kLeastNumbers)
+    return std::nullopt;
+  PackedInput packed;
+  packed.input = 1;
+  packed.recipe = message(kHalfColumns, dtype_name(dtype), "/pairs/", kPanel, "/", c.n, "x", c.k,
+                          "/", c.outer_stride, "/", c.k_stride);
+  packed.bytes = static_cast<uint64_t>(((c.n + kPanel - 1) / kPanel) * HalfPanel::lanes(c.k)) *
+                 sizeof(uint32_t);
+  packed.pack = [c, dtype, half = half_of(node)](const void* source, void* out) {
+    pack(c, dtype, half, source, static_cast<uint32_t*>(out));
+  };
+  return packed;
+}
+
+__attribute__((target("avx2"))) void HalfPanel::widen(Half half, const uint32_t* panel, int64_t k0,
+                                                      int64_t depth, float* to) {
+  const uint32_t* pairs = panel + k0 / 2 * kColumns;
+  if (half == Half::kFloat16)
+    return widen_fn(PFRT_DTYPE_FLOAT16)(reinterpret_cast<const uint16_t*>(pairs), to,
+                                        depth * kColumns);
+  for (int64_t i = 0; i < depth; i += 2, pairs += kColumns, to += 2 * kColumns)
+    for (int64_t j = 0; j < kColumns; ++j) {
+      to[j] = std::bit_cast<float>(pairs[j] << 16);
+      to[kColumns + j] = std::bit_cast<float>(pairs[j] & 0xffff0000);
+    }
+}
+
+}  // namespace pfrt::cpu
