@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "providers/cpu/kernels.h"
 
+#include <bit>
+
 #include "providers/cpu/isa/isa.h"
 #include "providers/cpu/kernels/attention/attention.h"
 #include "providers/cpu/kernels/contrib/contrib.h"
@@ -55,7 +57,9 @@ std::string refuse_value(const pfrt_snapshot& snapshot, uint32_t index) {
 }  // namespace
 
 std::string Types::text() const {
+  constexpr size_t kTypicalName = 8;
   std::string out;
+  out.reserve(kTypicalName * static_cast<size_t>(std::popcount(bits_)));
   for (pfrt_dtype d = 0; d < 64; ++d) {
     if (!has(d)) continue;
     if (!out.empty()) out += ' ';
