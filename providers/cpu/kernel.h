@@ -249,6 +249,9 @@ struct KernelRow {
   // 0 and output 0, of one type of kShortFloats, may lie so.
   std::string (*refuse_blocked)(const SnapshotNode& node, Blocked sides) = nullptr;
   Result<Kernel> (*make_blocked)(const SnapshotNode& node, Blocked sides) = nullptr;
+  // A form for an image whose channels are yet to be shuffled: channel c of input 0 is the buffer's
+  // c % groups * (channels / groups) + c / groups. Null without one.
+  Result<Kernel> (*make_shuffled)(const SnapshotNode& node, int64_t groups) = nullptr;
   // Called once a compiled region, for nodes that refuse did not turn away. May be null.
   std::optional<PackedInput> (*pack)(const SnapshotNode& node) = nullptr;
   // Takes the place of |make| for nodes of which something was packed; null without.
@@ -264,6 +267,11 @@ constexpr KernelRow with_blocks(KernelRow row, decltype(KernelRow::refuse_blocke
                                 decltype(KernelRow::make_blocked) make) {
   row.refuse_blocked = refuse;
   row.make_blocked = make;
+  return row;
+}
+
+constexpr KernelRow with_shuffle(KernelRow row, decltype(KernelRow::make_shuffled) make) {
+  row.make_shuffled = make;
   return row;
 }
 

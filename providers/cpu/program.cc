@@ -13,6 +13,7 @@
 #include "providers/cpu/in_place.h"
 #include "providers/cpu/kernels.h"
 #include "providers/cpu/packed.h"
+#include "providers/cpu/shuffled.h"
 #include "providers/cpu/tune.h"
 
 namespace pfrt::cpu {
@@ -129,6 +130,7 @@ class ProgramBuilder {
 
   Result<std::unique_ptr<Program>> build(uint32_t& node) {
     blocked_ = blocked_values(executable_, shapes_);
+    shuffles_ = find_shuffles(executable_, shapes_);
     for (size_t u = 0; u < executable_.units().size(); ++u)
       PFRT_TRY(add_unit(executable_.units()[u], executable_.code(u), node));
     node = PFRT_NO_INDEX;
@@ -387,6 +389,8 @@ class ProgramBuilder {
     const Blocked sides{node.has_input(0) && blocked_[node.input_index(0)],
                         last.has_output(0) && blocked_[last.output_index(0)]};
     const auto make = [&]() -> Result<Kernel> {
+      if (const auto shuffle = shuffles_.groups.find(index); shuffle != shuffles_.groups.end())
+        return row->make_shuffled(node, shuffle->second);
       if (pooled) return row->make_pooled(node, last, sides);
       if (sides.input || sides.output) return row->make_blocked(node, sides);
       if (with_packed) return row->make_packed(node, packed->input);
@@ -482,7 +486,9 @@ class ProgramBuilder {
 
   // Lets the output live in the input's buffer, where nothing but the name changes.
   bool renamed(const SnapshotNode& node) {
-    if (!only_renames(node) || !node.has_input(0) || !node.has_output(0)) return false;
+    const bool unshuffled = shuffles_.transposes.contains(node.index());
+    if ((!unshuffled && !only_renames(node)) || !node.has_input(0) || !node.has_output(0))
+      return false;
     const uint32_t from = node.input_index(0), to = node.output_index(0);
     if (executable_.home(to).kind != PFRT_BUFFER_TEMP || bytes(from) != bytes(to) ||
         bytes(to) == PFRT_BYTES_UNKNOWN || snapshot_.value(from).dtype != snapshot_.value(to).dtype)
@@ -634,8 +640,9 @@ class ProgramBuilder {
   const Executable& executable_;
   const SnapshotCopy& snapshot_;
   const pfrt_shapes& shapes_;
-  std::vector<uint32_t> buffer_of_;                  // by value
-  std::vector<bool> blocked_;                        // by value
+  std::vector<uint32_t> buffer_of_;  // by value
+  std::vector<bool> blocked_;        // by value
+  Shuffles shuffles_;
   std::unordered_map<uint32_t, uint32_t> unpacked_;  // buffers of a byte an element, by value
   std::unique_ptr<Program> program_;
   std::optional<Tuner> tuner_;  // while the executable was compiled with the hint

@@ -43,6 +43,13 @@ struct Plan {
   TapFn tap;
 };
 
+// The plane of the input that plane |p| of the output sees, in an image whose channels are shuffled
+// by |shuffle| groups; 1 leaves them alone.
+int64_t input_plane(const ConvGeometry& g, int64_t shuffle, int64_t p) {
+  const int64_t plane = p / g.group_out, channel = plane % g.groups;
+  return plane - channel + channel % shuffle * (g.groups / shuffle) + channel / shuffle;
+}
+
 void plane(const Run& run, const Plan& plan, const float* image, const float* weights, float bias,
            int64_t plane_start) {
   constexpr int64_t kPiece = 8192;  // of a row: stays in the first cache
@@ -88,7 +95,7 @@ struct VectorTaps {
   PFRT_AVX2 __m256 finish(Sum sum, int64_t) const { return sum; }
 };
 
-Kernel band_kernel(const ConvGeometry& geometry, bool has_bias) {
+Kernel band_kernel(const ConvGeometry& geometry, int64_t shuffle, bool has_bias) {
   struct BandPlan {
     ConvGeometry geometry;
     PlaneBand band;
@@ -102,7 +109,7 @@ Kernel band_kernel(const ConvGeometry& geometry, bool has_bias) {
   Kernel kernel;
   kernel.flops = geometry.flops();
   kernel.scratch_bytes = plan->band.bytes();
-  kernel.run = [plan, has_bias, positions](const Run& run) -> pfrt_code {
+  kernel.run = [plan, shuffle, has_bias, positions](const Run& run) -> pfrt_code {
     const ConvGeometry& g = plan->geometry;
     const PlaneBand& band = plan->band;
     const int64_t height = g.window.positions[0], taps = g.window.taps();
@@ -115,7 +122,8 @@ Kernel band_kernel(const ConvGeometry& geometry, bool has_bias) {
       int64_t finished = first * positions;
       for (int64_t p = first; p < last; ++p) {
         const int64_t channel = p % channels;
-        const float* const plane = run.input<float>(0) + p / g.group_out * g.window.image_size();
+        const float* const plane =
+            run.input<float>(0) + input_plane(g, shuffle, p) * g.window.image_size();
         const float bias = has_bias ? run.input<float>(2)[channel] : 0.0f;
         const VectorTaps op{run.input<float>(1) + channel * taps, bias};
         for (int64_t top = 0; top < height; top += band.rows()) {
@@ -214,6 +222,10 @@ std::string refuse_conv_depthwise(const SnapshotNode& node) {
 }
 
 Result<Kernel> make_conv_depthwise(const SnapshotNode& node) {
+  return make_conv_depthwise_shuffled(node, 1);
+}
+
+Result<Kernel> make_conv_depthwise_shuffled(const SnapshotNode& node, int64_t shuffle) {
   PFRT_ASSIGN(ConvGeometry g, conv_geometry(node, 0, 1));
   PFRT_TRY(need_types(node, {1, 2}, Types{node.input_dtype(0)}));
   PFRT_TRY(check_bias(node, 2, g.groups * g.group_out));
@@ -221,7 +233,7 @@ Result<Kernel> make_conv_depthwise(const SnapshotNode& node) {
     constexpr int64_t kMostLength = 8192;  // of a row
     g.window = along_rows(std::move(g.window));
     if (g.window.positions[1] <= kMostLength)
-      return in_float32(node, {0, 1, 2}, band_kernel(g, node.has_input(2)));
+      return in_float32(node, {0, 1, 2}, band_kernel(g, shuffle, node.has_input(2)));
   }
   Kernel kernel;
   kernel.flops = g.flops();
@@ -229,16 +241,15 @@ Result<Kernel> make_conv_depthwise(const SnapshotNode& node) {
   const auto plan = std::make_shared<const Plan>(
       Plan{std::move(g), rows, isa() >= Isa::kAvx2 ? tap_avx2 : tap_generic});
   const bool has_bias = node.has_input(2);
-  kernel.run = [plan, has_bias](const Run& run) -> pfrt_code {
+  kernel.run = [plan, shuffle, has_bias](const Run& run) -> pfrt_code {
     const ConvGeometry& geo = plan->geometry;
     const int64_t pixels = geo.window.image_size(), positions = geo.window.position_count(),
                   taps = geo.window.taps();
     const int64_t channels = geo.groups * geo.group_out;
     const float* bias = has_bias ? run.input<float>(2) : nullptr;
     run.parallel(geo.batch * channels, [&](int64_t i, uint32_t) {
-      const int64_t image = i / channels, channel = i % channels;
-      const float* in =
-          run.input<float>(0) + (image * geo.groups + channel / geo.group_out) * pixels;
+      const int64_t channel = i % channels;
+      const float* in = run.input<float>(0) + input_plane(geo, shuffle, i) * pixels;
       plane(run, *plan, in, run.input<float>(1) + channel * taps, bias ? bias[channel] : 0.0f,
             i * positions);
     });

@@ -70,6 +70,7 @@ Result<Kernel> make_conv_winograd_blocked(const SnapshotNode& node, Blocked side
 std::string refuse_conv(const SnapshotNode& node);
 std::string refuse_conv_depthwise(const SnapshotNode& node);
 std::string refuse_conv_depthwise_blocked(const SnapshotNode& node, Blocked sides);
+Result<Kernel> make_conv_depthwise_shuffled(const SnapshotNode& node, int64_t groups);
 Result<Kernel> make_conv_depthwise_blocked(const SnapshotNode& node, Blocked sides);
 std::string refuse_conv_integer(const SnapshotNode& node);
 std::string refuse_qlinear_conv(const SnapshotNode& node);
