@@ -128,9 +128,9 @@ std::optional<LoopPlan> plan_tail(const pfrt_snapshot& snapshot, uint32_t head,
   const SnapshotNode first(snapshot, head);
   if (!first.has_output(0) || first.output_rank(0) < 0)
     return refuse("the rank of ", first.op(), "'s output is not known");
-  if (first.output_dtype(0) != PFRT_DTYPE_FLOAT32)
+  if (!kShortFloats.has(first.output_dtype(0)))
     return refuse("the output of ", first.op(), " is ", dtype_name(first.output_dtype(0)),
-                  ", and tails follow float32");
+                  ", and tails follow float32, float16 and bfloat16");
   const Dims dims = without_leading_ones(first.output_dims(0));
   uint32_t value = first.output_index(0);
   for (uint32_t n : tail) {

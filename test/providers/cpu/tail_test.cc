@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Kernels with tails: one step gives the bits that the nodes give apart, for every row that takes
-// tails, with what supports() promises. PFRT_TEST_CASE="ROW SEED", as a failure prints it, runs
-// that case alone.
+// tails, with what supports() promises. PFRT_TEST_CASE="ROW TYPE SEED", as a failure prints it,
+// runs that case alone.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -49,7 +49,7 @@ uint32_t operand(Graph& graph, Random& random, const Dims& dims, uint32_t value)
     default:
       break;
   }
-  Data data = random.data(PFRT_DTYPE_FLOAT32, own);
+  Data data = random.data(graph.values[value].dtype, own);
   data.constant = random.once_in(2);
   if (!data.values.empty() && random.once_in(4)) data.values.front() = NAN;
   return graph.add(std::move(data));
@@ -58,14 +58,15 @@ uint32_t operand(Graph& graph, Random& random, const Dims& dims, uint32_t value)
 // |count| nodes after node |head|, whose output is |value|.
 void add_tail(Graph& graph, Random& random, uint32_t head, uint32_t value, int64_t count) {
   const Dims dims = graph.values[value].dims;
+  const pfrt_dtype dtype = graph.values[value].dtype;
   const uint32_t first = value;
   for (int64_t i = 0; i < count; ++i) {
     if (random.once_in(2)) {
       const char* op = kUnary[random.below(std::size(kUnary))];
       value = graph.add(op, {value}, dims, {}, head + 1);
     } else if (random.once_in(6)) {
-      const uint32_t low = graph.add(Data{PFRT_DTYPE_FLOAT32, {}, {-0.5}, true});
-      const uint32_t high = graph.add(Data{PFRT_DTYPE_FLOAT32, {}, {0.5}, true});
+      const uint32_t low = graph.add(Data{dtype, {}, {-0.5}, true});
+      const uint32_t high = graph.add(Data{dtype, {}, {0.5}, true});
       value = graph.add("Clip", {value, low, high}, dims, {}, head + 1);
     } else {
       const char* op = kBinary[random.below(std::size(kBinary))];
@@ -75,6 +76,7 @@ void add_tail(Graph& graph, Random& random, uint32_t head, uint32_t value, int64
       value = graph.add(op, {one, other}, dims, {}, head + 1);
     }
   }
+  for (uint32_t v = first; v < graph.values.size(); ++v) graph.values[v].dtype = dtype;
   graph.outputs = {value};
 }
 
@@ -82,16 +84,18 @@ void add_tail(Graph& graph, Random& random, uint32_t head, uint32_t value, int64
 // provider sees it otherwise.
 bool build(Graph& graph, Random& random, const KernelRow& row, const Case& c) {
   const Data& out = c.outputs.front();
-  if (out.dtype != PFRT_DTYPE_FLOAT32) return false;
+  if (!cpu::kShortFloats.has(out.dtype)) return false;
   EXPECT_FALSE(out.late) << row.name << " takes tails, but its output is not known before the run";
   std::vector<uint32_t> inputs, outputs;
   for (const Data& data : c.inputs) {
     if (cpu::kPacked.has(data.dtype)) return false;
     inputs.push_back(data.dtype == 0 ? PFRT_NO_INDEX : graph.add(data));
   }
-  if (!c.inputs.empty() && c.inputs[0].dtype == PFRT_DTYPE_FLOAT32 && !c.inputs[0].constant &&
-      random.once_in(3))
+  if (!c.inputs.empty() && c.inputs[0].dtype == out.dtype && !c.inputs[0].constant &&
+      random.once_in(3)) {
     inputs[0] = graph.add("Neg", {inputs[0]}, c.inputs[0].dims);
+    graph.values[inputs[0]].dtype = out.dtype;
+  }
   const uint32_t head = static_cast<uint32_t>(graph.nodes.size());
   const uint32_t value = graph.add(Data{out.dtype, out.dims, {}});
   graph.nodes.push_back(
@@ -99,8 +103,10 @@ bool build(Graph& graph, Random& random, const KernelRow& row, const Case& c) {
   add_tail(graph, random, head, value, random.from_to(1, 4));
   // A residual that dies here, of the memory that the output would like to have.
   if (!inputs.empty() && inputs[0] != PFRT_NO_INDEX && random.once_in(2) &&
-      c.inputs[0].dtype == PFRT_DTYPE_FLOAT32 && c.inputs[0].dims == out.dims)
+      c.inputs[0].dtype == out.dtype && c.inputs[0].dims == out.dims) {
     graph.outputs = {graph.add("Add", {graph.outputs[0], inputs[0]}, out.dims, {}, head + 1)};
+    graph.values[graph.outputs[0]].dtype = out.dtype;
+  }
   return true;
 }
 
@@ -120,15 +126,15 @@ Graph apart(Graph graph) {
 }
 
 // NaN equals NaN, whatever its bits.
-std::string difference(const std::vector<char>& got, const std::vector<char>& want) {
+std::string difference(const std::vector<char>& got, const std::vector<char>& want,
+                       pfrt_dtype dtype = PFRT_DTYPE_FLOAT32) {
   if (got.size() != want.size()) return message(got.size(), " bytes, not ", want.size());
-  for (size_t i = 0; i < got.size(); i += sizeof(float)) {
-    float a, b;
-    std::memcpy(&a, got.data() + i, sizeof a);
-    std::memcpy(&b, want.data() + i, sizeof b);
-    if (std::memcmp(&a, &b, sizeof a) != 0 && !(std::isnan(a) && std::isnan(b)))
-      return message("element ", i / sizeof(float), " is ", a, ", not ", b);
-  }
+  const size_t size = dtype_size(dtype), count = got.size() / size;
+  const Values a = load(dtype, got.data(), count), b = load(dtype, want.data(), count);
+  for (size_t i = 0; i < count; ++i)
+    if (std::memcmp(got.data() + i * size, want.data() + i * size, size) != 0 &&
+        !(std::isnan(a[i]) && std::isnan(b[i])))
+      return message("element ", i, " is ", a[i], ", not ", b[i]);
   return {};
 }
 
@@ -166,7 +172,9 @@ void check(const Graph& graph, const std::string& name, bool may_join, uint32_t 
     const GraphOutcome got = run(graph, workers);
     EXPECT_EQ(got.fault, "") << what() << workers << " workers";
     if (!got.fault.empty()) return;
-    EXPECT_EQ(difference(got.outputs[0], want.outputs[0]), "") << what() << workers << " workers";
+    const pfrt_dtype dtype = graph.values[graph.outputs[0]].dtype;
+    EXPECT_EQ(difference(got.outputs[0], want.outputs[0], dtype), "")
+        << what() << workers << " workers";
     const bool joins = !may_join || !refused.empty() || has_joined(got, before, graph.nodes.size());
     EXPECT_TRUE(joins) << what() << "is supported, but does not run as one step";
   }
@@ -192,10 +200,12 @@ void check_rows(uint64_t first, uint64_t count, uint32_t most_workers) {
   int rows = 0;
   for_each_row_with_tail([&](const KernelRow& row, const Generator& generator) {
     Tally tally;
-    for (pfrt_dtype dtype : {PFRT_DTYPE_FLOAT32, PFRT_DTYPE_INT8, PFRT_DTYPE_INT64}) {
+    for (pfrt_dtype dtype : {PFRT_DTYPE_FLOAT32, PFRT_DTYPE_INT8, PFRT_DTYPE_INT64,
+                             PFRT_DTYPE_FLOAT16, PFRT_DTYPE_BFLOAT16}) {
       if (!row.types.has(dtype)) continue;
       for (uint64_t seed = first; seed < first + count; ++seed) {
-        const std::string name = message("PFRT_TEST_CASE=\"", row.name, " ", seed, "\"");
+        const std::string name =
+            message("PFRT_TEST_CASE=\"", row.name, " ", dtype_name(dtype), " ", seed, "\"");
         if (wanted != nullptr && name != message("PFRT_TEST_CASE=\"", wanted, "\"")) continue;
         Random random(seed * 7919 + dtype);
         Graph graph;
