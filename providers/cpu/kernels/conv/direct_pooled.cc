@@ -135,6 +135,7 @@ Result<Kernel> make_conv_direct_pool(const SnapshotNode& node, const SnapshotNod
                                  static_cast<double>(p.window.position_count() * p.window.taps());
   const auto plan = std::make_shared<const Plan>(
       Plan{DirectPlan(g, node.has_input(2), sides, blocking), std::move(p.window)});
+  kernel.packed_alone = true;
   kernel.scratch_bytes = plan->conv.scratch_bytes() + plan->line_bytes();
   kernel.shared_bytes = plan->conv.image.bytes();
   kernel.run = [plan](const Run& run) { return run_plan(run, *plan); };

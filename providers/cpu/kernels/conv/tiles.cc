@@ -304,7 +304,6 @@ Result<Kernel> make_conv_tiles_blocked(const SnapshotNode& node, Blocked sides) 
       std::make_shared<const Plan>(g, node.has_input(2), planes_of(node.precision()), sides);
   if (plan->product == nullptr) return error(Code::kUNSUPPORTED, "tiles are not usable any more");
   kernel.flops = g.flops();
-  kernel.packed_alone = true;
   kernel.scratch_bytes = plan->scratch_bytes();
   const int64_t fit_bytes = ceil_div(plan->image.parts(), 64) * 64;
   kernel.shared_bytes = plan->image.bytes() + static_cast<uint64_t>(fit_bytes);

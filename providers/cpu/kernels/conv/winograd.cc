@@ -331,7 +331,6 @@ void run_band(const Run& run, const Plan& plan, int64_t image, int64_t top) {
 Kernel kernel_of(std::shared_ptr<const Plan> made) {
   Kernel kernel;
   kernel.flops = made->geometry.flops();
-  kernel.packed_alone = true;
   kernel.shared_bytes = made->bytes();
   kernel.run = [plan = std::move(made)](const Run& run) -> pfrt_code {
     if (run.packed<float>() == nullptr) return fail_unpacked(run, "conv_winograd");

@@ -132,7 +132,8 @@ Kernel max_of_rows(const Window& window, int64_t blocks) {
 
 Result<Kernel> make(const SnapshotNode& node, bool average) {
   PFRT_ASSIGN(PoolGeometry g, pool_geometry(node));
-  if (!average && pays_by_rows(g.window)) return max_of_rows(g.window, g.planes / kBlock);
+  if (!average && pays_by_rows(g.window))
+    return in_float32(node, {0}, max_of_rows(g.window, g.planes / kBlock));
   const WindowRows rows(g.window);
   Plan made{std::move(g.window), rows, g.planes / kBlock, {}};
   for (size_t d = 0; average && d < made.window.rank(); ++d)
