@@ -383,6 +383,7 @@ Status SegmentPlan::run_step(Frame& frame, uint32_t at, uint32_t workers, uint32
   if (const Code stop = control.stop(); stop != Code::kOK) return stop_status(stop);
   const pfrt_step& step = *steps_[at].step;
   const Program& program = programs_[steps_[at].program];
+  if (step.width > 0) workers = std::min(workers, step.width);
   if (at == program.first_step && !program.borders.empty())
     PFRT_TRY(cross_border(program, *frame.slots, frame.pointers, control));
   Call call{&frame, steps_[at].program, workers, scratch, {}, {}};

@@ -614,6 +614,14 @@ class ProgramBuilder {
     }
   }
 
+  // What takes about as long as another thread takes to join in is not worth one.
+  static uint32_t width_of(const Step& step) {
+    constexpr double kLeastShared = 5e3;  // nanoseconds, as estimated
+    const bool little =
+        step.kernel.flops > 0 && estimate_ns(step.kernel.flops, step.bytes) < kLeastShared;
+    return little ? 1 : step.kernel.width;
+  }
+
   void fill_table() {
     for (Step& step : program_->steps_) {
       pfrt_step out{};
@@ -625,7 +633,7 @@ class ProgramBuilder {
       out.write_count = static_cast<uint32_t>(step.writes.size());
       out.nodes = step.nodes.data();
       out.node_count = static_cast<uint32_t>(step.nodes.size());
-      out.width = step.kernel.width;
+      out.width = width_of(step);
       out.scratch_bytes = step.kernel.scratch_bytes;
       out.est_ns = estimate_ns(step.kernel.flops, step.bytes);
       out.flops = step.kernel.flops > 0 ? static_cast<uint64_t>(step.kernel.flops) : 0;

@@ -11,6 +11,8 @@ namespace {
 // A client's provider: it negates, and counts what happens to it.
 struct Negator {
   std::atomic<int> opened{0}, closed{0}, ran{0}, released{0};
+  uint32_t width = 0;                // of its steps
+  std::atomic<uint32_t> workers{0};  // of the last one
 };
 
 struct Executable {
@@ -78,6 +80,7 @@ pfrt_code compile(pfrt_provider* p, const pfrt_snapshot* s, const pfrt_region* r
 pfrt_code run_step(void* state, const pfrt_step_context* context) {
   const auto* program = static_cast<const Program*>(state);
   ++program->owner->ran;
+  program->owner->workers = context->workers;
   const auto* x = static_cast<const float*>(context->buffers[0]);
   auto* y = static_cast<float*>(context->buffers[1]);
   for (uint64_t i = 0; i < program->count; ++i) y[i] = -x[i];
@@ -103,6 +106,7 @@ pfrt_code specialise(pfrt_executable* e, const pfrt_shapes* shapes, const pfrt_s
   program->step.nodes = &program->node;
   program->step.node_count = 1;
   program->step.kernel = str("negate");
+  program->step.width = program->owner->width;
   out->buffer_size = sizeof(pfrt_buffer);
   out->step_size = sizeof(pfrt_step);
   out->buffer_count = 2;
@@ -151,6 +155,22 @@ GraphBuilder neg_graph() {
   g.node("Neg", {"r"}, {"y"});
   g.output("y");
   return g;
+}
+
+TEST(ClientProvider, has_no_more_workers_than_a_step_is_wide) {
+  for (const auto& [width, workers] : {std::pair{0u, 4u}, {1u, 1u}, {3u, 3u}, {9u, 4u}}) {
+    SCOPED_TRACE(width);
+    Negator counts;
+    counts.width = width;
+    const auto env = make_env();
+    ASSERT_TRUE(ok(add(env.get(), counts, "NegatorExecutionProvider")));
+    const auto options = make_options(
+        PFRT_OPTIONS_SESSION,
+        {{"providers", "NegatorExecutionProvider,CPUExecutionProvider"}, {"num_threads", "4"}});
+    const auto session = make_session(env.get(), neg_graph(), options.get());
+    run(session.get(), {floats({3}, {1, 2, 3})});
+    EXPECT_EQ(counts.workers, workers);
+  }
 }
 
 TEST(ClientProvider, sees_the_bytes_of_constants_unless_it_can_do_without) {
