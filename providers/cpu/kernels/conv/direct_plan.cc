@@ -8,7 +8,7 @@ namespace {
 
 constexpr int64_t kPanel = PanelProduct::kPanel;
 constexpr int64_t kPass = 64;   // k summed apart, which keeps errors small
-constexpr int64_t kShort = 32;  // all of them
+constexpr int64_t kShort = 25;  // all of them; the 27 of a first layer with colours would tell
 constexpr int64_t kWantedTasks = 16;
 constexpr int64_t kLeastWork = 1 << 16;  // multiply-adds of a task
 

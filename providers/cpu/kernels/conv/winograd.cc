@@ -2,7 +2,7 @@
 //
 // Convolutions of 3 x 3 taps by Winograd's F(2 x 2, 3 x 3): a tile of 2 x 2 positions sees 4 x 4
 // pixels, and 16 products of transformed numbers take the place of 36. Weights are transformed
-// once, in double precision. Sums are kept in chains of 16, so that errors stay about where plain
+// once, in double precision. Sums are kept in short chains, so that errors stay about where plain
 // sums have them (bench/models/error.sh). After A. Lavin and S. Gray, "Fast algorithms for
 // convolutional neural networks", 2015.
 #include <immintrin.h>
@@ -23,7 +23,7 @@ namespace {
 
 constexpr int64_t kPanel = PanelProduct::kPanel;
 constexpr int64_t kSide = 4, kOut = 2, kParts = kSide * kSide;  // of a tile
-constexpr int64_t kChain = 16, kPassChunks = 4;                 // k of a chunk, each a chain
+constexpr int64_t kPass = 64;                                   // k of a product, several chains
 constexpr int64_t kBandBytes = 1 << 20;                         // results do not depend on it
 constexpr int64_t kLeastTiles = 56;                             // weights are read once a band
 constexpr int64_t kLeastInputs = 32, kLeastOutputs = 32;        // transforms cost the same for few
@@ -36,6 +36,7 @@ struct Plan {
   const PanelProduct* product;
   pfrt_dtype weights_type;
   bool has_bias;
+  int64_t chain;           // k summed in a row
   int64_t chunks, panels;  // of 16 input and output channels of a group
   int64_t tiles_y, tiles_x;
   int64_t band;     // rows of tiles
@@ -49,13 +50,14 @@ struct Plan {
         product(PanelProduct::get()),
         weights_type(weights),
         has_bias(bias),
+        chain(chain_of(g.group_in)),
         chunks(ceil_div(g.group_in, kPanel)),
         panels(ceil_div(g.group_out, kPanel)),
         tiles_y(ceil_div(g.window.positions[0], kOut)),
         tiles_x(ceil_div(g.window.positions[1], kOut)),
         band(band_rows(band_bytes)),
         lines(whole_tiles(g.window), {g.group_in, 3, 3, false, kPanel}, kOut * band, sides.input) {
-    for (int64_t k = 0; k < chunks * kPanel; k += kChain)
+    for (int64_t k = 0; k < chunks * kPanel; k += chain)
       offsets.push_back(k / kPanel * band_tiles() * kPanel + k % kPanel);
   }
 
@@ -70,6 +72,8 @@ struct Plan {
   }
 
  private:
+  // Transforms weigh more where there is less to add up.
+  static int64_t chain_of(int64_t channels) { return channels <= 128 ? 8 : 16; }
   int64_t band_rows(int64_t bytes) const {
     const int64_t tile_bytes = kParts * (chunks + panels) * kPanel * 4;
     const int64_t tiles = std::max(bytes / tile_bytes, kLeastTiles);
@@ -202,17 +206,18 @@ void multiply(const Plan& plan, int64_t part, int64_t panel, int64_t count, int6
   static constexpr float kNothing[PanelProduct::kMostPanels * kPanel] = {};
   PanelProduct::Blocks p{};
   p.a_row = p.c_row = kPanel;
-  p.depth = kChain;
+  p.depth = plan.chain;
   p.chain = 1;
   p.b_panel = kParts * plan.weights_part();
   p.c_panel = plan.band_tiles() * kPanel;
   const PanelProduct::Parts parts = plan.product->parts(tiles);
   const auto chunks = static_cast<int64_t>(plan.offsets.size());
-  for (int64_t chunk = 0; chunk < chunks; chunk += kPassChunks) {
-    p.chunks = std::min(kPassChunks, chunks - chunk);
+  const int64_t most = kPass / plan.chain;
+  for (int64_t chunk = 0; chunk < chunks; chunk += most) {
+    p.chunks = std::min(most, chunks - chunk);
     p.offsets = plan.offsets.data() + chunk;
     p.a = pixels + part * plan.pixels_part();
-    p.b = weights + (panel * kParts + part) * plan.weights_part() + chunk * kChain * kPanel;
+    p.b = weights + (panel * kParts + part) * plan.weights_part() + chunk * plan.chain * kPanel;
     p.c = sums + part * plan.sums_part() + panel * p.c_panel;
     p.start = chunk == 0 ? kNothing : nullptr;
     for (int64_t i = 0; i < parts.count; ++i) {
