@@ -11,10 +11,9 @@ may keep the layout it likes between its convolutions, as it does in a network.
 import argparse
 from pathlib import Path
 
-import onnx
 from onnx import TensorProto, helper
 
-from make_models import Network, make_model
+from network import Network, make_model, serialize
 
 SHAPES = [(56, 64), (28, 128), (14, 256), (7, 512)]  # side, channels
 
@@ -37,7 +36,8 @@ def main():
     parser.add_argument("--length", type=int, default=8)
     args = parser.parse_args()
     for side, channels in SHAPES:
-        onnx.save(chain(side, channels, args.length), str(args.out / f"conv_chain_{side}x{side}x{channels}.onnx"))
+        model = serialize(chain(side, channels, args.length))
+        (args.out / f"conv_chain_{side}x{side}x{channels}.onnx").write_bytes(model)
 
 
 if __name__ == "__main__":

@@ -44,6 +44,17 @@ def test_weights_are_the_same_every_time(tmp_path):
     assert (tmp_path / "a" / "squeezenet.onnx").read_bytes() == (tmp_path / "b" / "squeezenet.onnx").read_bytes()
 
 
+def test_chains_of_convolutions_keep_their_shape(tmp_path):
+    command = [sys.executable, ROOT / "bench" / "models" / "conv_chains.py", tmp_path, "--length", "2"]
+    subprocess.run(command, check=True)
+    for side, channels in ((56, 64), (28, 128), (14, 256), (7, 512)):
+        model = onnx.load(tmp_path / f"conv_chain_{side}x{side}x{channels}.onnx")
+        assert [node.op_type for node in model.graph.node] == ["Conv", "Relu"] * 2
+        data = np.random.default_rng(2).standard_normal((1, channels, side, side), dtype=np.float32)
+        (found,) = session_of(serialize(model)).run(None, {"data": data})
+        assert found.shape == data.shape and (found > 0).any()
+
+
 def test_a_name_that_is_not_known_is_refused(tmp_path):
     done = write(tmp_path, "squeezenet", "resnet51")
     assert done.returncode == 2 and "no such model: resnet51" in done.stderr
