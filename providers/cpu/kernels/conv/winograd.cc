@@ -63,8 +63,8 @@ struct Plan {
 
   int64_t band_tiles() const { return band * tiles_x; }
   // Of one part, in elements: transformed pixels, sums.
-  int64_t pixels_part() const { return chunks * band_tiles() * kPanel; }
-  int64_t sums_part() const { return panels * band_tiles() * kPanel; }
+  int64_t pixels_part() const { return apart(chunks); }
+  int64_t sums_part() const { return apart(panels); }
   int64_t weights_part() const { return chunks * kPanel * kPanel; }  // of a panel
   uint64_t lines_bytes() const { return blocked.input ? 0 : (lines.bytes() + 63) / 64 * 64; }
   uint64_t bytes() const {
@@ -72,6 +72,9 @@ struct Plan {
   }
 
  private:
+  // A transform goes over all parts at once: an odd number of cache lines keeps them in sets of
+  // their own.
+  int64_t apart(int64_t blocks) const { return (blocks * band_tiles() | 1) * kPanel; }
   // Transforms weigh more where there is less to add up.
   static int64_t chain_of(int64_t channels) { return channels <= 128 ? 8 : 16; }
   int64_t band_rows(int64_t bytes) const {
