@@ -171,6 +171,9 @@ class Generator final : public Xbyak::CodeGenerator {
     sub(rsp, kSlots * slot_bytes());
     and_(rsp, -kLine);
     mov(r14, rsp);
+
+    Xbyak::Label part, chunk, rest, room, shallow, last;
+    L(part);
     mov(rbx, arg(offsetof(Blocks, a_row)));
     shl(rbx, 2);
     mov(r9, arg(offsetof(Blocks, offsets)));
@@ -178,11 +181,9 @@ class Generator final : public Xbyak::CodeGenerator {
     mov(r13, arg(offsetof(Blocks, b_panel)));
     shl(r13, 2);
     mov(r15, arg(offsetof(Blocks, ahead)));
-    test(r15, r15);
-    cmovz(r15, rsi);  // which is read anyway
+    cmp(r15, arg(offsetof(Blocks, ahead_end)));
+    cmovae(r15, rsi);  // which is read anyway
     mov(rdx, arg(offsetof(Blocks, chunks)));
-
-    Xbyak::Label chunk, rest, room, shallow, last;
     clear_sums();
     mov(r8, arg(offsetof(Blocks, chain)));
     sub(rdx, r8);
@@ -219,6 +220,9 @@ class Generator final : public Xbyak::CodeGenerator {
     L(last);
     add_slots();
     put_out();
+    move_on();
+    dec(arg(offsetof(Blocks, parts)));
+    jg(part, T_NEAR);
     mov(rsp, rbp);
     for (size_t i = std::size(saved); i-- > 0;) pop(saved[i]);
     vzeroupper();
@@ -247,6 +251,26 @@ class Generator final : public Xbyak::CodeGenerator {
       for (int v = 0; v < vectors_; ++v) vmovups(of_vector(rcx, r13, v), sum(r, v));
       if (r + 1 < rows_) add(rcx, rbx);
     }
+  }
+
+  // |rcx| was left at the last row of C; |rbx| and |r11| are the bytes from row to row of it and
+  // of |start|.
+  void move_on() {
+    mov(rax, arg(offsetof(Blocks, ahead)));
+    cmp(rax, arg(offsetof(Blocks, ahead_end)));
+    cmovb(rax, r15);
+    mov(arg(offsetof(Blocks, ahead)), rax);
+    imul(rax, arg(offsetof(Blocks, a_row)), 4 * rows_);
+    add(arg(offsetof(Blocks, a)), rax);
+    add(rcx, rbx);
+    mov(arg(offsetof(Blocks, c)), rcx);
+    xor_(edx, edx);
+    mov(rax, arg(offsetof(Blocks, start)));
+    imul(rcx, r11, rows_);
+    test(rax, rax);
+    cmovnz(rdx, rcx);
+    add(rax, rdx);
+    mov(arg(offsetof(Blocks, start)), rax);
   }
 
   const bool wide_;

@@ -7,6 +7,7 @@
 // rounding there. For AVX2 and AVX-512. Immutable; thread-safe.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 namespace pfrt::cpu {
@@ -37,16 +38,15 @@ class PanelProduct {
     const float* start;
     int64_t start_row;
     // Fetched into the second-level cache meanwhile: kAheadLine elements for every kAheadDepth of
-    // k in a chunk; null: nothing.
-    const float* ahead;
+    // k in a chunk, until ahead_end at about; both null: nothing.
+    const float *ahead, *ahead_end;
+    int64_t parts;  // whose rows follow each other; 0 is one
   };
-  // For 1 to rows() rows, 1 to panels(rows) panels, and chunks and depth of 1 or more.
-  void run(int64_t rows, int64_t panels, const Blocks& blocks) const {
+  // For 1 to rows() rows, 1 to panels(rows) panels, and chunks and depth of 1 or more. |a|, |c|,
+  // |start| and |ahead| move on to what follows.
+  void run(int64_t rows, int64_t panels, Blocks& blocks) const {
     code_[panels - 1][rows - 1](&blocks);
   }
-  // The first 8 columns of one panel, for 1 to half_rows() rows: no others are read or written, nor
-  // of |start|.
-  void run_half(int64_t rows, const Blocks& blocks) const { half_code_[rows - 1](&blocks); }
   // 0 where a vector is a panel, and half of one would take as long.
   int64_t half_rows() const { return half_rows_; }
   int64_t rows() const { return rows_; }
@@ -54,20 +54,39 @@ class PanelProduct {
   // Few rows take two where more take one: memory is read ahead of both.
   int64_t panels(int64_t rows) const { return rows <= rows_of_two_ ? 2 : 1; }
 
-  // Rows in parts as alike as can be, of |most| or fewer: the first |more| have one row more than
-  // |rows|.
+  // One row or more in parts as alike as can be, of |most| or fewer: the first |more| have one row
+  // more than |rows|.
   struct Parts {
     int64_t whole = 0, count = 0, rows = 0, more = 0;
+
+    // Of |n| shares as alike as can be, share |i|.
+    Parts share(int64_t i, int64_t n) const {
+      const int64_t begin = i * count / n, end = (i + 1) * count / n;
+      return {whole, end - begin, rows, std::clamp<int64_t>(more - begin, 0, end - begin)};
+    }
   };
   Parts parts(int64_t n) const { return parts(n, rows_); }
   static Parts parts(int64_t n, int64_t most) {
     const int64_t count = (n + most - 1) / most;
     return {n, count, n / count, n % count};
   }
+  // All of them, by 1 to panels(rows) panels.
+  void run(const Parts& parts, int64_t panels, Blocks& blocks) const {
+    run(parts, code_[panels - 1], blocks);
+  }
+  // The first 8 columns of one panel, parts having 1 to half_rows() rows: no others are read or
+  // written, nor of |start|.
+  void run_half(const Parts& parts, Blocks& blocks) const { run(parts, half_code_, blocks); }
 
  private:
   friend class PanelProductSet;
-  using Code = void (*)(const Blocks* blocks);
+  using Code = void (*)(Blocks* blocks);
+  static void run(const Parts& parts, const Code* code, Blocks& blocks) {
+    blocks.parts = parts.more;
+    if (parts.more > 0) code[parts.rows](&blocks);
+    blocks.parts = parts.count - parts.more;
+    if (blocks.parts > 0) code[parts.rows - 1](&blocks);
+  }
   int64_t rows_ = 0, rows_of_two_ = 0, half_rows_ = 0;
   Code code_[kMostPanels][kMostRows] = {}, half_code_[kMostRows] = {};
 };

@@ -33,7 +33,7 @@ class Operands {
     a_ = numbers((s_.rows - 1) * a_row_ + *std::max_element(offsets_.begin(), offsets_.end()) +
                  s_.depth);
     b_ = numbers(s_.panels * s_.chunks * s_.depth * kPanel);
-    start_ = numbers(s_.rows * kCols * 2);
+    start_ = numbers((s_.rows + 1) * kCols * 2);
     c_ = numbers(s_.rows * s_.panels * kPanel);
   }
 
@@ -54,7 +54,13 @@ class Operands {
     if (s_.from != Shape::From::kC) p.start = floats(start) + first * start_row();
     p.start_row = start_row();
     p.ahead = ahead ? floats(b) : nullptr;
-    PanelProduct::get()->run(count, s_.panels, p);
+    p.ahead_end = ahead ? floats(b) + s_.depth * kPanel : nullptr;
+    const PanelProduct::Parts parts = PanelProduct::get()->parts(count);
+    PanelProduct::get()->run(parts, s_.panels, p);
+    EXPECT_EQ(p.a, floats(a) + (first + count) * a_row_);
+    EXPECT_EQ(p.c, floats(c) + (first + count) * row);
+    EXPECT_EQ(p.start,
+              s_.from == Shape::From::kC ? nullptr : floats(start) + (first + count) * start_row());
     return {floats(c), floats(c) + c_.size()};
   }
 
@@ -129,21 +135,40 @@ TEST(PanelProduct, is_near_the_exact_sums) {
         }
 }
 
-TEST(PanelProduct, gives_a_row_the_same_bits_alone_and_whatever_is_fetched) {
+TEST(PanelProduct, gives_a_row_the_same_bits_alone_in_any_part_and_whatever_is_fetched) {
   const PanelProduct* const product = PanelProduct::get();
   if (product == nullptr) GTEST_SKIP() << "needs avx2";
-  for (const auto& sums : kSums) {
-    const Shape shape{product->rows(), 1, sums.chunks, sums.depth, sums.chain};
-    const Operands operands(shape, 3);
-    const std::vector<float> all = operands.compute(0, shape.rows, true);
-    EXPECT_EQ(all, operands.compute(0, shape.rows, false));
-    for (int64_t r = 0; r < shape.rows; ++r) {
-      const std::vector<float> one = operands.compute(r, 1, false);
-      const auto begin = r * PanelProduct::kPanel, end = begin + PanelProduct::kPanel;
-      EXPECT_TRUE(std::equal(one.begin() + begin, one.begin() + end, all.begin() + begin))
-          << "row " << r << ", " << sums.chunks << " chunks of " << sums.depth;
+  const int64_t most = product->rows();
+  for (const auto& sums : kSums)
+    for (const int64_t rows : {most, 2 * most, 4 * most - 3})
+      for (const auto from : {Shape::From::kC, Shape::From::kOneRow, Shape::From::kRows}) {
+        const Shape shape{rows, 1, sums.chunks, sums.depth, sums.chain, from};
+        const Operands operands(shape, 3);
+        const std::vector<float> all = operands.compute(0, rows, true);
+        EXPECT_EQ(all, operands.compute(0, rows, false));
+        for (int64_t r = 0; r < rows; ++r) {
+          const std::vector<float> one = operands.compute(r, 1, false);
+          const auto begin = r * PanelProduct::kPanel, end = begin + PanelProduct::kPanel;
+          EXPECT_TRUE(std::equal(one.begin() + begin, one.begin() + end, all.begin() + begin))
+              << "row " << r << " of " << rows << ", " << sums.chunks << " chunks of "
+              << sums.depth;
+        }
+      }
+}
+
+TEST(PanelProduct, shares_of_parts_are_all_of_them) {
+  for (int64_t rows = 1; rows < 100; ++rows)
+    for (int64_t shares = 1; shares < 5; ++shares) {
+      const PanelProduct::Parts all = PanelProduct::parts(rows, 6);
+      int64_t count = 0, total = 0;
+      for (int64_t i = 0; i < shares; ++i) {
+        const PanelProduct::Parts some = all.share(i, shares);
+        count += some.count;
+        total += some.count * some.rows + some.more;
+      }
+      EXPECT_EQ(count, all.count);
+      EXPECT_EQ(total, rows);
     }
-  }
 }
 
 }  // namespace

@@ -221,12 +221,7 @@ class PanelAttend {
       p.chunks = (depth - k) / p.depth;
       p.start = from_zero && k == 0 ? kZeros : nullptr;
       PanelProduct::Blocks part = p;
-      for (int64_t i = 0; i < parts.count; ++i) {
-        const int64_t n = parts.rows + (i < parts.more);
-        product_->run(n, 1, part);
-        part.a += n * p.a_row;
-        part.c += n * p.c_row;
-      }
+      product_->run(parts, 1, part);
       p.a += p.depth * p.chunks;
       p.b += p.depth * p.chunks * kPanel;
       k += p.depth * p.chunks;

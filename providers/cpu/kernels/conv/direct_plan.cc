@@ -7,7 +7,8 @@ namespace pfrt::cpu {
 namespace {
 
 constexpr int64_t kPanel = PanelProduct::kPanel;
-constexpr int64_t kPass = 64;   // k summed apart, which keeps errors small
+constexpr int64_t kChain = 64;  // k summed apart, which keeps errors small
+constexpr int64_t kPass = 128;  // k of a panel that stay in the first-level cache
 constexpr int64_t kShort = 25;  // all of them; the 27 of a first layer with colours would tell
 constexpr int64_t kWantedTasks = 16;
 constexpr int64_t kLeastWork = 1 << 16;  // multiply-adds of a task
@@ -40,34 +41,28 @@ void multiply(const DirectPlan& plan, const DirectTask& task, const float* lines
   p.c_row = kPanel;
   p.c_panel = out_panel;
   PanelProduct::Parts parts;
-  for (int64_t chunk = 0; chunk < chunks; chunk += plan.pass_chunks) {
-    p.chunks = std::min(plan.pass_chunks, chunks - chunk);
+  for (int64_t chunk = 0; chunk < chunks; chunk += p.chunks) {
+    const int64_t left_chunks = std::min(plan.pass_chunks, chunks - chunk);
     // First layers have short sums, where a chain as long would tell.
-    p.chain = plan.order.by_row && chunks * depth > kShort ? 1 : p.chunks;
+    p.chain =
+        plan.order.by_row && chunks * depth > kShort ? 1 : std::min(plan.chain_chunks, left_chunks);
+    p.chunks = left_chunks - left_chunks % p.chain;
     p.offsets = plan.image.offsets().data() + chunk;
     p.b = weights + chunk * depth * kPanel;
     p.start = chunk == 0 ? start : nullptr;
     int64_t y = task.begin / width, x = task.begin % width;
     p.c = out;
     // Weights of the next pass, or of the next panels, follow.
-    const int64_t pass = p.chunks * depth;
-    const int64_t step = p.chunks * (depth / PanelProduct::kAheadDepth);
-    int64_t fetched = step > 0 ? 0 : pass;
+    p.ahead = p.b + p.chunks * depth * kPanel;
+    p.ahead_end = p.ahead + p.chunks * depth * kPanel;
     for (int64_t left = task.end - task.begin, n; left > 0; left -= n, ++y, x = 0) {
       n = std::min(width - x, left);
       if (n != parts.whole) parts = PanelProduct::parts(n, most);
       p.a = lines + y * plan.image.row_step() + x * plan.image.step();
-      for (int64_t i = 0; i < parts.count; ++i) {
-        const int64_t rows = parts.rows + (i < parts.more);
-        p.ahead = fetched < pass ? p.b + (pass + fetched) * kPanel : nullptr;
-        fetched += step;
-        if (half)
-          plan.product->run_half(rows, p);
-        else
-          plan.product->run(rows, task.panels, p);
-        p.a += rows * p.a_row;
-        p.c += rows * kPanel;
-      }
+      if (half)
+        plan.product->run_half(parts, p);
+      else
+        plan.product->run(parts, task.panels, p);
     }
   }
 }
@@ -85,7 +80,8 @@ DirectPlan::DirectPlan(const ConvGeometry& g, bool bias, Blocked sides,
       has_bias(bias),
       band(band_rows()),
       image(geometry.window, order, band, blocked.input),
-      pass_chunks(std::max<int64_t>(1, kPass / order.depth())),
+      chain_chunks(std::max<int64_t>(1, kChain / order.depth())),
+      pass_chunks(chain_chunks * std::max<int64_t>(1, kPass / (chain_chunks * order.depth()))),
       panels(ceil_div(g.group_out, kPanel)) {
   const int64_t parts = std::max(
       ceil_div(positions(), blocking.task_positions),

@@ -31,7 +31,7 @@ struct DirectPlan {
   bool has_bias;
   int64_t band;  // rows of positions
   ImageBand image;
-  int64_t pass_chunks;
+  int64_t chain_chunks, pass_chunks;
   int64_t panels;          // of output channels of a group
   int64_t task_positions;  // of a band
 

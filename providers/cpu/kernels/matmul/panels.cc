@@ -69,15 +69,7 @@ struct PanelMatmul::Block {
 // Panels that will be read next, line by line: a line holds 16 columns of one k.
 struct PanelMatmul::Ahead {
   const float* from = nullptr;
-  int64_t panels = 0, lines = 0, stride = 0, taken = 0;
-
-  // Where the next |count| lines are, null when all were taken.
-  const float* take(int64_t count) {
-    if (taken >= panels * lines) return nullptr;
-    const float* const at = from + taken / lines * stride + taken % lines * kPanel;
-    taken += count;
-    return at;
-  }
+  int64_t panels = 1, lines = 0, stride = 0;
 };
 static_assert(kPanel == PanelProduct::kAheadLine);
 
@@ -197,14 +189,11 @@ void PanelMatmul::multiply(const Run& run, const Task& t, const Block& block) co
     p.c_row = p.c == block.out ? n_ : sums_row;
     p.start = k == 0 ? kNothing : block.sums;
     p.start_row = k == 0 ? 0 : sums_row;
-    Ahead ahead = widens ? Ahead{} : next_panels(run, t, block, k + depth);
-    for (int64_t i = 0; i < parts.count; ++i) {
-      const int64_t rows = parts.rows + (i < parts.more);
-      p.ahead = ahead.take(depth / PanelProduct::kAheadDepth);
-      product_->run(rows, block.panels, p);
-      p.a += rows * k_;
-      p.c += rows * p.c_row;
-      if (k > 0) p.start += rows * sums_row;
+    const Ahead ahead = widens ? Ahead{} : next_panels(run, t, block, k + depth);
+    for (int64_t i = 0; i < ahead.panels; ++i) {
+      p.ahead = ahead.from + i * ahead.stride;
+      p.ahead_end = p.ahead + ahead.lines * kPanel;
+      product_->run(parts.share(i, ahead.panels), block.panels, p);
     }
     k += depth;
   }
