@@ -206,7 +206,7 @@ TEST(KernelThreads, vision_and_losses) { check_workers(vision_cases()); }
 TEST(KernelThreads, attention) { check_workers(attention_cases()); }
 
 // Operators whose reference is the conformance set.
-constexpr std::string_view kConformanceOnly[] = {"DynamicQuantizeLinear", "QLinearConv"};
+constexpr std::string_view kConformanceOnly[] = {"QLinearConv"};
 
 TEST(Kernels, every_operator_has_a_reference_or_is_listed) {
   std::set<std::string_view> named, found;
