@@ -44,7 +44,7 @@ Values matmul(const Data& a, const Data& b, double zero_a, double zero_b, const 
 }
 
 Case matmul_of(Random& r, pfrt_dtype a_type, pfrt_dtype b_type, pfrt_dtype y_type, int64_t size,
-               double zero_a, double zero_b) {
+               double zero_a, double zero_b, double low = -3, double high = 3) {
   const bool large = size >= kLarge;
   const bool row = !large && r.once_in(8), column = !large && r.once_in(8);
   const int64_t most = large ? 129 : size > 1000 ? 65 : 33;
@@ -65,8 +65,8 @@ Case matmul_of(Random& r, pfrt_dtype a_type, pfrt_dtype b_type, pfrt_dtype y_typ
   b_dims.push_back(k);
   if (!column) b_dims.push_back(n), y_dims.push_back(n);
   Case c;
-  const Data a = r.data(a_type, a_dims);
-  Data b = r.data(b_type, b_dims);
+  const Data a = r.data(a_type, a_dims, low, high);
+  Data b = r.data(b_type, b_dims, low, high);
   b.constant = r.once_in(2);
   c.outputs = {expected(y_type, y_dims, matmul(a, b, zero_a, zero_b, batch, m, k, n))};
   c.inputs = {a, b};
@@ -80,8 +80,10 @@ Case matmul_case(Random& r, pfrt_dtype dtype, int64_t size) {
 
 Case matmul_integer_case(Random& r, pfrt_dtype dtype, int64_t size) {
   const pfrt_dtype other = r.once_in(2) ? PFRT_DTYPE_INT8 : PFRT_DTYPE_UINT8;
-  const double zero_a = r.once_in(2) ? 3 : 0, zero_b = r.once_in(2) ? 2 : 0;
-  Case c = matmul_of(r, dtype, other, PFRT_DTYPE_INT32, size, zero_a, zero_b);
+  const bool whole = r.once_in(2);  // range; what is beyond int8's wraps around
+  const double zero_a = r.once_in(2) ? (whole ? 127 : 3) : 0, zero_b = r.once_in(2) ? 2 : 0;
+  Case c = matmul_of(r, dtype, other, PFRT_DTYPE_INT32, size, zero_a, zero_b, whole ? -128 : -3,
+                     whole ? 255 : 3);
   if (zero_a != 0 || zero_b != 0)
     c.inputs.push_back(zero_a != 0 ? Data{dtype, {}, {zero_a}, true} : Data{});
   if (zero_b != 0) c.inputs.push_back({other, {}, {zero_b}, true});
