@@ -210,7 +210,7 @@ void for_each_tap(const Form& f, const Dims& positions, const Tap& fn) {
 }
 
 Case conv_of(Random& r, pfrt_dtype x_type, pfrt_dtype w_type, pfrt_dtype y_type, int64_t size,
-             double zero_x, double zero_w) {
+             double zero_x, double zero_w, double low = -3, double high = 3) {
   const Form f = random_form(r, size);
   Dims positions;
   for (size_t i = 0; i < f.rank(); ++i)
@@ -218,8 +218,8 @@ Case conv_of(Random& r, pfrt_dtype x_type, pfrt_dtype w_type, pfrt_dtype y_type,
         (f.image[i] + f.pads[i] + f.pads[i + f.rank()] - (f.kernel[i] - 1) * f.dilations[i] - 1) /
             f.strides[i] +
         1);
-  const Data x = r.data(x_type, joined(f.batch, f.group * f.in, f.image));
-  Data w = r.data(w_type, joined(f.group * f.out, f.in, f.kernel));
+  const Data x = r.data(x_type, joined(f.batch, f.group * f.in, f.image), low, high);
+  Data w = r.data(w_type, joined(f.group * f.out, f.in, f.kernel), low, high);
   w.constant = r.once_in(2);
   const bool has_bias = is_float(y_type) && r.once_in(2);
   const Data bias = has_bias ? r.data(x_type, {f.group * f.out}) : Data{};
@@ -252,8 +252,10 @@ Case conv_case(Random& r, pfrt_dtype dtype, int64_t size) {
 
 Case conv_integer_case(Random& r, pfrt_dtype dtype, int64_t size) {
   const pfrt_dtype other = r.once_in(2) ? PFRT_DTYPE_INT8 : PFRT_DTYPE_UINT8;
-  const double zero_x = r.once_in(2) ? 3 : 0, zero_w = r.once_in(2) ? 2 : 0;
-  Case c = conv_of(r, dtype, other, PFRT_DTYPE_INT32, size, zero_x, zero_w);
+  const bool whole = r.once_in(2);  // range; what is beyond int8's wraps around
+  const double zero_x = r.once_in(2) ? 3 : 0, zero_w = r.once_in(2) ? (whole ? 127 : 2) : 0;
+  Case c = conv_of(r, dtype, other, PFRT_DTYPE_INT32, size, zero_x, zero_w, whole ? -128 : -3,
+                   whole ? 255 : 3);
   if (zero_x != 0 || zero_w != 0)
     c.inputs.push_back(zero_x != 0 ? Data{dtype, {}, {zero_x}, true} : Data{});
   if (zero_w != 0) c.inputs.push_back({other, {}, {zero_w}, true});
