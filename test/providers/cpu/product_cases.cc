@@ -262,6 +262,51 @@ Case conv_integer_case(Random& r, pfrt_dtype dtype, int64_t size) {
   return c;
 }
 
+// Scales are powers of two, so that what is rounded is exact.
+Case qlinear_conv_case(Random& r, pfrt_dtype dtype, int64_t size) {
+  const auto byte = [&] { return r.once_in(2) ? PFRT_DTYPE_INT8 : PFRT_DTYPE_UINT8; };
+  const pfrt_dtype w_type = byte(), y_type = byte();
+  const auto zero = [&](int64_t most) { return static_cast<double>(r.from_to(0, most)); };
+  const double zero_x = zero(5), zero_w = zero(5), zero_y = zero(99);
+  const Case sums = conv_of(r, dtype, w_type, PFRT_DTYPE_INT32, size, zero_x, zero_w, -128, 255);
+  const Data &x = sums.inputs[0], &w = sums.inputs[1];
+  const Dims &w_dims = w.dims, &y_dims = sums.outputs[0].dims;
+  const auto scale = [&] { return std::exp2(static_cast<double>(r.from_to(-4, 2))); };
+  const double sx = scale(), sy = 64 * scale();
+  Data sw{PFRT_DTYPE_FLOAT32, {}, {scale()}}, bias;
+  if (r.once_in(2)) {
+    sw.dims = {w_dims[0]};
+    for (int64_t i = 1; i < w_dims[0]; ++i) sw.values.push_back(scale());
+    sw.values.resize(static_cast<size_t>(w_dims[0]));
+  }
+  if (r.once_in(2)) bias = r.data(PFRT_DTYPE_INT32, {w_dims[0]}, -2000, 2000);
+  Values y;
+  for_each_index(y_dims, [&](const Dims& at) {
+    const auto channel = static_cast<size_t>(at[1]);
+    const double sum = sums.outputs[0].values[position(at, y_dims)] +
+                       (bias.values.empty() ? 0 : bias.values[channel]);
+    const double steps = std::nearbyint(sum * sx * sw.values[channel % sw.values.size()] / sy);
+    y.push_back(std::clamp<double>(steps + zero_y, y_type == PFRT_DTYPE_INT8 ? -128 : 0,
+                                   y_type == PFRT_DTYPE_INT8 ? 127 : 255));
+  });
+  const auto one = [](pfrt_dtype type, double value, bool constant = false) {
+    return Data{type, {}, {value}, constant};
+  };
+  Case c;
+  c.inputs = {x,
+              one(PFRT_DTYPE_FLOAT32, sx),
+              one(dtype, zero_x),
+              w,
+              sw,
+              one(w_type, zero_w, r.once_in(4) ? false : w.constant),
+              one(PFRT_DTYPE_FLOAT32, sy),
+              one(y_type, zero_y),
+              bias};
+  c.outputs = {expected(y_type, y_dims, std::move(y))};
+  c.attrs = sums.attrs;
+  return c;
+}
+
 // The gradient of a convolution: the positions of its windows are the input's pixels.
 Case conv_transpose_case(Random& r, pfrt_dtype dtype, int64_t size) {
   Form f = random_form(r, size);
@@ -367,6 +412,7 @@ const Generators& product_cases() {
                                         {"MatMulInteger", matmul_integer_case},
                                         {"Conv", conv_case},
                                         {"ConvInteger", conv_integer_case},
+                                        {"QLinearConv", qlinear_conv_case},
                                         {"ConvTranspose", conv_transpose_case},
                                         {"Einsum", einsum_case}};
   return generators;
