@@ -19,7 +19,7 @@ namespace pfrt::cpu {
 namespace {
 
 constexpr size_t kCapacity = 256 << 10;
-alignas(4096) uint8_t code_pages[kCapacity];
+alignas(4096) uint8_t code_pages[2][kCapacity];  // of floats, of pairs
 
 using Blocks = PanelProduct::Blocks;
 constexpr int kPanel = PanelProduct::kPanel;
@@ -31,7 +31,8 @@ static_assert(PanelProduct::kAheadLine * sizeof(float) == kLine);
 
 class Generator final : public Xbyak::CodeGenerator {
  public:
-  explicit Generator(bool wide) : CodeGenerator(kCapacity, code_pages), wide_(wide) {}
+  Generator(bool wide, bool pairs)
+      : CodeGenerator(kCapacity, code_pages[pairs]), wide_(wide), pairs_(pairs) {}
 
   const uint8_t* write(int rows, int panels) {
     return write_vectors(rows, panels * kPanel / lanes());
@@ -88,12 +89,37 @@ class Generator final : public Xbyak::CodeGenerator {
       for (int v = 0; v < vectors_; ++v) {
         if (fresh) {
           vmovups(of_slot(r, v), sum(r, v));
-          vmulps(sum(r, v), element(r), column(v));
+          set_product(sum(r, v), element(r), column(v));
         } else {
-          vfmadd231ps(sum(r, v), element(r), column(v));
+          add_product(r, v);
         }
       }
     }
+  }
+
+  void set_product(const Xbyak::Xmm& to, const Xbyak::Xmm& a, const Xbyak::Xmm& b) {
+    if (pairs_)
+      vpmaddwd(to, a, b);
+    else
+      vmulps(to, a, b);
+  }
+
+  // Of pairs a product takes the place of the element, or of the next row's, once that is used.
+  void add_product(int r, int v) {
+    if (!pairs_) {
+      vfmadd231ps(sum(r, v), element(r), column(v));
+      return;
+    }
+    const Xbyak::Xmm product = element(v + 1 < vectors_ ? r + 1 : r);
+    vpmaddwd(product, element(r), column(v));
+    vpaddd(sum(r, v), sum(r, v), product);
+  }
+
+  void add_to(const Xbyak::Xmm& sum, const Xbyak::Address& what) {
+    if (pairs_)
+      vpaddd(sum, sum, what);
+    else
+      vaddps(sum, sum, what);
   }
 
   void several(bool fresh) {
@@ -158,7 +184,7 @@ class Generator final : public Xbyak::CodeGenerator {
     je(done, T_NEAR);
     L(next);
     sub(r14, slot_bytes());
-    each([&](int r, int v) { vaddps(sum(r, v), sum(r, v), of_slot(r, v)); });
+    each([&](int r, int v) { add_to(sum(r, v), of_slot(r, v)); });
     cmp(r14, rsp);
     jne(next, T_NEAR);
     L(done);
@@ -244,7 +270,7 @@ class Generator final : public Xbyak::CodeGenerator {
     cmovz(r11, rbx);
     cmovz(r10, r13);
     for (int r = 0; r < rows_; ++r) {
-      for (int v = 0; v < vectors_; ++v) vaddps(sum(r, v), sum(r, v), of_vector(rax, r10, v));
+      for (int v = 0; v < vectors_; ++v) add_to(sum(r, v), of_vector(rax, r10, v));
       if (r + 1 < rows_) add(rax, r11);
     }
     for (int r = 0; r < rows_; ++r) {
@@ -273,7 +299,7 @@ class Generator final : public Xbyak::CodeGenerator {
     mov(arg(offsetof(Blocks, start)), rax);
   }
 
-  const bool wide_;
+  const bool wide_, pairs_;
   int rows_ = 0, vectors_ = 0;
 };
 
@@ -284,11 +310,11 @@ class PanelProductSet {
  public:
   // 6 x 2 sums fill 12 of 16 registers, 12 x 2 fill 24 of 32; 2 x 4 leave room for four columns.
   // Half panels of AVX2 have 12 x 1.
-  explicit PanelProductSet(bool wide) {
+  PanelProductSet(bool wide, bool pairs) {
     product_.rows_ = wide ? 12 : 6;
     product_.rows_of_two_ = wide ? 12 : 2;
     Xbyak::ClearError();
-    Generator generator(wide);
+    Generator generator(wide, pairs);
     const uint8_t* code[PanelProduct::kMostPanels][PanelProduct::kMostRows + 1] = {};
     const int64_t rows_of[] = {product_.rows_, product_.rows_of_two_};  // by panels - 1
     for (int panels = 1; panels <= PanelProduct::kMostPanels; ++panels) {
@@ -310,19 +336,19 @@ class PanelProductSet {
     written_ = seal(generator);
     for (int64_t p = 0; written_ && p < PanelProduct::kMostPanels; ++p)
       for (int64_t r = 0; r < rows_of[p]; ++r)
-        publish_one(wide, r + 1, p == 0 ? "1" : "2", code[p][r], code[p][r + 1]);
+        publish_one(wide, pairs, r + 1, p == 0 ? "1" : "2", code[p][r], code[p][r + 1]);
     for (int64_t r = 0; written_ && r < product_.half_rows_; ++r)
-      publish_one(wide, r + 1, "half", half[r], half[r + 1]);
+      publish_one(wide, pairs, r + 1, "half", half[r], half[r + 1]);
   }
   const PanelProduct* get() const { return written_ ? &product_ : nullptr; }
 
  private:
   // Without memory of the heap: pages that were sealed cannot be written again after a failure.
-  static void publish_one(bool wide, int64_t rows, const char* panels, const uint8_t* begin,
-                          const uint8_t* end) noexcept {
+  static void publish_one(bool wide, bool pairs, int64_t rows, const char* panels,
+                          const uint8_t* begin, const uint8_t* end) noexcept {
     char name[64];
-    std::snprintf(name, sizeof name, "panel_product_%s_%dx%s", wide ? "avx512" : "avx2",
-                  static_cast<int>(rows), panels);
+    std::snprintf(name, sizeof name, "%s_product_%s_%dx%s", pairs ? "pair" : "panel",
+                  wide ? "avx512" : "avx2", static_cast<int>(rows), panels);
     publish(name, begin, static_cast<size_t>(end - begin));
   }
   PanelProduct product_;
@@ -331,7 +357,13 @@ class PanelProductSet {
 
 const PanelProduct* PanelProduct::get() {
   if (isa() < Isa::kAvx2) return nullptr;
-  static const PanelProductSet set(isa() >= Isa::kAvx512);
+  static const PanelProductSet set(isa() >= Isa::kAvx512, false);
+  return set.get();
+}
+
+const PanelProduct* PanelProduct::get_pairs() {
+  if (isa() < Isa::kAvx2) return nullptr;
+  static const PanelProductSet set(isa() >= Isa::kAvx512, true);
   return set.get();
 }
 

@@ -4,7 +4,8 @@
 // read where they lie, by panels of 16 columns of B, k by k. Convolutions read a window's pixels
 // through it, matrix products their rows. Fused multiply-adds in the order of k, from zero, a chain
 // of some chunks at a time; the sum of the chains is added to C at the end, so a call is one
-// rounding there. For AVX2 and AVX-512. Immutable; thread-safe.
+// rounding there. For AVX2 and AVX-512. There is a form for integers of 16 bits, too. Immutable;
+// thread-safe.
 #pragma once
 
 #include <algorithm>
@@ -20,6 +21,9 @@ class PanelProduct {
 
   // nullptr where the machine, or PFRT_ISA, has no AVX2, or code cannot be made executable.
   static const PanelProduct* get();
+  // The same of integers: an element of A and of B is a pair of int16, a product the sum of both
+  // products, and sums are int32 modulo 2^32. Pointers to float then point to those.
+  static const PanelProduct* get_pairs();
 
   // Strides and offsets count elements. A's element (r, chunk c, k) is a[offsets[c] + r * a_row +
   // k], B's of panel p is b[p * b_panel + (c * depth + k) * 16 + column], C's c[r * c_row + p *

@@ -44,7 +44,7 @@ Values matmul(const Data& a, const Data& b, double zero_a, double zero_b, const 
 }
 
 Case matmul_of(Random& r, pfrt_dtype a_type, pfrt_dtype b_type, pfrt_dtype y_type, int64_t size,
-               double zero_a, double zero_b) {
+               double zero_a, double zero_b, double low = -3, double high = 3) {
   const bool large = size >= kLarge;
   const bool row = !large && r.once_in(8), column = !large && r.once_in(8);
   const int64_t most = large ? 129 : size > 1000 ? 65 : 33;
@@ -65,8 +65,8 @@ Case matmul_of(Random& r, pfrt_dtype a_type, pfrt_dtype b_type, pfrt_dtype y_typ
   b_dims.push_back(k);
   if (!column) b_dims.push_back(n), y_dims.push_back(n);
   Case c;
-  const Data a = r.data(a_type, a_dims);
-  Data b = r.data(b_type, b_dims);
+  const Data a = r.data(a_type, a_dims, low, high);
+  Data b = r.data(b_type, b_dims, low, high);
   b.constant = r.once_in(2);
   c.outputs = {expected(y_type, y_dims, matmul(a, b, zero_a, zero_b, batch, m, k, n))};
   c.inputs = {a, b};
@@ -80,8 +80,10 @@ Case matmul_case(Random& r, pfrt_dtype dtype, int64_t size) {
 
 Case matmul_integer_case(Random& r, pfrt_dtype dtype, int64_t size) {
   const pfrt_dtype other = r.once_in(2) ? PFRT_DTYPE_INT8 : PFRT_DTYPE_UINT8;
-  const double zero_a = r.once_in(2) ? 3 : 0, zero_b = r.once_in(2) ? 2 : 0;
-  Case c = matmul_of(r, dtype, other, PFRT_DTYPE_INT32, size, zero_a, zero_b);
+  const bool whole = r.once_in(2);  // range; what is beyond int8's wraps around
+  const double zero_a = r.once_in(2) ? (whole ? 127 : 3) : 0, zero_b = r.once_in(2) ? 2 : 0;
+  Case c = matmul_of(r, dtype, other, PFRT_DTYPE_INT32, size, zero_a, zero_b, whole ? -128 : -3,
+                     whole ? 255 : 3);
   if (zero_a != 0 || zero_b != 0)
     c.inputs.push_back(zero_a != 0 ? Data{dtype, {}, {zero_a}, true} : Data{});
   if (zero_b != 0) c.inputs.push_back({other, {}, {zero_b}, true});
@@ -208,7 +210,7 @@ void for_each_tap(const Form& f, const Dims& positions, const Tap& fn) {
 }
 
 Case conv_of(Random& r, pfrt_dtype x_type, pfrt_dtype w_type, pfrt_dtype y_type, int64_t size,
-             double zero_x, double zero_w) {
+             double zero_x, double zero_w, double low = -3, double high = 3) {
   const Form f = random_form(r, size);
   Dims positions;
   for (size_t i = 0; i < f.rank(); ++i)
@@ -216,8 +218,8 @@ Case conv_of(Random& r, pfrt_dtype x_type, pfrt_dtype w_type, pfrt_dtype y_type,
         (f.image[i] + f.pads[i] + f.pads[i + f.rank()] - (f.kernel[i] - 1) * f.dilations[i] - 1) /
             f.strides[i] +
         1);
-  const Data x = r.data(x_type, joined(f.batch, f.group * f.in, f.image));
-  Data w = r.data(w_type, joined(f.group * f.out, f.in, f.kernel));
+  const Data x = r.data(x_type, joined(f.batch, f.group * f.in, f.image), low, high);
+  Data w = r.data(w_type, joined(f.group * f.out, f.in, f.kernel), low, high);
   w.constant = r.once_in(2);
   const bool has_bias = is_float(y_type) && r.once_in(2);
   const Data bias = has_bias ? r.data(x_type, {f.group * f.out}) : Data{};
@@ -250,11 +252,58 @@ Case conv_case(Random& r, pfrt_dtype dtype, int64_t size) {
 
 Case conv_integer_case(Random& r, pfrt_dtype dtype, int64_t size) {
   const pfrt_dtype other = r.once_in(2) ? PFRT_DTYPE_INT8 : PFRT_DTYPE_UINT8;
-  const double zero_x = r.once_in(2) ? 3 : 0, zero_w = r.once_in(2) ? 2 : 0;
-  Case c = conv_of(r, dtype, other, PFRT_DTYPE_INT32, size, zero_x, zero_w);
+  const bool whole = r.once_in(2);  // range; what is beyond int8's wraps around
+  const double zero_x = r.once_in(2) ? 3 : 0, zero_w = r.once_in(2) ? (whole ? 127 : 2) : 0;
+  Case c = conv_of(r, dtype, other, PFRT_DTYPE_INT32, size, zero_x, zero_w, whole ? -128 : -3,
+                   whole ? 255 : 3);
   if (zero_x != 0 || zero_w != 0)
     c.inputs.push_back(zero_x != 0 ? Data{dtype, {}, {zero_x}, true} : Data{});
   if (zero_w != 0) c.inputs.push_back({other, {}, {zero_w}, true});
+  return c;
+}
+
+// Scales are powers of two, so that what is rounded is exact.
+Case qlinear_conv_case(Random& r, pfrt_dtype dtype, int64_t size) {
+  const auto byte = [&] { return r.once_in(2) ? PFRT_DTYPE_INT8 : PFRT_DTYPE_UINT8; };
+  const pfrt_dtype w_type = byte(), y_type = byte();
+  const auto zero = [&](int64_t most) { return static_cast<double>(r.from_to(0, most)); };
+  const double zero_x = zero(5), zero_w = zero(5), zero_y = zero(99);
+  const Case sums = conv_of(r, dtype, w_type, PFRT_DTYPE_INT32, size, zero_x, zero_w, -128, 255);
+  const Data &x = sums.inputs[0], &w = sums.inputs[1];
+  const Dims &w_dims = w.dims, &y_dims = sums.outputs[0].dims;
+  const auto scale = [&] { return std::exp2(static_cast<double>(r.from_to(-4, 2))); };
+  const double sx = scale(), sy = 64 * scale();
+  Data sw{PFRT_DTYPE_FLOAT32, {}, {scale()}}, bias;
+  if (r.once_in(2)) {
+    sw.dims = {w_dims[0]};
+    for (int64_t i = 1; i < w_dims[0]; ++i) sw.values.push_back(scale());
+    sw.values.resize(static_cast<size_t>(w_dims[0]));
+  }
+  if (r.once_in(2)) bias = r.data(PFRT_DTYPE_INT32, {w_dims[0]}, -2000, 2000);
+  Values y;
+  for_each_index(y_dims, [&](const Dims& at) {
+    const auto channel = static_cast<size_t>(at[1]);
+    const double sum = sums.outputs[0].values[position(at, y_dims)] +
+                       (bias.values.empty() ? 0 : bias.values[channel]);
+    const double steps = std::nearbyint(sum * sx * sw.values[channel % sw.values.size()] / sy);
+    y.push_back(std::clamp<double>(steps + zero_y, y_type == PFRT_DTYPE_INT8 ? -128 : 0,
+                                   y_type == PFRT_DTYPE_INT8 ? 127 : 255));
+  });
+  const auto one = [](pfrt_dtype type, double value, bool constant = false) {
+    return Data{type, {}, {value}, constant};
+  };
+  Case c;
+  c.inputs = {x,
+              one(PFRT_DTYPE_FLOAT32, sx),
+              one(dtype, zero_x),
+              w,
+              sw,
+              one(w_type, zero_w, r.once_in(4) ? false : w.constant),
+              one(PFRT_DTYPE_FLOAT32, sy),
+              one(y_type, zero_y),
+              bias};
+  c.outputs = {expected(y_type, y_dims, std::move(y))};
+  c.attrs = sums.attrs;
   return c;
 }
 
@@ -363,6 +412,7 @@ const Generators& product_cases() {
                                         {"MatMulInteger", matmul_integer_case},
                                         {"Conv", conv_case},
                                         {"ConvInteger", conv_integer_case},
+                                        {"QLinearConv", qlinear_conv_case},
                                         {"ConvTranspose", conv_transpose_case},
                                         {"Einsum", einsum_case}};
   return generators;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// QuantizeLinear and DequantizeLinear element by element, in float as the standard has it, and
-// QLinearMatMul with parameters a tensor, a row or column, and a row or column of each matrix.
-// Scales are powers of two where a rounding on the way would hide the result.
+// QuantizeLinear, DynamicQuantizeLinear and DequantizeLinear element by element, in float as the
+// standard has it, and QLinearMatMul with parameters a tensor, a row or column, and a row or column
+// of each matrix. Scales are powers of two where a rounding on the way would hide the result.
 #include <algorithm>
 #include <cmath>
 
@@ -227,12 +227,38 @@ Case qlinear_matmul(Random& r, pfrt_dtype a_type, int64_t size) {
   return c;
 }
 
+// A range that holds 0 in 255 steps, NaNs left out and 0 themselves.
+Case dynamic_quantize(Random& r, pfrt_dtype dtype, int64_t size) {
+  const double low = r.once_in(4) ? 1 : -3;
+  Data x = r.data(dtype, r.dims(static_cast<size_t>(r.from_to(0, 3)), size), low, low + 5);
+  if (!x.values.empty() && r.once_in(4))
+    x.values[static_cast<size_t>(r.below(static_cast<int64_t>(x.values.size())))] = std::nan("");
+  float least = 0, most = 0;
+  for (const double v : x.values) {
+    least = std::fmin(least, static_cast<float>(v));
+    most = std::fmax(most, static_cast<float>(v));
+  }
+  const float scale = least == most ? 1.0f : (most - least) / 255.0f;
+  const float zero = std::clamp(std::nearbyint(-least / scale), 0.0f, 255.0f);
+  Values y;
+  for (const double v : x.values) {
+    const float step = std::nearbyint(static_cast<float>(v) / scale) + zero;
+    y.push_back(std::isnan(step) ? 0 : std::clamp<double>(step, 0, 255));
+  }
+  Case c;
+  c.outputs = {expected(PFRT_DTYPE_UINT8, x.dims, std::move(y)),
+               expected(PFRT_DTYPE_FLOAT32, {}, {scale}), expected(PFRT_DTYPE_UINT8, {}, {zero})};
+  c.inputs = {std::move(x)};
+  return c;
+}
+
 }  // namespace
 
 const Generators& quantize_cases() {
   static const Generators generators = {
       {"QuantizeLinear", quantize},
       {"DequantizeLinear", dequantize},
+      {"DynamicQuantizeLinear", dynamic_quantize},
       {"QLinearMatMul", qlinear_matmul},
   };
   return generators;

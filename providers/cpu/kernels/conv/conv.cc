@@ -5,6 +5,7 @@
 
 #include "providers/cpu/kernels/conv/geometry.h"
 #include "providers/cpu/kernels/conv/image_source.h"
+#include "providers/cpu/kernels/conv/integer_direct.h"
 #include "providers/cpu/kernels/matmul/product.h"
 
 namespace pfrt::cpu {
@@ -74,6 +75,13 @@ constexpr KernelRow with_weights(KernelRow row, decltype(KernelRow::pack) pack) 
   return row;
 }
 
+constexpr KernelRow with_pack(KernelRow row, decltype(KernelRow::pack) pack,
+                              decltype(KernelRow::make_packed) make) {
+  row.pack = pack;
+  row.make_packed = make;
+  return row;
+}
+
 constexpr KernelRow kRows[] = {
     with_weights(with_blocks(with_tail({"", "Conv", kFloat32, "conv_tiles", "amx",
                                         refuse_conv_tiles, make_conv_tiles}),
@@ -99,10 +107,12 @@ constexpr KernelRow kRows[] = {
         refuse_conv_max_pool, make_conv_max_pool),
     with_tail({"", "ConvTranspose", kFloats, "conv_transpose_scatter", "generic", refuse_conv,
                make_conv_transpose}),
-    {"", "ConvInteger", kBytes, "conv_integer_implicit_gemm", "generic", refuse_conv_integer,
-     make_conv_integer},
-    {"", "QLinearConv", kBytes, "qlinear_conv_implicit_gemm", "generic", refuse_qlinear_conv,
-     make_qlinear_conv},
+    with_pack({"", "ConvInteger", kBytes, "conv_integer_implicit_gemm", "generic",
+               refuse_conv_integer, make_conv_integer},
+              pack_conv_integer, make_conv_integer_direct),
+    with_pack({"", "QLinearConv", kBytes, "qlinear_conv_implicit_gemm", "generic",
+               refuse_qlinear_conv, make_qlinear_conv},
+              pack_qlinear_conv, make_qlinear_conv_direct),
 };
 
 }  // namespace

@@ -150,36 +150,10 @@ std::string refuse_conv_direct(const SnapshotNode& node) {
 
 std::optional<PackedInput> pack_conv_direct(const SnapshotNode& node) {
   const auto dims = node.input_dims(1);
-  const int64_t groups = node.attr_int("group", 1), out = dims[0] / groups, channels = dims[1];
-  const int64_t taps_x = dims.back(), taps_y = dims.size() == 4 ? dims[2] : 1;
-  const ChunkOrder order = ChunkOrder::of(channels, taps_y, taps_x, 1);
-  const int64_t panels = ceil_div(out, kPanel);
-  const int64_t panel = order.chunks() * order.depth() * kPanel;
-  PackedInput packed;
-  packed.input = 1;
-  packed.recipe =
-      message("conv_panels/", groups, "/", out, "x", channels, "x", taps_y, "x", taps_x);
-  packed.bytes = static_cast<uint64_t>(groups * panels * panel) * sizeof(float);
-  packed.pack = [=](const void* source, void* memory) {
-    const float* from = static_cast<const float*>(source);
-    float* to = static_cast<float*>(memory);
-    const int64_t taps = taps_y * taps_x, step = order.k(1, 0) - order.k(0, 0);
-    for (int64_t g = 0; g < groups; ++g)
-      for (int64_t p = 0; p < panels; ++p, to += panel) {
-        const int64_t outs = std::min(kPanel, out - p * kPanel);
-        if (outs < kPanel || channels % order.line != 0) std::fill_n(to, panel, 0.0f);
-        // A line of channels of all outputs is written while it is in the nearest cache.
-        for (int64_t c = 0; c < channels; c += order.line)
-          for (int64_t o = 0; o < outs; ++o) {
-            const float* weights = from + (o * channels + c) * taps;
-            float* const column = to + order.k(0, c) * kPanel + o;
-            for (int64_t i = 0; i < std::min(order.line, channels - c); ++i)
-              for (int64_t t = 0; t < taps; ++t) column[(i + t * step) * kPanel] = *weights++;
-          }
-        from += outs * channels * taps;
-      }
-  };
-  return packed_from_float32(node, std::move(packed));
+  const int64_t groups = node.attr_int("group", 1);
+  return packed_from_float32(
+      node, pack_direct_weights(groups, dims[0] / groups, dims[1], dims.size() == 4 ? dims[2] : 1,
+                                dims.back()));
 }
 
 std::string refuse_conv_direct_blocked(const SnapshotNode& node, Blocked sides) {

@@ -7,9 +7,11 @@ namespace pfrt::cpu {
 namespace {
 
 constexpr int64_t kPanel = PanelProduct::kPanel;
-constexpr int64_t kChain = 64;  // k summed apart, which keeps errors small
-constexpr int64_t kPass = 128;  // k of a panel that stay in the first-level cache
-constexpr int64_t kShort = 25;  // all of them; the 27 of a first layer with colours would tell
+constexpr int64_t kChain = 64;       // k summed apart, which keeps errors small
+constexpr int64_t kChain = 64;       // k summed in a row, which keeps errors small
+constexpr int64_t kPairChain = 256;  // pairs of integers, whose sums are exact
+constexpr int64_t kPass = 128;       // k of a call, a panel of which stays in the nearest cache
+constexpr int64_t kShort = 25;       // all of them; the 27 of a first layer with colours would tell
 constexpr int64_t kWantedTasks = 16;
 constexpr int64_t kLeastWork = 1 << 16;  // multiply-adds of a task
 
@@ -23,6 +25,13 @@ bool is_whole(const Window& w) {
 ConvGeometry flat(ConvGeometry g) {
   for (auto* list : {&g.window.image, &g.window.positions}) *list = {1, (*list)[0] * (*list)[1]};
   return g;
+}
+
+int64_t chunks_of_chain(const ChunkOrder& order, DirectElements elements) {
+  if (elements == DirectElements::kPairs) return std::max<int64_t>(1, kPairChain / order.depth());
+  // First layers have short sums, where a chain as long would tell.
+  if (order.by_row && order.chunks() * order.depth() > kShort) return 1;
+  return std::max<int64_t>(1, kChain / order.depth());
 }
 
 void multiply(const DirectPlan& plan, const DirectTask& task, const float* lines,
@@ -42,11 +51,9 @@ void multiply(const DirectPlan& plan, const DirectTask& task, const float* lines
   p.c_panel = out_panel;
   PanelProduct::Parts parts;
   for (int64_t chunk = 0; chunk < chunks; chunk += p.chunks) {
-    const int64_t left_chunks = std::min(plan.pass_chunks, chunks - chunk);
-    // First layers have short sums, where a chain as long would tell.
-    p.chain =
-        plan.order.by_row && chunks * depth > kShort ? 1 : std::min(plan.chain_chunks, left_chunks);
-    p.chunks = left_chunks - left_chunks % p.chain;
+    const int64_t most_chunks = std::min(plan.pass_chunks, chunks - chunk);
+    p.chain = std::min(plan.chain_chunks, most_chunks);
+    p.chunks = most_chunks - most_chunks % p.chain;
     p.offsets = plan.image.offsets().data() + chunk;
     p.b = weights + chunk * depth * kPanel;
     p.start = chunk == 0 ? start : nullptr;
@@ -70,17 +77,17 @@ void multiply(const DirectPlan& plan, const DirectTask& task, const float* lines
 }  // namespace
 
 DirectPlan::DirectPlan(const ConvGeometry& g, bool bias, Blocked sides,
-                       const DirectBlocking& wanted)
+                       const DirectBlocking& wanted, DirectElements elements)
     : geometry(sides.input && wanted.row_step == 0 && is_whole(g.window) ? flat(g) : g),
       blocked(sides),
       blocking(wanted),
       order(ChunkOrder::of(g.group_in, g.window.kernel[0], g.window.kernel[1],
                            g.window.dilations[1])),
-      product(PanelProduct::get()),
+      product(elements == DirectElements::kPairs ? PanelProduct::get_pairs() : PanelProduct::get()),
       has_bias(bias),
       band(band_rows()),
       image(geometry.window, order, band, blocked.input),
-      chain_chunks(std::max<int64_t>(1, kChain / order.depth())),
+      chain_chunks(chunks_of_chain(order, elements)),
       pass_chunks(chain_chunks * std::max<int64_t>(1, kPass / (chain_chunks * order.depth()))),
       panels(ceil_div(g.group_out, kPanel)) {
   const int64_t parts = std::max(
@@ -145,10 +152,46 @@ void direct_product(const Run& run, const DirectPlan& plan, const DirectTask& ta
 void fill_direct_band(const Run& run, const DirectPlan& plan, int64_t image, int64_t top) {
   if (plan.image.in_place()) return;
   const ConvGeometry& g = plan.geometry;
-  const float* const pixels = run.input<float>(0) + image * g.group_in * g.window.image_size();
+  fill_direct_band(run, plan, run.input<float>(0) + image * g.group_in * g.window.image_size(),
+                   top);
+}
+
+void fill_direct_band(const Run& run, const DirectPlan& plan, const float* pixels, int64_t top) {
   run.parallel(plan.image.parts(), [&](int64_t part, uint32_t) {
     plan.image.fill(part, top, pixels, run.shared<float>());
   });
+}
+
+PackedInput pack_direct_weights(int64_t groups, int64_t out, int64_t channels, int64_t taps_y,
+                                int64_t taps_x) {
+  const ChunkOrder order = ChunkOrder::of(channels, taps_y, taps_x, 1);
+  const int64_t panels = ceil_div(out, kPanel);
+  const int64_t panel = order.chunks() * order.depth() * kPanel;
+  PackedInput packed;
+  packed.input = 1;
+  packed.recipe =
+      message("conv_panels/", groups, "/", out, "x", channels, "x", taps_y, "x", taps_x);
+  packed.bytes = static_cast<uint64_t>(groups * panels * panel) * sizeof(float);
+  packed.pack = [=](const void* source, void* memory) {
+    const float* from = static_cast<const float*>(source);
+    float* to = static_cast<float*>(memory);
+    const int64_t taps = taps_y * taps_x, step = order.k(1, 0) - order.k(0, 0);
+    for (int64_t g = 0; g < groups; ++g)
+      for (int64_t p = 0; p < panels; ++p, to += panel) {
+        const int64_t outs = std::min(kPanel, out - p * kPanel);
+        if (outs < kPanel || channels % order.line != 0) std::fill_n(to, panel, 0.0f);
+        // A line of channels of all outputs is written while it is in the nearest cache.
+        for (int64_t c = 0; c < channels; c += order.line)
+          for (int64_t o = 0; o < outs; ++o) {
+            const float* weights = from + (o * channels + c) * taps;
+            float* const column = to + order.k(0, c) * kPanel + o;
+            for (int64_t i = 0; i < std::min(order.line, channels - c); ++i)
+              for (int64_t t = 0; t < taps; ++t) column[(i + t * step) * kPanel] = *weights++;
+          }
+        from += outs * channels * taps;
+      }
+  };
+  return packed;
 }
 
 }  // namespace pfrt::cpu

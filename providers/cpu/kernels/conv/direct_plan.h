@@ -20,6 +20,10 @@ struct DirectBlocking {
   int64_t row_step = 0;            // bands and tasks are whole steps of so many rows; 0: of none
 };
 
+// Of the image, the weights and the sums: float32, or pairs of int16 (PanelProduct::get_pairs), of
+// which a channel counts as one, and int32. All are moved as float32 here.
+enum class DirectElements : uint8_t { kFloat, kPairs };
+
 struct DirectPlan {
   static constexpr int64_t kPanel = PanelProduct::kPanel;
 
@@ -31,12 +35,13 @@ struct DirectPlan {
   bool has_bias;
   int64_t band;  // rows of positions
   ImageBand image;
-  int64_t chain_chunks, pass_chunks;
+  int64_t chain_chunks;    // summed in a row
+  int64_t pass_chunks;     // of a call
   int64_t panels;          // of output channels of a group
   int64_t task_positions;  // of a band
 
   DirectPlan(const ConvGeometry& geometry, bool bias, Blocked sides,
-             const DirectBlocking& blocking = {});
+             const DirectBlocking& blocking = {}, DirectElements elements = DirectElements::kFloat);
 
   int64_t positions() const { return band * geometry.window.positions[1]; }  // of a band
   int64_t columns() const;
@@ -65,5 +70,11 @@ void direct_product(const Run& run, const DirectPlan& plan, const DirectTask& ta
                     float* out, int64_t out_panel);
 // Fills the band from row |top| of positions on, where it is not in place.
 void fill_direct_band(const Run& run, const DirectPlan& plan, int64_t image, int64_t top);
+// The same of an image of its own, where a band is never in place.
+void fill_direct_band(const Run& run, const DirectPlan& plan, const float* pixels, int64_t top);
+
+// How weights of |out| x |channels| x |taps_y| x |taps_x| a group are packed.
+PackedInput pack_direct_weights(int64_t groups, int64_t out, int64_t channels, int64_t taps_y,
+                                int64_t taps_x);
 
 }  // namespace pfrt::cpu

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "providers/cpu/kernels/matmul/columns.h"
+#include "providers/cpu/kernels/matmul/integer_panels.h"
 #include "providers/cpu/kernels/matmul/product.h"
 #include "providers/cpu/kernels/signature.h"
 
@@ -61,8 +62,9 @@ constexpr KernelRow kRows[] = {
         pack_matmul, make_packed_matmul),
     with_pack(with_tail({"", "Gemm", kMatTypes, "gemm_packed", "generic", nullptr, make_gemm}),
               pack_gemm, make_packed_gemm),
-    {"", "MatMulInteger", kBytes, "matmul_integer_packed", "generic", refuse_matmul_integer,
-     make_matmul_integer},
+    with_pack({"", "MatMulInteger", kBytes, "matmul_integer_packed", "generic",
+               refuse_matmul_integer, make_matmul_integer},
+              pack_matmul_integer, make_packed_matmul_integer),
     {"", "QLinearMatMul", kBytes, "qlinear_matmul_packed", "generic", refuse_qlinear_matmul,
      make_qlinear_matmul},
     {"", "Einsum", kNumbers, "einsum_ref", "generic", refuse_einsum, make_einsum},

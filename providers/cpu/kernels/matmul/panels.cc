@@ -55,6 +55,7 @@ std::optional<PackedInput> pack_panel_columns(const SnapshotNode& node, int64_t 
 }
 
 struct PanelMatmul::Task {
+  const float* from;  // row 0
   int64_t row, rows, col, cols;
 };
 
@@ -79,7 +80,7 @@ PanelMatmul::PanelMatmul(int64_t m, const Columns& columns, Panels panels, const
       k_(columns.k),
       panels_(panels),
       by_columns_(blocking.by_columns),
-      product_(PanelProduct::get()) {
+      product_(panels == Panels::kPairs ? PanelProduct::get_pairs() : PanelProduct::get()) {
   if (m_ <= 0) return;
   const int64_t fit = std::max(kLeastTaskRows, kTaskNumbers / std::max<int64_t>(k_, 1));
   task_rows_ = ceil_div(m_, ceil_div(m_, std::min(blocking.task_rows, fit)));
@@ -115,15 +116,16 @@ std::vector<std::pair<std::string, PanelMatmul>> PanelMatmul::others(const Colum
 
 uint64_t PanelMatmul::scratch_bytes() const {
   const int64_t sums = task_rows_ * PanelProduct::kMostPanels * kPanel;
-  return static_cast<uint64_t>(sums + (panels_ != Panels::kPlain ? kWidened : 0)) * sizeof(float);
+  return static_cast<uint64_t>(sums + (widens() ? kWidened : 0)) * sizeof(float);
 }
 
-void PanelMatmul::run(const Run& run, const Finish& finish) const {
+void PanelMatmul::run(const Run& run, const float* from, const Finish& finish) const {
   if (m_ <= 0) return;
   const int64_t rows = row_tasks(), cols = col_tasks();
   run.parallel(rows * cols, [&](int64_t i, uint32_t worker) {
     if (run.stopped()) return;
     Task t{};
+    t.from = from;
     t.row = (by_columns_ ? i / cols : i % rows) * task_rows_;
     t.rows = std::min(task_rows_, m_ - t.row);
     t.col = (by_columns_ ? i % cols : i / rows) * task_cols_;
@@ -139,7 +141,7 @@ void PanelMatmul::run(const Run& run, const Finish& finish) const {
 }
 
 void PanelMatmul::multiply(const Run& run, const Task& t, float* scratch) const {
-  float* const sums = scratch + (panels_ != Panels::kPlain ? kWidened : 0);
+  float* const sums = scratch + (widens() ? kWidened : 0);
   const int64_t wide = product_->panels(t.rows) * kPanel;
   for (int64_t j = t.col; j < t.col + t.cols; j += wide) {
     const int64_t cols = std::min(wide, t.col + t.cols - j);
@@ -160,7 +162,7 @@ void PanelMatmul::multiply(const Run& run, const Task& t, const Block& block) co
   constexpr int64_t kOffsets[] = {0, kChain, 2 * kChain, 3 * kChain, 4 * kChain, 5 * kChain};
   static_assert(std::size(kOffsets) * kChain == kPass);
   const PanelProduct::Parts parts = product_->parts(t.rows);
-  const bool widens = panels_ != Panels::kPlain;
+  const bool widens = this->widens();
   const int64_t sums_row = block.panels * kPanel;
   const int64_t pass = pass_of(k_);
   PanelProduct::Blocks p{};
@@ -184,7 +186,7 @@ void PanelMatmul::multiply(const Run& run, const Task& t, const Block& block) co
                          block.widened + i * p.b_panel);
     }
     const bool last = k + depth == k_;
-    p.a = run.input<float>(0) + t.row * k_ + k;
+    p.a = t.from + t.row * k_ + k;
     p.c = last && block.out != nullptr ? block.out : block.sums;
     p.c_row = p.c == block.out ? n_ : sums_row;
     p.start = k == 0 ? kNothing : block.sums;

@@ -25,7 +25,8 @@ std::optional<PackedInput> pack_panel_columns(const SnapshotNode& node, int64_t 
 
 class PanelMatmul {
  public:
-  enum class Panels { kPlain, kBfloat16, kFloat16 };
+  // kPairs: rows and panels of pairs of int16, k counting pairs, sums int32.
+  enum class Panels { kPlain, kBfloat16, kFloat16, kPairs };
   // How the work is divided, which results do not depend on.
   struct Blocking {
     int64_t task_rows = 128;
@@ -42,7 +43,11 @@ class PanelMatmul {
   uint64_t scratch_bytes() const;
   uint64_t shared_bytes() const { return 0; }
   // Input 0 by input 1 to output 0, both dense.
-  void run(const Run& run, const Finish& finish) const;
+  void run(const Run& run, const Finish& finish) const {
+    this->run(run, run.input<float>(0), finish);
+  }
+  // The same of |rows|.
+  void run(const Run& run, const float* rows, const Finish& finish) const;
 
  private:
   struct Task;
@@ -50,6 +55,7 @@ class PanelMatmul {
   struct Ahead;
   int64_t row_tasks() const;
   int64_t col_tasks() const;
+  bool widens() const { return panels_ == Panels::kBfloat16 || panels_ == Panels::kFloat16; }
   void multiply(const Run& run, const Task& task, float* scratch) const;
   void multiply(const Run& run, const Task& task, const Block& block) const;
   Ahead next_panels(const Run& run, const Task& task, const Block& block, int64_t k) const;

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// ConvInteger and QLinearConv with constant weights, in vectors of pairs of int16: exact, as all
+// sums of integers are. Pure functions; thread-safe.
+#pragma once
+
+#include <optional>
+
+#include "providers/cpu/kernel.h"
+
+namespace pfrt::cpu {
+
+std::optional<PackedInput> pack_conv_integer(const SnapshotNode& node);
+Result<Kernel> make_conv_integer_direct(const SnapshotNode& node, const PackedInput& packed);
+std::optional<PackedInput> pack_qlinear_conv(const SnapshotNode& node);
+Result<Kernel> make_qlinear_conv_direct(const SnapshotNode& node, const PackedInput& packed);
+
+}  // namespace pfrt::cpu

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// MatMulInteger with constant columns, in vectors of pairs of int16: exact, as all sums of integers
+// are. Pure functions; thread-safe.
+#pragma once
+
+#include <optional>
+
+#include "providers/cpu/kernel.h"
+
+namespace pfrt::cpu {
+
+std::optional<PackedInput> pack_matmul_integer(const SnapshotNode& node);
+Result<Kernel> make_packed_matmul_integer(const SnapshotNode& node, const PackedInput& packed);
+
+}  // namespace pfrt::cpu
