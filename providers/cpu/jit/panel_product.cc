@@ -4,6 +4,7 @@
 //   rax, r10, r11, r12  rows 0, 3, 6, 9 of A                rbx  bytes from row to row
 //   rcx  k left in the chunk        r8   chunks left in the chain       rdx  chains left
 //   r13  bytes to the second panel of B                     r15  what is fetched next
+//   r12  with more than two panels, and so with few rows: bytes to the fourth
 //   r14  where the next chain's sums go, from rsp on: kSlots times all sums
 #include "providers/cpu/jit/panel_product.h"
 
@@ -35,9 +36,17 @@ class Generator final : public Xbyak::CodeGenerator {
       : CodeGenerator(kCapacity, code_pages[pairs]), wide_(wide), pairs_(pairs) {}
 
   const uint8_t* write(int rows, int panels) {
+    streams_ = false;
     return write_vectors(rows, panels * kPanel / lanes());
   }
-  const uint8_t* write_half(int rows) { return write_vectors(rows, 1); }
+  const uint8_t* write_half(int rows) {
+    streams_ = false;
+    return write_vectors(rows, 1);
+  }
+  const uint8_t* write_streams(int rows, int panels) {
+    streams_ = true;
+    return write_vectors(rows, panels * kPanel / lanes());
+  }
 
  private:
   const uint8_t* write_vectors(int rows, int vectors) {
@@ -65,27 +74,44 @@ class Generator final : public Xbyak::CodeGenerator {
       for (int v = 0; v < vectors_; ++v) fn(r, v);
   }
 
-  // Vectors of a panel follow each other; one of AVX-512 is a panel.
-  Xbyak::Address of_vector(const Xbyak::Reg64& base, const Xbyak::Reg64& panel, int v,
-                           int displacement = 0) {
+  // Vectors of a panel follow each other; one of AVX-512 is a panel. |panel| and |three| are the
+  // bytes to the second and to the fourth.
+  Xbyak::Address of_vector(const Xbyak::Reg64& base, const Xbyak::Reg64& panel,
+                           const Xbyak::Reg64& three, int v, int displacement = 0) {
     const int at = v * lanes() % kPanel * 4 + displacement;
-    return v * lanes() < kPanel ? ptr[base + at] : ptr[base + panel + at];
+    switch (v * lanes() / kPanel) {
+      case 0:
+        return ptr[base + at];
+      case 1:
+        return ptr[base + panel + at];
+      case 2:
+        return ptr[base + panel * 2 + at];
+      default:
+        return ptr[base + three + at];
+    }
   }
+  bool many_panels() const { return vectors_ * lanes() > PanelProduct::kMostPanels * kPanel; }
 
   Xbyak::Address of_slot(int r, int v) { return ptr[r14 + (r * vectors_ + v) * 4 * lanes()]; }
   int slot_bytes() const { return rows_ * vectors_ * 4 * lanes(); }
 
   int bases() const { return (rows_ + kRowsOfBase - 1) / kRowsOfBase; }
 
+  Xbyak::Address of_row(int r, int k) {
+    const Xbyak::Reg64 base[] = {rax, r10, r11, r12};
+    const Xbyak::Reg64& b = base[r / kRowsOfBase];
+    const int strides = r % kRowsOfBase;
+    return strides == 0 ? ptr[b + 4 * k] : ptr[b + rbx * strides + 4 * k];
+  }
+
   // |fresh|: the sums of the chain before go to their slot on the way. Many stores at once would
   // hold up what follows them.
   void multiply(int k, bool fresh = false) {
-    const Xbyak::Reg64 base[] = {rax, r10, r11, r12};
-    for (int v = 0; v < vectors_; ++v) vmovups(column(v), of_vector(rsi, r13, v, k * kPanel * 4));
+    if (streams_) return multiply_streams(k, fresh);
+    for (int v = 0; v < vectors_; ++v)
+      vmovups(column(v), of_vector(rsi, r13, r12, v, k * kPanel * 4));
     for (int r = 0; r < rows_; ++r) {
-      const Xbyak::Reg64& b = base[r / kRowsOfBase];
-      const int strides = r % kRowsOfBase;
-      vbroadcastss(element(r), strides == 0 ? ptr[b + 4 * k] : ptr[b + rbx * strides + 4 * k]);
+      vbroadcastss(element(r), of_row(r, k));
       for (int v = 0; v < vectors_; ++v) {
         if (fresh) {
           vmovups(of_slot(r, v), sum(r, v));
@@ -122,8 +148,25 @@ class Generator final : public Xbyak::CodeGenerator {
       vaddps(sum, sum, what);
   }
 
+  // The elements stay in registers, and one column at a time is there.
+  void multiply_streams(int k, bool fresh) {
+    const int at = rows_ * vectors_;
+    for (int r = 0; r < rows_; ++r) vbroadcastss(vector(at + 1 + r), of_row(r, k));
+    for (int v = 0; v < vectors_; ++v) {
+      vmovups(vector(at), of_vector(rsi, r13, r12, v, k * kPanel * 4));
+      for (int r = 0; r < rows_; ++r) {
+        if (fresh) {
+          vmovups(of_slot(r, v), sum(r, v));
+          vmulps(sum(r, v), vector(at + 1 + r), vector(at));
+        } else {
+          vfmadd231ps(sum(r, v), vector(at + 1 + r), vector(at));
+        }
+      }
+    }
+  }
+
   void several(bool fresh) {
-    prefetcht1(ptr[r15]);
+    if (!streams_) prefetcht1(ptr[r15]);
     for (int k = 0; k < kTogether; ++k) multiply(k, fresh && k == 0);
     add(r15, kLine);
     advance(kTogether);
@@ -206,6 +249,7 @@ class Generator final : public Xbyak::CodeGenerator {
     mov(rsi, arg(offsetof(Blocks, b)));
     mov(r13, arg(offsetof(Blocks, b_panel)));
     shl(r13, 2);
+    if (many_panels()) lea(r12, ptr[r13 + r13 * 2]);
     mov(r15, arg(offsetof(Blocks, ahead)));
     cmp(r15, arg(offsetof(Blocks, ahead_end)));
     cmovae(r15, rsi);  // which is read anyway
@@ -269,12 +313,14 @@ class Generator final : public Xbyak::CodeGenerator {
     cmovz(rax, rcx);
     cmovz(r11, rbx);
     cmovz(r10, r13);
+    if (many_panels()) lea(r12, ptr[r10 + r10 * 2]);
     for (int r = 0; r < rows_; ++r) {
-      for (int v = 0; v < vectors_; ++v) add_to(sum(r, v), of_vector(rax, r10, v));
+      for (int v = 0; v < vectors_; ++v) add_to(sum(r, v), of_vector(rax, r10, r12, v));
       if (r + 1 < rows_) add(rax, r11);
     }
+    if (many_panels()) lea(r12, ptr[r13 + r13 * 2]);
     for (int r = 0; r < rows_; ++r) {
-      for (int v = 0; v < vectors_; ++v) vmovups(of_vector(rcx, r13, v), sum(r, v));
+      for (int v = 0; v < vectors_; ++v) vmovups(of_vector(rcx, r13, r12, v), sum(r, v));
       if (r + 1 < rows_) add(rcx, rbx);
     }
   }
@@ -301,6 +347,7 @@ class Generator final : public Xbyak::CodeGenerator {
 
   const bool wide_, pairs_;
   int rows_ = 0, vectors_ = 0;
+  bool streams_ = false;
 };
 
 }  // namespace
@@ -309,7 +356,8 @@ class Generator final : public Xbyak::CodeGenerator {
 class PanelProductSet {
  public:
   // 6 x 2 sums fill 12 of 16 registers, 12 x 2 fill 24 of 32; 2 x 4 leave room for four columns.
-  // Half panels of AVX2 have 12 x 1.
+  // Half panels of AVX2 have 12 x 1. Streams have 1 x 8, 2 x 6, 3 x 4 and 4 x 2, or R x 4; pairs
+  // have none.
   PanelProductSet(bool wide, bool pairs) {
     product_.rows_ = wide ? 12 : 6;
     product_.rows_of_two_ = wide ? 12 : 2;
@@ -325,6 +373,16 @@ class PanelProductSet {
       }
       code[panels - 1][rows_of[panels - 1]] = generator.getCurr();
     }
+    const uint8_t* streams[PanelProduct::kMostStreamRows + 1] = {};
+    const int64_t stream_rows = pairs ? 0 : PanelProduct::kMostStreamRows;
+    for (int rows = 1; rows <= stream_rows; ++rows) {
+      const int panels = wide ? PanelProduct::kMostStreams : PanelProduct::kMostStreams + 1 - rows;
+      product_.streams_[rows - 1] = panels;
+      streams[rows - 1] = generator.write_streams(rows, panels);
+      product_.streams_code_[rows - 1] =
+          reinterpret_cast<PanelProduct::Code>(reinterpret_cast<uintptr_t>(streams[rows - 1]));
+    }
+    streams[stream_rows] = generator.getCurr();
     product_.half_rows_ = wide ? 0 : PanelProduct::kMostRows;
     const uint8_t* half[PanelProduct::kMostRows + 1] = {};
     for (int rows = 1; rows <= product_.half_rows_; ++rows) {
@@ -337,6 +395,8 @@ class PanelProductSet {
     for (int64_t p = 0; written_ && p < PanelProduct::kMostPanels; ++p)
       for (int64_t r = 0; r < rows_of[p]; ++r)
         publish_one(wide, pairs, r + 1, p == 0 ? "1" : "2", code[p][r], code[p][r + 1]);
+    for (int64_t r = 0; written_ && r < stream_rows; ++r)
+      publish_one(wide, pairs, r + 1, "streams", streams[r], streams[r + 1]);
     for (int64_t r = 0; written_ && r < product_.half_rows_; ++r)
       publish_one(wide, pairs, r + 1, "half", half[r], half[r + 1]);
   }

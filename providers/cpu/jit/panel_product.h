@@ -17,6 +17,7 @@ class PanelProduct {
  public:
   static constexpr int64_t kPanel = 16;  // columns
   static constexpr int64_t kMostRows = 12, kMostPanels = 2;
+  static constexpr int64_t kMostStreamRows = 4, kMostStreams = 4;
   static constexpr int64_t kAheadLine = 16, kAheadDepth = 8;
 
   // nullptr where the machine, or PFRT_ISA, has no AVX2, or code cannot be made executable.
@@ -51,6 +52,12 @@ class PanelProduct {
   void run(int64_t rows, int64_t panels, Blocks& blocks) const {
     code_[panels - 1][rows - 1](&blocks);
   }
+  // streams(rows) panels |b_panel| apart at once, for 1 to kMostStreamRows rows. Few rows take as
+  // long as their panels take to read, and more is on its way from memory where that is in several
+  // places. The bits are those of run.
+  void run_streams(int64_t rows, Blocks& blocks) const { streams_code_[rows - 1](&blocks); }
+  // 1: there are none.
+  int64_t streams(int64_t rows) const { return rows <= kMostStreamRows ? streams_[rows - 1] : 1; }
   // 0 where a vector is a panel, and half of one would take as long.
   int64_t half_rows() const { return half_rows_; }
   int64_t rows() const { return rows_; }
@@ -92,7 +99,9 @@ class PanelProduct {
     if (blocks.parts > 0) code[parts.rows - 1](&blocks);
   }
   int64_t rows_ = 0, rows_of_two_ = 0, half_rows_ = 0;
+  int64_t streams_[kMostStreamRows] = {1, 1, 1, 1};
   Code code_[kMostPanels][kMostRows] = {}, half_code_[kMostRows] = {};
+  Code streams_code_[kMostStreamRows] = {};
 };
 
 }  // namespace pfrt::cpu

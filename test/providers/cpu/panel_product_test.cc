@@ -37,8 +37,9 @@ class Operands {
     c_ = numbers(s_.rows * s_.panels * kPanel);
   }
 
+  enum class How { kPlain, kAhead, kStreams };
   // Row |first| and |count| from there on, into a copy of C.
-  std::vector<float> compute(int64_t first, int64_t count, bool ahead) const {
+  std::vector<float> compute(int64_t first, int64_t count, How how = How::kPlain) const {
     const int64_t row = s_.panels * kPanel;
     Guarded a = guarded(a_), b = guarded(b_), start = guarded(start_), c = guarded(c_);
     for (Guarded* operand : {&a, &b, &start}) operand->make_read_only();
@@ -53,10 +54,12 @@ class Operands {
     p.c_row = row, p.c_panel = kPanel;
     if (s_.from != Shape::From::kC) p.start = floats(start) + first * start_row();
     p.start_row = start_row();
-    p.ahead = ahead ? floats(b) : nullptr;
-    p.ahead_end = ahead ? floats(b) + s_.depth * kPanel : nullptr;
-    const PanelProduct::Parts parts = PanelProduct::get()->parts(count);
-    PanelProduct::get()->run(parts, s_.panels, p);
+    p.ahead = how == How::kAhead ? floats(b) : nullptr;
+    p.ahead_end = how == How::kAhead ? floats(b) + s_.depth * kPanel : nullptr;
+    if (how == How::kStreams)
+      PanelProduct::get()->run_streams(count, p);
+    else
+      PanelProduct::get()->run(PanelProduct::get()->parts(count), s_.panels, p);
     EXPECT_EQ(p.a, floats(a) + (first + count) * a_row_);
     EXPECT_EQ(p.c, floats(c) + (first + count) * row);
     EXPECT_EQ(p.start,
@@ -89,7 +92,7 @@ class Operands {
 
  private:
   static constexpr int64_t kPanel = PanelProduct::kPanel;
-  static constexpr int64_t kCols = PanelProduct::kMostPanels * kPanel;
+  static constexpr int64_t kCols = PanelProduct::kMostStreams * kPanel;
 
   int64_t start_row() const { return s_.from == Shape::From::kRows ? 2 * kCols : 0; }
   std::vector<float> numbers(int64_t n) {
@@ -129,7 +132,7 @@ TEST(PanelProduct, is_near_the_exact_sums) {
           const Operands operands(shape, static_cast<uint64_t>(rows));
           const double longest = static_cast<double>(
               sums.chain * sums.depth + sums.chunks / sums.chain + 1);  // way of a term
-          EXPECT_LE(operands.largest_error(operands.compute(0, rows, false)), longest * 0x1p-24)
+          EXPECT_LE(operands.largest_error(operands.compute(0, rows)), longest * 0x1p-24)
               << rows << " rows, " << panels << " panels, " << sums.chunks << " chunks of "
               << sums.depth << ", " << sums.chain << " a chain";
         }
@@ -144,10 +147,10 @@ TEST(PanelProduct, gives_a_row_the_same_bits_alone_in_any_part_and_whatever_is_f
       for (const auto from : {Shape::From::kC, Shape::From::kOneRow, Shape::From::kRows}) {
         const Shape shape{rows, 1, sums.chunks, sums.depth, sums.chain, from};
         const Operands operands(shape, 3);
-        const std::vector<float> all = operands.compute(0, rows, true);
-        EXPECT_EQ(all, operands.compute(0, rows, false));
+        const std::vector<float> all = operands.compute(0, rows, Operands::How::kAhead);
+        EXPECT_EQ(all, operands.compute(0, rows));
         for (int64_t r = 0; r < rows; ++r) {
-          const std::vector<float> one = operands.compute(r, 1, false);
+          const std::vector<float> one = operands.compute(r, 1);
           const auto begin = r * PanelProduct::kPanel, end = begin + PanelProduct::kPanel;
           EXPECT_TRUE(std::equal(one.begin() + begin, one.begin() + end, all.begin() + begin))
               << "row " << r << " of " << rows << ", " << sums.chunks << " chunks of "
@@ -169,6 +172,24 @@ TEST(PanelProduct, shares_of_parts_are_all_of_them) {
       EXPECT_EQ(count, all.count);
       EXPECT_EQ(total, rows);
     }
+}
+
+TEST(PanelProduct, by_streams_is_near_the_exact_sums) {
+  const PanelProduct* const product = PanelProduct::get();
+  if (product == nullptr) GTEST_SKIP() << "needs avx2";
+  for (const auto& sums : kSums)
+    for (int64_t rows = 1; rows <= PanelProduct::kMostStreamRows; ++rows)
+      for (const auto from : {Shape::From::kC, Shape::From::kOneRow, Shape::From::kRows}) {
+        const int64_t panels = product->streams(rows);
+        const Shape shape{rows, panels, sums.chunks, sums.depth, sums.chain, from};
+        const Operands operands(shape, static_cast<uint64_t>(rows));
+        const std::vector<float> got = operands.compute(0, rows, Operands::How::kStreams);
+        const double longest =
+            static_cast<double>(sums.chain * sums.depth + sums.chunks / sums.chain + 1);
+        EXPECT_LE(operands.largest_error(got), longest * 0x1p-24)
+            << rows << " rows, " << sums.chunks << " chunks of " << sums.depth;
+      }
+  EXPECT_EQ(product->streams(PanelProduct::kMostStreamRows + 1), 1);
 }
 
 }  // namespace

@@ -7,7 +7,6 @@ namespace pfrt::cpu {
 namespace {
 
 constexpr int64_t kPanel = PanelProduct::kPanel;
-constexpr int64_t kChain = 64;       // k summed apart, which keeps errors small
 constexpr int64_t kChain = 64;       // k summed in a row, which keeps errors small
 constexpr int64_t kPairChain = 256;  // pairs of integers, whose sums are exact
 constexpr int64_t kPass = 128;       // k of a call, a panel of which stays in the nearest cache

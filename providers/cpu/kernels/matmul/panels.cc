@@ -9,7 +9,7 @@
 namespace pfrt::cpu {
 namespace {
 
-constexpr int64_t kPanel = PanelProduct::kPanel;
+constexpr int64_t kPanel = PanelProduct::kPanel, kStreams = PanelProduct::kMostStreams;
 constexpr int64_t kChain = 64;     // k summed apart, which keeps errors small
 constexpr int64_t kPass = 384;     // k a call, at most: a panel's part stays in the first cache
 constexpr int64_t kReadRows = 16;  // of constants at a time, to be packed
@@ -28,14 +28,17 @@ int64_t pass_of(int64_t k) { return ceil_div(ceil_div(k, ceil_div(k, kPass)), kC
 
 std::optional<PackedInput> pack_panel_columns(const SnapshotNode& node, int64_t m, bool any,
                                               const Columns& c) {
-  // Few rows read the numbers as they are at the speed of memory. Large ones are not kept twice for
-  // what may be few.
-  constexpr int64_t kLeastRows = 5, kLeastColumns = 8, kMostNumbers = 32 << 20, kMaybe = 4 << 20;
+  // Below kLarge a few rows alone gain nothing that packing would not cost; nor do they where each
+  // column lies in one piece. What may be few rows or many is packed for those up to kMaybe.
+  constexpr int64_t kFewRows = 4, kLeastColumns = 8;
+  constexpr int64_t kMostNumbers = 64 << 20, kMaybe = 4 << 20, kLarge = 1 << 20;
   const pfrt_dtype dtype = node.input_dtype(0);
   if (!kShortFloats.has(dtype) || node.input_dtype(1) != dtype || !node.is_constant(1) ||
-      PanelProduct::get() == nullptr || c.n < kLeastColumns || c.k < 1 ||
-      c.n * c.k > (m >= kLeastRows ? kMostNumbers : kMaybe) || (m < kLeastRows && !any))
+      PanelProduct::get() == nullptr || c.n < kLeastColumns || c.k < 1 || c.n > kMostNumbers / c.k)
     return std::nullopt;
+  const int64_t numbers = c.n * c.k;
+  const bool read_faster = c.outer_stride == 1 && numbers >= kLarge;
+  if (m <= kFewRows && !read_faster && !(any && numbers <= kMaybe)) return std::nullopt;
   PackedInput packed;
   packed.input = 1;
   packed.recipe = message("panel_columns/", dtype_name(dtype), "/", c.n, "x", c.k, "/",
@@ -59,12 +62,15 @@ struct PanelMatmul::Task {
   int64_t row, rows, col, cols;
 };
 
-// Panels of a task that are computed together.
+// Panels of a task that are computed together: |apart| from each other in all of its columns, where
+// they are streams.
 struct PanelMatmul::Block {
   int64_t col, panels;
   float* sums;  // rows by panels * kPanel
   float* out;   // of C, for whole panels; null: they stay in |sums|
   float* widened;
+  int64_t apart = 1;
+  bool streams = false;
 };
 
 // Panels that will be read next, line by line: a line holds 16 columns of one k.
@@ -115,7 +121,8 @@ std::vector<std::pair<std::string, PanelMatmul>> PanelMatmul::others(const Colum
 }
 
 uint64_t PanelMatmul::scratch_bytes() const {
-  const int64_t sums = task_rows_ * PanelProduct::kMostPanels * kPanel;
+  const int64_t sums = kPanel * std::max(task_rows_ * PanelProduct::kMostPanels,
+                                         PanelProduct::kMostStreamRows * kStreams);
   return static_cast<uint64_t>(sums + (widens() ? kWidened : 0)) * sizeof(float);
 }
 
@@ -143,7 +150,16 @@ void PanelMatmul::run(const Run& run, const float* from, const Finish& finish) c
 void PanelMatmul::multiply(const Run& run, const Task& t, float* scratch) const {
   float* const sums = scratch + (widens() ? kWidened : 0);
   const int64_t wide = product_->panels(t.rows) * kPanel;
-  for (int64_t j = t.col; j < t.col + t.cols; j += wide) {
+  int64_t j = t.col;
+  if (const int64_t streams = product_->streams(t.rows); streams > 1 && panels_ == Panels::kPlain) {
+    const int64_t apart = t.cols / (streams * kPanel);
+    for (; j < t.col + apart * kPanel; j += kPanel) {
+      float* const out = run.output<float>(0) + t.row * n_ + j;
+      multiply(run, t, {j, streams, sums, out, nullptr, apart, true});
+    }
+    j += (streams - 1) * apart * kPanel;
+  }
+  for (; j < t.col + t.cols; j += wide) {
     const int64_t cols = std::min(wide, t.col + t.cols - j);
     Block block{j, ceil_div(cols, kPanel), sums, nullptr, scratch};
     float* const out = run.output<float>(0) + t.row * n_ + j;
@@ -158,7 +174,7 @@ void PanelMatmul::multiply(const Run& run, const Task& t, float* scratch) const 
 // From pass to pass sums are kept side by side: rows of C may be so far apart that they share a
 // few lines of the cache.
 void PanelMatmul::multiply(const Run& run, const Task& t, const Block& block) const {
-  constexpr float kNothing[PanelProduct::kMostPanels * kPanel] = {};
+  constexpr float kNothing[kStreams * kPanel] = {};
   constexpr int64_t kOffsets[] = {0, kChain, 2 * kChain, 3 * kChain, 4 * kChain, 5 * kChain};
   static_assert(std::size(kOffsets) * kChain == kPass);
   const PanelProduct::Parts parts = product_->parts(t.rows);
@@ -170,8 +186,7 @@ void PanelMatmul::multiply(const Run& run, const Task& t, const Block& block) co
   p.a_row = k_;
   p.chain = 1;
   const Half half = panels_ == Panels::kFloat16 ? Half::kFloat16 : Half::kBfloat16;
-  p.b_panel = kPanel * (widens ? kPass : k_);
-  p.c_panel = kPanel;
+  p.b_panel = kPanel * (widens ? kPass : block.apart * k_);
   for (int64_t k = 0; k < k_;) {
     const int64_t left = k_ - k;
     p.depth = std::min(kChain, left);
@@ -189,8 +204,14 @@ void PanelMatmul::multiply(const Run& run, const Task& t, const Block& block) co
     p.a = t.from + t.row * k_ + k;
     p.c = last && block.out != nullptr ? block.out : block.sums;
     p.c_row = p.c == block.out ? n_ : sums_row;
+    p.c_panel = p.c == block.out ? block.apart * kPanel : kPanel;
     p.start = k == 0 ? kNothing : block.sums;
     p.start_row = k == 0 ? 0 : sums_row;
+    if (block.streams) {
+      product_->run_streams(t.rows, p);
+      k += depth;
+      continue;
+    }
     const Ahead ahead = widens ? Ahead{} : next_panels(run, t, block, k + depth);
     for (int64_t i = 0; i < ahead.panels; ++i) {
       p.ahead = ahead.from + i * ahead.stride;
