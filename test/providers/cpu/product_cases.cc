@@ -169,11 +169,12 @@ Form random_form(Random& r, int64_t size) {
   }
   if (deep && r.once_in(3)) {  // what Winograd takes
     f.in = of(r, 32, 73);
-    f.out = of(r, 32, 41);
+    f.out = of(r, 24, 41);
     f.kernel = {3, 3};
     f.strides = f.dilations = {1, 1};
     f.extra = {0, 0};
     for (int64_t& side : f.image) side = std::clamp<int64_t>(side, 3, 7);
+    if (r.once_in(3)) f.image[1] = of(r, 14, 35);  // more tiles than are put out at a time
   }
   return f;
 }

@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "providers/cpu/kernels/conv/direct_plan.h"
+#include "providers/cpu/kernels/conv/plane_lines.h"
 #include "providers/cpu/kernels/in_float32.h"
 
 namespace pfrt::cpu {

@@ -9,6 +9,7 @@
 #include <memory>
 
 #include "providers/cpu/kernels/conv/direct_plan.h"
+#include "providers/cpu/kernels/conv/plane_lines.h"
 #include "providers/cpu/kernels/pool/make.h"
 
 namespace pfrt::cpu {

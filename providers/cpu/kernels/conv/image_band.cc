@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "providers/cpu/kernels/conv/image_band.h"
 
-#include <xmmintrin.h>
-
 #include <algorithm>
+
+#include "providers/cpu/kernels/conv/plane_lines.h"
 
 namespace pfrt::cpu {
 namespace {
@@ -13,62 +13,12 @@ constexpr int64_t kPartBytes = 32 << 10;
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-// |n| pixels of |count| planes to lines of Line; the rest of a line is zero.
-template <int64_t Line>
-void planes_to_lines(float* out, const float* planes, int64_t plane, int64_t count, int64_t n) {
-  for (int64_t c = 0; c < Line; c += 4) {
-    if (c >= count) {
-      for (int64_t i = 0; i < n; ++i) _mm_storeu_ps(out + Line * i + c, _mm_setzero_ps());
-      continue;
-    }
-    const float* from[4];
-    for (int64_t j = 0; j < 4; ++j) from[j] = planes + std::min(c + j, count - 1) * plane;
-    int64_t i = 0;
-    for (; i + 4 <= n; i += 4) {
-      __m128 r0 = _mm_loadu_ps(from[0] + i), r1 = _mm_loadu_ps(from[1] + i);
-      __m128 r2 = _mm_loadu_ps(from[2] + i), r3 = _mm_loadu_ps(from[3] + i);
-      _MM_TRANSPOSE4_PS(r0, r1, r2, r3);
-      float* const to = out + Line * i + c;
-      _mm_storeu_ps(to, r0);
-      _mm_storeu_ps(to + Line, r1);
-      _mm_storeu_ps(to + 2 * Line, r2);
-      _mm_storeu_ps(to + 3 * Line, r3);
-    }
-    for (; i < n; ++i)
-      for (int64_t j = 0; j < 4; ++j) out[Line * i + c + j] = from[j][i];
-    for (int64_t j = count; j < c + 4; ++j)
-      for (i = 0; i < n; ++i) out[Line * i + j] = 0;
-  }
-}
-
 // Of lines that lie in blocks: few of a cache's lines, or of its sets, hold what one tap sees.
 bool is_sparse(const Window& w, bool blocked) {
   return blocked && w.taps() == 1 && (w.strides[0] > 1 || w.strides[1] > 1);
 }
 
 }  // namespace
-
-void lines_to_planes(float* out, int64_t plane, const float* lines, int64_t count, int64_t n) {
-  int64_t c = 0;
-  for (; c + 4 <= count; c += 4) {
-    float* const to = out + c * plane;
-    int64_t i = 0;
-    for (; i + 4 <= n; i += 4) {
-      const float* const from = lines + kLine * i + c;
-      __m128 r0 = _mm_loadu_ps(from), r1 = _mm_loadu_ps(from + kLine);
-      __m128 r2 = _mm_loadu_ps(from + 2 * kLine), r3 = _mm_loadu_ps(from + 3 * kLine);
-      _MM_TRANSPOSE4_PS(r0, r1, r2, r3);
-      _mm_storeu_ps(to + i, r0);
-      _mm_storeu_ps(to + plane + i, r1);
-      _mm_storeu_ps(to + 2 * plane + i, r2);
-      _mm_storeu_ps(to + 3 * plane + i, r3);
-    }
-    for (; i < n; ++i)
-      for (int64_t j = 0; j < 4; ++j) to[j * plane + i] = lines[kLine * i + c + j];
-  }
-  for (; c < count; ++c)
-    for (int64_t i = 0; i < n; ++i) out[c * plane + i] = lines[kLine * i + c];
-}
 
 ChunkOrder ChunkOrder::of(int64_t channels, int64_t taps_y, int64_t taps_x, int64_t dilation_x) {
   const bool few = channels < kLine;
@@ -185,10 +135,8 @@ void ImageBand::fill_row(int64_t block, int64_t row, int64_t top, const float* i
   const int64_t n = end - begin;
   if (blocked_) {
     std::copy_n(image + kLine * (block * size + at), kLine * n, to);
-  } else if (line_ == kLine) {
-    planes_to_lines<kLine>(to, image + block * kLine * size + at, size, count, n);
-  } else if (line_ == kHalf) {
-    planes_to_lines<kHalf>(to, image + block * kHalf * size + at, size, count, n);
+  } else if (line_ == kLine || line_ == kHalf) {
+    planes_to_lines(to, line_, image + block * line_ * size + at, size, count, n);
   } else if (line_ == 1) {
     std::copy_n(image + at, n, to);
   } else {

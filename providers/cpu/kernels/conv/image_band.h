@@ -65,7 +65,4 @@ class ImageBand {
   std::vector<int64_t> offsets_;
 };
 
-// |n| lines of 16 channels to |count| planes, |plane| apart.
-void lines_to_planes(float* out, int64_t plane, const float* lines, int64_t count, int64_t n);
-
 }  // namespace pfrt::cpu

@@ -13,6 +13,7 @@
 #include "providers/cpu/jit/panel_product.h"
 #include "providers/cpu/kernels/conv/geometry.h"
 #include "providers/cpu/kernels/conv/image_band.h"
+#include "providers/cpu/kernels/conv/plane_lines.h"
 #include "providers/cpu/kernels/in_float32.h"
 #include "providers/cpu/kernels/matmul/load.h"
 
@@ -26,7 +27,7 @@ constexpr int64_t kSide = 4, kOut = 2, kParts = kSide * kSide;  // of a tile
 constexpr int64_t kPass = 64;                                   // k of a product, several chains
 constexpr int64_t kBandBytes = 1 << 20;                         // results do not depend on it
 constexpr int64_t kLeastTiles = 56;                             // weights are read once a band
-constexpr int64_t kLeastInputs = 32, kLeastOutputs = 32;        // transforms cost the same for few
+constexpr int64_t kLeastInputs = 32, kLeastOutputs = 24;        // transforms cost the same for few
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
@@ -65,6 +66,12 @@ struct Plan {
   // Of one part, in elements: transformed pixels, sums.
   int64_t pixels_part() const { return apart(chunks); }
   int64_t sums_part() const { return apart(panels); }
+  // Of a panel that are computed: half of them where the rest are none.
+  int64_t columns(int64_t panel) const {
+    return product->half_rows() > 0 && geometry.group_out - panel * kPanel <= kPanel / 2
+               ? kPanel / 2
+               : kPanel;
+  }
   int64_t weights_part() const { return chunks * kPanel * kPanel; }  // of a panel
   uint64_t lines_bytes() const { return blocked.input ? 0 : (lines.bytes() + 63) / 64 * 64; }
   uint64_t bytes() const {
@@ -89,32 +96,34 @@ struct Plan {
   }
 };
 
-// A row of pixels, or of sums, by 8 channels: the transform of its four along the other dimension.
-struct Four {
+// The sums, or differences, of two rows of four pixels of 8 channels, transformed along the row: to
+// four parts.
+template <bool kAdd>
+PFRT_AVX2 inline void transform_line(const float* upper, const float* lower, float* out,
+                                     int64_t part) {
   __m256 v[4];
-};
-
-PFRT_AVX2 inline Four input_line(__m256 a, __m256 b, __m256 c, __m256 d) {
-  return {{_mm256_sub_ps(a, c), _mm256_add_ps(b, c), _mm256_sub_ps(c, b), _mm256_sub_ps(b, d)}};
+#pragma GCC unroll 4
+  for (int64_t x = 0; x < 4; ++x) {
+    const __m256 above = _mm256_loadu_ps(upper + kPanel * x),
+                 below = _mm256_loadu_ps(lower + kPanel * x);
+    v[x] = kAdd ? _mm256_add_ps(above, below) : _mm256_sub_ps(above, below);
+  }
+  _mm256_storeu_ps(out, _mm256_sub_ps(v[0], v[2]));
+  _mm256_storeu_ps(out + part, _mm256_add_ps(v[1], v[2]));
+  _mm256_storeu_ps(out + 2 * part, _mm256_sub_ps(v[2], v[1]));
+  _mm256_storeu_ps(out + 3 * part, _mm256_sub_ps(v[1], v[3]));
 }
 
 // 4 x 4 pixels of 16 channels, |row| apart, to the 16 parts, |part| apart.
 PFRT_AVX2 void transform_pixels(const float* in, int64_t row, float* out, int64_t part) {
   for (int64_t half = 0; half < kPanel; half += 8) {
-    Four columns[4];
-#pragma GCC unroll 4
-    for (int64_t x = 0; x < 4; ++x) {
-      const float* const at = in + kPanel * x + half;
-      columns[x] = input_line(_mm256_loadu_ps(at), _mm256_loadu_ps(at + row),
-                              _mm256_loadu_ps(at + 2 * row), _mm256_loadu_ps(at + 3 * row));
-    }
-#pragma GCC unroll 4
-    for (int64_t y = 0; y < 4; ++y) {
-      const Four line =
-          input_line(columns[0].v[y], columns[1].v[y], columns[2].v[y], columns[3].v[y]);
-#pragma GCC unroll 4
-      for (int64_t x = 0; x < 4; ++x) _mm256_storeu_ps(out + (4 * y + x) * part + half, line.v[x]);
-    }
+    // Row by row of the parts: all 16 of them do not fit the registers.
+    const float *const a = in + half, *const b = a + row, *const c = b + row, *const d = c + row;
+    float* to = out + half;
+    transform_line<false>(a, c, to, part);
+    transform_line<true>(b, c, to += 4 * part, part);
+    transform_line<false>(c, b, to += 4 * part, part);
+    transform_line<false>(b, d, to += 4 * part, part);
   }
 }
 
@@ -127,16 +136,16 @@ PFRT_AVX2 inline float greatest(__m256 x) {
   return _mm_cvtss_f32(most);
 }
 
-// The 16 parts of a tile's sums to 2 x 2 positions of 16 channels, |row| apart. False where they
-// are not to be trusted: not finite, or large, and at some position so small beside the parts that
-// these came from pixels which it does not see, and left it nothing but roundings. Of ordinary
+// The 16 parts of a tile's sums to 2 x 2 positions of |columns| channels, |row| apart. False where
+// they are not to be trusted: not finite, or large, and at some position so small beside the parts
+// that these came from pixels which it does not see, and left it nothing but roundings. Of ordinary
 // numbers those are too small to tell, and a position that sees zeros alone is nothing strange.
-PFRT_AVX2 bool transform_sums(const float* in, int64_t part, const float* bias, float* out,
-                              int64_t row) {
+PFRT_AVX2 bool transform_sums(const float* in, int64_t part, int64_t columns, const float* bias,
+                              float* out, int64_t row) {
   constexpr float kRange = 4096, kLarge = 65536;
   __m256 nothing = _mm256_setzero_ps(), parts = nothing;
   __m256 sizes[kOut * kOut] = {nothing, nothing, nothing, nothing};
-  for (int64_t half = 0; half < kPanel; half += 8) {
+  for (int64_t half = 0; half < columns; half += 8) {
     __m256 upper[4], lower[4];
 #pragma GCC unroll 4
     for (int64_t x = 0; x < 4; ++x) {
@@ -213,7 +222,9 @@ void multiply(const Plan& plan, int64_t part, int64_t panel, int64_t count, int6
   p.chain = 1;
   p.b_panel = kParts * plan.weights_part();
   p.c_panel = plan.band_tiles() * kPanel;
-  const PanelProduct::Parts parts = plan.product->parts(tiles);
+  const bool half = count == 1 && plan.columns(panel) < kPanel;
+  const PanelProduct::Parts parts =
+      PanelProduct::parts(tiles, half ? plan.product->half_rows() : plan.product->rows());
   const auto chunks = static_cast<int64_t>(plan.offsets.size());
   const int64_t most = kPass / plan.chain;
   for (int64_t chunk = 0; chunk < chunks; chunk += most) {
@@ -223,7 +234,10 @@ void multiply(const Plan& plan, int64_t part, int64_t panel, int64_t count, int6
     p.b = weights + (panel * kParts + part) * plan.weights_part() + chunk * plan.chain * kPanel;
     p.c = sums + part * plan.sums_part() + panel * p.c_panel;
     p.start = chunk == 0 ? kNothing : nullptr;
-    plan.product->run(parts, count, p);
+    if (half)
+      plan.product->run_half(parts, p);
+    else
+      plan.product->run(parts, count, p);
   }
 }
 
@@ -256,6 +270,54 @@ void plain_position(const Plan& plan, const float* image, const void* weights, i
   }
 }
 
+// Tiles of a row, of |count| channels of a panel.
+struct Tiles {
+  static constexpr int64_t kMost = 8;
+  const Run* run;
+  const Plan* plan;
+  const float* bias;
+  int64_t image, panel, count;
+
+  // |n| of them from position (row, column) on to |out|, the image's first position.
+  void put(const float* sums, int64_t row, int64_t column, int64_t n, float* out) const {
+    const Window& w = plan->geometry.window;
+    const int64_t width = w.positions[1], at = row * width + column;
+    const int64_t rows = std::min(kOut, w.positions[0] - row);
+    const int64_t columns = std::min(kOut * n, width - column);
+    if (plan->blocked.output && rows == kOut && columns == kOut * n)
+      return transform(sums, row, column, n, out + at * kPanel, width * kPanel);
+    alignas(64) float lines[kOut * kMost * kOut * kPanel];
+    constexpr int64_t kPitch = kMost * kOut * kPanel;
+    transform(sums, row, column, n, lines, kPitch);
+    for (int64_t i = 0; i < rows; ++i) {
+      if (plan->blocked.output)
+        std::copy_n(lines + i * kPitch, columns * kPanel, out + (at + i * width) * kPanel);
+      else
+        lines_to_planes(out + at + i * width, w.position_count(), lines + i * kPitch, count,
+                        columns);
+    }
+  }
+
+ private:
+  // To lines of positions, their rows |pitch| apart.
+  void transform(const float* sums, int64_t row, int64_t column, int64_t n, float* out,
+                 int64_t pitch) const {
+    for (int64_t i = 0; i < n; ++i, sums += kPanel, column += kOut, out += kOut * kPanel)
+      if (!transform_sums(sums, plan->sums_part(), plan->columns(panel), bias, out, pitch))
+        plain(row, column, out, pitch);
+  }
+  void plain(int64_t row, int64_t column, float* out, int64_t pitch) const {
+    const ConvGeometry& g = plan->geometry;
+    const Window& w = g.window;
+    const float* const pixels = run->input<float>(0) + image * g.group_in * w.image_size();
+    const int64_t first = image % g.groups * g.group_out + panel * kPanel;
+    for (int64_t y = 0; y < std::min(kOut, w.positions[0] - row); ++y)
+      for (int64_t x = 0; x < std::min(kOut, w.positions[1] - column); ++x)
+        plain_position(*plan, pixels, run->input(1), first * g.depth(), count, bias, row + y,
+                       column + x, out + y * pitch + x * kPanel);
+  }
+};
+
 // Rows [begin, end) of the band's tiles of a panel, and their tail.
 void put_out(const Run& run, const Plan& plan, int64_t image, int64_t panel, int64_t top,
              int64_t begin, int64_t end, const float* sums) {
@@ -266,28 +328,13 @@ void put_out(const Run& run, const Plan& plan, int64_t image, int64_t panel, int
   float bias[kPanel] = {};
   if (plan.has_bias) std::copy_n(run.input<float>(2) + group * g.group_out + first, count, bias);
   float* const out = run.output<float>(0) + (image * g.group_out + first) * positions;
+  const Tiles tiles{&run, &plan, bias, image, panel, count};
   for (int64_t y = begin; y < end; ++y) {
     const float* from = sums + (panel * plan.band_tiles() + y * plan.tiles_x) * kPanel;
-    const int64_t row = (top + y) * kOut, rows = std::min(kOut, height - row);
-    for (int64_t x = 0; x < plan.tiles_x; ++x, from += kPanel) {
-      const int64_t column = x * kOut, n = std::min(kOut, width - column);
-      const int64_t at = row * width + column;
-      const bool direct = plan.blocked.output && rows == kOut && n == kOut;
-      alignas(64) float tile[kOut * kOut * kPanel];
-      float* const to = direct ? out + at * kPanel : tile;
-      const int64_t pitch = direct ? width * kPanel : kOut * kPanel;
-      if (!transform_sums(from, plan.sums_part(), bias, to, pitch))
-        for (int64_t i = 0; i < rows * n; ++i)
-          plain_position(plan, run.input<float>(0) + image * g.group_in * g.window.image_size(),
-                         run.input(1), (group * g.group_out + first) * g.depth(), count, bias,
-                         row + i / n, column + i % n, to + i / n * pitch + i % n * kPanel);
-      for (int64_t i = 0; i < rows && !direct; ++i) {
-        const float* const line = tile + i * pitch;
-        if (plan.blocked.output)
-          std::copy_n(line, n * kPanel, out + (at + i * width) * kPanel);
-        else
-          lines_to_planes(out + at + i * width, positions, line, count, n);
-      }
+    const int64_t row = (top + y) * kOut;
+    for (int64_t x = 0, n; x < plan.tiles_x; x += n, from += n * kPanel) {
+      n = std::min(plan.blocked.output ? 1 : Tiles::kMost, plan.tiles_x - x);
+      tiles.put(from, row, x * kOut, n, out);
     }
   }
   const int64_t step = plan.blocked.output ? kPanel : 1;
