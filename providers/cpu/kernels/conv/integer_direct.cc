@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "providers/cpu/kernels/conv/direct_plan.h"
+#include "providers/cpu/kernels/conv/plane_lines.h"
 #include "providers/cpu/kernels/matmul/pairs.h"
 #include "providers/cpu/kernels/matmul/requantize.h"
 
