@@ -95,8 +95,7 @@ int64_t element_count(const int64_t* dims, size_t rank) {
       zero = true;
       continue;
     }
-    if (count > kLimit / dims[i]) return -1;
-    count *= dims[i];
+    if (__builtin_mul_overflow(count, dims[i], &count) || count > kLimit) return -1;
   }
   return zero ? 0 : count;
 }
@@ -104,9 +103,10 @@ int64_t element_count(const int64_t* dims, size_t rank) {
 uint64_t tensor_bytes(pfrt_dtype dtype, int64_t count) {
   const uint64_t bits = dtype_bits(dtype);
   if (bits == 0 || count < 0) return UINT64_MAX;
-  const uint64_t n = static_cast<uint64_t>(count);
-  if (n > (uint64_t{1} << 62) / bits) return UINT64_MAX;
-  return (n * bits + 7) / 8;
+  uint64_t all = 0;
+  if (__builtin_mul_overflow(static_cast<uint64_t>(count), bits, &all) || all > uint64_t{1} << 62)
+    return UINT64_MAX;
+  return (all + 7) / 8;
 }
 
 }  // namespace pfrt

@@ -13,6 +13,10 @@ constexpr int64_t kMostContents = 1024;  // that shapes are inferred from
 
 Status check_planned(const Graph& graph, ValueId id, const Value& value) {
   const Type& planned = graph.at(id).type;
+  const bool plain = value.kind == PFRT_VALUE_TENSOR && planned.is_tensor() &&
+                     (!planned.dtype || planned.dtype == value.tensor.dtype) &&
+                     (!planned.has_shape || planned.shape.size() == value.tensor.dims.size());
+  if (plain) return {};
   const Type found = type_of(value);
   // An optional may stand for what it holds.
   const bool other_kind = planned.kind != PFRT_VALUE_UNSET && planned.kind != found.kind &&

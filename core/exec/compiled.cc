@@ -2,7 +2,10 @@
 #include "core/exec/compiled.h"
 
 #include <algorithm>
+#include <array>
+#include <cstddef>
 #include <cstring>
+#include <memory_resource>
 #include <set>
 
 #include "core/base/os/pages.h"
@@ -34,7 +37,7 @@ bool has_body(const Node& node) {
 }
 
 // The bytes of a small tensor, so that plans made for other contents are not taken.
-void append_contents(const Tensor& t, std::vector<int64_t>& key) {
+void append_contents(const Tensor& t, std::pmr::vector<int64_t>& key) {
   if (t.count() > kMaxContents || t.dtype == PFRT_DTYPE_STRING) return;
   const size_t at = key.size();
   key.resize(at + (static_cast<size_t>(t.bytes()) + 7) / 8, 0);
@@ -110,6 +113,7 @@ Status CompiledGraph::compile(const CompileContext& context) {
       if (stage.provider < 0) {
         segment.host = true;
         segment.host_node = stage.nodes.front();
+        segment.host_op = find_host_op(*graph_->node(order_[segment.host_node]));
         continue;
       }
       pfrt_region region{};
@@ -259,8 +263,10 @@ Result<std::shared_ptr<SegmentPlan>> CompiledGraph::make_plan(Segment& segment, 
 Result<std::shared_ptr<SegmentPlan>> CompiledGraph::plan_for(Segment& segment,
                                                              const std::vector<ValuePtr>& slots,
                                                              const RunControl& control) {
-  std::vector<int64_t> key;
-  key.reserve(segment.live_in.size() * 6);
+  std::array<std::byte, 1024> near;
+  std::pmr::monotonic_buffer_resource memory(near.data(), near.size());
+  std::pmr::vector<int64_t> key(&memory);
+  key.reserve(std::min(near.size() / sizeof(int64_t), segment.live_in.size() * 6));
   std::vector<Device*> resident;  // by slot; empty unless a value lives on a device
   for (size_t i = 0; i < segment.live_in.size(); ++i) {
     const Tensor& t = slots[slot_of_[segment.live_in[i]]]->tensor;
@@ -275,7 +281,7 @@ Result<std::shared_ptr<SegmentPlan>> CompiledGraph::plan_for(Segment& segment,
   }
   std::lock_guard lock(segment.mutex);
   for (auto it = segment.plans.begin(); it != segment.plans.end(); ++it) {
-    if (it->first != key) continue;
+    if (!std::ranges::equal(it->first, key)) continue;
     segment.plans.splice(segment.plans.begin(), segment.plans, it);
     return segment.plans.front().second;
   }
@@ -298,7 +304,7 @@ Result<std::shared_ptr<SegmentPlan>> CompiledGraph::plan_for(Segment& segment,
     return made.take_status();
   }
   std::shared_ptr<SegmentPlan> plan = made.take();
-  segment.plans.emplace_front(std::move(key), plan);
+  segment.plans.emplace_front(std::vector<int64_t>(key.begin(), key.end()), plan);
   if (segment.plans.size() > kPlansPerSegment) {
     segment.plans.pop_back();
     if (++segment.plans_dropped % kPlansATrim == 0) os::return_freed_memory();
@@ -326,10 +332,10 @@ Status CompiledGraph::run(std::vector<ValuePtr> inputs, const std::vector<Output
     for (size_t i = 0; i < segment->live_in.size(); ++i) {
       const ValueId v = segment->live_in[i];
       ValuePtr& value = slots[slot_of_[v]];
-      if (segment->contents_key[i]) read_here.push_back(&value);
       if (!value || value->kind != PFRT_VALUE_TENSOR)
         return error(Code::kINVALID_MODEL, "running graph '", g.name, "': value '", g.at(v).name,
                      "' is not a tensor");
+      if (segment->contents_key[i] && value->tensor.device()) read_here.push_back(&value);
     }
     PFRT_TRY(bring_home(read_here, control));
     PFRT_ASSIGN(auto plan, plan_for(*segment, slots, control));
@@ -351,6 +357,7 @@ Result<std::vector<ValuePtr>> CompiledGraph::inputs_of(const Node& node,
                                                        const RunControl& control) const {
   const Graph& g = *graph_;
   std::vector<ValuePtr> inputs;
+  inputs.reserve(node.inputs.size());
   for (ValueId v : node.inputs) {
     inputs.push_back(v == kNoId         ? nullptr
                      : g.at(v).constant ? g.at(v).constant
@@ -362,7 +369,7 @@ Result<std::vector<ValuePtr>> CompiledGraph::inputs_of(const Node& node,
   const size_t read = node.op == "Loop" ? std::min<size_t>(inputs.size(), 2) : inputs.size();
   std::vector<ValuePtr*> read_here;
   for (size_t i = 0; i < read; ++i)
-    if (inputs[i]) read_here.push_back(&inputs[i]);
+    if (inputs[i] && inputs[i]->tensor.device()) read_here.push_back(&inputs[i]);
   PFRT_TRY(bring_home(read_here, control));
   return inputs;
 }
@@ -377,7 +384,7 @@ Status CompiledGraph::run_host(const Segment& segment, std::vector<ValuePtr>& sl
       PFRT_ASSIGN(std::vector<ValuePtr> inputs, inputs_of(node, slots, control));
       for (const uint32_t slot : segment.last_read) slots[slot].reset();
       PFRT_TRY(has_body(node) ? run_control_flow(node, inputs, slots, control, made)
-                              : run_host_op(g, node, inputs, made));
+                              : run_host_op(segment.host_op, g, node, inputs, made));
       for (size_t i = 0; i < made.size(); ++i)
         if (node.outputs[i] != kNoId && made[i])
           PFRT_TRY(check_planned(g, node.outputs[i], *made[i]));
@@ -391,7 +398,7 @@ Status CompiledGraph::run_host(const Segment& segment, std::vector<ValuePtr>& sl
     }
     for (size_t i = 0; i < node.outputs.size(); ++i)
       if (node.outputs[i] != kNoId && slot_of_[node.outputs[i]] != kNoId)
-        slots[slot_of_[node.outputs[i]]] = made[i];
+        slots[slot_of_[node.outputs[i]]] = std::move(made[i]);
   }
   return {};
 }

@@ -22,16 +22,22 @@ Result<const Tensor*> need_tensor(const Call& call, size_t i, pfrt_dtype dtype) 
 
 }  // namespace host
 
-Status run_host_op(const Graph& graph, const Node& node, const std::vector<ValuePtr>& inputs,
-                   std::vector<ValuePtr>& outputs) {
-  if (outputs.empty()) return {};
+const host::HostOp* find_host_op(const Node& node) {
   const std::string_view domain = node.domain == "ai.onnx" ? "" : std::string_view(node.domain);
   for (const auto family :
        {host::sequence_ops(), host::text_ops(), host::hash_ops(), host::string_ops(),
         host::cast_ops(), host::tf_idf_ops(), host::ml_ops()})
     for (const host::HostOp& op : family)
-      if (op.name == node.op && op.domain == domain) return op.run({graph, node, inputs, outputs});
-  return error(Code::kUNSUPPORTED_OPERATOR, "the host has no operator of this name");
+      if (op.name == node.op && op.domain == domain) return &op;
+  return nullptr;
+}
+
+Status run_host_op(const host::HostOp* op, const Graph& graph, const Node& node,
+                   const std::vector<ValuePtr>& inputs, std::vector<ValuePtr>& outputs) {
+  if (outputs.empty()) return {};
+  if (op == nullptr)
+    return error(Code::kUNSUPPORTED_OPERATOR, "the host has no operator of this name");
+  return op->run({graph, node, inputs, outputs});
 }
 
 }  // namespace pfrt

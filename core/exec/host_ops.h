@@ -10,8 +10,16 @@
 
 namespace pfrt {
 
-// |inputs| has a null pointer for an absent input; |outputs| gets one value an output of the node.
-Status run_host_op(const Graph& graph, const Node& node, const std::vector<ValuePtr>& inputs,
-                   std::vector<ValuePtr>& outputs);
+namespace host {
+struct HostOp;
+}
+
+// The operator of |node|; null: the host has none of its name.
+const host::HostOp* find_host_op(const Node& node);
+
+// |op| as find_host_op says. |inputs| has a null pointer for an absent input; |outputs| gets one
+// value an output of the node.
+Status run_host_op(const host::HostOp* op, const Graph& graph, const Node& node,
+                   const std::vector<ValuePtr>& inputs, std::vector<ValuePtr>& outputs);
 
 }  // namespace pfrt

@@ -113,8 +113,7 @@ void SegmentPlan::give_device_blocks(std::vector<std::shared_ptr<Buffer>>& block
 }
 
 Status SegmentPlan::cross_border(const Program& program, const std::vector<ValuePtr>& slots,
-                                 const std::vector<void*>& pointers,
-                                 const RunControl& control) const {
+                                 std::span<void* const> pointers, const RunControl& control) const {
   Transfers transfers;
   for (const Border& border : program.borders) {
     const Entry& to = entries_[border.to];

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <span>
 
 #include "core/base/os/fork.h"
 #include "core/ir/verify.h"
@@ -38,7 +39,7 @@ struct SegmentPlan::Frame {
   SegmentPlan* plan = nullptr;
   const RunControl* control = nullptr;
   std::vector<ValuePtr>* slots = nullptr;
-  std::vector<void*> pointers;  // by entry
+  std::span<void*> pointers;  // by entry
   char* scratch = nullptr;
   AllocatorPtr allocator = AllocatorScope::current();
 };
@@ -150,8 +151,15 @@ Result<std::shared_ptr<SegmentPlan>> SegmentPlan::build(const Graph& graph,
     *culprit = nullptr;
   }
   plan->graph_ = &graph;
+  static std::atomic<uint64_t> plans{0};
+  plan->number_ = ++plans;
   // What crosses to a device does so before its program's first step, so steps keep their order.
   PFRT_TRY(plan->place_buffers(concurrent && plan->spaces_.size() == 1));
+  for (size_t i = 0; i < plan->entries_.size(); ++i) {
+    const Entry& e = plan->entries_[i];
+    const bool stays = e.place == Place::kConstant || (e.place == Place::kBlock && e.space == 0);
+    if (!stays) plan->moving_.push_back(i);
+  }
   plan->measured_ = std::vector<Measured>(plan->steps_.size());
   return plan;
 }
@@ -302,6 +310,35 @@ Status SegmentPlan::fail_output(const OutputValue& o, Status status) const {
   return status;
 }
 
+void SegmentPlan::point(BlockPool::Block& block,
+                        const std::vector<std::shared_ptr<Buffer>>& device_blocks,
+                        const std::vector<ValuePtr>& slots) const {
+  char* const base = static_cast<char*>(block.buffer->data());
+  const auto place = [&](size_t i) -> void* {
+    const Entry& e = entries_[i];
+    switch (e.place) {
+      case Place::kConstant:
+        return const_cast<void*>(e.constant);
+      case Place::kBlock:
+        return (e.space ? device_base(device_blocks[e.space]) : base) + e.offset;
+      case Place::kLiveIn:
+      case Place::kOutput:
+        return slots[e.slot] ? data_of(slots[e.slot]->tensor, e.within) : nullptr;
+      case Place::kAllocated:  // by the step
+      case Place::kUnused:
+        break;
+    }
+    return nullptr;
+  };
+  if (block.plan == number_) {
+    for (const size_t i : moving_) block.pointers[i] = place(i);
+    return;
+  }
+  block.pointers.resize(entries_.size());
+  for (size_t i = 0; i < entries_.size(); ++i) block.pointers[i] = place(i);
+  block.plan = number_;
+}
+
 Status SegmentPlan::execute(std::vector<ValuePtr>& slots, const std::vector<OutputRequest>& targets,
                             const RunControl& control) {
   Frame frame;
@@ -314,7 +351,6 @@ Status SegmentPlan::execute(std::vector<ValuePtr>& slots, const std::vector<Outp
   std::vector<std::shared_ptr<Buffer>> device_blocks;  // by space
   PFRT_TRY(take_device_blocks(device_blocks));
   frame.scratch = base + block_bytes_;
-  frame.pointers.assign(entries_.size(), nullptr);
 
   for (const OutputValue& o : outputs_) {
     if (!o.known) continue;
@@ -338,24 +374,8 @@ Status SegmentPlan::execute(std::vector<ValuePtr>& slots, const std::vector<Outp
     }
     slots[o.slot] = Value::of(std::move(tensor));
   }
-  for (size_t i = 0; i < entries_.size(); ++i) {
-    const Entry& e = entries_[i];
-    switch (e.place) {
-      case Place::kConstant:
-        frame.pointers[i] = const_cast<void*>(e.constant);
-        break;
-      case Place::kBlock:
-        frame.pointers[i] = (e.space ? device_base(device_blocks[e.space]) : base) + e.offset;
-        break;
-      case Place::kLiveIn:
-      case Place::kOutput:
-        frame.pointers[i] = slots[e.slot] ? data_of(slots[e.slot]->tensor, e.within) : nullptr;
-        break;
-      case Place::kAllocated:  // by the step
-      case Place::kUnused:
-        break;
-    }
-  }
+  point(block, device_blocks, slots);
+  frame.pointers = block.pointers;
 
   Status status;
   {

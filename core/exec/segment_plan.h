@@ -8,10 +8,12 @@
 #include <atomic>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <vector>
 
 #include "core/exec/block_pool.h"
 #include "core/exec/compiled.h"
+#include "core/exec/host_ops.h"
 #include "core/plan/levels.h"
 
 namespace pfrt {
@@ -25,7 +27,8 @@ struct StageExecutable {
 
 struct Segment {
   bool host = false;
-  uint32_t host_node = 0;  // snapshot index
+  uint32_t host_node = 0;                 // snapshot index
+  const host::HostOp* host_op = nullptr;  // of that node, which may have bodies instead
   std::vector<StageExecutable> stages;
   std::vector<NodeId> order;
   std::vector<ValueId> live_in;    // values with a slot that it reads
@@ -151,9 +154,12 @@ class SegmentPlan {
   Status run_moment(Frame& frame, const std::vector<uint32_t>& steps);
   Status run_step(Frame& frame, uint32_t at, uint32_t workers, uint32_t lane, char* scratch);
   Status take_device_blocks(std::vector<std::shared_ptr<Buffer>>& blocks);
+  // Brings |block|'s pointers, by entry, up to date for a run.
+  void point(BlockPool::Block& block, const std::vector<std::shared_ptr<Buffer>>& device_blocks,
+             const std::vector<ValuePtr>& slots) const;
   void give_device_blocks(std::vector<std::shared_ptr<Buffer>>& blocks);
   Status cross_border(const Program& program, const std::vector<ValuePtr>& slots,
-                      const std::vector<void*>& pointers, const RunControl& control) const;
+                      std::span<void* const> pointers, const RunControl& control) const;
 
   // What could not be done with output |o|, with its name and type in front.
   Status fail_output(const OutputValue& o, Status status) const;
@@ -161,6 +167,8 @@ class SegmentPlan {
   const Graph* graph_ = nullptr;  // outlives this
   std::vector<Program> programs_;
   std::vector<Entry> entries_;
+  std::vector<size_t> moving_;  // entries whose memory differs from run to run
+  uint64_t number_ = 0;         // no other plan's
   std::vector<StepRef> steps_;
   std::vector<std::vector<uint32_t>> moments_;  // steps that run at once, one after another
   struct Measured {                             // of a step's last profiled run

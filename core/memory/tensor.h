@@ -25,7 +25,12 @@ namespace pfrt {
 using Dims = std::vector<int64_t>;
 
 class Buffer {
+  struct Key {  // what only its own functions have
+    explicit Key() = default;
+  };
+
  public:
+  explicit Buffer(Key);
   // Zeroed, 64-byte aligned, from the thread's AllocatorScope; OUT_OF_MEMORY rather than an
   // exception.
   static Result<std::shared_ptr<Buffer>> allocate(uint64_t bytes, bool zeroed = true);
@@ -77,12 +82,15 @@ class Buffer {
  private:
   struct Texts;
   struct Deferral;
-  Buffer();
+  template <typename T>
+  struct WithRoom;
+  static std::shared_ptr<Buffer> make_small(uint64_t bytes);
   void* make() const;
   mutable std::atomic<void*> data_ = nullptr;
   uint64_t bytes_ = 0;
   bool owned_ = false;
   bool mapped_ = false;     // owned bytes are pages of their own
+  bool inside_ = false;     // owned bytes lie in the same allocation as this
   AllocatorPtr allocator_;  // of owned bytes
   std::function<void()> release_;
   std::shared_ptr<Device> device_;

@@ -413,12 +413,18 @@ Status Session::attempt(Plans& plans, const std::vector<ValuePtr>& inputs,
   // The compiled graph's inputs are in the order of its graph; both orders are by the model's input
   // list.
   std::vector<ValuePtr> ordered;
+  ordered.reserve(graph->inputs().size());
+  size_t next = 0;
   for (ValueId id : graph->inputs()) {
     const std::string& name = graph->graph().at(id).name;
-    for (size_t i = 0; i < inputs_.size(); ++i)
-      if (inputs_[i].name == name) ordered.push_back(inputs[i]);
+    for (size_t tried = 0; tried < inputs_.size(); ++tried, ++next) {
+      if (next == inputs_.size()) next = 0;
+      if (inputs_[next].name != name) continue;
+      ordered.push_back(inputs[next++]);
+      break;
+    }
   }
-  PFRT_TRY(graph->run(ordered, requests, control, outputs));
+  PFRT_TRY(graph->run(std::move(ordered), requests, control, outputs));
   return deliver(requests, outputs, control);
 } catch (const std::bad_alloc&) {
   return error(Code::kOUT_OF_MEMORY, "running: no memory left");

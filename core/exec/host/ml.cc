@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // ai.onnx.ml where it meets strings and maps.
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <cstring>
+#include <functional>
 #include <limits>
 #include <map>
 #include <unordered_map>
@@ -125,37 +127,71 @@ std::vector<int64_t> last_of_each(const Tensor& keys) {
   return kept;
 }
 
+// Whether each is above the one before it, so that none repeats another.
+template <typename T>
+bool ascending(const std::vector<T>& list) {
+  return std::ranges::adjacent_find(list, std::ranges::greater_equal()) == list.end();
+}
+
+// A map's keys, and where in a row their values are; empty = at their own places.
+struct MapKeys {
+  Tensor keys;
+  std::vector<int64_t> places;
+};
+
+Result<MapKeys> map_keys(const Node& node) {
+  const Attribute* ints = node.attr("classlabels_int64s");
+  const Attribute* strings = node.attr("classlabels_strings");
+  MapKeys out;
+  bool distinct = true;
+  if (strings && !strings->strings.empty()) {
+    const auto count = static_cast<int64_t>(strings->strings.size());
+    PFRT_ASSIGN(out.keys, Tensor::allocate(PFRT_DTYPE_STRING, {count}));
+    for (size_t i = 0; i < strings->strings.size(); ++i)
+      PFRT_TRY(out.keys.buffer->set_string(i, strings->strings[i]));
+    distinct = ascending(strings->strings);
+  } else if (ints) {
+    PFRT_ASSIGN(out.keys, Tensor::of_int64(ints->ints));
+    distinct = ascending(ints->ints);
+  } else {
+    PFRT_ASSIGN(out.keys, Tensor::of_int64({}));
+  }
+  if (distinct) return out;
+  out.places = last_of_each(out.keys);
+  const auto entries = static_cast<int64_t>(out.places.size());
+  PFRT_ASSIGN(Tensor own, Tensor::allocate(out.keys.dtype, {entries}));
+  for (int64_t i = 0; i < entries; ++i)
+    PFRT_TRY(set_at(own, i, bytes_at(out.keys, out.places[static_cast<size_t>(i)])));
+  out.keys = std::move(own);
+  return out;
+}
+
 Status zip_map(const Call& call) {
   PFRT_ASSIGN(const Tensor* x, need_tensor(call, 0, PFRT_DTYPE_FLOAT32));
   const Attribute* ints = call.node.attr("classlabels_int64s");
   const Attribute* strings = call.node.attr("classlabels_strings");
-  Tensor keys;
-  if (strings && !strings->strings.empty()) {
-    PFRT_ASSIGN(
-        keys, Tensor::allocate(PFRT_DTYPE_STRING, {static_cast<int64_t>(strings->strings.size())}));
-    for (size_t i = 0; i < strings->strings.size(); ++i)
-      PFRT_TRY(keys.buffer->set_string(i, strings->strings[i]));
-  } else {
-    PFRT_ASSIGN(keys, Tensor::of_int64(ints ? ints->ints : std::vector<int64_t>()));
-  }
-  const int64_t width = keys.count();
+  const size_t labels = strings && !strings->strings.empty() ? strings->strings.size()
+                        : ints                               ? ints->ints.size()
+                                                             : 0;
+  const auto width = static_cast<int64_t>(labels);
   const bool fits = (x->dims.size() == 1 || x->dims.size() == 2) && x->dims.back() == width;
   if (!fits)
     return error(Code::kSHAPE_MISMATCH, "input 0 must have ", width, " columns, one a key");
-  const std::vector<int64_t> kept = last_of_each(keys);
-  const auto entries = static_cast<int64_t>(kept.size());
-  PFRT_ASSIGN(Tensor own, Tensor::allocate(keys.dtype, {entries}));
-  for (int64_t i = 0; i < entries; ++i)
-    PFRT_TRY(set_at(own, i, bytes_at(keys, kept[static_cast<size_t>(i)])));
-  const ValuePtr shared_keys = Value::of(std::move(own));
+  PFRT_ASSIGN(MapKeys keys, map_keys(call.node));
+  const int64_t entries = keys.keys.count();
+  const ValuePtr shared_keys = Value::of(std::move(keys.keys));
+  const int64_t rows = x->dims.size() == 1 ? 1 : x->dims[0];
   std::vector<ValuePtr> maps;
-  for (int64_t r = 0; r < (x->dims.size() == 1 ? 1 : x->dims[0]); ++r) {
+  maps.reserve(static_cast<size_t>(rows));
+  for (int64_t r = 0; r < rows; ++r) {
     auto map = std::make_shared<Value>();
     map->kind = PFRT_VALUE_MAP;
     map->keys = shared_keys;
-    PFRT_ASSIGN(Tensor row, Tensor::allocate(PFRT_DTYPE_FLOAT32, {entries}));
+    PFRT_ASSIGN(Tensor row, Tensor::allocate(PFRT_DTYPE_FLOAT32, {entries}, false));
+    const float* const from = x->as<const float>() + r * width;
+    float* const to = row.as<float>();
     for (int64_t i = 0; i < entries; ++i)
-      row.as<float>()[i] = x->as<const float>()[r * width + kept[static_cast<size_t>(i)]];
+      to[i] = from[keys.places.empty() ? i : keys.places[static_cast<size_t>(i)]];
     map->values = Value::of(std::move(row));
     maps.push_back(std::move(map));
   }

@@ -117,6 +117,8 @@ struct Dot512 {
 
 template <int R, int C>
 struct Dot256 {
+  static constexpr int64_t kLanes = 8;
+
   __attribute__((target("avx2,fma"))) static void run(int64_t kn, const float* a, int64_t lda,
                                                       const float* b, int64_t ldb, float* c,
                                                       int64_t ldc, bool accumulate) {
@@ -126,29 +128,60 @@ struct Dot256 {
 #pragma GCC unroll 16
       for (int j = 0; j < C; ++j) sum[r][j] = _mm256_setzero_ps();
     int64_t k = 0;
-    for (; k + 8 <= kn; k += 8) {
-      __m256 row[R];
+    for (; k + 16 <= kn; k += 16) {
+      // Of one row, many columns: memory is what takes time, and the columns after these come next.
+      if constexpr (R == 1 && C > 1)
 #pragma GCC unroll 16
-      for (int r = 0; r < R; ++r) row[r] = _mm256_loadu_ps(a + r * lda + k);
-#pragma GCC unroll 16
-      for (int j = 0; j < C; ++j) {
-        const __m256 x = _mm256_loadu_ps(b + j * ldb + k);
-#pragma GCC unroll 16
-        for (int r = 0; r < R; ++r) sum[r][j] = _mm256_fmadd_ps(row[r], x, sum[r][j]);
-      }
+        for (int j = 0; j < C; ++j) _mm_prefetch(b + (C + j) * ldb + k, _MM_HINT_T0);
+      add<false>(a + k, lda, b + k, ldb, sum, kLanes);
+      add<false>(a + k + 8, lda, b + k + 8, ldb, sum, kLanes);
     }
+    if (k + 8 <= kn) {
+      add<false>(a + k, lda, b + k, ldb, sum, kLanes);
+      k += 8;
+    }
+    if (k < kn) add<true>(a + k, lda, b + k, ldb, sum, kn - k);
 #pragma GCC unroll 16
     for (int r = 0; r < R; ++r)
 #pragma GCC unroll 16
       for (int j = 0; j < C; ++j) {
-        alignas(32) float lanes[8];
-        _mm256_store_ps(lanes, sum[r][j]);
-        for (int64_t i = k; i < kn; ++i) lanes[i - k] += a[r * lda + i] * b[j * ldb + i];
-        for (int half = 4; half > 0; half /= 2)
-          for (int i = 0; i < half; ++i) lanes[i] += lanes[i + half];
+        const __m128 four =
+            _mm_add_ps(_mm256_castps256_ps128(sum[r][j]), _mm256_extractf128_ps(sum[r][j], 1));
+        const __m128 two = _mm_add_ps(four, _mm_movehl_ps(four, four));
+        const float one = _mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two)));
         float& to = c[r * ldc + j];
-        to = accumulate ? to + lanes[0] : lanes[0];
+        to = accumulate ? to + one : one;
       }
+  }
+
+ private:
+  template <bool kPart>
+  __attribute__((target("avx2,fma"), always_inline)) static __m256 load(const float* x,
+                                                                        __m256i mask) {
+    return kPart ? _mm256_maskload_ps(x, mask) : _mm256_loadu_ps(x);
+  }
+
+  // Adds the products of 8 values of k to |sum|, or of the first |n|.
+  template <bool kPart>
+  __attribute__((target("avx2,fma"), always_inline)) static void add(const float* a, int64_t lda,
+                                                                     const float* b, int64_t ldb,
+                                                                     __m256 (&sum)[R][C],
+                                                                     int64_t n) {
+    const __m256i mask = kPart ? first_lanes(n) : _mm256_setzero_si256();
+    __m256 row[R];
+#pragma GCC unroll 16
+    for (int r = 0; r < R; ++r) row[r] = load<kPart>(a + r * lda, mask);
+#pragma GCC unroll 16
+    for (int j = 0; j < C; ++j) {
+      const __m256 x = load<kPart>(b + j * ldb, mask);
+#pragma GCC unroll 16
+      for (int r = 0; r < R; ++r) sum[r][j] = _mm256_fmadd_ps(row[r], x, sum[r][j]);
+    }
+  }
+
+  __attribute__((target("avx2"))) static __m256i first_lanes(int64_t n) {
+    const __m256i lanes = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+    return _mm256_cmpgt_epi32(_mm256_set1_epi32(static_cast<int>(n)), lanes);
   }
 };
 

@@ -60,6 +60,7 @@ class Packer {
       out_.vote_weight.push_back(static_cast<T>(vote.weight));
     }
     out_.set_begin.push_back(static_cast<uint32_t>(out_.set_values.size()));
+    pack_dense();
     return std::move(out_);
   }
 
@@ -67,6 +68,25 @@ class Packer {
   struct Work {
     uint32_t source, slot;
   };
+
+  void pack_dense() {
+    constexpr auto kDense = static_cast<size_t>(PackedForest<T>::kDense);
+    const auto targets = static_cast<size_t>(forest_.targets);
+    if (targets == 0 || targets > kDense) return;
+    std::vector<T> dense(out_.nodes.size() * kDense);
+    for (size_t i = 0; i < out_.nodes.size(); ++i) {
+      if (out_.nodes[i].kind != kLeafNode) continue;
+      const uint32_t begin = out_.vote_begin[out_.leaf[i]], end = out_.vote_begin[out_.leaf[i] + 1];
+      if (end - begin != targets) return;
+      uint32_t seen = 0;
+      for (uint32_t v = begin; v < end; ++v) {
+        dense[i * kDense + out_.vote_target[v]] = out_.vote_weight[v];
+        seen |= 1u << out_.vote_target[v];
+      }
+      if (seen != (1u << targets) - 1) return;
+    }
+    out_.dense = std::move(dense);
+  }
 
   Status pack_tree(uint32_t root) {
     const uint32_t at = slots(1);

@@ -6,6 +6,7 @@
 // on that row alone.
 #include <algorithm>
 #include <cstring>
+#include <memory>
 
 #include "providers/cpu/kernels/convert.h"
 #include "providers/cpu/kernels/ml/trees.h"
@@ -111,6 +112,28 @@ void add_leaf(const PackedForest<T>& f, uint32_t at, T* value, uint8_t* voted) {
   }
 }
 
+// Adds what trees [begin, end) say of one row, the sums in registers.
+template <typename T>
+void add_dense(const PackedForest<T>& f, int64_t begin, int64_t end, const T* x, int64_t targets,
+               T* value) {
+  constexpr int64_t kDense = PackedForest<T>::kDense;
+  T sums[kDense] = {};
+  std::copy_n(value, targets, sums);
+  for (int64_t t = begin; t < end; t += kAbreast) {
+    const int64_t trees = std::min(kAbreast, end - t);
+    uint32_t leaves[kAbreast];
+    // Places without a tree repeat the last one.
+    for (int64_t i = 0; i < kAbreast; ++i)
+      leaves[i] = f.roots[static_cast<size_t>(t + std::min(i, trees - 1))];
+    walk_abreast(f, x, 0, leaves);
+    for (int64_t i = 0; i < trees; ++i) {
+      const T* const weights = f.dense.data() + leaves[i] * size_t{kDense};
+      for (int64_t j = 0; j < kDense; ++j) sums[j] += weights[j];
+    }
+  }
+  std::copy_n(sums, targets, value);
+}
+
 template <Aggregate kHow, typename T>
 void add_trees(const PackedForest<T>& f, int64_t begin, int64_t end, const T* x, int64_t rows,
                int64_t stride, int64_t targets, Scores<T> to) {
@@ -127,13 +150,19 @@ void add_trees(const PackedForest<T>& f, int64_t begin, int64_t end, const T* x,
       for (int64_t i = 0; i < kAbreast; ++i) add_to(r + i, leaves[i]);
     }
   for (int64_t r = together; r < rows; ++r) {
+    const T* const row = x + r * stride;
+    if (kHow == Aggregate::kSum && abreast && !f.dense.empty()) {
+      add_dense(f, begin, end, row, targets, to.value + r * targets);
+      std::fill_n(to.voted + r * targets, begin < end ? targets : 0, uint8_t{1});
+      continue;
+    }
     int64_t t = begin;
     for (; abreast && t + kAbreast <= end; t += kAbreast) {
       std::copy_n(f.roots.data() + t, kAbreast, leaves);
-      walk_abreast(f, x + r * stride, 0, leaves);
+      walk_abreast(f, row, 0, leaves);
       for (const uint32_t leaf : leaves) add_to(r, leaf);
     }
-    for (; t < end; ++t) add_to(r, walk(f, f.roots[static_cast<size_t>(t)], x + r * stride));
+    for (; t < end; ++t) add_to(r, walk(f, f.roots[static_cast<size_t>(t)], row));
   }
 }
 
@@ -295,12 +324,17 @@ class TreeKernel {
 
   // Every group of every block on its own, then the groups of each block in order.
   void run_groups(const Run& run) const {
+    constexpr int64_t kNear = 128;
     const int64_t targets = trees_->forest.targets, all = rows_.rows * targets;
-    std::vector<T> values(static_cast<size_t>(groups_ * all));
-    std::vector<uint8_t> voted(values.size());
+    T near[kNear];
+    uint8_t near_flags[kNear];
+    const auto far = static_cast<size_t>(groups_ * all > kNear ? groups_ * all : 0);
+    const auto values = std::make_unique_for_overwrite<T[]>(far);
+    const auto voted = std::make_unique_for_overwrite<uint8_t[]>(far);
     const auto scores = [&](int64_t g, int64_t b) {
       const int64_t at = g * all + b * block_ * targets;
-      return Scores<T>{values.data() + at, voted.data() + at};
+      return far == 0 ? Scores<T>{near + at, near_flags + at}
+                      : Scores<T>{values.get() + at, voted.get() + at};
     };
     run.parallel(groups_ * blocks_, [&](int64_t i, uint32_t worker) {
       if (run.stopped()) return;

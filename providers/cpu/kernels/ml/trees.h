@@ -77,6 +77,10 @@ struct PackedForest {
   std::vector<uint32_t> vote_begin;
   std::vector<uint32_t> vote_target;
   std::vector<T> vote_weight;
+  // Where each leaf votes once for each target, of which there are few: kDense weights a node,
+  // zeros behind the last target and where there is no leaf. Else empty.
+  static constexpr int64_t kDense = 4;
+  std::vector<T> dense;
   std::vector<uint32_t> set_begin;
   std::vector<T> set_values;
   uint32_t features = 0;  // one past the largest used

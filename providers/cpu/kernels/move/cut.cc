@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 
 #include "providers/cpu/kernels/matmul/load.h"
 #include "providers/cpu/kernels/move/indices.h"
@@ -15,14 +16,21 @@ namespace {
 
 std::vector<int64_t> copy_of(std::span<const int64_t> dims) { return {dims.begin(), dims.end()}; }
 
+// Whether an integer input is absent, or its values are known before the run.
+bool settled(const SnapshotNode& node, uint32_t i) {
+  return !node.has_input(i) ||
+         static_cast<int64_t>(node.constant_int64s(i).size()) == node.input_elements(i);
+}
+
 // Axes an operator names, or all in order.
-Result<std::vector<size_t>> named_axes(const IndexInput& axes, const Run& run, size_t rank,
+Result<std::vector<size_t>> named_axes(const std::optional<std::vector<int64_t>>& axes, size_t rank,
                                        size_t count) {
   std::vector<size_t> out;
-  if (!axes.present()) {
+  out.reserve(count);
+  if (!axes) {
     for (size_t i = 0; i < count; ++i) out.push_back(i);
   } else {
-    for (int64_t a : axes.read(run)) {
+    for (int64_t a : *axes) {
       PFRT_ASSIGN(const int64_t axis, axis_of(a, rank));
       out.push_back(static_cast<size_t>(axis));
     }
@@ -117,6 +125,36 @@ Result<Cut> cut_of(int64_t start, int64_t end, int64_t step, int64_t size) {
   return Cut{start, start > end ? (start - end - 1) / back + 1 : 0, step};
 }
 
+struct SliceInputs {
+  std::vector<int64_t> starts, ends;
+  std::optional<std::vector<int64_t>> axes, steps;
+};
+
+// A slice as a copy from element |offset| on.
+struct SliceCopy {
+  int64_t offset;
+  StridedCopy copy;
+};
+
+Result<SliceCopy> slice_copy(size_t bytes, const std::vector<int64_t>& in,
+                             const std::vector<int64_t>& out, const SliceInputs& at) {
+  PFRT_ASSIGN(const std::vector<size_t> named, named_axes(at.axes, in.size(), at.starts.size()));
+  std::vector<int64_t> strides = dense_strides(in);
+  std::vector<int64_t> count = in;
+  int64_t offset = 0;
+  for (size_t i = 0; i < at.starts.size(); ++i) {
+    const size_t axis = named[i];
+    PFRT_ASSIGN(const auto cut,
+                cut_of(at.starts[i], at.ends[i], at.steps ? (*at.steps)[i] : 1, in[axis]));
+    count[axis] = cut.count;
+    offset += cut.start * strides[axis];
+    // A step past the tensor is taken once at most.
+    strides[axis] = cut.count > 1 ? strides[axis] * cut.step : 0;
+  }
+  if (count != out) return kernel_error("starts and ends make other dimensions than were planned");
+  return SliceCopy{offset, StridedCopy(bytes, out, strides, dense_strides(out))};
+}
+
 Result<Kernel> make_slice(const SnapshotNode& node) {
   PFRT_TRY(need(node, 3, 1));
   PFRT_TRY(need_types(node, {1, 2, 3, 4}, kIndices));
@@ -128,33 +166,54 @@ Result<Kernel> make_slice(const SnapshotNode& node) {
     return kernel_error("starts, ends and steps must have one length, found ", starts.count(),
                         " and ", ends.count());
   const size_t bytes = stored_size(node.input_dtype(0));
-  Kernel kernel;
-  kernel.run = [=](const Run& run) -> pfrt_code {
-    const auto fault = [&run](const Status& s) {
-      return run.fail(s.code(), "Slice: ", s.message());
-    };
-    const std::vector<int64_t> from = starts.read(run), to = ends.read(run), by = steps.read(run);
-    auto named = named_axes(axes, run, in.size(), from.size());
-    if (!named.ok()) return fault(named.status());
-    std::vector<int64_t> strides = dense_strides(in);
-    std::vector<int64_t> count = in;
-    int64_t offset = 0;
-    for (size_t i = 0; i < from.size(); ++i) {
-      const size_t axis = (*named)[i];
-      auto cut = cut_of(from[i], to[i], steps.present() ? by[i] : 1, in[axis]);
-      if (!cut.ok()) return fault(cut.status());
-      count[axis] = cut->count;
-      offset += cut->start * strides[axis];
-      // A step past the tensor is taken once at most.
-      strides[axis] = cut->count > 1 ? strides[axis] * cut->step : 0;
-    }
-    if (count != out)
-      return fault(kernel_error("starts and ends make other dimensions than were planned"));
-    const StridedCopy copy(bytes, out, strides, dense_strides(out));
-    copy.run(run, run.input<char>(0) + offset * static_cast<int64_t>(bytes), run.output(0), 0);
+  const auto copy = [bytes](const Run& run, const SliceCopy& slice) {
+    slice.copy.run(run, run.input<char>(0) + slice.offset * static_cast<int64_t>(bytes),
+                   run.output(0), 0);
     return run.stop();
   };
+  Kernel kernel;
+  if (settled(node, 1) && settled(node, 2) && settled(node, 3) && settled(node, 4)) {
+    SliceInputs at{node.constant_int64s(1), node.constant_int64s(2), {}, {}};
+    if (axes.present()) at.axes = node.constant_int64s(3);
+    if (steps.present()) at.steps = node.constant_int64s(4);
+    auto slice = slice_copy(bytes, in, out, at);
+    if (slice.ok()) {  // the run says what is wrong
+      kernel.run = [copy, slice = slice.take()](const Run& run) { return copy(run, slice); };
+      return kernel;
+    }
+  }
+  kernel.run = [=](const Run& run) -> pfrt_code {
+    SliceInputs at{starts.read(run), ends.read(run), {}, {}};
+    if (axes.present()) at.axes = axes.read(run);
+    if (steps.present()) at.steps = steps.read(run);
+    auto slice = slice_copy(bytes, in, out, at);
+    if (!slice.ok()) return run.fail(slice.status().code(), "Slice: ", slice.status().message());
+    return copy(run, *slice);
+  };
   return kernel;
+}
+
+// Input positions of each dimension, as pad_map says.
+Result<std::vector<std::vector<int64_t>>> pad_maps(
+    Mode mode, const std::vector<int64_t>& in, const std::vector<int64_t>& out,
+    const std::vector<int64_t>& pads, const std::optional<std::vector<int64_t>>& axes) {
+  const size_t named_count = pads.size() / 2;
+  PFRT_ASSIGN(const std::vector<size_t> named, named_axes(axes, in.size(), named_count));
+  std::vector<int64_t> begin(in.size(), 0), end(in.size(), 0);
+  for (size_t i = 0; i < named_count; ++i) {
+    begin[named[i]] = pads[i];
+    end[named[i]] = pads[i + named_count];
+  }
+  std::vector<std::vector<int64_t>> maps;
+  for (size_t d = 0; d < in.size(); ++d) {
+    // Checked here so that the sums below cannot overflow.
+    constexpr int64_t kLimit = int64_t{1} << 61;
+    if (begin[d] < -kLimit || begin[d] > kLimit || end[d] < -kLimit || end[d] > kLimit)
+      return kernel_error("pads of dimension ", d, " are out of range");
+    PFRT_ASSIGN(auto map, pad_map(mode, in[d], begin[d], end[d], out[d]));
+    maps.push_back(std::move(map));
+  }
+  return maps;
 }
 
 Result<Kernel> make_pad(const SnapshotNode& node) {
@@ -182,37 +241,34 @@ Result<Kernel> make_pad(const SnapshotNode& node) {
     return kernel_error("pads holds ", pads.count(),
                         " values, expected a begin and an end an axis");
   const int64_t bytes = static_cast<int64_t>(stored_size(node.input_dtype(0)));
-  Kernel kernel;
-  kernel.run = [=](const Run& run) -> pfrt_code {
-    const auto fault = [&run](const Status& s) { return run.fail(s.code(), "Pad: ", s.message()); };
-    const std::vector<int64_t> values = pads.read(run);
-    const size_t named_count = values.size() / 2;
-    auto named = named_axes(axes, run, in.size(), named_count);
-    if (!named.ok()) return fault(named.status());
-    std::vector<int64_t> begin(in.size(), 0), end(in.size(), 0);
-    for (size_t i = 0; i < named_count; ++i) {
-      begin[(*named)[i]] = values[i];
-      end[(*named)[i]] = values[i + named_count];
-    }
-    std::vector<std::vector<int64_t>> maps;
-    for (size_t d = 0; d < in.size(); ++d) {
-      // Checked here so that the sums below cannot overflow.
-      constexpr int64_t kLimit = int64_t{1} << 61;
-      if (begin[d] < -kLimit || begin[d] > kLimit || end[d] < -kLimit || end[d] > kLimit)
-        return fault(kernel_error("pads of dimension ", d, " are out of range"));
-      auto map = pad_map(mode, in[d], begin[d], end[d], out[d]);
-      if (!map.ok()) return fault(map.status());
-      maps.push_back(map.take());
-    }
+  const auto pad = [=, strides = dense_strides(in)](const Run& run,
+                                                    const std::vector<std::vector<int64_t>>& maps) {
     if (maps.empty()) {
       copy_bytes(run, run.input(0), run.output(0), bytes);
       run.finished(0, 1);
       return run.stop();
     }
     static constexpr char kZero[16] = {};
-    pad_rows(run, maps, dense_strides(in), run.input<char>(0),
-             has_value ? run.input<char>(2) : kZero, run.output<char>(0), bytes);
+    pad_rows(run, maps, strides, run.input<char>(0), has_value ? run.input<char>(2) : kZero,
+             run.output<char>(0), bytes);
     return run.stop();
+  };
+  Kernel kernel;
+  if (settled(node, 1) && settled(node, 3)) {
+    std::optional<std::vector<int64_t>> named;
+    if (axes.present()) named = node.constant_int64s(3);
+    auto maps = pad_maps(mode, in, out, node.constant_int64s(1), named);
+    if (maps.ok()) {  // the run says what is wrong
+      kernel.run = [pad, maps = maps.take()](const Run& run) { return pad(run, maps); };
+      return kernel;
+    }
+  }
+  kernel.run = [=](const Run& run) -> pfrt_code {
+    std::optional<std::vector<int64_t>> named;
+    if (axes.present()) named = axes.read(run);
+    auto maps = pad_maps(mode, in, out, pads.read(run), named);
+    if (!maps.ok()) return run.fail(maps.status().code(), "Pad: ", maps.status().message());
+    return pad(run, *maps);
   };
   return kernel;
 }

@@ -4,6 +4,7 @@
 #include <xmmintrin.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 
 namespace pfrt::cpu {
@@ -176,7 +177,10 @@ void StridedCopy::rows(const Run& run, const char* from, char* to, Output output
   const size_t last = dims_.size() - 1;
   const int64_t length = dims_[last], bytes = static_cast<int64_t>(bytes_);
   run.blocks(total_, kBlock, [&](int64_t begin, int64_t end) {
-    std::vector<int64_t> at(dims_.size());
+    constexpr size_t kNear = 8;
+    std::array<int64_t, kNear> near{};
+    std::vector<int64_t> far(dims_.size() > kNear ? dims_.size() : 0);
+    int64_t* const at = far.empty() ? near.data() : far.data();
     int64_t left = begin, source = 0, target = 0;
     for (size_t d = dims_.size(); d-- > 0; left /= dims_[d]) {
       at[d] = left % dims_[d];

@@ -19,7 +19,8 @@ template <typename T>
 void pack_column(T* out, int64_t width, int64_t j, LoadFn<T> load, const void* data, int64_t at,
                  int64_t kn) {
   constexpr int64_t kLine = 256;
-  T line[kLine] = {};
+  T line[kLine];
+  if (at < 0) std::fill_n(line, std::min(kLine, kn), T{0});
   for (int64_t k = 0; k < kn; k += kLine) {
     const int64_t n = std::min(kLine, kn - k);
     if (at >= 0) load(line, data, at + k, 1, n);

@@ -301,11 +301,13 @@ void Sweep<T>::finish(const Run& run, const Memory& memory, const Step& step, in
         for (int64_t g = 0; g < 3; ++g)
           units.peepholes[g] = memory.peepholes.data() + (l.direction * 3 + g) * hidden + u;
       const T* state = memory.states[step.s % 2].get() + packed + u * rows;
-      for (int64_t i = 0; i < units.n; ++i) before[i] = state[i * rows];
-      units.before = before;
-      units.after = after;
+      T* const to = next + packed + u * rows;
+      // The states of one sequence lie as they are computed.
+      units.before = rows == 1 ? state : before;
+      units.after = rows == 1 ? to : after;
+      for (int64_t i = 0; rows > 1 && i < units.n; ++i) before[i] = state[i * rows];
       if (over)
-        std::copy_n(before, units.n, after);
+        std::copy_n(units.before, units.n, units.after);
       else if (resets)
         reset_gru(layer_, curves, units);
       else if (layer_.cell == Cell::kGru)
@@ -314,11 +316,11 @@ void Sweep<T>::finish(const Run& run, const Memory& memory, const Step& step, in
         finish_lstm(layer_, curves, units);
       else
         finish_rnn(layer_, curves, units);
-      T* to = next + packed + u * rows;
-      for (int64_t i = 0; i < units.n; ++i) to[i * rows] = after[i];
+      for (int64_t i = 0; rows > 1 && i < units.n; ++i) to[i * rows] = after[i];
       if (resets || !layer_.wanted[0]) continue;
       if (over) std::fill_n(after, units.n, T{0});
-      store_block(layer_.dtype, after, units.n, element(layer_.dtype, run.output(0), y + u));
+      store_block(layer_.dtype, over ? after : units.after, units.n,
+                  element(layer_.dtype, run.output(0), y + u));
     }
   }
 }
