@@ -97,6 +97,7 @@ Status CompiledGraph::compile_bodies(const CompileContext& context) {
 
 Status CompiledGraph::compile(const CompileContext& context) {
   std::vector<Refusal> refusals;
+  PackScratch scratch;
   while (true) {
     segments_.clear();
     PFRT_ASSIGN(partition_, partition(*graph_, order_, *snapshot_, context.candidates, refusals,
@@ -178,7 +179,7 @@ Status CompiledGraph::compile(const CompileContext& context) {
                       t->offset, ":",
                       fnv(t->dims.data(), t->dims.size() * sizeof(int64_t), 0xcbf29ce484222325u));
         }
-        PFRT_ASSIGN(auto packed, context.packed->get(key, c, sources));
+        PFRT_ASSIGN(auto packed, context.packed->get(key, c, sources, scratch));
         made.constants.push_back(std::move(packed));
       }
       *context.culprit = nullptr;

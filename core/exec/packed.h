@@ -15,12 +15,24 @@
 
 namespace pfrt {
 
+// Where deferred sources are written to be packed, one constant after another: memory that is new
+// to the process costs more than the copy. Not thread-safe.
+class PackScratch {
+ public:
+  // As Tensor::readable, until the next call for the same |slot|.
+  Result<Tensor> readable(const Tensor& tensor, size_t slot);
+
+ private:
+  std::vector<std::shared_ptr<Buffer>> buffers_;  // by slot
+};
+
 class PackedStore {
  public:
   // The packed bytes of |constant|, made of |sources|, deferred ones of which stay so. |key| names
   // provider, recipe and contents.
   Result<std::shared_ptr<Buffer>> get(const std::string& key, const pfrt_packed_constant& constant,
-                                      const std::vector<const Tensor*>& sources);
+                                      const std::vector<const Tensor*>& sources,
+                                      PackScratch& scratch);
 
  private:
   struct Entry {

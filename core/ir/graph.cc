@@ -2,6 +2,7 @@
 #include "core/ir/graph.h"
 
 #include <algorithm>
+#include <numeric>
 #include <queue>
 #include <unordered_set>
 #include <utility>
@@ -333,6 +334,7 @@ void Graph::replace_uses(ValueId from, ValueId to) {
 
 std::vector<ValueId> Graph::used_by(const Node& node) const {
   std::vector<ValueId> used;
+  used.reserve(node.inputs.size());
   auto add = [&](ValueId id) {
     if (id != kNoId && std::find(used.begin(), used.end(), id) == used.end()) used.push_back(id);
   };
@@ -344,29 +346,42 @@ std::vector<ValueId> Graph::used_by(const Node& node) const {
 }
 
 Result<std::vector<NodeId>> Graph::topological_order() const {
-  std::vector<uint32_t> waiting(nodes_.size(), 0);
-  std::vector<std::vector<NodeId>> users(nodes_.size());
+  // An edge for each use: what is used twice is waited for twice.
+  const auto for_each_maker = [&](const Node& n, auto fn) {
+    const auto use = [&](ValueId in) {
+      if (in != kNoId && values_[in].producer != kNoId) fn(values_[in].producer);
+    };
+    for (ValueId in : n.inputs) use(in);
+    for_each_body(n, [&](const Graph& body) {
+      for (const Capture& c : body.captures) use(c.outer);
+    });
+  };
+  // Users of node |id| stand from first[id] to first[id + 1].
+  std::vector<uint32_t> waiting(nodes_.size(), 0), first(nodes_.size() + 1, 0);
   std::priority_queue<NodeId, std::vector<NodeId>, std::greater<>> ready;
   size_t live = 0;
   for (const auto& n : nodes_) {
     if (!n) continue;
     ++live;
-    for (ValueId in : used_by(*n)) {
-      const NodeId producer = values_[in].producer;
-      if (producer == kNoId) continue;
-      users[producer].push_back(n->id);
+    for_each_maker(*n, [&](NodeId maker) {
+      ++first[maker + 1];
       ++waiting[n->id];
-    }
+    });
     if (waiting[n->id] == 0) ready.push(n->id);
   }
+  std::partial_sum(first.begin(), first.end(), first.begin());
+  std::vector<NodeId> users(first.back());
+  std::vector<uint32_t> end(first.begin(), first.end() - 1);
+  for (const auto& n : nodes_)
+    if (n) for_each_maker(*n, [&](NodeId maker) { users[end[maker]++] = n->id; });
   std::vector<NodeId> order;
   order.reserve(live);
   while (!ready.empty()) {
     const NodeId id = ready.top();
     ready.pop();
     order.push_back(id);
-    for (NodeId user : users[id])
-      if (--waiting[user] == 0) ready.push(user);
+    for (uint32_t i = first[id]; i < first[id + 1]; ++i)
+      if (--waiting[users[i]] == 0) ready.push(users[i]);
   }
   if (order.size() == live) return order;
 
