@@ -102,6 +102,7 @@ Status CompiledGraph::compile(const CompileContext& context) {
       for (uint32_t n = 0; n < order_.size(); ++n)
         partition_.nodes[n].precision = (*context.node_precision)[order_[n]].note;
     bool again = false;
+    Staging staging;
     for (const Stage& stage : partition_.stages) {
       if (segments_.empty() || stage.starts_segment)
         segments_.push_back(std::make_unique<Segment>());
@@ -174,7 +175,7 @@ Status CompiledGraph::compile(const CompileContext& context) {
                       t->offset, ":",
                       fnv(t->dims.data(), t->dims.size() * sizeof(int64_t), 0xcbf29ce484222325u));
         }
-        PFRT_ASSIGN(auto packed, context.packed->get(key, c, sources));
+        PFRT_ASSIGN(auto packed, context.packed->get(key, c, sources, staging));
         made.constants.push_back(std::move(packed));
       }
       *context.culprit = nullptr;

@@ -8,7 +8,8 @@ namespace pfrt {
 
 Result<std::shared_ptr<Buffer>> PackedStore::get(const std::string& key,
                                                  const pfrt_packed_constant& constant,
-                                                 const std::vector<const Tensor*>& sources) {
+                                                 const std::vector<const Tensor*>& sources,
+                                                 Staging& staging) {
   if (constant.alignment > 64 || (constant.alignment & (constant.alignment - 1)) != 0)
     return error(Code::kUNSUPPORTED, "packing a constant as '", view(constant.recipe),
                  "': alignment ", constant.alignment,
@@ -29,12 +30,11 @@ Result<std::shared_ptr<Buffer>> PackedStore::get(const std::string& key,
   std::lock_guard lock(entry->mutex);
   if (auto buffer = entry->buffer.lock()) return buffer;
   PFRT_ASSIGN(auto buffer, Buffer::allocate(constant.bytes, false));
-  std::vector<Tensor> read;
+  staging.clear();
   std::vector<const void*> data;
   for (const Tensor* source : sources) {
-    PFRT_ASSIGN(Tensor tensor, source->readable());
+    PFRT_ASSIGN(const Tensor tensor, staging.readable(*source));
     data.push_back(tensor.data());
-    read.push_back(std::move(tensor));
   }
   const pfrt_code code = constant.pack(constant.user, data.data(), buffer->data());
   if (code != PFRT_CODE_OK)

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "core/memory/staging.h"
 #include "core/memory/tensor.h"
 #include "pyflame_rt/plugin.h"
 
@@ -17,10 +18,10 @@ namespace pfrt {
 
 class PackedStore {
  public:
-  // The packed bytes of |constant|, made of |sources|, deferred ones of which stay so. |key| names
-  // provider, recipe and contents.
+  // The packed bytes of |constant|, made of |sources|, deferred ones of which stay so and are made
+  // in |staging|. |key| names provider, recipe and contents.
   Result<std::shared_ptr<Buffer>> get(const std::string& key, const pfrt_packed_constant& constant,
-                                      const std::vector<const Tensor*>& sources);
+                                      const std::vector<const Tensor*>& sources, Staging& staging);
 
  private:
   struct Entry {
