@@ -97,7 +97,6 @@ Status CompiledGraph::compile_bodies(const CompileContext& context) {
 
 Status CompiledGraph::compile(const CompileContext& context) {
   std::vector<Refusal> refusals;
-  PackScratch scratch;
   while (true) {
     segments_.clear();
     PFRT_ASSIGN(partition_, partition(*graph_, order_, *snapshot_, context.candidates, refusals,
@@ -106,6 +105,7 @@ Status CompiledGraph::compile(const CompileContext& context) {
       for (uint32_t n = 0; n < order_.size(); ++n)
         partition_.nodes[n].precision = (*context.node_precision)[order_[n]].note;
     bool again = false;
+    Staging staging;
     for (const Stage& stage : partition_.stages) {
       if (segments_.empty() || stage.starts_segment)
         segments_.push_back(std::make_unique<Segment>());
@@ -179,7 +179,7 @@ Status CompiledGraph::compile(const CompileContext& context) {
                       t->offset, ":",
                       fnv(t->dims.data(), t->dims.size() * sizeof(int64_t), 0xcbf29ce484222325u));
         }
-        PFRT_ASSIGN(auto packed, context.packed->get(key, c, sources, scratch));
+        PFRT_ASSIGN(auto packed, context.packed->get(key, c, sources, staging));
         made.constants.push_back(std::move(packed));
       }
       *context.culprit = nullptr;

@@ -1,41 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/exec/packed.h"
 
-#include <algorithm>
-
 #include "core/base/os/mapping_guard.h"
 #include "core/base/os/pages.h"
 
 namespace pfrt {
-namespace {
-
-constexpr uint64_t kLeastScratch = uint64_t{256} << 10;
-constexpr uint64_t kMostScratch = uint64_t{8} << 20;  // what is larger has memory of its own
-
-}  // namespace
-
-Result<Tensor> PackScratch::readable(const Tensor& tensor, size_t slot) {
-  const uint64_t bytes = tensor.buffer ? tensor.buffer->bytes() : 0;
-  if (!tensor.deferred() || bytes > kMostScratch) return tensor.readable();
-  if (buffers_.size() <= slot) buffers_.resize(slot + 1);
-  std::shared_ptr<Buffer>& buffer = buffers_[slot];
-  if (!buffer || buffer->bytes() < bytes) {
-    const uint64_t twice = buffer ? 2 * buffer->bytes() : kLeastScratch;
-    buffer = nullptr;
-    PFRT_ASSIGN(buffer, Buffer::allocate_pages(std::min(std::max(bytes, twice), kMostScratch)));
-  }
-  Tensor copy;
-  copy.dtype = tensor.dtype;
-  copy.dims = tensor.dims;
-  copy.buffer = buffer;
-  tensor.buffer->copy_to(copy.data());
-  return copy;
-}
 
 Result<std::shared_ptr<Buffer>> PackedStore::get(const std::string& key,
                                                  const pfrt_packed_constant& constant,
                                                  const std::vector<const Tensor*>& sources,
-                                                 PackScratch& scratch) {
+                                                 Staging& staging) {
   if (constant.alignment > 64 || (constant.alignment & (constant.alignment - 1)) != 0)
     return error(Code::kUNSUPPORTED, "packing a constant as '", view(constant.recipe),
                  "': alignment ", constant.alignment,
@@ -56,12 +30,11 @@ Result<std::shared_ptr<Buffer>> PackedStore::get(const std::string& key,
   std::lock_guard lock(entry->mutex);
   if (auto buffer = entry->buffer.lock()) return buffer;
   PFRT_ASSIGN(auto buffer, Buffer::allocate(constant.bytes, false));
-  std::vector<Tensor> read;
+  staging.clear();
   std::vector<const void*> data;
   for (const Tensor* source : sources) {
-    PFRT_ASSIGN(Tensor tensor, scratch.readable(*source, read.size()));
+    PFRT_ASSIGN(const Tensor tensor, staging.readable(*source));
     data.push_back(tensor.data());
-    read.push_back(std::move(tensor));
   }
   const pfrt_code code = constant.pack(constant.user, data.data(), buffer->data());
   if (code != PFRT_CODE_OK)

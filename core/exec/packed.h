@@ -10,29 +10,18 @@
 #include <string>
 #include <vector>
 
+#include "core/memory/staging.h"
 #include "core/memory/tensor.h"
 #include "pyflame_rt/plugin.h"
 
 namespace pfrt {
 
-// Where deferred sources are written to be packed, one constant after another: memory that is new
-// to the process costs more than the copy. Not thread-safe.
-class PackScratch {
- public:
-  // As Tensor::readable, until the next call for the same |slot|.
-  Result<Tensor> readable(const Tensor& tensor, size_t slot);
-
- private:
-  std::vector<std::shared_ptr<Buffer>> buffers_;  // by slot
-};
-
 class PackedStore {
  public:
-  // The packed bytes of |constant|, made of |sources|, deferred ones of which stay so. |key| names
-  // provider, recipe and contents.
+  // The packed bytes of |constant|, made of |sources|, deferred ones of which stay so and are made
+  // in |staging|. |key| names provider, recipe and contents.
   Result<std::shared_ptr<Buffer>> get(const std::string& key, const pfrt_packed_constant& constant,
-                                      const std::vector<const Tensor*>& sources,
-                                      PackScratch& scratch);
+                                      const std::vector<const Tensor*>& sources, Staging& staging);
 
  private:
   struct Entry {

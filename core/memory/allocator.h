@@ -16,6 +16,8 @@ class Allocator {
   // nullptr when there is no memory. |bytes| is a multiple of |alignment|, above 0.
   virtual void* allocate(uint64_t bytes, uint64_t alignment) = 0;
   virtual void free(void* data, uint64_t bytes) = 0;
+  // Whether it is for what lives long alone, and what soon goes better comes from elsewhere.
+  virtual bool lasting() const { return false; }
 };
 
 // Null = the C library's.

@@ -103,7 +103,8 @@ Result<std::shared_ptr<Buffer>> Buffer::allocate(uint64_t bytes, bool zeroed) {
 
 Result<std::shared_ptr<Buffer>> Buffer::allocate_pages(uint64_t bytes) {
   constexpr uint64_t kLeast = uint64_t{128} << 10;
-  if (bytes < kLeast || AllocatorScope::current()) return allocate(bytes, false);
+  const AllocatorPtr allocator = AllocatorScope::current();
+  if (bytes < kLeast || (allocator && !allocator->lasting())) return allocate(bytes, false);
   auto buffer = std::make_shared<Buffer>(Key());
   buffer->data_ = os::map_memory(bytes);
   if (!buffer->data())

@@ -34,8 +34,8 @@ class Buffer {
   // Zeroed, 64-byte aligned, from the thread's AllocatorScope; OUT_OF_MEMORY rather than an
   // exception.
   static Result<std::shared_ptr<Buffer>> allocate(uint64_t bytes, bool zeroed = true);
-  // The same for memory that is kept for long and grows: on pages of its own, so that the C library
-  // does not come to keep what large blocks leave. Not zeroed.
+  // The same for memory that grows or goes on its own: on pages of its own, so that neither the C
+  // library nor an allocator for what lasts comes to keep what large blocks leave. Not zeroed.
   static Result<std::shared_ptr<Buffer>> allocate_pages(uint64_t bytes);
   // Borrows |data| until the last reference goes, then calls |release| (may be empty).
   static Result<std::shared_ptr<Buffer>> wrap(void* data, uint64_t bytes,

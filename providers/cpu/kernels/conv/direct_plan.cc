@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "providers/cpu/kernels/matmul/transpose.h"
+
 namespace pfrt::cpu {
 namespace {
 
@@ -69,6 +71,26 @@ void multiply(const DirectPlan& plan, const DirectTask& task, const float* lines
         plan.product->run_half(parts, p);
       else
         plan.product->run(parts, task.panels, p);
+    }
+  }
+}
+
+// A panel of |outs| outputs, whose weights follow each other by channel, then by tap.
+void pack_taps(const ChunkOrder& order, const float* from, int64_t outs, float* to) {
+  constexpr int64_t kBlock = 64;
+  const int64_t taps = order.taps_y * order.taps_x, row = order.channels * taps;
+  const int64_t step = (order.k(1, 0) - order.k(0, 0)) * kPanel;
+  alignas(64) float lines[kBlock * kPanel] = {};
+  float* column = to;
+  for (int64_t i = 0, channel = 0, tap = 0; i < row;) {
+    const int64_t n = std::min(kBlock, row - i);
+    transpose(from + i, row, outs, n, lines, kPanel);
+    i += n;
+    for (const float* line = lines; line < lines + n * kPanel; line += kPanel) {
+      std::copy_n(line, kPanel, column + tap * step);
+      if (++tap < taps) continue;
+      tap = 0;
+      column = to + order.k(0, ++channel) * kPanel;
     }
   }
 }
@@ -174,20 +196,16 @@ PackedInput pack_direct_weights(int64_t groups, int64_t out, int64_t channels, i
   packed.pack = [=](const void* source, void* memory) {
     const float* from = static_cast<const float*>(source);
     float* to = static_cast<float*>(memory);
-    const int64_t taps = taps_y * taps_x, step = order.k(1, 0) - order.k(0, 0);
+    const int64_t row = channels * taps_y * taps_x;
     for (int64_t g = 0; g < groups; ++g)
       for (int64_t p = 0; p < panels; ++p, to += panel) {
         const int64_t outs = std::min(kPanel, out - p * kPanel);
         if (outs < kPanel || channels % order.line != 0) std::fill_n(to, panel, 0.0f);
-        // A line of channels of all outputs is written while it is in the nearest cache.
-        for (int64_t c = 0; c < channels; c += order.line)
-          for (int64_t o = 0; o < outs; ++o) {
-            const float* weights = from + (o * channels + c) * taps;
-            float* const column = to + order.k(0, c) * kPanel + o;
-            for (int64_t i = 0; i < std::min(order.line, channels - c); ++i)
-              for (int64_t t = 0; t < taps; ++t) column[(i + t * step) * kPanel] = *weights++;
-          }
-        from += outs * channels * taps;
+        if (taps_y * taps_x == 1)
+          transpose(from, row, outs, row, to, kPanel);
+        else
+          pack_taps(order, from, outs, to);
+        from += outs * row;
       }
   };
   return packed;

@@ -16,6 +16,7 @@
 #include "providers/cpu/kernels/conv/plane_lines.h"
 #include "providers/cpu/kernels/in_float32.h"
 #include "providers/cpu/kernels/matmul/load.h"
+#include "providers/cpu/kernels/matmul/transpose.h"
 
 #define PFRT_AVX2 __attribute__((target("avx2,fma")))
 
@@ -407,29 +408,38 @@ std::vector<Alternative> alternatives(const ConvGeometry& geometry, pfrt_dtype w
   return out;
 }
 
-// The 3 x 3 weights of one input channel and |outs| outputs, |stride| apart, transformed: part p of
-// output o to to[p * part + o].
-void transform_weights(const float* weights, int64_t stride, int64_t outs, float* to,
-                       int64_t part) {
-  double taps[9][kPanel] = {}, rows[3 * kSide][kPanel];
-  for (int64_t o = 0; o < outs; ++o)
-    for (int64_t t = 0; t < 9; ++t) taps[t][o] = static_cast<double>(weights[o * stride + t]);
-  for (int64_t y = 0; y < 3; ++y)
-    for (int64_t o = 0; o < kPanel; ++o) {
-      const double a = taps[3 * y][o], b = taps[3 * y + 1][o], c = taps[3 * y + 2][o];
-      rows[kSide * y][o] = a;
-      rows[kSide * y + 1][o] = (a + b + c) / 2;
-      rows[kSide * y + 2][o] = (a - b + c) / 2;
-      rows[kSide * y + 3][o] = c;
+// Four numbers in double precision.
+PFRT_AVX2 inline __m256d wide(const float* from) { return _mm256_cvtps_pd(_mm_loadu_ps(from)); }
+
+// The transform of three taps in a row.
+struct Taps {
+  __m256d v[kSide];
+};
+
+PFRT_AVX2 inline Taps tap_line(__m256d a, __m256d b, __m256d c) {
+  const __m256d half = _mm256_set1_pd(0.5);
+  return {{a, _mm256_mul_pd(_mm256_add_pd(_mm256_add_pd(a, b), c), half),
+           _mm256_mul_pd(_mm256_add_pd(_mm256_sub_pd(a, b), c), half), c}};
+}
+
+// The 3 x 3 weights of one input channel, a line of outputs each, transformed: part p to
+// to[p * part].
+PFRT_AVX2 void transform_weights(const float* taps, float* to, int64_t part) {
+  for (int64_t o = 0; o < kPanel; o += 4) {
+    Taps lines[3];
+#pragma GCC unroll 3
+    for (int64_t y = 0; y < 3; ++y) {
+      const float* const from = taps + 3 * y * kPanel + o;
+      lines[y] = tap_line(wide(from), wide(from + kPanel), wide(from + 2 * kPanel));
     }
-  for (int64_t x = 0; x < kSide; ++x, to += part)
-    for (int64_t o = 0; o < kPanel; ++o) {
-      const double a = rows[x][o], b = rows[kSide + x][o], c = rows[2 * kSide + x][o];
-      to[o] = static_cast<float>(a);
-      to[kSide * part + o] = static_cast<float>((a + b + c) / 2);
-      to[2 * kSide * part + o] = static_cast<float>((a - b + c) / 2);
-      to[3 * kSide * part + o] = static_cast<float>(c);
+#pragma GCC unroll 4
+    for (int64_t x = 0; x < kSide; ++x) {
+      const Taps column = tap_line(lines[0].v[x], lines[1].v[x], lines[2].v[x]);
+#pragma GCC unroll 4
+      for (int64_t y = 0; y < kSide; ++y)
+        _mm_storeu_ps(to + (kSide * y + x) * part + o, _mm256_cvtpd_ps(column.v[y]));
     }
+  }
 }
 
 }  // namespace
@@ -475,12 +485,21 @@ std::optional<PackedInput> pack_conv_winograd(const SnapshotNode& node) {
   packed.pack = [=](const void* source, void* memory) {
     const float* from = static_cast<const float*>(source);
     float* to = static_cast<float*>(memory);
+    constexpr int64_t kBlock = 8;  // channels at a time
     for (int64_t g = 0; g < groups; ++g)
       for (int64_t p = 0; p < panels; ++p, to += kParts * part) {
         const int64_t outs = std::min(kPanel, out - p * kPanel);
         if (channels % kPanel != 0) std::fill_n(to, kParts * part, 0.0f);
-        for (int64_t c = 0; c < channels; ++c)
-          transform_weights(from + 9 * c, 9 * channels, outs, to + c * kPanel, part);
+        alignas(64) float taps[9 * kBlock * kPanel] = {}, made[kParts * kBlock * kPanel];
+        for (int64_t c = 0; c < channels; c += kBlock) {
+          const int64_t n = std::min(kBlock, channels - c);
+          transpose(from + 9 * c, 9 * channels, outs, 9 * n, taps, kPanel);
+          for (int64_t i = 0; i < n; ++i)
+            transform_weights(taps + 9 * i * kPanel, made + i * kPanel, kBlock * kPanel);
+          // Parts may share sets of the cache: a part's lines follow each other.
+          for (int64_t q = 0; q < kParts; ++q)
+            std::copy_n(made + q * kBlock * kPanel, n * kPanel, to + q * part + c * kPanel);
+        }
         from += 9 * channels * outs;
       }
   };

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "providers/cpu/kernels/matmul/gemm.h"
 
-#include <xmmintrin.h>
-
 #include <algorithm>
 #include <cstring>
 #include <type_traits>
 
 #include "providers/cpu/kernels/matmul/split_product.h"
+#include "providers/cpu/kernels/matmul/transpose.h"
 
 namespace pfrt::cpu {
 namespace {
@@ -47,30 +46,6 @@ int64_t scratch_elements(const MicroKernels<T>& micro, int64_t tile_cols, int64_
   if (!split) return plain;
   return std::max(plain, split_product_scratch(tile_cols, std::max<int64_t>(k, 1)) /
                              static_cast<int64_t>(sizeof(float)));
-}
-
-// out[k * width + j] = in[j * stride + k], four by four.
-void transpose_float(float* out, int64_t width, const float* in, int64_t stride, int64_t count,
-                     int64_t kn) {
-  int64_t j = 0;
-  for (; j + 4 <= count; j += 4) {
-    const float* row = in + j * stride;
-    int64_t k = 0;
-    for (; k + 4 <= kn; k += 4) {
-      __m128 r0 = _mm_loadu_ps(row + k), r1 = _mm_loadu_ps(row + stride + k);
-      __m128 r2 = _mm_loadu_ps(row + 2 * stride + k), r3 = _mm_loadu_ps(row + 3 * stride + k);
-      _MM_TRANSPOSE4_PS(r0, r1, r2, r3);
-      float* to = out + k * width + j;
-      _mm_storeu_ps(to, r0);
-      _mm_storeu_ps(to + width, r1);
-      _mm_storeu_ps(to + 2 * width, r2);
-      _mm_storeu_ps(to + 3 * width, r3);
-    }
-    for (; k < kn; ++k)
-      for (int64_t i = 0; i < 4; ++i) out[k * width + j + i] = row[i * stride + k];
-  }
-  for (; j < count; ++j)
-    for (int64_t k = 0; k < kn; ++k) out[k * width + j] = in[j * stride + k];
 }
 
 }  // namespace
@@ -116,8 +91,7 @@ void StridedSource<T>::pack(T* out, int64_t width, int64_t first, int64_t count,
     for (int64_t k = 0; k < kn; ++k) load_(out + k * width, data_, start + k * k_stride_, 1, count);
   } else if (std::is_same_v<T, float> && same_type_ && k_stride_ == 1) {
     if constexpr (std::is_same_v<T, float>)
-      transpose_float(out, width, static_cast<const float*>(data_) + start, outer_stride_, count,
-                      kn);
+      transpose(static_cast<const float*>(data_) + start, outer_stride_, count, kn, out, width);
   } else {
     T line[kTransposed * kDepth];
     for (int64_t from = 0; from < kn; from += kDepth) {
@@ -128,7 +102,7 @@ void StridedSource<T>::pack(T* out, int64_t width, int64_t first, int64_t count,
           for (int64_t i = 0; i < kTransposed; ++i)
             load_(line + i * kDepth, data_, start + (j + i) * outer_stride_ + from * k_stride_,
                   k_stride_, n);
-          transpose_float(out + from * width + j, width, line, kDepth, kTransposed, n);
+          transpose(line, kDepth, kTransposed, n, out + from * width + j, width);
         }
       for (; j < count; ++j) {
         load_(line, data_, start + j * outer_stride_ + from * k_stride_, k_stride_, n);
