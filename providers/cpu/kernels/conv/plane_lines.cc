@@ -101,6 +101,25 @@ PFRT_AVX2 void planes_to_lines(float* out, int64_t line, const float* const* pla
   }
 }
 
+// A vector is stored for each line: what it writes beyond is overwritten by the next lines, of
+// which the last vector leaves enough.
+PFRT_AVX2 void planes_to_short_lines(float* out, const float* planes, int64_t plane, int64_t count,
+                                     int64_t n) {
+  const auto from = [&](int64_t j) { return planes + std::min(j, count - 1) * plane; };
+  const float* rows[kLanes] = {from(0), from(1), from(2), from(3),
+                               from(4), from(5), from(6), from(7)};
+  int64_t i = 0;
+  for (; (i + kLanes - 1) * count + kLanes <= n * count; i += kLanes) {
+    __m256 lines[kLanes];
+    transpose(rows, lines);
+#pragma GCC unroll 8
+    for (int64_t j = 0; j < kLanes; ++j) _mm256_storeu_ps(out + (i + j) * count, lines[j]);
+    for (const float*& row : rows) row += kLanes;
+  }
+  for (int64_t c = 0; c < count; ++c)
+    for (int64_t j = i; j < n; ++j) out[j * count + c] = planes[c * plane + j];
+}
+
 PFRT_AVX2 void lines_to_planes(float* out, int64_t plane, const float* lines, int64_t count,
                                int64_t n) {
   int64_t c = 0;
