@@ -41,7 +41,7 @@ PFRT_AVX2 inline void blocked_positions(const WindowRows& rows, const TapRows& s
                                         const float* image, float* out, const Op& op) {
   const int64_t taps = rows.row_taps(), step = kBlockChannels * rows.stride();
   typename Op::Sum sum[N];
-#pragma GCC unroll 4
+#pragma GCC unroll 8
   for (int i = 0; i < N; ++i) sum[i] = op.start();
   for (int64_t t = 0; t < rows.tap_rows(); ++t) {
     const int64_t start = starts[t];
@@ -51,12 +51,12 @@ PFRT_AVX2 inline void blocked_positions(const WindowRows& rows, const TapRows& s
       const WindowRows::Span& span = rows.span(x);
       const float* const at = line + kBlockChannels * span.first;
       if (!inner && (p < span.begin || p >= span.end)) continue;
-#pragma GCC unroll 4
+#pragma GCC unroll 8
       for (int i = 0; i < N; ++i)
         sum[i] = op.add(sum[i], _mm256_loadu_ps(at + i * step), t * taps + x);
     }
   }
-#pragma GCC unroll 4
+#pragma GCC unroll 8
   for (int i = 0; i < N; ++i)
     _mm256_storeu_ps(out + kBlockChannels * (p + i), op.finish(sum[i], p + i));
 }
@@ -77,6 +77,9 @@ __attribute__((target("avx2"))) void blocked_row(const WindowRows& rows, int64_t
   const TapRows starts(rows, row);
   int64_t p = 0;
   for (; p < begin; ++p) blocked_positions<1, false>(rows, starts, p, image, out, op);
+  // As many sums at once as registers hold.
+  if constexpr (sizeof(typename Op::Sum) == sizeof(__m256))
+    for (; p + 8 <= end; p += 8) blocked_positions<8, true>(rows, starts, p, image, out, op);
   for (; p + 4 <= end; p += 4) blocked_positions<4, true>(rows, starts, p, image, out, op);
   if (p + 2 <= end) {
     blocked_positions<2, true>(rows, starts, p, image, out, op);

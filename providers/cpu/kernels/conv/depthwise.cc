@@ -2,13 +2,14 @@
 //
 // Convolutions whose groups have one input channel: too little depth for a matrix product, so each
 // row of the output gathers its taps with one multiply-add loop a tap.
+#include "providers/cpu/kernels/conv/depthwise.h"
+
 #include <algorithm>
 #include <memory>
 
 #include "providers/cpu/isa/isa.h"
-#include "providers/cpu/kernels/conv/blocked_row.h"
-#include "providers/cpu/kernels/conv/geometry.h"
 #include "providers/cpu/kernels/conv/plane_band.h"
+#include "providers/cpu/kernels/conv/small_planes.h"
 #include "providers/cpu/kernels/in_float32.h"
 #include "providers/cpu/kernels/matmul/load.h"
 
@@ -42,13 +43,6 @@ struct Plan {
   WindowRows rows;
   TapFn tap;
 };
-
-// The plane of the input that plane |p| of the output sees, in an image whose channels are shuffled
-// by |shuffle| groups; 1 leaves them alone.
-int64_t input_plane(const ConvGeometry& g, int64_t shuffle, int64_t p) {
-  const int64_t plane = p / g.group_out, channel = plane % g.groups;
-  return plane - channel + channel % shuffle * (g.groups / shuffle) + channel / shuffle;
-}
 
 void plane(const Run& run, const Plan& plan, const float* image, const float* weights, float bias,
            int64_t plane_start) {
@@ -123,7 +117,7 @@ Kernel band_kernel(const ConvGeometry& geometry, int64_t shuffle, bool has_bias)
       for (int64_t p = first; p < last; ++p) {
         const int64_t channel = p % channels;
         const float* const plane =
-            run.input<float>(0) + input_plane(g, shuffle, p) * g.window.image_size();
+            run.input<float>(0) + depthwise_input_plane(g, shuffle, p) * g.window.image_size();
         const float bias = has_bias ? run.input<float>(2)[channel] : 0.0f;
         const VectorTaps op{run.input<float>(1) + channel * taps, bias};
         for (int64_t top = 0; top < height; top += band.rows()) {
@@ -145,18 +139,12 @@ Kernel band_kernel(const ConvGeometry& geometry, int64_t shuffle, bool has_bias)
   return kernel;
 }
 
-// The same of 8 channels of a block at a time.
-struct TapsOf {
-  using Sum = __m256;
-  const float *weights, *bias;  // weights: of 16 channels a tap
-  PFRT_AVX2 Sum start() const { return _mm256_loadu_ps(bias); }
-  PFRT_AVX2 Sum add(Sum sum, __m256 x, int64_t tap) const {
-    return _mm256_add_ps(sum, _mm256_mul_ps(_mm256_loadu_ps(weights + kBlockChannels * tap), x));
-  }
-  PFRT_AVX2 __m256 finish(Sum sum, int64_t) const { return sum; }
-};
-
 }  // namespace
+
+int64_t depthwise_input_plane(const ConvGeometry& g, int64_t shuffle, int64_t p) {
+  const int64_t plane = p / g.group_out, channel = plane % g.groups;
+  return plane - channel + channel % shuffle * (g.groups / shuffle) + channel / shuffle;
+}
 
 std::string refuse_conv_depthwise_blocked(const SnapshotNode& node, Blocked sides) {
   const int64_t groups = node.attr_int("group", 1);
@@ -203,7 +191,7 @@ Result<Kernel> make_conv_depthwise_blocked(const SnapshotNode& node, Blocked) {
         for (int64_t c = 0; c < kBlockChannels; c += kVectorChannels)
           blocked_row(plan->rows, r, image + c,
                       run.output<float>(0) + start + r * length * kBlockChannels + c,
-                      TapsOf{weights + c, bias + c});
+                      ChannelTaps{weights + c, bias + c});
       run.finished(start + first * length * kBlockChannels, start + last * length * kBlockChannels);
     });
     return run.stop();
@@ -232,6 +220,8 @@ Result<Kernel> make_conv_depthwise_shuffled(const SnapshotNode& node, int64_t sh
   if (isa() >= Isa::kAvx2 && g.window.rank() <= 2) {
     constexpr int64_t kMostLength = 8192;  // of a row
     g.window = along_rows(std::move(g.window));
+    if (SmallPlanes::takes(g.window, g.groups * g.group_out))
+      return in_float32(node, {0, 1, 2}, depthwise_small_planes(g, shuffle, node.has_input(2)));
     if (g.window.positions[1] <= kMostLength)
       return in_float32(node, {0, 1, 2}, band_kernel(g, shuffle, node.has_input(2)));
   }
@@ -249,7 +239,7 @@ Result<Kernel> make_conv_depthwise_shuffled(const SnapshotNode& node, int64_t sh
     const float* bias = has_bias ? run.input<float>(2) : nullptr;
     run.parallel(geo.batch * channels, [&](int64_t i, uint32_t) {
       const int64_t channel = i % channels;
-      const float* in = run.input<float>(0) + input_plane(geo, shuffle, i) * pixels;
+      const float* in = run.input<float>(0) + depthwise_input_plane(geo, shuffle, i) * pixels;
       plane(run, *plan, in, run.input<float>(1) + channel * taps, bias ? bias[channel] : 0.0f,
             i * positions);
     });

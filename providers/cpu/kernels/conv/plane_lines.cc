@@ -58,30 +58,66 @@ PFRT_AVX2 inline void transpose_some(const float* const (&rows)[kLanes], int64_t
 
 }  // namespace
 
-PFRT_AVX2 void planes_to_lines(float* out, int64_t line, const float* planes, int64_t plane,
-                               int64_t count, int64_t n) {
+void planes_to_lines(float* out, int64_t line, const float* planes, int64_t plane, int64_t count,
+                     int64_t n) {
+  const float* each[kLine];
+  for (int64_t c = 0; c < count; ++c) each[c] = planes + c * plane;
+  planes_to_lines(out, line, each, count, n, n, 0);
+}
+
+PFRT_AVX2 void planes_to_lines(float* out, int64_t line, const float* const* planes, int64_t count,
+                               int64_t n, int64_t row, int64_t skipped) {
   for (int64_t c = 0; c < line; c += kLanes) {
     const int64_t channels = std::clamp<int64_t>(count - c, 0, kLanes);
-    if (channels == 0) {
-      for (int64_t i = 0; i < n; ++i) _mm256_storeu_ps(out + line * i + c, _mm256_setzero_ps());
-      continue;
-    }
     const __m256 kept = _mm256_castsi256_ps(first_lanes(channels));
-    const auto from = [&](int64_t j) { return planes + std::min(c + j, count - 1) * plane; };
+    const auto from = [&](int64_t j) { return planes[std::min(c + j, count - 1)]; };
     const float* rows[kLanes] = {from(0), from(1), from(2), from(3),
                                  from(4), from(5), from(6), from(7)};
     float* to = out + c;
-    for (int64_t left = n; left > 0; left -= kLanes) {
+    int64_t in_row = row;
+    const auto put = [&](__m256 v) PFRT_AVX2 {
+      _mm256_storeu_ps(to, v);
+      to += line;
+      if (--in_row == 0) to += skipped * line, in_row = row;
+    };
+    for (int64_t i = 0; channels == 0 && i < n; ++i) put(_mm256_setzero_ps());
+    for (int64_t left = n; channels > 0 && left > 0; left -= kLanes) {
       __m256 lines[kLanes];
       if (left >= kLanes)
         transpose(rows, lines);
       else
         transpose_some(rows, left, lines);
-      for (int64_t i = 0; i < std::min(left, kLanes); ++i, to += line)
-        _mm256_storeu_ps(to, _mm256_and_ps(lines[i], kept));
-      for (const float*& row : rows) row += kLanes;
+      if (left >= kLanes && in_row > kLanes) {
+#pragma GCC unroll 8
+        for (int64_t i = 0; i < kLanes; ++i)
+          _mm256_storeu_ps(to + i * line, _mm256_and_ps(lines[i], kept));
+        to += kLanes * line;
+        in_row -= kLanes;
+      } else {
+        for (int64_t i = 0; i < std::min(left, kLanes); ++i) put(_mm256_and_ps(lines[i], kept));
+      }
+      for (const float*& from_row : rows) from_row += kLanes;
     }
   }
+}
+
+// A vector is stored for each line: what it writes beyond is overwritten by the next lines, of
+// which the last vector leaves enough.
+PFRT_AVX2 void planes_to_short_lines(float* out, const float* planes, int64_t plane, int64_t count,
+                                     int64_t n) {
+  const auto from = [&](int64_t j) { return planes + std::min(j, count - 1) * plane; };
+  const float* rows[kLanes] = {from(0), from(1), from(2), from(3),
+                               from(4), from(5), from(6), from(7)};
+  int64_t i = 0;
+  for (; (i + kLanes - 1) * count + kLanes <= n * count; i += kLanes) {
+    __m256 lines[kLanes];
+    transpose(rows, lines);
+#pragma GCC unroll 8
+    for (int64_t j = 0; j < kLanes; ++j) _mm256_storeu_ps(out + (i + j) * count, lines[j]);
+    for (const float*& row : rows) row += kLanes;
+  }
+  for (int64_t c = 0; c < count; ++c)
+    for (int64_t j = i; j < n; ++j) out[j * count + c] = planes[c * plane + j];
 }
 
 PFRT_AVX2 void lines_to_planes(float* out, int64_t plane, const float* lines, int64_t count,

@@ -77,14 +77,14 @@ T power_of(T a, T b) {
   }
 }
 
-// NaN when either is.
+// NaN when either is. Without a branch, which compilers would put between the comparisons.
 template <typename T>
 T maximum_of(T a, T b) {
-  return a > b || a != a ? a : b;
+  return static_cast<int>(a > b) | static_cast<int>(a != a) ? a : b;
 }
 template <typename T>
 T minimum_of(T a, T b) {
-  return a < b || a != a ? a : b;
+  return static_cast<int>(a < b) | static_cast<int>(a != a) ? a : b;
 }
 
 }  // namespace pfrt::cpu

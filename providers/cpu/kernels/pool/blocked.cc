@@ -7,7 +7,7 @@
 #include <memory>
 
 #include "providers/cpu/isa/isa.h"
-#include "providers/cpu/kernels/conv/blocked_row.h"
+#include "providers/cpu/kernels/conv/small_planes.h"
 #include "providers/cpu/kernels/in_float32.h"
 #include "providers/cpu/kernels/pool/make.h"
 #include "providers/cpu/kernels/signature.h"
@@ -130,15 +130,20 @@ Kernel max_of_rows(const Window& window, int64_t blocks) {
   return kernel;
 }
 
-Result<Kernel> make(const SnapshotNode& node, bool average) {
-  PFRT_ASSIGN(PoolGeometry g, pool_geometry(node));
-  if (!average && pays_by_rows(g.window))
-    return in_float32(node, {0}, max_of_rows(g.window, g.planes / kBlock));
+Plan plan_of(const SnapshotNode& node, PoolGeometry g, bool average) {
   const WindowRows rows(g.window);
   Plan made{std::move(g.window), rows, g.planes / kBlock, {}};
   for (size_t d = 0; average && d < made.window.rank(); ++d)
     made.counts.push_back(
         pool_tap_counts(made.window, d, node.attr_int("count_include_pad", 0) != 0));
+  return made;
+}
+
+Result<Kernel> make(const SnapshotNode& node, bool average) {
+  PFRT_ASSIGN(PoolGeometry g, pool_geometry(node));
+  if (!average && pays_by_rows(g.window))
+    return in_float32(node, {0}, max_of_rows(g.window, g.planes / kBlock));
+  Plan made = plan_of(node, g, average);
   Kernel kernel;
   kernel.flops = static_cast<double>(g.planes) * static_cast<double>(made.window.position_count()) *
                  static_cast<double>(made.window.taps());
@@ -172,6 +177,36 @@ std::string refuse_pool_blocked(const SnapshotNode& node, Blocked sides) {
   const auto out = node.output_dims(0);
   if (sides.input && out.size() > 2 && SnapshotNode::elements(out.subspan(2)) == 1) return "";
   return sides.input == sides.output ? "" : "pooling keeps the layout";
+}
+
+Kernel average_pool_small_planes(const SnapshotNode& node, PoolGeometry geometry) {
+  const int64_t planes = geometry.planes;
+  struct SmallPlan {
+    Plan plan;
+    SmallPlanes planes;
+  };
+  const SmallPlanes small(geometry.window);
+  const auto made =
+      std::make_shared<const SmallPlan>(SmallPlan{plan_of(node, std::move(geometry), true), small});
+  const Window& window = made->plan.window;
+  Kernel kernel;
+  kernel.flops = static_cast<double>(planes) * static_cast<double>(window.position_count()) *
+                 static_cast<double>(window.taps());
+  kernel.scratch_bytes = made->planes.scratch_bytes();
+  kernel.run = [made, planes](const Run& run) -> pfrt_code {
+    const int64_t pixels = made->plan.window.image_size();
+    made->planes.run(
+        run, planes, [&](int64_t p) { return run.input<float>(0) + p * pixels; },
+        [&](int64_t, int64_t count, const float* image, float* out) {
+          for (int64_t r = 0; r < made->planes.rows(); ++r) {
+            const AverageOf average{outer_count(made->plan, r), made->plan.counts.back().data()};
+            for (int64_t c = 0; c < count; c += kVectorChannels)
+              made->planes.row(r, image + c, out + c, average);
+          }
+        });
+    return run.stop();
+  };
+  return kernel;
 }
 
 Result<Kernel> make_max_pool_blocked(const SnapshotNode& node, Blocked) {

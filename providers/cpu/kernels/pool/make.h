@@ -41,6 +41,8 @@ std::string refuse_pool_blocked(const SnapshotNode& node, Blocked sides);
 Result<Kernel> make_max_pool_blocked(const SnapshotNode& node, Blocked sides);
 Result<Kernel> make_average_pool_blocked(const SnapshotNode& node, Blocked sides);
 Result<Kernel> make_global_average_pool_blocked(const SnapshotNode& node, Blocked sides);
+// Averages of small planes of float32, which SmallPlanes::takes() takes.
+Kernel average_pool_small_planes(const SnapshotNode& node, PoolGeometry geometry);
 // average.cc: of float32, for AVX2 and two dimensions
 Kernel average_pool_vectors(const SnapshotNode& node, PoolGeometry geometry);
 // window.cc

@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "providers/cpu/isa/isa.h"
+#include "providers/cpu/kernels/conv/small_planes.h"
 #include "providers/cpu/kernels/pool/make.h"
 #include "providers/cpu/kernels/pool/max_rows.h"
 
@@ -266,6 +267,8 @@ Result<Kernel> make_max_pool(const SnapshotNode& node) {
 Result<Kernel> make_average_pool(const SnapshotNode& node) {
   if (node.input_dtype(0) == PFRT_DTYPE_FLOAT32 && isa() >= Isa::kAvx2) {
     PFRT_ASSIGN(PoolGeometry g, pool_geometry(node));
+    if (SmallPlanes::takes(g.window, g.planes))
+      return average_pool_small_planes(node, std::move(g));
     if (g.window.rank() == 2) return average_pool_vectors(node, std::move(g));
   }
   return is_double(node) ? make_sum<double>(node, 0) : make_sum<float>(node, 0);

@@ -327,6 +327,14 @@ Result<Kernel> make_exact(const SnapshotNode& node) {
     return make_fold(node, Folded<Op, int64_t>::run);
   return make_fold(node, Folded<Op, uint64_t>::run);
 }
+// What only chooses among elements has no need of double for shorter floats.
+template <typename Op>
+Result<Kernel> make_choice(const SnapshotNode& node) {
+  const pfrt_dtype dtype = node.input_dtype(0);
+  return dtype_is_float(dtype) && dtype != PFRT_DTYPE_FLOAT64
+             ? make_fold(node, Folded<Op, float>::run)
+             : make_exact<Op>(node);
+}
 // Everything in double.
 template <typename Op>
 Result<Kernel> make_real(const SnapshotNode& node) {
@@ -338,9 +346,9 @@ constexpr KernelRow kRows[] = {
     with_tail(
         {"", "ReduceMean", kNumbers, "reduce_mean_ref", "generic", nullptr, make_exact<Mean>}),
     with_tail({"", "ReduceMax", kNumbers | kBool, "reduce_max_ref", "generic", nullptr,
-               make_exact<Greatest>}),
+               make_choice<Greatest>}),
     with_tail({"", "ReduceMin", kNumbers | kBool, "reduce_min_ref", "generic", nullptr,
-               make_exact<Least>}),
+               make_choice<Least>}),
     with_tail(
         {"", "ReduceProd", kNumbers, "reduce_prod_ref", "generic", nullptr, make_exact<Product>}),
     with_tail({"", "ReduceL1", kNumbers, "reduce_l1_ref", "generic", nullptr, make_exact<L1>}),

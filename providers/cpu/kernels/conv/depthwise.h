@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the forms of depthwise convolutions have in common. Pure; thread-safe.
+#pragma once
+
+#include <immintrin.h>
+
+#include "providers/cpu/kernels/conv/blocked_row.h"
+#include "providers/cpu/kernels/conv/geometry.h"
+
+namespace pfrt::cpu {
+
+// The plane of the input that plane |p| of the output sees, in an image whose channels are shuffled
+// by |shuffle| groups; 1 leaves them alone.
+int64_t depthwise_input_plane(const ConvGeometry& geometry, int64_t shuffle, int64_t p);
+
+// 8 channels of a block at a time. Not fused: every instruction set gives the same bits.
+struct ChannelTaps {
+  using Sum = __m256;
+  const float *weights, *bias;  // weights: of 16 channels a tap
+  PFRT_AVX2 Sum start() const { return _mm256_loadu_ps(bias); }
+  PFRT_AVX2 Sum add(Sum sum, __m256 x, int64_t tap) const {
+    return _mm256_add_ps(sum, _mm256_mul_ps(_mm256_loadu_ps(weights + kBlockChannels * tap), x));
+  }
+  PFRT_AVX2 __m256 finish(Sum sum, int64_t) const { return sum; }
+};
+
+// Of small planes of float32, which SmallPlanes::takes() takes.
+Kernel depthwise_small_planes(const ConvGeometry& geometry, int64_t shuffle, bool has_bias);
+
+}  // namespace pfrt::cpu
