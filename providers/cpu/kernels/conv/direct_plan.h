@@ -41,8 +41,7 @@ struct DirectPlan {
   int64_t task_positions;  // of a band
 
   DirectPlan(const ConvGeometry& geometry, bool bias, Blocked sides,
-             const DirectBlocking& blocking = {},
-             DirectElements elements = DirectElements::kFloat);
+             const DirectBlocking& blocking = {}, DirectElements elements = DirectElements::kFloat);
 
   int64_t positions() const { return band * geometry.window.positions[1]; }  // of a band
   int64_t columns() const;
