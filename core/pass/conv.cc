@@ -2,7 +2,7 @@
 //
 // Normalisation, scale, bias and padding around convolutions and matrix products with constant
 // weights move into weights, bias and pads. New weights are computed in double precision and
-// rounded once.
+// rounded once. Transposed convolutions without strides become plain ones.
 #include <algorithm>
 
 #include "core/pass/linear.h"
@@ -143,6 +143,76 @@ Result<bool> pad_into_window(Editor& editor, Node& node, const RuleContext&) {
   return true;
 }
 
+bool all_are(const std::vector<int64_t>* list, int64_t value) {
+  return !list || std::ranges::all_of(*list, [value](int64_t v) { return v == value; });
+}
+
+// Weights [groups * in, out, taps] of a transposed convolution as [groups * out, in, taps], taps in
+// the opposite order.
+Result<Tensor> turned_weights(const Tensor& weights, int64_t groups) {
+  const size_t size = dtype_size(weights.dtype);
+  const int64_t in = weights.dims[0] / groups, out = weights.dims[1];
+  int64_t taps = 1;
+  for (size_t i = 2; i < weights.dims.size(); ++i) taps *= weights.dims[i];
+  Dims dims = weights.dims;
+  dims[0] = groups * out;
+  dims[1] = in;
+  PFRT_ASSIGN(Tensor turned, Tensor::allocate(weights.dtype, std::move(dims), false));
+  PFRT_ASSIGN(const Tensor source, weights.readable());
+  const char* from = source.as<char>();
+  for (int64_t g = 0; g < groups; ++g)
+    for (int64_t i = 0; i < in; ++i)
+      for (int64_t o = 0; o < out; ++o)
+        for (int64_t t = taps; t-- > 0; from += size) {
+          const int64_t at = ((g * out + o) * in + i) * taps + t;
+          std::copy_n(from, size, turned.as<char>() + static_cast<size_t>(at) * size);
+        }
+  return turned;
+}
+
+// Without strides the gradient of a convolution is one.
+Result<bool> transposed_of_stride_1(Editor& editor, Node& node, const RuleContext&) {
+  if (node.inputs.size() < 2 || !all_are(node.attr_ints("strides"), 1) ||
+      !all_are(node.attr_ints("output_padding"), 0) ||
+      node.attr_string("auto_pad", "NOTSET") != "NOTSET")
+    return false;
+  if (const auto* shape = node.attr_ints("output_shape"); shape && !shape->empty()) return false;
+  const Tensor* weights = editor.constant(node.inputs[1]);
+  const std::vector<int64_t>*pads = node.attr_ints("pads"),
+        *dilations = node.attr_ints("dilations");
+  const int64_t groups = node.attr_int("group", 1);
+  if (!weights || weights->dims.size() < 3 || weights->count() < 1 ||
+      dtype_size(weights->dtype) == 0 || groups < 1 || weights->dims[0] % groups != 0)
+    return false;
+  const size_t spatial = weights->dims.size() - 2;
+  if (!pads || pads->size() != 2 * spatial || (dilations && dilations->size() != spatial))
+    return false;
+  std::vector<int64_t> left = *pads;
+  for (size_t i = 0; i < 2 * spatial; ++i) {
+    const int64_t dilation = dilations ? (*dilations)[i % spatial] : 1;
+    if (dilation < 1 || dilation > INT32_MAX || weights->dims[2 + i % spatial] > INT32_MAX)
+      return false;
+    left[i] = (weights->dims[2 + i % spatial] - 1) * dilation - (*pads)[i];
+    if ((*pads)[i] < 0 || left[i] < 0) return false;
+  }
+  Node made;
+  made.op = "Conv";
+  made.canonical = true;
+  made.attrs = node.attrs;
+  std::erase_if(made.attrs, [](const Attribute& attr) {
+    return attr.name == "output_padding" || attr.name == "output_shape";
+  });
+  made.set_attr(Attribute::of_ints("pads", std::move(left)));
+  made.inputs = node.inputs;
+  PFRT_ASSIGN(Tensor turned, turned_weights(*weights, groups));
+  const ValueId out = node.outputs[0];
+  const std::string stem = node.name;
+  made.inputs[1] = editor.add_constant(stem, std::move(turned));
+  PFRT_ASSIGN(const std::vector<ValueId> outputs, editor.add_node(std::move(made), stem));
+  editor.replace(out, outputs[0]);
+  return true;
+}
+
 constexpr OptLevel kExtended = OptLevel::kExtended;
 constexpr Rule kRules[] = {
     {"FusedConvBNRelu", "BatchNormalization",
@@ -161,6 +231,8 @@ constexpr Rule kRules[] = {
     {"FoldBias", "Sub", "Conv, Gemm or normalisation, Sub of a constant a channel -> without Sub",
      kExtended, true, arithmetic},
     {"Gemm", "Add", "MatMul, Add -> Gemm", kExtended, true, matmul_add},
+    {"ConvOfTransposed", "ConvTranspose", "ConvTranspose of stride 1 with constant weights -> Conv",
+     kExtended, true, transposed_of_stride_1},
     {"PadIntoConv", "Conv", "Pad with zeros, Conv -> Conv", kExtended, true, pad_into_window},
     {"PadIntoPool", "AveragePool", "Pad with zeros, AveragePool -> AveragePool", kExtended, true,
      pad_into_window},

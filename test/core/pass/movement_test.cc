@@ -308,6 +308,31 @@ TEST(Scatter, other_indices_and_reductions_stay) {
   }
 }
 
+// ConvTranspose of 4 channels to 6 in two groups by 3 x 2 taps.
+std::string transposed_network(std::vector<Attribute> attrs) {
+  PassGraph g;
+  attrs.push_back(Attribute::of_int("group", 2));
+  g.output(g.node(
+      "Neg", {g.node("ConvTranspose",
+                     {g.input("x", {"N", "4", "5", "W"}), g.weights({4, 3, 3, 2}), g.weights({6})},
+                     std::move(attrs))}));
+  return g.optimised({{{"N", 1}, {"W", 6}}, {{"N", 2}, {"W", 3}}});
+}
+
+TEST(Conv, a_transposed_one_of_stride_1_is_a_plain_one) {
+  const auto ints = [](const char* name, std::vector<int64_t> values) {
+    return Attribute::of_ints(name, std::move(values));
+  };
+  EXPECT_EQ(transposed_network({}), "Conv, Neg");
+  EXPECT_EQ(transposed_network({ints("pads", {2, 0, 1, 1})}), "Conv, Neg");
+  EXPECT_EQ(transposed_network({ints("pads", {3, 1, 4, 0}), ints("dilations", {2, 1})}),
+            "Conv, Neg");
+  EXPECT_EQ(transposed_network({ints("strides", {2, 1})}), "ConvTranspose, Neg");
+  // It cuts off more than zeros.
+  EXPECT_EQ(transposed_network({ints("pads", {3, 0, 0, 0})}), "ConvTranspose, Neg");
+  EXPECT_EQ(transposed_network({ints("output_shape", {5, 6})}), "ConvTranspose, Neg");
+}
+
 std::string pooled_network(PassGraph& g, const std::string& between, std::vector<Attribute> attrs,
                            std::vector<int64_t> pads) {
   const std::string c =

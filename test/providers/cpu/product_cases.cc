@@ -311,6 +311,14 @@ Case qlinear_conv_case(Random& r, pfrt_dtype dtype, int64_t size) {
 // The gradient of a convolution: the positions of its windows are the input's pixels.
 Case conv_transpose_case(Random& r, pfrt_dtype dtype, int64_t size) {
   Form f = random_form(r, size);
+  if (r.once_in(2)) {
+    for (int64_t& side : f.kernel) side = r.from_to(1, size >= kLarge ? 4 : 6);
+    for (int64_t& dilation : f.dilations) dilation = 1;
+    for (size_t i = 0; i < f.rank(); ++i) {
+      f.strides[i] = r.from_to(1, size >= kLarge ? 2 : 4);
+      f.extra[i] = r.below(f.strides[i]);
+    }
+  }
   const Dims positions = f.image;
   for (size_t i = 0; i < f.rank(); ++i) {
     const int64_t whole =
@@ -319,9 +327,16 @@ Case conv_transpose_case(Random& r, pfrt_dtype dtype, int64_t size) {
     f.image[i] = whole - f.pads[i] - f.pads[i + f.rank()];
   }
   const Data x = r.data(dtype, joined(f.batch, f.group * f.in, positions));
-  const Data w = r.data(dtype, joined(f.group * f.in, f.out, f.kernel));
+  Data w = r.data(dtype, joined(f.group * f.in, f.out, f.kernel));
+  w.constant = r.once_in(2);
+  const bool has_bias = r.once_in(2);
+  const Data bias = has_bias ? r.data(dtype, {f.group * f.out}) : Data{};
   const Dims y_dims = joined(f.batch, f.group * f.out, f.image);
   Values y(static_cast<size_t>(count(y_dims)), 0);
+  if (has_bias)
+    for_each_index(y_dims, [&](const Dims& index) {
+      y[position(index, y_dims)] = bias.values[static_cast<size_t>(index[1])];
+    });
   for_each_tap(f, positions,
                [&](int64_t n, int64_t g, const Dims& at, const Dims& tap, const Dims& pixel) {
                  for (int64_t o = 0; o < f.out; ++o)
@@ -332,10 +347,11 @@ Case conv_transpose_case(Random& r, pfrt_dtype dtype, int64_t size) {
                });
   Case c;
   c.inputs = {x, w};
+  if (has_bias) c.inputs.push_back(bias);
   c.outputs = {expected(dtype, y_dims, y)};
   c.attrs = attrs_of(f);
   c.attrs.push_back({"output_padding", f.extra});
-  set_tolerance(c, dtype, f.in * count(f.kernel));
+  set_tolerance(c, dtype, f.in * count(f.kernel) + 1);
   return c;
 }
 

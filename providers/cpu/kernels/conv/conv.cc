@@ -5,7 +5,7 @@
 
 #include "providers/cpu/kernels/conv/geometry.h"
 #include "providers/cpu/kernels/conv/image_source.h"
-#include "providers/cpu/kernels/conv/integer_direct.h"
+#include "providers/cpu/kernels/conv/integer_vectors.h"
 #include "providers/cpu/kernels/matmul/product.h"
 
 namespace pfrt::cpu {
@@ -105,14 +105,19 @@ constexpr KernelRow kRows[] = {
     with_pool(
         with_tail({"", "Conv", kFloats, "conv_implicit_gemm", "generic", refuse_conv, make_conv}),
         refuse_conv_max_pool, make_conv_max_pool),
+    with_weights(with_tail({"", "ConvTranspose", kShortFloats, "conv_transpose_direct", "avx2",
+                            refuse_conv_transpose_direct, make_conv_transpose_direct}),
+                 pack_conv_transpose_direct),
     with_tail({"", "ConvTranspose", kFloats, "conv_transpose_scatter", "generic", refuse_conv,
                make_conv_transpose}),
+    {"", "ConvInteger", kBytes, "conv_integer_depthwise", "generic", refuse_conv_integer_depthwise,
+     make_conv_integer_depthwise},
     with_pack({"", "ConvInteger", kBytes, "conv_integer_implicit_gemm", "generic",
                refuse_conv_integer, make_conv_integer},
-              pack_conv_integer, make_conv_integer_direct),
+              pack_conv_integer, make_conv_integer_vectors),
     with_pack({"", "QLinearConv", kBytes, "qlinear_conv_implicit_gemm", "generic",
                refuse_qlinear_conv, make_qlinear_conv},
-              pack_qlinear_conv, make_qlinear_conv_direct),
+              pack_qlinear_conv, make_qlinear_conv_vectors),
 };
 
 }  // namespace

@@ -213,24 +213,19 @@ Result<Kernel> make_conv_depthwise(const SnapshotNode& node) {
   return make_conv_depthwise_shuffled(node, 1);
 }
 
-Result<Kernel> make_conv_depthwise_shuffled(const SnapshotNode& node, int64_t shuffle) {
-  PFRT_ASSIGN(ConvGeometry g, conv_geometry(node, 0, 1));
-  PFRT_TRY(need_types(node, {1, 2}, Types{node.input_dtype(0)}));
-  PFRT_TRY(check_bias(node, 2, g.groups * g.group_out));
+Kernel depthwise_kernel(ConvGeometry g, int64_t shuffle, bool has_bias) {
   if (isa() >= Isa::kAvx2 && g.window.rank() <= 2) {
     constexpr int64_t kMostLength = 8192;  // of a row
     g.window = along_rows(std::move(g.window));
     if (SmallPlanes::takes(g.window, g.groups * g.group_out))
-      return in_float32(node, {0, 1, 2}, depthwise_small_planes(g, shuffle, node.has_input(2)));
-    if (g.window.positions[1] <= kMostLength)
-      return in_float32(node, {0, 1, 2}, band_kernel(g, shuffle, node.has_input(2)));
+      return depthwise_small_planes(g, shuffle, has_bias);
+    if (g.window.positions[1] <= kMostLength) return band_kernel(g, shuffle, has_bias);
   }
   Kernel kernel;
   kernel.flops = g.flops();
   const WindowRows rows(g.window);
   const auto plan = std::make_shared<const Plan>(
       Plan{std::move(g), rows, isa() >= Isa::kAvx2 ? tap_avx2 : tap_generic});
-  const bool has_bias = node.has_input(2);
   kernel.run = [plan, shuffle, has_bias](const Run& run) -> pfrt_code {
     const ConvGeometry& geo = plan->geometry;
     const int64_t pixels = geo.window.image_size(), positions = geo.window.position_count(),
@@ -245,7 +240,12 @@ Result<Kernel> make_conv_depthwise_shuffled(const SnapshotNode& node, int64_t sh
     });
     return run.stop();
   };
-  return in_float32(node, {0, 1, 2}, std::move(kernel));
+  return kernel;
+}
+
+Result<Kernel> make_conv_depthwise_shuffled(const SnapshotNode& node, int64_t shuffle) {
+  PFRT_ASSIGN(ConvGeometry g, plain_conv_geometry(node));
+  return in_float32(node, {0, 1, 2}, depthwise_kernel(std::move(g), shuffle, node.has_input(2)));
 }
 
 }  // namespace pfrt::cpu

@@ -62,6 +62,16 @@ Result<Kernel> make_conv_direct_blocked(const SnapshotNode& node, Blocked sides)
 // pointwise.cc
 std::string refuse_conv_pointwise(const SnapshotNode& node);
 Result<Kernel> make_conv_pointwise(const SnapshotNode& node);
+// depthwise.cc: of groups with one input channel, in float32, whose channels are shuffled by
+// |shuffle| groups; 1 leaves them alone.
+Kernel depthwise_kernel(ConvGeometry geometry, int64_t shuffle, bool has_bias);
+// integer_depthwise.cc
+std::string refuse_conv_integer_depthwise(const SnapshotNode& node);
+Result<Kernel> make_conv_integer_depthwise(const SnapshotNode& node);
+// transpose_direct.cc
+std::string refuse_conv_transpose_direct(const SnapshotNode& node);
+Result<Kernel> make_conv_transpose_direct(const SnapshotNode& node);
+std::optional<PackedInput> pack_conv_transpose_direct(const SnapshotNode& node);
 // winograd.cc; what direct.cc says of blocks holds for it too
 std::string refuse_conv_winograd(const SnapshotNode& node);
 Result<Kernel> make_conv_winograd(const SnapshotNode& node);

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "providers/cpu/kernels/conv/integer_vectors.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "providers/cpu/kernels/conv/direct_plan.h"
+#include "providers/cpu/kernels/conv/integer_pairs.h"
+#include "providers/cpu/kernels/conv/plane_lines.h"
+#include "providers/cpu/kernels/matmul/pairs.h"
+
+namespace pfrt::cpu {
+namespace {
+
+constexpr int64_t kPanel = DirectPlan::kPanel;
+constexpr Types kBytes{PFRT_DTYPE_INT8, PFRT_DTYPE_UINT8};
+constexpr IntegerInputs kConvInteger{0, 1, 2, 3}, kQLinearConv{0, 3, 2, 5};
+
+std::optional<PackedInput> pack(const SnapshotNode& node, const IntegerInputs& in) {
+  const auto dims = node.input_dims(in.w);
+  const int64_t groups = node.attr_int("group", 1);
+  if (PanelProduct::get_pairs() == nullptr || (dims.size() != 3 && dims.size() != 4) ||
+      SnapshotNode::elements(dims) <= 0 || !node.is_constant(in.w) ||
+      !kBytes.has(node.input_dtype(in.w)) || groups < 1 || dims[0] / groups < kPanel / 2)
+    return std::nullopt;
+  auto zeros = weight_zeros(node, in);
+  if (!zeros) return std::nullopt;
+  const int64_t outs = dims[0] / groups, pairs = pairs_of(dims[1]);
+  return packed_from_bytes(
+      node, in, std::move(*zeros),
+      pair_winograd_takes(node, in)
+          ? pack_pair_winograd(groups, outs, pairs)
+          : pack_direct_weights(groups, outs, pairs, dims.size() == 4 ? dims[2] : 1, dims.back()));
+}
+
+// Kernels that read the one form of the weights or the other.
+struct Names {
+  std::string_view winograd, direct;
+};
+
+template <typename PutOf>
+Result<Kernel> make(const SnapshotNode& node, const IntegerInputs& in, const Names& names,
+                    PutOf&& put_of) {
+  PFRT_TRY(need_types(node, {in.x, in.w, in.x_zero, in.w_zero}, kBytes));
+  PFRT_ASSIGN(ConvGeometry g, conv_geometry(node, in.x, in.w));
+  const Parameter x_zero(node, in.x_zero);
+  PFRT_TRY(x_zero.check("X's zero point", 1));
+  PFRT_TRY(Parameter(node, in.w_zero).check("W's zero point", g.groups * g.group_out));
+  const bool winograd = pair_winograd_takes(node, in);
+  if (!winograd) g.window = along_rows(std::move(g.window));
+  Kernel kernel;
+  if (g.batch == 0 || g.window.position_count() == 0) {
+    kernel.run = [](const Run& run) { return run.stop(); };
+  } else if (PanelProduct::get_pairs() == nullptr) {
+    return error(Code::kUNSUPPORTED, "AVX2 is not usable any more");
+  } else {
+    const PairConv conv{g, in, node.input_dtype(in.x), x_zero};
+    PutSums put = put_of(g);
+    kernel = winograd ? pair_winograd_kernel(conv, std::move(put))
+                      : pair_direct_kernel(conv, std::move(put));
+  }
+  kernel.name = winograd ? names.winograd : names.direct;
+  kernel.packed_alone = true;
+  kernel.flops = g.flops();
+  return kernel;
+}
+
+}  // namespace
+
+std::optional<PackedInput> pack_conv_integer(const SnapshotNode& node) {
+  return pack(node, kConvInteger);
+}
+
+Result<Kernel> make_conv_integer_vectors(const SnapshotNode& node, const PackedInput&) {
+  return make(node, kConvInteger, {"conv_integer_winograd", "conv_integer_direct"},
+              [](const ConvGeometry& g) -> PutSums {
+                return {0, [positions = g.window.position_count()](const Run&) -> PutSums::Fn {
+                          return [positions](const Run& run, const PairSums& s) {
+                            float* const to = run.output<float>(0) + s.channel * positions + s.from;
+                            lines_to_planes(to, positions, s.lines, s.channels, s.n);
+                          };
+                        }};
+              });
+}
+
+std::optional<PackedInput> pack_qlinear_conv(const SnapshotNode& node) {
+  return pack(node, kQLinearConv);
+}
+
+// Inputs: x, its scale and zero point, w, its scale and zero point, y's scale and zero point, bias.
+Result<Kernel> make_qlinear_conv_vectors(const SnapshotNode& node, const PackedInput&) {
+  PFRT_TRY(need_types(node, {1, 4, 6}, kFloats));
+  PFRT_TRY(need_types(node, {7}, kBytes));
+  PFRT_TRY(need_types(node, {8}, Types{PFRT_DTYPE_INT32}));
+  const int64_t channels = node.input_dims(3)[0];
+  const Parameter x_scale(node, 1), w_scale(node, 4), y_scale(node, 6), y_zero(node, 7);
+  PFRT_TRY(x_scale.check("X's scale", 1));
+  PFRT_TRY(w_scale.check("W's scale", channels));
+  PFRT_TRY(y_scale.check("Y's scale", 1));
+  PFRT_TRY(y_zero.check("Y's zero point", 1));
+  PFRT_TRY(check_bias(node, 8, channels));
+  const bool has_bias = node.has_input(8);
+  const StoreFn<float> store = store_fn<float>(node.output_dtype(0));
+  const auto of_run = [=](const Run& run, int64_t positions) -> PutSums::Fn {
+    const float sx = x_scale.read<float>(run, 1, 1.0f)[0],
+                sy = y_scale.read<float>(run, 1, 1.0f)[0];
+    const float zero = y_zero.read<float>(run, 1, 0.0f)[0];
+    std::vector<float> scales = w_scale.read<float>(run, channels, 1.0f);
+    for (float& scale : scales) scale = sx * scale / sy;
+    return [=, scales = std::move(scales)](const Run& r, const PairSums& s) {
+      const uint32_t* const bias = has_bias ? r.input<uint32_t>(8) : nullptr;
+      float* const line = s.scratch + kPanel * s.n;
+      lines_to_planes(s.scratch, s.n, s.lines, s.channels, s.n);
+      for (int64_t c = 0; c < s.channels; ++c) {
+        const int64_t channel = (s.channel + c) % channels;
+        auto* const row = reinterpret_cast<uint32_t*>(s.scratch + c * s.n);
+        if (bias != nullptr)
+          for (int64_t i = 0; i < s.n; ++i) row[i] += bias[channel];
+        requantize(line, row, &scales[static_cast<size_t>(channel)], 0, zero, s.n);
+        store(r.output(0), (s.channel + c) * positions + s.from, line, s.n);
+      }
+    };
+  };
+  return make(node, kQLinearConv, {"qlinear_conv_winograd", "qlinear_conv_direct"},
+              [&](const ConvGeometry& g) -> PutSums {
+                return {(kPanel + 1) * sizeof(float),
+                        [of_run, positions = g.window.position_count()](const Run& run) {
+                          return of_run(run, positions);
+                        }};
+              });
+}
+
+}  // namespace pfrt::cpu

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "providers/cpu/kernels/conv/phases.h"
+
+#include <algorithm>
+
+namespace pfrt::cpu {
+namespace {
+
+int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+int64_t floor_div(int64_t a, int64_t b) { return a / b - (a % b < 0 ? 1 : 0); }
+
+}  // namespace
+
+PhaseAxis::PhaseAxis(const Window& w, size_t axis)
+    : in(w.positions[axis]),
+      out(w.image[axis]),
+      kernel(w.kernel[axis]),
+      stride(w.strides[axis]),
+      pad(w.pads[axis]),
+      first(floor_div(pad, stride)),
+      sites(floor_div(pad + out - 1, stride) - first + 1),
+      taps(ceil_div(kernel, stride)) {}
+
+Phases::Phases(const Window& w, int64_t channels)
+    : y(w, 0), x(w, 1), order(ChunkOrder::of(channels, y.taps, x.taps, 1)) {}
+
+Window Phases::window() const {
+  Window w;
+  for (const PhaseAxis* axis : {&y, &x}) {
+    w.image.push_back(axis->in);
+    w.positions.push_back(axis->sites);
+    w.kernel.push_back(axis->taps);
+    w.strides.push_back(1);
+    w.dilations.push_back(1);
+    w.pads.push_back(axis->taps - 1 - axis->first);
+    w.end_pads.push_back(axis->first + axis->sites - axis->in);
+  }
+  return w;
+}
+
+int64_t Phases::phase_depth(int64_t phase_y, int64_t phase_x) const {
+  const int64_t channels =
+      order.by_row ? order.channels : ceil_div(order.channels, order.line) * order.line;
+  return y.phase_taps(phase_y) * x.phase_taps(phase_x) * channels;
+}
+
+int64_t Phases::depth() const {
+  int64_t sum = 0;
+  for (int64_t fy = 0; fy < y.stride; ++fy)
+    for (int64_t fx = 0; fx < x.stride; ++fx) sum += phase_depth(fy, fx);
+  return sum;
+}
+
+std::vector<Phase> Phases::list(const ImageBand& band) const {
+  std::vector<Phase> out;
+  const int64_t blocks = ceil_div(order.channels, order.line);
+  int64_t at = 0;
+  for (int64_t fy = 0; fy < y.stride; ++fy)
+    for (int64_t fx = 0; fx < x.stride; ++fx) {
+      Phase phase{fy, fx, at, 0, {}};
+      const int64_t rows = y.phase_taps(fy), columns = x.phase_taps(fx);
+      phase.depth = order.by_row ? columns * order.channels : order.depth();
+      for (int64_t b = 0; b < blocks; ++b)
+        for (int64_t v = y.taps - rows; v < y.taps; ++v) {
+          if (order.by_row && columns > 0)
+            phase.offsets.push_back(band.offsets()[static_cast<size_t>(b * y.taps + v)] +
+                                    (x.taps - columns) * order.channels);
+          for (int64_t u = x.taps - columns; u < x.taps && !order.by_row; ++u)
+            phase.offsets.push_back(
+                band.offsets()[static_cast<size_t>((b * y.taps + v) * x.taps + u)]);
+        }
+      at += phase_depth(fy, fx);
+      out.push_back(std::move(phase));
+    }
+  return out;
+}
+
+void Phases::places(int64_t channel, std::vector<int64_t>& out) const {
+  out.assign(static_cast<size_t>(y.kernel * x.kernel), 0);
+  const int64_t block = channel / order.line, in_block = channel % order.line;
+  int64_t at = 0;
+  for (int64_t fy = 0; fy < y.stride; ++fy)
+    for (int64_t fx = 0; fx < x.stride; ++fx) {
+      const int64_t rows = y.phase_taps(fy), columns = x.phase_taps(fx);
+      const int64_t line = order.by_row ? order.channels : order.line;
+      // The first pixel that a phase sees is the one farthest before the site.
+      for (int64_t v = 0; v < rows; ++v)
+        for (int64_t u = 0; u < columns; ++u)
+          out[static_cast<size_t>(y.tap(fy, rows - 1 - v) * x.kernel +
+                                  x.tap(fx, columns - 1 - u))] =
+              at + ((block * rows + v) * columns + u) * line + in_block;
+      at += phase_depth(fy, fx);
+    }
+}
+
+}  // namespace pfrt::cpu

@@ -1,0 +1,308 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// One- and two-dimensional ConvTranspose in float32 vectors: each phase (phases.h) is a product of
+// panels of 16 output channels, packed once, by lines of a band of the input. The phases' sums fall
+// into place between each other in a tile of the output, which is then turned to planes.
+#include <algorithm>
+#include <memory>
+
+#include "providers/cpu/jit/panel_product.h"
+#include "providers/cpu/kernels/conv/phases.h"
+#include "providers/cpu/kernels/in_float32.h"
+#include "providers/cpu/kernels/matmul/split_product.h"
+
+namespace pfrt::cpu {
+namespace {
+
+constexpr int64_t kPanel = PanelProduct::kPanel;
+constexpr int64_t kPass = 64;              // k summed apart, which keeps errors small
+constexpr int64_t kBandBytes = 256 << 10;  // stays in the second-level cache
+constexpr int64_t kTileSites = 192;        // the sums of a phase stay in the first
+constexpr int64_t kLeastSites = 24, kWantedTasks = 16;
+constexpr int64_t kMostStride = 64;  // more phases than that are not worth their loops
+
+int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+struct Plan {
+  ConvGeometry geometry;
+  Phases phases;
+  Window window;  // of all phases
+  const PanelProduct* product;
+  bool has_bias;
+  int64_t band;  // rows of sites
+  ImageBand image;
+  std::vector<Phase> list;
+  int64_t panels, depth;
+  int64_t tile_y, tile_x;  // sites of a tile
+
+  Plan(const ConvGeometry& g, bool bias)
+      : geometry(g),
+        phases(g.window, g.group_in),
+        window(phases.window()),
+        product(PanelProduct::get()),
+        has_bias(bias),
+        band(band_rows()),
+        image(window, phases.order, band, false),
+        list(phases.list(image)),
+        panels(ceil_div(g.group_out, kPanel)),
+        depth(phases.depth()) {
+    const int64_t width = phases.x.sites, sites = band * width;
+    const int64_t wanted = ceil_div(sites, ceil_div(kWantedTasks, columns()));
+    const int64_t tile = std::clamp(wanted, kLeastSites, kTileSites);
+    tile_x = ceil_div(width, ceil_div(width, tile));
+    const int64_t rows = std::clamp<int64_t>(tile / tile_x, 1, band);
+    tile_y = ceil_div(band, ceil_div(band, rows));
+  }
+  int64_t columns() const { return ceil_div(panels, product->panels()); }
+  // Of a tile's output: pixels of a row, and elements of a panel.
+  int64_t tile_width() const { return tile_x * phases.x.stride; }
+  int64_t tile_elements() const { return tile_y * phases.y.stride * tile_width() * kPanel; }
+  uint64_t scratch_bytes() const {
+    return static_cast<uint64_t>(product->panels() * tile_elements()) * sizeof(float);
+  }
+
+ private:
+  int64_t band_rows() const {
+    const int64_t row = ImageBand::bytes_of_row(window, phases.order, false);
+    const int64_t most = std::max<int64_t>(kBandBytes / row, 2);
+    return ceil_div(phases.y.sites, ceil_div(phases.y.sites, most));
+  }
+};
+
+// Sites [top + y, top + y + rows) by [x, x + columns) and some panels, of an image that counts the
+// groups of an image as images of their own; |y| counts from the band's first row.
+struct Tile {
+  int64_t image, panel, panels, top, y, rows, x, columns;
+};
+
+// The sites from |begin| on, of |count|, whose pixel of |phase| lies inside: [first, second).
+std::pair<int64_t, int64_t> inside(const PhaseAxis& axis, int64_t phase, int64_t begin,
+                                   int64_t count) {
+  int64_t end = begin + count;
+  while (begin < end && axis.pixel(begin, phase) < 0) ++begin;
+  while (end > begin && axis.pixel(end - 1, phase) >= axis.out) --end;
+  return {begin, end};
+}
+
+// The sums of one phase to its lines of the tile.
+void multiply(const Plan& plan, const Phase& phase, const Tile& t, const float* lines,
+              const float* weights, const float* bias, float* out) {
+  const PhaseAxis &ay = plan.phases.y, &ax = plan.phases.x;
+  const auto [y0, y1] = inside(ay, phase.y, t.top + t.y, t.rows);
+  const auto [x0, x1] = inside(ax, phase.x, t.x, t.columns);
+  const int64_t n = x1 - x0, row = plan.tile_width() * kPanel;
+  if (n <= 0) return;
+  const auto line_of = [&, first = x0](int64_t y) {
+    return out + ((y - t.top - t.y) * ay.stride + phase.y) * row +
+           ((first - t.x) * ax.stride + phase.x) * kPanel;
+  };
+  const auto chunks = static_cast<int64_t>(phase.offsets.size());
+  if (chunks == 0) {
+    for (int64_t y = y0; y < y1; ++y)
+      for (int64_t p = 0; p < t.panels; ++p)
+        for (int64_t i = 0; i < n; ++i)
+          std::copy_n(bias + p * kPanel, kPanel,
+                      line_of(y) + p * plan.tile_elements() + i * ax.stride * kPanel);
+    return;
+  }
+  const PanelProduct::Parts parts = plan.product->parts(n);
+  PanelProduct::Blocks p{};
+  p.a_row = plan.image.step();
+  p.depth = phase.depth;
+  p.b_panel = plan.depth * kPanel;
+  p.c_row = ax.stride * kPanel;
+  p.c_panel = plan.tile_elements();
+  const int64_t pass = std::max<int64_t>(1, kPass / phase.depth);
+  for (int64_t chunk = 0; chunk < chunks; chunk += pass) {
+    p.chunks = p.chain = std::min(pass, chunks - chunk);
+    p.offsets = phase.offsets.data() + chunk;
+    p.b = weights + (phase.at + chunk * phase.depth) * kPanel;
+    p.start = chunk == 0 ? bias : nullptr;
+    for (int64_t y = y0; y < y1; ++y) {
+      p.a = lines + (y - t.top) * plan.image.row_step() + x0 * plan.image.step();
+      p.c = line_of(y);
+      for (int64_t i = 0; i < parts.count; ++i) {
+        const int64_t rows = parts.rows + (i < parts.more);
+        plan.product->run(rows, t.panels, p);
+        p.a += rows * p.a_row;
+        p.c += rows * p.c_row;
+      }
+    }
+  }
+}
+
+// What of the tile's lines lies inside, to the output.
+void put_out(const Run& run, const Plan& plan, const Tile& t, const float* lines) {
+  const PhaseAxis &ay = plan.phases.y, &ax = plan.phases.x;
+  const int64_t pixels = ay.out * ax.out, row = plan.tile_width() * kPanel;
+  const int64_t left = ax.pixel(t.x, 0), upper = ay.pixel(t.top + t.y, 0);
+  const int64_t x0 = std::max<int64_t>(left, 0), y0 = std::max<int64_t>(upper, 0);
+  const int64_t n = std::min(left + t.columns * ax.stride, ax.out) - x0;
+  const int64_t y1 = std::min(upper + t.rows * ay.stride, ay.out);
+  if (n <= 0) return;
+  const int64_t first = t.panel * kPanel;
+  const int64_t count = std::min(t.panels * kPanel, plan.geometry.group_out - first);
+  const int64_t start = (t.image * plan.geometry.group_out + first) * pixels;
+  for (int64_t y = y0; y < y1; ++y)
+    for (int64_t c = 0; c < count; c += kPanel)
+      lines_to_planes(
+          run.output<float>(0) + start + c * pixels + y * ax.out + x0, pixels,
+          lines + c / kPanel * plan.tile_elements() + (y - upper) * row + (x0 - left) * kPanel,
+          std::min(kPanel, count - c), n);
+  for (int64_t c = 0; c < count; ++c) {
+    const int64_t at = start + c * pixels + x0;
+    if (n == ax.out && y0 < y1) run.finished(at + y0 * n, at + y1 * n);
+    for (int64_t y = y0; y < y1 && n < ax.out; ++y)
+      run.finished(at + y * ax.out, at + y * ax.out + n);
+  }
+}
+
+void run_tile(const Run& run, const Plan& plan, const Tile& t, float* scratch) {
+  const ConvGeometry& g = plan.geometry;
+  const int64_t group = t.image % g.groups, first = t.panel * kPanel;
+  const float* const weights =
+      run.packed<float>() + (group * plan.panels + t.panel) * plan.depth * kPanel;
+  float bias[PanelProduct::kMostPanels * kPanel] = {};
+  if (plan.has_bias)
+    std::copy_n(run.input<float>(2) + group * g.group_out + first,
+                std::min(t.panels * kPanel, g.group_out - first), bias);
+  for (const Phase& phase : plan.list)
+    multiply(plan, phase, t, run.shared<float>(), weights, bias, scratch);
+  put_out(run, plan, t, scratch);
+}
+
+pfrt_code run_plan(const Run& run, const Plan& plan) {
+  const ConvGeometry& g = plan.geometry;
+  if (run.packed<float>() == nullptr) return fail_unpacked(run, "conv_transpose_direct");
+  const int64_t height = plan.phases.y.sites, width = plan.phases.x.sites;
+  const int64_t columns = plan.columns(), across = ceil_div(width, plan.tile_x);
+  const int64_t pixels = plan.phases.y.in * plan.phases.x.in;
+  for (int64_t image = 0; image < g.batch * g.groups; ++image)
+    for (int64_t top = 0; top < height && !run.stopped(); top += plan.band) {
+      const float* const from = run.input<float>(0) + image * g.group_in * pixels;
+      run.parallel(plan.image.parts(), [&](int64_t part, uint32_t) {
+        plan.image.fill(part, top, from, run.shared<float>());
+      });
+      const int64_t rows = std::min(plan.band, height - top);
+      run.parallel(ceil_div(rows, plan.tile_y) * across * columns, [&](int64_t i, uint32_t worker) {
+        if (run.stopped()) return;
+        Tile t{};
+        t.image = image;
+        t.panel = i % columns * plan.product->panels();
+        t.panels = std::min(plan.product->panels(), plan.panels - t.panel);
+        t.top = top;
+        t.y = i / columns / across * plan.tile_y;
+        t.rows = std::min(plan.tile_y, rows - t.y);
+        t.x = i / columns % across * plan.tile_x;
+        t.columns = std::min(plan.tile_x, width - t.x);
+        run_tile(run, plan, t, run.scratch<float>(worker));
+      });
+    }
+  return run.stop();
+}
+
+// Of the weights' two dimensions of taps.
+struct Taps {
+  int64_t y, x;
+};
+Taps taps_of(const SnapshotNode& node) {
+  const auto dims = node.input_dims(1);
+  return {dims.size() == 4 ? dims[2] : 1, dims.back()};
+}
+
+bool only_ones(std::span<const int64_t> list) {
+  return std::ranges::all_of(list, [](int64_t x) { return x == 1; });
+}
+
+// Strides of both dimensions, as far as they make sense.
+std::optional<Taps> strides_of(const SnapshotNode& node) {
+  const auto strides = node.attr_ints("strides");
+  const size_t rank = node.input_dims(1).size() - 2;
+  if (strides.empty()) return Taps{1, 1};
+  if (strides.size() != rank) return std::nullopt;
+  const Taps s{rank == 2 ? strides[0] : 1, strides.back()};
+  if (s.y < 1 || s.x < 1 || s.y > kMostStride || s.x > kMostStride || s.y * s.x > kMostStride)
+    return std::nullopt;
+  return s;
+}
+
+// Geometry of the weights alone: where they are packed to does not depend on the image.
+Phases phases_of(const Taps& taps, const Taps& strides, int64_t channels) {
+  Window w;
+  w.image = w.positions = {1, 1};
+  w.kernel = {taps.y, taps.x};
+  w.strides = {strides.y, strides.x};
+  w.dilations = {1, 1};
+  w.pads = w.end_pads = {0, 0};
+  return Phases(w, channels);
+}
+
+}  // namespace
+
+std::string refuse_conv_transpose_direct(const SnapshotNode& node) {
+  if (PanelProduct::get() == nullptr) return "the machine, or PFRT_ISA, has no AVX2";
+  if (split_product_usable()) return "products on tiles are faster";
+  const auto weights = node.input_dims(1);
+  if (weights.size() != 3 && weights.size() != 4)
+    return "panels are for one or two spatial dimensions";
+  if (SnapshotNode::elements(weights) <= 0 || !node.is_constant(1))
+    return "panels are for constant weights";
+  const int64_t groups = node.attr_int("group", 1);
+  if (groups < 1 || weights[0] % groups != 0 || weights[1] < kPanel / 2)
+    return message("panels are for many output channels, not ", weights[1], " a group");
+  if (!only_ones(node.attr_ints("dilations"))) return "dilations are not 1";
+  if (!strides_of(node)) return "strides are too long";
+  return "";
+}
+
+std::optional<PackedInput> pack_conv_transpose_direct(const SnapshotNode& node) {
+  const auto dims = node.input_dims(1);
+  const int64_t groups = node.attr_int("group", 1), channels = dims[0] / groups, outs = dims[1];
+  const Taps taps = taps_of(node), strides = *strides_of(node);
+  const int64_t panels = ceil_div(outs, kPanel);
+  const Phases phases = phases_of(taps, strides, channels);
+  const int64_t panel = phases.depth() * kPanel;
+  PackedInput packed;
+  packed.input = 1;
+  packed.recipe = message("phase_panels/", groups, "/", outs, "x", channels, "x", taps.y, "x",
+                          taps.x, "/", strides.y, "x", strides.x);
+  packed.bytes = static_cast<uint64_t>(groups * panels * panel) * sizeof(float);
+  packed.pack = [=](const void* source, void* memory) {
+    const float* from = static_cast<const float*>(source);
+    float* to = static_cast<float*>(memory);
+    std::vector<int64_t> places;
+    std::fill_n(to, groups * panels * panel, 0.0f);
+    for (int64_t g = 0; g < groups; ++g, to += panels * panel)
+      for (int64_t c = 0; c < channels; ++c) {
+        phases.places(c, places);
+        for (int64_t o = 0; o < outs; ++o) {
+          float* const column = to + o / kPanel * panel + o % kPanel;
+          for (const int64_t place : places) column[place * kPanel] = *from++;
+        }
+      }
+  };
+  return packed_from_float32(node, std::move(packed));
+}
+
+Result<Kernel> make_conv_transpose_direct(const SnapshotNode& node) {
+  PFRT_ASSIGN(ConvGeometry g, transposed_geometry(node));
+  PFRT_TRY(need_types(node, {1, 2}, Types{node.input_dtype(0)}));
+  PFRT_TRY(check_bias(node, 2, g.groups * g.group_out));
+  g.window = two_dimensional(std::move(g.window));
+  Kernel kernel;
+  if (g.batch == 0 || g.window.image_size() == 0) {
+    kernel.run = [](const Run& run) { return run.stop(); };
+    return kernel;
+  }
+  if (PanelProduct::get() == nullptr)
+    return error(Code::kUNSUPPORTED, "AVX2 is not usable any more");
+  const auto plan = std::make_shared<const Plan>(g, node.has_input(2));
+  kernel.flops = g.flops();
+  kernel.packed_alone = true;
+  kernel.scratch_bytes = plan->scratch_bytes();
+  kernel.shared_bytes = plan->image.bytes();
+  kernel.run = [plan](const Run& run) { return run_plan(run, *plan); };
+  return in_float32(node, {0, 2}, std::move(kernel));
+}
+
+}  // namespace pfrt::cpu
