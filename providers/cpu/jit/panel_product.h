@@ -49,7 +49,7 @@ class PanelProduct {
   // long as their panels take to read, and more is on its way from memory where that is in several
   // places. The bits are those of run.
   void run_streams(int64_t rows, const Blocks& blocks) const { streams_code_[rows - 1](&blocks); }
-  int64_t streams(int64_t rows) const { return rows <= kMostStreamRows ? streams_[rows - 1] : 1; }
+  int64_t streams(int64_t rows) const { return streams_[rows - 1]; }
   // The first 8 columns of one panel, for 1 to half_rows() rows: no others are read or written, nor
   // of |start|.
   void run_half(int64_t rows, const Blocks& blocks) const { half_code_[rows - 1](&blocks); }
