@@ -28,6 +28,7 @@ constexpr int kTogether = PanelProduct::kAheadDepth;  // k a turn of the loop
 constexpr int kRowsOfBase = 3;                        // that an address reaches: 0, 1 and 2 strides
 constexpr int kSlots = 4;                             // chains kept apart before they are added
 constexpr int kLine = 64;                             // bytes
+constexpr int kFetched = 2048;                        // bytes ahead of a single stream
 static_assert(PanelProduct::kAheadLine * sizeof(float) == kLine);
 
 class Generator final : public Xbyak::CodeGenerator {
@@ -151,6 +152,7 @@ class Generator final : public Xbyak::CodeGenerator {
   // The elements stay in registers, and one column at a time is there.
   void multiply_streams(int k, bool fresh) {
     const int at = rows_ * vectors_;
+    if (vectors_ * lanes() == kPanel) prefetcht0(ptr[rsi + k * kPanel * 4 + kFetched]);
     for (int r = 0; r < rows_; ++r) vbroadcastss(vector(at + 1 + r), of_row(r, k));
     for (int v = 0; v < vectors_; ++v) {
       vmovups(vector(at), of_vector(rsi, r13, r12, v, k * kPanel * 4));

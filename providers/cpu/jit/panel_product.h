@@ -54,10 +54,9 @@ class PanelProduct {
   }
   // streams(rows) panels |b_panel| apart at once, for 1 to kMostStreamRows rows. Few rows take as
   // long as their panels take to read, and more is on its way from memory where that is in several
-  // places. The bits are those of run.
+  // places. The bits are those of run. Not of pairs.
   void run_streams(int64_t rows, Blocks& blocks) const { streams_code_[rows - 1](&blocks); }
-  // 1: there are none.
-  int64_t streams(int64_t rows) const { return rows <= kMostStreamRows ? streams_[rows - 1] : 1; }
+  int64_t streams(int64_t rows) const { return streams_[rows - 1]; }
   // 0 where a vector is a panel, and half of one would take as long.
   int64_t half_rows() const { return half_rows_; }
   int64_t rows() const { return rows_; }
@@ -99,7 +98,7 @@ class PanelProduct {
     if (blocks.parts > 0) code[parts.rows - 1](&blocks);
   }
   int64_t rows_ = 0, rows_of_two_ = 0, half_rows_ = 0;
-  int64_t streams_[kMostStreamRows] = {1, 1, 1, 1};
+  int64_t streams_[kMostStreamRows] = {};
   Code code_[kMostPanels][kMostRows] = {}, half_code_[kMostRows] = {};
   Code streams_code_[kMostStreamRows] = {};
 };

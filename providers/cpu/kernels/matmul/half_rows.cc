@@ -13,7 +13,7 @@ constexpr int64_t kVectors = kPanel / kLanes;
 constexpr int64_t kMostPanels = 4;  // read side by side
 constexpr int64_t kBlock = 64;      // k summed apart, which keeps errors small
 constexpr int64_t kAhead = 2048;    // bytes
-constexpr int64_t kLeastTaskBytes = 32 << 10, kTaskBytes = 256 << 10, kWantedTasks = 16;
+constexpr int64_t kLeastTaskBytes = 32 << 10, kTaskBytes = 512 << 10, kWantedTasks = 8;
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
@@ -112,19 +112,26 @@ void HalfRows::run(const Run& run, const Finish& finish) const {
   const int64_t lanes = HalfPanel::lanes(k_);
   run.blocks(n_, task_cols_, [&](int64_t begin, int64_t end) {
     float* const out = run.output<float>(0);
-    for (int64_t j = begin; j < end;) {
-      if (run.stopped()) return;
-      alignas(32) float sums[kMostRows * kMostPanels * kPanel];
-      const bool several = j + form.panels * kPanel <= end;
-      const int64_t cols = std::min((several ? form.panels : 1) * kPanel, end - j);
+    alignas(32) float sums[kMostRows * kMostPanels * kPanel];
+    // |panels| from column |j| on, |apart| from each other; of a last one columns up to |end|.
+    const auto multiply_panels = [&](Multiply fn, int64_t panels, int64_t j, int64_t apart) {
       const uint32_t* const panel = run.packed<uint32_t>() + j / kPanel * lanes;
       for (int64_t k = 0; k < k_; k += kBlock)
-        (several ? form.several : form.one)(std::min(kBlock, k_ - k), run.input<float>(0) + k, k_,
-                                            panel + k / 2 * kPanel, lanes, sums, k > 0);
+        fn(std::min(kBlock, k_ - k), run.input<float>(0) + k, k_, panel + k / 2 * kPanel,
+           apart * lanes, sums, k > 0);
       for (int64_t r = 0; r < m_; ++r)
-        std::copy_n(sums + r * kMostPanels * kPanel, cols, out + r * n_ + j);
-      j += cols;
-    }
+        for (int64_t p = 0; p < panels; ++p) {
+          const int64_t col = j + p * apart * kPanel;
+          std::copy_n(sums + (r * kMostPanels + p) * kPanel, std::min(kPanel, end - col),
+                      out + r * n_ + col);
+        }
+    };
+    // More of memory is on its way where it is read in several places.
+    const int64_t apart = (end - begin) / (form.panels * kPanel);
+    for (int64_t i = 0; i < apart && !run.stopped(); ++i)
+      multiply_panels(form.several, form.panels, begin + i * kPanel, apart);
+    for (int64_t j = begin + form.panels * apart * kPanel; j < end && !run.stopped(); j += kPanel)
+      multiply_panels(form.one, 1, j, 1);
     for (int64_t r = 0; r < m_; ++r) {
       if (finish) finish(out + r * n_ + begin, r, begin, end - begin);
       if (end - begin < n_) run.finished(r * n_ + begin, r * n_ + end);

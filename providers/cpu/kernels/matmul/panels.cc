@@ -151,7 +151,8 @@ void PanelMatmul::multiply(const Run& run, const Task& t, float* scratch) const 
   float* const sums = scratch + (widens() ? kWidened : 0);
   const int64_t wide = product_->panels(t.rows) * kPanel;
   int64_t j = t.col;
-  if (const int64_t streams = product_->streams(t.rows); streams > 1 && panels_ == Panels::kPlain) {
+  if (t.rows <= PanelProduct::kMostStreamRows && panels_ == Panels::kPlain) {
+    const int64_t streams = product_->streams(t.rows);
     const int64_t apart = t.cols / (streams * kPanel);
     for (; j < t.col + apart * kPanel; j += kPanel) {
       float* const out = run.output<float>(0) + t.row * n_ + j;
