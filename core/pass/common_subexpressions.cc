@@ -18,6 +18,14 @@ uint64_t mix(uint64_t hash, uint64_t value) { return (hash ^ value) * 0x10000000
 
 uint64_t mix(uint64_t hash, const void* data, size_t size) {
   const auto* at = static_cast<const unsigned char*>(data);
+  // Four words at a time, each with a hash of its own: a multiplication waits for the one before.
+  uint64_t lanes[4] = {hash, ~hash, hash << 1, hash >> 1};
+  for (; size >= sizeof lanes; at += sizeof lanes, size -= sizeof lanes) {
+    uint64_t words[4];
+    std::memcpy(words, at, sizeof words);
+    for (size_t i = 0; i < 4; ++i) lanes[i] = mix(lanes[i], words[i] ^ words[i] >> 32);
+  }
+  for (const uint64_t lane : lanes) hash = mix(hash, lane ^ lane >> 32);
   for (size_t i = 0; i < size; ++i) hash = mix(hash, at[i]);
   return hash;
 }
@@ -66,7 +74,7 @@ class Sweep {
 
   Status run() {
     join_constants();
-    PFRT_ASSIGN(const std::vector<NodeId> order, editor_.graph().topological_order());
+    PFRT_ASSIGN(const std::vector<NodeId> order, editor_.topological_order());
     for (NodeId id : order) {
       join_sizes(id);
       join(id);
@@ -191,9 +199,10 @@ class CsePass final : public Pass {
     return "computes once what several nodes compute alike";
   }
   OptLevel level() const override { return OptLevel::kExtended; }
+  bool keeps_editors() const override { return true; }
 
   Status run(std::shared_ptr<Graph>& graph, PassContext& context, PassResult& result) override {
-    return for_each_graph(*graph, [&](Editor& editor) -> Status {
+    return for_each_graph(*graph, context, [&](Editor& editor) -> Status {
       const uint64_t removed = editor.nodes_removed();
       Status status = Sweep(editor, config_, context, result).run();
       result.stats.nodes_removed += editor.nodes_removed() - removed;

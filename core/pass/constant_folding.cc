@@ -56,7 +56,7 @@ class Folder {
   // Values whose contents inference knows.
   Status fold_shapes(Editor& editor) {
     const Graph& graph = editor.graph();
-    PFRT_ASSIGN(const std::vector<NodeId> order, graph.topological_order());
+    PFRT_ASSIGN(const std::vector<NodeId> order, editor.topological_order());
     for (NodeId id : order) {
       const Node* node = graph.node(id);
       if (!node || contains(config_.exclude_ops, node->op)) continue;
@@ -122,7 +122,7 @@ class Folder {
   Status fold_nodes(Editor& editor) {
     if (!context_.evaluate) return {};
     const Graph& graph = editor.graph();
-    PFRT_ASSIGN(const std::vector<NodeId> order, graph.topological_order());
+    PFRT_ASSIGN(const std::vector<NodeId> order, editor.topological_order());
     std::vector<bool> known(graph.value_count());
     for (ValueId id = 0; id < known.size(); ++id) known[id] = graph.at(id).constant != nullptr;
     std::vector<NodeId> nodes;
@@ -250,10 +250,11 @@ class ConstantFoldingPass final : public Pass {
     return "computes beforehand what follows from constants and from known shapes";
   }
   OptLevel level() const override { return OptLevel::kBasic; }
+  bool keeps_editors() const override { return true; }
 
   Status run(std::shared_ptr<Graph>& graph, PassContext& context, PassResult& result) override {
     Folder folder(config_, context, result);
-    PFRT_TRY(for_each_graph(*graph, [&](Editor& editor) -> Status {
+    PFRT_TRY(for_each_graph(*graph, context, [&](Editor& editor) -> Status {
       const uint64_t removed = editor.nodes_removed();
       Status status = folder.run(editor);
       result.stats.nodes_removed += editor.nodes_removed() - removed;

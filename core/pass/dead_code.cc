@@ -11,7 +11,7 @@ namespace {
 
 Status sweep(Editor& editor, const DceConfig& config, PassContext& context, PassResult& result) {
   Graph& graph = editor.graph();
-  PFRT_ASSIGN(const std::vector<NodeId> order, graph.topological_order());
+  PFRT_ASSIGN(const std::vector<NodeId> order, editor.topological_order());
   for (size_t i = order.size(); i-- > 0;) {
     const Node* node = graph.node(order[i]);
     if (!node || !editor.unused(*node)) continue;
@@ -27,7 +27,7 @@ Status sweep(Editor& editor, const DceConfig& config, PassContext& context, Pass
   if (!config.remove_initializers) return {};
   for (ValueId id : graph.initializers()) {
     if (!editor.users(id).empty() || editor.is_output(id) || editor.is_input(id)) continue;
-    graph.at(id).constant = nullptr;
+    editor.drop_constant(id);
     ++result.stats.initializers_removed;
     result.modified = true;
   }
@@ -42,6 +42,7 @@ class DeadCodePass final : public Pass {
     return "removes what no output depends on, and nodes that hand on what they take";
   }
   OptLevel level() const override { return OptLevel::kBasic; }
+  bool keeps_editors() const override { return true; }
 
   Status run(std::shared_ptr<Graph>& graph, PassContext& context, PassResult& result) override {
     std::vector<const Rule*> rules = rules_of(RulePass::kDeadCode, OptLevel::kAll);
@@ -50,7 +51,7 @@ class DeadCodePass final : public Pass {
              (rule->op == "Dropout" && !config_.remove_dropout);
     });
     PFRT_TRY(run_rules(*graph, rules, {context, {}, true}, result));
-    return for_each_graph(*graph, [&](Editor& editor) -> Status {
+    return for_each_graph(*graph, context, [&](Editor& editor) -> Status {
       const uint64_t removed = editor.nodes_removed();
       Status status = sweep(editor, config_, context, result);
       result.stats.nodes_removed += editor.nodes_removed() - removed;

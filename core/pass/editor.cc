@@ -22,6 +22,20 @@ Type merged(const Type& found, const Type& known) {
   return out;
 }
 
+bool identical(const Shape& a, const Shape& b) {
+  return std::ranges::equal(
+      a, b, [](const Dim& x, const Dim& y) { return x == y || (x.unknown() && y.unknown()); });
+}
+
+bool identical(const Type& a, const Type& b) {
+  return a.kind == b.kind && a.dtype == b.dtype && a.key_dtype == b.key_dtype &&
+         a.has_shape == b.has_shape && identical(a.shape, b.shape);
+}
+
+bool identical(const std::optional<Shape>& a, const std::optional<Shape>& b) {
+  return a.has_value() == b.has_value() && (!a || identical(*a, *b));
+}
+
 }  // namespace
 
 bool has_bodies(const Node& node) {
@@ -32,16 +46,42 @@ bool has_bodies(const Node& node) {
 Result<Editor> Editor::open(Graph& graph, const InferState* outer) {
   Editor editor(graph);
   editor.state_ = outer ? body_state(graph, *outer) : initial_state(graph);
-  editor.grow();
-  for (ValueId id : graph.inputs) editor.input_[id] = true;
-  for (ValueId id : graph.outputs) editor.output_[id] = true;
-  PFRT_ASSIGN(const std::vector<NodeId> order, graph.topological_order());
-  for (NodeId id : order) {
-    Node& node = *graph.node(id);
-    for (ValueId value : graph.used_by(node)) editor.use(value, id);
-    PFRT_TRY(editor.infer(node));
-  }
+  PFRT_ASSIGN(editor.order_, graph.topological_order());
+  editor.count_users(editor.order_);
+  for (NodeId id : editor.order_) PFRT_TRY(editor.infer(*graph.node(id)));
   return editor;
+}
+
+Status Editor::refresh() {
+  (void)take_touched();
+  if (fresh_at_ == edits_) return {};
+  PFRT_ASSIGN(const std::vector<NodeId> order, topological_order());
+  count_users(order);
+  stale_.resize(graph_->node_capacity());
+  for (NodeId id : order)
+    if (stale_[id]) PFRT_TRY(infer_again(*graph_->node(id)));
+  stale_.assign(stale_.size(), false);
+  fresh_at_ = edits_;
+  return {};
+}
+
+Result<std::vector<NodeId>> Editor::topological_order() {
+  if (ordered_at_ != edits_) {
+    PFRT_ASSIGN(order_, graph_->topological_order());
+    ordered_at_ = edits_;
+  }
+  return order_;
+}
+
+void Editor::count_users(const std::vector<NodeId>& order) {
+  grow();
+  input_.assign(input_.size(), false);
+  output_.assign(output_.size(), false);
+  for (ValueId id : graph_->inputs) input_[id] = true;
+  for (ValueId id : graph_->outputs) output_[id] = true;
+  for (std::vector<NodeId>& list : users_) list.clear();
+  for (NodeId id : order)
+    for (ValueId value : graph_->used_by(*graph_->node(id))) use(value, id);
 }
 
 void Editor::grow() {
@@ -61,9 +101,24 @@ Status Editor::infer(Node& node) {
   if (!inferred.ok() && (graph_->depth == 0 || inferred.code() != Code::kSHAPE_MISMATCH))
     return inferred;
   for (ValueId out : node.outputs) {
-    if (out == kNoId) continue;
+    if (out == kNoId || identical(state_.types[out], graph_->at(out).type)) continue;
     state_.types[out] = merged(state_.types[out], graph_->at(out).type);
     if (state_.types[out].kind != PFRT_VALUE_UNSET) graph_->at(out).type = state_.types[out];
+  }
+  return {};
+}
+
+Status Editor::infer_again(Node& node) {
+  std::vector<std::pair<Type, std::optional<Shape>>> before;
+  for (ValueId out : node.outputs)
+    if (out != kNoId) before.emplace_back(state_.types[out], state_.data[out]);
+  PFRT_TRY(infer(node));
+  size_t i = 0;
+  for (ValueId out : node.outputs) {
+    if (out == kNoId) continue;
+    const auto& [type, data] = before[i++];
+    if (identical(type, state_.types[out]) && identical(data, state_.data[out])) continue;
+    for (NodeId user : users_[out]) stale_[user] = true;
   }
   return {};
 }
@@ -78,8 +133,11 @@ void Editor::disuse(ValueId value, NodeId id) { std::erase(users_[value], id); }
 
 void Editor::touch(NodeId id) {
   if (id == kNoId) return;
-  if (is_touched_.size() <= id)
+  if (is_touched_.size() <= id) {
     is_touched_.resize(std::max<size_t>(id + 1, graph_->node_capacity()));
+    stale_.resize(is_touched_.size());
+  }
+  stale_[id] = true;
   if (is_touched_[id]) return;
   is_touched_[id] = true;
   touched_.push_back(id);
@@ -178,6 +236,7 @@ bool Editor::same_type(ValueId a, ValueId b) const {
 }
 
 ValueId Editor::add_constant(std::string_view stem, Tensor tensor) {
+  ++edits_;
   const ValueId id = graph_->add_constant(stem, std::move(tensor));
   grow();
   state_.types[id] = graph_->at(id).type;
@@ -202,6 +261,7 @@ Result<ValueId> Editor::add(std::string_view op, std::string_view stem, std::vec
 }
 
 Result<std::vector<ValueId>> Editor::add_node(Node made, std::string_view stem, size_t outputs) {
+  ++edits_;
   made.name = stem;
   made.canonical = true;
   made.outputs.clear();
@@ -229,6 +289,7 @@ bool Editor::can_replace(ValueId from, ValueId to) const {
 }
 
 void Editor::replace(ValueId from, ValueId to) {
+  ++edits_;
   grow();
   const NodeId made_by = graph_->at(from).producer;
   for (NodeId id : std::vector<NodeId>(users_[from])) {
@@ -258,6 +319,7 @@ void Editor::replace(ValueId from, ValueId to) {
 }
 
 void Editor::become_constant(ValueId value, ValuePtr constant) {
+  ++edits_;
   const NodeId made_by = graph_->at(value).producer;
   Node* node = graph_->node(made_by);
   std::ranges::replace(node->outputs, value, kNoId);
@@ -270,6 +332,7 @@ void Editor::become_constant(ValueId value, ValuePtr constant) {
 }
 
 void Editor::set_input(Node& node, size_t i, ValueId value) {
+  ++edits_;
   const ValueId before = i < node.inputs.size() ? node.inputs[i] : kNoId;
   if (i >= node.inputs.size()) node.inputs.resize(i + 1, kNoId);
   node.inputs[i] = value;
@@ -287,6 +350,7 @@ void Editor::set_input(Node& node, size_t i, ValueId value) {
 }
 
 Status Editor::changed(Node& node) {
+  ++edits_;
   touch(node.id);
   for (ValueId out : node.outputs)
     if (out != kNoId) touch_around(out);
@@ -294,6 +358,7 @@ Status Editor::changed(Node& node) {
 }
 
 void Editor::forget_uses(Node& node, const std::vector<ValueId>& before) {
+  ++edits_;
   const std::vector<ValueId> now = graph_->used_by(node);
   for (ValueId value : before) {
     if (std::ranges::find(now, value) != now.end()) continue;
@@ -319,6 +384,7 @@ void Editor::remove_unused(NodeId id) {
     const std::vector<ValueId> used = graph_->used_by(*node);
     const NodeId gone = node->id;
     graph_->remove_node(gone);
+    ++edits_;
     ++removed_;
     for (ValueId value : used) {
       disuse(value, gone);
@@ -327,6 +393,20 @@ void Editor::remove_unused(NodeId id) {
       touch_left(value);
     }
   }
+}
+
+void Editor::drop_constant(ValueId value) {
+  ++edits_;
+  graph_->at(value).constant = nullptr;
+  if (value >= state_.types.size()) return;
+  state_.types[value] = Type();
+  state_.data[value].reset();
+}
+
+void Editor::drop_captures() {
+  edits_ += std::erase_if(graph_->captures, [&](const Capture& c) {
+    return users(c.inner).empty() && !is_output(c.inner);
+  });
 }
 
 }  // namespace pfrt

@@ -19,10 +19,15 @@ class Editor {
  public:
   // |outer| is what is known around a body: the state of the graph it is in, or nullptr.
   static Result<Editor> open(Graph& graph, const InferState* outer = nullptr);
+  // As if opened anew, but only what was edited since, and what follows from it, is inferred. Not
+  // for bodies: what is around them may have changed.
+  Status refresh();
 
   Graph& graph() { return *graph_; }
   const Graph& graph() const { return *graph_; }
   const InferState& state() const { return state_; }
+  // As of the graph.
+  Result<std::vector<NodeId>> topological_order();
   Node* node(NodeId id) { return graph_->node(id); }
 
   // The nodes that use |value|, in bodies too, each once.
@@ -72,10 +77,15 @@ class Editor {
   void forget_uses(Node& node, const std::vector<ValueId>& before);
   // Takes a node away whose outputs nobody uses, and what only it needed.
   void remove_unused(NodeId id);
+  // Takes the contents of a constant away that nobody uses.
+  void drop_constant(ValueId value);
+  // Takes captures away that nobody in this body uses.
+  void drop_captures();
   bool unused(const Node& node) const;
 
   // Nodes to look at again, each once; clears the list.
   std::vector<NodeId> take_touched();
+  uint64_t edits() const { return edits_; }
   uint64_t nodes_added() const { return added_; }
   uint64_t nodes_removed() const { return removed_; }
 
@@ -87,7 +97,10 @@ class Editor {
   void touch(NodeId id);
   void touch_around(ValueId value);
   void touch_left(ValueId value);  // by one of its users
+  void count_users(const std::vector<NodeId>& order);
   Status infer(Node& node);
+  // Likewise; those that use an output that is not what it was are to be inferred too.
+  Status infer_again(Node& node);
 
   Graph* graph_;
   InferState state_;
@@ -95,7 +108,9 @@ class Editor {
   std::vector<bool> output_, input_;  // by value
   std::vector<NodeId> touched_;
   std::vector<bool> is_touched_;  // by node
-  uint64_t added_ = 0, removed_ = 0;
+  std::vector<bool> stale_;       // by node: touched since the editor was opened or refreshed
+  std::vector<NodeId> order_;     // as of edit |ordered_at_|
+  uint64_t added_ = 0, removed_ = 0, edits_ = 0, ordered_at_ = 0, fresh_at_ = 0;
 };
 
 // Runs |fn| (a Status of a Graph) on every body of |node|.

@@ -280,7 +280,7 @@ class Region {
   // Flipped nodes first stand beside those they are for, then take their places: what is left
   // unused goes away.
   Result<bool> rebuild() {
-    PFRT_ASSIGN(const std::vector<NodeId> order, editor_.graph().topological_order());
+    PFRT_ASSIGN(const std::vector<NodeId> order, editor_.topological_order());
     for (NodeId id : order) {
       if (!flipped_.contains(id)) continue;
       if (Status built = build(id); !built.ok()) {

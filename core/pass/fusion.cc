@@ -19,6 +19,7 @@ class FusionPass final : public Pass {
     return "makes one operator of several, and one step of an operator and its tail";
   }
   OptLevel level() const override { return OptLevel::kExtended; }
+  bool keeps_editors() const override { return true; }
 
   Status run(std::shared_ptr<Graph>& graph, PassContext& context, PassResult& result) override {
     std::vector<const Rule*> rules = rules_of(RulePass::kFusion, level_);
@@ -34,7 +35,7 @@ class FusionPass final : public Pass {
     PFRT_TRY(run_rules(*graph, rules,
                        {context, config_.target_backend, config_.check_backend_support}, result));
     const bool again = std::exchange(marked_, true);
-    return for_each_graph(*graph, [&](Editor& editor) {
+    return for_each_graph(*graph, context, [&](Editor& editor) {
       return mark_tails(editor, config_, again, context, result);
     });
   }

@@ -19,10 +19,11 @@ class LayoutPass final : public Pass {
     return "takes transposes away that undo each other or need not be there";
   }
   OptLevel level() const override { return OptLevel::kAll; }
+  bool keeps_editors() const override { return true; }
 
   Status run(std::shared_ptr<Graph>& graph, PassContext& context, PassResult& result) override {
     if (config_.conv_layout == Layout::kNhwc) {
-      PFRT_TRY(for_each_graph(*graph, [&](Editor& editor) -> Status {
+      PFRT_TRY(for_each_graph(*graph, context, [&](Editor& editor) -> Status {
         const uint64_t added = editor.nodes_added(), removed = editor.nodes_removed();
         Status status = put_channels_last(editor, config_, context, result);
         result.stats.nodes_added += editor.nodes_added() - added;

@@ -22,6 +22,8 @@
 
 namespace pfrt {
 
+class Editors;
+
 enum class OptLevel { kNone, kBasic, kExtended, kAll };
 
 struct PassStats {
@@ -83,6 +85,7 @@ struct PassContext {
                                     const std::shared_ptr<const Graph>& after)>
       difference;
   const Progress* progress = nullptr;
+  Editors* editors = nullptr;  // that passes on the same graph share
 };
 
 class Pass {
@@ -91,6 +94,8 @@ class Pass {
   virtual std::string_view name() const = 0;
   virtual std::string_view description() const = 0;
   virtual OptLevel level() const = 0;  // the lowest at which it runs
+  // Whether it changes graphs through the context's editors alone, so that those may stay open.
+  virtual bool keeps_editors() const { return false; }
   // |graph| may be exchanged for another.
   virtual Status run(std::shared_ptr<Graph>& graph, PassContext& context, PassResult& result) = 0;
 };

@@ -5,6 +5,7 @@
 #include <chrono>
 
 #include "core/ir/verify.h"
+#include "core/pass/editors.h"
 #include "core/pass/passes.h"
 #include "core/pass/verified.h"
 
@@ -84,6 +85,7 @@ Status Pipeline::run_one(Pass& pass, std::shared_ptr<Graph>& graph, PassContext&
     context.gate.begin(pass.name());
     status = pass.run(graph, context, found);
   }
+  if (context.editors && !pass.keeps_editors()) context.editors->close();
   if (!status.ok()) return status.prepend(message("pass ", pass.name()));
   if (found.modified && config_.validate_after_pass) {
     if (Status valid = verify(*graph); !valid.ok())
@@ -127,6 +129,15 @@ Status Pipeline::run_pass(std::string_view name, std::shared_ptr<Graph>& graph,
 
 Status Pipeline::run_until_fixed_point(std::shared_ptr<Graph>& graph, PassContext& context,
                                        PassResult& result) {
+  // Verification runs each pass on a graph of its own.
+  Editors editors;
+  if (!context.difference) context.editors = &editors;
+  Status status = repeat(graph, context, result);
+  context.editors = nullptr;
+  return status;
+}
+
+Status Pipeline::repeat(std::shared_ptr<Graph>& graph, PassContext& context, PassResult& result) {
   // A pass that found nothing finds nothing until another has changed the graph.
   constexpr uint64_t kNever = UINT64_MAX;
   uint64_t changes = 0;

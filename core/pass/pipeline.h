@@ -50,6 +50,7 @@ class Pipeline {
  private:
   Status run_one(Pass& pass, std::shared_ptr<Graph>& graph, PassContext& context,
                  PassResult& result);
+  Status repeat(std::shared_ptr<Graph>& graph, PassContext& context, PassResult& result);
   bool skipped(const Pass& pass) const;
   PassReport& report_of(const Pass& pass);
 

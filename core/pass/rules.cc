@@ -5,6 +5,8 @@
 #include <deque>
 #include <unordered_map>
 
+#include "core/pass/editors.h"
+
 namespace pfrt {
 namespace {
 
@@ -50,7 +52,7 @@ class Driver {
   }
 
   Status run(Editor& editor) {
-    PFRT_ASSIGN(const std::vector<NodeId> order, editor.graph().topological_order());
+    PFRT_ASSIGN(const std::vector<NodeId> order, editor.topological_order());
     Worklist worklist;
     for (NodeId id : order) worklist.push(id);
     uint64_t left = kApplicationsPerNode * (order.size() + 32);
@@ -62,18 +64,19 @@ class Driver {
       const NodeId id = worklist.pop();
       const Node* node = editor.node(id);
       if (!node) continue;
-      for (std::string_view key : {std::string_view(node->op), std::string_view()}) {
-        const auto found = index_.find(key);
-        if (found == index_.end()) continue;
-        bool changed = false;
-        for (const Rule* rule : found->second) {
-          changed = try_rule(editor, id, *rule);
-          if (changed) break;
-        }
-        if (!changed) continue;
+      const auto own = index_.find(std::string_view(node->op)), any = index_.find({});
+      if (own == index_.end() && any == index_.end()) continue;
+      const ValueId out = first_output(*node);
+      // A copy: a rewrite may move the name to another value.
+      const std::string at = out == kNoId ? std::string() : editor.graph().at(out).name;
+      const auto changed_by = [&](auto found) {
+        return found != index_.end() && std::ranges::any_of(found->second, [&](const Rule* rule) {
+                 return try_rule(editor, id, at, *rule);
+               });
+      };
+      if (changed_by(own) || changed_by(any)) {
         --left;
         worklist.push(id);
-        break;
       }
       for (NodeId touched : editor.take_touched()) worklist.push(touched);
     }
@@ -87,13 +90,10 @@ class Driver {
   }
 
  private:
-  bool try_rule(Editor& editor, NodeId id, const Rule& rule) {
+  bool try_rule(Editor& editor, NodeId id, const std::string& name, const Rule& rule) {
     Node* node = editor.node(id);
     if (!node || (!rule.op.empty() && node->domain != rule.domain)) return false;
     const Graph& graph = editor.graph();
-    const ValueId at = first_output(*node);
-    // A copy: a rewrite may move the name to another value.
-    const std::string name = at == kNoId ? std::string() : graph.at(at).name;
     if (!context_.pass.gate.may(rule.name, graph, name)) return false;
     Result<bool> applied = rule.apply(editor, *node, context_);
     if (!applied.ok()) {
@@ -114,37 +114,19 @@ class Driver {
   RuleIndex index_;
 };
 
-// What a body does not use any more it does not capture.
-void drop_captures(Editor& body) {
-  std::erase_if(body.graph().captures, [&](const Capture& c) {
-    return body.users(c.inner).empty() && !body.is_output(c.inner);
-  });
-}
-
-Status visit(Graph& graph, const InferState* outer, const std::function<Status(Editor&)>& fn) {
-  PFRT_ASSIGN(Editor editor, Editor::open(graph, outer));
-  for (NodeId id : graph.node_ids()) {
-    Node& node = *graph.node(id);
-    if (!has_bodies(node)) continue;
-    const std::vector<ValueId> before = graph.used_by(node);
-    PFRT_TRY(for_each_body(node, [&](Graph& body) { return visit(body, &editor.state(), fn); }));
-    editor.forget_uses(node, before);
-  }
-  PFRT_TRY(fn(editor));
-  if (graph.depth > 0) drop_captures(editor);
-  return {};
-}
-
 }  // namespace
 
-Status for_each_graph(Graph& graph, const std::function<Status(Editor&)>& fn) {
-  return visit(graph, nullptr, fn);
+Status for_each_graph(Graph& graph, const PassContext& context,
+                      const std::function<Status(Editor&)>& fn) {
+  if (context.editors) return context.editors->visit(graph, fn);
+  Editors editors;
+  return editors.visit(graph, fn);
 }
 
 Status run_rules(Graph& graph, std::span<const Rule* const> rules, const RuleContext& context,
                  PassResult& result) {
   Driver driver(rules, context, result);
-  return for_each_graph(graph, [&](Editor& editor) { return driver.run(editor); });
+  return for_each_graph(graph, context.pass, [&](Editor& editor) { return driver.run(editor); });
 }
 
 }  // namespace pfrt

@@ -37,7 +37,8 @@ Status run_rules(Graph& graph, std::span<const Rule* const> rules, const RuleCon
                  PassResult& result);
 
 // Calls |fn(editor)| for every body in the graph, innermost first, then for the graph itself, with
-// what is known around each.
-Status for_each_graph(Graph& graph, const std::function<Status(Editor&)>& fn);
+// what is known around each; the editors are those of |context|, if it has any.
+Status for_each_graph(Graph& graph, const PassContext& context,
+                      const std::function<Status(Editor&)>& fn);
 
 }  // namespace pfrt

@@ -42,7 +42,7 @@ class Marker {
 
   Status run() {
     Graph& graph = editor_.graph();
-    PFRT_ASSIGN(const std::vector<NodeId> order, graph.topological_order());
+    PFRT_ASSIGN(const std::vector<NodeId> order, editor_.topological_order());
     std::vector<NodeId> tail_of(graph.node_capacity(), kNoId);
     for (NodeId id : order)
       if (tail_of[id] == kNoId) follow(*graph.node(id), tail_of);
