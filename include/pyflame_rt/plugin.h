@@ -251,7 +251,7 @@ typedef struct pfrt_buffer {
   pfrt_buffer_kind kind;
   uint32_t index;
   uint64_t bytes;      /* PFRT_BYTES_UNKNOWN: the step calls alloc_output */
-  uint32_t alignment;  /* for TEMP; 0 = 64 */
+  uint32_t alignment;  /* for TEMP; 0 = 64. Of INITIALIZER 1: read at any address, as bytes that lie in a file (1.2) */
   uint32_t may_alias;  /* 1 + buffer it may share memory with when that one dies in the step that writes it; 0 = none */
   pfrt_memory_kind memory; /* DEVICE: the provider's own, with its feature MEMORY; any kind of buffer may be */
   uint32_t reserved;

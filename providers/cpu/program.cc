@@ -97,6 +97,11 @@ bool long_in_parallel(std::string_view domain, std::string_view op) {
   return domain.empty() && std::ranges::find(kOperators, op) != std::end(kOperators);
 }
 
+// Whose kernels read input 0 as bytes.
+bool at_any_address(std::string_view domain, std::string_view op) {
+  return domain.empty() && op == "Gather";
+}
+
 }  // namespace
 
 pfrt_code run_step(void* state, const pfrt_step_context* context) {
@@ -137,6 +142,7 @@ class ProgramBuilder {
     PFRT_TRY(add_copies());
     flatten_parts();
     share_memory();
+    relax_alignment();
     fill_table();
     return std::move(program_);
   }
@@ -425,6 +431,7 @@ class ProgramBuilder {
       step.outputs.push_back(to);
     }
     if (long_in_parallel(row->domain, row->op)) step.flags = PFRT_STEP_LONG;
+    step.any_address = at_any_address(row->domain, row->op);
     step.name = step.kernel.name.empty() ? row->name : step.kernel.name;
     if (sides.input || sides.output) step.name += "_blocked";
     if (step.kernel.may_alias >= 0)
@@ -612,6 +619,24 @@ class ProgramBuilder {
         taken.push_back(from);
       }
     }
+  }
+
+  // Says which constants no step needs aligned: embeddings, of which a run reads few rows.
+  void relax_alignment() {
+    std::vector<pfrt_buffer>& buffers = program_->buffers_;
+    std::vector<bool> aligned(buffers.size());
+    for (const pfrt_buffer& b : buffers)
+      if (b.kind == PFRT_BUFFER_PART) aligned[b.index] = true;
+    for (const Step& step : program_->steps_) {
+      const uint32_t any = step.any_address ? step.inputs[0] : PFRT_NO_INDEX;
+      for (const uint32_t b : step.reads)
+        if (b != any || std::ranges::count(step.inputs, b) > 1) aligned[b] = true;
+      if (step.tail)
+        for (const uint32_t b : step.tail->buffers())
+          if (b != PFRT_NO_INDEX) aligned[b] = true;
+    }
+    for (size_t b = 0; b < buffers.size(); ++b)
+      if (buffers[b].kind == PFRT_BUFFER_INITIALIZER && !aligned[b]) buffers[b].alignment = 1;
   }
 
   // What takes about as long as another thread takes to join in is not worth one.
