@@ -68,14 +68,14 @@ struct PanelMatmul::Block {
 
 // Panels that will be read next, line by line: a line holds 16 columns of one k.
 struct PanelMatmul::Ahead {
-  const float* from = nullptr;
+  const float* from = nullptr;  // the panel that lines are taken from
   int64_t panels = 0, lines = 0, stride = 0, taken = 0;
 
   // Where the next |count| lines are, null when all were taken.
   const float* take(int64_t count) {
-    if (taken >= panels * lines) return nullptr;
-    const float* const at = from + taken / lines * stride + taken % lines * kPanel;
-    taken += count;
+    if (panels <= 0 || lines <= 0) return nullptr;
+    const float* const at = from + taken * kPanel;
+    for (taken += count; taken >= lines && panels > 0; taken -= lines, --panels) from += stride;
     return at;
   }
 };
@@ -86,6 +86,7 @@ PanelMatmul::PanelMatmul(int64_t m, const Columns& columns, Panels panels, const
       n_(columns.n),
       k_(columns.k),
       panels_(panels),
+      pass_(pass_of(std::max<int64_t>(columns.k, 1))),
       by_columns_(blocking.by_columns),
       product_(PanelProduct::get()) {
   if (m_ <= 0) return;
@@ -167,10 +168,11 @@ void PanelMatmul::multiply(const Run& run, const Task& t, const Block& block) co
   constexpr float kNothing[PanelProduct::kMostPanels * kPanel] = {};
   constexpr int64_t kOffsets[] = {0, kChain, 2 * kChain, 3 * kChain, 4 * kChain, 5 * kChain};
   static_assert(std::size(kOffsets) * kChain == kPass);
-  const PanelProduct::Parts parts = product_->parts(t.rows);
+  const PanelProduct::Parts parts = t.rows <= product_->rows()
+                                        ? PanelProduct::Parts{t.rows, 1, t.rows, 0}
+                                        : product_->parts(t.rows);
   const bool widens = panels_ != Panels::kPlain;
   const int64_t sums_row = block.panels * kPanel;
-  const int64_t pass = pass_of(k_);
   PanelProduct::Blocks p{};
   p.offsets = kOffsets;
   p.a_row = k_;
@@ -181,7 +183,7 @@ void PanelMatmul::multiply(const Run& run, const Task& t, const Block& block) co
   for (int64_t k = 0; k < k_;) {
     const int64_t left = k_ - k;
     p.depth = std::min(kChain, left);
-    p.chunks = std::min(pass, left) / p.depth;
+    p.chunks = left < kChain ? 1 : std::min(pass_, left) / kChain;
     const int64_t depth = p.depth * p.chunks;
     p.b = widens ? block.widened : run.packed<float>() + block.col * k_ + k * kPanel;
     if (widens) {
@@ -218,7 +220,7 @@ PanelMatmul::Ahead PanelMatmul::next_panels(const Run& run, const Task& t, const
   if (col >= t.col + t.cols) return {};
   Ahead ahead;
   ahead.panels = std::min(block.panels, ceil_div(t.col + t.cols - col, kPanel));
-  ahead.lines = std::min(pass_of(k_), same ? k_ - k : k_);
+  ahead.lines = std::min(pass_, same ? k_ - k : k_);
   ahead.from = run.packed<float>() + col * k_ + (same ? k : 0) * kPanel;
   ahead.stride = k_ * kPanel;
   return ahead;
