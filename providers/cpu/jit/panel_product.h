@@ -71,12 +71,14 @@ class PanelProduct {
 
     // Of |n| shares as alike as can be, share |i|.
     Parts share(int64_t i, int64_t n) const {
+      if (n == 1) return *this;
       const int64_t begin = i * count / n, end = (i + 1) * count / n;
       return {whole, end - begin, rows, std::clamp<int64_t>(more - begin, 0, end - begin)};
     }
   };
   Parts parts(int64_t n) const { return parts(n, rows_); }
   static Parts parts(int64_t n, int64_t most) {
+    if (n <= most) return {n, 1, n, 0};  // divisions take as long as small products
     const int64_t count = (n + most - 1) / most;
     return {n, count, n / count, n % count};
   }

@@ -7,6 +7,8 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <span>
+#include <vector>
 
 #include "core/base/dtype.h"
 #include "providers/cpu/kernels/attention/panels.h"
@@ -114,11 +116,15 @@ class Attend {
 
   pfrt_code operator()(const Run& run) const {
     if (tasks_ == 0 && !joined_) return PFRT_CODE_OK;
-    std::vector<Reach> reach(static_cast<size_t>(f_.batch));
+    std::array<Reach, 4> near{};
+    std::vector<Reach> far(static_cast<size_t>(f_.batch) > near.size() ? f_.batch : 0);
+    const std::span<Reach> reach(far.empty() ? near.data() : far.data(),
+                                 static_cast<size_t>(f_.batch));
     if (const pfrt_code code = f_.reach(run, reach)) return code;
     if (joined_) join_past(run, f_, reach);
     if (tasks_ == 0) return run.stop();
-    const std::vector<T> sinks = read_sinks<T>(run, f_);
+    std::vector<T> sinks;
+    if (f_.sink_input != PFRT_NO_INDEX) sinks = read_sinks<T>(run, f_);
     run.parallel(tasks_, [&](int64_t task, uint32_t worker) {
       if (run.stopped()) return;
       Block block{};
@@ -126,8 +132,9 @@ class Attend {
       block.head = task / blocks_ * group_ % f_.q_heads;
       block.first = task % blocks_ * rows_;
       block.count = std::min(rows_, group_ * f_.q_len - block.first);
-      block.sinks = sinks.data();
-      compute(run, reach[static_cast<size_t>(block.batch)], block, run.scratch<T>(worker));
+      block.sinks = sinks.empty() ? nullptr : sinks.data();
+      block.reach = reach[static_cast<size_t>(block.batch)];
+      compute(run, block, run.scratch<T>(worker));
     });
     return run.stop();
   }
@@ -135,9 +142,9 @@ class Attend {
  private:
   struct Block {
     int64_t batch, head, first, count;  // rows, from query |first| of |head| on
-    const T* sinks;
-    std::array<KeyRange, kMostRows> seen;  // by each row
-    KeyRange keys;                         // by any row
+    const T* sinks;                     // null: all alike
+    Reach reach;
+    KeyRange keys;  // seen by any row
   };
 
   // Rows are the queries of a head, then those of the next.
@@ -153,11 +160,10 @@ class Attend {
                  : StridedSource<T>(rows.data, rows.dtype, offset, rows.row, 1);
   }
 
-  void compute(const Run& run, const Reach& reach, Block& block, T* scratch) const {
+  void compute(const Run& run, Block& block, T* scratch) const {
     block.keys = {f_.total, 0};
     for (int64_t r = 0; r < block.count; ++r) {
-      const KeyRange seen = f_.visible(reach, query_of(block, r));
-      block.seen[static_cast<size_t>(r)] = seen;
+      const KeyRange seen = f_.visible(block.reach, query_of(block, r));
       if (seen.begin == seen.end) continue;
       block.keys.begin = std::min(block.keys.begin, seen.begin);
       block.keys.end = std::max(block.keys.end, seen.end);
@@ -176,7 +182,7 @@ class Attend {
     const StridedSource<T> rows(q, kOwnType<T>, 0, f_.head, 1);
     multiply<T>(run, gemm_, block.count, width, f_.head, rows, cached(run, block, false), scores,
                 scratch + gemm_at_);
-    std::array<bool, kMostRows> sees{};
+    std::array<bool, kMostRows> sees;  // as many as there are rows
     for (int64_t r = 0; r < block.count; ++r)
       sees[static_cast<size_t>(r)] = finish(run, block, r, scores + r * width, scratch + mask_at_);
     const StridedSource<T> weights(scores, kOwnType<T>, 0, width, 1);
@@ -194,7 +200,7 @@ class Attend {
   // From products to weights: row |r| of a block. False when the query sees no key at all.
   bool finish(const Run& run, const Block& block, int64_t r, T* x, T* scratch) const {
     const int64_t width = block.keys.end - block.keys.begin;
-    const KeyRange& seen = block.seen[static_cast<size_t>(r)];
+    const KeyRange seen = f_.visible(block.reach, query_of(block, r));
     int64_t begin = std::clamp<int64_t>(seen.begin - block.keys.begin, 0, width);
     int64_t end = std::clamp<int64_t>(seen.end - block.keys.begin, begin, width);
     show(run, block, r, Scores::kProduct, x, T{0});
@@ -216,7 +222,10 @@ class Attend {
     const bool rounds = f_.precision != PFRT_DTYPE_UNSET;
     if (rounds) round_to(f_.precision, x + begin, end - begin);
     if (sees) {
-      softmax(math_, x + begin, end - begin, block.sinks[head_of(block, r)]);
+      const T sink = block.sinks != nullptr ? block.sinks[head_of(block, r)]
+                     : f_.sink_of_zero      ? T{0}
+                                            : kNothing<T>;
+      softmax(math_, x + begin, end - begin, sink);
     } else {
       std::fill(x + begin, x + end, T{0});
     }

@@ -124,10 +124,13 @@ template <typename T>
 Gemm<T>::Gemm(const Gemm& like, int64_t m, int64_t n, int64_t k, int64_t batch)
     : micro_(like.micro_), dots_(like.dots_), lines_(like.lines_), m_(m), n_(n), k_(k) {
   if (m <= 0 || n <= 0) return;
+  // What fits as it is, as small products do, is spared divisions.
   const auto fit = [](int64_t size, int64_t most, int64_t unit) {
-    const int64_t parts = ceil_div(size, most);
-    return ceil_div(ceil_div(size, parts), unit) * unit;
+    if (size <= unit && unit <= most) return unit;
+    const int64_t part = size <= most ? size : ceil_div(size, ceil_div(size, most));
+    return ceil_div(part, unit) * unit;
   };
+  const auto count = [](int64_t size, int64_t of) { return size <= of ? 1 : ceil_div(size, of); };
   if constexpr (std::is_same_v<T, float>) split_ = split_product_wins(m, n, k);
   const int64_t unit_rows = split_ ? kSplitUnit : micro_->rows;
   const int64_t unit_cols = split_ ? kSplitUnit : micro_->cols;
@@ -137,9 +140,9 @@ Gemm<T>::Gemm(const Gemm& like, int64_t m, int64_t n, int64_t k, int64_t batch)
   for (;;) {
     tile_rows_ = fit(m, rows, unit_rows);
     tile_cols_ = fit(n, cols, unit_cols);
-    row_tiles_ = ceil_div(m, tile_rows_);
-    col_tiles_ = ceil_div(n, tile_cols_);
-    if (tiles() >= ceil_div(kWantedTiles, std::max<int64_t>(batch, 1))) break;
+    row_tiles_ = count(m, tile_rows_);
+    col_tiles_ = count(n, tile_cols_);
+    if (tiles() * std::max<int64_t>(batch, 1) >= kWantedTiles) break;
     if (tile_rows_ * tile_cols_ / 2 < kMinTileWork / std::max<int64_t>(k, 1)) break;
     if (tile_cols_ >= tile_rows_ && tile_cols_ > unit_cols) {
       cols = std::max(unit_cols, tile_cols_ / 2);

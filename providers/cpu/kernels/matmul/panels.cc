@@ -85,6 +85,7 @@ PanelMatmul::PanelMatmul(int64_t m, const Columns& columns, Panels panels, const
       n_(columns.n),
       k_(columns.k),
       panels_(panels),
+      pass_(pass_of(std::max<int64_t>(columns.k, 1))),
       by_columns_(blocking.by_columns),
       product_(panels == Panels::kPairs ? PanelProduct::get_pairs() : PanelProduct::get()) {
   if (m_ <= 0) return;
@@ -181,7 +182,6 @@ void PanelMatmul::multiply(const Run& run, const Task& t, const Block& block) co
   const PanelProduct::Parts parts = product_->parts(t.rows);
   const bool widens = this->widens();
   const int64_t sums_row = block.panels * kPanel;
-  const int64_t pass = pass_of(k_);
   PanelProduct::Blocks p{};
   p.offsets = kOffsets;
   p.a_row = k_;
@@ -191,7 +191,7 @@ void PanelMatmul::multiply(const Run& run, const Task& t, const Block& block) co
   for (int64_t k = 0; k < k_;) {
     const int64_t left = k_ - k;
     p.depth = std::min(kChain, left);
-    p.chunks = std::min(pass, left) / p.depth;
+    p.chunks = left < kChain ? 1 : std::min(pass_, left) / kChain;
     const int64_t depth = p.depth * p.chunks;
     p.b = widens ? block.widened : run.packed<float>() + block.col * k_ + k * kPanel;
     if (widens) {
@@ -231,7 +231,7 @@ PanelMatmul::Ahead PanelMatmul::next_panels(const Run& run, const Task& t, const
   if (col >= t.col + t.cols) return {};
   Ahead ahead;
   ahead.panels = std::min(block.panels, ceil_div(t.col + t.cols - col, kPanel));
-  ahead.lines = std::min(pass_of(k_), same ? k_ - k : k_);
+  ahead.lines = std::min(pass_, same ? k_ - k : k_);
   ahead.from = run.packed<float>() + col * k_ + (same ? k : 0) * kPanel;
   ahead.stride = k_ * kPanel;
   return ahead;

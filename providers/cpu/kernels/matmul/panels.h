@@ -61,6 +61,7 @@ class PanelMatmul {
   Ahead next_panels(const Run& run, const Task& task, const Block& block, int64_t k) const;
   int64_t m_, n_, k_;
   Panels panels_;
+  int64_t pass_;  // k a call
   int64_t task_rows_ = 1, task_cols_ = 1;
   bool by_columns_;
   const PanelProduct* product_;
