@@ -262,6 +262,12 @@ Case conv_integer_case(Random& r, pfrt_dtype dtype, int64_t size) {
 // The gradient of a convolution: the positions of its windows are the input's pixels.
 Case conv_transpose_case(Random& r, pfrt_dtype dtype, int64_t size) {
   Form f = random_form(r, size);
+  if (r.once_in(3)) {  // each pixel has one tap of one position
+    f.strides = f.kernel;
+    f.dilations.assign(f.rank(), 1);
+    f.extra.assign(f.rank(), 0);
+    f.pads.assign(2 * f.rank(), 0);
+  }
   const Dims positions = f.image;
   for (size_t i = 0; i < f.rank(); ++i) {
     const int64_t whole =
@@ -273,6 +279,13 @@ Case conv_transpose_case(Random& r, pfrt_dtype dtype, int64_t size) {
   const Data w = r.data(dtype, joined(f.group * f.in, f.out, f.kernel));
   const Dims y_dims = joined(f.batch, f.group * f.out, f.image);
   Values y(static_cast<size_t>(count(y_dims)), 0);
+  Data bias;
+  if (r.once_in(2)) {
+    bias = r.data(dtype, {f.group * f.out});
+    const int64_t pixels = count(f.image), channels = f.group * f.out;
+    for (size_t i = 0; i < y.size(); ++i)
+      y[i] = bias.values[static_cast<size_t>(static_cast<int64_t>(i) / pixels % channels)];
+  }
   for_each_tap(f, positions,
                [&](int64_t n, int64_t g, const Dims& at, const Dims& tap, const Dims& pixel) {
                  for (int64_t o = 0; o < f.out; ++o)
@@ -283,6 +296,7 @@ Case conv_transpose_case(Random& r, pfrt_dtype dtype, int64_t size) {
                });
   Case c;
   c.inputs = {x, w};
+  if (!bias.values.empty()) c.inputs.push_back(bias);
   c.outputs = {expected(dtype, y_dims, y)};
   c.attrs = attrs_of(f);
   c.attrs.push_back({"output_padding", f.extra});
