@@ -319,6 +319,12 @@ Case conv_transpose_case(Random& r, pfrt_dtype dtype, int64_t size) {
       f.extra[i] = r.below(f.strides[i]);
     }
   }
+  if (r.once_in(3)) {  // each pixel has one tap of one position
+    f.strides = f.kernel;
+    f.dilations.assign(f.rank(), 1);
+    f.extra.assign(f.rank(), 0);
+    f.pads.assign(2 * f.rank(), 0);
+  }
   const Dims positions = f.image;
   for (size_t i = 0; i < f.rank(); ++i) {
     const int64_t whole =

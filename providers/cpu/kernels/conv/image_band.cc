@@ -139,11 +139,8 @@ void ImageBand::fill_row(int64_t block, int64_t row, int64_t top, const float* i
     planes_to_lines(to, line_, image + block * line_ * size + at, size, count, n);
   } else if (line_ == 1) {
     std::copy_n(image + at, n, to);
-  } else if (line_ < kHalf) {
-    planes_to_short_lines(to, image + at, size, count, n);
   } else {
-    for (int64_t c = 0; c < count; ++c)
-      for (int64_t i = 0; i < n; ++i) to[i * line_ + c] = image[c * size + at + i];
+    planes_to_short_lines(to, image + at, size, count, n);
   }
 }
 

@@ -56,6 +56,29 @@ PFRT_AVX2 inline void transpose_some(const float* const (&rows)[kLanes], int64_t
   transpose({from[0], from[1], from[2], from[3], from[4], from[5], from[6], from[7]}, out);
 }
 
+// Lines of V vectors or less. Whole vectors are stored: what they write beyond a line is
+// overwritten by the next ones. Returns how many lines that leaves.
+template <int64_t V>
+PFRT_AVX2 int64_t short_lines(float* out, const float* planes, int64_t plane, int64_t count,
+                              int64_t n) {
+  const float* rows[V][kLanes];
+  for (int64_t c = 0; c < V * kLanes; ++c)
+    rows[c / kLanes][c % kLanes] = planes + std::min(c, count - 1) * plane;
+  int64_t left = n;
+  for (; left * count >= (kLanes - 1) * count + V * kLanes; left -= kLanes) {
+    __m256 lines[V][kLanes];
+#pragma GCC unroll 2
+    for (int64_t v = 0; v < V; ++v) transpose(rows[v], lines[v]);
+#pragma GCC unroll 8
+    for (int64_t j = 0; j < kLanes; ++j, out += count)
+#pragma GCC unroll 2
+      for (int64_t v = 0; v < V; ++v) _mm256_storeu_ps(out + v * kLanes, lines[v][j]);
+    for (auto& of_vector : rows)
+      for (const float*& row : of_vector) row += kLanes;
+  }
+  return left;
+}
+
 }  // namespace
 
 void planes_to_lines(float* out, int64_t line, const float* planes, int64_t plane, int64_t count,
@@ -101,23 +124,12 @@ PFRT_AVX2 void planes_to_lines(float* out, int64_t line, const float* const* pla
   }
 }
 
-// A vector is stored for each line: what it writes beyond is overwritten by the next lines, of
-// which the last vector leaves enough.
-PFRT_AVX2 void planes_to_short_lines(float* out, const float* planes, int64_t plane, int64_t count,
-                                     int64_t n) {
-  const auto from = [&](int64_t j) { return planes + std::min(j, count - 1) * plane; };
-  const float* rows[kLanes] = {from(0), from(1), from(2), from(3),
-                               from(4), from(5), from(6), from(7)};
-  int64_t i = 0;
-  for (; (i + kLanes - 1) * count + kLanes <= n * count; i += kLanes) {
-    __m256 lines[kLanes];
-    transpose(rows, lines);
-#pragma GCC unroll 8
-    for (int64_t j = 0; j < kLanes; ++j) _mm256_storeu_ps(out + (i + j) * count, lines[j]);
-    for (const float*& row : rows) row += kLanes;
-  }
+void planes_to_short_lines(float* out, const float* planes, int64_t plane, int64_t count,
+                           int64_t n) {
+  const int64_t left = count <= kLanes ? short_lines<1>(out, planes, plane, count, n)
+                                       : short_lines<2>(out, planes, plane, count, n);
   for (int64_t c = 0; c < count; ++c)
-    for (int64_t j = i; j < n; ++j) out[j * count + c] = planes[c * plane + j];
+    for (int64_t j = n - left; j < n; ++j) out[j * count + c] = planes[c * plane + j];
 }
 
 PFRT_AVX2 void lines_to_planes(float* out, int64_t plane, const float* lines, int64_t count,

@@ -16,7 +16,7 @@ void planes_to_lines(float* out, int64_t line, const float* planes, int64_t plan
 // Of planes anywhere; after every |row| lines |skipped| ones are left as they are.
 void planes_to_lines(float* out, int64_t line, const float* const* planes, int64_t count, int64_t n,
                      int64_t row, int64_t skipped);
-// To lines of |count| channels, fewer than 8, one after another.
+// To lines of |count| channels, fewer than 16, one after another.
 void planes_to_short_lines(float* out, const float* planes, int64_t plane, int64_t count,
                            int64_t n);
 // |n| lines of 16 channels to |count| planes, |plane| apart.

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // ConvTranspose: for a block of output channels, one product gives what every input position sends
-// through every tap, and each row of it is added to the output where its tap falls.
+// through every tap, and each row of it is added to the output where its tap falls. Where taps of
+// different positions never fall on one pixel, and leave none out, it is put there instead: then
+// positions are tasks of their own, and pixels are final with them.
 #include <algorithm>
 #include <memory>
 
@@ -20,6 +22,15 @@ bool has_pairs(const WindowRows& rows) {
   return b.first == a.first + 1 && a.begin == b.begin && a.end == b.end;
 }
 
+// Whether each pixel has one tap of one position.
+bool is_apart(const Window& w) {
+  for (size_t d = 0; d < w.rank(); ++d)
+    if (w.kernel[d] != w.strides[d] || (w.dilations[d] != 1 && w.kernel[d] > 1) || w.pads[d] != 0 ||
+        w.image[d] != w.positions[d] * w.strides[d])
+      return false;
+  return true;
+}
+
 template <typename T>
 struct Plan {
   ConvGeometry geometry;
@@ -28,13 +39,17 @@ struct Plan {
   int64_t channels;  // a task
   Gemm<T> gemm;
   pfrt_dtype dtype;
-  Plan(const ConvGeometry& g, pfrt_dtype type)
+  bool apart;  // tiles of the product, which have all taps of their channels, are tasks
+  Plan(const ConvGeometry& g, pfrt_dtype type, bool in_place)
       : geometry(g),
         rows(g.window),
         pairs(has_pairs(rows)),
         channels(std::clamp<int64_t>(g.group_out, 1, kChannels)),
         gemm(channels * g.window.taps(), g.window.position_count(), g.group_in, 16),
-        dtype(type) {}
+        dtype(type),
+        apart(in_place && is_apart(g.window) &&
+              (gemm.tile_rows() >= channels * g.window.taps() ||
+               gemm.tile_rows() % g.window.taps() == 0)) {}
 };
 
 // Adds |n| sums of one tap, or of it and the next one, which falls beside it, for positions from
@@ -67,13 +82,46 @@ void scatter(const WindowRows& rows, int64_t tap, const T* sums, const T* beside
   }
 }
 
+// Puts a tile's sums and their bias where they belong, from channel |channel| of the output on.
+template <typename T>
+void put_apart(const Run& run, const Plan<T>& plan, const GemmTile& tile, const T* sums,
+               const T* bias, int64_t start) {
+  const WindowRows& rows = plan.rows;
+  const int64_t taps = plan.geometry.window.taps(), pixels = plan.geometry.window.image_size();
+  const int64_t length = rows.row_length(), stride = rows.stride();
+  for (int64_t j = 0, count; j < tile.cols; j += count) {
+    const int64_t row = (tile.col + j) / length, from = (tile.col + j) % length;
+    count = std::min(length - from, tile.cols - j);
+    for (int64_t r = 0; r < tile.rows; r += stride) {
+      const int64_t channel = (tile.row + r) / taps, tap = (tile.row + r) % taps;
+      const int64_t at =
+          start + channel * pixels + rows.row_offset(row, tap / stride) + from * stride;
+      T* const to = run.output<T>(0) + at;
+      const T* const from_sums = sums + r * tile.cols + j;
+      const T add = bias[channel];
+      if (stride == 2) {
+        const T* const beside = from_sums + tile.cols;
+        for (int64_t p = 0; p < count; ++p) {
+          to[2 * p] = add + from_sums[p];
+          to[2 * p + 1] = add + beside[p];
+        }
+      } else {
+        for (int64_t x = 0; x < stride; ++x)
+          for (int64_t p = 0; p < count; ++p)
+            to[p * stride + x] = add + from_sums[x * tile.cols + p];
+      }
+      run.finished(at, at + count * stride);
+    }
+  }
+}
+
 template <typename T>
 Result<Kernel> make_typed(const SnapshotNode& node, StoreFn<T> store) {
   PFRT_ASSIGN(ConvGeometry g, transposed_geometry(node));
   PFRT_TRY(need_types(node, {1, 2}, Types{node.input_dtype(0)}));
   PFRT_TRY(check_bias(node, 2, g.groups * g.group_out));
   const bool has_bias = node.has_input(2);
-  const auto plan = std::make_shared<const Plan<T>>(g, node.input_dtype(0));
+  const auto plan = std::make_shared<const Plan<T>>(g, node.input_dtype(0), store == nullptr);
   const int64_t pixels = g.window.image_size();
   const uint64_t sums_bytes =
       static_cast<uint64_t>((plan->gemm.max_tile_elements() + 63) / 64 * 64) * sizeof(T);
@@ -86,31 +134,34 @@ Result<Kernel> make_typed(const SnapshotNode& node, StoreFn<T> store) {
     const int64_t taps = geo.window.taps(), positions = geo.window.position_count();
     const int64_t blocks = (geo.group_out + plan->channels - 1) / plan->channels;
     const LoadFn<T> load = load_fn<T>(plan->dtype);
-    run.parallel(geo.batch * geo.groups * blocks, [&](int64_t i, uint32_t worker) {
-      const int64_t image = i / blocks, group = image % geo.groups,
+    const int64_t parts = plan->apart ? plan->gemm.tiles() : 1;
+    run.parallel(geo.batch * geo.groups * blocks * parts, [&](int64_t task, uint32_t worker) {
+      const int64_t i = task / parts, image = i / blocks, group = image % geo.groups,
                     first = i % blocks * plan->channels;
       const int64_t channels = std::min(plan->channels, geo.group_out - first);
       const int64_t out_start = (image * geo.group_out + first) * pixels;
       T* const scratch = run.scratch<T>(worker);
       T* const sums = scratch + plan->gemm.scratch_bytes() / sizeof(T);
       T* const out = store ? sums + sums_bytes / sizeof(T) : run.output<T>(0) + out_start;
-      for (int64_t c = 0; c < channels; ++c) {
-        T bias{0};
-        if (has_bias) load(&bias, run.input(2), group * geo.group_out + first + c, 1, 1);
-        std::fill(out + c * pixels, out + (c + 1) * pixels, bias);
-      }
+      T bias[kChannels] = {};
+      if (has_bias) load(bias, run.input(2), group * geo.group_out + first, 1, channels);
+      for (int64_t c = 0; c < channels && !plan->apart; ++c)
+        std::fill(out + c * pixels, out + (c + 1) * pixels, bias[c]);
       const int64_t weight_row = geo.group_out * taps;
       const StridedSource<T> weights(run.input(1), plan->dtype,
                                      group * geo.group_in * weight_row + first * taps, 1,
                                      weight_row);
       const StridedSource<T> x(run.input(0), plan->dtype, image * geo.group_in * positions, 1,
                                positions);
-      for (int64_t t = 0; t < plan->gemm.tiles(); ++t) {
+      const int64_t begin = plan->apart ? task % parts : 0;
+      const int64_t end = plan->apart ? begin + 1 : plan->gemm.tiles();
+      for (int64_t t = begin; t < end; ++t) {
         GemmTile tile = plan->gemm.tile(t);
         tile.rows = std::min(tile.rows, channels * taps - tile.row);
         if (tile.rows <= 0) continue;
         if (run.stopped()) return;
         plan->gemm.compute(run, tile, weights, x, sums, tile.cols, scratch);
+        if (plan->apart) return put_apart(run, *plan, tile, sums, bias, out_start);
         for (int64_t r = 0, together; r < tile.rows; r += together) {
           const int64_t row = tile.row + r;
           together = plan->pairs && row % 2 == 0 && r + 1 < tile.rows ? 2 : 1;
@@ -119,6 +170,7 @@ Result<Kernel> make_typed(const SnapshotNode& node, StoreFn<T> store) {
                   tile.cols, out + row / taps * pixels);
         }
       }
+      if (plan->apart) return;
       if (store) store(run.output(0), out_start, out, channels * pixels);
       run.finished(out_start, out_start + channels * pixels);
     });
