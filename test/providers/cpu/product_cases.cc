@@ -318,6 +318,16 @@ Case conv_transpose_case(Random& r, pfrt_dtype dtype, int64_t size) {
       f.strides[i] = r.from_to(1, size >= kLarge ? 2 : 4);
       f.extra[i] = r.below(f.strides[i]);
     }
+    if (f.in >= 20 && f.rank() == 2 && r.once_in(2)) {  // what Winograd takes
+      f.in = r.from_to(128, 140);
+      f.out = of(r, 16, 33);
+      for (size_t i = 0; i < 2; ++i) {
+        f.image[i] = r.from_to(1, 6);
+        f.strides[i] = r.from_to(1, 3);
+        f.kernel[i] = 2 * f.strides[i];
+        f.extra[i] = r.below(f.strides[i]);
+      }
+    }
   }
   if (r.once_in(3)) {  // each pixel has one tap of one position
     f.strides = f.kernel;

@@ -105,6 +105,9 @@ constexpr KernelRow kRows[] = {
     with_pool(
         with_tail({"", "Conv", kFloats, "conv_implicit_gemm", "generic", refuse_conv, make_conv}),
         refuse_conv_max_pool, make_conv_max_pool),
+    with_weights(with_tail({"", "ConvTranspose", kShortFloats, "conv_transpose_winograd", "avx2",
+                            refuse_conv_transpose_winograd, make_conv_transpose_winograd}),
+                 pack_conv_transpose_winograd),
     with_weights(with_tail({"", "ConvTranspose", kShortFloats, "conv_transpose_direct", "avx2",
                             refuse_conv_transpose_direct, make_conv_transpose_direct}),
                  pack_conv_transpose_direct),

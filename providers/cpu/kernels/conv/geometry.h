@@ -72,6 +72,10 @@ Result<Kernel> make_conv_integer_depthwise(const SnapshotNode& node);
 std::string refuse_conv_transpose_direct(const SnapshotNode& node);
 Result<Kernel> make_conv_transpose_direct(const SnapshotNode& node);
 std::optional<PackedInput> pack_conv_transpose_direct(const SnapshotNode& node);
+// transpose_winograd.cc
+std::string refuse_conv_transpose_winograd(const SnapshotNode& node);
+Result<Kernel> make_conv_transpose_winograd(const SnapshotNode& node);
+std::optional<PackedInput> pack_conv_transpose_winograd(const SnapshotNode& node);
 // winograd.cc; what direct.cc says of blocks holds for it too
 std::string refuse_conv_winograd(const SnapshotNode& node);
 Result<Kernel> make_conv_winograd(const SnapshotNode& node);

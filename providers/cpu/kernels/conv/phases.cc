@@ -93,4 +93,30 @@ void Phases::places(int64_t channel, std::vector<int64_t>& out) const {
     }
 }
 
+void put_sites(const Run& run, const Phases& phases, int64_t group_out, const SiteTile& t,
+               const float* lines, int64_t row, int64_t panel) {
+  constexpr int64_t kPanel = 16;
+  const PhaseAxis &ay = phases.y, &ax = phases.x;
+  const int64_t pixels = ay.out * ax.out;
+  const int64_t left = ax.pixel(t.x, 0), upper = ay.pixel(t.y, 0);
+  const int64_t x0 = std::max<int64_t>(left, 0), y0 = std::max<int64_t>(upper, 0);
+  const int64_t n = std::min(left + t.columns * ax.stride, ax.out) - x0;
+  const int64_t y1 = std::min(upper + t.rows * ay.stride, ay.out);
+  if (n <= 0) return;
+  const int64_t first = t.panel * kPanel;
+  const int64_t count = std::min(t.panels * kPanel, group_out - first);
+  const int64_t start = (t.image * group_out + first) * pixels;
+  for (int64_t y = y0; y < y1; ++y)
+    for (int64_t c = 0; c < count; c += kPanel)
+      lines_to_planes(run.output<float>(0) + start + c * pixels + y * ax.out + x0, pixels,
+                      lines + c / kPanel * panel + (y - upper) * row + (x0 - left) * kPanel,
+                      std::min(kPanel, count - c), n);
+  for (int64_t c = 0; c < count; ++c) {
+    const int64_t at = start + c * pixels + x0;
+    if (n == ax.out && y0 < y1) run.finished(at + y0 * n, at + y1 * n);
+    for (int64_t y = y0; y < y1 && n < ax.out; ++y)
+      run.finished(at + y * ax.out, at + y * ax.out + n);
+  }
+}
+
 }  // namespace pfrt::cpu

@@ -57,4 +57,15 @@ struct Phases {
   int64_t phase_depth(int64_t phase_y, int64_t phase_x) const;
 };
 
+// The output of sites [y, y + rows) by [x, x + columns) and some panels of 16 channels, of an image
+// that counts the groups of an image as images of their own.
+struct SiteTile {
+  int64_t image, panel, panels, y, rows, x, columns;
+};
+
+// What of the tile lies inside, to output 0, and its tail: lines of 16 channels, a row |row|
+// elements after another, a panel |panel|.
+void put_sites(const Run& run, const Phases& phases, int64_t group_out, const SiteTile& tile,
+               const float* lines, int64_t row, int64_t panel);
+
 }  // namespace pfrt::cpu

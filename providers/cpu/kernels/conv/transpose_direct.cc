@@ -69,10 +69,9 @@ struct Plan {
   }
 };
 
-// Sites [top + y, top + y + rows) by [x, x + columns) and some panels, of an image that counts the
-// groups of an image as images of their own; |y| counts from the band's first row.
-struct Tile {
-  int64_t image, panel, panels, top, y, rows, x, columns;
+// A tile of the band whose first row of sites is |top|.
+struct Tile : SiteTile {
+  int64_t top;
 };
 
 // The sites from |begin| on, of |count|, whose pixel of |phase| lies inside: [first, second).
@@ -88,12 +87,12 @@ std::pair<int64_t, int64_t> inside(const PhaseAxis& axis, int64_t phase, int64_t
 void multiply(const Plan& plan, const Phase& phase, const Tile& t, const float* lines,
               const float* weights, const float* bias, float* out) {
   const PhaseAxis &ay = plan.phases.y, &ax = plan.phases.x;
-  const auto [y0, y1] = inside(ay, phase.y, t.top + t.y, t.rows);
+  const auto [y0, y1] = inside(ay, phase.y, t.y, t.rows);
   const auto [x0, x1] = inside(ax, phase.x, t.x, t.columns);
   const int64_t n = x1 - x0, row = plan.tile_width() * kPanel;
   if (n <= 0) return;
   const auto line_of = [&, first = x0](int64_t y) {
-    return out + ((y - t.top - t.y) * ay.stride + phase.y) * row +
+    return out + ((y - t.y) * ay.stride + phase.y) * row +
            ((first - t.x) * ax.stride + phase.x) * kPanel;
   };
   const auto chunks = static_cast<int64_t>(phase.offsets.size());
@@ -131,32 +130,6 @@ void multiply(const Plan& plan, const Phase& phase, const Tile& t, const float* 
   }
 }
 
-// What of the tile's lines lies inside, to the output.
-void put_out(const Run& run, const Plan& plan, const Tile& t, const float* lines) {
-  const PhaseAxis &ay = plan.phases.y, &ax = plan.phases.x;
-  const int64_t pixels = ay.out * ax.out, row = plan.tile_width() * kPanel;
-  const int64_t left = ax.pixel(t.x, 0), upper = ay.pixel(t.top + t.y, 0);
-  const int64_t x0 = std::max<int64_t>(left, 0), y0 = std::max<int64_t>(upper, 0);
-  const int64_t n = std::min(left + t.columns * ax.stride, ax.out) - x0;
-  const int64_t y1 = std::min(upper + t.rows * ay.stride, ay.out);
-  if (n <= 0) return;
-  const int64_t first = t.panel * kPanel;
-  const int64_t count = std::min(t.panels * kPanel, plan.geometry.group_out - first);
-  const int64_t start = (t.image * plan.geometry.group_out + first) * pixels;
-  for (int64_t y = y0; y < y1; ++y)
-    for (int64_t c = 0; c < count; c += kPanel)
-      lines_to_planes(
-          run.output<float>(0) + start + c * pixels + y * ax.out + x0, pixels,
-          lines + c / kPanel * plan.tile_elements() + (y - upper) * row + (x0 - left) * kPanel,
-          std::min(kPanel, count - c), n);
-  for (int64_t c = 0; c < count; ++c) {
-    const int64_t at = start + c * pixels + x0;
-    if (n == ax.out && y0 < y1) run.finished(at + y0 * n, at + y1 * n);
-    for (int64_t y = y0; y < y1 && n < ax.out; ++y)
-      run.finished(at + y * ax.out, at + y * ax.out + n);
-  }
-}
-
 void run_tile(const Run& run, const Plan& plan, const Tile& t, float* scratch) {
   const ConvGeometry& g = plan.geometry;
   const int64_t group = t.image % g.groups, first = t.panel * kPanel;
@@ -168,7 +141,8 @@ void run_tile(const Run& run, const Plan& plan, const Tile& t, float* scratch) {
                 std::min(t.panels * kPanel, g.group_out - first), bias);
   for (const Phase& phase : plan.list)
     multiply(plan, phase, t, run.shared<float>(), weights, bias, scratch);
-  put_out(run, plan, t, scratch);
+  put_sites(run, plan.phases, g.group_out, t, scratch, plan.tile_width() * kPanel,
+            plan.tile_elements());
 }
 
 pfrt_code run_plan(const Run& run, const Plan& plan) {
@@ -191,8 +165,9 @@ pfrt_code run_plan(const Run& run, const Plan& plan) {
         t.panel = i % columns * plan.product->panels();
         t.panels = std::min(plan.product->panels(), plan.panels - t.panel);
         t.top = top;
-        t.y = i / columns / across * plan.tile_y;
-        t.rows = std::min(plan.tile_y, rows - t.y);
+        const int64_t y = i / columns / across * plan.tile_y;
+        t.y = top + y;
+        t.rows = std::min(plan.tile_y, rows - y);
         t.x = i / columns % across * plan.tile_x;
         t.columns = std::min(plan.tile_x, width - t.x);
         run_tile(run, plan, t, run.scratch<float>(worker));
