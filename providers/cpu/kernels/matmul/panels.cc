@@ -31,7 +31,7 @@ std::optional<PackedInput> pack_panel_columns(const SnapshotNode& node, int64_t 
   // Below kLarge a few rows alone gain nothing that packing would not cost; nor do they where each
   // column lies in one piece. What may be few rows or many is packed for those up to kMaybe.
   constexpr int64_t kFewRows = 4, kLeastColumns = 8;
-  constexpr int64_t kMostNumbers = 64 << 20, kMaybe = 4 << 20, kLarge = 1 << 20;
+  constexpr int64_t kMostNumbers = 64 << 20, kMaybe = 4 << 20, kLarge = 128 << 10;
   const pfrt_dtype dtype = node.input_dtype(0);
   if (!kShortFloats.has(dtype) || node.input_dtype(1) != dtype || !node.is_constant(1) ||
       PanelProduct::get() == nullptr || c.n < kLeastColumns || c.k < 1 || c.n > kMostNumbers / c.k)
