@@ -263,7 +263,8 @@ Status SegmentPlan::add_program(const Graph& graph, const Snapshot& snapshot,
           return error(Code::kPROVIDER, who, " returned a program that reads value ", b.index,
                        " as a constant, which it is not");
         e.place = Place::kConstant;
-        e.constant = t->data();
+        // What is copied to be aligned is all read, and in memory twice.
+        e.constant = b.alignment == 1 && !on_device ? t->at_any_address() : t->data();
         e.bytes = t->bytes();
         break;
       }

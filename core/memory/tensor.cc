@@ -41,6 +41,7 @@ struct Buffer::Texts {
 struct Buffer::Deferral {
   std::function<void(void*)> fill;
   const void* origin = nullptr;
+  bool copies = false;     // what lies at |origin|
   AllocatorPtr allocator;  // of who made the buffer
   std::mutex mutex;
   std::shared_ptr<Buffer> kept;
@@ -147,6 +148,7 @@ Result<std::shared_ptr<Buffer>> Buffer::unaligned(void* source, uint64_t bytes,
     if (file) file->check();  // who asks for its health learns of it
   };
   PFRT_ASSIGN(auto buffer, deferred(bytes, fill, source));
+  buffer->deferral_->copies = true;
   buffer->release_ = std::move(release);
   return buffer;
 }
@@ -171,6 +173,12 @@ void Buffer::copy_to(void* out) const {
   } else if (bytes_) {
     std::memcpy(out, data(), bytes_);
   }
+}
+
+bool Buffer::lies_at_origin() const { return deferral_ && deferral_->copies; }
+
+const void* Buffer::at_any_address() const {
+  return deferred() && lies_at_origin() ? deferral_->origin : data();
 }
 
 const void* Buffer::origin() const { return deferral_ ? deferral_->origin : data(); }
@@ -271,6 +279,20 @@ void Tensor::copy_to(void* out) const {
   } else if (const uint64_t size = bytes()) {
     std::memcpy(out, data(), size);
   }
+}
+
+Status Tensor::read(const std::function<void(const void*)>& reader) const {
+  if (deferred() && buffer->lies_at_origin()) {
+    reader(buffer->origin());
+    if (const auto file = os::health_of(buffer->origin())) {
+      os::drop_pages(buffer->origin(), bytes());
+      file->check();  // who asks for its health learns of it
+    }
+    return {};
+  }
+  PFRT_ASSIGN(const Tensor tensor, readable());
+  reader(tensor.data());
+  return {};
 }
 
 Result<Tensor> Tensor::readable() const {

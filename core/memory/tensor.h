@@ -66,6 +66,10 @@ class Buffer {
   bool deferred() const { return deferral_ && !data_.load(std::memory_order_acquire); }
   // All bytes; deferred ones stay so.
   void copy_to(void* out) const;
+  // data(), but for those of unaligned() that nobody has asked for where they lie, at any address.
+  const void* at_any_address() const;
+  // Whether origin() has the same bytes, at any address.
+  bool lies_at_origin() const;
   // data(), but for deferred bytes what they are made from.
   const void* origin() const;
   // An address of its own, the same before and after deferred bytes are made.
@@ -135,7 +139,13 @@ struct Tensor {
   Result<Tensor> readable() const;
   // All bytes; deferred ones stay so.
   void copy_to(void* out) const;
+  // Calls |reader| once with all bytes, at any address; deferred ones stay so, and are copied only
+  // where they are not those of Buffer::unaligned. What |reader| throws passes through.
+  Status read(const std::function<void(const void*)>& reader) const;
   const void* origin() const { return buffer ? buffer->origin() : nullptr; }
+  const void* at_any_address() const {
+    return buffer ? static_cast<const char*>(buffer->at_any_address()) + offset : nullptr;
+  }
   std::span<const pfrt_string> strings() const {
     return {as<const pfrt_string>(), static_cast<size_t>(count())};
   }

@@ -19,12 +19,15 @@ std::optional<double> uniform(const Tensor* constant) {
   const int64_t count = constant->count();
   if (count < 1 || constant->bytes() % static_cast<uint64_t>(count) != 0) return std::nullopt;
   const auto all = static_cast<size_t>(constant->bytes()), one = all / static_cast<size_t>(count);
-  auto first = constant->readable();
+  bool alike = false;
+  Result<Tensor> first = Tensor::allocate(constant->dtype, {});
   if (!first.ok()) return std::nullopt;
-  const char* data = first->as<const char>();
-  if (std::memcmp(data, data + one, all - one) != 0) return std::nullopt;
-  first->dims.clear();
-  return scalar_of(&*first);
+  const Status read = constant->read([&](const void* bytes) {
+    const auto* const data = static_cast<const char*>(bytes);
+    alike = std::memcmp(data, data + one, all - one) == 0;
+    if (alike) std::memcpy(first->data(), data, one);
+  });
+  return read.ok() && alike ? scalar_of(&*first) : std::nullopt;
 }
 
 std::optional<double> uniform(const Editor& editor, const Node& node, size_t i) {

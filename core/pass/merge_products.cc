@@ -4,6 +4,7 @@
 // with the matrices side by side, cut into three: one step fewer.
 #include <cstring>
 #include <new>
+#include <numeric>
 
 #include "core/pass/raise.h"
 #include "core/pass/rule_tables.h"
@@ -47,24 +48,26 @@ Result<Tensor> side_by_side(const std::vector<const Tensor*>& parts,
                             const std::vector<int64_t>& widths, pfrt_dtype dtype, Dims dims) {
   std::vector<Tensor> from;
   for (const Tensor* part : parts) from.push_back(part ? *part : Tensor());
-  const auto fill = [from, widths, rows = dims.size() == 2 ? dims[0] : 1,
+  const auto fill = [from, widths, rows = static_cast<size_t>(dims.size() == 2 ? dims[0] : 1),
                      size = dtype_size(dtype)](void* out) {
-    std::vector<Tensor> read;
-    for (const Tensor& part : from) {
-      auto readable = part.readable();
-      if (!readable.ok()) throw std::bad_alloc();
-      read.push_back(readable.take());
-    }
+    const int64_t width = std::accumulate(widths.begin(), widths.end(), int64_t{0});
     auto* to = static_cast<char*>(out);
-    for (int64_t row = 0; row < rows; ++row) {
-      for (size_t i = 0; i < read.size(); ++i) {
-        const size_t line = static_cast<size_t>(widths[i]) * size;
-        if (line && read[i].valid())
-          std::memcpy(to, read[i].as<const char>() + static_cast<size_t>(row) * line, line);
-        else
-          std::memset(to, 0, line);
-        to += line;
-      }
+    for (size_t i = 0; i < from.size(); to += static_cast<size_t>(widths[i++]) * size) {
+      const size_t line = static_cast<size_t>(widths[i]) * size;
+      if (line == 0) continue;
+      const auto put = [&](const void* data) {
+        for (size_t row = 0; row < rows; ++row) {
+          char* const at = to + row * static_cast<size_t>(width) * size;
+          if (data)
+            std::memcpy(at, static_cast<const char*>(data) + row * line, line);
+          else
+            std::memset(at, 0, line);
+        }
+      };
+      if (!from[i].valid())
+        put(nullptr);
+      else if (!from[i].read(put).ok())
+        throw std::bad_alloc();
     }
   };
   const void* origin = nullptr;

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/pass/numbers.h"
 
+#include <cstring>
 #include <functional>
+#include <new>
 #include <numeric>
 
 #include "core/base/half.h"
@@ -71,20 +73,30 @@ Result<Tensor> scaled_along(const Tensor& tensor, size_t axis, const std::vector
     return from_doubles(tensor.dtype, tensor.dims, *numbers);
   }
   const auto fill = [tensor, inner, count, factors](void* out) {
-    tensor.copy_to(out);
-    auto* const at = static_cast<float*>(out);
-    const auto scale = [](float& x, double by) {
-      x = static_cast<float>(static_cast<double>(x) * by);
+    // |bytes| may be |out|, or at any address.
+    const auto scale = [&](const void* bytes) {
+      const auto put = [from = static_cast<const char*>(bytes), at = static_cast<float*>(out)](
+                           size_t i, double by) {
+        float x;
+        std::memcpy(&x, from + i * sizeof x, sizeof x);
+        at[i] = static_cast<float>(static_cast<double>(x) * by);
+      };
+      if (inner == 1) {
+        for (size_t i = 0; i < count; i += factors.size())
+          for (size_t c = 0; c < factors.size(); ++c) put(i + c, factors[c]);
+        return;
+      }
+      for (size_t i = 0, channel = 0; i < count; i += inner) {
+        const double factor = factors[channel];
+        for (size_t j = i; j < i + inner; ++j) put(j, factor);
+        channel = (channel + 1) % factors.size();
+      }
     };
-    if (inner == 1) {
-      for (size_t i = 0; i < count; i += factors.size())
-        for (size_t c = 0; c < factors.size(); ++c) scale(at[i + c], factors[c]);
-      return;
-    }
-    for (size_t i = 0, channel = 0; i < count; i += inner) {
-      const double factor = factors[channel];
-      for (size_t j = i; j < i + inner; ++j) scale(at[j], factor);
-      channel = (channel + 1) % factors.size();
+    if (tensor.deferred() && !tensor.buffer->lies_at_origin()) {
+      tensor.copy_to(out);
+      scale(out);
+    } else if (!tensor.read(scale).ok()) {
+      throw std::bad_alloc();
     }
   };
   return Tensor::made_by(fill, tensor.dtype, tensor.dims, tensor.origin());

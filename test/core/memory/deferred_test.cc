@@ -75,6 +75,13 @@ TEST(Deferred, reading_leaves_bytes_deferred) {
   EXPECT_EQ(counted.fills, 3);
 }
 
+TEST(Deferred, made_bytes_lie_nowhere_else) {
+  Counted counted;
+  const Tensor tensor = counted.tensor().take();
+  EXPECT_TRUE(counts_up(static_cast<const float*>(tensor.at_any_address())));
+  EXPECT_FALSE(tensor.deferred());
+}
+
 TEST(Deferred, little_is_made_at_once) {
   Counted counted;
   const Tensor tensor = counted.tensor(16).take();
@@ -105,7 +112,10 @@ TEST(Deferred, memory_at_odd_addresses_is_released_with_the_tensor) {
   tensor.dims = {kCount};
   tensor.buffer = Buffer::unaligned(bytes.data() + 1, bytes.size() - 1, [&] { ++released; }).take();
   EXPECT_EQ(tensor.origin(), bytes.data() + 1);
+  EXPECT_EQ(tensor.at_any_address(), bytes.data() + 1);
+  EXPECT_TRUE(tensor.deferred());
   EXPECT_TRUE(counts_up(tensor.as<float>()));
+  EXPECT_EQ(tensor.at_any_address(), tensor.data());
   EXPECT_EQ(tensor.origin(), bytes.data() + 1);
   EXPECT_EQ(released, 0);
   tensor = Tensor();

@@ -46,7 +46,9 @@ TEST(Staging, memory_is_used_again_and_grows) {
     staging.clear();
     const Tensor copy = staging.readable(deferred(bytes, 4)).take();
     EXPECT_TRUE(is_all(copy, 4));
-    if (data) EXPECT_EQ(copy.data(), data);
+    if (data != nullptr) {
+      EXPECT_EQ(copy.data(), data);
+    }
     data = copy.data();
   }
   staging.clear();
