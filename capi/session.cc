@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <array>
+#include <cstddef>
+#include <memory_resource>
 
 #include "capi/run.h"
 
@@ -170,7 +173,7 @@ const pfrt_io& io_at(const pfrt_io* list, size_t i) {
 }
 
 Status read_inputs(const pfrt_session& s, const pfrt_io* inputs, size_t count,
-                   std::vector<ValuePtr>& values, std::vector<Range>& ranges) {
+                   std::vector<ValuePtr>& values, std::pmr::vector<Range>& ranges) {
   for (size_t i = 0; i < count; ++i) {
     const pfrt_io io = read(&io_at(inputs, i));
     if (io.value) {
@@ -193,7 +196,7 @@ Status read_inputs(const pfrt_session& s, const pfrt_io* inputs, size_t count,
 }
 
 Status read_outputs(const pfrt_session& s, const pfrt_io* outputs, size_t count,
-                    std::vector<OutputRequest>& requests, std::vector<Range>& ranges) {
+                    std::vector<OutputRequest>& requests, std::pmr::vector<Range>& ranges) {
   for (size_t i = 0; i < count; ++i) {
     const pfrt_io io = read(&io_at(outputs, i));
     OutputRequest request;
@@ -230,7 +233,9 @@ Status read_outputs(const pfrt_session& s, const pfrt_io* outputs, size_t count,
 // Puts the results where the caller wants them. Nothing is handed out unless everything fits.
 Status give_outputs(const pfrt_session& s, pfrt_io* outputs,
                     const std::vector<OutputRequest>& requests, std::vector<ValuePtr>& values) {
-  std::vector<std::unique_ptr<pfrt_value>> made(values.size());
+  std::array<std::byte, 256> near;
+  std::pmr::monotonic_buffer_resource memory(near.data(), near.size());
+  std::pmr::vector<std::unique_ptr<pfrt_value>> made(values.size(), &memory);
   for (size_t i = 0; i < values.size(); ++i) {
     if (!requests[i].wanted) continue;
     if (!requests[i].data) {
@@ -344,7 +349,10 @@ Status prepare_run(pfrt_session& s, const pfrt_io* inputs, size_t n_inputs, cons
   if (out.own) control.executor = out.own->threads();
   control.width = s.session->width(threads, control.executor ? control.executor->width() : 0);
   control.profile = s.session->profiling();
-  std::vector<Range> ranges;
+  std::array<std::byte, 1024> near;
+  std::pmr::monotonic_buffer_resource memory(near.data(), near.size());
+  std::pmr::vector<Range> ranges(&memory);
+  ranges.reserve(n_inputs + n_outputs);
   out.values.reserve(n_inputs);
   out.requests.reserve(n_outputs);
   const EnvScope scope(out.own);

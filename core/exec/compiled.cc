@@ -318,10 +318,12 @@ Status CompiledGraph::run(std::vector<ValuePtr> inputs, const std::vector<Output
   const Graph& g = *graph_;
   std::vector<ValuePtr> slots(slot_count_);
   for (size_t i = 0; i < inputs_.size(); ++i) slots[slot_of_[inputs_[i]]] = std::move(inputs[i]);
-  std::vector<OutputRequest> targets(slot_count_);
+  std::vector<OutputRequest> targets;  // by slot; empty: nothing is wanted anywhere
   for (size_t i = 0; i < requests.size(); ++i) {
+    if (!requests[i].data) continue;
+    targets.resize(slot_count_);
     OutputRequest& target = targets[slot_of_[g.outputs[i]]];
-    if (requests[i].data && !target.data) target = requests[i];
+    if (!target.data) target = requests[i];
   }
   for (const auto& segment : segments_) {
     if (const Code stop = control.stop(); stop != Code::kOK) return stop_status(stop);

@@ -233,7 +233,7 @@ Status SegmentPlan::add_program(const Graph& graph, const Snapshot& snapshot,
           e.place = late ? Place::kAllocated : Place::kOutput;
           e.slot = slot_of[v];
           outputs_.push_back(
-              {v, e.slot, type.dtype, late ? Dims() : dims_of(type), !late, e.space});
+              {v, e.slot, type.dtype, late ? Dims() : dims_of(type), e.bytes, !late, e.space});
         } else {
           if (!known)
             return error(Code::kINTERNAL, "the dimensions of '", graph.at(v).name,
@@ -357,10 +357,10 @@ Status SegmentPlan::execute(std::vector<ValuePtr>& slots, const std::vector<Outp
     if (!o.known) continue;
     Tensor tensor;
     const OutputRequest* target = o.slot < targets.size() ? &targets[o.slot] : nullptr;
-    tensor.dtype = o.dtype;
-    tensor.dims = o.dims;
-    if (target && target->data && target->bytes == tensor.bytes() &&
+    if (target && target->data && target->bytes == o.bytes &&
         target->device() == spaces_[o.space].device.get()) {
+      tensor.dtype = o.dtype;
+      tensor.dims = o.dims;
       if (target->buffer) {
         tensor.buffer = target->buffer;
         tensor.offset = static_cast<uint64_t>(static_cast<char*>(target->data) -

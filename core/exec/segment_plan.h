@@ -129,7 +129,8 @@ class SegmentPlan {
     ValueId value;
     uint32_t slot;
     pfrt_dtype dtype;
-    Dims dims;  // empty for unknown ones
+    Dims dims;       // empty for unknown ones
+    uint64_t bytes;  // where they are known
     bool known;
     uint32_t space;
   };

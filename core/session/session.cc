@@ -2,6 +2,9 @@
 #include "core/session/session.h"
 
 #include <algorithm>
+#include <array>
+#include <cstddef>
+#include <memory_resource>
 
 #include "core/base/floating_point.h"
 #include "core/exec/home.h"
@@ -323,8 +326,13 @@ uint32_t Session::width(int64_t asked, uint32_t available) const {
 }
 
 Status Session::check_inputs(const std::vector<ValuePtr>& inputs) const {
-  std::map<std::string, std::pair<int64_t, std::string>>
-      named;  // symbol to size and the input that set it
+  struct Named {
+    const std::string *symbol, *input;  // and the input that gave its size
+    int64_t size;
+  };
+  std::array<std::byte, 1024> near;
+  std::pmr::monotonic_buffer_resource memory(near.data(), near.size());
+  std::pmr::vector<Named> named(&memory);
   for (size_t i = 0; i < inputs_.size(); ++i) {
     const PortInfo& port = inputs_[i];
     const Value* value = inputs[i].get();
@@ -354,10 +362,13 @@ Status Session::check_inputs(const std::vector<ValuePtr>& inputs) const {
       if (port.dims[d] >= 0 && port.dims[d] != t.dims[d])
         return mismatch(message(" (dimension ", d, " differs)"));
       if (port.dims[d] >= 0 || port.dim_names[d].empty()) continue;
-      auto [it, fresh] = named.try_emplace(port.dim_names[d], t.dims[d], port.name);
-      if (!fresh && it->second.first != t.dims[d])
-        return mismatch(message(" (dimension '", port.dim_names[d], "' is ", it->second.first,
-                                " in input '", it->second.second, "')"));
+      const auto known = std::ranges::find_if(
+          named, [&](const Named& n) { return *n.symbol == port.dim_names[d]; });
+      if (known == named.end())
+        named.push_back({&port.dim_names[d], &port.name, t.dims[d]});
+      else if (known->size != t.dims[d])
+        return mismatch(message(" (dimension '", port.dim_names[d], "' is ", known->size,
+                                " in input '", *known->input, "')"));
     }
   }
   return {};

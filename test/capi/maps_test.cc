@@ -16,15 +16,17 @@ Handle<pfrt_value> run_one(pfrt_session* session, pfrt_io in) {
   return Handle<pfrt_value>(out.value);
 }
 
-TEST(Maps, a_sequence_of_maps_is_read) {
+// ZipMap of three rows of columns 1, 2, ..., 9 gives maps of |keys| to those |columns| of each row.
+void expect_maps(const std::vector<int64_t>& labels, const std::vector<int64_t>& keys,
+                 const std::vector<size_t>& columns) {
   GraphBuilder g;
   g.opset(1, kMl);
-  g.input("x", PFRT_DTYPE_FLOAT32, {"N", 2});
-  g.node("ZipMap", {"x"}, {"y"}, {Attr::of_ints("classlabels_int64s", {7, -7})}, "zip", kMl);
+  g.input("x", PFRT_DTYPE_FLOAT32, {"N", 3});
+  g.node("ZipMap", {"x"}, {"y"}, {Attr::of_ints("classlabels_int64s", labels)}, "zip", kMl);
   g.output("y");
   const Handle<pfrt_env> env = make_env();
   const Handle<pfrt_session> session = make_session(env.get(), g);
-  const Array x = floats({3, 2}, {1, 2, 3, 4, 5, 6});
+  const Array x = floats({3, 3}, {1, 2, 3, 4, 5, 6, 7, 8, 9});
   const Handle<pfrt_value> y = run_one(session.get(), x.io());
   ASSERT_TRUE(y);
   ASSERT_EQ(api().value->kind(y.get()), PFRT_VALUE_SEQUENCE);
@@ -32,14 +34,25 @@ TEST(Maps, a_sequence_of_maps_is_read) {
   ASSERT_TRUE(ok(api().value->count(y.get(), &count)));
   ASSERT_EQ(count, 3u);
   for (size_t i = 0; i < count; ++i) {
-    pfrt_value *map = nullptr, *keys = nullptr, *values = nullptr;
+    pfrt_value *map = nullptr, *names = nullptr, *values = nullptr;
     ASSERT_TRUE(ok(api().value->element(y.get(), i, &map)));
     ASSERT_EQ(api().value->kind(map), PFRT_VALUE_MAP);
-    ASSERT_TRUE(ok(api().value->map_parts(map, &keys, &values)));
-    EXPECT_EQ(array_of(keys).as<int64_t>(), (std::vector<int64_t>{7, -7}));
-    const auto first = static_cast<float>(2 * i + 1);
-    EXPECT_EQ(array_of(values).as<float>(), (std::vector<float>{first, first + 1}));
+    ASSERT_TRUE(ok(api().value->map_parts(map, &names, &values)));
+    EXPECT_EQ(array_of(names).as<int64_t>(), keys);
+    std::vector<float> row;
+    for (const size_t column : columns) row.push_back(static_cast<float>(3 * i + column + 1));
+    EXPECT_EQ(array_of(values).as<float>(), row);
   }
+}
+
+TEST(Maps, a_sequence_of_maps_is_read) {
+  expect_maps({7, -7, 0}, {7, -7, 0}, {0, 1, 2});
+  expect_maps({-7, 0, 7}, {-7, 0, 7}, {0, 1, 2});
+}
+
+TEST(Maps, of_labels_that_repeat_the_last_counts) {
+  expect_maps({7, 8, 7}, {8, 7}, {1, 2});
+  expect_maps({1, 1, 2}, {1, 2}, {1, 2});
 }
 
 TEST(Maps, keys_and_columns_must_agree) {

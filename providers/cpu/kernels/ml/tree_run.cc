@@ -328,13 +328,16 @@ class TreeKernel {
     const int64_t targets = trees_->forest.targets, all = rows_.rows * targets;
     T near[kNear];
     uint8_t near_flags[kNear];
-    const auto far = static_cast<size_t>(groups_ * all > kNear ? groups_ * all : 0);
-    const auto values = std::make_unique_for_overwrite<T[]>(far);
-    const auto voted = std::make_unique_for_overwrite<uint8_t[]>(far);
+    std::unique_ptr<T[]> values;
+    std::unique_ptr<uint8_t[]> voted;
+    if (groups_ * all > kNear) {
+      values = std::make_unique_for_overwrite<T[]>(static_cast<size_t>(groups_ * all));
+      voted = std::make_unique_for_overwrite<uint8_t[]>(static_cast<size_t>(groups_ * all));
+    }
     const auto scores = [&](int64_t g, int64_t b) {
       const int64_t at = g * all + b * block_ * targets;
-      return far == 0 ? Scores<T>{near + at, near_flags + at}
-                      : Scores<T>{values.get() + at, voted.get() + at};
+      return values ? Scores<T>{values.get() + at, voted.get() + at}
+                    : Scores<T>{near + at, near_flags + at};
     };
     run.parallel(groups_ * blocks_, [&](int64_t i, uint32_t worker) {
       if (run.stopped()) return;
