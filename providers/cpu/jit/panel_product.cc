@@ -227,6 +227,7 @@ class Generator final : public Xbyak::CodeGenerator {
     test(r15, r15);
     cmovz(r15, rsi);  // which is read anyway
     mov(rdx, arg(offsetof(Blocks, chunks)));
+    if (!streams_) fetch_lines_of_c();
 
     Xbyak::Label chunk, rest, room, shallow, last;
     clear_sums();
@@ -269,6 +270,19 @@ class Generator final : public Xbyak::CodeGenerator {
     for (size_t i = std::size(saved); i-- > 0;) pop(saved[i]);
     vzeroupper();
     ret();
+  }
+
+  // Stores reach the cache in their order: those of sums on the stack would wait behind lines of C
+  // that come from memory.
+  void fetch_lines_of_c() {
+    mov(rax, arg(offsetof(Blocks, c)));
+    mov(r10, arg(offsetof(Blocks, c_row)));
+    mov(r11, arg(offsetof(Blocks, c_panel)));
+    for (int r = 0; r < rows_; ++r) {
+      prefetchw(ptr[rax]);
+      if (vectors_ * lanes() > kPanel) prefetchw(ptr[rax + r11 * 4]);
+      if (r + 1 < rows_) lea(rax, ptr[rax + r10 * 4]);
+    }
   }
 
   void put_out() {
