@@ -15,7 +15,7 @@ class PanelProduct {
  public:
   static constexpr int64_t kPanel = 16;  // columns
   static constexpr int64_t kMostRows = 12, kMostPanels = 2;
-  static constexpr int64_t kMostStreamRows = 4, kMostStreams = 4;
+  static constexpr int64_t kMostStreamRows = 6, kMostStreams = 4;
   static constexpr int64_t kAheadLine = 16, kAheadDepth = 8;
 
   // nullptr where the machine, or PFRT_ISA, has no AVX2, or code cannot be made executable.
@@ -45,11 +45,12 @@ class PanelProduct {
   void run(int64_t rows, int64_t panels, const Blocks& blocks) const {
     code_[panels - 1][rows - 1](&blocks);
   }
-  // streams(rows) panels |b_panel| apart at once, for 1 to kMostStreamRows rows. Few rows take as
+  // streams(rows) panels |b_panel| apart at once, for 1 to stream_rows() rows. Few rows take as
   // long as their panels take to read, and more is on its way from memory where that is in several
-  // places. The bits are those of run.
+  // places; a single panel is fetched ahead of its use. The bits are those of run.
   void run_streams(int64_t rows, const Blocks& blocks) const { streams_code_[rows - 1](&blocks); }
   int64_t streams(int64_t rows) const { return streams_[rows - 1]; }
+  int64_t stream_rows() const { return stream_rows_; }
   // The first 8 columns of one panel, for 1 to half_rows() rows: no others are read or written, nor
   // of |start|.
   void run_half(int64_t rows, const Blocks& blocks) const { half_code_[rows - 1](&blocks); }
@@ -74,7 +75,7 @@ class PanelProduct {
  private:
   friend class PanelProductSet;
   using Code = void (*)(const Blocks* blocks);
-  int64_t rows_ = 0, rows_of_two_ = 0, half_rows_ = 0;
+  int64_t rows_ = 0, rows_of_two_ = 0, half_rows_ = 0, stream_rows_ = 0;
   int64_t streams_[kMostStreamRows] = {};
   Code code_[kMostPanels][kMostRows] = {}, half_code_[kMostRows] = {};
   Code streams_code_[kMostStreamRows] = {};

@@ -12,6 +12,7 @@ namespace {
 constexpr int64_t kPanel = PanelProduct::kPanel, kStreams = PanelProduct::kMostStreams;
 constexpr int64_t kChain = 64;     // k summed apart, which keeps errors small
 constexpr int64_t kPass = 384;     // k a call, at most: a panel's part stays in the first cache
+constexpr int64_t kFewParts = 4;   // of rows
 constexpr int64_t kReadRows = 16;  // of constants at a time, to be packed
 constexpr int64_t kLeastTaskCols = 128, kTaskCols = 512, kWantedTasks = 8;
 // Of a task: all panels read its rows, which are to stay in the second-level cache.
@@ -157,7 +158,7 @@ void PanelMatmul::multiply(const Run& run, const Task& t, float* scratch) const 
   float* const sums = scratch + (panels_ != Panels::kPlain ? kWidened : 0);
   const int64_t wide = product_->panels(t.rows) * kPanel;
   int64_t j = t.col;
-  if (t.rows <= PanelProduct::kMostStreamRows && panels_ == Panels::kPlain) {
+  if (t.rows <= product_->stream_rows() && panels_ == Panels::kPlain) {
     const int64_t streams = product_->streams(t.rows);
     const int64_t apart = t.cols / (streams * kPanel);
     for (; j < t.col + apart * kPanel; j += kPanel) {
@@ -188,6 +189,10 @@ void PanelMatmul::multiply(const Run& run, const Task& t, const Block& block) co
   const bool widens = panels_ != Panels::kPlain;
   const int64_t sums_row = block.panels * kPanel;
   const int64_t pass = pass_of(k_);
+  // What few parts fetch for the next panels is not all of those.
+  const int64_t most_rows = parts.rows + (parts.more > 0);
+  const bool fetch = !widens && parts.count <= kFewParts && most_rows <= product_->stream_rows() &&
+                     product_->streams(most_rows) == block.panels;
   PanelProduct::Blocks p{};
   p.offsets = kOffsets;
   p.a_row = k_;
@@ -221,7 +226,11 @@ void PanelMatmul::multiply(const Run& run, const Task& t, const Block& block) co
       for (int64_t i = 0; i < parts.count; ++i) {
         const int64_t rows = parts.rows + (i < parts.more);
         p.ahead = ahead.take(depth / PanelProduct::kAheadDepth);
-        product_->run(rows, block.panels, p);
+        if (i == 0 && fetch) {
+          product_->run_streams(rows, p);
+        } else {
+          product_->run(rows, block.panels, p);
+        }
         p.a += rows * k_;
         p.c += rows * p.c_row;
         if (k > 0) p.start += rows * sums_row;
