@@ -8,6 +8,7 @@
 //   r14  where the next chain's sums go, from rsp on: kSlots times all sums
 #include "providers/cpu/jit/panel_product.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdio>
 #include <iterator>
@@ -108,7 +109,8 @@ class Generator final : public Xbyak::CodeGenerator {
   // |fresh|: the sums of the chain before go to their slot on the way. Many stores at once would
   // hold up what follows them.
   void multiply(int k, bool fresh = false) {
-    if (streams_) return multiply_streams(k, fresh);
+    if (streams_ && vectors_ * lanes() > kPanel) return multiply_streams(k, fresh);
+    if (streams_) prefetcht0(ptr[rsi + k * kPanel * 4 + kFetched]);
     for (int v = 0; v < vectors_; ++v)
       vmovups(column(v), of_vector(rsi, r13, r12, v, k * kPanel * 4));
     for (int r = 0; r < rows_; ++r) {
@@ -152,7 +154,6 @@ class Generator final : public Xbyak::CodeGenerator {
   // The elements stay in registers, and one column at a time is there.
   void multiply_streams(int k, bool fresh) {
     const int at = rows_ * vectors_;
-    if (vectors_ * lanes() == kPanel) prefetcht0(ptr[rsi + k * kPanel * 4 + kFetched]);
     for (int r = 0; r < rows_; ++r) vbroadcastss(vector(at + 1 + r), of_row(r, k));
     for (int v = 0; v < vectors_; ++v) {
       vmovups(vector(at), of_vector(rsi, r13, r12, v, k * kPanel * 4));
@@ -256,6 +257,7 @@ class Generator final : public Xbyak::CodeGenerator {
     cmp(r15, arg(offsetof(Blocks, ahead_end)));
     cmovae(r15, rsi);  // which is read anyway
     mov(rdx, arg(offsetof(Blocks, chunks)));
+    if (!streams_) fetch_lines_of_c();
     clear_sums();
     mov(r8, arg(offsetof(Blocks, chain)));
     sub(rdx, r8);
@@ -299,6 +301,19 @@ class Generator final : public Xbyak::CodeGenerator {
     for (size_t i = std::size(saved); i-- > 0;) pop(saved[i]);
     vzeroupper();
     ret();
+  }
+
+  // Stores reach the cache in their order: those of sums on the stack would wait behind lines of C
+  // that come from memory.
+  void fetch_lines_of_c() {
+    mov(rax, arg(offsetof(Blocks, c)));
+    mov(r10, arg(offsetof(Blocks, c_row)));
+    mov(r11, arg(offsetof(Blocks, c_panel)));
+    for (int r = 0; r < rows_; ++r) {
+      prefetchw(ptr[rax]);
+      if (vectors_ * lanes() > kPanel) prefetchw(ptr[rax + r11 * 4]);
+      if (r + 1 < rows_) lea(rax, ptr[rax + r10 * 4]);
+    }
   }
 
   void put_out() {
@@ -358,7 +373,7 @@ class Generator final : public Xbyak::CodeGenerator {
 class PanelProductSet {
  public:
   // 6 x 2 sums fill 12 of 16 registers, 12 x 2 fill 24 of 32; 2 x 4 leave room for four columns.
-  // Half panels of AVX2 have 12 x 1. Streams have 1 x 8, 2 x 6, 3 x 4 and 4 x 2, or R x 4; pairs
+  // Half panels of AVX2 have 12 x 1. Streams have 1 x 8, 2 x 6, 3 x 4 and R x 2, or R x 4; pairs
   // have none.
   PanelProductSet(bool wide, bool pairs) {
     product_.rows_ = wide ? 12 : 6;
@@ -376,15 +391,16 @@ class PanelProductSet {
       code[panels - 1][rows_of[panels - 1]] = generator.getCurr();
     }
     const uint8_t* streams[PanelProduct::kMostStreamRows + 1] = {};
-    const int64_t stream_rows = pairs ? 0 : PanelProduct::kMostStreamRows;
-    for (int rows = 1; rows <= stream_rows; ++rows) {
-      const int panels = wide ? PanelProduct::kMostStreams : PanelProduct::kMostStreams + 1 - rows;
+    product_.stream_rows_ = pairs ? 0 : wide ? 4 : PanelProduct::kMostStreamRows;
+    for (int rows = 1; rows <= product_.stream_rows_; ++rows) {
+      const int most = PanelProduct::kMostStreams;
+      const int panels = wide ? most : std::max(most + 1 - rows, 1);
       product_.streams_[rows - 1] = panels;
       streams[rows - 1] = generator.write_streams(rows, panels);
       product_.streams_code_[rows - 1] =
           reinterpret_cast<PanelProduct::Code>(reinterpret_cast<uintptr_t>(streams[rows - 1]));
     }
-    streams[stream_rows] = generator.getCurr();
+    streams[product_.stream_rows_] = generator.getCurr();
     product_.half_rows_ = wide ? 0 : PanelProduct::kMostRows;
     const uint8_t* half[PanelProduct::kMostRows + 1] = {};
     for (int rows = 1; rows <= product_.half_rows_; ++rows) {
@@ -397,7 +413,7 @@ class PanelProductSet {
     for (int64_t p = 0; written_ && p < PanelProduct::kMostPanels; ++p)
       for (int64_t r = 0; r < rows_of[p]; ++r)
         publish_one(wide, pairs, r + 1, p == 0 ? "1" : "2", code[p][r], code[p][r + 1]);
-    for (int64_t r = 0; written_ && r < stream_rows; ++r)
+    for (int64_t r = 0; written_ && r < product_.stream_rows_; ++r)
       publish_one(wide, pairs, r + 1, "streams", streams[r], streams[r + 1]);
     for (int64_t r = 0; written_ && r < product_.half_rows_; ++r)
       publish_one(wide, pairs, r + 1, "half", half[r], half[r + 1]);

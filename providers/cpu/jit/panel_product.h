@@ -17,7 +17,7 @@ class PanelProduct {
  public:
   static constexpr int64_t kPanel = 16;  // columns
   static constexpr int64_t kMostRows = 12, kMostPanels = 2;
-  static constexpr int64_t kMostStreamRows = 4, kMostStreams = 4;
+  static constexpr int64_t kMostStreamRows = 6, kMostStreams = 4;
   static constexpr int64_t kAheadLine = 16, kAheadDepth = 8;
 
   // nullptr where the machine, or PFRT_ISA, has no AVX2, or code cannot be made executable.
@@ -52,11 +52,12 @@ class PanelProduct {
   void run(int64_t rows, int64_t panels, Blocks& blocks) const {
     code_[panels - 1][rows - 1](&blocks);
   }
-  // streams(rows) panels |b_panel| apart at once, for 1 to kMostStreamRows rows. Few rows take as
+  // streams(rows) panels |b_panel| apart at once, for 1 to stream_rows() rows. Few rows take as
   // long as their panels take to read, and more is on its way from memory where that is in several
-  // places. The bits are those of run. Not of pairs.
+  // places; a single panel is fetched ahead of its use. The bits are those of run. Not of pairs.
   void run_streams(int64_t rows, Blocks& blocks) const { streams_code_[rows - 1](&blocks); }
   int64_t streams(int64_t rows) const { return streams_[rows - 1]; }
+  int64_t stream_rows() const { return stream_rows_; }
   // 0 where a vector is a panel, and half of one would take as long.
   int64_t half_rows() const { return half_rows_; }
   int64_t rows() const { return rows_; }
@@ -69,6 +70,8 @@ class PanelProduct {
   struct Parts {
     int64_t whole = 0, count = 0, rows = 0, more = 0;
 
+    int64_t first() const { return rows + (more > 0); }  // rows of the first
+    Parts rest() const { return {whole, count - 1, rows, std::max<int64_t>(more - 1, 0)}; }
     // Of |n| shares as alike as can be, share |i|.
     Parts share(int64_t i, int64_t n) const {
       if (n == 1) return *this;
@@ -99,7 +102,7 @@ class PanelProduct {
     blocks.parts = parts.count - parts.more;
     if (blocks.parts > 0) code[parts.rows - 1](&blocks);
   }
-  int64_t rows_ = 0, rows_of_two_ = 0, half_rows_ = 0;
+  int64_t rows_ = 0, rows_of_two_ = 0, half_rows_ = 0, stream_rows_ = 0;
   int64_t streams_[kMostStreamRows] = {};
   Code code_[kMostPanels][kMostRows] = {}, half_code_[kMostRows] = {};
   Code streams_code_[kMostStreamRows] = {};

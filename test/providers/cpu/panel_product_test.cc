@@ -178,7 +178,7 @@ TEST(PanelProduct, by_streams_is_near_the_exact_sums) {
   const PanelProduct* const product = PanelProduct::get();
   if (product == nullptr) GTEST_SKIP() << "needs avx2";
   for (const auto& sums : kSums)
-    for (int64_t rows = 1; rows <= PanelProduct::kMostStreamRows; ++rows)
+    for (int64_t rows = 1; rows <= product->stream_rows(); ++rows)
       for (const auto from : {Shape::From::kC, Shape::From::kOneRow, Shape::From::kRows}) {
         const int64_t panels = product->streams(rows);
         const Shape shape{rows, panels, sums.chunks, sums.depth, sums.chain, from};

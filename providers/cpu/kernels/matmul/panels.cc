@@ -12,6 +12,7 @@ namespace {
 constexpr int64_t kPanel = PanelProduct::kPanel, kStreams = PanelProduct::kMostStreams;
 constexpr int64_t kChain = 64;     // k summed apart, which keeps errors small
 constexpr int64_t kPass = 384;     // k a call, at most: a panel's part stays in the first cache
+constexpr int64_t kFewParts = 4;   // of rows
 constexpr int64_t kReadRows = 16;  // of constants at a time, to be packed
 constexpr int64_t kLeastTaskCols = 128, kTaskCols = 512, kWantedTasks = 8;
 // Of a task: all panels read its rows, which are to stay in the second-level cache.
@@ -152,7 +153,7 @@ void PanelMatmul::multiply(const Run& run, const Task& t, float* scratch) const 
   float* const sums = scratch + (widens() ? kWidened : 0);
   const int64_t wide = product_->panels(t.rows) * kPanel;
   int64_t j = t.col;
-  if (t.rows <= PanelProduct::kMostStreamRows && panels_ == Panels::kPlain) {
+  if (t.rows <= product_->stream_rows() && panels_ == Panels::kPlain) {
     const int64_t streams = product_->streams(t.rows);
     const int64_t apart = t.cols / (streams * kPanel);
     for (; j < t.col + apart * kPanel; j += kPanel) {
@@ -182,6 +183,9 @@ void PanelMatmul::multiply(const Run& run, const Task& t, const Block& block) co
   const PanelProduct::Parts parts = product_->parts(t.rows);
   const bool widens = this->widens();
   const int64_t sums_row = block.panels * kPanel;
+  // What few parts fetch for the next panels is not all of those.
+  const bool fetch = parts.count <= kFewParts && parts.first() <= product_->stream_rows() &&
+                     panels_ == Panels::kPlain && product_->streams(parts.first()) == block.panels;
   PanelProduct::Blocks p{};
   p.offsets = kOffsets;
   p.a_row = k_;
@@ -214,10 +218,12 @@ void PanelMatmul::multiply(const Run& run, const Task& t, const Block& block) co
       continue;
     }
     const Ahead ahead = widens ? Ahead{} : next_panels(run, t, block, k + depth);
+    if (fetch) product_->run_streams(parts.first(), p);
+    const PanelProduct::Parts others = fetch ? parts.rest() : parts;
     for (int64_t i = 0; i < ahead.panels; ++i) {
       p.ahead = ahead.from + i * ahead.stride;
       p.ahead_end = p.ahead + ahead.lines * kPanel;
-      product_->run(parts.share(i, ahead.panels), block.panels, p);
+      product_->run(others.share(i, ahead.panels), block.panels, p);
     }
     k += depth;
   }
