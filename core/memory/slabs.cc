@@ -11,7 +11,8 @@ namespace pfrt {
 namespace {
 
 constexpr uint64_t kSmall = uint64_t{16} << 10;  // below it, the C library's
-constexpr uint64_t kFirst = uint64_t{4} << 20;   // so that small models take no large page
+// So that small models take no large page; as many small ones take longer than one that is large.
+constexpr uint64_t kFirst = uint64_t{256} << 10;
 constexpr uint64_t kSlab = uint64_t{32} << 20;
 
 }  // namespace

@@ -18,7 +18,7 @@ class Slabs final : public Allocator {
   Slabs() = default;
   ~Slabs() override;
 
-  // Small blocks, and the first few MiB, come from the C library.
+  // Small blocks, and the first few, come from the C library.
   void* allocate(uint64_t bytes, uint64_t alignment) override;
   void free(void* data, uint64_t bytes) override;
 

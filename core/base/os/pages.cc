@@ -14,6 +14,13 @@ uintptr_t rounded_up(uintptr_t n, uintptr_t page) { return (n + page - 1) / page
 
 uintptr_t page_size() { return static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE)); }
 
+// What is left behind the last large page has one too where half of it is used: that many small
+// ones take longer.
+uintptr_t mapped_size(uint64_t bytes) {
+  const uintptr_t size = rounded_up(static_cast<uintptr_t>(bytes), page_size());
+  return size % kLargePage >= kLargePage / 2 ? rounded_up(size, kLargePage) : size;
+}
+
 void advise_pages_inside(const void* data, uint64_t bytes, uintptr_t page, int advice) {
   const auto start = reinterpret_cast<uintptr_t>(data);
   const uintptr_t first = rounded_up(start, page);
@@ -25,7 +32,7 @@ void advise_pages_inside(const void* data, uint64_t bytes, uintptr_t page, int a
 
 void* map_memory(uint64_t bytes) {
   if (bytes > (uint64_t{1} << 62)) return nullptr;
-  const uintptr_t size = rounded_up(static_cast<uintptr_t>(bytes), page_size());
+  const uintptr_t size = mapped_size(bytes);
   void* const mapped = ::mmap(nullptr, size + kLargePage, PROT_READ | PROT_WRITE,
                               MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (mapped == MAP_FAILED) return nullptr;
@@ -35,13 +42,11 @@ void* map_memory(uint64_t bytes) {
   if (const uintptr_t rest = start + kLargePage - first; rest > 0)
     ::munmap(reinterpret_cast<void*>(first + size), rest);
   void* const data = reinterpret_cast<void*>(first);
-  prefer_large_pages(data, size);
+  advise_pages_inside(data, size, kLargePage, MADV_HUGEPAGE);
   return data;
 }
 
-void unmap_memory(void* data, uint64_t bytes) {
-  ::munmap(data, rounded_up(static_cast<uintptr_t>(bytes), page_size()));
-}
+void unmap_memory(void* data, uint64_t bytes) { ::munmap(data, mapped_size(bytes)); }
 
 void drop_pages(const void* data, uint64_t bytes) {
   advise_pages_inside(data, bytes, page_size(), MADV_DONTNEED);

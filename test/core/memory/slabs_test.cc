@@ -2,7 +2,9 @@
 #include "core/memory/slabs.h"
 
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 
+#include <cerrno>
 #include <cstdint>
 #include <cstring>
 #include <memory>
@@ -10,10 +12,38 @@
 #include <thread>
 #include <vector>
 
+#include "core/base/os/pages.h"
 #include "core/memory/tensor.h"
 
 namespace pfrt {
 namespace {
+
+// Large pages behind the last byte are given back with the rest.
+TEST(Pages, mappings_of_all_sizes_are_zero_and_go_as_a_whole) {
+  constexpr uint64_t kPage = 4096, kLarge = 2u << 20;
+  const std::pair<uint64_t, uint64_t> cases[] = {
+      {1, kPage},
+      {kLarge / 2 - kPage, kLarge / 2 - kPage},
+      {kLarge / 2, kLarge},
+      {kLarge - 1, kLarge},
+      {kLarge, kLarge},
+      {kLarge + 1, kLarge + kPage},
+      {3 * kLarge / 2, 2 * kLarge},
+      {4 * kLarge - 5, 4 * kLarge},
+  };
+  for (const auto& [bytes, mapped] : cases) {
+    auto* const data = static_cast<char*>(os::map_memory(bytes));
+    ASSERT_NE(data, nullptr);
+    EXPECT_EQ(data[0] | data[bytes / 2] | data[bytes - 1], 0);
+    std::memset(data, 1, bytes);
+    os::unmap_memory(data, bytes);
+    unsigned char resident = 0;
+    for (uint64_t at = 0; at < mapped; at += kPage) {
+      ASSERT_EQ(::mincore(data + at, kPage, &resident), -1) << bytes << " at " << at;
+      ASSERT_EQ(errno, ENOMEM);
+    }
+  }
+}
 
 TEST(Slabs, blocks_of_all_sizes_keep_their_bytes) {
   Slabs slabs;
