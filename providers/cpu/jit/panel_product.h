@@ -47,11 +47,6 @@ class PanelProduct {
     const float *ahead, *ahead_end;
     int64_t parts;  // whose rows follow each other; 0 is one
   };
-  // For 1 to rows() rows, 1 to panels(rows) panels, and chunks and depth of 1 or more. |a|, |c|,
-  // |start| and |ahead| move on to what follows.
-  void run(int64_t rows, int64_t panels, Blocks& blocks) const {
-    code_[panels - 1][rows - 1](&blocks);
-  }
   // streams(rows) panels |b_panel| apart at once, for 1 to stream_rows() rows. Few rows take as
   // long as their panels take to read, and more is on its way from memory where that is in several
   // places; a single panel is fetched ahead of its use. The bits are those of run. Not of pairs.
@@ -85,7 +80,8 @@ class PanelProduct {
     const int64_t count = (n + most - 1) / most;
     return {n, count, n / count, n % count};
   }
-  // All of them, by 1 to panels(rows) panels.
+  // All of them, by 1 to panels(rows) panels; chunks and depth are 1 or more. |a|, |c|, |start| and
+  // |ahead| move on to what follows.
   void run(const Parts& parts, int64_t panels, Blocks& blocks) const {
     run(parts, code_[panels - 1], blocks);
   }

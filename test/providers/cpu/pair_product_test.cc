@@ -46,10 +46,11 @@ class Operands {
     p.b_panel = depth() * kPanel;
     p.c = reinterpret_cast<float*>(c.data());
     p.c_row = row(), p.c_panel = kPanel;
+    const PanelProduct* const product = PanelProduct::get_pairs();
     if (s_.half)
-      PanelProduct::get_pairs()->run_half(s_.rows, p);
+      product->run_half(PanelProduct::parts(s_.rows, product->half_rows()), p);
     else
-      PanelProduct::get_pairs()->run(s_.rows, s_.panels, p);
+      product->run(product->parts(s_.rows), s_.panels, p);
     std::vector<uint32_t> out(c_.size());
     std::memcpy(out.data(), c.data(), c.size());
     return out;

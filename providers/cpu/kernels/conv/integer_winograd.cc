@@ -154,12 +154,7 @@ void multiply(const Plan& plan, int64_t part, int64_t panel, int64_t count, int6
     p.b = weights + (panel * kParts + part) * plan.weights_part() + chunk * kPanel * kPanel;
     p.c = sums + part * plan.sums_part() + panel * p.c_panel;
     p.start = chunk == 0 ? kNothing : nullptr;
-    for (int64_t i = 0; i < parts.count; ++i) {
-      const int64_t rows = parts.rows + (i < parts.more);
-      plan.product->run(rows, count, p);
-      p.a += rows * kPanel;
-      p.c += rows * kPanel;
-    }
+    plan.product->run(parts, count, p);
   }
 }
 

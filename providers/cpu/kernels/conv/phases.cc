@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "providers/cpu/kernels/conv/plane_lines.h"
+
 namespace pfrt::cpu {
 namespace {
 

@@ -120,12 +120,7 @@ void multiply(const Plan& plan, const Phase& phase, const Tile& t, const float* 
     for (int64_t y = y0; y < y1; ++y) {
       p.a = lines + (y - t.top) * plan.image.row_step() + x0 * plan.image.step();
       p.c = line_of(y);
-      for (int64_t i = 0; i < parts.count; ++i) {
-        const int64_t rows = parts.rows + (i < parts.more);
-        plan.product->run(rows, t.panels, p);
-        p.a += rows * p.a_row;
-        p.c += rows * p.c_row;
-      }
+      plan.product->run(parts, t.panels, p);
     }
   }
 }

@@ -167,12 +167,7 @@ void multiply(const Plan& plan, int64_t part, int64_t column, int64_t count, int
     p.b = weights + (column * kParts + part) * plan.weights_part() + chunk * kChain * kPanel;
     p.c = sums + part * plan.sums_part() + column * p.c_panel;
     p.start = chunk == 0 ? kNothing : nullptr;
-    for (int64_t i = 0; i < parts.count; ++i) {
-      const int64_t rows = parts.rows + (i < parts.more);
-      plan.product->run(rows, count, p);
-      p.a += rows * kPanel;
-      p.c += rows * kPanel;
-    }
+    plan.product->run(parts, count, p);
   }
 }
 
