@@ -311,27 +311,27 @@ Case qlinear_conv_case(Random& r, pfrt_dtype dtype, int64_t size) {
 // The gradient of a convolution: the positions of its windows are the input's pixels.
 Case conv_transpose_case(Random& r, pfrt_dtype dtype, int64_t size) {
   Form f = random_form(r, size);
-  if (r.once_in(2)) {
-    for (int64_t& side : f.kernel) side = r.from_to(1, size >= kLarge ? 4 : 6);
-    for (int64_t& dilation : f.dilations) dilation = 1;
+  const int64_t kind = r.below(4);
+  const bool winograd = kind == 1 && f.rank() == 2;
+  if (kind > 0) f.dilations.assign(f.rank(), 1);
+  if (winograd) {
+    f.batch = 1;
+    f.in = r.from_to(128, 140);
+    f.out = of(r, 16, 33);
+    for (size_t i = 0; i < 2; ++i) {
+      f.image[i] = r.from_to(1, 6);
+      f.strides[i] = r.from_to(1, 3);
+      f.kernel[i] = 2 * f.strides[i];
+      f.extra[i] = r.below(f.strides[i]);
+    }
+  } else if (kind == 1 || kind == 2) {
     for (size_t i = 0; i < f.rank(); ++i) {
+      f.kernel[i] = r.from_to(1, size >= kLarge ? 4 : 6);
       f.strides[i] = r.from_to(1, size >= kLarge ? 2 : 4);
       f.extra[i] = r.below(f.strides[i]);
     }
-    if (f.in >= 20 && f.rank() == 2 && r.once_in(2)) {  // what Winograd takes
-      f.in = r.from_to(128, 140);
-      f.out = of(r, 16, 33);
-      for (size_t i = 0; i < 2; ++i) {
-        f.image[i] = r.from_to(1, 6);
-        f.strides[i] = r.from_to(1, 3);
-        f.kernel[i] = 2 * f.strides[i];
-        f.extra[i] = r.below(f.strides[i]);
-      }
-    }
-  }
-  if (r.once_in(3)) {  // each pixel has one tap of one position
+  } else if (kind == 3) {  // each pixel has one tap of one position
     f.strides = f.kernel;
-    f.dilations.assign(f.rank(), 1);
     f.extra.assign(f.rank(), 0);
     f.pads.assign(2 * f.rank(), 0);
   }
@@ -344,7 +344,7 @@ Case conv_transpose_case(Random& r, pfrt_dtype dtype, int64_t size) {
   }
   const Data x = r.data(dtype, joined(f.batch, f.group * f.in, positions));
   Data w = r.data(dtype, joined(f.group * f.in, f.out, f.kernel));
-  w.constant = r.once_in(2);
+  w.constant = winograd || r.once_in(2);
   const bool has_bias = r.once_in(2);
   const Data bias = has_bias ? r.data(dtype, {f.group * f.out}) : Data{};
   const Dims y_dims = joined(f.batch, f.group * f.out, f.image);
