@@ -75,7 +75,8 @@ Extent extent(Level level, const Machine& machine) {
     return {bytes, bytes, {}};
   }
   const int64_t last_caches = (threads + sharing - 1) / sharing;
-  const int64_t alone = std::max<int64_t>(2 * last.bytes, int64_t{64} << 20);
+  // A good part of what is only twice as large as the cache is found there.
+  const int64_t alone = std::max<int64_t>(4 * last.bytes, int64_t{64} << 20);
   const int64_t shared = alone * last_caches / threads;
   const uint64_t needed = static_cast<uint64_t>(alone + shared * (threads - 1));
   if (machine.memory > 0 && needed > machine.memory / 2)
