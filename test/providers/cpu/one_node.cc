@@ -422,4 +422,11 @@ std::vector<float> floats_by(std::string_view name, const Case& c) {
   return {};
 }
 
+double rms_error(const std::vector<float>& got, const std::vector<double>& want) {
+  double squares = 0;
+  for (size_t i = 0; i < got.size(); ++i)
+    squares += std::pow(static_cast<double>(got[i]) - want[i], 2);
+  return std::sqrt(squares / static_cast<double>(got.size()));
+}
+
 }  // namespace pfrt::test

@@ -74,6 +74,8 @@ struct Outcome {
 Outcome run(const cpu::KernelRow& row, const Case& c, const RunForm& form = {});
 // Output 0, of float32, by the row of that name; the test fails where it does not run.
 std::vector<float> floats_by(std::string_view name, const Case& c);
+// Root of the mean square of the differences.
+double rms_error(const std::vector<float>& got, const std::vector<double>& want);
 // The first difference from what the case expects; empty when there is none.
 std::string difference(const Case& c, const Outcome& outcome);
 

@@ -49,21 +49,14 @@ class TransposedWinograd : public testing::Test {
     return out;
   }
 
-  static double rms(const std::vector<float>& got, const std::vector<double>& want) {
-    double squares = 0;
-    for (size_t i = 0; i < got.size(); ++i)
-      squares += std::pow(static_cast<double>(got[i]) - want[i], 2);
-    return std::sqrt(squares / static_cast<double>(got.size()));
-  }
-
   Case c_;
 };
 
 TEST_F(TransposedWinograd, errs_no_more_than_plain_sums) {
   const std::vector<double> want = exact();
-  const double error = rms(floats_by("conv_transpose_winograd", c_), want);
+  const double error = rms_error(floats_by("conv_transpose_winograd", c_), want);
   EXPECT_GT(error, 0);
-  EXPECT_LE(error, rms(floats_by("conv_transpose_scatter", c_), want));
+  EXPECT_LE(error, rms_error(floats_by("conv_transpose_scatter", c_), want));
 }
 
 TEST_F(TransposedWinograd, numbers_stay_with_the_pixels_that_see_them) {

@@ -53,21 +53,14 @@ class Winograd : public testing::Test {
     return out;
   }
 
-  static double rms(const std::vector<float>& got, const std::vector<double>& want) {
-    double squares = 0;
-    for (size_t i = 0; i < got.size(); ++i)
-      squares += std::pow(static_cast<double>(got[i]) - want[i], 2);
-    return std::sqrt(squares / static_cast<double>(got.size()));
-  }
-
   Case c_;
 };
 
 TEST_F(Winograd, errs_no_more_than_plain_sums) {
   const std::vector<double> want = exact();
-  const double error = rms(floats_by("conv_winograd", c_), want);
+  const double error = rms_error(floats_by("conv_winograd", c_), want);
   EXPECT_GT(error, 0);
-  EXPECT_LE(error, rms(floats_by("conv_implicit_gemm", c_), want));
+  EXPECT_LE(error, rms_error(floats_by("conv_implicit_gemm", c_), want));
 }
 
 TEST_F(Winograd, numbers_stay_with_the_positions_that_see_them) {
@@ -93,8 +86,8 @@ TEST_F(Winograd, numbers_stay_with_the_positions_that_see_them) {
 TEST_F(Winograd, very_small_numbers_keep_their_size) {
   for (double& x : c_.inputs[0].values) x *= 1e-36;
   const std::vector<double> want = exact();
-  EXPECT_LE(rms(floats_by("conv_winograd", c_), want),
-            1.01 * rms(floats_by("conv_implicit_gemm", c_), want) + 64 * 9 * 1.5e-45);
+  EXPECT_LE(rms_error(floats_by("conv_winograd", c_), want),
+            1.01 * rms_error(floats_by("conv_implicit_gemm", c_), want) + 64 * 9 * 1.5e-45);
 }
 
 }  // namespace
