@@ -16,9 +16,8 @@ need_packages() {
     "${missing[@]}" >/dev/null
 }
 
-# What building the runtime itself takes: compiler, protobuf (importer), FlatBuffers and xxHash (.pfm), oneTBB
-# (threads), RE2 and the image libraries (operators of text and images), xbyak (CPU provider), CLI11
-# (tool).
+# What building the runtime itself takes: compiler, protobuf (importer), FlatBuffers and xxHash (.pfm), RE2 and the
+# image libraries (operators of text and images), xbyak (CPU provider), CLI11 (tool).
 BUILD_PACKAGES=(g++ cmake ninja-build protobuf-compiler libprotobuf-dev flatbuffers-compiler
-                libflatbuffers-dev libxxhash-dev libtbb-dev libxbyak-dev libcli11-dev libre2-dev
+                libflatbuffers-dev libxxhash-dev libxbyak-dev libcli11-dev libre2-dev
                 libjpeg-dev libpng-dev libtiff-dev libopenjp2-7-dev libwebp-dev)

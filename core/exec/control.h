@@ -47,11 +47,20 @@ struct RunControl {
 };
 
 inline Status stop_status(Code code) {
-  return Status(code, code == Code::kCANCELLED  ? "running: cancelled by the caller"
-                      : code == Code::kDEADLINE ? "running: the deadline has passed"
-                                                : "running: the environment's executor returned "
-                                                  "before it had called everything, or with a "
-                                                  "worker out of range");
+  const auto text = [code] {
+    switch (code) {
+      case Code::kCANCELLED:
+        return "running: cancelled by the caller";
+      case Code::kDEADLINE:
+        return "running: the deadline has passed";
+      case Code::kOUT_OF_MEMORY:
+        return "running: no memory left for what a step works with";
+      default:
+        return "running: the environment's executor returned before it had called everything, or "
+               "with a worker out of range";
+    }
+  };
+  return Status(code, text());
 }
 
 }  // namespace pfrt

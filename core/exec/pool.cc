@@ -9,20 +9,50 @@
 #include <deque>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <thread>
 #include <utility>
 #include <vector>
 
 #include "core/base/immortal.h"
+#include "core/base/os/cpu.h"
 #include "core/base/os/fork.h"
 
 namespace pfrt {
 namespace {
 
 constexpr uint32_t kMostTaskThreads = 4;
+// Where the system, or a client's hook, has no thread to give, loops go on with those there are,
+// and ask again so much later.
+constexpr uint64_t kRetryNs = 1'000'000'000;
 // A loop is often followed by the next within microseconds, and waking a thread costs as much: so
-// many looks before it sleeps.
-constexpr int kLooks = 300;
+// long a thread looks for one before it sleeps, during a run and otherwise.
+constexpr uint64_t kLookInRunNs = 50'000, kLookNs = 3'000;
+std::atomic<uint32_t> runs_under_way{0};
+
+template <typename Condition>
+bool comes_soon(uint64_t ns, Condition condition) {
+  const uint64_t until = os::monotonic_ns() + ns;
+  do {
+    for (int i = 0; i < 32; ++i) {
+      if (condition()) return true;
+      _mm_pause();
+    }
+    std::this_thread::yield();  // who is waited for may want this processor
+  } while (os::monotonic_ns() < until);
+  return false;
+}
+
+// Held for less time than it takes to sleep and wake.
+std::unique_lock<std::mutex> lock_soon(std::mutex& mutex) {
+  std::unique_lock lock(mutex, std::try_to_lock);
+  for (int i = 0; i < 200 && !lock.owns_lock(); ++i) {
+    _mm_pause();
+    if (lock.try_lock()) break;
+  }
+  if (!lock.owns_lock()) lock.lock();
+  return lock;
+}
 
 // A thread's end, as others see it.
 using Over = std::shared_ptr<std::atomic<bool>>;
@@ -52,7 +82,7 @@ ThreadSource system_threads() {
             try {
               *thread = new std::thread(main, arg);
               return true;
-            } catch (...) {
+            } catch (const std::exception&) {  // none to be had, or no memory for it
               return false;
             }
           },
@@ -72,6 +102,7 @@ struct Pool::Loop {
   const uint32_t width;
   const unsigned control = _mm_getcsr();  // rounding and the like are the caller's
   uint32_t seats = 1;
+  Loop* outer = nullptr;  // the one posted before, of those still open
   std::atomic<uint64_t> next{0};
   std::atomic<uint32_t> inside{0};  // threads beside the caller
 
@@ -88,32 +119,34 @@ class Pool::State {
   uint32_t generation() const { return generation_; }
 
   void run(Loop& loop) {
-    grow(loop.width - 1, 0);
     bool wake = false;
     {
-      std::lock_guard lock(mutex_);
-      loops_.push_back(&loop);
+      auto lock = lock_soon(mutex_);
+      helpers_ = std::max(helpers_, loop.width - 1);
+      if (made_ < helpers_) grow(lock, 0);
+      loop.outer = std::exchange(newest_, &loop);
       posted_.fetch_add(1, std::memory_order_relaxed);
       wake = sleeping_ > 0;
     }
     if (wake) work_.notify_one();  // who wakes the next
     loop.work(0);
     {
-      std::lock_guard lock(mutex_);
-      loops_.erase(std::find(loops_.begin(), loops_.end(), &loop));
+      const auto lock = lock_soon(mutex_);
+      Loop** at = &newest_;
+      while (*at != &loop) at = &(*at)->outer;
+      *at = loop.outer;
     }
-    for (int i = 0; i < kLooks; ++i) {
-      if (loop.inside.load(std::memory_order_acquire) == 0) return;
-      _mm_pause();
-    }
+    const auto alone = [&] { return loop.inside.load(std::memory_order_acquire) == 0; };
+    if (comes_soon(kLookInRunNs, alone)) return;
     std::unique_lock lock(mutex_);
-    done_.wait(lock, [&] { return loop.inside.load(std::memory_order_acquire) == 0; });
+    done_.wait(lock, alone);
   }
 
   Status add(Task task, void* arg) {
-    if (!grow(0, 1))
-      return error(Code::kOUT_OF_MEMORY, "starting a thread for asynchronous work failed");
-    std::lock_guard lock(mutex_);
+    std::unique_lock lock(mutex_);
+    if (!grow(lock, 1))
+      return error(Code::kOUT_OF_MEMORY,
+                   "starting a thread for asynchronous work: the system has none to give");
     tasks_.emplace_back(task, arg);
     tasks_under_way.fetch_add(1);
     posted_.fetch_add(1, std::memory_order_relaxed);
@@ -154,33 +187,44 @@ class Pool::State {
     Over over;
   };
 
-  // Makes threads as far as they are missing; false when tasks have none at all.
-  bool grow(uint32_t helpers, uint32_t new_tasks) {
-    std::unique_lock lock(mutex_);
-    helpers_ = std::max(helpers_, helpers);
+  // Makes threads as far as they are missing and can be had; false when tasks have none at all.
+  bool grow(std::unique_lock<std::mutex>& lock, uint32_t new_tasks) {
     const auto waiting = static_cast<uint32_t>(std::min<size_t>(tasks_.size(), kMostTaskThreads));
     const uint32_t tasks = std::min(kMostTaskThreads, at_tasks_ + waiting + new_tasks);
-    while (made_ < helpers_ + tasks) {
-      auto start = std::make_unique<Start>(Start{this, std::make_shared<std::atomic<bool>>(false)});
-      workers_.reserve(made_ + 1);
-      ++made_;
-      ++starting_;
-      lock.unlock();  // a client's function may wait until the thread is there
-      Worker worker{nullptr, start->over};
-      const bool started = source_.start(&State::main, start.get(), &worker.thread);
-      if (started) start.release();
-      lock.lock();
-      --starting_;
-      if (started)
-        workers_.push_back(std::move(worker));
-      else
-        --made_;
-      started_.notify_all();
-      if (!started) break;
-    }
+    const bool needs_one = new_tasks > 0 && made_ == 0;
+    if (made_ < helpers_ + tasks && (needs_one || os::monotonic_ns() >= retry_at_ns_))
+      while (made_ < helpers_ + tasks)
+        if (!start_one(lock)) {
+          retry_at_ns_ = os::monotonic_ns() + kRetryNs;
+          break;
+        }
     // The first thread may be one that another caller is about to have.
     if (new_tasks > 0) started_.wait(lock, [&] { return !workers_.empty() || starting_ == 0; });
     return !workers_.empty();
+  }
+
+  bool start_one(std::unique_lock<std::mutex>& lock) {
+    std::unique_ptr<Start> start;
+    try {
+      start = std::make_unique<Start>(Start{this, std::make_shared<std::atomic<bool>>(false)});
+      workers_.reserve(made_ + 1);
+    } catch (const std::bad_alloc&) {
+      return false;
+    }
+    ++made_;
+    ++starting_;
+    lock.unlock();  // a client's function may wait until the thread is there
+    Worker worker{nullptr, start->over};
+    const bool started = source_.start(&State::main, start.get(), &worker.thread);
+    if (started) start.release();
+    lock.lock();
+    --starting_;
+    if (started)
+      workers_.push_back(std::move(worker));
+    else
+      --made_;
+    started_.notify_all();
+    return started;
   }
 
   static void main(void* arg) {
@@ -194,10 +238,10 @@ class Pool::State {
   bool serve() {
     std::unique_lock lock(mutex_);
     for (bool warm = false;;) {
-      const auto open = std::find_if(loops_.rbegin(), loops_.rend(),  // inner loops first
-                                     [](const Loop* l) { return l->open(); });
-      if (open != loops_.rend()) {
-        Loop& loop = **open;
+      Loop* open = newest_;  // inner loops first
+      while (open != nullptr && !open->open()) open = open->outer;
+      if (open != nullptr) {
+        Loop& loop = *open;
         const uint32_t seat = loop.seats++;
         loop.inside.fetch_add(1, std::memory_order_relaxed);
         const bool wake = loop.open() && sleeping_ > 0;
@@ -207,7 +251,7 @@ class Pool::State {
         if (own != loop.control) _mm_setcsr(loop.control);
         loop.work(seat);
         if (own != loop.control) _mm_setcsr(own);
-        lock.lock();
+        lock = lock_soon(mutex_);
         if (loop.inside.fetch_sub(1, std::memory_order_release) == 1) done_.notify_all();
         warm = true;
         continue;
@@ -230,6 +274,7 @@ class Pool::State {
       }
       ++sleeping_;
       work_.wait(lock);
+      warm = true;  // what woke it may be over, with more to follow
       --sleeping_;
     }
   }
@@ -237,25 +282,33 @@ class Pool::State {
   // For something to be posted.
   void wait_a_little(std::unique_lock<std::mutex>& lock) {
     const uint64_t seen = posted_.load(std::memory_order_relaxed);
+    const bool in_run = runs_under_way.load(std::memory_order_relaxed) > 0;
     lock.unlock();
-    for (int i = 0; i < kLooks && posted_.load(std::memory_order_relaxed) == seen; ++i) _mm_pause();
-    lock.lock();
+    comes_soon(in_run ? kLookInRunNs : kLookNs, [&] {
+      return posted_.load(std::memory_order_relaxed) != seen ||
+             (in_run && runs_under_way.load(std::memory_order_relaxed) == 0);
+    });
+    lock = lock_soon(mutex_);
   }
 
   const ThreadSource source_;
   const uint32_t generation_ = os::forks();
   std::mutex mutex_;
   std::condition_variable work_, done_;
-  std::vector<Loop*> loops_;
+  Loop* newest_ = nullptr;
   std::deque<std::pair<Task, void*>> tasks_;
   std::vector<Worker> workers_;
   std::atomic<uint64_t> posted_{0};
   std::condition_variable started_;
   uint32_t starting_ = 0;  // of those made, which are not in |workers_| yet
   uint32_t made_ = 0, helpers_ = 0, at_tasks_ = 0, sleeping_ = 0;
+  uint64_t retry_at_ns_ = 0;
   bool stopping_ = false;
   const std::atomic<bool>* leaver_ = nullptr;
 };
+
+LoopsAhead::LoopsAhead() { runs_under_way.fetch_add(1, std::memory_order_relaxed); }
+LoopsAhead::~LoopsAhead() { runs_under_way.fetch_sub(1, std::memory_order_relaxed); }
 
 Pool::Pool(ThreadSource source) : state_(new State(std::move(source))) {}
 
@@ -277,12 +330,20 @@ Pool::State& Pool::state() {
 }
 
 bool Pool::loop(uint32_t width, uint64_t n, LoopBody body, void* arg) {
+  width = static_cast<uint32_t>(std::min<uint64_t>(width, n));
   Loop loop{body, arg, n, std::max(width, 1u)};
-  if (width <= 1 || n <= 1) {
+  if (width <= 1) {
     loop.work(0);
-  } else {
-    state().run(loop);
+    return true;
   }
+  State* shared = nullptr;
+  try {
+    shared = &state();
+  } catch (const std::bad_alloc&) {  // of a forked child
+    loop.work(0);
+    return true;
+  }
+  shared->run(loop);
   return true;
 }
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 #include <span>
 
 #include "core/base/os/fork.h"
@@ -68,7 +69,13 @@ struct SegmentPlan::Call {
         call.workers, n,
         [](void* l, uint64_t i, uint32_t worker) {
           const Loop& self = *static_cast<Loop*>(l);
-          if (self.call->frame->control->stop() == Code::kOK) self.fn(self.arg, i, worker);
+          const RunControl& control = *self.call->frame->control;
+          if (control.stop() != Code::kOK) return;
+          try {  // on a thread of the pool nobody else would catch it
+            self.fn(self.arg, i, worker);
+          } catch (const std::bad_alloc&) {
+            control.stop_with(Code::kOUT_OF_MEMORY);
+          }
         },
         &loop);
   }
@@ -381,6 +388,8 @@ Status SegmentPlan::execute(std::vector<ValuePtr>& slots, const std::vector<Outp
   Status status;
   {
     const os::ForkPause pause;  // nothing below holds a lock that others use
+    std::optional<LoopsAhead> ahead;
+    if (control.width > 1) ahead.emplace();
     for (size_t at = 0; at < moments_.size() && status.ok(); ++at)
       status = run_moment(frame, moments_[at]);
   }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Parallel loops. The one interface between the runtime and its threads: oneTBB behind it, or a
-// pool of our own (pool.h) where oneTBB does not reach: in a forked child, under ThreadSanitizer,
-// with a client's thread hooks. The caller takes part, and threads sleep between runs. Thread-safe.
+// Parallel loops. The one interface between the runtime and its threads (pool.h), of which there
+// may be fewer than asked for: the caller takes part, alone where the system gives none. Threads
+// sleep between runs. Thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -25,13 +25,22 @@ class Executor {
   virtual uint32_t width() const { return 0; }  // threads there are; 0 = as many as asked for
 };
 
-// To be called before the first loop, once an environment exists: arranges that loops are over
-// before the pool's library goes when the process exits, and that forked children have threads.
+// To be called before the first loop, once an environment exists: arranges that forked children
+// have threads, and that threads which ended their own pool are joined when the process exits.
 void prepare_threads();
 
 // Calls body(arg, i, worker) for every i < n on at most |width| threads; |worker| < |width| is
 // different for calls that run at the same time. Returns when all are done.
 void parallel_for(uint32_t width, uint64_t n, LoopBody body, void* arg);
+
+// A run: while one lives, threads without work look for the next loop longer before they sleep.
+class LoopsAhead {
+ public:
+  LoopsAhead();
+  ~LoopsAhead();
+  LoopsAhead(const LoopsAhead&) = delete;
+  LoopsAhead& operator=(const LoopsAhead&) = delete;
+};
 
 // Calls task(arg) once on one of a few threads, later; on failure never.
 Status submit(Task task, void* arg);

@@ -96,6 +96,45 @@ TEST(Pool, has_no_more_threads_than_its_widest_loop_needs) {
   EXPECT_LE(threads_now(), before + 3);
 }
 
+// A source with |left| threads to give.
+struct FewThreads {
+  std::atomic<int> left, asked{0};
+  ThreadSource source() {
+    ThreadSource made = system_threads();
+    made.start = [this, start = made.start](void (*main)(void*), void* arg, void** thread) {
+      ++asked;
+      return left.fetch_sub(1) > 0 && start(main, arg, thread);
+    };
+    return made;
+  }
+};
+
+TEST(Pool, works_with_the_threads_there_are) {
+  for (const int there_are : {0, 1, 2}) {
+    FewThreads few{there_are};
+    Pool pool(few.source());
+    for (int round = 0; round < 20; ++round) {
+      Calls calls(100, 8);
+      EXPECT_TRUE(pool.loop(8, 100, &Calls::body, &calls));
+      ASSERT_TRUE(calls.right()) << there_are;
+    }
+    EXPECT_LT(few.asked.load(), 20) << "asked for a thread in every loop";
+  }
+}
+
+TEST(Pool, without_a_thread_refuses_a_task_and_takes_it_once_there_is_one) {
+  FewThreads few{0};
+  std::atomic<int> done{0};
+  {
+    Pool pool(few.source());
+    const Task task = [](void* arg) { ++*static_cast<std::atomic<int>*>(arg); };
+    EXPECT_EQ(pool.submit(task, &done).code(), Code::kOUT_OF_MEMORY);
+    few.left = 1;
+    EXPECT_TRUE(pool.submit(task, &done).ok());
+  }
+  EXPECT_EQ(done.load(), 1);
+}
+
 TEST(Pool, loops_may_stand_in_loops) {
   Pool pool;
   struct Nest {

@@ -9,8 +9,6 @@
 #include <thread>
 #include <vector>
 
-#include "core/exec/tbb_loops.h"
-
 namespace pfrt {
 namespace {
 
@@ -94,28 +92,10 @@ TEST(ParallelFor, starts_anew_after_its_threads_were_released) {
   }
 }
 
-// Under ThreadSanitizer parallel_for has the other pool.
-TEST(TbbLoop, sees_what_the_caller_wrote_and_the_caller_what_it_writes) {
-  std::vector<uint64_t> values(256);
-  for (uint64_t round = 1; round <= 50; ++round) {
-    for (uint64_t& v : values) v = round;
-    tbb_loop(
-        3, 256,
-        [](void* arg, uint64_t i, uint32_t) {
-          (*static_cast<std::vector<uint64_t>*>(arg))[i] += i;
-        },
-        &values);
-    for (uint64_t i = 0; i < 256; ++i) ASSERT_EQ(values[i], round + i);
-  }
-  tbb_release();
-}
-
 #if defined(PFRT_SANITIZE_THREAD)
 // ThreadSanitizer sees what loop bodies do: a planted race between two of them is reported, and
 // ends the process with the sanitizer's code.
-class RaceDeathTest : public testing::TestWithParam<decltype(&parallel_for)> {};
-
-TEST_P(RaceDeathTest, between_bodies_is_reported) {
+TEST(RaceDeathTest, between_bodies_is_reported) {
   testing::FLAGS_gtest_death_test_style = "threadsafe";
   EXPECT_EXIT(
       {
@@ -123,7 +103,7 @@ TEST_P(RaceDeathTest, between_bodies_is_reported) {
           std::atomic<int> there{0};
           int racy = 0;
         } shared;
-        GetParam()(
+        parallel_for(
             2, 2,
             [](void* arg, uint64_t, uint32_t) {
               auto& s = *static_cast<Shared*>(arg);
@@ -136,8 +116,6 @@ TEST_P(RaceDeathTest, between_bodies_is_reported) {
       },
       testing::ExitedWithCode(66), "data race");
 }
-
-INSTANTIATE_TEST_SUITE_P(Loops, RaceDeathTest, testing::Values(&parallel_for, &tbb_loop));
 #endif
 
 }  // namespace
