@@ -225,7 +225,7 @@ Result<Dim> transposed_size(const Inference& inference, const Transposed& t, siz
   const int64_t rest = t.output_padding[i] + window.extent(i) - window.strides[i] - window.pads[i] -
                        window.pads[rank + i];
   const Dim size = symbols.add(symbols.mul(in, window.strides[i]), rest);
-  if (in.is(0)) return Dim(0);
+  if (in.is(0)) return Dim(std::max<int64_t>(0, rest));
   if (size.known() && size.value() < 0)
     return inference.fail("spatial dimension ", i, " of the output would have ", size.value(),
                           " elements; make the pads smaller");

@@ -131,12 +131,14 @@ Result<Dim> window_positions(const Inference& inference, const Window& window, s
   const Dim last = symbols.add(in, slack);
   if (!last.known()) return Dim();
   if (last.value() < 0 && in.is(0)) return Dim(0);
-  if (last.value() < 0)
+  // Rounded up, a window that reaches less than a stride beyond the end still counts.
+  const bool counts = last.value() >= 0 || (window.ceil_mode && last.value() > -stride);
+  if (!counts)
     return inference.fail("the window covers ", extent, " elements of spatial dimension ", i,
                           ", which has ", in.value(), " and padding ", begin, " + ", end,
                           "; make the input larger or pad it");
-  int64_t positions = last.value() / stride + 1;
-  if (window.ceil_mode && last.value() % stride != 0) {
+  int64_t positions = last.value() / stride + 1;  // of a negative one, 1
+  if (window.ceil_mode && last.value() % stride > 0) {
     ++positions;
     if ((positions - 1) * stride - begin >= in.value()) --positions;
   }

@@ -5,6 +5,7 @@
 #include <string_view>
 #include <unordered_map>
 
+#include "providers/cpu/empty.h"
 #include "providers/cpu/isa/isa.h"
 #include "providers/cpu/kernels.h"
 
@@ -58,7 +59,8 @@ Result<std::unique_ptr<Executable>> Executable::compile(const pfrt_snapshot& sna
       out->prepared_[n] = prepared.take();
     }
     // Rows without another form are of no use unpacked, run once or not.
-    if (row != nullptr && row->pack != nullptr && (!once || row->make_packed == nullptr))
+    const bool has_other = row != nullptr && row->make_packed != nullptr;
+    if (row != nullptr && row->pack != nullptr && !(has_other && (once || has_empty(reader))))
       out->add_constant(n, row->pack(reader));
     if (row != nullptr) continue;
     return error(Code::kUNSUPPORTED_OPERATOR, describe(reader), ": ", reason);

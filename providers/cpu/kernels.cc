@@ -3,6 +3,7 @@
 
 #include <bit>
 
+#include "providers/cpu/empty.h"
 #include "providers/cpu/isa/isa.h"
 #include "providers/cpu/kernels/attention/attention.h"
 #include "providers/cpu/kernels/contrib/contrib.h"
@@ -101,16 +102,22 @@ std::span<const std::span<const KernelRow>> kernels() {
 
 const KernelRow* find_kernel(const SnapshotNode& node, std::string* reason) {
   std::string reasons;
+  const bool plainest = has_empty(node);
+  const KernelRow* last = nullptr;
   for (std::span<const KernelRow> family : kernels()) {
     for (const KernelRow& row : family) {
       if (row.op != node.op() || row.domain != node.domain()) continue;
       const std::string why = refusal(row, node);
-      if (why.empty()) return &row;
+      if (why.empty() && !plainest) return &row;
+      if (why.empty()) {
+        last = &row;
+        continue;
+      }
       if (!reasons.empty()) reasons += "; ";
       reasons += why;
     }
   }
-  if (reason == nullptr) return nullptr;
+  if (last != nullptr || reason == nullptr) return last;
   if (reasons.empty())
     reasons = message("the CPU provider has no kernel for ", node.domain(),
                       node.domain().empty() ? "" : ".", node.op());

@@ -10,6 +10,7 @@
 #include <unordered_map>
 
 #include "providers/cpu/blocked.h"
+#include "providers/cpu/empty.h"
 #include "providers/cpu/in_place.h"
 #include "providers/cpu/kernels.h"
 #include "providers/cpu/packed.h"
@@ -373,24 +374,33 @@ class ProgramBuilder {
   }
 
   Status add_node(uint32_t index, Wanted& wanted) {
-    WantedTail* const tail = wanted.tail;
-    const uint32_t pool = wanted.pool;
     const SnapshotNode node = reader(index);
     for (uint32_t i = 0; i < node.input_count(); ++i)
       if (node.has_input(i) && elements(node.input_index(i)) < 0)
         return error(Code::kSHAPE_MISMATCH, cpu::describe(node), ": the dimensions of input ", i,
                      " '", snapshot_.value(node.input_index(i)).name,
                      "' are not known before the run");
+    const bool empty = has_empty(node);
+    if (empty) wanted = {};  // what follows has a step of its own
+    WantedTail* const tail = wanted.tail;
+    const uint32_t pool = wanted.pool;
     if (renamed(node) || cut_in_place(node) ||
         joined_in_place(node, tail != nullptr || wanted.norm != PFRT_NO_INDEX))
       return {};
+    if (is_idle(node)) {
+      for (uint32_t i = 0; i < node.output_count(); ++i)
+        if (node.has_output(i)) buffer(node.output_index(i));
+      return {};
+    }
     std::string reason;
     const KernelRow* row = find_kernel(node, &reason);
     if (row == nullptr)
       return error(Code::kUNSUPPORTED_OPERATOR, cpu::describe(node), ": ", reason);
     const bool pooled = pool != PFRT_NO_INDEX;
     const SnapshotNode last = reader(pooled ? pool : index);
-    const Packed* const packed = row->pack == nullptr ? nullptr : executable_.packed(index);
+    // What was packed may have been for another row, of which the plainest knows nothing.
+    const bool packs = row->pack != nullptr && !(empty && row->make != nullptr);
+    const Packed* const packed = packs ? executable_.packed(index) : nullptr;
     const bool with_packed = packed != nullptr && row->make_packed != nullptr;
     const Blocked sides{node.has_input(0) && blocked_[node.input_index(0)],
                         last.has_output(0) && blocked_[last.output_index(0)]};

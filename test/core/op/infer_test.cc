@@ -227,6 +227,32 @@ TEST_F(Canonicalise, automatic_padding_becomes_pads_where_sizes_are_known) {
   EXPECT_EQ(*conv->attr_ints("pads"), (std::vector<int64_t>{1, 0, 1, 1}));
 }
 
+TEST_F(Canonicalise, windows_beyond_the_end_count_by_less_than_a_stride_when_rounded_up) {
+  const auto positions = [this](int64_t size, int64_t kernel, int64_t stride) -> std::string {
+    start(22);
+    input("x", kFloat, {1, 1, size});
+    node("MaxPool", {"x"}, {"y"},
+         {Attribute::of_ints("kernel_shape", {kernel}), Attribute::of_ints("strides", {stride}),
+          Attribute::of_int("ceil_mode", 1)});
+    return run().ok() ? type("y") : "refused";
+  };
+  EXPECT_EQ(positions(2, 3, 2), "float32[1,1,1]");
+  EXPECT_EQ(positions(2, 4, 3), "float32[1,1,1]");
+  EXPECT_EQ(positions(5, 3, 2), "float32[1,1,2]");
+  EXPECT_EQ(positions(6, 3, 2), "float32[1,1,3]");
+  EXPECT_EQ(positions(1, 3, 2), "refused");  // no window starts where one could end
+  EXPECT_EQ(positions(2, 3, 1), "refused");
+}
+
+TEST_F(Canonicalise, a_transposed_convolution_of_nothing_is_as_large_as_its_kernel_leaves) {
+  start(11);
+  input("x", kFloat, {1, 1, 0, 3});
+  input("w", kFloat, {1, 2, 3, 3});
+  node("ConvTranspose", {"x", "w"}, {"y"});
+  run_ok();
+  EXPECT_EQ(type("y"), "float32[1,2,2,5]");
+}
+
 TEST_F(Canonicalise, automatic_padding_stays_where_sizes_are_symbols) {
   start(17);
   input("x", kFloat, {1, 1, symbol("H"), symbol("W")});

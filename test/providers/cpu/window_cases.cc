@@ -25,7 +25,11 @@ Case pool(Random& r, pfrt_dtype dtype, int64_t size, const Pool& fn) {
     pads[i] = r.below(2), pads[i + rank] = r.below(2);
     const int64_t extent = (kernel[i] - 1) * dilations[i] + 1;
     const int64_t most = rank == 3 ? 5 : i + 1 < rank ? 15 : r.once_in(4) ? 70 : 32;
-    const int64_t image = large ? 65 : extent + r.below(most);
+    int64_t image = large ? 65 : extent + r.below(most);
+    if (ceil && dilations[i] == 1 && strides[i] > 1 && r.once_in(4)) {  // a window beyond the end
+      const int64_t short_of = 1 + r.below(strides[i] - 1);
+      image = std::max<int64_t>(1, extent - pads[i] - pads[i + rank] - short_of);
+    }
     const int64_t left = image + pads[i] + pads[i + rank] - extent;
     int64_t positions = (left + (ceil ? strides[i] - 1 : 0)) / strides[i] + 1;
     if (ceil && (positions - 1) * strides[i] >= image + pads[i]) --positions;

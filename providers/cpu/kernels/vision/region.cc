@@ -106,11 +106,12 @@ void align_bin(const Run& run, const Regions& r, const Align& align, const Align
                static_cast<double>(region.samples[d]);
   };
   const double height = static_cast<double>(r.height), width = static_cast<double>(r.width);
+  const bool has_pixels = r.height > 0 && r.width > 0;
   bool first = true;
   for (int64_t i = 0; i < region.samples[0]; ++i) {
     for (int64_t j = 0; j < region.samples[1]; ++j) {
       const double y = at(0, row, i), x = at(1, column, j);
-      const bool inside = y >= -1 && y <= height && x >= -1 && x <= width;
+      const bool inside = has_pixels && y >= -1 && y <= height && x >= -1 && x <= width;
       const Corners c =
           inside ? corners(std::max(y, 0.0), std::max(x, 0.0), r.height, r.width) : Corners{};
       for (int64_t k = 0; k < channels; ++k) {
@@ -215,7 +216,7 @@ Result<Kernel> make_roi_align(const SnapshotNode& node) {
       double roi[4];
       AlignedRegion placed;
       load_region(run, r, region, 4, roi);
-      if (!place(r, align, roi, placed) || r.height * r.width == 0) return;
+      if (!place(r, align, roi, placed)) return;
       const int64_t plane = image(region) * r.channels + channel;
       for_bins(run, r, region, channel, channels, [&](int64_t row, int64_t column, double* sums) {
         align_bin(run, r, align, placed, plane, channels, row, column, sums);

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Nodes without elements to work on. What has an empty operand or result runs as the plainest row
+// of its operator, by itself: no other is made for dimensions of 0. What has nothing but empty
+// results runs not at all, unless it may refuse what its inputs hold. Pure functions; thread-safe.
+#pragma once
+
+#include "providers/kit/node.h"
+
+namespace pfrt::cpu {
+
+// Whether an input or output is known to have no elements.
+bool has_empty(const SnapshotNode& node);
+// Whether a run of the node would change nothing and could refuse nothing.
+bool is_idle(const SnapshotNode& node);
+
+}  // namespace pfrt::cpu
