@@ -65,6 +65,10 @@ Result<bool> cast_of_cast(Editor& editor, Node& node, const RuleContext&) {
                    to = static_cast<pfrt_dtype>(node.attr_int("to", 0));
   // Small floats and text are written from the type between.
   if (!holds_all(from, between) || extent(to).bits == 0) return false;
+  // Integers that do not fit wrap around on the way from integers, not on that from floats.
+  const bool by_float = !extent(from).fractions && extent(between).fractions;
+  if (by_float && !extent(to).fractions && to != PFRT_DTYPE_BOOL && !holds_all(from, to))
+    return false;
   editor.set_input(node, 0, source);
   PFRT_TRY(editor.changed(node));
   return true;

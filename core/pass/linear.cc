@@ -23,6 +23,13 @@ size_t weight_axis(const Node& node, size_t weight_rank) {
   return weight_rank - 1;
 }
 
+// Whether usual weights times |scale| neither vanish nor become infinite: an infinite input would
+// give something else.
+bool keeps_kinds(double scale) {
+  const double size = std::fabs(scale);
+  return size == 0 || (size > 1e-20 && size < 1e20);
+}
+
 // The bias as one number a channel; nullopt when it is there in another form.
 std::optional<std::vector<double>> bias_of(const Editor& editor, const Linear& linear) {
   if (!linear.node->has_input(2)) return std::vector<double>(linear.channels);
@@ -98,7 +105,8 @@ Result<bool> scale_output(Editor& editor, const Linear& linear, const ChannelAff
   Node& node = *linear.node;
   const bool shifts = std::ranges::any_of(affine.shift, [](double s) { return s != 0; });
   if (node.op == "MatMul" && shifts) return false;
-  if (affine.scale.size() != linear.channels || affine.shift.size() != linear.channels)
+  if (affine.scale.size() != linear.channels || affine.shift.size() != linear.channels ||
+      !std::ranges::all_of(affine.scale, keeps_kinds))
     return false;
   const std::optional<std::vector<double>> bias = bias_of(editor, linear);
   if (!bias) return false;

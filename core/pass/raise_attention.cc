@@ -2,9 +2,10 @@
 //
 // Attention from two products with a softmax between them: Softmax(scale Q K' + mask) V. Queries,
 // keys and values have rank 4, or 3 as one head. A query that sees no key at all gives zeros, where
-// the decomposition gives NaN.
+// the decomposition gives NaN: a mask that may take all keys of a query is made NaN there.
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
 
 #include "core/pass/attention.h"
@@ -18,6 +19,7 @@ namespace {
 constexpr double kVanishes = -1e30;
 // The exponential of this, next to a score that is kept, is zero.
 constexpr double kNegligible = -1e4;
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 // One step from bare scores to masked ones.
 struct MaskStep {
@@ -32,6 +34,7 @@ struct Scores {
   ValueId q = kNoId, kt = kNoId, product = kNoId;
   double scale = 1;
   bool scaled = false;          // while going down: no mask may follow
+  bool zeros = false;           // for a query that sees no key, as a test for NaN wants it
   std::vector<MaskStep> masks;  // the outermost first
 };
 
@@ -194,7 +197,9 @@ MaskForm form_of(const Editor& editor, const Scores& s) {
   if (s.masks.size() == 1 && only.keeps &&
       is_causal(editor.constant(adds ? only.added : only.condition), scores))
     return MaskForm::kCausal;
-  if (!adds && (exact || s.masks.size() == 1) && (exact || only.sure)) return MaskForm::kBool;
+  const bool certain = s.zeros || (s.masks.size() == 1 && only.sure);
+  if (!adds && certain && (exact || s.masks.size() == 1) && (exact || only.sure))
+    return MaskForm::kBool;
   return vanishes ? MaskForm::kNumbers : MaskForm::kImpossible;
 }
 
@@ -238,11 +243,40 @@ Result<ValueId> number_mask(Editor& editor, const std::string& stem, const Score
   return mask;
 }
 
+// Whether every row of the steps together has a number above minus infinity: they are constants, or
+// fill with numbers.
+bool leaves_a_key(const Editor& editor, const Scores& s) {
+  if (s.masks.size() != 1) return false;
+  const MaskStep& only = s.masks.front();
+  if (only.added == kNoId) return !only.exact || only.sure;
+  const Tensor* mask = editor.constant(only.added);
+  const auto numbers = to_doubles(mask);
+  if (!numbers || mask->dims.empty() || mask->dims.back() < 1) return false;
+  const auto width = static_cast<ptrdiff_t>(mask->dims.back());
+  for (auto row = numbers->begin(); row != numbers->end(); row += width)
+    if (std::none_of(row, row + width, [](double n) { return n > -kInfinity; })) return false;
+  return true;
+}
+
+// |mask| with NaN in the rows that are minus infinity throughout: m - m is NaN for infinite m.
+Result<ValueId> with_nan_rows(Editor& editor, const std::string& stem, ValueId mask) {
+  const auto last = static_cast<int64_t>(editor.rank(mask).value_or(1)) - 1;
+  PFRT_ASSIGN(const ValueId axes, editor.int64s(stem + "/last", {last}));
+  PFRT_ASSIGN(const ValueId most, editor.add("ReduceMax", stem, {mask, axes},
+                                             {Attribute::of_int("keepdims", 1),
+                                              Attribute::of_int("noop_with_empty_axes", 0)}));
+  PFRT_ASSIGN(const ValueId nothing, editor.add("Sub", stem, {most, most}));
+  return editor.add("Add", stem, {mask, nothing});
+}
+
 Result<ValueId> mask_of(Editor& editor, const std::string& stem, const Scores& s, MaskForm form,
                         size_t rank) {
   if (form != MaskForm::kBool && form != MaskForm::kNumbers) return kNoId;
-  PFRT_ASSIGN(const ValueId mask,
+  PFRT_ASSIGN(ValueId mask,
               form == MaskForm::kBool ? bool_mask(editor, stem, s) : number_mask(editor, stem, s));
+  if (form == MaskForm::kNumbers && !s.zeros && !leaves_a_key(editor, s)) {
+    PFRT_ASSIGN(mask, with_nan_rows(editor, stem, mask));
+  }
   // Of rank 3 are batches of one head each; the operator takes the first of three for heads.
   const size_t have = editor.rank(mask).value_or(4);
   if (have != 1 && !(rank == 3 && have == 3)) return mask;
@@ -307,7 +341,7 @@ Result<bool> put(Editor& editor, const RuleContext& context, const Node& root, c
 }
 
 // The last axis of a softmax, with conversions to float32 around it or a test for NaN behind.
-const Node* softmax_of(Pattern& pattern, ValueId weights, ValueId* scores) {
+const Node* softmax_of(Pattern& pattern, ValueId weights, ValueId* scores, bool* zeros) {
   Editor& editor = pattern.editor();
   if (Pattern tried = pattern; const Node* where = tried.take(weights, "Where")) {
     const Node* test = tried.take(where->inputs[0], "IsNaN");
@@ -315,6 +349,7 @@ const Node* softmax_of(Pattern& pattern, ValueId weights, ValueId* scores) {
       return nullptr;
     pattern = tried;
     weights = where->inputs[2];
+    *zeros = true;
   }
   const Node* narrow = pattern.take(weights, "Cast");
   const Node* softmax = pattern.take(narrow ? narrow->inputs[0] : weights, "Softmax");
@@ -335,8 +370,8 @@ Result<bool> to_attention(Editor& editor, Node& node, const RuleContext& context
   Pattern pattern(editor);
   pattern.take(node);
   ValueId scores = kNoId;
-  if (!softmax_of(pattern, node.inputs[0], &scores)) return false;
   Scores s;
+  if (!softmax_of(pattern, node.inputs[0], &scores, &s.zeros)) return false;
   if (!peel(pattern, scores, s, 8) || !pattern.closed(node.outputs[0]) ||
       !operands_agree(editor, s, node.inputs[1]))
     return false;

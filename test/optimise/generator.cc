@@ -58,47 +58,59 @@ void add_outputs(Builder& b) {
   }
 }
 
-// Whether NaN can reach something that ONNX does not define for it.
-bool minds_nan(const ModelSpec& model, const GraphSpec& graph) {
-  for (const NodeSpec& node : graph.nodes) {
-    for (const BodySpec& body : node.bodies)
-      if (minds_nan(model, body.graph)) return true;
-    static const std::set<std::string> kMinding = {
-        "Cast",    "QuantizeLinear", "ArgMax",    "ArgMin", "TopK", "Min",           "Max",
-        "MaxPool", "ReduceMax",      "ReduceMin", "Clip",   "Sign", "GlobalMaxPool", "If",
-        "Resize"};
-    if (kMinding.count(node.op) != 0) return true;
-  }
-  return false;
-}
-
 std::vector<double> special_values() {
   using Limits = std::numeric_limits<float>;
   return {Limits::quiet_NaN(), Limits::infinity(), -Limits::infinity(), -0.0, 1e-40, 3e4};
 }
 
-Feed make_feed(Builder& b, bool first, bool special) {
+// One to three elements are no ordinary numbers any more.
+Tensor with_specials(Random& random, const Tensor& tensor) {
+  const int64_t count = tensor.num_elements();
+  if (!is_float(tensor.dtype()) || count == 0) return tensor;
+  std::vector<double> values;
+  for (int64_t i = 0; i < count; ++i) values.push_back(element(tensor, i));
+  for (int64_t n = random.range(1, 3); n > 0; --n)
+    values[static_cast<size_t>(random.range(0, count - 1))] = random.of(special_values());
+  return make_tensor(tensor.dtype(), tensor.shape(), values);
+}
+
+enum class Sizes { kFirst, kOther, kWithZeros };
+
+Feed make_feed(Builder& b, Sizes sizes, bool special) {
   Feed feed;
   std::map<int, int64_t> other_sizes;
   for (const auto& [name, value] : b.inputs()) {
     std::vector<int64_t> dims;
     for (const Dim& dim : value.dims) {
       int64_t n = dim.n;
-      if (!first && dim.symbol != 0)
-        n = other_sizes.emplace(dim.symbol, b.random.range(1, 5)).first->second;
+      if (sizes != Sizes::kFirst && dim.symbol != 0) {
+        const bool zero = sizes == Sizes::kWithZeros && b.random.chance(50);
+        n = other_sizes.emplace(dim.symbol, zero ? 0 : b.random.range(1, 5)).first->second;
+      }
       dims.push_back(n);
     }
-    Tensor tensor = b.random_tensor(value.type, dims, value.low, value.high);
-    if (special && is_float(value.type) && tensor.num_elements() > 0) {
-      std::vector<double> values;
-      for (int64_t i = 0; i < tensor.num_elements(); ++i) values.push_back(element(tensor, i));
-      values[static_cast<size_t>(b.random.range(0, tensor.num_elements() - 1))] =
-          b.random.of(special_values());
-      tensor = make_tensor(value.type, dims, values);
-    }
-    feed[name] = tensor;
+    const Tensor tensor = b.random_tensor(value.type, dims, value.low, value.high);
+    feed[name] = special ? with_specials(b.random, tensor) : tensor;
   }
   return feed;
+}
+
+// Whether an operator takes |name| for what has to be a finite number: sizes and scales.
+bool measures(const GraphSpec& graph, const std::string& name) {
+  static const std::set<std::string> kMeasuring = {"Resize",           "Upsample", "QuantizeLinear",
+                                                   "DequantizeLinear", "Range",    "Dropout"};
+  for (const NodeSpec& node : graph.nodes) {
+    for (const BodySpec& body : node.bodies)
+      if (measures(body.graph, name)) return true;
+    const auto at = std::find(node.inputs.begin(), node.inputs.end(), name);
+    if (at != node.inputs.end() && kMeasuring.count(node.op) != 0) return true;
+  }
+  return false;
+}
+
+void spoil_constants(Builder& b) {
+  for (auto& [name, tensor] : b.graph().initializers)
+    if (b.random.chance(20) && !measures(b.graph(), name)) tensor = with_specials(b.random, tensor);
 }
 
 // An initializer that is an input as well, by which a caller may replace it.
@@ -119,18 +131,18 @@ std::string open_initializer(Builder& b) {
 
 void add_feeds(Builder& b) {
   ModelSpec& model = b.model();
-  model.feeds.push_back(make_feed(b, true, false));
+  model.feeds.push_back(make_feed(b, Sizes::kFirst, false));
   const std::string open = b.random.chance(10) ? open_initializer(b) : "";
   const bool varies = std::any_of(b.inputs().begin(), b.inputs().end(),
                                   [](const auto& entry) { return !entry.second.fixed(); });
   if (varies || !open.empty()) {
-    model.feeds.push_back(make_feed(b, false, false));
+    model.feeds.push_back(make_feed(b, Sizes::kOther, false));
     if (!open.empty())
       model.feeds.back()[open] =
           b.random_tensor(model.types.at(open).type, sizes(model.types.at(open).dims), -1, 1);
   }
-  if (b.random.chance(15) && !minds_nan(model, model.graph))
-    model.feeds.push_back(make_feed(b, true, true));
+  if (b.random.chance(40)) model.feeds.push_back(make_feed(b, Sizes::kFirst, true));
+  if (varies && b.random.chance(20)) model.feeds.push_back(make_feed(b, Sizes::kWithZeros, false));
 }
 
 // Something wrong somewhere: another input, an attribute less or an axis too many.
@@ -169,7 +181,7 @@ ModelSpec generate(uint64_t seed, uint64_t index) {
   if (model.opset > kLastOpset) model.opset = kNewestOpset;
   Builder b(random, model, model.graph, nullptr);
   const std::vector<Family> families = some_families(random);
-  if (random.chance(4)) b.input(DType::Float32, {{0, 0}, {random.range(1, 4), 0}}, -1, 1);
+  if (random.chance(8)) b.input(DType::Float32, {{0, 0}, {random.range(1, 4), 0}}, -1, 1);
   const auto wanted =
       static_cast<size_t>(random.chance(60) ? random.range(3, 14) : random.range(8, 32));
   for (int tries = 0; tries < 100 && b.node_count() < wanted; ++tries) {
@@ -178,6 +190,7 @@ ModelSpec generate(uint64_t seed, uint64_t index) {
     family.add(b);
   }
   add_outputs(b);
+  if (random.chance(15)) spoil_constants(b);
   add_feeds(b);
   model.outputs_have_dims = random.chance(50);
   if (random.chance(5)) spoil(b);

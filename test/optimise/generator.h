@@ -7,7 +7,8 @@
 
 namespace pfrt_optimise {
 
-// Model |index| of series |seed|, with one to three feeds.
+// Model |index| of series |seed|, with one to four feeds. Some hold NaN, infinities and denormals,
+// in inputs or constants; some have no elements.
 ModelSpec generate(uint64_t seed, uint64_t index);
 
 }  // namespace pfrt_optimise

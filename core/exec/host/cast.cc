@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Cast to and from strings. Numbers become NumPy's text: the shortest that reads back as the same
-// element of its type, positional from 1e-4 to below 1e16. Texts become numbers as Python reads
+// Cast to and from strings. Numbers become the shortest text that reads back as the same element of
+// its type, positional from 1e-4 to below 1e16, whole ones without a point; what is no number
+// becomes the standard's literals. Texts become numbers as Python reads
 // them; a fraction is cut off on the way to an integer, as the standard says.
 #include <locale.h>
 
@@ -17,7 +18,7 @@
 namespace pfrt::host {
 namespace {
 
-// "d.ddde+xx" in NumPy's layout, |positional| or not.
+// "d.ddde+xx" as people write it, |positional| or not.
 std::string laid_out(std::string_view scientific, bool positional) {
   std::string out;
   if (scientific.front() == '-') {
@@ -43,14 +44,14 @@ std::string laid_out(std::string_view scientific, bool positional) {
   const auto whole = static_cast<size_t>(exponent) + 1;
   if (digits.size() < whole) digits.append(whole - digits.size(), '0');
   const std::string fraction = digits.substr(whole);
-  return out + digits.substr(0, whole) + "." + (fraction.empty() ? "0" : fraction);
+  return out + digits.substr(0, whole) + (fraction.empty() ? "" : "." + fraction);
 }
 
 // |same| tells whether a number reads back as the element. Null: |value| has its type's precision.
 template <typename T>
 std::string text_of(T value, bool (*same)(float, float) = nullptr) {
-  if (std::isnan(value)) return "nan";
-  if (std::isinf(value)) return value < 0 ? "-inf" : "inf";
+  if (std::isnan(value)) return "NaN";
+  if (std::isinf(value)) return value < 0 ? "-INF" : "INF";
   char buffer[64];
   auto end = std::to_chars(buffer, buffer + sizeof buffer, value, std::chars_format::scientific);
   for (int precision = 0; same && precision < 9; ++precision) {

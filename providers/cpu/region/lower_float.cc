@@ -78,9 +78,7 @@ Term p_relu(Expression& e, const SnapshotNode&, Terms in) {
 Term thresholded_relu(Expression& e, const SnapshotNode& node, Terms in) {
   Maths m(e);
   const Term alpha = m.number(node.attr_float("alpha", 1.0f));
-  // NaN is not above alpha, and not at most alpha either: it stays.
-  const Term kept = m.blend(m.less(alpha, in[0]), in[0], m.number(0.0f));
-  return m.blend(m.is_nan(in[0]), in[0], kept);
+  return m.blend(m.less(alpha, in[0]), in[0], m.number(0.0f));
 }
 
 Term clip(Expression& e, const SnapshotNode&, Terms in) {

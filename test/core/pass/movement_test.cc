@@ -431,6 +431,9 @@ TEST(Cast, a_chain_that_loses_nothing_is_one) {
   EXPECT_EQ(left(PFRT_DTYPE_FLOAT32, PFRT_DTYPE_INT32, PFRT_DTYPE_FLOAT32), "Abs, Cast, Cast, Neg");
   EXPECT_EQ(left(PFRT_DTYPE_INT64, PFRT_DTYPE_INT32, PFRT_DTYPE_INT64), "Abs, Cast, Cast, Neg");
   EXPECT_EQ(left(PFRT_DTYPE_INT64, PFRT_DTYPE_FLOAT32, PFRT_DTYPE_INT64), "Abs, Cast, Cast, Neg");
+  // 200 becomes 127 of int8 by way of a float, -56 without.
+  EXPECT_EQ(left(PFRT_DTYPE_INT16, PFRT_DTYPE_FLOAT32, PFRT_DTYPE_INT8), "Abs, Cast, Cast, Neg");
+  EXPECT_EQ(left(PFRT_DTYPE_INT8, PFRT_DTYPE_FLOAT32, PFRT_DTYPE_INT16), "Abs, Cast, Neg");
 }
 
 }  // namespace

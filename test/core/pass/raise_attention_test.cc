@@ -134,7 +134,7 @@ TEST(RaiseAttention, batches_of_one_head) {
                    g.input("v", {"b", "p", "6"})};
   const std::string scores = g.node("MatMul", {h.q, transposed(g, h.k, {0, 2, 1})});
   g.output(weighted(g, h, g.node("Add", {scores, g.input("bias", {"b", "s", "p"})})));
-  EXPECT_EQ(g.optimised(kShapes), "Unsqueeze, Attention");
+  EXPECT_EQ(g.optimised(kShapes), "ReduceMax, Sub, Add, Unsqueeze, Attention");
 }
 
 TEST(RaiseAttention, bias_of_positions_and_a_mask) {
@@ -143,10 +143,10 @@ TEST(RaiseAttention, bias_of_positions_and_a_mask) {
   const std::string biased =
       g.node("Add", {scores_of(g, h), g.input("bias", {"1", "2", "s", "s"})});
   g.output(weighted(g, h, g.node("Add", {biased, g.input("mask", {"b", "1", "1", "s"})})));
-  EXPECT_EQ(g.optimised(kShapes), "Add, Attention");
+  EXPECT_EQ(g.optimised(kShapes), "Add, ReduceMax, Sub, Add, Attention");
 }
 
-TEST(RaiseAttention, conditions_with_minus_infinity_are_a_mask_of_bool) {
+TEST(RaiseAttention, conditions_with_minus_infinity_become_numbers) {
   PassGraph g;
   const Heads h = heads(g);
   const std::string keep = g.input("keep", {"b", "1", "s", "s"}, PFRT_DTYPE_BOOL);
@@ -154,7 +154,34 @@ TEST(RaiseAttention, conditions_with_minus_infinity_are_a_mask_of_bool) {
                                       {Attribute::of_int("dtype", PFRT_DTYPE_BOOL)});
   const std::string some = g.node("Or", {keep, diagonal});
   g.output(weighted(g, h, g.node("Where", {some, scores_of(g, h), g.constant({-kInf})})));
-  EXPECT_EQ(g.optimised(kShapes), "EyeLike, Or, Attention");
+  EXPECT_EQ(g.optimised(kShapes), "EyeLike, Or, Where, ReduceMax, Sub, Add, Attention");
+}
+
+// Whether a query sees no key only the run tells: NaN then, as without the operator.
+TEST(RaiseAttention, a_query_without_keys_is_nan) {
+  for (const bool adds : {false, true}) {
+    PassGraph g;
+    const Heads h = heads(g);
+    const std::string keep =
+        g.node("Less", {g.input("bias", {"b", "1", "s", "s"}), g.constant({adds ? 0.0 : -1e9})});
+    const std::string mask = g.node("Where", {keep, g.constant({0}), g.constant({-kInf})});
+    const std::string masked = adds ? g.node("Add", {scores_of(g, h), mask})
+                                    : g.node("Where", {keep, scores_of(g, h), g.constant({-kInf})});
+    g.output(weighted(g, h, masked));
+    EXPECT_NE(g.optimised(kShapes).find("ReduceMax, Sub, Add, Attention"), std::string::npos);
+  }
+}
+
+// A test for NaN behind the softmax says that such a query gives zeros.
+TEST(RaiseAttention, a_mask_of_bool_with_a_test_for_nan) {
+  PassGraph g;
+  const Heads h = heads(g);
+  const std::string keep = g.input("keep", {"b", "1", "s", "s"}, PFRT_DTYPE_BOOL);
+  const std::string weights =
+      softmax(g, g.node("Where", {keep, scores_of(g, h), g.constant({-kInf})}));
+  const std::string safe = g.node("Where", {g.node("IsNaN", {weights}), g.constant({0}), weights});
+  g.output(g.node("MatMul", {safe, h.v}));
+  EXPECT_EQ(g.optimised(kShapes), "Attention");
 }
 
 TEST(RaiseAttention, conditions_with_the_lowest_number_become_numbers) {

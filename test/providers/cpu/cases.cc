@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "core/base/dtype.h"
 
@@ -42,6 +43,14 @@ Data Random::data(pfrt_dtype dtype, Dims dims, double low, double high) {
     if (!is_float(dtype)) v = std::round(v);
     if (dtype == PFRT_DTYPE_BOOL) v = once_in(2);
   }
+  if (specials_ && is_float(dtype) && !out.values.empty() && once_in(2)) {
+    constexpr double kInfinity = std::numeric_limits<double>::infinity();
+    constexpr double kSpecial[] = {std::numeric_limits<double>::quiet_NaN(), kInfinity, -kInfinity,
+                                   -0.0, 0x1p-140};
+    for (int64_t n = from_to(1, 3); n > 0; --n)
+      out.values[static_cast<size_t>(below(count(out.dims)))] =
+          kSpecial[below(std::size(kSpecial))];
+  }
   out.values = rounded(dtype, out.values);
   return out;
 }
@@ -51,6 +60,18 @@ Dims Random::broadcast_to(const Dims& dims) {
   for (int64_t& d : out)
     if (once_in(4)) d = 1;
   return out;
+}
+
+double greatest(const Values& values) {
+  double most = values[0];
+  for (const double v : values) most = most < v || std::isnan(v) ? v : most;
+  return most;
+}
+
+double least(const Values& values) {
+  double low = values[0];
+  for (const double v : values) low = v < low || std::isnan(v) ? v : low;
+  return low;
 }
 
 Data expected(pfrt_dtype dtype, Dims dims, Values values) {

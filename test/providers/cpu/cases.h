@@ -16,7 +16,8 @@ namespace pfrt::test {
 
 class Random {
  public:
-  explicit Random(uint64_t seed) : engine_(seed) {}
+  // With |specials|, data of floating-point numbers may hold NaN, infinities, -0 and denormals.
+  explicit Random(uint64_t seed, bool specials = false) : engine_(seed), specials_(specials) {}
   int64_t below(int64_t n) { return static_cast<int64_t>(engine_() % static_cast<uint64_t>(n)); }
   int64_t from_to(int64_t low, int64_t high) { return low + below(high - low + 1); }
   bool once_in(int64_t n) { return below(n) == 0; }
@@ -31,6 +32,7 @@ class Random {
 
  private:
   std::mt19937_64 engine_;
+  bool specials_;
 };
 
 // From |size| on, a case is to be large enough to be divided between threads.
@@ -59,6 +61,9 @@ const Generators& contrib_cases();            // of com.microsoft
 Data expected(pfrt_dtype dtype, Dims dims, Values values);
 Data integers(Dims dims, const Dims& values, bool constant = true);  // int64
 bool is_float(pfrt_dtype dtype);
+// As NumPy has them: NaN where one is.
+double greatest(const Values& values);
+double least(const Values& values);
 // Row-major position of |index| in |dims|, dimensions of 1 and leading ones broadcast.
 size_t position(const Dims& index, const Dims& dims);
 // Every index of |dims|, in row-major order.

@@ -233,8 +233,8 @@ Case bit_cast_case(Random& r, pfrt_dtype from, int64_t size) {
   return c;
 }
 
-double minimum(const Values& v) { return *std::min_element(v.begin(), v.end()); }
-double maximum(const Values& v) { return *std::max_element(v.begin(), v.end()); }
+double minimum(const Values& v) { return least(v); }
+double maximum(const Values& v) { return greatest(v); }
 double sum(const Values& v) {
   double s = 0;
   for (double x : v) s += x;
@@ -288,16 +288,15 @@ Generators make() {
        })},
       {"Celu", unary([](double x) { return x < 0 ? 0.5 * std::expm1(x * 2) : x; }, -3, 3, 0,
                      {{"alpha", 0.5f}})},
-      {"ThresholdedRelu", unary([](double x) { return x <= 1 ? 0 : x; })},
+      {"ThresholdedRelu", unary([](double x) { return x > 1 ? x : 0; })},
       {"Softplus", unary(softplus, -9, 9)},
       {"Softsign", unary([](double x) { return x / (1 + std::fabs(x)); })},
       {"Mish", unary([](double x) { return x * std::tanh(softplus(x)); }, -9, 9)},
       {"Swish", unary([](double x) { return x * sigmoid(x); }, -9, 9)},
-      {"Shrink", unary([](double x) { return x < -1   ? x + 1
-                                             : x > 1  ? x - 1
-                                             : x == x ? 0
-                                                      : x; }, -9,
-                       9, 0, {{"lambd", 1.0f}, {"bias", 1.0f}})},
+      {"Shrink", unary([](double x) { return x < -1  ? x + 1
+                                             : x > 1 ? x - 1
+                                                     : 0; }, -9, 9, 0,
+                       {{"lambd", 1.0f}, {"bias", 1.0f}})},
       {"Gelu",
        [](Random& r, pfrt_dtype dtype, int64_t size) {
          return r.once_in(2) ? unary(gelu)(r, dtype, size)

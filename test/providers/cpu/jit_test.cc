@@ -68,7 +68,7 @@ constexpr Operator kOperators[] = {
     {"Reciprocal", 1, 1, [](In in) { return 1 / in[0]; }},
     {"Relu", 1, 1, [](In in) { return in[0] < 0 ? 0 : in[0]; }},
     {"LeakyRelu", 1, 1, [](In in) { return in[0] < 0 ? kAlpha * in[0] : in[0]; }, true},
-    {"ThresholdedRelu", 1, 1, [](In in) { return in[0] <= kAlpha ? 0 : in[0]; }, true},
+    {"ThresholdedRelu", 1, 1, [](In in) { return in[0] > kAlpha ? in[0] : 0; }, true},
     {"HardSigmoid", 1, 1, [](In in) { return bounded(kAlpha * in[0] + 0.5f); }, true},
     {"HardSwish", 1, 1, [](In in) { return in[0] * bounded((1.0f / 6) * in[0] + 0.5f); }},
     {"Softsign", 1, 1, [](In in) { return in[0] / (1 + std::fabs(in[0])); }},

@@ -107,8 +107,9 @@ Generator arg(bool greatest) {
     for_each_line(dims, axis, [&](const std::vector<size_t>& at) {
       size_t best = 0;
       for (size_t k = 1; k < at.size(); ++k) {
-        const double gain = (x.values[at[k]] - x.values[at[best]]) * (greatest ? 1 : -1);
-        if (gain > 0 || (last && gain == 0)) best = k;
+        const double a = x.values[at[k]], b = x.values[at[best]];
+        if (std::isnan(b)) break;  // the first NaN
+        if ((greatest ? a > b : a < b) || std::isnan(a) || (last && a == b)) best = k;
       }
       y.push_back(static_cast<double>(best));
     });
@@ -152,6 +153,9 @@ Generator cumulative(bool product) {
   };
 }
 
+// NaN is greater than every number.
+bool before(double a, double b) { return !std::isnan(a) && (std::isnan(b) || a < b); }
+
 Case top_k(Random& r, pfrt_dtype dtype, int64_t size) {
   const Dims dims = r.dims_without_0(static_cast<size_t>(r.from_to(1, 3)), size);
   const auto axis = static_cast<size_t>(r.below(static_cast<int64_t>(dims.size())));
@@ -169,8 +173,9 @@ Case top_k(Random& r, pfrt_dtype dtype, int64_t size) {
     const Values v = gathered(x.values, at);
     std::vector<size_t> order(v.size());
     std::iota(order.begin(), order.end(), size_t{0});
-    std::stable_sort(order.begin(), order.end(),
-                     [&](size_t a, size_t b) { return largest ? v[a] > v[b] : v[a] < v[b]; });
+    std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+      return largest ? before(v[b], v[a]) : before(v[a], v[b]);
+    });
     for (size_t i = 0; i < static_cast<size_t>(k); ++i) {
       const size_t to = (line / inner * static_cast<size_t>(k) + i) * inner + line % inner;
       best[to] = v[order[i]];
@@ -196,14 +201,16 @@ Generator soft(Soft form) {
     for_each_line(dims, axis, [&](const std::vector<size_t>& at) {
       if (at.empty()) return;
       const Values v = gathered(x.values, at);
-      const auto first = std::max_element(v.begin(), v.end());
+      const double most = greatest(v);
+      const auto first = std::ranges::find_if(
+          v, [&](double e) { return e == most || (std::isnan(e) && std::isnan(most)); });
       double total = 0;
-      for (double e : v) total += std::exp(e - *first);
+      for (double e : v) total += std::exp(e - most);
       for (size_t k = 0; k < at.size(); ++k)
         y[at[k]] = form == Soft::kHard
                        ? static_cast<double>(first - v.begin() == static_cast<int64_t>(k))
-                   : form == Soft::kLog ? v[k] - *first - std::log(total)
-                                        : std::exp(v[k] - *first) / total;
+                   : form == Soft::kLog ? v[k] - most - std::log(total)
+                                        : std::exp(v[k] - most) / total;
     });
     Case c;
     c.inputs = {x};
@@ -221,10 +228,8 @@ Generators make() {
       {"ReduceSum", reduce(sum)},
       {"ReduceMean",
        reduce([](const Values& v) { return sum(v) / static_cast<double>(v.size()); }, some)},
-      {"ReduceMax",
-       reduce([](const Values& v) { return *std::max_element(v.begin(), v.end()); }, some)},
-      {"ReduceMin",
-       reduce([](const Values& v) { return *std::min_element(v.begin(), v.end()); }, some)},
+      {"ReduceMax", reduce(greatest, some)},
+      {"ReduceMin", reduce(least, some)},
       {"ReduceProd", reduce(
                          [](const Values& v) {
                            return std::accumulate(v.begin(), v.end(), 1.0, std::multiplies<>());

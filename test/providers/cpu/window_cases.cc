@@ -68,7 +68,7 @@ Case pool(Random& r, pfrt_dtype dtype, int64_t size, const Pool& fn) {
   return c;
 }
 
-double largest(const Values& v) { return *std::max_element(v.begin(), v.end()); }
+double largest(const Values& v) { return greatest(v); }
 double sum(const Values& v) { return std::accumulate(v.begin(), v.end(), 0.0); }
 double norm(const Values& v) {
   double s = 0;

@@ -58,14 +58,10 @@ void round_to(pfrt_dtype dtype, T* x, int64_t n) {
   }
 }
 
-// In place, zeros where every score is -infinity. |sink|: a logit without a value, -infinity for
+// In place, NaN where every score is -infinity. |sink|: a logit without a value, -infinity for
 // none.
 void softmax(const LineMath& math, float* x, int64_t n, float sink) {
   const float most = math.greatest(x, n, sink);
-  if (most == kNothing<float>) {
-    std::fill_n(x, n, 0.0f);
-    return;
-  }
   const double sum = static_cast<double>(std::exp(sink - most)) + math.exp(x, x, n, most);
   math.scale(x, x, n, 1 / sum);
 }
@@ -73,10 +69,6 @@ void softmax(const LineMath& math, float* x, int64_t n, float sink) {
 void softmax(const LineMath&, double* x, int64_t n, double sink) {
   double most = sink;
   for (int64_t i = 0; i < n; ++i) most = most > x[i] || most != most ? most : x[i];
-  if (most == kNothing<double>) {
-    std::fill_n(x, n, 0.0);
-    return;
-  }
   double sum = std::exp(sink - most);
   for (int64_t i = 0; i < n; ++i) sum += x[i] = std::exp(x[i] - most);
   for (int64_t i = 0; i < n; ++i) x[i] *= 1 / sum;
@@ -123,6 +115,7 @@ class Attend {
     if (const pfrt_code code = f_.reach(run, reach)) return code;
     if (joined_) join_past(run, f_, reach);
     if (tasks_ == 0) return run.stop();
+    const std::vector<uint8_t> special = heads_with_specials(run, f_, reach);
     std::vector<T> sinks;
     if (f_.sink_input != PFRT_NO_INDEX) sinks = read_sinks<T>(run, f_);
     run.parallel(tasks_, [&](int64_t task, uint32_t worker) {
@@ -134,6 +127,9 @@ class Attend {
       block.count = std::min(rows_, group_ * f_.q_len - block.first);
       block.sinks = sinks.empty() ? nullptr : sinks.data();
       block.reach = reach[static_cast<size_t>(block.batch)];
+      block.special =
+          !special.empty() &&
+          special[static_cast<size_t>(block.batch * f_.kv_heads + kv_head_of(block))] != 0;
       compute(run, block, run.scratch<T>(worker));
     });
     return run.stop();
@@ -145,7 +141,10 @@ class Attend {
     const T* sinks;                     // null: all alike
     Reach reach;
     KeyRange keys;  // seen by any row
+    bool special;   // NaN or infinity are among values that some row does not see
   };
+
+  int64_t kv_head_of(const Block& b) const { return b.head / (f_.q_heads / f_.kv_heads); }
 
   // Rows are the queries of a head, then those of the next.
   int64_t head_of(const Block& b, int64_t r) const { return b.head + (b.first + r) / f_.q_len; }
@@ -153,8 +152,7 @@ class Attend {
 
   // Keys (or values) of a head, from the first position that is computed on.
   StridedSource<T> cached(const Run& run, const Block& block, bool value) const {
-    const int64_t h = block.head / (f_.q_heads / f_.kv_heads);
-    const CachedRows rows = cached_rows(run, f_, block.batch, h, value);
+    const CachedRows rows = cached_rows(run, f_, block.batch, kv_head_of(block), value);
     const int64_t offset = rows.offset + block.keys.begin * rows.row;
     return value ? StridedSource<T>(rows.data, rows.dtype, offset, 1, rows.row)
                  : StridedSource<T>(rows.data, rows.dtype, offset, rows.row, 1);
@@ -188,6 +186,10 @@ class Attend {
     const StridedSource<T> weights(scores, kOwnType<T>, 0, width, 1);
     multiply<T>(run, gemm_, block.count, f_.v_head, width, weights, cached(run, block, true), y,
                 scratch + gemm_at_);
+    if (block.special)
+      for (const KeyRange keys : {KeyRange{0, block.keys.begin},
+                                  KeyRange{block.keys.end, std::min(block.reach.keys, f_.total)}})
+        add_hidden(run, f_, block.batch, kv_head_of(block), keys, y, f_.v_head, block.count);
     for (int64_t r = 0; r < block.count; ++r) {
       T* const row = y + r * f_.v_head;
       if (!sees[static_cast<size_t>(r)]) std::fill_n(row, f_.v_head, T{0});

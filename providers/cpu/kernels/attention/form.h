@@ -47,9 +47,12 @@ enum class Scores : uint8_t { kProduct, kCapped, kBiased, kSoftmax };
 struct AttentionForm {
   int64_t batch = 0, q_heads = 0, kv_heads = 0, q_len = 0, kv_len = 0, total = 0;
   int64_t head = 0, v_head = 0;
-  double scale = 1, softcap = 0;            // softcap 0: none
-  bool causal = false;                      // a query sees no position after its own
-  int64_t left = -1, right = -1;            // nor any farther away than so; -1: no bound
+  double scale = 1, softcap = 0;  // softcap 0: none
+  bool causal = false;            // a query sees no position after its own
+  int64_t left = -1, right = -1;  // nor any farther away than so; -1: no bound
+  // Values that a query does not see have the weight zero, so that NaN and infinity among them make
+  // NaN; otherwise they are as if they were not there.
+  bool hidden_count = false;
   pfrt_dtype precision = PFRT_DTYPE_UNSET;  // of the softmax; UNSET: as computed
   Headed q, k, v, y;                        // inputs 0 to 2, output 0
   AttentionMask mask;
@@ -70,6 +73,8 @@ struct AttentionForm {
   std::function<pfrt_code(const Run& run, std::span<Reach> reach)> reach;
 
   KeyRange visible(const Reach& reach, int64_t query) const;
+  // Whether some query does not see all keys, and what it does not see counts.
+  bool hides() const { return hidden_count && (left >= 0 || right >= 0 || (causal && q_len > 1)); }
 };
 
 // What |form| takes, as if every query saw every key.

@@ -85,12 +85,14 @@ class PanelAttend {
     if (const pfrt_code code = f_.reach(run, reach)) return code;
     if (joined_) join_past(run, f_, reach);
     const std::vector<float> sinks = read_sinks<float>(run, f_);
+    const std::vector<uint8_t> special = heads_with_specials(run, f_, reach);
     run.parallel(tasks_, [&](int64_t i, uint32_t worker) {
       Task task{};
       task.batch = i / blocks_ / f_.kv_heads;
       task.kv_head = i / blocks_ % f_.kv_heads;
       task.first = i % blocks_ * rows_;
       task.count = std::min(rows_, all_rows_ - task.first);
+      task.special = !special.empty() && special[static_cast<size_t>(i / blocks_)] != 0;
       compute(run, reach[static_cast<size_t>(task.batch)], sinks, task, run.scratch<float>(worker));
     });
     return run.stop();
@@ -101,9 +103,11 @@ class PanelAttend {
     KeyRange seen;
     float most;
     double sum;
+    bool sees;  // a key that no mask takes
   };
   struct Task {
     int64_t batch, kv_head, first, count;
+    bool special;  // NaN or infinity are among values that some row does not see
     std::array<Row, kMostRows> rows;
   };
   // Of a block of keys those that some of a few rows see, and the first of them that is multiplied.
@@ -146,12 +150,24 @@ class PanelAttend {
         if (p.begin < p.end) attend(run, t, p, scratch);
       }
     }
+    if (t.special) count_hidden(run, reach, t, scratch + y_at_);
     for (int64_t r = 0; r < t.count; ++r) {
       float* const y = scratch + y_at_ + r * v_width_;
       const Row& row = t.rows[static_cast<size_t>(r)];
-      if (row.sum != 0) math_.scale(y, y, f_.v_head, 1 / row.sum);
+      // Where all that is seen has -infinity for its score the sum is still 0, and the result NaN.
+      if (row.sum != 0 || row.sees) math_.scale(y, y, f_.v_head, 1 / row.sum);
       store_fn<float>(f_.y.dtype)(run.output(0), f_.y.at(t.batch, head_of(t, r), query_of(t, r)), y,
                                   f_.v_head);
+    }
+  }
+
+  void count_hidden(const Run& run, const Reach& reach, const Task& t, float* y) const {
+    for (int64_t row = 0; row < t.count; row += together_) {
+      const int64_t rows = std::min(together_, t.count - row);
+      const KeyRange seen = seen_by(t, row, rows);
+      for (const KeyRange keys : {KeyRange{0, seen.begin / kChain * kChain},
+                                  KeyRange{seen.end, std::min(reach.keys, f_.total)}})
+        add_hidden(run, f_, t.batch, t.kv_head, keys, y + row * v_width_, v_width_, rows);
     }
   }
 
@@ -166,7 +182,7 @@ class PanelAttend {
       const float sink = sinks[static_cast<size_t>(head_of(t, r))];
       t.rows[static_cast<size_t>(r)] = {
           f_.visible(reach, query_of(t, r)), sink,
-          sink == kNothing ? 0.0 : static_cast<double>(std::exp(sink - sink))};
+          sink == kNothing ? 0.0 : static_cast<double>(std::exp(sink - sink)), false};
     }
     std::fill_n(scratch + y_at_, t.count * v_width_, 0.0f);
   }
@@ -245,6 +261,7 @@ class PanelAttend {
       const ScoreRow at{t.batch, head_of(t, p.row + r), query_of(t, p.row + r), p.begin + begin};
       if (!add_mask(run, f_.mask, at, x + begin, end - begin, scratch)) end = begin;
     }
+    row.sees |= begin < end;
     const float most = math_.greatest(x + begin, end - begin, row.most);
     if (most == kNothing) end = begin;
     std::fill(x, x + begin, 0.0f);

@@ -11,6 +11,8 @@
 namespace pfrt::cpu {
 namespace {
 
+constexpr int64_t kColumns = 64;
+
 template <typename T>
 constexpr T kNothing = -std::numeric_limits<T>::infinity();
 
@@ -60,6 +62,40 @@ CachedRows cached_rows(const Run& run, const AttentionForm& f, int64_t batch, in
   return {run.output(i), in.dtype, (batch * f.kv_heads + kv_head) * f.total * size, size};
 }
 
+std::vector<uint8_t> heads_with_specials(const Run& run, const AttentionForm& f,
+                                         std::span<const Reach> reach) {
+  std::vector<uint8_t> special(static_cast<size_t>(f.hides() ? f.batch * f.kv_heads : 0));
+  run.parallel(static_cast<int64_t>(special.size()), [&](int64_t i, uint32_t) {
+    if (run.stopped()) return;
+    const int64_t keys = std::min(reach[static_cast<size_t>(i / f.kv_heads)].keys, f.total);
+    const CachedRows v = cached_rows(run, f, i / f.kv_heads, i % f.kv_heads, true);
+    float block[kColumns], zeros[kColumns] = {};
+    for (int64_t key = 0; key < keys; ++key)
+      for (int64_t j = 0; j < f.v_head; j += kColumns) {
+        const int64_t n = std::min(kColumns, f.v_head - j);
+        load_fn<float>(v.dtype)(block, v.data, v.offset + key * v.row + j, 1, n);
+        for (int64_t c = 0; c < n; ++c) zeros[c] += block[c] * 0.0f;
+      }
+    special[static_cast<size_t>(i)] =
+        std::any_of(std::begin(zeros), std::end(zeros), [](float z) { return z != z; });
+  });
+  return special;
+}
+
+template <typename T>
+void add_hidden(const Run& run, const AttentionForm& f, int64_t batch, int64_t kv_head,
+                KeyRange keys, T* sums, int64_t row, int64_t rows) {
+  const CachedRows v = cached_rows(run, f, batch, kv_head, true);
+  T block[kColumns];
+  for (int64_t key = keys.begin; key < keys.end; ++key)
+    for (int64_t j = 0; j < f.v_head; j += kColumns) {
+      const int64_t n = std::min(kColumns, f.v_head - j);
+      load_fn<T>(v.dtype)(block, v.data, v.offset + key * v.row + j, 1, n);
+      for (int64_t r = 0; r < rows; ++r)
+        for (int64_t c = 0; c < n; ++c) sums[r * row + j + c] += block[c] * T{0};
+    }
+}
+
 template <typename T>
 bool add_mask(const Run& run, const AttentionMask& m, const ScoreRow& row, T* x, int64_t n,
               T* scratch) {
@@ -72,7 +108,7 @@ bool add_mask(const Run& run, const AttentionMask& m, const ScoreRow& row, T* x,
     const T bias = scratch[i];
     const bool masked = keeps ? bias == T{0} : bias == kNothing<T>;
     sees |= !masked;
-    x[i] = masked ? kNothing<T> : keeps ? x[i] : x[i] + bias;
+    x[i] = !keeps ? x[i] + bias : masked ? kNothing<T> : x[i];
   }
   return sees;
 }
@@ -85,6 +121,10 @@ std::vector<T> read_sinks(const Run& run, const AttentionForm& f) {
   return sinks;
 }
 
+template void add_hidden(const Run&, const AttentionForm&, int64_t, int64_t, KeyRange, float*,
+                         int64_t, int64_t);
+template void add_hidden(const Run&, const AttentionForm&, int64_t, int64_t, KeyRange, double*,
+                         int64_t, int64_t);
 template bool add_mask(const Run&, const AttentionMask&, const ScoreRow&, float*, int64_t, float*);
 template bool add_mask(const Run&, const AttentionMask&, const ScoreRow&, double*, int64_t,
                        double*);

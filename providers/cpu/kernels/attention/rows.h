@@ -26,12 +26,20 @@ struct CachedRows {
 CachedRows cached_rows(const Run& run, const AttentionForm& form, int64_t batch, int64_t kv_head,
                        bool values);
 
+// By batch and head of keys, whether values that some query does not see hold NaN or infinity.
+std::vector<uint8_t> heads_with_specials(const Run& run, const AttentionForm& form,
+                                         std::span<const Reach> reach);
+// Adds the values of |keys|, times zero, to |rows| rows of sums.
+template <typename T>
+void add_hidden(const Run& run, const AttentionForm& form, int64_t batch, int64_t kv_head,
+                KeyRange keys, T* sums, int64_t row, int64_t rows);
+
 // A query's scores of some keys.
 struct ScoreRow {
   int64_t batch, head, query, first_key;
 };
-// Adds the mask to x[i], i < n; false when it takes all. What is masked is -infinity whatever it
-// was. |scratch| has room for n.
+// Adds the mask to x[i], i < n; false when it takes all. What a bool mask takes is -infinity
+// whatever it was. |scratch| has room for n.
 template <typename T>
 bool add_mask(const Run& run, const AttentionMask& mask, const ScoreRow& row, T* x, int64_t n,
               T* scratch);

@@ -44,6 +44,7 @@ Status read_attributes(const SnapshotNode& node, AttentionForm& form) {
       node.attr("scale") ? static_cast<double>(node.attr_float("scale", 1)) : 1 / std::sqrt(head);
   form.softcap = static_cast<double>(node.attr_float("softcap", 0));
   form.causal = node.attr_int("is_causal", 0) != 0;
+  form.hidden_count = true;
   form.left = node.attr_int("left_window_size", -1);
   form.right = node.attr_int("right_window_size", -1);
   const int64_t precision = node.attr_int("softmax_precision", PFRT_DTYPE_UNSET);

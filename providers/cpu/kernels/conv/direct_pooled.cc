@@ -10,6 +10,7 @@
 
 #include "providers/cpu/kernels/conv/direct_plan.h"
 #include "providers/cpu/kernels/conv/plane_lines.h"
+#include "providers/cpu/kernels/pool/greater.h"
 #include "providers/cpu/kernels/pool/make.h"
 
 namespace pfrt::cpu {
@@ -30,8 +31,8 @@ struct Plan {
   }
 };
 
-// A row of maxima of 8 of 16 channels: under it are |rows| rows of lines. The first of equal
-// numbers counts, and what is no number does not.
+// A row of maxima of 8 of 16 channels: under it are |rows| rows of lines; NaN if any
+// number under it is.
 __attribute__((target("avx2"))) void pool_row(const Window& pool, const float* lines, int64_t rows,
                                               float* out) {
   const int64_t width = pool.image[1];
@@ -42,7 +43,7 @@ __attribute__((target("avx2"))) void pool_row(const Window& pool, const float* l
     for (int64_t y = 0; y < rows; ++y) {
       const float* at = lines + (y * width + first) * kPanel;
       for (int64_t t = 0; t < taps; ++t, at += kPanel)
-        most = _mm256_max_ps(_mm256_loadu_ps(at), most);
+        most = greater_or_nan(_mm256_loadu_ps(at), most);
     }
     _mm256_storeu_ps(out, most);
   }

@@ -61,7 +61,7 @@ T shrink(T x, double lambd, double bias) {
   const double value = static_cast<double>(x);
   if (value < -lambd) return converted<T>(value + bias);
   if (value > lambd) return converted<T>(value - bias);
-  return std::isnan(value) ? x : T{0};
+  return T{0};
 }
 
 Result<Kernel> make_gelu(const SnapshotNode& node) {
@@ -115,7 +115,7 @@ constexpr KernelRow kRows[] = {
               On::kFloat, 12, selu_scales>("Selu", kFloats, "selu_ref"),
     unary_row<[](auto x, const C& c) { return celu(x, as<decltype(x)>(c.a)); }, On::kFloat, 12,
               alpha_of_one>("Celu", kFloats, "celu_ref"),
-    unary_row<[](auto x, const C& c) { return x <= as<decltype(x)>(c.a) ? decltype(x){0} : x; },
+    unary_row<[](auto x, const C& c) { return as<decltype(x)>(c.a) < x ? x : decltype(x){0}; },
               On::kFloat, 1, alpha_of_one>("ThresholdedRelu", kFloats, "thresholded_relu_ref"),
     unary_row<[](auto x) { return softplus(x); }, On::kFloat, 20>("Softplus", kFloats,
                                                                   "softplus_ref"),

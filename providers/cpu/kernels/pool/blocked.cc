@@ -9,6 +9,7 @@
 #include "providers/cpu/isa/isa.h"
 #include "providers/cpu/kernels/conv/small_planes.h"
 #include "providers/cpu/kernels/in_float32.h"
+#include "providers/cpu/kernels/pool/greater.h"
 #include "providers/cpu/kernels/pool/make.h"
 #include "providers/cpu/kernels/signature.h"
 
@@ -21,8 +22,7 @@ constexpr int64_t kTask = 1 << 14;  // elements
 struct MaxOf {
   using Sum = __m256;
   PFRT_AVX2 Sum start() const { return _mm256_set1_ps(-std::numeric_limits<float>::infinity()); }
-  // The second operand where one is NaN.
-  PFRT_AVX2 Sum add(Sum sum, __m256 x, int64_t) const { return _mm256_max_ps(x, sum); }
+  PFRT_AVX2 Sum add(Sum sum, __m256 x, int64_t) const { return greater_or_nan(x, sum); }
   PFRT_AVX2 __m256 finish(Sum sum, int64_t) const { return sum; }
 };
 

@@ -2,6 +2,7 @@
 #include <cmath>
 #include <limits>
 
+#include "providers/cpu/kernels/pool/greater.h"
 #include "providers/cpu/kernels/pool/make.h"
 #include "providers/cpu/kernels/signature.h"
 
@@ -30,7 +31,7 @@ double reduce(Kind kind, double p, LoadFn<double> load, const void* data, int64_
     const int64_t count = std::min(kChunk, n - i);
     load(block, data, first + i, 1, count);
     if (kind == Kind::kMax) {
-      for (int64_t j = 0; j < count; ++j) total = total < block[j] ? block[j] : total;
+      for (int64_t j = 0; j < count; ++j) total = greater_or_nan(block[j], total);
       continue;
     }
     if (kind == Kind::kNorm)

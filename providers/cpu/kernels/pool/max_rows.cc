@@ -1,15 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "providers/cpu/kernels/pool/max_rows.h"
 
-#include <immintrin.h>
-
 #include <algorithm>
 #include <limits>
 #include <span>
 
 #include "providers/cpu/isa/isa.h"
-
-#define PFRT_AVX2 __attribute__((target("avx2"), always_inline))
+#include "providers/cpu/kernels/pool/greater.h"
 
 namespace pfrt::cpu {
 namespace {
@@ -38,8 +35,7 @@ struct Eight {
       return _mm256_blend_ps(first, last, 0xc0);
     }
   }
-  // The second operand where one is NaN, or both are zeros.
-  PFRT_AVX2 static Vector greater(Vector x, Vector most) { return _mm256_max_ps(x, most); }
+  PFRT_AVX2 static Vector greater(Vector x, Vector most) { return greater_or_nan(x, most); }
   PFRT_AVX2 static void store(float* to, Vector v) { _mm256_storeu_ps(to, v); }
 };
 
@@ -53,7 +49,9 @@ struct FourOf {
     if constexpr (Stride == 2) return _mm_shuffle_ps(_mm_loadu_ps(at), _mm_loadu_ps(at + 3), 0xd8);
     return _mm_shuffle_ps(_mm_loadu_ps(at), _mm_loadu_ps(at + 6), 0xcc);
   }
-  PFRT_AVX2 static Vector greater(Vector x, Vector most) { return _mm_max_ps(x, most); }
+  PFRT_AVX2 static Vector greater(Vector x, Vector most) {
+    return _mm_or_ps(_mm_max_ps(x, most), _mm_cmpunord_ps(x, x));
+  }
   PFRT_AVX2 static void store(float* to, Vector v) { _mm_storeu_ps(to, v); }
 };
 
@@ -118,8 +116,7 @@ void MaxRows::run(int64_t row, const float* plane, float* line) const {
       for (int64_t x = 0; x < rows_.row_taps(); ++x) {
         const WindowRows::Span& span = rows_.span(x);
         if (p < span.begin || p >= span.end) continue;
-        const float v = plane[start + span.first + p * stride];
-        most = most < v ? v : most;
+        most = greater_or_nan(plane[start + span.first + p * stride], most);
       }
     line[p] = most;
   };

@@ -9,6 +9,7 @@
 
 #include "providers/cpu/isa/isa.h"
 #include "providers/cpu/kernels/conv/small_planes.h"
+#include "providers/cpu/kernels/pool/greater.h"
 #include "providers/cpu/kernels/pool/make.h"
 #include "providers/cpu/kernels/pool/max_rows.h"
 
@@ -47,18 +48,16 @@ void max_row(const WindowRows& rows, int64_t row, const T* plane, int64_t skippe
   each_tap(rows, row, [&](int64_t pixel, int64_t begin, int64_t end) {
     const int64_t first = pixel - skipped;
     if (stride == 1) {
-      for (int64_t p = begin; p < end; ++p)
-        line[p] = line[p] < plane[first + p] ? plane[first + p] : line[p];
+      for (int64_t p = begin; p < end; ++p) line[p] = greater_or_nan(plane[first + p], line[p]);
     } else {
-      for (int64_t p = begin; p < end; ++p) {
-        const T v = plane[first + p * stride];
-        line[p] = line[p] < v ? v : line[p];
-      }
+      for (int64_t p = begin; p < end; ++p)
+        line[p] = greater_or_nan(plane[first + p * stride], line[p]);
     }
   });
 }
 
-// The same with the pixel of the first maximum; a window without pixels points at pixel 0.
+// The same with the pixel of the first maximum, or of the first NaN; a window without pixels points
+// at pixel 0.
 template <typename T>
 void max_row_indices(const WindowRows& rows, int64_t row, const T* plane, T* line,
                      int64_t* indices) {
@@ -67,7 +66,7 @@ void max_row_indices(const WindowRows& rows, int64_t row, const T* plane, T* lin
   each_tap(rows, row, [&](int64_t first, int64_t begin, int64_t end) {
     for (int64_t p = begin; p < end; ++p) {
       const int64_t pixel = first + p * rows.stride();
-      if (indices[p] >= 0 && !(line[p] < plane[pixel])) continue;
+      if (indices[p] >= 0 && !takes_place(plane[pixel], line[p])) continue;
       line[p] = plane[pixel];
       indices[p] = pixel;
     }

@@ -77,7 +77,7 @@ void Activation::apply(T* x, int64_t n) const {
     case Curve::kTanh:
       return map(x, n, [](T v) { return std::tanh(v); });
     case Curve::kThresholdedRelu:
-      return map(x, n, [=](T v) { return v < a ? T{0} : v; });
+      return map(x, n, [=](T v) { return v >= a ? v : T{0}; });
   }
 }
 

@@ -43,10 +43,12 @@ void log_softmax_line(const T* x, T* y, int64_t n) {
   for (int64_t i = 0; i < n; ++i) y[i] = (x[i] - shift) - log_sum;
 }
 
-// One at the first greatest element.
+// One at the first greatest element, or at the first NaN.
 template <typename T>
 void hardmax_line(const T* x, T* y, int64_t n) {
-  const int64_t at = std::max_element(x, x + n) - x;
+  int64_t at = 0;
+  for (int64_t i = 1; i < n && x[at] == x[at]; ++i)
+    if (x[at] < x[i] || x[i] != x[i]) at = i;
   std::fill_n(y, n, T{0});
   y[at] = T{1};
 }

@@ -6,6 +6,7 @@
 
 #include "providers/cpu/kernels/convert.h"
 #include "providers/cpu/kernels/matmul/load.h"
+#include "providers/cpu/kernels/pool/greater.h"
 #include "providers/cpu/kernels/signature.h"
 #include "providers/cpu/kernels/vision/vision.h"
 
@@ -122,11 +123,12 @@ void align_bin(const Run& run, const Regions& r, const Align& align, const Align
           part[p] = c.weight[p] * pixel;
         }
         // The reference implementation's maximum is over weighted pixels, not over samples.
-        const double most = std::max({part[0], part[1], part[2], part[3]});
+        const double most =
+            greater_or_nan(greater_or_nan(part[0], part[1]), greater_or_nan(part[2], part[3]));
         if (!align.maximum)
           sums[k] += part[0] + part[1] + part[2] + part[3];
         else
-          sums[k] = first ? most : std::max(sums[k], most);
+          sums[k] = first ? most : greater_or_nan(most, sums[k]);
       }
       first = false;
     }
@@ -258,7 +260,7 @@ Result<Kernel> make_max_roi_pool(const SnapshotNode& node) {
           for (int64_t y = down.first; y < down.last && !empty; ++y)
             for (int64_t x = across.first; x < across.last; ++x) {
               load(&pixel, run.input(0), ((plane + k) * r.height + y) * r.width + x, 1, 1);
-              most[k] = pixel > most[k] ? pixel : most[k];
+              most[k] = greater_or_nan(pixel, most[k]);
             }
         }
       });

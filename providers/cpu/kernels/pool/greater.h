@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The step of a maximum over a window: NaN, once met, stays. Pure functions; thread-safe.
+#pragma once
+
+#include "providers/cpu/kernels/conv/blocked_row.h"
+
+namespace pfrt::cpu {
+
+// Whether |x| takes the place of |most|: it is greater, or the first NaN.
+template <typename T>
+bool takes_place(T x, T most) {
+  return most < x || (x != x && most == most);
+}
+
+// Without a branch, so that loops of it become vectors.
+template <typename T>
+T greater_or_nan(T x, T most) {
+  const T greater = most < x ? x : most;
+  return x != x ? x : greater;
+}
+
+// maxps gives its second operand where one is NaN; all bits set are a NaN.
+PFRT_AVX2 inline __m256 greater_or_nan(__m256 x, __m256 most) {
+  return _mm256_or_ps(_mm256_max_ps(x, most), _mm256_cmp_ps(x, x, _CMP_UNORD_Q));
+}
+
+}  // namespace pfrt::cpu
