@@ -55,22 +55,30 @@ struct SegmentPlan::Call {
 
   static Call& of(const pfrt_step_context* context) { return *static_cast<Call*>(context->host); }
 
+  // Bodies of a loop of very many are called in groups: each costs a call of the scheduler, and
+  // once the run is stopped they are over at once.
+  static constexpr uint64_t kMostGroups = 1 << 14;
   struct Loop {
     Call* call;
     void (*fn)(void*, uint64_t, uint32_t);
     void* arg;
+    uint64_t n, group;
+    void run(uint64_t at, uint32_t worker) const {
+      const uint64_t end = std::min(n, (at + 1) * group);
+      for (uint64_t i = at * group; i < end; ++i) {
+        if (call->frame->control->stop() != Code::kOK) return;
+        fn(arg, i, worker);
+      }
+    }
   };
   static void parallel(const pfrt_step_context* context, uint64_t n,
                        void (*fn)(void*, uint64_t, uint32_t), void* arg) {
     Call& call = of(context);
-    Loop loop{&call, fn, arg};
+    const uint64_t group = n / kMostGroups + 1;
+    Loop loop{&call, fn, arg, n, group};
     call.frame->control->loop(
-        call.workers, n,
-        [](void* l, uint64_t i, uint32_t worker) {
-          const Loop& self = *static_cast<Loop*>(l);
-          if (self.call->frame->control->stop() == Code::kOK) self.fn(self.arg, i, worker);
-        },
-        &loop);
+        call.workers, (n + group - 1) / group,
+        [](void* l, uint64_t i, uint32_t worker) { static_cast<Loop*>(l)->run(i, worker); }, &loop);
   }
   static pfrt_code stop(const pfrt_step_context* context) {
     return static_cast<pfrt_code>(of(context).frame->control->stop());
