@@ -387,7 +387,7 @@ Status CompiledGraph::run_host(const Segment& segment, std::vector<ValuePtr>& sl
       PFRT_ASSIGN(std::vector<ValuePtr> inputs, inputs_of(node, slots, control));
       for (const uint32_t slot : segment.last_read) slots[slot].reset();
       PFRT_TRY(has_body(node) ? run_control_flow(node, inputs, slots, control, made)
-                              : run_host_op(segment.host_op, g, node, inputs, made));
+                              : run_host_op(segment.host_op, g, node, inputs, made, control));
       for (size_t i = 0; i < made.size(); ++i)
         if (node.outputs[i] != kNoId && made[i])
           PFRT_TRY(check_planned(g, node.outputs[i], *made[i]));

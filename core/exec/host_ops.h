@@ -10,6 +10,8 @@
 
 namespace pfrt {
 
+struct RunControl;
+
 namespace host {
 struct HostOp;
 }
@@ -18,8 +20,9 @@ struct HostOp;
 const host::HostOp* find_host_op(const Node& node);
 
 // |op| as find_host_op says. |inputs| has a null pointer for an absent input; |outputs| gets one
-// value an output of the node.
+// value an output of the node. It stops when |control| says so.
 Status run_host_op(const host::HostOp* op, const Graph& graph, const Node& node,
-                   const std::vector<ValuePtr>& inputs, std::vector<ValuePtr>& outputs);
+                   const std::vector<ValuePtr>& inputs, std::vector<ValuePtr>& outputs,
+                   const RunControl& control);
 
 }  // namespace pfrt

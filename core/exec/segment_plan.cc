@@ -56,28 +56,33 @@ struct SegmentPlan::Call {
 
   static Call& of(const pfrt_step_context* context) { return *static_cast<Call*>(context->host); }
 
+  // Bodies of a loop of very many are called in groups: each costs a call of the scheduler, and
+  // once the run is stopped they are over at once.
+  static constexpr uint64_t kMostGroups = 1 << 14;
   struct Loop {
     Call* call;
     void (*fn)(void*, uint64_t, uint32_t);
     void* arg;
+    uint64_t n, group;
+    void run(uint64_t at, uint32_t worker) const {
+      const RunControl& control = *call->frame->control;
+      const uint64_t end = std::min(n, (at + 1) * group);
+      try {  // on a thread of the pool nobody else would catch it
+        for (uint64_t i = at * group; i < end && control.stop() == Code::kOK; ++i)
+          fn(arg, i, worker);
+      } catch (const std::bad_alloc&) {
+        control.stop_with(Code::kOUT_OF_MEMORY);
+      }
+    }
   };
   static void parallel(const pfrt_step_context* context, uint64_t n,
                        void (*fn)(void*, uint64_t, uint32_t), void* arg) {
     Call& call = of(context);
-    Loop loop{&call, fn, arg};
+    const uint64_t group = n / kMostGroups + 1;
+    Loop loop{&call, fn, arg, n, group};
     call.frame->control->loop(
-        call.workers, n,
-        [](void* l, uint64_t i, uint32_t worker) {
-          const Loop& self = *static_cast<Loop*>(l);
-          const RunControl& control = *self.call->frame->control;
-          if (control.stop() != Code::kOK) return;
-          try {  // on a thread of the pool nobody else would catch it
-            self.fn(self.arg, i, worker);
-          } catch (const std::bad_alloc&) {
-            control.stop_with(Code::kOUT_OF_MEMORY);
-          }
-        },
-        &loop);
+        call.workers, (n + group - 1) / group,
+        [](void* l, uint64_t i, uint32_t worker) { static_cast<Loop*>(l)->run(i, worker); }, &loop);
   }
   static pfrt_code stop(const pfrt_step_context* context) {
     return static_cast<pfrt_code>(of(context).frame->control->stop());

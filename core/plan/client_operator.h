@@ -36,7 +36,12 @@ class ClientOperator final : public CustomOperator {
   mutable std::recursive_mutex serial_;  // a step may run a session that uses the operator again
 };
 
-// The provider of |set|'s operators. It refuses everything else.
-ProviderSource client_operator_provider(std::shared_ptr<const OperatorSet> set);
+// Unless session option "image.max_pixels" says otherwise.
+inline constexpr uint64_t kDefaultMaxPixels = uint64_t{1} << 26;
+
+// The provider of |set|'s operators. It refuses everything else. Those that decode images make no
+// larger ones than |max_pixels|.
+ProviderSource client_operator_provider(std::shared_ptr<const OperatorSet> set,
+                                        uint64_t max_pixels = kDefaultMaxPixels);
 
 }  // namespace pfrt

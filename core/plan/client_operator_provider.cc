@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Handles: a pfrt_provider is an OperatorSet, which its source keeps. Unlike a plug-in's, an
+// Handles: a pfrt_provider is a Registered, which its source keeps. Unlike a plug-in's, an
 // executable here reads the snapshot it was compiled from: a compiled graph keeps its snapshot
 // longer than its executables.
 #include <algorithm>
@@ -15,8 +15,13 @@ namespace {
 
 constexpr std::string_view kName = "RegisteredOperators";
 
-const OperatorSet& set_of(pfrt_provider* provider) {
-  return *reinterpret_cast<const OperatorSet*>(provider);
+struct Registered {
+  std::shared_ptr<const OperatorSet> set;
+  uint64_t max_pixels;
+};
+
+const Registered& of(pfrt_provider* provider) {
+  return *reinterpret_cast<const Registered*>(provider);
 }
 
 const ClientOperator* find(const OperatorSet& set, const pfrt_snapshot_node& node) {
@@ -35,6 +40,7 @@ std::string label_of(const pfrt_snapshot& snapshot, const pfrt_snapshot_node& no
 
 struct Executable {
   const OperatorSet& set;
+  uint64_t max_pixels;
   const pfrt_snapshot& snapshot;
   std::vector<uint32_t> nodes, inputs, outputs;
 };
@@ -58,6 +64,7 @@ struct Step {
   std::vector<pfrt_string> input_names, output_names;
   std::vector<uint32_t> reads, writes;
   uint32_t index = 0;  // of the node
+  uint64_t max_pixels = 0;
 };
 
 // One call of a compute callback.
@@ -101,6 +108,7 @@ class Call {
     context_.fail = [](const pfrt_op_compute* c, pfrt_code code, pfrt_string text) {
       return of(c).fail(code, view(text));
     };
+    context_.max_pixels = step.max_pixels;
   }
 
   pfrt_code run() {
@@ -258,6 +266,7 @@ class Program {
     const pfrt_snapshot& snapshot = executable_.snapshot;
     Step& step = steps_.emplace_back();
     step.index = n;
+    step.max_pixels = executable_.max_pixels;
     step.node = &snapshot.nodes[n];
     step.op = find(executable_.set, *step.node);
     step.label = label_of(snapshot, *step.node);
@@ -329,7 +338,7 @@ void close(pfrt_provider*) {}
 pfrt_code claim(pfrt_provider* provider, const pfrt_snapshot* snapshot, const pfrt_claims* claims,
                 const pfrt_sink*) {
   for (uint32_t n = 0; n < snapshot->node_count; ++n) {
-    if (find(set_of(provider), snapshot->nodes[n])) {
+    if (find(*of(provider).set, snapshot->nodes[n])) {
       claims->accept(claims, n, 0, 0);
     } else {
       claims->refuse(claims, n, to_c(""));  // nobody expects it to run others
@@ -353,7 +362,8 @@ pfrt_code compile(pfrt_provider* provider, const pfrt_snapshot* snapshot, const 
     }
   }
   auto made = std::unique_ptr<Executable>(
-      new Executable{set_of(provider),
+      new Executable{*of(provider).set,
+                     of(provider).max_pixels,
                      *snapshot,
                      {region->nodes, region->nodes + region->node_count},
                      {region->inputs, region->inputs + region->input_count},
@@ -397,14 +407,16 @@ constexpr pfrt_provider_table kTable = make_table();
 
 }  // namespace
 
-ProviderSource client_operator_provider(std::shared_ptr<const OperatorSet> set) {
+ProviderSource client_operator_provider(std::shared_ptr<const OperatorSet> set,
+                                        uint64_t max_pixels) {
+  auto registered = std::make_shared<Registered>(Registered{std::move(set), max_pixels});
   ProviderSource source;
   source.name = kName;
   source.device = "host";
   source.table = &kTable;
   source.open = open;
-  source.user = const_cast<OperatorSet*>(set.get());
-  source.library = std::const_pointer_cast<OperatorSet>(std::move(set));
+  source.user = registered.get();
+  source.library = std::move(registered);
   return source;
 }
 

@@ -54,6 +54,8 @@ constexpr OptionRow kSession[] = {
     {"tune", PFRT_OPTION_STRING, "off", "off on",
      "on = blockings chosen by a model of the machine are refined by measurement, which makes the "
      "first run of new shapes seconds longer; explain shows the change; results stay bit-equal"},
+    {"image.max_pixels", PFRT_OPTION_INT, "67108864", "",
+     "ImageDecoder fails on larger images, before it takes memory for them"},
     {"session.fallback", PFRT_OPTION_STRING, "on", "on off",
      "on = where a provider fails, to open, compile or run, the next one takes over; off = every "
      "failure is an error"},

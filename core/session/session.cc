@@ -109,6 +109,10 @@ Result<std::shared_ptr<Session>> Session::create(std::shared_ptr<const Model> mo
                  "but precision is '",
                  options.get_string("precision"), "'");
   session->tune_ = options.get_string("tune") == "on";
+  if (options.get_int("image.max_pixels") < 1)
+    return error(Code::kINVALID_ARGUMENT, "creating a session: image.max_pixels is ",
+                 options.get_int("image.max_pixels"), "; give a number of pixels, 1 at least");
+  session->max_pixels_ = static_cast<uint64_t>(options.get_int("image.max_pixels"));
   session->concurrent_steps_ = options.get_string("execution_mode") == "parallel";
   session->roster_ = std::make_unique<Roster>(std::move(context.providers), context.logger);
   PFRT_TRY(session->open_providers());
@@ -173,7 +177,8 @@ Result<std::unique_ptr<CompiledGraph>> Session::compile(
 Result<std::vector<Candidate>> Session::with_operators(std::vector<Candidate> candidates,
                                                        const Graph& graph) const {
   if (graph.operators) {
-    PFRT_ASSIGN(auto opened, Provider::open(client_operator_provider(graph.operators), logger_));
+    PFRT_ASSIGN(auto opened,
+                Provider::open(client_operator_provider(graph.operators, max_pixels_), logger_));
     candidates.push_back({opened->name(), opened, {}});
   }
   return candidates;
@@ -228,7 +233,7 @@ std::string Session::optimised_key() const {
   list(skip_passes_);
   list(extra_outputs_);
   list(provider_names_);
-  return key + message(reinterpret_cast<uintptr_t>(operators_.get()));
+  return key + message(reinterpret_cast<uintptr_t>(operators_.get()), "/", max_pixels_);
 }
 
 Status Session::choose_precisions() {

@@ -143,6 +143,7 @@ class Session {
   double max_error_ = 0;
   std::vector<NodePrecision> node_precision_;  // of the optimised graph; empty = one for all
   bool tune_ = false;
+  uint64_t max_pixels_ = 0;
   bool fallback_ = true;
   bool concurrent_steps_ = false;
   std::unique_ptr<Roster> roster_;

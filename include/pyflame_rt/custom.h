@@ -66,6 +66,9 @@ typedef struct pfrt_op_compute {
   pfrt_code (*stop)(const struct pfrt_op_compute* context);
   /* May be called from functions under parallel; the first message counts. */
   pfrt_code (*fail)(const struct pfrt_op_compute* context, pfrt_code code, pfrt_string message);
+  /* ---- 1.2 ---- */
+  /* Most pixels of an image that an operator decodes: the session's option "image.max_pixels". */
+  uint64_t max_pixels;
 } pfrt_op_compute;
 
 typedef uint64_t pfrt_custom_op_flags;

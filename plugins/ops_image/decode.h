@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Encoded images to rows of red, green and blue bytes, by the library of each format. Whatever the
-// bytes are, a decoder gives an image or nothing; images of more than 2^28 pixels are nothing.
-// Pure; thread-safe.
+// bytes are, a decoder gives an image or nothing, leaves soon when it is told to, and takes no
+// memory for pixels that the bytes cannot hold or the caller does not allow. Thread-safe on
+// different jobs.
 #pragma once
 
 #include <cstddef>
@@ -20,18 +21,32 @@ struct Image {
   std::vector<uint8_t> rgb;  // [height, width, 3]
 };
 
+// One image to decode, and what came of it where there is no image.
+struct Job {
+  Bytes bytes;
+  int64_t max_pixels;
+  bool (*asked_to_stop)(const void* who);
+  const void* who;
+  // What the header announces, where that is more than is allowed.
+  int64_t refused_height = 0, refused_width = 0;
+
+  bool stopped() const { return asked_to_stop(who); }
+  // Whether an image of that size may be made; a larger one is noted as refused.
+  bool allows(int64_t height, int64_t width);
+};
+
 // An image of that size, all black, or nothing when it is empty or too large.
-std::optional<Image> make_image(int64_t height, int64_t width);
+std::optional<Image> make_image(Job& job, int64_t height, int64_t width);
 
 // By the first bytes: JPEG, PNG, BMP, PNM, TIFF, JPEG 2000, WebP.
-std::optional<Image> decode(Bytes bytes);
+std::optional<Image> decode(Job& job);
 
-std::optional<Image> decode_bmp(Bytes bytes);
-std::optional<Image> decode_jpeg(Bytes bytes);
-std::optional<Image> decode_jpeg2000(Bytes bytes);
-std::optional<Image> decode_png(Bytes bytes);
-std::optional<Image> decode_pnm(Bytes bytes);
-std::optional<Image> decode_tiff(Bytes bytes);
-std::optional<Image> decode_webp(Bytes bytes);
+std::optional<Image> decode_bmp(Job& job);
+std::optional<Image> decode_jpeg(Job& job);
+std::optional<Image> decode_jpeg2000(Job& job);
+std::optional<Image> decode_png(Job& job);
+std::optional<Image> decode_pnm(Job& job);
+std::optional<Image> decode_tiff(Job& job);
+std::optional<Image> decode_webp(Job& job);
 
 }  // namespace pfrt::image

@@ -10,6 +10,12 @@
 namespace pfrt::image {
 namespace {
 
+// Of Huffman codes a block of 8 x 8 pixels takes a bit at least; arithmetic codes may take less.
+constexpr int64_t kPixelsPerByte = 8 * 64;
+// Each scan of a progressive image goes through all of its blocks. Encoders write about ten.
+constexpr int kMostScans = 500;
+constexpr int64_t kMostScansOfLargest = 16;
+
 struct Errors {
   jpeg_error_mgr base;
   std::jmp_buf back;
@@ -19,17 +25,40 @@ struct Errors {
   std::longjmp(reinterpret_cast<Errors*>(info->err)->back, 1);
 }
 
+// Called for each row of blocks of each scan.
+struct Watch {
+  jpeg_progress_mgr base;
+  const Job* job;
+};
+
+void look(j_common_ptr info) {
+  const auto* const jpeg = reinterpret_cast<j_decompress_ptr>(info);
+  const Job& job = *reinterpret_cast<Watch*>(info->progress)->job;
+  const int64_t pixels = int64_t{jpeg->image_width} * jpeg->image_height;
+  if (job.stopped() || jpeg->input_scan_number > kMostScans ||
+      jpeg->input_scan_number / kMostScansOfLargest > job.max_pixels / pixels)
+    leave(info);
+}
+
+// Whether the bytes can hold what the header announces.
+bool plausible(const jpeg_decompress_struct& jpeg, Bytes bytes) {
+  const int64_t pixels = int64_t{jpeg.image_width} * jpeg.image_height;
+  return jpeg.arith_code || pixels / kPixelsPerByte <= static_cast<int64_t>(bytes.size());
+}
+
 // Leaves by longjmp in between: nothing here may have a destructor. |image| and |inverted| are the
 // caller's.
-bool read(jpeg_decompress_struct* jpeg, Errors* errors, Bytes bytes, std::optional<Image>* image,
+bool read(jpeg_decompress_struct* jpeg, Errors* errors, Job* job, std::optional<Image>* image,
           uint8_t* line, size_t line_bytes) {
   if (setjmp(errors->back)) return false;
+  const Bytes bytes = job->bytes;
   jpeg_mem_src(jpeg, bytes.data(), static_cast<unsigned long>(bytes.size()));
   if (jpeg_read_header(jpeg, TRUE) != JPEG_HEADER_OK) return false;
   const bool inks = jpeg->jpeg_color_space == JCS_CMYK || jpeg->jpeg_color_space == JCS_YCCK;
   jpeg->out_color_space = inks ? JCS_CMYK : JCS_RGB;
+  if (!job->allows(jpeg->image_height, jpeg->image_width) || !plausible(*jpeg, bytes)) return false;
   jpeg_start_decompress(jpeg);
-  *image = make_image(jpeg->output_height, jpeg->output_width);
+  *image = make_image(*job, jpeg->output_height, jpeg->output_width);
   if (!*image || size_t{jpeg->output_width} * 4 > line_bytes) return false;
   while (jpeg->output_scanline < jpeg->output_height) {
     uint8_t* to = (*image)->rgb.data() + size_t{jpeg->output_scanline} * jpeg->output_width * 3;
@@ -46,7 +75,7 @@ bool read(jpeg_decompress_struct* jpeg, Errors* errors, Bytes bytes, std::option
 
 }  // namespace
 
-std::optional<Image> decode_jpeg(Bytes bytes) {
+std::optional<Image> decode_jpeg(Job& job) {
   jpeg_decompress_struct jpeg{};
   Errors errors{};
   jpeg.err = jpeg_std_error(&errors.base);
@@ -54,8 +83,12 @@ std::optional<Image> decode_jpeg(Bytes bytes) {
   errors.base.emit_message = [](j_common_ptr, int) {};
   std::optional<Image> image;
   std::vector<uint8_t> line(size_t{JPEG_MAX_DIMENSION} * 4);
+  Watch watch{};
+  watch.base.progress_monitor = look;
+  watch.job = &job;
   jpeg_create_decompress(&jpeg);
-  const bool whole = read(&jpeg, &errors, bytes, &image, line.data(), line.size());
+  jpeg.progress = &watch.base;
+  const bool whole = read(&jpeg, &errors, &job, &image, line.data(), line.size());
   jpeg_destroy_decompress(&jpeg);
   return whole ? std::move(image) : std::nullopt;
 }

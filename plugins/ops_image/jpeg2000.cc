@@ -10,7 +10,11 @@
 namespace pfrt::image {
 namespace {
 
+// Samples of 4 bytes that the library keeps, a pixel that is allowed.
+constexpr int64_t kMostSamplesPerPixel = 4;
+
 struct Source {
+  const Job* job;
   Bytes bytes;
   size_t at = 0;
 };
@@ -18,7 +22,7 @@ struct Source {
 OPJ_SIZE_T read(void* to, OPJ_SIZE_T size, void* user) {
   Source& source = *static_cast<Source*>(user);
   const size_t n = std::min<size_t>(size, source.bytes.size() - source.at);
-  if (n == 0) return static_cast<OPJ_SIZE_T>(-1);
+  if (n == 0 || source.job->stopped()) return static_cast<OPJ_SIZE_T>(-1);
   std::memcpy(to, source.bytes.data() + source.at, n);
   source.at += n;
   return n;
@@ -38,6 +42,12 @@ OPJ_BOOL seek(OPJ_OFF_T to, void* user) {
 
 using Stream = std::unique_ptr<opj_stream_t, decltype(&opj_stream_destroy)>;
 using Codec = std::unique_ptr<opj_codec_t, decltype(&opj_destroy_codec)>;
+
+int64_t samples(const opj_image_t& image) {
+  int64_t sum = 0;
+  for (uint32_t c = 0; c < image.numcomps; ++c) sum += int64_t{image.comps[c].w} * image.comps[c].h;
+  return sum;
+}
 
 // The byte that a sample of |component| stands for.
 uint8_t sample(const opj_image_comp_t& component, uint32_t x, uint32_t y) {
@@ -61,8 +71,9 @@ void from_luma(uint8_t* p) {
 
 }  // namespace
 
-std::optional<Image> decode_jpeg2000(Bytes bytes) {
-  Source source{bytes};
+std::optional<Image> decode_jpeg2000(Job& job) {
+  const Bytes bytes = job.bytes;
+  Source source{&job, bytes};
   const Stream stream(opj_stream_default_create(OPJ_TRUE), opj_stream_destroy);
   const bool boxed = bytes[0] == 0;  // a file, not a bare codestream
   const Codec codec(opj_create_decompress(boxed ? OPJ_CODEC_JP2 : OPJ_CODEC_J2K),
@@ -80,7 +91,10 @@ std::optional<Image> decode_jpeg2000(Bytes bytes) {
       !opj_read_header(stream.get(), codec.get(), &raw))
     return std::nullopt;
   const std::unique_ptr<opj_image_t, decltype(&opj_image_destroy)> picture(raw, opj_image_destroy);
-  std::optional<Image> image = make_image(int64_t{raw->y1} - raw->y0, int64_t{raw->x1} - raw->x0);
+  const int64_t height = int64_t{raw->y1} - raw->y0, width = int64_t{raw->x1} - raw->x0;
+  if (!job.allows(height, width) || samples(*raw) > kMostSamplesPerPixel * job.max_pixels)
+    return std::nullopt;
+  std::optional<Image> image = make_image(job, height, width);
   if (!image || raw->numcomps == 0 || !opj_decode(codec.get(), stream.get(), raw) ||
       !opj_end_decompress(codec.get(), stream.get()))
     return std::nullopt;
@@ -92,11 +106,13 @@ std::optional<Image> decode_jpeg2000(Bytes bytes) {
       return std::nullopt;
   }
   uint8_t* to = image->rgb.data();
-  for (uint32_t y = 0; y < image->height; ++y)
+  for (uint32_t y = 0; y < image->height; ++y) {
+    if (job.stopped()) return std::nullopt;
     for (uint32_t x = 0; x < image->width; ++x, to += 3) {
       for (uint32_t c = 0; c < 3; ++c) to[c] = sample(raw->comps[colours ? c : 0], x, y);
       if (colours && raw->color_space == OPJ_CLRSPC_SYCC) from_luma(to);
     }
+  }
   return image;
 }
 

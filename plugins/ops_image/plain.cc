@@ -46,7 +46,8 @@ uint8_t scaled(int64_t value, int64_t most) {
 
 }  // namespace
 
-std::optional<Image> decode_bmp(Bytes s) {
+std::optional<Image> decode_bmp(Job& job) {
+  const Bytes s = job.bytes;
   if (s.size() < 54) return std::nullopt;
   const uint32_t offset = little(s, 10, 4), header = little(s, 14, 4), bits = little(s, 28, 2),
                  packing = little(s, 30, 4);
@@ -61,10 +62,11 @@ std::optional<Image> decode_bmp(Bytes s) {
   const size_t palette = 14 + size_t{header};
   if (offset > s.size() || (s.size() - offset) / pitch < static_cast<size_t>(height))
     return std::nullopt;
-  std::optional<Image> image = make_image(height, width);
+  std::optional<Image> image = make_image(job, height, width);
   if (!image) return std::nullopt;
   uint8_t* to = image->rgb.data();
   for (int64_t y = 0; y < height; ++y) {
+    if (job.stopped()) return std::nullopt;
     const size_t row = offset + pitch * static_cast<size_t>(downward ? y : height - 1 - y);
     for (size_t x = 0; x < static_cast<size_t>(width); ++x) {
       size_t at = row + x * (bits / 8);
@@ -81,7 +83,8 @@ std::optional<Image> decode_bmp(Bytes s) {
   return image;
 }
 
-std::optional<Image> decode_pnm(Bytes s) {
+std::optional<Image> decode_pnm(Job& job) {
+  const Bytes s = job.bytes;
   const int kind = s[1] - '0';
   const bool bitmap = kind == 1 || kind == 4, text = kind <= 3, colour = kind == 3 || kind == 6;
   Words words(s, 2);
@@ -95,10 +98,11 @@ std::optional<Image> decode_pnm(Bytes s) {
   const size_t first = words.at() + 1;
   if (!text && (first > s.size() || (s.size() - first) / pitch < static_cast<size_t>(height)))
     return std::nullopt;
-  std::optional<Image> image = make_image(height, width);
+  std::optional<Image> image = make_image(job, height, width);
   if (!image) return std::nullopt;
   uint8_t* to = image->rgb.data();
   for (size_t y = 0; y < static_cast<size_t>(height); ++y) {
+    if (job.stopped()) return std::nullopt;
     const uint8_t* row = text ? nullptr : s.data() + first + y * pitch;
     for (size_t x = 0; x < w; ++x) {
       uint8_t sample[3];

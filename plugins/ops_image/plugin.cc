@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // libpyflamert_ops_image.so: ImageDecoder. As in the standard, bytes that are no image give an
-// empty one, [0, 0, channels].
+// empty one, [0, 0, channels]; images of more pixels than the session allows are refused.
+#include <cstddef>
 #include <exception>
 #include <new>
+#include <string>
 
 #include "plugins/ops/describe.h"
 #include "plugins/ops_image/decode.h"
@@ -11,6 +13,7 @@
 namespace {
 
 using pfrt::image::Image;
+using pfrt::image::Job;
 using pfrt::ops::text;
 using pfrt::ops::view;
 
@@ -43,11 +46,45 @@ uint8_t luma(const uint8_t* rgb) {
   return static_cast<uint8_t>((rgb[0] * 19595 + rgb[1] * 38470 + rgb[2] * 7471 + 0x8000) >> 16);
 }
 
+// The session's bound; that of older hosts, which have none, is its default.
+int64_t max_pixels(const pfrt_op_compute& context) {
+  constexpr int64_t kDefault = int64_t{1} << 26;
+  const bool given = context.struct_size >= offsetof(pfrt_op_compute, max_pixels) + 8;
+  return given ? static_cast<int64_t>(context.max_pixels) : kDefault;
+}
+
+std::string too_large(const Job& job) {
+  return "the image is " + std::to_string(job.refused_width) + " x " +
+         std::to_string(job.refused_height) + " pixels, more than the " +
+         std::to_string(job.max_pixels) +
+         " that session option 'image.max_pixels' allows; give the session a higher number, or "
+         "scale the image down";
+}
+
+void write(const uint8_t* from, const uint8_t* end, Pixels pixels, uint8_t* to) {
+  for (; from != end; from += 3) {
+    if (pixels == Pixels::kGrey) {
+      *to++ = luma(from);
+    } else {
+      for (int c = 0; c < 3; ++c) *to++ = from[pixels == Pixels::kBgr ? 2 - c : c];
+    }
+  }
+}
+
 pfrt_code decode(const pfrt_op_compute* context) {
   const pfrt_tensor& x = context->inputs[0];
-  const std::optional<Image> image =
-      pfrt::image::decode({static_cast<const uint8_t*>(x.data), static_cast<size_t>(x.bytes)});
+  Job job{};
+  job.bytes = {static_cast<const uint8_t*>(x.data), static_cast<size_t>(x.bytes)};
+  job.max_pixels = max_pixels(*context);
+  job.asked_to_stop = [](const void* who) {
+    const auto* const c = static_cast<const pfrt_op_compute*>(who);
+    return c->stop(c) != PFRT_CODE_OK;
+  };
+  job.who = context;
+  const std::optional<Image> image = pfrt::image::decode(job);
   if (const pfrt_code code = context->stop(context)) return code;
+  if (job.refused_height > 0)
+    return context->fail(context, PFRT_CODE_INVALID_ARGUMENT, text(too_large(job)));
   const Pixels pixels = pixels_of(*context->node, context->attr_size);
   const int64_t channels = pixels == Pixels::kGrey ? 1 : 3;
   const int64_t dims[] = {image ? image->height : 0, image ? image->width : 0, channels};
@@ -55,13 +92,11 @@ pfrt_code decode(const pfrt_op_compute* context) {
   if (const pfrt_code code = context->alloc_output(context, 0, PFRT_DTYPE_UINT8, dims, 3, &out);
       code != PFRT_CODE_OK || !out || !image)
     return code;
-  auto* y = static_cast<uint8_t*>(out);
-  for (const uint8_t *p = image->rgb.data(), *end = p + image->rgb.size(); p != end; p += 3) {
-    if (pixels == Pixels::kGrey) {
-      *y++ = luma(p);
-    } else {
-      for (int c = 0; c < 3; ++c) *y++ = p[pixels == Pixels::kBgr ? 2 - c : c];
-    }
+  for (int64_t y = 0; y < image->height; ++y) {
+    if (const pfrt_code code = context->stop(context)) return code;
+    const uint8_t* const row = image->rgb.data() + y * image->width * 3;
+    write(row, row + image->width * 3, pixels,
+          static_cast<uint8_t*>(out) + y * image->width * channels);
   }
   return PFRT_CODE_OK;
 }

@@ -10,8 +10,13 @@
 namespace pfrt::image {
 namespace {
 
+constexpr int64_t kPixelsAtOnce = 1 << 18;  // between looks at the run
+// Bytes of one sample table or strip that the library may take, a pixel that is allowed.
+constexpr int64_t kMostBytesPerPixel = 16;
+
 // A file in memory.
 struct File {
+  const Job* job;
   Bytes bytes;
   uint64_t at = 0;
 };
@@ -20,6 +25,7 @@ File& self(thandle_t handle) { return *static_cast<File*>(handle); }
 
 tmsize_t read(thandle_t handle, void* to, tmsize_t size) {
   File& file = self(handle);
+  if (file.job->stopped()) return 0;
   const uint64_t left = file.bytes.size() - std::min<uint64_t>(file.at, file.bytes.size());
   const auto n = static_cast<size_t>(std::min<uint64_t>(left, static_cast<uint64_t>(size)));
   if (n > 0) std::memcpy(to, file.bytes.data() + file.at, n);
@@ -38,30 +44,137 @@ toff_t size(thandle_t handle) { return self(handle).bytes.size(); }
 struct Close {
   void operator()(TIFF* tiff) const { TIFFClose(tiff); }
 };
+using Tiff = std::unique_ptr<TIFF, Close>;
 
-}  // namespace
-
-std::optional<Image> decode_tiff(Bytes bytes) {
+Tiff open(File& file) {
   // For the process: what a library prints is nobody's.
   static const bool quiet = (TIFFSetErrorHandler(nullptr), TIFFSetWarningHandler(nullptr), true);
   (void)quiet;
-  File file{bytes};
-  const std::unique_ptr<TIFF, Close> tiff(
-      TIFFClientOpen("image", "rm", &file, read, write, seek, close, size, nullptr, nullptr));
+  constexpr const char* kName = "image";
+  constexpr const char* kMode = "rm";
+#if TIFFLIB_VERSION >= 20221213
+  const std::unique_ptr<TIFFOpenOptions, decltype(&TIFFOpenOptionsFree)> options(
+      TIFFOpenOptionsAlloc(), TIFFOpenOptionsFree);
+  if (!options) return nullptr;
+  TIFFOpenOptionsSetMaxSingleMemAlloc(
+      options.get(), static_cast<tmsize_t>(file.job->max_pixels) * kMostBytesPerPixel);
+  return Tiff(TIFFClientOpenExt(kName, kMode, &file, read, write, seek, close, size, nullptr,
+                                nullptr, options.get()));
+#else
+  return Tiff(
+      TIFFClientOpen(kName, kMode, &file, read, write, seek, close, size, nullptr, nullptr));
+#endif
+}
+
+uint16_t field(TIFF* tiff, uint32_t tag) {
+  uint16_t value = 1;
+  TIFFGetFieldDefaulted(tiff, tag, &value);
+  return value;
+}
+
+// Bytes that one of the file can stand for; 0 = no bound is known.
+int64_t most_expansion(TIFF* tiff) {
+  switch (field(tiff, TIFFTAG_COMPRESSION)) {
+    case COMPRESSION_NONE:
+      return 1;
+    case COMPRESSION_PACKBITS:
+      return 64;
+    case COMPRESSION_DEFLATE:
+    case COMPRESSION_ADOBE_DEFLATE:
+      return 1032;
+    case COMPRESSION_LZW:
+      return 4096;
+    default:
+      return 0;
+  }
+}
+
+// Whether the bytes can hold what the header announces.
+bool plausible(TIFF* tiff, Bytes bytes, int64_t height, int64_t width) {
+  const int64_t expansion = most_expansion(tiff);
+  if (expansion == 0) return true;
+  // Chroma may be subsampled: luma is there for each pixel.
+  const bool subsampled = field(tiff, TIFFTAG_PHOTOMETRIC) == PHOTOMETRIC_YCBCR;
+  const int64_t samples = subsampled ? 1 : field(tiff, TIFFTAG_SAMPLESPERPIXEL);
+  const int64_t bits = samples * field(tiff, TIFFTAG_BITSPERSAMPLE);
+  return width * bits / 8 / expansion <= static_cast<int64_t>(bytes.size()) / height + 1;
+}
+
+// Rows that are stored together.
+uint32_t stored_rows(TIFF* tiff, uint32_t height) {
+  uint32_t rows = height;
+  TIFFGetFieldDefaulted(tiff, TIFFIsTiled(tiff) ? TIFFTAG_TILELENGTH : TIFFTAG_ROWSPERSTRIP, &rows);
+  return std::clamp<uint32_t>(rows, 1, height);
+}
+
+// The raster of the library: a whole image, of which rows are asked for.
+class Raster {
+ public:
+  explicit Raster(TIFF* tiff) {
+    char why[1024];
+    begun_ = TIFFRGBAImageOK(tiff, why) && TIFFRGBAImageBegin(&raster_, tiff, 1, why);
+    raster_.req_orientation = ORIENTATION_TOPLEFT;
+  }
+  ~Raster() {
+    if (begun_) TIFFRGBAImageEnd(&raster_);
+  }
+  Raster(const Raster&) = delete;
+  Raster& operator=(const Raster&) = delete;
+  bool begun() const { return begun_; }
+  // The first row of the file is the picture's last.
+  bool upward() const {
+    const uint16_t from = raster_.orientation;
+    return from == ORIENTATION_BOTRIGHT || from == ORIENTATION_RIGHTBOT ||
+           from == ORIENTATION_BOTLEFT || from == ORIENTATION_LEFTBOT;
+  }
+  // Rows of the file, in the picture's order.
+  bool read(uint32_t first, uint32_t rows, uint32_t width, uint32_t* to) {
+    raster_.row_offset = static_cast<int>(first);
+    raster_.col_offset = 0;
+    return TIFFRGBAImageGet(&raster_, to, width, rows) != 0;
+  }
+
+ private:
+  TIFFRGBAImage raster_{};
+  bool begun_ = false;
+};
+
+bool read_rows(TIFF* tiff, const Job& job, Image& image) {
+  const auto height = static_cast<uint32_t>(image.height),
+             width = static_cast<uint32_t>(image.width);
+  Raster raster(tiff);
+  if (!raster.begun()) return false;
+  const int64_t stored = stored_rows(tiff, height);
+  const auto step = static_cast<uint32_t>(
+      std::min<int64_t>(height, stored * std::max<int64_t>(kPixelsAtOnce / (stored * width), 1)));
+  std::vector<uint32_t> pixels(size_t{step} * width);
+  for (uint32_t first = 0; first < height; first += step) {
+    if (job.stopped()) return false;
+    const uint32_t rows = std::min(step, height - first);
+    if (!raster.read(first, rows, width, pixels.data())) return false;
+    const uint32_t top = raster.upward() ? height - first - rows : first;
+    uint8_t* to = image.rgb.data() + size_t{top} * width * 3;
+    for (size_t i = 0; i < size_t{rows} * width; ++i) {
+      *to++ = static_cast<uint8_t>(TIFFGetR(pixels[i]));
+      *to++ = static_cast<uint8_t>(TIFFGetG(pixels[i]));
+      *to++ = static_cast<uint8_t>(TIFFGetB(pixels[i]));
+    }
+  }
+  return true;
+}
+
+}  // namespace
+
+std::optional<Image> decode_tiff(Job& job) {
+  File file{&job, job.bytes};
+  const Tiff tiff = open(file);
   uint32_t width = 0, height = 0;
   if (!tiff || !TIFFGetField(tiff.get(), TIFFTAG_IMAGEWIDTH, &width) ||
-      !TIFFGetField(tiff.get(), TIFFTAG_IMAGELENGTH, &height))
+      !TIFFGetField(tiff.get(), TIFFTAG_IMAGELENGTH, &height) || !job.allows(height, width) ||
+      !plausible(tiff.get(), job.bytes, height, width))
     return std::nullopt;
-  std::optional<Image> image = make_image(height, width);
-  if (!image) return std::nullopt;
-  std::vector<uint32_t> raster(size_t{width} * height);
-  if (!TIFFReadRGBAImageOriented(tiff.get(), width, height, raster.data(), ORIENTATION_TOPLEFT, 1))
-    return std::nullopt;
-  for (size_t i = 0; i < raster.size(); ++i) {
-    image->rgb[i * 3] = static_cast<uint8_t>(TIFFGetR(raster[i]));
-    image->rgb[i * 3 + 1] = static_cast<uint8_t>(TIFFGetG(raster[i]));
-    image->rgb[i * 3 + 2] = static_cast<uint8_t>(TIFFGetB(raster[i]));
-  }
+  std::optional<Image> image = make_image(job, height, width);
+  if (image && !read_rows(tiff.get(), job, *image)) return std::nullopt;
   return image;
 }
 

@@ -3,10 +3,12 @@
 // Runs that are cancelled or run out of time stop in the middle of a step. The convolutions here
 // would take seconds.
 #include <atomic>
+#include <cctype>
 #include <chrono>
 #include <thread>
 
 #include "test/capi/client.h"
+#include "test/capi/long_steps.h"
 
 namespace pfrt_test {
 namespace {
@@ -113,6 +115,47 @@ INSTANTIATE_TEST_SUITE_P(Runs, Stops,
                              if (ch == ' ') ch = '_';
                            return name + "_threads_" + std::get<1>(one.param);
                          });
+
+// Each step of long_steps.h: those that would take seconds run into the test's timeout when they do
+// not stop; bench/stops.cc measures how soon they do.
+class LongSteps : public testing::TestWithParam<LongStep> {};
+
+TEST_P(LongSteps, stop_at_a_deadline) {
+  const LongStep& step = GetParam();
+  const auto env = make_env();
+  pfrt_graph* graph = nullptr;
+  ASSERT_TRUE(ok(graph_of(api(), step, &graph)));
+  pfrt_model* raw = nullptr;
+  const Failure made = take(api().model->from_graph(env.get(), graph, nullptr, &raw));
+  api().graph->release(graph);
+  ASSERT_TRUE(ok(made));
+  const Handle<pfrt_model> model(raw);
+  const auto session = make_session(env.get(), model.get());
+  const auto options = make_options(PFRT_OPTIONS_RUN, {{"num_threads", "1"}, {"timeout_ms", "1"}});
+  std::vector<Handle<pfrt_value>> values;
+  std::vector<pfrt_io> in;
+  for (const LongInput& input : step.inputs) {
+    if (input.constant || input.dtype == PFRT_DTYPE_UNSET) continue;
+    pfrt_value* value = nullptr;
+    ASSERT_TRUE(ok(value_of(api(), input, &value)));
+    values.emplace_back(value);
+    in.push_back({});
+    in.back().struct_size = sizeof in.back();
+    in.back().value = value;
+  }
+  std::vector<pfrt_io> out(static_cast<size_t>(step.outputs));
+  for (pfrt_io& io : out) io.struct_size = sizeof io;
+  EXPECT_TRUE(fails(api().session->run(session.get(), in.data(), in.size(), out.data(), out.size(),
+                                       options.get()),
+                    PFRT_CODE_DEADLINE, {"deadline"}));
+}
+
+INSTANTIATE_TEST_SUITE_P(Runs, LongSteps, testing::ValuesIn(long_steps()), [](const auto& one) {
+  std::string name = std::to_string(one.index) + "_" + name_of(one.param);
+  for (char& c : name)
+    if (!std::isalnum(static_cast<unsigned char>(c))) c = '_';
+  return name;
+});
 
 // A cancel that is taken back before the run has noticed everywhere must not pass half-done work
 // for a result: such a run has either been stopped or is right.

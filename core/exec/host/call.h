@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/exec/control.h"
 #include "core/ir/graph.h"
 
 namespace pfrt::host {
@@ -19,8 +20,16 @@ struct Call {
   const Node& node;
   const std::vector<ValuePtr>& in;  // null where absent
   std::vector<ValuePtr>& out;       // one an output of the node, at least one
+  const RunControl& control;
 
   const Value* input(size_t i) const { return i < in.size() ? in[i].get() : nullptr; }
+  // For loops over elements: a status once the run is to stop. Every few of |i| it looks.
+  template <typename Index>
+  Status look(Index i) const {
+    if (i % 64 != 0) return {};
+    const Code stop = control.stop();
+    return stop == Code::kOK ? Status() : stop_status(stop);
+  }
 };
 
 struct HostOp {

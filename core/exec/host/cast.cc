@@ -136,8 +136,9 @@ Result<double> real(std::string_view text, int64_t i, pfrt_dtype to) {
 }
 
 template <typename T>
-Status integers(const Tensor& from, Tensor& to) {
+Status integers(const Call& call, const Tensor& from, Tensor& to) {
   for (int64_t i = 0; i < from.count(); ++i) {
+    PFRT_TRY(call.look(i));
     const std::string_view text = view(from.as<const pfrt_string>()[i]);
     std::string_view number = trimmed(text);
     if (number.size() > 1 && number.front() == '+' && number[1] != '-') number.remove_prefix(1);
@@ -157,8 +158,9 @@ Status integers(const Tensor& from, Tensor& to) {
 }
 
 template <typename T, typename Convert>
-Status reals(const Tensor& from, Tensor& to, Convert convert) {
+Status reals(const Call& call, const Tensor& from, Tensor& to, Convert convert) {
   for (int64_t i = 0; i < from.count(); ++i) {
+    PFRT_TRY(call.look(i));
     PFRT_ASSIGN(const double value, real(view(from.as<const pfrt_string>()[i]), i, to.dtype));
     to.as<T>()[i] = convert(value);
   }
@@ -176,8 +178,9 @@ float narrowed(double value) {
   return static_cast<float>(value);
 }
 
-Status booleans(const Tensor& from, Tensor& to) {
+Status booleans(const Call& call, const Tensor& from, Tensor& to) {
   for (int64_t i = 0; i < from.count(); ++i) {
+    PFRT_TRY(call.look(i));
     const std::string_view text = view(from.as<const pfrt_string>()[i]);
     const std::string_view word = trimmed(text);
     if (word == "True" || word == "true") {
@@ -192,34 +195,36 @@ Status booleans(const Tensor& from, Tensor& to) {
   return {};
 }
 
-Status parse(const Tensor& from, Tensor& to) {
+Status parse(const Call& call, const Tensor& from, Tensor& to) {
   switch (to.dtype) {
     case PFRT_DTYPE_FLOAT32:
-      return reals<float>(from, to, narrowed);
+      return reals<float>(call, from, to, narrowed);
     case PFRT_DTYPE_FLOAT64:
-      return reals<double>(from, to, [](double v) { return v; });
+      return reals<double>(call, from, to, [](double v) { return v; });
     case PFRT_DTYPE_FLOAT16:
-      return reals<uint16_t>(from, to, [](double v) { return float_to_float16(narrowed(v)); });
+      return reals<uint16_t>(call, from, to,
+                             [](double v) { return float_to_float16(narrowed(v)); });
     case PFRT_DTYPE_BFLOAT16:
-      return reals<uint16_t>(from, to, [](double v) { return float_to_bfloat16(narrowed(v)); });
+      return reals<uint16_t>(call, from, to,
+                             [](double v) { return float_to_bfloat16(narrowed(v)); });
     case PFRT_DTYPE_BOOL:
-      return booleans(from, to);
+      return booleans(call, from, to);
     case PFRT_DTYPE_INT8:
-      return integers<int8_t>(from, to);
+      return integers<int8_t>(call, from, to);
     case PFRT_DTYPE_INT16:
-      return integers<int16_t>(from, to);
+      return integers<int16_t>(call, from, to);
     case PFRT_DTYPE_INT32:
-      return integers<int32_t>(from, to);
+      return integers<int32_t>(call, from, to);
     case PFRT_DTYPE_INT64:
-      return integers<int64_t>(from, to);
+      return integers<int64_t>(call, from, to);
     case PFRT_DTYPE_UINT8:
-      return integers<uint8_t>(from, to);
+      return integers<uint8_t>(call, from, to);
     case PFRT_DTYPE_UINT16:
-      return integers<uint16_t>(from, to);
+      return integers<uint16_t>(call, from, to);
     case PFRT_DTYPE_UINT32:
-      return integers<uint32_t>(from, to);
+      return integers<uint32_t>(call, from, to);
     case PFRT_DTYPE_UINT64:
-      return integers<uint64_t>(from, to);
+      return integers<uint64_t>(call, from, to);
     default:
       return error(Code::kUNSUPPORTED, "strings cannot be read as ", dtype_name(to.dtype));
   }
@@ -235,9 +240,10 @@ Status cast(const Call& call) {
   }
   PFRT_ASSIGN(Tensor out, Tensor::allocate(to, from.dims));
   if (from.dtype == PFRT_DTYPE_STRING) {
-    PFRT_TRY(parse(from, out));
+    PFRT_TRY(parse(call, from, out));
   } else if (to == PFRT_DTYPE_STRING) {
     for (int64_t i = 0; i < from.count(); ++i) {
+      PFRT_TRY(call.look(i));
       PFRT_ASSIGN(const std::string text, text_at(from, i));
       PFRT_TRY(out.buffer->set_string(static_cast<uint64_t>(i), text));
     }

@@ -38,7 +38,11 @@ Status murmur_hash3(const Call& call) {
   PFRT_ASSIGN(Tensor out,
               Tensor::allocate(natural ? PFRT_DTYPE_UINT32 : PFRT_DTYPE_INT32, input->dims, false));
   uint32_t* to = out.as<uint32_t>();
-  for (const pfrt_string& text : input->strings()) *to++ = hashed(view(text), seed);
+  size_t i = 0;
+  for (const pfrt_string& text : input->strings()) {
+    PFRT_TRY(call.look(i++));
+    *to++ = hashed(view(text), seed);
+  }
   call.out[0] = Value::of(std::move(out));
   return {};
 }

@@ -60,6 +60,7 @@ Status label_encoder(const Call& call) {
   for (int64_t i = 0; i < keys.count(); ++i) positions[key_of(keys.dtype, bytes_at(keys, i))] = i;
   PFRT_ASSIGN(Tensor y, Tensor::allocate(values.dtype, x->dims));
   for (int64_t i = 0; i < x->count(); ++i) {
+    PFRT_TRY(call.look(i));
     const auto found = positions.find(key_of(x->dtype, bytes_at(*x, i)));
     PFRT_TRY(set_at(
         y, i, found == positions.end() ? bytes_at(fallback, 0) : bytes_at(values, found->second)));
@@ -81,6 +82,7 @@ Status one_hot_encoder(const Call& call) {
   dims.push_back(width);
   PFRT_ASSIGN(Tensor y, Tensor::allocate(PFRT_DTYPE_FLOAT32, std::move(dims)));
   for (int64_t i = 0; i < x->count(); ++i) {
+    PFRT_TRY(call.look(i));
     const auto found = positions.find(view(x->as<const pfrt_string>()[i]));
     if (found != positions.end())
       y.as<float>()[i * width + found->second] = 1;
@@ -109,8 +111,10 @@ Status array_feature_extractor(const Call& call) {
     const int64_t at = given < 0 ? given + columns : given;
     if (at < 0 || at >= columns)
       return error(Code::kINVALID_ARGUMENT, "index ", given, " is outside ", columns, " features");
-    for (int64_t r = 0; r < rows; ++r)
+    for (int64_t r = 0; r < rows; ++r) {
+      PFRT_TRY(call.look(i + r));
       PFRT_TRY(set_at(y, r * count + i, bytes_at(x, r * columns + at)));
+    }
   }
   call.out[0] = Value::of(std::move(y));
   return {};
@@ -184,6 +188,7 @@ Status zip_map(const Call& call) {
   std::vector<ValuePtr> maps;
   maps.reserve(static_cast<size_t>(rows));
   for (int64_t r = 0; r < rows; ++r) {
+    PFRT_TRY(call.look(r));
     auto map = std::make_shared<Value>();
     map->kind = PFRT_VALUE_MAP;
     map->keys = shared_keys;

@@ -125,6 +125,7 @@ Status split_to_sequence(const Call& call) {
   std::vector<ValuePtr> parts;
   int64_t at = 0;
   for (int64_t n : lengths) {
+    PFRT_TRY(call.look(parts.size()));
     PFRT_ASSIGN(Tensor part, cut(t, axis, at, n));
     if (!keep) part.dims.erase(part.dims.begin() + static_cast<std::ptrdiff_t>(axis));
     parts.push_back(Value::of(std::move(part)));
@@ -140,6 +141,7 @@ Status concat_from_sequence(const Call& call) {
   const bool stack = call.node.attr_int("new_axis", 0) != 0;
   std::vector<Tensor> parts;
   for (const ValuePtr& e : seq->elements) {
+    PFRT_TRY(call.look(parts.size()));
     if (e->kind != PFRT_VALUE_TENSOR)
       return error(Code::kINVALID_MODEL, "the sequence must hold tensors");
     parts.push_back(e->tensor);

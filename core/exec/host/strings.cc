@@ -32,24 +32,47 @@ Status positions(const Call& call) {
   return {};
 }
 
+// The standard's algorithm has no other way out than an exception, which does not leave here.
+Status sort(const Call& call, std::vector<std::string_view>& texts) {
+  struct Stopped {
+    Code code;
+  };
+  uint64_t comparisons = 0;
+  try {
+    std::sort(texts.begin(), texts.end(), [&](std::string_view a, std::string_view b) {
+      if (++comparisons % 4096 == 0)
+        if (const Code code = call.control.stop(); code != Code::kOK) throw Stopped{code};
+      return a < b;
+    });
+    return {};
+  } catch (const Stopped& stopped) {
+    return stop_status(stopped.code);
+  }
+}
+
 Status codes(const Call& call) {
   PFRT_ASSIGN(const auto texts, texts_of(call, 0));
   std::vector<std::string_view> distinct{std::string_view()};
   for (const auto& part : texts)
     for (const pfrt_string& s : part) distinct.push_back(view(s));
-  std::sort(distinct.begin(), distinct.end());
+  PFRT_TRY(sort(call, distinct));
   distinct.erase(std::unique(distinct.begin(), distinct.end()), distinct.end());
   for (size_t i = 0; i < texts.size() && i < call.out.size(); ++i) {
     PFRT_ASSIGN(Tensor numbers, Tensor::allocate(PFRT_DTYPE_INT64, call.in[i]->tensor.dims, false));
-    for (size_t k = 0; k < texts[i].size(); ++k)
+    for (size_t k = 0; k < texts[i].size(); ++k) {
+      PFRT_TRY(call.look(k));
       numbers.as<int64_t>()[k] =
           std::lower_bound(distinct.begin(), distinct.end(), view(texts[i][k])) - distinct.begin();
+    }
     call.out[i] = Value::of(std::move(numbers));
   }
   if (call.out.size() <= texts.size()) return {};
   PFRT_ASSIGN(Tensor all,
               Tensor::allocate(PFRT_DTYPE_STRING, {static_cast<int64_t>(distinct.size())}));
-  for (size_t k = 0; k < distinct.size(); ++k) PFRT_TRY(all.buffer->set_string(k, distinct[k]));
+  for (size_t k = 0; k < distinct.size(); ++k) {
+    PFRT_TRY(call.look(k));
+    PFRT_TRY(all.buffer->set_string(k, distinct[k]));
+  }
   call.out[texts.size()] = Value::of(std::move(all));
   return {};
 }
@@ -59,6 +82,7 @@ Status take(const Call& call) {
   PFRT_ASSIGN(const auto texts, texts_of(call, 1));
   PFRT_ASSIGN(Tensor out, Tensor::allocate(PFRT_DTYPE_STRING, numbers->dims));
   for (int64_t i = 0; i < numbers->count(); ++i) {
+    PFRT_TRY(call.look(i));
     const int64_t number = numbers->as<const int64_t>()[i];
     if (number < 0) return error(Code::kINVALID_ARGUMENT, "there is no string ", number);
     auto at = static_cast<uint64_t>(number);

@@ -28,7 +28,9 @@ Status string_normalizer(const Call& call) {
   if (!sensitive)
     for (std::string& s : stop) s = change_case(s, "LOWER");
   std::vector<std::string> kept;
+  size_t at = 0;
   for (const pfrt_string& s : t.strings()) {
+    PFRT_TRY(call.look(at++));
     const std::string compared = sensitive ? std::string(view(s)) : change_case(view(s), "LOWER");
     if (std::find(stop.begin(), stop.end(), compared) == stop.end())
       kept.push_back(change_case(view(s), action));
@@ -37,7 +39,10 @@ Status string_normalizer(const Call& call) {
   Dims dims = t.dims;
   dims.back() = static_cast<int64_t>(kept.size());
   PFRT_ASSIGN(Tensor out, Tensor::allocate(PFRT_DTYPE_STRING, dims));
-  for (size_t i = 0; i < kept.size(); ++i) PFRT_TRY(out.buffer->set_string(i, kept[i]));
+  for (size_t i = 0; i < kept.size(); ++i) {
+    PFRT_TRY(call.look(i));
+    PFRT_TRY(out.buffer->set_string(i, kept[i]));
+  }
   call.out[0] = Value::of(std::move(out));
   return {};
 }
@@ -92,6 +97,7 @@ Status string_concat(const Call& call) {
   PFRT_ASSIGN(Tensor out, Tensor::allocate(PFRT_DTYPE_STRING, dims));
   Walk first(dims, a->dims), second(dims, b->dims);
   for (int64_t i = 0; i < out.count(); ++i, first.next(), second.next()) {
+    PFRT_TRY(call.look(i));
     std::string text(view(a->strings()[first.at()]));
     text += view(b->strings()[second.at()]);
     PFRT_TRY(out.buffer->set_string(static_cast<uint64_t>(i), text));
@@ -101,10 +107,12 @@ Status string_concat(const Call& call) {
 }
 
 // As Python splits: at white space when |delimiter| is empty, at most |most| times.
-std::vector<std::string> split(std::string_view text, std::string_view delimiter, int64_t most) {
+Result<std::vector<std::string>> split(const Call& call, std::string_view text,
+                                       std::string_view delimiter, int64_t most) {
   std::vector<std::string> out;
   if (!delimiter.empty()) {
     for (int64_t n = 0; n < most; ++n) {
+      PFRT_TRY(call.look(n));
       const size_t at = text.find(delimiter);
       if (at == std::string_view::npos) break;
       out.emplace_back(text.substr(0, at));
@@ -117,6 +125,7 @@ std::vector<std::string> split(std::string_view text, std::string_view delimiter
   const std::u32string_view all = points;
   size_t at = 0;
   while (true) {
+    PFRT_TRY(call.look(out.size()));
     while (at < all.size() && is_space(all[at])) ++at;
     if (at == all.size()) return out;
     size_t end = at;
@@ -135,7 +144,9 @@ Status string_split(const Call& call) {
   size_t most = 0;
   PFRT_ASSIGN(Tensor counts, Tensor::allocate(PFRT_DTYPE_INT64, input->dims));
   for (const pfrt_string& s : input->strings()) {
-    parts.push_back(split(view(s), delimiter, given < 0 ? INT64_MAX : given));
+    PFRT_TRY(call.look(parts.size()));
+    PFRT_ASSIGN(auto some, split(call, view(s), delimiter, given < 0 ? INT64_MAX : given));
+    parts.push_back(std::move(some));
     most = std::max(most, parts.back().size());
     counts.as<int64_t>()[parts.size() - 1] = static_cast<int64_t>(parts.back().size());
   }
@@ -143,8 +154,10 @@ Status string_split(const Call& call) {
   dims.push_back(static_cast<int64_t>(most));
   PFRT_ASSIGN(Tensor out, Tensor::allocate(PFRT_DTYPE_STRING, std::move(dims)));
   for (size_t i = 0; i < parts.size(); ++i)
-    for (size_t k = 0; k < parts[i].size(); ++k)
+    for (size_t k = 0; k < parts[i].size(); ++k) {
+      PFRT_TRY(call.look(i + k));
       PFRT_TRY(out.buffer->set_string(i * most + k, parts[i][k]));
+    }
   call.out[0] = Value::of(std::move(out));
   if (call.out.size() > 1) call.out[1] = Value::of(std::move(counts));
   return {};

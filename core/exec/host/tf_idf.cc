@@ -35,15 +35,16 @@ class Grams {
 
   // Calls |found| with the number of every n-gram in |row|.
   template <typename Found>
-  void find(const std::vector<T>& row, int64_t least, int64_t most, int64_t skips,
-            Found found) const {
+  Status find(const Call& call, const std::vector<T>& row, int64_t least, int64_t most,
+              int64_t skips, Found found) const {
     const auto length = static_cast<int64_t>(row.size());
     // Distances beyond the row find nothing but single items, which count once.
     const int64_t farthest = std::min(skips, std::max<int64_t>(length - 1, 0)) + 1;
     for (int64_t distance = 1; distance <= farthest; ++distance) {
       const int64_t shortest = distance == 1 ? least : std::max<int64_t>(least, 2);
-      if (shortest > most) return;
+      if (shortest > most) return {};
       for (int64_t start = 0; start < length; ++start) {
+        PFRT_TRY(call.look(start));
         const Place* place = &root_;
         int64_t size = 1;
         for (int64_t at = start; at < length && size <= most; at += distance, ++size) {
@@ -54,6 +55,7 @@ class Grams {
         }
       }
     }
+    return {};
   }
 
  private:
@@ -81,8 +83,8 @@ Status count_all(const Call& call, const std::vector<T>& pool, const std::vector
     const auto begin = items.begin() + static_cast<std::ptrdiff_t>(r * rows.length);
     const std::vector<T> row(begin, begin + static_cast<std::ptrdiff_t>(rows.length));
     float* const counts = out + static_cast<size_t>(r) * width;
-    grams.find(row, least, most, skips,
-               [&](size_t gram) { counts[static_cast<size_t>(columns[gram])] += 1; });
+    PFRT_TRY(grams.find(call, row, least, most, skips,
+                        [&](size_t gram) { counts[static_cast<size_t>(columns[gram])] += 1; }));
   }
   return {};
 }

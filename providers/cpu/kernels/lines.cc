@@ -60,12 +60,12 @@ int64_t row_start(const Lines& lines, const LineGroup& group, int64_t k) {
 }  // namespace
 
 template <typename T>
-const T* load_lines(const Lines& lines, const LineGroup& group, pfrt_dtype dtype, const void* base,
-                    T* buffer) {
+const T* load_lines(Pace& pace, const Lines& lines, const LineGroup& group, pfrt_dtype dtype,
+                    const void* base, T* buffer) {
   if (lines.inner <= 1)
     return read_block(dtype, base, group.first * lines.length, group.count * lines.length, buffer);
   T block[kBlock];
-  for (int64_t k = 0; k < lines.length; ++k) {
+  for (int64_t k = 0; k < lines.length && !pace.stopped(4 * group.count); ++k) {
     const T* row = read_block(dtype, base, row_start(lines, group, k), group.count, block);
     for (int64_t j = 0; j < group.count; ++j) buffer[j * lines.length + k] = row[j];
   }
@@ -79,12 +79,12 @@ T* place_lines(const Lines& lines, const LineGroup& group, pfrt_dtype dtype, voi
 }
 
 template <typename T>
-void store_lines(const Lines& lines, const LineGroup& group, pfrt_dtype dtype, void* base,
-                 const T* placed) {
+void store_lines(Pace& pace, const Lines& lines, const LineGroup& group, pfrt_dtype dtype,
+                 void* base, const T* placed) {
   if (lines.inner <= 1)
     return write_block(dtype, base, group.first * lines.length, group.count * lines.length, placed);
   T block[kBlock];
-  for (int64_t k = 0; k < lines.length; ++k) {
+  for (int64_t k = 0; k < lines.length && !pace.stopped(4 * group.count); ++k) {
     const int64_t start = row_start(lines, group, k);
     T* row = place_block(dtype, base, start, block);
     for (int64_t j = 0; j < group.count; ++j) row[j] = placed[j * lines.length + k];
@@ -101,10 +101,11 @@ void finish_lines(const Run& run, const Lines& lines, const LineGroup& group) {
   }
 }
 
-#define PFRT_LINES(T)                                                                        \
-  template const T* load_lines(const Lines&, const LineGroup&, pfrt_dtype, const void*, T*); \
-  template T* place_lines(const Lines&, const LineGroup&, pfrt_dtype, void*, T*);            \
-  template void store_lines(const Lines&, const LineGroup&, pfrt_dtype, void*, const T*);
+#define PFRT_LINES(T)                                                                          \
+  template const T* load_lines(Pace&, const Lines&, const LineGroup&, pfrt_dtype, const void*, \
+                               T*);                                                            \
+  template T* place_lines(const Lines&, const LineGroup&, pfrt_dtype, void*, T*);              \
+  template void store_lines(Pace&, const Lines&, const LineGroup&, pfrt_dtype, void*, const T*);
 PFRT_LINES(float)
 PFRT_LINES(double)
 PFRT_LINES(int64_t)

@@ -374,7 +374,7 @@ Case conv_transpose_case(Random& r, pfrt_dtype dtype, int64_t size) {
 // Labels a to f, now and then twice in a term; an ellipsis broadcasts. Summed label by label.
 Case einsum_case(Random& r, pfrt_dtype dtype, int64_t size) {
   const size_t labels = static_cast<size_t>(r.from_to(1, 5)),
-               terms = static_cast<size_t>(r.from_to(1, 3));
+               terms = static_cast<size_t>(r.from_to(1, size >= kLarge ? 3 : 5));
   const bool open = r.once_in(3);
   Dims lengths;
   for (size_t l = 0; l < labels; ++l) lengths.push_back(r.from_to(1, size >= kLarge ? 9 : 4));

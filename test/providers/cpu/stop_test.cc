@@ -81,6 +81,24 @@ std::vector<Long> long_steps() {
       {result({200'000})});
   add("LRN", "", 9e4, {floats({1, 1, 300, 300})}, {result({1, 1, 300, 300})},
       {{"size", int64_t{5}}});
+  add("Einsum", "", 2e6, {floats({200, 100}), floats({100, 100}), floats({100, 200})}, {result({})},
+      {{"equation", std::string("ij,jk,kl->")}});
+  // One plane, few positions, a window of thousands of pixels.
+  add("AveragePool", "", 1e8, {floats({1, 1, 400, 400})}, {result({1, 1, 101, 101})},
+      {{"kernel_shape", Dims{300, 300}}});
+  add("AveragePool", "", 1e8, {floats({1, 1, 20'000})}, {result({1, 1, 10'001})},
+      {{"kernel_shape", Dims{10'000}}});
+  add("MaxPool", "", 1e7, {floats({1, 1, 20'000})}, {result({1, 1, 10'001})},
+      {{"kernel_shape", Dims{10'000}}});
+  add("Det", "", 9e6, {floats({300, 300})}, {result({})});
+  add("DFT", "", 2e7, {floats({1, 300'007, 1})}, {result({1, 300'007, 2})},
+      {{"inverse", int64_t{0}}, {"onesided", int64_t{0}}});
+  // One line.
+  for (const char* op : {"Softmax", "LogSoftmax"})
+    add(op, "", 3e6, {floats({1, 2'000'000})}, {result({1, 2'000'000})}, {{"axis", int64_t{1}}});
+  add("ArgMax", "", 2e6, {floats({1, 2'000'000})}, {result({1, 1}, PFRT_DTYPE_INT64)},
+      {{"axis", int64_t{1}}});
+  add("CumSum", "", 2e6, {floats({2'000'000}), {PFRT_DTYPE_INT64, {}, {0}}}, {result({2'000'000})});
   return all;
 }
 

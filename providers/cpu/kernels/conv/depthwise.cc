@@ -125,7 +125,7 @@ Kernel band_kernel(const ConvGeometry& geometry, int64_t shuffle, bool has_bias)
           const int64_t rows = std::min(band.rows(), height - top);
           const int64_t start = p * positions + top * band.length();
           band.fill(plane, top, rows, lines);
-          band_rows(band, top, rows, lines, run.output<float>(0) + start,
+          band_rows(run, band, top, rows, lines, run.output<float>(0) + start,
                     [&](int64_t) { return op; });
           const int64_t done = start + rows * band.length();
           if (done - finished < kTask && p + 1 < last) continue;

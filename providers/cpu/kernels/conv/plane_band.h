@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "providers/cpu/kernel.h"
 #include "providers/cpu/kernels/conv/blocked_row.h"
 #include "providers/cpu/kernels/conv/window.h"
 
@@ -47,6 +48,8 @@ class PlaneBand {
   std::vector<int64_t> offsets_;
 };
 
+constexpr size_t kManyTaps = 4096;
+
 // V vectors of R rows of positions, |step| apart in the band and |out_step| in |out|.
 template <int R, int V, typename Op>
 __attribute__((target("avx2"))) inline void band_piece(const std::vector<int64_t>& offsets,
@@ -80,15 +83,19 @@ __attribute__((target("avx2"))) inline void band_piece(const std::vector<int64_t
 // Rows [top, top + rows) of positions, |lines| being filled with them and |out| the first one's.
 // |op_of(row)| makes the Op of a row: a type Sum and start(), tap(index), add(sum, pixels, tap) for
 // each tap in order, with zeros for pixels beside the image, and finish(sum, first position).
+// Leaves early when |run| is stopped.
 template <typename OpOf>
-void band_rows(const PlaneBand& band, int64_t top, int64_t rows, const float* lines, float* out,
-               const OpOf& op_of) {
+void band_rows(const Run& run, const PlaneBand& band, int64_t top, int64_t rows, const float* lines,
+               float* out, const OpOf& op_of) {
   using Op = decltype(op_of(int64_t{0}));
   constexpr int64_t kLanes = PlaneBand::kLanes, kTogether = PlaneBand::kTogether;
   const std::vector<int64_t>& offsets = band.offsets();
   const int64_t length = band.length(), step = band.row_step();
   const int64_t all = band.vectors(), end = rows * length;
+  // A vector of a window as large takes as long as many looks.
+  const bool large = offsets.size() > kManyTaps;
   const auto vectors = [&](int64_t n, const float* in, const Op* op, int64_t at, float* to) {
+    if (large && run.stopped()) return;
     switch (n) {
       case 1:
         return band_piece<1, 1>(offsets, in, 0, op, at, to, 0);
@@ -100,7 +107,7 @@ void band_rows(const PlaneBand& band, int64_t top, int64_t rows, const float* li
         return band_piece<1, 4>(offsets, in, 0, op, at, to, 0);
     }
   };
-  for (int64_t r = 0; r < rows;) {
+  for (int64_t r = 0; r < rows && !(large && run.stopped());) {
     const float* const in = lines + r * step;
     float* const to = out + r * length;
     // What is written beyond a row is overwritten by the next ones.

@@ -113,11 +113,12 @@ Result<Kernel> make_conv_max_pool(const SnapshotNode& node, const SnapshotNode& 
       if (run.stopped()) return;
       const float* const bias = has_bias ? run.input<float>(2) + group * channels : nullptr;
       const int64_t line_length = plan->pool_rows.row_length();
+      Pace pace(run);
       for (int64_t c = 0; c < channels; ++c) {
         const int64_t plane = (image * channels + c) * pooled;
         for (int64_t r = first; r < last; ++r) {
           float* const line = run.output<float>(0) + plane + r * line_length;
-          max_pool_row(plan->pool_rows, r, strip + c * ld, from, line);
+          max_pool_row(pace, plan->pool_rows, r, strip + c * ld, from, line);
           if (bias != nullptr)
             for (int64_t x = 0; x < line_length; ++x) line[x] += bias[c];
         }

@@ -11,8 +11,9 @@
 namespace pfrt::cpu {
 namespace {
 
-constexpr int64_t kDepth = 256;     // k a pass
-constexpr int64_t kTileRows = 480;  // at most
+constexpr int64_t kDepth = 256;              // k a pass
+constexpr int64_t kLookDepth = 64 * kDepth;  // of lines, between looks at the run
+constexpr int64_t kTileRows = 480;           // at most
 constexpr int64_t kTileCols = 384;
 constexpr int64_t kWideTileCols = 2048;  // of a few rows, which read lines of B
 constexpr int64_t kTransposed = 4;       // lines of k at a time
@@ -216,9 +217,11 @@ bool Gemm<T>::multiply_lines(const Run& run, const GemmTile& t, const PanelSourc
   for (int64_t j = 0; j < t.cols && !run.stopped();) {
     const bool wide = j + cols <= t.cols;
     const DotFn dot = wide ? dots_->wide[row] : dots_->one[row];
-    for (int64_t k0 = 0; k0 < k_; k0 += kDepth)
+    for (int64_t k0 = 0; k0 < k_; k0 += kDepth) {
+      if (k0 % kLookDepth == kLookDepth - kDepth && run.stopped()) return true;
       dot(std::min(kDepth, k_ - k0), a.lines_in_place(t.row, k0, &lda), lda,
           b.lines_in_place(t.col + j, k0, &ldb), ldb, c + j, ldc, k0 > 0);
+    }
     j += wide ? cols : 1;
   }
   return true;

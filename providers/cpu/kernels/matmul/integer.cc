@@ -23,8 +23,8 @@ struct ByteProduct {
 
   int64_t tasks() const { return shape.batch * gemm.tiles(); }
   // The first row (column) of the matrix that is A (B) in |batch|, among all of them.
-  size_t a_line(size_t batch) const { return line(shape.a_offsets[batch]); }
-  size_t b_line(size_t batch) const { return line(shape.b_offsets[batch]); }
+  size_t a_line(int64_t batch) const { return line(shape.a_offset(batch)); }
+  size_t b_line(int64_t batch) const { return line(shape.b_offset(batch)); }
   size_t line(int64_t offset) const {
     return static_cast<size_t>(offset / std::max<int64_t>(shape.k, 1));
   }
@@ -37,9 +37,9 @@ struct ByteProduct {
   // Computes task |i| into |sums|, rows |ldc| apart.
   void compute(const Run& run, int64_t i, const uint32_t* za, const uint32_t* zb, uint32_t* sums,
                int64_t ldc, uint32_t* scratch) const {
-    const size_t batch = static_cast<size_t>(i / gemm.tiles());
-    StridedSource<uint32_t> left(run.input(a), a_type, shape.a_offsets[batch], shape.k, 1);
-    StridedSource<uint32_t> right(run.input(b), b_type, shape.b_offsets[batch], 1, shape.n);
+    const int64_t batch = i / gemm.tiles();
+    StridedSource<uint32_t> left(run.input(a), a_type, shape.a_offset(batch), shape.k, 1);
+    StridedSource<uint32_t> right(run.input(b), b_type, shape.b_offset(batch), 1, shape.n);
     if (a_zeros.present()) left.set_zero(za + a_line(batch), 1);
     if (b_zeros.present()) right.set_zero(zb + b_line(batch), 1);
     gemm.compute(run, gemm.tile(i % gemm.tiles()), left, right, sums, ldc, scratch);
@@ -162,8 +162,8 @@ Result<Kernel> make_qlinear_matmul(const SnapshotNode& node) {
       float* const line = scales + tile.cols;
       product.compute(run, i, za.data(), zb.data(), sums, tile.cols, scratch);
       const size_t first = static_cast<size_t>(batch * m);
-      const float* const left = sa.data() + product.a_line(static_cast<size_t>(batch));
-      const float* const right = sb.data() + product.b_line(static_cast<size_t>(batch));
+      const float* const left = sa.data() + product.a_line(batch);
+      const float* const right = sb.data() + product.b_line(batch);
       for (int64_t r = 0; r < tile.rows; ++r) {
         const size_t row = static_cast<size_t>(tile.row + r);
         for (int64_t j = 0; j < tile.cols; ++j)

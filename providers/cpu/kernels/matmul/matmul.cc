@@ -31,9 +31,8 @@ Result<Kernel> make_typed(const SnapshotNode& node, StoreFn<T> store) {
     const int64_t tiles = gemm.tiles();
     run.parallel(shape.batch * tiles, [&](int64_t i, uint32_t worker) {
       const int64_t batch = i / tiles;
-      const size_t at = static_cast<size_t>(batch);
-      const StridedSource<T> a(run.input(0), dtype, shape.a_offsets[at], shape.k, 1);
-      const StridedSource<T> b(run.input(1), dtype, shape.b_offsets[at], 1, shape.n);
+      const StridedSource<T> a(run.input(0), dtype, shape.a_offset(batch), shape.k, 1);
+      const StridedSource<T> b(run.input(1), dtype, shape.b_offset(batch), 1, shape.n);
       const ProductOut<T> out{run.output(0), store, batch * shape.m * shape.n,
                               swap ? shape.m : shape.n};
       product_tile(run, gemm, gemm.tile(i % tiles), swap ? b : a, swap ? a : b, out,
@@ -88,11 +87,10 @@ Result<ProductShape> product_shape(std::span<const int64_t> a, std::span<const i
                                  bb = b.first(rb > 2 ? rb - 2 : 0);
   if (bb.empty()) {  // one B for all: A's batches are more rows
     s.m *= element_count(ba.data(), ba.size());
-    s.a_offsets = s.b_offsets = {0};
     return s;
   }
   const size_t rank = std::max(ba.size(), bb.size());
-  std::vector<int64_t> dims(rank), stride_a(rank), stride_b(rank);
+  std::vector<int64_t> dims(rank);
   int64_t step_a = s.m * s.k, step_b = s.k * s.n;
   for (size_t i = rank; i-- > 0;) {
     const size_t lead_a = rank - ba.size(), lead_b = rank - bb.size();
@@ -100,23 +98,28 @@ Result<ProductShape> product_shape(std::span<const int64_t> a, std::span<const i
     if (da != db && da != 1 && db != 1)
       return kernel_error("batch dimensions ", da, " and ", db, " do not broadcast");
     dims[i] = da == 1 ? db : da;
-    stride_a[i] = da == 1 ? 0 : step_a;
-    stride_b[i] = db == 1 ? 0 : step_b;
+    const ProductShape::Axis axis{dims[i], da == 1 ? 0 : step_a, db == 1 ? 0 : step_b};
     step_a *= da;
     step_b *= db;
+    if (dims[i] == 1) continue;
+    if (!s.axes.empty()) {
+      ProductShape::Axis& inner = s.axes.front();
+      if (axis.a == inner.a * inner.size && axis.b == inner.b * inner.size) {
+        inner.size *= axis.size;
+        continue;
+      }
+    }
+    s.axes.insert(s.axes.begin(), axis);
   }
   s.batch = element_count(dims.data(), rank);
   if (s.batch < 0) return kernel_error("batch dimensions are too large");
-  for (int64_t i = 0; i < s.batch; ++i) {
-    int64_t left = i, at_a = 0, at_b = 0;
-    for (size_t d = rank; d-- > 0; left /= dims[d]) {
-      at_a += left % dims[d] * stride_a[d];
-      at_b += left % dims[d] * stride_b[d];
-    }
-    s.a_offsets.push_back(at_a);
-    s.b_offsets.push_back(at_b);
-  }
   return s;
+}
+
+int64_t ProductShape::offset(int64_t at, int64_t Axis::*step) const {
+  int64_t sum = 0;
+  for (size_t i = axes.size(); i-- > 1; at /= axes[i].size) sum += at % axes[i].size * axes[i].*step;
+  return axes.empty() ? sum : sum + at * axes[0].*step;
 }
 
 Status ProductShape::check(const SnapshotNode& node) const {

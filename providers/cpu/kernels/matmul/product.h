@@ -50,10 +50,20 @@ uint64_t product_scratch(const Gemm<T>& gemm, bool stored) {
 // The two matrices of a (batched) product by numpy's rules, in elements.
 struct ProductShape {
   int64_t m = 0, n = 0, k = 0, batch = 1;
-  std::vector<int64_t> a_offsets, b_offsets;  // by batch index
+  // Where the matrices of a batch index are in A and in B.
+  int64_t a_offset(int64_t at) const { return offset(at, &Axis::a); }
+  int64_t b_offset(int64_t at) const { return offset(at, &Axis::b); }
+  // Dimensions of the batch, the last one fastest, those whose steps join as one.
+  struct Axis {
+    int64_t size, a, b;
+  };
+  std::vector<Axis> axes;
 
   // The planned output has as many elements.
   Status check(const SnapshotNode& node) const;
+
+ private:
+  int64_t offset(int64_t at, int64_t Axis::*step) const;
 };
 Result<ProductShape> product_shape(std::span<const int64_t> a, std::span<const int64_t> b);
 

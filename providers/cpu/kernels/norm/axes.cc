@@ -6,6 +6,7 @@
 
 #include "providers/cpu/kernels/move/strided.h"
 #include "providers/cpu/kernels/norm/rows.h"
+#include "providers/cpu/kernels/pace.h"
 #include "providers/cpu/kernels/signature.h"
 
 namespace pfrt::cpu {
@@ -65,14 +66,16 @@ Kernel groups_kernel(const SnapshotNode& node, Groups groups, Fn change) {
     const int64_t count = static_cast<int64_t>(g.starts.size());
     const int64_t block = std::max<int64_t>(1, (1 << 12) / g.size());
     run.parallel((count + block - 1) / block, [&](int64_t b, uint32_t worker) {
+      Pace pace(run);
       double* const values = run.scratch<double>(worker);
       for (int64_t i = b * block; i < std::min(count, (b + 1) * block); ++i) {
         const int64_t start = g.starts[static_cast<size_t>(i)];
-        for (size_t r = 0; r < g.rows.size(); ++r)
+        for (size_t r = 0; r < g.rows.size() && !pace.stopped(2 * g.length); ++r)
           load(values + static_cast<int64_t>(r) * g.length, run.input(0), start + g.rows[r], g.step,
                g.length);
+        if (run.stopped()) return;
         change(values, g.size());
-        for (size_t r = 0; r < g.rows.size(); ++r) {
+        for (size_t r = 0; r < g.rows.size() && !pace.stopped(2 * g.length); ++r) {
           const double* const row = values + static_cast<int64_t>(r) * g.length;
           if (g.step == 1) {
             store(run.output(0), start + g.rows[r], row, g.length);

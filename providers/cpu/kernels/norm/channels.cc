@@ -120,10 +120,10 @@ Result<Kernel> training_kernel(const SnapshotNode& node) {
       };
       const double count = static_cast<double>(p.batch) * static_cast<double>(p.pixels);
       double sum = 0, squares = 0;
-      for (int64_t n = 0; n < p.batch; ++n)
+      for (int64_t n = 0; n < p.batch && !run.stopped(); ++n)
         sum += row_sum(load_row(p.dtype, run.input(0), plane(n), p.pixels, buffer), p.pixels);
       const double mean = sum / count;
-      for (int64_t n = 0; n < p.batch; ++n)
+      for (int64_t n = 0; n < p.batch && !run.stopped(); ++n)
         squares += row_squares(load_row(p.dtype, run.input(0), plane(n), p.pixels, buffer),
                                p.pixels, mean);
       const double variance = squares / count;
@@ -171,10 +171,13 @@ Result<Kernel> group_kernel(const SnapshotNode& node, const Planes& p, int64_t g
       T* const buffer = run.scratch<T>(worker);
       const T* const x = load_row(p.dtype, run.input(0), i * size, size, buffer);
       T* const y = place_row(p.dtype, run.output(0), i * size, buffer + size);
+      if (run.stopped()) return;
       const double mean = row_sum(x, size) / static_cast<double>(size);
+      if (run.stopped()) return;
       const double inverse =
           1 / std::sqrt(row_squares(x, size, mean) / static_cast<double>(size) + p.epsilon);
       for (int64_t k = 0; k < per_group; ++k) {
+        if (run.stopped()) return;
         const int64_t c = i % groups * per_group + k;
         const T factor = static_cast<T>(
             inverse * static_cast<double>(scale[static_cast<size_t>(c / scale_span)]));

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "providers/cpu/kernels/pace.h"
 #include "providers/cpu/kernels/signature.h"
 
 namespace pfrt::cpu {
@@ -73,15 +74,24 @@ struct RowsForm : RowForm {
 };
 
 template <typename T>
-void normalise_row(const RowForm& f, const T* x, const T* scale, const T* bias, T* y,
+void normalise_row(Pace& pace, const RowForm& f, const T* x, const T* scale, const T* bias, T* y,
                    double* out_mean, double* out_inverse) {
   const double n = static_cast<double>(std::max<int64_t>(f.length, 1));
-  const double mean = f.centered ? row_sum(x, f.length) / n : 0;
-  const double inverse = 1 / std::sqrt(row_squares(x, f.length, mean) / n + f.epsilon);
+  double mean = 0, squares = 0;
+  if (f.centered)
+    in_parts(pace, f.length,
+             [&](int64_t begin, int64_t end) { mean += row_sum(x + begin, end - begin); });
+  mean /= n;
+  in_parts(pace, f.length, [&](int64_t begin, int64_t end) {
+    squares += row_squares(x + begin, end - begin, mean);
+  });
+  const double inverse = 1 / std::sqrt(squares / n + f.epsilon);
   const T center = static_cast<T>(mean), factor = static_cast<T>(inverse);
-  for (int64_t i = 0; i < f.length; ++i) y[i] = (x[i] - center) * factor * scale[i];
-  if (bias)
-    for (int64_t i = 0; i < f.length; ++i) y[i] += bias[i];
+  in_parts(pace, f.length, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) y[i] = (x[i] - center) * factor * scale[i];
+    if (bias)
+      for (int64_t i = begin; i < end; ++i) y[i] += bias[i];
+  });
   *out_mean = mean;
   *out_inverse = inverse;
 }
@@ -96,13 +106,14 @@ Kernel rows_kernel(RowsForm form) {
     const std::vector<T> bias = f.bias.present ? f.bias.read<T>(run, f.length) : std::vector<T>();
     const int64_t block = std::max<int64_t>(1, (1 << 13) / std::max<int64_t>(f.length, 1));
     run.parallel((f.rows + block - 1) / block, [&](int64_t b, uint32_t worker) {
+      Pace pace(run);
       T* const buffer = run.scratch<T>(worker);
       const int64_t end = std::min(f.rows, (b + 1) * block);
       for (int64_t r = b * block; r < end; ++r) {
         const T* const x = load_row(f.dtype, run.input(0), r * f.length, f.length, buffer);
         T* const y = place_row(f.out_dtype, run.output(0), r * f.length, buffer + f.length);
         double mean, inverse;
-        normalise_row(f, x, scale.data(), f.bias.present ? bias.data() : nullptr, y, &mean,
+        normalise_row(pace, f, x, scale.data(), f.bias.present ? bias.data() : nullptr, y, &mean,
                       &inverse);
         store_row(f.out_dtype, run.output(0), r * f.length, f.length, y);
         if (f.has_mean) store_fn<double>(f.mean_dtype)(run.output(1), r, &mean, 1);
@@ -152,7 +163,8 @@ Result<Kernel> make_rows(const SnapshotNode& node, bool centered) {
 void normalise_float_row(int64_t length, double epsilon, bool centered, const float* x,
                          const float* scale, const float* bias, float* y) {
   double mean, inverse;
-  normalise_row(RowForm{length, epsilon, centered}, x, scale, bias, y, &mean, &inverse);
+  Pace pace;
+  normalise_row(pace, RowForm{length, epsilon, centered}, x, scale, bias, y, &mean, &inverse);
 }
 
 Result<Kernel> make_layer_norm(const SnapshotNode& node) { return make_rows(node, true); }

@@ -74,7 +74,7 @@ Kernel average_pool_vectors(const SnapshotNode& node, PoolGeometry geometry) {
         const int64_t rows = std::min(band.rows(), w.positions[0] - top);
         const int64_t start = p * positions + top * band.length();
         band.fill(run.input<float>(0) + p * w.image_size(), top, rows, lines);
-        band_rows(band, top, rows, lines, run.output<float>(0) + start, [&](int64_t row) {
+        band_rows(run, band, top, rows, lines, run.output<float>(0) + start, [&](int64_t row) {
           return AverageOf{plan->rows[static_cast<size_t>(row)], plan->along.data()};
         });
         run.finished(start, start + rows * band.length());

@@ -23,10 +23,10 @@ double sum_of(const double* v, int64_t n) {
   return (s[0] + s[1]) + (s[2] + s[3]);
 }
 
-double reduce(Kind kind, double p, LoadFn<double> load, const void* data, int64_t first,
+double reduce(Pace& pace, Kind kind, double p, LoadFn<double> load, const void* data, int64_t first,
               int64_t n) {
   double total = kind == Kind::kMax ? -std::numeric_limits<double>::infinity() : 0;
-  for (int64_t i = 0; i < n; i += kChunk) {
+  for (int64_t i = 0; i < n && !pace.stopped(kChunk); i += kChunk) {
     double block[kChunk];
     const int64_t count = std::min(kChunk, n - i);
     load(block, data, first + i, 1, count);
@@ -60,8 +60,10 @@ Result<Kernel> make_global(const SnapshotNode& node, Kind kind, double p) {
     const StoreFn<double> store = store_fn<double>(dtype);
     run.blocks(planes, std::max<int64_t>(1, (1 << 14) / std::max<int64_t>(pixels, 1)),
                [&](int64_t begin, int64_t end) {
+                 Pace pace(run);
                  for (int64_t i = begin; i < end; ++i) {
-                   const double value = reduce(kind, p, load, run.input(0), i * pixels, pixels);
+                   const double value =
+                       reduce(pace, kind, p, load, run.input(0), i * pixels, pixels);
                    store(run.output(0), i, &value, 1);
                  }
                  run.finished(begin, end);

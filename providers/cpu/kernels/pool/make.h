@@ -9,6 +9,7 @@
 #include "providers/cpu/kernel.h"
 #include "providers/cpu/kernels/conv/window.h"
 #include "providers/cpu/kernels/matmul/load.h"
+#include "providers/cpu/kernels/pace.h"
 
 namespace pfrt::cpu {
 
@@ -30,8 +31,8 @@ const T* load_plane(pfrt_dtype dtype, pfrt_dtype own, const void* data, int64_t 
 
 // Row |row| of the maxima under a window. |plane| is the image but for its first |skipped| pixels,
 // none of which is under that row.
-void max_pool_row(const WindowRows& rows, int64_t row, const float* plane, int64_t skipped,
-                  float* line);
+void max_pool_row(Pace& pace, const WindowRows& rows, int64_t row, const float* plane,
+                  int64_t skipped, float* line);
 
 // Taps of every position of one dimension that lie on the image, or on the image and its pads.
 std::vector<int64_t> pool_tap_counts(const Window& w, size_t d, bool with_pads);

@@ -67,22 +67,23 @@ PFRT_AVX2 inline void positions(const WindowRows& rows, std::span<const int64_t>
 
 // Positions [begin, end), the last vector over the one before.
 template <typename Lanes, int Stride>
-PFRT_AVX2 inline void part(const WindowRows& rows, std::span<const int64_t> starts, int64_t begin,
-                           int64_t end, const float* plane, float* line) {
+PFRT_AVX2 inline void part(Pace& pace, const WindowRows& rows, std::span<const int64_t> starts,
+                           int64_t begin, int64_t end, const float* plane, float* line) {
+  const int64_t taps = static_cast<int64_t>(starts.size()) * rows.row_taps();
   int64_t p = begin;
-  for (; p + Lanes::kCount <= end; p += Lanes::kCount)
+  for (; p + Lanes::kCount <= end && !pace.stopped(taps); p += Lanes::kCount)
     positions<Lanes, Stride>(rows, starts, p, plane, line);
   if (p < end) positions<Lanes, Stride>(rows, starts, end - Lanes::kCount, plane, line);
 }
 
 template <int Stride>
-__attribute__((target("avx2"))) void inner(const WindowRows& rows, std::span<const int64_t> starts,
-                                           int64_t begin, int64_t end, const float* plane,
-                                           float* line) {
+__attribute__((target("avx2"))) void inner(Pace& pace, const WindowRows& rows,
+                                           std::span<const int64_t> starts, int64_t begin,
+                                           int64_t end, const float* plane, float* line) {
   if (end - begin >= Eight<Stride>::kCount)
-    part<Eight<Stride>, Stride>(rows, starts, begin, end, plane, line);
+    part<Eight<Stride>, Stride>(pace, rows, starts, begin, end, plane, line);
   else
-    part<FourOf<Stride>, Stride>(rows, starts, begin, end, plane, line);
+    part<FourOf<Stride>, Stride>(pace, rows, starts, begin, end, plane, line);
 }
 
 }  // namespace
@@ -106,11 +107,12 @@ MaxRows::MaxRows(const WindowRows& rows) : rows_(rows), inner_end_(rows.row_leng
   if (inner_end_ - inner_begin_ < FourOf<1>::kCount) inner_begin_ = inner_end_ = 0;
 }
 
-void MaxRows::run(int64_t row, const float* plane, float* line) const {
+void MaxRows::run(Pace& pace, int64_t row, const float* plane, float* line) const {
   const auto at = [&](int64_t r) { return static_cast<size_t>(first_[static_cast<size_t>(r)]); };
   const std::span<const int64_t> starts(starts_.data() + at(row), at(row + 1) - at(row));
   const int64_t stride = rows_.stride();
   const auto one = [&](int64_t p) {
+    if (pace.stopped(static_cast<int64_t>(starts.size()) * rows_.row_taps())) return;
     float most = kLeast;
     for (const int64_t start : starts)
       for (int64_t x = 0; x < rows_.row_taps(); ++x) {
@@ -124,11 +126,11 @@ void MaxRows::run(int64_t row, const float* plane, float* line) const {
   for (int64_t p = inner_end_; p < rows_.row_length(); ++p) one(p);
   if (inner_begin_ == inner_end_) return;
   if (stride == 1)
-    inner<1>(rows_, starts, inner_begin_, inner_end_, plane, line);
+    inner<1>(pace, rows_, starts, inner_begin_, inner_end_, plane, line);
   else if (stride == 2)
-    inner<2>(rows_, starts, inner_begin_, inner_end_, plane, line);
+    inner<2>(pace, rows_, starts, inner_begin_, inner_end_, plane, line);
   else
-    inner<3>(rows_, starts, inner_begin_, inner_end_, plane, line);
+    inner<3>(pace, rows_, starts, inner_begin_, inner_end_, plane, line);
 }
 
 }  // namespace pfrt::cpu

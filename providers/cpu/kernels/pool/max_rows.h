@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "providers/cpu/kernels/conv/window.h"
+#include "providers/cpu/kernels/pace.h"
 
 namespace pfrt::cpu {
 
@@ -17,7 +18,7 @@ class MaxRows {
   static bool takes(const WindowRows& rows);
   explicit MaxRows(const WindowRows& rows);
   // Row |row| of the positions.
-  void run(int64_t row, const float* plane, float* line) const;
+  void run(Pace& pace, int64_t row, const float* plane, float* line) const;
 
  private:
   WindowRows rows_;

@@ -9,6 +9,7 @@
 
 #include "providers/cpu/isa/isa.h"
 #include "providers/cpu/kernels/conv/small_planes.h"
+#include "providers/cpu/kernels/pace.h"
 #include "providers/cpu/kernels/pool/greater.h"
 #include "providers/cpu/kernels/pool/make.h"
 #include "providers/cpu/kernels/pool/max_rows.h"
@@ -19,12 +20,13 @@ namespace {
 // Calls fn(tap column's first pixel, begin, end) for every tap of output row |row|: positions
 // [begin, end) see pixels first + position * stride.
 template <typename Fn>
-void each_tap(const WindowRows& rows, int64_t row, Fn&& fn) {
+void each_tap(Pace& pace, const WindowRows& rows, int64_t row, Fn&& fn) {
   for (int64_t t = 0; t < rows.tap_rows(); ++t) {
     const int64_t start = rows.row_offset(row, t);
     if (start < 0) continue;
     for (int64_t x = 0; x < rows.row_taps(); ++x) {
       const WindowRows::Span& s = rows.span(x);
+      if (pace.stopped(s.end - s.begin)) return;
       if (s.begin < s.end) fn(start + s.first, s.begin, s.end);
     }
   }
@@ -42,10 +44,11 @@ void finish_rows(const Run& run, int64_t row, int64_t between, int64_t rows, int
 }
 
 template <typename T>
-void max_row(const WindowRows& rows, int64_t row, const T* plane, int64_t skipped, T* line) {
+void max_row(Pace& pace, const WindowRows& rows, int64_t row, const T* plane, int64_t skipped,
+             T* line) {
   std::fill(line, line + rows.row_length(), -std::numeric_limits<T>::infinity());
   const int64_t stride = rows.stride();
-  each_tap(rows, row, [&](int64_t pixel, int64_t begin, int64_t end) {
+  each_tap(pace, rows, row, [&](int64_t pixel, int64_t begin, int64_t end) {
     const int64_t first = pixel - skipped;
     if (stride == 1) {
       for (int64_t p = begin; p < end; ++p) line[p] = greater_or_nan(plane[first + p], line[p]);
@@ -59,11 +62,11 @@ void max_row(const WindowRows& rows, int64_t row, const T* plane, int64_t skippe
 // The same with the pixel of the first maximum, or of the first NaN; a window without pixels points
 // at pixel 0.
 template <typename T>
-void max_row_indices(const WindowRows& rows, int64_t row, const T* plane, T* line,
+void max_row_indices(Pace& pace, const WindowRows& rows, int64_t row, const T* plane, T* line,
                      int64_t* indices) {
   std::fill(line, line + rows.row_length(), -std::numeric_limits<T>::infinity());
   std::fill(indices, indices + rows.row_length(), int64_t{-1});
-  each_tap(rows, row, [&](int64_t first, int64_t begin, int64_t end) {
+  each_tap(pace, rows, row, [&](int64_t first, int64_t begin, int64_t end) {
     for (int64_t p = begin; p < end; ++p) {
       const int64_t pixel = first + p * rows.stride();
       if (indices[p] >= 0 && !takes_place(plane[pixel], line[p])) continue;
@@ -117,6 +120,7 @@ Result<Kernel> make_max(const SnapshotNode& node) {
     if (positions == 0) return 0;
     const int64_t between = std::clamp<int64_t>(16384 / length, 1, 64);  // rows
     run.parallel(plan->geometry.planes, [&](int64_t i, uint32_t worker) {
+      Pace pace(run);
       T* const buffer = run.scratch<T>(worker);
       const T* const plane = load_plane<T>(plan->dtype, kOwn<T>, run.input(0), i, pixels, buffer);
       for (int64_t r = 0; r < plan->rows.rows(); ++r) {
@@ -125,14 +129,14 @@ Result<Kernel> make_max(const SnapshotNode& node) {
         T* const line = direct ? run.output<T>(0) + at : buffer + pixels;
         if (plan->indices) {
           int64_t* const pixel = run.output<int64_t>(1) + at;
-          max_row_indices(plan->rows, r, plane, line, pixel);
+          max_row_indices(pace, plan->rows, r, plane, line, pixel);
           for (int64_t p = 0; p < length; ++p)
             pixel[p] =
                 i * pixels + (plan->column_order ? column_major(pixel[p], window.image) : pixel[p]);
         } else if (!std::is_same_v<T, float> || !plan->vectors) {
-          max_row(plan->rows, r, plane, 0, line);
+          max_row(pace, plan->rows, r, plane, 0, line);
         } else {
-          if constexpr (std::is_same_v<T, float>) plan->vectors->run(r, plane, line);
+          if constexpr (std::is_same_v<T, float>) plan->vectors->run(pace, r, plane, line);
         }
         if (!direct) store(run.output(0), at, line, length);
         finish_rows(run, r, between, plan->rows.rows(), i * positions, length);
@@ -153,10 +157,10 @@ struct SumPlan {
 };
 
 template <typename T>
-void sum_row(const SumPlan& plan, int64_t row, const T* plane, double* line) {
+void sum_row(Pace& pace, const SumPlan& plan, int64_t row, const T* plane, double* line) {
   std::fill(line, line + plan.rows.row_length(), 0.0);
   const int64_t stride = plan.rows.stride();
-  each_tap(plan.rows, row, [&](int64_t first, int64_t begin, int64_t end) {
+  each_tap(pace, plan.rows, row, [&](int64_t first, int64_t begin, int64_t end) {
     const T* const from = plane + first;
     if (plan.power == 0 || plan.power == 1) {
       const bool absolute = plan.power != 0;
@@ -219,12 +223,13 @@ Result<Kernel> make_sum(const SnapshotNode& node, double power) {
     if (positions == 0) return 0;
     const int64_t between = std::clamp<int64_t>(16384 / length, 1, 64);  // rows
     run.parallel(plan->geometry.planes, [&](int64_t i, uint32_t worker) {
+      Pace pace(run);
       double* const line = run.scratch<double>(worker);
       const T* const plane = load_plane<T>(plan->dtype, kOwn<T>, run.input(0), i, pixels,
                                            reinterpret_cast<T*>(line + length));
       for (int64_t r = 0; r < plan->rows.rows(); ++r) {
         if (r % between == 0 && run.stopped()) return;
-        sum_row(*plan, r, plane, line);
+        sum_row(pace, *plan, r, plane, line);
         finish_row(*plan, r, line);
         store(run.output(0), i * positions + r * length, line, length);
         finish_rows(run, r, between, plan->rows.rows(), i * positions, length);
@@ -242,21 +247,22 @@ bool is_double(const SnapshotNode& node) { return node.input_dtype(0) == PFRT_DT
 std::vector<int64_t> pool_tap_counts(const Window& w, size_t d, bool with_pads) {
   const int64_t low = with_pads ? -w.pads[d] : 0,
                 high = w.image[d] + (with_pads ? w.end_pads[d] : 0);
+  // Taps of the window from |start| on that stand before |end|.
+  const auto before = [&](int64_t end, int64_t start) {
+    if (end <= start) return int64_t{0};
+    return std::min(w.kernel[d], (end - start - 1) / w.dilations[d] + 1);
+  };
   std::vector<int64_t> counts;
   for (int64_t p = 0; p < w.positions[d]; ++p) {
-    int64_t count = 0;
-    for (int64_t t = 0; t < w.kernel[d]; ++t) {
-      const int64_t at = p * w.strides[d] - w.pads[d] + t * w.dilations[d];
-      if (at >= low && at < high) ++count;
-    }
-    counts.push_back(count);
+    const int64_t start = p * w.strides[d] - w.pads[d];
+    counts.push_back(std::max<int64_t>(before(high, start) - before(low, start), 0));
   }
   return counts;
 }
 
-void max_pool_row(const WindowRows& rows, int64_t row, const float* plane, int64_t skipped,
-                  float* line) {
-  max_row(rows, row, plane, skipped, line);
+void max_pool_row(Pace& pace, const WindowRows& rows, int64_t row, const float* plane,
+                  int64_t skipped, float* line) {
+  max_row(pace, rows, row, plane, skipped, line);
 }
 
 Result<Kernel> make_max_pool(const SnapshotNode& node) {

@@ -17,10 +17,12 @@ bool better(T x, T best) {
 }
 
 template <Wanted wanted, typename T>
-int64_t best_index(const T* x, int64_t n, bool last) {
+int64_t best_index(Pace& pace, const T* x, int64_t n, bool last) {
   int64_t best = 0;
-  for (int64_t i = 1; i < n; ++i)
-    if (better<wanted>(x[i], x[best]) || (last && x[i] == x[best])) best = i;
+  in_parts(pace, n, [&](int64_t begin, int64_t end) {
+    for (int64_t i = std::max<int64_t>(begin, 1); i < end; ++i)
+      if (better<wanted>(x[i], x[best]) || (last && x[i] == x[best])) best = i;
+  });
   return best;
 }
 
@@ -31,11 +33,12 @@ Kernel arg_kernel(const Lines& lines, pfrt_dtype dtype, bool last) {
   kernel.run = [=](const Run& run) {
     int64_t* y = run.output<int64_t>(0);
     run.parallel(lines.groups, [&](int64_t index, uint32_t worker) {
+      Pace pace(run);
       const LineGroup group(lines, index);
-      const T* x = load_lines(lines, group, dtype, run.input(0), run.scratch<T>(worker));
+      const T* x = load_lines(pace, lines, group, dtype, run.input(0), run.scratch<T>(worker));
       int64_t* out = y + group.slice * lines.inner + group.first;
       for (int64_t j = 0; j < group.count; ++j)
-        out[j] = best_index<wanted>(x + j * lines.length, lines.length, last);
+        out[j] = best_index<wanted>(pace, x + j * lines.length, lines.length, last);
     });
     return run.stop();
   };

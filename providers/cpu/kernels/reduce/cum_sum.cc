@@ -31,10 +31,10 @@ struct Form {
 
 // |x| and |y| may be the same line. Floats accumulate in double.
 template <typename Op, typename T>
-void accumulate_line(const T* x, T* y, int64_t n, Form form) {
+void accumulate_line(Pace& pace, const T* x, T* y, int64_t n, Form form) {
   using Total = std::conditional_t<std::is_same_v<T, float>, double, T>;
   Total total = Op::kIdentity;
-  for (int64_t i = 0; i < n; ++i) {
+  for (int64_t i = 0; i < n && !pace.stopped(1); ++i) {
     const int64_t at = form.reverse ? n - 1 - i : i;
     const Total before = total;
     total = Op::join(total, static_cast<Total>(x[at]));
@@ -45,13 +45,14 @@ void accumulate_line(const T* x, T* y, int64_t n, Form form) {
 template <typename Op, typename T>
 void accumulate(const Run& run, const Lines& lines, pfrt_dtype dtype, Form form) {
   run.parallel(lines.groups, [&](int64_t index, uint32_t worker) {
+    Pace pace(run);
     const LineGroup group(lines, index);
     T* buffer = run.scratch<T>(worker);
-    const T* x = load_lines(lines, group, dtype, run.input(0), buffer);
+    const T* x = load_lines(pace, lines, group, dtype, run.input(0), buffer);
     T* y = place_lines(lines, group, dtype, run.output(0), buffer);
     for (int64_t j = 0; j < group.count; ++j)
-      accumulate_line<Op>(x + j * lines.length, y + j * lines.length, lines.length, form);
-    store_lines(lines, group, dtype, run.output(0), y);
+      accumulate_line<Op>(pace, x + j * lines.length, y + j * lines.length, lines.length, form);
+    store_lines(pace, lines, group, dtype, run.output(0), y);
   });
 }
 

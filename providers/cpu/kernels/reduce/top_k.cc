@@ -56,7 +56,8 @@ Kernel top_k_kernel(const SnapshotNode& node, const Lines& lines, int64_t k) {
       int64_t* index_buffer = order + lines.length;
       T* value_buffer = reinterpret_cast<T*>(index_buffer + out.group_elements());
       T* x_buffer = value_buffer + out.group_elements();
-      const T* x = load_lines(lines, group, dtype, run.input(0), x_buffer);
+      Pace pace(run);
+      const T* x = load_lines(pace, lines, group, dtype, run.input(0), x_buffer);
       T* y = values ? place_lines(out, group, dtype, values, value_buffer) : value_buffer;
       int64_t* at =
           indices ? place_lines(out, group, PFRT_DTYPE_INT64, indices, index_buffer) : index_buffer;
@@ -68,8 +69,8 @@ Kernel top_k_kernel(const SnapshotNode& node, const Lines& lines, int64_t k) {
           at[j * k + i] = order[i];
         }
       }
-      if (values) store_lines(out, group, dtype, values, y);
-      if (indices) store_lines(out, group, PFRT_DTYPE_INT64, indices, at);
+      if (values) store_lines(pace, out, group, dtype, values, y);
+      if (indices) store_lines(pace, out, group, PFRT_DTYPE_INT64, indices, at);
     });
     return run.stop();
   };

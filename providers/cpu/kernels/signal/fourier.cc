@@ -9,6 +9,7 @@ namespace pfrt::cpu {
 namespace {
 
 constexpr int64_t kLargestFactor = 61;
+constexpr int64_t kAngle = 40;  // work of a sine and a cosine
 
 // Factors in the order of the stages; empty when a prime factor is too large for a butterfly.
 std::vector<int64_t> factors_of(int64_t n) {
@@ -41,8 +42,8 @@ struct Stage {
   const double *cos, *sin;
 };
 
-void radix2(const Stage& s) {
-  for (int64_t p = 0; p < s.count; ++p) {
+void radix2(const Stage& s, Pace& pace) {
+  for (int64_t p = 0; p < s.count && !pace.stopped(2 * s.stride); ++p) {
     const double c = s.cos[p * s.stride], w = s.sin[p * s.stride];
     const double *ar = s.from_re + s.stride * p, *ai = s.from_im + s.stride * p;
     const double *br = ar + s.stride * s.count, *bi = ai + s.stride * s.count;
@@ -57,9 +58,9 @@ void radix2(const Stage& s) {
   }
 }
 
-void radix4(const Stage& s) {
+void radix4(const Stage& s, Pace& pace) {
   const int64_t step = s.stride * s.count;
-  for (int64_t p = 0; p < s.count; ++p) {
+  for (int64_t p = 0; p < s.count && !pace.stopped(4 * s.stride); ++p) {
     double c[4], w[4];
     for (int64_t k = 1; k < 4; ++k) {
       c[k] = s.cos[k * p * s.stride];
@@ -84,10 +85,10 @@ void radix4(const Stage& s) {
   }
 }
 
-void any_radix(const Stage& s) {
+void any_radix(const Stage& s, Pace& pace) {
   const int64_t r = s.radix, step = s.stride * s.count, root = s.length / r;
   for (int64_t p = 0; p < s.count; ++p) {
-    for (int64_t k = 0; k < r; ++k) {
+    for (int64_t k = 0; k < r && !pace.stopped(r * s.stride); ++k) {
       const double c = s.cos[k * p * s.stride], w = s.sin[k * p * s.stride];
       double* yr = s.to_re + (r * p + k) * s.stride;
       double* yi = s.to_im + (r * p + k) * s.stride;
@@ -109,7 +110,7 @@ void any_radix(const Stage& s) {
 
 }  // namespace
 
-Fourier::Fourier(int64_t length) : length_(length), factors_(factors_of(length)) {
+Fourier::Fourier(int64_t length, const Run& run) : length_(length), factors_(factors_of(length)) {
   const size_t n = static_cast<size_t>(length);
   cos_.resize(n);
   sin_.resize(n);
@@ -117,7 +118,8 @@ Fourier::Fourier(int64_t length) : length_(length), factors_(factors_of(length))
   // Half the angle for the chirp, whose squares are taken modulo 2 n: exact, however long it is.
   const double turn = (direct ? 2 : 1) * std::numbers::pi / static_cast<double>(length);
   uint64_t square = 0;
-  for (size_t i = 0; i < n; ++i) {
+  Pace pace(run);
+  for (size_t i = 0; i < n && !pace.stopped(kAngle); ++i) {
     const double angle = turn * static_cast<double>(direct ? i : square);
     cos_[i] = std::cos(angle);
     sin_[i] = -std::sin(angle);
@@ -125,10 +127,10 @@ Fourier::Fourier(int64_t length) : length_(length), factors_(factors_of(length))
   }
   if (direct) return;
   const int64_t size = power_of_two(2 * length - 1);
-  inner_ = std::make_unique<Fourier>(size);
+  inner_ = std::make_unique<Fourier>(size, run);
   filter_re_.resize(static_cast<size_t>(size));
   filter_im_.resize(static_cast<size_t>(size));
-  for (size_t i = 0; i < n; ++i) {
+  for (size_t i = 0; i < n && !pace.stopped(1); ++i) {
     filter_re_[i] = cos_[i];
     filter_im_[i] = -sin_[i];
     if (i == 0) continue;
@@ -136,7 +138,7 @@ Fourier::Fourier(int64_t length) : length_(length), factors_(factors_of(length))
     filter_im_[static_cast<size_t>(size) - i] = -sin_[i];
   }
   std::vector<double> work(static_cast<size_t>(work_for(size)));
-  inner_->run(filter_re_.data(), filter_im_.data(), work.data());
+  inner_->transform(run, filter_re_.data(), filter_im_.data(), work.data());
 }
 
 int64_t Fourier::work_for(int64_t length) {
@@ -144,11 +146,12 @@ int64_t Fourier::work_for(int64_t length) {
   return 4 * power_of_two(2 * length - 1);
 }
 
-void Fourier::run(double* re, double* im, double* work) const {
-  inner_ ? chirp(re, im, work) : butterflies(re, im, work);
+void Fourier::transform(const Run& run, double* re, double* im, double* work) const {
+  inner_ ? chirp(run, re, im, work) : butterflies(run, re, im, work);
 }
 
-void Fourier::butterflies(double* re, double* im, double* work) const {
+void Fourier::butterflies(const Run& run, double* re, double* im, double* work) const {
+  Pace pace(run);
   Stage s{};
   s.length = length_;
   s.cos = cos_.data();
@@ -163,7 +166,7 @@ void Fourier::butterflies(double* re, double* im, double* work) const {
     s.from_im = at_im;
     s.to_re = other_re;
     s.to_im = other_im;
-    radix == 2 ? radix2(s) : radix == 4 ? radix4(s) : any_radix(s);
+    radix == 2 ? radix2(s, pace) : radix == 4 ? radix4(s, pace) : any_radix(s, pace);
     std::swap(at_re, other_re);
     std::swap(at_im, other_im);
     rest /= radix;
@@ -175,7 +178,7 @@ void Fourier::butterflies(double* re, double* im, double* work) const {
 }
 
 // x[k] = w[k] sum over n of (x[n] w[n]) conj(w[k - n]), where w[n] = e^(-pi i n^2 / length).
-void Fourier::chirp(double* re, double* im, double* work) const {
+void Fourier::chirp(const Run& run, double* re, double* im, double* work) const {
   const int64_t size = inner_->length();
   double *a = work, *b = work + size, *rest = work + 2 * size;
   std::fill(a, a + 2 * size, 0.0);
@@ -184,14 +187,14 @@ void Fourier::chirp(double* re, double* im, double* work) const {
     a[i] = re[i] * c - im[i] * w;
     b[i] = re[i] * w + im[i] * c;
   }
-  inner_->run(a, b, rest);
+  inner_->transform(run, a, b, rest);
   for (int64_t i = 0; i < size; ++i) {
     const double fr = filter_re_[static_cast<size_t>(i)], fi = filter_im_[static_cast<size_t>(i)];
     const double r = a[i] * fr - b[i] * fi;
     b[i] = a[i] * fi + b[i] * fr;
     a[i] = r;
   }
-  inner_->run(b, a, rest);  // back
+  inner_->transform(run, b, a, rest);  // back
   const double scale = 1 / static_cast<double>(size);
   for (int64_t i = 0; i < length_; ++i) {
     const double c = cos_[static_cast<size_t>(i)], w = sin_[static_cast<size_t>(i)];
@@ -200,10 +203,15 @@ void Fourier::chirp(double* re, double* im, double* work) const {
   }
 }
 
-std::shared_ptr<const Fourier> FourierCache::get(int64_t length) {
+std::shared_ptr<const Fourier> FourierCache::get(int64_t length, const Run& run) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (last_ && last_->length() == length) return last_;
+  }
+  auto made = std::make_shared<const Fourier>(length, run);
+  if (run.stopped()) return nullptr;
   const std::lock_guard lock(mutex_);
-  if (!last_ || last_->length() != length) last_ = std::make_shared<const Fourier>(length);
-  return last_;
+  return last_ = std::move(made);
 }
 
 }  // namespace pfrt::cpu

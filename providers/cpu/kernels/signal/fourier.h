@@ -10,20 +10,23 @@
 #include <mutex>
 #include <vector>
 
+#include "providers/cpu/kernels/pace.h"
+
 namespace pfrt::cpu {
 
 class Fourier {
  public:
-  explicit Fourier(int64_t length);  // 1 or more
+  Fourier(int64_t length, const Run& run);  // 1 or more; of no use once |run| is stopped
   int64_t length() const { return length_; }
   // Transforms |re| and |im| in place, with the kernel e^(-2 pi i k n / length). |work| holds
   // work_for(length) doubles. With re and im exchanged it is the inverse, times the length.
-  void run(double* re, double* im, double* work) const;
+  // Leaves early when |run| is stopped.
+  void transform(const Run& run, double* re, double* im, double* work) const;
   static int64_t work_for(int64_t length);
 
  private:
-  void butterflies(double* re, double* im, double* work) const;
-  void chirp(double* re, double* im, double* work) const;
+  void butterflies(const Run& run, double* re, double* im, double* work) const;
+  void chirp(const Run& run, double* re, double* im, double* work) const;
 
   int64_t length_;
   std::vector<int64_t> factors_;
@@ -35,7 +38,8 @@ class Fourier {
 // The transform last asked for, made when it is first needed. Thread-safe.
 class FourierCache {
  public:
-  std::shared_ptr<const Fourier> get(int64_t length);
+  // Null when |run| is stopped.
+  std::shared_ptr<const Fourier> get(int64_t length, const Run& run);
 
  private:
   std::mutex mutex_;

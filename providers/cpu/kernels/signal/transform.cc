@@ -105,14 +105,14 @@ void transform_line(const Run& run, const Dft& dft, const DftLines& lines, const
   if (lines.in_parts == 2) load(bench.im, run.input(0), first + 1, stride, held);
   if (real) mirror(bench.re, bench.im, n);
   if (dft.inverse) {
-    fourier.run(bench.im, bench.re, bench.work);
+    fourier.transform(run, bench.im, bench.re, bench.work);
     const double scale = 1 / static_cast<double>(n);
     for (int64_t k = 0; k < n; ++k) {
       bench.re[k] *= scale;
       bench.im[k] *= scale;
     }
   } else {
-    fourier.run(bench.re, bench.im, bench.work);
+    fourier.transform(run, bench.re, bench.im, bench.work);
   }
   put(dft.dtype, run.output(0), (o * lines.out_length * lines.inner + i) * lines.out_parts,
       lines.inner * lines.out_parts, lines.out_parts, lines.out_length, bench);
@@ -154,7 +154,7 @@ void transform_frame(const Run& run, const Stft& stft, const Fourier& fourier, i
       bench.re[k] *= window[k];
       bench.im[k] *= window[k];
     }
-  fourier.run(bench.re, bench.im, bench.work);
+  fourier.transform(run, bench.re, bench.im, bench.work);
   put(stft.dtype, run.output(0), index * stft.bins * 2, 2, 2, stft.bins, bench);
 }
 
@@ -188,7 +188,8 @@ Result<Kernel> make_dft(const SnapshotNode& node) {
     const DftLines& lines = made.value();
     const int64_t count = lines.outer * lines.inner;
     if (count == 0) return 0;
-    const std::shared_ptr<const Fourier> fourier = cache->get(lines.length);
+    const std::shared_ptr<const Fourier> fourier = cache->get(lines.length, run);
+    if (!fourier) return run.stop();
     const int64_t group = std::max<int64_t>(1, kTaskPoints / lines.length);
     run.parallel((count + group - 1) / group, [&](int64_t task, uint32_t worker) {
       const Bench bench(run.scratch<double>(worker), lines.length, lines.length);
@@ -245,7 +246,8 @@ Result<Kernel> make_stft(const SnapshotNode& node) {
       window.resize(static_cast<size_t>(stft.window));
       load_fn<double>(window_type)(window.data(), run.input(2), 0, 1, stft.window);
     }
-    const std::shared_ptr<const Fourier> fourier = cache->get(n);
+    const std::shared_ptr<const Fourier> fourier = cache->get(n, run);
+    if (!fourier) return run.stop();
     const int64_t count = stft.batch * stft.frames;
     const int64_t group = std::max<int64_t>(1, kTaskPoints / n);
     run.parallel((count + group - 1) / group, [&](int64_t task, uint32_t worker) {

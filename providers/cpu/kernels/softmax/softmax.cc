@@ -23,29 +23,35 @@ T greatest(const T* x, int64_t n) {
 
 // Lines of at least one element; |x| and |y| may be the same. Sums are taken in double.
 template <typename T>
-void softmax_line(const T* x, T* y, int64_t n) {
+void softmax_line(Pace& pace, const T* x, T* y, int64_t n) {
   const T shift = greatest(x, n);
   double sum = 0;
-  for (int64_t i = 0; i < n; ++i) {
-    y[i] = std::exp(x[i] - shift);
-    sum += static_cast<double>(y[i]);
-  }
+  in_parts(pace, n, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      y[i] = std::exp(x[i] - shift);
+      sum += static_cast<double>(y[i]);
+    }
+  });
   const double scale = 1.0 / sum;
-  for (int64_t i = 0; i < n; ++i) y[i] = static_cast<T>(static_cast<double>(y[i]) * scale);
+  in_parts(pace, n, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) y[i] = static_cast<T>(static_cast<double>(y[i]) * scale);
+  });
 }
 
 template <typename T>
-void log_softmax_line(const T* x, T* y, int64_t n) {
+void log_softmax_line(Pace& pace, const T* x, T* y, int64_t n) {
   const T shift = greatest(x, n);
   double sum = 0;
-  for (int64_t i = 0; i < n; ++i) sum += static_cast<double>(std::exp(x[i] - shift));
+  in_parts(pace, n, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) sum += static_cast<double>(std::exp(x[i] - shift));
+  });
   const T log_sum = static_cast<T>(std::log(sum));
   for (int64_t i = 0; i < n; ++i) y[i] = (x[i] - shift) - log_sum;
 }
 
 // One at the first greatest element, or at the first NaN.
 template <typename T>
-void hardmax_line(const T* x, T* y, int64_t n) {
+void hardmax_line(Pace&, const T* x, T* y, int64_t n) {
   int64_t at = 0;
   for (int64_t i = 1; i < n && x[at] == x[at]; ++i)
     if (x[at] < x[i] || x[i] != x[i]) at = i;
@@ -53,14 +59,19 @@ void hardmax_line(const T* x, T* y, int64_t n) {
   y[at] = T{1};
 }
 
-void softmax_float(const LineMath& math, const float* x, float* y, int64_t n) {
-  const double sum =
-      math.exp(x, y, n, math.greatest(x, n, -std::numeric_limits<float>::infinity()));
-  math.scale(y, y, n, 1.0 / sum);
+void softmax_float(Pace& pace, const LineMath& math, const float* x, float* y, int64_t n) {
+  const float shift = math.greatest(x, n, -std::numeric_limits<float>::infinity());
+  double sum = 0;
+  in_parts(pace, n, [&](int64_t begin, int64_t end) {
+    sum += math.exp(x + begin, y + begin, end - begin, shift);
+  });
+  in_parts(pace, n, [&](int64_t begin, int64_t end) {
+    math.scale(y + begin, y + begin, end - begin, 1.0 / sum);
+  });
 }
 
 template <typename T>
-using LineLoop = std::function<void(const T* x, T* y, int64_t n)>;
+using LineLoop = std::function<void(Pace& pace, const T* x, T* y, int64_t n)>;
 
 template <typename T>
 Kernel line_kernel(const Lines& lines, pfrt_dtype dtype, LineLoop<T> loop) {
@@ -69,13 +80,14 @@ Kernel line_kernel(const Lines& lines, pfrt_dtype dtype, LineLoop<T> loop) {
   kernel.may_alias = 0;
   kernel.run = [=](const Run& run) {
     run.parallel(lines.groups, [&](int64_t index, uint32_t worker) {
+      Pace pace(run);
       const LineGroup group(lines, index);
       T* buffer = run.scratch<T>(worker);
-      const T* x = load_lines(lines, group, dtype, run.input(0), buffer);
+      const T* x = load_lines(pace, lines, group, dtype, run.input(0), buffer);
       T* y = place_lines(lines, group, dtype, run.output(0), buffer);
       for (int64_t j = 0; j < group.count; ++j)
-        loop(x + j * lines.length, y + j * lines.length, lines.length);
-      store_lines(lines, group, dtype, run.output(0), y);
+        loop(pace, x + j * lines.length, y + j * lines.length, lines.length);
+      store_lines(pace, lines, group, dtype, run.output(0), y);
       finish_lines(run, lines, group);
     });
     return run.stop();
@@ -101,8 +113,8 @@ Result<Kernel> make_lines(const SnapshotNode& node, LineLoop<float> f32, LineLoo
 }
 
 Result<Kernel> make_softmax(const SnapshotNode& node) {
-  const auto line = [math = LineMath::here()](const float* x, float* y, int64_t n) {
-    softmax_float(math, x, y, n);
+  const auto line = [math = LineMath::here()](Pace& pace, const float* x, float* y, int64_t n) {
+    softmax_float(pace, math, x, y, n);
   };
   return make_lines(node, line, softmax_line<double>, 14);
 }

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "providers/cpu/kernels/convert.h"
+#include "providers/cpu/kernels/pace.h"
 #include "providers/cpu/kernels/signature.h"
 #include "providers/cpu/kernels/vision/vision.h"
 
@@ -37,9 +38,10 @@ int64_t pivot_row(const double* a, int64_t n, int64_t width, int64_t k) {
   return best;
 }
 
-double determinant(double* a, int64_t n) {
+// Of no use once the run is stopped.
+double determinant(Pace& pace, double* a, int64_t n) {
   double product = 1;
-  for (int64_t k = 0; k < n; ++k) {
+  for (int64_t k = 0; k < n && !pace.stopped(n - k); ++k) {
     const int64_t p = pivot_row(a, n, n, k);
     if (p != k) {
       std::swap_ranges(a + k * n, a + (k + 1) * n, a + p * n);
@@ -48,7 +50,7 @@ double determinant(double* a, int64_t n) {
     const double pivot = a[k * n + k];
     product *= pivot;
     if (pivot == 0) return 0;
-    for (int64_t r = k + 1; r < n; ++r) {
+    for (int64_t r = k + 1; r < n && !pace.stopped(n - k); ++r) {
       const double factor = a[r * n + k] / pivot;
       for (int64_t c = k + 1; c < n; ++c) a[r * n + c] -= factor * a[k * n + c];
     }
@@ -75,11 +77,12 @@ Result<Kernel> make_det(const SnapshotNode& node) {
   kernel.run = [m](const Run& run) {
     const int64_t group = group_of(m), size = m.n * m.n;
     run.parallel((m.count + group - 1) / group, [&](int64_t task, uint32_t worker) {
+      Pace pace(run);
       double* const a = run.scratch<double>(worker);
       for (int64_t i = task * group; i < std::min(m.count, (task + 1) * group); ++i) {
         if (run.stopped()) return;
         load_block(m.dtype, element(m.dtype, run.input(0), i * size), size, a);
-        const double value = determinant(a, m.n);
+        const double value = determinant(pace, a, m.n);
         store_block(m.dtype, &value, 1, element(m.dtype, run.output(0), i));
       }
     });

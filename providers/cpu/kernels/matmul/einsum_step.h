@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// One step of an Einsum. Labels that both operands and the result have are a batch, those of the
+// result that one operand has are rows or columns, and the rest is summed over: a batch of matrix
+// products; where those would be tiny, lines of the result at a time. Labels whose strides join are
+// one axis. Immutable once made; thread-safe.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "providers/cpu/kernels/matmul/einsum_path.h"
+#include "providers/cpu/kernels/matmul/gemm.h"
+
+namespace pfrt::cpu {
+
+// Positions in operand a, operand b and the result.
+using EinsumOffsets = std::array<int64_t, 3>;
+
+// Labels of one role, the last one fastest.
+class EinsumAxes {
+ public:
+  void add(int64_t size, const EinsumOffsets& steps);
+  int64_t count() const { return count_; }
+  EinsumOffsets at(int64_t index) const;
+  // What follows position |index| in steps of the fastest axis, |index| included.
+  int64_t run(int64_t index) const;
+  // Steps of the fastest axis.
+  EinsumOffsets step() const;
+  // Takes the fastest axis away, which is its size.
+  int64_t pop();
+  // Whether positions are a start and steps.
+  bool even() const { return axes_.size() <= 1; }
+
+ private:
+  struct Axis {
+    int64_t size;
+    EinsumOffsets steps;
+  };
+  std::vector<Axis> axes_;
+  int64_t count_ = 1;
+};
+
+// Where a step finds an operand or its result.
+struct EinsumPlace {
+  void* data;
+  pfrt_dtype dtype;
+};
+
+template <typename T>
+class EinsumProduct {
+ public:
+  EinsumProduct(const EinsumStep& step, const std::vector<int64_t>& sizes);
+  uint64_t scratch_bytes() const;
+  double flops() const;
+  // |b| is ignored where the step has one operand.
+  void run(const Run& run, const EinsumPlace& a, const EinsumPlace& b,
+           const EinsumPlace& out) const;
+
+ private:
+  void multiply(const Run& run, const EinsumPlace& a, const EinsumPlace& b,
+                const EinsumPlace& out) const;
+  void by_lines(const Run& run, const EinsumPlace& a, const EinsumPlace& b,
+                const EinsumPlace& out) const;
+  void line(const Run& run, const EinsumPlace& a, const EinsumPlace& b, const EinsumPlace& out,
+            const EinsumOffsets& start, int64_t n) const;
+  void factors(const EinsumPlace& from, size_t which, int64_t offset, int64_t n, T* to) const;
+
+  bool two_, swapped_ = false;
+  EinsumAxes batch_, rows_, cols_, depth_;
+  // By lines: the result's axes but for the fastest, and that one.
+  bool lines_ = false;
+  EinsumAxes outer_;
+  int64_t line_ = 1;
+  EinsumOffsets line_step_{};
+  Gemm<T> gemm_;
+};
+
+}  // namespace pfrt::cpu
