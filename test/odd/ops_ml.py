@@ -61,7 +61,9 @@ def label_encoder(d):
     made = {"strings": lambda c: [d.pick(WORDS) for _ in range(c)], "int64s": lambda c: [d.int(-3, 4) for _ in range(c)],
             "floats": lambda c: [float(d.int(-3, 3)) / 2 if not d.special else float("nan") for _ in range(c)]}
     kinds = {"strings": TEXT, "int64s": I64, "floats": F32}
-    attrs = {"keys_" + keys: made[keys](n), "values_" + values: made[values](n + (1 if d.odd(0.06) else 0))}
+    listed = list(dict.fromkeys(made[keys](n)))  # each key once: of two equal ones either may count
+    n = len(listed)
+    attrs = {"keys_" + keys: listed, "values_" + values: made[values](n + (1 if d.odd(0.06) else 0))}
     if d.chance(0.5):
         name = {"strings": "default_string", "int64s": "default_int64", "floats": "default_float"}[values]
         attrs[name] = made[values](1)[0]
@@ -178,9 +180,9 @@ def string_normalizer(d):
     shape = [d.int(0, 5)] if d.chance(0.6) else [1, d.int(1, 5)]
     if d.odd():
         shape = d.pick([[2, 2], [], [1, 1, 2]])
-    d.finish("StringNormalizer", [d.data(TEXT, shape)], **d.maybe(
+    d.finish("StringNormalizer", [d.data(TEXT, shape)], locale="C", **d.maybe(
         {}, case_change_action=d.pick(["NONE", "LOWER", "UPPER"]), is_case_sensitive=d.flag(),
-        stopwords=[d.pick(WORDS) for _ in range(d.int(1, 3))], locale="en_US" if d.chance(0.2) else "C"))
+        stopwords=[d.pick(WORDS) for _ in range(d.int(1, 3))]))
 
 
 def string_concat(d):
@@ -205,7 +207,9 @@ def tf_idf(d):
     text = d.chance(0.3)
     pool = WORDS[:6] if text else list(range(6))
     ones, twos = d.int(1, 3), d.int(0, 3)
-    grams = [d.pick(pool) for _ in range(ones + 2 * twos)]
+    pairs = [(a, b) for a in pool for b in pool]
+    chosen = [pairs[i] for i in d.random.permutation(len(pairs))[:twos]]
+    grams = [pool[i] for i in d.random.permutation(len(pool))[:ones]] + [g for pair in chosen for g in pair]
     counts = [0, ones] if twos or d.chance(0.5) else [0]
     indexes = [int(i) for i in d.random.permutation(ones + twos)]
     if d.odd():

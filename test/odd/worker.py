@@ -45,12 +45,14 @@ def run_ours(model, inputs, settings, limit):
         return session.run(None, {n: own(v) for n, v in inputs.items()}, limit), ""
     except rt.PyFlameRTError as fault:
         return None, f"run: {type(fault).__name__}: {fault}"
+    except Exception as fault:  # of no kind that the package promises
+        return None, f"run: PyFlameRTError: of NumPy or Python: {fault!r}"
 
 
 def run_peer(peer, model, inputs):
     try:
         return peer.run(model, inputs), ""
-    except RuntimeError as fault:
+    except (RuntimeError, MemoryError) as fault:
         return None, str(fault)
 
 
