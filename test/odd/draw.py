@@ -24,6 +24,7 @@ SIGNED = [I32, I64, I8, I16]
 NUMBERS = FLOATS + INTEGERS
 ANY = NUMBERS + [BOOL]
 HUGE = [2**31 - 1, -2**31, 2**31, 2**40, 2**62, -2**63, 2**63 - 1]
+MOST = 2**31 - 1
 ONNX_TYPES = {F32: 1, U8: 2, I8: 3, U16: 4, I16: 5, I32: 6, I64: 7, TEXT: 8, BOOL: 9, F16: 10, F64: 11, U32: 12, U64: 13}
 NEWEST_OPSET = 24
 WORDS = ["", "a", "B", "aB c", "x,y", "1", "-2.5", "NaN", "inf", "ab", "ba", "\u00e4", " ", "the", "The"]

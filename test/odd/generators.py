@@ -4,9 +4,10 @@ import ops_contrib
 import ops_elementwise
 import ops_ml
 import ops_move
+import ops_quantized
 import ops_reduce
 import ops_window
 
 GENERATORS = {}
-for family in (ops_elementwise, ops_move, ops_reduce, ops_window, ops_ml, ops_contrib):
+for family in (ops_elementwise, ops_move, ops_reduce, ops_window, ops_ml, ops_contrib, ops_quantized):
     GENERATORS.update(family.GENERATORS)

@@ -99,9 +99,18 @@ def results(args, operators, first, cases, step):
             if what in ("start", "draw"):
                 raise SystemExit(f"case {index}: the child ended while it {what}s (exit {code}); run it with --errors")
             yield {"index": index, "op": "/".join(filter(None, operators[index % len(operators)])),
-                   "class": f"{what} {'hangs' if ended == 'hangs' else 'crashes'}", "how": f"exit {code}", "case": ""}
+                   "class": f"{what} {'hangs' if ended == 'hangs' else 'crashes'}", "how": f"exit {code}",
+                   "case": text_of(args.seed, index, operators)}
             child, begin = Child(args, operators), index + step
     child.close()
+
+
+def text_of(seed, index, operators):
+    import generators
+    from draw import Draw
+    case = Draw(seed, index)
+    generators.GENERATORS[tuple(operators[index % len(operators)])](case)
+    return case.text()
 
 
 def report(args, table, failures, known):

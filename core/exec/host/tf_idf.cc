@@ -87,8 +87,8 @@ Status count_all(const Call& call, const std::vector<T>& pool, const std::vector
   return {};
 }
 
-// 'weights' are the n-grams' in the order of the pool, 'ngram_indexes' their columns. Of n-grams with
-// one column the first counts.
+// 'weights' are the n-grams' in the order of the pool, 'ngram_indexes' their columns. Of n-grams
+// with one column the first counts.
 std::vector<float> column_weights(const Node& node, size_t width) {
   std::vector<float> out(width, 1);
   const Attribute* weights = node.attr("weights");
