@@ -315,25 +315,22 @@ Status infer_reverse_sequence(Inference& inference) {
 // input's dimensions.
 Status canonical_center_crop_pad(Rewriter& rewriter) {
   Node& node = rewriter.node();
-  const std::vector<int64_t>* given = node.attr_ints("axes");
-  if (!given && !rewriter.has_shape(0))
-    return rewriter.fail("needs attribute 'axes' or an input of known rank");
-  std::vector<int64_t> axes;
-  if (given) {
-    axes = *given;
-  } else {
-    for (size_t i = 0; i < rewriter.rank(0); ++i) axes.push_back(static_cast<int64_t>(i));
+  // Without axes all are meant, whose number only a run may know.
+  ValueId axis = kNoId;
+  if (const std::vector<int64_t>* given = node.attr_ints("axes")) {
+    std::vector<int64_t> axes = *given;
+    for (int64_t& one : axes)
+      if (one < 0 && rewriter.has_shape(0)) one += static_cast<int64_t>(rewriter.rank(0));
+    PFRT_ASSIGN(axis, rewriter.int64s("axes", axes));
   }
-  for (int64_t& axis : axes)
-    if (axis < 0 && rewriter.has_shape(0)) axis += static_cast<int64_t>(rewriter.rank(0));
   const ValueId input = node.inputs[0], asked = node.inputs[1];
   const std::vector<Attribute> along{Attribute::of_int("axis", 0)};
-  PFRT_ASSIGN(const ValueId axis, rewriter.int64s("axes", axes));
   PFRT_ASSIGN(const ValueId zero, rewriter.int64s("zero", {0}));
   PFRT_ASSIGN(const ValueId two, rewriter.int64s("two", {2}));
-  PFRT_ASSIGN(const ValueId all,
-              rewriter.before("Shape", {input}, {Attribute::of_int("start", 0)}));
-  PFRT_ASSIGN(const ValueId dims, rewriter.before("Gather", {all, axis}, along));
+  PFRT_ASSIGN(ValueId dims, rewriter.before("Shape", {input}, {Attribute::of_int("start", 0)}));
+  if (axis != kNoId) {
+    PFRT_ASSIGN(dims, rewriter.before("Gather", {dims, axis}, along));
+  }
 
   PFRT_ASSIGN(const ValueId larger, rewriter.before("Sub", {dims, asked}));
   PFRT_ASSIGN(const ValueId cut, rewriter.before("Max", {larger, zero}));

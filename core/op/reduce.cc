@@ -48,6 +48,8 @@ Status canonical_legacy_softmax(Rewriter& rewriter) {
       node.set_attr(Attribute::of_int("axis", wide.empty() ? axis : wide.front()));
       return {};
     }
+  } else if (axis == -1) {
+    return {};  // the last dimension alone, however many there are
   } else if (axis < 0) {
     return rewriter.fail("axis ", axis, " needs an input of known rank");
   }

@@ -134,10 +134,9 @@ Status canonical_tf_idf(Rewriter& rewriter) {
     if (column < 0 || column >= kMostColumns)
       return rewriter.fail("attribute 'ngram_indexes' has ", column, ", expected [0, 2^31)");
   const Attribute* weights = node.attr("weights");
-  const size_t width = static_cast<size_t>(*std::max_element(columns->begin(), columns->end())) + 1;
-  if (weights && !weights->floats.empty() && weights->floats.size() < width)
+  if (weights && !weights->floats.empty() && weights->floats.size() != columns->size())
     return rewriter.fail("attribute 'weights' has ", weights->floats.size(), " elements for ",
-                         width, " columns");
+                         columns->size(), " n-grams");
   return {};
 }
 

@@ -12,8 +12,8 @@ import numpy as np
 from . import _abi, _async, _library as lib
 from ._binding import IOBinding, run_values
 from ._dtype import ABI_OF_NUMPY, FROM_ABI, TO_ABI, DType
-from ._errors import (DTypeMismatchError, InputError, InvalidArgumentError, NotFoundError, PyFlameRTError,
-                      ShapeMismatchError)
+from ._errors import (DTypeMismatchError, InputError, InvalidArgumentError, NotFoundError, OutOfMemoryError,
+                      PyFlameRTError, ShapeMismatchError)
 from ._graph import Graph
 from ._graph_text import shape_text as _shape_text
 from ._info import ModelMetadata, NodeArg, ports, read_metadata
@@ -417,9 +417,13 @@ class InferenceSession:
             self._choose(frame, names)
         words = frame.out_words
         made: List[Any] = [None] * len(self._outputs)
-        for i, at, shape, dtype in frame.allocated:
-            made[i] = array = _empty(shape, dtype)
-            words[at] = _addressof(_buffer_of(array))
+        try:
+            for i, at, shape, dtype in frame.allocated:
+                made[i] = array = _empty(shape, dtype)
+                words[at] = _addressof(_buffer_of(array))
+        except (MemoryError, ValueError) as fault:  # NumPy has a largest size of its own
+            raise OutOfMemoryError(f"running: no memory for output '{self._outputs[i].name}' of shape {list(shape)}: "
+                                   f"{fault}; feed smaller inputs or ask for fewer outputs") from fault
         return made, frame.wanted
 
     def _choose(self, frame: _Frame, names: Optional[Sequence[str]]) -> None:

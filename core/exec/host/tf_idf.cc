@@ -89,6 +89,18 @@ Status count_all(const Call& call, const std::vector<T>& pool, const std::vector
   return {};
 }
 
+// 'weights' are the n-grams' in the order of the pool, 'ngram_indexes' their columns. Of n-grams
+// with one column the first counts.
+std::vector<float> column_weights(const Node& node, size_t width) {
+  std::vector<float> out(width, 1);
+  const Attribute* weights = node.attr("weights");
+  const std::vector<int64_t>& columns = *node.attr_ints("ngram_indexes");
+  if (!weights || weights->floats.empty()) return out;
+  for (size_t i = std::min(columns.size(), weights->floats.size()); i-- > 0;)
+    out[static_cast<size_t>(columns[i])] = weights->floats[i];
+  return out;
+}
+
 Status tf_idf(const Call& call) {
   PFRT_ASSIGN(const Value* value, need(call, 0, PFRT_VALUE_TENSOR, "a tensor"));
   const Tensor& t = value->tensor;
@@ -119,12 +131,12 @@ Status tf_idf(const Call& call) {
     PFRT_TRY(count_all(call, node.attr("pool_int64s")->ints, items, rows, width, counts));
   }
   const std::string_view mode = node.attr_string("mode", "TF");
-  const Attribute* attr = node.attr("weights");
-  const float* weights = attr && !attr->floats.empty() ? attr->floats.data() : nullptr;
-  for (size_t i = 0; mode != "TF" && i < static_cast<size_t>(out.count()); ++i) {
-    const float weight = weights ? weights[i % width] : 1;
-    if (mode == "IDF") counts[i] = counts[i] > 0 ? weight : 0;
-    if (mode == "TFIDF") counts[i] *= weight;
+  if (mode != "TF" && out.count() > 0) {
+    const std::vector<float> weights = column_weights(node, width);
+    for (size_t i = 0; i < static_cast<size_t>(out.count()); ++i) {
+      const float weight = weights[i % width];
+      counts[i] = mode == "IDF" ? (counts[i] > 0 ? weight : 0) : counts[i] * weight;
+    }
   }
   call.out[0] = Value::of(std::move(out));
   return {};
