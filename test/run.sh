@@ -37,6 +37,8 @@ main() {
   /usr/bin/python3 bench/models/make_models.py build/models
   test/determinism.sh build/release build/models/*.onnx
   test/memory.sh build/release build/memory
+  # Dimensions of 0 and odd numbers: every level, type and number.
+  PFRT_EMPTY_ALL=1 build/release/test/empty/pfrt_empty_test
   local isa
   for isa in generic avx2 avx512 amx; do
     PFRT_ISA=$isa ctest --preset release -j"$(nproc)"

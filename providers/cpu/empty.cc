@@ -61,7 +61,7 @@ constexpr Operator kChecking[] = {
 
 bool has_empty(const SnapshotNode& node) {
   for (uint32_t i = 0; i < node.input_count(); ++i)
-    if (node.has_input(i) && is_empty(node.input_dims(i))) return true;
+    if ((i == 0 || node.input_rank(i) > 1) && is_empty(node.input_dims(i))) return true;
   for (uint32_t i = 0; i < node.output_count(); ++i)
     if (node.has_output(i) && is_empty(node.output_dims(i))) return true;
   return false;

@@ -9,7 +9,8 @@
 
 namespace pfrt::cpu {
 
-// Whether an input or output is known to have no elements.
+// Whether an input or output is known to have no elements. Lists after input 0 do not count: as a
+// list of axes, or an input that is left out, they change nothing of the work.
 bool has_empty(const SnapshotNode& node);
 // Whether a run of the node would change nothing and could refuse nothing.
 bool is_idle(const SnapshotNode& node);

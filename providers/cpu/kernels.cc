@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "providers/cpu/kernels.h"
 
+#include <algorithm>
 #include <bit>
+#include <vector>
 
 #include "providers/cpu/empty.h"
 #include "providers/cpu/isa/isa.h"
@@ -101,23 +103,20 @@ std::span<const std::span<const KernelRow>> kernels() {
 }
 
 const KernelRow* find_kernel(const SnapshotNode& node, std::string* reason) {
+  std::vector<const KernelRow*> rows;
+  for (std::span<const KernelRow> family : kernels())
+    for (const KernelRow& row : family)
+      if (row.op == node.op() && row.domain == node.domain()) rows.push_back(&row);
+  // The plainest first: others may not even be asked about dimensions of 0.
+  if (has_empty(node)) std::ranges::reverse(rows);
   std::string reasons;
-  const bool plainest = has_empty(node);
-  const KernelRow* last = nullptr;
-  for (std::span<const KernelRow> family : kernels()) {
-    for (const KernelRow& row : family) {
-      if (row.op != node.op() || row.domain != node.domain()) continue;
-      const std::string why = refusal(row, node);
-      if (why.empty() && !plainest) return &row;
-      if (why.empty()) {
-        last = &row;
-        continue;
-      }
-      if (!reasons.empty()) reasons += "; ";
-      reasons += why;
-    }
+  for (const KernelRow* const row : rows) {
+    const std::string why = refusal(*row, node);
+    if (why.empty()) return row;
+    if (!reasons.empty()) reasons += "; ";
+    reasons += why;
   }
-  if (last != nullptr || reason == nullptr) return last;
+  if (reason == nullptr) return nullptr;
   if (reasons.empty())
     reasons = message("the CPU provider has no kernel for ", node.domain(),
                       node.domain().empty() ? "" : ".", node.op());

@@ -12,6 +12,7 @@ namespace pfrt::cpu {
 namespace {
 
 constexpr int64_t kPiece = 1 << 14;  // elements
+constexpr uint64_t kLeast = 64;      // bytes
 
 uint64_t padded(uint64_t bytes) { return (bytes + 63) / 64 * 64; }
 
@@ -43,7 +44,8 @@ struct Plan {
 
 Kernel wrapped(const Plan& plan, Kernel kernel) {
   const uint64_t own = padded(kernel.shared_bytes);
-  kernel.shared_bytes = own + plan.bytes;
+  // Of a step without any, Run::shared may not be asked for.
+  kernel.shared_bytes = std::max(own + plan.bytes, kLeast);
   kernel.run = [plan, own, inner = std::move(kernel.run)](const Run& run) -> pfrt_code {
     char* const memory = run.shared<char>() + own;
     Widened seen;

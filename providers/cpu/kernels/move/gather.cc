@@ -62,8 +62,8 @@ Result<Kernel> make_gather(const SnapshotNode& node) {
   const IndexInput indices(node, 1);
   Kernel kernel;
   kernel.run = [=](const Run& run) -> pfrt_code {
-    if (outer == 0 || row == 0) return 0;
     if (const pfrt_code code = indices.check(run, "Gather", size)) return code;
+    if (outer == 0 || row == 0) return 0;
     const void* const at = indices.data(run);
     const int64_t count = indices.count();
     run.blocks(outer * count, rows_a_task(row), [&](int64_t begin, int64_t end) {
