@@ -3,6 +3,7 @@
 
 #include "capi/handles.h"
 #include "core/exec/threads.h"
+#include "core/op/notes.h"
 #include "core/op/operator.h"
 
 namespace pfrt::capi {
@@ -225,6 +226,7 @@ pfrt_status* operator_at(size_t index, pfrt_operator_info* out) {
     info.op = to_c(def.name);
     info.domain = to_c(def.domain);
     info.runs_in = to_c(def.flags & kOpHost ? "host" : "provider");
+    info.note = to_c(operator_note(def.domain, def.name));
     write(out, info);
     return {};
   });

@@ -198,9 +198,12 @@ Result<bool> to_hard_sigmoid(Editor& editor, Node& node, const RuleContext& cont
                Attribute::of_float("beta", static_cast<float>(line->shift))}});
 }
 
-// Log(1 + Exp(x)). The exponential of a moderate x is infinite in float16.
+// Log(1 + Exp(x)) is infinite from where the exponential is, about 89 in float32, Softplus is not:
+// the same only to Tanh, which is 1 by then, but not in float16.
 Result<bool> to_softplus(Editor& editor, Node& node, const RuleContext& context) {
   if (editor.type(node.outputs[0]).dtype == PFRT_DTYPE_FLOAT16) return false;
+  const Node* next = editor.only_user(node.outputs[0]);
+  if (!next || next->op != "Tanh" || !next->domain.empty()) return false;
   Pattern pattern(editor);
   pattern.take(node);
   const Node* sum = pattern.take(node.inputs[0], "Add");
@@ -290,7 +293,8 @@ Result<bool> to_clip(Editor& editor, Node& node, const RuleContext& context) {
 Result<bool> clip_chain(Editor& editor, Node& node, const RuleContext& context) {
   const auto limits = bounds(editor, node);
   const ValueId in = node.inputs[0], out = node.outputs[0];
-  if (!limits || limits->first > limits->second || !raisable(editor.type(in).dtype)) return false;
+  if (!limits || !(limits->first <= limits->second) || !raisable(editor.type(in).dtype))
+    return false;
   if (limits->first == 0 && std::isinf(limits->second))
     return become(editor, context, out, node_of("Relu", {in}));
   const Node* inner = editor.producer(in);
@@ -298,7 +302,7 @@ Result<bool> clip_chain(Editor& editor, Node& node, const RuleContext& context) 
   std::optional<std::pair<double, double>> first;
   if (inner->op == "Clip") first = bounds(editor, *inner);
   if (inner->op == "Relu") first = {0, std::numeric_limits<double>::infinity()};
-  if (!first || first->first > first->second) return false;
+  if (!first || !(first->first <= first->second)) return false;
   const auto clamp = [&](double v) { return std::min(std::max(v, limits->first), limits->second); };
   return clip_to(editor, context, inner->inputs[0], out, clamp(first->first), clamp(first->second));
 }
@@ -318,7 +322,7 @@ constexpr Rule kRules[] = {
     {"HardSigmoid", "Div", "Clip(a x + b, 0, h) / h -> HardSigmoid", kExtended, true,
      to_hard_sigmoid},
     {"HardSigmoid", "Clip", "Clip(a x + b, 0, 1) -> HardSigmoid", kExtended, true, to_hard_sigmoid},
-    {"Softplus", "Log", "Log(1 + Exp(x)) -> Softplus", kExtended, true, to_softplus},
+    {"Softplus", "Log", "Log(1 + Exp(x)), Tanh -> Softplus, Tanh", kExtended, true, to_softplus},
     {"LeakyRelu", "Max", "Max(x, a x) with a in (0, 1) -> LeakyRelu", kExtended, true,
      to_leaky_relu},
     {"PRelu", "Add", "Relu(x) + c Relu(-x) -> PRelu", kExtended, true, to_prelu},

@@ -104,6 +104,7 @@ int check_plugin_command(const CheckPluginArgs& args);
 struct ListArgs {
   bool json = false;
   bool kernels = false;  // of providers
+  bool notes = false;    // on operators
 };
 int providers_command(const ListArgs& args);
 int ops_command(const ListArgs& args);

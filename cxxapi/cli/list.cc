@@ -94,6 +94,22 @@ int providers_command(const ListArgs& args) {
   return 0;
 }
 
+namespace {
+
+// The same for all opsets of an operator, whose rows follow each other.
+void print_notes(const std::vector<OperatorInfo>& operators) {
+  const OperatorInfo* last = nullptr;
+  for (const OperatorInfo& op : operators) {
+    const bool again = last != nullptr && last->op == op.op && last->domain == op.domain;
+    if (!op.note.empty() && !again)
+      std::printf("%s: %s\n", (op.domain.empty() ? op.op : op.domain + "." + op.op).c_str(),
+                  op.note.c_str());
+    last = &op;
+  }
+}
+
+}  // namespace
+
 int ops_command(const ListArgs& args) {
   std::vector<OperatorInfo> operators = Environment::operators();
   for (OperatorInfo& op : Environment::instance().custom_operators())
@@ -103,9 +119,13 @@ int ops_command(const ListArgs& args) {
     json.object().key("operators").list();
     for (const OperatorInfo& op : operators) {
       json.object().field("op", op.op).field("domain", op.domain).field("since", op.since);
-      json.field("until", op.until).field("runs_in", op.runs_in).end();
+      json.field("until", op.until).field("runs_in", op.runs_in).field("note", op.note).end();
     }
     json.end().end().print();
+    return 0;
+  }
+  if (args.notes) {
+    print_notes(operators);
     return 0;
   }
   Table table({"operator", "domain", "opsets", "runs in"});

@@ -215,7 +215,11 @@ void add_commands(CLI::App* app, std::function<int()>* action) {
   c = add_command(app, "providers", "list execution providers", providers_command, providers,
                   action);
   c->add_flag("--kernels", providers->kernels, "with the kernels of each");
-  add_command(app, "ops", "list operators", ops_command, std::make_shared<ListArgs>(), action);
+  const auto ops = std::make_shared<ListArgs>();
+  c = add_command(app, "ops", "list operators", ops_command, ops, action);
+  c->add_flag("--notes", ops->notes,
+              "only what was followed where the standard's text, its reference and ONNX Runtime "
+              "differ");
   const auto passes = std::make_shared<PassesArgs>();
   c = add_command(app, "passes", "list optimisation passes and their rewrites", passes_command,
                   passes, action);

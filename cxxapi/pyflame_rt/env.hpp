@@ -45,6 +45,7 @@ struct KernelInfo {
 struct OperatorInfo {
   std::string op, domain;
   std::string runs_in;  // "provider" or "host"
+  std::string note;     // what was followed where standard and implementations differ
   uint32_t since = 0, until = 0;
 };
 
@@ -274,6 +275,7 @@ inline OperatorInfo operator_from_c(const pfrt_operator_info& c) {
   info.op = str(c.op);
   info.domain = str(c.domain);
   info.runs_in = str(c.runs_in);
+  info.note = str(c.note);
   info.since = c.since;
   info.until = c.until;
   return info;

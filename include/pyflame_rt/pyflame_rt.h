@@ -146,6 +146,7 @@ typedef struct pfrt_operator_info {
   uint32_t since, until; /* opset range this row accepts; until 0 = still current */
   pfrt_string op, domain;
   pfrt_string runs_in; /* provider or host */
+  pfrt_string note;    /* what was followed where the standard and its implementations differ, or empty */
 } pfrt_operator_info;
 
 typedef void (*pfrt_log_fn)(void* user, pfrt_log_level level, pfrt_string message);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <array>
+#include <set>
+#include <string>
 
 #include "test/capi/client.h"
 
@@ -146,6 +148,7 @@ TEST(Abi, lists_the_operators_it_knows) {
   const size_t count = api().env->operator_count();
   EXPECT_GT(count, 100u);
   bool conv = false;
+  std::set<std::string> noted;
   for (size_t i = 0; i < count; ++i) {
     pfrt_operator_info info{};
     info.struct_size = sizeof info;
@@ -153,8 +156,12 @@ TEST(Abi, lists_the_operators_it_knows) {
     EXPECT_FALSE(text(info.op).empty());
     EXPECT_GE(info.since, 1u);
     conv |= text(info.op) == "Conv";
+    if (!text(info.note).empty()) noted.insert(text(info.op));
   }
   EXPECT_TRUE(conv);
+  for (const char* op : {"Cast", "Conv", "GridSample", "MaxPool", "Shrink", "ThresholdedRelu"})
+    EXPECT_EQ(noted.count(op), 1u) << op;
+  EXPECT_EQ(noted.count("Relu"), 0u);
   pfrt_operator_info info{};
   info.struct_size = sizeof info;
   EXPECT_TRUE(fails(api().env->operator_at(count, &info), PFRT_CODE_INVALID_ARGUMENT, {}));

@@ -260,6 +260,7 @@ class OperatorInfo(Structure):
         ("op", String),
         ("domain", String),
         ("runs_in", String),
+        ("note", String),
     ]
 
 

@@ -207,6 +207,14 @@ TEST(RaiseActivation, hard_forms_decline_other_bounds) {
             "Add, Clip, Mul, Div");
 }
 
+TEST(RaiseActivation, an_exponential_that_may_be_infinite_stays) {
+  EXPECT_EQ(raised([](PassGraph& g, const std::string& x) {
+              const std::string sum = g.node("Add", {g.constant({1}), g.node("Exp", {x})});
+              return g.node("Neg", {g.node("Log", {sum})});
+            }),
+            "Exp, Add, Log, Neg");
+}
+
 TEST(RaiseActivation, mish_and_softplus) {
   EXPECT_EQ(raised([](PassGraph& g, const std::string& x) {
               return g.node("Mul", {x, g.node("Tanh", {g.node("Softplus", {x})})});
