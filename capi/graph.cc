@@ -79,12 +79,18 @@ pfrt_status* set_opset(pfrt_graph* graph, pfrt_string domain, int64_t version) {
 
 pfrt_status* set_metadata(pfrt_graph* graph, pfrt_string key, pfrt_string value) {
   return edit(graph, [&](Graph& g) -> Status {
-    for (auto& [k, v] : g.metadata) {
-      if (k != view(key)) continue;
-      v = view(value);
-      return {};
-    }
-    g.metadata.emplace_back(view(key), view(value));
+    auto& places = graph->metadata;
+    const auto known = places.find(std::string(view(key)));
+    const bool moved = known != places.end() && (known->second >= g.metadata.size() ||
+                                                 g.metadata[known->second].first != view(key));
+    if (moved || places.size() > g.metadata.size()) places.clear();  // edited through another
+    for (size_t i = places.size(); i < g.metadata.size(); ++i)
+      places.try_emplace(g.metadata[i].first, i);
+    const auto [at, fresh] = places.try_emplace(std::string(view(key)), g.metadata.size());
+    if (fresh)
+      g.metadata.emplace_back(view(key), view(value));
+    else
+      g.metadata[at->second].second = view(value);
     return {};
   });
 }
@@ -129,7 +135,12 @@ pfrt_status* add_input(pfrt_graph* graph, const pfrt_value_info* info) {
 
 pfrt_status* add_output(pfrt_graph* graph, const pfrt_value_info* info) {
   return edit(graph, [&](Graph& g) -> Status {
+    // Of an input that is an output too, what is said as an input counts.
+    const ValueId known = info ? g.find(view(read(info).name)) : kNoId;
+    const bool is_input = known != kNoId && g.is_input(known);
+    const Type said = is_input ? g.at(known).type : Type();
     PFRT_ASSIGN(const ValueId id, described(g, info, "adding a graph output"));
+    if (is_input) g.at(id).type = said;
     g.outputs.push_back(id);
     return {};
   });
@@ -261,10 +272,20 @@ pfrt_status* add_node(pfrt_graph* graph, const pfrt_node* node, uint32_t* out_id
     n.doc = view(from.doc);
     const char* attrs = reinterpret_cast<const char*>(from.attrs);
     const size_t stride = from.attr_count ? from.attrs->struct_size : 0;
+    constexpr size_t kFew = 16;
+    std::unordered_map<std::string, size_t> places;  // where there are many
     for (size_t i = 0; i < from.attr_count; ++i) {
       PFRT_ASSIGN(Attribute a,
                   attribute_from(read(reinterpret_cast<const pfrt_attr*>(attrs + i * stride)), g));
-      n.set_attr(std::move(a));
+      if (from.attr_count <= kFew) {
+        n.set_attr(std::move(a));
+        continue;
+      }
+      const auto [at, fresh] = places.try_emplace(a.name, n.attrs.size());
+      if (fresh)
+        n.attrs.push_back(std::move(a));
+      else
+        n.attrs[at->second] = std::move(a);
     }
     for (size_t i = 0; i < from.input_count; ++i) n.inputs.push_back(g.value(view(from.inputs[i])));
     for (size_t i = 0; i < from.output_count; ++i)

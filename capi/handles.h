@@ -284,6 +284,7 @@ struct pfrt_graph : pfrt::capi::Counted {
   std::vector<pfrt::NodeId> ids;  // of live nodes, made on first use
   std::vector<pfrt::ValueId> initializers;
   bool listed = false;
+  std::unordered_map<std::string, size_t> metadata;  // where each key stands in the graph's list
 };
 
 struct pfrt_model : pfrt::capi::Counted {

@@ -186,6 +186,7 @@ pfrt_status* run(pfrt_optimizer* o, pfrt_graph* graph, pfrt_string pass, uint32_
     });
     PFRT_TRY(check_pass_names(skipped, "optimising a graph"));
     const EnvScope scope(*o->env);
+    const Progress progress = o->options.progress();
     const std::string_view only = view(pass);
     const bool canonical =
         only.empty() ? std::ranges::any_of(o->names, [](const auto& n) { return built_in(n); })
@@ -203,11 +204,11 @@ pfrt_status* run(pfrt_optimizer* o, pfrt_graph* graph, pfrt_string pass, uint32_
       checked.candidates = candidates;
       checked.packed = &o->env->packed;
       checked.logger = &o->env->logger;
-      checked.cancelled = &o->options.cancel_flag();
+      checked.progress = progress;
       verifier = std::make_unique<Verifier>(std::move(checked));
     }
-    PassServices services(std::move(candidates), &o->env->packed, &o->env->logger,
-                          &o->options.cancel_flag(), verifier.get());
+    PassServices services(std::move(candidates), &o->env->packed, &o->env->logger, &progress,
+                          verifier.get());
     PassContext context = services.context();
     auto result = std::make_unique<pfrt_optimization>();
     o->pipeline.clear_reports();

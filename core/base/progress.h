@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How long work tells its caller how far it is, and learns that it shall stop. Used by the thread
-// that does the work.
+// How long work tells its caller how far it is, and learns that it shall stop: when the caller says
+// so, or at a deadline. Used by the thread that does the work.
 #pragma once
 
 #include <algorithm>
 #include <atomic>
 #include <string_view>
 
+#include "core/base/os/cpu.h"
 #include "core/base/status.h"
 #include "pyflame_rt/pyflame_rt.h"
 
@@ -19,8 +20,13 @@ class Progress {
   Progress(const std::atomic<bool>* cancelled, pfrt_progress_fn fn, void* user)
       : cancelled_(cancelled), fn_(fn), user_(user) {}
 
+  // On os::monotonic_ns; 0 = none.
+  void set_deadline(uint64_t ns) { deadline_ns_ = ns; }
+  uint64_t deadline_ns() const { return deadline_ns_; }
+  const std::atomic<bool>* cancel_flag() const { return cancelled_; }
+
   // The work goes on with |name|, which takes it up to |until| of the whole. CANCELLED when the
-  // caller wants it to stop.
+  // caller wants it to stop, DEADLINE when its time is over.
   Status stage(std::string_view name, double until) {
     name_ = name;
     begin_ = until_;
@@ -35,16 +41,20 @@ class Progress {
     return stop();
   }
   Status stop() const {
-    if (!cancelled()) return {};
-    return error(Code::kCANCELLED, "cancelled by the caller");
+    if (cancelled_ && cancelled_->load(std::memory_order_relaxed))
+      return error(Code::kCANCELLED, "cancelled by the caller");
+    if (deadline_ns_ && os::recent_ns() > deadline_ns_)
+      return error(Code::kDEADLINE, "the deadline has passed");
+    return {};
   }
-  bool cancelled() const { return cancelled_ && cancelled_->load(std::memory_order_relaxed); }
+  bool stopped() const { return !stop().ok(); }
 
  private:
   const std::atomic<bool>* cancelled_ = nullptr;
   pfrt_progress_fn fn_ = nullptr;
   void* user_ = nullptr;
   std::string_view name_;
+  uint64_t deadline_ns_ = 0;
   double begin_ = 0, until_ = 0, told_ = 0;
 };
 

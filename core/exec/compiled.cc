@@ -50,6 +50,10 @@ uint64_t fnv(const void* data, size_t size, uint64_t h) {
   return h;
 }
 
+Status look(const CompileContext& context) {
+  return context.progress ? context.progress->stop() : Status();
+}
+
 }  // namespace
 
 CompiledGraph::~CompiledGraph() = default;
@@ -76,6 +80,7 @@ Result<std::unique_ptr<CompiledGraph>> CompiledGraph::create(std::shared_ptr<con
 
 Status CompiledGraph::compile_bodies(const CompileContext& context) {
   for (NodeId id : order_) {
+    PFRT_TRY(look(context));
     const Node& node = *graph_->node(id);
     Status status;
     for_each_body(node, [&](const std::shared_ptr<Graph>& body) {
@@ -98,6 +103,7 @@ Status CompiledGraph::compile_bodies(const CompileContext& context) {
 Status CompiledGraph::compile(const CompileContext& context) {
   std::vector<Refusal> refusals;
   while (true) {
+    PFRT_TRY(look(context));
     segments_.clear();
     PFRT_ASSIGN(partition_, partition(*graph_, order_, *snapshot_, context.candidates, refusals,
                                       context.culprit));
@@ -107,6 +113,7 @@ Status CompiledGraph::compile(const CompileContext& context) {
     bool again = false;
     Staging staging;
     for (const Stage& stage : partition_.stages) {
+      PFRT_TRY(look(context));
       if (segments_.empty() || stage.starts_segment)
         segments_.push_back(std::make_unique<Segment>());
       Segment& segment = *segments_.back();
@@ -164,6 +171,7 @@ Status CompiledGraph::compile(const CompileContext& context) {
       made.executable = compiled.take();
       PFRT_ASSIGN(auto constants, made.executable->constants());
       for (const pfrt_packed_constant& c : constants) {
+        PFRT_TRY(look(context));
         std::string key = message(provider.name(), "/", view(c.recipe), "/", c.bytes);
         std::vector<const Tensor*> sources;
         for (uint32_t i = 0; i < c.source_count; ++i) {

@@ -13,6 +13,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "core/base/progress.h"
 #include "core/exec/control.h"
 #include "core/exec/packed.h"
 #include "core/ir/graph.h"
@@ -33,6 +34,7 @@ struct CompileContext {
   Logger* logger = nullptr;
   bool fallback = true;                // a node refused while compiling goes to the next provider
   const Provider** culprit = nullptr;  // set when compiling fails in a provider's call; not null
+  const Progress* progress = nullptr;  // may stop it; null = nobody does
   bool concurrent_steps = false;       // independent steps of a run at once
   bool run_once = false;               // not worth generating code or packing constants
   bool tune = false;                   // but for what is run once

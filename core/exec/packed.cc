@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/exec/packed.h"
 
+#include <bit>
+
 #include "core/base/os/mapping_guard.h"
 #include "core/base/os/pages.h"
 
@@ -17,12 +19,15 @@ Result<std::shared_ptr<Buffer>> PackedStore::get(const std::string& key,
   std::shared_ptr<Entry> entry;
   {
     std::lock_guard lock(mutex_);
-    std::erase_if(entries_, [&](const auto& e) {
-      if (e.first == key || e.second.use_count() != 1) return false;
-      // Its last user let go of it, which a count alone does not order before what is read here.
-      std::lock_guard last(e.second->mutex);
-      return e.second->buffer.expired();
-    });
+    // Not each time: constants may be many.
+    if (std::has_single_bit(entries_.size())) {
+      std::erase_if(entries_, [&](const auto& e) {
+        if (e.first == key || e.second.use_count() != 1) return false;
+        // Its last user let go of it, which a count alone does not order before what is read here.
+        std::lock_guard last(e.second->mutex);
+        return e.second->buffer.expired();
+      });
+    }
     std::shared_ptr<Entry>& slot = entries_[key];
     if (!slot) slot = std::make_shared<Entry>();
     entry = slot;

@@ -208,12 +208,45 @@ const Tensor* Graph::constant(ValueId id) const {
   return &values_[id].constant->tensor;
 }
 
-bool Graph::is_output(ValueId id) const {
-  return std::find(outputs.begin(), outputs.end(), id) != outputs.end();
+namespace {
+
+// In blocks without a way out, which compilers make vector instructions of: lists may be long.
+bool contains(const std::vector<ValueId>& list, ValueId id) {
+  constexpr size_t kBlock = 64;
+  size_t i = 0;
+  for (; i + kBlock <= list.size(); i += kBlock) {
+    uint32_t found = 0;
+    for (size_t k = 0; k < kBlock; ++k) found |= list[i + k] == id;
+    if (found) return true;
+  }
+  return std::find(list.begin() + static_cast<std::ptrdiff_t>(i), list.end(), id) != list.end();
 }
-bool Graph::is_input(ValueId id) const {
-  return std::find(inputs.begin(), inputs.end(), id) != inputs.end();
-}
+
+// Adds values to a list, each once.
+class Distinct {
+ public:
+  explicit Distinct(std::vector<ValueId>& list) : list_(list) {}
+  bool add(ValueId id) {
+    if (seen_.empty() && list_.size() < kFew) {
+      if (std::find(list_.begin(), list_.end(), id) != list_.end()) return false;
+    } else {
+      if (seen_.empty()) seen_.insert(list_.begin(), list_.end());
+      if (!seen_.insert(id).second) return false;
+    }
+    list_.push_back(id);
+    return true;
+  }
+
+ private:
+  static constexpr size_t kFew = 32;
+  std::vector<ValueId>& list_;
+  std::unordered_set<ValueId> seen_;
+};
+
+}  // namespace
+
+bool Graph::is_output(ValueId id) const { return contains(outputs, id); }
+bool Graph::is_input(ValueId id) const { return contains(inputs, id); }
 
 void Graph::set_constant(ValueId id, ValuePtr constant) {
   values_[id].type = type_of(*constant);
@@ -245,6 +278,7 @@ void Graph::rename(const std::vector<std::pair<ValueId, std::string>>& names) {
 Status Graph::check_outputs(const Node& node, const std::vector<ValueId>& outs,
                             std::string_view doing) const {
   std::vector<ValueId> seen;
+  Distinct distinct(seen);
   for (ValueId out : outs) {
     if (out == kNoId) continue;
     const GraphValue& v = values_[out];
@@ -256,10 +290,9 @@ Status Graph::check_outputs(const Node& node, const std::vector<ValueId>& outs,
       return error(Code::kVALIDATION, doing, describe(*this, node), ": value '", v.name,
                    "' is already ", v.constant ? "an initializer" : "a graph input",
                    "; give the output another name");
-    if (std::find(seen.begin(), seen.end(), out) != seen.end())
+    if (!distinct.add(out))
       return error(Code::kVALIDATION, doing, describe(*this, node), ": output '", v.name,
                    "' is listed twice; give one of the two another name");
-    seen.push_back(out);
   }
   return {};
 }
@@ -335,8 +368,9 @@ void Graph::replace_uses(ValueId from, ValueId to) {
 std::vector<ValueId> Graph::used_by(const Node& node) const {
   std::vector<ValueId> used;
   used.reserve(node.inputs.size());
+  Distinct distinct(used);
   auto add = [&](ValueId id) {
-    if (id != kNoId && std::find(used.begin(), used.end(), id) == used.end()) used.push_back(id);
+    if (id != kNoId) distinct.add(id);
   };
   for (ValueId in : node.inputs) add(in);
   for_each_body(node, [&](const Graph& body) {
@@ -391,7 +425,9 @@ Result<std::vector<NodeId>> Graph::topological_order() const {
   NodeId at = 0;
   while (!nodes_[at] || done[at]) ++at;
   std::vector<NodeId> path;
-  while (std::find(path.begin(), path.end(), at) == path.end()) {
+  std::vector<bool> passed(nodes_.size(), false);
+  while (!passed[at]) {
+    passed[at] = true;
     path.push_back(at);
     for (ValueId in : used_by(*nodes_[at])) {
       const NodeId producer = values_[in].producer;
@@ -423,12 +459,13 @@ Status Graph::bind_captures_to(Graph* outer) {
   if (!outer) return {};
   captures.clear();
   std::unordered_set<ValueId> wanted(outputs.begin(), outputs.end());
+  const std::unordered_set<ValueId> given(inputs.begin(), inputs.end());
   for (const auto& n : nodes_)
     if (n)
       for (ValueId in : used_by(*n)) wanted.insert(in);
   for (ValueId id = 0; id < values_.size(); ++id) {
     const GraphValue& v = values_[id];
-    if (!wanted.count(id) || v.producer != kNoId || v.constant || is_input(id)) continue;
+    if (!wanted.count(id) || v.producer != kNoId || v.constant || given.count(id)) continue;
     captures.push_back({outer->value(v.name), id});
   }
   return {};

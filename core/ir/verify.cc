@@ -11,9 +11,10 @@ class Verifier {
   void check(const Graph& graph, bool body) {
     std::unordered_set<ValueId> captured;
     for (const Capture& c : graph.captures) captured.insert(c.inner);
+    const std::unordered_set<ValueId> given(graph.inputs.begin(), graph.inputs.end());
     const auto defined = [&](ValueId id) {
       const GraphValue& v = graph.at(id);
-      return v.producer != kNoId || v.constant || graph.is_input(id) || captured.count(id) != 0;
+      return v.producer != kNoId || v.constant || given.count(id) || captured.count(id);
     };
     std::unordered_set<ValueId> seen;
     for (ValueId id : graph.inputs) {

@@ -1,42 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <unordered_map>
+#include <unordered_set>
+
 #include "core/op/body.h"
 #include "core/op/infer.h"
+#include "core/op/sparse.h"
 #include "core/op/strings.h"
 
 namespace pfrt {
 namespace {
 
-// |declared| fills what inference left open; where the two contradict each other, inference is
-// right.
+// Of what is declared, kind and element types fill what inference left open. Dimensions do not: a
+// run may have others, and what is taken for a fact here decides rewrites and plans.
 Type merged(const Type& inferred, const Type& declared) {
-  if (inferred.kind == PFRT_VALUE_UNSET) return declared;
-  if (declared.kind != inferred.kind) return inferred;
   Type out = inferred;
+  if (inferred.kind == PFRT_VALUE_UNSET) out.kind = declared.kind;
+  if (declared.kind != out.kind) return out;
   if (out.dtype == PFRT_DTYPE_UNSET) out.dtype = declared.dtype;
   if (out.key_dtype == PFRT_DTYPE_UNSET) out.key_dtype = declared.key_dtype;
-  if (!declared.has_shape) return out;
-  if (!out.has_shape) {
-    out.has_shape = true;
-    out.shape = declared.shape;
-  } else if (out.shape.size() == declared.shape.size()) {
-    for (size_t i = 0; i < out.shape.size(); ++i)
-      if (out.shape[i].unknown()) out.shape[i] = declared.shape[i];
-  }
-  return out;
-}
-
-// The type of a repeated body's input: of what is declared, kind and rank count where they are not
-// known; dimensions may be those of the first time alone.
-Type repeated(const Type& found, const Type& declared) {
-  if (found.kind == PFRT_VALUE_UNSET) return declared;
-  Type out = found;
-  if (declared.kind != found.kind) return out;
-  if (out.dtype == PFRT_DTYPE_UNSET) out.dtype = declared.dtype;
-  if (out.key_dtype == PFRT_DTYPE_UNSET) out.key_dtype = declared.key_dtype;
-  if (!out.has_shape && declared.has_shape) {
-    out.has_shape = true;
-    out.shape.assign(declared.shape.size(), Dim());
-  }
   return out;
 }
 
@@ -59,7 +40,7 @@ bool contradict(const Type& a, const Type& b) {
   return false;
 }
 
-std::string text(const Type& type, const SymbolTable& symbols) {
+std::string text_of(const Type& type, const SymbolTable& symbols) {
   return std::string(dtype_name(type.dtype)) +
          (type.has_shape ? symbols.text(type.shape) : std::string());
 }
@@ -70,7 +51,13 @@ class Canonicaliser {
                 int depth = 0)
       : opsets_(std::move(opsets)), watch_(watch), depth_(depth) {}
 
-  Status run(Graph& graph, InferState state) {
+  Status run(Graph& graph, const InferState* outer) {
+    PFRT_TRY(make_initializers_dense(graph, dense_bytes_));
+    InferState state = outer ? body_state(graph, *outer) : initial_state(graph);
+    const std::vector<bool> used = used_values(graph);
+    std::unordered_map<ValueId, ValueId> instead;
+    state.used = &used;
+    state.instead = &instead;
     PFRT_ASSIGN(const std::vector<NodeId> order, graph.topological_order());
     for (NodeId id : order) {
       if (watch_.progress && ++visited_ % kStopInterval == 0) PFRT_TRY(watch_.progress->stop());
@@ -78,9 +65,11 @@ class Canonicaliser {
       if (!visited.ok() && !watch_.faults) return visited;
       if (!visited.ok()) watch_.faults->push_back(std::move(visited));
     }
-    for (ValueId id = 0; id < graph.value_count() && id < state.types.size(); ++id)
-      if (!graph.at(id).constant && state.types[id].kind != PFRT_VALUE_UNSET)
-        graph.at(id).type = std::move(state.types[id]);
+    const std::unordered_set<ValueId> inputs(graph.inputs.begin(), graph.inputs.end());
+    state.types.resize(std::max(state.types.size(), graph.value_count()));
+    for (ValueId id = 0; id < graph.value_count(); ++id)
+      if (!graph.at(id).constant && !inputs.contains(id))
+        graph.at(id).type = merged(state.types[id], graph.at(id).type);
     graph.opsets[""] = newest_opset("");
     for (auto& [domain, opset] : graph.opsets)
       if (const int64_t newest = newest_opset(domain)) opset = newest;
@@ -93,9 +82,32 @@ class Canonicaliser {
     return it == opsets_.end() || it->second == 0 ? newest_opset(node.domain) : it->second;
   }
 
+  static std::vector<bool> used_values(const Graph& graph) {
+    std::vector<bool> used(graph.value_count());
+    for (NodeId id : graph.node_ids())
+      for (ValueId value : graph.used_by(*graph.node(id))) used[value] = true;
+    return used;
+  }
+
+  static void take_instead(Node& node, const std::unordered_map<ValueId, ValueId>& instead) {
+    if (instead.empty()) return;
+    const auto resolve = [&](ValueId& value) {
+      for (auto it = instead.find(value); it != instead.end(); it = instead.find(value))
+        value = it->second;
+    };
+    for (ValueId& in : node.inputs) resolve(in);
+    for (Attribute& attr : node.attrs) {
+      if (attr.graph)
+        for (Capture& c : attr.graph->captures) resolve(c.outer);
+      for (const auto& body : attr.graphs)
+        if (body)
+          for (Capture& c : body->captures) resolve(c.outer);
+    }
+  }
+
   Status run_body(Graph& body, const InferState& outer) {
     ++depth_;
-    Status status = run(body, body_state(body, outer));
+    Status status = run(body, &outer);
     --depth_;
     return status;
   }
@@ -121,7 +133,7 @@ class Canonicaliser {
     PFRT_ASSIGN(const std::vector<Type> types, repeated_inputs(inference, body, trial));
     for (size_t i = 0; i < types.size() && i < body.inputs.size(); ++i) {
       Type& declared = body.at(body.inputs[i]).type;
-      declared = repeated(types[i], declared);
+      declared = merged(types[i], declared);
     }
     return {};
   }
@@ -131,12 +143,12 @@ class Canonicaliser {
     const std::shared_ptr<Graph> copy = body.clone();
     for (size_t i = 0; i < inputs.size() && i < copy->inputs.size(); ++i) {
       Type& declared = copy->at(copy->inputs[i]).type;
-      declared = repeated(inputs[i], declared);
+      declared = merged(inputs[i], declared);
     }
     CanonicaliseWatch quiet;
     quiet.progress = watch_.progress;
     Canonicaliser trial(opsets_, quiet, depth_ + 1);
-    PFRT_TRY(trial.run(*copy, body_state(*copy, outer)));
+    PFRT_TRY(trial.run(*copy, &outer));
     std::vector<Type> types;
     for (const ValueId out : copy->outputs) types.push_back(copy->at(out).type);
     return types;
@@ -144,6 +156,7 @@ class Canonicaliser {
 
   Status visit(Graph& graph, NodeId id, InferState& state) {
     Node& node = *graph.node(id);
+    take_instead(node, *state.instead);
     // Without a row, or with another number of inputs, it was a fault before: what it makes is as
     // declared.
     if (watch_.faults && !fits_a_row(node)) return declare(graph, node, state);
@@ -177,7 +190,7 @@ class Canonicaliser {
     for (ValueId out : node.outputs) {
       if (out == kNoId) continue;
       const Type declared = graph.at(out).type;
-      if (watch_.faults) check_declared(graph, node, out, state.types[out]);
+      check_declared(graph, node, out, state.types[out]);
       state.types[out] = merged(state.types[out], declared);
     }
     return {};
@@ -203,24 +216,28 @@ class Canonicaliser {
 
   void check_declared(const Graph& graph, const Node& node, ValueId out, const Type& inferred) {
     const Type& declared = graph.at(out).type;
-    if (!contradict(inferred, declared)) return;
-    watch_.faults->push_back(error(Code::kVALIDATION, describe(graph, node), ": output '",
-                                   graph.at(out).name, "' is declared as ",
-                                   text(declared, *graph.symbols), ", but the node makes ",
-                                   text(inferred, *graph.symbols)));
+    if ((!watch_.faults && !watch_.contradicted) || !contradict(inferred, declared)) return;
+    if (watch_.contradicted && watch_.contradicted->count++ > 0 && !watch_.faults) return;
+    std::string text = message(describe(graph, node), ": output '", graph.at(out).name,
+                               "' is declared as ", text_of(declared, *graph.symbols),
+                               ", but the node makes ", text_of(inferred, *graph.symbols));
+    if (watch_.contradicted && watch_.contradicted->first.empty())
+      watch_.contradicted->first = text;
+    if (watch_.faults) watch_.faults->push_back(Status(Code::kVALIDATION, std::move(text)));
   }
 
   const std::map<std::string, int64_t> opsets_;  // of the model; bodies have the same
   const CanonicaliseWatch& watch_;
   int depth_;  // of bodies in bodies
   size_t visited_ = 0;
+  uint64_t dense_bytes_ = 0;  // made of sparse initializers
 };
 
 }  // namespace
 
 Status canonicalise(Graph& graph, const CanonicaliseWatch& watch) {
   if (!watch.faults) PFRT_TRY(check_operators(graph));
-  return Canonicaliser(graph.opsets, watch).run(graph, initial_state(graph));
+  return Canonicaliser(graph.opsets, watch).run(graph, nullptr);
 }
 
 }  // namespace pfrt

@@ -67,12 +67,11 @@ ValueId Chain::range(ValueId count) {
 
 void Chain::hand_over(size_t i, ValueId value) {
   if (!ok() || !rewriter_.node().has_output(i)) return;
-  Graph& graph = rewriter_.graph();
   std::vector<ValueId> outputs = rewriter_.node().outputs;
   const ValueId out = outputs[i];
   outputs[i] = kNoId;
-  graph.set_outputs(rewriter_.node().id, std::move(outputs));
-  graph.replace_uses(out, value);
+  rewriter_.graph().set_outputs(rewriter_.node().id, std::move(outputs));
+  rewriter_.stand_in(out, value);
 }
 
 Status Chain::replace() {

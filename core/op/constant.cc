@@ -3,12 +3,12 @@
 // Operators that make tensors out of attributes or small numbers.
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 
 #include "core/base/half.h"
 #include "core/op/families.h"
 #include "core/op/rules.h"
 #include "core/op/shapes.h"
+#include "core/op/sparse.h"
 
 namespace pfrt {
 namespace {
@@ -36,44 +36,11 @@ Result<Tensor> strings_of(Dims dims, const std::vector<std::string>& texts) {
   return tensor;
 }
 
-// The flat position of non-zero element |n|, or -1 when it lies outside.
-int64_t flat_position(const Value& sparse, const std::vector<int64_t>& indices, size_t n) {
-  const Dims& dims = sparse.dense_dims;
-  if (sparse.indices.dims.size() == 1) return indices[n];
-  int64_t at = 0;
-  for (size_t d = 0; d < dims.size(); ++d) {
-    const int64_t index = indices[n * dims.size() + d];
-    if (index < 0 || index >= dims[d]) return -1;
-    at = at * dims[d] + index;
-  }
-  return at;
-}
-
 Result<Tensor> dense(Rewriter& rewriter, const Value& sparse) {
-  const Tensor& values = sparse.tensor;
   PFRT_TRY(check_count(rewriter, sparse.dense_dims));
-  const size_t size = dtype_size(values.dtype);
-  if (size == 0 && values.dtype != PFRT_DTYPE_STRING)
-    return rewriter.fail("a sparse constant of ", dtype_name(values.dtype), " is not supported");
-  const std::vector<int64_t> indices = to_int64s(sparse.indices);
-  const size_t count = static_cast<size_t>(std::max<int64_t>(values.count(), 0));
-  const size_t width = sparse.indices.dims.size() == 1 ? 1 : sparse.dense_dims.size();
-  if (indices.size() != count * width)
-    return rewriter.fail("a sparse constant has ", count, " values and ", indices.size(),
-                         " indices, needs ", count * width);
-  PFRT_ASSIGN(Tensor out, Tensor::allocate(values.dtype, sparse.dense_dims));
-  for (size_t n = 0; n < count; ++n) {
-    const int64_t at = flat_position(sparse, indices, n);
-    if (at < 0 || at >= out.count())
-      return rewriter.fail("a sparse constant has an index outside its shape");
-    if (values.dtype == PFRT_DTYPE_STRING) {
-      PFRT_TRY(out.buffer->set_string(static_cast<uint64_t>(at), view(values.strings()[n])));
-    } else {
-      std::memcpy(out.as<char>() + static_cast<size_t>(at) * size, values.as<char>() + n * size,
-                  size);
-    }
-  }
-  return out;
+  auto made = dense_of(sparse);
+  if (!made.ok()) return rewriter.fail(made.status().message());
+  return made;
 }
 
 // Attribute |value| of a plain type, given |dims| when the node has them: a number fills, a list is

@@ -49,15 +49,6 @@ pfrt_dtype dtype_of_capitals(std::string text) {
   return PFRT_DTYPE_UNSET;
 }
 
-bool used(const Graph& graph, ValueId value) {
-  if (graph.is_output(value)) return true;
-  for (NodeId id : graph.node_ids()) {
-    const std::vector<ValueId> taken = graph.used_by(*graph.node(id));
-    if (std::find(taken.begin(), taken.end(), value) != taken.end()) return true;
-  }
-  return false;
-}
-
 // Whether a constant floating-point scalar is zero: no bit is set but perhaps the sign.
 bool is_zero(const Tensor& tensor) {
   const uint64_t bytes = tensor.bytes();
@@ -207,7 +198,7 @@ Status canonical_dropout(Rewriter& rewriter) {
   for (const char* name : {"ratio", "seed", "is_test", "consumed_inputs"}) node.drop_attr(name);
   node.inputs.resize(1);
   if (rewriter.opset() < 10 && node.has_output(1)) {
-    if (used(rewriter.graph(), node.outputs[1]))
+    if (rewriter.is_used(node.outputs[1]))
       return rewriter.fail("the mask of that opset, which inference leaves undefined, is used");
     const ValueId mask = node.outputs[1];
     rewriter.graph().at(mask).producer = kNoId;

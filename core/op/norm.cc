@@ -25,15 +25,6 @@ constexpr AttrDefault kDefaults[] = {
     {"LRN", "bias", PFRT_ATTR_FLOAT, 1},
 };
 
-bool is_used(const Graph& graph, ValueId value) {
-  if (graph.is_output(value)) return true;
-  for (NodeId id : graph.node_ids()) {
-    const std::vector<ValueId> used = graph.used_by(*graph.node(id));
-    if (std::find(used.begin(), used.end(), value) != used.end()) return true;
-  }
-  return false;
-}
-
 // Opset 1 to 8 had a form with statistics of every element of an image: over [N, C * spatial...].
 Status flatten_images(Rewriter& rewriter) {
   PFRT_ASSIGN(const ValueId list, rewriter.int64s("list", {-1}));
@@ -63,7 +54,7 @@ Status canonical_batch_normalization(Rewriter& rewriter) {
   for (size_t i = 1; i < rewriter.node().outputs.size(); ++i) {
     const ValueId out = rewriter.node().outputs[i];
     if (out == kNoId || trains) continue;
-    if (!is_used(graph, out)) {
+    if (!rewriter.is_used(out)) {
       graph.at(out).producer = kNoId;
       rewriter.node().outputs[i] = kNoId;
     } else if (rewriter.opset() >= 14) {

@@ -422,10 +422,27 @@ Result<std::vector<ValueId>> Rewriter::inline_body(const Graph& body,
   return outputs;
 }
 
+void Rewriter::stand_in(ValueId from, ValueId to) {
+  if (state_.instead && !graph_.is_output(from))
+    (*state_.instead)[from] = to;
+  else
+    graph_.replace_uses(from, to);
+}
+
+bool Rewriter::is_used(ValueId value) const {
+  if (graph_.is_output(value)) return true;
+  if (state_.used && value < state_.used->size()) return (*state_.used)[value];
+  for (NodeId id : graph_.node_ids()) {
+    const std::vector<ValueId> taken = graph_.used_by(*graph_.node(id));
+    if (std::ranges::find(taken, value) != taken.end()) return true;
+  }
+  return false;
+}
+
 void Rewriter::become(const std::vector<ValueId>& values) {
   const std::vector<ValueId> outputs = node().outputs;
   for (size_t i = 0; i < outputs.size() && i < values.size(); ++i)
-    if (outputs[i] != kNoId) graph_.replace_uses(outputs[i], values[i]);
+    if (outputs[i] != kNoId) stand_in(outputs[i], values[i]);
   graph_.remove_node(id_);
 }
 

@@ -78,6 +78,10 @@ struct InferState {
   std::vector<std::optional<Shape>> data;
   // Values at hand though they are not constants of the graph: what has been run already.
   std::unordered_map<ValueId, Tensor> contents;
+  // While a graph is brought into canonical form: what nodes that are gone made, and the values
+  // that users get instead when their turn comes.
+  std::unordered_map<ValueId, ValueId>* instead = nullptr;
+  const std::vector<bool>* used = nullptr;  // by value, then too: whether anything used it at first
 };
 
 // One node's view of the state.
@@ -171,6 +175,10 @@ class Rewriter {
   // Puts copies of the nodes of |body|, a canonical body of this node, before it; |inputs| stand
   // for the body's. Returns what stands for its outputs.
   Result<std::vector<ValueId>> inline_body(const Graph& body, std::span<const ValueId> inputs);
+  // Users of |from|, which this node made, get |to|.
+  void stand_in(ValueId from, ValueId to);
+  // Whether anything but this node has a use for |value|.
+  bool is_used(ValueId value) const;
   // The outputs stand for |values| from now on and the node goes away. The values are outputs of
   // nodes made with before.
   void become(const std::vector<ValueId>& values);

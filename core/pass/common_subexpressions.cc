@@ -67,15 +67,26 @@ bool same_attributes(const Node& a, const Node& b) {
          });
 }
 
+// Of what is quickly told apart; equal attributes have the same.
+uint64_t hash_of(const Attribute& a) {
+  uint64_t hash = mix(mix(0xcbf29ce484222325u, a.name.data(), a.name.size()), a.type);
+  hash = mix(hash, static_cast<uint64_t>(a.i));
+  hash = mix(hash, &a.f, sizeof a.f);
+  hash = mix(hash, a.s.data(), a.s.size());
+  hash = mix(hash, a.ints.data(), a.ints.size() * sizeof(int64_t));
+  return mix(hash, a.floats.data(), a.floats.size() * sizeof(float));
+}
+
 class Sweep {
  public:
   Sweep(Editor& editor, const CseConfig& config, PassContext& context, PassResult& result)
       : editor_(editor), config_(config), context_(context), result_(result) {}
 
   Status run() {
-    join_constants();
+    PFRT_TRY(join_constants());
     PFRT_ASSIGN(const std::vector<NodeId> order, editor_.topological_order());
     for (NodeId id : order) {
+      PFRT_TRY(context_.look());
       join_sizes(id);
       join(id);
     }
@@ -94,10 +105,11 @@ class Sweep {
     result_.modified = true;
   }
 
-  void join_constants() {
+  Status join_constants() {
     std::unordered_map<uint64_t, std::vector<ValueId>> seen;
     for (ValueId id : graph().initializers()) {
       const Tensor* tensor = graph().constant(id);
+      PFRT_TRY(context_.look());
       if (!tensor || tensor->dtype == PFRT_DTYPE_STRING || tensor->bytes() > kLargestConstant ||
           editor_.is_input(id) || editor_.users(id).empty())
         continue;
@@ -114,6 +126,7 @@ class Sweep {
         took(name, "JoinConstants");
       }
     }
+    return {};
   }
 
   // Shapes, and arithmetic on them, that inference says are the same numbers, whatever they are.
@@ -161,6 +174,7 @@ class Sweep {
     if (!node || !comparable(*node)) return;
     uint64_t hash = mix(0xcbf29ce484222325u, node->op.data(), node->op.size());
     for (ValueId in : node->inputs) hash = mix(hash, in);
+    for (const Attribute& attr : node->attrs) hash += hash_of(attr);  // in any order
     std::vector<NodeId>& bucket = nodes_[hash];
     uint64_t left = config_.max_comparisons;
     for (NodeId other : bucket) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <unordered_map>
+#include <utility>
 
 #include "core/base/half.h"
 #include "core/op/rules.h"
@@ -26,6 +27,12 @@ constexpr std::array<std::string_view, 19> kExpensive{
 constexpr std::array<std::string_view, 3> kUnpacking{"DequantizeLinear", "BlockQuantizedLinear",
                                                      "DequantizeBFP"};
 
+// A model's budget, and what its constants add to it.
+constexpr uint64_t kBudgetBytes = uint64_t{64} << 20;
+constexpr double kBudgetWork = 2e9, kWorkPerByte = 32;
+// So many constants fail, and the others are not tried alone.
+constexpr size_t kMostFailures = 64;
+
 template <typename List>
 bool contains(const List& list, std::string_view op) {
   return std::ranges::find(list, op) != std::end(list);
@@ -43,6 +50,16 @@ class Folder {
     return {};
   }
 
+  void finish() {
+    if (failed_ > kMostFailures)
+      result_.warnings.push_back(
+          "more constants cannot be computed beforehand; they are not tried");
+    if (skipped_ && !std::exchange(context_.folding.told, true))
+      result_.warnings.push_back(
+          "constants beyond what a model of this size may have computed beforehand are computed in "
+          "each run");
+  }
+
  private:
   void replaced(Editor& editor, ValueId value, ValuePtr constant, std::string_view rule) {
     const std::string name = editor.graph().at(value).name;
@@ -58,6 +75,7 @@ class Folder {
     const Graph& graph = editor.graph();
     PFRT_ASSIGN(const std::vector<NodeId> order, editor.topological_order());
     for (NodeId id : order) {
+      PFRT_TRY(context_.look());
       const Node* node = graph.node(id);
       if (!node || contains(config_.exclude_ops, node->op)) continue;
       for (ValueId out : std::vector<ValueId>(node->outputs)) {
@@ -119,17 +137,65 @@ class Folder {
            config_.max_tensor_bytes;
   }
 
+  // What a model of this size may ask to be made and computed beforehand; the rest is for its runs.
+  void set_budget(const Graph& graph) {
+    if (context_.folding.set) return;
+    uint64_t stored = 0;
+    for (ValueId id : graph.initializers())
+      if (const Tensor* tensor = graph.constant(id)) stored += tensor->bytes();
+    const uint64_t allowed = stored / 4 > kBudgetBytes ? 4 * stored : kBudgetBytes + 4 * stored;
+    context_.folding = {true, false, allowed,
+                        kBudgetWork + kWorkPerByte * static_cast<double>(stored)};
+  }
+
+  struct Cost {
+    uint64_t bytes = 0;
+    double work = 0;
+  };
+  // Of a node whose outputs are small().
+  static Cost cost_of(const Editor& editor, const Node& node) {
+    const auto bytes_of = [&](ValueId id) -> uint64_t {
+      const Type& type = editor.type(id);
+      if (id == kNoId || !type.fixed() || !dtype_known(type.dtype)) return 0;
+      Dims dims;
+      for (const Dim& d : type.shape) dims.push_back(d.value());
+      return tensor_bytes(type.dtype, element_count(dims.data(), dims.size()));
+    };
+    Cost cost;
+    for (ValueId out : node.outputs) cost.bytes += bytes_of(out);
+    uint64_t read = 0;
+    for (ValueId in : node.inputs) read += bytes_of(in);
+    cost.work = static_cast<double>(cost.bytes) + static_cast<double>(read);
+    const OperatorDef* row = find_canonical(editor.graph(), node);
+    // Asked for its cost a row reads the state alone.
+    if (row && row->flops)
+      cost.work +=
+          row->flops(Inference(editor.graph(), node, const_cast<InferState&>(editor.state())));
+    return cost;
+  }
+
   Status fold_nodes(Editor& editor) {
     if (!context_.evaluate) return {};
     const Graph& graph = editor.graph();
+    set_budget(graph);
+    FoldingBudget& left = context_.folding;
     PFRT_ASSIGN(const std::vector<NodeId> order, editor.topological_order());
     std::vector<bool> known(graph.value_count());
     for (ValueId id = 0; id < known.size(); ++id) known[id] = graph.at(id).constant != nullptr;
     std::vector<NodeId> nodes;
     std::vector<bool> folds(graph.node_capacity());
+    uint64_t bytes = 0;
     for (NodeId id : order) {
+      PFRT_TRY(context_.look());
       const Node& node = *graph.node(id);
       if (!foldable(editor, node, known)) continue;
+      const Cost cost = cost_of(editor, node);
+      if (cost.bytes > left.bytes - bytes || !(cost.work <= left.work)) {
+        skipped_ = true;
+        continue;
+      }
+      bytes += cost.bytes;
+      left.work -= cost.work;
       nodes.push_back(id);
       folds[id] = true;
       for (ValueId out : node.outputs)
@@ -147,48 +213,70 @@ class Folder {
       }
     }
     if (wanted.empty()) return {};
-    PFRT_ASSIGN(std::vector<ValuePtr> values, compute(graph, nodes, wanted));
+    std::vector<ValuePtr> values(wanted.size());
+    PFRT_TRY(compute(graph, folds, wanted, values));
     for (size_t i = 0; i < wanted.size(); ++i) {
       // The limit of applications may end in the middle.
-      if (values[i] && context_.gate.may("FoldConstant", graph, graph.at(wanted[i]).name))
-        replaced(editor, wanted[i], std::move(values[i]), "FoldConstant");
+      if (!values[i] || !context_.gate.may("FoldConstant", graph, graph.at(wanted[i]).name))
+        continue;
+      left.bytes -= std::min(left.bytes, values[i]->tensor.bytes());
+      replaced(editor, wanted[i], std::move(values[i]), "FoldConstant");
     }
     return {};
   }
 
-  // All at once, or, when that fails, one after another without those that fail.
-  Result<std::vector<ValuePtr>> compute(const Graph& graph, const std::vector<NodeId>& nodes,
-                                        const std::vector<ValueId>& wanted) {
-    if (auto all = evaluate(graph, nodes, wanted); all.ok()) return all;
-    std::vector<ValuePtr> values;
-    for (ValueId value : wanted) {
-      auto one = evaluate(graph, nodes, {value});
-      if (one.ok()) {
-        values.push_back(std::move(one->front()));
-        continue;
-      }
-      if (one.status().code() == Code::kCANCELLED || one.status().code() == Code::kOUT_OF_MEMORY)
-        return one.take_status();
-      result_.warnings.push_back(message("'", graph.at(value).name, "' is constant but cannot be ",
-                                         "computed beforehand: ", one.status().message()));
-      values.push_back(nullptr);
+  // All at once, or, when that fails, each half for itself, without those that fail alone.
+  Status compute(const Graph& graph, const std::vector<bool>& folds,
+                 std::span<const ValueId> wanted, std::span<ValuePtr> values) {
+    auto all = evaluate(graph, folds, wanted);
+    if (all.ok()) {
+      std::ranges::move(*all, values.begin());
+      return {};
     }
-    return values;
+    const Code code = all.status().code();
+    if (code == Code::kCANCELLED || code == Code::kDEADLINE || code == Code::kOUT_OF_MEMORY)
+      return all.take_status();
+    if (wanted.size() == 1) {
+      if (++failed_ <= kMostFailures)
+        result_.warnings.push_back(
+            message("'", graph.at(wanted[0]).name,
+                    "' is constant but cannot be computed beforehand: ", all.status().message()));
+      return {};
+    }
+    if (failed_ > kMostFailures) return {};
+    const size_t half = wanted.size() / 2;
+    PFRT_TRY(compute(graph, folds, wanted.first(half), values.first(half)));
+    return compute(graph, folds, wanted.subspan(half), values.subspan(half));
   }
 
-  Result<std::vector<ValuePtr>> evaluate(const Graph& graph, const std::vector<NodeId>& nodes,
-                                         const std::vector<ValueId>& wanted) const {
-    std::vector<bool> needed(graph.value_count());
-    for (ValueId value : wanted) needed[value] = true;
+  // The nodes that |wanted| are made by, and what these need; producers first.
+  static std::vector<NodeId> needed_for(const Graph& graph, const std::vector<bool>& folds,
+                                        std::span<const ValueId> wanted) {
     std::vector<NodeId> taken;
-    for (size_t i = nodes.size(); i-- > 0;) {
-      const Node& node = *graph.node(nodes[i]);
-      if (std::ranges::none_of(node.outputs, [&](ValueId v) { return v != kNoId && needed[v]; }))
-        continue;
-      taken.push_back(nodes[i]);
-      for (ValueId in : node.inputs)
-        if (in != kNoId) needed[in] = true;
+    std::unordered_map<NodeId, bool> done;  // false: its inputs' makers come first
+    std::vector<NodeId> todo;
+    const auto push = [&](ValueId value) {
+      const NodeId maker = value == kNoId ? kNoId : graph.at(value).producer;
+      if (maker != kNoId && folds[maker] && !done.contains(maker)) todo.push_back(maker);
+    };
+    for (ValueId value : wanted) {
+      push(value);
+      while (!todo.empty()) {
+        const NodeId id = todo.back();
+        const auto [at, first] = done.try_emplace(id, false);
+        if (first) {
+          for (ValueId in : graph.node(id)->inputs) push(in);
+          continue;
+        }
+        todo.pop_back();
+        if (!std::exchange(at->second, true)) taken.push_back(id);
+      }
     }
+    return taken;
+  }
+
+  Result<std::vector<ValuePtr>> evaluate(const Graph& graph, const std::vector<bool>& folds,
+                                         std::span<const ValueId> wanted) const {
     auto part = std::make_shared<Graph>("constants");
     part->opsets = graph.opsets;
     part->symbols = graph.symbols;
@@ -200,8 +288,8 @@ class Folder {
       if (graph.at(value).constant) part->at(id).constant = graph.at(value).constant;
       return id;
     };
-    for (size_t i = taken.size(); i-- > 0;) {
-      Node copy = *graph.node(taken[i]);
+    for (NodeId id : needed_for(graph, folds, wanted)) {
+      Node copy = *graph.node(id);
       for (ValueId& v : copy.inputs) v = mirror(v);
       for (ValueId& v : copy.outputs) v = mirror(v);
       copy.tail_of = kNoId;
@@ -240,6 +328,8 @@ class Folder {
   const ConstantFoldingConfig& config_;
   PassContext& context_;
   PassResult& result_;
+  size_t failed_ = 0;
+  bool skipped_ = false;
 };
 
 class ConstantFoldingPass final : public Pass {
@@ -260,6 +350,7 @@ class ConstantFoldingPass final : public Pass {
       result.stats.nodes_removed += editor.nodes_removed() - removed;
       return status;
     }));
+    folder.finish();
     return run_rules(*graph, rules_of(RulePass::kFolding, OptLevel::kAll), {context, {}, true},
                      result);
   }

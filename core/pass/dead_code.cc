@@ -13,6 +13,7 @@ Status sweep(Editor& editor, const DceConfig& config, PassContext& context, Pass
   Graph& graph = editor.graph();
   PFRT_ASSIGN(const std::vector<NodeId> order, editor.topological_order());
   for (size_t i = order.size(); i-- > 0;) {
+    PFRT_TRY(context.look());
     const Node* node = graph.node(order[i]);
     if (!node || !editor.unused(*node)) continue;
     std::string name;

@@ -10,6 +10,12 @@ namespace pfrt {
 
 namespace {
 
+// A value with more users, or a graph with more outputs, has an index of them; and not all of them
+// are looked at again for an edit that concerns one.
+constexpr size_t kMany = 64;
+// Nodes between two looks at whether the caller has cancelled.
+constexpr size_t kStopInterval = 256;
+
 // What both say of one value, which rewriting does not change: numbers before names, and of two
 // names the one that was known first.
 Type merged(const Type& found, const Type& known) {
@@ -43,12 +49,20 @@ bool has_bodies(const Node& node) {
                              [](const Attribute& a) { return a.graph || !a.graphs.empty(); });
 }
 
-Result<Editor> Editor::open(Graph& graph, const InferState* outer) {
-  Editor editor(graph);
+Status Editor::look(size_t& visited) const {
+  return progress_ && ++visited % kStopInterval == 0 ? progress_->stop() : Status();
+}
+
+Result<Editor> Editor::open(Graph& graph, const InferState* outer, const Progress* progress) {
+  Editor editor(graph, progress);
   editor.state_ = outer ? body_state(graph, *outer) : initial_state(graph);
   PFRT_ASSIGN(editor.order_, graph.topological_order());
   editor.count_users(editor.order_);
-  for (NodeId id : editor.order_) PFRT_TRY(editor.infer(*graph.node(id)));
+  size_t visited = 0;
+  for (NodeId id : editor.order_) {
+    PFRT_TRY(editor.look(visited));
+    PFRT_TRY(editor.infer(*graph.node(id)));
+  }
   return editor;
 }
 
@@ -58,8 +72,11 @@ Status Editor::refresh() {
   PFRT_ASSIGN(const std::vector<NodeId> order, topological_order());
   count_users(order);
   stale_.resize(graph_->node_capacity());
-  for (NodeId id : order)
+  size_t visited = 0;
+  for (NodeId id : order) {
+    PFRT_TRY(look(visited));
     if (stale_[id]) PFRT_TRY(infer_again(*graph_->node(id)));
+  }
   stale_.assign(stale_.size(), false);
   fresh_at_ = edits_;
   return {};
@@ -80,8 +97,12 @@ void Editor::count_users(const std::vector<NodeId>& order) {
   for (ValueId id : graph_->inputs) input_[id] = true;
   for (ValueId id : graph_->outputs) output_[id] = true;
   for (std::vector<NodeId>& list : users_) list.clear();
+  places_.clear();
+  output_places_.clear();
   for (NodeId id : order)
-    for (ValueId value : graph_->used_by(*graph_->node(id))) use(value, id);
+    for (ValueId value : graph_->used_by(*graph_->node(id))) users_[value].push_back(id);
+  for (size_t i = 0; graph_->outputs.size() > kMany && i < graph_->outputs.size(); ++i)
+    output_places_[graph_->outputs[i]].push_back(i);
 }
 
 void Editor::grow() {
@@ -126,10 +147,31 @@ Status Editor::infer_again(Node& node) {
 void Editor::use(ValueId value, NodeId id) {
   grow();
   std::vector<NodeId>& list = users_[value];
-  if (std::ranges::find(list, id) == list.end()) list.push_back(id);
+  if (list.size() <= kMany) {
+    if (std::ranges::find(list, id) == list.end()) list.push_back(id);
+    return;
+  }
+  std::unordered_map<NodeId, size_t>& places = places_[value];
+  for (size_t i = places.size(); i < list.size(); ++i) places.emplace(list[i], i);
+  if (places.emplace(id, list.size()).second) list.push_back(id);
 }
 
-void Editor::disuse(ValueId value, NodeId id) { std::erase(users_[value], id); }
+void Editor::disuse(ValueId value, NodeId id) {
+  std::vector<NodeId>& list = users_[value];
+  if (list.size() <= kMany) {
+    places_.erase(value);
+    std::erase(list, id);
+    return;
+  }
+  std::unordered_map<NodeId, size_t>& places = places_[value];
+  for (size_t i = places.size(); i < list.size(); ++i) places.emplace(list[i], i);
+  const auto found = places.find(id);
+  if (found == places.end()) return;
+  list[found->second] = list.back();
+  places[list.back()] = found->second;
+  places.erase(id);
+  list.pop_back();
+}
 
 void Editor::touch(NodeId id) {
   if (id == kNoId) return;
@@ -145,14 +187,18 @@ void Editor::touch(NodeId id) {
 
 void Editor::touch_around(ValueId value) {
   touch(graph_->at(value).producer);
-  for (NodeId id : users_[value]) {
-    touch(id);
-    // What follows may match now that this one has changed.
-    if (const Node* user = graph_->node(id))
-      for (ValueId out : user->outputs)
-        if (out != kNoId)
-          for (NodeId next : users_[out]) touch(next);
-  }
+  // A pass that has changed something runs again, on all nodes.
+  if (users_[value].size() > kMany) return;
+  for (NodeId id : users_[value]) touch_user(id);
+}
+
+void Editor::touch_user(NodeId id) {
+  touch(id);
+  // What follows may match now that this one has changed.
+  if (const Node* user = graph_->node(id))
+    for (ValueId out : user->outputs)
+      if (out != kNoId && users_[out].size() <= kMany)
+        for (NodeId next : users_[out]) touch(next);
 }
 
 void Editor::touch_left(ValueId value) {
@@ -292,7 +338,9 @@ void Editor::replace(ValueId from, ValueId to) {
   ++edits_;
   grow();
   const NodeId made_by = graph_->at(from).producer;
-  for (NodeId id : std::vector<NodeId>(users_[from])) {
+  const std::vector<NodeId> moved = std::exchange(users_[from], {});
+  places_.erase(from);
+  for (NodeId id : moved) {
     Node& user = *graph_->node(id);
     std::ranges::replace(user.inputs, from, to);
     (void)for_each_body(user, [&](Graph& body) -> Status {
@@ -302,20 +350,36 @@ void Editor::replace(ValueId from, ValueId to) {
     });
     use(to, id);
   }
-  users_[from].clear();
   if (!graph_->at(to).constant && graph_->at(to).producer != kNoId) {
     state_.types[to] = merged(state_.types[to], type(from));
     graph_->at(to).type = state_.types[to];
   }
   if (is_output(from)) {
-    std::ranges::replace(graph_->outputs, from, to);
+    replace_output(from, to);
     output_[from] = false;
     output_[to] = true;
     const std::string kept = graph_->at(from).name, other = graph_->at(to).name;
     graph_->rename({{from, other}, {to, kept}});
   }
   touch_around(to);
+  if (users_[to].size() > kMany)
+    for (NodeId id : moved) touch_user(id);
   if (made_by != kNoId) remove_unused(made_by);
+}
+
+void Editor::replace_output(ValueId from, ValueId to) {
+  if (graph_->outputs.size() <= kMany) {
+    std::ranges::replace(graph_->outputs, from, to);
+    return;
+  }
+  auto places = output_places_.extract(from);
+  if (places.empty()) return;
+  for (size_t i : places.mapped()) graph_->outputs[i] = to;
+  places.key() = to;
+  auto other = output_places_.insert(std::move(places));
+  if (!other.inserted)
+    other.position->second.insert(other.position->second.end(), other.node.mapped().begin(),
+                                  other.node.mapped().end());
 }
 
 void Editor::become_constant(ValueId value, ValuePtr constant) {

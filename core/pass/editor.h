@@ -8,8 +8,10 @@
 
 #include <optional>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
+#include "core/base/progress.h"
 #include "core/ir/graph.h"
 #include "core/op/infer.h"
 
@@ -17,8 +19,10 @@ namespace pfrt {
 
 class Editor {
  public:
-  // |outer| is what is known around a body: the state of the graph it is in, or nullptr.
-  static Result<Editor> open(Graph& graph, const InferState* outer = nullptr);
+  // |outer| is what is known around a body: the state of the graph it is in, or nullptr. |progress|
+  // may stop it, here and in refresh; null = nobody does.
+  static Result<Editor> open(Graph& graph, const InferState* outer = nullptr,
+                             const Progress* progress = nullptr);
   // As if opened anew, but only what was edited since, and what follows from it, is inferred. Not
   // for bodies: what is around them may have changed.
   Status refresh();
@@ -90,13 +94,16 @@ class Editor {
   uint64_t nodes_removed() const { return removed_; }
 
  private:
-  explicit Editor(Graph& graph) : graph_(&graph) {}
+  explicit Editor(Graph& graph, const Progress* progress) : graph_(&graph), progress_(progress) {}
   void grow();
   void use(ValueId value, NodeId id);
   void disuse(ValueId value, NodeId id);
   void touch(NodeId id);
   void touch_around(ValueId value);
+  void touch_user(NodeId id);
   void touch_left(ValueId value);  // by one of its users
+  void replace_output(ValueId from, ValueId to);
+  Status look(size_t& visited) const;  // whether to stop
   void count_users(const std::vector<NodeId>& order);
   Status infer(Node& node);
   // Likewise; those that use an output that is not what it was are to be inferred too.
@@ -105,12 +112,16 @@ class Editor {
   Graph* graph_;
   InferState state_;
   std::vector<std::vector<NodeId>> users_;
-  std::vector<bool> output_, input_;  // by value
+  // Where each user stands in its list, of values that many use.
+  std::unordered_map<ValueId, std::unordered_map<NodeId, size_t>> places_;
+  std::unordered_map<ValueId, std::vector<size_t>> output_places_;  // in graphs of many outputs
+  std::vector<bool> output_, input_;                                // by value
   std::vector<NodeId> touched_;
   std::vector<bool> is_touched_;  // by node
   std::vector<bool> stale_;       // by node: touched since the editor was opened or refreshed
   std::vector<NodeId> order_;     // as of edit |ordered_at_|
   uint64_t added_ = 0, removed_ = 0, edits_ = 0, ordered_at_ = 0, fresh_at_ = 0;
+  const Progress* progress_;
 };
 
 // Runs |fn| (a Status of a Graph) on every body of |node|.

@@ -19,7 +19,7 @@ void Editors::close() {
 Result<Editor*> Editors::open(Graph& graph, const InferState* outer) {
   Open& entry = open_[&graph];
   if (!entry.editor || (outer && entry.at != edits_)) {
-    PFRT_ASSIGN(Editor editor, Editor::open(graph, outer));
+    PFRT_ASSIGN(Editor editor, Editor::open(graph, outer, progress_));
     entry.editor = std::make_unique<Editor>(std::move(editor));
     entry.at = edits_;
   } else {

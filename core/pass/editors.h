@@ -19,6 +19,8 @@ class Editors {
   // of another.
   Status visit(Graph& graph, const std::function<Status(Editor&)>& fn);
   void close();
+  // May stop a visit from now on; null = nobody does.
+  void watch(const Progress* progress) { progress_ = progress; }
 
  private:
   struct Open {
@@ -29,6 +31,7 @@ class Editors {
   Status visit(Graph& graph, const InferState* outer, const std::function<Status(Editor&)>& fn);
 
   const Graph* root_ = nullptr;
+  const Progress* progress_ = nullptr;
   std::unordered_map<const Graph*, Open> open_;
   uint64_t edits_ = 0;  // of all graphs
 };

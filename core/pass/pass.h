@@ -70,6 +70,13 @@ class Gate {
   std::vector<Application> done_;
 };
 
+// What folding may still make and compute, for one graph with its bodies.
+struct FoldingBudget {
+  bool set = false, told = false;
+  uint64_t bytes = 0;  // of constants
+  double work = 0;     // operations, and bytes read and written
+};
+
 // What passes may ask of what stands above them. Members that are null are not there.
 struct PassContext {
   Gate gate;
@@ -86,6 +93,14 @@ struct PassContext {
       difference;
   const Progress* progress = nullptr;
   Editors* editors = nullptr;  // that passes on the same graph share
+  FoldingBudget folding;
+  mutable uint32_t looks = 0;
+
+  // For loops over nodes: now and then, whether the caller wants to stop.
+  Status look() const {
+    constexpr uint32_t kInterval = 64;
+    return progress && ++looks % kInterval == 0 ? progress->stop() : Status();
+  }
 };
 
 class Pass {

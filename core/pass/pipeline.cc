@@ -131,6 +131,7 @@ Status Pipeline::run_until_fixed_point(std::shared_ptr<Graph>& graph, PassContex
                                        PassResult& result) {
   // Verification runs each pass on a graph of its own.
   Editors editors;
+  editors.watch(context.progress);
   if (!context.difference) context.editors = &editors;
   Status status = repeat(graph, context, result);
   context.editors = nullptr;

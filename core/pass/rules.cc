@@ -120,6 +120,7 @@ Status for_each_graph(Graph& graph, const PassContext& context,
                       const std::function<Status(Editor&)>& fn) {
   if (context.editors) return context.editors->visit(graph, fn);
   Editors editors;
+  editors.watch(context.progress);
   return editors.visit(graph, fn);
 }
 

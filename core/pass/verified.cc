@@ -24,13 +24,14 @@ struct Attempt {
 class Verification {
  public:
   Verification(Pass& pass, std::shared_ptr<const Graph> before, PassContext& context)
-      : pass_(pass), before_(std::move(before)), context_(context) {}
+      : pass_(pass), before_(std::move(before)), context_(context), folding_(context.folding) {}
 
   // The pass with at most |limit| rewrites. What stops the caller is a failure, all else that goes
   // wrong a difference.
   Result<Attempt> attempt(uint64_t limit = UINT64_MAX) {
     Attempt out;
     out.graph = before_->clone();
+    context_.folding = folding_;
     context_.gate.begin(pass_.name(), limit);
     Status status = pass_.run(out.graph, context_, out.result);
     out.done = context_.gate.done();
@@ -39,7 +40,9 @@ class Verification {
       return out;
     }
     if (status.ok()) status = verify(*out.graph);
-    if (status.code() == Code::kCANCELLED || status.code() == Code::kOUT_OF_MEMORY) return status;
+    if (status.code() == Code::kCANCELLED || status.code() == Code::kDEADLINE ||
+        status.code() == Code::kOUT_OF_MEMORY)
+      return status;
     if (!status.ok()) {
       out.difference = message("afterwards: ", status.message());
       return out;
@@ -73,6 +76,7 @@ class Verification {
   Pass& pass_;
   const std::shared_ptr<const Graph> before_;
   PassContext& context_;
+  const FoldingBudget folding_;  // each attempt has what was left before the pass
 };
 
 }  // namespace

@@ -122,20 +122,20 @@ class Assigner {
 
   // No path leaves the group and comes back.
   bool convex(const ClaimGroup& group) const {
-    const uint32_t last = group.nodes.back();
+    const uint32_t first = group.nodes.front(), last = group.nodes.back();
     const auto inside = [&](uint32_t i) {
       return std::binary_search(group.nodes.begin(), group.nodes.end(), i);
     };
-    std::vector<bool> seen(last + 1, false);
+    std::vector<bool> seen(last - first + 1, false);
     std::vector<uint32_t> todo;
     const auto follow = [&](uint32_t i, bool from_outside) {
       for (uint32_t next : consumers_[i]) {
-        if (next > last || seen[next]) continue;
+        if (next > last || seen[next - first]) continue;
         if (inside(next)) {
           if (from_outside) return false;
           continue;
         }
-        seen[next] = true;
+        seen[next - first] = true;
         todo.push_back(next);
       }
       return true;

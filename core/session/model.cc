@@ -2,6 +2,8 @@
 #include "core/session/model.h"
 
 #include <algorithm>
+#include <unordered_set>
+#include <utility>
 
 #include "core/ir/verify.h"
 #include "core/op/infer.h"
@@ -11,31 +13,54 @@ namespace {
 
 constexpr double kCheckUntil = 0.95;  // of a load's progress
 
-// Dimensions keep the name they were given where inference has none.
+// What is declared stays where inference knows nothing.
 void copy_type(const Type& from, Type& to, const SymbolTable& symbols) {
-  const Shape declared = to.shape;
-  to = from;
-  if (declared.size() != to.shape.size()) return;
-  for (size_t i = 0; i < declared.size(); ++i)
-    if (declared[i].symbolic() && !to.shape[i].known() && symbols.given_name(to.shape[i]).empty())
-      to.shape[i] = declared[i];
+  const Type declared = std::exchange(to, from);
+  if (!declared.has_shape || declared.kind != from.kind) return;
+  if (!to.has_shape) {
+    to.has_shape = true;
+    to.shape = declared.shape;
+  }
+  if (declared.shape.size() != to.shape.size()) return;
+  for (size_t i = 0; i < to.shape.size(); ++i)
+    if (to.shape[i].unknown() || (declared.shape[i].symbolic() &&
+                                  symbols.given_name(to.shape[i]).empty() && !to.shape[i].known()))
+      to.shape[i] = declared.shape[i];
 }
 
 void copy_types(const Graph& from, Graph& to) {
+  const std::unordered_set<ValueId> inputs(to.inputs.begin(), to.inputs.end());
   for (ValueId id = 0; id < to.value_count(); ++id) {
     const ValueId other = from.find(to.at(id).name);
     if (other != kNoId && from.at(other).type.kind != PFRT_VALUE_UNSET && !to.at(id).constant &&
-        !to.is_input(id))
+        !inputs.count(id))
       copy_type(from.at(other).type, to.at(id).type, *to.symbols);
   }
 }
 
 // Dimensions that the model does not name get symbols, so that what follows from one is known to
-// be equal.
+// be equal. A name that reads as an expression, "(N+1)", is no more than a name: nothing makes sure
+// that the input fed is one longer than N.
 void number_dims(Graph& graph) {
-  for (ValueId id : graph.inputs)
-    for (Dim& dim : graph.at(id).type.shape)
+  std::map<std::string, Dim> expressions;
+  for (ValueId id : graph.inputs) {
+    for (Dim& dim : graph.at(id).type.shape) {
       if (dim.unknown()) dim = graph.symbols->fresh();
+      const std::string name = graph.symbols->given_name(dim);
+      if (!name.starts_with('(')) continue;
+      const auto [at, first] = expressions.try_emplace(name);
+      if (first) at->second = graph.symbols->fresh();
+      dim = at->second;
+    }
+  }
+}
+
+std::string text_of(const Contradicted& contradicted) {
+  if (contradicted.count == 1)
+    return "a declared type is not what the graph makes and is ignored: " + contradicted.first;
+  return message(contradicted.count,
+                 " declared types are not what the graph makes and are ignored; the first: ",
+                 contradicted.first);
 }
 
 void collect_file(const Tensor& tensor, Model::Files& files) {
@@ -83,12 +108,14 @@ void default_opsets(Graph& graph) {
 
 Result<std::shared_ptr<const Graph>> make_canonical(std::shared_ptr<Graph> graph,
                                                     const OperatorSet::Ptr& operators,
-                                                    const Progress* progress) {
+                                                    const Progress* progress,
+                                                    Contradicted* contradicted) {
   use_operators(*graph, operators);
   PFRT_TRY(check_operators(*graph));
   number_dims(*graph);
   CanonicaliseWatch watch;
   watch.progress = progress;
+  watch.contradicted = contradicted;
   PFRT_TRY(canonicalise(*graph, watch));
   return std::shared_ptr<const Graph>(std::move(graph));
 }
@@ -129,7 +156,8 @@ Result<std::shared_ptr<Model>> Model::create(std::shared_ptr<Graph> graph, Model
     PFRT_TRY(progress.stage("infer shapes", 1.0));
     if (auto canonical = model->canonical(operators, progress); canonical.ok()) {
       copy_types(*canonical.value(), *model->graph_);
-    } else if (progress.cancelled()) {
+      if (!model->contradicted_.empty()) model->warnings_.push_back(model->contradicted_);
+    } else if (progress.stopped()) {
       return canonical.take_status();
     } else {
       model->warnings_.push_back("shapes of inner values are not known: " +
@@ -154,11 +182,13 @@ Result<std::shared_ptr<const Graph>> Model::canonical(const OperatorSet::Ptr& op
   const OperatorSet::Ptr wanted = built_in_only_ ? nullptr : operators;
   std::lock_guard lock(mutex_);
   if (!canonical_tried_ || canonical_for_ != wanted) {
-    auto made = make_canonical(graph_->clone(), wanted, &progress);
-    if (!made.ok() && progress.cancelled()) return made.take_status();
+    Contradicted contradicted;
+    auto made = make_canonical(graph_->clone(), wanted, &progress, &contradicted);
+    if (!made.ok() && progress.stopped()) return made.take_status();
     canonical_tried_ = true;
     canonical_for_ = wanted;
     canonical_.reset();
+    contradicted_ = contradicted.count ? text_of(contradicted) : std::string();
     if (made.ok()) {
       canonical_ = made.take();
     } else {

@@ -15,6 +15,7 @@
 #include "core/base/os/mapping_guard.h"
 #include "core/base/progress.h"
 #include "core/ir/graph.h"
+#include "core/op/infer.h"
 #include "core/op/operator_set.h"
 #include "core/pass/pipeline.h"
 
@@ -74,6 +75,7 @@ class Model {
   mutable std::mutex mutex_;
   mutable std::shared_ptr<const Graph> canonical_;
   mutable Status canonical_status_;
+  mutable std::string contradicted_;  // a warning about declared types; empty = all fit
   mutable bool canonical_tried_ = false;
   mutable OperatorSet::Ptr canonical_for_;
   bool built_in_only_ = true;
@@ -87,7 +89,8 @@ void default_opsets(Graph& graph);
 // |graph| in canonical form, with |operators| beside the built-in ones.
 Result<std::shared_ptr<const Graph>> make_canonical(std::shared_ptr<Graph> graph,
                                                     const OperatorSet::Ptr& operators,
-                                                    const Progress* progress = nullptr);
+                                                    const Progress* progress = nullptr,
+                                                    Contradicted* contradicted = nullptr);
 
 // Types of inner values, found on a canonical copy and written back by name.
 Status infer_types(Graph& graph);

@@ -43,11 +43,13 @@ Result<std::vector<ValuePtr>> PassServices::evaluate(std::shared_ptr<const Graph
                                .packed = packed_,
                                .logger = logger_,
                                .culprit = &culprit,
+                               .progress = &progress_,
                                .run_once = true};
   const size_t count = graph->outputs.size();
   PFRT_ASSIGN(const auto compiled, CompiledGraph::create(std::move(graph), context));
   RunControl control;
-  control.cancelled = cancelled_;
+  control.cancelled = progress_.cancel_flag();
+  control.deadline_ns = progress_.deadline_ns();
   std::vector<ValuePtr> outputs;
   PFRT_TRY(compiled->run({}, std::vector<OutputRequest>(count), control, outputs));
   return outputs;

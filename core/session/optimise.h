@@ -15,15 +15,14 @@ namespace pfrt {
 // Answers questions for as long as the candidates' providers live, which it keeps.
 class PassServices {
  public:
-  // |cancelled| and |verifier| may be null.
+  // |progress| and |verifier| may be null.
   PassServices(std::vector<Candidate> candidates, PackedStore* packed, Logger* logger,
-               const std::atomic<bool>* cancelled = nullptr, Verifier* verifier = nullptr)
+               const Progress* progress = nullptr, Verifier* verifier = nullptr)
       : candidates_(std::move(candidates)),
         packed_(packed),
         logger_(logger),
-        cancelled_(cancelled),
         verifier_(verifier),
-        progress_(cancelled, nullptr, nullptr) {}
+        progress_(progress ? *progress : Progress()) {}
 
   // Valid while this object lives.
   PassContext context();
@@ -37,7 +36,6 @@ class PassServices {
   std::vector<Candidate> candidates_;
   PackedStore* packed_;
   Logger* logger_;
-  const std::atomic<bool>* cancelled_;
   Verifier* verifier_;
   const Progress progress_;
 };

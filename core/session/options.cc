@@ -22,6 +22,8 @@ constexpr OptionRow kEnv[] = {
 constexpr OptionRow kLoad[] = {
     {"validate", PFRT_OPTION_BOOL, "true", "", "check the graph's structure"},
     {"infer_shapes", PFRT_OPTION_BOOL, "true", "", "fill in types and shapes of inner values"},
+    {"timeout_ms", PFRT_OPTION_INT, "0", "",
+     "loading fails with 'deadline exceeded' after so many milliseconds; 0 = never"},
 };
 
 constexpr OptionRow kSession[] = {
@@ -56,6 +58,8 @@ constexpr OptionRow kSession[] = {
      "first run of new shapes seconds longer; explain shows the change; results stay bit-equal"},
     {"image.max_pixels", PFRT_OPTION_INT, "67108864", "",
      "ImageDecoder fails on larger images, before it takes memory for them"},
+    {"create_timeout_ms", PFRT_OPTION_INT, "0", "",
+     "making the session fails with 'deadline exceeded' after so many milliseconds; 0 = never"},
     {"session.fallback", PFRT_OPTION_STRING, "on", "on off",
      "on = where a provider fails, to open, compile or run, the next one takes over; off = every "
      "failure is an error"},
@@ -71,6 +75,9 @@ constexpr OptionRow kRun[] = {
 };
 
 constexpr OptionRow kOptimizer[] = {
+    {"timeout_ms", PFRT_OPTION_INT, "0", "",
+     "a call that runs passes fails with 'deadline exceeded' after so many milliseconds; 0 = "
+     "never"},
     {"level", PFRT_OPTION_STRING, "extended", "none basic extended all",
      "passes and rewrites above it are left out"},
     {"max_iterations", PFRT_OPTION_INT, "10", "",
@@ -320,6 +327,13 @@ const std::string& Options::stored(std::string_view key) const {
   static const std::string none;
   const auto it = values_.find(key);
   return it == values_.end() ? none : it->second;
+}
+
+Progress Options::progress() const {
+  Progress progress(cancel_.get(), progress_, progress_user_);
+  const int64_t ms = get_int(kind_ == PFRT_OPTIONS_SESSION ? "create_timeout_ms" : "timeout_ms");
+  if (ms > 0) progress.set_deadline(os::monotonic_ns() + static_cast<uint64_t>(ms) * 1'000'000u);
+  return progress;
 }
 
 bool Options::get_bool(std::string_view key) const { return stored(key) == "true"; }

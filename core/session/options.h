@@ -67,7 +67,8 @@ class Options {
     progress_ = fn;
     progress_user_ = user;
   }
-  Progress progress() const { return Progress(cancel_.get(), progress_, progress_user_); }
+  // Stopped by the cancel flag, and by a timeout, which counts from now. Not of RUN options.
+  Progress progress() const;
 
  private:
   Result<const OptionRow*> row(std::string_view key, pfrt_option_type type) const;

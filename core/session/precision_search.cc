@@ -109,8 +109,9 @@ Result<std::unique_ptr<CompiledGraph>> PrecisionSearch::compile(const Hints* hin
 
 Status PrecisionSearch::run(CompiledGraph& graph, const std::vector<ValuePtr>& inputs,
                             std::vector<ValuePtr>& outputs) const {
+  PFRT_TRY(context_.progress.stop());
   RunControl control;
-  control.cancelled = context_.cancelled;
+  control.cancelled = context_.progress.cancel_flag();
   control.deadline_ns = os::monotonic_ns() + kMostSeconds * 1'000'000'000;
   outputs.clear();
   return graph.run(inputs, std::vector<OutputRequest>(graph.graph().outputs.size()), control,

@@ -30,7 +30,7 @@ class PrecisionSearch {
     std::vector<Candidate> candidates;  // as in CompileContext
     PackedStore* packed = nullptr;
     Logger* logger = nullptr;
-    const std::atomic<bool>* cancelled = nullptr;
+    Progress progress;                                  // who may stop it
     const std::vector<NamedValues>* samples = nullptr;  // in place of inputs made up; may be null
     // Of an element of an output, relative to the output's largest magnitude.
     double max_error = 0;

@@ -56,6 +56,21 @@ Status check_rewrite(const Graph& before, Graph& after) {
   return verify(after);
 }
 
+// Dimensions that nothing infers have the names they are declared with. Declared numbers are no
+// promise that a run keeps.
+void name_dims(const Graph& graph, const Type& declared, PortInfo& info) {
+  if (!info.type.is_tensor() || !declared.is_tensor() || !declared.has_shape) return;
+  if (!info.type.has_shape) {
+    info.type.has_shape = true;
+    info.type.shape.assign(declared.shape.size(), Dim());
+    info.dims.assign(declared.shape.size(), -1);
+    info.dim_names.resize(declared.shape.size());
+  }
+  for (size_t i = 0; i < info.dims.size() && info.dims.size() == declared.shape.size(); ++i)
+    if (info.dims[i] < 0 && info.dim_names[i].empty())
+      info.dim_names[i] = graph.symbols->given_name(declared.shape[i]);
+}
+
 }  // namespace
 
 PortInfo port_info(const Graph& graph, ValueId id) {
@@ -90,7 +105,7 @@ Result<std::shared_ptr<Session>> Session::create(std::shared_ptr<const Model> mo
   PFRT_TRY(check_pass_names(session->skip_passes_, "creating a session"));
   session->verify_ = options.get_string("verify") == "on";
   session->samples_ = std::move(context.samples);
-  session->cancelled_ = &options.cancel_flag();
+  session->progress_ = options.progress();
   session->packed_ = context.packed;
   session->all_ = context.all;
   session->own_logger_ = std::make_unique<Logger>(context.logger);
@@ -133,13 +148,16 @@ Result<std::shared_ptr<Session>> Session::create(std::shared_ptr<const Model> mo
     if (pass->level <= level_number(session->level_)) session->passes_.push_back(std::move(pass));
   PFRT_ASSIGN(session->optimised_, session->prepare({}, session->pass_notes_));
   if (options.get_string("precision") == "auto") PFRT_TRY(session->choose_precisions());
-  session->cancelled_ = nullptr;
   PFRT_ASSIGN(session->plans_, session->plan());
+  session->progress_ = Progress();
   session->roster_->succeeded();
   const Graph& planned = session->plans_->main->graph();
   for (size_t i = 0; i < planned.outputs.size(); ++i) {
     PortInfo info = port_info(planned, planned.outputs[i]);
-    if (i < g.outputs.size()) info.name = g.at(g.outputs[i]).name;
+    if (i < g.outputs.size()) {
+      info.name = g.at(g.outputs[i]).name;
+      name_dims(g, g.at(g.outputs[i]).type, info);
+    }
     session->outputs_.push_back(std::move(info));
   }
   PFRT_TRY(session->model_->intact(true));
@@ -166,6 +184,7 @@ Result<std::unique_ptr<CompiledGraph>> Session::compile(
                                            .logger = logger_,
                                            .fallback = fallback_,
                                            .culprit = culprit,
+                                           .progress = &progress_,
                                            .concurrent_steps = concurrent_steps_,
                                            .tune = tune_,
                                            .precision = precision_,
@@ -208,7 +227,7 @@ Result<Model::Optimised> Session::optimise(const Graph& canonical, Verifier* ver
   Model::Optimised out;
   if (level != OptLevel::kNone) {
     PFRT_ASSIGN(std::vector<Candidate> candidates, with_operators(roster_->candidates(), *graph));
-    PassServices services(std::move(candidates), packed_, logger_, cancelled_, verifier);
+    PassServices services(std::move(candidates), packed_, logger_, &progress_, verifier);
     PassContext context = services.context();
     PipelineConfig config;
     config.level = level;
@@ -242,7 +261,7 @@ Status Session::choose_precisions() {
   PrecisionSearch search({.candidates = std::move(candidates),
                           .packed = packed_,
                           .logger = logger_,
-                          .cancelled = cancelled_,
+                          .progress = progress_,
                           .samples = &samples_,
                           .max_error = max_error_});
   PFRT_ASSIGN(PrecisionChoice choice, search.choose(optimised_->graph));
@@ -257,7 +276,7 @@ Result<std::unique_ptr<Verifier>> Session::make_verifier(const Graph& graph) con
   PFRT_ASSIGN(context.candidates, with_operators(roster_->candidates(), graph));
   context.packed = packed_;
   context.logger = logger_;
-  context.cancelled = cancelled_;
+  context.progress = progress_;
   context.samples = samples_;
   return std::make_unique<Verifier>(std::move(context));
 }
@@ -308,9 +327,9 @@ Result<std::shared_ptr<const Model::Optimised>> Session::prepare(
     graph = made.take();
   }
   const bool rewritten = graph != nullptr;
-  PFRT_ASSIGN(
-      std::shared_ptr<const Graph> canonical,
-      rewritten ? make_canonical(std::move(graph), operators_) : model_->canonical(operators_));
+  PFRT_ASSIGN(std::shared_ptr<const Graph> canonical,
+              rewritten ? make_canonical(std::move(graph), operators_, &progress_)
+                        : model_->canonical(operators_, progress_));
   if (level_ == "none" && extra_outputs_.empty())
     return std::make_shared<const Model::Optimised>(Model::Optimised{std::move(canonical), {}});
   const auto make = [&] { return optimise(*canonical, verifier.get()); };

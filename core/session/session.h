@@ -161,7 +161,7 @@ class Session {
   std::vector<std::string> skip_passes_;
   bool verify_ = false;
   std::vector<NamedValues> samples_;
-  const std::atomic<bool>* cancelled_ = nullptr;  // while the session is created
+  Progress progress_;  // of the session's creation: who may stop it until then
   std::mutex recovery_mutex_;
   mutable std::mutex mutex_;  // guards plans_
   std::shared_ptr<Plans> plans_;

@@ -69,14 +69,14 @@ void Verifier::warn(const std::string& text) {
 
 Result<std::unique_ptr<CompiledGraph>> Verifier::compile(std::shared_ptr<const Graph> graph) const {
   const Provider* culprit = nullptr;
-  return CompiledGraph::create(std::move(graph), {context_.candidates, context_.packed,
-                                                  context_.logger, true, &culprit, false});
+  return CompiledGraph::create(
+      std::move(graph), {context_.candidates, context_.packed, context_.logger, true, &culprit});
 }
 
 Status Verifier::run(CompiledGraph& graph, const std::vector<ValuePtr>& inputs, double seconds,
                      std::vector<ValuePtr>& outputs) const {
   RunControl control;
-  control.cancelled = context_.cancelled;
+  control.cancelled = context_.progress.cancel_flag();
   control.deadline_ns = os::monotonic_ns() + static_cast<uint64_t>(seconds * 1e9);
   outputs.clear();
   return graph.run(inputs, std::vector<OutputRequest>(graph.graph().outputs.size()), control,
@@ -238,6 +238,7 @@ Result<bool> Verifier::seen_again(Trial& trial, CompiledGraph& after) {
 
 Result<std::string> Verifier::difference(const std::shared_ptr<const Graph>& before,
                                          const std::shared_ptr<const Graph>& after) {
+  PFRT_TRY(context_.progress.stop());
   PFRT_TRY(refer_to(before));
   const Reference& r = *reference_;
   const std::vector<std::string> outputs = names_of(*after, after->outputs);

@@ -25,7 +25,7 @@ class Verifier {
     std::vector<Candidate> candidates;  // as in CompileContext
     PackedStore* packed = nullptr;
     Logger* logger = nullptr;
-    const std::atomic<bool>* cancelled = nullptr;
+    Progress progress;                 // who may stop it
     std::vector<NamedValues> samples;  // given inputs: one of each name, a graph's others are left
     double seconds =
         20;  // of one run, after which |before| counts as refusing it: loops may be endless

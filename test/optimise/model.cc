@@ -6,6 +6,8 @@
 #include <set>
 #include <sstream>
 
+#include "test/optimise/random.h"
+
 namespace pfrt_optimise {
 namespace {
 
@@ -39,7 +41,36 @@ TensorInfo info(const ModelSpec& model, const std::string& name, bool with_dims)
   return out;
 }
 
-void fill(const ModelSpec& model, const GraphSpec& spec, bool is_body, Graph* graph) {
+// Another rank, other sizes, or one symbol for all sizes.
+TensorInfo wrong_info(const ModelSpec& model, const std::string& name, Random* random) {
+  TensorInfo out = info(model, name, true);
+  const auto at = [&] {
+    return static_cast<size_t>(random->range(0, static_cast<int64_t>(out.shape.size()) - 1));
+  };
+  const int64_t kind = random->range(0, 5);
+  if (kind == 0 || out.shape.empty()) {
+    out.shape.insert(out.shape.begin(), random->range(1, 4));
+    out.dim_names.insert(out.dim_names.begin(), "");
+  } else if (kind == 1) {
+    const size_t gone = at();
+    out.shape.erase(out.shape.begin() + static_cast<std::ptrdiff_t>(gone));
+    out.dim_names.erase(out.dim_names.begin() + static_cast<std::ptrdiff_t>(gone));
+  } else if (kind == 2) {
+    out.shape.assign(out.shape.size(), std::nullopt);
+    out.dim_names.assign(out.shape.size(), random->chance(50) ? "N1" : "same");
+  } else if (kind == 3) {
+    std::reverse(out.shape.begin(), out.shape.end());
+    std::reverse(out.dim_names.begin(), out.dim_names.end());
+  } else {
+    const size_t other = at();
+    out.shape[other] = model.types.at(name).dims[other].n + random->range(-1, 3);
+    if (*out.shape[other] < 0) out.shape[other] = 1;
+    out.dim_names[other].clear();
+  }
+  return out;
+}
+
+void fill(const ModelSpec& model, const GraphSpec& spec, bool is_body, Random* liar, Graph* graph) {
   for (const std::string& name : spec.inputs) graph->add_input(info(model, name, !is_body));
   for (const auto& [name, tensor] : spec.initializers) graph->add_initializer(name, tensor);
   for (size_t i = 0; i < spec.nodes.size(); ++i) {
@@ -50,13 +81,17 @@ void fill(const ModelSpec& model, const GraphSpec& spec, bool is_body, Graph* gr
       std::visit([&, &k = key](const auto& v) { node->set_attr(k, v); }, value);
     for (const BodySpec& body : n.bodies) {
       Graph inner = graph->create_subgraph(n.outputs[0] + "_" + body.attribute);
-      fill(model, body.graph, true, &inner);
+      fill(model, body.graph, true, liar, &inner);
       node->set_attr(body.attribute, inner.shared());
     }
     graph->add_node(node);
+    for (const std::string& output : n.outputs)
+      if (liar != nullptr && !output.empty())
+        graph->set_tensor_info(wrong_info(model, output, liar));
   }
   for (const std::string& name : spec.outputs)
-    graph->add_output(info(model, name, !is_body && model.outputs_have_dims));
+    graph->add_output(liar != nullptr ? wrong_info(model, name, liar)
+                                      : info(model, name, !is_body && model.outputs_have_dims));
 }
 
 void collect_uses(const GraphSpec& graph, std::set<std::string>* used) {
@@ -218,7 +253,8 @@ size_t node_count(const GraphSpec& graph) {
 Graph build(const ModelSpec& model) {
   Graph graph("random");
   if (model.opset != 0) graph.set_opset(model.opset);
-  fill(model, model.graph, false, &graph);
+  Random liar(model.misdeclared);
+  fill(model, model.graph, false, model.misdeclared != 0 ? &liar : nullptr, &graph);
   return graph;
 }
 

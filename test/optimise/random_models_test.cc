@@ -48,6 +48,60 @@ TEST_P(RandomModels, give_at_every_level_what_they_give_at_none) {
   EXPECT_EQ(result.failures, 0u);
 }
 
+using Outcome = std::optional<std::vector<Tensor>>;  // nothing: refused
+
+std::vector<Outcome> outcomes_of(const ModelSpec& model, pyflame_rt::OptLevel level) {
+  std::vector<Outcome> out(model.feeds.size());
+  std::optional<pyflame_rt::InferenceSession> session;
+  try {
+    pyflame_rt::SessionOptions options;
+    options.optimization_level = level;
+    session.emplace(pyflame_rt::Model::from_graph(build(model)), options);
+  } catch (const std::exception&) {
+    return out;
+  }
+  for (size_t feed = 0; feed < out.size(); ++feed) {
+    try {
+      out[feed] = session->run({}, model.feeds[feed]);
+    } catch (const std::exception&) {  // alike with and without declarations
+    }
+  }
+  return out;
+}
+
+std::string first_difference(const Outcome& wanted, const Outcome& got) {
+  if (wanted.has_value() != got.has_value()) return wanted ? "is refused" : "is not refused";
+  for (size_t i = 0; wanted && i < wanted->size(); ++i)
+    if (const auto text = difference((*wanted)[i], (*got)[i], {1e-6, 1e-5}))
+      return "output " + std::to_string(i) + ": " + *text;
+  return {};
+}
+
+// What the file says of values that nodes make counts for nothing where the nodes say otherwise.
+TEST(Declarations, that_are_wrong_change_no_result_at_any_level) {
+  using pyflame_rt::OptLevel;
+  const uint64_t count = models() / 4;
+  uint64_t run = 0;
+  for (uint64_t i = 0; i < count && !HasFailure(); ++i) {
+    ModelSpec model = generate(seed(), i);
+    for (const OptLevel level :
+         {OptLevel::None, OptLevel::Basic, OptLevel::Extended, OptLevel::All}) {
+      model.misdeclared = 0;
+      const std::vector<Outcome> wanted = outcomes_of(model, level);
+      model.misdeclared = i + 1;
+      const std::vector<Outcome> got = outcomes_of(model, level);
+      for (size_t feed = 0; feed < wanted.size(); ++feed) {
+        run += wanted[feed].has_value();
+        EXPECT_EQ(first_difference(wanted[feed], got[feed]), "")
+            << "seed " << seed() << ", model " << i << ", feed " << feed << " at level "
+            << static_cast<int>(level) << "\n"
+            << text_of(model);
+      }
+    }
+  }
+  EXPECT_GT(run, count);
+}
+
 // Where it is switched on, a pass that makes an Abs of the first Relu behind an Add: wrong.
 std::atomic<bool> planted_on = false;
 

@@ -85,3 +85,26 @@ def test_outputs_whose_shape_is_known_after_the_run_belong_to_the_caller(shape):
     assert np.array_equal(first, -x) and np.array_equal(second, -x - 1)
     first.fill(7)
     assert np.array_equal(second, -x - 1)
+
+
+@pytest.mark.parametrize("level", ["none", "basic", "extended", "all"])
+def test_outputs_have_the_shapes_that_the_run_gives_them(level):
+    """Whatever the file declares: arrays made beforehand would not fit."""
+    graph = pyflame_rt.Graph("declared")
+    graph.add_input("x", ["N", 4])
+    for name in ("k", "pads", "dims"):
+        graph.add_input(name, [None], pyflame_rt.DType.Int64)
+    graph.add_node("", "TopK", ["x", "k"], ["top", "at"])
+    graph.add_node("", "Pad", ["x", "pads"], ["wide"])
+    graph.add_node("", "ConstantOfShape", ["dims"], ["zeros"])
+    graph.add_node("", "Reshape", ["x", "dims"], ["other"])
+    for name in ("top", "wide", "zeros", "other"):
+        graph.add_output(name, [2, 4], pyflame_rt.DType.Float32)
+    options = pyflame_rt.SessionOptions()
+    options.optimization_level = level
+    session = pyflame_rt.InferenceSession(graph, options)
+    x = np.arange(12, dtype=np.float32).reshape(3, 4)
+    feeds = {"x": x, "k": np.array([2]), "pads": np.array([0, 1, 0, 1]), "dims": np.array([6, 2])}
+    top, wide, zeros, other = session.run(None, feeds)
+    assert top.tolist() == [[3, 2], [7, 6], [11, 10]] and wide.shape == (3, 6) and zeros.shape == (6, 2)
+    assert other.tolist() == x.reshape(6, 2).tolist()
