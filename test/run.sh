@@ -33,6 +33,8 @@ main() {
   need_packages libonnx-testdata python3-numpy python3-onnx
   test/conformance.sh build/release --threads 1
   test/conformance.sh build/release --threads 4
+  # Random models of one operator: levels agree and nothing ends the process.
+  test/odd/odd.sh "$PWD" build/release/lib/libpyflamert_c.so 60000 2
   test/python/install.sh "$PWD"
   /usr/bin/python3 bench/models/make_models.py build/models
   test/determinism.sh build/release build/models/*.onnx
@@ -47,6 +49,7 @@ main() {
     PFRT_ISA=$isa test/conformance.sh build/release
   done
   run_suite asan
+  test/odd/odd.sh "$PWD" build/asan/lib/libpyflamert_c.so 20000 3
   test/conformance.sh build/asan
   test/fuzz.sh build/asan 600
   run_suite tsan

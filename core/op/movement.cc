@@ -319,8 +319,13 @@ Status canonical_center_crop_pad(Rewriter& rewriter) {
   ValueId axis = kNoId;
   if (const std::vector<int64_t>* given = node.attr_ints("axes")) {
     std::vector<int64_t> axes = *given;
-    for (int64_t& one : axes)
-      if (one < 0 && rewriter.has_shape(0)) one += static_cast<int64_t>(rewriter.rank(0));
+    for (int64_t& one : axes) {
+      if (one >= 0 || !rewriter.has_shape(0)) continue;
+      one += static_cast<int64_t>(rewriter.rank(0));
+      if (one < 0)
+        return rewriter.fail("an axis lies before the first of an input of rank ",
+                             rewriter.rank(0));
+    }
     PFRT_ASSIGN(axis, rewriter.int64s("axes", axes));
   }
   const ValueId input = node.inputs[0], asked = node.inputs[1];

@@ -236,6 +236,7 @@ Status infer_squeeze(Inference& inference) {
       if (in.shape[at].known() && !in.shape[at].is(1))
         return inference.fail("dimension ", axis, " of shape ", inference.symbols().text(in.shape),
                               " is not 1");
+      if (drop[at]) return inference.fail("axis ", axis, " is given twice");
       drop[at] = true;
     }
   }
@@ -256,8 +257,11 @@ Status canonical_unsqueeze(Rewriter& rewriter) {
   std::vector<int64_t> axes = to_int64s(*given);
   if (std::none_of(axes.begin(), axes.end(), [](int64_t axis) { return axis < 0; })) return {};
   const int64_t rank = static_cast<int64_t>(rewriter.rank(0) + axes.size());
-  for (int64_t& axis : axes)
+  for (int64_t& axis : axes) {
+    if (axis < -rank)
+      return rewriter.fail("axis ", axis, " is not one of an output of rank ", rank);
     if (axis < 0) axis += rank;
+  }
   PFRT_ASSIGN(const ValueId value, rewriter.int64s("axes", axes));
   rewriter.set_input(1, value);
   return {};

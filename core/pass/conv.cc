@@ -170,6 +170,20 @@ Result<Tensor> turned_weights(const Tensor& weights, int64_t groups) {
   return turned;
 }
 
+// Whether windows of |weights| with |pads| fit nowhere, as far as the input's size is known: the
+// output then has no elements.
+bool cuts_everything(const Type& input, const Tensor& weights,
+                     const std::vector<int64_t>* dilations, const std::vector<int64_t>& pads) {
+  const size_t spatial = pads.size() / 2;
+  if (!input.has_shape || input.shape.size() != spatial + 2) return false;
+  for (size_t i = 0; i < spatial; ++i) {
+    const int64_t window = (weights.dims[i + 2] - 1) * (dilations ? (*dilations)[i] : 1) + 1;
+    const Dim& size = input.shape[i + 2];
+    if (size.known() && size.value() < window - pads[i] - pads[i + spatial]) return true;
+  }
+  return false;
+}
+
 // Without strides the gradient of a convolution is one.
 Result<bool> transposed_of_stride_1(Editor& editor, Node& node, const RuleContext&) {
   if (node.inputs.size() < 2 || !all_are(node.attr_ints("strides"), 1) ||
@@ -195,6 +209,7 @@ Result<bool> transposed_of_stride_1(Editor& editor, Node& node, const RuleContex
     left[i] = (weights->dims[2 + i % spatial] - 1) * dilation - (*pads)[i];
     if ((*pads)[i] < 0 || left[i] < 0) return false;
   }
+  if (cuts_everything(editor.type(node.inputs[0]), *weights, dilations, left)) return false;
   Node made;
   made.op = "Conv";
   made.canonical = true;

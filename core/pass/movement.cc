@@ -81,8 +81,18 @@ Result<bool> concat(Editor& editor, Node& node, const RuleContext&) {
   return true;
 }
 
+// Of sizes that may not sum to the dimension only the run can tell, which refuses them.
 Result<bool> split(Editor& editor, Node& node, const RuleContext&) {
-  return node.outputs.size() == 1 && hand_on(editor, node, node.inputs[0]);
+  const std::optional<size_t> rank = editor.rank(node.inputs[0]);
+  const int64_t axis = node.attr_int("axis", 0);
+  if (node.outputs.size() != 1 || !rank || axis < 0 || axis >= static_cast<int64_t>(*rank))
+    return false;
+  if (node.has_input(1)) {
+    const auto sizes = editor.numbers(node.inputs[1]);
+    const Dim& whole = editor.type(node.inputs[0]).shape[static_cast<size_t>(axis)];
+    if (!sizes || sizes->size() != 1 || !whole.is(sizes->front())) return false;
+  }
+  return hand_on(editor, node, node.inputs[0]);
 }
 
 // All in order, whatever the shape of the indices.

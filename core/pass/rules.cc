@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <deque>
+#include <set>
 #include <unordered_map>
+#include <utility>
 
 #include "core/pass/editors.h"
 
@@ -93,10 +95,12 @@ class Driver {
   bool try_rule(Editor& editor, NodeId id, const std::string& name, const Rule& rule) {
     Node* node = editor.node(id);
     if (!node || (!rule.op.empty() && node->domain != rule.domain)) return false;
+    if (failed_.contains({id, &rule})) return false;
     const Graph& graph = editor.graph();
     if (!context_.pass.gate.may(rule.name, graph, name)) return false;
     Result<bool> applied = rule.apply(editor, *node, context_);
     if (!applied.ok()) {
+      failed_.emplace(id, &rule);
       result_.warnings.push_back(
           message(rule.name, " at '", name, "': ", applied.status().message()));
       return false;
@@ -112,6 +116,8 @@ class Driver {
   const RuleContext& context_;
   PassResult& result_;
   RuleIndex index_;
+  // What a failed rewrite made and took back touches its neighbours, and so this node again.
+  std::set<std::pair<NodeId, const Rule*>> failed_;
 };
 
 }  // namespace

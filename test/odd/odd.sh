@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Random models of one operator: nothing ends the process, and levels all and none agree. Arguments: the source folder,
-# the library, how many cases, a seed.
+# the library, how many cases, a seed, and the tool, whose operators have to be covered.
 set -euo pipefail
 export PYFLAME_RT_LIBRARY=$2 PYTHONDONTWRITEBYTECODE=1
 python=/usr/bin/python3
@@ -16,4 +16,5 @@ if grep -q __asan_init "$PYFLAME_RT_LIBRARY"; then
   export LD_PRELOAD=$preload PYTHONMALLOC=malloc
   export ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1:handle_sigbus=0
 fi
+if [ -n "${5:-}" ]; then "$python" "$1/test/odd/covered.py" "$5"; fi
 "$python" "$1/test/odd/odd.py" --cases "$3" --seed "$4"

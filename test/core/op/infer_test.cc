@@ -130,6 +130,21 @@ TEST_F(Canonicalise, unsqueeze_axes_become_an_input) {
   EXPECT_EQ(numbers(*find("Unsqueeze"), 1), (std::vector<int64_t>{0, 2}));
 }
 
+// Counting from the end twice would make -4 of rank 3 the last axis.
+TEST_F(Canonicalise, axes_before_the_first_are_refused) {
+  for (const char* op : {"Unsqueeze", "CenterCropPad"}) {
+    start(18);
+    input("x", kFloat, {1, 2, 3});
+    const bool unsqueeze = std::string_view(op) == "Unsqueeze";
+    constant("numbers", Tensor::of_int64({unsqueeze ? -5 : 2}).take());
+    node(op, {"x", "numbers"}, {"y"},
+         unsqueeze ? std::vector<Attribute>{}
+                   : std::vector<Attribute>{Attribute::of_ints("axes", {-4})});
+    const Status status = canonicalise(*graph);
+    EXPECT_FALSE(status.ok()) << op;
+  }
+}
+
 TEST_F(Canonicalise, clip_limits_become_inputs) {
   start(6);
   input("x", kFloat, {3});

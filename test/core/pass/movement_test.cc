@@ -32,6 +32,14 @@ TEST(Movement, nodes_that_move_nothing_go) {
   EXPECT_EQ(g.optimised(kBatches), "Exp, Sqrt");
 }
 
+// Whether a dimension has the size only a run knows, and it refuses another.
+TEST(Movement, a_piece_of_a_size_that_may_not_fit_stays) {
+  PassGraph g;
+  const std::string x = g.node("Exp", {g.input("x", {"N"})});
+  g.output(g.node("Sqrt", {g.node("Split", {x, g.ints({4})}, {axis(0)})}));
+  EXPECT_EQ(g.optimised({{{"N", 4}}}), "Exp, Split, Sqrt");
+}
+
 TEST(Movement, nodes_that_move_something_stay) {
   const auto left = [](const std::string& op, std::vector<std::string> (*more)(PassGraph&),
                        std::vector<Attribute> attrs) {
@@ -331,6 +339,15 @@ TEST(Conv, a_transposed_one_of_stride_1_is_a_plain_one) {
   // It cuts off more than zeros.
   EXPECT_EQ(transposed_network({ints("pads", {3, 0, 0, 0})}), "ConvTranspose, Neg");
   EXPECT_EQ(transposed_network({ints("output_shape", {5, 6})}), "ConvTranspose, Neg");
+}
+
+// The convolution's window would be larger than its input.
+TEST(Conv, a_transposed_one_without_elements_ends) {
+  PassGraph g;
+  const std::string x = g.input("x", {"1", "1", "3", "1"});
+  g.output(g.node("Neg", {g.node("ConvTranspose", {x, g.weights({1, 1, 3, 2})},
+                                 {Attribute::of_ints("pads", {1, 1, 1, 1})})}));
+  EXPECT_EQ(g.optimised({}), "ConvTranspose, Neg");
 }
 
 std::string pooled_network(PassGraph& g, const std::string& between, std::vector<Attribute> attrs,
