@@ -155,7 +155,7 @@ void add_windows(std::vector<LongStep>& all) {
   all.push_back({"MaxRoiPool",
                  "",
                  "",
-                 {f32({1, 64, 200, 200}), f32({20000, 5})},
+                 {f32({1, 64, 200, 200}), filled(kF32, {20000, 5}, Fill::kZeros)},
                  {integers("pooled_shape", {14, 14})}});
   all.push_back(
       {"RoiAlign",

@@ -145,7 +145,7 @@ Result<Kernel> make_typed(const SnapshotNode& node, StoreFn<T> store) {
       T* const out = store ? sums + sums_bytes / sizeof(T) : run.output<T>(0) + out_start;
       T bias[kChannels] = {};
       if (has_bias) load(bias, run.input(2), group * geo.group_out + first, 1, channels);
-      for (int64_t c = 0; c < channels && !plan->apart; ++c)
+      for (int64_t c = 0; c < channels && !plan->apart && !run.stopped(); ++c)
         std::fill(out + c * pixels, out + (c + 1) * pixels, bias[c]);
       const int64_t weight_row = geo.group_out * taps;
       const StridedSource<T> weights(run.input(1), plan->dtype,

@@ -190,7 +190,8 @@ Result<Kernel> make_eye_like(const SnapshotNode& node) {
   kernel.run = [=](const Run& run) {
     void* y = run.output(0);
     if (bytes == 0) return pfrt_code{PFRT_CODE_OK};
-    std::memset(y, 0, bytes);  // all bits zero is 0 in every type here
+    constexpr char kZero = 0;  // all bits zero is 0 in every type here
+    fill(run, y, static_cast<int64_t>(bytes), &kZero, 1);
     const float one = 1;
     for (int64_t r = std::max<int64_t>(0, -k); r < rows && r + k < columns; ++r)
       store_block(dtype, &one, 1, element(dtype, y, r * columns + r + k));

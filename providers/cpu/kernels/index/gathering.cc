@@ -8,6 +8,7 @@
 #include "providers/cpu/kernels/index/index.h"
 #include "providers/cpu/kernels/index/outlet.h"
 #include "providers/cpu/kernels/lines.h"
+#include "providers/cpu/kernels/pace.h"
 #include "providers/cpu/kernels/parts.h"
 #include "providers/cpu/kernels/signature.h"
 
@@ -100,8 +101,10 @@ Result<Kernel> make_compress(const SnapshotNode& node) {
   kernel.run = [=, outlet = Outlet(node, 0)](const Run& run) {
     const uint8_t* condition = run.input<uint8_t>(1);
     std::vector<int64_t> kept;
-    for (int64_t i = 0; i < conditions; ++i)
+    Pace pace(run);
+    for (int64_t i = 0; i < conditions && !pace.stopped(8); ++i)
       if (condition[i] != 0) kept.push_back(i);
+    if (const pfrt_code code = run.stop()) return code;
     const int64_t n = static_cast<int64_t>(kept.size());
     std::vector<int64_t> out_dims = dims;
     out_dims[static_cast<size_t>(axis)] = n;

@@ -57,7 +57,9 @@ Groups grouped(const Run& run, const T* slices, int64_t n, int64_t width, bool s
       }))
     return groups;
   groups.inverse.resize(order.size());
+  Pace pace(run);
   for (const int64_t i : order) {
+    if (pace.stopped(16)) return groups;
     if (groups.first.empty() || compared(at(groups.first.back()), at(i), width) != 0) {
       groups.first.push_back(i);
       groups.count.push_back(0);
@@ -69,17 +71,23 @@ Groups grouped(const Run& run, const T* slices, int64_t n, int64_t width, bool s
 
   std::vector<size_t> by_first(groups.first.size());
   std::iota(by_first.begin(), by_first.end(), size_t{0});
-  std::sort(by_first.begin(), by_first.end(),
-            [&](size_t a, size_t b) { return groups.first[a] < groups.first[b]; });
+  const auto earlier = [&](size_t a, size_t b) { return groups.first[a] < groups.first[b]; };
+  if (!sort_unless_stopped(run, earlier, [&](const auto& compare) {
+        std::sort(by_first.begin(), by_first.end(), compare);
+      }))
+    return groups;
   Groups renumbered;
   std::vector<int64_t> number(by_first.size());
   for (const size_t g : by_first) {
+    if (pace.stopped(16)) return groups;
     number[g] = static_cast<int64_t>(renumbered.first.size());
     renumbered.first.push_back(groups.first[g]);
     renumbered.count.push_back(groups.count[g]);
   }
-  for (const int64_t g : groups.inverse)
+  for (const int64_t g : groups.inverse) {
+    if (pace.stopped(8)) return groups;
     renumbered.inverse.push_back(number[static_cast<size_t>(g)]);
+  }
   return renumbered;
 }
 
@@ -94,12 +102,12 @@ struct UniqueJob {
 
 // The input with the axis first: [length][outer * inner].
 template <typename T>
-std::unique_ptr<T[]> slices_of(const UniqueJob& job, const void* x) {
+std::unique_ptr<T[]> slices_of(Pace& pace, const UniqueJob& job, const void* x) {
   const Lines& lines = job.lines;
   const int64_t parts = parts_of(job.dtype), width = lines.lines() * parts;
   auto slices = std::make_unique_for_overwrite<T[]>(static_cast<size_t>(lines.length * width));
   for (int64_t o = 0; o < lines.outer; ++o)
-    for (int64_t k = 0; k < lines.length; ++k)
+    for (int64_t k = 0; k < lines.length && !pace.stopped(16 + lines.inner); ++k)
       load_block(part_dtype(job.dtype), element(job.dtype, x, (o * lines.length + k) * lines.inner),
                  lines.inner * parts,
                  &slices[static_cast<size_t>(k * width + o * lines.inner * parts)]);
@@ -109,8 +117,10 @@ std::unique_ptr<T[]> slices_of(const UniqueJob& job, const void* x) {
 template <typename T>
 pfrt_code unique(const Run& run, const UniqueJob& job) {
   const Lines& lines = job.lines;
+  Pace pace(run);
   const Groups groups = [&] {
-    const auto slices = slices_of<T>(job, run.input(0));
+    const auto slices = slices_of<T>(pace, job, run.input(0));
+    if (run.stopped()) return Groups();
     const int64_t width = lines.lines() * parts_of(job.dtype);
     return grouped(run, slices.get(), lines.length, width, job.sorted);
   }();
@@ -121,7 +131,7 @@ pfrt_code unique(const Run& run, const UniqueJob& job) {
   void* y = nullptr;
   if (const pfrt_code code = job.outlets[0].open(run, dims, &y)) return code;
   const int64_t bytes = lines.inner * static_cast<int64_t>(dtype_size(job.dtype));
-  for (int64_t i = 0; y && bytes > 0 && i < lines.outer * n; ++i) {
+  for (int64_t i = 0; y && bytes > 0 && i < lines.outer * n && !pace.stopped(8 + bytes); ++i) {
     const int64_t from = i / n * lines.length + groups.first[static_cast<size_t>(i % n)];
     std::memcpy(static_cast<char*>(y) + i * bytes, run.input<char>(0) + from * bytes,
                 static_cast<size_t>(bytes));

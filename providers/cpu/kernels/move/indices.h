@@ -36,14 +36,18 @@ class IndexInput {
   // 0 when every element lies in [-bound, bound); otherwise what run.fail returned.
   pfrt_code check(const Run& run, std::string_view op, int64_t bound) const {
     const void* const from = data(run);
-    for (int64_t i = 0; i < count_; ++i)
+    for (int64_t i = 0; i < count_; ++i) {
+      if (i % kBetweenLooks == kBetweenLooks - 1)
+        if (const pfrt_code code = run.stop()) return code;
       if (const int64_t v = at(from, i); v < -bound || v >= bound)
         return run.fail(Code::kINVALID_ARGUMENT, op, ": index ", v, " (element ", i,
                         ") is outside [", -bound, ", ", bound, ")");
+    }
     return 0;
   }
 
  private:
+  static constexpr int64_t kBetweenLooks = 1 << 18;
   bool wide_, present_;
   uint32_t input_;
   int64_t count_;

@@ -52,7 +52,8 @@ Groups groups_of(std::span<const int64_t> dims, const std::vector<bool>& reduced
   return g;
 }
 
-// Runs change(values, count) on every group brought together in double, and puts the values back.
+// Runs change(pace, values, count) on every group brought together in double, and puts the values
+// back.
 template <typename Fn>
 Kernel groups_kernel(const SnapshotNode& node, Groups groups, Fn change) {
   const pfrt_dtype dtype = node.input_dtype(0);
@@ -74,7 +75,7 @@ Kernel groups_kernel(const SnapshotNode& node, Groups groups, Fn change) {
           load(values + static_cast<int64_t>(r) * g.length, run.input(0), start + g.rows[r], g.step,
                g.length);
         if (run.stopped()) return;
-        change(values, g.size());
+        change(pace, values, g.size());
         for (size_t r = 0; r < g.rows.size() && !pace.stopped(2 * g.length); ++r) {
           const double* const row = values + static_cast<int64_t>(r) * g.length;
           if (g.step == 1) {
@@ -102,9 +103,16 @@ Result<Kernel> make_lp_norm(const SnapshotNode& node) {
   if (p != 1 && p != 2) return kernel_error("p is ", p, ", expected 1 or 2");
   std::vector<bool> reduced(dims.size());
   reduced[static_cast<size_t>(axis)] = true;
-  return groups_kernel(node, groups_of(dims, reduced), [p](double* v, int64_t n) {
-    const double norm = p == 1 ? row_magnitudes(v, n) : std::sqrt(row_squares(v, n, 0));
-    for (int64_t i = 0; i < n; ++i) v[i] = norm == 0 ? 0 : v[i] / norm;
+  return groups_kernel(node, groups_of(dims, reduced), [p](Pace& pace, double* v, int64_t n) {
+    double norm = 0;
+    in_parts(pace, n, [&](int64_t begin, int64_t end) {
+      norm +=
+          p == 1 ? row_magnitudes(v + begin, end - begin) : row_squares(v + begin, end - begin, 0);
+    });
+    if (p == 2) norm = std::sqrt(norm);
+    in_parts(pace, n, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) v[i] = norm == 0 ? 0 : v[i] / norm;
+    });
   });
 }
 
@@ -120,11 +128,18 @@ Result<Kernel> make_mean_variance_norm(const SnapshotNode& node) {
     PFRT_ASSIGN(const int64_t axis, axis_of(a, dims.size()));
     reduced[static_cast<size_t>(axis)] = true;
   }
-  return groups_kernel(node, groups_of(dims, reduced), [](double* v, int64_t n) {
+  return groups_kernel(node, groups_of(dims, reduced), [](Pace& pace, double* v, int64_t n) {
     constexpr double kEpsilon = 1e-9;  // the standard's, added to the deviation
-    const double mean = row_sum(v, n) / static_cast<double>(n);
-    const double deviation = std::sqrt(row_squares(v, n, mean) / static_cast<double>(n)) + kEpsilon;
-    for (int64_t i = 0; i < n; ++i) v[i] = (v[i] - mean) / deviation;
+    double mean = 0, squares = 0;
+    in_parts(pace, n, [&](int64_t begin, int64_t end) { mean += row_sum(v + begin, end - begin); });
+    mean /= static_cast<double>(n);
+    in_parts(pace, n, [&](int64_t begin, int64_t end) {
+      squares += row_squares(v + begin, end - begin, mean);
+    });
+    const double deviation = std::sqrt(squares / static_cast<double>(n)) + kEpsilon;
+    in_parts(pace, n, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) v[i] = (v[i] - mean) / deviation;
+    });
   });
 }
 

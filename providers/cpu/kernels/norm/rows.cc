@@ -17,9 +17,11 @@ struct Spread {
   uint32_t input = 0;
   std::vector<int64_t> offsets;  // empty: as it lies
 
+  // Where it lies, or in |values|.
   template <typename T>
-  std::vector<T> read(const Run& run, int64_t n) const {
-    std::vector<T> values(static_cast<size_t>(n));
+  const T* read(const Run& run, int64_t n, std::vector<T>& values) const {
+    if (offsets.empty() && dtype == kNormType<T>) return run.input<T>(input);
+    values.resize(static_cast<size_t>(n));
     const LoadFn<T> load = load_fn<T>(dtype);
     if (offsets.empty()) {
       load(values.data(), run.input(input), 0, 1, n);
@@ -27,7 +29,7 @@ struct Spread {
       for (size_t i = 0; i < values.size(); ++i)
         load(&values[i], run.input(input), offsets[i], 1, 1);
     }
-    return values;
+    return values.data();
   }
 };
 
@@ -102,8 +104,9 @@ Kernel rows_kernel(RowsForm form) {
   kernel.flops = 8.0 * static_cast<double>(form.rows) * static_cast<double>(form.length);
   kernel.scratch_bytes = 2 * static_cast<uint64_t>(form.length) * sizeof(T);
   kernel.run = [f = std::move(form)](const Run& run) -> pfrt_code {
-    const std::vector<T> scale = f.scale.read<T>(run, f.length);
-    const std::vector<T> bias = f.bias.present ? f.bias.read<T>(run, f.length) : std::vector<T>();
+    std::vector<T> own_scale, own_bias;
+    const T* const scale = f.scale.read(run, f.length, own_scale);
+    const T* const bias = f.bias.present ? f.bias.read(run, f.length, own_bias) : nullptr;
     const int64_t block = std::max<int64_t>(1, (1 << 13) / std::max<int64_t>(f.length, 1));
     run.parallel((f.rows + block - 1) / block, [&](int64_t b, uint32_t worker) {
       Pace pace(run);
@@ -113,8 +116,7 @@ Kernel rows_kernel(RowsForm form) {
         const T* const x = load_row(f.dtype, run.input(0), r * f.length, f.length, buffer);
         T* const y = place_row(f.out_dtype, run.output(0), r * f.length, buffer + f.length);
         double mean, inverse;
-        normalise_row(pace, f, x, scale.data(), f.bias.present ? bias.data() : nullptr, y, &mean,
-                      &inverse);
+        normalise_row(pace, f, x, scale, bias, y, &mean, &inverse);
         store_row(f.out_dtype, run.output(0), r * f.length, f.length, y);
         if (f.has_mean) store_fn<double>(f.mean_dtype)(run.output(1), r, &mean, 1);
         if (f.has_deviation) store_fn<double>(f.deviation_dtype)(run.output(2), r, &inverse, 1);

@@ -9,6 +9,8 @@
 namespace pfrt::cpu {
 namespace {
 
+constexpr int64_t kFilledAtOnce = 1 << 16;  // elements
+
 // The dimensions that the indices count in: those the pooling had, which an output shape may
 // exceed.
 Result<std::vector<int64_t>> pooled_from(const SnapshotNode& node) {
@@ -45,7 +47,10 @@ Result<Kernel> make_max_unpool(const SnapshotNode& node) {
   Kernel kernel;
   kernel.width = 1;
   kernel.run = [=](const Run& run) -> pfrt_code {
-    if (size > 0) std::memset(run.output(0), 0, static_cast<size_t>(size) * bytes);
+    run.blocks(size, kFilledAtOnce, [&](int64_t begin, int64_t end) {
+      std::memset(run.output<char>(0) + static_cast<size_t>(begin) * bytes, 0,
+                  static_cast<size_t>(end - begin) * bytes);
+    });
     const void* const at = indices.data(run);
     for (int64_t i = 0; i < count; ++i) {
       if (i % 16384 == 0 && run.stopped()) break;

@@ -30,7 +30,10 @@ struct Before {
 // The first |k| of |order|, a permutation of a line's indices. False when the run was stopped.
 template <typename T>
 bool select(const Run& run, const T* x, int64_t n, int64_t k, bool largest, int64_t* order) {
-  std::iota(order, order + n, int64_t{0});
+  Pace pace(run);
+  in_parts(pace, n,
+           [&](int64_t begin, int64_t end) { std::iota(order + begin, order + end, begin); });
+  if (n > 0 && run.stopped()) return false;
   return sort_unless_stopped(run, Before<T>{x, largest}, [&](const auto& before) {
     if (k < n) std::nth_element(order, order + k, order + n, before);
     std::sort(order, order + k, before);

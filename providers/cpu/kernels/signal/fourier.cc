@@ -125,9 +125,10 @@ Fourier::Fourier(int64_t length, const Run& run) : length_(length), factors_(fac
     sin_[i] = -std::sin(angle);
     square = (square + 2 * i + 1) % (2 * n);
   }
-  if (direct) return;
+  if (direct || run.stopped()) return;
   const int64_t size = power_of_two(2 * length - 1);
   inner_ = std::make_unique<Fourier>(size, run);
+  if (run.stopped()) return;
   filter_re_.resize(static_cast<size_t>(size));
   filter_im_.resize(static_cast<size_t>(size));
   for (size_t i = 0; i < n && !pace.stopped(1); ++i) {
@@ -137,6 +138,7 @@ Fourier::Fourier(int64_t length, const Run& run) : length_(length), factors_(fac
     filter_re_[static_cast<size_t>(size) - i] = cos_[i];
     filter_im_[static_cast<size_t>(size) - i] = -sin_[i];
   }
+  if (run.stopped()) return;
   std::vector<double> work(static_cast<size_t>(work_for(size)));
   inner_->transform(run, filter_re_.data(), filter_im_.data(), work.data());
 }
@@ -172,7 +174,7 @@ void Fourier::butterflies(const Run& run, double* re, double* im, double* work) 
     rest /= radix;
     s.stride *= radix;
   }
-  if (at_re == re) return;
+  if (at_re == re || run.stopped()) return;
   std::copy(at_re, at_re + length_, re);
   std::copy(at_im, at_im + length_, im);
 }
@@ -181,14 +183,15 @@ void Fourier::butterflies(const Run& run, double* re, double* im, double* work) 
 void Fourier::chirp(const Run& run, double* re, double* im, double* work) const {
   const int64_t size = inner_->length();
   double *a = work, *b = work + size, *rest = work + 2 * size;
-  std::fill(a, a + 2 * size, 0.0);
-  for (int64_t i = 0; i < length_; ++i) {
+  Pace pace(run);
+  in_parts(pace, 2 * size, [&](int64_t begin, int64_t end) { std::fill(a + begin, a + end, 0.0); });
+  for (int64_t i = 0; i < length_ && !pace.stopped(4); ++i) {
     const double c = cos_[static_cast<size_t>(i)], w = sin_[static_cast<size_t>(i)];
     a[i] = re[i] * c - im[i] * w;
     b[i] = re[i] * w + im[i] * c;
   }
   inner_->transform(run, a, b, rest);
-  for (int64_t i = 0; i < size; ++i) {
+  for (int64_t i = 0; i < size && !pace.stopped(4); ++i) {
     const double fr = filter_re_[static_cast<size_t>(i)], fi = filter_im_[static_cast<size_t>(i)];
     const double r = a[i] * fr - b[i] * fi;
     b[i] = a[i] * fi + b[i] * fr;
@@ -196,7 +199,7 @@ void Fourier::chirp(const Run& run, double* re, double* im, double* work) const 
   }
   inner_->transform(run, b, a, rest);  // back
   const double scale = 1 / static_cast<double>(size);
-  for (int64_t i = 0; i < length_; ++i) {
+  for (int64_t i = 0; i < length_ && !pace.stopped(4); ++i) {
     const double c = cos_[static_cast<size_t>(i)], w = sin_[static_cast<size_t>(i)];
     re[i] = (a[i] * c - b[i] * w) * scale;
     im[i] = (a[i] * w + b[i] * c) * scale;

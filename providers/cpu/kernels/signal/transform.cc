@@ -101,7 +101,9 @@ void transform_line(const Run& run, const Dft& dft, const DftLines& lines, const
   const LoadFn<double> load = load_fn<double>(dft.dtype);
   std::fill(bench.re + held, bench.re + n, 0.0);
   load(bench.re, run.input(0), first, stride, held);
+  if (run.stopped()) return;
   std::fill(lines.in_parts == 2 ? bench.im + held : bench.im, bench.im + n, 0.0);
+  if (run.stopped()) return;
   if (lines.in_parts == 2) load(bench.im, run.input(0), first + 1, stride, held);
   if (real) mirror(bench.re, bench.im, n);
   if (dft.inverse) {
@@ -114,6 +116,7 @@ void transform_line(const Run& run, const Dft& dft, const DftLines& lines, const
   } else {
     fourier.transform(run, bench.re, bench.im, bench.work);
   }
+  if (run.stopped()) return;
   put(dft.dtype, run.output(0), (o * lines.out_length * lines.inner + i) * lines.out_parts,
       lines.inner * lines.out_parts, lines.out_parts, lines.out_length, bench);
 }

@@ -46,16 +46,20 @@ void log_softmax_line(Pace& pace, const T* x, T* y, int64_t n) {
     for (int64_t i = begin; i < end; ++i) sum += static_cast<double>(std::exp(x[i] - shift));
   });
   const T log_sum = static_cast<T>(std::log(sum));
-  for (int64_t i = 0; i < n; ++i) y[i] = (x[i] - shift) - log_sum;
+  in_parts(pace, n, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) y[i] = (x[i] - shift) - log_sum;
+  });
 }
 
 // One at the first greatest element, or at the first NaN.
 template <typename T>
-void hardmax_line(Pace&, const T* x, T* y, int64_t n) {
+void hardmax_line(Pace& pace, const T* x, T* y, int64_t n) {
   int64_t at = 0;
-  for (int64_t i = 1; i < n && x[at] == x[at]; ++i)
-    if (x[at] < x[i] || x[i] != x[i]) at = i;
-  std::fill_n(y, n, T{0});
+  in_parts(pace, n, [&](int64_t begin, int64_t end) {
+    for (int64_t i = std::max<int64_t>(begin, 1); i < end && x[at] == x[at]; ++i)
+      if (x[at] < x[i] || x[i] != x[i]) at = i;
+  });
+  in_parts(pace, n, [&](int64_t begin, int64_t end) { std::fill(y + begin, y + end, T{0}); });
   y[at] = T{1};
 }
 

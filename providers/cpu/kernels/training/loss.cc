@@ -8,6 +8,7 @@
 
 #include "providers/cpu/kernels/convert.h"
 #include "providers/cpu/kernels/matmul/load.h"
+#include "providers/cpu/kernels/pace.h"
 #include "providers/cpu/kernels/signature.h"
 #include "providers/cpu/kernels/training/training.h"
 
@@ -64,8 +65,9 @@ void log_sum_exp(const Run& run, const Loss& loss, Block& b) {
 // The same where an image is one pixel: its scores lie side by side.
 void log_sum_exp_of_row(const Run& run, const Loss& loss, Block& b) {
   double scores[kWide], top = -INFINITY, sum = 0;
+  Pace pace(run);
   const auto parts = [&](auto&& fn) {
-    for (int64_t c = 0; c < loss.classes; c += kWide) {
+    for (int64_t c = 0; c < loss.classes && !pace.stopped(8 * kWide); c += kWide) {
       const int64_t n = std::min(kWide, loss.classes - c), at = b.image * loss.classes + c;
       load_block(loss.dtype, element(loss.dtype, run.input(0), at), n, scores);
       fn(at, n);
