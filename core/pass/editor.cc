@@ -28,6 +28,18 @@ Type merged(const Type& found, const Type& known) {
   return out;
 }
 
+// Blocks without |from| are passed by with vector instructions: a node may have very many inputs.
+void replace_all(std::vector<ValueId>& list, ValueId from, ValueId to) {
+  constexpr size_t kBlock = 64;
+  for (size_t i = 0; i < list.size(); i += kBlock) {
+    const size_t end = std::min(i + kBlock, list.size());
+    uint32_t found = 0;
+    for (size_t k = i; k < end; ++k) found |= list[k] == from;
+    for (size_t k = i; found && k < end; ++k)
+      if (list[k] == from) list[k] = to;
+  }
+}
+
 bool identical(const Shape& a, const Shape& b) {
   return std::ranges::equal(
       a, b, [](const Dim& x, const Dim& y) { return x == y || (x.unknown() && y.unknown()); });
@@ -342,7 +354,7 @@ void Editor::replace(ValueId from, ValueId to) {
   places_.erase(from);
   for (NodeId id : moved) {
     Node& user = *graph_->node(id);
-    std::ranges::replace(user.inputs, from, to);
+    replace_all(user.inputs, from, to);
     (void)for_each_body(user, [&](Graph& body) -> Status {
       for (Capture& c : body.captures)
         if (c.outer == from) c.outer = to;

@@ -15,7 +15,7 @@ namespace {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 constexpr int kMany = 20'000;
 #else
-constexpr int kMany = 200'000;
+constexpr int kMany = 100'000;
 #endif
 
 std::string name(const char* stem, int i) { return stem + std::to_string(i); }

@@ -57,7 +57,7 @@ struct ModelSpec {
   std::map<std::string, ValueType> types;  // of every value
   bool outputs_have_dims = false;
   uint64_t misdeclared = 0;  // other than 0: a seed by which wrong types are declared everywhere
-  bool faulty = false;  // something was made wrong: it may be refused, by all levels alike
+  bool faulty = false;       // something was made wrong: it may be refused, by all levels alike
   std::vector<Feed> feeds;
 };
 
