@@ -13,6 +13,8 @@ namespace pyflame_rt {
 struct ImportOptions {
   bool validate = true;
   bool infer_shapes = true;
+  // As in LoadOptions.
+  std::string confine = "links";
   // Rewrites the graph as opt::optimize does at OptLevel::Basic. Sessions optimise by their own
   // level, with this or without.
   bool optimize = false;
@@ -33,6 +35,7 @@ class ONNXImporter {
       LoadOptions load;
       load.validate = options.validate;
       load.infer_shapes = options.infer_shapes;
+      load.confine = options.confine;
       const Model model = Model::load(path, load);
       if (model.format() != "onnx") {
         throw UnsupportedFormatError("'" + path + "' is a " + model.format() +
