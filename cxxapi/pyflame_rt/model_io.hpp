@@ -23,11 +23,11 @@ struct LoadOptions {
 
   bool validate = true;
   bool infer_shapes = true;
+  Progress progress;
   // Where files beside the model may be: "links" = in its folder or, where its path is a symbolic
   // link, in the folder of the file it leads to; "strict" = in the folder that the path names,
   // which no link may leave.
   std::string confine = "links";
-  Progress progress;
 };
 
 // A model's bytes as the caller reads them. Used by the loading thread, during the load alone; what

@@ -38,8 +38,8 @@ class ImportOptions:
     validate: bool = True
     infer_shapes: bool = True
     optimize: bool = False
-    confine: str = "links"
     progress: Optional[Progress] = None
+    confine: str = "links"
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name not in self.__dataclass_fields__:

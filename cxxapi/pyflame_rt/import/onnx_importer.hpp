@@ -13,11 +13,11 @@ namespace pyflame_rt {
 struct ImportOptions {
   bool validate = true;
   bool infer_shapes = true;
-  // As in LoadOptions.
-  std::string confine = "links";
   // Rewrites the graph as opt::optimize does at OptLevel::Basic. Sessions optimise by their own
   // level, with this or without.
   bool optimize = false;
+  // As in LoadOptions.
+  std::string confine = "links";
 };
 
 struct ImportResult {
