@@ -16,7 +16,7 @@ pfrt_status* create_on(pfrt_session* session, pfrt_string provider, pfrt_dtype d
   return guard([&]() -> Status {
     if (!session || !out) return null_argument(session ? "out_value" : "session");
     *out = nullptr;
-    if (rank && !dims) return null_argument("dims");
+    PFRT_TRY(check_dims("creating a tensor on a device", dims, rank));
     if (!dtype_known(dtype))
       return error(Code::kDTYPE_MISMATCH, "creating a tensor on a device: dtype ", dtype,
                    " is unknown");

@@ -556,7 +556,7 @@ const pfrt_graph_api kGraphApi = {
     PFRT_ABI_VERSION,
     create,
     retain<pfrt_graph>,
-    release<pfrt_graph>,
+    last_call<release<pfrt_graph>, pfrt_graph>,
     create_subgraph,
     set_opset,
     set_metadata,

@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "capi/alive.h"
 #include "capi/hooks.h"
 #include "core/base/floating_point.h"
 #include "core/base/log.h"
@@ -41,6 +42,7 @@ class Counted {
 
  private:
   std::atomic<uint32_t> refs_{1};
+  [[no_unique_address]] Alive alive_;
 };
 
 template <typename Handle>
@@ -51,6 +53,7 @@ void retain(Handle* handle) {
 template <typename Handle>
 void release(Handle* handle) {
   if (!handle || !handle->drop()) return;
+  const Inside inside;
   const os::ForkScope scope;
   delete handle;
 }
@@ -65,6 +68,7 @@ Status from_status(pfrt_status* status);
 // caller's floating-point environment is set aside.
 template <typename Fn>
 pfrt_status* guard(Fn&& fn) noexcept {
+  const Inside inside;
   const os::ForkScope scope;
   const FloatingPointScope floating_point;
   try {
@@ -150,6 +154,8 @@ pfrt_value_info make_value_info(const PortInfo& port, InfoStorage& storage);
 // The type that a value info describes; dimension names become symbols.
 Result<Type> type_from(const pfrt_value_info& info, SymbolTable& symbols);
 
+// Refuses dimensions that cannot be read: too many, or none at |dims|.
+Status check_dims(std::string_view doing, const int64_t* dims, uint64_t rank);
 // Refuses a tensor on a device where its bytes are to be read.
 Status need_host(const Value& value, std::string_view doing);
 Result<Tensor> tensor_from(const pfrt_tensor& view, bool borrow, std::function<void()> release);
@@ -219,6 +225,7 @@ struct pfrt_status {
   pfrt::Status status;
   std::vector<std::unique_ptr<pfrt_status>> children;
   bool immortal = false;
+  [[no_unique_address]] pfrt::capi::Alive alive;
 };
 
 struct pfrt_options : pfrt::capi::Counted {
@@ -302,6 +309,7 @@ struct pfrt_session : pfrt::capi::Counted {
 };
 
 struct pfrt_report {
+  [[no_unique_address]] pfrt::capi::Alive alive;
   std::vector<pfrt::StepReport> rows;
   std::vector<std::string> notes;
 };

@@ -27,10 +27,19 @@ Status check_abi(std::string_view what, uint32_t abi) {
                PFRT_ABI_MINOR);
 }
 
+Status check_name(std::string_view what, pfrt_string name) {
+  const std::string text(view(name));
+  if (text.find('\0') == std::string::npos) return {};
+  return error(Code::kINVALID_ARGUMENT, "registering ", what, " '", text.c_str(),
+               "...': the name has a NUL character in it");
+}
+
 // |op| in |set|; nothing is changed on failure.
 Result<OperatorSet::Ptr> extended(const OperatorSet::Ptr& set, const pfrt_custom_op& op,
                                   const std::string& origin, std::shared_ptr<void> keep) {
   PFRT_TRY(check_abi("an operator", op.abi));
+  PFRT_TRY(check_name("operator", op.name));
+  PFRT_TRY(check_name("an operator of domain", op.domain));
   PFRT_ASSIGN(auto made, ClientOperator::create(op, origin, std::move(keep)));
   return OperatorSet::with(set, std::move(made));
 }
@@ -41,6 +50,7 @@ Result<std::shared_ptr<const ClientPass>> client_pass(const pfrt_custom_pass& gi
                                                       std::shared_ptr<void> keep, Logger& logger,
                                                       std::string_view doing) {
   PFRT_TRY(check_abi("a pass", given.abi));
+  PFRT_TRY(check_name("pass", given.name));
   auto made = std::make_shared<ClientPass>();
   made->name = view(given.name);
   if (made->name.empty() || (!given.run && !given.rewrite) || given.level > PFRT_PASS_ALL)
@@ -270,6 +280,7 @@ pfrt_status* register_provider(pfrt_env* env, const pfrt_client_provider* provid
     keep = lifetime(given.release, given.user);
     if (!env) return null_argument("env");
     PFRT_TRY(check_abi("a provider", given.abi));
+    PFRT_TRY(check_name("provider", given.name));
     ProviderSource source;
     source.name = view(given.name);
     if (source.name.empty() || !given.table)

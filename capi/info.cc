@@ -1,7 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "capi/handles.h"
+#include "core/base/rank.h"
 
 namespace pfrt::capi {
+
+Status check_dims(std::string_view doing, const int64_t* dims, uint64_t rank) {
+  if (rank > kMaxRank)
+    return error(Code::kINVALID_ARGUMENT, doing, ": it has rank ", rank, "; at most ", kMaxRank,
+                 " is possible");
+  if (rank && !dims)
+    return error(Code::kINVALID_ARGUMENT, doing, ": argument 'dims' is NULL, the rank is ", rank);
+  return {};
+}
 
 pfrt_value_info make_value_info(const PortInfo& port, InfoStorage& storage) {
   storage.name = port.name;
@@ -33,9 +43,8 @@ Result<Type> type_from(const pfrt_value_info& info, SymbolTable& symbols) {
     return error(Code::kDTYPE_MISMATCH, "describing value '", info.name, "': dtype ", info.dtype,
                  " is unknown");
   if (info.rank < 0) return type;
-  if (info.rank > 64 || (info.rank > 0 && !info.dims))
-    return error(Code::kINVALID_ARGUMENT, "describing value '", info.name, "': rank ", info.rank,
-                 " without dims, or above 64");
+  PFRT_TRY(check_dims(message("describing value '", info.name, "'"), info.dims,
+                      static_cast<uint64_t>(info.rank)));
   type.has_shape = true;
   for (int32_t i = 0; i < info.rank; ++i) {
     if (info.dims[i] >= 0) {

@@ -4,6 +4,7 @@
 #include "capi/handles.h"
 #include "capi/reader.h"
 #include "capi/sink.h"
+#include "core/base/os/atomic_file.h"
 #include "core/base/os/cpu.h"
 #include "core/base/os/file.h"
 #include "core/format/pfm.h"
@@ -37,6 +38,7 @@ struct Import {
   EnvState& env;
   InfoList info;
   std::vector<std::string> warnings;
+  os::Confine confine = os::Confine::kLinks;
   std::vector<std::shared_ptr<os::FileHealth>> files;  // beside the model
 
   static Import& of(const pfrt_import_request* request) {
@@ -73,9 +75,8 @@ pfrt_code open_beside(const pfrt_import_request* request, pfrt_string location,
       return report(
           error(Code::kUNSUPPORTED, "opening external data '", location,
                 "': the model was given as memory, so it has no folder; load it from its file"));
-    auto opened =
-        os::MappedFile::open_beneath(os::folder_of(import.source.path), std::string(view(location)),
-                                     import.env.guard_mapped_files);
+    auto opened = os::MappedFile::open_beside(import.source.path, std::string(view(location)),
+                                              import.confine, import.env.guard_mapped_files);
     if (!opened.ok()) return report(opened.status());
     if (opened.value()->health()) import.files.push_back(opened.value()->health());
     *out_data = opened.value()->data();
@@ -220,6 +221,9 @@ Result<std::shared_ptr<Graph>> import_graph(const Source& source, Import& import
     auto loaded = load_pfm(source.data, source.size, source.keep, import.progress);
     if (!loaded.ok()) return loaded.take_status().prepend("loading " + what);
     import.info = std::move(loaded->info);
+    if (loaded->version == 1)
+      import.warnings.emplace_back(
+          "the file has .pfm version 1, in which damage to the graph is not noticed; save it anew");
     info.format = "pfm";
     return std::move(loaded->graph);
   }
@@ -251,7 +255,8 @@ Status load(pfrt_env* env, const Source& source, const Options& o, Progress& pro
             uint64_t started, pfrt_model** out) {
   PFRT_TRY(progress.stage("import", kImportUntil).prepend("loading " + source.text()));
   const auto file = os::health_of(source.data);
-  Import import{source, progress, *env->state, {}, {}, {}};
+  Import import{source, progress, *env->state, {}, {}, {}, {}};
+  import.confine = o.get_string("confine") == "strict" ? os::Confine::kStrict : os::Confine::kLinks;
   if (file) import.files.push_back(file);
   ModelInfo info;
   auto graph = import_graph(source, import, info);
@@ -581,7 +586,7 @@ const pfrt_model_api kModelApi = {
     load_memory,
     from_graph,
     retain<pfrt_model>,
-    release<pfrt_model>,
+    last_call<release<pfrt_model>, pfrt_model>,
     save,
     graph_of,
     info,

@@ -12,6 +12,7 @@
 #include "core/session/verify.h"
 
 struct pfrt_optimizer {
+  [[no_unique_address]] pfrt::capi::Alive alive;
   pfrt_optimizer(std::shared_ptr<pfrt::capi::EnvState> state, const pfrt::Options& given)
       : env(std::move(state)),
         options(given),
@@ -24,6 +25,7 @@ struct pfrt_optimizer {
 };
 
 struct pfrt_optimization {
+  [[no_unique_address]] pfrt::capi::Alive alive;
   pfrt::PassResult total;
   std::vector<pfrt::PassReport> reports;
 };
@@ -82,6 +84,7 @@ pfrt_status* create(pfrt_env* env, const pfrt_options* options, pfrt_optimizer**
 }
 
 void release_optimizer(pfrt_optimizer* optimizer) {
+  const Inside inside;
   const os::ForkScope scope;
   delete optimizer;
 }
@@ -322,14 +325,14 @@ const pfrt_optimizer_api kOptimizerApi = {
     sizeof(pfrt_optimizer_api),
     PFRT_ABI_VERSION,
     create,
-    release_optimizer,
+    last_call<release_optimizer, pfrt_optimizer>,
     add_default_passes,
     add_pass,
     add_custom_pass,
     pass_count,
     pass_at,
     run,
-    release_result,
+    last_call<release_result, pfrt_optimization>,
     totals,
     report_count,
     report_at,

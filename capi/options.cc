@@ -102,7 +102,7 @@ const pfrt_options_api kOptionsApi = {
     PFRT_ABI_VERSION,
     create,
     retain<pfrt_options>,
-    release<pfrt_options>,
+    last_call<release<pfrt_options>, pfrt_options>,
     set_bool,
     set_int,
     set_float,

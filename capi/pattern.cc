@@ -4,10 +4,12 @@
 #include "capi/handles.h"
 
 struct pfrt_pattern {
+  [[no_unique_address]] pfrt::capi::Alive alive;
   pfrt::Pattern pattern;
 };
 
 struct pfrt_matches {
+  [[no_unique_address]] pfrt::capi::Alive alive;
   ~pfrt_matches() { pfrt::capi::release(graph); }
   pfrt_graph* graph = nullptr;
   pfrt::Pattern pattern;
@@ -104,12 +106,12 @@ const pfrt_pattern_api kPatternApi = {
     sizeof(pfrt_pattern_api),
     PFRT_ABI_VERSION,
     create,
-    release_pattern,
+    last_call<release_pattern, pfrt_pattern>,
     add_node,
     add_edge,
     set_root,
     find_all,
-    release_matches,
+    last_call<release_matches, pfrt_matches>,
     match_count,
     node,
     is_single_consumer,

@@ -44,7 +44,7 @@ pfrt_string note_at(const pfrt_report* report, size_t index) {
 const pfrt_report_api kReportApi = {
     sizeof(pfrt_report_api),
     PFRT_ABI_VERSION,
-    release_report,
+    last_call<release_report, pfrt_report>,
     row_count,
     row_at,
     note_count,

@@ -7,6 +7,7 @@
 
 // Keeps the environment (and with it the plug-in) until the service has stopped.
 struct pfrt_service {
+  [[no_unique_address]] pfrt::capi::Alive alive;
   pfrt_env* env = nullptr;
   std::shared_ptr<const pfrt::Plugin> plugin;
   pfrt_service_instance* instance = nullptr;
@@ -96,6 +97,7 @@ pfrt_status* service_start(pfrt_env* env, pfrt_string name, const pfrt_key_value
 
 void service_stop(pfrt_service* service) {
   if (!service) return;
+  const Inside inside;
   try {
     service->plugin->service()->stop(service->instance);
   } catch (...) {

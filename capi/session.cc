@@ -382,7 +382,7 @@ const pfrt_session_api kSessionApi = {
     PFRT_ABI_VERSION,
     create,
     retain<pfrt_session>,
-    release<pfrt_session>,
+    last_call<release<pfrt_session>, pfrt_session>,
     input_count,
     input_at,
     output_count,

@@ -74,8 +74,14 @@ Status from_status(pfrt_status* status) {
 }
 
 const pfrt_status_api kStatusApi = {
-    sizeof(pfrt_status_api), PFRT_ABI_VERSION, code, text, child_count, child,
-    release_status,          text_of,
+    sizeof(pfrt_status_api),
+    PFRT_ABI_VERSION,
+    code,
+    text,
+    child_count,
+    child,
+    last_call<release_status, pfrt_status>,
+    text_of,
 };
 
 }  // namespace pfrt::capi

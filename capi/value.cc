@@ -20,11 +20,9 @@ namespace {
 Status check_view(const pfrt_tensor& t) {
   if (!dtype_known(t.dtype))
     return error(Code::kDTYPE_MISMATCH, "a tensor view has dtype ", t.dtype, ", which is unknown");
-  if (t.rank > 64)
-    return error(Code::kINVALID_ARGUMENT, "a tensor view has rank ", t.rank,
-                 "; at most 64 is possible");
-  if (t.rank && !t.dims)
-    return error(Code::kINVALID_ARGUMENT, "a tensor view of rank ", t.rank, " has no dims");
+  PFRT_TRY(check_dims("viewing a tensor", t.dims, t.rank));
+  if (t.dtype == PFRT_DTYPE_STRING && t.strides)
+    return error(Code::kUNSUPPORTED, "viewing a tensor: strings cannot have strides");
   if (t.memory != PFRT_MEMORY_HOST)
     return error(
         Code::kUNSUPPORTED, "a tensor view is in memory kind ", t.memory,
@@ -68,7 +66,7 @@ pfrt_status* create_tensor(pfrt_dtype dtype, const int64_t* dims, size_t rank, p
   return guard([&]() -> Status {
     if (!out) return null_argument("out_value");
     *out = nullptr;
-    if (rank && !dims) return null_argument("dims");
+    PFRT_TRY(check_dims("creating a tensor", dims, rank));
     PFRT_ASSIGN(Tensor tensor, Tensor::allocate(dtype, Dims(dims, dims + rank)));
     *out = new pfrt_value(Value::of(std::move(tensor)));
     return {};
@@ -220,9 +218,9 @@ pfrt_status* map_parts(const pfrt_value* value, pfrt_value** out_keys, pfrt_valu
 pfrt_status* create_sparse(pfrt_value* values, pfrt_value* indices, const int64_t* dims,
                            size_t rank, pfrt_value** out) {
   return guard([&]() -> Status {
-    if (!values || !indices || !out || (rank && !dims))
-      return null_argument("values, indices, dims or out_value");
+    if (!values || !indices || !out) return null_argument("values, indices or out_value");
     *out = nullptr;
+    PFRT_TRY(check_dims("creating a sparse tensor", dims, rank));
     PFRT_TRY(need_host(*values->value, "creating a sparse tensor"));
     PFRT_TRY(need_host(*indices->value, "creating a sparse tensor"));
     const Tensor &v = values->value->tensor, &i = indices->value->tensor;
@@ -342,7 +340,6 @@ Result<Tensor> tensor_from(const pfrt_tensor& t, bool borrow, std::function<void
     char* to = copy.as<char>();
     gather(static_cast<const char*>(t.data), t.dims, t.strides, t.rank, element, to);
   }
-  if (t.dtype == PFRT_DTYPE_STRING) return error(Code::kUNSUPPORTED, "strings cannot have strides");
   return copy;
 }
 
@@ -362,7 +359,7 @@ const pfrt_value_api kValueApi = {
     sizeof(pfrt_value_api),
     PFRT_ABI_VERSION,
     retain<pfrt_value>,
-    release<pfrt_value>,
+    last_call<release<pfrt_value>, pfrt_value>,
     kind,
     create_tensor,
     wrap_tensor,

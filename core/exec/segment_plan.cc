@@ -7,6 +7,7 @@
 #include <span>
 
 #include "core/base/os/fork.h"
+#include "core/base/rank.h"
 #include "core/ir/verify.h"
 
 namespace pfrt {
@@ -104,7 +105,7 @@ struct SegmentPlan::Call {
   static pfrt_code alloc_output(const pfrt_step_context* context, uint32_t buffer,
                                 const int64_t* dims, uint32_t rank, void** out) {
     *out = nullptr;
-    if (rank > 64 || (rank && !dims)) return PFRT_CODE_INVALID_ARGUMENT;
+    if (rank > kMaxRank || (rank && !dims)) return PFRT_CODE_INVALID_ARGUMENT;
     try {
       return of(context).allocate(buffer, Dims(dims, dims + rank), out);
     } catch (const std::bad_alloc&) {

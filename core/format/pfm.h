@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The .pfm file: "PFM\0", a version, a size-prefixed FlatBuffer (pfm.fbs) and 64-byte-aligned
-// payload sections, each with a checksum. Loading makes initializers views into the bytes given;
-// nothing is copied but small payloads that a foreign writer left unaligned. Pure functions;
-// thread-safe.
+// The .pfm file: "PFM\0", a version, the file's size, a checksum of all this and of the
+// size-prefixed FlatBuffer (pfm.fbs) that follows, and 64-byte-aligned payload sections, each with
+// a checksum. Files of version 1, without size and first checksum, are read too. Loading makes
+// initializers views into the bytes given; nothing is copied but small payloads that a foreign
+// writer left unaligned. Pure functions; thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -24,6 +25,7 @@ using InfoList = std::vector<std::pair<std::string, std::string>>;
 struct PfmModel {
   std::shared_ptr<Graph> graph;
   InfoList info;  // producer_name, model_version, ... as importers give them
+  uint32_t version = 0;
 };
 
 // Whether |data| starts like a .pfm file.
@@ -31,7 +33,7 @@ bool is_pfm(const void* data, uint64_t size);
 
 // |keep| owns |data| and is held by every initializer that is a view into it. Corrupt, truncated or
 // newer files are INVALID_MODEL or UNSUPPORTED_FORMAT; a checksum that does not match is DATA_LOSS
-// naming the initializer.
+// naming the graph or the initializer.
 Result<PfmModel> load_pfm(const void* data, uint64_t size, std::shared_ptr<void> keep,
                           Progress& progress);
 

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Constants of the .pfm layout, shared by reader and writer.
+// The .pfm layout, shared by reader and writer: a Header, the size-prefixed buffer, and sections at
+// multiples of 64 bytes with fewer than 64 zeros between them; nothing follows the last. Every byte
+// is known or checked: the header's checksum covers the header and the buffer, which has the
+// sections'. Files of version 1 have no more of the header than kMagic and the version, and no
+// checksum of the buffer.
 #pragma once
 
 #include <cstdint>
@@ -8,9 +12,17 @@
 namespace pfrt::pfm {
 
 inline constexpr char kMagic[4] = {'P', 'F', 'M', '\0'};
-inline constexpr uint32_t kVersion = 1;
-inline constexpr uint64_t kHeaderBytes = 8;  // magic and version; the size-prefixed buffer follows
-inline constexpr uint64_t kAlignment = 64;   // of payload sections
-inline constexpr int kMaxDepth = 64;         // of bodies in bodies
+inline constexpr uint32_t kVersion = 2;
+inline constexpr uint64_t kAlignment = 64;  // of payload sections
+inline constexpr int kMaxDepth = 64;        // of bodies in bodies
+
+struct Header {
+  char magic[4];
+  uint32_t version;
+  uint64_t file_bytes;
+  uint64_t checksum;  // XXH3-64 of the bytes before it and of the buffer with its size
+};
+static_assert(sizeof(Header) == 24);
+inline constexpr uint64_t kVersion1Bytes = 8;
 
 }  // namespace pfrt::pfm

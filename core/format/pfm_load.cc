@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#define XXH_INLINE_ALL
-#include <xxhash.h>
-
 #include <algorithm>
 #include <cstring>
 
+#include "core/base/rank.h"
 #include "core/format/pfm.h"
+#include "core/format/pfm_checksum.h"
 #include "core/format/pfm_layout.h"
 #include "pfm_generated.h"
 
@@ -21,26 +20,22 @@ class Reader {
         progress_(progress) {}
 
   Result<PfmModel> read() {
-    uint32_t version = 0, length = 0;
-    const uint64_t prefix = pfm::kHeaderBytes + sizeof length;
-    if (size_ < prefix) return error(Code::kINVALID_MODEL, "the file ends inside its header");
-    std::memcpy(&version, data_ + 4, sizeof version);
-    std::memcpy(&length, data_ + pfm::kHeaderBytes, sizeof length);
-    if (version != pfm::kVersion)
-      return error(Code::kUNSUPPORTED_FORMAT, "the file has .pfm version ", version,
-                   ", this library reads version ", pfm::kVersion);
-    if (length > size_ - prefix)
-      return error(Code::kINVALID_MODEL, "the graph should have ", length,
-                   " bytes, the file has only ", size_ - prefix, " left; it is truncated");
+    PFRT_ASSIGN(const uint64_t header_bytes, read_header());
+    PFRT_ASSIGN(const uint64_t buffer_bytes, read_size(header_bytes));
+    const char* buffer = data_ + header_bytes;
+    sections_.push_back({0, header_bytes + buffer_bytes});
+    if (header_bytes == sizeof header_ &&
+        pfm::checksum_of(header_, buffer, buffer_bytes) != header_.checksum)
+      return damaged("the graph");
     // FlatBuffers wants its buffer aligned; a mapping is, memory from a caller may not be.
-    const auto* bytes = reinterpret_cast<const uint8_t*>(data_ + pfm::kHeaderBytes);
+    const auto* bytes = reinterpret_cast<const uint8_t*>(buffer);
     std::vector<uint64_t> aligned;
     if (reinterpret_cast<uintptr_t>(bytes) % alignof(uint64_t) != 0) {
-      aligned.resize((length + sizeof length + 7) / 8);
-      std::memcpy(aligned.data(), bytes, length + sizeof length);
+      aligned.resize((buffer_bytes + 7) / 8);
+      std::memcpy(aligned.data(), bytes, buffer_bytes);
       bytes = reinterpret_cast<const uint8_t*>(aligned.data());
     }
-    flatbuffers::Verifier verifier(bytes, length + sizeof length, pfm::kMaxDepth * 8, 100'000'000);
+    flatbuffers::Verifier verifier(bytes, buffer_bytes, pfm::kMaxDepth * 8, 100'000'000);
     if (!pfm::VerifySizePrefixedModelBuffer(verifier))
       return error(Code::kINVALID_MODEL, "the graph's bytes are corrupt");
     const pfm::Model* model = pfm::GetSizePrefixedModel(bytes);
@@ -49,10 +44,80 @@ class Reader {
     PFRT_TRY(read_graph(*model->graph(), *out.graph, 0));
     for_each(model->info(),
              [&](const pfm::Entry* e) { out.info.emplace_back(text(e->key()), text(e->value())); });
+    if (header_bytes == sizeof header_) PFRT_TRY(check_padding());
+    out.version = header_.version;
     return out;
   }
 
  private:
+  struct Section {
+    uint64_t begin, end;
+  };
+
+  static Status damaged(std::string_view what) {
+    return error(
+        Code::kDATA_LOSS, what,
+        " does not match its checksum; the file is damaged, restore it from where it came");
+  }
+
+  static Status check_rank(size_t rank, const std::string& name) {
+    if (rank <= kMaxRank) return {};
+    return error(Code::kINVALID_MODEL, "value '", name, "' has rank ", rank, "; at most ", kMaxRank,
+                 " is possible");
+  }
+
+  // The bytes before the buffer, by the version.
+  Result<uint64_t> read_header() {
+    if (size_ < pfm::kVersion1Bytes)
+      return error(Code::kINVALID_MODEL, "the file ends inside its header");
+    std::memcpy(&header_, data_, pfm::kVersion1Bytes);
+    if (header_.version == 1) return pfm::kVersion1Bytes;
+    if (header_.version != pfm::kVersion)
+      return error(Code::kUNSUPPORTED_FORMAT, "the file has .pfm version ", header_.version,
+                   ", this library reads versions 1 to ", pfm::kVersion);
+    if (size_ < sizeof header_)
+      return error(Code::kINVALID_MODEL, "the file ends inside its header");
+    std::memcpy(&header_, data_, sizeof header_);
+    if (header_.file_bytes != size_)
+      return error(Code::kINVALID_MODEL, "the file should have ", header_.file_bytes,
+                   " bytes, it has ", size_,
+                   header_.file_bytes > size_ ? "; it is truncated" : "; it is damaged");
+    return uint64_t{sizeof header_};
+  }
+
+  // Of the buffer at |at|, with its size.
+  Result<uint64_t> read_size(uint64_t at) const {
+    uint32_t length = 0;
+    if (size_ - at < sizeof length)
+      return error(Code::kINVALID_MODEL, "the file ends inside its header");
+    std::memcpy(&length, data_ + at, sizeof length);
+    if (length > size_ - at - sizeof length)
+      return error(Code::kINVALID_MODEL, "the graph should have ", length,
+                   " bytes, the file has only ", size_ - at - sizeof length,
+                   " left; it is truncated");
+    return length + uint64_t{sizeof length};
+  }
+
+  // What no section has is zero.
+  Status check_padding() {
+    std::sort(sections_.begin(), sections_.end(),
+              [](const Section& a, const Section& b) { return a.begin < b.begin; });
+    sections_.push_back({size_, size_});
+    uint64_t at = 0;
+    for (const Section& s : sections_) {
+      if (s.begin > at && s.begin - at >= pfm::kAlignment)
+        return error(Code::kINVALID_MODEL, "no constant has the ", s.begin - at,
+                     " bytes from byte ", at, "; the file is damaged");
+      for (; at < s.begin; ++at)
+        if (data_[at] != 0)
+          return error(Code::kDATA_LOSS, "byte ", at,
+                       " between the constants is not zero; the file is damaged, restore it from "
+                       "where it came");
+      at = std::max(at, s.end);
+    }
+    return {};
+  }
+
   static std::string text(const flatbuffers::String* s) { return s ? s->str() : std::string(); }
   static std::string text(const flatbuffers::Vector<uint8_t>* s) {
     return s ? std::string(reinterpret_cast<const char*>(s->data()), s->size()) : std::string();
@@ -77,15 +142,14 @@ class Reader {
 
   Result<uint64_t> checksum(const char* data, uint64_t size) {
     constexpr uint64_t kPiece = uint64_t{4} << 20;
-    XXH3_state_t state;
-    XXH3_64bits_reset(&state);
+    pfm::Checksum sum;
     for (uint64_t at = 0; at < size; at += kPiece) {
       const uint64_t piece = std::min(kPiece, size - at);
-      XXH3_64bits_update(&state, data + at, static_cast<size_t>(piece));
+      sum.add(data + at, piece);
       checked_ += piece;
       PFRT_TRY(progress_.at(static_cast<double>(checked_) / static_cast<double>(size_)));
     }
-    return XXH3_64bits_digest(&state);
+    return sum.value();
   }
 
   Result<Tensor> read_tensor(const pfm::Tensor* from, const std::string& name) {
@@ -93,6 +157,7 @@ class Reader {
     Tensor t;
     t.dtype = from->dtype();
     t.dims = numbers(from->dims());
+    PFRT_TRY(check_rank(t.dims.size(), name));
     const int64_t count = t.count();
     const uint64_t expected = t.bytes();
     if (!dtype_known(t.dtype) || count < 0 || expected == UINT64_MAX)
@@ -116,10 +181,8 @@ class Reader {
                    " with ", from->bytes(), " bytes, the file has ", size_, "; it is truncated");
     char* data = const_cast<char*>(data_ + from->offset());
     PFRT_ASSIGN(const uint64_t sum, checksum(data, expected));
-    if (sum != from->checksum())
-      return error(
-          Code::kDATA_LOSS, "constant '", name,
-          "' does not match its checksum; the file is damaged, restore it from where it came");
+    if (sum != from->checksum()) return damaged("constant '" + name + "'");
+    sections_.push_back({from->offset(), from->offset() + expected});
     const size_t element = std::max<size_t>(1, dtype_size(t.dtype));
     if (reinterpret_cast<uintptr_t>(data) % std::min<size_t>(element, 8) != 0)
       return Tensor::copy_of(t.dtype, t.dims, data);
@@ -138,6 +201,7 @@ class Reader {
     value->tensor = std::move(tensor);
     PFRT_ASSIGN(value->indices, read_tensor(from.indices(), name));
     value->dense_dims = numbers(from.dense_dims());
+    PFRT_TRY(check_rank(value->dense_dims.size(), name));
     return ValuePtr(std::move(value));
   }
 
@@ -188,9 +252,10 @@ class Reader {
     for_each(from.metadata(), [&](const pfm::Entry* e) {
       graph.metadata.emplace_back(text(e->key()), text(e->value()));
     });
-    for_each(from.values(), [&](const pfm::ValueInfo* v) {
+    const auto read_value = [&](const pfm::ValueInfo* v) -> Status {
       const ValueId id = graph.value(text(v->name()));
-      if (id == kNoId) return;
+      if (id == kNoId) return {};
+      if (v->shape()) PFRT_TRY(check_rank(v->shape()->size(), graph.at(id).name));
       Type& type = graph.at(id).type;
       type.kind = v->kind();
       type.dtype = v->dtype();
@@ -200,7 +265,9 @@ class Reader {
         type.shape.push_back(d->value() >= 0 ? Dim(d->value())
                                              : graph.symbols->symbol(text(d->name())));
       });
-    });
+      return {};
+    };
+    PFRT_TRY(try_each(from.values(), read_value));
     PFRT_TRY(try_each(from.constants(), [&](const pfm::Constant* c) -> Status {
       const std::string name = text(c->name());
       const ValueId id = graph.value(name);
@@ -239,7 +306,9 @@ class Reader {
   uint64_t size_;
   std::shared_ptr<void> keep_;
   Progress& progress_;
-  uint64_t checked_ = 0;  // bytes of constants
+  pfm::Header header_{};
+  std::vector<Section> sections_;  // what is checked, in no order
+  uint64_t checked_ = 0;           // bytes of constants
 };
 
 }  // namespace

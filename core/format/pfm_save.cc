@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#define XXH_INLINE_ALL
-#include <xxhash.h>
-
 #include <algorithm>
 #include <cstring>
 
 #include "core/format/pfm.h"
+#include "core/format/pfm_checksum.h"
 #include "core/format/pfm_layout.h"
 #include "pfm_generated.h"
 
@@ -84,7 +82,7 @@ class Writer {
     const uint64_t size = t.bytes();
     next_ = (next_ + pfm::kAlignment - 1) / pfm::kAlignment * pfm::kAlignment;
     sections_.push_back({next_, size, t.data()});
-    const uint64_t sum = XXH3_64bits(size ? t.data() : "", static_cast<size_t>(size));
+    const uint64_t sum = pfm::checksum_of(size ? t.data() : "", size);
     auto out = pfm::CreateTensor(builder_, t.dtype, dims, next_, size, sum);
     next_ += size;
     return out;
@@ -185,6 +183,15 @@ class Writer {
   std::vector<Section> sections_;
 };
 
+pfm::Header header_of(const FlatBufferBuilder& buffer, uint64_t file_bytes) {
+  pfm::Header header{};
+  std::memcpy(header.magic, pfm::kMagic, sizeof header.magic);
+  header.version = pfm::kVersion;
+  header.file_bytes = file_bytes;
+  header.checksum = pfm::checksum_of(header, buffer.GetBufferPointer(), buffer.GetSize());
+  return header;
+}
+
 }  // namespace
 
 Status save_pfm(const Graph& graph, const InfoList& info,
@@ -192,17 +199,17 @@ Status save_pfm(const Graph& graph, const InfoList& info,
   Writer sizing(0);
   PFRT_TRY(sizing.build(graph, info));
   PFRT_TRY(progress.at(0.1));
-  Writer writer(pfm::kHeaderBytes + sizing.buffer().GetSize());
+  Writer writer(sizeof(pfm::Header) + sizing.buffer().GetSize());
   PFRT_TRY(writer.build(graph, info));
 
-  PFRT_TRY(write(pfm::kMagic, sizeof pfm::kMagic));
-  PFRT_TRY(write(&pfm::kVersion, sizeof pfm::kVersion));
-  PFRT_TRY(write(writer.buffer().GetBufferPointer(), writer.buffer().GetSize()));
-  uint64_t at = pfm::kHeaderBytes + writer.buffer().GetSize();
-  constexpr uint64_t kPiece = uint64_t{4} << 20;
-  static constexpr char kZeros[pfm::kAlignment] = {};
+  uint64_t at = sizeof(pfm::Header) + writer.buffer().GetSize();
   const auto& sections = writer.sections();
   const uint64_t end = sections.empty() ? at : sections.back().offset + sections.back().bytes;
+  const pfm::Header header = header_of(writer.buffer(), end);
+  PFRT_TRY(write(&header, sizeof header));
+  PFRT_TRY(write(writer.buffer().GetBufferPointer(), writer.buffer().GetSize()));
+  constexpr uint64_t kPiece = uint64_t{4} << 20;
+  static constexpr char kZeros[pfm::kAlignment] = {};
   for (const Writer::Section& s : sections) {
     PFRT_TRY(write(kZeros, s.offset - at));
     for (at = s.offset; at < s.offset + s.bytes;) {

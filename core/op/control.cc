@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
+#include "core/ir/verify.h"
 #include "core/op/body.h"
 #include "core/op/families.h"
 #include "core/op/rules.h"
@@ -28,6 +29,16 @@ Result<const Graph*> branch_of(const Inference& in, const char* name) {
   return branch;
 }
 
+// Shapes may differ between branches, kinds and element types may not.
+Status expect_one_type(const Inference& in, size_t output, const Type& yes, const Type& no) {
+  const bool kinds = yes.kind != PFRT_VALUE_UNSET && no.kind != PFRT_VALUE_UNSET;
+  const bool elements = yes.dtype != PFRT_DTYPE_UNSET && no.dtype != PFRT_DTYPE_UNSET;
+  if (!kinds || (yes.kind == no.kind && (!elements || yes.dtype == no.dtype))) return {};
+  return error(Code::kINVALID_MODEL, describe(in.graph(), in.node()), ": output ", output, " is ",
+               type_text(yes, in.symbols()), " of 'then_branch' and ", type_text(no, in.symbols()),
+               " of 'else_branch'; both must give one type: cast one of them");
+}
+
 Status infer_if(Inference& in) {
   if (in.input(0).dtype != PFRT_DTYPE_UNSET && in.input(0).dtype != PFRT_DTYPE_BOOL)
     return wrong_dtype(in, 0, PFRT_DTYPE_BOOL);
@@ -47,7 +58,10 @@ Status infer_if(Inference& in) {
     if (!yes.ok() && !no.ok()) return {};
     types = yes.ok() ? yes.take() : no.value();
     if (yes.ok() && no.ok())
-      for (size_t i = 0; i < types.size(); ++i) types[i] = common_type(types[i], (*no)[i]);
+      for (size_t i = 0; i < types.size(); ++i) {
+        PFRT_TRY(expect_one_type(in, i, types[i], (*no)[i]));
+        types[i] = common_type(types[i], (*no)[i]);
+      }
   }
   for (size_t i = 0; i < in.output_count(); ++i) in.set_output(i, std::move(types[i]));
   return {};

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <deque>
 
+#include "core/base/rank.h"
 #include "core/plan/snapshot.h"
 
 namespace pfrt {
@@ -18,7 +19,6 @@ Code failure(pfrt_code code) {
 }
 
 // Most arguments fit this; the standard's longest shape has fewer dimensions.
-constexpr int32_t kMaxRank = 64;
 
 // One call of a shape callback: arguments, and what it answered.
 class InferCall {
@@ -143,7 +143,7 @@ class InferCall {
     if (!dtype_known(dtype)) return wrong(" has element type ", dtype, ", which is none");
     if (dtype == PFRT_DTYPE_STRING)
       return wrong(" holds strings; registered operators give numbers and bools");
-    if (rank < -1 || rank > kMaxRank) return wrong(" has rank ", rank);
+    if (rank < -1 || rank > static_cast<int32_t>(kMaxRank)) return wrong(" has rank ", rank);
     if (rank > 0 && !dims) return wrong(" has rank ", rank, ", and gives no dimensions");
     const ValueId out = inference_.node().outputs[index];
     if (out == kNoId) return {};

@@ -234,8 +234,11 @@ Status Executable::read_program(ProgramTable* program) const {
     if ((step.read_count && !step.reads) || (step.write_count && !step.writes) ||
         (step.node_count && !step.nodes))
       return fault("whose step ", i, " counts buffers or nodes that it does not list");
+    // The provider says what the dimensions at hand take: they are too large, not it at fault.
     if (step.scratch_bytes > kMostScratch)
-      return fault("whose step ", i, " wants ", step.scratch_bytes, " bytes of scratch a worker");
+      return error(Code::kSHAPE_MISMATCH, "the dimensions at hand are too large: step '",
+                   step.kernel, "' needs ", step.scratch_bytes,
+                   " bytes of memory for each thread, at most ", kMostScratch, " are possible");
   }
   p.buffers = p.buffer_copies.data();
   p.steps = p.step_copies.data();

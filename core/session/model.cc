@@ -67,7 +67,7 @@ void collect_file(const Tensor& tensor, Model::Files& files) {
   if (!tensor.buffer || tensor.buffer->owned()) return;
   auto file = os::health_of(tensor.origin());
   if (!file) return;
-  auto& list = tensor.deferred() && file->guarded() ? files.copied : files.viewed;
+  auto& list = tensor.deferred() ? files.copied : files.viewed;
   if (std::find(list.begin(), list.end(), file) == list.end()) list.push_back(std::move(file));
 }
 
@@ -151,7 +151,6 @@ Result<std::shared_ptr<Model>> Model::create(std::shared_ptr<Graph> graph, Model
     model->info_.parameter_bytes += t.valid() ? t.bytes() : 0;
   }
   collect_files(g, model->files_);
-  for (const auto& file : model->files_.viewed) model->unguarded_ |= !file->guarded();
   if (infer_shapes) {
     PFRT_TRY(progress.stage("infer shapes", 1.0));
     if (auto canonical = model->canonical(operators, progress); canonical.ok()) {

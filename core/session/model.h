@@ -49,8 +49,6 @@ class Model {
   // that one was copied from then, and ever after. |ask| also looks at the sizes of files that are
   // viewed, a system call each.
   Status intact(bool ask) const;
-  // Whether a fault on such a file would end the process, so that it is better to ask before.
-  bool unguarded() const { return unguarded_; }
   // All nodes with the newest meaning and inferred types; or why not. Made again only for other
   // |operators|, and only where the model uses some.
   Result<std::shared_ptr<const Graph>> canonical(const OperatorSet::Ptr& operators,
@@ -71,7 +69,6 @@ class Model {
   ModelInfo info_;
   std::vector<std::string> warnings_;
   Files files_;
-  bool unguarded_ = false;
   mutable std::mutex mutex_;
   mutable std::shared_ptr<const Graph> canonical_;
   mutable Status canonical_status_;

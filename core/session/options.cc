@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 
 namespace pfrt {
 namespace {
@@ -15,8 +16,9 @@ constexpr OptionRow kEnv[] = {
     {"threads", PFRT_OPTION_INT, "0", "",
      "threads a run may use at most; 0 = what affinity and quota allow"},
     {"guard_mapped_files", PFRT_OPTION_BOOL, "true", "",
-     "a model file that is cut short while it is mapped makes runs fail with 'data loss'; false = "
-     "the signal SIGBUS is the host's own, whose default ends the process"},
+     "model files are mapped, and one that is cut short while it is in use makes runs fail with "
+     "'data loss'; false = the signal SIGBUS is left to the host: files are read into memory of "
+     "their size instead, and what becomes of them later does not matter"},
 };
 
 constexpr OptionRow kLoad[] = {
@@ -24,6 +26,10 @@ constexpr OptionRow kLoad[] = {
     {"infer_shapes", PFRT_OPTION_BOOL, "true", "", "fill in types and shapes of inner values"},
     {"timeout_ms", PFRT_OPTION_INT, "0", "",
      "loading fails with 'deadline exceeded' after so many milliseconds; 0 = never"},
+    {"confine", PFRT_OPTION_STRING, "links", "links strict",
+     "where files beside the model may be: links = in the model's folder or, where its path is a "
+     "symbolic link, in the folder of the file it leads to; strict = in the folder that the path "
+     "names, which no link may leave"},
 };
 
 constexpr OptionRow kSession[] = {
@@ -149,6 +155,12 @@ size_t edits(std::string_view a, std::string_view b) {
   return row[b.size()];
 }
 
+double as_double(std::string_view text) {
+  double value = 0;
+  std::from_chars(text.data(), text.data() + text.size(), value);
+  return value;
+}
+
 bool in_words(std::string_view words, std::string_view word) {
   while (!words.empty()) {
     const size_t space = words.find(' ');
@@ -208,7 +220,9 @@ Status check_text(const OptionRow& row, std::string_view key, std::string_view t
   if (row.type == PFRT_OPTION_BOOL && !in_words("true 1 on false 0 off", text))
     return wrong("true or false");
   if (row.type == PFRT_OPTION_INT && !number(int64_t{0})) return wrong("an integer");
-  if (row.type == PFRT_OPTION_FLOAT && !number(0.0)) return wrong("a number");
+  if (row.type == PFRT_OPTION_FLOAT && !(number(0.0) && std::isfinite(as_double(text))))
+    return wrong("a finite number");
+  if (text.find('\0') != std::string_view::npos) return wrong("text without NUL characters");
   if (!row.choices.empty() && !in_words(row.choices, text)) return wrong(row.choices);
   return {};
 }
@@ -237,6 +251,9 @@ Result<const OptionRow*> Options::row(std::string_view key, pfrt_option_type typ
 }
 
 Status Options::store(const OptionRow& r, std::string_view key, std::string text) {
+  if (text.find('\0') != std::string::npos)
+    return error(Code::kINVALID_ARGUMENT, "setting ", options_kind_name(kind_), " option '", key,
+                 "' to '", text.c_str(), "...': it has a NUL character in it");
   if (!r.choices.empty() && !(text.empty() && r.default_text.empty()) && !in_words(r.choices, text))
     return error(Code::kINVALID_ARGUMENT, "setting ", options_kind_name(kind_), " option '", r.key,
                  "' to '", text, "': this version knows ", r.choices);
@@ -260,6 +277,9 @@ Status Options::set_int(std::string_view key, int64_t value) {
 
 Status Options::set_float(std::string_view key, double value) {
   PFRT_ASSIGN(const OptionRow* r, row(key, PFRT_OPTION_FLOAT));
+  if (!std::isfinite(value) || value < 0)
+    return error(Code::kINVALID_ARGUMENT, "setting ", options_kind_name(kind_), " option '", key,
+                 "' to ", value, ": it must be a finite number, at least 0");
   return store(*r, key, message(value));
 }
 
@@ -295,9 +315,7 @@ Status Options::set_text(std::string_view key, std::string_view text) {
     }
     case PFRT_OPTION_FLOAT: {
       PFRT_TRY(check_text(*r, key, text));
-      double value = 0;
-      std::from_chars(text.data(), text.data() + text.size(), value);
-      return set_float(key, value);
+      return set_float(key, as_double(text));
     }
     default:
       return store(*r, key, std::string(text));
@@ -338,12 +356,7 @@ Progress Options::progress() const {
 
 bool Options::get_bool(std::string_view key) const { return stored(key) == "true"; }
 
-double Options::get_float(std::string_view key) const {
-  const std::string& text = stored(key);
-  double value = 0;
-  std::from_chars(text.data(), text.data() + text.size(), value);
-  return value;
-}
+double Options::get_float(std::string_view key) const { return as_double(stored(key)); }
 
 int64_t Options::get_int(std::string_view key) const {
   const std::string& text = stored(key);

@@ -467,7 +467,7 @@ Status Session::attempt(Plans& plans, const std::vector<ValuePtr>& inputs,
 
 Status Session::run(const std::vector<ValuePtr>& inputs, const std::vector<OutputRequest>& requests,
                     const RunControl& control, std::vector<ValuePtr>& outputs) {
-  PFRT_TRY(model_->intact(model_->unguarded()));
+  PFRT_TRY(model_->intact(false));
   PFRT_TRY(check_inputs(inputs));
   // A run may also be on a thread that came through no ABI function.
   const FloatingPointScope floating_point;

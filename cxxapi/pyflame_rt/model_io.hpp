@@ -24,6 +24,10 @@ struct LoadOptions {
   bool validate = true;
   bool infer_shapes = true;
   Progress progress;
+  // Where files beside the model may be: "links" = in its folder or, where its path is a symbolic
+  // link, in the folder of the file it leads to; "strict" = in the folder that the path names,
+  // which no link may leave.
+  std::string confine = "links";
 };
 
 // A model's bytes as the caller reads them. Used by the loading thread, during the load alone; what
@@ -52,6 +56,7 @@ struct LoadCall {
     check(api().options->create(PFRT_OPTIONS_LOAD, c.out()));
     check(api().options->set_bool(c.get(), text("validate"), from.validate));
     check(api().options->set_bool(c.get(), text("infer_shapes"), from.infer_shapes));
+    check(api().options->set_string(c.get(), text("confine"), text(from.confine)));
     if (from.progress) check(api().options->set_progress(c.get(), &hear, this));
   }
   LoadCall(const LoadCall&) = delete;

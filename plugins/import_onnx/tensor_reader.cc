@@ -8,6 +8,7 @@
 
 #include "core/base/dtype.h"
 #include "core/base/os/pages.h"
+#include "plugins/import_onnx/sha1.h"
 #include "plugins/import_onnx/type_info.h"
 
 namespace pfrt::onnx {
@@ -123,7 +124,7 @@ Result<ValueRef> TensorReader::read(const wire::TensorProto& tensor, const std::
   if (!dtype_known(form.dtype))
     return error(Code::kUNSUPPORTED, "reading ", what, ": data_type ", tensor.data_type(),
                  " is not known to this version");
-  if (form.rank > static_cast<size_t>(kMaxRank))
+  if (form.rank > kMaxRank)
     return error(Code::kINVALID_MODEL, "reading ", what, ": it has ", form.rank, " dims; at most ",
                  kMaxRank, " are read");
   const int64_t count = element_count(form.dims, form.rank);
@@ -305,13 +306,14 @@ Status TensorReader::copy(const Form& form, Extent from, uint8_t* to) {
 
 Result<TensorReader::Extent> TensorReader::external(const Form& form,
                                                     const wire::TensorProto& tensor) {
-  const std::string* location = nullptr;
+  const std::string *location = nullptr, *checksum = nullptr;
   uint64_t offset = 0, length = form.bytes;
   for (const auto& entry : tensor.external_data()) {
     uint64_t* number = entry.key() == "offset"   ? &offset
                        : entry.key() == "length" ? &length
                                                  : nullptr;
     if (entry.key() == "location") location = &entry.value();
+    if (entry.key() == "checksum") checksum = &entry.value();
     if (number && !parse_number(entry.value(), number))
       return error(Code::kINVALID_MODEL, "reading external data of ", form.text(), ": ",
                    entry.key(), " '", entry.value(), "' is not a number of bytes");
@@ -327,7 +329,31 @@ Result<TensorReader::Extent> TensorReader::external(const Form& form,
     return error(Code::kINVALID_MODEL, "reading external data of ", form.text(), ": it needs ",
                  length, " bytes from byte ", offset, " of '", *location, "', which has ",
                  file.size);
+  if (checksum) PFRT_TRY(verify(*location, file, *checksum, form));
   return Extent{file.data + offset, length, file.file};
+}
+
+Status TensorReader::verify(const std::string& location, Extent file, const std::string& checksum,
+                            const Form& form) {
+  std::string wanted = checksum;
+  for (char& c : wanted) c = c >= 'A' && c <= 'F' ? static_cast<char>(c - 'A' + 'a') : c;
+  if (wanted.size() != 40 || wanted.find_first_not_of("0123456789abcdef") != std::string::npos)
+    return error(Code::kINVALID_MODEL, "reading external data of ", form.text(), ": checksum '",
+                 checksum, "' is no SHA-1 digest of 40 hexadecimal digits");
+  const auto [at, fresh] = digests_.try_emplace(location);
+  if (fresh) {
+    Sha1 sha1;
+    for (uint64_t done = 0; done < file.size; done += kCopyChunk) {
+      sha1.add(file.data + done, std::min(kCopyChunk, file.size - done));
+      if (const pfrt_code code = request_.stop(&request_))
+        return error(static_cast<Code>(code), "loading stopped while checking '", location, "'");
+    }
+    at->second = sha1.digest();
+  }
+  if (at->second == wanted) return {};
+  return error(Code::kDATA_LOSS, "reading external data of ", form.text(),
+               ": the model says that '", location, "' has SHA-1 ", wanted, ", it has ", at->second,
+               "; the file is damaged or belongs to another model, restore it from where it came");
 }
 
 Result<TensorReader::Extent> TensorReader::open(const std::string& location,
@@ -368,7 +394,7 @@ Status TensorReader::check_indices(const std::string& what, const pfrt_tensor& i
                                    uint64_t nonzeros, const wire::SparseTensorProto& tensor) {
   const auto rank = static_cast<size_t>(tensor.dims_size());
   const int64_t count = element_count(tensor.dims().data(), rank);
-  if (rank > static_cast<size_t>(kMaxRank) || count < 0)
+  if (rank > kMaxRank || count < 0)
     return error(Code::kINVALID_MODEL, "reading ", what,
                  ": its dense dims are negative, too many or overflow");
   const bool linear = indices.rank == 1;

@@ -53,6 +53,9 @@ class TensorReader {
   Result<ValueRef> read_integers(const Form& form, uint64_t stored, Next next);
   Result<Extent> external(const Form& form, const wire::TensorProto& tensor);
   Result<Extent> open(const std::string& location, const std::string& what);
+  // Holds the file at |location| against the SHA-1 digest that the model gives of it; once each.
+  Status verify(const std::string& location, Extent file, const std::string& checksum,
+                const Form& form);
   Result<ValueRef> create(const Form& form, pfrt_tensor* out_view);
   Result<ValueRef> wrap(const Form& form, Extent extent,
                         decltype(pfrt_value_api::wrap_tensor) wrap_as);
@@ -64,7 +67,8 @@ class TensorReader {
   const pfrt_api& api_;
   const pfrt_sink& sink_;
   std::vector<Payload> payloads_;
-  std::unordered_map<std::string, Extent> files_;  // by location
+  std::unordered_map<std::string, Extent> files_;         // by location
+  std::unordered_map<std::string, std::string> digests_;  // by location, of those asked for
 };
 
 }  // namespace pfrt::onnx

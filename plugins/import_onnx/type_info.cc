@@ -72,7 +72,7 @@ Status TypeInfo::read_tensor(int32_t elem_type, const wire::TensorShapeProto* sh
   if (elem_type != 0 && !dtype_known(dtype_))
     return error(Code::kUNSUPPORTED, "element type ", elem_type, " is not known to this version");
   if (!shape) return {};
-  if (shape->dim_size() > kMaxRank)
+  if (shape->dim_size() > static_cast<int>(kMaxRank))
     return error(Code::kINVALID_MODEL, "shape of ", shape->dim_size(), " dimensions; at most ",
                  kMaxRank, " are read");
   has_shape_ = true;
@@ -208,7 +208,7 @@ bool take_tensor(std::string_view& text, Tensor* out) {
 }
 
 bool take_type(std::string_view& text, wire::TypeProto* out, int depth) {
-  if (depth > kMaxRank) return false;
+  if (depth > static_cast<int>(kMaxRank)) return false;
   if (take(text, "tensor(")) return take_tensor(text, out->mutable_tensor_type());
   if (take(text, "sparse_tensor(")) return take_tensor(text, out->mutable_sparse_tensor_type());
   if (take(text, "map(")) {

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/base/rank.h"
 #include "core/base/status.h"
 #include "pfrt_onnx.pb.h"
 #include "pyflame_rt/pyflame_rt.h"
@@ -16,9 +17,6 @@
 namespace pfrt::onnx {
 
 namespace wire = ::pfrt_onnx_wire;
-
-// More dimensions than any operator has; a shape with more is refused.
-inline constexpr int kMaxRank = 64;
 
 // The ABI's description of a type. |info| points into this object and into the message it was read
 // from.

@@ -2,7 +2,8 @@
  *
  * Opens the library, loads and runs a .pfm model on several threads, releases everything and closes
  * the library, many times: threads and mappings are at the end what they were after the first
- * rounds. Usage: reload_test LIBRARY MODEL ROUNDS; MODEL is written first.
+ * rounds. Every other round closes the library first: live handles keep it, and the last to be
+ * released unloads it. Usage: reload_test LIBRARY MODEL ROUNDS; MODEL is written first.
  */
 #include <dirent.h>
 #include <dlfcn.h>
@@ -97,8 +98,38 @@ static int write_model(const char* library, const char* model_path) {
   return bad;
 }
 
+#if (defined(__OPTIMIZE__) && !defined(PFRT_SANITIZE_ADDRESS) && !defined(PFRT_SANITIZE_THREAD))
+static int loaded(const char* library) {
+  void* handle = dlopen(library, RTLD_NOW | RTLD_NOLOAD);
+  if (handle) dlclose(handle);
+  return handle != NULL;
+}
+#else
+static int loaded(const char* library) { return library == NULL; }
+#endif
+
+/* A status that outlives all else, the library's own handle included. 0 when everything went well.
+ */
+static int last_status(const char* library) {
+  void* handle = dlopen(library, RTLD_NOW | RTLD_LOCAL);
+  const pfrt_api* (*get)(uint32_t, pfrt_abi_info*) = NULL;
+  *(void**)&get = dlsym(handle, "pfrt_get_api");
+  const pfrt_api* api = get(PFRT_ABI_VERSION, NULL);
+  const pfrt_string none = {"/nowhere/model.pfm", 18};
+  pfrt_env* env = NULL;
+  pfrt_model* model = NULL;
+  if (failed(api, api->env->create(NULL, &env), "environment")) return 1;
+  pfrt_status* status = api->model->load_file(env, none, NULL, &model);
+  api->env->release(env);
+  dlclose(handle);
+  const int bad = !status || api->status->message(status).size == 0;
+  api->status->release(status);
+  if (loaded(library)) return fprintf(stderr, "a status left the library loaded\n"), 1;
+  return bad;
+}
+
 /* 0 when everything went well. */
-static int one_round(const char* library, const char* model_path) {
+static int one_round(const char* library, const char* model_path, int close_first) {
   void* handle = dlopen(library, RTLD_NOW | RTLD_LOCAL);
   if (!handle) return fprintf(stderr, "%s\n", dlerror()), 1;
   const pfrt_api* (*get)(uint32_t, pfrt_abi_info*) = NULL;
@@ -133,12 +164,20 @@ static int one_round(const char* library, const char* model_path) {
   desc.options = options;
   bad = bad || failed(api, api->session->create(env, &desc, &session), "session") ||
         failed(api, api->session->run(session, &in, 1, &out, 1, NULL), "run");
-  api->value->release(out.value);
+  pfrt_value* first = out.value;
+  if (close_first) {
+    dlclose(handle);
+    out.value = NULL;
+    bad = bad || failed(api, api->session->run(session, &in, 1, &out, 1, NULL), "run, closed");
+  }
+  api->value->release(first);
   api->session->release(session);
   api->options->release(options);
   api->model->release(model);
   api->env->release(env);
-  dlclose(handle);
+  if (close_first && out.value) api->value->release(out.value);
+  if (!close_first) dlclose(handle);
+  if (loaded(library)) return fprintf(stderr, "the library is still loaded\n"), 1;
   return bad;
 }
 
@@ -149,7 +188,7 @@ int main(int argc, char** argv) {
   int threads = 0, mappings = 0;
   long resident = 0;
   for (int i = 0; i < rounds; ++i) {
-    if (one_round(argv[1], argv[2])) return 1;
+    if (one_round(argv[1], argv[2], i % 2) || last_status(argv[1])) return 1;
     if (i != 19) continue;
     threads = settled_threads();
     mappings = mappings_now();

@@ -60,10 +60,12 @@ _HEAR = _callbacks.permanent_function(_abi.ProgressFn, _hear)
 class LoadCall:
     """Options of one load or save, and what its progress callback raised."""
 
-    def __init__(self, validate: bool = True, infer_shapes: bool = True, progress: Optional[Progress] = None) -> None:
+    def __init__(self, validate: bool = True, infer_shapes: bool = True, progress: Optional[Progress] = None,
+                 confine: str = "links") -> None:
         self.native = NativeOptions(_abi.OPTIONS_LOAD)
         self.native.set("validate", validate)
         self.native.set("infer_shapes", infer_shapes)
+        self.native.set("confine", confine)
         self.progress = progress
         self.raised: Optional[BaseException] = None
 
@@ -111,14 +113,17 @@ def graph_of_model(model: int) -> Graph:
 
 
 def load_model(path: Any, validate: bool = True, infer_shapes: bool = True,
-               progress: Optional[Progress] = None) -> Graph:
+               progress: Optional[Progress] = None, confine: str = "links") -> Graph:
     """The graph of a model file, its format found by the extension, then by the content.
+
+    |confine| says where files beside the model may be: "links" = in the model's folder or, where its path is a symbolic
+    link, in the folder of the file it leads to; "strict" = in the folder that the path names, which no link may leave.
 
     |progress| is called with how far the load is, from 0 to 1, and what is being done; it stops the load by returning
     False (CancelledError) or by raising. Raises ModelNotFoundError, InvalidModelError, UnsupportedFormatError, and
     ValidationError if |validate|.
     """
-    model = model_of_file(path, LoadCall(validate, infer_shapes, progress))
+    model = model_of_file(path, LoadCall(validate, infer_shapes, progress, confine))
     assert model.address
     return graph_of_model(model.address)
 

@@ -30,6 +30,7 @@ class ImportOptions:
     infer_shapes: fill in types and shapes of inner values as far as they follow from the inputs.
     optimize: rewrite the graph as ``opt.optimize`` does at OptLevel.BASIC. Sessions optimise by their own level, with
         this or without.
+    confine: "links" or "strict", where files beside the model may be, as in ``load_model``.
     progress: called with how far the import is, from 0 to 1, and what is being done. Returning False stops it, which
         is an error of the result; what it raises comes out.
     """
@@ -38,6 +39,7 @@ class ImportOptions:
     infer_shapes: bool = True
     optimize: bool = False
     progress: Optional[Progress] = None
+    confine: str = "links"
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name not in self.__dataclass_fields__:
@@ -66,7 +68,8 @@ class ONNXImporter:
         """The graph of a file. Faults of the file are in the result, not raised."""
         options = options or ImportOptions()
         try:
-            model = model_of_file(path, LoadCall(options.validate, options.infer_shapes, options.progress))
+            model = model_of_file(path, LoadCall(options.validate, options.infer_shapes, options.progress,
+                                                 options.confine))
             assert model.address
             form = read_metadata(model.address).format
             if form != "onnx":

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Files: read-only mappings, opening confined to a folder, and whole-file replacement. Nothing but
-// this and mapping_guard.h calls the operating system for them. MappedFile is immutable and shared;
-// AtomicFile belongs to one thread.
+// Files as read-only bytes, and what of the files beside a model its model may open. Only regular
+// files are read: a pipe or a device may never give an answer. MappedFile is immutable and shared.
 #pragma once
 
 #include <cstdint>
@@ -10,19 +9,28 @@
 #include <string>
 #include <string_view>
 
+#include "core/base/os/descriptor.h"
 #include "core/base/os/mapping_guard.h"
 #include "core/base/status.h"
 
 namespace pfrt::os {
 
+// How far symbolic links may lead the files that a model names.
+enum class Confine {
+  kLinks,   // to the model's folder or, where the model's path is a link, to the folder it leads to
+  kStrict,  // nowhere out of the folder that the model's path names
+};
+
 class MappedFile {
  public:
-  // |guarded|: a fault on the mapping is handled and marks the file's health (mapping_guard.h).
+  // |guarded|: the file is mapped, and a fault on the mapping is handled and marks the file's
+  // health (mapping_guard.h). Otherwise the bytes are a copy, which takes their size in memory.
   static Result<std::shared_ptr<MappedFile>> open(const std::string& path, bool guarded);
-  // |relative| may not leave |folder|, by "..", an absolute path or a symbolic link: INVALID_MODEL.
-  static Result<std::shared_ptr<MappedFile>> open_beneath(const std::string& folder,
-                                                          const std::string& relative,
-                                                          bool guarded);
+  // The file that the model at |model| calls |location|: relative to the model's folder, which it
+  // may not leave by "..", an absolute path or, as |confine| says, a link: INVALID_MODEL.
+  static Result<std::shared_ptr<MappedFile>> open_beside(const std::string& model,
+                                                         const std::string& location,
+                                                         Confine confine, bool guarded);
   ~MappedFile();
   MappedFile(const MappedFile&) = delete;
   MappedFile& operator=(const MappedFile&) = delete;
@@ -30,35 +38,20 @@ class MappedFile {
   const void* data() const { return data_; }
   uint64_t size() const { return size_; }
   const std::string& path() const { return path_; }
-  // nullptr for an empty file.
+  // nullptr for an empty file and for a copy.
   const std::shared_ptr<FileHealth>& health() const { return health_; }
 
  private:
   MappedFile() = default;
-  static Result<std::shared_ptr<MappedFile>> map(int fd, std::string path, bool guarded);
+  static Result<std::shared_ptr<MappedFile>> of(Descriptor fd, std::string path, bool guarded);
   void* data_ = nullptr;
   uint64_t size_ = 0;
   std::string path_;
   std::shared_ptr<FileHealth> health_;
 };
 
-// Writes beside |path| and moves into place on commit, so that |path| is the old file or the new
-// one, whole. Without commit the temporary file goes away.
-class AtomicFile {
- public:
-  static Result<std::unique_ptr<AtomicFile>> create(const std::string& path);
-  ~AtomicFile();
-  // DATA_LOSS when |data| is in a mapped file that has lost it.
-  Status write(const void* data, uint64_t size);
-  Status commit();
-  uint64_t written() const { return written_; }
-
- private:
-  AtomicFile() = default;
-  int fd_ = -1;
-  uint64_t written_ = 0;
-  std::string path_, temporary_;
-};
+// The regular file |path| and its size. Never waits for a peer.
+Result<Descriptor> open_regular(const std::string& path, uint64_t* size);
 
 // One write, so that lines of several threads do not mix; nothing is done when stderr is gone.
 void write_to_stderr(std::string_view line);

@@ -8,9 +8,12 @@
 #include <cerrno>
 #include <new>
 
+#include "core/base/os/elf.h"
+
 namespace pfrt::os {
 
 Result<std::shared_ptr<Library>> Library::open(const std::string& path, bool deep_bind) {
+  PFRT_TRY(check_shared_object(path));
   int flags = RTLD_NOW | RTLD_LOCAL;
 #if !defined(PFRT_SANITIZE_ADDRESS) && !defined(PFRT_SANITIZE_THREAD)
   if (deep_bind) flags |= RTLD_DEEPBIND;  // sanitizer runtimes refuse it
@@ -38,6 +41,14 @@ std::string path_of_code(const void* address) {
   return ::dladdr(address, &info) != 0 && info.dli_fname ? info.dli_fname : "";
 }
 
+void* open_own_library(const void* address) noexcept {
+  Dl_info info{};
+  if (::dladdr(address, &info) == 0 || !info.dli_fname) return nullptr;
+  return ::dlopen(info.dli_fname, RTLD_NOW | RTLD_NOLOAD);
+}
+
+int (*const kCloseLibrary)(void*) = &::dlclose;
+
 void keep_code_loaded(const void* address) {
   // The reference that this gives is never given back.
   ::dlopen(path_of_code(address).c_str(), RTLD_NOW | RTLD_NOLOAD | RTLD_NODELETE);
@@ -45,11 +56,10 @@ void keep_code_loaded(const void* address) {
 
 std::vector<std::string> list_folder(const std::string& folder) {
   std::vector<std::string> names;
-  DIR* dir = ::opendir(folder.c_str());
+  const std::unique_ptr<DIR, int (*)(DIR*)> dir(::opendir(folder.c_str()), ::closedir);
   if (!dir && errno == ENOMEM) throw std::bad_alloc();  // as any container here would
   if (!dir) return names;
-  while (const dirent* entry = ::readdir(dir)) names.emplace_back(entry->d_name);
-  ::closedir(dir);
+  while (const dirent* entry = ::readdir(dir.get())) names.emplace_back(entry->d_name);
   std::sort(names.begin(), names.end());
   return names;
 }

@@ -32,6 +32,11 @@ class Library {
 
 // The path of the shared object (or program) that holds |address|; empty when unknown.
 std::string path_of_code(const void* address);
+// One more reference to the shared object that holds |address|; nullptr where there is none to be
+// had. To be given to kCloseLibrary.
+void* open_own_library(const void* address) noexcept;
+// dlclose itself: code that may be unloaded by it must end with a jump there.
+extern int (*const kCloseLibrary)(void*);
 // The shared object that holds |address| is not unloaded any more.
 void keep_code_loaded(const void* address);
 // File names in |folder|, sorted; empty when it cannot be read.

@@ -44,7 +44,7 @@ struct Chunk {
 };
 Chunk first_chunk;
 
-// Puts zeros in the place of the guarded mapping around |address|. A slot that changes while it is
+// Puts zeros in the place of the mapping around |address|. A slot that changes while it is
 // read is not that of a mapping in use.
 bool replace_mapping(uintptr_t address) {
   for (Chunk* chunk = &first_chunk; chunk; chunk = chunk->next.load()) {
@@ -112,13 +112,12 @@ size_t level_of(const struct sigaction& action) {
 struct Mapping {
   uintptr_t end;
   std::shared_ptr<FileHealth> health;
-  Slot* slot;  // nullptr when not guarded
+  Slot* slot;
 };
 
 struct Registry {
   std::mutex mutex;
   std::map<uintptr_t, Mapping> mappings;  // by begin
-  size_t guarded = 0;
   bool buried[kLevels] = {};
 
   Slot* free_slot();
@@ -194,20 +193,17 @@ Status FileHealth::status() const {
                "the model again");
 }
 
-void add_mapping(const void* data, uint64_t size, std::shared_ptr<FileHealth> health,
-                 bool guarded) {
+void add_mapping(const void* data, uint64_t size, std::shared_ptr<FileHealth> health) {
   const auto begin = reinterpret_cast<uintptr_t>(data);
   const auto page = static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE));
   const uintptr_t end = begin + (static_cast<uintptr_t>(size) + page - 1) / page * page;
   Registry& r = registry();
   const std::lock_guard lock(r.mutex);
-  Slot* slot = guarded ? r.free_slot() : nullptr;
+  Slot* slot = r.free_slot();
   FileHealth* file = health.get();
   r.mappings.emplace(begin, Mapping{end, std::move(health), slot});
-  if (!slot) return;
-  file->set_guarded();
   slot->set(begin, end, file);
-  if (r.guarded++ == 0) r.install();
+  if (r.mappings.size() == 1) r.install();
 }
 
 void remove_mapping(const void* data) {
@@ -215,11 +211,9 @@ void remove_mapping(const void* data) {
   const std::lock_guard lock(r.mutex);
   const auto found = r.mappings.find(reinterpret_cast<uintptr_t>(data));
   if (found == r.mappings.end()) return;
-  if (Slot* slot = found->second.slot) {
-    slot->set(0, 0, nullptr);
-    if (--r.guarded == 0) r.uninstall();
-  }
+  found->second.slot->set(0, 0, nullptr);
   r.mappings.erase(found);
+  if (r.mappings.empty()) r.uninstall();
 }
 
 std::shared_ptr<FileHealth> health_of(const void* data) {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What becomes of a mapped file that somebody cuts short, or whose disk fails, while its pages are
-// in use. Touching a page that is gone raises SIGBUS. For guarded mappings a handler puts zeros in
-// the mapping's place, marks its file as lost and lets the thread go on; whoever used the bytes
-// asks the mark before results leave. Other SIGBUS go where they went before: the handler keeps and
-// calls what the host had installed, is installed with the first guarded mapping, and goes with the
-// last when it is still on top. A host that installs its own handler later should pass on what is
-// not its own, as the handler here does. All functions are thread-safe.
+// in use. Touching a page that is gone raises SIGBUS. A handler puts zeros in the mapping's place,
+// marks its file as lost and lets the thread go on; whoever used the bytes asks the mark before
+// results leave. Other SIGBUS go where they went before: the handler keeps and calls what the host
+// had installed, is installed with the first guarded mapping, and goes with the last when it is
+// still on top. A host that installs its own handler later should pass on what is not its own, as
+// the handler here does. All functions are thread-safe.
 #pragma once
 
 #include <atomic>
@@ -36,21 +36,16 @@ class FileHealth {
   void lose() { lost_.store(true); }
   // DATA_LOSS, naming the file.
   Status status() const;
-  // Faults on the mapping are handled; else they are the host's.
-  bool guarded() const { return guarded_; }
-  void set_guarded() { guarded_ = true; }
 
  private:
   const uint64_t size_;
   const std::string path_;
   int fd_ = -1;
-  bool guarded_ = false;
   std::atomic<bool> lost_{false};
 };
 
-// Makes a mapping of |size| bytes at |data| known, to health_of and, with |guarded|, to the signal
-// handler.
-void add_mapping(const void* data, uint64_t size, std::shared_ptr<FileHealth> health, bool guarded);
+// Makes a mapping of |size| bytes at |data| known, to health_of and to the signal handler.
+void add_mapping(const void* data, uint64_t size, std::shared_ptr<FileHealth> health);
 // Before the mapping goes.
 void remove_mapping(const void* data);
 

@@ -16,6 +16,8 @@ struct ImportOptions {
   // Rewrites the graph as opt::optimize does at OptLevel::Basic. Sessions optimise by their own
   // level, with this or without.
   bool optimize = false;
+  // As in LoadOptions.
+  std::string confine = "links";
 };
 
 struct ImportResult {
@@ -33,6 +35,7 @@ class ONNXImporter {
       LoadOptions load;
       load.validate = options.validate;
       load.infer_shapes = options.infer_shapes;
+      load.confine = options.confine;
       const Model model = Model::load(path, load);
       if (model.format() != "onnx") {
         throw UnsupportedFormatError("'" + path + "' is a " + model.format() +

@@ -6,6 +6,8 @@
 #include <cstring>
 #include <random>
 
+#include "core/format/pfm_checksum.h"
+#include "core/format/pfm_layout.h"
 #include "core/ir/verify.h"
 
 namespace pfrt {
@@ -258,6 +260,56 @@ TEST(Pfm, changed_payload_is_data_loss_naming_the_initializer) {
   }
 }
 
+// y = x + w with w = [1.5, -2], as the writer of version 1 left it.
+constexpr std::string_view kVersion1 =
+    "50464d0001000000bc020000100000000000000008000c0004000800080000002400000004000000000000000000"
+    "16002800040008000c001000140018001c002000240016000000780000006c000000580000004400000030000000"
+    "24000000180000000c0000000400000000000000010000005c000000010000008000000001000000380100000300"
+    "0000f00100008c010000d80000000100000004000000010000007900000001000000040000000100000078000000"
+    "00000000000000000100000067000000080014000400080008000000100000001c00000000000000000000000000"
+    "0000000012002000040008000c001000140018001c001200000064000000580000004c0000004000000020000000"
+    "0c000000040000000000000001000000040000000100000079000000020000001000000004000000010000007700"
+    "00000100000078000000000000000000000000000000000000000300000041646400000000000000000000ffffff"
+    "000000011c00000001000000010000000000000004000000010000000c000000010000007900000050ffffff1000"
+    "00000200000000000000000000000000000000000a001200040008000c000a000000540000000100000014000000"
+    "00000e002800040008000c0014001c000e0000000100000020000000000300000000000008000000000000007ef7"
+    "d657031d522800000000010000000200000000000000000000000100000077000000b0ffffff000000011c000000"
+    "01000000010000000000000004000000010000001400000001000000770000000800140008000400080000001000"
+    "0000020000000000000000000000000000000000000010001c0008000c0010001400070018001000000000000001"
+    "1c000000010000000100000000000000040000000100000014000000010000007800000008001000080004000800"
+    "00000c00000002000000000000000000000000000000000000000000000000000000000000000000000000000000"
+    "00000000000000000000000000000000000000000000000000000000000000000000c03f000000c0";
+
+std::string of_hex(std::string_view hex) {
+  std::string bytes;
+  for (size_t i = 0; i + 1 < hex.size(); i += 2)
+    bytes += static_cast<char>(std::stoi(std::string(hex.substr(i, 2)), nullptr, 16));
+  return bytes;
+}
+
+TEST(Pfm, files_of_version_1_are_read) {
+  const auto loaded = load(of_hex(kVersion1));
+  ASSERT_TRUE(loaded.ok()) << loaded.status().message();
+  EXPECT_EQ(loaded.value().version, 1u);
+  const Graph& graph = *loaded.value().graph;
+  const Tensor* w = graph.constant(graph.find("w"));
+  ASSERT_NE(w, nullptr);
+  EXPECT_EQ(w->as<float>()[0], 1.5f);
+  EXPECT_EQ(w->as<float>()[1], -2.0f);
+  ASSERT_EQ(graph.node_count(), 1u);
+  auto again = load(save(graph));
+  ASSERT_TRUE(again.ok());
+  EXPECT_EQ(again->version, 2u);
+  expect_equal(graph, *again->graph);
+}
+
+// As if its version had been changed, which no checksum of version 1 covers.
+TEST(Pfm, files_of_version_2_are_none_of_version_1) {
+  std::string bytes = save(*everything());
+  bytes[4] = 1;
+  EXPECT_FALSE(load(bytes).ok());
+}
+
 TEST(Pfm, newer_version_is_refused_by_number) {
   std::string bytes = save(*everything());
   bytes[4] = 77;
@@ -296,6 +348,7 @@ void expect_answered(const std::string& bytes) {
   if (loaded.ok()) {
     EXPECT_FALSE(print(*loaded.value().graph).empty());
     (void)verify(*loaded.value().graph);
+    (void)save(*loaded.value().graph);
     return;
   }
   const Code code = loaded.status().code();
@@ -314,13 +367,44 @@ TEST(PfmDamage, truncated_at_every_length) {
   }
 }
 
-TEST(PfmDamage, flipped_bytes) {
+TEST(PfmDamage, every_changed_byte_is_noticed) {
+  const std::string good = save(*everything());
+  for (size_t at = 0; at < good.size(); ++at) {
+    for (const int flip : {0x01, 0x03, 0x80, 0xff}) {
+      std::string bytes = good;
+      bytes[at] = static_cast<char>(bytes[at] ^ flip);
+      const auto loaded = load(bytes);
+      ASSERT_FALSE(loaded.ok()) << "byte " << at << " of " << good.size() << " ^ " << flip;
+      const Code code = loaded.status().code();
+      EXPECT_TRUE(code == Code::kDATA_LOSS || code == Code::kINVALID_MODEL ||
+                  code == Code::kUNSUPPORTED_FORMAT)
+          << code_text(code) << ": " << loaded.status().message();
+    }
+  }
+  for (const size_t more : {size_t{1}, size_t{64}, size_t{1000}})
+    EXPECT_FALSE(load(good + std::string(more, '\0')).ok()) << more;
+}
+
+// Gives changed bytes the checksum that they should have: then the parser is on its own.
+std::string sealed(std::string bytes) {
+  pfm::Header header{};
+  uint32_t size = 0;
+  std::memcpy(&header, bytes.data(), sizeof header);
+  std::memcpy(&size, bytes.data() + sizeof header, sizeof size);
+  header.checksum = pfm::checksum_of(header, bytes.data() + sizeof header,
+                                     std::min<uint64_t>(size + 4, bytes.size() - sizeof header));
+  std::memcpy(bytes.data(), &header, sizeof header);
+  return bytes;
+}
+
+TEST(PfmDamage, flipped_bytes_with_the_right_checksum) {
   const std::string good = save(*everything());
   std::minstd_rand random(2000);
-  for (int i = 0; i < 2000; ++i) {
+  for (int i = 0; i < 4000; ++i) {
     std::string bytes = good;
-    const size_t at = random() % bytes.size();
+    const size_t at = sizeof(pfm::Header) + 4 + random() % (bytes.size() - sizeof(pfm::Header) - 4);
     bytes[at] = static_cast<char>(bytes[at] ^ static_cast<char>(1 + random() % 255));
+    bytes = sealed(std::move(bytes));
     SCOPED_TRACE("flip " + std::to_string(i) + " at " + std::to_string(at));
     expect_answered(bytes);
     if (testing::Test::HasFailure()) return;

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Whole-file replacement. An AtomicFile belongs to one thread.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "core/base/status.h"
+
+namespace pfrt::os {
+
+// Writes beside |path| and moves into place on commit, so that |path| is the old file or the new
+// one, whole. Without commit the temporary file goes away; what a process that was killed left
+// behind goes with the next create of the same path. A lock on the temporary file tells it from
+// that of a writer still at work.
+class AtomicFile {
+ public:
+  static Result<std::unique_ptr<AtomicFile>> create(const std::string& path);
+  ~AtomicFile();
+  AtomicFile(const AtomicFile&) = delete;
+  AtomicFile& operator=(const AtomicFile&) = delete;
+  // DATA_LOSS when |data| is in a mapped file that has lost it.
+  Status write(const void* data, uint64_t size);
+  Status commit();
+  uint64_t written() const { return written_; }
+
+ private:
+  AtomicFile() = default;
+  int fd_ = -1;
+  uint64_t written_ = 0;
+  std::string path_, temporary_;
+};
+
+}  // namespace pfrt::os

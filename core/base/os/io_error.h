@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a failed call of the operating system becomes. Thread-safe.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "core/base/status.h"
+
+namespace pfrt::os {
+
+// |code| is errno: NOT_FOUND, OUT_OF_MEMORY or IO, "|what| '|path|': why".
+Status io_error(std::string_view what, const std::string& path, int code);
+
+// INVALID_ARGUMENT for a path that the system would cut: one with a NUL character in it.
+Status check_path(std::string_view what, const std::string& path);
+
+}  // namespace pfrt::os
