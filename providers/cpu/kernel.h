@@ -101,10 +101,11 @@ class Run {
                ? nullptr
                : static_cast<const T*>(context_->buffers[extras_.packed]);
   }
-  // Memory of the whole step, of Kernel::shared_bytes.
+  // Memory of the whole step, of Kernel::shared_bytes; null where that is 0.
   template <typename T>
   T* shared() const {
-    return static_cast<T*>(context_->buffers[extras_.shared]);
+    return extras_.shared == PFRT_NO_INDEX ? nullptr
+                                           : static_cast<T*>(context_->buffers[extras_.shared]);
   }
 
   // nullptr when absent (or, for an output, unwanted).
@@ -284,7 +285,8 @@ constexpr KernelRow with_pool(KernelRow row, decltype(KernelRow::refuse_pool) re
 
 // All families in the order of kernels.cc.
 std::span<const std::span<const KernelRow>> kernels();
-// The first row that takes the node, or nullptr with every candidate's reason in |reason|.
+// The first row that takes the node, the last where it has_empty (empty.h), or nullptr with every
+// candidate's reason in |reason|.
 const KernelRow* find_kernel(const SnapshotNode& node, std::string* reason);
 // Why the kernel of |node| does not run |pool|, which takes its output, in the same step; empty
 // when it does.
