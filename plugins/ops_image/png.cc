@@ -11,7 +11,7 @@
 namespace pfrt::image {
 namespace {
 
-constexpr int64_t kMostDeflated = 1032;  // bytes that one of deflate's can stand for
+constexpr double kMostDeflated = 1032;  // bytes that one of deflate's can stand for
 
 struct Source {
   const Job* job;
@@ -40,8 +40,9 @@ bool plausible(Bytes bytes, int64_t height, int64_t width) {
                            : bytes[kColours] == 4 ? 2
                            : bytes[kColours] == 6 ? 4
                                                   : 1;
-  const int64_t line = (width * channels * std::max<int64_t>(bytes[kDepth], 1) + 7) / 8;
-  return line / kMostDeflated <= static_cast<int64_t>(bytes.size()) / height + 1;
+  const auto bits = static_cast<double>(channels * bytes[kDepth]);
+  return static_cast<double>(height) * static_cast<double>(width) * bits / 8 <=
+         static_cast<double>(bytes.size()) * kMostDeflated;
 }
 
 bool read_into(png_image& png, Job& job, Image& image) {

@@ -96,8 +96,9 @@ bool plausible(TIFF* tiff, Bytes bytes, int64_t height, int64_t width) {
   // Chroma may be subsampled: luma is there for each pixel.
   const bool subsampled = field(tiff, TIFFTAG_PHOTOMETRIC) == PHOTOMETRIC_YCBCR;
   const int64_t samples = subsampled ? 1 : field(tiff, TIFFTAG_SAMPLESPERPIXEL);
-  const int64_t bits = samples * field(tiff, TIFFTAG_BITSPERSAMPLE);
-  return width * bits / 8 / expansion <= static_cast<int64_t>(bytes.size()) / height + 1;
+  const auto bits = static_cast<double>(samples * field(tiff, TIFFTAG_BITSPERSAMPLE));
+  return static_cast<double>(height) * static_cast<double>(width) * bits / 8 <=
+         static_cast<double>(bytes.size()) * static_cast<double>(expansion);
 }
 
 // Rows that are stored together.

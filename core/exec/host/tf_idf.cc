@@ -4,6 +4,7 @@
 // distance between items. Attributes have been checked when the graph was made canonical.
 #include <algorithm>
 #include <map>
+#include <span>
 #include <string_view>
 
 #include "core/exec/host/call.h"
@@ -35,8 +36,8 @@ class Grams {
 
   // Calls |found| with the number of every n-gram in |row|.
   template <typename Found>
-  Status find(const Call& call, const std::vector<T>& row, int64_t least, int64_t most,
-              int64_t skips, Found found) const {
+  Status find(const Call& call, std::span<const T> row, int64_t least, int64_t most, int64_t skips,
+              Found found) const {
     const auto length = static_cast<int64_t>(row.size());
     // Distances beyond the row find nothing but single items, which count once.
     const int64_t farthest = std::min(skips, std::max<int64_t>(length - 1, 0)) + 1;
@@ -71,7 +72,7 @@ struct Rows {
 };
 
 template <typename T>
-Status count_all(const Call& call, const std::vector<T>& pool, const std::vector<T>& items,
+Status count_all(const Call& call, const std::vector<T>& pool, std::span<const T> items,
                  const Rows& rows, size_t width, float* out) {
   const Node& node = call.node;
   const int64_t least = node.attr_int("min_gram_length", 1),
@@ -80,8 +81,8 @@ Status count_all(const Call& call, const std::vector<T>& pool, const std::vector
   const std::vector<int64_t>& columns = *node.attr_ints("ngram_indexes");
   const Grams<T> grams(pool, *node.attr_ints("ngram_counts"), least, most);
   for (int64_t r = 0; r < rows.count; ++r) {
-    const auto begin = items.begin() + static_cast<std::ptrdiff_t>(r * rows.length);
-    const std::vector<T> row(begin, begin + static_cast<std::ptrdiff_t>(rows.length));
+    const auto row =
+        items.subspan(static_cast<size_t>(r * rows.length), static_cast<size_t>(rows.length));
     float* const counts = out + static_cast<size_t>(r) * width;
     PFRT_TRY(grams.find(call, row, least, most, skips,
                         [&](size_t gram) { counts[static_cast<size_t>(columns[gram])] += 1; }));
@@ -122,9 +123,13 @@ Status tf_idf(const Call& call) {
     const std::vector<std::string_view> pool(texts->strings.begin(), texts->strings.end());
     std::vector<std::string_view> items;
     for (const pfrt_string& s : strings->strings()) items.push_back(view(s));
-    PFRT_TRY(count_all(call, pool, items, rows, width, counts));
+    PFRT_TRY(count_all(call, pool, std::span<const std::string_view>(items), rows, width, counts));
   } else {
-    const std::vector<int64_t> items = to_int64s(t);
+    const bool wide = t.dtype == PFRT_DTYPE_INT64;
+    const std::vector<int64_t> widened = wide ? std::vector<int64_t>() : to_int64s(t);
+    const std::span<const int64_t> items =
+        wide ? std::span(t.as<const int64_t>(), static_cast<size_t>(t.count()))
+             : std::span(widened);
     if (static_cast<int64_t>(items.size()) != t.count())
       return error(Code::kDTYPE_MISMATCH, "the input must hold integers, not ",
                    dtype_name(t.dtype));

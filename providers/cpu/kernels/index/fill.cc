@@ -10,6 +10,7 @@
 #include "providers/cpu/kernels/index/index.h"
 #include "providers/cpu/kernels/index/outlet.h"
 #include "providers/cpu/kernels/lines.h"
+#include "providers/cpu/kernels/pace.h"
 #include "providers/cpu/kernels/signature.h"
 
 namespace pfrt::cpu {
@@ -193,7 +194,10 @@ Result<Kernel> make_eye_like(const SnapshotNode& node) {
     constexpr char kZero = 0;  // all bits zero is 0 in every type here
     fill(run, y, static_cast<int64_t>(bytes), &kZero, 1);
     const float one = 1;
-    for (int64_t r = std::max<int64_t>(0, -k); r < rows && r + k < columns; ++r)
+    Pace pace(run);
+    if (run.stopped()) return run.stop();
+    for (int64_t r = std::max<int64_t>(0, -k); r < rows && r + k < columns && !pace.stopped(64);
+         ++r)
       store_block(dtype, &one, 1, element(dtype, y, r * columns + r + k));
     return run.stop();
   };

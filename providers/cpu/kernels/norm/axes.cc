@@ -72,14 +72,18 @@ Kernel groups_kernel(const SnapshotNode& node, Groups groups, Fn change) {
       for (int64_t i = b * block; i < std::min(count, (b + 1) * block); ++i) {
         const int64_t start = g.starts[static_cast<size_t>(i)];
         for (size_t r = 0; r < g.rows.size() && !pace.stopped(2 * g.length); ++r)
-          load(values + static_cast<int64_t>(r) * g.length, run.input(0), start + g.rows[r], g.step,
-               g.length);
+          in_parts(pace, g.length, [&](int64_t begin, int64_t end) {
+            load(values + static_cast<int64_t>(r) * g.length + begin, run.input(0),
+                 start + g.rows[r] + begin * g.step, g.step, end - begin);
+          });
         if (run.stopped()) return;
         change(pace, values, g.size());
         for (size_t r = 0; r < g.rows.size() && !pace.stopped(2 * g.length); ++r) {
           const double* const row = values + static_cast<int64_t>(r) * g.length;
           if (g.step == 1) {
-            store(run.output(0), start + g.rows[r], row, g.length);
+            in_parts(pace, g.length, [&](int64_t begin, int64_t end) {
+              store(run.output(0), start + g.rows[r] + begin, row + begin, end - begin);
+            });
           } else {
             for (int64_t k = 0; k < g.length; ++k)
               store(run.output(0), start + g.rows[r] + k * g.step, row + k, 1);

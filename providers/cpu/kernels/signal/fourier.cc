@@ -108,17 +108,27 @@ void any_radix(const Stage& s, Pace& pace) {
   }
 }
 
+// Zeros, little by little: memory is given when it is first written to. False once the run is to
+// stop.
+bool grow(Pace& pace, std::vector<double>& list, size_t size) {
+  constexpr size_t kPart = 1 << 17;
+  list.reserve(size);
+  while (list.size() < size && !pace.stopped(4 * kPart))
+    list.resize(std::min(size, list.size() + kPart));
+  return list.size() == size;
+}
+
 }  // namespace
 
 Fourier::Fourier(int64_t length, const Run& run) : length_(length), factors_(factors_of(length)) {
   const size_t n = static_cast<size_t>(length);
-  cos_.resize(n);
-  sin_.resize(n);
+  Pace pace(run);
+  for (std::vector<double>* const list : {&cos_, &sin_})
+    if (!grow(pace, *list, n)) return;
   const bool direct = length == 1 || !factors_.empty();
   // Half the angle for the chirp, whose squares are taken modulo 2 n: exact, however long it is.
   const double turn = (direct ? 2 : 1) * std::numbers::pi / static_cast<double>(length);
   uint64_t square = 0;
-  Pace pace(run);
   for (size_t i = 0; i < n && !pace.stopped(kAngle); ++i) {
     const double angle = turn * static_cast<double>(direct ? i : square);
     cos_[i] = std::cos(angle);
@@ -129,8 +139,11 @@ Fourier::Fourier(int64_t length, const Run& run) : length_(length), factors_(fac
   const int64_t size = power_of_two(2 * length - 1);
   inner_ = std::make_unique<Fourier>(size, run);
   if (run.stopped()) return;
-  filter_re_.resize(static_cast<size_t>(size));
-  filter_im_.resize(static_cast<size_t>(size));
+  std::vector<double> work;
+  if (!grow(pace, filter_re_, static_cast<size_t>(size)) ||
+      !grow(pace, filter_im_, static_cast<size_t>(size)) ||
+      !grow(pace, work, static_cast<size_t>(work_for(size))))
+    return;
   for (size_t i = 0; i < n && !pace.stopped(1); ++i) {
     filter_re_[i] = cos_[i];
     filter_im_[i] = -sin_[i];
@@ -139,7 +152,6 @@ Fourier::Fourier(int64_t length, const Run& run) : length_(length), factors_(fac
     filter_im_[static_cast<size_t>(size) - i] = -sin_[i];
   }
   if (run.stopped()) return;
-  std::vector<double> work(static_cast<size_t>(work_for(size)));
   inner_->transform(run, filter_re_.data(), filter_im_.data(), work.data());
 }
 

@@ -99,12 +99,17 @@ void transform_line(const Run& run, const Dft& dft, const DftLines& lines, const
   const int64_t first = (o * lines.in_length * lines.inner + i) * lines.in_parts,
                 stride = lines.inner * lines.in_parts;
   const LoadFn<double> load = load_fn<double>(dft.dtype);
-  std::fill(bench.re + held, bench.re + n, 0.0);
-  load(bench.re, run.input(0), first, stride, held);
+  Pace pace(run);
+  in_parts(pace, n, [&](int64_t begin, int64_t end) {
+    const int64_t there = std::clamp(held, begin, end);
+    load(bench.re + begin, run.input(0), first + begin * stride, stride, there - begin);
+    std::fill(bench.re + there, bench.re + end, 0.0);
+    const int64_t parts = lines.in_parts == 2 ? there : begin;
+    if (lines.in_parts == 2)
+      load(bench.im + begin, run.input(0), first + 1 + begin * stride, stride, there - begin);
+    std::fill(bench.im + parts, bench.im + end, 0.0);
+  });
   if (run.stopped()) return;
-  std::fill(lines.in_parts == 2 ? bench.im + held : bench.im, bench.im + n, 0.0);
-  if (run.stopped()) return;
-  if (lines.in_parts == 2) load(bench.im, run.input(0), first + 1, stride, held);
   if (real) mirror(bench.re, bench.im, n);
   if (dft.inverse) {
     fourier.transform(run, bench.im, bench.re, bench.work);
