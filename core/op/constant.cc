@@ -233,9 +233,10 @@ Status infer_range(Inference& inference) {
 Status canonical_one_hot(Rewriter& rewriter) {
   PFRT_TRY(fill_int(rewriter, "axis", -1));
   const int64_t axis = rewriter.node().attr_int("axis", -1);
-  if (axis < 0 && rewriter.has_shape(0))
-    rewriter.node().set_attr(
-        Attribute::of_int("axis", axis + static_cast<int64_t>(rewriter.rank(0)) + 1));
+  if (axis >= 0 || !rewriter.has_shape(0)) return {};
+  const int64_t rank = static_cast<int64_t>(rewriter.rank(0)) + 1;
+  if (axis < -rank) return rewriter.fail("axis ", axis, " is not one of an output of rank ", rank);
+  rewriter.node().set_attr(Attribute::of_int("axis", axis + rank));
   return {};
 }
 
