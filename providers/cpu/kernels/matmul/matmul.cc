@@ -118,7 +118,8 @@ Result<ProductShape> product_shape(std::span<const int64_t> a, std::span<const i
 
 int64_t ProductShape::offset(int64_t at, int64_t Axis::*step) const {
   int64_t sum = 0;
-  for (size_t i = axes.size(); i-- > 1; at /= axes[i].size) sum += at % axes[i].size * axes[i].*step;
+  for (size_t i = axes.size(); i-- > 1; at /= axes[i].size)
+    sum += at % axes[i].size * axes[i].*step;
   return axes.empty() ? sum : sum + at * axes[0].*step;
 }
 
