@@ -87,7 +87,7 @@ def test_outputs_whose_shape_is_known_after_the_run_belong_to_the_caller(shape):
     assert np.array_equal(second, -x - 1)
 
 
-@pytest.mark.parametrize("level", ["none", "basic", "extended", "all"])
+@pytest.mark.parametrize("level", list(pyflame_rt.OptLevel))
 def test_outputs_have_the_shapes_that_the_run_gives_them(level):
     """Whatever the file declares: arrays made beforehand would not fit."""
     graph = pyflame_rt.Graph("declared")

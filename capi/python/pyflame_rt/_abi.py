@@ -1196,6 +1196,7 @@ class OpCompute(Structure):
         ("parallel", CFUNCTYPE(None, c_void_p, c_uint64, c_void_p, c_void_p)),
         ("stop", CFUNCTYPE(c_uint32, c_void_p)),
         ("fail", CFUNCTYPE(c_uint32, c_void_p, c_uint32, String)),
+        ("max_pixels", c_uint64),
     ]
 
 
