@@ -183,6 +183,7 @@ TEST_P(TypedLoops, cast_as_plain_kernels) {
         const std::string what = message(dtype_name(from), " to ", dtype_name(to), " ", n);
         const Compared compared = compare(graph, GetParam(), what);
         const bool known = !cpu::kLongLanes.has(from) || to != PFRT_DTYPE_BFLOAT16;
+        if (n == 0 && compared.kernels.empty()) continue;
         ASSERT_EQ(compared.kernels.size(), 1u) << what;
         ASSERT_EQ(is_loop(compared.kernels[0]), known) << what << " " << compared.kernels[0];
       }
@@ -268,6 +269,7 @@ TEST_P(TypedLoops, compute_as_plain_kernels) {
           graph.outputs = {add(graph, std::string(row.op), inputs, out, dims)};
           const std::string what = message(row.op, " ", dtype_name(type), " ", n);
           const Compared compared = compare(graph, GetParam(), what, approximate ? 1 : 0);
+          if (n == 0 && compared.kernels.empty()) continue;
           ASSERT_EQ(compared.kernels.size(), 1u) << what;
           const bool moves_nothing = row.op == "Identity";
           ASSERT_NE(is_loop(compared.kernels[0]), moves_nothing) << what << compared.kernels[0];
