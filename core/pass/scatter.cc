@@ -29,9 +29,10 @@ std::optional<Slab> slab_of(const Tensor& indices, const std::vector<int64_t>& d
   Slab slab{0, 0, dims[0]};
   std::vector<int64_t> begin, count;
   for (size_t d = 0; d < depth; ++d) {
-    begin.push_back(element(at, d));
-    count.push_back(element(last, d) - begin[d] + 1);
-    if (begin[d] < 0 || count[d] < 1 || begin[d] + count[d] > dims[d]) return std::nullopt;
+    const int64_t first = element(at, d), end = element(last, d);
+    if (first < 0 || end < first || end >= dims[d]) return std::nullopt;
+    begin.push_back(first);
+    count.push_back(end - first + 1);
     if (count[d] == dims[d]) continue;
     if (slab.end - slab.begin != dims[slab.axis]) return std::nullopt;  // cut along another axis
     slab = {d, begin[d], begin[d] + count[d]};

@@ -27,16 +27,12 @@ using pyflame_rt::OptLevel;
 
 constexpr unsigned kSeconds = 30;
 
-constexpr int64_t kOdd[] = {0,
-                            -1,
-                            3,
-                            64,
-                            -7,
-                            int64_t{1} << 31,
-                            int64_t{1} << 32,
-                            (int64_t{1} << 33) + 1,
-                            int64_t{1} << 62,
-                            std::numeric_limits<int64_t>::min(),
+constexpr int64_t kOdd[] = {0, -1, 3, 64, -7,
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+                            // With a sanitizer, new ends the process where it would throw.
+                            int64_t{1} << 31, int64_t{1} << 32, (int64_t{1} << 33) + 1,
+#endif
+                            int64_t{1} << 62, std::numeric_limits<int64_t>::min(),
                             std::numeric_limits<int64_t>::max()};
 
 struct Odd {
