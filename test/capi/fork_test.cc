@@ -7,6 +7,9 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <filesystem>
+#include <fstream>
+#include <string>
 #include <thread>
 
 #include "test/capi/client.h"
@@ -29,9 +32,29 @@ int threads_now() {
   return count - 2;
 }
 
+// AddressSanitizer's allocator may be locked by a thread that is just starting, in a child for
+// ever: its builds fork when all other threads sleep.
+void let_others_sleep() {
+#if defined(PFRT_SANITIZE_ADDRESS)
+  const auto asleep = [] {
+    for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
+      std::ifstream file(task.path() / "stat");
+      std::string line;
+      std::getline(file, line);
+      const size_t name_end = line.rfind(')');
+      const bool own = task.path().filename() == std::to_string(gettid());
+      if (!own && name_end != std::string::npos && line.substr(name_end, 3) != ") S") return false;
+    }
+    return true;
+  };
+  for (int in_turn = 0; in_turn < 10; in_turn = asleep() ? in_turn + 1 : 0) usleep(1000);
+#endif
+}
+
 // Runs |fn| in a child, which ends with what it returns; 100 when it hangs.
 template <typename Fn>
 int in_child(Fn fn) {
+  let_others_sleep();
   const pid_t child = fork();
   if (child == 0) {
     alarm(60);

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <ostream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -56,6 +57,7 @@ struct LongStep {
 std::vector<LongStep> long_steps();
 // "MatMul of float64"
 std::string name_of(const LongStep& step);
+inline void PrintTo(const LongStep& step, std::ostream* out) { *out << name_of(step); }
 
 // A model of the step and what it is fed. Statuses are the caller's to take.
 pfrt_status* graph_of(const pfrt_api& api, const LongStep& step, pfrt_graph** out_graph);
