@@ -8,6 +8,8 @@
 #include <mutex>
 #include <new>
 #include <string>
+#include <unordered_map>
+#include <utility>
 
 #include "core/base/os/mapping_guard.h"
 #include "core/base/os/pages.h"
@@ -34,8 +36,30 @@ size_t padded_size(uint64_t bytes) {
 
 }  // namespace
 
+// An element's first text lies behind others', so that millions cost neither an allocation nor a
+// release each; later ones are in a string of its own. A NUL follows each.
 struct Buffer::Texts {
-  std::vector<std::string> texts;
+  static constexpr size_t kFirst = 256, kLargest = size_t{1} << 20;
+  std::vector<std::unique_ptr<char[]>> chunks;
+  char* free = nullptr;
+  size_t left = 0;
+  std::unordered_map<uint64_t, std::string> later;
+
+  std::string_view first(std::string_view text) {
+    const size_t bytes = text.size() + 1;
+    if (bytes > left) {
+      const size_t size =
+          std::max(bytes, std::min(kFirst << std::min<size_t>(chunks.size(), 12), kLargest));
+      chunks.emplace_back(new char[size]);
+      free = chunks.back().get();
+      left = size;
+    }
+    left -= bytes;
+    char* const own = std::exchange(free, free + bytes);
+    own[text.copy(own, text.size())] = 0;
+    return {own, text.size()};
+  }
+  std::string_view next(uint64_t index, std::string_view text) { return later[index] = text; }
 };
 
 struct Buffer::Deferral {
@@ -188,7 +212,6 @@ Result<std::shared_ptr<Buffer>> Buffer::strings(uint64_t count) {
     return error(Code::kOUT_OF_MEMORY, "allocating ", count, " strings: too many");
   PFRT_ASSIGN(auto buffer, allocate(count * sizeof(pfrt_string)));
   buffer->texts_ = std::make_unique<Texts>();
-  buffer->texts_->texts.resize(static_cast<size_t>(count));
   return buffer;
 }
 
@@ -221,12 +244,13 @@ Buffer::~Buffer() {
 }
 
 Status Buffer::set_string(uint64_t index, std::string_view text) {
-  if (!texts_ || index >= texts_->texts.size())
-    return error(Code::kINVALID_ARGUMENT, "setting string ", index, ": the tensor has ",
-                 texts_ ? texts_->texts.size() : 0, " strings of its own");
-  std::string& own = texts_->texts[static_cast<size_t>(index)];
-  own = text;
-  static_cast<pfrt_string*>(data())[index] = {own.data(), own.size()};
+  const uint64_t count = texts_ ? bytes_ / sizeof(pfrt_string) : 0;
+  if (index >= count)
+    return error(Code::kINVALID_ARGUMENT, "setting string ", index, ": the tensor has ", count,
+                 " strings of its own");
+  pfrt_string& element = static_cast<pfrt_string*>(data())[index];
+  const std::string_view own = element.data ? texts_->next(index, text) : texts_->first(text);
+  element = {own.data(), own.size()};
   return {};
 }
 

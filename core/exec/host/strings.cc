@@ -52,11 +52,23 @@ Status sort(const Call& call, std::vector<std::string_view>& texts) {
 
 Status codes(const Call& call) {
   PFRT_ASSIGN(const auto texts, texts_of(call, 0));
-  std::vector<std::string_view> distinct{std::string_view()};
+  size_t count = 1;
+  for (const auto& part : texts) count += part.size();
+  std::vector<std::string_view> distinct;
+  distinct.reserve(count);
+  distinct.emplace_back();
   for (const auto& part : texts)
-    for (const pfrt_string& s : part) distinct.push_back(view(s));
+    for (const pfrt_string& s : part) {
+      PFRT_TRY(call.look(distinct.size()));
+      distinct.push_back(view(s));
+    }
   PFRT_TRY(sort(call, distinct));
-  distinct.erase(std::unique(distinct.begin(), distinct.end()), distinct.end());
+  size_t kept = 1;
+  for (size_t k = 1; k < count; ++k) {
+    PFRT_TRY(call.look(k));
+    if (distinct[k] != distinct[kept - 1]) distinct[kept++] = distinct[k];
+  }
+  distinct.resize(kept);
   for (size_t i = 0; i < texts.size() && i < call.out.size(); ++i) {
     PFRT_ASSIGN(Tensor numbers, Tensor::allocate(PFRT_DTYPE_INT64, call.in[i]->tensor.dims, false));
     for (size_t k = 0; k < texts[i].size(); ++k) {

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <string.h>
+
 #include <algorithm>
 #include <string>
 
@@ -8,11 +10,36 @@
 namespace pfrt::host {
 namespace {
 
-std::string change_case(std::string_view text, std::string_view action) {
+// Looks at the run after every so many bytes.
+class Pace {
+ public:
+  static constexpr size_t kBytes = size_t{1} << 16;
+  explicit Pace(const Call& call) : call_(call) {}
+  Status after(size_t bytes) {
+    walked_ += bytes;
+    if (walked_ < kBytes) return {};
+    walked_ = 0;
+    return call_.look(0);
+  }
+
+ private:
+  const Call& call_;
+  size_t walked_ = 0;
+};
+
+Result<std::string> change_case(Pace& pace, std::string_view text, std::string_view action) {
   if (action != "UPPER" && action != "LOWER") return std::string(text);
-  std::u32string points = decode(text);
-  for (char32_t& p : points) p = action == "UPPER" ? upper_case(p) : lower_case(p);
-  return encode(points);
+  std::string out;
+  out.reserve(text.size());
+  for (size_t at = 0; at < text.size();) {
+    const size_t begin = at;
+    for (const size_t end = std::min(text.size(), at + Pace::kBytes); at < end;) {
+      const char32_t point = next_point(text, at);
+      append(out, action == "UPPER" ? upper_case(point) : lower_case(point));
+    }
+    PFRT_TRY(pace.after(at - begin));
+  }
+  return out;
 }
 
 Status string_normalizer(const Call& call) {
@@ -24,16 +51,21 @@ Status string_normalizer(const Call& call) {
   const std::string_view action = call.node.attr_string("case_change_action", "NONE");
   const bool sensitive = call.node.attr_int("is_case_sensitive", 0) != 0;
   const Attribute* list = call.node.attr("stopwords");
+  Pace pace(call);
   std::vector<std::string> stop = list ? list->strings : std::vector<std::string>();
   if (!sensitive)
-    for (std::string& s : stop) s = change_case(s, "LOWER");
+    for (std::string& s : stop) {
+      PFRT_ASSIGN(s, change_case(pace, s, "LOWER"));
+    }
   std::vector<std::string> kept;
   size_t at = 0;
   for (const pfrt_string& s : t.strings()) {
     PFRT_TRY(call.look(at++));
-    const std::string compared = sensitive ? std::string(view(s)) : change_case(view(s), "LOWER");
-    if (std::find(stop.begin(), stop.end(), compared) == stop.end())
-      kept.push_back(change_case(view(s), action));
+    PFRT_ASSIGN(const std::string compared,
+                change_case(pace, view(s), sensitive ? "NONE" : "LOWER"));
+    if (std::find(stop.begin(), stop.end(), compared) != stop.end()) continue;
+    PFRT_ASSIGN(std::string changed, change_case(pace, view(s), action));
+    kept.push_back(std::move(changed));
   }
   if (kept.empty()) kept.emplace_back();  // the standard asks for one empty string
   Dims dims = t.dims;
@@ -106,32 +138,60 @@ Status string_concat(const Call& call) {
   return {};
 }
 
-// As Python splits: at white space when |delimiter| is empty, at most |most| times.
-Result<std::vector<std::string>> split(const Call& call, std::string_view text,
-                                       std::string_view delimiter, int64_t most) {
-  std::vector<std::string> out;
-  if (!delimiter.empty()) {
-    for (int64_t n = 0; n < most; ++n) {
-      PFRT_TRY(call.look(n));
-      const size_t at = text.find(delimiter);
-      if (at == std::string_view::npos) break;
-      out.emplace_back(text.substr(0, at));
-      text.remove_prefix(at + delimiter.size());
-    }
-    out.emplace_back(text);
-    return out;
+// Where |part| begins in |text| from |at| on, or npos. memmem takes time in proportion to both.
+Result<size_t> find(Pace& pace, std::string_view text, std::string_view part, size_t at) {
+  const size_t window = std::max(Pace::kBytes, part.size());
+  for (; text.size() - at >= part.size(); at += window) {
+    const char* const begin = text.data() + at;
+    const size_t size = std::min(text.size() - at, window + part.size() - 1);
+    const auto* found = static_cast<const char*>(memmem(begin, size, part.data(), part.size()));
+    PFRT_TRY(pace.after(found ? static_cast<size_t>(found - begin) + part.size() : size));
+    if (found) return static_cast<size_t>(found - text.data());
+    if (text.size() - at <= window) break;
   }
-  const std::u32string points = decode(text);
-  const std::u32string_view all = points;
-  size_t at = 0;
-  while (true) {
-    PFRT_TRY(call.look(out.size()));
-    while (at < all.size() && is_space(all[at])) ++at;
-    if (at == all.size()) return out;
-    size_t end = at;
-    while (end < all.size() && !is_space(all[end])) ++end;
-    if (static_cast<int64_t>(out.size()) == most) end = all.size();
-    out.push_back(encode(std::u32string(all.substr(at, end - at))));
+  return std::string_view::npos;
+}
+
+// The first place from |at| on that is, or is not, white space; the end when there is none.
+Result<size_t> skip(Pace& pace, std::string_view text, bool space, size_t at) {
+  while (at < text.size()) {
+    const size_t begin = at;
+    for (const size_t end = std::min(text.size(), at + Pace::kBytes); at < end;) {
+      size_t next = at;
+      if (is_space(next_point(text, next)) != space) {
+        PFRT_TRY(pace.after(at - begin));
+        return at;
+      }
+      at = next;
+    }
+    PFRT_TRY(pace.after(at - begin));
+  }
+  return at;
+}
+
+// Gives |each| the parts of |text| as Python splits: at white space when |delimiter| is empty, at
+// most |most| times.
+template <typename Fn>
+Status split(Pace& pace, std::string_view text, std::string_view delimiter, int64_t most,
+             Fn&& each) {
+  if (!delimiter.empty()) {
+    size_t at = 0;
+    for (int64_t n = 0; n < most; ++n) {
+      PFRT_ASSIGN(const size_t end, find(pace, text, delimiter, at));
+      if (end == std::string_view::npos) break;
+      PFRT_TRY(each(text.substr(at, end - at)));
+      at = end + delimiter.size();
+    }
+    return each(text.substr(at));
+  }
+  for (size_t at = 0, n = 0;; ++n) {
+    PFRT_ASSIGN(at, skip(pace, text, true, at));
+    if (at == text.size()) return {};
+    size_t end = text.size();
+    if (static_cast<int64_t>(n) != most) {
+      PFRT_ASSIGN(end, skip(pace, text, false, at));
+    }
+    PFRT_TRY(each(text.substr(at, end - at)));
     at = end;
   }
 }
@@ -140,24 +200,31 @@ Status string_split(const Call& call) {
   PFRT_ASSIGN(const Tensor* input, need_tensor(call, 0, PFRT_DTYPE_STRING));
   const std::string_view delimiter = call.node.attr_string("delimiter", "");
   const int64_t given = call.node.attr_int("maxsplit", -1);
-  std::vector<std::vector<std::string>> parts;
-  size_t most = 0;
+  const int64_t most = given < 0 ? INT64_MAX : given;
   PFRT_ASSIGN(Tensor counts, Tensor::allocate(PFRT_DTYPE_INT64, input->dims));
+  int64_t* const count = counts.as<int64_t>();
+  Pace pace(call);
+  int64_t longest = 0;
+  size_t i = 0;
   for (const pfrt_string& s : input->strings()) {
-    PFRT_TRY(call.look(parts.size()));
-    PFRT_ASSIGN(auto some, split(call, view(s), delimiter, given < 0 ? INT64_MAX : given));
-    parts.push_back(std::move(some));
-    most = std::max(most, parts.back().size());
-    counts.as<int64_t>()[parts.size() - 1] = static_cast<int64_t>(parts.back().size());
+    PFRT_TRY(pace.after(1));
+    PFRT_TRY(split(pace, view(s), delimiter, most, [&](std::string_view) {
+      ++count[i];
+      return Status();
+    }));
+    longest = std::max(longest, count[i++]);
   }
   Dims dims = input->dims;
-  dims.push_back(static_cast<int64_t>(most));
+  dims.push_back(longest);
   PFRT_ASSIGN(Tensor out, Tensor::allocate(PFRT_DTYPE_STRING, std::move(dims)));
-  for (size_t i = 0; i < parts.size(); ++i)
-    for (size_t k = 0; k < parts[i].size(); ++k) {
-      PFRT_TRY(call.look(i + k));
-      PFRT_TRY(out.buffer->set_string(i * most + k, parts[i][k]));
-    }
+  uint64_t row = 0;
+  for (const pfrt_string& s : input->strings()) {
+    uint64_t at = row;
+    PFRT_TRY(pace.after(1));
+    PFRT_TRY(split(pace, view(s), delimiter, most,
+                   [&](std::string_view part) { return out.buffer->set_string(at++, part); }));
+    row += static_cast<uint64_t>(longest);
+  }
   call.out[0] = Value::of(std::move(out));
   if (call.out.size() > 1) call.out[1] = Value::of(std::move(counts));
   return {};

@@ -14,52 +14,45 @@ locale_t utf8_locale() {
 
 }  // namespace
 
-std::u32string decode(std::string_view text) {
-  std::u32string out;
-  for (size_t i = 0; i < text.size();) {
-    const unsigned char lead = static_cast<unsigned char>(text[i]);
-    const size_t length = lead < 0x80       ? 1
-                          : lead >> 5 == 6  ? 2
-                          : lead >> 4 == 14 ? 3
-                          : lead >> 3 == 30 ? 4
-                                            : 0;
-    char32_t point = length == 1 ? lead : length ? lead & (0x7fu >> length) : kNoText + lead;
-    size_t used = 1;
-    for (; used < length && i + used < text.size() && (text[i + used] & 0xc0) == 0x80; ++used)
-      point = (point << 6) | static_cast<unsigned char>(text[i + used] & 0x3f);
-    if (length > 1 && (used != length || point >= kNoText)) {
-      point = kNoText + lead;
-      used = 1;
-    }
-    out.push_back(point);
-    i += used;
+char32_t next_point(std::string_view text, size_t& at) {
+  const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[at + i]); };
+  const unsigned char lead = byte(0);
+  const size_t length = lead < 0x80       ? 1
+                        : lead >> 5 == 6  ? 2
+                        : lead >> 4 == 14 ? 3
+                        : lead >> 3 == 30 ? 4
+                                          : 0;
+  char32_t point = length == 1 ? lead : length ? lead & (0x7fu >> length) : kNoText + lead;
+  size_t used = 1;
+  for (; used < length && at + used < text.size() && (byte(used) & 0xc0) == 0x80; ++used)
+    point = (point << 6) | (byte(used) & 0x3fu);
+  if (length > 1 && (used != length || point >= kNoText)) {
+    point = kNoText + lead;
+    used = 1;
   }
-  return out;
+  at += used;
+  return point;
 }
 
-std::string encode(const std::u32string& points) {
-  std::string out;
-  for (const char32_t p : points) {
-    const auto put = [&](uint32_t byte) { out.push_back(static_cast<char>(byte)); };
-    if (p >= kNoText) {
-      put(p - kNoText);
-    } else if (p < 0x80) {
-      put(p);
-    } else if (p < 0x800) {
-      put(0xc0 | p >> 6);
-      put(0x80 | (p & 0x3f));
-    } else if (p < 0x10000) {
-      put(0xe0 | p >> 12);
-      put(0x80 | (p >> 6 & 0x3f));
-      put(0x80 | (p & 0x3f));
-    } else {
-      put(0xf0 | p >> 18);
-      put(0x80 | (p >> 12 & 0x3f));
-      put(0x80 | (p >> 6 & 0x3f));
-      put(0x80 | (p & 0x3f));
-    }
+void append(std::string& out, char32_t p) {
+  const auto put = [&](uint32_t byte) { out.push_back(static_cast<char>(byte)); };
+  if (p >= kNoText) {
+    put(p - kNoText);
+  } else if (p < 0x80) {
+    put(p);
+  } else if (p < 0x800) {
+    put(0xc0 | p >> 6);
+    put(0x80 | (p & 0x3f));
+  } else if (p < 0x10000) {
+    put(0xe0 | p >> 12);
+    put(0x80 | (p >> 6 & 0x3f));
+    put(0x80 | (p & 0x3f));
+  } else {
+    put(0xf0 | p >> 18);
+    put(0x80 | (p >> 12 & 0x3f));
+    put(0x80 | (p >> 6 & 0x3f));
+    put(0x80 | (p & 0x3f));
   }
-  return out;
 }
 
 char32_t upper_case(char32_t point) {

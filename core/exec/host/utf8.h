@@ -11,8 +11,9 @@ namespace pfrt::host {
 
 inline constexpr char32_t kNoText = 0x110000;  // one past the last code point
 
-std::u32string decode(std::string_view text);
-std::string encode(const std::u32string& points);
+// The code point at |at|, which must be inside |text|, and |at| moves behind it.
+char32_t next_point(std::string_view text, size_t& at);
+void append(std::string& out, char32_t point);
 // The simple case mappings of Unicode.
 char32_t upper_case(char32_t point);
 char32_t lower_case(char32_t point);

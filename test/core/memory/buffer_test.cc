@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "core/base/dtype.h"
@@ -56,6 +57,30 @@ TEST(Buffers, of_a_scope_come_from_its_allocator) {
     EXPECT_EQ(counting->alive, 2);
   }
   EXPECT_EQ(counting->alive, 0);
+}
+
+TEST(Buffers, keep_the_texts_they_are_given) {
+  constexpr uint64_t kCount = 3000;
+  auto made = Buffer::strings(kCount);
+  ASSERT_TRUE(made.ok());
+  Buffer& buffer = **made;
+  const auto* elements = static_cast<const pfrt_string*>(buffer.data());
+  const auto text = [](uint64_t i, uint64_t turn) {
+    return std::string((i * 37 + turn * 101) % 2000, static_cast<char>('a' + (i + turn) % 26));
+  };
+  // Others stay where they are when one is set anew, longer or shorter, and a NUL follows each.
+  for (uint64_t turn = 0; turn < 3; ++turn)
+    for (uint64_t i = turn; i < kCount; i += turn + 1)
+      ASSERT_TRUE(buffer.set_string(i, text(i, turn)).ok());
+  for (uint64_t i = 0; i < kCount; ++i) {
+    uint64_t turn = 2;
+    while (i < turn || (i - turn) % (turn + 1) != 0) --turn;
+    ASSERT_EQ(std::string_view(elements[i].data, elements[i].size), text(i, turn)) << i;
+    ASSERT_EQ(elements[i].data[elements[i].size], 0);
+  }
+  ASSERT_TRUE(buffer.set_string(0, std::string(5 << 20, 'x')).ok());
+  EXPECT_EQ(elements[0].size, size_t{5} << 20);
+  EXPECT_FALSE(buffer.set_string(kCount, "x").ok());
 }
 
 TEST(Buffers, sizes_beyond_62_bits_are_no_sizes) {
