@@ -21,9 +21,8 @@ uint32_t SegmentPlan::space_of(Provider& provider) {
 Status SegmentPlan::place_input(Entry& entry, ValueId value, const InferState& state,
                                 const std::string& who, const std::vector<uint32_t>& slot_of,
                                 const std::vector<Device*>& resident, const std::string& name) {
-  size_t producer = kNone;
-  for (const auto& [made, at] : inner_)
-    if (made == value) producer = at;
+  const auto inner = inner_.find(value);
+  const size_t producer = inner == inner_.end() ? kNone : inner->second;
   const uint32_t slot = slot_of[value];
   if (producer == kNone && slot == kNoId)
     return error(Code::kINTERNAL, "value '", name, "' is used before it is produced");

@@ -253,7 +253,7 @@ Status SegmentPlan::add_program(const Graph& graph, const Snapshot& snapshot,
                          "' are not known");
           e.place = Place::kBlock;
         }
-        inner_.emplace_back(v, entries_.size());
+        inner_[v] = entries_.size();
         break;
       }
       case PFRT_BUFFER_TEMP:

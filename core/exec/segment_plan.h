@@ -9,6 +9,7 @@
 #include <memory>
 #include <mutex>
 #include <span>
+#include <unordered_map>
 #include <vector>
 
 #include "core/exec/block_pool.h"
@@ -177,8 +178,8 @@ class SegmentPlan {
     std::atomic<uint32_t> lane;
   };
   std::vector<Measured> measured_;
-  std::vector<std::pair<ValueId, size_t>>
-      inner_;  // values passed between stages: where they are produced
+  // Of values passed between stages: where they are produced.
+  std::unordered_map<ValueId, size_t> inner_;
   Result<Tensor> allocate_in(uint32_t space, pfrt_dtype dtype, Dims dims) const;
   std::vector<OutputValue> outputs_;
   struct Mirror {  // a value's copy in another space

@@ -61,10 +61,14 @@ Snapshot::Snapshot(std::shared_ptr<const Graph> graph, const std::vector<NodeId>
                    bool deferred)
     : graph_(std::move(graph)), order_(order) {
   const Graph& g = *graph_;
-  std::unordered_map<NodeId, uint32_t> index_of;
+  std::vector<uint32_t> index_of(g.node_capacity(), PFRT_NO_INDEX);
   for (uint32_t i = 0; i < order_.size(); ++i) index_of[order_[i]] = i;
+  const auto index = [&](NodeId id) { return id < index_of.size() ? index_of[id] : PFRT_NO_INDEX; };
 
   values_.resize(g.value_count());
+  size_t dim_count = 0;
+  for (ValueId id = 0; id < values_.size(); ++id) dim_count += g.at(id).type.shape.size();
+  dims_.reserve(dim_count);  // values point into it
   int64_t unknown = -1;
   std::unordered_map<uint32_t, int64_t> symbol_number;
   for (ValueId id = 0; id < values_.size(); ++id) {
@@ -73,25 +77,22 @@ Snapshot::Snapshot(std::shared_ptr<const Graph> graph, const std::vector<NodeId>
     to.name = to_c(from.name);
     to.dtype = from.type.dtype;
     to.rank = -1;
-    to.producer = PFRT_NO_INDEX;
-    if (auto it = index_of.find(from.producer); it != index_of.end()) to.producer = it->second;
+    to.producer = index(from.producer);
     if (!from.type.is_tensor()) to.flags |= PFRT_SNAPSHOT_NOT_TENSOR;
     if (from.type.has_shape) {
-      std::vector<int64_t> dims;
+      to.rank = static_cast<int32_t>(from.type.shape.size());
+      to.dims = dims_.data() + dims_.size();
       for (const Dim& d : from.type.shape) {
         if (d.known()) {
-          dims.push_back(d.value());
+          dims_.push_back(d.value());
         } else if (d.symbolic()) {
           auto [it, fresh] = symbol_number.try_emplace(d.symbol(), unknown);
           if (fresh) --unknown;
-          dims.push_back(it->second);
+          dims_.push_back(it->second);
         } else {
-          dims.push_back(unknown--);
+          dims_.push_back(unknown--);
         }
       }
-      dims_.push_back(std::move(dims));
-      to.rank = static_cast<int32_t>(dims_.back().size());
-      to.dims = dims_.back().data();
     }
     if (const Tensor* t = g.constant(id)) {
       to.flags |= PFRT_SNAPSHOT_CONSTANT;
@@ -108,6 +109,7 @@ Snapshot::Snapshot(std::shared_ptr<const Graph> graph, const std::vector<NodeId>
   size_t attr_count = 0;
   for (NodeId id : order_) attr_count += g.node(id)->attrs.size();
   attrs_.reserve(attr_count);  // nodes point into it
+  nodes_.reserve(order_.size());
   for (NodeId id : order_) {
     const Node& from = *g.node(id);
     pfrt_snapshot_node to{};
@@ -116,8 +118,7 @@ Snapshot::Snapshot(std::shared_ptr<const Graph> graph, const std::vector<NodeId>
     to.domain = to_c(from.domain);
     to.id = id;
     to.canonical = 1;
-    if (const auto head = index_of.find(from.tail_of); head != index_of.end())
-      to.tail_of = head->second + 1;
+    if (const uint32_t head = index(from.tail_of); head != PFRT_NO_INDEX) to.tail_of = head + 1;
     to.inputs = from.inputs.data();
     to.input_count = static_cast<uint32_t>(from.inputs.size());
     to.outputs = from.outputs.data();

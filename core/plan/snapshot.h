@@ -36,7 +36,7 @@ class Snapshot {
   std::vector<pfrt_snapshot_node> nodes_;
   std::vector<pfrt_snapshot_value> values_;
   std::vector<pfrt_snapshot_attr> attrs_;
-  std::deque<std::vector<int64_t>> dims_;
+  std::vector<int64_t> dims_;
   std::deque<std::vector<pfrt_string>> strings_;
   pfrt_snapshot snapshot_{};
 };

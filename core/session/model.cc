@@ -12,6 +12,8 @@ namespace pfrt {
 namespace {
 
 constexpr double kCheckUntil = 0.95;  // of a load's progress
+// The canonical form of a larger graph is made again for the next session rather than kept.
+constexpr size_t kKeptNodes = 100'000;
 
 // What is declared stays where inference knows nothing.
 void copy_type(const Type& from, Type& to, const SymbolTable& symbols) {
@@ -163,6 +165,7 @@ Result<std::shared_ptr<Model>> Model::create(std::shared_ptr<Graph> graph, Model
                                  canonical.status().message());
     }
   }
+  model->loaded_ = true;
   PFRT_TRY(model->intact(true));
   PFRT_TRY(progress.stage("done", 1.0));
   return model;
@@ -195,7 +198,9 @@ Result<std::shared_ptr<const Graph>> Model::canonical(const OperatorSet::Ptr& op
     }
   }
   if (!canonical_) return canonical_status_;
-  return canonical_;
+  if (!loaded_ || canonical_->node_count() <= kKeptNodes) return canonical_;
+  canonical_tried_ = false;
+  return std::exchange(canonical_, nullptr);
 }
 
 Result<std::shared_ptr<const Model::Optimised>> Model::optimised(

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A loaded model: an immutable graph with its constants, shared by sessions. Its canonical form is
-// made once, when the first session needs it. Thread-safe.
+// made when a session needs it, and kept where it is not large. Thread-safe.
 #pragma once
 
 #include <functional>
@@ -76,6 +76,7 @@ class Model {
   mutable bool canonical_tried_ = false;
   mutable OperatorSet::Ptr canonical_for_;
   bool built_in_only_ = true;
+  bool loaded_ = false;                 // create() is through
   mutable std::mutex optimised_mutex_;  // held while passes run
   mutable std::map<std::string, std::weak_ptr<const Optimised>> optimised_;
 };

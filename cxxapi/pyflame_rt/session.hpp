@@ -155,7 +155,9 @@ class InferenceSession {
   }
 
  private:
-  static size_t find(const std::vector<NodeArg>& args, const std::string& name, const char* what);
+  using Places = std::unordered_map<std::string, size_t>;  // by name
+  static size_t find(const Places& places, const std::vector<NodeArg>& args,
+                     const std::string& name, const char* what);
   static std::vector<Tensor> tensors(const std::vector<Value>& values);
   template <class V>
   std::vector<Value> run_feed(const std::vector<std::string>& output_names,
@@ -178,6 +180,7 @@ class InferenceSession {
 
   detail::Handle<pfrt_session> session_;
   std::vector<NodeArg> inputs_, outputs_;
+  Places input_places_, output_places_;
 };
 
 inline InferenceSession::InferenceSession(const Model& model, const SessionOptions& options) {
@@ -208,9 +211,11 @@ inline InferenceSession::InferenceSession(const Model& model, const SessionOptio
   detail::check(table.create(Environment::instance().handle(), &desc, session_.out()));
   for (size_t i = 0; i < table.input_count(session_.get()); ++i) {
     inputs_.emplace_back(detail::info_at(table.input_at, session_.get(), i));
+    input_places_.try_emplace(inputs_.back().name, i);
   }
   for (size_t i = 0; i < table.output_count(session_.get()); ++i) {
     outputs_.emplace_back(detail::info_at(table.output_at, session_.get(), i));
+    output_places_.try_emplace(outputs_.back().name, i);
   }
 }
 
@@ -222,11 +227,9 @@ inline std::vector<std::string> InferenceSession::get_providers() const {
   return out;
 }
 
-inline size_t InferenceSession::find(const std::vector<NodeArg>& args, const std::string& name,
-                                     const char* what) {
-  for (size_t i = 0; i < args.size(); ++i) {
-    if (args[i].name == name) return i;
-  }
+inline size_t InferenceSession::find(const Places& places, const std::vector<NodeArg>& args,
+                                     const std::string& name, const char* what) {
+  if (const auto it = places.find(name); it != places.end()) return it->second;
   std::string message = std::string("the model has no ") + what + " '" + name + "'; it has";
   if (args.empty()) message += " none";
   for (const NodeArg& arg : args) message += " '" + arg.name + "'";
@@ -253,7 +256,7 @@ std::vector<pfrt_io> InferenceSession::inputs_io(
     input.tensor.struct_size = sizeof(input.tensor);
   }
   for (const auto& [name, value] : feed) {
-    const size_t index = find(inputs_, name, "input");
+    const size_t index = find(input_places_, inputs_, name, "input");
     if (!value.is_valid()) throw InputError("input '" + name + "' was given an empty object");
     inputs[index].value = value.handle();
   }
@@ -269,7 +272,7 @@ inline std::vector<pfrt_io> InferenceSession::outputs_io(
     output.flags = output_names.empty() ? 0 : PFRT_IO_SKIP;
   }
   for (const std::string& name : output_names) {
-    wanted->push_back(find(outputs_, name, "output"));
+    wanted->push_back(find(output_places_, outputs_, name, "output"));
     outputs[wanted->back()].flags = 0;
   }
   return outputs;
