@@ -176,9 +176,8 @@ Status infer_reshape(Inference& inference) {
 Status canonical_flatten(Rewriter& rewriter) {
   PFRT_TRY(fill_int(rewriter, "axis", 1));
   const int64_t axis = rewriter.node().attr_int("axis", 1);
-  if (axis < 0 && rewriter.has_shape(0))
-    rewriter.node().set_attr(
-        Attribute::of_int("axis", axis + static_cast<int64_t>(rewriter.rank(0))));
+  const int64_t rank = rewriter.has_shape(0) ? static_cast<int64_t>(rewriter.rank(0)) : 0;
+  if (axis < 0 && axis >= -rank) rewriter.node().set_attr(Attribute::of_int("axis", axis + rank));
   return {};
 }
 

@@ -400,6 +400,34 @@ TEST_F(Infer, numbers_of_a_run_replace_symbols) {
   EXPECT_EQ(type_text(state.types[graph->find("y")], *graph->symbols), "float32[1,20]");
 }
 
+// Made to count from the front, it must not pass for one that counts from the end.
+TEST_F(Infer, an_axis_before_the_first_is_refused) {
+  struct {
+    const char* op;
+    int inputs;
+  } const kOps[] = {{"Flatten", 1}, {"Softmax", 1},        {"LogSoftmax", 1},     {"Hardmax", 1},
+                    {"ArgMax", 1},  {"Concat", 2},         {"Split", 1},          {"Gather", 2},
+                    {"TopK", 2},    {"GatherElements", 2}, {"ScatterElements", 3}};
+  for (const auto& [op, inputs] : kOps)
+    for (int64_t rank = 1; rank <= 3; ++rank)
+      for (int64_t axis = -2 * rank; axis <= -rank; ++axis) {
+        start(17);
+        const Shape shape(static_cast<size_t>(rank), Dim(2));
+        std::vector<std::string> names;
+        for (int i = 0; i < inputs; ++i) {
+          names.push_back("i" + std::to_string(i));
+          const bool index = i == 1 && inputs > 1 && std::string_view(op) != "Concat";
+          input(names.back(), index ? pfrt_dtype{PFRT_DTYPE_INT64} : kFloat, shape);
+        }
+        if (std::string_view(op) == "TopK") constant("i1", Tensor::of_int64({1}).take());
+        const bool two = std::string_view(op) == "TopK" || std::string_view(op) == "Split";
+        std::vector<std::string> results{"y"};
+        if (two) results.push_back("z");
+        node(op, names, results, {Attribute::of_int("axis", axis)});
+        EXPECT_EQ(run().ok(), axis == -rank) << op << " of rank " << rank << " by axis " << axis;
+      }
+}
+
 // What a model may contain: odd ranks, axes and sizes must be answered, whatever the answer is.
 TEST_F(Infer, odd_parameters_are_answered) {
   const std::vector<Shape> shapes = {
