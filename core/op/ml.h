@@ -40,8 +40,8 @@ Result<MlLabels> ml_labels(Rewriter& rewriter, std::string_view ints, std::strin
 Result<ValueId> ml_constant(Rewriter& rewriter, pfrt_dtype dtype, std::vector<int64_t> dims,
                             const std::vector<double>& values);
 Result<ValueId> ml_cast(Rewriter& rewriter, ValueId value, pfrt_dtype from, pfrt_dtype to);
-// |value| as [N, columns] where it may be [columns].
-Result<ValueId> ml_matrix(Rewriter& rewriter, ValueId value, int64_t columns);
+// |value| as [N, C] where it may be [C].
+Result<ValueId> ml_matrix(Rewriter& rewriter, ValueId value);
 // Scores [N, E] after |post|; one score a row is transformed like more.
 Result<ValueId> ml_transformed(Rewriter& rewriter, ValueId scores, pfrt_dtype dtype,
                                std::string_view post);

@@ -150,12 +150,11 @@ Result<ValueId> ml_cast(Rewriter& rewriter, ValueId value, pfrt_dtype from, pfrt
                          {Attribute::of_int("to", to), Attribute::of_int("saturate", 1)});
 }
 
-Result<ValueId> ml_matrix(Rewriter& rewriter, ValueId value, int64_t columns) {
+Result<ValueId> ml_matrix(Rewriter& rewriter, ValueId value) {
   if (rewriter.has_shape(0) && rewriter.rank(0) == 2) return value;
   if (rewriter.has_shape(0) && rewriter.rank(0) != 1)
     return rewriter.fail("input 0 has rank ", rewriter.rank(0), ", expected [N, C] or [C]");
-  PFRT_ASSIGN(const ValueId dims, rewriter.int64s("dims", {-1, columns}));
-  return rewriter.before("Reshape", {value, dims}, {Attribute::of_int("allowzero", 0)});
+  return rewriter.before("Flatten", {value}, {Attribute::of_int("axis", -1)});
 }
 
 Result<ValueId> ml_transformed(Rewriter& rewriter, ValueId scores, pfrt_dtype dtype,

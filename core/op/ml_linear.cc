@@ -29,7 +29,7 @@ Result<ValueId> linear_scores(Rewriter& rewriter, int64_t rows, pfrt_dtype dtype
                          rewriter.input(0).shape.back().value(), " features");
   PFRT_ASSIGN(const ValueId cast,
               ml_cast(rewriter, rewriter.node().inputs[0], rewriter.input(0).dtype, dtype));
-  PFRT_ASSIGN(const ValueId x, ml_matrix(rewriter, cast, columns));
+  PFRT_ASSIGN(const ValueId x, ml_matrix(rewriter, cast));
   PFRT_ASSIGN(const ValueId w, ml_constant(rewriter, dtype, {rows, columns},
                                            {coefficients.begin(), coefficients.end()}));
   std::vector<ValueId> inputs{x, w};

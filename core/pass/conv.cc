@@ -115,7 +115,7 @@ Result<bool> pad_into_window(Editor& editor, Node& node, const RuleContext&) {
       pads->size() != 2 * (*rank - 2))
     return false;
   const bool automatic = node.attr_string("auto_pad", "NOTSET") != "NOTSET";
-  if (automatic) return false;
+  if (automatic || (!pool && !all_finite(editor.constant(node.inputs[1])))) return false;
   const bool own = std::ranges::any_of(*pads, [](int64_t p) { return p != 0; });
   if (pool &&
       (own ? node.attr_int("count_include_pad", 0) == 0 : node.attr_int("ceil_mode", 0) != 0))
@@ -192,11 +192,12 @@ Result<bool> transposed_of_stride_1(Editor& editor, Node& node, const RuleContex
     return false;
   if (const auto* shape = node.attr_ints("output_shape"); shape && !shape->empty()) return false;
   const Tensor* weights = editor.constant(node.inputs[1]);
+  if (!all_finite(weights)) return false;
   const std::vector<int64_t>*pads = node.attr_ints("pads"),
         *dilations = node.attr_ints("dilations");
   const int64_t groups = node.attr_int("group", 1);
-  if (!weights || weights->dims.size() < 3 || weights->count() < 1 ||
-      dtype_size(weights->dtype) == 0 || groups < 1 || weights->dims[0] % groups != 0)
+  if (weights->dims.size() < 3 || weights->count() < 1 || dtype_size(weights->dtype) == 0 ||
+      groups < 1 || weights->dims[0] % groups != 0)
     return false;
   const size_t spatial = weights->dims.size() - 2;
   if (!pads || pads->size() != 2 * spatial || (dilations && dilations->size() != spatial))

@@ -9,6 +9,47 @@
 #include "core/base/half.h"
 
 namespace pfrt {
+namespace {
+
+// Whether no element's exponent, |mask|, is all ones. |bytes| may be at any address.
+template <typename Bits>
+bool exponents_fit(const void* bytes, int64_t count, Bits mask) {
+  const char* at = static_cast<const char*>(bytes);
+  bool fit = true;
+  for (int64_t i = 0; i < count; ++i, at += sizeof(Bits)) {
+    Bits bits;
+    std::memcpy(&bits, at, sizeof bits);
+    fit &= (bits & mask) != mask;
+  }
+  return fit;
+}
+
+}  // namespace
+
+bool all_finite(const Tensor* tensor) {
+  if (!tensor) return false;
+  const int64_t count = tensor->count();
+  bool fit = true;
+  const Status read = tensor->read([&](const void* bytes) {
+    switch (tensor->dtype) {
+      case PFRT_DTYPE_FLOAT32:
+        fit = exponents_fit<uint32_t>(bytes, count, 0x7f800000);
+        break;
+      case PFRT_DTYPE_FLOAT64:
+        fit = exponents_fit<uint64_t>(bytes, count, 0x7ff0000000000000);
+        break;
+      case PFRT_DTYPE_FLOAT16:
+        fit = exponents_fit<uint16_t>(bytes, count, 0x7c00);
+        break;
+      case PFRT_DTYPE_BFLOAT16:
+        fit = exponents_fit<uint16_t>(bytes, count, 0x7f80);
+        break;
+      default:
+        break;
+    }
+  });
+  return read.ok() && fit;
+}
 
 std::optional<std::vector<double>> to_doubles(const Tensor* tensor) {
   if (!tensor) return std::nullopt;

@@ -30,6 +30,13 @@ NEWEST_OPSET = 24
 WORDS = ["", "a", "B", "aB c", "x,y", "1", "-2.5", "NaN", "inf", "ab", "ba", "\u00e4", " ", "the", "The"]
 
 
+def bounded(value):
+    """What an attribute of integers can hold of |value|."""
+    if isinstance(value, list):
+        return [bounded(each) for each in value]
+    return max(-(1 << 63), min(value, (1 << 63) - 1)) if isinstance(value, int) else value
+
+
 class Draw:
     """The random choices of one case and what they built so far."""
 
@@ -178,6 +185,7 @@ class Draw:
             names.pop()
         results = [self.name("y") for _ in range(outputs)]
         attrs = {k: v for k, v in attrs.items() if v is not None}
+        attrs = {key: bounded(value) for key, value in attrs.items()}
         self.nodes.append(helper.make_node(op, names, results, domain=domain, name=f"{op}_{len(self.nodes)}", **attrs))
         return results
 
