@@ -400,6 +400,31 @@ TEST_F(Infer, numbers_of_a_run_replace_symbols) {
   EXPECT_EQ(type_text(state.types[graph->find("y")], *graph->symbols), "float32[1,20]");
 }
 
+// Of [4, 3] it must not make [3, 4], which would fit the coefficients.
+TEST_F(Infer, a_linear_models_input_keeps_its_rows) {
+  start(17);
+  graph->opsets["ai.onnx.ml"] = 3;
+  const ValueId x = graph->value("x");
+  graph->at(x).type = Type::tensor(kFloat);
+  graph->inputs.push_back(x);
+  Node regressor;
+  regressor.op = "LinearRegressor";
+  regressor.domain = "ai.onnx.ml";
+  regressor.inputs = {x};
+  regressor.outputs = {graph->value("y")};
+  regressor.attrs = {Attribute::of_floats("coefficients", {1, 2, 3, 4})};
+  ASSERT_TRUE(graph->add_node(std::move(regressor)).ok());
+  graph->outputs = {graph->find("y")};
+  run_ok();
+  const auto order = graph->topological_order();
+  for (const auto& [shape, fits] : std::vector<std::pair<Shape, bool>>{
+           {{4, 3}, false}, {{3, 4}, true}, {{4}, true}, {{3}, false}}) {
+    InferState state = initial_state(*graph);
+    state.types[x] = Type::tensor(kFloat, shape);
+    EXPECT_EQ(infer(*graph, order.value(), state).ok(), fits) << shape.size();
+  }
+}
+
 // Made to count from the front, it must not pass for one that counts from the end.
 TEST_F(Infer, an_axis_before_the_first_is_refused) {
   struct {

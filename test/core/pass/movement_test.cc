@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <limits>
+
 #include "test/core/pass/graphs.h"
 
 namespace pfrt::test {
@@ -348,6 +351,22 @@ TEST(Conv, a_transposed_one_without_elements_ends) {
   g.output(g.node("Neg", {g.node("ConvTranspose", {x, g.weights({1, 1, 3, 2})},
                                  {Attribute::of_ints("pads", {1, 1, 1, 1})})}));
   EXPECT_EQ(g.optimised({}), "ConvTranspose, Neg");
+}
+
+// A Conv multiplies the padding's zeros with all weights, a ConvTranspose with none.
+TEST(Conv, infinite_weights_stay_with_their_padding) {
+  constexpr double kInf = std::numeric_limits<double>::infinity();
+  for (const double last : {2.0, kInf, std::numeric_limits<double>::quiet_NaN()}) {
+    PassGraph transposed, padded;
+    transposed.output(
+        transposed.node("ConvTranspose", {transposed.input("x", {"1", "1", "5", "5"}),
+                                          transposed.constant({1, 3, -1, last}, {1, 1, 2, 2})}));
+    EXPECT_EQ(transposed.optimised({}), std::isfinite(last) ? "Conv" : "ConvTranspose");
+    const std::string x = padded.node(
+        "Pad", {padded.input("x", {"1", "1", "5", "5"}), padded.ints({0, 0, 1, 1, 0, 0, 1, 1})});
+    padded.output(padded.node("Conv", {x, padded.constant({1, 3, -1, last}, {1, 1, 2, 2})}));
+    EXPECT_EQ(padded.optimised({}), std::isfinite(last) ? "Conv" : "Pad, Conv");
+  }
 }
 
 std::string pooled_network(PassGraph& g, const std::string& between, std::vector<Attribute> attrs,
