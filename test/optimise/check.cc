@@ -15,7 +15,7 @@ using pyflame_rt::InferenceSession;
 using pyflame_rt::OptLevel;
 using pyflame_rt::SessionOptions;
 
-constexpr int kNoisyRuns = 8;
+constexpr int kNoisyRuns = 16;
 constexpr double kSlackFactor = 4;
 
 SessionOptions options_for(const Config& config) {
@@ -148,6 +148,7 @@ const std::vector<double>& Reference::slack(size_t feed, size_t output) const {
       for (int64_t i = 0; i < wanted[o].num_elements(); ++i) {
         const double a = element(wanted[o], i), b = element(noisy[o], i);
         if (a == b || (std::isnan(a) && std::isnan(b))) continue;
+        if (run % 2 == 1 && !std::isfinite(b)) continue;  // of an infinity on the way
         const double moved = kSlackFactor * std::abs(a - b);
         double& most = slack[o][static_cast<size_t>(i)];
         most = std::max(most, std::isnan(moved) ? std::numeric_limits<double>::infinity() : moved);

@@ -180,6 +180,7 @@ Value normalised_rows(Builder& b, const Value& x) {
 }
 
 Value activation(Builder& b, const Value& x) {
+  if (!is_float(x.type)) return b.unary("Abs", x);
   switch (b.random.range(0, 11)) {
     case 0:
       return gelu_erf(b, x);

@@ -8,19 +8,35 @@ namespace {
 
 constexpr double kNoise32 = 0x1p-20, kNoise16 = 0x1p-9;
 
-void add_noise(const ModelSpec& model, Random& random, GraphSpec* graph) {
+// Values as a rounding elsewhere would leave them: all moved alike, or each in its own way, which
+// infinities do not survive.
+void add_noise(const ModelSpec& model, bool each, Random& random, GraphSpec* graph) {
   std::vector<NodeSpec> nodes;
   for (NodeSpec node : graph->nodes) {
-    for (BodySpec& body : node.bodies) add_noise(model, random, &body.graph);
+    for (BodySpec& body : node.bodies) add_noise(model, each, random, &body.graph);
     std::vector<NodeSpec> after;
     for (std::string& name : node.outputs) {
       if (name.empty() || node.op == "Constant") continue;
       const DType type = model.types.at(name).type;
       if (!is_float(type)) continue;
-      const double noise = type == DType::Float32 ? kNoise32 : kNoise16;
-      const std::string plain = name + "_plain", factor = name + "_noise";
-      graph->initializers[factor] =
-          make_tensor(type, {}, {1 + (random.chance(50) ? noise : -noise)});
+      const double noise =
+          (type == DType::Float32 ? kNoise32 : kNoise16) * (random.chance(50) ? 1 : -1);
+      const auto scalar = [&](const char* what, double value) {
+        graph->initializers[name + what] = make_tensor(type, {}, {value});
+        return name + what;
+      };
+      const std::string plain = name + "_plain", factor = name + "_factor";
+      if (each) {
+        const std::string wide =
+                              scalar("_wide", 1000.0 + static_cast<double>(random.range(0, 1000))),
+                          size = scalar("_size", noise), one = scalar("_one", 1);
+        after.push_back({"Mul", {plain, wide}, {name + "_angle"}, {}, {}});
+        after.push_back({"Sin", {name + "_angle"}, {name + "_sign"}, {}, {}});
+        after.push_back({"Mul", {name + "_sign", size}, {name + "_off"}, {}, {}});
+        after.push_back({"Add", {name + "_off", one}, {factor}, {}, {}});
+      } else {
+        scalar("_factor", 1 + noise);
+      }
       after.push_back({"Mul", {plain, factor}, {name}, {}, {}});
       name = plain;
     }
@@ -35,7 +51,7 @@ void add_noise(const ModelSpec& model, Random& random, GraphSpec* graph) {
 ModelSpec with_noise(const ModelSpec& model, uint64_t seed) {
   ModelSpec out = model;
   Random random(seed);
-  add_noise(model, random, &out.graph);
+  add_noise(model, seed % 2 == 1, random, &out.graph);
   return out;
 }
 
