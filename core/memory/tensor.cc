@@ -50,7 +50,8 @@ struct Buffer::Texts {
     if (bytes > left) {
       const size_t size =
           std::max(bytes, std::min(kFirst << std::min<size_t>(chunks.size(), 12), kLargest));
-      chunks.emplace_back(new char[size]);
+      std::unique_ptr<char[]> chunk(new char[size]);
+      chunks.push_back(std::move(chunk));
       free = chunks.back().get();
       left = size;
     }
