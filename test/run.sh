@@ -15,7 +15,10 @@ run_suite() {
   shift
   cmake --preset "$preset" "${launcher[@]}"
   cmake --build --preset "$preset"
-  ctest --preset "$preset" -j"$(nproc)" "$@"
+  ctest --preset "$preset" -j"$(nproc)" "$@" && return
+  echo "what failed, once more and alone:"
+  ctest --preset "$preset" --rerun-failed
+  return 1
 }
 
 launcher=()

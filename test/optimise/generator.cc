@@ -193,7 +193,10 @@ ModelSpec generate(uint64_t seed, uint64_t index) {
   if (random.chance(15)) spoil_constants(b);
   add_feeds(b);
   model.outputs_have_dims = random.chance(50);
-  if (random.chance(5)) spoil(b);
+  if (random.chance(5)) {
+    spoil(b);
+    remove_dead(&model);  // else level none alone would refuse a fault that no output needs
+  }
   return model;
 }
 

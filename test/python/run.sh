@@ -24,11 +24,11 @@ fi
 if grep -q __asan_init "$PYFLAME_RT_LIBRARY"; then
   # The interpreter is not instrumented: the sanitizer has to be there before it. It sees Python's blocks only if each
   # is one of malloc's. Python never frees some, so leaks are looked for by stress.py and not at the end; failing
-  # allocations and SIGBUS are what tests ask for.
+  # allocations and SIGBUS are what tests ask for, and thread-local blocks as in test/CMakeLists.txt.
   preload=$(cc -print-file-name=libasan.so)
   [ -e "$preload" ] || { echo "needs libasan.so, which comes with the compiler"; exit 77; }
   export LD_PRELOAD=$preload PYTHONMALLOC=malloc
-  export ASAN_OPTIONS=leak_check_at_exit=0:allocator_may_return_null=1:handle_sigbus=0
+  export ASAN_OPTIONS=leak_check_at_exit=0:allocator_may_return_null=1:handle_sigbus=0:intercept_tls_get_addr=0
 fi
 "$python" test/python/typed_client.py samples/digits
 "$python" -m pytest -q -p no:cacheprovider test/python
