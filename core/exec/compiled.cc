@@ -65,6 +65,7 @@ Result<std::unique_ptr<CompiledGraph>> CompiledGraph::create(std::shared_ptr<con
   out->concurrent_steps_ = context.concurrent_steps;
   const Graph& g = *out->graph_;
   PFRT_ASSIGN(out->order_, g.topological_order());
+  PFRT_TRY(look(context));
   for (ValueId v : g.inputs)
     if (!g.at(v).constant) out->inputs_.push_back(v);
   for (const Capture& c : g.captures) out->inputs_.push_back(c.inner);
@@ -73,6 +74,7 @@ Result<std::unique_ptr<CompiledGraph>> CompiledGraph::create(std::shared_ptr<con
     return !c.provider || c.provider->takes_deferred();
   });
   out->snapshot_ = std::make_unique<Snapshot>(out->graph_, out->order_, deferred);
+  PFRT_TRY(look(context));
   PFRT_TRY(out->compile_bodies(context));
   PFRT_TRY(out->compile(context));
   return out;
@@ -106,7 +108,7 @@ Status CompiledGraph::compile(const CompileContext& context) {
     PFRT_TRY(look(context));
     segments_.clear();
     PFRT_ASSIGN(partition_, partition(*graph_, order_, *snapshot_, context.candidates, refusals,
-                                      context.culprit));
+                                      context.culprit, context.progress));
     if (context.node_precision)
       for (uint32_t n = 0; n < order_.size(); ++n)
         partition_.nodes[n].precision = (*context.node_precision)[order_[n]].note;

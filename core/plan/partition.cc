@@ -70,7 +70,9 @@ Status check_all_run(const Graph& graph, const std::vector<NodeId>& order,
 
 Result<Partition> partition(const Graph& graph, const std::vector<NodeId>& order,
                             const Snapshot& snapshot, const std::vector<Candidate>& candidates,
-                            const std::vector<Refusal>& refusals, const Provider** culprit) {
+                            const std::vector<Refusal>& refusals, const Provider** culprit,
+                            const Progress* progress) {
+  const auto look = [&] { return progress ? progress->stop() : Status(); };
   const uint32_t count = static_cast<uint32_t>(order.size());
   std::vector<Claims> claims;
   for (const Candidate& candidate : candidates) {
@@ -84,6 +86,7 @@ Result<Partition> partition(const Graph& graph, const std::vector<NodeId>& order
       return one.take_status();
     }
     claims.push_back(one.take());
+    PFRT_TRY(look());
   }
   for (const Refusal& r : refusals)
     claims[static_cast<size_t>(r.provider)].nodes[r.node] = {false, 0, 0, r.reason};
@@ -96,8 +99,10 @@ Result<Partition> partition(const Graph& graph, const std::vector<NodeId>& order
     ends[i] = data_dependent(graph, node);
     splits[i] = starts[i] || ends[i];
   }
+  PFRT_TRY(look());
   Assignment assignment = assign(graph, order, candidates, claims, host, splits);
   PFRT_TRY(check_all_run(graph, order, assignment));
+  PFRT_TRY(look());
 
   Partition out;
   out.nodes = std::move(assignment.nodes);

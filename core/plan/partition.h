@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "core/base/progress.h"
 #include "core/ir/graph.h"
 #include "core/plan/assign.h"
 #include "core/plan/provider.h"
@@ -39,9 +40,11 @@ struct Refusal {
 };
 
 // All nodes nobody runs are reported at once (UNSUPPORTED_OPERATOR, one child each). When a
-// provider fails to say what it claims, |culprit| is that provider.
+// provider fails to say what it claims, |culprit| is that provider. |progress| (null: nobody) may
+// stop it between providers.
 Result<Partition> partition(const Graph& graph, const std::vector<NodeId>& order,
                             const Snapshot& snapshot, const std::vector<Candidate>& candidates,
-                            const std::vector<Refusal>& refusals, const Provider** culprit);
+                            const std::vector<Refusal>& refusals, const Provider** culprit,
+                            const Progress* progress = nullptr);
 
 }  // namespace pfrt

@@ -149,6 +149,7 @@ Result<std::shared_ptr<Session>> Session::create(std::shared_ptr<const Model> mo
   PFRT_ASSIGN(session->optimised_, session->prepare({}, session->pass_notes_));
   if (options.get_string("precision") == "auto") PFRT_TRY(session->choose_precisions());
   PFRT_ASSIGN(session->plans_, session->plan());
+  PFRT_TRY(session->progress_.stop());
   session->progress_ = Progress();
   session->roster_->succeeded();
   const Graph& planned = session->plans_->main->graph();

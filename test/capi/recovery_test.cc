@@ -168,6 +168,24 @@ TEST_F(Recovery, one_that_does_not_compile_leaves_its_nodes_to_the_next) {
   EXPECT_EQ(counters_.calls[fault::kCompile], 1) << "it is not asked again";
 }
 
+// Calls of a provider are not interrupted; the deadline is asked about right after each.
+TEST_F(Recovery, a_slow_provider_is_found_out_at_the_deadline_of_the_creation) {
+  for (const char* stage : {"open", "claim", "compile"}) {
+    counters_.calls[fault::kCompile] = 0;
+    const auto late = options({{"stage", stage}, {"delay_ms", "60"}});
+    set(late.get(), "create_timeout_ms", "50");
+    EXPECT_TRUE(fails(try_session(env_.get(), graph(), late.get()), PFRT_CODE_DEADLINE,
+                      {"the deadline has passed"}))
+        << stage;
+    EXPECT_EQ(counters_.calls[fault::kCompile], std::string_view(stage) == "compile") << stage;
+    EXPECT_EQ(counters_.executables, 0) << stage;
+    const auto s = session({{"stage", stage}, {"delay_ms", "1"}});
+    ASSERT_TRUE(s);
+    check_run(s.get());
+    EXPECT_EQ(state(s.get()).failures, 0u) << "being slow is no failure";
+  }
+}
+
 TEST_F(Recovery, one_that_refuses_a_node_loses_that_node_alone) {
   const auto s = session(
       {{"stage", "compile"}, {"name_node", "true"}, {"times", "1"}, {"code", "unsupported"}});
@@ -490,15 +508,15 @@ TEST_F(Recovery, options_of_a_provider_are_checked_before_it_opens) {
 TEST_F(Recovery, options_of_a_provider_are_listed_and_read_back) {
   size_t count = 0;
   ASSERT_TRUE(ok(api().env->provider_option_count(env_.get(), str(kFault), &count)));
-  ASSERT_EQ(count, 6u);
+  ASSERT_EQ(count, 7u);
   pfrt_option_info info{};
   info.struct_size = sizeof info;
   ASSERT_TRUE(ok(api().env->provider_option_at(env_.get(), str(kFault), 2, &info)));
   EXPECT_EQ(text(info.key), "provider.fault.after");
   EXPECT_EQ(info.type, uint32_t{PFRT_OPTION_INT});
   EXPECT_EQ(text(info.default_value), "0");
-  EXPECT_TRUE(fails(api().env->provider_option_at(env_.get(), str(kFault), 6, &info),
-                    PFRT_CODE_INVALID_ARGUMENT, {"6 of 6"}));
+  EXPECT_TRUE(fails(api().env->provider_option_at(env_.get(), str(kFault), 7, &info),
+                    PFRT_CODE_INVALID_ARGUMENT, {"7 of 7"}));
   ASSERT_TRUE(ok(api().env->provider_option_count(env_.get(), str(kCpu), &count)));
   EXPECT_EQ(count, 0u);
   EXPECT_TRUE(fails(api().env->provider_option_count(env_.get(), str("Moon"), &count),

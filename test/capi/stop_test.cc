@@ -19,7 +19,7 @@ int64_t ms_since(Clock::time_point start) {
   return std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - start).count();
 }
 
-// The issue asks for 20 ms on an idle machine; a step that does not look would take seconds.
+// 20 ms are meant, on an idle machine; a step that does not look would take seconds.
 constexpr int64_t kSoonMs = 1000;
 
 struct Convolution {

@@ -2,13 +2,15 @@
 //
 // A provider that works like any other until its options say: |stage| is the call that fails,
 // |code| how, after |after| calls that succeed, |times| times (0 = from then on). A step that fails
-// has already spoilt its output.
+// has already spoilt its output. |delay_ms|: the call takes so long and then succeeds.
 #include "test/plugins/fault/fault.h"
 
 #include <charconv>
+#include <chrono>
 #include <cmath>
 #include <memory>
 #include <string>
+#include <thread>
 
 #include "test/plugins/elementwise.h"
 
@@ -48,6 +50,7 @@ constexpr OptionRow kOptions[] = {
     {"times", PFRT_OPTION_INT, "0", ""},
     {"name_node", PFRT_OPTION_BOOL, "false", ""},  // compile says which node it is about
     {"counters", PFRT_OPTION_INT, "0", ""},
+    {"delay_ms", PFRT_OPTION_INT, "0", ""},
 };
 
 struct Provider {
@@ -55,14 +58,15 @@ struct Provider {
   Counters* counters = &own;
   std::string_view stage = "none";
   pfrt_code code = PFRT_CODE_PROVIDER;
-  int64_t after = 0, times = 0;
+  int64_t after = 0, times = 0, delay_ms = 0;
   bool name_node = false;
 
   bool fails(Stage now) {
     const int64_t n = counters->calls[now]++;
     if (stage != kStageNames[now] || n < after || (times && n >= after + times)) return false;
     ++counters->injected;
-    return true;
+    if (delay_ms) std::this_thread::sleep_for(std::chrono::milliseconds(delay_ms));
+    return delay_ms == 0;
   }
 };
 
@@ -96,6 +100,7 @@ pfrt_code open(pfrt_string, const pfrt_key_value* options, size_t count, const p
     if (key == "code")
       for (const CodeName& c : kCodes)
         if (c.name == value) p->code = c.code;
+    if (key == "delay_ms") p->delay_ms = number;
     if (key == "after") p->after = number;
     if (key == "times") p->times = number;
     if (key == "name_node") p->name_node = value == "true";
