@@ -2,8 +2,12 @@
 #include <cstdio>
 // jpeglib.h wants stdio's types.
 #include <jpeglib.h>
+// Its codes are of the types above.
+#include <jerror.h>
 
 #include <csetjmp>
+#include <memory>
+#include <new>
 
 #include "plugins/ops_image/decode.h"
 
@@ -19,10 +23,13 @@ constexpr int64_t kMostScansOfLargest = 16;
 struct Errors {
   jpeg_error_mgr base;
   std::jmp_buf back;
+  bool out_of_memory;
 };
 
 [[noreturn]] void leave(j_common_ptr info) {
-  std::longjmp(reinterpret_cast<Errors*>(info->err)->back, 1);
+  auto* const errors = reinterpret_cast<Errors*>(info->err);
+  errors->out_of_memory = errors->base.msg_code == JERR_OUT_OF_MEMORY;
+  std::longjmp(errors->back, 1);
 }
 
 // Called for each row of blocks of each scan.
@@ -46,6 +53,13 @@ bool plausible(const jpeg_decompress_struct& jpeg, Bytes bytes) {
   return jpeg.arith_code || pixels / kPixelsPerByte <= static_cast<int64_t>(bytes.size());
 }
 
+// False when there is no memory for it; there is nothing to destroy then.
+bool create(jpeg_decompress_struct* jpeg, Errors* errors) {
+  if (setjmp(errors->back)) return false;
+  jpeg_create_decompress(jpeg);
+  return true;
+}
+
 // Leaves by longjmp in between: nothing here may have a destructor. |image| and |inverted| are the
 // caller's.
 bool read(jpeg_decompress_struct* jpeg, Errors* errors, Job* job, std::optional<Image>* image,
@@ -57,9 +71,9 @@ bool read(jpeg_decompress_struct* jpeg, Errors* errors, Job* job, std::optional<
   const bool inks = jpeg->jpeg_color_space == JCS_CMYK || jpeg->jpeg_color_space == JCS_YCCK;
   jpeg->out_color_space = inks ? JCS_CMYK : JCS_RGB;
   if (!job->allows(jpeg->image_height, jpeg->image_width) || !plausible(*jpeg, bytes)) return false;
+  *image = make_image(*job, jpeg->image_height, jpeg->image_width);
+  if (!*image || size_t{jpeg->image_width} * 4 > line_bytes) return false;
   jpeg_start_decompress(jpeg);
-  *image = make_image(*job, jpeg->output_height, jpeg->output_width);
-  if (!*image || size_t{jpeg->output_width} * 4 > line_bytes) return false;
   while (jpeg->output_scanline < jpeg->output_height) {
     uint8_t* to = (*image)->rgb.data() + size_t{jpeg->output_scanline} * jpeg->output_width * 3;
     uint8_t* row = inks ? line : to;
@@ -86,10 +100,12 @@ std::optional<Image> decode_jpeg(Job& job) {
   Watch watch{};
   watch.base.progress_monitor = look;
   watch.job = &job;
-  jpeg_create_decompress(&jpeg);
+  if (!create(&jpeg, &errors)) throw std::bad_alloc();
+  const std::unique_ptr<jpeg_decompress_struct, decltype(&jpeg_destroy_decompress)> owner(
+      &jpeg, jpeg_destroy_decompress);
   jpeg.progress = &watch.base;
   const bool whole = read(&jpeg, &errors, &job, &image, line.data(), line.size());
-  jpeg_destroy_decompress(&jpeg);
+  if (errors.out_of_memory) throw std::bad_alloc();
   return whole ? std::move(image) : std::nullopt;
 }
 

@@ -65,6 +65,7 @@ std::optional<Image> decode_png(Job& job) {
       fopencookie(&source, "r", {read, nullptr, nullptr, nullptr}));
   if (!file) return std::nullopt;
   png_image png{};
+  const std::unique_ptr<png_image, decltype(&png_image_free)> owner(&png, png_image_free);
   png.version = PNG_IMAGE_VERSION;
   std::optional<Image> image;
   if (png_image_begin_read_from_stdio(&png, file.get())) {
@@ -73,7 +74,6 @@ std::optional<Image> decode_png(Job& job) {
       image = make_image(job, png.height, png.width);
     if (image && !read_into(png, job, *image)) image.reset();
   }
-  png_image_free(&png);
   return image;
 }
 

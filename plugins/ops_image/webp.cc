@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <new>
 
 #include "plugins/ops_image/decode.h"
 
@@ -25,13 +26,14 @@ std::optional<Image> decode_webp(Job& job) {
   if (!image) return std::nullopt;
   const std::unique_ptr<WebPIDecoder, Delete> decoder(
       WebPINewRGB(MODE_RGB, image->rgb.data(), image->rgb.size(), width * 3));
-  if (!decoder) return std::nullopt;
+  if (!decoder) throw std::bad_alloc();
   VP8StatusCode status = VP8_STATUS_SUSPENDED;
   for (size_t end = 0; end < bytes.size() && status == VP8_STATUS_SUSPENDED;) {
     if (job.stopped()) return std::nullopt;
     end = std::min(bytes.size(), end + kPart);
     status = WebPIUpdate(decoder.get(), bytes.data(), end);
   }
+  if (status == VP8_STATUS_OUT_OF_MEMORY) throw std::bad_alloc();
   if (status != VP8_STATUS_OK) return std::nullopt;
   return image;
 }

@@ -139,5 +139,25 @@ TEST(Bounds, a_transform_beyond_all_memory_is_no_fault_of_its_provider) {
   EXPECT_EQ(state.failures, 0u) << text(state.reason);
 }
 
+// Steps are chosen in time that grows with the operands, not with their pairs.
+TEST(Bounds, a_product_of_very_many_operands) {
+  constexpr size_t kOperands = 5000;
+  const auto env = make_env();
+  GraphBuilder g;
+  std::vector<std::string> names;
+  std::vector<Array> in;
+  std::string equation;
+  for (size_t i = 0; i < kOperands; ++i) {
+    names.push_back("x" + std::to_string(i));
+    g.input(names.back(), PFRT_DTYPE_FLOAT32, {"N"});
+    equation += i == 0 ? "a" : ",a";
+    in.push_back(floats({2}, {i % 1000 == 0 ? 2.0f : 1.0f, 1}));
+  }
+  g.node("Einsum", names, {"y"}, {Attr::of_string("equation", equation + "->a")});
+  g.output("y");
+  const auto session = make_session(env.get(), g);
+  EXPECT_EQ(run(session.get(), in)[0].as<float>(), (std::vector<float>{32, 1}));
+}
+
 }  // namespace
 }  // namespace pfrt_test

@@ -2,6 +2,11 @@
 //
 // ImageDecoder and bytes that announce more than they hold: what is larger than the session allows
 // is refused, what the bytes cannot hold is no image, and neither takes memory or time.
+#include <malloc.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <fstream>
 #include <string>
 
 #include "test/capi/client.h"
@@ -52,10 +57,11 @@ std::string png(uint32_t width, uint32_t height) {
          chunk("IDAT", std::string(16, 'x')) + chunk("IEND", "");
 }
 
-// A codestream of one tile and one component, without packets.
-std::string jpeg2000(uint32_t width, uint32_t height) {
-  const std::string size = big(0, 2) + big(width, 4) + big(height, 4) + big(0, 8) + big(width, 4) +
-                           big(height, 4) + big(0, 8) + big(1, 2) + "\x07\x01\x01"s;
+// A codestream of one tile of |tile| pixels each way, without packets.
+std::string jpeg2000(uint32_t width, uint32_t height, uint32_t tile = 20000, int components = 1) {
+  std::string size = big(0, 2) + big(width, 4) + big(height, 4) + big(0, 8) + big(tile, 4) +
+                     big(tile, 4) + big(0, 8) + big(static_cast<uint64_t>(components), 2);
+  for (int i = 0; i < components; ++i) size += "\x07\x01\x01"s;
   const std::string cod = "\0\0\0\x01\0\x01\x04\x04\0\x01"s, qcd = "\x40\x40\x48\x48\x50"s;
   return "\xff\x4f\xff\x51"s + big(size.size() + 2, 2) + size + "\xff\x52"s +
          big(cod.size() + 2, 2) + cod + "\xff\x5c"s + big(qcd.size() + 2, 2) + qcd +
@@ -126,6 +132,55 @@ TEST(Images, that_the_bytes_cannot_hold_are_none) {
   jpeg.replace(jpeg.find("\xff\xc2"s) + 5, 4, big(8000, 2) + big(8000, 2));
   EXPECT_TRUE(no_image(jpeg));
 }
+
+#if !defined(PFRT_SANITIZE_ADDRESS) && !defined(PFRT_SANITIZE_THREAD)
+// With so many bytes more of address space than there are now.
+class LittleMemory {
+ public:
+  explicit LittleMemory(uint64_t bytes) {
+    std::ifstream file("/proc/self/statm");
+    uint64_t pages = 0;
+    file >> pages;
+    getrlimit(RLIMIT_AS, &before_);
+    const rlimit now{pages * static_cast<uint64_t>(getpagesize()) + bytes, before_.rlim_max};
+    setrlimit(RLIMIT_AS, &now);
+  }
+  ~LittleMemory() { setrlimit(RLIMIT_AS, &before_); }
+
+ private:
+  rlimit before_;
+};
+
+TEST(Images, of_many_tiles_take_no_tables_that_the_bytes_cannot_fill) {
+  const auto peak = [] {
+    rusage used{};
+    getrusage(RUSAGE_SELF, &used);
+    return used.ru_maxrss;  // KiB
+  };
+  EXPECT_TRUE(no_image(jpeg2000(16, 16)));
+  const long before = peak();
+  EXPECT_TRUE(no_image(jpeg2000(255, 257, 1)));
+  EXPECT_TRUE(no_image(jpeg2000(255, 257, 1, 3)));
+  EXPECT_LT(peak() - before, 64 << 10);
+}
+
+// 12 MiB of pixels and 8 of coefficients: neither is lost, and an image is not taken for
+// none.
+TEST(Images, without_memory_are_an_error_and_lose_none) {
+  mallopt(M_MMAP_THRESHOLD, 1 << 17);  // what is freed is given back
+  const std::string image = progressive(2048, 2);
+  ASSERT_TRUE(ok(decode(image).failure));
+  for (const uint64_t mebibytes : {6, 14}) {
+    for (int i = 0; i < 8; ++i) {
+      const LittleMemory little(mebibytes << 20);
+      EXPECT_TRUE(fails(decode(image).failure, PFRT_CODE_OUT_OF_MEMORY, {"ImageDecoder"}))
+          << mebibytes;
+    }
+  }
+  const LittleMemory enough(uint64_t{64} << 20);
+  EXPECT_TRUE(ok(decode(image).failure));
+}
+#endif
 
 TEST(Images, in_more_scans_than_encoders_write_are_none) {
   const Decoded few = decode(progressive(512, 9));

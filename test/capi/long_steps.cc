@@ -146,6 +146,11 @@ void add_windows(std::vector<LongStep>& all) {
                    "",
                    {noise(kF64, {1, 1, 1500, 1500})},
                    {integers("kernel_shape", {300, 300})}});
+    all.push_back({op,
+                   "mostly padding",
+                   "",
+                   {noise(kF64, {1000, 1, 64})},
+                   {integers("kernel_shape", {1 << 20}), integers("pads", {1 << 19, 1 << 19})}});
   }
   all.push_back({"MaxUnpool",
                  "",
@@ -163,6 +168,11 @@ void add_windows(std::vector<LongStep>& all) {
        "",
        {f32({1, 64, 200, 200}), f32({5000, 4}), filled(kI64, {5000}, Fill::kZeros)},
        {integer("output_height", 14), integer("output_width", 14), integer("sampling_ratio", 8)}});
+  all.push_back({"RoiAlign",
+                 "one large region",
+                 "",
+                 {f32({1, 1, 4, 4}), listed(kF32, {1, 4}, {0, 0, 40000, 40000}),
+                  filled(kI64, {1}, Fill::kZeros)}});
   all.push_back(
       {"Col2Im", "", "", {f32({1, 400, 400 * 400}), int64s({419, 419}), int64s({20, 20})}});
   all.push_back({"LRN", "", "", {f32({1, 300, 400, 400})}, {integer("size", 201)}});
@@ -231,7 +241,11 @@ void add_lines(std::vector<LongStep>& all) {
   }
   all.push_back({"LayerNormalization", "", "", {f32({1, kMany}), f32({kMany})}});
   all.push_back({"RMSNormalization", "", "", {f32({1, kMany}), f32({kMany})}});
-  all.push_back({"InstanceNormalization", "", "", {f32({1, 1, kMany}), f32({1}), f32({1})}});
+  for (const pfrt_dtype dtype : {kF32, kF16})
+    all.push_back({"InstanceNormalization",
+                   dtype == kF32 ? "" : "float16",
+                   "",
+                   {noise(dtype, {1, 1, kMany}), noise(dtype, {1}), noise(dtype, {1})}});
   all.push_back({"GroupNormalization",
                  "",
                  "",
@@ -259,6 +273,10 @@ void add_lines(std::vector<LongStep>& all) {
                  {filled(kF32, {1, 60'000, 4}, Fill::kRows), f32({1, 1, 60'000}), int64s({60'000}),
                   listed(kF32, {1}, {0.5})}});
   all.push_back({"SoftmaxCrossEntropyLoss", "", "", {f32({1, kMany}), listed(kI64, {1}, {3})}});
+  all.push_back({"SoftmaxCrossEntropyLoss",
+                 "pixels",
+                 "",
+                 {f32({1, kMany / 128, 128}), filled(kI64, {1, 128}, Fill::kZeros)}});
   all.push_back({"NegativeLogLikelihoodLoss",
                  "",
                  "",

@@ -35,8 +35,11 @@ class Pace {
 template <typename Fn>
 void in_parts(Pace& pace, int64_t n, Fn&& fn) {
   constexpr int64_t kPart = 1 << 18;
-  for (int64_t begin = 0; begin < n && !pace.stopped(kPart); begin += kPart)
-    fn(begin, std::min(n, begin + kPart));
+  for (int64_t begin = 0; begin < n; begin += kPart) {
+    const int64_t end = std::min(n, begin + kPart);
+    if (pace.stopped(end - begin)) return;
+    fn(begin, end);
+  }
 }
 
 }  // namespace pfrt::cpu

@@ -4,6 +4,7 @@
 // and what the kernels turn away. A failure prints its seed.
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstdlib>
 #include <cstring>
 
@@ -83,6 +84,23 @@ Case small_attention() {
   for (int i = 0; i < 3; ++i) c.inputs.push_back(random.data(PFRT_DTYPE_FLOAT32, {1, 2, 3, 4}));
   c.outputs = {expected(PFRT_DTYPE_FLOAT32, {1, 2, 3, 4}, {})};
   return c;
+}
+
+// As in the formula, where hidden keys weigh 0: 0 * NaN. A single query sees the first key alone.
+TEST(Attention, nan_in_a_hidden_value_is_in_the_result) {
+  for (const int64_t queries : {1, 2}) {
+    Case c;
+    c.inputs = {{PFRT_DTYPE_FLOAT32, {1, 1, queries, 2}, Values(static_cast<size_t>(queries) * 2)},
+                {PFRT_DTYPE_FLOAT32, {1, 1, 3, 2}, Values(6)},
+                {PFRT_DTYPE_FLOAT32, {1, 1, 3, 2}, {1, 2, 3, 4, 5, NAN}}};
+    c.attrs = {{"is_causal", int64_t{1}}};
+    Values wanted = {1, NAN};
+    if (queries == 2) wanted = {1, NAN, 2, NAN};
+    c.outputs = {expected(PFRT_DTYPE_FLOAT32, {1, 1, queries, 2}, wanted)};
+    const Outcome outcome = run(row_of("Attention"), c);
+    ASSERT_EQ(outcome.refused + outcome.fault, "");
+    EXPECT_EQ(difference(c, outcome), "") << queries;
+  }
 }
 
 TEST(Attention, turns_away_what_does_not_fit) {

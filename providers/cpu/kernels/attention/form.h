@@ -74,7 +74,9 @@ struct AttentionForm {
 
   KeyRange visible(const Reach& reach, int64_t query) const;
   // Whether some query does not see all keys, and what it does not see counts.
-  bool hides() const { return hidden_count && (left >= 0 || right >= 0 || (causal && q_len > 1)); }
+  bool hides() const {
+    return hidden_count && (left >= 0 || right >= 0 || (causal && (q_len > 1 || kv_len > 1)));
+  }
 };
 
 // What |form| takes, as if every query saw every key.

@@ -91,12 +91,13 @@ WindowRows::WindowRows(const Window& w) : outer_(w.rank() - 1) {
       at[d] = left % w.kernel[d] * w.dilations[d];
     tap_offsets_.insert(tap_offsets_.end(), at.begin(), at.end());
   }
+  spans_ = std::make_shared<Span[]>(static_cast<size_t>(row_taps_));
   for (int64_t t = 0; t < row_taps_; ++t) {
     const int64_t first = t * w.dilations[last] - w.pads[last];
     const int64_t begin = std::clamp<int64_t>(ceil_div(-first, stride_), 0, row_length_);
     const int64_t end =
         std::clamp<int64_t>(ceil_div(w.image[last] - first, stride_), begin, row_length_);
-    spans_.push_back({begin, end, first});
+    spans_[static_cast<size_t>(t)] = {begin, end, first};
   }
 }
 

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -55,7 +56,7 @@ class WindowRows {
   size_t outer_;  // dimensions but the last
   std::vector<int64_t> image_, positions_, strides_, pads_, image_strides_;
   std::vector<int64_t> tap_offsets_;  // by tap row, by outer dimension: tap * dilation
-  std::vector<Span> spans_;
+  std::shared_ptr<Span[]> spans_;     // by tap; copies of this share them
   int64_t row_length_, rows_, tap_rows_, row_taps_, stride_;
 };
 

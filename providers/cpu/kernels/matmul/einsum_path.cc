@@ -3,8 +3,12 @@
 
 #include <algorithm>
 #include <bitset>
+#include <cstdint>
+#include <functional>
 #include <limits>
 #include <optional>
+#include <queue>
+#include <tuple>
 
 namespace pfrt::cpu {
 namespace {
@@ -13,13 +17,17 @@ namespace {
 // memory.
 constexpr size_t kMostLabels = 128;
 constexpr size_t kMostOfAllOrders = 8;
+// More are taken in the order of their sizes: to look for the cheapest pair takes each a look at
+// all others.
+constexpr size_t kMostSearched = 256;
 // What writing and reading an element of a result costs, in multiplications.
 constexpr double kElement = 4;
 
 using Labels = std::bitset<kMostLabels>;
 
+constexpr size_t kGone = SIZE_MAX;
 struct Operand {
-  size_t number;
+  size_t number;  // kGone: part of another now
   Labels labels;
   std::vector<int64_t> strides;
 };
@@ -33,8 +41,10 @@ class Path {
       Operand operand{i, {}, shape.strides[i]};
       for (size_t l = 0; l < shape.sizes.size(); ++l)
         if (operand.strides[l] != 0) operand.labels.set(l);
+      count(operand.labels, 1);
       operands_.push_back(std::move(operand));
     }
+    live_ = operands_.size();
   }
 
   Result<std::vector<EinsumStep>> find() {
@@ -43,7 +53,8 @@ class Path {
       return std::move(steps_);
     }
     for (size_t i = 0; i < operands_.size(); ++i)
-      if (kept({i}) != operands_[i].labels) PFRT_TRY(contract(i, std::nullopt));
+      if (kept(i, std::nullopt) != operands_[i].labels) PFRT_TRY(contract(i, std::nullopt));
+    if (operands_.size() > kMostSearched) PFRT_TRY(contract_smallest());
     while (operands_.size() > kMostOfAllOrders) PFRT_TRY(contract_cheapest());
     PFRT_TRY(contract_best());
     return std::move(steps_);
@@ -57,7 +68,21 @@ class Path {
     return product;
   }
 
-  // What remains of the product of |some| once it is summed over what nothing else has.
+  void count(const Labels& labels, int64_t more) {
+    for (size_t l = 0; l < shape_.sizes.size(); ++l)
+      if (labels[l]) holders_[l] += more;
+  }
+
+  // What remains of the product of |a| and |b|, or of |a|, once it is summed over what nothing else
+  // has.
+  Labels kept(size_t a, std::optional<size_t> b) const {
+    const Labels none, &one = operands_[a].labels, &other = b ? operands_[*b].labels : none;
+    Labels out = one | other;
+    for (size_t l = 0; l < shape_.sizes.size(); ++l)
+      if (out[l] && !output_[l] && holders_[l] == int64_t{one[l]} + int64_t{other[l]}) out.reset(l);
+    return out;
+  }
+  // The same of |some|.
   Labels kept(const std::vector<size_t>& some) const {
     Labels inside, outside = output_;
     for (size_t i = 0; i < operands_.size(); ++i)
@@ -67,6 +92,7 @@ class Path {
   }
 
   // Operands |a| and |b| give place to their product, at |a|; |a| alone to what is summed of it.
+  // |b| is gone then.
   Status contract(size_t a, std::optional<size_t> b) {
     EinsumStep step;
     step.a = operands_[a].number;
@@ -76,11 +102,15 @@ class Path {
       step.b = operands_[*b].number;
       step.b_strides = operands_[*b].strides;
     }
-    const Labels labels = kept(b ? std::vector<size_t>{a, *b} : std::vector<size_t>{a});
-    const bool last = operands_.size() == (b ? 2u : 1u);
+    const Labels labels = kept(a, b);
+    const bool last = live_ == (b ? 2u : 1u);
     PFRT_TRY(lay_out(step, labels, last));
+    count(operands_[a].labels, -1);
+    if (b) count(operands_[*b].labels, -1);
+    count(labels, 1);
     operands_[a] = {next_++, labels, step.out_strides};
-    if (b) operands_.erase(operands_.begin() + static_cast<std::ptrdiff_t>(*b));
+    if (b) operands_[*b].number = kGone;
+    if (b) --live_;
     steps_.push_back(std::move(step));
     return {};
   }
@@ -124,7 +154,35 @@ class Path {
           size(operands_[a].labels | operands_[i].labels) - size(operands_[i].labels);
       if (!b || cost < least) b = i, least = cost;
     }
-    return contract(a, b);
+    PFRT_TRY(contract(a, b));
+    drop_gone();
+    return {};
+  }
+
+  // The two smallest, again and again, until few enough are left to choose among.
+  Status contract_smallest() {
+    using Entry = std::tuple<double, size_t, size_t>;  // size, number, index
+    std::priority_queue<Entry, std::vector<Entry>, std::greater<>> smallest;
+    const auto add = [&](size_t i) {
+      smallest.push({size(operands_[i].labels), operands_[i].number, i});
+    };
+    const auto take = [&] {
+      const size_t i = std::get<2>(smallest.top());
+      smallest.pop();
+      return i;
+    };
+    for (size_t i = 0; i < operands_.size(); ++i) add(i);
+    while (live_ > kMostSearched) {
+      const size_t a = take(), b = take();
+      PFRT_TRY(contract(a, b));
+      add(a);
+    }
+    drop_gone();
+    return {};
+  }
+
+  void drop_gone() {
+    std::erase_if(operands_, [](const Operand& operand) { return operand.number == kGone; });
   }
 
   // Dynamic programming over the sets of operands.
@@ -155,7 +213,7 @@ class Path {
       }
       best[set].cost += kElement * size(best[set].labels);
     }
-    // Operands leave the list as they are multiplied: by their number they are found again.
+    // By their number, which nothing changes, results are found again.
     std::vector<size_t> numbers;
     for (const Operand& operand : operands_) numbers.push_back(operand.number);
     const auto place = [&](size_t number) {
@@ -184,6 +242,8 @@ class Path {
   size_t next_;  // number of the next result
   Labels output_;
   std::vector<Operand> operands_;
+  size_t live_ = 0;                    // that are not gone
+  int64_t holders_[kMostLabels] = {};  // operands that have a label
   std::vector<EinsumStep> steps_;
 };
 

@@ -108,12 +108,7 @@ Result<Kernel> make_lp_norm(const SnapshotNode& node) {
   std::vector<bool> reduced(dims.size());
   reduced[static_cast<size_t>(axis)] = true;
   return groups_kernel(node, groups_of(dims, reduced), [p](Pace& pace, double* v, int64_t n) {
-    double norm = 0;
-    in_parts(pace, n, [&](int64_t begin, int64_t end) {
-      norm +=
-          p == 1 ? row_magnitudes(v + begin, end - begin) : row_squares(v + begin, end - begin, 0);
-    });
-    if (p == 2) norm = std::sqrt(norm);
+    const double norm = p == 1 ? row_magnitudes(pace, v, n) : std::sqrt(row_squares(pace, v, n, 0));
     in_parts(pace, n, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) v[i] = norm == 0 ? 0 : v[i] / norm;
     });
@@ -134,13 +129,9 @@ Result<Kernel> make_mean_variance_norm(const SnapshotNode& node) {
   }
   return groups_kernel(node, groups_of(dims, reduced), [](Pace& pace, double* v, int64_t n) {
     constexpr double kEpsilon = 1e-9;  // the standard's, added to the deviation
-    double mean = 0, squares = 0;
-    in_parts(pace, n, [&](int64_t begin, int64_t end) { mean += row_sum(v + begin, end - begin); });
-    mean /= static_cast<double>(n);
-    in_parts(pace, n, [&](int64_t begin, int64_t end) {
-      squares += row_squares(v + begin, end - begin, mean);
-    });
-    const double deviation = std::sqrt(squares / static_cast<double>(n)) + kEpsilon;
+    const double mean = row_sum(pace, v, n) / static_cast<double>(n);
+    const double deviation =
+        std::sqrt(row_squares(pace, v, n, mean) / static_cast<double>(n)) + kEpsilon;
     in_parts(pace, n, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) v[i] = (v[i] - mean) / deviation;
     });

@@ -38,8 +38,10 @@ std::vector<T> read_all(const Run& run, uint32_t i, pfrt_dtype dtype, int64_t n)
 }
 
 template <typename T>
-void affine(const T* x, T* y, int64_t n, T center, T factor, T shift) {
-  for (int64_t i = 0; i < n; ++i) y[i] = (x[i] - center) * factor + shift;
+void affine(Pace& pace, const T* x, T* y, int64_t n, T center, T factor, T shift) {
+  in_parts(pace, n, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) y[i] = (x[i] - center) * factor + shift;
+  });
 }
 
 template <typename T>
@@ -68,6 +70,7 @@ Result<Kernel> batch_kernel(const SnapshotNode& node) {
     // Small planes are taken many at a time.
     const int64_t group = std::max<int64_t>(1, (1 << 13) / block);
     run.parallel((planes * blocks + group - 1) / group, [&](int64_t task, uint32_t worker) {
+      Pace pace(run);
       T* const buffer = run.scratch<T>(worker);
       const auto start = [&](int64_t i) { return i / blocks * p.pixels + i % blocks * block; };
       const int64_t end = std::min(planes * blocks, (task + 1) * group);
@@ -75,10 +78,10 @@ Result<Kernel> batch_kernel(const SnapshotNode& node) {
         const size_t c = static_cast<size_t>(i / blocks % p.channels);
         const int64_t first = start(i), n = std::min(block, p.pixels - i % blocks * block);
         const T factor = scale[c] / std::sqrt(variance[c] + static_cast<T>(p.epsilon));
-        const T* const x = load_row(p.dtype, run.input(0), first, n, buffer);
+        const T* const x = load_row(pace, p.dtype, run.input(0), first, n, buffer);
         T* const y = place_row(p.dtype, run.output(0), first, buffer + block);
-        affine(x, y, n, mean[c], factor, bias[c]);
-        store_row(p.dtype, run.output(0), first, n, y);
+        affine(pace, x, y, n, mean[c], factor, bias[c]);
+        store_row(pace, p.dtype, run.output(0), first, n, y);
       }
       run.finished(start(task * group), start(end));
     });
@@ -108,6 +111,7 @@ Result<Kernel> training_kernel(const SnapshotNode& node) {
   kernel.scratch_bytes = 2 * static_cast<uint64_t>(p.pixels) * sizeof(T);
   kernel.run = [=](const Run& run) -> pfrt_code {
     run.parallel(p.channels, [&](int64_t c, uint32_t worker) {
+      Pace pace(run);
       T* const buffer = run.scratch<T>(worker);
       const auto plane = [&](int64_t n) { return (n * p.channels + c) * p.pixels; };
       const auto number = [&](uint32_t i) {
@@ -121,18 +125,20 @@ Result<Kernel> training_kernel(const SnapshotNode& node) {
       const double count = static_cast<double>(p.batch) * static_cast<double>(p.pixels);
       double sum = 0, squares = 0;
       for (int64_t n = 0; n < p.batch && !run.stopped(); ++n)
-        sum += row_sum(load_row(p.dtype, run.input(0), plane(n), p.pixels, buffer), p.pixels);
+        sum += row_sum(pace, load_row(pace, p.dtype, run.input(0), plane(n), p.pixels, buffer),
+                       p.pixels);
       const double mean = sum / count;
       for (int64_t n = 0; n < p.batch && !run.stopped(); ++n)
-        squares += row_squares(load_row(p.dtype, run.input(0), plane(n), p.pixels, buffer),
-                               p.pixels, mean);
+        squares +=
+            row_squares(pace, load_row(pace, p.dtype, run.input(0), plane(n), p.pixels, buffer),
+                        p.pixels, mean);
       const double variance = squares / count;
       const T factor = static_cast<T>(number(1) / std::sqrt(variance + p.epsilon));
       for (int64_t n = 0; n < p.batch && !run.stopped(); ++n) {
-        const T* const x = load_row(p.dtype, run.input(0), plane(n), p.pixels, buffer);
+        const T* const x = load_row(pace, p.dtype, run.input(0), plane(n), p.pixels, buffer);
         T* const y = place_row(p.dtype, run.output(0), plane(n), buffer + p.pixels);
-        affine(x, y, p.pixels, static_cast<T>(mean), factor, static_cast<T>(number(2)));
-        store_row(p.dtype, run.output(0), plane(n), p.pixels, y);
+        affine(pace, x, y, p.pixels, static_cast<T>(mean), factor, static_cast<T>(number(2)));
+        store_row(pace, p.dtype, run.output(0), plane(n), p.pixels, y);
         run.finished(plane(n), plane(n) + p.pixels);
       }
       give(1, number(3) * momentum + mean * (1 - momentum));
@@ -168,23 +174,22 @@ Result<Kernel> group_kernel(const SnapshotNode& node, const Planes& p, int64_t g
     const std::vector<T> scale = read_all<T>(run, 1, scale_type, p.channels / scale_span);
     const std::vector<T> bias = read_all<T>(run, 2, bias_type, p.channels / bias_span);
     run.parallel(p.batch * groups, [&](int64_t i, uint32_t worker) {
+      Pace pace(run);
       T* const buffer = run.scratch<T>(worker);
-      const T* const x = load_row(p.dtype, run.input(0), i * size, size, buffer);
+      const T* const x = load_row(pace, p.dtype, run.input(0), i * size, size, buffer);
       T* const y = place_row(p.dtype, run.output(0), i * size, buffer + size);
-      if (run.stopped()) return;
-      const double mean = row_sum(x, size) / static_cast<double>(size);
-      if (run.stopped()) return;
+      const double mean = row_sum(pace, x, size) / static_cast<double>(size);
       const double inverse =
-          1 / std::sqrt(row_squares(x, size, mean) / static_cast<double>(size) + p.epsilon);
+          1 / std::sqrt(row_squares(pace, x, size, mean) / static_cast<double>(size) + p.epsilon);
       for (int64_t k = 0; k < per_group; ++k) {
         if (run.stopped()) return;
         const int64_t c = i % groups * per_group + k;
         const T factor = static_cast<T>(
             inverse * static_cast<double>(scale[static_cast<size_t>(c / scale_span)]));
-        affine(x + k * p.pixels, y + k * p.pixels, p.pixels, static_cast<T>(mean), factor,
+        affine(pace, x + k * p.pixels, y + k * p.pixels, p.pixels, static_cast<T>(mean), factor,
                bias[static_cast<size_t>(c / bias_span)]);
       }
-      store_row(p.dtype, run.output(0), i * size, size, y);
+      store_row(pace, p.dtype, run.output(0), i * size, size, y);
       run.finished(i * size, (i + 1) * size);
     });
     return run.stop();

@@ -79,15 +79,8 @@ template <typename T>
 void normalise_row(Pace& pace, const RowForm& f, const T* x, const T* scale, const T* bias, T* y,
                    double* out_mean, double* out_inverse) {
   const double n = static_cast<double>(std::max<int64_t>(f.length, 1));
-  double mean = 0, squares = 0;
-  if (f.centered)
-    in_parts(pace, f.length,
-             [&](int64_t begin, int64_t end) { mean += row_sum(x + begin, end - begin); });
-  mean /= n;
-  in_parts(pace, f.length, [&](int64_t begin, int64_t end) {
-    squares += row_squares(x + begin, end - begin, mean);
-  });
-  const double inverse = 1 / std::sqrt(squares / n + f.epsilon);
+  const double mean = f.centered ? row_sum(pace, x, f.length) / n : 0;
+  const double inverse = 1 / std::sqrt(row_squares(pace, x, f.length, mean) / n + f.epsilon);
   const T center = static_cast<T>(mean), factor = static_cast<T>(inverse);
   in_parts(pace, f.length, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) y[i] = (x[i] - center) * factor * scale[i];
@@ -113,11 +106,11 @@ Kernel rows_kernel(RowsForm form) {
       T* const buffer = run.scratch<T>(worker);
       const int64_t end = std::min(f.rows, (b + 1) * block);
       for (int64_t r = b * block; r < end; ++r) {
-        const T* const x = load_row(f.dtype, run.input(0), r * f.length, f.length, buffer);
+        const T* const x = load_row(pace, f.dtype, run.input(0), r * f.length, f.length, buffer);
         T* const y = place_row(f.out_dtype, run.output(0), r * f.length, buffer + f.length);
         double mean, inverse;
         normalise_row(pace, f, x, scale, bias, y, &mean, &inverse);
-        store_row(f.out_dtype, run.output(0), r * f.length, f.length, y);
+        store_row(pace, f.out_dtype, run.output(0), r * f.length, f.length, y);
         if (f.has_mean) store_fn<double>(f.mean_dtype)(run.output(1), r, &mean, 1);
         if (f.has_deviation) store_fn<double>(f.deviation_dtype)(run.output(2), r, &inverse, 1);
       }

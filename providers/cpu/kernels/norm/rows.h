@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Rows of a tensor as normalisations see them: loaded in the compute type, measured in double,
-// stored again. Sums are taken in an order that depends on the length alone. Pure functions;
-// thread-safe.
+// stored again, each by a pace. Sums are taken in an order that depends on the length alone. Pure
+// functions; thread-safe.
 #pragma once
 
 #include <string>
@@ -11,6 +11,7 @@
 
 #include "providers/cpu/kernel.h"
 #include "providers/cpu/kernels/matmul/load.h"
+#include "providers/cpu/kernels/pace.h"
 
 namespace pfrt::cpu {
 
@@ -21,9 +22,12 @@ inline constexpr pfrt_dtype kNormType =
 // |n| elements from |first| on as T: in place where that is their type, else converted into
 // |buffer|.
 template <typename T>
-const T* load_row(pfrt_dtype dtype, const void* data, int64_t first, int64_t n, T* buffer) {
+const T* load_row(Pace& pace, pfrt_dtype dtype, const void* data, int64_t first, int64_t n,
+                  T* buffer) {
   if (dtype == kNormType<T>) return static_cast<const T*>(data) + first;
-  load_fn<T>(dtype)(buffer, data, first, 1, n);
+  in_parts(pace, n, [&](int64_t begin, int64_t end) {
+    load_fn<T>(dtype)(buffer + begin, data, first + begin, 1, end - begin);
+  });
   return buffer;
 }
 // Where to put a row of results; store_row completes it.
@@ -32,17 +36,20 @@ T* place_row(pfrt_dtype dtype, void* data, int64_t first, T* buffer) {
   return dtype == kNormType<T> ? static_cast<T*>(data) + first : buffer;
 }
 template <typename T>
-void store_row(pfrt_dtype dtype, void* data, int64_t first, int64_t n, const T* row) {
-  if (dtype != kNormType<T>) store_fn<T>(dtype)(data, first, row, n);
+void store_row(Pace& pace, pfrt_dtype dtype, void* data, int64_t first, int64_t n, const T* row) {
+  if (dtype == kNormType<T>) return;
+  in_parts(pace, n, [&](int64_t begin, int64_t end) {
+    store_fn<T>(dtype)(data, first + begin, row + begin, end - begin);
+  });
 }
 
 template <typename T>
-double row_sum(const T* x, int64_t n);
+double row_sum(Pace& pace, const T* x, int64_t n);
 // Sum of (x - center)^2.
 template <typename T>
-double row_squares(const T* x, int64_t n, double center);
+double row_squares(Pace& pace, const T* x, int64_t n, double center);
 template <typename T>
-double row_magnitudes(const T* x, int64_t n);
+double row_magnitudes(Pace& pace, const T* x, int64_t n);
 
 // y = (x - mean) * scale / deviation + bias over |length| elements, without the mean where not
 // |centered|; |bias| may be null, |y| may be |x|. The sums are those of the kernels below.

@@ -23,10 +23,11 @@ template <typename Fn>
 void each_tap(Pace& pace, const WindowRows& rows, int64_t row, Fn&& fn) {
   for (int64_t t = 0; t < rows.tap_rows(); ++t) {
     const int64_t start = rows.row_offset(row, t);
+    if (pace.stopped(1)) return;
     if (start < 0) continue;
     for (int64_t x = 0; x < rows.row_taps(); ++x) {
       const WindowRows::Span& s = rows.span(x);
-      if (pace.stopped(s.end - s.begin)) return;
+      if (pace.stopped(1 + s.end - s.begin)) return;
       if (s.begin < s.end) fn(start + s.first, s.begin, s.end);
     }
   }
@@ -77,9 +78,10 @@ void max_row_indices(Pace& pace, const WindowRows& rows, int64_t row, const T* p
   for (int64_t p = 0; p < rows.row_length(); ++p) indices[p] = std::max<int64_t>(indices[p], 0);
 }
 
-// A row-major pixel number as a column-major one.
+// A row-major pixel number as a column-major one; 0 where the image has no pixels.
 int64_t column_major(int64_t pixel, const std::vector<int64_t>& image) {
   int64_t step = SnapshotNode::elements(image), out = 0;
+  if (step == 0) return 0;
   for (size_t d = image.size(); d-- > 0; pixel /= image[d]) {
     step /= image[d];
     out += pixel % image[d] * step;

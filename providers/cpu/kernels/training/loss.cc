@@ -38,23 +38,25 @@ struct Block {
 // shift = log of the sum of exponentials, by classes in order.
 void log_sum_exp(const Run& run, const Loss& loss, Block& b) {
   double scores[kWide], top[kWide];
+  Pace pace(run);
+  const auto goes_on = [&](int64_t c) { return c < loss.classes && !pace.stopped(8 * b.n); };
   std::fill(top, top + b.n, -INFINITY);
   std::fill(b.shift, b.shift + b.n, 0.0);
   const auto row = [&](int64_t c) {
     const int64_t at = (b.image * loss.classes + c) * loss.pixels + b.first;
     load_block(loss.dtype, element(loss.dtype, run.input(0), at), b.n, scores);
   };
-  for (int64_t c = 0; c < loss.classes; ++c) {
+  for (int64_t c = 0; goes_on(c); ++c) {
     row(c);
     for (int64_t i = 0; i < b.n; ++i) top[i] = std::max(top[i], scores[i]);
   }
-  for (int64_t c = 0; c < loss.classes; ++c) {
+  for (int64_t c = 0; goes_on(c); ++c) {
     row(c);
     for (int64_t i = 0; i < b.n; ++i) b.shift[i] += std::exp(scores[i] - top[i]);
   }
   for (int64_t i = 0; i < b.n; ++i) b.shift[i] = top[i] + std::log(b.shift[i]);
   if (!loss.has_log) return;
-  for (int64_t c = 0; c < loss.classes; ++c) {
+  for (int64_t c = 0; goes_on(c); ++c) {
     row(c);
     for (int64_t i = 0; i < b.n; ++i) scores[i] -= b.shift[i];
     const int64_t at = (b.image * loss.classes + c) * loss.pixels + b.first;

@@ -6,6 +6,7 @@
 
 #include "providers/cpu/kernels/convert.h"
 #include "providers/cpu/kernels/matmul/load.h"
+#include "providers/cpu/kernels/pace.h"
 #include "providers/cpu/kernels/pool/greater.h"
 #include "providers/cpu/kernels/signature.h"
 #include "providers/cpu/kernels/vision/vision.h"
@@ -97,8 +98,9 @@ bool place(const Regions& r, const Align& align, const double* roi, AlignedRegio
   return true;
 }
 
-void align_bin(const Run& run, const Regions& r, const Align& align, const AlignedRegion& region,
-               int64_t plane, int64_t channels, int64_t row, int64_t column, double* sums) {
+void align_bin(const Run& run, Pace& pace, const Regions& r, const Align& align,
+               const AlignedRegion& region, int64_t plane, int64_t channels, int64_t row,
+               int64_t column, double* sums) {
   std::fill(sums, sums + channels, 0.0);
   const LoadFn<double> load = load_fn<double>(r.dtype);
   const auto at = [&](int d, int64_t bin, int64_t sample) {
@@ -111,6 +113,7 @@ void align_bin(const Run& run, const Regions& r, const Align& align, const Align
   bool first = true;
   for (int64_t i = 0; i < region.samples[0]; ++i) {
     for (int64_t j = 0; j < region.samples[1]; ++j) {
+      if (pace.stopped(8 * channels)) return;
       const double y = at(0, row, i), x = at(1, column, j);
       const bool inside = has_pixels && y >= -1 && y <= height && x >= -1 && x <= width;
       const Corners c =
@@ -139,16 +142,17 @@ void align_bin(const Run& run, const Regions& r, const Align& align, const Align
   for (int64_t k = 0; k < channels; ++k) sums[k] /= count;
 }
 
-// fn(row, column, sums) fills the |channels| values of one bin, for every bin of a region.
+// fn(pace, row, column, sums) fills the |channels| values of one bin, for every bin of a region.
 template <typename Fn>
 void for_bins(const Run& run, const Regions& r, int64_t region, int64_t channel, int64_t channels,
               Fn&& fn) {
   const StoreFn<double> store = store_fn<double>(r.dtype);
   double sums[kChannels];
+  Pace pace(run);
   for (int64_t row = 0; row < r.rows; ++row) {
-    if (run.stopped()) return;
     for (int64_t column = 0; column < r.columns; ++column) {
-      fn(row, column, sums);
+      if (pace.stopped(8 * channels)) return;
+      fn(pace, row, column, sums);
       for (int64_t k = 0; k < channels; ++k)
         store(run.output(0),
               ((region * r.channels + channel + k) * r.rows + row) * r.columns + column, &sums[k],
@@ -220,9 +224,10 @@ Result<Kernel> make_roi_align(const SnapshotNode& node) {
       load_region(run, r, region, 4, roi);
       if (!place(r, align, roi, placed)) return;
       const int64_t plane = image(region) * r.channels + channel;
-      for_bins(run, r, region, channel, channels, [&](int64_t row, int64_t column, double* sums) {
-        align_bin(run, r, align, placed, plane, channels, row, column, sums);
-      });
+      for_bins(run, r, region, channel, channels,
+               [&](Pace& pace, int64_t row, int64_t column, double* sums) {
+                 align_bin(run, pace, r, align, placed, plane, channels, row, column, sums);
+               });
     });
     return run.stop();
   };
@@ -251,19 +256,22 @@ Result<Kernel> make_max_roi_pool(const SnapshotNode& node) {
       for (int d = 1; d < 5; ++d) roi[d] = std::round(roi[d] * scale);
       const int64_t plane = image_of(r, roi[0]) * r.channels + channel;
       const LoadFn<double> load = load_fn<double>(r.dtype);
-      for_bins(run, r, region, channel, channels, [&](int64_t row, int64_t column, double* most) {
+      const auto bin = [&](Pace& pace, int64_t row, int64_t column, double* most) {
         const Span down = bin_span(roi[2], roi[4], row, r.rows, r.height),
                    across = bin_span(roi[1], roi[3], column, r.columns, r.width);
         const bool empty = down.first >= down.last || across.first >= across.last;
         for (int64_t k = 0; k < channels; ++k) {
           most[k] = empty ? 0 : -INFINITY;
-          for (int64_t y = down.first; y < down.last && !empty; ++y)
+          for (int64_t y = down.first; y < down.last && !empty; ++y) {
+            if (pace.stopped(4 * (across.last - across.first))) return;
             for (int64_t x = across.first; x < across.last; ++x) {
               load(&pixel, run.input(0), ((plane + k) * r.height + y) * r.width + x, 1, 1);
               most[k] = greater_or_nan(pixel, most[k]);
             }
+          }
         }
-      });
+      };
+      for_bins(run, r, region, channel, channels, bin);
     });
     return run.stop();
   };
