@@ -9,8 +9,6 @@
 namespace pfrt::capi {
 namespace {
 
-std::atomic<int> environments{0};
-
 void split_path(std::string_view list, std::vector<std::string>& out) {
   while (!list.empty()) {
     const size_t colon = list.find(':');
@@ -248,15 +246,12 @@ Result<ProviderSource> EnvState::provider_source(std::string_view name) {
   return source;
 }
 
-EnvState::EnvState() {
-  environments.fetch_add(1);
-  prepare_threads();
-}
+EnvState::EnvState() { retain_threads(); }
 
 EnvState::~EnvState() {
   loader.reset();
   replacements_.reset();
-  if (environments.fetch_sub(1) == 1) release_threads();
+  release_threads();
 }
 
 const pfrt_env_api kEnvApi = {

@@ -23,6 +23,10 @@ class Progress {
   // On os::monotonic_ns; 0 = none.
   void set_deadline(uint64_t ns) { deadline_ns_ = ns; }
   uint64_t deadline_ns() const { return deadline_ns_; }
+  // The earlier of the two.
+  uint64_t deadline_within(uint64_t ns) const {
+    return deadline_ns_ != 0 ? std::min(deadline_ns_, ns) : ns;
+  }
   const std::atomic<bool>* cancel_flag() const { return cancelled_; }
 
   // The work goes on with |name|, which takes it up to |until| of the whole. CANCELLED when the

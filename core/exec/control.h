@@ -63,4 +63,22 @@ inline Status stop_status(Code code) {
   return Status(code, text());
 }
 
+// How loops over elements come to look at a run: after every so many bytes.
+class BytePace {
+ public:
+  static constexpr uint64_t kBytes = uint64_t{1} << 16;
+  explicit BytePace(const RunControl& control) : control_(control) {}
+  Status after(uint64_t bytes) {
+    walked_ += bytes;
+    if (walked_ < kBytes) return {};
+    walked_ = 0;
+    const Code stop = control_.stop();
+    return stop == Code::kOK ? Status() : stop_status(stop);
+  }
+
+ private:
+  const RunControl& control_;
+  uint64_t walked_ = 0;
+};
+
 }  // namespace pfrt

@@ -122,8 +122,8 @@ class Iteration {
   std::vector<ValuePtr> outputs_;
 };
 
-Status finish(const Carried& carried, std::vector<Stack>& stacks, const std::vector<Type>& types,
-              std::vector<ValuePtr>& out) {
+Status finish(const RunControl& control, const Carried& carried, std::vector<Stack>& stacks,
+              const std::vector<Type>& types, std::vector<ValuePtr>& out) {
   for (size_t i = 0; i < out.size(); ++i) {
     if (i < carried.values().size()) {
       out[i] = carried.values()[i];
@@ -131,7 +131,7 @@ Status finish(const Carried& carried, std::vector<Stack>& stacks, const std::vec
     }
     const size_t stack = i - carried.values().size();
     if (stack >= stacks.size()) break;
-    PFRT_ASSIGN(Tensor whole, stacks[stack].finish(types[i]));
+    PFRT_ASSIGN(Tensor whole, stacks[stack].finish(control, types[i]));
     out[i] = Value::of(std::move(whole));
   }
   return {};
@@ -204,7 +204,7 @@ Status run_loop(BodyCall& body, const std::vector<ValuePtr>& in, std::vector<Val
     PFRT_ASSIGN(types, body.output_types(inputs));
     types.erase(types.begin());
   }
-  return finish(carried, stacks, types, out);
+  return finish(body.control(), carried, stacks, types, out);
 }
 
 namespace {
@@ -229,7 +229,7 @@ Status scan(const Node& node, BodyCall& body, std::vector<ValuePtr> initial,
     std::vector<ValuePtr> inputs = carried.give();
     for (const ScanInput& s : scanned) {
       const int64_t at = s.back ? length - 1 - t : t;
-      PFRT_ASSIGN(Tensor slice, slice_at(s.tensor, s.axis, at));
+      PFRT_ASSIGN(Tensor slice, slice_at(body.control(), s.tensor, s.axis, at));
       inputs.push_back(Value::of(std::move(slice)));
     }
     return inputs;
@@ -256,7 +256,7 @@ Status scan(const Node& node, BodyCall& body, std::vector<ValuePtr> initial,
     PFRT_ASSIGN(types, body.output_types(inputs));
   }
   out.assign(body.output_count(), nullptr);
-  return finish(carried, stacks, types, out);
+  return finish(body.control(), carried, stacks, types, out);
 }
 
 Result<std::vector<ScanInput>> scan_inputs(const Node& node, const std::vector<ValuePtr>& in,
@@ -283,21 +283,22 @@ Result<std::vector<ScanInput>> scan_inputs(const Node& node, const std::vector<V
 }
 
 // Element |b| of the batch.
-Result<Tensor> of_batch(const ValuePtr& value, int64_t b, int64_t batches) {
+Result<Tensor> of_batch(const RunControl& control, const ValuePtr& value, int64_t b,
+                        int64_t batches) {
   if (!value || value->kind != PFRT_VALUE_TENSOR || value->tensor.dims.empty() ||
       value->tensor.dims[0] != batches)
     return error(Code::kSHAPE_MISMATCH, "all inputs must be tensors with a batch of ", batches);
-  return slice_at(value->tensor, 0, b);
+  return slice_at(control, value->tensor, 0, b);
 }
 
 // Slices of shorter sequences are followed by zeros, or empty strings.
-Result<Tensor> padded(Tensor tensor, size_t axis, int64_t length) {
+Result<Tensor> padded(const RunControl& control, Tensor tensor, size_t axis, int64_t length) {
   if (axis >= tensor.dims.size() || tensor.dims[axis] >= length) return tensor;
   Dims dims = tensor.dims;
   dims[axis] = length - tensor.dims[axis];
   PFRT_ASSIGN(Tensor zeros, Tensor::allocate(tensor.dtype, std::move(dims)));
   const Tensor parts[] = {std::move(tensor), std::move(zeros)};
-  return join(parts, axis);
+  return join(control, parts, axis);
 }
 
 // Opset 8: a scan for each element of the batch.
@@ -322,13 +323,13 @@ Status run_batched_scan(const Node& node, BodyCall& body, const std::vector<Valu
   for (int64_t b = 0; b < batches; ++b) {
     std::vector<ValuePtr> initial;
     for (size_t i = 1; i < first; ++i) {
-      PFRT_ASSIGN(Tensor state, of_batch(in[i], b, batches));
+      PFRT_ASSIGN(Tensor state, of_batch(body.control(), in[i], b, batches));
       initial.push_back(Value::of(std::move(state)));
     }
     std::vector<ScanInput> own = scanned;
     const int64_t length = lengths[static_cast<size_t>(b)];
     for (size_t i = 0; i < own.size(); ++i) {
-      PFRT_ASSIGN(own[i].tensor, of_batch(in[first + i], b, batches));
+      PFRT_ASSIGN(own[i].tensor, of_batch(body.control(), in[first + i], b, batches));
       --own[i].axis;
     }
     std::vector<ValuePtr> outputs;
@@ -337,14 +338,14 @@ Status run_batched_scan(const Node& node, BodyCall& body, const std::vector<Valu
     for (size_t i = 0; i < out.size(); ++i) {
       const size_t carried = first - 1;
       if (i >= carried) {
-        PFRT_ASSIGN(Tensor whole, padded(outputs[i]->tensor, 0, room));
+        PFRT_ASSIGN(Tensor whole, padded(body.control(), outputs[i]->tensor, 0, room));
         outputs[i] = Value::of(std::move(whole));
       }
       PFRT_TRY(stacks[i].add(*outputs[i]));
     }
   }
   for (size_t i = 0; i < out.size(); ++i) {
-    PFRT_ASSIGN(Tensor whole, stacks[i].finish({}));
+    PFRT_ASSIGN(Tensor whole, stacks[i].finish(body.control(), {}));
     out[i] = Value::of(std::move(whole));
   }
   return {};

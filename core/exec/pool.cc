@@ -323,7 +323,6 @@ Pool::State& Pool::state() {
   State* state = state_.load(std::memory_order_acquire);
   if (state->generation() == os::forks()) return *state;
   auto* const fresh = new State(state->source());
-  tasks_under_way.store(0);
   if (state_.compare_exchange_strong(state, fresh, std::memory_order_acq_rel)) return *fresh;
   delete fresh;
   return *state;
@@ -348,6 +347,12 @@ bool Pool::loop(uint32_t width, uint64_t n, LoopBody body, void* arg) {
 }
 
 Status Pool::submit(Task task, void* arg) { return state().add(task, arg); }
+
+// The parent's threads are not here, and one may have held the lock.
+void forget_leavers() {
+  new (&leavers()) Leavers;
+  tasks_under_way.store(0);
+}
 
 void join_leavers(int ms) {
   std::vector<Leaver> ready;

@@ -43,5 +43,7 @@ class Pool final : public Executor {
 // Joins the threads that have ended their own pool; waits |ms| at most for those still at it, and
 // for tasks, which may be about to end theirs.
 void join_leavers(int ms);
+// In a forked child, which has none of them.
+void forget_leavers();
 
 }  // namespace pfrt

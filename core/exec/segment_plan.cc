@@ -2,9 +2,11 @@
 #include "core/exec/segment_plan.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <optional>
 #include <span>
+#include <string_view>
 
 #include "core/base/os/fork.h"
 #include "core/base/rank.h"
@@ -18,6 +20,8 @@ char* device_base(const std::shared_ptr<Buffer>& block) {
   return block ? static_cast<char*>(block->data()) : nullptr;
 }
 
+constexpr std::string_view kEscaped = "an exception escaped the provider";
+
 // A step's own code; what it throws ends here.
 pfrt_code call_step(const pfrt_step& step, const pfrt_step_context& context) {
   try {
@@ -25,7 +29,7 @@ pfrt_code call_step(const pfrt_step& step, const pfrt_step_context& context) {
   } catch (const std::bad_alloc&) {
     return PFRT_CODE_OUT_OF_MEMORY;
   } catch (...) {
-    return context.fail(&context, PFRT_CODE_PROVIDER, to_c("an exception escaped the provider"));
+    return context.fail(&context, PFRT_CODE_PROVIDER, to_c(kEscaped));
   }
 }
 
@@ -53,8 +57,12 @@ struct SegmentPlan::Call {
   uint32_t workers;
   char* scratch;
   std::mutex mutex;
-  std::string text;  // of its failure
+  std::string text;                  // of its failure
+  std::atomic<bool> escaped{false};  // an exception left a body of its loop
 
+  bool goes_on() const {
+    return frame->control->stop() == Code::kOK && !escaped.load(std::memory_order_relaxed);
+  }
   static Call& of(const pfrt_step_context* context) { return *static_cast<Call*>(context->host); }
 
   // Bodies of a loop of very many are called in groups: each costs a call of the scheduler, and
@@ -69,10 +77,11 @@ struct SegmentPlan::Call {
       const RunControl& control = *call->frame->control;
       const uint64_t end = std::min(n, (at + 1) * group);
       try {  // on a thread of the pool nobody else would catch it
-        for (uint64_t i = at * group; i < end && control.stop() == Code::kOK; ++i)
-          fn(arg, i, worker);
+        for (uint64_t i = at * group; i < end && call->goes_on(); ++i) fn(arg, i, worker);
       } catch (const std::bad_alloc&) {
         control.stop_with(Code::kOUT_OF_MEMORY);
+      } catch (...) {
+        call->escaped.store(true, std::memory_order_relaxed);
       }
     }
   };
@@ -422,7 +431,7 @@ Status SegmentPlan::run_step(Frame& frame, uint32_t at, uint32_t workers, uint32
   if (step.width > 0) workers = std::min(workers, step.width);
   if (at == program.first_step && !program.borders.empty())
     PFRT_TRY(cross_border(program, *frame.slots, frame.pointers, control));
-  Call call{&frame, steps_[at].program, workers, scratch, {}, {}};
+  Call call{&frame, steps_[at].program, workers, scratch, {}, {}, {}};
   pfrt_step_context context{};
   context.struct_size = sizeof context;
   context.abi = PFRT_ABI_VERSION;
@@ -435,7 +444,8 @@ Status SegmentPlan::run_step(Frame& frame, uint32_t at, uint32_t workers, uint32
   context.alloc_output = &Call::alloc_output;
   context.fail = &Call::fail;
   const uint64_t started = control.profile ? os::monotonic_ns() : 0;
-  const pfrt_code code = call_step(step, context);
+  pfrt_code code = call_step(step, context);
+  if (call.escaped) code = Call::fail(&context, PFRT_CODE_PROVIDER, to_c(kEscaped));
   if (control.profile) {
     measured_[at].took_ns = os::monotonic_ns() - started;
     measured_[at].started_ns = started;

@@ -44,6 +44,12 @@ Status copy_run(const Tensor& from, int64_t from_at, Tensor& to, int64_t to_at, 
   return {};
 }
 
+// What copying |count| elements of |tensor| costs; each copy as much as a few.
+uint64_t run_bytes(const Tensor& tensor, int64_t count) {
+  constexpr uint64_t kCall = 32;
+  return kCall + static_cast<uint64_t>(count) * std::max<size_t>(dtype_size(tensor.dtype), 1);
+}
+
 int64_t outer_count(const Dims& dims, size_t axis) { return element_count(dims.data(), axis); }
 int64_t inner_count(const Dims& dims, size_t axis) {
   return element_count(dims.data() + axis + 1, dims.size() - axis - 1);
@@ -57,7 +63,8 @@ std::string dims_text(const Dims& dims) {
 
 }  // namespace
 
-Result<Tensor> cut(const Tensor& from, size_t axis, int64_t begin, int64_t length) {
+Result<Tensor> cut(const RunControl& control, const Tensor& from, size_t axis, int64_t begin,
+                   int64_t length) {
   const int64_t outer = outer_count(from.dims, axis), inner = inner_count(from.dims, axis);
   if (outer == 1 && !packed(from.dtype)) {
     Tensor out = from;
@@ -68,19 +75,23 @@ Result<Tensor> cut(const Tensor& from, size_t axis, int64_t begin, int64_t lengt
   Dims dims = from.dims;
   dims[axis] = length;
   PFRT_ASSIGN(Tensor out, Tensor::allocate(from.dtype, std::move(dims)));
-  for (int64_t o = 0; o < outer; ++o)
+  if (out.count() == 0) return out;
+  BytePace pace(control);
+  for (int64_t o = 0; o < outer; ++o) {
     PFRT_TRY(copy_run(from, (o * from.dims[axis] + begin) * inner, out, o * length * inner,
                       length * inner));
+    PFRT_TRY(pace.after(run_bytes(out, length * inner)));
+  }
   return out;
 }
 
-Result<Tensor> slice_at(const Tensor& from, size_t axis, int64_t index) {
-  PFRT_ASSIGN(Tensor out, cut(from, axis, index, 1));
+Result<Tensor> slice_at(const RunControl& control, const Tensor& from, size_t axis, int64_t index) {
+  PFRT_ASSIGN(Tensor out, cut(control, from, axis, index, 1));
   out.dims.erase(out.dims.begin() + static_cast<std::ptrdiff_t>(axis));
   return out;
 }
 
-Result<Tensor> join(std::span<const Tensor> parts, size_t axis) {
+Result<Tensor> join(const RunControl& control, std::span<const Tensor> parts, size_t axis) {
   Dims dims = parts[0].dims;
   dims[axis] = 0;
   for (const Tensor& p : parts) {
@@ -96,11 +107,15 @@ Result<Tensor> join(std::span<const Tensor> parts, size_t axis) {
   }
   PFRT_ASSIGN(Tensor whole, Tensor::allocate(parts[0].dtype, dims));
   const int64_t outer = outer_count(dims, axis), inner = inner_count(dims, axis);
+  if (whole.count() == 0) return whole;
+  BytePace pace(control);
   int64_t at = 0;
   for (const Tensor& p : parts) {
     const int64_t run = p.dims[axis] * inner;
-    for (int64_t o = 0; o < outer; ++o)
+    for (int64_t o = 0; o < outer && run > 0; ++o) {
       PFRT_TRY(copy_run(p, o * run, whole, (o * dims[axis] + at) * inner, run));
+      PFRT_TRY(pace.after(run_bytes(p, run)));
+    }
     at += p.dims[axis];
   }
   return whole;
@@ -147,7 +162,7 @@ Status Stack::add(const Value& slice) {
   return {};
 }
 
-Result<Tensor> Stack::finish(const Type& like) {
+Result<Tensor> Stack::finish(const RunControl& control, const Type& like) {
   Tensor out;
   if (added_ == 0) {
     Dims dims{0};
@@ -158,7 +173,7 @@ Result<Tensor> Stack::finish(const Type& like) {
   } else {
     if (back_) std::reverse(slices_.begin(), slices_.end());
     for (Tensor& slice : slices_) slice.dims.insert(slice.dims.begin(), 1);
-    PFRT_ASSIGN(out, join(slices_, 0));
+    PFRT_ASSIGN(out, join(control, slices_, 0));
     slices_.clear();
   }
   const auto rank = static_cast<int64_t>(out.dims.size());
@@ -173,9 +188,13 @@ Result<Tensor> Stack::finish(const Type& like) {
   Dims dims(out.dims.begin() + 1, out.dims.end());
   dims.insert(dims.begin() + axis, times);
   PFRT_ASSIGN(Tensor turned, Tensor::allocate(out.dtype, std::move(dims)));
+  if (turned.count() == 0) return turned;
+  BytePace pace(control);
   for (int64_t o = 0; o < outer; ++o)
-    for (int64_t t = 0; t < times; ++t)
+    for (int64_t t = 0; t < times; ++t) {
       PFRT_TRY(copy_run(out, (t * outer + o) * inner, turned, (o * times + t) * inner, inner));
+      PFRT_TRY(pace.after(run_bytes(out, inner)));
+    }
   return turned;
 }
 

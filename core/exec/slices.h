@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Cutting tensors along an axis and putting slices together again, for Scan, Loop and sequences:
-// any element type, packed ones and strings included. Pure; thread-safe.
+// any element type, packed ones and strings included. They end with the run's status once it is to
+// stop. Thread-safe on different values.
 #pragma once
 
 #include <span>
@@ -12,12 +13,13 @@
 namespace pfrt {
 
 // Elements [begin, begin + length) of |axis|. Shares the bytes of |from| where they lie together.
-Result<Tensor> cut(const Tensor& from, size_t axis, int64_t begin, int64_t length);
+Result<Tensor> cut(const RunControl& control, const Tensor& from, size_t axis, int64_t begin,
+                   int64_t length);
 // Likewise, without the axis.
-Result<Tensor> slice_at(const Tensor& from, size_t axis, int64_t index);
+Result<Tensor> slice_at(const RunControl& control, const Tensor& from, size_t axis, int64_t index);
 
 // |parts| one after another along |axis|: of one type, and alike in all other dimensions.
-Result<Tensor> join(std::span<const Tensor> parts, size_t axis);
+Result<Tensor> join(const RunControl& control, std::span<const Tensor> parts, size_t axis);
 
 // Slices of one shape that come one at a time and become one tensor with a new axis.
 class Stack {
@@ -29,7 +31,7 @@ class Stack {
   OutputRequest target() const;
   Status add(const Value& slice);
   // |like| gives type and dimensions of a slice when there are none; what is not known is 0.
-  Result<Tensor> finish(const Type& like);
+  Result<Tensor> finish(const RunControl& control, const Type& like);
 
  private:
   int64_t row() const {

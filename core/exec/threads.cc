@@ -16,6 +16,7 @@ namespace {
 // process exits.
 struct Own {
   std::mutex mutex;
+  uint32_t users = 0;
   std::shared_ptr<Pool> pool;
   // The same, for loops: none runs when it goes.
   std::atomic<Pool*> at_loops{nullptr};
@@ -39,17 +40,20 @@ void run_alone(uint64_t n, LoopBody body, void* arg) {
 
 }  // namespace
 
-void prepare_threads() {
+void retain_threads() {
+  join_leavers(0);
   static std::once_flag once;
   std::call_once(once, [] {
-    os::watch_forks();
+    os::watch_forks(forget_leavers);
     // A destructor rather than atexit, which some tools take for the program's, so that closing the
     // library would leave it behind.
     static const struct AtExit {
       ~AtExit() { join_leavers(1000); }
     } at_exit;
   });
-  join_leavers(0);
+  const os::ForkScope scope;
+  std::lock_guard lock(own().mutex);
+  ++own().users;
 }
 
 void parallel_for(uint32_t width, uint64_t n, LoopBody body, void* arg) {
@@ -68,7 +72,9 @@ Status submit(Task task, void* arg) { return own_pool()->submit(task, arg); }
 void release_threads() {
   std::shared_ptr<Pool> last;
   {
+    const os::ForkScope scope;
     std::lock_guard lock(own().mutex);
+    if (--own().users > 0) return;
     last.swap(own().pool);
     own().at_loops.store(nullptr, std::memory_order_relaxed);
   }

@@ -25,12 +25,15 @@ class Executor {
   virtual uint32_t width() const { return 0; }  // threads there are; 0 = as many as asked for
 };
 
-// To be called before the first loop, once an environment exists: arranges that forked children
-// have threads, and that threads which ended their own pool are joined when the process exits.
-void prepare_threads();
+// Before the first loop, and once for each user: arranges that forked children have threads, and
+// that threads which ended their own pool are joined when the process exits.
+void retain_threads();
+// The last user ends the threads; a later one's loop starts them anew. Of this user no loop may be
+// running. Called on one of the threads, by a task, that one ends when the task is over.
+void release_threads();
 
 // Calls body(arg, i, worker) for every i < n on at most |width| threads; |worker| < |width| is
-// different for calls that run at the same time. Returns when all are done.
+// different for calls that run at the same time. Returns when all are done. |body| does not throw.
 void parallel_for(uint32_t width, uint64_t n, LoopBody body, void* arg);
 
 // A run: while one lives, threads without work look for the next loop longer before they sleep.
@@ -44,9 +47,5 @@ class LoopsAhead {
 
 // Calls task(arg) once on one of a few threads, later; on failure never.
 Status submit(Task task, void* arg);
-
-// Ends the threads; a later loop starts them anew. Only when no loop is running. Called on one of
-// the threads, by a task, that one ends when the task is over.
-void release_threads();
 
 }  // namespace pfrt

@@ -270,7 +270,7 @@ typedef struct pfrt_step_context {
    * the run is cancelled, remaining calls are left out: the step then returns stop()'s code. */
   void (*parallel)(const struct pfrt_step_context* context, uint64_t n,
                    void (*fn)(void* arg, uint64_t i, uint32_t worker), void* arg);
-  /* 0, or CANCELLED or DEADLINE: to be asked every few milliseconds. */
+  /* 0 to go on, or why not: CANCELLED, DEADLINE, OUT_OF_MEMORY of a loop's body. To be asked every few milliseconds. */
   pfrt_code (*stop)(const struct pfrt_step_context* context);
   /* Scratch of this worker, of the step's scratch_bytes, 64-byte aligned; contents are undefined. */
   void* (*scratch)(const struct pfrt_step_context* context, uint32_t worker);

@@ -300,7 +300,7 @@ typedef struct pfrt_value_api {
   /* A tensor over the caller's row-major memory; |release| (may be NULL) is called once when the last reference goes. */
   pfrt_status* (*wrap_tensor)(const pfrt_tensor* tensor, pfrt_release_fn release, void* user,
                               PFRT_OWN pfrt_value** out_value);
-  /* The view of a tensor; for strings |data| is an array of pfrt_string. */
+  /* The view of a tensor; for strings |data| is an array of pfrt_string. set_string is externally synchronised. */
   pfrt_status* (*tensor)(const pfrt_value* value, pfrt_tensor* out_tensor);
   pfrt_status* (*set_string)(pfrt_value* value, uint64_t index, pfrt_string text);
   /* Number of elements of a sequence, entries of a map, 0 or 1 for an optional. */

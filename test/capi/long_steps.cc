@@ -371,6 +371,10 @@ void add_texts(std::vector<LongStep>& all) {
                  "",
                  {words({kTexts})},
                  {text("case_change_action", "UPPER"), texts("stopwords", {"a", "the"})}});
+  std::vector<std::string> many(100'000);
+  for (size_t i = 0; i < many.size(); ++i) many[i] = "stop" + std::to_string(i);
+  all.push_back(
+      {"StringNormalizer", "many stop words", "", {words({kTexts})}, {texts("stopwords", many)}});
   all.push_back({"StringSplit", "", "", {words({kTexts})}, {}, 2});
   all.push_back({"StringSplit", "one long text", "", {filled(kText, {}, Fill::kWords)}, {}, 2});
   all.push_back({"StringConcat", "", "", {words({kTexts}), words({kTexts})}});
@@ -379,6 +383,14 @@ void add_texts(std::vector<LongStep>& all) {
                  "",
                  {words({kTexts})},
                  {text("pattern", "(a|b|[c-z ])*(x|y)*[a-z]+ .*(a|b)*q?")}});
+  all.push_back({"TfIdfVectorizer",
+                 "many columns",
+                 "",
+                 {filled(kI64, {10}, Fill::kCount)},
+                 {text("mode", "IDF"), integer("min_gram_length", 1), integer("max_gram_length", 1),
+                  integer("max_skip_count", 0), integers("ngram_counts", {0}),
+                  integers("ngram_indexes", {kMany - 1}), integers("pool_int64s", {1}),
+                  reals("weights", {2})}});
   all.push_back({"TfIdfVectorizer",
                  "",
                  "",

@@ -168,6 +168,17 @@ TEST_F(Recovery, one_that_does_not_compile_leaves_its_nodes_to_the_next) {
   EXPECT_EQ(counters_.calls[fault::kCompile], 1) << "it is not asked again";
 }
 
+TEST_F(Recovery, one_whose_loops_throw_leaves_its_nodes_to_the_next) {
+  for (const char* threads : {"1", "4"}) {
+    const auto o = options({{"stage", "run"}, {"throws", "true"}});
+    set(o.get(), "num_threads", threads);
+    const auto s = make_session(env_.get(), graph(), o.get());
+    ASSERT_TRUE(s);
+    check_run(s.get());
+    check_failed(s.get(), "an exception escaped the provider", PFRT_CODE_PROVIDER);
+  }
+}
+
 // Calls of a provider are not interrupted; the deadline is asked about right after each.
 TEST_F(Recovery, a_slow_provider_is_found_out_at_the_deadline_of_the_creation) {
   for (const char* stage : {"open", "claim", "compile"}) {
@@ -508,15 +519,15 @@ TEST_F(Recovery, options_of_a_provider_are_checked_before_it_opens) {
 TEST_F(Recovery, options_of_a_provider_are_listed_and_read_back) {
   size_t count = 0;
   ASSERT_TRUE(ok(api().env->provider_option_count(env_.get(), str(kFault), &count)));
-  ASSERT_EQ(count, 7u);
+  ASSERT_EQ(count, 8u);
   pfrt_option_info info{};
   info.struct_size = sizeof info;
   ASSERT_TRUE(ok(api().env->provider_option_at(env_.get(), str(kFault), 2, &info)));
   EXPECT_EQ(text(info.key), "provider.fault.after");
   EXPECT_EQ(info.type, uint32_t{PFRT_OPTION_INT});
   EXPECT_EQ(text(info.default_value), "0");
-  EXPECT_TRUE(fails(api().env->provider_option_at(env_.get(), str(kFault), 7, &info),
-                    PFRT_CODE_INVALID_ARGUMENT, {"7 of 7"}));
+  EXPECT_TRUE(fails(api().env->provider_option_at(env_.get(), str(kFault), 8, &info),
+                    PFRT_CODE_INVALID_ARGUMENT, {"8 of 8"}));
   ASSERT_TRUE(ok(api().env->provider_option_count(env_.get(), str(kCpu), &count)));
   EXPECT_EQ(count, 0u);
   EXPECT_TRUE(fails(api().env->provider_option_count(env_.get(), str("Moon"), &count),

@@ -13,6 +13,7 @@ namespace {
 std::atomic<uint32_t> inside{0};   // threads in a scope
 std::atomic<uint32_t> pending{0};  // forks under way
 std::atomic<uint32_t> generation{0};
+void (*forgotten_in_child)() = nullptr;
 thread_local uint32_t depth = 0;
 
 void nap() {
@@ -42,15 +43,18 @@ void after_fork_in_child() {
   pending.store(0);
   inside.store(depth > 0 ? 1 : 0);
   generation.fetch_add(1);
+  forgotten_in_child();
 }
 
 }  // namespace
 
-void watch_forks() {
+void watch_forks(void (*in_child)()) {
   static std::once_flag once;
   // The C library forgets the handlers when this library is closed.
-  std::call_once(once,
-                 [] { pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child); });
+  std::call_once(once, [in_child] {
+    forgotten_in_child = in_child;
+    pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
+  });
 }
 
 uint32_t forks() { return generation.load(std::memory_order_relaxed); }

@@ -10,8 +10,9 @@
 
 namespace pfrt::os {
 
-// To be called once before the first fork that matters; later calls do nothing.
-void watch_forks();
+// To be called once before the first fork that matters; later calls do nothing. |in_child| is
+// called in every forked child, before fork returns there: it may take no lock and no memory.
+void watch_forks(void (*in_child)());
 
 // How many watched forks lie between this process and the one that called watch_forks first.
 uint32_t forks();

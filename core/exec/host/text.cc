@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <string>
+#include <unordered_set>
 
 #include "core/exec/host/call.h"
 #include "core/exec/host/utf8.h"
@@ -10,30 +11,13 @@
 namespace pfrt::host {
 namespace {
 
-// Looks at the run after every so many bytes.
-class Pace {
- public:
-  static constexpr size_t kBytes = size_t{1} << 16;
-  explicit Pace(const Call& call) : call_(call) {}
-  Status after(size_t bytes) {
-    walked_ += bytes;
-    if (walked_ < kBytes) return {};
-    walked_ = 0;
-    return call_.look(0);
-  }
-
- private:
-  const Call& call_;
-  size_t walked_ = 0;
-};
-
-Result<std::string> change_case(Pace& pace, std::string_view text, std::string_view action) {
+Result<std::string> change_case(BytePace& pace, std::string_view text, std::string_view action) {
   if (action != "UPPER" && action != "LOWER") return std::string(text);
   std::string out;
   out.reserve(text.size());
   for (size_t at = 0; at < text.size();) {
     const size_t begin = at;
-    for (const size_t end = std::min(text.size(), at + Pace::kBytes); at < end;) {
+    for (const size_t end = std::min(text.size(), at + BytePace::kBytes); at < end;) {
       const char32_t point = next_point(text, at);
       append(out, action == "UPPER" ? upper_case(point) : lower_case(point));
     }
@@ -51,19 +35,21 @@ Status string_normalizer(const Call& call) {
   const std::string_view action = call.node.attr_string("case_change_action", "NONE");
   const bool sensitive = call.node.attr_int("is_case_sensitive", 0) != 0;
   const Attribute* list = call.node.attr("stopwords");
-  Pace pace(call);
-  std::vector<std::string> stop = list ? list->strings : std::vector<std::string>();
-  if (!sensitive)
-    for (std::string& s : stop) {
-      PFRT_ASSIGN(s, change_case(pace, s, "LOWER"));
-    }
+  BytePace pace(call.control);
+  std::unordered_set<std::string> stop;
+  for (size_t i = 0; list && i < list->strings.size(); ++i) {
+    PFRT_TRY(call.look(i));
+    PFRT_ASSIGN(std::string word,
+                change_case(pace, list->strings[i], sensitive ? "NONE" : "LOWER"));
+    stop.insert(std::move(word));
+  }
   std::vector<std::string> kept;
   size_t at = 0;
   for (const pfrt_string& s : t.strings()) {
     PFRT_TRY(call.look(at++));
     PFRT_ASSIGN(const std::string compared,
                 change_case(pace, view(s), sensitive ? "NONE" : "LOWER"));
-    if (std::find(stop.begin(), stop.end(), compared) != stop.end()) continue;
+    if (stop.count(compared) != 0) continue;
     PFRT_ASSIGN(std::string changed, change_case(pace, view(s), action));
     kept.push_back(std::move(changed));
   }
@@ -139,8 +125,8 @@ Status string_concat(const Call& call) {
 }
 
 // Where |part| begins in |text| from |at| on, or npos. memmem takes time in proportion to both.
-Result<size_t> find(Pace& pace, std::string_view text, std::string_view part, size_t at) {
-  const size_t window = std::max(Pace::kBytes, part.size());
+Result<size_t> find(BytePace& pace, std::string_view text, std::string_view part, size_t at) {
+  const size_t window = std::max(BytePace::kBytes, part.size());
   for (; text.size() - at >= part.size(); at += window) {
     const char* const begin = text.data() + at;
     const size_t size = std::min(text.size() - at, window + part.size() - 1);
@@ -153,10 +139,10 @@ Result<size_t> find(Pace& pace, std::string_view text, std::string_view part, si
 }
 
 // The first place from |at| on that is, or is not, white space; the end when there is none.
-Result<size_t> skip(Pace& pace, std::string_view text, bool space, size_t at) {
+Result<size_t> skip(BytePace& pace, std::string_view text, bool space, size_t at) {
   while (at < text.size()) {
     const size_t begin = at;
-    for (const size_t end = std::min(text.size(), at + Pace::kBytes); at < end;) {
+    for (const size_t end = std::min(text.size(), at + BytePace::kBytes); at < end;) {
       size_t next = at;
       if (is_space(next_point(text, next)) != space) {
         PFRT_TRY(pace.after(at - begin));
@@ -172,7 +158,7 @@ Result<size_t> skip(Pace& pace, std::string_view text, bool space, size_t at) {
 // Gives |each| the parts of |text| as Python splits: at white space when |delimiter| is empty, at
 // most |most| times.
 template <typename Fn>
-Status split(Pace& pace, std::string_view text, std::string_view delimiter, int64_t most,
+Status split(BytePace& pace, std::string_view text, std::string_view delimiter, int64_t most,
              Fn&& each) {
   if (!delimiter.empty()) {
     size_t at = 0;
@@ -203,7 +189,7 @@ Status string_split(const Call& call) {
   const int64_t most = given < 0 ? INT64_MAX : given;
   PFRT_ASSIGN(Tensor counts, Tensor::allocate(PFRT_DTYPE_INT64, input->dims));
   int64_t* const count = counts.as<int64_t>();
-  Pace pace(call);
+  BytePace pace(call.control);
   int64_t longest = 0;
   size_t i = 0;
   for (const pfrt_string& s : input->strings()) {

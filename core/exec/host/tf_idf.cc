@@ -17,8 +17,8 @@ template <typename T>
 class Grams {
  public:
   // Lengths from |least| to |most| are to be found; all of the pool's are numbered, in its order.
-  Grams(const std::vector<T>& pool, const std::vector<int64_t>& counts, int64_t least,
-        int64_t most) {
+  Status read(const Call& call, const std::vector<T>& pool, const std::vector<int64_t>& counts,
+              int64_t least, int64_t most) {
     int64_t gram = 0;
     for (size_t n = 0; n < counts.size(); ++n) {
       const size_t size = n + 1;
@@ -27,11 +27,13 @@ class Grams {
       const bool wanted = static_cast<int64_t>(size) >= least && static_cast<int64_t>(size) <= most;
       for (size_t at = begin; at + size <= end; at += size, ++gram) {
         if (!wanted) continue;
+        PFRT_TRY(call.look(gram));
         Place* place = &root_;
         for (size_t i = 0; i < size; ++i) place = &place->next[pool[at + i]];
         place->gram = gram;
       }
     }
+    return {};
   }
 
   // Calls |found| with the number of every n-gram in |row|.
@@ -79,7 +81,8 @@ Status count_all(const Call& call, const std::vector<T>& pool, std::span<const T
                 most = node.attr_int("max_gram_length", 1),
                 skips = node.attr_int("max_skip_count", 0);
   const std::vector<int64_t>& columns = *node.attr_ints("ngram_indexes");
-  const Grams<T> grams(pool, *node.attr_ints("ngram_counts"), least, most);
+  Grams<T> grams;
+  PFRT_TRY(grams.read(call, pool, *node.attr_ints("ngram_counts"), least, most));
   for (int64_t r = 0; r < rows.count; ++r) {
     const auto row =
         items.subspan(static_cast<size_t>(r * rows.length), static_cast<size_t>(rows.length));
@@ -138,10 +141,14 @@ Status tf_idf(const Call& call) {
   const std::string_view mode = node.attr_string("mode", "TF");
   if (mode != "TF" && out.count() > 0) {
     const std::vector<float> weights = column_weights(node, width);
-    for (size_t i = 0; i < static_cast<size_t>(out.count()); ++i) {
-      const float weight = weights[i % width];
-      counts[i] = mode == "IDF" ? (counts[i] > 0 ? weight : 0) : counts[i] * weight;
-    }
+    const bool presence = mode == "IDF";
+    BytePace pace(call.control);
+    float* at = counts;
+    for (int64_t r = 0; r < rows.count; ++r)
+      for (size_t c = 0; c < width; ++c, ++at) {
+        PFRT_TRY(pace.after(sizeof *at));
+        *at = presence ? (*at > 0 ? weights[c] : 0) : *at * weights[c];
+      }
   }
   call.out[0] = Value::of(std::move(out));
   return {};

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <random>
 #include <string>
 
@@ -61,6 +62,8 @@ void for_each_index(const Dims& dims, Visit visit) {
   }
 }
 
+const RunControl control;  // nobody stops it
+
 constexpr pfrt_dtype kTypes[] = {PFRT_DTYPE_UINT8, PFRT_DTYPE_INT64, PFRT_DTYPE_UINT4,
                                  PFRT_DTYPE_STRING};
 
@@ -73,7 +76,8 @@ TEST(Slices, what_is_cut_is_joined_again) {
     const size_t axis = random() % dims.size();
     const Tensor whole = tensor(kTypes[seed % 4], dims, random);
     const int64_t begin = static_cast<int64_t>(random()) % dims[axis];
-    auto first = cut(whole, axis, 0, begin), second = cut(whole, axis, begin, dims[axis] - begin);
+    auto first = cut(control, whole, axis, 0, begin),
+         second = cut(control, whole, axis, begin, dims[axis] - begin);
     ASSERT_TRUE(first.ok() && second.ok());
     for_each_index(second->dims, [&](const Dims& index) {
       Dims there = index;
@@ -81,7 +85,7 @@ TEST(Slices, what_is_cut_is_joined_again) {
       EXPECT_EQ(element(*second, place(second->dims, index)), element(whole, place(dims, there)));
     });
     const Tensor parts[] = {first.take(), second.take()};
-    auto again = join(parts, axis);
+    auto again = join(control, parts, axis);
     ASSERT_TRUE(again.ok());
     EXPECT_EQ(again->dims, dims);
     for (int64_t i = 0; i < whole.count(); ++i) EXPECT_EQ(element(*again, i), element(whole, i));
@@ -106,7 +110,7 @@ TEST(Slices, a_stack_puts_slices_along_an_axis) {
       slices.push_back(tensor(kTypes[seed % 4], dims, random));
       ASSERT_TRUE(stack.add(*Value::of(slices.back())).ok());
     }
-    auto whole = stack.finish({});
+    auto whole = stack.finish(control, {});
     ASSERT_TRUE(whole.ok());
     Dims expected = dims;
     expected.insert(expected.begin() + static_cast<std::ptrdiff_t>(axis), count);
@@ -119,6 +123,31 @@ TEST(Slices, a_stack_puts_slices_along_an_axis) {
     });
     if (testing::Test::HasFailure()) return;
   }
+}
+
+TEST(Slices, of_nothing_take_no_time) {
+  auto nothing = Tensor::allocate(PFRT_DTYPE_FLOAT32, {int64_t{1} << 40, 0});
+  ASSERT_TRUE(nothing.ok());
+  EXPECT_EQ(cut(control, *nothing, 1, 0, 0)->dims, nothing->dims);
+  const Tensor parts[] = {*nothing, *nothing};
+  EXPECT_EQ(join(control, parts, 1)->dims, nothing->dims);
+  Stack stack(-1, 1, false);
+  ASSERT_TRUE(stack.add(*Value::of(*nothing)).ok());
+  EXPECT_EQ(stack.finish(control, {})->dims, (Dims{int64_t{1} << 40, 1, 0}));
+}
+
+TEST(Slices, end_with_the_run) {
+  const std::atomic<bool> cancelled{true};
+  RunControl stopped;
+  stopped.cancelled = &cancelled;
+  std::mt19937 random(1);
+  const Tensor narrow = tensor(PFRT_DTYPE_UINT8, {100'000, 2}, random);
+  EXPECT_EQ(cut(stopped, narrow, 1, 0, 1).status().code(), Code::kCANCELLED);
+  const Tensor parts[] = {narrow, narrow};
+  EXPECT_EQ(join(stopped, parts, 1).status().code(), Code::kCANCELLED);
+  Stack stack(2, 1, false);
+  for (int i = 0; i < 2; ++i) ASSERT_TRUE(stack.add(*Value::of(narrow)).ok());
+  EXPECT_EQ(stack.finish(stopped, {}).status().code(), Code::kCANCELLED);
 }
 
 TEST(Slices, slices_of_two_shapes_are_refused) {

@@ -85,6 +85,7 @@ TEST(ParallelFor, may_stand_in_another_loop) {
 
 TEST(ParallelFor, starts_anew_after_its_threads_were_released) {
   for (int round = 0; round < 3; ++round) {
+    retain_threads();
     Loop loop(100, 4);
     parallel_for(4, 100, &Loop::body, &loop);
     EXPECT_EQ(loop.wrong.load(), 0);

@@ -2,13 +2,15 @@
 //
 // A provider that works like any other until its options say: |stage| is the call that fails,
 // |code| how, after |after| calls that succeed, |times| times (0 = from then on). A step that fails
-// has already spoilt its output. |delay_ms|: the call takes so long and then succeeds.
+// has already spoilt its output; with |throws|, it does so by an exception in a body of its loop.
+// |delay_ms|: the call takes so long and then succeeds.
 #include "test/plugins/fault/fault.h"
 
 #include <charconv>
 #include <chrono>
 #include <cmath>
 #include <memory>
+#include <stdexcept>
 #include <string>
 #include <thread>
 
@@ -51,6 +53,7 @@ constexpr OptionRow kOptions[] = {
     {"name_node", PFRT_OPTION_BOOL, "false", ""},  // compile says which node it is about
     {"counters", PFRT_OPTION_INT, "0", ""},
     {"delay_ms", PFRT_OPTION_INT, "0", ""},
+    {"throws", PFRT_OPTION_BOOL, "false", ""},
 };
 
 struct Provider {
@@ -59,7 +62,7 @@ struct Provider {
   std::string_view stage = "none";
   pfrt_code code = PFRT_CODE_PROVIDER;
   int64_t after = 0, times = 0, delay_ms = 0;
-  bool name_node = false;
+  bool name_node = false, throws = false;
 
   bool fails(Stage now) {
     const int64_t n = counters->calls[now]++;
@@ -103,6 +106,7 @@ pfrt_code open(pfrt_string, const pfrt_key_value* options, size_t count, const p
     if (key == "delay_ms") p->delay_ms = number;
     if (key == "after") p->after = number;
     if (key == "times") p->times = number;
+    if (key == "throws") p->throws = value == "true";
     if (key == "name_node") p->name_node = value == "true";
     if (key == "counters" && number) p->counters = reinterpret_cast<Counters*>(number);
   }
@@ -154,6 +158,15 @@ pfrt_code run(void* state, const pfrt_step_context* context) {
   }
   auto* out = static_cast<float*>(context->buffers[step.write]);
   for (uint64_t i = 0; i < step.counts.back(); ++i) out[i] = std::nanf("");
+  if (provider.throws) {
+    context->parallel(
+        context, 1000,
+        [](void*, uint64_t i, uint32_t) {
+          if (i % 10 == 7) throw std::length_error("injected");
+        },
+        nullptr);
+    return PFRT_CODE_OK;
+  }
   const std::string said =
       "injected fault in run, the " + std::to_string(provider.counters->injected) + ".";
   return context->fail(context, provider.code, text(said));
