@@ -195,7 +195,7 @@ pfrt_status* run(pfrt_optimizer* o, pfrt_graph* graph, pfrt_string pass, uint32_
         only.empty() ? std::ranges::any_of(o->names, [](const auto& n) { return built_in(n); })
                      : built_in(only);
     PFRT_ASSIGN(auto operators, operators_for(*o->env, *graph->graph));
-    PFRT_ASSIGN(Prepared work, prepare_graph(*graph->graph, operators, canonical));
+    PFRT_ASSIGN(Prepared work, prepare_graph(*graph->graph, operators, canonical, progress));
     PFRT_ASSIGN(std::vector<Candidate> candidates, candidates_of(*o));
     if (operators) {
       PFRT_ASSIGN(auto own, Provider::open(client_operator_provider(operators), &o->env->logger));

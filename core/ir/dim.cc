@@ -9,6 +9,11 @@ namespace pfrt {
 namespace {
 
 constexpr std::string_view kNameless = "?";
+constexpr char kQuote = '\'';
+
+bool is_quoted(std::string_view text) {
+  return text.size() > 2 && text.front() == kQuote && text.find(kQuote, 1) == text.size() - 1;
+}
 
 int64_t floor_quotient(int64_t a, int64_t b) {
   const int64_t q = a / b;
@@ -20,6 +25,13 @@ int64_t floor_quotient(int64_t a, int64_t b) {
 Dim SymbolTable::symbol(std::string_view name) {
   if (name.empty() || name.starts_with(kNameless)) return {};
   return intern(std::string(name));
+}
+
+Dim SymbolTable::quoted(std::string_view name) { return intern(message("'", name, "'")); }
+
+bool SymbolTable::settled(const Dim& dim) const {
+  const std::string text = name(dim.symbol());
+  return text.starts_with(kNameless) || is_quoted(text);
 }
 
 Dim SymbolTable::fresh() {
@@ -37,6 +49,7 @@ Dim SymbolTable::intern(std::string name) {
 
 std::string SymbolTable::given_name(const Dim& dim) const {
   std::string out = dim.symbolic() ? name(dim.symbol()) : std::string();
+  if (is_quoted(out)) return out.substr(1, out.size() - 2);
   return out.find(kNameless) == std::string::npos ? out : std::string();
 }
 

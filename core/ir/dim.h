@@ -51,6 +51,9 @@ class SymbolTable {
  public:
   Dim symbol(std::string_view name);  // unknown for "" and names that begin with '?'
   Dim fresh();                        // "?1", equal to no other
+  // For a name that is no word: no expression reads like it.
+  Dim quoted(std::string_view name);
+  bool settled(const Dim& dim) const;  // made by one of these two
   std::string name(uint32_t id) const;
   // The name as users and files know it: "" for numbers, unknowns and all that fresh() is part of.
   std::string given_name(const Dim& dim) const;

@@ -128,9 +128,11 @@ class Folder {
     return true;
   }
 
-  // A tensor whose size is known and within the limit.
+  // A tensor whose size is known and within the limit. Of texts it is not: a chain of
+  // concatenations doubles them with each node.
   bool small(const Type& type) const {
     if (!type.is_tensor() || !type.fixed() || !dtype_known(type.dtype)) return false;
+    if (type.dtype == PFRT_DTYPE_STRING) return false;
     Dims dims;
     for (const Dim& d : type.shape) dims.push_back(d.value());
     return tensor_bytes(type.dtype, element_count(dims.data(), dims.size())) <=
@@ -234,6 +236,11 @@ class Folder {
       return {};
     }
     const Code code = all.status().code();
+    if (code == Code::kDEADLINE && !(context_.progress && context_.progress->stopped())) {
+      skipped_ = true;  // it takes longer than its cost says
+      context_.folding.work = 0;
+      return {};
+    }
     if (code == Code::kCANCELLED || code == Code::kDEADLINE || code == Code::kOUT_OF_MEMORY)
       return all.take_status();
     if (wanted.size() == 1) {

@@ -170,16 +170,16 @@ Result<Tensor> turned_weights(const Tensor& weights, int64_t groups) {
   return turned;
 }
 
-// Whether windows of |weights| with |pads| fit nowhere, as far as the input's size is known: the
-// output then has no elements.
+// Whether windows of |weights| with |pads| may fit nowhere: the output then has no elements. A size
+// that is not known is 1 at least.
 bool cuts_everything(const Type& input, const Tensor& weights,
                      const std::vector<int64_t>* dilations, const std::vector<int64_t>& pads) {
   const size_t spatial = pads.size() / 2;
-  if (!input.has_shape || input.shape.size() != spatial + 2) return false;
+  if (!input.has_shape || input.shape.size() != spatial + 2) return true;
   for (size_t i = 0; i < spatial; ++i) {
     const int64_t window = (weights.dims[i + 2] - 1) * (dilations ? (*dilations)[i] : 1) + 1;
     const Dim& size = input.shape[i + 2];
-    if (size.known() && size.value() < window - pads[i] - pads[i + spatial]) return true;
+    if ((size.known() ? size.value() : 1) < window - pads[i] - pads[i + spatial]) return true;
   }
   return false;
 }

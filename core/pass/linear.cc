@@ -30,6 +30,14 @@ bool keeps_kinds(double scale) {
   return size == 0 || (size > 1e-20 && size < 1e20);
 }
 
+// The same of weights that are looked at: of float16, or with scales that are not usual.
+bool keeps_kinds(const Tensor& weights, const Tensor& scaled) {
+  const auto before = to_doubles(&weights), after = to_doubles(&scaled);
+  return before && after && std::ranges::equal(*before, *after, [](double was, double is) {
+           return std::isfinite(is) && (is != 0 || std::fabs(was) < 1e-3);
+         });
+}
+
 // The bias as one number a channel; nullopt when it is there in another form.
 std::optional<std::vector<double>> bias_of(const Editor& editor, const Linear& linear) {
   if (!linear.node->has_input(2)) return std::vector<double>(linear.channels);
@@ -106,7 +114,7 @@ Result<bool> scale_output(Editor& editor, const Linear& linear, const ChannelAff
   const bool shifts = std::ranges::any_of(affine.shift, [](double s) { return s != 0; });
   if (node.op == "MatMul" && shifts) return false;
   if (affine.scale.size() != linear.channels || affine.shift.size() != linear.channels ||
-      !std::ranges::all_of(affine.scale, keeps_kinds))
+      !std::ranges::all_of(affine.scale, [](double scale) { return keeps_kinds(scale); }))
     return false;
   const std::optional<std::vector<double>> bias = bias_of(editor, linear);
   if (!bias) return false;
@@ -114,17 +122,23 @@ Result<bool> scale_output(Editor& editor, const Linear& linear, const ChannelAff
   const Tensor& weights = *editor.constant(weights_id);
   const pfrt_dtype dtype = weights.dtype;
   const bool scales = std::ranges::any_of(affine.scale, [](double s) { return s != 1; });
+  const bool has_bias = node.op != "MatMul" && (shifts || node.has_input(2));
+  std::vector<double> sum(linear.channels);
+  for (size_t c = 0; c < sum.size(); ++c) sum[c] = (*bias)[c] * affine.scale[c] + affine.shift[c];
+  PFRT_ASSIGN(Tensor made, from_doubles(dtype, {static_cast<int64_t>(linear.channels)}, sum));
+  if (has_bias && !all_finite(&made)) return false;
   if (scales) {
     PFRT_ASSIGN(Tensor scaled,
                 scaled_along(weights, weight_axis(node, weights.dims.size()), affine.scale));
+    const bool usual = std::ranges::all_of(affine.scale, [](double s) {
+      return s == 0 || (std::fabs(s) > 1e-9 && std::fabs(s) < 1e9);
+    });
+    if ((dtype == PFRT_DTYPE_FLOAT16 || !usual) && !keeps_kinds(weights, scaled)) return false;
     editor.set_input(node, 1,
                      editor.add_constant(editor.graph().at(weights_id).name, std::move(scaled)));
   }
-  if (node.op == "MatMul" || (!shifts && !node.has_input(2))) return true;
-  std::vector<double> sum(linear.channels);
-  for (size_t c = 0; c < sum.size(); ++c) sum[c] = (*bias)[c] * affine.scale[c] + affine.shift[c];
+  if (!has_bias) return true;
   const ValueId old = node.has_input(2) ? node.inputs[2] : kNoId;
-  PFRT_ASSIGN(Tensor made, from_doubles(dtype, {static_cast<int64_t>(linear.channels)}, sum));
   const std::string stem = old == kNoId ? editor.graph().at(node.outputs[0]).name + "/bias"
                                         : editor.graph().at(old).name;
   editor.set_input(node, 2, editor.add_constant(stem, std::move(made)));

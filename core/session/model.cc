@@ -40,21 +40,28 @@ void copy_types(const Graph& from, Graph& to) {
   }
 }
 
+bool is_word(std::string_view name) {
+  const auto letter = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || (c & 0x80) != 0;
+  };
+  return !name.empty() && letter(name[0]) && std::ranges::all_of(name, [&](char c) {
+    return letter(c) || (c >= '0' && c <= '9') || c == '.' || c == '-' || c == ' ' || c == ':';
+  });
+}
+
 // Dimensions that the model does not name get symbols, so that what follows from one is known to
-// be equal. A name that reads as an expression, "(N+1)", is no more than a name: nothing makes sure
-// that the input fed is one longer than N.
+// be equal. A name that is no word, such as "4" or "a+b", is quoted, since texts of expressions are
+// made of such signs: nothing makes sure that an input named "N+1" is one longer than N.
 void number_dims(Graph& graph) {
-  std::map<std::string, Dim> expressions;
-  for (ValueId id : graph.inputs) {
+  for (ValueId id : graph.inputs)
     for (Dim& dim : graph.at(id).type.shape) {
       if (dim.unknown()) dim = graph.symbols->fresh();
-      const std::string name = graph.symbols->given_name(dim);
-      if (!name.starts_with('(')) continue;
-      const auto [at, first] = expressions.try_emplace(name);
-      if (first) at->second = graph.symbols->fresh();
-      dim = at->second;
+      if (dim.known()) continue;
+      const std::string name = graph.symbols->name(dim.symbol());
+      if (is_word(name) || graph.symbols->settled(dim)) continue;
+      const bool quotable = name.find_first_of("?'(") == name.npos;
+      dim = quotable ? graph.symbols->quoted(name) : graph.symbols->fresh();
     }
-  }
 }
 
 std::string text_of(const Contradicted& contradicted) {

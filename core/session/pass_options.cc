@@ -109,23 +109,25 @@ std::unique_ptr<Pass> built_in_pass(std::string_view name, const Options& o) {
   return nullptr;
 }
 
-Status settle_edits(Graph& graph, bool canonical) {
+Status settle_edits(Graph& graph, bool canonical, const Progress* progress) {
   PFRT_TRY(graph.bind_captures());
   PFRT_TRY(verify(graph));
   if (!canonical) return {};
   for_each_node(graph, [](Node& node) { node.canonical = false; });
   PFRT_TRY(check_operators(graph));
-  return canonicalise(graph);
+  CanonicaliseWatch watch;
+  watch.progress = progress;
+  return canonicalise(graph, watch);
 }
 
 Result<Prepared> prepare_graph(const Graph& graph, const OperatorSet::Ptr& operators,
-                               bool canonical) {
+                               bool canonical, const Progress& progress) {
   Prepared out;
   out.graph = graph.clone();
   use_operators(*out.graph, operators);
   if (!canonical) return out;
   default_opsets(*out.graph);
-  PFRT_TRY(settle_edits(*out.graph, true));
+  PFRT_TRY(settle_edits(*out.graph, true, &progress));
   for (ValueId id : out.graph->inputs) {
     GraphValue& value = out.graph->at(id);
     if (value.constant) out.set_aside.emplace_back(id, std::exchange(value.constant, nullptr));

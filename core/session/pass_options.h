@@ -26,9 +26,9 @@ struct Prepared {
   std::vector<std::pair<ValueId, ValuePtr>> set_aside;
 };
 Result<Prepared> prepare_graph(const Graph& graph, const OperatorSet::Ptr& operators,
-                               bool canonical);
+                               bool canonical, const Progress& progress);
 // Brings a graph that a client has edited back into the form that passes work on.
-Status settle_edits(Graph& graph, bool canonical);
+Status settle_edits(Graph& graph, bool canonical, const Progress* progress = nullptr);
 // Puts back what was set aside, and leaves a graph that may be edited and saved.
 void finish_graph(Prepared& prepared);
 

@@ -104,6 +104,7 @@ Result<std::unique_ptr<CompiledGraph>> PrecisionSearch::compile(const Hints* hin
                                         .logger = context_.logger,
                                         .fallback = true,
                                         .culprit = &culprit,
+                                        .progress = &context_.progress,
                                         .node_precision = hints});
 }
 
@@ -112,7 +113,8 @@ Status PrecisionSearch::run(CompiledGraph& graph, const std::vector<ValuePtr>& i
   PFRT_TRY(context_.progress.stop());
   RunControl control;
   control.cancelled = context_.progress.cancel_flag();
-  control.deadline_ns = os::monotonic_ns() + kMostSeconds * 1'000'000'000;
+  control.deadline_ns =
+      context_.progress.deadline_within(os::monotonic_ns() + kMostSeconds * 1'000'000'000);
   outputs.clear();
   return graph.run(inputs, std::vector<OutputRequest>(graph.graph().outputs.size()), control,
                    outputs);
@@ -121,6 +123,7 @@ Status PrecisionSearch::run(CompiledGraph& graph, const std::vector<ValuePtr>& i
 Status PrecisionSearch::add_trial(std::vector<ValuePtr> inputs, bool* added) {
   Trial trial{std::move(inputs), {}};
   Status status = run(*reference_, trial.inputs, trial.outputs);
+  PFRT_TRY(context_.progress.stop());
   *added = status.ok();
   if (status.ok())
     trials_.push_back(std::move(trial));
@@ -172,6 +175,7 @@ Result<double> PrecisionSearch::error_of(const Hints& hints, size_t trials) {
   std::vector<ValuePtr> outputs;
   for (size_t t = 0; t < std::min(trials, trials_.size()); ++t) {
     Status status = run(*compiled, trials_[t].inputs, outputs);
+    PFRT_TRY(context_.progress.stop());
     if (ends_all(status.code())) return status;
     if (!status.ok()) return kInfinity;
     for (size_t i = 0; i < outputs.size(); ++i)

@@ -94,7 +94,7 @@ Result<std::shared_ptr<Session::Plans>> Session::plan() {
     auto plans = std::make_shared<Plans>();
     plans->candidates = roster_->candidates();
     const Provider* culprit = nullptr;
-    auto made = compile(optimised_->graph, *plans, &culprit);
+    auto made = compile(optimised_->graph, *plans, &culprit, progress_);
     if (made.ok()) {
       plans->main = made.take();
       return plans;

@@ -146,7 +146,7 @@ Result<std::shared_ptr<Session>> Session::create(std::shared_ptr<const Model> mo
   session->operators_ = std::move(context.operators);
   for (auto& pass : context.passes)
     if (pass->level <= level_number(session->level_)) session->passes_.push_back(std::move(pass));
-  PFRT_ASSIGN(session->optimised_, session->prepare({}, session->pass_notes_));
+  PFRT_ASSIGN(session->optimised_, session->prepare({}, session->pass_notes_, session->progress_));
   if (options.get_string("precision") == "auto") PFRT_TRY(session->choose_precisions());
   PFRT_ASSIGN(session->plans_, session->plan());
   PFRT_TRY(session->progress_.stop());
@@ -176,8 +176,8 @@ Result<std::shared_ptr<Session>> Session::create(std::shared_ptr<const Model> mo
 }
 
 Result<std::unique_ptr<CompiledGraph>> Session::compile(
-    const std::shared_ptr<const Graph>& canonical, const Plans& plans,
-    const Provider** culprit) const try {
+    const std::shared_ptr<const Graph>& canonical, const Plans& plans, const Provider** culprit,
+    const Progress& progress) const try {
   PFRT_ASSIGN(std::vector<Candidate> candidates, with_operators(plans.candidates, *canonical));
   const bool own = canonical == optimised_->graph && !node_precision_.empty();
   return CompiledGraph::create(canonical, {.candidates = std::move(candidates),
@@ -185,7 +185,7 @@ Result<std::unique_ptr<CompiledGraph>> Session::compile(
                                            .logger = logger_,
                                            .fallback = fallback_,
                                            .culprit = culprit,
-                                           .progress = &progress_,
+                                           .progress = &progress,
                                            .concurrent_steps = concurrent_steps_,
                                            .tune = tune_,
                                            .precision = precision_,
@@ -221,14 +221,15 @@ Status Session::add_extra_outputs(Graph& graph) const {
 }
 
 // The passes of the runtime itself, on a graph in canonical form.
-Result<Model::Optimised> Session::optimise(const Graph& canonical, Verifier* verifier) const {
+Result<Model::Optimised> Session::optimise(const Graph& canonical, Verifier* verifier,
+                                           const Progress& progress) const {
   const auto level = static_cast<OptLevel>(level_number(level_));
   std::shared_ptr<Graph> graph = canonical.clone();
   PFRT_TRY(add_extra_outputs(*graph));
   Model::Optimised out;
   if (level != OptLevel::kNone) {
     PFRT_ASSIGN(std::vector<Candidate> candidates, with_operators(roster_->candidates(), *graph));
-    PassServices services(std::move(candidates), packed_, logger_, &progress_, verifier);
+    PassServices services(std::move(candidates), packed_, logger_, &progress, verifier);
     PassContext context = services.context();
     PipelineConfig config;
     config.level = level;
@@ -271,13 +272,14 @@ Status Session::choose_precisions() {
   return {};
 }
 
-Result<std::unique_ptr<Verifier>> Session::make_verifier(const Graph& graph) const {
+Result<std::unique_ptr<Verifier>> Session::make_verifier(const Graph& graph,
+                                                         const Progress& progress) const {
   if (!verify_) return std::unique_ptr<Verifier>();
   Verifier::Context context;
   PFRT_ASSIGN(context.candidates, with_operators(roster_->candidates(), graph));
   context.packed = packed_;
   context.logger = logger_;
-  context.progress = progress_;
+  context.progress = progress;
   context.samples = samples_;
   return std::make_unique<Verifier>(std::move(context));
 }
@@ -292,14 +294,15 @@ Result<std::string> Session::difference(Verifier& verifier, const Graph& before,
   return verifier.difference(was, *is);
 }
 
-Result<std::shared_ptr<const Model::Optimised>> Session::prepare(
-    const std::vector<ValueId>& fed, std::vector<std::string>& notes) const {
+Result<std::shared_ptr<const Model::Optimised>> Session::prepare(const std::vector<ValueId>& fed,
+                                                                 std::vector<std::string>& notes,
+                                                                 const Progress& progress) const {
   std::shared_ptr<Graph> graph;
   if (!fed.empty()) {
     graph = model_->graph().clone();
     for (ValueId id : fed) graph->at(id).constant = nullptr;
   }
-  PFRT_ASSIGN(const std::unique_ptr<Verifier> verifier, make_verifier(model_->graph()));
+  PFRT_ASSIGN(const std::unique_ptr<Verifier> verifier, make_verifier(model_->graph(), progress));
   for (const auto& pass : passes_) {
     const Graph& before = graph ? *graph : model_->graph();
     PassResult result;
@@ -329,11 +332,11 @@ Result<std::shared_ptr<const Model::Optimised>> Session::prepare(
   }
   const bool rewritten = graph != nullptr;
   PFRT_ASSIGN(std::shared_ptr<const Graph> canonical,
-              rewritten ? make_canonical(std::move(graph), operators_, &progress_)
-                        : model_->canonical(operators_, progress_));
+              rewritten ? make_canonical(std::move(graph), operators_, &progress)
+                        : model_->canonical(operators_, progress));
   if (level_ == "none" && extra_outputs_.empty())
     return std::make_shared<const Model::Optimised>(Model::Optimised{std::move(canonical), {}});
-  const auto make = [&] { return optimise(*canonical, verifier.get()); };
+  const auto make = [&] { return optimise(*canonical, verifier.get(), progress); };
   if (!rewritten && !verifier) return model_->optimised(optimised_key(), make);
   PFRT_ASSIGN(Model::Optimised made, make());
   if (verifier) {
@@ -420,6 +423,7 @@ Status Session::check_samples() const {
 
 Result<std::shared_ptr<CompiledGraph>> Session::variant(Plans& plans,
                                                         const std::vector<ValuePtr>& inputs,
+                                                        const RunControl& control,
                                                         const Provider** culprit) const {
   std::vector<bool> fed;
   std::vector<ValueId> ids;
@@ -432,8 +436,10 @@ Result<std::shared_ptr<CompiledGraph>> Session::variant(Plans& plans,
   std::shared_ptr<CompiledGraph>& slot = plans.variants[fed];
   if (!slot) {
     std::vector<std::string> notes;  // the same as the first time
-    PFRT_ASSIGN(auto optimised, prepare(ids, notes));
-    PFRT_ASSIGN(slot, compile(optimised->graph, plans, culprit));
+    Progress progress(control.cancelled, nullptr, nullptr);
+    progress.set_deadline(control.deadline_ns);
+    PFRT_ASSIGN(auto optimised, prepare(ids, notes, progress));
+    PFRT_ASSIGN(slot, compile(optimised->graph, plans, culprit, progress));
   }
   return slot;
 }
@@ -442,7 +448,7 @@ Status Session::attempt(Plans& plans, const std::vector<ValuePtr>& inputs,
                         const std::vector<OutputRequest>& requests, const RunControl& control,
                         std::vector<ValuePtr>& outputs) const try {
   const Provider* culprit = nullptr;
-  auto found = variant(plans, inputs, &culprit);
+  auto found = variant(plans, inputs, control, &culprit);
   control.culprit = culprit;
   if (!found.ok()) return found.take_status();
   const std::shared_ptr<CompiledGraph> graph = found.take();

@@ -97,18 +97,21 @@ class Session {
 
   Session() = default;
   Result<std::unique_ptr<CompiledGraph>> compile(const std::shared_ptr<const Graph>& canonical,
-                                                 const Plans& plans,
-                                                 const Provider** culprit) const;
+                                                 const Plans& plans, const Provider** culprit,
+                                                 const Progress& progress) const;
   // The model's graph in canonical form, rewritten by the passes, without the constants of the
   // inputs in |fed|.
   Result<std::shared_ptr<const Model::Optimised>> prepare(const std::vector<ValueId>& fed,
-                                                          std::vector<std::string>& notes) const;
+                                                          std::vector<std::string>& notes,
+                                                          const Progress& progress) const;
   // Of the optimised graph's nodes, for precision "auto".
   Status choose_precisions();
-  Result<Model::Optimised> optimise(const Graph& canonical, Verifier* verifier) const;
+  Result<Model::Optimised> optimise(const Graph& canonical, Verifier* verifier,
+                                    const Progress& progress) const;
   std::string optimised_key() const;
   // Null when verification is off.
-  Result<std::unique_ptr<Verifier>> make_verifier(const Graph& graph) const;
+  Result<std::unique_ptr<Verifier>> make_verifier(const Graph& graph,
+                                                  const Progress& progress) const;
   // How a client's pass that made |after| of |before| changed results; empty = it did not.
   Result<std::string> difference(Verifier& verifier, const Graph& before, const Graph& after) const;
   Status add_extra_outputs(Graph& graph) const;
@@ -118,6 +121,7 @@ class Session {
   Status check_inputs(const std::vector<ValuePtr>& inputs) const;
   Status check_samples() const;
   Result<std::shared_ptr<CompiledGraph>> variant(Plans& plans, const std::vector<ValuePtr>& inputs,
+                                                 const RunControl& control,
                                                  const Provider** culprit) const;
   Status attempt(Plans& plans, const std::vector<ValuePtr>& inputs,
                  const std::vector<OutputRequest>& requests, const RunControl& control,

@@ -110,7 +110,7 @@ class Maker {
     for (size_t axis = 0; axis < rank; ++axis) {
       const Dim dim = type.has_shape ? type.shape[axis] : Dim();
       dims.push_back(dim.known()      ? dim.value()
-                     : dim.symbolic() ? size_of(graph_.symbols->name(dim.symbol()), variant_)
+                     : dim.symbolic() ? size_of(name_of(dim), variant_)
                                       : size_of_one(message(name_, ' ', axis), variant_));
     }
     const int64_t count = element_count(dims.data(), dims.size());
@@ -118,6 +118,11 @@ class Maker {
       return error(Code::kINVALID_ARGUMENT, "input '", name_, "' would be too large to try");
     const bool known = type.dtype != PFRT_DTYPE_UNSET;
     return filled(known ? type.dtype : pfrt_dtype{PFRT_DTYPE_FLOAT32}, std::move(dims));
+  }
+
+  std::string name_of(const Dim& dim) const {
+    const std::string given = graph_.symbols->given_name(dim);
+    return given.empty() ? graph_.symbols->name(dim.symbol()) : given;
   }
 
   Result<ValuePtr> filled(pfrt_dtype dtype, Dims dims) {

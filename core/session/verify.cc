@@ -70,14 +70,16 @@ void Verifier::warn(const std::string& text) {
 Result<std::unique_ptr<CompiledGraph>> Verifier::compile(std::shared_ptr<const Graph> graph) const {
   const Provider* culprit = nullptr;
   return CompiledGraph::create(
-      std::move(graph), {context_.candidates, context_.packed, context_.logger, true, &culprit});
+      std::move(graph),
+      {context_.candidates, context_.packed, context_.logger, true, &culprit, &context_.progress});
 }
 
 Status Verifier::run(CompiledGraph& graph, const std::vector<ValuePtr>& inputs, double seconds,
                      std::vector<ValuePtr>& outputs) const {
   RunControl control;
   control.cancelled = context_.progress.cancel_flag();
-  control.deadline_ns = os::monotonic_ns() + static_cast<uint64_t>(seconds * 1e9);
+  control.deadline_ns =
+      context_.progress.deadline_within(os::monotonic_ns() + static_cast<uint64_t>(seconds * 1e9));
   outputs.clear();
   return graph.run(inputs, std::vector<OutputRequest>(graph.graph().outputs.size()), control,
                    outputs);
@@ -89,7 +91,7 @@ Result<std::unique_ptr<Verifier::Trial>> Verifier::attempt(std::vector<ValuePtr>
   Status status = run(*reference_->compiled, inputs, context_.seconds, outputs);
   const double seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  if (status.code() == Code::kCANCELLED) return status;
+  PFRT_TRY(context_.progress.stop());
   if (!status.ok()) return std::unique_ptr<Trial>();
   auto trial = std::make_unique<Trial>(Trial{std::move(inputs),
                                              Expectation(std::move(outputs), reference_->traits),
@@ -106,7 +108,7 @@ Result<std::unique_ptr<Verifier::Trial>> Verifier::attempt(std::vector<ValuePtr>
       moved.push_back(std::move(one));
     }
     status = run(*reference_->moved[sample], moved, context_.seconds, outputs);
-    if (status.code() == Code::kCANCELLED) return status;
+    PFRT_TRY(context_.progress.stop());
     if (status.ok()) trial->expectation.allow(outputs);
   }
   return trial;
@@ -176,6 +178,7 @@ Status Verifier::refer_to(const std::shared_ptr<const Graph>& before) {
     warn(message("what is random cannot be compared: ", joined(random), " left unverified"));
   if (random.size() == r.outputs.size()) return {};
   auto compiled = compile(before);
+  PFRT_TRY(context_.progress.stop());
   if (!compiled.ok()) {
     if (ends_all(compiled.status().code())) return compiled.take_status();
     warn(message("the graph cannot be run, so that nothing was verified: ",
@@ -189,6 +192,7 @@ Status Verifier::refer_to(const std::shared_ptr<const Graph>& before) {
   for (uint64_t sample = 0; sample < kSamples; ++sample) {
     PFRT_ASSIGN(std::shared_ptr<Graph> moved, shaken(*before, sample));
     auto made = compile(std::move(moved));
+    PFRT_TRY(context_.progress.stop());
     if (made.ok())
       r.moved.push_back(made.take());
     else if (ends_all(made.status().code()))
@@ -211,6 +215,7 @@ Result<std::string> Verifier::compare(const Trial& trial, CompiledGraph& after) 
   }
   ++runs_;
   Status status = run(after, inputs, context_.seconds + kSlower * trial.seconds, outputs);
+  PFRT_TRY(context_.progress.stop());
   if (ends_all(status.code())) return status;
   const std::string text = status.ok() ? trial.expectation.difference(*reference_->graph, outputs)
                                        : message("the run fails: ", status.message());
@@ -250,6 +255,7 @@ Result<std::string> Verifier::difference(const std::shared_ptr<const Graph>& bef
                    joined(names_of(*before, before->inputs)));
   if (r.trials.empty()) return std::string();
   auto compiled = compile(after);
+  PFRT_TRY(context_.progress.stop());
   if (!compiled.ok()) {
     if (ends_all(compiled.status().code())) return compiled.take_status();
     return message("the graph cannot be run any more: ", compiled.status().message());

@@ -145,6 +145,37 @@ TEST(Declared, names_that_read_as_expressions_tie_nothing) {
   expect_shape(env.get(), g, {floats({0}, {}), floats({5}, {0, 0, 0, 0, 0})}, {5});
 }
 
+// Nor do names that read as a number, or as the text of a sum of other names.
+TEST(Declared, names_that_are_no_words_are_no_sizes) {
+  const auto env = make_env();
+  const std::vector<std::vector<const char*>> names = {
+      {"a", "b+c", "a+b", "c"}, {"N", "4", "N", "M"}, {"(N+4)", "M", "N", "4"}};
+  for (const auto& dims : names) {
+    GraphBuilder g;
+    std::vector<Array> in;
+    for (size_t i = 0; i < 4; ++i) {
+      const std::string port(1, static_cast<char>('w' + i));
+      g.input(port, PFRT_DTYPE_FLOAT32, {dims[i]});
+      const int64_t size = dims[i] == dims[0] ? 2 : static_cast<int64_t>(i) + 3;
+      in.push_back(floats({size}, std::vector<float>(static_cast<size_t>(size), 1)));
+    }
+    g.node("Concat", {"w", "x"}, {"u"}, {Attr::of_int("axis", 0)});
+    g.node("Concat", {"y", "z"}, {"v"}, {Attr::of_int("axis", 0)});
+    g.node("Shape", {"u"}, {"p"});
+    g.node("Shape", {"v"}, {"q"});
+    g.output("p");
+    g.output("q");
+    for (const char* level : kLevels) {
+      const auto options = make_options(PFRT_OPTIONS_SESSION, {{"optimization_level", level}});
+      const auto session = make_session(env.get(), g, options.get());
+      const std::vector<Array> out = run(session.get(), in);
+      ASSERT_EQ(out.size(), 2u);
+      EXPECT_EQ(out[0].as<int64_t>()[0], in[0].dims[0] + in[1].dims[0]) << level << dims[1];
+      EXPECT_EQ(out[1].as<int64_t>()[0], in[2].dims[0] + in[3].dims[0]) << level << dims[1];
+    }
+  }
+}
+
 Message sparse_tensor(std::string_view name, const std::vector<int64_t>& dims,
                       const std::vector<float>& values, const std::vector<int64_t>& indices) {
   const auto count = static_cast<int64_t>(values.size());

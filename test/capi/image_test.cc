@@ -6,6 +6,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <fstream>
 #include <string>
 
@@ -166,10 +167,10 @@ TEST(Images, of_many_tiles_take_no_tables_that_the_bytes_cannot_fill) {
 
 // 12 MiB of pixels and 8 of coefficients: neither is lost, and an image is not taken for
 // none.
-TEST(Images, without_memory_are_an_error_and_lose_none) {
+void decode_with_little_memory() {
   mallopt(M_MMAP_THRESHOLD, 1 << 17);  // what is freed is given back
   const std::string image = progressive(2048, 2);
-  ASSERT_TRUE(ok(decode(image).failure));
+  EXPECT_TRUE(ok(decode(image).failure));
   for (const uint64_t mebibytes : {6, 14}) {
     for (int i = 0; i < 8; ++i) {
       const LittleMemory little(mebibytes << 20);
@@ -179,6 +180,16 @@ TEST(Images, without_memory_are_an_error_and_lose_none) {
   }
   const LittleMemory enough(uint64_t{64} << 20);
   EXPECT_TRUE(ok(decode(image).failure));
+}
+
+TEST(Images, without_memory_are_an_error_and_lose_none) {
+  testing::FLAGS_gtest_death_test_style = "threadsafe";  // a process of its own
+  EXPECT_EXIT(
+      {
+        decode_with_little_memory();
+        std::exit(testing::Test::HasFailure() ? 1 : 0);
+      },
+      testing::ExitedWithCode(0), "");
 }
 #endif
 

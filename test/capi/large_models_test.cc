@@ -159,6 +159,33 @@ TEST(Stopping, ends_the_making_of_a_session_at_its_deadline) {
                     {"the deadline has passed"}));
 }
 
+// What is run on trial while a session is made, here a loop without end.
+TEST(Stopping, ends_trials_at_the_deadline_of_the_session) {
+  const auto env = make_env();
+  GraphBuilder g;
+  g.input("x", PFRT_DTYPE_FLOAT32, {2, 2});
+  g.constant("trips", int64s({}, {int64_t{1} << 62}));
+  g.constant("w", floats({2, 2}, {1, 0, 0, 1}));
+  GraphBuilder body(g, "body");
+  body.input("i", PFRT_DTYPE_INT64, {});
+  body.input("go", PFRT_DTYPE_BOOL, {});
+  body.input("c", PFRT_DTYPE_FLOAT32, {2, 2});
+  body.node("Identity", {"go"}, {"more"});
+  body.node("Neg", {"c"}, {"d"});
+  body.output("more");
+  body.output("d");
+  g.node("MatMul", {"x", "w"}, {"m"});
+  g.node("Identity", {"m"}, {"n"});
+  g.node("Loop", {"trips", "", "n"}, {"y"}, {Attr::of_graph("body", body.get())});
+  g.output("y");
+  for (const Settings& trial : {Settings{{"verify", "on"}}, Settings{{"precision", "auto"}}}) {
+    const auto options = make_options(PFRT_OPTIONS_SESSION, trial);
+    EXPECT_TRUE(ok(api().options->set_text(options.get(), str("create_timeout_ms"), str("200"))));
+    EXPECT_TRUE(fails(try_session(env.get(), g, options.get()), PFRT_CODE_DEADLINE,
+                      {"the deadline has passed"}));
+  }
+}
+
 TEST(Stopping, ends_the_making_of_a_session_that_is_cancelled) {
   const auto env = make_env();
   const auto model = make_model(env.get(), equal_constants());

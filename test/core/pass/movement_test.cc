@@ -369,6 +369,26 @@ TEST(Conv, infinite_weights_stay_with_their_padding) {
   }
 }
 
+// Padding larger than the kernel's reach cuts off the ends: of a short input all is cut.
+TEST(Conv, of_transposed_with_an_unknown_size_that_may_be_cut_stays) {
+  for (const int64_t pad : {1, 2}) {
+    PassGraph g;
+    g.output(g.node("ConvTranspose", {g.input("x", {"1", "1", "L"}), g.weights({1, 1, 3})},
+                    {Attribute::of_ints("pads", {pad, pad})}));
+    EXPECT_EQ(g.optimised({{{"L", pad + 1}}, {{"L", 9}}}), pad == 1 ? "Conv" : "ConvTranspose");
+  }
+}
+
+TEST(Conv, scales_that_overflow_weights_stay) {
+  for (const double scale : {1e3, 1e15}) {
+    PassGraph g;
+    const std::string y =
+        g.node("MatMul", {g.input("x", {"2", "2"}), g.constant({1e25, 1, 1, 1e25}, {2, 2})});
+    g.output(g.node("Mul", {y, g.constant({scale})}));
+    EXPECT_EQ(g.optimised({}), scale < 1e9 ? "MatMul" : "MatMul, Mul");
+  }
+}
+
 std::string pooled_network(PassGraph& g, const std::string& between, std::vector<Attribute> attrs,
                            std::vector<int64_t> pads) {
   const std::string c =
