@@ -110,9 +110,14 @@ Result<ValueId> put_keys(Graph& graph, const Node& node, int64_t axis) {
 
 // The mask of an Attention is broadcast to [batch, heads, queries, keys]; ONNX Runtime wants its
 // last two dimensions in full.
-Status widen_mask(Graph& graph, NodeId id) {
-  const Node node = *graph.node(id);
-  if (node.op != "Attention" || !node.domain.empty() || !node.has_input(3)) return {};
+Status standard_attention(Graph& graph, NodeId id) {
+  Node& attention = *graph.node(id);
+  if (attention.op != "Attention" || !attention.domain.empty()) return {};
+  // They tell what becomes of NaN, which the standard has no words for.
+  attention.drop_attr("masking");
+  attention.drop_attr("zero_nan_weights");
+  if (!attention.has_input(3)) return {};
+  const Node node = attention;
   const Type& query = graph.at(node.inputs[0]).type;
   const Type mask = graph.at(node.inputs[3]).type;
   if (!query.has_shape || !mask.has_shape) return {};
@@ -137,8 +142,8 @@ Status widen_mask(Graph& graph, NodeId id) {
   return {};
 }
 
-Status widen_masks(Graph& graph) {
-  for (const NodeId id : graph.node_ids()) PFRT_TRY(widen_mask(graph, id));
+Status standard_attentions(Graph& graph) {
+  for (const NodeId id : graph.node_ids()) PFRT_TRY(standard_attention(graph, id));
   return {};
 }
 
@@ -163,7 +168,7 @@ bool is_canonical(const Graph& graph) {
 Status standardise(Graph& graph) {
   PFRT_TRY(for_each_graph(graph, check_scans));
   PFRT_TRY(for_each_graph(graph, restore_strings));
-  PFRT_TRY(for_each_graph(graph, widen_masks));
+  PFRT_TRY(for_each_graph(graph, standard_attentions));
   PFRT_TRY(for_each_graph(graph, own_outputs));
   std::set<std::string> around;
   PFRT_TRY(own_names(graph, around));

@@ -2,7 +2,9 @@
 //
 // Attention from two products with a softmax between them: Softmax(scale Q K' + mask) V. Queries,
 // keys and values have rank 4, or 3 as one head. A query that sees no key at all gives zeros, where
-// the decomposition gives NaN: a mask that may take all keys of a query is made NaN there.
+// the decomposition gives NaN: a mask that may take all keys of a query is made NaN there. Scores
+// that are NaN or infinite outlive an added mask and not a Where: attribute |masking| says which it
+// was, and |zero_nan_weights| that a test for NaN follows. Neither is the standard's.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -313,6 +315,13 @@ Result<bool> put(Editor& editor, const RuleContext& context, const Node& root, c
   if (keys.straight()) keys.from = unscaled(editor, keys.from, &scale);
   std::vector<Attribute> attrs = attention_attrs(scale);
   attrs.front().i = form == MaskForm::kCausal;
+  const bool fills =
+      std::ranges::any_of(s.masks, [](const MaskStep& step) { return step.condition != kNoId; });
+  if (form == MaskForm::kCausal && !fills)
+    attrs.push_back(Attribute::of_string("masking", "added"));
+  if (form == MaskForm::kNumbers && fills)
+    attrs.push_back(Attribute::of_string("masking", "replaced"));
+  if (s.zeros) attrs.push_back(Attribute::of_int("zero_nan_weights", 1));
   if (rank == 3) {
     attrs.push_back(Attribute::of_int("q_num_heads", 1));
     attrs.push_back(Attribute::of_int("kv_num_heads", 1));

@@ -218,6 +218,46 @@ TEST(RaiseAttention, a_constant_triangle_is_causal) {
   }
 }
 
+// What the last key's score is made of only the run tells; some queries see it, some do not.
+TEST(RaiseAttention, hidden_scores_that_are_not_finite) {
+  const std::vector<std::vector<double>> last_keys = {
+      {NAN, 0, 0, 0}, {kInf, 0, 0, 0}, {-kInf, 1, 0, 0}, {1e37, 1e37, 1e37, 1e37}, {9, 9, 9, 9}};
+  for (const int64_t n : {3, 5, 40}) {
+    for (const std::vector<double>& last : last_keys) {
+      for (int form = 0; form < 7; ++form) {
+        PassGraph g;
+        const std::string size = std::to_string(n);
+        Heads h = {g.input("q", {"b", "2", size, "4"}), g.input("k", {"b", "2", size, "4"}),
+                   g.input("v", {"b", "2", size, "4"})};
+        auto is_last = Tensor::allocate(PFRT_DTYPE_BOOL, {n, 1});
+        for (int64_t i = 0; i < n; ++i) is_last->as<uint8_t>()[i] = i == n - 1;
+        h.k = g.node("Where", {g.constant_of(*is_last), g.constant(last, {4}), h.k});
+        std::vector<double> bias(static_cast<size_t>(n * n), 0);
+        for (size_t i = 0; i < bias.size(); ++i)
+          if (i % static_cast<size_t>(n) > i / static_cast<size_t>(n)) bias[i] = -kInf;
+        const std::string scores = scores_of(g, h);
+        const std::string triangle = g.constant_of(lower_triangle(n));
+        const std::string keep =
+            form == 0 ? "" : g.input("keep", {"b", "1", size, size}, PFRT_DTYPE_BOOL);
+        const std::string fill = g.constant({form == 3 ? kLowest : -kInf});
+        std::string masked;
+        if (form == 0) masked = g.node("Add", {scores, g.constant(bias, {n, n})});
+        if (form == 1) masked = g.node("Where", {triangle, scores, fill});
+        if (form >= 2 && form < 5) masked = g.node("Where", {keep, scores, fill});
+        if (form >= 5)
+          masked = g.node("Add", {scores, g.node("Where", {keep, g.constant({0}), fill})});
+        std::string weights = softmax(g, masked);
+        if (form == 4 || form == 6)
+          weights = g.node("Where", {g.node("IsNaN", {weights}), g.constant({0}), weights});
+        g.output(g.node("MatMul", {weights, h.v}));
+        const std::string left = g.optimised({{{"b", 2}}});
+        EXPECT_NE(left.find("Attention"), std::string::npos)
+            << left << ": form " << form << ", " << n << " keys, the last from " << last[0];
+      }
+    }
+  }
+}
+
 TEST(RaiseAttention, keys_of_the_past) {
   PassGraph g;
   const std::string x = g.input("x", {"b", "s", "8"});

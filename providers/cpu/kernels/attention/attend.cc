@@ -116,6 +116,7 @@ class Attend {
     if (joined_) join_past(run, f_, reach);
     if (tasks_ == 0) return run.stop();
     const std::vector<uint8_t> special = heads_with_specials(run, f_, reach);
+    const std::vector<uint8_t> wild = heads_with_wild_scores(run, f_, reach);
     std::vector<T> sinks;
     if (f_.sink_input != PFRT_NO_INDEX) sinks = read_sinks<T>(run, f_);
     run.parallel(tasks_, [&](int64_t task, uint32_t worker) {
@@ -127,9 +128,9 @@ class Attend {
       block.count = std::min(rows_, group_ * f_.q_len - block.first);
       block.sinks = sinks.empty() ? nullptr : sinks.data();
       block.reach = reach[static_cast<size_t>(block.batch)];
-      block.special =
-          !special.empty() &&
-          special[static_cast<size_t>(block.batch * f_.kv_heads + kv_head_of(block))] != 0;
+      const auto kv = static_cast<size_t>(block.batch * f_.kv_heads + kv_head_of(block));
+      block.special = !special.empty() && special[kv] != 0;
+      block.wild = !wild.empty() && wild[kv] != 0;
       compute(run, block, run.scratch<T>(worker));
     });
     return run.stop();
@@ -142,7 +143,12 @@ class Attend {
     Reach reach;
     KeyRange keys;  // seen by any row
     bool special;   // NaN or infinity are among values that some row does not see
+    bool wild;      // likewise of scores: all are computed
   };
+
+  KeyRange seen_by(const Block& b, int64_t r) const {
+    return b.wild ? f_.all(b.reach) : f_.visible(b.reach, query_of(b, r));
+  }
 
   int64_t kv_head_of(const Block& b) const { return b.head / (f_.q_heads / f_.kv_heads); }
 
@@ -161,7 +167,7 @@ class Attend {
   void compute(const Run& run, Block& block, T* scratch) const {
     block.keys = {f_.total, 0};
     for (int64_t r = 0; r < block.count; ++r) {
-      const KeyRange seen = f_.visible(block.reach, query_of(block, r));
+      const KeyRange seen = seen_by(block, r);
       if (seen.begin == seen.end) continue;
       block.keys.begin = std::min(block.keys.begin, seen.begin);
       block.keys.end = std::max(block.keys.end, seen.end);
@@ -186,13 +192,14 @@ class Attend {
     const StridedSource<T> weights(scores, kOwnType<T>, 0, width, 1);
     multiply<T>(run, gemm_, block.count, f_.v_head, width, weights, cached(run, block, true), y,
                 scratch + gemm_at_);
+    if (width == 0) std::fill_n(y, block.count * f_.v_head, T{0});
     if (block.special)
-      for (const KeyRange keys : {KeyRange{0, block.keys.begin},
-                                  KeyRange{block.keys.end, std::min(block.reach.keys, f_.total)}})
+      for (const KeyRange keys :
+           {KeyRange{0, block.keys.begin}, KeyRange{block.keys.end, f_.all(block.reach).end}})
         add_hidden(run, f_, block.batch, kv_head_of(block), keys, y, f_.v_head, block.count);
     for (int64_t r = 0; r < block.count; ++r) {
       T* const row = y + r * f_.v_head;
-      if (!sees[static_cast<size_t>(r)]) std::fill_n(row, f_.v_head, T{0});
+      if (!sees[static_cast<size_t>(r)] && !f_.hidden_count) std::fill_n(row, f_.v_head, T{0});
       store_fn<T>(f_.y.dtype)(run.output(0),
                               f_.y.at(block.batch, head_of(block, r), query_of(block, r)), row,
                               f_.v_head);
@@ -202,7 +209,7 @@ class Attend {
   // From products to weights: row |r| of a block. False when the query sees no key at all.
   bool finish(const Run& run, const Block& block, int64_t r, T* x, T* scratch) const {
     const int64_t width = block.keys.end - block.keys.begin;
-    const KeyRange seen = f_.visible(block.reach, query_of(block, r));
+    const KeyRange seen = seen_by(block, r);
     int64_t begin = std::clamp<int64_t>(seen.begin - block.keys.begin, 0, width);
     int64_t end = std::clamp<int64_t>(seen.end - block.keys.begin, begin, width);
     show(run, block, r, Scores::kProduct, x, T{0});
@@ -220,6 +227,8 @@ class Attend {
     }
     std::fill(x, x + begin, kNothing<T>);
     std::fill(x + end, x + width, kNothing<T>);
+    if (block.wild)
+      add_hiding(f_.visible(block.reach, query_of(block, r)), block.keys.begin, x, width);
     show(run, block, r, Scores::kBiased, x, kNothing<T>);
     const bool rounds = f_.precision != PFRT_DTYPE_UNSET;
     if (rounds) round_to(f_.precision, x + begin, end - begin);
@@ -228,9 +237,9 @@ class Attend {
                      : f_.sink_of_zero      ? T{0}
                                             : kNothing<T>;
       softmax(math_, x + begin, end - begin, sink);
-    } else {
-      std::fill(x + begin, x + end, T{0});
     }
+    if (!sees || (f_.nan_is_zero && begin < end && std::isnan(x[begin])))
+      std::fill(x + begin, x + end, T{0});
     if (rounds) round_to(f_.precision, x + begin, end - begin);
     std::fill(x, x + begin, T{0});
     std::fill(x + end, x + width, T{0});

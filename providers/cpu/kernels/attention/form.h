@@ -4,6 +4,7 @@
 // operands lie, and which keys a query sees. Plain data.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <span>
@@ -34,10 +35,12 @@ struct KeyRange {
 };
 
 // Added to the scores, or for bool the keys to keep; broadcast by strides of 0. Keys from |columns|
-// on are not seen.
+// on are not seen. Where |replaces| a number that no score survives takes the place of the score,
+// were that NaN or infinite.
 struct AttentionMask {
   uint32_t input = PFRT_NO_INDEX;
   pfrt_dtype dtype = PFRT_DTYPE_UNSET;
+  bool replaces = false;
   int64_t columns = 0, batch = 0, head = 0, row = 0, column = 1;
 };
 
@@ -53,6 +56,9 @@ struct AttentionForm {
   // Values that a query does not see have the weight zero, so that NaN and infinity among them make
   // NaN; otherwise they are as if they were not there.
   bool hidden_count = false;
+  // Likewise scores of keys that a query does not see: minus infinity is added to them.
+  bool hidden_scores_count = false;
+  bool nan_is_zero = false;                 // a query whose weights are NaN has weights of zero
   pfrt_dtype precision = PFRT_DTYPE_UNSET;  // of the softmax; UNSET: as computed
   Headed q, k, v, y;                        // inputs 0 to 2, output 0
   AttentionMask mask;
@@ -77,6 +83,7 @@ struct AttentionForm {
   bool hides() const {
     return hidden_count && (left >= 0 || right >= 0 || (causal && (q_len > 1 || kv_len > 1)));
   }
+  KeyRange all(const Reach& at) const { return {0, std::min(at.keys, total)}; }
 };
 
 // What |form| takes, as if every query saw every key.

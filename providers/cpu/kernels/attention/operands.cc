@@ -78,7 +78,9 @@ Status read_mask(const SnapshotNode& node, uint32_t input, AttentionForm& form) 
   if (!fits)
     return kernel_error("the mask ", dims_text(dims), " does not broadcast to the scores ",
                         dims_text(scores));
-  form.mask = {input, node.input_dtype(input), dims.back(), strides[0], strides[1], strides[2], 1};
+  form.mask.input = input, form.mask.dtype = node.input_dtype(input);
+  form.mask.columns = dims.back();
+  form.mask.batch = strides[0], form.mask.head = strides[1], form.mask.row = strides[2];
   return {};
 }
 

@@ -86,6 +86,7 @@ class PanelAttend {
     if (joined_) join_past(run, f_, reach);
     const std::vector<float> sinks = read_sinks<float>(run, f_);
     const std::vector<uint8_t> special = heads_with_specials(run, f_, reach);
+    const std::vector<uint8_t> wild = heads_with_wild_scores(run, f_, reach);
     run.parallel(tasks_, [&](int64_t i, uint32_t worker) {
       Task task{};
       task.batch = i / blocks_ / f_.kv_heads;
@@ -93,6 +94,7 @@ class PanelAttend {
       task.first = i % blocks_ * rows_;
       task.count = std::min(rows_, all_rows_ - task.first);
       task.special = !special.empty() && special[static_cast<size_t>(i / blocks_)] != 0;
+      task.wild = !wild.empty() && wild[static_cast<size_t>(i / blocks_)] != 0;
       compute(run, reach[static_cast<size_t>(task.batch)], sinks, task, run.scratch<float>(worker));
     });
     return run.stop();
@@ -108,6 +110,7 @@ class PanelAttend {
   struct Task {
     int64_t batch, kv_head, first, count;
     bool special;  // NaN or infinity are among values that some row does not see
+    bool wild;     // likewise of scores: all are computed
     std::array<Row, kMostRows> rows;
   };
   // Of a block of keys those that some of a few rows see, and the first of them that is multiplied.
@@ -147,15 +150,23 @@ class PanelAttend {
         const KeyRange seen = seen_by(t, row, p.rows);
         p.begin = std::max(begin, seen.begin / kChain * kChain);
         p.end = std::min(end, seen.end);
-        if (p.begin < p.end) attend(run, t, p, scratch);
+        if (p.begin < p.end) attend(run, reach, t, p, scratch);
       }
     }
     if (t.special) count_hidden(run, reach, t, scratch + y_at_);
     for (int64_t r = 0; r < t.count; ++r) {
       float* const y = scratch + y_at_ + r * v_width_;
       const Row& row = t.rows[static_cast<size_t>(r)];
-      // Where all that is seen has -infinity for its score the sum is still 0, and the result NaN.
-      if (row.sum != 0 || row.sees) math_.scale(y, y, f_.v_head, 1 / row.sum);
+      // Where all that is seen has -infinity for its score the sum is still 0, the result NaN.
+      if (!f_.nan_is_zero) {
+        if (row.sum != 0 || row.sees) math_.scale(y, y, f_.v_head, 1 / row.sum);
+      } else if (row.sum > 0) {
+        math_.scale(y, y, f_.v_head, 1 / row.sum);
+      } else if (std::isnan(row.sum)) {
+        if (run.stopped()) return;
+        std::fill_n(y, f_.v_head, 0.0f);
+        add_hidden(run, f_, t.batch, t.kv_head, f_.all(reach), y, v_width_, 1);
+      }
       store_fn<float>(f_.y.dtype)(run.output(0), f_.y.at(t.batch, head_of(t, r), query_of(t, r)), y,
                                   f_.v_head);
     }
@@ -165,8 +176,8 @@ class PanelAttend {
     for (int64_t row = 0; row < t.count; row += together_) {
       const int64_t rows = std::min(together_, t.count - row);
       const KeyRange seen = seen_by(t, row, rows);
-      for (const KeyRange keys : {KeyRange{0, seen.begin / kChain * kChain},
-                                  KeyRange{seen.end, std::min(reach.keys, f_.total)}})
+      for (const KeyRange keys :
+           {KeyRange{0, seen.begin / kChain * kChain}, KeyRange{seen.end, f_.all(reach).end}})
         add_hidden(run, f_, t.batch, t.kv_head, keys, y + row * v_width_, v_width_, rows);
     }
   }
@@ -181,7 +192,7 @@ class PanelAttend {
       for (int64_t i = 0; i < f_.head; ++i) q[i] *= scale;
       const float sink = sinks[static_cast<size_t>(head_of(t, r))];
       t.rows[static_cast<size_t>(r)] = {
-          f_.visible(reach, query_of(t, r)), sink,
+          t.wild ? f_.all(reach) : f_.visible(reach, query_of(t, r)), sink,
           sink == kNothing ? 0.0 : static_cast<double>(std::exp(sink - sink)), false};
     }
     std::fill_n(scratch + y_at_, t.count * v_width_, 0.0f);
@@ -202,7 +213,7 @@ class PanelAttend {
                   std::min(kPanel, f_.v_head - j), begin, end - begin);
   }
 
-  void attend(const Run& run, Task& t, const Part& p, float* scratch) const {
+  void attend(const Run& run, const Reach& reach, Task& t, const Part& p, float* scratch) const {
     float* const scores = scratch + scores_at_;
     const int64_t begin = p.begin - p.block, count = p.end - p.begin;
     for (int64_t j = 0; j < count; j += kPanel) {
@@ -213,7 +224,7 @@ class PanelAttend {
       multiply(p.rows, f_.head, q_chunks_, true, s);
     }
     for (int64_t r = 0; r < p.rows; ++r)
-      weigh(run, t, p, r, scores + r * kKeys, scratch + y_at_ + (p.row + r) * v_width_,
+      weigh(run, reach, t, p, r, scores + r * kKeys, scratch + y_at_ + (p.row + r) * v_width_,
             scratch + mask_at_);
     for (int64_t j = 0; j < v_width_; j += kPanel) {
       PanelProduct::Blocks y{};
@@ -246,8 +257,8 @@ class PanelAttend {
 
   // From scores to weights: |x| begins with the part's first key. What was summed up before, |y|
   // too, is brought down to the largest score of now.
-  void weigh(const Run& run, Task& t, const Part& p, int64_t r, float* x, float* y,
-             float* scratch) const {
+  void weigh(const Run& run, const Reach& reach, Task& t, const Part& p, int64_t r, float* x,
+             float* y, float* scratch) const {
     Row& row = t.rows[static_cast<size_t>(p.row + r)];
     const int64_t count = p.end - p.begin;
     int64_t begin = std::clamp<int64_t>(row.seen.begin - p.begin, 0, count);
@@ -261,6 +272,7 @@ class PanelAttend {
       const ScoreRow at{t.batch, head_of(t, p.row + r), query_of(t, p.row + r), p.begin + begin};
       if (!add_mask(run, f_.mask, at, x + begin, end - begin, scratch)) end = begin;
     }
+    if (t.wild) add_hiding(f_.visible(reach, query_of(t, p.row + r)), p.begin, x, end);
     row.sees |= begin < end;
     const float most = math_.greatest(x + begin, end - begin, row.most);
     if (most == kNothing) end = begin;

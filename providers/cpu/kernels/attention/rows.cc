@@ -2,6 +2,7 @@
 #include "providers/cpu/kernels/attention/rows.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <limits>
 
@@ -15,6 +16,30 @@ constexpr int64_t kColumns = 64;
 
 template <typename T>
 constexpr T kNothing = -std::numeric_limits<T>::infinity();
+
+// Scores of any sensible size vanish in this number.
+template <typename T>
+constexpr T kVanishes = static_cast<T>(-1e30);
+
+// Sums of products of numbers below are finite.
+constexpr float kTame = 1e30f;
+
+// The greater, NaN if either is.
+float wider(float a, float b) { return a < b || b != b ? b : a; }
+
+// The greatest distance from zero of |n| elements from |at| on; NaN where one is not finite.
+float widest(const void* data, pfrt_dtype dtype, int64_t at, int64_t n) {
+  float block[kColumns], most = 0, zeros = 0;
+  for (int64_t j = 0; j < n; j += kColumns) {
+    const int64_t count = std::min(kColumns, n - j);
+    load_fn<float>(dtype)(block, data, at + j, 1, count);
+    for (int64_t c = 0; c < count; ++c) {
+      most = std::max(most, std::abs(block[c]));
+      zeros += block[c] * 0.0f;
+    }
+  }
+  return most + zeros;
+}
 
 bool has_elements(std::initializer_list<int64_t> dims) {
   return element_count(dims.begin(), dims.size()) != 0;
@@ -82,6 +107,36 @@ std::vector<uint8_t> heads_with_specials(const Run& run, const AttentionForm& f,
   return special;
 }
 
+std::vector<uint8_t> heads_with_wild_scores(const Run& run, const AttentionForm& f,
+                                            std::span<const Reach> reach) {
+  const bool counts = f.hidden_scores_count && f.hides();
+  std::vector<uint8_t> wild(static_cast<size_t>(counts ? f.batch * f.kv_heads : 0));
+  const int64_t sharing = f.q_heads / std::max<int64_t>(f.kv_heads, 1);
+  run.parallel(static_cast<int64_t>(wild.size()), [&](int64_t i, uint32_t) {
+    if (run.stopped()) return;
+    const int64_t b = i / f.kv_heads, head = i % f.kv_heads;
+    const CachedRows k = cached_rows(run, f, b, head, false);
+    float keys = 0, queries = 0;
+    for (int64_t key = 0; key < f.all(reach[static_cast<size_t>(b)]).end; ++key)
+      keys = wider(keys, widest(k.data, k.dtype, k.offset + key * k.row, f.head));
+    for (int64_t h = head * sharing; h < (head + 1) * sharing; ++h)
+      for (int64_t q = 0; q < f.q_len; ++q)
+        queries = wider(queries, widest(run.input(0), f.q.dtype, f.q.at(b, h, q), f.head));
+    const float scale = std::max(1.0f, std::abs(static_cast<float>(f.scale)));
+    const float bound = queries * scale * keys * static_cast<float>(f.head);
+    wild[static_cast<size_t>(i)] = !(bound < kTame && queries * scale < kTame);
+  });
+  return wild;
+}
+
+template <typename T>
+void add_hiding(KeyRange seen, int64_t first_key, T* x, int64_t n) {
+  const int64_t begin = std::clamp<int64_t>(seen.begin - first_key, 0, n);
+  const int64_t end = std::clamp<int64_t>(seen.end - first_key, begin, n);
+  for (int64_t i = 0; i < begin; ++i) x[i] += kNothing<T>;
+  for (int64_t i = end; i < n; ++i) x[i] += kNothing<T>;
+}
+
 template <typename T>
 void add_hidden(const Run& run, const AttentionForm& f, int64_t batch, int64_t kv_head,
                 KeyRange keys, T* sums, int64_t row, int64_t rows) {
@@ -102,13 +157,16 @@ bool add_mask(const Run& run, const AttentionMask& m, const ScoreRow& row, T* x,
   const int64_t start =
       row.batch * m.batch + row.head * m.head + row.query * m.row + row.first_key * m.column;
   load_fn<T>(m.dtype)(scratch, run.input(m.input), start, m.column, n);
-  const bool keeps = m.dtype == PFRT_DTYPE_BOOL;
+  const T nothing = m.dtype == PFRT_DTYPE_BOOL ? T{0} : kNothing<T>;
   bool sees = false;
-  for (int64_t i = 0; i < n; ++i) {
-    const T bias = scratch[i];
-    const bool masked = keeps ? bias == T{0} : bias == kNothing<T>;
-    sees |= !masked;
-    x[i] = !keeps ? x[i] + bias : masked ? kNothing<T> : x[i];
+  for (int64_t i = 0; i < n; ++i) sees |= scratch[i] != nothing;
+  if (m.dtype == PFRT_DTYPE_BOOL) {
+    for (int64_t i = 0; i < n; ++i) x[i] = scratch[i] == nothing ? kNothing<T> : x[i];
+  } else if (m.replaces) {
+    for (int64_t i = 0; i < n; ++i)
+      x[i] = scratch[i] <= kVanishes<T> ? scratch[i] : x[i] + scratch[i];
+  } else {
+    for (int64_t i = 0; i < n; ++i) x[i] += scratch[i];
   }
   return sees;
 }
@@ -125,6 +183,8 @@ template void add_hidden(const Run&, const AttentionForm&, int64_t, int64_t, Key
                          int64_t, int64_t);
 template void add_hidden(const Run&, const AttentionForm&, int64_t, int64_t, KeyRange, double*,
                          int64_t, int64_t);
+template void add_hiding(KeyRange, int64_t, float*, int64_t);
+template void add_hiding(KeyRange, int64_t, double*, int64_t);
 template bool add_mask(const Run&, const AttentionMask&, const ScoreRow&, float*, int64_t, float*);
 template bool add_mask(const Run&, const AttentionMask&, const ScoreRow&, double*, int64_t,
                        double*);

@@ -29,6 +29,13 @@ CachedRows cached_rows(const Run& run, const AttentionForm& form, int64_t batch,
 // By batch and head of keys, whether values that some query does not see hold NaN or infinity.
 std::vector<uint8_t> heads_with_specials(const Run& run, const AttentionForm& form,
                                          std::span<const Reach> reach);
+// By batch and head of keys, whether the score of a key that some query does not see may be NaN or
+// infinite, which adding minus infinity does not mend.
+std::vector<uint8_t> heads_with_wild_scores(const Run& run, const AttentionForm& form,
+                                            std::span<const Reach> reach);
+// Adds minus infinity to the scores of keys [first_key, first_key + n) that |seen| leaves out.
+template <typename T>
+void add_hiding(KeyRange seen, int64_t first_key, T* x, int64_t n);
 // Adds the values of |keys|, times zero, to |rows| rows of sums.
 template <typename T>
 void add_hidden(const Run& run, const AttentionForm& form, int64_t batch, int64_t kv_head,

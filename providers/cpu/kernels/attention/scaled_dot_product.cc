@@ -45,6 +45,10 @@ Status read_attributes(const SnapshotNode& node, AttentionForm& form) {
   form.softcap = static_cast<double>(node.attr_float("softcap", 0));
   form.causal = node.attr_int("is_causal", 0) != 0;
   form.hidden_count = true;
+  const std::string_view masking = node.attr_string("masking", "");
+  form.hidden_scores_count = masking == "added";
+  form.mask.replaces = masking == "replaced";
+  form.nan_is_zero = node.attr_int("zero_nan_weights", 0) != 0;
   form.left = node.attr_int("left_window_size", -1);
   form.right = node.attr_int("right_window_size", -1);
   const int64_t precision = node.attr_int("softmax_precision", PFRT_DTYPE_UNSET);
