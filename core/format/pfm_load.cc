@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cstring>
+#include <iterator>
+#include <map>
 
 #include "core/base/rank.h"
 #include "core/format/pfm.h"
@@ -23,7 +25,7 @@ class Reader {
     PFRT_ASSIGN(const uint64_t header_bytes, read_header());
     PFRT_ASSIGN(const uint64_t buffer_bytes, read_size(header_bytes));
     const char* buffer = data_ + header_bytes;
-    sections_.push_back({0, header_bytes + buffer_bytes});
+    sections_.emplace(0, header_bytes + buffer_bytes);
     if (header_bytes == sizeof header_ &&
         pfm::checksum_of(header_, buffer, buffer_bytes) != header_.checksum)
       return damaged("the graph");
@@ -35,7 +37,10 @@ class Reader {
       std::memcpy(aligned.data(), bytes, buffer_bytes);
       bytes = reinterpret_cast<const uint8_t*>(aligned.data());
     }
-    flatbuffers::Verifier verifier(bytes, buffer_bytes, pfm::kMaxDepth * 8, 100'000'000);
+    budget_ = buffer_bytes * kSharing + (uint64_t{1} << 20);
+    const uint64_t most_tables = std::min<uint64_t>(buffer_bytes * kSharing / 8, 100'000'000);
+    flatbuffers::Verifier verifier(bytes, buffer_bytes, pfm::kMaxDepth * 8,
+                                   static_cast<flatbuffers::uoffset_t>(most_tables));
     if (!pfm::VerifySizePrefixedModelBuffer(verifier))
       return error(Code::kINVALID_MODEL, "the graph's bytes are corrupt");
     const pfm::Model* model = pfm::GetSizePrefixedModel(bytes);
@@ -44,15 +49,25 @@ class Reader {
     PFRT_TRY(read_graph(*model->graph(), *out.graph, 0));
     for_each(model->info(),
              [&](const pfm::Entry* e) { out.info.emplace_back(text(e->key()), text(e->value())); });
+    PFRT_TRY(check_budget());
     if (header_bytes == sizeof header_) PFRT_TRY(check_padding());
     out.version = header_.version;
     return out;
   }
 
  private:
-  struct Section {
-    uint64_t begin, end;
-  };
+  // A buffer may name one of its parts more than once; what it says in all is at most so many times
+  // its own size.
+  static constexpr uint64_t kSharing = 16;
+
+  void charge(uint64_t bytes) { budget_ -= std::min(budget_, bytes); }
+  Status check_budget() const {
+    if (budget_ > 0) return {};
+    return error(Code::kINVALID_MODEL,
+                 "the graph's bytes name the same parts over and over: read "
+                 "out they would have more than ",
+                 kSharing, " times their size");
+  }
 
   static Status damaged(std::string_view what) {
     return error(
@@ -100,43 +115,66 @@ class Reader {
 
   // What no section has is zero.
   Status check_padding() {
-    std::sort(sections_.begin(), sections_.end(),
-              [](const Section& a, const Section& b) { return a.begin < b.begin; });
-    sections_.push_back({size_, size_});
+    sections_.emplace(size_, size_);
     uint64_t at = 0;
-    for (const Section& s : sections_) {
-      if (s.begin > at && s.begin - at >= pfm::kAlignment)
-        return error(Code::kINVALID_MODEL, "no constant has the ", s.begin - at,
-                     " bytes from byte ", at, "; the file is damaged");
-      for (; at < s.begin; ++at)
+    for (const auto& [begin, end] : sections_) {
+      if (begin > at && begin - at >= pfm::kAlignment)
+        return error(Code::kINVALID_MODEL, "no constant has the ", begin - at, " bytes from byte ",
+                     at, "; the file is damaged");
+      for (; at < begin; ++at)
         if (data_[at] != 0)
           return error(Code::kDATA_LOSS, "byte ", at,
                        " between the constants is not zero; the file is damaged, restore it from "
                        "where it came");
-      at = std::max(at, s.end);
+      at = std::max(at, end);
     }
     return {};
   }
 
-  static std::string text(const flatbuffers::String* s) { return s ? s->str() : std::string(); }
-  static std::string text(const flatbuffers::Vector<uint8_t>* s) {
-    return s ? std::string(reinterpret_cast<const char*>(s->data()), s->size()) : std::string();
+  // Bytes [begin, end) belong to a constant alone.
+  Status take_section(uint64_t begin, uint64_t end, const std::string& name) {
+    if (begin == end) return {};
+    const auto next = sections_.lower_bound(begin);
+    if ((next != sections_.end() && next->first < end) ||
+        (next != sections_.begin() && std::prev(next)->second > begin))
+      return error(Code::kINVALID_MODEL, "constant '", name, "' has bytes ", begin, " to ", end,
+                   ", of which something else in the file has some; the file is damaged");
+    sections_.emplace(begin, end);
+    return {};
+  }
+
+  std::string text(const flatbuffers::String* s) {
+    charge(s && budget_ > 0 ? s->size() : 0);
+    return s && budget_ > 0 ? s->str() : std::string();
+  }
+  std::string text(const flatbuffers::Vector<uint8_t>* s) {
+    charge(s ? s->size() : 0);
+    if (!s || budget_ == 0) return {};
+    return std::string(reinterpret_cast<const char*>(s->data()), s->size());
   }
   // Elements by copy: a damaged file can have them off their alignment, which the verifier lets
   // pass.
   template <typename T>
-  static std::vector<T> numbers(const flatbuffers::Vector<T>* v) {
-    std::vector<T> out(v ? v->size() : 0);
+  std::vector<T> numbers(const flatbuffers::Vector<T>* v) {
+    charge(v ? v->size() * sizeof(T) : 0);
+    std::vector<T> out(v && budget_ > 0 ? v->size() : 0);
     if (!out.empty()) std::memcpy(out.data(), v->Data(), out.size() * sizeof(T));
     return out;
   }
   template <typename T, typename Fn>
-  static void for_each(const flatbuffers::Vector<T>* list, Fn fn) {
-    for (uint32_t i = 0; list && i < list->size(); ++i) fn(list->Get(i));
+  void for_each(const flatbuffers::Vector<T>* list, Fn fn) {
+    for (uint32_t i = 0; list && i < list->size() && budget_ > 0; ++i) {
+      charge(sizeof(flatbuffers::uoffset_t));
+      fn(list->Get(i));
+    }
   }
   template <typename T, typename Fn>
-  static Status try_each(const flatbuffers::Vector<T>* list, Fn fn) {
-    for (uint32_t i = 0; list && i < list->size(); ++i) PFRT_TRY(fn(list->Get(i)));
+  Status try_each(const flatbuffers::Vector<T>* list, Fn fn) {
+    for (uint32_t i = 0; list && i < list->size(); ++i) {
+      charge(sizeof(flatbuffers::uoffset_t));
+      PFRT_TRY(check_budget());
+      PFRT_TRY(fn(list->Get(i)));
+    }
     return {};
   }
 
@@ -179,10 +217,10 @@ class Reader {
     if (from->offset() > size_ || from->bytes() > size_ - from->offset())
       return error(Code::kINVALID_MODEL, "constant '", name, "' lies at byte ", from->offset(),
                    " with ", from->bytes(), " bytes, the file has ", size_, "; it is truncated");
+    PFRT_TRY(take_section(from->offset(), from->offset() + expected, name));
     char* data = const_cast<char*>(data_ + from->offset());
     PFRT_ASSIGN(const uint64_t sum, checksum(data, expected));
     if (sum != from->checksum()) return damaged("constant '" + name + "'");
-    sections_.push_back({from->offset(), from->offset() + expected});
     const size_t element = std::max<size_t>(1, dtype_size(t.dtype));
     if (reinterpret_cast<uintptr_t>(data) % std::min<size_t>(element, 8) != 0)
       return Tensor::copy_of(t.dtype, t.dims, data);
@@ -307,8 +345,9 @@ class Reader {
   std::shared_ptr<void> keep_;
   Progress& progress_;
   pfm::Header header_{};
-  std::vector<Section> sections_;  // what is checked, in no order
-  uint64_t checked_ = 0;           // bytes of constants
+  std::map<uint64_t, uint64_t> sections_;  // begin and end of what is checked
+  uint64_t checked_ = 0;                   // bytes of constants
+  uint64_t budget_ = 0;                    // bytes that the graph may still say
 };
 
 }  // namespace

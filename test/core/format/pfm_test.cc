@@ -9,6 +9,7 @@
 #include "core/format/pfm_checksum.h"
 #include "core/format/pfm_layout.h"
 #include "core/ir/verify.h"
+#include "pfm_generated.h"
 
 namespace pfrt {
 namespace {
@@ -409,6 +410,85 @@ TEST(PfmDamage, flipped_bytes_with_the_right_checksum) {
     expect_answered(bytes);
     if (testing::Test::HasFailure()) return;
   }
+}
+
+// A file without constants whose graph is what |builder| was given.
+std::string file_of(flatbuffers::FlatBufferBuilder& builder,
+                    flatbuffers::Offset<pfm::Graph> graph) {
+  builder.FinishSizePrefixed(pfm::CreateModel(builder, graph));
+  pfm::Header header{};
+  std::memcpy(header.magic, pfm::kMagic, sizeof header.magic);
+  header.version = pfm::kVersion;
+  header.file_bytes = sizeof header + builder.GetSize();
+  std::string bytes(sizeof header, '\0');
+  std::memcpy(bytes.data(), &header, sizeof header);
+  bytes.append(reinterpret_cast<const char*>(builder.GetBufferPointer()), builder.GetSize());
+  return sealed(std::move(bytes));
+}
+
+// 16,384 attributes that are the same one of 64 KB: 1 GB from 128 KB.
+TEST(PfmDamage, parts_that_are_named_over_and_over) {
+  flatbuffers::FlatBufferBuilder builder;
+  const std::vector<int64_t> numbers(8 << 10);
+  const auto list = builder.CreateVector(numbers);
+  const auto attr =
+      pfm::CreateAttribute(builder, builder.CreateString("a"), PFRT_ATTR_INTS, 0, 0, 0, list);
+  const auto attrs = builder.CreateVector(std::vector(16 << 10, attr));
+  const auto node = pfm::CreateNode(builder, builder.CreateString("n"), builder.CreateString("Op"),
+                                    0, 0, 0, 0, attrs);
+  const auto nodes = builder.CreateVector(std::vector(1, node));
+  const auto graph = pfm::CreateGraph(builder, 0, 0, 0, 0, 0, 0, nodes);
+  const auto loaded = load(file_of(builder, graph));
+  ASSERT_FALSE(loaded.ok());
+  EXPECT_NE(loaded.status().message().find("over and over"), std::string::npos)
+      << loaded.status().message();
+}
+
+// Each of 40 bodies stands twice in the one around it.
+TEST(PfmDamage, bodies_that_are_named_twice_at_every_depth) {
+  flatbuffers::FlatBufferBuilder builder;
+  const auto text = builder.CreateString("x");
+  flatbuffers::Offset<pfm::Graph> graph = pfm::CreateGraph(builder);
+  for (int depth = 0; depth < 40; ++depth) {
+    const auto bodies = builder.CreateVector(std::vector(2, graph));
+    const auto attr =
+        pfm::CreateAttribute(builder, text, PFRT_ATTR_GRAPHS, 0, 0, 0, 0, 0, 0, 0, bodies);
+    const auto attrs = builder.CreateVector(std::vector(1, attr));
+    const auto node = pfm::CreateNode(builder, text, text, 0, 0, 0, 0, attrs);
+    const auto nodes = builder.CreateVector(std::vector(1, node));
+    graph = pfm::CreateGraph(builder, 0, 0, 0, 0, 0, 0, nodes);
+  }
+  const auto loaded = load(file_of(builder, graph));
+  ASSERT_FALSE(loaded.ok());
+  EXPECT_EQ(loaded.status().code(), Code::kINVALID_MODEL) << loaded.status().message();
+}
+
+TEST(PfmDamage, constants_that_share_bytes) {
+  flatbuffers::FlatBufferBuilder builder;
+  const auto dims = builder.CreateVector(std::vector<int64_t>{4});
+  std::vector<flatbuffers::Offset<pfm::Constant>> constants;
+  const float payload[8] = {1, 2, 3, 4, 5, 6, 7, 8};
+  for (const auto& [name, offset] : {std::pair{"a", 1024}, std::pair{"b", 1032}}) {
+    pfm::Checksum sum;
+    sum.add(payload + (offset - 1024) / 4, 16);
+    const auto tensor = pfm::CreateTensor(builder, PFRT_DTYPE_FLOAT32, dims,
+                                          static_cast<uint64_t>(offset), 16, sum.value());
+    constants.push_back(
+        pfm::CreateConstant(builder, builder.CreateString(name), PFRT_VALUE_TENSOR, tensor));
+  }
+  const auto list = builder.CreateVector(constants);
+  std::string bytes = file_of(builder, pfm::CreateGraph(builder, 0, 0, 0, 0, 0, list));
+  ASSERT_LT(bytes.size(), 1024u);
+  bytes.resize(1024);
+  bytes.append(reinterpret_cast<const char*>(payload), sizeof payload);
+  pfm::Header header{};
+  std::memcpy(&header, bytes.data(), sizeof header);
+  header.file_bytes = bytes.size();
+  std::memcpy(bytes.data(), &header, sizeof header);
+  const auto loaded = load(sealed(bytes));
+  ASSERT_FALSE(loaded.ok());
+  EXPECT_NE(loaded.status().message().find("something else in the file"), std::string::npos)
+      << loaded.status().message();
 }
 
 }  // namespace
