@@ -8,6 +8,7 @@
 #include <memory_resource>
 #include <set>
 
+#include "core/base/lock.h"
 #include "core/base/os/pages.h"
 #include "core/exec/body_call.h"
 #include "core/exec/home.h"
@@ -290,7 +291,8 @@ Result<std::shared_ptr<SegmentPlan>> CompiledGraph::plan_for(Segment& segment,
     key.push_back(static_cast<int64_t>(reinterpret_cast<intptr_t>(t.device())));
     if (segment.contents_key[i]) append_contents(t, key);
   }
-  std::lock_guard lock(segment.mutex);
+  const auto lock = lock_unless(segment.mutex, [&] { return control.stop() != Code::kOK; });
+  if (!lock.owns_lock()) return stop_status(control.stop());
   for (auto it = segment.plans.begin(); it != segment.plans.end(); ++it) {
     if (!std::ranges::equal(it->first, key)) continue;
     segment.plans.splice(segment.plans.begin(), segment.plans, it);

@@ -39,7 +39,7 @@ struct Segment {
   // place what nobody else holds.
   std::vector<uint32_t> last_read;
 
-  std::mutex mutex;
+  std::timed_mutex mutex;  // held while a plan is made
   std::list<std::pair<std::vector<int64_t>, std::shared_ptr<SegmentPlan>>>
       plans;  // most recently used first
   uint64_t plans_dropped = 0;

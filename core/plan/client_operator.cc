@@ -5,6 +5,7 @@
 #include <cstring>
 #include <deque>
 
+#include "core/base/lock.h"
 #include "core/base/rank.h"
 #include "core/plan/snapshot.h"
 
@@ -289,8 +290,11 @@ Status ClientOperator::infer(Inference& inference) const {
 }
 
 pfrt_code ClientOperator::compute(const pfrt_op_compute& context) const {
-  std::unique_lock<std::recursive_mutex> lock(serial_, std::defer_lock);
-  if (op_.flags & PFRT_OP_SERIAL) lock.lock();
+  std::unique_lock<std::recursive_timed_mutex> lock;
+  if (op_.flags & PFRT_OP_SERIAL) {
+    lock = lock_unless(serial_, [&] { return context.stop(&context) != PFRT_CODE_OK; });
+    if (!lock.owns_lock()) return context.stop(&context);
+  }
   pfrt_code code = PFRT_CODE_OK;
   try {
     code = op_.compute(op_.user, &context);

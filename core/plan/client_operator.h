@@ -33,7 +33,8 @@ class ClientOperator final : public CustomOperator {
  private:
   const std::shared_ptr<void> keep_;
   const pfrt_custom_op op_;
-  mutable std::recursive_mutex serial_;  // a step may run a session that uses the operator again
+  mutable std::recursive_timed_mutex
+      serial_;  // a step may run a session that uses the operator again
 };
 
 // Unless session option "image.max_pixels" says otherwise.

@@ -5,6 +5,7 @@
 #include <unordered_set>
 #include <utility>
 
+#include "core/base/lock.h"
 #include "core/ir/verify.h"
 #include "core/op/infer.h"
 
@@ -189,7 +190,8 @@ Status Model::intact(bool ask) const {
 Result<std::shared_ptr<const Graph>> Model::canonical(const OperatorSet::Ptr& operators,
                                                       const Progress& progress) const {
   const OperatorSet::Ptr wanted = built_in_only_ ? nullptr : operators;
-  std::lock_guard lock(mutex_);
+  const auto lock = lock_unless(mutex_, [&] { return progress.stopped(); });
+  if (!lock.owns_lock()) return progress.stop();
   if (!canonical_tried_ || canonical_for_ != wanted) {
     Contradicted contradicted;
     auto made = make_canonical(graph_->clone(), wanted, &progress, &contradicted);
@@ -211,8 +213,10 @@ Result<std::shared_ptr<const Graph>> Model::canonical(const OperatorSet::Ptr& op
 }
 
 Result<std::shared_ptr<const Model::Optimised>> Model::optimised(
-    const std::string& key, const std::function<Result<Optimised>()>& make) const {
-  std::lock_guard lock(optimised_mutex_);
+    const std::string& key, const Progress& progress,
+    const std::function<Result<Optimised>()>& make) const {
+  const auto lock = lock_unless(optimised_mutex_, [&] { return progress.stopped(); });
+  if (!lock.owns_lock()) return progress.stop();
   std::weak_ptr<const Optimised>& slot = optimised_[key];
   if (auto there = slot.lock()) return there;
   PFRT_ASSIGN(Optimised made, make());

@@ -61,7 +61,8 @@ class Model {
     std::vector<PassReport> reports;
   };
   Result<std::shared_ptr<const Optimised>> optimised(
-      const std::string& key, const std::function<Result<Optimised>()>& make) const;
+      const std::string& key, const Progress& progress,
+      const std::function<Result<Optimised>()>& make) const;
 
  private:
   Model() = default;
@@ -69,15 +70,15 @@ class Model {
   ModelInfo info_;
   std::vector<std::string> warnings_;
   Files files_;
-  mutable std::mutex mutex_;
+  mutable std::timed_mutex mutex_;  // held while the canonical graph is made
   mutable std::shared_ptr<const Graph> canonical_;
   mutable Status canonical_status_;
   mutable std::string contradicted_;  // a warning about declared types; empty = all fit
   mutable bool canonical_tried_ = false;
   mutable OperatorSet::Ptr canonical_for_;
   bool built_in_only_ = true;
-  bool loaded_ = false;                 // create() is through
-  mutable std::mutex optimised_mutex_;  // held while passes run
+  bool loaded_ = false;                       // create() is through
+  mutable std::timed_mutex optimised_mutex_;  // held while passes run
   mutable std::map<std::string, std::weak_ptr<const Optimised>> optimised_;
 };
 

@@ -7,6 +7,7 @@
 #include <memory_resource>
 
 #include "core/base/floating_point.h"
+#include "core/base/lock.h"
 #include "core/exec/home.h"
 #include "core/ir/verify.h"
 #include "core/plan/client_operator.h"
@@ -337,7 +338,7 @@ Result<std::shared_ptr<const Model::Optimised>> Session::prepare(const std::vect
   if (level_ == "none" && extra_outputs_.empty())
     return std::make_shared<const Model::Optimised>(Model::Optimised{std::move(canonical), {}});
   const auto make = [&] { return optimise(*canonical, verifier.get(), progress); };
-  if (!rewritten && !verifier) return model_->optimised(optimised_key(), make);
+  if (!rewritten && !verifier) return model_->optimised(optimised_key(), progress, make);
   PFRT_ASSIGN(Model::Optimised made, make());
   if (verifier) {
     const std::vector<std::string> told = verifier->notes();
@@ -432,12 +433,13 @@ Result<std::shared_ptr<CompiledGraph>> Session::variant(Plans& plans,
     if (inputs[i]) ids.push_back(input_ids_[i]);
   }
   if (ids.empty()) return plans.main;
-  std::lock_guard lock(plans.mutex);
+  Progress progress(control.cancelled, nullptr, nullptr);
+  progress.set_deadline(control.deadline_ns);
+  const auto lock = lock_unless(plans.mutex, [&] { return progress.stopped(); });
+  if (!lock.owns_lock()) return progress.stop();
   std::shared_ptr<CompiledGraph>& slot = plans.variants[fed];
   if (!slot) {
     std::vector<std::string> notes;  // the same as the first time
-    Progress progress(control.cancelled, nullptr, nullptr);
-    progress.set_deadline(control.deadline_ns);
     PFRT_ASSIGN(auto optimised, prepare(ids, notes, progress));
     PFRT_ASSIGN(slot, compile(optimised->graph, plans, culprit, progress));
   }

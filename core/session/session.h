@@ -91,7 +91,7 @@ class Session {
   struct Plans {
     std::vector<Candidate> candidates;
     std::shared_ptr<CompiledGraph> main;
-    std::mutex mutex;
+    std::timed_mutex mutex;
     std::map<std::vector<bool>, std::shared_ptr<CompiledGraph>> variants;  // by fed initializers
   };
 

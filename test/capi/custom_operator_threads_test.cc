@@ -80,6 +80,73 @@ TEST(CustomOperatorThreads, compute_may_use_the_pool_and_is_stopped) {
   EXPECT_EQ(try_run(session.get(), {kRow}, nullptr, options.get()).code, PFRT_CODE_CANCELLED);
 }
 
+// A callback that somebody is kept in until open() is called.
+class Gate {
+ public:
+  void close() { closed_ = true; }
+  void pass() {
+    while (closed_) {
+      waits_ = true;
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+  }
+  void wait_for_somebody() const {
+    while (!waits_) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  void open() {
+    closed_ = false;
+    waits_ = false;
+  }
+
+ private:
+  std::atomic<bool> closed_{false}, waits_{false};
+};
+
+// While |first| is kept, |second| comes to its deadline.
+void expect_second_ends(Gate& gate, const std::function<Failure()>& first,
+                        const std::function<Failure()>& second) {
+  gate.close();
+  Failure of_first;
+  std::thread other([&] { of_first = first(); });
+  gate.wait_for_somebody();
+  EXPECT_EQ(second().code, PFRT_CODE_DEADLINE);
+  gate.open();
+  other.join();
+  EXPECT_TRUE(ok(std::move(of_first)));
+}
+
+TEST(CustomOperatorThreads, who_waits_for_others_ends_at_the_deadline) {
+  Gate shapes, numbers;
+  const auto op = scale_operator();
+  op->c.flags = PFRT_OP_SERIAL;
+  op->infer = [&](const pfrt_op_infer* call) {
+    shapes.pass();
+    return infer_like_input(call);
+  };
+  op->compute = [&](const pfrt_op_compute* call) {
+    numbers.pass();
+    return compute_scaled(call);
+  };
+  const auto env = make_env();
+  ASSERT_TRUE(ok(op->add_to(env.get())));
+  const auto model = make_model(env.get(), scale_graph());
+  const auto soon = make_options(PFRT_OPTIONS_SESSION, {{"create_timeout_ms", "20"}});
+  expect_second_ends(
+      shapes, [&] { return try_session(env.get(), model.get()); },
+      [&] { return try_session(env.get(), model.get(), soon.get()); });
+
+  const auto session = make_session(env.get(), model.get());
+  const auto limit = make_options(PFRT_OPTIONS_RUN, {{"timeout_ms", "20"}});
+  const Array two_rows = floats({2, 3}, {1, 2, 3, 4, 5, 6});
+  expect_second_ends(
+      shapes, [&] { return try_run(session.get(), {two_rows}); },
+      [&] { return try_run(session.get(), {kRow}, nullptr, limit.get()); });
+  run(session.get(), {kRow});
+  expect_second_ends(
+      numbers, [&] { return try_run(session.get(), {kRow}); },
+      [&] { return try_run(session.get(), {kRow}, nullptr, limit.get()); });
+}
+
 TEST(CustomOperatorThreads, register_and_make_sessions_at_once) {
   const auto env = make_env();
   std::vector<std::unique_ptr<TestOperator>> ops;
