@@ -6,7 +6,7 @@ Written field by field: a million messages of a protobuf library would take long
 import struct
 import sys
 
-FLOAT, BOOL, INT_ATTRIBUTE, GRAPH_ATTRIBUTE = 1, 9, 2, 5
+FLOAT, INT64, BOOL, INT_ATTRIBUTE, GRAPH_ATTRIBUTE = 1, 7, 9, 2, 5
 
 
 def varint(value):
@@ -76,6 +76,14 @@ def body(name, op, i):
     return field(5, field(1, name) + field(6, graph) + number(20, GRAPH_ATTRIBUTE))
 
 
+def loop_body(i):
+    ports = port(11, f"i{i}", [], INT64) + port(11, f"c{i}", [], BOOL) + port(11, f"v{i}", [4])
+    outputs = port(12, f"c{i}o", [], BOOL) + port(12, f"v{i}o", [4])
+    nodes = node("Identity", [f"c{i}"], [f"c{i}o"]) + node("Sin", [f"v{i}"], [f"v{i}o"])
+    return field(5, field(1, "body") + field(6, nodes + field(2, f"body{i}") + ports + outputs) +
+                 number(20, GRAPH_ATTRIBUTE))
+
+
 def function(name):
     opset = field(9, field(1, "") + number(2, 21))
     return field(25, field(1, name) + field(4, "a") + field(5, "b") + field(7, bare_node("Relu", ["a"], ["b"])) +
@@ -120,6 +128,13 @@ KINDS = {
     "bodies": lambda n: (each(n, lambda i: node("If", ["c"], [f"d{i}"], body("then_branch", "Relu", i) +
                                                  body("else_branch", "Neg", i))) +
                          node("Sum", [f"d{i}" for i in range(n)], ["y"]) + X + port(11, "c", [], BOOL) + Y, b""),
+    "loops": lambda n: (each(n, lambda i: node("Loop", ["m", "", chained(i, n)[0]], [chained(i, n)[1]], loop_body(i))) +
+                        X + port(11, "m", [], INT64) + Y, b""),
+    "concats": lambda n: (each(n, lambda i: node("Concat", [chained(i, n)[0], "x"], [chained(i, n)[1]],
+                                                  int_attribute("axis", 0))) + X + port(12, "y", [4 * n + 4]), b""),
+    "transposes": lambda n: (each(n, lambda i: node(("Transpose", "Relu")[i % 2], [chained(i, n)[0]],
+                                                     [chained(i, n)[1]])) + port(11, "x", [3, 3]) + port(12, "y", [3, 3]),
+                             b""),
 }
 
 

@@ -112,7 +112,7 @@ class Canonicaliser {
     return status;
   }
 
-  Status run_bodies(const Graph& graph, Node& node, const InferState& state) {
+  Status run_bodies(const Graph& graph, Node& node, InferState& state) {
     for (Attribute& attr : node.attrs) {
       if (attr.graph && repeats_body(node)) PFRT_TRY(type_inputs(graph, node, *attr.graph, state));
       if (attr.graph) PFRT_TRY(run_body(*attr.graph, state));
@@ -124,9 +124,8 @@ class Canonicaliser {
 
   // Gives the inputs of a body that is run again and again the types they have each time, which
   // trials on copies find.
-  Status type_inputs(const Graph& graph, const Node& node, Graph& body, const InferState& state) {
-    InferState known = state;
-    const Inference inference(graph, node, known);
+  Status type_inputs(const Graph& graph, const Node& node, Graph& body, InferState& state) {
+    const Inference inference(graph, node, state);
     BodyTypes trial;
     if (depth_ < kTrialDepth)
       trial = [&](std::span<const Type> inputs) { return try_body(body, inputs, state); };

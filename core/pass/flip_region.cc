@@ -277,12 +277,33 @@ class Region {
         editor_.remove_unused(id);
   }
 
+  // Nodes after those that make their inputs.
+  std::vector<NodeId> flipped_in_order() {
+    std::vector<NodeId> order, open;
+    std::unordered_set<NodeId> seen, done;
+    for (NodeId root : order_) {
+      if (flipped_.contains(root)) open.push_back(root);
+      while (!open.empty()) {
+        const NodeId id = open.back();
+        if (seen.insert(id).second) {
+          for (ValueId in : editor_.node(id)->inputs) {
+            const NodeId maker = in == kNoId ? kNoId : editor_.graph().at(in).producer;
+            if (maker != kNoId && flipped_.contains(maker) && !seen.contains(maker))
+              open.push_back(maker);
+          }
+          continue;
+        }
+        open.pop_back();
+        if (done.insert(id).second) order.push_back(id);
+      }
+    }
+    return order;
+  }
+
   // Flipped nodes first stand beside those they are for, then take their places: what is left
   // unused goes away.
   Result<bool> rebuild() {
-    PFRT_ASSIGN(const std::vector<NodeId> order, editor_.topological_order());
-    for (NodeId id : order) {
-      if (!flipped_.contains(id)) continue;
+    for (NodeId id : flipped_in_order()) {
       if (Status built = build(id); !built.ok()) {
         drop_added();
         // A provider that wants it as it is has its way.

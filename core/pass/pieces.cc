@@ -60,14 +60,22 @@ Result<bool> slice_of_slice(Editor& editor, Node& node, const RuleContext&) {
   return true;
 }
 
-// The pieces of a Concat that nothing else needs stand in the larger one.
+// The pieces of a Concat that nothing else needs stand in the larger one: the largest takes those
+// of all at once.
 Result<bool> concat_of_concat(Editor& editor, Node& node, const RuleContext&) {
-  std::vector<ValueId> inputs;
+  const auto like = [&](const Node* other) {
+    return other && other->op == "Concat" && other->domain.empty() &&
+           axis_of(*other) == axis_of(node);
+  };
+  if (like(editor.only_user(node.outputs[0]))) return false;
+  std::vector<ValueId> inputs, open(node.inputs.rbegin(), node.inputs.rend());
   bool found = false;
-  for (ValueId in : node.inputs) {
-    const Node* inner = editor.maker(in, "Concat");
-    if (inner && axis_of(*inner) == axis_of(node) && editor.only_used_by(in, node)) {
-      inputs.insert(inputs.end(), inner->inputs.begin(), inner->inputs.end());
+  while (!open.empty()) {
+    const ValueId in = open.back();
+    open.pop_back();
+    const Node* inner = editor.producer(in);
+    if (like(inner) && editor.only_user(in)) {
+      open.insert(open.end(), inner->inputs.rbegin(), inner->inputs.rend());
       found = true;
     } else {
       inputs.push_back(in);
