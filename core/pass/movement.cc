@@ -166,7 +166,8 @@ Result<bool> resize(Editor& editor, Node& node, const RuleContext&) {
 }
 
 Result<bool> blocks(Editor& editor, Node& node, const RuleContext&) {
-  return node.attr_int("blocksize", 0) == 1 && hand_on(editor, node, node.inputs[0]);
+  return node.attr_int("blocksize", 0) == 1 && editor.rank(node.inputs[0]) == 4u &&
+         hand_on(editor, node, node.inputs[0]);
 }
 
 constexpr OptLevel kBasic = OptLevel::kBasic;

@@ -209,7 +209,8 @@ Status canonical_bnb4(Rewriter& rewriter) {
   const Node& node = rewriter.node();
   const int64_t block = node.attr_int("block_size", 0);
   if (block > (1 << 24) || (block & (block - 1)) != 0)
-    return rewriter.fail("attribute 'block_size' is ", block, ", needs a power of 2");
+    return rewriter.fail("attribute 'block_size' is ", block,
+                         ", needs a power of 2 from 16 to 16777216");
   if (node.attr_int("quant_type", 0) > 1)
     return rewriter.fail("attribute 'quant_type' is ", node.attr_int("quant_type", 0),
                          ", needs 0 (FP4) or 1 (NF4)");
@@ -257,7 +258,7 @@ Status canonical_gather_block(Rewriter& rewriter) {
   const Node& node = rewriter.node();
   const int64_t block = node.attr_int("block_size", 0), bits = node.attr_int("bits", 0);
   if (block < 16 || block > (1 << 24) || (block & (block - 1)) != 0)
-    return rewriter.fail("block_size is ", block, ", needs a power of 2 of 16 or more");
+    return rewriter.fail("block_size is ", block, ", needs a power of 2 from 16 to 16777216");
   PFRT_ASSIGN(const pfrt_dtype dtype, contrib::dtype_of(rewriter, 0));
   const bool bytes = dtype == PFRT_DTYPE_UINT8;
   if (!bytes && dtype != PFRT_DTYPE_INT4 && dtype != PFRT_DTYPE_UINT4)
