@@ -9,8 +9,10 @@ target_include_directories(pfrt_settings INTERFACE ${PROJECT_SOURCE_DIR} ${PROJE
 target_compile_options(pfrt_settings INTERFACE
   -Wall -Wextra -Wpedantic -Wshadow $<$<COMPILE_LANGUAGE:CXX>:-Wconversion> -ffp-contract=off)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
-  # GCC 12 sees overlapping copies in plain std::string concatenation (its bug 105651).
-  target_compile_options(pfrt_settings INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wno-restrict>)
+  # GCC 12 sees overlapping and endless copies in plain std::string concatenation (its bug 105651).
+  foreach(warning restrict array-bounds stringop-overflow stringop-overread)
+    target_compile_options(pfrt_settings INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wno-${warning}>)
+  endforeach()
 endif()
 target_compile_definitions(pfrt_settings INTERFACE PFRT_VERSION_TEXT="${PROJECT_VERSION}")
 if(PYFLAME_RT_WERROR)
@@ -33,6 +35,22 @@ elseif(PYFLAME_RT_SANITIZE)
   message(FATAL_ERROR "PYFLAME_RT_SANITIZE is '${PYFLAME_RT_SANITIZE}': address or thread")
 endif()
 
+# Headers of the standard library are more than half of a compiler's time: they are parsed once for all libraries.
+# CMAKE_DISABLE_PRECOMPILE_HEADERS (the dev preset) shows what a source forgot to include.
+function(pfrt_library_settings target)
+  set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE ON CXX_VISIBILITY_PRESET hidden
+                        C_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON CXX_EXTENSIONS OFF)
+  if(NOT target STREQUAL "pfrt_precompiled")
+    target_precompile_headers(${target} REUSE_FROM pfrt_precompiled)
+  endif()
+endfunction()
+
+set(PFRT_PRECOMPILED <cmake/precompiled.h>)  # by a path that is the same in every checkout
+add_library(pfrt_precompiled OBJECT ${CMAKE_CURRENT_LIST_DIR}/precompiled.cc)
+target_link_libraries(pfrt_precompiled PRIVATE pfrt_settings)
+target_precompile_headers(pfrt_precompiled PRIVATE ${PFRT_PRECOMPILED})
+pfrt_library_settings(pfrt_precompiled)
+
 # pfrt_add_library(core/ir SOURCES a.cc DEPS core/base): the static library of a folder, pfrt::core::ir.
 function(pfrt_add_library folder)
   cmake_parse_arguments(ARG "" "" "SOURCES;DEPS;LINK" ${ARGN})
@@ -40,8 +58,7 @@ function(pfrt_add_library folder)
   string(REPLACE "/" "::" alias "pfrt::${folder}")
   add_library(${name} STATIC ${ARG_SOURCES})
   add_library(${alias} ALIAS ${name})
-  set_target_properties(${name} PROPERTIES POSITION_INDEPENDENT_CODE ON CXX_VISIBILITY_PRESET hidden
-                        C_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON CXX_EXTENSIONS OFF)
+  pfrt_library_settings(${name})
   target_link_libraries(${name} PUBLIC pfrt_settings)
   foreach(dep ${ARG_DEPS})
     string(REPLACE "/" "::" dep "pfrt::${dep}")
@@ -52,8 +69,8 @@ endfunction()
 
 # A shared object with exactly the symbols of |map|, and nothing of the static libraries in it.
 function(pfrt_shared_settings target map)
-  set_target_properties(${target} PROPERTIES CXX_VISIBILITY_PRESET hidden C_VISIBILITY_PRESET hidden
-                        VISIBILITY_INLINES_HIDDEN ON CXX_EXTENSIONS OFF LINK_DEPENDS ${map})
+  pfrt_library_settings(${target})
+  set_target_properties(${target} PROPERTIES LINK_DEPENDS ${map})
   target_link_options(${target} PRIVATE -Wl,--version-script=${map} -Wl,--exclude-libs,ALL -Wl,--gc-sections)
   if(NOT PYFLAME_RT_SANITIZE)
     target_link_options(${target} PRIVATE -Wl,-z,defs)
