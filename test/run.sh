@@ -9,12 +9,12 @@ cd "$(dirname "$0")/.."
 TEST_PACKAGES=(libgtest-dev libonnx1 clang-format binutils pkg-config python3-numpy python3-onnx python3-pytest
                python3-pycparser python3-venv mypy rustc golang-go openjdk-17-jdk-headless libjna-java)
 
-# run_suite PRESET [CTEST ARGUMENT...]
+# run_suite PRESET TARGET [CTEST ARGUMENT...]
 run_suite() {
-  local preset=$1
-  shift
+  local preset=$1 target=$2
+  shift 2
   cmake --preset "$preset" "${launcher[@]}"
-  cmake --build --preset "$preset"
+  cmake --build --preset "$preset" --target "$target"
   ctest --preset "$preset" -j"$(nproc)" "$@" && return
   echo "what failed, once more and alone:"
   ctest --preset "$preset" --rerun-failed
@@ -31,7 +31,7 @@ fi
 main() {
   need_packages "${BUILD_PACKAGES[@]}" "${TEST_PACKAGES[@]}"
   command -v npm >/dev/null || need_packages nodejs npm  # other packages of Node.js bring npm along
-  run_suite release
+  run_suite release all
   [ "${1:-}" = "--full" ] || return 0
   need_packages libonnx-testdata python3-numpy python3-onnx
   test/conformance.sh build/release --threads 1
@@ -51,11 +51,11 @@ main() {
     PFRT_ISA=$isa PFRT_TEST_SEEDS=80 build/release/test/providers/cpu/pfrt_provider_cpu_test --gtest_filter='Kernels.*'
     PFRT_ISA=$isa test/conformance.sh build/release
   done
-  run_suite asan
+  run_suite asan all
   test/odd/odd.sh "$PWD" build/asan/lib/libpyflamert_c.so 20000 3
   test/conformance.sh build/asan
   test/fuzz.sh build/asan 600
-  run_suite tsan
+  run_suite tsan all
 }
 
 if [ "${BASH_SOURCE[0]}" = "$0" ]; then

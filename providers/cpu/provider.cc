@@ -8,14 +8,14 @@
 #include <new>
 #include <vector>
 
-#include "providers/cpu/executable.h"
+#include "providers/cpu/compile/executable.h"
+#include "providers/cpu/compile/group.h"
+#include "providers/cpu/epilogue/row_norm.h"
 #include "providers/cpu/isa/isa.h"
-#include "providers/cpu/kernels.h"
+#include "providers/cpu/loop/lower.h"
 #include "providers/cpu/measure/measure.h"
-#include "providers/cpu/program.h"
-#include "providers/cpu/region/group.h"
-#include "providers/cpu/region/lower.h"
-#include "providers/cpu/row_norm.h"
+#include "providers/cpu/program/program.h"
+#include "providers/cpu/registry/registry.h"
 
 namespace pfrt::cpu {
 namespace {

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "providers/cpu/isa/isa.h"
-#include "providers/cpu/region/expression.h"
+#include "providers/cpu/loop/expression.h"
 
 namespace pfrt::cpu {
 
@@ -45,6 +45,12 @@ class ElementwiseLoop {
                         int64_t end);
   Code code_ = nullptr;
   std::string name_;
+};
+
+// A loop with the constants it reads.
+struct LoopCode {
+  std::shared_ptr<const ElementwiseLoop> loop;  // null: its nodes run kernel by kernel
+  std::shared_ptr<const std::vector<uint64_t>> constants;
 };
 
 }  // namespace pfrt::cpu

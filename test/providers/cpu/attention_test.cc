@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "core/base/dtype.h"
+#include "providers/cpu/registry/registry.h"
 #include "test/providers/cpu/cases.h"
 #include "test/sanitized.h"
 

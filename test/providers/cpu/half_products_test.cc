@@ -10,6 +10,7 @@
 
 #include "providers/cpu/isa/amx.h"
 #include "providers/cpu/isa/isa.h"
+#include "providers/cpu/registry/registry.h"
 #include "test/providers/cpu/cases.h"
 #include "test/providers/cpu/graph.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Lines of float16 and bfloat16 have the bits of single conversions, and touch nothing else.
-#include "providers/cpu/kernels/halves.h"
+#include "providers/cpu/row/halves.h"
 
 #include <gtest/gtest.h>
 

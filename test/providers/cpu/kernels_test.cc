@@ -15,6 +15,7 @@
 
 #include "core/base/dtype.h"
 #include "providers/cpu/isa/isa.h"
+#include "providers/cpu/registry/registry.h"
 #include "test/providers/cpu/cases.h"
 #include "test/sanitized.h"
 

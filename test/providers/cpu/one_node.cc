@@ -14,6 +14,7 @@
 #include "core/base/half.h"
 #include "core/base/small_float.h"
 #include "providers/cpu/isa/isa.h"
+#include "providers/cpu/registry/registry.h"
 #include "test/providers/cpu/attrs.h"
 #include "test/providers/cpu/step_host.h"
 

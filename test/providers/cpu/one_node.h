@@ -10,7 +10,7 @@
 #include <variant>
 #include <vector>
 
-#include "providers/cpu/kernel.h"
+#include "providers/cpu/row/row.h"
 #include "test/providers/cpu/guarded.h"
 
 namespace pfrt::test {

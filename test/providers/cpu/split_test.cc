@@ -10,6 +10,7 @@
 #include <random>
 
 #include "providers/cpu/isa/amx.h"
+#include "providers/cpu/kernels/matmul/gemm.h"
 #include "providers/cpu/kernels/matmul/split_product.h"
 #include "test/providers/cpu/cases.h"
 #include "test/providers/cpu/one_node.h"

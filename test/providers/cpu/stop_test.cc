@@ -7,7 +7,7 @@
 
 #include <numeric>
 
-#include "providers/cpu/kernels.h"
+#include "providers/cpu/registry/registry.h"
 #include "test/providers/cpu/one_node.h"
 
 namespace pfrt::test {

@@ -2,7 +2,7 @@
 //
 // Divisions of work that a kernel offers for measurement: each gives the default's bits, and a
 // program whose steps were measured gives those of one whose were not, and says what was chosen.
-#include "providers/cpu/tune.h"
+#include "providers/cpu/program/tune.h"
 
 #include <gtest/gtest.h>
 
@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "providers/cpu/isa/isa.h"
+#include "providers/cpu/registry/registry.h"
 #include "test/providers/cpu/cases.h"
 #include "test/providers/cpu/graph.h"
 

@@ -14,7 +14,7 @@
 #include "core/base/dtype.h"
 #include "core/base/half.h"
 #include "providers/cpu/isa/isa.h"
-#include "providers/cpu/region/lower.h"
+#include "providers/cpu/loop/lower.h"
 #include "test/providers/cpu/cases.h"
 #include "test/providers/cpu/graph.h"
 

@@ -7,7 +7,7 @@
 
 #include <span>
 
-#include "providers/cpu/kernel.h"
+#include "providers/cpu/row/row.h"
 
 namespace pfrt::cpu {
 

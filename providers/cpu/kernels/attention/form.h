@@ -10,7 +10,7 @@
 #include <span>
 #include <vector>
 
-#include "providers/cpu/kernel.h"
+#include "providers/cpu/row/kernel.h"
 
 namespace pfrt::cpu {
 

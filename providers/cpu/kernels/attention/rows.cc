@@ -7,7 +7,7 @@
 #include <limits>
 
 #include "core/base/dtype.h"
-#include "providers/cpu/kernels/matmul/load.h"
+#include "providers/cpu/row/load.h"
 
 namespace pfrt::cpu {
 namespace {

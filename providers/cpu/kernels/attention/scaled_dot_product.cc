@@ -6,8 +6,8 @@
 
 #include "providers/cpu/kernels/attention/attention.h"
 #include "providers/cpu/kernels/attention/operands.h"
-#include "providers/cpu/kernels/matmul/load.h"
-#include "providers/cpu/kernels/signature.h"
+#include "providers/cpu/row/load.h"
+#include "providers/cpu/row/signature.h"
 
 namespace pfrt::cpu {
 namespace {

@@ -6,8 +6,8 @@
 #include <cstring>
 
 #include "providers/cpu/kernels/attention/attention.h"
-#include "providers/cpu/kernels/move/strided.h"
-#include "providers/cpu/kernels/signature.h"
+#include "providers/cpu/row/signature.h"
+#include "providers/cpu/row/strided.h"
 
 namespace pfrt::cpu {
 namespace {

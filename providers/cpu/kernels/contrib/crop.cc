@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "providers/cpu/kernels/contrib/make.h"
-#include "providers/cpu/kernels/convert.h"
-#include "providers/cpu/kernels/signature.h"
+#include "providers/cpu/row/convert.h"
+#include "providers/cpu/row/signature.h"
 
 namespace pfrt::cpu {
 namespace {

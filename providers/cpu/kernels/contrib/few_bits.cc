@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "providers/cpu/kernels/contrib/make.h"
-#include "providers/cpu/kernels/convert.h"
 #include "providers/cpu/kernels/matmul/product.h"
-#include "providers/cpu/kernels/signature.h"
+#include "providers/cpu/row/convert.h"
+#include "providers/cpu/row/signature.h"
 
 namespace pfrt::cpu {
 namespace {

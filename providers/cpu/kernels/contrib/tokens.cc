@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "providers/cpu/kernels/contrib/make.h"
-#include "providers/cpu/kernels/convert.h"
-#include "providers/cpu/kernels/index/outlet.h"
-#include "providers/cpu/kernels/signature.h"
+#include "providers/cpu/row/convert.h"
+#include "providers/cpu/row/outlet.h"
+#include "providers/cpu/row/signature.h"
 
 namespace pfrt::cpu {
 namespace {

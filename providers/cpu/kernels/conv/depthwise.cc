@@ -7,11 +7,12 @@
 #include <algorithm>
 #include <memory>
 
+#include "providers/cpu/epilogue/in_float32.h"
 #include "providers/cpu/isa/isa.h"
-#include "providers/cpu/kernels/conv/plane_band.h"
-#include "providers/cpu/kernels/conv/small_planes.h"
-#include "providers/cpu/kernels/in_float32.h"
-#include "providers/cpu/kernels/matmul/load.h"
+#include "providers/cpu/isa/target.h"
+#include "providers/cpu/kernels/window/plane_band.h"
+#include "providers/cpu/kernels/window/small_planes.h"
+#include "providers/cpu/row/load.h"
 
 namespace pfrt::cpu {
 namespace {
@@ -81,12 +82,12 @@ struct VectorTaps {
   using Sum = __m256;
   const float* weights;
   float bias;
-  PFRT_AVX2 Sum start() const { return _mm256_set1_ps(bias); }
-  PFRT_AVX2 __m256 tap(size_t index) const { return _mm256_broadcast_ss(weights + index); }
-  PFRT_AVX2 Sum add(Sum sum, __m256 pixels, __m256 tap) const {
+  PFRT_AVX2_INLINE Sum start() const { return _mm256_set1_ps(bias); }
+  PFRT_AVX2_INLINE __m256 tap(size_t index) const { return _mm256_broadcast_ss(weights + index); }
+  PFRT_AVX2_INLINE Sum add(Sum sum, __m256 pixels, __m256 tap) const {
     return _mm256_add_ps(sum, _mm256_mul_ps(tap, pixels));
   }
-  PFRT_AVX2 __m256 finish(Sum sum, int64_t) const { return sum; }
+  PFRT_AVX2_INLINE __m256 finish(Sum sum, int64_t) const { return sum; }
 };
 
 Kernel band_kernel(const ConvGeometry& geometry, int64_t shuffle, bool has_bias) {

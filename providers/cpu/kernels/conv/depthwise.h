@@ -5,8 +5,9 @@
 
 #include <immintrin.h>
 
-#include "providers/cpu/kernels/conv/blocked_row.h"
+#include "providers/cpu/isa/target.h"
 #include "providers/cpu/kernels/conv/geometry.h"
+#include "providers/cpu/kernels/window/blocked_row.h"
 
 namespace pfrt::cpu {
 
@@ -18,11 +19,11 @@ int64_t depthwise_input_plane(const ConvGeometry& geometry, int64_t shuffle, int
 struct ChannelTaps {
   using Sum = __m256;
   const float *weights, *bias;  // weights: of 16 channels a tap
-  PFRT_AVX2 Sum start() const { return _mm256_loadu_ps(bias); }
-  PFRT_AVX2 Sum add(Sum sum, __m256 x, int64_t tap) const {
+  PFRT_AVX2_INLINE Sum start() const { return _mm256_loadu_ps(bias); }
+  PFRT_AVX2_INLINE Sum add(Sum sum, __m256 x, int64_t tap) const {
     return _mm256_add_ps(sum, _mm256_mul_ps(_mm256_loadu_ps(weights + kBlockChannels * tap), x));
   }
-  PFRT_AVX2 __m256 finish(Sum sum, int64_t) const { return sum; }
+  PFRT_AVX2_INLINE __m256 finish(Sum sum, int64_t) const { return sum; }
 };
 
 // Of small planes of float32, which SmallPlanes::takes() takes.

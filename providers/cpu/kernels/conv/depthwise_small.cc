@@ -3,7 +3,7 @@
 #include <memory>
 
 #include "providers/cpu/kernels/conv/depthwise.h"
-#include "providers/cpu/kernels/conv/small_planes.h"
+#include "providers/cpu/kernels/window/small_planes.h"
 
 namespace pfrt::cpu {
 

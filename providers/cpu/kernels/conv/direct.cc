@@ -6,17 +6,16 @@
 #include <algorithm>
 #include <memory>
 
+#include "providers/cpu/epilogue/in_float32.h"
 #include "providers/cpu/kernels/conv/direct_plan.h"
-#include "providers/cpu/kernels/conv/plane_lines.h"
-#include "providers/cpu/kernels/in_float32.h"
+#include "providers/cpu/kernels/window/plane_lines.h"
+#include "providers/cpu/row/ceil_div.h"
 
 namespace pfrt::cpu {
 namespace {
 
 constexpr int64_t kPanel = DirectPlan::kPanel;
 constexpr int64_t kWantedTasks = 16;
-
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 struct Plan : DirectPlan {
   NarrowFn narrow;  // to the output's type; null: float32

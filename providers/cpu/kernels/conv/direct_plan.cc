@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "providers/cpu/kernels/matmul/transpose.h"
+#include "providers/cpu/row/ceil_div.h"
 
 namespace pfrt::cpu {
 namespace {
@@ -15,8 +16,6 @@ constexpr int64_t kPass = 128;       // k of a call, a panel of which stays in t
 constexpr int64_t kShort = 25;       // all of them; the 27 of a first layer with colours would tell
 constexpr int64_t kWantedTasks = 16;
 constexpr int64_t kLeastWork = 1 << 16;  // multiply-adds of a task
-
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 // Whether pixels are positions, and rows do not matter.
 bool is_whole(const Window& w) {

@@ -9,9 +9,9 @@
 #include <memory>
 
 #include "providers/cpu/kernels/conv/direct_plan.h"
-#include "providers/cpu/kernels/conv/plane_lines.h"
-#include "providers/cpu/kernels/pool/greater.h"
 #include "providers/cpu/kernels/pool/make.h"
+#include "providers/cpu/kernels/window/plane_lines.h"
+#include "providers/cpu/row/greater.h"
 
 namespace pfrt::cpu {
 namespace {

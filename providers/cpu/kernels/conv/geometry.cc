@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
-#include "providers/cpu/kernels/matmul/load.h"
-#include "providers/cpu/kernels/signature.h"
+#include "providers/cpu/row/load.h"
+#include "providers/cpu/row/signature.h"
 
 namespace pfrt::cpu {
 namespace {

@@ -7,8 +7,8 @@
 #include <string>
 #include <string_view>
 
-#include "providers/cpu/kernel.h"
-#include "providers/cpu/kernels/conv/window.h"
+#include "providers/cpu/kernels/window/window.h"
+#include "providers/cpu/row/row.h"
 
 namespace pfrt::cpu {
 

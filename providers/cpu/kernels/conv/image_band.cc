@@ -3,15 +3,14 @@
 
 #include <algorithm>
 
-#include "providers/cpu/kernels/conv/plane_lines.h"
+#include "providers/cpu/kernels/window/plane_lines.h"
+#include "providers/cpu/row/ceil_div.h"
 
 namespace pfrt::cpu {
 namespace {
 
 constexpr int64_t kLine = 16, kHalf = 8;
 constexpr int64_t kPartBytes = 32 << 10;
-
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 // Of lines that lie in blocks: few of a cache's lines, or of its sets, hold what one tap sees.
 bool is_sparse(const Window& w, bool blocked) {

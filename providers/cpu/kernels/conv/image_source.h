@@ -5,8 +5,8 @@
 // Immutable; thread-safe.
 #pragma once
 
-#include "providers/cpu/kernels/conv/window.h"
 #include "providers/cpu/kernels/matmul/gemm.h"
+#include "providers/cpu/kernels/window/window.h"
 
 namespace pfrt::cpu {
 

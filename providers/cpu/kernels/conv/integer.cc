@@ -3,7 +3,7 @@
 
 #include "providers/cpu/kernels/conv/geometry.h"
 #include "providers/cpu/kernels/conv/image_source.h"
-#include "providers/cpu/kernels/matmul/requantize.h"
+#include "providers/cpu/row/requantize.h"
 
 namespace pfrt::cpu {
 namespace {

@@ -6,9 +6,9 @@
 
 #include <memory>
 
+#include "providers/cpu/epilogue/in_float32.h"
 #include "providers/cpu/kernels/conv/geometry.h"
-#include "providers/cpu/kernels/in_float32.h"
-#include "providers/cpu/kernels/matmul/requantize.h"
+#include "providers/cpu/row/requantize.h"
 
 namespace pfrt::cpu {
 namespace {

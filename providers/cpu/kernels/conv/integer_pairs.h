@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "providers/cpu/kernels/conv/geometry.h"
-#include "providers/cpu/kernels/matmul/requantize.h"
+#include "providers/cpu/row/requantize.h"
 
 namespace pfrt::cpu {
 

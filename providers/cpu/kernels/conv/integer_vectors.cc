@@ -8,8 +8,8 @@
 
 #include "providers/cpu/kernels/conv/direct_plan.h"
 #include "providers/cpu/kernels/conv/integer_pairs.h"
-#include "providers/cpu/kernels/conv/plane_lines.h"
 #include "providers/cpu/kernels/matmul/pairs.h"
+#include "providers/cpu/kernels/window/plane_lines.h"
 
 namespace pfrt::cpu {
 namespace {

@@ -8,12 +8,12 @@
 #include <algorithm>
 #include <memory>
 
+#include "providers/cpu/isa/target.h"
 #include "providers/cpu/jit/panel_product.h"
 #include "providers/cpu/kernels/conv/image_band.h"
 #include "providers/cpu/kernels/conv/integer_pairs.h"
 #include "providers/cpu/kernels/matmul/pairs.h"
-
-#define PFRT_AVX2 __attribute__((target("avx2")))
+#include "providers/cpu/row/ceil_div.h"
 
 namespace pfrt::cpu {
 namespace {
@@ -24,8 +24,6 @@ constexpr int64_t kPass = 256;                                  // pairs of a pr
 constexpr int64_t kBandBytes = 1 << 20, kLeastTiles = 56;
 constexpr int64_t kLeastChannels = 32, kMostChannels = 896, kLeastOutputs = 32;
 static_assert(9 * 255 * 255 * kMostChannels < 1 << 29);
-
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 struct Plan {
   PairConv conv;

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "providers/cpu/kernels/conv/plane_lines.h"
+#include "providers/cpu/kernels/window/plane_lines.h"
 
 namespace pfrt::cpu {
 namespace {

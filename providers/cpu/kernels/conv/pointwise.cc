@@ -11,6 +11,7 @@
 
 #include "providers/cpu/isa/isa.h"
 #include "providers/cpu/kernels/conv/geometry.h"
+#include "providers/cpu/row/ceil_div.h"
 
 namespace pfrt::cpu {
 namespace {
@@ -19,8 +20,6 @@ constexpr int64_t kLanes = 8, kVectors = 2, kPanel = kLanes * kVectors;  // pixe
 constexpr int64_t kMostRows = 6;                                         // output channels
 constexpr int64_t kMostChain = 80;  // k summed apart, which keeps errors small
 constexpr int64_t kBlock = 16;      // channels that other kernels take together
-
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 // c[r * ldc + j] = start[r] + the sum over k < kn of a[r * lda + k] * b[k * ldb + j]; without
 // |start|, that is added to what c holds.

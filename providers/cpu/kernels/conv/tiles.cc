@@ -12,6 +12,7 @@
 #include "providers/cpu/kernels/conv/plane_image.h"
 #include "providers/cpu/kernels/matmul/planes.h"
 #include "providers/cpu/kernels/matmul/split_product.h"
+#include "providers/cpu/row/ceil_div.h"
 
 namespace pfrt::cpu {
 namespace {
@@ -24,8 +25,6 @@ constexpr int64_t kLeastBand = 256;        // positions: weights are read once a
 constexpr int64_t kMostPositions = 512;    // of a task
 constexpr int64_t kWantedTasks = 8;
 constexpr int64_t kPlainPositions = 64;
-
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 // Columns of a block of output channels from |first| on.
 int64_t side_of(int64_t outputs, int64_t first) { return outputs - first > kSide ? kBlock : kSide; }

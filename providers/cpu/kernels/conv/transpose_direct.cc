@@ -6,10 +6,12 @@
 #include <algorithm>
 #include <memory>
 
+#include "providers/cpu/epilogue/in_float32.h"
 #include "providers/cpu/jit/panel_product.h"
 #include "providers/cpu/kernels/conv/phases.h"
-#include "providers/cpu/kernels/in_float32.h"
 #include "providers/cpu/kernels/matmul/split_product.h"
+#include "providers/cpu/row/ceil_div.h"
+#include "providers/cpu/row/load.h"
 
 namespace pfrt::cpu {
 namespace {
@@ -20,8 +22,6 @@ constexpr int64_t kBandBytes = 256 << 10;  // stays in the second-level cache
 constexpr int64_t kTileSites = 192;        // the sums of a phase stay in the first
 constexpr int64_t kLeastSites = 24, kWantedTasks = 16;
 constexpr int64_t kMostStride = 64;  // more phases than that are not worth their loops
-
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 struct Plan {
   ConvGeometry geometry;

@@ -11,12 +11,12 @@
 #include <algorithm>
 #include <memory>
 
+#include "providers/cpu/epilogue/in_float32.h"
+#include "providers/cpu/isa/target.h"
 #include "providers/cpu/jit/panel_product.h"
 #include "providers/cpu/kernels/conv/phases.h"
-#include "providers/cpu/kernels/in_float32.h"
-#include "providers/cpu/kernels/matmul/load.h"
-
-#define PFRT_AVX2 __attribute__((target("avx2,fma")))
+#include "providers/cpu/row/ceil_div.h"
+#include "providers/cpu/row/load.h"
 
 namespace pfrt::cpu {
 namespace {
@@ -29,8 +29,6 @@ constexpr int64_t kLeastTiles = 56;                             // weights are r
 constexpr int64_t kLeastInputs = 128;                           // plain sums of fewer err less
 constexpr int64_t kLeastOutputs = 16;
 constexpr int64_t kMostNumbers = 4 << 20;  // of weights, which take longer to read than they save
-
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 struct Plan {
   ConvGeometry geometry;
@@ -95,12 +93,12 @@ struct Three {
   __m256 v[kSide];
 };
 
-PFRT_AVX2 inline Three input_line(__m256 a, __m256 b, __m256 c) {
+PFRT_AVX2_FMA inline Three input_line(__m256 a, __m256 b, __m256 c) {
   return {{_mm256_sub_ps(a, b), b, _mm256_sub_ps(c, b)}};
 }
 
 // 3 x 3 pixels of 16 channels, |row| apart, to the 9 parts, |part| apart.
-PFRT_AVX2 void transform_pixels(const float* in, int64_t row, float* out, int64_t part) {
+PFRT_AVX2_FMA void transform_pixels(const float* in, int64_t row, float* out, int64_t part) {
   for (int64_t half = 0; half < kPanel; half += 8) {
     Three columns[kSide];
 #pragma GCC unroll 3
@@ -121,8 +119,8 @@ PFRT_AVX2 void transform_pixels(const float* in, int64_t row, float* out, int64_
 
 // The 9 parts of a tile's sums to 2 x 2 sites of 16 channels, |row| and |step| apart. False where
 // one is not finite: of infinite pixels plain sums may be infinite where differences are nothing.
-PFRT_AVX2 bool transform_sums(const float* in, int64_t part, const float* bias, float* out,
-                              int64_t row, int64_t step) {
+PFRT_AVX2_FMA bool transform_sums(const float* in, int64_t part, const float* bias, float* out,
+                                  int64_t row, int64_t step) {
   __m256 nothing = _mm256_setzero_ps();
   for (int64_t half = 0; half < kPanel; half += 8) {
     __m256 upper[kSide], lower[kSide];

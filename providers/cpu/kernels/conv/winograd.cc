@@ -10,15 +10,15 @@
 #include <algorithm>
 #include <memory>
 
+#include "providers/cpu/epilogue/in_float32.h"
+#include "providers/cpu/isa/target.h"
 #include "providers/cpu/jit/panel_product.h"
 #include "providers/cpu/kernels/conv/geometry.h"
 #include "providers/cpu/kernels/conv/image_band.h"
-#include "providers/cpu/kernels/conv/plane_lines.h"
-#include "providers/cpu/kernels/in_float32.h"
-#include "providers/cpu/kernels/matmul/load.h"
 #include "providers/cpu/kernels/matmul/transpose.h"
-
-#define PFRT_AVX2 __attribute__((target("avx2,fma")))
+#include "providers/cpu/kernels/window/plane_lines.h"
+#include "providers/cpu/row/ceil_div.h"
+#include "providers/cpu/row/load.h"
 
 namespace pfrt::cpu {
 namespace {
@@ -29,8 +29,6 @@ constexpr int64_t kPass = 64;                                   // k of a produc
 constexpr int64_t kBandBytes = 1 << 20;                         // results do not depend on it
 constexpr int64_t kLeastTiles = 56;                             // weights are read once a band
 constexpr int64_t kLeastInputs = 32, kLeastOutputs = 24;        // transforms cost the same for few
-
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 struct Plan {
   ConvGeometry geometry;
@@ -100,8 +98,8 @@ struct Plan {
 // The sums, or differences, of two rows of four pixels of 8 channels, transformed along the row: to
 // four parts.
 template <bool kAdd>
-PFRT_AVX2 inline void transform_line(const float* upper, const float* lower, float* out,
-                                     int64_t part) {
+PFRT_AVX2_FMA inline void transform_line(const float* upper, const float* lower, float* out,
+                                         int64_t part) {
   __m256 v[4];
 #pragma GCC unroll 4
   for (int64_t x = 0; x < 4; ++x) {
@@ -116,7 +114,7 @@ PFRT_AVX2 inline void transform_line(const float* upper, const float* lower, flo
 }
 
 // 4 x 4 pixels of 16 channels, |row| apart, to the 16 parts, |part| apart.
-PFRT_AVX2 void transform_pixels(const float* in, int64_t row, float* out, int64_t part) {
+PFRT_AVX2_FMA void transform_pixels(const float* in, int64_t row, float* out, int64_t part) {
   for (int64_t half = 0; half < kPanel; half += 8) {
     // Row by row of the parts: all 16 of them do not fit the registers.
     const float *const a = in + half, *const b = a + row, *const c = b + row, *const d = c + row;
@@ -128,9 +126,11 @@ PFRT_AVX2 void transform_pixels(const float* in, int64_t row, float* out, int64_
   }
 }
 
-PFRT_AVX2 inline __m256 magnitude(__m256 x) { return _mm256_andnot_ps(_mm256_set1_ps(-0.0f), x); }
+PFRT_AVX2_FMA inline __m256 magnitude(__m256 x) {
+  return _mm256_andnot_ps(_mm256_set1_ps(-0.0f), x);
+}
 
-PFRT_AVX2 inline float greatest(__m256 x) {
+PFRT_AVX2_FMA inline float greatest(__m256 x) {
   __m128 most = _mm_max_ps(_mm256_castps256_ps128(x), _mm256_extractf128_ps(x, 1));
   most = _mm_max_ps(most, _mm_movehl_ps(most, most));
   most = _mm_max_ss(most, _mm_movehdup_ps(most));
@@ -141,8 +141,8 @@ PFRT_AVX2 inline float greatest(__m256 x) {
 // they are not to be trusted: not finite, or large, and at some position so small beside the parts
 // that these came from pixels which it does not see, and left it nothing but roundings. Of ordinary
 // numbers those are too small to tell, and a position that sees zeros alone is nothing strange.
-PFRT_AVX2 bool transform_sums(const float* in, int64_t part, int64_t columns, const float* bias,
-                              float* out, int64_t row) {
+PFRT_AVX2_FMA bool transform_sums(const float* in, int64_t part, int64_t columns, const float* bias,
+                                  float* out, int64_t row) {
   constexpr float kRange = 4096, kLarge = 65536;
   __m256 nothing = _mm256_setzero_ps(), parts = nothing;
   __m256 sizes[kOut * kOut] = {nothing, nothing, nothing, nothing};
@@ -409,14 +409,14 @@ std::vector<Alternative> alternatives(const ConvGeometry& geometry, pfrt_dtype w
 }
 
 // Four numbers in double precision.
-PFRT_AVX2 inline __m256d wide(const float* from) { return _mm256_cvtps_pd(_mm_loadu_ps(from)); }
+PFRT_AVX2_FMA inline __m256d wide(const float* from) { return _mm256_cvtps_pd(_mm_loadu_ps(from)); }
 
 // The transform of three taps in a row.
 struct Taps {
   __m256d v[kSide];
 };
 
-PFRT_AVX2 inline Taps tap_line(__m256d a, __m256d b, __m256d c) {
+PFRT_AVX2_FMA inline Taps tap_line(__m256d a, __m256d b, __m256d c) {
   const __m256d half = _mm256_set1_pd(0.5);
   return {{a, _mm256_mul_pd(_mm256_add_pd(_mm256_add_pd(a, b), c), half),
            _mm256_mul_pd(_mm256_add_pd(_mm256_sub_pd(a, b), c), half), c}};
@@ -424,7 +424,7 @@ PFRT_AVX2 inline Taps tap_line(__m256d a, __m256d b, __m256d c) {
 
 // The 3 x 3 weights of one input channel, a line of outputs each, transformed: part p to
 // to[p * part].
-PFRT_AVX2 void transform_weights(const float* taps, float* to, int64_t part) {
+PFRT_AVX2_FMA void transform_weights(const float* taps, float* to, int64_t part) {
   for (int64_t o = 0; o < kPanel; o += 4) {
     Taps lines[3];
 #pragma GCC unroll 3

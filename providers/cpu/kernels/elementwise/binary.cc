@@ -4,10 +4,10 @@
 #include <algorithm>
 #include <atomic>
 
-#include "providers/cpu/kernels/elementwise/arithmetic.h"
 #include "providers/cpu/kernels/elementwise/broadcast.h"
 #include "providers/cpu/kernels/elementwise/elementwise.h"
-#include "providers/cpu/kernels/signature.h"
+#include "providers/cpu/row/arithmetic.h"
+#include "providers/cpu/row/signature.h"
 
 namespace pfrt::cpu {
 namespace {

@@ -10,8 +10,8 @@
 #include <tuple>
 #include <type_traits>
 
-#include "providers/cpu/kernel.h"
-#include "providers/cpu/kernels/convert.h"
+#include "providers/cpu/row/convert.h"
+#include "providers/cpu/row/row.h"
 
 namespace pfrt::cpu {
 

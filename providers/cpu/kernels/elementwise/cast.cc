@@ -2,10 +2,10 @@
 #include <algorithm>
 #include <cstring>
 
-#include "providers/cpu/kernels/convert.h"
 #include "providers/cpu/kernels/elementwise/elementwise.h"
-#include "providers/cpu/kernels/parts.h"
-#include "providers/cpu/kernels/signature.h"
+#include "providers/cpu/row/convert.h"
+#include "providers/cpu/row/parts.h"
+#include "providers/cpu/row/signature.h"
 
 namespace pfrt::cpu {
 namespace {

@@ -6,12 +6,12 @@
 #include <cstring>
 #include <vector>
 
-#include "providers/cpu/kernels/convert.h"
 #include "providers/cpu/kernels/index/index.h"
-#include "providers/cpu/kernels/index/outlet.h"
-#include "providers/cpu/kernels/lines.h"
-#include "providers/cpu/kernels/pace.h"
-#include "providers/cpu/kernels/signature.h"
+#include "providers/cpu/row/convert.h"
+#include "providers/cpu/row/lines.h"
+#include "providers/cpu/row/outlet.h"
+#include "providers/cpu/row/pace.h"
+#include "providers/cpu/row/signature.h"
 
 namespace pfrt::cpu {
 namespace {

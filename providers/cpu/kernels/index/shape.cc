@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "providers/cpu/kernels/index/index.h"
-#include "providers/cpu/kernels/signature.h"
+#include "providers/cpu/row/signature.h"
 
 namespace pfrt::cpu {
 namespace {

@@ -5,11 +5,11 @@
 #include <algorithm>
 #include <vector>
 
-#include "providers/cpu/kernels/convert.h"
 #include "providers/cpu/kernels/index/index.h"
-#include "providers/cpu/kernels/index/outlet.h"
-#include "providers/cpu/kernels/signature.h"
-#include "providers/cpu/kernels/sorting.h"
+#include "providers/cpu/row/convert.h"
+#include "providers/cpu/row/outlet.h"
+#include "providers/cpu/row/signature.h"
+#include "providers/cpu/row/sorting.h"
 
 namespace pfrt::cpu {
 namespace {

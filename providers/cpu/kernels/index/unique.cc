@@ -10,13 +10,13 @@
 #include <numeric>
 #include <vector>
 
-#include "providers/cpu/kernels/convert.h"
 #include "providers/cpu/kernels/index/index.h"
-#include "providers/cpu/kernels/index/outlet.h"
-#include "providers/cpu/kernels/lines.h"
-#include "providers/cpu/kernels/parts.h"
-#include "providers/cpu/kernels/signature.h"
-#include "providers/cpu/kernels/sorting.h"
+#include "providers/cpu/row/convert.h"
+#include "providers/cpu/row/lines.h"
+#include "providers/cpu/row/outlet.h"
+#include "providers/cpu/row/parts.h"
+#include "providers/cpu/row/signature.h"
+#include "providers/cpu/row/sorting.h"
 
 namespace pfrt::cpu {
 namespace {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "providers/cpu/kernels/matmul/columns.h"
 
-#include "providers/cpu/kernels/in_float32.h"
+#include "providers/cpu/epilogue/in_float32.h"
 #include "providers/cpu/kernels/matmul/half_columns.h"
 #include "providers/cpu/kernels/matmul/half_rows.h"
 #include "providers/cpu/kernels/matmul/panels.h"

@@ -9,17 +9,10 @@
 #include <optional>
 #include <string_view>
 
-#include "providers/cpu/kernel.h"
+#include "providers/cpu/kernels/matmul/constant_columns.h"
+#include "providers/cpu/row/row.h"
 
 namespace pfrt::cpu {
-
-// Constant columns of k numbers, outer_stride apart, their numbers k_stride.
-struct Columns {
-  int64_t n, k, outer_stride, k_stride;
-};
-
-// finish(row, i, j, n) has the elements of C's row i from column j on before they are final.
-using Finish = std::function<void(float* row, int64_t i, int64_t j, int64_t n)>;
 
 // What |columns|, input 1 of the node, are packed to for a product of at least |m| rows, or of any
 // number from there on; nothing where it is better off without.

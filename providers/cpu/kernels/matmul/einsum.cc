@@ -4,7 +4,7 @@
 
 #include "providers/cpu/kernels/matmul/einsum_step.h"
 #include "providers/cpu/kernels/matmul/product.h"
-#include "providers/cpu/kernels/signature.h"
+#include "providers/cpu/row/signature.h"
 
 namespace pfrt::cpu {
 namespace {

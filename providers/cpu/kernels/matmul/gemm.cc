@@ -7,6 +7,7 @@
 
 #include "providers/cpu/kernels/matmul/split_product.h"
 #include "providers/cpu/kernels/matmul/transpose.h"
+#include "providers/cpu/row/ceil_div.h"
 
 namespace pfrt::cpu {
 namespace {
@@ -20,8 +21,6 @@ constexpr int64_t kTransposed = 4;       // lines of k at a time
 constexpr int64_t kMinTileWork =
     1 << 20;  // multiply-adds below which a tile is not cut for parallelism
 constexpr int64_t kWantedTiles = 16;
-
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 template <typename T>
 pfrt_dtype dtype_of() {

@@ -9,35 +9,13 @@
 
 #include <cstdint>
 
-#include "providers/cpu/kernel.h"
-#include "providers/cpu/kernels/halves.h"
-#include "providers/cpu/kernels/matmul/load.h"
 #include "providers/cpu/kernels/matmul/micro.h"
+#include "providers/cpu/kernels/matmul/panel_source.h"
+#include "providers/cpu/row/halves.h"
+#include "providers/cpu/row/load.h"
+#include "providers/cpu/row/run.h"
 
 namespace pfrt::cpu {
-
-// A matrix as the product reads it: an outer index (row of A, column of B) by k.
-template <typename T>
-class PanelSource {
- public:
-  virtual ~PanelSource() = default;
-  // out[k * width + j] = element (first + j, k0 + k) for j < count, 0 for count <= j < width; k <
-  // kn.
-  virtual void pack(T* out, int64_t width, int64_t first, int64_t count, int64_t k0,
-                    int64_t kn) const = 0;
-  // The address of element (first, k0) if elements (first + j, k0) lie side by side there,
-  // |k_stride| apart in k.
-  virtual const T* in_place(int64_t first, int64_t k0, int64_t* k_stride) const {
-    static_cast<void>(first), static_cast<void>(k0), static_cast<void>(k_stride);
-    return nullptr;
-  }
-  // The address of element (first, k0) if elements (first, k0 + k) lie side by side there,
-  // |outer_stride| apart in the outer index.
-  virtual const T* lines_in_place(int64_t first, int64_t k0, int64_t* outer_stride) const {
-    static_cast<void>(first), static_cast<void>(k0), static_cast<void>(outer_stride);
-    return nullptr;
-  }
-};
 
 // A tensor with strides; half types and small integers are widened on the way, zero points
 // subtracted.
@@ -61,10 +39,6 @@ class StridedSource : public PanelSource<T> {
   bool same_type_;
   const T* zero_ = nullptr;
   int64_t zero_stride_ = 0;
-};
-
-struct GemmTile {
-  int64_t row, rows, col, cols;
 };
 
 template <typename T>

@@ -7,8 +7,8 @@
 
 #include "core/base/half.h"
 #include "providers/cpu/isa/isa.h"
-#include "providers/cpu/kernels/halves.h"
 #include "providers/cpu/kernels/matmul/gemm.h"
+#include "providers/cpu/row/halves.h"
 
 namespace pfrt::cpu {
 namespace {

@@ -12,8 +12,8 @@
 #include <optional>
 #include <string_view>
 
-#include "providers/cpu/kernel.h"
-#include "providers/cpu/kernels/matmul/columns.h"
+#include "providers/cpu/kernels/matmul/constant_columns.h"
+#include "providers/cpu/row/row.h"
 
 namespace pfrt::cpu {
 

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "providers/cpu/row/ceil_div.h"
+
 namespace pfrt::cpu {
 namespace {
 
@@ -14,8 +16,6 @@ constexpr int64_t kMostPanels = 4;  // read side by side
 constexpr int64_t kBlock = 64;      // k summed apart, which keeps errors small
 constexpr int64_t kAhead = 2048;    // bytes
 constexpr int64_t kLeastTaskBytes = 32 << 10, kTaskBytes = 512 << 10, kWantedTasks = 8;
-
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 // Eight columns of the even or the odd k, as float32.
 template <Half kHalf, bool kOdd>

@@ -2,8 +2,8 @@
 #include <algorithm>
 
 #include "providers/cpu/kernels/matmul/product.h"
-#include "providers/cpu/kernels/matmul/requantize.h"
-#include "providers/cpu/kernels/signature.h"
+#include "providers/cpu/row/requantize.h"
+#include "providers/cpu/row/signature.h"
 
 namespace pfrt::cpu {
 namespace {

@@ -10,7 +10,7 @@
 #include "providers/cpu/kernels/matmul/pairs.h"
 #include "providers/cpu/kernels/matmul/panels.h"
 #include "providers/cpu/kernels/matmul/product.h"
-#include "providers/cpu/kernels/matmul/requantize.h"
+#include "providers/cpu/row/requantize.h"
 
 namespace pfrt::cpu {
 namespace {

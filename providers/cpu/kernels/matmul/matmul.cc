@@ -6,7 +6,7 @@
 #include "providers/cpu/kernels/matmul/columns.h"
 #include "providers/cpu/kernels/matmul/integer_panels.h"
 #include "providers/cpu/kernels/matmul/product.h"
-#include "providers/cpu/kernels/signature.h"
+#include "providers/cpu/row/signature.h"
 
 namespace pfrt::cpu {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "providers/cpu/kernels/matmul/matmul.h"
 #include "providers/cpu/kernels/matmul/product.h"
-#include "providers/cpu/kernels/signature.h"
+#include "providers/cpu/row/signature.h"
 
 namespace pfrt::cpu {
 namespace {

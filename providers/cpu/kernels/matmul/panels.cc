@@ -5,6 +5,7 @@
 
 #include "providers/cpu/kernels/matmul/gemm.h"
 #include "providers/cpu/kernels/matmul/half_columns.h"
+#include "providers/cpu/row/ceil_div.h"
 
 namespace pfrt::cpu {
 namespace {
@@ -19,8 +20,6 @@ constexpr int64_t kLeastTaskCols = 128, kTaskCols = 512, kWantedTasks = 8;
 constexpr int64_t kTaskNumbers = 96 << 10, kLeastTaskRows = 32;
 // Of scratch, before sums: a pass of panels that had to be widened.
 constexpr int64_t kWidened = PanelProduct::kMostPanels * kPanel * kPass;
-
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 // Passes as alike as whole chains can be.
 int64_t pass_of(int64_t k) { return ceil_div(ceil_div(k, ceil_div(k, kPass)), kChain) * kChain; }

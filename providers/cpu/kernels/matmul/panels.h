@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "providers/cpu/jit/panel_product.h"
-#include "providers/cpu/kernel.h"
-#include "providers/cpu/kernels/matmul/columns.h"
+#include "providers/cpu/kernels/matmul/constant_columns.h"
+#include "providers/cpu/row/row.h"
 
 namespace pfrt::cpu {
 

@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "providers/cpu/kernel.h"
 #include "providers/cpu/kernels/matmul/gemm.h"
 #include "providers/cpu/kernels/matmul/split_product.h"
+#include "providers/cpu/row/row.h"
 
 namespace pfrt::cpu {
 

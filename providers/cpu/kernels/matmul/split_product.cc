@@ -5,6 +5,7 @@
 
 #include "providers/cpu/jit/tile_product.h"
 #include "providers/cpu/kernels/matmul/planes.h"
+#include "providers/cpu/row/ceil_div.h"
 
 namespace pfrt::cpu {
 namespace {
@@ -12,8 +13,6 @@ namespace {
 constexpr int64_t kSide = TileProduct::kSide, kBlock = TileProduct::kBlock;
 // k a pass, at most: each is summed apart, which keeps errors small, and its planes stay close.
 constexpr int64_t kDepth = 512, kMostChunks = kDepth / TileProduct::kChunk;
-
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 // Passes of equal length, whole chunks.
 int64_t depth_of(int64_t k) {

@@ -10,7 +10,8 @@
 
 #include <cstdint>
 
-#include "providers/cpu/kernels/matmul/gemm.h"
+#include "providers/cpu/kernels/matmul/panel_source.h"
+#include "providers/cpu/row/run.h"
 
 namespace pfrt::cpu {
 

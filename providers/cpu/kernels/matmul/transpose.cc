@@ -6,8 +6,7 @@
 #include <algorithm>
 
 #include "providers/cpu/isa/isa.h"
-
-#define PFRT_AVX2 __attribute__((target("avx2")))
+#include "providers/cpu/isa/target.h"
 
 namespace pfrt::cpu {
 namespace {

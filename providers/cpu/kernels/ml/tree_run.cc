@@ -8,9 +8,9 @@
 #include <cstring>
 #include <memory>
 
-#include "providers/cpu/kernels/convert.h"
 #include "providers/cpu/kernels/ml/trees.h"
-#include "providers/cpu/kernels/signature.h"
+#include "providers/cpu/row/convert.h"
+#include "providers/cpu/row/signature.h"
 
 namespace pfrt::cpu {
 namespace {

@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "providers/cpu/kernels/move/cut.h"
-
 #include <algorithm>
 #include <cstring>
 #include <optional>
 
-#include "providers/cpu/kernels/matmul/load.h"
-#include "providers/cpu/kernels/move/indices.h"
 #include "providers/cpu/kernels/move/make.h"
-#include "providers/cpu/kernels/move/strided.h"
-#include "providers/cpu/kernels/signature.h"
+#include "providers/cpu/row/indices.h"
+#include "providers/cpu/row/load.h"
+#include "providers/cpu/row/signature.h"
+#include "providers/cpu/row/slice_range.h"
+#include "providers/cpu/row/strided.h"
 
 namespace pfrt::cpu {
 namespace {
@@ -112,19 +111,6 @@ void pad_rows(const Run& run, const std::vector<std::vector<int64_t>>& maps,
 
 }  // namespace
 
-Result<Cut> cut_of(int64_t start, int64_t end, int64_t step, int64_t size) {
-  if (step == 0) return kernel_error("a step is 0");
-  if (size == 0) return Cut{0, 0, step};
-  const int64_t low = step > 0 ? 0 : -1, high = step > 0 ? size : size - 1;
-  if (start < 0) start = start < -size ? low : start + size;
-  if (end < 0) end = end < -size ? low : end + size;
-  start = std::clamp(start, std::min<int64_t>(0, high), std::max<int64_t>(high, 0));
-  end = std::clamp(end, low, std::max(low, high));
-  if (step > 0) return Cut{start, end > start ? (end - start - 1) / step + 1 : 0, step};
-  const int64_t back = step == INT64_MIN ? INT64_MAX : -step;
-  return Cut{start, start > end ? (start - end - 1) / back + 1 : 0, step};
-}
-
 struct SliceInputs {
   std::vector<int64_t> starts, ends;
   std::optional<std::vector<int64_t>> axes, steps;
@@ -145,7 +131,7 @@ Result<SliceCopy> slice_copy(size_t bytes, const std::vector<int64_t>& in,
   for (size_t i = 0; i < at.starts.size(); ++i) {
     const size_t axis = named[i];
     PFRT_ASSIGN(const auto cut,
-                cut_of(at.starts[i], at.ends[i], at.steps ? (*at.steps)[i] : 1, in[axis]));
+                slice_range(at.starts[i], at.ends[i], at.steps ? (*at.steps)[i] : 1, in[axis]));
     count[axis] = cut.count;
     offset += cut.start * strides[axis];
     // A step past the tensor is taken once at most.

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
-#include "providers/cpu/kernels/matmul/load.h"
 #include "providers/cpu/kernels/move/make.h"
-#include "providers/cpu/kernels/move/strided.h"
-#include "providers/cpu/kernels/signature.h"
+#include "providers/cpu/row/load.h"
+#include "providers/cpu/row/signature.h"
+#include "providers/cpu/row/strided.h"
 
 namespace pfrt::cpu {
 namespace {

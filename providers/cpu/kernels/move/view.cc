@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "providers/cpu/kernels/move/make.h"
-#include "providers/cpu/kernels/move/strided.h"
-#include "providers/cpu/kernels/signature.h"
+#include "providers/cpu/row/signature.h"
+#include "providers/cpu/row/strided.h"
 
 namespace pfrt::cpu {
 namespace {

@@ -4,10 +4,10 @@
 #include <algorithm>
 #include <cmath>
 
-#include "providers/cpu/kernels/move/strided.h"
-#include "providers/cpu/kernels/norm/rows.h"
-#include "providers/cpu/kernels/pace.h"
-#include "providers/cpu/kernels/signature.h"
+#include "providers/cpu/epilogue/norm_rows.h"
+#include "providers/cpu/row/pace.h"
+#include "providers/cpu/row/signature.h"
+#include "providers/cpu/row/strided.h"
 
 namespace pfrt::cpu {
 namespace {

@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "providers/cpu/kernels/norm/rows.h"
-#include "providers/cpu/kernels/signature.h"
+#include "providers/cpu/epilogue/norm_rows.h"
+#include "providers/cpu/row/signature.h"
 
 namespace pfrt::cpu {
 namespace {

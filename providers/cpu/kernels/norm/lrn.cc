@@ -7,11 +7,10 @@
 #include <algorithm>
 #include <cmath>
 
+#include "providers/cpu/epilogue/norm_rows.h"
 #include "providers/cpu/isa/isa.h"
-#include "providers/cpu/kernels/norm/rows.h"
-#include "providers/cpu/kernels/signature.h"
-
-#define PFRT_AVX2 __attribute__((target("avx2,fma")))
+#include "providers/cpu/isa/target.h"
+#include "providers/cpu/row/signature.h"
 
 namespace pfrt::cpu {
 namespace {
@@ -46,15 +45,15 @@ Result<Form> read(const SnapshotNode& node) {
 }
 
 // x / (bias + factor * squares)^(3/4).
-PFRT_AVX2 inline __m256 three_quarters(__m256 x, __m256 squares, float factor, float bias) {
+PFRT_AVX2_FMA inline __m256 three_quarters(__m256 x, __m256 squares, float factor, float bias) {
   const __m256 base = _mm256_fmadd_ps(squares, _mm256_set1_ps(factor), _mm256_set1_ps(bias));
   const __m256 root = _mm256_sqrt_ps(base);
   return _mm256_div_ps(x, _mm256_mul_ps(root, _mm256_sqrt_ps(root)));
 }
 
 // n elements of a plane; |count| planes, |stride| apart from |first| on, are its neighbours.
-PFRT_AVX2 void plane_piece(const Form& f, const float* x, float* y, const float* first,
-                           int64_t stride, int64_t count, int64_t n) {
+PFRT_AVX2_FMA void plane_piece(const Form& f, const float* x, float* y, const float* first,
+                               int64_t stride, int64_t count, int64_t n) {
   const float factor = static_cast<float>(f.factor), bias = static_cast<float>(f.bias);
   for (int64_t j = 0; j < n; j += 8) {
     const bool whole = j + 8 <= n;
@@ -79,8 +78,8 @@ constexpr int64_t kBlock = 16, kMostAside = 8;
 constexpr int64_t kChunk = 512, kBlockChunk = 256;  // pixels at a time
 
 // n pixels of a block of 16 channels; the blocks before and after it are null at the ends.
-PFRT_AVX2 void block_piece(const Form& f, const float* x, const float* previous, const float* next,
-                           float* y, int64_t n) {
+PFRT_AVX2_FMA void block_piece(const Form& f, const float* x, const float* previous,
+                               const float* next, float* y, int64_t n) {
   const float factor = static_cast<float>(f.factor), bias = static_cast<float>(f.bias);
   // Of a pixel: the last channels of the block before, this block, the first of the block after.
   // Several pixels at a time, as what was just stored is slow to load at another place.

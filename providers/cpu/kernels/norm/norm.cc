@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "providers/cpu/kernels/norm/rows.h"
+#include "providers/cpu/epilogue/norm_rows.h"
 
 namespace pfrt::cpu {
 namespace {

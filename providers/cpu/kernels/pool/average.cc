@@ -5,8 +5,9 @@
 #include <algorithm>
 #include <memory>
 
-#include "providers/cpu/kernels/conv/plane_band.h"
+#include "providers/cpu/isa/target.h"
 #include "providers/cpu/kernels/pool/make.h"
+#include "providers/cpu/kernels/window/plane_band.h"
 
 namespace pfrt::cpu {
 namespace {
@@ -17,17 +18,17 @@ struct AverageOf {
   };
   double outer;          // taps that count at this row, but for those along it
   const double* counts;  // along it, by position
-  PFRT_AVX2 Sum start() const { return {_mm256_setzero_pd(), _mm256_setzero_pd()}; }
-  PFRT_AVX2 int tap(size_t) const { return 0; }
-  PFRT_AVX2 Sum add(Sum sum, __m256 x, int) const {
+  PFRT_AVX2_INLINE Sum start() const { return {_mm256_setzero_pd(), _mm256_setzero_pd()}; }
+  PFRT_AVX2_INLINE int tap(size_t) const { return 0; }
+  PFRT_AVX2_INLINE Sum add(Sum sum, __m256 x, int) const {
     return {sum.low + _mm256_cvtps_pd(_mm256_castps256_ps128(x)),
             sum.high + _mm256_cvtps_pd(_mm256_extractf128_ps(x, 1))};
   }
-  PFRT_AVX2 __m128 divided(__m256d sum, int64_t position) const {
+  PFRT_AVX2_INLINE __m128 divided(__m256d sum, int64_t position) const {
     const __m256d count = _mm256_mul_pd(_mm256_set1_pd(outer), _mm256_loadu_pd(counts + position));
     return _mm256_cvtpd_ps(_mm256_div_pd(sum, _mm256_max_pd(count, _mm256_set1_pd(1))));
   }
-  PFRT_AVX2 __m256 finish(Sum sum, int64_t position) const {
+  PFRT_AVX2_INLINE __m256 finish(Sum sum, int64_t position) const {
     return _mm256_set_m128(divided(sum.high, position + PlaneBand::kLanes / 2),
                            divided(sum.low, position));
   }

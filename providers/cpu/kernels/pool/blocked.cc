@@ -6,12 +6,13 @@
 #include <limits>
 #include <memory>
 
+#include "providers/cpu/epilogue/in_float32.h"
 #include "providers/cpu/isa/isa.h"
-#include "providers/cpu/kernels/conv/small_planes.h"
-#include "providers/cpu/kernels/in_float32.h"
-#include "providers/cpu/kernels/pool/greater.h"
+#include "providers/cpu/isa/target.h"
 #include "providers/cpu/kernels/pool/make.h"
-#include "providers/cpu/kernels/signature.h"
+#include "providers/cpu/kernels/window/small_planes.h"
+#include "providers/cpu/row/greater.h"
+#include "providers/cpu/row/signature.h"
 
 namespace pfrt::cpu {
 namespace {
@@ -21,9 +22,11 @@ constexpr int64_t kTask = 1 << 14;  // elements
 
 struct MaxOf {
   using Sum = __m256;
-  PFRT_AVX2 Sum start() const { return _mm256_set1_ps(-std::numeric_limits<float>::infinity()); }
-  PFRT_AVX2 Sum add(Sum sum, __m256 x, int64_t) const { return greater_or_nan(x, sum); }
-  PFRT_AVX2 __m256 finish(Sum sum, int64_t) const { return sum; }
+  PFRT_AVX2_INLINE Sum start() const {
+    return _mm256_set1_ps(-std::numeric_limits<float>::infinity());
+  }
+  PFRT_AVX2_INLINE Sum add(Sum sum, __m256 x, int64_t) const { return greater_or_nan(x, sum); }
+  PFRT_AVX2_INLINE __m256 finish(Sum sum, int64_t) const { return sum; }
 };
 
 struct AverageOf {
@@ -32,12 +35,12 @@ struct AverageOf {
   };
   double outer;           // taps that count at this row, but for those along it
   const int64_t* counts;  // along it, by position
-  PFRT_AVX2 Sum start() const { return {_mm256_setzero_pd(), _mm256_setzero_pd()}; }
-  PFRT_AVX2 Sum add(Sum sum, __m256 x, int64_t) const {
+  PFRT_AVX2_INLINE Sum start() const { return {_mm256_setzero_pd(), _mm256_setzero_pd()}; }
+  PFRT_AVX2_INLINE Sum add(Sum sum, __m256 x, int64_t) const {
     return {sum.low + _mm256_cvtps_pd(_mm256_castps256_ps128(x)),
             sum.high + _mm256_cvtps_pd(_mm256_extractf128_ps(x, 1))};
   }
-  PFRT_AVX2 __m256 finish(Sum sum, int64_t position) const {
+  PFRT_AVX2_INLINE __m256 finish(Sum sum, int64_t position) const {
     const double count = outer * static_cast<double>(counts[position]);
     const __m256d by = _mm256_set1_pd(count > 0 ? count : 1);
     return _mm256_set_m128(_mm256_cvtpd_ps(_mm256_div_pd(sum.high, by)),

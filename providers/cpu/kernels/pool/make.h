@@ -6,10 +6,10 @@
 
 #include <string>
 
-#include "providers/cpu/kernel.h"
-#include "providers/cpu/kernels/conv/window.h"
-#include "providers/cpu/kernels/matmul/load.h"
-#include "providers/cpu/kernels/pace.h"
+#include "providers/cpu/kernels/window/window.h"
+#include "providers/cpu/row/load.h"
+#include "providers/cpu/row/pace.h"
+#include "providers/cpu/row/row.h"
 
 namespace pfrt::cpu {
 

@@ -6,7 +6,8 @@
 #include <span>
 
 #include "providers/cpu/isa/isa.h"
-#include "providers/cpu/kernels/pool/greater.h"
+#include "providers/cpu/isa/target.h"
+#include "providers/cpu/row/greater.h"
 
 namespace pfrt::cpu {
 namespace {
@@ -19,8 +20,8 @@ template <int Stride>
 struct Eight {
   static constexpr int64_t kCount = 8;
   using Vector = __m256;
-  PFRT_AVX2 static Vector least() { return _mm256_set1_ps(kLeast); }
-  PFRT_AVX2 static Vector load(const float* at) {
+  PFRT_AVX2_INLINE static Vector least() { return _mm256_set1_ps(kLeast); }
+  PFRT_AVX2_INLINE static Vector load(const float* at) {
     if constexpr (Stride == 1) {
       return _mm256_loadu_ps(at);
     } else if constexpr (Stride == 2) {
@@ -35,29 +36,29 @@ struct Eight {
       return _mm256_blend_ps(first, last, 0xc0);
     }
   }
-  PFRT_AVX2 static Vector greater(Vector x, Vector most) { return greater_or_nan(x, most); }
-  PFRT_AVX2 static void store(float* to, Vector v) { _mm256_storeu_ps(to, v); }
+  PFRT_AVX2_INLINE static Vector greater(Vector x, Vector most) { return greater_or_nan(x, most); }
+  PFRT_AVX2_INLINE static void store(float* to, Vector v) { _mm256_storeu_ps(to, v); }
 };
 
 template <int Stride>
 struct FourOf {
   static constexpr int64_t kCount = 4;
   using Vector = __m128;
-  PFRT_AVX2 static Vector least() { return _mm_set1_ps(kLeast); }
-  PFRT_AVX2 static Vector load(const float* at) {
+  PFRT_AVX2_INLINE static Vector least() { return _mm_set1_ps(kLeast); }
+  PFRT_AVX2_INLINE static Vector load(const float* at) {
     if constexpr (Stride == 1) return _mm_loadu_ps(at);
     if constexpr (Stride == 2) return _mm_shuffle_ps(_mm_loadu_ps(at), _mm_loadu_ps(at + 3), 0xd8);
     return _mm_shuffle_ps(_mm_loadu_ps(at), _mm_loadu_ps(at + 6), 0xcc);
   }
-  PFRT_AVX2 static Vector greater(Vector x, Vector most) {
+  PFRT_AVX2_INLINE static Vector greater(Vector x, Vector most) {
     return _mm_or_ps(_mm_max_ps(x, most), _mm_cmpunord_ps(x, x));
   }
-  PFRT_AVX2 static void store(float* to, Vector v) { _mm_storeu_ps(to, v); }
+  PFRT_AVX2_INLINE static void store(float* to, Vector v) { _mm_storeu_ps(to, v); }
 };
 
 template <typename Lanes, int Stride>
-PFRT_AVX2 inline void positions(const WindowRows& rows, std::span<const int64_t> starts,
-                                int64_t first, const float* plane, float* line) {
+PFRT_AVX2_INLINE inline void positions(const WindowRows& rows, std::span<const int64_t> starts,
+                                       int64_t first, const float* plane, float* line) {
   auto most = Lanes::least();
   for (const int64_t start : starts)
     for (int64_t x = 0; x < rows.row_taps(); ++x)
@@ -67,8 +68,9 @@ PFRT_AVX2 inline void positions(const WindowRows& rows, std::span<const int64_t>
 
 // Positions [begin, end), the last vector over the one before.
 template <typename Lanes, int Stride>
-PFRT_AVX2 inline void part(Pace& pace, const WindowRows& rows, std::span<const int64_t> starts,
-                           int64_t begin, int64_t end, const float* plane, float* line) {
+PFRT_AVX2_INLINE inline void part(Pace& pace, const WindowRows& rows,
+                                  std::span<const int64_t> starts, int64_t begin, int64_t end,
+                                  const float* plane, float* line) {
   const int64_t taps = static_cast<int64_t>(starts.size()) * rows.row_taps();
   int64_t p = begin;
   for (; p + Lanes::kCount <= end && !pace.stopped(taps); p += Lanes::kCount)

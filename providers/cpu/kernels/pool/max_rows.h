@@ -8,8 +8,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "providers/cpu/kernels/conv/window.h"
-#include "providers/cpu/kernels/pace.h"
+#include "providers/cpu/kernels/window/window.h"
+#include "providers/cpu/row/pace.h"
 
 namespace pfrt::cpu {
 

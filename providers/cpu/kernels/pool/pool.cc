@@ -2,7 +2,7 @@
 #include "providers/cpu/kernels/pool/pool.h"
 
 #include "providers/cpu/kernels/pool/make.h"
-#include "providers/cpu/kernels/signature.h"
+#include "providers/cpu/row/signature.h"
 
 namespace pfrt::cpu {
 namespace {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cstring>
 
-#include "providers/cpu/kernels/move/indices.h"
-#include "providers/cpu/kernels/move/strided.h"
 #include "providers/cpu/kernels/pool/make.h"
-#include "providers/cpu/kernels/signature.h"
+#include "providers/cpu/row/indices.h"
+#include "providers/cpu/row/signature.h"
+#include "providers/cpu/row/strided.h"
 
 namespace pfrt::cpu {
 namespace {

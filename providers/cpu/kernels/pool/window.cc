@@ -8,11 +8,11 @@
 #include <optional>
 
 #include "providers/cpu/isa/isa.h"
-#include "providers/cpu/kernels/conv/small_planes.h"
-#include "providers/cpu/kernels/pace.h"
-#include "providers/cpu/kernels/pool/greater.h"
 #include "providers/cpu/kernels/pool/make.h"
 #include "providers/cpu/kernels/pool/max_rows.h"
+#include "providers/cpu/kernels/window/small_planes.h"
+#include "providers/cpu/row/greater.h"
+#include "providers/cpu/row/pace.h"
 
 namespace pfrt::cpu {
 namespace {

@@ -6,10 +6,10 @@
 #include <algorithm>
 #include <vector>
 
-#include "providers/cpu/kernels/convert.h"
-#include "providers/cpu/kernels/matmul/requantize.h"
 #include "providers/cpu/kernels/quantize/rows.h"
-#include "providers/cpu/kernels/signature.h"
+#include "providers/cpu/row/convert.h"
+#include "providers/cpu/row/requantize.h"
+#include "providers/cpu/row/signature.h"
 
 namespace pfrt::cpu {
 namespace {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // QuantizeLinear and DequantizeLinear.
-#include "providers/cpu/kernels/convert.h"
-#include "providers/cpu/kernels/matmul/requantize.h"
 #include "providers/cpu/kernels/quantize/rows.h"
 #include "providers/cpu/kernels/quantize/scales.h"
-#include "providers/cpu/kernels/signature.h"
+#include "providers/cpu/row/convert.h"
+#include "providers/cpu/row/requantize.h"
+#include "providers/cpu/row/signature.h"
 
 namespace pfrt::cpu {
 namespace {

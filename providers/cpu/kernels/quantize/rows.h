@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "providers/cpu/kernel.h"
+#include "providers/cpu/row/kernel.h"
 
 namespace pfrt::cpu {
 

@@ -4,9 +4,10 @@
 #include <algorithm>
 #include <vector>
 
-#include "providers/cpu/kernels/convert.h"
-#include "providers/cpu/kernels/lines.h"
-#include "providers/cpu/kernels/signature.h"
+#include "providers/cpu/row/convert.h"
+#include "providers/cpu/row/kernel.h"
+#include "providers/cpu/row/lines.h"
+#include "providers/cpu/row/signature.h"
 
 namespace pfrt::cpu {
 

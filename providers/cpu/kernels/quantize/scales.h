@@ -6,7 +6,7 @@
 
 #include <cstdint>
 
-#include "providers/cpu/kernel.h"
+#include "providers/cpu/row/run.h"
 
 namespace pfrt::cpu {
 

@@ -6,24 +6,25 @@
 #include <cstring>
 
 #include "providers/cpu/isa/isa.h"
-
-#define PFRT_AVX2 __attribute__((target("avx2,fma"), always_inline))
+#include "providers/cpu/isa/target.h"
 
 namespace pfrt::cpu {
 namespace {
 
 constexpr int64_t kLanes = 8;
 
-PFRT_AVX2 inline __m256 number(float x) { return _mm256_set1_ps(x); }
-PFRT_AVX2 inline __m256 magnitude(__m256 x) { return _mm256_andnot_ps(number(-0.0f), x); }
-PFRT_AVX2 inline __m256 power_of_two(__m256i e) {
+PFRT_AVX2_FMA_INLINE inline __m256 number(float x) { return _mm256_set1_ps(x); }
+PFRT_AVX2_FMA_INLINE inline __m256 magnitude(__m256 x) {
+  return _mm256_andnot_ps(number(-0.0f), x);
+}
+PFRT_AVX2_FMA_INLINE inline __m256 power_of_two(__m256i e) {
   return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_add_epi32(e, _mm256_set1_epi32(127)), 23));
 }
 
 // e^x = 2^n (1 + r + r^2 p(r)) with n = round(x / ln 2), as the generated loops have it
 // (region/lower.cc). 2^n is multiplied in two halves, so that results below the smallest normal
 // number round once. NaN stays: it is the second operand.
-PFRT_AVX2 inline __m256 exp_of(__m256 x) {
+PFRT_AVX2_FMA_INLINE inline __m256 exp_of(__m256 x) {
   x = _mm256_min_ps(number(89), _mm256_max_ps(number(-104), x));
   const __m256 n = _mm256_round_ps(_mm256_mul_ps(x, number(1.44269504f)),
                                    _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
@@ -43,7 +44,7 @@ PFRT_AVX2 inline __m256 exp_of(__m256 x) {
 // q = e / (1 + e) or 1 / (1 + e) with e = e^-|x|: neither side overflows or cancels. What rounding
 // 1 + e added is taken off again to first order.
 struct SigmoidOf {
-  PFRT_AVX2 static __m256 of(__m256 x) {
+  PFRT_AVX2_FMA_INLINE static __m256 of(__m256 x) {
     const __m256 e = exp_of(_mm256_or_ps(x, number(-0.0f)));
     const __m256 sum = _mm256_add_ps(number(1), e);
     const __m256 extra = _mm256_sub_ps(_mm256_sub_ps(sum, number(1)), e);
@@ -55,7 +56,7 @@ struct SigmoidOf {
 // x + x^3 q(x^2) for |x| < 0.8, q fitted at Chebyshev nodes to 2e-8; 1 - 2 / (e^2|x| + 1) with x's
 // sign elsewhere.
 struct TanhOf {
-  PFRT_AVX2 static __m256 of(__m256 x) {
+  PFRT_AVX2_FMA_INLINE static __m256 of(__m256 x) {
     const __m256 size = magnitude(x);
     const __m256 e = exp_of(_mm256_add_ps(size, size));
     const __m256 large =

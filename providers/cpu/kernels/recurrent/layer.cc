@@ -4,7 +4,8 @@
 #include <initializer_list>
 #include <string_view>
 
-#include "providers/cpu/kernels/signature.h"
+#include "providers/cpu/row/kernel.h"
+#include "providers/cpu/row/signature.h"
 
 namespace pfrt::cpu {
 namespace {

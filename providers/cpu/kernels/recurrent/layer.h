@@ -7,7 +7,6 @@
 #include <cstdint>
 #include <vector>
 
-#include "providers/cpu/kernel.h"
 #include "providers/cpu/kernels/recurrent/activation.h"
 
 namespace pfrt::cpu {

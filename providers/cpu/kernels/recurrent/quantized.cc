@@ -5,10 +5,10 @@
 #include <memory>
 #include <vector>
 
-#include "providers/cpu/kernels/convert.h"
-#include "providers/cpu/kernels/matmul/requantize.h"
 #include "providers/cpu/kernels/recurrent/cell.h"
-#include "providers/cpu/kernels/signature.h"
+#include "providers/cpu/row/convert.h"
+#include "providers/cpu/row/requantize.h"
+#include "providers/cpu/row/signature.h"
 
 namespace pfrt::cpu {
 namespace {

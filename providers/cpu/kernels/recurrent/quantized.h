@@ -4,7 +4,7 @@
 // state are quantized to uint8 by their own range before they are multiplied. Thread-safe.
 #pragma once
 
-#include "providers/cpu/kernel.h"
+#include "providers/cpu/row/kernel.h"
 
 namespace pfrt::cpu {
 

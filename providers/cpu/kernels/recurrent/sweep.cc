@@ -5,8 +5,9 @@
 #include <cstring>
 #include <utility>
 
-#include "providers/cpu/kernels/convert.h"
 #include "providers/cpu/kernels/recurrent/sources.h"
+#include "providers/cpu/row/ceil_div.h"
+#include "providers/cpu/row/convert.h"
 
 namespace pfrt::cpu {
 namespace {
@@ -16,8 +17,6 @@ constexpr int64_t kManyLanes = 8;        // enough to keep workers busy
 constexpr int64_t kChunkRows = 192;      // rows of a product with W
 constexpr int64_t kBlockWork = 1 << 17;  // multiply-adds of a block of units, at least
 constexpr int64_t kMostBlocks = 32;
-
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 // Where GRU keeps the recurrent part of its candidate apart, that is one more column a unit.
 int64_t columns_a_unit(const Layer& layer) {

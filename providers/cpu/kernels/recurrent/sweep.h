@@ -17,6 +17,7 @@
 #include "providers/cpu/kernels/matmul/gemm.h"
 #include "providers/cpu/kernels/recurrent/cell.h"
 #include "providers/cpu/kernels/recurrent/row_product.h"
+#include "providers/cpu/row/row.h"
 
 namespace pfrt::cpu {
 

@@ -8,11 +8,11 @@
 #include <cmath>
 #include <memory>
 
-#include "providers/cpu/kernels/convert.h"
-#include "providers/cpu/kernels/elementwise/arithmetic.h"
 #include "providers/cpu/kernels/reduce/plan.h"
 #include "providers/cpu/kernels/reduce/reduce.h"
-#include "providers/cpu/kernels/signature.h"
+#include "providers/cpu/row/arithmetic.h"
+#include "providers/cpu/row/convert.h"
+#include "providers/cpu/row/signature.h"
 
 namespace pfrt::cpu {
 namespace {

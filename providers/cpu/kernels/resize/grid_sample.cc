@@ -7,10 +7,10 @@
 #include <cmath>
 #include <vector>
 
-#include "providers/cpu/kernels/convert.h"
-#include "providers/cpu/kernels/parts.h"
 #include "providers/cpu/kernels/resize/rows.h"
-#include "providers/cpu/kernels/signature.h"
+#include "providers/cpu/row/convert.h"
+#include "providers/cpu/row/parts.h"
+#include "providers/cpu/row/signature.h"
 
 namespace pfrt::cpu {
 namespace {

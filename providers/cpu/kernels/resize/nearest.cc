@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "providers/cpu/isa/isa.h"
-#include "providers/cpu/kernels/convert.h"
 #include "providers/cpu/kernels/resize/rows.h"
+#include "providers/cpu/row/convert.h"
 
 namespace pfrt::cpu {
 namespace {

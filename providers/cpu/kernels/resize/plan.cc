@@ -6,8 +6,10 @@
 #include <string_view>
 #include <utility>
 
-#include "providers/cpu/kernels/convert.h"
-#include "providers/cpu/kernels/signature.h"
+#include "providers/cpu/row/convert.h"
+#include "providers/cpu/row/kernel.h"
+#include "providers/cpu/row/signature.h"
+#include "providers/cpu/row/types.h"
 
 namespace pfrt::cpu {
 namespace {

@@ -6,8 +6,8 @@
 #include <memory>
 #include <utility>
 
-#include "providers/cpu/kernels/parts.h"
 #include "providers/cpu/kernels/resize/rows.h"
+#include "providers/cpu/row/parts.h"
 
 namespace pfrt::cpu {
 namespace {

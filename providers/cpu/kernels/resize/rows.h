@@ -6,9 +6,9 @@
 
 #include <string>
 
-#include "providers/cpu/kernel.h"
-#include "providers/cpu/kernels/convert.h"
 #include "providers/cpu/kernels/resize/plan.h"
+#include "providers/cpu/row/convert.h"
+#include "providers/cpu/row/kernel.h"
 
 namespace pfrt::cpu {
 

@@ -6,8 +6,6 @@
 #include <numeric>
 #include <string_view>
 
-#include "providers/cpu/kernel.h"
-
 namespace pfrt::cpu {
 namespace {
 

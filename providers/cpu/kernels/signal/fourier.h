@@ -10,7 +10,7 @@
 #include <mutex>
 #include <vector>
 
-#include "providers/cpu/kernels/pace.h"
+#include "providers/cpu/row/pace.h"
 
 namespace pfrt::cpu {
 

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "providers/cpu/isa/isa.h"
+#include "providers/cpu/isa/target.h"
 
 // Nothing of the standard library in here: its templates would be compiled for AVX-512 everywhere.
 #pragma GCC push_options
@@ -74,18 +75,16 @@ void scale_line_512(const float* x, float* y, int64_t n, double factor) {
 #pragma GCC diagnostic pop
 #pragma GCC pop_options
 
-#define PFRT_AVX2 __attribute__((target("avx2,fma")))
-
 namespace pfrt::cpu {
 namespace {
 
 // The first n of 8 lanes.
-PFRT_AVX2 inline __m256i first_lanes(int64_t n) {
+PFRT_AVX2_FMA inline __m256i first_lanes(int64_t n) {
   return _mm256_cmpgt_epi32(_mm256_set1_epi32(static_cast<int>(n < 8 ? n : 8)),
                             _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
 }
 
-PFRT_AVX2 float greatest_256(const float* x, int64_t n, float floor) {
+PFRT_AVX2_FMA float greatest_256(const float* x, int64_t n, float floor) {
   __m256 best = _mm256_set1_ps(floor), odd = _mm256_cmp_ps(best, best, _CMP_UNORD_Q);
   __m256 other = best;
   int64_t i = 0;
@@ -111,7 +110,7 @@ PFRT_AVX2 float greatest_256(const float* x, int64_t n, float floor) {
   return most;
 }
 
-PFRT_AVX2 inline __m256 power_of_two(__m256i e) {
+PFRT_AVX2_FMA inline __m256 power_of_two(__m256i e) {
   return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_add_epi32(e, _mm256_set1_epi32(127)), 23));
 }
 
@@ -121,7 +120,7 @@ constexpr float kTerms[] = {1.f / 720, 1.f / 120, 1.f / 24, 1.f / 6, 0.5f, 1.f, 
 
 // As exp_512; numbers outside [-105, 89] give 0 and infinity anyway. NaN stays: it is the second
 // operand.
-PFRT_AVX2 inline __m256 exp_256(__m256 x) {
+PFRT_AVX2_FMA inline __m256 exp_256(__m256 x) {
   x = _mm256_max_ps(_mm256_set1_ps(-105.f), x);
   x = _mm256_min_ps(_mm256_set1_ps(89.f), x);
   const __m256 n = _mm256_round_ps(_mm256_mul_ps(x, _mm256_set1_ps(kLog2E)),
@@ -141,7 +140,7 @@ PFRT_AVX2 inline __m256 exp_256(__m256 x) {
 // a result that is in the normal range.
 constexpr int kTogether = 4;
 constexpr float kNormal = -87;
-PFRT_AVX2 inline void exp_normal_256(__m256* x) {
+PFRT_AVX2_FMA inline void exp_normal_256(__m256* x) {
   const __m256 units = _mm256_set1_ps(0x1.8p23f);
   __m256 n[kTogether], p[kTogether];
 #pragma GCC unroll 4
@@ -166,12 +165,12 @@ struct Sums256 {
   __m256d low, high;
 };
 
-PFRT_AVX2 inline void add_256(Sums256& sums, __m256 v) {
+PFRT_AVX2_FMA inline void add_256(Sums256& sums, __m256 v) {
   sums.low = _mm256_add_pd(sums.low, _mm256_cvtps_pd(_mm256_castps256_ps128(v)));
   sums.high = _mm256_add_pd(sums.high, _mm256_cvtps_pd(_mm256_extractf128_ps(v, 1)));
 }
 
-PFRT_AVX2 double exp_line_256(const float* x, float* y, int64_t n, float shift) {
+PFRT_AVX2_FMA double exp_line_256(const float* x, float* y, int64_t n, float shift) {
   const __m256 by = _mm256_set1_ps(shift);
   Sums256 sums{_mm256_setzero_pd(), _mm256_setzero_pd()};
   int64_t i = 0;
@@ -211,7 +210,7 @@ PFRT_AVX2 double exp_line_256(const float* x, float* y, int64_t n, float shift) 
   return (lanes[0] + lanes[1]) + (lanes[2] + lanes[3]);
 }
 
-PFRT_AVX2 void scale_line_256(const float* x, float* y, int64_t n, double factor) {
+PFRT_AVX2_FMA void scale_line_256(const float* x, float* y, int64_t n, double factor) {
   for (int64_t i = 0; i < n; ++i) y[i] = static_cast<float>(static_cast<double>(x[i]) * factor);
 }
 

@@ -6,9 +6,9 @@
 #include <functional>
 #include <limits>
 
-#include "providers/cpu/kernels/lines.h"
-#include "providers/cpu/kernels/signature.h"
 #include "providers/cpu/kernels/softmax/line.h"
+#include "providers/cpu/row/lines.h"
+#include "providers/cpu/row/signature.h"
 
 namespace pfrt::cpu {
 namespace {

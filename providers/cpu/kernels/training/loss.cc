@@ -6,11 +6,11 @@
 #include <cmath>
 #include <vector>
 
-#include "providers/cpu/kernels/convert.h"
-#include "providers/cpu/kernels/matmul/load.h"
-#include "providers/cpu/kernels/pace.h"
-#include "providers/cpu/kernels/signature.h"
 #include "providers/cpu/kernels/training/training.h"
+#include "providers/cpu/row/convert.h"
+#include "providers/cpu/row/load.h"
+#include "providers/cpu/row/pace.h"
+#include "providers/cpu/row/signature.h"
 
 namespace pfrt::cpu {
 namespace {

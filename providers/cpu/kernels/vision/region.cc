@@ -4,12 +4,12 @@
 #include <algorithm>
 #include <cmath>
 
-#include "providers/cpu/kernels/convert.h"
-#include "providers/cpu/kernels/matmul/load.h"
-#include "providers/cpu/kernels/pace.h"
-#include "providers/cpu/kernels/pool/greater.h"
-#include "providers/cpu/kernels/signature.h"
 #include "providers/cpu/kernels/vision/vision.h"
+#include "providers/cpu/row/convert.h"
+#include "providers/cpu/row/greater.h"
+#include "providers/cpu/row/load.h"
+#include "providers/cpu/row/pace.h"
+#include "providers/cpu/row/signature.h"
 
 namespace pfrt::cpu {
 namespace {

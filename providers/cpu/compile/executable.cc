@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "providers/cpu/compile/executable.h"
+
+#include <algorithm>
+#include <string_view>
+#include <unordered_map>
+
+#include "providers/cpu/isa/isa.h"
+#include "providers/cpu/registry/empty.h"
+#include "providers/cpu/registry/registry.h"
+
+namespace pfrt::cpu {
+namespace {
+
+// Operators whose outputs after the first may be left out.
+constexpr std::string_view kOptionalOutputs[] = {
+    "BatchNormalization",      "Dropout", "GRU", "LSTM", "LayerNormalization", "MaxPool", "RNN",
+    "SoftmaxCrossEntropyLoss", "Unique",
+};
+
+Status check(const pfrt_snapshot& snapshot, const pfrt_region& region) {
+  const auto inside = [](const uint32_t* list, uint32_t count, uint32_t limit) {
+    return std::all_of(list, list + count, [&](uint32_t i) { return i < limit; });
+  };
+  if (inside(region.nodes, region.node_count, snapshot.node_count) &&
+      inside(region.inputs, region.input_count, snapshot.value_count) &&
+      inside(region.outputs, region.output_count, snapshot.value_count))
+    return {};
+  return error(Code::kINVALID_ARGUMENT, "the region names nodes or values outside the snapshot of ",
+               snapshot.node_count, " nodes and ", snapshot.value_count, " values");
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Executable>> Executable::compile(const pfrt_snapshot& snapshot,
+                                                        const pfrt_region& region, uint32_t& node) {
+  node = PFRT_NO_INDEX;
+  PFRT_TRY(check(snapshot, region));
+  std::vector<uint32_t> nodes(region.nodes, region.nodes + region.node_count);
+  std::ranges::sort(nodes);
+  std::vector<uint32_t> values(region.inputs, region.inputs + region.input_count);
+  values.insert(values.end(), region.outputs, region.outputs + region.output_count);
+  std::unique_ptr<Executable> out(new Executable);
+  out->snapshot_ = std::make_unique<SnapshotCopy>(snapshot, nodes, values);
+  const bool once = (region.hints & PFRT_COMPILE_RUN_ONCE) != 0;
+  out->tunes_ = !once && (region.hints & PFRT_COMPILE_TUNE) != 0;
+  out->precision_ = once ? Precision::kIeee : precision_of(region.hints);
+  if (region.struct_size >= sizeof region && region.node_hints != nullptr && !once)
+    for (uint32_t i = 0; i < region.node_count; ++i)
+      out->own_precision_[region.nodes[i]] = precision_of(region.node_hints[i]);
+  for (uint32_t n : nodes) {
+    const SnapshotNode reader(out->snapshot_->snapshot(), n, nullptr, out->precision(n));
+    std::string reason = refuse_values(out->snapshot_->snapshot(), reader);
+    node = n;
+    const KernelRow* row = reason.empty() ? find_kernel(reader, &reason) : nullptr;
+    if (row != nullptr && row->prepare != nullptr) {
+      Result<Prepared> prepared = row->prepare(reader);
+      if (!prepared.ok()) return prepared.take_status().prepend(describe(reader));
+      out->prepared_[n] = prepared.take();
+    }
+    // Rows without another form are of no use unpacked, run once or not.
+    const bool has_other = row != nullptr && row->make_packed != nullptr;
+    if (row != nullptr && row->pack != nullptr && !(has_other && (once || has_empty(reader))))
+      out->add_constant(n, row->pack(reader));
+    if (row != nullptr) continue;
+    return error(Code::kUNSUPPORTED_OPERATOR, describe(reader), ": ", reason);
+  }
+  node = PFRT_NO_INDEX;
+  out->outputs_.assign(region.outputs, region.outputs + region.output_count);
+  out->drop_unused_outputs(nodes);
+  out->settle_values(region);
+  const int registers = once ? 0 : ElementwiseLoop::register_limit(isa());
+  out->units_ = group(*out->snapshot_, nodes, out->outputs_, registers);
+  out->generate();
+  return out;
+}
+
+void Executable::add_constant(uint32_t node, std::optional<PackedInput> input) {
+  if (!input) return;
+  Packed& packed = packed_[node];
+  packed.source = snapshot_->node(node).inputs[input->input];
+  packed.index = static_cast<uint32_t>(constants_.size());
+  packed.input = std::move(*input);
+  pfrt_packed_constant constant{};
+  constant.sources = &packed.source;
+  constant.source_count = 1;
+  constant.recipe = to_c(packed.input.recipe);
+  constant.bytes = packed.input.bytes;
+  constant.pack = [](void* user, const void* const* sources, void* out) -> pfrt_code {
+    try {
+      static_cast<const PackedInput*>(user)->pack(sources[0], out);
+      return PFRT_CODE_OK;
+    } catch (...) {
+      return PFRT_CODE_OUT_OF_MEMORY;
+    }
+  };
+  constant.user = &packed.input;
+  constants_.push_back(constant);
+}
+
+Precision Executable::precision(uint32_t node) const {
+  const auto own = own_precision_.find(node);
+  return own == own_precision_.end() ? precision_ : own->second;
+}
+
+const Packed* Executable::packed(uint32_t node) const {
+  const auto found = packed_.find(node);
+  return found == packed_.end() ? nullptr : &found->second;
+}
+
+void Executable::drop_unused_outputs(const std::vector<uint32_t>& nodes) {
+  std::vector<bool> used(snapshot_->snapshot().value_count);
+  for (uint32_t v : outputs_) used[v] = true;
+  for (uint32_t n : nodes) {
+    const pfrt_snapshot_node& node = snapshot_->node(n);
+    for (uint32_t i = 0; i < node.input_count; ++i)
+      if (node.inputs[i] != PFRT_NO_INDEX) used[node.inputs[i]] = true;
+  }
+  for (uint32_t n : nodes) {
+    const pfrt_snapshot_node& node = snapshot_->node(n);
+    if (std::ranges::find(kOptionalOutputs, view(node.op)) == std::end(kOptionalOutputs)) continue;
+    for (uint32_t i = 1; i < node.output_count; ++i)
+      if (node.outputs[i] != PFRT_NO_INDEX && !used[node.outputs[i]]) snapshot_->drop_output(n, i);
+  }
+}
+
+void Executable::settle_values(const pfrt_region& region) {
+  homes_.resize(snapshot_->snapshot().value_count);
+  for (uint32_t i = region.output_count; i-- > 0;) homes_[region.outputs[i]] = {PFRT_BUFFER_OUT, i};
+  // After the outputs: one that is also an input or a constant is copied from there.
+  for (uint32_t v = 0; v < homes_.size(); ++v)
+    if ((snapshot_->value(v).flags & PFRT_SNAPSHOT_CONSTANT) != 0)
+      homes_[v] = {PFRT_BUFFER_INITIALIZER, v};
+  for (uint32_t i = 0; i < region.input_count; ++i) homes_[region.inputs[i]] = {PFRT_BUFFER_IN, i};
+}
+
+void Executable::generate() {
+  std::unordered_map<std::string, std::shared_ptr<const ElementwiseLoop>> loops;
+  for (const Unit& unit : units_) {
+    LoopCode& code = code_.emplace_back();
+    if (!unit.loop) continue;
+    const Expression& expression = unit.loop->expression;
+    const size_t nodes = unit.nodes.size() - unit.before_loop() - unit.has_norm;
+    const std::string key = message(nodes, " ", expression.key());
+    const auto [known, is_new] = loops.try_emplace(key);
+    if (is_new) known->second = ElementwiseLoop::make(expression, isa(), nodes);
+    code.loop = known->second;
+    code.constants =
+        std::make_shared<const std::vector<uint64_t>>(ElementwiseLoop::constant_pool(expression));
+  }
+}
+
+}  // namespace pfrt::cpu

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A compiled region: its own copy of the nodes, divided into units, with the code of the generated
+// loops. Knows no dimensions; programs are made from it for each input signature. Immutable after
+// compile, then thread-safe.
+#pragma once
+
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+#include "core/base/status.h"
+#include "providers/cpu/compile/group.h"
+#include "providers/cpu/jit/elementwise_loop.h"
+#include "providers/cpu/row/row.h"
+#include "providers/kit/snapshot_copy.h"
+
+namespace pfrt::cpu {
+
+// Where a value lives that no step of the region needs to make room for.
+struct Home {
+  pfrt_buffer_kind kind = PFRT_BUFFER_TEMP;
+  uint32_t index = 0;
+};
+
+// What the host shall pack for a node.
+struct Packed {
+  PackedInput input;
+  uint32_t source = 0;  // value of the snapshot
+  uint32_t index = 0;   // among the executable's constants
+};
+
+class Executable {
+ public:
+  // On an error |node| is the snapshot's node at fault, or PFRT_NO_INDEX.
+  static Result<std::unique_ptr<Executable>> compile(const pfrt_snapshot& snapshot,
+                                                     const pfrt_region& region, uint32_t& node);
+
+  const SnapshotCopy& snapshot() const { return *snapshot_; }
+  const std::vector<Unit>& units() const { return units_; }
+  const LoopCode& code(size_t unit) const { return code_[unit]; }
+  // By position in the region.
+  const std::vector<uint32_t>& outputs() const { return outputs_; }
+  const Home& home(uint32_t value) const { return homes_[value]; }
+  // What the row of a node of the snapshot made by KernelRow::prepare.
+  const Prepared& prepared(uint32_t node) const { return prepared_.at(node); }
+  // nullptr where the row of the node has nothing to pack.
+  const Packed* packed(uint32_t node) const;
+  const std::vector<pfrt_packed_constant>& constants() const { return constants_; }
+  Precision precision(uint32_t node) const;
+  // Whether programs may measure which division of the work is the fastest.
+  bool tunes() const { return tunes_; }
+
+ private:
+  Executable() = default;
+  void add_constant(uint32_t node, std::optional<PackedInput> input);
+  void drop_unused_outputs(const std::vector<uint32_t>& nodes);
+  void settle_values(const pfrt_region& region);
+  void generate();
+
+  std::unique_ptr<SnapshotCopy> snapshot_;
+  std::vector<Unit> units_;
+  std::vector<LoopCode> code_;
+  std::vector<uint32_t> outputs_;
+  std::vector<Home> homes_;
+  std::unordered_map<uint32_t, Prepared> prepared_;
+  std::unordered_map<uint32_t, Packed> packed_;
+  std::vector<pfrt_packed_constant> constants_;
+  bool tunes_ = false;
+  Precision precision_ = Precision::kFloat32;
+  std::unordered_map<uint32_t, Precision> own_precision_;  // of the nodes that have another
+};
+
+}  // namespace pfrt::cpu

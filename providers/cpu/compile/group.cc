@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "providers/cpu/compile/group.h"
+
+#include <algorithm>
+#include <map>
+#include <queue>
+
+#include "providers/cpu/epilogue/row_norm.h"
+#include "providers/cpu/registry/registry.h"
+#include "providers/cpu/row/row.h"
+#include "providers/kit/node.h"
+
+namespace pfrt::cpu {
+namespace {
+
+constexpr size_t kMostNodes = kMostTail + 1;
+
+class Grouping {
+ public:
+  Grouping(const SnapshotCopy& snapshot, std::span<const uint32_t> nodes,
+           std::span<const uint32_t> outputs, int register_limit)
+      : snapshot_(snapshot),
+        nodes_(nodes),
+        limit_(register_limit),
+        outside_(snapshot.snapshot().value_count),
+        producer_(outside_.size(), kNone),
+        consumers_(outside_.size()) {
+    for (uint32_t v : outputs) outside_[v] = true;
+    for (size_t at = 0; at < nodes.size(); ++at) {
+      const SnapshotNode node(snapshot.snapshot(), nodes[at]);
+      for (uint32_t i = 0; i < node.input_count(); ++i)
+        if (node.has_input(i)) consumers_[node.input_index(i)].push_back(at);
+      for (uint32_t i = 0; i < node.output_count(); ++i)
+        if (node.has_output(i)) producer_[node.output_index(i)] = at;
+      groups_.push_back({at});
+      group_of_.push_back(at);
+    }
+    for (size_t at = 0; at < nodes.size(); ++at)
+      elementwise_.push_back(limit_ > 0 && plan({at}).has_value());
+  }
+
+  // Puts tails to their heads, as far as one loop can compute them.
+  void join_tails() {
+    if (limit_ == 0) return;
+    std::map<uint32_t, size_t> position;  // by node
+    std::map<size_t, Group> tails;        // by head
+    for (size_t at = 0; at < nodes_.size(); ++at) {
+      position[nodes_[at]] = at;
+      const uint32_t tail_of = node(nodes_[at]).tail_of;
+      const auto head = tail_of == 0 ? position.end() : position.find(tail_of - 1);
+      if (head != position.end()) tails[head->second].push_back(at);
+    }
+    for (auto& [head, tail] : tails) {
+      if (group_of_[head] != head || elementwise_[head] || !may_have_tail(head)) continue;
+      while (!tail.empty() && !follows(head, tail)) tail.pop_back();
+      if (!tail.empty()) join(head, tail);
+    }
+  }
+
+  void merge_all() {
+    for (size_t at = 0; at < nodes_.size(); ++at) {
+      if (!elementwise_[at]) continue;
+      const SnapshotNode node(snapshot_.snapshot(), nodes_[at]);
+      for (uint32_t i = 0; i < node.input_count(); ++i) {
+        const size_t from = node.has_input(i) ? producer_[node.input_index(i)] : kNone;
+        if (from == kNone || !elementwise_[from] || !same_shape(from, at)) continue;
+        merge(group_of_[from], group_of_[at]);
+      }
+    }
+  }
+
+  // Empty when the groups cannot be ordered.
+  std::vector<Unit> units() const {
+    std::vector<Unit> out;
+    for (size_t g : ordered()) {
+      Unit unit;
+      for (size_t at : groups_[g]) unit.nodes.push_back(nodes_[at]);
+      const bool moves_nothing =
+          unit.nodes.size() == 1 && view(node(unit.nodes[0]).op) == "Identity";
+      unit.has_head = !elementwise_[groups_[g].front()] && unit.nodes.size() > 1;
+      unit.has_pool = unit.has_head && pools(groups_[g][1]);
+      unit.has_norm = unit.has_head && normalises(groups_[g].back());
+      if (unit.has_head && unit.nodes.size() > unit.before_loop() + unit.has_norm)
+        unit.loop = plan({groups_[g].begin() + static_cast<ptrdiff_t>(unit.before_loop()),
+                          groups_[g].end() - unit.has_norm});
+      else if (elementwise_[groups_[g].front()] && !moves_nothing)
+        unit.loop = plan(groups_[g]);
+      out.push_back(std::move(unit));
+    }
+    return out;
+  }
+
+ private:
+  static constexpr size_t kNone = SIZE_MAX;
+  using Group = std::vector<size_t>;  // positions in nodes_, ascending
+
+  const pfrt_snapshot_node& node(uint32_t index) const { return snapshot_.node(index); }
+  Dims shape(size_t at) const {
+    return without_leading_ones(SnapshotNode(snapshot_.snapshot(), nodes_[at]).output_dims(0));
+  }
+  bool same_shape(size_t a, size_t b) const { return std::ranges::equal(shape(a), shape(b)); }
+
+  std::vector<uint32_t> indices(const Group& group) const {
+    std::vector<uint32_t> out;
+    for (size_t at : group) out.push_back(nodes_[at]);
+    return out;
+  }
+
+  // One output, from a kernel that takes tails.
+  bool may_have_tail(size_t head) const {
+    const SnapshotNode n(snapshot_.snapshot(), nodes_[head]);
+    for (uint32_t i = 1; i < n.output_count(); ++i)
+      if (n.has_output(i)) return false;
+    const KernelRow* row = find_kernel(n, nullptr);
+    return row != nullptr && row->takes_tail;
+  }
+
+  bool normalises(size_t at) const {
+    return is_row_norm(SnapshotNode(snapshot_.snapshot(), nodes_[at]));
+  }
+  bool pools(size_t at) const { return view(node(nodes_[at]).op) == "MaxPool"; }
+
+  // Whether all of |tail| makes one loop on the output of |head|, or of its pooling, and perhaps a
+  // normalisation of that, and nothing else uses what is between.
+  bool follows(size_t head, Group tail) const {
+    const pfrt_snapshot& all = snapshot_.snapshot();
+    if (tail.size() > kMostTail) return false;
+    if (normalises(tail.back())) {
+      const SnapshotNode norm(all, nodes_[tail.back()]);
+      tail.pop_back();
+      const size_t before = tail.empty() ? head : tail.back();
+      if (!refuse_row_norm(norm).empty() || norm.input_index(0) != node(nodes_[before]).outputs[0])
+        return false;
+      if (tail.empty()) return true;
+    }
+    if (used_outside(node(nodes_[head]).outputs[0], tail)) return false;
+    if (pools(tail.front())) {
+      const SnapshotNode pool(all, nodes_[tail.front()]);
+      if (!refuse_pooled(SnapshotNode(all, nodes_[head]), pool).empty()) return false;
+      head = tail.front();
+      tail.erase(tail.begin());
+      if (tail.empty()) return true;
+      if (used_outside(node(nodes_[head]).outputs[0], tail)) return false;
+    }
+    const std::optional<LoopPlan> loop = plan(tail);
+    return loop && loop->outputs.size() == 1 && plan_tail(all, nodes_[head], indices(tail), limit_);
+  }
+
+  void join(size_t head, const Group& tail) {
+    for (size_t at : tail) {
+      groups_[head].push_back(at);
+      groups_[at].clear();
+      group_of_[at] = head;
+      elementwise_[at] = false;
+    }
+  }
+
+  void merge(size_t upper, size_t lower) {
+    if (upper == lower || groups_[upper].size() + groups_[lower].size() > kMostNodes) return;
+    if (detour(upper, lower)) return;
+    Group both;
+    std::ranges::merge(groups_[upper], groups_[lower], std::back_inserter(both));
+    if (!plan(both)) return;
+    for (size_t at : both) group_of_[at] = upper;
+    groups_[upper] = std::move(both);
+    groups_[lower].clear();
+  }
+
+  // Whether |lower| depends on |upper| through a third group: one loop could then not run them
+  // both.
+  bool detour(size_t upper, size_t lower) const {
+    const size_t first = groups_[upper].front();
+    std::vector<bool> seen(groups_.size());
+    std::vector<size_t> pending{lower};
+    while (!pending.empty()) {
+      const size_t g = pending.back();
+      pending.pop_back();
+      for (size_t from : dependencies(g)) {
+        if (from == upper) {
+          if (g != lower) return true;
+          continue;
+        }
+        if (seen[from] || groups_[from].back() < first) continue;
+        seen[from] = true;
+        pending.push_back(from);
+      }
+    }
+    return false;
+  }
+
+  // Groups whose values |g| reads.
+  std::vector<size_t> dependencies(size_t g) const {
+    std::vector<size_t> out;
+    for (size_t at : groups_[g]) {
+      const pfrt_snapshot_node& n = node(nodes_[at]);
+      for (uint32_t i = 0; i < n.input_count; ++i) {
+        const size_t from = n.inputs[i] == PFRT_NO_INDEX ? kNone : producer_[n.inputs[i]];
+        if (from != kNone && group_of_[from] != g) out.push_back(group_of_[from]);
+      }
+    }
+    return out;
+  }
+
+  std::vector<size_t> ordered() const {
+    std::vector<size_t> waits(groups_.size()), out;
+    std::vector<std::vector<size_t>> feeds(groups_.size());
+    using Ready = std::pair<size_t, size_t>;  // first position, group
+    std::priority_queue<Ready, std::vector<Ready>, std::greater<>> ready;
+    size_t count = 0;
+    for (size_t g = 0; g < groups_.size(); ++g) {
+      if (groups_[g].empty()) continue;
+      ++count;
+      for (size_t from : dependencies(g)) {
+        feeds[from].push_back(g);
+        ++waits[g];
+      }
+      if (waits[g] == 0) ready.push({groups_[g].front(), g});
+    }
+    while (!ready.empty()) {
+      const size_t g = ready.top().second;
+      ready.pop();
+      out.push_back(g);
+      for (size_t next : feeds[g])
+        if (--waits[next] == 0) ready.push({groups_[next].front(), next});
+    }
+    if (out.size() != count) out.clear();
+    return out;
+  }
+
+  bool used_outside(uint32_t value, const Group& group) const {
+    const std::vector<size_t>& uses = consumers_[value];
+    return outside_[value] || uses.empty() || std::ranges::any_of(uses, [&](size_t at) {
+             return !std::ranges::binary_search(group, at);
+           });
+  }
+
+  std::optional<LoopPlan> plan(const Group& group) const {
+    return plan_loop(
+        snapshot_.snapshot(), indices(group),
+        [&](uint32_t value) { return used_outside(value, group); }, limit_);
+  }
+
+  const SnapshotCopy& snapshot_;
+  std::span<const uint32_t> nodes_;
+  int limit_;
+  std::vector<bool> outside_;                   // by value: used outside the region
+  std::vector<size_t> producer_;                // by value
+  std::vector<std::vector<size_t>> consumers_;  // by value
+  std::vector<bool> elementwise_;               // by position
+  std::vector<Group> groups_;                   // empty once merged into another
+  std::vector<size_t> group_of_;
+};
+
+}  // namespace
+
+std::vector<Unit> group(const SnapshotCopy& snapshot, std::span<const uint32_t> nodes,
+                        std::span<const uint32_t> outputs, int register_limit) {
+  Grouping grouping(snapshot, nodes, outputs, register_limit);
+  grouping.join_tails();
+  grouping.merge_all();
+  std::vector<Unit> units = grouping.units();
+  if (units.empty() && !nodes.empty()) units = Grouping(snapshot, nodes, outputs, 0).units();
+  return units;
+}
+
+}  // namespace pfrt::cpu

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Divides a region into units in an order that runs: a node and its tail, which may begin with the
+// pooling of its output and end with a normalisation of rows, connected elementwise
+// nodes of one shape, or a node alone. Pure; thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "providers/cpu/loop/loop_plan.h"
+#include "providers/kit/snapshot_copy.h"
+
+namespace pfrt::cpu {
+
+inline constexpr size_t kMostTail = 63;  // nodes after a head
+
+struct Unit {
+  std::vector<uint32_t> nodes;   // in topological order
+  std::optional<LoopPlan> loop;  // absent: one node, one kernel
+  bool has_head = false;         // the first node runs by its kernel, and the loop on its output
+  bool has_pool = false;         // that kernel gives the pooling of its output, the second node's
+  bool has_norm = false;         // the last node normalises rows of what is before it
+
+  size_t before_loop() const { return size_t{has_head} + size_t{has_pool}; }
+};
+
+// |nodes| in topological order; |outputs| are the values used outside. No loop has more terms alive
+// at once than |register_limit|; 0 makes no loops.
+std::vector<Unit> group(const SnapshotCopy& snapshot, std::span<const uint32_t> nodes,
+                        std::span<const uint32_t> outputs, int register_limit);
+
+}  // namespace pfrt::cpu

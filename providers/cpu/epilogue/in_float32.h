@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Kernels that compute in float32 for nodes of float16 and bfloat16: what they read is widened to
+// memory of the step, and ranges of what they write are rounded once they are finished, in the
+// cache. Pure functions; thread-safe.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <initializer_list>
+
+#include "providers/cpu/row/halves.h"
+#include "providers/cpu/row/row.h"
+
+namespace pfrt::cpu {
+
+// What the kernel sees in place of the node's tensors.
+struct Widened {
+  static constexpr uint32_t kMostInputs = 3;
+  std::array<const float*, kMostInputs> inputs{};  // null: the node's own
+  void* output = nullptr;                          // 0
+  NarrowFn narrow = nullptr;                       // null: the kernel rounds by itself
+};
+
+// Who rounds output 0: the step, what the kernel wrote as float32 and called Run::finished on, each
+// of its elements; or the kernel, which writes the node's own type.
+enum class Rounding : uint8_t { kByStep, kByKernel };
+
+// |kernel| reads |inputs|, as far as the node has them, as float32. As it is where the node is of
+// float32.
+Kernel in_float32(const SnapshotNode& node, std::initializer_list<uint32_t> inputs, Kernel kernel,
+                  Rounding rounding = Rounding::kByStep);
+
+// The same for what packs a constant that it reads as float32.
+PackedInput packed_from_float32(const SnapshotNode& node, PackedInput packed);
+
+}  // namespace pfrt::cpu

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "providers/cpu/epilogue/spread_loop.h"
+
+#include <algorithm>
+#include <array>
+
+#include "core/base/dtype.h"
+#include "providers/cpu/epilogue/in_float32.h"
+#include "providers/cpu/epilogue/row_norm.h"
+
+namespace pfrt::cpu {
+
+namespace {
+
+constexpr int64_t kBlockElements = 256;
+constexpr size_t kCopyBytes = kBlockElements * sizeof(int64_t) + 4 * Walk::kSlack;
+
+}  // namespace
+
+std::optional<SpreadLoop> SpreadLoop::make(const LoopPlan& plan, LoopCode code,
+                                           std::span<const Walk> operands, int64_t elements) {
+  SpreadLoop loop;
+  loop.code_ = std::move(code);
+  loop.inputs_ = static_cast<uint32_t>(plan.inputs.size());
+  loop.outputs_ = static_cast<uint32_t>(plan.outputs.size());
+  loop.elements_ = elements;
+  for (pfrt_dtype type : plan.types) loop.sizes_.push_back(static_cast<int64_t>(dtype_size(type)));
+  for (uint32_t slot = 0; slot < loop.inputs_; ++slot) {
+    const Walk& walk = operands[slot];
+    const int64_t run = std::min(walk.run(), elements);
+    if (plan.scalar[slot]) {
+      const bool serves = walk.stays() && (run >= kShortestScalarRun || run == elements);
+      if (!serves && elements > 1) return {};
+      loop.in_runs_.push_back({slot, walk});
+    } else if (walk.whole() || elements == 0) {
+      loop.whole_.push_back(slot);
+    } else {
+      const bool in_place = !walk.stays() && (run >= kShortestRun || run == elements);
+      (in_place ? loop.in_runs_ : loop.copied_).push_back({slot, walk});
+    }
+  }
+  for (uint32_t o = 0; o < loop.outputs_; ++o) loop.whole_.push_back(loop.inputs_ + o);
+  if (loop.copied_.size() > kMostCopied) return {};
+  double operations = 0;
+  for (const Operation& op : plan.expression.operations()) operations += operand_count(op.prim) > 0;
+  loop.flops_ = operations * static_cast<double>(elements);
+  return loop;
+}
+
+void SpreadLoop::run(const void* const* bases, int64_t begin, int64_t end) const {
+  if (!copied_.empty()) return run_copied(bases, begin, end);
+  if (!in_runs_.empty()) return run_pieces(bases, begin, end, {});
+  code_.loop->run(bases, code_.constants->data(), begin, end);
+}
+
+void SpreadLoop::run_copied(const void* const* bases, int64_t begin, int64_t end) const {
+  alignas(64) char copies[kMostCopied][kCopyBytes];
+  std::array<const void*, kMostCopied> starts;
+  for (size_t i = 0; i < copied_.size(); ++i) starts[i] = copies[i];
+  for (int64_t from = begin; from < end; from += kBlockElements) {
+    const int64_t to = std::min(end, from + kBlockElements);
+    for (size_t i = 0; i < copied_.size(); ++i) {
+      const auto& [slot, walk] = copied_[i];
+      walk.gather(bases[slot], sizes_[slot], from, to - from, copies[i]);
+    }
+    run_pieces(bases, from, to, starts);
+  }
+}
+
+void SpreadLoop::run_pieces(const void* const* bases, int64_t begin, int64_t end,
+                            std::span<const void* const> copies) const {
+  std::array<const void*, LoopPlan::kMostPointers> at;
+  for (int64_t from = begin; from < end;) {
+    int64_t to = end;
+    for (uint32_t slot : whole_) at[slot] = element(bases[slot], slot, from);
+    for (const auto& [slot, walk] : in_runs_) {
+      const Walk::Place place = walk.at(from);
+      at[slot] = element(bases[slot], slot, place.index);
+      to = std::min(to, from + place.left);
+    }
+    for (size_t i = 0; i < copied_.size(); ++i)
+      at[copied_[i].slot] = element(copies[i], copied_[i].slot, from - begin);
+    code_.loop->run(at.data(), code_.constants->data(), 0, to - from);
+    from = to;
+  }
+}
+
+void Tail::run(void* const* buffers, int64_t begin, int64_t end) const {
+  std::array<const void*, LoopPlan::kMostPointers> bases;
+  for (size_t i = 0; i < buffers_.size(); ++i) bases[i] = buffers[buffers_[i]];
+  loop_.run(bases.data(), begin, end);
+}
+
+void Run::run_tail(int64_t begin, int64_t end) const {
+  if (widened_ != nullptr && widened_->narrow != nullptr)
+    widened_->narrow(static_cast<const float*>(widened_->output) + begin,
+                     static_cast<uint16_t*>(context_->buffers[outputs_[0]]) + begin, end - begin);
+  if (extras_.tail != nullptr) extras_.tail->run(context_->buffers, begin, end);
+  if (extras_.norm != nullptr) extras_.norm->finished(context_->buffers, begin, end);
+}
+
+}  // namespace pfrt::cpu

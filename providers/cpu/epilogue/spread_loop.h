@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A generated loop at one signature: where its operands lie is known. It runs over ranges of
+// elements, as a step of its own or as the tail of another kernel. Immutable; thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "providers/cpu/jit/elementwise_loop.h"
+#include "providers/cpu/loop/loop_plan.h"
+#include "providers/cpu/loop/walk.h"
+
+namespace pfrt::cpu {
+
+class SpreadLoop {
+ public:
+  // |operands| by input slot of |plan|; |elements| of each output. nullopt where one element serves
+  // too few neighbours, or too many operands would have to be copied.
+  static std::optional<SpreadLoop> make(const LoopPlan& plan, LoopCode code,
+                                        std::span<const Walk> operands, int64_t elements);
+
+  // Elements [begin, end); |bases| holds the tensors' first elements by slot. An output may be an
+  // input's memory as in ElementwiseLoop::run, where that input is whole.
+  void run(const void* const* bases, int64_t begin, int64_t end) const;
+
+  uint32_t inputs() const { return inputs_; }
+  uint32_t outputs() const { return outputs_; }
+  std::string_view name() const { return code_.loop->name(); }
+  int64_t elements() const { return elements_; }
+  double flops() const { return flops_; }
+
+ private:
+  // An input of fewer elements.
+  struct Operand {
+    uint32_t slot;
+    Walk walk;
+  };
+  SpreadLoop() = default;
+  void run_copied(const void* const* bases, int64_t begin, int64_t end) const;
+  // |copies| hold the elements of |copied_| from |begin| on.
+  void run_pieces(const void* const* bases, int64_t begin, int64_t end,
+                  std::span<const void* const> copies) const;
+  const void* element(const void* base, uint32_t slot, int64_t index) const {
+    return static_cast<const char*>(base) + index * sizes_[slot];
+  }
+
+  LoopCode code_;
+  uint32_t inputs_ = 0, outputs_ = 0;
+  std::vector<int64_t> sizes_;    // of an element, by slot
+  std::vector<uint32_t> whole_;   // slots whose elements are those of the whole, outputs too
+  std::vector<Operand> in_runs_;  // read where they lie, run by run
+  std::vector<Operand> copied_;   // block by block
+  int64_t elements_ = 0;
+  double flops_ = 0;
+};
+
+// What Run::finished computes: a loop whose slots are buffers of the program. The slot of the
+// head's output and that of the loop's are the same buffer.
+class Tail {
+ public:
+  Tail(SpreadLoop loop, std::vector<uint32_t> buffers)
+      : loop_(std::move(loop)), buffers_(std::move(buffers)) {}
+
+  void run(void* const* buffers, int64_t begin, int64_t end) const;
+  const SpreadLoop& loop() const { return loop_; }
+  const std::vector<uint32_t>& buffers() const { return buffers_; }
+
+ private:
+  SpreadLoop loop_;
+  std::vector<uint32_t> buffers_;  // by slot
+};
+
+}  // namespace pfrt::cpu

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What one generated loop computes, planned from nodes: an expression, and the values it reads and
+// stores. Pure; thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "providers/cpu/loop/expression.h"
+#include "providers/cpu/loop/spread.h"
+#include "pyflame_rt/plugin.h"
+
+namespace pfrt::cpu {
+
+// Values by slot: first |inputs|, then |outputs|.
+struct LoopPlan {
+  static constexpr size_t kMostPointers = 32;
+  Expression expression;
+  std::vector<uint32_t> inputs;  // value indices
+  std::vector<bool> scalar;      // of each input: one element serves a run of neighbours
+  std::vector<uint32_t> outputs;
+  std::vector<pfrt_dtype> types;  // by slot
+};
+
+// A loop is called for each run of elements for which operands have one element, or neighbours.
+// Operands with shorter runs are rather copied, an element for each of a block of the whole.
+inline constexpr int64_t kShortestRun = 32;
+inline constexpr size_t kMostCopied = 6;
+// Where runs of one element turn out to be shorter than this, once dimensions are known, plain
+// kernels run.
+inline constexpr int64_t kShortestScalarRun = 8;
+
+// |nodes| are in topological order. Values for which |stored| is true are the outputs. No more
+// terms are alive at once than |register_limit|. nullopt with the reason in |why| (may be null)
+// when generated loops do not know an operator or how an operand is broadcast, or when it is too
+// much for one loop.
+std::optional<LoopPlan> plan_loop(const pfrt_snapshot& snapshot, std::span<const uint32_t> nodes,
+                                  const std::function<bool(uint32_t)>& stored, int register_limit,
+                                  std::string* why = nullptr);
+
+// The loop of a tail: |tail| follows node |head|, each taking what the one before it puts out.
+std::optional<LoopPlan> plan_tail(const pfrt_snapshot& snapshot, uint32_t head,
+                                  std::span<const uint32_t> tail, int register_limit,
+                                  std::string* why = nullptr);
+
+}  // namespace pfrt::cpu

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "providers/cpu/program/in_place.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "providers/cpu/row/slice_range.h"
+#include "providers/cpu/row/types.h"
+
+namespace pfrt::cpu {
+namespace {
+
+using Dims = std::span<const int64_t>;
+using Offsets = std::optional<std::vector<uint64_t>>;
+
+int64_t product(Dims dims) { return element_count(dims.data(), dims.size()); }
+
+// The axis, where only dimensions of 1 stand before it.
+std::optional<size_t> outermost_axis(const SnapshotNode& node, Dims dims) {
+  const auto rank = static_cast<int64_t>(dims.size());
+  int64_t axis = node.attr_int("axis", 0);
+  if (axis < 0) axis += rank;
+  if (axis < 0 || axis >= rank || product(dims.first(static_cast<size_t>(axis))) != 1)
+    return std::nullopt;
+  return static_cast<size_t>(axis);
+}
+
+// Whether |part| is |whole| but for the size along |axis|.
+bool fits(Dims part, Dims whole, size_t axis) {
+  if (part.size() != whole.size()) return false;
+  for (size_t d = 0; d < part.size(); ++d)
+    if (d != axis && part[d] != whole[d]) return false;
+  return true;
+}
+
+// Of parts that stand one after another along |axis| of |whole|; |dims(i)| is a part's.
+template <typename DimsOf>
+Offsets in_a_row(Dims whole, size_t axis, uint32_t count, size_t element, DimsOf dims) {
+  std::vector<uint64_t> out;
+  int64_t at = 0;
+  const int64_t slice = product(whole.subspan(axis + 1));
+  for (uint32_t i = 0; i < count; ++i) {
+    const Dims part = dims(i);
+    if (!fits(part, whole, axis)) return std::nullopt;
+    out.push_back(static_cast<uint64_t>(at * slice) * element);
+    at += part[axis];
+  }
+  return at == whole[axis] ? Offsets(std::move(out)) : std::nullopt;
+}
+
+Offsets slice(const SnapshotNode& node, size_t element) {
+  const Dims in = node.input_dims(0), out = node.output_dims(0);
+  for (uint32_t i = 1; i < node.input_count(); ++i)
+    if (node.has_input(i) && node.input_elements(i) > 0 && !node.is_constant(i))
+      return std::nullopt;
+  const std::vector<int64_t> starts = node.constant_int64s(1), ends = node.constant_int64s(2),
+                             steps = node.constant_int64s(4);
+  std::vector<int64_t> axes = node.constant_int64s(3);
+  if (!node.has_input(3)) {
+    axes.resize(starts.size());
+    std::iota(axes.begin(), axes.end(), 0);
+  }
+  if (ends.size() != starts.size() || axes.size() != starts.size() || in.size() != out.size() ||
+      (!steps.empty() && steps.size() != starts.size()))
+    return std::nullopt;
+  std::vector<int64_t> count(in.begin(), in.end());
+  int64_t offset = 0;
+  for (size_t i = 0; i < starts.size(); ++i) {
+    const int64_t axis = axes[i] < 0 ? axes[i] + static_cast<int64_t>(in.size()) : axes[i];
+    if (axis < 0 || axis >= static_cast<int64_t>(in.size())) return std::nullopt;
+    const auto d = static_cast<size_t>(axis);
+    auto cut = slice_range(starts[i], ends[i], steps.empty() ? 1 : steps[i], in[d]);
+    if (!cut.ok() || (cut->count > 1 && cut->step != 1)) return std::nullopt;
+    count[d] = cut->count;
+    offset += cut->start * product(in.subspan(d + 1));
+  }
+  if (!std::ranges::equal(count, out)) return std::nullopt;
+  // Once a dimension keeps several elements, those inside it must keep all.
+  size_t d = 0;
+  while (d < out.size() && out[d] == 1) ++d;
+  for (++d; d < out.size(); ++d)
+    if (out[d] != in[d]) return std::nullopt;
+  return std::vector<uint64_t>{static_cast<uint64_t>(offset) * element};
+}
+
+Offsets gather(const SnapshotNode& node, size_t element) {
+  const Dims in = node.input_dims(0);
+  const std::optional<size_t> axis = outermost_axis(node, in);
+  const std::vector<int64_t> indices = node.constant_int64s(1);
+  if (!axis || indices.size() != 1) return std::nullopt;
+  const int64_t size = in[*axis], at = indices[0] < 0 ? indices[0] + size : indices[0];
+  if (at < 0 || at >= size) return std::nullopt;
+  return std::vector<uint64_t>{static_cast<uint64_t>(at * product(in.subspan(*axis + 1))) *
+                               element};
+}
+
+// Nothing but dimensions of 1 changes its place.
+bool keeps_order(const SnapshotNode& node) {
+  const Dims dims = node.input_dims(0), perm = node.attr_ints("perm");
+  if (perm.size() != dims.size()) return false;
+  int64_t last = -1;
+  for (int64_t p : perm) {
+    if (p < 0 || p >= static_cast<int64_t>(dims.size())) return false;
+    if (dims[static_cast<size_t>(p)] == 1) continue;
+    if (p < last) return false;
+    last = p;
+  }
+  return true;
+}
+
+}  // namespace
+
+bool only_renames(const SnapshotNode& node) {
+  constexpr std::string_view kOperators[] = {"Reshape", "Flatten", "Squeeze", "Unsqueeze",
+                                             "Identity"};
+  if (!node.domain().empty()) return false;
+  if (std::ranges::find(kOperators, node.op()) != std::end(kOperators)) return true;
+  if (node.op() == "Transpose") return keeps_order(node);
+  if (node.op() != "Dropout" || node.has_output(1)) return false;
+  if (!node.has_input(2)) return true;
+  const auto* training = static_cast<const uint8_t*>(node.input_constant(2));
+  return training != nullptr && *training == 0;
+}
+
+std::optional<std::vector<uint64_t>> parts_of_input(const SnapshotNode& node) {
+  if (!node.domain().empty() || !kMovable.has(node.input_dtype(0))) return std::nullopt;
+  const size_t element = stored_size(node.input_dtype(0));
+  if (node.op() == "Slice") return slice(node, element);
+  if (node.op() == "Gather") return gather(node, element);
+  if (node.op() != "Split") return std::nullopt;
+  const Dims in = node.input_dims(0);
+  for (uint32_t i = 0; i < node.output_count(); ++i)
+    if (!node.has_output(i)) return std::nullopt;
+  const std::optional<size_t> axis = outermost_axis(node, in);
+  if (!axis) return std::nullopt;
+  return in_a_row(in, *axis, node.output_count(), element,
+                  [&](uint32_t i) { return node.output_dims(i); });
+}
+
+std::optional<std::vector<uint64_t>> parts_of_output(const SnapshotNode& node) {
+  if (!node.domain().empty() || node.op() != "Concat" || !kMovable.has(node.input_dtype(0)))
+    return std::nullopt;
+  const Dims out = node.output_dims(0);
+  for (uint32_t i = 0; i < node.input_count(); ++i)
+    if (!node.has_input(i) || node.input_dtype(i) != node.input_dtype(0)) return std::nullopt;
+  const std::optional<size_t> axis = outermost_axis(node, out);
+  if (!axis) return std::nullopt;
+  return in_a_row(out, *axis, node.input_count(), stored_size(node.input_dtype(0)),
+                  [&](uint32_t i) { return node.input_dims(i); });
+}
+
+}  // namespace pfrt::cpu

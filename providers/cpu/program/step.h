@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A step of a program: a kernel with the buffers it touches. Immutable once its program is made;
+// steps run on many threads at once.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "providers/cpu/epilogue/row_norm.h"
+#include "providers/cpu/epilogue/spread_loop.h"
+#include "providers/cpu/row/kernel.h"
+#include "providers/cpu/row/types.h"
+
+namespace pfrt::cpu {
+
+struct Step {
+  Kernel kernel;
+  std::optional<Tail> tail;
+  std::optional<RowNorm> norm;
+  std::vector<uint32_t> inputs,
+      outputs;  // buffers by position of the kernel, PFRT_NO_INDEX where absent
+  std::vector<uint32_t> reads, writes;  // the same without gaps and repeats
+  std::vector<uint32_t> nodes;
+  std::string name, detail;
+  // Pairs (position in inputs, position in outputs) that may share memory.
+  std::vector<std::pair<uint32_t, uint32_t>> aliases;
+  bool any_address = false;  // of inputs[0]
+  uint64_t bytes = 0;
+  pfrt_step_flags flags = 0;
+  Precision precision = Precision::kFloat32;  // Run::Extras
+  uint32_t packed = PFRT_NO_INDEX, shared = PFRT_NO_INDEX;
+};
+
+// pfrt_step::run of a Step, the |state|.
+pfrt_code run_step(void* state, const pfrt_step_context* context);
+
+// Nanoseconds a step takes, roughly: memory at 10 bytes/ns and arithmetic at 50 operations/ns.
+double estimate_ns(double flops, uint64_t bytes);
+
+}  // namespace pfrt::cpu

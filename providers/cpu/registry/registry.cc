@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "providers/cpu/registry/registry.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "providers/cpu/isa/isa.h"
+#include "providers/cpu/kernels/attention/attention.h"
+#include "providers/cpu/kernels/contrib/contrib.h"
+#include "providers/cpu/kernels/conv/conv.h"
+#include "providers/cpu/kernels/elementwise/elementwise.h"
+#include "providers/cpu/kernels/index/index.h"
+#include "providers/cpu/kernels/matmul/matmul.h"
+#include "providers/cpu/kernels/ml/ml.h"
+#include "providers/cpu/kernels/move/move.h"
+#include "providers/cpu/kernels/norm/norm.h"
+#include "providers/cpu/kernels/pool/pool.h"
+#include "providers/cpu/kernels/quantize/quantize.h"
+#include "providers/cpu/kernels/random/random.h"
+#include "providers/cpu/kernels/recurrent/recurrent.h"
+#include "providers/cpu/kernels/reduce/reduce.h"
+#include "providers/cpu/kernels/resize/resize.h"
+#include "providers/cpu/kernels/signal/signal.h"
+#include "providers/cpu/kernels/softmax/softmax.h"
+#include "providers/cpu/kernels/training/training.h"
+#include "providers/cpu/kernels/vision/vision.h"
+#include "providers/cpu/registry/empty.h"
+
+namespace pfrt::cpu {
+namespace {
+
+constexpr uint32_t kCanonicalForm = 1;
+
+// Why |row| turns |node| away; empty when it takes it.
+std::string refusal(const KernelRow& row, const SnapshotNode& node) {
+  const Result<Isa> needs = isa_from_name(row.isa);
+  if (!needs.ok() || needs.value() > isa())
+    return message(row.name, " needs ", row.isa, ", usable is ", isa_name(isa()));
+  const bool by_input = node.input_count() > row.typed_input;
+  const pfrt_dtype dtype = by_input ? node.input_dtype(row.typed_input) : node.output_dtype(0);
+  if (!row.types.has(dtype))
+    return message(row.name, " takes ", row.types.text(), ", got ", dtype_name(dtype));
+  if (row.refuse == nullptr) return {};
+  const std::string why = row.refuse(node);
+  return why.empty() ? why : message(row.name, ": ", why);
+}
+
+std::string refuse_value(const pfrt_snapshot& snapshot, uint32_t index) {
+  const auto& value = *reinterpret_cast<const pfrt_snapshot_value*>(
+      reinterpret_cast<const char*>(snapshot.values) + size_t{index} * snapshot.value_size);
+  if ((value.flags & PFRT_SNAPSHOT_NOT_TENSOR) != 0)
+    return message("'", value.name, "' is a sequence, map or optional: CPU kernels take tensors");
+  if (value.dtype == PFRT_DTYPE_STRING)
+    return message("'", value.name, "' holds strings: CPU kernels take numbers");
+  if (!dtype_known(value.dtype)) return message("the type of '", value.name, "' is not known");
+  return {};
+}
+
+}  // namespace
+
+std::span<const std::span<const KernelRow>> kernels() {
+  static const std::span<const KernelRow> families[] = {
+      unary_rows(),       activation_rows(),  binary_rows(),    variadic_rows(),
+      select_rows(),      compare_kernels(),  cast_kernels(),   fold_rows(),
+      arg_rows(),         cum_sum_rows(),     top_k_rows(),     softmax_kernels(),
+      matmul_kernels(),   conv_kernels(),     pool_kernels(),   norm_kernels(),
+      move_kernels(),     shape_rows(),       fill_rows(),      gathering_rows(),
+      unique_rows(),      suppression_rows(), resize_kernels(), recurrent_kernels(),
+      quantize_kernels(), contrib_kernels(),  ml_kernels(),     signal_kernels(),
+      random_kernels(),   loss_rows(),        optimizer_rows(), vision_kernels(),
+      attention_rows(),
+  };
+  return families;
+}
+
+const KernelRow* find_kernel(const SnapshotNode& node, std::string* reason) {
+  std::vector<const KernelRow*> rows;
+  for (std::span<const KernelRow> family : kernels())
+    for (const KernelRow& row : family)
+      if (row.op == node.op() && row.domain == node.domain()) rows.push_back(&row);
+  // The plainest first: others may not even be asked about dimensions of 0.
+  if (has_empty(node)) std::ranges::reverse(rows);
+  std::string reasons;
+  for (const KernelRow* const row : rows) {
+    const std::string why = refusal(*row, node);
+    if (why.empty()) return row;
+    if (!reasons.empty()) reasons += "; ";
+    reasons += why;
+  }
+  if (reason == nullptr) return nullptr;
+  if (reasons.empty())
+    reasons = message("the CPU provider has no kernel for ", node.domain(),
+                      node.domain().empty() ? "" : ".", node.op());
+  *reason = std::move(reasons);
+  return nullptr;
+}
+
+std::string refuse_values(const pfrt_snapshot& snapshot, const SnapshotNode& node) {
+  const auto& raw = *reinterpret_cast<const pfrt_snapshot_node*>(
+      reinterpret_cast<const char*>(snapshot.nodes) + size_t{node.index()} * snapshot.node_size);
+  if (raw.canonical > kCanonicalForm)
+    return message("the node is in canonical form ", raw.canonical, ", the CPU provider knows ",
+                   kCanonicalForm);
+  std::string why;
+  for (uint32_t i = 0; why.empty() && i < node.input_count(); ++i)
+    if (node.has_input(i)) why = refuse_value(snapshot, node.input_index(i));
+  for (uint32_t i = 0; why.empty() && i < node.output_count(); ++i)
+    if (node.has_output(i)) why = refuse_value(snapshot, node.output_index(i));
+  return why;
+}
+
+std::string describe(const SnapshotNode& node) {
+  return node.name().empty() ? message(node.op()) : message(node.op(), " '", node.name(), "'");
+}
+
+std::string refuse_pooled(const SnapshotNode& node, const SnapshotNode& pool) {
+  std::string reason;
+  const KernelRow* row = find_kernel(node, &reason);
+  if (row == nullptr) return reason;
+  if (row->make_pooled == nullptr)
+    return message(row->name, " does not run a pooling of its output");
+  return row->refuse_pool(node, pool);
+}
+
+}  // namespace pfrt::cpu

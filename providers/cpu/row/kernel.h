@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A kernel: the work of a node at one signature, as a closure over what was computed beforehand
+// (strides, block sizes, coefficients).
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/base/status.h"
+#include "providers/cpu/row/run.h"
+
+namespace pfrt::cpu {
+
+struct Alternative;
+
+// A row made for one signature.
+struct Kernel {
+  std::function<pfrt_code(const Run&)> run;  // returns 0, or what fail returned
+  std::string_view name;                     // static; empty: its row's
+  double flops = 0;
+  uint64_t scratch_bytes = 0;  // a worker
+  uint64_t shared_bytes = 0;   // of all workers together
+  uint32_t width = 0;          // widest useful parallelism; 0 = any
+  int32_t may_alias = -1;      // input whose memory output 0 may take when that input dies here
+  bool packed_alone = false;   // of the packed input it reads nothing but the packed form
+  // Other divisions of the work, all with the same bits as results; null: there is none to choose.
+  std::function<std::vector<Alternative>()> alternatives = nullptr;
+};
+
+// What a model of the machine did not choose, and a measurement may (program/tune.h).
+struct Alternative {
+  std::string change;  // "band 14 -> 28", from the kernel that offers it
+  Kernel kernel;       // as that one, but for |run| and what memory it takes
+};
+// Adds |what| to |text|, the change of an alternative, where it is another.
+void add_change(std::string& text, std::string_view what, int64_t from, int64_t to);
+// Whether as many threads have work in |tasks| as in |of|, or as in |wanted|, which are enough.
+constexpr bool enough_tasks(int64_t tasks, int64_t of, int64_t wanted) {
+  return tasks >= of || tasks >= wanted;
+}
+
+// "axis 3 is outside [-2, 2)" errors of make: prefixed with the operator by the caller.
+template <typename... Parts>
+Status kernel_error(const Parts&... parts) {
+  return error(Code::kSHAPE_MISMATCH, parts...);
+}
+
+}  // namespace pfrt::cpu
