@@ -211,8 +211,10 @@ std::string refuse_query(const pfrt_op_query& query) {
     (void)plan_loop(*query.snapshot, nodes, stored, registers, &reason);
     return reason;
   }
-  if (!row->takes_tail)
-    return message(row->name, " takes no tail: it does not say when parts of its output are final");
+  KernelRequest request(node);
+  request.tail = true;
+  reason = refusal(*row, request);
+  if (!reason.empty()) return reason;
   for (uint32_t i = 1; i < node.output_count(); ++i)
     if (node.has_output(i)) return message(node.op(), " takes a tail only as its one output");
   uint32_t head = query.node;
@@ -224,7 +226,9 @@ std::string refuse_query(const pfrt_op_query& query) {
   if (reason.empty() && !tail.empty() &&
       SnapshotNode(*query.snapshot, tail.front()).op() == "MaxPool") {
     head = tail.front();
-    reason = refuse_pooled(node, SnapshotNode(*query.snapshot, head));
+    const SnapshotNode pool(*query.snapshot, head);
+    request.pool = &pool;
+    reason = refusal(*row, request);
     tail = tail.subspan(1);
   }
   if (reason.empty() && !tail.empty())

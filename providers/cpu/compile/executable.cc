@@ -59,7 +59,7 @@ Result<std::unique_ptr<Executable>> Executable::compile(const pfrt_snapshot& sna
       out->prepared_[n] = prepared.take();
     }
     // Rows without another form are of no use unpacked, run once or not.
-    const bool has_other = row != nullptr && row->make_packed != nullptr;
+    const bool has_other = row != nullptr && row->has(kUnpacked);
     if (row != nullptr && row->pack != nullptr && !(has_other && (once || has_empty(reader))))
       out->add_constant(n, row->pack(reader));
     if (row != nullptr) continue;

@@ -42,8 +42,11 @@ class Executable {
   // By position in the region.
   const std::vector<uint32_t>& outputs() const { return outputs_; }
   const Home& home(uint32_t value) const { return homes_[value]; }
-  // What the row of a node of the snapshot made by KernelRow::prepare.
-  const Prepared& prepared(uint32_t node) const { return prepared_.at(node); }
+  // What the row of a node of the snapshot made by KernelRow::prepare; null where it has none.
+  Prepared prepared(uint32_t node) const {
+    const auto found = prepared_.find(node);
+    return found == prepared_.end() ? nullptr : found->second;
+  }
   // nullptr where the row of the node has nothing to pack.
   const Packed* packed(uint32_t node) const;
   const std::vector<pfrt_packed_constant>& constants() const { return constants_; }

@@ -111,8 +111,9 @@ class Grouping {
     const SnapshotNode n(snapshot_.snapshot(), nodes_[head]);
     for (uint32_t i = 1; i < n.output_count(); ++i)
       if (n.has_output(i)) return false;
-    const KernelRow* row = find_kernel(n, nullptr);
-    return row != nullptr && row->takes_tail;
+    KernelRequest request(n);
+    request.tail = true;
+    return refusal(request).empty();
   }
 
   bool normalises(size_t at) const {
@@ -136,7 +137,10 @@ class Grouping {
     if (used_outside(node(nodes_[head]).outputs[0], tail)) return false;
     if (pools(tail.front())) {
       const SnapshotNode pool(all, nodes_[tail.front()]);
-      if (!refuse_pooled(SnapshotNode(all, nodes_[head]), pool).empty()) return false;
+      KernelRequest request(SnapshotNode(all, nodes_[head]));
+      request.pool = &pool;
+      request.tail = true;
+      if (!refusal(request).empty()) return false;
       head = tail.front();
       tail.erase(tail.begin());
       if (tail.empty()) return true;

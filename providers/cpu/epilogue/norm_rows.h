@@ -5,13 +5,13 @@
 // functions; thread-safe.
 #pragma once
 
-#include <string>
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
 #include <type_traits>
-#include <vector>
 
 #include "providers/cpu/row/load.h"
 #include "providers/cpu/row/pace.h"
-#include "providers/cpu/row/row.h"
 
 namespace pfrt::cpu {
 
@@ -51,29 +51,28 @@ double row_squares(Pace& pace, const T* x, int64_t n, double center);
 template <typename T>
 double row_magnitudes(Pace& pace, const T* x, int64_t n);
 
-// y = (x - mean) * scale / deviation + bias over |length| elements, without the mean where not
-// |centered|; |bias| may be null, |y| may be |x|. The sums are those of the kernels below.
-void normalise_float_row(int64_t length, double epsilon, bool centered, const float* x,
-                         const float* scale, const float* bias, float* y);
+struct RowNormalisation {
+  int64_t length;
+  double epsilon;
+  bool centered;
+};
 
-// rows.cc
-Result<Kernel> make_layer_norm(const SnapshotNode& node);
-Result<Kernel> make_rms_norm(const SnapshotNode& node);
-// channels.cc
-Result<Kernel> make_batch_norm(const SnapshotNode& node);
-Result<Kernel> make_instance_norm(const SnapshotNode& node);
-Result<Kernel> make_group_norm(const SnapshotNode& node);
-std::string refuse_batch_norm(const SnapshotNode& node);
-std::string refuse_batch_norm_blocked(const SnapshotNode& node, Blocked sides);
-Result<Kernel> make_batch_norm_blocked(const SnapshotNode& node, Blocked sides);
-Result<Kernel> make_batch_norm_training(const SnapshotNode& node);
-std::string refuse_batch_norm_training(const SnapshotNode& node);
-// axes.cc
-Result<Kernel> make_lp_norm(const SnapshotNode& node);
-Result<Kernel> make_mean_variance_norm(const SnapshotNode& node);
-// lrn.cc
-Result<Kernel> make_lrn(const SnapshotNode& node);
-std::string refuse_lrn_blocked(const SnapshotNode& node, Blocked sides);
-Result<Kernel> make_lrn_blocked(const SnapshotNode& node, Blocked sides);
+// y = (x - mean) * scale / deviation + bias, without the mean where not centered; |bias| may be
+// null, |y| may be |x|. Gives the mean and 1 / deviation.
+template <typename T>
+void normalise_row(Pace& pace, const RowNormalisation& f, const T* x, const T* scale, const T* bias,
+                   T* y, double* out_mean, double* out_inverse) {
+  const double n = static_cast<double>(std::max<int64_t>(f.length, 1));
+  const double mean = f.centered ? row_sum(pace, x, f.length) / n : 0;
+  const double inverse = 1 / std::sqrt(row_squares(pace, x, f.length, mean) / n + f.epsilon);
+  const T center = static_cast<T>(mean), factor = static_cast<T>(inverse);
+  in_parts(pace, f.length, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) y[i] = (x[i] - center) * factor * scale[i];
+    if (bias)
+      for (int64_t i = begin; i < end; ++i) y[i] += bias[i];
+  });
+  *out_mean = mean;
+  *out_inverse = inverse;
+}
 
 }  // namespace pfrt::cpu

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "providers/cpu/epilogue/norm_rows.h"
+#include "providers/cpu/row/pace.h"
 
 namespace pfrt::cpu {
 
@@ -61,9 +62,11 @@ void RowNorm::finished(void* const* buffers, int64_t begin, int64_t end) const {
       std::atomic_ref<uint32_t> done(static_cast<uint32_t*>(buffers[at_.counters])[row]);
       if (done.fetch_add(count, std::memory_order_acq_rel) + count < length_) continue;
     }
-    normalise_float_row(length_, epsilon_, centered_,
-                        static_cast<const float*>(buffers[at_.x]) + row * length_, scale, bias,
-                        static_cast<float*>(buffers[at_.y]) + row * length_);
+    Pace pace;
+    double mean, inverse;
+    normalise_row(pace, {length_, epsilon_, centered_},
+                  static_cast<const float*>(buffers[at_.x]) + row * length_, scale, bias,
+                  static_cast<float*>(buffers[at_.y]) + row * length_, &mean, &inverse);
   }
 }
 

@@ -70,10 +70,9 @@ class Finder {
 
   void add(const SnapshotNode& node) {
     const KernelRow* const row = find_kernel(node, nullptr);
-    if (row == nullptr || row->refuse_blocked == nullptr || !node.has_input(0) ||
-        !node.has_output(0))
+    if (row == nullptr || !row->has(kBlocked) || !node.has_input(0) || !node.has_output(0))
       return pin_all(node);
-    add(*row, node, node.output_index(0));
+    add(*row, KernelRequest(node), node.output_index(0));
     for (uint32_t i = 1; i < node.output_count(); ++i)
       if (node.has_output(i)) pin(node.output_index(i));
   }
@@ -81,15 +80,18 @@ class Finder {
   // A head and the pooling of its output, which is not in memory where they are one step.
   void add_pooled(const SnapshotNode& head, const SnapshotNode& pool) {
     const KernelRow* const row = find_kernel(head, nullptr);
-    if (row != nullptr && row->refuse_blocked != nullptr && head.has_input(0) &&
-        pool.has_output(0) && refuse_pooled(head, pool).empty())
-      return add(*row, head, pool.output_index(0));
+    KernelRequest request(head);
+    request.pool = &pool;
+    if (row != nullptr && row->has(kBlocked) && head.has_input(0) && pool.has_output(0) &&
+        refusal(*row, request).empty())
+      return add(*row, request, pool.output_index(0));
     pin_all(head), pin_all(pool);
   }
 
-  void add(const KernelRow& row, const SnapshotNode& node, uint32_t out) {
+  void add(const KernelRow& row, KernelRequest node, uint32_t out) {
     const auto takes = [&](bool input, bool output) {
-      return row.refuse_blocked(node, {input, output}).empty();
+      node.sides = {input, output};
+      return refusal(row, node).empty();
     };
     const uint32_t in = node.input_index(0);
     const bool alike = takes(true, true), alone_in = takes(true, false),

@@ -183,8 +183,10 @@ class ProgramBuilder {
   }
 
   bool pools(const Unit& unit) const {
-    const SnapshotNode head = reader(unit.nodes[0]), pool = reader(unit.nodes[1]);
-    return refuse_pooled(head, pool).empty();
+    const SnapshotNode pool = reader(unit.nodes[1]);
+    KernelRequest request(reader(unit.nodes[0]));
+    request.pool = &pool;
+    return refusal(request).empty();
   }
 
   // What the signature says of a value; nullopt when only the run can tell.
@@ -381,21 +383,17 @@ class ProgramBuilder {
     const bool pooled = pool != PFRT_NO_INDEX;
     const SnapshotNode last = reader(pooled ? pool : index);
     // What was packed may have been for another row, of which the plainest knows nothing.
-    const bool packs = row->pack != nullptr && !(empty && row->make != nullptr);
+    const bool packs = row->pack != nullptr && !empty;
     const Packed* const packed = packs ? executable_.packed(index) : nullptr;
-    const bool with_packed = packed != nullptr && row->make_packed != nullptr;
-    const Blocked sides{node.has_input(0) && blocked_[node.input_index(0)],
-                        last.has_output(0) && blocked_[last.output_index(0)]};
-    const auto make = [&]() -> Result<Kernel> {
-      if (const auto shuffle = shuffles_.groups.find(index); shuffle != shuffles_.groups.end())
-        return row->make_shuffled(node, shuffle->second);
-      if (pooled) return row->make_pooled(node, last, sides);
-      if (sides.input || sides.output) return row->make_blocked(node, sides);
-      if (with_packed) return row->make_packed(node, packed->input);
-      return row->prepare == nullptr ? row->make(node)
-                                     : row->make_with(node, executable_.prepared(index));
-    };
-    Result<Kernel> kernel = make();
+    KernelRequest request(node);
+    request.sides = {node.has_input(0) && blocked_[node.input_index(0)],
+                     last.has_output(0) && blocked_[last.output_index(0)]};
+    if (const auto shuffle = shuffles_.groups.find(index); shuffle != shuffles_.groups.end())
+      request.shuffle_groups = shuffle->second;
+    if (pooled) request.pool = &last;
+    if (packed != nullptr) request.packed = &packed->input;
+    request.prepared = executable_.prepared(index);
+    Result<Kernel> kernel = row->make(request);
     if (!kernel.ok()) return kernel.take_status().prepend(cpu::describe(node));
     Step step;
     step.kernel = kernel.take();
@@ -408,8 +406,8 @@ class ProgramBuilder {
     }
     if (packed != nullptr)
       step.packed = add_buffer({PFRT_BUFFER_CONST, packed->index}, packed->input.bytes);
-    const bool joins = tail != nullptr && row->takes_tail;
-    wanted.norm_joined = wanted.norm != PFRT_NO_INDEX && row->takes_tail;
+    const bool joins = tail != nullptr && row->has(kTail);
+    wanted.norm_joined = wanted.norm != PFRT_NO_INDEX && row->has(kTail);
     std::vector<Step> packing;
     for (uint32_t i = 0; i < last.output_count(); ++i) {
       if (!last.has_output(i)) {
@@ -425,7 +423,7 @@ class ProgramBuilder {
     if (long_in_parallel(row->domain, row->op)) step.flags = PFRT_STEP_LONG;
     step.any_address = at_any_address(row->domain, row->op);
     step.name = step.kernel.name.empty() ? row->name : step.kernel.name;
-    if (sides.input || sides.output) step.name += "_blocked";
+    if (request.is_blocked()) step.name += "_blocked";
     if (step.kernel.may_alias >= 0)
       step.aliases = {{static_cast<uint32_t>(step.kernel.may_alias), 0}};
     if (joins) {

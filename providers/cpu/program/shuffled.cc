@@ -53,7 +53,7 @@ class Finder {
     const auto apart = only_maker(transpose->input_index(0), "Reshape");
     if (!apart || !swaps_groups(*apart, *transpose, *back)) return;
     const KernelRow* const row = find_kernel(node, nullptr);
-    if (row == nullptr || row->make_shuffled == nullptr) return;
+    if (row == nullptr || !row->has(kShuffled)) return;
     shuffles_.groups[index] = transpose->input_dims(0)[1];
     shuffles_.transposes.insert(transpose->index());
   }

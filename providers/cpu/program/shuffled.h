@@ -2,7 +2,7 @@
 //
 // Shuffles of channels that a kernel undoes as it reads: Reshape to [batch, groups, channels of a
 // group, ...], Transpose of those two, Reshape back, and then one node alone, whose row takes its
-// image so (KernelRow::make_shuffled). Pure; thread-safe.
+// image so (KernelRequest::shuffle_groups). Pure; thread-safe.
 #pragma once
 
 #include <cstdint>

@@ -31,20 +31,6 @@ namespace {
 
 constexpr uint32_t kCanonicalForm = 1;
 
-// Why |row| turns |node| away; empty when it takes it.
-std::string refusal(const KernelRow& row, const SnapshotNode& node) {
-  const Result<Isa> needs = isa_from_name(row.isa);
-  if (!needs.ok() || needs.value() > isa())
-    return message(row.name, " needs ", row.isa, ", usable is ", isa_name(isa()));
-  const bool by_input = node.input_count() > row.typed_input;
-  const pfrt_dtype dtype = by_input ? node.input_dtype(row.typed_input) : node.output_dtype(0);
-  if (!row.types.has(dtype))
-    return message(row.name, " takes ", row.types.text(), ", got ", dtype_name(dtype));
-  if (row.refuse == nullptr) return {};
-  const std::string why = row.refuse(node);
-  return why.empty() ? why : message(row.name, ": ", why);
-}
-
 std::string refuse_value(const pfrt_snapshot& snapshot, uint32_t index) {
   const auto& value = *reinterpret_cast<const pfrt_snapshot_value*>(
       reinterpret_cast<const char*>(snapshot.values) + size_t{index} * snapshot.value_size);
@@ -56,7 +42,33 @@ std::string refuse_value(const pfrt_snapshot& snapshot, uint32_t index) {
   return {};
 }
 
+// What |row| does not know of |request|, in words; nullptr when it knows all.
+const char* missing_form(const KernelRow& row, const KernelRequest& request) {
+  if (request.is_blocked() && !row.has(kBlocked)) return "takes no blocks of channels";
+  if (request.shuffle_groups > 0 && !row.has(kShuffled)) return "takes no shuffled channels";
+  if (request.pool != nullptr && !row.has(kPooled)) return "does not run a pooling of its output";
+  if (request.tail && !row.has(kTail))
+    return "takes no tail: it does not say when parts of its output are final";
+  return nullptr;
+}
+
 }  // namespace
+
+std::string refusal(const KernelRow& row, const KernelRequest& request) {
+  const Result<Isa> needs = isa_from_name(row.isa);
+  if (!needs.ok() || needs.value() > isa())
+    return message(row.name, " needs ", row.isa, ", usable is ", isa_name(isa()));
+  const bool by_input = request.input_count() > row.typed_input;
+  const pfrt_dtype dtype =
+      by_input ? request.input_dtype(row.typed_input) : request.output_dtype(0);
+  if (!row.types.has(dtype))
+    return message(row.name, " takes ", row.types.text(), ", got ", dtype_name(dtype));
+  if (const char* const missing = missing_form(row, request))
+    return message(row.name, " ", missing);
+  if (row.refuse == nullptr) return {};
+  const std::string why = row.refuse(request);
+  return why.empty() ? why : message(row.name, ": ", why);
+}
 
 std::span<const std::span<const KernelRow>> kernels() {
   static const std::span<const KernelRow> families[] = {
@@ -81,8 +93,9 @@ const KernelRow* find_kernel(const SnapshotNode& node, std::string* reason) {
   // The plainest first: others may not even be asked about dimensions of 0.
   if (has_empty(node)) std::ranges::reverse(rows);
   std::string reasons;
+  const KernelRequest request(node);
   for (const KernelRow* const row : rows) {
-    const std::string why = refusal(*row, node);
+    const std::string why = refusal(*row, request);
     if (why.empty()) return row;
     if (!reasons.empty()) reasons += "; ";
     reasons += why;
@@ -93,6 +106,12 @@ const KernelRow* find_kernel(const SnapshotNode& node, std::string* reason) {
                       node.domain().empty() ? "" : ".", node.op());
   *reason = std::move(reasons);
   return nullptr;
+}
+
+std::string refusal(const KernelRequest& request) {
+  std::string reason;
+  const KernelRow* const row = find_kernel(request, &reason);
+  return row != nullptr ? refusal(*row, request) : reason;
 }
 
 std::string refuse_values(const pfrt_snapshot& snapshot, const SnapshotNode& node) {
@@ -111,15 +130,6 @@ std::string refuse_values(const pfrt_snapshot& snapshot, const SnapshotNode& nod
 
 std::string describe(const SnapshotNode& node) {
   return node.name().empty() ? message(node.op()) : message(node.op(), " '", node.name(), "'");
-}
-
-std::string refuse_pooled(const SnapshotNode& node, const SnapshotNode& pool) {
-  std::string reason;
-  const KernelRow* row = find_kernel(node, &reason);
-  if (row == nullptr) return reason;
-  if (row->make_pooled == nullptr)
-    return message(row->name, " does not run a pooling of its output");
-  return row->refuse_pool(node, pool);
 }
 
 }  // namespace pfrt::cpu

@@ -15,9 +15,9 @@ std::span<const std::span<const KernelRow>> kernels();
 // The first row that takes the node, the last where it has_empty (empty.h), or nullptr with every
 // candidate's reason in |reason|.
 const KernelRow* find_kernel(const SnapshotNode& node, std::string* reason);
-// Why the kernel of |node| does not run |pool|, which takes its output, in the same step; empty
-// when it does.
-std::string refuse_pooled(const SnapshotNode& node, const SnapshotNode& pool);
+// Why |row|, or the first row that takes the node, does not do what is asked; empty when it does.
+std::string refusal(const KernelRequest& request);
+std::string refusal(const KernelRow& row, const KernelRequest& request);
 
 // Why no kernel may touch the node, whatever the operator: strings, sequences, types not known.
 // Empty when all is well.

@@ -35,64 +35,84 @@ struct PackedInput {
   std::function<void(const void* source, void* out)> pack;
 };
 
+// A node, and what is wanted of its kernel beyond the node's own output. Which of it a row knows,
+// its forms say; what it knows may come together.
+struct KernelRequest : SnapshotNode {
+  explicit KernelRequest(const SnapshotNode& node) : SnapshotNode(node) {}
+
+  bool is_blocked() const { return sides.input || sides.output; }
+
+  // Of the image, input 0, and of output 0, or of the pooling's.
+  Blocked sides;
+  // Above 0: channel c of input 0 is the buffer's c % groups * (channels / groups) + c / groups.
+  int64_t shuffle_groups = 0;
+  // The pooling of output 0 is wanted in its place.
+  const SnapshotNode* pool = nullptr;
+  // What follows is computed on elements that are final (Run::finished).
+  bool tail = false;
+  // What KernelRow::pack named, where the host packed it.
+  const PackedInput* packed = nullptr;
+  Prepared prepared = nullptr;  // of KernelRow::prepare
+};
+
+// What of a request a row knows, besides the node.
+enum RowForm : uint8_t {
+  kPlain = 0,
+  kTail = 1,       // calls Run::finished where output 0 is of kShortFloats
+  kBlocked = 2,    // images in blocks of channels, of one type of kShortFloats
+  kShuffled = 4,   // an image whose channels are yet to be shuffled
+  kPooled = 8,     // the pooling of output 0
+  kUnpacked = 16,  // has a pack function, and does without
+};
+
 struct KernelRow {
   std::string_view domain, op;  // canonical form
   Types types;                  // of input |typed_input|, or of output 0 when there are no inputs
   std::string_view name;        // "conv_direct_ref"
   std::string_view isa;         // lowest PFRT_ISA word it needs: generic, avx2, avx512, ...
-  // Empty when this row can run the node; the dimensions may still be symbolic (negative) or
-  // unknown. May be null.
-  std::string (*refuse)(const SnapshotNode& node);
+  // Empty when this row can do what is asked; the dimensions may still be symbolic (negative) or
+  // unknown. Not asked about forms that the row has not. May be null.
+  std::string (*refuse)(const KernelRequest& request);
   // All input dimensions are known; output dimensions too unless the operator is data-dependent.
-  Result<Kernel> (*make)(const SnapshotNode& node);
+  Result<Kernel> (*make)(const KernelRequest& request);
   uint32_t typed_input = 0;
-  // With them, |make| is null: what takes long is not done again for each signature. A fault of
-  // prepare refuses the node when the model is loaded.
+  // What takes long is not done again for each signature. A fault refuses the node when the model
+  // is loaded. May be null.
   Result<Prepared> (*prepare)(const SnapshotNode& node) = nullptr;
-  Result<Kernel> (*make_with)(const SnapshotNode& node, const Prepared& prepared) = nullptr;
   bool packed = false;  // takes and makes kPacked types as they lie in memory
-  // Calls Run::finished where output 0 is of kShortFloats; its dimensions are known before the run.
-  bool takes_tail = false;
-  // A form that gives the pooling of output 0 instead; null without one. Empty when it can. Where
-  // |refuse_blocked| takes input 0 and output 0 in blocks, it does so of the pooling's output.
-  std::string (*refuse_pool)(const SnapshotNode& node, const SnapshotNode& pool) = nullptr;
-  Result<Kernel> (*make_pooled)(const SnapshotNode& node, const SnapshotNode& pool,
-                                Blocked sides) = nullptr;
-  // A form for images in blocks of channels; null without one. |refuse_blocked| is empty when input
-  // 0 and output 0, of one type of kShortFloats, may lie so.
-  std::string (*refuse_blocked)(const SnapshotNode& node, Blocked sides) = nullptr;
-  Result<Kernel> (*make_blocked)(const SnapshotNode& node, Blocked sides) = nullptr;
-  // A form for an image whose channels are yet to be shuffled: channel c of input 0 is the buffer's
-  // c % groups * (channels / groups) + c / groups. Null without one.
-  Result<Kernel> (*make_shuffled)(const SnapshotNode& node, int64_t groups) = nullptr;
+  uint8_t forms = kPlain;
   // Called once a compiled region, for nodes that refuse did not turn away. May be null.
   std::optional<PackedInput> (*pack)(const SnapshotNode& node) = nullptr;
-  // Takes the place of |make| for nodes of which something was packed; null without.
-  Result<Kernel> (*make_packed)(const SnapshotNode& node, const PackedInput& packed) = nullptr;
+
+  constexpr bool has(RowForm form) const { return (forms & form) != 0; }
 };
 
-constexpr KernelRow with_tail(KernelRow row) {
-  row.takes_tail = true;
+constexpr KernelRow with(KernelRow row, int forms) {
+  row.forms |= static_cast<uint8_t>(forms);
   return row;
 }
-
-constexpr KernelRow with_blocks(KernelRow row, decltype(KernelRow::refuse_blocked) refuse,
-                                decltype(KernelRow::make_blocked) make) {
-  row.refuse_blocked = refuse;
-  row.make_blocked = make;
-  return row;
+constexpr KernelRow with_tail(KernelRow row) { return with(row, kTail); }
+constexpr KernelRow with_pack(KernelRow row, decltype(KernelRow::pack) pack, int forms = kPlain) {
+  row.pack = pack;
+  return with(row, forms);
 }
 
-constexpr KernelRow with_shuffle(KernelRow row, decltype(KernelRow::make_shuffled) make) {
-  row.make_shuffled = make;
-  return row;
+// The functions of a row that is made one way for images in blocks and another for those that lie
+// plainly. |refuse_blocked| and |blocked| get Blocked beside the node.
+template <auto refuse_plain, auto refuse_blocked>
+std::string refuse_layouts(const KernelRequest& request) {
+  std::string why;
+  if constexpr (refuse_plain != nullptr) why = refuse_plain(request);
+  return why.empty() && request.is_blocked() ? refuse_blocked(request, request.sides) : why;
 }
-
-constexpr KernelRow with_pool(KernelRow row, decltype(KernelRow::refuse_pool) refuse,
-                              decltype(KernelRow::make_pooled) make) {
-  row.refuse_pool = refuse;
-  row.make_pooled = make;
-  return row;
+template <auto plain, auto blocked>
+Result<Kernel> make_layouts(const KernelRequest& request) {
+  return request.is_blocked() ? blocked(request, request.sides) : plain(request);
+}
+// The same of one that is made otherwise where something was packed for it.
+template <auto plain, auto packed>
+Result<Kernel> make_packed(const KernelRequest& request) {
+  return request.packed != nullptr ? packed(request, *request.packed) : plain(request);
 }
 
 }  // namespace pfrt::cpu

@@ -207,15 +207,18 @@ std::string refusal(const cpu::KernelRow& row, const SnapshotNode& node) {
   for (uint32_t i = 0; row.packed && i < node.input_count(); ++i)
     if (node.has_input(i) && cpu::kPacked.has(node.input_dtype(i)))
       return "takes packed elements, cases have a byte each";
-  return row.refuse == nullptr ? std::string() : row.refuse(node);
+  return row.refuse == nullptr ? std::string() : row.refuse(cpu::KernelRequest(node));
 }
 
 Result<cpu::Kernel> made(const cpu::KernelRow& row, const SnapshotNode& node) {
-  if (row.make_packed != nullptr)
-    if (const auto packed = row.pack(node)) return row.make_packed(node, *packed);
-  if (row.prepare == nullptr) return row.make(node);
-  PFRT_ASSIGN(const cpu::Prepared prepared, row.prepare(node));
-  return row.make_with(node, prepared);
+  cpu::KernelRequest request(node);
+  std::optional<cpu::PackedInput> packed;
+  if (row.has(cpu::kUnpacked)) packed = row.pack(node);
+  if (packed) request.packed = &*packed;
+  if (row.prepare != nullptr) {
+    PFRT_ASSIGN(request.prepared, row.prepare(node));
+  }
+  return row.make(request);
 }
 
 std::string text_of(const Dims& dims) {

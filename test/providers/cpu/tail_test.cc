@@ -199,7 +199,7 @@ void for_each_row_with_tail(Fn&& fn) {
     for (const auto family : cpu::kernels())
       for (const KernelRow& row : family)
         if (const auto found = generators->find(row.op);
-            row.takes_tail && found != generators->end() &&
+            row.has(cpu::kTail) && found != generators->end() &&
             (row.domain == "com.microsoft") == (generators == &contrib_cases()))
           fn(row, found->second);
 }

@@ -14,16 +14,16 @@ namespace pfrt::cpu {
 std::span<const KernelRow> attention_rows();
 
 // scaled_dot_product.cc
-Result<Kernel> make_attention(const SnapshotNode& node);
+Result<Kernel> make_attention(const KernelRequest& node);
 // group_query.cc
-Result<Kernel> make_group_query_attention(const SnapshotNode& node);
+Result<Kernel> make_group_query_attention(const KernelRequest& node);
 // rotary.cc
-Result<Kernel> make_rotary_embedding(const SnapshotNode& node);
+Result<Kernel> make_rotary_embedding(const KernelRequest& node);
 // tensor_scatter.cc
-Result<Kernel> make_tensor_scatter(const SnapshotNode& node);
+Result<Kernel> make_tensor_scatter(const KernelRequest& node);
 // causal_conv.cc
-Result<Kernel> make_causal_conv(const SnapshotNode& node);
+Result<Kernel> make_causal_conv(const KernelRequest& node);
 // linear.cc
-Result<Kernel> make_linear_attention(const SnapshotNode& node);
+Result<Kernel> make_linear_attention(const KernelRequest& node);
 
 }  // namespace pfrt::cpu

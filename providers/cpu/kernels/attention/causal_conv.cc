@@ -60,7 +60,7 @@ Kernel causal_kernel(const CausalForm& form) {
 
 }  // namespace
 
-Result<Kernel> make_causal_conv(const SnapshotNode& node) {
+Result<Kernel> make_causal_conv(const KernelRequest& node) {
   PFRT_TRY(need(node, 2, 1));
   PFRT_TRY(need_like_output(node, 0));
   PFRT_TRY(need_types(node, {1, 2, 3}, Types{node.input_dtype(0)}));

@@ -62,7 +62,7 @@ Status read_scores(const SnapshotNode& node, AttentionForm& form) {
 
 }  // namespace
 
-Result<Kernel> make_group_query_attention(const SnapshotNode& node) {
+Result<Kernel> make_group_query_attention(const KernelRequest& node) {
   PFRT_TRY(need(node, 3, 3));
   PFRT_TRY(need_types(node, {1, 2, 3, 4}, Types{node.input_dtype(0)}));
   PFRT_TRY(need_types(node, {10}, kFloats));

@@ -145,7 +145,7 @@ Status read_heads(const SnapshotNode& node, LinearForm& f) {
 
 }  // namespace
 
-Result<Kernel> make_linear_attention(const SnapshotNode& node) {
+Result<Kernel> make_linear_attention(const KernelRequest& node) {
   PFRT_TRY(need(node, 3, 1));
   PFRT_TRY(need_types(node, {1, 2, 4, 5}, Types{node.input_dtype(0)}));
   PFRT_TRY(need_types(node, {3}, kFloats));

@@ -80,7 +80,7 @@ Kernel rotary_kernel(const RotaryForm& form) {
 
 }  // namespace
 
-Result<Kernel> make_rotary_embedding(const SnapshotNode& node) {
+Result<Kernel> make_rotary_embedding(const KernelRequest& node) {
   PFRT_TRY(need(node, 3, 1));
   PFRT_TRY(need_like_output(node, 0));
   PFRT_TRY(need_types(node, {1, 2}, kFloats));

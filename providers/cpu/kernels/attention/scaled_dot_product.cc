@@ -65,7 +65,7 @@ Status read_attributes(const SnapshotNode& node, AttentionForm& form) {
 
 }  // namespace
 
-Result<Kernel> make_attention(const SnapshotNode& node) {
+Result<Kernel> make_attention(const KernelRequest& node) {
   PFRT_TRY(need(node, 3, 1));
   PFRT_TRY(need_types(node, {1}, Types{node.input_dtype(0)}));
   PFRT_TRY(need_types(node, {2, 5}, kFloats));

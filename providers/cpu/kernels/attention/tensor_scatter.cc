@@ -42,7 +42,7 @@ pfrt_code write_rows(const Run& run, const ScatterForm& f) {
 
 }  // namespace
 
-Result<Kernel> make_tensor_scatter(const SnapshotNode& node) {
+Result<Kernel> make_tensor_scatter(const KernelRequest& node) {
   PFRT_TRY(need(node, 2, 1));
   PFRT_TRY(need_like_output(node, 0));
   const auto cache = node.input_dims(0), update = node.input_dims(1);

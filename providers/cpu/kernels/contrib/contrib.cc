@@ -28,7 +28,7 @@ constexpr KernelRow kRows[] = {
     with_tail(
         {kDomain, "MatMulBnb4", kReal32, "matmul_bnb4_packed", "generic", nullptr, make_bnb4}),
     {kDomain, "GatherBlockQuantized", kFewBits, "gather_block_quantized_ref", "generic", nullptr,
-     make_gather_block, 0, nullptr, nullptr, true},
+     make_gather_block, 0, nullptr, true},
 };
 
 }  // namespace

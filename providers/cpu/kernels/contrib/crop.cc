@@ -97,7 +97,7 @@ pfrt_code crop_all(const Run& run, const Crop& c) {
 
 }  // namespace
 
-Result<Kernel> make_crop(const SnapshotNode& node) {
+Result<Kernel> make_crop(const KernelRequest& node) {
   PFRT_TRY(need(node, 4, 1));
   const auto x = node.input_dims(0), boxes = node.input_dims(1), out = node.output_dims(0);
   Crop c;

@@ -144,7 +144,7 @@ Status check_blocks(const SnapshotNode& node, uint32_t i, const std::vector<int6
 
 }  // namespace
 
-Result<Kernel> make_bnb4(const SnapshotNode& node) {
+Result<Kernel> make_bnb4(const KernelRequest& node) {
   PFRT_TRY(need(node, 3, 1));
   PFRT_TRY(need_types(node, {1}, Types{PFRT_DTYPE_UINT8}));
   PFRT_TRY(need_types(node, {2}, kFloats));
@@ -186,7 +186,7 @@ Result<Kernel> make_bnb4(const SnapshotNode& node) {
   return kernel;
 }
 
-Result<Kernel> make_gather_block(const SnapshotNode& node) {
+Result<Kernel> make_gather_block(const KernelRequest& node) {
   PFRT_TRY(need(node, 3, 1));
   Gather g;
   g.data = node.input_dtype(0);

@@ -5,18 +5,18 @@
 
 #include <string>
 
-#include "providers/cpu/row/kernel.h"
+#include "providers/cpu/row/row.h"
 
 namespace pfrt::cpu {
 
-Result<Kernel> make_cdist(const SnapshotNode& node);
-Result<Kernel> make_inverse(const SnapshotNode& node);
-Result<Kernel> make_repeat_block(const SnapshotNode& node);
-Result<Kernel> make_bifurcation(const SnapshotNode& node);
-Result<Kernel> make_time_warping(const SnapshotNode& node);
-Result<Kernel> make_hash(const SnapshotNode& node);
-Result<Kernel> make_crop(const SnapshotNode& node);
-Result<Kernel> make_bnb4(const SnapshotNode& node);
-Result<Kernel> make_gather_block(const SnapshotNode& node);
+Result<Kernel> make_cdist(const KernelRequest& node);
+Result<Kernel> make_inverse(const KernelRequest& node);
+Result<Kernel> make_repeat_block(const KernelRequest& node);
+Result<Kernel> make_bifurcation(const KernelRequest& node);
+Result<Kernel> make_time_warping(const KernelRequest& node);
+Result<Kernel> make_hash(const KernelRequest& node);
+Result<Kernel> make_crop(const KernelRequest& node);
+Result<Kernel> make_bnb4(const KernelRequest& node);
+Result<Kernel> make_gather_block(const KernelRequest& node);
 
 }  // namespace pfrt::cpu

@@ -85,7 +85,7 @@ bool invert(std::vector<double>& a, std::vector<double>& out, size_t n, const Ru
 
 }  // namespace
 
-Result<Kernel> make_cdist(const SnapshotNode& node) {
+Result<Kernel> make_cdist(const KernelRequest& node) {
   PFRT_TRY(need(node, 2, 1));
   const auto a = node.input_dims(0), b = node.input_dims(1);
   if (a.size() != 2 || b.size() != 2 || a[1] != b[1])
@@ -101,7 +101,7 @@ Result<Kernel> make_cdist(const SnapshotNode& node) {
                                      : cdist_kernel<float>(a[0], b[0], a[1], root);
 }
 
-Result<Kernel> make_inverse(const SnapshotNode& node) {
+Result<Kernel> make_inverse(const KernelRequest& node) {
   PFRT_TRY(need(node, 1, 1));
   PFRT_TRY(need_like_output(node, 0));
   const auto dims = node.input_dims(0);

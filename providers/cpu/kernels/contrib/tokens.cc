@@ -98,7 +98,7 @@ std::vector<std::pair<int32_t, int32_t>> cheapest_path(const Run& run, const flo
 
 }  // namespace
 
-Result<Kernel> make_hash(const SnapshotNode& node) {
+Result<Kernel> make_hash(const KernelRequest& node) {
   PFRT_TRY(need(node, 1, 1));
   PFRT_TRY(need_output_dims(node, 0, node.input_dims(0)));
   if (dtype_size(node.output_dtype(0)) != 4)
@@ -125,7 +125,7 @@ Result<Kernel> make_hash(const SnapshotNode& node) {
 }
 
 // Scores of tokens that would complete an n-gram for the second time become -infinity.
-Result<Kernel> make_repeat_block(const SnapshotNode& node) {
+Result<Kernel> make_repeat_block(const KernelRequest& node) {
   PFRT_TRY(need(node, 2, 1));
   PFRT_TRY(need_like_output(node, 1));
   const auto tokens = node.input_dims(0), scores = node.input_dims(1);
@@ -167,7 +167,7 @@ Result<Kernel> make_repeat_block(const SnapshotNode& node) {
   return kernel;
 }
 
-Result<Kernel> make_bifurcation(const SnapshotNode& node) {
+Result<Kernel> make_bifurcation(const KernelRequest& node) {
   PFRT_TRY(need(node, 3, 0));
   for (const uint32_t i : {0u, 1u, 3u})
     if (node.has_input(i) && node.input_rank(i) != 1)
@@ -211,7 +211,7 @@ Result<Kernel> make_bifurcation(const SnapshotNode& node) {
   return kernel;
 }
 
-Result<Kernel> make_time_warping(const SnapshotNode& node) {
+Result<Kernel> make_time_warping(const KernelRequest& node) {
   PFRT_TRY(need(node, 1, 0));
   auto dims = node.input_dims(0);
   if (dims.size() == 3 && dims[0] == 1) dims = dims.subspan(1);

@@ -70,69 +70,83 @@ Result<Kernel> make_typed(const SnapshotNode& node, StoreFn<T> store) {
 
 constexpr Types kBytes{PFRT_DTYPE_INT8, PFRT_DTYPE_UINT8};
 
-constexpr KernelRow with_weights(KernelRow row, decltype(KernelRow::pack) pack) {
-  row.pack = pack;
-  return row;
+std::string refuse_depthwise(const KernelRequest& request) {
+  return refuse_layouts<refuse_conv_depthwise, refuse_conv_depthwise_blocked>(request);
 }
 
-constexpr KernelRow with_pack(KernelRow row, decltype(KernelRow::pack) pack,
-                              decltype(KernelRow::make_packed) make) {
-  row.pack = pack;
-  row.make_packed = make;
-  return row;
+Result<Kernel> make_depthwise(const KernelRequest& request) {
+  if (request.shuffle_groups > 0)
+    return make_conv_depthwise_shuffled(request, request.shuffle_groups);
+  return make_layouts<make_conv_depthwise, make_conv_depthwise_blocked>(request);
+}
+
+std::string refuse_direct(const KernelRequest& request) {
+  std::string why = refuse_layouts<refuse_conv_direct, refuse_conv_direct_blocked>(request);
+  return why.empty() && request.pool != nullptr ? refuse_conv_direct_pool(request, *request.pool)
+                                                : why;
+}
+
+Result<Kernel> make_direct(const KernelRequest& request) {
+  if (request.pool != nullptr) return make_conv_direct_pool(request, *request.pool, request.sides);
+  return make_layouts<make_conv_direct, make_conv_direct_blocked>(request);
+}
+
+std::string refuse_gemm(const KernelRequest& request) {
+  std::string why = refuse_conv(request);
+  return why.empty() && request.pool != nullptr ? refuse_conv_max_pool(request, *request.pool)
+                                                : why;
+}
+
+Result<Kernel> make_gemm(const KernelRequest& request) {
+  return request.pool != nullptr ? make_conv_max_pool(request, *request.pool) : make_conv(request);
 }
 
 constexpr KernelRow kRows[] = {
-    with_weights(with_blocks(with_tail({"", "Conv", kFloat32, "conv_tiles", "amx",
-                                        refuse_conv_tiles, make_conv_tiles}),
-                             refuse_conv_tiles_blocked, make_conv_tiles_blocked),
-                 pack_conv_tiles),
-    with_shuffle(with_blocks(with_tail({"", "Conv", kShortFloats, "conv_depthwise_rows", "generic",
-                                        refuse_conv_depthwise, make_conv_depthwise}),
-                             refuse_conv_depthwise_blocked, make_conv_depthwise_blocked),
-                 make_conv_depthwise_shuffled),
+    with_pack({"", "Conv", kFloat32, "conv_tiles", "amx",
+               refuse_layouts<refuse_conv_tiles, refuse_conv_tiles_blocked>,
+               make_layouts<make_conv_tiles, make_conv_tiles_blocked>},
+              pack_conv_tiles, kTail | kBlocked),
+    with({"", "Conv", kShortFloats, "conv_depthwise_rows", "generic", refuse_depthwise,
+          make_depthwise},
+         kTail | kBlocked | kShuffled),
     with_tail({"", "Conv", kFloat32, "conv_pointwise", "avx2", refuse_conv_pointwise,
                make_conv_pointwise}),
-    with_weights(with_blocks(with_tail({"", "Conv", kShortFloats, "conv_winograd", "avx2",
-                                        refuse_conv_winograd, make_conv_winograd}),
-                             refuse_conv_direct_blocked, make_conv_winograd_blocked),
-                 pack_conv_winograd),
-    with_pool(with_weights(with_blocks(with_tail({"", "Conv", kShortFloats, "conv_direct", "avx2",
-                                                  refuse_conv_direct, make_conv_direct}),
-                                       refuse_conv_direct_blocked, make_conv_direct_blocked),
-                           pack_conv_direct),
-              refuse_conv_direct_pool, make_conv_direct_pool),
-    with_pool(
-        with_tail({"", "Conv", kFloats, "conv_implicit_gemm", "generic", refuse_conv, make_conv}),
-        refuse_conv_max_pool, make_conv_max_pool),
-    with_weights(with_tail({"", "ConvTranspose", kShortFloats, "conv_transpose_winograd", "avx2",
-                            refuse_conv_transpose_winograd, make_conv_transpose_winograd}),
-                 pack_conv_transpose_winograd),
-    with_weights(with_tail({"", "ConvTranspose", kShortFloats, "conv_transpose_direct", "avx2",
-                            refuse_conv_transpose_direct, make_conv_transpose_direct}),
-                 pack_conv_transpose_direct),
+    with_pack({"", "Conv", kShortFloats, "conv_winograd", "avx2",
+               refuse_layouts<refuse_conv_winograd, refuse_conv_direct_blocked>,
+               make_layouts<make_conv_winograd, make_conv_winograd_blocked>},
+              pack_conv_winograd, kTail | kBlocked),
+    with_pack({"", "Conv", kShortFloats, "conv_direct", "avx2", refuse_direct, make_direct},
+              pack_conv_direct, kTail | kBlocked | kPooled),
+    with({"", "Conv", kFloats, "conv_implicit_gemm", "generic", refuse_gemm, make_gemm},
+         kTail | kPooled),
+    with_pack({"", "ConvTranspose", kShortFloats, "conv_transpose_winograd", "avx2",
+               refuse_conv_transpose_winograd, make_conv_transpose_winograd},
+              pack_conv_transpose_winograd, kTail),
+    with_pack({"", "ConvTranspose", kShortFloats, "conv_transpose_direct", "avx2",
+               refuse_conv_transpose_direct, make_conv_transpose_direct},
+              pack_conv_transpose_direct, kTail),
     with_tail({"", "ConvTranspose", kFloats, "conv_transpose_scatter", "generic", refuse_conv,
                make_conv_transpose}),
     {"", "ConvInteger", kBytes, "conv_integer_depthwise", "generic", refuse_conv_integer_depthwise,
      make_conv_integer_depthwise},
     with_pack({"", "ConvInteger", kBytes, "conv_integer_implicit_gemm", "generic",
-               refuse_conv_integer, make_conv_integer},
-              pack_conv_integer, make_conv_integer_vectors),
+               refuse_conv_integer, make_packed<make_conv_integer, make_conv_integer_vectors>},
+              pack_conv_integer, kUnpacked),
     with_pack({"", "QLinearConv", kBytes, "qlinear_conv_implicit_gemm", "generic",
-               refuse_qlinear_conv, make_qlinear_conv},
-              pack_qlinear_conv, make_qlinear_conv_vectors),
+               refuse_qlinear_conv, make_packed<make_qlinear_conv, make_qlinear_conv_vectors>},
+              pack_qlinear_conv, kUnpacked),
 };
 
 }  // namespace
 
-std::string refuse_conv(const SnapshotNode& node) {
+std::string refuse_conv(const KernelRequest& node) {
   const int32_t rank = node.input_rank(0);
   return rank >= 0 && rank < 3
              ? message("X has rank ", rank, "; a convolution needs spatial dimensions")
              : "";
 }
 
-Result<Kernel> make_conv(const SnapshotNode& node) {
+Result<Kernel> make_conv(const KernelRequest& node) {
   switch (node.input_dtype(0)) {
     case PFRT_DTYPE_FLOAT32:
       return make_typed<float>(node, nullptr);

@@ -200,7 +200,7 @@ Result<Kernel> make_conv_depthwise_blocked(const SnapshotNode& node, Blocked) {
   return in_float32(node, {0, 1, 2}, std::move(kernel));
 }
 
-std::string refuse_conv_depthwise(const SnapshotNode& node) {
+std::string refuse_conv_depthwise(const KernelRequest& node) {
   if (std::string why = refuse_conv(node); !why.empty()) return why;
   const auto weights = node.input_dims(1);
   const int64_t groups = node.attr_int("group", 1);
@@ -210,7 +210,7 @@ std::string refuse_conv_depthwise(const SnapshotNode& node) {
   return "";
 }
 
-Result<Kernel> make_conv_depthwise(const SnapshotNode& node) {
+Result<Kernel> make_conv_depthwise(const KernelRequest& node) {
   return make_conv_depthwise_shuffled(node, 1);
 }
 

@@ -134,7 +134,7 @@ std::vector<Alternative> alternatives(const ConvGeometry& geometry, pfrt_dtype o
 
 }  // namespace
 
-std::string refuse_conv_direct(const SnapshotNode& node) {
+std::string refuse_conv_direct(const KernelRequest& node) {
   if (PanelProduct::get() == nullptr) return "the machine, or PFRT_ISA, has no AVX2";
   const auto weights = node.input_dims(1);
   if (weights.size() != 3 && weights.size() != 4)
@@ -182,7 +182,7 @@ Result<Kernel> make_conv_direct_blocked(const SnapshotNode& node, Blocked sides)
   return in_float32(node, {0, 2}, std::move(kernel), Rounding::kByKernel);
 }
 
-Result<Kernel> make_conv_direct(const SnapshotNode& node) {
+Result<Kernel> make_conv_direct(const KernelRequest& node) {
   return make_conv_direct_blocked(node, {});
 }
 

@@ -35,58 +35,58 @@ Window along_rows(Window window);
 // A bias of |channels| elements, or none.
 Status check_bias(const SnapshotNode& node, uint32_t i, int64_t channels);
 
-Result<Kernel> make_conv(const SnapshotNode& node);
+Result<Kernel> make_conv(const KernelRequest& node);
 // pooled.cc
 std::string refuse_conv_max_pool(const SnapshotNode& conv, const SnapshotNode& pool);
-Result<Kernel> make_conv_max_pool(const SnapshotNode& conv, const SnapshotNode& pool, Blocked);
+Result<Kernel> make_conv_max_pool(const SnapshotNode& conv, const SnapshotNode& pool);
 // direct_pooled.cc
 std::string refuse_conv_direct_pool(const SnapshotNode& conv, const SnapshotNode& pool);
 Result<Kernel> make_conv_direct_pool(const SnapshotNode& conv, const SnapshotNode& pool,
                                      Blocked sides);
-Result<Kernel> make_conv_depthwise(const SnapshotNode& node);
-Result<Kernel> make_conv_transpose(const SnapshotNode& node);
-Result<Kernel> make_conv_integer(const SnapshotNode& node);
-Result<Kernel> make_qlinear_conv(const SnapshotNode& node);
+Result<Kernel> make_conv_depthwise(const KernelRequest& node);
+Result<Kernel> make_conv_transpose(const KernelRequest& node);
+Result<Kernel> make_conv_integer(const KernelRequest& node);
+Result<Kernel> make_qlinear_conv(const KernelRequest& node);
 // tiles.cc
-std::string refuse_conv_tiles(const SnapshotNode& node);
-Result<Kernel> make_conv_tiles(const SnapshotNode& node);
+std::string refuse_conv_tiles(const KernelRequest& node);
+Result<Kernel> make_conv_tiles(const KernelRequest& node);
 std::optional<PackedInput> pack_conv_tiles(const SnapshotNode& node);
 std::string refuse_conv_tiles_blocked(const SnapshotNode& node, Blocked sides);
 Result<Kernel> make_conv_tiles_blocked(const SnapshotNode& node, Blocked sides);
 // direct.cc
-std::string refuse_conv_direct(const SnapshotNode& node);
-Result<Kernel> make_conv_direct(const SnapshotNode& node);
+std::string refuse_conv_direct(const KernelRequest& node);
+Result<Kernel> make_conv_direct(const KernelRequest& node);
 std::optional<PackedInput> pack_conv_direct(const SnapshotNode& node);
 std::string refuse_conv_direct_blocked(const SnapshotNode& node, Blocked sides);
 Result<Kernel> make_conv_direct_blocked(const SnapshotNode& node, Blocked sides);
 // pointwise.cc
-std::string refuse_conv_pointwise(const SnapshotNode& node);
-Result<Kernel> make_conv_pointwise(const SnapshotNode& node);
+std::string refuse_conv_pointwise(const KernelRequest& node);
+Result<Kernel> make_conv_pointwise(const KernelRequest& node);
 // depthwise.cc: of groups with one input channel, in float32, whose channels are shuffled by
 // |shuffle| groups; 1 leaves them alone.
 Kernel depthwise_kernel(ConvGeometry geometry, int64_t shuffle, bool has_bias);
 // integer_depthwise.cc
-std::string refuse_conv_integer_depthwise(const SnapshotNode& node);
-Result<Kernel> make_conv_integer_depthwise(const SnapshotNode& node);
+std::string refuse_conv_integer_depthwise(const KernelRequest& node);
+Result<Kernel> make_conv_integer_depthwise(const KernelRequest& node);
 // transpose_direct.cc
-std::string refuse_conv_transpose_direct(const SnapshotNode& node);
-Result<Kernel> make_conv_transpose_direct(const SnapshotNode& node);
+std::string refuse_conv_transpose_direct(const KernelRequest& node);
+Result<Kernel> make_conv_transpose_direct(const KernelRequest& node);
 std::optional<PackedInput> pack_conv_transpose_direct(const SnapshotNode& node);
 // transpose_winograd.cc
-std::string refuse_conv_transpose_winograd(const SnapshotNode& node);
-Result<Kernel> make_conv_transpose_winograd(const SnapshotNode& node);
+std::string refuse_conv_transpose_winograd(const KernelRequest& node);
+Result<Kernel> make_conv_transpose_winograd(const KernelRequest& node);
 std::optional<PackedInput> pack_conv_transpose_winograd(const SnapshotNode& node);
 // winograd.cc; what direct.cc says of blocks holds for it too
-std::string refuse_conv_winograd(const SnapshotNode& node);
-Result<Kernel> make_conv_winograd(const SnapshotNode& node);
+std::string refuse_conv_winograd(const KernelRequest& node);
+Result<Kernel> make_conv_winograd(const KernelRequest& node);
 std::optional<PackedInput> pack_conv_winograd(const SnapshotNode& node);
 Result<Kernel> make_conv_winograd_blocked(const SnapshotNode& node, Blocked sides);
-std::string refuse_conv(const SnapshotNode& node);
-std::string refuse_conv_depthwise(const SnapshotNode& node);
+std::string refuse_conv(const KernelRequest& node);
+std::string refuse_conv_depthwise(const KernelRequest& node);
 std::string refuse_conv_depthwise_blocked(const SnapshotNode& node, Blocked sides);
 Result<Kernel> make_conv_depthwise_shuffled(const SnapshotNode& node, int64_t groups);
 Result<Kernel> make_conv_depthwise_blocked(const SnapshotNode& node, Blocked sides);
-std::string refuse_conv_integer(const SnapshotNode& node);
-std::string refuse_qlinear_conv(const SnapshotNode& node);
+std::string refuse_conv_integer(const KernelRequest& node);
+std::string refuse_qlinear_conv(const KernelRequest& node);
 
 }  // namespace pfrt::cpu

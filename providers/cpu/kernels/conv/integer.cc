@@ -57,13 +57,13 @@ Result<std::shared_ptr<const ByteConv>> read(const SnapshotNode& node, uint32_t 
 
 }  // namespace
 
-std::string refuse_conv_integer(const SnapshotNode& node) {
+std::string refuse_conv_integer(const KernelRequest& node) {
   return is_byte(node.input_dtype(1))
              ? ""
              : message("W is ", dtype_name(node.input_dtype(1)), ", not int8 or uint8");
 }
 
-Result<Kernel> make_conv_integer(const SnapshotNode& node) {
+Result<Kernel> make_conv_integer(const KernelRequest& node) {
   PFRT_ASSIGN(const std::shared_ptr<const ByteConv> conv, read(node, 0, 1, 2, 3));
   Kernel kernel;
   kernel.flops = conv->geometry.flops();
@@ -83,7 +83,7 @@ Result<Kernel> make_conv_integer(const SnapshotNode& node) {
   return kernel;
 }
 
-std::string refuse_qlinear_conv(const SnapshotNode& node) {
+std::string refuse_qlinear_conv(const KernelRequest& node) {
   if (!is_byte(node.input_dtype(3)))
     return message("W is ", dtype_name(node.input_dtype(3)), ", not int8 or uint8");
   if (!is_byte(node.output_dtype(0)))
@@ -92,7 +92,7 @@ std::string refuse_qlinear_conv(const SnapshotNode& node) {
 }
 
 // Inputs: x, its scale and zero point, w, its scale and zero point, y's scale and zero point, bias.
-Result<Kernel> make_qlinear_conv(const SnapshotNode& node) {
+Result<Kernel> make_qlinear_conv(const KernelRequest& node) {
   PFRT_ASSIGN(const std::shared_ptr<const ByteConv> conv, read(node, 0, 3, 2, 5));
   const int64_t channels = conv->channels();
   PFRT_TRY(need_types(node, {1, 4, 6}, kFloats));

@@ -57,14 +57,14 @@ void to_integers(float* x, int64_t n) {
 
 }  // namespace
 
-std::string refuse_conv_integer_depthwise(const SnapshotNode& node) {
+std::string refuse_conv_integer_depthwise(const KernelRequest& node) {
   if (std::string why = refuse_conv_integer(node); !why.empty()) return why;
   if (std::string why = refuse_conv_depthwise(node); !why.empty()) return why;
   const int64_t taps = SnapshotNode::elements(node.input_dims(1).subspan(2));
   return taps >= 0 && taps <= kMostTaps ? "" : "sums of so many taps may not be exact";
 }
 
-Result<Kernel> make_conv_integer_depthwise(const SnapshotNode& node) {
+Result<Kernel> make_conv_integer_depthwise(const KernelRequest& node) {
   PFRT_ASSIGN(ConvGeometry g, conv_geometry(node, 0, 1));
   PFRT_TRY(need_types(node, {0, 1, 2, 3}, kBytes));
   const int64_t channels = g.groups * g.group_out;

@@ -73,7 +73,7 @@ std::optional<PackedInput> pack_conv_integer(const SnapshotNode& node) {
   return pack(node, kConvInteger);
 }
 
-Result<Kernel> make_conv_integer_vectors(const SnapshotNode& node, const PackedInput&) {
+Result<Kernel> make_conv_integer_vectors(const KernelRequest& node, const PackedInput&) {
   return make(node, kConvInteger, {"conv_integer_winograd", "conv_integer_direct"},
               [](const ConvGeometry& g) -> PutSums {
                 return {0, [positions = g.window.position_count()](const Run&) -> PutSums::Fn {
@@ -90,7 +90,7 @@ std::optional<PackedInput> pack_qlinear_conv(const SnapshotNode& node) {
 }
 
 // Inputs: x, its scale and zero point, w, its scale and zero point, y's scale and zero point, bias.
-Result<Kernel> make_qlinear_conv_vectors(const SnapshotNode& node, const PackedInput&) {
+Result<Kernel> make_qlinear_conv_vectors(const KernelRequest& node, const PackedInput&) {
   PFRT_TRY(need_types(node, {1, 4, 6}, kFloats));
   PFRT_TRY(need_types(node, {7}, kBytes));
   PFRT_TRY(need_types(node, {8}, Types{PFRT_DTYPE_INT32}));

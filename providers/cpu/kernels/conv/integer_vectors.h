@@ -11,8 +11,8 @@
 namespace pfrt::cpu {
 
 std::optional<PackedInput> pack_conv_integer(const SnapshotNode& node);
-Result<Kernel> make_conv_integer_vectors(const SnapshotNode& node, const PackedInput& packed);
+Result<Kernel> make_conv_integer_vectors(const KernelRequest& node, const PackedInput& packed);
 std::optional<PackedInput> pack_qlinear_conv(const SnapshotNode& node);
-Result<Kernel> make_qlinear_conv_vectors(const SnapshotNode& node, const PackedInput& packed);
+Result<Kernel> make_qlinear_conv_vectors(const KernelRequest& node, const PackedInput& packed);
 
 }  // namespace pfrt::cpu

@@ -185,7 +185,7 @@ void run_task(const Run& run, const Plan& plan, const Task& task, float* scratch
 
 }  // namespace
 
-std::string refuse_conv_pointwise(const SnapshotNode& node) {
+std::string refuse_conv_pointwise(const KernelRequest& node) {
   if (isa() < Isa::kAvx2) return "the machine, or PFRT_ISA, has no AVX2";
   const auto image = node.input_dims(0), weights = node.input_dims(1);
   if (image.size() < 3 || weights.size() != image.size() || SnapshotNode::elements(weights) <= 0)
@@ -203,7 +203,7 @@ std::string refuse_conv_pointwise(const SnapshotNode& node) {
   return pixels < kPanel ? message("vectors are of ", kPanel, " pixels, known before the run") : "";
 }
 
-Result<Kernel> make_conv_pointwise(const SnapshotNode& node) {
+Result<Kernel> make_conv_pointwise(const KernelRequest& node) {
   PFRT_ASSIGN(const ConvGeometry g, plain_conv_geometry(node));
   if (!g.window.is_identity())
     return kernel_error("Y was planned with other spatial dimensions than X");

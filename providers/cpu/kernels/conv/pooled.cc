@@ -68,7 +68,7 @@ std::string refuse_conv_max_pool(const SnapshotNode& conv, const SnapshotNode& p
   return {};
 }
 
-Result<Kernel> make_conv_max_pool(const SnapshotNode& node, const SnapshotNode& pool, Blocked) {
+Result<Kernel> make_conv_max_pool(const SnapshotNode& node, const SnapshotNode& pool) {
   PFRT_ASSIGN(const ConvGeometry g, conv_geometry(node, 0, 1));
   PFRT_TRY(need_types(node, {1, 2}, Types{node.input_dtype(0)}));
   PFRT_TRY(check_bias(node, 2, g.groups * g.group_out));

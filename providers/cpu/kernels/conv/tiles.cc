@@ -229,7 +229,7 @@ bool is_dilated(const SnapshotNode& node) {
 
 }  // namespace
 
-std::string refuse_conv_tiles(const SnapshotNode& node) {
+std::string refuse_conv_tiles(const KernelRequest& node) {
   if (!split_product_usable()) return "the machine, or PFRT_ISA, has no tiles";
   if (node.precision() == Precision::kIeee) return "precision ieee takes plain products";
   // Weights tell the rank also where that of the image is not known yet: rows are chosen, and
@@ -339,7 +339,7 @@ Result<Kernel> make_conv_tiles_blocked(const SnapshotNode& node, Blocked sides) 
   return kernel;
 }
 
-Result<Kernel> make_conv_tiles(const SnapshotNode& node) {
+Result<Kernel> make_conv_tiles(const KernelRequest& node) {
   return make_conv_tiles_blocked(node, {});
 }
 

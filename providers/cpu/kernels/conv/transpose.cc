@@ -181,7 +181,7 @@ Result<Kernel> make_typed(const SnapshotNode& node, StoreFn<T> store) {
 
 }  // namespace
 
-Result<Kernel> make_conv_transpose(const SnapshotNode& node) {
+Result<Kernel> make_conv_transpose(const KernelRequest& node) {
   switch (node.input_dtype(0)) {
     case PFRT_DTYPE_FLOAT32:
       return make_typed<float>(node, nullptr);

@@ -209,7 +209,7 @@ Phases phases_of(const Taps& taps, const Taps& strides, int64_t channels) {
 
 }  // namespace
 
-std::string refuse_conv_transpose_direct(const SnapshotNode& node) {
+std::string refuse_conv_transpose_direct(const KernelRequest& node) {
   if (PanelProduct::get() == nullptr) return "the machine, or PFRT_ISA, has no AVX2";
   if (split_product_usable()) return "products on tiles are faster";
   const auto weights = node.input_dims(1);
@@ -254,7 +254,7 @@ std::optional<PackedInput> pack_conv_transpose_direct(const SnapshotNode& node) 
   return packed_from_float32(node, std::move(packed));
 }
 
-Result<Kernel> make_conv_transpose_direct(const SnapshotNode& node) {
+Result<Kernel> make_conv_transpose_direct(const KernelRequest& node) {
   PFRT_ASSIGN(ConvGeometry g, transposed_geometry(node));
   PFRT_TRY(need_types(node, {1, 2}, Types{node.input_dtype(0)}));
   PFRT_TRY(check_bias(node, 2, g.groups * g.group_out));

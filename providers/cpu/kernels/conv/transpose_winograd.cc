@@ -265,7 +265,7 @@ void transform(double a, double b, double (&out)[kSide]) {
 
 }  // namespace
 
-std::string refuse_conv_transpose_winograd(const SnapshotNode& node) {
+std::string refuse_conv_transpose_winograd(const KernelRequest& node) {
   if (std::string why = refuse_conv_transpose_direct(node); !why.empty()) return why;
   if (node.precision() == Precision::kIeee) return "precision ieee takes plain products";
   const auto weights = node.input_dims(1), strides = node.attr_ints("strides");
@@ -316,7 +316,7 @@ std::optional<PackedInput> pack_conv_transpose_winograd(const SnapshotNode& node
   return packed_from_float32(node, std::move(packed));
 }
 
-Result<Kernel> make_conv_transpose_winograd(const SnapshotNode& node) {
+Result<Kernel> make_conv_transpose_winograd(const KernelRequest& node) {
   PFRT_ASSIGN(const ConvGeometry g, transposed_geometry(node));
   PFRT_TRY(need_types(node, {1, 2}, Types{node.input_dtype(0)}));
   PFRT_TRY(check_bias(node, 2, g.groups * g.group_out));

@@ -456,7 +456,7 @@ bool many_channels(int64_t inputs, int64_t outputs) {
 
 }  // namespace
 
-std::string refuse_conv_winograd(const SnapshotNode& node) {
+std::string refuse_conv_winograd(const KernelRequest& node) {
   if (PanelProduct::get() == nullptr) return "the machine, or PFRT_ISA, has no AVX2";
   if (node.precision() == Precision::kIeee) return "precision ieee takes plain products";
   const auto weights = node.input_dims(1);
@@ -522,7 +522,7 @@ Result<Kernel> make_conv_winograd_blocked(const SnapshotNode& node, Blocked side
   return in_float32(node, {0, 2}, std::move(kernel));
 }
 
-Result<Kernel> make_conv_winograd(const SnapshotNode& node) {
+Result<Kernel> make_conv_winograd(const KernelRequest& node) {
   return make_conv_winograd_blocked(node, {});
 }
 

@@ -64,7 +64,7 @@ T shrink(T x, double lambd, double bias) {
   return T{0};
 }
 
-Result<Kernel> make_gelu(const SnapshotNode& node) {
+Result<Kernel> make_gelu(const KernelRequest& node) {
   const std::string_view form = node.attr_string("approximate", "none");
   if (form == "tanh")
     return make_unary(node, unary_loops<[](auto x) { return gelu_tanh(x); }, On::kFloat>(), {}, 20);

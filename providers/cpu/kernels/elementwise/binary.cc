@@ -71,13 +71,13 @@ Status need_equal_types(const SnapshotNode& node) {
                dtype_name(node.input_dtype(1)), ": cast one to the other's type");
 }
 
-std::string refuse_pow(const SnapshotNode& node) {
+std::string refuse_pow(const KernelRequest& node) {
   if (kNumbers.has(node.input_dtype(1))) return {};
   return message("the exponent is ", dtype_name(node.input_dtype(1)), ": ", kNumbers.text());
 }
 
 // Integers stay integers unless the exponent has a fraction; the wider of two floats wins.
-Result<Kernel> make_pow(const SnapshotNode& node) {
+Result<Kernel> make_pow(const KernelRequest& node) {
   const pfrt_dtype base = node.input_dtype(0), exponent = node.input_dtype(1);
   const bool wide =
       exponent == PFRT_DTYPE_FLOAT64 || (dtype_is_float(exponent) && !dtype_is_float(base));
@@ -88,7 +88,7 @@ Result<Kernel> make_pow(const SnapshotNode& node) {
   return kernel;
 }
 
-Result<Kernel> make_mod(const SnapshotNode& node) {
+Result<Kernel> make_mod(const KernelRequest& node) {
   if (node.attr_int("fmod", 0) != 0)
     return make_binary(node,
                        binary_loops<[](auto a, auto b) { return remainder_of(a, b); }, On::kAny>(),
@@ -108,7 +108,7 @@ T shifted_right(T a, T b) {
   return b < 64 ? static_cast<T>(a >> b) : T{0};
 }
 
-Result<Kernel> make_bit_shift(const SnapshotNode& node) {
+Result<Kernel> make_bit_shift(const KernelRequest& node) {
   constexpr BinaryLoop<uint64_t, uint64_t> kLeft =
       binary_loop<shifted_left<uint64_t>, uint64_t, uint64_t>;
   constexpr BinaryLoop<uint64_t, uint64_t> kRight =

@@ -69,11 +69,11 @@ Result<Kernel> make_binary_as(const SnapshotNode& node, pfrt_dtype compute,
 Result<Kernel> make_compare(const SnapshotNode& node, const CompareLoops& loops);
 
 template <auto fn, On on, Rejects rejects>
-Result<Kernel> make_binary_of(const SnapshotNode& node) {
+Result<Kernel> make_binary_of(const KernelRequest& node) {
   return make_binary(node, binary_loops<fn, on>(), rejects);
 }
 template <auto fn>
-Result<Kernel> make_compare_of(const SnapshotNode& node) {
+Result<Kernel> make_compare_of(const KernelRequest& node) {
   return make_compare(node, compare_loops<fn>());
 }
 

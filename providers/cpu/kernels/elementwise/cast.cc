@@ -91,7 +91,7 @@ Kernel complex_kernel(pfrt_dtype from, pfrt_dtype to, int64_t elements) {
   return kernel;
 }
 
-std::string refuse_cast(const SnapshotNode& node) {
+std::string refuse_cast(const KernelRequest& node) {
   const pfrt_dtype to = node.output_dtype(0);
   if ((kReals | kComplex).has(to)) return {};
   return message("conversion to ", dtype_name(to), " is not available, only to ", kReals.text());
@@ -110,7 +110,7 @@ Result<Narrowing> narrowing_of(const SnapshotNode& node) {
   return out;
 }
 
-Result<Kernel> make_cast(const SnapshotNode& node) {
+Result<Kernel> make_cast(const KernelRequest& node) {
   PFRT_TRY(need(node, 1, 1));
   PFRT_TRY(need_output_dims(node, 0, node.input_dims(0)));
   const pfrt_dtype from = node.input_dtype(0), to = node.output_dtype(0);
@@ -125,20 +125,20 @@ Result<Kernel> make_cast(const SnapshotNode& node) {
   });
 }
 
-std::string refuse_bit_cast(const SnapshotNode& node) {
+std::string refuse_bit_cast(const KernelRequest& node) {
   const pfrt_dtype from = node.input_dtype(0), to = node.output_dtype(0);
   if (kElements.has(to) && dtype_bits(from) == dtype_bits(to)) return {};
   return message(dtype_name(from), " and ", dtype_name(to), " do not have the same size");
 }
 
-Result<Kernel> make_bit_cast(const SnapshotNode& node) {
+Result<Kernel> make_bit_cast(const KernelRequest& node) {
   PFRT_TRY(need(node, 1, 1));
   PFRT_TRY(need_output_dims(node, 0, node.input_dims(0)));
   return copy_kernel(node.input_dtype(0), node.output_elements(0));
 }
 
 // Bits of packed elements stay where they are.
-Result<Kernel> make_packed_bit_cast(const SnapshotNode& node) {
+Result<Kernel> make_packed_bit_cast(const KernelRequest& node) {
   PFRT_TRY(need(node, 1, 1));
   PFRT_TRY(need_output_dims(node, 0, node.input_dims(0)));
   const auto bytes = tensor_bytes(node.input_dtype(0), node.output_elements(0));
@@ -151,7 +151,7 @@ constexpr KernelRow kRows[] = {
         {"", "CastLike", kReals | kComplex, "cast_like_ref", "generic", refuse_cast, make_cast}),
     {"", "BitCast", kMovable, "bit_cast_ref", "generic", refuse_bit_cast, make_bit_cast},
     {"", "BitCast", kPacked, "bit_cast_packed", "generic", refuse_bit_cast, make_packed_bit_cast, 0,
-     nullptr, nullptr, true},
+     nullptr, true},
 };
 
 }  // namespace

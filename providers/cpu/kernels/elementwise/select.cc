@@ -19,7 +19,7 @@ void copy_bytes(const Run& run, int64_t bytes) {
   });
 }
 
-Result<Kernel> make_identity(const SnapshotNode& node) {
+Result<Kernel> make_identity(const KernelRequest& node) {
   PFRT_TRY(need(node, 1, 1));
   PFRT_TRY(need_like_output(node, 0));
   const uint64_t bytes = tensor_bytes(node.input_dtype(0), node.input_elements(0));
@@ -33,7 +33,7 @@ Result<Kernel> make_identity(const SnapshotNode& node) {
   return kernel;
 }
 
-std::string refuse_dropout(const SnapshotNode& node) {
+std::string refuse_dropout(const KernelRequest& node) {
   if (!node.has_input(2)) return {};
   const auto training = node.constant_int64s(2);
   if (training.empty()) return "training_mode is known in a run only";
@@ -41,7 +41,7 @@ std::string refuse_dropout(const SnapshotNode& node) {
   return {};
 }
 
-Result<Kernel> make_dropout(const SnapshotNode& node) {
+Result<Kernel> make_dropout(const KernelRequest& node) {
   PFRT_TRY(need(node, 1, node.has_output(1) ? 2 : 1));
   if (node.has_output(1)) PFRT_TRY(need_output_dims(node, 1, node.input_dims(0)));
   PFRT_ASSIGN(Kernel kernel, make_identity(node));
@@ -88,7 +88,7 @@ Kernel clip_kernel(const SnapshotNode& node) {
   return kernel;
 }
 
-Result<Kernel> make_clip(const SnapshotNode& node) {
+Result<Kernel> make_clip(const KernelRequest& node) {
   PFRT_TRY(need(node, 1, 1));
   PFRT_TRY(need_like_output(node, 0));
   for (uint32_t i = 1; i <= 2; ++i) {
@@ -128,12 +128,12 @@ Kernel where_kernel(Broadcast broadcast) {
   return kernel;
 }
 
-std::string refuse_where(const SnapshotNode& node) {
+std::string refuse_where(const KernelRequest& node) {
   if (node.input_dtype(0) == PFRT_DTYPE_BOOL) return {};
   return message("the condition is ", dtype_name(node.input_dtype(0)), ": bool");
 }
 
-Result<Kernel> make_where(const SnapshotNode& node) {
+Result<Kernel> make_where(const KernelRequest& node) {
   PFRT_TRY(need(node, 3, 1));
   if (node.input_dtype(1) != node.input_dtype(2) || node.input_dtype(1) != node.output_dtype(0))
     return error(Code::kDTYPE_MISMATCH, "inputs 1 and 2 are ", dtype_name(node.input_dtype(1)),
@@ -166,7 +166,7 @@ Result<Kernel> make_where(const SnapshotNode& node) {
 
 constexpr KernelRow kRows[] = {
     {"", "Identity", kElements, "identity_ref", "generic", nullptr, make_identity, 0, nullptr,
-     nullptr, true},
+     true},
     {"", "Dropout", kFloats | kFloat8, "dropout_ref", "generic", refuse_dropout, make_dropout},
     with_tail({"", "Clip", kNumbers, "clip_ref", "generic", nullptr, make_clip}),
     with_tail({"", "Where", kElements, "where_ref", "generic", refuse_where, make_where, 1}),

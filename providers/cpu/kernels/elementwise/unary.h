@@ -57,7 +57,7 @@ Result<Kernel> make_unary(const SnapshotNode& node, const UnaryLoops& loops,
 inline Coefficients no_coefficients(const SnapshotNode&) { return {}; }
 
 template <auto fn, On on, int cost, Coefficients (*read)(const SnapshotNode&)>
-Result<Kernel> make_unary_of(const SnapshotNode& node) {
+Result<Kernel> make_unary_of(const KernelRequest& node) {
   return make_unary(node, unary_loops<fn, on>(), read(node), cost);
 }
 

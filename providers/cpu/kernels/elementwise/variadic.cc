@@ -64,19 +64,19 @@ Result<Kernel> make_variadic(const SnapshotNode& node, const BinaryLoops& loops,
   });
 }
 
-Result<Kernel> make_max(const SnapshotNode& node) {
+Result<Kernel> make_max(const KernelRequest& node) {
   return make_variadic(
       node, binary_loops<[](auto a, auto b) { return maximum_of(a, b); }, On::kAny>(), false);
 }
-Result<Kernel> make_min(const SnapshotNode& node) {
+Result<Kernel> make_min(const KernelRequest& node) {
   return make_variadic(
       node, binary_loops<[](auto a, auto b) { return minimum_of(a, b); }, On::kAny>(), false);
 }
-Result<Kernel> make_sum(const SnapshotNode& node) {
+Result<Kernel> make_sum(const KernelRequest& node) {
   return make_variadic(node, binary_loops<[](auto a, auto b) { return a + b; }, On::kFloat>(),
                        false);
 }
-Result<Kernel> make_mean(const SnapshotNode& node) {
+Result<Kernel> make_mean(const KernelRequest& node) {
   return make_variadic(node, binary_loops<[](auto a, auto b) { return a + b; }, On::kFloat>(),
                        true);
 }

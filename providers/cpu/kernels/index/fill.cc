@@ -45,13 +45,13 @@ void clear_padding(uint8_t* last, int64_t count, uint32_t bits) {
   if (used != 0) *last = static_cast<uint8_t>(*last & ((1u << used) - 1));
 }
 
-std::string refuse_constant_of_shape(const SnapshotNode& node) {
+std::string refuse_constant_of_shape(const KernelRequest& node) {
   if (kElements.has(node.output_dtype(0))) return {};
   return message("elements of ", dtype_name(node.output_dtype(0)),
                  " are not available: ", kElements.text());
 }
 
-Result<Kernel> make_constant_of_shape(const SnapshotNode& node) {
+Result<Kernel> make_constant_of_shape(const KernelRequest& node) {
   PFRT_TRY(need(node, 1, 0));
   if (node.input_rank(0) > 1) return kernel_error("the shape has rank ", node.input_rank(0), ": 1");
   const pfrt_dtype dtype = node.output_dtype(0);
@@ -158,7 +158,7 @@ Kernel range_kernel(const SnapshotNode& node) {
   return kernel;
 }
 
-Result<Kernel> make_range(const SnapshotNode& node) {
+Result<Kernel> make_range(const KernelRequest& node) {
   for (uint32_t i = 0; i < 3; ++i) {
     PFRT_TRY(need_scalar(node, i));
     if (node.input_dtype(i) != node.output_dtype(0))
@@ -172,13 +172,13 @@ Result<Kernel> make_range(const SnapshotNode& node) {
 
 // EyeLike
 
-std::string refuse_eye_like(const SnapshotNode& node) {
+std::string refuse_eye_like(const KernelRequest& node) {
   if ((kNumbers | kBool).has(node.output_dtype(0))) return {};
   return message("elements of ", dtype_name(node.output_dtype(0)),
                  " are not available: ", kNumbers.text());
 }
 
-Result<Kernel> make_eye_like(const SnapshotNode& node) {
+Result<Kernel> make_eye_like(const KernelRequest& node) {
   PFRT_TRY(need(node, 1, 1));
   PFRT_TRY(need_output_dims(node, 0, node.input_dims(0)));
   if (node.input_rank(0) != 2)
@@ -206,7 +206,7 @@ Result<Kernel> make_eye_like(const SnapshotNode& node) {
 
 // OneHot
 
-std::string refuse_one_hot(const SnapshotNode& node) {
+std::string refuse_one_hot(const KernelRequest& node) {
   if (!kNumbers.has(node.input_dtype(0)) || !kNumbers.has(node.input_dtype(1)))
     return message("indices and depth are ", dtype_name(node.input_dtype(0)), " and ",
                    dtype_name(node.input_dtype(1)), ": ", kNumbers.text());
@@ -243,7 +243,7 @@ void write_hot(const Run& run, const HotLayout& layout, int64_t depth, pfrt_dtyp
   });
 }
 
-Result<Kernel> make_one_hot(const SnapshotNode& node) {
+Result<Kernel> make_one_hot(const KernelRequest& node) {
   PFRT_TRY(need(node, 3, 0));
   PFRT_TRY(need_scalar(node, 1));
   if (node.input_elements(2) != 2)
@@ -277,7 +277,7 @@ Result<Kernel> make_one_hot(const SnapshotNode& node) {
 
 // Trilu
 
-Result<Kernel> make_trilu(const SnapshotNode& node) {
+Result<Kernel> make_trilu(const KernelRequest& node) {
   PFRT_TRY(need(node, 1, 1));
   PFRT_TRY(need_like_output(node, 0));
   if (node.has_input(1)) {
@@ -318,7 +318,7 @@ Result<Kernel> make_trilu(const SnapshotNode& node) {
 
 constexpr KernelRow kRows[] = {
     {"", "ConstantOfShape", Types{PFRT_DTYPE_INT64}, "constant_of_shape_ref", "generic",
-     refuse_constant_of_shape, make_constant_of_shape, 0, nullptr, nullptr, true},
+     refuse_constant_of_shape, make_constant_of_shape, 0, nullptr, true},
     {"", "Range", kNumbers, "range_ref", "generic", nullptr, make_range},
     {"", "EyeLike", kNumbers | kBool, "eye_like_ref", "generic", refuse_eye_like, make_eye_like},
     {"", "OneHot", kMovable, "one_hot_ref", "generic", refuse_one_hot, make_one_hot, 2},

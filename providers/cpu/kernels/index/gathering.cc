@@ -60,7 +60,7 @@ pfrt_code non_zero(const Run& run, const Outlet& outlet, const std::vector<int64
   return run.stop();
 }
 
-Result<Kernel> make_non_zero(const SnapshotNode& node) {
+Result<Kernel> make_non_zero(const KernelRequest& node) {
   PFRT_TRY(need(node, 1, 0));
   if (node.output_dtype(0) != PFRT_DTYPE_INT64)
     return error(Code::kDTYPE_MISMATCH, "the output is ", dtype_name(node.output_dtype(0)),
@@ -77,13 +77,13 @@ Result<Kernel> make_non_zero(const SnapshotNode& node) {
   return kernel;
 }
 
-std::string refuse_compress(const SnapshotNode& node) {
+std::string refuse_compress(const KernelRequest& node) {
   if (node.input_dtype(1) == PFRT_DTYPE_BOOL) return {};
   return message("the condition is ", dtype_name(node.input_dtype(1)), ": bool");
 }
 
 // Slices of |lines| along the axis whose condition holds; those beyond the condition are dropped.
-Result<Kernel> make_compress(const SnapshotNode& node) {
+Result<Kernel> make_compress(const KernelRequest& node) {
   PFRT_TRY(need(node, 2, 0));
   if (node.output_dtype(0) != node.input_dtype(0))
     return error(Code::kDTYPE_MISMATCH, "the input is ", dtype_name(node.input_dtype(0)),

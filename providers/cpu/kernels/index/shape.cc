@@ -27,7 +27,7 @@ Result<Kernel> numbers_kernel(const SnapshotNode& node, std::vector<int64_t> num
   return kernel;
 }
 
-Result<Kernel> make_shape(const SnapshotNode& node) {
+Result<Kernel> make_shape(const KernelRequest& node) {
   PFRT_TRY(need(node, 1, 1));
   const auto dims = node.input_dims(0);
   const int64_t rank = static_cast<int64_t>(dims.size());
@@ -39,15 +39,14 @@ Result<Kernel> make_shape(const SnapshotNode& node) {
   return numbers_kernel(node, std::vector<int64_t>(dims.begin() + start, dims.begin() + end));
 }
 
-Result<Kernel> make_size(const SnapshotNode& node) {
+Result<Kernel> make_size(const KernelRequest& node) {
   PFRT_TRY(need(node, 1, 1));
   return numbers_kernel(node, {node.input_elements(0)});
 }
 
 constexpr KernelRow kRows[] = {
-    {"", "Shape", kAnything, "shape_ref", "generic", nullptr, make_shape, 0, nullptr, nullptr,
-     true},
-    {"", "Size", kAnything, "size_ref", "generic", nullptr, make_size, 0, nullptr, nullptr, true},
+    {"", "Shape", kAnything, "shape_ref", "generic", nullptr, make_shape, 0, nullptr, true},
+    {"", "Size", kAnything, "size_ref", "generic", nullptr, make_size, 0, nullptr, true},
 };
 
 }  // namespace

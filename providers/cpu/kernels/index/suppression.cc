@@ -106,7 +106,7 @@ Status check_inputs(const SnapshotNode& node) {
   return {};
 }
 
-Result<Kernel> make_suppression(const SnapshotNode& node) {
+Result<Kernel> make_suppression(const KernelRequest& node) {
   PFRT_TRY(check_inputs(node));
   const int64_t center = node.attr_int("center_point_box", 0);
   if (center != 0 && center != 1)

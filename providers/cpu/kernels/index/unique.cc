@@ -146,7 +146,7 @@ pfrt_code unique(const Run& run, const UniqueJob& job) {
   return run.stop();
 }
 
-Result<Kernel> make_unique_values(const SnapshotNode& node) {
+Result<Kernel> make_unique_values(const KernelRequest& node) {
   PFRT_TRY(need(node, 1, 0));
   UniqueJob job;
   const bool flat = node.attr("axis") == nullptr;

@@ -82,12 +82,12 @@ Kernel make_zeros(const EinsumShape& shape, pfrt_dtype dtype) {
 
 }  // namespace
 
-std::string refuse_einsum(const SnapshotNode& node) {
+std::string refuse_einsum(const KernelRequest& node) {
   const auto equation = parse_einsum(node.attr_string("equation", ""));
   return equation.ok() ? "" : equation.status().message();
 }
 
-Result<Kernel> make_einsum(const SnapshotNode& node) {
+Result<Kernel> make_einsum(const KernelRequest& node) {
   PFRT_ASSIGN(const EinsumEquation equation, parse_einsum(node.attr_string("equation", "")));
   PFRT_TRY(need(node, node.input_count(), 1));
   for (uint32_t i = 1; i < node.input_count(); ++i)

@@ -96,7 +96,7 @@ std::optional<PackedInput> pack_gemm(const SnapshotNode& node) {
                       {n, k, trans_b ? k : 1, trans_b ? 1 : n});
 }
 
-Result<Kernel> make_packed_gemm(const SnapshotNode& node, const PackedInput& packed) {
+Result<Kernel> make_packed_gemm(const KernelRequest& node, const PackedInput& packed) {
   PFRT_ASSIGN(const Form f, read(node));
   if (!reads_packed(packed, f.m)) return make_gemm(node);
   return packed_product(packed, node, f.m, {f.n, f.k, f.trans_b ? f.k : 1, f.trans_b ? 1 : f.n},
@@ -115,7 +115,7 @@ Result<Kernel> make_packed_gemm(const SnapshotNode& node, const PackedInput& pac
                         });
 }
 
-Result<Kernel> make_gemm(const SnapshotNode& node) {
+Result<Kernel> make_gemm(const KernelRequest& node) {
   switch (node.input_dtype(0)) {
     case PFRT_DTYPE_FLOAT32:
       return make_typed<float>(node, nullptr);

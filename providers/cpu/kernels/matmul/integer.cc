@@ -93,13 +93,13 @@ void requantize(float* line, const uint32_t* sums, const float* scale, int64_t s
   }
 }
 
-std::string refuse_matmul_integer(const SnapshotNode& node) {
+std::string refuse_matmul_integer(const KernelRequest& node) {
   return is_byte(node.input_dtype(1))
              ? ""
              : message("B is ", dtype_name(node.input_dtype(1)), ", not int8 or uint8");
 }
 
-Result<Kernel> make_matmul_integer(const SnapshotNode& node) {
+Result<Kernel> make_matmul_integer(const KernelRequest& node) {
   PFRT_ASSIGN(ByteProduct product, read(node, 0, 1, 2, 3));
   Kernel kernel;
   kernel.flops = flops(product.shape);
@@ -118,7 +118,7 @@ Result<Kernel> make_matmul_integer(const SnapshotNode& node) {
   return kernel;
 }
 
-std::string refuse_qlinear_matmul(const SnapshotNode& node) {
+std::string refuse_qlinear_matmul(const KernelRequest& node) {
   if (!is_byte(node.input_dtype(3)))
     return message("B is ", dtype_name(node.input_dtype(3)), ", not int8 or uint8");
   if (!is_byte(node.output_dtype(0)))
@@ -126,7 +126,7 @@ std::string refuse_qlinear_matmul(const SnapshotNode& node) {
   return "";
 }
 
-Result<Kernel> make_qlinear_matmul(const SnapshotNode& node) {
+Result<Kernel> make_qlinear_matmul(const KernelRequest& node) {
   PFRT_ASSIGN(ByteProduct product, read(node, 0, 3, 2, 5));
   PFRT_TRY(need_types(node, {1, 4, 6}, kFloats));
   PFRT_TRY(need_types(node, {7}, kBytes));

@@ -73,7 +73,7 @@ std::optional<PackedInput> pack_matmul_integer(const SnapshotNode& node) {
   return packed;
 }
 
-Result<Kernel> make_packed_matmul_integer(const SnapshotNode& node, const PackedInput&) {
+Result<Kernel> make_packed_matmul_integer(const KernelRequest& node, const PackedInput&) {
   constexpr Types kBytes{PFRT_DTYPE_INT8, PFRT_DTYPE_UINT8};
   if (PanelProduct::get_pairs() == nullptr) return make_matmul_integer(node);  // not any more
   PFRT_TRY(need_types(node, {0, 1, 2, 3}, kBytes));

@@ -11,6 +11,6 @@
 namespace pfrt::cpu {
 
 std::optional<PackedInput> pack_matmul_integer(const SnapshotNode& node);
-Result<Kernel> make_packed_matmul_integer(const SnapshotNode& node, const PackedInput& packed);
+Result<Kernel> make_packed_matmul_integer(const KernelRequest& node, const PackedInput& packed);
 
 }  // namespace pfrt::cpu

@@ -48,22 +48,16 @@ constexpr Types kMatTypes =
 constexpr Types kShort{PFRT_DTYPE_FLOAT32, PFRT_DTYPE_FLOAT16, PFRT_DTYPE_BFLOAT16};
 constexpr Types kBytes{PFRT_DTYPE_INT8, PFRT_DTYPE_UINT8};
 
-constexpr KernelRow with_pack(KernelRow row, decltype(KernelRow::pack) pack,
-                              decltype(KernelRow::make_packed) make) {
-  row.pack = pack;
-  row.make_packed = make;
-  return row;
-}
-
 constexpr KernelRow kRows[] = {
-    with_pack(
-        with_tail({"", "MatMul", kMatTypes, "matmul_packed", "generic", nullptr, make_matmul}),
-        pack_matmul, make_packed_matmul),
-    with_pack(with_tail({"", "Gemm", kMatTypes, "gemm_packed", "generic", nullptr, make_gemm}),
-              pack_gemm, make_packed_gemm),
+    with_pack({"", "MatMul", kMatTypes, "matmul_packed", "generic", nullptr,
+               make_packed<make_matmul, make_packed_matmul>},
+              pack_matmul, kTail | kUnpacked),
+    with_pack({"", "Gemm", kMatTypes, "gemm_packed", "generic", nullptr,
+               make_packed<make_gemm, make_packed_gemm>},
+              pack_gemm, kTail | kUnpacked),
     with_pack({"", "MatMulInteger", kBytes, "matmul_integer_packed", "generic",
-               refuse_matmul_integer, make_matmul_integer},
-              pack_matmul_integer, make_packed_matmul_integer),
+               refuse_matmul_integer, make_packed<make_matmul_integer, make_packed_matmul_integer>},
+              pack_matmul_integer, kUnpacked),
     {"", "QLinearMatMul", kBytes, "qlinear_matmul_packed", "generic", refuse_qlinear_matmul,
      make_qlinear_matmul},
     {"", "Einsum", kNumbers, "einsum_ref", "generic", refuse_einsum, make_einsum},
@@ -130,7 +124,7 @@ Status ProductShape::check(const SnapshotNode& node) const {
                       " x ", n);
 }
 
-Result<Kernel> make_matmul(const SnapshotNode& node) {
+Result<Kernel> make_matmul(const KernelRequest& node) {
   switch (node.input_dtype(0)) {
     case PFRT_DTYPE_FLOAT32:
       return make_typed<float>(node, nullptr);
@@ -159,7 +153,7 @@ std::optional<PackedInput> pack_matmul(const SnapshotNode& node) {
   return pack_columns(node, rows, any, {b[1], b[0], 1, b[1]});
 }
 
-Result<Kernel> make_packed_matmul(const SnapshotNode& node, const PackedInput& packed) {
+Result<Kernel> make_packed_matmul(const KernelRequest& node, const PackedInput& packed) {
   PFRT_TRY(need(node, 2, 1));
   PFRT_TRY(need_types(node, {1}, Types{node.input_dtype(0)}));
   PFRT_ASSIGN(const ProductShape shape, product_shape(node.input_dims(0), node.input_dims(1)));

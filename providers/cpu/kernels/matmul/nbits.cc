@@ -128,7 +128,7 @@ Result<NBitsForm> read_form(const SnapshotNode& node) {
 
 }  // namespace
 
-Result<Kernel> make_matmul_nbits(const SnapshotNode& node) {
+Result<Kernel> make_matmul_nbits(const KernelRequest& node) {
   PFRT_ASSIGN(const NBitsForm form, read_form(node));
   const pfrt_dtype dtype = node.input_dtype(0), bias_dtype = node.input_dtype(5);
   if (node.output_dtype(0) != dtype)

@@ -67,18 +67,18 @@ struct ProductShape {
 };
 Result<ProductShape> product_shape(std::span<const int64_t> a, std::span<const int64_t> b);
 
-Result<Kernel> make_matmul(const SnapshotNode& node);
+Result<Kernel> make_matmul(const KernelRequest& node);
 std::optional<PackedInput> pack_matmul(const SnapshotNode& node);
 std::optional<PackedInput> pack_gemm(const SnapshotNode& node);
-Result<Kernel> make_gemm(const SnapshotNode& node);
-Result<Kernel> make_packed_matmul(const SnapshotNode& node, const PackedInput& packed);
-Result<Kernel> make_packed_gemm(const SnapshotNode& node, const PackedInput& packed);
-Result<Kernel> make_matmul_integer(const SnapshotNode& node);
-Result<Kernel> make_qlinear_matmul(const SnapshotNode& node);
-Result<Kernel> make_einsum(const SnapshotNode& node);
-Result<Kernel> make_matmul_nbits(const SnapshotNode& node);
-std::string refuse_matmul_integer(const SnapshotNode& node);
-std::string refuse_qlinear_matmul(const SnapshotNode& node);
-std::string refuse_einsum(const SnapshotNode& node);
+Result<Kernel> make_gemm(const KernelRequest& node);
+Result<Kernel> make_packed_matmul(const KernelRequest& node, const PackedInput& packed);
+Result<Kernel> make_packed_gemm(const KernelRequest& node, const PackedInput& packed);
+Result<Kernel> make_matmul_integer(const KernelRequest& node);
+Result<Kernel> make_qlinear_matmul(const KernelRequest& node);
+Result<Kernel> make_einsum(const KernelRequest& node);
+Result<Kernel> make_matmul_nbits(const KernelRequest& node);
+std::string refuse_matmul_integer(const KernelRequest& node);
+std::string refuse_qlinear_matmul(const KernelRequest& node);
+std::string refuse_einsum(const KernelRequest& node);
 
 }  // namespace pfrt::cpu

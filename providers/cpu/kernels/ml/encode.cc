@@ -111,8 +111,8 @@ Result<Prepared> prepare_label_encoder(const SnapshotNode& node) {
   return Prepared(std::move(encoder));
 }
 
-Result<Kernel> make_label_encoder(const SnapshotNode& node, const Prepared& prepared) {
-  auto encoder = std::static_pointer_cast<const Encoder>(prepared);
+Result<Kernel> make_label_encoder(const KernelRequest& node) {
+  auto encoder = std::static_pointer_cast<const Encoder>(node.prepared);
   PFRT_TRY(need(node, 1, 1));
   PFRT_TRY(need_output_dims(node, 0, node.input_dims(0)));
   if (node.output_dtype(0) != encoder->to)
@@ -153,8 +153,8 @@ Result<Prepared> prepare_one_hot(const SnapshotNode& node) {
   return Prepared(std::move(one_hot));
 }
 
-Result<Kernel> make_one_hot(const SnapshotNode& node, const Prepared& prepared) {
-  auto one_hot = std::static_pointer_cast<const OneHot>(prepared);
+Result<Kernel> make_one_hot(const KernelRequest& node) {
+  auto one_hot = std::static_pointer_cast<const OneHot>(node.prepared);
   PFRT_TRY(need(node, 1, 1));
   const auto in = node.input_dims(0);
   std::vector<int64_t> dims(in.begin(), in.end());

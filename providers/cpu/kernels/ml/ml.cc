@@ -10,19 +10,18 @@ constexpr Types kLabels = kData | Types{PFRT_DTYPE_INT16};
 constexpr Types kTreeFloats{PFRT_DTYPE_FLOAT32, PFRT_DTYPE_FLOAT64, PFRT_DTYPE_FLOAT16};
 
 constexpr KernelRow kRows[] = {
-    {kMl, "TreeEnsemble", kTreeFloats, "tree_ensemble_packed", "generic", nullptr, nullptr, 0,
-     prepare_trees, make_trees},
-    {kMl, "TreeEnsembleRegressor", kData, "tree_ensemble_packed", "generic", nullptr, nullptr, 0,
-     prepare_trees, make_trees},
-    {kMl, "TreeEnsembleClassifier", kData, "tree_ensemble_packed", "generic", nullptr, nullptr, 0,
-     prepare_trees, make_trees},
-    {kMl, "SVMClassifier", kData, "svm_rows", "generic", nullptr, nullptr, 0, prepare_svm,
-     make_svm},
-    {kMl, "SVMRegressor", kData, "svm_rows", "generic", nullptr, nullptr, 0, prepare_svm, make_svm},
-    {kMl, "LabelEncoder", kLabels, "label_encoder_sorted", "generic", nullptr, nullptr, 0,
-     prepare_label_encoder, make_label_encoder},
-    {kMl, "OneHotEncoder", kData, "one_hot_encoder_sorted", "generic", nullptr, nullptr, 0,
-     prepare_one_hot, make_one_hot},
+    {kMl, "TreeEnsemble", kTreeFloats, "tree_ensemble_packed", "generic", nullptr, make_trees, 0,
+     prepare_trees},
+    {kMl, "TreeEnsembleRegressor", kData, "tree_ensemble_packed", "generic", nullptr, make_trees, 0,
+     prepare_trees},
+    {kMl, "TreeEnsembleClassifier", kData, "tree_ensemble_packed", "generic", nullptr, make_trees,
+     0, prepare_trees},
+    {kMl, "SVMClassifier", kData, "svm_rows", "generic", nullptr, make_svm, 0, prepare_svm},
+    {kMl, "SVMRegressor", kData, "svm_rows", "generic", nullptr, make_svm, 0, prepare_svm},
+    {kMl, "LabelEncoder", kLabels, "label_encoder_sorted", "generic", nullptr, make_label_encoder,
+     0, prepare_label_encoder},
+    {kMl, "OneHotEncoder", kData, "one_hot_encoder_sorted", "generic", nullptr, make_one_hot, 0,
+     prepare_one_hot},
 };
 
 }  // namespace

@@ -15,15 +15,15 @@ std::span<const KernelRow> ml_kernels();
 
 // tree_run.cc
 Result<Prepared> prepare_trees(const SnapshotNode& node);
-Result<Kernel> make_trees(const SnapshotNode& node, const Prepared& prepared);
+Result<Kernel> make_trees(const KernelRequest& node);
 // svm.cc
 Result<Prepared> prepare_svm(const SnapshotNode& node);
-Result<Kernel> make_svm(const SnapshotNode& node, const Prepared& prepared);
+Result<Kernel> make_svm(const KernelRequest& node);
 // encode.cc
 Result<Prepared> prepare_label_encoder(const SnapshotNode& node);
-Result<Kernel> make_label_encoder(const SnapshotNode& node, const Prepared& prepared);
+Result<Kernel> make_label_encoder(const KernelRequest& node);
 Result<Prepared> prepare_one_hot(const SnapshotNode& node);
-Result<Kernel> make_one_hot(const SnapshotNode& node, const Prepared& prepared);
+Result<Kernel> make_one_hot(const KernelRequest& node);
 
 // A matrix as these operators see it: [N, C], or [C] as one row.
 struct Rows {

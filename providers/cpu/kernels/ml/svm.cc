@@ -316,8 +316,8 @@ Result<Prepared> prepare_svm(const SnapshotNode& node) {
   return Prepared(std::move(svm));
 }
 
-Result<Kernel> make_svm(const SnapshotNode& node, const Prepared& prepared) {
-  auto svm = std::static_pointer_cast<const Svm>(prepared);
+Result<Kernel> make_svm(const KernelRequest& node) {
+  auto svm = std::static_pointer_cast<const Svm>(node.prepared);
   PFRT_ASSIGN(const Rows rows, rows_of(node));
   if (rows.columns != svm->features)
     return kernel_error("the model has ", svm->features, " features, input 0 has ", rows.columns,

@@ -424,8 +424,8 @@ Result<Prepared> prepare_trees(const SnapshotNode& node) {
   return Prepared(std::move(trees));
 }
 
-Result<Kernel> make_trees(const SnapshotNode& node, const Prepared& prepared) {
-  auto trees = std::static_pointer_cast<const Trees>(prepared);
+Result<Kernel> make_trees(const KernelRequest& node) {
+  auto trees = std::static_pointer_cast<const Trees>(node.prepared);
   PFRT_ASSIGN(const Rows rows, rows_of(node));
   const int64_t targets = trees->forest.targets;
   if (rows.rows > 0 && targets > INT64_MAX / rows.rows)

@@ -141,7 +141,7 @@ Result<SliceCopy> slice_copy(size_t bytes, const std::vector<int64_t>& in,
   return SliceCopy{offset, StridedCopy(bytes, out, strides, dense_strides(out))};
 }
 
-Result<Kernel> make_slice(const SnapshotNode& node) {
+Result<Kernel> make_slice(const KernelRequest& node) {
   PFRT_TRY(need(node, 3, 1));
   PFRT_TRY(need_types(node, {1, 2, 3, 4}, kIndices));
   const std::vector<int64_t> in = copy_of(node.input_dims(0)), out = copy_of(node.output_dims(0));
@@ -202,7 +202,7 @@ Result<std::vector<std::vector<int64_t>>> pad_maps(
   return maps;
 }
 
-Result<Kernel> make_pad(const SnapshotNode& node) {
+Result<Kernel> make_pad(const KernelRequest& node) {
   PFRT_TRY(need(node, 2, 1));
   PFRT_TRY(need_types(node, {1, 3}, kIndices));
   const std::vector<int64_t> in = copy_of(node.input_dims(0)), out = copy_of(node.output_dims(0));
@@ -259,7 +259,7 @@ Result<Kernel> make_pad(const SnapshotNode& node) {
   return kernel;
 }
 
-Result<Kernel> make_reverse_sequence(const SnapshotNode& node) {
+Result<Kernel> make_reverse_sequence(const KernelRequest& node) {
   PFRT_TRY(need(node, 2, 1));
   PFRT_TRY(need_types(node, {1}, kIndices));
   const auto dims = node.input_dims(0);

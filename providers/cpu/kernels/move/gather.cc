@@ -48,7 +48,7 @@ void copy_element(char* to, const char* from, int64_t bytes) {
 
 }  // namespace
 
-Result<Kernel> make_gather(const SnapshotNode& node) {
+Result<Kernel> make_gather(const KernelRequest& node) {
   PFRT_TRY(need(node, 2, 1));
   PFRT_TRY(need_types(node, {1}, kIndices));
   const auto data = node.input_dims(0);
@@ -79,7 +79,7 @@ Result<Kernel> make_gather(const SnapshotNode& node) {
   return kernel;
 }
 
-Result<Kernel> make_gather_elements(const SnapshotNode& node) {
+Result<Kernel> make_gather_elements(const KernelRequest& node) {
   PFRT_TRY(need(node, 2, 1));
   PFRT_TRY(need_types(node, {1}, kIndices));
   const auto data = node.input_dims(0), dims = node.input_dims(1);
@@ -122,7 +122,7 @@ Result<Kernel> make_gather_elements(const SnapshotNode& node) {
   return kernel;
 }
 
-Result<Kernel> make_gather_nd(const SnapshotNode& node) {
+Result<Kernel> make_gather_nd(const KernelRequest& node) {
   PFRT_TRY(need(node, 2, 1));
   PFRT_TRY(need_types(node, {1}, kIndices));
   const auto data = node.input_dims(0), dims = node.input_dims(1);

@@ -41,9 +41,9 @@ std::string refuse_concat_blocked(const SnapshotNode& node, Blocked sides) {
 }
 
 // Whole blocks lie as channels do.
-Result<Kernel> make_concat_blocked(const SnapshotNode& node, Blocked) { return make_concat(node); }
+Result<Kernel> make_concat_blocked(const KernelRequest& node, Blocked) { return make_concat(node); }
 
-Result<Kernel> make_concat(const SnapshotNode& node) {
+Result<Kernel> make_concat(const KernelRequest& node) {
   PFRT_TRY(need(node, node.input_count(), 1));
   const auto out = node.output_dims(0);
   PFRT_ASSIGN(const int64_t signed_axis, axis_of(node.attr_int("axis", 0), out.size()));
@@ -78,7 +78,7 @@ Result<Kernel> make_concat(const SnapshotNode& node) {
   return kernel;
 }
 
-Result<Kernel> make_split(const SnapshotNode& node) {
+Result<Kernel> make_split(const KernelRequest& node) {
   PFRT_TRY(need(node, 1, 0));
   const auto in = node.input_dims(0);
   PFRT_ASSIGN(const int64_t signed_axis, axis_of(node.attr_int("axis", 0), in.size()));

@@ -10,32 +10,32 @@
 namespace pfrt::cpu {
 
 // view.cc: rearrangements that a strided copy does
-Result<Kernel> make_reshape(const SnapshotNode& node);
-Result<Kernel> make_transpose(const SnapshotNode& node);
-Result<Kernel> make_expand(const SnapshotNode& node);
-Result<Kernel> make_tile(const SnapshotNode& node);
-Result<Kernel> make_depth_to_space(const SnapshotNode& node);
-Result<Kernel> make_space_to_depth(const SnapshotNode& node);
+Result<Kernel> make_reshape(const KernelRequest& node);
+Result<Kernel> make_transpose(const KernelRequest& node);
+Result<Kernel> make_expand(const KernelRequest& node);
+Result<Kernel> make_tile(const KernelRequest& node);
+Result<Kernel> make_depth_to_space(const KernelRequest& node);
+Result<Kernel> make_space_to_depth(const KernelRequest& node);
 
 // join.cc
-Result<Kernel> make_concat(const SnapshotNode& node);
+Result<Kernel> make_concat(const KernelRequest& node);
 std::string refuse_concat_blocked(const SnapshotNode& node, Blocked sides);
-Result<Kernel> make_concat_blocked(const SnapshotNode& node, Blocked sides);
-Result<Kernel> make_split(const SnapshotNode& node);
+Result<Kernel> make_concat_blocked(const KernelRequest& node, Blocked sides);
+Result<Kernel> make_split(const KernelRequest& node);
 
 // cut.cc
-Result<Kernel> make_slice(const SnapshotNode& node);
-Result<Kernel> make_pad(const SnapshotNode& node);
-Result<Kernel> make_reverse_sequence(const SnapshotNode& node);
+Result<Kernel> make_slice(const KernelRequest& node);
+Result<Kernel> make_pad(const KernelRequest& node);
+Result<Kernel> make_reverse_sequence(const KernelRequest& node);
 
 // gather.cc
-Result<Kernel> make_gather(const SnapshotNode& node);
-Result<Kernel> make_gather_elements(const SnapshotNode& node);
-Result<Kernel> make_gather_nd(const SnapshotNode& node);
+Result<Kernel> make_gather(const KernelRequest& node);
+Result<Kernel> make_gather_elements(const KernelRequest& node);
+Result<Kernel> make_gather_nd(const KernelRequest& node);
 
 // scatter.cc
-Result<Kernel> make_scatter_elements(const SnapshotNode& node);
-Result<Kernel> make_scatter_nd(const SnapshotNode& node);
-std::string refuse_scatter(const SnapshotNode& node);
+Result<Kernel> make_scatter_elements(const KernelRequest& node);
+Result<Kernel> make_scatter_nd(const KernelRequest& node);
+std::string refuse_scatter(const KernelRequest& node);
 
 }  // namespace pfrt::cpu

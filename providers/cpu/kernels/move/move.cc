@@ -7,14 +7,11 @@ namespace pfrt::cpu {
 namespace {
 
 constexpr KernelRow kRows[] = {
-    {"", "Reshape", kElements, "reshape_copy", "generic", nullptr, make_reshape, 0, nullptr,
-     nullptr, true},
-    {"", "Flatten", kElements, "flatten_copy", "generic", nullptr, make_reshape, 0, nullptr,
-     nullptr, true},
-    {"", "Squeeze", kElements, "squeeze_copy", "generic", nullptr, make_reshape, 0, nullptr,
-     nullptr, true},
+    {"", "Reshape", kElements, "reshape_copy", "generic", nullptr, make_reshape, 0, nullptr, true},
+    {"", "Flatten", kElements, "flatten_copy", "generic", nullptr, make_reshape, 0, nullptr, true},
+    {"", "Squeeze", kElements, "squeeze_copy", "generic", nullptr, make_reshape, 0, nullptr, true},
     {"", "Unsqueeze", kElements, "unsqueeze_copy", "generic", nullptr, make_reshape, 0, nullptr,
-     nullptr, true},
+     true},
     with_tail({"", "Transpose", kElements, "transpose_tiles", "generic", nullptr, make_transpose}),
     with_tail({"", "Expand", kElements, "expand_copy", "generic", nullptr, make_expand}),
     with_tail({"", "Tile", kElements, "tile_copy", "generic", nullptr, make_tile}),
@@ -22,9 +19,10 @@ constexpr KernelRow kRows[] = {
                make_depth_to_space}),
     with_tail({"", "SpaceToDepth", kElements, "space_to_depth_copy", "generic", nullptr,
                make_space_to_depth}),
-    with_blocks(
-        with_tail({"", "Concat", kElements, "concat_copy", "generic", nullptr, make_concat}),
-        refuse_concat_blocked, make_concat_blocked),
+    with({"", "Concat", kElements, "concat_copy", "generic",
+          refuse_layouts<nullptr, refuse_concat_blocked>,
+          make_layouts<make_concat, make_concat_blocked>},
+         kTail | kBlocked),
     {"", "Split", kElements, "split_copy", "generic", nullptr, make_split},
     with_tail({"", "Slice", kElements, "slice_copy", "generic", nullptr, make_slice}),
     with_tail({"", "Pad", kElements, "pad_map", "generic", nullptr, make_pad}),

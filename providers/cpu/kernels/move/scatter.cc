@@ -40,7 +40,7 @@ Reduction reduction_of(const SnapshotNode& node) {
 
 }  // namespace
 
-std::string refuse_scatter(const SnapshotNode& node) {
+std::string refuse_scatter(const KernelRequest& node) {
   const std::string_view name = node.attr_string("reduction", "none");
   const auto reduction = reduction_from_name(name);
   if (!reduction) return message("reduction is '", name, "', expected none, add, mul, max or min");
@@ -52,7 +52,7 @@ std::string refuse_scatter(const SnapshotNode& node) {
   return "";
 }
 
-Result<Kernel> make_scatter_elements(const SnapshotNode& node) {
+Result<Kernel> make_scatter_elements(const KernelRequest& node) {
   PFRT_TRY(check_inputs(node));
   const auto data = node.input_dims(0), dims = node.input_dims(1);
   if (data.size() != dims.size() || !same_dims(dims, node.input_dims(2)))
@@ -119,7 +119,7 @@ Result<Kernel> make_scatter_elements(const SnapshotNode& node) {
   return kernel;
 }
 
-Result<Kernel> make_scatter_nd(const SnapshotNode& node) {
+Result<Kernel> make_scatter_nd(const KernelRequest& node) {
   PFRT_TRY(check_inputs(node));
   const auto data = node.input_dims(0), dims = node.input_dims(1), updates = node.input_dims(2);
   if (dims.empty() || dims.back() > static_cast<int64_t>(data.size()))

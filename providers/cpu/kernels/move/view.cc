@@ -50,7 +50,7 @@ Result<Blocks> read_blocks(const SnapshotNode& node) {
 
 }  // namespace
 
-Result<Kernel> make_reshape(const SnapshotNode& node) {
+Result<Kernel> make_reshape(const KernelRequest& node) {
   PFRT_TRY(need(node, 1, 1));
   const int64_t count = node.input_elements(0);
   if (count != node.output_elements(0))
@@ -67,7 +67,7 @@ Result<Kernel> make_reshape(const SnapshotNode& node) {
   return kernel;
 }
 
-Result<Kernel> make_transpose(const SnapshotNode& node) {
+Result<Kernel> make_transpose(const KernelRequest& node) {
   PFRT_TRY(need(node, 1, 1));
   const auto dims = node.input_dims(0);
   const auto given = node.attr_ints("perm");
@@ -88,7 +88,7 @@ Result<Kernel> make_transpose(const SnapshotNode& node) {
   return permute(node, dims, perm);
 }
 
-Result<Kernel> make_expand(const SnapshotNode& node) {
+Result<Kernel> make_expand(const KernelRequest& node) {
   PFRT_TRY(need(node, 1, 1));
   const auto in = node.input_dims(0), out = node.output_dims(0);
   if (in.size() > out.size())
@@ -105,7 +105,7 @@ Result<Kernel> make_expand(const SnapshotNode& node) {
   return copy_kernel(node, out, strides);
 }
 
-Result<Kernel> make_tile(const SnapshotNode& node) {
+Result<Kernel> make_tile(const KernelRequest& node) {
   PFRT_TRY(need(node, 1, 1));
   const auto in = node.input_dims(0), out = node.output_dims(0);
   if (in.size() != out.size())
@@ -121,7 +121,7 @@ Result<Kernel> make_tile(const SnapshotNode& node) {
   return copy_kernel(node, dims, strides);
 }
 
-Result<Kernel> make_depth_to_space(const SnapshotNode& node) {
+Result<Kernel> make_depth_to_space(const KernelRequest& node) {
   PFRT_ASSIGN(const Blocks b, read_blocks(node));
   if (b.c % (b.block * b.block) != 0)
     return kernel_error(b.c, " channels are not a multiple of blocksize squared");
@@ -136,7 +136,7 @@ Result<Kernel> make_depth_to_space(const SnapshotNode& node) {
   return permute(node, dims, perm);
 }
 
-Result<Kernel> make_space_to_depth(const SnapshotNode& node) {
+Result<Kernel> make_space_to_depth(const KernelRequest& node) {
   PFRT_ASSIGN(const Blocks b, read_blocks(node));
   if (b.h % b.block != 0 || b.w % b.block != 0)
     return kernel_error("image ", b.h, " x ", b.w, " is not a multiple of blocksize ", b.block);

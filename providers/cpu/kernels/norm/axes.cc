@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "providers/cpu/epilogue/norm_rows.h"
+#include "providers/cpu/kernels/norm/make.h"
 #include "providers/cpu/row/pace.h"
 #include "providers/cpu/row/signature.h"
 #include "providers/cpu/row/strided.h"
@@ -98,7 +99,7 @@ Kernel groups_kernel(const SnapshotNode& node, Groups groups, Fn change) {
 
 }  // namespace
 
-Result<Kernel> make_lp_norm(const SnapshotNode& node) {
+Result<Kernel> make_lp_norm(const KernelRequest& node) {
   PFRT_TRY(need(node, 1, 1));
   const auto dims = node.input_dims(0);
   PFRT_TRY(need_output_dims(node, 0, dims));
@@ -115,7 +116,7 @@ Result<Kernel> make_lp_norm(const SnapshotNode& node) {
   });
 }
 
-Result<Kernel> make_mean_variance_norm(const SnapshotNode& node) {
+Result<Kernel> make_mean_variance_norm(const KernelRequest& node) {
   PFRT_TRY(need(node, 1, 1));
   const auto dims = node.input_dims(0);
   PFRT_TRY(need_output_dims(node, 0, dims));

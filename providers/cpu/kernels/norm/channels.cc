@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "providers/cpu/epilogue/norm_rows.h"
+#include "providers/cpu/kernels/norm/make.h"
 #include "providers/cpu/row/signature.h"
 
 namespace pfrt::cpu {
@@ -207,13 +208,13 @@ Result<Kernel> make_grouped(const SnapshotNode& node, int64_t groups) {
 
 }  // namespace
 
-std::string refuse_batch_norm(const SnapshotNode& node) {
+std::string refuse_batch_norm(const KernelRequest& node) {
   if (node.attr_int("training_mode", 0) != 0 || node.output_count() > 1)
     return "training_mode is set: this kernel is for inference";
   return "";
 }
 
-Result<Kernel> make_batch_norm(const SnapshotNode& node) {
+Result<Kernel> make_batch_norm(const KernelRequest& node) {
   return node.input_dtype(0) == PFRT_DTYPE_FLOAT64 ? batch_kernel<double>(node)
                                                    : batch_kernel<float>(node);
 }
@@ -257,20 +258,20 @@ Result<Kernel> make_batch_norm_blocked(const SnapshotNode& node, Blocked) {
   return kernel;
 }
 
-std::string refuse_batch_norm_training(const SnapshotNode& node) {
+std::string refuse_batch_norm_training(const KernelRequest& node) {
   return node.attr_int("training_mode", 0) == 0
              ? "training_mode is not set: this kernel is for training"
              : "";
 }
 
-Result<Kernel> make_batch_norm_training(const SnapshotNode& node) {
+Result<Kernel> make_batch_norm_training(const KernelRequest& node) {
   return node.input_dtype(0) == PFRT_DTYPE_FLOAT64 ? training_kernel<double>(node)
                                                    : training_kernel<float>(node);
 }
 
-Result<Kernel> make_instance_norm(const SnapshotNode& node) { return make_grouped(node, -1); }
+Result<Kernel> make_instance_norm(const KernelRequest& node) { return make_grouped(node, -1); }
 
-Result<Kernel> make_group_norm(const SnapshotNode& node) {
+Result<Kernel> make_group_norm(const KernelRequest& node) {
   return make_grouped(node, std::max<int64_t>(node.attr_int("num_groups", 0), 0));
 }
 

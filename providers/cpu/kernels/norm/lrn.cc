@@ -7,9 +7,10 @@
 #include <algorithm>
 #include <cmath>
 
-#include "providers/cpu/epilogue/norm_rows.h"
 #include "providers/cpu/isa/isa.h"
 #include "providers/cpu/isa/target.h"
+#include "providers/cpu/kernels/norm/make.h"
+#include "providers/cpu/row/load.h"
 #include "providers/cpu/row/signature.h"
 
 namespace pfrt::cpu {
@@ -131,7 +132,7 @@ double flops(const Form& f) {
 
 }  // namespace
 
-Result<Kernel> make_lrn(const SnapshotNode& node) {
+Result<Kernel> make_lrn(const KernelRequest& node) {
   PFRT_ASSIGN(const Form f, read(node));
   Kernel kernel;
   kernel.flops = flops(f);

@@ -75,14 +75,14 @@ Result<Kernel> make_global(const SnapshotNode& node, Kind kind, double p) {
 
 }  // namespace
 
-Result<Kernel> make_global_average_pool(const SnapshotNode& node) {
+Result<Kernel> make_global_average_pool(const KernelRequest& node) {
   return make_global(node, Kind::kAverage, 0);
 }
-Result<Kernel> make_global_max_pool(const SnapshotNode& node) {
+Result<Kernel> make_global_max_pool(const KernelRequest& node) {
   return make_global(node, Kind::kMax, 0);
 }
 
-Result<Kernel> make_global_lp_pool(const SnapshotNode& node) {
+Result<Kernel> make_global_lp_pool(const KernelRequest& node) {
   const int64_t p = node.attr_int("p", 2);
   if (p < 1) return kernel_error("p is ", p, ", expected at least 1");
   return make_global(node, Kind::kNorm, static_cast<double>(p));

@@ -47,15 +47,15 @@ Kernel average_pool_small_planes(const SnapshotNode& node, PoolGeometry geometry
 // average.cc: of float32, for AVX2 and two dimensions
 Kernel average_pool_vectors(const SnapshotNode& node, PoolGeometry geometry);
 // window.cc
-Result<Kernel> make_max_pool(const SnapshotNode& node);
-Result<Kernel> make_average_pool(const SnapshotNode& node);
-Result<Kernel> make_lp_pool(const SnapshotNode& node);
+Result<Kernel> make_max_pool(const KernelRequest& node);
+Result<Kernel> make_average_pool(const KernelRequest& node);
+Result<Kernel> make_lp_pool(const KernelRequest& node);
 // global.cc
-Result<Kernel> make_global_average_pool(const SnapshotNode& node);
-Result<Kernel> make_global_max_pool(const SnapshotNode& node);
-Result<Kernel> make_global_lp_pool(const SnapshotNode& node);
+Result<Kernel> make_global_average_pool(const KernelRequest& node);
+Result<Kernel> make_global_max_pool(const KernelRequest& node);
+Result<Kernel> make_global_lp_pool(const KernelRequest& node);
 // unpool.cc
-Result<Kernel> make_max_unpool(const SnapshotNode& node);
-std::string refuse_pool(const SnapshotNode& node);
+Result<Kernel> make_max_unpool(const KernelRequest& node);
+std::string refuse_pool(const KernelRequest& node);
 
 }  // namespace pfrt::cpu

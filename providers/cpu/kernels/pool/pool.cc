@@ -10,18 +10,21 @@ namespace {
 constexpr Types kMaxTypes = kFloats | Types{PFRT_DTYPE_INT8, PFRT_DTYPE_UINT8};
 
 constexpr KernelRow kRows[] = {
-    with_blocks(with_tail({"", "MaxPool", kMaxTypes, "max_pool_rows", "generic", refuse_pool,
-                           make_max_pool}),
-                refuse_pool_blocked, make_max_pool_blocked),
-    with_blocks(with_tail({"", "AveragePool", kFloats, "average_pool_rows", "generic", refuse_pool,
-                           make_average_pool}),
-                refuse_pool_blocked, make_average_pool_blocked),
+    with({"", "MaxPool", kMaxTypes, "max_pool_rows", "generic",
+          refuse_layouts<refuse_pool, refuse_pool_blocked>,
+          make_layouts<make_max_pool, make_max_pool_blocked>},
+         kTail | kBlocked),
+    with({"", "AveragePool", kFloats, "average_pool_rows", "generic",
+          refuse_layouts<refuse_pool, refuse_pool_blocked>,
+          make_layouts<make_average_pool, make_average_pool_blocked>},
+         kTail | kBlocked),
     with_tail({"", "LpPool", kFloats, "lp_pool_rows", "generic", refuse_pool, make_lp_pool}),
     with_tail({"", "GlobalMaxPool", kFloats, "global_max_pool_planes", "generic", refuse_pool,
                make_global_max_pool}),
-    with_blocks(with_tail({"", "GlobalAveragePool", kFloats, "global_average_pool_planes",
-                           "generic", refuse_pool, make_global_average_pool}),
-                refuse_pool_blocked, make_global_average_pool_blocked),
+    with({"", "GlobalAveragePool", kFloats, "global_average_pool_planes", "generic",
+          refuse_layouts<refuse_pool, refuse_pool_blocked>,
+          make_layouts<make_global_average_pool, make_global_average_pool_blocked>},
+         kTail | kBlocked),
     with_tail({"", "GlobalLpPool", kFloats, "global_lp_pool_planes", "generic", refuse_pool,
                make_global_lp_pool}),
     {"", "MaxUnpool", kNumbers, "max_unpool_ref", "generic", refuse_pool, make_max_unpool},
@@ -32,7 +35,7 @@ constexpr int64_t kMaxTaps = 1 << 24;
 
 }  // namespace
 
-std::string refuse_pool(const SnapshotNode& node) {
+std::string refuse_pool(const KernelRequest& node) {
   const int32_t rank = node.input_rank(0);
   return rank >= 0 && rank < 3 ? message("X has rank ", rank, "; pooling needs spatial dimensions")
                                : "";

@@ -33,7 +33,7 @@ Result<std::vector<int64_t>> pooled_from(const SnapshotNode& node) {
 
 }  // namespace
 
-Result<Kernel> make_max_unpool(const SnapshotNode& node) {
+Result<Kernel> make_max_unpool(const KernelRequest& node) {
   PFRT_TRY(need(node, 2, 1));
   PFRT_TRY(need_types(node, {1}, kIndices));
   if (!same_dims(node.input_dims(0), node.input_dims(1)))

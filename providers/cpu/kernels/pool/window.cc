@@ -98,7 +98,7 @@ struct MaxPlan {
 };
 
 template <typename T>
-Result<Kernel> make_max(const SnapshotNode& node) {
+Result<Kernel> make_max(const KernelRequest& node) {
   PFRT_ASSIGN(PoolGeometry g, pool_geometry(node));
   const bool indices = node.has_output(1);
   if (indices && node.output_elements(1) != node.output_elements(0))
@@ -267,11 +267,11 @@ void max_pool_row(Pace& pace, const WindowRows& rows, int64_t row, const float* 
   max_row(pace, rows, row, plane, skipped, line);
 }
 
-Result<Kernel> make_max_pool(const SnapshotNode& node) {
+Result<Kernel> make_max_pool(const KernelRequest& node) {
   return is_double(node) ? make_max<double>(node) : make_max<float>(node);
 }
 
-Result<Kernel> make_average_pool(const SnapshotNode& node) {
+Result<Kernel> make_average_pool(const KernelRequest& node) {
   if (node.input_dtype(0) == PFRT_DTYPE_FLOAT32 && isa() >= Isa::kAvx2) {
     PFRT_ASSIGN(PoolGeometry g, pool_geometry(node));
     if (SmallPlanes::takes(g.window, g.planes))
@@ -281,7 +281,7 @@ Result<Kernel> make_average_pool(const SnapshotNode& node) {
   return is_double(node) ? make_sum<double>(node, 0) : make_sum<float>(node, 0);
 }
 
-Result<Kernel> make_lp_pool(const SnapshotNode& node) {
+Result<Kernel> make_lp_pool(const KernelRequest& node) {
   const int64_t p = node.attr_int("p", 2);
   if (p < 1) return kernel_error("p is ", p, ", expected at least 1");
   return is_double(node) ? make_sum<double>(node, static_cast<double>(p))

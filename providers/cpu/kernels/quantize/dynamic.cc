@@ -100,7 +100,7 @@ pfrt_code dynamic_quantize(const Run& run, int64_t n) {
 
 }  // namespace
 
-Result<Kernel> make_dynamic_quantize(const SnapshotNode& node) {
+Result<Kernel> make_dynamic_quantize(const KernelRequest& node) {
   PFRT_TRY(need(node, 1, 0));
   constexpr pfrt_dtype kOutputs[] = {PFRT_DTYPE_UINT8, PFRT_DTYPE_FLOAT32, PFRT_DTYPE_UINT8};
   for (uint32_t i = 0; i < 3; ++i) {

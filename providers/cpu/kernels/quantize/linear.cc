@@ -124,7 +124,7 @@ Kernel block_kernel(const SnapshotNode& node, const Job& job) {
 
 }  // namespace
 
-std::string refuse_quantize(const SnapshotNode& node) {
+std::string refuse_quantize(const KernelRequest& node) {
   const pfrt_dtype to = node.output_dtype(0);
   if (!kStoredTypes.has(to))
     return message("the output is ", dtype_name(to), ": ", kStoredTypes.text());
@@ -133,13 +133,13 @@ std::string refuse_quantize(const SnapshotNode& node) {
   return refuse_parameters(node, to);
 }
 
-std::string refuse_dequantize(const SnapshotNode& node) {
+std::string refuse_dequantize(const KernelRequest& node) {
   if (!kFloats.has(node.output_dtype(0)))
     return message("the output is ", dtype_name(node.output_dtype(0)), ": ", kFloats.text());
   return refuse_parameters(node, node.input_dtype(0));
 }
 
-Result<Kernel> make_quantize(const SnapshotNode& node) {
+Result<Kernel> make_quantize(const KernelRequest& node) {
   PFRT_ASSIGN(const Scales scales, Scales::make(node));
   const pfrt_dtype from = node.input_dtype(0), to = node.output_dtype(0),
                    quotient = quotient_dtype(node);
@@ -149,7 +149,7 @@ Result<Kernel> make_quantize(const SnapshotNode& node) {
   return block_kernel(node, Quantize<float>{scales, from, to, quotient, saturate});
 }
 
-Result<Kernel> make_dequantize(const SnapshotNode& node) {
+Result<Kernel> make_dequantize(const KernelRequest& node) {
   PFRT_ASSIGN(const Scales scales, Scales::make(node));
   const pfrt_dtype from = node.input_dtype(0), to = node.output_dtype(0);
   if (from == PFRT_DTYPE_INT32) return block_kernel(node, Dequantize<double>{scales, from, to});

@@ -5,14 +5,14 @@
 
 #include <string>
 
-#include "providers/cpu/row/kernel.h"
+#include "providers/cpu/row/row.h"
 
 namespace pfrt::cpu {
 
-Result<Kernel> make_quantize(const SnapshotNode& node);
-Result<Kernel> make_dequantize(const SnapshotNode& node);
-Result<Kernel> make_dynamic_quantize(const SnapshotNode& node);
-std::string refuse_quantize(const SnapshotNode& node);
-std::string refuse_dequantize(const SnapshotNode& node);
+Result<Kernel> make_quantize(const KernelRequest& node);
+Result<Kernel> make_dequantize(const KernelRequest& node);
+Result<Kernel> make_dynamic_quantize(const KernelRequest& node);
+std::string refuse_quantize(const KernelRequest& node);
+std::string refuse_dequantize(const KernelRequest& node);
 
 }  // namespace pfrt::cpu

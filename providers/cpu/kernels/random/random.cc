@@ -62,30 +62,30 @@ Result<Kernel> make_spread(const SnapshotNode& node, bool normal, double scale, 
   return spread_kernel<float>(node, normal, scale, shift);
 }
 
-Result<Kernel> make_normal(const SnapshotNode& node) {
+Result<Kernel> make_normal(const KernelRequest& node) {
   return make_spread(node, true, static_cast<double>(node.attr_float("scale", 1)),
                      static_cast<double>(node.attr_float("mean", 0)));
 }
 
-Result<Kernel> make_uniform(const SnapshotNode& node) {
+Result<Kernel> make_uniform(const KernelRequest& node) {
   const double low = static_cast<double>(node.attr_float("low", 0)),
                high = static_cast<double>(node.attr_float("high", 1));
   return make_spread(node, false, high - low, low);
 }
 
-std::string refuse_unless_float(const SnapshotNode& node) {
+std::string refuse_unless_float(const KernelRequest& node) {
   if (kFloats.has(node.output_dtype(0))) return {};
   return message("random numbers of ", dtype_name(node.output_dtype(0)),
                  " are not available: ", kFloats.text());
 }
 
-std::string refuse_unless_number(const SnapshotNode& node) {
+std::string refuse_unless_number(const KernelRequest& node) {
   if ((kNumbers | kBool).has(node.output_dtype(0))) return {};
   return message("draws of ", dtype_name(node.output_dtype(0)),
                  " are not available: ", kNumbers.text());
 }
 
-Result<Kernel> make_bernoulli(const SnapshotNode& node) {
+Result<Kernel> make_bernoulli(const KernelRequest& node) {
   PFRT_TRY(need(node, 1, 1));
   PFRT_TRY(need_output_dims(node, 0, node.input_dims(0)));
   Kernel kernel;
@@ -133,7 +133,7 @@ bool sums_of(const double* logits, std::vector<double>& sums) {
   return true;
 }
 
-Result<Kernel> make_multinomial(const SnapshotNode& node) {
+Result<Kernel> make_multinomial(const KernelRequest& node) {
   PFRT_TRY(need(node, 1, 1));
   const auto in = node.input_dims(0), out = node.output_dims(0);
   if (in.size() != 2 || out.size() != 2 || in[0] != out[0])
@@ -201,7 +201,7 @@ pfrt_code drop(const Run& run, const Dropping& d, const Source& source) {
 }
 
 // The other row, for inference, is in elementwise/select.cc.
-std::string refuse_training_dropout(const SnapshotNode& node) {
+std::string refuse_training_dropout(const KernelRequest& node) {
   if (!node.has_input(2)) return "training_mode is not given: this kernel is for training";
   const auto training = node.constant_int64s(2);
   if (!training.empty() && training[0] == 0)
@@ -209,7 +209,7 @@ std::string refuse_training_dropout(const SnapshotNode& node) {
   return {};
 }
 
-Result<Kernel> make_training_dropout(const SnapshotNode& node) {
+Result<Kernel> make_training_dropout(const KernelRequest& node) {
   PFRT_TRY(need(node, 1, node.has_output(1) ? 2 : 1));
   PFRT_TRY(need_like_output(node, 0));
   PFRT_TRY(need_scalar(node, 2));

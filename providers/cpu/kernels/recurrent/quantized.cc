@@ -204,7 +204,7 @@ pfrt_code Lstm::run(const Run& run) const {
 
 }  // namespace
 
-Result<Kernel> make_quantized_lstm(const SnapshotNode& node) {
+Result<Kernel> make_quantized_lstm(const KernelRequest& node) {
   PFRT_TRY(need(node, 3, 0));
   for (const uint32_t i : {kScaleW, kZeroW, kScaleR, kZeroR})
     if (!node.has_input(i) || node.input_rank(i) < 0)

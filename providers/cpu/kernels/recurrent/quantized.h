@@ -4,10 +4,10 @@
 // state are quantized to uint8 by their own range before they are multiplied. Thread-safe.
 #pragma once
 
-#include "providers/cpu/row/kernel.h"
+#include "providers/cpu/row/row.h"
 
 namespace pfrt::cpu {
 
-Result<Kernel> make_quantized_lstm(const SnapshotNode& node);
+Result<Kernel> make_quantized_lstm(const KernelRequest& node);
 
 }  // namespace pfrt::cpu

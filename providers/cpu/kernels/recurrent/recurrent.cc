@@ -21,7 +21,7 @@ Kernel sweep_kernel(Layer layer, bool packed = false) {
   return kernel;
 }
 
-Result<Kernel> make_recurrent(const SnapshotNode& node) {
+Result<Kernel> make_recurrent(const KernelRequest& node) {
   PFRT_ASSIGN(Layer layer, Layer::make(node));
   return layer.dtype == PFRT_DTYPE_FLOAT64 ? sweep_kernel<double>(std::move(layer))
                                            : sweep_kernel<float>(std::move(layer));
@@ -35,7 +35,7 @@ std::optional<PackedInput> pack_recurrent(const SnapshotNode& node) {
   return pack_recurrent_weights(r[0], r[1] / r[2], r[2]);
 }
 
-Result<Kernel> make_packed_recurrent(const SnapshotNode& node, const PackedInput& packed) {
+Result<Kernel> make_packed_recurrent(const KernelRequest& node, const PackedInput& packed) {
   PFRT_ASSIGN(Layer layer, Layer::make(node));
   if (packed.recipe != pack_recurrent_weights(layer.directions, layer.gates(), layer.hidden).recipe)
     return make_recurrent(node);
@@ -45,10 +45,9 @@ Result<Kernel> make_packed_recurrent(const SnapshotNode& node, const PackedInput
 }
 
 constexpr KernelRow recurrent_row(std::string_view op, std::string_view name) {
-  KernelRow row{"", op, kFloats, name, "generic", nullptr, make_recurrent};
-  row.pack = pack_recurrent;
-  row.make_packed = make_packed_recurrent;
-  return row;
+  return with_pack({"", op, kFloats, name, "generic", nullptr,
+                    make_packed<make_recurrent, make_packed_recurrent>},
+                   pack_recurrent, kUnpacked);
 }
 
 constexpr KernelRow kRows[] = {

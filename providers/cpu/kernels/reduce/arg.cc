@@ -46,7 +46,7 @@ Kernel arg_kernel(const Lines& lines, pfrt_dtype dtype, bool last) {
 }
 
 template <Wanted wanted>
-Result<Kernel> make_arg(const SnapshotNode& node) {
+Result<Kernel> make_arg(const KernelRequest& node) {
   PFRT_TRY(need(node, 1, 1));
   if (node.output_dtype(0) != PFRT_DTYPE_INT64)
     return error(Code::kDTYPE_MISMATCH, "the output is ", dtype_name(node.output_dtype(0)),

@@ -67,7 +67,7 @@ Result<std::vector<Lines>> all_lines(std::span<const int64_t> dims) {
 }
 
 template <typename Op>
-Result<Kernel> make_cumulative(const SnapshotNode& node) {
+Result<Kernel> make_cumulative(const KernelRequest& node) {
   PFRT_TRY(need(node, 1, 1));
   PFRT_TRY(need_scalar(node, 1));
   PFRT_TRY(need_like_output(node, 0));

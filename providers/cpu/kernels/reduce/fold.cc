@@ -321,7 +321,7 @@ Result<Kernel> make_fold(const SnapshotNode& node, Fold fold) {
 
 // Floats in double, integers in their compute type.
 template <typename Op>
-Result<Kernel> make_exact(const SnapshotNode& node) {
+Result<Kernel> make_exact(const KernelRequest& node) {
   if (dtype_is_float(node.input_dtype(0))) return make_fold(node, Folded<Op, double>::run);
   if (dtype_is_signed(node.input_dtype(0)) || node.input_dtype(0) == PFRT_DTYPE_BOOL)
     return make_fold(node, Folded<Op, int64_t>::run);
@@ -329,7 +329,7 @@ Result<Kernel> make_exact(const SnapshotNode& node) {
 }
 // What only chooses among elements has no need of double for shorter floats.
 template <typename Op>
-Result<Kernel> make_choice(const SnapshotNode& node) {
+Result<Kernel> make_choice(const KernelRequest& node) {
   const pfrt_dtype dtype = node.input_dtype(0);
   return dtype_is_float(dtype) && dtype != PFRT_DTYPE_FLOAT64
              ? make_fold(node, Folded<Op, float>::run)
@@ -337,7 +337,7 @@ Result<Kernel> make_choice(const SnapshotNode& node) {
 }
 // Everything in double.
 template <typename Op>
-Result<Kernel> make_real(const SnapshotNode& node) {
+Result<Kernel> make_real(const KernelRequest& node) {
   return make_fold(node, Folded<Op, double>::run);
 }
 

@@ -80,7 +80,7 @@ Kernel top_k_kernel(const SnapshotNode& node, const Lines& lines, int64_t k) {
   return kernel;
 }
 
-Result<Kernel> make_top_k(const SnapshotNode& node) {
+Result<Kernel> make_top_k(const KernelRequest& node) {
   PFRT_TRY(need(node, 1, 0));
   const auto dims = node.input_dims(0);
   PFRT_ASSIGN(const int64_t axis, axis_of(node.attr_int("axis", -1), dims.size()));

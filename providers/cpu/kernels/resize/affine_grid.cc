@@ -53,7 +53,7 @@ void fill(const Run& run, const Frame& frame, int64_t image, int64_t first, int6
 
 }  // namespace
 
-Result<Kernel> make_affine_grid(const SnapshotNode& node) {
+Result<Kernel> make_affine_grid(const KernelRequest& node) {
   PFRT_TRY(need(node, 1, 1));
   const auto theta = node.input_dims(0), out = node.output_dims(0);
   if (out.size() != 4 && out.size() != 5)

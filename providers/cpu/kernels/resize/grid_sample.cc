@@ -219,7 +219,7 @@ Kernel sample_kernel(const Image& image) {
 
 }  // namespace
 
-std::string refuse_grid_sample(const SnapshotNode& node) {
+std::string refuse_grid_sample(const KernelRequest& node) {
   const std::string_view mode = node.attr_string("mode", "linear");
   if (mode != "nearest" && mode != "linear" && mode != "cubic")
     return message("mode is '", mode, "': nearest, linear or cubic");
@@ -229,7 +229,7 @@ std::string refuse_grid_sample(const SnapshotNode& node) {
   return {};
 }
 
-Result<Kernel> make_grid_sample(const SnapshotNode& node) {
+Result<Kernel> make_grid_sample(const KernelRequest& node) {
   PFRT_ASSIGN(const Image image, read(node));
   const bool wide = part_dtype(image.dtype) == PFRT_DTYPE_FLOAT64 || dtype_is_integer(image.dtype);
   Kernel kernel = wide ? sample_kernel<double>(image) : sample_kernel<float>(image);

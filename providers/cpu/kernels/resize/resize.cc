@@ -59,19 +59,19 @@ Result<Kernel> make_resize(const SnapshotNode& node, ResizeLoop loop, bool weigh
   return kernel;
 }
 
-std::string refuse_nearest(const SnapshotNode& node) {
+std::string refuse_nearest(const KernelRequest& node) {
   const std::string_view mode = node.attr_string("mode", "nearest");
   return mode == "nearest" ? std::string() : message("mode is '", mode, "'");
 }
-std::string refuse_weighted(const SnapshotNode& node) {
+std::string refuse_weighted(const KernelRequest& node) {
   const std::string_view mode = node.attr_string("mode", "nearest");
   return mode == "linear" || mode == "cubic" ? std::string() : message("mode is '", mode, "'");
 }
 
-Result<Kernel> make_nearest(const SnapshotNode& node) {
+Result<Kernel> make_nearest(const KernelRequest& node) {
   return make_resize(node, resize_nearest, false);
 }
-Result<Kernel> make_weighted(const SnapshotNode& node) {
+Result<Kernel> make_weighted(const KernelRequest& node) {
   return make_resize(node, resize_weighted, true);
 }
 

@@ -8,7 +8,7 @@
 
 #include "providers/cpu/kernels/resize/plan.h"
 #include "providers/cpu/row/convert.h"
-#include "providers/cpu/row/kernel.h"
+#include "providers/cpu/row/row.h"
 
 namespace pfrt::cpu {
 
@@ -29,8 +29,8 @@ void write_sums(pfrt_dtype dtype, void* base, int64_t first, int64_t n, T* place
   write_block(dtype, base, first, n, placed);
 }
 
-Result<Kernel> make_grid_sample(const SnapshotNode& node);
-std::string refuse_grid_sample(const SnapshotNode& node);
-Result<Kernel> make_affine_grid(const SnapshotNode& node);
+Result<Kernel> make_grid_sample(const KernelRequest& node);
+std::string refuse_grid_sample(const KernelRequest& node);
+Result<Kernel> make_affine_grid(const KernelRequest& node);
 
 }  // namespace pfrt::cpu

@@ -79,17 +79,17 @@ pfrt_code edges_of(const Run& run, const Mel& to, double length, double rate, do
 
 }  // namespace
 
-Result<Kernel> make_hann(const SnapshotNode& node) { return make_window(node, 0.5, 0.5, 0); }
+Result<Kernel> make_hann(const KernelRequest& node) { return make_window(node, 0.5, 0.5, 0); }
 
-Result<Kernel> make_hamming(const SnapshotNode& node) {
+Result<Kernel> make_hamming(const KernelRequest& node) {
   return make_window(node, 25.0 / 46, 21.0 / 46, 0);
 }
 
-Result<Kernel> make_blackman(const SnapshotNode& node) {
+Result<Kernel> make_blackman(const KernelRequest& node) {
   return make_window(node, 0.42, 0.5, 0.08);
 }
 
-Result<Kernel> make_mel(const SnapshotNode& node) {
+Result<Kernel> make_mel(const KernelRequest& node) {
   for (uint32_t i = 0; i < 5; ++i) PFRT_TRY(need_scalar(node, i));
   PFRT_TRY(need_types(node, {1, 2}, kIndices));
   PFRT_TRY(need_types(node, {3, 4}, kFloats));

@@ -13,12 +13,12 @@ namespace pfrt::cpu {
 std::span<const KernelRow> signal_kernels();
 
 // transform.cc
-Result<Kernel> make_dft(const SnapshotNode& node);
-Result<Kernel> make_stft(const SnapshotNode& node);
+Result<Kernel> make_dft(const KernelRequest& node);
+Result<Kernel> make_stft(const KernelRequest& node);
 // shapes.cc
-Result<Kernel> make_hann(const SnapshotNode& node);
-Result<Kernel> make_hamming(const SnapshotNode& node);
-Result<Kernel> make_blackman(const SnapshotNode& node);
-Result<Kernel> make_mel(const SnapshotNode& node);
+Result<Kernel> make_hann(const KernelRequest& node);
+Result<Kernel> make_hamming(const KernelRequest& node);
+Result<Kernel> make_blackman(const KernelRequest& node);
+Result<Kernel> make_mel(const KernelRequest& node);
 
 }  // namespace pfrt::cpu

@@ -168,7 +168,7 @@ void transform_frame(const Run& run, const Stft& stft, const Fourier& fourier, i
 
 }  // namespace
 
-Result<Kernel> make_dft(const SnapshotNode& node) {
+Result<Kernel> make_dft(const KernelRequest& node) {
   PFRT_TRY(need(node, 1, 1));
   PFRT_TRY(need_types(node, {1, 2}, kIndices));
   for (uint32_t i : {1, 2})
@@ -209,7 +209,7 @@ Result<Kernel> make_dft(const SnapshotNode& node) {
   return kernel;
 }
 
-Result<Kernel> make_stft(const SnapshotNode& node) {
+Result<Kernel> make_stft(const KernelRequest& node) {
   PFRT_TRY(need(node, 2, 1));
   PFRT_TRY(need_types(node, {1, 3}, kIndices));
   PFRT_TRY(need_scalar(node, 1));

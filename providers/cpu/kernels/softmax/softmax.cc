@@ -116,16 +116,16 @@ Result<Kernel> make_lines(const SnapshotNode& node, LineLoop<float> f32, LineLoo
   return kernel;
 }
 
-Result<Kernel> make_softmax(const SnapshotNode& node) {
+Result<Kernel> make_softmax(const KernelRequest& node) {
   const auto line = [math = LineMath::here()](Pace& pace, const float* x, float* y, int64_t n) {
     softmax_float(pace, math, x, y, n);
   };
   return make_lines(node, line, softmax_line<double>, 14);
 }
-Result<Kernel> make_log_softmax(const SnapshotNode& node) {
+Result<Kernel> make_log_softmax(const KernelRequest& node) {
   return make_lines(node, log_softmax_line<float>, log_softmax_line<double>, 14);
 }
-Result<Kernel> make_hardmax(const SnapshotNode& node) {
+Result<Kernel> make_hardmax(const KernelRequest& node) {
   return make_lines(node, hardmax_line<float>, hardmax_line<double>, 1);
 }
 

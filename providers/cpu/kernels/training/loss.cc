@@ -203,8 +203,8 @@ Result<Kernel> make_loss(const SnapshotNode& node, bool softmax) {
   return kernel;
 }
 
-Result<Kernel> make_nll(const SnapshotNode& node) { return make_loss(node, false); }
-Result<Kernel> make_cross_entropy(const SnapshotNode& node) { return make_loss(node, true); }
+Result<Kernel> make_nll(const KernelRequest& node) { return make_loss(node, false); }
+Result<Kernel> make_cross_entropy(const KernelRequest& node) { return make_loss(node, true); }
 
 constexpr KernelRow kRows[] = {
     {"", "NegativeLogLikelihoodLoss", kFloats, "nll_loss", "generic", nullptr, make_nll},

@@ -175,13 +175,13 @@ Result<Kernel> make_optimizer(const SnapshotNode& node, const Optimizer& optimiz
   return kernel;
 }
 
-Result<Kernel> make_adagrad(const SnapshotNode& node) {
+Result<Kernel> make_adagrad(const KernelRequest& node) {
   return make_optimizer(node, {adagrad, adjust_adagrad, 3}, adagrad_step(node));
 }
-Result<Kernel> make_adam(const SnapshotNode& node) {
+Result<Kernel> make_adam(const KernelRequest& node) {
   return make_optimizer(node, {adam, adjust_adam, 4}, adam_step(node));
 }
-Result<Kernel> make_momentum(const SnapshotNode& node) {
+Result<Kernel> make_momentum(const KernelRequest& node) {
   return make_optimizer(node, {momentum, adjust_momentum, 3}, momentum_step(node));
 }
 

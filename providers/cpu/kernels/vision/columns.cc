@@ -123,7 +123,7 @@ Kernel columns_kernel(const SnapshotNode& node, Columns columns) {
 
 }  // namespace
 
-Result<Kernel> make_col2im(const SnapshotNode& node) {
+Result<Kernel> make_col2im(const KernelRequest& node) {
   PFRT_TRY(need(node, 3, 1));
   const auto in = node.input_dims(0), out = node.output_dims(0);
   const size_t rank = static_cast<size_t>(std::max<int64_t>(node.input_elements(1), 0));

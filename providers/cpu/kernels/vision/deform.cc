@@ -223,13 +223,13 @@ Result<Deform> read_deform(const SnapshotNode& node) {
 
 }  // namespace
 
-std::string refuse_deform_conv(const SnapshotNode& node) {
+std::string refuse_deform_conv(const KernelRequest& node) {
   const int32_t rank = node.input_rank(0);
   if (rank < 0 || (rank >= 3 && rank <= 5)) return {};
   return message("X has rank ", rank, "; one to three spatial dimensions are supported");
 }
 
-Result<Kernel> make_deform_conv(const SnapshotNode& node) {
+Result<Kernel> make_deform_conv(const KernelRequest& node) {
   PFRT_ASSIGN(const Deform d, read_deform(node));
   return node.input_dtype(0) == PFRT_DTYPE_FLOAT64 ? deform_kernel<double>(node, d)
                                                    : deform_kernel<float>(node, d);

@@ -65,7 +65,7 @@ int64_t group_of(const Matrices& m) {
 
 }  // namespace
 
-Result<Kernel> make_det(const SnapshotNode& node) {
+Result<Kernel> make_det(const KernelRequest& node) {
   PFRT_ASSIGN(const Matrices m, read_matrices(node));
   if (node.output_elements(0) != m.count)
     return kernel_error("output 0 was planned with ", node.output_elements(0), " elements but has ",

@@ -184,7 +184,7 @@ Span bin_span(double start, double end, int64_t i, int64_t bins, int64_t size) {
 
 }  // namespace
 
-Result<Kernel> make_roi_align(const SnapshotNode& node) {
+Result<Kernel> make_roi_align(const KernelRequest& node) {
   PFRT_ASSIGN(const Regions r, read_regions(node, 4));
   PFRT_TRY(need(node, 3, 1));
   PFRT_TRY(need_types(node, {2}, kIndices));
@@ -234,7 +234,7 @@ Result<Kernel> make_roi_align(const SnapshotNode& node) {
   return kernel;
 }
 
-Result<Kernel> make_max_roi_pool(const SnapshotNode& node) {
+Result<Kernel> make_max_roi_pool(const KernelRequest& node) {
   PFRT_ASSIGN(const Regions r, read_regions(node, 5));
   const double scale = static_cast<double>(node.attr_float("spatial_scale", 1));
   Kernel kernel;

@@ -14,14 +14,14 @@ namespace pfrt::cpu {
 std::span<const KernelRow> vision_kernels();
 
 // region.cc
-Result<Kernel> make_roi_align(const SnapshotNode& node);
-Result<Kernel> make_max_roi_pool(const SnapshotNode& node);
+Result<Kernel> make_roi_align(const KernelRequest& node);
+Result<Kernel> make_max_roi_pool(const KernelRequest& node);
 // deform.cc
-Result<Kernel> make_deform_conv(const SnapshotNode& node);
-std::string refuse_deform_conv(const SnapshotNode& node);
+Result<Kernel> make_deform_conv(const KernelRequest& node);
+std::string refuse_deform_conv(const KernelRequest& node);
 // columns.cc
-Result<Kernel> make_col2im(const SnapshotNode& node);
+Result<Kernel> make_col2im(const KernelRequest& node);
 // matrix.cc
-Result<Kernel> make_det(const SnapshotNode& node);
+Result<Kernel> make_det(const KernelRequest& node);
 
 }  // namespace pfrt::cpu

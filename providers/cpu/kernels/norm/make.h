@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The makers of this family's rows. Pure functions; thread-safe.
+#pragma once
+
+#include <string>
+
+#include "providers/cpu/row/row.h"
+
+namespace pfrt::cpu {
+
+// rows.cc
+Result<Kernel> make_layer_norm(const KernelRequest& node);
+Result<Kernel> make_rms_norm(const KernelRequest& node);
+// channels.cc
+Result<Kernel> make_batch_norm(const KernelRequest& node);
+Result<Kernel> make_instance_norm(const KernelRequest& node);
+Result<Kernel> make_group_norm(const KernelRequest& node);
+std::string refuse_batch_norm(const KernelRequest& node);
+std::string refuse_batch_norm_blocked(const SnapshotNode& node, Blocked sides);
+Result<Kernel> make_batch_norm_blocked(const SnapshotNode& node, Blocked sides);
+Result<Kernel> make_batch_norm_training(const KernelRequest& node);
+std::string refuse_batch_norm_training(const KernelRequest& node);
+// axes.cc
+Result<Kernel> make_lp_norm(const KernelRequest& node);
+Result<Kernel> make_mean_variance_norm(const KernelRequest& node);
+// lrn.cc
+Result<Kernel> make_lrn(const KernelRequest& node);
+std::string refuse_lrn_blocked(const SnapshotNode& node, Blocked sides);
+Result<Kernel> make_lrn_blocked(const SnapshotNode& node, Blocked sides);
+
+}  // namespace pfrt::cpu
