@@ -7,6 +7,7 @@
 #include "core/base/os/atomic_file.h"
 #include "core/base/os/cpu.h"
 #include "core/base/os/file.h"
+#include "core/base/os/path.h"
 #include "core/format/pfm.h"
 #include "core/op/standardise.h"
 #include "core/pass/pipeline.h"

@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "core/base/progress.h"
+#include "core/base/os/progress.h"
 #include "core/memory/tensor.h"
 #include "pyflame_rt/pyflame_rt.h"
 

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/base/log.h"
+#include "core/base/os/log.h"
 #include "core/base/status.h"
 #include "pyflame_rt/plugin.h"
 

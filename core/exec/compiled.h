@@ -13,7 +13,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "core/base/progress.h"
+#include "core/base/os/progress.h"
 #include "core/exec/control.h"
 #include "core/exec/packed.h"
 #include "core/ir/graph.h"

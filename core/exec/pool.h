@@ -9,7 +9,7 @@
 #include <atomic>
 #include <functional>
 
-#include "core/exec/threads.h"
+#include "core/exec/executor.h"
 
 namespace pfrt {
 

@@ -8,22 +8,9 @@
 #include <cstdint>
 
 #include "core/base/status.h"
+#include "core/exec/executor.h"
 
 namespace pfrt {
-
-using LoopBody = void (*)(void* arg, uint64_t i, uint32_t worker);
-using Task = void (*)(void* arg);
-
-// Threads that are not the process's own: an environment may have others.
-class Executor {
- public:
-  virtual ~Executor() = default;
-  // As parallel_for; false when not everything was called.
-  virtual bool loop(uint32_t width, uint64_t n, LoopBody body, void* arg) = 0;
-  // As submit.
-  virtual Status submit(Task task, void* arg) = 0;
-  virtual uint32_t width() const { return 0; }  // threads there are; 0 = as many as asked for
-};
 
 // Before the first loop, and once for each user: arranges that forked children have threads, and
 // that threads which ended their own pool are joined when the process exits.
@@ -35,15 +22,6 @@ void release_threads();
 // Calls body(arg, i, worker) for every i < n on at most |width| threads; |worker| < |width| is
 // different for calls that run at the same time. Returns when all are done. |body| does not throw.
 void parallel_for(uint32_t width, uint64_t n, LoopBody body, void* arg);
-
-// A run: while one lives, threads without work look for the next loop longer before they sleep.
-class LoopsAhead {
- public:
-  LoopsAhead();
-  ~LoopsAhead();
-  LoopsAhead(const LoopsAhead&) = delete;
-  LoopsAhead& operator=(const LoopsAhead&) = delete;
-};
 
 // Calls task(arg) once on one of a few threads, later; on failure never.
 Status submit(Task task, void* arg);

@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/base/progress.h"
+#include "core/base/os/progress.h"
 #include "core/base/status.h"
 #include "core/ir/graph.h"
 

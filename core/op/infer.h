@@ -4,7 +4,7 @@
 // whole graphs.
 #pragma once
 
-#include "core/base/progress.h"
+#include "core/base/os/progress.h"
 #include "core/op/operator.h"
 
 namespace pfrt {

@@ -11,7 +11,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "core/base/progress.h"
+#include "core/base/os/progress.h"
 #include "core/ir/graph.h"
 #include "core/op/infer.h"
 

@@ -15,8 +15,8 @@
 #include <string_view>
 #include <vector>
 
-#include "core/base/log.h"
-#include "core/base/progress.h"
+#include "core/base/os/log.h"
+#include "core/base/os/progress.h"
 #include "core/base/status.h"
 #include "core/ir/graph.h"
 

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "core/base/progress.h"
+#include "core/base/os/progress.h"
 #include "core/ir/graph.h"
 #include "core/plan/assign.h"
 #include "core/plan/provider.h"

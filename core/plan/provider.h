@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "core/base/log.h"
+#include "core/base/os/log.h"
 #include "core/base/status.h"
 #include "core/memory/tensor.h"
 #include "pyflame_rt/custom.h"

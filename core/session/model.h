@@ -11,9 +11,9 @@
 #include <string>
 #include <vector>
 
-#include "core/base/log.h"
+#include "core/base/os/log.h"
 #include "core/base/os/mapping_guard.h"
-#include "core/base/progress.h"
+#include "core/base/os/progress.h"
 #include "core/ir/graph.h"
 #include "core/op/infer.h"
 #include "core/op/operator_set.h"

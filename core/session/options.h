@@ -13,7 +13,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/base/progress.h"
+#include "core/base/os/progress.h"
 #include "core/base/status.h"
 #include "pyflame_rt/pyflame_rt.h"
 

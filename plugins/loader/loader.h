@@ -12,8 +12,8 @@
 #include <string_view>
 #include <vector>
 
-#include "core/base/log.h"
 #include "core/base/os/library.h"
+#include "core/base/os/log.h"
 #include "core/base/status.h"
 #include "pyflame_rt/custom.h"
 

@@ -18,6 +18,8 @@
 #include "core/base/os/io_error.h"
 #include "core/base/os/library.h"
 #include "core/base/os/mapping_guard.h"
+#include "core/base/os/path.h"
+#include "core/base/os/regular_file.h"
 
 namespace pfrt::os {
 namespace {

@@ -13,6 +13,8 @@
 #include <string_view>
 
 #include "core/base/os/io_error.h"
+#include "core/base/os/path.h"
+#include "core/base/os/regular_file.h"
 
 namespace pfrt::os {
 namespace {

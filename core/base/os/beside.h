@@ -7,13 +7,16 @@
 
 #include <string>
 
-#include "core/base/os/file.h"
+#include "core/base/os/descriptor.h"
 #include "core/base/status.h"
 
 namespace pfrt::os {
 
-// Opening a pipe or device must neither wait nor change it.
-inline constexpr int kReadFlags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
+// How far symbolic links may lead the files that a model names.
+enum class Confine {
+  kLinks,   // to the model's folder or, where the model's path is a link, to the folder it leads to
+  kStrict,  // nowhere out of the folder that the model's path names
+};
 
 // The file that the model at |model| calls |location|, as MappedFile::open_beside has it, of any
 // kind.

@@ -9,7 +9,7 @@
 #include <cstring>
 #include <vector>
 
-#include "core/base/os/file.h"
+#include "core/base/os/regular_file.h"
 
 namespace pfrt::os {
 namespace {

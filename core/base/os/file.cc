@@ -12,27 +12,11 @@
 
 #include "core/base/os/beside.h"
 #include "core/base/os/io_error.h"
+#include "core/base/os/path.h"
+#include "core/base/os/regular_file.h"
 
 namespace pfrt::os {
 namespace {
-
-Status not_regular(const std::string& path, mode_t mode) {
-  const char* what = S_ISDIR(mode)                    ? "a folder"
-                     : S_ISFIFO(mode)                 ? "a pipe"
-                     : S_ISSOCK(mode)                 ? "a socket"
-                     : S_ISCHR(mode) || S_ISBLK(mode) ? "a device"
-                                                      : "something else";
-  return error(Code::kIO, "reading '", path, "': it is ", what,
-               ", only regular files are read; copy its bytes to a file first, or give them as "
-               "memory");
-}
-
-Result<uint64_t> regular_size(int fd, const std::string& path) {
-  struct stat info {};
-  if (::fstat(fd, &info) != 0) return io_error("reading", path, errno);
-  if (!S_ISREG(info.st_mode)) return not_regular(path, info.st_mode);
-  return static_cast<uint64_t>(info.st_size);
-}
 
 Status read_all(int fd, char* to, uint64_t size, const std::string& path) {
   constexpr uint64_t kPiece = uint64_t{1} << 30;
@@ -50,16 +34,6 @@ Status read_all(int fd, char* to, uint64_t size, const std::string& path) {
 }
 
 }  // namespace
-
-Result<Descriptor> open_regular(const std::string& path, uint64_t* size) {
-  PFRT_TRY(check_path("opening", path));
-  Descriptor fd(::open(path.c_str(), kReadFlags));
-  // A socket cannot be opened at all.
-  if (fd.get() < 0 && errno == ENXIO) return not_regular(path, S_IFSOCK);
-  if (fd.get() < 0) return io_error("opening", path, errno);
-  PFRT_ASSIGN(*size, regular_size(fd.get(), path));
-  return fd;
-}
 
 Result<std::shared_ptr<MappedFile>> MappedFile::open(const std::string& path, bool guarded) {
   uint64_t size = 0;
@@ -101,21 +75,6 @@ MappedFile::~MappedFile() {
   if (!data_) return;
   if (health_) remove_mapping(data_);
   ::munmap(data_, static_cast<size_t>(size_));
-}
-
-void write_to_stderr(std::string_view line) {
-  [[maybe_unused]] const ssize_t n = ::write(STDERR_FILENO, line.data(), line.size());
-}
-
-std::string folder_of(const std::string& path) {
-  const size_t slash = path.rfind('/');
-  if (slash == std::string::npos) return ".";
-  return slash == 0 ? "/" : path.substr(0, slash);
-}
-
-std::string name_of(const std::string& path) {
-  const size_t slash = path.rfind('/');
-  return slash == std::string::npos ? path : path.substr(slash + 1);
 }
 
 }  // namespace pfrt::os

@@ -9,17 +9,12 @@
 #include <string>
 #include <string_view>
 
+#include "core/base/os/beside.h"
 #include "core/base/os/descriptor.h"
 #include "core/base/os/mapping_guard.h"
 #include "core/base/status.h"
 
 namespace pfrt::os {
-
-// How far symbolic links may lead the files that a model names.
-enum class Confine {
-  kLinks,   // to the model's folder or, where the model's path is a link, to the folder it leads to
-  kStrict,  // nowhere out of the folder that the model's path names
-};
 
 class MappedFile {
  public:
@@ -49,15 +44,5 @@ class MappedFile {
   std::string path_;
   std::shared_ptr<FileHealth> health_;
 };
-
-// The regular file |path| and its size. Never waits for a peer.
-Result<Descriptor> open_regular(const std::string& path, uint64_t* size);
-
-// One write, so that lines of several threads do not mix; nothing is done when stderr is gone.
-void write_to_stderr(std::string_view line);
-
-// The folder part of |path| ("." when there is none), and the name part.
-std::string folder_of(const std::string& path);
-std::string name_of(const std::string& path);
 
 }  // namespace pfrt::os

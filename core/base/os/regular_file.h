@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Opening files without waiting for anyone. Thread-safe.
+#pragma once
+
+#include <fcntl.h>
+
+#include <cstdint>
+#include <string>
+
+#include "core/base/os/descriptor.h"
+#include "core/base/status.h"
+
+namespace pfrt::os {
+
+// Opening a pipe or device must neither wait nor change it.
+inline constexpr int kReadFlags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
+
+// The regular file |path| and its size. Never waits for a peer.
+Result<Descriptor> open_regular(const std::string& path, uint64_t* size);
+
+// The size of the open file |path|; an error where it is no regular one.
+Result<uint64_t> regular_size(int fd, const std::string& path);
+
+}  // namespace pfrt::os
