@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstdio>
 #include <filesystem>
 #include <numeric>
@@ -31,7 +32,15 @@ struct Times {
   double first = 0, median = 0, fastest = 0, slowest = 0;
 };
 
-// Columns of the highest scores in |row|.
+// How many elements from |first| on are NaN; none of types that have no such thing.
+int64_t count_nans(const Tensor& tensor, int64_t first, int64_t count) {
+  int64_t nans = 0;
+  if (!is_float(tensor.dtype())) return nans;
+  for (int64_t i = first; i < first + count; ++i) nans += std::isnan(number_at(tensor, i));
+  return nans;
+}
+
+// Columns of the highest scores in |row|, which has no NaN: those have no order.
 std::vector<int64_t> top_columns(const Tensor& scores, int64_t row) {
   const int64_t columns = scores.shape()[1];
   std::vector<int64_t> order(static_cast<size_t>(columns));
@@ -57,11 +66,22 @@ void print_tensor(const std::string& indent, const Tensor& tensor) {
     line.append(" ").append(text_at(tensor, i));
   if (tensor.num_elements() > kShown) line += " ...";
   std::printf("%s%s\n", indent.c_str(), line.c_str());
+  const int64_t nans = count_nans(tensor, 0, tensor.num_elements());
+  if (nans != 0)
+    std::printf("%s  NaN: %lld of %lld elements\n", indent.c_str(), static_cast<long long>(nans),
+                static_cast<long long>(tensor.num_elements()));
   for (int64_t row = 0; row < score_rows(tensor); ++row) {
     std::printf("%s  top-5 of row %lld:", indent.c_str(), static_cast<long long>(row));
+    const int64_t columns = tensor.shape()[1];
+    const int64_t unordered = nans == 0 ? 0 : count_nans(tensor, row * columns, columns);
+    if (unordered != 0) {
+      std::printf(" none, as %lld of its %lld scores are NaN\n", static_cast<long long>(unordered),
+                  static_cast<long long>(columns));
+      continue;
+    }
     for (const int64_t column : top_columns(tensor, row)) {
       std::printf(" %lld (%s)", static_cast<long long>(column),
-                  text_at(tensor, row * tensor.shape()[1] + column).c_str());
+                  text_at(tensor, row * columns + column).c_str());
     }
     std::printf("\n");
   }
@@ -119,10 +139,17 @@ void write_tensor_json(const Tensor& tensor, Json* json) {
     }
   }
   json->end();
+  const int64_t nans = count_nans(tensor, 0, tensor.num_elements());
+  if (nans != 0) json->field("nan", nans);
   if (score_rows(tensor) > 0) {
     json->key("top5").list();
     for (int64_t row = 0; row < score_rows(tensor); ++row) {
+      const int64_t columns = tensor.shape()[1];
       json->list();
+      if (nans != 0 && count_nans(tensor, row * columns, columns) != 0) {
+        json->end();
+        continue;
+      }
       for (const int64_t column : top_columns(tensor, row)) json->value(column);
       json->end();
     }

@@ -16,10 +16,6 @@ std::pair<std::string, std::string> lists(const std::string& json) {
   return {json.substr(first, second - first), json.substr(second)};
 }
 
-bool has(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-
 TEST(DoctorMeasure, prints_json) {
   const Ran ran = run("doctor --measure --seconds 0.05 --json");
   ASSERT_EQ(ran.code, 0) << ran.output;

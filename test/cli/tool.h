@@ -28,4 +28,8 @@ inline Ran run(const std::string& arguments, const std::string& environment = ""
   return out;
 }
 
+inline bool has(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
 }  // namespace pfrt_test
