@@ -9,10 +9,10 @@
 namespace pfrt::capi {
 namespace {
 
-void split_path(std::string_view list, std::vector<std::string>& out) {
+void split_path(std::string_view list, const char* named_by, std::vector<PluginFolder>& out) {
   while (!list.empty()) {
     const size_t colon = list.find(':');
-    if (colon != 0) out.emplace_back(list.substr(0, colon));
+    if (colon != 0) out.push_back({std::string(list.substr(0, colon)), named_by});
     list = colon == std::string_view::npos ? std::string_view() : list.substr(colon + 1);
   }
 }
@@ -38,10 +38,11 @@ pfrt_status* create(const pfrt_options* options, pfrt_env** out) {
     state.logger.set_level(log_level_from(o.get_string("log_level")));
     state.max_threads = static_cast<uint32_t>(std::min<int64_t>(o.get_int("threads"), 1024));
     state.guard_mapped_files = o.get_bool("guard_mapped_files");
-    std::vector<std::string> folders;
-    split_path(o.get_string("plugin_path"), folders);
-    if (const char* path = std::getenv("PFRT_PLUGIN_PATH")) split_path(path, folders);
-    folders.push_back(own_folder() + "/pyflame_rt/plugins");
+    std::vector<PluginFolder> folders;
+    split_path(o.get_string("plugin_path"), "the option 'plugin_path'", folders);
+    if (const char* path = std::getenv("PFRT_PLUGIN_PATH"))
+      split_path(path, "PFRT_PLUGIN_PATH", folders);
+    folders.push_back({own_folder() + "/pyflame_rt/plugins", ""});
     state.loader = std::make_unique<PluginLoader>(std::move(folders), &state.logger);
     *out = env.release();
     return {};

@@ -238,7 +238,11 @@ Result<std::shared_ptr<Graph>> import_graph(const Source& source, Import& import
   }
   if (!plugin) {
     std::string known = "pfm";
-    for (const auto& p : loader.open_all("import"))
+    const auto importers = loader.open_all("import");
+    if (why.empty() && importers.empty())
+      why = "there are no importers in " + loader.searched() +
+            "; set PFRT_PLUGIN_PATH to the folder of the plug-ins";
+    for (const auto& p : importers)
       for (size_t i = 0; p->table && i < p->importer()->extension_count; ++i)
         known += ", " + std::string(view(p->importer()->extensions[i]));
     return error(Code::kUNSUPPORTED_FORMAT, "loading ", what, ": ",

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <dlfcn.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <pyflame_rt/measure.hpp>
+#include <sstream>
 
 #include "cxxapi/cli/commands.h"
 #include "cxxapi/cli/json.h"
@@ -86,6 +89,41 @@ size_t print_provider(const std::vector<Measurement>& measured, size_t first) {
   return end;
 }
 
+// Where the library looks for plug-ins when nothing is set; empty when that cannot be known.
+std::string default_folder() {
+  Dl_info info{};
+  if (::dladdr(&pyflame_rt::api(), &info) == 0) return {};
+  const auto library = std::filesystem::path(info.dli_fname).parent_path();
+  return (library / "pyflame_rt" / "plugins").string();
+}
+
+// What keeps this installation from working as it was set up.
+std::vector<std::string> find_problems(const char* plugin_path,
+                                       const std::vector<PluginInfo>& plugins) {
+  namespace fs = std::filesystem;
+  std::vector<std::string> problems;
+  std::error_code error;
+  std::istringstream folders(plugin_path == nullptr ? "" : plugin_path);
+  for (std::string folder; std::getline(folders, folder, ':');) {
+    if (folder.empty() || fs::is_directory(folder, error)) continue;
+    problems.push_back("PFRT_PLUGIN_PATH names '" + folder + "', which " +
+                       (fs::exists(folder, error) ? "is no folder" : "does not exist"));
+  }
+  bool provider = false;
+  for (const PluginInfo& plugin : plugins) {
+    if (!plugin.loaded)
+      problems.push_back("plug-in '" + plugin.path + "' is rejected: " + plugin.reason);
+    provider = provider || (plugin.loaded && plugin.kind == "provider");
+  }
+  const std::string own = default_folder();
+  if (!provider)
+    problems.push_back(
+        "no provider is found, so that nothing can run: set PFRT_PLUGIN_PATH to the "
+        "folder of the plug-ins" +
+        (fs::is_directory(own, error) ? "" : "; '" + own + "' does not exist"));
+  return problems;
+}
+
 void print_measurements(const std::vector<Measurement>& measured) {
   for (size_t i = 0; i < measured.size();) i = print_provider(measured, i);
 }
@@ -97,6 +135,7 @@ int doctor_command(const DoctorArgs& args) {
   const std::vector<PluginInfo> plugins = Environment::instance().plugins();
   const char* path = std::getenv("PFRT_PLUGIN_PATH");
   const char* cap = std::getenv("PFRT_ISA");
+  const std::vector<std::string> problems = find_problems(path, plugins);
   const std::vector<Measurement> measured = measure_if_asked(args);
   if (args.json) {
     Json json;
@@ -119,9 +158,12 @@ int doctor_command(const DoctorArgs& args) {
     json.field("plugin_path", path == nullptr ? "" : path)
         .field("isa_cap", cap == nullptr ? "" : cap);
     write_plugins(plugins, &json);
+    json.key("problems").list();
+    for (const std::string& problem : problems) json.value(problem);
+    json.end();
     if (args.measure) write_measurements(measured, &json);
     json.end().print();
-    return 0;
+    return problems.empty() ? 0 : 1;
   }
   std::printf("library   %s, ABI %u.%u\n", pyflame_rt::version().c_str(), PFRT_ABI_MAJOR,
               PFRT_ABI_MINOR);
@@ -136,13 +178,10 @@ int doctor_command(const DoctorArgs& args) {
   std::printf("memory    %s\n", bytes_text(machine.memory).c_str());
   std::printf("plug-ins  %zu%s%s\n", plugins.size(),
               path == nullptr ? "" : ", PFRT_PLUGIN_PATH=", path == nullptr ? "" : path);
-  if (plugins.empty()) {
-    std::printf("          none found: set PFRT_PLUGIN_PATH to their folder\n");
-  } else {
-    print_plugins(plugins);
-  }
+  if (!plugins.empty()) print_plugins(plugins);
   if (args.measure) print_measurements(measured);
-  return 0;
+  for (const std::string& problem : problems) std::printf("problem   %s\n", problem.c_str());
+  return problems.empty() ? 0 : 1;
 }
 
 }  // namespace cli

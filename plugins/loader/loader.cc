@@ -149,24 +149,46 @@ std::string provider_table_fault(const pfrt_provider_table& table, uint64_t feat
   return check_slots(&table, features, std::span(kProviderSlots).subspan(own_open ? 1 : 0));
 }
 
-PluginLoader::PluginLoader(std::vector<std::string> folders, Logger* logger)
+PluginLoader::PluginLoader(std::vector<PluginFolder> folders, Logger* logger)
     : folders_(std::move(folders)), logger_(logger) {
   scan();
 }
 
 void PluginLoader::scan() {
-  for (const std::string& folder : folders_) {
-    for (const std::string& file : os::list_folder(folder)) {
+  warned_ = false;
+  for (const PluginFolder& folder : folders_) {
+    for (const std::string& file : os::list_folder(folder.path)) {
       auto plugin = std::make_shared<Plugin>();
       if (!split_name(file, &plugin->kind, &plugin->short_name)) continue;
       const bool known = std::any_of(plugins_.begin(), plugins_.end(), [&](const auto& p) {
         return p->kind == plugin->kind && p->short_name == plugin->short_name;
       });
       if (known) continue;
-      plugin->path = folder + "/" + file;
+      plugin->path = folder.path + "/" + file;
       plugins_.push_back(std::move(plugin));
     }
   }
+}
+
+// At the first use and not in scan(), so that it reaches a sink that is set after creation.
+void PluginLoader::warn_of_folders() {
+  if (warned_ || !logger_) return;
+  warned_ = true;
+  for (const PluginFolder& folder : folders_) {
+    if (folder.named_by.empty()) continue;
+    if (const std::string fault = os::folder_fault(folder.path); !fault.empty())
+      logger_->log(PFRT_LOG_WARNING, "plug-in folder '", folder.path, "' of ", folder.named_by,
+                   " cannot be searched: ", fault);
+  }
+}
+
+std::string PluginLoader::searched() const {
+  std::string out;
+  for (const PluginFolder& folder : folders_) {
+    const std::string fault = os::folder_fault(folder.path);
+    out += message(out.empty() ? "" : ", ", folder.path, fault.empty() ? "" : " (" + fault + ")");
+  }
+  return out;
 }
 
 void PluginLoader::rescan() {
@@ -245,6 +267,7 @@ std::string PluginLoader::refuse(const Plugin& plugin, const pfrt_plugin_desc& d
 
 std::vector<std::shared_ptr<const Plugin>> PluginLoader::list(std::string_view kind) {
   std::lock_guard lock(mutex_);
+  warn_of_folders();
   std::vector<std::shared_ptr<const Plugin>> out;
   for (const auto& p : plugins_)
     if (kind.empty() || p->kind == kind) out.push_back(p);
@@ -253,6 +276,7 @@ std::vector<std::shared_ptr<const Plugin>> PluginLoader::list(std::string_view k
 
 std::vector<std::shared_ptr<const Plugin>> PluginLoader::open_all(std::string_view kind) {
   std::lock_guard lock(mutex_);
+  warn_of_folders();
   std::vector<std::shared_ptr<const Plugin>> out;
   for (const auto& p : plugins_) {
     if (!kind.empty() && p->kind != kind) continue;
@@ -265,6 +289,7 @@ std::vector<std::shared_ptr<const Plugin>> PluginLoader::open_all(std::string_vi
 Result<std::shared_ptr<const Plugin>> PluginLoader::open_short(std::string_view kind,
                                                                std::string_view short_name) {
   std::lock_guard lock(mutex_);
+  warn_of_folders();
   for (const auto& p : plugins_) {
     if (p->kind != kind || p->short_name != short_name) continue;
     open(*p);
@@ -284,6 +309,7 @@ Result<std::shared_ptr<const Plugin>> PluginLoader::find(std::string_view kind,
                  [](unsigned char c) { return static_cast<char>(tolower(c)); });
 
   std::lock_guard lock(mutex_);
+  warn_of_folders();
   std::vector<std::shared_ptr<Plugin>> candidates;
   for (const auto& p : plugins_)
     if (p->kind == kind) candidates.push_back(p);
@@ -296,9 +322,7 @@ Result<std::shared_ptr<const Plugin>> PluginLoader::find(std::string_view kind,
     there +=
         message(there.empty() ? "" : ", ", p->table ? p->name : p->path + " (" + p->reason + ")");
   }
-  std::string where;
-  for (const std::string& folder : folders_) where += (where.empty() ? "" : ":") + folder;
-  return error(Code::kNOT_FOUND, "looking for ", kind, " '", name, "' in ", where, ": ",
+  return error(Code::kNOT_FOUND, "looking for ", kind, " '", name, "' in ", searched(), ": ",
                there.empty() ? "there are no such plug-ins; set PFRT_PLUGIN_PATH to their folder"
                              : "found only " + there);
 }

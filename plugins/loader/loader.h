@@ -46,12 +46,19 @@ struct Plugin {
 std::string provider_table_fault(const pfrt_provider_table& table, uint64_t features,
                                  bool own_open = false);
 
+// Where plug-ins are looked for, and what names it: "PFRT_PLUGIN_PATH"; empty for the folder that
+// nobody named, which need not be there.
+struct PluginFolder {
+  std::string path, named_by;
+};
+
 class PluginLoader {
  public:
   // |folders| in search order; the first file of a name wins.
-  PluginLoader(std::vector<std::string> folders, Logger* logger);
+  PluginLoader(std::vector<PluginFolder> folders, Logger* logger);
 
-  const std::vector<std::string>& folders() const { return folders_; }
+  // The folders as a sentence has them, with what is wrong with each.
+  std::string searched() const;
   // Forgets rejected and unopened files and looks again; opened ones stay.
   void rescan();
   // Files of a kind, unopened ones included; |kind| empty = all.
@@ -67,12 +74,14 @@ class PluginLoader {
 
  private:
   void scan();
+  void warn_of_folders();
   void open(Plugin& plugin);
   // Why |desc| is not accepted, or empty.
   std::string refuse(const Plugin& plugin, const pfrt_plugin_desc& desc) const;
-  std::vector<std::string> folders_;
+  std::vector<PluginFolder> folders_;
   Logger* logger_;
   std::mutex mutex_;
+  bool warned_ = false;  // of folders, since the last scan
   std::vector<std::shared_ptr<Plugin>> plugins_;
 };
 

@@ -142,6 +142,26 @@ TEST(Plugins, search_path_may_come_from_the_process_environment) {
   EXPECT_EQ(rows.count("cpu"), 1u);
 }
 
+TEST(Plugins, missing_folder_is_named) {
+  const auto env = make_env({{"plugin_path", "/nowhere:/dev/null"}, {"log_level", "warning"}});
+  std::string log;
+  const auto collect = [](void* user, pfrt_log_level, pfrt_string line) {
+    *static_cast<std::string*>(user) += text(line) + "\n";
+  };
+  ASSERT_TRUE(ok(api().env->set_logger(env.get(), collect, &log)));
+  list_plugins(env.get());
+  list_plugins(env.get());
+  EXPECT_EQ(log,
+            "plug-in folder '/nowhere' of the option 'plugin_path' cannot be searched: No such "
+            "file or directory\n"
+            "plug-in folder '/dev/null' of the option 'plugin_path' cannot be searched: Not a "
+            "directory\n");
+  ASSERT_TRUE(ok(api().env->set_logger(env.get(), nullptr, nullptr)));
+  const auto options = make_options(PFRT_OPTIONS_SESSION, {{"providers", "XExecutionProvider"}});
+  EXPECT_TRUE(fails(try_session(env.get(), add_graph(), options.get()), PFRT_CODE_NOT_FOUND,
+                    {"/nowhere (No such file or directory)"}));
+}
+
 TEST(Logger, gets_what_would_go_to_stderr) {
   const auto env = make_env({{"plugin_path", PFRT_BAD_PLUGINS}, {"log_level", "warning"}});
   std::string log;

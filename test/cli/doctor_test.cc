@@ -72,6 +72,21 @@ TEST(DoctorMeasure, says_what_is_wrong) {
   }
 }
 
+TEST(Doctor, fails_for_a_missing_plugin_folder) {
+  Ran ran = run("doctor", "PFRT_PLUGIN_PATH=/nowhere");
+  EXPECT_EQ(ran.code, 1) << ran.output;
+  EXPECT_TRUE(
+      has(ran.output, "problem   PFRT_PLUGIN_PATH names '/nowhere', which does not exist\n"))
+      << ran.output;
+  ran = run("doctor --json", "PFRT_PLUGIN_PATH=/dev/null");
+  EXPECT_EQ(ran.code, 1) << ran.output;
+  EXPECT_TRUE(has(ran.output,
+                  "\"problems\":[\"PFRT_PLUGIN_PATH names '/dev/null', which is no "
+                  "folder\"]"))
+      << ran.output;
+  EXPECT_EQ(run("doctor", "PFRT_PLUGIN_PATH=").code, 0);
+}
+
 TEST(Doctor, measures_only_when_asked) {
   const Ran ran = run("doctor --json");
   EXPECT_EQ(ran.code, 0) << ran.output;

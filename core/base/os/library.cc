@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
 #include <new>
 
 #include "core/base/os/elf.h"
@@ -62,6 +63,11 @@ std::vector<std::string> list_folder(const std::string& folder) {
   while (const dirent* entry = ::readdir(dir.get())) names.emplace_back(entry->d_name);
   std::sort(names.begin(), names.end());
   return names;
+}
+
+std::string folder_fault(const std::string& folder) {
+  const std::unique_ptr<DIR, int (*)(DIR*)> dir(::opendir(folder.c_str()), ::closedir);
+  return dir ? std::string() : std::string(std::strerror(errno));
 }
 
 }  // namespace pfrt::os

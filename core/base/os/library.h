@@ -41,5 +41,7 @@ extern int (*const kCloseLibrary)(void*);
 void keep_code_loaded(const void* address);
 // File names in |folder|, sorted; empty when it cannot be read.
 std::vector<std::string> list_folder(const std::string& folder);
+// Why |folder| cannot be listed, in the system's words; empty when it can.
+std::string folder_fault(const std::string& folder);
 
 }  // namespace pfrt::os
