@@ -3,10 +3,15 @@
 // The command line: what each command takes, and how failures become exit codes.
 #include <CLI/CLI.hpp>
 #include <cstdio>
+#include <cstring>
 #include <functional>
+#include <new>
 #include <pyflame_rt/pyflame_rt.hpp>
 
 #include "cxxapi/cli/commands.h"
+#include "cxxapi/cli/json.h"
+#include "cxxapi/cli/line/mistakes.h"
+#include "cxxapi/cli/line/variables.h"
 #include "cxxapi/cli/text.h"
 
 namespace cli {
@@ -35,6 +40,11 @@ namespace {
 constexpr int kDone = 0;
 constexpr int kFailed = 1;
 constexpr int kUsage = 2;
+constexpr char kExitCodes[] =
+    "Exit codes: 0 done; 1 the work failed (a run, a test case, a plug-in's check, or doctor found "
+    "a\n"
+    "problem); 2 the command line, the environment or an input file cannot be used.\n"
+    "With --json a failure is JSON as well: {\"error\":{\"message\",\"code\",\"exit_code\"}}.";
 
 // Adds a command whose action is |run| on |args|.
 template <class Args>
@@ -249,9 +259,24 @@ void add_commands(CLI::App* app, std::function<int()>* action) {
       ->needs(measure);
 }
 
-int fail(int code, const std::string& message) {
-  std::fprintf(stderr, "pfrt: %s\n", one_line(message).c_str());
-  return code;
+// As it was typed: a command line that cannot be parsed is to fail in JSON too.
+bool json_asked(int argc, char** argv) {
+  for (int i = 1; i < argc && std::strcmp(argv[i], "--") != 0; ++i)
+    if (std::strcmp(argv[i], "--json") == 0) return true;
+  return false;
+}
+
+int fail(int exit_code, const std::string& message, pfrt_code code, bool json) {
+  if (!json) {
+    std::fprintf(stderr, "pfrt: %s\n", one_line(message).c_str());
+    return exit_code;
+  }
+  const pfrt_string text = pyflame_rt::api().status->code_text(code);
+  Json out;
+  out.object().key("error").object().field("message", message);
+  out.field("code", std::string_view(text.data, text.size)).field("exit_code", exit_code);
+  out.end().end().print();
+  return exit_code;
 }
 
 // Failures of the work itself; everything else is the input's fault.
@@ -271,6 +296,7 @@ bool is_work_failure(pfrt_code code) {
 
 int main_guarded(int argc, char** argv) {
   CLI::App app("pfrt: run, test, measure and explain models", "pfrt");
+  app.footer(kExitCodes);  // of the commands added below too
   app.require_subcommand(0, 1);
   app.set_version_flag("--version", [] { return pyflame_rt::version(); });
   std::function<int()> action;
@@ -279,9 +305,10 @@ int main_guarded(int argc, char** argv) {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == kDone) return app.exit(error);  // --help, --version
-    return fail(kUsage, error.what());
+    throw UsageError(explain(error, app));
   }
   if (!action) throw UsageError("name a command; pfrt --help lists them");
+  check_variables();
   return action();
 }
 
@@ -289,13 +316,17 @@ int main_guarded(int argc, char** argv) {
 }  // namespace cli
 
 int main(int argc, char** argv) {
+  const bool json = cli::json_asked(argc, argv);
   try {
     return cli::main_guarded(argc, argv);
   } catch (const cli::UsageError& error) {
-    return cli::fail(cli::kUsage, error.what());
+    return cli::fail(cli::kUsage, error.what(), PFRT_CODE_INVALID_ARGUMENT, json);
   } catch (const pyflame_rt::PyFlameRTError& error) {
-    return cli::fail(cli::is_work_failure(error.code()) ? cli::kFailed : cli::kUsage, error.what());
+    return cli::fail(cli::is_work_failure(error.code()) ? cli::kFailed : cli::kUsage, error.what(),
+                     error.code(), json);
+  } catch (const std::bad_alloc& error) {
+    return cli::fail(cli::kFailed, error.what(), PFRT_CODE_OUT_OF_MEMORY, json);
   } catch (const std::exception& error) {
-    return cli::fail(cli::kFailed, error.what());
+    return cli::fail(cli::kFailed, error.what(), PFRT_CODE_INTERNAL, json);
   }
 }

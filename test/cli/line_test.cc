@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Command lines that are wrong, and how failures are told.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+
+#include "test/cli/tool.h"
+#include "test/cxxapi/temporary_folder.h"
+
+namespace pfrt_test {
+namespace {
+
+void expect_refused(const std::string& arguments, const std::string& sentence,
+                    const std::string& environment = "") {
+  const Ran ran = run(arguments, environment);
+  EXPECT_EQ(ran.code, 2) << arguments;
+  EXPECT_EQ(ran.output, "pfrt: " + sentence + "\n") << arguments;
+}
+
+TEST(Line, knows_what_was_meant) {
+  expect_refused("rnu x.onnx",
+                 "'rnu' is no command of pfrt: did you mean 'run'? pfrt --help lists them");
+  expect_refused("doktor",
+                 "'doktor' is no command of pfrt: did you mean 'doctor'? pfrt --help lists them");
+  expect_refused("check",
+                 "'check' is no command of pfrt: did you mean 'check-plugin'? pfrt --help "
+                 "lists them");
+  expect_refused("run --thread 3 x.onnx",
+                 "'--thread' is no option of pfrt run: did you mean '--threads'? pfrt run --help "
+                 "lists them");
+  expect_refused("bench x.onnx --secnods=1",
+                 "'--secnods' is no option of pfrt bench: did you mean '--seconds'? pfrt bench "
+                 "--help lists them");
+  expect_refused("run --modle x.onnx",
+                 "'--modle' is no option of pfrt run: did you mean '--mode'? pfrt run --help lists "
+                 "them");
+  expect_refused("--threads 2 run x.onnx",
+                 "'--threads' is an option of run, test, bench, profile, doctor: give it after the "
+                 "command");
+}
+
+TEST(Line, guesses_nothing_far_away) {
+  expect_refused("serve", "'serve' is no command of pfrt: pfrt --help lists them");
+  expect_refused("run x.onnx --zzz",
+                 "'--zzz' is no option of pfrt run: pfrt run --help lists them");
+  expect_refused("inspect a.onnx b.onnx",
+                 "'b.onnx' is one argument too many for pfrt inspect, whose arguments are: model");
+}
+
+TEST(Line, fails_in_json) {
+  Ran ran = run("run /nowhere.onnx --json");
+  EXPECT_EQ(ran.code, 2);
+  EXPECT_EQ(ran.output.rfind("{\"error\":{\"message\":\"", 0), 0u) << ran.output;
+  EXPECT_TRUE(has(ran.output, "'/nowhere.onnx'")) << ran.output;
+  EXPECT_TRUE(has(ran.output, "\"code\":\"not found\",\"exit_code\":2}}\n")) << ran.output;
+  EXPECT_EQ(std::count(ran.output.begin(), ran.output.end(), '\n'), 1) << ran.output;
+  ran = run("rnu --json");
+  EXPECT_EQ(
+      ran.output,
+      "{\"error\":{\"message\":\"'rnu' is no command of pfrt: did you mean 'run'? pfrt --help "
+      "lists them\",\"code\":\"invalid argument\",\"exit_code\":2}}\n");
+}
+
+TEST(Line, documents_exit_codes) {
+  for (const char* command : {"--help", "run --help", "doctor --help"})
+    EXPECT_TRUE(has(run(command).output, "Exit codes: 0 done; 1 ")) << command;
+}
+
+TEST(Variables, with_values_that_mean_nothing_are_refused) {
+  expect_refused("run " PFRT_DIGITS,
+                 "the environment has PFRT_ISA=avx51: the highest instruction set to use is one of "
+                 "generic, avx2, avx512, avx512_bf16, amx; did you mean avx512?",
+                 "PFRT_ISA=avx51");
+  expect_refused(
+      "doctor",
+      "the environment has PFRT_JIT_PERF=yes: whether to name generated code for perf is "
+      "one of 0, 1",
+      "PFRT_JIT_PERF=yes");
+  expect_refused(
+      "run " PFRT_DIGITS,
+      "the environment has PFRT_JIT_DUMP=/nowhere: generated code is written to a folder "
+      "that exists, and this is not one",
+      "PFRT_JIT_DUMP=/nowhere");
+  EXPECT_EQ(run("--version", "PFRT_ISA=x").code, 0);
+}
+
+TEST(Variables, with_values_that_providers_know_are_not) {
+  const TemporaryFolder folder;
+  for (const std::string isa : {"", "generic", "avx2", "avx512", "avx512_bf16", "amx"}) {
+    const Ran ran = run("run " PFRT_DIGITS,
+                        "PFRT_ISA=" + isa + " PFRT_JIT_PERF=0 PFRT_JIT_DUMP=" + folder.path());
+    EXPECT_EQ(ran.code, 0) << isa << ": " << ran.output;
+  }
+}
+
+}  // namespace
+}  // namespace pfrt_test
