@@ -161,5 +161,7 @@ def run(session: "InferenceSession", output_names: Optional[Sequence[str]], inpu
         except PyFlameRTError:
             state.forget(number)
             raise
-    finally:
-        session._frames.append(frame)
+    except BaseException:
+        frame.discard()
+        raise
+    session._frames.append(frame)

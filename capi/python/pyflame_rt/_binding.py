@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Dict, List, Mapping, Optional, Sequence
 
 import numpy as np
 
-from . import _abi, _library as lib
+from . import _abi, _interrupt, _library as lib
 from ._dtype import DType, dtype_of
 from ._errors import InputError, InvalidArgumentError, UnsupportedError
 from ._options import RunOptions
@@ -178,8 +178,15 @@ class IOBinding:
         if not self._results:
             raise InputError("run_with_iobinding: no output is bound; use bind_output")
         handle = session._alive()
-        lib.check(lib.session.run(handle, self._inputs, len(session._inputs), self._outputs, len(session._outputs),
-                                  None if run_options is None else run_options._options.address))
+        for name in self._allocated:  # what a run left that Ctrl-C broke off at its end
+            io = self._outputs[session._output_index[name]]
+            left, io.value = io.value, None
+            if left:
+                lib.value.release(left)
+        lib.check(_interrupt.stoppable(
+            None if run_options is None else run_options._options,
+            lambda options: lib.session.run(handle, self._inputs, len(session._inputs), self._outputs,
+                                            len(session._outputs), options)))
         for name, device in self._allocated.items():
             io = self._outputs[session._output_index[name]]
             handle, io.value = lib.Handle(io.value, lib.value.release), None

@@ -33,6 +33,7 @@ class NativeOptions:
 
     def __init__(self, kind: int) -> None:
         self.handle = lib.make(lib.options.create, lib.options.release, kind)
+        self.cancelled = False  # by the caller
 
     @property
     def address(self) -> Optional[int]:
@@ -44,6 +45,14 @@ class NativeOptions:
             lib.check(lib.options.set_strings(self.address, lib.text(key), lib.texts(map(str, value)), len(value)))
         else:
             lib.check(lib.options.set_text(self.address, lib.text(key), lib.text(_text_of(value))))
+
+    def cancel(self) -> None:
+        self.cancelled = True
+        lib.options.cancel(self.address)
+
+    def reset_cancel(self) -> None:
+        self.cancelled = False
+        lib.options.reset_cancel(self.address)
 
     def get(self, key: str) -> str:
         out = _abi.String()
@@ -178,11 +187,11 @@ class RunOptions:
 
     def cancel(self) -> None:
         """Stops runs that use these options, now and later, with CancelledError; from any thread."""
-        lib.options.cancel(self._options.address)
+        self._options.cancel()
 
     def reset(self) -> None:
         """Lets runs use these options again after cancel."""
-        lib.options.reset_cancel(self._options.address)
+        self._options.reset_cancel()
 
     def __repr__(self) -> str:
         return "RunOptions(" + ", ".join(f"{key}={getattr(self, key)!r}" for key in self._KEYS) + ")"

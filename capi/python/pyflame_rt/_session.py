@@ -5,11 +5,12 @@ from __future__ import annotations
 import ctypes
 import html
 import os
+import time
 from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
-from . import _abi, _async, _library as lib
+from . import _abi, _async, _interrupt, _library as lib
 from ._binding import IOBinding, run_values
 from ._dtype import ABI_OF_NUMPY, FROM_ABI, TO_ABI, DType
 from ._errors import (DTypeMismatchError, InputError, InvalidArgumentError, NotFoundError, OutOfMemoryError,
@@ -36,6 +37,7 @@ ModelSource = Union[str, "os.PathLike[str]", bytes, bytearray, memoryview]
 _WORDS = _IO_SIZE // 8
 _FLAGS, _DTYPE, _RANK, _DATA, _BYTES, _DIMS, _VALUE = 1, 2, 3, 4, 5, 6, 8
 _MISSING = object()
+_QUICK, _FEW = 0.001, 16  # seconds of a run, elements of a tensor
 
 
 class _Frame:
@@ -61,6 +63,15 @@ class _Frame:
         self.names: Any = _MISSING
         self.wanted: Sequence[int] = ()
         self.allocated: List[Tuple[int, int, Tuple[int, ...], Any]] = []
+        # Whether the last run was of these shapes and over at once, and nothing but them says how long the next takes.
+        self.quick = False
+
+    def discard(self) -> None:
+        """Lets go what a run left that was broken off between its end and the taking of its results."""
+        for i in range(self.output_count.value):
+            value, self.outputs[i].value = self.outputs[i].value, None
+            if value:
+                lib.value.release(value)
 
 
 def _put(words: Any, at: int, dtype: int, shape: Tuple[int, ...], size: int) -> Any:
@@ -119,7 +130,8 @@ class InferenceSession:
                                 options=native.address, extra_outputs=ctypes.cast(extra, ctypes.c_void_p),
                                 extra_output_count=len(extra), samples=ctypes.cast(samples, ctypes.c_void_p),
                                 sample_count=len(samples))
-        made = lib.make(lib.session.create, lib.session.release, lib.default_env().address, ctypes.byref(desc))
+        made: lib.Handle = _interrupt.stoppable(native, lambda _: lib.make(
+            lib.session.create, lib.session.release, lib.default_env().address, ctypes.byref(desc)))
         del kept  # what the description points into
         return made
 
@@ -278,14 +290,33 @@ class InferenceSession:
         try:
             kept = self._feed(frame, input_feed)  # alive until the run is over
             made, wanted = self._prepare(frame, output_names)
-            status = _run(self._pointer, frame.inputs, frame.input_count, frame.outputs, frame.output_count,
-                          None if run_options is None else ctypes.c_void_p(run_options._options.address))
+            if frame.quick:
+                status = _run(self._pointer, frame.inputs, frame.input_count, frame.outputs, frame.output_count,
+                              None if run_options is None else ctypes.c_void_p(run_options._options.address))
+            else:
+                status = self._run_watched(frame, kept, run_options)
             if status:
                 self._fail(status, kept)
             del kept, handle  # which stayed alive for as long as the library used them
-            return self._collect(frame.out_words, made, wanted)
-        finally:
-            self._frames.append(frame)
+            results = self._collect(frame.out_words, made, wanted)
+        except BaseException:
+            # Ctrl-C may have come in the midst of filling it in: no later run gets it.
+            frame.discard()
+            raise
+        self._frames.append(frame)
+        return results
+
+    def _run_watched(self, frame: _Frame, fed: List[Any], run_options: Optional[RunOptions]) -> Any:
+        """A run that Ctrl-C stops, which costs a few system calls."""
+        began = time.perf_counter()
+        status = _interrupt.stoppable(
+            None if run_options is None else run_options._options,
+            lambda options: _run(self._pointer, frame.inputs, frame.input_count, frame.outputs, frame.output_count,
+                                 ctypes.c_void_p(options)))
+        # A few integers may be how often a loop goes round, or a shape.
+        frame.quick = time.perf_counter() - began < _QUICK and all(
+            type(array) is np.ndarray and (array.dtype.kind not in "iu" or array.size > _FEW) for array in fed)
+        return status
 
     __call__ = run
 
@@ -360,7 +391,7 @@ class InferenceSession:
     def _feed_one(self, frame: _Frame, i: int, what: Any, feeds: Mapping[str, Any]) -> Any:
         """An input that is not as it was in the frame's last run."""
         port, words, at = self._inputs[i], frame.in_words, i * _WORDS
-        frame.dtypes[i] = None
+        frame.dtypes[i], frame.quick = None, False
         words[at + _VALUE] = 0
         if what is _MISSING:
             if not port.has_initializer:
@@ -428,6 +459,7 @@ class InferenceSession:
 
     def _choose(self, frame: _Frame, names: Optional[Sequence[str]]) -> None:
         """Has the frame's runs make other outputs than it did."""
+        frame.quick = False
         wanted: Sequence[int] = self._all_outputs
         if names:
             try:

@@ -12,7 +12,6 @@ from typing import Any, Dict, List, Mapping, Tuple
 
 from pyflame_rt import _abi
 from pyflame_rt._errors import InvalidArgumentError, PyFlameRTError, UnsupportedError
-from pyflame_rt._library import options as _native
 from pyflame_rt._options import NativeOptions, OptLevel
 from pyflame_rt._options import SessionOptions as NativeSessionOptions
 
@@ -279,7 +278,7 @@ class RunOptions:
         elif name == "logid":
             self._options.set("tag", value)
         elif name == "terminate":
-            (_native.cancel if value else _native.reset_cancel)(self._options.address)
+            (self._options.cancel if value else self._options.reset_cancel)()
         elif name == "training_mode" and value:
             raise UnsupportedError("RunOptions.training_mode is refused: a session runs inference")
         elif name == "log_verbosity_level" and value:
