@@ -14,7 +14,7 @@ from ._errors import (BackendError, CancelledError, DataError, DTypeMismatchErro
                       UnsupportedOperatorError, ValidationError)
 from ._graph import Graph
 from ._info import ModelMetadata, NodeArg, TensorInfo
-from ._model import ImportStats, load_model, save_model
+from ._model import ImportStats, ModelSource, load_model, save_model
 from ._node import Node
 from ._options import OptLevel, RunOptions, SessionOptions
 from ._ort_value import OrtValue
@@ -37,6 +37,6 @@ __all__ = [
 ]
 
 
-def from_onnx(path: str, options: "SessionOptions | None" = None) -> InferenceSession:
+def from_onnx(path: ModelSource, options: "SessionOptions | None" = None) -> InferenceSession:
     """A session of an ONNX file."""
     return InferenceSession(path, options)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import ctypes
+import io
 import os
 import tempfile
 from dataclasses import dataclass, field
-from typing import Any, Callable, List, Optional, TypeVar
+from typing import IO, Any, Callable, List, Optional, TypeVar, Union
 
 from . import _abi, _callbacks, _library as lib
 from ._errors import ModelNotFoundError, NotFoundError, PyFlameRTError
@@ -14,6 +15,8 @@ from ._graph import Graph
 from ._options import NativeOptions
 
 T = TypeVar("T")
+ModelSource = Union[str, "os.PathLike[str]", IO[bytes], bytes, bytearray, memoryview]
+
 
 
 @dataclass
@@ -90,11 +93,57 @@ def _model(create: Any, call: Optional[LoadCall], *args: Any) -> lib.Handle:
                                                          options))
 
 
+def source_of(model: Any) -> Union[str, bytes]:
+    """The path or the bytes of a model.
+
+    A file that is open at its beginning stands for its path, so that files beside it are found; of any other stream
+    the model is what is left to read.
+    """
+    if isinstance(model, str):
+        return str(model)
+    if hasattr(model, "__fspath__"):
+        return os.fsdecode(model)
+    if isinstance(model, (bytes, bytearray, memoryview)):
+        return bytes(model)
+    if not callable(getattr(model, "read", None)):
+        raise TypeError(f"a model is a path, an open file, bytes or a Graph, got {type(model).__name__}")
+    if isinstance(model, io.TextIOBase):
+        raise TypeError(f"the file {getattr(model, 'name', model)!r} is open for text; open it with "
+                                 "open(path, 'rb'), or give the path")
+    path = _path_of(model)
+    if path is not None:
+        return path
+    data = model.read()
+    if not isinstance(data, (bytes, bytearray, memoryview)):
+        raise TypeError(f"reading the model: {type(model).__name__}.read() gave {type(data).__name__}, not "
+                                 "bytes; open it in binary mode")
+    return bytes(data)
+
+
+def _path_of(file: Any) -> Optional[str]:
+    """The path of a file that is open at its beginning and still lies there."""
+    try:
+        name: Any = file.name
+        if not isinstance(name, str) or file.tell() != 0 or not os.path.samestat(os.stat(name), os.fstat(file.fileno())):
+            return None
+        if file.writable():
+            file.flush()
+        return str(os.path.abspath(name))
+    except (AttributeError, OSError, ValueError):
+        return None
+
+
 def model_of_file(path: Any, call: Optional[LoadCall] = None) -> lib.Handle:
     try:
         return _model(lib.model.load_file, call, lib.text(os.fspath(path)))
     except NotFoundError as fault:
         raise ModelNotFoundError(str(fault), fault.code) from None
+
+
+def model_of_source(source: Any, call: Optional[LoadCall] = None) -> lib.Handle:
+    """A model of whatever ``source_of`` takes."""
+    found = source_of(source)
+    return model_of_file(found, call) if isinstance(found, str) else model_of_bytes(found, call)
 
 
 def model_of_bytes(data: bytes, call: Optional[LoadCall] = None) -> lib.Handle:
@@ -112,9 +161,10 @@ def graph_of_model(model: int) -> Graph:
     return Graph._of(lib.make(lib.model.graph, lib.graph.release, model))
 
 
-def load_model(path: Any, validate: bool = True, infer_shapes: bool = True,
+def load_model(path: ModelSource, validate: bool = True, infer_shapes: bool = True,
                progress: Optional[Progress] = None, confine: str = "links") -> Graph:
-    """The graph of a model file, its format found by the extension, then by the content.
+    """The graph of a model file, its format found by the extension, then by the content. An open file or the bytes of a
+    model will do too.
 
     |confine| says where files beside the model may be: "links" = in the model's folder or, where its path is a symbolic
     link, in the folder of the file it leads to; "strict" = in the folder that the path names, which no link may leave.
@@ -123,7 +173,7 @@ def load_model(path: Any, validate: bool = True, infer_shapes: bool = True,
     False (CancelledError) or by raising. Raises ModelNotFoundError, InvalidModelError, UnsupportedFormatError, and
     ValidationError if |validate|.
     """
-    model = model_of_file(path, LoadCall(validate, infer_shapes, progress, confine))
+    model = model_of_source(path, LoadCall(validate, infer_shapes, progress, confine))
     assert model.address
     return graph_of_model(model.address)
 

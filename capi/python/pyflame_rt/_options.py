@@ -28,6 +28,13 @@ def _text_of(value: Any) -> str:
     return str(value)
 
 
+def _names(option: str, names: Sequence[str]) -> List[str]:
+    """A list of names; one name alone is most often meant as a list of one."""
+    if isinstance(names, str):
+        raise InvalidArgumentError(f"{option} is a list of names, got {names!r}; give [{names!r}]")
+    return list(names)
+
+
 class NativeOptions:
     """A handle of the library's options of one kind."""
 
@@ -63,7 +70,10 @@ class NativeOptions:
 class SessionOptions:
     """How a session runs its model.
 
-    Attributes
+    >>> options = SessionOptions(num_threads=2)
+    >>> options.precision = "bf16"
+
+    Attributes, which are also the keywords of a new object. None = the default.
     ----------
     device: "cpu" or another device word; short for a list of providers.
     num_threads: threads a run may use; 0 = as many as the process may use.
@@ -87,23 +97,28 @@ class SessionOptions:
     extra: further options by the keys of the library's or a provider's schema, as text.
     """
 
-    def __init__(self) -> None:
-        self.device: str = "cpu"
-        self.num_threads: int = 0
-        self.enable_profiling: bool = False
-        self.execution_mode: str = "sequential"
-        self.optimization_level: OptLevel = OptLevel.EXTENDED
-        self.verbose_optimization: bool = False
-        self.log_level: str = "warning"
-        self.skip_passes: List[str] = []
-        self.verify: bool = False
-        self.precision: str = "fp32"
-        self.max_error: Optional[float] = None
-        self.samples: List[Mapping[str, Any]] = []
-        self.tune: bool = False
-        self.fallback: bool = True
-        self.extra_outputs: List[str] = []
-        self.extra: Dict[str, str] = {}
+    def __init__(self, *, device: str = "cpu", num_threads: int = 0, enable_profiling: bool = False,
+                 execution_mode: str = "sequential", optimization_level: OptLevel = OptLevel.EXTENDED,
+                 verbose_optimization: bool = False, log_level: str = "warning", skip_passes: Sequence[str] = (),
+                 verify: bool = False, precision: str = "fp32", max_error: Optional[float] = None,
+                 samples: Sequence[Mapping[str, Any]] = (), tune: bool = False, fallback: bool = True,
+                 extra_outputs: Sequence[str] = (), extra: Optional[Mapping[str, str]] = None) -> None:
+        self.device: str = device
+        self.num_threads: int = num_threads
+        self.enable_profiling: bool = enable_profiling
+        self.execution_mode: str = execution_mode
+        self.optimization_level: OptLevel = optimization_level
+        self.verbose_optimization: bool = verbose_optimization
+        self.log_level: str = log_level
+        self.skip_passes: List[str] = _names("skip_passes", skip_passes)
+        self.verify: bool = verify
+        self.precision: str = precision
+        self.max_error: Optional[float] = max_error
+        self.samples: List[Mapping[str, Any]] = list(samples)
+        self.tune: bool = tune
+        self.fallback: bool = fallback
+        self.extra_outputs: List[str] = _names("extra_outputs", extra_outputs)
+        self.extra: Dict[str, str] = dict(extra or {})
 
     def __setattr__(self, name: str, value: Any) -> None:
         if "extra" in self.__dict__ and name not in self.__dict__:
@@ -113,13 +128,13 @@ class SessionOptions:
 
     def _pairs(self) -> Dict[str, Any]:
         apart = ("extra", "extra_outputs", "fallback", "samples")
-        pairs: Dict[str, Any] = {key: value for key, value in self.__dict__.items() if key not in apart}
-        pairs["optimization_level"] = OptLevel(self.optimization_level)
+        pairs: Dict[str, Any] = {key: value for key, value in self.__dict__.items()
+                                 if key not in apart and value is not None}
+        if self.optimization_level is not None:
+            pairs["optimization_level"] = OptLevel(self.optimization_level)
         pairs["verify"] = "on" if self.verify else "off"
         pairs["tune"] = "on" if self.tune else "off"
-        pairs["session.fallback"] = "on" if self.fallback else "off"
-        if self.max_error is None:
-            del pairs["max_error"]
+        pairs["session.fallback"] = "off" if self.fallback is not None and not self.fallback else "on"
         pairs.update(self.extra)
         return pairs
 
@@ -145,7 +160,7 @@ class SessionOptions:
             if providers:
                 pairs["providers"] = list(providers)
                 if self.device == "cpu":
-                    del pairs["device"]
+                    pairs.pop("device", None)
         except ValueError as fault:
             raise InvalidArgumentError(f"optimization_level: {fault}; take one of OptLevel's") from None
         for key, value in pairs.items():
@@ -159,31 +174,46 @@ class SessionOptions:
 class RunOptions:
     """How one run goes.
 
-    Attributes
+    >>> session.run(None, feeds, RunOptions(timeout_ms=500))
+
+    Attributes, which are also the keywords of a new object; None = not set. They are set before a run begins.
     ----------
-    log_level: as in the session; "" = the session's.
+    log_level: as in the session; not set = the session's.
     tag: a name for the run in logs.
-    timeout_ms: the run raises TimeoutError after so many milliseconds; 0 = never.
-    num_threads: threads this run may use; 0 = the session's.
+    timeout_ms: the run raises TimeoutError after so many milliseconds; not set or 0 = never.
+    num_threads: threads this run may use; not set or 0 = the session's.
     """
 
     _KEYS = ("log_level", "tag", "timeout_ms", "num_threads")
 
-    def __init__(self) -> None:
+    def __init__(self, *, log_level: Optional[str] = None, tag: Optional[str] = None, timeout_ms: Optional[int] = None,
+                 num_threads: Optional[int] = None) -> None:
         self._options = NativeOptions(_abi.OPTIONS_RUN)
-        self.log_level: str = ""
-        self.tag: str = ""
-        self.timeout_ms: int = 0
-        self.num_threads: int = 0
+        self.log_level: Optional[str] = log_level
+        self.tag: Optional[str] = tag
+        self.timeout_ms: Optional[int] = timeout_ms
+        self.num_threads: Optional[int] = num_threads
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name in self._KEYS:
-            # An empty level means the session's, which is what a fresh handle has.
-            if not (name == "log_level" and value == ""):
+            if value is not None and not (name == "log_level" and value == ""):
                 self._options.set(name, value)
+            elif self.__dict__.get(name) is not None:
+                self._unset(name)
         elif name != "_options":
             raise AttributeError(f"RunOptions has no option '{name}'; it has " + ", ".join(self._KEYS))
         super().__setattr__(name, value)
+
+    def _unset(self, name: str) -> None:
+        """A value once set can be taken back from the library's options only by making them anew."""
+        fresh = NativeOptions(_abi.OPTIONS_RUN)
+        for key in self._KEYS:
+            value = self.__dict__.get(key)
+            if key != name and value is not None and value != "":
+                fresh.set(key, value)
+        if self._options.cancelled:
+            fresh.cancel()
+        self._options = fresh
 
     def cancel(self) -> None:
         """Stops runs that use these options, now and later, with CancelledError; from any thread."""
@@ -194,4 +224,5 @@ class RunOptions:
         self._options.reset_cancel()
 
     def __repr__(self) -> str:
-        return "RunOptions(" + ", ".join(f"{key}={getattr(self, key)!r}" for key in self._KEYS) + ")"
+        known = ((key, getattr(self, key)) for key in self._KEYS)
+        return "RunOptions(" + ", ".join(f"{key}={value!r}" for key, value in known if value is not None) + ")"

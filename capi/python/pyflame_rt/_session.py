@@ -18,7 +18,7 @@ from ._errors import (DTypeMismatchError, InputError, InvalidArgumentError, NotF
 from ._graph import Graph
 from ._graph_text import shape_text as _shape_text
 from ._info import ModelMetadata, NodeArg, ports, read_metadata
-from ._model import graph_of_model, model_of_bytes, model_of_file, model_of_graph
+from ._model import ModelSource, graph_of_model, model_of_bytes, model_of_file, model_of_graph, source_of
 from ._options import RunOptions, SessionOptions
 from ._ort_value import OrtValue
 from ._tensor import Tensor
@@ -30,7 +30,8 @@ _IO_SIZE = ctypes.sizeof(_abi.Io)
 _run = ctypes.CFUNCTYPE(ctypes.c_void_p)(ctypes.cast(lib.session.run, ctypes.c_void_p).value or 0)
 _addressof, _empty = ctypes.addressof, np.empty
 _buffer_of: Any = ctypes.c_char.from_buffer
-ModelSource = Union[str, "os.PathLike[str]", bytes, bytearray, memoryview]
+_ProviderOptions = Optional[Mapping[str, Any]]
+Providers = Union[str, Sequence[Union[str, Tuple[str, _ProviderOptions]]], Mapping[str, _ProviderOptions]]
 
 
 # An Io struct in words of 8 bytes: what a run changes of it.
@@ -89,9 +90,11 @@ class InferenceSession:
 
     Parameters
     ----------
-    model: a path, the bytes of a model, or a Graph, which is copied (constants are shared).
+    model: a path, a file that is open for binary reading, the bytes of a model, or a Graph, which is copied (constants
+        are shared).
     options, sess_options: SessionOptions (two names for one parameter).
-    providers: execution providers by preference, names or (name, options) pairs.
+    providers: execution providers by preference, names or (name, options) pairs or a dict of these; or one name; None
+        = the CPU's.
     provider_options: a dict for each provider, or one for all by name.
 
     Raises
@@ -101,15 +104,19 @@ class InferenceSession:
     """
 
     def __init__(self, model: Union[ModelSource, Graph], options: Optional[SessionOptions] = None,
-                 providers: Optional[Sequence[Any]] = None,
+                 providers: Optional[Providers] = None,
                  provider_options: Union[Sequence[Mapping[str, Any]], Mapping[str, Mapping[str, Any]], None] = None,
                  *, sess_options: Optional[SessionOptions] = None) -> None:
         if options is not None and sess_options is not None:
             raise InvalidArgumentError("options and sess_options are one parameter under two names; give one of them")
-        self._source: Any = model if isinstance(model, (str, bytes, Graph)) else os.fspath(model) if hasattr(
-            model, "__fspath__") else bytes(model)
-        self._options = options or sess_options or SessionOptions()
-        self._providers = list(providers) if providers is not None else None
+        self._source: Any = model if isinstance(model, Graph) else source_of(model)
+        chosen = options if options is not None else sess_options
+        if chosen is not None and not isinstance(chosen, SessionOptions):
+            raise InvalidArgumentError(f"options of a session are SessionOptions, got {type(chosen).__name__}; providers "
+                                       "are named by providers=[...]")
+        self._options = chosen or SessionOptions()
+        self._providers: Optional[List[Any]] = None if providers is None else [providers] if isinstance(
+            providers, str) else list(providers.items() if isinstance(providers, Mapping) else providers)
         self._provider_options = provider_options
         self._handle = self._create(_load(self._source))
         if isinstance(self._source, Graph):
@@ -527,16 +534,19 @@ def _named_providers(providers: Optional[Sequence[Any]], options: Any) -> Tuple[
     names: List[str] = []
     settings: List[Mapping[str, Any]] = []
     for one in providers or []:
-        name, own = one if isinstance(one, (tuple, list)) else (one, {})
+        name, own = one if isinstance(one, (tuple, list)) and len(one) == 2 else (one, None)
+        if not isinstance(name, str) or not (own is None or isinstance(own, Mapping)):
+            raise InvalidArgumentError(f"providers has {one!r}; its elements are names, as 'CPUExecutionProvider', or "
+                                       "(name, options) pairs")
         names.append(name)
-        settings.append(own)
+        settings.append(own or {})
     if isinstance(options, Mapping):
         unknown = [name for name in options if name not in names]
         if unknown:
             raise InvalidArgumentError(f"provider_options name {unknown[0]!r}, which is not among the providers")
-        settings = [{**own, **options.get(name, {})} for name, own in zip(names, settings)]
+        settings = [{**own, **(options.get(name) or {})} for name, own in zip(names, settings)]
     elif options is not None:
         if len(options) != len(names):
             raise InvalidArgumentError(f"{len(options)} provider_options for {len(names)} providers; give one for each")
-        settings = [{**own, **given} for own, given in zip(settings, options)]
+        settings = [{**own, **(given or {})} for own, given in zip(settings, options)]
     return names, settings

@@ -14,7 +14,7 @@ from . import opt
 from ._errors import PyFlameRTError, UnsupportedFormatError
 from ._graph import Graph
 from ._info import read_metadata
-from ._model import ImportStats, LoadCall, Progress, graph_of_model, model_of_file, model_stats
+from ._model import ImportStats, LoadCall, Progress, graph_of_model, model_of_source, model_stats, source_of
 from ._options import OptLevel
 
 __all__ = ["ImportOptions", "ImportResult", "ImportStats", "ONNXImporter"]
@@ -67,13 +67,15 @@ class ONNXImporter:
     def import_model(self, path: Any, options: Optional[ImportOptions] = None) -> ImportResult:
         """The graph of a file. Faults of the file are in the result, not raised."""
         options = options or ImportOptions()
+        source = source_of(path)
         try:
-            model = model_of_file(path, LoadCall(options.validate, options.infer_shapes, options.progress,
-                                                 options.confine))
+            model = model_of_source(source, LoadCall(options.validate, options.infer_shapes, options.progress,
+                                                   options.confine))
             assert model.address
             form = read_metadata(model.address).format
             if form != "onnx":
-                raise UnsupportedFormatError(f"'{path}' is a {form} file, not ONNX: use load_model")
+                what = f"'{source}'" if isinstance(source, str) else f"a model of {len(source)} bytes"
+                raise UnsupportedFormatError(f"{what} is a {form} file, not ONNX: use load_model")
             graph = graph_of_model(model.address)
             if options.optimize:
                 opt.optimize(graph, OptLevel.BASIC)
