@@ -11,6 +11,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <type_traits>
 
 #include "core/base/status.h"
 #include "providers/cpu/row/kernel.h"
@@ -102,7 +103,7 @@ constexpr KernelRow with_pack(KernelRow row, decltype(KernelRow::pack) pack, int
 template <auto refuse_plain, auto refuse_blocked>
 std::string refuse_layouts(const KernelRequest& request) {
   std::string why;
-  if constexpr (refuse_plain != nullptr) why = refuse_plain(request);
+  if constexpr (!std::is_null_pointer_v<decltype(refuse_plain)>) why = refuse_plain(request);
   return why.empty() && request.is_blocked() ? refuse_blocked(request, request.sides) : why;
 }
 template <auto plain, auto blocked>
