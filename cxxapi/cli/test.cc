@@ -120,6 +120,8 @@ std::string run_set(const InferenceSession& session, const fs::path& set,
   const Feed feed = read_feed(numbered(set, "input"), session.get_inputs());
   const std::vector<NodeArg>& outputs = session.get_outputs();
   const std::vector<fs::path> files = numbered(set, "output");
+  if (files.empty())
+    return "no output_0.pb in '" + set.string() + "': there is nothing to compare results with";
   if (files.size() > outputs.size()) {
     return std::to_string(files.size()) + " outputs expected, the model has " +
            std::to_string(outputs.size());
