@@ -17,6 +17,7 @@
 #include "cxxapi/cli/pb.h"
 #include "cxxapi/cli/peer.h"
 #include "cxxapi/cli/process.h"
+#include "cxxapi/cli/progress.h"
 #include "cxxapi/cli/text.h"
 
 namespace cli {
@@ -31,6 +32,7 @@ using pyflame_rt::Tensor;
 constexpr auto kBlock = std::chrono::milliseconds(100);
 constexpr auto kPause = std::chrono::milliseconds(50);
 constexpr auto kChildTimeout = std::chrono::minutes(15);
+constexpr int kInterrupted = 130;  // as shells say it of a program that Ctrl-C ended
 constexpr auto kWarmUp = std::chrono::milliseconds(200);
 
 using Inputs = std::vector<std::pair<std::string, Tensor>>;
@@ -245,7 +247,7 @@ void warm_up(Side* side) {
   const auto start = Clock::now();
   do {
     side->run();
-  } while (Clock::now() - start < kWarmUp);
+  } while (Clock::now() - start < kWarmUp && !Interrupt::requested());
 }
 
 void run_block(Side* side) {
@@ -257,18 +259,24 @@ void run_block(Side* side) {
     const auto after = Clock::now();
     side->seconds.push_back(std::chrono::duration<double>(after - before).count());
     before = after;
-  } while (before - start < kBlock);
+  } while (before - start < kBlock && !Interrupt::requested());
   side->total += std::chrono::duration<double>(before - start).count();
 }
 
-// In turns, until each side has run for |seconds|; the side that begins alternates.
-void interleave(std::vector<Side>* sides, double seconds) {
+// In turns, until each side has run for |seconds| or Ctrl-C; the side that begins alternates.
+void interleave(std::vector<Side>* sides, double seconds, ProgressLine* line) {
   for (Side& side : *sides) warm_up(&side);
   for (size_t round = 0;; ++round) {
-    const bool done = std::all_of(sides->begin(), sides->end(),
-                                  [seconds](const Side& s) { return s.total >= seconds; });
-    if (done) return;
-    for (size_t i = 0; i < sides->size(); ++i) run_block(&(*sides)[(i + round) % sides->size()]);
+    double least = seconds;
+    for (const Side& side : *sides) least = std::min(least, side.total);
+    if (least >= seconds) return;
+    for (size_t i = 0; i < sides->size(); ++i) {
+      // The first side has its first block in any case, so that there is something to print.
+      if (Interrupt::requested() && round + i > 0) return;
+      run_block(&(*sides)[(i + round) % sides->size()]);
+    }
+    line->show("measuring: " + number_text(least) + " s of " + number_text(seconds) +
+               " s a side; Ctrl-C ends it and prints what is measured");
   }
 }
 
@@ -279,10 +287,11 @@ double quantile(std::vector<double>* sorted, double q) {
 
 struct Latency {
   double median = 0, p99 = 0;
-  size_t runs = 0;
+  size_t runs = 0;  // 0 = not measured, for it was interrupted
 };
 
 Latency latency_of(Side* side) {
+  if (side->seconds.empty()) return {};
   std::sort(side->seconds.begin(), side->seconds.end());
   return {quantile(&side->seconds, 0.5), quantile(&side->seconds, 0.99), side->seconds.size()};
 }
@@ -339,6 +348,9 @@ struct Result {
   Latency ours, peer;
   Agreement agreement;
   std::vector<InputSpec> inputs;
+  bool interrupted = false;
+
+  bool with_peer() const { return !peer_version.empty() && peer.runs != 0; }
 };
 
 void write_side(const char* name, const Latency& latency, const Load& load, Json* json) {
@@ -357,7 +369,7 @@ void print_json(const Result& r) {
       .field("isa", isa_text(r.machine))
       .field("threads", r.threads);
   write_side("ours", r.ours, r.our_load, &json);
-  if (!r.peer_version.empty()) {
+  if (r.with_peer()) {
     write_side("peer", r.peer, r.peer_load, &json);
     json.field("peer_version", r.peer_version).field("ratio", r.peer.median / r.ours.median);
     json.field("max_relative_difference", r.agreement.max);
@@ -365,7 +377,7 @@ void print_json(const Result& r) {
   }
   json.key("notes").list();
   for (const std::string& note : r.agreement.notes) json.value(note);
-  json.end().end().print();
+  json.end().field("interrupted", r.interrupted).end().print();
 }
 
 void print_text(const Result& r) {
@@ -383,14 +395,15 @@ void print_text(const Result& r) {
                time_text(load.first_run_seconds), bytes_text(load.peak_bytes)});
   };
   add("ours", r.ours, r.our_load);
-  if (!r.peer_version.empty()) add("peer " + r.peer_version, r.peer, r.peer_load);
+  if (r.with_peer()) add("peer " + r.peer_version, r.peer, r.peer_load);
   table.print();
-  if (!r.peer_version.empty()) {
+  if (r.with_peer()) {
     std::printf("ratio    %.3f (peer/ours, medians)\n", r.peer.median / r.ours.median);
     std::printf(
         "differ   max %.2e of the largest value, RMS %.2e of the RMS value (worst output)\n",
         r.agreement.max, r.agreement.rms);
   }
+  if (r.interrupted) std::printf("note     interrupted: these are the runs up to then\n");
   for (const std::string& note : r.agreement.notes) std::printf("note     %s\n", note.c_str());
 }
 
@@ -406,12 +419,16 @@ int bench_command(const BenchArgs& given) {
   const Dims dims = parse_dims(args.dims);
   const bool with_peer = !args.peer.empty();
 
+  ProgressLine line;
+  line.show("loading and a first run");
   // Children first: they must not inherit what a session of this process loads.
   const Unpacked about = in_child("ours", [&] { return measure_ours(args, dims); });
   result.our_load = about.load;
   result.inputs = about.specs;
-  if (with_peer)
+  if (with_peer) {
+    line.show("loading and a first run of the peer");
     result.peer_load = in_child("peer", [&] { return measure_peer(args, about); }).load;
+  }
 
   std::vector<Side> sides;
   Ours ours(args.model, args.session);
@@ -424,7 +441,11 @@ int bench_command(const BenchArgs& given) {
     result.peer_version = peer->version();
     sides.push_back({[&peer] { peer->run(); }, {}, 0});
   }
-  interleave(&sides, args.seconds);
+  line.show("warming up");
+  const Interrupt interrupt;
+  interleave(&sides, args.seconds, &line);
+  line.clear();
+  result.interrupted = Interrupt::requested();
   result.ours = latency_of(&sides[0]);
   if (with_peer) {
     result.peer = latency_of(&sides[1]);
@@ -438,7 +459,7 @@ int bench_command(const BenchArgs& given) {
   } else {
     print_text(result);
   }
-  return 0;
+  return result.interrupted ? kInterrupted : 0;
 }
 
 }  // namespace cli

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The commands of the tool: what each takes, and the function that does it. A command returns the
-// exit code: 0 done, 1 the work failed; bad input is thrown as UsageError or a PyFlameRTError.
+// exit code: 0 done, 1 the work failed, 130 interrupted; bad input is thrown as UsageError or a
+// PyFlameRTError.
 #pragma once
 
 #include <pyflame_rt/options.hpp>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <dlfcn.h>
-#include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -13,6 +13,7 @@
 #include "cxxapi/cli/json.h"
 #include "cxxapi/cli/machine.h"
 #include "cxxapi/cli/plugin_list.h"
+#include "cxxapi/cli/progress.h"
 #include "cxxapi/cli/text.h"
 
 namespace cli {
@@ -28,14 +29,12 @@ std::vector<Measurement> measure_if_asked(const DoctorArgs& args) {
   options.threads = static_cast<uint32_t>(args.threads);
   options.seconds = args.seconds;
   options.only = args.only;
-  const bool shown = ::isatty(STDERR_FILENO) == 1;
-  options.progress = [shown](double fraction) {
-    if (shown) std::fprintf(stderr, "\r\033[Kmeasuring: %.0f %%", 100 * fraction);
+  ProgressLine line;
+  options.progress = [&line](double fraction) {
+    line.show("measuring: " + number_text(std::floor(100 * fraction)) + " %");
     return true;
   };
-  std::vector<Measurement> measured = pyflame_rt::measure(options);
-  if (shown) std::fprintf(stderr, "\r\033[K");
-  return measured;
+  return pyflame_rt::measure(options);
 }
 
 void write_measurements(const std::vector<Measurement>& measured, Json* json) {

@@ -43,7 +43,8 @@ constexpr int kUsage = 2;
 constexpr char kExitCodes[] =
     "Exit codes: 0 done; 1 the work failed (a run, a test case, a plug-in's check, or doctor found "
     "a\n"
-    "problem); 2 the command line, the environment or an input file cannot be used.\n"
+    "problem); 2 the command line, the environment or an input file cannot be used;\n"
+    "130 bench was interrupted, and printed what it had measured.\n"
     "With --json a failure is JSON as well: {\"error\":{\"message\",\"code\",\"exit_code\"}}.";
 
 // Adds a command whose action is |run| on |args|.

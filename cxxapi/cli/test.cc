@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
@@ -13,6 +11,7 @@
 #include "cxxapi/cli/json.h"
 #include "cxxapi/cli/pb.h"
 #include "cxxapi/cli/process.h"
+#include "cxxapi/cli/progress.h"
 #include "cxxapi/cli/text.h"
 
 namespace cli {
@@ -189,21 +188,6 @@ void write_report(const std::string& path, const std::vector<Outcome>& outcomes)
   if (!out) throw UsageError("cannot write the report '" + path + "'");
 }
 
-class Progress {
- public:
-  explicit Progress(size_t total) : total_(total), shown_(::isatty(STDERR_FILENO) == 1) {}
-  void at(size_t done, const std::string& name) const {
-    if (shown_) std::fprintf(stderr, "\r\033[K[%zu/%zu] %s", done + 1, total_, name.c_str());
-  }
-  void clear() const {
-    if (shown_) std::fprintf(stderr, "\r\033[K");
-  }
-
- private:
-  size_t total_;
-  bool shown_;
-};
-
 }  // namespace
 
 int test_command(const TestArgs& args) {
@@ -219,11 +203,12 @@ int test_command(const TestArgs& args) {
   environment.log_level = "error";
   pyflame_rt::Environment::instance(environment);
 
-  const Progress progress(cases.size());
+  ProgressLine progress;
   std::vector<Outcome> outcomes;
   size_t counts[3] = {};
   for (const Case& test : cases) {
-    progress.at(outcomes.size(), test.name);
+    progress.show("[" + std::to_string(outcomes.size() + 1) + "/" + std::to_string(cases.size()) +
+                  "] " + test.name);
     outcomes.push_back(run_case(test, args));
     const Outcome& outcome = outcomes.back();
     ++counts[static_cast<size_t>(outcome.verdict)];

@@ -69,6 +69,26 @@ TEST_F(Bench, reports_the_first_run_beside_the_load) {
   }
 }
 
+TEST_F(Bench, shows_progress_on_a_terminal_alone) {
+  Ran ran = run_in_terminal(kBench);
+  EXPECT_EQ(ran.code, 0) << ran.output;
+  EXPECT_TRUE(has(ran.output, "measuring: ")) << ran.output;
+  ran = run(kBench);
+  EXPECT_EQ(ran.code, 0) << ran.output;
+  EXPECT_FALSE(has(ran.output, "measuring: ")) << ran.output;
+}
+
+TEST_F(Bench, keeps_what_it_has_when_interrupted) {
+  const std::string endless = "bench " PFRT_DIGITS " --threads 1 --seconds 1e6";
+  Ran ran = run_in_terminal(endless, 80, "measuring: ");
+  EXPECT_EQ(ran.code, 130) << ran.output;
+  EXPECT_TRUE(has(ran.output, "\r\nours ")) << ran.output;
+  EXPECT_TRUE(has(ran.output, "note     interrupted")) << ran.output;
+  ran = run_in_terminal(endless + " --json", 80, "measuring: ");
+  EXPECT_EQ(ran.code, 130) << ran.output;
+  EXPECT_TRUE(has(ran.output, "\"interrupted\":true}")) << ran.output;
+}
+
 TEST_F(Bench, may_tune) {
   Ran ran = run(std::string(kBench) + "--tune");
   EXPECT_EQ(ran.code, 0) << ran.output;
