@@ -8,6 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 import pyflame_rt
+import pyflame_rt.onnxruntime as ort
+from pyflame_rt import custom, opt
 
 
 def probabilities(session: pyflame_rt.InferenceSession, image: npt.NDArray[np.float32],
@@ -18,7 +20,7 @@ def probabilities(session: pyflame_rt.InferenceSession, image: npt.NDArray[np.fl
 
 
 def main(folder: Path) -> None:
-    options = pyflame_rt.SessionOptions()
+    options = pyflame_rt.SessionOptions(num_threads=2, precision="ieee")
     options.num_threads = 1
     options.optimization_level = pyflame_rt.OptLevel.ALL
     faults: List[str] = options.validate()
@@ -49,6 +51,38 @@ if TYPE_CHECKING:
     wrong.run_all()  # type: ignore[attr-defined]
     pyflame_rt.SessionOptions().num_threads = "four"  # type: ignore[assignment]
     name: int = wrong.get_outputs()[0].name  # type: ignore[assignment]
+    # Misspelt keywords.
+    pyflame_rt.SessionOptions(num_thread=2)  # type: ignore[call-arg]
+    pyflame_rt.RunOptions(timeout=2)  # type: ignore[call-arg]
+    pyflame_rt.ImportOptions(validat=True)  # type: ignore[call-arg]
+    pyflame_rt.InferenceSession("m", provider=["CPUExecutionProvider"])  # type: ignore[call-arg]
+    pyflame_rt.InferenceSession("m", providers=[7])  # type: ignore[list-item]
+    wrong.run(None, {}, run_option=None)  # type: ignore[call-arg]
+    graph = pyflame_rt.Graph()
+    graph.add_input("x", [1], type=pyflame_rt.DType.Float32)  # type: ignore[call-arg]
+    graph.add_node("n", "Relu", input=["x"])  # type: ignore[call-arg]
+    opt.FusionConfig(enable_everything=True)  # type: ignore[call-arg]
+    opt.optimize(graph, levels=pyflame_rt.OptLevel.ALL)  # type: ignore[call-arg]
+    # Misspelt names.
+    pyflame_rt.SessionOptions().num_thread = 2  # type: ignore[attr-defined]
+    pyflame_rt.RunOptions().timeout = 2  # type: ignore[attr-defined]
+    pyflame_rt.ImportOptions().validat = True  # type: ignore[attr-defined]
+    opt.FusionConfig().enable_everything = True  # type: ignore[attr-defined]
+    ort.SessionOptions().intra_op_threads = 2  # type: ignore[attr-defined]
+    ort.SessionOptions().add_config("a", "b")  # type: ignore[attr-defined]
+    ort.RunOptions().log_level = 2  # type: ignore[attr-defined]
+    ort.get_available_provider()  # type: ignore[attr-defined]
+    pyflame_rt.get_available_provider()  # type: ignore[attr-defined]
+    pyflame_rt.DType.Float33  # type: ignore[attr-defined]
+    graph.nodes[0].operator  # type: ignore[attr-defined]
+    wrong.io_binding().bind("x")  # type: ignore[attr-defined]
+    custom.CustomOpBuilder("op").kernels(print)  # type: ignore[attr-defined]
+    # Misspelt words.
+    pyflame_rt.SessionOptions(execution_mode="paralel")  # type: ignore[arg-type]
+    pyflame_rt.SessionOptions().log_level = "warn"  # type: ignore[assignment]
+    pyflame_rt.SessionOptions().precision = "bfloat16"  # type: ignore[assignment]
+    pyflame_rt.RunOptions(log_level="verbose")  # type: ignore[arg-type]
+    pyflame_rt.load_model("m", confine="link")  # type: ignore[arg-type]
 
 if __name__ == "__main__":
     main(Path(sys.argv[1]))

@@ -7,7 +7,7 @@ import io
 import os
 import tempfile
 from dataclasses import dataclass, field
-from typing import IO, Any, Callable, List, Optional, TypeVar, Union
+from typing import IO, Any, Callable, List, Literal, Optional, TypeVar, Union
 
 from . import _abi, _callbacks, _library as lib
 from ._errors import ModelNotFoundError, NotFoundError, PyFlameRTError
@@ -16,6 +16,7 @@ from ._options import NativeOptions
 
 T = TypeVar("T")
 ModelSource = Union[str, "os.PathLike[str]", IO[bytes], bytes, bytearray, memoryview]
+Confine = Literal["links", "strict"]
 
 
 
@@ -64,7 +65,7 @@ class LoadCall:
     """Options of one load or save, and what its progress callback raised."""
 
     def __init__(self, validate: bool = True, infer_shapes: bool = True, progress: Optional[Progress] = None,
-                 confine: str = "links") -> None:
+                 confine: Confine = "links") -> None:
         self.native = NativeOptions(_abi.OPTIONS_LOAD)
         self.native.set("validate", validate)
         self.native.set("infer_shapes", infer_shapes)
@@ -162,7 +163,7 @@ def graph_of_model(model: int) -> Graph:
 
 
 def load_model(path: ModelSource, validate: bool = True, infer_shapes: bool = True,
-               progress: Optional[Progress] = None, confine: str = "links") -> Graph:
+               progress: Optional[Progress] = None, confine: Confine = "links") -> Graph:
     """The graph of a model file, its format found by the extension, then by the content. An open file or the bytes of a
     model will do too.
 

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import ctypes
 import enum
-from typing import Any, Dict, List, Mapping, Optional, Sequence
+from typing import TYPE_CHECKING, Any, Dict, List, Literal, Mapping, Optional, Sequence
 
 from . import _abi, _library as lib
 from ._errors import InvalidArgumentError, PyFlameRTError
+
+
+LogLevel = Literal["debug", "info", "warning", "error", "off"]
+ExecutionMode = Literal["sequential", "parallel"]
+Precision = Literal["ieee", "fp32", "fast", "bf16", "auto"]
 
 
 class OptLevel(enum.IntEnum):
@@ -98,21 +103,21 @@ class SessionOptions:
     """
 
     def __init__(self, *, device: str = "cpu", num_threads: int = 0, enable_profiling: bool = False,
-                 execution_mode: str = "sequential", optimization_level: OptLevel = OptLevel.EXTENDED,
-                 verbose_optimization: bool = False, log_level: str = "warning", skip_passes: Sequence[str] = (),
-                 verify: bool = False, precision: str = "fp32", max_error: Optional[float] = None,
+                 execution_mode: ExecutionMode = "sequential", optimization_level: OptLevel = OptLevel.EXTENDED,
+                 verbose_optimization: bool = False, log_level: LogLevel = "warning", skip_passes: Sequence[str] = (),
+                 verify: bool = False, precision: Precision = "fp32", max_error: Optional[float] = None,
                  samples: Sequence[Mapping[str, Any]] = (), tune: bool = False, fallback: bool = True,
                  extra_outputs: Sequence[str] = (), extra: Optional[Mapping[str, str]] = None) -> None:
         self.device: str = device
         self.num_threads: int = num_threads
         self.enable_profiling: bool = enable_profiling
-        self.execution_mode: str = execution_mode
+        self.execution_mode: ExecutionMode = execution_mode
         self.optimization_level: OptLevel = optimization_level
         self.verbose_optimization: bool = verbose_optimization
-        self.log_level: str = log_level
+        self.log_level: LogLevel = log_level
         self.skip_passes: List[str] = _names("skip_passes", skip_passes)
         self.verify: bool = verify
-        self.precision: str = precision
+        self.precision: Precision = precision
         self.max_error: Optional[float] = max_error
         self.samples: List[Mapping[str, Any]] = list(samples)
         self.tune: bool = tune
@@ -120,11 +125,14 @@ class SessionOptions:
         self.extra_outputs: List[str] = _names("extra_outputs", extra_outputs)
         self.extra: Dict[str, str] = dict(extra or {})
 
-    def __setattr__(self, name: str, value: Any) -> None:
-        if "extra" in self.__dict__ and name not in self.__dict__:
-            raise AttributeError(f"SessionOptions has no option '{name}'; it has " + ", ".join(sorted(self.__dict__)) +
-                                 "; others go into .extra by their key")
-        super().__setattr__(name, value)
+    if not TYPE_CHECKING:  # it would let type checkers take any name
+
+        def __setattr__(self, name: str, value: Any) -> None:
+            if "extra" in self.__dict__ and name not in self.__dict__:
+                known = ", ".join(sorted(self.__dict__))
+                raise AttributeError(f"SessionOptions has no option '{name}'; it has {known}; others go into .extra by "
+                                     "their key")
+            super().__setattr__(name, value)
 
     def _pairs(self) -> Dict[str, Any]:
         apart = ("extra", "extra_outputs", "fallback", "samples")
@@ -186,23 +194,25 @@ class RunOptions:
 
     _KEYS = ("log_level", "tag", "timeout_ms", "num_threads")
 
-    def __init__(self, *, log_level: Optional[str] = None, tag: Optional[str] = None, timeout_ms: Optional[int] = None,
-                 num_threads: Optional[int] = None) -> None:
+    def __init__(self, *, log_level: Optional[LogLevel] = None, tag: Optional[str] = None,
+                 timeout_ms: Optional[int] = None, num_threads: Optional[int] = None) -> None:
         self._options = NativeOptions(_abi.OPTIONS_RUN)
-        self.log_level: Optional[str] = log_level
+        self.log_level: Optional[LogLevel] = log_level
         self.tag: Optional[str] = tag
         self.timeout_ms: Optional[int] = timeout_ms
         self.num_threads: Optional[int] = num_threads
 
-    def __setattr__(self, name: str, value: Any) -> None:
-        if name in self._KEYS:
-            if value is not None and not (name == "log_level" and value == ""):
-                self._options.set(name, value)
-            elif self.__dict__.get(name) is not None:
-                self._unset(name)
-        elif name != "_options":
-            raise AttributeError(f"RunOptions has no option '{name}'; it has " + ", ".join(self._KEYS))
-        super().__setattr__(name, value)
+    if not TYPE_CHECKING:  # it would let type checkers take any name
+
+        def __setattr__(self, name: str, value: Any) -> None:
+            if name in self._KEYS:
+                if value is not None and not (name == "log_level" and value == ""):
+                    self._options.set(name, value)
+                elif self.__dict__.get(name) is not None:
+                    self._unset(name)
+            elif name != "_options":
+                raise AttributeError(f"RunOptions has no option '{name}'; it has " + ", ".join(self._KEYS))
+            super().__setattr__(name, value)
 
     def _unset(self, name: str) -> None:
         """A value once set can be taken back from the library's options only by making them anew."""

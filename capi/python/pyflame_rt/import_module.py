@@ -8,13 +8,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Optional
+from typing import TYPE_CHECKING, Any, Optional
 
 from . import opt
 from ._errors import PyFlameRTError, UnsupportedFormatError
 from ._graph import Graph
 from ._info import read_metadata
-from ._model import ImportStats, LoadCall, Progress, graph_of_model, model_of_source, model_stats, source_of
+from ._model import Confine, ImportStats, LoadCall, Progress, graph_of_model, model_of_source, model_stats, source_of
 from ._options import OptLevel
 
 __all__ = ["ImportOptions", "ImportResult", "ImportStats", "ONNXImporter"]
@@ -39,13 +39,15 @@ class ImportOptions:
     infer_shapes: bool = True
     optimize: bool = False
     progress: Optional[Progress] = None
-    confine: str = "links"
+    confine: Confine = "links"
 
-    def __setattr__(self, name: str, value: Any) -> None:
-        if name not in self.__dataclass_fields__:
-            raise AttributeError(f"ImportOptions has no option '{name}'; it has " + ", ".join(
-                self.__dataclass_fields__))
-        super().__setattr__(name, value)
+    if not TYPE_CHECKING:  # it would let type checkers take any name
+
+        def __setattr__(self, name: str, value: Any) -> None:
+            if name not in self.__dataclass_fields__:
+                raise AttributeError(f"ImportOptions has no option '{name}'; it has " + ", ".join(
+                    self.__dataclass_fields__))
+            super().__setattr__(name, value)
 
 
 @dataclass

@@ -13,7 +13,7 @@ are taken too. Names of that API that are not here raise AttributeError and say 
 """
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pyflame_rt._info import ModelMetadata
 from pyflame_rt._providers import get_available_providers
@@ -49,9 +49,10 @@ _ABSENT = {
 }
 
 
-def __getattr__(name: str) -> Any:
-    raise AttributeError(f"module '{__name__}' has no attribute '{name}'" +
-                         (f": {_ABSENT[name]}" if name in _ABSENT else ""))
+if not TYPE_CHECKING:  # it would let type checkers take any name
+    def __getattr__(name: str) -> Any:
+        raise AttributeError(f"module '{__name__}' has no attribute '{name}'" +
+                             (f": {_ABSENT[name]}" if name in _ABSENT else ""))
 
 
 def _listing() -> str:

@@ -8,6 +8,7 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence, Set, Tuple, Uni
 
 from pyflame_rt import _library
 from pyflame_rt._errors import InvalidArgumentError, NotFoundError
+from pyflame_rt._options import LogLevel
 from pyflame_rt._providers import get_available_providers
 
 from ._exceptions import translating
@@ -15,7 +16,7 @@ from ._exceptions import translating
 # Of the API that this module follows: programs compare it with the version that brought what they need.
 API_VERSION = "1.22.0"
 # The library's words for the severities 0 (verbose) to 4 (fatal).
-_LEVELS = ("debug", "info", "warning", "error", "off")
+_LEVELS: Tuple[LogLevel, ...] = ("debug", "info", "warning", "error", "off")
 _PROVIDERS = ("TensorrtExecutionProvider", "CUDAExecutionProvider", "MIGraphXExecutionProvider",
               "ROCMExecutionProvider", "OpenVINOExecutionProvider", "DnnlExecutionProvider",
               "TvmExecutionProvider", "VitisAIExecutionProvider", "QNNExecutionProvider", "NnapiExecutionProvider",
@@ -43,7 +44,7 @@ def no_meaning(name: str, why: str) -> None:
         warn(f"'{name}' has no meaning here: {why}")
 
 
-def level_of(severity: int, what: str) -> str:
+def level_of(severity: int, what: str) -> LogLevel:
     """The library's word for a severity; -1 is the default logger's."""
     if isinstance(severity, int) and -1 <= severity < len(_LEVELS):
         return _LEVELS[_severity if severity == -1 else severity]

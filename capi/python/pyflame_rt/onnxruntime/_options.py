@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import enum
 import operator
-from typing import Any, Dict, List, Mapping, Tuple
+from typing import TYPE_CHECKING, Any, Dict, List, Mapping, Tuple
 
 from pyflame_rt import _abi
 from pyflame_rt._errors import InvalidArgumentError, PyFlameRTError, UnsupportedError
@@ -182,21 +182,23 @@ class SessionOptions:
         self.__dict__.update(_DEFAULTS)
         self.__dict__.update(_config={}, _extra={}, _free_dimensions={}, _providers=[])
 
-    @translating
-    def __setattr__(self, name: str, value: Any) -> None:
-        if name not in _DEFAULTS:
-            raise AttributeError(f"SessionOptions has no option '{name}'; it has " + ", ".join(_DEFAULTS))
-        if name in _ENUMS:
-            value = _member(_ENUMS[name], value, name)
-        else:
-            value = _as_type(type(_DEFAULTS[name]), value, f"SessionOptions.{name}")
-        if name == "log_severity_level":
-            level_of(value, "SessionOptions.log_severity_level")
-        if name.endswith("num_threads") and value < 0:
-            raise InvalidArgumentError(f"SessionOptions.{name} is {value}; give a number from 0 on")
-        if name in NO_MEANING and value != _DEFAULTS[name]:
-            no_meaning(name, NO_MEANING[name])
-        self.__dict__[name] = value
+    if not TYPE_CHECKING:  # it would let type checkers take any name
+
+        @translating
+        def __setattr__(self, name: str, value: Any) -> None:
+            if name not in _DEFAULTS:
+                raise AttributeError(f"SessionOptions has no option '{name}'; it has " + ", ".join(_DEFAULTS))
+            if name in _ENUMS:
+                value = _member(_ENUMS[name], value, name)
+            else:
+                value = _as_type(type(_DEFAULTS[name]), value, f"SessionOptions.{name}")
+            if name == "log_severity_level":
+                level_of(value, "SessionOptions.log_severity_level")
+            if name.endswith("num_threads") and value < 0:
+                raise InvalidArgumentError(f"SessionOptions.{name} is {value}; give a number from 0 on")
+            if name in NO_MEANING and value != _DEFAULTS[name]:
+                no_meaning(name, NO_MEANING[name])
+            self.__dict__[name] = value
 
     def add_session_config_entry(self, key: str, value: str) -> None:
         """Sets an entry, of that API or of the library's own schema; both are text."""
@@ -225,8 +227,10 @@ class SessionOptions:
     def has_providers(self) -> bool:
         return bool(self._providers)
 
-    def __getattr__(self, name: str) -> Any:
-        raise AttributeError(f"SessionOptions has no '{name}'" + (f": {ABSENT[name]}" if name in ABSENT else ""))
+    if not TYPE_CHECKING:  # it would let type checkers take any name
+
+        def __getattr__(self, name: str) -> Any:
+            raise AttributeError(f"SessionOptions has no '{name}'" + (f": {ABSENT[name]}" if name in ABSENT else ""))
 
     def _to_native(self) -> NativeSessionOptions:
         out = NativeSessionOptions()
@@ -268,22 +272,24 @@ class RunOptions:
         self.__dict__.update(RUN_DEFAULTS)
         self.__dict__.update(_options=NativeOptions(_abi.OPTIONS_RUN), _config={})
 
-    @translating
-    def __setattr__(self, name: str, value: Any) -> None:
-        if name not in RUN_DEFAULTS:
-            raise AttributeError(f"RunOptions has no option '{name}'; it has " + ", ".join(RUN_DEFAULTS))
-        value = _as_type(type(RUN_DEFAULTS[name]), value, f"RunOptions.{name}")
-        if name == "log_severity_level":
-            self._options.set("log_level", level_of(value, "RunOptions.log_severity_level"))
-        elif name == "logid":
-            self._options.set("tag", value)
-        elif name == "terminate":
-            (self._options.cancel if value else self._options.reset_cancel)()
-        elif name == "training_mode" and value:
-            raise UnsupportedError("RunOptions.training_mode is refused: a session runs inference")
-        elif name == "log_verbosity_level" and value:
-            no_meaning(f"RunOptions.{name}", NO_MEANING[name])
-        self.__dict__[name] = value
+    if not TYPE_CHECKING:  # it would let type checkers take any name
+
+        @translating
+        def __setattr__(self, name: str, value: Any) -> None:
+            if name not in RUN_DEFAULTS:
+                raise AttributeError(f"RunOptions has no option '{name}'; it has " + ", ".join(RUN_DEFAULTS))
+            value = _as_type(type(RUN_DEFAULTS[name]), value, f"RunOptions.{name}")
+            if name == "log_severity_level":
+                self._options.set("log_level", level_of(value, "RunOptions.log_severity_level"))
+            elif name == "logid":
+                self._options.set("tag", value)
+            elif name == "terminate":
+                (self._options.cancel if value else self._options.reset_cancel)()
+            elif name == "training_mode" and value:
+                raise UnsupportedError("RunOptions.training_mode is refused: a session runs inference")
+            elif name == "log_verbosity_level" and value:
+                no_meaning(f"RunOptions.{name}", NO_MEANING[name])
+            self.__dict__[name] = value
 
     def add_run_config_entry(self, key: str, value: str) -> None:
         """Sets an entry, of that API or of the library's own schema; both are text."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 from dataclasses import dataclass, field, fields
-from typing import Any, ClassVar, Dict, List
+from typing import TYPE_CHECKING, Any, ClassVar, Dict, List
 
 from .. import _abi
 from .._errors import InvalidArgumentError
@@ -24,11 +24,13 @@ class _Config:
 
     _PREFIX: ClassVar[str] = ""
 
-    def __setattr__(self, name: str, value: Any) -> None:
-        known = [f.name for f in fields(self)]
-        if name not in known:
-            raise AttributeError(f"{type(self).__name__} has no option '{name}'; it has {', '.join(known)}")
-        super().__setattr__(name, value)
+    if not TYPE_CHECKING:  # it would let type checkers take any name
+
+        def __setattr__(self, name: str, value: Any) -> None:
+            known = [f.name for f in fields(self)]
+            if name not in known:
+                raise AttributeError(f"{type(self).__name__} has no option '{name}'; it has {', '.join(known)}")
+            super().__setattr__(name, value)
 
     def _set(self, native: NativeOptions) -> None:
         for f in fields(self):
