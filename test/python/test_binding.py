@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 import gc
+import importlib
 import os
 import subprocess
 import sys
@@ -234,6 +235,53 @@ def test_sparse_values():
 
 
 # The device of the library's own tests: it computes Add, and its memory may not be touched by the host.
+@pytest.mark.parametrize("package", ["pyflame_rt", "pyflame_rt.onnxruntime"])
+def test_arrays_and_values_in_two_arguments(add_model, package):
+    module = importlib.import_module(package)
+    session = module.InferenceSession(add_model)
+    a, out = np.array([[1, 2, 3]], np.float32), np.zeros((1, 3), np.float32)
+    binding = session.io_binding()
+    binding.bind_input("a", a)
+    binding.bind_input("b", module.OrtValue.ortvalue_from_numpy(a))
+    binding.bind_output("y", out)
+    session.run_with_iobinding(binding)
+    assert out.tolist() == [[2, 4, 6]] and binding.get_outputs()[0].numpy().tolist() == [[2, 4, 6]]
+    a[0, 0] = 5  # read at each run
+    value = module.OrtValue.ortvalue_from_shape_and_type([1, 3], np.float32)
+    binding.bind_output("y", value)
+    binding.bind_input(name="b", device_type=np.ones((1, 3), np.float32))
+    session.run_with_iobinding(binding)
+    assert value.numpy().tolist() == [[6, 3, 4]] and out.tolist() == [[2, 4, 6]]
+
+
+def test_tensors_in_two_arguments(add_model):
+    session = pyflame_rt.InferenceSession(add_model)
+    a, out = pyflame_rt.from_numpy(np.ones((2, 3), np.float32)), pyflame_rt.Tensor([2, 3])
+    binding = session.io_binding()
+    binding.bind_input("a", a)
+    binding.bind_input("b", a)
+    binding.bind_output("y", out)
+    session.run_with_iobinding(binding)
+    assert out.numpy().tolist() == [[2, 2, 2]] * 2
+
+
+def test_what_cannot_be_bound_in_two_arguments(add_model):
+    binding = pyflame_rt.InferenceSession(add_model).io_binding()
+    a = np.ones((1, 3), np.float32)
+    with pytest.raises(pyflame_rt.InvalidArgumentError, match=r"'a' on 'cpu'.*bind_input\('a', array\)"):
+        binding.bind_input("a", "cpu")
+    with pytest.raises(pyflame_rt.InvalidArgumentError, match="says type, shape and address itself"):
+        binding.bind_input("a", a, shape=[1, 3])
+    with pytest.raises(pyflame_rt.InputError, match="no input 'z'"):
+        binding.bind_input("z", a)
+    for what in ([[1.0, 2, 3]], np.ones((3, 2), np.float32).T, np.ones((1, 3), ">f4")):
+        with pytest.raises(pyflame_rt.InvalidArgumentError, match=r"row-major NumPy arrays.*numpy.empty"):
+            binding.bind_output("y", what)
+    a.flags.writeable = False
+    with pytest.raises(pyflame_rt.InvalidArgumentError, match="read-only"):
+        binding.bind_output("y", a)
+
+
 DEVICE = """
 import sys, numpy as np, pyflame_rt
 from pyflame_rt import OrtValue

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from typing import TYPE_CHECKING, Any, Dict, List, Mapping, Optional, Sequence
+from typing import TYPE_CHECKING, Any, Dict, List, Mapping, Optional, Sequence, Union, overload
 
 import numpy as np
 
@@ -58,9 +58,30 @@ class IOBinding:
         index = _find(self._session._input_index, name, "input")
         self._kept[name] = (describe(self._inputs[index], ortvalue, name), ortvalue)
 
+    @overload
+    def bind_input(self, name: str, device_type: Union["np.ndarray", Tensor, OrtValue]) -> None: ...
+
+    @overload
     def bind_input(self, name: str, device_type: str, device_id: int, element_type: Any, shape: Sequence[int],
-                   buffer_ptr: int) -> None:
-        """Binds row-major memory by its address; it has to stay until it is bound no more. On the host alone."""
+                   buffer_ptr: int) -> None: ...
+
+    def bind_input(self, name: str, device_type: Any, device_id: int = 0, element_type: Any = None,
+                   shape: Optional[Sequence[int]] = None, buffer_ptr: Optional[int] = None) -> None:
+        """Binds an array or value, as bind_cpu_input and bind_ortvalue_input; or row-major memory of the host by its
+        address, which has to stay until it is bound no more."""
+        if not isinstance(device_type, str):
+            if (element_type, shape, buffer_ptr) != (None, None, None):
+                raise InvalidArgumentError(f"binding input '{name}' to a {type(device_type).__name__}, which says type, "
+                                           "shape and address itself; give them with the word of a device, as 'cpu'")
+            if isinstance(device_type, (OrtValue, Tensor)):
+                self.bind_ortvalue_input(name, device_type if isinstance(device_type, OrtValue) else
+                                         self._value_class(device_type))
+            else:
+                self.bind_cpu_input(name, device_type)
+            return
+        if element_type is None or shape is None or buffer_ptr is None:
+            raise InvalidArgumentError(f"binding input '{name}' on '{device_type}': element_type, shape or buffer_ptr is "
+                                       f"missing; give all three, or an array: bind_input('{name}', array)")
         expect_first(device_type, device_id)
         self.bind_ortvalue_input(name, self._at(f"input '{name}'", device_type, element_type, shape, buffer_ptr))
 
@@ -75,13 +96,21 @@ class IOBinding:
 
     # ------------------------------------------------------------------ outputs
 
-    def bind_output(self, name: str, device_type: str = "cpu", device_id: int = 0, element_type: Any = None,
-                    shape: Optional[Sequence[int]] = None, buffer_ptr: Optional[int] = None) -> None:
-        """Binds an output: to memory by its address, or for each run to allocate anew, on the host or the device.
+    def bind_output(self, name: str, device_type: Union[str, "np.ndarray", Tensor, OrtValue] = "cpu",
+                    device_id: int = 0, element_type: Any = None, shape: Optional[Sequence[int]] = None,
+                    buffer_ptr: Optional[int] = None) -> None:
+        """Binds an output: to a value or array, which runs write to; to memory by its address; or for each run to
+        allocate anew, on the host or the device.
 
         With an address ``element_type`` and ``shape`` have to be the result's, without one they are the run's to say;
         the memory has to stay until it is bound no more.
         """
+        if not isinstance(device_type, str):
+            if (element_type, shape, buffer_ptr) != (None, None, None):
+                raise InvalidArgumentError(f"binding output '{name}' to a {type(device_type).__name__}, which says type, "
+                                           "shape and address itself; give them with the word of a device, as 'cpu'")
+            self.bind_ortvalue_output(name, self._written(name, device_type))
+            return
         expect_first(device_type, device_id)
         if buffer_ptr is not None:
             if element_type is None or shape is None:
@@ -148,6 +177,18 @@ class IOBinding:
         self._allocated.pop(name, None)
         self._results.setdefault(name, None)
         self._results[name] = None
+
+    def _written(self, name: str, value: Any) -> OrtValue:
+        """A value over an array's or Tensor's own memory: results in a copy of it would be lost."""
+        if isinstance(value, OrtValue):
+            return value
+        if isinstance(value, Tensor):
+            return self._value_class(value)
+        if not isinstance(value, np.ndarray) or not (value.flags.c_contiguous and value.flags.aligned and
+                                                     value.dtype.isnative):
+            raise InvalidArgumentError(f"binding output '{name}': runs write to row-major NumPy arrays, Tensors and "
+                                       f"OrtValues, got {type(value).__name__}; make one by numpy.empty(shape, dtype)")
+        return self._value_class.ortvalue_from_numpy(value)
 
     def _at(self, what: str, device_type: str, element_type: Any, shape: Sequence[int], address: int) -> OrtValue:
         if device_type != "cpu":
