@@ -7,7 +7,7 @@ import os
 import sys
 import tempfile
 
-from pyflame_rt import _library
+from pyflame_rt import _interrupt, _library
 
 _process = ctypes.CDLL(None)
 SANITIZED = hasattr(_process, "__lsan_do_recoverable_leak_check")
@@ -39,6 +39,9 @@ def unreachable():
     if _library._default_env is not None:
         _library._default_env.close()
         _library._default_env = None
+    if _interrupt._state is not None:
+        _interrupt._state.options.handle.close()
+        _interrupt._state = None
     gc.collect()
     sys.stderr.flush()
     terminal = os.dup(2)
