@@ -34,15 +34,15 @@ std::optional<Polynomial> times(const std::optional<Polynomial>& a,
   return out;
 }
 
-std::optional<Polynomial> expand(Pattern& pattern, ValueId value, ValueId leaf, int depth) {
+std::optional<Polynomial> expand(Match& match, ValueId value, ValueId leaf, int depth) {
   if (value == leaf) return Polynomial{0, 1, 0, 0};
-  const Editor& editor = pattern.editor();
+  const Editor& editor = match.editor();
   if (const auto number = scalar(editor, value)) return Polynomial{*number, 0, 0, 0};
-  const Node* node = pattern.editor().producer(value);
+  const Node* node = match.editor().producer(value);
   if (!node || !node->domain.empty() || depth == 0 || node->outputs[0] != value)
     return std::nullopt;
   const bool two = node->inputs.size() == 2;
-  const auto input = [&](size_t i) { return expand(pattern, node->inputs[i], leaf, depth - 1); };
+  const auto input = [&](size_t i) { return expand(match, node->inputs[i], leaf, depth - 1); };
   std::optional<Polynomial> out;
   if (node->op == "Neg") {
     out = times(input(0), Polynomial{-1, 0, 0, 0});
@@ -61,13 +61,13 @@ std::optional<Polynomial> expand(Pattern& pattern, ValueId value, ValueId leaf, 
     out = times(base, base);
     if (power == 3.0) out = times(out, base);
   }
-  if (out) pattern.take(*node);
+  if (out) match.take(*node);
   return out;
 }
 
-void flatten(Pattern& pattern, const Node& node, Product& out, int depth) {
-  pattern.take(node);
-  Editor& editor = pattern.editor();
+void flatten(Match& match, const Node& node, Product& out, int depth) {
+  match.take(node);
+  Editor& editor = match.editor();
   const bool divides = node.op == "Div";
   for (size_t i = 0; i < node.inputs.size(); ++i) {
     const ValueId value = node.inputs[i];
@@ -81,7 +81,7 @@ void flatten(Pattern& pattern, const Node& node, Product& out, int depth) {
                        (inner->op == "Mul" ||
                         (inner->op == "Div" && scalar(editor, inner->inputs[1]).value_or(0) != 0));
     if (opens)
-      flatten(pattern, *inner, out, depth - 1);
+      flatten(match, *inner, out, depth - 1);
     else
       out.factors.push_back(value);
   }
@@ -89,17 +89,17 @@ void flatten(Pattern& pattern, const Node& node, Product& out, int depth) {
 
 }  // namespace
 
-Node* Pattern::take(ValueId value, std::string_view op) {
+Node* Match::take(ValueId value, std::string_view op) {
   Node* made = value == kNoId ? nullptr : editor_->maker(value, op);
   if (made) take(*made);
   return made;
 }
 
-void Pattern::take(const Node& node) {
+void Match::take(const Node& node) {
   if (std::ranges::find(parts_, node.id) == parts_.end()) parts_.push_back(node.id);
 }
 
-bool Pattern::closed(ValueId out) const {
+bool Match::closed(ValueId out) const {
   for (NodeId id : parts_) {
     for (ValueId value : editor_->node(id)->outputs) {
       if (value == kNoId || value == out) continue;
@@ -138,16 +138,16 @@ bool near(double a, double b, pfrt_dtype dtype) {
          std::fabs(a - b) <= relative * std::max(std::fabs(a), std::fabs(b));
 }
 
-std::optional<Polynomial> polynomial(Pattern& pattern, ValueId value, ValueId leaf) {
-  return expand(pattern, value, leaf, kDeepest);
+std::optional<Polynomial> polynomial(Match& match, ValueId value, ValueId leaf) {
+  return expand(match, value, leaf, kDeepest);
 }
 
-Product product(Pattern& pattern, const Node& root) {
+Product product(Match& match, const Node& root) {
   Product out;
   if (root.inputs.size() != 2 ||
-      (root.op == "Div" && scalar(pattern.editor(), root.inputs[1]).value_or(0) == 0))
+      (root.op == "Div" && scalar(match.editor(), root.inputs[1]).value_or(0) == 0))
     return out;
-  flatten(pattern, root, out, kDeepest);
+  flatten(match, root, out, kDeepest);
   return out;
 }
 

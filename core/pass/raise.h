@@ -16,9 +16,9 @@
 namespace pfrt {
 
 // The nodes of a pattern while it is matched. Attempts are copies.
-class Pattern {
+class Match {
  public:
-  explicit Pattern(Editor& editor) : editor_(&editor) {}
+  explicit Match(Editor& editor) : editor_(&editor) {}
   Editor& editor() const { return *editor_; }
   // The default-domain node of operator |op| that makes |value| as its output 0, which becomes a
   // part; nullptr when there is none.
@@ -53,7 +53,7 @@ bool near(double a, double b, pfrt_dtype dtype);
 // c[0] + c[1] x + c[2] x^2 + c[3] x^3
 using Polynomial = std::array<double, 4>;
 // |value| as a polynomial of |leaf| with constant coefficients; what computes it becomes part.
-std::optional<Polynomial> polynomial(Pattern& pattern, ValueId value, ValueId leaf);
+std::optional<Polynomial> polynomial(Match& match, ValueId value, ValueId leaf);
 
 // scale * factors[0] * factors[1] * ... of nested Mul, and Div by constants, that nothing else
 // uses.
@@ -61,7 +61,7 @@ struct Product {
   double scale = 1;
   std::vector<ValueId> factors;
 };
-Product product(Pattern& pattern, const Node& root);
+Product product(Match& match, const Node& root);
 
 // Axes of a reduction of an input of known rank, ascending; |keeps| says whether the dimensions
 // stay. nullopt where they are not known.

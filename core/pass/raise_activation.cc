@@ -23,8 +23,8 @@ bool is_linear(const Polynomial& p, double slope, double shift, pfrt_dtype dtype
 }
 
 // What |value| is of |leaf|, if it is some number times |leaf|.
-std::optional<double> multiple(Pattern& pattern, ValueId value, ValueId leaf) {
-  const auto p = polynomial(pattern, value, leaf);
+std::optional<double> multiple(Match& match, ValueId value, ValueId leaf) {
+  const auto p = polynomial(match, value, leaf);
   return p && (*p)[0] == 0 && (*p)[2] == 0 && (*p)[3] == 0 ? std::optional((*p)[1]) : std::nullopt;
 }
 
@@ -45,12 +45,12 @@ std::optional<std::pair<double, double>> bounds(const Editor& editor, const Node
 struct Ramp {
   double slope, shift;
 };
-std::optional<Ramp> ramp(Pattern& pattern, double scale, ValueId clipped, ValueId x) {
-  const Editor& editor = pattern.editor();
-  const Node* clip = pattern.take(clipped, "Clip");
+std::optional<Ramp> ramp(Match& match, double scale, ValueId clipped, ValueId x) {
+  const Editor& editor = match.editor();
+  const Node* clip = match.take(clipped, "Clip");
   if (!clip) return std::nullopt;
   const auto limits = bounds(editor, *clip);
-  const auto line = polynomial(pattern, clip->inputs[0], x);
+  const auto line = polynomial(match, clip->inputs[0], x);
   if (!limits || !line || limits->first != 0 || scale <= 0) return std::nullopt;
   if (!near(limits->second * scale, 1, editor.type(x).dtype)) return std::nullopt;
   if ((*line)[2] != 0 || (*line)[3] != 0) return std::nullopt;
@@ -58,12 +58,12 @@ std::optional<Ramp> ramp(Pattern& pattern, double scale, ValueId clipped, ValueI
 }
 
 // 0.5 x (1 + t), with t the error function of x / sqrt(2) or a hyperbolic tangent.
-std::optional<Activation> gelu(Pattern& pattern, double scale, ValueId factor, ValueId x,
+std::optional<Activation> gelu(Match& match, double scale, ValueId factor, ValueId x,
                                const Node& bell) {
-  const pfrt_dtype dtype = pattern.editor().type(x).dtype;
-  pattern.take(bell);
-  const auto outer = polynomial(pattern, factor, bell.outputs[0]);
-  const auto inner = polynomial(pattern, bell.inputs[0], x);
+  const pfrt_dtype dtype = match.editor().type(x).dtype;
+  match.take(bell);
+  const auto outer = polynomial(match, factor, bell.outputs[0]);
+  const auto inner = polynomial(match, bell.inputs[0], x);
   if (!outer || !inner) return std::nullopt;
   Polynomial scaled = *outer;
   for (double& c : scaled) c *= scale;
@@ -95,53 +95,53 @@ const Node* bell_under(Editor& editor, ValueId value) {
 }
 
 // scale * x * f(x), |factor| being f(x).
-std::optional<Activation> gate(Pattern& pattern, double scale, ValueId x, ValueId factor) {
-  Editor& editor = pattern.editor();
+std::optional<Activation> gate(Match& match, double scale, ValueId x, ValueId factor) {
+  Editor& editor = match.editor();
   const pfrt_dtype dtype = editor.type(x).dtype;
-  if (Pattern tried = pattern; const Node* sigmoid = tried.take(factor, "Sigmoid")) {
+  if (Match tried = match; const Node* sigmoid = tried.take(factor, "Sigmoid")) {
     const auto alpha = multiple(tried, sigmoid->inputs[0], x);
     if (!alpha || scale != 1) return std::nullopt;
-    pattern = tried;
+    match = tried;
     return Activation{"Swish", {Attribute::of_float("alpha", static_cast<float>(*alpha))}};
   }
-  if (Pattern tried = pattern; const Node* hard = tried.take(factor, "HardSigmoid")) {
+  if (Match tried = match; const Node* hard = tried.take(factor, "HardSigmoid")) {
     const bool sixth = near(static_cast<double>(hard->attr_float("alpha", 0.2f)), 1.0 / 6, dtype) &&
                        hard->attr_float("beta", 0.5f) == 0.5f;
     if (!sixth || scale != 1 || hard->inputs[0] != x) return std::nullopt;
-    pattern = tried;
+    match = tried;
     return Activation{"HardSwish", {}};
   }
-  if (Pattern tried = pattern; const auto line = ramp(tried, scale, factor, x)) {
+  if (Match tried = match; const auto line = ramp(tried, scale, factor, x)) {
     if (!near(line->slope, 1.0 / 6, dtype) || !near(line->shift, 0.5, dtype)) return std::nullopt;
-    pattern = tried;
+    match = tried;
     return Activation{"HardSwish", {}};
   }
-  if (Pattern tried = pattern; const Node* tanh = tried.take(factor, "Tanh")) {
+  if (Match tried = match; const Node* tanh = tried.take(factor, "Tanh")) {
     const Node* softplus = tried.take(tanh->inputs[0], "Softplus");
     if (softplus && softplus->inputs[0] == x && scale == 1) {
-      pattern = tried;
+      match = tried;
       return Activation{"Mish", {}};
     }
   }
-  if (const Node* bell = bell_under(editor, factor)) return gelu(pattern, scale, factor, x, *bell);
+  if (const Node* bell = bell_under(editor, factor)) return gelu(match, scale, factor, x, *bell);
   return std::nullopt;
 }
 
-Result<bool> put(Pattern& pattern, const RuleContext& context, ValueId x, ValueId out,
+Result<bool> put(Match& match, const RuleContext& context, ValueId x, ValueId out,
                  const Activation& activation) {
-  Editor& editor = pattern.editor();
-  if (!raisable(editor.type(x).dtype) || !editor.same_type(x, out) || !pattern.closed(out))
+  Editor& editor = match.editor();
+  if (!raisable(editor.type(x).dtype) || !editor.same_type(x, out) || !match.closed(out))
     return false;
   return become(editor, context, out, node_of(activation.op, {x}, activation.attrs));
 }
 
 // Rules of one name share the function: the name says what to make.
 Result<bool> gated(Editor& editor, Node& node, const RuleContext& context, std::string_view op) {
-  Pattern pattern(editor);
-  const Product parts = product(pattern, node);
+  Match match(editor);
+  const Product parts = product(match, node);
   if (parts.factors.size() != 2) return false;
   for (const size_t side : {0u, 1u}) {
-    Pattern tried = pattern;
+    Match tried = match;
     const ValueId x = parts.factors[side];
     const auto found = gate(tried, parts.scale, x, parts.factors[1 - side]);
     if (!found || found->op != op) continue;
@@ -179,20 +179,20 @@ ValueId under_line(Editor& editor, ValueId value) {
 
 // Clip(a x + b, 0, h) / h
 Result<bool> to_hard_sigmoid(Editor& editor, Node& node, const RuleContext& context) {
-  Pattern pattern(editor);
+  Match match(editor);
   Product parts;
   if (node.op == "Clip")
     parts.factors = {node.outputs[0]};
   else
-    parts = product(pattern, node);
+    parts = product(match, node);
   if (parts.factors.size() != 1) return false;
   const Node* clip = editor.maker(parts.factors[0], "Clip");
   if (!clip) return false;
   const ValueId x = under_line(editor, clip->inputs[0]);
-  const auto line = ramp(pattern, parts.scale, parts.factors[0], x);
+  const auto line = ramp(match, parts.scale, parts.factors[0], x);
   // Of x itself there is nothing to save.
   if (!line || x == clip->inputs[0]) return false;
-  return put(pattern, context, x, node.outputs[0],
+  return put(match, context, x, node.outputs[0],
              {"HardSigmoid",
               {Attribute::of_float("alpha", static_cast<float>(line->slope)),
                Attribute::of_float("beta", static_cast<float>(line->shift))}});
@@ -204,27 +204,27 @@ Result<bool> to_softplus(Editor& editor, Node& node, const RuleContext& context)
   if (editor.type(node.outputs[0]).dtype == PFRT_DTYPE_FLOAT16) return false;
   const Node* next = editor.only_user(node.outputs[0]);
   if (!next || next->op != "Tanh" || !next->domain.empty()) return false;
-  Pattern pattern(editor);
-  pattern.take(node);
-  const Node* sum = pattern.take(node.inputs[0], "Add");
+  Match match(editor);
+  match.take(node);
+  const Node* sum = match.take(node.inputs[0], "Add");
   const auto parts = sum ? with_scalar(editor, *sum) : std::nullopt;
   if (!parts || parts->number != 1) return false;
-  const Node* exp = pattern.take(parts->other, "Exp");
-  return exp ? put(pattern, context, exp->inputs[0], node.outputs[0], {"Softplus", {}}) : false;
+  const Node* exp = match.take(parts->other, "Exp");
+  return exp ? put(match, context, exp->inputs[0], node.outputs[0], {"Softplus", {}}) : false;
 }
 
 // Max(x, c x)
 Result<bool> to_leaky_relu(Editor& editor, Node& node, const RuleContext& context) {
   if (node.inputs.size() != 2) return false;
   for (const size_t side : {0u, 1u}) {
-    Pattern pattern(editor);
-    pattern.take(node);
+    Match match(editor);
+    match.take(node);
     const ValueId x = node.inputs[side];
     const auto slope =
-        x == node.inputs[1 - side] ? std::nullopt : multiple(pattern, node.inputs[1 - side], x);
+        x == node.inputs[1 - side] ? std::nullopt : multiple(match, node.inputs[1 - side], x);
     if (!slope || *slope <= 0 || *slope >= 1) continue;
     PFRT_ASSIGN(const bool done,
-                put(pattern, context, x, node.outputs[0],
+                put(match, context, x, node.outputs[0],
                     {"LeakyRelu", {Attribute::of_float("alpha", static_cast<float>(*slope))}}));
     if (done) return true;
   }
@@ -235,13 +235,13 @@ Result<bool> to_leaky_relu(Editor& editor, Node& node, const RuleContext& contex
 Result<bool> to_prelu(Editor& editor, Node& node, const RuleContext& context) {
   for (const size_t side : {0u, 1u}) {
     if (node.inputs.size() != 2) return false;
-    Pattern pattern(editor);
-    pattern.take(node);
-    const Node* positive = pattern.take(node.inputs[side], "Relu");
-    const Node* scaled = pattern.take(node.inputs[1 - side], "Mul");
+    Match match(editor);
+    match.take(node);
+    const Node* positive = match.take(node.inputs[side], "Relu");
+    const Node* scaled = match.take(node.inputs[1 - side], "Mul");
     if (!positive || !scaled || scaled->inputs.size() != 2) continue;
     for (const size_t of : {0u, 1u}) {
-      Pattern tried = pattern;
+      Match tried = match;
       const Tensor* slope = editor.constant(scaled->inputs[of]);
       const Node* negative = tried.take(scaled->inputs[1 - of], "Relu");
       const Node* minus = negative ? tried.take(negative->inputs[0], "Neg") : nullptr;

@@ -73,9 +73,9 @@ std::optional<MaskStep> filling(const Editor& editor, const Node& where, ValueId
 }
 
 // What the scores are made of, from the outside in.
-bool peel(Pattern& pattern, ValueId value, Scores& out, int depth) {
-  Editor& editor = pattern.editor();
-  if (const Node* product = pattern.take(value, "MatMul")) {
+bool peel(Match& match, ValueId value, Scores& out, int depth) {
+  Editor& editor = match.editor();
+  if (const Node* product = match.take(value, "MatMul")) {
     out.q = product->inputs[0], out.kt = product->inputs[1], out.product = value;
     return true;
   }
@@ -86,8 +86,8 @@ bool peel(Pattern& pattern, ValueId value, Scores& out, int depth) {
     if (!parts || (node->op == "Div" && (parts->side == 0 || parts->number == 0))) return false;
     out.scale = node->op == "Mul" ? out.scale * parts->number : out.scale / parts->number;
     out.scaled = true;
-    pattern.take(*node);
-    return peel(pattern, parts->other, out, depth - 1);
+    match.take(*node);
+    return peel(match, parts->other, out, depth - 1);
   }
   if (out.scaled) return false;
   if (node->op == "Where") {
@@ -95,17 +95,17 @@ bool peel(Pattern& pattern, ValueId value, Scores& out, int depth) {
     const auto step = filling(editor, *node, &next);
     if (!step) return false;
     out.masks.push_back(*step);
-    pattern.take(*node);
-    return peel(pattern, next, out, depth - 1);
+    match.take(*node);
+    return peel(match, next, out, depth - 1);
   }
   if (node->op != "Add" || node->inputs.size() != 2) return false;
   for (const size_t side : {0u, 1u}) {
-    Pattern tried = pattern;
+    Match tried = match;
     Scores found = out;
     tried.take(*node);
     found.masks.push_back({.added = node->inputs[1 - side]});
     if (!peel(tried, node->inputs[side], found, depth - 1)) continue;
-    pattern = tried;
+    match = tried;
     out = found;
     return true;
   }
@@ -350,22 +350,22 @@ Result<bool> put(Editor& editor, const RuleContext& context, const Node& root, c
 }
 
 // The last axis of a softmax, with conversions to float32 around it or a test for NaN behind.
-const Node* softmax_of(Pattern& pattern, ValueId weights, ValueId* scores, bool* zeros) {
-  Editor& editor = pattern.editor();
-  if (Pattern tried = pattern; const Node* where = tried.take(weights, "Where")) {
+const Node* softmax_of(Match& match, ValueId weights, ValueId* scores, bool* zeros) {
+  Editor& editor = match.editor();
+  if (Match tried = match; const Node* where = tried.take(weights, "Where")) {
     const Node* test = tried.take(where->inputs[0], "IsNaN");
     if (!test || test->inputs[0] != where->inputs[2] || scalar(editor, where->inputs[1]) != 0.0)
       return nullptr;
-    pattern = tried;
+    match = tried;
     weights = where->inputs[2];
     *zeros = true;
   }
-  const Node* narrow = pattern.take(weights, "Cast");
-  const Node* softmax = pattern.take(narrow ? narrow->inputs[0] : weights, "Softmax");
+  const Node* narrow = match.take(weights, "Cast");
+  const Node* softmax = match.take(narrow ? narrow->inputs[0] : weights, "Softmax");
   if (!softmax) return nullptr;
   *scores = softmax->inputs[0];
   if (narrow) {
-    const Node* wide = pattern.take(*scores, "Cast");
+    const Node* wide = match.take(*scores, "Cast");
     if (!wide || editor.type(*scores).dtype != PFRT_DTYPE_FLOAT32) return nullptr;
     *scores = wide->inputs[0];
   }
@@ -376,12 +376,12 @@ const Node* softmax_of(Pattern& pattern, ValueId weights, ValueId* scores, bool*
 }
 
 Result<bool> to_attention(Editor& editor, Node& node, const RuleContext& context) {
-  Pattern pattern(editor);
-  pattern.take(node);
+  Match match(editor);
+  match.take(node);
   ValueId scores = kNoId;
   Scores s;
-  if (!softmax_of(pattern, node.inputs[0], &scores, &s.zeros)) return false;
-  if (!peel(pattern, scores, s, 8) || !pattern.closed(node.outputs[0]) ||
+  if (!softmax_of(match, node.inputs[0], &scores, &s.zeros)) return false;
+  if (!peel(match, scores, s, 8) || !match.closed(node.outputs[0]) ||
       !operands_agree(editor, s, node.inputs[1]))
     return false;
   const MaskForm form = form_of(editor, s);

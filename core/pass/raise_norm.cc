@@ -24,24 +24,24 @@ Result<ValueId> filled(Editor& editor, std::string_view stem, pfrt_dtype dtype, 
 // ----------------------------------------------------------------------------------- the quotient
 
 // 1 / sqrt(|value|'s result), or with |divides| sqrt(.): what the root is taken of.
-ValueId under_root(Pattern& pattern, ValueId value, bool divides) {
-  Editor& editor = pattern.editor();
-  if (const Node* power = pattern.take(value, "Pow")) {
+ValueId under_root(Match& match, ValueId value, bool divides) {
+  Editor& editor = match.editor();
+  if (const Node* power = match.take(value, "Pow")) {
     if (scalar(editor, power->inputs[1]) == (divides ? 0.5 : -0.5)) return power->inputs[0];
     return kNoId;
   }
   if (!divides) {
-    if (const Node* inverse = pattern.take(value, "Reciprocal")) {
+    if (const Node* inverse = match.take(value, "Reciprocal")) {
       value = inverse->inputs[0];
-    } else if (const Node* ratio = pattern.take(value, "Div");
+    } else if (const Node* ratio = match.take(value, "Div");
                ratio && scalar(editor, ratio->inputs[0]) == 1.0) {
       value = ratio->inputs[1];
     } else {
       return kNoId;
     }
-    return under_root(pattern, value, true);
+    return under_root(match, value, true);
   }
-  const Node* root = pattern.take(value, "Sqrt");
+  const Node* root = match.take(value, "Sqrt");
   return root ? root->inputs[0] : kNoId;
 }
 
@@ -52,43 +52,43 @@ struct Spreading {
   double epsilon;
 };
 
-std::optional<Spreading> mean_square(Pattern& pattern, ValueId value) {
-  Editor& editor = pattern.editor();
-  const Node* sum = pattern.take(value, "Add");
+std::optional<Spreading> mean_square(Match& match, ValueId value) {
+  Editor& editor = match.editor();
+  const Node* sum = match.take(value, "Add");
   const auto parts = sum ? with_scalar(editor, *sum) : std::nullopt;
   if (!parts || parts->number < 0) return std::nullopt;
-  const Node* mean = pattern.take(parts->other, "ReduceMean");
+  const Node* mean = match.take(parts->other, "ReduceMean");
   auto axes = mean ? reduced_axes(editor, *mean) : std::nullopt;
   if (!axes) return std::nullopt;
   const ValueId square = mean->inputs[0];
-  if (const Node* power = pattern.take(square, "Pow")) {
+  if (const Node* power = match.take(square, "Pow")) {
     if (scalar(editor, power->inputs[1]) != 2.0) return std::nullopt;
     return Spreading{power->inputs[0], std::move(*axes), parts->number};
   }
-  const Node* product = pattern.take(square, "Mul");
+  const Node* product = match.take(square, "Mul");
   if (!product || product->inputs.size() != 2 || product->inputs[0] != product->inputs[1])
     return std::nullopt;
   return Spreading{product->inputs[0], std::move(*axes), parts->number};
 }
 
 // |centred| = x - mean of x over |axes|.
-ValueId centred_of(Pattern& pattern, ValueId centred, const std::vector<int64_t>& axes) {
-  Editor& editor = pattern.editor();
-  const Node* difference = pattern.take(centred, "Sub");
+ValueId centred_of(Match& match, ValueId centred, const std::vector<int64_t>& axes) {
+  Editor& editor = match.editor();
+  const Node* difference = match.take(centred, "Sub");
   if (!difference) return kNoId;
-  const Node* mean = pattern.take(difference->inputs[1], "ReduceMean");
+  const Node* mean = match.take(difference->inputs[1], "ReduceMean");
   if (!mean || mean->inputs[0] != difference->inputs[0] || reduced_axes(editor, *mean) != axes)
     return kNoId;
   return difference->inputs[0];
 }
 
 // The operator that normalises |x| over |axes|, with a scale of ones.
-Result<bool> normalise(Pattern& pattern, const RuleContext& context, ValueId x, ValueId out,
+Result<bool> normalise(Match& match, const RuleContext& context, ValueId x, ValueId out,
                        const Spreading& s, bool centred) {
-  Editor& editor = pattern.editor();
+  Editor& editor = match.editor();
   const pfrt_dtype dtype = editor.type(x).dtype;
   const std::optional<size_t> rank = editor.rank(x);
-  if (!rank || !normalisable(dtype) || !editor.same_type(x, out) || !pattern.closed(out) ||
+  if (!rank || !normalisable(dtype) || !editor.same_type(x, out) || !match.closed(out) ||
       !are_trailing(s.axes, *rank))
     return false;
   const std::string stem = editor.producer(out)->name;
@@ -116,20 +116,20 @@ Result<bool> quotient(Editor& editor, Node& node, const RuleContext& context, bo
   const bool divides = node.op == "Div";
   for (const size_t side : {0u, 1u}) {
     if (divides && side == 1) continue;
-    Pattern pattern(editor);
-    pattern.take(node);
+    Match match(editor);
+    match.take(node);
     const ValueId above = node.inputs[side];
-    const ValueId under = under_root(pattern, node.inputs[1 - side], divides);
-    const auto s = under == kNoId ? std::nullopt : mean_square(pattern, under);
+    const ValueId under = under_root(match, node.inputs[1 - side], divides);
+    const auto s = under == kNoId ? std::nullopt : mean_square(match, under);
     if (!s) continue;
     ValueId x = above;
     if (centred) {
-      x = centred_of(pattern, above, s->axes);
-      if (x == kNoId || centred_of(pattern, s->squared, s->axes) != x) continue;
+      x = centred_of(match, above, s->axes);
+      if (x == kNoId || centred_of(match, s->squared, s->axes) != x) continue;
     } else if (s->squared != above) {
       continue;
     }
-    PFRT_ASSIGN(const bool done, normalise(pattern, context, x, node.outputs[0], *s, centred));
+    PFRT_ASSIGN(const bool done, normalise(match, context, x, node.outputs[0], *s, centred));
     if (done) return true;
   }
   return false;
@@ -148,18 +148,18 @@ struct Inverse {
   ValueId under, gamma;
 };
 
-std::optional<Inverse> inverse_of(Pattern& pattern, ValueId value) {
-  if (Pattern tried = pattern; const Node* scaled = tried.take(value, "Mul")) {
+std::optional<Inverse> inverse_of(Match& match, ValueId value) {
+  if (Match tried = match; const Node* scaled = tried.take(value, "Mul")) {
     for (const size_t side : {0u, 1u}) {
-      Pattern deeper = tried;
+      Match deeper = tried;
       const ValueId gamma = scaled->inputs[1 - side];
       const ValueId under = under_root(deeper, scaled->inputs[side], false);
       if (under == kNoId || !deeper.editor().constant(gamma)) continue;
-      pattern = deeper;
+      match = deeper;
       return Inverse{under, gamma};
     }
   }
-  const ValueId under = under_root(pattern, value, false);
+  const ValueId under = under_root(match, value, false);
   return under == kNoId ? std::nullopt : std::optional(Inverse{under, kNoId});
 }
 
@@ -170,28 +170,28 @@ Result<bool> folded(Editor& editor, Node& node, const RuleContext& context, cons
     const ValueId inverse_value = scaled.inputs[1 - side], x = scaled.inputs[side];
     const bool first = shifted.inputs[0] == inverse_value;
     if (!first && shifted.inputs[1] != inverse_value) continue;
-    Pattern pattern(editor);
-    pattern.take(node);
-    pattern.take(scaled);
-    pattern.take(shifted);
-    const auto inverse = inverse_of(pattern, inverse_value);
-    const auto s = inverse ? mean_square(pattern, inverse->under) : std::nullopt;
-    const Node* mean = pattern.take(shifted.inputs[first ? 1 : 0], "ReduceMean");
+    Match match(editor);
+    match.take(node);
+    match.take(scaled);
+    match.take(shifted);
+    const auto inverse = inverse_of(match, inverse_value);
+    const auto s = inverse ? mean_square(match, inverse->under) : std::nullopt;
+    const Node* mean = match.take(shifted.inputs[first ? 1 : 0], "ReduceMean");
     const ValueId out = node.outputs[0];
     const std::optional<size_t> rank = editor.rank(x);
     if (!s || !mean || !rank || mean->inputs[0] != x || reduced_axes(editor, *mean) != s->axes ||
-        centred_of(pattern, s->squared, s->axes) != x || !are_trailing(s->axes, *rank))
+        centred_of(match, s->squared, s->axes) != x || !are_trailing(s->axes, *rank))
       continue;
     const pfrt_dtype dtype = editor.type(x).dtype;
     const auto axis = static_cast<size_t>(s->axes.front());
     const auto dims = dims_from(editor, x, axis);
     if (!dims || !normalisable(dtype) || !editor.same_type(x, out)) continue;
     if (const Node* between = editor.producer(out); beta != kNoId && between->op == "Add")
-      for (ValueId value : between->inputs) pattern.take(value, "Sub");
+      for (ValueId value : between->inputs) match.take(value, "Sub");
     const auto gamma = inverse->gamma == kNoId ? std::vector<double>(count_of(*dims), 1)
                                                : spread(editor, inverse->gamma, *dims);
     const auto shift = beta == kNoId ? std::nullopt : spread(editor, beta, *dims);
-    if (!gamma || (beta != kNoId && !shift) || !pattern.closed(out)) continue;
+    if (!gamma || (beta != kNoId && !shift) || !match.closed(out)) continue;
     std::vector<ValueId> inputs = {x};
     PFRT_ASSIGN(Tensor scale, from_doubles(dtype, *dims, *gamma));
     inputs.push_back(editor.add_constant(message(node.name, "/scale"), std::move(scale)));

@@ -13,10 +13,10 @@ struct Shifted {
   ValueId x;
   int64_t axis;
 };
-std::optional<Shifted> shifted_of(Pattern& pattern, ValueId value) {
-  const Editor& editor = pattern.editor();
-  const Node* difference = pattern.take(value, "Sub");
-  const Node* most = difference ? pattern.take(difference->inputs[1], "ReduceMax") : nullptr;
+std::optional<Shifted> shifted_of(Match& match, ValueId value) {
+  const Editor& editor = match.editor();
+  const Node* difference = match.take(value, "Sub");
+  const Node* most = difference ? match.take(difference->inputs[1], "ReduceMax") : nullptr;
   if (!most || most->inputs[0] != difference->inputs[0]) return std::nullopt;
   const auto axes = reduced_axes(editor, *most);
   if (!axes || axes->size() != 1) return std::nullopt;
@@ -24,17 +24,16 @@ std::optional<Shifted> shifted_of(Pattern& pattern, ValueId value) {
 }
 
 // The sum of |value| over that axis is |sum|.
-bool is_sum(Pattern& pattern, ValueId sum, ValueId value, int64_t axis) {
-  const Node* made = pattern.take(sum, "ReduceSum");
+bool is_sum(Match& match, ValueId sum, ValueId value, int64_t axis) {
+  const Node* made = match.take(sum, "ReduceSum");
   return made && made->inputs[0] == value &&
-         reduced_axes(pattern.editor(), *made) == std::vector<int64_t>{axis};
+         reduced_axes(match.editor(), *made) == std::vector<int64_t>{axis};
 }
 
-Result<bool> put(Pattern& pattern, const RuleContext& context, std::string_view op,
+Result<bool> put(Match& match, const RuleContext& context, std::string_view op,
                  const Shifted& shifted, ValueId out) {
-  Editor& editor = pattern.editor();
-  if (!raisable(editor.type(out).dtype) || !editor.same_type(shifted.x, out) ||
-      !pattern.closed(out))
+  Editor& editor = match.editor();
+  if (!raisable(editor.type(out).dtype) || !editor.same_type(shifted.x, out) || !match.closed(out))
     return false;
   return become(editor, context, out,
                 node_of(op, {shifted.x}, {Attribute::of_int("axis", shifted.axis)}));
@@ -45,33 +44,33 @@ Result<bool> to_softmax(Editor& editor, Node& node, const RuleContext& context) 
   if (node.inputs.size() != 2) return false;
   for (const size_t side : {0u, 1u}) {
     if (node.op == "Div" && side == 1) continue;
-    Pattern pattern(editor);
-    pattern.take(node);
+    Match match(editor);
+    match.take(node);
     const ValueId power = node.inputs[side];
     ValueId sum = node.inputs[1 - side];
-    const Node* exp = pattern.take(power, "Exp");
+    const Node* exp = match.take(power, "Exp");
     if (exp && node.op == "Mul") {
-      const Node* inverse = pattern.take(sum, "Reciprocal");
+      const Node* inverse = match.take(sum, "Reciprocal");
       sum = inverse ? inverse->inputs[0] : kNoId;
     }
-    const auto shifted = exp ? shifted_of(pattern, exp->inputs[0]) : std::nullopt;
-    if (!shifted || sum == kNoId || !is_sum(pattern, sum, power, shifted->axis)) continue;
-    return put(pattern, context, "Softmax", *shifted, node.outputs[0]);
+    const auto shifted = exp ? shifted_of(match, exp->inputs[0]) : std::nullopt;
+    if (!shifted || sum == kNoId || !is_sum(match, sum, power, shifted->axis)) continue;
+    return put(match, context, "Softmax", *shifted, node.outputs[0]);
   }
   return false;
 }
 
 // d - Log(sum of Exp(d)), with d = x - max of x
 Result<bool> to_log_softmax(Editor& editor, Node& node, const RuleContext& context) {
-  Pattern pattern(editor);
-  pattern.take(node);
-  const Node* log = pattern.take(node.inputs[1], "Log");
-  const Node* sum = log ? pattern.take(log->inputs[0], "ReduceSum") : nullptr;
-  const Node* exp = sum ? pattern.take(sum->inputs[0], "Exp") : nullptr;
+  Match match(editor);
+  match.take(node);
+  const Node* log = match.take(node.inputs[1], "Log");
+  const Node* sum = log ? match.take(log->inputs[0], "ReduceSum") : nullptr;
+  const Node* exp = sum ? match.take(sum->inputs[0], "Exp") : nullptr;
   if (!exp || exp->inputs[0] != node.inputs[0]) return false;
-  const auto shifted = shifted_of(pattern, node.inputs[0]);
-  if (!shifted || !is_sum(pattern, log->inputs[0], sum->inputs[0], shifted->axis)) return false;
-  return put(pattern, context, "LogSoftmax", *shifted, node.outputs[0]);
+  const auto shifted = shifted_of(match, node.inputs[0]);
+  if (!shifted || !is_sum(match, log->inputs[0], sum->inputs[0], shifted->axis)) return false;
+  return put(match, context, "LogSoftmax", *shifted, node.outputs[0]);
 }
 
 constexpr OptLevel kExtended = OptLevel::kExtended;
