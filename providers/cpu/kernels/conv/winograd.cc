@@ -442,16 +442,9 @@ PFRT_AVX2_FMA void transform_weights(const float* taps, float* to, int64_t part)
   }
 }
 
-}  // namespace
-
-namespace {
-
 // Each input is transformed once for all outputs, and each output once for all inputs.
 bool many_channels(int64_t inputs, int64_t outputs) {
-  constexpr int64_t kFewInputs = 32, kForThose = 128;
-  if (outputs < kLeastOutputs || inputs < kFewInputs) return false;
-  return inputs >= kLeastInputs ||
-         inputs * outputs * (kFewInputs + kForThose) >= kFewInputs * kForThose * (inputs + outputs);
+  return inputs >= kLeastInputs && outputs >= kLeastOutputs;
 }
 
 }  // namespace

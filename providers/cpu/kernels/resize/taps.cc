@@ -23,10 +23,10 @@ constexpr Word<Transform> kTransforms[] = {{"half_pixel", Transform::kHalfPixel}
                                            {"align_corners", Transform::kAlignCorners},
                                            {"asymmetric", Transform::kAsymmetric},
                                            {"tf_crop_and_resize", Transform::kCropAndResize}};
-constexpr Word<Rounding> kRoundings[] = {{"round_prefer_floor", Rounding::kPreferFloor},
-                                         {"round_prefer_ceil", Rounding::kPreferCeil},
-                                         {"floor", Rounding::kFloor},
-                                         {"ceil", Rounding::kCeil}};
+constexpr Word<NearestMode> kRoundings[] = {{"round_prefer_floor", NearestMode::kPreferFloor},
+                                            {"round_prefer_ceil", NearestMode::kPreferCeil},
+                                            {"floor", NearestMode::kFloor},
+                                            {"ceil", NearestMode::kCeil}};
 
 // Attribute |name| as one of |words|, the first of which is its default.
 template <typename E, size_t N>
@@ -73,15 +73,15 @@ double coordinate(const Sampling& s, const AxisSizes& a, int64_t position) {
   return 0;
 }
 
-int64_t nearest(Rounding rounding, int64_t below, double f) {
+int64_t nearest(NearestMode rounding, int64_t below, double f) {
   switch (rounding) {
-    case Rounding::kPreferFloor:
+    case NearestMode::kPreferFloor:
       return f > 0.5 ? below + 1 : below;
-    case Rounding::kPreferCeil:
+    case NearestMode::kPreferCeil:
       return f >= 0.5 ? below + 1 : below;
-    case Rounding::kFloor:
+    case NearestMode::kFloor:
       return below;
-    case Rounding::kCeil:
+    case NearestMode::kCeil:
       return f > 0 ? below + 1 : below;
   }
   return below;

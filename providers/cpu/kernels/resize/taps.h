@@ -22,7 +22,7 @@ enum class Transform : uint8_t {
   kAsymmetric,
   kCropAndResize,
 };
-enum class Rounding : uint8_t { kPreferFloor, kPreferCeil, kFloor, kCeil };
+enum class NearestMode : uint8_t { kPreferFloor, kPreferCeil, kFloor, kCeil };
 
 // The attributes that axes share.
 struct Sampling {
@@ -30,7 +30,7 @@ struct Sampling {
 
   Resample mode = Resample::kNearest;
   Transform transform = Transform::kHalfPixel;
-  Rounding rounding = Rounding::kPreferFloor;
+  NearestMode rounding = NearestMode::kPreferFloor;
   double cubic_a = -0.75;
   bool antialias = false, exclude_outside = false;
 };
