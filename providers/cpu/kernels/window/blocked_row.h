@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A row of windows over an image in blocks of 16 channels (program/blocked.h), for what has no more to do
-// than to add up taps: pooling, depthwise convolutions. For AVX2, which is there where images lie
-// in blocks. Pure; thread-safe.
+// A row of windows over an image in blocks of 16 channels (program/blocked.h), for what has no more
+// to do than to add up taps: pooling, depthwise convolutions. For AVX2, which is there where images
+// lie in blocks. Pure; thread-safe.
 #pragma once
 
 #include <immintrin.h>
