@@ -3,8 +3,8 @@
 
 #include "capi/handles.h"
 #include "core/exec/threads.h"
-#include "core/op/notes.h"
-#include "core/op/operator.h"
+#include "core/op/defs/notes.h"
+#include "core/op/engine/operator_def.h"
 
 namespace pfrt::capi {
 namespace {

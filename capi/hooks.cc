@@ -6,6 +6,7 @@
 #include "capi/handles.h"
 #include "capi/sink.h"
 #include "core/ir/verify.h"
+#include "core/op/engine/lookup.h"
 #include "core/pass/pipeline.h"
 #include "core/plan/client_operator.h"
 

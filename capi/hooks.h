@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "core/op/operator_set.h"
+#include "core/op/engine/operator_set.h"
 #include "core/plan/provider.h"
 #include "core/session/session.h"
 #include "plugins/loader/loader.h"

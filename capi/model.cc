@@ -9,7 +9,7 @@
 #include "core/base/os/file.h"
 #include "core/base/os/path.h"
 #include "core/format/pfm.h"
-#include "core/op/standardise.h"
+#include "core/op/defs/standardise.h"
 #include "core/pass/pipeline.h"
 
 // What a plug-in sees as a file: bytes and what keeps them.

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "capi/handles.h"
-#include "core/op/standardise.h"
+#include "core/op/defs/standardise.h"
 #include "core/pass/rule_tables.h"
 #include "core/plan/client_operator.h"
 #include "core/session/optimise.h"

@@ -2,7 +2,8 @@
 #include "core/exec/body_call.h"
 
 #include "core/ir/verify.h"
-#include "core/op/infer.h"
+#include "core/op/engine/infer.h"
+#include "core/op/engine/inference.h"
 
 namespace pfrt {
 namespace {

@@ -15,6 +15,10 @@
 #include "core/exec/host_ops.h"
 #include "core/exec/segment_plan.h"
 #include "core/ir/verify.h"
+#include "core/op/engine/infer.h"
+#include "core/op/engine/knowable.h"
+#include "core/op/engine/operator_def.h"
+#include "core/op/engine/operator_set.h"
 #include "core/plan/fault.h"
 
 namespace pfrt {

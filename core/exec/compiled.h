@@ -17,7 +17,7 @@
 #include "core/exec/control.h"
 #include "core/exec/packed.h"
 #include "core/ir/graph.h"
-#include "core/op/infer.h"
+#include "core/op/engine/inference.h"
 #include "core/plan/partition.h"
 
 namespace pfrt {

@@ -6,6 +6,9 @@
 #include <cstring>
 #include <unordered_map>
 
+#include "core/op/engine/lookup.h"
+#include "core/op/engine/operator_def.h"
+#include "core/op/engine/operator_set.h"
 #include "core/pass/passes.h"
 #include "core/pass/rules.h"
 

@@ -8,7 +8,11 @@
 #include <utility>
 
 #include "core/base/half.h"
-#include "core/op/rules.h"
+#include "core/op/defs/rules.h"
+#include "core/op/engine/inference.h"
+#include "core/op/engine/lookup.h"
+#include "core/op/engine/operator_def.h"
+#include "core/op/engine/operator_set.h"
 #include "core/pass/passes.h"
 #include "core/pass/rule_tables.h"
 

@@ -3,8 +3,10 @@
 
 #include <algorithm>
 
-#include "core/op/body.h"
-#include "core/op/rules.h"
+#include "core/op/defs/rules.h"
+#include "core/op/engine/contents.h"
+#include "core/op/engine/infer.h"
+#include "core/op/engine/inference.h"
 
 namespace pfrt {
 

@@ -13,7 +13,8 @@
 
 #include "core/base/os/progress.h"
 #include "core/ir/graph.h"
-#include "core/op/infer.h"
+#include "core/op/engine/infer.h"
+#include "core/op/engine/inference.h"
 
 namespace pfrt {
 

@@ -6,7 +6,7 @@
 #include <cstring>
 #include <new>
 
-#include "core/op/rules.h"
+#include "core/op/defs/rules.h"
 #include "core/pass/moves.h"
 
 namespace pfrt {

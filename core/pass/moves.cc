@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <array>
 
-#include "core/op/rules.h"
+#include "core/op/defs/rules.h"
 
 namespace pfrt {
 namespace {

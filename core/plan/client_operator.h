@@ -9,7 +9,7 @@
 #include <mutex>
 #include <string>
 
-#include "core/op/operator_set.h"
+#include "core/op/engine/operator_set.h"
 #include "core/plan/provider.h"
 #include "pyflame_rt/custom.h"
 

@@ -4,7 +4,10 @@
 #include <algorithm>
 
 #include "core/ir/verify.h"
-#include "core/op/infer.h"
+#include "core/op/engine/knowable.h"
+#include "core/op/engine/lookup.h"
+#include "core/op/engine/operator_def.h"
+#include "core/op/engine/operator_set.h"
 
 namespace pfrt {
 namespace {

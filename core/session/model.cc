@@ -7,7 +7,11 @@
 
 #include "core/base/lock.h"
 #include "core/ir/verify.h"
-#include "core/op/infer.h"
+#include "core/op/engine/canonicalise.h"
+#include "core/op/engine/check_operators.h"
+#include "core/op/engine/lookup.h"
+#include "core/op/engine/operator_def.h"
+#include "core/op/engine/operator_set.h"
 
 namespace pfrt {
 namespace {

@@ -15,8 +15,8 @@
 #include "core/base/os/mapping_guard.h"
 #include "core/base/os/progress.h"
 #include "core/ir/graph.h"
-#include "core/op/infer.h"
-#include "core/op/operator_set.h"
+#include "core/op/engine/canonicalise.h"
+#include "core/op/engine/operator_set.h"
 #include "core/pass/pipeline.h"
 
 namespace pfrt {

@@ -5,8 +5,9 @@
 #include <array>
 
 #include "core/ir/verify.h"
-#include "core/op/infer.h"
-#include "core/op/standardise.h"
+#include "core/op/defs/standardise.h"
+#include "core/op/engine/canonicalise.h"
+#include "core/op/engine/check_operators.h"
 #include "core/pass/passes.h"
 #include "core/session/model.h"
 

@@ -5,7 +5,7 @@
 
 #include <memory>
 
-#include "core/op/operator_set.h"
+#include "core/op/engine/operator_set.h"
 #include "core/pass/pipeline.h"
 #include "core/session/options.h"
 

@@ -4,7 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/op/operator.h"
+#include "core/op/engine/operator_def.h"
+#include "core/op/engine/operator_set.h"
 #include "core/session/elements.h"
 
 namespace pfrt {

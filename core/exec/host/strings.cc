@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Numbers in place of strings; core/op/strings.h says which. Also what joins and splits texts.
-#include "core/op/strings.h"
-
+// Numbers in place of strings; core/op/engine/string_numbers.h says which. Also what joins and
+// splits texts.
 #include <algorithm>
 #include <numeric>
 
 #include "core/exec/host/call.h"
+#include "core/op/engine/string_numbers.h"
 
 namespace pfrt::host {
 namespace {

@@ -7,7 +7,7 @@
 #include <map>
 
 #include "core/ir/verify.h"
-#include "core/op/infer.h"
+#include "core/op/engine/canonicalise.h"
 
 namespace pfrt {
 namespace {

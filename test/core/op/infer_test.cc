@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/op/infer.h"
+#include "core/op/engine/infer.h"
 
 #include <gtest/gtest.h>
 
 #include "core/ir/verify.h"
+#include "core/op/engine/canonicalise.h"
+#include "core/op/engine/inference.h"
+#include "core/op/engine/knowable.h"
+#include "core/op/engine/lookup.h"
+#include "core/op/engine/operator_def.h"
 
 namespace pfrt {
 namespace {

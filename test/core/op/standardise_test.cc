@@ -2,14 +2,15 @@
 //
 // Canonical graphs on their way out: the opset they are stamped with, what is left out for it, and
 // the host's own operators.
-#include "core/op/standardise.h"
+
+#include "core/op/defs/standardise.h"
 
 #include <gtest/gtest.h>
 
 #include <set>
 
 #include "core/ir/verify.h"
-#include "core/op/infer.h"
+#include "core/op/engine/canonicalise.h"
 
 namespace pfrt {
 namespace {

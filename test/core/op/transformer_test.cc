@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "core/ir/verify.h"
-#include "core/op/infer.h"
+#include "core/op/engine/canonicalise.h"
 
 namespace pfrt {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "core/exec/compiled.h"
 #include "core/ir/verify.h"
-#include "core/op/infer.h"
+#include "core/op/engine/canonicalise.h"
 #include "core/pass/numbers.h"
 #include "core/session/optimise.h"
 #include "providers/cpu/provider.h"

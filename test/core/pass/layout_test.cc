@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "core/ir/verify.h"
-#include "core/op/infer.h"
+#include "core/op/engine/canonicalise.h"
 #include "core/pass/passes.h"
 
 namespace pfrt {

@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// com.microsoft's fused normalisations and activations of transformers, in terms of ai.onnx.
+#include "core/op/defs/chain.h"
+#include "core/op/defs/families.h"
+#include "core/op/defs/rules.h"
+#include "core/op/defs/shapes.h"
+#include "core/op/engine/inference.h"
+#include "core/op/engine/operator_def.h"
+#include "core/op/engine/rewriter.h"
+
+namespace pfrt {
+namespace {
+
+// The node becomes ai.onnx |op| of |inputs| with its output 0; other outputs have been handed over.
+Status become(Rewriter& rewriter, Chain& chain, std::string_view op, std::vector<ValueId> inputs,
+              std::vector<Attribute> attrs) {
+  PFRT_TRY(chain.status());
+  Node& node = rewriter.node();
+  while (inputs.size() > 1 && inputs.back() == kNoId) inputs.pop_back();
+  std::vector<ValueId> outputs = node.outputs;
+  if (!outputs.empty()) outputs.resize(1);
+  rewriter.graph().set_outputs(node.id, std::move(outputs));
+  node.domain.clear();
+  node.op = op;
+  node.inputs = std::move(inputs);
+  node.attrs = std::move(attrs);
+  return {};
+}
+
+std::vector<Attribute> norm_attrs(float epsilon) {
+  return {Attribute::of_int("axis", -1), Attribute::of_float("epsilon", epsilon),
+          Attribute::of_int("stash_type", PFRT_DTYPE_FLOAT32)};
+}
+
+// The last axis as LayerNormalization has it in canonical form.
+Status norm_attrs_of(Rewriter& rewriter, float fallback, std::vector<Attribute>* attrs) {
+  PFRT_TRY(fill_float(rewriter, "epsilon", fallback));
+  *attrs = norm_attrs(rewriter.node().attr_float("epsilon", fallback));
+  if (rewriter.has_shape(0) && rewriter.rank(0) > 0)
+    attrs->front().i = static_cast<int64_t>(rewriter.rank(0)) - 1;
+  return {};
+}
+
+// ------------------------------------------------------------------------------- normalisations
+
+// X + skip (+ bias), normalised; the sum is output 3.
+Status skip_norm(Rewriter& rewriter, std::string_view norm, size_t beta, size_t bias) {
+  std::vector<Attribute> attrs;
+  PFRT_TRY(norm_attrs_of(rewriter, 1e-12f, &attrs));
+  const bool layer = norm == "LayerNormalization";
+  for (size_t i : {1, 2})
+    if (rewriter.node().has_output(i) && !layer)
+      return rewriter.fail("output ", i,
+                           " exists in training only; export the model for inference");
+  Chain chain(rewriter);
+  // Sum rounds once, which counts for the short types.
+  const bool once = chain.in(bias) != kNoId && rewriter.input(0).dtype != PFRT_DTYPE_FLOAT32;
+  const ValueId sum = once ? chain.op("Sum", {chain.in(0), chain.in(1), chain.in(bias)})
+                           : chain.add_if(chain.add(chain.in(0), chain.in(1)), chain.in(bias));
+  chain.hand_over(3, sum);
+  std::vector<ValueId> inputs = {sum, chain.in(2)};
+  if (layer) inputs.push_back(chain.in(beta));
+  if (layer && (rewriter.node().has_output(1) || rewriter.node().has_output(2))) {
+    PFRT_TRY(chain.status());
+    if (inputs.back() == kNoId) inputs.pop_back();
+    const std::vector<ValueId> made = chain.ops(norm, 3, inputs, attrs);
+    for (size_t i = 0; i < 3; ++i) chain.hand_over(i, made[i]);
+    return chain.replace();
+  }
+  return become(rewriter, chain, norm, std::move(inputs), std::move(attrs));
+}
+
+Status canonical_skip_layer_norm(Rewriter& rewriter) {
+  return skip_norm(rewriter, "LayerNormalization", 3, 4);
+}
+Status canonical_skip_simplified(Rewriter& rewriter) {
+  return skip_norm(rewriter, "RMSNormalization", SIZE_MAX, 3);
+}
+
+// ONNX Runtime's spelling of RMSNormalization, in the domain of ai.onnx; output 1 is the inverse of
+// the root mean square.
+Status canonical_simplified(Rewriter& rewriter) {
+  PFRT_TRY(fill_float(rewriter, "epsilon", 1e-5f));
+  PFRT_TRY(fill_int(rewriter, "stash_type", PFRT_DTYPE_FLOAT32));
+  PFRT_TRY(canonical_axis(rewriter, "axis", -1));
+  const int64_t axis = rewriter.node().attr_int("axis", -1);
+  const float epsilon = rewriter.node().attr_float("epsilon", 1e-5f);
+  std::vector<Attribute> attrs = norm_attrs(epsilon);
+  attrs[0].i = axis;
+  attrs[2].i = rewriter.node().attr_int("stash_type", PFRT_DTYPE_FLOAT32);
+  Chain chain(rewriter);
+  if (rewriter.node().has_output(1)) {
+    if (!rewriter.has_shape(0)) return rewriter.fail("output 1 needs an input of known rank");
+    std::vector<int64_t> axes;
+    for (int64_t i = axis; i < static_cast<int64_t>(rewriter.rank(0)); ++i) axes.push_back(i);
+    const pfrt_dtype stash = static_cast<pfrt_dtype>(attrs[2].i);
+    const ValueId x = chain.cast(chain.in(0), stash);
+    const ValueId mean =
+        chain.op("ReduceMean", {chain.op("Mul", {x, x}), chain.int64s(axes)},
+                 {Attribute::of_int("keepdims", 1), Attribute::of_int("noop_with_empty_axes", 0)});
+    const ValueId shifted = chain.add(mean, chain.scalar(stash, static_cast<double>(epsilon)));
+    chain.hand_over(1, chain.op("Reciprocal", {chain.op("Sqrt", {shifted})}));
+  }
+  return become(rewriter, chain, "RMSNormalization", {chain.in(0), chain.in(1)}, std::move(attrs));
+}
+
+// Word, position and segment rows added and normalised; output 1 counts the ones of the mask.
+Status canonical_embed(Rewriter& rewriter) {
+  PFRT_TRY(fill_float(rewriter, "epsilon", 1e-12f));
+  PFRT_TRY(fill_int(rewriter, "mask_index_type", 0));
+  const Attribute axis0 = Attribute::of_int("axis", 0);
+  Chain chain(rewriter);
+  const ValueId ids = chain.in(0);
+  if (ids == kNoId || chain.in(2) == kNoId || chain.in(3) == kNoId || chain.in(5) == kNoId)
+    return rewriter.fail("needs input_ids, word_embedding, position_embedding and gamma");
+  if ((chain.in(1) == kNoId) != (chain.in(4) == kNoId))
+    return rewriter.fail("segment_ids and segment_embedding must be given together");
+  const ValueId positions = chain.in(8) != kNoId ? chain.in(8) : chain.range(chain.size(ids, 1));
+  ValueId sum = chain.add(chain.op("Gather", {chain.in(2), ids}, {axis0}),
+                          chain.op("Gather", {chain.in(3), positions}, {axis0}));
+  if (chain.in(1) != kNoId)
+    sum = chain.add(sum, chain.op("Gather", {chain.in(4), chain.in(1)}, {axis0}));
+  if (rewriter.node().has_output(1)) {
+    if (chain.in(7) != kNoId) {
+      const ValueId ones = chain.op("Equal", {chain.in(7), chain.scalar(PFRT_DTYPE_INT32, 1)});
+      chain.hand_over(
+          1, chain.op(
+                 "ReduceSum", {chain.cast(ones, PFRT_DTYPE_INT32), chain.int64s({1})},
+                 {Attribute::of_int("keepdims", 0), Attribute::of_int("noop_with_empty_axes", 0)}));
+    } else {
+      chain.hand_over(1,
+                      chain.op("Expand", {chain.scalar(PFRT_DTYPE_INT32, 0), chain.size(ids, 0)}));
+    }
+  }
+  chain.hand_over(2, sum);
+  std::vector<Attribute> attrs = norm_attrs(rewriter.node().attr_float("epsilon", 1e-12f));
+  attrs.front().i = 2;
+  return become(rewriter, chain, "LayerNormalization", {sum, chain.in(5), chain.in(6)},
+                std::move(attrs));
+}
+
+// ----------------------------------------------------------------------------------- activations
+
+Status gelu(Rewriter& rewriter, std::string_view approximate) {
+  Chain chain(rewriter);
+  const ValueId x = chain.add_if(chain.in(0), chain.in(1));
+  return become(rewriter, chain, "Gelu", {x},
+                {Attribute::of_string("approximate", std::string(approximate))});
+}
+Status canonical_gelu_of_sum(Rewriter& rewriter) { return gelu(rewriter, "none"); }
+Status canonical_fast_gelu(Rewriter& rewriter) { return gelu(rewriter, "tanh"); }
+
+// x sigmoid(alpha x)
+Status canonical_quick_gelu(Rewriter& rewriter) {
+  PFRT_TRY(fill_float(rewriter, "alpha", 1.702f));
+  Chain chain(rewriter);
+  return become(rewriter, chain, "Swish", {chain.in(0)},
+                {Attribute::of_float("alpha", rewriter.node().attr_float("alpha", 1.702f))});
+}
+
+// --------------------------------------------------------------------------------- MatMulNBits
+
+constexpr AttrDefault kNBitsDefaults[] = {
+    {"MatMulNBits", "bits", PFRT_ATTR_INT, 4},
+    {"MatMulNBits", "accuracy_level", PFRT_ATTR_INT, 0},
+};
+
+// accuracy_level allows shorter sums; they are float32, the most accurate.
+Status canonical_matmul_nbits(Rewriter& rewriter) {
+  PFRT_TRY(fill_defaults(rewriter, kNBitsDefaults));
+  rewriter.node().drop_attr("accuracy_level");
+  for (std::string_view name : {"K", "N", "block_size", "bits"}) {
+    const Attribute* attr = rewriter.node().attr(name);
+    if (!attr) return rewriter.fail("attribute '", name, "' is absent");
+    if (attr->type != PFRT_ATTR_INT || attr->i < 1)
+      return rewriter.fail("attribute '", name, "' is ", attr->i, ", needs 1 or more");
+  }
+  return {};
+}
+
+Status infer_matmul_nbits(Inference& in) {
+  const pfrt_dtype dtype = in.input(0).dtype;
+  if (!in.has_shape(0)) {
+    in.set_output_unknown_shape(0, dtype);
+    return {};
+  }
+  PFRT_TRY(expect_rank_at_least(in, 0, 1));
+  Shape y = in.shape(0);
+  const int64_t depth = in.node().attr_int("K", 0);
+  if (y.back().known() && y.back().value() != depth)
+    return in.fail("A has shape ", in.symbols().text(y), ", its last dimension must be K, ", depth);
+  y.back() = in.node().attr_int("N", 0);
+  in.set_output(0, dtype, std::move(y));
+  return {};
+}
+
+double matmul_nbits_flops(const Inference& in) {
+  const double columns = static_cast<double>(in.node().attr_int("N", 0));
+  return in.has_shape(0) ? 2 * elements(in.shape(0)) * columns : 0;
+}
+
+constexpr std::string_view kMs = "com.microsoft";
+
+constexpr OperatorDef kRows[] = {
+    {kMs, "SkipLayerNormalization", 1, 0, 3, 5, 1, 4, kOpPlain, 0, canonical_skip_layer_norm,
+     nullptr, nullptr},
+    {kMs, "SkipSimplifiedLayerNormalization", 1, 0, 3, 4, 1, 4, kOpPlain, 0,
+     canonical_skip_simplified, nullptr, nullptr},
+    {"", "SimplifiedLayerNormalization", 1, 0, 2, 2, 1, 2, kOpPlain, 0, canonical_simplified,
+     nullptr, nullptr},
+    {kMs, "SimplifiedLayerNormalization", 1, 0, 2, 2, 1, 2, kOpPlain, 0, canonical_simplified,
+     nullptr, nullptr},
+    {kMs, "EmbedLayerNormalization", 1, 0, 1, 9, 1, 3, kOpPlain, 0, canonical_embed, nullptr,
+     nullptr},
+    {kMs, "MatMulNBits", 1, 0, 3, 6, 1, 1, kOpPlain, 0, canonical_matmul_nbits, infer_matmul_nbits,
+     matmul_nbits_flops},
+    {kMs, "Gelu", 1, 0, 1, 1, 1, 1, kOpPlain, 0, canonical_gelu_of_sum, nullptr, nullptr},
+    {kMs, "BiasGelu", 1, 0, 2, 2, 1, 1, kOpPlain, 0, canonical_gelu_of_sum, nullptr, nullptr},
+    {kMs, "FastGelu", 1, 0, 1, 2, 1, 1, kOpPlain, 0, canonical_fast_gelu, nullptr, nullptr},
+    {kMs, "QuickGelu", 1, 0, 1, 1, 1, 1, kOpPlain, 0, canonical_quick_gelu, nullptr, nullptr},
+};
+
+}  // namespace
+
+std::span<const OperatorDef> transformer_norm_operators() { return kRows; }
+
+}  // namespace pfrt

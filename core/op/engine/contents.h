@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Contents of small integer tensors as symbolic elements, which inference follows: shapes, axes,
+// pads. Pure; thread-safe.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+
+#include "core/ir/graph.h"
+
+namespace pfrt {
+
+// Whether contents of such tensors are tracked (Inference::data).
+bool holds_data(pfrt_dtype dtype);
+// Longer contents are not tracked.
+inline constexpr size_t kMaxData = 1024;
+// Contents of a constant as Inference::data gives them; nullopt for nullptr, too many, or other
+// types.
+std::optional<Shape> contents_of(const Tensor* constant);
+// |element| as an element of |dtype|: wrapped like a cast; unknown where int64 cannot tell.
+Dim narrow(pfrt_dtype dtype, Dim element);
+
+}  // namespace pfrt
