@@ -2,7 +2,7 @@
 #include <cstdlib>
 
 #include "capi/handles.h"
-#include "core/exec/threads.h"
+#include "capi/plugins.h"
 #include "core/op/defs/notes.h"
 #include "core/op/engine/operator_def.h"
 
@@ -23,6 +23,15 @@ std::string own_folder() {
   return slash == std::string::npos ? "." : path.substr(0, slash);
 }
 
+std::vector<PluginFolder> plugin_folders(const Options& o) {
+  std::vector<PluginFolder> folders;
+  split_path(o.get_string("plugin_path"), "the option 'plugin_path'", folders);
+  if (const char* path = std::getenv("PFRT_PLUGIN_PATH"))
+    split_path(path, "PFRT_PLUGIN_PATH", folders);
+  folders.push_back({own_folder() + "/pyflame_rt/plugins", ""});
+  return folders;
+}
+
 pfrt_status* create(const pfrt_options* options, pfrt_env** out) {
   return guard([&]() -> Status {
     if (!out) return null_argument("out_env");
@@ -33,17 +42,11 @@ pfrt_status* create(const pfrt_options* options, pfrt_env** out) {
     const Options defaults(PFRT_OPTIONS_ENV);
     const Options& o = options ? options->options : defaults;
     auto env = std::make_unique<pfrt_env>();
-    env->state = std::make_shared<EnvState>();
-    EnvState& state = *env->state;
-    state.logger.set_level(log_level_from(o.get_string("log_level")));
-    state.max_threads = static_cast<uint32_t>(std::min<int64_t>(o.get_int("threads"), 1024));
-    state.guard_mapped_files = o.get_bool("guard_mapped_files");
-    std::vector<PluginFolder> folders;
-    split_path(o.get_string("plugin_path"), "the option 'plugin_path'", folders);
-    if (const char* path = std::getenv("PFRT_PLUGIN_PATH"))
-      split_path(path, "PFRT_PLUGIN_PATH", folders);
-    folders.push_back({own_folder() + "/pyflame_rt/plugins", ""});
-    state.loader = std::make_unique<PluginLoader>(std::move(folders), &state.logger);
+    env->state = Environment::create(o, [&](Logger& logger) {
+      auto plugins = std::make_unique<LoadedPlugins>(plugin_folders(o), logger);
+      env->loaded = plugins.get();
+      return plugins;
+    });
     *out = env.release();
     return {};
   });
@@ -52,7 +55,7 @@ pfrt_status* create(const pfrt_options* options, pfrt_env** out) {
 pfrt_status* set_logger(pfrt_env* env, pfrt_log_fn fn, void* user) {
   return guard([&]() -> Status {
     if (!env) return null_argument("env");
-    env->state->logger.set_sink(fn, user);
+    env->state->logger().set_sink(fn, user);
     return {};
   });
 }
@@ -61,14 +64,14 @@ pfrt_status* refresh_plugins(pfrt_env* env) {
   return guard([&]() -> Status {
     if (!env) return null_argument("env");
     std::lock_guard lock(env->mutex);
-    env->state->loader->rescan();
-    env->plugins = env->state->loader->open_all("");
+    env->loaded->loader().rescan();
+    env->plugins = env->loaded->loader().open_all("");
     return {};
   });
 }
 
 const std::vector<std::shared_ptr<const Plugin>>& plugins(pfrt_env* env) {
-  if (env->plugins.empty()) env->plugins = env->state->loader->open_all("");
+  if (env->plugins.empty()) env->plugins = env->loaded->loader().open_all("");
   return env->plugins;
 }
 
@@ -112,7 +115,7 @@ size_t provider_count(pfrt_env* env) {
   if (!env) return 0;
   const os::ForkScope scope;
   std::lock_guard lock(env->mutex);
-  return providers(env).size() + env->state->hooks.providers().size();
+  return providers(env).size() + env->state->registry().providers().size();
 }
 
 pfrt_status* provider_at(pfrt_env* env, size_t index, pfrt_provider_info* out) {
@@ -120,7 +123,7 @@ pfrt_status* provider_at(pfrt_env* env, size_t index, pfrt_provider_info* out) {
     if (!env || !out) return null_argument(env ? "out_info" : "env");
     std::lock_guard lock(env->mutex);
     const auto all = providers(env);
-    const auto registered = env->state->hooks.providers();
+    const auto registered = env->state->registry().providers();
     if (index >= all.size() + registered.size())
       return error(Code::kINVALID_ARGUMENT, "provider ", index, " of ",
                    all.size() + registered.size());
@@ -153,7 +156,7 @@ Result<pfrt_env::KernelList*> kernel_list(pfrt_env* env, std::string_view name) 
   auto list = std::make_unique<pfrt_env::KernelList>();
   list->provider = name;
   if (source.features & PFRT_PROVIDER_KERNELS) {
-    PFRT_ASSIGN(list->opened, Provider::open(source, &env->state->logger));
+    PFRT_ASSIGN(list->opened, Provider::open(source, &env->state->logger()));
     const size_t count = source.table->kernel_count(list->opened->handle());
     for (size_t i = 0; i < count; ++i) {
       pfrt_kernel_info info{};
@@ -232,28 +235,6 @@ pfrt_status* operator_at(size_t index, pfrt_operator_info* out) {
 }
 
 }  // namespace
-
-Result<ProviderSource> EnvState::provider_source(std::string_view name) {
-  for (const auto& source : hooks.providers())
-    if (source->name == name) return *source;
-  PFRT_ASSIGN(const auto plugin, loader->find("provider", name));
-  ProviderSource source;
-  source.name = plugin->name;
-  const std::string_view devices = view(plugin->provider()->devices);
-  source.device = devices.substr(0, devices.find(','));
-  source.table = plugin->provider();
-  source.features = plugin->features;
-  source.library = plugin->library;
-  return source;
-}
-
-EnvState::EnvState() { retain_threads(); }
-
-EnvState::~EnvState() {
-  loader.reset();
-  replacements_.reset();
-  release_threads();
-}
 
 const pfrt_env_api kEnvApi = {
     sizeof(pfrt_env_api),

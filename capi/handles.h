@@ -16,23 +16,23 @@
 #include <vector>
 
 #include "capi/alive.h"
-#include "capi/hooks.h"
 #include "core/base/floating_point.h"
 #include "core/base/os/fork.h"
 #include "core/base/os/log.h"
-#include "core/exec/packed.h"
-#include "core/exec/threads.h"
 #include "core/ir/graph.h"
-#include "core/memory/allocator.h"
-#include "core/memory/slabs.h"
+#include "core/session/environment.h"
 #include "core/session/model.h"
 #include "core/session/options.h"
 #include "core/session/session.h"
-#include "core/session/sessions.h"
-#include "plugins/loader/loader.h"
 #include "pyflame_rt/pyflame_rt.h"
 
+namespace pfrt {
+struct Plugin;
+}
+
 namespace pfrt::capi {
+
+class LoadedPlugins;
 
 class Counted {
  public:
@@ -161,64 +161,6 @@ Status need_host(const Value& value, std::string_view doing);
 Result<Tensor> tensor_from(const pfrt_tensor& view, bool borrow, std::function<void()> release);
 pfrt_tensor view_of(const Tensor& tensor);
 
-// "cpu" for "CPUExecutionProvider": what a provider's options are prefixed with.
-std::string provider_word(std::string_view name);
-// The options a provider declares, as it names them (without prefix).
-Result<std::vector<pfrt_option_info>> provider_options(const pfrt_provider_table& table,
-                                                       std::string_view name);
-// |text| is a value of option |name| of |schema|; |key| is its full name, for messages.
-Status check_option(const std::vector<pfrt_option_info>& schema, std::string_view key,
-                    std::string_view name, std::string_view text);
-
-// What a client has put in the place of the library's own; null members are its own.
-struct Replacements {
-  AllocatorPtr allocator;
-  std::shared_ptr<Executor> executor, pool;
-
-  Executor* threads() const { return executor ? executor.get() : pool.get(); }
-};
-
-// The environment behind a handle. Sessions and models hold it, so that plug-ins stay loaded.
-struct EnvState {
-  Logger logger;
-  Hooks hooks;
-  std::unique_ptr<PluginLoader> loader;
-  PackedStore packed;
-  Sessions sessions;
-  uint32_t max_threads = 0;
-  bool guard_mapped_files = true;
-  std::mutex replacing;  // serialises those who change replacements
-
-  EnvState();
-  ~EnvState();
-  // What opening |name| takes, but for options; NOT_FOUND lists what is there.
-  Result<ProviderSource> provider_source(std::string_view name);
-  std::shared_ptr<const Replacements> replacements() const;  // null when none was ever set
-  std::shared_ptr<const Replacements> replace(std::shared_ptr<const Replacements> next);
-
- private:
-  std::atomic<bool> replaced_{false};
-  mutable std::mutex replacements_mutex_;
-  std::shared_ptr<const Replacements> replacements_;
-};
-
-// Allocations of this thread are the environment's while it lives.
-class EnvScope {
- public:
-  explicit EnvScope(const EnvState& state) : EnvScope(state.replacements()) {}
-  explicit EnvScope(const std::shared_ptr<const Replacements>& own)
-      : EnvScope(own ? own->allocator : nullptr) {}
-  // For making what lives as long as a model or a session.
-  static EnvScope lasting(const EnvState& state) {
-    const auto own = state.replacements();
-    return EnvScope(own && own->allocator ? own->allocator : std::make_shared<Slabs>());
-  }
-
- private:
-  explicit EnvScope(AllocatorPtr allocator) : scope_(std::move(allocator)) {}
-  AllocatorScope scope_;
-};
-
 }  // namespace pfrt::capi
 
 struct pfrt_status {
@@ -234,8 +176,9 @@ struct pfrt_options : pfrt::capi::Counted {
 };
 
 struct pfrt_env : pfrt::capi::Counted {
-  std::shared_ptr<pfrt::capi::EnvState> state;
-  std::mutex mutex;  // guards what listings hand out
+  std::shared_ptr<pfrt::Environment> state;
+  pfrt::capi::LoadedPlugins* loaded = nullptr;  // the state's
+  std::mutex mutex;                             // guards what listings hand out
   std::vector<std::shared_ptr<const pfrt::Plugin>> plugins;
   struct KernelList {
     std::string provider;
@@ -295,12 +238,12 @@ struct pfrt_graph : pfrt::capi::Counted {
 };
 
 struct pfrt_model : pfrt::capi::Counted {
-  std::shared_ptr<pfrt::capi::EnvState> env;
+  std::shared_ptr<pfrt::Environment> env;
   std::shared_ptr<const pfrt::Model> model;
 };
 
 struct pfrt_session : pfrt::capi::Counted {
-  std::shared_ptr<pfrt::capi::EnvState> env;
+  std::shared_ptr<pfrt::Environment> env;
   pfrt_model* model_handle = nullptr;
   std::shared_ptr<pfrt::Session> session;
   std::vector<std::unique_ptr<pfrt::capi::InfoStorage>> storage;
@@ -324,6 +267,12 @@ pfrt_status* create_on(pfrt_session* session, pfrt_string provider, pfrt_dtype d
                        const int64_t* dims, size_t rank, pfrt_value** out);
 pfrt_status* copy_value(const pfrt_value* from, pfrt_value* to);
 // Slots that have files of their own.
+pfrt_status* register_operator(pfrt_env* env, const pfrt_custom_op* op);
+pfrt_status* unregister_operator(pfrt_env* env, pfrt_string domain, pfrt_string name);
+pfrt_status* custom_operator_count(pfrt_env* env, size_t* out_count);
+pfrt_status* custom_operator_at(pfrt_env* env, size_t index, pfrt_operator_info* out_info);
+pfrt_status* register_provider(pfrt_env* env, const pfrt_client_provider* provider);
+pfrt_status* register_pass(pfrt_env* env, const pfrt_custom_pass* pass);
 pfrt_status* set_allocator(pfrt_env* env, const pfrt_allocator* allocator);
 pfrt_status* set_executor(pfrt_env* env, const pfrt_executor* executor);
 pfrt_status* set_thread_hooks(pfrt_env* env, const pfrt_thread_hooks* hooks);

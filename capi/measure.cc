@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "capi/handles.h"
+#include "capi/plugins.h"
 #include "capi/sink.h"
 #include "core/base/os/cpu.h"
 
@@ -44,9 +45,9 @@ Result<std::vector<ProviderSource>> who_measures(pfrt_env* env, std::string_view
     return out;
   }
   std::vector<std::string> names;
-  for (const auto& plugin : env->state->loader->open_all("provider"))
+  for (const auto& plugin : env->loaded->loader().open_all("provider"))
     if (plugin->table && (plugin->features & PFRT_PROVIDER_MEASURE)) names.push_back(plugin->name);
-  for (const auto& source : env->state->hooks.providers())
+  for (const auto& source : env->state->registry().providers())
     if (source->features & PFRT_PROVIDER_MEASURE) names.push_back(source->name);
   for (const std::string& each : names) {
     PFRT_ASSIGN(out.emplace_back(), env->state->provider_source(each));
@@ -72,19 +73,19 @@ pfrt_status* measure(pfrt_env* env, pfrt_string provider, const pfrt_measure_req
     if (request.seconds == 0) request.seconds = kSeconds;
     if (request.threads == 0) {
       request.threads = os::usable_processors();
-      if (const uint32_t most = env->state->max_threads)
+      if (const uint32_t most = env->state->max_threads())
         request.threads = std::min(request.threads, most);
     }
     PFRT_ASSIGN(const std::vector<ProviderSource> sources, who_measures(env, view(provider)));
     for (size_t i = 0; i < sources.size(); ++i) {
       const ProviderSource& source = sources[i];
-      PFRT_ASSIGN(const auto opened, Provider::open(source, &env->state->logger));
+      PFRT_ASSIGN(const auto opened, Provider::open(source, &env->state->logger()));
       Relay relay{request, source.name, i, sources.size()};
       pfrt_measure_request inner = request;
       inner.user = &relay;
       inner.report = report;
       inner.progress = progress;
-      TextSink sink(env->state->logger);
+      TextSink sink(env->state->logger());
       const pfrt_code code = call_plugin(
           sink, [&] { return source.table->measure(opened->handle(), &inner, &sink.sink); });
       PFRT_TRY(sink.status(code, message("measuring ", source.name)));

@@ -3,22 +3,24 @@
 // Passes over a client's graph: built-in ones, those of plug-ins, and the client's own.
 #include <algorithm>
 
+#include "capi/client_pass.h"
 #include "capi/handles.h"
 #include "core/op/defs/standardise.h"
 #include "core/pass/rule_tables.h"
 #include "core/plan/client_operator.h"
 #include "core/session/optimise.h"
 #include "core/session/pass_options.h"
+#include "core/session/provider_options.h"
 #include "core/session/verify.h"
 
 struct pfrt_optimizer {
   [[no_unique_address]] pfrt::capi::Alive alive;
-  pfrt_optimizer(std::shared_ptr<pfrt::capi::EnvState> state, const pfrt::Options& given)
+  pfrt_optimizer(std::shared_ptr<pfrt::Environment> state, const pfrt::Options& given)
       : env(std::move(state)),
         options(given),
-        pipeline(pfrt::pipeline_config(given), &env->logger) {}
+        pipeline(pfrt::pipeline_config(given), &env->logger()) {}
 
-  std::shared_ptr<pfrt::capi::EnvState> env;
+  std::shared_ptr<pfrt::Environment> env;
   pfrt::Options options;
   pfrt::Pipeline pipeline;
   std::vector<std::string> names;
@@ -113,11 +115,11 @@ pfrt_status* add_pass(pfrt_optimizer* o, pfrt_string name, const pfrt_options* o
       add(*o, std::move(pass));
       return {};
     }
-    Hooks& hooks = o->env->hooks;
-    PFRT_TRY(hooks.open_pass_plugins(*o->env->loader, o->env->logger));
+    Registry& registry = o->env->registry();
+    PFRT_TRY(registry.open_passes());
     std::vector<std::string> known;
     for (std::string_view one : built_in_passes()) known.emplace_back(one);
-    for (const auto& pass : hooks.passes()) {
+    for (const auto& pass : registry.passes()) {
       known.push_back(pass->name);
       if (pass->name != view(name)) continue;
       add(*o, std::make_unique<CustomPass>(pass));
@@ -141,7 +143,7 @@ pfrt_status* add_custom_pass(pfrt_optimizer* o, const pfrt_custom_pass* pass) {
     if (built_in(view(given.name)))
       return error(Code::kINVALID_ARGUMENT, "adding pass '", given.name,
                    "' of the client: a built-in pass has that name");
-    PFRT_ASSIGN(auto made, client_pass(given, keep, o->env->logger, "adding"));
+    PFRT_ASSIGN(auto made, client_pass(given, keep, o->env->logger(), "adding"));
     add(*o, std::make_unique<CustomPass>(std::move(made)));
     return {};
   });
@@ -161,14 +163,14 @@ Result<std::vector<Candidate>> candidates_of(pfrt_optimizer& o) {
       return name == target || provider_word(name) == target;
     });
     if (there || target.empty()) continue;
-    PFRT_ASSIGN(const auto plugin, o.env->loader->open_short("provider", target));
-    names.push_back(plugin && plugin->table ? plugin->name : target);
+    PFRT_ASSIGN(std::string name, o.env->plugins().provider_named(target));
+    names.push_back(name.empty() ? target : std::move(name));
   }
   std::vector<Candidate> out;
   for (const std::string& name : names) {
     PFRT_ASSIGN(ProviderSource source, o.env->provider_source(name));
     source.keep = o.env;
-    PFRT_ASSIGN(auto provider, Provider::open(source, &o.env->logger));
+    PFRT_ASSIGN(auto provider, Provider::open(source, &o.env->logger()));
     out.push_back({name, std::move(provider), {}});
   }
   return out;
@@ -188,30 +190,24 @@ pfrt_status* run(pfrt_optimizer* o, pfrt_graph* graph, pfrt_string pass, uint32_
       return std::ranges::find(o->names, name) != o->names.end();
     });
     PFRT_TRY(check_pass_names(skipped, "optimising a graph"));
-    const EnvScope scope(*o->env);
+    const EnvironmentScope scope(*o->env);
     const Progress progress = o->options.progress();
     const std::string_view only = view(pass);
     const bool canonical =
         only.empty() ? std::ranges::any_of(o->names, [](const auto& n) { return built_in(n); })
                      : built_in(only);
-    PFRT_ASSIGN(auto operators, operators_for(*o->env, *graph->graph));
+    PFRT_ASSIGN(auto operators, o->env->registry().operators_for(*graph->graph));
     PFRT_ASSIGN(Prepared work, prepare_graph(*graph->graph, operators, canonical, progress));
-    PFRT_ASSIGN(std::vector<Candidate> candidates, candidates_of(*o));
+    CompileServices with{{}, &o->env->packed(), &o->env->logger(), progress};
+    PFRT_ASSIGN(with.candidates, candidates_of(*o));
     if (operators) {
-      PFRT_ASSIGN(auto own, Provider::open(client_operator_provider(operators), &o->env->logger));
-      candidates.push_back({own->name(), own, {}});
+      PFRT_ASSIGN(auto own, Provider::open(client_operator_provider(operators), &o->env->logger()));
+      with.candidates.push_back({own->name(), own, {}});
     }
     std::unique_ptr<Verifier> verifier;
-    if (o->options.get_string("verify") == "on") {
-      Verifier::Context checked;
-      checked.candidates = candidates;
-      checked.packed = &o->env->packed;
-      checked.logger = &o->env->logger;
-      checked.progress = progress;
-      verifier = std::make_unique<Verifier>(std::move(checked));
-    }
-    PassServices services(std::move(candidates), &o->env->packed, &o->env->logger, &progress,
-                          verifier.get());
+    if (o->options.get_string("verify") == "on")
+      verifier = std::make_unique<Verifier>(Verifier::Context{with, {}});
+    PassServices services(std::move(with), verifier.get());
     PassContext context = services.context();
     auto result = std::make_unique<pfrt_optimization>();
     o->pipeline.clear_reports();

@@ -2,7 +2,7 @@
 //
 // What a client may put in the place of the library's own memory and threads.
 #include "capi/handles.h"
-#include "core/exec/pool.h"
+#include "core/exec/run/pool.h"
 
 namespace pfrt::capi {
 namespace {
@@ -92,31 +92,7 @@ Status missing(const char* what) {
   return error(Code::kINVALID_ARGUMENT, "setting ", what, ": a function of the struct is NULL");
 }
 
-// What was there goes when nothing uses it any more, and outside the lock: that may join threads.
-template <typename Change>
-void change(EnvState& state, Change&& fn) {
-  auto next = std::make_shared<Replacements>();
-  std::shared_ptr<const Replacements> before;
-  std::lock_guard one_at_a_time(state.replacing);
-  if (auto now = state.replacements()) *next = *now;
-  fn(*next);
-  before = state.replace(std::move(next));
-}
-
 }  // namespace
-
-std::shared_ptr<const Replacements> EnvState::replacements() const {
-  if (!replaced_.load(std::memory_order_acquire)) return nullptr;
-  std::lock_guard lock(replacements_mutex_);
-  return replacements_;
-}
-
-std::shared_ptr<const Replacements> EnvState::replace(std::shared_ptr<const Replacements> next) {
-  std::lock_guard lock(replacements_mutex_);
-  replacements_.swap(next);
-  replaced_.store(true, std::memory_order_release);
-  return next;
-}
 
 pfrt_status* set_allocator(pfrt_env* env, const pfrt_allocator* allocator) {
   return guard([&]() -> Status {
@@ -124,7 +100,7 @@ pfrt_status* set_allocator(pfrt_env* env, const pfrt_allocator* allocator) {
     if (!env) return null_argument("env");
     if (client && (!client->allocate || !client->free)) return missing("an allocator");
     AllocatorPtr made = client ? std::make_shared<ClientAllocator>(client) : nullptr;
-    change(*env->state, [&](Replacements& own) { own.allocator = std::move(made); });
+    env->state->replace([&](Replacements& own) { own.allocator = std::move(made); });
     return {};
   });
 }
@@ -135,7 +111,7 @@ pfrt_status* set_executor(pfrt_env* env, const pfrt_executor* executor) {
     if (!env) return null_argument("env");
     if (client && !client->loop) return missing("an executor");
     std::shared_ptr<Executor> made = client ? std::make_shared<ClientExecutor>(client) : nullptr;
-    change(*env->state, [&](Replacements& own) { own.executor = std::move(made); });
+    env->state->replace([&](Replacements& own) { own.executor = std::move(made); });
     return {};
   });
 }
@@ -146,7 +122,7 @@ pfrt_status* set_thread_hooks(pfrt_env* env, const pfrt_thread_hooks* given) {
     if (!env) return null_argument("env");
     if (client && (!client->create || !client->join)) return missing("thread hooks");
     std::shared_ptr<Executor> made = client ? std::make_shared<Pool>(source_of(client)) : nullptr;
-    change(*env->state, [&](Replacements& own) { own.pool = std::move(made); });
+    env->state->replace([&](Replacements& own) { own.pool = std::move(made); });
     return {};
   });
 }

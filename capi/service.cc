@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "capi/handles.h"
+#include "capi/plugins.h"
 
 // Keeps the environment (and with it the plug-in) until the service has stopped.
 struct pfrt_service {
@@ -32,7 +33,7 @@ pfrt_code sink_fail(const pfrt_sink* sink, pfrt_code code, uint32_t, pfrt_string
 }
 
 void sink_log(const pfrt_sink* sink, pfrt_log_level level, pfrt_string text) {
-  Logger& logger = static_cast<pfrt_service*>(sink->host)->env->state->logger;
+  Logger& logger = static_cast<pfrt_service*>(sink->host)->env->state->logger();
   if (logger.wants(level)) logger.write(level, view(text));
 }
 
@@ -66,7 +67,7 @@ pfrt_status* service_start(pfrt_env* env, pfrt_string name, const pfrt_key_value
     *out = nullptr;
     if (option_count && !options) return null_argument("options");
     auto service = std::make_unique<pfrt_service>();
-    PFRT_ASSIGN(service->plugin, find_service(*env->state->loader, view(name)));
+    PFRT_ASSIGN(service->plugin, find_service(env->loaded->loader(), view(name)));
     retain(env);
     service->env = env;
     service->sink.struct_size = sizeof service->sink;
@@ -101,8 +102,8 @@ void service_stop(pfrt_service* service) {
   try {
     service->plugin->service()->stop(service->instance);
   } catch (...) {
-    service->env->state->logger.log(PFRT_LOG_ERROR, "stopping service '", service->plugin->name,
-                                    "': an exception escaped the plug-in");
+    service->env->state->logger().log(PFRT_LOG_ERROR, "stopping service '", service->plugin->name,
+                                      "': an exception escaped the plug-in");
   }
   delete service;
 }

@@ -9,57 +9,6 @@
 namespace pfrt::capi {
 namespace {
 
-// The provider names that the options ask for. |device| is short for a list that ends in the CPU.
-Result<std::vector<std::string>> wanted_providers(const Options& o) {
-  const std::vector<std::string> named = o.get_strings("providers");
-  const std::string& device = o.get_string("device");
-  std::vector<std::string> of_device;
-  if (device == "null") of_device.push_back("NullExecutionProvider");
-  of_device.push_back("CPUExecutionProvider");
-  if (named.empty()) return of_device;
-  if (o.is_set("device") && named.front() != of_device.front())
-    return error(Code::kINVALID_ARGUMENT, "creating a session: device '", device, "' means ",
-                 of_device.front(), " first, but providers begins with ", named.front(),
-                 "; give one of the two");
-  for (size_t i = 0; i < named.size(); ++i)
-    if (std::find(named.begin(), named.begin() + static_cast<std::ptrdiff_t>(i), named[i]) !=
-        named.begin() + static_cast<std::ptrdiff_t>(i))
-      return error(Code::kINVALID_ARGUMENT, "creating a session: provider ", named[i],
-                   " is listed twice");
-  return named;
-}
-
-// Hands "provider.<word>.<key>" to the provider of that word. A provider with a schema has keys,
-// types and choices checked here; another one says at open what it does not know.
-Status give_options(const Options& o, std::vector<ProviderSource>& sources) {
-  for (Options::ForProvider& given : o.for_providers()) {
-    const auto it = std::find_if(sources.begin(), sources.end(), [&](const ProviderSource& s) {
-      return provider_word(s.name) == given.word;
-    });
-    const std::string key = message("provider.", given.word, ".", given.key);
-    if (it == sources.end())
-      return error(Code::kINVALID_ARGUMENT, "creating a session: option '", key,
-                   "' is for a provider that the session does not list");
-    if (it->features & PFRT_PROVIDER_OPTIONS) {
-      PFRT_ASSIGN(const std::vector<pfrt_option_info> schema,
-                  provider_options(*it->table, it->name));
-      PFRT_TRY(check_option(schema, key, given.key, given.value));
-    }
-    it->options.emplace_back(std::move(given.key), std::move(given.value));
-  }
-  return {};
-}
-
-Status gather_providers(EnvState& env, const Options& o, Session::Context& context) {
-  PFRT_ASSIGN(const std::vector<std::string> names, wanted_providers(o));
-  for (const std::string& name : names) {
-    auto found = env.provider_source(name);
-    if (!found.ok()) return found.take_status().prepend("creating a session");
-    context.providers.push_back(found.take());
-  }
-  return give_options(o, context.providers);
-}
-
 Result<std::vector<NamedValues>> samples_of(const pfrt_session_desc& desc) {
   if (desc.sample_count && !desc.samples) return null_argument("desc.samples");
   std::vector<NamedValues> out(desc.sample_count);
@@ -91,23 +40,12 @@ pfrt_status* create(pfrt_env* env, const pfrt_session_desc* desc_in, pfrt_sessio
     std::vector<std::string> extra;
     for (size_t i = 0; i < desc.extra_output_count; ++i)
       extra.emplace_back(view(desc.extra_outputs[i]));
-    const EnvScope scope = EnvScope::lasting(*env->state);
-    Session::Context context;
-    PFRT_TRY(gather_providers(*env->state, o, context));
-    context.packed = &env->state->packed;
-    context.all = &env->state->sessions;
-    context.logger = &env->state->logger;
-    context.max_threads = env->state->max_threads;
-    context.keep = env->state;
-    for (ProviderSource& source : context.providers) source.keep = env->state;
-    PFRT_ASSIGN(context.operators, operators_for(*env->state, desc.model->model->graph()));
-    if (o.get_string("optimization_level") != "none")
-      PFRT_TRY(env->state->hooks.open_pass_plugins(*env->state->loader, env->state->logger));
-    context.passes = env->state->hooks.passes();
-    PFRT_ASSIGN(context.samples, samples_of(desc));
+    const EnvironmentScope scope = EnvironmentScope::lasting(*env->state);
+    PFRT_ASSIGN(std::vector<NamedValues> samples, samples_of(desc));
     auto handle = std::make_unique<pfrt_session>();
     handle->env = env->state;
-    PFRT_ASSIGN(handle->session, Session::create(desc.model->model, o, extra, std::move(context)));
+    PFRT_ASSIGN(handle->session,
+                env->state->create_session(desc.model->model, o, extra, std::move(samples)));
     retain(desc.model);
     handle->model_handle = desc.model;
     const auto describe_ports = [&](const std::vector<PortInfo>& ports,
@@ -284,7 +222,7 @@ pfrt_status* explain(pfrt_session* s, pfrt_report** out) {
   return guard([&]() -> Status {
     if (!s || !out) return null_argument(s ? "out_report" : "session");
     *out = nullptr;
-    const EnvScope scope(*s->env);
+    const EnvironmentScope scope(*s->env);
     auto report = std::make_unique<pfrt_report>();
     Session::Explanation explanation = s->session->explain();
     report->rows = std::move(explanation.steps);
@@ -355,13 +293,13 @@ Status prepare_run(pfrt_session& s, const pfrt_io* inputs, size_t n_inputs, cons
   ranges.reserve(n_inputs + n_outputs);
   out.values.reserve(n_inputs);
   out.requests.reserve(n_outputs);
-  const EnvScope scope(out.own);
+  const EnvironmentScope scope(out.own);
   PFRT_TRY(read_inputs(s, inputs, n_inputs, out.values, ranges));
   return read_outputs(s, outputs, n_outputs, out.requests, ranges);
 }
 
 Status carry_out(pfrt_session& s, PreparedRun& run, pfrt_io* outputs) {
-  const EnvScope scope(run.own);
+  const EnvironmentScope scope(run.own);
   std::vector<ValuePtr> results;
   if (run.trace.empty()) {
     PFRT_TRY(s.session->run(run.values, run.requests, run.control, results));

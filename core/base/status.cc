@@ -30,7 +30,7 @@ std::string_view code_text(Code code) {
 }
 
 Status::Status(Code code, std::string message)
-    : state_(std::make_unique<State>(State{code, std::move(message), {}})) {}
+    : state_(std::make_unique<State>(State{code, std::move(message), {}, nullptr})) {}
 
 Status::Status(const Status& other)
     : state_(other.state_ ? std::make_unique<State>(*other.state_) : nullptr) {}
@@ -54,6 +54,11 @@ void Status::add_child(Status child) {
 
 Status& Status::prepend(std::string_view prefix) {
   if (state_) state_->message = pfrt::message(prefix, ": ", state_->message);
+  return *this;
+}
+
+Status& Status::blame(const Device& culprit) {
+  if (state_ && !state_->culprit) state_->culprit = &culprit;
   return *this;
 }
 

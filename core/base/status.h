@@ -26,6 +26,8 @@ enum class Code : uint32_t {
 // The fixed text of |code|, or "unknown code".
 std::string_view code_text(Code code);
 
+class Device;  // core/memory
+
 class [[nodiscard]] Status {
  public:
   Status() = default;
@@ -42,12 +44,18 @@ class [[nodiscard]] Status {
   void add_child(Status child);
   // Puts "|prefix|: " before the message. No-op on success.
   Status& prepend(std::string_view prefix);
+  // Whose call failed, to be compared and not to be used: it may be gone. Null: nobody's in
+  // particular.
+  const Device* culprit() const { return state_ ? state_->culprit : nullptr; }
+  // The first to be blamed stays so. No-op on success.
+  Status& blame(const Device& culprit);
 
  private:
   struct State {
     Code code;
     std::string message;
     std::vector<Status> children;
+    const Device* culprit = nullptr;
   };
   std::unique_ptr<State> state_;
 };

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/exec/body_call.h"
 
+#include <algorithm>
+
 #include "core/ir/verify.h"
 #include "core/op/engine/infer.h"
 #include "core/op/engine/inference.h"
@@ -11,6 +13,10 @@ namespace {
 constexpr int64_t kMostContents = 1024;  // that shapes are inferred from
 
 }  // namespace
+
+bool runs_bodies(const Node& node) {
+  return std::ranges::any_of(node.attrs, [](const Attribute& a) { return a.graph != nullptr; });
+}
 
 Status check_planned(const Graph& graph, ValueId id, const Value& value) {
   const Type& planned = graph.at(id).type;

@@ -7,14 +7,14 @@
 #include <memory>
 #include <vector>
 
-#include "core/exec/compiled.h"
+#include "core/exec/run/run_types.h"
 
 namespace pfrt {
 
 class BodyCall {
  public:
   // |captured| in the order of the body's captures.
-  BodyCall(CompiledGraph& body, std::vector<ValuePtr> captured, const RunControl& control)
+  BodyCall(RunnableGraph& body, std::vector<ValuePtr> captured, const RunControl& control)
       : body_(body), captured_(std::move(captured)), control_(control) {}
 
   const Graph& graph() const { return body_.graph(); }
@@ -23,7 +23,7 @@ class BodyCall {
   size_t output_count() const { return graph().outputs.size(); }
 
   // |given| are the body's own inputs. Every value must be of the type that the body was compiled
-  // for. |requests| as in CompiledGraph::run.
+  // for. |requests| as in RunnableGraph::run.
   Status run(std::vector<ValuePtr> given, const std::vector<OutputRequest>& requests,
              std::vector<ValuePtr>& outputs);
 
@@ -36,10 +36,20 @@ class BodyCall {
  private:
   Result<std::vector<ValuePtr>> all_inputs(std::vector<ValuePtr> given) const;
 
-  CompiledGraph& body_;
+  RunnableGraph& body_;
   std::vector<ValuePtr> captured_;
   const RunControl& control_;
 };
+
+// Whether the node runs graphs of its own, and each of these.
+bool runs_bodies(const Node& node);
+template <typename Fn>
+void for_each_body(const Node& node, Fn fn) {
+  for (const Attribute& a : node.attrs) {
+    if (a.graph) fn(a.graph);
+    for (const auto& g : a.graphs) fn(g);
+  }
+}
 
 // DTYPE_MISMATCH or SHAPE_MISMATCH when |value| is not what was planned for |id| of |graph|.
 Status check_planned(const Graph& graph, ValueId id, const Value& value);

@@ -4,7 +4,6 @@
 // before a program runs.
 #include <algorithm>
 
-#include "core/exec/home.h"
 #include "core/exec/segment_plan.h"
 
 namespace pfrt {
@@ -18,12 +17,18 @@ uint32_t SegmentPlan::space_of(Provider& provider) {
 
 // An input is read where it is, when that is where the program wants it; else the program's first
 // reader has a copy made, which later programs in the same memory share.
-Status SegmentPlan::place_input(Entry& entry, ValueId value, const InferState& state,
-                                const std::string& who, const std::vector<uint32_t>& slot_of,
-                                const std::vector<Device*>& resident, const std::string& name) {
+Status SegmentPlan::place_input(const Source& source, const StageExecutable& stage,
+                                const pfrt_buffer& b, Entry& entry) {
+  const std::string& who = stage.executable->provider().name();
+  const std::vector<ValueId>& inputs = stage.stage->inputs;
+  if (b.index >= inputs.size())
+    return error(Code::kPROVIDER, who, " returned a program with input ", b.index, " of ",
+                 inputs.size());
+  const ValueId value = inputs[b.index];
+  const std::string& name = source.graph.at(value).name;
   const auto inner = inner_.find(value);
   const size_t producer = inner == inner_.end() ? kNone : inner->second;
-  const uint32_t slot = slot_of[value];
+  const uint32_t slot = source.slot_of[value];
   if (producer == kNone && slot == kNoId)
     return error(Code::kINTERNAL, "value '", name, "' is used before it is produced");
   if (producer != kNone && entries_[producer].space == entry.space) {
@@ -33,7 +38,8 @@ Status SegmentPlan::place_input(Entry& entry, ValueId value, const InferState& s
     return {};
   }
   Device* const here = spaces_[entry.space].device.get();
-  Device* const there = producer == kNone && slot < resident.size() ? resident[slot] : nullptr;
+  Device* const there =
+      producer == kNone && slot < source.resident.size() ? source.resident[slot] : nullptr;
   if (producer == kNone && here == there) {
     entry.place = Place::kLiveIn;
     entry.slot = slot;
@@ -45,7 +51,7 @@ Status SegmentPlan::place_input(Entry& entry, ValueId value, const InferState& s
     entry.source = mirror.entry;
     return {};
   }
-  const Type& type = state.types[value];
+  const Type& type = source.state.types[value];
   if (!type.is_tensor() || !type.fixed() || type.dtype == PFRT_DTYPE_STRING)
     return error(Code::kUNSUPPORTED, who, " wants '", name,
                  "' in other memory than it is in, and only tensors of numbers with known "
@@ -53,14 +59,13 @@ Status SegmentPlan::place_input(Entry& entry, ValueId value, const InferState& s
   int64_t count = 1;
   for (const Dim& d : type.shape) count *= d.value();
   entry.bytes = tensor_bytes(type.dtype, count);
-  programs_.back().borders.push_back({producer, slot, entries_.size()});
+  programs_.back().transfers.push_back({producer, slot, entries_.size()});
   mirrors_.push_back({value, entry.space, entries_.size()});
   return {};
 }
 
-Result<const void*> SegmentPlan::upload(
-    StageExecutable& stage, const void* host, uint64_t bytes, Transfers& transfers,
-    std::vector<std::pair<const void*, std::shared_ptr<Buffer>>>& fresh) {
+Result<const void*> SegmentPlan::upload(StageExecutable& stage, const void* host, uint64_t bytes,
+                                        Transfers& transfers, Uploads& fresh) {
   Provider& provider = stage.executable->provider();
   std::shared_ptr<Buffer> there = provider.uploaded(host);
   if (!there) {
@@ -111,21 +116,21 @@ void SegmentPlan::give_device_blocks(std::vector<std::shared_ptr<Buffer>>& block
       spaces_[i].idle.push_back(std::move(blocks[i]));
 }
 
-Status SegmentPlan::cross_border(const Program& program, const std::vector<ValuePtr>& slots,
-                                 std::span<void* const> pointers, const RunControl& control) const {
+Status SegmentPlan::run_device_transfers(const Program& program, const std::vector<ValuePtr>& slots,
+                                         std::span<void* const> pointers) const {
   Transfers transfers;
-  for (const Border& border : program.borders) {
-    const Entry& to = entries_[border.to];
+  for (const DeviceTransfer& transfer : program.transfers) {
+    const Entry& to = entries_[transfer.to];
     Device* const here = spaces_[to.space].device.get();
-    if (border.from != kNone) {
-      transfers.add(pointers[border.to], here, pointers[border.from],
-                    spaces_[entries_[border.from].space].device.get(), to.bytes);
+    if (transfer.from != kNone) {
+      transfers.add(pointers[transfer.to], here, pointers[transfer.from],
+                    spaces_[entries_[transfer.from].space].device.get(), to.bytes);
     } else {
-      const Tensor& from = slots[border.slot]->tensor;
-      transfers.add(pointers[border.to], here, from.data(), from.device(), to.bytes);
+      const Tensor& from = slots[transfer.slot]->tensor;
+      transfers.add(pointers[transfer.to], here, from.data(), from.device(), to.bytes);
     }
   }
-  return run_transfers(transfers, control);
+  return transfers.run();
 }
 
 }  // namespace pfrt

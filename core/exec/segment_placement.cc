@@ -10,8 +10,8 @@
 
 namespace pfrt {
 
-// The last program's parts, once its other buffers have their places.
-Status SegmentPlan::place_parts(const StageExecutable& stage, const InferState& state) {
+// Of the last program, once its other buffers have their places.
+Status SegmentPlan::place_sub_buffers(const StageExecutable& stage, const InferState& state) {
   const Program& p = programs_.back();
   const std::string& who = stage.executable->provider().name();
   for (uint32_t i = 0; i < p.program.buffer_count; ++i) {
@@ -48,7 +48,7 @@ Status SegmentPlan::place_parts(const StageExecutable& stage, const InferState& 
   return {};
 }
 
-std::vector<bool> SegmentPlan::have_parts(const std::vector<size_t>& root) const {
+std::vector<bool> SegmentPlan::have_sub_buffers(const std::vector<size_t>& root) const {
   std::vector<bool> out(entries_.size());
   for (const Program& p : programs_)
     for (uint32_t i = 0; i < p.program.buffer_count; ++i)
@@ -56,14 +56,14 @@ std::vector<bool> SegmentPlan::have_parts(const std::vector<size_t>& root) const
   return out;
 }
 
-// What steps have to wait for: memory that has parts is claimed piece by piece, between the places
-// where a part begins or ends.
+// What steps have to wait for: memory that has sub-buffers is claimed piece by piece, between the
+// places where one begins or ends.
 std::vector<StepUse> SegmentPlan::claims(const std::vector<size_t>& root) const {
   struct Pieces {
     std::vector<uint64_t> bounds;
     uint32_t first_id = 0;
   };
-  const std::vector<bool> parted = have_parts(root);
+  const std::vector<bool> parted = have_sub_buffers(root);
   const auto end_of = [](const Entry& e) { return e.within + e.bytes; };
   std::vector<Pieces> pieces(entries_.size());  // by root
   for (size_t i = 0; i < entries_.size(); ++i) {
@@ -102,63 +102,53 @@ std::vector<StepUse> SegmentPlan::claims(const std::vector<size_t>& root) const 
   return out;
 }
 
-Status SegmentPlan::place_buffers(bool concurrent) {
-  // Root entry of every block buffer: readers and parts share their source's, aliases what they are
-  // in place of.
-  std::vector<size_t> root(entries_.size());
-  for (size_t i = 0; i < root.size(); ++i)
-    root[i] = entries_[i].source == kNone ? i : entries_[i].source;
+// When each root entry is in use, on the clock of |time| (by step), and the one step that uses it
+// at the first and at the last moment.
+struct SegmentPlan::Liveness {
+  static constexpr uint32_t kNever = UINT32_MAX, kSeveral = kNever - 1;
+  std::vector<uint32_t> first, last, first_step, last_step;
+};
 
-  std::vector<StepUse> uses;
-  for (const StepRef& ref : steps_) {
-    const size_t base = programs_[ref.program].first_entry;
-    StepUse use;
-    for (uint32_t i = 0; i < ref.step->read_count; ++i)
-      use.reads.push_back(static_cast<uint32_t>(root[base + ref.step->reads[i]]));
-    for (uint32_t i = 0; i < ref.step->write_count; ++i)
-      use.writes.push_back(static_cast<uint32_t>(root[base + ref.step->writes[i]]));
-    uses.push_back(std::move(use));
-  }
-  // Time passes from step to step, or from level to level.
-  std::vector<uint32_t> time(steps_.size());
-  std::iota(time.begin(), time.end(), 0u);
-  if (concurrent) time = levels(claims(root));
-  for (uint32_t s = 0; s < steps_.size(); ++s) {
-    if (moments_.size() <= time[s]) moments_.resize(time[s] + 1);
-    moments_[time[s]].push_back(s);
-  }
-  constexpr uint32_t kNever = UINT32_MAX, kSeveral = kNever - 1;
-  std::vector<uint32_t> first(entries_.size(), kNever), last(entries_.size(), 0);
+SegmentPlan::Liveness SegmentPlan::liveness(const std::vector<size_t>& root,
+                                            const std::vector<uint32_t>& time) {
+  constexpr uint32_t kNever = Liveness::kNever;
+  const size_t count = entries_.size();
+  Liveness live{std::vector<uint32_t>(count, kNever), std::vector<uint32_t>(count, 0),
+                std::vector<uint32_t>(count, kNever), std::vector<uint32_t>(count, kNever)};
   const auto each_use = [&](auto&& fn) {
-    for (uint32_t s = 0; s < steps_.size(); ++s)
-      for (const auto* list : {&uses[s].reads, &uses[s].writes})
-        for (const uint32_t r : *list) fn(s, r);
+    for (uint32_t s = 0; s < steps_.size(); ++s) {
+      const pfrt_step& step = *steps_[s].step;
+      const size_t base = programs_[steps_[s].program].first_entry;
+      for (uint32_t i = 0; i < step.read_count; ++i) fn(s, root[base + step.reads[i]]);
+      for (uint32_t i = 0; i < step.write_count; ++i) fn(s, root[base + step.writes[i]]);
+    }
   };
-  each_use([&](uint32_t s, uint32_t r) {
-    first[r] = std::min(first[r], time[s]);
-    last[r] = std::max(last[r], time[s]);
-  });
-  const auto at_step = [&](size_t i, size_t s) {
-    first[root[i]] = std::min(first[root[i]], time[s]);
-    last[root[i]] = std::max(last[root[i]], time[s]);
+  const auto use = [&](size_t s, size_t r) {
+    live.first[r] = std::min(live.first[r], time[s]);
+    live.last[r] = std::max(live.last[r], time[s]);
   };
+  each_use(use);
   for (Program& program : programs_) {
     const size_t next = &program == &programs_.back() ? steps_.size() : (&program + 1)->first_step;
-    if (next == program.first_step) program.borders.clear();  // it reads nothing
-    for (const Border& border : program.borders)
-      for (size_t i : {border.from, border.to})
-        if (i != kNone) at_step(i, program.first_step);
+    if (next == program.first_step) program.transfers.clear();  // it reads nothing
+    for (const DeviceTransfer& transfer : program.transfers)
+      for (size_t i : {transfer.from, transfer.to})
+        if (i != kNone) use(program.first_step, root[i]);
   }
-  // The one step that uses it at the first, at the last time.
-  std::vector<uint32_t> first_step(entries_.size(), kNever), last_step(entries_.size(), kNever);
-  each_use([&](uint32_t s, uint32_t r) {
-    const auto note = [s](uint32_t& step) { step = step == kNever || step == s ? s : kSeveral; };
-    if (time[s] == first[r]) note(first_step[r]);
-    if (time[s] == last[r]) note(last_step[r]);
+  each_use([&](uint32_t s, size_t r) {
+    const auto note = [s](uint32_t& step) {
+      step = step == kNever || step == s ? s : Liveness::kSeveral;
+    };
+    if (time[s] == live.first[r]) note(live.first_step[r]);
+    if (time[s] == live.last[r]) note(live.last_step[r]);
   });
-  // In-place: the source dies in the step that first writes the alias, and nobody else reads it
-  // there. What has parts is in use beyond what a step names.
-  const std::vector<bool> parted = have_parts(root);
+  return live;
+}
+
+// Outputs that take the memory of an input: the source dies in the step that first writes the
+// output, and nobody else reads it there. What has sub-buffers is in use beyond what a step names.
+void SegmentPlan::share_in_place(std::vector<size_t>& root, Liveness& live) const {
+  const std::vector<bool> parted = have_sub_buffers(root);
   for (const Program& program : programs_) {
     for (uint32_t i = 0; i < program.program.buffer_count; ++i) {
       const pfrt_buffer& b = buffer_at(program.program, i);
@@ -168,22 +158,44 @@ Status SegmentPlan::place_buffers(bool concurrent) {
       const Entry &target = entries_[to], &source = entries_[from];
       if (to == from || target.place != Place::kBlock || source.place != Place::kBlock) continue;
       if (target.space != source.space || parted[to] || parted[from]) continue;
-      if (target.bytes > source.bytes || first[to] == kNever || last[from] != first[to]) continue;
-      if (first[from] == first[to] || last_step[from] != first_step[to]) continue;
-      for (size_t k = 0; k < root.size(); ++k)
-        if (root[k] == to) root[k] = from;
-      last[from] = last[to];
-      last_step[from] = last_step[to];
+      if (target.bytes > source.bytes || live.first[to] == Liveness::kNever ||
+          live.last[from] != live.first[to])
+        continue;
+      if (live.first[from] == live.first[to] || live.last_step[from] != live.first_step[to])
+        continue;
+      for (size_t& r : root)
+        if (r == to) r = from;
+      live.last[from] = live.last[to];
+      live.last_step[from] = live.last_step[to];
     }
   }
+}
+
+Status SegmentPlan::place_buffers(bool concurrent) {
+  // Root entry of every block buffer: readers and sub-buffers share their source's, outputs in
+  // place that of what they replace.
+  std::vector<size_t> root(entries_.size());
+  for (size_t i = 0; i < root.size(); ++i)
+    root[i] = entries_[i].source == kNone ? i : entries_[i].source;
+  // Time passes from step to step, or from level to level.
+  std::vector<uint32_t> time(steps_.size());
+  std::iota(time.begin(), time.end(), 0u);
+  if (concurrent) time = levels(claims(root));
+  for (uint32_t s = 0; s < steps_.size(); ++s) {
+    if (levels_.size() <= time[s]) levels_.resize(time[s] + 1);
+    levels_[time[s]].push_back(s);
+  }
+  Liveness live = liveness(root, time);
+  share_in_place(root, live);
   for (uint32_t space = 0; space < spaces_.size(); ++space) {
     std::vector<BlockItem> items;
     std::vector<size_t> owner;
     for (size_t i = 0; i < entries_.size(); ++i) {
       const Entry& e = entries_[i];
-      if (e.place != Place::kBlock || e.space != space || root[i] != i || first[i] == kNever)
+      if (e.place != Place::kBlock || e.space != space || root[i] != i ||
+          live.first[i] == Liveness::kNever)
         continue;
-      items.push_back({e.bytes, 64, first[i], last[i], 0});
+      items.push_back({e.bytes, 64, live.first[i], live.last[i], 0});
       owner.push_back(i);
     }
     uint64_t& bytes = spaces_[space].bytes;

@@ -143,183 +143,9 @@ struct SegmentPlan::Call {
   }
 };
 
-Result<std::shared_ptr<SegmentPlan>> SegmentPlan::build(const Graph& graph,
-                                                        const Snapshot& snapshot, Segment& segment,
-                                                        const std::vector<uint32_t>& slot_of,
-                                                        InferState state,
-                                                        const std::vector<Device*>& resident,
-                                                        bool concurrent, const Provider** culprit) {
-  auto plan = std::shared_ptr<SegmentPlan>(new SegmentPlan);
-  plan->blocks_ = segment.blocks;
-  std::vector<int32_t> ranks(graph.value_count(), -1);
-  std::vector<Dims> dims(graph.value_count());
-  std::vector<const int64_t*> dim_pointers(graph.value_count(), nullptr);
-  for (ValueId id = 0; id < graph.value_count(); ++id) {
-    const Type& type = state.types[id];
-    if (!type.is_tensor() || !type.fixed()) continue;
-    dims[id] = dims_of(type);
-    ranks[id] = static_cast<int32_t>(dims[id].size());
-    dim_pointers[id] = dims[id].data();
-  }
-  pfrt_shapes shapes{};
-  shapes.struct_size = sizeof shapes;
-  shapes.abi = PFRT_ABI_VERSION;
-  shapes.ranks = ranks.data();
-  shapes.dims = dim_pointers.data();
-  shapes.value_count = static_cast<uint32_t>(ranks.size());
-  for (StageExecutable& stage : segment.stages) {
-    *culprit = &stage.executable->provider();
-    PFRT_TRY(plan->add_program(graph, snapshot, stage, shapes, state, slot_of, resident));
-    *culprit = nullptr;
-  }
-  plan->graph_ = &graph;
-  static std::atomic<uint64_t> plans{0};
-  plan->number_ = ++plans;
-  // What crosses to a device does so before its program's first step, so steps keep their order.
-  PFRT_TRY(plan->place_buffers(concurrent && plan->spaces_.size() == 1));
-  for (size_t i = 0; i < plan->entries_.size(); ++i) {
-    const Entry& e = plan->entries_[i];
-    const bool stays = e.place == Place::kConstant || (e.place == Place::kBlock && e.space == 0);
-    if (!stays) plan->moving_.push_back(i);
-  }
-  plan->measured_ = std::vector<Measured>(plan->steps_.size());
-  return plan;
-}
-
 SegmentPlan::~SegmentPlan() {
   for (Program& p : programs_)
     if (p.made) p.stage->executable->release_program(p.program);
-}
-
-Status SegmentPlan::add_program(const Graph& graph, const Snapshot& snapshot,
-                                StageExecutable& stage, const pfrt_shapes& shapes,
-                                const InferState& state, const std::vector<uint32_t>& slot_of,
-                                const std::vector<Device*>& resident) {
-  const Stage& plan_stage = *stage.stage;
-  uint32_t node = PFRT_NO_INDEX;
-  programs_.reserve(programs_.size() + 1);  // what is made has a place to stay
-  auto made = stage.executable->specialise(shapes, &node);
-  if (!made.ok()) {
-    Status status = made.take_status();
-    if (node < snapshot.get().node_count)
-      status.prepend(describe(graph, *graph.node(snapshot.node_id(node))));
-    return status;
-  }
-  programs_.push_back({&stage, made.take(), true, entries_.size(), steps_.size(), {}});
-  const pfrt_program& program = programs_.back().program;
-  const std::string& who = stage.executable->provider().name();
-
-  Provider& provider = stage.executable->provider();
-  Transfers transfers;
-  std::vector<std::pair<const void*, std::shared_ptr<Buffer>>> fresh;  // constants on their way
-  for (uint32_t i = 0; i < program.buffer_count; ++i) {
-    const pfrt_buffer& b = buffer_at(program, i);
-    Entry e;
-    e.bytes = b.bytes;
-    const auto outside = [&](size_t limit) { return b.index >= limit; };
-    const bool on_device = b.memory == PFRT_MEMORY_DEVICE && provider.has_memory();
-    if (b.alignment > 64 || (b.memory != PFRT_MEMORY_HOST && !on_device))
-      return error(
-          Code::kUNSUPPORTED, who, " returned a program with a buffer in memory kind ", b.memory,
-          " aligned to ", b.alignment,
-          "; this host gives host memory, and that of providers which declare the feature, "
-          "aligned to 64");
-    if (on_device) e.space = space_of(provider);
-    switch (b.kind) {
-      case PFRT_BUFFER_IN: {
-        if (outside(plan_stage.inputs.size()))
-          return error(Code::kPROVIDER, who, " returned a program with input ", b.index, " of ",
-                       plan_stage.inputs.size());
-        const ValueId v = plan_stage.inputs[b.index];
-        PFRT_TRY(place_input(e, v, state, who, slot_of, resident, graph.at(v).name));
-        break;
-      }
-      case PFRT_BUFFER_OUT: {
-        if (outside(plan_stage.outputs.size()))
-          return error(Code::kPROVIDER, who, " returned a program with output ", b.index, " of ",
-                       plan_stage.outputs.size());
-        const ValueId v = plan_stage.outputs[b.index];
-        const Type& type = state.types[v];
-        e.value = v;
-        const bool known = type.is_tensor() && type.fixed();
-        if (known) {
-          const Dims dims = dims_of(type);
-          const uint64_t bytes = tensor_bytes(type.dtype, element_count(dims.data(), dims.size()));
-          if (b.bytes != bytes && b.bytes != PFRT_BYTES_UNKNOWN)
-            return error(Code::kPROVIDER, who, " returned a program that writes ", b.bytes,
-                         " bytes to '", graph.at(v).name, "', which has ", bytes);
-          e.bytes = bytes;
-        }
-        if (slot_of[v] != kNoId) {
-          const bool late = b.bytes == PFRT_BYTES_UNKNOWN || !known;
-          e.place = late ? Place::kAllocated : Place::kOutput;
-          e.slot = slot_of[v];
-          outputs_.push_back(
-              {v, e.slot, type.dtype, late ? Dims() : dims_of(type), e.bytes, !late, e.space});
-        } else {
-          if (!known)
-            return error(Code::kINTERNAL, "the dimensions of '", graph.at(v).name,
-                         "' are not known");
-          e.place = Place::kBlock;
-        }
-        inner_[v] = entries_.size();
-        break;
-      }
-      case PFRT_BUFFER_TEMP:
-        if (b.bytes == PFRT_BYTES_UNKNOWN)
-          return error(Code::kPROVIDER, who,
-                       " returned a program with a temporary buffer of unknown size");
-        e.place = Place::kBlock;
-        break;
-      case PFRT_BUFFER_CONST:
-        if (outside(stage.constants.size()))
-          return error(Code::kPROVIDER, who, " returned a program with packed constant ", b.index,
-                       " of ", stage.constants.size());
-        e.place = Place::kConstant;
-        e.constant = stage.constants[b.index]->data();
-        e.bytes = stage.constants[b.index]->bytes();
-        break;
-      case PFRT_BUFFER_INITIALIZER: {
-        const Tensor* t = b.index < graph.value_count() ? graph.constant(b.index) : nullptr;
-        if (!t)
-          return error(Code::kPROVIDER, who, " returned a program that reads value ", b.index,
-                       " as a constant, which it is not");
-        e.place = Place::kConstant;
-        // What is copied to be aligned is all read, and in memory twice.
-        e.constant = b.alignment == 1 && !on_device ? t->at_any_address() : t->data();
-        e.bytes = t->bytes();
-        break;
-      }
-      case PFRT_BUFFER_PART:  // placed when all that they may lie in are
-        break;
-      default:
-        return error(Code::kUNSUPPORTED, who, " returned a program with a buffer of kind ", b.kind,
-                     ", which this host does not know");
-    }
-    if (on_device && e.place == Place::kConstant) {
-      PFRT_ASSIGN(e.constant, upload(stage, e.constant, e.bytes, transfers, fresh));
-    }
-    entries_.push_back(e);
-  }
-  PFRT_TRY(place_parts(stage, state));
-  Device* culprit = nullptr;
-  PFRT_TRY(transfers.run(&culprit));
-  for (const auto& [host, buffer] : fresh) provider.set_uploaded(host, buffer);
-  for (uint32_t i = 0; i < program.step_count; ++i) {
-    const pfrt_step& step = step_at(program, i);
-    for (uint32_t r = 0; r < step.read_count + step.write_count; ++r) {
-      const uint32_t b = r < step.read_count ? step.reads[r] : step.writes[r - step.read_count];
-      if (b >= program.buffer_count)
-        return error(Code::kPROVIDER, who, " returned a step that uses buffer ", b, " of ",
-                     program.buffer_count);
-    }
-    NodeId origin = kNoId;
-    if (step.node_count > 0 && step.nodes[0] < snapshot.get().node_count)
-      origin = snapshot.node_id(step.nodes[0]);
-    steps_.push_back({&step, static_cast<uint32_t>(programs_.size() - 1), origin});
-    scratch_bytes_ = std::max(scratch_bytes_, (step.scratch_bytes + 63) / 64 * 64);
-  }
-  return {};
 }
 
 Status SegmentPlan::fail_output(const OutputValue& o, Status status) const {
@@ -405,19 +231,20 @@ Status SegmentPlan::execute(std::vector<ValuePtr>& slots, const std::vector<Outp
     const os::ForkPause pause;  // nothing below holds a lock that others use
     std::optional<LoopsAhead> ahead;
     if (control.width > 1) ahead.emplace();
-    for (size_t at = 0; at < moments_.size() && status.ok(); ++at)
-      status = run_moment(frame, moments_[at]);
+    for (size_t at = 0; at < levels_.size() && status.ok(); ++at)
+      status = run_level(frame, levels_[at]);
   }
   blocks_->give(std::move(block), bytes);
   give_device_blocks(device_blocks);
   PFRT_TRY(std::move(status));
   for (const OutputValue& o : outputs_)
     if (!slots[o.slot]) {
+      Status missing = error(Code::kPROVIDER, "running: a step did not allocate its output");
       for (const Program& p : programs_)
         for (uint32_t i = 0; i < p.program.buffer_count; ++i)
           if (entries_[p.first_entry + i].value == o.value)
-            control.culprit = &p.stage->executable->provider();
-      return error(Code::kPROVIDER, "running: a step did not allocate its output");
+            missing.blame(p.stage->executable->provider());
+      return missing;
     }
   return {};
 }
@@ -429,8 +256,8 @@ Status SegmentPlan::run_step(Frame& frame, uint32_t at, uint32_t workers, uint32
   const pfrt_step& step = *steps_[at].step;
   const Program& program = programs_[steps_[at].program];
   if (step.width > 0) workers = std::min(workers, step.width);
-  if (at == program.first_step && !program.borders.empty())
-    PFRT_TRY(cross_border(program, *frame.slots, frame.pointers, control));
+  if (at == program.first_step && !program.transfers.empty())
+    PFRT_TRY(run_device_transfers(program, *frame.slots, frame.pointers));
   Call call{&frame, steps_[at].program, workers, scratch, {}, {}, {}};
   pfrt_step_context context{};
   context.struct_size = sizeof context;
@@ -454,12 +281,13 @@ Status SegmentPlan::run_step(Frame& frame, uint32_t at, uint32_t workers, uint32
   const Code kind = static_cast<Code>(code);
   if (kind != Code::kOK && kind == control.stop()) return stop_status(kind);
   if (kind != Code::kOK) {
-    control.culprit = &program.stage->executable->provider();
     const NodeId node = steps_[at].node;
-    return error(kind, "running ",
-                 node == kNoId ? "" : describe(*graph_, *graph_->node(node)) + " ", "in step '",
-                 view(step.kernel),
-                 "': ", call.text.empty() ? std::string(code_text(kind)) : call.text);
+    Status status =
+        error(kind, "running ", node == kNoId ? "" : describe(*graph_, *graph_->node(node)) + " ",
+              "in step '", view(step.kernel),
+              "': ", call.text.empty() ? std::string(code_text(kind)) : call.text);
+    status.blame(program.stage->executable->provider());
+    return status;
   }
   // A loop that was cut short has left its step's results half done.
   if (const Code stop = control.stop(); stop != Code::kOK) return stop_status(stop);
@@ -467,38 +295,35 @@ Status SegmentPlan::run_step(Frame& frame, uint32_t at, uint32_t workers, uint32
 }
 
 // Independent steps: each has a part of the threads, and of the scratch that belongs to them.
-Status SegmentPlan::run_moment(Frame& frame, const std::vector<uint32_t>& steps) {
+Status SegmentPlan::run_level(Frame& frame, const std::vector<uint32_t>& steps) {
   const uint32_t width = frame.control->width;
   const auto at_once = std::min(width, static_cast<uint32_t>(steps.size()));
   if (at_once == 1) {
     for (const uint32_t s : steps) PFRT_TRY(run_step(frame, s, width, 0, frame.scratch));
     return {};
   }
-  struct Moment {
+  struct Level {
     SegmentPlan* plan;
     Frame* frame;
     const std::vector<uint32_t>& steps;
     uint32_t workers;
     std::vector<Status> outcome;
-  } moment{this, &frame, steps, width / at_once, std::vector<Status>(steps.size())};
+  } level{this, &frame, steps, width / at_once, std::vector<Status>(steps.size())};
   frame.control->loop(
       at_once, steps.size(),
       [](void* arg, uint64_t i, uint32_t worker) {
-        Moment& m = *static_cast<Moment*>(arg);
+        Level& l = *static_cast<Level*>(arg);
         try {
-          m.outcome[i] =
-              m.plan->run_step(*m.frame, m.steps[i], m.workers, worker,
-                               m.frame->scratch + m.plan->scratch_bytes_ * m.workers * worker);
+          l.outcome[i] =
+              l.plan->run_step(*l.frame, l.steps[i], l.workers, worker,
+                               l.frame->scratch + l.plan->scratch_bytes_ * l.workers * worker);
         } catch (const std::bad_alloc&) {
-          m.outcome[i] = Status(Code::kOUT_OF_MEMORY, "running: no memory left");
+          l.outcome[i] = Status(Code::kOUT_OF_MEMORY, "running: no memory left");
         }
       },
-      &moment);
+      &level);
   for (size_t i = 0; i < steps.size(); ++i) {
-    if (moment.outcome[i].ok()) continue;
-    // Several may have failed: the first one's error is reported, so its provider is to blame.
-    frame.control->culprit = &programs_[steps_[steps[i]].program].stage->executable->provider();
-    return std::move(moment.outcome[i]);
+    if (!level.outcome[i].ok()) return std::move(level.outcome[i]);
   }
   return {};
 }

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <atomic>
+#include <list>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -13,11 +14,15 @@
 #include <vector>
 
 #include "core/exec/block_pool.h"
-#include "core/exec/compiled.h"
-#include "core/exec/host_ops.h"
+#include "core/exec/host/host_ops.h"
+#include "core/exec/run/run_types.h"
+#include "core/op/engine/inference.h"
 #include "core/plan/levels.h"
+#include "core/plan/partition.h"
 
 namespace pfrt {
+
+class SegmentPlan;
 
 struct StageExecutable {
   const Stage* stage = nullptr;
@@ -68,13 +73,13 @@ class SegmentPlan {
  public:
   // |state| holds the type of every value of the segment, |resident| by slot the device that a
   // value to be read lives on (empty: all are on the host). |concurrent|: independent steps run at
-  // once, where all is on the host. |culprit| is set when a provider's call fails.
+  // once, where all is on the host.
   static Result<std::shared_ptr<SegmentPlan>> build(const Graph& graph, const Snapshot& snapshot,
                                                     Segment& segment,
                                                     const std::vector<uint32_t>& slot_of,
                                                     InferState state,
                                                     const std::vector<Device*>& resident,
-                                                    bool concurrent, const Provider** culprit);
+                                                    bool concurrent);
   ~SegmentPlan();
   SegmentPlan(const SegmentPlan&) = delete;
   SegmentPlan& operator=(const SegmentPlan&) = delete;
@@ -102,7 +107,7 @@ class SegmentPlan {
   static constexpr size_t kNone = SIZE_MAX;
   // A copy made before a program's first step, of a value that is in another memory than the
   // program wants it in.
-  struct Border {
+  struct DeviceTransfer {
     size_t from;  // entry, or kNone: the value in |slot|
     uint32_t slot;
     size_t to;  // entry
@@ -119,7 +124,7 @@ class SegmentPlan {
     bool made = false;
     size_t first_entry = 0;
     size_t first_step = 0;
-    std::vector<Border> borders;
+    std::vector<DeviceTransfer> transfers;
   };
   struct StepRef {
     const pfrt_step* step;
@@ -139,29 +144,46 @@ class SegmentPlan {
   struct Call;
 
   SegmentPlan() = default;
-  Status add_program(const Graph& graph, const Snapshot& snapshot, StageExecutable& stage,
-                     const pfrt_shapes& shapes, const InferState& state,
-                     const std::vector<uint32_t>& slot_of, const std::vector<Device*>& resident);
-  Status place_parts(const StageExecutable& stage, const InferState& state);
-  std::vector<bool> have_parts(const std::vector<size_t>& root) const;
+  // What the programs of a plan are made of.
+  struct Source {
+    const Graph& graph;
+    const Snapshot& snapshot;
+    const pfrt_shapes& shapes;
+    const InferState& state;
+    const std::vector<uint32_t>& slot_of;
+    const std::vector<Device*>& resident;
+  };
+  // Constants on their way to a device, by their address on the host.
+  using Uploads = std::vector<std::pair<const void*, std::shared_ptr<Buffer>>>;
+  Status add_program(const Source& source, StageExecutable& stage);
+  Result<Entry> make_entry(const Source& source, StageExecutable& stage, const pfrt_buffer& buffer,
+                           Transfers& transfers, Uploads& fresh);
+  Status place_output(const Source& source, const StageExecutable& stage, const pfrt_buffer& buffer,
+                      Entry& entry);
+  Status place_constant(const Source& source, StageExecutable& stage, const pfrt_buffer& buffer,
+                        Transfers& transfers, Uploads& fresh, Entry& entry);
+  Status add_steps(const Source& source, const std::string& who);
+  Status place_sub_buffers(const StageExecutable& stage, const InferState& state);
+  std::vector<bool> have_sub_buffers(const std::vector<size_t>& root) const;
   std::vector<StepUse> claims(const std::vector<size_t>& root) const;
   uint32_t space_of(Provider& provider);
-  Status place_input(Entry& entry, ValueId value, const InferState& state, const std::string& who,
-                     const std::vector<uint32_t>& slot_of, const std::vector<Device*>& resident,
-                     const std::string& name);
+  Status place_input(const Source& source, const StageExecutable& stage, const pfrt_buffer& buffer,
+                     Entry& entry);
   Result<const void*> upload(StageExecutable& stage, const void* host, uint64_t bytes,
-                             Transfers& transfers,
-                             std::vector<std::pair<const void*, std::shared_ptr<Buffer>>>& fresh);
+                             Transfers& transfers, Uploads& fresh);
+  struct Liveness;
+  Liveness liveness(const std::vector<size_t>& root, const std::vector<uint32_t>& time);
+  void share_in_place(std::vector<size_t>& root, Liveness& live) const;
   Status place_buffers(bool concurrent);
-  Status run_moment(Frame& frame, const std::vector<uint32_t>& steps);
+  Status run_level(Frame& frame, const std::vector<uint32_t>& steps);
   Status run_step(Frame& frame, uint32_t at, uint32_t workers, uint32_t lane, char* scratch);
   Status take_device_blocks(std::vector<std::shared_ptr<Buffer>>& blocks);
   // Brings |block|'s pointers, by entry, up to date for a run.
   void point(BlockPool::Block& block, const std::vector<std::shared_ptr<Buffer>>& device_blocks,
              const std::vector<ValuePtr>& slots) const;
   void give_device_blocks(std::vector<std::shared_ptr<Buffer>>& blocks);
-  Status cross_border(const Program& program, const std::vector<ValuePtr>& slots,
-                      std::span<void* const> pointers, const RunControl& control) const;
+  Status run_device_transfers(const Program& program, const std::vector<ValuePtr>& slots,
+                              std::span<void* const> pointers) const;
 
   // What could not be done with output |o|, with its name and type in front.
   Status fail_output(const OutputValue& o, Status status) const;
@@ -172,8 +194,8 @@ class SegmentPlan {
   std::vector<size_t> moving_;  // entries whose memory differs from run to run
   uint64_t number_ = 0;         // no other plan's
   std::vector<StepRef> steps_;
-  std::vector<std::vector<uint32_t>> moments_;  // steps that run at once, one after another
-  struct Measured {                             // of a step's last profiled run
+  std::vector<std::vector<uint32_t>> levels_;  // steps that run at once, level after level
+  struct Measured {                            // of a step's last profiled run
     std::atomic<uint64_t> started_ns, took_ns;
     std::atomic<uint32_t> lane;
   };

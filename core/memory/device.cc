@@ -32,12 +32,12 @@ void Transfers::add(void* to, Device* to_device, const void* from, Device* from_
   }
 }
 
-Status Transfers::run_batches(Device** culprit) {
+Status Transfers::run_batches() {
   Status status;
   const auto did = [&](const Batch& batch, Status outcome) {
     if (outcome.ok() || !status.ok()) return;
-    *culprit = batch.device;
     status = std::move(outcome);
+    status.blame(*batch.device);
   };
   size_t started = 0;
   for (; started < batches_.size() && status.ok(); ++started)
@@ -51,11 +51,11 @@ Status Transfers::run_batches(Device** culprit) {
   return status;
 }
 
-Status Transfers::run(Device** culprit) {
-  PFRT_TRY(run_batches(culprit));
+Status Transfers::run() {
+  PFRT_TRY(run_batches());
   for (const Passing& p : passing_)
     put(p.to_device, Device::Direction::kToDevice, {p.to, p.bytes.get(), p.count});
-  PFRT_TRY(run_batches(culprit));
+  PFRT_TRY(run_batches());
   passing_.clear();
   return {};
 }

@@ -37,8 +37,9 @@ class Transfers {
   // A null device is the host. Nothing is copied before run.
   void add(void* to, Device* to_device, const void* from, Device* from_device, uint64_t bytes);
   bool empty() const { return batches_.empty() && passing_.empty(); }
-  // Returns when what came to the host is there. |culprit| is the device whose call failed.
-  Status run(Device** culprit);
+  // Returns when what came to the host is there. A failure is blamed on the device whose call it
+  // was.
+  Status run();
 
  private:
   struct Batch {
@@ -53,7 +54,7 @@ class Transfers {
     uint64_t count;
   };
   void put(Device* device, Device::Direction direction, const Device::Copy& copy);
-  Status run_batches(Device** culprit);
+  Status run_batches();
   std::vector<Batch> batches_;
   std::vector<Passing> passing_;
 };

@@ -423,8 +423,7 @@ Status own(Tensor& tensor) {
                 Tensor::allocate_on(tensor.buffer->device(), tensor.dtype, tensor.dims));
     Transfers transfers;
     transfers.add(copy.data(), copy.device(), tensor.data(), tensor.device(), tensor.bytes());
-    Device* culprit = nullptr;
-    PFRT_TRY(transfers.run(&culprit));
+    PFRT_TRY(transfers.run());
     tensor = std::move(copy);
     return {};
   }

@@ -73,8 +73,7 @@ Status check_all_run(const Graph& graph, const std::vector<NodeId>& order,
 
 Result<Partition> partition(const Graph& graph, const std::vector<NodeId>& order,
                             const Snapshot& snapshot, const std::vector<Candidate>& candidates,
-                            const std::vector<Refusal>& refusals, const Provider** culprit,
-                            const Progress* progress) {
+                            const std::vector<Refusal>& refusals, const Progress* progress) {
   const auto look = [&] { return progress ? progress->stop() : Status(); };
   const uint32_t count = static_cast<uint32_t>(order.size());
   std::vector<Claims> claims;
@@ -84,10 +83,7 @@ Result<Partition> partition(const Graph& graph, const std::vector<NodeId>& order
       continue;
     }
     auto one = candidate.provider->claim(snapshot.get());
-    if (!one.ok()) {
-      *culprit = candidate.provider.get();
-      return one.take_status();
-    }
+    if (!one.ok()) return std::move(one.take_status().blame(*candidate.provider));
     claims.push_back(one.take());
     PFRT_TRY(look());
   }

@@ -39,12 +39,12 @@ struct Refusal {
   std::string reason;
 };
 
-// All nodes nobody runs are reported at once (UNSUPPORTED_OPERATOR, one child each). When a
-// provider fails to say what it claims, |culprit| is that provider. |progress| (null: nobody) may
-// stop it between providers.
+// All nodes nobody runs are reported at once (UNSUPPORTED_OPERATOR, one child each). A
+// provider that fails to say what it claims is to blame. |progress| (null: nobody) may stop it
+// between providers.
 Result<Partition> partition(const Graph& graph, const std::vector<NodeId>& order,
                             const Snapshot& snapshot, const std::vector<Candidate>& candidates,
-                            const std::vector<Refusal>& refusals, const Provider** culprit,
+                            const std::vector<Refusal>& refusals,
                             const Progress* progress = nullptr);
 
 }  // namespace pfrt

@@ -22,6 +22,7 @@ namespace pfrt {
 // What the host was told to use, before it is opened.
 struct ProviderSource {
   std::string name;
+  std::string path;  // of its file; empty where a client registered it
   std::string device;
   std::vector<std::pair<std::string, std::string>> options;
   const pfrt_provider_table* table = nullptr;

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "core/plan/snapshot.h"
+#include "core/session/provider_options.h"
 
 namespace pfrt {
 namespace {
@@ -13,13 +14,7 @@ constexpr uint64_t kMostNsToFold = 5'000'000'000;
 
 // "CPUExecutionProvider" answers to its name, and to "cpu".
 bool answers_to(const std::string& name, std::string_view target) {
-  if (target.empty() || target == name) return true;
-  constexpr std::string_view kSuffix = "ExecutionProvider";
-  std::string word = name.ends_with(kSuffix) ? name.substr(0, name.size() - kSuffix.size()) : name;
-  std::ranges::transform(word, word.begin(), [](char c) {
-    return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  });
-  return word == target;
+  return target.empty() || target == name || target == provider_word(name);
 }
 
 }  // namespace
@@ -36,30 +31,24 @@ PassContext PassServices::context() {
                                 const std::shared_ptr<const Graph>& after) {
       return verifier_->difference(before, after);
     };
-  context.progress = &progress_;
+  context.progress = &services_.progress;
   return context;
 }
 
 Result<std::vector<ValuePtr>> PassServices::evaluate(std::shared_ptr<const Graph> graph) const {
-  const Provider* culprit = nullptr;
-  const CompileContext context{.candidates = candidates_,
-                               .packed = packed_,
-                               .logger = logger_,
-                               .culprit = &culprit,
-                               .progress = &progress_,
-                               .run_once = true};
   const size_t count = graph->outputs.size();
-  PFRT_ASSIGN(const auto compiled, CompiledGraph::create(std::move(graph), context));
+  PFRT_ASSIGN(const auto compiled,
+              CompiledGraph::create(std::move(graph), services_, {.run_once = true}));
   RunControl control;
-  control.cancelled = progress_.cancel_flag();
-  control.deadline_ns = progress_.deadline_within(os::monotonic_ns() + kMostNsToFold);
+  control.cancelled = services_.progress.cancel_flag();
+  control.deadline_ns = services_.progress.deadline_within(os::monotonic_ns() + kMostNsToFold);
   std::vector<ValuePtr> outputs;
   PFRT_TRY(compiled->run({}, std::vector<OutputRequest>(count), control, outputs));
   return outputs;
 }
 
 const Candidate* PassServices::find(std::string_view target) const {
-  for (const Candidate& candidate : candidates_)
+  for (const Candidate& candidate : services_.candidates)
     if (answers_to(candidate.name, target) && (candidate.provider || !target.empty()))
       return &candidate;
   return nullptr;

@@ -6,7 +6,7 @@
 #include <memory>
 #include <vector>
 
-#include "core/exec/compiled.h"
+#include "core/exec/compiled_graph.h"
 #include "core/pass/pass.h"
 #include "core/session/verify.h"
 
@@ -15,14 +15,9 @@ namespace pfrt {
 // Answers questions for as long as the candidates' providers live, which it keeps.
 class PassServices {
  public:
-  // |progress| and |verifier| may be null.
-  PassServices(std::vector<Candidate> candidates, PackedStore* packed, Logger* logger,
-               const Progress* progress = nullptr, Verifier* verifier = nullptr)
-      : candidates_(std::move(candidates)),
-        packed_(packed),
-        logger_(logger),
-        verifier_(verifier),
-        progress_(progress ? *progress : Progress()) {}
+  // |verifier| may be null.
+  explicit PassServices(CompileServices services, Verifier* verifier = nullptr)
+      : services_(std::move(services)), verifier_(verifier) {}
 
   // Valid while this object lives.
   PassContext context();
@@ -33,11 +28,8 @@ class PassServices {
                       std::string_view target) const;
   const Candidate* find(std::string_view target) const;
 
-  std::vector<Candidate> candidates_;
-  PackedStore* packed_;
-  Logger* logger_;
+  const CompileServices services_;
   Verifier* verifier_;
-  const Progress progress_;
 };
 
 }  // namespace pfrt

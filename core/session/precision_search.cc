@@ -98,14 +98,7 @@ PrecisionSearch::PrecisionSearch(Context context) : context_(std::move(context))
 PrecisionSearch::~PrecisionSearch() = default;
 
 Result<std::unique_ptr<CompiledGraph>> PrecisionSearch::compile(const Hints* hints) const {
-  const Provider* culprit = nullptr;
-  return CompiledGraph::create(graph_, {.candidates = context_.candidates,
-                                        .packed = context_.packed,
-                                        .logger = context_.logger,
-                                        .fallback = true,
-                                        .culprit = &culprit,
-                                        .progress = &context_.progress,
-                                        .node_precision = hints});
+  return CompiledGraph::create(graph_, context_, {.node_precision = hints});
 }
 
 Status PrecisionSearch::run(CompiledGraph& graph, const std::vector<ValuePtr>& inputs,

@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/exec/compiled.h"
+#include "core/exec/compiled_graph.h"
 #include "core/session/sensitivity.h"
 #include "core/session/verify.h"
 
@@ -26,11 +26,7 @@ struct PrecisionChoice {
 
 class PrecisionSearch {
  public:
-  struct Context {
-    std::vector<Candidate> candidates;  // as in CompileContext
-    PackedStore* packed = nullptr;
-    Logger* logger = nullptr;
-    Progress progress;                                  // who may stop it
+  struct Context : CompileServices {
     const std::vector<NamedValues>* samples = nullptr;  // in place of inputs made up; may be null
     // Of an element of an output, relative to the output's largest magnitude.
     double max_error = 0;

@@ -42,9 +42,9 @@ std::shared_ptr<Session::Plans> Session::current() const {
 }
 
 // Makes another attempt worth while after |status|, or returns the error that is to be reported.
-Status Session::cure(const Provider* culprit, Status status, bool* released) {
+Status Session::cure(Status status, bool* released) {
   const Fault fault = fault_of(status.code());
-  const size_t index = roster_->find(culprit);
+  const size_t index = roster_->find(status.culprit());
   if (fault == Fault::kNone) return status;
   if (index != Roster::kNobody) roster_->failed(index, status);
   if (!fallback_) return status;
@@ -74,7 +74,7 @@ Status Session::open_providers() {
       if (fault == Fault::kNone || !fallback_) return status;
       if (fault == Fault::kMemory) {
         // Nothing of the provider is there yet to be blamed: only memory can be helped.
-        PFRT_TRY(cure(nullptr, std::move(status), &released));
+        PFRT_TRY(cure(std::move(status), &released));
         continue;
       }
       if (fault == Fault::kDevice && roster_->reopen(i)) {
@@ -93,25 +93,23 @@ Result<std::shared_ptr<Session::Plans>> Session::plan() {
   while (true) {
     auto plans = std::make_shared<Plans>();
     plans->candidates = roster_->candidates();
-    const Provider* culprit = nullptr;
-    auto made = compile(optimised_->graph, *plans, &culprit, progress_);
+    auto made = compile(optimised_->graph, *plans, progress_);
     if (made.ok()) {
       plans->main = made.take();
       return plans;
     }
-    PFRT_TRY(cure(culprit, made.take_status(), &released));
+    PFRT_TRY(cure(made.take_status(), &released));
   }
 }
 
-Status Session::recover(const std::shared_ptr<Plans>& plans, const Provider* culprit, Status status,
-                        bool* released) {
+Status Session::recover(const std::shared_ptr<Plans>& plans, Status status, bool* released) {
   std::lock_guard lock(recovery_mutex_);
   const bool memory = fault_of(status.code()) == Fault::kMemory;
   // Another run has found the failure first.
   if (!memory && plans != current()) return {};
   const auto opened = roster_->opened();
   Status failure = status;
-  PFRT_TRY(cure(culprit, std::move(status), released));
+  PFRT_TRY(cure(std::move(status), released));
   if (memory) return {};
   auto made = plan();
   if (!made.ok()) {

@@ -29,10 +29,10 @@ std::shared_ptr<Provider> Roster::provider(size_t index) const {
   return entries_[index].provider;
 }
 
-size_t Roster::find(const Provider* provider) const {
+size_t Roster::find(const Device* culprit) const {
   std::lock_guard lock(mutex_);
-  for (size_t i = 0; provider && i < entries_.size(); ++i)
-    if (entries_[i].provider.get() == provider) return i;
+  for (size_t i = 0; culprit && i < entries_.size(); ++i)
+    if (entries_[i].provider.get() == culprit) return i;
   return kNobody;
 }
 

@@ -34,7 +34,7 @@ class Roster {
   std::vector<Candidate> candidates() const;
   std::shared_ptr<Provider> provider(size_t index) const;  // null when it is not open
   static constexpr size_t kNobody = SIZE_MAX;
-  size_t find(const Provider* provider) const;
+  size_t find(const Device* culprit) const;
   size_t find(std::string_view name) const;
 
   // Opens the device, anew when it is open; a failure is noted.

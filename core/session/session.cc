@@ -8,7 +8,7 @@
 
 #include "core/base/floating_point.h"
 #include "core/base/lock.h"
-#include "core/exec/home.h"
+#include "core/exec/device_copy.h"
 #include "core/ir/verify.h"
 #include "core/plan/client_operator.h"
 #include "core/plan/fault.h"
@@ -177,32 +177,28 @@ Result<std::shared_ptr<Session>> Session::create(std::shared_ptr<const Model> mo
 }
 
 Result<std::unique_ptr<CompiledGraph>> Session::compile(
-    const std::shared_ptr<const Graph>& canonical, const Plans& plans, const Provider** culprit,
+    const std::shared_ptr<const Graph>& canonical, const Plans& plans,
     const Progress& progress) const try {
-  PFRT_ASSIGN(std::vector<Candidate> candidates, with_operators(plans.candidates, *canonical));
+  PFRT_ASSIGN(const CompileServices with, services(plans.candidates, *canonical, progress));
   const bool own = canonical == optimised_->graph && !node_precision_.empty();
-  return CompiledGraph::create(canonical, {.candidates = std::move(candidates),
-                                           .packed = packed_,
-                                           .logger = logger_,
-                                           .fallback = fallback_,
-                                           .culprit = culprit,
-                                           .progress = &progress,
-                                           .concurrent_steps = concurrent_steps_,
-                                           .tune = tune_,
-                                           .precision = precision_,
-                                           .node_precision = own ? &node_precision_ : nullptr});
+  return CompiledGraph::create(canonical, with,
+                               {.fallback = fallback_,
+                                .concurrent_steps = concurrent_steps_,
+                                .tune = tune_,
+                                .precision = precision_,
+                                .node_precision = own ? &node_precision_ : nullptr});
 } catch (const std::bad_alloc&) {
   return error(Code::kOUT_OF_MEMORY, "planning graph '", canonical->name, "': no memory left");
 }
 
-Result<std::vector<Candidate>> Session::with_operators(std::vector<Candidate> candidates,
-                                                       const Graph& graph) const {
+Result<CompileServices> Session::services(std::vector<Candidate> candidates, const Graph& graph,
+                                          const Progress& progress) const {
   if (graph.operators) {
     PFRT_ASSIGN(auto opened,
                 Provider::open(client_operator_provider(graph.operators, max_pixels_), logger_));
     candidates.push_back({opened->name(), opened, {}});
   }
-  return candidates;
+  return CompileServices{std::move(candidates), packed_, logger_, progress};
 }
 
 Status Session::add_extra_outputs(Graph& graph) const {
@@ -229,8 +225,8 @@ Result<Model::Optimised> Session::optimise(const Graph& canonical, Verifier* ver
   PFRT_TRY(add_extra_outputs(*graph));
   Model::Optimised out;
   if (level != OptLevel::kNone) {
-    PFRT_ASSIGN(std::vector<Candidate> candidates, with_operators(roster_->candidates(), *graph));
-    PassServices services(std::move(candidates), packed_, logger_, &progress, verifier);
+    PFRT_ASSIGN(CompileServices own, services(roster_->candidates(), *graph, progress));
+    PassServices services(std::move(own), verifier);
     PassContext context = services.context();
     PipelineConfig config;
     config.level = level;
@@ -259,14 +255,8 @@ std::string Session::optimised_key() const {
 }
 
 Status Session::choose_precisions() {
-  PFRT_ASSIGN(std::vector<Candidate> candidates,
-              with_operators(roster_->candidates(), *optimised_->graph));
-  PrecisionSearch search({.candidates = std::move(candidates),
-                          .packed = packed_,
-                          .logger = logger_,
-                          .progress = progress_,
-                          .samples = &samples_,
-                          .max_error = max_error_});
+  PFRT_ASSIGN(CompileServices own, services(roster_->candidates(), *optimised_->graph, progress_));
+  PrecisionSearch search({std::move(own), &samples_, max_error_});
   PFRT_ASSIGN(PrecisionChoice choice, search.choose(optimised_->graph));
   node_precision_ = std::move(choice.nodes);
   pass_notes_.insert(pass_notes_.end(), choice.notes.begin(), choice.notes.end());
@@ -276,13 +266,8 @@ Status Session::choose_precisions() {
 Result<std::unique_ptr<Verifier>> Session::make_verifier(const Graph& graph,
                                                          const Progress& progress) const {
   if (!verify_) return std::unique_ptr<Verifier>();
-  Verifier::Context context;
-  PFRT_ASSIGN(context.candidates, with_operators(roster_->candidates(), graph));
-  context.packed = packed_;
-  context.logger = logger_;
-  context.progress = progress;
-  context.samples = samples_;
-  return std::make_unique<Verifier>(std::move(context));
+  PFRT_ASSIGN(CompileServices own, services(roster_->candidates(), graph, progress));
+  return std::make_unique<Verifier>(Verifier::Context{std::move(own), samples_});
 }
 
 Result<std::string> Session::difference(Verifier& verifier, const Graph& before,
@@ -424,8 +409,7 @@ Status Session::check_samples() const {
 
 Result<std::shared_ptr<CompiledGraph>> Session::variant(Plans& plans,
                                                         const std::vector<ValuePtr>& inputs,
-                                                        const RunControl& control,
-                                                        const Provider** culprit) const {
+                                                        const RunControl& control) const {
   std::vector<bool> fed;
   std::vector<ValueId> ids;
   for (size_t i = required_inputs_; i < inputs.size(); ++i) {
@@ -441,7 +425,7 @@ Result<std::shared_ptr<CompiledGraph>> Session::variant(Plans& plans,
   if (!slot) {
     std::vector<std::string> notes;  // the same as the first time
     PFRT_ASSIGN(auto optimised, prepare(ids, notes, progress));
-    PFRT_ASSIGN(slot, compile(optimised->graph, plans, culprit, progress));
+    PFRT_ASSIGN(slot, compile(optimised->graph, plans, progress));
   }
   return slot;
 }
@@ -449,11 +433,7 @@ Result<std::shared_ptr<CompiledGraph>> Session::variant(Plans& plans,
 Status Session::attempt(Plans& plans, const std::vector<ValuePtr>& inputs,
                         const std::vector<OutputRequest>& requests, const RunControl& control,
                         std::vector<ValuePtr>& outputs) const try {
-  const Provider* culprit = nullptr;
-  auto found = variant(plans, inputs, control, &culprit);
-  control.culprit = culprit;
-  if (!found.ok()) return found.take_status();
-  const std::shared_ptr<CompiledGraph> graph = found.take();
+  PFRT_ASSIGN(const std::shared_ptr<CompiledGraph> graph, variant(plans, inputs, control));
   // The compiled graph's inputs are in the order of its graph; both orders are by the model's input
   // list.
   std::vector<ValuePtr> ordered;
@@ -469,7 +449,7 @@ Status Session::attempt(Plans& plans, const std::vector<ValuePtr>& inputs,
     }
   }
   PFRT_TRY(graph->run(std::move(ordered), requests, control, outputs));
-  return deliver(requests, outputs, control);
+  return place_outputs(requests, outputs);
 } catch (const std::bad_alloc&) {
   return error(Code::kOUT_OF_MEMORY, "running: no memory left");
 }
@@ -490,7 +470,7 @@ Status Session::run(const std::vector<ValuePtr>& inputs, const std::vector<Outpu
     if (fault_of(status.code()) == Fault::kNone) return status;
     PFRT_TRY(model_->intact(true));  // nobody is to blame for what zeros do
     outputs.clear();
-    PFRT_TRY(recover(plans, control.culprit, std::move(status), &released));
+    PFRT_TRY(recover(plans, std::move(status), &released));
   }
 }
 

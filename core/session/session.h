@@ -13,7 +13,8 @@
 #include <string>
 #include <vector>
 
-#include "core/exec/compiled.h"
+#include "core/exec/compiled_graph.h"
+#include "core/session/client_pass.h"
 #include "core/session/model.h"
 #include "core/session/options.h"
 #include "core/session/roster.h"
@@ -33,14 +34,6 @@ struct PortInfo {
 PortInfo port_info(const Graph& graph, ValueId id);
 
 class Sessions;
-
-// A rewrite that the client brought. |run| gives null when there was nothing to do.
-struct ClientPass {
-  std::string name;
-  int level = 1;  // 1 basic, 2 extended, 3 all: the lowest at which it runs
-  // What it has counted and warned of goes to |result|.
-  std::function<Result<std::shared_ptr<Graph>>(const Graph& graph, PassResult& result)> run;
-};
 
 class Session {
  public:
@@ -97,7 +90,7 @@ class Session {
 
   Session() = default;
   Result<std::unique_ptr<CompiledGraph>> compile(const std::shared_ptr<const Graph>& canonical,
-                                                 const Plans& plans, const Provider** culprit,
+                                                 const Plans& plans,
                                                  const Progress& progress) const;
   // The model's graph in canonical form, rewritten by the passes, without the constants of the
   // inputs in |fed|.
@@ -115,14 +108,14 @@ class Session {
   // How a client's pass that made |after| of |before| changed results; empty = it did not.
   Result<std::string> difference(Verifier& verifier, const Graph& before, const Graph& after) const;
   Status add_extra_outputs(Graph& graph) const;
-  // And who runs the client's operators, when the graph has some.
-  Result<std::vector<Candidate>> with_operators(std::vector<Candidate> candidates,
-                                                const Graph& graph) const;
+  // What compiling |graph| works with: |candidates|, and who runs the client's operators when the
+  // graph has some.
+  Result<CompileServices> services(std::vector<Candidate> candidates, const Graph& graph,
+                                   const Progress& progress) const;
   Status check_inputs(const std::vector<ValuePtr>& inputs) const;
   Status check_samples() const;
   Result<std::shared_ptr<CompiledGraph>> variant(Plans& plans, const std::vector<ValuePtr>& inputs,
-                                                 const RunControl& control,
-                                                 const Provider** culprit) const;
+                                                 const RunControl& control) const;
   Status attempt(Plans& plans, const std::vector<ValuePtr>& inputs,
                  const std::vector<OutputRequest>& requests, const RunControl& control,
                  std::vector<ValuePtr>& outputs) const;
@@ -130,10 +123,9 @@ class Session {
   std::shared_ptr<Plans> current() const;
   Status open_providers();
   Result<std::shared_ptr<Plans>> plan();
-  Status cure(const Provider* culprit, Status status, bool* released);
+  Status cure(Status status, bool* released);
   // Success means: try again with the current plans.
-  Status recover(const std::shared_ptr<Plans>& plans, const Provider* culprit, Status status,
-                 bool* released);
+  Status recover(const std::shared_ptr<Plans>& plans, Status status, bool* released);
 
   // First, so that it goes last: executables and providers may call back into what it holds.
   std::shared_ptr<void> keep_;

@@ -68,10 +68,7 @@ void Verifier::warn(const std::string& text) {
 }
 
 Result<std::unique_ptr<CompiledGraph>> Verifier::compile(std::shared_ptr<const Graph> graph) const {
-  const Provider* culprit = nullptr;
-  return CompiledGraph::create(
-      std::move(graph),
-      {context_.candidates, context_.packed, context_.logger, true, &culprit, &context_.progress});
+  return CompiledGraph::create(std::move(graph), context_);
 }
 
 Status Verifier::run(CompiledGraph& graph, const std::vector<ValuePtr>& inputs, double seconds,

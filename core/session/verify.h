@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/exec/compiled.h"
+#include "core/exec/compiled_graph.h"
 
 namespace pfrt {
 
@@ -21,14 +21,10 @@ using NamedValues = std::vector<std::pair<std::string, ValuePtr>>;
 
 class Verifier {
  public:
-  struct Context {
-    std::vector<Candidate> candidates;  // as in CompileContext
-    PackedStore* packed = nullptr;
-    Logger* logger = nullptr;
-    Progress progress;                 // who may stop it
+  struct Context : CompileServices {
     std::vector<NamedValues> samples;  // given inputs: one of each name, a graph's others are left
-    double seconds =
-        20;  // of one run, after which |before| counts as refusing it: loops may be endless
+    // Of one run, after which |before| counts as refusing it: loops may be endless.
+    double seconds = 20;
   };
   explicit Verifier(Context context);
   ~Verifier();

@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/exec/control.h"
+#include "core/exec/run/control.h"
 #include "core/ir/graph.h"
 
 namespace pfrt::host {

@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "core/exec/host/call.h"
-#include "core/exec/slices.h"
+#include "core/exec/host/slices.h"
 
 namespace pfrt::host {
 namespace {

@@ -6,7 +6,7 @@
 #include <numeric>
 
 #include "core/exec/host/call.h"
-#include "core/op/engine/string_numbers.h"
+#include "core/op/engine/lookup.h"
 
 namespace pfrt::host {
 namespace {

@@ -7,7 +7,7 @@
 #include <cstring>
 #include <thread>
 
-#include "core/exec/compiled.h"
+#include "core/exec/compiled_graph.h"
 
 namespace pfrt {
 namespace {
@@ -136,14 +136,11 @@ class Packed : public testing::Test {
     doubler.packed = 0;
     doubler.alignment = 0;
     doubler.answer = PFRT_CODE_OK;
-    context_.candidates.push_back({"Doubler", open_doubler(), {}});
-    context_.packed = &store_;
+    services_.candidates.push_back({"Doubler", open_doubler(), {}});
+    services_.packed = &store_;
   }
   Result<std::unique_ptr<CompiledGraph>> compile_graph(const std::shared_ptr<const Graph>& graph) {
-    CompileContext own = context_;
-    const Provider* culprit = nullptr;
-    own.culprit = &culprit;
-    return CompiledGraph::create(graph, own);
+    return CompiledGraph::create(graph, services_);
   }
   static float run(CompiledGraph& graph, float x) {
     auto tensor = Tensor::of_float({x});
@@ -153,7 +150,7 @@ class Packed : public testing::Test {
     return status.ok() ? *outputs[0]->tensor.as<float>() : 0;
   }
   PackedStore store_;
-  CompileContext context_;
+  CompileServices services_;
 };
 
 TEST_F(Packed, constants_are_packed_once_for_all_that_share_them) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/exec/pool.h"
+#include "core/exec/run/pool.h"
 
 #include <dirent.h>
 #include <gtest/gtest.h>

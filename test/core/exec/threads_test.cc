@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/exec/threads.h"
+#include "core/exec/run/threads.h"
 
 #include <gtest/gtest.h>
 

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <random>
 
-#include "core/exec/compiled.h"
+#include "core/exec/compiled_graph.h"
 #include "core/ir/verify.h"
 #include "core/op/engine/canonicalise.h"
 #include "core/pass/numbers.h"
@@ -53,14 +53,9 @@ Result<std::vector<ValuePtr>> outputs_of(const std::shared_ptr<Graph>& graph,
                                          const std::vector<Candidate>& providers,
                                          const std::map<std::string, int64_t>& symbols) {
   PackedStore packed;
-  const Provider* culprit = nullptr;
   Logger logger;
-  CompileContext context;
-  context.candidates = providers;
-  context.packed = &packed;
-  context.logger = &logger;
-  context.culprit = &culprit;
-  PFRT_ASSIGN(const auto compiled, CompiledGraph::create(graph, context));
+  PFRT_ASSIGN(const auto compiled,
+              CompiledGraph::create(graph, {providers, &packed, &logger, Progress()}));
   std::vector<ValuePtr> inputs;
   for (ValueId id : compiled->inputs()) {
     const GraphValue& value = graph->at(id);
@@ -171,7 +166,7 @@ std::string PassGraph::optimised(const std::vector<std::map<std::string, int64_t
   const std::vector<Candidate> providers = candidates();
   PackedStore packed;
   Logger logger;
-  PassServices services(providers, &packed, &logger);
+  PassServices services({providers, &packed, &logger, Progress()});
   PassContext context = services.context();
   PipelineConfig config;
   config.level = level;

@@ -71,7 +71,7 @@ class Quantized : public Writer {
 std::string optimised(Writer& w, PassResult* result = nullptr) {
   const std::shared_ptr<Graph> before = w.canonical();
   std::shared_ptr<Graph> after = before->clone();
-  PassServices services(cpu_alone(), packed(), &silent_logger());
+  PassServices services({cpu_alone(), packed(), &silent_logger(), Progress()});
   PassContext context = services.context();
   PipelineConfig config;
   config.level = OptLevel::kAll;
@@ -80,11 +80,7 @@ std::string optimised(Writer& w, PassResult* result = nullptr) {
   PassResult all;
   const Status status = pipeline.run_until_fixed_point(after, context, all);
   if (!status.ok()) return status.message();
-  Verifier::Context verification;
-  verification.candidates = cpu_alone();
-  verification.packed = packed();
-  verification.logger = &silent_logger();
-  Verifier verifier(std::move(verification));
+  Verifier verifier({{cpu_alone(), packed(), &silent_logger(), Progress()}});
   auto difference = verifier.difference(before, after);
   if (!difference.ok()) return difference.status().message();
   if (!difference->empty()) return *difference;

@@ -177,7 +177,7 @@ class Verified {
     const Progress progress(cancelled, nullptr, nullptr);
     context.progress = progress;
     Verifier verifier(std::move(context));
-    PassServices services(cpu_alone(), packed(), &silent_logger(), &progress, &verifier);
+    PassServices services({cpu_alone(), packed(), &silent_logger(), progress}, &verifier);
     PassContext passes = services.context();
     PipelineConfig config;
     config.level = OptLevel::kAll;
@@ -216,9 +216,8 @@ class Verified {
 };
 
 std::vector<ValuePtr> outputs_of(const std::shared_ptr<const Graph>& graph, uint32_t variant) {
-  const Provider* culprit = nullptr;
   auto compiled =
-      CompiledGraph::create(graph, {cpu_alone(), packed(), &silent_logger(), true, &culprit});
+      CompiledGraph::create(graph, {cpu_alone(), packed(), &silent_logger(), Progress()});
   EXPECT_TRUE(compiled.ok()) << compiled.status().message();
   if (!compiled.ok()) return {};
   auto inputs = TrialInputs(*graph, (*compiled)->inputs()).make(variant, 7);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/exec/slices.h"
+#include "core/exec/host/slices.h"
 
 #include <algorithm>
 #include <cstring>

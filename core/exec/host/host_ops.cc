@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/exec/host_ops.h"
+#include "core/exec/host/host_ops.h"
 
 #include "core/exec/host/call.h"
 

@@ -9,7 +9,7 @@
 #include <atomic>
 #include <functional>
 
-#include "core/exec/executor.h"
+#include "core/exec/run/executor.h"
 
 namespace pfrt {
 

@@ -6,19 +6,15 @@
 
 #include <vector>
 
-#include "core/exec/compiled.h"
+#include "core/exec/run/run_types.h"
 
 namespace pfrt {
 
 // Tensors that live on a device become copies in host memory; other values stay.
-Status bring_home(const std::vector<ValuePtr*>& values, const RunControl& control);
+Status copy_to_host(const std::vector<ValuePtr*>& values);
 
 // Puts |outputs| where |requests| want them as far as devices are concerned. What is on the host
 // and is wanted there stays where it is.
-Status deliver(const std::vector<OutputRequest>& requests, std::vector<ValuePtr>& outputs,
-               const RunControl& control);
-
-// Makes |transfers|; a failure is blamed on the provider whose device it was.
-Status run_transfers(Transfers& transfers, const RunControl& control);
+Status place_outputs(const std::vector<OutputRequest>& requests, std::vector<ValuePtr>& outputs);
 
 }  // namespace pfrt

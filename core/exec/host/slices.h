@@ -8,7 +8,7 @@
 #include <span>
 #include <vector>
 
-#include "core/exec/compiled.h"
+#include "core/exec/run/run_types.h"
 
 namespace pfrt {
 

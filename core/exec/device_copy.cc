@@ -1,17 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/exec/home.h"
+#include "core/exec/device_copy.h"
 
 namespace pfrt {
 
-Status run_transfers(Transfers& transfers, const RunControl& control) {
-  if (transfers.empty()) return {};
-  Device* culprit = nullptr;
-  Status status = transfers.run(&culprit);
-  if (!status.ok()) control.culprit = dynamic_cast<const Provider*>(culprit);
-  return status;
-}
-
-Status bring_home(const std::vector<ValuePtr*>& values, const RunControl& control) {
+Status copy_to_host(const std::vector<ValuePtr*>& values) {
   Transfers transfers;
   std::vector<std::pair<ValuePtr*, ValuePtr>> moved;
   for (ValuePtr* value : values) {
@@ -21,13 +13,12 @@ Status bring_home(const std::vector<ValuePtr*>& values, const RunControl& contro
     transfers.add(here.data(), nullptr, there.data(), there.device(), there.bytes());
     moved.emplace_back(value, Value::of(std::move(here)));
   }
-  PFRT_TRY(run_transfers(transfers, control));
+  PFRT_TRY(transfers.run());
   for (auto& [value, here] : moved) *value = std::move(here);
   return {};
 }
 
-Status deliver(const std::vector<OutputRequest>& requests, std::vector<ValuePtr>& outputs,
-               const RunControl& control) {
+Status place_outputs(const std::vector<OutputRequest>& requests, std::vector<ValuePtr>& outputs) {
   Transfers transfers;
   std::vector<std::pair<size_t, ValuePtr>> moved;
   for (size_t i = 0; i < requests.size() && i < outputs.size(); ++i) {
@@ -58,7 +49,7 @@ Status deliver(const std::vector<OutputRequest>& requests, std::vector<ValuePtr>
     transfers.add(to.data(), to.device(), from.data(), from.device(), from.bytes());
     moved.emplace_back(i, Value::of(std::move(to)));
   }
-  PFRT_TRY(run_transfers(transfers, control));
+  PFRT_TRY(transfers.run());
   for (auto& [i, value] : moved) outputs[i] = std::move(value);
   return {};
 }

@@ -8,7 +8,7 @@
 #include <cstdint>
 
 #include "core/base/status.h"
-#include "core/exec/executor.h"
+#include "core/exec/run/executor.h"
 
 namespace pfrt {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/exec/threads.h"
+#include "core/exec/run/threads.h"
 
 #include <atomic>
 #include <memory>
@@ -7,7 +7,7 @@
 
 #include "core/base/immortal.h"
 #include "core/base/os/fork.h"
-#include "core/exec/pool.h"
+#include "core/exec/run/pool.h"
 
 namespace pfrt {
 namespace {

@@ -6,7 +6,6 @@
 // each input signature. run is thread-safe.
 #pragma once
 
-#include <list>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -14,8 +13,8 @@
 #include <vector>
 
 #include "core/base/os/progress.h"
-#include "core/exec/control.h"
 #include "core/exec/packed.h"
+#include "core/exec/run/run_types.h"
 #include "core/ir/graph.h"
 #include "core/op/engine/inference.h"
 #include "core/plan/partition.h"
@@ -28,63 +27,45 @@ struct NodePrecision {
   std::string note;
 };
 
-struct CompileContext {
+// Who may run nodes, where packed constants are shared, who is told, and who may stop it. |packed|
+// and |logger| outlive what is made.
+struct CompileServices {
   std::vector<Candidate> candidates;
   PackedStore* packed = nullptr;
-  Logger* logger = nullptr;
-  bool fallback = true;                // a node refused while compiling goes to the next provider
-  const Provider** culprit = nullptr;  // set when compiling fails in a provider's call; not null
-  const Progress* progress = nullptr;  // may stop it; null = nobody does
-  bool concurrent_steps = false;       // independent steps of a run at once
-  bool run_once = false;               // not worth generating code or packing constants
-  bool tune = false;                   // but for what is run once
-  pfrt_compile_hints precision = 0;    // the hint of session option "precision"
+  Logger* logger = nullptr;  // may be null
+  Progress progress;
+};
+
+struct CompileOptions {
+  bool fallback = true;              // a node refused while compiling goes to the next provider
+  bool concurrent_steps = false;     // independent steps of a run at once
+  bool run_once = false;             // not worth generating code or packing constants
+  bool tune = false;                 // but for what is run once
+  pfrt_compile_hints precision = 0;  // the hint of session option "precision"
   // The same for each node of the graph, by its id; null = one for all. Bodies have the one.
   const std::vector<NodePrecision>* node_precision = nullptr;
 };
 
-// One row of explain.
-struct StepReport {
-  std::string nodes, ops, provider, kernel, reason, refused;
-  uint64_t bytes = 0, flops = 0;
-  double estimated_ns = 0, measured_ns = 0;
-  uint64_t started_ns = 0;  // on the system's monotonic clock; 0 = not measured
-  uint32_t lane = 0;
-};
-
-// Where an output shall go: |data| null = wherever the run puts it, which must be host memory
-// unless |on_device|. |buffer| is what |data| belongs to when it is memory of a device.
-struct OutputRequest {
-  bool wanted = true;
-  bool on_device = false;
-  void* data = nullptr;
-  uint64_t bytes = 0;
-  std::shared_ptr<Buffer> buffer;
-
-  Device* device() const { return buffer ? buffer->device().get() : nullptr; }
-};
-
 class SegmentPlan;
+class Staging;
 struct Segment;
+struct StageExecutable;
 
-class CompiledGraph {
+class CompiledGraph : public RunnableGraph {
  public:
-  // |graph| is canonical and not edited afterwards.
+  // |graph| is canonical and not edited afterwards. A failure in a call of a provider is blamed on
+  // it.
   static Result<std::unique_ptr<CompiledGraph>> create(std::shared_ptr<const Graph> graph,
-                                                       const CompileContext& context);
-  ~CompiledGraph();
+                                                       const CompileServices& services,
+                                                       const CompileOptions& options = {});
+  ~CompiledGraph() override;
   CompiledGraph(const CompiledGraph&) = delete;
   CompiledGraph& operator=(const CompiledGraph&) = delete;
 
-  // The graph's inputs without a constant, then the captures' inner values.
-  const std::vector<ValueId>& inputs() const { return inputs_; }
-  const Graph& graph() const { return *graph_; }
-
-  // |inputs| in inputs() order, types checked by the caller; what only they hold may be changed in
-  // place. |outputs| in the graph's order; where
-  // a request gave memory the value is over that memory.
+  const std::vector<ValueId>& inputs() const override { return inputs_; }
+  const Graph& graph() const override { return *graph_; }
   Status run(std::vector<ValuePtr> inputs, const std::vector<OutputRequest>& requests,
-             const RunControl& control, std::vector<ValuePtr>& outputs);
+             const RunControl& control, std::vector<ValuePtr>& outputs) override;
 
   // Drops the plans of all signatures with their idle memory; runs under way keep theirs.
   void release_memory();
@@ -94,20 +75,25 @@ class CompiledGraph {
 
  private:
   CompiledGraph() = default;
-  Status compile(const CompileContext& context);
-  Status compile_bodies(const CompileContext& context);
+  Status compile_bodies(const CompileServices& services, const CompileOptions& options);
+  Status compile(const CompileServices& services, const CompileOptions& options);
+  // |at| says which node was to blame, where that is known.
+  Result<StageExecutable> compile_stage(const Stage& stage, const CompileServices& services,
+                                        const CompileOptions& options, Staging& staging,
+                                        uint32_t* at) const;
+  Status pack_constants(StageExecutable& stage, const CompileServices& services,
+                        Staging& staging) const;
   void number_slots();
   void note_last_reads();
   Result<std::shared_ptr<SegmentPlan>> plan_for(Segment& segment,
                                                 const std::vector<ValuePtr>& slots,
                                                 const RunControl& control);
   Result<std::shared_ptr<SegmentPlan>> make_plan(Segment& segment, InferState state,
-                                                 const std::vector<Device*>& resident,
-                                                 const Provider** culprit);
+                                                 const std::vector<Device*>& resident);
   Status run_host(const Segment& segment, std::vector<ValuePtr>& slots, const RunControl& control);
   // The node's inputs, in host memory where its operator reads them.
-  Result<std::vector<ValuePtr>> inputs_of(const Node& node, const std::vector<ValuePtr>& slots,
-                                          const RunControl& control) const;
+  Result<std::vector<ValuePtr>> inputs_of(const Node& node,
+                                          const std::vector<ValuePtr>& slots) const;
   // A node with bodies.
   Status run_control_flow(const Node& node, const std::vector<ValuePtr>& node_inputs,
                           const std::vector<ValuePtr>& slots, const RunControl& control,

@@ -9,19 +9,15 @@
 
 #include "core/base/os/cpu.h"
 #include "core/base/status.h"
-#include "core/exec/threads.h"
+#include "core/exec/run/threads.h"
 
 namespace pfrt {
-
-class Provider;
 
 struct RunControl {
   const std::atomic<bool>* cancelled = nullptr;
   uint64_t deadline_ns = 0;  // on os::monotonic_ns; 0 = none
   uint32_t width = 1;
   bool profile = false;
-  // Whose call it was, when the run fails in a provider's call.
-  mutable std::atomic<const Provider*> culprit{nullptr};
   Executor* executor = nullptr;  // null = the process's own
 
   // Cheap enough to be asked every few microseconds. Once it has said stop it goes on doing so:

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "capi/plugins.h"
+
+#include "capi/client_pass.h"
+#include "capi/handles.h"
+#include "capi/plugin_importer.h"
+#include "core/session/registry.h"
+
+namespace pfrt::capi {
+
+Result<ProviderSource> LoadedPlugins::provider(std::string_view name) {
+  PFRT_ASSIGN(const auto plugin, loader_.find("provider", name));
+  ProviderSource source;
+  source.name = plugin->name;
+  source.path = plugin->path;
+  const std::string_view devices = view(plugin->provider()->devices);
+  source.device = devices.substr(0, devices.find(','));
+  source.table = plugin->provider();
+  source.features = plugin->features;
+  source.library = plugin->library;
+  return source;
+}
+
+Result<std::string> LoadedPlugins::provider_named(std::string_view word) {
+  PFRT_ASSIGN(const auto plugin, loader_.open_short("provider", word));
+  return plugin && plugin->table ? plugin->name : std::string();
+}
+
+Result<std::shared_ptr<const Importer>> LoadedPlugins::importer_named(std::string_view extension,
+                                                                      std::string* why) {
+  PFRT_ASSIGN(auto named, loader_.open_short("import", extension));
+  if (named && named->table) return importer_of(std::move(named));
+  if (named) *why = message("its importer '", named->path, "' is not usable: ", named->reason);
+  return std::shared_ptr<const Importer>();
+}
+
+std::vector<std::shared_ptr<const Importer>> LoadedPlugins::importers() {
+  std::vector<std::shared_ptr<const Importer>> out;
+  for (const auto& plugin : loader_.open_all("import"))
+    if (plugin->table) out.push_back(importer_of(plugin));
+  return out;
+}
+
+std::vector<OperatorTable> LoadedPlugins::operators() {
+  std::vector<OperatorTable> out;
+  for (const auto& plugin : loader_.open_all("ops"))
+    if (plugin->table)
+      out.push_back(
+          {plugin->path, static_cast<const pfrt_ops_table*>(plugin->table), plugin->library});
+  return out;
+}
+
+Result<std::vector<PassTable>> LoadedPlugins::passes(const std::set<std::string>& known) {
+  std::vector<PassTable> out;
+  for (const auto& plugin : loader_.open_all("pass")) {
+    if (!plugin->table || known.count(plugin->path)) continue;
+    const auto& table = *static_cast<const pfrt_pass_table*>(plugin->table);
+    PassTable& taken = out.emplace_back();
+    taken.path = plugin->path;
+    for (size_t i = 0; i < table.count; ++i) {
+      if (!table.passes[i])
+        return error(Code::kPLUGIN, "opening plug-in '", plugin->path, "': pass ", i,
+                     " of its table is NULL");
+      const pfrt_custom_pass given = read(table.passes[i]);
+      auto made = client_pass(given, lifetime(given.release, given.user, plugin->library), logger_,
+                              "taking");
+      if (!made.ok()) return made.take_status().prepend("plug-in '" + plugin->path + "'");
+      taken.passes.push_back(made.take());
+    }
+  }
+  return out;
+}
+
+}  // namespace pfrt::capi

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What goes into a run of a graph and what comes out of it, whoever runs it.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/base/status.h"
+#include "core/exec/run/control.h"
+#include "core/ir/graph.h"
+#include "core/memory/tensor.h"
+
+namespace pfrt {
+
+// One row of explain.
+struct StepReport {
+  std::string nodes, ops, provider, kernel, reason, refused;
+  uint64_t bytes = 0, flops = 0;
+  double estimated_ns = 0, measured_ns = 0;
+  uint64_t started_ns = 0;  // on the system's monotonic clock; 0 = not measured
+  uint32_t lane = 0;
+};
+
+// Where an output shall go: |data| null = wherever the run puts it, which must be host memory
+// unless |on_device|. |buffer| is what |data| belongs to when it is memory of a device.
+struct OutputRequest {
+  bool wanted = true;
+  bool on_device = false;
+  void* data = nullptr;
+  uint64_t bytes = 0;
+  std::shared_ptr<Buffer> buffer;
+
+  Device* device() const { return buffer ? buffer->device().get() : nullptr; }
+};
+
+// A graph made ready to run. run is thread-safe.
+class RunnableGraph {
+ public:
+  virtual ~RunnableGraph() = default;
+  virtual const Graph& graph() const = 0;
+  // The graph's inputs without a constant, then the captures' inner values.
+  virtual const std::vector<ValueId>& inputs() const = 0;
+  // |inputs| in inputs() order, types checked by the caller; what only they hold may be changed in
+  // place. |outputs| in the graph's order; where a request gave memory the value is over that
+  // memory.
+  virtual Status run(std::vector<ValuePtr> inputs, const std::vector<OutputRequest>& requests,
+                     const RunControl& control, std::vector<ValuePtr>& outputs) = 0;
+};
+
+}  // namespace pfrt

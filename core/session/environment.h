@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What models and sessions share: the log, plug-ins and what clients registered, packed constants,
+// and what clients have put in the place of the library's own memory and threads. Models and
+// sessions hold it, so that plug-ins stay loaded. Thread-safe.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+
+#include "core/base/os/log.h"
+#include "core/exec/packed.h"
+#include "core/exec/run/executor.h"
+#include "core/memory/allocator.h"
+#include "core/memory/slabs.h"
+#include "core/session/plugin_source.h"
+#include "core/session/registry.h"
+#include "core/session/session.h"
+#include "core/session/sessions.h"
+
+namespace pfrt {
+
+// What a client has put in the place of the library's own; null members are its own.
+struct Replacements {
+  AllocatorPtr allocator;
+  std::shared_ptr<Executor> executor, pool;
+
+  Executor* threads() const { return executor ? executor.get() : pool.get(); }
+};
+
+class Environment : public std::enable_shared_from_this<Environment> {
+ public:
+  // Finds plug-ins with the environment's log.
+  using MakePlugins = std::function<std::unique_ptr<PluginSource>(Logger& logger)>;
+  // |options| are of kind PFRT_OPTIONS_ENV.
+  static std::shared_ptr<Environment> create(const Options& options, const MakePlugins& plugins);
+  ~Environment();
+  Environment(const Environment&) = delete;
+  Environment& operator=(const Environment&) = delete;
+
+  Logger& logger() { return logger_; }
+  PluginSource& plugins() { return *plugins_; }
+  Registry& registry() { return registry_; }
+  PackedStore& packed() { return packed_; }
+  uint32_t max_threads() const { return max_threads_; }  // 0 = no limit
+  bool guard_mapped_files() const { return guard_mapped_files_; }
+
+  // What opening |name| takes, but for options: as a client registered it, or of a plug-in.
+  Result<ProviderSource> provider_source(std::string_view name);
+
+  // A session over |model|, as |options| of kind PFRT_OPTIONS_SESSION say.
+  Result<std::shared_ptr<Session>> create_session(const std::shared_ptr<const Model>& model,
+                                                  const Options& options,
+                                                  const std::vector<std::string>& extra_outputs,
+                                                  std::vector<NamedValues> samples);
+
+  std::shared_ptr<const Replacements> replacements() const;  // null when none was ever set
+  // |change| is given a copy of what is set. What was there goes when nothing uses it any more, and
+  // outside of locks: that may join threads.
+  void replace(const std::function<void(Replacements&)>& change);
+
+ private:
+  Environment(const Options& options, const MakePlugins& plugins);
+
+  Logger logger_;
+  std::unique_ptr<PluginSource> plugins_;
+  Registry registry_;
+  PackedStore packed_;
+  Sessions sessions_;
+  const uint32_t max_threads_;
+  const bool guard_mapped_files_;
+  std::mutex replacing_;  // serialises those who change replacements
+  std::atomic<bool> replaced_{false};
+  mutable std::mutex replacements_mutex_;
+  std::shared_ptr<const Replacements> replacements_;
+};
+
+// Allocations of this thread are the environment's while it lives.
+class EnvironmentScope {
+ public:
+  explicit EnvironmentScope(const Environment& environment)
+      : EnvironmentScope(environment.replacements()) {}
+  explicit EnvironmentScope(const std::shared_ptr<const Replacements>& own)
+      : EnvironmentScope(own ? own->allocator : nullptr) {}
+  // For making what lives as long as a model or a session.
+  static EnvironmentScope lasting(const Environment& environment) {
+    const auto own = environment.replacements();
+    return EnvironmentScope(own && own->allocator ? own->allocator : std::make_shared<Slabs>());
+  }
+
+ private:
+  explicit EnvironmentScope(AllocatorPtr allocator) : scope_(std::move(allocator)) {}
+  AllocatorScope scope_;
+};
+
+}  // namespace pfrt

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/session/import.h"
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "core/base/os/cpu.h"
+#include "core/base/os/path.h"
+
+namespace pfrt {
+namespace {
+
+constexpr double kImportUntil = 0.9;  // of a load's progress
+
+std::string lower(std::string text) {
+  std::ranges::transform(text, text.begin(),
+                         [](unsigned char c) { return static_cast<char>(tolower(c)); });
+  return text;
+}
+
+std::shared_ptr<const Importer> importer_by_content(PluginSource& plugins,
+                                                    const ModelSource& source) {
+  std::shared_ptr<const Importer> best;
+  uint32_t best_score = 0;
+  for (const auto& importer : plugins.importers()) {
+    const uint32_t score = importer->probe(source.data, source.size);
+    if (score <= best_score) continue;
+    best_score = score;
+    best = importer;
+  }
+  return best;
+}
+
+Status unknown_format(PluginSource& plugins, std::string_view what, std::string why) {
+  std::string known = "pfm";
+  const auto importers = plugins.importers();
+  if (why.empty() && importers.empty())
+    why = "there are no importers in " + plugins.searched() +
+          "; set PFRT_PLUGIN_PATH to the folder of the plug-ins";
+  for (const auto& importer : importers)
+    for (const std::string_view extension : importer->extensions())
+      known += ", " + std::string(extension);
+  return error(Code::kUNSUPPORTED_FORMAT, "loading ", what, ": ",
+               why.empty() ? "no importer knows this format (known: " + known + ")" : why);
+}
+
+void apply_info(const InfoList& list, Graph& graph, ModelInfo& info) {
+  for (const auto& [key, value] : list) {
+    if (key == "producer_name") info.producer_name = value;
+    if (key == "producer_version") info.producer_version = value;
+    if (key == "domain") info.domain = value;
+    if (key == "description") info.description = value;
+    if (key == "graph_name") graph.name = value;
+    if (key == "model_version") info.model_version = std::strtoll(value.c_str(), nullptr, 10);
+  }
+}
+
+Result<std::shared_ptr<Graph>> import_pfm(ImportCall& call) {
+  const ModelSource& source = call.source();
+  auto loaded = load_pfm(source.data, source.size, source.keep, call.progress());
+  if (!loaded.ok()) return loaded.take_status().prepend("loading " + source.text());
+  call.info = std::move(loaded->info);
+  if (loaded->version == 1)
+    call.warnings.emplace_back(
+        "the file has .pfm version 1, in which damage to the graph is not noticed; save it anew");
+  return std::move(loaded->graph);
+}
+
+// The graph of the source, by the format that its name or content tells.
+Result<std::shared_ptr<Graph>> import_graph(PluginSource& plugins, ImportCall& call,
+                                            ModelInfo& info) {
+  const ModelSource& source = call.source();
+  const std::string what = source.text();
+  if (source.size == 0) return error(Code::kINVALID_MODEL, "loading ", what, ": it is empty");
+  if (is_pfm(source.data, source.size)) {
+    info.format = "pfm";
+    return import_pfm(call);
+  }
+  const std::string extension = extension_of(source.name);
+  if (extension == "pfm")
+    return error(Code::kINVALID_MODEL, "loading ", what, ": it does not start like a .pfm file");
+  std::string why;
+  PFRT_ASSIGN(auto importer, importer_for(plugins, extension, &why));
+  if (!importer) importer = importer_by_content(plugins, source);
+  if (!importer) return unknown_format(plugins, what, std::move(why));
+  auto graph = std::make_shared<Graph>();
+  PFRT_TRY(importer->load(call, graph));
+  info.format = lower(importer->name());
+  return graph;
+}
+
+}  // namespace
+
+std::string extension_of(const std::string& path) {
+  const std::string name = os::name_of(path);
+  const size_t dot = name.rfind('.');
+  return lower(dot == std::string::npos ? "" : name.substr(dot + 1));
+}
+
+Result<std::shared_ptr<const Importer>> importer_for(PluginSource& plugins,
+                                                     const std::string& extension,
+                                                     std::string* why) {
+  if (extension.empty()) return std::shared_ptr<const Importer>();
+  const auto serves = [&](const Importer& importer) {
+    const auto all = importer.extensions();
+    return std::ranges::find(all, extension) != all.end();
+  };
+  PFRT_ASSIGN(auto named, plugins.importer_named(extension, why));
+  if (named && serves(*named)) return named;
+  for (auto& importer : plugins.importers())
+    if (serves(*importer)) return std::move(importer);
+  return std::shared_ptr<const Importer>();
+}
+
+Result<ImportCall::Bytes> ImportCall::open_beside(std::string_view location) {
+  if (source_.read_beside) {
+    PFRT_ASSIGN(const auto bytes, source_.read_beside(location, progress_));
+    return Bytes{bytes, bytes->data(), bytes->bytes()};
+  }
+  if (source_.path.empty())
+    return error(Code::kUNSUPPORTED, "opening external data '", location,
+                 "': the model was given as memory, so it has no folder; load it from its file");
+  PFRT_ASSIGN(const auto file,
+              os::MappedFile::open_beside(source_.path, std::string(location), confine_,
+                                          environment_.guard_mapped_files()));
+  if (file->health()) files.push_back(file->health());
+  return Bytes{file, file->data(), file->size()};
+}
+
+Result<std::shared_ptr<const Model>> load_model(Environment& environment, const ModelSource& source,
+                                                const Options& options, Progress& progress,
+                                                uint64_t started) {
+  PFRT_TRY(progress.stage("import", kImportUntil).prepend("loading " + source.text()));
+  ImportCall call(
+      source, environment, progress,
+      options.get_string("confine") == "strict" ? os::Confine::kStrict : os::Confine::kLinks);
+  if (const auto file = os::health_of(source.data)) call.files.push_back(file);
+  ModelInfo info;
+  auto graph = import_graph(environment.plugins(), call, info);
+  // What was read of a file that is gone means nothing, whether it looked right or wrong.
+  for (const auto& used : call.files)
+    if (used->check()) return used->status().prepend("loading " + source.text());
+  if (!graph.ok()) return graph.take_status();
+  apply_info(call.info, *graph.value(), info);
+  info.import_ms = static_cast<double>(os::monotonic_ns() - started) * 1e-6;
+  PFRT_ASSIGN(auto operators, environment.registry().operators_for(*graph.value()));
+  auto model = Model::create(graph.take(), std::move(info), options.get_bool("validate"),
+                             options.get_bool("infer_shapes"), std::move(call.warnings), progress,
+                             std::move(operators));
+  if (!model.ok()) return model.take_status().prepend("loading " + source.text());
+  for (const std::string& warning : model.value()->warnings())
+    environment.logger().log(PFRT_LOG_INFO, "loading ", source.text(), ": ", warning);
+  return std::shared_ptr<const Model>(model.take());
+}
+
+Result<std::shared_ptr<const Model>> load_model_file(Environment& environment, std::string path,
+                                                     const Options& options) {
+  const EnvironmentScope scope = EnvironmentScope::lasting(environment);
+  const uint64_t started = os::monotonic_ns();
+  Progress progress = options.progress();
+  ModelSource source;
+  source.path = source.name = std::move(path);
+  auto file = os::MappedFile::open(source.path, environment.guard_mapped_files());
+  if (!file.ok()) return file.take_status().prepend("loading a model");
+  source.data = file.value()->data();
+  source.size = file.value()->size();
+  source.keep = file.take();
+  return load_model(environment, source, options, progress, started);
+}
+
+Result<std::shared_ptr<const Model>> model_of_graph(Environment& environment, const Graph& graph,
+                                                    const Options& options) {
+  const EnvironmentScope scope = EnvironmentScope::lasting(environment);
+  Progress progress = options.progress();
+  ModelInfo info;
+  info.format = "graph";
+  PFRT_ASSIGN(auto operators, environment.registry().operators_for(graph));
+  PFRT_ASSIGN(auto model,
+              Model::create(graph.clone(), std::move(info), options.get_bool("validate"),
+                            options.get_bool("infer_shapes"), {}, progress, std::move(operators)));
+  return std::shared_ptr<const Model>(std::move(model));
+}
+
+}  // namespace pfrt
