@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "capi/alive.h"
-#include "core/base/floating_point.h"
+#include "core/base/os/floating_point.h"
 #include "core/base/os/fork.h"
 #include "core/base/os/log.h"
 #include "core/ir/graph.h"

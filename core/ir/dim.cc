@@ -15,6 +15,28 @@ bool is_quoted(std::string_view text) {
   return text.size() > 2 && text.front() == kQuote && text.find(kQuote, 1) == text.size() - 1;
 }
 
+const char* sign_of(DimOp op) {
+  switch (op) {
+    case DimOp::kAdd:
+      return "+";
+    case DimOp::kSub:
+      return "-";
+    case DimOp::kMul:
+      return "*";
+    case DimOp::kDiv:
+      return "/";
+    case DimOp::kMin:
+      return " min ";
+    case DimOp::kMax:
+      return " max ";
+    case DimOp::kBroadcast:
+      return "~";
+    case DimOp::kNone:
+      break;
+  }
+  return "";
+}
+
 int64_t floor_quotient(int64_t a, int64_t b) {
   const int64_t q = a / b;
   return (a % b != 0 && (a < 0) != (b < 0)) ? q - 1 : q;
@@ -24,10 +46,13 @@ int64_t floor_quotient(int64_t a, int64_t b) {
 
 Dim SymbolTable::symbol(std::string_view name) {
   if (name.empty() || name.starts_with(kNameless)) return {};
-  return intern(std::string(name));
+  const bool nameless = name.find(kNameless) != std::string_view::npos && !is_quoted(name);
+  return intern({std::string(name), {}, nameless, true});
 }
 
-Dim SymbolTable::quoted(std::string_view name) { return intern(message("'", name, "'")); }
+Dim SymbolTable::quoted(std::string_view name) {
+  return intern({message("'", name, "'"), {}, false, true});
+}
 
 bool SymbolTable::settled(const Dim& dim) const {
   const std::string text = name(dim.symbol());
@@ -36,26 +61,38 @@ bool SymbolTable::settled(const Dim& dim) const {
 
 Dim SymbolTable::fresh() {
   std::lock_guard lock(mutex_);
-  names_.push_back(message(kNameless, names_.size()));
-  return Dim::of_symbol(static_cast<uint32_t>(names_.size() - 1));
+  symbols_.push_back({message(kNameless, symbols_.size()), {}, true, true});
+  return Dim::of_symbol(static_cast<uint32_t>(symbols_.size() - 1));
 }
 
-Dim SymbolTable::intern(std::string name) {
+Dim SymbolTable::intern(Symbol symbol) {
   std::lock_guard lock(mutex_);
-  auto [it, is_new] = ids_.try_emplace(std::move(name), static_cast<uint32_t>(names_.size()));
-  if (is_new) names_.push_back(it->first);
+  auto [it, is_new] = ids_.try_emplace(symbol.name, static_cast<uint32_t>(symbols_.size()));
+  if (is_new) symbols_.push_back(std::move(symbol));
   return Dim::of_symbol(it->second);
 }
 
-std::string SymbolTable::given_name(const Dim& dim) const {
-  std::string out = dim.symbolic() ? name(dim.symbol()) : std::string();
-  if (is_quoted(out)) return out.substr(1, out.size() - 2);
-  return out.find(kNameless) == std::string::npos ? out : std::string();
+SymbolTable::Symbol SymbolTable::at(uint32_t id) const {
+  std::lock_guard lock(mutex_);
+  return id < symbols_.size() ? symbols_[id] : symbols_.front();
 }
 
-std::string SymbolTable::name(uint32_t id) const {
-  std::lock_guard lock(mutex_);
-  return id < names_.size() ? names_[id] : "?";
+std::string SymbolTable::given_name(const Dim& dim) const {
+  if (!dim.symbolic()) return {};
+  Symbol symbol = at(dim.symbol());
+  if (symbol.nameless) return {};
+  return is_quoted(symbol.name) ? symbol.name.substr(1, symbol.name.size() - 2)
+                                : std::move(symbol.name);
+}
+
+std::string SymbolTable::name(uint32_t id) const { return at(id).name; }
+
+DimExpression SymbolTable::expression(const Dim& dim) const {
+  return dim.symbolic() ? at(dim.symbol()).expression : DimExpression();
+}
+
+bool SymbolTable::certainly_natural(const Dim& dim) const {
+  return dim.known() ? dim.value() >= 0 : dim.symbolic() && at(dim.symbol()).natural;
 }
 
 std::string SymbolTable::text(const Dim& dim) const {
@@ -68,13 +105,21 @@ std::string SymbolTable::text(const Shape& shape) const {
   return out + "]";
 }
 
-Dim SymbolTable::expression(const char* op, Dim a, Dim b, bool commutes) {
+// The symbol of the expression, whose operands stand in the order of their texts where they may.
+Dim SymbolTable::make(DimOp op, Dim a, Dim b) {
   if (a.unknown() || b.unknown()) return {};
   std::string left = text(a), right = text(b);
-  if (commutes && right < left) std::swap(left, right);
+  if (op != DimOp::kSub && op != DimOp::kDiv && right < left) {
+    std::swap(left, right);
+    std::swap(a, b);
+  }
   // Expressions of expressions stop growing at a length no reader would follow.
   if (left.size() + right.size() > 120) return {};
-  return intern(message("(", left, op, right, ")"));
+  const auto nameless = [&](const Dim& dim) { return dim.symbolic() && at(dim.symbol()).nameless; };
+  return intern({message("(", left, sign_of(op), right, ")"),
+                 {op, a, b},
+                 nameless(a) || nameless(b),
+                 op != DimOp::kSub && certainly_natural(a) && certainly_natural(b)});
 }
 
 Dim SymbolTable::add(Dim a, Dim b) {
@@ -83,7 +128,7 @@ Dim SymbolTable::add(Dim a, Dim b) {
     return __builtin_add_overflow(a.value(), b.value(), &out) ? Dim() : Dim(out);
   if (a.is(0)) return b;
   if (b.is(0)) return a;
-  return expression("+", a, b, true);
+  return make(DimOp::kAdd, a, b);
 }
 
 Dim SymbolTable::sub(Dim a, Dim b) {
@@ -92,7 +137,7 @@ Dim SymbolTable::sub(Dim a, Dim b) {
     return __builtin_sub_overflow(a.value(), b.value(), &out) ? Dim() : Dim(out);
   if (b.is(0)) return a;
   if (a == b) return 0;
-  return expression("-", a, b, false);
+  return make(DimOp::kSub, a, b);
 }
 
 Dim SymbolTable::mul(Dim a, Dim b) {
@@ -102,7 +147,7 @@ Dim SymbolTable::mul(Dim a, Dim b) {
   if (a.is(0) || b.is(0)) return 0;
   if (a.is(1)) return b;
   if (b.is(1)) return a;
-  return expression("*", a, b, true);
+  return make(DimOp::kMul, a, b);
 }
 
 Dim SymbolTable::floor_div(Dim a, Dim b) {
@@ -113,20 +158,22 @@ Dim SymbolTable::floor_div(Dim a, Dim b) {
     return floor_quotient(a.value(), b.value());
   }
   if (a == b) return 1;
-  return expression("/", a, b, false);
+  return make(DimOp::kDiv, a, b);
 }
 
 Dim SymbolTable::ceil_div(Dim a, Dim b) { return floor_div(add(a, sub(b, 1)), b); }
 
 Dim SymbolTable::min(Dim a, Dim b) {
   if (a.known() && b.known()) return std::min(a.value(), b.value());
-  return a == b ? a : expression(" min ", a, b, true);
+  return a == b ? a : make(DimOp::kMin, a, b);
 }
 
 Dim SymbolTable::max(Dim a, Dim b) {
   if (a.known() && b.known()) return std::max(a.value(), b.value());
-  return a == b ? a : expression(" max ", a, b, true);
+  return a == b ? a : make(DimOp::kMax, a, b);
 }
+
+Dim SymbolTable::broadcast(Dim a, Dim b) { return make(DimOp::kBroadcast, a, b); }
 
 Dim SymbolTable::product(const Shape& shape, size_t begin, size_t end) {
   Dim out = 1;

@@ -2,8 +2,8 @@
 //
 // Dimensions that may be symbolic. A Dim is a number, a symbol (equal symbols are equal dimensions)
 // or unknown. Arithmetic on known numbers gives numbers; on symbols it gives the symbol of the
-// expression's text, so that equal expressions stay equal ("N*4"); anything with an unknown is
-// unknown. SymbolTable is thread-safe.
+// expression, one for all that read alike ("(4*N)"); anything with an unknown is unknown.
+// SymbolTable is thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -46,6 +46,14 @@ class Dim {
 
 using Shape = std::vector<Dim>;
 
+enum class DimOp : uint8_t { kNone, kAdd, kSub, kMul, kDiv, kMin, kMax, kBroadcast };
+
+// What a symbol stands for; kNone: nothing but itself.
+struct DimExpression {
+  DimOp op = DimOp::kNone;
+  Dim a, b;
+};
+
 // One a model: its graph and all subgraphs share it.
 class SymbolTable {
  public:
@@ -57,6 +65,9 @@ class SymbolTable {
   std::string name(uint32_t id) const;
   // The name as users and files know it: "" for numbers, unknowns and all that fresh() is part of.
   std::string given_name(const Dim& dim) const;
+  DimExpression expression(const Dim& dim) const;
+  // Certainly not negative: a number >= 0, or made of dimensions without subtraction.
+  bool certainly_natural(const Dim& dim) const;
   // A number or a name; "?" for unknown.
   std::string text(const Dim& dim) const;
   std::string text(const Shape& shape) const;
@@ -68,14 +79,23 @@ class SymbolTable {
   Dim ceil_div(Dim a, Dim b);
   Dim min(Dim a, Dim b);
   Dim max(Dim a, Dim b);
+  // What two dimensions broadcast to of which only a run can tell whether one is 1.
+  Dim broadcast(Dim a, Dim b);
   // Product of all; 1 for none.
   Dim product(const Shape& shape, size_t begin = 0, size_t end = SIZE_MAX);
 
  private:
-  Dim expression(const char* op, Dim a, Dim b, bool commutes);
-  Dim intern(std::string name);
+  struct Symbol {
+    std::string name;
+    DimExpression expression;
+    bool nameless = false;  // fresh() is part of it
+    bool natural = true;    // certainly
+  };
+  Dim make(DimOp op, Dim a, Dim b);
+  Dim intern(Symbol symbol);
+  Symbol at(uint32_t id) const;
   mutable std::mutex mutex_;
-  std::vector<std::string> names_{"?"};
+  std::vector<Symbol> symbols_{{"?", {}, true, false}};
   std::unordered_map<std::string, uint32_t> ids_;
 };
 

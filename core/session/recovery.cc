@@ -30,8 +30,8 @@ void Sessions::release_memory() {
 void Session::release_memory() {
   const std::shared_ptr<Plans> plans = current();
   if (!plans) return;
-  plans->main->release_memory();
-  std::map<std::vector<bool>, std::shared_ptr<CompiledGraph>> released;
+  plans->main.graph->release_memory();
+  std::map<std::vector<bool>, std::shared_ptr<const Planned>> released;
   std::lock_guard lock(plans->mutex);
   released.swap(plans->variants);
 }
@@ -95,7 +95,7 @@ Result<std::shared_ptr<Session::Plans>> Session::plan() {
     plans->candidates = roster_->candidates();
     auto made = compile(optimised_->graph, *plans, progress_);
     if (made.ok()) {
-      plans->main = made.take();
+      PFRT_ASSIGN(plans->main, planned(made.take()));
       return plans;
     }
     PFRT_TRY(cure(made.take_status(), &released));

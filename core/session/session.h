@@ -17,21 +17,11 @@
 #include "core/session/client_pass.h"
 #include "core/session/model.h"
 #include "core/session/options.h"
+#include "core/session/ports.h"
+#include "core/session/prepare.h"
 #include "core/session/roster.h"
-#include "core/session/verify.h"
 
 namespace pfrt {
-
-// What an input or output is, for those outside.
-struct PortInfo {
-  std::string name;
-  Type type;
-  std::vector<int64_t> dims;           // -1 = dynamic
-  std::vector<std::string> dim_names;  // empty where a dimension has no name
-  bool has_initializer = false;
-};
-
-PortInfo port_info(const Graph& graph, ValueId id);
 
 class Sessions;
 
@@ -80,43 +70,33 @@ class Session {
   void release_memory();
 
  private:
+  struct Planned {
+    std::shared_ptr<CompiledGraph> graph;
+    std::vector<size_t> order;  // of its inputs: where each is among the session's
+  };
   // What runs use until a provider fails.
   struct Plans {
     std::vector<Candidate> candidates;
-    std::shared_ptr<CompiledGraph> main;
+    Planned main;
     std::timed_mutex mutex;
-    std::map<std::vector<bool>, std::shared_ptr<CompiledGraph>> variants;  // by fed initializers
+    std::map<std::vector<bool>, std::shared_ptr<const Planned>> variants;  // by fed initializers
   };
 
   Session() = default;
   Result<std::unique_ptr<CompiledGraph>> compile(const std::shared_ptr<const Graph>& canonical,
                                                  const Plans& plans,
                                                  const Progress& progress) const;
-  // The model's graph in canonical form, rewritten by the passes, without the constants of the
-  // inputs in |fed|.
-  Result<std::shared_ptr<const Model::Optimised>> prepare(const std::vector<ValueId>& fed,
-                                                          std::vector<std::string>& notes,
-                                                          const Progress& progress) const;
+  Result<Planned> planned(std::unique_ptr<CompiledGraph> graph) const;
   // Of the optimised graph's nodes, for precision "auto".
   Status choose_precisions();
-  Result<Model::Optimised> optimise(const Graph& canonical, Verifier* verifier,
-                                    const Progress& progress) const;
-  std::string optimised_key() const;
-  // Null when verification is off.
-  Result<std::unique_ptr<Verifier>> make_verifier(const Graph& graph,
-                                                  const Progress& progress) const;
-  // How a client's pass that made |after| of |before| changed results; empty = it did not.
-  Result<std::string> difference(Verifier& verifier, const Graph& before, const Graph& after) const;
-  Status add_extra_outputs(Graph& graph) const;
   // What compiling |graph| works with: |candidates|, and who runs the client's operators when the
   // graph has some.
   Result<CompileServices> services(std::vector<Candidate> candidates, const Graph& graph,
                                    const Progress& progress) const;
-  Status check_inputs(const std::vector<ValuePtr>& inputs) const;
-  Status check_samples() const;
-  Result<std::shared_ptr<CompiledGraph>> variant(Plans& plans, const std::vector<ValuePtr>& inputs,
+  Result<std::shared_ptr<const Planned>> variant(const std::shared_ptr<Plans>& plans,
+                                                 const std::vector<ValuePtr>& inputs,
                                                  const RunControl& control) const;
-  Status attempt(Plans& plans, const std::vector<ValuePtr>& inputs,
+  Status attempt(const std::shared_ptr<Plans>& plans, const std::vector<ValuePtr>& inputs,
                  const std::vector<OutputRequest>& requests, const RunControl& control,
                  std::vector<ValuePtr>& outputs) const;
 
@@ -143,20 +123,14 @@ class Session {
   bool fallback_ = true;
   bool concurrent_steps_ = false;
   std::unique_ptr<Roster> roster_;
-  OperatorSet::Ptr operators_;
-  std::vector<std::shared_ptr<const ClientPass>> passes_;  // those of the session's level
+  std::unique_ptr<Preparation> preparation_;
   std::vector<std::string> pass_notes_;
-  std::vector<std::string> extra_outputs_, provider_names_;
+  std::vector<std::string> provider_names_;
   std::vector<PortInfo> inputs_, outputs_;
   std::vector<ValueId> input_ids_;  // in the model's graph
   size_t required_inputs_ = 0;
   uint32_t max_threads_ = 0, num_threads_ = 0;
   bool profile_ = false;
-  std::string level_;
-  bool verbose_ = false;
-  std::vector<std::string> skip_passes_;
-  bool verify_ = false;
-  std::vector<NamedValues> samples_;
   Progress progress_;  // of the session's creation: who may stop it until then
   std::mutex recovery_mutex_;
   mutable std::mutex mutex_;  // guards plans_

@@ -14,10 +14,9 @@
 #include <vector>
 
 #include "core/exec/compiled_graph.h"
+#include "core/session/ports.h"
 
 namespace pfrt {
-
-using NamedValues = std::vector<std::pair<std::string, ValuePtr>>;
 
 class Verifier {
  public:

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/exec/run/pool.h"
 
-#include <xmmintrin.h>
-
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
@@ -16,6 +14,7 @@
 
 #include "core/base/immortal.h"
 #include "core/base/os/cpu.h"
+#include "core/base/os/cpu_control.h"
 #include "core/base/os/fork.h"
 
 namespace pfrt {
@@ -36,7 +35,7 @@ bool comes_soon(uint64_t ns, Condition condition) {
   do {
     for (int i = 0; i < 32; ++i) {
       if (condition()) return true;
-      _mm_pause();
+      os::relax();
     }
     std::this_thread::yield();  // who is waited for may want this processor
   } while (os::monotonic_ns() < until);
@@ -47,7 +46,7 @@ bool comes_soon(uint64_t ns, Condition condition) {
 std::unique_lock<std::mutex> lock_soon(std::mutex& mutex) {
   std::unique_lock lock(mutex, std::try_to_lock);
   for (int i = 0; i < 200 && !lock.owns_lock(); ++i) {
-    _mm_pause();
+    os::relax();
     if (lock.try_lock()) break;
   }
   if (!lock.owns_lock()) lock.lock();
@@ -100,7 +99,7 @@ struct Pool::Loop {
   void* const arg;
   const uint64_t n;
   const uint32_t width;
-  const unsigned control = _mm_getcsr();  // rounding and the like are the caller's
+  const os::FpControl control = os::fp_control();  // rounding and the like are the caller's
   uint32_t seats = 1;
   Loop* outer = nullptr;  // the one posted before, of those still open
   std::atomic<uint64_t> next{0};
@@ -247,10 +246,10 @@ class Pool::State {
         const bool wake = loop.open() && sleeping_ > 0;
         lock.unlock();
         if (wake) work_.notify_one();
-        const unsigned own = _mm_getcsr();
-        if (own != loop.control) _mm_setcsr(loop.control);
+        const os::FpControl own = os::fp_control();
+        if (own != loop.control) os::set_fp_control(loop.control);
         loop.work(seat);
-        if (own != loop.control) _mm_setcsr(own);
+        if (own != loop.control) os::set_fp_control(own);
         lock = lock_soon(mutex_);
         if (loop.inside.fetch_sub(1, std::memory_order_release) == 1) done_.notify_all();
         warm = true;

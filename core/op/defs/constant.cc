@@ -222,7 +222,7 @@ Status infer_range(Inference& inference) {
     const bool up = delta.value() > 0;
     const Dim span = up ? symbols.sub(limit, start) : symbols.sub(start, limit);
     const Dim steps = symbols.ceil_div(span, up ? delta.value() : -delta.value());
-    count = certainly_natural(symbols, steps) ? steps : symbols.max(steps, 0);
+    count = symbols.certainly_natural(steps) ? steps : symbols.max(steps, 0);
   }
   inference.set_output(0, dtype, {count});
   if (!count.known() || count.value() > static_cast<int64_t>(kMaxData)) return {};

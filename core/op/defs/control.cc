@@ -107,7 +107,7 @@ Status infer_loop(Inference& in) {
   if (count && count->size() == 1 && counted(in, *body))
     trips =
         count->front().known() ? Dim(std::max<int64_t>(count->front().value(), 0)) : count->front();
-  if (trips.symbolic() && !certainly_natural(in.symbols(), trips)) trips = Dim();
+  if (trips.symbolic() && !in.symbols().certainly_natural(trips)) trips = Dim();
   for (size_t i = 0; i < in.output_count() && i + 1 < settled.outputs.size(); ++i) {
     if (i < settled.entry.count) {
       in.set_output(i, std::move(settled.entry.inputs[i + 2]));

@@ -40,7 +40,7 @@ Dim remainder(const Inference& in, Dim a, Dim b) {
 Dim equal(const Inference& in, Dim a, Dim b) {
   if (a == b) return 1;
   const auto differs = [&](Dim number, Dim other) {
-    return number.known() && number.value() < 0 && certainly_natural(in.symbols(), other);
+    return number.known() && number.value() < 0 && in.symbols().certainly_natural(other);
   };
   return (a.known() && b.known()) || differs(a, b) || differs(b, a) ? Dim(0) : Dim();
 }

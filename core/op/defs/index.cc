@@ -64,7 +64,7 @@ Dim taken_symbolic(SymbolTable& symbols, Dim dim, Dim start, Dim end, int64_t st
     stop = dim;
   } else if (end.known() && end.value() < 0) {
     stop = counted_back(end);
-  } else if (certainly_natural(symbols, end)) {
+  } else if (symbols.certainly_natural(end)) {
     stop = symbols.min(dim, end);
   }
   Dim span;
@@ -73,7 +73,7 @@ Dim taken_symbolic(SymbolTable& symbols, Dim dim, Dim start, Dim end, int64_t st
   } else if (start.known() && start.value() < 0) {
     span = to_end ? symbols.min(dim, -start.value())
                   : symbols.max(symbols.sub(stop, counted_back(start)), 0);
-  } else if (certainly_natural(symbols, start)) {
+  } else if (symbols.certainly_natural(start)) {
     span = symbols.max(symbols.sub(stop, start), 0);
   }
   return symbols.ceil_div(span, step);

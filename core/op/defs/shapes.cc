@@ -25,11 +25,6 @@ Dim volume(SymbolTable& symbols, const Shape& shape, size_t begin, size_t end) {
   return symbols.mul(names, numbers);
 }
 
-bool certainly_natural(const SymbolTable& symbols, const Dim& dim) {
-  if (dim.known()) return dim.value() >= 0;
-  return dim.symbolic() && symbols.name(dim.symbol()).find('-') == std::string::npos;
-}
-
 std::optional<int64_t> list_length(const Inference& inference, size_t i) {
   if (!inference.has_shape(i)) return std::nullopt;
   if (inference.rank(i) == 0) return 1;

@@ -19,8 +19,6 @@ double elements(const Shape& shape, size_t begin = 0, size_t end = SIZE_MAX);
 // The product of dimensions [begin, end), symbols first and numbers joined, so that equal volumes
 // read alike.
 Dim volume(SymbolTable& symbols, const Shape& shape, size_t begin = 0, size_t end = SIZE_MAX);
-// Certainly not negative: a number >= 0, or a symbol made of dimensions without subtraction.
-bool certainly_natural(const SymbolTable& symbols, const Dim& dim);
 // No dimension list is longer than this; a longer one makes an unknown rank, and a run refuses it.
 constexpr int64_t kHighestRank = 64;
 // The number of elements of input |i|, a scalar or a list of axes or dimensions; nullopt when it is

@@ -79,16 +79,10 @@ Result<int64_t> Inference::axis(int64_t axis, size_t rank) const {
 // Whether |part| is the smaller of |whole| and a number above 1, as of a table that is cut to a
 // length: the two only broadcast where they are equal.
 static bool is_cut_of(const SymbolTable& symbols, const Dim& part, const Dim& whole) {
-  if (!part.symbolic() || !whole.symbolic()) return false;
-  std::string_view number;
-  const std::string text = symbols.text(part), name = symbols.text(whole);
-  const std::string before = "(" + name + " min ", behind = " min " + name + ")";
-  if (text.starts_with(before) && text.ends_with(')'))
-    number = std::string_view(text).substr(before.size(), text.size() - before.size() - 1);
-  else if (text.starts_with('(') && text.ends_with(behind))
-    number = std::string_view(text).substr(1, text.size() - behind.size() - 1);
-  return !number.empty() && number != "0" && number != "1" &&
-         number.find_first_not_of("0123456789") == std::string_view::npos;
+  const DimExpression cut = symbols.expression(part);
+  if (cut.op != DimOp::kMin || !whole.symbolic()) return false;
+  const Dim& length = cut.a == whole ? cut.b : cut.a;
+  return (cut.a == whole || cut.b == whole) && length.known() && length.value() > 1;
 }
 
 Result<Shape> Inference::broadcast(const Shape& a, const Shape& b) const {
@@ -112,10 +106,7 @@ Result<Shape> Inference::broadcast(const Shape& a, const Shape& b) const {
       l = s;
     } else if (!l.known() && !is_cut_of(symbols(), s, l)) {
       // Which of the two is 1, only a run can tell; equal pairs still give equal dimensions.
-      std::string left = symbols().text(l), right = symbols().text(s);
-      if (right < left) std::swap(left, right);
-      const bool nameable = l.symbolic() && s.symbolic() && left.size() + right.size() <= 120;
-      l = nameable ? symbols().symbol("(" + left + "~" + right + ")") : Dim();
+      l = symbols().broadcast(l, s);
     }
   }
   return out;

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What differs between instruction sets below the kernels: the word that controls floating point,
+// and the hint of a waiting loop. The word is the thread's.
+#pragma once
+
+#include <cstdint>
+
+#if defined(__x86_64__)
+#include <xmmintrin.h>
+#endif
+
+namespace pfrt::os {
+
+#if defined(__x86_64__)
+
+// MXCSR: nothing here computes with x87.
+using FpControl = uint32_t;
+// Round to nearest, exceptions masked, denormals as they are.
+inline constexpr FpControl kDefaultFpControl = 0x1f80;
+inline FpControl fp_control() { return _mm_getcsr(); }
+inline void set_fp_control(FpControl control) { _mm_setcsr(control); }
+inline void relax() { _mm_pause(); }
+
+#elif defined(__aarch64__)
+
+// FPCR.
+using FpControl = uint64_t;
+inline constexpr FpControl kDefaultFpControl = 0;
+inline FpControl fp_control() {
+  FpControl control;
+  asm volatile("mrs %0, fpcr" : "=r"(control));
+  return control;
+}
+inline void set_fp_control(FpControl control) { asm volatile("msr fpcr, %0" : : "r"(control)); }
+inline void relax() { asm volatile("yield"); }
+
+#else
+#error "core/base/os/cpu_control.h knows x86-64 and AArch64"
+#endif
+
+}  // namespace pfrt::os

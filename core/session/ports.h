@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The inputs and outputs of a session, for those outside, and whether what they give fits. Pure;
+// thread-safe.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/base/status.h"
+#include "core/ir/graph.h"
+
+namespace pfrt {
+
+using NamedValues = std::vector<std::pair<std::string, ValuePtr>>;
+
+// What an input or output is, for those outside.
+struct PortInfo {
+  std::string name;
+  Type type;
+  std::vector<int64_t> dims;           // -1 = dynamic
+  std::vector<std::string> dim_names;  // empty where a dimension has no name
+  bool has_initializer = false;
+};
+
+PortInfo port_info(const Graph& graph, ValueId id);
+// Of value |planned| of |graph|, that the model declares as |declared| of |model|: dimensions that
+// nothing infers have the names they are declared with. Declared numbers are no promise that a run
+// keeps.
+PortInfo port_info(const Graph& graph, ValueId planned, const Graph& model, ValueId declared);
+
+// |inputs|, one a port (null where not given), against what the ports expect, and dimensions of one
+// name against each other. The first |required| must be given.
+Status check_inputs(const std::vector<PortInfo>& ports, size_t required, const SymbolTable& symbols,
+                    const std::vector<ValuePtr>& inputs);
+// Samples name inputs that must be fed, and fit.
+Status check_samples(const std::vector<PortInfo>& ports, size_t required,
+                     const SymbolTable& symbols, const std::vector<NamedValues>& samples);
+
+}  // namespace pfrt

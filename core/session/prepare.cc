@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/session/prepare.h"
+
+#include <algorithm>
+
+#include "core/ir/verify.h"
+#include "core/session/optimise.h"
+#include "core/session/options.h"
+
+namespace pfrt {
+namespace {
+
+// A rewritten graph must be valid, and look the same from outside.
+Status check_rewrite(const Graph& before, Graph& after) {
+  const auto same = [&](const std::vector<ValueId>& a, const std::vector<ValueId>& b) {
+    return std::equal(a.begin(), a.end(), b.begin(), b.end(), [&](ValueId x, ValueId y) {
+      return before.at(x).name == after.at(y).name &&
+             !before.at(x).constant == !after.at(y).constant;
+    });
+  };
+  for (const bool inputs : {true, false})
+    if (!same(inputs ? before.inputs : before.outputs, inputs ? after.inputs : after.outputs))
+      return error(Code::kVALIDATION, "the graph's ", inputs ? "inputs" : "outputs",
+                   " are others than before; a pass must keep them, in order and by name");
+  PFRT_TRY(after.bind_captures());
+  return verify(after);
+}
+
+}  // namespace
+
+int level_number(std::string_view level) {
+  return level == "none" ? 0 : level == "basic" ? 1 : level == "extended" ? 2 : 3;
+}
+
+Status Preparation::add_extra_outputs(Graph& graph) const {
+  for (const std::string& name : config_.extra_outputs) {
+    const ValueId id = graph.find(name);
+    if (id == kNoId) {
+      std::vector<std::string> names;
+      for (ValueId v = 0; v < graph.value_count(); ++v) names.push_back(graph.at(v).name);
+      const std::string near = nearest_name(name, names);
+      return error(Code::kNOT_FOUND, "creating a session: extra output '", name,
+                   "' is not a value of the graph", near.empty() ? "" : "; the nearest is '", near,
+                   near.empty() ? "" : "'");
+    }
+    graph.outputs.push_back(id);
+  }
+  return {};
+}
+
+// The passes of the runtime itself, on a graph in canonical form.
+Result<Model::Optimised> Preparation::optimise(const Graph& canonical, Verifier* verifier,
+                                               const Progress& progress) const {
+  const auto level = static_cast<OptLevel>(level_number(config_.level));
+  std::shared_ptr<Graph> graph = canonical.clone();
+  PFRT_TRY(add_extra_outputs(*graph));
+  Model::Optimised out;
+  if (level != OptLevel::kNone) {
+    PFRT_ASSIGN(CompileServices own, services_(*graph, progress));
+    PassServices services(std::move(own), verifier);
+    PassContext context = services.context();
+    PipelineConfig config;
+    config.level = level;
+    config.verbose = config_.verbose;
+    config.skip_passes = config_.skip_passes;
+    Pipeline pipeline = Pipeline::standard(std::move(config), logger_);
+    PassResult result;
+    PFRT_TRY(pipeline.run_until_fixed_point(graph, context, result));
+    out.reports = pipeline.reports();
+  }
+  out.graph = std::move(graph);
+  return out;
+}
+
+// What the optimised graph depends on besides the model.
+std::string Preparation::optimised_key() const {
+  std::string key = message(config_.key, "/", config_.level);
+  const auto list = [&](const std::vector<std::string>& names) {
+    for (const std::string& name : names) key += message("/", name.size(), ":", name);
+    key += "//";
+  };
+  list(config_.skip_passes);
+  list(config_.extra_outputs);
+  return key + message(reinterpret_cast<uintptr_t>(config_.operators.get()));
+}
+
+Result<std::unique_ptr<Verifier>> Preparation::make_verifier(const Progress& progress) const {
+  if (!config_.verify) return std::unique_ptr<Verifier>();
+  PFRT_ASSIGN(CompileServices own, services_(model_->graph(), progress));
+  return std::make_unique<Verifier>(Verifier::Context{std::move(own), config_.samples});
+}
+
+Result<std::string> Preparation::difference(Verifier& verifier, const Graph& before,
+                                            const Graph& after) const {
+  PFRT_ASSIGN(const auto was, make_canonical(before.clone(), config_.operators));
+  auto is = make_canonical(after.clone(), config_.operators);
+  if (is.status().code() == Code::kVALIDATION || is.status().code() == Code::kSHAPE_MISMATCH)
+    return is.status().message();
+  if (!is.ok()) return is.take_status();
+  return verifier.difference(was, *is);
+}
+
+// The model's graph, or |graph| instead, as the passes leave it; null when none changed anything
+// and there was no |graph|.
+Result<std::shared_ptr<Graph>> Preparation::run_client_passes(
+    std::shared_ptr<Graph> graph, Verifier* verifier, std::vector<std::string>& notes) const {
+  for (const auto& pass : config_.passes) {
+    const Graph& before = graph ? *graph : model_->graph();
+    PassResult result;
+    auto made = pass->run(before, result);
+    if (!made.ok()) return made.take_status().prepend("pass '" + pass->name + "'");
+    const bool changed = *made != nullptr;
+    notes.push_back(message("pass '", pass->name, "' ",
+                            changed ? "changed the graph" : "found nothing to change"));
+    notes.insert(notes.end() - 1, result.warnings.begin(), result.warnings.end());
+    for (const std::string& warning : result.warnings)
+      if (logger_) logger_->log(PFRT_LOG_WARNING, "pass '", pass->name, "': ", warning);
+    if (!changed) continue;
+    notes.back() +=
+        message(": ", before.node_count(), " nodes before, ", (*made)->node_count(), " after");
+    if (Status status = check_rewrite(before, **made); !status.ok())
+      return status.prepend("after pass '" + pass->name + "'");
+    if (verifier) {
+      PFRT_ASSIGN(const std::string wrong, difference(*verifier, before, **made));
+      if (!wrong.empty()) {
+        notes.push_back(message("verification: pass '", pass->name, "' changes results (", wrong,
+                                ") and was undone as a whole"));
+        if (logger_) logger_->log(PFRT_LOG_WARNING, notes.back());
+        continue;
+      }
+    }
+    graph = made.take();
+  }
+  return graph;
+}
+
+Result<std::shared_ptr<const Model::Optimised>> Preparation::prepare(
+    const std::vector<ValueId>& fed, std::vector<std::string>& notes,
+    const Progress& progress) const {
+  std::shared_ptr<Graph> graph;
+  if (!fed.empty()) {
+    graph = model_->graph().clone();
+    for (ValueId id : fed) graph->at(id).constant = nullptr;
+  }
+  PFRT_ASSIGN(const std::unique_ptr<Verifier> verifier, make_verifier(progress));
+  PFRT_ASSIGN(graph, run_client_passes(std::move(graph), verifier.get(), notes));
+  const bool rewritten = graph != nullptr;
+  PFRT_ASSIGN(std::shared_ptr<const Graph> canonical,
+              rewritten ? make_canonical(std::move(graph), config_.operators, &progress)
+                        : model_->canonical(config_.operators, progress));
+  if (config_.level == "none" && config_.extra_outputs.empty())
+    return std::make_shared<const Model::Optimised>(Model::Optimised{std::move(canonical), {}});
+  const auto make = [&] { return optimise(*canonical, verifier.get(), progress); };
+  if (!rewritten && !verifier) return model_->optimised(optimised_key(), progress, make);
+  PFRT_ASSIGN(Model::Optimised made, make());
+  if (verifier) {
+    const std::vector<std::string> told = verifier->notes();
+    notes.insert(notes.end(), told.begin(), told.end());
+  }
+  return std::make_shared<const Model::Optimised>(std::move(made));
+}
+
+}  // namespace pfrt

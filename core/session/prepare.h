@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The graph that a session plans, made of its model: the client's passes, canonical form, then the
+// runtime's own passes. Thread-safe.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/exec/compiled_graph.h"
+#include "core/op/engine/operator_set.h"
+#include "core/session/client_pass.h"
+#include "core/session/model.h"
+#include "core/session/ports.h"
+#include "core/session/verify.h"
+
+namespace pfrt {
+
+// "none" 0, "basic" 1, "extended" 2, "all" 3.
+int level_number(std::string_view level);
+
+class Preparation {
+ public:
+  // What passes work with on a graph.
+  using Services =
+      std::function<Result<CompileServices>(const Graph& graph, const Progress& progress)>;
+  struct Config {
+    std::string level;
+    bool verbose = false, verify = false;
+    std::vector<std::string> skip_passes;
+    std::vector<std::string> extra_outputs;                 // inner values that become outputs
+    std::vector<std::shared_ptr<const ClientPass>> passes;  // those of the level, in order
+    std::vector<NamedValues> samples;                       // inputs to verify with, too
+    OperatorSet::Ptr operators;                             // beside the built-in ones; may be null
+    // What passes find depends on besides the model and the above: the providers.
+    std::string key;
+  };
+  Preparation(std::shared_ptr<const Model> model, Config config, Services services, Logger* logger)
+      : model_(std::move(model)),
+        config_(std::move(config)),
+        services_(std::move(services)),
+        logger_(logger) {}
+
+  const Config& config() const { return config_; }
+
+  // Without the constants of the inputs in |fed|. Sessions that ask for the same share the result.
+  // |notes| gets what clients' passes and verification have to say, for people.
+  Result<std::shared_ptr<const Model::Optimised>> prepare(const std::vector<ValueId>& fed,
+                                                          std::vector<std::string>& notes,
+                                                          const Progress& progress) const;
+
+ private:
+  Result<std::shared_ptr<Graph>> run_client_passes(std::shared_ptr<Graph> graph, Verifier* verifier,
+                                                   std::vector<std::string>& notes) const;
+  Result<Model::Optimised> optimise(const Graph& canonical, Verifier* verifier,
+                                    const Progress& progress) const;
+  std::string optimised_key() const;
+  // Null when verification is off.
+  Result<std::unique_ptr<Verifier>> make_verifier(const Progress& progress) const;
+  // How a client's pass that made |after| of |before| changed results; empty = it did not.
+  Result<std::string> difference(Verifier& verifier, const Graph& before, const Graph& after) const;
+  Status add_extra_outputs(Graph& graph) const;
+
+  const std::shared_ptr<const Model> model_;
+  const Config config_;
+  const Services services_;
+  Logger* const logger_;
+};
+
+}  // namespace pfrt
