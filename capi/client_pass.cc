@@ -5,7 +5,7 @@
 
 #include "capi/handles.h"
 #include "capi/sink.h"
-#include "core/pass/pipeline.h"
+#include "core/pass/engine/pipeline.h"
 #include "core/session/registry.h"
 
 namespace pfrt::capi {

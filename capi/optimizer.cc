@@ -6,7 +6,7 @@
 #include "capi/client_pass.h"
 #include "capi/handles.h"
 #include "core/op/defs/standardise.h"
-#include "core/pass/rule_tables.h"
+#include "core/pass/rules/rule_tables.h"
 #include "core/plan/client_operator.h"
 #include "core/session/optimise.h"
 #include "core/session/pass_options.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/pass/pattern.h"
+#include "core/pass/engine/pattern.h"
 
 #include "capi/handles.h"
 

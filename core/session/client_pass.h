@@ -8,7 +8,7 @@
 #include <string>
 
 #include "core/ir/graph.h"
-#include "core/pass/pass.h"
+#include "core/pass/engine/pass.h"
 
 namespace pfrt {
 

@@ -17,7 +17,7 @@
 #include "core/ir/graph.h"
 #include "core/op/engine/canonicalise.h"
 #include "core/op/engine/operator_set.h"
-#include "core/pass/pipeline.h"
+#include "core/pass/engine/pipeline.h"
 
 namespace pfrt {
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "core/exec/compiled_graph.h"
-#include "core/pass/pass.h"
+#include "core/pass/engine/pass.h"
 #include "core/session/verify.h"
 
 namespace pfrt {

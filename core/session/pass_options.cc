@@ -8,7 +8,7 @@
 #include "core/op/defs/standardise.h"
 #include "core/op/engine/canonicalise.h"
 #include "core/op/engine/check_operators.h"
-#include "core/pass/passes.h"
+#include "core/pass/engine/passes.h"
 #include "core/session/model.h"
 
 namespace pfrt {

@@ -6,7 +6,7 @@
 #include <memory>
 
 #include "core/op/engine/operator_set.h"
-#include "core/pass/pipeline.h"
+#include "core/pass/engine/pipeline.h"
 #include "core/session/options.h"
 
 namespace pfrt {

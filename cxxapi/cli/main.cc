@@ -235,7 +235,7 @@ void add_commands(CLI::App* app, std::function<int()>* action) {
   c = add_command(app, "passes", "list optimisation passes and their rewrites", passes_command,
                   passes, action);
   CLI::Option* const markdown =
-      c->add_flag("--markdown", passes->markdown, "print the page core/pass/REWRITES.md");
+      c->add_flag("--markdown", passes->markdown, "print the page core/pass/rules/REWRITES.md");
   markdown->excludes("--json");
   add_command(app, "plugins", "list plug-ins", plugins_command, std::make_shared<ListArgs>(),
               action);

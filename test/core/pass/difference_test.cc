@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <set>
 
-#include "core/pass/numbers.h"
+#include "core/pass/rules/numbers.h"
 #include "core/session/trial_inputs.h"
 #include "core/session/verify.h"
 #include "test/core/pass/writer.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/pass/editors.h"
+#include "core/pass/engine/editors.h"
 
 #include <gtest/gtest.h>
 

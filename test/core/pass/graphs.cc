@@ -9,7 +9,7 @@
 #include "core/exec/compiled_graph.h"
 #include "core/ir/verify.h"
 #include "core/op/engine/canonicalise.h"
-#include "core/pass/numbers.h"
+#include "core/pass/rules/numbers.h"
 #include "core/session/optimise.h"
 #include "providers/cpu/provider.h"
 

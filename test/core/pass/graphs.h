@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "core/ir/graph.h"
-#include "core/pass/pipeline.h"
+#include "core/pass/engine/pipeline.h"
 
 namespace pfrt::test {
 

@@ -5,7 +5,7 @@
 
 #include "core/ir/verify.h"
 #include "core/op/engine/canonicalise.h"
-#include "core/pass/passes.h"
+#include "core/pass/engine/passes.h"
 
 namespace pfrt {
 namespace {

@@ -4,8 +4,8 @@
 // float32, become operators on integers where that means the same.
 #include <gtest/gtest.h>
 
-#include "core/pass/numbers.h"
-#include "core/pass/pipeline.h"
+#include "core/pass/engine/pipeline.h"
+#include "core/pass/rules/numbers.h"
 #include "core/session/optimise.h"
 #include "core/session/verify.h"
 #include "test/core/pass/writer.h"

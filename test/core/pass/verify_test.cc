@@ -6,9 +6,9 @@
 
 #include <algorithm>
 
-#include "core/pass/numbers.h"
-#include "core/pass/pipeline.h"
-#include "core/pass/rule_tables.h"
+#include "core/pass/engine/pipeline.h"
+#include "core/pass/rules/numbers.h"
+#include "core/pass/rules/rule_tables.h"
 #include "core/session/optimise.h"
 #include "core/session/trial_inputs.h"
 #include "test/core/pass/networks.h"

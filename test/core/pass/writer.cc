@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "core/pass/numbers.h"
+#include "core/pass/rules/numbers.h"
 #include "core/session/model.h"
 #include "providers/cpu/provider.h"
 

@@ -101,8 +101,8 @@ Status canonical_nhwc_max_pool(Rewriter& rewriter) {
   return become_channels_last(rewriter, "MaxPool", SIZE_MAX);
 }
 
-// In canonical graphs these are for providers that have them (core/pass/channels_last.h); graphs
-// that are read in have them taken apart. Shapes are those with channels first, moved.
+// In canonical graphs these are for providers that have them (core/pass/rules/channels_last.h);
+// graphs that are read in have them taken apart. Shapes are those with channels first, moved.
 Status infer_channels_last(Inference& inference) {
   const Type& in = inference.input(0);
   if (!in.is_tensor() || !in.has_shape || in.shape.size() < 3) {

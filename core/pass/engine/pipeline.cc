@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/pass/engine/pipeline.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include "core/ir/verify.h"
+#include "core/pass/engine/editors.h"
+#include "core/pass/engine/passes.h"
+#include "core/pass/engine/run_verified.h"
+
+namespace pfrt {
+namespace {
+
+// An outer value that is captured under several names is captured once.
+void merge_captures(Graph& body) {
+  std::vector<Capture> kept;
+  for (const Capture& c : body.captures) {
+    const auto same = std::ranges::find(kept, c.outer, &Capture::outer);
+    if (same == kept.end())
+      kept.push_back(c);
+    else
+      body.replace_uses(c.inner, same->inner);
+  }
+  body.captures = std::move(kept);
+}
+
+}  // namespace
+
+Pipeline Pipeline::standard(PipelineConfig config, Logger* logger) {
+  const OptLevel level = config.level;
+  Pipeline pipeline(std::move(config), logger);
+  if (level >= OptLevel::kBasic) {
+    pipeline.add(constant_folding_pass());
+    pipeline.add(dead_code_pass());
+  }
+  if (level >= OptLevel::kExtended) {
+    pipeline.add(cse_pass());
+    pipeline.add(fusion_pass({}, level));
+  }
+  if (level >= OptLevel::kAll) pipeline.add(layout_pass());
+  return pipeline;
+}
+
+void Pipeline::add(std::unique_ptr<Pass> pass) {
+  for (auto& known : passes_)
+    if (known->name() == pass->name()) {
+      known = std::move(pass);
+      return;
+    }
+  passes_.push_back(std::move(pass));
+}
+
+std::vector<std::string> Pipeline::names() const {
+  std::vector<std::string> out;
+  for (const auto& pass : passes_) out.emplace_back(pass->name());
+  return out;
+}
+
+bool Pipeline::skipped(const Pass& pass) const {
+  return pass.level() > config_.level ||
+         std::ranges::find(config_.skip_passes, pass.name()) != config_.skip_passes.end();
+}
+
+PassReport& Pipeline::report_of(const Pass& pass) {
+  for (PassReport& report : reports_)
+    if (report.pass == pass.name()) return report;
+  reports_.push_back({});
+  reports_.back().pass = pass.name();
+  return reports_.back();
+}
+
+Status Pipeline::run_one(Pass& pass, std::shared_ptr<Graph>& graph, PassContext& context,
+                         PassResult& result) {
+  PassReport& report = report_of(pass);
+  const auto start = std::chrono::steady_clock::now();
+  const uint64_t before = graph->node_count();
+  if (report.runs == 0) report.nodes_before = before;
+  PassResult found;
+  Status status;
+  if (context.gate.blocks(pass.name())) return {};
+  if (context.difference) {
+    status = run_verified(pass, graph, context, found, report.undone);
+  } else {
+    context.gate.begin(pass.name());
+    status = pass.run(graph, context, found);
+  }
+  if (context.editors && !pass.keeps_editors()) context.editors->close();
+  if (!status.ok()) return status.prepend(message("pass ", pass.name()));
+  if (found.modified && config_.validate_after_pass) {
+    if (Status valid = verify(*graph); !valid.ok())
+      return valid.prepend(message("after pass ", pass.name()));
+  }
+  const double ms =
+      std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+  report.runs += 1;
+  report.ms += ms;
+  report.nodes_after = graph->node_count();
+  report.result.add(found);
+  if (config_.verbose && logger_ && logger_->level() < PFRT_LOG_OFF) {
+    std::string rules;
+    for (const auto& [rule, count] : found.stats.rules)
+      rules += message(rules.empty() ? "; " : ", ", rule, " ", count);
+    // Whatever the level: it was asked for.
+    logger_->write(PFRT_LOG_INFO, message(pass.name(), ": ", before, " nodes before, ",
+                                          graph->node_count(), " after, ", ms, " ms", rules));
+  }
+  for (const std::string& warning : found.warnings)
+    if (logger_) logger_->log(PFRT_LOG_WARNING, pass.name(), ": ", warning);
+  result.add(found);
+  return {};
+}
+
+Status Pipeline::run(std::shared_ptr<Graph>& graph, PassContext& context, PassResult& result) {
+  for (const auto& pass : passes_)
+    if (!skipped(*pass)) PFRT_TRY(run_one(*pass, graph, context, result));
+  return {};
+}
+
+Status Pipeline::run_pass(std::string_view name, std::shared_ptr<Graph>& graph,
+                          PassContext& context, PassResult& result) {
+  for (const auto& pass : passes_)
+    if (pass->name() == name) return run_one(*pass, graph, context, result);
+  std::string known;
+  for (const std::string& one : names()) known += (known.empty() ? "" : ", ") + one;
+  return error(Code::kNOT_FOUND, "running pass '", name, "': registered are ",
+               known.empty() ? "none" : known);
+}
+
+Status Pipeline::run_until_fixed_point(std::shared_ptr<Graph>& graph, PassContext& context,
+                                       PassResult& result) {
+  // Verification runs each pass on a graph of its own.
+  Editors editors;
+  editors.watch(context.progress);
+  if (!context.difference) context.editors = &editors;
+  Status status = repeat(graph, context, result);
+  context.editors = nullptr;
+  return status;
+}
+
+Status Pipeline::repeat(std::shared_ptr<Graph>& graph, PassContext& context, PassResult& result) {
+  // A pass that found nothing finds nothing until another has changed the graph.
+  constexpr uint64_t kNever = UINT64_MAX;
+  uint64_t changes = 0;
+  std::vector<uint64_t> nothing_at(passes_.size(), kNever);
+  for (uint32_t i = 0; i < config_.max_iterations; ++i) {
+    const uint64_t before = changes;
+    for (size_t p = 0; p < passes_.size(); ++p) {
+      if (skipped(*passes_[p]) || nothing_at[p] == changes) continue;
+      PassResult found;
+      PFRT_TRY(run_one(*passes_[p], graph, context, found));
+      result.add(found);
+      changes += found.modified;
+      nothing_at[p] = found.modified ? kNever : changes;
+    }
+    if (changes == before) return {};
+  }
+  return {};
+}
+
+void name_captures(Graph& graph) {
+  for (NodeId id : graph.node_ids()) {
+    for (const Attribute& attr : graph.node(id)->attrs) {
+      const auto settle = [&](Graph& body) {
+        merge_captures(body);
+        for (const Capture& c : body.captures) {
+          const std::string& outer = graph.at(c.outer).name;
+          if (body.at(c.inner).name == outer) continue;
+          const ValueId own = body.find(outer);
+          std::vector<std::pair<ValueId, std::string>> names;
+          if (own != kNoId) names.emplace_back(own, body.at(body.fresh(outer + "_inner")).name);
+          names.emplace_back(c.inner, outer);
+          body.rename(names);
+        }
+        name_captures(body);
+      };
+      if (attr.graph) settle(*attr.graph);
+      for (const auto& body : attr.graphs) settle(*body);
+    }
+  }
+}
+
+}  // namespace pfrt

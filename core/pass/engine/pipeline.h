@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Passes in order, run once or until nothing changes any more. With PassContext::difference every
+// pass is verified (verified.h). Not thread-safe.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/pass/engine/config.h"
+#include "core/pass/engine/pass.h"
+
+namespace pfrt {
+
+// What one pass has done and taken, over all its runs.
+struct PassReport {
+  std::string pass;
+  uint32_t runs = 0;
+  double ms = 0;
+  uint64_t nodes_before = 0, nodes_after = 0;  // of the first and the last run
+  PassResult result;
+  // Found wrong by verification; without a place the rule everywhere, without a rule the pass.
+  std::vector<Application> undone;
+};
+
+class Pipeline {
+ public:
+  explicit Pipeline(PipelineConfig config, Logger* logger = nullptr)
+      : config_(std::move(config)), logger_(logger) {}
+  // The built-in passes of |config.level|, in the order in which each finds most to do.
+  static Pipeline standard(PipelineConfig config, Logger* logger = nullptr);
+
+  const PipelineConfig& config() const { return config_; }
+  // Passes run in the order of their registration; a second one of the same name takes the place of
+  // the first.
+  void add(std::unique_ptr<Pass> pass);
+  std::vector<std::string> names() const;
+
+  // Each pass of the level that is not skipped, once.
+  Status run(std::shared_ptr<Graph>& graph, PassContext& context, PassResult& result);
+  // That pass alone, whatever its level; NOT_FOUND lists those there are.
+  Status run_pass(std::string_view name, std::shared_ptr<Graph>& graph, PassContext& context,
+                  PassResult& result);
+  Status run_until_fixed_point(std::shared_ptr<Graph>& graph, PassContext& context,
+                               PassResult& result);
+  const std::vector<PassReport>& reports() const { return reports_; }
+  void clear_reports() { reports_.clear(); }
+
+ private:
+  Status run_one(Pass& pass, std::shared_ptr<Graph>& graph, PassContext& context,
+                 PassResult& result);
+  Status repeat(std::shared_ptr<Graph>& graph, PassContext& context, PassResult& result);
+  bool skipped(const Pass& pass) const;
+  PassReport& report_of(const Pass& pass);
+
+  PipelineConfig config_;
+  Logger* logger_;
+  std::vector<std::unique_ptr<Pass>> passes_;
+  std::vector<PassReport> reports_;
+};
+
+// For graphs that are to be written to a file: values that bodies capture have their outer names
+// there again.
+void name_captures(Graph& graph);
+
+}  // namespace pfrt

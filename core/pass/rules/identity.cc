@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Nodes that hand on what they take.
+#include "core/pass/rules/rule_tables.h"
+
+namespace pfrt {
+namespace {
+
+Result<bool> hand_on(Editor& editor, Node& node, const RuleContext&) {
+  const ValueId in = node.inputs.empty() ? kNoId : node.inputs[0];
+  const ValueId out = node.outputs.empty() ? kNoId : node.outputs[0];
+  if (in == kNoId || out == kNoId || !editor.can_replace(out, in)) return false;
+  editor.replace(out, in);
+  return true;
+}
+
+// In inference, and without a mask that somebody wants.
+Result<bool> dropout(Editor& editor, Node& node, const RuleContext& context) {
+  if (node.inputs.size() > 1) return false;
+  if (node.has_output(1) &&
+      (editor.is_output(node.outputs[1]) || !editor.users(node.outputs[1]).empty()))
+    return false;
+  return hand_on(editor, node, context);
+}
+
+constexpr Rule kRules[] = {
+    {"RemoveIdentity", "Identity", "Identity -> its input", OptLevel::kBasic, false, hand_on},
+    {"RemoveDropout", "Dropout", "Dropout in inference -> its input", OptLevel::kBasic, false,
+     dropout},
+};
+
+}  // namespace
+
+std::span<const Rule> identity_rules() { return kRules; }
+
+}  // namespace pfrt

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/pass/rules/mark_epilogues.h"
+
+#include <algorithm>
+#include <array>
+
+namespace pfrt {
+namespace {
+
+constexpr std::array<std::string_view, 36> kElementwise{
+    "Abs",         "Add",       "Ceil",      "Celu",    "Clip",  "Cos",
+    "Div",         "Elu",       "Erf",       "Exp",     "Floor", "Gelu",
+    "HardSigmoid", "HardSwish", "LeakyRelu", "Log",     "Max",   "Min",
+    "Mish",        "Mul",       "Neg",       "Pow",     "PRelu", "Reciprocal",
+    "Relu",        "Round",     "Selu",      "Sigmoid", "Sin",   "Softplus",
+    "Softsign",    "Sqrt",      "Sub",       "Swish",   "Tanh",  "ThresholdedRelu"};
+constexpr size_t kLongestTail = 16;
+
+bool elementwise(const Node& node) {
+  return node.domain.empty() && std::ranges::find(kElementwise, node.op) != kElementwise.end();
+}
+
+// The table of names, by head and first node of the tail.
+std::string name_of(const Node& head, const Node& next) {
+  if (next.op == "Relu") {
+    if (head.op == "Add") return "FusedAddRelu";
+    if (head.op == "Mul") return "FusedMulRelu";
+    if (head.op == "Conv") return "FusedConvRelu";
+    if (head.op == "BatchNormalization") return "FusedBNRelu";
+  }
+  if (head.op == "Mul" && next.op == "Add") return "FMA";
+  if (next.op == "MaxPool") return "FusedConvMaxPool";
+  if (next.op.ends_with("Normalization")) return "FusedNormalization";
+  return "Tail";
+}
+
+class Marker {
+ public:
+  Marker(Editor& editor, const FusionConfig& config, bool again, PassContext& context,
+         PassResult& result)
+      : editor_(editor), config_(config), again_(again), context_(context), result_(result) {}
+
+  Status run() {
+    Graph& graph = editor_.graph();
+    PFRT_ASSIGN(const std::vector<NodeId> order, editor_.topological_order());
+    std::vector<NodeId> tail_of(graph.node_capacity(), kNoId);
+    for (NodeId id : order)
+      if (tail_of[id] == kNoId) follow(*graph.node(id), tail_of);
+    for (NodeId id : order) graph.node(id)->tail_of = tail_of[id];
+    return {};
+  }
+
+ private:
+  void follow(Node& head, std::vector<NodeId>& tail_of) {
+    if (head.outputs.empty() || has_bodies(head) || !may_lead(head)) return;
+    for (size_t i = 1; i < head.outputs.size(); ++i)
+      if (head.has_output(i)) return;
+    std::vector<const Node*> tail;
+    ValueId value = head.outputs[0];
+    const bool simple = elementwise(head);
+    while (value != kNoId && tail.size() < kLongestTail) {
+      Node* next = editor_.only_user(value);
+      if (!next || tail_of[next->id] != kNoId || next->outputs.size() != 1) break;
+      const bool pools = tail.empty() && head.op == "Conv" && next->op == "MaxPool";
+      if (!pools && !(elementwise(*next) && editor_.same_type(value, next->outputs[0]))) break;
+      // Of elementwise heads, pairs alone: longer chains are the provider's own affair.
+      if (simple && name_of(head, *next) == "Tail") break;
+      if (simple && !config_.fuse_elementwise_activation) break;
+      if (simple && !tail.empty()) break;
+      if (!agreed(head, tail, *next)) break;
+      tail.push_back(next);
+      value = next->outputs[0];
+    }
+    Node* const norm = simple ? nullptr : normalisation_of(value, tail_of);
+    // A node that begins a loop of several branches is better left in that loop.
+    if (!simple && !norm && !tail.empty() && branches(*tail.back())) tail.pop_back();
+    if (norm && agreed(head, tail, *norm)) tail.push_back(norm);
+    for (size_t i = 0; i < tail.size(); ++i) {
+      const bool named = i == 0 || tail[i] == norm;
+      const std::string rule = named ? name_of(head, *tail[i]) : "Tail";
+      const std::string& name = editor_.graph().at(tail[i]->outputs[0]).name;
+      if (!context_.gate.may(rule, editor_.graph(), name)) break;
+      if (tail[i]->tail_of != head.id) {
+        result_.modified = true;
+        ++result_.stats.nodes_fused;
+        ++result_.stats.rules[rule];
+      }
+      context_.gate.did(rule, editor_.graph(), name);
+      tail_of[tail[i]->id] = head.id;
+    }
+  }
+
+  // The normalisation of the value's last dimension, which others may use too.
+  Node* normalisation_of(ValueId value, const std::vector<NodeId>& tail_of) {
+    for (NodeId id : editor_.users(value)) {
+      Node& user = *editor_.node(id);
+      const bool normalises = user.op == "LayerNormalization" || user.op == "RMSNormalization";
+      if (normalises && user.domain.empty() && user.inputs[0] == value &&
+          user.outputs.size() == 1 && tail_of[id] == kNoId)
+        return &user;
+    }
+    return nullptr;
+  }
+
+  bool agreed(const Node& head, std::vector<const Node*> tail, const Node& next) const {
+    if (!config_.check_backend_support || !context_.refuses) return true;
+    if (again_ && next.tail_of == head.id) return true;
+    tail.push_back(&next);
+    return context_.refuses(editor_.graph(), head, tail, config_.target_backend).empty();
+  }
+
+  bool branches(const Node& last) {
+    const ValueId value = last.outputs[0];
+    size_t count = 0;
+    for (NodeId id : editor_.users(value)) {
+      const Node& user = *editor_.node(id);
+      count += elementwise(user) && editor_.same_type(value, user.outputs[0]);
+    }
+    return count > 1;
+  }
+
+  static bool may_lead(const Node& head) {
+    return head.domain.empty() || head.domain == "com.microsoft";
+  }
+
+  Editor& editor_;
+  const FusionConfig& config_;
+  const bool again_;
+  PassContext& context_;
+  PassResult& result_;
+};
+
+}  // namespace
+
+Status mark_tails(Editor& editor, const FusionConfig& config, bool again, PassContext& context,
+                  PassResult& result) {
+  return Marker(editor, config, again, context, result).run();
+}
+
+}  // namespace pfrt

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "core/pass/engine/config.h"
+#include "core/pass/engine/run_rules.h"
+
+namespace pfrt {
+
+// Says of elementwise nodes after an operator that its step should do their work too (tail_of),
+// where the provider agrees, and takes such marks away where they do not hold any more. |again|:
+// the marks that are there were made with this configuration, and need not be asked for again.
+Status mark_tails(Editor& editor, const FusionConfig& config, bool again, PassContext& context,
+                  PassResult& result);
+
+}  // namespace pfrt

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// DequantizeLinear moves behind what only moves elements, where it may meet the QuantizeLinear that
+// undoes it; what QuantizeLinear cuts off anyway need not be cut off before.
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "core/pass/rules/numbers.h"
+#include "core/pass/rules/quantized.h"
+#include "core/pass/rules/rule_tables.h"
+
+namespace pfrt {
+namespace {
+
+// |n| steps of a scale come back as |n| steps: each of the two operations rounds by 2^-24 of it,
+// and |n| has 17 bits at most.
+Result<bool> cancel(Editor& editor, Node& node, const RuleContext&) {
+  const auto to = quantization(editor, node);
+  const auto from = to ? dequantized(editor, node.inputs[0]) : std::nullopt;
+  if (!from || !same_quantization(editor, *from, *to) ||
+      !editor.can_replace(node.outputs[0], from->quantized))
+    return false;
+  editor.replace(node.outputs[0], from->quantized);
+  return true;
+}
+
+// Whether the provider runs |asked|, which is |node| on integers of |dtype|.
+bool runs(Editor& editor, const Node& node, Node asked, pfrt_dtype dtype,
+          const RuleContext& context) {
+  if (!context.check_support || !context.pass.refuses) return true;
+  // The question is about a result that is not there yet.
+  pfrt_dtype& result = editor.graph().at(node.outputs[0]).type.dtype;
+  const pfrt_dtype real = std::exchange(result, dtype);
+  const std::string refused = context.pass.refuses(editor.graph(), asked, {}, context.target);
+  result = real;
+  return refused.empty();
+}
+
+// |moved| and the DequantizeLinear |back| after it stand for |node|.
+Result<bool> put(Editor& editor, const Node& node, Node moved, Node back) {
+  const ValueId out = node.outputs[0];
+  const std::string stem = node.name, name = back.name;
+  PFRT_ASSIGN(const std::vector<ValueId> made, editor.add_node(std::move(moved), stem));
+  back.inputs[0] = made[0];
+  PFRT_ASSIGN(const std::vector<ValueId> numbers, editor.add_node(std::move(back), name));
+  editor.replace(out, numbers[0]);
+  return true;
+}
+
+Result<bool> move(Editor& editor, Node& node, const RuleContext& context) {
+  if (node.inputs.empty() || node.outputs.size() != 1) return false;
+  const ValueId real = node.inputs[0];
+  const auto q = dequantized(editor, real);
+  if (!q || !q->single || !editor.only_used_by(real, node)) return false;
+  if (std::ranges::count(node.inputs, real) != 1) return false;
+  // Transposes have a pass of their own that knows where they are cheapest.
+  if (node.op == "Transpose" && !editor.constant(q->quantized)) return false;
+  // The order of numbers is that of steps where the scale is positive.
+  if (node.op == "MaxPool" && !scales_of(editor, *q)) return false;
+  Node moved = node;
+  moved.inputs[0] = q->quantized;
+  if (!runs(editor, node, moved, q->dtype, context)) return false;
+  return put(editor, node, std::move(moved), *editor.producer(real));
+}
+
+Result<bool> join(Editor& editor, Node& node, const RuleContext& context) {
+  std::vector<ValueId> parts;
+  std::optional<Quantization> first;
+  for (ValueId real : node.inputs) {
+    const auto q = dequantized(editor, real);
+    if (!q || !q->single || !editor.only_used_by(real, node)) return false;
+    if (!first) first = q;
+    if (!same_quantization(editor, *first, *q)) return false;
+    parts.push_back(q->quantized);
+  }
+  if (!first || node.outputs.size() != 1) return false;
+  Node joined = node;
+  joined.inputs = std::move(parts);
+  if (!runs(editor, node, joined, first->dtype, context)) return false;
+  return put(editor, node, std::move(joined), *editor.producer(node.inputs[0]));
+}
+
+Result<bool> cut_once(Editor& editor, Node& node, const RuleContext&) {
+  const auto to = quantization(editor, node);
+  if (!to || !to->single) return false;
+  const Node* cut = editor.producer(node.inputs[0]);
+  if (!cut || !cut->domain.empty() || !editor.only_used_by(node.inputs[0], node)) return false;
+  const auto scales = scales_of(editor, *to);
+  const auto zeros = zeros_of(editor, *to);
+  if (!scales || !zeros) return false;
+  const IntegerRange range = range_of(to->dtype);
+  const int64_t zero = zeros->front();
+  if (cut->op == "Relu") {
+    if (zero != range.low) return false;
+  } else if (cut->op == "Clip") {
+    for (const size_t i : {1u, 2u}) {
+      if (!cut->has_input(i)) continue;
+      const auto limit = scalar_of(editor.constant(cut->inputs[i]));
+      if (!limit || std::isnan(*limit)) return false;
+      const int64_t last = i == 1 ? range.low : range.high;
+      const double step = std::nearbyint(*limit / scales->front()) + static_cast<double>(zero);
+      if (i == 1 ? step > static_cast<double>(last) : step < static_cast<double>(last))
+        return false;
+    }
+  } else {
+    return false;
+  }
+  editor.set_input(node, 0, cut->inputs[0]);
+  PFRT_TRY(editor.changed(node));
+  return true;
+}
+
+constexpr OptLevel kExtended = OptLevel::kExtended;
+constexpr Rule kRules[] = {
+    {"CancelQuantize", "QuantizeLinear",
+     "DequantizeLinear, QuantizeLinear of the same parameters -> nothing", kExtended, true, cancel},
+    {"QuantizeCuts", "QuantizeLinear",
+     "Relu or Clip, QuantizeLinear whose range ends there -> QuantizeLinear", kExtended, true,
+     cut_once},
+    {"JoinQuantized", "Concat",
+     "DequantizeLinear of the same parameters, Concat -> Concat, DequantizeLinear", kExtended,
+     false, join},
+    {"MoveQuantized", "MaxPool", "DequantizeLinear, MaxPool -> MaxPool, DequantizeLinear",
+     kExtended, false, move},
+    {"MoveQuantized", "Reshape", "DequantizeLinear, Reshape -> Reshape, DequantizeLinear",
+     kExtended, false, move},
+    {"MoveQuantized", "Squeeze", "DequantizeLinear, Squeeze -> Squeeze, DequantizeLinear",
+     kExtended, false, move},
+    {"MoveQuantized", "Unsqueeze", "DequantizeLinear, Unsqueeze -> Unsqueeze, DequantizeLinear",
+     kExtended, false, move},
+    {"MoveQuantized", "Flatten", "DequantizeLinear, Flatten -> Flatten, DequantizeLinear",
+     kExtended, false, move},
+    {"MoveQuantized", "Slice", "DequantizeLinear, Slice -> Slice, DequantizeLinear", kExtended,
+     false, move},
+    {"MoveQuantized", "Gather", "DequantizeLinear, Gather -> Gather, DequantizeLinear", kExtended,
+     false, move},
+    {"MoveQuantized", "DepthToSpace",
+     "DequantizeLinear, DepthToSpace -> DepthToSpace, DequantizeLinear", kExtended, false, move},
+    {"MoveQuantized", "SpaceToDepth",
+     "DequantizeLinear, SpaceToDepth -> SpaceToDepth, DequantizeLinear", kExtended, false, move},
+    {"MoveQuantized", "Transpose", "DequantizeLinear, Transpose -> Transpose, DequantizeLinear",
+     kExtended, false, move},
+};
+
+}  // namespace
+
+std::span<const Rule> quantized_move_rules() { return kRules; }
+
+}  // namespace pfrt

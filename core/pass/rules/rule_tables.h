@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// All rules, by the pass they belong to. A family of rules is a table in <family>.cc.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "core/pass/engine/run_rules.h"
+
+namespace pfrt {
+
+enum class RulePass { kFolding, kDeadCode, kCse, kFusion, kLayout };
+
+// Joined by rule_tables.cc; one line a family.
+std::span<const Rule> control_rules();   // bodies of known conditions
+std::span<const Rule> identity_rules();  // nodes that hand on what they take
+std::span<const Rule> conv_rules();      // normalisation, scale, bias and padding into products
+std::span<const Rule> normalization_rules();            // raised from arithmetic
+std::span<const Rule> normalization_parameter_rules();  // scale and bias
+std::span<const Rule> activation_rules();               // likewise
+std::span<const Rule> softmax_rules();                  // likewise
+std::span<const Rule> attention_rules();                // likewise
+std::span<const Rule> attention_input_rules();          // heads, repeated heads, the past
+std::span<const Rule> projection_rules();               // products of one input
+
+std::span<const Rule> algebra_rules();   // arithmetic that gives back what it takes
+std::span<const Rule> movement_rules();  // nodes that move nothing
+std::span<const Rule> reshape_rules();   // chains of shapes, shapes computed in the graph
+std::span<const Rule> pieces_rules();    // cutting and joining
+std::span<const Rule> late_pieces_rules();
+std::span<const Rule> scatter_rules();            // assignments to slices
+std::span<const Rule> expand_rules();             // copies that broadcasting makes anyway
+std::span<const Rule> pool_rules();               // maxima before activations
+std::span<const Rule> cast_rules();               // chains of casts
+std::span<const Rule> transpose_rules();          // transposes that meet, and that move to meet
+std::span<const Rule> quantized_move_rules();     // DequantizeLinear towards QuantizeLinear
+std::span<const Rule> quantized_product_rules();  // products between the two, of integers
+
+struct RuleFamily {
+  RulePass pass;
+  std::string_view file;
+  std::span<const Rule> (*rules)();
+};
+std::span<const RuleFamily> rule_families();
+// Those applied at |level|, in the order of the tables.
+std::vector<const Rule*> rules_of(RulePass pass, OptLevel level);
+
+// Every rewrite there is, also those that are no rules, for the page that lists them.
+struct KnownRule {
+  std::string_view pass, name, what;
+  OptLevel level;
+};
+const std::vector<KnownRule>& all_rules();
+
+}  // namespace pfrt
