@@ -78,9 +78,9 @@ struct Node {
   std::vector<ValueId> outputs;  // kNoId = unwanted optional output
   std::vector<Attribute> attrs;
   bool canonical = false;  // set by canonicalise: has the meaning of canonical form 1
-  // The node whose step should do this one's work too, as its tail (core/pass); kNoId = none. That
-  // node may be gone.
-  NodeId tail_of = kNoId;
+  // The node whose step should do this one's work too, as its epilogue (core/pass); kNoId = none.
+  // That node may be gone.
+  NodeId epilogue_of = kNoId;
 
   const Attribute* attr(std::string_view attr_name) const;  // nullptr when absent
   int64_t attr_int(std::string_view attr_name, int64_t fallback) const;

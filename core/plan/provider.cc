@@ -173,15 +173,15 @@ Result<std::shared_ptr<Executable>> Provider::compile(const pfrt_snapshot& snaps
 }
 
 std::string Provider::refuses(const pfrt_snapshot& snapshot, uint32_t node,
-                              const std::vector<uint32_t>& tail) {
+                              const std::vector<uint32_t>& epilogue) {
   if ((features() & PFRT_PROVIDER_SUPPORTS) == 0) return name() + " does not say what it supports";
   pfrt_op_query query{};
   query.struct_size = sizeof query;
   query.abi = PFRT_ABI_VERSION;
   query.snapshot = &snapshot;
   query.node = node;
-  query.tail = tail.data();
-  query.tail_count = static_cast<uint32_t>(tail.size());
+  query.tail = epilogue.data();
+  query.tail_count = static_cast<uint32_t>(epilogue.size());
   Sink sink(logger_);
   std::lock_guard lock(mutex_);
   const pfrt_code code =

@@ -76,10 +76,10 @@ class Provider : public Device, public std::enable_shared_from_this<Provider> {
   pfrt_provider* handle() const { return handle_; }
 
   Result<Claims> claim(const pfrt_snapshot& snapshot);
-  // Empty when the provider runs |node| together with |tail|, which it may be asked of any
+  // Empty when the provider runs |node| together with |epilogue|, which it may be asked of any
   // canonical operator; or why not.
   std::string refuses(const pfrt_snapshot& snapshot, uint32_t node,
-                      const std::vector<uint32_t>& tail);
+                      const std::vector<uint32_t>& epilogue);
   // Whether large constants may be without data in what it sees.
   bool takes_deferred() const { return (features() & PFRT_PROVIDER_DEFERRED) != 0; }
   // Device, where the provider has memory of its own.

@@ -118,7 +118,7 @@ Snapshot::Snapshot(std::shared_ptr<const Graph> graph, const std::vector<NodeId>
     to.domain = to_c(from.domain);
     to.id = id;
     to.canonical = 1;
-    if (const uint32_t head = index(from.tail_of); head != PFRT_NO_INDEX) to.tail_of = head + 1;
+    if (const uint32_t head = index(from.epilogue_of); head != PFRT_NO_INDEX) to.tail_of = head + 1;
     to.inputs = from.inputs.data();
     to.input_count = static_cast<uint32_t>(from.inputs.size());
     to.outputs = from.outputs.data();

@@ -24,8 +24,10 @@ PassContext PassServices::context() {
   context.evaluate = [this](std::shared_ptr<const Graph> graph) {
     return evaluate(std::move(graph));
   };
-  context.refuses = [this](const Graph& graph, const Node& node, std::span<const Node* const> tail,
-                           std::string_view target) { return refuses(graph, node, tail, target); };
+  context.refuses = [this](const Graph& graph, const Node& node,
+                           std::span<const Node* const> epilogue, std::string_view target) {
+    return refuses(graph, node, epilogue, target);
+  };
   if (verifier_)
     context.difference = [this](const std::shared_ptr<const Graph>& before,
                                 const std::shared_ptr<const Graph>& after) {
@@ -55,7 +57,7 @@ const Candidate* PassServices::find(std::string_view target) const {
 }
 
 std::string PassServices::refuses(const Graph& graph, const Node& node,
-                                  std::span<const Node* const> tail,
+                                  std::span<const Node* const> epilogue,
                                   std::string_view target) const {
   const Candidate* candidate = find(target);
   if (!candidate) return message("no provider of the session answers to '", target, "'");
@@ -74,15 +76,15 @@ std::string PassServices::refuses(const Graph& graph, const Node& node,
   };
   const auto copy = [&](const Node& from) {
     Node made = from;
-    made.tail_of = kNoId;
+    made.epilogue_of = kNoId;
     for (ValueId& v : made.inputs) v = mirror(v);
     for (ValueId& v : made.outputs) v = mirror(v);
     auto id = part->add_node(std::move(made));
     if (id.ok()) order.push_back(*id);
   };
   copy(node);
-  for (const Node* next : tail) copy(*next);
-  if (order.size() != tail.size() + 1) return "the nodes are not a chain";
+  for (const Node* next : epilogue) copy(*next);
+  if (order.size() != epilogue.size() + 1) return "the nodes are not a chain";
   std::vector<uint32_t> indices;
   for (uint32_t i = 1; i < order.size(); ++i) indices.push_back(i);
   const Snapshot snapshot(part, order, candidate->provider->takes_deferred());

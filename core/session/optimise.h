@@ -24,7 +24,7 @@ class PassServices {
 
  private:
   Result<std::vector<ValuePtr>> evaluate(std::shared_ptr<const Graph> graph) const;
-  std::string refuses(const Graph& graph, const Node& node, std::span<const Node* const> tail,
+  std::string refuses(const Graph& graph, const Node& node, std::span<const Node* const> epilogue,
                       std::string_view target) const;
   const Candidate* find(std::string_view target) const;
 

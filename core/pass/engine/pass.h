@@ -82,10 +82,10 @@ struct PassContext {
   Gate gate;
   // The outputs of a graph without inputs, computed once.
   std::function<Result<std::vector<ValuePtr>>(std::shared_ptr<const Graph>)> evaluate;
-  // Empty when provider |target| ("" = the first of the session) runs |node| with |tail|, which
+  // Empty when provider |target| ("" = the first of the session) runs |node| with |epilogue|, which
   // follow each other, as one; or why not.
-  std::function<std::string(const Graph& graph, const Node& node, std::span<const Node* const> tail,
-                            std::string_view target)>
+  std::function<std::string(const Graph& graph, const Node& node,
+                            std::span<const Node* const> epilogue, std::string_view target)>
       refuses;
   // Empty when both graphs give the same results, or how they differ.
   std::function<Result<std::string>(const std::shared_ptr<const Graph>& before,

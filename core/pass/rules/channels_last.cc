@@ -49,7 +49,7 @@ class ChannelsLast {
     Node node = before;
     node.op = channels_last_form(before);
     node.domain = "com.microsoft";
-    node.tail_of = kNoId;
+    node.epilogue_of = kNoId;
     node.inputs[0] = moved;
     auto made = editor_.add_node(std::move(node), before.name);
     if (!made.ok()) {

@@ -303,7 +303,7 @@ class Folder {
       Node copy = *graph.node(id);
       for (ValueId& v : copy.inputs) v = mirror(v);
       for (ValueId& v : copy.outputs) v = mirror(v);
-      copy.tail_of = kNoId;
+      copy.epilogue_of = kNoId;
       PFRT_TRY(part->add_node(std::move(copy)).take_status());
     }
     for (ValueId value : wanted) part->outputs.push_back(mirror(value));

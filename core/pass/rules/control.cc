@@ -32,7 +32,7 @@ Result<std::vector<ValueId>> inline_body(Editor& editor, const Node& node, const
       if (attr.graph) settle(attr.graph);
       for (auto& inner : attr.graphs) settle(inner);
     }
-    copy.tail_of = kNoId;
+    copy.epilogue_of = kNoId;
     const std::string stem = copy.name.empty() ? node.name : copy.name;
     PFRT_ASSIGN(const std::vector<ValueId> values,
                 editor.add_node(std::move(copy), stem, made.size()));

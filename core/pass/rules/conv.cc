@@ -85,7 +85,7 @@ Result<bool> matmul_add(Editor& editor, Node& node, const RuleContext&) {
     const bool floats = dtype == PFRT_DTYPE_FLOAT32 || dtype == PFRT_DTYPE_FLOAT64 ||
                         dtype == PFRT_DTYPE_FLOAT16 || dtype == PFRT_DTYPE_BFLOAT16;
     if (!floats || editor.type(bias).dtype != dtype || editor.rank(bias).value_or(3) > 2) continue;
-    // A whole matrix is better added by a tail.
+    // A whole matrix is better added by an epilogue.
     const Shape &b = editor.type(bias).shape, &o = editor.type(out).shape;
     if (b.size() == 2 && !b[0].is(1)) continue;
     if (b.empty() || !(b.back() == o.back() || b.back().is(1))) continue;
@@ -232,7 +232,7 @@ Result<bool> transposed_of_stride_1(Editor& editor, Node& node, const RuleContex
 constexpr OptLevel kExtended = OptLevel::kExtended;
 constexpr Rule kRules[] = {
     {"FusedConvBNRelu", "BatchNormalization",
-     "Conv, BatchNormalization, Relu -> Conv with Relu as its tail", kExtended, true,
+     "Conv, BatchNormalization, Relu -> Conv with Relu as its epilogue", kExtended, true,
      normalization_and_relu},
     {"FusedConvBN", "BatchNormalization", "Conv, BatchNormalization -> Conv", kExtended, true,
      normalization},

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Several operators become one: by rules, and by tails that providers agreed to.
+// Several operators become one: by rules, and by epilogues that providers agreed to.
 #include <algorithm>
 #include <utility>
 
@@ -16,7 +16,7 @@ class FusionPass final : public Pass {
   FusionPass(FusionConfig config, OptLevel level) : config_(std::move(config)), level_(level) {}
   std::string_view name() const override { return "OperatorFusionPass"; }
   std::string_view description() const override {
-    return "makes one operator of several, and one step of an operator and its tail";
+    return "makes one operator of several, and one step of an operator and its epilogue";
   }
   OptLevel level() const override { return OptLevel::kExtended; }
   bool keeps_editors() const override { return true; }
@@ -36,7 +36,7 @@ class FusionPass final : public Pass {
                        {context, config_.target_backend, config_.check_backend_support}, result));
     const bool again = std::exchange(marked_, true);
     return for_each_graph(*graph, context, [&](Editor& editor) {
-      return mark_tails(editor, config_, again, context, result);
+      return mark_epilogues(editor, config_, again, context, result);
     });
   }
 

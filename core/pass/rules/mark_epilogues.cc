@@ -14,13 +14,13 @@ constexpr std::array<std::string_view, 36> kElementwise{
     "Mish",        "Mul",       "Neg",       "Pow",     "PRelu", "Reciprocal",
     "Relu",        "Round",     "Selu",      "Sigmoid", "Sin",   "Softplus",
     "Softsign",    "Sqrt",      "Sub",       "Swish",   "Tanh",  "ThresholdedRelu"};
-constexpr size_t kLongestTail = 16;
+constexpr size_t kLongestEpilogue = 16;
 
 bool elementwise(const Node& node) {
   return node.domain.empty() && std::ranges::find(kElementwise, node.op) != kElementwise.end();
 }
 
-// The table of names, by head and first node of the tail.
+// The table of names, by head and first node of the epilogue.
 std::string name_of(const Node& head, const Node& next) {
   if (next.op == "Relu") {
     if (head.op == "Add") return "FusedAddRelu";
@@ -31,7 +31,7 @@ std::string name_of(const Node& head, const Node& next) {
   if (head.op == "Mul" && next.op == "Add") return "FMA";
   if (next.op == "MaxPool") return "FusedConvMaxPool";
   if (next.op.ends_with("Normalization")) return "FusedNormalization";
-  return "Tail";
+  return "Epilogue";
 }
 
 class Marker {
@@ -43,70 +43,70 @@ class Marker {
   Status run() {
     Graph& graph = editor_.graph();
     PFRT_ASSIGN(const std::vector<NodeId> order, editor_.topological_order());
-    std::vector<NodeId> tail_of(graph.node_capacity(), kNoId);
+    std::vector<NodeId> epilogue_of(graph.node_capacity(), kNoId);
     for (NodeId id : order)
-      if (tail_of[id] == kNoId) follow(*graph.node(id), tail_of);
-    for (NodeId id : order) graph.node(id)->tail_of = tail_of[id];
+      if (epilogue_of[id] == kNoId) follow(*graph.node(id), epilogue_of);
+    for (NodeId id : order) graph.node(id)->epilogue_of = epilogue_of[id];
     return {};
   }
 
  private:
-  void follow(Node& head, std::vector<NodeId>& tail_of) {
+  void follow(Node& head, std::vector<NodeId>& epilogue_of) {
     if (head.outputs.empty() || has_bodies(head) || !may_lead(head)) return;
     for (size_t i = 1; i < head.outputs.size(); ++i)
       if (head.has_output(i)) return;
-    std::vector<const Node*> tail;
+    std::vector<const Node*> epilogue;
     ValueId value = head.outputs[0];
     const bool simple = elementwise(head);
-    while (value != kNoId && tail.size() < kLongestTail) {
+    while (value != kNoId && epilogue.size() < kLongestEpilogue) {
       Node* next = editor_.only_user(value);
-      if (!next || tail_of[next->id] != kNoId || next->outputs.size() != 1) break;
-      const bool pools = tail.empty() && head.op == "Conv" && next->op == "MaxPool";
+      if (!next || epilogue_of[next->id] != kNoId || next->outputs.size() != 1) break;
+      const bool pools = epilogue.empty() && head.op == "Conv" && next->op == "MaxPool";
       if (!pools && !(elementwise(*next) && editor_.same_type(value, next->outputs[0]))) break;
       // Of elementwise heads, pairs alone: longer chains are the provider's own affair.
-      if (simple && name_of(head, *next) == "Tail") break;
+      if (simple && name_of(head, *next) == "Epilogue") break;
       if (simple && !config_.fuse_elementwise_activation) break;
-      if (simple && !tail.empty()) break;
-      if (!agreed(head, tail, *next)) break;
-      tail.push_back(next);
+      if (simple && !epilogue.empty()) break;
+      if (!agreed(head, epilogue, *next)) break;
+      epilogue.push_back(next);
       value = next->outputs[0];
     }
-    Node* const norm = simple ? nullptr : normalisation_of(value, tail_of);
+    Node* const norm = simple ? nullptr : normalisation_of(value, epilogue_of);
     // A node that begins a loop of several branches is better left in that loop.
-    if (!simple && !norm && !tail.empty() && branches(*tail.back())) tail.pop_back();
-    if (norm && agreed(head, tail, *norm)) tail.push_back(norm);
-    for (size_t i = 0; i < tail.size(); ++i) {
-      const bool named = i == 0 || tail[i] == norm;
-      const std::string rule = named ? name_of(head, *tail[i]) : "Tail";
-      const std::string& name = editor_.graph().at(tail[i]->outputs[0]).name;
+    if (!simple && !norm && !epilogue.empty() && branches(*epilogue.back())) epilogue.pop_back();
+    if (norm && agreed(head, epilogue, *norm)) epilogue.push_back(norm);
+    for (size_t i = 0; i < epilogue.size(); ++i) {
+      const bool named = i == 0 || epilogue[i] == norm;
+      const std::string rule = named ? name_of(head, *epilogue[i]) : "Epilogue";
+      const std::string& name = editor_.graph().at(epilogue[i]->outputs[0]).name;
       if (!context_.gate.may(rule, editor_.graph(), name)) break;
-      if (tail[i]->tail_of != head.id) {
+      if (epilogue[i]->epilogue_of != head.id) {
         result_.modified = true;
         ++result_.stats.nodes_fused;
         ++result_.stats.rules[rule];
       }
       context_.gate.did(rule, editor_.graph(), name);
-      tail_of[tail[i]->id] = head.id;
+      epilogue_of[epilogue[i]->id] = head.id;
     }
   }
 
   // The normalisation of the value's last dimension, which others may use too.
-  Node* normalisation_of(ValueId value, const std::vector<NodeId>& tail_of) {
+  Node* normalisation_of(ValueId value, const std::vector<NodeId>& epilogue_of) {
     for (NodeId id : editor_.users(value)) {
       Node& user = *editor_.node(id);
       const bool normalises = user.op == "LayerNormalization" || user.op == "RMSNormalization";
       if (normalises && user.domain.empty() && user.inputs[0] == value &&
-          user.outputs.size() == 1 && tail_of[id] == kNoId)
+          user.outputs.size() == 1 && epilogue_of[id] == kNoId)
         return &user;
     }
     return nullptr;
   }
 
-  bool agreed(const Node& head, std::vector<const Node*> tail, const Node& next) const {
+  bool agreed(const Node& head, std::vector<const Node*> epilogue, const Node& next) const {
     if (!config_.check_backend_support || !context_.refuses) return true;
-    if (again_ && next.tail_of == head.id) return true;
-    tail.push_back(&next);
-    return context_.refuses(editor_.graph(), head, tail, config_.target_backend).empty();
+    if (again_ && next.epilogue_of == head.id) return true;
+    epilogue.push_back(&next);
+    return context_.refuses(editor_.graph(), head, epilogue, config_.target_backend).empty();
   }
 
   bool branches(const Node& last) {
@@ -132,8 +132,8 @@ class Marker {
 
 }  // namespace
 
-Status mark_tails(Editor& editor, const FusionConfig& config, bool again, PassContext& context,
-                  PassResult& result) {
+Status mark_epilogues(Editor& editor, const FusionConfig& config, bool again, PassContext& context,
+                      PassResult& result) {
   return Marker(editor, config, again, context, result).run();
 }
 

@@ -6,10 +6,10 @@
 
 namespace pfrt {
 
-// Says of elementwise nodes after an operator that its step should do their work too (tail_of),
+// Says of elementwise nodes after an operator that its step should do their work too (epilogue_of),
 // where the provider agrees, and takes such marks away where they do not hold any more. |again|:
 // the marks that are there were made with this configuration, and need not be asked for again.
-Status mark_tails(Editor& editor, const FusionConfig& config, bool again, PassContext& context,
-                  PassResult& result);
+Status mark_epilogues(Editor& editor, const FusionConfig& config, bool again, PassContext& context,
+                      PassResult& result);
 
 }  // namespace pfrt

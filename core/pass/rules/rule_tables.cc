@@ -68,7 +68,7 @@ const std::vector<KnownRule>& all_rules() {
         {kPasses[3], "FusedNormalization",
          "an operator, LayerNormalization or RMSNormalization of its rows -> one step",
          OptLevel::kExtended},
-        {kPasses[3], "Tail", "an operator and the elementwise ones after it -> one step",
+        {kPasses[3], "Epilogue", "an operator and the elementwise ones after it -> one step",
          OptLevel::kExtended},
         {kPasses[4], "ChannelsLast",
          "Conv, MaxPool -> NhwcConv, NhwcMaxPool, where they are preferred", OptLevel::kAll},

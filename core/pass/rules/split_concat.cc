@@ -205,9 +205,9 @@ std::vector<Part> all_parts(Editor& editor, ValueId value, int64_t axis) {
   return size.is(at) ? parts : std::vector<Part>();
 }
 
-bool has_tail(Editor& editor, const Node& node) {
+bool has_epilogue(Editor& editor, const Node& node) {
   return std::ranges::any_of(editor.users(node.outputs[0]),
-                             [&](NodeId id) { return editor.node(id)->tail_of == node.id; });
+                             [&](NodeId id) { return editor.node(id)->epilogue_of == node.id; });
 }
 
 Result<bool> split_instead(Editor& editor, Node& node, const RuleContext&) {
@@ -219,7 +219,7 @@ Result<bool> split_instead(Editor& editor, Node& node, const RuleContext&) {
   std::vector<int64_t> sizes;
   std::vector<ValueId> outputs;
   for (const Part& part : parts) {
-    if (has_tail(editor, *editor.node(part.id))) return false;
+    if (has_epilogue(editor, *editor.node(part.id))) return false;
     sizes.push_back(part.end - part.begin);
     outputs.push_back(editor.node(part.id)->outputs[0]);
   }

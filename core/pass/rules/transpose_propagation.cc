@@ -314,7 +314,7 @@ Status set_list(Editor& editor, Node& node, size_t i, const std::vector<int64_t>
 
 Result<Node> flipped(Editor& editor, const Node& node, const Flip& flip) {
   Node out = node;
-  out.tail_of = kNoId;
+  out.epilogue_of = kNoId;
   const Kind kind = kind_of(node);
   // Of whichever side has the axes in question.
   const auto present = std::ranges::find_if(flip.outputs, [](const auto& p) { return !!p; });

@@ -157,7 +157,7 @@ class Region {
         if (is_free(user, value)) continue;
         const bool one_form = flips(user, value);
         use(one_form ? MinCut::kSink : side(id));
-        if (made_by && user.tail_of == made_by->id && !one_form && side(id) != from) {
+        if (made_by && user.epilogue_of == made_by->id && !one_form && side(id) != from) {
           cut.edge(from, side(id), bytes + kStep);
           cut.edge(side(id), from, bytes + kStep);
         }

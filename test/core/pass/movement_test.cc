@@ -411,23 +411,23 @@ TEST(Pool, maxima_are_taken_before_activations) {
   EXPECT_EQ(pooled_network(d, "Sigmoid", {}, {0, 0, 0, 0}), "Conv, Sigmoid, MaxPool, Neg");
 }
 
-TEST(Tails, a_convolution_takes_its_pooling_and_what_follows) {
+TEST(Epilogues, a_convolution_takes_its_pooling_and_what_follows) {
   PassGraph g;
   pooled_network(g, "Relu", {}, {0, 0, 0, 0});
   const NodeId conv = g.find("Conv")->id;
-  for (const char* op : {"MaxPool", "Relu"}) EXPECT_EQ(g.find(op)->tail_of, conv) << op;
+  for (const char* op : {"MaxPool", "Relu"}) EXPECT_EQ(g.find(op)->epilogue_of, conv) << op;
   EXPECT_EQ(g.applied("FusedConvMaxPool"), 1u);
 }
 
 // The sum is normalised and goes on to the next layer.
-TEST(Tails, a_product_takes_the_normalisation_of_its_rows) {
+TEST(Epilogues, a_product_takes_the_normalisation_of_its_rows) {
   PassGraph g;
   const std::string x = g.input("x", {"N", "6"});
   const std::string sum = g.node("Add", {g.node("MatMul", {x, g.weights({6, 6})}), x});
   g.output(g.node("LayerNormalization", {sum, g.weights({6}), g.weights({6})}));
   g.output(g.node("Neg", {sum}));
   EXPECT_EQ(g.optimised(kBatches), "MatMul, Add, LayerNormalization, Neg");
-  EXPECT_EQ(g.find("LayerNormalization")->tail_of, g.find("MatMul")->id);
+  EXPECT_EQ(g.find("LayerNormalization")->epilogue_of, g.find("MatMul")->id);
   EXPECT_EQ(g.applied("FusedNormalization"), 1u);
 }
 
