@@ -39,23 +39,23 @@ Result<bool> transpose_of_ones(Editor& editor, Node& node, const RuleContext&) {
   return true;
 }
 
-Result<bool> flip_around(Editor& editor, const Node& node, const RuleContext& context,
-                         bool may_insert) {
+Result<bool> permute_around(Editor& editor, const Node& node, const RuleContext& context,
+                            bool may_insert) {
   const Perm* perm = permutation(node);
   if (!perm || is_identity(*perm)) return false;
   const Perm forward = *perm;
   const ValueId in = node.inputs[0], out = node.outputs[0];
-  PFRT_ASSIGN(const bool below, flip_region(editor, out, forward, may_insert, context));
+  PFRT_ASSIGN(const bool below, permute_region(editor, out, forward, may_insert, context));
   if (below) return true;
-  return flip_region(editor, in, inverse(forward), may_insert, context);
+  return permute_region(editor, in, inverse(forward), may_insert, context);
 }
 
 Result<bool> move_transposes(Editor& editor, Node& node, const RuleContext& context) {
-  return flip_around(editor, node, context, true);
+  return permute_around(editor, node, context, true);
 }
 
 Result<bool> cancel_transposes(Editor& editor, Node& node, const RuleContext& context) {
-  return flip_around(editor, node, context, false);
+  return permute_around(editor, node, context, false);
 }
 
 bool swaps_matrix(const Node& node) {

@@ -153,8 +153,8 @@ bool movable(const Tensor* constant) {
          constant->bytes() <= kLargestConstant && dtype_bits(constant->dtype) % 8 == 0;
 }
 
-std::optional<Flip> broadcast(const Editor& editor, const Node& node, const Perm& perm) {
-  Flip out;
+std::optional<Permutations> broadcast(const Editor& editor, const Node& node, const Perm& perm) {
+  Permutations out;
   const size_t rank = perm.size();
   if (editor.rank(node.outputs[0]) != rank) return std::nullopt;
   for (ValueId in : node.inputs) {
@@ -204,13 +204,13 @@ bool all_data(const Node& node) { return node.op == "Concat"; }
 
 }  // namespace
 
-std::optional<Flip> flip_of(const Editor& editor, const Node& node, bool is_output, size_t slot,
-                            const Perm& perm) {
+std::optional<Permutations> permutations_of(const Editor& editor, const Node& node, bool is_output,
+                                            size_t slot, const Perm& perm) {
   const Kind kind = kind_of(node);
   if (kind == Kind::kNone || node.inputs.empty() || node.outputs.empty()) return std::nullopt;
   if (kind == Kind::kBroadcast) return broadcast(editor, node, perm);
   if (!is_output && slot > 0 && !all_data(node)) return std::nullopt;
-  Flip out;
+  Permutations out;
   out.inputs.resize(node.inputs.size());
   out.outputs.resize(node.outputs.size());
   Perm before = perm, after = perm;
@@ -288,8 +288,8 @@ bool moves_only_ones(const Shape& from, const Perm& perm) {
 
 namespace {
 
-// A constant of input |i| as the flipped node takes it.
-Result<ValueId> flipped_constant(Editor& editor, const Node& node, size_t i, const Perm& perm) {
+// A constant of input |i| as the permuted node takes it.
+Result<ValueId> permuted_constant(Editor& editor, const Node& node, size_t i, const Perm& perm) {
   Tensor tensor = *editor.constant(node.inputs[i]);
   if (tensor.count() == 1 && tensor.dims.size() < perm.size()) return node.inputs[i];
   tensor.dims.insert(tensor.dims.begin(), perm.size() - tensor.dims.size(), 1);
@@ -297,7 +297,7 @@ Result<ValueId> flipped_constant(Editor& editor, const Node& node, size_t i, con
   return editor.add_constant(editor.graph().at(node.inputs[i]).name, std::move(moved));
 }
 
-// The entries of |list|, one a dimension, as the flipped tensor has its dimensions.
+// The entries of |list|, one a dimension, as the permuted tensor has its dimensions.
 std::vector<int64_t> reordered(const std::vector<int64_t>& list, const Perm& perm) {
   std::vector<int64_t> out(list.size());
   for (size_t i = 0; i < perm.size(); ++i) out[static_cast<size_t>(perm[i])] = list[i];
@@ -306,27 +306,27 @@ std::vector<int64_t> reordered(const std::vector<int64_t>& list, const Perm& per
 
 Status set_list(Editor& editor, Node& node, size_t i, const std::vector<int64_t>& list) {
   node.inputs.resize(std::max(node.inputs.size(), i + 1), kNoId);
-  PFRT_ASSIGN(node.inputs[i], editor.int64s(message(node.name, "/flipped"), list));
+  PFRT_ASSIGN(node.inputs[i], editor.int64s(message(node.name, "/permuted"), list));
   return {};
 }
 
 }  // namespace
 
-Result<Node> flipped(Editor& editor, const Node& node, const Flip& flip) {
+Result<Node> permuted(Editor& editor, const Node& node, const Permutations& permutations) {
   Node out = node;
   out.epilogue_of = kNoId;
   const Kind kind = kind_of(node);
   // Of whichever side has the axes in question.
-  const auto present = std::ranges::find_if(flip.outputs, [](const auto& p) { return !!p; });
-  if (present == flip.outputs.end()) return error(Code::kINTERNAL, "a flip without outputs");
+  const auto present = std::ranges::find_if(permute.outputs, [](const auto& p) { return !!p; });
+  if (present == permute.outputs.end()) return error(Code::kINTERNAL, "a permute without outputs");
   const Perm& narrow = **present;
-  std::optional<Perm> wide = flip.inputs[0];
+  std::optional<Perm> wide = permute.inputs[0];
   if (kind == Kind::kUnsqueeze) wide = narrow;
   const Perm& perm = wide ? *wide : narrow;
   if (kind == Kind::kBroadcast || all_data(node)) {
     for (size_t i = 0; i < node.inputs.size(); ++i)
-      if (!flip.inputs[i] && editor.constant(node.inputs[i])) {
-        PFRT_ASSIGN(out.inputs[i], flipped_constant(editor, node, i, narrow));
+      if (!permute.inputs[i] && editor.constant(node.inputs[i])) {
+        PFRT_ASSIGN(out.inputs[i], permuted_constant(editor, node, i, narrow));
       }
   }
   switch (kind) {

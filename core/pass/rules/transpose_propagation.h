@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Which nodes can work on transposed tensors, and what they look like then. Here a value v is
-// "flipped by p" when v' with v = Transpose(v', p) stands in its place. Pure but for the editor.
+// "permuted by p" when v' with v = Transpose(v', p) stands in its place. Pure but for the editor.
 #pragma once
 
 #include <optional>
@@ -13,18 +13,18 @@ namespace pfrt {
 
 using Perm = std::vector<int64_t>;
 
-// By what each input and output is flipped together; none: it stays as it is, or it is a constant
-// that flipped() takes care of.
-struct Flip {
+// By what each input and output is permuted together; none: it stays as it is, or it is a constant
+// that permuted() takes care of.
+struct Permutations {
   std::vector<std::optional<Perm>> inputs, outputs;
 };
 
-// How |node| flips when its input or output |slot| flips by |perm|; nullopt when it cannot.
-std::optional<Flip> flip_of(const Editor& editor, const Node& node, bool is_output, size_t slot,
-                            const Perm& perm);
+// How |node| permutes when its input or output |slot| permutes by |perm|; nullopt when it cannot.
+std::optional<Permutations> permutations_of(const Editor& editor, const Node& node, bool is_output,
+                                            size_t slot, const Perm& perm);
 // The node as it is then, with outputs still to be made: attributes and constants are changed,
-// inputs that flip are those of |node|.
-Result<Node> flipped(Editor& editor, const Node& node, const Flip& flip);
+// inputs that permute are those of |node|.
+Result<Node> permuted(Editor& editor, const Node& node, const Permutations& permutations);
 
 // A constant's elements in another order; whole bytes each.
 Result<Tensor> transposed(const Tensor& tensor, const Perm& perm);

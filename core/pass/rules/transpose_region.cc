@@ -28,7 +28,7 @@ class Region {
   }
 
  private:
-  // Values with their permutations, and nodes that can flip with all of theirs.
+  // Values with their permutations, and nodes that can permute with all of theirs.
   void gather(ValueId seed, const Perm& perm) {
     assign(seed, perm);
     for (size_t i = 0; i < queue_.size() && nodes_.size() < kLargestRegion; ++i) {
@@ -45,23 +45,25 @@ class Region {
   void consider(NodeId id, ValueId through) {
     const Node* node = id == kNoId ? nullptr : editor_.node(id);
     if (!node || nodes_.contains(id) || has_bodies(*node)) return;
-    std::optional<Flip> flip;
-    for (size_t i = 0; i < node->inputs.size() && !flip; ++i)
-      if (node->inputs[i] == through) flip = flip_of(editor_, *node, false, i, perms_.at(through));
-    for (size_t i = 0; i < node->outputs.size() && !flip; ++i)
-      if (node->outputs[i] == through) flip = flip_of(editor_, *node, true, i, perms_.at(through));
-    if (!flip) return;
+    std::optional<Permutations> permute;
+    for (size_t i = 0; i < node->inputs.size() && !permute; ++i)
+      if (node->inputs[i] == through)
+        permute = permutations_of(editor_, *node, false, i, perms_.at(through));
+    for (size_t i = 0; i < node->outputs.size() && !permute; ++i)
+      if (node->outputs[i] == through)
+        permute = permutations_of(editor_, *node, true, i, perms_.at(through));
+    if (!permute) return;
     const size_t known = queue_.size();
-    if (!place(node->inputs, flip->inputs) || !place(node->outputs, flip->outputs)) {
+    if (!place(node->inputs, permute->inputs) || !place(node->outputs, permute->outputs)) {
       for (; queue_.size() > known; queue_.pop_back()) perms_.erase(queue_.back());
       return;
     }
-    nodes_.emplace(id, std::move(*flip));
+    nodes_.emplace(id, std::move(*permute));
     order_.push_back(id);
   }
 
   // A transpose from one value of the region to another would be counted twice where it makes the
-  // flipped form of the first, or the second from its own: the value stays outside.
+  // permuted form of the first, or the second from its own: the value stays outside.
   bool stands_apart(ValueId value, const Perm& perm) {
     const auto between = [&](const Node* transpose, const Perm& in, const Perm& out) {
       const Perm* order = permutation(*transpose);
@@ -78,7 +80,7 @@ class Region {
     });
   }
 
-  // Whether the node's values can all be flipped as it wants them.
+  // Whether the node's values can all be permuted as it wants them.
   bool place(const std::vector<ValueId>& values, const std::vector<std::optional<Perm>>& perms) {
     for (size_t i = 0; i < values.size(); ++i) {
       const auto known = perms_.find(values[i]);
@@ -107,14 +109,14 @@ class Region {
   }
   bool counts(ValueId value) const { return cost(value) > 1; }
 
-  // The transpose that makes |value| from its flipped form.
-  const Node* unflips(ValueId value) {
+  // The transpose that makes |value| from its permuted form.
+  const Node* unpermutes(ValueId value) {
     Node* made = editor_.maker(value, "Transpose");
     const std::vector<int64_t>* perm = made ? permutation(*made) : nullptr;
     return perm && *perm == perms_.at(value) ? made : nullptr;
   }
-  // |user| makes the flipped form of |value|.
-  bool flips(const Node& user, ValueId value) const {
+  // |user| makes the permuted form of |value|.
+  bool permutes(const Node& user, ValueId value) const {
     const std::vector<int64_t>* perm = permutation(user);
     return perm && *perm == inverse(perms_.at(value));
   }
@@ -127,7 +129,7 @@ class Region {
 
   // A transpose to yet another order can start from, or end in, either form just as well.
   bool is_free(const Node& node, ValueId value) const {
-    return permutation(node) && !flips(node, value) && node.inputs[0] == value;
+    return permutation(node) && !permutes(node, value) && node.inputs[0] == value;
   }
 
   bool choose() {
@@ -135,27 +137,27 @@ class Region {
     for (NodeId id : order_) vertices_[id] = cut.vertex();
     for (ValueId value : queue_)
       if (const Node* made_by = editor_.producer(value);
-          made_by && permutation(*made_by) && !unflips(value))
+          made_by && permutation(*made_by) && !unpermutes(value))
         vertices_[made_by->id] = cut.vertex();
     for (ValueId value : queue_) {
       const int64_t bytes = cost(value);
       const Node* made_by = editor_.producer(value);
-      const uint32_t from = unflips(value) ? MinCut::kSink
-                            : made_by      ? side(made_by->id)
-                                           : MinCut::kSource;
+      const uint32_t from = unpermutes(value) ? MinCut::kSink
+                            : made_by         ? side(made_by->id)
+                                              : MinCut::kSource;
       // Breaking a step that does both nodes' work costs another pass over the value.
-      const uint32_t unflipped = cut.vertex(), flipped = cut.vertex();
-      cut.edge(from, unflipped, bytes);
-      cut.edge(flipped, from, bytes);
+      const uint32_t unpermuted = cut.vertex(), permuted = cut.vertex();
+      cut.edge(from, unpermuted, bytes);
+      cut.edge(permuted, from, bytes);
       const auto use = [&](uint32_t to) {
-        cut.edge(unflipped, to, MinCut::kInfinite);
-        cut.edge(to, flipped, MinCut::kInfinite);
+        cut.edge(unpermuted, to, MinCut::kInfinite);
+        cut.edge(to, permuted, MinCut::kInfinite);
       };
       if (editor_.is_output(value)) use(MinCut::kSource);
       for (NodeId id : editor_.users(value)) {
         const Node& user = *editor_.node(id);
         if (is_free(user, value)) continue;
-        const bool one_form = flips(user, value);
+        const bool one_form = permutes(user, value);
         use(one_form ? MinCut::kSink : side(id));
         if (made_by && user.epilogue_of == made_by->id && !one_form && side(id) != from) {
           cut.edge(from, side(id), bytes + kStep);
@@ -165,10 +167,10 @@ class Region {
     }
     cut.solve();
     for (NodeId id : order_)
-      if (cut.sink_side()[vertices_.at(id)]) flipped_.insert(id);
-    if (flipped_.empty()) return false;
+      if (cut.sink_side()[vertices_.at(id)]) permuted_.insert(id);
+    if (permuted_.empty()) return false;
     for (const auto& [id, vertex] : vertices_)
-      if (!nodes_.contains(id) && cut.sink_side()[vertex]) free_flipped_.insert(id);
+      if (!nodes_.contains(id) && cut.sink_side()[vertex]) free_permuted_.insert(id);
     const Total before = total(false), after = total(true);
     if (!may_insert_ && !std::ranges::includes(before.at, after.at)) return false;
     return after.count <= before.count && after.bytes < before.bytes;
@@ -181,16 +183,16 @@ class Region {
   // Of all transposes that the choice, or the graph as it is, needs.
   Total total(bool chosen) {
     Total out;
-    const auto is_flipped = [&](NodeId id) {
-      return chosen && (flipped_.contains(id) || free_flipped_.contains(id));
+    const auto is_permuted = [&](NodeId id) {
+      return chosen && (permuted_.contains(id) || free_permuted_.contains(id));
     };
     for (ValueId value : queue_) {
       const Node* made_by = editor_.producer(value);
-      const bool from = unflips(value) || (made_by && is_flipped(made_by->id));
+      const bool from = unpermutes(value) || (made_by && is_permuted(made_by->id));
       bool differs = editor_.is_output(value) && from;
       for (NodeId id : editor_.users(value)) {
         const Node& user = *editor_.node(id);
-        if (!is_free(user, value)) differs |= from != (flips(user, value) || is_flipped(id));
+        if (!is_free(user, value)) differs |= from != (permutes(user, value) || is_permuted(id));
       }
       if (!differs) continue;
       out.bytes += cost(value);
@@ -200,17 +202,17 @@ class Region {
     return out;
   }
 
-  // |value| as the flipped nodes take it.
-  Result<ValueId> flipped_form(ValueId value) {
+  // |value| as the permuted nodes take it.
+  Result<ValueId> permuted_form(ValueId value) {
     if (const auto found = made_.find(value); found != made_.end()) return found->second;
     ValueId form = value;
-    if (const Node* transpose = unflips(value)) {
+    if (const Node* transpose = unpermutes(value)) {
       form = transpose->inputs[0];
     } else if (const Perm& perm = perms_.at(value); !is_identity(perm)) {
       // One may be there already.
       form = kNoId;
       for (NodeId id : editor_.users(value))
-        if (flips(*editor_.node(id), value)) form = editor_.node(id)->outputs[0];
+        if (permutes(*editor_.node(id), value)) form = editor_.node(id)->outputs[0];
       if (form == kNoId) {
         // What another transpose has made comes from there in one.
         const Node* made = editor_.maker(value, "Transpose");
@@ -228,11 +230,11 @@ class Region {
 
   Status build(NodeId id) {
     const Node before = *editor_.node(id);
-    const Flip& flip = nodes_.at(id);
-    PFRT_ASSIGN(Node node, flipped(editor_, before, flip));
+    const Permutations& permutations = nodes_.at(id);
+    PFRT_ASSIGN(Node node, permuted(editor_, before, permute));
     for (size_t i = 0; i < before.inputs.size(); ++i)
-      if (flip.inputs[i]) {
-        PFRT_ASSIGN(node.inputs[i], flipped_form(before.inputs[i]));
+      if (permute.inputs[i]) {
+        PFRT_ASSIGN(node.inputs[i], permuted_form(before.inputs[i]));
       }
     PFRT_ASSIGN(const std::vector<ValueId> outputs,
                 editor_.add_node(std::move(node), before.name, before.outputs.size()));
@@ -259,7 +261,7 @@ class Region {
     return {};
   }
 
-  // |user|, which transposes what is flipped by |perm|, takes the flipped |form|.
+  // |user|, which transposes what is permuted by |perm|, takes the permuted |form|.
   Status merge(Node& user, ValueId form, const Perm& perm) {
     const Perm order = composed(perm, *permutation(user));
     if (is_identity(order) && editor_.can_replace(user.outputs[0], form)) {
@@ -278,17 +280,17 @@ class Region {
   }
 
   // Nodes after those that make their inputs.
-  std::vector<NodeId> flipped_in_order() {
+  std::vector<NodeId> permuted_in_order() {
     std::vector<NodeId> order, open;
     std::unordered_set<NodeId> seen, done;
     for (NodeId root : order_) {
-      if (flipped_.contains(root)) open.push_back(root);
+      if (permuted_.contains(root)) open.push_back(root);
       while (!open.empty()) {
         const NodeId id = open.back();
         if (seen.insert(id).second) {
           for (ValueId in : editor_.node(id)->inputs) {
             const NodeId maker = in == kNoId ? kNoId : editor_.graph().at(in).producer;
-            if (maker != kNoId && flipped_.contains(maker) && !seen.contains(maker))
+            if (maker != kNoId && permuted_.contains(maker) && !seen.contains(maker))
               open.push_back(maker);
           }
           continue;
@@ -300,10 +302,10 @@ class Region {
     return order;
   }
 
-  // Flipped nodes first stand beside those they are for, then take their places: what is left
+  // Permuted nodes first stand beside those they are for, then take their places: what is left
   // unused goes away.
   Result<bool> rebuild() {
-    for (NodeId id : flipped_in_order()) {
+    for (NodeId id : permuted_in_order()) {
       if (Status built = build(id); !built.ok()) {
         drop_added();
         // A provider that wants it as it is has its way.
@@ -331,19 +333,19 @@ class Region {
   const RuleContext& context_;
   std::vector<ValueId> queue_;
   std::unordered_map<ValueId, Perm> perms_;
-  std::unordered_map<NodeId, Flip> nodes_;
+  std::unordered_map<NodeId, Permutations> nodes_;
   std::vector<NodeId> order_;
   std::unordered_map<NodeId, uint32_t> vertices_;
-  std::unordered_set<NodeId> flipped_, free_flipped_;
-  std::unordered_map<ValueId, ValueId> made_;       // flipped forms
+  std::unordered_set<NodeId> permuted_, free_permuted_;
+  std::unordered_map<ValueId, ValueId> made_;       // permuted forms
   std::vector<std::pair<ValueId, ValueId>> plain_;  // by which each output is replaced
   std::vector<ValueId> added_;
 };
 
 }  // namespace
 
-Result<bool> flip_region(Editor& editor, ValueId value, const Perm& perm, bool may_insert,
-                         const RuleContext& context) {
+Result<bool> permute_region(Editor& editor, ValueId value, const Perm& perm, bool may_insert,
+                            const RuleContext& context) {
   if (editor.rank(value) != perm.size() || is_identity(perm)) return false;
   return Region(editor, may_insert, context).run(value, perm);
 }

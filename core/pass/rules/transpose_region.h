@@ -13,10 +13,10 @@
 
 namespace pfrt {
 
-// Around |value|, which flips by |perm| (flips.h). True when nodes were exchanged for flipped ones,
-// which takes away more than it adds: never more transposes than before, and fewer bytes. Without
-// |may_insert| no transpose comes to stand where none was.
-Result<bool> flip_region(Editor& editor, ValueId value, const Perm& perm, bool may_insert,
-                         const RuleContext& context);
+// Around |value|, which permutes by |perm| (transpose_propagation.h). True when nodes were
+// exchanged for permuted ones, which takes away more than it adds: never more transposes than
+// before, and fewer bytes. Without |may_insert| no transpose comes to stand where none was.
+Result<bool> permute_region(Editor& editor, ValueId value, const Perm& perm, bool may_insert,
+                            const RuleContext& context);
 
 }  // namespace pfrt
