@@ -95,12 +95,12 @@ Status canonical_constant(Rewriter& rewriter) {
         (value->type == PFRT_ATTR_TENSOR || value->type == PFRT_ATTR_SPARSE) && value->tensor;
     if (held && value->tensor->kind == PFRT_VALUE_SPARSE) {
       PFRT_ASSIGN(Tensor tensor, dense(rewriter, *value->tensor));
-      return rewriter.become_constant(std::move(tensor));
+      return rewriter.replace_with_constant(std::move(tensor));
     }
     if (held && value->tensor->kind == PFRT_VALUE_TENSOR)
-      return rewriter.become_constant(value->tensor->tensor);
+      return rewriter.replace_with_constant(value->tensor->tensor);
     PFRT_ASSIGN(Tensor tensor, plain_constant(rewriter, *value, node.attr_ints("shape")));
-    return rewriter.become_constant(std::move(tensor));
+    return rewriter.replace_with_constant(std::move(tensor));
   }
   const std::vector<int64_t>* dims = node.attr_ints("shape");
   if (!dims)
@@ -108,7 +108,7 @@ Status canonical_constant(Rewriter& rewriter) {
         "needs one of the attributes 'value', 'value_*', 'sparse_value' or 'shape'");
   PFRT_TRY(check_count(rewriter, *dims));
   PFRT_ASSIGN(Tensor zeros, Tensor::allocate(PFRT_DTYPE_FLOAT32, *dims));
-  return rewriter.become_constant(std::move(zeros));
+  return rewriter.replace_with_constant(std::move(zeros));
 }
 
 Status canonical_constant_of_shape(Rewriter& rewriter) {

@@ -90,7 +90,7 @@ Status canonical_array_feature_extractor(Rewriter& rewriter) {
     PFRT_ASSIGN(const ValueId row, rewriter.int64s("axes", {0}));
     PFRT_ASSIGN(taken, rewriter.before("Unsqueeze", {taken, row}));
   }
-  rewriter.become({taken});
+  rewriter.replace_with({taken});
   return {};
 }
 
@@ -130,7 +130,7 @@ Status canonical_binarizer(Rewriter& rewriter) {
                                        {wide, rewriter.constant_value("bound", std::move(bound))}));
   }
   PFRT_ASSIGN(const ValueId y, ml_cast(rewriter, above, PFRT_DTYPE_BOOL, dtype));
-  rewriter.become({y});
+  rewriter.replace_with({y});
   return {};
 }
 
@@ -172,7 +172,7 @@ Status canonical_feature_vectorizer(Rewriter& rewriter) {
   }
   PFRT_ASSIGN(const ValueId y,
               rewriter.before("Concat", std::move(parts), {Attribute::of_int("axis", 1)}));
-  rewriter.become({y});
+  rewriter.replace_with({y});
   return {};
 }
 
@@ -218,7 +218,7 @@ Status canonical_imputer(Rewriter& rewriter) {
   }
   PFRT_ASSIGN(const ValueId filled, rewriter.before("Where", {missing, to, from}));
   PFRT_ASSIGN(const ValueId y, ml_cast(rewriter, filled, wide, dtype));
-  rewriter.become({y});
+  rewriter.replace_with({y});
   return {};
 }
 
@@ -246,7 +246,7 @@ Status canonical_normalizer(Rewriter& rewriter) {
   PFRT_ASSIGN(const ValueId divisor, rewriter.before("Where", {none, one, size}));
   PFRT_ASSIGN(const ValueId scaled, rewriter.before("Div", {x, divisor}));
   PFRT_ASSIGN(const ValueId y, ml_cast(rewriter, scaled, dtype, kFloat));
-  rewriter.become({y});
+  rewriter.replace_with({y});
   return {};
 }
 
@@ -273,7 +273,7 @@ Status canonical_scaler(Rewriter& rewriter) {
   if (y == rewriter.node().inputs[0]) {
     PFRT_ASSIGN(y, rewriter.before("Identity", {y}));
   }
-  rewriter.become({y});
+  rewriter.replace_with({y});
   return {};
 }
 

@@ -97,7 +97,7 @@ Result<Tensor> the_default(Rewriter& rewriter, pfrt_dtype dtype) {
   return out;
 }
 
-Status become_encoder(Rewriter& rewriter, Tensor keys, Tensor values) {
+Status to_encoder(Rewriter& rewriter, Tensor keys, Tensor values) {
   if (keys.count() != values.count())
     return rewriter.fail("has ", keys.count(), " keys and ", values.count(),
                          " values; each key needs a value");
@@ -116,14 +116,14 @@ Status become_encoder(Rewriter& rewriter, Tensor keys, Tensor values) {
 }
 
 // Between integers and texts, whichever the input holds.
-Status become_mapper(Rewriter& rewriter, const std::vector<int64_t>& numbers,
-                     const std::vector<std::string>& names) {
+Status to_mapper(Rewriter& rewriter, const std::vector<int64_t>& numbers,
+                 const std::vector<std::string>& names) {
   PFRT_TRY(ml_expect(rewriter, {PFRT_DTYPE_STRING, PFRT_DTYPE_INT64}));
   PFRT_ASSIGN(Tensor integers, Tensor::of_int64(numbers));
   PFRT_ASSIGN(Tensor strings, texts(names));
   return rewriter.input(0).dtype == PFRT_DTYPE_STRING
-             ? become_encoder(rewriter, std::move(strings), std::move(integers))
-             : become_encoder(rewriter, std::move(integers), std::move(strings));
+             ? to_encoder(rewriter, std::move(strings), std::move(integers))
+             : to_encoder(rewriter, std::move(integers), std::move(strings));
 }
 
 Type map_type(pfrt_value_kind kind, pfrt_dtype key, pfrt_dtype value) {
@@ -146,19 +146,19 @@ Status canonical_label_encoder_1(Rewriter& rewriter) {
   PFRT_ASSIGN(const std::vector<std::string> names, ml_strings(rewriter, "classes_strings"));
   std::vector<int64_t> numbers(names.size());
   for (size_t i = 0; i < names.size(); ++i) numbers[i] = static_cast<int64_t>(i);
-  return become_mapper(rewriter, numbers, names);
+  return to_mapper(rewriter, numbers, names);
 }
 
 Status canonical_category_mapper(Rewriter& rewriter) {
   PFRT_ASSIGN(const std::vector<std::string> names, ml_strings(rewriter, "cats_strings"));
   PFRT_ASSIGN(const std::vector<int64_t> numbers, ml_ints(rewriter, "cats_int64s"));
-  return become_mapper(rewriter, numbers, names);
+  return to_mapper(rewriter, numbers, names);
 }
 
 Status canonical_label_encoder(Rewriter& rewriter) {
   PFRT_ASSIGN(Tensor keys, the_list(rewriter, "keys"));
   PFRT_ASSIGN(Tensor values, the_list(rewriter, "values"));
-  return become_encoder(rewriter, std::move(keys), std::move(values));
+  return to_encoder(rewriter, std::move(keys), std::move(values));
 }
 
 Status infer_label_encoder(Inference& in) {

@@ -83,7 +83,7 @@ Status canonical_linear_regressor(Rewriter& rewriter) {
               linear_scores(rewriter, rewriter.node().attr_int("targets", 1), dtype));
   PFRT_ASSIGN(const ValueId transformed, ml_transformed(rewriter, scores, dtype, post));
   PFRT_ASSIGN(const ValueId y, ml_cast(rewriter, transformed, dtype, kFloat));
-  rewriter.become({y});
+  rewriter.replace_with({y});
   return {};
 }
 
@@ -112,7 +112,7 @@ Status canonical_linear_classifier(Rewriter& rewriter) {
   PFRT_ASSIGN(const ValueId transformed, binary ? two_classes(rewriter, scores, dtype, post)
                                                 : ml_transformed(rewriter, scores, dtype, post));
   PFRT_ASSIGN(const ValueId z, ml_cast(rewriter, transformed, dtype, kFloat));
-  rewriter.become({y, z});
+  rewriter.replace_with({y, z});
   return {};
 }
 

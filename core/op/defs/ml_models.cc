@@ -46,7 +46,7 @@ Status settle_labels(Rewriter& rewriter, const MlLabels& labels, std::string_vie
   if (names.strings.size() == 1) names.strings = {"0", "1"};
   PFRT_ASSIGN(std::vector<ValueId> out, rewriter.put_before(std::move(model), 2));
   PFRT_ASSIGN(out[0], ml_label_of(rewriter, out[0], names));
-  rewriter.become(out);
+  rewriter.replace_with(out);
   return {};
 }
 

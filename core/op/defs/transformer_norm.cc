@@ -13,8 +13,8 @@ namespace pfrt {
 namespace {
 
 // The node becomes ai.onnx |op| of |inputs| with its output 0; other outputs have been handed over.
-Status become(Rewriter& rewriter, Chain& chain, std::string_view op, std::vector<ValueId> inputs,
-              std::vector<Attribute> attrs) {
+Status replace_with(Rewriter& rewriter, Chain& chain, std::string_view op,
+                    std::vector<ValueId> inputs, std::vector<Attribute> attrs) {
   PFRT_TRY(chain.status());
   Node& node = rewriter.node();
   while (inputs.size() > 1 && inputs.back() == kNoId) inputs.pop_back();
@@ -68,7 +68,7 @@ Status skip_norm(Rewriter& rewriter, std::string_view norm, size_t beta, size_t 
     for (size_t i = 0; i < 3; ++i) chain.hand_over(i, made[i]);
     return chain.replace();
   }
-  return become(rewriter, chain, norm, std::move(inputs), std::move(attrs));
+  return replace_with(rewriter, chain, norm, std::move(inputs), std::move(attrs));
 }
 
 Status canonical_skip_layer_norm(Rewriter& rewriter) {
@@ -102,7 +102,8 @@ Status canonical_simplified(Rewriter& rewriter) {
     const ValueId shifted = chain.add(mean, chain.scalar(stash, static_cast<double>(epsilon)));
     chain.hand_over(1, chain.op("Reciprocal", {chain.op("Sqrt", {shifted})}));
   }
-  return become(rewriter, chain, "RMSNormalization", {chain.in(0), chain.in(1)}, std::move(attrs));
+  return replace_with(rewriter, chain, "RMSNormalization", {chain.in(0), chain.in(1)},
+                      std::move(attrs));
 }
 
 // Word, position and segment rows added and normalised; output 1 counts the ones of the mask.
@@ -136,8 +137,8 @@ Status canonical_embed(Rewriter& rewriter) {
   chain.hand_over(2, sum);
   std::vector<Attribute> attrs = norm_attrs(rewriter.node().attr_float("epsilon", 1e-12f));
   attrs.front().i = 2;
-  return become(rewriter, chain, "LayerNormalization", {sum, chain.in(5), chain.in(6)},
-                std::move(attrs));
+  return replace_with(rewriter, chain, "LayerNormalization", {sum, chain.in(5), chain.in(6)},
+                      std::move(attrs));
 }
 
 // ----------------------------------------------------------------------------------- activations
@@ -145,8 +146,8 @@ Status canonical_embed(Rewriter& rewriter) {
 Status gelu(Rewriter& rewriter, std::string_view approximate) {
   Chain chain(rewriter);
   const ValueId x = chain.add_if(chain.in(0), chain.in(1));
-  return become(rewriter, chain, "Gelu", {x},
-                {Attribute::of_string("approximate", std::string(approximate))});
+  return replace_with(rewriter, chain, "Gelu", {x},
+                      {Attribute::of_string("approximate", std::string(approximate))});
 }
 Status canonical_gelu_of_sum(Rewriter& rewriter) { return gelu(rewriter, "none"); }
 Status canonical_fast_gelu(Rewriter& rewriter) { return gelu(rewriter, "tanh"); }
@@ -155,8 +156,8 @@ Status canonical_fast_gelu(Rewriter& rewriter) { return gelu(rewriter, "tanh"); 
 Status canonical_quick_gelu(Rewriter& rewriter) {
   PFRT_TRY(fill_float(rewriter, "alpha", 1.702f));
   Chain chain(rewriter);
-  return become(rewriter, chain, "Swish", {chain.in(0)},
-                {Attribute::of_float("alpha", rewriter.node().attr_float("alpha", 1.702f))});
+  return replace_with(rewriter, chain, "Swish", {chain.in(0)},
+                      {Attribute::of_float("alpha", rewriter.node().attr_float("alpha", 1.702f))});
 }
 
 // --------------------------------------------------------------------------------- MatMulNBits

@@ -190,7 +190,7 @@ bool Rewriter::is_used(ValueId value) const {
   return false;
 }
 
-void Rewriter::become(const std::vector<ValueId>& values) {
+void Rewriter::replace_with(const std::vector<ValueId>& values) {
   const std::vector<ValueId> outputs = node().outputs;
   for (size_t i = 0; i < outputs.size() && i < values.size(); ++i)
     if (outputs[i] != kNoId) stand_in(outputs[i], values[i]);
@@ -218,7 +218,7 @@ Status Rewriter::after(std::string_view op, std::vector<ValueId> more,
   return {};
 }
 
-Status Rewriter::become_constant(Tensor tensor) {
+Status Rewriter::replace_with_constant(Tensor tensor) {
   if (!node().has_output(0)) return fail("the constant has no output to stand for");
   const ValueId out = node().outputs[0];
   graph_.remove_node(id_);

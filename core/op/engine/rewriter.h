@@ -61,13 +61,13 @@ class Rewriter {
   bool is_used(ValueId value) const;
   // The outputs stand for |values| from now on and the node goes away. The values are outputs of
   // nodes made with before.
-  void become(const std::vector<ValueId>& values);
+  void replace_with(const std::vector<ValueId>& values);
   // Puts a node after this one: this node's output 0 becomes a fresh value feeding it (and |more|
   // constants).
   Status after(std::string_view op, std::vector<ValueId> more, std::vector<Attribute> attrs = {});
   // Replaces a node that is a constant in disguise: its output becomes an initializer and the node
   // goes away.
-  Status become_constant(Tensor tensor);
+  Status replace_with_constant(Tensor tensor);
   bool gone() const { return graph_.node(id_) == nullptr; }
 
   // The opset cannot be given the newest meaning.

@@ -396,7 +396,7 @@ void Editor::replace_output(ValueId from, ValueId to) {
                                   other.node.mapped().end());
 }
 
-void Editor::become_constant(ValueId value, ValuePtr constant) {
+void Editor::replace_with_constant(ValueId value, ValuePtr constant) {
   ++edits_;
   const NodeId made_by = graph_->at(value).producer;
   Node* node = graph_->node(made_by);

@@ -74,7 +74,7 @@ class Editor {
   void replace(ValueId from, ValueId to);
   // |value| becomes a constant; the node that made it goes away when nobody needs its other
   // outputs.
-  void become_constant(ValueId value, ValuePtr constant);
+  void replace_with_constant(ValueId value, ValuePtr constant);
   void set_input(Node& node, size_t i, ValueId value);
   // After attributes were changed in place.
   Status changed(Node& node);

@@ -65,7 +65,7 @@ Result<bool> group_queries(Editor& editor, Node& node, const RuleContext& contex
   Node made = node_of("Attention", node.inputs, node.attrs);
   made.inputs[1] = keys->heads;
   made.inputs[2] = values->heads;
-  return become(editor, context, node.outputs[0], std::move(made));
+  return replace_with(editor, context, node.outputs[0], std::move(made));
 }
 
 // --------------------------------------------------------------------------------------- the past

@@ -67,7 +67,7 @@ class Folder {
  private:
   void replaced(Editor& editor, ValueId value, ValuePtr constant, std::string_view rule) {
     const std::string name = editor.graph().at(value).name;
-    editor.become_constant(value, std::move(constant));
+    editor.replace_with_constant(value, std::move(constant));
     context_.gate.did(rule, editor.graph(), name);
     result_.modified = true;
     ++result_.stats.constants_folded;

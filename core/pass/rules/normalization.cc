@@ -80,7 +80,7 @@ Result<bool> with_input(Editor& editor, const RuleContext& context, ValueId out,
   if (made.inputs.size() <= i) made.inputs.resize(i + 1, kNoId);
   made.inputs[i] = value;
   if (bias) made.inputs[2] = *bias;
-  return become(editor, context, out, std::move(made));
+  return replace_with(editor, context, out, std::move(made));
 }
 
 // Mul by scale, or Add of bias.
@@ -143,7 +143,7 @@ Result<bool> short_norm(Editor& editor, Node& node, const RuleContext& context) 
     inputs.push_back(
         editor.add_constant(editor.graph().at(norm->inputs[i]).name, std::move(narrow)));
   }
-  return become(editor, context, out, node_of(norm->op, std::move(inputs), norm->attrs));
+  return replace_with(editor, context, out, node_of(norm->op, std::move(inputs), norm->attrs));
 }
 
 // ----------------------------------------------------------------------------------------- groups
@@ -185,11 +185,11 @@ Result<bool> to_group_norm(Editor& editor, Node& node, const RuleContext& contex
     PFRT_ASSIGN(Tensor made, from_doubles(outer.dtype, {channels}, a_channel));
     inputs.push_back(editor.add_constant(message(node.name, "/parameter"), std::move(made)));
   }
-  return become(editor, context, out,
-                node_of("GroupNormalization", std::move(inputs),
-                        {Attribute::of_float("epsilon", norm->attr_float("epsilon", 1e-5f)),
-                         Attribute::of_int("num_groups", groups),
-                         Attribute::of_int("stash_type", PFRT_DTYPE_FLOAT32)}));
+  return replace_with(editor, context, out,
+                      node_of("GroupNormalization", std::move(inputs),
+                              {Attribute::of_float("epsilon", norm->attr_float("epsilon", 1e-5f)),
+                               Attribute::of_int("num_groups", groups),
+                               Attribute::of_int("stash_type", PFRT_DTYPE_FLOAT32)}));
 }
 
 constexpr OptLevel kExtended = OptLevel::kExtended;

@@ -240,7 +240,7 @@ bool agreed(const Editor& editor, const RuleContext& context, Node made,
   return context.pass.refuses(editor.graph(), made, {}, context.target).empty();
 }
 
-Result<bool> become(Editor& editor, const RuleContext& context, ValueId out, Node made) {
+Result<bool> replace_with(Editor& editor, const RuleContext& context, ValueId out, Node made) {
   if (!agreed(editor, context, made, {out})) return false;
   const std::string stem = editor.producer(out)->name;
   PFRT_ASSIGN(const std::vector<ValueId> values, editor.add_node(std::move(made), stem));

@@ -82,7 +82,7 @@ ValueId placeholder(Editor& editor, Type type);
 bool agreed(const Editor& editor, const RuleContext& context, Node made, std::vector<ValueId> outs);
 // |made| (operator, inputs, attributes) takes the place of what makes |out|: false when the
 // provider refuses it, or it would have another type.
-Result<bool> become(Editor& editor, const RuleContext& context, ValueId out, Node made);
+Result<bool> replace_with(Editor& editor, const RuleContext& context, ValueId out, Node made);
 
 Node node_of(std::string_view op, std::vector<ValueId> inputs, std::vector<Attribute> attrs = {});
 

@@ -132,7 +132,7 @@ Result<bool> put(Match& match, const RuleContext& context, ValueId x, ValueId ou
   Editor& editor = match.editor();
   if (!raisable(editor.type(x).dtype) || !editor.same_type(x, out) || !match.closed(out))
     return false;
-  return become(editor, context, out, node_of(activation.op, {x}, activation.attrs));
+  return replace_with(editor, context, out, node_of(activation.op, {x}, activation.attrs));
 }
 
 // Rules of one name share the function: the name says what to make.
@@ -254,7 +254,7 @@ Result<bool> to_prelu(Editor& editor, Node& node, const RuleContext& context) {
       PFRT_ASSIGN(Tensor negated, from_doubles(slope->dtype, slope->dims, *numbers));
       const ValueId made =
           editor.add_constant(editor.graph().at(scaled->inputs[of]).name, std::move(negated));
-      return become(editor, context, out, node_of("PRelu", {x, made}));
+      return replace_with(editor, context, out, node_of("PRelu", {x, made}));
     }
   }
   return false;
@@ -274,7 +274,7 @@ Result<bool> clip_to(Editor& editor, const RuleContext& context, ValueId x, Valu
   PFRT_ASSIGN(const ValueId most, bound(editor, x, high));
   std::vector<ValueId> inputs = {x, least, most};
   while (inputs.back() == kNoId) inputs.pop_back();
-  return become(editor, context, out, node_of("Clip", std::move(inputs)));
+  return replace_with(editor, context, out, node_of("Clip", std::move(inputs)));
 }
 
 // Max or Min with a constant.
@@ -296,7 +296,7 @@ Result<bool> clip_chain(Editor& editor, Node& node, const RuleContext& context) 
   if (!limits || !(limits->first <= limits->second) || !raisable(editor.type(in).dtype))
     return false;
   if (limits->first == 0 && std::isinf(limits->second))
-    return become(editor, context, out, node_of("Relu", {in}));
+    return replace_with(editor, context, out, node_of("Relu", {in}));
   const Node* inner = editor.producer(in);
   if (!inner || !inner->domain.empty() || !editor.only_used_by(in, node)) return false;
   std::optional<std::pair<double, double>> first;

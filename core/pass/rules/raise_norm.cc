@@ -97,17 +97,17 @@ Result<bool> normalise(Match& match, const RuleContext& context, ValueId x, Valu
     if (!channels.known()) return false;
     PFRT_ASSIGN(const ValueId ones, filled(editor, stem + "/scale", dtype, {channels.value()}, 1));
     PFRT_ASSIGN(const ValueId zeros, filled(editor, stem + "/bias", dtype, {channels.value()}, 0));
-    return become(editor, context, out,
-                  node_of("InstanceNormalization", {x, ones, zeros},
-                          {Attribute::of_float("epsilon", static_cast<float>(s.epsilon))}));
+    return replace_with(editor, context, out,
+                        node_of("InstanceNormalization", {x, ones, zeros},
+                                {Attribute::of_float("epsilon", static_cast<float>(s.epsilon))}));
   }
   const auto axis = static_cast<size_t>(s.axes.front());
   const auto dims = dims_from(editor, x, axis);
   if (!dims) return false;
   PFRT_ASSIGN(const ValueId ones, filled(editor, stem + "/scale", dtype, *dims, 1));
-  return become(editor, context, out,
-                node_of(centred ? "LayerNormalization" : "RMSNormalization", {x, ones},
-                        row_attrs(static_cast<int64_t>(axis), s.epsilon)));
+  return replace_with(editor, context, out,
+                      node_of(centred ? "LayerNormalization" : "RMSNormalization", {x, ones},
+                              row_attrs(static_cast<int64_t>(axis), s.epsilon)));
 }
 
 // Div(centred, root) or Mul(centred, 1 / root); |centred| may be made twice.
@@ -199,9 +199,9 @@ Result<bool> folded(Editor& editor, Node& node, const RuleContext& context, cons
       PFRT_ASSIGN(Tensor bias, from_doubles(dtype, *dims, *shift));
       inputs.push_back(editor.add_constant(message(node.name, "/bias"), std::move(bias)));
     }
-    return become(editor, context, out,
-                  node_of("LayerNormalization", std::move(inputs),
-                          row_attrs(static_cast<int64_t>(axis), s->epsilon)));
+    return replace_with(editor, context, out,
+                        node_of("LayerNormalization", std::move(inputs),
+                                row_attrs(static_cast<int64_t>(axis), s->epsilon)));
   }
   return false;
 }

@@ -35,8 +35,8 @@ Result<bool> put(Match& match, const RuleContext& context, std::string_view op,
   Editor& editor = match.editor();
   if (!raisable(editor.type(out).dtype) || !editor.same_type(shifted.x, out) || !match.closed(out))
     return false;
-  return become(editor, context, out,
-                node_of(op, {shifted.x}, {Attribute::of_int("axis", shifted.axis)}));
+  return replace_with(editor, context, out,
+                      node_of(op, {shifted.x}, {Attribute::of_int("axis", shifted.axis)}));
 }
 
 // e / sum of e, or e times the reciprocal of the sum, with e = Exp(x - max of x)

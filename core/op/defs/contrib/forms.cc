@@ -52,7 +52,7 @@ constexpr Form kForms[] = {
 
 }  // namespace
 
-Status become(Rewriter& rewriter, std::string_view op, int64_t opset) {
+Status replace_with(Rewriter& rewriter, std::string_view op, int64_t opset) {
   Node& node = rewriter.node();
   node.domain.clear();
   node.op = op;

@@ -16,7 +16,7 @@
 namespace pfrt::contrib {
 
 // The node is ai.onnx's |op| of |opset| (0: the newest) from here on, in canonical form.
-Status become(Rewriter& rewriter, std::string_view op, int64_t opset = 0);
+Status replace_with(Rewriter& rewriter, std::string_view op, int64_t opset = 0);
 // Removes attributes; the operator the node becomes does not have them.
 void drop(Rewriter& rewriter, std::initializer_list<std::string_view> names);
 

@@ -66,12 +66,12 @@ Result<size_t> spatial_node_rank(Rewriter& rewriter, size_t weights) {
 }
 
 // |op| of ai.onnx on input 0 with its channels moved to dimension 1 and back.
-Status become_channels_last(Rewriter& rewriter, std::string_view op, size_t weights) {
+Status to_channels_last(Rewriter& rewriter, std::string_view op, size_t weights) {
   PFRT_ASSIGN(const size_t rank, spatial_node_rank(rewriter, weights));
   PFRT_ASSIGN(const ValueId first, contrib::permuted(rewriter, contrib::input(rewriter, 0),
                                                      contrib::to_channels_first(rank)));
   rewriter.set_input(0, first);
-  PFRT_TRY(become(rewriter, op));
+  PFRT_TRY(replace_with(rewriter, op));
   return rewriter.after("Transpose", {},
                         {Attribute::of_ints("perm", contrib::to_channels_last(rank))});
 }
@@ -82,7 +82,7 @@ Status canonical_fused_conv(Rewriter& rewriter) {
   PFRT_ASSIGN(const pfrt_dtype dtype, contrib::dtype_of(rewriter, 0));
   const ValueId sum = contrib::input(rewriter, 3);
   if (rewriter.node().inputs.size() > 3) rewriter.node().inputs.resize(3);
-  PFRT_TRY(become(rewriter, "Conv"));
+  PFRT_TRY(replace_with(rewriter, "Conv"));
   if (sum != kNoId) PFRT_TRY(rewriter.after("Add", {sum}));
   return contrib::activate_after(rewriter, activation, dtype);
 }
@@ -92,13 +92,13 @@ Status canonical_nhwc_fused_conv(Rewriter& rewriter) {
   PFRT_ASSIGN(const pfrt_dtype dtype, contrib::dtype_of(rewriter, 0));
   const ValueId sum = contrib::input(rewriter, 3);
   if (rewriter.node().inputs.size() > 3) rewriter.node().inputs.resize(3);
-  PFRT_TRY(become_channels_last(rewriter, "Conv", 1));
+  PFRT_TRY(to_channels_last(rewriter, "Conv", 1));
   if (sum != kNoId) PFRT_TRY(rewriter.after("Add", {sum}));
   return contrib::activate_after(rewriter, activation, dtype);
 }
 
 Status canonical_nhwc_max_pool(Rewriter& rewriter) {
-  return become_channels_last(rewriter, "MaxPool", SIZE_MAX);
+  return to_channels_last(rewriter, "MaxPool", SIZE_MAX);
 }
 
 // In canonical graphs these are for providers that have them (core/pass/rules/channels_last.h);
@@ -138,13 +138,14 @@ Status canonical_qlinear_conv(Rewriter& rewriter) {
   PFRT_TRY(fill_int(rewriter, "channels_last", 0));
   const bool last = rewriter.node().attr_int("channels_last", 0) != 0;
   drop(rewriter, {"channels_last"});
-  return last ? become_channels_last(rewriter, "QLinearConv", 3) : become(rewriter, "QLinearConv");
+  return last ? to_channels_last(rewriter, "QLinearConv", 3)
+              : replace_with(rewriter, "QLinearConv");
 }
 
 Status canonical_fused_gemm(Rewriter& rewriter) {
   PFRT_ASSIGN(const Activation activation, named_activation(rewriter));
   PFRT_ASSIGN(const pfrt_dtype dtype, contrib::dtype_of(rewriter, 0));
-  PFRT_TRY(become(rewriter, "Gemm"));
+  PFRT_TRY(replace_with(rewriter, "Gemm"));
   return contrib::activate_after(rewriter, activation, dtype);
 }
 
@@ -179,7 +180,7 @@ constexpr AttrDefault kMatMulDefaults[] = {
 
 // Two matrices are a Gemm, which transposes and scales while it reads; else the factors are
 // transposed first and the product scaled after.
-Status become_product(Rewriter& rewriter, pfrt_dtype dtype) {
+Status to_matmul(Rewriter& rewriter, pfrt_dtype dtype) {
   Node& node = rewriter.node();
   node.op = "FusedMatMul";  // TransposeMatMul is its first name
   PFRT_TRY(fill_defaults(rewriter, kMatMulDefaults));
@@ -190,11 +191,11 @@ Status become_product(Rewriter& rewriter, pfrt_dtype dtype) {
              batch_b = node.attr_int("transBatchB", 0) != 0;
   const float alpha = node.attr_float("alpha", 1);
   drop(rewriter, {"transBatchA", "transBatchB"});
-  if (matrices && (a || b || alpha != 1)) return become(rewriter, "Gemm");
+  if (matrices && (a || b || alpha != 1)) return replace_with(rewriter, "Gemm");
   drop(rewriter, {"transA", "transB", "alpha"});
   PFRT_TRY(order_factor(rewriter, 0, a, batch_a));
   PFRT_TRY(order_factor(rewriter, 1, b, batch_b));
-  PFRT_TRY(become(rewriter, "MatMul"));
+  PFRT_TRY(replace_with(rewriter, "MatMul"));
   if (alpha == 1) return {};
   PFRT_ASSIGN(const ValueId factor, rewriter.scalar("alpha", dtype, static_cast<double>(alpha)));
   return rewriter.after("Mul", {factor});
@@ -202,7 +203,7 @@ Status become_product(Rewriter& rewriter, pfrt_dtype dtype) {
 
 Status canonical_fused_matmul(Rewriter& rewriter) {
   PFRT_ASSIGN(const pfrt_dtype dtype, contrib::dtype_of(rewriter, 0));
-  return become_product(rewriter, dtype);
+  return to_matmul(rewriter, dtype);
 }
 
 Status canonical_fused_matmul_activation(Rewriter& rewriter) {
@@ -211,7 +212,7 @@ Status canonical_fused_matmul_activation(Rewriter& rewriter) {
   const int64_t axis = rewriter.node().attr_int("activation_axis", -1);
   drop(rewriter, {"activation_axis"});
   PFRT_ASSIGN(const Activation activation, named_activation(rewriter));
-  PFRT_TRY(become_product(rewriter, dtype));
+  PFRT_TRY(to_matmul(rewriter, dtype));
   if (activation.name != "Softmax") return contrib::activate_after(rewriter, activation, dtype);
   return rewriter.after("Softmax", {}, {Attribute::of_int("axis", axis)});
 }

@@ -32,10 +32,10 @@ struct Factors {
 
 // The node's output becomes the int32 product. |matrices| says that B's zero point has one row a
 // matrix of B, which MatMulInteger does not know: the factors are then shifted first.
-Status become_sums(Rewriter& rewriter, Factors f, bool matrices) {
+Status to_sums(Rewriter& rewriter, Factors f, bool matrices) {
   if (!matrices) {
     rewriter.node().inputs = {f.a, f.b, f.a_zero, f.b_zero};
-    return become(rewriter, "MatMulInteger");
+    return replace_with(rewriter, "MatMulInteger");
   }
   PFRT_ASSIGN(f.a, cast(rewriter, f.a, PFRT_DTYPE_INT32));
   PFRT_ASSIGN(f.b, cast(rewriter, f.b, PFRT_DTYPE_INT32));
@@ -46,7 +46,7 @@ Status become_sums(Rewriter& rewriter, Factors f, bool matrices) {
   PFRT_ASSIGN(const ValueId zero, cast(rewriter, f.b_zero, PFRT_DTYPE_INT32));
   PFRT_ASSIGN(f.b, rewriter.before("Sub", {f.b, zero}));
   rewriter.node().inputs = {f.a, f.b};
-  return become(rewriter, "MatMul");
+  return replace_with(rewriter, "MatMul");
 }
 
 // Factors from inputs; a zero point that is 0 throughout is none.
@@ -85,7 +85,7 @@ Status canonical_to_float(Rewriter& rewriter) {
   PFRT_ASSIGN(const ValueId bias, as_float(rewriter, contrib::input(rewriter, 6), dtype));
   PFRT_ASSIGN(const ValueId scale, rewriter.before("Mul", {b_scale, a_scale}));
   const Factors f = read_factors(rewriter, 0, 1, 4, 5);
-  PFRT_TRY(become_sums(rewriter, f, one_a_matrix(rewriter, 5, f)));
+  PFRT_TRY(to_sums(rewriter, f, one_a_matrix(rewriter, 5, f)));
   return scale_after(rewriter, scale, bias, dtype);
 }
 
@@ -101,7 +101,7 @@ Status canonical_dynamic(Rewriter& rewriter) {
   const bool matrices = one_a_matrix(rewriter, 3, f);
   f.a = made[0];
   f.a_zero = made[2];
-  PFRT_TRY(become_sums(rewriter, f, matrices));
+  PFRT_TRY(to_sums(rewriter, f, matrices));
   return scale_after(rewriter, scale, bias, PFRT_DTYPE_FLOAT32);
 }
 
@@ -118,7 +118,7 @@ Status canonical_integer16(Rewriter& rewriter) {
     PFRT_ASSIGN(const ValueId wide, cast(rewriter, rewriter.node().inputs[i], sums));
     rewriter.set_input(i, wide);
   }
-  return become(rewriter, "MatMul");
+  return replace_with(rewriter, "MatMul");
 }
 
 // Input |i|, transposed where |swap| says so.
@@ -164,7 +164,7 @@ Status canonical_qgemm(Rewriter& rewriter) {
   PFRT_ASSIGN(f.a, matrix(rewriter, 0, swap_a));
   PFRT_ASSIGN(f.b, matrix(rewriter, 3, swap_b));
   const ValueId c = contrib::input(rewriter, 6);
-  PFRT_TRY(become_sums(rewriter, f, one_a_matrix(rewriter, 5, f)));
+  PFRT_TRY(to_sums(rewriter, f, one_a_matrix(rewriter, 5, f)));
   if (c != kNoId) PFRT_TRY(rewriter.after("Add", {c}));
   PFRT_TRY(scale_after(rewriter, scale, kNoId, PFRT_DTYPE_FLOAT32));
   return quantizes ? contrib::quantize_after(rewriter, out) : Status();

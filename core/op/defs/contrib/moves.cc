@@ -25,11 +25,11 @@ Status canonical_gather_nd(Rewriter& rewriter) {
     PFRT_ASSIGN(const ValueId wide, cast(rewriter, contrib::input(rewriter, 1), PFRT_DTYPE_INT64));
     rewriter.set_input(1, wide);
   }
-  return become(rewriter, "GatherND");
+  return replace_with(rewriter, "GatherND");
 }
-Status canonical_trilu(Rewriter& rewriter) { return become(rewriter, "Trilu"); }
-Status canonical_sample(Rewriter& rewriter) { return become(rewriter, "Identity"); }
-Status canonical_grid_sample(Rewriter& rewriter) { return become(rewriter, "GridSample"); }
+Status canonical_trilu(Rewriter& rewriter) { return replace_with(rewriter, "Trilu"); }
+Status canonical_sample(Rewriter& rewriter) { return replace_with(rewriter, "Identity"); }
+Status canonical_grid_sample(Rewriter& rewriter) { return replace_with(rewriter, "GridSample"); }
 
 // Input |i| with one dimension, or as it is where it has that.
 Result<ValueId> flat_input(Rewriter& rewriter, size_t i) {
@@ -48,7 +48,7 @@ Status canonical_pad(Rewriter& rewriter) {
   PFRT_ASSIGN(const ValueId value, contrib::scalar_input(rewriter, 2));
   rewriter.set_input(1, pads);
   if (value != kNoId) rewriter.set_input(2, value);
-  return become(rewriter, "Pad");
+  return replace_with(rewriter, "Pad");
 }
 
 // The axis is an int32 scalar.
@@ -69,7 +69,7 @@ Status canonical_expand_dims(Rewriter& rewriter) {
                 rewriter.before("Reshape", {wide, one}, {Attribute::of_int("allowzero", 0)}));
     rewriter.set_input(1, axes);
   }
-  return become(rewriter, "Unsqueeze");
+  return replace_with(rewriter, "Unsqueeze");
 }
 
 // Start, limit and delta may be lists of one; without a delta it is 1.
@@ -82,7 +82,7 @@ Status canonical_range(Rewriter& rewriter) {
     }
     rewriter.set_input(i, value);
   }
-  return become(rewriter, "Range");
+  return replace_with(rewriter, "Range");
 }
 
 // Outputs: the elements in order of first appearance, where each element of X is among them, and
@@ -92,7 +92,7 @@ Status canonical_unique(Rewriter& rewriter) {
   const auto output = [&](size_t i) { return i < made.size() ? made[i] : kNoId; };
   rewriter.graph().set_outputs(rewriter.node().id, {output(0), kNoId, output(1), output(2)});
   rewriter.node().set_attr(Attribute::of_int("sorted", 0));
-  return become(rewriter, "Unique");
+  return replace_with(rewriter, "Unique");
 }
 
 // Windows of |size| elements, |step| apart, along dimension |dim|; the elements of a window are a
@@ -142,7 +142,7 @@ Status canonical_unfold(Rewriter& rewriter) {
   PFRT_ASSIGN(const ValueId indices, rewriter.before("Add", {column, row}));
   rewriter.node().inputs = {x, indices};
   rewriter.node().set_attr(Attribute::of_int("axis", dim));
-  PFRT_TRY(become(rewriter, "Gather"));
+  PFRT_TRY(replace_with(rewriter, "Gather"));
   std::vector<int64_t> perm(rank + 1);
   std::iota(perm.begin(), perm.end(), int64_t{0});
   std::rotate(perm.begin() + dim + 1, perm.begin() + dim + 2, perm.end());
@@ -162,9 +162,9 @@ Status canonical_conv_transpose(Rewriter& rewriter) {
   if (pads != kNoId && constant) node.set_attr(Attribute::of_ints("pads", to_int64s(*constant)));
   node.inputs.resize(2);
   if (bias != kNoId) node.inputs.push_back(bias);
-  if (pads == kNoId || constant) return become(rewriter, "ConvTranspose");
+  if (pads == kNoId || constant) return replace_with(rewriter, "ConvTranspose");
 
-  PFRT_TRY(become(rewriter, "ConvTranspose"));
+  PFRT_TRY(replace_with(rewriter, "ConvTranspose"));
   PFRT_ASSIGN(const size_t rank,
               contrib::known_rank(rewriter, 0, rewriter.has_shape(1) ? rewriter.rank(1) : 0));
   if (rank < 3) return rewriter.fail("the input has rank ", rank, ", needs 3 or more");
@@ -191,7 +191,7 @@ Status canonical_conv_transpose(Rewriter& rewriter) {
               rewriter.int64s("steps", std::vector<int64_t>(numbers.size(), 1)));
   node.attrs.clear();
   node.inputs = {whole, begins, ends, axes, steps};
-  return become(rewriter, "Slice");
+  return replace_with(rewriter, "Slice");
 }
 
 constexpr std::string_view kDomain = "com.microsoft";

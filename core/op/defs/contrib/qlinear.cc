@@ -31,7 +31,7 @@ Status canonical_binary(Rewriter& rewriter, std::string_view op) {
   PFRT_ASSIGN(const ValueId b, dequantized(rewriter, 3, 4, 5));
   PFRT_ASSIGN(const Parameters out, parameters(rewriter, 6, 7, dtype));
   rewriter.node().inputs = {a, b};
-  PFRT_TRY(become(rewriter, op));
+  PFRT_TRY(replace_with(rewriter, op));
   return quantize_after(rewriter, out);
 }
 Status canonical_add(Rewriter& rewriter) { return canonical_binary(rewriter, "Add"); }
@@ -53,7 +53,7 @@ Result<Unary> read_unary(Rewriter& rewriter) {
 Status canonical_unary(Rewriter& rewriter, std::string_view op, int64_t opset = 0) {
   PFRT_ASSIGN(const Unary unary, read_unary(rewriter));
   rewriter.node().inputs = {unary.x};
-  PFRT_TRY(become(rewriter, op, opset));
+  PFRT_TRY(replace_with(rewriter, op, opset));
   return quantize_after(rewriter, unary.out);
 }
 Status canonical_sigmoid(Rewriter& rewriter) { return canonical_unary(rewriter, "Sigmoid"); }
@@ -86,7 +86,7 @@ Status canonical_pool(Rewriter& rewriter, std::string_view op) {
     PFRT_ASSIGN(unary.x, contrib::permuted(rewriter, unary.x, contrib::to_channels_first(rank)));
   }
   rewriter.node().inputs = {unary.x};
-  PFRT_TRY(become(rewriter, op));
+  PFRT_TRY(replace_with(rewriter, op));
   if (last)
     PFRT_TRY(rewriter.after("Transpose", {},
                             {Attribute::of_ints("perm", contrib::to_channels_last(rank))}));
@@ -130,7 +130,7 @@ Status canonical_concat(Rewriter& rewriter) {
     joined.push_back(part);
   }
   rewriter.node().inputs = std::move(joined);
-  return become(rewriter, "Concat");
+  return replace_with(rewriter, "Concat");
 }
 
 Status canonical_where(Rewriter& rewriter) {
@@ -139,12 +139,14 @@ Status canonical_where(Rewriter& rewriter) {
   PFRT_ASSIGN(const ValueId yes, requantized(rewriter, 1, out, 7, 8));
   PFRT_ASSIGN(const ValueId no, requantized(rewriter, 4, out, 7, 8));
   rewriter.node().inputs = {rewriter.node().inputs[0], yes, no};
-  return become(rewriter, "Where");
+  return replace_with(rewriter, "Where");
 }
 
 // The zero point's type is the output's, as in ai.onnx.
-Status canonical_quantize(Rewriter& rewriter) { return become(rewriter, "QuantizeLinear"); }
-Status canonical_dequantize(Rewriter& rewriter) { return become(rewriter, "DequantizeLinear"); }
+Status canonical_quantize(Rewriter& rewriter) { return replace_with(rewriter, "QuantizeLinear"); }
+Status canonical_dequantize(Rewriter& rewriter) {
+  return replace_with(rewriter, "DequantizeLinear");
+}
 
 constexpr std::string_view kDomain = "com.microsoft";
 

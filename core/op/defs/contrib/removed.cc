@@ -40,7 +40,7 @@ Status canonical_affine(Rewriter& rewriter) {
   PFRT_ASSIGN(const ValueId factor, number(rewriter, alpha));
   PFRT_ASSIGN(const ValueId term, number(rewriter, beta));
   rewriter.set_input(1, factor);
-  PFRT_TRY(become(rewriter, "Mul"));
+  PFRT_TRY(replace_with(rewriter, "Mul"));
   return rewriter.after("Add", {term});
 }
 
@@ -50,7 +50,7 @@ Status canonical_scale(Rewriter& rewriter) {
   drop(rewriter, {"scale"});
   PFRT_ASSIGN(const ValueId factor, number(rewriter, scale));
   rewriter.set_input(1, factor);
-  return become(rewriter, "Mul");
+  return replace_with(rewriter, "Mul");
 }
 
 // alpha * f(beta * x).
@@ -64,7 +64,7 @@ Status canonical_curve(Rewriter& rewriter, std::string_view curve) {
   PFRT_ASSIGN(const ValueId inner, number(rewriter, beta));
   PFRT_ASSIGN(const ValueId outer, number(rewriter, alpha));
   rewriter.set_input(1, inner);
-  PFRT_TRY(become(rewriter, "Mul"));
+  PFRT_TRY(replace_with(rewriter, "Mul"));
   PFRT_TRY(rewriter.after(curve, {}));
   return rewriter.after("Mul", {outer});
 }
@@ -94,7 +94,7 @@ Status canonical_image_scaler(Rewriter& rewriter) {
   drop(rewriter, {"scale", "bias"});
   PFRT_ASSIGN(const ValueId factor, number(rewriter, scale));
   rewriter.set_input(1, factor);
-  PFRT_TRY(become(rewriter, "Mul"));
+  PFRT_TRY(replace_with(rewriter, "Mul"));
   return rewriter.after("Add", {term});
 }
 
@@ -139,10 +139,10 @@ Status canonical_crop(Rewriter& rewriter) {
   PFRT_ASSIGN(const ValueId steps, rewriter.int64s("steps", {1, 1}));
   drop(rewriter, {"border", "scale"});
   rewriter.node().inputs = {x, starts, ends, axes, steps};
-  return become(rewriter, "Slice");
+  return replace_with(rewriter, "Slice");
 }
 
-Status canonical_dynamic_slice(Rewriter& rewriter) { return become(rewriter, "Slice"); }
+Status canonical_dynamic_slice(Rewriter& rewriter) { return replace_with(rewriter, "Slice"); }
 
 constexpr OperatorDef row(std::string_view name, int least, int most,
                           Status (*canonicalise)(Rewriter&)) {
