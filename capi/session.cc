@@ -234,16 +234,18 @@ pfrt_status* explain(pfrt_session* s, pfrt_report** out) {
 
 pfrt_model* model(const pfrt_session* s) { return s ? s->model_handle : nullptr; }
 
-size_t provider_state_count(const pfrt_session* s) { return s ? s->session->roster().size() : 0; }
+size_t provider_state_count(const pfrt_session* s) {
+  return s ? s->session->provider_set().size() : 0;
+}
 
 pfrt_status* provider_state(const pfrt_session* s, size_t index, pfrt_provider_state* out) {
   return guard([&]() -> Status {
     if (!s || !out) return null_argument(s ? "out_state" : "session");
-    const Roster& roster = s->session->roster();
-    if (index >= roster.size())
+    const ProviderSet& providers = s->session->provider_set();
+    if (index >= providers.size())
       return error(Code::kINVALID_ARGUMENT, "reading the state of provider ", index, " of ",
-                   roster.size());
-    const Roster::State from = roster.state(index);
+                   providers.size());
+    const ProviderSet::State from = providers.state(index);
     pfrt_provider_state state{};
     state.condition = from.condition;
     state.name = to_c(from.name);

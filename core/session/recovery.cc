@@ -44,9 +44,9 @@ std::shared_ptr<Session::Plans> Session::current() const {
 // Makes another attempt worth while after |status|, or returns the error that is to be reported.
 Status Session::cure(Status status, bool* released) {
   const Fault fault = fault_of(status.code());
-  const size_t index = roster_->find(status.culprit());
+  const size_t index = provider_set_->find(status.culprit());
   if (fault == Fault::kNone) return status;
-  if (index != Roster::kNobody) roster_->failed(index, status);
+  if (index != ProviderSet::kNobody) provider_set_->failed(index, status);
   if (!fallback_) return status;
   if (fault == Fault::kMemory) {
     if (std::exchange(*released, true))
@@ -56,18 +56,18 @@ Status Session::cure(Status status, bool* released) {
     if (all_) all_->release_memory();
     return {};
   }
-  if (index == Roster::kNobody) return status;
-  if (fault == Fault::kDevice && roster_->reopen(index)) return {};
-  roster_->exclude(index);
+  if (index == ProviderSet::kNobody) return status;
+  if (fault == Fault::kDevice && provider_set_->reopen(index)) return {};
+  provider_set_->exclude(index);
   return {};
 }
 
 Status Session::open_providers() {
-  for (size_t i = 0; i < roster_->size(); ++i) {
+  for (size_t i = 0; i < provider_set_->size(); ++i) {
     for (bool released = false;;) {
-      Status status = roster_->open(i);
+      Status status = provider_set_->open(i);
       if (status.ok()) {
-        provider_names_.emplace_back(roster_->state(i).name);
+        provider_names_.emplace_back(provider_set_->state(i).name);
         break;
       }
       const Fault fault = fault_of(status.code());
@@ -77,11 +77,11 @@ Status Session::open_providers() {
         PFRT_TRY(cure(std::move(status), &released));
         continue;
       }
-      if (fault == Fault::kDevice && roster_->reopen(i)) {
-        provider_names_.emplace_back(roster_->state(i).name);
+      if (fault == Fault::kDevice && provider_set_->reopen(i)) {
+        provider_names_.emplace_back(provider_set_->state(i).name);
         break;
       }
-      roster_->exclude(i);
+      provider_set_->exclude(i);
       break;
     }
   }
@@ -92,7 +92,7 @@ Result<std::shared_ptr<Session::Plans>> Session::plan() {
   bool released = false;
   while (true) {
     auto plans = std::make_shared<Plans>();
-    plans->candidates = roster_->candidates();
+    plans->candidates = provider_set_->candidates();
     auto made = compile(optimised_->graph, *plans, progress_);
     if (made.ok()) {
       PFRT_ASSIGN(plans->main, planned(made.take()));
@@ -107,13 +107,13 @@ Status Session::recover(const std::shared_ptr<Plans>& plans, Status status, bool
   const bool memory = fault_of(status.code()) == Fault::kMemory;
   // Another run has found the failure first.
   if (!memory && plans != current()) return {};
-  const auto opened = roster_->opened();
+  const auto opened = provider_set_->opened();
   Status failure = status;
   PFRT_TRY(cure(std::move(status), released));
   if (memory) return {};
   auto made = plan();
   if (!made.ok()) {
-    roster_->restore(opened);
+    provider_set_->restore(opened);
     return error(failure.code(), failure.message(),
                  "; planning the graph again without it: ", made.status().message());
   }

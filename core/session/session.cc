@@ -71,7 +71,8 @@ Result<std::shared_ptr<Session>> Session::create(std::shared_ptr<const Model> mo
                  options.get_int("image.max_pixels"), "; give a number of pixels, 1 at least");
   session->max_pixels_ = static_cast<uint64_t>(options.get_int("image.max_pixels"));
   session->concurrent_steps_ = options.get_string("execution_mode") == "parallel";
-  session->roster_ = std::make_unique<Roster>(std::move(context.providers), context.logger);
+  session->provider_set_ =
+      std::make_unique<ProviderSet>(std::move(context.providers), context.logger);
   PFRT_TRY(session->open_providers());
 
   const Graph& g = session->model_->graph();
@@ -93,7 +94,7 @@ Result<std::shared_ptr<Session>> Session::create(std::shared_ptr<const Model> mo
   session->preparation_ = std::make_unique<Preparation>(
       session->model_, std::move(prepare),
       [own = session.get()](const Graph& graph, const Progress& progress) {
-        return own->services(own->roster_->candidates(), graph, progress);
+        return own->services(own->provider_set_->candidates(), graph, progress);
       },
       session->logger_);
   PFRT_ASSIGN(session->optimised_,
@@ -102,7 +103,7 @@ Result<std::shared_ptr<Session>> Session::create(std::shared_ptr<const Model> mo
   PFRT_ASSIGN(session->plans_, session->plan());
   PFRT_TRY(session->progress_.stop());
   session->progress_ = Progress();
-  session->roster_->succeeded();
+  session->provider_set_->succeeded();
   const Graph& planned = session->plans_->main.graph->graph();
   for (size_t i = 0; i < planned.outputs.size(); ++i)
     session->outputs_.push_back(i < g.outputs.size()
@@ -148,7 +149,8 @@ Result<CompileServices> Session::services(std::vector<Candidate> candidates, con
 }
 
 Status Session::choose_precisions() {
-  PFRT_ASSIGN(CompileServices own, services(roster_->candidates(), *optimised_->graph, progress_));
+  PFRT_ASSIGN(CompileServices own,
+              services(provider_set_->candidates(), *optimised_->graph, progress_));
   PrecisionSearch search({std::move(own), &preparation_->config().samples, max_error_});
   PFRT_ASSIGN(PrecisionChoice choice, search.choose(optimised_->graph));
   node_precision_ = std::move(choice.nodes);
@@ -224,7 +226,7 @@ Status Session::run(const std::vector<ValuePtr>& inputs, const std::vector<Outpu
     const std::shared_ptr<Plans> plans = current();
     Status status = attempt(plans, inputs, requests, control, outputs);
     if (status.ok()) {
-      roster_->succeeded();
+      provider_set_->succeeded();
       return status;
     }
     if (fault_of(status.code()) == Fault::kNone) return status;
@@ -235,20 +237,21 @@ Status Session::run(const std::vector<ValuePtr>& inputs, const std::vector<Outpu
 }
 
 Result<std::shared_ptr<Provider>> Session::device_of(std::string_view name) const {
-  const size_t only = name.empty() ? Roster::kNobody : roster_->find(name);
-  if (!name.empty() && only == Roster::kNobody)
+  const size_t only = name.empty() ? ProviderSet::kNobody : provider_set_->find(name);
+  if (!name.empty() && only == ProviderSet::kNobody)
     return error(Code::kNOT_FOUND, "looking for device memory: the session has no provider '", name,
                  "'");
-  for (size_t i = 0; i < roster_->size(); ++i) {
-    if (only != Roster::kNobody && only != i) continue;
-    if (auto provider = roster_->provider(i); provider && provider->has_memory()) return provider;
+  for (size_t i = 0; i < provider_set_->size(); ++i) {
+    if (only != ProviderSet::kNobody && only != i) continue;
+    if (auto provider = provider_set_->provider(i); provider && provider->has_memory())
+      return provider;
   }
   const bool failed =
-      only != Roster::kNobody && roster_->state(only).condition == PFRT_PROVIDER_FAILED;
+      only != ProviderSet::kNobody && provider_set_->state(only).condition == PFRT_PROVIDER_FAILED;
   return error(failed ? Code::kPROVIDER : Code::kUNSUPPORTED, "looking for device memory: ",
                name.empty() ? "none of the session's providers in use" : std::string(name),
                failed ? " is not in use: " : " has no memory of its own",
-               failed ? std::string(roster_->state(only).reason) : "");
+               failed ? std::string(provider_set_->state(only).reason) : "");
 }
 
 Session::Explanation Session::explain() {
@@ -272,8 +275,8 @@ Session::Explanation Session::explain() {
                                 report.nodes_after, " after", rules));
     out.notes.insert(out.notes.end(), report.result.warnings.begin(), report.result.warnings.end());
   }
-  for (size_t i = 0; i < roster_->size(); ++i) {
-    const Roster::State state = roster_->state(i);
+  for (size_t i = 0; i < provider_set_->size(); ++i) {
+    const ProviderSet::State state = provider_set_->state(i);
     if (state.failures == 0) continue;
     const char* now = state.condition == PFRT_PROVIDER_FAILED      ? " is not used: "
                       : state.condition == PFRT_PROVIDER_RECOVERED ? " has recovered from: "

@@ -19,7 +19,7 @@
 #include "core/session/options.h"
 #include "core/session/ports.h"
 #include "core/session/prepare.h"
-#include "core/session/roster.h"
+#include "core/session/provider_set.h"
 
 namespace pfrt {
 
@@ -47,7 +47,7 @@ class Session {
   const std::vector<PortInfo>& outputs() const { return outputs_; }
   const std::vector<std::string>& providers() const { return provider_names_; }
   Logger& logger() const { return *logger_; }
-  const Roster& roster() const { return *roster_; }
+  const ProviderSet& provider_set() const { return *provider_set_; }
   const std::shared_ptr<const Model>& model() const { return model_; }
   // Threads of a run that asks for so many (0 = the session's), of |available| (0 = those that the
   // process may use now).
@@ -122,7 +122,7 @@ class Session {
   uint64_t max_pixels_ = 0;
   bool fallback_ = true;
   bool concurrent_steps_ = false;
-  std::unique_ptr<Roster> roster_;
+  std::unique_ptr<ProviderSet> provider_set_;
   std::unique_ptr<Preparation> preparation_;
   std::vector<std::string> pass_notes_;
   std::vector<std::string> provider_names_;

@@ -317,15 +317,17 @@ Result<Node> permuted(Editor& editor, const Node& node, const Permutations& perm
   out.epilogue_of = kNoId;
   const Kind kind = kind_of(node);
   // Of whichever side has the axes in question.
-  const auto present = std::ranges::find_if(permute.outputs, [](const auto& p) { return !!p; });
-  if (present == permute.outputs.end()) return error(Code::kINTERNAL, "a permute without outputs");
+  const auto present =
+      std::ranges::find_if(permutations.outputs, [](const auto& p) { return !!p; });
+  if (present == permutations.outputs.end())
+    return error(Code::kINTERNAL, "permutations of no outputs");
   const Perm& narrow = **present;
-  std::optional<Perm> wide = permute.inputs[0];
+  std::optional<Perm> wide = permutations.inputs[0];
   if (kind == Kind::kUnsqueeze) wide = narrow;
   const Perm& perm = wide ? *wide : narrow;
   if (kind == Kind::kBroadcast || all_data(node)) {
     for (size_t i = 0; i < node.inputs.size(); ++i)
-      if (!permute.inputs[i] && editor.constant(node.inputs[i])) {
+      if (!permutations.inputs[i] && editor.constant(node.inputs[i])) {
         PFRT_ASSIGN(out.inputs[i], permuted_constant(editor, node, i, narrow));
       }
   }

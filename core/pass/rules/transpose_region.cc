@@ -45,20 +45,21 @@ class Region {
   void consider(NodeId id, ValueId through) {
     const Node* node = id == kNoId ? nullptr : editor_.node(id);
     if (!node || nodes_.contains(id) || has_bodies(*node)) return;
-    std::optional<Permutations> permute;
-    for (size_t i = 0; i < node->inputs.size() && !permute; ++i)
+    std::optional<Permutations> permutations;
+    for (size_t i = 0; i < node->inputs.size() && !permutations; ++i)
       if (node->inputs[i] == through)
-        permute = permutations_of(editor_, *node, false, i, perms_.at(through));
-    for (size_t i = 0; i < node->outputs.size() && !permute; ++i)
+        permutations = permutations_of(editor_, *node, false, i, perms_.at(through));
+    for (size_t i = 0; i < node->outputs.size() && !permutations; ++i)
       if (node->outputs[i] == through)
-        permute = permutations_of(editor_, *node, true, i, perms_.at(through));
-    if (!permute) return;
+        permutations = permutations_of(editor_, *node, true, i, perms_.at(through));
+    if (!permutations) return;
     const size_t known = queue_.size();
-    if (!place(node->inputs, permute->inputs) || !place(node->outputs, permute->outputs)) {
+    if (!place(node->inputs, permutations->inputs) ||
+        !place(node->outputs, permutations->outputs)) {
       for (; queue_.size() > known; queue_.pop_back()) perms_.erase(queue_.back());
       return;
     }
-    nodes_.emplace(id, std::move(*permute));
+    nodes_.emplace(id, std::move(*permutations));
     order_.push_back(id);
   }
 
@@ -231,9 +232,9 @@ class Region {
   Status build(NodeId id) {
     const Node before = *editor_.node(id);
     const Permutations& permutations = nodes_.at(id);
-    PFRT_ASSIGN(Node node, permuted(editor_, before, permute));
+    PFRT_ASSIGN(Node node, permuted(editor_, before, permutations));
     for (size_t i = 0; i < before.inputs.size(); ++i)
-      if (permute.inputs[i]) {
+      if (permutations.inputs[i]) {
         PFRT_ASSIGN(node.inputs[i], permuted_form(before.inputs[i]));
       }
     PFRT_ASSIGN(const std::vector<ValueId> outputs,

@@ -16,7 +16,7 @@
 namespace pfrt {
 namespace {
 
-using contrib::become;
+using contrib::replace_with;
 using contrib::drop;
 
 using contrib::Activation;

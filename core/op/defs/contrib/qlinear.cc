@@ -17,7 +17,7 @@
 namespace pfrt {
 namespace {
 
-using contrib::become;
+using contrib::replace_with;
 using contrib::dequantized;
 using contrib::drop;
 using contrib::Parameters;

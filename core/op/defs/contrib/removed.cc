@@ -15,7 +15,7 @@
 namespace pfrt {
 namespace {
 
-using contrib::become;
+using contrib::replace_with;
 using contrib::drop;
 
 constexpr AttrDefault kDefaults[] = {

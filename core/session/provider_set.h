@@ -16,18 +16,18 @@
 
 namespace pfrt {
 
-class Roster {
+class ProviderSet {
  public:
   struct State {
-    std::string_view name, reason;  // live as long as the roster
+    std::string_view name, reason;  // live as long as this
     pfrt_provider_condition condition = PFRT_PROVIDER_ACTIVE;
     Code code = Code::kOK;
     uint32_t failures = 0;
   };
 
-  Roster(std::vector<ProviderSource> sources, Logger* logger);
-  Roster(const Roster&) = delete;
-  Roster& operator=(const Roster&) = delete;
+  ProviderSet(std::vector<ProviderSource> sources, Logger* logger);
+  ProviderSet(const ProviderSet&) = delete;
+  ProviderSet& operator=(const ProviderSet&) = delete;
 
   size_t size() const { return entries_.size(); }
   State state(size_t index) const;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/session/roster.h"
+#include "core/session/provider_set.h"
 
 namespace pfrt {
 
-Roster::Roster(std::vector<ProviderSource> sources, Logger* logger) : logger_(logger) {
+ProviderSet::ProviderSet(std::vector<ProviderSource> sources, Logger* logger) : logger_(logger) {
   entries_.resize(sources.size());
   for (size_t i = 0; i < sources.size(); ++i) {
     entries_[i].source = std::move(sources[i]);
@@ -11,12 +11,12 @@ Roster::Roster(std::vector<ProviderSource> sources, Logger* logger) : logger_(lo
   }
 }
 
-Roster::State Roster::state(size_t index) const {
+ProviderSet::State ProviderSet::state(size_t index) const {
   std::lock_guard lock(mutex_);
   return entries_[index].state;
 }
 
-std::vector<Candidate> Roster::candidates() const {
+std::vector<Candidate> ProviderSet::candidates() const {
   std::lock_guard lock(mutex_);
   std::vector<Candidate> out;
   for (const Entry& e : entries_)
@@ -24,25 +24,25 @@ std::vector<Candidate> Roster::candidates() const {
   return out;
 }
 
-std::shared_ptr<Provider> Roster::provider(size_t index) const {
+std::shared_ptr<Provider> ProviderSet::provider(size_t index) const {
   std::lock_guard lock(mutex_);
   return entries_[index].provider;
 }
 
-size_t Roster::find(const Device* culprit) const {
+size_t ProviderSet::find(const Device* culprit) const {
   std::lock_guard lock(mutex_);
   for (size_t i = 0; culprit && i < entries_.size(); ++i)
     if (entries_[i].provider.get() == culprit) return i;
   return kNobody;
 }
 
-size_t Roster::find(std::string_view name) const {
+size_t ProviderSet::find(std::string_view name) const {
   for (size_t i = 0; i < entries_.size(); ++i)
     if (entries_[i].source.name == name) return i;
   return kNobody;
 }
 
-Status Roster::open(size_t index) {
+Status ProviderSet::open(size_t index) {
   Entry& e = entries_[index];
   auto opened = Provider::open(e.source, logger_);
   if (!opened.ok()) {
@@ -55,14 +55,14 @@ Status Roster::open(size_t index) {
 }
 
 // A reason lives as long as the session, so a session that fails for ever keeps only so many.
-std::string_view Roster::keep(const std::string& text) {
+std::string_view ProviderSet::keep(const std::string& text) {
   constexpr size_t kMost = 64;
   if (const auto it = texts_.find(text); it != texts_.end()) return *it;
   if (texts_.size() >= kMost) return "it has failed in too many ways to keep them; see the log";
   return *texts_.insert(text).first;
 }
 
-void Roster::failed(size_t index, const Status& why) {
+void ProviderSet::failed(size_t index, const Status& why) {
   {
     std::lock_guard lock(mutex_);
     State& state = entries_[index].state;
@@ -76,7 +76,7 @@ void Roster::failed(size_t index, const Status& why) {
     logger_->log(PFRT_LOG_WARNING, entries_[index].source.name, " failed: ", why.message());
 }
 
-bool Roster::reopen(size_t index) {
+bool ProviderSet::reopen(size_t index) {
   if (std::exchange(entries_[index].reopened, true)) return false;
   if (!open(index).ok()) return false;
   if (logger_)
@@ -84,7 +84,7 @@ bool Roster::reopen(size_t index) {
   return true;
 }
 
-void Roster::exclude(size_t index) {
+void ProviderSet::exclude(size_t index) {
   std::shared_ptr<Provider> released;  // closed outside the lock, unless plans still use it
   std::lock_guard lock(mutex_);
   entries_[index].state.condition = PFRT_PROVIDER_FAILED;
@@ -94,7 +94,7 @@ void Roster::exclude(size_t index) {
                  " is set aside; its nodes go to the next provider");
 }
 
-void Roster::succeeded() {
+void ProviderSet::succeeded() {
   if (!failing_.load()) return;
   std::lock_guard lock(mutex_);
   failing_.store(false);
@@ -102,14 +102,14 @@ void Roster::succeeded() {
     if (e.state.condition == PFRT_PROVIDER_FAILING) e.state.condition = PFRT_PROVIDER_RECOVERED;
 }
 
-std::vector<std::shared_ptr<Provider>> Roster::opened() const {
+std::vector<std::shared_ptr<Provider>> ProviderSet::opened() const {
   std::lock_guard lock(mutex_);
   std::vector<std::shared_ptr<Provider>> out;
   for (const Entry& e : entries_) out.push_back(e.provider);
   return out;
 }
 
-void Roster::restore(const std::vector<std::shared_ptr<Provider>>& opened) {
+void ProviderSet::restore(const std::vector<std::shared_ptr<Provider>>& opened) {
   std::vector<std::shared_ptr<Provider>> released;
   std::lock_guard lock(mutex_);
   for (size_t i = 0; i < entries_.size(); ++i) {
