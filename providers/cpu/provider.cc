@@ -196,43 +196,43 @@ std::string refuse_query(const pfrt_op_query& query) {
   if (row == nullptr || query.tail_count == 0) return reason;
   const int registers = ElementwiseLoop::register_limit(isa());
   if (registers == 0)
-    return message("a tail needs a generated loop, and those need avx2; usable is ",
+    return message("an epilogue needs a generated loop, and those need avx2; usable is ",
                    isa_name(isa()));
-  std::span tail(query.tail, query.tail_count);
-  if (tail.size() > kMostTail)
-    return message("a tail has at most ", kMostTail, " nodes, got ", tail.size());
+  std::span epilogue(query.tail, query.tail_count);
+  if (epilogue.size() > kMostEpilogue)
+    return message("an epilogue has at most ", kMostEpilogue, " nodes, got ", epilogue.size());
   std::vector<uint32_t> nodes{query.node};
   if (plan_loop(
           *query.snapshot, nodes, [](uint32_t) { return true; }, registers)) {
     // Connected operators that loops know become one anyway.
-    nodes.insert(nodes.end(), tail.begin(), tail.end());
+    nodes.insert(nodes.end(), epilogue.begin(), epilogue.end());
     const SnapshotNode last(*query.snapshot, nodes.back());
     const auto stored = [&](uint32_t v) { return last.has_output(0) && v == last.output_index(0); };
     (void)plan_loop(*query.snapshot, nodes, stored, registers, &reason);
     return reason;
   }
   KernelRequest request(node);
-  request.tail = true;
+  request.epilogue = true;
   reason = refusal(*row, request);
   if (!reason.empty()) return reason;
   for (uint32_t i = 1; i < node.output_count(); ++i)
-    if (node.has_output(i)) return message(node.op(), " takes a tail only as its one output");
+    if (node.has_output(i)) return message(node.op(), " takes an epilogue only as its one output");
   uint32_t head = query.node;
-  const SnapshotNode last(*query.snapshot, tail.back());
+  const SnapshotNode last(*query.snapshot, epilogue.back());
   if (is_row_norm(last)) {
     reason = refuse_row_norm(last);
-    tail = tail.first(tail.size() - 1);
+    epilogue = epilogue.first(epilogue.size() - 1);
   }
-  if (reason.empty() && !tail.empty() &&
-      SnapshotNode(*query.snapshot, tail.front()).op() == "MaxPool") {
-    head = tail.front();
+  if (reason.empty() && !epilogue.empty() &&
+      SnapshotNode(*query.snapshot, epilogue.front()).op() == "MaxPool") {
+    head = epilogue.front();
     const SnapshotNode pool(*query.snapshot, head);
     request.pool = &pool;
     reason = refusal(*row, request);
-    tail = tail.subspan(1);
+    epilogue = epilogue.subspan(1);
   }
-  if (reason.empty() && !tail.empty())
-    (void)plan_tail(*query.snapshot, head, tail, registers, &reason);
+  if (reason.empty() && !epilogue.empty())
+    (void)plan_epilogue(*query.snapshot, head, epilogue, registers, &reason);
   return reason;
 }
 

@@ -13,7 +13,7 @@
 namespace pfrt::cpu {
 namespace {
 
-constexpr size_t kMostNodes = kMostTail + 1;
+constexpr size_t kMostNodes = kMostEpilogue + 1;
 
 class Grouping {
  public:
@@ -39,21 +39,21 @@ class Grouping {
       elementwise_.push_back(limit_ > 0 && plan({at}).has_value());
   }
 
-  // Puts tails to their heads, as far as one loop can compute them.
-  void join_tails() {
+  // Puts epilogues to their heads, as far as one loop can compute them.
+  void join_epilogues() {
     if (limit_ == 0) return;
     std::map<uint32_t, size_t> position;  // by node
-    std::map<size_t, Group> tails;        // by head
+    std::map<size_t, Group> epilogues;    // by head
     for (size_t at = 0; at < nodes_.size(); ++at) {
       position[nodes_[at]] = at;
       const uint32_t tail_of = node(nodes_[at]).tail_of;
       const auto head = tail_of == 0 ? position.end() : position.find(tail_of - 1);
-      if (head != position.end()) tails[head->second].push_back(at);
+      if (head != position.end()) epilogues[head->second].push_back(at);
     }
-    for (auto& [head, tail] : tails) {
-      if (group_of_[head] != head || elementwise_[head] || !may_have_tail(head)) continue;
-      while (!tail.empty() && !follows(head, tail)) tail.pop_back();
-      if (!tail.empty()) join(head, tail);
+    for (auto& [head, epilogue] : epilogues) {
+      if (group_of_[head] != head || elementwise_[head] || !may_have_epilogue(head)) continue;
+      while (!epilogue.empty() && !follows(head, epilogue)) epilogue.pop_back();
+      if (!epilogue.empty()) join(head, epilogue);
     }
   }
 
@@ -106,13 +106,13 @@ class Grouping {
     return out;
   }
 
-  // One output, from a kernel that takes tails.
-  bool may_have_tail(size_t head) const {
+  // One output, from a kernel that takes epilogues.
+  bool may_have_epilogue(size_t head) const {
     const SnapshotNode n(snapshot_.snapshot(), nodes_[head]);
     for (uint32_t i = 1; i < n.output_count(); ++i)
       if (n.has_output(i)) return false;
     KernelRequest request(n);
-    request.tail = true;
+    request.epilogue = true;
     return refusal(request).empty();
   }
 
@@ -121,37 +121,38 @@ class Grouping {
   }
   bool pools(size_t at) const { return view(node(nodes_[at]).op) == "MaxPool"; }
 
-  // Whether all of |tail| makes one loop on the output of |head|, or of its pooling, and perhaps a
-  // normalisation of that, and nothing else uses what is between.
-  bool follows(size_t head, Group tail) const {
+  // Whether all of |epilogue| makes one loop on the output of |head|, or of its pooling, and
+  // perhaps a normalisation of that, and nothing else uses what is between.
+  bool follows(size_t head, Group epilogue) const {
     const pfrt_snapshot& all = snapshot_.snapshot();
-    if (tail.size() > kMostTail) return false;
-    if (normalises(tail.back())) {
-      const SnapshotNode norm(all, nodes_[tail.back()]);
-      tail.pop_back();
-      const size_t before = tail.empty() ? head : tail.back();
+    if (epilogue.size() > kMostEpilogue) return false;
+    if (normalises(epilogue.back())) {
+      const SnapshotNode norm(all, nodes_[epilogue.back()]);
+      epilogue.pop_back();
+      const size_t before = epilogue.empty() ? head : epilogue.back();
       if (!refuse_row_norm(norm).empty() || norm.input_index(0) != node(nodes_[before]).outputs[0])
         return false;
-      if (tail.empty()) return true;
+      if (epilogue.empty()) return true;
     }
-    if (used_outside(node(nodes_[head]).outputs[0], tail)) return false;
-    if (pools(tail.front())) {
-      const SnapshotNode pool(all, nodes_[tail.front()]);
+    if (used_outside(node(nodes_[head]).outputs[0], epilogue)) return false;
+    if (pools(epilogue.front())) {
+      const SnapshotNode pool(all, nodes_[epilogue.front()]);
       KernelRequest request(SnapshotNode(all, nodes_[head]));
       request.pool = &pool;
-      request.tail = true;
+      request.epilogue = true;
       if (!refusal(request).empty()) return false;
-      head = tail.front();
-      tail.erase(tail.begin());
-      if (tail.empty()) return true;
-      if (used_outside(node(nodes_[head]).outputs[0], tail)) return false;
+      head = epilogue.front();
+      epilogue.erase(epilogue.begin());
+      if (epilogue.empty()) return true;
+      if (used_outside(node(nodes_[head]).outputs[0], epilogue)) return false;
     }
-    const std::optional<LoopPlan> loop = plan(tail);
-    return loop && loop->outputs.size() == 1 && plan_tail(all, nodes_[head], indices(tail), limit_);
+    const std::optional<LoopPlan> loop = plan(epilogue);
+    return loop && loop->outputs.size() == 1 &&
+           plan_epilogue(all, nodes_[head], indices(epilogue), limit_);
   }
 
-  void join(size_t head, const Group& tail) {
-    for (size_t at : tail) {
+  void join(size_t head, const Group& epilogue) {
+    for (size_t at : epilogue) {
       groups_[head].push_back(at);
       groups_[at].clear();
       group_of_[at] = head;
@@ -260,7 +261,7 @@ class Grouping {
 std::vector<Unit> group(const SnapshotCopy& snapshot, std::span<const uint32_t> nodes,
                         std::span<const uint32_t> outputs, int register_limit) {
   Grouping grouping(snapshot, nodes, outputs, register_limit);
-  grouping.join_tails();
+  grouping.join_epilogues();
   grouping.merge_all();
   std::vector<Unit> units = grouping.units();
   if (units.empty() && !nodes.empty()) units = Grouping(snapshot, nodes, outputs, 0).units();

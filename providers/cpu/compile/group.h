@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Divides a region into units in an order that runs: a node and its tail, which may begin with the
-// pooling of its output and end with a normalisation of rows, connected elementwise
-// nodes of one shape, or a node alone. Pure; thread-safe.
+// Divides a region into units in an order that runs: a node and its epilogue, which may begin with
+// the pooling of its output and end with a normalisation of rows, connected elementwise nodes of
+// one shape, or a node alone. Pure; thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@
 
 namespace pfrt::cpu {
 
-inline constexpr size_t kMostTail = 63;  // nodes after a head
+inline constexpr size_t kMostEpilogue = 63;  // nodes after a head
 
 struct Unit {
   std::vector<uint32_t> nodes;   // in topological order

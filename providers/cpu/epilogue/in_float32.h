@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Kernels that compute in float32 for nodes of float16 and bfloat16: what they read is widened to
-// memory of the step, and ranges of what they write are rounded once they are finished, in the
-// cache. Pure functions; thread-safe.
+// memory of the step, and ranges of what they write are rounded once they are final, in the cache.
+// Pure functions; thread-safe.
 #pragma once
 
 #include <array>
@@ -22,8 +22,8 @@ struct Widened {
   NarrowFn narrow = nullptr;                       // null: the kernel rounds by itself
 };
 
-// Who rounds output 0: the step, what the kernel wrote as float32 and called Run::finished on, each
-// of its elements; or the kernel, which writes the node's own type.
+// Who rounds output 0: the step, what the kernel wrote as float32 and called Run::apply_epilogue
+// on, each of its elements; or the kernel, which writes the node's own type.
 enum class HalfRounding : uint8_t { kByStep, kByKernel };
 
 // |kernel| reads |inputs|, as far as the node has them, as float32. As it is where the node is of

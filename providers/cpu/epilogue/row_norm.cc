@@ -49,7 +49,7 @@ void RowNorm::start(void* const* buffers) const {
   if (rows_ > 0) std::memset(buffers[at_.counters], 0, counter_bytes());
 }
 
-void RowNorm::finished(void* const* buffers, int64_t begin, int64_t end) const {
+void RowNorm::apply(void* const* buffers, int64_t begin, int64_t end) const {
   const auto* scale = static_cast<const float*>(buffers[at_.scale]);
   const auto* bias =
       at_.bias == PFRT_NO_INDEX ? nullptr : static_cast<const float*>(buffers[at_.bias]);

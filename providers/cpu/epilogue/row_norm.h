@@ -31,7 +31,7 @@ class RowNorm {
 
   void start(void* const* buffers) const;
   // Elements [begin, end) of x are final.
-  void finished(void* const* buffers, int64_t begin, int64_t end) const;
+  void apply(void* const* buffers, int64_t begin, int64_t end) const;
 
  private:
   int64_t rows_, length_;

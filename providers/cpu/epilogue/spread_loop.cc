@@ -85,18 +85,18 @@ void SpreadLoop::run_pieces(const void* const* bases, int64_t begin, int64_t end
   }
 }
 
-void Tail::run(void* const* buffers, int64_t begin, int64_t end) const {
+void Epilogue::run(void* const* buffers, int64_t begin, int64_t end) const {
   std::array<const void*, LoopPlan::kMostPointers> bases;
   for (size_t i = 0; i < buffers_.size(); ++i) bases[i] = buffers[buffers_[i]];
   loop_.run(bases.data(), begin, end);
 }
 
-void Run::run_tail(int64_t begin, int64_t end) const {
+void Run::run_epilogue(int64_t begin, int64_t end) const {
   if (widened_ != nullptr && widened_->narrow != nullptr)
     widened_->narrow(static_cast<const float*>(widened_->output) + begin,
                      static_cast<uint16_t*>(context_->buffers[outputs_[0]]) + begin, end - begin);
-  if (extras_.tail != nullptr) extras_.tail->run(context_->buffers, begin, end);
-  if (extras_.norm != nullptr) extras_.norm->finished(context_->buffers, begin, end);
+  if (extras_.epilogue != nullptr) extras_.epilogue->run(context_->buffers, begin, end);
+  if (extras_.norm != nullptr) extras_.norm->apply(context_->buffers, begin, end);
 }
 
 }  // namespace pfrt::cpu

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A generated loop at one signature: where its operands lie is known. It runs over ranges of
-// elements, as a step of its own or as the tail of another kernel. Immutable; thread-safe.
+// elements, as a step of its own or as the epilogue of another kernel. Immutable; thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -57,11 +57,11 @@ class SpreadLoop {
   double flops_ = 0;
 };
 
-// What Run::finished computes: a loop whose slots are buffers of the program. The slot of the
+// What Run::apply_epilogue computes: a loop whose slots are buffers of the program. The slot of the
 // head's output and that of the loop's are the same buffer.
-class Tail {
+class Epilogue {
  public:
-  Tail(SpreadLoop loop, std::vector<uint32_t> buffers)
+  Epilogue(SpreadLoop loop, std::vector<uint32_t> buffers)
       : loop_(std::move(loop)), buffers_(std::move(buffers)) {}
 
   void run(void* const* buffers, int64_t begin, int64_t end) const;

@@ -118,9 +118,9 @@ std::optional<LoopPlan> plan_loop(const pfrt_snapshot& snapshot, std::span<const
   return planner.take(register_limit);
 }
 
-std::optional<LoopPlan> plan_tail(const pfrt_snapshot& snapshot, uint32_t head,
-                                  std::span<const uint32_t> tail, int register_limit,
-                                  std::string* why) {
+std::optional<LoopPlan> plan_epilogue(const pfrt_snapshot& snapshot, uint32_t head,
+                                      std::span<const uint32_t> epilogue, int register_limit,
+                                      std::string* why) {
   const auto refuse = [&](const auto&... parts) -> std::optional<LoopPlan> {
     if (why != nullptr) *why = message(parts...);
     return {};
@@ -130,10 +130,10 @@ std::optional<LoopPlan> plan_tail(const pfrt_snapshot& snapshot, uint32_t head,
     return refuse("the rank of ", first.op(), "'s output is not known");
   if (!kShortFloats.has(first.output_dtype(0)))
     return refuse("the output of ", first.op(), " is ", dtype_name(first.output_dtype(0)),
-                  ", and tails follow float32, float16 and bfloat16");
+                  ", and epilogues follow float32, float16 and bfloat16");
   const Dims dims = without_leading_ones(first.output_dims(0));
   uint32_t value = first.output_index(0);
-  for (uint32_t n : tail) {
+  for (uint32_t n : epilogue) {
     const SnapshotNode node(snapshot, n);
     bool follows = false;
     for (uint32_t i = 0; i < node.input_count(); ++i)
@@ -142,12 +142,12 @@ std::optional<LoopPlan> plan_tail(const pfrt_snapshot& snapshot, uint32_t head,
     if (!node.has_output(0) || !std::ranges::equal(without_leading_ones(node.output_dims(0)), dims))
       return refuse("the output of ", node.op(), " has other dimensions than that of ", first.op());
     value = node.output_index(0);
-    if (n == tail.back() && node.output_dtype(0) != first.output_dtype(0))
+    if (n == epilogue.back() && node.output_dtype(0) != first.output_dtype(0))
       return refuse("the output of ", node.op(), " is ", dtype_name(node.output_dtype(0)),
                     ", in place of ", dtype_name(first.output_dtype(0)));
   }
   return plan_loop(
-      snapshot, tail, [&](uint32_t v) { return v == value; }, register_limit, why);
+      snapshot, epilogue, [&](uint32_t v) { return v == value; }, register_limit, why);
 }
 
 }  // namespace pfrt::cpu

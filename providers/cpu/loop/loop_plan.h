@@ -43,9 +43,10 @@ std::optional<LoopPlan> plan_loop(const pfrt_snapshot& snapshot, std::span<const
                                   const std::function<bool(uint32_t)>& stored, int register_limit,
                                   std::string* why = nullptr);
 
-// The loop of a tail: |tail| follows node |head|, each taking what the one before it puts out.
-std::optional<LoopPlan> plan_tail(const pfrt_snapshot& snapshot, uint32_t head,
-                                  std::span<const uint32_t> tail, int register_limit,
-                                  std::string* why = nullptr);
+// The loop of an epilogue: |epilogue| follows node |head|, each taking what the one before it puts
+// out.
+std::optional<LoopPlan> plan_epilogue(const pfrt_snapshot& snapshot, uint32_t head,
+                                      std::span<const uint32_t> epilogue, int register_limit,
+                                      std::string* why = nullptr);
 
 }  // namespace pfrt::cpu

@@ -131,14 +131,14 @@ class ProgramBuilder {
   }
 
  private:
-  struct WantedTail {
+  struct WantedEpilogue {
     const Unit& unit;
     const SpreadLoop& loop;
     bool joined = false;
   };
   // What the step of a node should do besides.
   struct Wanted {
-    WantedTail* tail = nullptr;
+    WantedEpilogue* epilogue = nullptr;
     uint32_t pool = PFRT_NO_INDEX;  // the node whose output it gives, of what it computes
     uint32_t norm = PFRT_NO_INDEX;  // the node that normalises rows of that
     bool norm_joined = false;
@@ -148,13 +148,13 @@ class ProgramBuilder {
     const std::optional<SpreadLoop> loop = code.loop ? spread_loop(*unit.loop, code) : std::nullopt;
     size_t done = 0;
     if (unit.has_head) {
-      std::optional<WantedTail> tail;
-      if (loop) tail.emplace(WantedTail{unit, *loop});
+      std::optional<WantedEpilogue> epilogue;
+      if (loop) epilogue.emplace(WantedEpilogue{unit, *loop});
       node = unit.nodes.front();
       Wanted wanted;
       if (unit.has_pool && pools(unit)) wanted.pool = unit.nodes[1];
       if (unit.has_pool == (wanted.pool != PFRT_NO_INDEX)) {
-        if (tail) wanted.tail = &*tail;
+        if (epilogue) wanted.epilogue = &*epilogue;
         if (unit.has_norm && loop.has_value() == unit.loop.has_value())
           wanted.norm = unit.nodes.back();
       }
@@ -165,7 +165,7 @@ class ProgramBuilder {
         node = unit.nodes[done++];
         PFRT_TRY(add_node(node));
       }
-      if (tail && tail->joined) done = unit.nodes.size() - unit.has_norm;
+      if (epilogue && epilogue->joined) done = unit.nodes.size() - unit.has_norm;
     }
     if (loop && done < unit.nodes.size() - unit.has_norm) {
       add_loop(unit, *loop);
@@ -301,23 +301,25 @@ class ProgramBuilder {
     add_step(std::move(step));
   }
 
-  // The step of a kernel that takes tails, already with its buffers, takes this one.
-  void join(Step& step, WantedTail& tail) {
-    const LoopPlan& plan = *tail.unit.loop;
-    const uint32_t head = snapshot_.node(tail.unit.nodes[tail.unit.before_loop() - 1]).outputs[0];
+  // The step of a kernel that takes epilogues, already with its buffers, takes this one.
+  void join(Step& step, WantedEpilogue& epilogue) {
+    const LoopPlan& plan = *epilogue.unit.loop;
+    const uint32_t head =
+        snapshot_.node(epilogue.unit.nodes[epilogue.unit.before_loop() - 1]).outputs[0];
     std::vector<uint32_t> buffers;
     for (uint32_t v : plan.inputs) {
       buffers.push_back(v == head ? step.outputs[0] : buffer(v));
       if (v != head) add_once(step.reads, buffers.back());
     }
     buffers.push_back(step.outputs[0]);
-    step.tail.emplace(tail.loop, std::move(buffers));
-    step.nodes.assign(tail.unit.nodes.begin(), tail.unit.nodes.end() - tail.unit.has_norm);
-    step.kernel.flops += tail.loop.flops();
-    tail.joined = true;
+    step.epilogue.emplace(epilogue.loop, std::move(buffers));
+    step.nodes.assign(epilogue.unit.nodes.begin(),
+                      epilogue.unit.nodes.end() - epilogue.unit.has_norm);
+    step.kernel.flops += epilogue.loop.flops();
+    epilogue.joined = true;
     constexpr size_t kMostNamed = 4;
     if (step.nodes.size() > kMostNamed + 1) {
-      step.name += message("+", tail.loop.name());
+      step.name += message("+", epilogue.loop.name());
       return;
     }
     for (size_t i = 1; i < step.nodes.size(); ++i) name_node(step, step.nodes[i]);
@@ -366,10 +368,10 @@ class ProgramBuilder {
                      "' are not known before the run");
     const bool empty = has_empty(node);
     if (empty) wanted = {};  // what follows has a step of its own
-    WantedTail* const tail = wanted.tail;
+    WantedEpilogue* const epilogue = wanted.epilogue;
     const uint32_t pool = wanted.pool;
     if (renamed(node) || cut_in_place(node) ||
-        joined_in_place(node, tail != nullptr || wanted.norm != PFRT_NO_INDEX))
+        joined_in_place(node, epilogue != nullptr || wanted.norm != PFRT_NO_INDEX))
       return {};
     if (is_idle(node)) {
       for (uint32_t i = 0; i < node.output_count(); ++i)
@@ -406,15 +408,16 @@ class ProgramBuilder {
     }
     if (packed != nullptr)
       step.packed = add_buffer({PFRT_BUFFER_CONST, packed->index}, packed->input.bytes);
-    const bool joins = tail != nullptr && row->has(kTail);
-    wanted.norm_joined = wanted.norm != PFRT_NO_INDEX && row->has(kTail);
+    const bool joins = epilogue != nullptr && row->has(kEpilogue);
+    wanted.norm_joined = wanted.norm != PFRT_NO_INDEX && row->has(kEpilogue);
     std::vector<Step> packing;
     for (uint32_t i = 0; i < last.output_count(); ++i) {
       if (!last.has_output(i)) {
         step.outputs.push_back(PFRT_NO_INDEX);
         continue;
       }
-      uint32_t value = joins && i == 0 ? tail->unit.loop->outputs.front() : last.output_index(i);
+      uint32_t value =
+          joins && i == 0 ? epilogue->unit.loop->outputs.front() : last.output_index(i);
       if (wanted.norm_joined && only_normalised(value))
         value = snapshot_.node(wanted.norm).outputs[0];
       PFRT_ASSIGN(const uint32_t to, output_of(*row, value, index, packing));
@@ -427,7 +430,7 @@ class ProgramBuilder {
     if (step.kernel.may_alias >= 0)
       step.aliases = {{static_cast<uint32_t>(step.kernel.may_alias), 0}};
     if (joins) {
-      join(step, *tail);
+      join(step, *epilogue);
     } else if (pooled) {
       step.nodes.push_back(pool);
       name_node(step, pool);
@@ -520,10 +523,10 @@ class ProgramBuilder {
 
   // Lets the inputs live in the output's buffer from the start; those that cannot are copied there,
   // unless that is better done together with what follows.
-  bool joined_in_place(const SnapshotNode& node, bool has_tail) {
+  bool joined_in_place(const SnapshotNode& node, bool has_epilogue) {
     const auto offsets = parts_of_output(node);
     if (!offsets || bytes(node.output_index(0)) == PFRT_BYTES_UNKNOWN) return false;
-    for (uint32_t i = 0; has_tail && i < node.input_count(); ++i)
+    for (uint32_t i = 0; has_epilogue && i < node.input_count(); ++i)
       if (executable_.home(node.input_index(i)).kind != PFRT_BUFFER_TEMP) return false;
     Step copies;
     std::vector<uint64_t> sizes;
@@ -599,10 +602,11 @@ class ProgramBuilder {
         const bool dies = buffers[from].kind == PFRT_BUFFER_TEMP && last_use[from] == s;
         const bool fits = buffers[to].kind == PFRT_BUFFER_TEMP && from != to &&
                           buffers[from].bytes == buffers[to].bytes;
-        // The tail reads its operands after the kernel has written.
-        const bool of_tail = step.tail && std::ranges::find(step.tail->buffers(), from) !=
-                                              step.tail->buffers().end();
-        const bool once = !of_tail && std::ranges::count(step.inputs, from) == 1 &&
+        // The epilogue reads its operands after the kernel has written.
+        const bool of_epilogue =
+            step.epilogue &&
+            std::ranges::find(step.epilogue->buffers(), from) != step.epilogue->buffers().end();
+        const bool once = !of_epilogue && std::ranges::count(step.inputs, from) == 1 &&
                           std::ranges::find(taken, from) == taken.end();
         if (!dies || !fits || !once) continue;
         buffers[to].may_alias = from + 1;
@@ -621,8 +625,8 @@ class ProgramBuilder {
       const uint32_t any = step.any_address ? step.inputs[0] : PFRT_NO_INDEX;
       for (const uint32_t b : step.reads)
         if (b != any || std::ranges::count(step.inputs, b) > 1) aligned[b] = true;
-      if (step.tail)
-        for (const uint32_t b : step.tail->buffers())
+      if (step.epilogue)
+        for (const uint32_t b : step.epilogue->buffers())
           if (b != PFRT_NO_INDEX) aligned[b] = true;
     }
     for (size_t b = 0; b < buffers.size(); ++b)

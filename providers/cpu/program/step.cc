@@ -11,7 +11,7 @@ pfrt_code run_step(void* state, const pfrt_step_context* context) {
                 {.precision = step.precision,
                  .packed = step.packed,
                  .shared = step.shared,
-                 .tail = step.tail ? &*step.tail : nullptr,
+                 .epilogue = step.epilogue ? &*step.epilogue : nullptr,
                  .norm = step.norm ? &*step.norm : nullptr});
   if (step.norm) step.norm->start(context->buffers);
   try {

@@ -19,7 +19,7 @@ namespace pfrt::cpu {
 
 struct Step {
   Kernel kernel;
-  std::optional<Tail> tail;
+  std::optional<Epilogue> epilogue;
   std::optional<RowNorm> norm;
   std::vector<uint32_t> inputs,
       outputs;  // buffers by position of the kernel, PFRT_NO_INDEX where absent

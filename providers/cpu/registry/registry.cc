@@ -47,8 +47,8 @@ const char* missing_form(const KernelRow& row, const KernelRequest& request) {
   if (request.is_blocked() && !row.has(kBlocked)) return "takes no blocks of channels";
   if (request.shuffle_groups > 0 && !row.has(kShuffled)) return "takes no shuffled channels";
   if (request.pool != nullptr && !row.has(kPooled)) return "does not run a pooling of its output";
-  if (request.tail && !row.has(kTail))
-    return "takes no tail: it does not say when parts of its output are final";
+  if (request.epilogue && !row.has(kEpilogue))
+    return "takes no epilogue: it does not say which ranges of its output are final";
   return nullptr;
 }
 

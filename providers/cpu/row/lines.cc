@@ -94,10 +94,11 @@ void store_lines(Pace& pace, const Lines& lines, const LineGroup& group, pfrt_dt
 
 void finish_lines(const Run& run, const Lines& lines, const LineGroup& group) {
   if (lines.inner <= 1)
-    return run.finished(group.first * lines.length, (group.first + group.count) * lines.length);
+    return run.apply_epilogue(group.first * lines.length,
+                              (group.first + group.count) * lines.length);
   for (int64_t k = 0; k < lines.length; ++k) {
     const int64_t start = row_start(lines, group, k);
-    run.finished(start, start + group.count);
+    run.apply_epilogue(start, start + group.count);
   }
 }
 

@@ -49,8 +49,8 @@ struct KernelRequest : SnapshotNode {
   int64_t shuffle_groups = 0;
   // The pooling of output 0 is wanted in its place.
   const SnapshotNode* pool = nullptr;
-  // What follows is computed on elements that are final (Run::finished).
-  bool tail = false;
+  // What follows is computed on elements that are final (Run::apply_epilogue).
+  bool epilogue = false;
   // What KernelRow::pack named, where the host packed it.
   const PackedInput* packed = nullptr;
   Prepared prepared = nullptr;  // of KernelRow::prepare
@@ -59,7 +59,7 @@ struct KernelRequest : SnapshotNode {
 // What of a request a row knows, besides the node.
 enum RowForm : uint8_t {
   kPlain = 0,
-  kTail = 1,       // calls Run::finished where output 0 is of kShortFloats
+  kEpilogue = 1,   // calls Run::apply_epilogue where output 0 is of kShortFloats
   kBlocked = 2,    // images in blocks of channels, of one type of kShortFloats
   kShuffled = 4,   // an image whose channels are yet to be shuffled
   kPooled = 8,     // the pooling of output 0
@@ -92,7 +92,7 @@ constexpr KernelRow with(KernelRow row, int forms) {
   row.forms |= static_cast<uint8_t>(forms);
   return row;
 }
-constexpr KernelRow with_tail(KernelRow row) { return with(row, kTail); }
+constexpr KernelRow with_epilogue(KernelRow row) { return with(row, kEpilogue); }
 constexpr KernelRow with_pack(KernelRow row, decltype(KernelRow::pack) pack, int forms = kPlain) {
   row.pack = pack;
   return with(row, forms);

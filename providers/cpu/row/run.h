@@ -14,7 +14,7 @@
 
 namespace pfrt::cpu {
 
-class Tail;
+class Epilogue;
 class RowNorm;
 struct Widened;
 
@@ -25,8 +25,8 @@ class Run {
   struct Extras {
     Precision precision = Precision::kFloat32;
     uint32_t packed = PFRT_NO_INDEX, shared = PFRT_NO_INDEX;  // buffers
-    // What follows in the same step, |tail| first; null without one.
-    const Tail* tail = nullptr;
+    // What follows in the same step, |epilogue| first; null without one.
+    const Epilogue* epilogue = nullptr;
     const RowNorm* norm = nullptr;
   };
   Run(const pfrt_step_context* context, const uint32_t* inputs, const uint32_t* outputs)
@@ -90,12 +90,12 @@ class Run {
     return static_cast<T*>(context_->scratch(context_, worker));
   }
   // Elements [begin, end) of output 0 are final: nothing reads or writes them any more. Rows that
-  // take tails call it for each element once, in pieces as large as stay in the cache, on any
-  // thread; the tail is then computed over them in place, and rows that are whole are normalised.
-  // Without either it costs a comparison.
-  void finished(int64_t begin, int64_t end) const {
-    if (extras_.tail != nullptr || extras_.norm != nullptr || widened_ != nullptr)
-      run_tail(begin, end);
+  // take epilogues call it for each element once, in pieces as large as stay in the cache, on any
+  // thread; the epilogue is then computed over them in place, and rows that are whole are
+  // normalised. Without either it costs a comparison.
+  void apply_epilogue(int64_t begin, int64_t end) const {
+    if (extras_.epilogue != nullptr || extras_.norm != nullptr || widened_ != nullptr)
+      run_epilogue(begin, end);
   }
   // Memory for an output whose dimensions only the run knows; nullptr when there is none left.
   void* alloc_output(uint32_t i, std::span<const int64_t> dims) const;
@@ -112,7 +112,7 @@ class Run {
   bool stopped() const { return stop() != PFRT_CODE_OK; }
 
  private:
-  void run_tail(int64_t begin, int64_t end) const;
+  void run_epilogue(int64_t begin, int64_t end) const;
   // epilogue/in_float32.h
   const void* widened_input(uint32_t i) const;
   void* widened_output() const;

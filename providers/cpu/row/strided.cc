@@ -81,13 +81,14 @@ void copy_tile<uint32_t>(const char* from, int64_t from_stride, char* to, int64_
   rest(whole_rows, rows, 0, cols);
 }
 
-// Gathers what lies side by side in output 0, from element |output| on, before it is final.
-class Finished {
+// Joins contiguous ranges of output 0 and has the epilogue run on each. The ranges begin at element
+// |output|; without it the memory is not output 0.
+class EpilogueRanges {
  public:
-  Finished(const Run& run, std::optional<int64_t> output) : run_(run), output_(output) {}
-  Finished(const Finished&) = delete;
-  Finished& operator=(const Finished&) = delete;
-  ~Finished() { flush(); }
+  EpilogueRanges(const Run& run, std::optional<int64_t> output) : run_(run), output_(output) {}
+  EpilogueRanges(const EpilogueRanges&) = delete;
+  EpilogueRanges& operator=(const EpilogueRanges&) = delete;
+  ~EpilogueRanges() { flush(); }
 
   void add(int64_t first, int64_t n, int64_t stride) {
     if (!output_) return;
@@ -104,7 +105,7 @@ class Finished {
 
  private:
   void flush() const {
-    if (begin_ < end_) run_.finished(begin_, end_);
+    if (begin_ < end_) run_.apply_epilogue(begin_, end_);
   }
   const Run& run_;
   std::optional<int64_t> output_;
@@ -187,7 +188,7 @@ void StridedCopy::rows(const Run& run, const char* from, char* to, Output output
       source += at[d] * from_[d];
       target += at[d] * to_[d];
     }
-    Finished finished(run, output);
+    EpilogueRanges ranges(run, output);
     for (int64_t i = begin; i < end;) {
       const int64_t n = std::min(length - at[last], end - i);
       if (from_[last] == 1 && to_[last] == 1) {
@@ -197,7 +198,7 @@ void StridedCopy::rows(const Run& run, const char* from, char* to, Output output
           copy_row<E>(from + source * bytes, from_[last], to + target * bytes, to_[last], n);
         });
       }
-      finished.add(target, n, to_[last]);
+      ranges.add(target, n, to_[last]);
       i += n;
       source -= at[last] * from_[last];
       target -= at[last] * to_[last];
@@ -233,8 +234,8 @@ void StridedCopy::tiles(const Run& run, const char* from, char* to, Output outpu
                      to + (target + col) * bytes, to_[dense_], height, std::min(kTile, cols - col));
       });
     }
-    Finished finished(run, output);
-    for (int64_t r = 0; r < height; ++r) finished.add(target + r * to_[dense_], cols, 1);
+    EpilogueRanges ranges(run, output);
+    for (int64_t r = 0; r < height; ++r) ranges.add(target + r * to_[dense_], cols, 1);
   });
 }
 

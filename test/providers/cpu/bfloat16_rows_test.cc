@@ -296,7 +296,7 @@ TEST_F(Bfloat16Panels, round_every_kind_of_number_to_nearest_even) {
   expect_every_kind_of_number_rounded_to_nearest_even(5);
 }
 
-void expect_tail_taken(int64_t m) {
+void expect_epilogue_taken(int64_t m) {
   Product p(m, 300, 400, 6);
   const std::vector<float> plain = p.floats();
   const uint32_t other = p.graph.add(Random(1).data(PFRT_DTYPE_FLOAT32, {m, 300}));
@@ -311,9 +311,9 @@ void expect_tail_taken(int64_t m) {
   }
 }
 
-TEST_F(Bfloat16Rows, take_tails) { expect_tail_taken(3); }
+TEST_F(Bfloat16Rows, take_epilogues) { expect_epilogue_taken(3); }
 
-TEST_F(Bfloat16Panels, take_tails) { expect_tail_taken(21); }
+TEST_F(Bfloat16Panels, take_epilogues) { expect_epilogue_taken(21); }
 
 TEST_F(Bfloat16Rows, are_only_where_the_session_allows_them) {
   EXPECT_EQ(Product(4, 256, 256, 1).kernel(), "matmul_bf16_rows");

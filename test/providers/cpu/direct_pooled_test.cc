@@ -20,7 +20,7 @@ class Builder {
  public:
   explicit Builder(Random& random) : random_(random) {}
 
-  // Perhaps a convolution to blocks, one that pools, perhaps more of its tail, perhaps one that
+  // Perhaps a convolution to blocks, one that pools, perhaps more of its epilogue, perhaps one that
   // takes blocks.
   Graph build() {
     const int64_t batch = random_.from_to(1, 2);
@@ -116,7 +116,8 @@ TEST(DirectPooled, refuses_windows_that_overlap) {
       g.add("Conv", {x, g.add(std::move(weights))}, {1, 16, 8, 8}, {{"kernel_shape", Dims{5, 5}}});
   g.outputs = {g.add("MaxPool", {c}, {1, 16, 3, 3},
                      {{"kernel_shape", Dims{3, 3}}, {"strides", Dims{2, 2}}}, 1)};
-  EXPECT_NE(refused_tail(g, 0).find("do not overlap"), std::string::npos) << refused_tail(g, 0);
+  EXPECT_NE(refused_epilogue(g, 0).find("do not overlap"), std::string::npos)
+      << refused_epilogue(g, 0);
 }
 
 }  // namespace

@@ -271,19 +271,19 @@ std::vector<GraphOutcome> run_each(std::span<const Graph> graphs, uint32_t worke
   return outcomes;
 }
 
-std::string refused_tail(const Graph& graph, uint32_t head) {
+std::string refused_epilogue(const Graph& graph, uint32_t head) {
   std::string reason;
   const GraphSnapshot snapshot(graph);
   const Session session(reason);
-  std::vector<uint32_t> tail(graph.nodes.size() - head - 1);
-  std::iota(tail.begin(), tail.end(), head + 1);
+  std::vector<uint32_t> epilogue(graph.nodes.size() - head - 1);
+  std::iota(epilogue.begin(), epilogue.end(), head + 1);
   pfrt_op_query query{};
   query.struct_size = sizeof query;
   query.abi = PFRT_ABI_VERSION;
   query.snapshot = &snapshot.snapshot();
   query.node = head;
-  query.tail = tail.data();
-  query.tail_count = static_cast<uint32_t>(tail.size());
+  query.tail = epilogue.data();
+  query.tail_count = static_cast<uint32_t>(epilogue.size());
   if (!session.supports(query) && reason.empty()) reason = "refused without a reason";
   return reason;
 }

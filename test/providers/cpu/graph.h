@@ -55,8 +55,8 @@ GraphOutcome run(const Graph& graph, uint32_t workers = 1);
 // the first.
 std::vector<GraphOutcome> run_each(std::span<const Graph> graphs, uint32_t workers = 1);
 
-// What supports() says of node |head| of the graph with those after it as its tail: empty, or why
-// not.
-std::string refused_tail(const Graph& graph, uint32_t head);
+// What supports() says of node |head| of the graph with those after it as its epilogue: empty, or
+// why not.
+std::string refused_epilogue(const Graph& graph, uint32_t head);
 
 }  // namespace pfrt::test

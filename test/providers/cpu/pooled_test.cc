@@ -90,7 +90,7 @@ Graph apart(Graph graph) {
 class Pooled : public testing::Test {
  protected:
   void SetUp() override {
-    if (cpu::isa() < cpu::Isa::kAvx2) GTEST_SKIP() << "tails need avx2";
+    if (cpu::isa() < cpu::Isa::kAvx2) GTEST_SKIP() << "epilogues need avx2";
   }
   // Returns how many ran in one step.
   int check(uint64_t first, uint64_t seeds, bool large) {
@@ -137,7 +137,7 @@ TEST_F(Pooled, is_one_step_that_does_not_write_the_convolution) {
   const uint32_t p = g.add("MaxPool", {c}, {1, 8, 9, 9},
                            {{"kernel_shape", Dims{2, 2}}, {"strides", Dims{2, 2}}}, 1);
   g.outputs = {g.add("Relu", {p}, {1, 8, 9, 9}, {}, 1)};
-  EXPECT_EQ(refused_tail(g, 0), "");
+  EXPECT_EQ(refused_epilogue(g, 0), "");
   const GraphOutcome got = run(g);
   ASSERT_EQ(got.fault, "");
   EXPECT_EQ(got.kernels, std::vector<std::string>{"conv_implicit_gemm+max_pool+relu"});
@@ -153,9 +153,9 @@ TEST_F(Pooled, is_refused_with_a_reason) {
   const uint32_t c =
       g.add("Conv", {x, w}, {1, 4, 7, 7}, {{"kernel_shape", Dims{3, 3}}, {"group", int64_t{4}}});
   g.outputs = {g.add("MaxPool", {c}, {1, 4, 6, 6}, {{"kernel_shape", Dims{2, 2}}}, 1)};
-  EXPECT_NE(refused_tail(g, 0).find("conv_depthwise_rows does not run a pooling of its output"),
+  EXPECT_NE(refused_epilogue(g, 0).find("conv_depthwise_rows does not run a pooling of its output"),
             std::string::npos)
-      << refused_tail(g, 0);
+      << refused_epilogue(g, 0);
 }
 
 }  // namespace

@@ -36,7 +36,7 @@ uint32_t add_norm(Graph& g, Random& random, uint32_t x, const Dims& dims) {
                {{"axis", axis}, {"epsilon", 1e-3F}}, 1);
 }
 
-// A product or a Gather, perhaps with a tail, and its rows normalised.
+// A product or a Gather, perhaps with an epilogue, and its rows normalised.
 Graph build(Random& random, bool large) {
   Graph g;
   const int64_t columns = random.from_to(1, large ? 900 : 40);
@@ -73,7 +73,7 @@ bool same(const std::vector<char>& got, const std::vector<char>& want) {
 class RowNorm : public testing::Test {
  protected:
   void SetUp() override {
-    if (cpu::isa() < cpu::Isa::kAvx2) GTEST_SKIP() << "tails need avx2";
+    if (cpu::isa() < cpu::Isa::kAvx2) GTEST_SKIP() << "epilogues need avx2";
   }
   void check(uint64_t first, uint64_t seeds, bool large) {
     for (uint64_t seed = first; seed < first + seeds; ++seed) {
@@ -103,7 +103,7 @@ TEST_F(RowNorm, overwrites_what_nothing_else_uses) {
   const uint32_t a = g.add(random.data(PFRT_DTYPE_FLOAT32, {4, 3}));
   const uint32_t m = g.add("MatMul", {a, g.add(weights(random, {3, 8}))}, {4, 8});
   g.outputs = {g.add("LayerNormalization", {m, g.add(weights(random, {8}))}, {4, 8}, {}, 1)};
-  EXPECT_EQ(refused_tail(g, 0), "");
+  EXPECT_EQ(refused_epilogue(g, 0), "");
   const GraphOutcome got = run(g);
   ASSERT_EQ(got.fault, "");
   ASSERT_EQ(got.kernels.size(), 1u);
@@ -136,7 +136,7 @@ TEST_F(RowNorm, is_refused_with_a_reason) {
     Random random(3);
     const uint32_t a = g.add(random.data(PFRT_DTYPE_FLOAT32, {4, 3}));
     c.add(g, g.add("MatMul", {a, g.add(weights(random, {3, 8}))}, {4, 8}), random);
-    EXPECT_NE(refused_tail(g, 0).find(c.reason), std::string::npos) << refused_tail(g, 0);
+    EXPECT_NE(refused_epilogue(g, 0).find(c.reason), std::string::npos) << refused_epilogue(g, 0);
   }
 }
 

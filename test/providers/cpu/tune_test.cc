@@ -115,7 +115,7 @@ TEST_F(Tune, other_divisions_of_products_have_the_same_bits) {
   }
 }
 
-// Convolutions of both kinds with tails, in blocks of channels and not, and a product that is
+// Convolutions of both kinds with epilogues, in blocks of channels and not, and a product that is
 // normalised.
 Graph network(Random& random) {
   Graph g;

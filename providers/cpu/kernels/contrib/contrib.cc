@@ -25,7 +25,7 @@ constexpr KernelRow kRows[] = {
      make_time_warping},
     {kDomain, "MurmurHash3", kHashed, "murmur_hash3_ref", "generic", nullptr, make_hash},
     {kDomain, "CropAndResize", kFloats, "crop_and_resize_ref", "generic", nullptr, make_crop},
-    with_tail(
+    with_epilogue(
         {kDomain, "MatMulBnb4", kReal32, "matmul_bnb4_packed", "generic", nullptr, make_bnb4}),
     {kDomain, "GatherBlockQuantized", kFewBits, "gather_block_quantized_ref", "generic", nullptr,
      make_gather_block, 0, nullptr, true},

@@ -50,7 +50,7 @@ void plane(const Run& run, const Plan& plan, const float* image, const float* we
   constexpr int64_t kPiece = 8192;  // of a row: stays in the first cache
   const WindowRows& rows = plan.rows;
   const int64_t length = rows.row_length(), taps = rows.row_taps(), stride = rows.stride();
-  int64_t finished = 0;  // elements of the plane
+  int64_t applied = 0;  // elements of the plane that the epilogue has seen
   for (int64_t r = 0; r < rows.rows(); ++r) {
     float* const line = run.output<float>(0) + plane_start + r * length;
     for (int64_t first = 0; first < length; first += kPiece) {
@@ -69,9 +69,9 @@ void plane(const Run& run, const Plan& plan, const float* image, const float* we
         }
       }
       const int64_t done = r * length + last;
-      if (done - finished >= kPiece || done == rows.rows() * length) {
-        run.finished(plane_start + finished, plane_start + done);
-        finished = done;
+      if (done - applied >= kPiece || done == rows.rows() * length) {
+        run.apply_epilogue(plane_start + applied, plane_start + done);
+        applied = done;
       }
     }
   }
@@ -114,7 +114,7 @@ Kernel band_kernel(const ConvGeometry& geometry, int64_t shuffle, bool has_bias)
     run.parallel((all + together - 1) / together, [&](int64_t i, uint32_t worker) {
       float* const lines = run.scratch<float>(worker);
       const int64_t first = i * together, last = std::min(first + together, all);
-      int64_t finished = first * positions;
+      int64_t applied = first * positions;
       for (int64_t p = first; p < last; ++p) {
         const int64_t channel = p % channels;
         const float* const plane =
@@ -129,9 +129,9 @@ Kernel band_kernel(const ConvGeometry& geometry, int64_t shuffle, bool has_bias)
           band_rows(run, band, top, rows, lines, run.output<float>(0) + start,
                     [&](int64_t) { return op; });
           const int64_t done = start + rows * band.length();
-          if (done - finished < kTask && p + 1 < last) continue;
-          run.finished(finished, done);
-          finished = done;
+          if (done - applied < kTask && p + 1 < last) continue;
+          run.apply_epilogue(applied, done);
+          applied = done;
         }
       }
     });
@@ -193,7 +193,8 @@ Result<Kernel> make_conv_depthwise_blocked(const SnapshotNode& node, Blocked) {
           blocked_row(plan->rows, r, image + c,
                       run.output<float>(0) + start + r * length * kBlockChannels + c,
                       ChannelTaps{weights + c, bias + c});
-      run.finished(start + first * length * kBlockChannels, start + last * length * kBlockChannels);
+      run.apply_epilogue(start + first * length * kBlockChannels,
+                         start + last * length * kBlockChannels);
     });
     return run.stop();
   };

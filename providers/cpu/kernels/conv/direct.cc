@@ -71,7 +71,7 @@ void run_task(const Run& run, const Plan& plan, const DirectTask& task, int64_t 
   const int64_t step = plan.blocked.output ? kPanel : 1;
   for (int64_t c = first; c < first + task.columns; c += step) {
     const int64_t at = (image * g.group_out + c) * positions + from * step;
-    run.finished(at, at + n * step);
+    run.apply_epilogue(at, at + n * step);
   }
 }
 

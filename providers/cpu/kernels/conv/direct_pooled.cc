@@ -74,8 +74,8 @@ void run_task(const Run& run, const Plan& plan, const DirectTask& task, int64_t 
   }
   const int64_t step = blocked ? kPanel : 1;
   for (int64_t c = channel; c < channel + task.columns; c += step)
-    run.finished(c * positions + first * pooled_width * step,
-                 c * positions + last * pooled_width * step);
+    run.apply_epilogue(c * positions + first * pooled_width * step,
+                       c * positions + last * pooled_width * step);
 }
 
 pfrt_code run_plan(const Run& run, const Plan& plan) {

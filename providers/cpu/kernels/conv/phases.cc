@@ -115,9 +115,9 @@ void put_sites(const Run& run, const Phases& phases, int64_t group_out, const Si
                       std::min(kPanel, count - c), n);
   for (int64_t c = 0; c < count; ++c) {
     const int64_t at = start + c * pixels + x0;
-    if (n == ax.out && y0 < y1) run.finished(at + y0 * n, at + y1 * n);
+    if (n == ax.out && y0 < y1) run.apply_epilogue(at + y0 * n, at + y1 * n);
     for (int64_t y = y0; y < y1 && n < ax.out; ++y)
-      run.finished(at + y * ax.out, at + y * ax.out + n);
+      run.apply_epilogue(at + y * ax.out, at + y * ax.out + n);
   }
 }
 

@@ -63,7 +63,7 @@ struct SiteTile {
   int64_t image, panel, panels, y, rows, x, columns;
 };
 
-// What of the tile lies inside, to output 0, and its tail: lines of 16 channels, a row |row|
+// What of the tile lies inside, to output 0, and its epilogue: lines of 16 channels, a row |row|
 // elements after another, a panel |panel|.
 void put_sites(const Run& run, const Phases& phases, int64_t group_out, const SiteTile& tile,
                const float* lines, int64_t row, int64_t panel);

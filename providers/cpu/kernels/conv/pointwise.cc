@@ -178,9 +178,9 @@ void run_task(const Run& run, const Plan& plan, const Task& task, float* scratch
       });
     });
   }
-  if (task.last - task.first == pixels) return run.finished(at, at + task.rows * pixels);
+  if (task.last - task.first == pixels) return run.apply_epilogue(at, at + task.rows * pixels);
   for (int64_t row = 0; row < task.rows; ++row)
-    run.finished(at + row * pixels + task.first, at + row * pixels + task.last);
+    run.apply_epilogue(at + row * pixels + task.first, at + row * pixels + task.last);
 }
 
 }  // namespace

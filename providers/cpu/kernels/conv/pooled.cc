@@ -122,7 +122,7 @@ Result<Kernel> make_conv_max_pool(const SnapshotNode& node, const SnapshotNode& 
           if (bias != nullptr)
             for (int64_t x = 0; x < line_length; ++x) line[x] += bias[c];
         }
-        run.finished(plane + first * line_length, plane + last * line_length);
+        run.apply_epilogue(plane + first * line_length, plane + last * line_length);
       }
     });
     return run.stop();

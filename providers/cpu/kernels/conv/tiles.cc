@@ -219,7 +219,7 @@ void run_task(const Run& run, const Plan& plan, Task task, int64_t image, bool f
   const int64_t step = plan.blocked.output ? kSide : 1;
   for (int64_t c = task.first; c < task.first + task.count; c += step) {
     const int64_t at = (image * g.group_out + c) * positions;
-    run.finished(at + task.y0 * length * step, at + task.y1 * length * step);
+    run.apply_epilogue(at + task.y0 * length * step, at + task.y1 * length * step);
   }
 }
 

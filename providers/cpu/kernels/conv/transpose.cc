@@ -110,7 +110,7 @@ void put_apart(const Run& run, const Plan<T>& plan, const GemmTile& tile, const 
           for (int64_t p = 0; p < count; ++p)
             to[p * stride + x] = add + from_sums[x * tile.cols + p];
       }
-      run.finished(at, at + count * stride);
+      run.apply_epilogue(at, at + count * stride);
     }
   }
 }
@@ -172,7 +172,7 @@ Result<Kernel> make_typed(const SnapshotNode& node, StoreFn<T> store) {
       }
       if (plan->apart) return;
       if (store) store(run.output(0), out_start, out, channels * pixels);
-      run.finished(out_start, out_start + channels * pixels);
+      run.apply_epilogue(out_start, out_start + channels * pixels);
     });
     return run.stop();
   };

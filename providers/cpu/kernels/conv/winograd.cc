@@ -319,7 +319,7 @@ struct Tiles {
   }
 };
 
-// Rows [begin, end) of the band's tiles of a panel, and their tail.
+// Rows [begin, end) of the band's tiles of a panel, and their epilogue.
 void put_out(const Run& run, const Plan& plan, int64_t image, int64_t panel, int64_t top,
              int64_t begin, int64_t end, const float* sums) {
   const ConvGeometry& g = plan.geometry;
@@ -343,7 +343,7 @@ void put_out(const Run& run, const Plan& plan, int64_t image, int64_t panel, int
   const int64_t to = std::min((top + end) * kOut, height) * width;
   for (int64_t c = first; c < first + count; c += step) {
     const int64_t at = (image * g.group_out + c) * positions;
-    run.finished(at + from * step, at + to * step);
+    run.apply_epilogue(at + from * step, at + to * step);
   }
 }
 

@@ -41,7 +41,7 @@ Result<Kernel> binary_kernel(const SnapshotNode& node, BinaryLoop<T, R> loop, Re
           loop(a, a_step, b, b_step, run.output<R>(0) + position, n);
         }
       });
-      run.finished(begin, end);
+      run.apply_epilogue(begin, end);
     });
     if (zero_divisor)
       return run.fail(Code::kINVALID_ARGUMENT, "integer division by zero: input 1 holds a 0");
@@ -134,8 +134,8 @@ constexpr KernelRow kRows[] = {
                                                                           "mul_ref"),
     binary_row<[](auto a, auto b) { return quotient_of(a, b); }, On::kAny, Rejects::kZeroDivisor>(
         "Div", kNumbers, "div_ref"),
-    with_tail({"", "Pow", kNumbers, "pow_ref", "generic", refuse_pow, make_pow}),
-    with_tail({"", "Mod", kNumbers, "mod_ref", "generic", nullptr, make_mod}),
+    with_epilogue({"", "Pow", kNumbers, "pow_ref", "generic", refuse_pow, make_pow}),
+    with_epilogue({"", "Mod", kNumbers, "mod_ref", "generic", nullptr, make_mod}),
     binary_row<[](auto x, auto slope) { return leaky(x, slope); }, On::kAny>("PRelu", kNumbers,
                                                                              "prelu_ref"),
     {"", "BitShift", kUnsignedInts, "bit_shift_ref", "generic", nullptr, make_bit_shift},

@@ -79,7 +79,7 @@ Result<Kernel> make_compare_of(const KernelRequest& node) {
 
 template <auto fn, On on, Rejects rejects = Rejects::kNothing>
 constexpr KernelRow binary_row(std::string_view op, Types types, std::string_view name) {
-  return with_tail({"", op, types, name, "generic", nullptr, make_binary_of<fn, on, rejects>});
+  return with_epilogue({"", op, types, name, "generic", nullptr, make_binary_of<fn, on, rejects>});
 }
 template <auto fn>
 constexpr KernelRow compare_row(std::string_view op, Types types, std::string_view name) {

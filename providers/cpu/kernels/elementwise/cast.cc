@@ -39,7 +39,7 @@ Kernel cast_kernel(pfrt_dtype from, pfrt_dtype to, int64_t elements, const Narro
         else
           store_block(to, read_block(from, x, i, n, block), n, element(to, y, i));
       }
-      run.finished(begin, end);
+      run.apply_epilogue(begin, end);
     });
     return run.stop();
   };
@@ -54,7 +54,7 @@ Kernel copy_kernel(pfrt_dtype dtype, int64_t elements) {
     run.blocks(elements, kTask, [&](int64_t begin, int64_t end) {
       if (x != y)
         std::memcpy(y + begin * size, x + begin * size, static_cast<size_t>((end - begin) * size));
-      run.finished(begin, end);
+      run.apply_epilogue(begin, end);
     });
     return run.stop();
   };
@@ -84,7 +84,7 @@ Kernel complex_kernel(pfrt_dtype from, pfrt_dtype to, int64_t elements) {
         }
         store_block(to_part, out, n * to_parts, element(to_part, run.output(0), i * to_parts));
       }
-      run.finished(begin, end);
+      run.apply_epilogue(begin, end);
     });
     return run.stop();
   };
@@ -146,8 +146,8 @@ Result<Kernel> make_packed_bit_cast(const KernelRequest& node) {
 }
 
 constexpr KernelRow kRows[] = {
-    with_tail({"", "Cast", kReals | kComplex, "cast_ref", "generic", refuse_cast, make_cast}),
-    with_tail(
+    with_epilogue({"", "Cast", kReals | kComplex, "cast_ref", "generic", refuse_cast, make_cast}),
+    with_epilogue(
         {"", "CastLike", kReals | kComplex, "cast_like_ref", "generic", refuse_cast, make_cast}),
     {"", "BitCast", kMovable, "bit_cast_ref", "generic", refuse_bit_cast, make_bit_cast},
     {"", "BitCast", kPacked, "bit_cast_packed", "generic", refuse_bit_cast, make_packed_bit_cast, 0,

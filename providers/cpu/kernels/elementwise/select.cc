@@ -79,7 +79,7 @@ Kernel clip_kernel(const SnapshotNode& node) {
         clip_loop(read_block(dtype, run.input(0), i, n, x_block), low, high, y, n);
         write_block(dtype, run.output(0), i, n, y);
       }
-      run.finished(begin, end);
+      run.apply_epilogue(begin, end);
     });
     return run.stop();
   };
@@ -121,7 +121,7 @@ Kernel where_kernel(Broadcast broadcast) {
         Element* y = run.output<Element>(0) + position;
         for (int64_t i = 0; i < n; ++i) y[i] = c[i * c_step] ? a[i * a_step] : b[i * b_step];
       });
-      run.finished(begin, end);
+      run.apply_epilogue(begin, end);
     });
     return run.stop();
   };
@@ -168,8 +168,8 @@ constexpr KernelRow kRows[] = {
     {"", "Identity", kElements, "identity_ref", "generic", nullptr, make_identity, 0, nullptr,
      true},
     {"", "Dropout", kFloats | kFloat8, "dropout_ref", "generic", refuse_dropout, make_dropout},
-    with_tail({"", "Clip", kNumbers, "clip_ref", "generic", nullptr, make_clip}),
-    with_tail({"", "Where", kElements, "where_ref", "generic", refuse_where, make_where, 1}),
+    with_epilogue({"", "Clip", kNumbers, "clip_ref", "generic", nullptr, make_clip}),
+    with_epilogue({"", "Where", kElements, "where_ref", "generic", refuse_where, make_where, 1}),
 };
 
 }  // namespace

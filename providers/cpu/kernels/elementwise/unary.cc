@@ -27,7 +27,7 @@ Kernel unary_kernel(const SnapshotNode& node, UnaryLoop<T> loop, Coefficients co
         loop(read_block(from, x, i, n, x_block), placed, n, coefficients);
         write_block(to, y, i, n, placed);
       }
-      run.finished(begin, end);
+      run.apply_epilogue(begin, end);
     });
     return run.stop();
   };

@@ -63,7 +63,8 @@ Result<Kernel> make_unary_of(const KernelRequest& node) {
 
 template <auto fn, On on, int cost, Coefficients (*read)(const SnapshotNode&) = no_coefficients>
 constexpr KernelRow unary_row(std::string_view op, Types types, std::string_view name) {
-  return with_tail({"", op, types, name, "generic", nullptr, make_unary_of<fn, on, cost, read>});
+  return with_epilogue(
+      {"", op, types, name, "generic", nullptr, make_unary_of<fn, on, cost, read>});
 }
 
 }  // namespace pfrt::cpu

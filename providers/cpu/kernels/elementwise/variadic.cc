@@ -34,7 +34,7 @@ Kernel variadic_kernel(const SnapshotNode& node, Broadcast broadcast, BinaryLoop
           for (int64_t j = 0; j < n; ++j) folded[j] /= static_cast<T>(count);
         store_block(dtype, folded, n, element(dtype, run.output(0), position));
       });
-      run.finished(begin, end);
+      run.apply_epilogue(begin, end);
     });
     return run.stop();
   };
@@ -82,10 +82,10 @@ Result<Kernel> make_mean(const KernelRequest& node) {
 }
 
 constexpr KernelRow kRows[] = {
-    with_tail({"", "Max", kNumbers, "max_ref", "generic", nullptr, make_max}),
-    with_tail({"", "Min", kNumbers, "min_ref", "generic", nullptr, make_min}),
-    with_tail({"", "Sum", kFloats, "sum_ref", "generic", nullptr, make_sum}),
-    with_tail({"", "Mean", kFloats, "mean_ref", "generic", nullptr, make_mean}),
+    with_epilogue({"", "Max", kNumbers, "max_ref", "generic", nullptr, make_max}),
+    with_epilogue({"", "Min", kNumbers, "min_ref", "generic", nullptr, make_min}),
+    with_epilogue({"", "Sum", kFloats, "sum_ref", "generic", nullptr, make_sum}),
+    with_epilogue({"", "Mean", kFloats, "mean_ref", "generic", nullptr, make_mean}),
 };
 
 }  // namespace

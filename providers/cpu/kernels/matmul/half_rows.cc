@@ -134,9 +134,9 @@ void HalfRows::run(const Run& run, const Finish& finish) const {
       multiply_panels(form.one, 1, j, 1);
     for (int64_t r = 0; r < m_; ++r) {
       if (finish) finish(out + r * n_ + begin, r, begin, end - begin);
-      if (end - begin < n_) run.finished(r * n_ + begin, r * n_ + end);
+      if (end - begin < n_) run.apply_epilogue(r * n_ + begin, r * n_ + end);
     }
-    if (end - begin == n_) run.finished(0, m_ * n_);
+    if (end - begin == n_) run.apply_epilogue(0, m_ * n_);
   });
 }
 

@@ -51,18 +51,18 @@ constexpr Types kBytes{PFRT_DTYPE_INT8, PFRT_DTYPE_UINT8};
 constexpr KernelRow kRows[] = {
     with_pack({"", "MatMul", kMatTypes, "matmul_packed", "generic", nullptr,
                make_packed<make_matmul, make_packed_matmul>},
-              pack_matmul, kTail | kUnpacked),
+              pack_matmul, kEpilogue | kUnpacked),
     with_pack({"", "Gemm", kMatTypes, "gemm_packed", "generic", nullptr,
                make_packed<make_gemm, make_packed_gemm>},
-              pack_gemm, kTail | kUnpacked),
+              pack_gemm, kEpilogue | kUnpacked),
     with_pack({"", "MatMulInteger", kBytes, "matmul_integer_packed", "generic",
                refuse_matmul_integer, make_packed<make_matmul_integer, make_packed_matmul_integer>},
               pack_matmul_integer, kUnpacked),
     {"", "QLinearMatMul", kBytes, "qlinear_matmul_packed", "generic", refuse_qlinear_matmul,
      make_qlinear_matmul},
     {"", "Einsum", kNumbers, "einsum_ref", "generic", refuse_einsum, make_einsum},
-    with_tail({"com.microsoft", "MatMulNBits", kShort, "matmul_nbits_packed", "generic", nullptr,
-               make_matmul_nbits}),
+    with_epilogue({"com.microsoft", "MatMulNBits", kShort, "matmul_nbits_packed", "generic",
+                   nullptr, make_matmul_nbits}),
 };
 
 }  // namespace

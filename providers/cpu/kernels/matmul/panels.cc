@@ -142,9 +142,9 @@ void PanelMatmul::run(const Run& run, const float* from, const Finish& finish) c
     float* const out = run.output<float>(0);
     for (int64_t r = t.row; r < t.row + t.rows; ++r) {
       if (finish) finish(out + r * n_ + t.col, r, t.col, t.cols);
-      if (t.cols < n_) run.finished(r * n_ + t.col, r * n_ + t.col + t.cols);
+      if (t.cols < n_) run.apply_epilogue(r * n_ + t.col, r * n_ + t.col + t.cols);
     }
-    if (t.cols == n_) run.finished(t.row * n_, (t.row + t.rows) * n_);
+    if (t.cols == n_) run.apply_epilogue(t.row * n_, (t.row + t.rows) * n_);
   });
 }
 

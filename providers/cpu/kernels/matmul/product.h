@@ -36,9 +36,10 @@ void product_tile(const Run& run, const Gemm<T>& gemm, const GemmTile& tile,
   for (int64_t i = 0; i < tile.rows; ++i) {
     finish(c + i * ldc, tile.row + i, tile.col, tile.cols);
     if (out.store) out.store(out.data, start + i * out.ldc, c + i * ldc, tile.cols);
-    if (tile.cols < out.ldc) run.finished(start + i * out.ldc, start + i * out.ldc + tile.cols);
+    if (tile.cols < out.ldc)
+      run.apply_epilogue(start + i * out.ldc, start + i * out.ldc + tile.cols);
   }
-  if (tile.cols == out.ldc) run.finished(start, start + tile.rows * tile.cols);
+  if (tile.cols == out.ldc) run.apply_epilogue(start, start + tile.rows * tile.cols);
 }
 
 template <typename T>

@@ -186,9 +186,9 @@ void TileMatmul::complete(const Run& run, const Band& band, bool fit, int64_t fi
   }
   for (int64_t i = band.row; i < band.row + band.rows; ++i) {
     if (finish) finish(out + i * n + first, i, first, cols);
-    if (cols < n) run.finished(i * n + first, i * n + first + cols);
+    if (cols < n) run.apply_epilogue(i * n + first, i * n + first + cols);
   }
-  if (cols == n) run.finished(band.row * n, (band.row + band.rows) * n);
+  if (cols == n) run.apply_epilogue(band.row * n, (band.row + band.rows) * n);
 }
 
 }  // namespace pfrt::cpu

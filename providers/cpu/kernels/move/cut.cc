@@ -105,7 +105,7 @@ void pad_rows(const Run& run, const std::vector<std::vector<int64_t>>& maps,
         c += n;
       }
     }
-    run.finished(begin * length, end * length);
+    run.apply_epilogue(begin * length, end * length);
   });
 }
 
@@ -231,7 +231,7 @@ Result<Kernel> make_pad(const KernelRequest& node) {
                                                     const std::vector<std::vector<int64_t>>& maps) {
     if (maps.empty()) {
       copy_bytes(run, run.input(0), run.output(0), bytes);
-      run.finished(0, 1);
+      run.apply_epilogue(0, 1);
       return run.stop();
     }
     static constexpr char kZero[16] = {};

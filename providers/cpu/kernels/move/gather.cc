@@ -72,7 +72,7 @@ Result<Kernel> make_gather(const KernelRequest& node) {
                       slice = i / count * size + (index < 0 ? index + size : index);
         copy_element(run.output<char>(0) + i * row, run.input<char>(0) + slice * row, row);
       }
-      run.finished(begin * elements, end * elements);
+      run.apply_epilogue(begin * elements, end * elements);
     });
     return run.stop();
   };
@@ -115,7 +115,7 @@ Result<Kernel> make_gather_elements(const KernelRequest& node) {
         }
         i += n;
       }
-      run.finished(begin, end);
+      run.apply_epilogue(begin, end);
     });
     return run.stop();
   };
@@ -169,7 +169,7 @@ Result<Kernel> make_gather_nd(const KernelRequest& node) {
         std::memcpy(run.output<char>(0) + t * row, run.input<char>(0) + from * bytes,
                     static_cast<size_t>(row));
       }
-      run.finished(begin * (row / bytes), end * (row / bytes));
+      run.apply_epilogue(begin * (row / bytes), end * (row / bytes));
     });
     return run.stop();
   };

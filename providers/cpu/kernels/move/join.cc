@@ -72,7 +72,8 @@ Result<Kernel> make_concat(const KernelRequest& node) {
       p.copy.run(run, run.input(p.index), run.output<char>(0) + p.offset * size,
                  in_pieces ? std::optional(p.offset) : std::nullopt);
     if (!in_pieces)
-      run.blocks(total, kBlock, [&](int64_t begin, int64_t end) { run.finished(begin, end); });
+      run.blocks(total, kBlock,
+                 [&](int64_t begin, int64_t end) { run.apply_epilogue(begin, end); });
     return run.stop();
   };
   return kernel;

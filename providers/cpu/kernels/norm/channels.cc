@@ -84,7 +84,7 @@ Result<Kernel> batch_kernel(const SnapshotNode& node) {
         affine(pace, x, y, n, mean[c], factor, bias[c]);
         store_row(pace, p.dtype, run.output(0), first, n, y);
       }
-      run.finished(start(task * group), start(end));
+      run.apply_epilogue(start(task * group), start(end));
     });
     return run.stop();
   };
@@ -140,7 +140,7 @@ Result<Kernel> training_kernel(const SnapshotNode& node) {
         T* const y = place_row(p.dtype, run.output(0), plane(n), buffer + p.pixels);
         affine(pace, x, y, p.pixels, static_cast<T>(mean), factor, static_cast<T>(number(2)));
         store_row(pace, p.dtype, run.output(0), plane(n), p.pixels, y);
-        run.finished(plane(n), plane(n) + p.pixels);
+        run.apply_epilogue(plane(n), plane(n) + p.pixels);
       }
       give(1, number(3) * momentum + mean * (1 - momentum));
       give(2, number(4) * momentum + variance * (1 - momentum));
@@ -191,7 +191,7 @@ Result<Kernel> group_kernel(const SnapshotNode& node, const Planes& p, int64_t g
                bias[static_cast<size_t>(c / bias_span)]);
       }
       store_row(pace, p.dtype, run.output(0), i * size, size, y);
-      run.finished(i * size, (i + 1) * size);
+      run.apply_epilogue(i * size, (i + 1) * size);
     });
     return run.stop();
   };
@@ -251,7 +251,7 @@ Result<Kernel> make_batch_norm_blocked(const SnapshotNode& node, Blocked) {
       for (int64_t k = 0; k < p.pixels * kBlock; k += kBlock)
         for (int64_t j = 0; j < kBlock; ++j)
           y[k + j] = (x[k + j] - center[j]) * factor[j] + shift[j];
-      run.finished(at, at + p.pixels * kBlock);
+      run.apply_epilogue(at, at + p.pixels * kBlock);
     });
     return run.stop();
   };

@@ -151,7 +151,7 @@ Result<Kernel> make_lrn(const KernelRequest& node) {
                       x + from * f.pixels, f.pixels, to - from + 1, n);
         else
           any_piece(run, f, i, from, to, at, n, sum, line);
-        run.finished(i * f.pixels + at, i * f.pixels + at + n);
+        run.apply_epilogue(i * f.pixels + at, i * f.pixels + at + n);
       }
     });
     return run.stop();
@@ -182,7 +182,7 @@ Result<Kernel> make_lrn_blocked(const SnapshotNode& node, Blocked) {
       const float* const x = run.input<float>(0) + at;
       block_piece(f, x, block % blocks > 0 ? x - step : nullptr,
                   block % blocks + 1 < blocks ? x + step : nullptr, run.output<float>(0) + at, n);
-      run.finished(at, at + n * kBlock);
+      run.apply_epilogue(at, at + n * kBlock);
     });
     return run.stop();
   };

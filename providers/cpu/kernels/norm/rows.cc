@@ -94,7 +94,7 @@ Kernel rows_kernel(RowsForm form) {
         if (f.has_mean) store_fn<double>(f.mean_dtype)(run.output(1), r, &mean, 1);
         if (f.has_deviation) store_fn<double>(f.deviation_dtype)(run.output(2), r, &inverse, 1);
       }
-      run.finished(b * block * f.row.length, end * f.row.length);
+      run.apply_epilogue(b * block * f.row.length, end * f.row.length);
     });
     return run.stop();
   };

@@ -78,7 +78,7 @@ Kernel average_pool_vectors(const SnapshotNode& node, PoolGeometry geometry) {
         band_rows(run, band, top, rows, lines, run.output<float>(0) + start, [&](int64_t row) {
           return AverageOf{plan->rows[static_cast<size_t>(row)], plan->along.data()};
         });
-        run.finished(start, start + rows * band.length());
+        run.apply_epilogue(start, start + rows * band.length());
       }
     });
     return run.stop();

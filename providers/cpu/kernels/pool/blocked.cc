@@ -126,7 +126,7 @@ Kernel max_of_rows(const Window& window, int64_t blocks) {
       };
       rows(plan->along, run.input<float>(0) + block * pixels * kBlock, lines);
       rows(plan->across, lines, run.output<float>(0) + block * all * kBlock);
-      run.finished(block * all * kBlock, (block + 1) * all * kBlock);
+      run.apply_epilogue(block * all * kBlock, (block + 1) * all * kBlock);
     });
     return run.stop();
   };
@@ -165,7 +165,7 @@ Result<Kernel> make(const SnapshotNode& node, bool average) {
       const int64_t start = block * all * length * kBlock;
       for (int64_t r = first; r < last; ++r)
         pool_row(*plan, r, image, run.output<float>(0) + start + r * length * kBlock);
-      run.finished(start + first * length * kBlock, start + last * length * kBlock);
+      run.apply_epilogue(start + first * length * kBlock, start + last * length * kBlock);
     });
     return run.stop();
   };
@@ -243,7 +243,7 @@ Result<Kernel> make_global_average_pool_blocked(const SnapshotNode& node, Blocke
                    for (int64_t c = 0; c < kBlock; ++c)
                      out[c] = static_cast<float>(sum[c] / static_cast<double>(pixels));
                  }
-                 run.finished(begin * kBlock, end * kBlock);
+                 run.apply_epilogue(begin * kBlock, end * kBlock);
                });
     return run.stop();
   };

@@ -66,7 +66,7 @@ Result<Kernel> make_global(const SnapshotNode& node, Kind kind, double p) {
                        reduce(pace, kind, p, load, run.input(0), i * pixels, pixels);
                    store(run.output(0), i, &value, 1);
                  }
-                 run.finished(begin, end);
+                 run.apply_epilogue(begin, end);
                });
     return run.stop();
   };

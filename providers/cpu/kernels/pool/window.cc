@@ -41,7 +41,7 @@ void finish_rows(const Run& run, int64_t row, int64_t between, int64_t rows, int
                  int64_t length) {
   const int64_t done = row + 1;
   if (done % between != 0 && done != rows) return;
-  run.finished(plane + row / between * between * length, plane + done * length);
+  run.apply_epilogue(plane + row / between * between * length, plane + done * length);
 }
 
 template <typename T>

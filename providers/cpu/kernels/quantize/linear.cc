@@ -115,7 +115,7 @@ Kernel block_kernel(const SnapshotNode& node, const Job& job) {
   kernel.run = [job, n](const Run& run) {
     run.blocks(n, kTask, [&](int64_t begin, int64_t end) {
       job.block(run, begin, end);
-      run.finished(begin, end);
+      run.apply_epilogue(begin, end);
     });
     return run.stop();
   };

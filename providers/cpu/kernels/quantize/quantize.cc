@@ -14,8 +14,8 @@ constexpr Types kQuantizedTypes =
 
 constexpr KernelRow kRows[] = {
     {"", "QuantizeLinear", kRealTypes, "quantize_ref", "generic", refuse_quantize, make_quantize},
-    with_tail({"", "DequantizeLinear", kQuantizedTypes, "dequantize_ref", "generic",
-               refuse_dequantize, make_dequantize}),
+    with_epilogue({"", "DequantizeLinear", kQuantizedTypes, "dequantize_ref", "generic",
+                   refuse_dequantize, make_dequantize}),
     {"", "DynamicQuantizeLinear", kFloat32, "dynamic_quantize_ref", "generic", nullptr,
      make_dynamic_quantize},
 };

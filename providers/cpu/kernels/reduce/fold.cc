@@ -238,7 +238,7 @@ struct Folded {
     fold_all<Op, A>(run, job, Split(*job.plan), nullptr, [&](int64_t first, int64_t count, A* acc) {
       for (int64_t j = 0; j < count; ++j) acc[j] = Op::finish(acc[j], job.plan->reduced.count);
       store_block(job.dtype, acc, count, element(job.dtype, y, first));
-      run.finished(first, first + count);
+      run.apply_epilogue(first, first + count);
     });
   }
 };
@@ -259,7 +259,7 @@ struct Folded<SumExp, A> {
       for (int64_t j = 0; j < count; ++j)
         acc[j] = shift[static_cast<size_t>(first + j)] + std::log(acc[j]);
       store_block(job.dtype, acc, count, element(job.dtype, y, first));
-      run.finished(first, first + count);
+      run.apply_epilogue(first, first + count);
     });
   }
 };
@@ -342,23 +342,24 @@ Result<Kernel> make_real(const KernelRequest& node) {
 }
 
 constexpr KernelRow kRows[] = {
-    with_tail({"", "ReduceSum", kNumbers, "reduce_sum_ref", "generic", nullptr, make_exact<Sum>}),
-    with_tail(
+    with_epilogue(
+        {"", "ReduceSum", kNumbers, "reduce_sum_ref", "generic", nullptr, make_exact<Sum>}),
+    with_epilogue(
         {"", "ReduceMean", kNumbers, "reduce_mean_ref", "generic", nullptr, make_exact<Mean>}),
-    with_tail({"", "ReduceMax", kNumbers | kBool, "reduce_max_ref", "generic", nullptr,
-               make_choice<Greatest>}),
-    with_tail({"", "ReduceMin", kNumbers | kBool, "reduce_min_ref", "generic", nullptr,
-               make_choice<Least>}),
-    with_tail(
+    with_epilogue({"", "ReduceMax", kNumbers | kBool, "reduce_max_ref", "generic", nullptr,
+                   make_choice<Greatest>}),
+    with_epilogue({"", "ReduceMin", kNumbers | kBool, "reduce_min_ref", "generic", nullptr,
+                   make_choice<Least>}),
+    with_epilogue(
         {"", "ReduceProd", kNumbers, "reduce_prod_ref", "generic", nullptr, make_exact<Product>}),
-    with_tail({"", "ReduceL1", kNumbers, "reduce_l1_ref", "generic", nullptr, make_exact<L1>}),
-    with_tail({"", "ReduceL2", kNumbers, "reduce_l2_ref", "generic", nullptr, make_real<L2>}),
-    with_tail({"", "ReduceLogSum", kNumbers, "reduce_log_sum_ref", "generic", nullptr,
-               make_real<LogSum>}),
-    with_tail({"", "ReduceLogSumExp", kNumbers, "reduce_log_sum_exp_ref", "generic", nullptr,
-               make_real<SumExp>}),
-    with_tail({"", "ReduceSumSquare", kNumbers, "reduce_sum_square_ref", "generic", nullptr,
-               make_exact<SumSquare>}),
+    with_epilogue({"", "ReduceL1", kNumbers, "reduce_l1_ref", "generic", nullptr, make_exact<L1>}),
+    with_epilogue({"", "ReduceL2", kNumbers, "reduce_l2_ref", "generic", nullptr, make_real<L2>}),
+    with_epilogue({"", "ReduceLogSum", kNumbers, "reduce_log_sum_ref", "generic", nullptr,
+                   make_real<LogSum>}),
+    with_epilogue({"", "ReduceLogSumExp", kNumbers, "reduce_log_sum_exp_ref", "generic", nullptr,
+                   make_real<SumExp>}),
+    with_epilogue({"", "ReduceSumSquare", kNumbers, "reduce_sum_square_ref", "generic", nullptr,
+                   make_exact<SumSquare>}),
 };
 
 }  // namespace

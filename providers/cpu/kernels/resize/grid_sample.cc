@@ -161,7 +161,7 @@ void sample(const Run& run, const Image& image) {
         y[i] = sum;
       }
       write_sums(dtype, run.output(0), to, count * parts, y);
-      run.finished(to, to + count * parts);
+      run.apply_epilogue(to, to + count * parts);
     }
   });
 }

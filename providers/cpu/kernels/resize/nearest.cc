@@ -131,7 +131,7 @@ void resize_nearest(const Run& run, const ResizeForm& form, const ResizePlan& pl
         if (line.taps.outside[static_cast<size_t>(first + j)] != 0)
           fill(y + j * bytes, value, plan.inner, size);
     }
-    run.finished(start(begin), start(end));
+    run.apply_epilogue(start(begin), start(end));
   });
 }
 

@@ -18,7 +18,7 @@ void copy(const Run& run, int64_t elements, int64_t size) {
   run.blocks(elements, int64_t{1} << 15, [&](int64_t begin, int64_t end) {
     std::memcpy(run.output<char>(0) + begin * size, run.input<char>(0) + begin * size,
                 static_cast<size_t>((end - begin) * size));
-    run.finished(begin, end);
+    run.apply_epilogue(begin, end);
   });
 }
 
@@ -76,12 +76,12 @@ Result<Kernel> make_weighted(const KernelRequest& node) {
 }
 
 constexpr KernelRow kRows[] = {
-    with_tail(
+    with_epilogue(
         {"", "Resize", kMovable, "resize_nearest_ref", "generic", refuse_nearest, make_nearest}),
-    with_tail(
+    with_epilogue(
         {"", "Resize", kNumbers, "resize_weighted_ref", "generic", refuse_weighted, make_weighted}),
-    with_tail({"", "GridSample", kNumbers | kBool | kComplex, "grid_sample_ref", "generic",
-               refuse_grid_sample, make_grid_sample}),
+    with_epilogue({"", "GridSample", kNumbers | kBool | kComplex, "grid_sample_ref", "generic",
+                   refuse_grid_sample, make_grid_sample}),
     {"", "AffineGrid", kFloats, "affine_grid_ref", "generic", nullptr, make_affine_grid},
 };
 

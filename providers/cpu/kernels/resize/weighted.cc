@@ -105,7 +105,7 @@ void resize_rows(const Run& run, const ResizeForm& form, const ResizePlan& plan)
       else
         RowSum(plan, outer, at).add_up(form.dtype(), run.input(0), first, n, y);
       write_sums(form.dtype(), run.output(0), to, n, y);
-      run.finished(to, to + n);
+      run.apply_epilogue(to, to + n);
     }
   });
 }
@@ -198,7 +198,7 @@ void resize_lines(const Run& run, const ResizeForm& form, const ResizePlan& plan
             std::fill_n(y + i * inner, inner, value);
         write_sums(dtype, run.output(0), to, n * inner, y);
       }
-      run.finished((row * line.out + first) * inner, (row * line.out + last) * inner);
+      run.apply_epilogue((row * line.out + first) * inner, (row * line.out + last) * inner);
     }
   });
 }

@@ -130,9 +130,10 @@ Result<Kernel> make_hardmax(const KernelRequest& node) {
 }
 
 constexpr KernelRow kRows[] = {
-    with_tail({"", "Softmax", kFloats, "softmax_lines", "generic", nullptr, make_softmax}),
-    with_tail({"", "LogSoftmax", kFloats, "log_softmax_ref", "generic", nullptr, make_log_softmax}),
-    with_tail({"", "Hardmax", kFloats, "hardmax_ref", "generic", nullptr, make_hardmax}),
+    with_epilogue({"", "Softmax", kFloats, "softmax_lines", "generic", nullptr, make_softmax}),
+    with_epilogue(
+        {"", "LogSoftmax", kFloats, "log_softmax_ref", "generic", nullptr, make_log_softmax}),
+    with_epilogue({"", "Hardmax", kFloats, "hardmax_ref", "generic", nullptr, make_hardmax}),
 };
 
 }  // namespace

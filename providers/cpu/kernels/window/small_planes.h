@@ -42,7 +42,7 @@ class SmallPlanes {
       fill(from, count, image);
       compute(first, count, image, lines);
       lines_to_planes(out, positions, lines, count, positions);
-      run.finished(first * positions, (first + count) * positions);
+      run.apply_epilogue(first * positions, (first + count) * positions);
     });
   }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Kernels with tails: one step gives the bits that the nodes give apart, for every row that takes
-// tails, with what supports() promises. PFRT_TEST_CASE="ROW TYPE SEED", as a failure prints it,
-// runs that case alone.
+// Kernels with epilogues: one step gives the bits that the nodes give apart, for every row that
+// takes epilogues, with what supports() promises. PFRT_TEST_CASE="ROW TYPE SEED", as a failure
+// prints it, runs that case alone.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -28,7 +28,7 @@ constexpr const char* kUnary[] = {
     "Ceil", "Round",   "Erf",  "Gelu",      "Elu",         "Softplus", "Mish"};
 constexpr const char* kBinary[] = {"Add", "Sub", "Mul", "Div", "Max", "Min", "Sum"};
 
-// What a tail may take besides what it follows.
+// What an epilogue may take besides what it follows.
 uint32_t operand(Graph& graph, Random& random, const Dims& dims, uint32_t value) {
   Dims own = dims;
   switch (random.below(6)) {
@@ -59,7 +59,7 @@ uint32_t operand(Graph& graph, Random& random, const Dims& dims, uint32_t value)
 }
 
 // |count| nodes after node |head|, whose output is |value|.
-void add_tail(Graph& graph, Random& random, uint32_t head, uint32_t value, int64_t count) {
+void add_epilogue(Graph& graph, Random& random, uint32_t head, uint32_t value, int64_t count) {
   const Dims dims = graph.values[value].dims;
   const pfrt_dtype dtype = graph.values[value].dtype;
   const uint32_t first = value;
@@ -83,12 +83,13 @@ void add_tail(Graph& graph, Random& random, uint32_t head, uint32_t value, int64
   graph.outputs = {value};
 }
 
-// The case as a node of a graph with a tail, now and then behind another node; false when a
+// The case as a node of a graph with an epilogue, now and then behind another node; false when a
 // provider sees it otherwise.
 bool build(Graph& graph, Random& random, const KernelRow& row, const Case& c) {
   const Data& out = c.outputs.front();
   if (!cpu::kShortFloats.has(out.dtype)) return false;
-  EXPECT_FALSE(out.late) << row.name << " takes tails, but its output is not known before the run";
+  EXPECT_FALSE(out.late) << row.name
+                         << " takes epilogues, but its output is not known before the run";
   std::vector<uint32_t> inputs, outputs;
   for (const Data& data : c.inputs) {
     if (cpu::kPacked.has(data.dtype)) return false;
@@ -103,7 +104,7 @@ bool build(Graph& graph, Random& random, const KernelRow& row, const Case& c) {
   const uint32_t value = graph.add(Data{out.dtype, out.dims, {}});
   graph.nodes.push_back(
       {std::string(row.op), inputs, {value}, c.attrs, 0, std::string(row.domain)});
-  add_tail(graph, random, head, value, random.from_to(1, 4));
+  add_epilogue(graph, random, head, value, random.from_to(1, 4));
   // A residual that dies here, of the memory that the output would like to have.
   if (!inputs.empty() && inputs[0] != PFRT_NO_INDEX && random.once_in(2) &&
       c.inputs[0].dtype == out.dtype && c.inputs[0].dims == out.dims) {
@@ -177,7 +178,7 @@ void check(const Graph& graph, const std::string& name, bool may_join, uint32_t 
   }
   ++tally.ran;
   may_join = may_join && !has_empty_value(graph);
-  const std::string refused = refused_tail(graph, static_cast<uint32_t>(before));
+  const std::string refused = refused_epilogue(graph, static_cast<uint32_t>(before));
   tally.supported += refused.empty();
   for (uint32_t workers = 1; workers <= most_workers; workers += 2) {
     const GraphOutcome got = run(graph, workers);
@@ -192,14 +193,14 @@ void check(const Graph& graph, const std::string& name, bool may_join, uint32_t 
 }
 
 template <typename Fn>
-void for_each_row_with_tail(Fn&& fn) {
+void for_each_row_with_epilogue(Fn&& fn) {
   for (const Generators* generators :
        {&elementwise_cases(), &reduce_cases(), &product_cases(), &window_cases(), &move_cases(),
         &index_cases(), &image_cases(), &quantize_cases(), &contrib_cases()})
     for (const auto family : cpu::kernels())
       for (const KernelRow& row : family)
         if (const auto found = generators->find(row.op);
-            row.has(cpu::kTail) && found != generators->end() &&
+            row.has(cpu::kEpilogue) && found != generators->end() &&
             (row.domain == "com.microsoft") == (generators == &contrib_cases()))
           fn(row, found->second);
 }
@@ -209,7 +210,7 @@ void check_rows(uint64_t first, uint64_t count, uint32_t most_workers) {
   const bool loops = cpu::isa() >= cpu::Isa::kAvx2;
   const char* wanted = std::getenv("PFRT_TEST_CASE");
   int rows = 0;
-  for_each_row_with_tail([&](const KernelRow& row, const Generator& generator) {
+  for_each_row_with_epilogue([&](const KernelRow& row, const Generator& generator) {
     Tally tally;
     for (pfrt_dtype dtype : {PFRT_DTYPE_FLOAT32, PFRT_DTYPE_INT8, PFRT_DTYPE_INT64,
                              PFRT_DTYPE_FLOAT16, PFRT_DTYPE_BFLOAT16}) {
@@ -229,17 +230,17 @@ void check_rows(uint64_t first, uint64_t count, uint32_t most_workers) {
     }
     rows += tally.ran > 0;
     EXPECT_TRUE(wanted != nullptr || count < 8 || !loops || tally.supported * 4 >= tally.ran)
-        << row.name << " supports " << tally.supported << " of " << tally.ran << " tails";
+        << row.name << " supports " << tally.supported << " of " << tally.ran << " epilogues";
   });
   EXPECT_GT(rows, wanted != nullptr ? 0 : 80);
 }
 
-TEST(Tails, random) { check_rows(1, kSanitized ? 2 : 24, 1); }
-TEST(TailThreads, random) { check_rows(101, 3, 3); }
+TEST(Epilogues, random) { check_rows(1, kSanitized ? 2 : 24, 1); }
+TEST(EpilogueThreads, random) { check_rows(101, 3, 3); }
 
 // ------------------------------------------------------------------ by hand
 
-class Tail : public testing::Test {
+class Epilogue : public testing::Test {
  protected:
   void SetUp() override {
     if (cpu::isa() < cpu::Isa::kAvx2) GTEST_SKIP() << "generated loops need avx2";
@@ -263,14 +264,14 @@ struct Convolution : Graph {
   uint32_t y;
 };
 
-TEST_F(Tail, runs_in_the_step_of_its_head) {
+TEST_F(Epilogue, runs_in_the_step_of_its_head) {
   Convolution g;
   const uint32_t scale = g.add(floats({4, 1, 1}, true)), rest = g.add(floats(g.dims));
   uint32_t v = g.add("Mul", {g.y, scale}, g.dims, {}, 1);
   v = g.add("Add", {rest, v}, g.dims, {}, 1);
   v = g.add("HardSwish", {v}, g.dims, {}, 1);
   g.outputs = {v};
-  EXPECT_EQ(refused_tail(g, 0), "");
+  EXPECT_EQ(refused_epilogue(g, 0), "");
   const GraphOutcome got = run(g), want = run(apart(g));
   ASSERT_EQ(got.fault + want.fault, "");
   EXPECT_EQ(got.kernels, std::vector<std::string>{"conv_pointwise+mul+add+hard_swish"});
@@ -280,8 +281,8 @@ TEST_F(Tail, runs_in_the_step_of_its_head) {
   EXPECT_EQ(got.bytes, 4u * (2 * 5 * 42 + 4 * 5 + 4 + 2 * (2 * 4 * 42)));
 }
 
-// The tail needs what is computed after its head.
-TEST_F(Tail, waits_for_its_operands) {
+// The epilogue needs what is computed after its head.
+TEST_F(Epilogue, waits_for_its_operands) {
   Convolution g;
   const uint32_t late = g.add("Cos", {g.add(floats(g.dims))}, g.dims);
   g.outputs = {g.add("Add", {g.y, late}, g.dims, {}, 1)};
@@ -292,7 +293,7 @@ TEST_F(Tail, waits_for_its_operands) {
 }
 
 // A residual that dies in the step is read after the head has written: they share no memory.
-TEST_F(Tail, takes_no_memory_of_its_operands) {
+TEST_F(Epilogue, takes_no_memory_of_its_operands) {
   Graph g;
   const Dims dims{3, 32};
   const uint32_t x = g.add("Neg", {g.add(floats(dims))}, dims);
@@ -304,7 +305,7 @@ TEST_F(Tail, takes_no_memory_of_its_operands) {
   EXPECT_EQ(difference(got.outputs[0], want.outputs[0]), "");
 }
 
-TEST_F(Tail, ends_where_something_else_is_wanted) {
+TEST_F(Epilogue, ends_where_something_else_is_wanted) {
   Convolution g;
   const uint32_t a = g.add("Relu", {g.y}, g.dims, {}, 1);
   const uint32_t b = g.add("Neg", {a}, g.dims, {}, 1);
@@ -318,7 +319,7 @@ TEST_F(Tail, ends_where_something_else_is_wanted) {
 }
 
 // What it was compiled for fits the loop, what it is made for does not: one channel a pixel.
-TEST_F(Tail, falls_back_where_dimensions_do_not_fit) {
+TEST_F(Epilogue, falls_back_where_dimensions_do_not_fit) {
   for (int64_t pixels : {5, 1}) {
     Graph g;
     const Dims dims{2, 40, pixels, pixels}, told{2, 40, -2, -3};
@@ -329,7 +330,7 @@ TEST_F(Tail, falls_back_where_dimensions_do_not_fit) {
     const uint32_t z = g.add("Mul", {y, scale}, dims, {}, 1);
     g.outputs = {g.add("Relu", {z}, dims, {}, 1)};
     g.told = {{x, {2, 3, -2, -3}}, {y, told}, {z, told}, {g.outputs[0], told}};
-    EXPECT_EQ(refused_tail(g, 0), "");
+    EXPECT_EQ(refused_epilogue(g, 0), "");
     const GraphOutcome got = run(g), want = run(apart(g));
     ASSERT_EQ(got.fault + want.fault, "");
     EXPECT_EQ(got.kernels.size(), pixels == 5 ? 1u : 3u);
@@ -337,7 +338,7 @@ TEST_F(Tail, falls_back_where_dimensions_do_not_fit) {
   }
 }
 
-TEST_F(Tail, is_refused_with_a_reason) {
+TEST_F(Epilogue, is_refused_with_a_reason) {
   struct {
     const char* reason;
     void (*add)(Convolution& g);
@@ -354,17 +355,19 @@ TEST_F(Tail, is_refused_with_a_reason) {
   for (const auto& each : kCases) {
     Convolution g;
     each.add(g);
-    EXPECT_NE(refused_tail(g, 0).find(each.reason), std::string::npos) << refused_tail(g, 0);
+    EXPECT_NE(refused_epilogue(g, 0).find(each.reason), std::string::npos)
+        << refused_epilogue(g, 0);
   }
   Graph g;
   const uint32_t x = g.add(floats({4, 9}));
   const uint32_t y = g.add("CumSum", {x, g.add(integers({}, {1}))}, {4, 9});
   g.add("Relu", {y}, {4, 9}, {}, 1);
-  EXPECT_NE(refused_tail(g, 0).find("takes no tail"), std::string::npos) << refused_tail(g, 0);
+  EXPECT_NE(refused_epilogue(g, 0).find("takes no epilogue"), std::string::npos)
+      << refused_epilogue(g, 0);
 }
 
 // Loops of their own take the same operands; against a loop over indices.
-TEST_F(Tail, broadcast_operands_lie_where_they_should) {
+TEST_F(Epilogue, broadcast_operands_lie_where_they_should) {
   const Dims dims{3, 4, 2, 5};
   const Dims kOwn[] = {{3, 4, 2, 5}, {5},          {2, 5},       {4, 1, 1}, {3, 4, 1, 1},
                        {1, 4, 2, 5}, {3, 1, 1, 1}, {1, 1, 1, 1}, {},        {4, 2, 5}};
