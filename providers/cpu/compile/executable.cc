@@ -70,7 +70,7 @@ Result<std::unique_ptr<Executable>> Executable::compile(const pfrt_snapshot& sna
   out->drop_unused_outputs(nodes);
   out->settle_values(region);
   const int registers = once ? 0 : ElementwiseLoop::register_limit(isa());
-  out->units_ = group(*out->snapshot_, nodes, out->outputs_, registers);
+  out->fusion_groups_ = find_fusion_groups(*out->snapshot_, nodes, out->outputs_, registers);
   out->generate();
   return out;
 }
@@ -136,11 +136,11 @@ void Executable::settle_values(const pfrt_region& region) {
 
 void Executable::generate() {
   std::unordered_map<std::string, std::shared_ptr<const ElementwiseLoop>> loops;
-  for (const Unit& unit : units_) {
+  for (const FusionGroup& group : fusion_groups_) {
     LoopCode& code = code_.emplace_back();
-    if (!unit.loop) continue;
-    const Expression& expression = unit.loop->expression;
-    const size_t nodes = unit.nodes.size() - unit.before_loop() - unit.has_norm;
+    if (!group.loop) continue;
+    const Expression& expression = group.loop->expression;
+    const size_t nodes = group.nodes.size() - group.before_loop() - group.has_norm;
     const std::string key = message(nodes, " ", expression.key());
     const auto [known, is_new] = loops.try_emplace(key);
     if (is_new) known->second = ElementwiseLoop::make(expression, isa(), nodes);

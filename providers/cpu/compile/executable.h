@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A compiled region: its own copy of the nodes, divided into units, with the code of the generated
-// loops. Knows no dimensions; programs are made from it for each input signature. Immutable after
-// compile, then thread-safe.
+// A compiled region: its own copy of the nodes, divided into fusion groups, with the code of the
+// generated loops. Knows no dimensions; programs are made from it for each input signature.
+// Immutable after compile, then thread-safe.
 #pragma once
 
 #include <memory>
@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "core/base/status.h"
-#include "providers/cpu/compile/group.h"
+#include "providers/cpu/compile/fusion_groups.h"
 #include "providers/cpu/jit/elementwise_loop.h"
 #include "providers/cpu/row/row.h"
 #include "providers/kit/snapshot_copy.h"
@@ -37,8 +37,8 @@ class Executable {
                                                      const pfrt_region& region, uint32_t& node);
 
   const SnapshotCopy& snapshot() const { return *snapshot_; }
-  const std::vector<Unit>& units() const { return units_; }
-  const LoopCode& code(size_t unit) const { return code_[unit]; }
+  const std::vector<FusionGroup>& fusion_groups() const { return fusion_groups_; }
+  const LoopCode& code(size_t group) const { return code_[group]; }
   // By position in the region.
   const std::vector<uint32_t>& outputs() const { return outputs_; }
   const Home& home(uint32_t value) const { return homes_[value]; }
@@ -62,7 +62,7 @@ class Executable {
   void generate();
 
   std::unique_ptr<SnapshotCopy> snapshot_;
-  std::vector<Unit> units_;
+  std::vector<FusionGroup> fusion_groups_;
   std::vector<LoopCode> code_;
   std::vector<uint32_t> outputs_;
   std::vector<Home> homes_;

@@ -27,7 +27,7 @@ class Finder {
   }
 
   std::vector<bool> find() {
-    for (const Unit& unit : executable_.units()) add(unit);
+    for (const FusionGroup& group : executable_.fusion_groups()) add(group);
     std::vector<bool> out(parent_.size());
     for (uint32_t v = 0; v < out.size(); ++v) {
       const uint32_t root = root_of(v);
@@ -37,22 +37,22 @@ class Finder {
   }
 
  private:
-  void add(const Unit& unit) {
-    const size_t heads = unit.before_loop();
-    const size_t after = unit.loop ? unit.nodes.size() - unit.has_norm : heads;
+  void add(const FusionGroup& group) {
+    const size_t heads = group.before_loop();
+    const size_t after = group.loop ? group.nodes.size() - group.has_norm : heads;
     const auto reader = [&](size_t i) {
-      return SnapshotNode(snapshot_.snapshot(), unit.nodes[i], &shapes_,
-                          executable_.precision(unit.nodes[i]));
+      return SnapshotNode(snapshot_.snapshot(), group.nodes[i], &shapes_,
+                          executable_.precision(group.nodes[i]));
     };
-    if (unit.has_pool) add_pooled(reader(0), reader(1));
-    for (size_t i = unit.has_pool ? heads : 0; i < unit.nodes.size(); ++i) {
-      if (unit.loop && i >= heads && i < after) continue;
-      if (unit.has_norm && i + 1 == unit.nodes.size())
+    if (group.has_pool) add_pooled(reader(0), reader(1));
+    for (size_t i = group.has_pool ? heads : 0; i < group.nodes.size(); ++i) {
+      if (group.loop && i >= heads && i < after) continue;
+      if (group.has_norm && i + 1 == group.nodes.size())
         pin_all(reader(i));  // rows are normalised as they lie
       else
         add(reader(i));
     }
-    if (unit.loop) add(*unit.loop);
+    if (group.loop) add(*group.loop);
   }
 
   void add(const LoopPlan& loop) {

@@ -119,8 +119,8 @@ class ProgramBuilder {
   Result<std::unique_ptr<Program>> build(uint32_t& node) {
     blocked_ = blocked_values(executable_, shapes_);
     shuffles_ = find_shuffles(executable_, shapes_);
-    for (size_t u = 0; u < executable_.units().size(); ++u)
-      PFRT_TRY(add_unit(executable_.units()[u], executable_.code(u), node));
+    for (size_t u = 0; u < executable_.fusion_groups().size(); ++u)
+      PFRT_TRY(add_group(executable_.fusion_groups()[u], executable_.code(u), node));
     node = PFRT_NO_INDEX;
     PFRT_TRY(add_copies());
     flatten_parts();
@@ -132,7 +132,7 @@ class ProgramBuilder {
 
  private:
   struct WantedEpilogue {
-    const Unit& unit;
+    const FusionGroup& group;
     const SpreadLoop& loop;
     bool joined = false;
   };
@@ -144,35 +144,36 @@ class ProgramBuilder {
     bool norm_joined = false;
   };
 
-  Status add_unit(const Unit& unit, const LoopCode& code, uint32_t& node) {
-    const std::optional<SpreadLoop> loop = code.loop ? spread_loop(*unit.loop, code) : std::nullopt;
+  Status add_group(const FusionGroup& group, const LoopCode& code, uint32_t& node) {
+    const std::optional<SpreadLoop> loop =
+        code.loop ? spread_loop(*group.loop, code) : std::nullopt;
     size_t done = 0;
-    if (unit.has_head) {
+    if (group.has_head) {
       std::optional<WantedEpilogue> epilogue;
-      if (loop) epilogue.emplace(WantedEpilogue{unit, *loop});
-      node = unit.nodes.front();
+      if (loop) epilogue.emplace(WantedEpilogue{group, *loop});
+      node = group.nodes.front();
       Wanted wanted;
-      if (unit.has_pool && pools(unit)) wanted.pool = unit.nodes[1];
-      if (unit.has_pool == (wanted.pool != PFRT_NO_INDEX)) {
+      if (group.has_pool && pools(group)) wanted.pool = group.nodes[1];
+      if (group.has_pool == (wanted.pool != PFRT_NO_INDEX)) {
         if (epilogue) wanted.epilogue = &*epilogue;
-        if (unit.has_norm && loop.has_value() == unit.loop.has_value())
-          wanted.norm = unit.nodes.back();
+        if (group.has_norm && loop.has_value() == group.loop.has_value())
+          wanted.norm = group.nodes.back();
       }
       PFRT_TRY(add_node(node, wanted));
       done = wanted.pool != PFRT_NO_INDEX ? 2 : 1;
       if (wanted.norm_joined) return {};
-      if (done < unit.before_loop()) {
-        node = unit.nodes[done++];
+      if (done < group.before_loop()) {
+        node = group.nodes[done++];
         PFRT_TRY(add_node(node));
       }
-      if (epilogue && epilogue->joined) done = unit.nodes.size() - unit.has_norm;
+      if (epilogue && epilogue->joined) done = group.nodes.size() - group.has_norm;
     }
-    if (loop && done < unit.nodes.size() - unit.has_norm) {
-      add_loop(unit, *loop);
-      done = unit.nodes.size() - unit.has_norm;
+    if (loop && done < group.nodes.size() - group.has_norm) {
+      add_loop(group, *loop);
+      done = group.nodes.size() - group.has_norm;
     }
-    for (; done < unit.nodes.size(); ++done) {
-      node = unit.nodes[done];
+    for (; done < group.nodes.size(); ++done) {
+      node = group.nodes[done];
       PFRT_TRY(add_node(node));
     }
     return {};
@@ -182,9 +183,9 @@ class ProgramBuilder {
     return SnapshotNode(snapshot_.snapshot(), node, &shapes_, executable_.precision(node));
   }
 
-  bool pools(const Unit& unit) const {
-    const SnapshotNode pool = reader(unit.nodes[1]);
-    KernelRequest request(reader(unit.nodes[0]));
+  bool pools(const FusionGroup& group) const {
+    const SnapshotNode pool = reader(group.nodes[1]);
+    KernelRequest request(reader(group.nodes[0]));
     request.pool = &pool;
     return refusal(request).empty();
   }
@@ -288,24 +289,24 @@ class ProgramBuilder {
     return SpreadLoop::make(plan, code, operands, count);
   }
 
-  void add_loop(const Unit& unit, const SpreadLoop& loop) {
+  void add_loop(const FusionGroup& group, const SpreadLoop& loop) {
     Step step;
     step.kernel = loop_kernel(loop);
-    for (uint32_t v : unit.loop->inputs) step.inputs.push_back(buffer(v));
-    for (uint32_t v : unit.loop->outputs) step.outputs.push_back(buffer(v));
-    step.nodes.assign(unit.nodes.begin() + static_cast<ptrdiff_t>(unit.before_loop()),
-                      unit.nodes.end() - unit.has_norm);
+    for (uint32_t v : group.loop->inputs) step.inputs.push_back(buffer(v));
+    for (uint32_t v : group.loop->outputs) step.outputs.push_back(buffer(v));
+    step.nodes.assign(group.nodes.begin() + static_cast<ptrdiff_t>(group.before_loop()),
+                      group.nodes.end() - group.has_norm);
     step.flags = PFRT_STEP_LONG;
     step.name = loop.name();
-    step.aliases = loop_aliases(*unit.loop);
+    step.aliases = loop_aliases(*group.loop);
     add_step(std::move(step));
   }
 
   // The step of a kernel that takes epilogues, already with its buffers, takes this one.
   void join(Step& step, WantedEpilogue& epilogue) {
-    const LoopPlan& plan = *epilogue.unit.loop;
+    const LoopPlan& plan = *epilogue.group.loop;
     const uint32_t head =
-        snapshot_.node(epilogue.unit.nodes[epilogue.unit.before_loop() - 1]).outputs[0];
+        snapshot_.node(epilogue.group.nodes[epilogue.group.before_loop() - 1]).outputs[0];
     std::vector<uint32_t> buffers;
     for (uint32_t v : plan.inputs) {
       buffers.push_back(v == head ? step.outputs[0] : buffer(v));
@@ -313,8 +314,8 @@ class ProgramBuilder {
     }
     buffers.push_back(step.outputs[0]);
     step.epilogue.emplace(epilogue.loop, std::move(buffers));
-    step.nodes.assign(epilogue.unit.nodes.begin(),
-                      epilogue.unit.nodes.end() - epilogue.unit.has_norm);
+    step.nodes.assign(epilogue.group.nodes.begin(),
+                      epilogue.group.nodes.end() - epilogue.group.has_norm);
     step.kernel.flops += epilogue.loop.flops();
     epilogue.joined = true;
     constexpr size_t kMostNamed = 4;
@@ -417,7 +418,7 @@ class ProgramBuilder {
         continue;
       }
       uint32_t value =
-          joins && i == 0 ? epilogue->unit.loop->outputs.front() : last.output_index(i);
+          joins && i == 0 ? epilogue->group.loop->outputs.front() : last.output_index(i);
       if (wanted.norm_joined && only_normalised(value))
         value = snapshot_.node(wanted.norm).outputs[0];
       PFRT_ASSIGN(const uint32_t to, output_of(*row, value, index, packing));

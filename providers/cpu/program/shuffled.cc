@@ -15,15 +15,15 @@ class Finder {
  public:
   Finder(const Executable& executable, const pfrt_shapes& shapes)
       : executable_(executable), snapshot_(executable.snapshot()), shapes_(shapes) {
-    for (const Unit& unit : executable.units())
-      for (const uint32_t node : unit.nodes)
+    for (const FusionGroup& group : executable.fusion_groups())
+      for (const uint32_t node : group.nodes)
         for (uint32_t i = 0; i < snapshot_.node(node).output_count; ++i)
           producers_[snapshot_.node(node).outputs[i]] = node;
   }
 
   Shuffles find() {
-    for (const Unit& unit : executable_.units())
-      if (!unit.loop || unit.has_head) add(unit.nodes.front());
+    for (const FusionGroup& group : executable_.fusion_groups())
+      if (!group.loop || group.has_head) add(group.nodes.front());
     return std::move(shuffles_);
   }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Divides a region into units in an order that runs: a node and its epilogue, which may begin with
-// the pooling of its output and end with a normalisation of rows, connected elementwise nodes of
-// one shape, or a node alone. Pure; thread-safe.
+// Divides a region into fusion groups, ordered so that each follows what it reads: a node and its
+// epilogue, which may begin with the pooling of its output and end with a normalisation of rows,
+// connected elementwise nodes of one shape, or a node alone. Pure; thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,8 @@ namespace pfrt::cpu {
 
 inline constexpr size_t kMostEpilogue = 63;  // nodes after a head
 
-struct Unit {
+// Nodes that one step computes.
+struct FusionGroup {
   std::vector<uint32_t> nodes;   // in topological order
   std::optional<LoopPlan> loop;  // absent: one node, one kernel
   bool has_head = false;         // the first node runs by its kernel, and the loop on its output
@@ -29,7 +30,8 @@ struct Unit {
 
 // |nodes| in topological order; |outputs| are the values used outside. No loop has more terms alive
 // at once than |register_limit|; 0 makes no loops.
-std::vector<Unit> group(const SnapshotCopy& snapshot, std::span<const uint32_t> nodes,
-                        std::span<const uint32_t> outputs, int register_limit);
+std::vector<FusionGroup> find_fusion_groups(const SnapshotCopy& snapshot,
+                                            std::span<const uint32_t> nodes,
+                                            std::span<const uint32_t> outputs, int register_limit);
 
 }  // namespace pfrt::cpu

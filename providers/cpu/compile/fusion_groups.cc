@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "providers/cpu/compile/group.h"
+#include "providers/cpu/compile/fusion_groups.h"
 
 #include <algorithm>
 #include <map>
@@ -42,8 +42,8 @@ class Grouping {
   // Puts epilogues to their heads, as far as one loop can compute them.
   void join_epilogues() {
     if (limit_ == 0) return;
-    std::map<uint32_t, size_t> position;  // by node
-    std::map<size_t, Group> epilogues;    // by head
+    std::map<uint32_t, size_t> position;    // by node
+    std::map<size_t, Positions> epilogues;  // by head
     for (size_t at = 0; at < nodes_.size(); ++at) {
       position[nodes_[at]] = at;
       const uint32_t tail_of = node(nodes_[at]).tail_of;
@@ -70,29 +70,29 @@ class Grouping {
   }
 
   // Empty when the groups cannot be ordered.
-  std::vector<Unit> units() const {
-    std::vector<Unit> out;
+  std::vector<FusionGroup> fusion_groups() const {
+    std::vector<FusionGroup> out;
     for (size_t g : ordered()) {
-      Unit unit;
-      for (size_t at : groups_[g]) unit.nodes.push_back(nodes_[at]);
+      FusionGroup group;
+      for (size_t at : groups_[g]) group.nodes.push_back(nodes_[at]);
       const bool moves_nothing =
-          unit.nodes.size() == 1 && view(node(unit.nodes[0]).op) == "Identity";
-      unit.has_head = !elementwise_[groups_[g].front()] && unit.nodes.size() > 1;
-      unit.has_pool = unit.has_head && pools(groups_[g][1]);
-      unit.has_norm = unit.has_head && normalises(groups_[g].back());
-      if (unit.has_head && unit.nodes.size() > unit.before_loop() + unit.has_norm)
-        unit.loop = plan({groups_[g].begin() + static_cast<ptrdiff_t>(unit.before_loop()),
-                          groups_[g].end() - unit.has_norm});
+          group.nodes.size() == 1 && view(node(group.nodes[0]).op) == "Identity";
+      group.has_head = !elementwise_[groups_[g].front()] && group.nodes.size() > 1;
+      group.has_pool = group.has_head && pools(groups_[g][1]);
+      group.has_norm = group.has_head && normalises(groups_[g].back());
+      if (group.has_head && group.nodes.size() > group.before_loop() + group.has_norm)
+        group.loop = plan({groups_[g].begin() + static_cast<ptrdiff_t>(group.before_loop()),
+                           groups_[g].end() - group.has_norm});
       else if (elementwise_[groups_[g].front()] && !moves_nothing)
-        unit.loop = plan(groups_[g]);
-      out.push_back(std::move(unit));
+        group.loop = plan(groups_[g]);
+      out.push_back(std::move(group));
     }
     return out;
   }
 
  private:
   static constexpr size_t kNone = SIZE_MAX;
-  using Group = std::vector<size_t>;  // positions in nodes_, ascending
+  using Positions = std::vector<size_t>;  // positions in nodes_, ascending
 
   const pfrt_snapshot_node& node(uint32_t index) const { return snapshot_.node(index); }
   Dims shape(size_t at) const {
@@ -100,9 +100,9 @@ class Grouping {
   }
   bool same_shape(size_t a, size_t b) const { return std::ranges::equal(shape(a), shape(b)); }
 
-  std::vector<uint32_t> indices(const Group& group) const {
+  std::vector<uint32_t> indices(const Positions& positions) const {
     std::vector<uint32_t> out;
-    for (size_t at : group) out.push_back(nodes_[at]);
+    for (size_t at : positions) out.push_back(nodes_[at]);
     return out;
   }
 
@@ -123,7 +123,7 @@ class Grouping {
 
   // Whether all of |epilogue| makes one loop on the output of |head|, or of its pooling, and
   // perhaps a normalisation of that, and nothing else uses what is between.
-  bool follows(size_t head, Group epilogue) const {
+  bool follows(size_t head, Positions epilogue) const {
     const pfrt_snapshot& all = snapshot_.snapshot();
     if (epilogue.size() > kMostEpilogue) return false;
     if (normalises(epilogue.back())) {
@@ -151,7 +151,7 @@ class Grouping {
            plan_epilogue(all, nodes_[head], indices(epilogue), limit_);
   }
 
-  void join(size_t head, const Group& epilogue) {
+  void join(size_t head, const Positions& epilogue) {
     for (size_t at : epilogue) {
       groups_[head].push_back(at);
       groups_[at].clear();
@@ -163,7 +163,7 @@ class Grouping {
   void merge(size_t upper, size_t lower) {
     if (upper == lower || groups_[upper].size() + groups_[lower].size() > kMostNodes) return;
     if (detour(upper, lower)) return;
-    Group both;
+    Positions both;
     std::ranges::merge(groups_[upper], groups_[lower], std::back_inserter(both));
     if (!plan(both)) return;
     for (size_t at : both) group_of_[at] = upper;
@@ -232,17 +232,17 @@ class Grouping {
     return out;
   }
 
-  bool used_outside(uint32_t value, const Group& group) const {
+  bool used_outside(uint32_t value, const Positions& positions) const {
     const std::vector<size_t>& uses = consumers_[value];
     return outside_[value] || uses.empty() || std::ranges::any_of(uses, [&](size_t at) {
-             return !std::ranges::binary_search(group, at);
+             return !std::ranges::binary_search(positions, at);
            });
   }
 
-  std::optional<LoopPlan> plan(const Group& group) const {
+  std::optional<LoopPlan> plan(const Positions& positions) const {
     return plan_loop(
-        snapshot_.snapshot(), indices(group),
-        [&](uint32_t value) { return used_outside(value, group); }, limit_);
+        snapshot_.snapshot(), indices(positions),
+        [&](uint32_t value) { return used_outside(value, positions); }, limit_);
   }
 
   const SnapshotCopy& snapshot_;
@@ -252,20 +252,22 @@ class Grouping {
   std::vector<size_t> producer_;                // by value
   std::vector<std::vector<size_t>> consumers_;  // by value
   std::vector<bool> elementwise_;               // by position
-  std::vector<Group> groups_;                   // empty once merged into another
+  std::vector<Positions> groups_;               // empty once merged into another
   std::vector<size_t> group_of_;
 };
 
 }  // namespace
 
-std::vector<Unit> group(const SnapshotCopy& snapshot, std::span<const uint32_t> nodes,
-                        std::span<const uint32_t> outputs, int register_limit) {
+std::vector<FusionGroup> find_fusion_groups(const SnapshotCopy& snapshot,
+                                            std::span<const uint32_t> nodes,
+                                            std::span<const uint32_t> outputs, int register_limit) {
   Grouping grouping(snapshot, nodes, outputs, register_limit);
   grouping.join_epilogues();
   grouping.merge_all();
-  std::vector<Unit> units = grouping.units();
-  if (units.empty() && !nodes.empty()) units = Grouping(snapshot, nodes, outputs, 0).units();
-  return units;
+  std::vector<FusionGroup> groups = grouping.fusion_groups();
+  if (groups.empty() && !nodes.empty())
+    groups = Grouping(snapshot, nodes, outputs, 0).fusion_groups();
+  return groups;
 }
 
 }  // namespace pfrt::cpu
