@@ -63,12 +63,13 @@ class Planner {
   }
 
   // Whether one element serves a run. Where dimensions do not tell, an element is read for each.
-  bool is_scalar(const Spread& lies) const {
-    return !lies.each && (lies.run < 0 || lies.run >= kShortestRun || lies.run == elements());
+  bool is_scalar(const BroadcastPattern& pattern) const {
+    return !pattern.each &&
+           (pattern.run < 0 || pattern.run >= kShortestRun || pattern.run == elements());
   }
-  bool is_copied(const Spread& lies) const {
-    return !is_scalar(lies) && !lies.whole && lies.run >= 0 && lies.run < kShortestRun &&
-           lies.run != elements();
+  bool is_copied(const BroadcastPattern& pattern) const {
+    return !is_scalar(pattern) && !pattern.whole && pattern.run >= 0 &&
+           pattern.run < kShortestRun && pattern.run != elements();
   }
   int64_t elements() const { return element_count(dims_.data(), dims_.size()); }
 
@@ -87,10 +88,11 @@ class Planner {
     if (data != nullptr && node.input_elements(input) == 1)
       return out = constant_lanes(plan_.expression, data, type);
     const auto slot = static_cast<uint16_t>(plan_.inputs.size());
-    const std::optional<Spread> lies =
-        node.input_rank(input) < 0 ? std::nullopt : spread(node.input_dims(input), dims_);
-    const bool scalar = lies && is_scalar(*lies);
-    copied_ += lies && is_copied(*lies);
+    const std::optional<BroadcastPattern> pattern =
+        node.input_rank(input) < 0 ? std::nullopt
+                                   : broadcast_pattern(node.input_dims(input), dims_);
+    const bool scalar = pattern && is_scalar(*pattern);
+    copied_ += pattern && is_copied(*pattern);
     plan_.inputs.push_back(value);
     plan_.scalar.push_back(scalar);
     plan_.types.push_back(type);

@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
+#include "providers/cpu/loop/broadcast_pattern.h"
 #include "providers/cpu/loop/expression.h"
-#include "providers/cpu/loop/spread.h"
 #include "pyflame_rt/plugin.h"
 
 namespace pfrt::cpu {

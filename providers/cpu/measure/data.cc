@@ -58,7 +58,7 @@ bool MeasureData::fill(PeakData kind, int64_t bytes) {
   return true;
 }
 
-void MeasureData::walk(const PeakLoop& loop, int64_t bytes, int64_t blocks) {
+void MeasureData::go_through(const PeakLoop& loop, int64_t bytes, int64_t blocks) {
   Block& block = blocks_[static_cast<size_t>(loop.data)];
   const int64_t whole = bytes / loop.block_bytes;
   block.position %= whole;

@@ -19,7 +19,7 @@ class MeasureData {
   // the thread that will read them, whose processor's memory they then are.
   bool fill(PeakData kind, int64_t bytes);
   // Has |loop| go through |blocks| blocks of the first |bytes|, from where it stopped last.
-  void walk(const PeakLoop& loop, int64_t bytes, int64_t blocks);
+  void go_through(const PeakLoop& loop, int64_t bytes, int64_t blocks);
 
  private:
   struct Free {

@@ -81,7 +81,7 @@ class Measurement {
     Place& own = places_[thread];
     barrier.wait();
     own.start = os::monotonic_ns();
-    own.data.walk(*trial.what->loop, trial.bytes, blocks);
+    own.data.go_through(*trial.what->loop, trial.bytes, blocks);
     own.end = os::monotonic_ns();
     barrier.wait();
     uint64_t start = own.start, end = own.end;

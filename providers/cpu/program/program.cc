@@ -43,7 +43,7 @@ Kernel copy_kernel(std::vector<uint64_t> bytes) {
   return kernel;
 }
 
-Kernel loop_kernel(SpreadLoop loop) {
+Kernel loop_kernel(BroadcastLoop loop) {
   Kernel kernel;
   kernel.flops = loop.flops();
   kernel.width =
@@ -133,7 +133,7 @@ class ProgramBuilder {
  private:
   struct WantedEpilogue {
     const FusionGroup& group;
-    const SpreadLoop& loop;
+    const BroadcastLoop& loop;
     bool joined = false;
   };
   // What the step of a node should do besides.
@@ -145,8 +145,8 @@ class ProgramBuilder {
   };
 
   Status add_group(const FusionGroup& group, const LoopCode& code, uint32_t& node) {
-    const std::optional<SpreadLoop> loop =
-        code.loop ? spread_loop(*group.loop, code) : std::nullopt;
+    const std::optional<BroadcastLoop> loop =
+        code.loop ? broadcast_loop(*group.loop, code) : std::nullopt;
     size_t done = 0;
     if (group.has_head) {
       std::optional<WantedEpilogue> epilogue;
@@ -273,23 +273,23 @@ class ProgramBuilder {
 
   // The loop at this signature; nullopt when its values are not of one size after all, or an
   // element serves too few.
-  std::optional<SpreadLoop> spread_loop(const LoopPlan& plan, const LoopCode& code) const {
+  std::optional<BroadcastLoop> broadcast_loop(const LoopPlan& plan, const LoopCode& code) const {
     const int64_t count = elements(plan.outputs.front());
     if (count < 0) return {};
     for (uint32_t v : plan.outputs)
       if (elements(v) != count) return {};
-    std::vector<Walk> operands;
+    std::vector<BroadcastIndex> operands;
     for (uint32_t v : plan.inputs) {
       const auto own = dims(v);
-      const std::optional<Walk> walk =
-          own ? Walk::make(*own, *dims(plan.outputs.front())) : std::nullopt;
-      if (!walk) return {};
-      operands.push_back(*walk);
+      const std::optional<BroadcastIndex> index =
+          own ? BroadcastIndex::make(*own, *dims(plan.outputs.front())) : std::nullopt;
+      if (!index) return {};
+      operands.push_back(*index);
     }
-    return SpreadLoop::make(plan, code, operands, count);
+    return BroadcastLoop::make(plan, code, operands, count);
   }
 
-  void add_loop(const FusionGroup& group, const SpreadLoop& loop) {
+  void add_loop(const FusionGroup& group, const BroadcastLoop& loop) {
     Step step;
     step.kernel = loop_kernel(loop);
     for (uint32_t v : group.loop->inputs) step.inputs.push_back(buffer(v));

@@ -12,8 +12,8 @@
 
 #include "core/base/status.h"
 #include "providers/cpu/compile/executable.h"
+#include "providers/cpu/epilogue/broadcast_loop.h"
 #include "providers/cpu/epilogue/row_norm.h"
-#include "providers/cpu/epilogue/spread_loop.h"
 #include "providers/cpu/program/step.h"
 
 namespace pfrt::cpu {

@@ -10,8 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include "providers/cpu/epilogue/broadcast_loop.h"
 #include "providers/cpu/epilogue/row_norm.h"
-#include "providers/cpu/epilogue/spread_loop.h"
 #include "providers/cpu/row/kernel.h"
 #include "providers/cpu/row/types.h"
 

@@ -30,13 +30,13 @@ struct Product {
 
   // |step|: numbers from column to column.
   std::vector<float> compute(int64_t step = 1) const {
-    std::vector<float> spread(b.size() * static_cast<size_t>(step));
-    for (size_t i = 0; i < b.size(); ++i) spread[i * static_cast<size_t>(step)] = b[i];
+    std::vector<float> strided(b.size() * static_cast<size_t>(step));
+    for (size_t i = 0; i < b.size(); ++i) strided[i * static_cast<size_t>(step)] = b[i];
     const cpu::Gemm<float> gemm(m, n, k);
     const StepHost host({}, 1, gemm.scratch_bytes());
     const cpu::Run run(host.context(), nullptr, nullptr, {.precision = Precision::kIeee});
     const cpu::StridedSource<float> rows(a.data(), PFRT_DTYPE_FLOAT32, 0, k, 1),
-        columns(spread.data(), PFRT_DTYPE_FLOAT32, 0, step, n * step);
+        columns(strided.data(), PFRT_DTYPE_FLOAT32, 0, step, n * step);
     std::vector<float> c(static_cast<size_t>(m * n), NAN);
     for (int64_t i = 0; i < gemm.tiles(); ++i) {
       const cpu::GemmTile tile = gemm.tile(i);

@@ -236,7 +236,7 @@ Values normals(Twister& from, size_t n) {
   return out;
 }
 
-Generator spread(bool normal, bool like) {
+Generator random_numbers(bool normal, bool like) {
   return [=](Random& r, pfrt_dtype dtype, int64_t size) {
     const Dims dims = r.dims(static_cast<size_t>(r.from_to(1, 3)), size);
     const int64_t seed = r.below(5000);
@@ -350,10 +350,10 @@ const Generators& signal_cases() {
       {"HammingWindow", window(25.0 / 46, 21.0 / 46, 0)},
       {"BlackmanWindow", window(0.42, 0.5, 0.08)},
       {"MelWeightMatrix", mel},
-      {"RandomNormal", spread(true, false)},
-      {"RandomUniform", spread(false, false)},
-      {"RandomNormalLike", spread(true, true)},
-      {"RandomUniformLike", spread(false, true)},
+      {"RandomNormal", random_numbers(true, false)},
+      {"RandomUniform", random_numbers(false, false)},
+      {"RandomNormalLike", random_numbers(true, true)},
+      {"RandomUniformLike", random_numbers(false, true)},
       {"Bernoulli", bernoulli},
       {"Multinomial", multinomial},
       {"Dropout", dropout},

@@ -2,8 +2,8 @@
 //
 // Rows pass through the trees in blocks, eight abreast where all comparisons are <=; what is left
 // of a block takes eight trees abreast, a row at a time. Trees are added up in groups and the
-// groups in order, whether groups or blocks of rows are spread over threads: a row's result depends
-// on that row alone.
+// groups in order, whether groups or blocks of rows are divided among threads: a row's result
+// depends on that row alone.
 #include <algorithm>
 #include <cstring>
 #include <memory>
@@ -20,7 +20,7 @@ constexpr int64_t kAbreast = 8;  // rows, or trees
 constexpr int64_t kMostRows = 64;
 constexpr int64_t kMostScores = 1 << 14;    // of a block of rows
 constexpr int64_t kMostPartials = 1 << 20;  // of groups side by side
-constexpr int64_t kFewBlocks = 8;           // then groups are spread
+constexpr int64_t kFewBlocks = 8;           // then groups are divided among threads
 
 // A model ready to run, in one of both types.
 struct Trees {
@@ -242,7 +242,7 @@ class TreeKernel {
     if (from_ != kDtypeOf<T>) copied_ = rows.columns;
     blocks_ = (rows.rows + block_ - 1) / block_;
     groups_ = (trees_->tree_count + kGroup - 1) / kGroup;
-    spread_groups_ =
+    groups_in_parallel_ =
         groups_ > 1 && blocks_ < kFewBlocks && rows.rows * targets <= kMostPartials / groups_;
   }
 
@@ -253,7 +253,7 @@ class TreeKernel {
   }
 
   pfrt_code run(const Run& run) const {
-    if (spread_groups_) {
+    if (groups_in_parallel_) {
       this->run_groups(run);
     } else {
       run.parallel(blocks_, [&](int64_t b, uint32_t worker) {
@@ -376,7 +376,7 @@ class TreeKernel {
   bool has_labels_, has_scores_;
   int64_t block_, blocks_, groups_;
   int64_t copied_ = 0;  // columns that are converted first
-  bool spread_groups_;
+  bool groups_in_parallel_;
 };
 
 template <typename T>

@@ -10,8 +10,8 @@
 namespace pfrt::cpu {
 namespace {
 
-// A scale or bias spread over a row: element i of the row takes element offsets[i].
-struct Spread {
+// A scale or bias broadcast to a row: element i of the row takes element offsets[i].
+struct RowBroadcast {
   bool present = false;
   pfrt_dtype dtype = PFRT_DTYPE_UNSET;
   uint32_t input = 0;
@@ -34,8 +34,9 @@ struct Spread {
 };
 
 // Input |i| broadcast over the dimensions |row|; it must not vary along those before them.
-Result<Spread> spread(const SnapshotNode& node, uint32_t i, std::span<const int64_t> row) {
-  Spread s;
+Result<RowBroadcast> row_broadcast(const SnapshotNode& node, uint32_t i,
+                                   std::span<const int64_t> row) {
+  RowBroadcast s;
   s.present = node.has_input(i);
   if (!s.present) return s;
   s.dtype = node.input_dtype(i);
@@ -67,7 +68,7 @@ struct RowsForm {
   int64_t rows;
   pfrt_dtype dtype, out_dtype, mean_dtype, deviation_dtype;
   bool has_mean, has_deviation;
-  Spread scale, bias;
+  RowBroadcast scale, bias;
 };
 
 template <typename T>
@@ -125,9 +126,9 @@ Result<Kernel> make_rows(const SnapshotNode& node, bool centered) {
   if ((f.has_mean && node.output_elements(1) != f.rows) ||
       (f.has_deviation && node.output_elements(2) != f.rows))
     return kernel_error("Mean and InvStdDev must have ", f.rows, " elements");
-  PFRT_ASSIGN(f.scale, spread(node, 1, row));
+  PFRT_ASSIGN(f.scale, row_broadcast(node, 1, row));
   if (centered) {
-    PFRT_ASSIGN(f.bias, spread(node, 2, row));
+    PFRT_ASSIGN(f.bias, row_broadcast(node, 2, row));
   }
   return f.dtype == PFRT_DTYPE_FLOAT64 ? rows_kernel<double>(std::move(f))
                                        : rows_kernel<float>(std::move(f));

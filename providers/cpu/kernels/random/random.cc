@@ -32,7 +32,7 @@ pfrt_code draw(const Run& run, pfrt_dtype dtype, int64_t count, Fill&& fill) {
 
 // value * scale + shift, in the compute type as NumPy has it.
 template <typename T>
-Kernel spread_kernel(const SnapshotNode& node, bool normal, double scale, double shift) {
+Kernel random_kernel(const SnapshotNode& node, bool normal, double scale, double shift) {
   Kernel kernel;
   kernel.width = 1;
   kernel.flops = 20.0 * static_cast<double>(node.output_elements(0));
@@ -50,7 +50,7 @@ Kernel spread_kernel(const SnapshotNode& node, bool normal, double scale, double
   return kernel;
 }
 
-Result<Kernel> make_spread(const SnapshotNode& node, bool normal, double scale, double shift) {
+Result<Kernel> make_random(const SnapshotNode& node, bool normal, double scale, double shift) {
   if (node.input_count() > 0) {
     PFRT_TRY(need(node, 1, 1));
     PFRT_TRY(need_output_dims(node, 0, node.input_dims(0)));
@@ -58,19 +58,19 @@ Result<Kernel> make_spread(const SnapshotNode& node, bool normal, double scale, 
     PFRT_TRY(need(node, 0, 1));
   }
   if (node.output_dtype(0) == PFRT_DTYPE_FLOAT64)
-    return spread_kernel<double>(node, normal, scale, shift);
-  return spread_kernel<float>(node, normal, scale, shift);
+    return random_kernel<double>(node, normal, scale, shift);
+  return random_kernel<float>(node, normal, scale, shift);
 }
 
 Result<Kernel> make_normal(const KernelRequest& node) {
-  return make_spread(node, true, static_cast<double>(node.attr_float("scale", 1)),
+  return make_random(node, true, static_cast<double>(node.attr_float("scale", 1)),
                      static_cast<double>(node.attr_float("mean", 0)));
 }
 
 Result<Kernel> make_uniform(const KernelRequest& node) {
   const double low = static_cast<double>(node.attr_float("low", 0)),
                high = static_cast<double>(node.attr_float("high", 1));
-  return make_spread(node, false, high - low, low);
+  return make_random(node, false, high - low, low);
 }
 
 std::string refuse_unless_float(const KernelRequest& node) {

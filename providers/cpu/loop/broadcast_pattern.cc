@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "providers/cpu/loop/spread.h"
+#include "providers/cpu/loop/broadcast_pattern.h"
 
 #include <vector>
 
@@ -12,7 +12,7 @@ Dims without_leading_ones(Dims dims) {
   return dims;
 }
 
-std::optional<Spread> spread(Dims own, Dims whole) {
+std::optional<BroadcastPattern> broadcast_pattern(Dims own, Dims whole) {
   own = without_leading_ones(own);
   whole = without_leading_ones(whole);
   if (own.size() > whole.size()) return {};
@@ -27,7 +27,7 @@ std::optional<Spread> spread(Dims own, Dims whole) {
     all_alike &= each == (mine != 1);
     if (all_alike) run.push_back(all);
   }
-  return Spread{
+  return BroadcastPattern{
       .each = each, .whole = each && all_alike, .run = element_count(run.data(), run.size())};
 }
 

@@ -15,7 +15,7 @@ using Dims = std::span<const int64_t>;
 // Row-major layout does not see leading ones.
 Dims without_leading_ones(Dims dims);
 
-struct Spread {
+struct BroadcastPattern {
   bool each;   // neighbours of the whole are neighbours here, whatever the symbols are
   bool whole;  // an element for every element
   // Elements of the whole for which the operand's are neighbours, or one; -1 when not known.
@@ -23,6 +23,6 @@ struct Spread {
 };
 
 // nullopt where |own| is not known to broadcast to |whole|.
-std::optional<Spread> spread(Dims own, Dims whole);
+std::optional<BroadcastPattern> broadcast_pattern(Dims own, Dims whole);
 
 }  // namespace pfrt::cpu

@@ -10,14 +10,14 @@
 #include <cstdint>
 #include <optional>
 
-#include "providers/cpu/loop/spread.h"
+#include "providers/cpu/loop/broadcast_pattern.h"
 
 namespace pfrt::cpu {
 
-class Walk {
+class BroadcastIndex {
  public:
   // nullopt when |own| does not broadcast to |whole|, or changes too often between dimensions.
-  static std::optional<Walk> make(Dims own, Dims whole);
+  static std::optional<BroadcastIndex> make(Dims own, Dims whole);
 
   int64_t run() const { return extents_[0]; }
   bool stays() const { return strides_[0] == 0; }

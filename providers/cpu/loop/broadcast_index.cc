@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "providers/cpu/loop/walk.h"
+#include "providers/cpu/loop/broadcast_index.h"
 
 #include <algorithm>
 #include <cstring>
 
 namespace pfrt::cpu {
 
-std::optional<Walk> Walk::make(Dims own, Dims whole) {
+std::optional<BroadcastIndex> BroadcastIndex::make(Dims own, Dims whole) {
   own = without_leading_ones(own);
   whole = without_leading_ones(whole);
   if (own.size() > whole.size()) return {};
-  Walk walk;
+  BroadcastIndex index;
   size_t count = 0;
   int64_t stride = 1;  // of the operand's dimension at hand
   for (size_t left = whole.size(); left-- > 0;) {
@@ -20,19 +20,19 @@ std::optional<Walk> Walk::make(Dims own, Dims whole) {
     if (all == 1) continue;
     const int64_t here = mine == 1 ? 0 : stride;
     stride *= mine;
-    if (count > 0 && (here == 0) == (walk.strides_[count - 1] == 0)) {
-      walk.extents_[count - 1] *= all;
+    if (count > 0 && (here == 0) == (index.strides_[count - 1] == 0)) {
+      index.extents_[count - 1] *= all;
       continue;
     }
     if (count == kMost) return {};
-    walk.extents_[count] = all;
-    walk.strides_[count++] = here;
+    index.extents_[count] = all;
+    index.strides_[count++] = here;
   }
-  walk.count_ = std::max<size_t>(count, 1);
-  return walk;
+  index.count_ = std::max<size_t>(count, 1);
+  return index;
 }
 
-Walk::Place Walk::at(int64_t i) const {
+BroadcastIndex::Place BroadcastIndex::at(int64_t i) const {
   Place place{0, extents_[0]};
   for (size_t d = 0; d < count_; ++d) {
     const int64_t row = d + 1 < count_ ? i / extents_[d] : 0;
@@ -69,7 +69,7 @@ void repeat(const T* source, int64_t period, int64_t first, int64_t n, T* out) {
 }  // namespace
 
 template <typename T>
-void Walk::gather_as(const T* base, int64_t from, int64_t n, T* out) const {
+void BroadcastIndex::gather_as(const T* base, int64_t from, int64_t n, T* out) const {
   if (count_ == 2 && strides_[1] == 0) return repeat(base, extents_[0], from % extents_[0], n, out);
   std::array<int64_t, kMost> index{};
   int64_t column = from % extents_[0], row = from / extents_[0], offset = 0;
@@ -97,7 +97,8 @@ void Walk::gather_as(const T* base, int64_t from, int64_t n, T* out) const {
   }
 }
 
-void Walk::gather(const void* base, int64_t size, int64_t from, int64_t n, void* out) const {
+void BroadcastIndex::gather(const void* base, int64_t size, int64_t from, int64_t n,
+                            void* out) const {
   const auto as = [&]<typename T>(T) {
     gather_as(static_cast<const T*>(base), from, n, static_cast<T*>(out));
   };

@@ -10,17 +10,18 @@
 #include <vector>
 
 #include "providers/cpu/jit/elementwise_loop.h"
+#include "providers/cpu/loop/broadcast_index.h"
 #include "providers/cpu/loop/loop_plan.h"
-#include "providers/cpu/loop/walk.h"
 
 namespace pfrt::cpu {
 
-class SpreadLoop {
+class BroadcastLoop {
  public:
   // |operands| by input slot of |plan|; |elements| of each output. nullopt where one element serves
   // too few neighbours, or too many operands would have to be copied.
-  static std::optional<SpreadLoop> make(const LoopPlan& plan, LoopCode code,
-                                        std::span<const Walk> operands, int64_t elements);
+  static std::optional<BroadcastLoop> make(const LoopPlan& plan, LoopCode code,
+                                           std::span<const BroadcastIndex> operands,
+                                           int64_t elements);
 
   // Elements [begin, end); |bases| holds the tensors' first elements by slot. An output may be an
   // input's memory as in ElementwiseLoop::run, where that input is whole.
@@ -36,9 +37,9 @@ class SpreadLoop {
   // An input of fewer elements.
   struct Operand {
     uint32_t slot;
-    Walk walk;
+    BroadcastIndex index;
   };
-  SpreadLoop() = default;
+  BroadcastLoop() = default;
   void run_copied(const void* const* bases, int64_t begin, int64_t end) const;
   // |copies| hold the elements of |copied_| from |begin| on.
   void run_pieces(const void* const* bases, int64_t begin, int64_t end,
@@ -61,15 +62,15 @@ class SpreadLoop {
 // head's output and that of the loop's are the same buffer.
 class Epilogue {
  public:
-  Epilogue(SpreadLoop loop, std::vector<uint32_t> buffers)
+  Epilogue(BroadcastLoop loop, std::vector<uint32_t> buffers)
       : loop_(std::move(loop)), buffers_(std::move(buffers)) {}
 
   void run(void* const* buffers, int64_t begin, int64_t end) const;
-  const SpreadLoop& loop() const { return loop_; }
+  const BroadcastLoop& loop() const { return loop_; }
   const std::vector<uint32_t>& buffers() const { return buffers_; }
 
  private:
-  SpreadLoop loop_;
+  BroadcastLoop loop_;
   std::vector<uint32_t> buffers_;  // by slot
 };
 

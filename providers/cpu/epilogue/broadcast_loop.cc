@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "providers/cpu/epilogue/spread_loop.h"
+#include "providers/cpu/epilogue/broadcast_loop.h"
 
 #include <algorithm>
 #include <array>
@@ -13,30 +13,31 @@ namespace pfrt::cpu {
 namespace {
 
 constexpr int64_t kBlockElements = 256;
-constexpr size_t kCopyBytes = kBlockElements * sizeof(int64_t) + 4 * Walk::kSlack;
+constexpr size_t kCopyBytes = kBlockElements * sizeof(int64_t) + 4 * BroadcastIndex::kSlack;
 
 }  // namespace
 
-std::optional<SpreadLoop> SpreadLoop::make(const LoopPlan& plan, LoopCode code,
-                                           std::span<const Walk> operands, int64_t elements) {
-  SpreadLoop loop;
+std::optional<BroadcastLoop> BroadcastLoop::make(const LoopPlan& plan, LoopCode code,
+                                                 std::span<const BroadcastIndex> operands,
+                                                 int64_t elements) {
+  BroadcastLoop loop;
   loop.code_ = std::move(code);
   loop.inputs_ = static_cast<uint32_t>(plan.inputs.size());
   loop.outputs_ = static_cast<uint32_t>(plan.outputs.size());
   loop.elements_ = elements;
   for (pfrt_dtype type : plan.types) loop.sizes_.push_back(static_cast<int64_t>(dtype_size(type)));
   for (uint32_t slot = 0; slot < loop.inputs_; ++slot) {
-    const Walk& walk = operands[slot];
-    const int64_t run = std::min(walk.run(), elements);
+    const BroadcastIndex& index = operands[slot];
+    const int64_t run = std::min(index.run(), elements);
     if (plan.scalar[slot]) {
-      const bool serves = walk.stays() && (run >= kShortestScalarRun || run == elements);
+      const bool serves = index.stays() && (run >= kShortestScalarRun || run == elements);
       if (!serves && elements > 1) return {};
-      loop.in_runs_.push_back({slot, walk});
-    } else if (walk.whole() || elements == 0) {
+      loop.in_runs_.push_back({slot, index});
+    } else if (index.whole() || elements == 0) {
       loop.whole_.push_back(slot);
     } else {
-      const bool in_place = !walk.stays() && (run >= kShortestRun || run == elements);
-      (in_place ? loop.in_runs_ : loop.copied_).push_back({slot, walk});
+      const bool in_place = !index.stays() && (run >= kShortestRun || run == elements);
+      (in_place ? loop.in_runs_ : loop.copied_).push_back({slot, index});
     }
   }
   for (uint32_t o = 0; o < loop.outputs_; ++o) loop.whole_.push_back(loop.inputs_ + o);
@@ -47,34 +48,34 @@ std::optional<SpreadLoop> SpreadLoop::make(const LoopPlan& plan, LoopCode code,
   return loop;
 }
 
-void SpreadLoop::run(const void* const* bases, int64_t begin, int64_t end) const {
+void BroadcastLoop::run(const void* const* bases, int64_t begin, int64_t end) const {
   if (!copied_.empty()) return run_copied(bases, begin, end);
   if (!in_runs_.empty()) return run_pieces(bases, begin, end, {});
   code_.loop->run(bases, code_.constants->data(), begin, end);
 }
 
-void SpreadLoop::run_copied(const void* const* bases, int64_t begin, int64_t end) const {
+void BroadcastLoop::run_copied(const void* const* bases, int64_t begin, int64_t end) const {
   alignas(64) char copies[kMostCopied][kCopyBytes];
   std::array<const void*, kMostCopied> starts;
   for (size_t i = 0; i < copied_.size(); ++i) starts[i] = copies[i];
   for (int64_t from = begin; from < end; from += kBlockElements) {
     const int64_t to = std::min(end, from + kBlockElements);
     for (size_t i = 0; i < copied_.size(); ++i) {
-      const auto& [slot, walk] = copied_[i];
-      walk.gather(bases[slot], sizes_[slot], from, to - from, copies[i]);
+      const auto& [slot, index] = copied_[i];
+      index.gather(bases[slot], sizes_[slot], from, to - from, copies[i]);
     }
     run_pieces(bases, from, to, starts);
   }
 }
 
-void SpreadLoop::run_pieces(const void* const* bases, int64_t begin, int64_t end,
-                            std::span<const void* const> copies) const {
+void BroadcastLoop::run_pieces(const void* const* bases, int64_t begin, int64_t end,
+                               std::span<const void* const> copies) const {
   std::array<const void*, LoopPlan::kMostPointers> at;
   for (int64_t from = begin; from < end;) {
     int64_t to = end;
     for (uint32_t slot : whole_) at[slot] = element(bases[slot], slot, from);
-    for (const auto& [slot, walk] : in_runs_) {
-      const Walk::Place place = walk.at(from);
+    for (const auto& [slot, index] : in_runs_) {
+      const BroadcastIndex::Place place = index.at(from);
       at[slot] = element(bases[slot], slot, place.index);
       to = std::min(to, from + place.left);
     }
