@@ -58,9 +58,9 @@ Result<std::unique_ptr<Executable>> Executable::compile(const pfrt_snapshot& sna
       if (!prepared.ok()) return prepared.take_status().prepend(describe(reader));
       out->prepared_[n] = prepared.take();
     }
-    // Rows without another form are of no use unpacked, run once or not.
-    const bool has_other = row != nullptr && row->has(kUnpacked);
-    if (row != nullptr && row->pack != nullptr && !(has_other && (once || has_empty(reader))))
+    // A constant is not packed for a single run, where the row can do without.
+    const bool optional = row != nullptr && row->has(kPackOptional);
+    if (row != nullptr && row->pack != nullptr && !(optional && (once || has_empty(reader))))
       out->add_constant(n, row->pack(reader));
     if (row != nullptr) continue;
     return error(Code::kUNSUPPORTED_OPERATOR, describe(reader), ": ", reason);

@@ -11,8 +11,8 @@
 
 #include "providers/cpu/program/blocked.h"
 #include "providers/cpu/program/in_place.h"
-#include "providers/cpu/program/packed.h"
 #include "providers/cpu/program/shuffled.h"
+#include "providers/cpu/program/sub_byte.h"
 #include "providers/cpu/program/tune.h"
 #include "providers/cpu/registry/empty.h"
 #include "providers/cpu/registry/registry.h"
@@ -442,12 +442,12 @@ class ProgramBuilder {
     return {};
   }
 
-  bool unpacks(const KernelRow& row, uint32_t value) const {
-    return !row.packed && kPacked.has(snapshot_.value(value).dtype);
+  bool wants_bytes(const KernelRow& row, uint32_t value) const {
+    return !row.takes_sub_byte && kSubByte.has(snapshot_.value(value).dtype);
   }
 
-  Step packed_step(Kernel kernel, uint32_t from, uint32_t to, uint32_t node,
-                   std::string_view name) {
+  Step sub_byte_step(Kernel kernel, uint32_t from, uint32_t to, uint32_t node,
+                     std::string_view name) {
     Step step;
     step.kernel = std::move(kernel);
     step.inputs = {from};
@@ -457,31 +457,31 @@ class ProgramBuilder {
     return step;
   }
 
-  // The buffer that |row| reads |value| from: of unpacked elements where it wants those.
+  // The buffer that |row| reads |value| from: a byte an element where it wants that.
   uint32_t input_of(const KernelRow& row, uint32_t value, uint32_t node) {
-    if (!unpacks(row, value)) return buffer(value);
-    const auto known = unpacked_.find(value);
-    if (known != unpacked_.end()) return known->second;
+    if (!wants_bytes(row, value)) return buffer(value);
+    const auto known = byte_buffers_.find(value);
+    if (known != byte_buffers_.end()) return known->second;
     const int64_t count = elements(value);
     const uint32_t to = add_buffer({PFRT_BUFFER_TEMP, 0}, static_cast<uint64_t>(count));
-    add_step(packed_step(unpack_kernel(snapshot_.value(value).dtype, count), buffer(value), to,
-                         node, "unpack"));
-    unpacked_[value] = to;
+    add_step(sub_byte_step(unpack_sub_byte(snapshot_.value(value).dtype, count), buffer(value), to,
+                           node, "unpack"));
+    byte_buffers_[value] = to;
     return to;
   }
 
   // The buffer that |row| writes |value| to; what packs it goes to |after|.
   Result<uint32_t> output_of(const KernelRow& row, uint32_t value, uint32_t node,
                              std::vector<Step>& after) {
-    if (!unpacks(row, value)) return buffer(value);
+    if (!wants_bytes(row, value)) return buffer(value);
     const int64_t count = elements(value);
     if (count < 0)
       return error(Code::kSHAPE_MISMATCH, row.name, ": the dimensions of a ",
                    dtype_name(snapshot_.value(value).dtype),
                    " output are not known before the run");
     const uint32_t from = add_buffer({PFRT_BUFFER_TEMP, 0}, static_cast<uint64_t>(count));
-    after.push_back(packed_step(pack_kernel(snapshot_.value(value).dtype, count), from,
-                                buffer(value), node, "pack"));
+    after.push_back(sub_byte_step(pack_sub_byte(snapshot_.value(value).dtype, count), from,
+                                  buffer(value), node, "pack"));
     return from;
   }
 
@@ -671,7 +671,7 @@ class ProgramBuilder {
   std::vector<uint32_t> buffer_of_;  // by value
   std::vector<bool> blocked_;        // by value
   Shuffles shuffles_;
-  std::unordered_map<uint32_t, uint32_t> unpacked_;  // buffers of a byte an element, by value
+  std::unordered_map<uint32_t, uint32_t> byte_buffers_;  // buffers of a byte an element, by value
   std::unique_ptr<Program> program_;
   std::optional<Tuner> tuner_;  // while the executable was compiled with the hint
 };

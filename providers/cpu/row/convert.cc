@@ -43,7 +43,7 @@ void store_as(const T* src, int64_t n, void* dst) {
 
 // The low |bits| of the number, with their sign where Element has one.
 template <typename Element, int bits, typename T>
-void store_few_bits(const T* src, int64_t n, void* dst) {
+void store_sub_byte(const T* src, int64_t n, void* dst) {
   constexpr int kUnused = 8 - bits;
   Element* y = static_cast<Element*>(dst);
   for (int64_t i = 0; i < n; ++i) {
@@ -167,13 +167,13 @@ void store_block(pfrt_dtype dtype, const T* src, int64_t n, void* dst) {
       return;
     }
     case PFRT_DTYPE_INT2:
-      return store_few_bits<int8_t, 2>(src, n, dst);
+      return store_sub_byte<int8_t, 2>(src, n, dst);
     case PFRT_DTYPE_INT4:
-      return store_few_bits<int8_t, 4>(src, n, dst);
+      return store_sub_byte<int8_t, 4>(src, n, dst);
     case PFRT_DTYPE_UINT2:
-      return store_few_bits<uint8_t, 2>(src, n, dst);
+      return store_sub_byte<uint8_t, 2>(src, n, dst);
     case PFRT_DTYPE_UINT4:
-      return store_few_bits<uint8_t, 4>(src, n, dst);
+      return store_sub_byte<uint8_t, 4>(src, n, dst);
     default:
       if (is_small_float(dtype)) store_small_floats(dtype, src, n, dst, true, PowerRounding::kUp);
   }

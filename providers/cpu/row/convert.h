@@ -3,7 +3,8 @@
 // Blocks of elements to and from the types kernels compute in: float for float32 and what is
 // shorter, double for float64, int64_t for signed integers and bool, uint64_t for unsigned
 // integers. A kernel is then one loop an operator and compute type instead of one an element type.
-// Packed types are seen unpacked (types.h). Pure functions over the caller's memory; thread-safe.
+// Elements of sub-byte types are a byte each (types.h). Pure functions over the caller's memory;
+// thread-safe.
 //
 // Conversions: to a shorter float rounds to nearest even, once, and saturates at 8 bits and fewer;
 // between integers wraps around; a float to an integer truncates and saturates (at fewer than 8

@@ -59,11 +59,11 @@ struct KernelRequest : SnapshotNode {
 // What of a request a row knows, besides the node.
 enum RowForm : uint8_t {
   kPlain = 0,
-  kEpilogue = 1,   // calls Run::apply_epilogue where output 0 is of kShortFloats
-  kBlocked = 2,    // images in blocks of channels, of one type of kShortFloats
-  kShuffled = 4,   // an image whose channels are yet to be shuffled
-  kPooled = 8,     // the pooling of output 0
-  kUnpacked = 16,  // has a pack function, and does without
+  kEpilogue = 1,       // calls Run::apply_epilogue where output 0 is of kShortFloats
+  kBlocked = 2,        // images in blocks of channels, of one type of kShortFloats
+  kShuffled = 4,       // an image whose channels are yet to be shuffled
+  kPooled = 8,         // the pooling of output 0
+  kPackOptional = 16,  // has a pack function, and can do without what it packs
 };
 
 struct KernelRow {
@@ -80,7 +80,7 @@ struct KernelRow {
   // What takes long is not done again for each signature. A fault refuses the node when the model
   // is loaded. May be null.
   Result<Prepared> (*prepare)(const SnapshotNode& node) = nullptr;
-  bool packed = false;  // takes and makes kPacked types as they lie in memory
+  bool takes_sub_byte = false;  // takes and makes kSubByte types as they lie in memory
   uint8_t forms = kPlain;
   // Called once a compiled region, for nodes that refuse did not turn away. May be null.
   std::optional<PackedInput> (*pack)(const SnapshotNode& node) = nullptr;

@@ -19,6 +19,6 @@ std::string Types::text() const {
   return out;
 }
 
-size_t stored_size(pfrt_dtype dtype) { return kPacked.has(dtype) ? size_t{1} : dtype_size(dtype); }
+size_t stored_size(pfrt_dtype dtype) { return kSubByte.has(dtype) ? size_t{1} : dtype_size(dtype); }
 
 }  // namespace pfrt::cpu

@@ -54,12 +54,12 @@ inline constexpr Types kMovable =
                              PFRT_DTYPE_FLOAT8E5M2,   PFRT_DTYPE_FLOAT8E5M2FNUZ,
                              PFRT_DTYPE_FLOAT8E8M0};
 // Several elements a byte in memory.
-inline constexpr Types kPacked{PFRT_DTYPE_UINT4, PFRT_DTYPE_INT4, PFRT_DTYPE_FLOAT4E2M1,
-                               PFRT_DTYPE_UINT2, PFRT_DTYPE_INT2};
+inline constexpr Types kSubByte{PFRT_DTYPE_UINT4, PFRT_DTYPE_INT4, PFRT_DTYPE_FLOAT4E2M1,
+                                PFRT_DTYPE_UINT2, PFRT_DTYPE_INT2};
 // Everything but strings: for kernels that move data of stored_size().
-inline constexpr Types kElements = kMovable | kPacked;
-// Bytes of an element as kernels see it: packed types come unpacked, one to a byte (integers with
-// their sign, floats as their bits), unless the row takes them packed.
+inline constexpr Types kElements = kMovable | kSubByte;
+// Bytes of an element as kernels see it. Elements of sub-byte types come one to a byte (integers
+// with their sign, floats as their bits), unless the row says takes_sub_byte.
 size_t stored_size(pfrt_dtype dtype);
 
 }  // namespace pfrt::cpu

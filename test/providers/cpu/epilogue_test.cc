@@ -92,7 +92,7 @@ bool build(Graph& graph, Random& random, const KernelRow& row, const Case& c) {
                          << " takes epilogues, but its output is not known before the run";
   std::vector<uint32_t> inputs, outputs;
   for (const Data& data : c.inputs) {
-    if (cpu::kPacked.has(data.dtype)) return false;
+    if (cpu::kSubByte.has(data.dtype)) return false;
     inputs.push_back(data.dtype == 0 ? PFRT_NO_INDEX : graph.add(data));
   }
   if (!c.inputs.empty() && c.inputs[0].dtype == out.dtype && !c.inputs[0].constant &&

@@ -204,16 +204,16 @@ std::string refusal(const cpu::KernelRow& row, const SnapshotNode& node) {
   const pfrt_dtype dtype = node.input_count() > row.typed_input ? node.input_dtype(row.typed_input)
                                                                 : node.output_dtype(0);
   if (!row.types.has(dtype)) return message("does not take ", dtype_name(dtype));
-  for (uint32_t i = 0; row.packed && i < node.input_count(); ++i)
-    if (node.has_input(i) && cpu::kPacked.has(node.input_dtype(i)))
-      return "takes packed elements, cases have a byte each";
+  for (uint32_t i = 0; row.takes_sub_byte && i < node.input_count(); ++i)
+    if (node.has_input(i) && cpu::kSubByte.has(node.input_dtype(i)))
+      return "takes sub-byte elements as they lie, cases have a byte each";
   return row.refuse == nullptr ? std::string() : row.refuse(cpu::KernelRequest(node));
 }
 
 Result<cpu::Kernel> made(const cpu::KernelRow& row, const SnapshotNode& node) {
   cpu::KernelRequest request(node);
   std::optional<cpu::PackedInput> packed;
-  if (row.has(cpu::kUnpacked)) packed = row.pack(node);
+  if (row.has(cpu::kPackOptional)) packed = row.pack(node);
   if (packed) request.packed = &*packed;
   if (row.prepare != nullptr) {
     PFRT_ASSIGN(request.prepared, row.prepare(node));

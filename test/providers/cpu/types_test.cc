@@ -14,7 +14,7 @@ namespace pfrt::test {
 namespace {
 
 using cpu::kBool, cpu::kElements, cpu::kFloat8, cpu::kFloats, cpu::kInts, cpu::kMovable;
-using cpu::kNumbers, cpu::kPacked, cpu::kSignedInts, cpu::kUnsignedInts;
+using cpu::kNumbers, cpu::kSubByte, cpu::kSignedInts, cpu::kUnsignedInts;
 using cpu::Types;
 
 struct Allowed {
@@ -56,9 +56,9 @@ const Allowed kAllowed[] = {
                PFRT_DTYPE_UINT64, PFRT_DTYPE_UINT8},
      "ReduceMax ReduceMin"},
     {kUnsignedInts, "BitShift"},
-    {kNumbers | kFloat8 | kPacked | kBool | Types{PFRT_DTYPE_FLOAT8E8M0}, "Cast"},
+    {kNumbers | kFloat8 | kSubByte | kBool | Types{PFRT_DTYPE_FLOAT8E8M0}, "Cast"},
     {Types{PFRT_DTYPE_INT64}, "ConstantOfShape"},
-    {kFloat8 | kPacked |
+    {kFloat8 | kSubByte |
          Types{PFRT_DTYPE_INT16, PFRT_DTYPE_INT32, PFRT_DTYPE_INT8, PFRT_DTYPE_UINT16,
                PFRT_DTYPE_UINT8},
      "DequantizeLinear"},

@@ -12,7 +12,7 @@ constexpr Types kReal32{PFRT_DTYPE_FLOAT32, PFRT_DTYPE_FLOAT16, PFRT_DTYPE_BFLOA
 constexpr Types kTokens{PFRT_DTYPE_INT64};
 constexpr Types kHashed{PFRT_DTYPE_INT32,  PFRT_DTYPE_UINT32,  PFRT_DTYPE_INT64,
                         PFRT_DTYPE_UINT64, PFRT_DTYPE_FLOAT32, PFRT_DTYPE_FLOAT64};
-constexpr Types kFewBits{PFRT_DTYPE_UINT8, PFRT_DTYPE_INT4, PFRT_DTYPE_UINT4};
+constexpr Types kCodes{PFRT_DTYPE_UINT8, PFRT_DTYPE_INT4, PFRT_DTYPE_UINT4};
 
 constexpr KernelRow kRows[] = {
     {kDomain, "CDist", kReal, "cdist_rows", "generic", nullptr, make_cdist},
@@ -27,7 +27,7 @@ constexpr KernelRow kRows[] = {
     {kDomain, "CropAndResize", kFloats, "crop_and_resize_ref", "generic", nullptr, make_crop},
     with_epilogue(
         {kDomain, "MatMulBnb4", kReal32, "matmul_bnb4_packed", "generic", nullptr, make_bnb4}),
-    {kDomain, "GatherBlockQuantized", kFewBits, "gather_block_quantized_ref", "generic", nullptr,
+    {kDomain, "GatherBlockQuantized", kCodes, "gather_block_quantized_ref", "generic", nullptr,
      make_gather_block, 0, nullptr, true},
 };
 

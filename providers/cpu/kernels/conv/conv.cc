@@ -131,10 +131,10 @@ constexpr KernelRow kRows[] = {
      make_conv_integer_depthwise},
     with_pack({"", "ConvInteger", kBytes, "conv_integer_implicit_gemm", "generic",
                refuse_conv_integer, make_packed<make_conv_integer, make_conv_integer_vectors>},
-              pack_conv_integer, kUnpacked),
+              pack_conv_integer, kPackOptional),
     with_pack({"", "QLinearConv", kBytes, "qlinear_conv_implicit_gemm", "generic",
                refuse_qlinear_conv, make_packed<make_qlinear_conv, make_qlinear_conv_vectors>},
-              pack_qlinear_conv, kUnpacked),
+              pack_qlinear_conv, kPackOptional),
 };
 
 }  // namespace

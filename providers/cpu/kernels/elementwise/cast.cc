@@ -10,7 +10,7 @@
 namespace pfrt::cpu {
 namespace {
 
-constexpr Types kReals = kNumbers | kBool | kFloat8 | kPacked | Types{PFRT_DTYPE_FLOAT8E8M0};
+constexpr Types kReals = kNumbers | kBool | kFloat8 | kSubByte | Types{PFRT_DTYPE_FLOAT8E8M0};
 constexpr int64_t kTask = 16 * kBlock;
 
 // What attributes say of 8-bit floats.
@@ -137,8 +137,8 @@ Result<Kernel> make_bit_cast(const KernelRequest& node) {
   return copy_kernel(node.input_dtype(0), node.output_elements(0));
 }
 
-// Bits of packed elements stay where they are.
-Result<Kernel> make_packed_bit_cast(const KernelRequest& node) {
+// Several elements share a byte, and their bits stay where they are.
+Result<Kernel> make_sub_byte_bit_cast(const KernelRequest& node) {
   PFRT_TRY(need(node, 1, 1));
   PFRT_TRY(need_output_dims(node, 0, node.input_dims(0)));
   const auto bytes = tensor_bytes(node.input_dtype(0), node.output_elements(0));
@@ -150,8 +150,8 @@ constexpr KernelRow kRows[] = {
     with_epilogue(
         {"", "CastLike", kReals | kComplex, "cast_like_ref", "generic", refuse_cast, make_cast}),
     {"", "BitCast", kMovable, "bit_cast_ref", "generic", refuse_bit_cast, make_bit_cast},
-    {"", "BitCast", kPacked, "bit_cast_packed", "generic", refuse_bit_cast, make_packed_bit_cast, 0,
-     nullptr, true},
+    {"", "BitCast", kSubByte, "bit_cast_sub_byte", "generic", refuse_bit_cast,
+     make_sub_byte_bit_cast, 0, nullptr, true},
 };
 
 }  // namespace

@@ -65,7 +65,7 @@ Result<Kernel> make_constant_of_shape(const KernelRequest& node) {
       return kernel_error("attribute value is not one element of ",
                           dtype_name(node.output_dtype(0)));
     std::memcpy(value.data(), attr->tensor.data, size);
-    if (kPacked.has(dtype)) value[0] = repeated(value[0], dtype_bits(dtype));
+    if (kSubByte.has(dtype)) value[0] = repeated(value[0], dtype_bits(dtype));
   } else if (node.output_dtype(0) != PFRT_DTYPE_FLOAT32) {
     return kernel_error("without attribute value the output is float32, found ",
                         dtype_name(node.output_dtype(0)));
@@ -82,7 +82,7 @@ Result<Kernel> make_constant_of_shape(const KernelRequest& node) {
     void* out = nullptr;
     if (const pfrt_code code = outlet.open(run, shape, &out)) return code;
     const int64_t count = element_count(shape.data(), shape.size());
-    if (!kPacked.has(dtype)) {
+    if (!kSubByte.has(dtype)) {
       fill(run, out, count, value.data(), size);
     } else if (count > 0) {
       const int64_t bytes = static_cast<int64_t>(tensor_bytes(dtype, count));

@@ -18,7 +18,7 @@ struct NBitsForm {
   bool has_groups = false, has_bias = false;  // groups: input 4 names the block of each column
 
   int64_t block_bytes() const { return block * bits / 8; }
-  // Bytes of a row's zero points where those are packed too.
+  // Bytes of a row's zero points where those have |bits| too.
   int64_t zero_bytes() const { return (blocks * bits + 7) / 8; }
 };
 

@@ -14,7 +14,7 @@ constexpr int64_t kTask = 16 * kBlock;
 constexpr Types kScaleTypes{PFRT_DTYPE_FLOAT32, PFRT_DTYPE_FLOAT16, PFRT_DTYPE_BFLOAT16,
                             PFRT_DTYPE_FLOAT8E8M0, PFRT_DTYPE_INT32};
 constexpr Types kStoredTypes =
-    kFloat8 | kPacked |
+    kFloat8 | kSubByte |
     Types{PFRT_DTYPE_INT8, PFRT_DTYPE_UINT8, PFRT_DTYPE_INT16, PFRT_DTYPE_UINT16};
 
 // The type x / scale is rounded to. Powers of two divide without rounding, and quotients of whole

@@ -9,7 +9,7 @@ namespace {
 constexpr Types kRealTypes{PFRT_DTYPE_FLOAT32, PFRT_DTYPE_FLOAT16, PFRT_DTYPE_BFLOAT16,
                            PFRT_DTYPE_INT32};
 constexpr Types kQuantizedTypes =
-    kFloat8 | kPacked |
+    kFloat8 | kSubByte |
     Types{PFRT_DTYPE_INT8, PFRT_DTYPE_UINT8, PFRT_DTYPE_INT16, PFRT_DTYPE_UINT16, PFRT_DTYPE_INT32};
 
 constexpr KernelRow kRows[] = {

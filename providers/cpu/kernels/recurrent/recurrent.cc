@@ -47,7 +47,7 @@ Result<Kernel> make_packed_recurrent(const KernelRequest& node, const PackedInpu
 constexpr KernelRow recurrent_row(std::string_view op, std::string_view name) {
   return with_pack({"", op, kFloats, name, "generic", nullptr,
                     make_packed<make_recurrent, make_packed_recurrent>},
-                   pack_recurrent, kUnpacked);
+                   pack_recurrent, kPackOptional);
 }
 
 constexpr KernelRow kRows[] = {

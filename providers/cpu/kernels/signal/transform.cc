@@ -18,25 +18,26 @@ constexpr int64_t kTaskPoints = 1 << 12;
 // A line of complex numbers and what the transform needs, cut from a worker's scratch.
 struct Bench {
   Bench(double* scratch, int64_t length, int64_t out)
-      : re(scratch), im(re + length), packed(im + length), work(packed + 2 * out) {}
+      : re(scratch), im(re + length), interleaved(im + length), work(interleaved + 2 * out) {}
   static uint64_t bytes(int64_t length, int64_t out) {
     return (2 * static_cast<uint64_t>(length) + 2 * static_cast<uint64_t>(out) +
             static_cast<uint64_t>(Fourier::work_for(length))) *
            sizeof(double);
   }
-  double *re, *im, *packed, *work;
+  double *re, *im, *interleaved, *work;
 };
 
 // Elements [0, parts * n) of line |first|, whose numbers lie |stride| elements apart.
 void put(pfrt_dtype dtype, void* y, int64_t first, int64_t stride, int64_t parts, int64_t n,
          const Bench& bench) {
   for (int64_t k = 0; k < n; ++k) {
-    bench.packed[parts * k] = bench.re[k];
-    if (parts == 2) bench.packed[2 * k + 1] = bench.im[k];
+    bench.interleaved[parts * k] = bench.re[k];
+    if (parts == 2) bench.interleaved[2 * k + 1] = bench.im[k];
   }
   const StoreFn<double> store = store_fn<double>(dtype);
-  if (stride == parts) return store(y, first, bench.packed, parts * n);
-  for (int64_t k = 0; k < n; ++k) store(y, first + k * stride, bench.packed + parts * k, parts);
+  if (stride == parts) return store(y, first, bench.interleaved, parts * n);
+  for (int64_t k = 0; k < n; ++k)
+    store(y, first + k * stride, bench.interleaved + parts * k, parts);
 }
 
 // The other half of a spectrum whose signal is real.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "providers/cpu/program/packed.h"
+#include "providers/cpu/program/sub_byte.h"
 
 #include <algorithm>
 
@@ -8,7 +8,7 @@
 namespace pfrt::cpu {
 namespace {
 
-constexpr int64_t kTask = 1 << 15;  // elements, whole bytes of any packed type
+constexpr int64_t kTask = 1 << 15;  // elements, whole bytes of any sub-byte type
 
 // Elements [begin, end) of |from|; the first lies in the low bits of its byte.
 void unpack(const uint8_t* from, uint32_t bits, bool sign, int64_t begin, int64_t end,
@@ -36,7 +36,7 @@ void pack(const uint8_t* from, uint32_t bits, int64_t begin, int64_t end, uint8_
 
 }  // namespace
 
-Kernel unpack_kernel(pfrt_dtype dtype, int64_t count) {
+Kernel unpack_sub_byte(pfrt_dtype dtype, int64_t count) {
   Kernel kernel;
   kernel.run = [count, bits = dtype_bits(dtype),
                 sign = dtype_is_integer(dtype) && dtype_is_signed(dtype)](const Run& run) {
@@ -48,7 +48,7 @@ Kernel unpack_kernel(pfrt_dtype dtype, int64_t count) {
   return kernel;
 }
 
-Kernel pack_kernel(pfrt_dtype dtype, int64_t count) {
+Kernel pack_sub_byte(pfrt_dtype dtype, int64_t count) {
   Kernel kernel;
   kernel.run = [count, bits = dtype_bits(dtype)](const Run& run) {
     run.blocks(count, kTask, [&](int64_t begin, int64_t end) {
