@@ -130,7 +130,7 @@ std::optional<LoopPlan> plan_epilogue(const pfrt_snapshot& snapshot, uint32_t he
   const SnapshotNode first(snapshot, head);
   if (!first.has_output(0) || first.output_rank(0) < 0)
     return refuse("the rank of ", first.op(), "'s output is not known");
-  if (!kShortFloats.has(first.output_dtype(0)))
+  if (!kFloatsTo32.has(first.output_dtype(0)))
     return refuse("the output of ", first.op(), " is ", dtype_name(first.output_dtype(0)),
                   ", and epilogues follow float32, float16 and bfloat16");
   const Dims dims = without_leading_ones(first.output_dims(0));

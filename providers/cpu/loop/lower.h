@@ -24,7 +24,7 @@ struct Lanes {
 };
 using Operands = std::span<const Lanes>;
 
-inline constexpr Types kFloatLanes{PFRT_DTYPE_FLOAT32, PFRT_DTYPE_FLOAT16, PFRT_DTYPE_BFLOAT16};
+inline constexpr Types kFloatLanes = kFloatsTo32;
 inline constexpr Types kIntLanes{PFRT_DTYPE_INT32,  PFRT_DTYPE_INT16,  PFRT_DTYPE_INT8,
                                  PFRT_DTYPE_UINT32, PFRT_DTYPE_UINT16, PFRT_DTYPE_UINT8};
 inline constexpr Types kLongLanes{PFRT_DTYPE_INT64, PFRT_DTYPE_UINT64};

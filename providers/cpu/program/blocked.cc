@@ -138,7 +138,7 @@ class Finder {
 
   bool eligible(uint32_t value) const {
     const Dims d = dims(value);
-    return kShortFloats.has(snapshot_.value(value).dtype) && d.size() > 2 && d[1] % kBlock == 0 &&
+    return kFloatsTo32.has(snapshot_.value(value).dtype) && d.size() > 2 && d[1] % kBlock == 0 &&
            executable_.home(value).kind == PFRT_BUFFER_TEMP &&
            element_count(d.data(), d.size()) > 0;
   }

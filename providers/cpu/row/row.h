@@ -59,8 +59,8 @@ struct KernelRequest : SnapshotNode {
 // What of a request a row knows, besides the node.
 enum RowForm : uint8_t {
   kPlain = 0,
-  kEpilogue = 1,       // calls Run::apply_epilogue where output 0 is of kShortFloats
-  kBlocked = 2,        // images in blocks of channels, of one type of kShortFloats
+  kEpilogue = 1,       // calls Run::apply_epilogue where output 0 is of kFloatsTo32
+  kBlocked = 2,        // images in blocks of channels, of one type of kFloatsTo32
   kShuffled = 4,       // an image whose channels are yet to be shuffled
   kPooled = 8,         // the pooling of output 0
   kPackOptional = 16,  // has a pack function, and can do without what it packs

@@ -32,8 +32,8 @@ class Types {
 };
 
 inline constexpr Types kFloat32{PFRT_DTYPE_FLOAT32};
-// What is computed in float32.
-inline constexpr Types kShortFloats{PFRT_DTYPE_FLOAT32, PFRT_DTYPE_FLOAT16, PFRT_DTYPE_BFLOAT16};
+// Floats of 16 and 32 bits: what is computed in float32.
+inline constexpr Types kFloatsTo32{PFRT_DTYPE_FLOAT32, PFRT_DTYPE_FLOAT16, PFRT_DTYPE_BFLOAT16};
 inline constexpr Types kFloats{PFRT_DTYPE_FLOAT32, PFRT_DTYPE_FLOAT64, PFRT_DTYPE_FLOAT16,
                                PFRT_DTYPE_BFLOAT16};
 // The 8-bit floats that have a sign, as the standard's "all floats" knows them.

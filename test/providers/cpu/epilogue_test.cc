@@ -87,7 +87,7 @@ void add_epilogue(Graph& graph, Random& random, uint32_t head, uint32_t value, i
 // provider sees it otherwise.
 bool build(Graph& graph, Random& random, const KernelRow& row, const Case& c) {
   const Data& out = c.outputs.front();
-  if (!cpu::kShortFloats.has(out.dtype)) return false;
+  if (!cpu::kFloatsTo32.has(out.dtype)) return false;
   EXPECT_FALSE(out.late) << row.name
                          << " takes epilogues, but its output is not known before the run";
   std::vector<uint32_t> inputs, outputs;

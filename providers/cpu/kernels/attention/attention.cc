@@ -4,8 +4,6 @@
 namespace pfrt::cpu {
 namespace {
 
-constexpr Types kShortFloats{PFRT_DTYPE_FLOAT32, PFRT_DTYPE_FLOAT16, PFRT_DTYPE_BFLOAT16};
-
 constexpr KernelRow kRows[] = {
     {"", "Attention", kFloats, "attention_blocks", "generic", nullptr, make_attention},
     {"com.microsoft", "GroupQueryAttention", kFloats, "group_query_attention_blocks", "generic",
@@ -14,7 +12,7 @@ constexpr KernelRow kRows[] = {
     {"", "TensorScatter", kMovable, "tensor_scatter_rows", "generic", nullptr, make_tensor_scatter},
     {"", "CausalConvWithState", kFloats, "causal_conv_channels", "generic", nullptr,
      make_causal_conv},
-    {"", "LinearAttention", kShortFloats, "linear_attention_steps", "generic", nullptr,
+    {"", "LinearAttention", kFloatsTo32, "linear_attention_steps", "generic", nullptr,
      make_linear_attention},
 };
 

@@ -8,7 +8,6 @@ namespace {
 
 constexpr std::string_view kDomain = "com.microsoft";
 constexpr Types kReal{PFRT_DTYPE_FLOAT32, PFRT_DTYPE_FLOAT64};
-constexpr Types kReal32{PFRT_DTYPE_FLOAT32, PFRT_DTYPE_FLOAT16, PFRT_DTYPE_BFLOAT16};
 constexpr Types kTokens{PFRT_DTYPE_INT64};
 constexpr Types kHashed{PFRT_DTYPE_INT32,  PFRT_DTYPE_UINT32,  PFRT_DTYPE_INT64,
                         PFRT_DTYPE_UINT64, PFRT_DTYPE_FLOAT32, PFRT_DTYPE_FLOAT64};
@@ -26,7 +25,7 @@ constexpr KernelRow kRows[] = {
     {kDomain, "MurmurHash3", kHashed, "murmur_hash3_ref", "generic", nullptr, make_hash},
     {kDomain, "CropAndResize", kFloats, "crop_and_resize_ref", "generic", nullptr, make_crop},
     with_epilogue(
-        {kDomain, "MatMulBnb4", kReal32, "matmul_bnb4_packed", "generic", nullptr, make_bnb4}),
+        {kDomain, "MatMulBnb4", kFloatsTo32, "matmul_bnb4_packed", "generic", nullptr, make_bnb4}),
     {kDomain, "GatherBlockQuantized", kCodes, "gather_block_quantized_ref", "generic", nullptr,
      make_gather_block, 0, nullptr, true},
 };

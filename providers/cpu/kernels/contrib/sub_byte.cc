@@ -193,8 +193,7 @@ Result<Kernel> make_gather_block(const KernelRequest& node) {
   g.index = node.input_dtype(1);
   g.scale = node.input_dtype(2);
   PFRT_TRY(need_types(node, {1}, kIndices));
-  PFRT_TRY(
-      need_types(node, {2}, Types{PFRT_DTYPE_FLOAT32, PFRT_DTYPE_FLOAT16, PFRT_DTYPE_BFLOAT16}));
+  PFRT_TRY(need_types(node, {2}, kFloatsTo32));
   PFRT_TRY(need_types(node, {3}, Types{g.data}));
   if (node.output_dtype(0) != g.scale)
     return error(Code::kDTYPE_MISMATCH, "the output is ", dtype_name(node.output_dtype(0)),

@@ -45,7 +45,6 @@ Result<Kernel> make_typed(const SnapshotNode& node, StoreFn<T> store) {
 
 constexpr Types kMatTypes =
     kFloats | Types{PFRT_DTYPE_INT32, PFRT_DTYPE_INT64, PFRT_DTYPE_UINT32, PFRT_DTYPE_UINT64};
-constexpr Types kShort{PFRT_DTYPE_FLOAT32, PFRT_DTYPE_FLOAT16, PFRT_DTYPE_BFLOAT16};
 constexpr Types kBytes{PFRT_DTYPE_INT8, PFRT_DTYPE_UINT8};
 
 constexpr KernelRow kRows[] = {
@@ -61,7 +60,7 @@ constexpr KernelRow kRows[] = {
     {"", "QLinearMatMul", kBytes, "qlinear_matmul_packed", "generic", refuse_qlinear_matmul,
      make_qlinear_matmul},
     {"", "Einsum", kNumbers, "einsum_ref", "generic", refuse_einsum, make_einsum},
-    with_epilogue({"com.microsoft", "MatMulNBits", kShort, "matmul_nbits_packed", "generic",
+    with_epilogue({"com.microsoft", "MatMulNBits", kFloatsTo32, "matmul_nbits_packed", "generic",
                    nullptr, make_matmul_nbits}),
 };
 

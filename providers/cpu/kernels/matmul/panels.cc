@@ -33,7 +33,7 @@ std::optional<PackedInput> pack_panel_columns(const SnapshotNode& node, int64_t 
   constexpr int64_t kFewRows = 4, kLeastColumns = 8;
   constexpr int64_t kMostNumbers = 64 << 20, kMaybe = 4 << 20, kLarge = 128 << 10;
   const pfrt_dtype dtype = node.input_dtype(0);
-  if (!kShortFloats.has(dtype) || node.input_dtype(1) != dtype || !node.is_constant(1) ||
+  if (!kFloatsTo32.has(dtype) || node.input_dtype(1) != dtype || !node.is_constant(1) ||
       PanelProduct::get() == nullptr || c.n < kLeastColumns || c.k < 1 || c.n > kMostNumbers / c.k)
     return std::nullopt;
   const int64_t numbers = c.n * c.k;
