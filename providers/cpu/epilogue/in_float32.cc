@@ -28,14 +28,14 @@ struct Plan {
   std::vector<Input> inputs;
   uint64_t output = 0, bytes = 0;
 
-  Plan(const SnapshotNode& node, std::initializer_list<uint32_t> read, HalfRounding rounding)
+  Plan(const SnapshotNode& node, std::initializer_list<uint32_t> read, Rounding16Bit rounding)
       : widen(widen_fn(node.input_dtype(0))) {
     for (const uint32_t i : read)
       if (node.has_input(i)) {
         inputs.push_back({i, node.input_elements(i), bytes});
         bytes += padded(static_cast<uint64_t>(inputs.back().elements) * sizeof(float));
       }
-    if (rounding == HalfRounding::kByKernel) return;
+    if (rounding == Rounding16Bit::kByKernel) return;
     narrow = narrow_fn(node.input_dtype(0));
     output = bytes;
     bytes += padded(static_cast<uint64_t>(node.output_elements(0)) * sizeof(float));
@@ -78,14 +78,14 @@ const void* Run::widened_input(uint32_t i) const {
 void* Run::widened_output() const { return widened_->output; }
 
 Kernel in_float32(const SnapshotNode& node, std::initializer_list<uint32_t> inputs, Kernel kernel,
-                  HalfRounding rounding) {
-  if (!is_half(node.input_dtype(0))) return kernel;
+                  Rounding16Bit rounding) {
+  if (!is_16bit_float(node.input_dtype(0))) return kernel;
   return wrapped(Plan(node, inputs, rounding), std::move(kernel));
 }
 
 PackedInput packed_from_float32(const SnapshotNode& node, PackedInput packed) {
   const pfrt_dtype dtype = node.input_dtype(packed.input);
-  if (!is_half(dtype)) return packed;
+  if (!is_16bit_float(dtype)) return packed;
   packed.recipe = message("from_", dtype_name(dtype), "/", packed.recipe);
   packed.pack = [widen = widen_fn(dtype), elements = node.input_elements(packed.input),
                  pack = std::move(packed.pack)](const void* source, void* out) {

@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <initializer_list>
 
-#include "providers/cpu/row/halves.h"
+#include "providers/cpu/row/float_16bit.h"
 #include "providers/cpu/row/row.h"
 
 namespace pfrt::cpu {
@@ -24,12 +24,12 @@ struct Widened {
 
 // Who rounds output 0: the step, what the kernel wrote as float32 and called Run::apply_epilogue
 // on, each of its elements; or the kernel, which writes the node's own type.
-enum class HalfRounding : uint8_t { kByStep, kByKernel };
+enum class Rounding16Bit : uint8_t { kByStep, kByKernel };
 
 // |kernel| reads |inputs|, as far as the node has them, as float32. As it is where the node is of
 // float32.
 Kernel in_float32(const SnapshotNode& node, std::initializer_list<uint32_t> inputs, Kernel kernel,
-                  HalfRounding rounding = HalfRounding::kByStep);
+                  Rounding16Bit rounding = Rounding16Bit::kByStep);
 
 // The same for what packs a constant that it reads as float32.
 PackedInput packed_from_float32(const SnapshotNode& node, PackedInput packed);

@@ -151,8 +151,8 @@ class Generator : public ElementAccess<Vmm> {
         return fma(i);
       case Prim::kBlend:
         return blend(i);
-      case Prim::kRoundHalf:
-        return round_half(i);
+      case Prim::kRoundFp16:
+        return round_fp16(i);
       default:
         return integer_operation(i);
     }
@@ -240,7 +240,7 @@ class Generator : public ElementAccess<Vmm> {
     X::vpslld(of(i), of(i), 23);
   }
 
-  void round_half(size_t i) {
+  void round_fp16(size_t i) {
     X::vcvtps2ph(half(of(i)), loaded(ops_[i].a), 0);
     X::vcvtph2ps(of(i), half(of(i)));
   }

@@ -77,7 +77,7 @@ int operand_count(Prim prim) {
     case Prim::kFloor:
     case Prim::kCeil:
     case Prim::kExponent:
-    case Prim::kRoundHalf:
+    case Prim::kRoundFp16:
     case Prim::kIntAbs:
     case Prim::kShiftLeft:
     case Prim::kShiftRight:

@@ -41,7 +41,7 @@ enum class Prim : uint8_t {
   kUnordered,  // a or b is NaN ? all bits : none
   kFma,        // a * b + c, rounded once
   kBlend,      // the bits of b where a's are set, c's elsewhere
-  kRoundHalf,  // to the nearest float16, as float32
+  kRoundFp16,  // to the nearest float16, as float32
 
   kIntAdd,  // of int32, wrapping around
   kIntSub,

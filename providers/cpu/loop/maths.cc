@@ -134,7 +134,7 @@ Term Maths::softplus(Term x) {
 // The half of what is cut off is added first, less one unit where the last digit is even; a NaN,
 // which that might carry to infinity, is made quiet instead.
 Term Maths::rounded(Term x, pfrt_dtype type) {
-  if (type == PFRT_DTYPE_FLOAT16) return e_.op(Prim::kRoundHalf, x);
+  if (type == PFRT_DTYPE_FLOAT16) return e_.op(Prim::kRoundFp16, x);
   if (type != PFRT_DTYPE_BFLOAT16) return x;
   const Term last = e_.op(Prim::kAnd, e_.shift(Prim::kShiftRight, x, 16), e_.constant_bits(1));
   const Term raised = e_.op(Prim::kIntAdd, e_.op(Prim::kIntAdd, x, e_.constant_bits(0x7fff)), last);

@@ -10,13 +10,13 @@
 #include "core/base/dtype.h"
 #include "core/base/half.h"
 #include "core/base/small_float.h"
-#include "providers/cpu/row/halves.h"
+#include "providers/cpu/row/float_16bit.h"
 #include "providers/cpu/row/types.h"
 
 namespace pfrt::cpu {
 namespace {
 
-// Rounded to odd, so that rounding the result to a half type gives what rounding |value| itself
+// Rounded to odd, so that rounding the result to a 16-bit float gives what rounding |value| itself
 // would.
 float narrowed(double value) {
   const float nearest = static_cast<float>(value);

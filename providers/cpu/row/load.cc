@@ -6,12 +6,12 @@
 #include <type_traits>
 
 #include "core/base/half.h"
-#include "providers/cpu/row/halves.h"
+#include "providers/cpu/row/float_16bit.h"
 
 namespace pfrt::cpu {
 namespace {
 
-struct Half {
+struct Fp16 {
   uint16_t bits;
 };
 struct Brain {
@@ -20,8 +20,8 @@ struct Brain {
 
 template <typename E, typename T>
 E narrow(T value) {
-  if constexpr (std::is_same_v<E, Half>) {
-    return Half{float_to_float16(static_cast<float>(value))};
+  if constexpr (std::is_same_v<E, Fp16>) {
+    return Fp16{float_to_float16(static_cast<float>(value))};
   } else if constexpr (std::is_same_v<E, Brain>) {
     return Brain{float_to_bfloat16(static_cast<float>(value))};
   } else if constexpr (std::is_integral_v<E> && std::is_floating_point_v<T>) {
@@ -52,9 +52,9 @@ void store(void* base, int64_t offset, const T* in, int64_t n) {
   for (int64_t i = 0; i < n; ++i) out[i] = narrow<E>(in[i]);
 }
 
-// Of numbers side by side, which lines of halves (halves.h) take.
+// For contiguous elements, which are what float_16bit.h converts.
 template <pfrt_dtype dtype>
-void load_halves(float* out, const void* base, int64_t offset, int64_t stride, int64_t n) {
+void load_16bit(float* out, const void* base, int64_t offset, int64_t stride, int64_t n) {
   const uint16_t* const in = static_cast<const uint16_t*>(base) + offset;
   const WidenFn widen_line = widen_fn(dtype);
   if (stride == 1) return widen_line(in, out, n);
@@ -68,18 +68,18 @@ void load_halves(float* out, const void* base, int64_t offset, int64_t stride, i
 }
 
 template <pfrt_dtype dtype>
-void load_halves(double* out, const void* base, int64_t offset, int64_t stride, int64_t n) {
+void load_16bit(double* out, const void* base, int64_t offset, int64_t stride, int64_t n) {
   constexpr int64_t kWide = 64;
   float line[kWide];
   for (int64_t i = 0; i < n; i += kWide) {
     const int64_t count = std::min(kWide, n - i);
-    load_halves<dtype>(line, base, offset + i * stride, stride, count);
+    load_16bit<dtype>(line, base, offset + i * stride, stride, count);
     for (int64_t j = 0; j < count; ++j) out[i + j] = static_cast<double>(line[j]);
   }
 }
 
 template <pfrt_dtype dtype>
-void store_halves(void* base, int64_t offset, const float* in, int64_t n) {
+void store_16bit(void* base, int64_t offset, const float* in, int64_t n) {
   narrow_fn(dtype)(in, static_cast<uint16_t*>(base) + offset, n);
 }
 
@@ -88,8 +88,8 @@ void store_halves(void* base, int64_t offset, const float* in, int64_t n) {
 template <typename T>
 LoadFn<T> load_fn(pfrt_dtype dtype) {
   if constexpr (std::is_floating_point_v<T>) {
-    if (dtype == PFRT_DTYPE_FLOAT16) return load_halves<PFRT_DTYPE_FLOAT16>;
-    if (dtype == PFRT_DTYPE_BFLOAT16) return load_halves<PFRT_DTYPE_BFLOAT16>;
+    if (dtype == PFRT_DTYPE_FLOAT16) return load_16bit<PFRT_DTYPE_FLOAT16>;
+    if (dtype == PFRT_DTYPE_BFLOAT16) return load_16bit<PFRT_DTYPE_BFLOAT16>;
   }
   switch (dtype) {
     case PFRT_DTYPE_INT8:
@@ -128,8 +128,8 @@ LoadFn<T> load_fn(pfrt_dtype dtype) {
 template <typename T>
 StoreFn<T> store_fn(pfrt_dtype dtype) {
   if constexpr (std::is_same_v<T, float>) {
-    if (dtype == PFRT_DTYPE_FLOAT16) return store_halves<PFRT_DTYPE_FLOAT16>;
-    if (dtype == PFRT_DTYPE_BFLOAT16) return store_halves<PFRT_DTYPE_BFLOAT16>;
+    if (dtype == PFRT_DTYPE_FLOAT16) return store_16bit<PFRT_DTYPE_FLOAT16>;
+    if (dtype == PFRT_DTYPE_BFLOAT16) return store_16bit<PFRT_DTYPE_BFLOAT16>;
   }
   switch (dtype) {
     case PFRT_DTYPE_INT8:
@@ -158,7 +158,7 @@ StoreFn<T> store_fn(pfrt_dtype dtype) {
       case PFRT_DTYPE_FLOAT64:
         return store<T, double>;
       case PFRT_DTYPE_FLOAT16:
-        return store<T, Half>;
+        return store<T, Fp16>;
       case PFRT_DTYPE_BFLOAT16:
         return store<T, Brain>;
       default:

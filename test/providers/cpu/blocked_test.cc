@@ -199,7 +199,7 @@ TEST(Blocked, the_bits_of_row_major_images) {
   EXPECT_EQ(compare_layouts(PFRT_DTYPE_FLOAT32, 80), all);
 }
 
-TEST(Blocked, the_bits_of_row_major_images_of_halves) {
+TEST(Blocked, the_bits_of_row_major_images_of_16_bits) {
   if (cpu::isa() < cpu::Isa::kAvx2) GTEST_SKIP() << "the machine, or PFRT_ISA, has no AVX2";
   const std::set<std::string> all{"average_pool_rows", "concat_copy",   "conv_depthwise_rows",
                                   "conv_direct",       "conv_winograd", "max_pool_rows"};

@@ -197,7 +197,7 @@ void check_workers(const Generators& generators) {
     std::vector<pfrt_dtype> types{PFRT_DTYPE_FLOAT32};
     for (pfrt_dtype other : kTypes)
       if (!row.types.has(types[0])) types[0] = other;
-    // Halves may have a way of their own.
+    // Floats of 16 bits may have a way of their own.
     if (types[0] == PFRT_DTYPE_FLOAT32 && row.types.has(PFRT_DTYPE_FLOAT16))
       types.push_back(PFRT_DTYPE_FLOAT16);
     for (const pfrt_dtype dtype : types)

@@ -21,7 +21,7 @@
 namespace pfrt::test {
 namespace {
 
-struct Half {
+struct Fp16 {
   uint16_t bits;
 };
 struct Brain {
@@ -47,7 +47,7 @@ T from_double(double v) {
     int64_t low = static_cast<int64_t>(v) & (range - 1);
     if (dtype_is_signed(T::kDtype) && low >= range / 2) low -= range;
     return {static_cast<uint8_t>(low)};
-  } else if constexpr (std::is_same_v<T, Half>)
+  } else if constexpr (std::is_same_v<T, Fp16>)
     return {float_to_float16(static_cast<float>(v))};
   else if constexpr (std::is_same_v<T, Brain>)
     return {float_to_bfloat16(static_cast<float>(v))};
@@ -69,7 +69,7 @@ double to_double(T v) {
     if (is_small_float(T::kDtype))
       return static_cast<double>(small_float_to_float(T::kDtype, v.bits));
     return dtype_is_signed(T::kDtype) ? static_cast<int8_t>(v.bits) : v.bits;
-  } else if constexpr (std::is_same_v<T, Half>)
+  } else if constexpr (std::is_same_v<T, Fp16>)
     return static_cast<double>(float16_to_float(v.bits));
   else if constexpr (std::is_same_v<T, Brain>)
     return static_cast<double>(bfloat16_to_float(v.bits));
@@ -87,7 +87,7 @@ auto with_type(pfrt_dtype dtype, Fn fn) {
     case PFRT_DTYPE_FLOAT64:
       return fn(double{});
     case PFRT_DTYPE_FLOAT16:
-      return fn(Half{});
+      return fn(Fp16{});
     case PFRT_DTYPE_BFLOAT16:
       return fn(Brain{});
     case PFRT_DTYPE_INT8:

@@ -58,7 +58,8 @@ uint32_t add(Graph& graph, std::string op, std::vector<uint32_t> inputs, pfrt_dt
   return value;
 }
 
-// Limits of the type and of those it may be cast to, halves, what has no number, and any number.
+// Limits of the type and of those it may be cast to, floats of 16 bits, what has no number, and any
+// number.
 double number(Random& random, pfrt_dtype type) {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   const double sign = random.once_in(2) ? 1 : -1;
@@ -203,8 +204,8 @@ TEST_P(TypedLoops, cast_constants) {
       }
 }
 
-// Each element of the half types to each type.
-TEST_P(TypedLoops, cast_every_half) {
+// Each element of the 16-bit float types to each type.
+TEST_P(TypedLoops, cast_every_16bit_float) {
   for (pfrt_dtype from : {PFRT_DTYPE_FLOAT16, PFRT_DTYPE_BFLOAT16})
     for (pfrt_dtype to : kTypes) {
       Graph graph;
@@ -218,8 +219,8 @@ TEST_P(TypedLoops, cast_every_half) {
     }
 }
 
-// float32 near every boundary of the half types.
-TEST_P(TypedLoops, round_to_halves) {
+// float32 near every boundary of the 16-bit float types.
+TEST_P(TypedLoops, round_to_16_bits) {
   for (pfrt_dtype to : {PFRT_DTYPE_FLOAT16, PFRT_DTYPE_BFLOAT16}) {
     Graph graph;
     Data data{PFRT_DTYPE_FLOAT32, {}, {}};

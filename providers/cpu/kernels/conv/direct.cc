@@ -179,7 +179,7 @@ Result<Kernel> make_conv_direct_blocked(const SnapshotNode& node, Blocked sides)
   const pfrt_dtype out = node.output_dtype(0);
   kernel = kernel_of(std::make_shared<const Plan>(g, out, bias, sides));
   kernel.alternatives = [g, out, bias, sides] { return alternatives(g, out, bias, sides); };
-  return in_float32(node, {0, 2}, std::move(kernel), HalfRounding::kByKernel);
+  return in_float32(node, {0, 2}, std::move(kernel), Rounding16Bit::kByKernel);
 }
 
 Result<Kernel> make_conv_direct(const KernelRequest& node) {

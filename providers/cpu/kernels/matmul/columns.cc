@@ -2,9 +2,9 @@
 #include "providers/cpu/kernels/matmul/columns.h"
 
 #include "providers/cpu/epilogue/in_float32.h"
-#include "providers/cpu/kernels/matmul/half_columns.h"
-#include "providers/cpu/kernels/matmul/half_rows.h"
+#include "providers/cpu/kernels/matmul/columns_16bit.h"
 #include "providers/cpu/kernels/matmul/panels.h"
+#include "providers/cpu/kernels/matmul/rows_16bit.h"
 #include "providers/cpu/kernels/matmul/split_product.h"
 #include "providers/cpu/kernels/matmul/tiles.h"
 
@@ -35,12 +35,12 @@ Kernel kernel_that_reads(const PackedInput& packed, const SnapshotNode& node, in
   using Panels = PanelMatmul::Panels;
   Panels panels = Panels::kPlain;
   std::string_view name = names.panels;
-  if (packed.recipe.starts_with(kHalfColumns)) {
-    const Half half = half_of(node);
-    const bool float16 = half == Half::kFloat16;
-    if (m <= HalfRows::kMostRows)
+  if (packed.recipe.starts_with(kColumns16Bit)) {
+    const ColumnType type = column_type(node);
+    const bool float16 = type == ColumnType::kFp16;
+    if (m <= Rows16Bit::kMostRows)
       return kernel_of(float16 ? names.float16_rows : names.bfloat16_rows,
-                       HalfRows(m, columns, half), std::move(finish));
+                       Rows16Bit(m, columns, type), std::move(finish));
     panels = float16 ? Panels::kFloat16 : Panels::kBfloat16;
     name = float16 ? names.float16_panels : names.bfloat16_panels;
   }
@@ -60,11 +60,11 @@ Kernel kernel_that_reads(const PackedInput& packed, const SnapshotNode& node, in
 std::optional<PackedInput> pack_columns(const SnapshotNode& node, int64_t m, bool any,
                                         const Columns& columns) {
   std::optional<PackedInput> packed;
-  // Columns of halves are widened once where the product, not reading them, is what takes time.
-  if (is_half(node.input_dtype(0)) && m > HalfRows::kMostRows && panels_are_best())
+  // Columns of 16 bits are widened once where the product, not reading them, is what takes time.
+  if (is_16bit_float(node.input_dtype(0)) && m > Rows16Bit::kMostRows && panels_are_best())
     packed = pack_panel_columns(node, m, any, columns);
-  if (!packed && (m <= HalfRows::kMostRows || panels_are_best()))
-    packed = pack_half_columns(node, columns);
+  if (!packed && (m <= Rows16Bit::kMostRows || panels_are_best()))
+    packed = pack_columns_16bit(node, columns);
   if (!packed) packed = pack_tile_columns(node, m, columns);
   // What is split on the way has more rows of tiles than vectors could make up for.
   if (packed || split_product_usable()) return packed;
@@ -72,7 +72,8 @@ std::optional<PackedInput> pack_columns(const SnapshotNode& node, int64_t m, boo
 }
 
 bool reads_packed(const PackedInput& packed, int64_t m) {
-  return !packed.recipe.starts_with(kHalfColumns) || m <= HalfRows::kMostRows || panels_are_best();
+  return !packed.recipe.starts_with(kColumns16Bit) || m <= Rows16Bit::kMostRows ||
+         panels_are_best();
 }
 
 Kernel packed_product(const PackedInput& packed, const SnapshotNode& node, int64_t m,

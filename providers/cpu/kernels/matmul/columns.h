@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Products with constant columns, which are packed once: for tiles (tiles.h) where the machine has
-// them, for vectors (panels.h), or in 16 bits (half_columns.h). Pure functions; thread-safe.
+// them, for vectors (panels.h), or in 16 bits (columns_16bit.h). Pure functions; thread-safe.
 #pragma once
 
 #include <cstdint>

@@ -11,13 +11,13 @@
 
 #include "providers/cpu/kernels/matmul/micro.h"
 #include "providers/cpu/kernels/matmul/panel_source.h"
-#include "providers/cpu/row/halves.h"
+#include "providers/cpu/row/float_16bit.h"
 #include "providers/cpu/row/load.h"
 #include "providers/cpu/row/run.h"
 
 namespace pfrt::cpu {
 
-// A tensor with strides; half types and small integers are widened on the way, zero points
+// A tensor with strides; 16-bit floats and small integers are widened on the way, zero points
 // subtracted.
 template <typename T>
 class StridedSource : public PanelSource<T> {
@@ -34,7 +34,7 @@ class StridedSource : public PanelSource<T> {
  private:
   const void* data_;
   LoadFn<T> load_;
-  WidenLinesFn widen_lines_;  // of halves to float
+  WidenLinesFn widen_lines_;  // of 16-bit floats to float
   int64_t offset_, outer_stride_, k_stride_;
   bool same_type_;
   const T* zero_ = nullptr;

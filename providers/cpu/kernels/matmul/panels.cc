@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
+#include "providers/cpu/kernels/matmul/columns_16bit.h"
 #include "providers/cpu/kernels/matmul/gemm.h"
-#include "providers/cpu/kernels/matmul/half_columns.h"
 #include "providers/cpu/row/ceil_div.h"
 
 namespace pfrt::cpu {
@@ -189,7 +189,7 @@ void PanelMatmul::multiply(const Run& run, const Task& t, const Block& block) co
   p.offsets = kOffsets;
   p.a_row = k_;
   p.chain = 1;
-  const Half half = panels_ == Panels::kFloat16 ? Half::kFloat16 : Half::kBfloat16;
+  const ColumnType type = panels_ == Panels::kFloat16 ? ColumnType::kFp16 : ColumnType::kBf16;
   p.b_panel = kPanel * (widens ? kPass : block.apart * k_);
   for (int64_t k = 0; k < k_;) {
     const int64_t left = k_ - k;
@@ -199,10 +199,10 @@ void PanelMatmul::multiply(const Run& run, const Task& t, const Block& block) co
     p.b = widens ? block.widened : run.packed<float>() + block.col * k_ + k * kPanel;
     if (widens) {
       const uint32_t* const from =
-          run.packed<uint32_t>() + block.col / kPanel * HalfPanel::lanes(k_);
+          run.packed<uint32_t>() + block.col / kPanel * Panel16Bit::lanes(k_);
       for (int64_t i = 0; i < block.panels; ++i)
-        HalfPanel::widen(half, from + i * HalfPanel::lanes(k_), k, depth,
-                         block.widened + i * p.b_panel);
+        Panel16Bit::widen(type, from + i * Panel16Bit::lanes(k_), k, depth,
+                          block.widened + i * p.b_panel);
     }
     const bool last = k + depth == k_;
     p.a = t.from + t.row * k_ + k;

@@ -2,8 +2,8 @@
 //
 // Products of float32 rows with constant columns in vectors (jit/panel_product.h): the columns are
 // packed to panels of 16 once, by the host; the rows are read where they lie. Columns that are kept
-// in 16 bits (half_columns.h) are widened to such panels on the way, as much at a time as
-// stays in the cache: the same bits as of float32 panels of them. Immutable; thread-safe.
+// in 16 bits (columns_16bit.h) are widened to such panels on the way, as much at a time as stays in
+// the cache: the same bits as of float32 panels of them. Immutable; thread-safe.
 #pragma once
 
 #include <cstdint>

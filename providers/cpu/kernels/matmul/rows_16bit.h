@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Products of a few float32 rows with constant columns in 16 bits (half_columns.h): such a
-// product takes as long as its columns take to read, and they are half as long. The rows are exact
-// and sums are float32. For AVX2 and up. Immutable; thread-safe.
+// Products of a few float32 rows with constant columns in 16 bits (columns_16bit.h): such a product
+// takes as long as its columns take to read, and they are half as long. The rows are exact and sums
+// are float32. For AVX2 and up. Immutable; thread-safe.
 #pragma once
 
 #include <cstdint>
 
+#include "providers/cpu/kernels/matmul/columns_16bit.h"
 #include "providers/cpu/kernels/matmul/constant_columns.h"
-#include "providers/cpu/kernels/matmul/half_columns.h"
 #include "providers/cpu/row/run.h"
 
 namespace pfrt::cpu {
 
-class HalfRows {
+class Rows16Bit {
  public:
   static constexpr int64_t kMostRows = 4;
   // Of |m| rows of k numbers side by side, kMostRows at most.
-  HalfRows(int64_t m, const Columns& columns, Half half);
+  Rows16Bit(int64_t m, const Columns& columns, ColumnType type);
 
   uint64_t scratch_bytes() const { return 0; }
   uint64_t shared_bytes() const { return 0; }
@@ -26,7 +26,7 @@ class HalfRows {
 
  private:
   int64_t m_, n_, k_;
-  Half half_;
+  ColumnType type_;
   int64_t task_cols_;
 };
 

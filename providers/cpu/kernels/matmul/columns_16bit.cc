@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "providers/cpu/kernels/matmul/half_columns.h"
+#include "providers/cpu/kernels/matmul/columns_16bit.h"
 
 #include <algorithm>
 #include <bit>
@@ -8,12 +8,12 @@
 #include "core/base/half.h"
 #include "providers/cpu/isa/isa.h"
 #include "providers/cpu/kernels/matmul/gemm.h"
-#include "providers/cpu/row/halves.h"
+#include "providers/cpu/row/float_16bit.h"
 
 namespace pfrt::cpu {
 namespace {
 
-constexpr int64_t kPanel = HalfPanel::kColumns;
+constexpr int64_t kPanel = Panel16Bit::kColumns;
 
 __attribute__((target("avx2"))) void round_pairs(const float* even, const float* odd,
                                                  uint32_t* to) {
@@ -21,7 +21,7 @@ __attribute__((target("avx2"))) void round_pairs(const float* even, const float*
     to[j] = float_to_bfloat16(even[j]) | static_cast<uint32_t>(float_to_bfloat16(odd[j])) << 16;
 }
 
-void pack(const Columns& c, pfrt_dtype dtype, Half half, const void* source, uint32_t* to) {
+void pack(const Columns& c, pfrt_dtype dtype, ColumnType type, const void* source, uint32_t* to) {
   constexpr float kNothing[kPanel] = {};
   const StridedSource<float> columns(source, dtype, 0, c.outer_stride, c.k_stride);
   const NarrowFn narrow = narrow_fn(PFRT_DTYPE_FLOAT16);
@@ -32,12 +32,12 @@ void pack(const Columns& c, pfrt_dtype dtype, Half half, const void* source, uin
     for (int64_t first = 0; first < c.n; first += kPanel) {
       const int64_t depth = std::min(rows, c.k - k);
       columns.pack(block.data(), kPanel, first, std::min(kPanel, c.n - first), k, depth);
-      uint32_t* const pairs = to + first / kPanel * HalfPanel::lanes(c.k) + k / 2 * kPanel;
+      uint32_t* const pairs = to + first / kPanel * Panel16Bit::lanes(c.k) + k / 2 * kPanel;
       for (int64_t i = 0; i < depth; i += 2) {
         const float* const even = block.data() + i * kPanel;
         const float* const odd = i + 1 < depth ? even + kPanel : kNothing;
         uint32_t* const pair = pairs + i / 2 * kPanel;
-        if (half == Half::kBfloat16) {
+        if (type == ColumnType::kBf16) {
           round_pairs(even, odd, pair);
         } else {
           uint16_t* const numbers = reinterpret_cast<uint16_t*>(pair);
@@ -50,36 +50,37 @@ void pack(const Columns& c, pfrt_dtype dtype, Half half, const void* source, uin
 
 }  // namespace
 
-Half half_of(const SnapshotNode& node) {
-  return node.input_dtype(0) == PFRT_DTYPE_FLOAT16 ? Half::kFloat16 : Half::kBfloat16;
+ColumnType column_type(const SnapshotNode& node) {
+  return node.input_dtype(0) == PFRT_DTYPE_FLOAT16 ? ColumnType::kFp16 : ColumnType::kBf16;
 }
 
-std::optional<PackedInput> pack_half_columns(const SnapshotNode& node, const Columns& c) {
+std::optional<PackedInput> pack_columns_16bit(const SnapshotNode& node, const Columns& c) {
   // Fewer columns than a panel would be padded to what their float32 numbers take.
-  constexpr int64_t kLeastNumbers = 64 << 10, kLeastColumns = kPanel, kLeastOfHalves = 8;
+  constexpr int64_t kLeastNumbers = 64 << 10, kLeastColumns = kPanel, kLeastOf16Bit = 8;
   const pfrt_dtype dtype = node.input_dtype(0);
   if (isa() < Isa::kAvx2 || node.input_dtype(1) != dtype || !node.is_constant(1) || c.k < 1)
     return std::nullopt;
-  if (is_half(dtype) ? c.n < kLeastOfHalves
-                     : dtype != PFRT_DTYPE_FLOAT32 || node.precision() != Precision::kBfloat16 ||
-                           c.n < kLeastColumns || c.n * c.k < kLeastNumbers)
+  if (is_16bit_float(dtype)
+          ? c.n < kLeastOf16Bit
+          : dtype != PFRT_DTYPE_FLOAT32 || node.precision() != Precision::kBfloat16 ||
+                c.n < kLeastColumns || c.n * c.k < kLeastNumbers)
     return std::nullopt;
   PackedInput packed;
   packed.input = 1;
-  packed.recipe = message(kHalfColumns, dtype_name(dtype), "/pairs/", kPanel, "/", c.n, "x", c.k,
+  packed.recipe = message(kColumns16Bit, dtype_name(dtype), "/pairs/", kPanel, "/", c.n, "x", c.k,
                           "/", c.outer_stride, "/", c.k_stride);
-  packed.bytes = static_cast<uint64_t>(((c.n + kPanel - 1) / kPanel) * HalfPanel::lanes(c.k)) *
+  packed.bytes = static_cast<uint64_t>(((c.n + kPanel - 1) / kPanel) * Panel16Bit::lanes(c.k)) *
                  sizeof(uint32_t);
-  packed.pack = [c, dtype, half = half_of(node)](const void* source, void* out) {
-    pack(c, dtype, half, source, static_cast<uint32_t*>(out));
+  packed.pack = [c, dtype, type = column_type(node)](const void* source, void* out) {
+    pack(c, dtype, type, source, static_cast<uint32_t*>(out));
   };
   return packed;
 }
 
-__attribute__((target("avx2"))) void HalfPanel::widen(Half half, const uint32_t* panel, int64_t k0,
-                                                      int64_t depth, float* to) {
+__attribute__((target("avx2"))) void Panel16Bit::widen(ColumnType type, const uint32_t* panel,
+                                                       int64_t k0, int64_t depth, float* to) {
   const uint32_t* pairs = panel + k0 / 2 * kColumns;
-  if (half == Half::kFloat16)
+  if (type == ColumnType::kFp16)
     return widen_fn(PFRT_DTYPE_FLOAT16)(reinterpret_cast<const uint16_t*>(pairs), to,
                                         depth * kColumns);
   for (int64_t i = 0; i < depth; i += 2, pairs += kColumns, to += 2 * kColumns)

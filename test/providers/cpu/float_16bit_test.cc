@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Lines of float16 and bfloat16 have the bits of single conversions, and touch nothing else.
-#include "providers/cpu/row/halves.h"
+#include "providers/cpu/row/float_16bit.h"
 
 #include <gtest/gtest.h>
 
@@ -25,7 +25,7 @@ struct Type {
 constexpr Type kTypes[] = {{PFRT_DTYPE_FLOAT16, float16_to_float, float_to_float16},
                            {PFRT_DTYPE_BFLOAT16, bfloat16_to_float, float_to_bfloat16}};
 
-TEST(Halves, every_number_is_widened_as_one_is) {
+TEST(Float16Bit, every_number_is_widened_as_one_is) {
   std::vector<uint16_t> in(0x10000);
   std::iota(in.begin(), in.end(), uint16_t{0});
   std::vector<float> out(in.size());
@@ -37,7 +37,7 @@ TEST(Halves, every_number_is_widened_as_one_is) {
   }
 }
 
-TEST(Halves, numbers_are_rounded_as_one_is) {
+TEST(Float16Bit, numbers_are_rounded_as_one_is) {
   std::mt19937 random(1);
   std::vector<float> in;
   for (uint32_t high = 0; high < 0x10000; ++high)
@@ -53,25 +53,25 @@ TEST(Halves, numbers_are_rounded_as_one_is) {
   }
 }
 
-TEST(Halves, lines_of_any_length_stay_in_their_memory) {
+TEST(Float16Bit, lines_of_any_length_stay_in_their_memory) {
   for (const Type& type : kTypes)
     for (size_t n = 0; n <= 33; ++n)
       for (const Placed placed : {Placed::kAtEnd, Placed::kAtStart}) {
-        Guarded halves(n * sizeof(uint16_t), placed, sizeof(uint16_t));
+        Guarded memory(n * sizeof(uint16_t), placed, sizeof(uint16_t));
         Guarded floats(n * sizeof(float), placed, sizeof(float));
-        auto* const half = reinterpret_cast<uint16_t*>(halves.data());
+        auto* const short_floats = reinterpret_cast<uint16_t*>(memory.data());
         auto* const wide = reinterpret_cast<float*>(floats.data());
-        for (size_t i = 0; i < n; ++i) half[i] = type.narrow(static_cast<float>(i) - 7.5f);
-        cpu::widen_fn(type.dtype)(half, wide, static_cast<int64_t>(n));
-        for (size_t i = 0; i < n; ++i) ASSERT_EQ(wide[i], type.widen(half[i])) << n;
-        const std::vector<uint16_t> before(half, half + n);
-        for (size_t i = 0; i < n; ++i) half[i] = 0;
-        cpu::narrow_fn(type.dtype)(wide, half, static_cast<int64_t>(n));
-        ASSERT_EQ(std::vector<uint16_t>(half, half + n), before) << n;
+        for (size_t i = 0; i < n; ++i) short_floats[i] = type.narrow(static_cast<float>(i) - 7.5f);
+        cpu::widen_fn(type.dtype)(short_floats, wide, static_cast<int64_t>(n));
+        for (size_t i = 0; i < n; ++i) ASSERT_EQ(wide[i], type.widen(short_floats[i])) << n;
+        const std::vector<uint16_t> before(short_floats, short_floats + n);
+        for (size_t i = 0; i < n; ++i) short_floats[i] = 0;
+        cpu::narrow_fn(type.dtype)(wide, short_floats, static_cast<int64_t>(n));
+        ASSERT_EQ(std::vector<uint16_t>(short_floats, short_floats + n), before) << n;
       }
 }
 
-TEST(Halves, other_types_have_no_lines) {
+TEST(Float16Bit, other_types_have_no_lines) {
   EXPECT_EQ(cpu::widen_fn(PFRT_DTYPE_FLOAT32), nullptr);
   EXPECT_EQ(cpu::narrow_fn(PFRT_DTYPE_INT16), nullptr);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "providers/cpu/kernels/matmul/half_rows.h"
+#include "providers/cpu/kernels/matmul/rows_16bit.h"
 
 #include <immintrin.h>
 
@@ -10,7 +10,7 @@
 namespace pfrt::cpu {
 namespace {
 
-constexpr int64_t kPanel = HalfPanel::kColumns, kLanes = 8;
+constexpr int64_t kPanel = Panel16Bit::kColumns, kLanes = 8;
 constexpr int64_t kVectors = kPanel / kLanes;
 constexpr int64_t kMostPanels = 4;  // read side by side
 constexpr int64_t kBlock = 64;      // k summed apart, which keeps errors small
@@ -18,9 +18,9 @@ constexpr int64_t kAhead = 2048;    // bytes
 constexpr int64_t kLeastTaskBytes = 32 << 10, kTaskBytes = 512 << 10, kWantedTasks = 8;
 
 // Eight columns of the even or the odd k, as float32.
-template <Half kHalf, bool kOdd>
+template <ColumnType kType, bool kOdd>
 __attribute__((target("avx2,fma,f16c"))) inline __m256 widened(const uint32_t* pairs, int64_t at) {
-  if constexpr (kHalf == Half::kFloat16) {
+  if constexpr (kType == ColumnType::kFp16) {
     const uint16_t* const numbers = reinterpret_cast<const uint16_t*>(pairs) + (kOdd ? kPanel : 0);
     return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(numbers + at)));
   } else {
@@ -30,7 +30,7 @@ __attribute__((target("avx2,fma,f16c"))) inline __m256 widened(const uint32_t* p
   }
 }
 
-template <Half kHalf, int R, int P, bool kOdd>
+template <ColumnType kType, int R, int P, bool kOdd>
 __attribute__((target("avx2,fma,f16c"))) inline void add_products(const float* a, int64_t lda,
                                                                   const uint32_t* b, int64_t ldb,
                                                                   __m256 (&sum)[R][P * kVectors]) {
@@ -38,7 +38,7 @@ __attribute__((target("avx2,fma,f16c"))) inline void add_products(const float* a
   __m256 column[V];
 #pragma GCC unroll 16
   for (int v = 0; v < V; ++v)
-    column[v] = widened<kHalf, kOdd>(b + v / kVectors * ldb, v % kVectors * kLanes);
+    column[v] = widened<kType, kOdd>(b + v / kVectors * ldb, v % kVectors * kLanes);
 #pragma GCC unroll 16
   for (int r = 0; r < R; ++r) {
     const __m256 x = _mm256_broadcast_ss(a + r * lda + kOdd);
@@ -49,7 +49,7 @@ __attribute__((target("avx2,fma,f16c"))) inline void add_products(const float* a
 
 // c[r * kMostPanels * kPanel + j] (+)= sum over k < kn of a[r * lda + k] * column j, for R rows and
 // the columns of P panels |ldb| lanes apart: a chain in the order of k, whatever R and P are.
-template <Half kHalf, int R, int P>
+template <ColumnType kType, int R, int P>
 __attribute__((target("avx2,fma,f16c"))) void multiply(int64_t kn, const float* a, int64_t lda,
                                                        const uint32_t* b, int64_t ldb, float* c,
                                                        bool accumulate) {
@@ -67,10 +67,10 @@ __attribute__((target("avx2,fma,f16c"))) void multiply(int64_t kn, const float* 
       for (int p = 0; p < P; ++p)
         _mm_prefetch(reinterpret_cast<const char*>(b + p * ldb) + kAhead, _MM_HINT_T0);
     }
-    add_products<kHalf, R, P, false>(a + k, lda, b, ldb, sum);
-    add_products<kHalf, R, P, true>(a + k, lda, b, ldb, sum);
+    add_products<kType, R, P, false>(a + k, lda, b, ldb, sum);
+    add_products<kType, R, P, true>(a + k, lda, b, ldb, sum);
   }
-  if (k < kn) add_products<kHalf, R, P, false>(a + k, lda, b, ldb, sum);
+  if (k < kn) add_products<kType, R, P, false>(a + k, lda, b, ldb, sum);
 #pragma GCC unroll 16
   for (int r = 0; r < R; ++r)
 #pragma GCC unroll 16
@@ -88,28 +88,28 @@ struct Form {
   int64_t panels;
   Multiply several, one;
 };
-template <Half kHalf>
-constexpr Form kForms[HalfRows::kMostRows] = {{4, multiply<kHalf, 1, 4>, multiply<kHalf, 1, 1>},
-                                              {2, multiply<kHalf, 2, 2>, multiply<kHalf, 2, 1>},
-                                              {1, multiply<kHalf, 3, 1>, multiply<kHalf, 3, 1>},
-                                              {1, multiply<kHalf, 4, 1>, multiply<kHalf, 4, 1>}};
+template <ColumnType kType>
+constexpr Form kForms[Rows16Bit::kMostRows] = {{4, multiply<kType, 1, 4>, multiply<kType, 1, 1>},
+                                               {2, multiply<kType, 2, 2>, multiply<kType, 2, 1>},
+                                               {1, multiply<kType, 3, 1>, multiply<kType, 3, 1>},
+                                               {1, multiply<kType, 4, 1>, multiply<kType, 4, 1>}};
 
 }  // namespace
 
-HalfRows::HalfRows(int64_t m, const Columns& columns, Half half)
-    : m_(m), n_(columns.n), k_(columns.k), half_(half) {
+Rows16Bit::Rows16Bit(int64_t m, const Columns& columns, ColumnType type)
+    : m_(m), n_(columns.n), k_(columns.k), type_(type) {
   constexpr int64_t kWide = kMostPanels * kPanel;
   const int64_t wide_bytes =
-      kMostPanels * HalfPanel::lanes(k_) * static_cast<int64_t>(sizeof(uint32_t));
+      kMostPanels * Panel16Bit::lanes(k_) * static_cast<int64_t>(sizeof(uint32_t));
   const int64_t wanted = ceil_div(n_, kWide) * wide_bytes / kWantedTasks;
   task_cols_ = ceil_div(std::clamp(wanted, kLeastTaskBytes, kTaskBytes), wide_bytes) * kWide;
 }
 
-void HalfRows::run(const Run& run, const Finish& finish) const {
+void Rows16Bit::run(const Run& run, const Finish& finish) const {
   if (m_ <= 0) return;
   const Form& form =
-      (half_ == Half::kFloat16 ? kForms<Half::kFloat16> : kForms<Half::kBfloat16>)[m_ - 1];
-  const int64_t lanes = HalfPanel::lanes(k_);
+      (type_ == ColumnType::kFp16 ? kForms<ColumnType::kFp16> : kForms<ColumnType::kBf16>)[m_ - 1];
+  const int64_t lanes = Panel16Bit::lanes(k_);
   run.blocks(n_, task_cols_, [&](int64_t begin, int64_t end) {
     float* const out = run.output<float>(0);
     alignas(32) float sums[kMostRows * kMostPanels * kPanel];

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Lines of float16 and bfloat16 to and from float32, 8 at a time where the machine can: what
-// core/base/half.h does for one number, with the same bits. Pure functions over the caller's
+// Arrays of float16 and bfloat16 to and from float32, 8 elements at a time where the machine can:
+// what core/base/half.h does for one number, with the same bits. Pure functions over the caller's
 // memory; thread-safe.
 #pragma once
 
@@ -11,16 +11,16 @@
 
 namespace pfrt::cpu {
 
-constexpr bool is_half(pfrt_dtype dtype) {
+constexpr bool is_16bit_float(pfrt_dtype dtype) {
   return dtype == PFRT_DTYPE_FLOAT16 || dtype == PFRT_DTYPE_BFLOAT16;
 }
 
-// |n| numbers. In and out do not overlap.
+// |n| elements. In and out do not overlap.
 using WidenFn = void (*)(const uint16_t* in, float* out, int64_t n);
 // Rounded to nearest even.
 using NarrowFn = void (*)(const float* in, uint16_t* out, int64_t n);
 
-// |lines| of them, |in_pitch| and |out_pitch| elements apart.
+// |lines| times |n| elements; lines begin |in_pitch| and |out_pitch| elements apart.
 using WidenLinesFn = void (*)(const uint16_t* in, int64_t in_pitch, float* out, int64_t out_pitch,
                               int64_t lines, int64_t n);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "providers/cpu/row/halves.h"
+#include "providers/cpu/row/float_16bit.h"
 
 #include <immintrin.h>
 
@@ -47,30 +47,30 @@ struct Bfloat16 {
   }
 };
 
-template <typename Half>
+template <typename Type>
 PFRT_AVX2_F16C inline void widen_vectors(const uint16_t* in, float* out, int64_t n) {
   int64_t i = 0;
   for (; i + kLanes <= n; i += kLanes)
     _mm256_storeu_ps(out + i,
-                     Half::widened(_mm_loadu_si128(reinterpret_cast<const __m128i*>(in + i))));
+                     Type::widened(_mm_loadu_si128(reinterpret_cast<const __m128i*>(in + i))));
   if (i == n) return;
   alignas(16) uint16_t last[kLanes] = {};
   alignas(32) float wide[kLanes];
   std::copy(in + i, in + n, last);
-  _mm256_store_ps(wide, Half::widened(_mm_load_si128(reinterpret_cast<const __m128i*>(last))));
+  _mm256_store_ps(wide, Type::widened(_mm_load_si128(reinterpret_cast<const __m128i*>(last))));
   std::copy_n(wide, n - i, out + i);
 }
 
-template <typename Half>
+template <typename Type>
 PFRT_AVX2_F16C void narrow_vectors(const float* in, uint16_t* out, int64_t n) {
   int64_t i = 0;
   for (; i + kLanes <= n; i += kLanes)
-    _mm_storeu_si128(reinterpret_cast<__m128i*>(out + i), Half::narrowed(_mm256_loadu_ps(in + i)));
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(out + i), Type::narrowed(_mm256_loadu_ps(in + i)));
   if (i == n) return;
   alignas(32) float last[kLanes] = {};
   alignas(16) uint16_t narrow[kLanes];
   std::copy(in + i, in + n, last);
-  _mm_store_si128(reinterpret_cast<__m128i*>(narrow), Half::narrowed(_mm256_load_ps(last)));
+  _mm_store_si128(reinterpret_cast<__m128i*>(narrow), Type::narrowed(_mm256_load_ps(last)));
   std::copy_n(narrow, n - i, out + i);
 }
 
@@ -80,10 +80,10 @@ void widen_lines_plainly(const uint16_t* in, int64_t in_pitch, float* out, int64
   for (; lines > 0; --lines, in += in_pitch, out += out_pitch) widen_plainly<widen>(in, out, n);
 }
 
-template <typename Half>
+template <typename Type>
 PFRT_AVX2_F16C void widen_line_vectors(const uint16_t* in, int64_t in_pitch, float* out,
                                        int64_t out_pitch, int64_t lines, int64_t n) {
-  for (; lines > 0; --lines, in += in_pitch, out += out_pitch) widen_vectors<Half>(in, out, n);
+  for (; lines > 0; --lines, in += in_pitch, out += out_pitch) widen_vectors<Type>(in, out, n);
 }
 
 // Asked once a process: both ways give the same bits.
@@ -95,21 +95,21 @@ bool have_vectors() {
 }  // namespace
 
 WidenFn widen_fn(pfrt_dtype dtype) {
-  if (!is_half(dtype)) return nullptr;
+  if (!is_16bit_float(dtype)) return nullptr;
   if (dtype == PFRT_DTYPE_FLOAT16)
     return have_vectors() ? widen_vectors<Float16> : widen_plainly<float16_to_float>;
   return have_vectors() ? widen_vectors<Bfloat16> : widen_plainly<bfloat16_to_float>;
 }
 
 WidenLinesFn widen_lines_fn(pfrt_dtype dtype) {
-  if (!is_half(dtype)) return nullptr;
+  if (!is_16bit_float(dtype)) return nullptr;
   if (dtype == PFRT_DTYPE_FLOAT16)
     return have_vectors() ? widen_line_vectors<Float16> : widen_lines_plainly<float16_to_float>;
   return have_vectors() ? widen_line_vectors<Bfloat16> : widen_lines_plainly<bfloat16_to_float>;
 }
 
 NarrowFn narrow_fn(pfrt_dtype dtype) {
-  if (!is_half(dtype)) return nullptr;
+  if (!is_16bit_float(dtype)) return nullptr;
   if (dtype == PFRT_DTYPE_FLOAT16)
     return have_vectors() ? narrow_vectors<Float16> : narrow_plainly<float_to_float16>;
   return have_vectors() ? narrow_vectors<Bfloat16> : narrow_plainly<float_to_bfloat16>;

@@ -17,23 +17,23 @@
 
 namespace pfrt::cpu {
 
-inline constexpr std::string_view kHalfColumns = "half_columns/";  // how its recipe begins
+inline constexpr std::string_view kColumns16Bit = "columns_16bit/";  // how its recipe begins
 
-enum class Half : uint8_t { kBfloat16, kFloat16 };
+enum class ColumnType : uint8_t { kBf16, kFp16 };
 // What the columns of the node are packed to, if they are.
-Half half_of(const SnapshotNode& node);
+ColumnType column_type(const SnapshotNode& node);
 
 // What |columns|, input 1 of the node, are packed to where its type or precision allows 16 bits;
 // nothing where they are too few to gain by it.
-std::optional<PackedInput> pack_half_columns(const SnapshotNode& node, const Columns& columns);
+std::optional<PackedInput> pack_columns_16bit(const SnapshotNode& node, const Columns& columns);
 
-struct HalfPanel {
+struct Panel16Bit {
   static constexpr int64_t kColumns = 16;
   // From a panel to the next.
   static constexpr int64_t lanes(int64_t k) { return kColumns * ((k + 1) / 2); }
   // k [k0, k0 + depth) of a panel in float32, 16 columns a k, to |to|; k0 is even. An odd depth
   // may write one k more.
-  static void widen(Half half, const uint32_t* panel, int64_t k0, int64_t depth, float* to);
+  static void widen(ColumnType type, const uint32_t* panel, int64_t k0, int64_t depth, float* to);
 };
 
 }  // namespace pfrt::cpu

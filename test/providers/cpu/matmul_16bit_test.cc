@@ -17,10 +17,10 @@
 namespace pfrt::test {
 namespace {
 
-constexpr pfrt_dtype kHalves[] = {PFRT_DTYPE_FLOAT16, PFRT_DTYPE_BFLOAT16};
+constexpr pfrt_dtype k16BitFloats[] = {PFRT_DTYPE_FLOAT16, PFRT_DTYPE_BFLOAT16};
 constexpr uint32_t kRows = 0, kColumns = 1, kAdded = 2;  // values
 
-class HalfProducts : public testing::Test {
+class Matmul16Bit : public testing::Test {
  protected:
   void SetUp() override {
     if (cpu::isa() < cpu::Isa::kAvx2) GTEST_SKIP() << "the machine, or PFRT_ISA, has no AVX2";
@@ -73,7 +73,7 @@ struct Product {
           exact += term;
           size += std::fabs(term);
         }
-        // Chains of 64, then one of their sums; halves below the normal range have units of 2^-25.
+        // Chains of 64, then one of their sums; float16 below the normal range have units of 2^-25.
         const double roundings = 64.0 + 4 + static_cast<double>(k) / 64;
         ASSERT_NEAR(got[static_cast<size_t>(i * n + j)], exact,
                     (1 + 0x1p-12) * epsilon(dtype) * std::fabs(exact) + 0x1p-25 +
@@ -91,9 +91,9 @@ struct Product {
   }
 };
 
-TEST_F(HalfProducts, are_rounded_once) {
+TEST_F(Matmul16Bit, are_rounded_once) {
   Random random(5);
-  for (const pfrt_dtype dtype : kHalves)
+  for (const pfrt_dtype dtype : k16BitFloats)
     for (uint64_t seed = 0; seed < 48; ++seed) {
       const int64_t m = seed % 3 == 0 ? random.from_to(5, 140) : random.from_to(1, 5);
       const int64_t n = random.from_to(8, random.once_in(2) ? 40 : 300);
@@ -106,8 +106,8 @@ TEST_F(HalfProducts, are_rounded_once) {
     }
 }
 
-TEST_F(HalfProducts, of_one_session_take_any_number_of_rows) {
-  for (const pfrt_dtype dtype : kHalves)
+TEST_F(Matmul16Bit, of_one_session_take_any_number_of_rows) {
+  for (const pfrt_dtype dtype : k16BitFloats)
     for (uint64_t seed = 0; seed < 4; ++seed) {
       std::vector<Graph> graphs;
       std::vector<Product> products;
@@ -130,8 +130,8 @@ TEST_F(HalfProducts, of_one_session_take_any_number_of_rows) {
     }
 }
 
-TEST_F(HalfProducts, have_the_same_bits_on_any_number_of_threads) {
-  for (const pfrt_dtype dtype : kHalves)
+TEST_F(Matmul16Bit, have_the_same_bits_on_any_number_of_threads) {
+  for (const pfrt_dtype dtype : k16BitFloats)
     for (const int64_t m : {1, 3, 200}) {
       const Product p(dtype, m, 1003, 517, static_cast<uint64_t>(m));
       const GraphOutcome alone = p.run(1);
@@ -141,7 +141,7 @@ TEST_F(HalfProducts, have_the_same_bits_on_any_number_of_threads) {
 }
 
 // float16 ends at 65504: sums go beyond, results are infinite or come back.
-TEST_F(HalfProducts, sums_may_leave_the_range) {
+TEST_F(Matmul16Bit, sums_may_leave_the_range) {
   for (const int64_t m : {2, 9}) {
     Product p(PFRT_DTYPE_FLOAT16, m, 16, 96, 0);
     for (int64_t l = 0; l < p.k; ++l) {
@@ -165,10 +165,10 @@ TEST_F(HalfProducts, sums_may_leave_the_range) {
   }
 }
 
-// What Winograd's sums cannot tell is computed again from the weights, which are halves too.
-TEST_F(HalfProducts, convolutions_keep_what_is_not_finite_where_it_is_seen) {
+// What Winograd's sums cannot tell is computed again from the weights, which have 16 bits too.
+TEST_F(Matmul16Bit, convolutions_keep_what_is_not_finite_where_it_is_seen) {
   constexpr int64_t kChannels = 64, kSide = 9;
-  for (const pfrt_dtype dtype : kHalves) {
+  for (const pfrt_dtype dtype : k16BitFloats) {
     Random random(3);
     Case c;
     c.inputs = {random.data(dtype, {1, kChannels, kSide, kSide}),
