@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 //   rdi  A                  r9   next offset of A        rsi  B, next chunk
-//   rbx, r12, r13  planes of the chunk of A              r14, r15, rbp  their second tiles
-//   r11  bytes from row to row of A      r8   from plane to plane     r10  to the second tile
+//   rbx, r12, r13  terms of the chunk of A              r14, r15, rbp  their second tiles
+//   r11  bytes from row to row of A      r8   from term to term     r10  to the second tile
 //   rdx  chunks left        rax  bytes of a row of a tile   rcx  what is fetched next
 //   tmm0-3 sums by tile row and column, tmm4-5 of A, tmm6-7 of B
 #include "providers/cpu/jit/tile_product.h"
@@ -20,17 +20,17 @@
 namespace pfrt::cpu {
 namespace {
 
-struct Term {
-  int a, b;  // planes
+struct TermPair {
+  int a, b;  // terms
 };
 
-// What is summed before the product of the first planes, by the number of planes; each shares a
-// plane with the one before. A sum is rounded at each step as its size is then: these sums are
-// small, so that only the last ones are rounded where it tells.
-constexpr Term kOfTwo[] = {{1, 0}, {0, 1}};
-constexpr Term kOfThree[] = {{2, 0}, {1, 0}, {1, 1}, {0, 1}, {0, 2}};
-constexpr std::span<const Term> kSmall[] = {{}, kOfTwo, kOfThree};
-constexpr Term kLargest[] = {{0, 0}};
+// What is summed before the product of the first terms, by the number of terms; each shares a term
+// with the one before. A sum is rounded at each step as its size is then: these sums are small, so
+// that only the last ones are rounded where it tells.
+constexpr TermPair kOfTwo[] = {{1, 0}, {0, 1}};
+constexpr TermPair kOfThree[] = {{2, 0}, {1, 0}, {1, 1}, {0, 1}, {0, 2}};
+constexpr std::span<const TermPair> kSmall[] = {{}, kOfTwo, kOfThree};
+constexpr TermPair kLargest[] = {{0, 0}};
 
 // 64 bytes that ldtilecfg takes: palette 1, eight tiles of 16 rows of 64 bytes.
 struct alignas(64) Palette {
@@ -53,10 +53,10 @@ class Generator final : public Xbyak::CodeGenerator {
  public:
   Generator() : CodeGenerator(kCapacity, code_pages) {}
 
-  const uint8_t* write_product(int planes, int rows, int cols) {
+  const uint8_t* write_product(int terms, int rows, int cols) {
     align(64);
     const uint8_t* const code = getCurr();
-    product(planes, rows, cols);
+    product(terms, rows, cols);
     return code;
   }
   const uint8_t* write_configure() {
@@ -83,11 +83,11 @@ class Generator final : public Xbyak::CodeGenerator {
       for (int c = 0; c < cols; ++c) fn(r, c);
   }
 
-  // All chunks, the products of |terms|. The stack holds the step ahead and the arguments.
-  void sweep(std::span<const Term> terms, int planes, int rows, int cols) {
-    const Xbyak::Reg64 of_a[2][TileProduct::kMostPlanes] = {{rbx, r12, r13}, {r14, r15, rbp}};
+  // All chunks, the products of |pairs|. The stack holds the step ahead and the arguments.
+  void sweep(std::span<const TermPair> pairs, int terms, int rows, int cols) {
+    const Xbyak::Reg64 of_a[2][TileProduct::kMostTerms] = {{rbx, r12, r13}, {r14, r15, rbp}};
     int used = 0;
-    for (const Term& term : terms) used = std::max(used, term.a + 1);
+    for (const TermPair& pair : pairs) used = std::max(used, pair.a + 1);
     mov(rdi, ptr[rsp + 8]);
     mov(r9, ptr[rdi + offsetof(Blocks, a_chunks)]);
     mov(rsi, ptr[rdi + offsetof(Blocks, b)]);
@@ -100,40 +100,40 @@ class Generator final : public Xbyak::CodeGenerator {
     add(of_a[0][0], rdi);
     for (int p = 1; p < used; ++p) lea(of_a[0][p], ptr[of_a[0][p - 1] + r8]);
     for (int p = 0; rows == 2 && p < used; ++p) lea(of_a[1][p], ptr[of_a[0][p] + r10]);
-    Term held{-1, -1};
-    for (const Term& term : terms) {
+    TermPair held{-1, -1};
+    for (const TermPair& pair : pairs) {
       each(rows, cols, [&](int r, int c) {
-        if (c == 0 && term.a != held.a) tileloadd(tile_a(r), ptr[of_a[r][term.a] + r11]);
-        if (r == 0 && term.b != held.b)
-          tileloadd(tile_b(c), ptr[rsi + rax + (term.b * cols + c) * int(TileProduct::kTileBytes)]);
+        if (c == 0 && pair.a != held.a) tileloadd(tile_a(r), ptr[of_a[r][pair.a] + r11]);
+        if (r == 0 && pair.b != held.b)
+          tileloadd(tile_b(c), ptr[rsi + rax + (pair.b * cols + c) * int(TileProduct::kTileBytes)]);
         tdpbf16ps(sum(r, c), tile_a(r), tile_b(c));
         for (int line = 0; line < kLinesAhead; ++line) {
           prefetcht1(ptr[rcx]);
           add(rcx, ptr[rsp]);
         }
       });
-      held = term;
+      held = pair;
     }
     add(r9, 8);
-    add(rsi, planes * cols * int(TileProduct::kTileBytes));
+    add(rsi, terms * cols * int(TileProduct::kTileBytes));
     dec(rdx);
     jnz(loop, T_NEAR);
   }
 
-  void product(int planes, int rows, int cols) {
+  void product(int terms, int rows, int cols) {
     const Xbyak::Reg64 saved[] = {rbx, rbp, r12, r13, r14, r15};
     for (const Xbyak::Reg64& reg : saved) push(reg);
     push(rdi);
     mov(r11, ptr[rdi + offsetof(Blocks, a_row_bytes)]);
-    mov(r8, ptr[rdi + offsetof(Blocks, a_plane_bytes)]);
+    mov(r8, ptr[rdi + offsetof(Blocks, a_term_bytes)]);
     mov(rcx, ptr[rdi + offsetof(Blocks, ahead)]);
     push(qword[rdi + offsetof(Blocks, ahead_step)]);
     mov(r10, r11);
     shl(r10, 4);
     mov(eax, 64);
     each(rows, cols, [&](int r, int c) { tilezero(sum(r, c)); });
-    if (planes > 1) sweep(kSmall[planes - 1], planes, rows, cols);
-    sweep(kLargest, planes, rows, cols);
+    if (terms > 1) sweep(kSmall[terms - 1], terms, rows, cols);
+    sweep(kLargest, terms, rows, cols);
     pop(rdi);
     pop(rdi);
     mov(rcx, ptr[rdi + offsetof(Blocks, c)]);
@@ -168,31 +168,31 @@ class TileProductSet {
   TileProductSet() {
     Xbyak::ClearError();
     Generator generator;
-    const uint8_t* code[4 * TileProduct::kMostPlanes + 1];  // and where the last one ends
-    for (int planes = 1; planes <= TileProduct::kMostPlanes; ++planes)
+    const uint8_t* code[4 * TileProduct::kMostTerms + 1];  // and where the last one ends
+    for (int terms = 1; terms <= TileProduct::kMostTerms; ++terms)
       for (int i = 0; i < 4; ++i) {
-        const uint8_t*& at = code[4 * (planes - 1) + i];
-        at = generator.write_product(planes, i / 2 + 1, i % 2 + 1);
-        products_[planes - 1].code_[i / 2][i % 2] = as_function<TileProduct::Code>(at);
+        const uint8_t*& at = code[4 * (terms - 1) + i];
+        at = generator.write_product(terms, i / 2 + 1, i % 2 + 1);
+        products_[terms - 1].code_[i / 2][i % 2] = as_function<TileProduct::Code>(at);
       }
-    code[4 * TileProduct::kMostPlanes] = generator.getCurr();
+    code[4 * TileProduct::kMostTerms] = generator.getCurr();
     const auto configure = as_function<void (*)(const void*)>(generator.write_configure());
     const auto release = as_function<void (*)()>(generator.write_release());
     for (TileProduct& product : products_)
       product.configure_ = configure, product.release_ = release;
     written_ = seal(generator);
     // Without memory of the heap: pages that were sealed cannot be written again after a failure.
-    for (int i = 0; written_ && i < 4 * TileProduct::kMostPlanes; ++i) {
+    for (int i = 0; written_ && i < 4 * TileProduct::kMostTerms; ++i) {
       char name[64];
-      std::snprintf(name, sizeof name, "tile_product_%d_planes_%dx%d", i / 4 + 1, i / 2 % 2 + 1,
+      std::snprintf(name, sizeof name, "tile_product_%d_terms_%dx%d", i / 4 + 1, i / 2 % 2 + 1,
                     i % 2 + 1);
       publish(name, code[i], static_cast<size_t>(code[i + 1] - code[i]));
     }
   }
-  const TileProduct* get(int planes) const { return written_ ? &products_[planes - 1] : nullptr; }
+  const TileProduct* get(int terms) const { return written_ ? &products_[terms - 1] : nullptr; }
 
  private:
-  TileProduct products_[TileProduct::kMostPlanes];
+  TileProduct products_[TileProduct::kMostTerms];
   bool written_ = false;  // and could be made executable
 };
 
@@ -200,15 +200,15 @@ TileProduct::Scope::Scope(const TileProduct& product) : product_(product) {
   product.configure_(&kPalette);
 }
 
-int64_t TileProduct::bytes_ahead(int planes, int64_t row_tiles, int64_t col_tiles, int64_t chunks) {
-  const auto terms = static_cast<int64_t>(kSmall[planes - 1].size()) + 1;
-  return kLinesAhead * 64 * terms * row_tiles * col_tiles * chunks;
+int64_t TileProduct::bytes_ahead(int terms, int64_t row_tiles, int64_t col_tiles, int64_t chunks) {
+  const auto products = static_cast<int64_t>(kSmall[terms - 1].size()) + 1;
+  return kLinesAhead * 64 * products * row_tiles * col_tiles * chunks;
 }
 
-const TileProduct* TileProduct::of_planes(int planes) {
+const TileProduct* TileProduct::of_terms(int terms) {
   if (!amx_usable()) return nullptr;
   static const TileProductSet set;
-  return set.get(planes);
+  return set.get(terms);
 }
 
 }  // namespace pfrt::cpu

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Machine code for the product of two blocks of bfloat16 numbers on AMX tiles, with float32 sums.
-// A factor may be given as several planes whose sum it is; then the largest products of planes are
+// Machine code for the product of two blocks of bfloat16 numbers on AMX tiles, with float32 sums. A
+// factor may be given as several terms whose sum it is; then the largest products of terms are
 // summed.
 //
 // A block of A is up to 32 rows by a multiple of 32 of k, in chunks of 32 k: a row of a chunk is 16
 // pairs of bfloat16, 64 bytes, of k's that the caller chose. A block of B is up to 32 columns: a
-// chunk is its planes, a plane one or two tiles of 16 columns, row j of a tile the same pairs j of
+// chunk is its terms, a term one or two tiles of 16 columns, row j of a tile the same pairs j of
 // its columns. Immutable; thread-safe.
 #pragma once
 
@@ -20,17 +20,17 @@ class TileProduct {
   static constexpr int64_t kBlock = 32;  // rows and columns of a block at most
   static constexpr int64_t kChunk = 32;  // k of a chunk
   static constexpr int64_t kTileBytes = 1024;
-  static constexpr int kMostPlanes = 3;
+  static constexpr int kMostTerms = 3;
 
-  // The one for factors in 1, 2 or 3 planes, largest first, of which 1, 3 or 6 products are summed.
+  // The one for factors in 1, 2 or 3 terms, largest first, of which 1, 3 or 6 products are summed.
   // nullptr where tiles cannot be used (amx_usable).
-  static const TileProduct* of_planes(int planes);
+  static const TileProduct* of_terms(int terms);
 
   struct Blocks {
-    // Row r of plane p of chunk i begins at a + a_chunks[i] + p * a_plane_bytes + r * a_row_bytes.
+    // Row r of term p of chunk i begins at a + a_chunks[i] + p * a_term_bytes + r * a_row_bytes.
     const void* a;
     const int64_t* a_chunks;
-    int64_t a_row_bytes, a_plane_bytes;
+    int64_t a_row_bytes, a_term_bytes;
     const void* b;  // chunks follow each other
     int64_t chunks;
     // Row r of columns [16 t, 16 t + 16) of the sums goes to c + r * c_row_bytes + t *
@@ -48,7 +48,7 @@ class TileProduct {
   }
 
   // What a run over |chunks| fetches at a step of 64.
-  static int64_t bytes_ahead(int planes, int64_t row_tiles, int64_t col_tiles, int64_t chunks);
+  static int64_t bytes_ahead(int terms, int64_t row_tiles, int64_t col_tiles, int64_t chunks);
 
   // Sets this thread's tiles up while it lives. run needs one; do not let threads change inside.
   class Scope {

@@ -9,9 +9,9 @@
 
 #include "providers/cpu/jit/tile_product.h"
 #include "providers/cpu/kernels/conv/geometry.h"
-#include "providers/cpu/kernels/conv/plane_image.h"
-#include "providers/cpu/kernels/matmul/planes.h"
+#include "providers/cpu/kernels/conv/split_image.h"
 #include "providers/cpu/kernels/matmul/split_product.h"
+#include "providers/cpu/kernels/matmul/split_terms.h"
 #include "providers/cpu/row/ceil_div.h"
 
 namespace pfrt::cpu {
@@ -20,7 +20,7 @@ namespace {
 constexpr int64_t kSide = TileProduct::kSide, kBlock = TileProduct::kBlock,
                   kChunk = TileProduct::kChunk;
 constexpr int64_t kPassChunks = 16;        // summed apart, which keeps errors small
-constexpr int64_t kBandBytes = 768 << 10;  // of planes: they stay in the cache
+constexpr int64_t kBandBytes = 768 << 10;  // of terms: they stay in the cache
 constexpr int64_t kLeastBand = 256;        // positions: weights are read once a band
 constexpr int64_t kMostPositions = 512;    // of a task
 constexpr int64_t kWantedTasks = 8;
@@ -28,36 +28,36 @@ constexpr int64_t kPlainPositions = 64;
 
 // Columns of a block of output channels from |first| on.
 int64_t side_of(int64_t outputs, int64_t first) { return outputs - first > kSide ? kBlock : kSide; }
-// Packed weights: whether they could be split, then the planes of each group, a block of output
+// Packed weights: whether they could be split, then the terms of each group, a block of output
 // channels after another.
 constexpr int64_t kHead = 64;  // bytes
-int64_t group_bytes(int planes, const KOrder& order, int64_t outputs) {
-  return plane_bytes(planes, ceil_div(outputs, kSide) * kSide, order.depth);
+int64_t group_bytes(int terms, const KOrder& order, int64_t outputs) {
+  return term_bytes(terms, ceil_div(outputs, kSide) * kSide, order.depth);
 }
 
 struct Plan {
   ConvGeometry geometry;
   KOrder order;
-  int planes;
+  int terms;
   const TileProduct* product;
   Blocked blocked;
   int64_t band;  // rows of positions whose part of the image is split at a time
-  PlaneImage image;
+  SplitImage image;
   bool has_bias;
   int64_t chunks;                     // of k in all
   int64_t channel_blocks, task_rows;  // of output channels; rows of positions of a task
   int64_t sums_stride;                // of scratch
 
-  Plan(const ConvGeometry& g, bool bias, int plane_count, Blocked sides)
+  Plan(const ConvGeometry& g, bool bias, int term_count, Blocked sides)
       : geometry(g),
         order(
             KOrder::of(g.group_in, g.window.taps(), g.group_out,
                        std::ranges::any_of(g.window.dilations, [](int64_t d) { return d != 1; }))),
-        planes(plane_count),
-        product(TileProduct::of_planes(plane_count)),
+        terms(term_count),
+        product(TileProduct::of_terms(term_count)),
         blocked(sides),
         band(band_rows()),
-        image(g.window, g.group_in, order, band, planes, blocked.input),
+        image(g.window, g.group_in, order, band, terms, blocked.input),
         has_bias(bias),
         chunks(static_cast<int64_t>(image.offsets().size())),
         channel_blocks(ceil_div(g.group_out, kBlock)) {
@@ -76,7 +76,7 @@ struct Plan {
   int64_t band_rows() const {
     const Window& w = geometry.window;
     const int64_t height = w.positions[0], width = std::max<int64_t>(w.positions[1], 1);
-    const int64_t row_bytes = PlaneImage::bytes_of_row(w, order, geometry.group_in, planes);
+    const int64_t row_bytes = SplitImage::bytes_of_row(w, order, geometry.group_in, terms);
     const int64_t rows = std::max(kBandBytes / row_bytes, ceil_div(kLeastBand, width));
     return ceil_div(height, std::max<int64_t>(ceil_div(height, rows), 1));  // bands alike
   }
@@ -91,10 +91,10 @@ struct Scratch {
 };
 
 // Output channels [first, first + count) at rows [y0, y1) of positions, of a band from |top| on,
-// and their weights: planes, and as they were.
+// and their weights: terms, and as they were.
 struct Task {
   int64_t first, count, y0, y1, top;
-  const uint8_t* planes;
+  const uint8_t* terms;
   const float* weights;
 };
 
@@ -105,17 +105,17 @@ void multiply(const Plan& plan, const Task& task, const uint8_t* image, const Sc
   const int64_t side = side_of(task.count, 0);
   TileProduct::Blocks blocks{};
   blocks.a_row_bytes = plan.image.row_bytes();
-  blocks.a_plane_bytes = plan.image.layout().plane_bytes;
+  blocks.a_term_bytes = plan.image.layout().term_bytes;
   blocks.c_row_bytes = 4 * kSide;
-  blocks.b = task.planes;
+  blocks.b = task.terms;
   const TileProduct::Scope scope(product);
   for (int64_t chunk = 0; chunk < plan.chunks; chunk += kPassChunks) {
     const bool first = chunk == 0;
     blocks.chunks = std::min(kPassChunks, plan.chunks - chunk);
     blocks.a_chunks = plan.image.offsets().data() + chunk;
     blocks.c_tile_bytes = 4 * kSide * (first ? plan.sums_stride : kBlock);
-    // Planes follow each other, also from block to block of output channels.
-    const int64_t bytes = plane_bytes(plan.planes, side, kChunk * blocks.chunks);
+    // Terms follow each other, also from block to block of output channels.
+    const int64_t bytes = term_bytes(plan.terms, side, kChunk * blocks.chunks);
     const uint8_t* const next = static_cast<const uint8_t*>(blocks.b) + bytes;
     int64_t fetched = 0;
     for (int64_t at = 0; at < positions; at += kBlock) {
@@ -125,7 +125,7 @@ void multiply(const Plan& plan, const Task& task, const uint8_t* image, const Sc
       blocks.c = first ? sums : scratch.block;
       blocks.ahead = next + fetched;
       blocks.ahead_step = fetched < bytes ? 64 : 0;
-      fetched += TileProduct::bytes_ahead(plan.planes, height / kSide, side / kSide, blocks.chunks);
+      fetched += TileProduct::bytes_ahead(plan.terms, height / kSide, side / kSide, blocks.chunks);
       product.run(height / kSide, side / kSide, blocks);
       for (int64_t t = 0; !first && t < side / kSide; ++t)
         add_lines(sums + kSide * t * plan.sums_stride, scratch.block + kSide * t * kBlock,
@@ -207,8 +207,8 @@ void run_task(const Run& run, const Plan& plan, Task task, int64_t image, bool f
   const float* const bias = plan.has_bias ? run.input<float>(2) + group * g.group_out : nullptr;
   const Scratch scratch(memory);
   const uint8_t* const packed = run.packed<uint8_t>();
-  task.planes = packed + kHead + group * group_bytes(plan.planes, plan.order, g.group_out) +
-                plane_bytes(plan.planes, task.first, plan.order.depth);
+  task.terms = packed + kHead + group * group_bytes(plan.terms, plan.order, g.group_out) +
+               term_bytes(plan.terms, task.first, plan.order.depth);
   task.weights = run.input<float>(1) + (group * g.group_out + task.first) * g.depth();
   fit = fit && *packed != 0;
   if (fit) multiply(plan, task, run.shared<uint8_t>(), scratch);
@@ -257,9 +257,9 @@ std::optional<PackedInput> pack_conv_tiles(const SnapshotNode& node) {
   const KOrder order = KOrder::of(channels, taps, out, is_dilated(node));
   PackedInput packed;
   packed.input = 1;
-  const int planes = planes_of(node.precision());
-  packed.recipe = message("conv_tiles/", planes, "/", groups, "/", out, "x", channels, "x", taps);
-  packed.bytes = static_cast<uint64_t>(kHead + groups * group_bytes(planes, order, out));
+  const int terms = terms_of(node.precision());
+  packed.recipe = message("conv_tiles/", terms, "/", groups, "/", out, "x", channels, "x", taps);
+  packed.bytes = static_cast<uint64_t>(kHead + groups * group_bytes(terms, order, out));
   packed.pack = [=](const void* source, void* memory) {
     const float* from = static_cast<const float*>(source);
     uint8_t* const head = static_cast<uint8_t*>(memory);
@@ -274,8 +274,8 @@ std::optional<PackedInput> pack_conv_tiles(const SnapshotNode& node) {
           for (int64_t t = 0; t < taps; ++t)
             for (int64_t c = 0; c < channels; ++c)
               panel[static_cast<size_t>(order.row(t, c) * side + o)] = from[c * taps + t];
-        fit &= split_columns(planes, to, side, panel.data(), side, side, order.depth);
-        to += plane_bytes(planes, side, order.depth);
+        fit &= split_columns(terms, to, side, panel.data(), side, side, order.depth);
+        to += term_bytes(terms, side, order.depth);
       }
     std::fill_n(head, kHead, static_cast<uint8_t>(fit));
   };
@@ -300,7 +300,7 @@ Result<Kernel> make_conv_tiles_blocked(const SnapshotNode& node, Blocked sides) 
     return kernel;
   }
   const auto plan =
-      std::make_shared<const Plan>(g, node.has_input(2), planes_of(node.precision()), sides);
+      std::make_shared<const Plan>(g, node.has_input(2), terms_of(node.precision()), sides);
   if (plan->product == nullptr) return error(Code::kUNSUPPORTED, "tiles are not usable any more");
   kernel.flops = g.flops();
   kernel.scratch_bytes = plan->scratch_bytes();
@@ -310,14 +310,14 @@ Result<Kernel> make_conv_tiles_blocked(const SnapshotNode& node, Blocked sides) 
     const ConvGeometry& geo = plan->geometry;
     if (run.packed<uint8_t>() == nullptr) return fail_unpacked(run, "conv_tiles");
     const int64_t height = geo.window.positions[0];
-    uint8_t* const planes = run.shared<uint8_t>();
-    uint8_t* const fit = planes + plan->image.bytes();
+    uint8_t* const terms = run.shared<uint8_t>();
+    uint8_t* const fit = terms + plan->image.bytes();
     for (int64_t image = 0; image < geo.batch * geo.groups; ++image) {
       const float* const pixels =
           run.input<float>(0) + image * geo.group_in * geo.window.image_size();
       for (int64_t top = 0; top < height && !run.stopped(); top += plan->band) {
         run.parallel(plan->image.parts(), [&](int64_t part, uint32_t worker) {
-          fit[part] = plan->image.fill(part, top, pixels, planes, run.scratch<float>(worker));
+          fit[part] = plan->image.fill(part, top, pixels, terms, run.scratch<float>(worker));
         });
         const bool all_fit =
             std::all_of(fit, fit + plan->image.parts(), [](uint8_t f) { return f; });

@@ -4,14 +4,14 @@
 #include <algorithm>
 
 #include "providers/cpu/jit/tile_product.h"
-#include "providers/cpu/kernels/matmul/planes.h"
+#include "providers/cpu/kernels/matmul/split_terms.h"
 #include "providers/cpu/row/ceil_div.h"
 
 namespace pfrt::cpu {
 namespace {
 
 constexpr int64_t kSide = TileProduct::kSide, kBlock = TileProduct::kBlock;
-// k a pass, at most: each is summed apart, which keeps errors small, and its planes stay close.
+// k a pass, at most: each is summed apart, which keeps errors small, and its terms stay close.
 constexpr int64_t kDepth = 512, kMostChunks = kDepth / TileProduct::kChunk;
 
 // Passes of equal length, whole chunks.
@@ -23,24 +23,24 @@ int64_t depth_of(int64_t k) {
 int64_t side_of(int64_t left) { return left > kSide ? kBlock : kSide; }
 
 struct Scratch {
-  uint8_t *planes_b, *planes_a;
+  uint8_t *terms_b, *terms_a;
   float *panel, *lines, *block;
 
-  Scratch(void* memory, int planes, int64_t tile_cols, int64_t depth) {
-    planes_b = static_cast<uint8_t*>(memory);
-    planes_a = planes_b + plane_bytes(planes, ceil_div(tile_cols, kSide) * kSide, depth);
-    panel = reinterpret_cast<float*>(planes_a + plane_bytes(planes, kBlock, depth));
+  Scratch(void* memory, int terms, int64_t tile_cols, int64_t depth) {
+    terms_b = static_cast<uint8_t*>(memory);
+    terms_a = terms_b + term_bytes(terms, ceil_div(tile_cols, kSide) * kSide, depth);
+    panel = reinterpret_cast<float*>(terms_a + term_bytes(terms, kBlock, depth));
     lines = panel + depth * kBlock;
     block = lines + depth * kBlock;
   }
-  int64_t bytes() const { return reinterpret_cast<uint8_t*>(block + kBlock * kBlock) - planes_b; }
+  int64_t bytes() const { return reinterpret_cast<uint8_t*>(block + kBlock * kBlock) - terms_b; }
 };
 
 class Pass {
  public:
-  Pass(int planes, const PanelSource<float>& a, const PanelSource<float>& b, int64_t k0, int64_t kn,
+  Pass(int terms, const PanelSource<float>& a, const PanelSource<float>& b, int64_t k0, int64_t kn,
        const Scratch& scratch)
-      : planes_(planes), a_(a), b_(b), k0_(k0), kn_(kn), scratch_(scratch) {}
+      : terms_(terms), a_(a), b_(b), k0_(k0), kn_(kn), scratch_(scratch) {}
 
   bool split_b(uint8_t* out, int64_t side, int64_t first, int64_t count) const {
     int64_t stride = side;
@@ -49,7 +49,7 @@ class Pass {
       b_.pack(scratch_.panel, side, first, count, k0_, kn_);
       from = scratch_.panel;
     }
-    return split_columns(planes_, out, side, from, stride, count, kn_);
+    return split_columns(terms_, out, side, from, stride, count, kn_);
   }
 
   bool split_a(int64_t side, int64_t first, int64_t count) const {
@@ -62,12 +62,12 @@ class Pass {
           scratch_.lines[r * kn_ + k] = scratch_.panel[k * count + r];
       from = scratch_.lines;
     }
-    return split_rows(PlaneLayout::of_block(planes_, side), scratch_.planes_a, from, stride, count,
+    return split_rows(TermLayout::of_block(terms_, side), scratch_.terms_a, from, stride, count,
                       kn_);
   }
 
  private:
-  int planes_;
+  int terms_;
   const PanelSource<float>&a_, &b_;
   int64_t k0_, kn_;
   const Scratch& scratch_;
@@ -75,7 +75,7 @@ class Pass {
 
 }  // namespace
 
-int planes_of(Precision precision) {
+int terms_of(Precision precision) {
   switch (precision) {
     case Precision::kFast:
       return 2;
@@ -86,7 +86,7 @@ int planes_of(Precision precision) {
   }
 }
 
-bool split_product_usable() { return TileProduct::of_planes(1) != nullptr; }
+bool split_product_usable() { return TileProduct::of_terms(1) != nullptr; }
 
 bool split_product_wins(int64_t m, int64_t n, int64_t k) {
   if (m < 12 || n < 12 || k < 16 || !split_product_usable()) return false;
@@ -96,43 +96,43 @@ bool split_product_wins(int64_t m, int64_t n, int64_t k) {
 }
 
 int64_t split_product_scratch(int64_t tile_cols, int64_t k) {
-  const int64_t bytes = Scratch(nullptr, TileProduct::kMostPlanes, tile_cols, depth_of(k)).bytes();
+  const int64_t bytes = Scratch(nullptr, TileProduct::kMostTerms, tile_cols, depth_of(k)).bytes();
   return ceil_div(bytes, 64) * 64;
 }
 
 bool split_product(const Run& run, const GemmTile& tile, int64_t k, const PanelSource<float>& a,
                    const PanelSource<float>& b, float* c, int64_t ldc, void* memory) {
-  const int planes = planes_of(run.precision());
-  const TileProduct& product = *TileProduct::of_planes(planes);
+  const int terms = terms_of(run.precision());
+  const TileProduct& product = *TileProduct::of_terms(terms);
   const int64_t depth = depth_of(k);
-  const Scratch scratch(memory, planes, tile.cols, depth);
+  const Scratch scratch(memory, terms, tile.cols, depth);
   {
     const TileProduct::Scope scope(product);
     for (int64_t k0 = 0; k0 < k; k0 += depth) {
       const int64_t kn = std::min(depth, k - k0), chunks = chunks_of(kn);
-      const Pass pass(planes, a, b, k0, kn, scratch);
-      uint8_t* to = scratch.planes_b;
+      const Pass pass(terms, a, b, k0, kn, scratch);
+      uint8_t* to = scratch.terms_b;
       for (int64_t j = 0; j < tile.cols; j += kBlock) {
         const int64_t cols = std::min(kBlock, tile.cols - j), side = side_of(cols);
         if (!pass.split_b(to, side, tile.col + j, cols)) return false;
-        to += plane_bytes(planes, side, kn);
+        to += term_bytes(terms, side, kn);
       }
       for (int64_t i = 0; i < tile.rows; i += kBlock) {
         if (run.stopped()) return true;
         const int64_t rows = std::min(kBlock, tile.rows - i), height = side_of(rows);
         if (!pass.split_a(height, tile.row + i, rows)) return false;
-        const PlaneLayout layout = PlaneLayout::of_block(planes, height);
+        const TermLayout layout = TermLayout::of_block(terms, height);
         int64_t a_chunks[kMostChunks];
         for (int64_t i_chunk = 0; i_chunk < chunks; ++i_chunk)
           a_chunks[i_chunk] = i_chunk * layout.chunk_bytes;
         TileProduct::Blocks blocks{};
-        blocks.a = scratch.planes_a;
+        blocks.a = scratch.terms_a;
         blocks.a_chunks = a_chunks;
         blocks.a_row_bytes = 64;
-        blocks.a_plane_bytes = layout.plane_bytes;
+        blocks.a_term_bytes = layout.term_bytes;
         blocks.chunks = chunks;
         blocks.c_tile_bytes = 4 * kSide;
-        const uint8_t* from = scratch.planes_b;
+        const uint8_t* from = scratch.terms_b;
         for (int64_t j = 0; j < tile.cols; j += kBlock) {
           const int64_t cols = std::min(kBlock, tile.cols - j), width = side_of(cols);
           float* const out = c + i * ldc + j;
@@ -142,7 +142,7 @@ bool split_product(const Run& run, const GemmTile& tile, int64_t k, const PanelS
           blocks.c_row_bytes = 4 * (direct ? ldc : kBlock);
           product.run(height / kSide, width / kSide, blocks);
           if (!direct) add_block(out, ldc, scratch.block, kBlock, rows, cols, k0 == 0);
-          from += plane_bytes(planes, width, kn);
+          from += term_bytes(terms, width, kn);
         }
       }
     }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// float32 products on bfloat16 tiles: each factor is split into three bfloat16 numbers (planes.h),
-// and six of the nine products of planes are summed in float32 (Henry, Tang, Heinecke: Leveraging
-// the bfloat16 Artificial Intelligence Datatype For Higher-Precision Computations, 2019). The
-// error is that of plain float32 or smaller. Where tiles treat numbers otherwise (infinities, NaN,
-// the very small) that is noticed, and the caller computes such a tile plainly; products below the
-// normal range count as 0. Pure functions; thread-safe.
+// float32 products on bfloat16 tiles: each factor is split into three bfloat16 terms
+// (split_terms.h), and six of the nine products of terms are summed in float32 (Henry, Tang,
+// Heinecke: Leveraging the bfloat16 Artificial Intelligence Datatype For Higher-Precision
+// Computations, 2019). The error is that of plain float32 or smaller. Where tiles treat numbers
+// otherwise (infinities, NaN, the very small) that is noticed, and the caller computes such a tile
+// plainly; products below the normal range count as 0. Pure functions; thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ namespace pfrt::cpu {
 // Whether such products are possible here.
 bool split_product_usable();
 // Into how many numbers a factor is split, kIeee apart.
-int planes_of(Precision precision);
+int terms_of(Precision precision);
 // And faster than plain ones for this size.
 bool split_product_wins(int64_t m, int64_t n, int64_t k);
 // Rows and columns in multiples of which tiles of C are best cut.

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "providers/cpu/jit/tile_product.h"
-#include "providers/cpu/kernels/matmul/planes.h"
 #include "providers/cpu/kernels/matmul/split_product.h"
+#include "providers/cpu/kernels/matmul/split_terms.h"
 
 namespace pfrt::cpu {
 namespace {
@@ -16,15 +16,15 @@ constexpr int64_t kSide = TileProduct::kSide, kBlock = TileProduct::kBlock,
 constexpr int64_t kHead = 64;            // bytes: whether the columns could be split
 constexpr int64_t kPassChunks = 16;      // at most, summed apart, which keeps errors small
 constexpr int64_t kBandRows = 256;       // columns are read once a band
-constexpr int64_t kBandBytes = 1 << 20;  // of planes: they stay in the cache
+constexpr int64_t kBandBytes = 1 << 20;  // of terms: they stay in the cache
 constexpr int64_t kTaskCols = 512, kWantedTasks = 8;
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 int64_t side_of(int64_t left) { return left > kSide ? kBlock : kSide; }
 
 // Blocks of 32 columns, each all of k.
-int64_t columns_bytes(int planes, const Columns& c) {
-  return plane_bytes(planes, ceil_div(c.n, kSide) * kSide, c.k);
+int64_t columns_bytes(int terms, const Columns& c) {
+  return term_bytes(terms, ceil_div(c.n, kSide) * kSide, c.k);
 }
 
 }  // namespace
@@ -37,12 +37,12 @@ std::optional<PackedInput> pack_tile_columns(const SnapshotNode& node, int64_t m
       node.precision() == Precision::kIeee || m < kLeastRows || c.n * c.k > kMostNumbers ||
       !split_product_wins(m, c.n, c.k))
     return std::nullopt;
-  const int planes = planes_of(node.precision());
+  const int terms = terms_of(node.precision());
   PackedInput packed;
   packed.input = 1;
   packed.recipe =
-      message(kTileColumns, planes, "/", c.n, "x", c.k, "/", c.outer_stride, "/", c.k_stride);
-  packed.bytes = static_cast<uint64_t>(kHead + columns_bytes(planes, c));
+      message(kTileColumns, terms, "/", c.n, "x", c.k, "/", c.outer_stride, "/", c.k_stride);
+  packed.bytes = static_cast<uint64_t>(kHead + columns_bytes(terms, c));
   packed.pack = [=](const void* source, void* memory) {
     const StridedSource<float> columns(source, PFRT_DTYPE_FLOAT32, 0, c.outer_stride, c.k_stride);
     uint8_t* const head = static_cast<uint8_t*>(memory);
@@ -52,8 +52,8 @@ std::optional<PackedInput> pack_tile_columns(const SnapshotNode& node, int64_t m
     for (int64_t first = 0; first < c.n; first += kBlock) {
       const int64_t count = std::min(kBlock, c.n - first), side = side_of(count);
       columns.pack(panel.data(), side, first, count, 0, c.k);
-      fit &= split_columns(planes, to, side, panel.data(), side, count, c.k);
-      to += plane_bytes(planes, side, c.k);
+      fit &= split_columns(terms, to, side, panel.data(), side, count, c.k);
+      to += term_bytes(terms, side, c.k);
     }
     std::fill_n(head, kHead, static_cast<uint8_t>(fit));
   };
@@ -63,21 +63,21 @@ std::optional<PackedInput> pack_tile_columns(const SnapshotNode& node, int64_t m
 // Rows [row, row + rows) and chunks [chunk, chunk + chunks) of A, split.
 struct TileMatmul::Band {
   int64_t row, rows, chunk, chunks;
-  PlaneLayout layout;
-  const uint8_t *planes, *columns;  // columns: without the head
+  TermLayout layout;
+  const uint8_t *terms, *columns;  // columns: without the head
 };
 
 TileMatmul::TileMatmul(int64_t m, const Columns& columns, Precision precision)
     : m_(m),
       columns_(columns),
-      planes_(planes_of(precision)),
-      product_(TileProduct::of_planes(planes_)),
+      terms_(terms_of(precision)),
+      product_(TileProduct::of_terms(terms_)),
       chunks_(chunks_of(columns.k)),
       plain_(m, columns.n, columns.k) {
   m = std::max<int64_t>(m, 1);
   pass_chunks_ = ceil_div(chunks_, ceil_div(chunks_, kPassChunks));
   band_rows_ = ceil_div(ceil_div(m, ceil_div(m, kBandRows)), kBlock) * kBlock;
-  const int64_t pass_bytes = band_rows_ * pass_chunks_ * planes_ * 64;
+  const int64_t pass_bytes = band_rows_ * pass_chunks_ * terms_ * 64;
   band_chunks_ = pass_chunks_ * std::max<int64_t>(1, kBandBytes / pass_bytes);
   band_chunks_ = std::min(band_chunks_, chunks_);
   task_cols_ = ceil_div(ceil_div(columns.n, kWantedTasks), kBlock) * kBlock;
@@ -90,26 +90,26 @@ uint64_t TileMatmul::scratch_bytes() const {
 
 uint64_t TileMatmul::shared_bytes() const {
   const int64_t flags = ceil_div(chunks_, band_chunks_) * ceil_div(band_rows_, kBlock);
-  return static_cast<uint64_t>(band_rows_ * band_chunks_ * planes_ * 64 + ceil_div(flags, 64) * 64);
+  return static_cast<uint64_t>(band_rows_ * band_chunks_ * terms_ * 64 + ceil_div(flags, 64) * 64);
 }
 
 void TileMatmul::run(const Run& run, const Finish& finish) const {
   const uint8_t* const packed = run.packed<uint8_t>();
-  uint8_t* const planes = run.shared<uint8_t>();
-  uint8_t* const fit = planes + band_rows_ * band_chunks_ * planes_ * 64;
+  uint8_t* const terms = run.shared<uint8_t>();
+  uint8_t* const fit = terms + band_rows_ * band_chunks_ * terms_ * 64;
   const int64_t parts = ceil_div(band_rows_, kBlock);
   for (int64_t row = 0; row < m_; row += band_rows_) {
     const int64_t rows = std::min(band_rows_, m_ - row);
     std::fill_n(fit, ceil_div(chunks_, band_chunks_) * parts, uint8_t{1});
     for (int64_t chunk = 0; chunk < chunks_ && !run.stopped(); chunk += band_chunks_) {
-      Band band{row, rows,   chunk,         std::min(band_chunks_, chunks_ - chunk),
-                {},  planes, packed + kHead};
-      band.layout = {planes_, 64 * band_rows_, planes_ * 64 * band_rows_};
+      Band band{row, rows,  chunk,         std::min(band_chunks_, chunks_ - chunk),
+                {},  terms, packed + kHead};
+      band.layout = {terms_, 64 * band_rows_, terms_ * 64 * band_rows_};
       if (product_ != nullptr)
         run.parallel(ceil_div(rows, kBlock), [&](int64_t i, uint32_t) {
           const int64_t k0 = chunk * kChunk;
           fit[chunk / band_chunks_ * parts + i] = split_rows(
-              band.layout, planes + 64 * i * kBlock,
+              band.layout, terms + 64 * i * kBlock,
               run.input<float>(0) + (row + i * kBlock) * columns_.k + k0, columns_.k,
               std::min(kBlock, rows - i * kBlock), std::min(band.chunks * kChunk, columns_.k - k0));
         });
@@ -133,19 +133,19 @@ void TileMatmul::multiply(const Run& run, const Band& band, int64_t first, int64
   int64_t offsets[kPassChunks];
   TileProduct::Blocks blocks{};
   blocks.a_row_bytes = 64;
-  blocks.a_plane_bytes = band.layout.plane_bytes;
+  blocks.a_term_bytes = band.layout.term_bytes;
   blocks.c_tile_bytes = 4 * kSide;
   const TileProduct::Scope scope(product);
   for (int64_t j = first; j < first + cols; j += kBlock) {
     const int64_t width = std::min(kBlock, columns_.n - j), side = side_of(width);
-    const uint8_t* from = band.columns + plane_bytes(planes_, j, columns_.k) +
-                          plane_bytes(planes_, side, band.chunk * kChunk);
+    const uint8_t* from = band.columns + term_bytes(terms_, j, columns_.k) +
+                          term_bytes(terms_, side, band.chunk * kChunk);
     for (int64_t c = 0; c < band.chunks; c += pass_chunks_) {
       blocks.chunks = std::min(pass_chunks_, band.chunks - c);
       for (int64_t p = 0; p < blocks.chunks; ++p) offsets[p] = (c + p) * band.layout.chunk_bytes;
       blocks.a_chunks = offsets;
       blocks.b = from;
-      const int64_t bytes = plane_bytes(planes_, side, kChunk * blocks.chunks);
+      const int64_t bytes = term_bytes(terms_, side, kChunk * blocks.chunks);
       from += bytes;
       int64_t fetched = 0;
       const bool set = band.chunk + c == 0;
@@ -153,12 +153,12 @@ void TileMatmul::multiply(const Run& run, const Band& band, int64_t first, int64
         const int64_t rows = std::min(kBlock, band.rows - i), height = side_of(rows);
         float* const out = run.output<float>(0) + (band.row + i) * columns_.n + j;
         const bool direct = set && rows == height && width == side;
-        blocks.a = band.planes + 64 * i;
+        blocks.a = band.terms + 64 * i;
         blocks.c = direct ? out : block;
         blocks.c_row_bytes = 4 * (direct ? columns_.n : kBlock);
         blocks.ahead = from + fetched;
         blocks.ahead_step = fetched < bytes ? 64 : 0;
-        fetched += TileProduct::bytes_ahead(planes_, height / kSide, side / kSide, blocks.chunks);
+        fetched += TileProduct::bytes_ahead(terms_, height / kSide, side / kSide, blocks.chunks);
         product.run(height / kSide, side / kSide, blocks);
         if (!direct) add_block(out, columns_.n, block, kBlock, rows, width, set);
       }

@@ -41,7 +41,7 @@ class TileMatmul {
 
   int64_t m_;
   Columns columns_;
-  int planes_;
+  int terms_;
   const TileProduct* product_;       // null: computed plainly
   int64_t pass_chunks_, chunks_;     // chunks of k summed apart, and in all
   int64_t band_rows_, band_chunks_;  // of A, split at a time

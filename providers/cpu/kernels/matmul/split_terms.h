@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// float32 numbers as sums of one, two or three bfloat16 numbers, laid out for TileProduct: each
-// plane is what remains of the number, rounded to bfloat16. Three are exact. A pair of k holds k
-// and k + 16 of its chunk, so that both factors are packed without shuffling. Only for machines
-// with tiles. Pure functions; thread-safe.
+// float32 numbers split into sums of one, two or three bfloat16 terms, laid out for TileProduct.
+// Each term is what the terms before it leave of the number, rounded to bfloat16; three terms are
+// exact. A 32-bit pair holds k and k + 16 of its chunk, so that both factors are packed without
+// shuffling. Only for machines with tiles. Pure functions; thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -17,50 +17,50 @@ bool large_enough(uint16_t largest);
 
 constexpr int64_t chunks_of(int64_t k) { return (k + 31) / 32; }
 // Of a block of |side| (16 or 32) rows or columns.
-constexpr int64_t plane_bytes(int planes, int64_t side, int64_t k) {
-  return chunks_of(k) * side * planes * 64;
+constexpr int64_t term_bytes(int terms, int64_t side, int64_t k) {
+  return chunks_of(k) * side * terms * 64;
 }
 
-// Where the lines of A lie: row r of plane p of chunk c at c * chunk_bytes + p * plane_bytes + 64
-// r.
-struct PlaneLayout {
-  int planes;
-  int64_t plane_bytes, chunk_bytes;
+// Where the rows of A lie: row r of term p of chunk c begins at c * chunk_bytes + p * term_bytes +
+// 64 r.
+struct TermLayout {
+  int terms;
+  int64_t term_bytes, chunk_bytes;
 
   // A block of |side| rows.
-  static constexpr PlaneLayout of_block(int planes, int64_t side) {
-    return {planes, side * 64, side * planes * 64};
+  static constexpr TermLayout of_block(int terms, int64_t side) {
+    return {terms, side * 64, side * terms * 64};
   }
 };
 
 // Rows [0, count) of A, row r at |in| + r * stride, |k| numbers. False when a row is smaller than
 // kLeastSplit and not all zeros.
-bool split_rows(const PlaneLayout& layout, uint8_t* out, const float* in, int64_t stride,
+bool split_rows(const TermLayout& layout, uint8_t* out, const float* in, int64_t stride,
                 int64_t count, int64_t k);
 // Rows of one chunk, the first 16 k's of row r at |first| + r * step, the others at |second|; null:
 // zeros. The largest number's upper half without its sign, as bits.
-uint16_t split_lines(const PlaneLayout& layout, uint8_t* out, const float* first,
+uint16_t split_lines(const TermLayout& layout, uint8_t* out, const float* first,
                      const float* second, int64_t step, int64_t count);
 // The same where k of row r is at |in| + k * k_stride + r * step, for |k| up to 32.
-uint16_t split_across(const PlaneLayout& layout, uint8_t* out, const float* in, int64_t k_stride,
+uint16_t split_across(const TermLayout& layout, uint8_t* out, const float* in, int64_t k_stride,
                       int64_t k, int64_t step, int64_t count);
-// |n| numbers as halves side by side, planes |plane_stride| halves apart; the largest as of
-// split_lines.
-uint16_t split_halves(int planes, uint16_t* out, int64_t plane_stride, const float* in, int64_t n);
-// Runs of halves side by side as lines of A: row r takes |runs| runs of |run| halves, run i at
-// |from| + i * run_stride + r * step, and zeros up to |depth|, a multiple of 32 up to kMostHalves.
-// A pair of k holds neighbours: see neighbours_row. Up to 32 halves beyond a run are read.
-inline constexpr int64_t kMostHalves = 1024;
-void gather_halves(const PlaneLayout& layout, uint8_t* out, const uint16_t* from,
-                   int64_t plane_stride, int64_t runs, int64_t run_stride, int64_t run,
-                   int64_t step, int64_t count, int64_t depth);
+// |n| contiguous numbers: each term is an array of as many bfloat16, and arrays begin |term_stride|
+// elements apart. Gives the largest as split_lines does.
+uint16_t split_array(int terms, uint16_t* out, int64_t term_stride, const float* in, int64_t n);
+// Rows of A from runs of such arrays: row r takes |runs| runs of |run| elements, run i at |from| +
+// i * run_stride + r * step, and zeros up to |depth|, a multiple of 32 up to kMostGathered. A pair
+// holds neighbours in k: see neighbours_row. Up to 32 elements beyond a run are read.
+inline constexpr int64_t kMostGathered = 1024;
+void gather_runs(const TermLayout& layout, uint8_t* out, const uint16_t* from, int64_t term_stride,
+                 int64_t runs, int64_t run_stride, int64_t run, int64_t step, int64_t count,
+                 int64_t depth);
 // Where k of such rows stands in the order of split_columns.
 constexpr int64_t neighbours_row(int64_t k) { return k / 32 * 32 + k % 2 * 16 + k % 32 / 2; }
-void zero_lines(const PlaneLayout& layout, uint8_t* out, int64_t count);
+void zero_lines(const TermLayout& layout, uint8_t* out, int64_t count);
 
 // A block of B: column c of k at |in| + k * stride + c, columns from |count| on zeros. False as of
 // split_rows, of columns.
-bool split_columns(int planes, uint8_t* out, int64_t side, const float* in, int64_t stride,
+bool split_columns(int terms, uint8_t* out, int64_t side, const float* in, int64_t stride,
                    int64_t count, int64_t k);
 
 // Smaller sums may have lost products that tiles took for 0.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "providers/cpu/kernels/matmul/planes.h"
+#include "providers/cpu/kernels/matmul/split_terms.h"
 
 #include <immintrin.h>
 
@@ -28,9 +28,9 @@ namespace {
 constexpr int64_t kTile = 1024, kRow = 64;
 
 using Words = uint32_t __attribute__((vector_size(64)));
-using Halves = uint16_t __attribute__((vector_size(64)));
+using Shorts = uint16_t __attribute__((vector_size(64)));
 
-// Rounded to bfloat16, in the upper half of each word. Only for numbers whose last plane is kept
+// Rounded to bfloat16, in the upper half of each word. Only for numbers whose last term is kept
 // too: the largest NaNs wrap around.
 inline Words top(__m512 x) { return (Words(x) + 0x8000) & ~0xffffu; }
 
@@ -39,42 +39,42 @@ inline Words rounded(__m512 x) {
   return Words(_mm512_cvtepu16_epi32(__m256i(_mm512_cvtneps_pbh(x))));
 }
 
-// A pair of vectors in each plane.
-template <int kPlanes>
+// A pair of vectors in each term.
+template <int kTerms>
 struct Pairs {
-  Words plane[kPlanes];
+  Words term[kTerms];
 };
 
-template <int kPlanes>
-inline Pairs<kPlanes> pairs_of(__m512 first, __m512 second) {
-  Pairs<kPlanes> out;
-  for (int p = 0; p + 1 < kPlanes; ++p) {
+template <int kTerms>
+inline Pairs<kTerms> pairs_of(__m512 first, __m512 second) {
+  Pairs<kTerms> out;
+  for (int p = 0; p + 1 < kTerms; ++p) {
     const Words top1 = top(first), top2 = top(second);
-    out.plane[p] = top1 >> 16 | top2;
+    out.term[p] = top1 >> 16 | top2;
     first -= __m512(top1);
     second -= __m512(top2);
   }
-  // What remains after two planes has no more bits than the third.
-  if constexpr (kPlanes == 3)
-    out.plane[2] = Words(first) >> 16 | (Words(second) & ~0xffffu);
+  // What remains after two terms has no more bits than the third.
+  if constexpr (kTerms == 3)
+    out.term[2] = Words(first) >> 16 | (Words(second) & ~0xffffu);
   else
-    out.plane[kPlanes - 1] = rounded(first) | rounded(second) << 16;
+    out.term[kTerms - 1] = rounded(first) | rounded(second) << 16;
   return out;
 }
 
-template <int kPlanes>
-inline Words write_pairs(uint8_t* out, int64_t plane, __m512 first, __m512 second) {
-  const Pairs<kPlanes> pairs = pairs_of<kPlanes>(first, second);
-  for (int p = 0; p < kPlanes; ++p) _mm512_store_si512(out + p * plane, __m512i(pairs.plane[p]));
-  return pairs.plane[0];
+template <int kTerms>
+inline Words write_pairs(uint8_t* out, int64_t term_bytes, __m512 first, __m512 second) {
+  const Pairs<kTerms> pairs = pairs_of<kTerms>(first, second);
+  for (int p = 0; p < kTerms; ++p) _mm512_store_si512(out + p * term_bytes, __m512i(pairs.term[p]));
+  return pairs.term[0];
 }
 
-inline void follow(Halves& most, Words pairs) {
-  const Halves large = Halves(pairs & 0x7fff7fff);
+inline void follow(Shorts& most, Words pairs) {
+  const Shorts large = Shorts(pairs & 0x7fff7fff);
   most = large > most ? large : most;
 }
 
-inline uint16_t largest_of(Halves most) {
+inline uint16_t largest_of(Shorts most) {
   uint16_t largest = 0;
   for (int i = 0; i < 32; ++i) largest = most[i] > largest ? most[i] : largest;
   return largest;
@@ -87,30 +87,30 @@ inline __mmask16 lanes(int64_t n) {
 }
 
 template <typename Fn>
-inline auto with_planes(int planes, Fn&& fn) {
-  if (planes == 1) return fn.template operator()<1>();
-  if (planes == 2) return fn.template operator()<2>();
+inline auto with_terms(int terms, Fn&& fn) {
+  if (terms == 1) return fn.template operator()<1>();
+  if (terms == 2) return fn.template operator()<2>();
   return fn.template operator()<3>();
 }
 
 constexpr int64_t kTogether = 8;  // rows: as many streams as are read ahead of
 
-template <int kPlanes>
-bool rows_to_planes(const PlaneLayout& layout, uint8_t* out, const float* in, int64_t stride,
-                    int64_t count, int64_t k) {
+template <int kTerms>
+bool split_rows_to(const TermLayout& layout, uint8_t* out, const float* in, int64_t stride,
+                   int64_t count, int64_t k) {
   const __m512i least = _mm512_set1_epi16(static_cast<int16_t>(kLeastWord));
   bool fit = true;
   for (int64_t r0 = 0; r0 < count; r0 += kTogether) {
     const int64_t rows = count - r0 < kTogether ? count - r0 : kTogether;
-    Halves most[kTogether] = {};
+    Shorts most[kTogether] = {};
     uint8_t* to = out + r0 * kRow;
     for (int64_t k0 = 0; k0 < k; k0 += 32, to += layout.chunk_bytes) {
       const float* row = in + r0 * stride + k0;
       const __mmask16 near = lanes(k - k0), far = lanes(k - k0 - 16);
       for (int64_t r = 0; r < rows; ++r, row += stride)
-        follow(most[r], write_pairs<kPlanes>(to + r * kRow, layout.plane_bytes,
-                                             _mm512_maskz_loadu_ps(near, row),
-                                             _mm512_maskz_loadu_ps(far, row + 16)));
+        follow(most[r], write_pairs<kTerms>(to + r * kRow, layout.term_bytes,
+                                            _mm512_maskz_loadu_ps(near, row),
+                                            _mm512_maskz_loadu_ps(far, row + 16)));
     }
     for (int64_t r = 0; r < rows; ++r) {
       const __m512i row = __m512i(most[r]);
@@ -120,26 +120,26 @@ bool rows_to_planes(const PlaneLayout& layout, uint8_t* out, const float* in, in
   return fit;
 }
 
-template <int kPlanes>
-bool columns_to_planes(uint8_t* out, int64_t side, const float* in, int64_t stride, int64_t count,
-                       int64_t k) {
-  const int64_t plane = side * kRow;
+template <int kTerms>
+bool split_columns_to(uint8_t* out, int64_t side, const float* in, int64_t stride, int64_t count,
+                      int64_t k) {
+  const int64_t term_bytes = side * kRow;
   const __mmask16 columns[2] = {lanes(count), lanes(count - 16)};
-  Halves most[2] = {};
-  for (int64_t k0 = 0; k0 < k; k0 += 32, out += kPlanes * plane) {
+  Shorts most[2] = {};
+  for (int64_t k0 = 0; k0 < k; k0 += 32, out += kTerms * term_bytes) {
     for (int64_t j = 0; j < 16; ++j) {
       const float *near = in + (k0 + j) * stride, *far = near + 16 * stride;
       for (int64_t t = 0; t < side / 16; ++t)
-        follow(most[t], write_pairs<kPlanes>(
-                            out + t * kTile + j * kRow, plane,
+        follow(most[t], write_pairs<kTerms>(
+                            out + t * kTile + j * kRow, term_bytes,
                             _mm512_maskz_loadu_ps(k0 + j < k ? columns[t] : 0, near + 16 * t),
                             _mm512_maskz_loadu_ps(k0 + j + 16 < k ? columns[t] : 0, far + 16 * t)));
     }
   }
   bool fit = true;
-  for (const Halves& lanes_of : most) {
+  for (const Shorts& lanes_of : most) {
     const Words both = Words(lanes_of);
-    const Halves other = Halves(both >> 16 | both << 16);
+    const Shorts other = Shorts(both >> 16 | both << 16);
     const __m512i largest = __m512i(lanes_of > other ? lanes_of : other);
     const __mmask32 zero = _mm512_testn_epi16_mask(largest, largest);
     const __mmask32 large =
@@ -192,77 +192,76 @@ inline void load_across(__m512 (&x)[16], const float* in, int64_t k_stride, int6
 
 }  // namespace
 
-bool split_rows(const PlaneLayout& layout, uint8_t* out, const float* in, int64_t stride,
+bool split_rows(const TermLayout& layout, uint8_t* out, const float* in, int64_t stride,
                 int64_t count, int64_t k) {
-  return with_planes(layout.planes, [&]<int kPlanes>() {
-    return rows_to_planes<kPlanes>(layout, out, in, stride, count, k);
+  return with_terms(layout.terms, [&]<int kTerms>() {
+    return split_rows_to<kTerms>(layout, out, in, stride, count, k);
   });
 }
 
-bool split_columns(int planes, uint8_t* out, int64_t side, const float* in, int64_t stride,
+bool split_columns(int terms, uint8_t* out, int64_t side, const float* in, int64_t stride,
                    int64_t count, int64_t k) {
-  return with_planes(planes, [&]<int kPlanes>() {
-    return columns_to_planes<kPlanes>(out, side, in, stride, count, k);
+  return with_terms(terms, [&]<int kTerms>() {
+    return split_columns_to<kTerms>(out, side, in, stride, count, k);
   });
 }
 
-uint16_t split_lines(const PlaneLayout& layout, uint8_t* out, const float* first,
+uint16_t split_lines(const TermLayout& layout, uint8_t* out, const float* first,
                      const float* second, int64_t step, int64_t count) {
-  return with_planes(layout.planes, [&]<int kPlanes>() {
-    Halves most = {};
+  return with_terms(layout.terms, [&]<int kTerms>() {
+    Shorts most = {};
     for (int64_t r = 0; r < count; ++r)
       follow(most,
-             write_pairs<kPlanes>(
-                 out + r * kRow, layout.plane_bytes, _mm512_loadu_ps(first + r * step),
+             write_pairs<kTerms>(
+                 out + r * kRow, layout.term_bytes, _mm512_loadu_ps(first + r * step),
                  second != nullptr ? _mm512_loadu_ps(second + r * step) : _mm512_setzero_ps()));
     return largest_of(most);
   });
 }
 
-uint16_t split_across(const PlaneLayout& layout, uint8_t* out, const float* in, int64_t k_stride,
+uint16_t split_across(const TermLayout& layout, uint8_t* out, const float* in, int64_t k_stride,
                       int64_t k, int64_t step, int64_t count) {
-  return with_planes(layout.planes, [&]<int kPlanes>() {
-    Halves most = {};
+  return with_terms(layout.terms, [&]<int kTerms>() {
+    Shorts most = {};
     for (int64_t r0 = 0; r0 < count; r0 += 16) {
       __m512 first[16], second[16];
       const __mmask16 rows = lanes(count - r0);
       load_across(first, in + r0 * step, k_stride, k, step, rows);
       load_across(second, in + r0 * step + 16 * k_stride, k_stride, k - 16, step, rows);
       for (int64_t r = 0; r < 16 && r0 + r < count; ++r)
-        follow(most, write_pairs<kPlanes>(out + (r0 + r) * kRow, layout.plane_bytes, first[r],
-                                          second[r]));
+        follow(most,
+               write_pairs<kTerms>(out + (r0 + r) * kRow, layout.term_bytes, first[r], second[r]));
     }
     return largest_of(most);
   });
 }
 
-uint16_t split_halves(int planes, uint16_t* out, int64_t plane_stride, const float* in, int64_t n) {
-  return with_planes(planes, [&]<int kPlanes>() {
-    Halves most = {};
+uint16_t split_array(int terms, uint16_t* out, int64_t term_stride, const float* in, int64_t n) {
+  return with_terms(terms, [&]<int kTerms>() {
+    Shorts most = {};
     for (int64_t i = 0; i < n; i += 16) {
       const __mmask16 here = lanes(n - i);
-      const Pairs<kPlanes> pairs =
-          pairs_of<kPlanes>(_mm512_maskz_loadu_ps(here, in + i), _mm512_setzero_ps());
-      for (int p = 0; p < kPlanes; ++p)
-        _mm512_mask_cvtepi32_storeu_epi16(out + p * plane_stride + i, here,
-                                          __m512i(pairs.plane[p]));
-      follow(most, pairs.plane[0]);
+      const Pairs<kTerms> pairs =
+          pairs_of<kTerms>(_mm512_maskz_loadu_ps(here, in + i), _mm512_setzero_ps());
+      for (int p = 0; p < kTerms; ++p)
+        _mm512_mask_cvtepi32_storeu_epi16(out + p * term_stride + i, here, __m512i(pairs.term[p]));
+      follow(most, pairs.term[0]);
     }
     return largest_of(most);
   });
 }
 
-void gather_halves(const PlaneLayout& layout, uint8_t* out, const uint16_t* from,
-                   int64_t plane_stride, int64_t runs, int64_t run_stride, int64_t run,
-                   int64_t step, int64_t count, int64_t depth) {
+void gather_runs(const TermLayout& layout, uint8_t* out, const uint16_t* from, int64_t term_stride,
+                 int64_t runs, int64_t run_stride, int64_t run, int64_t step, int64_t count,
+                 int64_t depth) {
   // A few rows at a time, so that what was written in parts has settled when it is read whole.
   constexpr int64_t kRows = 4;
-  alignas(64) uint16_t lines[kRows][kMostHalves + 64];
-  for (int p = 0; p < layout.planes; ++p)
+  alignas(64) uint16_t lines[kRows][kMostGathered + 64];
+  for (int p = 0; p < layout.terms; ++p)
     for (int64_t r0 = 0; r0 < count; r0 += kRows) {
       const int64_t rows = count - r0 < kRows ? count - r0 : kRows;
       for (int64_t r = 0; r < rows; ++r) {
-        const uint16_t* at = from + p * plane_stride + (r0 + r) * step;
+        const uint16_t* at = from + p * term_stride + (r0 + r) * step;
         uint16_t* to = lines[r];
         // Each copy runs over its end, where the next one begins.
         for (int64_t i = 0; i < runs; ++i, at += run_stride, to += run)
@@ -273,16 +272,15 @@ void gather_halves(const PlaneLayout& layout, uint8_t* out, const uint16_t* from
       }
       for (int64_t c = 0; c < depth / 32; ++c)
         for (int64_t r = 0; r < rows; ++r)
-          _mm512_store_si512(
-              out + c * layout.chunk_bytes + p * layout.plane_bytes + (r0 + r) * kRow,
-              _mm512_load_si512(lines[r] + 32 * c));
+          _mm512_store_si512(out + c * layout.chunk_bytes + p * layout.term_bytes + (r0 + r) * kRow,
+                             _mm512_load_si512(lines[r] + 32 * c));
     }
 }
 
-void zero_lines(const PlaneLayout& layout, uint8_t* out, int64_t count) {
-  for (int p = 0; p < layout.planes; ++p)
+void zero_lines(const TermLayout& layout, uint8_t* out, int64_t count) {
+  for (int p = 0; p < layout.terms; ++p)
     for (int64_t r = 0; r < count; ++r)
-      _mm512_store_si512(out + p * layout.plane_bytes + r * kRow, _mm512_setzero_si512());
+      _mm512_store_si512(out + p * layout.term_bytes + r * kRow, _mm512_setzero_si512());
 }
 
 namespace {

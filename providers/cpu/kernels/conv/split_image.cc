@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "providers/cpu/kernels/conv/plane_image.h"
+#include "providers/cpu/kernels/conv/split_image.h"
 
 #include <algorithm>
 
@@ -38,23 +38,23 @@ KOrder KOrder::of(int64_t channels, int64_t taps, int64_t outputs, bool dilated)
   const int64_t by_pixel = taps * whole_chunks(channels), dense = whole_chunks(taps * channels);
   // A position's own lines have to be copied and split; what is saved are products.
   constexpr int64_t kLineCost = 24;  // products of a chunk with an output that take as long
-  const bool by_position = !dilated && channels < kChunk && taps > 1 && dense <= kMostHalves &&
+  const bool by_position = !dilated && channels < kChunk && taps > 1 && dense <= kMostGathered &&
                            (by_pixel - dense) * outputs > dense * kLineCost;
   return by_position ? KOrder{true, channels, dense}
                      : KOrder{false, whole_chunks(channels), by_pixel};
 }
 
-int64_t PlaneImage::bytes_of_row(const Window& w, const KOrder& order, int64_t channels,
-                                 int planes) {
-  if (order.by_position) return w.positions[1] * order.depth * 2 * planes;
+int64_t SplitImage::bytes_of_row(const Window& w, const KOrder& order, int64_t channels,
+                                 int terms) {
+  if (order.by_position) return w.positions[1] * order.depth * 2 * terms;
   const int64_t phases = w.strides[0] / kept_step(w, 0);
-  return row_of(w).pitch * phases * whole_chunks(channels) * 2 * planes;
+  return row_of(w).pitch * phases * whole_chunks(channels) * 2 * terms;
 }
 
-PlaneImage::PlaneImage(const Window& w, int64_t channels, const KOrder& order, int64_t rows,
-                       int planes, bool blocked)
+SplitImage::SplitImage(const Window& w, int64_t channels, const KOrder& order, int64_t rows,
+                       int terms, bool blocked)
     : order_(order),
-      layout_{planes, 0, 0},
+      layout_{terms, 0, 0},
       blocked_(blocked),
       channels_(channels),
       image_height_(w.image[0]),
@@ -94,10 +94,10 @@ PlaneImage::PlaneImage(const Window& w, int64_t channels, const KOrder& order, i
     group_rows_ = std::clamp<int64_t>(kPartLines / pitch_, 1, phases_ * phase_rows_);
     groups_ = ceil_div(phases_ * phase_rows_, group_rows_);
   }
-  layout_.plane_bytes = 64 * lines_;
-  // Planes of one line should not meet in the same lines of the cache.
-  if (lines_ % 16 == 0) layout_.plane_bytes += 64;
-  layout_.chunk_bytes = planes * layout_.plane_bytes;
+  layout_.term_bytes = 64 * lines_;
+  // Terms of one line should not meet in the same lines of the cache.
+  if (lines_ % 16 == 0) layout_.term_bytes += 64;
+  layout_.chunk_bytes = terms * layout_.term_bytes;
   if (order.by_position) {
     for (int64_t c = 0; c < chunks_; ++c) offsets_.push_back(c * layout_.chunk_bytes);
     return;
@@ -115,24 +115,24 @@ int64_t KOrder::row(int64_t tap, int64_t channel) const {
   return by_position ? neighbours_row(k) : k;
 }
 
-int64_t PlaneImage::line_elements() const {
+int64_t SplitImage::line_elements() const {
   if (!order_.by_position) return 0;
   const int64_t rows = (group_rows_ - 1) * stride_y_ + taps_y_;
-  // A row as it is, then planes of all.
-  return row_elements() + (rows * row_elements() * layout_.planes + 1) / 2 + kChunk;
+  // A row as it is, then terms of all.
+  return row_elements() + (rows * row_elements() * layout_.terms + 1) / 2 + kChunk;
 }
 
-int64_t PlaneImage::row_elements() const {
+int64_t SplitImage::row_elements() const {
   return ((positions_ - 1) * stride_x_ + taps_x_) * channels_;
 }
 
-bool PlaneImage::fill(int64_t part, int64_t top, const float* image, uint8_t* out,
+bool SplitImage::fill(int64_t part, int64_t top, const float* image, uint8_t* out,
                       float* lines) const {
   return order_.by_position ? fill_positions(part, top, image, out, lines)
                             : fill_pixels(part % chunks_, part / chunks_, top, image, out);
 }
 
-bool PlaneImage::fill_pixels(int64_t chunk, int64_t group, int64_t top, const float* image,
+bool SplitImage::fill_pixels(int64_t chunk, int64_t group, int64_t top, const float* image,
                              uint8_t* out) const {
   const int64_t first = chunk * kChunk, count = std::min(kChunk, channels_ - first);
   const int64_t size = image_height_ * image_width_;
@@ -169,7 +169,7 @@ bool PlaneImage::fill_pixels(int64_t chunk, int64_t group, int64_t top, const fl
   return large_enough(largest);
 }
 
-void PlaneImage::interleave(const float* image, int64_t row, float* out) const {
+void SplitImage::interleave(const float* image, int64_t row, float* out) const {
   const int64_t size = image_height_ * image_width_, width = row_elements() / channels_;
   const int64_t begin = std::clamp<int64_t>(pad_x_, 0, width);
   const int64_t end = std::clamp(image_width_ + pad_x_, begin, width);
@@ -187,22 +187,22 @@ void PlaneImage::interleave(const float* image, int64_t row, float* out) const {
   }
 }
 
-bool PlaneImage::fill_positions(int64_t group, int64_t top, const float* image, uint8_t* out,
+bool SplitImage::fill_positions(int64_t group, int64_t top, const float* image, uint8_t* out,
                                 float* lines) const {
   const int64_t first = group * group_rows_, last = std::min(first + group_rows_, rows_);
   const int64_t line = row_elements(), all = line * ((group_rows_ - 1) * stride_y_ + taps_y_);
   const int64_t from_row = (top + first) * stride_y_ - pad_y_;
   const int64_t image_rows = (last - first - 1) * stride_y_ + taps_y_;
-  uint16_t* const halves = reinterpret_cast<uint16_t*>(lines + line);
+  uint16_t* const split = reinterpret_cast<uint16_t*>(lines + line);
   uint16_t largest = 0;
   for (int64_t y = 0; y < image_rows; ++y) {
     interleave(image, from_row + y, lines);
-    largest = std::max(largest, split_halves(layout_.planes, halves + y * line, all, lines, line));
+    largest = std::max(largest, split_array(layout_.terms, split + y * line, all, lines, line));
   }
   for (int64_t y = first; y < last; ++y)
-    gather_halves(layout_, out + 64 * y * positions_, halves + (y - first) * stride_y_ * line, all,
-                  taps_y_, line, taps_x_ * channels_, stride_x_ * channels_, positions_,
-                  order_.depth);
+    gather_runs(layout_, out + 64 * y * positions_, split + (y - first) * stride_y_ * line, all,
+                taps_y_, line, taps_x_ * channels_, stride_x_ * channels_, positions_,
+                order_.depth);
   if (last == rows_)
     for (int64_t c = 0; c < chunks_; ++c)
       zero_lines(layout_, out + c * layout_.chunk_bytes + 64 * rows_ * positions_,

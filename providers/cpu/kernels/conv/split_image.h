@@ -1,23 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A band of an image as lines of bfloat16 planes (planes.h): the rows of A of a convolution's
-// product, so that TileProduct loads its tiles from where they lie. In one of two forms:
+// A band of an image, split into bfloat16 terms (split_terms.h): the rows of A of a convolution's
+// product, so that TileProduct loads its tiles from where they lie. A row of A is 64 bytes, a line.
+// The band has one of two forms.
 //
-// - by pixel: a line is 32 channels of a pixel. Rows are padded and follow each other, so that a
-// tap
-//   at any position is an offset from the position's own; one row's padding on the right is the
-//   next one's on the left. With strides, rows that one tap sees follow each other.
-// - by position, for few channels: the lines of a position are all that its window sees.
+// By pixel, a line is 32 channels of a pixel. Rows of the image are padded and follow each other,
+// so that a tap at any position is an offset from the position's own; the padding to the right of
+// one row is the padding to the left of the next. With strides, rows that one tap sees follow each
+// other.
 //
-// An image is planar (channel by channel, as tensors lie) or blocked: 16 channels of a pixel side
-// by side, pixels of 16 channels after another. Immutable; thread-safe.
+// By position, for few channels, the lines of a position are all that its window sees.
+//
+// The image is row-major (NCHW) or blocked: 16 channels of a pixel are contiguous, and pixels of 16
+// channels follow each other. Immutable; thread-safe.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
 #include "providers/cpu/kernels/conv/geometry.h"
-#include "providers/cpu/kernels/matmul/planes.h"
+#include "providers/cpu/kernels/matmul/split_terms.h"
 
 namespace pfrt::cpu {
 
@@ -32,21 +34,21 @@ struct KOrder {
   int64_t row(int64_t tap, int64_t channel) const;
 };
 
-class PlaneImage {
+class SplitImage {
  public:
   // Of two-dimensional windows over |channels| channels, for |rows| rows of positions.
-  PlaneImage(const Window& window, int64_t channels, const KOrder& order, int64_t rows, int planes,
+  SplitImage(const Window& window, int64_t channels, const KOrder& order, int64_t rows, int terms,
              bool blocked);
 
   uint64_t bytes() const { return static_cast<uint64_t>(chunks_ * layout_.chunk_bytes); }
   // Of a row of positions, roughly.
   static int64_t bytes_of_row(const Window& window, const KOrder& order, int64_t channels,
-                              int planes);
+                              int terms);
   // Parts that fill can be called for, each once, by any thread.
   int64_t parts() const { return order_.by_position ? groups_ : chunks_ * groups_; }
   // What fill needs, in floats.
   int64_t line_elements() const;
-  // The band for rows of positions from |top| on. False where numbers are too small for planes.
+  // The band for rows of positions from |top| on. False where numbers are too small for terms.
   bool fill(int64_t part, int64_t top, const float* image, uint8_t* out, float* lines) const;
 
   // Positions are numbered along the padded rows: column x of row y of the band is
@@ -55,7 +57,7 @@ class PlaneImage {
   // Where the chunks of k begin, for position 0, as TileProduct wants it.
   const std::vector<int64_t>& offsets() const { return offsets_; }
   int64_t row_bytes() const { return 64 * step_; }  // from position to position
-  const PlaneLayout& layout() const { return layout_; }
+  const TermLayout& layout() const { return layout_; }
 
  private:
   bool fill_pixels(int64_t chunk, int64_t group, int64_t top, const float* image,
@@ -68,7 +70,7 @@ class PlaneImage {
   void interleave(const float* image, int64_t row, float* out) const;
 
   KOrder order_;
-  PlaneLayout layout_;
+  TermLayout layout_;
   bool blocked_;
   int64_t channels_, chunks_;
   int64_t image_height_, image_width_, pad_y_, pad_x_, stride_y_, stride_x_;
@@ -78,7 +80,7 @@ class PlaneImage {
   int64_t step_;                       // lines from position to position
   // By pixel: pixels between lines' pixels, rows a tap sees of how many phases, and lines in a row.
   int64_t pixel_step_y_, pixel_step_x_, phases_, phase_rows_, pitch_;
-  int64_t lines_;                // of a chunk and plane
+  int64_t lines_;                // of a chunk and term
   int64_t groups_, group_rows_;  // of rows, filled together
   std::vector<int64_t> offsets_;
 };
