@@ -21,7 +21,7 @@ namespace pfrt::cpu {
 namespace {
 
 constexpr size_t kCapacity = 256 << 10;
-alignas(4096) uint8_t code_pages[2][kCapacity];  // of floats, of pairs
+alignas(4096) uint8_t code_pages[2][kCapacity];  // of floats, of int16
 
 using Blocks = PanelProduct::Blocks;
 constexpr int kPanel = PanelProduct::kPanel;
@@ -34,8 +34,8 @@ static_assert(PanelProduct::kAheadLine * sizeof(float) == kLine);
 
 class Generator final : public Xbyak::CodeGenerator {
  public:
-  Generator(bool wide, bool pairs)
-      : CodeGenerator(kCapacity, code_pages[pairs]), wide_(wide), pairs_(pairs) {}
+  Generator(bool wide, bool int16)
+      : CodeGenerator(kCapacity, code_pages[int16]), wide_(wide), int16_(int16) {}
 
   const uint8_t* write(int rows, int panels) {
     streams_ = false;
@@ -127,15 +127,15 @@ class Generator final : public Xbyak::CodeGenerator {
   }
 
   void set_product(const Xbyak::Xmm& to, const Xbyak::Xmm& a, const Xbyak::Xmm& b) {
-    if (pairs_)
+    if (int16_)
       vpmaddwd(to, a, b);
     else
       vmulps(to, a, b);
   }
 
-  // Of pairs a product takes the place of the element, or of the next row's, once that is used.
+  // An int16 dot product takes the place of the element, or of the next row's, once that is used.
   void add_product(int r, int v) {
-    if (!pairs_) {
+    if (!int16_) {
       vfmadd231ps(sum(r, v), element(r), column(v));
       return;
     }
@@ -145,7 +145,7 @@ class Generator final : public Xbyak::CodeGenerator {
   }
 
   void add_to(const Xbyak::Xmm& sum, const Xbyak::Address& what) {
-    if (pairs_)
+    if (int16_)
       vpaddd(sum, sum, what);
     else
       vaddps(sum, sum, what);
@@ -362,7 +362,7 @@ class Generator final : public Xbyak::CodeGenerator {
     mov(arg(offsetof(Blocks, start)), rax);
   }
 
-  const bool wide_, pairs_;
+  const bool wide_, int16_;
   int rows_ = 0, vectors_ = 0;
   bool streams_ = false;
 };
@@ -373,13 +373,13 @@ class Generator final : public Xbyak::CodeGenerator {
 class PanelProductSet {
  public:
   // 6 x 2 sums fill 12 of 16 registers, 12 x 2 fill 24 of 32; 2 x 4 leave room for four columns.
-  // Half panels of AVX2 have 12 x 1. Streams have 1 x 8, 2 x 6, 3 x 4 and R x 2, or R x 4; pairs
-  // have none.
-  PanelProductSet(bool wide, bool pairs) {
+  // Half panels of AVX2 have 12 x 1. Streams have 1 x 8, 2 x 6, 3 x 4 and R x 2, or R x 4; int16
+  // dot products have none.
+  PanelProductSet(bool wide, bool int16) {
     product_.rows_ = wide ? 12 : 6;
     product_.rows_of_two_ = wide ? 12 : 2;
     Xbyak::ClearError();
-    Generator generator(wide, pairs);
+    Generator generator(wide, int16);
     const uint8_t* code[PanelProduct::kMostPanels][PanelProduct::kMostRows + 1] = {};
     const int64_t rows_of[] = {product_.rows_, product_.rows_of_two_};  // by panels - 1
     for (int panels = 1; panels <= PanelProduct::kMostPanels; ++panels) {
@@ -391,7 +391,7 @@ class PanelProductSet {
       code[panels - 1][rows_of[panels - 1]] = generator.getCurr();
     }
     const uint8_t* streams[PanelProduct::kMostStreamRows + 1] = {};
-    product_.stream_rows_ = pairs ? 0 : wide ? 4 : PanelProduct::kMostStreamRows;
+    product_.stream_rows_ = int16 ? 0 : wide ? 4 : PanelProduct::kMostStreamRows;
     for (int rows = 1; rows <= product_.stream_rows_; ++rows) {
       const int most = PanelProduct::kMostStreams;
       const int panels = wide ? most : std::max(most + 1 - rows, 1);
@@ -412,20 +412,20 @@ class PanelProductSet {
     written_ = seal(generator);
     for (int64_t p = 0; written_ && p < PanelProduct::kMostPanels; ++p)
       for (int64_t r = 0; r < rows_of[p]; ++r)
-        publish_one(wide, pairs, r + 1, p == 0 ? "1" : "2", code[p][r], code[p][r + 1]);
+        publish_one(wide, int16, r + 1, p == 0 ? "1" : "2", code[p][r], code[p][r + 1]);
     for (int64_t r = 0; written_ && r < product_.stream_rows_; ++r)
-      publish_one(wide, pairs, r + 1, "streams", streams[r], streams[r + 1]);
+      publish_one(wide, int16, r + 1, "streams", streams[r], streams[r + 1]);
     for (int64_t r = 0; written_ && r < product_.half_rows_; ++r)
-      publish_one(wide, pairs, r + 1, "half", half[r], half[r + 1]);
+      publish_one(wide, int16, r + 1, "half", half[r], half[r + 1]);
   }
   const PanelProduct* get() const { return written_ ? &product_ : nullptr; }
 
  private:
   // Without memory of the heap: pages that were sealed cannot be written again after a failure.
-  static void publish_one(bool wide, bool pairs, int64_t rows, const char* panels,
+  static void publish_one(bool wide, bool int16, int64_t rows, const char* panels,
                           const uint8_t* begin, const uint8_t* end) noexcept {
     char name[64];
-    std::snprintf(name, sizeof name, "%s_product_%s_%dx%s", pairs ? "pair" : "panel",
+    std::snprintf(name, sizeof name, "%s_%s_%dx%s", int16 ? "int16_dot" : "panel_product",
                   wide ? "avx512" : "avx2", static_cast<int>(rows), panels);
     publish(name, begin, static_cast<size_t>(end - begin));
   }
@@ -439,7 +439,7 @@ const PanelProduct* PanelProduct::get() {
   return set.get();
 }
 
-const PanelProduct* PanelProduct::get_pairs() {
+const PanelProduct* PanelProduct::get_int16_dot() {
   if (isa() < Isa::kAvx2) return nullptr;
   static const PanelProductSet set(isa() >= Isa::kAvx512, true);
   return set.get();

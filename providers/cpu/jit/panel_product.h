@@ -24,7 +24,7 @@ class PanelProduct {
   static const PanelProduct* get();
   // The same of integers: an element of A and of B is a pair of int16, a product the sum of both
   // products, and sums are int32 modulo 2^32. Pointers to float then point to those.
-  static const PanelProduct* get_pairs();
+  static const PanelProduct* get_int16_dot();
 
   // Strides and offsets count elements. A's element (r, chunk c, k) is a[offsets[c] + r * a_row +
   // k], B's of panel p is b[p * b_panel + (c * depth + k) * 16 + column], C's c[r * c_row + p *
@@ -49,7 +49,7 @@ class PanelProduct {
   };
   // streams(rows) panels |b_panel| apart at once, for 1 to stream_rows() rows. Few rows take as
   // long as their panels take to read, and more is on its way from memory where that is in several
-  // places; a single panel is fetched ahead of its use. The bits are those of run. Not of pairs.
+  // places; a single panel is fetched ahead of its use. The bits are those of run. Not of int16.
   void run_streams(int64_t rows, Blocks& blocks) const { streams_code_[rows - 1](&blocks); }
   int64_t streams(int64_t rows) const { return streams_[rows - 1]; }
   int64_t stream_rows() const { return stream_rows_; }

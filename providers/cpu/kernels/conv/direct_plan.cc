@@ -10,10 +10,10 @@ namespace pfrt::cpu {
 namespace {
 
 constexpr int64_t kPanel = PanelProduct::kPanel;
-constexpr int64_t kChain = 64;       // k summed in a row, which keeps errors small
-constexpr int64_t kPairChain = 256;  // pairs of integers, whose sums are exact
-constexpr int64_t kPass = 128;       // k of a call, a panel of which stays in the nearest cache
-constexpr int64_t kShort = 25;       // all of them; the 27 of a first layer with colours would tell
+constexpr int64_t kChain = 64;           // k summed in a row, which keeps errors small
+constexpr int64_t kInt16DotChain = 256;  // pairs of integers, whose sums are exact
+constexpr int64_t kPass = 128;           // k of a call, a panel of which stays in the nearest cache
+constexpr int64_t kShort = 25;  // all of them; the 27 of a first layer with colours would tell
 constexpr int64_t kWantedTasks = 16;
 constexpr int64_t kLeastWork = 1 << 16;  // multiply-adds of a task
 
@@ -28,7 +28,8 @@ ConvGeometry flat(ConvGeometry g) {
 }
 
 int64_t chunks_of_chain(const ChunkOrder& order, DirectElements elements) {
-  if (elements == DirectElements::kPairs) return std::max<int64_t>(1, kPairChain / order.depth());
+  if (elements == DirectElements::kInt16Dot)
+    return std::max<int64_t>(1, kInt16DotChain / order.depth());
   // First layers have short sums, where a chain as long would tell.
   if (order.by_row && order.chunks() * order.depth() > kShort) return 1;
   return std::max<int64_t>(1, kChain / order.depth());
@@ -103,7 +104,8 @@ DirectPlan::DirectPlan(const ConvGeometry& g, bool bias, Blocked sides,
       blocking(wanted),
       order(ChunkOrder::of(g.group_in, g.window.kernel[0], g.window.kernel[1],
                            g.window.dilations[1])),
-      product(elements == DirectElements::kPairs ? PanelProduct::get_pairs() : PanelProduct::get()),
+      product(elements == DirectElements::kInt16Dot ? PanelProduct::get_int16_dot()
+                                                    : PanelProduct::get()),
       has_bias(bias),
       band(band_rows()),
       image(geometry.window, order, band, blocked.input),

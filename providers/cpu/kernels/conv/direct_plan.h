@@ -20,9 +20,9 @@ struct DirectBlocking {
   int64_t row_step = 0;            // bands and tasks are whole steps of so many rows; 0: of none
 };
 
-// Of the image, the weights and the sums: float32, or pairs of int16 (PanelProduct::get_pairs), of
-// which a channel counts as one, and int32. All are moved as float32 here.
-enum class DirectElements : uint8_t { kFloat, kPairs };
+// Of the image, the weights and the sums: float32, or pairs of int16 (PanelProduct::get_int16_dot),
+// of which a channel counts as one, and int32. All are moved as float32 here.
+enum class DirectElements : uint8_t { kFloat, kInt16Dot };
 
 struct DirectPlan {
   static constexpr int64_t kPanel = PanelProduct::kPanel;

@@ -5,7 +5,7 @@
 #include <memory>
 
 #include "providers/cpu/kernels/conv/direct_plan.h"
-#include "providers/cpu/kernels/conv/integer_pairs.h"
+#include "providers/cpu/kernels/conv/int16_dot.h"
 #include "providers/cpu/row/ceil_div.h"
 
 namespace pfrt::cpu {
@@ -14,7 +14,7 @@ namespace {
 constexpr int64_t kPanel = DirectPlan::kPanel;
 
 struct Plan {
-  PairConv conv;
+  Int16DotConv conv;
   DirectPlan direct;  // of pairs
 
   uint64_t band_bytes() const { return (direct.image.bytes() + 63) / 64 * 64; }
@@ -55,9 +55,9 @@ pfrt_code run_plan(const Run& run, const Plan& plan, const PutSums::Fn& put) {
 
 }  // namespace
 
-Kernel pair_direct_kernel(const PairConv& conv, PutSums put) {
+Kernel int16_dot_direct_kernel(const Int16DotConv& conv, PutSums put) {
   const auto plan = std::make_shared<const Plan>(
-      Plan{conv, DirectPlan(conv.of_pairs(), false, {}, {}, DirectElements::kPairs)});
+      Plan{conv, DirectPlan(conv.as_int16_dot(), false, {}, {}, DirectElements::kInt16Dot)});
   Kernel kernel;
   kernel.scratch_bytes =
       plan->direct.scratch_bytes() + static_cast<uint64_t>(plan->direct.task_positions) * put.bytes;

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "providers/cpu/kernels/conv/direct_plan.h"
-#include "providers/cpu/kernels/conv/integer_pairs.h"
-#include "providers/cpu/kernels/matmul/pairs.h"
+#include "providers/cpu/kernels/conv/int16_dot.h"
+#include "providers/cpu/kernels/matmul/int16_dot.h"
 #include "providers/cpu/kernels/window/plane_lines.h"
 
 namespace pfrt::cpu {
@@ -21,7 +21,7 @@ constexpr IntegerInputs kConvInteger{0, 1, 2, 3}, kQLinearConv{0, 3, 2, 5};
 std::optional<PackedInput> pack(const SnapshotNode& node, const IntegerInputs& in) {
   const auto dims = node.input_dims(in.w);
   const int64_t groups = node.attr_int("group", 1);
-  if (PanelProduct::get_pairs() == nullptr || (dims.size() != 3 && dims.size() != 4) ||
+  if (PanelProduct::get_int16_dot() == nullptr || (dims.size() != 3 && dims.size() != 4) ||
       SnapshotNode::elements(dims) <= 0 || !node.is_constant(in.w) ||
       !kBytes.has(node.input_dtype(in.w)) || groups < 1 || dims[0] / groups < kPanel / 2)
     return std::nullopt;
@@ -30,8 +30,8 @@ std::optional<PackedInput> pack(const SnapshotNode& node, const IntegerInputs& i
   const int64_t outs = dims[0] / groups, pairs = pairs_of(dims[1]);
   return packed_from_bytes(
       node, in, std::move(*zeros),
-      pair_winograd_takes(node, in)
-          ? pack_pair_winograd(groups, outs, pairs)
+      int16_dot_winograd_takes(node, in)
+          ? pack_int16_dot_winograd(groups, outs, pairs)
           : pack_direct_weights(groups, outs, pairs, dims.size() == 4 ? dims[2] : 1, dims.back()));
 }
 
@@ -48,18 +48,18 @@ Result<Kernel> make(const SnapshotNode& node, const IntegerInputs& in, const Nam
   const Parameter x_zero(node, in.x_zero);
   PFRT_TRY(x_zero.check("X's zero point", 1));
   PFRT_TRY(Parameter(node, in.w_zero).check("W's zero point", g.groups * g.group_out));
-  const bool winograd = pair_winograd_takes(node, in);
+  const bool winograd = int16_dot_winograd_takes(node, in);
   if (!winograd) g.window = along_rows(std::move(g.window));
   Kernel kernel;
   if (g.batch == 0 || g.window.position_count() == 0) {
     kernel.run = [](const Run& run) { return run.stop(); };
-  } else if (PanelProduct::get_pairs() == nullptr) {
+  } else if (PanelProduct::get_int16_dot() == nullptr) {
     return error(Code::kUNSUPPORTED, "AVX2 is not usable any more");
   } else {
-    const PairConv conv{g, in, node.input_dtype(in.x), x_zero};
+    const Int16DotConv conv{g, in, node.input_dtype(in.x), x_zero};
     PutSums put = put_of(g);
-    kernel = winograd ? pair_winograd_kernel(conv, std::move(put))
-                      : pair_direct_kernel(conv, std::move(put));
+    kernel = winograd ? int16_dot_winograd_kernel(conv, std::move(put))
+                      : int16_dot_direct_kernel(conv, std::move(put));
   }
   kernel.name = winograd ? names.winograd : names.direct;
   kernel.packed_alone = true;
@@ -77,7 +77,7 @@ Result<Kernel> make_conv_integer_vectors(const KernelRequest& node, const Packed
   return make(node, kConvInteger, {"conv_integer_winograd", "conv_integer_direct"},
               [](const ConvGeometry& g) -> PutSums {
                 return {0, [positions = g.window.position_count()](const Run&) -> PutSums::Fn {
-                          return [positions](const Run& run, const PairSums& s) {
+                          return [positions](const Run& run, const Int16DotSums& s) {
                             float* const to = run.output<float>(0) + s.channel * positions + s.from;
                             lines_to_planes(to, positions, s.lines, s.channels, s.n);
                           };
@@ -109,7 +109,7 @@ Result<Kernel> make_qlinear_conv_vectors(const KernelRequest& node, const Packed
     const float zero = y_zero.read<float>(run, 1, 0.0f)[0];
     std::vector<float> scales = w_scale.read<float>(run, channels, 1.0f);
     for (float& scale : scales) scale = sx * scale / sy;
-    return [=, scales = std::move(scales)](const Run& r, const PairSums& s) {
+    return [=, scales = std::move(scales)](const Run& r, const Int16DotSums& s) {
       const uint32_t* const bias = has_bias ? r.input<uint32_t>(8) : nullptr;
       float* const line = s.scratch + kPanel * s.n;
       lines_to_planes(s.scratch, s.n, s.lines, s.channels, s.n);

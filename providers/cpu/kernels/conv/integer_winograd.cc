@@ -11,8 +11,8 @@
 #include "providers/cpu/isa/target.h"
 #include "providers/cpu/jit/panel_product.h"
 #include "providers/cpu/kernels/conv/image_band.h"
-#include "providers/cpu/kernels/conv/integer_pairs.h"
-#include "providers/cpu/kernels/matmul/pairs.h"
+#include "providers/cpu/kernels/conv/int16_dot.h"
+#include "providers/cpu/kernels/matmul/int16_dot.h"
 #include "providers/cpu/row/ceil_div.h"
 
 namespace pfrt::cpu {
@@ -26,7 +26,7 @@ constexpr int64_t kLeastChannels = 32, kMostChannels = 896, kLeastOutputs = 32;
 static_assert(9 * 255 * 255 * kMostChannels < 1 << 29);
 
 struct Plan {
-  PairConv conv;
+  Int16DotConv conv;
   ConvGeometry geometry;  // of pairs
   const PanelProduct* product;
   int64_t chunks, panels;  // of 16 pairs of input channels, of 16 output channels of a group
@@ -35,10 +35,10 @@ struct Plan {
   ImageBand lines;
   std::vector<int64_t> offsets;
 
-  explicit Plan(const PairConv& c)
+  explicit Plan(const Int16DotConv& c)
       : conv(c),
-        geometry(c.of_pairs()),
-        product(PanelProduct::get_pairs()),
+        geometry(c.as_int16_dot()),
+        product(PanelProduct::get_int16_dot()),
         chunks(ceil_div(geometry.group_in, kPanel)),
         panels(ceil_div(geometry.group_out, kPanel)),
         tiles_y(ceil_div(geometry.window.positions[0], kOut)),
@@ -220,7 +220,7 @@ void transform_weights(const int32_t* taps, int32_t* parts) {
 
 }  // namespace
 
-bool pair_winograd_takes(const SnapshotNode& node, const IntegerInputs& in) {
+bool int16_dot_winograd_takes(const SnapshotNode& node, const IntegerInputs& in) {
   const auto weights = node.input_dims(in.w);
   const auto ones = [&](std::string_view name) {
     return std::ranges::all_of(node.attr_ints(name), [](int64_t v) { return v == 1; });
@@ -230,10 +230,10 @@ bool pair_winograd_takes(const SnapshotNode& node, const IntegerInputs& in) {
          weights[0] / std::max<int64_t>(node.attr_int("group", 1), 1) >= kLeastOutputs;
 }
 
-PackedInput pack_pair_winograd(int64_t groups, int64_t outs, int64_t pairs) {
+PackedInput pack_int16_dot_winograd(int64_t groups, int64_t outs, int64_t pairs) {
   const int64_t panels = ceil_div(outs, kPanel), part = ceil_div(pairs, kPanel) * kPanel * kPanel;
   PackedInput packed;
-  packed.recipe = message("pair_winograd/", groups, "/", outs, "x", pairs);
+  packed.recipe = message("int16_dot_winograd/", groups, "/", outs, "x", pairs);
   packed.bytes = static_cast<uint64_t>(groups * panels * kParts * part) * sizeof(uint32_t);
   packed.pack = [=](const void* source, void* memory) {
     const auto* from = static_cast<const uint32_t*>(source);
@@ -258,7 +258,7 @@ PackedInput pack_pair_winograd(int64_t groups, int64_t outs, int64_t pairs) {
   return packed;
 }
 
-Kernel pair_winograd_kernel(const PairConv& conv, PutSums put) {
+Kernel int16_dot_winograd_kernel(const Int16DotConv& conv, PutSums put) {
   const auto plan = std::make_shared<const Plan>(conv);
   Kernel kernel;
   kernel.shared_bytes = plan->shared_bytes();

@@ -7,7 +7,7 @@
 
 #include <memory>
 
-#include "providers/cpu/kernels/matmul/pairs.h"
+#include "providers/cpu/kernels/matmul/int16_dot.h"
 #include "providers/cpu/kernels/matmul/panels.h"
 #include "providers/cpu/kernels/matmul/product.h"
 #include "providers/cpu/row/requantize.h"
@@ -35,7 +35,7 @@ struct Plan {
     run.blocks(m, std::max<int64_t>(1, kTaskBytes / k), [&](int64_t begin, int64_t end) {
       for (int64_t r = begin; r < end; ++r) {
         const auto zero = static_cast<int32_t>(zeros[static_cast<size_t>(r)]);
-        const int32_t sum = pairs_of_line(a_type, a + r * k, k, zero, pairs + r * pairs_of(k));
+        const int32_t sum = to_int16_pairs(a_type, a + r * k, k, zero, pairs + r * pairs_of(k));
         if (sums != nullptr) sums[r] = sum;
       }
     });
@@ -48,14 +48,15 @@ std::optional<PackedInput> pack_matmul_integer(const SnapshotNode& node) {
   // Large ones are not kept twice for what may be few rows.
   constexpr int64_t kLeastColumns = 8, kMostNumbers = 64 << 20;
   const auto a = node.input_dims(0), b = node.input_dims(1);
-  if (PanelProduct::get_pairs() == nullptr || a.size() < 2 || b.size() != 2 || !node.is_constant(1))
+  if (PanelProduct::get_int16_dot() == nullptr || a.size() < 2 || b.size() != 2 ||
+      !node.is_constant(1))
     return std::nullopt;
   const int64_t k = b[0], n = b[1], pairs = pairs_of(k);
   if (n < kLeastColumns || k < 1 || n > kMostNumbers / k) return std::nullopt;
   const pfrt_dtype dtype = node.input_dtype(1);
   PackedInput packed;
   packed.input = 1;
-  packed.recipe = message("pair_columns/", dtype_name(dtype), "/", n, "x", k);
+  packed.recipe = message("int16_dot_columns/", dtype_name(dtype), "/", n, "x", k);
   packed.bytes =
       static_cast<uint64_t>((n + kPanel - 1) / kPanel * kPanel * pairs) * sizeof(uint32_t);
   packed.pack = [=](const void* source, void* memory) {
@@ -66,7 +67,7 @@ std::optional<PackedInput> pack_matmul_integer(const SnapshotNode& node) {
         const uint8_t* const row = from + 2 * i * n + first;
         const int64_t count = std::min(kPanel, n - first);
         uint32_t* const line = to + first * pairs + i * kPanel;
-        pairs_of_two(dtype, row, 2 * i + 1 < k ? row + n : nullptr, count, 0, line);
+        zip_int16_pairs(dtype, row, 2 * i + 1 < k ? row + n : nullptr, count, 0, line);
         std::fill(line + count, line + kPanel, 0);
       }
   };
@@ -75,14 +76,14 @@ std::optional<PackedInput> pack_matmul_integer(const SnapshotNode& node) {
 
 Result<Kernel> make_packed_matmul_integer(const KernelRequest& node, const PackedInput&) {
   constexpr Types kBytes{PFRT_DTYPE_INT8, PFRT_DTYPE_UINT8};
-  if (PanelProduct::get_pairs() == nullptr) return make_matmul_integer(node);  // not any more
+  if (PanelProduct::get_int16_dot() == nullptr) return make_matmul_integer(node);  // not any more
   PFRT_TRY(need_types(node, {0, 1, 2, 3}, kBytes));
   PFRT_ASSIGN(const ProductShape shape, product_shape(node.input_dims(0), node.input_dims(1)));
   PFRT_TRY(shape.check(node));
   const Columns columns{shape.n, pairs_of(shape.k), 1, shape.n};
   const auto plan = std::make_shared<const Plan>(
       Plan{shape.m, shape.n, shape.k, node.input_dtype(0), Parameter(node, 2), Parameter(node, 3),
-           PanelMatmul(shape.m, columns, PanelMatmul::Panels::kPairs)});
+           PanelMatmul(shape.m, columns, PanelMatmul::Panels::kInt16Dot)});
   PFRT_TRY(plan->a_zeros.check("A's zero point", shape.m));
   PFRT_TRY(plan->b_zeros.check("B's zero point", shape.n));
   Kernel kernel;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// MatMulInteger with constant columns, in vectors of pairs of int16: exact, as all sums of integers
-// are. Pure functions; thread-safe.
+// MatMulInteger with constant columns, in int16 dot products of vectors: exact, as all sums of
+// integers are. Pure functions; thread-safe.
 #pragma once
 
 #include <optional>

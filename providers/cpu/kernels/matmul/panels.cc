@@ -87,7 +87,7 @@ PanelMatmul::PanelMatmul(int64_t m, const Columns& columns, Panels panels, const
       panels_(panels),
       pass_(pass_of(std::max<int64_t>(columns.k, 1))),
       by_columns_(blocking.by_columns),
-      product_(panels == Panels::kPairs ? PanelProduct::get_pairs() : PanelProduct::get()) {
+      product_(panels == Panels::kInt16Dot ? PanelProduct::get_int16_dot() : PanelProduct::get()) {
   if (m_ <= 0) return;
   const int64_t fit = std::max(kLeastTaskRows, kTaskNumbers / std::max<int64_t>(k_, 1));
   task_rows_ = ceil_div(m_, ceil_div(m_, std::min(blocking.task_rows, fit)));

@@ -25,8 +25,8 @@ std::optional<PackedInput> pack_panel_columns(const SnapshotNode& node, int64_t 
 
 class PanelMatmul {
  public:
-  // kPairs: rows and panels of pairs of int16, k counting pairs, sums int32.
-  enum class Panels { kPlain, kBfloat16, kFloat16, kPairs };
+  // kInt16Dot: rows and panels of pairs of int16, k counting pairs, sums int32.
+  enum class Panels { kPlain, kBfloat16, kFloat16, kInt16Dot };
   // How the work is divided, which results do not depend on.
   struct Blocking {
     int64_t task_rows = 128;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What the vector kernels of ConvInteger and QLinearConv have in common: two neighbouring channels
-// of bytes, less their zero points, are one channel of pairs of int16 (matmul/pairs.h), and sums
-// leave as lines of 16 channels. Pads are 0 then; the weights' zero points are taken off when they
-// are packed. Immutable; thread-safe.
+// of bytes, less their zero points, are one channel of pairs of int16, which a dot product
+// multiplies at once (matmul/int16_dot.h), and sums leave as lines of 16 channels. Pads are 0 then;
+// the weights' zero points are taken off when they are packed. Immutable; thread-safe.
 #pragma once
 
 #include <functional>
@@ -22,18 +22,18 @@ struct IntegerInputs {
 
 // The zero points of constant weights, one or one a channel; nullopt when only a run knows them.
 std::optional<std::vector<int32_t>> weight_zeros(const SnapshotNode& node, const IntegerInputs& in);
-// |packed|, which reads weights of pairs: from the node's bytes.
+// What |packed| makes of weights of pairs, made of the node's bytes.
 PackedInput packed_from_bytes(const SnapshotNode& node, const IntegerInputs& in,
                               std::vector<int32_t> zeros, PackedInput packed);
 
-struct PairConv {
+struct Int16DotConv {
   ConvGeometry geometry;  // of bytes
   IntegerInputs inputs;
   pfrt_dtype x_type;
   Parameter x_zero;
 
   // The same convolution of pairs.
-  ConvGeometry of_pairs() const;
+  ConvGeometry as_int16_dot() const;
   uint64_t plane_bytes() const;
   int32_t read_x_zero(const Run& run) const {
     return static_cast<int32_t>(x_zero.read<uint32_t>(run, 1, 0)[0]);
@@ -44,22 +44,22 @@ struct PairConv {
 
 // Sums of |channels| channels from |channel| on, counted over all images, at positions [from, from
 // + n): lines of a panel, and scratch for as many.
-struct PairSums {
+struct Int16DotSums {
   int64_t channel, channels, from, n;
   const float* lines;
   float* scratch;
 };
 // What becomes of them in a run. It takes |bytes| of scratch a position.
 struct PutSums {
-  using Fn = std::function<void(const Run&, const PairSums&)>;
+  using Fn = std::function<void(const Run&, const Int16DotSums&)>;
   uint64_t bytes;
   std::function<Fn(const Run&)> of_run;
 };
 
-Kernel pair_direct_kernel(const PairConv& conv, PutSums put);
+Kernel int16_dot_direct_kernel(const Int16DotConv& conv, PutSums put);
 // integer_winograd.cc: of 3 x 3 taps side by side.
-bool pair_winograd_takes(const SnapshotNode& node, const IntegerInputs& in);
-PackedInput pack_pair_winograd(int64_t groups, int64_t outs, int64_t pairs);
-Kernel pair_winograd_kernel(const PairConv& conv, PutSums put);
+bool int16_dot_winograd_takes(const SnapshotNode& node, const IntegerInputs& in);
+PackedInput pack_int16_dot_winograd(int64_t groups, int64_t outs, int64_t pairs);
+Kernel int16_dot_winograd_kernel(const Int16DotConv& conv, PutSums put);
 
 }  // namespace pfrt::cpu

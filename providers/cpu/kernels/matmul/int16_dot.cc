@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "providers/cpu/kernels/matmul/pairs.h"
+#include "providers/cpu/kernels/matmul/int16_dot.h"
 
 #include <emmintrin.h>
 
@@ -76,13 +76,14 @@ void two(const Byte* a, const Byte* b, int64_t n, int32_t zero, uint32_t* out) {
 
 }  // namespace
 
-int32_t pairs_of_line(pfrt_dtype dtype, const void* bytes, int64_t n, int32_t zero, uint32_t* out) {
+int32_t to_int16_pairs(pfrt_dtype dtype, const void* bytes, int64_t n, int32_t zero,
+                       uint32_t* out) {
   return dtype == PFRT_DTYPE_INT8 ? line(static_cast<const int8_t*>(bytes), n, zero, out)
                                   : line(static_cast<const uint8_t*>(bytes), n, zero, out);
 }
 
-void pairs_of_two(pfrt_dtype dtype, const void* first, const void* second, int64_t n, int32_t zero,
-                  uint32_t* out) {
+void zip_int16_pairs(pfrt_dtype dtype, const void* first, const void* second, int64_t n,
+                     int32_t zero, uint32_t* out) {
   if (dtype == PFRT_DTYPE_INT8)
     two(static_cast<const int8_t*>(first), static_cast<const int8_t*>(second), n, zero, out);
   else

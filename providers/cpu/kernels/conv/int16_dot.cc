@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "providers/cpu/kernels/conv/integer_pairs.h"
+#include "providers/cpu/kernels/conv/int16_dot.h"
 
 #include <algorithm>
 #include <utility>
 
-#include "providers/cpu/kernels/matmul/pairs.h"
+#include "providers/cpu/kernels/matmul/int16_dot.h"
 
 namespace pfrt::cpu {
 namespace {
@@ -44,8 +44,8 @@ PackedInput packed_from_bytes(const SnapshotNode& node, const IntegerInputs& in,
       const int32_t zero = zeros[static_cast<size_t>(o) % zeros.size()];
       for (int64_t c = 0; c < channels; c += 2) {
         const auto* const first = static_cast<const uint8_t*>(source) + (o * channels + c) * taps;
-        pairs_of_two(dtype, first, c + 1 < channels ? first + taps : nullptr, taps, zero,
-                     wide.data() + (o * pairs + c / 2) * taps);
+        zip_int16_pairs(dtype, first, c + 1 < channels ? first + taps : nullptr, taps, zero,
+                        wide.data() + (o * pairs + c / 2) * taps);
       }
     }
     inner(wide.data(), out);
@@ -53,18 +53,18 @@ PackedInput packed_from_bytes(const SnapshotNode& node, const IntegerInputs& in,
   return packed;
 }
 
-ConvGeometry PairConv::of_pairs() const {
+ConvGeometry Int16DotConv::as_int16_dot() const {
   ConvGeometry g = geometry;
   g.group_in = pairs_of(g.group_in);
   return g;
 }
 
-uint64_t PairConv::plane_bytes() const {
+uint64_t Int16DotConv::plane_bytes() const {
   return static_cast<uint64_t>(pairs_of(geometry.group_in) * geometry.window.image_size()) *
          sizeof(uint32_t);
 }
 
-void PairConv::widen(const Run& run, int64_t image, int32_t zero, uint32_t* planes) const {
+void Int16DotConv::widen(const Run& run, int64_t image, int32_t zero, uint32_t* planes) const {
   const int64_t pixels = geometry.window.image_size(), channels = geometry.group_in;
   const uint8_t* const from = run.input<uint8_t>(inputs.x) + image * channels * pixels;
   const int64_t parts = (pixels + kTask - 1) / kTask;
@@ -72,8 +72,8 @@ void PairConv::widen(const Run& run, int64_t image, int32_t zero, uint32_t* plan
     if (run.stopped()) return;
     const int64_t p = i / parts, begin = i % parts * kTask;
     const uint8_t* const first = from + 2 * p * pixels + begin;
-    pairs_of_two(x_type, first, 2 * p + 1 < channels ? first + pixels : nullptr,
-                 std::min(kTask, pixels - begin), zero, planes + p * pixels + begin);
+    zip_int16_pairs(x_type, first, 2 * p + 1 < channels ? first + pixels : nullptr,
+                    std::min(kTask, pixels - begin), zero, planes + p * pixels + begin);
   });
 }
 

@@ -46,7 +46,7 @@ class Operands {
     p.b_panel = depth() * kPanel;
     p.c = reinterpret_cast<float*>(c.data());
     p.c_row = row(), p.c_panel = kPanel;
-    const PanelProduct* const product = PanelProduct::get_pairs();
+    const PanelProduct* const product = PanelProduct::get_int16_dot();
     if (s_.half)
       product->run_half(PanelProduct::parts(s_.rows, product->half_rows()), p);
     else
@@ -96,8 +96,8 @@ class Operands {
   std::vector<uint32_t> a_, b_, c_;
 };
 
-TEST(PairProduct, is_exact) {
-  const PanelProduct* const product = PanelProduct::get_pairs();
+TEST(Int16Dot, is_exact) {
+  const PanelProduct* const product = PanelProduct::get_int16_dot();
   if (product == nullptr) GTEST_SKIP() << "needs avx2";
   constexpr struct {
     int64_t chunks, depth, chain;
