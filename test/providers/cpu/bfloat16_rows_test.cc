@@ -12,8 +12,8 @@
 #include <limits>
 
 #include "providers/cpu/isa/isa.h"
-#include "providers/cpu/jit/panel_product.h"
-#include "providers/cpu/kernels/matmul/split_product.h"
+#include "providers/cpu/jit/panel_microkernel.h"
+#include "providers/cpu/kernels/matmul/split_matmul.h"
 #include "test/providers/cpu/cases.h"
 #include "test/providers/cpu/graph.h"
 
@@ -162,7 +162,7 @@ class Bfloat16Panels : public Bfloat16Rows {
  protected:
   void SetUp() override {
     Bfloat16Rows::SetUp();
-    if (!IsSkipped() && (cpu::split_product_usable() || cpu::PanelProduct::get() == nullptr))
+    if (!IsSkipped() && (cpu::split_matmul_usable() || cpu::PanelMicrokernel::get() == nullptr))
       GTEST_SKIP() << "the machine has tiles, or code cannot be made executable";
   }
 };
@@ -322,7 +322,7 @@ TEST_F(Bfloat16Rows, are_only_where_the_session_allows_them) {
   const auto refused = [](const char* what, Product p) {
     EXPECT_EQ(p.kernel().find("bf16"), std::string::npos) << what;
   };
-  if (cpu::split_product_usable()) {
+  if (cpu::split_matmul_usable()) {
     refused("more rows, beside tiles", Product(5, 256, 256, 1));
     refused("more rows of any number, beside tiles", Product(5, 256, 256, 1).with_any_rows());
   }

@@ -43,8 +43,8 @@ using Generators = std::map<std::string_view, Generator>;  // by operator
 
 const Generators& elementwise_cases();
 const Generators& reduce_cases();
-const Generators& product_cases();  // matrices and convolutions
-const Generators& window_cases();   // pools and normalisations
+const Generators& matmul_cases();  // matrices and convolutions
+const Generators& window_cases();  // pools and normalisations
 const Generators& move_cases();
 const Generators& index_cases();  // on indices and contents
 const Generators& recurrent_cases();

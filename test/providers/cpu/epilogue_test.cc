@@ -195,7 +195,7 @@ void check(const Graph& graph, const std::string& name, bool may_join, uint32_t 
 template <typename Fn>
 void for_each_row_with_epilogue(Fn&& fn) {
   for (const Generators* generators :
-       {&elementwise_cases(), &reduce_cases(), &product_cases(), &window_cases(), &move_cases(),
+       {&elementwise_cases(), &reduce_cases(), &matmul_cases(), &window_cases(), &move_cases(),
         &index_cases(), &image_cases(), &quantize_cases(), &contrib_cases()})
     for (const auto family : cpu::kernels())
       for (const KernelRow& row : family)

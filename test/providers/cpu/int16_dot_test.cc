@@ -9,15 +9,15 @@
 #include <random>
 #include <vector>
 
-#include "providers/cpu/jit/panel_product.h"
+#include "providers/cpu/jit/panel_microkernel.h"
 #include "test/providers/cpu/guarded.h"
 
 namespace pfrt::test {
 namespace {
 
-using cpu::PanelProduct;
+using cpu::PanelMicrokernel;
 
-constexpr int64_t kPanel = PanelProduct::kPanel;
+constexpr int64_t kPanel = PanelMicrokernel::kPanel;
 
 struct Shape {
   int64_t rows, panels, chunks, depth, chain;
@@ -37,7 +37,7 @@ class Operands {
   std::vector<uint32_t> compute() const {
     Guarded a = guarded(a_), b = guarded(b_), c = guarded(c_);
     for (Guarded* operand : {&a, &b}) operand->make_read_only();
-    PanelProduct::Blocks p{};
+    PanelMicrokernel::Blocks p{};
     p.a = reinterpret_cast<const float*>(a.data());
     p.offsets = offsets_.data();
     p.a_row = a_row();
@@ -46,11 +46,11 @@ class Operands {
     p.b_panel = depth() * kPanel;
     p.c = reinterpret_cast<float*>(c.data());
     p.c_row = row(), p.c_panel = kPanel;
-    const PanelProduct* const product = PanelProduct::get_int16_dot();
+    const PanelMicrokernel* const microkernel = PanelMicrokernel::get_int16_dot();
     if (s_.half)
-      product->run_half(PanelProduct::parts(s_.rows, product->half_rows()), p);
+      microkernel->run_half(PanelMicrokernel::parts(s_.rows, microkernel->half_rows()), p);
     else
-      product->run(product->parts(s_.rows), s_.panels, p);
+      microkernel->run(microkernel->parts(s_.rows), s_.panels, p);
     std::vector<uint32_t> out(c_.size());
     std::memcpy(out.data(), c.data(), c.size());
     return out;
@@ -97,8 +97,8 @@ class Operands {
 };
 
 TEST(Int16Dot, is_exact) {
-  const PanelProduct* const product = PanelProduct::get_int16_dot();
-  if (product == nullptr) GTEST_SKIP() << "needs avx2";
+  const PanelMicrokernel* const microkernel = PanelMicrokernel::get_int16_dot();
+  if (microkernel == nullptr) GTEST_SKIP() << "needs avx2";
   constexpr struct {
     int64_t chunks, depth, chain;
   } kSums[] = {{1, 1, 1}, {1, 8, 1},  {1, 67, 1}, {4, 64, 1}, {9, 3, 1},
@@ -110,10 +110,10 @@ TEST(Int16Dot, is_exact) {
         << " chunks of " << s.depth << ", " << s.chain << " a chain";
   };
   for (const auto& sums : kSums) {
-    for (int64_t rows = 1; rows <= product->rows(); ++rows)
-      for (int64_t panels = 1; panels <= product->panels(rows); ++panels)
+    for (int64_t rows = 1; rows <= microkernel->rows(); ++rows)
+      for (int64_t panels = 1; panels <= microkernel->panels(rows); ++panels)
         check({rows, panels, sums.chunks, sums.depth, sums.chain, false});
-    for (int64_t rows = 1; rows <= product->half_rows(); ++rows)
+    for (int64_t rows = 1; rows <= microkernel->half_rows(); ++rows)
       check({rows, 1, sums.chunks, sums.depth, sums.chain, true});
   }
 }

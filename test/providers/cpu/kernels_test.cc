@@ -166,7 +166,7 @@ void check_rows(const Generators& generators) {
 
 TEST(Kernels, elementwise) { check_rows(elementwise_cases()); }
 TEST(Kernels, reductions) { check_rows(reduce_cases()); }
-TEST(Kernels, products) { check_rows(product_cases()); }
+TEST(Kernels, products) { check_rows(matmul_cases()); }
 TEST(Kernels, windows_and_normalisations) { check_rows(window_cases()); }
 TEST(Kernels, trees_vectors_and_encoders) { check_rows(ml_cases()); }
 TEST(Kernels, moves) { check_rows(move_cases()); }
@@ -214,7 +214,7 @@ void check_workers(const Generators& generators) {
 TEST(KernelThreads, elementwise) { check_workers(elementwise_cases()); }
 TEST(KernelThreads, reductions) { check_workers(reduce_cases()); }
 TEST(KernelThreads, trees_vectors_and_encoders) { check_workers(ml_cases()); }
-TEST(KernelThreads, products) { check_workers(product_cases()); }
+TEST(KernelThreads, products) { check_workers(matmul_cases()); }
 TEST(KernelThreads, windows_and_normalisations) { check_workers(window_cases()); }
 TEST(KernelThreads, moves) { check_workers(move_cases()); }
 TEST(KernelThreads, indices) { check_workers(index_cases()); }
@@ -229,7 +229,7 @@ TEST(KernelThreads, attention) { check_workers(attention_cases()); }
 TEST(Kernels, every_operator_has_a_reference) {
   std::set<std::string_view> named, found;
   for (const Generators* all :
-       {&elementwise_cases(), &reduce_cases(), &product_cases(), &window_cases(), &move_cases(),
+       {&elementwise_cases(), &reduce_cases(), &matmul_cases(), &window_cases(), &move_cases(),
         &index_cases(), &recurrent_cases(), &image_cases(), &quantize_cases(), &signal_cases(),
         &vision_cases(), &attention_cases()})
     for (const auto& [op, generator] : *all) named.insert(op);

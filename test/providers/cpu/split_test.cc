@@ -11,7 +11,7 @@
 
 #include "providers/cpu/isa/amx.h"
 #include "providers/cpu/kernels/matmul/gemm.h"
-#include "providers/cpu/kernels/matmul/split_product.h"
+#include "providers/cpu/kernels/matmul/split_matmul.h"
 #include "test/providers/cpu/cases.h"
 #include "test/providers/cpu/one_node.h"
 #include "test/providers/cpu/step_host.h"
@@ -75,7 +75,7 @@ class Split : public testing::Test {
  protected:
   void SetUp() override {
     if (!cpu::amx_usable()) GTEST_SKIP() << "the machine, or PFRT_ISA, has no tiles";
-    ASSERT_TRUE(cpu::split_product_usable());
+    ASSERT_TRUE(cpu::split_matmul_usable());
   }
 };
 

@@ -8,7 +8,7 @@
 #include <limits>
 
 #include "providers/cpu/isa/isa.h"
-#include "providers/cpu/kernels/matmul/split_product.h"
+#include "providers/cpu/kernels/matmul/split_matmul.h"
 #include "test/providers/cpu/cases.h"
 #include "test/providers/cpu/one_node.h"
 
@@ -20,7 +20,7 @@ constexpr int64_t kChannels = 128, kSide = 9, kOut = 2 * kSide, kTaps = 4;
 class TransposedWinograd : public testing::Test {
  protected:
   void SetUp() override {
-    if (cpu::isa() < cpu::Isa::kAvx2 || cpu::split_product_usable())
+    if (cpu::isa() < cpu::Isa::kAvx2 || cpu::split_matmul_usable())
       GTEST_SKIP() << "the machine, or PFRT_ISA, has no AVX2 or has tiles";
     Random random(12);
     c_.inputs = {random.data(PFRT_DTYPE_FLOAT32, {1, kChannels, kSide, kSide}),

@@ -13,16 +13,16 @@
 #include <limits>
 
 #include "core/base/dtype.h"
-#include "providers/cpu/jit/panel_product.h"
+#include "providers/cpu/jit/panel_microkernel.h"
 #include "providers/cpu/kernels/attention/rows.h"
 #include "providers/cpu/kernels/matmul/gemm.h"
-#include "providers/cpu/kernels/matmul/split_product.h"
+#include "providers/cpu/kernels/matmul/split_matmul.h"
 #include "providers/cpu/kernels/softmax/line.h"
 
 namespace pfrt::cpu {
 namespace {
 
-constexpr int64_t kPanel = PanelProduct::kPanel;
+constexpr int64_t kPanel = PanelMicrokernel::kPanel;
 constexpr int64_t kKeys = 256;  // a block
 constexpr int64_t kChain = 64;  // summed apart, which keeps errors small
 constexpr int64_t kMostHead = 512;
@@ -217,7 +217,7 @@ class PanelAttend {
     float* const scores = scratch + scores_at_;
     const int64_t begin = p.begin - p.block, count = p.end - p.begin;
     for (int64_t j = 0; j < count; j += kPanel) {
-      PanelProduct::Blocks s{};
+      PanelMicrokernel::Blocks s{};
       s.a = scratch + p.row * f_.head, s.a_row = f_.head;
       s.b = scratch + k_at_ + (begin + j) * f_.head;
       s.c = scores + j, s.c_row = kKeys;
@@ -227,7 +227,7 @@ class PanelAttend {
       weigh(run, reach, t, p, r, scores + r * kKeys, scratch + y_at_ + (p.row + r) * v_width_,
             scratch + mask_at_);
     for (int64_t j = 0; j < v_width_; j += kPanel) {
-      PanelProduct::Blocks y{};
+      PanelMicrokernel::Blocks y{};
       y.a = scores, y.a_row = kKeys;
       y.b = scratch + v_at_ + j * kKeys + begin * kPanel;
       y.c = scratch + y_at_ + p.row * v_width_ + j, y.c_row = v_width_;
@@ -237,18 +237,18 @@ class PanelAttend {
 
   // A panel: from zero, or to what C holds.
   void multiply(int64_t rows, int64_t depth, const Chunks& chunks, bool from_zero,
-                PanelProduct::Blocks p) const {
+                PanelMicrokernel::Blocks p) const {
     constexpr float kZeros[kPanel] = {};
     p.offsets = chunks.offsets.data();
     p.chain = 1;
     p.c_panel = kPanel;
-    const PanelProduct::Parts parts = product_->parts(rows);
+    const PanelMicrokernel::Parts parts = microkernel_->parts(rows);
     for (int64_t k = 0; k < depth;) {
       p.depth = std::min(chunks.size, depth - k);
       p.chunks = (depth - k) / p.depth;
       p.start = from_zero && k == 0 ? kZeros : nullptr;
-      PanelProduct::Blocks part = p;
-      product_->run(parts, 1, part);
+      PanelMicrokernel::Blocks part = p;
+      microkernel_->run(parts, 1, part);
       p.a += p.depth * p.chunks;
       p.b += p.depth * p.chunks * kPanel;
       k += p.depth * p.chunks;
@@ -290,7 +290,7 @@ class PanelAttend {
 
   AttentionForm f_;
   LineMath math_ = LineMath::here();
-  const PanelProduct* product_ = PanelProduct::get();
+  const PanelMicrokernel* microkernel_ = PanelMicrokernel::get();
   int64_t group_ = 1, all_rows_ = 0, rows_ = 1, blocks_ = 1, tasks_ = 0, together_ = 1;
   bool joined_ = false;
   Chunks q_chunks_, v_chunks_{kChain};
@@ -303,8 +303,8 @@ class PanelAttend {
 
 bool attention_on_panels(const AttentionForm& f) {
   const auto fits = [](int64_t head) { return head >= 1 && head <= kMostHead; };
-  if (f.scores_wanted || f.precision != PFRT_DTYPE_UNSET || PanelProduct::get() == nullptr ||
-      split_product_usable() || !fits(f.head) || !fits(f.v_head))
+  if (f.scores_wanted || f.precision != PFRT_DTYPE_UNSET || PanelMicrokernel::get() == nullptr ||
+      split_matmul_usable() || !fits(f.head) || !fits(f.v_head))
     return false;
   // Dimensions of what has no elements may be anything.
   if (f.batch < 1 || f.kv_heads < 1 || f.q_heads < f.kv_heads || f.q_len < 1 || f.total < 1)

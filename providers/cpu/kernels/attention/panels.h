@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Attention in float32 whose products run on packed panels (jit/panel_product.h). Keys are taken
-// block by block with the largest score and the sum of exponentials so far, so that memory does not
-// grow with their number. Immutable; thread-safe.
+// Attention in float32 whose products run on packed panels (jit/panel_microkernel.h). Keys are
+// taken block by block with the largest score and the sum of exponentials so far, so that memory
+// does not grow with their number. Immutable; thread-safe.
 #pragma once
 
 #include "providers/cpu/kernels/attention/form.h"

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "providers/cpu/kernels/contrib/make.h"
-#include "providers/cpu/kernels/matmul/product.h"
+#include "providers/cpu/kernels/matmul/make.h"
 #include "providers/cpu/row/convert.h"
 #include "providers/cpu/row/signature.h"
 
@@ -170,16 +170,16 @@ Result<Kernel> make_bnb4(const KernelRequest& node) {
   const StoreFn<float> store = dtype == PFRT_DTYPE_FLOAT32 ? nullptr : store_fn<float>(dtype);
   Kernel kernel;
   kernel.flops = 2.0 * static_cast<double>(m) * static_cast<double>(count);
-  kernel.scratch_bytes = product_scratch(gemm, store != nullptr);
+  kernel.scratch_bytes = gemm_scratch(gemm, store != nullptr);
   kernel.run = [=, &levels](const Run& run) {
     std::vector<float> scale(static_cast<size_t>(scales));
     load_block(scale_dtype, run.input(2), scales, scale.data());
     const StridedSource<float> left(run.input(0), dtype, 0, k, 1);
     const LevelSource right(levels, run.input<uint8_t>(1), scale.data(), k, block);
-    const ProductOut<float> out{run.output(0), store, 0, n};
+    const GemmOut<float> out{run.output(0), store, 0, n};
     run.parallel(gemm.tiles(), [&](int64_t i, uint32_t worker) {
-      product_tile(run, gemm, gemm.tile(i), left, right, out, run.scratch<float>(worker),
-                   [](float*, int64_t, int64_t, int64_t) {});
+      compute_gemm_tile(run, gemm, gemm.tile(i), left, right, out, run.scratch<float>(worker),
+                        [](float*, int64_t, int64_t, int64_t) {});
     });
     return run.stop();
   };

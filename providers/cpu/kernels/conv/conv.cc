@@ -6,7 +6,7 @@
 #include "providers/cpu/kernels/conv/geometry.h"
 #include "providers/cpu/kernels/conv/image_source.h"
 #include "providers/cpu/kernels/conv/integer_vectors.h"
-#include "providers/cpu/kernels/matmul/product.h"
+#include "providers/cpu/kernels/matmul/make.h"
 
 namespace pfrt::cpu {
 namespace {
@@ -35,7 +35,7 @@ Result<Kernel> make_typed(const SnapshotNode& node, StoreFn<T> store) {
   const bool has_bias = node.has_input(2);
   Kernel kernel;
   kernel.flops = g.flops();
-  kernel.scratch_bytes = product_scratch(plan->gemm, store != nullptr);
+  kernel.scratch_bytes = gemm_scratch(plan->gemm, store != nullptr);
   kernel.run = [plan, store, has_bias](const Run& run) -> pfrt_code {
     const ConvGeometry& geo = plan->geometry;
     const int64_t tiles = plan->gemm.tiles(), depth = geo.depth();
@@ -46,7 +46,7 @@ Result<Kernel> make_typed(const SnapshotNode& node, StoreFn<T> store) {
       const StridedSource<T> weights(run.input(1), plan->dtype, group * geo.group_out * depth,
                                      depth, 1);
       const int64_t start = image * geo.group_in * pixels;
-      const ProductOut<T> out{run.output(0), store, image * geo.group_out * positions, positions};
+      const GemmOut<T> out{run.output(0), store, image * geo.group_out * positions, positions};
       const auto finish = [&](T* row, int64_t r, int64_t, int64_t n) {
         if (!has_bias) return;
         T bias;
@@ -57,10 +57,10 @@ Result<Kernel> make_typed(const SnapshotNode& node, StoreFn<T> store) {
       T* const scratch = run.scratch<T>(worker);
       if (plan->identity) {
         const StridedSource<T> pixels_as_matrix(run.input(0), plan->dtype, start, 1, pixels);
-        product_tile(run, plan->gemm, tile, weights, pixels_as_matrix, out, scratch, finish);
+        compute_gemm_tile(run, plan->gemm, tile, weights, pixels_as_matrix, out, scratch, finish);
       } else {
         const ImageSource<T> columns(plan->rows, pixels, run.input(0), plan->dtype, start, T{0});
-        product_tile(run, plan->gemm, tile, weights, columns, out, scratch, finish);
+        compute_gemm_tile(run, plan->gemm, tile, weights, columns, out, scratch, finish);
       }
     });
     return run.stop();

@@ -59,11 +59,11 @@ void run_task(const Run& run, const Plan& plan, const DirectTask& task, int64_t 
   const int64_t from = task.top * w.positions[1] + task.begin, n = task.end - task.begin;
   const int64_t start = (image * g.group_out + first) * positions;
   if (plan.in_output()) {
-    direct_product(run, plan, task, image, run.output<float>(0) + start + from * kPanel,
-                   positions * kPanel);
+    direct_sums(run, plan, task, image, run.output<float>(0) + start + from * kPanel,
+                positions * kPanel);
   } else {
     const int64_t stride = plan.task_positions * kPanel;
-    direct_product(run, plan, task, image, scratch, stride);
+    direct_sums(run, plan, task, image, scratch, stride);
     for (int64_t p = 0; p < task.panels; ++p)
       put_out(run, plan, scratch + p * stride, std::min(kPanel, task.columns - p * kPanel),
               start + p * kPanel * positions, from, n, scratch + task.panels * stride);
@@ -135,7 +135,7 @@ std::vector<Alternative> alternatives(const ConvGeometry& geometry, pfrt_dtype o
 }  // namespace
 
 std::string refuse_conv_direct(const KernelRequest& node) {
-  if (PanelProduct::get() == nullptr) return "the machine, or PFRT_ISA, has no AVX2";
+  if (PanelMicrokernel::get() == nullptr) return "the machine, or PFRT_ISA, has no AVX2";
   const auto weights = node.input_dims(1);
   if (weights.size() != 3 && weights.size() != 4)
     return "panels are for one or two spatial dimensions";
@@ -173,7 +173,7 @@ Result<Kernel> make_conv_direct_blocked(const SnapshotNode& node, Blocked sides)
     kernel.run = [](const Run& run) { return run.stop(); };
     return kernel;
   }
-  if (PanelProduct::get() == nullptr)
+  if (PanelMicrokernel::get() == nullptr)
     return error(Code::kUNSUPPORTED, "AVX2 is not usable any more");
   const bool bias = node.has_input(2);
   const pfrt_dtype out = node.output_dtype(0);

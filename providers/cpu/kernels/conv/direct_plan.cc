@@ -9,7 +9,7 @@
 namespace pfrt::cpu {
 namespace {
 
-constexpr int64_t kPanel = PanelProduct::kPanel;
+constexpr int64_t kPanel = PanelMicrokernel::kPanel;
 constexpr int64_t kChain = 64;           // k summed in a row, which keeps errors small
 constexpr int64_t kInt16DotChain = 256;  // pairs of integers, whose sums are exact
 constexpr int64_t kPass = 128;           // k of a call, a panel of which stays in the nearest cache
@@ -42,15 +42,15 @@ void multiply(const DirectPlan& plan, const DirectTask& task, const float* lines
       plan.image.row_step() == plan.geometry.window.positions[1] * plan.image.step();
   const int64_t width = joined ? plan.positions() : plan.geometry.window.positions[1];
   const int64_t chunks = plan.order.chunks(), depth = plan.order.depth();
-  const bool half = plan.product->half_rows() > 0 && task.columns <= kPanel / 2;
-  const int64_t most = half ? plan.product->half_rows() : plan.product->rows();
-  PanelProduct::Blocks p{};
+  const bool half = plan.microkernel->half_rows() > 0 && task.columns <= kPanel / 2;
+  const int64_t most = half ? plan.microkernel->half_rows() : plan.microkernel->rows();
+  PanelMicrokernel::Blocks p{};
   p.a_row = plan.image.step();
   p.depth = depth;
   p.b_panel = plan.panel_elements();
   p.c_row = kPanel;
   p.c_panel = out_panel;
-  PanelProduct::Parts parts;
+  PanelMicrokernel::Parts parts;
   for (int64_t chunk = 0; chunk < chunks; chunk += p.chunks) {
     const int64_t most_chunks = std::min(plan.pass_chunks, chunks - chunk);
     p.chain = std::min(plan.chain_chunks, most_chunks);
@@ -65,12 +65,12 @@ void multiply(const DirectPlan& plan, const DirectTask& task, const float* lines
     p.ahead_end = p.ahead + p.chunks * depth * kPanel;
     for (int64_t left = task.end - task.begin, n; left > 0; left -= n, ++y, x = 0) {
       n = std::min(width - x, left);
-      if (n != parts.whole) parts = PanelProduct::parts(n, most);
+      if (n != parts.whole) parts = PanelMicrokernel::parts(n, most);
       p.a = lines + y * plan.image.row_step() + x * plan.image.step();
       if (half)
-        plan.product->run_half(parts, p);
+        plan.microkernel->run_half(parts, p);
       else
-        plan.product->run(parts, task.panels, p);
+        plan.microkernel->run(parts, task.panels, p);
     }
   }
 }
@@ -104,8 +104,8 @@ DirectPlan::DirectPlan(const ConvGeometry& g, bool bias, Blocked sides,
       blocking(wanted),
       order(ChunkOrder::of(g.group_in, g.window.kernel[0], g.window.kernel[1],
                            g.window.dilations[1])),
-      product(elements == DirectElements::kInt16Dot ? PanelProduct::get_int16_dot()
-                                                    : PanelProduct::get()),
+      microkernel(elements == DirectElements::kInt16Dot ? PanelMicrokernel::get_int16_dot()
+                                                        : PanelMicrokernel::get()),
       has_bias(bias),
       band(band_rows()),
       image(geometry.window, order, band, blocked.input),
@@ -115,16 +115,16 @@ DirectPlan::DirectPlan(const ConvGeometry& g, bool bias, Blocked sides,
   const int64_t parts = std::max(
       ceil_div(positions(), blocking.task_positions),
       std::min({ceil_div(kWantedTasks, columns()), ceil_div(positions(), 24),
-                ceil_div(positions() * panel_elements() * product->panels(), kLeastWork)}));
+                ceil_div(positions() * panel_elements() * microkernel->panels(), kLeastWork)}));
   task_positions = whole_rows(ceil_div(positions(), parts));
 }
 
-int64_t DirectPlan::columns() const { return ceil_div(panels, product->panels()); }
+int64_t DirectPlan::columns() const { return ceil_div(panels, microkernel->panels()); }
 
 int64_t DirectPlan::tasks() const { return ceil_div(positions(), task_positions) * columns(); }
 
 uint64_t DirectPlan::scratch_bytes() const {
-  return static_cast<uint64_t>(product->panels() * task_positions * kPanel) * sizeof(float);
+  return static_cast<uint64_t>(microkernel->panels() * task_positions * kPanel) * sizeof(float);
 }
 
 // Products are of positions of a row: |n| of about so many rows, if that is any.
@@ -149,14 +149,14 @@ int64_t DirectPlan::band_rows() const {
 
 DirectTask direct_task(const DirectPlan& plan, int64_t column, int64_t begin, int64_t end,
                        int64_t top) {
-  const int64_t panel = column * plan.product->panels();
-  const int64_t panels = std::min(plan.product->panels(), plan.panels - panel);
+  const int64_t panel = column * plan.microkernel->panels();
+  const int64_t panels = std::min(plan.microkernel->panels(), plan.panels - panel);
   return {panel, panels, std::min(panels * kPanel, plan.geometry.group_out - panel * kPanel),
           begin, end,    top};
 }
 
-void direct_product(const Run& run, const DirectPlan& plan, const DirectTask& task, int64_t image,
-                    float* out, int64_t out_panel) {
+void direct_sums(const Run& run, const DirectPlan& plan, const DirectTask& task, int64_t image,
+                 float* out, int64_t out_panel) {
   const ConvGeometry& g = plan.geometry;
   const int64_t group = image % g.groups;
   const float* const lines = plan.image.in_place()
@@ -164,7 +164,7 @@ void direct_product(const Run& run, const DirectPlan& plan, const DirectTask& ta
                                  : run.shared<float>();
   const float* const weights =
       run.packed<float>() + (group * plan.panels + task.panel) * plan.panel_elements();
-  float bias[PanelProduct::kMostPanels * kPanel] = {};
+  float bias[PanelMicrokernel::kMostPanels * kPanel] = {};
   if (plan.has_bias)
     std::copy_n(run.input<float>(2) + group * g.group_out + task.panel * kPanel, task.columns,
                 bias);

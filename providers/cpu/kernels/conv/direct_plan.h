@@ -6,7 +6,7 @@
 
 #include <cstdint>
 
-#include "providers/cpu/jit/panel_product.h"
+#include "providers/cpu/jit/panel_microkernel.h"
 #include "providers/cpu/kernels/conv/geometry.h"
 #include "providers/cpu/kernels/conv/image_band.h"
 
@@ -20,18 +20,19 @@ struct DirectBlocking {
   int64_t row_step = 0;            // bands and tasks are whole steps of so many rows; 0: of none
 };
 
-// Of the image, the weights and the sums: float32, or pairs of int16 (PanelProduct::get_int16_dot),
-// of which a channel counts as one, and int32. All are moved as float32 here.
+// Of the image, the weights and the sums: float32, or pairs of int16
+// (PanelMicrokernel::get_int16_dot), of which a channel counts as one, and int32. All are moved as
+// float32 here.
 enum class DirectElements : uint8_t { kFloat, kInt16Dot };
 
 struct DirectPlan {
-  static constexpr int64_t kPanel = PanelProduct::kPanel;
+  static constexpr int64_t kPanel = PanelMicrokernel::kPanel;
 
   ConvGeometry geometry;
   Blocked blocked;
   DirectBlocking blocking;
   ChunkOrder order;
-  const PanelProduct* product;
+  const PanelMicrokernel* microkernel;
   bool has_bias;
   int64_t band;  // rows of positions
   ImageBand image;
@@ -66,8 +67,8 @@ DirectTask direct_task(const DirectPlan& plan, int64_t column, int64_t begin, in
 // The sums of a task and their bias, of image |image|, which counts the groups of an image as
 // images of their own: lines of 16 channels to |out|, panels |out_panel| apart. The band is in the
 // image itself, or in the step's shared memory.
-void direct_product(const Run& run, const DirectPlan& plan, const DirectTask& task, int64_t image,
-                    float* out, int64_t out_panel);
+void direct_sums(const Run& run, const DirectPlan& plan, const DirectTask& task, int64_t image,
+                 float* out, int64_t out_panel);
 // Fills the band from row |top| of positions on, where it is not in place.
 void fill_direct_band(const Run& run, const DirectPlan& plan, int64_t image, int64_t top);
 // The same of an image of its own, where a band is never in place.

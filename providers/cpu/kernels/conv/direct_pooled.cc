@@ -56,7 +56,7 @@ void run_task(const Run& run, const Plan& plan, const DirectTask& task, int64_t 
   const int64_t width = g.window.positions[1], height = g.window.positions[0];
   const int64_t pooled_width = plan.pool.positions[1], stride_y = plan.pool.strides[0];
   const int64_t positions = plan.pool.position_count(), stride = plan.conv.task_positions * kPanel;
-  direct_product(run, plan.conv, task, image, scratch, stride);
+  direct_sums(run, plan.conv, task, image, scratch, stride);
   float* const line = scratch + plan.conv.scratch_bytes() / sizeof(float);
   const bool blocked = plan.conv.blocked.output;
   const int64_t channel = image * g.group_out + task.panel * kPanel;
@@ -129,7 +129,7 @@ Result<Kernel> make_conv_direct_pool(const SnapshotNode& node, const SnapshotNod
     kernel.run = [](const Run& run) { return run.stop(); };
     return kernel;
   }
-  if (PanelProduct::get() == nullptr)
+  if (PanelMicrokernel::get() == nullptr)
     return error(Code::kUNSUPPORTED, "AVX2 is not usable any more");
   DirectBlocking blocking;
   blocking.row_step = p.window.strides[0];

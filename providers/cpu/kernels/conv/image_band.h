@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A band of an image as lines of float32 that a PanelProduct reads: what a tap sees at any position
-// is an offset from the position's own line. Rows are padded with zeros. Lines are 16 channels of a
-// pixel, blocks of channels after another (8 where that leaves fewer zeros), or, for fewer than 16
-// channels, the channels of a pixel: the pixels that a row of taps sees are then one line. An image
-// that lies in blocks already and needs no padding is read in place, unless a single tap strides
-// over it: then the pixels that it sees are put side by side. Immutable; thread-safe.
+// A band of an image as lines of float32 that a PanelMicrokernel reads: what a tap sees at any
+// position is an offset from the position's own line. Rows are padded with zeros. Lines are 16
+// channels of a pixel, blocks of channels after another (8 where that leaves fewer zeros), or, for
+// fewer than 16 channels, the channels of a pixel: the pixels that a row of taps sees are then one
+// line. An image that lies in blocks already and needs no padding is read in place, unless a single
+// tap strides over it: then the pixels that it sees are put side by side. Immutable; thread-safe.
 #pragma once
 
 #include <cstdint>

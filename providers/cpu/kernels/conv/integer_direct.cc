@@ -42,7 +42,7 @@ pfrt_code run_plan(const Run& run, const Plan& plan, const PutSums::Fn& put) {
                      const int64_t end = std::min(begin + direct.task_positions, positions);
                      const DirectTask task = direct_task(direct, i % columns, begin, end, top);
                      float* const lines = run.scratch<float>(worker);
-                     direct_product(run, direct, task, image, lines, stride);
+                     direct_sums(run, direct, task, image, lines, stride);
                      for (int64_t p = 0; p < task.panels; ++p)
                        put(run, {image * g.group_out + (task.panel + p) * kPanel,
                                  std::min(kPanel, task.columns - p * kPanel), top * width + begin,

@@ -21,7 +21,7 @@ constexpr IntegerInputs kConvInteger{0, 1, 2, 3}, kQLinearConv{0, 3, 2, 5};
 std::optional<PackedInput> pack(const SnapshotNode& node, const IntegerInputs& in) {
   const auto dims = node.input_dims(in.w);
   const int64_t groups = node.attr_int("group", 1);
-  if (PanelProduct::get_int16_dot() == nullptr || (dims.size() != 3 && dims.size() != 4) ||
+  if (PanelMicrokernel::get_int16_dot() == nullptr || (dims.size() != 3 && dims.size() != 4) ||
       SnapshotNode::elements(dims) <= 0 || !node.is_constant(in.w) ||
       !kBytes.has(node.input_dtype(in.w)) || groups < 1 || dims[0] / groups < kPanel / 2)
     return std::nullopt;
@@ -53,7 +53,7 @@ Result<Kernel> make(const SnapshotNode& node, const IntegerInputs& in, const Nam
   Kernel kernel;
   if (g.batch == 0 || g.window.position_count() == 0) {
     kernel.run = [](const Run& run) { return run.stop(); };
-  } else if (PanelProduct::get_int16_dot() == nullptr) {
+  } else if (PanelMicrokernel::get_int16_dot() == nullptr) {
     return error(Code::kUNSUPPORTED, "AVX2 is not usable any more");
   } else {
     const Int16DotConv conv{g, in, node.input_dtype(in.x), x_zero};

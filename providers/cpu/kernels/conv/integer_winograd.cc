@@ -9,7 +9,7 @@
 #include <memory>
 
 #include "providers/cpu/isa/target.h"
-#include "providers/cpu/jit/panel_product.h"
+#include "providers/cpu/jit/panel_microkernel.h"
 #include "providers/cpu/kernels/conv/image_band.h"
 #include "providers/cpu/kernels/conv/int16_dot.h"
 #include "providers/cpu/kernels/matmul/int16_dot.h"
@@ -18,7 +18,7 @@
 namespace pfrt::cpu {
 namespace {
 
-constexpr int64_t kPanel = PanelProduct::kPanel;
+constexpr int64_t kPanel = PanelMicrokernel::kPanel;
 constexpr int64_t kSide = 4, kOut = 2, kParts = kSide * kSide;  // of a tile
 constexpr int64_t kPass = 256;                                  // pairs of a product
 constexpr int64_t kBandBytes = 1 << 20, kLeastTiles = 56;
@@ -28,7 +28,7 @@ static_assert(9 * 255 * 255 * kMostChannels < 1 << 29);
 struct Plan {
   Int16DotConv conv;
   ConvGeometry geometry;  // of pairs
-  const PanelProduct* product;
+  const PanelMicrokernel* microkernel;
   int64_t chunks, panels;  // of 16 pairs of input channels, of 16 output channels of a group
   int64_t tiles_y, tiles_x;
   int64_t band;  // rows of tiles
@@ -38,7 +38,7 @@ struct Plan {
   explicit Plan(const Int16DotConv& c)
       : conv(c),
         geometry(c.as_int16_dot()),
-        product(PanelProduct::get_int16_dot()),
+        microkernel(PanelMicrokernel::get_int16_dot()),
         chunks(ceil_div(geometry.group_in, kPanel)),
         panels(ceil_div(geometry.group_out, kPanel)),
         tiles_y(ceil_div(geometry.window.positions[0], kOut)),
@@ -137,13 +137,13 @@ PFRT_AVX2 void transform_sums(const float* in, int64_t part, float* out, int64_t
 
 void multiply(const Plan& plan, int64_t part, int64_t panel, int64_t count, int64_t tiles,
               const float* pixels, const float* weights, float* sums) {
-  static constexpr float kNothing[PanelProduct::kMostPanels * kPanel] = {};
-  PanelProduct::Blocks p{};
+  static constexpr float kNothing[PanelMicrokernel::kMostPanels * kPanel] = {};
+  PanelMicrokernel::Blocks p{};
   p.a_row = p.c_row = kPanel;
   p.depth = kPanel;
   p.b_panel = kParts * plan.weights_part();
   p.c_panel = plan.band_tiles() * kPanel;
-  const PanelProduct::Parts parts = plan.product->parts(tiles);
+  const PanelMicrokernel::Parts parts = plan.microkernel->parts(tiles);
   constexpr int64_t kMost = kPass / kPanel;
   for (int64_t chunk = 0; chunk < plan.chunks; chunk += kMost) {
     p.chunks = p.chain = std::min(kMost, plan.chunks - chunk);
@@ -152,7 +152,7 @@ void multiply(const Plan& plan, int64_t part, int64_t panel, int64_t count, int6
     p.b = weights + (panel * kParts + part) * plan.weights_part() + chunk * kPanel * kPanel;
     p.c = sums + part * plan.sums_part() + panel * p.c_panel;
     p.start = chunk == 0 ? kNothing : nullptr;
-    plan.product->run(parts, count, p);
+    plan.microkernel->run(parts, count, p);
   }
 }
 
@@ -187,13 +187,13 @@ void run_band(const Run& run, const Plan& plan, int64_t image, int64_t top,
     for (int64_t x = 0; x < plan.tiles_x; ++x, from += kOut * kPanel, to += kPanel)
       transform_pixels(from, pitch, to, plan.pixels_part());
   });
-  const int64_t columns = ceil_div(plan.panels, plan.product->panels());
+  const int64_t columns = ceil_div(plan.panels, plan.microkernel->panels());
   const float* const weights = run.packed<float>() + image % plan.geometry.groups * plan.panels *
                                                          kParts * plan.weights_part();
   run.parallel(kParts * columns, [&](int64_t i, uint32_t) {
     if (run.stopped()) return;
-    const int64_t panel = i % columns * plan.product->panels();
-    multiply(plan, i / columns, panel, std::min(plan.product->panels(), plan.panels - panel),
+    const int64_t panel = i % columns * plan.microkernel->panels();
+    multiply(plan, i / columns, panel, std::min(plan.microkernel->panels(), plan.panels - panel),
              rows * plan.tiles_x, pixels, weights, sums);
   });
   if (run.stopped()) return;

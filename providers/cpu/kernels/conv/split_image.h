@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A band of an image, split into bfloat16 terms (split_terms.h): the rows of A of a convolution's
-// product, so that TileProduct loads its tiles from where they lie. A row of A is 64 bytes, a line.
-// The band has one of two forms.
+// product, so that TileMicrokernel loads its tiles from where they lie. A row of A is 64 bytes, a
+// line. The band has one of two forms.
 //
 // By pixel, a line is 32 channels of a pixel. Rows of the image are padded and follow each other,
 // so that a tap at any position is an offset from the position's own; the padding to the right of
@@ -54,7 +54,7 @@ class SplitImage {
   // Positions are numbered along the padded rows: column x of row y of the band is
   // y * row_positions() + x. Blocks of 32 positions may begin at any of them.
   int64_t row_positions() const { return row_positions_; }
-  // Where the chunks of k begin, for position 0, as TileProduct wants it.
+  // Where the chunks of k begin, for position 0, as TileMicrokernel wants it.
   const std::vector<int64_t>& offsets() const { return offsets_; }
   int64_t row_bytes() const { return 64 * step_; }  // from position to position
   const TermLayout& layout() const { return layout_; }

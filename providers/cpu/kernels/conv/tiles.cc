@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One- and two-dimensional convolutions on bfloat16 tiles (matmul/split_product.h): weights are
+// One- and two-dimensional convolutions on bfloat16 tiles (matmul/split_matmul.h): weights are
 // split once, a band of the image once a run; tiles of the image are loaded from where a tap sees
 // them. Sums that tiles get wrong are computed again plainly.
 #include <algorithm>
 #include <memory>
 #include <vector>
 
-#include "providers/cpu/jit/tile_product.h"
+#include "providers/cpu/jit/tile_microkernel.h"
 #include "providers/cpu/kernels/conv/geometry.h"
 #include "providers/cpu/kernels/conv/split_image.h"
-#include "providers/cpu/kernels/matmul/split_product.h"
+#include "providers/cpu/kernels/matmul/split_matmul.h"
 #include "providers/cpu/kernels/matmul/split_terms.h"
 #include "providers/cpu/row/ceil_div.h"
 
 namespace pfrt::cpu {
 namespace {
 
-constexpr int64_t kSide = TileProduct::kSide, kBlock = TileProduct::kBlock,
-                  kChunk = TileProduct::kChunk;
+constexpr int64_t kSide = TileMicrokernel::kSide, kBlock = TileMicrokernel::kBlock,
+                  kChunk = TileMicrokernel::kChunk;
 constexpr int64_t kPassChunks = 16;        // summed apart, which keeps errors small
 constexpr int64_t kBandBytes = 768 << 10;  // of terms: they stay in the cache
 constexpr int64_t kLeastBand = 256;        // positions: weights are read once a band
@@ -39,7 +39,7 @@ struct Plan {
   ConvGeometry geometry;
   KOrder order;
   int terms;
-  const TileProduct* product;
+  const TileMicrokernel* microkernel;
   Blocked blocked;
   int64_t band;  // rows of positions whose part of the image is split at a time
   SplitImage image;
@@ -54,7 +54,7 @@ struct Plan {
             KOrder::of(g.group_in, g.window.taps(), g.group_out,
                        std::ranges::any_of(g.window.dilations, [](int64_t d) { return d != 1; }))),
         terms(term_count),
-        product(TileProduct::of_terms(term_count)),
+        microkernel(TileMicrokernel::of_terms(term_count)),
         blocked(sides),
         band(band_rows()),
         image(g.window, g.group_in, order, band, terms, blocked.input),
@@ -99,16 +99,16 @@ struct Task {
 };
 
 void multiply(const Plan& plan, const Task& task, const uint8_t* image, const Scratch& scratch) {
-  const TileProduct& product = *plan.product;
+  const TileMicrokernel& microkernel = *plan.microkernel;
   const int64_t width = plan.image.row_positions();
   const int64_t positions = (task.y1 - task.y0) * width;
   const int64_t side = side_of(task.count, 0);
-  TileProduct::Blocks blocks{};
+  TileMicrokernel::Blocks blocks{};
   blocks.a_row_bytes = plan.image.row_bytes();
   blocks.a_term_bytes = plan.image.layout().term_bytes;
   blocks.c_row_bytes = 4 * kSide;
   blocks.b = task.terms;
-  const TileProduct::Scope scope(product);
+  const TileMicrokernel::Scope scope(microkernel);
   for (int64_t chunk = 0; chunk < plan.chunks; chunk += kPassChunks) {
     const bool first = chunk == 0;
     blocks.chunks = std::min(kPassChunks, plan.chunks - chunk);
@@ -125,8 +125,9 @@ void multiply(const Plan& plan, const Task& task, const uint8_t* image, const Sc
       blocks.c = first ? sums : scratch.block;
       blocks.ahead = next + fetched;
       blocks.ahead_step = fetched < bytes ? 64 : 0;
-      fetched += TileProduct::bytes_ahead(plan.terms, height / kSide, side / kSide, blocks.chunks);
-      product.run(height / kSide, side / kSide, blocks);
+      fetched +=
+          TileMicrokernel::bytes_ahead(plan.terms, height / kSide, side / kSide, blocks.chunks);
+      microkernel.run(height / kSide, side / kSide, blocks);
       for (int64_t t = 0; !first && t < side / kSide; ++t)
         add_lines(sums + kSide * t * plan.sums_stride, scratch.block + kSide * t * kBlock,
                   kSide * height);
@@ -230,7 +231,7 @@ bool is_dilated(const SnapshotNode& node) {
 }  // namespace
 
 std::string refuse_conv_tiles(const KernelRequest& node) {
-  if (!split_product_usable()) return "the machine, or PFRT_ISA, has no tiles";
+  if (!split_matmul_usable()) return "the machine, or PFRT_ISA, has no tiles";
   if (node.precision() == Precision::kIeee) return "precision ieee takes plain products";
   // Weights tell the rank also where that of the image is not known yet: rows are chosen, and
   // weights packed, before.
@@ -301,7 +302,8 @@ Result<Kernel> make_conv_tiles_blocked(const SnapshotNode& node, Blocked sides) 
   }
   const auto plan =
       std::make_shared<const Plan>(g, node.has_input(2), terms_of(node.precision()), sides);
-  if (plan->product == nullptr) return error(Code::kUNSUPPORTED, "tiles are not usable any more");
+  if (plan->microkernel == nullptr)
+    return error(Code::kUNSUPPORTED, "tiles are not usable any more");
   kernel.flops = g.flops();
   kernel.scratch_bytes = plan->scratch_bytes();
   const int64_t fit_bytes = ceil_div(plan->image.parts(), 64) * 64;

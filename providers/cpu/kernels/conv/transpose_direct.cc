@@ -7,16 +7,16 @@
 #include <memory>
 
 #include "providers/cpu/epilogue/in_float32.h"
-#include "providers/cpu/jit/panel_product.h"
+#include "providers/cpu/jit/panel_microkernel.h"
 #include "providers/cpu/kernels/conv/phases.h"
-#include "providers/cpu/kernels/matmul/split_product.h"
+#include "providers/cpu/kernels/matmul/split_matmul.h"
 #include "providers/cpu/row/ceil_div.h"
 #include "providers/cpu/row/load.h"
 
 namespace pfrt::cpu {
 namespace {
 
-constexpr int64_t kPanel = PanelProduct::kPanel;
+constexpr int64_t kPanel = PanelMicrokernel::kPanel;
 constexpr int64_t kPass = 64;              // k summed apart, which keeps errors small
 constexpr int64_t kBandBytes = 256 << 10;  // stays in the second-level cache
 constexpr int64_t kTileSites = 192;        // the sums of a phase stay in the first
@@ -27,7 +27,7 @@ struct Plan {
   ConvGeometry geometry;
   Phases phases;
   Window window;  // of all phases
-  const PanelProduct* product;
+  const PanelMicrokernel* microkernel;
   bool has_bias;
   int64_t band;  // rows of sites
   ImageBand image;
@@ -39,7 +39,7 @@ struct Plan {
       : geometry(g),
         phases(g.window, g.group_in),
         window(phases.window()),
-        product(PanelProduct::get()),
+        microkernel(PanelMicrokernel::get()),
         has_bias(bias),
         band(band_rows()),
         image(window, phases.order, band, false),
@@ -53,12 +53,12 @@ struct Plan {
     const int64_t rows = std::clamp<int64_t>(tile / tile_x, 1, band);
     tile_y = ceil_div(band, ceil_div(band, rows));
   }
-  int64_t columns() const { return ceil_div(panels, product->panels()); }
+  int64_t columns() const { return ceil_div(panels, microkernel->panels()); }
   // Of a tile's output: pixels of a row, and elements of a panel.
   int64_t tile_width() const { return tile_x * phases.x.stride; }
   int64_t tile_elements() const { return tile_y * phases.y.stride * tile_width() * kPanel; }
   uint64_t scratch_bytes() const {
-    return static_cast<uint64_t>(product->panels() * tile_elements()) * sizeof(float);
+    return static_cast<uint64_t>(microkernel->panels() * tile_elements()) * sizeof(float);
   }
 
  private:
@@ -104,8 +104,8 @@ void multiply(const Plan& plan, const Phase& phase, const Tile& t, const float* 
                       line_of(y) + p * plan.tile_elements() + i * ax.stride * kPanel);
     return;
   }
-  const PanelProduct::Parts parts = plan.product->parts(n);
-  PanelProduct::Blocks p{};
+  const PanelMicrokernel::Parts parts = plan.microkernel->parts(n);
+  PanelMicrokernel::Blocks p{};
   p.a_row = plan.image.step();
   p.depth = phase.depth;
   p.b_panel = plan.depth * kPanel;
@@ -120,7 +120,7 @@ void multiply(const Plan& plan, const Phase& phase, const Tile& t, const float* 
     for (int64_t y = y0; y < y1; ++y) {
       p.a = lines + (y - t.top) * plan.image.row_step() + x0 * plan.image.step();
       p.c = line_of(y);
-      plan.product->run(parts, t.panels, p);
+      plan.microkernel->run(parts, t.panels, p);
     }
   }
 }
@@ -130,7 +130,7 @@ void run_tile(const Run& run, const Plan& plan, const Tile& t, float* scratch) {
   const int64_t group = t.image % g.groups, first = t.panel * kPanel;
   const float* const weights =
       run.packed<float>() + (group * plan.panels + t.panel) * plan.depth * kPanel;
-  float bias[PanelProduct::kMostPanels * kPanel] = {};
+  float bias[PanelMicrokernel::kMostPanels * kPanel] = {};
   if (plan.has_bias)
     std::copy_n(run.input<float>(2) + group * g.group_out + first,
                 std::min(t.panels * kPanel, g.group_out - first), bias);
@@ -157,8 +157,8 @@ pfrt_code run_plan(const Run& run, const Plan& plan) {
         if (run.stopped()) return;
         Tile t{};
         t.image = image;
-        t.panel = i % columns * plan.product->panels();
-        t.panels = std::min(plan.product->panels(), plan.panels - t.panel);
+        t.panel = i % columns * plan.microkernel->panels();
+        t.panels = std::min(plan.microkernel->panels(), plan.panels - t.panel);
         t.top = top;
         const int64_t y = i / columns / across * plan.tile_y;
         t.y = top + y;
@@ -210,8 +210,8 @@ Phases phases_of(const Taps& taps, const Taps& strides, int64_t channels) {
 }  // namespace
 
 std::string refuse_conv_transpose_direct(const KernelRequest& node) {
-  if (PanelProduct::get() == nullptr) return "the machine, or PFRT_ISA, has no AVX2";
-  if (split_product_usable()) return "products on tiles are faster";
+  if (PanelMicrokernel::get() == nullptr) return "the machine, or PFRT_ISA, has no AVX2";
+  if (split_matmul_usable()) return "products on tiles are faster";
   const auto weights = node.input_dims(1);
   if (weights.size() != 3 && weights.size() != 4)
     return "panels are for one or two spatial dimensions";
@@ -264,7 +264,7 @@ Result<Kernel> make_conv_transpose_direct(const KernelRequest& node) {
     kernel.run = [](const Run& run) { return run.stop(); };
     return kernel;
   }
-  if (PanelProduct::get() == nullptr)
+  if (PanelMicrokernel::get() == nullptr)
     return error(Code::kUNSUPPORTED, "AVX2 is not usable any more");
   const auto plan = std::make_shared<const Plan>(g, node.has_input(2));
   kernel.flops = g.flops();

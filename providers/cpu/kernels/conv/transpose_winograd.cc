@@ -13,7 +13,7 @@
 
 #include "providers/cpu/epilogue/in_float32.h"
 #include "providers/cpu/isa/target.h"
-#include "providers/cpu/jit/panel_product.h"
+#include "providers/cpu/jit/panel_microkernel.h"
 #include "providers/cpu/kernels/conv/phases.h"
 #include "providers/cpu/row/ceil_div.h"
 #include "providers/cpu/row/load.h"
@@ -21,7 +21,7 @@
 namespace pfrt::cpu {
 namespace {
 
-constexpr int64_t kPanel = PanelProduct::kPanel;
+constexpr int64_t kPanel = PanelMicrokernel::kPanel;
 constexpr int64_t kSide = 3, kOut = 2, kParts = kSide * kSide;  // of a tile of sites
 constexpr int64_t kChain = 16, kPass = 64;                      // k summed in a row, of a product
 constexpr int64_t kBandBytes = 1 << 20;                         // results do not depend on it
@@ -33,7 +33,7 @@ constexpr int64_t kMostNumbers = 4 << 20;  // of weights, which take longer to r
 struct Plan {
   ConvGeometry geometry;
   Phases phases;
-  const PanelProduct* product;
+  const PanelMicrokernel* microkernel;
   pfrt_dtype weights_type;
   bool has_bias;
   int64_t chunks, panels;  // of 16 input and output channels of a group
@@ -46,7 +46,7 @@ struct Plan {
   Plan(const ConvGeometry& g, pfrt_dtype weights, bool bias)
       : geometry(g),
         phases(g.window, g.group_in),
-        product(PanelProduct::get()),
+        microkernel(PanelMicrokernel::get()),
         weights_type(weights),
         has_bias(bias),
         chunks(ceil_div(g.group_in, kPanel)),
@@ -148,14 +148,14 @@ PFRT_AVX2_FMA bool transform_sums(const float* in, int64_t part, const float* bi
 
 void multiply(const Plan& plan, int64_t part, int64_t column, int64_t count, int64_t tiles,
               const float* pixels, const float* weights, float* sums) {
-  static constexpr float kNothing[PanelProduct::kMostPanels * kPanel] = {};
-  PanelProduct::Blocks p{};
+  static constexpr float kNothing[PanelMicrokernel::kMostPanels * kPanel] = {};
+  PanelMicrokernel::Blocks p{};
   p.a_row = p.c_row = kPanel;
   p.depth = kChain;
   p.chain = 1;
   p.b_panel = kParts * plan.weights_part();
   p.c_panel = plan.band_tiles() * kPanel;
-  const PanelProduct::Parts parts = plan.product->parts(tiles);
+  const PanelMicrokernel::Parts parts = plan.microkernel->parts(tiles);
   const auto chunks = static_cast<int64_t>(plan.offsets.size());
   constexpr int64_t kMost = kPass / kChain;
   for (int64_t chunk = 0; chunk < chunks; chunk += kMost) {
@@ -165,7 +165,7 @@ void multiply(const Plan& plan, int64_t part, int64_t column, int64_t count, int
     p.b = weights + (column * kParts + part) * plan.weights_part() + chunk * kChain * kPanel;
     p.c = sums + part * plan.sums_part() + column * p.c_panel;
     p.start = chunk == 0 ? kNothing : nullptr;
-    plan.product->run(parts, count, p);
+    plan.microkernel->run(parts, count, p);
   }
 }
 
@@ -240,13 +240,13 @@ void run_band(const Run& run, const Plan& plan, int64_t image, int64_t top) {
     for (int64_t x = 0; x < plan.tiles_x; ++x, from += kOut * kPanel, to += kPanel)
       transform_pixels(from, pitch, to, plan.pixels_part());
   });
-  const int64_t columns = ceil_div(plan.columns, plan.product->panels());
+  const int64_t columns = ceil_div(plan.columns, plan.microkernel->panels());
   const float* const weights =
       run.packed<float>() + image % g.groups * plan.columns * kParts * plan.weights_part();
   run.parallel(kParts * columns, [&](int64_t i, uint32_t) {
     if (run.stopped()) return;
-    const int64_t column = i % columns * plan.product->panels();
-    multiply(plan, i / columns, column, std::min(plan.product->panels(), plan.columns - column),
+    const int64_t column = i % columns * plan.microkernel->panels();
+    multiply(plan, i / columns, column, std::min(plan.microkernel->panels(), plan.columns - column),
              rows * plan.tiles_x, pixels, weights, sums);
   });
   if (run.stopped()) return;
@@ -325,7 +325,7 @@ Result<Kernel> make_conv_transpose_winograd(const KernelRequest& node) {
     kernel.run = [](const Run& run) { return run.stop(); };
     return kernel;
   }
-  if (PanelProduct::get() == nullptr)
+  if (PanelMicrokernel::get() == nullptr)
     return error(Code::kUNSUPPORTED, "AVX2 is not usable any more");
   const auto plan = std::make_shared<const Plan>(g, node.input_dtype(1), node.has_input(2));
   kernel.flops = g.flops();

@@ -12,7 +12,7 @@
 
 #include "providers/cpu/epilogue/in_float32.h"
 #include "providers/cpu/isa/target.h"
-#include "providers/cpu/jit/panel_product.h"
+#include "providers/cpu/jit/panel_microkernel.h"
 #include "providers/cpu/kernels/conv/geometry.h"
 #include "providers/cpu/kernels/conv/image_band.h"
 #include "providers/cpu/kernels/matmul/transpose.h"
@@ -23,7 +23,7 @@
 namespace pfrt::cpu {
 namespace {
 
-constexpr int64_t kPanel = PanelProduct::kPanel;
+constexpr int64_t kPanel = PanelMicrokernel::kPanel;
 constexpr int64_t kSide = 4, kOut = 2, kParts = kSide * kSide;  // of a tile
 constexpr int64_t kPass = 64;                                   // k of a product, several chains
 constexpr int64_t kBandBytes = 1 << 20;                         // results do not depend on it
@@ -33,7 +33,7 @@ constexpr int64_t kLeastInputs = 32, kLeastOutputs = 24;        // transforms co
 struct Plan {
   ConvGeometry geometry;
   Blocked blocked;
-  const PanelProduct* product;
+  const PanelMicrokernel* microkernel;
   pfrt_dtype weights_type;
   bool has_bias;
   int64_t chain;           // k summed in a row
@@ -47,7 +47,7 @@ struct Plan {
        int64_t band_bytes = kBandBytes)
       : geometry(g),
         blocked(sides),
-        product(PanelProduct::get()),
+        microkernel(PanelMicrokernel::get()),
         weights_type(weights),
         has_bias(bias),
         chain(chain_of(g.group_in)),
@@ -67,7 +67,7 @@ struct Plan {
   int64_t sums_part() const { return apart(panels); }
   // Of a panel that are computed: half of them where the rest are none.
   int64_t columns(int64_t panel) const {
-    return product->half_rows() > 0 && geometry.group_out - panel * kPanel <= kPanel / 2
+    return microkernel->half_rows() > 0 && geometry.group_out - panel * kPanel <= kPanel / 2
                ? kPanel / 2
                : kPanel;
   }
@@ -216,16 +216,16 @@ void transform_row(const Plan& plan, int64_t top, int64_t y, int64_t chunk, cons
 // A part's sums for |count| panels from |panel| on.
 void multiply(const Plan& plan, int64_t part, int64_t panel, int64_t count, int64_t tiles,
               const float* pixels, const float* weights, float* sums) {
-  static constexpr float kNothing[PanelProduct::kMostPanels * kPanel] = {};
-  PanelProduct::Blocks p{};
+  static constexpr float kNothing[PanelMicrokernel::kMostPanels * kPanel] = {};
+  PanelMicrokernel::Blocks p{};
   p.a_row = p.c_row = kPanel;
   p.depth = plan.chain;
   p.chain = 1;
   p.b_panel = kParts * plan.weights_part();
   p.c_panel = plan.band_tiles() * kPanel;
   const bool half = count == 1 && plan.columns(panel) < kPanel;
-  const PanelProduct::Parts parts =
-      PanelProduct::parts(tiles, half ? plan.product->half_rows() : plan.product->rows());
+  const PanelMicrokernel::Parts parts = PanelMicrokernel::parts(
+      tiles, half ? plan.microkernel->half_rows() : plan.microkernel->rows());
   const auto chunks = static_cast<int64_t>(plan.offsets.size());
   const int64_t most = kPass / plan.chain;
   for (int64_t chunk = 0; chunk < chunks; chunk += most) {
@@ -236,9 +236,9 @@ void multiply(const Plan& plan, int64_t part, int64_t panel, int64_t count, int6
     p.c = sums + part * plan.sums_part() + panel * p.c_panel;
     p.start = chunk == 0 ? kNothing : nullptr;
     if (half)
-      plan.product->run_half(parts, p);
+      plan.microkernel->run_half(parts, p);
     else
-      plan.product->run(parts, count, p);
+      plan.microkernel->run(parts, count, p);
   }
 }
 
@@ -361,13 +361,13 @@ void run_band(const Run& run, const Plan& plan, int64_t image, int64_t top) {
   run.parallel(plan.chunks * rows, [&](int64_t i, uint32_t) {
     transform_row(plan, top, i % rows, i / rows, plan.blocked.input ? in : lines, pixels);
   });
-  const int64_t columns = ceil_div(plan.panels, plan.product->panels());
+  const int64_t columns = ceil_div(plan.panels, plan.microkernel->panels());
   const float* const weights =
       run.packed<float>() + image % g.groups * plan.panels * kParts * plan.weights_part();
   run.parallel(kParts * columns, [&](int64_t i, uint32_t) {
     if (run.stopped()) return;
-    const int64_t panel = i % columns * plan.product->panels();
-    multiply(plan, i / columns, panel, std::min(plan.product->panels(), plan.panels - panel),
+    const int64_t panel = i % columns * plan.microkernel->panels();
+    multiply(plan, i / columns, panel, std::min(plan.microkernel->panels(), plan.panels - panel),
              rows * plan.tiles_x, pixels, weights, sums);
   });
   if (run.stopped()) return;
@@ -450,7 +450,7 @@ bool many_channels(int64_t inputs, int64_t outputs) {
 }  // namespace
 
 std::string refuse_conv_winograd(const KernelRequest& node) {
-  if (PanelProduct::get() == nullptr) return "the machine, or PFRT_ISA, has no AVX2";
+  if (PanelMicrokernel::get() == nullptr) return "the machine, or PFRT_ISA, has no AVX2";
   if (node.precision() == Precision::kIeee) return "precision ieee takes plain products";
   const auto weights = node.input_dims(1);
   const auto ones = [&](std::string_view name) {
@@ -506,7 +506,7 @@ Result<Kernel> make_conv_winograd_blocked(const SnapshotNode& node, Blocked side
     kernel.run = [](const Run& run) { return run.stop(); };
     return kernel;
   }
-  if (PanelProduct::get() == nullptr)
+  if (PanelMicrokernel::get() == nullptr)
     return error(Code::kUNSUPPORTED, "AVX2 is not usable any more");
   const bool bias = node.has_input(2);
   const pfrt_dtype dtype = node.input_dtype(1);

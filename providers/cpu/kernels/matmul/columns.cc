@@ -5,27 +5,27 @@
 #include "providers/cpu/kernels/matmul/columns_16bit.h"
 #include "providers/cpu/kernels/matmul/panels.h"
 #include "providers/cpu/kernels/matmul/rows_16bit.h"
-#include "providers/cpu/kernels/matmul/split_product.h"
+#include "providers/cpu/kernels/matmul/split_matmul.h"
 #include "providers/cpu/kernels/matmul/tiles.h"
 
 namespace pfrt::cpu {
 namespace {
 
-template <typename Product>
-Kernel kernel_of(std::string_view name, Product product, std::function<Finish(const Run&)> finish) {
+template <typename MatMul>
+Kernel kernel_of(std::string_view name, MatMul matmul, std::function<Finish(const Run&)> finish) {
   Kernel kernel;
   kernel.name = name;
-  kernel.scratch_bytes = product.scratch_bytes();
-  kernel.shared_bytes = product.shared_bytes();
-  kernel.run = [product = std::move(product), finish = std::move(finish)](const Run& run) {
-    product.run(run, finish(run));
+  kernel.scratch_bytes = matmul.scratch_bytes();
+  kernel.shared_bytes = matmul.shared_bytes();
+  kernel.run = [matmul = std::move(matmul), finish = std::move(finish)](const Run& run) {
+    matmul.run(run, finish(run));
     return run.stop();
   };
   return kernel;
 }
 
 // For more rows than a few: not where there are tiles, or code cannot be made executable.
-bool panels_are_best() { return !split_product_usable() && PanelProduct::get() != nullptr; }
+bool panels_are_best() { return !split_matmul_usable() && PanelMicrokernel::get() != nullptr; }
 
 Kernel kernel_that_reads(const PackedInput& packed, const SnapshotNode& node, int64_t m,
                          const Columns& columns, const PackedNames& names,
@@ -44,11 +44,11 @@ Kernel kernel_that_reads(const PackedInput& packed, const SnapshotNode& node, in
     panels = float16 ? Panels::kFloat16 : Panels::kBfloat16;
     name = float16 ? names.float16_panels : names.bfloat16_panels;
   }
-  const PanelMatmul product(m, columns, panels);
-  Kernel kernel = kernel_of(name, product, finish);
-  kernel.alternatives = [name, product, columns, finish = std::move(finish)] {
+  const PanelMatmul matmul(m, columns, panels);
+  Kernel kernel = kernel_of(name, matmul, finish);
+  kernel.alternatives = [name, matmul, columns, finish = std::move(finish)] {
     std::vector<Alternative> out;
-    for (auto& [change, other] : product.others(columns))
+    for (auto& [change, other] : matmul.others(columns))
       out.push_back({std::move(change), kernel_of(name, std::move(other), finish)});
     return out;
   };
@@ -67,7 +67,7 @@ std::optional<PackedInput> pack_columns(const SnapshotNode& node, int64_t m, boo
     packed = pack_columns_16bit(node, columns);
   if (!packed) packed = pack_tile_columns(node, m, columns);
   // What is split on the way has more rows of tiles than vectors could make up for.
-  if (packed || split_product_usable()) return packed;
+  if (packed || split_matmul_usable()) return packed;
   return pack_panel_columns(node, m, any, columns);
 }
 
@@ -76,9 +76,9 @@ bool reads_packed(const PackedInput& packed, int64_t m) {
          panels_are_best();
 }
 
-Kernel packed_product(const PackedInput& packed, const SnapshotNode& node, int64_t m,
-                      const Columns& columns, const PackedNames& names,
-                      std::function<Finish(const Run&)> finish) {
+Kernel packed_matmul(const PackedInput& packed, const SnapshotNode& node, int64_t m,
+                     const Columns& columns, const PackedNames& names,
+                     std::function<Finish(const Run&)> finish) {
   Kernel kernel = kernel_that_reads(packed, node, m, columns, names, std::move(finish));
   kernel.packed_alone = !packed.recipe.starts_with(kTileColumns);  // which compute some again
   kernel.flops = 2.0 * static_cast<double>(m) * static_cast<double>(columns.n) *

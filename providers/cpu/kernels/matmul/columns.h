@@ -25,8 +25,8 @@ struct PackedNames {
 // Whether a product of |m| rows reads them; if not, it takes the columns as they are.
 bool reads_packed(const PackedInput& packed, int64_t m);
 // A kernel that reads them: input 0, |m| rows of k numbers, by the columns to output 0.
-Kernel packed_product(const PackedInput& packed, const SnapshotNode& node, int64_t m,
-                      const Columns& columns, const PackedNames& names,
-                      std::function<Finish(const Run&)> finish);
+Kernel packed_matmul(const PackedInput& packed, const SnapshotNode& node, int64_t m,
+                     const Columns& columns, const PackedNames& names,
+                     std::function<Finish(const Run&)> finish);
 
 }  // namespace pfrt::cpu

@@ -3,7 +3,7 @@
 #include <memory>
 
 #include "providers/cpu/kernels/matmul/einsum_step.h"
-#include "providers/cpu/kernels/matmul/product.h"
+#include "providers/cpu/kernels/matmul/make.h"
 #include "providers/cpu/row/signature.h"
 
 namespace pfrt::cpu {
@@ -14,7 +14,7 @@ constexpr int64_t kFilledAtOnce = 1 << 15;
 template <typename T>
 struct Plan {
   struct Step {
-    EinsumProduct<T> product;
+    EinsumMatMul<T> matmul;
     size_t a, b;
     uint64_t offset;  // of the result in the memory that the steps share
   };
@@ -47,19 +47,19 @@ Result<Kernel> make_typed(const EinsumShape& shape, pfrt_dtype dtype) {
   plan->inputs = shape.strides.size();
   Kernel kernel;
   for (const EinsumStep& step : path) {
-    const EinsumProduct<T> product(step, shape.sizes);
-    kernel.flops += product.flops();
-    kernel.scratch_bytes = std::max(kernel.scratch_bytes, product.scratch_bytes());
+    const EinsumMatMul<T> matmul(step, shape.sizes);
+    kernel.flops += matmul.flops();
+    kernel.scratch_bytes = std::max(kernel.scratch_bytes, matmul.scratch_bytes());
     const size_t b = step.b == EinsumStep::kNone ? step.a : step.b;
-    plan->steps.push_back({product, step.a, b, kernel.shared_bytes});
+    plan->steps.push_back({matmul, step.a, b, kernel.shared_bytes});
     if (plan->steps.size() < path.size())
       kernel.shared_bytes += (static_cast<uint64_t>(step.elements) * sizeof(T) + 63) / 64 * 64;
   }
   kernel.run = [plan = std::shared_ptr<const Plan<T>>(std::move(plan))](const Run& run) {
     for (size_t i = 0; i < plan->steps.size() && !run.stopped(); ++i) {
       const auto& step = plan->steps[i];
-      step.product.run(run, plan->operand(run, step.a), plan->operand(run, step.b),
-                       plan->result(run, i));
+      step.matmul.run(run, plan->operand(run, step.a), plan->operand(run, step.b),
+                      plan->result(run, i));
     }
     return run.stop();
   };

@@ -144,7 +144,7 @@ int64_t EinsumAxes::pop() {
 }
 
 template <typename T>
-EinsumProduct<T>::EinsumProduct(const EinsumStep& step, const std::vector<int64_t>& sizes)
+EinsumMatMul<T>::EinsumMatMul(const EinsumStep& step, const std::vector<int64_t>& sizes)
     : two_(step.b != EinsumStep::kNone) {
   std::vector<size_t> order(sizes.size());
   std::iota(order.begin(), order.end(), 0);
@@ -180,28 +180,28 @@ EinsumProduct<T>::EinsumProduct(const EinsumStep& step, const std::vector<int64_
 }
 
 template <typename T>
-uint64_t EinsumProduct<T>::scratch_bytes() const {
+uint64_t EinsumMatMul<T>::scratch_bytes() const {
   if (lines_) return 0;
   return gemm_.scratch_bytes() + static_cast<uint64_t>(gemm_.max_tile_elements()) * sizeof(T);
 }
 
 template <typename T>
-double EinsumProduct<T>::flops() const {
+double EinsumMatMul<T>::flops() const {
   return 2.0 * static_cast<double>(batch_.count()) * static_cast<double>(rows_.count()) *
          static_cast<double>(cols_.count()) * static_cast<double>(depth_.count());
 }
 
 template <typename T>
-void EinsumProduct<T>::run(const Run& run, const EinsumPlace& a, const EinsumPlace& b,
-                           const EinsumPlace& out) const {
+void EinsumMatMul<T>::run(const Run& run, const EinsumPlace& a, const EinsumPlace& b,
+                          const EinsumPlace& out) const {
   if (lines_) return by_lines(run, a, b, out);
   static const T kOne{1};
   multiply(run, a, two_ ? b : EinsumPlace{const_cast<T*>(&kOne), own_dtype<T>()}, out);
 }
 
 template <typename T>
-void EinsumProduct<T>::multiply(const Run& run, const EinsumPlace& a, const EinsumPlace& b,
-                                const EinsumPlace& out) const {
+void EinsumMatMul<T>::multiply(const Run& run, const EinsumPlace& a, const EinsumPlace& b,
+                               const EinsumPlace& out) const {
   const EinsumAxes &rows = swapped_ ? cols_ : rows_, &cols = swapped_ ? rows_ : cols_;
   const size_t left = swapped_ ? kB : kA, right = swapped_ ? kA : kB;
   const EinsumPlace &of_rows = swapped_ ? b : a, &of_cols = swapped_ ? a : b;
@@ -234,8 +234,8 @@ void EinsumProduct<T>::multiply(const Run& run, const EinsumPlace& a, const Eins
 }
 
 template <typename T>
-void EinsumProduct<T>::by_lines(const Run& run, const EinsumPlace& a, const EinsumPlace& b,
-                                const EinsumPlace& out) const {
+void EinsumMatMul<T>::by_lines(const Run& run, const EinsumPlace& a, const EinsumPlace& b,
+                               const EinsumPlace& out) const {
   const int64_t parts = (line_ + kLine - 1) / kLine;
   const int64_t work = std::min(line_, kLine) * std::min(depth_.count(), kBlockWork);
   run.blocks(outer_.count() * parts, std::max<int64_t>(kBlockWork / work, 1),
@@ -250,8 +250,8 @@ void EinsumProduct<T>::by_lines(const Run& run, const EinsumPlace& a, const Eins
 
 // |n| elements of the result, from |start| on.
 template <typename T>
-void EinsumProduct<T>::line(const Run& run, const EinsumPlace& a, const EinsumPlace& b,
-                            const EinsumPlace& out, const EinsumOffsets& start, int64_t n) const {
+void EinsumMatMul<T>::line(const Run& run, const EinsumPlace& a, const EinsumPlace& b,
+                           const EinsumPlace& out, const EinsumOffsets& start, int64_t n) const {
   T sums[kLine], part[kLine], left[kLine], right[kLine];
   std::fill_n(sums, n, T{0});
   const int64_t depth = depth_.count();
@@ -274,17 +274,17 @@ void EinsumProduct<T>::line(const Run& run, const EinsumPlace& a, const EinsumPl
 }
 
 template <typename T>
-void EinsumProduct<T>::factors(const EinsumPlace& from, size_t which, int64_t offset, int64_t n,
-                               T* to) const {
+void EinsumMatMul<T>::factors(const EinsumPlace& from, size_t which, int64_t offset, int64_t n,
+                              T* to) const {
   const LoadFn<T> load = load_fn<T>(from.dtype);
   if (line_step_[which] != 0) return load(to, from.data, offset, line_step_[which], n);
   load(to, from.data, offset, 1, 1);
   std::fill(to + 1, to + n, to[0]);
 }
 
-template class EinsumProduct<float>;
-template class EinsumProduct<double>;
-template class EinsumProduct<uint32_t>;
-template class EinsumProduct<uint64_t>;
+template class EinsumMatMul<float>;
+template class EinsumMatMul<double>;
+template class EinsumMatMul<uint32_t>;
+template class EinsumMatMul<uint64_t>;
 
 }  // namespace pfrt::cpu

@@ -49,9 +49,9 @@ struct EinsumPlace {
 };
 
 template <typename T>
-class EinsumProduct {
+class EinsumMatMul {
  public:
-  EinsumProduct(const EinsumStep& step, const std::vector<int64_t>& sizes);
+  EinsumMatMul(const EinsumStep& step, const std::vector<int64_t>& sizes);
   uint64_t scratch_bytes() const;
   double flops() const;
   // |b| is ignored where the step has one operand.

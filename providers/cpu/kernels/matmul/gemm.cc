@@ -5,7 +5,7 @@
 #include <cstring>
 #include <type_traits>
 
-#include "providers/cpu/kernels/matmul/split_product.h"
+#include "providers/cpu/kernels/matmul/split_matmul.h"
 #include "providers/cpu/kernels/matmul/transpose.h"
 #include "providers/cpu/row/ceil_div.h"
 
@@ -44,7 +44,7 @@ int64_t scratch_elements(const MicroKernels<T>& micro, int64_t tile_cols, int64_
   const int64_t width = std::max(micro.cols, micro.wide_cols);
   const int64_t plain = ceil_div(depth * (tile_cols + micro.rows) + micro.rows * width, 64) * 64;
   if (!split) return plain;
-  return std::max(plain, split_product_scratch(tile_cols, std::max<int64_t>(k, 1)) /
+  return std::max(plain, split_matmul_scratch(tile_cols, std::max<int64_t>(k, 1)) /
                              static_cast<int64_t>(sizeof(float)));
 }
 
@@ -131,7 +131,7 @@ Gemm<T>::Gemm(const Gemm& like, int64_t m, int64_t n, int64_t k, int64_t batch)
     return ceil_div(part, unit) * unit;
   };
   const auto count = [](int64_t size, int64_t of) { return size <= of ? 1 : ceil_div(size, of); };
-  if constexpr (std::is_same_v<T, float>) split_ = split_product_wins(m, n, k);
+  if constexpr (std::is_same_v<T, float>) split_ = split_matmul_wins(m, n, k);
   const int64_t unit_rows = split_ ? kSplitUnit : micro_->rows;
   const int64_t unit_cols = split_ ? kSplitUnit : micro_->cols;
   int64_t rows = kTileRows, cols = kTileCols;
@@ -159,7 +159,7 @@ template <typename T>
 uint64_t Gemm<T>::most_scratch_bytes(int64_t n, int64_t k) {
   const MicroKernels<T>& micro = micro_kernels<T>();
   const int64_t cols = ceil_div(std::clamp<int64_t>(n, 1, kTileCols), micro.cols) * micro.cols;
-  const bool split = std::is_same_v<T, float> && split_product_usable();
+  const bool split = std::is_same_v<T, float> && split_matmul_usable();
   return static_cast<uint64_t>(scratch_elements(micro, cols, k, split)) * sizeof(T);
 }
 
@@ -179,7 +179,7 @@ void Gemm<T>::compute(const Run& run, const GemmTile& t, const PanelSource<T>& a
                       const PanelSource<T>& b, T* c, int64_t ldc, T* scratch) const {
   if constexpr (std::is_same_v<T, float>) {
     if (split_ && run.precision() != Precision::kIeee &&
-        split_product(run, t, k_, a, b, c, ldc, scratch))
+        split_matmul(run, t, k_, a, b, c, ldc, scratch))
       return;
   }
   compute_plainly(run, t, a, b, c, ldc, scratch);

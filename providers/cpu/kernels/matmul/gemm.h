@@ -4,7 +4,7 @@
 // tiles; a tile is computed by one worker, which packs panels of A and B into its scratch as it
 // goes: nothing is kept between runs. K is cut into parts that are added in order, so an element of
 // C depends on its row, its column, K and the size of C alone. Where it is faster, float32 products
-// are made on tiles of bfloat16 (split_product.h). Objects are immutable once made; thread-safe.
+// are made on tiles of bfloat16 (split_matmul.h). Objects are immutable once made; thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -87,7 +87,7 @@ class Gemm {
   int64_t m_ = 0, n_ = 0, k_ = 0;
   int64_t tile_rows_ = 0, tile_cols_ = 0, row_tiles_ = 0, col_tiles_ = 0;
   int64_t scratch_ = 0;  // elements
-  bool split_ = false;   // split_product.h
+  bool split_ = false;   // split_matmul.h
 };
 
 }  // namespace pfrt::cpu

@@ -2,7 +2,7 @@
 #include <cmath>
 
 #include "providers/cpu/kernels/matmul/columns.h"
-#include "providers/cpu/kernels/matmul/product.h"
+#include "providers/cpu/kernels/matmul/make.h"
 #include "providers/cpu/row/signature.h"
 
 namespace pfrt::cpu {
@@ -59,25 +59,25 @@ Result<Kernel> make_typed(const SnapshotNode& node, StoreFn<T> store) {
   Kernel kernel;
   kernel.flops =
       2.0 * static_cast<double>(f.m) * static_cast<double>(f.n) * static_cast<double>(f.k);
-  kernel.scratch_bytes = product_scratch(gemm, store != nullptr) +
+  kernel.scratch_bytes = gemm_scratch(gemm, store != nullptr) +
                          static_cast<uint64_t>(gemm.max_tile_elements()) * sizeof(T);
   kernel.run = [gemm, f, store](const Run& run) -> pfrt_code {
     const StridedSource<T> a(run.input(0), f.dtype, 0, f.trans_a ? 1 : f.k, f.trans_a ? f.m : 1);
     const StridedSource<T> b(run.input(1), f.dtype, 0, f.trans_b ? f.k : 1, f.trans_b ? 1 : f.n);
-    const ProductOut<T> out{run.output(0), store, 0, f.n};
+    const GemmOut<T> out{run.output(0), store, 0, f.n};
     const LoadFn<T> load = load_fn<T>(f.dtype);
     const T alpha = static_cast<T>(f.alpha), beta = static_cast<T>(f.beta);
     run.parallel(gemm.tiles(), [&](int64_t i, uint32_t worker) {
       T* const scratch = run.scratch<T>(worker);
-      T* const line = scratch + product_scratch(gemm, store != nullptr) / sizeof(T);
-      product_tile(run, gemm, gemm.tile(i), a, b, out, scratch,
-                   [&](T* row, int64_t r, int64_t c, int64_t n) {
-                     if (alpha != T{1})
-                       for (int64_t j = 0; j < n; ++j) row[j] *= alpha;
-                     if (!f.has_c) return;
-                     load(line, run.input(2), r * f.c_row + c * f.c_col, f.c_col, n);
-                     for (int64_t j = 0; j < n; ++j) row[j] += beta * line[j];
-                   });
+      T* const line = scratch + gemm_scratch(gemm, store != nullptr) / sizeof(T);
+      compute_gemm_tile(run, gemm, gemm.tile(i), a, b, out, scratch,
+                        [&](T* row, int64_t r, int64_t c, int64_t n) {
+                          if (alpha != T{1})
+                            for (int64_t j = 0; j < n; ++j) row[j] *= alpha;
+                          if (!f.has_c) return;
+                          load(line, run.input(2), r * f.c_row + c * f.c_col, f.c_col, n);
+                          for (int64_t j = 0; j < n; ++j) row[j] += beta * line[j];
+                        });
     });
     return run.stop();
   };
@@ -99,20 +99,20 @@ std::optional<PackedInput> pack_gemm(const SnapshotNode& node) {
 Result<Kernel> make_packed_gemm(const KernelRequest& node, const PackedInput& packed) {
   PFRT_ASSIGN(const Form f, read(node));
   if (!reads_packed(packed, f.m)) return make_gemm(node);
-  return packed_product(packed, node, f.m, {f.n, f.k, f.trans_b ? f.k : 1, f.trans_b ? 1 : f.n},
-                        {"gemm_tiles", "gemm_panels", "gemm_bf16_rows", "gemm_bf16_panels",
-                         "gemm_f16_rows", "gemm_f16_panels"},
-                        [f](const Run& run) -> Finish {
-                          const float* const c = f.has_c ? run.input<float>(2) : nullptr;
-                          if (f.alpha == 1.0f && c == nullptr) return nullptr;
-                          return [f, c](float* row, int64_t i, int64_t j, int64_t n) {
-                            if (f.alpha != 1.0f)
-                              for (int64_t x = 0; x < n; ++x) row[x] *= f.alpha;
-                            if (c == nullptr) return;
-                            const float* const from = c + i * f.c_row + j * f.c_col;
-                            for (int64_t x = 0; x < n; ++x) row[x] += f.beta * from[x * f.c_col];
-                          };
-                        });
+  return packed_matmul(packed, node, f.m, {f.n, f.k, f.trans_b ? f.k : 1, f.trans_b ? 1 : f.n},
+                       {"gemm_tiles", "gemm_panels", "gemm_bf16_rows", "gemm_bf16_panels",
+                        "gemm_f16_rows", "gemm_f16_panels"},
+                       [f](const Run& run) -> Finish {
+                         const float* const c = f.has_c ? run.input<float>(2) : nullptr;
+                         if (f.alpha == 1.0f && c == nullptr) return nullptr;
+                         return [f, c](float* row, int64_t i, int64_t j, int64_t n) {
+                           if (f.alpha != 1.0f)
+                             for (int64_t x = 0; x < n; ++x) row[x] *= f.alpha;
+                           if (c == nullptr) return;
+                           const float* const from = c + i * f.c_row + j * f.c_col;
+                           for (int64_t x = 0; x < n; ++x) row[x] += f.beta * from[x * f.c_col];
+                         };
+                       });
 }
 
 Result<Kernel> make_gemm(const KernelRequest& node) {

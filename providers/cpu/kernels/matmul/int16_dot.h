@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Bytes as the pairs of int16 that PanelProduct::get_int16_dot multiplies: two neighbours of k in
-// 32 bits, the first in the low half. Zero points are subtracted on the way, so that an element is
-// within +-255 and what is missing of a last pair counts as 0. Pure functions; thread-safe.
+// Bytes as the pairs of int16 that PanelMicrokernel::get_int16_dot multiplies: two neighbours of k
+// in 32 bits, the first in the low half. Zero points are subtracted on the way, so that an element
+// is within +-255 and what is missing of a last pair counts as 0. Pure functions; thread-safe.
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
-#include "providers/cpu/kernels/matmul/product.h"
+#include "providers/cpu/kernels/matmul/make.h"
 #include "providers/cpu/row/requantize.h"
 #include "providers/cpu/row/signature.h"
 
@@ -13,8 +13,8 @@ constexpr Types kBytes{PFRT_DTYPE_INT8, PFRT_DTYPE_UINT8};
 bool is_byte(pfrt_dtype dtype) { return kBytes.has(dtype); }
 
 // A product of bytes with sums modulo 2^32: what both operators have in common.
-struct ByteProduct {
-  ProductShape shape;
+struct IntegerMatMul {
+  MatMulShape shape;
   Gemm<uint32_t> gemm;
   pfrt_dtype a_type, b_type;
   uint32_t a, b;  // input positions
@@ -46,26 +46,26 @@ struct ByteProduct {
   }
 };
 
-Result<ByteProduct> read(const SnapshotNode& node, uint32_t a, uint32_t b, uint32_t a_zero,
-                         uint32_t b_zero) {
+Result<IntegerMatMul> read(const SnapshotNode& node, uint32_t a, uint32_t b, uint32_t a_zero,
+                           uint32_t b_zero) {
   for (const uint32_t i : {a, b})
     if (!node.has_input(i) || node.input_elements(i) < 0)
       return kernel_error("input ", i, " is required and absent");
   PFRT_TRY(need(node, 0, 1));
   PFRT_TRY(need_types(node, {a, b, a_zero, b_zero}, kBytes));
-  PFRT_ASSIGN(ProductShape shape, product_shape(node.input_dims(a), node.input_dims(b)));
+  PFRT_ASSIGN(MatMulShape shape, matmul_shape(node.input_dims(a), node.input_dims(b)));
   PFRT_TRY(shape.check(node));
   const Gemm<uint32_t> gemm(shape.m, shape.n, shape.k, shape.batch);
-  ByteProduct p{std::move(shape),
-                gemm,
-                node.input_dtype(a),
-                node.input_dtype(b),
-                a,
-                b,
-                Parameter(node, a_zero),
-                Parameter(node, b_zero),
-                0,
-                0};
+  IntegerMatMul p{std::move(shape),
+                  gemm,
+                  node.input_dtype(a),
+                  node.input_dtype(b),
+                  a,
+                  b,
+                  Parameter(node, a_zero),
+                  Parameter(node, b_zero),
+                  0,
+                  0};
   // Sums of nothing need no parameters, but those that are given are read.
   const auto a_dims = node.input_dims(a), b_dims = node.input_dims(b);
   const auto lines_of = [&](std::span<const int64_t> dims, int64_t one) {
@@ -78,7 +78,7 @@ Result<ByteProduct> read(const SnapshotNode& node, uint32_t a, uint32_t b, uint3
   return p;
 }
 
-double flops(const ProductShape& s) {
+double flops(const MatMulShape& s) {
   return 2.0 * static_cast<double>(s.batch) * static_cast<double>(s.m) * static_cast<double>(s.n) *
          static_cast<double>(s.k);
 }
@@ -100,18 +100,18 @@ std::string refuse_matmul_integer(const KernelRequest& node) {
 }
 
 Result<Kernel> make_matmul_integer(const KernelRequest& node) {
-  PFRT_ASSIGN(ByteProduct product, read(node, 0, 1, 2, 3));
+  PFRT_ASSIGN(IntegerMatMul matmul, read(node, 0, 1, 2, 3));
   Kernel kernel;
-  kernel.flops = flops(product.shape);
-  kernel.scratch_bytes = product_scratch(product.gemm, false);
-  kernel.run = [product = std::move(product)](const Run& run) -> pfrt_code {
-    const std::vector<uint32_t> za = product.read_a_zeros(run), zb = product.read_b_zeros(run);
-    const int64_t n = product.shape.n, tiles = product.gemm.tiles();
-    run.parallel(product.tasks(), [&](int64_t i, uint32_t worker) {
-      const GemmTile tile = product.gemm.tile(i % tiles);
+  kernel.flops = flops(matmul.shape);
+  kernel.scratch_bytes = gemm_scratch(matmul.gemm, false);
+  kernel.run = [matmul = std::move(matmul)](const Run& run) -> pfrt_code {
+    const std::vector<uint32_t> za = matmul.read_a_zeros(run), zb = matmul.read_b_zeros(run);
+    const int64_t n = matmul.shape.n, tiles = matmul.gemm.tiles();
+    run.parallel(matmul.tasks(), [&](int64_t i, uint32_t worker) {
+      const GemmTile tile = matmul.gemm.tile(i % tiles);
       uint32_t* to =
-          run.output<uint32_t>(0) + (i / tiles * product.shape.m + tile.row) * n + tile.col;
-      product.compute(run, i, za.data(), zb.data(), to, n, run.scratch<uint32_t>(worker));
+          run.output<uint32_t>(0) + (i / tiles * matmul.shape.m + tile.row) * n + tile.col;
+      matmul.compute(run, i, za.data(), zb.data(), to, n, run.scratch<uint32_t>(worker));
     });
     return run.stop();
   };
@@ -127,43 +127,43 @@ std::string refuse_qlinear_matmul(const KernelRequest& node) {
 }
 
 Result<Kernel> make_qlinear_matmul(const KernelRequest& node) {
-  PFRT_ASSIGN(ByteProduct product, read(node, 0, 3, 2, 5));
+  PFRT_ASSIGN(IntegerMatMul matmul, read(node, 0, 3, 2, 5));
   PFRT_TRY(need_types(node, {1, 4, 6}, kFloats));
   PFRT_TRY(need_types(node, {7}, kBytes));
   const Parameter a_scale(node, 1), b_scale(node, 4), y_scale(node, 6), y_zero(node, 7);
-  const int64_t y_lines = product.shape.batch * product.shape.m;
-  PFRT_TRY(a_scale.check("A's scale", product.a_lines));
-  PFRT_TRY(b_scale.check("B's scale", product.b_lines));
+  const int64_t y_lines = matmul.shape.batch * matmul.shape.m;
+  PFRT_TRY(a_scale.check("A's scale", matmul.a_lines));
+  PFRT_TRY(b_scale.check("B's scale", matmul.b_lines));
   PFRT_TRY(y_scale.check("Y's scale", y_lines));
   PFRT_TRY(y_zero.check("Y's zero point", y_lines));
   const pfrt_dtype dtype = node.output_dtype(0);
   Kernel kernel;
-  kernel.flops = flops(product.shape);
-  const uint64_t sums_bytes = product_scratch(product.gemm, true);
+  kernel.flops = flops(matmul.shape);
+  const uint64_t sums_bytes = gemm_scratch(matmul.gemm, true);
   const uint64_t line_bytes =
-      static_cast<uint64_t>(product.gemm.max_tile_elements()) * sizeof(float);
+      static_cast<uint64_t>(matmul.gemm.max_tile_elements()) * sizeof(float);
   kernel.scratch_bytes = sums_bytes + 2 * line_bytes;
-  kernel.run = [=, product = std::move(product)](const Run& run) -> pfrt_code {
-    const int64_t m = product.shape.m, n = product.shape.n;
-    const std::vector<float> sa = a_scale.read<float>(run, product.a_lines, 1.0f);
-    const std::vector<float> sb = b_scale.read<float>(run, product.b_lines, 1.0f);
+  kernel.run = [=, matmul = std::move(matmul)](const Run& run) -> pfrt_code {
+    const int64_t m = matmul.shape.m, n = matmul.shape.n;
+    const std::vector<float> sa = a_scale.read<float>(run, matmul.a_lines, 1.0f);
+    const std::vector<float> sb = b_scale.read<float>(run, matmul.b_lines, 1.0f);
     const std::vector<float> sy = y_scale.read<float>(run, y_lines, 1.0f);
     const std::vector<float> zy = y_zero.read<float>(run, y_lines, 0.0f);
     const StoreFn<float> store = store_fn<float>(dtype);
-    const std::vector<uint32_t> za = product.read_a_zeros(run), zb = product.read_b_zeros(run);
-    const int64_t tiles = product.gemm.tiles();
-    run.parallel(product.tasks(), [&](int64_t i, uint32_t worker) {
+    const std::vector<uint32_t> za = matmul.read_a_zeros(run), zb = matmul.read_b_zeros(run);
+    const int64_t tiles = matmul.gemm.tiles();
+    run.parallel(matmul.tasks(), [&](int64_t i, uint32_t worker) {
       const int64_t batch = i / tiles;
-      const GemmTile tile = product.gemm.tile(i % tiles);
+      const GemmTile tile = matmul.gemm.tile(i % tiles);
       // A tile of sums, then a row of scales and a row of results.
       uint32_t* const scratch = run.scratch<uint32_t>(worker);
-      uint32_t* const sums = scratch + product.gemm.scratch_bytes() / sizeof(uint32_t);
+      uint32_t* const sums = scratch + matmul.gemm.scratch_bytes() / sizeof(uint32_t);
       float* const scales = reinterpret_cast<float*>(scratch + sums_bytes / sizeof(uint32_t));
       float* const line = scales + tile.cols;
-      product.compute(run, i, za.data(), zb.data(), sums, tile.cols, scratch);
+      matmul.compute(run, i, za.data(), zb.data(), sums, tile.cols, scratch);
       const size_t first = static_cast<size_t>(batch * m);
-      const float* const left = sa.data() + product.a_line(batch);
-      const float* const right = sb.data() + product.b_line(batch);
+      const float* const left = sa.data() + matmul.a_line(batch);
+      const float* const right = sb.data() + matmul.b_line(batch);
       for (int64_t r = 0; r < tile.rows; ++r) {
         const size_t row = static_cast<size_t>(tile.row + r);
         for (int64_t j = 0; j < tile.cols; ++j)

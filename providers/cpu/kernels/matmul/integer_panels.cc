@@ -8,21 +8,21 @@
 #include <memory>
 
 #include "providers/cpu/kernels/matmul/int16_dot.h"
+#include "providers/cpu/kernels/matmul/make.h"
 #include "providers/cpu/kernels/matmul/panels.h"
-#include "providers/cpu/kernels/matmul/product.h"
 #include "providers/cpu/row/requantize.h"
 
 namespace pfrt::cpu {
 namespace {
 
-constexpr int64_t kPanel = PanelProduct::kPanel;
+constexpr int64_t kPanel = PanelMicrokernel::kPanel;
 constexpr int64_t kTaskBytes = 16 << 10;  // of rows that become pairs
 
 struct Plan {
   int64_t m, n, k;
   pfrt_dtype a_type;
   Parameter a_zeros, b_zeros;
-  PanelMatmul product;
+  PanelMatmul matmul;
 
   uint64_t pair_bytes() const { return static_cast<uint64_t>(m * pairs_of(k)) * sizeof(uint32_t); }
   uint64_t sum_bytes() const {
@@ -48,7 +48,7 @@ std::optional<PackedInput> pack_matmul_integer(const SnapshotNode& node) {
   // Large ones are not kept twice for what may be few rows.
   constexpr int64_t kLeastColumns = 8, kMostNumbers = 64 << 20;
   const auto a = node.input_dims(0), b = node.input_dims(1);
-  if (PanelProduct::get_int16_dot() == nullptr || a.size() < 2 || b.size() != 2 ||
+  if (PanelMicrokernel::get_int16_dot() == nullptr || a.size() < 2 || b.size() != 2 ||
       !node.is_constant(1))
     return std::nullopt;
   const int64_t k = b[0], n = b[1], pairs = pairs_of(k);
@@ -76,9 +76,10 @@ std::optional<PackedInput> pack_matmul_integer(const SnapshotNode& node) {
 
 Result<Kernel> make_packed_matmul_integer(const KernelRequest& node, const PackedInput&) {
   constexpr Types kBytes{PFRT_DTYPE_INT8, PFRT_DTYPE_UINT8};
-  if (PanelProduct::get_int16_dot() == nullptr) return make_matmul_integer(node);  // not any more
+  if (PanelMicrokernel::get_int16_dot() == nullptr)
+    return make_matmul_integer(node);  // not any more
   PFRT_TRY(need_types(node, {0, 1, 2, 3}, kBytes));
-  PFRT_ASSIGN(const ProductShape shape, product_shape(node.input_dims(0), node.input_dims(1)));
+  PFRT_ASSIGN(const MatMulShape shape, matmul_shape(node.input_dims(0), node.input_dims(1)));
   PFRT_TRY(shape.check(node));
   const Columns columns{shape.n, pairs_of(shape.k), 1, shape.n};
   const auto plan = std::make_shared<const Plan>(
@@ -91,7 +92,7 @@ Result<Kernel> make_packed_matmul_integer(const KernelRequest& node, const Packe
   kernel.packed_alone = true;
   kernel.flops = 2.0 * static_cast<double>(shape.m) * static_cast<double>(shape.n) *
                  static_cast<double>(shape.k);
-  kernel.scratch_bytes = plan->product.scratch_bytes();
+  kernel.scratch_bytes = plan->matmul.scratch_bytes();
   kernel.shared_bytes = plan->pair_bytes() + plan->sum_bytes();
   kernel.run = [plan](const Run& run) -> pfrt_code {
     auto* const pairs = run.shared<uint32_t>();
@@ -106,7 +107,7 @@ Result<Kernel> make_packed_matmul_integer(const KernelRequest& node, const Packe
         const auto sum = static_cast<uint32_t>(sums[i]);
         for (int64_t x = 0; x < n; ++x) c[x] -= sum * zeros[static_cast<size_t>(j + x)];
       };
-    plan->product.run(run, reinterpret_cast<const float*>(pairs), finish);
+    plan->matmul.run(run, reinterpret_cast<const float*>(pairs), finish);
     return run.stop();
   };
   return kernel;

@@ -5,7 +5,7 @@
 
 #include "providers/cpu/kernels/matmul/columns.h"
 #include "providers/cpu/kernels/matmul/integer_panels.h"
-#include "providers/cpu/kernels/matmul/product.h"
+#include "providers/cpu/kernels/matmul/make.h"
 #include "providers/cpu/row/signature.h"
 
 namespace pfrt::cpu {
@@ -15,7 +15,7 @@ template <typename T>
 Result<Kernel> make_typed(const SnapshotNode& node, StoreFn<T> store) {
   PFRT_TRY(need(node, 2, 1));
   PFRT_TRY(need_types(node, {1}, Types{node.input_dtype(0)}));
-  PFRT_ASSIGN(ProductShape shape, product_shape(node.input_dims(0), node.input_dims(1)));
+  PFRT_ASSIGN(MatMulShape shape, matmul_shape(node.input_dims(0), node.input_dims(1)));
   PFRT_TRY(shape.check(node));
   int64_t m = shape.m, n = shape.n;
   // A column of results is a row of the transposed product: wide panels then run along A.
@@ -25,7 +25,7 @@ Result<Kernel> make_typed(const SnapshotNode& node, StoreFn<T> store) {
   Kernel kernel;
   kernel.flops = 2.0 * static_cast<double>(shape.batch) * static_cast<double>(m) *
                  static_cast<double>(n) * static_cast<double>(shape.k);
-  kernel.scratch_bytes = product_scratch(gemm, store != nullptr);
+  kernel.scratch_bytes = gemm_scratch(gemm, store != nullptr);
   const pfrt_dtype dtype = node.input_dtype(0);
   kernel.run = [gemm, shape = std::move(shape), store, dtype, swap](const Run& run) -> pfrt_code {
     const int64_t tiles = gemm.tiles();
@@ -33,10 +33,10 @@ Result<Kernel> make_typed(const SnapshotNode& node, StoreFn<T> store) {
       const int64_t batch = i / tiles;
       const StridedSource<T> a(run.input(0), dtype, shape.a_offset(batch), shape.k, 1);
       const StridedSource<T> b(run.input(1), dtype, shape.b_offset(batch), 1, shape.n);
-      const ProductOut<T> out{run.output(0), store, batch * shape.m * shape.n,
-                              swap ? shape.m : shape.n};
-      product_tile(run, gemm, gemm.tile(i % tiles), swap ? b : a, swap ? a : b, out,
-                   run.scratch<T>(worker), [](T*, int64_t, int64_t, int64_t) {});
+      const GemmOut<T> out{run.output(0), store, batch * shape.m * shape.n,
+                           swap ? shape.m : shape.n};
+      compute_gemm_tile(run, gemm, gemm.tile(i % tiles), swap ? b : a, swap ? a : b, out,
+                        run.scratch<T>(worker), [](T*, int64_t, int64_t, int64_t) {});
     });
     return run.stop();
   };
@@ -66,10 +66,10 @@ constexpr KernelRow kRows[] = {
 
 }  // namespace
 
-Result<ProductShape> product_shape(std::span<const int64_t> a, std::span<const int64_t> b) {
+Result<MatMulShape> matmul_shape(std::span<const int64_t> a, std::span<const int64_t> b) {
   if (a.empty() || b.empty())
     return kernel_error("a matrix product needs operands of rank 1 or more");
-  ProductShape s;
+  MatMulShape s;
   const size_t ra = a.size(), rb = b.size();
   s.m = ra == 1 ? 1 : a[ra - 2];
   s.k = a[ra - 1];
@@ -91,12 +91,12 @@ Result<ProductShape> product_shape(std::span<const int64_t> a, std::span<const i
     if (da != db && da != 1 && db != 1)
       return kernel_error("batch dimensions ", da, " and ", db, " do not broadcast");
     dims[i] = da == 1 ? db : da;
-    const ProductShape::Axis axis{dims[i], da == 1 ? 0 : step_a, db == 1 ? 0 : step_b};
+    const MatMulShape::Axis axis{dims[i], da == 1 ? 0 : step_a, db == 1 ? 0 : step_b};
     step_a *= da;
     step_b *= db;
     if (dims[i] == 1) continue;
     if (!s.axes.empty()) {
-      ProductShape::Axis& inner = s.axes.front();
+      MatMulShape::Axis& inner = s.axes.front();
       if (axis.a == inner.a * inner.size && axis.b == inner.b * inner.size) {
         inner.size *= axis.size;
         continue;
@@ -109,14 +109,14 @@ Result<ProductShape> product_shape(std::span<const int64_t> a, std::span<const i
   return s;
 }
 
-int64_t ProductShape::offset(int64_t at, int64_t Axis::*step) const {
+int64_t MatMulShape::offset(int64_t at, int64_t Axis::*step) const {
   int64_t sum = 0;
   for (size_t i = axes.size(); i-- > 1; at /= axes[i].size)
     sum += at % axes[i].size * axes[i].*step;
   return axes.empty() ? sum : sum + at * axes[0].*step;
 }
 
-Status ProductShape::check(const SnapshotNode& node) const {
+Status MatMulShape::check(const SnapshotNode& node) const {
   const int64_t planned = node.output_elements(0);
   if (planned == batch * m * n) return Status();
   return kernel_error("output 0 was planned with ", planned, " elements but has ", batch, " x ", m,
@@ -155,13 +155,13 @@ std::optional<PackedInput> pack_matmul(const SnapshotNode& node) {
 Result<Kernel> make_packed_matmul(const KernelRequest& node, const PackedInput& packed) {
   PFRT_TRY(need(node, 2, 1));
   PFRT_TRY(need_types(node, {1}, Types{node.input_dtype(0)}));
-  PFRT_ASSIGN(const ProductShape shape, product_shape(node.input_dims(0), node.input_dims(1)));
+  PFRT_ASSIGN(const MatMulShape shape, matmul_shape(node.input_dims(0), node.input_dims(1)));
   PFRT_TRY(shape.check(node));
   if (!reads_packed(packed, shape.m)) return make_matmul(node);
-  return packed_product(packed, node, shape.m, {shape.n, shape.k, 1, shape.n},
-                        {"matmul_tiles", "matmul_panels", "matmul_bf16_rows", "matmul_bf16_panels",
-                         "matmul_f16_rows", "matmul_f16_panels"},
-                        [](const Run&) { return Finish(); });
+  return packed_matmul(packed, node, shape.m, {shape.n, shape.k, 1, shape.n},
+                       {"matmul_tiles", "matmul_panels", "matmul_bf16_rows", "matmul_bf16_panels",
+                        "matmul_f16_rows", "matmul_f16_panels"},
+                       [](const Run&) { return Finish(); });
 }
 
 std::span<const KernelRow> matmul_kernels() { return kRows; }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The innermost loops of the matrix product: a few rows of A times a panel of B, sums held in
-// registers. Every element is one chain of multiply-adds over k, whatever the number of rows or
-// columns computed beside it, or the sum of several where lines of k are multiplied with each
-// other. Pure functions; thread-safe.
+// The innermost loops of a matmul: a few rows of A times a panel of B, sums held in registers.
+// Every element is one chain of multiply-adds over k, whatever the number of rows or columns
+// computed beside it, or the sum of several where lines of k are multiplied with each other. Pure
+// functions; thread-safe.
 #pragma once
 
 #include <cstdint>

@@ -5,8 +5,8 @@
 // product, so that the weights stay short in memory.
 #include <algorithm>
 
+#include "providers/cpu/kernels/matmul/make.h"
 #include "providers/cpu/kernels/matmul/matmul.h"
-#include "providers/cpu/kernels/matmul/product.h"
 #include "providers/cpu/row/signature.h"
 
 namespace pfrt::cpu {
@@ -138,7 +138,7 @@ Result<Kernel> make_matmul_nbits(const KernelRequest& node) {
   Kernel kernel;
   kernel.flops =
       2.0 * static_cast<double>(form.m) * static_cast<double>(form.n) * static_cast<double>(form.k);
-  kernel.scratch_bytes = product_scratch(gemm, store != nullptr);
+  kernel.scratch_bytes = gemm_scratch(gemm, store != nullptr);
   kernel.run = [=](const Run& run) -> pfrt_code {
     const int32_t* const groups = form.has_groups ? run.input<int32_t>(4) : nullptr;
     for (int64_t k = 0; groups && k < form.k; ++k)
@@ -153,12 +153,12 @@ Result<Kernel> make_matmul_nbits(const KernelRequest& node) {
     run.parallel(gemm.tiles(), [&](int64_t i, uint32_t worker) {
       const StridedSource<float> a(run.input(0), dtype, 0, form.k, 1);
       const NBitsSource b(form, run);
-      const ProductOut<float> out{run.output(0), store, 0, form.n};
-      product_tile(run, gemm, gemm.tile(i), a, b, out, run.scratch<float>(worker),
-                   [&](float* row, int64_t, int64_t j, int64_t n) {
-                     for (int64_t c = 0; c < n && !bias.empty(); ++c)
-                       row[c] += bias[static_cast<size_t>(j + c)];
-                   });
+      const GemmOut<float> out{run.output(0), store, 0, form.n};
+      compute_gemm_tile(run, gemm, gemm.tile(i), a, b, out, run.scratch<float>(worker),
+                        [&](float* row, int64_t, int64_t j, int64_t n) {
+                          for (int64_t c = 0; c < n && !bias.empty(); ++c)
+                            row[c] += bias[static_cast<size_t>(j + c)];
+                        });
     });
     return run.stop();
   };

@@ -10,7 +10,7 @@
 namespace pfrt::cpu {
 namespace {
 
-constexpr int64_t kPanel = PanelProduct::kPanel, kStreams = PanelProduct::kMostStreams;
+constexpr int64_t kPanel = PanelMicrokernel::kPanel, kStreams = PanelMicrokernel::kMostStreams;
 constexpr int64_t kChain = 64;     // k summed apart, which keeps errors small
 constexpr int64_t kPass = 384;     // k a call, at most: a panel's part stays in the first cache
 constexpr int64_t kFewParts = 4;   // of rows
@@ -19,7 +19,7 @@ constexpr int64_t kLeastTaskCols = 128, kTaskCols = 512, kWantedTasks = 8;
 // Of a task: all panels read its rows, which are to stay in the second-level cache.
 constexpr int64_t kTaskNumbers = 96 << 10, kLeastTaskRows = 32;
 // Of scratch, before sums: a pass of panels that had to be widened.
-constexpr int64_t kWidened = PanelProduct::kMostPanels * kPanel * kPass;
+constexpr int64_t kWidened = PanelMicrokernel::kMostPanels * kPanel * kPass;
 
 // Passes as alike as whole chains can be.
 int64_t pass_of(int64_t k) { return ceil_div(ceil_div(k, ceil_div(k, kPass)), kChain) * kChain; }
@@ -34,7 +34,8 @@ std::optional<PackedInput> pack_panel_columns(const SnapshotNode& node, int64_t 
   constexpr int64_t kMostNumbers = 64 << 20, kMaybe = 4 << 20, kLarge = 128 << 10;
   const pfrt_dtype dtype = node.input_dtype(0);
   if (!kFloatsTo32.has(dtype) || node.input_dtype(1) != dtype || !node.is_constant(1) ||
-      PanelProduct::get() == nullptr || c.n < kLeastColumns || c.k < 1 || c.n > kMostNumbers / c.k)
+      PanelMicrokernel::get() == nullptr || c.n < kLeastColumns || c.k < 1 ||
+      c.n > kMostNumbers / c.k)
     return std::nullopt;
   const int64_t numbers = c.n * c.k;
   const bool read_faster = c.outer_stride == 1 && numbers >= kLarge;
@@ -78,7 +79,7 @@ struct PanelMatmul::Ahead {
   const float* from = nullptr;
   int64_t panels = 1, lines = 0, stride = 0;
 };
-static_assert(kPanel == PanelProduct::kAheadLine);
+static_assert(kPanel == PanelMicrokernel::kAheadLine);
 
 PanelMatmul::PanelMatmul(int64_t m, const Columns& columns, Panels panels, const Blocking& blocking)
     : m_(m),
@@ -87,7 +88,8 @@ PanelMatmul::PanelMatmul(int64_t m, const Columns& columns, Panels panels, const
       panels_(panels),
       pass_(pass_of(std::max<int64_t>(columns.k, 1))),
       by_columns_(blocking.by_columns),
-      product_(panels == Panels::kInt16Dot ? PanelProduct::get_int16_dot() : PanelProduct::get()) {
+      microkernel_(panels == Panels::kInt16Dot ? PanelMicrokernel::get_int16_dot()
+                                               : PanelMicrokernel::get()) {
   if (m_ <= 0) return;
   const int64_t fit = std::max(kLeastTaskRows, kTaskNumbers / std::max<int64_t>(k_, 1));
   task_rows_ = ceil_div(m_, ceil_div(m_, std::min(blocking.task_rows, fit)));
@@ -122,8 +124,8 @@ std::vector<std::pair<std::string, PanelMatmul>> PanelMatmul::others(const Colum
 }
 
 uint64_t PanelMatmul::scratch_bytes() const {
-  const int64_t sums = kPanel * std::max(task_rows_ * PanelProduct::kMostPanels,
-                                         PanelProduct::kMostStreamRows * kStreams);
+  const int64_t sums = kPanel * std::max(task_rows_ * PanelMicrokernel::kMostPanels,
+                                         PanelMicrokernel::kMostStreamRows * kStreams);
   return static_cast<uint64_t>(sums + (widens() ? kWidened : 0)) * sizeof(float);
 }
 
@@ -150,10 +152,10 @@ void PanelMatmul::run(const Run& run, const float* from, const Finish& finish) c
 
 void PanelMatmul::multiply(const Run& run, const Task& t, float* scratch) const {
   float* const sums = scratch + (widens() ? kWidened : 0);
-  const int64_t wide = product_->panels(t.rows) * kPanel;
+  const int64_t wide = microkernel_->panels(t.rows) * kPanel;
   int64_t j = t.col;
-  if (t.rows <= product_->stream_rows() && panels_ == Panels::kPlain) {
-    const int64_t streams = product_->streams(t.rows);
+  if (t.rows <= microkernel_->stream_rows() && panels_ == Panels::kPlain) {
+    const int64_t streams = microkernel_->streams(t.rows);
     const int64_t apart = t.cols / (streams * kPanel);
     for (; j < t.col + apart * kPanel; j += kPanel) {
       float* const out = run.output<float>(0) + t.row * n_ + j;
@@ -179,13 +181,14 @@ void PanelMatmul::multiply(const Run& run, const Task& t, const Block& block) co
   constexpr float kNothing[kStreams * kPanel] = {};
   constexpr int64_t kOffsets[] = {0, kChain, 2 * kChain, 3 * kChain, 4 * kChain, 5 * kChain};
   static_assert(std::size(kOffsets) * kChain == kPass);
-  const PanelProduct::Parts parts = product_->parts(t.rows);
+  const PanelMicrokernel::Parts parts = microkernel_->parts(t.rows);
   const bool widens = this->widens();
   const int64_t sums_row = block.panels * kPanel;
   // What few parts fetch for the next panels is not all of those.
-  const bool fetch = parts.count <= kFewParts && parts.first() <= product_->stream_rows() &&
-                     panels_ == Panels::kPlain && product_->streams(parts.first()) == block.panels;
-  PanelProduct::Blocks p{};
+  const bool fetch = parts.count <= kFewParts && parts.first() <= microkernel_->stream_rows() &&
+                     panels_ == Panels::kPlain &&
+                     microkernel_->streams(parts.first()) == block.panels;
+  PanelMicrokernel::Blocks p{};
   p.offsets = kOffsets;
   p.a_row = k_;
   p.chain = 1;
@@ -212,17 +215,17 @@ void PanelMatmul::multiply(const Run& run, const Task& t, const Block& block) co
     p.start = k == 0 ? kNothing : block.sums;
     p.start_row = k == 0 ? 0 : sums_row;
     if (block.streams) {
-      product_->run_streams(t.rows, p);
+      microkernel_->run_streams(t.rows, p);
       k += depth;
       continue;
     }
     const Ahead ahead = widens ? Ahead{} : next_panels(run, t, block, k + depth);
-    if (fetch) product_->run_streams(parts.first(), p);
-    const PanelProduct::Parts others = fetch ? parts.rest() : parts;
+    if (fetch) microkernel_->run_streams(parts.first(), p);
+    const PanelMicrokernel::Parts others = fetch ? parts.rest() : parts;
     for (int64_t i = 0; i < ahead.panels; ++i) {
       p.ahead = ahead.from + i * ahead.stride;
       p.ahead_end = p.ahead + ahead.lines * kPanel;
-      product_->run(others.share(i, ahead.panels), block.panels, p);
+      microkernel_->run(others.share(i, ahead.panels), block.panels, p);
     }
     k += depth;
   }

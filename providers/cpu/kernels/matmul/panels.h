@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Products of float32 rows with constant columns in vectors (jit/panel_product.h): the columns are
-// packed to panels of 16 once, by the host; the rows are read where they lie. Columns that are kept
-// in 16 bits (columns_16bit.h) are widened to such panels on the way, as much at a time as stays in
-// the cache: the same bits as of float32 panels of them. Immutable; thread-safe.
+// Products of float32 rows with constant columns in vectors (jit/panel_microkernel.h): the columns
+// are packed to panels of 16 once, by the host; the rows are read where they lie. Columns that are
+// kept in 16 bits (columns_16bit.h) are widened to such panels on the way, as much at a time as
+// stays in the cache: the same bits as of float32 panels of them. Immutable; thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "providers/cpu/jit/panel_product.h"
+#include "providers/cpu/jit/panel_microkernel.h"
 #include "providers/cpu/kernels/matmul/constant_columns.h"
 #include "providers/cpu/row/row.h"
 
@@ -64,7 +64,7 @@ class PanelMatmul {
   int64_t pass_;  // k a call
   int64_t task_rows_ = 1, task_cols_ = 1;
   bool by_columns_;
-  const PanelProduct* product_;
+  const PanelMicrokernel* microkernel_;
 };
 
 }  // namespace pfrt::cpu

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// float32 numbers split into sums of one, two or three bfloat16 terms, laid out for TileProduct.
-// Each term is what the terms before it leave of the number, rounded to bfloat16; three terms are
-// exact. A 32-bit pair holds k and k + 16 of its chunk, so that both factors are packed without
-// shuffling. Only for machines with tiles. Pure functions; thread-safe.
+// float32 numbers split into sums of one, two or three bfloat16 terms, laid out for
+// TileMicrokernel. Each term is what the terms before it leave of the number, rounded to bfloat16;
+// three terms are exact. A 32-bit pair holds k and k + 16 of its chunk, so that both factors are
+// packed without shuffling. Only for machines with tiles. Pure functions; thread-safe.
 #pragma once
 
 #include <cstdint>

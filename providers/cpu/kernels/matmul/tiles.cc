@@ -4,15 +4,15 @@
 #include <algorithm>
 #include <vector>
 
-#include "providers/cpu/jit/tile_product.h"
-#include "providers/cpu/kernels/matmul/split_product.h"
+#include "providers/cpu/jit/tile_microkernel.h"
+#include "providers/cpu/kernels/matmul/split_matmul.h"
 #include "providers/cpu/kernels/matmul/split_terms.h"
 
 namespace pfrt::cpu {
 namespace {
 
-constexpr int64_t kSide = TileProduct::kSide, kBlock = TileProduct::kBlock,
-                  kChunk = TileProduct::kChunk;
+constexpr int64_t kSide = TileMicrokernel::kSide, kBlock = TileMicrokernel::kBlock,
+                  kChunk = TileMicrokernel::kChunk;
 constexpr int64_t kHead = 64;            // bytes: whether the columns could be split
 constexpr int64_t kPassChunks = 16;      // at most, summed apart, which keeps errors small
 constexpr int64_t kBandRows = 256;       // columns are read once a band
@@ -35,7 +35,7 @@ std::optional<PackedInput> pack_tile_columns(const SnapshotNode& node, int64_t m
   constexpr int64_t kLeastRows = 32, kMostNumbers = 32 << 20;
   if (node.input_dtype(0) != PFRT_DTYPE_FLOAT32 || !node.is_constant(1) ||
       node.precision() == Precision::kIeee || m < kLeastRows || c.n * c.k > kMostNumbers ||
-      !split_product_wins(m, c.n, c.k))
+      !split_matmul_wins(m, c.n, c.k))
     return std::nullopt;
   const int terms = terms_of(node.precision());
   PackedInput packed;
@@ -71,7 +71,7 @@ TileMatmul::TileMatmul(int64_t m, const Columns& columns, Precision precision)
     : m_(m),
       columns_(columns),
       terms_(terms_of(precision)),
-      product_(TileProduct::of_terms(terms_)),
+      microkernel_(TileMicrokernel::of_terms(terms_)),
       chunks_(chunks_of(columns.k)),
       plain_(m, columns.n, columns.k) {
   m = std::max<int64_t>(m, 1);
@@ -105,7 +105,7 @@ void TileMatmul::run(const Run& run, const Finish& finish) const {
       Band band{row, rows,  chunk,         std::min(band_chunks_, chunks_ - chunk),
                 {},  terms, packed + kHead};
       band.layout = {terms_, 64 * band_rows_, terms_ * 64 * band_rows_};
-      if (product_ != nullptr)
+      if (microkernel_ != nullptr)
         run.parallel(ceil_div(rows, kBlock), [&](int64_t i, uint32_t) {
           const int64_t k0 = chunk * kChunk;
           fit[chunk / band_chunks_ * parts + i] = split_rows(
@@ -114,7 +114,7 @@ void TileMatmul::run(const Run& run, const Finish& finish) const {
               std::min(kBlock, rows - i * kBlock), std::min(band.chunks * kChunk, columns_.k - k0));
         });
       const bool last = chunk + band.chunks == chunks_;
-      const bool all_fit = product_ != nullptr && *packed != 0 &&
+      const bool all_fit = microkernel_ != nullptr && *packed != 0 &&
                            std::all_of(fit, fit + ceil_div(chunks_, band_chunks_) * parts,
                                        [](uint8_t f) { return f; });
       run.parallel(ceil_div(columns_.n, task_cols_), [&](int64_t i, uint32_t worker) {
@@ -129,13 +129,13 @@ void TileMatmul::run(const Run& run, const Finish& finish) const {
 
 void TileMatmul::multiply(const Run& run, const Band& band, int64_t first, int64_t cols,
                           float* block) const {
-  const TileProduct& product = *product_;
+  const TileMicrokernel& microkernel = *microkernel_;
   int64_t offsets[kPassChunks];
-  TileProduct::Blocks blocks{};
+  TileMicrokernel::Blocks blocks{};
   blocks.a_row_bytes = 64;
   blocks.a_term_bytes = band.layout.term_bytes;
   blocks.c_tile_bytes = 4 * kSide;
-  const TileProduct::Scope scope(product);
+  const TileMicrokernel::Scope scope(microkernel);
   for (int64_t j = first; j < first + cols; j += kBlock) {
     const int64_t width = std::min(kBlock, columns_.n - j), side = side_of(width);
     const uint8_t* from = band.columns + term_bytes(terms_, j, columns_.k) +
@@ -158,8 +158,9 @@ void TileMatmul::multiply(const Run& run, const Band& band, int64_t first, int64
         blocks.c_row_bytes = 4 * (direct ? columns_.n : kBlock);
         blocks.ahead = from + fetched;
         blocks.ahead_step = fetched < bytes ? 64 : 0;
-        fetched += TileProduct::bytes_ahead(terms_, height / kSide, side / kSide, blocks.chunks);
-        product.run(height / kSide, side / kSide, blocks);
+        fetched +=
+            TileMicrokernel::bytes_ahead(terms_, height / kSide, side / kSide, blocks.chunks);
+        microkernel.run(height / kSide, side / kSide, blocks);
         if (!direct) add_block(out, columns_.n, block, kBlock, rows, width, set);
       }
     }

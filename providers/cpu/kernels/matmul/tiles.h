@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Products of float32 rows with constant columns on bfloat16 tiles (split_product.h). The columns
+// Products of float32 rows with constant columns on bfloat16 tiles (split_matmul.h). The columns
 // are split once, by the host; the rows once a run, a band of them at a time, which all columns
 // then use. Immutable; thread-safe.
 #pragma once
@@ -21,7 +21,7 @@ std::optional<PackedInput> pack_tile_columns(const SnapshotNode& node, int64_t m
 
 inline constexpr std::string_view kTileColumns = "tile_columns/";  // how its recipe begins
 
-class TileProduct;
+class TileMicrokernel;
 
 class TileMatmul {
  public:
@@ -42,9 +42,9 @@ class TileMatmul {
   int64_t m_;
   Columns columns_;
   int terms_;
-  const TileProduct* product_;       // null: computed plainly
-  int64_t pass_chunks_, chunks_;     // chunks of k summed apart, and in all
-  int64_t band_rows_, band_chunks_;  // of A, split at a time
+  const TileMicrokernel* microkernel_;  // null: computed plainly
+  int64_t pass_chunks_, chunks_;        // chunks of k summed apart, and in all
+  int64_t band_rows_, band_chunks_;     // of A, split at a time
   int64_t task_cols_;
   Gemm<float> plain_;  // for what tiles get wrong
 };

@@ -35,7 +35,7 @@ Sweep<T>::Sweep(Layer layer, bool packed)
     : layer_(std::move(layer)),
       packed_(packed),
       micro_(micro_kernels<T>()),
-      row_product_(std::is_same_v<T, float> ? row_product(micro_.cols) : nullptr),
+      gemv_(std::is_same_v<T, float> ? gemv(micro_.cols) : nullptr),
       width_(micro_.cols),
       panels_(ceil_div(layer_.hidden, width_)),
       stride_(panels_ * width_),
@@ -229,16 +229,15 @@ void Sweep<T>::multiply(const Run& run, const Memory& memory, const Step& step, 
   if constexpr (std::is_same_v<T, float>) {
     const int64_t first = block * block_;
     // Gates that follow each other, here and there, are one product.
-    for (int64_t g = begin, next; l.rows == 1 && row_product_ != nullptr && g < end; g = next) {
+    for (int64_t g = begin, next; l.rows == 1 && gemv_ != nullptr && g < end; g = next) {
       if (run.stopped()) return;
       next = blocks_ > 1 ? g + 1 : gru_apart && g < 2 ? 2 : end;
-      row_product_(
-          hidden, state,
-          memory.recurrent + (l.direction * gate_panels + g * panels_ + first) * hidden * width_,
-          (next - g - 1) * panels_ + last - first,
-          rows + (gru_apart && g == 2 ? 3 : g) * stride_ + first * width_);
+      gemv_(hidden, state,
+            memory.recurrent + (l.direction * gate_panels + g * panels_ + first) * hidden * width_,
+            (next - g - 1) * panels_ + last - first,
+            rows + (gru_apart && g == 2 ? 3 : g) * stride_ + first * width_);
     }
-    if (l.rows == 1 && row_product_ != nullptr) return;
+    if (l.rows == 1 && gemv_ != nullptr) return;
   }
   for (int64_t g = begin; g < end; ++g) {
     const bool apart = gru_apart && g == 2;

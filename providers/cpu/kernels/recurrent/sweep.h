@@ -16,7 +16,7 @@
 
 #include "providers/cpu/kernels/matmul/gemm.h"
 #include "providers/cpu/kernels/recurrent/cell.h"
-#include "providers/cpu/kernels/recurrent/row_product.h"
+#include "providers/cpu/kernels/recurrent/gemv.h"
 #include "providers/cpu/row/row.h"
 
 namespace pfrt::cpu {
@@ -72,7 +72,7 @@ class Sweep {
   Layer layer_;
   bool packed_;
   const MicroKernels<T>& micro_;
-  RowProductFn row_product_;           // of float32; null: there is none
+  GemvFn gemv_;                        // of float32; null: there is none
   int64_t width_, panels_;             // of a panel of units; panels of a gate
   int64_t stride_, columns_;           // from gate to gate of a row; of a row
   int64_t lane_rows_, lanes_, chunk_;  // sequences of a lane; lanes; steps of a chunk

@@ -1,33 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the operators of the matrix product family share: a tile computed and written in the
-// output's type, batch dimensions broadcast to offsets, and the make functions of the family's
-// table. Pure functions; thread-safe.
+// What the operators of the matmul family share: a tile computed and written in the output's type,
+// batch dimensions broadcast to offsets, and the make functions of the family's table. Pure
+// functions; thread-safe.
 #pragma once
 
 #include <string>
 #include <vector>
 
 #include "providers/cpu/kernels/matmul/gemm.h"
-#include "providers/cpu/kernels/matmul/split_product.h"
+#include "providers/cpu/kernels/matmul/split_matmul.h"
 #include "providers/cpu/row/row.h"
 
 namespace pfrt::cpu {
 
 // Where products go: a row-major matrix inside a tensor. |store| null: the tensor's elements are T.
 template <typename T>
-struct ProductOut {
+struct GemmOut {
   void* data;
   StoreFn<T> store;
   int64_t offset, ldc;
 };
 
 // Computes a tile and hands each row to finish(row, i, j, n), with C's row i and first column j,
-// before it is stored. The tensor is the run's output 0. |scratch| holds product_scratch bytes.
+// before it is stored. The tensor is the run's output 0. |scratch| holds gemm_scratch bytes.
 template <typename T, typename Finish>
-void product_tile(const Run& run, const Gemm<T>& gemm, const GemmTile& tile,
-                  const PanelSource<T>& a, const PanelSource<T>& b, const ProductOut<T>& out,
-                  T* scratch, Finish&& finish) {
+void compute_gemm_tile(const Run& run, const Gemm<T>& gemm, const GemmTile& tile,
+                       const PanelSource<T>& a, const PanelSource<T>& b, const GemmOut<T>& out,
+                       T* scratch, Finish&& finish) {
   const int64_t start = out.offset + tile.row * out.ldc + tile.col;
   T* const spare = scratch + gemm.scratch_bytes() / sizeof(T);
   T* const c = out.store ? spare : static_cast<T*>(out.data) + start;
@@ -43,13 +43,13 @@ void product_tile(const Run& run, const Gemm<T>& gemm, const GemmTile& tile,
 }
 
 template <typename T>
-uint64_t product_scratch(const Gemm<T>& gemm, bool stored) {
+uint64_t gemm_scratch(const Gemm<T>& gemm, bool stored) {
   return gemm.scratch_bytes() +
          (stored ? static_cast<uint64_t>(gemm.max_tile_elements()) * sizeof(T) : 0);
 }
 
 // The two matrices of a (batched) product by numpy's rules, in elements.
-struct ProductShape {
+struct MatMulShape {
   int64_t m = 0, n = 0, k = 0, batch = 1;
   // Where the matrices of a batch index are in A and in B.
   int64_t a_offset(int64_t at) const { return offset(at, &Axis::a); }
@@ -66,7 +66,7 @@ struct ProductShape {
  private:
   int64_t offset(int64_t at, int64_t Axis::*step) const;
 };
-Result<ProductShape> product_shape(std::span<const int64_t> a, std::span<const int64_t> b);
+Result<MatMulShape> matmul_shape(std::span<const int64_t> a, std::span<const int64_t> b);
 
 Result<Kernel> make_matmul(const KernelRequest& node);
 std::optional<PackedInput> pack_matmul(const SnapshotNode& node);

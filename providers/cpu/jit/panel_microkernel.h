@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Machine code for the innermost product of float32 kernels that keep one factor packed: rows of A,
+// Machine code for the innermost matmul of float32 kernels that keep one factor packed: rows of A,
 // read where they lie, by panels of 16 columns of B, k by k. Convolutions read a window's pixels
 // through it, matrix products their rows. Fused multiply-adds in the order of k, from zero, a chain
 // of some chunks at a time; the sum of the chains is added to C at the end, so a call is one
@@ -13,7 +13,7 @@
 
 namespace pfrt::cpu {
 
-class PanelProduct {
+class PanelMicrokernel {
  public:
   static constexpr int64_t kPanel = 16;  // columns
   static constexpr int64_t kMostRows = 12, kMostPanels = 2;
@@ -21,10 +21,10 @@ class PanelProduct {
   static constexpr int64_t kAheadLine = 16, kAheadDepth = 8;
 
   // nullptr where the machine, or PFRT_ISA, has no AVX2, or code cannot be made executable.
-  static const PanelProduct* get();
+  static const PanelMicrokernel* get();
   // The same of integers: an element of A and of B is a pair of int16, a product the sum of both
   // products, and sums are int32 modulo 2^32. Pointers to float then point to those.
-  static const PanelProduct* get_int16_dot();
+  static const PanelMicrokernel* get_int16_dot();
 
   // Strides and offsets count elements. A's element (r, chunk c, k) is a[offsets[c] + r * a_row +
   // k], B's of panel p is b[p * b_panel + (c * depth + k) * 16 + column], C's c[r * c_row + p *
@@ -90,7 +90,7 @@ class PanelProduct {
   void run_half(const Parts& parts, Blocks& blocks) const { run(parts, half_code_, blocks); }
 
  private:
-  friend class PanelProductSet;
+  friend class PanelMicrokernelSet;
   using Code = void (*)(Blocks* blocks);
   static void run(const Parts& parts, const Code* code, Blocks& blocks) {
     blocks.parts = parts.more;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The innermost product of packed panels, by itself: near the exact sums for any number of rows,
+// The innermost matmul of packed panels, by itself: near the exact sums for any number of rows,
 // panels, chunks and chains, the same bits for a row whatever is computed beside it, and nothing
 // but its operands touched.
-#include "providers/cpu/jit/panel_product.h"
+#include "providers/cpu/jit/panel_microkernel.h"
 
 #include <gtest/gtest.h>
 
@@ -18,7 +18,7 @@
 namespace pfrt::test {
 namespace {
 
-using cpu::PanelProduct;
+using cpu::PanelMicrokernel;
 
 struct Shape {
   int64_t rows, panels, chunks, depth, chain;
@@ -43,7 +43,7 @@ class Operands {
     const int64_t row = s_.panels * kPanel;
     Guarded a = guarded(a_), b = guarded(b_), start = guarded(start_), c = guarded(c_);
     for (Guarded* operand : {&a, &b, &start}) operand->make_read_only();
-    PanelProduct::Blocks p{};
+    PanelMicrokernel::Blocks p{};
     p.a = floats(a) + first * a_row_;
     p.offsets = offsets_.data();
     p.a_row = a_row_;
@@ -57,9 +57,9 @@ class Operands {
     p.ahead = how == How::kAhead ? floats(b) : nullptr;
     p.ahead_end = how == How::kAhead ? floats(b) + s_.depth * kPanel : nullptr;
     if (how == How::kStreams)
-      PanelProduct::get()->run_streams(count, p);
+      PanelMicrokernel::get()->run_streams(count, p);
     else
-      PanelProduct::get()->run(PanelProduct::get()->parts(count), s_.panels, p);
+      PanelMicrokernel::get()->run(PanelMicrokernel::get()->parts(count), s_.panels, p);
     EXPECT_EQ(p.a, floats(a) + (first + count) * a_row_);
     EXPECT_EQ(p.c, floats(c) + (first + count) * row);
     EXPECT_EQ(p.start,
@@ -91,8 +91,8 @@ class Operands {
   }
 
  private:
-  static constexpr int64_t kPanel = PanelProduct::kPanel;
-  static constexpr int64_t kCols = PanelProduct::kMostStreams * kPanel;
+  static constexpr int64_t kPanel = PanelMicrokernel::kPanel;
+  static constexpr int64_t kCols = PanelMicrokernel::kMostStreams * kPanel;
 
   int64_t start_row() const { return s_.from == Shape::From::kRows ? 2 * kCols : 0; }
   std::vector<float> numbers(int64_t n) {
@@ -121,12 +121,12 @@ constexpr struct {
 } kSums[] = {{1, 1, 1}, {1, 8, 1},  {1, 67, 1}, {4, 64, 1}, {9, 3, 1},
              {6, 5, 2}, {12, 8, 1}, {15, 9, 3}, {7, 16, 7}, {40, 11, 2}};
 
-TEST(PanelProduct, is_near_the_exact_sums) {
-  const PanelProduct* const product = PanelProduct::get();
-  if (product == nullptr) GTEST_SKIP() << "needs avx2";
+TEST(PanelMicrokernel, is_near_the_exact_sums) {
+  const PanelMicrokernel* const microkernel = PanelMicrokernel::get();
+  if (microkernel == nullptr) GTEST_SKIP() << "needs avx2";
   for (const auto& sums : kSums)
-    for (int64_t rows = 1; rows <= product->rows(); ++rows)
-      for (int64_t panels = 1; panels <= product->panels(rows); ++panels)
+    for (int64_t rows = 1; rows <= microkernel->rows(); ++rows)
+      for (int64_t panels = 1; panels <= microkernel->panels(rows); ++panels)
         for (const auto from : {Shape::From::kC, Shape::From::kOneRow, Shape::From::kRows}) {
           const Shape shape{rows, panels, sums.chunks, sums.depth, sums.chain, from};
           const Operands operands(shape, static_cast<uint64_t>(rows));
@@ -138,10 +138,10 @@ TEST(PanelProduct, is_near_the_exact_sums) {
         }
 }
 
-TEST(PanelProduct, gives_a_row_the_same_bits_alone_in_any_part_and_whatever_is_fetched) {
-  const PanelProduct* const product = PanelProduct::get();
-  if (product == nullptr) GTEST_SKIP() << "needs avx2";
-  const int64_t most = product->rows();
+TEST(PanelMicrokernel, gives_a_row_the_same_bits_alone_in_any_part_and_whatever_is_fetched) {
+  const PanelMicrokernel* const microkernel = PanelMicrokernel::get();
+  if (microkernel == nullptr) GTEST_SKIP() << "needs avx2";
+  const int64_t most = microkernel->rows();
   for (const auto& sums : kSums)
     for (const int64_t rows : {most, 2 * most, 4 * most - 3})
       for (const auto from : {Shape::From::kC, Shape::From::kOneRow, Shape::From::kRows}) {
@@ -151,7 +151,7 @@ TEST(PanelProduct, gives_a_row_the_same_bits_alone_in_any_part_and_whatever_is_f
         EXPECT_EQ(all, operands.compute(0, rows));
         for (int64_t r = 0; r < rows; ++r) {
           const std::vector<float> one = operands.compute(r, 1);
-          const auto begin = r * PanelProduct::kPanel, end = begin + PanelProduct::kPanel;
+          const auto begin = r * PanelMicrokernel::kPanel, end = begin + PanelMicrokernel::kPanel;
           EXPECT_TRUE(std::equal(one.begin() + begin, one.begin() + end, all.begin() + begin))
               << "row " << r << " of " << rows << ", " << sums.chunks << " chunks of "
               << sums.depth;
@@ -159,13 +159,13 @@ TEST(PanelProduct, gives_a_row_the_same_bits_alone_in_any_part_and_whatever_is_f
       }
 }
 
-TEST(PanelProduct, shares_of_parts_are_all_of_them) {
+TEST(PanelMicrokernel, shares_of_parts_are_all_of_them) {
   for (int64_t rows = 1; rows < 100; ++rows)
     for (int64_t shares = 1; shares < 5; ++shares) {
-      const PanelProduct::Parts all = PanelProduct::parts(rows, 6);
+      const PanelMicrokernel::Parts all = PanelMicrokernel::parts(rows, 6);
       int64_t count = 0, total = 0;
       for (int64_t i = 0; i < shares; ++i) {
-        const PanelProduct::Parts some = all.share(i, shares);
+        const PanelMicrokernel::Parts some = all.share(i, shares);
         count += some.count;
         total += some.count * some.rows + some.more;
       }
@@ -174,13 +174,13 @@ TEST(PanelProduct, shares_of_parts_are_all_of_them) {
     }
 }
 
-TEST(PanelProduct, by_streams_is_near_the_exact_sums) {
-  const PanelProduct* const product = PanelProduct::get();
-  if (product == nullptr) GTEST_SKIP() << "needs avx2";
+TEST(PanelMicrokernel, by_streams_is_near_the_exact_sums) {
+  const PanelMicrokernel* const microkernel = PanelMicrokernel::get();
+  if (microkernel == nullptr) GTEST_SKIP() << "needs avx2";
   for (const auto& sums : kSums)
-    for (int64_t rows = 1; rows <= product->stream_rows(); ++rows)
+    for (int64_t rows = 1; rows <= microkernel->stream_rows(); ++rows)
       for (const auto from : {Shape::From::kC, Shape::From::kOneRow, Shape::From::kRows}) {
-        const int64_t panels = product->streams(rows);
+        const int64_t panels = microkernel->streams(rows);
         const Shape shape{rows, panels, sums.chunks, sums.depth, sums.chain, from};
         const Operands operands(shape, static_cast<uint64_t>(rows));
         const std::vector<float> got = operands.compute(0, rows, Operands::How::kStreams);

@@ -439,7 +439,7 @@ Case einsum_case(Random& r, pfrt_dtype dtype, int64_t size) {
 
 }  // namespace
 
-const Generators& product_cases() {
+const Generators& matmul_cases() {
   static const Generators generators = {{"MatMul", matmul_case},
                                         {"Gemm", gemm_case},
                                         {"MatMulInteger", matmul_integer_case},

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Machine code for the product of two blocks of bfloat16 numbers on AMX tiles, with float32 sums. A
+// Machine code for the matmul of two blocks of bfloat16 numbers on AMX tiles, with float32 sums. A
 // factor may be given as several terms whose sum it is; then the largest products of terms are
 // summed.
 //
@@ -14,7 +14,7 @@
 
 namespace pfrt::cpu {
 
-class TileProduct {
+class TileMicrokernel {
  public:
   static constexpr int64_t kSide = 16;   // rows and columns of a tile
   static constexpr int64_t kBlock = 32;  // rows and columns of a block at most
@@ -24,7 +24,7 @@ class TileProduct {
 
   // The one for factors in 1, 2 or 3 terms, largest first, of which 1, 3 or 6 products are summed.
   // nullptr where tiles cannot be used (amx_usable).
-  static const TileProduct* of_terms(int terms);
+  static const TileMicrokernel* of_terms(int terms);
 
   struct Blocks {
     // Row r of term p of chunk i begins at a + a_chunks[i] + p * a_term_bytes + r * a_row_bytes.
@@ -53,17 +53,17 @@ class TileProduct {
   // Sets this thread's tiles up while it lives. run needs one; do not let threads change inside.
   class Scope {
    public:
-    explicit Scope(const TileProduct& product);
-    ~Scope() { product_.release_(); }
+    explicit Scope(const TileMicrokernel& microkernel);
+    ~Scope() { microkernel_.release_(); }
     Scope(const Scope&) = delete;
     Scope& operator=(const Scope&) = delete;
 
    private:
-    const TileProduct& product_;
+    const TileMicrokernel& microkernel_;
   };
 
  private:
-  friend class TileProductSet;
+  friend class TileMicrokernelSet;
   using Code = void (*)(const Blocks* blocks);
   Code code_[2][2] = {};
   void (*configure_)(const void* palette) = nullptr;

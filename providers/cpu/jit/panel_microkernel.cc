@@ -6,7 +6,7 @@
 //   r13  bytes to the second panel of B                     r15  what is fetched next
 //   r12  with more than two panels, and so with few rows: bytes to the fourth
 //   r14  where the next chain's sums go, from rsp on: kSlots times all sums
-#include "providers/cpu/jit/panel_product.h"
+#include "providers/cpu/jit/panel_microkernel.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -23,14 +23,14 @@ namespace {
 constexpr size_t kCapacity = 256 << 10;
 alignas(4096) uint8_t code_pages[2][kCapacity];  // of floats, of int16
 
-using Blocks = PanelProduct::Blocks;
-constexpr int kPanel = PanelProduct::kPanel;
-constexpr int kTogether = PanelProduct::kAheadDepth;  // k a turn of the loop
-constexpr int kRowsOfBase = 3;                        // that an address reaches: 0, 1 and 2 strides
-constexpr int kSlots = 4;                             // chains kept apart before they are added
-constexpr int kLine = 64;                             // bytes
-constexpr int kFetched = 2048;                        // bytes ahead of a single stream
-static_assert(PanelProduct::kAheadLine * sizeof(float) == kLine);
+using Blocks = PanelMicrokernel::Blocks;
+constexpr int kPanel = PanelMicrokernel::kPanel;
+constexpr int kTogether = PanelMicrokernel::kAheadDepth;  // k a turn of the loop
+constexpr int kRowsOfBase = 3;  // that an address reaches: 0, 1 and 2 strides
+constexpr int kSlots = 4;       // chains kept apart before they are added
+constexpr int kLine = 64;       // bytes
+constexpr int kFetched = 2048;  // bytes ahead of a single stream
+static_assert(PanelMicrokernel::kAheadLine * sizeof(float) == kLine);
 
 class Generator final : public Xbyak::CodeGenerator {
  public:
@@ -92,7 +92,7 @@ class Generator final : public Xbyak::CodeGenerator {
         return ptr[base + three + at];
     }
   }
-  bool many_panels() const { return vectors_ * lanes() > PanelProduct::kMostPanels * kPanel; }
+  bool many_panels() const { return vectors_ * lanes() > PanelMicrokernel::kMostPanels * kPanel; }
 
   Xbyak::Address of_slot(int r, int v) { return ptr[r14 + (r * vectors_ + v) * 4 * lanes()]; }
   int slot_bytes() const { return rows_ * vectors_ * 4 * lanes(); }
@@ -370,78 +370,78 @@ class Generator final : public Xbyak::CodeGenerator {
 }  // namespace
 
 // All of them, written together.
-class PanelProductSet {
+class PanelMicrokernelSet {
  public:
   // 6 x 2 sums fill 12 of 16 registers, 12 x 2 fill 24 of 32; 2 x 4 leave room for four columns.
   // Half panels of AVX2 have 12 x 1. Streams have 1 x 8, 2 x 6, 3 x 4 and R x 2, or R x 4; int16
   // dot products have none.
-  PanelProductSet(bool wide, bool int16) {
-    product_.rows_ = wide ? 12 : 6;
-    product_.rows_of_two_ = wide ? 12 : 2;
+  PanelMicrokernelSet(bool wide, bool int16) {
+    microkernel_.rows_ = wide ? 12 : 6;
+    microkernel_.rows_of_two_ = wide ? 12 : 2;
     Xbyak::ClearError();
     Generator generator(wide, int16);
-    const uint8_t* code[PanelProduct::kMostPanels][PanelProduct::kMostRows + 1] = {};
-    const int64_t rows_of[] = {product_.rows_, product_.rows_of_two_};  // by panels - 1
-    for (int panels = 1; panels <= PanelProduct::kMostPanels; ++panels) {
+    const uint8_t* code[PanelMicrokernel::kMostPanels][PanelMicrokernel::kMostRows + 1] = {};
+    const int64_t rows_of[] = {microkernel_.rows_, microkernel_.rows_of_two_};  // by panels - 1
+    for (int panels = 1; panels <= PanelMicrokernel::kMostPanels; ++panels) {
       for (int rows = 1; rows <= rows_of[panels - 1]; ++rows) {
         code[panels - 1][rows - 1] = generator.write(rows, panels);
-        product_.code_[panels - 1][rows - 1] = reinterpret_cast<PanelProduct::Code>(
+        microkernel_.code_[panels - 1][rows - 1] = reinterpret_cast<PanelMicrokernel::Code>(
             reinterpret_cast<uintptr_t>(code[panels - 1][rows - 1]));
       }
       code[panels - 1][rows_of[panels - 1]] = generator.getCurr();
     }
-    const uint8_t* streams[PanelProduct::kMostStreamRows + 1] = {};
-    product_.stream_rows_ = int16 ? 0 : wide ? 4 : PanelProduct::kMostStreamRows;
-    for (int rows = 1; rows <= product_.stream_rows_; ++rows) {
-      const int most = PanelProduct::kMostStreams;
+    const uint8_t* streams[PanelMicrokernel::kMostStreamRows + 1] = {};
+    microkernel_.stream_rows_ = int16 ? 0 : wide ? 4 : PanelMicrokernel::kMostStreamRows;
+    for (int rows = 1; rows <= microkernel_.stream_rows_; ++rows) {
+      const int most = PanelMicrokernel::kMostStreams;
       const int panels = wide ? most : std::max(most + 1 - rows, 1);
-      product_.streams_[rows - 1] = panels;
+      microkernel_.streams_[rows - 1] = panels;
       streams[rows - 1] = generator.write_streams(rows, panels);
-      product_.streams_code_[rows - 1] =
-          reinterpret_cast<PanelProduct::Code>(reinterpret_cast<uintptr_t>(streams[rows - 1]));
+      microkernel_.streams_code_[rows - 1] =
+          reinterpret_cast<PanelMicrokernel::Code>(reinterpret_cast<uintptr_t>(streams[rows - 1]));
     }
-    streams[product_.stream_rows_] = generator.getCurr();
-    product_.half_rows_ = wide ? 0 : PanelProduct::kMostRows;
-    const uint8_t* half[PanelProduct::kMostRows + 1] = {};
-    for (int rows = 1; rows <= product_.half_rows_; ++rows) {
+    streams[microkernel_.stream_rows_] = generator.getCurr();
+    microkernel_.half_rows_ = wide ? 0 : PanelMicrokernel::kMostRows;
+    const uint8_t* half[PanelMicrokernel::kMostRows + 1] = {};
+    for (int rows = 1; rows <= microkernel_.half_rows_; ++rows) {
       half[rows - 1] = generator.write_half(rows);
-      product_.half_code_[rows - 1] =
-          reinterpret_cast<PanelProduct::Code>(reinterpret_cast<uintptr_t>(half[rows - 1]));
+      microkernel_.half_code_[rows - 1] =
+          reinterpret_cast<PanelMicrokernel::Code>(reinterpret_cast<uintptr_t>(half[rows - 1]));
     }
-    half[product_.half_rows_] = generator.getCurr();
+    half[microkernel_.half_rows_] = generator.getCurr();
     written_ = seal(generator);
-    for (int64_t p = 0; written_ && p < PanelProduct::kMostPanels; ++p)
+    for (int64_t p = 0; written_ && p < PanelMicrokernel::kMostPanels; ++p)
       for (int64_t r = 0; r < rows_of[p]; ++r)
         publish_one(wide, int16, r + 1, p == 0 ? "1" : "2", code[p][r], code[p][r + 1]);
-    for (int64_t r = 0; written_ && r < product_.stream_rows_; ++r)
+    for (int64_t r = 0; written_ && r < microkernel_.stream_rows_; ++r)
       publish_one(wide, int16, r + 1, "streams", streams[r], streams[r + 1]);
-    for (int64_t r = 0; written_ && r < product_.half_rows_; ++r)
+    for (int64_t r = 0; written_ && r < microkernel_.half_rows_; ++r)
       publish_one(wide, int16, r + 1, "half", half[r], half[r + 1]);
   }
-  const PanelProduct* get() const { return written_ ? &product_ : nullptr; }
+  const PanelMicrokernel* get() const { return written_ ? &microkernel_ : nullptr; }
 
  private:
   // Without memory of the heap: pages that were sealed cannot be written again after a failure.
   static void publish_one(bool wide, bool int16, int64_t rows, const char* panels,
                           const uint8_t* begin, const uint8_t* end) noexcept {
     char name[64];
-    std::snprintf(name, sizeof name, "%s_%s_%dx%s", int16 ? "int16_dot" : "panel_product",
+    std::snprintf(name, sizeof name, "%s_%s_%dx%s", int16 ? "int16_dot" : "panel_matmul",
                   wide ? "avx512" : "avx2", static_cast<int>(rows), panels);
     publish(name, begin, static_cast<size_t>(end - begin));
   }
-  PanelProduct product_;
+  PanelMicrokernel microkernel_;
   bool written_ = false;  // and could be made executable
 };
 
-const PanelProduct* PanelProduct::get() {
+const PanelMicrokernel* PanelMicrokernel::get() {
   if (isa() < Isa::kAvx2) return nullptr;
-  static const PanelProductSet set(isa() >= Isa::kAvx512, false);
+  static const PanelMicrokernelSet set(isa() >= Isa::kAvx512, false);
   return set.get();
 }
 
-const PanelProduct* PanelProduct::get_int16_dot() {
+const PanelMicrokernel* PanelMicrokernel::get_int16_dot() {
   if (isa() < Isa::kAvx2) return nullptr;
-  static const PanelProductSet set(isa() >= Isa::kAvx512, true);
+  static const PanelMicrokernelSet set(isa() >= Isa::kAvx512, true);
   return set.get();
 }
 

@@ -16,18 +16,18 @@
 namespace pfrt::cpu {
 
 // Whether such products are possible here.
-bool split_product_usable();
+bool split_matmul_usable();
 // Into how many numbers a factor is split, kIeee apart.
 int terms_of(Precision precision);
 // And faster than plain ones for this size.
-bool split_product_wins(int64_t m, int64_t n, int64_t k);
+bool split_matmul_wins(int64_t m, int64_t n, int64_t k);
 // Rows and columns in multiples of which tiles of C are best cut.
 inline constexpr int64_t kSplitUnit = 32;
 // For tiles of up to so many columns; a multiple of 64.
-int64_t split_product_scratch(int64_t tile_cols, int64_t k);
+int64_t split_matmul_scratch(int64_t tile_cols, int64_t k);
 
 // As Gemm<float>::compute; false where the tile has to be computed plainly.
-bool split_product(const Run& run, const GemmTile& tile, int64_t k, const PanelSource<float>& a,
-                   const PanelSource<float>& b, float* c, int64_t ldc, void* scratch);
+bool split_matmul(const Run& run, const GemmTile& tile, int64_t k, const PanelSource<float>& a,
+                  const PanelSource<float>& b, float* c, int64_t ldc, void* scratch);
 
 }  // namespace pfrt::cpu

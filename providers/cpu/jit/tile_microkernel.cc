@@ -5,7 +5,7 @@
 //   r11  bytes from row to row of A      r8   from term to term     r10  to the second tile
 //   rdx  chunks left        rax  bytes of a row of a tile   rcx  what is fetched next
 //   tmm0-3 sums by tile row and column, tmm4-5 of A, tmm6-7 of B
-#include "providers/cpu/jit/tile_product.h"
+#include "providers/cpu/jit/tile_microkernel.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -46,7 +46,7 @@ constexpr Palette kPalette;
 constexpr size_t kCapacity = 32768;
 alignas(4096) uint8_t code_pages[kCapacity];
 
-using Blocks = TileProduct::Blocks;
+using Blocks = TileMicrokernel::Blocks;
 constexpr int kLinesAhead = 2;  // a product of tiles
 
 class Generator final : public Xbyak::CodeGenerator {
@@ -85,7 +85,7 @@ class Generator final : public Xbyak::CodeGenerator {
 
   // All chunks, the products of |pairs|. The stack holds the step ahead and the arguments.
   void sweep(std::span<const TermPair> pairs, int terms, int rows, int cols) {
-    const Xbyak::Reg64 of_a[2][TileProduct::kMostTerms] = {{rbx, r12, r13}, {r14, r15, rbp}};
+    const Xbyak::Reg64 of_a[2][TileMicrokernel::kMostTerms] = {{rbx, r12, r13}, {r14, r15, rbp}};
     int used = 0;
     for (const TermPair& pair : pairs) used = std::max(used, pair.a + 1);
     mov(rdi, ptr[rsp + 8]);
@@ -105,7 +105,8 @@ class Generator final : public Xbyak::CodeGenerator {
       each(rows, cols, [&](int r, int c) {
         if (c == 0 && pair.a != held.a) tileloadd(tile_a(r), ptr[of_a[r][pair.a] + r11]);
         if (r == 0 && pair.b != held.b)
-          tileloadd(tile_b(c), ptr[rsi + rax + (pair.b * cols + c) * int(TileProduct::kTileBytes)]);
+          tileloadd(tile_b(c),
+                    ptr[rsi + rax + (pair.b * cols + c) * int(TileMicrokernel::kTileBytes)]);
         tdpbf16ps(sum(r, c), tile_a(r), tile_b(c));
         for (int line = 0; line < kLinesAhead; ++line) {
           prefetcht1(ptr[rcx]);
@@ -115,7 +116,7 @@ class Generator final : public Xbyak::CodeGenerator {
       held = pair;
     }
     add(r9, 8);
-    add(rsi, terms * cols * int(TileProduct::kTileBytes));
+    add(rsi, terms * cols * int(TileMicrokernel::kTileBytes));
     dec(rdx);
     jnz(loop, T_NEAR);
   }
@@ -163,51 +164,54 @@ Function as_function(const uint8_t* code) {
 }  // namespace
 
 // All of them, written together.
-class TileProductSet {
+class TileMicrokernelSet {
  public:
-  TileProductSet() {
+  TileMicrokernelSet() {
     Xbyak::ClearError();
     Generator generator;
-    const uint8_t* code[4 * TileProduct::kMostTerms + 1];  // and where the last one ends
-    for (int terms = 1; terms <= TileProduct::kMostTerms; ++terms)
+    const uint8_t* code[4 * TileMicrokernel::kMostTerms + 1];  // and where the last one ends
+    for (int terms = 1; terms <= TileMicrokernel::kMostTerms; ++terms)
       for (int i = 0; i < 4; ++i) {
         const uint8_t*& at = code[4 * (terms - 1) + i];
         at = generator.write_product(terms, i / 2 + 1, i % 2 + 1);
-        products_[terms - 1].code_[i / 2][i % 2] = as_function<TileProduct::Code>(at);
+        microkernels_[terms - 1].code_[i / 2][i % 2] = as_function<TileMicrokernel::Code>(at);
       }
-    code[4 * TileProduct::kMostTerms] = generator.getCurr();
+    code[4 * TileMicrokernel::kMostTerms] = generator.getCurr();
     const auto configure = as_function<void (*)(const void*)>(generator.write_configure());
     const auto release = as_function<void (*)()>(generator.write_release());
-    for (TileProduct& product : products_)
-      product.configure_ = configure, product.release_ = release;
+    for (TileMicrokernel& microkernel : microkernels_)
+      microkernel.configure_ = configure, microkernel.release_ = release;
     written_ = seal(generator);
     // Without memory of the heap: pages that were sealed cannot be written again after a failure.
-    for (int i = 0; written_ && i < 4 * TileProduct::kMostTerms; ++i) {
+    for (int i = 0; written_ && i < 4 * TileMicrokernel::kMostTerms; ++i) {
       char name[64];
-      std::snprintf(name, sizeof name, "tile_product_%d_terms_%dx%d", i / 4 + 1, i / 2 % 2 + 1,
+      std::snprintf(name, sizeof name, "tile_matmul_%d_terms_%dx%d", i / 4 + 1, i / 2 % 2 + 1,
                     i % 2 + 1);
       publish(name, code[i], static_cast<size_t>(code[i + 1] - code[i]));
     }
   }
-  const TileProduct* get(int terms) const { return written_ ? &products_[terms - 1] : nullptr; }
+  const TileMicrokernel* get(int terms) const {
+    return written_ ? &microkernels_[terms - 1] : nullptr;
+  }
 
  private:
-  TileProduct products_[TileProduct::kMostTerms];
+  TileMicrokernel microkernels_[TileMicrokernel::kMostTerms];
   bool written_ = false;  // and could be made executable
 };
 
-TileProduct::Scope::Scope(const TileProduct& product) : product_(product) {
-  product.configure_(&kPalette);
+TileMicrokernel::Scope::Scope(const TileMicrokernel& microkernel) : microkernel_(microkernel) {
+  microkernel.configure_(&kPalette);
 }
 
-int64_t TileProduct::bytes_ahead(int terms, int64_t row_tiles, int64_t col_tiles, int64_t chunks) {
+int64_t TileMicrokernel::bytes_ahead(int terms, int64_t row_tiles, int64_t col_tiles,
+                                     int64_t chunks) {
   const auto products = static_cast<int64_t>(kSmall[terms - 1].size()) + 1;
   return kLinesAhead * 64 * products * row_tiles * col_tiles * chunks;
 }
 
-const TileProduct* TileProduct::of_terms(int terms) {
+const TileMicrokernel* TileMicrokernel::of_terms(int terms) {
   if (!amx_usable()) return nullptr;
-  static const TileProductSet set;
+  static const TileMicrokernelSet set;
   return set.get(terms);
 }
 

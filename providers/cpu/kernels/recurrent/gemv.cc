@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "providers/cpu/kernels/recurrent/row_product.h"
+#include "providers/cpu/kernels/recurrent/gemv.h"
 
 #include <immintrin.h>
 
@@ -52,7 +52,7 @@ void run(int64_t kn, const float* a, const float* b, int64_t panels, float* c) {
 
 }  // namespace
 
-RowProductFn row_product(int64_t width) {
+GemvFn gemv(int64_t width) {
   if (isa() < Isa::kAvx2) return nullptr;
   return width == 2 * kLanes ? run<4, 2> : width == 4 * kLanes ? run<2, 4> : nullptr;
 }

@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "providers/cpu/kernels/matmul/split_product.h"
+#include "providers/cpu/kernels/matmul/split_matmul.h"
 
 #include <algorithm>
 
-#include "providers/cpu/jit/tile_product.h"
+#include "providers/cpu/jit/tile_microkernel.h"
 #include "providers/cpu/kernels/matmul/split_terms.h"
 #include "providers/cpu/row/ceil_div.h"
 
 namespace pfrt::cpu {
 namespace {
 
-constexpr int64_t kSide = TileProduct::kSide, kBlock = TileProduct::kBlock;
+constexpr int64_t kSide = TileMicrokernel::kSide, kBlock = TileMicrokernel::kBlock;
 // k a pass, at most: each is summed apart, which keeps errors small, and its terms stay close.
-constexpr int64_t kDepth = 512, kMostChunks = kDepth / TileProduct::kChunk;
+constexpr int64_t kDepth = 512, kMostChunks = kDepth / TileMicrokernel::kChunk;
 
 // Passes of equal length, whole chunks.
 int64_t depth_of(int64_t k) {
   const int64_t passes = ceil_div(k, kDepth);
-  return ceil_div(ceil_div(k, passes), TileProduct::kChunk) * TileProduct::kChunk;
+  return ceil_div(ceil_div(k, passes), TileMicrokernel::kChunk) * TileMicrokernel::kChunk;
 }
 
 int64_t side_of(int64_t left) { return left > kSide ? kBlock : kSide; }
@@ -86,28 +86,29 @@ int terms_of(Precision precision) {
   }
 }
 
-bool split_product_usable() { return TileProduct::of_terms(1) != nullptr; }
+bool split_matmul_usable() { return TileMicrokernel::of_terms(1) != nullptr; }
 
-bool split_product_wins(int64_t m, int64_t n, int64_t k) {
-  if (m < 12 || n < 12 || k < 16 || !split_product_usable()) return false;
+bool split_matmul_wins(int64_t m, int64_t n, int64_t k) {
+  if (m < 12 || n < 12 || k < 16 || !split_matmul_usable()) return false;
   // Tiles are computed whole, and what is split should be used a few times.
   const double whole = static_cast<double>(ceil_div(m, kSide) * ceil_div(n, kSide) * kSide * kSide);
   return static_cast<double>(m) * static_cast<double>(n) >= 0.6 * whole && m + n >= 64;
 }
 
-int64_t split_product_scratch(int64_t tile_cols, int64_t k) {
-  const int64_t bytes = Scratch(nullptr, TileProduct::kMostTerms, tile_cols, depth_of(k)).bytes();
+int64_t split_matmul_scratch(int64_t tile_cols, int64_t k) {
+  const int64_t bytes =
+      Scratch(nullptr, TileMicrokernel::kMostTerms, tile_cols, depth_of(k)).bytes();
   return ceil_div(bytes, 64) * 64;
 }
 
-bool split_product(const Run& run, const GemmTile& tile, int64_t k, const PanelSource<float>& a,
-                   const PanelSource<float>& b, float* c, int64_t ldc, void* memory) {
+bool split_matmul(const Run& run, const GemmTile& tile, int64_t k, const PanelSource<float>& a,
+                  const PanelSource<float>& b, float* c, int64_t ldc, void* memory) {
   const int terms = terms_of(run.precision());
-  const TileProduct& product = *TileProduct::of_terms(terms);
+  const TileMicrokernel& microkernel = *TileMicrokernel::of_terms(terms);
   const int64_t depth = depth_of(k);
   const Scratch scratch(memory, terms, tile.cols, depth);
   {
-    const TileProduct::Scope scope(product);
+    const TileMicrokernel::Scope scope(microkernel);
     for (int64_t k0 = 0; k0 < k; k0 += depth) {
       const int64_t kn = std::min(depth, k - k0), chunks = chunks_of(kn);
       const Pass pass(terms, a, b, k0, kn, scratch);
@@ -125,7 +126,7 @@ bool split_product(const Run& run, const GemmTile& tile, int64_t k, const PanelS
         int64_t a_chunks[kMostChunks];
         for (int64_t i_chunk = 0; i_chunk < chunks; ++i_chunk)
           a_chunks[i_chunk] = i_chunk * layout.chunk_bytes;
-        TileProduct::Blocks blocks{};
+        TileMicrokernel::Blocks blocks{};
         blocks.a = scratch.terms_a;
         blocks.a_chunks = a_chunks;
         blocks.a_row_bytes = 64;
@@ -140,7 +141,7 @@ bool split_product(const Run& run, const GemmTile& tile, int64_t k, const PanelS
           blocks.b = from;
           blocks.c = direct ? out : scratch.block;
           blocks.c_row_bytes = 4 * (direct ? ldc : kBlock);
-          product.run(height / kSide, width / kSide, blocks);
+          microkernel.run(height / kSide, width / kSide, blocks);
           if (!direct) add_block(out, ldc, scratch.block, kBlock, rows, cols, k0 == 0);
           from += term_bytes(terms, width, kn);
         }

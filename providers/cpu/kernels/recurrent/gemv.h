@@ -10,9 +10,9 @@ namespace pfrt::cpu {
 
 // c[p * width + j] += sum over k < kn of a[k] * b[(p * kn + k) * width + j] for p < panels: a chain
 // of fused multiply-adds over k, as in MicroKernels.
-using RowProductFn = void (*)(int64_t kn, const float* a, const float* b, int64_t panels, float* c);
+using GemvFn = void (*)(int64_t kn, const float* a, const float* b, int64_t panels, float* c);
 
 // nullptr where there is none for panels of |width|, or for the machine.
-RowProductFn row_product(int64_t width);
+GemvFn gemv(int64_t width);
 
 }  // namespace pfrt::cpu
