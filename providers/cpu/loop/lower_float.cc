@@ -43,14 +43,14 @@ Term unary_prim(Expression& e, const SnapshotNode&, Terms in) {
 
 // From left to right.
 template <Term (Maths::*fn)(Term, Term)>
-Term fold(Expression& e, const SnapshotNode&, Terms in) {
+Term chained(Expression& e, const SnapshotNode&, Terms in) {
   Term all = in[0];
   for (Term t : in.subspan(1)) all = (Maths(e).*fn)(all, t);
   return all;
 }
 
 Term mean(Expression& e, const SnapshotNode& node, Terms in) {
-  const Term sum = fold<&Maths::add>(e, node, in);
+  const Term sum = chained<&Maths::add>(e, node, in);
   return e.op(Prim::kDiv, sum, e.constant(static_cast<float>(in.size())));
 }
 
@@ -191,14 +191,14 @@ Term greater_or_equal(Expression& e, const SnapshotNode&, Terms in) {
 }
 
 constexpr ElementwiseRow kRows[] = {
-    {"Add", kFloatLanes, Form::kAlike, 2, rounding<fold<&Maths::add>>, nullptr},
-    {"Sub", kFloatLanes, Form::kAlike, 2, rounding<fold<&Maths::sub>>, nullptr},
-    {"Mul", kFloatLanes, Form::kAlike, 2, rounding<fold<&Maths::mul>>, nullptr},
-    {"Div", kFloatLanes, Form::kAlike, 2, rounding<fold<&Maths::div>>, nullptr},
-    {"Sum", kFloatLanes, Form::kAlike, 1, rounding<fold<&Maths::add>>, nullptr},
+    {"Add", kFloatLanes, Form::kAlike, 2, rounding<chained<&Maths::add>>, nullptr},
+    {"Sub", kFloatLanes, Form::kAlike, 2, rounding<chained<&Maths::sub>>, nullptr},
+    {"Mul", kFloatLanes, Form::kAlike, 2, rounding<chained<&Maths::mul>>, nullptr},
+    {"Div", kFloatLanes, Form::kAlike, 2, rounding<chained<&Maths::div>>, nullptr},
+    {"Sum", kFloatLanes, Form::kAlike, 1, rounding<chained<&Maths::add>>, nullptr},
     {"Mean", kFloatLanes, Form::kAlike, 1, rounding<mean>, nullptr},
-    {"Max", kFloatLanes, Form::kAlike, 1, exact<fold<&Maths::max>>, nullptr},
-    {"Min", kFloatLanes, Form::kAlike, 1, exact<fold<&Maths::min>>, nullptr},
+    {"Max", kFloatLanes, Form::kAlike, 1, exact<chained<&Maths::max>>, nullptr},
+    {"Min", kFloatLanes, Form::kAlike, 1, exact<chained<&Maths::min>>, nullptr},
     {"Pow", kFloatLanes, Form::kPower, 2, rounding<square>, exponent_is_two},
     {"Neg", kFloatLanes, Form::kAlike, 1, exact<unary<&Maths::negative>>, nullptr},
     {"Abs", kFloatLanes, Form::kAlike, 1, exact<unary<&Maths::magnitude>>, nullptr},

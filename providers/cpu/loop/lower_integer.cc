@@ -19,7 +19,7 @@ Lanes unary(Expression& e, const SnapshotNode& node, Operands in) {
 
 // From left to right.
 template <Lanes (Integers::*fn)(Lanes, Lanes)>
-Lanes fold(Expression& e, const SnapshotNode& node, Operands in) {
+Lanes chained(Expression& e, const SnapshotNode& node, Operands in) {
   Lanes all = in[0];
   for (const Lanes& lanes : in.subspan(1)) all = (integers(e, node).*fn)(all, lanes);
   return all;
@@ -83,11 +83,11 @@ constexpr Types kSigned{PFRT_DTYPE_INT8, PFRT_DTYPE_INT16, PFRT_DTYPE_INT32, PFR
 constexpr ElementwiseRow kRows[] = {
     {"Identity", kLoopTypes, Form::kAlike, 1, identity, nullptr},
     {"Where", kLoopTypes, Form::kSelect, 3, where, nullptr},
-    {"Add", kIntegers, Form::kAlike, 2, fold<&Integers::add>, nullptr},
-    {"Sub", kIntegers, Form::kAlike, 2, fold<&Integers::sub>, nullptr},
-    {"Mul", kIntegers, Form::kAlike, 2, fold<&Integers::mul>, nullptr},
-    {"Max", kIntegers, Form::kAlike, 1, fold<&Integers::max>, nullptr},
-    {"Min", kIntegers, Form::kAlike, 1, fold<&Integers::min>, nullptr},
+    {"Add", kIntegers, Form::kAlike, 2, chained<&Integers::add>, nullptr},
+    {"Sub", kIntegers, Form::kAlike, 2, chained<&Integers::sub>, nullptr},
+    {"Mul", kIntegers, Form::kAlike, 2, chained<&Integers::mul>, nullptr},
+    {"Max", kIntegers, Form::kAlike, 1, chained<&Integers::max>, nullptr},
+    {"Min", kIntegers, Form::kAlike, 1, chained<&Integers::min>, nullptr},
     {"Pow", kIntegers, Form::kPower, 2, square, exponent_is_integer_two},
     {"Neg", kSigned, Form::kAlike, 1, unary<&Integers::negative>, nullptr},
     {"Abs", kIntegers, Form::kAlike, 1, unary<&Integers::magnitude>, nullptr},

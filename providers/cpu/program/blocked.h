@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Which values of a program lie in blocks of channels: [batch][channels / 16][pixels][16] where a
-// tensor is [batch][channels][pixels]. Convolutions read and write either; elementwise
-// loops, pooling, normalisations by channel and joins of channels do not care as long as all of
-// theirs lie alike. A value lies in blocks when everything that touches it can have it so and a
+// tensor is [batch][channels][pixels]. Convolutions read and write either; elementwise loops,
+// pooling, normalisations by channel and Concat of channels do not care as long as all of theirs
+// lie alike. A value lies in blocks when everything that touches it can have it so and a
 // convolution is among those; what enters or leaves the region is row-major. Pure; thread-safe.
 #pragma once
 

@@ -69,10 +69,10 @@ Offsets slice(const SnapshotNode& node, size_t element) {
     const int64_t axis = axes[i] < 0 ? axes[i] + static_cast<int64_t>(in.size()) : axes[i];
     if (axis < 0 || axis >= static_cast<int64_t>(in.size())) return std::nullopt;
     const auto d = static_cast<size_t>(axis);
-    auto cut = slice_range(starts[i], ends[i], steps.empty() ? 1 : steps[i], in[d]);
-    if (!cut.ok() || (cut->count > 1 && cut->step != 1)) return std::nullopt;
-    count[d] = cut->count;
-    offset += cut->start * product(in.subspan(d + 1));
+    auto range = slice_range(starts[i], ends[i], steps.empty() ? 1 : steps[i], in[d]);
+    if (!range.ok() || (range->count > 1 && range->step != 1)) return std::nullopt;
+    count[d] = range->count;
+    offset += range->start * product(in.subspan(d + 1));
   }
   if (!std::ranges::equal(count, out)) return std::nullopt;
   // Once a dimension keeps several elements, those inside it must keep all.

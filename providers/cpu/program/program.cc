@@ -371,8 +371,8 @@ class ProgramBuilder {
     if (empty) wanted = {};  // what follows has a step of its own
     WantedEpilogue* const epilogue = wanted.epilogue;
     const uint32_t pool = wanted.pool;
-    if (renamed(node) || cut_in_place(node) ||
-        joined_in_place(node, epilogue != nullptr || wanted.norm != PFRT_NO_INDEX))
+    if (renamed(node) || slice_in_place(node) ||
+        concat_in_place(node, epilogue != nullptr || wanted.norm != PFRT_NO_INDEX))
       return {};
     if (is_idle(node)) {
       for (uint32_t i = 0; i < node.output_count(); ++i)
@@ -510,7 +510,7 @@ class ProgramBuilder {
   }
 
   // Lets the outputs live in the input's buffer.
-  bool cut_in_place(const SnapshotNode& node) {
+  bool slice_in_place(const SnapshotNode& node) {
     const auto offsets = parts_of_input(node);
     if (!offsets || bytes(node.input_index(0)) == PFRT_BYTES_UNKNOWN) return false;
     for (uint32_t i = 0; i < node.output_count(); ++i)
@@ -524,7 +524,7 @@ class ProgramBuilder {
 
   // Lets the inputs live in the output's buffer from the start; those that cannot are copied there,
   // unless that is better done together with what follows.
-  bool joined_in_place(const SnapshotNode& node, bool has_epilogue) {
+  bool concat_in_place(const SnapshotNode& node, bool has_epilogue) {
     const auto offsets = parts_of_output(node);
     if (!offsets || bytes(node.output_index(0)) == PFRT_BYTES_UNKNOWN) return false;
     for (uint32_t i = 0; has_epilogue && i < node.input_count(); ++i)

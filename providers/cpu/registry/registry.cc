@@ -73,7 +73,7 @@ std::string refusal(const KernelRow& row, const KernelRequest& request) {
 std::span<const std::span<const KernelRow>> kernels() {
   static const std::span<const KernelRow> families[] = {
       unary_rows(),       activation_rows(),  binary_rows(),    variadic_rows(),
-      select_rows(),      compare_kernels(),  cast_kernels(),   fold_rows(),
+      select_rows(),      compare_kernels(),  cast_kernels(),   reduce_rows(),
       arg_rows(),         cum_sum_rows(),     top_k_rows(),     softmax_kernels(),
       matmul_kernels(),   conv_kernels(),     pool_kernels(),   norm_kernels(),
       move_kernels(),     shape_rows(),       fill_rows(),      gathering_rows(),

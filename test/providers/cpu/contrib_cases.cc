@@ -388,9 +388,10 @@ Case quantized_lstm(Random& random, pfrt_dtype dtype, int64_t size) {
   c.attrs = {{"direction", std::string(directions == 2 ? "bidirectional"
                                        : reverse       ? "reverse"
                                                        : "forward")}};
-  std::vector<std::string> curves;
-  for (size_t d = 0; d < directions; ++d) curves.insert(curves.end(), {"Sigmoid", "Tanh", "Tanh"});
-  c.attrs.push_back({"activations", curves});
+  std::vector<std::string> activations;
+  for (size_t d = 0; d < directions; ++d)
+    activations.insert(activations.end(), {"Sigmoid", "Tanh", "Tanh"});
+  c.attrs.push_back({"activations", activations});
   const auto in = [&](size_t input, size_t i) { return c.inputs[input].values[i]; };
   const auto weight = [&](size_t input, size_t d, size_t k, size_t rows, size_t j) {
     const size_t p = columns ? d * units + j : d, scale = input == 1 ? 8 : 10;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Joins and cuts that are nothing but addresses: what lies in another value's memory is what copies
-// would be, and no step makes it.
+// Concat, Split, Slice and Gather that are nothing but addresses: what lies in another value's
+// memory is what copies would be, and no step makes it.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -110,7 +110,7 @@ void check(Expected& e, const std::string& what) {
   }
 }
 
-TEST(InPlace, random_cuts_and_joins) {
+TEST(InPlace, random_slices_and_concats) {
   for (uint64_t seed = 1; seed <= 400; ++seed) {
     Random random(seed);
     Expected e;
@@ -158,7 +158,7 @@ TEST(InPlace, random_cuts_and_joins) {
 }
 
 // Of a network's branches nothing is copied together.
-TEST(InPlace, branches_are_written_where_they_are_joined) {
+TEST(InPlace, branches_are_written_where_they_are_concatenated) {
   Expected e;
   Random random(3);
   const uint32_t x = e.graph.add(random.data(PFRT_DTYPE_FLOAT32, {1, 2, 5}));
@@ -175,7 +175,7 @@ TEST(InPlace, branches_are_written_where_they_are_joined) {
   for (const std::string& kernel : got.kernels) EXPECT_NE(kernel, "concat_copy");
 }
 
-// What is joined with something from outside is copied alone.
+// What is concatenated with something from outside is copied alone.
 TEST(InPlace, only_what_comes_from_outside_is_copied) {
   Expected e;
   Random random(4);

@@ -9,13 +9,13 @@
 namespace pfrt::test {
 namespace {
 
-struct Curve {
+struct ActivationCase {
   const char* name;
   double (*at)(double);
 };
 
 // Without coefficients of their own; |Elu| and the like have the standard's defaults.
-constexpr Curve kCurves[] = {
+constexpr ActivationCase kActivations[] = {
     {"Sigmoid", [](double v) { return 1 / (1 + std::exp(-v)); }},
     {"Tanh", [](double v) { return std::tanh(v); }},
     {"Relu", [](double v) { return std::max(v, 0.0); }},
@@ -24,13 +24,13 @@ constexpr Curve kCurves[] = {
     {"HardSigmoid", [](double v) { return std::clamp(0.2 * v + 0.5, 0.0, 1.0); }},
 };
 
-const Curve& curve(const std::string& name) {
-  return *std::find_if(std::begin(kCurves), std::end(kCurves),
-                       [&](const Curve& c) { return name == c.name; });
+const ActivationCase& activation(const std::string& name) {
+  return *std::find_if(std::begin(kActivations), std::end(kActivations),
+                       [&](const ActivationCase& c) { return name == c.name; });
 }
 
 struct Cell {
-  int gates, curves;
+  int gates, activations;
 };
 
 struct Setup {
@@ -38,7 +38,7 @@ struct Setup {
   int64_t directions = 1, time = 1, batch = 1, features = 1, hidden = 1;
   bool reverse = false, batch_first = false, before_reset = false, input_forget = false;
   double clip = 0;
-  std::vector<std::string> curves;
+  std::vector<std::string> activations;
   Cell cell{};
 };
 
@@ -69,7 +69,7 @@ void sweep(const Setup& s, const Inputs& in, int64_t d, int64_t b, Outputs& out)
   }
   const auto act = [&](int which, double v) {
     if (s.clip > 0) v = std::clamp(v, -s.clip, s.clip);
-    return curve(s.curves[static_cast<size_t>(d * s.cell.curves + which)]).at(v);
+    return activation(s.activations[static_cast<size_t>(d * s.cell.activations + which)]).at(v);
   };
   const int64_t length = in.lengths.dtype == 0
                              ? s.time
@@ -146,10 +146,10 @@ Setup some_setup(Random& r, const std::string& op, int64_t size) {
   s.hidden = r.from_to(1, size >= kLarge ? 70 : 17);
   const char* const standard[] = {"Sigmoid", "Tanh", "Tanh"};
   for (int64_t d = 0; d < s.directions; ++d)
-    for (int i = 0; i < s.cell.curves; ++i)
-      s.curves.push_back(r.once_in(3)  ? kCurves[r.below(std::size(kCurves))].name
-                         : op == "RNN" ? "Tanh"
-                                       : standard[i]);
+    for (int i = 0; i < s.cell.activations; ++i)
+      s.activations.push_back(r.once_in(3)  ? kActivations[r.below(std::size(kActivations))].name
+                              : op == "RNN" ? "Tanh"
+                                            : standard[i]);
   return s;
 }
 
@@ -189,7 +189,7 @@ Case recurrent(Random& r, const std::string& op, pfrt_dtype dtype, int64_t size)
              {"direction", std::string(d == 2      ? "bidirectional"
                                        : s.reverse ? "reverse"
                                                    : "forward")},
-             {"activations", s.curves}};
+             {"activations", s.activations}};
   if (s.clip > 0) c.attrs.push_back({"clip", static_cast<float>(s.clip)});
   if (op == "GRU") c.attrs.push_back({"linear_before_reset", int64_t{s.before_reset}});
   if (op == "LSTM") c.attrs.push_back({"input_forget", int64_t{s.input_forget}});

@@ -8,7 +8,7 @@
 namespace pfrt::test {
 namespace {
 
-using Fold = double (*)(const Values&);
+using ReduceFn = double (*)(const Values&);
 
 double sum(const Values& v) { return std::accumulate(v.begin(), v.end(), 0.0); }
 double sum_of(const Values& v, double (*fn)(double)) {
@@ -38,12 +38,12 @@ Values gathered(const Values& values, const std::vector<size_t>& at) {
   return out;
 }
 
-struct FoldForm {
+struct ReduceForm {
   double low = -3, high = 3;
   bool of_nothing = true;  // defined for no elements
 };
 
-Generator reduce(Fold fold, FoldForm form = {}) {
+Generator reduce(ReduceFn fn, ReduceForm form = {}) {
   return [=](Random& r, pfrt_dtype dtype, int64_t size) {
     const auto rank = static_cast<size_t>(r.below(5));
     const Dims dims = form.of_nothing ? r.dims(rank, size) : r.dims_without_0(rank, size);
@@ -53,13 +53,13 @@ Generator reduce(Fold fold, FoldForm form = {}) {
       if (r.once_in(2))
         axes.push_back(static_cast<int64_t>(i) - (r.once_in(2) ? static_cast<int64_t>(rank) : 0));
     const bool keep = r.once_in(2), nothing = axes.empty() && r.once_in(2);
-    std::vector<bool> folded(rank, axes.empty() && !nothing);
+    std::vector<bool> reduced(rank, axes.empty() && !nothing);
     for (int64_t a : axes)
-      folded[static_cast<size_t>(a < 0 ? a + static_cast<int64_t>(rank) : a)] = true;
+      reduced[static_cast<size_t>(a < 0 ? a + static_cast<int64_t>(rank) : a)] = true;
     Dims kept = dims, out;
     for (size_t i = 0; i < rank; ++i) {
-      if (folded[i]) kept[i] = 1;
-      if (keep || !folded[i]) out.push_back(kept[i]);
+      if (reduced[i]) kept[i] = 1;
+      if (keep || !reduced[i]) out.push_back(kept[i]);
     }
     std::vector<Values> parts(static_cast<size_t>(count(kept)));
     for_each_index(dims, [&](const Dims& index) {
@@ -69,7 +69,7 @@ Generator reduce(Fold fold, FoldForm form = {}) {
     Values y;
     size_t most = 1;
     for (const Values& part : parts) {
-      const double value = fold(part);
+      const double value = fn(part);
       y.push_back(nothing && form.of_nothing && part.size() == 1 ? part[0]
                   : is_float(dtype)                              ? value
                                                                  : std::trunc(value));
@@ -85,11 +85,11 @@ Generator reduce(Fold fold, FoldForm form = {}) {
   };
 }
 
-// With axes that fold something, so that the operator is never the identity.
-Generator reduce_some(Fold fold, FoldForm form, double whole_error = 0) {
+// With axes that reduce something, so that the operator is never the identity.
+Generator reduce_some(ReduceFn fn, ReduceForm form, double whole_error = 0) {
   return [=](Random& r, pfrt_dtype dtype, int64_t size) {
     Case c;
-    do c = reduce(fold, form)(r, dtype, size);
+    do c = reduce(fn, form)(r, dtype, size);
     while (std::get<int64_t>(c.attrs[1].value) != 0);
     if (!is_float(dtype)) c.absolute = whole_error;
     return c;
@@ -223,7 +223,7 @@ Generator soft(Soft form) {
 }
 
 Generators make() {
-  const FoldForm some{-3, 3, false}, ones{0.99, 1.01, true}, positive{1, 5, false};
+  const ReduceForm some{-3, 3, false}, ones{0.99, 1.01, true}, positive{1, 5, false};
   return {
       {"ReduceSum", reduce(sum)},
       {"ReduceMean",

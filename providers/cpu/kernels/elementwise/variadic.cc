@@ -19,20 +19,20 @@ Kernel variadic_kernel(const SnapshotNode& node, Broadcast broadcast, BinaryLoop
   kernel.run = [=, broadcast = std::move(broadcast), dtype = node.input_dtype(0)](const Run& run) {
     const size_t count = broadcast.operands();
     run.blocks(broadcast.elements(), Broadcast::kTask, [&](int64_t begin, int64_t end) {
-      T block[kBlock], folded[kBlock];
+      T block[kBlock], result[kBlock];
       broadcast.walk(begin, end, [&](int64_t position, int64_t n, const int64_t* offsets) {
         for (size_t i = 0; i < count; ++i) {
           const int64_t step = broadcast.step(i);
           const T* x = read_block(dtype, run.input(static_cast<uint32_t>(i)), offsets[i],
                                   step ? n : 1, block);
           if (i > 0)
-            loop(folded, 1, x, step, folded, n);
+            loop(result, 1, x, step, result, n);
           else
-            for (int64_t j = 0; j < n; ++j) folded[j] = x[j * step];
+            for (int64_t j = 0; j < n; ++j) result[j] = x[j * step];
         }
         if (mean)
-          for (int64_t j = 0; j < n; ++j) folded[j] /= static_cast<T>(count);
-        store_block(dtype, folded, n, element(dtype, run.output(0), position));
+          for (int64_t j = 0; j < n; ++j) result[j] /= static_cast<T>(count);
+        store_block(dtype, result, n, element(dtype, run.output(0), position));
       });
       run.apply_epilogue(begin, end);
     });

@@ -15,8 +15,8 @@ constexpr int64_t kBlockBytes = 1 << 16;  // a task, about
 
 int64_t product(std::span<const int64_t> dims) { return SnapshotNode::elements(dims); }
 
-std::vector<int64_t> joined(std::span<const int64_t> a, std::span<const int64_t> b,
-                            std::span<const int64_t> c) {
+std::vector<int64_t> concatenated(std::span<const int64_t> a, std::span<const int64_t> b,
+                                  std::span<const int64_t> c) {
   std::vector<int64_t> all(a.begin(), a.end());
   all.insert(all.end(), b.begin(), b.end());
   all.insert(all.end(), c.begin(), c.end());
@@ -54,8 +54,8 @@ Result<Kernel> make_gather(const KernelRequest& node) {
   const auto data = node.input_dims(0);
   PFRT_ASSIGN(const int64_t signed_axis, axis_of(node.attr_int("axis", 0), data.size()));
   const size_t axis = static_cast<size_t>(signed_axis);
-  PFRT_TRY(need_output_dims(node, 0,
-                            joined(data.first(axis), node.input_dims(1), data.subspan(axis + 1))));
+  PFRT_TRY(need_output_dims(
+      node, 0, concatenated(data.first(axis), node.input_dims(1), data.subspan(axis + 1))));
   const int64_t outer = product(data.first(axis)), size = data[axis];
   const int64_t elements = product(data.subspan(axis + 1)),
                 row = elements * static_cast<int64_t>(stored_size(node.input_dtype(0)));
@@ -138,8 +138,8 @@ Result<Kernel> make_gather_nd(const KernelRequest& node) {
     return kernel_error("index tuples of ", depth, " do not fit data of rank ", data.size(),
                         " after ", lead, " batch dimensions");
   const size_t tuple = static_cast<size_t>(depth);
-  PFRT_TRY(need_output_dims(node, 0,
-                            joined(dims.first(dims.size() - 1), {}, data.subspan(lead + tuple))));
+  PFRT_TRY(need_output_dims(
+      node, 0, concatenated(dims.first(dims.size() - 1), {}, data.subspan(lead + tuple))));
   const int64_t batches = product(data.first(lead)), batch_size = product(data.subspan(lead));
   const int64_t tuples = product(dims.first(dims.size() - 1)),
                 each = batches ? tuples / batches : 0;

@@ -17,13 +17,13 @@ Result<Kernel> make_tile(const KernelRequest& node);
 Result<Kernel> make_depth_to_space(const KernelRequest& node);
 Result<Kernel> make_space_to_depth(const KernelRequest& node);
 
-// join.cc
+// concat_split.cc
 Result<Kernel> make_concat(const KernelRequest& node);
 std::string refuse_concat_blocked(const SnapshotNode& node, Blocked sides);
 Result<Kernel> make_concat_blocked(const KernelRequest& node, Blocked sides);
 Result<Kernel> make_split(const KernelRequest& node);
 
-// cut.cc
+// slice_pad.cc
 Result<Kernel> make_slice(const KernelRequest& node);
 Result<Kernel> make_pad(const KernelRequest& node);
 Result<Kernel> make_reverse_sequence(const KernelRequest& node);

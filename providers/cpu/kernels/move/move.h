@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The family that only moves elements: reshapes, transposes, joins, cuts, gathers and scatters.
-// Rows are constants that live as long as the program; thread-safe.
+// The family that only moves elements: reshapes, transposes, Concat, Split, Slice, Pad, gathers and
+// scatters. Rows are constants that live as long as the program; thread-safe.
 #pragma once
 
 #include <span>

@@ -18,17 +18,17 @@ struct Named {
 };
 
 constexpr Named kNamed[] = {
-    {"affine", {Curve::kAffine, 1.0, 0.0}, 2},
-    {"elu", {Curve::kElu, 1.0, 0.0}, 1},
-    {"hardsigmoid", {Curve::kHardSigmoid, 0.2, 0.5}, 2},
-    {"leakyrelu", {Curve::kLeakyRelu, 0.01, 0.0}, 1},
-    {"relu", {Curve::kRelu, 0.0, 0.0}, 0},
-    {"scaledtanh", {Curve::kScaledTanh, 1.0, 1.0}, 2},
-    {"sigmoid", {Curve::kSigmoid, 0.0, 0.0}, 0},
-    {"softplus", {Curve::kSoftplus, 0.0, 0.0}, 0},
-    {"softsign", {Curve::kSoftsign, 0.0, 0.0}, 0},
-    {"tanh", {Curve::kTanh, 0.0, 0.0}, 0},
-    {"thresholdedrelu", {Curve::kThresholdedRelu, 1.0, 0.0}, 1},
+    {"affine", {ActivationKind::kAffine, 1.0, 0.0}, 2},
+    {"elu", {ActivationKind::kElu, 1.0, 0.0}, 1},
+    {"hardsigmoid", {ActivationKind::kHardSigmoid, 0.2, 0.5}, 2},
+    {"leakyrelu", {ActivationKind::kLeakyRelu, 0.01, 0.0}, 1},
+    {"relu", {ActivationKind::kRelu, 0.0, 0.0}, 0},
+    {"scaledtanh", {ActivationKind::kScaledTanh, 1.0, 1.0}, 2},
+    {"sigmoid", {ActivationKind::kSigmoid, 0.0, 0.0}, 0},
+    {"softplus", {ActivationKind::kSoftplus, 0.0, 0.0}, 0},
+    {"softsign", {ActivationKind::kSoftsign, 0.0, 0.0}, 0},
+    {"tanh", {ActivationKind::kTanh, 0.0, 0.0}, 0},
+    {"thresholdedrelu", {ActivationKind::kThresholdedRelu, 1.0, 0.0}, 1},
 };
 
 bool same_name(std::string_view given, std::string_view lower) {
@@ -47,36 +47,36 @@ void map(T* x, int64_t n, Fn fn) {
 template <typename T>
 void Activation::apply(T* x, int64_t n) const {
   if constexpr (std::is_same_v<T, float>) {
-    if (vectors != nullptr && curve == Curve::kSigmoid) return vectors->sigmoid(x, n);
-    if (vectors != nullptr && curve == Curve::kTanh) return vectors->tanh(x, n);
+    if (vectors != nullptr && kind == ActivationKind::kSigmoid) return vectors->sigmoid(x, n);
+    if (vectors != nullptr && kind == ActivationKind::kTanh) return vectors->tanh(x, n);
   }
   const T a = static_cast<T>(alpha), b = static_cast<T>(beta);
-  switch (curve) {
-    case Curve::kAffine:
+  switch (kind) {
+    case ActivationKind::kAffine:
       return map(x, n, [=](T v) { return a * v + b; });
-    case Curve::kElu:
+    case ActivationKind::kElu:
       return map(x, n, [=](T v) { return v < T{0} ? a * std::expm1(v) : v; });
-    case Curve::kHardSigmoid:
+    case ActivationKind::kHardSigmoid:
       return map(x, n, [=](T v) {
         const T line = a * v + b;
         return line < T{0} ? T{0} : line > T{1} ? T{1} : line;
       });
-    case Curve::kLeakyRelu:
+    case ActivationKind::kLeakyRelu:
       return map(x, n, [=](T v) { return v < T{0} ? a * v : v; });
-    case Curve::kRelu:
+    case ActivationKind::kRelu:
       return map(x, n, [](T v) { return v < T{0} ? T{0} : v; });
-    case Curve::kScaledTanh:
+    case ActivationKind::kScaledTanh:
       return map(x, n, [=](T v) { return a * std::tanh(b * v); });
-    case Curve::kSigmoid:
+    case ActivationKind::kSigmoid:
       return map(x, n, [](T v) { return T{1} / (T{1} + std::exp(-v)); });
-    case Curve::kSoftplus:
+    case ActivationKind::kSoftplus:
       return map(x, n,
                  [](T v) { return std::log1p(std::exp(-std::fabs(v))) + (v > T{0} ? v : T{0}); });
-    case Curve::kSoftsign:
+    case ActivationKind::kSoftsign:
       return map(x, n, [](T v) { return v / (T{1} + std::fabs(v)); });
-    case Curve::kTanh:
+    case ActivationKind::kTanh:
       return map(x, n, [](T v) { return std::tanh(v); });
-    case Curve::kThresholdedRelu:
+    case ActivationKind::kThresholdedRelu:
       return map(x, n, [=](T v) { return v >= a ? v : T{0}; });
   }
 }
@@ -101,7 +101,7 @@ Result<std::vector<Activation>> activations_of(const SnapshotNode& node, size_t 
                    "' is none of Affine, Elu, HardSigmoid, LeakyRelu, Relu, ScaledTanh, Sigmoid, "
                    "Softplus, Softsign, Tanh, ThresholdedRelu");
     Activation& a = list.emplace_back(known->standard);
-    a.vectors = CurveMath::here();
+    a.vectors = ActivationVectors::here();
     if (known->coefficients > 0 && alpha < alphas.size())
       a.alpha = static_cast<double>(alphas[alpha++]);
     if (known->coefficients > 1 && beta < betas.size()) a.beta = static_cast<double>(betas[beta++]);

@@ -8,12 +8,12 @@
 #include <vector>
 
 #include "core/base/status.h"
-#include "providers/cpu/kernels/recurrent/curves.h"
+#include "providers/cpu/kernels/recurrent/activation_vectors.h"
 #include "providers/kit/node.h"
 
 namespace pfrt::cpu {
 
-enum class Curve : uint8_t {
+enum class ActivationKind : uint8_t {
   kAffine,
   kElu,
   kHardSigmoid,
@@ -28,9 +28,9 @@ enum class Curve : uint8_t {
 };
 
 struct Activation {
-  Curve curve = Curve::kTanh;
+  ActivationKind kind = ActivationKind::kTanh;
   double alpha = 0, beta = 0;
-  const CurveMath* vectors = nullptr;  // what float32 has instead, if anything
+  const ActivationVectors* vectors = nullptr;  // what float32 has instead, if anything
 
   template <typename T>
   void apply(T* x, int64_t n) const;

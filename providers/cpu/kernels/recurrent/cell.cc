@@ -6,12 +6,12 @@ namespace {
 
 // clip bounds what goes into an activation.
 template <typename T>
-void activate(const Layer& layer, const Activation& curve, T* x, int64_t n) {
+void activate(const Layer& layer, const Activation& activation, T* x, int64_t n) {
   if (layer.clip > 0) {
     const T bound = static_cast<T>(layer.clip);
     for (int64_t i = 0; i < n; ++i) x[i] = x[i] > bound ? bound : x[i] < -bound ? -bound : x[i];
   }
-  curve.apply(x, n);
+  activation.apply(x, n);
 }
 
 template <typename T>
@@ -23,50 +23,50 @@ void add_product(T* x, const T* a, const T* b, int64_t n) {
 }  // namespace
 
 template <typename T>
-void finish_rnn(const Layer& layer, const Activation* curves, const Units<T>& u) {
-  activate(layer, curves[0], u.gates[0], u.n);
+void finish_rnn(const Layer& layer, const Activation* activations, const Units<T>& u) {
+  activate(layer, activations[0], u.gates[0], u.n);
   for (int64_t i = 0; i < u.n; ++i) u.after[i] = u.gates[0][i];
 }
 
 template <typename T>
-void finish_lstm(const Layer& layer, const Activation* curves, const Units<T>& u) {
+void finish_lstm(const Layer& layer, const Activation* activations, const Units<T>& u) {
   T *const input = u.gates[0], *const output = u.gates[1];
   T *const forget = u.gates[2], *const candidate = u.gates[3];
   add_product(input, u.peepholes[0], u.state, u.n);
-  activate(layer, curves[0], input, u.n);
+  activate(layer, activations[0], input, u.n);
   if (layer.input_forget) {
     for (int64_t i = 0; i < u.n; ++i) forget[i] = T{1} - input[i];
   } else {
     add_product(forget, u.peepholes[2], u.state, u.n);
-    activate(layer, curves[0], forget, u.n);
+    activate(layer, activations[0], forget, u.n);
   }
-  activate(layer, curves[1], candidate, u.n);
+  activate(layer, activations[1], candidate, u.n);
   for (int64_t i = 0; i < u.n; ++i) {
     u.state[i] = forget[i] * u.state[i] + input[i] * candidate[i];
     u.after[i] = u.state[i];
   }
   add_product(output, u.peepholes[1], u.state, u.n);
-  activate(layer, curves[0], output, u.n);
-  activate(layer, curves[2], u.after, u.n);
+  activate(layer, activations[0], output, u.n);
+  activate(layer, activations[2], u.after, u.n);
   for (int64_t i = 0; i < u.n; ++i) u.after[i] *= output[i];
 }
 
 template <typename T>
-void reset_gru(const Layer& layer, const Activation* curves, const Units<T>& u) {
+void reset_gru(const Layer& layer, const Activation* activations, const Units<T>& u) {
   T* const reset = u.gates[1];
-  activate(layer, curves[0], reset, u.n);
+  activate(layer, activations[0], reset, u.n);
   for (int64_t i = 0; i < u.n; ++i) u.after[i] = reset[i] * u.before[i];
 }
 
 template <typename T>
-void finish_gru(const Layer& layer, const Activation* curves, const Units<T>& u) {
+void finish_gru(const Layer& layer, const Activation* activations, const Units<T>& u) {
   T *const update = u.gates[0], *const reset = u.gates[1], *const candidate = u.gates[2];
-  activate(layer, curves[0], update, u.n);
+  activate(layer, activations[0], update, u.n);
   if (layer.linear_before_reset) {
-    activate(layer, curves[0], reset, u.n);
+    activate(layer, activations[0], reset, u.n);
     add_product(candidate, reset, u.gates[3], u.n);
   }
-  activate(layer, curves[1], candidate, u.n);
+  activate(layer, activations[1], candidate, u.n);
   for (int64_t i = 0; i < u.n; ++i)
     u.after[i] = (T{1} - update[i]) * candidate[i] + update[i] * u.before[i];
 }

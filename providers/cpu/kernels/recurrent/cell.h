@@ -23,15 +23,15 @@ struct Units {
 };
 
 template <typename T>
-void finish_rnn(const Layer& layer, const Activation* curves, const Units<T>& u);
+void finish_rnn(const Layer& layer, const Activation* activations, const Units<T>& u);
 template <typename T>
-void finish_lstm(const Layer& layer, const Activation* curves, const Units<T>& u);
+void finish_lstm(const Layer& layer, const Activation* activations, const Units<T>& u);
 // Without linear_before_reset, between the products of a GRU's step: |after| becomes the state the
 // candidate is made from.
 template <typename T>
-void reset_gru(const Layer& layer, const Activation* curves, const Units<T>& u);
+void reset_gru(const Layer& layer, const Activation* activations, const Units<T>& u);
 template <typename T>
-void finish_gru(const Layer& layer, const Activation* curves, const Units<T>& u);
+void finish_gru(const Layer& layer, const Activation* activations, const Units<T>& u);
 
 #define PFRT_CELLS(T)                                                                 \
   extern template void finish_rnn(const Layer&, const Activation*, const Units<T>&);  \

@@ -23,8 +23,9 @@ Status read_options(const SnapshotNode& node, Layer& layer) {
   layer.input_forget = node.attr_int("input_forget", 0) != 0;
   layer.clip = static_cast<double>(node.attr_float("clip", 0));
   if (!(layer.clip >= 0)) return kernel_error("clip is ", layer.clip, ": 0 (none) or greater");
-  const size_t curves = layer.cell == Cell::kLstm ? 3 : layer.cell == Cell::kGru ? 2 : 1;
-  PFRT_ASSIGN(layer.curves, activations_of(node, curves * static_cast<size_t>(layer.directions)));
+  const size_t activations = layer.cell == Cell::kLstm ? 3 : layer.cell == Cell::kGru ? 2 : 1;
+  PFRT_ASSIGN(layer.all_activations,
+              activations_of(node, activations * static_cast<size_t>(layer.directions)));
   return {};
 }
 

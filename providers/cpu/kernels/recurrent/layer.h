@@ -33,8 +33,8 @@ struct Layer {
   int64_t gates() const { return cell == Cell::kLstm ? 4 : cell == Cell::kGru ? 3 : 1; }
   // The activations of one direction.
   const Activation* activations(int64_t direction) const {
-    return &curves[static_cast<size_t>(direction) * curves.size() /
-                   static_cast<size_t>(directions)];
+    return &all_activations[static_cast<size_t>(direction) * all_activations.size() /
+                            static_cast<size_t>(directions)];
   }
   // First element of a row of X, of an initial or last state, of Y.
   int64_t x_row(int64_t t, int64_t b) const {
@@ -56,7 +56,7 @@ struct Layer {
   bool linear_before_reset = false, input_forget = false;
   bool wanted[3] = {};  // outputs Y, Y_h, Y_c
   double clip = 0;      // 0: none
-  std::vector<Activation> curves;
+  std::vector<Activation> all_activations;
   uint32_t inputs = 0;  // bit i: input i is there
 };
 

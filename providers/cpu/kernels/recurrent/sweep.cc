@@ -277,7 +277,7 @@ void Sweep<T>::finish(const Run& run, const Memory& memory, const Step& step, in
   const int64_t begin = block * block_ * width_;
   const int64_t end = std::min(hidden, (block + 1) * block_ * width_);
   const int64_t lane_start = (l.direction * layer_.batch + l.row) * hidden;
-  const Activation* const curves = layer_.activations(l.direction);
+  const Activation* const activations = layer_.activations(l.direction);
   const bool resets = phases_ == 2 && phase == 0;
   T* const next = resets ? memory.reset.get() : memory.states[(step.s + 1) % 2].get();
   T before[kUnits], after[kUnits];
@@ -307,13 +307,13 @@ void Sweep<T>::finish(const Run& run, const Memory& memory, const Step& step, in
       if (over)
         std::copy_n(units.before, units.n, units.after);
       else if (resets)
-        reset_gru(layer_, curves, units);
+        reset_gru(layer_, activations, units);
       else if (layer_.cell == Cell::kGru)
-        finish_gru(layer_, curves, units);
+        finish_gru(layer_, activations, units);
       else if (layer_.cell == Cell::kLstm)
-        finish_lstm(layer_, curves, units);
+        finish_lstm(layer_, activations, units);
       else
-        finish_rnn(layer_, curves, units);
+        finish_rnn(layer_, activations, units);
       for (int64_t i = 0; rows > 1 && i < units.n; ++i) to[i * rows] = after[i];
       if (resets || !layer_.wanted[0]) continue;
       if (over) std::fill_n(after, units.n, T{0});

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "providers/cpu/kernels/recurrent/curves.h"
+#include "providers/cpu/kernels/recurrent/activation_vectors.h"
 
 #include <immintrin.h>
 
@@ -22,7 +22,7 @@ PFRT_AVX2_FMA_INLINE inline __m256 power_of_two(__m256i e) {
 }
 
 // e^x = 2^n (1 + r + r^2 p(r)) with n = round(x / ln 2), as the generated loops have it
-// (region/lower.cc). 2^n is multiplied in two halves, so that results below the smallest normal
+// (loop/maths.cc). 2^n is multiplied in two halves, so that results below the smallest normal
 // number round once. NaN stays: it is the second operand.
 PFRT_AVX2_FMA_INLINE inline __m256 exp_of(__m256 x) {
   x = _mm256_min_ps(number(89), _mm256_max_ps(number(-104), x));
@@ -73,22 +73,23 @@ struct TanhOf {
   }
 };
 
-template <typename Curve>
+template <typename Function>
 __attribute__((target("avx2,fma"))) void apply(float* x, int64_t n) {
   int64_t i = 0;
-  for (; i + kLanes <= n; i += kLanes) _mm256_storeu_ps(x + i, Curve::of(_mm256_loadu_ps(x + i)));
+  for (; i + kLanes <= n; i += kLanes)
+    _mm256_storeu_ps(x + i, Function::of(_mm256_loadu_ps(x + i)));
   if (i == n) return;
   float rest[kLanes] = {};
   const auto bytes = static_cast<size_t>(n - i) * sizeof(float);
   std::memcpy(rest, x + i, bytes);
-  _mm256_storeu_ps(rest, Curve::of(_mm256_loadu_ps(rest)));
+  _mm256_storeu_ps(rest, Function::of(_mm256_loadu_ps(rest)));
   std::memcpy(x + i, rest, bytes);
 }
 
 }  // namespace
 
-const CurveMath* CurveMath::here() {
-  static constexpr CurveMath kVectors{apply<SigmoidOf>, apply<TanhOf>};
+const ActivationVectors* ActivationVectors::here() {
+  static constexpr ActivationVectors kVectors{apply<SigmoidOf>, apply<TanhOf>};
   return isa() >= Isa::kAvx2 ? &kVectors : nullptr;
 }
 

@@ -11,12 +11,12 @@
 #include <limits>
 #include <vector>
 
-#include "providers/cpu/kernels/recurrent/curves.h"
+#include "providers/cpu/kernels/recurrent/activation_vectors.h"
 
 namespace pfrt::test {
 namespace {
 
-using cpu::CurveMath;
+using cpu::ActivationVectors;
 
 // Every so many finite floats, and those around 0 and 1.
 std::vector<float> sample() {
@@ -28,10 +28,10 @@ std::vector<float> sample() {
 }
 
 // The largest error, in units in the last place of the exact value.
-double worst(void (*curve)(float*, int64_t), double (*exact)(double)) {
+double worst(void (*activation)(float*, int64_t), double (*exact)(double)) {
   const std::vector<float> x = sample();
   std::vector<float> y = x;
-  curve(y.data(), static_cast<int64_t>(y.size()));
+  activation(y.data(), static_cast<int64_t>(y.size()));
   double most = 0;
   for (size_t i = 0; i < x.size(); ++i) {
     const double want = exact(static_cast<double>(x[i]));
@@ -45,21 +45,21 @@ double worst(void (*curve)(float*, int64_t), double (*exact)(double)) {
 
 double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
 
-class RecurrentCurves : public testing::Test {
+class RecurrentActivations : public testing::Test {
  protected:
   void SetUp() override {
-    math_ = CurveMath::here();
+    math_ = ActivationVectors::here();
     if (math_ == nullptr) GTEST_SKIP() << "the machine, or PFRT_ISA, has no AVX2";
   }
-  const CurveMath* math_ = nullptr;
+  const ActivationVectors* math_ = nullptr;
 };
 
-TEST_F(RecurrentCurves, are_within_their_units) {
+TEST_F(RecurrentActivations, are_within_their_units) {
   EXPECT_LE(worst(math_->sigmoid, sigmoid), 2);
   EXPECT_LE(worst(math_->tanh, [](double x) { return std::tanh(x); }), 1.1);
 }
 
-TEST_F(RecurrentCurves, keep_nan_and_limits) {
+TEST_F(RecurrentActivations, keep_nan_and_limits) {
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
   float x[] = {-kInfinity, kInfinity, NAN, -200, 200};
   float y[std::size(x)];
@@ -78,14 +78,14 @@ TEST_F(RecurrentCurves, keep_nan_and_limits) {
   EXPECT_EQ(x[4], 1);
 }
 
-TEST_F(RecurrentCurves, do_not_depend_on_neighbours) {
-  for (const auto& curve : {math_->sigmoid, math_->tanh})
+TEST_F(RecurrentActivations, do_not_depend_on_neighbours) {
+  for (const auto& activation : {math_->sigmoid, math_->tanh})
     for (int64_t n = 1; n <= 19; ++n) {
       std::vector<float> together;
       for (int64_t i = 0; i < n; ++i) together.push_back(static_cast<float>(i - 9) * 0.37f);
       std::vector<float> apart = together;
-      curve(together.data(), n);
-      for (float& x : apart) curve(&x, 1);
+      activation(together.data(), n);
+      for (float& x : apart) activation(&x, 1);
       EXPECT_EQ(std::memcmp(together.data(), apart.data(), apart.size() * sizeof(float)), 0) << n;
     }
 }

@@ -4,12 +4,13 @@
 // that rounding is that of the result alone; integers wrap around in 64 bits. Accumulation order
 // follows the shape: long reductions are cut into fixed chunks that are merged in order, whatever
 // the number of threads.
+#include "providers/cpu/kernels/reduce/reduce.h"
+
 #include <algorithm>
 #include <cmath>
 #include <memory>
 
 #include "providers/cpu/kernels/reduce/plan.h"
-#include "providers/cpu/kernels/reduce/reduce.h"
 #include "providers/cpu/row/arithmetic.h"
 #include "providers/cpu/row/convert.h"
 #include "providers/cpu/row/signature.h"
@@ -121,7 +122,7 @@ struct Job {
 
 // A contiguous run into one accumulator, in eight interleaved chains.
 template <typename Op, typename A>
-A fold_run(A acc, pfrt_dtype dtype, const A* x, int64_t n, A shift) {
+A reduce_run(A acc, pfrt_dtype dtype, const A* x, int64_t n, A shift) {
   constexpr int64_t kChains = 8;
   A chains[kChains];
   std::fill_n(chains, kChains, Op::template identity<A>(dtype));
@@ -136,7 +137,7 @@ A fold_run(A acc, pfrt_dtype dtype, const A* x, int64_t n, A shift) {
 
 // Reduced elements [begin, end) of output |o|, whose innermost reduced dimension is contiguous.
 template <typename Op, typename A>
-A fold_output(const Job& job, int64_t o, int64_t begin, int64_t end, A shift) {
+A reduce_output(const Job& job, int64_t o, int64_t begin, int64_t end, A shift) {
   const Axes& reduced = job.plan->reduced;
   const int64_t base = job.plan->kept.offset(o);
   const bool contiguous = !reduced.strides.empty() && reduced.strides[0] == 1;
@@ -145,8 +146,8 @@ A fold_output(const Job& job, int64_t o, int64_t begin, int64_t end, A shift) {
   A block[kBlock];
   for (int64_t i = begin; i < end;) {
     const int64_t n = std::min({run - i % run, end - i, kBlock});
-    acc = fold_run<Op>(acc, job.dtype,
-                       read_block(job.dtype, job.x, base + reduced.offset(i), n, block), n, shift);
+    acc = reduce_run<Op>(
+        acc, job.dtype, read_block(job.dtype, job.x, base + reduced.offset(i), n, block), n, shift);
     i += n;
   }
   return acc;
@@ -155,8 +156,8 @@ A fold_output(const Job& job, int64_t o, int64_t begin, int64_t end, A shift) {
 // Accumulators of outputs [first, first + count), which are neighbours in the input, over reduced
 // elements [begin, end).
 template <typename Op, typename A>
-void fold_columns(const Job& job, int64_t first, int64_t count, int64_t begin, int64_t end,
-                  const A* shift, A* acc) {
+void reduce_columns(const Job& job, int64_t first, int64_t count, int64_t begin, int64_t end,
+                    const A* shift, A* acc) {
   A block[kTile];
   const int64_t base = job.plan->kept.offset(first);
   for (int64_t i = begin; i < end; ++i) {
@@ -167,18 +168,18 @@ void fold_columns(const Job& job, int64_t first, int64_t count, int64_t begin, i
 }
 
 template <typename Op, typename A>
-void fold_tile(const Job& job, int64_t first, int64_t count, int64_t begin, int64_t end,
-               const A* shift, A* acc) {
+void reduce_tile(const Job& job, int64_t first, int64_t count, int64_t begin, int64_t end,
+                 const A* shift, A* acc) {
   std::fill_n(acc, count, Op::template identity<A>(job.dtype));
   if (!job.plan->columns) {
     for (int64_t j = 0; j < count; ++j)
-      acc[j] = fold_output<Op>(job, first + j, begin, end, shift ? shift[j] : A{0});
+      acc[j] = reduce_output<Op>(job, first + j, begin, end, shift ? shift[j] : A{0});
     return;
   }
   const int64_t row = job.plan->kept.extents[0];
   for (int64_t j = 0; j < count;) {
     const int64_t n = std::min(count - j, row - (first + j) % row);
-    fold_columns<Op>(job, first + j, n, begin, end, shift ? shift + j : nullptr, acc + j);
+    reduce_columns<Op>(job, first + j, n, begin, end, shift ? shift + j : nullptr, acc + j);
     j += n;
   }
 }
@@ -202,14 +203,14 @@ struct Split {
 
 // fn(first, count, acc) with the complete accumulators of every tile.
 template <typename Op, typename A, typename Fn>
-void fold_all(const Run& run, const Job& job, const Split& split, const A* shift, Fn&& fn) {
+void reduce_all(const Run& run, const Job& job, const Split& split, const A* shift, Fn&& fn) {
   const int64_t outputs = job.plan->kept.count, elements = job.plan->reduced.count;
   const auto tile_count = [&](int64_t t) { return std::min(split.tile, outputs - t * split.tile); };
   const auto shift_at = [&](int64_t t) { return shift ? shift + t * split.tile : nullptr; };
   if (split.chunks == 1) {
     run.parallel(split.tiles, [&](int64_t t, uint32_t) {
       A acc[kTile];
-      fold_tile<Op>(job, t * split.tile, tile_count(t), 0, elements, shift_at(t), acc);
+      reduce_tile<Op>(job, t * split.tile, tile_count(t), 0, elements, shift_at(t), acc);
       fn(t * split.tile, tile_count(t), acc);
     });
     return;
@@ -218,9 +219,9 @@ void fold_all(const Run& run, const Job& job, const Split& split, const A* shift
       std::make_unique<A[]>(static_cast<size_t>(split.tiles * split.chunks * split.tile));
   run.parallel(split.tiles * split.chunks, [&](int64_t task, uint32_t) {
     const int64_t t = task / split.chunks, c = task % split.chunks;
-    fold_tile<Op>(job, t * split.tile, tile_count(t), c * split.chunk,
-                  std::min(elements, (c + 1) * split.chunk), shift_at(t),
-                  &partial[static_cast<size_t>(task * split.tile)]);
+    reduce_tile<Op>(job, t * split.tile, tile_count(t), c * split.chunk,
+                    std::min(elements, (c + 1) * split.chunk), shift_at(t),
+                    &partial[static_cast<size_t>(task * split.tile)]);
   });
   for (int64_t t = 0; t < split.tiles; ++t) {
     A* acc = &partial[static_cast<size_t>(t * split.chunks * split.tile)];
@@ -232,30 +233,32 @@ void fold_all(const Run& run, const Job& job, const Split& split, const A* shift
 }
 
 template <typename Op, typename A>
-struct Folded {
+struct Reduction {
   static void run(const Run& run, const Job& job) {
     void* y = run.output(0);
-    fold_all<Op, A>(run, job, Split(*job.plan), nullptr, [&](int64_t first, int64_t count, A* acc) {
-      for (int64_t j = 0; j < count; ++j) acc[j] = Op::finish(acc[j], job.plan->reduced.count);
-      store_block(job.dtype, acc, count, element(job.dtype, y, first));
-      run.apply_epilogue(first, first + count);
-    });
+    reduce_all<Op, A>(run, job, Split(*job.plan), nullptr,
+                      [&](int64_t first, int64_t count, A* acc) {
+                        for (int64_t j = 0; j < count; ++j)
+                          acc[j] = Op::finish(acc[j], job.plan->reduced.count);
+                        store_block(job.dtype, acc, count, element(job.dtype, y, first));
+                        run.apply_epilogue(first, first + count);
+                      });
   }
 };
 
 // log(sum(exp(x))) as m + log(sum(exp(x - m))) with the greatest m, where that is finite.
 template <typename A>
-struct Folded<SumExp, A> {
+struct Reduction<SumExp, A> {
   static void run(const Run& run, const Job& job) {
     const Split split(*job.plan);
     const auto shift = std::make_unique<A[]>(static_cast<size_t>(job.plan->kept.count));
-    fold_all<Greatest, A>(
+    reduce_all<Greatest, A>(
         run, job, split, nullptr, [&](int64_t first, int64_t count, const A* acc) {
           for (int64_t j = 0; j < count; ++j)
             shift[static_cast<size_t>(first + j)] = std::isfinite(acc[j]) ? acc[j] : A{0};
         });
     void* y = run.output(0);
-    fold_all<SumExp, A>(run, job, split, shift.get(), [&](int64_t first, int64_t count, A* acc) {
+    reduce_all<SumExp, A>(run, job, split, shift.get(), [&](int64_t first, int64_t count, A* acc) {
       for (int64_t j = 0; j < count; ++j)
         acc[j] = shift[static_cast<size_t>(first + j)] + std::log(acc[j]);
       store_block(job.dtype, acc, count, element(job.dtype, y, first));
@@ -264,7 +267,7 @@ struct Folded<SumExp, A> {
   }
 };
 
-using Fold = void (*)(const Run&, const Job&);
+using ReduceFn = void (*)(const Run&, const Job&);
 
 // Axes of a run, read where they are not constant.
 Result<ReducePlan> plan_of(std::span<const int64_t> dims, pfrt_dtype axes_type, const void* axes,
@@ -274,7 +277,7 @@ Result<ReducePlan> plan_of(std::span<const int64_t> dims, pfrt_dtype axes_type, 
   return ReducePlan::make(dims, listed, !noop);
 }
 
-Result<Kernel> make_fold(const SnapshotNode& node, Fold fold) {
+Result<Kernel> make_reduction(const SnapshotNode& node, ReduceFn reduce) {
   PFRT_TRY(need(node, 1, 1));
   const bool has_axes = node.has_input(1);
   if (has_axes) {
@@ -301,8 +304,8 @@ Result<Kernel> make_fold(const SnapshotNode& node, Fold fold) {
     if (plan.kept.count != outputs)
       return kernel_error("the axes leave ", plan.kept.count,
                           " elements, the output was planned with ", outputs);
-    kernel.run = [fold, dtype, plan = std::move(plan)](const Run& run) {
-      fold(run, Job{&plan, dtype, run.input(0)});
+    kernel.run = [reduce, dtype, plan = std::move(plan)](const Run& run) {
+      reduce(run, Job{&plan, dtype, run.input(0)});
       return run.stop();
     };
     return kernel;
@@ -313,7 +316,7 @@ Result<Kernel> make_fold(const SnapshotNode& node, Fold fold) {
     if (plan->kept.count != outputs)
       return run.fail(Code::kSHAPE_MISMATCH, "the axes leave ", plan->kept.count,
                       " elements, the output was planned with ", outputs);
-    fold(run, Job{&*plan, dtype, run.input(0)});
+    reduce(run, Job{&*plan, dtype, run.input(0)});
     return run.stop();
   };
   return kernel;
@@ -322,23 +325,23 @@ Result<Kernel> make_fold(const SnapshotNode& node, Fold fold) {
 // Floats in double, integers in their compute type.
 template <typename Op>
 Result<Kernel> make_exact(const KernelRequest& node) {
-  if (dtype_is_float(node.input_dtype(0))) return make_fold(node, Folded<Op, double>::run);
+  if (dtype_is_float(node.input_dtype(0))) return make_reduction(node, Reduction<Op, double>::run);
   if (dtype_is_signed(node.input_dtype(0)) || node.input_dtype(0) == PFRT_DTYPE_BOOL)
-    return make_fold(node, Folded<Op, int64_t>::run);
-  return make_fold(node, Folded<Op, uint64_t>::run);
+    return make_reduction(node, Reduction<Op, int64_t>::run);
+  return make_reduction(node, Reduction<Op, uint64_t>::run);
 }
 // What only chooses among elements has no need of double for shorter floats.
 template <typename Op>
 Result<Kernel> make_choice(const KernelRequest& node) {
   const pfrt_dtype dtype = node.input_dtype(0);
   return dtype_is_float(dtype) && dtype != PFRT_DTYPE_FLOAT64
-             ? make_fold(node, Folded<Op, float>::run)
+             ? make_reduction(node, Reduction<Op, float>::run)
              : make_exact<Op>(node);
 }
 // Everything in double.
 template <typename Op>
 Result<Kernel> make_real(const KernelRequest& node) {
-  return make_fold(node, Folded<Op, double>::run);
+  return make_reduction(node, Reduction<Op, double>::run);
 }
 
 constexpr KernelRow kRows[] = {
@@ -364,6 +367,6 @@ constexpr KernelRow kRows[] = {
 
 }  // namespace
 
-std::span<const KernelRow> fold_rows() { return kRows; }
+std::span<const KernelRow> reduce_rows() { return kRows; }
 
 }  // namespace pfrt::cpu

@@ -130,12 +130,12 @@ Result<SliceCopy> slice_copy(size_t bytes, const std::vector<int64_t>& in,
   int64_t offset = 0;
   for (size_t i = 0; i < at.starts.size(); ++i) {
     const size_t axis = named[i];
-    PFRT_ASSIGN(const auto cut,
+    PFRT_ASSIGN(const auto range,
                 slice_range(at.starts[i], at.ends[i], at.steps ? (*at.steps)[i] : 1, in[axis]));
-    count[axis] = cut.count;
-    offset += cut.start * strides[axis];
+    count[axis] = range.count;
+    offset += range.start * strides[axis];
     // A step past the tensor is taken once at most.
-    strides[axis] = cut.count > 1 ? strides[axis] * cut.step : 0;
+    strides[axis] = range.count > 1 ? strides[axis] * range.step : 0;
   }
   if (count != out) return kernel_error("starts and ends make other dimensions than were planned");
   return SliceCopy{offset, StridedCopy(bytes, out, strides, dense_strides(out))};

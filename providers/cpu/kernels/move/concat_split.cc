@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <string_view>
 
 #include "providers/cpu/kernels/move/make.h"
 #include "providers/cpu/row/load.h"
@@ -12,22 +13,21 @@ namespace {
 constexpr int64_t kShortestRun = 16;  // that is worth a call of its own once it is final
 constexpr int64_t kBlock = 1 << 15;
 
-// One part of the joined tensor.
-struct Part {
-  uint32_t index;  // of the input or output
-  int64_t offset;  // elements into the joined tensor
+// An input of Concat or an output of Split.
+struct Slice {
+  uint32_t index;
+  int64_t offset;  // elements into the whole tensor
   StridedCopy copy;
 };
 
-// Where a part of |dims| that starts at |start| of |axis| lies. All but the axis must equal
-// |whole|.
-Status check_part(std::span<const int64_t> dims, std::span<const int64_t> whole, size_t axis,
-                  uint32_t index) {
+// All of |dims| but the axis must equal |whole|.
+Status check_slice(std::span<const int64_t> dims, std::span<const int64_t> whole, size_t axis,
+                   std::string_view name, uint32_t index) {
   if (dims.size() != whole.size())
-    return kernel_error("part ", index, " has rank ", dims.size(), ", expected ", whole.size());
+    return kernel_error(name, " ", index, " has rank ", dims.size(), ", expected ", whole.size());
   for (size_t d = 0; d < dims.size(); ++d)
     if (d != axis && dims[d] != whole[d])
-      return kernel_error("part ", index, " has dimension ", d, " of ", dims[d], ", expected ",
+      return kernel_error(name, " ", index, " has dimension ", d, " of ", dims[d], ", expected ",
                           whole[d]);
   return Status();
 }
@@ -37,7 +37,8 @@ Status check_part(std::span<const int64_t> dims, std::span<const int64_t> whole,
 std::string refuse_concat_blocked(const SnapshotNode& node, Blocked sides) {
   const int64_t axis = node.attr_int("axis", 0);
   if (sides.input != sides.output) return "the layout is kept";
-  return axis == 1 || axis + node.output_rank(0) == 1 ? "" : "only channels are joined in blocks";
+  return axis == 1 || axis + node.output_rank(0) == 1 ? ""
+                                                      : "only channels are concatenated in blocks";
 }
 
 // Whole blocks lie as channels do.
@@ -50,13 +51,13 @@ Result<Kernel> make_concat(const KernelRequest& node) {
   const size_t axis = static_cast<size_t>(signed_axis);
   const size_t bytes = stored_size(node.input_dtype(0));
   const std::vector<int64_t> strides = dense_strides(out);
-  std::vector<Part> parts;
+  std::vector<Slice> slices;
   int64_t start = 0, shortest = INT64_MAX;  // of the runs that lie side by side in the output
   for (uint32_t i = 0; i < node.input_count(); ++i) {
     PFRT_TRY(need_types(node, {i}, Types{node.input_dtype(0)}));
     const auto dims = node.input_dims(i);
-    PFRT_TRY(check_part(dims, out, axis, i));
-    parts.push_back(
+    PFRT_TRY(check_slice(dims, out, axis, "input", i));
+    slices.push_back(
         {i, start * strides[axis], StridedCopy(bytes, dims, dense_strides(dims), strides)});
     start += dims[axis];
     shortest = std::min(shortest, dims[axis] * strides[axis]);
@@ -65,10 +66,10 @@ Result<Kernel> make_concat(const KernelRequest& node) {
     return kernel_error("the inputs add up to ", start, " along axis ", axis, ", planned ",
                         out[axis]);
   Kernel kernel;
-  kernel.run = [parts = std::move(parts), in_pieces = shortest >= kShortestRun,
+  kernel.run = [slices = std::move(slices), in_pieces = shortest >= kShortestRun,
                 size = static_cast<int64_t>(bytes),
                 total = node.output_elements(0)](const Run& run) -> pfrt_code {
-    for (const Part& p : parts)
+    for (const Slice& p : slices)
       p.copy.run(run, run.input(p.index), run.output<char>(0) + p.offset * size,
                  in_pieces ? std::optional(p.offset) : std::nullopt);
     if (!in_pieces)
@@ -86,28 +87,28 @@ Result<Kernel> make_split(const KernelRequest& node) {
   const size_t axis = static_cast<size_t>(signed_axis);
   const size_t bytes = stored_size(node.input_dtype(0));
   const std::vector<int64_t> strides = dense_strides(in);
-  std::vector<Part> parts;
+  std::vector<Slice> slices;
   int64_t start = 0;
   const std::vector<int64_t> sizes = node.constant_int64s(1);
   for (uint32_t i = 0; i < node.output_count(); ++i) {
-    if (!node.has_output(i)) {  // nobody wants it
+    if (!node.has_output(i)) {  // nothing uses it
       if (sizes.size() != node.output_count())
         return kernel_error("output ", i, " is absent, and the sizes are not constants");
       start += sizes[i];
       continue;
     }
     const auto dims = node.output_dims(i);
-    PFRT_TRY(check_part(dims, in, axis, i));
-    parts.push_back(
+    PFRT_TRY(check_slice(dims, in, axis, "output", i));
+    slices.push_back(
         {i, start * strides[axis], StridedCopy(bytes, dims, strides, dense_strides(dims))});
     start += dims[axis];
   }
   if (start != in[axis])
     return kernel_error("the outputs add up to ", start, " along axis ", axis, " of ", in[axis]);
   Kernel kernel;
-  kernel.run = [parts = std::move(parts),
+  kernel.run = [slices = std::move(slices),
                 size = static_cast<int64_t>(bytes)](const Run& run) -> pfrt_code {
-    for (const Part& p : parts)
+    for (const Slice& p : slices)
       p.copy.run(run, run.input<char>(0) + p.offset * size, run.output(p.index));
     return run.stop();
   };
