@@ -22,8 +22,8 @@ double add_up_part(const T* x, int64_t n, Fn&& fn) {
 template <typename T, typename Fn>
 double add_up(Pace& pace, const T* x, int64_t n, Fn&& fn) {
   double sum = 0;
-  in_parts(pace, n,
-           [&](int64_t begin, int64_t end) { sum += add_up_part(x + begin, end - begin, fn); });
+  in_chunks(pace, n,
+            [&](int64_t begin, int64_t end) { sum += add_up_part(x + begin, end - begin, fn); });
   return sum;
 }
 

@@ -25,7 +25,7 @@ template <typename T>
 const T* load_row(Pace& pace, pfrt_dtype dtype, const void* data, int64_t first, int64_t n,
                   T* buffer) {
   if (dtype == kNormType<T>) return static_cast<const T*>(data) + first;
-  in_parts(pace, n, [&](int64_t begin, int64_t end) {
+  in_chunks(pace, n, [&](int64_t begin, int64_t end) {
     load_fn<T>(dtype)(buffer + begin, data, first + begin, 1, end - begin);
   });
   return buffer;
@@ -38,7 +38,7 @@ T* place_row(pfrt_dtype dtype, void* data, int64_t first, T* buffer) {
 template <typename T>
 void store_row(Pace& pace, pfrt_dtype dtype, void* data, int64_t first, int64_t n, const T* row) {
   if (dtype == kNormType<T>) return;
-  in_parts(pace, n, [&](int64_t begin, int64_t end) {
+  in_chunks(pace, n, [&](int64_t begin, int64_t end) {
     store_fn<T>(dtype)(data, first + begin, row + begin, end - begin);
   });
 }
@@ -66,7 +66,7 @@ void normalise_row(Pace& pace, const RowNormalisation& f, const T* x, const T* s
   const double mean = f.centered ? row_sum(pace, x, f.length) / n : 0;
   const double inverse = 1 / std::sqrt(row_squares(pace, x, f.length, mean) / n + f.epsilon);
   const T center = static_cast<T>(mean), factor = static_cast<T>(inverse);
-  in_parts(pace, f.length, [&](int64_t begin, int64_t end) {
+  in_chunks(pace, f.length, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) y[i] = (x[i] - center) * factor * scale[i];
     if (bias)
       for (int64_t i = begin; i < end; ++i) y[i] += bias[i];

@@ -244,8 +244,8 @@ class Generator final : public Xbyak::CodeGenerator {
     and_(rsp, -kLine);
     mov(r14, rsp);
 
-    Xbyak::Label part, chunk, rest, room, shallow, last;
-    L(part);
+    Xbyak::Label row_block, chunk, rest, room, shallow, last;
+    L(row_block);
     mov(rbx, arg(offsetof(Blocks, a_row)));
     shl(rbx, 2);
     mov(r9, arg(offsetof(Blocks, offsets)));
@@ -295,8 +295,8 @@ class Generator final : public Xbyak::CodeGenerator {
     add_slots();
     put_out();
     move_on();
-    dec(arg(offsetof(Blocks, parts)));
-    jg(part, T_NEAR);
+    dec(arg(offsetof(Blocks, row_blocks)));
+    jg(row_block, T_NEAR);
     mov(rsp, rbp);
     for (size_t i = std::size(saved); i-- > 0;) pop(saved[i]);
     vzeroupper();

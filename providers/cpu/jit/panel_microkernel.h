@@ -45,7 +45,7 @@ class PanelMicrokernel {
     // Fetched into the second-level cache meanwhile: kAheadLine elements for every kAheadDepth of
     // k in a chunk, until ahead_end at about; both null: nothing.
     const float *ahead, *ahead_end;
-    int64_t parts;  // whose rows follow each other; 0 is one
+    int64_t row_blocks;  // whose rows follow each other; 0 is one
   };
   // streams(rows) panels |b_panel| apart at once, for 1 to stream_rows() rows. Few rows take as
   // long as their panels take to read, and more is on its way from memory where that is in several
@@ -60,43 +60,45 @@ class PanelMicrokernel {
   // Few rows take two where more take one: memory is read ahead of both.
   int64_t panels(int64_t rows) const { return rows <= rows_of_two_ ? 2 : 1; }
 
-  // One row or more in parts as alike as can be, of |most| or fewer: the first |more| have one row
+  // One row or more in blocks as alike as can be, of |most| or fewer: the first |more| have one row
   // more than |rows|.
-  struct Parts {
+  struct RowBlocks {
     int64_t whole = 0, count = 0, rows = 0, more = 0;
 
     int64_t first() const { return rows + (more > 0); }  // rows of the first
-    Parts rest() const { return {whole, count - 1, rows, std::max<int64_t>(more - 1, 0)}; }
+    RowBlocks rest() const { return {whole, count - 1, rows, std::max<int64_t>(more - 1, 0)}; }
     // Of |n| shares as alike as can be, share |i|.
-    Parts share(int64_t i, int64_t n) const {
+    RowBlocks share(int64_t i, int64_t n) const {
       if (n == 1) return *this;
       const int64_t begin = i * count / n, end = (i + 1) * count / n;
       return {whole, end - begin, rows, std::clamp<int64_t>(more - begin, 0, end - begin)};
     }
   };
-  Parts parts(int64_t n) const { return parts(n, rows_); }
-  static Parts parts(int64_t n, int64_t most) {
+  RowBlocks row_blocks(int64_t n) const { return row_blocks(n, rows_); }
+  static RowBlocks row_blocks(int64_t n, int64_t most) {
     if (n <= most) return {n, 1, n, 0};  // divisions take as long as small products
     const int64_t count = (n + most - 1) / most;
     return {n, count, n / count, n % count};
   }
   // All of them, by 1 to panels(rows) panels; chunks and depth are 1 or more. |a|, |c|, |start| and
   // |ahead| move on to what follows.
-  void run(const Parts& parts, int64_t panels, Blocks& blocks) const {
-    run(parts, code_[panels - 1], blocks);
+  void run(const RowBlocks& row_blocks, int64_t panels, Blocks& blocks) const {
+    run(row_blocks, code_[panels - 1], blocks);
   }
-  // The first 8 columns of one panel, parts having 1 to half_rows() rows: no others are read or
-  // written, nor of |start|.
-  void run_half(const Parts& parts, Blocks& blocks) const { run(parts, half_code_, blocks); }
+  // The first 8 columns of one panel, row blocks having 1 to half_rows() rows: no others are read
+  // or written, nor of |start|.
+  void run_half(const RowBlocks& row_blocks, Blocks& blocks) const {
+    run(row_blocks, half_code_, blocks);
+  }
 
  private:
   friend class PanelMicrokernelSet;
   using Code = void (*)(Blocks* blocks);
-  static void run(const Parts& parts, const Code* code, Blocks& blocks) {
-    blocks.parts = parts.more;
-    if (parts.more > 0) code[parts.rows](&blocks);
-    blocks.parts = parts.count - parts.more;
-    if (blocks.parts > 0) code[parts.rows - 1](&blocks);
+  static void run(const RowBlocks& row_blocks, const Code* code, Blocks& blocks) {
+    blocks.row_blocks = row_blocks.more;
+    if (row_blocks.more > 0) code[row_blocks.rows](&blocks);
+    blocks.row_blocks = row_blocks.count - row_blocks.more;
+    if (blocks.row_blocks > 0) code[row_blocks.rows - 1](&blocks);
   }
   int64_t rows_ = 0, rows_of_two_ = 0, half_rows_ = 0, stream_rows_ = 0;
   int64_t streams_[kMostStreamRows] = {};

@@ -30,13 +30,13 @@ class Pace {
   int64_t left_ = kWork;
 };
 
-// fn(begin, end) for parts of [0, n), until the run is to stop. What is shorter than a part is
+// fn(begin, end) for chunks of [0, n), until the run is to stop. What is shorter than a chunk is
 // whole.
 template <typename Fn>
-void in_parts(Pace& pace, int64_t n, Fn&& fn) {
-  constexpr int64_t kPart = 1 << 18;
-  for (int64_t begin = 0; begin < n; begin += kPart) {
-    const int64_t end = std::min(n, begin + kPart);
+void in_chunks(Pace& pace, int64_t n, Fn&& fn) {
+  constexpr int64_t kPaceChunk = 1 << 18;
+  for (int64_t begin = 0; begin < n; begin += kPaceChunk) {
+    const int64_t end = std::min(n, begin + kPaceChunk);
     if (pace.stopped(end - begin)) return;
     fn(begin, end);
   }

@@ -48,9 +48,9 @@ class Operands {
     p.c_row = row(), p.c_panel = kPanel;
     const PanelMicrokernel* const microkernel = PanelMicrokernel::get_int16_dot();
     if (s_.half)
-      microkernel->run_half(PanelMicrokernel::parts(s_.rows, microkernel->half_rows()), p);
+      microkernel->run_half(PanelMicrokernel::row_blocks(s_.rows, microkernel->half_rows()), p);
     else
-      microkernel->run(microkernel->parts(s_.rows), s_.panels, p);
+      microkernel->run(microkernel->row_blocks(s_.rows), s_.panels, p);
     std::vector<uint32_t> out(c_.size());
     std::memcpy(out.data(), c.data(), c.size());
     return out;

@@ -59,7 +59,7 @@ class Operands {
     if (how == How::kStreams)
       PanelMicrokernel::get()->run_streams(count, p);
     else
-      PanelMicrokernel::get()->run(PanelMicrokernel::get()->parts(count), s_.panels, p);
+      PanelMicrokernel::get()->run(PanelMicrokernel::get()->row_blocks(count), s_.panels, p);
     EXPECT_EQ(p.a, floats(a) + (first + count) * a_row_);
     EXPECT_EQ(p.c, floats(c) + (first + count) * row);
     EXPECT_EQ(p.start,
@@ -162,10 +162,10 @@ TEST(PanelMicrokernel, gives_a_row_the_same_bits_alone_in_any_part_and_whatever_
 TEST(PanelMicrokernel, shares_of_parts_are_all_of_them) {
   for (int64_t rows = 1; rows < 100; ++rows)
     for (int64_t shares = 1; shares < 5; ++shares) {
-      const PanelMicrokernel::Parts all = PanelMicrokernel::parts(rows, 6);
+      const PanelMicrokernel::RowBlocks all = PanelMicrokernel::row_blocks(rows, 6);
       int64_t count = 0, total = 0;
       for (int64_t i = 0; i < shares; ++i) {
-        const PanelMicrokernel::Parts some = all.share(i, shares);
+        const PanelMicrokernel::RowBlocks some = all.share(i, shares);
         count += some.count;
         total += some.count * some.rows + some.more;
       }

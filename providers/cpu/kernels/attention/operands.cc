@@ -19,11 +19,12 @@ Status read_operands(const SnapshotNode& node, const HeadNames& names, Attention
     return kernel_error("inputs of rank 3 need attributes ", names.q, " and ", names.kv);
   const size_t at = rank == 4 ? 2 : 1;
   form.batch = q[0], form.q_len = q[at], form.kv_len = k[at];
-  const int64_t q_parts = rank == 4 ? 1 : form.q_heads, k_parts = rank == 4 ? 1 : form.kv_heads;
-  form.head = q.back() / q_parts, form.v_head = v.back() / k_parts;
+  const int64_t heads_in_q = rank == 4 ? 1 : form.q_heads,
+                heads_in_k = rank == 4 ? 1 : form.kv_heads;
+  form.head = q.back() / heads_in_q, form.v_head = v.back() / heads_in_k;
   const bool agree = k[0] == form.batch && v[0] == form.batch && v[at] == form.kv_len &&
-                     (rank == 3 || v[1] == form.kv_heads) && q.back() % q_parts == 0 &&
-                     k.back() == form.head * k_parts && v.back() % k_parts == 0;
+                     (rank == 3 || v[1] == form.kv_heads) && q.back() % heads_in_q == 0 &&
+                     k.back() == form.head * heads_in_k && v.back() % heads_in_k == 0;
   if (!agree)
     return kernel_error("query ", dims_text(q), ", key ", dims_text(k), " and value ", dims_text(v),
                         " do not agree");

@@ -113,8 +113,8 @@ class PanelAttend {
     bool wild;     // likewise of scores: all are computed
     std::array<Row, kMostRows> rows;
   };
-  // Of a block of keys those that some of a few rows see, and the first of them that is multiplied.
-  struct Part {
+  // A few rows, and of a block of keys those that some of the rows see.
+  struct RowBlock {
     int64_t row, rows;
     int64_t block, begin, end;
   };
@@ -146,7 +146,7 @@ class PanelAttend {
       const int64_t end = std::min(block + kKeys, keys.end);
       pack(run, t, block, begin, end, scratch);
       for (int64_t row = 0; row < t.count; row += together_) {
-        Part p{row, std::min(together_, t.count - row), block, 0, 0};
+        RowBlock p{row, std::min(together_, t.count - row), block, 0, 0};
         const KeyRange seen = seen_by(t, row, p.rows);
         p.begin = std::max(begin, seen.begin / kChain * kChain);
         p.end = std::min(end, seen.end);
@@ -213,7 +213,8 @@ class PanelAttend {
                   std::min(kPanel, f_.v_head - j), begin, end - begin);
   }
 
-  void attend(const Run& run, const Reach& reach, Task& t, const Part& p, float* scratch) const {
+  void attend(const Run& run, const Reach& reach, Task& t, const RowBlock& p,
+              float* scratch) const {
     float* const scores = scratch + scores_at_;
     const int64_t begin = p.begin - p.block, count = p.end - p.begin;
     for (int64_t j = 0; j < count; j += kPanel) {
@@ -242,22 +243,22 @@ class PanelAttend {
     p.offsets = chunks.offsets.data();
     p.chain = 1;
     p.c_panel = kPanel;
-    const PanelMicrokernel::Parts parts = microkernel_->parts(rows);
+    const PanelMicrokernel::RowBlocks row_blocks = microkernel_->row_blocks(rows);
     for (int64_t k = 0; k < depth;) {
       p.depth = std::min(chunks.size, depth - k);
       p.chunks = (depth - k) / p.depth;
       p.start = from_zero && k == 0 ? kZeros : nullptr;
-      PanelMicrokernel::Blocks part = p;
-      microkernel_->run(parts, 1, part);
+      PanelMicrokernel::Blocks chunk = p;
+      microkernel_->run(row_blocks, 1, chunk);
       p.a += p.depth * p.chunks;
       p.b += p.depth * p.chunks * kPanel;
       k += p.depth * p.chunks;
     }
   }
 
-  // From scores to weights: |x| begins with the part's first key. What was summed up before, |y|
-  // too, is brought down to the largest score of now.
-  void weigh(const Run& run, const Reach& reach, Task& t, const Part& p, int64_t r, float* x,
+  // From scores to weights: |x| begins with the first key of |p|. Earlier sums, |y| among them, are
+  // scaled down to the largest score so far.
+  void weigh(const Run& run, const Reach& reach, Task& t, const RowBlock& p, int64_t r, float* x,
              float* y, float* scratch) const {
     Row& row = t.rows[static_cast<size_t>(p.row + r)];
     const int64_t count = p.end - p.begin;

@@ -174,10 +174,10 @@ Result<Kernel> make_conv_depthwise_blocked(const SnapshotNode& node, Blocked) {
     if (length * all == 0) return run.stop();
     constexpr int64_t kTask = 1 << 14;  // elements
     const int64_t together = std::clamp<int64_t>(kTask / (length * kBlockChannels), 1, all);
-    const int64_t parts = (all + together - 1) / together;
-    run.parallel(geo.batch * blocks * parts, [&](int64_t i, uint32_t worker) {
+    const int64_t tasks = (all + together - 1) / together;
+    run.parallel(geo.batch * blocks * tasks, [&](int64_t i, uint32_t worker) {
       if (run.stopped()) return;
-      const int64_t block = i / parts, channel = block % blocks * kBlockChannels;
+      const int64_t block = i / tasks, channel = block % blocks * kBlockChannels;
       float* const weights = run.scratch<float>(worker);
       float* const bias = weights + taps * kBlockChannels;
       for (int64_t c = 0; c < kBlockChannels; ++c) {
@@ -186,7 +186,7 @@ Result<Kernel> make_conv_depthwise_blocked(const SnapshotNode& node, Blocked) {
         bias[c] = has_bias ? run.input<float>(2)[channel + c] : 0.0f;
       }
       const float* const image = run.input<float>(0) + block * pixels * kBlockChannels;
-      const int64_t start = block * all * length * kBlockChannels, first = i % parts * together;
+      const int64_t start = block * all * length * kBlockChannels, first = i % tasks * together;
       const int64_t last = std::min(first + together, all);
       for (int64_t r = first; r < last; ++r)
         for (int64_t c = 0; c < kBlockChannels; c += kVectorChannels)

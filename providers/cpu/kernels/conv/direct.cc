@@ -90,12 +90,12 @@ Kernel kernel_of(std::shared_ptr<const Plan> made) {
       for (int64_t top = 0; top < height && !run.stopped(); top += plan->band) {
         fill_direct_band(run, *plan, image, top);
         const int64_t positions = std::min(plan->band, height - top) * width;
-        const int64_t parts = ceil_div(positions, plan->task_positions);
-        run.parallel(parts * columns, [&](int64_t i, uint32_t worker) {
+        const int64_t tasks = ceil_div(positions, plan->task_positions);
+        run.parallel(tasks * columns, [&](int64_t i, uint32_t worker) {
           if (run.stopped()) return;
-          const int64_t column = plan->blocking.by_weights ? i / parts : i % columns;
+          const int64_t column = plan->blocking.by_weights ? i / tasks : i % columns;
           const int64_t begin =
-              (plan->blocking.by_weights ? i % parts : i / columns) * plan->task_positions;
+              (plan->blocking.by_weights ? i % tasks : i / columns) * plan->task_positions;
           const DirectTask task = direct_task(
               *plan, column, begin, std::min(begin + plan->task_positions, positions), top);
           run_task(run, *plan, task, image, run.scratch<float>(worker));

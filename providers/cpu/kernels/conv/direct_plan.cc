@@ -50,7 +50,7 @@ void multiply(const DirectPlan& plan, const DirectTask& task, const float* lines
   p.b_panel = plan.panel_elements();
   p.c_row = kPanel;
   p.c_panel = out_panel;
-  PanelMicrokernel::Parts parts;
+  PanelMicrokernel::RowBlocks row_blocks;
   for (int64_t chunk = 0; chunk < chunks; chunk += p.chunks) {
     const int64_t most_chunks = std::min(plan.pass_chunks, chunks - chunk);
     p.chain = std::min(plan.chain_chunks, most_chunks);
@@ -65,12 +65,12 @@ void multiply(const DirectPlan& plan, const DirectTask& task, const float* lines
     p.ahead_end = p.ahead + p.chunks * depth * kPanel;
     for (int64_t left = task.end - task.begin, n; left > 0; left -= n, ++y, x = 0) {
       n = std::min(width - x, left);
-      if (n != parts.whole) parts = PanelMicrokernel::parts(n, most);
+      if (n != row_blocks.whole) row_blocks = PanelMicrokernel::row_blocks(n, most);
       p.a = lines + y * plan.image.row_step() + x * plan.image.step();
       if (half)
-        plan.microkernel->run_half(parts, p);
+        plan.microkernel->run_half(row_blocks, p);
       else
-        plan.microkernel->run(parts, task.panels, p);
+        plan.microkernel->run(row_blocks, task.panels, p);
     }
   }
 }
@@ -112,11 +112,11 @@ DirectPlan::DirectPlan(const ConvGeometry& g, bool bias, Blocked sides,
       chain_chunks(chunks_of_chain(order, elements)),
       pass_chunks(chain_chunks * std::max<int64_t>(1, kPass / (chain_chunks * order.depth()))),
       panels(ceil_div(g.group_out, kPanel)) {
-  const int64_t parts = std::max(
+  const int64_t tasks = std::max(
       ceil_div(positions(), blocking.task_positions),
       std::min({ceil_div(kWantedTasks, columns()), ceil_div(positions(), 24),
                 ceil_div(positions() * panel_elements() * microkernel->panels(), kLeastWork)}));
-  task_positions = whole_rows(ceil_div(positions(), parts));
+  task_positions = whole_rows(ceil_div(positions(), tasks));
 }
 
 int64_t DirectPlan::columns() const { return ceil_div(panels, microkernel->panels()); }
@@ -179,8 +179,8 @@ void fill_direct_band(const Run& run, const DirectPlan& plan, int64_t image, int
 }
 
 void fill_direct_band(const Run& run, const DirectPlan& plan, const float* pixels, int64_t top) {
-  run.parallel(plan.image.parts(), [&](int64_t part, uint32_t) {
-    plan.image.fill(part, top, pixels, run.shared<float>());
+  run.parallel(plan.image.tasks(), [&](int64_t task, uint32_t) {
+    plan.image.fill(task, top, pixels, run.shared<float>());
   });
 }
 

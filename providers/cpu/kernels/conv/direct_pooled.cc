@@ -90,8 +90,8 @@ pfrt_code run_plan(const Run& run, const Plan& plan) {
     for (int64_t top = 0; top < height && !run.stopped(); top += band) {
       fill_direct_band(run, conv, image, top * stride);
       const int64_t rows = std::min(band, height - top);
-      const int64_t parts = (rows + task_rows - 1) / task_rows;
-      run.parallel(parts * columns, [&](int64_t i, uint32_t worker) {
+      const int64_t tasks = (rows + task_rows - 1) / task_rows;
+      run.parallel(tasks * columns, [&](int64_t i, uint32_t worker) {
         if (run.stopped()) return;
         const int64_t from = i / columns * task_rows, to = std::min(from + task_rows, rows);
         const int64_t end = std::min(to * stride, g.window.positions[0] - top * stride);

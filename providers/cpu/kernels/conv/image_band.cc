@@ -10,7 +10,7 @@ namespace pfrt::cpu {
 namespace {
 
 constexpr int64_t kLine = 16, kHalf = 8;
-constexpr int64_t kPartBytes = 32 << 10;
+constexpr int64_t kTaskBytes = 32 << 10;
 
 // Of lines that lie in blocks: few of a cache's lines, or of its sets, hold what one tap sees.
 bool is_sparse(const Window& w, bool blocked) {
@@ -77,8 +77,8 @@ ImageBand::ImageBand(const Window& w, const ChunkOrder& order, int64_t rows, boo
     band_rows_ = (rows - 1) * stride_y_ + (w.kernel[0] - 1) * w.dilations[0] + 1;
     width_ = (w.positions[1] - 1) * w.strides[1] + (w.kernel[1] - 1) * w.dilations[1] + 1;
   }
-  part_rows_ = std::clamp<int64_t>(kPartBytes / (4 * line_ * width_), 1, band_rows_);
-  parts_ = in_place_ ? 0 : blocks_ * ceil_div(band_rows_, part_rows_);
+  task_rows_ = std::clamp<int64_t>(kTaskBytes / (4 * line_ * width_), 1, band_rows_);
+  tasks_ = in_place_ ? 0 : blocks_ * ceil_div(band_rows_, task_rows_);
   row_step_ = (sparse_ ? 1 : stride_y_) * width_ * line_;
   step_ = (sparse_ ? 1 : stride_x_) * line_;
   for (int64_t b = 0; b < blocks_; ++b)
@@ -92,10 +92,10 @@ uint64_t ImageBand::bytes() const {
   return in_place_ ? 0 : static_cast<uint64_t>(4 * line_ * blocks_ * band_rows_ * width_);
 }
 
-void ImageBand::fill(int64_t part, int64_t top, const float* image, float* out) const {
-  const int64_t groups = ceil_div(band_rows_, part_rows_);
-  const int64_t block = part / groups, first = part % groups * part_rows_;
-  for (int64_t row = first; row < std::min(first + part_rows_, band_rows_); ++row) {
+void ImageBand::fill(int64_t task, int64_t top, const float* image, float* out) const {
+  const int64_t groups = ceil_div(band_rows_, task_rows_);
+  const int64_t block = task / groups, first = task % groups * task_rows_;
+  for (int64_t row = first; row < std::min(first + task_rows_, band_rows_); ++row) {
     float* const to = out + line_ * (block * band_rows_ + row) * width_;
     if (sparse_)
       fill_sparse_row(block, row, top, image, to);

@@ -39,10 +39,10 @@ class ImageBand {
 
   bool in_place() const { return in_place_; }
   uint64_t bytes() const;
-  // Parts that fill can be called for, each once, by any thread; none in place.
-  int64_t parts() const { return parts_; }
+  // Tasks that fill can be called for, each once, by any thread; none in place.
+  int64_t tasks() const { return tasks_; }
   // The band for rows of positions from |top| on.
-  void fill(int64_t part, int64_t top, const float* image, float* out) const;
+  void fill(int64_t task, int64_t top, const float* image, float* out) const;
 
   // From the band's first element, or from the image's in place: position (y, x) begins at
   // y * row_step() + x * step(), chunk c of k at offsets()[c] from there.
@@ -60,7 +60,7 @@ class ImageBand {
   int64_t image_height_, image_width_, stride_y_, stride_x_, pad_y_, pad_x_;
   int64_t line_, blocks_;      // elements of a pixel in a block; blocks of channels
   int64_t band_rows_, width_;  // of pixels
-  int64_t part_rows_, parts_;
+  int64_t task_rows_, tasks_;
   int64_t row_step_, step_;
   std::vector<int64_t> offsets_;
 };

@@ -67,10 +67,10 @@ uint64_t Int16DotConv::plane_bytes() const {
 void Int16DotConv::widen(const Run& run, int64_t image, int32_t zero, uint32_t* planes) const {
   const int64_t pixels = geometry.window.image_size(), channels = geometry.group_in;
   const uint8_t* const from = run.input<uint8_t>(inputs.x) + image * channels * pixels;
-  const int64_t parts = (pixels + kTask - 1) / kTask;
-  run.parallel(pairs_of(channels) * parts, [&](int64_t i, uint32_t) {
+  const int64_t tasks = (pixels + kTask - 1) / kTask;
+  run.parallel(pairs_of(channels) * tasks, [&](int64_t i, uint32_t) {
     if (run.stopped()) return;
-    const int64_t p = i / parts, begin = i % parts * kTask;
+    const int64_t p = i / tasks, begin = i % tasks * kTask;
     const uint8_t* const first = from + 2 * p * pixels + begin;
     zip_int16_pairs(x_type, first, 2 * p + 1 < channels ? first + pixels : nullptr,
                     std::min(kTask, pixels - begin), zero, planes + p * pixels + begin);

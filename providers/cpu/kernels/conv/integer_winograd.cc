@@ -19,8 +19,8 @@ namespace pfrt::cpu {
 namespace {
 
 constexpr int64_t kPanel = PanelMicrokernel::kPanel;
-constexpr int64_t kSide = 4, kOut = 2, kParts = kSide * kSide;  // of a tile
-constexpr int64_t kPass = 256;                                  // pairs of a product
+constexpr int64_t kSide = 4, kOut = 2, kTileElements = kSide * kSide;  // of a tile
+constexpr int64_t kPass = 256;                                         // pairs of a product
 constexpr int64_t kBandBytes = 1 << 20, kLeastTiles = 56;
 constexpr int64_t kLeastChannels = 32, kMostChannels = 896, kLeastOutputs = 32;
 static_assert(9 * 255 * 255 * kMostChannels < 1 << 29);
@@ -50,14 +50,14 @@ struct Plan {
   }
 
   int64_t band_tiles() const { return band * tiles_x; }
-  // Of one part, in elements: transformed pixels, sums, weights of a panel.
-  int64_t pixels_part() const { return chunks * band_tiles() * kPanel; }
-  int64_t sums_part() const { return panels * band_tiles() * kPanel; }
-  int64_t weights_part() const { return chunks * kPanel * kPanel; }
+  // From a tile element to the next: transformed pixels, sums, weights of a panel.
+  int64_t pixels_stride() const { return chunks * band_tiles() * kPanel; }
+  int64_t sums_stride() const { return panels * band_tiles() * kPanel; }
+  int64_t weights_stride() const { return chunks * kPanel * kPanel; }
   // Where things lie in the memory of the step, in elements of 32 bits.
   int64_t pixels_at() const { return static_cast<int64_t>((lines.bytes() + 63) / 64 * 16); }
-  int64_t sums_at() const { return pixels_at() + kParts * pixels_part(); }
-  int64_t planes_at() const { return sums_at() + kParts * sums_part(); }
+  int64_t sums_at() const { return pixels_at() + kTileElements * pixels_stride(); }
+  int64_t planes_at() const { return sums_at() + kTileElements * sums_stride(); }
   uint64_t shared_bytes() const {
     return static_cast<uint64_t>(planes_at()) * 4 + conv.plane_bytes();
   }
@@ -66,7 +66,7 @@ struct Plan {
 
  private:
   int64_t band_rows() const {
-    const int64_t tile_bytes = kParts * (chunks + panels) * kPanel * 4;
+    const int64_t tile_bytes = kTileElements * (chunks + panels) * kPanel * 4;
     const int64_t tiles = std::max(kBandBytes / tile_bytes, kLeastTiles);
     return ceil_div(tiles_y, ceil_div(tiles_y, std::max<int64_t>(1, tiles / tiles_x)));
   }
@@ -93,8 +93,8 @@ PFRT_AVX2 inline Four input_line(__m256i a, __m256i b, __m256i c, __m256i d) {
            _mm256_sub_epi16(b, d)}};
 }
 
-// 4 x 4 pixels of 16 pairs, |row| apart, to the 16 parts, |part| apart.
-PFRT_AVX2 void transform_pixels(const float* in, int64_t row, float* out, int64_t part) {
+// 4 x 4 pixels of 16 pairs, |row| apart, to the 16 elements of a tile, |stride| apart.
+PFRT_AVX2 void transform_pixels(const float* in, int64_t row, float* out, int64_t stride) {
   for (int64_t half = 0; half < kPanel; half += 8) {
     Four columns[4];
 #pragma GCC unroll 4
@@ -107,20 +107,20 @@ PFRT_AVX2 void transform_pixels(const float* in, int64_t row, float* out, int64_
       const Four line =
           input_line(columns[0].v[y], columns[1].v[y], columns[2].v[y], columns[3].v[y]);
 #pragma GCC unroll 4
-      for (int64_t x = 0; x < 4; ++x) store(out + (4 * y + x) * part + half, line.v[x]);
+      for (int64_t x = 0; x < 4; ++x) store(out + (4 * y + x) * stride + half, line.v[x]);
     }
   }
 }
 
-// The 16 parts of a tile's sums to 2 x 2 positions of 16 channels, |row| apart.
-PFRT_AVX2 void transform_sums(const float* in, int64_t part, float* out, int64_t row) {
+// The 16 elements of a tile of sums to 2 x 2 positions of 16 channels, |row| apart.
+PFRT_AVX2 void transform_sums(const float* in, int64_t stride, float* out, int64_t row) {
   for (int64_t half = 0; half < kPanel; half += 8) {
     __m256i upper[4], lower[4];
 #pragma GCC unroll 4
     for (int64_t x = 0; x < 4; ++x) {
-      const float* const at = in + x * part + half;
-      const __m256i a = load(at), b = load(at + 4 * part), c = load(at + 8 * part),
-                    d = load(at + 12 * part);
+      const float* const at = in + x * stride + half;
+      const __m256i a = load(at), b = load(at + 4 * stride), c = load(at + 8 * stride),
+                    d = load(at + 12 * stride);
       upper[x] = _mm256_add_epi32(a, _mm256_add_epi32(b, c));
       lower[x] = _mm256_sub_epi32(_mm256_sub_epi32(b, c), d);
     }
@@ -135,24 +135,25 @@ PFRT_AVX2 void transform_sums(const float* in, int64_t part, float* out, int64_t
   }
 }
 
-void multiply(const Plan& plan, int64_t part, int64_t panel, int64_t count, int64_t tiles,
+void multiply(const Plan& plan, int64_t element, int64_t panel, int64_t count, int64_t tiles,
               const float* pixels, const float* weights, float* sums) {
   static constexpr float kNothing[PanelMicrokernel::kMostPanels * kPanel] = {};
   PanelMicrokernel::Blocks p{};
   p.a_row = p.c_row = kPanel;
   p.depth = kPanel;
-  p.b_panel = kParts * plan.weights_part();
+  p.b_panel = kTileElements * plan.weights_stride();
   p.c_panel = plan.band_tiles() * kPanel;
-  const PanelMicrokernel::Parts parts = plan.microkernel->parts(tiles);
+  const PanelMicrokernel::RowBlocks row_blocks = plan.microkernel->row_blocks(tiles);
   constexpr int64_t kMost = kPass / kPanel;
   for (int64_t chunk = 0; chunk < plan.chunks; chunk += kMost) {
     p.chunks = p.chain = std::min(kMost, plan.chunks - chunk);
     p.offsets = plan.offsets.data() + chunk;
-    p.a = pixels + part * plan.pixels_part();
-    p.b = weights + (panel * kParts + part) * plan.weights_part() + chunk * kPanel * kPanel;
-    p.c = sums + part * plan.sums_part() + panel * p.c_panel;
+    p.a = pixels + element * plan.pixels_stride();
+    p.b = weights + (panel * kTileElements + element) * plan.weights_stride() +
+          chunk * kPanel * kPanel;
+    p.c = sums + element * plan.sums_stride() + panel * p.c_panel;
     p.start = chunk == 0 ? kNothing : nullptr;
-    plan.microkernel->run(parts, count, p);
+    plan.microkernel->run(row_blocks, count, p);
   }
 }
 
@@ -164,7 +165,7 @@ void put_out(const Run& run, const Plan& plan, int64_t image, int64_t panel, int
   const int64_t pitch = kOut * plan.tiles_x * kPanel, first = panel * kPanel;
   const float* const from = sums + (panel * plan.band_tiles() + y * plan.tiles_x) * kPanel;
   for (int64_t x = 0; x < plan.tiles_x; ++x)
-    transform_sums(from + x * kPanel, plan.sums_part(), scratch + kOut * x * kPanel, pitch);
+    transform_sums(from + x * kPanel, plan.sums_stride(), scratch + kOut * x * kPanel, pitch);
   const int64_t row = (top + y) * kOut;
   for (int64_t i = 0; i < std::min(kOut, height - row); ++i)
     put(run, {image * g.group_out + first, std::min(kPanel, g.group_out - first), (row + i) * width,
@@ -175,7 +176,7 @@ void run_band(const Run& run, const Plan& plan, int64_t image, int64_t top,
               const PutSums::Fn& put) {
   float* const lines = run.shared<float>();
   float *const pixels = lines + plan.pixels_at(), *const sums = lines + plan.sums_at();
-  run.parallel(plan.lines.parts(), [&](int64_t i, uint32_t) {
+  run.parallel(plan.lines.tasks(), [&](int64_t i, uint32_t) {
     plan.lines.fill(i, top * kOut, lines + plan.planes_at(), lines);
   });
   const int64_t rows = std::min(plan.band, plan.tiles_y - top), pitch = plan.lines.row_step();
@@ -185,12 +186,12 @@ void run_band(const Run& run, const Plan& plan, int64_t image, int64_t top,
         lines + plan.lines.offsets()[static_cast<size_t>(9 * chunk)] + kOut * y * pitch;
     float* to = pixels + (chunk * plan.band_tiles() + y * plan.tiles_x) * kPanel;
     for (int64_t x = 0; x < plan.tiles_x; ++x, from += kOut * kPanel, to += kPanel)
-      transform_pixels(from, pitch, to, plan.pixels_part());
+      transform_pixels(from, pitch, to, plan.pixels_stride());
   });
   const int64_t columns = ceil_div(plan.panels, plan.microkernel->panels());
   const float* const weights = run.packed<float>() + image % plan.geometry.groups * plan.panels *
-                                                         kParts * plan.weights_part();
-  run.parallel(kParts * columns, [&](int64_t i, uint32_t) {
+                                                         kTileElements * plan.weights_stride();
+  run.parallel(kTileElements * columns, [&](int64_t i, uint32_t) {
     if (run.stopped()) return;
     const int64_t panel = i % columns * plan.microkernel->panels();
     multiply(plan, i / columns, panel, std::min(plan.microkernel->panels(), plan.panels - panel),
@@ -211,11 +212,11 @@ void transform(const int32_t* in, int64_t step, int32_t* out, int64_t out_step) 
   out[3 * out_step] = 2 * c;
 }
 
-// The 16 parts of nine weights.
-void transform_weights(const int32_t* taps, int32_t* parts) {
+// The 16 tile elements of nine weights.
+void transform_weights(const int32_t* taps, int32_t* elements) {
   int32_t rows[3 * kSide];
   for (int64_t y = 0; y < 3; ++y) transform(taps + 3 * y, 1, rows + kSide * y, 1);
-  for (int64_t x = 0; x < kSide; ++x) transform(rows + x, kSide, parts + x, kSide);
+  for (int64_t x = 0; x < kSide; ++x) transform(rows + x, kSide, elements + x, kSide);
 }
 
 }  // namespace
@@ -231,28 +232,28 @@ bool int16_dot_winograd_takes(const SnapshotNode& node, const IntegerInputs& in)
 }
 
 PackedInput pack_int16_dot_winograd(int64_t groups, int64_t outs, int64_t pairs) {
-  const int64_t panels = ceil_div(outs, kPanel), part = ceil_div(pairs, kPanel) * kPanel * kPanel;
+  const int64_t panels = ceil_div(outs, kPanel), stride = ceil_div(pairs, kPanel) * kPanel * kPanel;
   PackedInput packed;
   packed.recipe = message("int16_dot_winograd/", groups, "/", outs, "x", pairs);
-  packed.bytes = static_cast<uint64_t>(groups * panels * kParts * part) * sizeof(uint32_t);
+  packed.bytes = static_cast<uint64_t>(groups * panels * kTileElements * stride) * sizeof(uint32_t);
   packed.pack = [=](const void* source, void* memory) {
     const auto* from = static_cast<const uint32_t*>(source);
     auto* const to = static_cast<uint32_t*>(memory);
-    std::fill_n(to, groups * panels * kParts * part, 0);
+    std::fill_n(to, groups * panels * kTileElements * stride, 0);
     for (int64_t g = 0; g < groups; ++g)
       for (int64_t o = 0; o < outs; ++o)
         for (int64_t p = 0; p < pairs; ++p, from += 9) {
-          int32_t taps[2][9], parts[2][kParts];
+          int32_t taps[2][9], elements[2][kTileElements];
           for (int64_t t = 0; t < 9; ++t) {
             taps[0][t] = static_cast<int16_t>(from[t] & 0xffff);
             taps[1][t] = static_cast<int16_t>(from[t] >> 16);
           }
-          for (const int64_t half : {0, 1}) transform_weights(taps[half], parts[half]);
+          for (const int64_t half : {0, 1}) transform_weights(taps[half], elements[half]);
           uint32_t* const column =
-              to + (g * panels + o / kPanel) * kParts * part + p * kPanel + o % kPanel;
-          for (int64_t i = 0; i < kParts; ++i)
-            column[i * part] = (static_cast<uint32_t>(parts[0][i]) & 0xffff) |
-                               static_cast<uint32_t>(parts[1][i]) << 16;
+              to + (g * panels + o / kPanel) * kTileElements * stride + p * kPanel + o % kPanel;
+          for (int64_t i = 0; i < kTileElements; ++i)
+            column[i * stride] = (static_cast<uint32_t>(elements[0][i]) & 0xffff) |
+                                 static_cast<uint32_t>(elements[1][i]) << 16;
         }
   };
   return packed;

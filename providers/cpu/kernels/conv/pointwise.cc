@@ -137,7 +137,7 @@ void run_task(const Run& run, const Plan& plan, const Task& task, float* scratch
   const int64_t at = (task.image * g.groups * g.group_out + channel) * pixels;
   float* const out = run.output<float>(0) + at;
   constexpr float kNone[kMostRows] = {};
-  const int64_t parts = ceil_div(task.rows, kMostRows);
+  const int64_t row_blocks = ceil_div(task.rows, kMostRows);
   const auto multiply = [&](int64_t row, int64_t rows, const Panel& panel, const float* b,
                             int64_t ldb) {
     const MicroFn fn = micro_of(rows, panel.vectors);
@@ -146,9 +146,9 @@ void run_task(const Run& run, const Plan& plan, const Task& task, float* scratch
       fn(std::min(plan.chain, depth - k), weights + row * depth + k, depth, b + k * ldb, ldb,
          k == 0 ? start : nullptr, out + row * pixels + panel.first, pixels);
   };
-  const auto each_part = [&](const auto& fn) {
-    for (int64_t i = 0, row = 0, rows; i < parts; ++i, row += rows) {
-      rows = (task.rows - row) / (parts - i);
+  const auto each_row_block = [&](const auto& fn) {
+    for (int64_t i = 0, row = 0, rows; i < row_blocks; ++i, row += rows) {
+      rows = (task.rows - row) / (row_blocks - i);
       fn(row, rows);
     }
   };
@@ -162,10 +162,11 @@ void run_task(const Run& run, const Plan& plan, const Task& task, float* scratch
   if (plan.packs) {
     each_panel([&](const Panel& panel) {
       pack(planes + panel.first, pixels, depth, panel.vectors * kLanes, scratch);
-      each_part([&](int64_t row, int64_t rows) { multiply(row, rows, panel, scratch, kPanel); });
+      each_row_block(
+          [&](int64_t row, int64_t rows) { multiply(row, rows, panel, scratch, kPanel); });
     });
   } else if (plan.pixels_stay) {
-    each_part([&](int64_t row, int64_t rows) {
+    each_row_block([&](int64_t row, int64_t rows) {
       const int64_t next = row + rows;
       fetch(weights + next * depth, std::min(kMostRows, task.rows - next) * depth);
       each_panel(
@@ -173,7 +174,7 @@ void run_task(const Run& run, const Plan& plan, const Task& task, float* scratch
     });
   } else {
     each_panel([&](const Panel& panel) {
-      each_part([&](int64_t row, int64_t rows) {
+      each_row_block([&](int64_t row, int64_t rows) {
         multiply(row, rows, panel, planes + panel.first, pixels);
       });
     });

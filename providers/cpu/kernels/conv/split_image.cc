@@ -126,10 +126,10 @@ int64_t SplitImage::row_elements() const {
   return ((positions_ - 1) * stride_x_ + taps_x_) * channels_;
 }
 
-bool SplitImage::fill(int64_t part, int64_t top, const float* image, uint8_t* out,
+bool SplitImage::fill(int64_t task, int64_t top, const float* image, uint8_t* out,
                       float* lines) const {
-  return order_.by_position ? fill_positions(part, top, image, out, lines)
-                            : fill_pixels(part % chunks_, part / chunks_, top, image, out);
+  return order_.by_position ? fill_positions(task, top, image, out, lines)
+                            : fill_pixels(task % chunks_, task / chunks_, top, image, out);
 }
 
 bool SplitImage::fill_pixels(int64_t chunk, int64_t group, int64_t top, const float* image,

@@ -44,12 +44,12 @@ class SplitImage {
   // Of a row of positions, roughly.
   static int64_t bytes_of_row(const Window& window, const KOrder& order, int64_t channels,
                               int terms);
-  // Parts that fill can be called for, each once, by any thread.
-  int64_t parts() const { return order_.by_position ? groups_ : chunks_ * groups_; }
+  // Tasks that fill can be called for, each once, by any thread.
+  int64_t tasks() const { return order_.by_position ? groups_ : chunks_ * groups_; }
   // What fill needs, in floats.
   int64_t line_elements() const;
   // The band for rows of positions from |top| on. False where numbers are too small for terms.
-  bool fill(int64_t part, int64_t top, const float* image, uint8_t* out, float* lines) const;
+  bool fill(int64_t task, int64_t top, const float* image, uint8_t* out, float* lines) const;
 
   // Positions are numbered along the padded rows: column x of row y of the band is
   // y * row_positions() + x. Blocks of 32 positions may begin at any of them.

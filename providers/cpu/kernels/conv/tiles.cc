@@ -61,9 +61,9 @@ struct Plan {
         has_bias(bias),
         chunks(static_cast<int64_t>(image.offsets().size())),
         channel_blocks(ceil_div(g.group_out, kBlock)) {
-    int64_t parts = ceil_div(band * image.row_positions(), kMostPositions);
-    parts = std::max(parts, std::min(ceil_div(kWantedTasks, channel_blocks), band / 2));
-    task_rows = ceil_div(band, std::max<int64_t>(parts, 1));
+    int64_t tasks = ceil_div(band * image.row_positions(), kMostPositions);
+    tasks = std::max(tasks, std::min(ceil_div(kWantedTasks, channel_blocks), band / 2));
+    task_rows = ceil_div(band, std::max<int64_t>(tasks, 1));
     sums_stride = ceil_div(task_rows * image.row_positions(), kBlock) * kBlock;
   }
 
@@ -306,7 +306,7 @@ Result<Kernel> make_conv_tiles_blocked(const SnapshotNode& node, Blocked sides) 
     return error(Code::kUNSUPPORTED, "tiles are not usable any more");
   kernel.flops = g.flops();
   kernel.scratch_bytes = plan->scratch_bytes();
-  const int64_t fit_bytes = ceil_div(plan->image.parts(), 64) * 64;
+  const int64_t fit_bytes = ceil_div(plan->image.tasks(), 64) * 64;
   kernel.shared_bytes = plan->image.bytes() + static_cast<uint64_t>(fit_bytes);
   kernel.run = [plan](const Run& run) -> pfrt_code {
     const ConvGeometry& geo = plan->geometry;
@@ -318,14 +318,14 @@ Result<Kernel> make_conv_tiles_blocked(const SnapshotNode& node, Blocked sides) 
       const float* const pixels =
           run.input<float>(0) + image * geo.group_in * geo.window.image_size();
       for (int64_t top = 0; top < height && !run.stopped(); top += plan->band) {
-        run.parallel(plan->image.parts(), [&](int64_t part, uint32_t worker) {
-          fit[part] = plan->image.fill(part, top, pixels, terms, run.scratch<float>(worker));
+        run.parallel(plan->image.tasks(), [&](int64_t task, uint32_t worker) {
+          fit[task] = plan->image.fill(task, top, pixels, terms, run.scratch<float>(worker));
         });
         const bool all_fit =
-            std::all_of(fit, fit + plan->image.parts(), [](uint8_t f) { return f; });
+            std::all_of(fit, fit + plan->image.tasks(), [](uint8_t f) { return f; });
         const int64_t end = std::min(top + plan->band, height);
-        const int64_t parts = ceil_div(end - top, plan->task_rows);
-        run.parallel(parts * plan->channel_blocks, [&](int64_t i, uint32_t worker) {
+        const int64_t tasks = ceil_div(end - top, plan->task_rows);
+        run.parallel(tasks * plan->channel_blocks, [&](int64_t i, uint32_t worker) {
           const int64_t first = i % plan->channel_blocks * kBlock;
           const int64_t y0 = top + i / plan->channel_blocks * plan->task_rows;
           const Task task{first,  std::min(kBlock, geo.group_out - first),

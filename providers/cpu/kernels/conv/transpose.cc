@@ -134,9 +134,9 @@ Result<Kernel> make_typed(const SnapshotNode& node, StoreFn<T> store) {
     const int64_t taps = geo.window.taps(), positions = geo.window.position_count();
     const int64_t blocks = (geo.group_out + plan->channels - 1) / plan->channels;
     const LoadFn<T> load = load_fn<T>(plan->dtype);
-    const int64_t parts = plan->apart ? plan->gemm.tiles() : 1;
-    run.parallel(geo.batch * geo.groups * blocks * parts, [&](int64_t task, uint32_t worker) {
-      const int64_t i = task / parts, image = i / blocks, group = image % geo.groups,
+    const int64_t tasks = plan->apart ? plan->gemm.tiles() : 1;
+    run.parallel(geo.batch * geo.groups * blocks * tasks, [&](int64_t task, uint32_t worker) {
+      const int64_t i = task / tasks, image = i / blocks, group = image % geo.groups,
                     first = i % blocks * plan->channels;
       const int64_t channels = std::min(plan->channels, geo.group_out - first);
       const int64_t out_start = (image * geo.group_out + first) * pixels;
@@ -153,7 +153,7 @@ Result<Kernel> make_typed(const SnapshotNode& node, StoreFn<T> store) {
                                      weight_row);
       const StridedSource<T> x(run.input(0), plan->dtype, image * geo.group_in * positions, 1,
                                positions);
-      const int64_t begin = plan->apart ? task % parts : 0;
+      const int64_t begin = plan->apart ? task % tasks : 0;
       const int64_t end = plan->apart ? begin + 1 : plan->gemm.tiles();
       for (int64_t t = begin; t < end; ++t) {
         GemmTile tile = plan->gemm.tile(t);

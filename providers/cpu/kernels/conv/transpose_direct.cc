@@ -104,7 +104,7 @@ void multiply(const Plan& plan, const Phase& phase, const Tile& t, const float* 
                       line_of(y) + p * plan.tile_elements() + i * ax.stride * kPanel);
     return;
   }
-  const PanelMicrokernel::Parts parts = plan.microkernel->parts(n);
+  const PanelMicrokernel::RowBlocks row_blocks = plan.microkernel->row_blocks(n);
   PanelMicrokernel::Blocks p{};
   p.a_row = plan.image.step();
   p.depth = phase.depth;
@@ -120,7 +120,7 @@ void multiply(const Plan& plan, const Phase& phase, const Tile& t, const float* 
     for (int64_t y = y0; y < y1; ++y) {
       p.a = lines + (y - t.top) * plan.image.row_step() + x0 * plan.image.step();
       p.c = line_of(y);
-      plan.microkernel->run(parts, t.panels, p);
+      plan.microkernel->run(row_blocks, t.panels, p);
     }
   }
 }
@@ -149,8 +149,8 @@ pfrt_code run_plan(const Run& run, const Plan& plan) {
   for (int64_t image = 0; image < g.batch * g.groups; ++image)
     for (int64_t top = 0; top < height && !run.stopped(); top += plan.band) {
       const float* const from = run.input<float>(0) + image * g.group_in * pixels;
-      run.parallel(plan.image.parts(), [&](int64_t part, uint32_t) {
-        plan.image.fill(part, top, from, run.shared<float>());
+      run.parallel(plan.image.tasks(), [&](int64_t task, uint32_t) {
+        plan.image.fill(task, top, from, run.shared<float>());
       });
       const int64_t rows = std::min(plan.band, height - top);
       run.parallel(ceil_div(rows, plan.tile_y) * across * columns, [&](int64_t i, uint32_t worker) {

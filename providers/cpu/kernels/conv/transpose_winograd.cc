@@ -22,11 +22,11 @@ namespace pfrt::cpu {
 namespace {
 
 constexpr int64_t kPanel = PanelMicrokernel::kPanel;
-constexpr int64_t kSide = 3, kOut = 2, kParts = kSide * kSide;  // of a tile of sites
-constexpr int64_t kChain = 16, kPass = 64;                      // k summed in a row, of a product
-constexpr int64_t kBandBytes = 1 << 20;                         // results do not depend on it
-constexpr int64_t kLeastTiles = 56;                             // weights are read once a band
-constexpr int64_t kLeastInputs = 128;                           // plain sums of fewer err less
+constexpr int64_t kSide = 3, kOut = 2, kTileElements = kSide * kSide;  // of a tile of sites
+constexpr int64_t kChain = 16, kPass = 64;  // k summed in a row, of a product
+constexpr int64_t kBandBytes = 1 << 20;     // results do not depend on it
+constexpr int64_t kLeastTiles = 56;         // weights are read once a band
+constexpr int64_t kLeastInputs = 128;       // plain sums of fewer err less
 constexpr int64_t kLeastOutputs = 16;
 constexpr int64_t kMostNumbers = 4 << 20;  // of weights, which take longer to read than they save
 
@@ -61,15 +61,15 @@ struct Plan {
   }
 
   int64_t band_tiles() const { return band * tiles_x; }
-  // Of one part, in elements: transformed pixels, sums, weights of a panel.
-  int64_t pixels_part() const { return chunks * band_tiles() * kPanel; }
-  int64_t sums_part() const { return columns * band_tiles() * kPanel; }
-  int64_t weights_part() const { return chunks * kPanel * kPanel; }
+  // From a tile element to the next: transformed pixels, sums, weights of a panel.
+  int64_t pixels_stride() const { return chunks * band_tiles() * kPanel; }
+  int64_t sums_stride() const { return columns * band_tiles() * kPanel; }
+  int64_t weights_stride() const { return chunks * kPanel * kPanel; }
   // Where things lie in the memory of the step, in elements.
   int64_t pixels_at() const { return static_cast<int64_t>((lines.bytes() + 63) / 64 * 16); }
-  int64_t sums_at() const { return pixels_at() + kParts * pixels_part(); }
+  int64_t sums_at() const { return pixels_at() + kTileElements * pixels_stride(); }
   uint64_t shared_bytes() const {
-    return static_cast<uint64_t>(sums_at() + kParts * sums_part()) * sizeof(float);
+    return static_cast<uint64_t>(sums_at() + kTileElements * sums_stride()) * sizeof(float);
   }
   // Of the output of a row of tiles.
   int64_t out_row() const { return kOut * tiles_x * phases.x.stride * kPanel; }
@@ -79,7 +79,7 @@ struct Plan {
 
  private:
   int64_t band_rows() const {
-    const int64_t tile_bytes = kParts * (chunks + columns) * kPanel * 4;
+    const int64_t tile_bytes = kTileElements * (chunks + columns) * kPanel * 4;
     const int64_t tiles = std::max(kBandBytes / tile_bytes, kLeastTiles);
     return ceil_div(tiles_y, ceil_div(tiles_y, std::max<int64_t>(1, tiles / tiles_x)));
   }
@@ -97,8 +97,8 @@ PFRT_AVX2_FMA inline Three input_line(__m256 a, __m256 b, __m256 c) {
   return {{_mm256_sub_ps(a, b), b, _mm256_sub_ps(c, b)}};
 }
 
-// 3 x 3 pixels of 16 channels, |row| apart, to the 9 parts, |part| apart.
-PFRT_AVX2_FMA void transform_pixels(const float* in, int64_t row, float* out, int64_t part) {
+// 3 x 3 pixels of 16 channels, |row| apart, to the 9 elements of a tile, |stride| apart.
+PFRT_AVX2_FMA void transform_pixels(const float* in, int64_t row, float* out, int64_t stride) {
   for (int64_t half = 0; half < kPanel; half += 8) {
     Three columns[kSide];
 #pragma GCC unroll 3
@@ -112,24 +112,25 @@ PFRT_AVX2_FMA void transform_pixels(const float* in, int64_t row, float* out, in
       const Three line = input_line(columns[0].v[y], columns[1].v[y], columns[2].v[y]);
 #pragma GCC unroll 3
       for (int64_t x = 0; x < kSide; ++x)
-        _mm256_storeu_ps(out + (kSide * y + x) * part + half, line.v[x]);
+        _mm256_storeu_ps(out + (kSide * y + x) * stride + half, line.v[x]);
     }
   }
 }
 
-// The 9 parts of a tile's sums to 2 x 2 sites of 16 channels, |row| and |step| apart. False where
-// one is not finite: of infinite pixels plain sums may be infinite where differences are nothing.
-PFRT_AVX2_FMA bool transform_sums(const float* in, int64_t part, const float* bias, float* out,
+// The 9 elements of a tile of sums to 2 x 2 sites of 16 channels, |row| and |step| apart. False
+// where one is not finite: of infinite pixels plain sums may be infinite where differences are
+// nothing.
+PFRT_AVX2_FMA bool transform_sums(const float* in, int64_t stride, const float* bias, float* out,
                                   int64_t row, int64_t step) {
   __m256 nothing = _mm256_setzero_ps();
   for (int64_t half = 0; half < kPanel; half += 8) {
     __m256 upper[kSide], lower[kSide];
 #pragma GCC unroll 3
     for (int64_t x = 0; x < kSide; ++x) {
-      const float* const at = in + x * part + half;
-      const __m256 middle = _mm256_loadu_ps(at + kSide * part);
+      const float* const at = in + x * stride + half;
+      const __m256 middle = _mm256_loadu_ps(at + kSide * stride);
       upper[x] = _mm256_add_ps(_mm256_loadu_ps(at), middle);
-      lower[x] = _mm256_add_ps(middle, _mm256_loadu_ps(at + 2 * kSide * part));
+      lower[x] = _mm256_add_ps(middle, _mm256_loadu_ps(at + 2 * kSide * stride));
     }
     const __m256 add = _mm256_loadu_ps(bias + half);
 #pragma GCC unroll 2
@@ -146,26 +147,27 @@ PFRT_AVX2_FMA bool transform_sums(const float* in, int64_t part, const float* bi
   return _mm256_movemask_ps(_mm256_cmp_ps(nothing, nothing, _CMP_UNORD_Q)) == 0;
 }
 
-void multiply(const Plan& plan, int64_t part, int64_t column, int64_t count, int64_t tiles,
+void multiply(const Plan& plan, int64_t element, int64_t column, int64_t count, int64_t tiles,
               const float* pixels, const float* weights, float* sums) {
   static constexpr float kNothing[PanelMicrokernel::kMostPanels * kPanel] = {};
   PanelMicrokernel::Blocks p{};
   p.a_row = p.c_row = kPanel;
   p.depth = kChain;
   p.chain = 1;
-  p.b_panel = kParts * plan.weights_part();
+  p.b_panel = kTileElements * plan.weights_stride();
   p.c_panel = plan.band_tiles() * kPanel;
-  const PanelMicrokernel::Parts parts = plan.microkernel->parts(tiles);
+  const PanelMicrokernel::RowBlocks row_blocks = plan.microkernel->row_blocks(tiles);
   const auto chunks = static_cast<int64_t>(plan.offsets.size());
   constexpr int64_t kMost = kPass / kChain;
   for (int64_t chunk = 0; chunk < chunks; chunk += kMost) {
     p.chunks = std::min(kMost, chunks - chunk);
     p.offsets = plan.offsets.data() + chunk;
-    p.a = pixels + part * plan.pixels_part();
-    p.b = weights + (column * kParts + part) * plan.weights_part() + chunk * kChain * kPanel;
-    p.c = sums + part * plan.sums_part() + column * p.c_panel;
+    p.a = pixels + element * plan.pixels_stride();
+    p.b = weights + (column * kTileElements + element) * plan.weights_stride() +
+          chunk * kChain * kPanel;
+    p.c = sums + element * plan.sums_stride() + column * p.c_panel;
     p.start = chunk == 0 ? kNothing : nullptr;
-    plan.microkernel->run(parts, count, p);
+    plan.microkernel->run(row_blocks, count, p);
   }
 }
 
@@ -209,7 +211,7 @@ void put_out(const Run& run, const Plan& plan, int64_t image, int64_t panel, int
       const float* from = sums + (column * plan.band_tiles() + y * plan.tiles_x) * kPanel;
       for (int64_t x = 0; x < plan.tiles_x; ++x, from += kPanel) {
         float* const to = scratch + fy * row + (kOut * x * sx + fx) * kPanel;
-        if (transform_sums(from, plan.sums_part(), bias, to, sy * row, sx * kPanel)) continue;
+        if (transform_sums(from, plan.sums_stride(), bias, to, sy * row, sx * kPanel)) continue;
         for (int64_t i = 0; i < kOut * kOut; ++i)
           plain_site(run, plan, image, first, count, bias,
                      {(top + y) * kOut + i / kOut, x * kOut + i % kOut}, {fy, fx},
@@ -229,7 +231,7 @@ void run_band(const Run& run, const Plan& plan, int64_t image, int64_t top) {
   float *const pixels = lines + plan.pixels_at(), *const sums = lines + plan.sums_at();
   const float* const in =
       run.input<float>(0) + image * g.group_in * plan.phases.y.in * plan.phases.x.in;
-  run.parallel(plan.lines.parts(),
+  run.parallel(plan.lines.tasks(),
                [&](int64_t i, uint32_t) { plan.lines.fill(i, top * kOut, in, lines); });
   const int64_t rows = std::min(plan.band, plan.tiles_y - top), pitch = plan.lines.row_step();
   run.parallel(plan.chunks * rows, [&](int64_t i, uint32_t) {
@@ -238,12 +240,12 @@ void run_band(const Run& run, const Plan& plan, int64_t image, int64_t top) {
         lines + plan.lines.offsets()[static_cast<size_t>(4 * chunk)] + kOut * y * pitch;
     float* to = pixels + (chunk * plan.band_tiles() + y * plan.tiles_x) * kPanel;
     for (int64_t x = 0; x < plan.tiles_x; ++x, from += kOut * kPanel, to += kPanel)
-      transform_pixels(from, pitch, to, plan.pixels_part());
+      transform_pixels(from, pitch, to, plan.pixels_stride());
   });
   const int64_t columns = ceil_div(plan.columns, plan.microkernel->panels());
   const float* const weights =
-      run.packed<float>() + image % g.groups * plan.columns * kParts * plan.weights_part();
-  run.parallel(kParts * columns, [&](int64_t i, uint32_t) {
+      run.packed<float>() + image % g.groups * plan.columns * kTileElements * plan.weights_stride();
+  run.parallel(kTileElements * columns, [&](int64_t i, uint32_t) {
     if (run.stopped()) return;
     const int64_t column = i % columns * plan.microkernel->panels();
     multiply(plan, i / columns, column, std::min(plan.microkernel->panels(), plan.columns - column),
@@ -275,7 +277,7 @@ std::string refuse_conv_transpose_winograd(const KernelRequest& node) {
   const int64_t channels = weights[0] / node.attr_int("group", 1);
   if (channels < kLeastInputs || weights[1] < kLeastOutputs)
     return message("tiles are for many channels, not ", channels, " to ", weights[1]);
-  if (SnapshotNode::elements(weights) > kMostNumbers / kParts * kOut * kOut)
+  if (SnapshotNode::elements(weights) > kMostNumbers / kTileElements * kOut * kOut)
     return "so many transformed weights take longer to read than they save";
   return "";
 }
@@ -284,8 +286,8 @@ std::optional<PackedInput> pack_conv_transpose_winograd(const SnapshotNode& node
   const auto dims = node.input_dims(1), strides = node.attr_ints("strides");
   const int64_t groups = node.attr_int("group", 1), channels = dims[0] / groups, outs = dims[1];
   const int64_t sy = strides[0], sx = strides[1], panels = ceil_div(outs, kPanel);
-  const int64_t part = ceil_div(channels, kPanel) * kPanel * kPanel;
-  const int64_t all = panels * sy * sx * kParts * part;  // of a group
+  const int64_t stride = ceil_div(channels, kPanel) * kPanel * kPanel;
+  const int64_t all = panels * sy * sx * kTileElements * stride;  // of a group
   PackedInput packed;
   packed.input = 1;
   packed.recipe = message("phase_winograd/", groups, "/", outs, "x", channels, "/", sy, "x", sx);
@@ -300,16 +302,16 @@ std::optional<PackedInput> pack_conv_transpose_winograd(const SnapshotNode& node
           for (int64_t phase = 0; phase < sy * sx; ++phase) {
             // The tap that lies farther on sees the pixel farther back, which comes first.
             const float* const taps = from + phase / sx * 2 * sx + phase % sx;
-            double rows[2][kSide], parts[kSide];
+            double rows[2][kSide], elements[kSide];
             for (const int64_t y : {0, 1})
               transform(static_cast<double>(taps[(1 - y) * 2 * sx * sy + sx]),
                         static_cast<double>(taps[(1 - y) * 2 * sx * sy]), rows[y]);
-            float* const column =
-                to + ((phase * panels + o / kPanel) * kParts) * part + c * kPanel + o % kPanel;
+            float* const column = to + ((phase * panels + o / kPanel) * kTileElements) * stride +
+                                  c * kPanel + o % kPanel;
             for (int64_t x = 0; x < kSide; ++x) {
-              transform(rows[0][x], rows[1][x], parts);
+              transform(rows[0][x], rows[1][x], elements);
               for (int64_t y = 0; y < kSide; ++y)
-                column[(kSide * y + x) * part] = static_cast<float>(parts[y]);
+                column[(kSide * y + x) * stride] = static_cast<float>(elements[y]);
             }
           }
   };

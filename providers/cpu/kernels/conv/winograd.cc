@@ -24,11 +24,11 @@ namespace pfrt::cpu {
 namespace {
 
 constexpr int64_t kPanel = PanelMicrokernel::kPanel;
-constexpr int64_t kSide = 4, kOut = 2, kParts = kSide * kSide;  // of a tile
-constexpr int64_t kPass = 64;                                   // k of a product, several chains
-constexpr int64_t kBandBytes = 1 << 20;                         // results do not depend on it
-constexpr int64_t kLeastTiles = 56;                             // weights are read once a band
-constexpr int64_t kLeastInputs = 32, kLeastOutputs = 24;        // transforms cost the same for few
+constexpr int64_t kSide = 4, kOut = 2, kTileElements = kSide * kSide;  // of a tile
+constexpr int64_t kPass = 64;                             // k of a product, several chains
+constexpr int64_t kBandBytes = 1 << 20;                   // results do not depend on it
+constexpr int64_t kLeastTiles = 56;                       // weights are read once a band
+constexpr int64_t kLeastInputs = 32, kLeastOutputs = 24;  // transforms cost the same for few
 
 struct Plan {
   ConvGeometry geometry;
@@ -62,29 +62,30 @@ struct Plan {
   }
 
   int64_t band_tiles() const { return band * tiles_x; }
-  // Of one part, in elements: transformed pixels, sums.
-  int64_t pixels_part() const { return apart(chunks); }
-  int64_t sums_part() const { return apart(panels); }
+  // From a tile element to the next: transformed pixels, sums.
+  int64_t pixels_stride() const { return apart(chunks); }
+  int64_t sums_stride() const { return apart(panels); }
   // Of a panel that are computed: half of them where the rest are none.
   int64_t columns(int64_t panel) const {
     return microkernel->half_rows() > 0 && geometry.group_out - panel * kPanel <= kPanel / 2
                ? kPanel / 2
                : kPanel;
   }
-  int64_t weights_part() const { return chunks * kPanel * kPanel; }  // of a panel
+  int64_t weights_stride() const { return chunks * kPanel * kPanel; }  // of a panel
   uint64_t lines_bytes() const { return blocked.input ? 0 : (lines.bytes() + 63) / 64 * 64; }
   uint64_t bytes() const {
-    return lines_bytes() + static_cast<uint64_t>(kParts * (pixels_part() + sums_part()) * 4);
+    return lines_bytes() +
+           static_cast<uint64_t>(kTileElements * (pixels_stride() + sums_stride()) * 4);
   }
 
  private:
-  // A transform goes over all parts at once: an odd number of cache lines keeps them in sets of
-  // their own.
+  // A transform writes all tile elements at once: an odd number of cache lines keeps them in sets
+  // of their own.
   int64_t apart(int64_t blocks) const { return (blocks * band_tiles() | 1) * kPanel; }
   // Transforms weigh more where there is less to add up.
   static int64_t chain_of(int64_t channels) { return channels <= 128 ? 8 : 16; }
   int64_t band_rows(int64_t bytes) const {
-    const int64_t tile_bytes = kParts * (chunks + panels) * kPanel * 4;
+    const int64_t tile_bytes = kTileElements * (chunks + panels) * kPanel * 4;
     const int64_t tiles = std::max(bytes / tile_bytes, kLeastTiles);
     const int64_t rows = std::max<int64_t>(1, tiles / tiles_x);
     return ceil_div(tiles_y, ceil_div(tiles_y, rows));
@@ -96,10 +97,10 @@ struct Plan {
 };
 
 // The sums, or differences, of two rows of four pixels of 8 channels, transformed along the row: to
-// four parts.
+// four elements.
 template <bool kAdd>
 PFRT_AVX2_FMA inline void transform_line(const float* upper, const float* lower, float* out,
-                                         int64_t part) {
+                                         int64_t stride) {
   __m256 v[4];
 #pragma GCC unroll 4
   for (int64_t x = 0; x < 4; ++x) {
@@ -108,21 +109,21 @@ PFRT_AVX2_FMA inline void transform_line(const float* upper, const float* lower,
     v[x] = kAdd ? _mm256_add_ps(above, below) : _mm256_sub_ps(above, below);
   }
   _mm256_storeu_ps(out, _mm256_sub_ps(v[0], v[2]));
-  _mm256_storeu_ps(out + part, _mm256_add_ps(v[1], v[2]));
-  _mm256_storeu_ps(out + 2 * part, _mm256_sub_ps(v[2], v[1]));
-  _mm256_storeu_ps(out + 3 * part, _mm256_sub_ps(v[1], v[3]));
+  _mm256_storeu_ps(out + stride, _mm256_add_ps(v[1], v[2]));
+  _mm256_storeu_ps(out + 2 * stride, _mm256_sub_ps(v[2], v[1]));
+  _mm256_storeu_ps(out + 3 * stride, _mm256_sub_ps(v[1], v[3]));
 }
 
-// 4 x 4 pixels of 16 channels, |row| apart, to the 16 parts, |part| apart.
-PFRT_AVX2_FMA void transform_pixels(const float* in, int64_t row, float* out, int64_t part) {
+// 4 x 4 pixels of 16 channels, |row| apart, to the 16 elements of a tile, |stride| apart.
+PFRT_AVX2_FMA void transform_pixels(const float* in, int64_t row, float* out, int64_t stride) {
   for (int64_t half = 0; half < kPanel; half += 8) {
-    // Row by row of the parts: all 16 of them do not fit the registers.
+    // Row by row of the tile: all 16 elements do not fit the registers.
     const float *const a = in + half, *const b = a + row, *const c = b + row, *const d = c + row;
     float* to = out + half;
-    transform_line<false>(a, c, to, part);
-    transform_line<true>(b, c, to += 4 * part, part);
-    transform_line<false>(c, b, to += 4 * part, part);
-    transform_line<false>(b, d, to += 4 * part, part);
+    transform_line<false>(a, c, to, stride);
+    transform_line<true>(b, c, to += 4 * stride, stride);
+    transform_line<false>(c, b, to += 4 * stride, stride);
+    transform_line<false>(b, d, to += 4 * stride, stride);
   }
 }
 
@@ -137,26 +138,27 @@ PFRT_AVX2_FMA inline float greatest(__m256 x) {
   return _mm_cvtss_f32(most);
 }
 
-// The 16 parts of a tile's sums to 2 x 2 positions of |columns| channels, |row| apart. False where
-// they are not to be trusted: not finite, or large, and at some position so small beside the parts
-// that these came from pixels which it does not see, and left it nothing but roundings. Of ordinary
-// numbers those are too small to tell, and a position that sees zeros alone is nothing strange.
-PFRT_AVX2_FMA bool transform_sums(const float* in, int64_t part, int64_t columns, const float* bias,
-                                  float* out, int64_t row) {
+// The 16 elements of a tile of sums to 2 x 2 positions of |columns| channels, |row| apart. False
+// where they are not to be trusted: not finite, or large, and at some position so small beside the
+// elements that these came from pixels which it does not see, and left it nothing but roundings. Of
+// ordinary numbers those are too small to tell, and a position that sees zeros alone is nothing
+// strange.
+PFRT_AVX2_FMA bool transform_sums(const float* in, int64_t stride, int64_t columns,
+                                  const float* bias, float* out, int64_t row) {
   constexpr float kRange = 4096, kLarge = 65536;
-  __m256 nothing = _mm256_setzero_ps(), parts = nothing;
+  __m256 nothing = _mm256_setzero_ps(), elements = nothing;
   __m256 sizes[kOut * kOut] = {nothing, nothing, nothing, nothing};
   for (int64_t half = 0; half < columns; half += 8) {
     __m256 upper[4], lower[4];
 #pragma GCC unroll 4
     for (int64_t x = 0; x < 4; ++x) {
-      const float* const at = in + x * part + half;
-      const __m256 a = _mm256_loadu_ps(at), b = _mm256_loadu_ps(at + 4 * part),
-                   c = _mm256_loadu_ps(at + 8 * part), d = _mm256_loadu_ps(at + 12 * part);
+      const float* const at = in + x * stride + half;
+      const __m256 a = _mm256_loadu_ps(at), b = _mm256_loadu_ps(at + 4 * stride),
+                   c = _mm256_loadu_ps(at + 8 * stride), d = _mm256_loadu_ps(at + 12 * stride);
       upper[x] = _mm256_add_ps(a, _mm256_add_ps(b, c));
       lower[x] = _mm256_sub_ps(_mm256_sub_ps(b, c), d);
-      parts = _mm256_max_ps(parts, _mm256_max_ps(_mm256_max_ps(magnitude(a), magnitude(b)),
-                                                 _mm256_max_ps(magnitude(c), magnitude(d))));
+      elements = _mm256_max_ps(elements, _mm256_max_ps(_mm256_max_ps(magnitude(a), magnitude(b)),
+                                                       _mm256_max_ps(magnitude(c), magnitude(d))));
     }
     const __m256 add = _mm256_loadu_ps(bias + half);
 #pragma GCC unroll 2
@@ -174,7 +176,7 @@ PFRT_AVX2_FMA bool transform_sums(const float* in, int64_t part, int64_t columns
     }
   }
   if (_mm256_movemask_ps(_mm256_cmp_ps(nothing, nothing, _CMP_UNORD_Q)) != 0) return false;
-  const float most = greatest(parts), least = most / kRange;
+  const float most = greatest(elements), least = most / kRange;
   if (most <= kLarge) return true;
   return greatest(sizes[0]) >= least && greatest(sizes[1]) >= least &&
          greatest(sizes[2]) >= least && greatest(sizes[3]) >= least;
@@ -184,14 +186,14 @@ PFRT_AVX2_FMA bool transform_sums(const float* in, int64_t part, int64_t columns
 void transform_row(const Plan& plan, int64_t top, int64_t y, int64_t chunk, const float* image,
                    float* out) {
   const Window& w = plan.geometry.window;
-  const int64_t part = plan.pixels_part();
+  const int64_t stride = plan.pixels_stride();
   float* to = out + (chunk * plan.band_tiles() + y * plan.tiles_x) * kPanel;
   if (!plan.blocked.input) {
     const int64_t pitch = plan.lines.row_step();
     const float* from =
         image + plan.lines.offsets()[static_cast<size_t>(9 * chunk)] + kOut * y * pitch;
     for (int64_t x = 0; x < plan.tiles_x; ++x, from += kOut * kPanel, to += kPanel)
-      transform_pixels(from, pitch, to, part);
+      transform_pixels(from, pitch, to, stride);
     return;
   }
   const int64_t height = w.image[0], width = w.image[1], pitch = width * kPanel;
@@ -200,7 +202,7 @@ void transform_row(const Plan& plan, int64_t top, int64_t y, int64_t chunk, cons
   for (int64_t x = 0; x < plan.tiles_x; ++x, to += kPanel) {
     const int64_t column = x * kOut - w.pads[1];
     if (row >= 0 && row + kSide <= height && column >= 0 && column + kSide <= width) {
-      transform_pixels(block + row * pitch + column * kPanel, pitch, to, part);
+      transform_pixels(block + row * pitch + column * kPanel, pitch, to, stride);
       continue;
     }
     alignas(64) float pixels[kSide * kSide * kPanel] = {};
@@ -209,36 +211,37 @@ void transform_row(const Plan& plan, int64_t top, int64_t y, int64_t chunk, cons
          ++i)
       std::copy_n(block + i * pitch + begin * kPanel, (end - begin) * kPanel,
                   pixels + ((i - row) * kSide + begin - column) * kPanel);
-    transform_pixels(pixels, kSide * kPanel, to, part);
+    transform_pixels(pixels, kSide * kPanel, to, stride);
   }
 }
 
-// A part's sums for |count| panels from |panel| on.
-void multiply(const Plan& plan, int64_t part, int64_t panel, int64_t count, int64_t tiles,
+// The sums of a tile element for |count| panels from |panel| on.
+void multiply(const Plan& plan, int64_t element, int64_t panel, int64_t count, int64_t tiles,
               const float* pixels, const float* weights, float* sums) {
   static constexpr float kNothing[PanelMicrokernel::kMostPanels * kPanel] = {};
   PanelMicrokernel::Blocks p{};
   p.a_row = p.c_row = kPanel;
   p.depth = plan.chain;
   p.chain = 1;
-  p.b_panel = kParts * plan.weights_part();
+  p.b_panel = kTileElements * plan.weights_stride();
   p.c_panel = plan.band_tiles() * kPanel;
   const bool half = count == 1 && plan.columns(panel) < kPanel;
-  const PanelMicrokernel::Parts parts = PanelMicrokernel::parts(
+  const PanelMicrokernel::RowBlocks row_blocks = PanelMicrokernel::row_blocks(
       tiles, half ? plan.microkernel->half_rows() : plan.microkernel->rows());
   const auto chunks = static_cast<int64_t>(plan.offsets.size());
   const int64_t most = kPass / plan.chain;
   for (int64_t chunk = 0; chunk < chunks; chunk += most) {
     p.chunks = std::min(most, chunks - chunk);
     p.offsets = plan.offsets.data() + chunk;
-    p.a = pixels + part * plan.pixels_part();
-    p.b = weights + (panel * kParts + part) * plan.weights_part() + chunk * plan.chain * kPanel;
-    p.c = sums + part * plan.sums_part() + panel * p.c_panel;
+    p.a = pixels + element * plan.pixels_stride();
+    p.b = weights + (panel * kTileElements + element) * plan.weights_stride() +
+          chunk * plan.chain * kPanel;
+    p.c = sums + element * plan.sums_stride() + panel * p.c_panel;
     p.start = chunk == 0 ? kNothing : nullptr;
     if (half)
-      plan.microkernel->run_half(parts, p);
+      plan.microkernel->run_half(row_blocks, p);
     else
-      plan.microkernel->run(parts, count, p);
+      plan.microkernel->run(row_blocks, count, p);
   }
 }
 
@@ -304,7 +307,7 @@ struct Tiles {
   void transform(const float* sums, int64_t row, int64_t column, int64_t n, float* out,
                  int64_t pitch) const {
     for (int64_t i = 0; i < n; ++i, sums += kPanel, column += kOut, out += kOut * kPanel)
-      if (!transform_sums(sums, plan->sums_part(), plan->columns(panel), bias, out, pitch))
+      if (!transform_sums(sums, plan->sums_stride(), plan->columns(panel), bias, out, pitch))
         plain(row, column, out, pitch);
   }
   void plain(int64_t row, int64_t column, float* out, int64_t pitch) const {
@@ -352,10 +355,10 @@ void run_band(const Run& run, const Plan& plan, int64_t image, int64_t top) {
   uint8_t* const shared = run.shared<uint8_t>();
   float* const lines = reinterpret_cast<float*>(shared);
   float* const pixels = reinterpret_cast<float*>(shared + plan.lines_bytes());
-  float* const sums = pixels + kParts * plan.pixels_part();
+  float* const sums = pixels + kTileElements * plan.pixels_stride();
   const float* const in = run.input<float>(0) + image * g.group_in * g.window.image_size();
   if (!plan.blocked.input)
-    run.parallel(plan.lines.parts(),
+    run.parallel(plan.lines.tasks(),
                  [&](int64_t i, uint32_t) { plan.lines.fill(i, top * kOut, in, lines); });
   const int64_t rows = std::min(plan.band, plan.tiles_y - top);
   run.parallel(plan.chunks * rows, [&](int64_t i, uint32_t) {
@@ -363,8 +366,8 @@ void run_band(const Run& run, const Plan& plan, int64_t image, int64_t top) {
   });
   const int64_t columns = ceil_div(plan.panels, plan.microkernel->panels());
   const float* const weights =
-      run.packed<float>() + image % g.groups * plan.panels * kParts * plan.weights_part();
-  run.parallel(kParts * columns, [&](int64_t i, uint32_t) {
+      run.packed<float>() + image % g.groups * plan.panels * kTileElements * plan.weights_stride();
+  run.parallel(kTileElements * columns, [&](int64_t i, uint32_t) {
     if (run.stopped()) return;
     const int64_t panel = i % columns * plan.microkernel->panels();
     multiply(plan, i / columns, panel, std::min(plan.microkernel->panels(), plan.panels - panel),
@@ -372,10 +375,10 @@ void run_band(const Run& run, const Plan& plan, int64_t image, int64_t top) {
   });
   if (run.stopped()) return;
   const int64_t together = std::clamp<int64_t>(64 / plan.tiles_x, 1, rows);
-  const int64_t parts = ceil_div(rows, together);
-  run.parallel(plan.panels * parts, [&](int64_t i, uint32_t) {
-    const int64_t begin = i % parts * together;
-    put_out(run, plan, image, i / parts, top, begin, std::min(begin + together, rows), sums);
+  const int64_t tasks = ceil_div(rows, together);
+  run.parallel(plan.panels * tasks, [&](int64_t i, uint32_t) {
+    const int64_t begin = i % tasks * together;
+    put_out(run, plan, image, i / tasks, top, begin, std::min(begin + together, rows), sums);
   });
 }
 
@@ -422,9 +425,9 @@ PFRT_AVX2_FMA inline Taps tap_line(__m256d a, __m256d b, __m256d c) {
            _mm256_mul_pd(_mm256_add_pd(_mm256_sub_pd(a, b), c), half), c}};
 }
 
-// The 3 x 3 weights of one input channel, a line of outputs each, transformed: part p to
-// to[p * part].
-PFRT_AVX2_FMA void transform_weights(const float* taps, float* to, int64_t part) {
+// The 3 x 3 weights of one input channel, a line of outputs each, transformed: element p to to[p *
+// stride].
+PFRT_AVX2_FMA void transform_weights(const float* taps, float* to, int64_t stride) {
   for (int64_t o = 0; o < kPanel; o += 4) {
     Taps lines[3];
 #pragma GCC unroll 3
@@ -437,7 +440,7 @@ PFRT_AVX2_FMA void transform_weights(const float* taps, float* to, int64_t part)
       const Taps column = tap_line(lines[0].v[x], lines[1].v[x], lines[2].v[x]);
 #pragma GCC unroll 4
       for (int64_t y = 0; y < kSide; ++y)
-        _mm_storeu_ps(to + (kSide * y + x) * part + o, _mm256_cvtpd_ps(column.v[y]));
+        _mm_storeu_ps(to + (kSide * y + x) * stride + o, _mm256_cvtpd_ps(column.v[y]));
     }
   }
 }
@@ -470,28 +473,29 @@ std::string refuse_conv_winograd(const KernelRequest& node) {
 std::optional<PackedInput> pack_conv_winograd(const SnapshotNode& node) {
   const auto dims = node.input_dims(1);
   const int64_t groups = node.attr_int("group", 1), out = dims[0] / groups, channels = dims[1];
-  const int64_t panels = ceil_div(out, kPanel), part = ceil_div(channels, kPanel) * kPanel * kPanel;
+  const int64_t panels = ceil_div(out, kPanel),
+                stride = ceil_div(channels, kPanel) * kPanel * kPanel;
   PackedInput packed;
   packed.input = 1;
   packed.recipe = message("conv_winograd/", groups, "/", out, "x", channels);
-  packed.bytes = static_cast<uint64_t>(groups * panels * kParts * part) * sizeof(float);
+  packed.bytes = static_cast<uint64_t>(groups * panels * kTileElements * stride) * sizeof(float);
   packed.pack = [=](const void* source, void* memory) {
     const float* from = static_cast<const float*>(source);
     float* to = static_cast<float*>(memory);
     constexpr int64_t kBlock = 8;  // channels at a time
     for (int64_t g = 0; g < groups; ++g)
-      for (int64_t p = 0; p < panels; ++p, to += kParts * part) {
+      for (int64_t p = 0; p < panels; ++p, to += kTileElements * stride) {
         const int64_t outs = std::min(kPanel, out - p * kPanel);
-        if (channels % kPanel != 0) std::fill_n(to, kParts * part, 0.0f);
-        alignas(64) float taps[9 * kBlock * kPanel] = {}, made[kParts * kBlock * kPanel];
+        if (channels % kPanel != 0) std::fill_n(to, kTileElements * stride, 0.0f);
+        alignas(64) float taps[9 * kBlock * kPanel] = {}, made[kTileElements * kBlock * kPanel];
         for (int64_t c = 0; c < channels; c += kBlock) {
           const int64_t n = std::min(kBlock, channels - c);
           transpose(from + 9 * c, 9 * channels, outs, 9 * n, taps, kPanel);
           for (int64_t i = 0; i < n; ++i)
             transform_weights(taps + 9 * i * kPanel, made + i * kPanel, kBlock * kPanel);
-          // Parts may share sets of the cache: a part's lines follow each other.
-          for (int64_t q = 0; q < kParts; ++q)
-            std::copy_n(made + q * kBlock * kPanel, n * kPanel, to + q * part + c * kPanel);
+          // Elements may share sets of the cache: lines of one element follow each other.
+          for (int64_t q = 0; q < kTileElements; ++q)
+            std::copy_n(made + q * kBlock * kPanel, n * kPanel, to + q * stride + c * kPanel);
         }
         from += 9 * channels * outs;
       }

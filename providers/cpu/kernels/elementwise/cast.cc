@@ -3,8 +3,8 @@
 #include <cstring>
 
 #include "providers/cpu/kernels/elementwise/elementwise.h"
+#include "providers/cpu/row/complex.h"
 #include "providers/cpu/row/convert.h"
-#include "providers/cpu/row/parts.h"
 #include "providers/cpu/row/signature.h"
 
 namespace pfrt::cpu {
@@ -67,22 +67,23 @@ Kernel copy_kernel(pfrt_dtype dtype, int64_t elements) {
 Kernel complex_kernel(pfrt_dtype from, pfrt_dtype to, int64_t elements) {
   Kernel kernel;
   kernel.run = [=](const Run& run) {
-    const pfrt_dtype from_part = part_dtype(from), to_part = part_dtype(to);
-    const int64_t from_parts = parts_of(from), to_parts = parts_of(to);
+    const pfrt_dtype from_component = component_dtype(from), to_component = component_dtype(to);
+    const int64_t from_components = components_of(from), to_components = components_of(to);
     run.blocks(elements, kTask, [&](int64_t begin, int64_t end) {
       double number[2 * kBlock], out[2 * kBlock];
       for (int64_t i = begin; i < end; i += kBlock) {
         const int64_t n = std::min(kBlock, end - i);
-        load_block(from_part, element(from_part, run.input(0), i * from_parts), n * from_parts,
-                   number);
+        load_block(from_component, element(from_component, run.input(0), i * from_components),
+                   n * from_components, number);
         for (int64_t k = 0; k < n; ++k) {
-          out[k * to_parts] = number[k * from_parts];
-          if (to_parts == 2)
-            out[k * 2 + 1] = from_parts == 2 ? number[k * 2 + 1] : 0;
+          out[k * to_components] = number[k * from_components];
+          if (to_components == 2)
+            out[k * 2 + 1] = from_components == 2 ? number[k * 2 + 1] : 0;
           else if (to == PFRT_DTYPE_BOOL && number[k * 2] == 0)
             out[k] = number[k * 2 + 1];
         }
-        store_block(to_part, out, n * to_parts, element(to_part, run.output(0), i * to_parts));
+        store_block(to_component, out, n * to_components,
+                    element(to_component, run.output(0), i * to_components));
       }
       run.apply_epilogue(begin, end);
     });

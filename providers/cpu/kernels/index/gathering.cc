@@ -5,11 +5,11 @@
 #include <vector>
 
 #include "providers/cpu/kernels/index/index.h"
+#include "providers/cpu/row/complex.h"
 #include "providers/cpu/row/convert.h"
 #include "providers/cpu/row/lines.h"
 #include "providers/cpu/row/outlet.h"
 #include "providers/cpu/row/pace.h"
-#include "providers/cpu/row/parts.h"
 #include "providers/cpu/row/signature.h"
 
 namespace pfrt::cpu {
@@ -21,12 +21,14 @@ constexpr int64_t kTask = 16 * kBlock;
 template <typename T, typename Fn>
 void each_non_zero(pfrt_dtype dtype, const void* x, int64_t begin, int64_t end, Fn&& fn) {
   T block[2 * kBlock];
-  const int64_t parts = parts_of(dtype);
+  const int64_t components = components_of(dtype);
   for (int64_t first = begin; first < end; first += kBlock) {
     const int64_t n = std::min(kBlock, end - first);
-    const T* values = read_block(part_dtype(dtype), x, first * parts, n * parts, block);
+    const T* values =
+        read_block(component_dtype(dtype), x, first * components, n * components, block);
     for (int64_t j = 0; j < n; ++j)
-      if (values[j * parts] != T{0} || values[j * parts + parts - 1] != T{0}) fn(first + j);
+      if (values[j * components] != T{0} || values[j * components + components - 1] != T{0})
+        fn(first + j);
   }
 }
 
@@ -69,7 +71,7 @@ Result<Kernel> make_non_zero(const KernelRequest& node) {
   kernel.run = [dims = std::vector<int64_t>(node.input_dims(0).begin(), node.input_dims(0).end()),
                 dtype = node.input_dtype(0), elements = node.input_elements(0),
                 outlet = Outlet(node, 0)](const Run& run) {
-    return with_compute_type(part_dtype(dtype), [&](auto zero) {
+    return with_compute_type(component_dtype(dtype), [&](auto zero) {
       return non_zero<decltype(zero)>(run, outlet, dims, dtype, elements);
     });
   };

@@ -11,10 +11,10 @@
 #include <vector>
 
 #include "providers/cpu/kernels/index/index.h"
+#include "providers/cpu/row/complex.h"
 #include "providers/cpu/row/convert.h"
 #include "providers/cpu/row/lines.h"
 #include "providers/cpu/row/outlet.h"
-#include "providers/cpu/row/parts.h"
 #include "providers/cpu/row/signature.h"
 #include "providers/cpu/row/sorting.h"
 
@@ -104,13 +104,14 @@ struct UniqueJob {
 template <typename T>
 std::unique_ptr<T[]> slices_of(Pace& pace, const UniqueJob& job, const void* x) {
   const Lines& lines = job.lines;
-  const int64_t parts = parts_of(job.dtype), width = lines.lines() * parts;
+  const int64_t components = components_of(job.dtype), width = lines.lines() * components;
   auto slices = std::make_unique_for_overwrite<T[]>(static_cast<size_t>(lines.length * width));
   for (int64_t o = 0; o < lines.outer; ++o)
     for (int64_t k = 0; k < lines.length && !pace.stopped(16 + lines.inner); ++k)
-      load_block(part_dtype(job.dtype), element(job.dtype, x, (o * lines.length + k) * lines.inner),
-                 lines.inner * parts,
-                 &slices[static_cast<size_t>(k * width + o * lines.inner * parts)]);
+      load_block(component_dtype(job.dtype),
+                 element(job.dtype, x, (o * lines.length + k) * lines.inner),
+                 lines.inner * components,
+                 &slices[static_cast<size_t>(k * width + o * lines.inner * components)]);
   return slices;
 }
 
@@ -121,7 +122,7 @@ pfrt_code unique(const Run& run, const UniqueJob& job) {
   const Groups groups = [&] {
     const auto slices = slices_of<T>(pace, job, run.input(0));
     if (run.stopped()) return Groups();
-    const int64_t width = lines.lines() * parts_of(job.dtype);
+    const int64_t width = lines.lines() * components_of(job.dtype);
     return grouped(run, slices.get(), lines.length, width, job.sorted);
   }();
   if (const pfrt_code code = run.stop()) return code;
@@ -171,7 +172,7 @@ Result<Kernel> make_unique_values(const KernelRequest& node) {
   const double elements = static_cast<double>(node.input_elements(0));
   kernel.flops = elements * std::log2(static_cast<double>(job.lines.length) + 2);
   kernel.run = [job = std::move(job)](const Run& run) {
-    return with_compute_type(part_dtype(job.dtype),
+    return with_compute_type(component_dtype(job.dtype),
                              [&](auto zero) { return unique<decltype(zero)>(run, job); });
   };
   return kernel;

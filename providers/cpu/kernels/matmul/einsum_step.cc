@@ -52,7 +52,7 @@ class AxesSource final : public PanelSource<T> {
       const int64_t base = offset_ + outer_.at(first + j)[which_];
       for (int64_t k = 0; k < kn;) {
         const int64_t deep = std::min(kn - k, depth_.run(k0 + k));
-        pack_part(out + k * width + j, width, base + depth_.at(k0 + k)[which_], n, deep);
+        pack_run(out + k * width + j, width, base + depth_.at(k0 + k)[which_], n, deep);
         k += deep;
       }
       j += n;
@@ -63,7 +63,7 @@ class AxesSource final : public PanelSource<T> {
   }
 
  private:
-  void pack_part(T* out, int64_t width, int64_t start, int64_t n, int64_t deep) const {
+  void pack_run(T* out, int64_t width, int64_t start, int64_t n, int64_t deep) const {
     const int64_t step = outer_.step()[which_], down = depth_.step()[which_];
     if (n > 1 || deep == 1) {
       for (int64_t k = 0; k < deep; ++k) load_(out + k * width, data_, start + k * down, step, n);
@@ -236,13 +236,13 @@ void EinsumMatMul<T>::multiply(const Run& run, const EinsumPlace& a, const Einsu
 template <typename T>
 void EinsumMatMul<T>::by_lines(const Run& run, const EinsumPlace& a, const EinsumPlace& b,
                                const EinsumPlace& out) const {
-  const int64_t parts = (line_ + kLine - 1) / kLine;
+  const int64_t tasks = (line_ + kLine - 1) / kLine;
   const int64_t work = std::min(line_, kLine) * std::min(depth_.count(), kBlockWork);
-  run.blocks(outer_.count() * parts, std::max<int64_t>(kBlockWork / work, 1),
+  run.blocks(outer_.count() * tasks, std::max<int64_t>(kBlockWork / work, 1),
              [&](int64_t begin, int64_t end) {
                for (int64_t i = begin; i < end; ++i) {
-                 const int64_t first = i % parts * kLine;
-                 line(run, a, b, out, plus(outer_.at(i / parts), line_step_, first),
+                 const int64_t first = i % tasks * kLine;
+                 line(run, a, b, out, plus(outer_.at(i / tasks), line_step_, first),
                       std::min(kLine, line_ - first));
                }
              });

@@ -11,10 +11,10 @@ namespace pfrt::cpu {
 namespace {
 
 constexpr int64_t kPanel = PanelMicrokernel::kPanel, kStreams = PanelMicrokernel::kMostStreams;
-constexpr int64_t kChain = 64;     // k summed apart, which keeps errors small
-constexpr int64_t kPass = 384;     // k a call, at most: a panel's part stays in the first cache
-constexpr int64_t kFewParts = 4;   // of rows
-constexpr int64_t kReadRows = 16;  // of constants at a time, to be packed
+constexpr int64_t kChain = 64;        // k summed apart, which keeps errors small
+constexpr int64_t kPass = 384;        // k a call, at most: a panel's part stays in the first cache
+constexpr int64_t kFewRowBlocks = 4;  // of a task
+constexpr int64_t kReadRows = 16;     // of constants at a time, to be packed
 constexpr int64_t kLeastTaskCols = 128, kTaskCols = 512, kWantedTasks = 8;
 // Of a task: all panels read its rows, which are to stay in the second-level cache.
 constexpr int64_t kTaskNumbers = 96 << 10, kLeastTaskRows = 32;
@@ -181,13 +181,13 @@ void PanelMatmul::multiply(const Run& run, const Task& t, const Block& block) co
   constexpr float kNothing[kStreams * kPanel] = {};
   constexpr int64_t kOffsets[] = {0, kChain, 2 * kChain, 3 * kChain, 4 * kChain, 5 * kChain};
   static_assert(std::size(kOffsets) * kChain == kPass);
-  const PanelMicrokernel::Parts parts = microkernel_->parts(t.rows);
+  const PanelMicrokernel::RowBlocks row_blocks = microkernel_->row_blocks(t.rows);
   const bool widens = this->widens();
   const int64_t sums_row = block.panels * kPanel;
-  // What few parts fetch for the next panels is not all of those.
-  const bool fetch = parts.count <= kFewParts && parts.first() <= microkernel_->stream_rows() &&
-                     panels_ == Panels::kPlain &&
-                     microkernel_->streams(parts.first()) == block.panels;
+  // What few row blocks fetch for the next panels is not all of those.
+  const bool fetch =
+      row_blocks.count <= kFewRowBlocks && row_blocks.first() <= microkernel_->stream_rows() &&
+      panels_ == Panels::kPlain && microkernel_->streams(row_blocks.first()) == block.panels;
   PanelMicrokernel::Blocks p{};
   p.offsets = kOffsets;
   p.a_row = k_;
@@ -220,8 +220,8 @@ void PanelMatmul::multiply(const Run& run, const Task& t, const Block& block) co
       continue;
     }
     const Ahead ahead = widens ? Ahead{} : next_panels(run, t, block, k + depth);
-    if (fetch) microkernel_->run_streams(parts.first(), p);
-    const PanelMicrokernel::Parts others = fetch ? parts.rest() : parts;
+    if (fetch) microkernel_->run_streams(row_blocks.first(), p);
+    const PanelMicrokernel::RowBlocks others = fetch ? row_blocks.rest() : row_blocks;
     for (int64_t i = 0; i < ahead.panels; ++i) {
       p.ahead = ahead.from + i * ahead.stride;
       p.ahead_end = p.ahead + ahead.lines * kPanel;

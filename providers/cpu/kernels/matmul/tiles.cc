@@ -97,10 +97,10 @@ void TileMatmul::run(const Run& run, const Finish& finish) const {
   const uint8_t* const packed = run.packed<uint8_t>();
   uint8_t* const terms = run.shared<uint8_t>();
   uint8_t* const fit = terms + band_rows_ * band_chunks_ * terms_ * 64;
-  const int64_t parts = ceil_div(band_rows_, kBlock);
+  const int64_t row_blocks = ceil_div(band_rows_, kBlock);
   for (int64_t row = 0; row < m_; row += band_rows_) {
     const int64_t rows = std::min(band_rows_, m_ - row);
-    std::fill_n(fit, ceil_div(chunks_, band_chunks_) * parts, uint8_t{1});
+    std::fill_n(fit, ceil_div(chunks_, band_chunks_) * row_blocks, uint8_t{1});
     for (int64_t chunk = 0; chunk < chunks_ && !run.stopped(); chunk += band_chunks_) {
       Band band{row, rows,  chunk,         std::min(band_chunks_, chunks_ - chunk),
                 {},  terms, packed + kHead};
@@ -108,14 +108,14 @@ void TileMatmul::run(const Run& run, const Finish& finish) const {
       if (microkernel_ != nullptr)
         run.parallel(ceil_div(rows, kBlock), [&](int64_t i, uint32_t) {
           const int64_t k0 = chunk * kChunk;
-          fit[chunk / band_chunks_ * parts + i] = split_rows(
+          fit[chunk / band_chunks_ * row_blocks + i] = split_rows(
               band.layout, terms + 64 * i * kBlock,
               run.input<float>(0) + (row + i * kBlock) * columns_.k + k0, columns_.k,
               std::min(kBlock, rows - i * kBlock), std::min(band.chunks * kChunk, columns_.k - k0));
         });
       const bool last = chunk + band.chunks == chunks_;
       const bool all_fit = microkernel_ != nullptr && *packed != 0 &&
-                           std::all_of(fit, fit + ceil_div(chunks_, band_chunks_) * parts,
+                           std::all_of(fit, fit + ceil_div(chunks_, band_chunks_) * row_blocks,
                                        [](uint8_t f) { return f; });
       run.parallel(ceil_div(columns_.n, task_cols_), [&](int64_t i, uint32_t worker) {
         if (run.stopped()) return;

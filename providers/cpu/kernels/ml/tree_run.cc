@@ -257,51 +257,51 @@ class TreeKernel {
       this->run_groups(run);
     } else {
       run.parallel(blocks_, [&](int64_t b, uint32_t worker) {
-        const Part part = this->part(run, b, worker);
-        std::fill(part.total.value, part.total.value + part.scores, T(0));
-        std::fill(part.total.voted, part.total.voted + part.scores, uint8_t{0});
+        const RowBlock block = this->row_block(run, b, worker);
+        std::fill(block.total.value, block.total.value + block.scores, T(0));
+        std::fill(block.total.voted, block.total.voted + block.scores, uint8_t{0});
         for (int64_t g = 0; g < groups_ && !run.stopped(); ++g) {
-          this->add_group(g, part, part.partial);
-          this->merge_into(part.total, part.partial, part.scores);
+          this->add_group(g, block, block.partial);
+          this->merge_into(block.total, block.partial, block.scores);
         }
-        this->finish(run, b, part);
+        this->finish(run, b, block);
       });
     }
     return run.stop();
   }
 
  private:
-  struct Part {
+  struct RowBlock {
     int64_t rows, scores;
     const T* x;
     Scores<T> total, partial;
     T* z;
   };
 
-  Part part(const Run& run, int64_t b, uint32_t worker) const {
-    Part part{};
-    part.rows = std::min(block_, rows_.rows - b * block_);
-    part.scores = part.rows * trees_->forest.targets;
+  RowBlock row_block(const Run& run, int64_t b, uint32_t worker) const {
+    RowBlock block{};
+    block.rows = std::min(block_, rows_.rows - b * block_);
+    block.scores = block.rows * trees_->forest.targets;
     const int64_t scores = block_ * trees_->forest.targets;
     T* memory = run.scratch<T>(worker);
-    part.x = read_block(from_, run.input(0), b * block_ * rows_.columns, part.rows * rows_.columns,
-                        memory);
+    block.x = read_block(from_, run.input(0), b * block_ * rows_.columns,
+                         block.rows * rows_.columns, memory);
     memory += block_ * copied_;
     auto* flags = reinterpret_cast<uint8_t*>(memory + 3 * scores);
-    part.total = {memory, flags};
-    part.partial = {memory + scores, flags + scores};
-    part.z = memory + 2 * scores;
-    return part;
+    block.total = {memory, flags};
+    block.partial = {memory + scores, flags + scores};
+    block.z = memory + 2 * scores;
+    return block;
   }
 
-  void add_group(int64_t g, const Part& part, Scores<T> to) const {
-    std::fill(to.value, to.value + part.scores, T(0));
-    std::fill(to.voted, to.voted + part.scores, uint8_t{0});
+  void add_group(int64_t g, const RowBlock& block, Scores<T> to) const {
+    std::fill(to.value, to.value + block.scores, T(0));
+    std::fill(to.voted, to.voted + block.scores, uint8_t{0});
     const auto& f = trees_->packed<T>();
     const int64_t begin = g * kGroup, end = std::min(trees_->tree_count, begin + kGroup);
     const auto with = [&](auto how) {
-      add_trees<how.value>(f, begin, end, part.x, part.rows, rows_.columns, trees_->forest.targets,
-                           to);
+      add_trees<how.value>(f, begin, end, block.x, block.rows, rows_.columns,
+                           trees_->forest.targets, to);
     };
     with_aggregate(with);
   }
@@ -342,32 +342,33 @@ class TreeKernel {
     run.parallel(groups_ * blocks_, [&](int64_t i, uint32_t worker) {
       if (run.stopped()) return;
       const int64_t g = i / blocks_, b = i % blocks_;
-      this->add_group(g, this->part(run, b, worker), scores(g, b));
+      this->add_group(g, this->row_block(run, b, worker), scores(g, b));
     });
     run.parallel(blocks_, [&](int64_t b, uint32_t worker) {
-      Part part = this->part(run, b, worker);
-      part.total = scores(0, b);
-      for (int64_t g = 1; g < groups_; ++g) this->merge_into(part.total, scores(g, b), part.scores);
-      this->finish(run, b, part);
+      RowBlock block = this->row_block(run, b, worker);
+      block.total = scores(0, b);
+      for (int64_t g = 1; g < groups_; ++g)
+        this->merge_into(block.total, scores(g, b), block.scores);
+      this->finish(run, b, block);
     });
   }
 
-  void finish(const Run& run, int64_t b, const Part& part) const {
+  void finish(const Run& run, int64_t b, const RowBlock& block) const {
     const int64_t targets = trees_->forest.targets, first = b * block_;
-    for (int64_t r = 0; r < part.rows; ++r) {
-      T* s = part.total.value + r * targets;
+    for (int64_t r = 0; r < block.rows; ++r) {
+      T* s = block.total.value + r * targets;
       if (!trees_->classifier) {
         regress(*trees_, s);
         continue;
       }
       const int64_t label =
-          classify(*trees_, s, part.total.voted + r * targets, part.z + r * targets);
+          classify(*trees_, s, block.total.voted + r * targets, block.z + r * targets);
       if (has_labels_) run.output<int64_t>(0)[first + r] = label;
     }
     if (!has_scores_) return;
-    const T* out = trees_->classifier ? part.z : part.total.value;
+    const T* out = trees_->classifier ? block.z : block.total.value;
     void* to = run.output(trees_->classifier ? 1 : 0);
-    store_block(to_, out, part.scores, element(to_, to, first * targets));
+    store_block(to_, out, block.scores, element(to_, to, first * targets));
   }
 
   std::shared_ptr<const Trees> trees_;

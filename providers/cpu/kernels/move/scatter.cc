@@ -14,7 +14,7 @@ namespace {
 
 constexpr int64_t kBetweenLooks = 1 << 14;  // elements
 constexpr int64_t kColumns = 256;           // of a task
-constexpr int64_t kPart = 1024;             // elements of a slice that a task takes
+constexpr int64_t kTaskElements = 1024;     // elements of a slice that a task takes
 
 // Inputs of both operators: data, indices, updates.
 Status check_inputs(const SnapshotNode& node) {
@@ -87,12 +87,12 @@ Result<Kernel> make_scatter_elements(const KernelRequest& node) {
     copy_bytes(run, run.input(0), run.output(0), data_bytes);
     if (indices.count() == 0) return 0;
     const void* const at = indices.data(run);
-    const int64_t parts = (inner + kColumns - 1) / kColumns;
-    run.parallel((outer + rows - 1) / rows * parts, [&](int64_t task, uint32_t) {
-      const int64_t first = task % parts * kColumns, n = std::min(kColumns, inner - first);
+    const int64_t tasks = (inner + kColumns - 1) / kColumns;
+    run.parallel((outer + rows - 1) / rows * tasks, [&](int64_t task, uint32_t) {
+      const int64_t first = task % tasks * kColumns, n = std::min(kColumns, inner - first);
       int64_t places[kColumns];
       for (int64_t j = 0; j < n; ++j) places[j] = place(first + j, axis + 1, shape.size());
-      for (int64_t o = task / parts * rows; o < std::min(outer, (task / parts + 1) * rows); ++o) {
+      for (int64_t o = task / tasks * rows; o < std::min(outer, (task / tasks + 1) * rows); ++o) {
         if (run.stopped()) return;
         const int64_t base = place(o, 0, axis);
         // In the order of the updates along the axis, since the last of equal indices wins.
@@ -138,7 +138,7 @@ Result<Kernel> make_scatter_nd(const KernelRequest& node) {
   const Reduction reduction = reduction_of(node);
   const CombineFn combine = combine_fn(node.input_dtype(0));
   Kernel kernel = scatter_kernel(node);
-  if (slice > kPart) kernel.width = 0;
+  if (slice > kTaskElements) kernel.width = 0;
   kernel.run = [=, sizes = std::vector<int64_t>(data.begin(), data.end()),
                 strides = dense_strides(data)](const Run& run) -> pfrt_code {
     const void* const at = indices.data(run);
@@ -151,11 +151,11 @@ Result<Kernel> make_scatter_nd(const KernelRequest& node) {
     }
     copy_bytes(run, run.input(0), run.output(0), data_bytes);
     if (slice == 0) return 0;
-    // Tuples may be equal: each task takes a part of every slice, in the order of the updates.
-    const int64_t parts = (slice + kPart - 1) / kPart;
-    const int64_t between = std::max<int64_t>(kBetweenLooks / std::min(slice, kPart), 1);
-    run.parallel(parts, [&](int64_t part, uint32_t) {
-      const int64_t first = part * kPart, n = std::min(kPart, slice - first);
+    // Tuples may be equal: each task takes a range of every slice, in the order of the updates.
+    const int64_t tasks = (slice + kTaskElements - 1) / kTaskElements;
+    const int64_t between = std::max<int64_t>(kBetweenLooks / std::min(slice, kTaskElements), 1);
+    run.parallel(tasks, [&](int64_t task, uint32_t) {
+      const int64_t first = task * kTaskElements, n = std::min(kTaskElements, slice - first);
       for (int64_t t = 0; t < tuples; ++t) {
         if (t % between == 0 && run.stopped()) return;
         int64_t start = first;

@@ -73,7 +73,7 @@ Kernel groups_kernel(const SnapshotNode& node, Groups groups, Fn change) {
       for (int64_t i = b * block; i < std::min(count, (b + 1) * block); ++i) {
         const int64_t start = g.starts[static_cast<size_t>(i)];
         for (size_t r = 0; r < g.rows.size() && !pace.stopped(2 * g.length); ++r)
-          in_parts(pace, g.length, [&](int64_t begin, int64_t end) {
+          in_chunks(pace, g.length, [&](int64_t begin, int64_t end) {
             load(values + static_cast<int64_t>(r) * g.length + begin, run.input(0),
                  start + g.rows[r] + begin * g.step, g.step, end - begin);
           });
@@ -82,7 +82,7 @@ Kernel groups_kernel(const SnapshotNode& node, Groups groups, Fn change) {
         for (size_t r = 0; r < g.rows.size() && !pace.stopped(2 * g.length); ++r) {
           const double* const row = values + static_cast<int64_t>(r) * g.length;
           if (g.step == 1) {
-            in_parts(pace, g.length, [&](int64_t begin, int64_t end) {
+            in_chunks(pace, g.length, [&](int64_t begin, int64_t end) {
               store(run.output(0), start + g.rows[r] + begin, row + begin, end - begin);
             });
           } else {
@@ -110,7 +110,7 @@ Result<Kernel> make_lp_norm(const KernelRequest& node) {
   reduced[static_cast<size_t>(axis)] = true;
   return groups_kernel(node, groups_of(dims, reduced), [p](Pace& pace, double* v, int64_t n) {
     const double norm = p == 1 ? row_magnitudes(pace, v, n) : std::sqrt(row_squares(pace, v, n, 0));
-    in_parts(pace, n, [&](int64_t begin, int64_t end) {
+    in_chunks(pace, n, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) v[i] = norm == 0 ? 0 : v[i] / norm;
     });
   });
@@ -133,7 +133,7 @@ Result<Kernel> make_mean_variance_norm(const KernelRequest& node) {
     const double mean = row_sum(pace, v, n) / static_cast<double>(n);
     const double deviation =
         std::sqrt(row_squares(pace, v, n, mean) / static_cast<double>(n)) + kEpsilon;
-    in_parts(pace, n, [&](int64_t begin, int64_t end) {
+    in_chunks(pace, n, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) v[i] = (v[i] - mean) / deviation;
     });
   });

@@ -40,7 +40,7 @@ std::vector<T> read_all(const Run& run, uint32_t i, pfrt_dtype dtype, int64_t n)
 
 template <typename T>
 void affine(Pace& pace, const T* x, T* y, int64_t n, T center, T factor, T shift) {
-  in_parts(pace, n, [&](int64_t begin, int64_t end) {
+  in_chunks(pace, n, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) y[i] = (x[i] - center) * factor + shift;
   });
 }

@@ -173,10 +173,10 @@ Result<Kernel> make_lrn_blocked(const SnapshotNode& node, Blocked) {
   Kernel kernel;
   kernel.flops = flops(f);
   kernel.run = [f](const Run& run) -> pfrt_code {
-    const int64_t blocks = f.channels / kBlock, parts = (f.pixels + kBlockChunk - 1) / kBlockChunk;
-    run.parallel(f.batch * blocks * parts, [&](int64_t i, uint32_t) {
+    const int64_t blocks = f.channels / kBlock, tasks = (f.pixels + kBlockChunk - 1) / kBlockChunk;
+    run.parallel(f.batch * blocks * tasks, [&](int64_t i, uint32_t) {
       if (run.stopped()) return;
-      const int64_t block = i / parts, first = i % parts * kBlockChunk;
+      const int64_t block = i / tasks, first = i % tasks * kBlockChunk;
       const int64_t n = std::min(kBlockChunk, f.pixels - first);
       const int64_t at = (block * f.pixels + first) * kBlock, step = f.pixels * kBlock;
       const float* const x = run.input<float>(0) + at;

@@ -156,10 +156,10 @@ Result<Kernel> make(const SnapshotNode& node, bool average) {
     const int64_t all = plan->rows.rows();
     if (length * all == 0) return run.stop();
     const int64_t together = std::clamp<int64_t>(kTask / (length * kBlock), 1, all);
-    const int64_t parts = (all + together - 1) / together;
-    run.parallel(plan->blocks * parts, [&](int64_t i, uint32_t) {
+    const int64_t tasks = (all + together - 1) / together;
+    run.parallel(plan->blocks * tasks, [&](int64_t i, uint32_t) {
       if (run.stopped()) return;
-      const int64_t block = i / parts, first = i % parts * together;
+      const int64_t block = i / tasks, first = i % tasks * together;
       const int64_t last = std::min(first + together, all);
       const float* const image = run.input<float>(0) + block * pixels * kBlock;
       const int64_t start = block * all * length * kBlock;

@@ -68,9 +68,9 @@ PFRT_AVX2_INLINE inline void positions(const WindowRows& rows, std::span<const i
 
 // Positions [begin, end), the last vector over the one before.
 template <typename Lanes, int Stride>
-PFRT_AVX2_INLINE inline void part(Pace& pace, const WindowRows& rows,
-                                  std::span<const int64_t> starts, int64_t begin, int64_t end,
-                                  const float* plane, float* line) {
+PFRT_AVX2_INLINE inline void columns(Pace& pace, const WindowRows& rows,
+                                     std::span<const int64_t> starts, int64_t begin, int64_t end,
+                                     const float* plane, float* line) {
   const int64_t taps = static_cast<int64_t>(starts.size()) * rows.row_taps();
   int64_t p = begin;
   for (; p + Lanes::kCount <= end && !pace.stopped(taps); p += Lanes::kCount)
@@ -83,9 +83,9 @@ __attribute__((target("avx2"))) void inner(Pace& pace, const WindowRows& rows,
                                            std::span<const int64_t> starts, int64_t begin,
                                            int64_t end, const float* plane, float* line) {
   if (end - begin >= Eight<Stride>::kCount)
-    part<Eight<Stride>, Stride>(pace, rows, starts, begin, end, plane, line);
+    columns<Eight<Stride>, Stride>(pace, rows, starts, begin, end, plane, line);
   else
-    part<FourOf<Stride>, Stride>(pace, rows, starts, begin, end, plane, line);
+    columns<FourOf<Stride>, Stride>(pace, rows, starts, begin, end, plane, line);
 }
 
 }  // namespace

@@ -19,7 +19,7 @@ bool better(T x, T best) {
 template <Wanted wanted, typename T>
 int64_t best_index(Pace& pace, const T* x, int64_t n, bool last) {
   int64_t best = 0;
-  in_parts(pace, n, [&](int64_t begin, int64_t end) {
+  in_chunks(pace, n, [&](int64_t begin, int64_t end) {
     for (int64_t i = std::max<int64_t>(begin, 1); i < end; ++i)
       if (better<wanted>(x[i], x[best]) || (last && x[i] == x[best])) best = i;
   });

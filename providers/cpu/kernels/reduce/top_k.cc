@@ -31,8 +31,8 @@ struct Before {
 template <typename T>
 bool select(const Run& run, const T* x, int64_t n, int64_t k, bool largest, int64_t* order) {
   Pace pace(run);
-  in_parts(pace, n,
-           [&](int64_t begin, int64_t end) { std::iota(order + begin, order + end, begin); });
+  in_chunks(pace, n,
+            [&](int64_t begin, int64_t end) { std::iota(order + begin, order + end, begin); });
   if (n > 0 && run.stopped()) return false;
   return sort_unless_stopped(run, Before<T>{x, largest}, [&](const auto& before) {
     if (k < n) std::nth_element(order, order + k, order + n, before);

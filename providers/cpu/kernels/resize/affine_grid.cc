@@ -74,10 +74,10 @@ Result<Kernel> make_affine_grid(const KernelRequest& node) {
   Kernel kernel;
   kernel.flops = 2 * static_cast<double>(frame.dims) * static_cast<double>(node.output_elements(0));
   kernel.run = [frame](const Run& run) {
-    const int64_t parts = (frame.points + kBlock - 1) / kBlock;
-    run.parallel(frame.out[0] * parts, [&](int64_t task, uint32_t) {
-      const int64_t first = task % parts * kBlock;
-      fill(run, frame, task / parts, first, std::min(kBlock, frame.points - first));
+    const int64_t tasks = (frame.points + kBlock - 1) / kBlock;
+    run.parallel(frame.out[0] * tasks, [&](int64_t task, uint32_t) {
+      const int64_t first = task % tasks * kBlock;
+      fill(run, frame, task / tasks, first, std::min(kBlock, frame.points - first));
     });
     return run.stop();
   };

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "providers/cpu/kernels/resize/rows.h"
+#include "providers/cpu/row/complex.h"
 #include "providers/cpu/row/convert.h"
-#include "providers/cpu/row/parts.h"
 #include "providers/cpu/row/signature.h"
 
 namespace pfrt::cpu {
@@ -143,25 +143,25 @@ void sample(const Run& run, const Image& image) {
       counts[static_cast<size_t>(p)] =
           taps_of(image, &places[static_cast<size_t>(p * dims)], taps + p * most);
     std::array<T, 2 * kPoints> block;
-    const int64_t parts = parts_of(image.dtype);
-    const pfrt_dtype dtype = part_dtype(image.dtype);
+    const int64_t components = components_of(image.dtype);
+    const pfrt_dtype dtype = component_dtype(image.dtype);
     for (int64_t c = 0; c < image.channels && !run.stopped(); ++c) {
       const int64_t channel = n * image.channels + c;
-      const int64_t to = (channel * image.points + first) * parts;
+      const int64_t to = (channel * image.points + first) * components;
       T* y = place_block(dtype, run.output(0), to, block.data());
-      for (int64_t i = 0; i < count * parts; ++i) {
-        const int64_t p = i / parts;
+      for (int64_t i = 0; i < count * components; ++i) {
+        const int64_t p = i / components;
         T sum = 0;
         for (int64_t k = 0; k < counts[static_cast<size_t>(p)]; ++k) {
           const Tap<T>& tap = taps[p * most + k];
-          const int64_t at = (channel * image.pixels + tap.pixel) * parts + i % parts;
+          const int64_t at = (channel * image.pixels + tap.pixel) * components + i % components;
           T pixel;
           sum += tap.weight * *read_block(dtype, run.input(0), at, 1, &pixel);
         }
         y[i] = sum;
       }
-      write_sums(dtype, run.output(0), to, count * parts, y);
-      run.apply_epilogue(to, to + count * parts);
+      write_sums(dtype, run.output(0), to, count * components, y);
+      run.apply_epilogue(to, to + count * components);
     }
   });
 }
@@ -231,7 +231,8 @@ std::string refuse_grid_sample(const KernelRequest& node) {
 
 Result<Kernel> make_grid_sample(const KernelRequest& node) {
   PFRT_ASSIGN(const Image image, read(node));
-  const bool wide = part_dtype(image.dtype) == PFRT_DTYPE_FLOAT64 || dtype_is_integer(image.dtype);
+  const bool wide =
+      component_dtype(image.dtype) == PFRT_DTYPE_FLOAT64 || dtype_is_integer(image.dtype);
   Kernel kernel = wide ? sample_kernel<double>(image) : sample_kernel<float>(image);
   const double taps = static_cast<double>(image.most_taps());
   kernel.flops = 2 * taps * static_cast<double>(node.output_elements(0));

@@ -85,10 +85,10 @@ void resize_nearest(const Run& run, const ResizeForm& form, const ResizePlan& pl
   char value[16] = {};
   const double extrapolation = form.extrapolation();
   // A complex number begins with its real part.
-  pfrt_dtype part = form.dtype();
-  if (part == PFRT_DTYPE_COMPLEX64) part = PFRT_DTYPE_FLOAT32;
-  if (part == PFRT_DTYPE_COMPLEX128) part = PFRT_DTYPE_FLOAT64;
-  store_block(part, &extrapolation, 1, value);
+  pfrt_dtype component = form.dtype();
+  if (component == PFRT_DTYPE_COMPLEX64) component = PFRT_DTYPE_FLOAT32;
+  if (component == PFRT_DTYPE_COMPLEX128) component = PFRT_DTYPE_FLOAT64;
+  store_block(component, &extrapolation, 1, value);
 
   const size_t outer = plan.axes.size() - 1;
   const ResizePlan::Axis& line = plan.axes.back();
@@ -96,15 +96,15 @@ void resize_nearest(const Run& run, const ResizeForm& form, const ResizePlan& pl
   const int64_t rows = form.out_elements() / plan.inner / line.out;
   // A task is some positions of a row or some rows.
   const int64_t positions = std::clamp<int64_t>(kTaskBytes / bytes, 1, line.out);
-  const int64_t parts = (line.out + positions - 1) / positions;
+  const int64_t tasks = (line.out + positions - 1) / positions;
   const int64_t items = std::max<int64_t>(kTaskBytes / (positions * bytes), 1);
   const auto start = [&](int64_t item) {
-    return (item / parts * line.out + item % parts * positions) * plan.inner;
+    return (item / tasks * line.out + item % tasks * positions) * plan.inner;
   };
-  run.blocks(rows * parts, items, [&](int64_t begin, int64_t end) {
+  run.blocks(rows * tasks, items, [&](int64_t begin, int64_t end) {
     int64_t at[kMostAxes], from_before = -1;  // of the row before, which may be the same
     for (int64_t item = begin; item < end; ++item) {
-      const int64_t row = item / parts, first = item % parts * positions;
+      const int64_t row = item / tasks, first = item % tasks * positions;
       const int64_t n = std::min(positions, line.out - first);
       char* const y = run.output<char>(0) + (row * line.out + first) * bytes;
       plan.locate(row, outer, at);

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "providers/cpu/kernels/resize/rows.h"
-#include "providers/cpu/row/parts.h"
+#include "providers/cpu/row/complex.h"
 
 namespace pfrt::cpu {
 namespace {

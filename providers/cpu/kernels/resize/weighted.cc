@@ -30,7 +30,7 @@ class RowSum {
       if (axis.taps.count == 0)
         start_ += at[i] * axis.stride;
       else
-        parts_[count_++] = {&axis, at[i] * axis.taps.count};
+        axes_[count_++] = {&axis, at[i] * axis.taps.count};
     }
   }
 
@@ -42,14 +42,14 @@ class RowSum {
       int64_t from = start_;
       double weight = 1;
       for (size_t i = 0; i < count_; ++i) {
-        const Taps& taps = parts_[i].axis->taps;
-        const size_t tap = static_cast<size_t>(parts_[i].first + k[i]);
-        from += taps.index[tap] * parts_[i].axis->stride;
+        const Taps& taps = axes_[i].axis->taps;
+        const size_t tap = static_cast<size_t>(axes_[i].first + k[i]);
+        from += taps.index[tap] * axes_[i].axis->stride;
         weight *= taps.weight[tap];
       }
       if (weight != 0) fn(from, weight);
       size_t i = count_;
-      while (i > 0 && ++k[i - 1] == parts_[i - 1].axis->taps.count) k[--i] = 0;
+      while (i > 0 && ++k[i - 1] == axes_[i - 1].axis->taps.count) k[--i] = 0;
       if (i == 0) return;
     }
   }
@@ -77,11 +77,11 @@ class RowSum {
   int64_t start() const { return start_; }
 
  private:
-  struct Part {
+  struct AxisTaps {
     const ResizePlan::Axis* axis;
     int64_t first;  // tap of the coordinate
   };
-  Part parts_[kMostAxes];
+  AxisTaps axes_[kMostAxes];
   size_t count_ = 0;
   int64_t start_ = 0;
 };
@@ -89,14 +89,14 @@ class RowSum {
 template <typename T>
 void resize_rows(const Run& run, const ResizeForm& form, const ResizePlan& plan) {
   const size_t outer = plan.axes.size();
-  const int64_t parts = (plan.inner + kBlock - 1) / kBlock;
+  const int64_t tasks = (plan.inner + kBlock - 1) / kBlock;
   const int64_t rows = form.out_elements() / plan.inner;
   const int64_t items = std::max<int64_t>(kTask / std::min(plan.inner, kBlock), 1);
-  run.blocks(rows * parts, items, [&](int64_t begin, int64_t end) {
+  run.blocks(rows * tasks, items, [&](int64_t begin, int64_t end) {
     int64_t at[kMostAxes];
     T block[kBlock];
     for (int64_t item = begin; item < end; ++item) {
-      const int64_t row = item / parts, first = item % parts * kBlock;
+      const int64_t row = item / tasks, first = item % tasks * kBlock;
       const int64_t n = std::min(kBlock, plan.inner - first), to = row * plan.inner + first;
       plan.locate(row, outer, at);
       T* y = place_block(form.dtype(), run.output(0), to, block);
@@ -155,26 +155,26 @@ void resize_lines(const Run& run, const ResizeForm& form, const ResizePlan& plan
   const int64_t rows = form.out_elements() / inner / line.out;
   const std::vector<T> weight(taps.weight.begin(), taps.weight.end());
   const int64_t positions = std::min(kTask / inner, line.out);
-  const int64_t parts = (line.out + positions - 1) / positions;
+  const int64_t tasks = (line.out + positions - 1) / positions;
   std::vector<Reach> reaches;
   for (int64_t first = 0; first < line.out; first += positions)
     reaches.emplace_back(taps, first, std::min(positions, line.out - first));
   const int64_t items = std::max<int64_t>(kTask / (positions * inner), 1);
   const pfrt_dtype dtype = form.dtype();
   const T value = static_cast<T>(form.extrapolation());
-  const int64_t total = rows * parts;
+  const int64_t total = rows * tasks;
   run.parallel((total + items - 1) / items, [&](int64_t task, uint32_t worker) {
     int64_t at[kMostAxes];
     T block[kBlock];
     for (int64_t item = task * items; item < std::min(total, (task + 1) * items); ++item) {
-      const int64_t row = item / parts, first = item % parts * positions;
+      const int64_t row = item / tasks, first = item % tasks * positions;
       const int64_t last = std::min(first + positions, line.out);
       plan.locate(row, outer, at);
       const bool outside = plan.outside(at, outer);
       const T* x = nullptr;
       if (!outside) {
         const RowSum sum(plan, outer, at);
-        const Reach& reach = reaches[static_cast<size_t>(item % parts)];
+        const Reach& reach = reaches[static_cast<size_t>(item % tasks)];
         if (sum.plain() && dtype == kDtypeOf<T>) {
           x = run.input<T>(0) + sum.start();
         } else {

@@ -111,10 +111,10 @@ void any_radix(const Stage& s, Pace& pace) {
 // Zeros, little by little: memory is given when it is first written to. False once the run is to
 // stop.
 bool grow(Pace& pace, std::vector<double>& list, size_t size) {
-  constexpr size_t kPart = 1 << 17;
+  constexpr size_t kStep = 1 << 17;
   list.reserve(size);
-  while (list.size() < size && !pace.stopped(4 * kPart))
-    list.resize(std::min(size, list.size() + kPart));
+  while (list.size() < size && !pace.stopped(4 * kStep))
+    list.resize(std::min(size, list.size() + kStep));
   return list.size() == size;
 }
 
@@ -196,7 +196,8 @@ void Fourier::chirp(const Run& run, double* re, double* im, double* work) const 
   const int64_t size = inner_->length();
   double *a = work, *b = work + size, *rest = work + 2 * size;
   Pace pace(run);
-  in_parts(pace, 2 * size, [&](int64_t begin, int64_t end) { std::fill(a + begin, a + end, 0.0); });
+  in_chunks(pace, 2 * size,
+            [&](int64_t begin, int64_t end) { std::fill(a + begin, a + end, 0.0); });
   for (int64_t i = 0; i < length_ && !pace.stopped(4); ++i) {
     const double c = cos_[static_cast<size_t>(i)], w = sin_[static_cast<size_t>(i)];
     a[i] = re[i] * c - im[i] * w;

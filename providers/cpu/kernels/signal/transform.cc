@@ -27,17 +27,17 @@ struct Bench {
   double *re, *im, *interleaved, *work;
 };
 
-// Elements [0, parts * n) of line |first|, whose numbers lie |stride| elements apart.
-void put(pfrt_dtype dtype, void* y, int64_t first, int64_t stride, int64_t parts, int64_t n,
+// Elements [0, components * n) of line |first|, whose numbers lie |stride| elements apart.
+void put(pfrt_dtype dtype, void* y, int64_t first, int64_t stride, int64_t components, int64_t n,
          const Bench& bench) {
   for (int64_t k = 0; k < n; ++k) {
-    bench.interleaved[parts * k] = bench.re[k];
-    if (parts == 2) bench.interleaved[2 * k + 1] = bench.im[k];
+    bench.interleaved[components * k] = bench.re[k];
+    if (components == 2) bench.interleaved[2 * k + 1] = bench.im[k];
   }
   const StoreFn<double> store = store_fn<double>(dtype);
-  if (stride == parts) return store(y, first, bench.interleaved, parts * n);
+  if (stride == components) return store(y, first, bench.interleaved, components * n);
   for (int64_t k = 0; k < n; ++k)
-    store(y, first + k * stride, bench.interleaved + parts * k, parts);
+    store(y, first + k * stride, bench.interleaved + components * k, components);
 }
 
 // The other half of a spectrum whose signal is real.
@@ -59,7 +59,7 @@ struct Dft {
 };
 
 struct DftLines {
-  int64_t outer = 1, inner = 1, in_length, out_length, length, in_parts, out_parts;
+  int64_t outer = 1, inner = 1, in_length, out_length, length, in_components, out_components;
 };
 
 // The lines along |axis|; the length is given or follows from the dimensions. 0 lines on a fault.
@@ -77,18 +77,18 @@ Result<DftLines> dft_lines(const Dft& dft, int64_t raw_axis, int64_t length) {
   }
   lines.in_length = dft.in[axis];
   lines.out_length = dft.out[axis];
-  lines.in_parts = dft.in.back();
-  lines.out_parts = dft.out.back();
+  lines.in_components = dft.in.back();
+  lines.out_components = dft.out.back();
   if (length < 0)
     length = dft.inverse && dft.onesided ? 2 * (lines.in_length - 1) : lines.in_length;
   lines.length = length;
   if (length < 1) return kernel_error("dft_length is ", length, ", needs 1 or more");
   const int64_t out_length = dft.onesided && !dft.inverse ? length / 2 + 1 : length;
-  const int64_t out_parts = dft.inverse && dft.onesided ? 1 : 2;
-  if (out_length != lines.out_length || out_parts != lines.out_parts)
+  const int64_t out_components = dft.inverse && dft.onesided ? 1 : 2;
+  if (out_length != lines.out_length || out_components != lines.out_components)
     return kernel_error("the output was planned with ", lines.out_length, " times ",
-                        lines.out_parts, " along axis ", axis, ", has ", out_length, " times ",
-                        out_parts);
+                        lines.out_components, " along axis ", axis, ", has ", out_length, " times ",
+                        out_components);
   return lines;
 }
 
@@ -97,18 +97,18 @@ void transform_line(const Run& run, const Dft& dft, const DftLines& lines, const
   const int64_t o = line / lines.inner, i = line % lines.inner, n = lines.length;
   const bool real = dft.inverse && dft.onesided;
   const int64_t held = std::min(lines.in_length, real ? n / 2 + 1 : n);
-  const int64_t first = (o * lines.in_length * lines.inner + i) * lines.in_parts,
-                stride = lines.inner * lines.in_parts;
+  const int64_t first = (o * lines.in_length * lines.inner + i) * lines.in_components,
+                stride = lines.inner * lines.in_components;
   const LoadFn<double> load = load_fn<double>(dft.dtype);
   Pace pace(run);
-  in_parts(pace, n, [&](int64_t begin, int64_t end) {
+  in_chunks(pace, n, [&](int64_t begin, int64_t end) {
     const int64_t there = std::clamp(held, begin, end);
     load(bench.re + begin, run.input(0), first + begin * stride, stride, there - begin);
     std::fill(bench.re + there, bench.re + end, 0.0);
-    const int64_t parts = lines.in_parts == 2 ? there : begin;
-    if (lines.in_parts == 2)
+    const int64_t imaginary = lines.in_components == 2 ? there : begin;
+    if (lines.in_components == 2)
       load(bench.im + begin, run.input(0), first + 1 + begin * stride, stride, there - begin);
-    std::fill(bench.im + parts, bench.im + end, 0.0);
+    std::fill(bench.im + imaginary, bench.im + end, 0.0);
   });
   if (run.stopped()) return;
   if (real) mirror(bench.re, bench.im, n);
@@ -123,8 +123,8 @@ void transform_line(const Run& run, const Dft& dft, const DftLines& lines, const
     fourier.transform(run, bench.re, bench.im, bench.work);
   }
   if (run.stopped()) return;
-  put(dft.dtype, run.output(0), (o * lines.out_length * lines.inner + i) * lines.out_parts,
-      lines.inner * lines.out_parts, lines.out_parts, lines.out_length, bench);
+  put(dft.dtype, run.output(0), (o * lines.out_length * lines.inner + i) * lines.out_components,
+      lines.inner * lines.out_components, lines.out_components, lines.out_length, bench);
 }
 
 // Scratch for any axis and length that gives the output's dimensions.
@@ -144,7 +144,8 @@ uint64_t dft_scratch(const Dft& dft) {
 
 struct Stft {
   pfrt_dtype dtype;
-  int64_t batch, samples, parts, frames, bins, window;  // window: its samples, or those of a frame
+  int64_t batch, samples, components, frames, bins,
+      window;  // window: its samples, or those of a frame
   bool onesided, windowed;
 };
 
@@ -153,11 +154,11 @@ void transform_frame(const Run& run, const Stft& stft, const Fourier& fourier, i
   const int64_t b = index / stft.frames, start = index % stft.frames * step, n = fourier.length();
   const int64_t held = std::clamp<int64_t>(stft.samples - start, 0, std::min(n, stft.window));
   const LoadFn<double> load = load_fn<double>(stft.dtype);
-  const int64_t first = (b * stft.samples + start) * stft.parts;
+  const int64_t first = (b * stft.samples + start) * stft.components;
   std::fill(bench.re, bench.re + n, 0.0);
   std::fill(bench.im, bench.im + n, 0.0);
-  load(bench.re, run.input(0), first, stft.parts, held);
-  if (stft.parts == 2) load(bench.im, run.input(0), first + 1, 2, held);
+  load(bench.re, run.input(0), first, stft.components, held);
+  if (stft.components == 2) load(bench.im, run.input(0), first + 1, 2, held);
   if (stft.windowed)
     for (int64_t k = 0; k < held; ++k) {
       bench.re[k] *= window[k];
@@ -221,7 +222,7 @@ Result<Kernel> make_stft(const KernelRequest& node) {
   stft.dtype = node.input_dtype(0);
   stft.batch = in[0];
   stft.samples = in[1];
-  stft.parts = in[2];
+  stft.components = in[2];
   stft.frames = out[1];
   stft.bins = out[2];
   stft.onesided = node.attr_int("onesided", 1) != 0;

@@ -26,14 +26,14 @@ template <typename T>
 void softmax_line(Pace& pace, const T* x, T* y, int64_t n) {
   const T shift = greatest(x, n);
   double sum = 0;
-  in_parts(pace, n, [&](int64_t begin, int64_t end) {
+  in_chunks(pace, n, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       y[i] = std::exp(x[i] - shift);
       sum += static_cast<double>(y[i]);
     }
   });
   const double scale = 1.0 / sum;
-  in_parts(pace, n, [&](int64_t begin, int64_t end) {
+  in_chunks(pace, n, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) y[i] = static_cast<T>(static_cast<double>(y[i]) * scale);
   });
 }
@@ -42,11 +42,11 @@ template <typename T>
 void log_softmax_line(Pace& pace, const T* x, T* y, int64_t n) {
   const T shift = greatest(x, n);
   double sum = 0;
-  in_parts(pace, n, [&](int64_t begin, int64_t end) {
+  in_chunks(pace, n, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) sum += static_cast<double>(std::exp(x[i] - shift));
   });
   const T log_sum = static_cast<T>(std::log(sum));
-  in_parts(pace, n, [&](int64_t begin, int64_t end) {
+  in_chunks(pace, n, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) y[i] = (x[i] - shift) - log_sum;
   });
 }
@@ -55,21 +55,21 @@ void log_softmax_line(Pace& pace, const T* x, T* y, int64_t n) {
 template <typename T>
 void hardmax_line(Pace& pace, const T* x, T* y, int64_t n) {
   int64_t at = 0;
-  in_parts(pace, n, [&](int64_t begin, int64_t end) {
+  in_chunks(pace, n, [&](int64_t begin, int64_t end) {
     for (int64_t i = std::max<int64_t>(begin, 1); i < end && x[at] == x[at]; ++i)
       if (x[at] < x[i] || x[i] != x[i]) at = i;
   });
-  in_parts(pace, n, [&](int64_t begin, int64_t end) { std::fill(y + begin, y + end, T{0}); });
+  in_chunks(pace, n, [&](int64_t begin, int64_t end) { std::fill(y + begin, y + end, T{0}); });
   y[at] = T{1};
 }
 
 void softmax_float(Pace& pace, const LineMath& math, const float* x, float* y, int64_t n) {
   const float shift = math.greatest(x, n, -std::numeric_limits<float>::infinity());
   double sum = 0;
-  in_parts(pace, n, [&](int64_t begin, int64_t end) {
+  in_chunks(pace, n, [&](int64_t begin, int64_t end) {
     sum += math.exp(x + begin, y + begin, end - begin, shift);
   });
-  in_parts(pace, n, [&](int64_t begin, int64_t end) {
+  in_chunks(pace, n, [&](int64_t begin, int64_t end) {
     math.scale(y + begin, y + begin, end - begin, 1.0 / sum);
   });
 }

@@ -68,20 +68,20 @@ void log_sum_exp(const Run& run, const Loss& loss, Block& b) {
 void log_sum_exp_of_row(const Run& run, const Loss& loss, Block& b) {
   double scores[kWide], top = -INFINITY, sum = 0;
   Pace pace(run);
-  const auto parts = [&](auto&& fn) {
+  const auto each_run = [&](auto&& fn) {
     for (int64_t c = 0; c < loss.classes && !pace.stopped(8 * kWide); c += kWide) {
       const int64_t n = std::min(kWide, loss.classes - c), at = b.image * loss.classes + c;
       load_block(loss.dtype, element(loss.dtype, run.input(0), at), n, scores);
       fn(at, n);
     }
   };
-  parts([&](int64_t, int64_t n) { top = std::max(top, *std::max_element(scores, scores + n)); });
-  parts([&](int64_t, int64_t n) {
+  each_run([&](int64_t, int64_t n) { top = std::max(top, *std::max_element(scores, scores + n)); });
+  each_run([&](int64_t, int64_t n) {
     for (int64_t i = 0; i < n; ++i) sum += std::exp(scores[i] - top);
   });
   b.shift[0] = top + std::log(sum);
   if (!loss.has_log) return;
-  parts([&](int64_t at, int64_t n) {
+  each_run([&](int64_t at, int64_t n) {
     for (int64_t i = 0; i < n; ++i) scores[i] -= b.shift[0];
     store_block(loss.dtype, scores, n, element(loss.dtype, run.output(1), at));
   });
@@ -157,9 +157,9 @@ Result<Loss> read_loss(const SnapshotNode& node, bool softmax) {
 
 Result<Kernel> make_loss(const SnapshotNode& node, bool softmax) {
   PFRT_ASSIGN(const Loss loss, read_loss(node, softmax));
-  // A task is a few images of few pixels, or a part of one.
-  const int64_t parts = (loss.pixels + kWide - 1) / kWide;
-  const int64_t blocks = loss.batch * parts;
+  // A task is a few images of few pixels, or a range of the pixels of one.
+  const int64_t ranges = (loss.pixels + kWide - 1) / kWide;
+  const int64_t blocks = loss.batch * ranges;
   const int64_t per_block = std::min(kWide, std::max<int64_t>(loss.pixels, 1)) * loss.classes;
   const int64_t group = std::max<int64_t>(1, kTaskScores / std::max<int64_t>(per_block, 1));
   const int64_t tasks = (blocks + group - 1) / group;
@@ -175,8 +175,8 @@ Result<Kernel> make_loss(const SnapshotNode& node, bool softmax) {
       double sum = 0, weight = 0;
       Block b;
       for (int64_t i = task * group; i < std::min(blocks, (task + 1) * group); ++i) {
-        b.image = i / parts;
-        b.first = i % parts * kWide;
+        b.image = i / ranges;
+        b.first = i % ranges * kWide;
         b.n = std::min(kWide, loss.pixels - b.first);
         compute(run, loss, class_weights, b);
         for (int64_t j = 0; j < b.n; ++j) {

@@ -21,7 +21,7 @@ constexpr int64_t kChannels = 32;  // of a task
 struct Regions {
   pfrt_dtype dtype, region_type;
   int64_t batch, channels, height, width, regions, rows, columns;
-  int64_t parts() const { return (channels + kChannels - 1) / kChannels; }
+  int64_t channel_blocks() const { return (channels + kChannels - 1) / kChannels; }
 };
 
 Result<Regions> read_regions(const SnapshotNode& node, int64_t coordinates) {
@@ -38,12 +38,12 @@ Result<Regions> read_regions(const SnapshotNode& node, int64_t coordinates) {
       node.input_dtype(0), node.input_dtype(1), x[0], x[1], x[2], x[3], rois[0], y[2], y[3]};
 }
 
-// One task: a region and a part of the channels. fn(region, first channel, channels).
+// One task: a region and a block of the channels. fn(region, first channel, channels).
 template <typename Fn>
 void for_regions(const Run& run, const Regions& r, Fn&& fn) {
-  run.parallel(r.regions * r.parts(), [&](int64_t task, uint32_t) {
-    const int64_t first = task % r.parts() * kChannels;
-    fn(task / r.parts(), first, std::min(kChannels, r.channels - first));
+  run.parallel(r.regions * r.channel_blocks(), [&](int64_t task, uint32_t) {
+    const int64_t first = task % r.channel_blocks() * kChannels;
+    fn(task / r.channel_blocks(), first, std::min(kChannels, r.channels - first));
   });
 }
 
