@@ -25,25 +25,25 @@ std::optional<size_t> outermost_axis(const SnapshotNode& node, Dims dims) {
   return static_cast<size_t>(axis);
 }
 
-// Whether |part| is |whole| but for the size along |axis|.
-bool fits(Dims part, Dims whole, size_t axis) {
-  if (part.size() != whole.size()) return false;
-  for (size_t d = 0; d < part.size(); ++d)
-    if (d != axis && part[d] != whole[d]) return false;
+// Whether |slice| is |whole| but for the size along |axis|.
+bool fits(Dims slice, Dims whole, size_t axis) {
+  if (slice.size() != whole.size()) return false;
+  for (size_t d = 0; d < slice.size(); ++d)
+    if (d != axis && slice[d] != whole[d]) return false;
   return true;
 }
 
-// Of parts that stand one after another along |axis| of |whole|; |dims(i)| is a part's.
+// Of slices that follow each other along |axis| of |whole|; dims(i) are those of slice |i|.
 template <typename DimsOf>
 Offsets in_a_row(Dims whole, size_t axis, uint32_t count, size_t element, DimsOf dims) {
   std::vector<uint64_t> out;
   int64_t at = 0;
-  const int64_t slice = product(whole.subspan(axis + 1));
+  const int64_t inner = product(whole.subspan(axis + 1));
   for (uint32_t i = 0; i < count; ++i) {
-    const Dims part = dims(i);
-    if (!fits(part, whole, axis)) return std::nullopt;
-    out.push_back(static_cast<uint64_t>(at * slice) * element);
-    at += part[axis];
+    const Dims slice = dims(i);
+    if (!fits(slice, whole, axis)) return std::nullopt;
+    out.push_back(static_cast<uint64_t>(at * inner) * element);
+    at += slice[axis];
   }
   return at == whole[axis] ? Offsets(std::move(out)) : std::nullopt;
 }
@@ -122,7 +122,7 @@ bool only_renames(const SnapshotNode& node) {
   return training != nullptr && *training == 0;
 }
 
-std::optional<std::vector<uint64_t>> parts_of_input(const SnapshotNode& node) {
+std::optional<std::vector<uint64_t>> sub_buffers_of_input(const SnapshotNode& node) {
   if (!node.domain().empty() || !kMovable.has(node.input_dtype(0))) return std::nullopt;
   const size_t element = stored_size(node.input_dtype(0));
   if (node.op() == "Slice") return slice(node, element);
@@ -137,7 +137,7 @@ std::optional<std::vector<uint64_t>> parts_of_input(const SnapshotNode& node) {
                   [&](uint32_t i) { return node.output_dims(i); });
 }
 
-std::optional<std::vector<uint64_t>> parts_of_output(const SnapshotNode& node) {
+std::optional<std::vector<uint64_t>> sub_buffers_of_output(const SnapshotNode& node) {
   if (!node.domain().empty() || node.op() != "Concat" || !kMovable.has(node.input_dtype(0)))
     return std::nullopt;
   const Dims out = node.output_dims(0);

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Nodes that need no step because their outputs lie in their input, or their inputs in their
-// output, one after another: nothing but addresses tells them apart. Of nodes whose dimensions are
-// all known. Pure; thread-safe.
+// Nodes that need no step: their outputs are sub-buffers of their input's buffer, or their inputs
+// are sub-buffers of their output's. For nodes whose dimensions are all known. Pure; thread-safe.
 #pragma once
 
 #include <optional>
@@ -16,8 +15,8 @@ namespace pfrt::cpu {
 bool only_renames(const SnapshotNode& node);
 // Byte offsets in input 0 by output (of absent ones too): Split, and Slice and Gather of what is
 // known beforehand, along outermost dimensions. nullopt for all else.
-std::optional<std::vector<uint64_t>> parts_of_input(const SnapshotNode& node);
+std::optional<std::vector<uint64_t>> sub_buffers_of_input(const SnapshotNode& node);
 // Byte offsets in output 0 by input: Concat along an outermost dimension.
-std::optional<std::vector<uint64_t>> parts_of_output(const SnapshotNode& node);
+std::optional<std::vector<uint64_t>> sub_buffers_of_output(const SnapshotNode& node);
 
 }  // namespace pfrt::cpu

@@ -123,7 +123,7 @@ class ProgramBuilder {
       PFRT_TRY(add_group(executable_.fusion_groups()[u], executable_.code(u), node));
     node = PFRT_NO_INDEX;
     PFRT_TRY(add_copies());
-    flatten_parts();
+    flatten_sub_buffers();
     share_memory();
     relax_alignment();
     fill_table();
@@ -498,34 +498,34 @@ class ProgramBuilder {
     return true;
   }
 
-  bool is_part(uint32_t buffer) const {
+  bool is_sub_buffer(uint32_t buffer) const {
     return program_->buffers_[buffer].kind == PFRT_BUFFER_PART;
   }
 
-  void make_part(uint32_t buffer, uint32_t whole, uint64_t offset) {
-    pfrt_buffer& part = program_->buffers_[buffer];
-    part.kind = PFRT_BUFFER_PART;
-    part.index = whole;
-    part.offset = offset;
+  void make_sub_buffer(uint32_t buffer, uint32_t whole, uint64_t offset) {
+    pfrt_buffer& sub_buffer = program_->buffers_[buffer];
+    sub_buffer.kind = PFRT_BUFFER_PART;
+    sub_buffer.index = whole;
+    sub_buffer.offset = offset;
   }
 
   // Lets the outputs live in the input's buffer.
   bool slice_in_place(const SnapshotNode& node) {
-    const auto offsets = parts_of_input(node);
+    const auto offsets = sub_buffers_of_input(node);
     if (!offsets || bytes(node.input_index(0)) == PFRT_BYTES_UNKNOWN) return false;
     for (uint32_t i = 0; i < node.output_count(); ++i)
       if (node.has_output(i) && executable_.home(node.output_index(i)).kind != PFRT_BUFFER_TEMP)
         return false;
     const uint32_t whole = buffer(node.input_index(0));
     for (uint32_t i = 0; i < node.output_count(); ++i)
-      if (node.has_output(i)) make_part(buffer(node.output_index(i)), whole, (*offsets)[i]);
+      if (node.has_output(i)) make_sub_buffer(buffer(node.output_index(i)), whole, (*offsets)[i]);
     return true;
   }
 
   // Lets the inputs live in the output's buffer from the start; those that cannot are copied there,
   // unless that is better done together with what follows.
   bool concat_in_place(const SnapshotNode& node, bool has_epilogue) {
-    const auto offsets = parts_of_output(node);
+    const auto offsets = sub_buffers_of_output(node);
     if (!offsets || bytes(node.output_index(0)) == PFRT_BYTES_UNKNOWN) return false;
     for (uint32_t i = 0; has_epilogue && i < node.input_count(); ++i)
       if (executable_.home(node.input_index(i)).kind != PFRT_BUFFER_TEMP) return false;
@@ -535,13 +535,13 @@ class ProgramBuilder {
     for (uint32_t i = 0; i < node.input_count(); ++i) {
       const uint32_t from = buffer(node.input_index(i));
       if (program_->buffers_[from].kind == PFRT_BUFFER_TEMP) {
-        make_part(from, whole, (*offsets)[i]);
+        make_sub_buffer(from, whole, (*offsets)[i]);
         continue;
       }
       sizes.push_back(bytes(node.input_index(i)));
       copies.inputs.push_back(from);
       copies.outputs.push_back(add_buffer({PFRT_BUFFER_TEMP, 0}, sizes.back()));
-      make_part(copies.outputs.back(), whole, (*offsets)[i]);
+      make_sub_buffer(copies.outputs.back(), whole, (*offsets)[i]);
     }
     if (sizes.empty()) return true;
     copies.kernel = copy_kernel(std::move(sizes));
@@ -551,11 +551,11 @@ class ProgramBuilder {
     return true;
   }
 
-  // Parts of parts are parts of what those lie in.
-  void flatten_parts() {
+  // A sub-buffer of a sub-buffer becomes one of the buffer that holds both.
+  void flatten_sub_buffers() {
     std::vector<pfrt_buffer>& buffers = program_->buffers_;
     for (uint32_t b = 0; b < buffers.size(); ++b) {
-      while (is_part(b) && is_part(buffers[b].index)) {
+      while (is_sub_buffer(b) && is_sub_buffer(buffers[b].index)) {
         buffers[b].offset += buffers[buffers[b].index].offset;
         buffers[b].index = buffers[buffers[b].index].index;
       }
@@ -584,9 +584,9 @@ class ProgramBuilder {
   // Says which temporaries may take the memory of one that dies in the same step.
   void share_memory() {
     std::vector<pfrt_buffer>& buffers = program_->buffers_;
-    std::vector<bool> has_parts(buffers.size());
+    std::vector<bool> has_sub_buffers(buffers.size());
     for (const pfrt_buffer& b : buffers)
-      if (b.kind == PFRT_BUFFER_PART) has_parts[b.index] = true;
+      if (b.kind == PFRT_BUFFER_PART) has_sub_buffers[b.index] = true;
     std::vector<size_t> last_use(buffers.size());
     for (size_t s = 0; s < program_->steps_.size(); ++s) {
       for (uint32_t b : program_->steps_[s].reads) last_use[b] = s;
@@ -599,7 +599,7 @@ class ProgramBuilder {
         if (input >= step.inputs.size()) continue;
         const uint32_t from = step.inputs[input], to = step.outputs[output];
         if (from == PFRT_NO_INDEX || to == PFRT_NO_INDEX || buffers[to].may_alias != 0) continue;
-        if (has_parts[from] || has_parts[to]) continue;
+        if (has_sub_buffers[from] || has_sub_buffers[to]) continue;
         const bool dies = buffers[from].kind == PFRT_BUFFER_TEMP && last_use[from] == s;
         const bool fits = buffers[to].kind == PFRT_BUFFER_TEMP && from != to &&
                           buffers[from].bytes == buffers[to].bytes;
