@@ -9,8 +9,8 @@
 #include <optional>
 #include <unordered_map>
 
-#include "providers/cpu/program/blocked.h"
 #include "providers/cpu/program/in_place.h"
+#include "providers/cpu/program/nchw16c.h"
 #include "providers/cpu/program/shuffled.h"
 #include "providers/cpu/program/sub_byte.h"
 #include "providers/cpu/program/tune.h"
@@ -117,7 +117,7 @@ class ProgramBuilder {
   }
 
   Result<std::unique_ptr<Program>> build(uint32_t& node) {
-    blocked_ = blocked_values(executable_, shapes_);
+    nchw16c_ = nchw16c_values(executable_, shapes_);
     shuffles_ = find_shuffles(executable_, shapes_);
     for (size_t u = 0; u < executable_.fusion_groups().size(); ++u)
       PFRT_TRY(add_group(executable_.fusion_groups()[u], executable_.code(u), node));
@@ -262,7 +262,7 @@ class ProgramBuilder {
     const auto add = [&](uint32_t value) {
       key += "/";
       if (value == PFRT_NO_INDEX) return;
-      if (blocked_[value]) key += "blocked";
+      if (nchw16c_[value]) key += "nChw16c";
       if (const auto known = dims(value))
         for (int64_t d : *known) key += message(",", d);
     };
@@ -389,8 +389,8 @@ class ProgramBuilder {
     const bool packs = row->pack != nullptr && !empty;
     const Packed* const packed = packs ? executable_.packed(index) : nullptr;
     KernelRequest request(node);
-    request.sides = {node.has_input(0) && blocked_[node.input_index(0)],
-                     last.has_output(0) && blocked_[last.output_index(0)]};
+    request.sides = {node.has_input(0) && nchw16c_[node.input_index(0)],
+                     last.has_output(0) && nchw16c_[last.output_index(0)]};
     if (const auto shuffle = shuffles_.groups.find(index); shuffle != shuffles_.groups.end())
       request.shuffle_groups = shuffle->second;
     if (pooled) request.pool = &last;
@@ -427,7 +427,7 @@ class ProgramBuilder {
     if (long_in_parallel(row->domain, row->op)) step.flags = PFRT_STEP_LONG;
     step.any_address = at_any_address(row->domain, row->op);
     step.name = step.kernel.name.empty() ? row->name : step.kernel.name;
-    if (request.is_blocked()) step.name += "_blocked";
+    if (request.any_nchw16c()) step.name += "_nchw16c";
     if (step.kernel.may_alias >= 0)
       step.aliases = {{static_cast<uint32_t>(step.kernel.may_alias), 0}};
     if (joins) {
@@ -669,7 +669,7 @@ class ProgramBuilder {
   const SnapshotCopy& snapshot_;
   const pfrt_shapes& shapes_;
   std::vector<uint32_t> buffer_of_;  // by value
-  std::vector<bool> blocked_;        // by value
+  std::vector<bool> nchw16c_;        // by value
   Shuffles shuffles_;
   std::unordered_map<uint32_t, uint32_t> byte_buffers_;  // buffers of a byte an element, by value
   std::unique_ptr<Program> program_;

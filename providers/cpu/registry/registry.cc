@@ -44,7 +44,7 @@ std::string refuse_value(const pfrt_snapshot& snapshot, uint32_t index) {
 
 // What |row| does not know of |request|, in words; nullptr when it knows all.
 const char* missing_form(const KernelRow& row, const KernelRequest& request) {
-  if (request.is_blocked() && !row.has(kBlocked)) return "takes no blocks of channels";
+  if (request.any_nchw16c() && !row.has(kNchw16c)) return "takes no nChw16c";
   if (request.shuffle_groups > 0 && !row.has(kShuffled)) return "takes no shuffled channels";
   if (request.pool != nullptr && !row.has(kPooled)) return "does not run a pooling of its output";
   if (request.epilogue && !row.has(kEpilogue))

@@ -23,8 +23,8 @@ namespace pfrt::cpu {
 // What a row makes of a node's attributes alone, once a compiled region: a packed model.
 using Prepared = std::shared_ptr<const void>;
 
-// Which of input 0 and output 0 lie in blocks of 16 channels (README.md, "Blocks of channels").
-struct Blocked {
+// Which of input 0 and output 0 are nChw16c (README.md, "nChw16c").
+struct Nchw16cSides {
   bool input = false, output = false;
 };
 
@@ -41,10 +41,10 @@ struct PackedInput {
 struct KernelRequest : SnapshotNode {
   explicit KernelRequest(const SnapshotNode& node) : SnapshotNode(node) {}
 
-  bool is_blocked() const { return sides.input || sides.output; }
+  bool any_nchw16c() const { return sides.input || sides.output; }
 
   // Of the image, input 0, and of output 0, or of the pooling's.
-  Blocked sides;
+  Nchw16cSides sides;
   // Above 0: channel c of input 0 is the buffer's c % groups * (channels / groups) + c / groups.
   int64_t shuffle_groups = 0;
   // The pooling of output 0 is wanted in its place.
@@ -60,7 +60,7 @@ struct KernelRequest : SnapshotNode {
 enum RowForm : uint8_t {
   kPlain = 0,
   kEpilogue = 1,       // calls Run::apply_epilogue where output 0 is of kFloatsTo32
-  kBlocked = 2,        // images in blocks of channels, of one type of kFloatsTo32
+  kNchw16c = 2,        // images in nChw16c, of one type of kFloatsTo32
   kShuffled = 4,       // an image whose channels are yet to be shuffled
   kPooled = 8,         // the pooling of output 0
   kPackOptional = 16,  // has a pack function, and can do without what it packs
@@ -98,17 +98,17 @@ constexpr KernelRow with_pack(KernelRow row, decltype(KernelRow::pack) pack, int
   return with(row, forms);
 }
 
-// The functions of a row that is made one way for images in blocks and another for those that lie
-// plainly. |refuse_blocked| and |blocked| get Blocked beside the node.
-template <auto refuse_plain, auto refuse_blocked>
+// The functions of a row that is made one way for images in nChw16c and another for row-major ones.
+// |refuse_nchw16c| and |nchw16c| get the sides beside the node.
+template <auto refuse_plain, auto refuse_nchw16c>
 std::string refuse_layouts(const KernelRequest& request) {
   std::string why;
   if constexpr (!std::is_null_pointer_v<decltype(refuse_plain)>) why = refuse_plain(request);
-  return why.empty() && request.is_blocked() ? refuse_blocked(request, request.sides) : why;
+  return why.empty() && request.any_nchw16c() ? refuse_nchw16c(request, request.sides) : why;
 }
-template <auto plain, auto blocked>
+template <auto plain, auto nchw16c>
 Result<Kernel> make_layouts(const KernelRequest& request) {
-  return request.is_blocked() ? blocked(request, request.sides) : plain(request);
+  return request.any_nchw16c() ? nchw16c(request, request.sides) : plain(request);
 }
 // The same of one that is made otherwise where something was packed for it.
 template <auto plain, auto packed>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Direct convolutions that take their pooling along, in planes and in blocks of channels: the bits
-// of the two apart.
+// Direct convolutions that take their pooling along, row-major and in nChw16c: the bits of the two
+// apart.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -20,8 +20,8 @@ class Builder {
  public:
   explicit Builder(Random& random) : random_(random) {}
 
-  // Perhaps a convolution to blocks, one that pools, perhaps more of its epilogue, perhaps one that
-  // takes blocks.
+  // Perhaps a convolution to nChw16c, one that pools, perhaps more of its epilogue, perhaps one
+  // that takes that.
   Graph build() {
     const int64_t batch = random_.from_to(1, 2);
     uint32_t x =
@@ -101,7 +101,7 @@ TEST(DirectPooled, equals_the_two_apart) {
     }
   }
   EXPECT_GT(seen["conv_direct"], 100);
-  EXPECT_GT(seen["conv_direct_blocked"], 100);
+  EXPECT_GT(seen["conv_direct_nchw16c"], 100);
 }
 
 TEST(DirectPooled, refuses_windows_that_overlap) {

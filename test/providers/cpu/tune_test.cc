@@ -115,8 +115,7 @@ TEST_F(Tune, other_divisions_of_products_have_the_same_bits) {
   }
 }
 
-// Convolutions of both kinds with epilogues, in blocks of channels and not, and a product that is
-// normalised.
+// Convolutions of both kinds with epilogues, in nChw16c and not, and a product that is normalised.
 Graph network(Random& random) {
   Graph g;
   const auto constant = [&](Dims dims) {

@@ -71,24 +71,24 @@ Result<Kernel> make_typed(const SnapshotNode& node, StoreFn<T> store) {
 constexpr Types kBytes{PFRT_DTYPE_INT8, PFRT_DTYPE_UINT8};
 
 std::string refuse_depthwise(const KernelRequest& request) {
-  return refuse_layouts<refuse_conv_depthwise, refuse_conv_depthwise_blocked>(request);
+  return refuse_layouts<refuse_conv_depthwise, refuse_conv_depthwise_nchw16c>(request);
 }
 
 Result<Kernel> make_depthwise(const KernelRequest& request) {
   if (request.shuffle_groups > 0)
     return make_conv_depthwise_shuffled(request, request.shuffle_groups);
-  return make_layouts<make_conv_depthwise, make_conv_depthwise_blocked>(request);
+  return make_layouts<make_conv_depthwise, make_conv_depthwise_nchw16c>(request);
 }
 
 std::string refuse_direct(const KernelRequest& request) {
-  std::string why = refuse_layouts<refuse_conv_direct, refuse_conv_direct_blocked>(request);
+  std::string why = refuse_layouts<refuse_conv_direct, refuse_conv_direct_nchw16c>(request);
   return why.empty() && request.pool != nullptr ? refuse_conv_direct_pool(request, *request.pool)
                                                 : why;
 }
 
 Result<Kernel> make_direct(const KernelRequest& request) {
   if (request.pool != nullptr) return make_conv_direct_pool(request, *request.pool, request.sides);
-  return make_layouts<make_conv_direct, make_conv_direct_blocked>(request);
+  return make_layouts<make_conv_direct, make_conv_direct_nchw16c>(request);
 }
 
 std::string refuse_gemm(const KernelRequest& request) {
@@ -103,20 +103,20 @@ Result<Kernel> make_gemm(const KernelRequest& request) {
 
 constexpr KernelRow kRows[] = {
     with_pack({"", "Conv", kFloat32, "conv_tiles", "amx",
-               refuse_layouts<refuse_conv_tiles, refuse_conv_tiles_blocked>,
-               make_layouts<make_conv_tiles, make_conv_tiles_blocked>},
-              pack_conv_tiles, kEpilogue | kBlocked),
+               refuse_layouts<refuse_conv_tiles, refuse_conv_tiles_nchw16c>,
+               make_layouts<make_conv_tiles, make_conv_tiles_nchw16c>},
+              pack_conv_tiles, kEpilogue | kNchw16c),
     with({"", "Conv", kFloatsTo32, "conv_depthwise_rows", "generic", refuse_depthwise,
           make_depthwise},
-         kEpilogue | kBlocked | kShuffled),
+         kEpilogue | kNchw16c | kShuffled),
     with_epilogue({"", "Conv", kFloat32, "conv_pointwise", "avx2", refuse_conv_pointwise,
                    make_conv_pointwise}),
     with_pack({"", "Conv", kFloatsTo32, "conv_winograd", "avx2",
-               refuse_layouts<refuse_conv_winograd, refuse_conv_direct_blocked>,
-               make_layouts<make_conv_winograd, make_conv_winograd_blocked>},
-              pack_conv_winograd, kEpilogue | kBlocked),
+               refuse_layouts<refuse_conv_winograd, refuse_conv_direct_nchw16c>,
+               make_layouts<make_conv_winograd, make_conv_winograd_nchw16c>},
+              pack_conv_winograd, kEpilogue | kNchw16c),
     with_pack({"", "Conv", kFloatsTo32, "conv_direct", "avx2", refuse_direct, make_direct},
-              pack_conv_direct, kEpilogue | kBlocked | kPooled),
+              pack_conv_direct, kEpilogue | kNchw16c | kPooled),
     with({"", "Conv", kFloats, "conv_implicit_gemm", "generic", refuse_gemm, make_gemm},
          kEpilogue | kPooled),
     with_pack({"", "ConvTranspose", kFloatsTo32, "conv_transpose_winograd", "avx2",

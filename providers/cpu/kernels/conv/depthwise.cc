@@ -147,16 +147,16 @@ int64_t depthwise_input_plane(const ConvGeometry& g, int64_t shuffle, int64_t p)
   return plane - channel + channel % shuffle * (g.groups / shuffle) + channel / shuffle;
 }
 
-std::string refuse_conv_depthwise_blocked(const SnapshotNode& node, Blocked sides) {
+std::string refuse_conv_depthwise_nchw16c(const SnapshotNode& node, Nchw16cSides sides) {
   const int64_t groups = node.attr_int("group", 1);
   if (isa() < Isa::kAvx2) return "the machine, or PFRT_ISA, has no AVX2";
   if (sides.input != sides.output) return "the layout is kept";
   return node.input_dims(1)[0] == groups && groups % kBlockChannels == 0
              ? ""
-             : "blocks are of 16 channels, one output each";
+             : "nChw16c is for multiples of 16 channels, one output each";
 }
 
-Result<Kernel> make_conv_depthwise_blocked(const SnapshotNode& node, Blocked) {
+Result<Kernel> make_conv_depthwise_nchw16c(const SnapshotNode& node, Nchw16cSides) {
   PFRT_ASSIGN(ConvGeometry g, conv_geometry(node, 0, 1));
   PFRT_TRY(need_types(node, {1, 2}, Types{node.input_dtype(0)}));
   PFRT_TRY(check_bias(node, 2, g.groups));
@@ -190,7 +190,7 @@ Result<Kernel> make_conv_depthwise_blocked(const SnapshotNode& node, Blocked) {
       const int64_t last = std::min(first + together, all);
       for (int64_t r = first; r < last; ++r)
         for (int64_t c = 0; c < kBlockChannels; c += kVectorChannels)
-          blocked_row(plan->rows, r, image + c,
+          nchw16c_row(plan->rows, r, image + c,
                       run.output<float>(0) + start + r * length * kBlockChannels + c,
                       ChannelTaps{weights + c, bias + c});
       run.apply_epilogue(start + first * length * kBlockChannels,

@@ -7,7 +7,7 @@
 
 #include "providers/cpu/isa/target.h"
 #include "providers/cpu/kernels/conv/geometry.h"
-#include "providers/cpu/kernels/window/blocked_row.h"
+#include "providers/cpu/kernels/window/nchw16c_row.h"
 
 namespace pfrt::cpu {
 

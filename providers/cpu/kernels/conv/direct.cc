@@ -2,13 +2,13 @@
 //
 // One- and two-dimensional convolutions in float32 vectors: panels of 16 output channels, packed
 // once, by lines of a band of the image (image_band.h). The image is neither gathered nor copied
-// but for its padding; in blocks of channels a convolution without padding reads it in place.
+// but for its padding; in nChw16c a convolution without padding reads it in place.
 #include <algorithm>
 #include <memory>
 
 #include "providers/cpu/epilogue/in_float32.h"
 #include "providers/cpu/kernels/conv/direct_plan.h"
-#include "providers/cpu/kernels/window/plane_lines.h"
+#include "providers/cpu/kernels/window/reorder.h"
 #include "providers/cpu/row/ceil_div.h"
 
 namespace pfrt::cpu {
@@ -20,15 +20,15 @@ constexpr int64_t kWantedTasks = 16;
 struct Plan : DirectPlan {
   NarrowFn narrow;  // to the output's type; null: float32
 
-  Plan(const ConvGeometry& g, pfrt_dtype out, bool bias, Blocked sides,
+  Plan(const ConvGeometry& g, pfrt_dtype out, bool bias, Nchw16cSides sides,
        const DirectBlocking& wanted = {})
       : DirectPlan(g, bias, sides, wanted), narrow(narrow_fn(out)) {}
 
-  bool in_output() const { return blocked.output && narrow == nullptr; }
+  bool in_output() const { return nchw16c.output && narrow == nullptr; }
   // Sums, and a panel of them as planes before these are rounded.
   uint64_t scratch_bytes() const {
     if (in_output()) return 0;
-    const bool turns = narrow != nullptr && !blocked.output;
+    const bool turns = narrow != nullptr && !nchw16c.output;
     return DirectPlan::scratch_bytes() +
            (turns ? static_cast<uint64_t>(task_positions * kPanel) * sizeof(float) : 0);
   }
@@ -40,11 +40,11 @@ void put_out(const Run& run, const Plan& plan, const float* lines, int64_t count
              int64_t from, int64_t n, float* planes) {
   const int64_t positions = plan.geometry.window.position_count();
   if (plan.narrow == nullptr) {
-    lines_to_planes(run.output<float>(0) + start + from, positions, lines, count, n);
-  } else if (plan.blocked.output) {
+    reorder_to_planes(run.output<float>(0) + start + from, positions, lines, count, n);
+  } else if (plan.nchw16c.output) {
     plan.narrow(lines, run.output<uint16_t>(0) + start + from * kPanel, n * kPanel);
   } else {
-    lines_to_planes(planes, n, lines, count, n);
+    reorder_to_planes(planes, n, lines, count, n);
     for (int64_t c = 0; c < count; ++c)
       plan.narrow(planes + c * n, run.output<uint16_t>(0) + start + c * positions + from, n);
   }
@@ -68,7 +68,7 @@ void run_task(const Run& run, const Plan& plan, const DirectTask& task, int64_t 
       put_out(run, plan, scratch + p * stride, std::min(kPanel, task.columns - p * kPanel),
               start + p * kPanel * positions, from, n, scratch + task.panels * stride);
   }
-  const int64_t step = plan.blocked.output ? kPanel : 1;
+  const int64_t step = plan.nchw16c.output ? kPanel : 1;
   for (int64_t c = first; c < first + task.columns; c += step) {
     const int64_t at = (image * g.group_out + c) * positions + from * step;
     run.apply_epilogue(at, at + n * step);
@@ -108,7 +108,7 @@ Kernel kernel_of(std::shared_ptr<const Plan> made) {
 }
 
 std::vector<Alternative> alternatives(const ConvGeometry& geometry, pfrt_dtype out_type, bool bias,
-                                      Blocked sides) {
+                                      Nchw16cSides sides) {
   constexpr int64_t kB = 1 << 10;
   constexpr DirectBlocking kOthers[] = {
       {128 * kB, 256}, {512 * kB, 256},       {1024 * kB, 256},      {256 * kB, 128},
@@ -156,16 +156,16 @@ std::optional<PackedInput> pack_conv_direct(const SnapshotNode& node) {
                                 dims.back()));
 }
 
-std::string refuse_conv_direct_blocked(const SnapshotNode& node, Blocked sides) {
+std::string refuse_conv_direct_nchw16c(const SnapshotNode& node, Nchw16cSides sides) {
   const auto weights = node.input_dims(1);
   const int64_t groups = node.attr_int("group", 1);
   if ((sides.input && weights[1] % kPanel != 0) ||
       (sides.output && weights[0] / groups % kPanel != 0))
-    return "blocks are of 16 channels";
+    return "nChw16c is for multiples of 16 channels";
   return "";
 }
 
-Result<Kernel> make_conv_direct_blocked(const SnapshotNode& node, Blocked sides) {
+Result<Kernel> make_conv_direct_nchw16c(const SnapshotNode& node, Nchw16cSides sides) {
   PFRT_ASSIGN(ConvGeometry g, plain_conv_geometry(node));
   g.window = along_rows(std::move(g.window));
   Kernel kernel;
@@ -183,7 +183,7 @@ Result<Kernel> make_conv_direct_blocked(const SnapshotNode& node, Blocked sides)
 }
 
 Result<Kernel> make_conv_direct(const KernelRequest& node) {
-  return make_conv_direct_blocked(node, {});
+  return make_conv_direct_nchw16c(node, {});
 }
 
 }  // namespace pfrt::cpu

@@ -97,10 +97,10 @@ void pack_taps(const ChunkOrder& order, const float* from, int64_t outs, float* 
 
 }  // namespace
 
-DirectPlan::DirectPlan(const ConvGeometry& g, bool bias, Blocked sides,
+DirectPlan::DirectPlan(const ConvGeometry& g, bool bias, Nchw16cSides sides,
                        const DirectBlocking& wanted, DirectElements elements)
     : geometry(sides.input && wanted.row_step == 0 && is_whole(g.window) ? flat(g) : g),
-      blocked(sides),
+      nchw16c(sides),
       blocking(wanted),
       order(ChunkOrder::of(g.group_in, g.window.kernel[0], g.window.kernel[1],
                            g.window.dilations[1])),
@@ -108,7 +108,7 @@ DirectPlan::DirectPlan(const ConvGeometry& g, bool bias, Blocked sides,
                                                         : PanelMicrokernel::get()),
       has_bias(bias),
       band(band_rows()),
-      image(geometry.window, order, band, blocked.input),
+      image(geometry.window, order, band, nchw16c.input),
       chain_chunks(chunks_of_chain(order, elements)),
       pass_chunks(chain_chunks * std::max<int64_t>(1, kPass / (chain_chunks * order.depth()))),
       panels(ceil_div(g.group_out, kPanel)) {
@@ -139,9 +139,9 @@ int64_t DirectPlan::whole_rows(int64_t n) const {
 int64_t DirectPlan::band_rows() const {
   const Window& w = geometry.window;
   const int64_t height = w.positions[0];
-  if (ImageBand::in_place(w, blocked.input)) return height;
+  if (ImageBand::in_place(w, nchw16c.input)) return height;
   const int64_t most =
-      std::max<int64_t>(blocking.band_bytes / ImageBand::bytes_of_row(w, order, blocked.input), 2);
+      std::max<int64_t>(blocking.band_bytes / ImageBand::bytes_of_row(w, order, nchw16c.input), 2);
   const int64_t rows = ceil_div(height, ceil_div(height, most));
   const int64_t step = std::max<int64_t>(blocking.row_step, 1);
   return ceil_div(rows, step) * step;

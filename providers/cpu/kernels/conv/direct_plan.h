@@ -29,7 +29,7 @@ struct DirectPlan {
   static constexpr int64_t kPanel = PanelMicrokernel::kPanel;
 
   ConvGeometry geometry;
-  Blocked blocked;
+  Nchw16cSides nchw16c;
   DirectBlocking blocking;
   ChunkOrder order;
   const PanelMicrokernel* microkernel;
@@ -41,7 +41,7 @@ struct DirectPlan {
   int64_t panels;          // of output channels of a group
   int64_t task_positions;  // of a band
 
-  DirectPlan(const ConvGeometry& geometry, bool bias, Blocked sides,
+  DirectPlan(const ConvGeometry& geometry, bool bias, Nchw16cSides sides,
              const DirectBlocking& blocking = {}, DirectElements elements = DirectElements::kFloat);
 
   int64_t positions() const { return band * geometry.window.positions[1]; }  // of a band

@@ -10,7 +10,7 @@
 
 #include "providers/cpu/kernels/conv/direct_plan.h"
 #include "providers/cpu/kernels/pool/make.h"
-#include "providers/cpu/kernels/window/plane_lines.h"
+#include "providers/cpu/kernels/window/reorder.h"
 #include "providers/cpu/row/greater.h"
 
 namespace pfrt::cpu {
@@ -58,7 +58,7 @@ void run_task(const Run& run, const Plan& plan, const DirectTask& task, int64_t 
   const int64_t positions = plan.pool.position_count(), stride = plan.conv.task_positions * kPanel;
   direct_sums(run, plan.conv, task, image, scratch, stride);
   float* const line = scratch + plan.conv.scratch_bytes() / sizeof(float);
-  const bool blocked = plan.conv.blocked.output;
+  const bool nchw16c = plan.conv.nchw16c.output;
   const int64_t channel = image * g.group_out + task.panel * kPanel;
   for (int64_t p = 0; p < task.panels; ++p) {
     const int64_t channels = std::min(kPanel, task.columns - p * kPanel);
@@ -66,13 +66,13 @@ void run_task(const Run& run, const Plan& plan, const DirectTask& task, int64_t 
     for (int64_t r = first; r < last; ++r) {
       const float* const sums = scratch + p * stride + (r - first) * stride_y * width * kPanel;
       const int64_t rows = std::min(plan.pool.kernel[0], height - r * stride_y);
-      float* const to = blocked ? out + r * pooled_width * kPanel : line;
+      float* const to = nchw16c ? out + r * pooled_width * kPanel : line;
       for (int64_t c = 0; c < channels; c += kLanes) pool_row(plan.pool, sums + c, rows, to + c);
-      if (!blocked)
-        lines_to_planes(out + r * pooled_width, positions, line, channels, pooled_width);
+      if (!nchw16c)
+        reorder_to_planes(out + r * pooled_width, positions, line, channels, pooled_width);
     }
   }
-  const int64_t step = blocked ? kPanel : 1;
+  const int64_t step = nchw16c ? kPanel : 1;
   for (int64_t c = channel; c < channel + task.columns; c += step)
     run.apply_epilogue(c * positions + first * pooled_width * step,
                        c * positions + last * pooled_width * step);
@@ -121,7 +121,7 @@ std::string refuse_conv_direct_pool(const SnapshotNode& conv, const SnapshotNode
 }
 
 Result<Kernel> make_conv_direct_pool(const SnapshotNode& node, const SnapshotNode& pool,
-                                     Blocked sides) {
+                                     Nchw16cSides sides) {
   PFRT_ASSIGN(const ConvGeometry g, plain_conv_geometry(node));
   PFRT_ASSIGN(PoolGeometry p, pool_geometry(pool));
   Kernel kernel;

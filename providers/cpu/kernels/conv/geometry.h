@@ -42,7 +42,7 @@ Result<Kernel> make_conv_max_pool(const SnapshotNode& conv, const SnapshotNode& 
 // direct_pooled.cc
 std::string refuse_conv_direct_pool(const SnapshotNode& conv, const SnapshotNode& pool);
 Result<Kernel> make_conv_direct_pool(const SnapshotNode& conv, const SnapshotNode& pool,
-                                     Blocked sides);
+                                     Nchw16cSides sides);
 Result<Kernel> make_conv_depthwise(const KernelRequest& node);
 Result<Kernel> make_conv_transpose(const KernelRequest& node);
 Result<Kernel> make_conv_integer(const KernelRequest& node);
@@ -51,14 +51,14 @@ Result<Kernel> make_qlinear_conv(const KernelRequest& node);
 std::string refuse_conv_tiles(const KernelRequest& node);
 Result<Kernel> make_conv_tiles(const KernelRequest& node);
 std::optional<PackedInput> pack_conv_tiles(const SnapshotNode& node);
-std::string refuse_conv_tiles_blocked(const SnapshotNode& node, Blocked sides);
-Result<Kernel> make_conv_tiles_blocked(const SnapshotNode& node, Blocked sides);
+std::string refuse_conv_tiles_nchw16c(const SnapshotNode& node, Nchw16cSides sides);
+Result<Kernel> make_conv_tiles_nchw16c(const SnapshotNode& node, Nchw16cSides sides);
 // direct.cc
 std::string refuse_conv_direct(const KernelRequest& node);
 Result<Kernel> make_conv_direct(const KernelRequest& node);
 std::optional<PackedInput> pack_conv_direct(const SnapshotNode& node);
-std::string refuse_conv_direct_blocked(const SnapshotNode& node, Blocked sides);
-Result<Kernel> make_conv_direct_blocked(const SnapshotNode& node, Blocked sides);
+std::string refuse_conv_direct_nchw16c(const SnapshotNode& node, Nchw16cSides sides);
+Result<Kernel> make_conv_direct_nchw16c(const SnapshotNode& node, Nchw16cSides sides);
 // pointwise.cc
 std::string refuse_conv_pointwise(const KernelRequest& node);
 Result<Kernel> make_conv_pointwise(const KernelRequest& node);
@@ -76,16 +76,16 @@ std::optional<PackedInput> pack_conv_transpose_direct(const SnapshotNode& node);
 std::string refuse_conv_transpose_winograd(const KernelRequest& node);
 Result<Kernel> make_conv_transpose_winograd(const KernelRequest& node);
 std::optional<PackedInput> pack_conv_transpose_winograd(const SnapshotNode& node);
-// winograd.cc; what direct.cc says of blocks holds for it too
+// winograd.cc; what direct.cc says of nChw16c holds for it too
 std::string refuse_conv_winograd(const KernelRequest& node);
 Result<Kernel> make_conv_winograd(const KernelRequest& node);
 std::optional<PackedInput> pack_conv_winograd(const SnapshotNode& node);
-Result<Kernel> make_conv_winograd_blocked(const SnapshotNode& node, Blocked sides);
+Result<Kernel> make_conv_winograd_nchw16c(const SnapshotNode& node, Nchw16cSides sides);
 std::string refuse_conv(const KernelRequest& node);
 std::string refuse_conv_depthwise(const KernelRequest& node);
-std::string refuse_conv_depthwise_blocked(const SnapshotNode& node, Blocked sides);
+std::string refuse_conv_depthwise_nchw16c(const SnapshotNode& node, Nchw16cSides sides);
 Result<Kernel> make_conv_depthwise_shuffled(const SnapshotNode& node, int64_t groups);
-Result<Kernel> make_conv_depthwise_blocked(const SnapshotNode& node, Blocked sides);
+Result<Kernel> make_conv_depthwise_nchw16c(const SnapshotNode& node, Nchw16cSides sides);
 std::string refuse_conv_integer(const KernelRequest& node);
 std::string refuse_qlinear_conv(const KernelRequest& node);
 

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "providers/cpu/kernels/window/plane_lines.h"
+#include "providers/cpu/kernels/window/reorder.h"
 #include "providers/cpu/row/ceil_div.h"
 
 namespace pfrt::cpu {
@@ -12,9 +12,9 @@ namespace {
 constexpr int64_t kLine = 16, kHalf = 8;
 constexpr int64_t kTaskBytes = 32 << 10;
 
-// Of lines that lie in blocks: few of a cache's lines, or of its sets, hold what one tap sees.
-bool is_sparse(const Window& w, bool blocked) {
-  return blocked && w.taps() == 1 && (w.strides[0] > 1 || w.strides[1] > 1);
+// With strides a single tap sees few lines of the cache, or few of its sets.
+bool is_sparse(const Window& w, bool nchw16c) {
+  return nchw16c && w.taps() == 1 && (w.strides[0] > 1 || w.strides[1] > 1);
 }
 
 }  // namespace
@@ -37,14 +37,14 @@ int64_t ChunkOrder::k(int64_t tap, int64_t channel) const {
   return (channel / line * taps_y * taps_x + tap) * line + channel % line;
 }
 
-bool ImageBand::in_place(const Window& w, bool blocked) {
-  return blocked && !is_sparse(w, blocked) &&
+bool ImageBand::in_place(const Window& w, bool nchw16c) {
+  return nchw16c && !is_sparse(w, nchw16c) &&
          std::ranges::all_of(w.pads, [](int64_t p) { return p == 0; }) &&
          std::ranges::all_of(w.end_pads, [](int64_t p) { return p <= 0; });
 }
 
-int64_t ImageBand::bytes_of_row(const Window& w, const ChunkOrder& order, bool blocked) {
-  const bool sparse = is_sparse(w, blocked);
+int64_t ImageBand::bytes_of_row(const Window& w, const ChunkOrder& order, bool nchw16c) {
+  const bool sparse = is_sparse(w, nchw16c);
   const int64_t width =
       sparse ? w.positions[1]
              : (w.positions[1] - 1) * w.strides[1] + (w.kernel[1] - 1) * w.dilations[1] + 1;
@@ -54,11 +54,11 @@ int64_t ImageBand::bytes_of_row(const Window& w, const ChunkOrder& order, bool b
          (lines > 1 ? lines * order.line : std::min(order.channels, order.line));
 }
 
-ImageBand::ImageBand(const Window& w, const ChunkOrder& order, int64_t rows, bool blocked)
+ImageBand::ImageBand(const Window& w, const ChunkOrder& order, int64_t rows, bool nchw16c)
     : order_(order),
-      blocked_(blocked),
-      in_place_(in_place(w, blocked)),
-      sparse_(is_sparse(w, blocked)),
+      nchw16c_(nchw16c),
+      in_place_(in_place(w, nchw16c)),
+      sparse_(is_sparse(w, nchw16c)),
       image_height_(w.image[0]),
       image_width_(w.image[1]),
       stride_y_(w.strides[0]),
@@ -132,14 +132,14 @@ void ImageBand::fill_row(int64_t block, int64_t row, int64_t top, const float* i
   const int64_t count = std::min(line_, order_.channels - block * line_);
   float* const to = out + line_ * begin;
   const int64_t n = end - begin;
-  if (blocked_) {
+  if (nchw16c_) {
     std::copy_n(image + kLine * (block * size + at), kLine * n, to);
   } else if (line_ == kLine || line_ == kHalf) {
-    planes_to_lines(to, line_, image + block * line_ * size + at, size, count, n);
+    reorder_to_pixels(to, line_, image + block * line_ * size + at, size, count, n);
   } else if (line_ == 1) {
     std::copy_n(image + at, n, to);
   } else {
-    planes_to_short_lines(to, image + at, size, count, n);
+    reorder_to_short_pixels(to, image + at, size, count, n);
   }
 }
 

@@ -4,8 +4,8 @@
 // position is an offset from the position's own line. Rows are padded with zeros. Lines are 16
 // channels of a pixel, blocks of channels after another (8 where that leaves fewer zeros), or, for
 // fewer than 16 channels, the channels of a pixel: the pixels that a row of taps sees are then one
-// line. An image that lies in blocks already and needs no padding is read in place, unless a single
-// tap strides over it: then the pixels that it sees are put side by side. Immutable; thread-safe.
+// line. An image that is nChw16c already and needs no padding is read in place, unless a single tap
+// strides over it: then the pixels that it sees are put side by side. Immutable; thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -31,11 +31,11 @@ struct ChunkOrder {
 class ImageBand {
  public:
   // Of two-dimensional windows, for |rows| rows of positions.
-  ImageBand(const Window& window, const ChunkOrder& order, int64_t rows, bool blocked);
+  ImageBand(const Window& window, const ChunkOrder& order, int64_t rows, bool nchw16c);
 
-  static bool in_place(const Window& window, bool blocked);
+  static bool in_place(const Window& window, bool nchw16c);
   // Of a row of positions, roughly.
-  static int64_t bytes_of_row(const Window& window, const ChunkOrder& order, bool blocked);
+  static int64_t bytes_of_row(const Window& window, const ChunkOrder& order, bool nchw16c);
 
   bool in_place() const { return in_place_; }
   uint64_t bytes() const;
@@ -55,7 +55,7 @@ class ImageBand {
   void fill_sparse_row(int64_t block, int64_t row, int64_t top, const float* image,
                        float* out) const;
   ChunkOrder order_;
-  bool blocked_, in_place_;
+  bool nchw16c_, in_place_;
   bool sparse_;  // a band of positions, not of all pixels between them
   int64_t image_height_, image_width_, stride_y_, stride_x_, pad_y_, pad_x_;
   int64_t line_, blocks_;      // elements of a pixel in a block; blocks of channels

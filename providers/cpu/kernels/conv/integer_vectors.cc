@@ -9,7 +9,7 @@
 #include "providers/cpu/kernels/conv/direct_plan.h"
 #include "providers/cpu/kernels/conv/int16_dot.h"
 #include "providers/cpu/kernels/matmul/int16_dot.h"
-#include "providers/cpu/kernels/window/plane_lines.h"
+#include "providers/cpu/kernels/window/reorder.h"
 
 namespace pfrt::cpu {
 namespace {
@@ -79,7 +79,7 @@ Result<Kernel> make_conv_integer_vectors(const KernelRequest& node, const Packed
                 return {0, [positions = g.window.position_count()](const Run&) -> PutSums::Fn {
                           return [positions](const Run& run, const Int16DotSums& s) {
                             float* const to = run.output<float>(0) + s.channel * positions + s.from;
-                            lines_to_planes(to, positions, s.lines, s.channels, s.n);
+                            reorder_to_planes(to, positions, s.lines, s.channels, s.n);
                           };
                         }};
               });
@@ -112,7 +112,7 @@ Result<Kernel> make_qlinear_conv_vectors(const KernelRequest& node, const Packed
     return [=, scales = std::move(scales)](const Run& r, const Int16DotSums& s) {
       const uint32_t* const bias = has_bias ? r.input<uint32_t>(8) : nullptr;
       float* const line = s.scratch + kPanel * s.n;
-      lines_to_planes(s.scratch, s.n, s.lines, s.channels, s.n);
+      reorder_to_planes(s.scratch, s.n, s.lines, s.channels, s.n);
       for (int64_t c = 0; c < s.channels; ++c) {
         const int64_t channel = (s.channel + c) % channels;
         auto* const row = reinterpret_cast<uint32_t*>(s.scratch + c * s.n);

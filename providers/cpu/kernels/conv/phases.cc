@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "providers/cpu/kernels/window/plane_lines.h"
+#include "providers/cpu/kernels/window/reorder.h"
 
 namespace pfrt::cpu {
 namespace {
@@ -110,9 +110,9 @@ void put_sites(const Run& run, const Phases& phases, int64_t group_out, const Si
   const int64_t start = (t.image * group_out + first) * pixels;
   for (int64_t y = y0; y < y1; ++y)
     for (int64_t c = 0; c < count; c += kPanel)
-      lines_to_planes(run.output<float>(0) + start + c * pixels + y * ax.out + x0, pixels,
-                      lines + c / kPanel * panel + (y - upper) * row + (x0 - left) * kPanel,
-                      std::min(kPanel, count - c), n);
+      reorder_to_planes(run.output<float>(0) + start + c * pixels + y * ax.out + x0, pixels,
+                        lines + c / kPanel * panel + (y - upper) * row + (x0 - left) * kPanel,
+                        std::min(kPanel, count - c), n);
   for (int64_t c = 0; c < count; ++c) {
     const int64_t at = start + c * pixels + x0;
     if (n == ax.out && y0 < y1) run.apply_epilogue(at + y0 * n, at + y1 * n);

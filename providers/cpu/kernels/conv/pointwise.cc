@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Convolutions of one tap whose channels do not come in blocks: a product of the weights by planes,
+// Convolutions of one tap whose channels are no multiple of 16: a matmul of the weights by planes,
 // vectors of pixels at a time. Both are read, and the result is written, where they lie.
 #include <immintrin.h>
 
@@ -199,7 +199,7 @@ std::string refuse_conv_pointwise(const KernelRequest& node) {
     return "not one tap at every pixel";
   const int64_t groups = node.attr_int("group", 1);
   if (groups < 1 || weights[0] / groups % kBlock == 0 || weights[1] % kBlock == 0)
-    return "channels come in blocks of 16";
+    return "channels are multiples of 16, which other kernels take";
   const int64_t pixels = SnapshotNode::elements(image.subspan(2));
   return pixels < kPanel ? message("vectors are of ", kPanel, " pixels, known before the run") : "";
 }

@@ -52,10 +52,10 @@ int64_t SplitImage::bytes_of_row(const Window& w, const KOrder& order, int64_t c
 }
 
 SplitImage::SplitImage(const Window& w, int64_t channels, const KOrder& order, int64_t rows,
-                       int terms, bool blocked)
+                       int terms, bool nchw16c)
     : order_(order),
       layout_{terms, 0, 0},
-      blocked_(blocked),
+      nchw16c_(nchw16c),
       channels_(channels),
       image_height_(w.image[0]),
       image_width_(w.image[1]),
@@ -153,7 +153,7 @@ bool SplitImage::fill_pixels(int64_t chunk, int64_t group, int64_t top, const fl
     }
     const int64_t pixel = row * image_width_ + begin * pixel_step_x_ - pad_x_;
     zero_lines(layout_, to, begin);
-    if (blocked_) {
+    if (nchw16c_) {
       const float* const from = channels + pixel * kHalf;
       largest = std::max(largest, split_lines(layout_, to + 64 * begin, from,
                                               count > kHalf ? from + size * kHalf : nullptr,
@@ -180,8 +180,8 @@ void SplitImage::interleave(const float* image, int64_t row, float* out) const {
   std::fill_n(out, begin * channels_, 0.0f);
   std::fill_n(out + end * channels_, (width - end) * channels_, 0.0f);
   for (int64_t c = 0; c < channels_; ++c) {
-    const float* from = blocked_ ? image + c / kHalf * kHalf * size + c % kHalf : image + c * size;
-    const int64_t step = blocked_ ? kHalf : 1;
+    const float* from = nchw16c_ ? image + c / kHalf * kHalf * size + c % kHalf : image + c * size;
+    const int64_t step = nchw16c_ ? kHalf : 1;
     from += (row * image_width_ - pad_x_) * step;
     for (int64_t x = begin; x < end; ++x) out[x * channels_ + c] = from[x * step];
   }

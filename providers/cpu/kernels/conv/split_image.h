@@ -11,8 +11,7 @@
 //
 // By position, for few channels, the lines of a position are all that its window sees.
 //
-// The image is row-major (NCHW) or blocked: 16 channels of a pixel are contiguous, and pixels of 16
-// channels follow each other. Immutable; thread-safe.
+// The image is row-major (NCHW) or nChw16c. Immutable; thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -38,7 +37,7 @@ class SplitImage {
  public:
   // Of two-dimensional windows over |channels| channels, for |rows| rows of positions.
   SplitImage(const Window& window, int64_t channels, const KOrder& order, int64_t rows, int terms,
-             bool blocked);
+             bool nchw16c);
 
   uint64_t bytes() const { return static_cast<uint64_t>(chunks_ * layout_.chunk_bytes); }
   // Of a row of positions, roughly.
@@ -71,7 +70,7 @@ class SplitImage {
 
   KOrder order_;
   TermLayout layout_;
-  bool blocked_;
+  bool nchw16c_;
   int64_t channels_, chunks_;
   int64_t image_height_, image_width_, pad_y_, pad_x_, stride_y_, stride_x_;
   int64_t taps_y_, taps_x_, dilation_y_, dilation_x_;

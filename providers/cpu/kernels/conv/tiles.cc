@@ -40,7 +40,7 @@ struct Plan {
   KOrder order;
   int terms;
   const TileMicrokernel* microkernel;
-  Blocked blocked;
+  Nchw16cSides nchw16c;
   int64_t band;  // rows of positions whose part of the image is split at a time
   SplitImage image;
   bool has_bias;
@@ -48,16 +48,16 @@ struct Plan {
   int64_t channel_blocks, task_rows;  // of output channels; rows of positions of a task
   int64_t sums_stride;                // of scratch
 
-  Plan(const ConvGeometry& g, bool bias, int term_count, Blocked sides)
+  Plan(const ConvGeometry& g, bool bias, int term_count, Nchw16cSides sides)
       : geometry(g),
         order(
             KOrder::of(g.group_in, g.window.taps(), g.group_out,
                        std::ranges::any_of(g.window.dilations, [](int64_t d) { return d != 1; }))),
         terms(term_count),
         microkernel(TileMicrokernel::of_terms(term_count)),
-        blocked(sides),
+        nchw16c(sides),
         band(band_rows()),
-        image(g.window, g.group_in, order, band, terms, blocked.input),
+        image(g.window, g.group_in, order, band, terms, nchw16c.input),
         has_bias(bias),
         chunks(static_cast<int64_t>(image.offsets().size())),
         channel_blocks(ceil_div(g.group_out, kBlock)) {
@@ -141,7 +141,7 @@ void multiply_plainly(const Plan& plan, const Task& task, const float* image,
                       const Scratch& scratch) {
   const Window& w = plan.geometry.window;
   const int64_t size = w.image_size(), channels = plan.geometry.group_in, taps = w.taps();
-  const int64_t pixel = plan.blocked.input ? kSide : 1, channel = plan.blocked.input ? 1 : size;
+  const int64_t pixel = plan.nchw16c.input ? kSide : 1, channel = plan.nchw16c.input ? 1 : size;
   for (int64_t t = 0; t < ceil_div(task.count, kSide); ++t)
     for (int64_t y = task.y0; y < task.y1; ++y) {
       float* const line = scratch.sums + kSide * (t * plan.sums_stride +
@@ -191,7 +191,7 @@ bool store(const Plan& plan, const Task& task, const float* sums, const float* b
       const float* from = sums + t * plan.sums_stride + kSide * y * plan.image.row_positions();
       float* const to = out + (task.first + t) * positions;
       const int64_t at = task.y0 * length + y * length;
-      right &= plan.blocked.output ? store_lines(to + kSide * at, from, biases, n)
+      right &= plan.nchw16c.output ? store_lines(to + kSide * at, from, biases, n)
                                    : store_across(to + at, positions, from, biases, width, n);
     }
   }
@@ -217,7 +217,7 @@ void run_task(const Run& run, const Plan& plan, Task task, int64_t image, bool f
     multiply_plainly(plan, task, pixels, scratch);
     store(plan, task, scratch.sums, bias, out);
   }
-  const int64_t step = plan.blocked.output ? kSide : 1;
+  const int64_t step = plan.nchw16c.output ? kSide : 1;
   for (int64_t c = task.first; c < task.first + task.count; c += step) {
     const int64_t at = (image * g.group_out + c) * positions;
     run.apply_epilogue(at + task.y0 * length * step, at + task.y1 * length * step);
@@ -283,16 +283,16 @@ std::optional<PackedInput> pack_conv_tiles(const SnapshotNode& node) {
   return packed;
 }
 
-std::string refuse_conv_tiles_blocked(const SnapshotNode& node, Blocked sides) {
+std::string refuse_conv_tiles_nchw16c(const SnapshotNode& node, Nchw16cSides sides) {
   const auto weights = node.input_dims(1);
   const int64_t groups = node.attr_int("group", 1);
   if ((sides.input && weights[1] % kSide != 0) ||
       (sides.output && weights[0] / groups % kSide != 0))
-    return "blocks are of 16 channels";
+    return "nChw16c is for multiples of 16 channels";
   return "";
 }
 
-Result<Kernel> make_conv_tiles_blocked(const SnapshotNode& node, Blocked sides) {
+Result<Kernel> make_conv_tiles_nchw16c(const SnapshotNode& node, Nchw16cSides sides) {
   PFRT_ASSIGN(ConvGeometry g, plain_conv_geometry(node));
   g.window = two_dimensional(std::move(g.window));
   Kernel kernel;
@@ -342,7 +342,7 @@ Result<Kernel> make_conv_tiles_blocked(const SnapshotNode& node, Blocked sides) 
 }
 
 Result<Kernel> make_conv_tiles(const KernelRequest& node) {
-  return make_conv_tiles_blocked(node, {});
+  return make_conv_tiles_nchw16c(node, {});
 }
 
 }  // namespace pfrt::cpu

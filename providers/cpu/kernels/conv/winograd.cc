@@ -16,7 +16,7 @@
 #include "providers/cpu/kernels/conv/geometry.h"
 #include "providers/cpu/kernels/conv/image_band.h"
 #include "providers/cpu/kernels/matmul/transpose.h"
-#include "providers/cpu/kernels/window/plane_lines.h"
+#include "providers/cpu/kernels/window/reorder.h"
 #include "providers/cpu/row/ceil_div.h"
 #include "providers/cpu/row/load.h"
 
@@ -32,7 +32,7 @@ constexpr int64_t kLeastInputs = 32, kLeastOutputs = 24;  // transforms cost the
 
 struct Plan {
   ConvGeometry geometry;
-  Blocked blocked;
+  Nchw16cSides nchw16c;
   const PanelMicrokernel* microkernel;
   pfrt_dtype weights_type;
   bool has_bias;
@@ -40,13 +40,13 @@ struct Plan {
   int64_t chunks, panels;  // of 16 input and output channels of a group
   int64_t tiles_y, tiles_x;
   int64_t band;     // rows of tiles
-  ImageBand lines;  // of an image that is not in blocks
+  ImageBand lines;  // of an image that is not nChw16c
   std::vector<int64_t> offsets;
 
-  Plan(const ConvGeometry& g, pfrt_dtype weights, bool bias, Blocked sides,
+  Plan(const ConvGeometry& g, pfrt_dtype weights, bool bias, Nchw16cSides sides,
        int64_t band_bytes = kBandBytes)
       : geometry(g),
-        blocked(sides),
+        nchw16c(sides),
         microkernel(PanelMicrokernel::get()),
         weights_type(weights),
         has_bias(bias),
@@ -72,7 +72,7 @@ struct Plan {
                : kPanel;
   }
   int64_t weights_stride() const { return chunks * kPanel * kPanel; }  // of a panel
-  uint64_t lines_bytes() const { return blocked.input ? 0 : (lines.bytes() + 63) / 64 * 64; }
+  uint64_t lines_bytes() const { return nchw16c.input ? 0 : (lines.bytes() + 63) / 64 * 64; }
   uint64_t bytes() const {
     return lines_bytes() +
            static_cast<uint64_t>(kTileElements * (pixels_stride() + sums_stride()) * 4);
@@ -182,13 +182,13 @@ PFRT_AVX2_FMA bool transform_sums(const float* in, int64_t stride, int64_t colum
          greatest(sizes[2]) >= least && greatest(sizes[3]) >= least;
 }
 
-// Row |y| of the band's tiles, 16 channels: |image| is in blocks, or lines of the band.
+// Row |y| of the band's tiles, 16 channels: |image| is nChw16c, or lines of the band.
 void transform_row(const Plan& plan, int64_t top, int64_t y, int64_t chunk, const float* image,
                    float* out) {
   const Window& w = plan.geometry.window;
   const int64_t stride = plan.pixels_stride();
   float* to = out + (chunk * plan.band_tiles() + y * plan.tiles_x) * kPanel;
-  if (!plan.blocked.input) {
+  if (!plan.nchw16c.input) {
     const int64_t pitch = plan.lines.row_step();
     const float* from =
         image + plan.lines.offsets()[static_cast<size_t>(9 * chunk)] + kOut * y * pitch;
@@ -265,7 +265,7 @@ void plain_position(const Plan& plan, const float* image, const void* weights, i
         if (c % kLine == 0)
           load(line, weights, first + (o * channels + c) * 9 + tap, 9,
                std::min(kLine, channels - c));
-        const int64_t at = plan.blocked.input ? (c / kPanel * size + pixel) * kPanel + c % kPanel
+        const int64_t at = plan.nchw16c.input ? (c / kPanel * size + pixel) * kPanel + c % kPanel
                                               : c * size + pixel;
         sum += line[c % kLine] * image[at];
       }
@@ -288,17 +288,17 @@ struct Tiles {
     const int64_t width = w.positions[1], at = row * width + column;
     const int64_t rows = std::min(kOut, w.positions[0] - row);
     const int64_t columns = std::min(kOut * n, width - column);
-    if (plan->blocked.output && rows == kOut && columns == kOut * n)
+    if (plan->nchw16c.output && rows == kOut && columns == kOut * n)
       return transform(sums, row, column, n, out + at * kPanel, width * kPanel);
     alignas(64) float lines[kOut * kMost * kOut * kPanel];
     constexpr int64_t kPitch = kMost * kOut * kPanel;
     transform(sums, row, column, n, lines, kPitch);
     for (int64_t i = 0; i < rows; ++i) {
-      if (plan->blocked.output)
+      if (plan->nchw16c.output)
         std::copy_n(lines + i * kPitch, columns * kPanel, out + (at + i * width) * kPanel);
       else
-        lines_to_planes(out + at + i * width, w.position_count(), lines + i * kPitch, count,
-                        columns);
+        reorder_to_planes(out + at + i * width, w.position_count(), lines + i * kPitch, count,
+                          columns);
     }
   }
 
@@ -337,11 +337,11 @@ void put_out(const Run& run, const Plan& plan, int64_t image, int64_t panel, int
     const float* from = sums + (panel * plan.band_tiles() + y * plan.tiles_x) * kPanel;
     const int64_t row = (top + y) * kOut;
     for (int64_t x = 0, n; x < plan.tiles_x; x += n, from += n * kPanel) {
-      n = std::min(plan.blocked.output ? 1 : Tiles::kMost, plan.tiles_x - x);
+      n = std::min(plan.nchw16c.output ? 1 : Tiles::kMost, plan.tiles_x - x);
       tiles.put(from, row, x * kOut, n, out);
     }
   }
-  const int64_t step = plan.blocked.output ? kPanel : 1;
+  const int64_t step = plan.nchw16c.output ? kPanel : 1;
   const int64_t from = (top + begin) * kOut * width;
   const int64_t to = std::min((top + end) * kOut, height) * width;
   for (int64_t c = first; c < first + count; c += step) {
@@ -357,12 +357,12 @@ void run_band(const Run& run, const Plan& plan, int64_t image, int64_t top) {
   float* const pixels = reinterpret_cast<float*>(shared + plan.lines_bytes());
   float* const sums = pixels + kTileElements * plan.pixels_stride();
   const float* const in = run.input<float>(0) + image * g.group_in * g.window.image_size();
-  if (!plan.blocked.input)
+  if (!plan.nchw16c.input)
     run.parallel(plan.lines.tasks(),
                  [&](int64_t i, uint32_t) { plan.lines.fill(i, top * kOut, in, lines); });
   const int64_t rows = std::min(plan.band, plan.tiles_y - top);
   run.parallel(plan.chunks * rows, [&](int64_t i, uint32_t) {
-    transform_row(plan, top, i % rows, i / rows, plan.blocked.input ? in : lines, pixels);
+    transform_row(plan, top, i % rows, i / rows, plan.nchw16c.input ? in : lines, pixels);
   });
   const int64_t columns = ceil_div(plan.panels, plan.microkernel->panels());
   const float* const weights =
@@ -398,7 +398,7 @@ Kernel kernel_of(std::shared_ptr<const Plan> made) {
 }
 
 std::vector<Alternative> alternatives(const ConvGeometry& geometry, pfrt_dtype weights, bool bias,
-                                      Blocked sides) {
+                                      Nchw16cSides sides) {
   const Plan plan(geometry, weights, bias, sides);
   std::vector<Alternative> out;
   for (int64_t bytes : {kBandBytes / 2, kBandBytes * 2, kBandBytes * 4}) {
@@ -503,7 +503,7 @@ std::optional<PackedInput> pack_conv_winograd(const SnapshotNode& node) {
   return packed_from_float32(node, std::move(packed));
 }
 
-Result<Kernel> make_conv_winograd_blocked(const SnapshotNode& node, Blocked sides) {
+Result<Kernel> make_conv_winograd_nchw16c(const SnapshotNode& node, Nchw16cSides sides) {
   PFRT_ASSIGN(const ConvGeometry g, plain_conv_geometry(node));
   Kernel kernel;
   if (g.batch == 0 || g.window.position_count() == 0) {
@@ -520,7 +520,7 @@ Result<Kernel> make_conv_winograd_blocked(const SnapshotNode& node, Blocked side
 }
 
 Result<Kernel> make_conv_winograd(const KernelRequest& node) {
-  return make_conv_winograd_blocked(node, {});
+  return make_conv_winograd_nchw16c(node, {});
 }
 
 }  // namespace pfrt::cpu

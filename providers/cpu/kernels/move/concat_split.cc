@@ -34,15 +34,17 @@ Status check_slice(std::span<const int64_t> dims, std::span<const int64_t> whole
 
 }  // namespace
 
-std::string refuse_concat_blocked(const SnapshotNode& node, Blocked sides) {
+std::string refuse_concat_nchw16c(const SnapshotNode& node, Nchw16cSides sides) {
   const int64_t axis = node.attr_int("axis", 0);
   if (sides.input != sides.output) return "the layout is kept";
   return axis == 1 || axis + node.output_rank(0) == 1 ? ""
-                                                      : "only channels are concatenated in blocks";
+                                                      : "in nChw16c only channels are concatenated";
 }
 
 // Whole blocks lie as channels do.
-Result<Kernel> make_concat_blocked(const KernelRequest& node, Blocked) { return make_concat(node); }
+Result<Kernel> make_concat_nchw16c(const KernelRequest& node, Nchw16cSides) {
+  return make_concat(node);
+}
 
 Result<Kernel> make_concat(const KernelRequest& node) {
   PFRT_TRY(need(node, node.input_count(), 1));

@@ -19,8 +19,8 @@ Result<Kernel> make_space_to_depth(const KernelRequest& node);
 
 // concat_split.cc
 Result<Kernel> make_concat(const KernelRequest& node);
-std::string refuse_concat_blocked(const SnapshotNode& node, Blocked sides);
-Result<Kernel> make_concat_blocked(const KernelRequest& node, Blocked sides);
+std::string refuse_concat_nchw16c(const SnapshotNode& node, Nchw16cSides sides);
+Result<Kernel> make_concat_nchw16c(const KernelRequest& node, Nchw16cSides sides);
 Result<Kernel> make_split(const KernelRequest& node);
 
 // slice_pad.cc

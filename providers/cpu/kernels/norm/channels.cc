@@ -219,12 +219,12 @@ Result<Kernel> make_batch_norm(const KernelRequest& node) {
                                                    : batch_kernel<float>(node);
 }
 
-std::string refuse_batch_norm_blocked(const SnapshotNode& node, Blocked sides) {
-  if (node.input_dtype(0) != PFRT_DTYPE_FLOAT32) return "blocks are of float32";
+std::string refuse_batch_norm_nchw16c(const SnapshotNode& node, Nchw16cSides sides) {
+  if (node.input_dtype(0) != PFRT_DTYPE_FLOAT32) return "nChw16c is for float32";
   return sides.input == sides.output ? "" : "the layout is kept";
 }
 
-Result<Kernel> make_batch_norm_blocked(const SnapshotNode& node, Blocked) {
+Result<Kernel> make_batch_norm_nchw16c(const SnapshotNode& node, Nchw16cSides) {
   constexpr int64_t kBlock = 16;
   PFRT_ASSIGN(const Planes p, read_planes(node, 5));
   for (uint32_t i = 1; i < 5; ++i)

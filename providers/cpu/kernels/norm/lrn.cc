@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Local response normalisation: by the squares of the neighbouring channels, of planes or of images
-// in blocks of channels.
+// in nChw16c.
 #include <immintrin.h>
 
 #include <algorithm>
@@ -159,16 +159,16 @@ Result<Kernel> make_lrn(const KernelRequest& node) {
   return kernel;
 }
 
-std::string refuse_lrn_blocked(const SnapshotNode& node, Blocked sides) {
+std::string refuse_lrn_nchw16c(const SnapshotNode& node, Nchw16cSides sides) {
   if (sides.input != sides.output) return "the layout is kept";
-  if (node.input_dtype(0) != PFRT_DTYPE_FLOAT32) return "blocks are of float32";
+  if (node.input_dtype(0) != PFRT_DTYPE_FLOAT32) return "nChw16c is for float32";
   if (isa() < Isa::kAvx2) return "the machine, or PFRT_ISA, has no AVX2";
   if (node.attr_float("beta", 0.75f) != 0.75f || node.attr_int("size", 1) > 2 * kMostAside)
-    return "blocks are for a power of 3/4 over at most 16 channels";
+    return "nChw16c is for a power of 3/4 over at most 16 channels";
   return "";
 }
 
-Result<Kernel> make_lrn_blocked(const SnapshotNode& node, Blocked) {
+Result<Kernel> make_lrn_nchw16c(const SnapshotNode& node, Nchw16cSides) {
   PFRT_ASSIGN(const Form f, read(node));
   Kernel kernel;
   kernel.flops = flops(f);

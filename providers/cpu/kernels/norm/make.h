@@ -17,8 +17,8 @@ Result<Kernel> make_batch_norm(const KernelRequest& node);
 Result<Kernel> make_instance_norm(const KernelRequest& node);
 Result<Kernel> make_group_norm(const KernelRequest& node);
 std::string refuse_batch_norm(const KernelRequest& node);
-std::string refuse_batch_norm_blocked(const SnapshotNode& node, Blocked sides);
-Result<Kernel> make_batch_norm_blocked(const SnapshotNode& node, Blocked sides);
+std::string refuse_batch_norm_nchw16c(const SnapshotNode& node, Nchw16cSides sides);
+Result<Kernel> make_batch_norm_nchw16c(const SnapshotNode& node, Nchw16cSides sides);
 Result<Kernel> make_batch_norm_training(const KernelRequest& node);
 std::string refuse_batch_norm_training(const KernelRequest& node);
 // axes.cc
@@ -26,7 +26,7 @@ Result<Kernel> make_lp_norm(const KernelRequest& node);
 Result<Kernel> make_mean_variance_norm(const KernelRequest& node);
 // lrn.cc
 Result<Kernel> make_lrn(const KernelRequest& node);
-std::string refuse_lrn_blocked(const SnapshotNode& node, Blocked sides);
-Result<Kernel> make_lrn_blocked(const SnapshotNode& node, Blocked sides);
+std::string refuse_lrn_nchw16c(const SnapshotNode& node, Nchw16cSides sides);
+Result<Kernel> make_lrn_nchw16c(const SnapshotNode& node, Nchw16cSides sides);
 
 }  // namespace pfrt::cpu

@@ -8,9 +8,9 @@ namespace {
 
 constexpr KernelRow kRows[] = {
     with({"", "BatchNormalization", kFloats, "batch_norm_planes", "generic",
-          refuse_layouts<refuse_batch_norm, refuse_batch_norm_blocked>,
-          make_layouts<make_batch_norm, make_batch_norm_blocked>},
-         kEpilogue | kBlocked),
+          refuse_layouts<refuse_batch_norm, refuse_batch_norm_nchw16c>,
+          make_layouts<make_batch_norm, make_batch_norm_nchw16c>},
+         kEpilogue | kNchw16c),
     with_epilogue({"", "BatchNormalization", kFloats, "batch_norm_training", "generic",
                    refuse_batch_norm_training, make_batch_norm_training}),
     with_epilogue({"", "InstanceNormalization", kFloats, "instance_norm_planes", "generic", nullptr,
@@ -25,8 +25,8 @@ constexpr KernelRow kRows[] = {
     {"", "MeanVarianceNormalization", kFloats, "mean_variance_norm_ref", "generic", nullptr,
      make_mean_variance_norm},
     with({"", "LRN", kFloats, "lrn_channels", "generic",
-          refuse_layouts<nullptr, refuse_lrn_blocked>, make_layouts<make_lrn, make_lrn_blocked>},
-         kEpilogue | kBlocked),
+          refuse_layouts<nullptr, refuse_lrn_nchw16c>, make_layouts<make_lrn, make_lrn_nchw16c>},
+         kEpilogue | kNchw16c),
 };
 
 }  // namespace

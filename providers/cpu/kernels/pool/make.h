@@ -37,11 +37,11 @@ void max_pool_row(Pace& pace, const WindowRows& rows, int64_t row, const float* 
 // Taps of every position of one dimension that lie on the image, or on the image and its pads.
 std::vector<int64_t> pool_tap_counts(const Window& w, size_t d, bool with_pads);
 
-// blocked.cc
-std::string refuse_pool_blocked(const SnapshotNode& node, Blocked sides);
-Result<Kernel> make_max_pool_blocked(const SnapshotNode& node, Blocked sides);
-Result<Kernel> make_average_pool_blocked(const SnapshotNode& node, Blocked sides);
-Result<Kernel> make_global_average_pool_blocked(const SnapshotNode& node, Blocked sides);
+// nchw16c.cc
+std::string refuse_pool_nchw16c(const SnapshotNode& node, Nchw16cSides sides);
+Result<Kernel> make_max_pool_nchw16c(const SnapshotNode& node, Nchw16cSides sides);
+Result<Kernel> make_average_pool_nchw16c(const SnapshotNode& node, Nchw16cSides sides);
+Result<Kernel> make_global_average_pool_nchw16c(const SnapshotNode& node, Nchw16cSides sides);
 // Averages of small planes of float32, which SmallPlanes::takes() takes.
 Kernel average_pool_small_planes(const SnapshotNode& node, PoolGeometry geometry);
 // average.cc: of float32, for AVX2 and two dimensions

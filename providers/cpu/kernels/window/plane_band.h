@@ -12,7 +12,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "providers/cpu/kernels/window/blocked_row.h"
+#include "providers/cpu/kernels/window/nchw16c_row.h"
 #include "providers/cpu/kernels/window/window.h"
 #include "providers/cpu/row/run.h"
 

@@ -50,8 +50,8 @@ void SmallPlanes::fill(const float* const* planes, int64_t count, float* out) co
     std::fill_n(first + (y * width_ - between) * kBlockChannels, between * kBlockChannels, 0.0f);
   std::fill(first + (image_height_ * width_ - between) * kBlockChannels, out + padded_elements(),
             0.0f);
-  planes_to_lines(first, kBlockChannels, planes, count, image_height_ * image_width_, image_width_,
-                  between);
+  reorder_to_pixels(first, kBlockChannels, planes, count, image_height_ * image_width_,
+                    image_width_, between);
 }
 
 }  // namespace pfrt::cpu

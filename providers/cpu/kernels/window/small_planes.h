@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "providers/cpu/isa/target.h"
-#include "providers/cpu/kernels/window/blocked_row.h"
-#include "providers/cpu/kernels/window/plane_lines.h"
+#include "providers/cpu/kernels/window/nchw16c_row.h"
+#include "providers/cpu/kernels/window/reorder.h"
 #include "providers/cpu/row/run.h"
 
 namespace pfrt::cpu {
@@ -41,12 +41,12 @@ class SmallPlanes {
       for (int64_t p = 0; p < count; ++p) from[p] = plane_of(first + p);
       fill(from, count, image);
       compute(first, count, image, lines);
-      lines_to_planes(out, positions, lines, count, positions);
+      reorder_to_planes(out, positions, lines, count, positions);
       run.apply_epilogue(first * positions, (first + count) * positions);
     });
   }
 
-  // Row |row| of positions: |op| is for 8 channels, as that of blocked_row, and sees zeros beside
+  // Row |row| of positions: |op| is for 8 channels, as that of nchw16c_row, and sees zeros beside
   // the image. |image| and |out| are of these channels; |out| is the first row's.
   template <typename Op>
   __attribute__((target("avx2"))) void row(int64_t row, const float* image, float* out,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Pooling of images in blocks of 16 channels, with the results of the planar forms bit for bit but
-// for global averages, whose sums have another order.
+// Pooling of images in nChw16c, with the results of the planar forms bit for bit but for global
+// averages, whose sums have another order.
 #include <algorithm>
 #include <limits>
 #include <memory>
@@ -69,9 +69,9 @@ double outer_count(const Plan& plan, int64_t row) {
 void pool_row(const Plan& plan, int64_t row, const float* image, float* out) {
   for (int64_t c = 0; c < kBlock; c += kVectorChannels)
     if (plan.counts.empty())
-      blocked_row(plan.rows, row, image + c, out + c, MaxOf{});
+      nchw16c_row(plan.rows, row, image + c, out + c, MaxOf{});
     else
-      blocked_row(plan.rows, row, image + c, out + c,
+      nchw16c_row(plan.rows, row, image + c, out + c,
                   AverageOf{outer_count(plan, row), plan.counts.back().data()});
 }
 
@@ -122,7 +122,7 @@ Kernel max_of_rows(const Window& window, int64_t blocks) {
       const auto rows = [&](const WindowRows& window_rows, const float* image, float* out) {
         for (int64_t r = 0; r < window_rows.rows(); ++r)
           for (int64_t c = 0; c < kBlock; c += kVectorChannels)
-            blocked_row(window_rows, r, image + c, out + r * length * kBlock + c, MaxOf{});
+            nchw16c_row(window_rows, r, image + c, out + r * length * kBlock + c, MaxOf{});
       };
       rows(plan->along, run.input<float>(0) + block * pixels * kBlock, lines);
       rows(plan->across, lines, run.output<float>(0) + block * all * kBlock);
@@ -174,7 +174,7 @@ Result<Kernel> make(const SnapshotNode& node, bool average) {
 
 }  // namespace
 
-std::string refuse_pool_blocked(const SnapshotNode& node, Blocked sides) {
+std::string refuse_pool_nchw16c(const SnapshotNode& node, Nchw16cSides sides) {
   if (isa() < Isa::kAvx2) return "the machine, or PFRT_ISA, has no AVX2";
   if (node.has_output(1)) return "indices are of planes";
   const auto out = node.output_dims(0);
@@ -212,15 +212,15 @@ Kernel average_pool_small_planes(const SnapshotNode& node, PoolGeometry geometry
   return kernel;
 }
 
-Result<Kernel> make_max_pool_blocked(const SnapshotNode& node, Blocked) {
+Result<Kernel> make_max_pool_nchw16c(const SnapshotNode& node, Nchw16cSides) {
   return make(node, false);
 }
 
-Result<Kernel> make_average_pool_blocked(const SnapshotNode& node, Blocked) {
+Result<Kernel> make_average_pool_nchw16c(const SnapshotNode& node, Nchw16cSides) {
   return make(node, true);
 }
 
-Result<Kernel> make_global_average_pool_blocked(const SnapshotNode& node, Blocked) {
+Result<Kernel> make_global_average_pool_nchw16c(const SnapshotNode& node, Nchw16cSides) {
   PFRT_TRY(need(node, 1, 1));
   const auto dims = node.input_dims(0);
   const int64_t blocks = dims[0] * dims[1] / kBlock;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Images in blocks of channels: the bits that the same graph gives where every value has to be
-// row-major because it is put out.
+// Images in nChw16c: the bits that the same graph gives where every value has to be row-major
+// because it is put out.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -157,10 +157,10 @@ Graph retyped(Graph graph, pfrt_dtype dtype) {
   return graph;
 }
 
-// Compares graphs with as many images in blocks as can be with those that have none. Gives the
-// kernels that took blocks.
+// Compares graphs with as many images in nChw16c as can be with those that have none. Gives the
+// kernels that took it.
 std::set<std::string> compare_layouts(pfrt_dtype dtype, uint64_t seeds) {
-  std::set<std::string> blocked;
+  std::set<std::string> nchw16c;
   for (uint64_t seed = 1; seed <= seeds; ++seed) {
     Random random(seed);
     Graph graph;
@@ -180,15 +180,15 @@ std::set<std::string> compare_layouts(pfrt_dtype dtype, uint64_t seeds) {
     if (!once.fault.empty() || !apart.fault.empty()) break;
     EXPECT_EQ(once.outputs[0], apart.outputs[0]) << "seed " << seed << ": " << graph.text();
     for (const std::string& kernel : once.kernels)
-      if (const size_t end = kernel.find("_blocked"); end != kernel.npos)
-        blocked.insert(kernel.substr(0, end));
+      if (const size_t end = kernel.find("_nchw16c"); end != kernel.npos)
+        nchw16c.insert(kernel.substr(0, end));
     for (const std::string& kernel : apart.kernels)
-      EXPECT_EQ(kernel.find("_blocked"), kernel.npos) << kernel;
+      EXPECT_EQ(kernel.find("_nchw16c"), kernel.npos) << kernel;
   }
-  return blocked;
+  return nchw16c;
 }
 
-TEST(Blocked, the_bits_of_row_major_images) {
+TEST(Nchw16c, the_bits_of_row_major_images) {
   if (cpu::isa() < cpu::Isa::kAvx2) GTEST_SKIP() << "the machine, or PFRT_ISA, has no AVX2";
   std::set<std::string> all{"average_pool_rows",   "batch_norm_planes", "concat_copy",
                             "conv_depthwise_rows", "lrn_channels",      "max_pool_rows"};
@@ -199,7 +199,7 @@ TEST(Blocked, the_bits_of_row_major_images) {
   EXPECT_EQ(compare_layouts(PFRT_DTYPE_FLOAT32, 80), all);
 }
 
-TEST(Blocked, the_bits_of_row_major_images_of_16_bits) {
+TEST(Nchw16c, the_bits_of_row_major_images_of_16_bits) {
   if (cpu::isa() < cpu::Isa::kAvx2) GTEST_SKIP() << "the machine, or PFRT_ISA, has no AVX2";
   const std::set<std::string> all{"average_pool_rows", "concat_copy",   "conv_depthwise_rows",
                                   "conv_direct",       "conv_winograd", "max_pool_rows"};
@@ -207,7 +207,7 @@ TEST(Blocked, the_bits_of_row_major_images_of_16_bits) {
     EXPECT_EQ(compare_layouts(dtype, 120), all) << dtype;
 }
 
-TEST(Blocked, global_averages) {
+TEST(Nchw16c, global_averages) {
   if (cpu::isa() < cpu::Isa::kAvx2) GTEST_SKIP() << "the machine, or PFRT_ISA, has no AVX2";
   Random random(5);
   Graph graph;
@@ -220,7 +220,7 @@ TEST(Blocked, global_averages) {
   all.outputs.push_back(x);
   const GraphOutcome once = run(graph), apart = run(all);
   ASSERT_EQ(once.fault + apart.fault, "");
-  EXPECT_NE(once.kernels.back().find("_blocked"), std::string::npos);
+  EXPECT_NE(once.kernels.back().find("_nchw16c"), std::string::npos);
   const size_t n = once.outputs[0].size() / sizeof(float);
   ASSERT_EQ(n, static_cast<size_t>(dims[0] * dims[1]));
   for (size_t i = 0; i < n; ++i) {

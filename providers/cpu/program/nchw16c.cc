@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "providers/cpu/program/blocked.h"
+#include "providers/cpu/program/nchw16c.h"
 
 #include <algorithm>
 #include <numeric>
@@ -70,7 +70,7 @@ class Finder {
 
   void add(const SnapshotNode& node) {
     const KernelRow* const row = find_kernel(node, nullptr);
-    if (row == nullptr || !row->has(kBlocked) || !node.has_input(0) || !node.has_output(0))
+    if (row == nullptr || !row->has(kNchw16c) || !node.has_input(0) || !node.has_output(0))
       return pin_all(node);
     add(*row, KernelRequest(node), node.output_index(0));
     for (uint32_t i = 1; i < node.output_count(); ++i)
@@ -82,7 +82,7 @@ class Finder {
     const KernelRow* const row = find_kernel(head, nullptr);
     KernelRequest request(head);
     request.pool = &pool;
-    if (row != nullptr && row->has(kBlocked) && head.has_input(0) && pool.has_output(0) &&
+    if (row != nullptr && row->has(kNchw16c) && head.has_input(0) && pool.has_output(0) &&
         refusal(*row, request).empty())
       return add(*row, request, pool.output_index(0));
     pin_all(head), pin_all(pool);
@@ -175,7 +175,7 @@ class Finder {
 
 }  // namespace
 
-std::vector<bool> blocked_values(const Executable& executable, const pfrt_shapes& shapes) {
+std::vector<bool> nchw16c_values(const Executable& executable, const pfrt_shapes& shapes) {
   return Finder(executable, shapes).find();
 }
 

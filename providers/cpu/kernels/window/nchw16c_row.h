@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A row of windows over an image in blocks of 16 channels (program/blocked.h), for what has no more
-// to do than to add up taps: pooling, depthwise convolutions. For AVX2, which is there where images
-// lie in blocks. Pure; thread-safe.
+// A row of windows over an image in nChw16c (program/nchw16c.h), for what has no more to do than to
+// add up taps: pooling, depthwise convolutions. For AVX2, which is there wherever images are
+// nChw16c. Pure; thread-safe.
 #pragma once
 
 #include <immintrin.h>
@@ -36,7 +36,7 @@ class TapRows {
 
 // N positions from |p| on, each with all taps of a row where |inner|.
 template <int N, bool inner, typename Op>
-PFRT_AVX2_INLINE inline void blocked_positions(const WindowRows& rows, const TapRows& starts,
+PFRT_AVX2_INLINE inline void nchw16c_positions(const WindowRows& rows, const TapRows& starts,
                                                int64_t p, const float* image, float* out,
                                                const Op& op) {
   const int64_t taps = rows.row_taps(), step = kBlockChannels * rows.stride();
@@ -65,7 +65,7 @@ PFRT_AVX2_INLINE inline void blocked_positions(const WindowRows& rows, const Tap
 // tap on the image, in their order, and finish(sum, position). |image| and |out| are of these
 // channels; |out| of the row.
 template <typename Op>
-__attribute__((target("avx2"))) void blocked_row(const WindowRows& rows, int64_t row,
+__attribute__((target("avx2"))) void nchw16c_row(const WindowRows& rows, int64_t row,
                                                  const float* image, float* out, const Op& op) {
   const int64_t length = rows.row_length();
   int64_t begin = 0, end = length;  // positions that have all taps of a row
@@ -76,16 +76,16 @@ __attribute__((target("avx2"))) void blocked_row(const WindowRows& rows, int64_t
   end = std::max(begin, end);
   const TapRows starts(rows, row);
   int64_t p = 0;
-  for (; p < begin; ++p) blocked_positions<1, false>(rows, starts, p, image, out, op);
+  for (; p < begin; ++p) nchw16c_positions<1, false>(rows, starts, p, image, out, op);
   // As many sums at once as registers hold.
   if constexpr (sizeof(typename Op::Sum) == sizeof(__m256))
-    for (; p + 8 <= end; p += 8) blocked_positions<8, true>(rows, starts, p, image, out, op);
-  for (; p + 4 <= end; p += 4) blocked_positions<4, true>(rows, starts, p, image, out, op);
+    for (; p + 8 <= end; p += 8) nchw16c_positions<8, true>(rows, starts, p, image, out, op);
+  for (; p + 4 <= end; p += 4) nchw16c_positions<4, true>(rows, starts, p, image, out, op);
   if (p + 2 <= end) {
-    blocked_positions<2, true>(rows, starts, p, image, out, op);
+    nchw16c_positions<2, true>(rows, starts, p, image, out, op);
     p += 2;
   }
-  for (; p < length; ++p) blocked_positions<1, false>(rows, starts, p, image, out, op);
+  for (; p < length; ++p) nchw16c_positions<1, false>(rows, starts, p, image, out, op);
 }
 
 }  // namespace pfrt::cpu

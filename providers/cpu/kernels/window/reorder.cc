@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "providers/cpu/kernels/window/plane_lines.h"
+#include "providers/cpu/kernels/window/reorder.h"
 
 #include <immintrin.h>
 
@@ -81,15 +81,15 @@ PFRT_AVX2 int64_t short_lines(float* out, const float* planes, int64_t plane, in
 
 }  // namespace
 
-void planes_to_lines(float* out, int64_t line, const float* planes, int64_t plane, int64_t count,
-                     int64_t n) {
+void reorder_to_pixels(float* out, int64_t line, const float* planes, int64_t plane, int64_t count,
+                       int64_t n) {
   const float* each[kLine];
   for (int64_t c = 0; c < count; ++c) each[c] = planes + c * plane;
-  planes_to_lines(out, line, each, count, n, n, 0);
+  reorder_to_pixels(out, line, each, count, n, n, 0);
 }
 
-PFRT_AVX2 void planes_to_lines(float* out, int64_t line, const float* const* planes, int64_t count,
-                               int64_t n, int64_t row, int64_t skipped) {
+PFRT_AVX2 void reorder_to_pixels(float* out, int64_t line, const float* const* planes,
+                                 int64_t count, int64_t n, int64_t row, int64_t skipped) {
   for (int64_t c = 0; c < line; c += kLanes) {
     const int64_t channels = std::clamp<int64_t>(count - c, 0, kLanes);
     const __m256 kept = _mm256_castsi256_ps(first_lanes(channels));
@@ -124,16 +124,16 @@ PFRT_AVX2 void planes_to_lines(float* out, int64_t line, const float* const* pla
   }
 }
 
-void planes_to_short_lines(float* out, const float* planes, int64_t plane, int64_t count,
-                           int64_t n) {
+void reorder_to_short_pixels(float* out, const float* planes, int64_t plane, int64_t count,
+                             int64_t n) {
   const int64_t left = count <= kLanes ? short_lines<1>(out, planes, plane, count, n)
                                        : short_lines<2>(out, planes, plane, count, n);
   for (int64_t c = 0; c < count; ++c)
     for (int64_t j = n - left; j < n; ++j) out[j * count + c] = planes[c * plane + j];
 }
 
-PFRT_AVX2 void lines_to_planes(float* out, int64_t plane, const float* lines, int64_t count,
-                               int64_t n) {
+PFRT_AVX2 void reorder_to_planes(float* out, int64_t plane, const float* lines, int64_t count,
+                                 int64_t n) {
   int64_t c = 0;
   for (; c + kLanes <= count; c += kLanes) {
     float* const to = out + c * plane;

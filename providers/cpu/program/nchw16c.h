@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Which values of a program are nChw16c: [batch][channels / 16][pixels][16] where a tensor is
+// [batch][channels][pixels]. Convolutions read and write either; elementwise loops, pooling,
+// normalisations by channel and Concat of channels do not care as long as all of theirs lie alike.
+// A value is nChw16c when everything that touches it can have it so and a convolution is among
+// those; what enters or leaves the region is row-major. Pure; thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "providers/cpu/compile/executable.h"
+
+namespace pfrt::cpu {
+
+// By value of the snapshot.
+std::vector<bool> nchw16c_values(const Executable& executable, const pfrt_shapes& shapes);
+
+}  // namespace pfrt::cpu
