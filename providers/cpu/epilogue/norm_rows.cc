@@ -8,7 +8,7 @@
 namespace pfrt::cpu {
 namespace {
 
-// Eight sums side by side, joined pairwise.
+// Eight sums at once, added pairwise at the end.
 template <typename T, typename Fn>
 double add_up_part(const T* x, int64_t n, Fn&& fn) {
   double s[8] = {};

@@ -99,7 +99,7 @@ bool long_in_parallel(std::string_view domain, std::string_view op) {
 }
 
 // Whose kernels read input 0 as bytes.
-bool at_any_address(std::string_view domain, std::string_view op) {
+bool unaligned(std::string_view domain, std::string_view op) {
   return domain.empty() && op == "Gather";
 }
 
@@ -425,7 +425,7 @@ class ProgramBuilder {
       step.outputs.push_back(to);
     }
     if (long_in_parallel(row->domain, row->op)) step.flags = PFRT_STEP_LONG;
-    step.any_address = at_any_address(row->domain, row->op);
+    step.unaligned = unaligned(row->domain, row->op);
     step.name = step.kernel.name.empty() ? row->name : step.kernel.name;
     if (request.any_nchw16c()) step.name += "_nchw16c";
     if (step.kernel.may_alias >= 0)
@@ -623,7 +623,7 @@ class ProgramBuilder {
     for (const pfrt_buffer& b : buffers)
       if (b.kind == PFRT_BUFFER_PART) aligned[b.index] = true;
     for (const Step& step : program_->steps_) {
-      const uint32_t any = step.any_address ? step.inputs[0] : PFRT_NO_INDEX;
+      const uint32_t any = step.unaligned ? step.inputs[0] : PFRT_NO_INDEX;
       for (const uint32_t b : step.reads)
         if (b != any || std::ranges::count(step.inputs, b) > 1) aligned[b] = true;
       if (step.epilogue)

@@ -28,7 +28,7 @@ struct Step {
   std::string name, detail;
   // Pairs (position in inputs, position in outputs) that may share memory.
   std::vector<std::pair<uint32_t, uint32_t>> aliases;
-  bool any_address = false;  // of inputs[0]
+  bool unaligned = false;  // of inputs[0]
   uint64_t bytes = 0;
   pfrt_step_flags flags = 0;
   Precision precision = Precision::kFloat32;  // Run::Extras

@@ -3,7 +3,7 @@
 // Chooses by measurement how a step's work is divided, among divisions that a kernel says all give
 // the same bits (Kernel::alternatives). Steps run here on one thread and on numbers made up, in
 // memory of their own; what was found out is kept for the process. One object a program being made;
-// not thread-safe, while objects may be used side by side.
+// not thread-safe, while several objects may be used at once.
 #pragma once
 
 #include <chrono>

@@ -11,7 +11,7 @@ namespace pfrt::cpu {
 namespace {
 
 constexpr int64_t kBlock = 1 << 15;          // elements a task
-constexpr int64_t kTile = 32, kStrip = 128;  // a strip's rows lie side by side in the source
+constexpr int64_t kTile = 32, kStrip = 128;  // a strip's rows are contiguous in the source
 
 struct Wide {
   uint64_t low, high;

@@ -188,10 +188,10 @@ GraphOutcome run_program(const Session& session, const Graph& graph, uint32_t wo
   std::vector<void*> buffers;
   for (uint32_t b = 0; b < program.buffer_count; ++b) {
     const pfrt_buffer& buffer = program.buffers[b];
-    const bool any_address = buffer.kind == PFRT_BUFFER_INITIALIZER && buffer.alignment == 1;
+    const bool unaligned = buffer.kind == PFRT_BUFFER_INITIALIZER && buffer.alignment == 1;
     // A byte more puts them at an odd address.
-    Guarded& own = memory.emplace_back(static_cast<size_t>(buffer.bytes) + any_address);
-    outcome.at_any_address += any_address;
+    Guarded& own = memory.emplace_back(static_cast<size_t>(buffer.bytes) + unaligned);
+    outcome.unaligned += unaligned;
     buffers.push_back(own.data());
     if (buffer.kind == PFRT_BUFFER_CONST) {
       if (!session.pack(buffer.index, snapshot, own.data())) outcome.fault = "packing failed";

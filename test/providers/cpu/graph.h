@@ -44,9 +44,9 @@ struct GraphOutcome {
   std::string fault;                          // why it was not compiled, made or run
   std::vector<std::string> kernels, details;  // of each step
   std::vector<std::vector<uint32_t>> nodes;
-  uint64_t bytes = 0;         // of all steps
-  size_t aliases = 0;         // buffers in another's memory
-  size_t at_any_address = 0;  // constants that need not be aligned
+  uint64_t bytes = 0;    // of all steps
+  size_t aliases = 0;    // buffers in another's memory
+  size_t unaligned = 0;  // constants that need not be aligned
   std::vector<std::vector<char>> outputs;
 };
 

@@ -36,7 +36,7 @@ class Builder {
     const Dims in = g_.values[x].dims;
     const int64_t groups = in[1] % 32 == 0 && outputs % 32 == 0 && random_.once_in(4) ? 2 : 1;
     const bool small = std::min(in[2], in[3]) < 5;
-    const bool plain = random_.once_in(2);  // 3 x 3 taps side by side
+    const bool plain = random_.once_in(2);  // 3 x 3 taps without strides and dilations
     const auto side = [&] { return small ? 1 : plain ? 3 : random_.from_to(1, 3); };
     const auto step = [&] { return plain ? 1 : random_.from_to(1, 2); };
     const int64_t ky = side(), kx = side(), dy = step(), dx = step(), sy = step(), sx = step();

@@ -14,7 +14,7 @@
 
 namespace pfrt::cpu {
 
-// A tensor [batch, head, position, column] in memory, columns side by side; strides in elements.
+// A tensor [batch, head, position, column] in memory, columns contiguous; strides in elements.
 struct Headed {
   pfrt_dtype dtype = PFRT_DTYPE_UNSET;
   int64_t batch = 0, head = 0, row = 0;

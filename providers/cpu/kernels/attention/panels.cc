@@ -29,7 +29,7 @@ constexpr int64_t kMostHead = 512;
 constexpr int64_t kLeastRows = 5;  // fewer read keys and values where they lie
 constexpr int64_t kMostRows = 128, kWantedTasks = 8;
 constexpr int64_t kLeastRowsOfFewHeads = 8, kMostRowsOfFewHeads = 32;  // less would not pay
-// Rows side by side see the keys that any of them sees, but for the weights.
+// Rows that are computed together read the keys that any of them sees; weights hide the others.
 constexpr int64_t kTogether = 24, kTogetherCausal = 12;
 
 constexpr float kNothing = -std::numeric_limits<float>::infinity();

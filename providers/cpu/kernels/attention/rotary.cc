@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// RotaryEmbedding: pairs of columns of a head, halves apart or side by side, are turned by the
+// RotaryEmbedding: pairs of columns of a head, half a head apart or interleaved, are turned by the
 // angle of the row's position.
 #include <algorithm>
 

@@ -106,7 +106,7 @@ void expand(const Run& run, const Gather& g, int64_t first, int64_t to) {
       const int64_t at = first + done + i, scale = g.scale_at(at);
       const float factor = load_scalar<float>(g.scale, element(g.scale, run.input(2), scale));
       const int64_t zero = zeros ? g.zero_at(zeros, scale) : g.default_zero;
-      // Elements of one block lie side by side where nothing is below the axis.
+      // Elements of one block are contiguous where nothing is below the axis.
       const int64_t within = at % g.along,
                     left = std::min(g.block - within % g.block, g.along - within);
       for (const int64_t end = g.below > 1 ? i + 1 : std::min(n, i + left); i < end; ++i)

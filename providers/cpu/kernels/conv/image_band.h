@@ -5,7 +5,8 @@
 // channels of a pixel, blocks of channels after another (8 where that leaves fewer zeros), or, for
 // fewer than 16 channels, the channels of a pixel: the pixels that a row of taps sees are then one
 // line. An image that is nChw16c already and needs no padding is read in place, unless a single tap
-// strides over it: then the pixels that it sees are put side by side. Immutable; thread-safe.
+// strides over it: then the pixels that it sees are copied to be contiguous. Immutable;
+// thread-safe.
 #pragma once
 
 #include <cstdint>

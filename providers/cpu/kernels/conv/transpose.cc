@@ -15,7 +15,7 @@ namespace {
 
 constexpr int64_t kChannels = 16;  // output channels a task, at most
 
-// Whether two taps and the next position's two are four pixels side by side.
+// Whether two taps and the next position's two are four contiguous pixels.
 bool has_pairs(const WindowRows& rows) {
   if (rows.stride() != 2 || rows.row_taps() != 2) return false;
   const WindowRows::Span &a = rows.span(0), &b = rows.span(1);

@@ -461,7 +461,7 @@ std::string refuse_conv_winograd(const KernelRequest& node) {
   };
   if (weights.size() != 4 || weights[2] != 3 || weights[3] != 3 || !ones("strides") ||
       !ones("dilations"))
-    return "tiles are of 3 x 3 taps side by side";
+    return "Winograd tiles are for 3 x 3 taps with strides and dilations of 1";
   if (SnapshotNode::elements(weights) <= 0 || !node.is_constant(1))
     return "tiles are for constant weights";
   const int64_t groups = node.attr_int("group", 1);

@@ -46,7 +46,7 @@ class Gemm {
  public:
   // Of nothing.
   Gemm() : micro_(&micro_kernels<T>()), dots_(&dot_kernels()), lines_(&line_kernels()) {}
-  // |batch|: how many such products are computed side by side; only the tile size depends on it.
+  // |batch|: how many such matmuls run in parallel; only the tile size depends on it.
   Gemm(int64_t m, int64_t n, int64_t k, int64_t batch = 1) : Gemm(Gemm(), m, n, k, batch) {}
   // With the instructions of |like|: finding out what may be used takes longer than a small product
   // whose size only the run knows.
@@ -78,7 +78,7 @@ class Gemm {
   // Few rows by lines of k as they lie; false where they do not.
   bool multiply_lines(const Run& run, const GemmTile& tile, const PanelSource<float>& a,
                       const PanelSource<float>& b, float* c, int64_t ldc) const;
-  // The same where columns lie side by side.
+  // The same where columns are contiguous.
   bool multiply_columns(const Run& run, const GemmTile& tile, const PanelSource<float>& a,
                         const PanelSource<float>& b, float* c, int64_t ldc, float* scratch) const;
   const MicroKernels<T>* micro_;

@@ -13,7 +13,7 @@ namespace pfrt::cpu {
 
 constexpr int64_t pairs_of(int64_t k) { return (k + 1) / 2; }
 
-// |n| bytes side by side, less |zero|, to pairs_of(n) pairs; the sum of the differences.
+// |n| contiguous bytes, less |zero|, to pairs_of(n) pairs; the sum of the differences.
 int32_t to_int16_pairs(pfrt_dtype dtype, const void* bytes, int64_t n, int32_t zero, uint32_t* out);
 // |n| pairs of a byte from |first| and one from |second|, which may be null: 0.
 void zip_int16_pairs(pfrt_dtype dtype, const void* first, const void* second, int64_t n,

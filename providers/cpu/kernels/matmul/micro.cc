@@ -78,7 +78,7 @@ struct Avx2 {
   }
 };
 
-// R rows by C columns, both with k side by side.
+// R rows by C columns, both with k contiguous.
 template <int R, int C>
 struct Dot512 {
   __attribute__((target("avx512f"))) static void run(int64_t kn, const float* a, int64_t lda,

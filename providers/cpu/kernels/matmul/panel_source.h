@@ -16,13 +16,13 @@ class PanelSource {
   // kn.
   virtual void pack(T* out, int64_t width, int64_t first, int64_t count, int64_t k0,
                     int64_t kn) const = 0;
-  // The address of element (first, k0) if elements (first + j, k0) lie side by side there,
-  // |k_stride| apart in k.
+  // The address of element (first, k0) if elements (first + j, k0) are contiguous there, |k_stride|
+  // apart in k.
   virtual const T* in_place(int64_t first, int64_t k0, int64_t* k_stride) const {
     static_cast<void>(first), static_cast<void>(k0), static_cast<void>(k_stride);
     return nullptr;
   }
-  // The address of element (first, k0) if elements (first, k0 + k) lie side by side there,
+  // The address of element (first, k0) if elements (first, k0 + k) are contiguous there,
   // |outer_stride| apart in the outer index.
   virtual const T* lines_in_place(int64_t first, int64_t k0, int64_t* outer_stride) const {
     static_cast<void>(first), static_cast<void>(k0), static_cast<void>(outer_stride);

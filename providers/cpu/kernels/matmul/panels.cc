@@ -48,7 +48,7 @@ std::optional<PackedInput> pack_panel_columns(const SnapshotNode& node, int64_t 
   packed.pack = [=](const void* source, void* memory) {
     const StridedSource<float> columns(source, dtype, 0, c.outer_stride, c.k_stride);
     float* const to = static_cast<float*>(memory);
-    // Where a row's columns are neighbours few rows are read at a time, in their order.
+    // Where a row's columns are contiguous a few rows are read at a time, in their order.
     const int64_t rows = c.outer_stride == 1 ? kReadRows : c.k;
     for (int64_t k = 0; k < c.k; k += rows)
       for (int64_t first = 0; first < c.n; first += kPanel)
@@ -175,8 +175,8 @@ void PanelMatmul::multiply(const Run& run, const Task& t, float* scratch) const 
   }
 }
 
-// From pass to pass sums are kept side by side: rows of C may be so far apart that they share a
-// few lines of the cache.
+// From pass to pass sums are kept contiguous: rows of C may be so far apart that they share a few
+// lines of the cache.
 void PanelMatmul::multiply(const Run& run, const Task& t, const Block& block) const {
   constexpr float kNothing[kStreams * kPanel] = {};
   constexpr int64_t kOffsets[] = {0, kChain, 2 * kChain, 3 * kChain, 4 * kChain, 5 * kChain};

@@ -33,7 +33,7 @@ class PanelMatmul {
     int64_t task_cols = 0;    // 0: for enough tasks
     bool by_columns = false;  // tasks of the same rows follow each other
   };
-  // Of |m| rows of k numbers side by side.
+  // Of |m| contiguous rows of k elements.
   PanelMatmul(int64_t m, const Columns& columns, Panels panels)
       : PanelMatmul(m, columns, panels, Blocking{}) {}
   PanelMatmul(int64_t m, const Columns& columns, Panels panels, const Blocking& blocking);

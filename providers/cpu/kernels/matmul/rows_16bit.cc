@@ -12,7 +12,7 @@ namespace {
 
 constexpr int64_t kPanel = Panel16Bit::kColumns, kLanes = 8;
 constexpr int64_t kVectors = kPanel / kLanes;
-constexpr int64_t kMostPanels = 4;  // read side by side
+constexpr int64_t kMostPanels = 4;  // read by turns
 constexpr int64_t kBlock = 64;      // k summed apart, which keeps errors small
 constexpr int64_t kAhead = 2048;    // bytes
 constexpr int64_t kLeastTaskBytes = 32 << 10, kTaskBytes = 512 << 10, kWantedTasks = 8;

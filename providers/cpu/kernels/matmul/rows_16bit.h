@@ -16,7 +16,7 @@ namespace pfrt::cpu {
 class Rows16Bit {
  public:
   static constexpr int64_t kMostRows = 4;
-  // Of |m| rows of k numbers side by side, kMostRows at most.
+  // Of |m| contiguous rows of k elements, kMostRows at most.
   Rows16Bit(int64_t m, const Columns& columns, ColumnType type);
 
   uint64_t scratch_bytes() const { return 0; }

@@ -25,7 +25,7 @@ class TileMicrokernel;
 
 class TileMatmul {
  public:
-  // Of |m| rows of k numbers side by side.
+  // Of |m| contiguous rows of k elements.
   TileMatmul(int64_t m, const Columns& columns, Precision precision);
 
   uint64_t scratch_bytes() const;

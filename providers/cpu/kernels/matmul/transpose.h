@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Rows of numbers to columns side by side, as products read their panels. Pure; thread-safe.
+// Rows of elements to contiguous columns, as a matmul reads its panels. Pure; thread-safe.
 #pragma once
 
 #include <cstdint>

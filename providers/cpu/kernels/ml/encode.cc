@@ -76,7 +76,7 @@ Result<const pfrt_tensor*> tensor_of(const SnapshotNode& node, std::string_view 
 template <typename K>
 std::vector<K> load(const pfrt_tensor& tensor) {
   std::vector<K> out(static_cast<size_t>(element_count(tensor.dims, tensor.rank)));
-  // Data of a file may lie at any address.
+  // Data of a file may be unaligned.
   const size_t size = dtype_size(tensor.dtype);
   alignas(16) char element[16];
   for (size_t i = 0; i < out.size(); ++i) {

@@ -19,7 +19,7 @@ constexpr int64_t kGroup = 64;   // trees
 constexpr int64_t kAbreast = 8;  // rows, or trees
 constexpr int64_t kMostRows = 64;
 constexpr int64_t kMostScores = 1 << 14;    // of a block of rows
-constexpr int64_t kMostPartials = 1 << 20;  // of groups side by side
+constexpr int64_t kMostPartials = 1 << 20;  // of groups in parallel
 constexpr int64_t kFewBlocks = 8;           // then groups are divided among threads
 
 // A model ready to run, in one of both types.

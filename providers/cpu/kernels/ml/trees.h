@@ -3,7 +3,7 @@
 // Tree ensembles in three forms. The attributes of TreeEnsemble, TreeEnsembleRegressor and
 // TreeEnsembleClassifier are read into a Forest, checked, whatever their version. A Forest is
 // packed for one compute type: all trees in one array of small nodes, the two children of a node
-// side by side, so that a step is one load, one comparison and one addition. Objects are immutable
+// contiguous, so that a step is one load, one comparison and one addition. Objects are immutable
 // once made; thread-safe.
 #pragma once
 

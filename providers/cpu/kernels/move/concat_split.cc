@@ -54,7 +54,7 @@ Result<Kernel> make_concat(const KernelRequest& node) {
   const size_t bytes = stored_size(node.input_dtype(0));
   const std::vector<int64_t> strides = dense_strides(out);
   std::vector<Slice> slices;
-  int64_t start = 0, shortest = INT64_MAX;  // of the runs that lie side by side in the output
+  int64_t start = 0, shortest = INT64_MAX;  // of the runs that are contiguous in the output
   for (uint32_t i = 0; i < node.input_count(); ++i) {
     PFRT_TRY(need_types(node, {i}, Types{node.input_dtype(0)}));
     const auto dims = node.input_dims(i);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Normalisations whose elements are not side by side: along one axis, over chosen axes.
+// Normalisations whose elements are not contiguous: along one axis, over chosen axes.
 #include <algorithm>
 #include <cmath>
 

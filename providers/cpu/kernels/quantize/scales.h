@@ -27,7 +27,7 @@ class Scales {
 
  private:
   enum class Kind : uint8_t { kTensor, kAxis, kBlocks };
-  // Elements whose parameters lie side by side (step 1) or are one (step 0).
+  // Elements whose parameters are contiguous (step 1) or the same one (step 0).
   struct Stretch {
     int64_t at, step, length;
   };

@@ -153,7 +153,7 @@ A reduce_output(const Job& job, int64_t o, int64_t begin, int64_t end, A shift) 
   return acc;
 }
 
-// Accumulators of outputs [first, first + count), which are neighbours in the input, over reduced
+// Accumulators of outputs [first, first + count), which are contiguous in the input, over reduced
 // elements [begin, end).
 template <typename Op, typename A>
 void reduce_columns(const Job& job, int64_t first, int64_t count, int64_t begin, int64_t end,

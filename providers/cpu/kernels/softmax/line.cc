@@ -135,7 +135,7 @@ PFRT_AVX2_FMA inline __m256 exp_256(__m256 x) {
                        power_of_two(_mm256_sub_epi32(whole, half)));
 }
 
-// The same of numbers in [kNormal, 0], several vectors side by side, so that none waits for its own
+// The same of numbers in [kNormal, 0], several vectors by turns, so that none waits for its own
 // last step. n is rounded in the lowest bits of a number, from where it is added to the exponent of
 // a result that is in the normal range.
 constexpr int kTogether = 4;

@@ -17,8 +17,8 @@ PFRT_AVX2 inline __m256i first_lanes(int64_t n) {
   return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(kOnes + kLanes - n));
 }
 
-// The halves of rows |r| and |r| + 4, side by side: what is left of a transposition stays in
-// halves.
+// Four elements of row |r| in the low half and four of row |r| + 4 in the high half: what is left
+// of a transposition then stays within halves.
 PFRT_AVX2 inline __m256 halves(const float* low, const float* high) {
   return _mm256_insertf128_ps(_mm256_castps128_ps256(_mm_loadu_ps(low)), _mm_loadu_ps(high), 1);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Constants that steps read at any address, as they lie in a file.
+// Constants that steps read unaligned, as they lie in a file.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -13,7 +13,7 @@ namespace {
 
 constexpr int64_t kRows = 40, kWidth = 33, kTaken = 3;
 
-class AnyAddress : public testing::Test {
+class Unaligned : public testing::Test {
  protected:
   void SetUp() override {
     Random random(3);
@@ -39,28 +39,28 @@ class AnyAddress : public testing::Test {
   uint32_t table_ = 0, rows_ = 0, gathered_ = 0;
 };
 
-TEST_F(AnyAddress, rows_are_gathered_from_where_the_table_lies) {
+TEST_F(Unaligned, rows_are_gathered_from_where_the_table_lies) {
   const GraphOutcome outcome = run(graph_);
   ASSERT_EQ(outcome.fault, "");
-  EXPECT_EQ(outcome.at_any_address, 1u);
+  EXPECT_EQ(outcome.unaligned, 1u);
   check(outcome.outputs[0]);
 }
 
-TEST_F(AnyAddress, other_readers_of_the_table_have_it_aligned) {
+TEST_F(Unaligned, other_readers_of_the_table_have_it_aligned) {
   graph_.outputs.push_back(graph_.add("Softmax", {table_}, {kRows, kWidth}));
   const GraphOutcome outcome = run(graph_);
   ASSERT_EQ(outcome.fault, "");
-  EXPECT_EQ(outcome.at_any_address, 0u);
+  EXPECT_EQ(outcome.unaligned, 0u);
   check(outcome.outputs[0]);
 }
 
-TEST_F(AnyAddress, a_part_of_the_table_is_aligned) {
+TEST_F(Unaligned, a_sub_buffer_of_the_table_is_aligned) {
   const uint32_t row = graph_.add(Data{PFRT_DTYPE_INT64, {1}, {4}, true});
   const uint32_t part = graph_.add("Gather", {table_, row}, {1, kWidth}, {{"axis", int64_t{0}}});
   graph_.outputs.push_back(graph_.add("Softmax", {part}, {1, kWidth}));
   const GraphOutcome outcome = run(graph_);
   ASSERT_EQ(outcome.fault, "");
-  EXPECT_EQ(outcome.at_any_address, 0u);
+  EXPECT_EQ(outcome.unaligned, 0u);
   check(outcome.outputs[0]);
 }
 
