@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "providers/cpu/compile/executable.h"
-#include "providers/cpu/compile/group.h"
+#include "providers/cpu/compile/fusion_groups.h"
 #include "providers/cpu/epilogue/row_norm.h"
 #include "providers/cpu/isa/isa.h"
 #include "providers/cpu/loop/lower.h"
@@ -129,7 +129,7 @@ pfrt_code claim(pfrt_provider*, const pfrt_snapshot* snapshot, const pfrt_claims
     for (uint32_t n = 0; n < snapshot->node_count; ++n) {
       const SnapshotNode node(*snapshot, n);
       std::string reason = refuse_values(*snapshot, node);
-      if (reason.empty()) (void)find_kernel(node, &reason);
+      if (reason.empty()) (void)find_kernel(KernelRequest(node), &reason);
       if (!reason.empty()) {
         claims->refuse(claims, n, to_c(reason));
         continue;
@@ -192,7 +192,7 @@ void release_program(pfrt_executable*, pfrt_program* program) {
 std::string refuse_query(const pfrt_op_query& query) {
   const SnapshotNode node(*query.snapshot, query.node);
   std::string reason = refuse_values(*query.snapshot, node);
-  const KernelRow* row = reason.empty() ? find_kernel(node, &reason) : nullptr;
+  const KernelRow* row = reason.empty() ? find_kernel(KernelRequest(node), &reason) : nullptr;
   if (row == nullptr || query.tail_count == 0) return reason;
   const int registers = ElementwiseLoop::register_limit(isa());
   if (registers == 0)
@@ -213,8 +213,7 @@ std::string refuse_query(const pfrt_op_query& query) {
   }
   KernelRequest request(node);
   request.epilogue = true;
-  reason = refusal(*row, request);
-  if (!reason.empty()) return reason;
+  if (find_kernel(request, &reason) == nullptr) return reason;
   for (uint32_t i = 1; i < node.output_count(); ++i)
     if (node.has_output(i)) return message(node.op(), " takes an epilogue only as its one output");
   uint32_t head = query.node;
@@ -228,7 +227,7 @@ std::string refuse_query(const pfrt_op_query& query) {
     head = epilogue.front();
     const SnapshotNode pool(*query.snapshot, head);
     request.pool = &pool;
-    reason = refusal(*row, request);
+    (void)find_kernel(request, &reason);
     epilogue = epilogue.subspan(1);
   }
   if (reason.empty() && !epilogue.empty())

@@ -2,7 +2,6 @@
 #include "providers/cpu/compile/executable.h"
 
 #include <algorithm>
-#include <string_view>
 #include <unordered_map>
 
 #include "providers/cpu/isa/isa.h"
@@ -11,12 +10,6 @@
 
 namespace pfrt::cpu {
 namespace {
-
-// Operators whose outputs after the first may be left out.
-constexpr std::string_view kOptionalOutputs[] = {
-    "BatchNormalization",      "Dropout", "GRU", "LSTM", "LayerNormalization", "MaxPool", "RNN",
-    "SoftmaxCrossEntropyLoss", "Unique",
-};
 
 Status check(const pfrt_snapshot& snapshot, const pfrt_region& region) {
   const auto inside = [](const uint32_t* list, uint32_t count, uint32_t limit) {
@@ -52,7 +45,7 @@ Result<std::unique_ptr<Executable>> Executable::compile(const pfrt_snapshot& sna
     const SnapshotNode reader(out->snapshot_->snapshot(), n, nullptr, out->precision(n));
     std::string reason = refuse_values(out->snapshot_->snapshot(), reader);
     node = n;
-    const KernelRow* row = reason.empty() ? find_kernel(reader, &reason) : nullptr;
+    const KernelRow* row = reason.empty() ? find_kernel(KernelRequest(reader), &reason) : nullptr;
     if (row != nullptr && row->prepare != nullptr) {
       Result<Prepared> prepared = row->prepare(reader);
       if (!prepared.ok()) return prepared.take_status().prepend(describe(reader));
@@ -118,7 +111,8 @@ void Executable::drop_unused_outputs(const std::vector<uint32_t>& nodes) {
   }
   for (uint32_t n : nodes) {
     const pfrt_snapshot_node& node = snapshot_->node(n);
-    if (std::ranges::find(kOptionalOutputs, view(node.op)) == std::end(kOptionalOutputs)) continue;
+    const KernelRow* const row = operator_row(SnapshotNode(snapshot_->snapshot(), n));
+    if (row == nullptr || !row->has(kOptionalOutputs)) continue;
     for (uint32_t i = 1; i < node.output_count; ++i)
       if (node.outputs[i] != PFRT_NO_INDEX && !used[node.outputs[i]]) snapshot_->drop_output(n, i);
   }

@@ -113,7 +113,7 @@ class Grouping {
       if (n.has_output(i)) return false;
     KernelRequest request(n);
     request.epilogue = true;
-    return refusal(request).empty();
+    return find_kernel(request, nullptr) != nullptr;
   }
 
   bool normalises(size_t at) const {
@@ -140,7 +140,7 @@ class Grouping {
       KernelRequest request(SnapshotNode(all, nodes_[head]));
       request.pool = &pool;
       request.epilogue = true;
-      if (!refusal(request).empty()) return false;
+      if (find_kernel(request, nullptr) == nullptr) return false;
       head = epilogue.front();
       epilogue.erase(epilogue.begin());
       if (epilogue.empty()) return true;

@@ -69,29 +69,28 @@ class Finder {
   }
 
   void add(const SnapshotNode& node) {
-    const KernelRow* const row = find_kernel(node, nullptr);
+    const KernelRow* const row = find_kernel(KernelRequest(node), nullptr);
     if (row == nullptr || !row->has(kNchw16c) || !node.has_input(0) || !node.has_output(0))
       return pin_all(node);
-    add(*row, KernelRequest(node), node.output_index(0));
+    add(KernelRequest(node), node.output_index(0));
     for (uint32_t i = 1; i < node.output_count(); ++i)
       if (node.has_output(i)) pin(node.output_index(i));
   }
 
   // A head and the pooling of its output, which is not in memory where they are one step.
   void add_pooled(const SnapshotNode& head, const SnapshotNode& pool) {
-    const KernelRow* const row = find_kernel(head, nullptr);
     KernelRequest request(head);
     request.pool = &pool;
-    if (row != nullptr && row->has(kNchw16c) && head.has_input(0) && pool.has_output(0) &&
-        refusal(*row, request).empty())
-      return add(*row, request, pool.output_index(0));
+    const KernelRow* const row = find_kernel(request, nullptr);
+    if (row != nullptr && row->has(kNchw16c) && head.has_input(0) && pool.has_output(0))
+      return add(request, pool.output_index(0));
     pin_all(head), pin_all(pool);
   }
 
-  void add(const KernelRow& row, KernelRequest node, uint32_t out) {
+  void add(KernelRequest node, uint32_t out) {
     const auto takes = [&](bool input, bool output) {
       node.sides = {input, output};
-      return refusal(row, node).empty();
+      return find_kernel(node, nullptr) != nullptr;
     };
     const uint32_t in = node.input_index(0);
     const bool alike = takes(true, true), alone_in = takes(true, false),
@@ -99,7 +98,7 @@ class Finder {
     if (alike && alone_in && alone_out) {
       want(in), want(out);
     } else if (alike) {
-      // Weights are inputs too, but what is joined is all alike.
+      // All inputs of Concat are images; other operators have weights after the first.
       const uint32_t images = node.op() == "Concat" ? node.input_count() : 1;
       for (uint32_t i = 0; i < images; ++i) unite(node.input_index(i), out);
     } else {

@@ -9,7 +9,6 @@
 #include <optional>
 #include <unordered_map>
 
-#include "providers/cpu/program/in_place.h"
 #include "providers/cpu/program/nchw16c.h"
 #include "providers/cpu/program/shuffled.h"
 #include "providers/cpu/program/sub_byte.h"
@@ -87,20 +86,6 @@ std::string snake_case(std::string_view op) {
     out += static_cast<char>(std::tolower(c));
   }
   return out;
-}
-
-// Products, whose kernels do all that grows with the shapes in short calls of parallel().
-bool long_in_parallel(std::string_view domain, std::string_view op) {
-  constexpr std::string_view kOperators[] = {
-      "Conv",   "ConvInteger",   "ConvTranspose", "Gemm",
-      "MatMul", "MatMulInteger", "QLinearConv",   "QLinearMatMul",
-  };
-  return domain.empty() && std::ranges::find(kOperators, op) != std::end(kOperators);
-}
-
-// Whose kernels read input 0 as bytes.
-bool unaligned(std::string_view domain, std::string_view op) {
-  return domain.empty() && op == "Gather";
 }
 
 }  // namespace
@@ -187,7 +172,7 @@ class ProgramBuilder {
     const SnapshotNode pool = reader(group.nodes[1]);
     KernelRequest request(reader(group.nodes[0]));
     request.pool = &pool;
-    return refusal(request).empty();
+    return find_kernel(request, nullptr) != nullptr;
   }
 
   // What the signature says of a value; nullopt when only the run can tell.
@@ -371,16 +356,16 @@ class ProgramBuilder {
     if (empty) wanted = {};  // what follows has a step of its own
     WantedEpilogue* const epilogue = wanted.epilogue;
     const uint32_t pool = wanted.pool;
-    if (renamed(node) || slice_in_place(node) ||
-        concat_in_place(node, epilogue != nullptr || wanted.norm != PFRT_NO_INDEX))
+    const KernelRow* const any_row = operator_row(node);
+    if (lies_in_place(node, any_row, epilogue != nullptr || wanted.norm != PFRT_NO_INDEX))
       return {};
-    if (is_idle(node)) {
+    if (is_idle(node, any_row)) {
       for (uint32_t i = 0; i < node.output_count(); ++i)
         if (node.has_output(i)) buffer(node.output_index(i));
       return {};
     }
     std::string reason;
-    const KernelRow* row = find_kernel(node, &reason);
+    const KernelRow* const row = find_kernel(KernelRequest(node), &reason);
     if (row == nullptr)
       return error(Code::kUNSUPPORTED_OPERATOR, cpu::describe(node), ": ", reason);
     const bool pooled = pool != PFRT_NO_INDEX;
@@ -424,8 +409,8 @@ class ProgramBuilder {
       PFRT_ASSIGN(const uint32_t to, output_of(*row, value, index, packing));
       step.outputs.push_back(to);
     }
-    if (long_in_parallel(row->domain, row->op)) step.flags = PFRT_STEP_LONG;
-    step.unaligned = unaligned(row->domain, row->op);
+    if (row->has(kLongStep)) step.flags = PFRT_STEP_LONG;
+    step.unaligned = row->has(kUnaligned);
     step.name = step.kernel.name.empty() ? row->name : step.kernel.name;
     if (request.any_nchw16c()) step.name += "_nchw16c";
     if (step.kernel.may_alias >= 0)
@@ -443,7 +428,7 @@ class ProgramBuilder {
   }
 
   bool wants_bytes(const KernelRow& row, uint32_t value) const {
-    return !row.takes_sub_byte && kSubByte.has(snapshot_.value(value).dtype);
+    return !row.has(kSubByteAsIs) && kSubByte.has(snapshot_.value(value).dtype);
   }
 
   Step sub_byte_step(Kernel kernel, uint32_t from, uint32_t to, uint32_t node,
@@ -485,11 +470,28 @@ class ProgramBuilder {
     return from;
   }
 
+  // Whether the node needs no step: its values then lie in one another's buffers.
+  bool lies_in_place(const SnapshotNode& node, const KernelRow* row, bool has_epilogue) {
+    std::optional<InPlace> place;
+    if (shuffles_.transposes.contains(node.index()))
+      place.emplace();  // the reader of the output does the shuffle
+    else if (row != nullptr && row->in_place != nullptr)
+      place = row->in_place(node);
+    if (!place) return false;
+    switch (place->which) {
+      case InPlace::Which::kSame:
+        return rename(node);
+      case InPlace::Which::kInInput:
+        return outputs_in_input(node, place->offsets);
+      case InPlace::Which::kInOutput:
+        return inputs_in_output(node, place->offsets, has_epilogue);
+    }
+    return false;
+  }
+
   // Lets the output live in the input's buffer, where nothing but the name changes.
-  bool renamed(const SnapshotNode& node) {
-    const bool unshuffled = shuffles_.transposes.contains(node.index());
-    if ((!unshuffled && !only_renames(node)) || !node.has_input(0) || !node.has_output(0))
-      return false;
+  bool rename(const SnapshotNode& node) {
+    if (!node.has_input(0) || !node.has_output(0)) return false;
     const uint32_t from = node.input_index(0), to = node.output_index(0);
     if (executable_.home(to).kind != PFRT_BUFFER_TEMP || bytes(from) != bytes(to) ||
         bytes(to) == PFRT_BYTES_UNKNOWN || snapshot_.value(from).dtype != snapshot_.value(to).dtype)
@@ -510,23 +512,22 @@ class ProgramBuilder {
   }
 
   // Lets the outputs live in the input's buffer.
-  bool slice_in_place(const SnapshotNode& node) {
-    const auto offsets = sub_buffers_of_input(node);
-    if (!offsets || bytes(node.input_index(0)) == PFRT_BYTES_UNKNOWN) return false;
+  bool outputs_in_input(const SnapshotNode& node, const std::vector<uint64_t>& offsets) {
+    if (bytes(node.input_index(0)) == PFRT_BYTES_UNKNOWN) return false;
     for (uint32_t i = 0; i < node.output_count(); ++i)
       if (node.has_output(i) && executable_.home(node.output_index(i)).kind != PFRT_BUFFER_TEMP)
         return false;
     const uint32_t whole = buffer(node.input_index(0));
     for (uint32_t i = 0; i < node.output_count(); ++i)
-      if (node.has_output(i)) make_sub_buffer(buffer(node.output_index(i)), whole, (*offsets)[i]);
+      if (node.has_output(i)) make_sub_buffer(buffer(node.output_index(i)), whole, offsets[i]);
     return true;
   }
 
   // Lets the inputs live in the output's buffer from the start; those that cannot are copied there,
   // unless that is better done together with what follows.
-  bool concat_in_place(const SnapshotNode& node, bool has_epilogue) {
-    const auto offsets = sub_buffers_of_output(node);
-    if (!offsets || bytes(node.output_index(0)) == PFRT_BYTES_UNKNOWN) return false;
+  bool inputs_in_output(const SnapshotNode& node, const std::vector<uint64_t>& offsets,
+                        bool has_epilogue) {
+    if (bytes(node.output_index(0)) == PFRT_BYTES_UNKNOWN) return false;
     for (uint32_t i = 0; has_epilogue && i < node.input_count(); ++i)
       if (executable_.home(node.input_index(i)).kind != PFRT_BUFFER_TEMP) return false;
     Step copies;
@@ -535,13 +536,13 @@ class ProgramBuilder {
     for (uint32_t i = 0; i < node.input_count(); ++i) {
       const uint32_t from = buffer(node.input_index(i));
       if (program_->buffers_[from].kind == PFRT_BUFFER_TEMP) {
-        make_sub_buffer(from, whole, (*offsets)[i]);
+        make_sub_buffer(from, whole, offsets[i]);
         continue;
       }
       sizes.push_back(bytes(node.input_index(i)));
       copies.inputs.push_back(from);
       copies.outputs.push_back(add_buffer({PFRT_BUFFER_TEMP, 0}, sizes.back()));
-      make_sub_buffer(copies.outputs.back(), whole, (*offsets)[i]);
+      make_sub_buffer(copies.outputs.back(), whole, offsets[i]);
     }
     if (sizes.empty()) return true;
     copies.kernel = copy_kernel(std::move(sizes));

@@ -52,9 +52,10 @@ class Finder {
     if (!transpose) return;
     const auto apart = only_maker(transpose->input_index(0), "Reshape");
     if (!apart || !swaps_groups(*apart, *transpose, *back)) return;
-    const KernelRow* const row = find_kernel(node, nullptr);
-    if (row == nullptr || !row->has(kShuffled)) return;
-    shuffles_.groups[index] = transpose->input_dims(0)[1];
+    KernelRequest request(node);
+    request.shuffle_groups = transpose->input_dims(0)[1];
+    if (find_kernel(request, nullptr) == nullptr) return;
+    shuffles_.groups[index] = request.shuffle_groups;
     shuffles_.transposes.insert(transpose->index());
   }
 

@@ -5,6 +5,7 @@
 // results runs not at all, unless it may refuse what its inputs hold. Pure functions; thread-safe.
 #pragma once
 
+#include "providers/cpu/row/row.h"
 #include "providers/kit/node.h"
 
 namespace pfrt::cpu {
@@ -12,7 +13,8 @@ namespace pfrt::cpu {
 // Whether an input or output is known to have no elements. Lists after input 0 do not count: as a
 // list of axes, or an input that is left out, they change nothing of the work.
 bool has_empty(const SnapshotNode& node);
-// Whether a run of the node would change nothing and could refuse nothing.
-bool is_idle(const SnapshotNode& node);
+// Whether a run of the node would change nothing and could refuse nothing. |row| is a row of its
+// operator.
+bool is_idle(const SnapshotNode& node, const KernelRow* row);
 
 }  // namespace pfrt::cpu

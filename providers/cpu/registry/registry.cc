@@ -52,8 +52,7 @@ const char* missing_form(const KernelRow& row, const KernelRequest& request) {
   return nullptr;
 }
 
-}  // namespace
-
+// Why |row| does not do what is asked; empty when it does.
 std::string refusal(const KernelRow& row, const KernelRequest& request) {
   const Result<Isa> needs = isa_from_name(row.isa);
   if (!needs.ok() || needs.value() > isa())
@@ -70,6 +69,8 @@ std::string refusal(const KernelRow& row, const KernelRequest& request) {
   return why.empty() ? why : message(row.name, ": ", why);
 }
 
+}  // namespace
+
 std::span<const std::span<const KernelRow>> kernels() {
   static const std::span<const KernelRow> families[] = {
       unary_rows(),       activation_rows(),  binary_rows(),    variadic_rows(),
@@ -85,7 +86,15 @@ std::span<const std::span<const KernelRow>> kernels() {
   return families;
 }
 
-const KernelRow* find_kernel(const SnapshotNode& node, std::string* reason) {
+const KernelRow* operator_row(const SnapshotNode& node) {
+  for (std::span<const KernelRow> family : kernels())
+    for (const KernelRow& row : family)
+      if (row.op == node.op() && row.domain == node.domain()) return &row;
+  return nullptr;
+}
+
+const KernelRow* find_kernel(const KernelRequest& request, std::string* reason) {
+  const SnapshotNode& node = request;
   std::vector<const KernelRow*> rows;
   for (std::span<const KernelRow> family : kernels())
     for (const KernelRow& row : family)
@@ -93,10 +102,15 @@ const KernelRow* find_kernel(const SnapshotNode& node, std::string* reason) {
   // The plainest first: others may not even be asked about dimensions of 0.
   if (has_empty(node)) std::ranges::reverse(rows);
   std::string reasons;
-  const KernelRequest request(node);
+  const KernelRequest plain(node);
   for (const KernelRow* const row : rows) {
-    const std::string why = refusal(*row, request);
-    if (why.empty()) return row;
+    std::string why = refusal(*row, plain);
+    if (why.empty()) {
+      if (request.asks_more()) why = refusal(*row, request);
+      if (why.empty()) return row;
+      if (reason != nullptr) *reason = std::move(why);
+      return nullptr;
+    }
     if (!reasons.empty()) reasons += "; ";
     reasons += why;
   }
@@ -106,12 +120,6 @@ const KernelRow* find_kernel(const SnapshotNode& node, std::string* reason) {
                       node.domain().empty() ? "" : ".", node.op());
   *reason = std::move(reasons);
   return nullptr;
-}
-
-std::string refusal(const KernelRequest& request) {
-  std::string reason;
-  const KernelRow* const row = find_kernel(request, &reason);
-  return row != nullptr ? refusal(*row, request) : reason;
 }
 
 std::string refuse_values(const pfrt_snapshot& snapshot, const SnapshotNode& node) {

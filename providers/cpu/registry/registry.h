@@ -12,12 +12,13 @@ namespace pfrt::cpu {
 
 // All families in the order of registry.cc.
 std::span<const std::span<const KernelRow>> kernels();
-// The first row that takes the node, the last where it has_empty (empty.h), or nullptr with every
-// candidate's reason in |reason|.
-const KernelRow* find_kernel(const SnapshotNode& node, std::string* reason);
-// Why |row|, or the first row that takes the node, does not do what is asked; empty when it does.
-std::string refusal(const KernelRequest& request);
-std::string refusal(const KernelRow& row, const KernelRequest& request);
+// The first row of the node's operator, whatever else it takes: it knows what is true of the
+// operator (kOptionalOutputs, kChecksInputs, in_place). nullptr where there is none.
+const KernelRow* operator_row(const SnapshotNode& node);
+// The row that runs a request: the first that takes the node, the last where it has_empty
+// (empty.h), if it also does what else is asked. nullptr when it does not, or when no row takes the
+// node; |reason| then says why, of each candidate. It may be null.
+const KernelRow* find_kernel(const KernelRequest& request, std::string* reason);
 
 // Why no kernel may touch the node, whatever the operator: strings, sequences, types not known.
 // Empty when all is well.

@@ -14,6 +14,7 @@
 #include <type_traits>
 
 #include "core/base/status.h"
+#include "providers/cpu/row/in_place.h"
 #include "providers/cpu/row/kernel.h"
 #include "providers/cpu/row/types.h"
 #include "providers/kit/node.h"
@@ -42,6 +43,10 @@ struct KernelRequest : SnapshotNode {
   explicit KernelRequest(const SnapshotNode& node) : SnapshotNode(node) {}
 
   bool any_nchw16c() const { return sides.input || sides.output; }
+  // Whether something is wanted that only some rows know.
+  bool asks_more() const {
+    return any_nchw16c() || shuffle_groups > 0 || pool != nullptr || epilogue;
+  }
 
   // Of the image, input 0, and of output 0, or of the pooling's.
   Nchw16cSides sides;
@@ -56,14 +61,20 @@ struct KernelRequest : SnapshotNode {
   Prepared prepared = nullptr;  // of KernelRow::prepare
 };
 
-// What of a request a row knows, besides the node.
-enum RowForm : uint8_t {
+// What a row knows of a request besides the node, and what else is true of its kernels.
+enum RowForm : uint16_t {
   kPlain = 0,
   kEpilogue = 1,       // calls Run::apply_epilogue where output 0 is of kFloatsTo32
   kNchw16c = 2,        // images in nChw16c, of one type of kFloatsTo32
   kShuffled = 4,       // an image whose channels are yet to be shuffled
   kPooled = 8,         // the pooling of output 0
   kPackOptional = 16,  // has a pack function, and can do without what it packs
+  kSubByteAsIs = 32,   // takes and makes kSubByte types as they lie in memory
+  kUnaligned = 64,     // reads input 0 as bytes
+  kLongStep = 128,     // all that grows with the shapes is done in short calls of Run::parallel
+  // The same in all rows of an operator:
+  kOptionalOutputs = 256,  // outputs after the first may be left out
+  kChecksInputs = 512,     // may fail for what inputs hold: indices, lengths, axes, divisors
 };
 
 struct KernelRow {
@@ -80,19 +91,30 @@ struct KernelRow {
   // What takes long is not done again for each signature. A fault refuses the node when the model
   // is loaded. May be null.
   Result<Prepared> (*prepare)(const SnapshotNode& node) = nullptr;
-  bool takes_sub_byte = false;  // takes and makes kSubByte types as they lie in memory
-  uint8_t forms = kPlain;
+  uint16_t forms = kPlain;
   // Called once a compiled region, for nodes that refuse did not turn away. May be null.
   std::optional<PackedInput> (*pack)(const SnapshotNode& node) = nullptr;
+  // How a node whose dimensions are all known needs no step; nullopt when it needs one. The first
+  // row of an operator is asked. May be null.
+  std::optional<InPlace> (*in_place)(const SnapshotNode& node) = nullptr;
 
   constexpr bool has(RowForm form) const { return (forms & form) != 0; }
 };
 
 constexpr KernelRow with(KernelRow row, int forms) {
-  row.forms |= static_cast<uint8_t>(forms);
+  row.forms |= static_cast<uint16_t>(forms);
   return row;
 }
 constexpr KernelRow with_epilogue(KernelRow row) { return with(row, kEpilogue); }
+constexpr KernelRow checks_inputs(KernelRow row) { return with(row, kChecksInputs); }
+constexpr KernelRow optional_outputs(KernelRow row) { return with(row, kOptionalOutputs); }
+constexpr KernelRow long_step(KernelRow row) { return with(row, kLongStep); }
+constexpr KernelRow unaligned(KernelRow row) { return with(row, kUnaligned); }
+constexpr KernelRow sub_byte_as_is(KernelRow row) { return with(row, kSubByteAsIs); }
+constexpr KernelRow with_in_place(decltype(KernelRow::in_place) in_place, KernelRow row) {
+  row.in_place = in_place;
+  return row;
+}
 constexpr KernelRow with_pack(KernelRow row, decltype(KernelRow::pack) pack, int forms = kPlain) {
   row.pack = pack;
   return with(row, forms);

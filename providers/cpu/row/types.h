@@ -59,7 +59,7 @@ inline constexpr Types kSubByte{PFRT_DTYPE_UINT4, PFRT_DTYPE_INT4, PFRT_DTYPE_FL
 // Everything but strings: for kernels that move data of stored_size().
 inline constexpr Types kElements = kMovable | kSubByte;
 // Bytes of an element as kernels see it. Elements of sub-byte types come one to a byte (integers
-// with their sign, floats as their bits), unless the row says takes_sub_byte.
+// with their sign, floats as their bits), unless the row has kSubByteAsIs.
 size_t stored_size(pfrt_dtype dtype);
 
 }  // namespace pfrt::cpu

@@ -204,7 +204,7 @@ std::string refusal(const cpu::KernelRow& row, const SnapshotNode& node) {
   const pfrt_dtype dtype = node.input_count() > row.typed_input ? node.input_dtype(row.typed_input)
                                                                 : node.output_dtype(0);
   if (!row.types.has(dtype)) return message("does not take ", dtype_name(dtype));
-  for (uint32_t i = 0; row.takes_sub_byte && i < node.input_count(); ++i)
+  for (uint32_t i = 0; row.has(cpu::kSubByteAsIs) && i < node.input_count(); ++i)
     if (node.has_input(i) && cpu::kSubByte.has(node.input_dtype(i)))
       return "takes sub-byte elements as they lie, cases have a byte each";
   return row.refuse == nullptr ? std::string() : row.refuse(cpu::KernelRequest(node));

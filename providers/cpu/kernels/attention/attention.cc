@@ -5,11 +5,14 @@ namespace pfrt::cpu {
 namespace {
 
 constexpr KernelRow kRows[] = {
-    {"", "Attention", kFloats, "attention_blocks", "generic", nullptr, make_attention},
-    {"com.microsoft", "GroupQueryAttention", kFloats, "group_query_attention_blocks", "generic",
-     nullptr, make_group_query_attention},
-    {"", "RotaryEmbedding", kFloats, "rotary_rows", "generic", nullptr, make_rotary_embedding},
-    {"", "TensorScatter", kMovable, "tensor_scatter_rows", "generic", nullptr, make_tensor_scatter},
+    checks_inputs(
+        {"", "Attention", kFloats, "attention_blocks", "generic", nullptr, make_attention}),
+    checks_inputs({"com.microsoft", "GroupQueryAttention", kFloats, "group_query_attention_blocks",
+                   "generic", nullptr, make_group_query_attention}),
+    checks_inputs(
+        {"", "RotaryEmbedding", kFloats, "rotary_rows", "generic", nullptr, make_rotary_embedding}),
+    checks_inputs({"", "TensorScatter", kMovable, "tensor_scatter_rows", "generic", nullptr,
+                   make_tensor_scatter}),
     {"", "CausalConvWithState", kFloats, "causal_conv_channels", "generic", nullptr,
      make_causal_conv},
     {"", "LinearAttention", kFloatsTo32, "linear_attention_steps", "generic", nullptr,

@@ -16,18 +16,20 @@ constexpr Types kCodes{PFRT_DTYPE_UINT8, PFRT_DTYPE_INT4, PFRT_DTYPE_UINT4};
 constexpr KernelRow kRows[] = {
     {kDomain, "CDist", kReal, "cdist_rows", "generic", nullptr, make_cdist},
     {kDomain, "Inverse", kFloats, "inverse_ref", "generic", nullptr, make_inverse},
-    {kDomain, "NGramRepeatBlock", kTokens, "ngram_repeat_block_ref", "generic", nullptr,
-     make_repeat_block},
-    {kDomain, "BifurcationDetector", kTokens, "bifurcation_detector_ref", "generic", nullptr,
-     make_bifurcation},
+    checks_inputs({kDomain, "NGramRepeatBlock", kTokens, "ngram_repeat_block_ref", "generic",
+                   nullptr, make_repeat_block}),
+    checks_inputs({kDomain, "BifurcationDetector", kTokens, "bifurcation_detector_ref", "generic",
+                   nullptr, make_bifurcation}),
     {kDomain, "DynamicTimeWarping", kFloat32, "dynamic_time_warping_ref", "generic", nullptr,
      make_time_warping},
     {kDomain, "MurmurHash3", kHashed, "murmur_hash3_ref", "generic", nullptr, make_hash},
-    {kDomain, "CropAndResize", kFloats, "crop_and_resize_ref", "generic", nullptr, make_crop},
+    checks_inputs(
+        {kDomain, "CropAndResize", kFloats, "crop_and_resize_ref", "generic", nullptr, make_crop}),
     with_epilogue(
         {kDomain, "MatMulBnb4", kFloatsTo32, "matmul_bnb4_packed", "generic", nullptr, make_bnb4}),
-    {kDomain, "GatherBlockQuantized", kCodes, "gather_block_quantized_ref", "generic", nullptr,
-     make_gather_block, 0, nullptr, true},
+    sub_byte_as_is(
+        checks_inputs({kDomain, "GatherBlockQuantized", kCodes, "gather_block_quantized_ref",
+                       "generic", nullptr, make_gather_block})),
 };
 
 }  // namespace

@@ -132,10 +132,10 @@ constexpr KernelRow kRows[] = {
                                                                              "sub_ref"),
     binary_row<[](auto a, auto b) { return product_of(a, b); }, On::kAny>("Mul", kNumbers,
                                                                           "mul_ref"),
-    binary_row<[](auto a, auto b) { return quotient_of(a, b); }, On::kAny, Rejects::kZeroDivisor>(
-        "Div", kNumbers, "div_ref"),
+    checks_inputs(binary_row<[](auto a, auto b) { return quotient_of(a, b); }, On::kAny,
+                             Rejects::kZeroDivisor>("Div", kNumbers, "div_ref")),
     with_epilogue({"", "Pow", kNumbers, "pow_ref", "generic", refuse_pow, make_pow}),
-    with_epilogue({"", "Mod", kNumbers, "mod_ref", "generic", nullptr, make_mod}),
+    with_epilogue(checks_inputs({"", "Mod", kNumbers, "mod_ref", "generic", nullptr, make_mod})),
     binary_row<[](auto x, auto slope) { return leaky(x, slope); }, On::kAny>("PRelu", kNumbers,
                                                                              "prelu_ref"),
     {"", "BitShift", kUnsignedInts, "bit_shift_ref", "generic", nullptr, make_bit_shift},

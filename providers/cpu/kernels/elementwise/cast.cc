@@ -151,8 +151,8 @@ constexpr KernelRow kRows[] = {
     with_epilogue(
         {"", "CastLike", kReals | kComplex, "cast_like_ref", "generic", refuse_cast, make_cast}),
     {"", "BitCast", kMovable, "bit_cast_ref", "generic", refuse_bit_cast, make_bit_cast},
-    {"", "BitCast", kSubByte, "bit_cast_sub_byte", "generic", refuse_bit_cast,
-     make_sub_byte_bit_cast, 0, nullptr, true},
+    sub_byte_as_is({"", "BitCast", kSubByte, "bit_cast_sub_byte", "generic", refuse_bit_cast,
+                    make_sub_byte_bit_cast}),
 };
 
 }  // namespace

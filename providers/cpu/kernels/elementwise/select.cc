@@ -41,6 +41,14 @@ std::string refuse_dropout(const KernelRequest& node) {
   return {};
 }
 
+// For inference, and without a mask.
+std::optional<InPlace> dropout_in_place(const SnapshotNode& node) {
+  if (node.has_output(1)) return std::nullopt;
+  if (!node.has_input(2)) return InPlace{};
+  const auto* training = static_cast<const uint8_t*>(node.input_constant(2));
+  return training != nullptr && *training == 0 ? std::optional<InPlace>(InPlace{}) : std::nullopt;
+}
+
 Result<Kernel> make_dropout(const KernelRequest& node) {
   PFRT_TRY(need(node, 1, node.has_output(1) ? 2 : 1));
   if (node.has_output(1)) PFRT_TRY(need_output_dims(node, 1, node.input_dims(0)));
@@ -165,9 +173,11 @@ Result<Kernel> make_where(const KernelRequest& node) {
 }
 
 constexpr KernelRow kRows[] = {
-    {"", "Identity", kElements, "identity_ref", "generic", nullptr, make_identity, 0, nullptr,
-     true},
-    {"", "Dropout", kFloats | kFloat8, "dropout_ref", "generic", refuse_dropout, make_dropout},
+    sub_byte_as_is(with_in_place(same_bytes, {"", "Identity", kElements, "identity_ref", "generic",
+                                              nullptr, make_identity})),
+    checks_inputs(optional_outputs(
+        with_in_place(dropout_in_place, {"", "Dropout", kFloats | kFloat8, "dropout_ref", "generic",
+                                         refuse_dropout, make_dropout}))),
     with_epilogue({"", "Clip", kNumbers, "clip_ref", "generic", nullptr, make_clip}),
     with_epilogue({"", "Where", kElements, "where_ref", "generic", refuse_where, make_where, 1}),
 };

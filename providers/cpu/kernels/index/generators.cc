@@ -317,11 +317,12 @@ Result<Kernel> make_trilu(const KernelRequest& node) {
 }
 
 constexpr KernelRow kRows[] = {
-    {"", "ConstantOfShape", Types{PFRT_DTYPE_INT64}, "constant_of_shape_ref", "generic",
-     refuse_constant_of_shape, make_constant_of_shape, 0, nullptr, true},
-    {"", "Range", kNumbers, "range_ref", "generic", nullptr, make_range},
+    sub_byte_as_is({"", "ConstantOfShape", Types{PFRT_DTYPE_INT64}, "constant_of_shape_ref",
+                    "generic", refuse_constant_of_shape, make_constant_of_shape}),
+    checks_inputs({"", "Range", kNumbers, "range_ref", "generic", nullptr, make_range}),
     {"", "EyeLike", kNumbers | kBool, "eye_like_ref", "generic", refuse_eye_like, make_eye_like},
-    {"", "OneHot", kMovable, "one_hot_ref", "generic", refuse_one_hot, make_one_hot, 2},
+    checks_inputs(
+        {"", "OneHot", kMovable, "one_hot_ref", "generic", refuse_one_hot, make_one_hot, 2}),
     {"", "Trilu", kElements, "trilu_ref", "generic", nullptr, make_trilu},
 };
 

@@ -45,8 +45,8 @@ Result<Kernel> make_size(const KernelRequest& node) {
 }
 
 constexpr KernelRow kRows[] = {
-    {"", "Shape", kAnything, "shape_ref", "generic", nullptr, make_shape, 0, nullptr, true},
-    {"", "Size", kAnything, "size_ref", "generic", nullptr, make_size, 0, nullptr, true},
+    sub_byte_as_is({"", "Shape", kAnything, "shape_ref", "generic", nullptr, make_shape}),
+    sub_byte_as_is({"", "Size", kAnything, "size_ref", "generic", nullptr, make_size}),
 };
 
 }  // namespace

@@ -179,8 +179,8 @@ Result<Kernel> make_unique_values(const KernelRequest& node) {
 }
 
 constexpr KernelRow kRows[] = {
-    {"", "Unique", kNumbers | kBool | kComplex, "unique_ref", "generic", nullptr,
-     make_unique_values},
+    optional_outputs({"", "Unique", kNumbers | kBool | kComplex, "unique_ref", "generic", nullptr,
+                      make_unique_values}),
 };
 
 }  // namespace

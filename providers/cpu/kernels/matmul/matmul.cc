@@ -48,20 +48,21 @@ constexpr Types kMatTypes =
 constexpr Types kBytes{PFRT_DTYPE_INT8, PFRT_DTYPE_UINT8};
 
 constexpr KernelRow kRows[] = {
-    with_pack({"", "MatMul", kMatTypes, "matmul_packed", "generic", nullptr,
-               make_packed<make_matmul, make_packed_matmul>},
+    with_pack(long_step({"", "MatMul", kMatTypes, "matmul_packed", "generic", nullptr,
+                         make_packed<make_matmul, make_packed_matmul>}),
               pack_matmul, kEpilogue | kPackOptional),
-    with_pack({"", "Gemm", kMatTypes, "gemm_packed", "generic", nullptr,
-               make_packed<make_gemm, make_packed_gemm>},
+    with_pack(long_step({"", "Gemm", kMatTypes, "gemm_packed", "generic", nullptr,
+                         make_packed<make_gemm, make_packed_gemm>}),
               pack_gemm, kEpilogue | kPackOptional),
-    with_pack({"", "MatMulInteger", kBytes, "matmul_integer_packed", "generic",
-               refuse_matmul_integer, make_packed<make_matmul_integer, make_packed_matmul_integer>},
+    with_pack(long_step({"", "MatMulInteger", kBytes, "matmul_integer_packed", "generic",
+                         refuse_matmul_integer,
+                         make_packed<make_matmul_integer, make_packed_matmul_integer>}),
               pack_matmul_integer, kPackOptional),
-    {"", "QLinearMatMul", kBytes, "qlinear_matmul_packed", "generic", refuse_qlinear_matmul,
-     make_qlinear_matmul},
+    long_step({"", "QLinearMatMul", kBytes, "qlinear_matmul_packed", "generic",
+               refuse_qlinear_matmul, make_qlinear_matmul}),
     {"", "Einsum", kNumbers, "einsum_ref", "generic", refuse_einsum, make_einsum},
-    with_epilogue({"com.microsoft", "MatMulNBits", kFloatsTo32, "matmul_nbits_packed", "generic",
-                   nullptr, make_matmul_nbits}),
+    with_epilogue(checks_inputs({"com.microsoft", "MatMulNBits", kFloatsTo32, "matmul_nbits_packed",
+                                 "generic", nullptr, make_matmul_nbits})),
 };
 
 }  // namespace

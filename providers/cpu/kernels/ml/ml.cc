@@ -20,8 +20,8 @@ constexpr KernelRow kRows[] = {
     {kMl, "SVMRegressor", kData, "svm_rows", "generic", nullptr, make_svm, 0, prepare_svm},
     {kMl, "LabelEncoder", kLabels, "label_encoder_sorted", "generic", nullptr, make_label_encoder,
      0, prepare_label_encoder},
-    {kMl, "OneHotEncoder", kData, "one_hot_encoder_sorted", "generic", nullptr, make_one_hot, 0,
-     prepare_one_hot},
+    checks_inputs({kMl, "OneHotEncoder", kData, "one_hot_encoder_sorted", "generic", nullptr,
+                   make_one_hot, 0, prepare_one_hot}),
 };
 
 }  // namespace

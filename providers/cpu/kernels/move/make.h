@@ -3,6 +3,7 @@
 // The make and refuse functions of the move family's table, by file. Pure functions; thread-safe.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "providers/cpu/row/row.h"
@@ -37,5 +38,12 @@ Result<Kernel> make_gather_nd(const KernelRequest& node);
 Result<Kernel> make_scatter_elements(const KernelRequest& node);
 Result<Kernel> make_scatter_nd(const KernelRequest& node);
 std::string refuse_scatter(const KernelRequest& node);
+
+// in_place.cc
+std::optional<InPlace> transpose_in_place(const SnapshotNode& node);
+std::optional<InPlace> split_in_place(const SnapshotNode& node);
+std::optional<InPlace> slice_in_place(const SnapshotNode& node);
+std::optional<InPlace> gather_in_place(const SnapshotNode& node);
+std::optional<InPlace> concat_in_place(const SnapshotNode& node);
 
 }  // namespace pfrt::cpu

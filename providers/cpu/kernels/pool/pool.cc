@@ -10,9 +10,9 @@ namespace {
 constexpr Types kMaxTypes = kFloats | Types{PFRT_DTYPE_INT8, PFRT_DTYPE_UINT8};
 
 constexpr KernelRow kRows[] = {
-    with({"", "MaxPool", kMaxTypes, "max_pool_rows", "generic",
-          refuse_layouts<refuse_pool, refuse_pool_nchw16c>,
-          make_layouts<make_max_pool, make_max_pool_nchw16c>},
+    with(optional_outputs({"", "MaxPool", kMaxTypes, "max_pool_rows", "generic",
+                           refuse_layouts<refuse_pool, refuse_pool_nchw16c>,
+                           make_layouts<make_max_pool, make_max_pool_nchw16c>}),
          kEpilogue | kNchw16c),
     with({"", "AveragePool", kFloats, "average_pool_rows", "generic",
           refuse_layouts<refuse_pool, refuse_pool_nchw16c>,
@@ -27,7 +27,8 @@ constexpr KernelRow kRows[] = {
          kEpilogue | kNchw16c),
     with_epilogue({"", "GlobalLpPool", kFloats, "global_lp_pool_planes", "generic", refuse_pool,
                    make_global_lp_pool}),
-    {"", "MaxUnpool", kNumbers, "max_unpool_ref", "generic", refuse_pool, make_max_unpool},
+    checks_inputs(
+        {"", "MaxUnpool", kNumbers, "max_unpool_ref", "generic", refuse_pool, make_max_unpool}),
 };
 
 // A window larger than this is a mistake, and its tables would not fit memory.

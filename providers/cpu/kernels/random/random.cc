@@ -245,10 +245,12 @@ constexpr KernelRow kRows[] = {
      make_normal},
     {"", "RandomUniformLike", kMovable, "random_uniform", "generic", refuse_unless_float,
      make_uniform},
-    {"", "Bernoulli", kFloats, "bernoulli", "generic", refuse_unless_number, make_bernoulli},
-    {"", "Multinomial", kFloats, "multinomial", "generic", nullptr, make_multinomial},
-    {"", "Dropout", kFloats, "dropout_training", "generic", refuse_training_dropout,
-     make_training_dropout},
+    checks_inputs(
+        {"", "Bernoulli", kFloats, "bernoulli", "generic", refuse_unless_number, make_bernoulli}),
+    checks_inputs(
+        {"", "Multinomial", kFloats, "multinomial", "generic", nullptr, make_multinomial}),
+    checks_inputs(optional_outputs({"", "Dropout", kFloats, "dropout_training", "generic",
+                                    refuse_training_dropout, make_training_dropout})),
 };
 
 }  // namespace

@@ -47,15 +47,15 @@ Result<Kernel> make_packed_recurrent(const KernelRequest& node, const PackedInpu
 constexpr KernelRow recurrent_row(std::string_view op, std::string_view name) {
   return with_pack({"", op, kFloats, name, "generic", nullptr,
                     make_packed<make_recurrent, make_packed_recurrent>},
-                   pack_recurrent, kPackOptional);
+                   pack_recurrent, kPackOptional | kOptionalOutputs | kChecksInputs);
 }
 
 constexpr KernelRow kRows[] = {
     recurrent_row("RNN", "rnn_packed"),
     recurrent_row("GRU", "gru_packed"),
     recurrent_row("LSTM", "lstm_packed"),
-    {"com.microsoft", "DynamicQuantizeLSTM", kFloat32, "dynamic_quantize_lstm_ref", "generic",
-     nullptr, make_quantized_lstm},
+    checks_inputs({"com.microsoft", "DynamicQuantizeLSTM", kFloat32, "dynamic_quantize_lstm_ref",
+                   "generic", nullptr, make_quantized_lstm}),
 };
 
 }  // namespace

@@ -93,8 +93,10 @@ Result<Kernel> make_cumulative(const KernelRequest& node) {
 }
 
 constexpr KernelRow kRows[] = {
-    {"", "CumSum", kNumbers, "cum_sum_ref", "generic", nullptr, make_cumulative<Sums>},
-    {"", "CumProd", kNumbers, "cum_prod_ref", "generic", nullptr, make_cumulative<Products>},
+    checks_inputs(
+        {"", "CumSum", kNumbers, "cum_sum_ref", "generic", nullptr, make_cumulative<Sums>}),
+    checks_inputs(
+        {"", "CumProd", kNumbers, "cum_prod_ref", "generic", nullptr, make_cumulative<Products>}),
 };
 
 }  // namespace

@@ -76,10 +76,10 @@ Result<Kernel> make_weighted(const KernelRequest& node) {
 }
 
 constexpr KernelRow kRows[] = {
-    with_epilogue(
-        {"", "Resize", kMovable, "resize_nearest_ref", "generic", refuse_nearest, make_nearest}),
-    with_epilogue(
-        {"", "Resize", kNumbers, "resize_weighted_ref", "generic", refuse_weighted, make_weighted}),
+    with_epilogue(checks_inputs(
+        {"", "Resize", kMovable, "resize_nearest_ref", "generic", refuse_nearest, make_nearest})),
+    with_epilogue(checks_inputs({"", "Resize", kNumbers, "resize_weighted_ref", "generic",
+                                 refuse_weighted, make_weighted})),
     with_epilogue({"", "GridSample", kNumbers | kBool | kComplex, "grid_sample_ref", "generic",
                    refuse_grid_sample, make_grid_sample}),
     {"", "AffineGrid", kFloats, "affine_grid_ref", "generic", nullptr, make_affine_grid},

@@ -5,12 +5,12 @@ namespace pfrt::cpu {
 namespace {
 
 constexpr KernelRow kRows[] = {
-    {"", "DFT", kFloats, "dft_mixed_radix", "generic", nullptr, make_dft},
-    {"", "STFT", kFloats, "stft_mixed_radix", "generic", nullptr, make_stft},
+    checks_inputs({"", "DFT", kFloats, "dft_mixed_radix", "generic", nullptr, make_dft}),
+    checks_inputs({"", "STFT", kFloats, "stft_mixed_radix", "generic", nullptr, make_stft}),
     {"", "HannWindow", kIndices, "hann_ref", "generic", nullptr, make_hann},
     {"", "HammingWindow", kIndices, "hamming_ref", "generic", nullptr, make_hamming},
     {"", "BlackmanWindow", kIndices, "blackman_ref", "generic", nullptr, make_blackman},
-    {"", "MelWeightMatrix", kIndices, "mel_ref", "generic", nullptr, make_mel},
+    checks_inputs({"", "MelWeightMatrix", kIndices, "mel_ref", "generic", nullptr, make_mel}),
 };
 
 }  // namespace

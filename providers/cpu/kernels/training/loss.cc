@@ -207,9 +207,10 @@ Result<Kernel> make_nll(const KernelRequest& node) { return make_loss(node, fals
 Result<Kernel> make_cross_entropy(const KernelRequest& node) { return make_loss(node, true); }
 
 constexpr KernelRow kRows[] = {
-    {"", "NegativeLogLikelihoodLoss", kFloats, "nll_loss", "generic", nullptr, make_nll},
-    {"", "SoftmaxCrossEntropyLoss", kFloats, "cross_entropy_loss", "generic", nullptr,
-     make_cross_entropy},
+    checks_inputs(
+        {"", "NegativeLogLikelihoodLoss", kFloats, "nll_loss", "generic", nullptr, make_nll}),
+    checks_inputs(optional_outputs({"", "SoftmaxCrossEntropyLoss", kFloats, "cross_entropy_loss",
+                                    "generic", nullptr, make_cross_entropy})),
 };
 
 }  // namespace

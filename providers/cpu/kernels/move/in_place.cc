@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "providers/cpu/program/in_place.h"
-
+//
+// When nodes of the move family need no step: along outermost dimensions the outputs of Split,
+// Slice and Gather lie in their input, and the inputs of Concat in its output.
 #include <algorithm>
 #include <numeric>
+#include <optional>
+#include <span>
+#include <vector>
 
+#include "providers/cpu/kernels/move/make.h"
 #include "providers/cpu/row/slice_range.h"
 #include "providers/cpu/row/types.h"
 
@@ -108,45 +113,49 @@ bool keeps_order(const SnapshotNode& node) {
   return true;
 }
 
-}  // namespace
-
-bool only_renames(const SnapshotNode& node) {
-  constexpr std::string_view kOperators[] = {"Reshape", "Flatten", "Squeeze", "Unsqueeze",
-                                             "Identity"};
-  if (!node.domain().empty()) return false;
-  if (std::ranges::find(kOperators, node.op()) != std::end(kOperators)) return true;
-  if (node.op() == "Transpose") return keeps_order(node);
-  if (node.op() != "Dropout" || node.has_output(1)) return false;
-  if (!node.has_input(2)) return true;
-  const auto* training = static_cast<const uint8_t*>(node.input_constant(2));
-  return training != nullptr && *training == 0;
+std::optional<InPlace> in_place(InPlace::Which which, Offsets offsets) {
+  if (!offsets) return std::nullopt;
+  return InPlace{which, std::move(*offsets)};
 }
 
-std::optional<std::vector<uint64_t>> sub_buffers_of_input(const SnapshotNode& node) {
-  if (!node.domain().empty() || !kMovable.has(node.input_dtype(0))) return std::nullopt;
-  const size_t element = stored_size(node.input_dtype(0));
-  if (node.op() == "Slice") return slice(node, element);
-  if (node.op() == "Gather") return gather(node, element);
-  if (node.op() != "Split") return std::nullopt;
+}  // namespace
+
+std::optional<InPlace> transpose_in_place(const SnapshotNode& node) {
+  return keeps_order(node) ? std::optional<InPlace>(InPlace{}) : std::nullopt;
+}
+
+std::optional<InPlace> slice_in_place(const SnapshotNode& node) {
+  if (!kMovable.has(node.input_dtype(0))) return std::nullopt;
+  return in_place(InPlace::Which::kInInput, slice(node, stored_size(node.input_dtype(0))));
+}
+
+std::optional<InPlace> gather_in_place(const SnapshotNode& node) {
+  if (!kMovable.has(node.input_dtype(0))) return std::nullopt;
+  return in_place(InPlace::Which::kInInput, gather(node, stored_size(node.input_dtype(0))));
+}
+
+std::optional<InPlace> split_in_place(const SnapshotNode& node) {
+  if (!kMovable.has(node.input_dtype(0))) return std::nullopt;
   const Dims in = node.input_dims(0);
   for (uint32_t i = 0; i < node.output_count(); ++i)
     if (!node.has_output(i)) return std::nullopt;
   const std::optional<size_t> axis = outermost_axis(node, in);
   if (!axis) return std::nullopt;
-  return in_a_row(in, *axis, node.output_count(), element,
-                  [&](uint32_t i) { return node.output_dims(i); });
+  return in_place(InPlace::Which::kInInput,
+                  in_a_row(in, *axis, node.output_count(), stored_size(node.input_dtype(0)),
+                           [&](uint32_t i) { return node.output_dims(i); }));
 }
 
-std::optional<std::vector<uint64_t>> sub_buffers_of_output(const SnapshotNode& node) {
-  if (!node.domain().empty() || node.op() != "Concat" || !kMovable.has(node.input_dtype(0)))
-    return std::nullopt;
+std::optional<InPlace> concat_in_place(const SnapshotNode& node) {
+  if (!kMovable.has(node.input_dtype(0))) return std::nullopt;
   const Dims out = node.output_dims(0);
   for (uint32_t i = 0; i < node.input_count(); ++i)
     if (!node.has_input(i) || node.input_dtype(i) != node.input_dtype(0)) return std::nullopt;
   const std::optional<size_t> axis = outermost_axis(node, out);
   if (!axis) return std::nullopt;
-  return in_a_row(out, *axis, node.input_count(), stored_size(node.input_dtype(0)),
-                  [&](uint32_t i) { return node.input_dims(i); });
+  return in_place(InPlace::Which::kInOutput,
+                  in_a_row(out, *axis, node.input_count(), stored_size(node.input_dtype(0)),
+                           [&](uint32_t i) { return node.input_dims(i); }));
 }
 
 }  // namespace pfrt::cpu
