@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The elementwise operators that generated loops know: how each is written as operations of an
-// Expression. Results equal the plain kernels' bit for bit where those only add, multiply, divide,
-// take roots, round, compare, convert and work on integers and bits. Exp, Sigmoid, Tanh, Erf, Gelu
-// and other functions made of exponentials are within a few units in the last place of the exact
-// value (README.md says how many). Rows are constants; thread-safe.
+// Expression. Results equal the reference kernels' bit for bit where those only add, multiply,
+// divide, take roots, round, compare, convert and work on integers and bits. Exp, Sigmoid, Tanh,
+// Erf, Gelu and other functions made of exponentials are within a few units in the last place of
+// the exact value (README.md says how many). Rows are constants; thread-safe.
 #pragma once
 
 #include <array>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Casts, with the results of the plain kernels (kernels/convert.h).
+// Casts, with the results of the reference kernels (row/convert.h).
 #include <limits>
 
 #include "providers/cpu/loop/integers.h"
@@ -165,7 +165,7 @@ Lanes cast(Expression& e, const SnapshotNode& node, Operands in) {
   return kLongLanes.has(from) ? caster.from_long(in[0], from) : caster.from_int(in[0].low, from);
 }
 
-// Plain kernels round 64 bits twice on the way to bfloat16.
+// Reference kernels round 64 bits twice on the way to bfloat16.
 bool rounds_once(const SnapshotNode& node) {
   return !kLongLanes.has(node.input_dtype(0)) || node.output_dtype(0) != PFRT_DTYPE_BFLOAT16;
 }

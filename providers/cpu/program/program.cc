@@ -370,7 +370,7 @@ class ProgramBuilder {
       return error(Code::kUNSUPPORTED_OPERATOR, cpu::describe(node), ": ", reason);
     const bool pooled = pool != PFRT_NO_INDEX;
     const SnapshotNode last = reader(pooled ? pool : index);
-    // What was packed may have been for another row, of which the plainest knows nothing.
+    // What was packed may have been for another row, of which the reference knows nothing.
     const bool packs = row->pack != nullptr && !empty;
     const Packed* const packed = packs ? executable_.packed(index) : nullptr;
     KernelRequest request(node);

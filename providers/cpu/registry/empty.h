@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Nodes without elements to work on. What has an empty operand or result runs as the plainest row
+// Nodes without elements to work on. What has an empty operand or result runs as the reference row
 // of its operator, by itself: no other is made for dimensions of 0. What has nothing but empty
 // results runs not at all, unless it may refuse what its inputs hold. Pure functions; thread-safe.
 #pragma once

@@ -99,7 +99,7 @@ const KernelRow* find_kernel(const KernelRequest& request, std::string* reason) 
   for (std::span<const KernelRow> family : kernels())
     for (const KernelRow& row : family)
       if (row.op == node.op() && row.domain == node.domain()) rows.push_back(&row);
-  // The plainest first: others may not even be asked about dimensions of 0.
+  // The reference first: others may not even be asked about dimensions of 0.
   if (has_empty(node)) std::ranges::reverse(rows);
   std::string reasons;
   const KernelRequest plain(node);

@@ -15,12 +15,12 @@ namespace {
 constexpr int64_t kLanes = 8;
 
 template <float (*widen)(uint16_t)>
-void widen_plainly(const uint16_t* in, float* out, int64_t n) {
+void widen_reference(const uint16_t* in, float* out, int64_t n) {
   for (int64_t i = 0; i < n; ++i) out[i] = widen(in[i]);
 }
 
 template <uint16_t (*narrow)(float)>
-void narrow_plainly(const float* in, uint16_t* out, int64_t n) {
+void narrow_reference(const float* in, uint16_t* out, int64_t n) {
   for (int64_t i = 0; i < n; ++i) out[i] = narrow(in[i]);
 }
 
@@ -75,9 +75,9 @@ PFRT_AVX2_F16C void narrow_vectors(const float* in, uint16_t* out, int64_t n) {
 }
 
 template <float (*widen)(uint16_t)>
-void widen_lines_plainly(const uint16_t* in, int64_t in_pitch, float* out, int64_t out_pitch,
-                         int64_t lines, int64_t n) {
-  for (; lines > 0; --lines, in += in_pitch, out += out_pitch) widen_plainly<widen>(in, out, n);
+void widen_lines_reference(const uint16_t* in, int64_t in_pitch, float* out, int64_t out_pitch,
+                           int64_t lines, int64_t n) {
+  for (; lines > 0; --lines, in += in_pitch, out += out_pitch) widen_reference<widen>(in, out, n);
 }
 
 template <typename Type>
@@ -97,22 +97,22 @@ bool have_vectors() {
 WidenFn widen_fn(pfrt_dtype dtype) {
   if (!is_16bit_float(dtype)) return nullptr;
   if (dtype == PFRT_DTYPE_FLOAT16)
-    return have_vectors() ? widen_vectors<Float16> : widen_plainly<float16_to_float>;
-  return have_vectors() ? widen_vectors<Bfloat16> : widen_plainly<bfloat16_to_float>;
+    return have_vectors() ? widen_vectors<Float16> : widen_reference<float16_to_float>;
+  return have_vectors() ? widen_vectors<Bfloat16> : widen_reference<bfloat16_to_float>;
 }
 
 WidenLinesFn widen_lines_fn(pfrt_dtype dtype) {
   if (!is_16bit_float(dtype)) return nullptr;
   if (dtype == PFRT_DTYPE_FLOAT16)
-    return have_vectors() ? widen_line_vectors<Float16> : widen_lines_plainly<float16_to_float>;
-  return have_vectors() ? widen_line_vectors<Bfloat16> : widen_lines_plainly<bfloat16_to_float>;
+    return have_vectors() ? widen_line_vectors<Float16> : widen_lines_reference<float16_to_float>;
+  return have_vectors() ? widen_line_vectors<Bfloat16> : widen_lines_reference<bfloat16_to_float>;
 }
 
 NarrowFn narrow_fn(pfrt_dtype dtype) {
   if (!is_16bit_float(dtype)) return nullptr;
   if (dtype == PFRT_DTYPE_FLOAT16)
-    return have_vectors() ? narrow_vectors<Float16> : narrow_plainly<float_to_float16>;
-  return have_vectors() ? narrow_vectors<Bfloat16> : narrow_plainly<float_to_bfloat16>;
+    return have_vectors() ? narrow_vectors<Float16> : narrow_reference<float_to_float16>;
+  return have_vectors() ? narrow_vectors<Bfloat16> : narrow_reference<float_to_bfloat16>;
 }
 
 }  // namespace pfrt::cpu

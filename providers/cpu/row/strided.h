@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A copy between two strided views of the same dimensions, the work behind most of this family:
-// dimensions are merged where both sides allow, rows are copied whole, and where only another
+// A copy between two strided views of the same dimensions, the work behind most operators that move
+// data: dimensions are merged where both sides allow, rows are copied whole, and where only another
 // dimension is dense in the source the copy goes by square tiles. Elements are opaque. Immutable
 // once made; thread-safe.
 #pragma once

@@ -122,7 +122,7 @@ TEST(ApproximationLimits, keep_nan_and_limits) {
     double below, above;
   } kLimits[] = {
       {"Erf", -1, 1},       {"Elu", -1, inf},   {"Celu", -1, inf},
-      {"Softplus", 0, inf}, {"Gelu", NAN, inf},  // -inf times 0, as plain kernels have it
+      {"Softplus", 0, inf}, {"Gelu", NAN, inf},  // -inf times 0, as reference kernels have it
       {"Mish", NAN, inf}};
   for (const auto& each : kLimits) {
     Graph g;

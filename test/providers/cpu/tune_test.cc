@@ -86,7 +86,7 @@ TEST_F(Tune, other_divisions_of_winograd_convolutions_have_the_same_bits) {
   EXPECT_GE(
       compare("Conv", "conv_winograd", conv({2, 70, 37, 44}, {130, 70, 3, 3}, {2, 130, 37, 44}, 1)),
       2u);
-  // What is computed again plainly is a matter of each tile.
+  // What is computed again by the reference is a matter of each tile.
   Case odd = conv({1, 64, 30, 33}, {64, 64, 3, 3}, {1, 64, 30, 33}, 1);
   odd.inputs[0].values[1000] = 3e38;
   odd.inputs[0].values[20000] = static_cast<double>(NAN);
@@ -109,7 +109,7 @@ TEST_F(Tune, other_divisions_of_products_have_the_same_bits) {
         offered += compare(row.op, row.name, c);
       }
     }
-  // The divisions that tiles could have would move what they compute again plainly.
+  // The divisions that tiles could have would move what they compute again by the reference.
   if (cpu::isa() < cpu::Isa::kAmx) {
     EXPECT_GE(offered, 6u);
   }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Generated loops on every element type against the plain kernels, which PFRT_ISA=generic leaves
-// alone: the same bits wherever an operator is exact. Buffers stand between guard pages.
+// Generated loops on every element type against the reference kernels, which PFRT_ISA=generic
+// leaves alone: the same bits wherever an operator is exact. Buffers stand between guard pages.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -27,7 +27,7 @@ constexpr pfrt_dtype kTypes[] = {PFRT_DTYPE_FLOAT32, PFRT_DTYPE_FLOAT16, PFRT_DT
                                  PFRT_DTYPE_INT64,   PFRT_DTYPE_INT32,   PFRT_DTYPE_INT16,
                                  PFRT_DTYPE_INT8,    PFRT_DTYPE_UINT64,  PFRT_DTYPE_UINT32,
                                  PFRT_DTYPE_UINT16,  PFRT_DTYPE_UINT8,   PFRT_DTYPE_BOOL};
-// Their results are near those of plain kernels, not the same.
+// Their results are near those of reference kernels, not the same.
 const std::set<std::string_view> kApproximate = {
     "Exp", "Sigmoid", "Tanh", "Swish", "Erf", "Gelu", "Elu", "Selu", "Celu", "Softplus", "Mish"};
 
@@ -119,7 +119,7 @@ double value_of(uint64_t bits, pfrt_dtype type) { return load(type, &bits, 1).fr
 uint64_t distance(uint64_t a, uint64_t b) { return a > b ? a - b : b - a; }
 
 // NaN equals NaN, whatever its bits. With |units| so many of the last place are allowed, and a zero
-// where the exponential of a plain kernel has overflowed.
+// where the exponential of a reference kernel has overflowed.
 std::string difference(pfrt_dtype type, const std::vector<char>& got, const std::vector<char>& want,
                        uint64_t units) {
   if (got.size() != want.size()) return message(got.size(), " bytes, not ", want.size());
@@ -173,7 +173,7 @@ class TypedLoops : public testing::TestWithParam<const char*> {
 };
 
 // Every pair of types, every length of the last vector.
-TEST_P(TypedLoops, cast_as_plain_kernels) {
+TEST_P(TypedLoops, cast_as_reference_kernels) {
   for (pfrt_dtype from : kTypes)
     for (pfrt_dtype to : kTypes)
       for (int64_t n = 0; n <= 34; ++n) {
@@ -244,7 +244,7 @@ pfrt_dtype input_type(const ElementwiseRow& row, pfrt_dtype type, size_t i) {
 }
 
 // Every operator and type, every length of the last vector, operands of full size and scalars.
-TEST_P(TypedLoops, compute_as_plain_kernels) {
+TEST_P(TypedLoops, compute_as_reference_kernels) {
   for (const std::span<const ElementwiseRow> rows : cpu::elementwise_rows())
     for (const ElementwiseRow& row : rows)
       for (pfrt_dtype type : kTypes) {

@@ -246,7 +246,7 @@ Kernel depthwise_kernel(ConvGeometry g, int64_t shuffle, bool has_bias) {
 }
 
 Result<Kernel> make_conv_depthwise_shuffled(const SnapshotNode& node, int64_t shuffle) {
-  PFRT_ASSIGN(ConvGeometry g, plain_conv_geometry(node));
+  PFRT_ASSIGN(ConvGeometry g, one_type_conv_geometry(node));
   return in_float32(node, {0, 1, 2}, depthwise_kernel(std::move(g), shuffle, node.has_input(2)));
 }
 

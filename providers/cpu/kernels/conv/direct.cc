@@ -166,7 +166,7 @@ std::string refuse_conv_direct_nchw16c(const SnapshotNode& node, Nchw16cSides si
 }
 
 Result<Kernel> make_conv_direct_nchw16c(const SnapshotNode& node, Nchw16cSides sides) {
-  PFRT_ASSIGN(ConvGeometry g, plain_conv_geometry(node));
+  PFRT_ASSIGN(ConvGeometry g, one_type_conv_geometry(node));
   g.window = along_rows(std::move(g.window));
   Kernel kernel;
   if (g.batch == 0 || g.window.position_count() == 0) {

@@ -122,7 +122,7 @@ std::string refuse_conv_direct_pool(const SnapshotNode& conv, const SnapshotNode
 
 Result<Kernel> make_conv_direct_pool(const SnapshotNode& node, const SnapshotNode& pool,
                                      Nchw16cSides sides) {
-  PFRT_ASSIGN(const ConvGeometry g, plain_conv_geometry(node));
+  PFRT_ASSIGN(const ConvGeometry g, one_type_conv_geometry(node));
   PFRT_ASSIGN(PoolGeometry p, pool_geometry(pool));
   Kernel kernel;
   if (p.planes == 0 || p.window.position_count() == 0 || g.window.position_count() == 0) {

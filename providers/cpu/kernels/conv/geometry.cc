@@ -53,7 +53,7 @@ Result<ConvGeometry> conv_geometry(const SnapshotNode& node, uint32_t x, uint32_
   return g;
 }
 
-Result<ConvGeometry> plain_conv_geometry(const SnapshotNode& node) {
+Result<ConvGeometry> one_type_conv_geometry(const SnapshotNode& node) {
   PFRT_ASSIGN(ConvGeometry g, conv_geometry(node, 0, 1));
   PFRT_TRY(need_types(node, {1, 2}, Types{node.input_dtype(0)}));
   PFRT_TRY(check_bias(node, 2, g.groups * g.group_out));

@@ -24,7 +24,7 @@ struct ConvGeometry {
 // Inputs |x| and |w| of a convolution (or, transposed, of its gradient) against output 0.
 Result<ConvGeometry> conv_geometry(const SnapshotNode& node, uint32_t x, uint32_t w);
 // The same of a Conv whose tensors have one type, its bias checked too.
-Result<ConvGeometry> plain_conv_geometry(const SnapshotNode& node);
+Result<ConvGeometry> one_type_conv_geometry(const SnapshotNode& node);
 // Fails a run that found no packed weights, which |kernel| needs.
 pfrt_code fail_unpacked(const Run& run, std::string_view kernel);
 Result<ConvGeometry> transposed_geometry(const SnapshotNode& node);

@@ -205,7 +205,7 @@ std::string refuse_conv_pointwise(const KernelRequest& node) {
 }
 
 Result<Kernel> make_conv_pointwise(const KernelRequest& node) {
-  PFRT_ASSIGN(const ConvGeometry g, plain_conv_geometry(node));
+  PFRT_ASSIGN(const ConvGeometry g, one_type_conv_geometry(node));
   if (!g.window.is_identity())
     return kernel_error("Y was planned with other spatial dimensions than X");
   Kernel kernel;

@@ -2,7 +2,7 @@
 //
 // One- and two-dimensional convolutions on bfloat16 tiles (matmul/split_matmul.h): weights are
 // split once, a band of the image once a run; tiles of the image are loaded from where a tap sees
-// them. Sums that tiles get wrong are computed again plainly.
+// them. Sums that tiles get wrong are computed again by the reference.
 #include <algorithm>
 #include <memory>
 #include <vector>
@@ -24,7 +24,7 @@ constexpr int64_t kBandBytes = 768 << 10;  // of terms: they stay in the cache
 constexpr int64_t kLeastBand = 256;        // positions: weights are read once a band
 constexpr int64_t kMostPositions = 512;    // of a task
 constexpr int64_t kWantedTasks = 8;
-constexpr int64_t kPlainPositions = 64;
+constexpr int64_t kReferencePositions = 64;
 
 // Columns of a block of output channels from |first| on.
 int64_t side_of(int64_t outputs, int64_t first) { return outputs - first > kSide ? kBlock : kSide; }
@@ -137,8 +137,8 @@ void multiply(const Plan& plan, const Task& task, const uint8_t* image, const Sc
 }
 
 // |image| is that of the group. The sums are those of multiply; every tap is summed apart.
-void multiply_plainly(const Plan& plan, const Task& task, const float* image,
-                      const Scratch& scratch) {
+void multiply_reference(const Plan& plan, const Task& task, const float* image,
+                        const Scratch& scratch) {
   const Window& w = plan.geometry.window;
   const int64_t size = w.image_size(), channels = plan.geometry.group_in, taps = w.taps();
   const int64_t pixel = plan.nchw16c.input ? kSide : 1, channel = plan.nchw16c.input ? 1 : size;
@@ -151,8 +151,8 @@ void multiply_plainly(const Plan& plan, const Task& task, const float* image,
         const int64_t row = y * w.strides[0] - w.pads[0] + tap / w.kernel[1] * w.dilations[0];
         const int64_t left = tap % w.kernel[1] * w.dilations[1] - w.pads[1];
         if (row < 0 || row >= w.image[0]) continue;
-        for (int64_t x0 = 0; x0 < w.positions[1]; x0 += kPlainPositions) {
-          int64_t begin = x0, end = std::min(x0 + kPlainPositions, w.positions[1]);
+        for (int64_t x0 = 0; x0 < w.positions[1]; x0 += kReferencePositions) {
+          int64_t begin = x0, end = std::min(x0 + kReferencePositions, w.positions[1]);
           while (begin < end && begin * w.strides[1] + left < 0) ++begin;
           while (end > begin && (end - 1) * w.strides[1] + left >= w.image[1]) --end;
           std::fill_n(scratch.block, kSide * (end - begin), 0.0f);
@@ -164,7 +164,7 @@ void multiply_plainly(const Plan& plan, const Task& task, const float* image,
               for (int64_t o = 0; o < outputs; ++o)
                 scratch.panel[kSide * k + o] =
                     task.weights[((kSide * t + o) * channels + c + k) * taps + tap];
-            add_plain_products(
+            add_reference_products(
                 scratch.block,
                 image + c * size + (row * w.image[1] + begin * w.strides[1] + left) * pixel,
                 w.strides[1] * pixel, channel, depth, scratch.panel, kSide, end - begin);
@@ -214,7 +214,7 @@ void run_task(const Run& run, const Plan& plan, Task task, int64_t image, bool f
   fit = fit && *packed != 0;
   if (fit) multiply(plan, task, run.shared<uint8_t>(), scratch);
   if (!fit || !store(plan, task, scratch.sums, bias, out)) {
-    multiply_plainly(plan, task, pixels, scratch);
+    multiply_reference(plan, task, pixels, scratch);
     store(plan, task, scratch.sums, bias, out);
   }
   const int64_t step = plan.nchw16c.output ? kSide : 1;
@@ -232,7 +232,7 @@ bool is_dilated(const SnapshotNode& node) {
 
 std::string refuse_conv_tiles(const KernelRequest& node) {
   if (!split_matmul_usable()) return "the machine, or PFRT_ISA, has no tiles";
-  if (node.precision() == Precision::kIeee) return "precision ieee takes plain products";
+  if (node.precision() == Precision::kIeee) return "precision ieee takes no bfloat16 tiles";
   // Weights tell the rank also where that of the image is not known yet: rows are chosen, and
   // weights packed, before.
   const auto weights = node.input_dims(1);
@@ -293,7 +293,7 @@ std::string refuse_conv_tiles_nchw16c(const SnapshotNode& node, Nchw16cSides sid
 }
 
 Result<Kernel> make_conv_tiles_nchw16c(const SnapshotNode& node, Nchw16cSides sides) {
-  PFRT_ASSIGN(ConvGeometry g, plain_conv_geometry(node));
+  PFRT_ASSIGN(ConvGeometry g, one_type_conv_geometry(node));
   g.window = two_dimensional(std::move(g.window));
   Kernel kernel;
   if (g.batch == 0 || g.window.position_count() == 0) {

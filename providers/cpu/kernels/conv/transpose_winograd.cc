@@ -171,10 +171,10 @@ void multiply(const Plan& plan, int64_t element, int64_t column, int64_t count, 
   }
 }
 
-// Plain sums of |count| channels from |first| on of a group, at a site, to |out|.
-void plain_site(const Run& run, const Plan& plan, int64_t image, int64_t first, int64_t count,
-                const float* bias, const int64_t (&site)[2], const int64_t (&phase)[2],
-                float* out) {
+// The reference: sums of |count| channels from |first| on of a group, at a site, to |out|.
+void reference_site(const Run& run, const Plan& plan, int64_t image, int64_t first, int64_t count,
+                    const float* bias, const int64_t (&site)[2], const int64_t (&phase)[2],
+                    float* out) {
   const ConvGeometry& g = plan.geometry;
   const PhaseAxis &ay = plan.phases.y, &ax = plan.phases.x;
   const int64_t group = image % g.groups, taps = ay.kernel * ax.kernel, pixels = ay.in * ax.in;
@@ -213,9 +213,9 @@ void put_out(const Run& run, const Plan& plan, int64_t image, int64_t panel, int
         float* const to = scratch + fy * row + (kOut * x * sx + fx) * kPanel;
         if (transform_sums(from, plan.sums_stride(), bias, to, sy * row, sx * kPanel)) continue;
         for (int64_t i = 0; i < kOut * kOut; ++i)
-          plain_site(run, plan, image, first, count, bias,
-                     {(top + y) * kOut + i / kOut, x * kOut + i % kOut}, {fy, fx},
-                     to + i / kOut * sy * row + i % kOut * sx * kPanel);
+          reference_site(run, plan, image, first, count, bias,
+                         {(top + y) * kOut + i / kOut, x * kOut + i % kOut}, {fy, fx},
+                         to + i / kOut * sy * row + i % kOut * sx * kPanel);
       }
     }
   const int64_t site = (top + y) * kOut;
@@ -269,7 +269,7 @@ void transform(double a, double b, double (&out)[kSide]) {
 
 std::string refuse_conv_transpose_winograd(const KernelRequest& node) {
   if (std::string why = refuse_conv_transpose_direct(node); !why.empty()) return why;
-  if (node.precision() == Precision::kIeee) return "precision ieee takes plain products";
+  if (node.precision() == Precision::kIeee) return "precision ieee takes no transformed numbers";
   const auto weights = node.input_dims(1), strides = node.attr_ints("strides");
   if (weights.size() != 4 || strides.size() != 2 || weights[2] != 2 * strides[0] ||
       weights[3] != 2 * strides[1])

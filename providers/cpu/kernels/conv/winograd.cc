@@ -245,10 +245,10 @@ void multiply(const Plan& plan, int64_t element, int64_t panel, int64_t count, i
   }
 }
 
-// Where transformed sums are not to be trusted, plain ones are. A position of |count| channels, the
-// weights of which start at element |first| of |weights|.
-void plain_position(const Plan& plan, const float* image, const void* weights, int64_t first,
-                    int64_t count, const float* bias, int64_t y, int64_t x, float* out) {
+// Where transformed sums are not to be trusted, the reference's are taken. A position of |count|
+// channels, the weights of which start at element |first| of |weights|.
+void reference_position(const Plan& plan, const float* image, const void* weights, int64_t first,
+                        int64_t count, const float* bias, int64_t y, int64_t x, float* out) {
   const Window& w = plan.geometry.window;
   const int64_t channels = plan.geometry.group_in, size = w.image_size();
   const LoadFn<float> load = load_fn<float>(plan.weights_type);
@@ -308,17 +308,17 @@ struct Tiles {
                  int64_t pitch) const {
     for (int64_t i = 0; i < n; ++i, sums += kPanel, column += kOut, out += kOut * kPanel)
       if (!transform_sums(sums, plan->sums_stride(), plan->columns(panel), bias, out, pitch))
-        plain(row, column, out, pitch);
+        reference(row, column, out, pitch);
   }
-  void plain(int64_t row, int64_t column, float* out, int64_t pitch) const {
+  void reference(int64_t row, int64_t column, float* out, int64_t pitch) const {
     const ConvGeometry& g = plan->geometry;
     const Window& w = g.window;
     const float* const pixels = run->input<float>(0) + image * g.group_in * w.image_size();
     const int64_t first = image % g.groups * g.group_out + panel * kPanel;
     for (int64_t y = 0; y < std::min(kOut, w.positions[0] - row); ++y)
       for (int64_t x = 0; x < std::min(kOut, w.positions[1] - column); ++x)
-        plain_position(*plan, pixels, run->input(1), first * g.depth(), count, bias, row + y,
-                       column + x, out + y * pitch + x * kPanel);
+        reference_position(*plan, pixels, run->input(1), first * g.depth(), count, bias, row + y,
+                           column + x, out + y * pitch + x * kPanel);
   }
 };
 
@@ -454,7 +454,7 @@ bool many_channels(int64_t inputs, int64_t outputs) {
 
 std::string refuse_conv_winograd(const KernelRequest& node) {
   if (PanelMicrokernel::get() == nullptr) return "the machine, or PFRT_ISA, has no AVX2";
-  if (node.precision() == Precision::kIeee) return "precision ieee takes plain products";
+  if (node.precision() == Precision::kIeee) return "precision ieee takes no transformed numbers";
   const auto weights = node.input_dims(1);
   const auto ones = [&](std::string_view name) {
     return std::ranges::all_of(node.attr_ints(name), [](int64_t v) { return v == 1; });
@@ -504,7 +504,7 @@ std::optional<PackedInput> pack_conv_winograd(const SnapshotNode& node) {
 }
 
 Result<Kernel> make_conv_winograd_nchw16c(const SnapshotNode& node, Nchw16cSides sides) {
-  PFRT_ASSIGN(const ConvGeometry g, plain_conv_geometry(node));
+  PFRT_ASSIGN(const ConvGeometry g, one_type_conv_geometry(node));
   Kernel kernel;
   if (g.batch == 0 || g.window.position_count() == 0) {
     kernel.run = [](const Run& run) { return run.stop(); };

@@ -182,12 +182,12 @@ void Gemm<T>::compute(const Run& run, const GemmTile& t, const PanelSource<T>& a
         split_matmul(run, t, k_, a, b, c, ldc, scratch))
       return;
   }
-  compute_plainly(run, t, a, b, c, ldc, scratch);
+  compute_reference(run, t, a, b, c, ldc, scratch);
 }
 
 template <typename T>
-void Gemm<T>::compute_plainly(const Run& run, const GemmTile& t, const PanelSource<T>& a,
-                              const PanelSource<T>& b, T* c, int64_t ldc, T* scratch) const {
+void Gemm<T>::compute_reference(const Run& run, const GemmTile& t, const PanelSource<T>& a,
+                                const PanelSource<T>& b, T* c, int64_t ldc, T* scratch) const {
   if (k_ <= 0) {
     for (int64_t i = 0; i < t.rows; ++i) std::fill(c + i * ldc, c + i * ldc + t.cols, T{0});
     return;

@@ -68,8 +68,8 @@ class Gemm {
   void compute(const Run& run, const GemmTile& tile, const PanelSource<T>& a,
                const PanelSource<T>& b, T* c, int64_t ldc, T* scratch) const;
   // The same in arithmetic of T, whatever the run says.
-  void compute_plainly(const Run& run, const GemmTile& tile, const PanelSource<T>& a,
-                       const PanelSource<T>& b, T* c, int64_t ldc, T* scratch) const;
+  void compute_reference(const Run& run, const GemmTile& tile, const PanelSource<T>& a,
+                         const PanelSource<T>& b, T* c, int64_t ldc, T* scratch) const;
 
  private:
   void multiply(const Run& run, const GemmTile& tile, int64_t k0, int64_t kn,

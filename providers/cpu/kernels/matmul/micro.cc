@@ -245,7 +245,7 @@ struct Lines256 {
 
 // R rows by V groups of four elements, left to the compiler's baseline vectors.
 template <typename T, int R, int V>
-struct Plain {
+struct Reference {
   static void run(int64_t kn, const T* a, const T* b, int64_t ldb, T* c, int64_t ldc,
                   bool accumulate) {
     constexpr int kWidth = 4 * V;
@@ -266,13 +266,13 @@ struct Plain {
   }
 };
 template <int R, int V>
-using PlainFloat = Plain<float, R, V>;
+using ReferenceFloat = Reference<float, R, V>;
 template <int R, int V>
-using PlainDouble = Plain<double, R, V>;
+using ReferenceDouble = Reference<double, R, V>;
 template <int R, int V>
-using Plain32 = Plain<uint32_t, R, V>;
+using Reference32 = Reference<uint32_t, R, V>;
 template <int R, int V>
-using Plain64 = Plain<uint64_t, R, V>;
+using Reference64 = Reference<uint64_t, R, V>;
 
 template <typename T, template <int, int> class K, int V, size_t... I>
 void fill(MicroFn<T>* slots, std::index_sequence<I...>) {
@@ -313,27 +313,27 @@ template <>
 const MicroKernels<float>& micro_kernels() {
   static const MicroKernels<float> avx512 = table<float, Avx512, 16, 12, 2, 3, 8>();
   static const MicroKernels<float> avx2 = table<float, Avx2, 8, 6, 2, 2, 6>();
-  static const MicroKernels<float> plain = table<float, PlainFloat, 4, 4, 2, 1, 8>();
+  static const MicroKernels<float> reference = table<float, ReferenceFloat, 4, 4, 2, 1, 8>();
   const Isa have = isa();
-  return have >= Isa::kAvx512 ? avx512 : have >= Isa::kAvx2 ? avx2 : plain;
+  return have >= Isa::kAvx512 ? avx512 : have >= Isa::kAvx2 ? avx2 : reference;
 }
 
 template <>
 const MicroKernels<double>& micro_kernels() {
-  static const MicroKernels<double> plain = table<double, PlainDouble, 4, 4, 2, 1, 4>();
-  return plain;
+  static const MicroKernels<double> reference = table<double, ReferenceDouble, 4, 4, 2, 1, 4>();
+  return reference;
 }
 
 template <>
 const MicroKernels<uint32_t>& micro_kernels() {
-  static const MicroKernels<uint32_t> plain = table<uint32_t, Plain32, 4, 4, 2, 1, 4>();
-  return plain;
+  static const MicroKernels<uint32_t> reference = table<uint32_t, Reference32, 4, 4, 2, 1, 4>();
+  return reference;
 }
 
 template <>
 const MicroKernels<uint64_t>& micro_kernels() {
-  static const MicroKernels<uint64_t> plain = table<uint64_t, Plain64, 4, 4, 2, 1, 4>();
-  return plain;
+  static const MicroKernels<uint64_t> reference = table<uint64_t, Reference64, 4, 4, 2, 1, 4>();
+  return reference;
 }
 
 }  // namespace pfrt::cpu

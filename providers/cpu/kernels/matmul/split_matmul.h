@@ -26,7 +26,7 @@ inline constexpr int64_t kSplitUnit = 32;
 // For tiles of up to so many columns; a multiple of 64.
 int64_t split_matmul_scratch(int64_t tile_cols, int64_t k);
 
-// As Gemm<float>::compute; false where the tile has to be computed plainly.
+// As Gemm<float>::compute; false where the tile has to be computed by the reference.
 bool split_matmul(const Run& run, const GemmTile& tile, int64_t k, const PanelSource<float>& a,
                   const PanelSource<float>& b, float* c, int64_t ldc, void* scratch);
 

@@ -347,8 +347,8 @@ void add_block(float* out, int64_t out_stride, const float* in, int64_t in_strid
     }
 }
 
-void add_plain_products(float* sums, const float* in, int64_t step, int64_t k_stride, int64_t k,
-                        const float* b, int64_t side, int64_t n) {
+void add_reference_products(float* sums, const float* in, int64_t step, int64_t k_stride, int64_t k,
+                            const float* b, int64_t side, int64_t n) {
   for (int64_t i = 0; i < n; ++i, in += step, sums += 16) {
     __m512 sum = _mm512_loadu_ps(sums);
     for (int64_t j = 0; j < k; ++j)

@@ -79,7 +79,7 @@ void add_block(float* out, int64_t out_stride, const float* in, int64_t in_strid
                int64_t cols, bool set);
 // sums[16 i + j] = sum over k of x(i, k) * b[k * side + j], |x| at in + i * step + k * k_stride, in
 // plain float32, added to what is there.
-void add_plain_products(float* sums, const float* in, int64_t step, int64_t k_stride, int64_t k,
-                        const float* b, int64_t side, int64_t n);
+void add_reference_products(float* sums, const float* in, int64_t step, int64_t k_stride, int64_t k,
+                            const float* b, int64_t side, int64_t n);
 
 }  // namespace pfrt::cpu

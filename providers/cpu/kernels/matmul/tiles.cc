@@ -73,7 +73,7 @@ TileMatmul::TileMatmul(int64_t m, const Columns& columns, Precision precision)
       terms_(terms_of(precision)),
       microkernel_(TileMicrokernel::of_terms(terms_)),
       chunks_(chunks_of(columns.k)),
-      plain_(m, columns.n, columns.k) {
+      reference_(m, columns.n, columns.k) {
   m = std::max<int64_t>(m, 1);
   pass_chunks_ = ceil_div(chunks_, ceil_div(chunks_, kPassChunks));
   band_rows_ = ceil_div(ceil_div(m, ceil_div(m, kBandRows)), kBlock) * kBlock;
@@ -85,7 +85,7 @@ TileMatmul::TileMatmul(int64_t m, const Columns& columns, Precision precision)
 }
 
 uint64_t TileMatmul::scratch_bytes() const {
-  return std::max<uint64_t>(plain_.scratch_bytes(), kBlock * kBlock * sizeof(float));
+  return std::max<uint64_t>(reference_.scratch_bytes(), kBlock * kBlock * sizeof(float));
 }
 
 uint64_t TileMatmul::shared_bytes() const {
@@ -178,11 +178,11 @@ void TileMatmul::complete(const Run& run, const Band& band, bool fit, int64_t fi
   if (!right) {
     const StridedSource<float> a(run.input(0), PFRT_DTYPE_FLOAT32, 0, columns_.k, 1),
         b(run.input(1), PFRT_DTYPE_FLOAT32, 0, columns_.outer_stride, columns_.k_stride);
-    for (int64_t j = first; j < first + cols; j += plain_.tile_cols())
-      for (int64_t i = band.row; i < band.row + band.rows; i += plain_.tile_rows()) {
-        const GemmTile tile{i, std::min(plain_.tile_rows(), band.row + band.rows - i), j,
-                            std::min(plain_.tile_cols(), first + cols - j)};
-        plain_.compute_plainly(run, tile, a, b, out + i * n + j, n, scratch);
+    for (int64_t j = first; j < first + cols; j += reference_.tile_cols())
+      for (int64_t i = band.row; i < band.row + band.rows; i += reference_.tile_rows()) {
+        const GemmTile tile{i, std::min(reference_.tile_rows(), band.row + band.rows - i), j,
+                            std::min(reference_.tile_cols(), first + cols - j)};
+        reference_.compute_reference(run, tile, a, b, out + i * n + j, n, scratch);
       }
   }
   for (int64_t i = band.row; i < band.row + band.rows; ++i) {

@@ -42,11 +42,11 @@ class TileMatmul {
   int64_t m_;
   Columns columns_;
   int terms_;
-  const TileMicrokernel* microkernel_;  // null: computed plainly
+  const TileMicrokernel* microkernel_;  // null: computed by the reference
   int64_t pass_chunks_, chunks_;        // chunks of k summed apart, and in all
   int64_t band_rows_, band_chunks_;     // of A, split at a time
   int64_t task_cols_;
-  Gemm<float> plain_;  // for what tiles get wrong
+  Gemm<float> reference_;  // for what tiles get wrong
 };
 
 }  // namespace pfrt::cpu

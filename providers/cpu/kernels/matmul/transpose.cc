@@ -11,8 +11,8 @@
 namespace pfrt::cpu {
 namespace {
 
-void transpose_plainly(const float* in, int64_t stride, int64_t count, int64_t n, float* out,
-                       int64_t width) {
+void transpose_reference(const float* in, int64_t stride, int64_t count, int64_t n, float* out,
+                         int64_t width) {
   for (int64_t j = 0; j < count; ++j)
     for (int64_t k = 0; k < n; ++k) out[k * width + j] = in[j * stride + k];
 }
@@ -30,7 +30,7 @@ void transpose_4(const float* in, int64_t stride, int64_t n, float* out, int64_t
     _mm_storeu_ps(to + 2 * width, r2);
     _mm_storeu_ps(to + 3 * width, r3);
   }
-  transpose_plainly(in + k, stride, 4, n - k, out + k * width, width);
+  transpose_reference(in + k, stride, 4, n - k, out + k * width, width);
 }
 
 PFRT_AVX2 inline __m256 halves(const float* low, const float* high) {
@@ -63,11 +63,11 @@ PFRT_AVX2 void transpose_vectors(const float* in, int64_t stride, int64_t count,
       float* const to = out + k * width + j;
       int64_t i = 0;
       for (; i + 4 <= depth; i += 4) transpose_8x4(from + i, stride, to + i * width, width);
-      transpose_plainly(from + i, stride, 8, depth - i, to + i * width, width);
+      transpose_reference(from + i, stride, 8, depth - i, to + i * width, width);
     }
     for (; j + 4 <= count; j += 4)
       transpose_4(in + j * stride + k, stride, depth, out + k * width + j, width);
-    transpose_plainly(in + j * stride + k, stride, count - j, depth, out + k * width + j, width);
+    transpose_reference(in + j * stride + k, stride, count - j, depth, out + k * width + j, width);
   }
 }
 
@@ -79,7 +79,7 @@ void transpose(const float* in, int64_t stride, int64_t count, int64_t n, float*
   if (have_vectors) return transpose_vectors(in, stride, count, n, out, width);
   int64_t j = 0;
   for (; j + 4 <= count; j += 4) transpose_4(in + j * stride, stride, n, out + j, width);
-  transpose_plainly(in + j * stride, stride, count - j, n, out + j, width);
+  transpose_reference(in + j * stride, stride, count - j, n, out + j, width);
 }
 
 }  // namespace pfrt::cpu

@@ -73,7 +73,7 @@ class RowSum {
   }
 
   // The sum is one row as it is.
-  bool plain() const { return count_ == 0; }
+  bool is_one_element() const { return count_ == 0; }
   int64_t start() const { return start_; }
 
  private:
@@ -175,7 +175,7 @@ void resize_lines(const Run& run, const ResizeForm& form, const ResizePlan& plan
       if (!outside) {
         const RowSum sum(plan, outer, at);
         const Reach& reach = reaches[static_cast<size_t>(item % tasks)];
-        if (sum.plain() && dtype == kDtypeOf<T>) {
+        if (sum.is_one_element() && dtype == kDtypeOf<T>) {
           x = run.input<T>(0) + sum.start();
         } else {
           T* const scratch = run.scratch<T>(worker);

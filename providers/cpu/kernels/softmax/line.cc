@@ -214,13 +214,13 @@ PFRT_AVX2_FMA void scale_line_256(const float* x, float* y, int64_t n, double fa
   for (int64_t i = 0; i < n; ++i) y[i] = static_cast<float>(static_cast<double>(x[i]) * factor);
 }
 
-float greatest_plain(const float* x, int64_t n, float floor) {
+float greatest_reference(const float* x, int64_t n, float floor) {
   float best = floor;
   for (int64_t i = 0; i < n; ++i) best = best > x[i] || best != best ? best : x[i];
   return best;
 }
 
-double exp_line_plain(const float* x, float* y, int64_t n, float shift) {
+double exp_line_reference(const float* x, float* y, int64_t n, float shift) {
   double sum = 0;
   for (int64_t i = 0; i < n; ++i) {
     y[i] = std::exp(x[i] - shift);
@@ -229,7 +229,7 @@ double exp_line_plain(const float* x, float* y, int64_t n, float shift) {
   return sum;
 }
 
-void scale_line_plain(const float* x, float* y, int64_t n, double factor) {
+void scale_line_reference(const float* x, float* y, int64_t n, double factor) {
   for (int64_t i = 0; i < n; ++i) y[i] = static_cast<float>(static_cast<double>(x[i]) * factor);
 }
 
@@ -238,7 +238,7 @@ void scale_line_plain(const float* x, float* y, int64_t n, double factor) {
 LineMath LineMath::here() {
   if (isa() >= Isa::kAvx512) return {greatest_512, exp_line_512, scale_line_512};
   if (isa() >= Isa::kAvx2) return {greatest_256, exp_line_256, scale_line_256};
-  return {greatest_plain, exp_line_plain, scale_line_plain};
+  return {greatest_reference, exp_line_reference, scale_line_reference};
 }
 
 }  // namespace pfrt::cpu
