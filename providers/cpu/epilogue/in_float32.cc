@@ -16,7 +16,7 @@ constexpr uint64_t kLeast = 64;      // bytes
 
 uint64_t padded(uint64_t bytes) { return (bytes + 63) / 64 * 64; }
 
-// Where things lie in the memory of the step, after the kernel's own.
+// Where widened inputs and the output lie in the step's shared memory, after what the kernel needs.
 struct Plan {
   struct Input {
     uint32_t index;
@@ -44,7 +44,7 @@ struct Plan {
 
 Kernel wrapped(const Plan& plan, Kernel kernel) {
   const uint64_t own = padded(kernel.shared_bytes);
-  // Of a step without any, Run::shared may not be asked for.
+  // A step without shared memory may not call Run::shared.
   kernel.shared_bytes = std::max(own + plan.bytes, kLeast);
   kernel.run = [plan, own, inner = std::move(kernel.run)](const Run& run) -> pfrt_code {
     char* const memory = run.shared<char>() + own;

@@ -57,7 +57,7 @@ void RowNorm::apply(void* const* buffers, int64_t begin, int64_t end) const {
     const int64_t row = at / length_, to = std::min(end, (row + 1) * length_);
     const auto count = static_cast<uint32_t>(to - at);
     at = to;
-    // Whoever adds the last elements sees what all others wrote of the row.
+    // The thread that counts the last elements sees what all others wrote of the row.
     if (count < length_) {
       std::atomic_ref<uint32_t> done(static_cast<uint32_t*>(buffers[at_.counters])[row]);
       if (done.fetch_add(count, std::memory_order_acq_rel) + count < length_) continue;

@@ -2,8 +2,8 @@
 //
 // For each vector of elements the terms of an expression are computed in order, each in the
 // register that liveness gave it, and outputs are stored as soon as they are known. Where registers
-// allow, two vectors take turns, operation by operation: neither waits for its own last one. The
-// last, partial vector runs the same operations with masked loads and stores.
+// allow, two vectors take turns, operation by operation, so that neither waits for its last result.
+// The last, partial vector runs the same operations with masked loads and stores.
 //
 //   rdi  pointers            rsi  constants, 32 bytes each
 //   rdx  element             rcx  end of the range, less what a turn takes while in a loop
@@ -250,7 +250,7 @@ class Generator : public ElementAccess<Vmm> {
     fill(i);
   }
 
-  // Where a comparison puts its result, and what makes lanes of that.
+  // The register of a comparison's result, and the code that makes lanes of it.
   auto compared([[maybe_unused]] size_t i) const {
     if constexpr (kWide)
       return k2;
@@ -296,8 +296,8 @@ class Generator : public ElementAccess<Vmm> {
       X::vinsertf128(d, first_spare(), half(d), 1);
   }
 
-  // Without an instruction for vectors: by way of int32 where all numbers fit, and else one by one,
-  // in the 128 bytes below the stack that are a function's own.
+  // For want of an instruction for vectors: by way of int32 where all elements fit, else one by
+  // one, in the 128 bytes below the stack pointer that belong to the function.
   void long_to_float(const Vmm& d, const Vmm& a, const Vmm& b) {
     const Vmm highs = first_spare(), lows = second_spare();
     if constexpr (kWide) {
@@ -366,7 +366,8 @@ class Generator : public ElementAccess<Vmm> {
     }
   }
 
-  // What is out of range gives the least number, the only one from which 1 cannot be taken.
+  // The instruction gives the least integer for what is out of range; it is the only integer from
+  // which subtracting 1 overflows.
   void one_to_long(int k, const Xbyak::Xmm& zero, const Xbyak::Xmm& one) {
     Xbyak::Label store, ordered;
     X::vmovss(one, X::dword[rsp - 16 + 4 * k]);
@@ -423,7 +424,8 @@ class Generator : public ElementAccess<Vmm> {
 
   bool is_constant(Term t) const { return ops_[t].prim == Prim::kConstant; }
   Xbyak::RegExp constant_at(Term t) const { return rsi + kConstantBytes * ops_[t].slot; }
-  // Scalars that stay come first, for all vectors; each vector has the others for itself.
+  // Registers of scalars that stay come first and are shared; each vector has the others for
+  // itself.
   int pinned() const {
     if (!registers_.scalars_pinned) return 0;
     return static_cast<int>(std::ranges::count(ops_, Prim::kScalar, &Operation::prim));
@@ -438,7 +440,7 @@ class Generator : public ElementAccess<Vmm> {
   }
   Xbyak::Reg64 held(uint16_t i) const { return Xbyak::Reg64(Xbyak::Operand::R8 + i); }
 
-  // In a register, for operands that cannot be memory.
+  // The term in a register, for operands that cannot be memory.
   Vmm loaded(Term t, const Vmm& spare) {
     if (!is_constant(t)) return of(t);
     X::vbroadcastsd(spare, ptr[constant_at(t)]);

@@ -25,9 +25,9 @@ alignas(4096) uint8_t code_pages[2][kCapacity];  // of floats, of int16
 
 using Blocks = PanelMicrokernel::Blocks;
 constexpr int kPanel = PanelMicrokernel::kPanel;
-constexpr int kTogether = PanelMicrokernel::kAheadDepth;  // k a turn of the loop
-constexpr int kRowsOfBase = 3;  // that an address reaches: 0, 1 and 2 strides
-constexpr int kSlots = 4;       // chains kept apart before they are added
+constexpr int kTogether = PanelMicrokernel::kAheadDepth;  // k of a turn of the loop
+constexpr int kRowsOfBase = 3;  // rows that one base register reaches: 0, 1 and 2 strides from it
+constexpr int kSlots = 4;       // chains whose sums are kept on the stack before they are added
 constexpr int kLine = 64;       // bytes
 constexpr int kFetched = 2048;  // bytes ahead of a single stream
 static_assert(PanelMicrokernel::kAheadLine * sizeof(float) == kLine);
@@ -65,7 +65,7 @@ class Generator final : public Xbyak::CodeGenerator {
   }
   Xbyak::Xmm sum(int row, int v) const { return vector(row * vectors_ + v); }
   Xbyak::Xmm column(int v) const { return vector(rows_ * vectors_ + v); }
-  // Two take turns, so that the next is loaded while this one is multiplied.
+  // Two registers take turns, so that the next element is loaded while this one is multiplied.
   Xbyak::Xmm element(int row) const { return vector((rows_ + 1) * vectors_ + row % 2); }
 
   Xbyak::Address arg(size_t offset) { return qword[rdi + static_cast<int>(offset)]; }
@@ -106,8 +106,8 @@ class Generator final : public Xbyak::CodeGenerator {
     return strides == 0 ? ptr[b + 4 * k] : ptr[b + rbx * strides + 4 * k];
   }
 
-  // |fresh|: the sums of the chain before go to their slot on the way. Many stores at once would
-  // hold up what follows them.
+  // |fresh|: a chain begins, and the sums of the chain before it are stored to their slot between
+  // the multiplications. Many stores at once would delay what follows.
   void multiply(int k, bool fresh = false) {
     if (streams_ && vectors_ * lanes() > kPanel) return multiply_streams(k, fresh);
     if (streams_) prefetcht0(ptr[rsi + k * kPanel * 4 + kFetched]);
@@ -133,7 +133,8 @@ class Generator final : public Xbyak::CodeGenerator {
       vmulps(to, a, b);
   }
 
-  // An int16 dot product takes the place of the element, or of the next row's, once that is used.
+  // An int16 dot product goes to the register of the element, or of the next row's, once the
+  // register is free.
   void add_product(int r, int v) {
     if (!int16_) {
       vfmadd231ps(sum(r, v), element(r), column(v));
@@ -151,7 +152,7 @@ class Generator final : public Xbyak::CodeGenerator {
       vaddps(sum, sum, what);
   }
 
-  // The elements stay in registers, and one column at a time is there.
+  // Elements stay in registers; columns are loaded one at a time.
   void multiply_streams(int k, bool fresh) {
     const int at = rows_ * vectors_;
     for (int r = 0; r < rows_; ++r) vbroadcastss(vector(at + 1 + r), of_row(r, k));
@@ -194,7 +195,7 @@ class Generator final : public Xbyak::CodeGenerator {
     mov(rcx, arg(offsetof(Blocks, depth)));
   }
 
-  // What is left of a chunk: |rcx| of k.
+  // Multiplies the |rcx| k that are left of a chunk.
   void multiply_chunk() {
     Xbyak::Label next, single, one, done;
     sub(rcx, kTogether);
@@ -255,7 +256,7 @@ class Generator final : public Xbyak::CodeGenerator {
     if (many_panels()) lea(r12, ptr[r13 + r13 * 2]);
     mov(r15, arg(offsetof(Blocks, ahead)));
     cmp(r15, arg(offsetof(Blocks, ahead_end)));
-    cmovae(r15, rsi);  // which is read anyway
+    cmovae(r15, rsi);  // then it fetches what is read anyway
     mov(rdx, arg(offsetof(Blocks, chunks)));
     if (!streams_) fetch_lines_of_c();
     clear_sums();
@@ -303,8 +304,8 @@ class Generator final : public Xbyak::CodeGenerator {
     ret();
   }
 
-  // Stores reach the cache in their order: those of sums on the stack would wait behind lines of C
-  // that come from memory.
+  // Stores reach the cache in program order. Without this, stores of sums to the stack would wait
+  // for lines of C that come from memory.
   void fetch_lines_of_c() {
     mov(rax, arg(offsetof(Blocks, c)));
     mov(r10, arg(offsetof(Blocks, c_row)));
@@ -421,7 +422,8 @@ class PanelMicrokernelSet {
   const PanelMicrokernel* get() const { return written_ ? &microkernel_ : nullptr; }
 
  private:
-  // Without memory of the heap: pages that were sealed cannot be written again after a failure.
+  // Nothing is allocated here: an exception would come after the pages were sealed, and they could
+  // not be written again.
   static void publish_one(bool wide, bool int16, int64_t rows, const char* panels,
                           const uint8_t* begin, const uint8_t* end) noexcept {
     char name[64];

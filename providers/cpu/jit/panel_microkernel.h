@@ -45,29 +45,30 @@ class PanelMicrokernel {
     // Fetched into the second-level cache meanwhile: kAheadLine elements for every kAheadDepth of
     // k in a chunk, until ahead_end at about; both null: nothing.
     const float *ahead, *ahead_end;
-    int64_t row_blocks;  // whose rows follow each other; 0 is one
+    int64_t row_blocks;  // the number of blocks, whose rows follow each other; 0 counts as 1
   };
-  // streams(rows) panels |b_panel| apart at once, for 1 to stream_rows() rows. Few rows take as
-  // long as their panels take to read, and more is on its way from memory where that is in several
-  // places; a single panel is fetched ahead of its use. The bits are those of run. Not of int16.
+  // Multiplies 1 to stream_rows() rows by streams(rows) panels at once, |b_panel| apart. A few rows
+  // take as long as their panels take to read; reading in several places at once keeps more of
+  // memory on its way. A single panel is fetched ahead of its use. The bits are those of run. Not
+  // for int16.
   void run_streams(int64_t rows, Blocks& blocks) const { streams_code_[rows - 1](&blocks); }
   int64_t streams(int64_t rows) const { return streams_[rows - 1]; }
   int64_t stream_rows() const { return stream_rows_; }
-  // 0 where a vector is a panel, and half of one would take as long.
+  // 0 where a vector holds a whole panel, so that half a panel would take as long.
   int64_t half_rows() const { return half_rows_; }
   int64_t rows() const { return rows_; }
   int64_t panels() const { return panels(rows_); }
-  // Few rows take two where more take one: memory is read ahead of both.
+  // Few rows take two panels, more rows one: with two, the processor reads ahead of both.
   int64_t panels(int64_t rows) const { return rows <= rows_of_two_ ? 2 : 1; }
 
-  // One row or more in blocks as alike as can be, of |most| or fewer: the first |more| have one row
-  // more than |rows|.
+  // One row or more in blocks of about equal size: the first |more| blocks have one row more than
+  // |rows|.
   struct RowBlocks {
     int64_t whole = 0, count = 0, rows = 0, more = 0;
 
     int64_t first() const { return rows + (more > 0); }  // rows of the first
     RowBlocks rest() const { return {whole, count - 1, rows, std::max<int64_t>(more - 1, 0)}; }
-    // Of |n| shares as alike as can be, share |i|.
+    // Share |i| of |n| shares of about equal size.
     RowBlocks share(int64_t i, int64_t n) const {
       if (n == 1) return *this;
       const int64_t begin = i * count / n, end = (i + 1) * count / n;
@@ -80,13 +81,13 @@ class PanelMicrokernel {
     const int64_t count = (n + most - 1) / most;
     return {n, count, n / count, n % count};
   }
-  // All of them, by 1 to panels(rows) panels; chunks and depth are 1 or more. |a|, |c|, |start| and
-  // |ahead| move on to what follows.
+  // Multiplies all row blocks by 1 to panels(rows) panels; chunks and depth are 1 or more. |a|,
+  // |c|, |start| and |ahead| move on to what follows.
   void run(const RowBlocks& row_blocks, int64_t panels, Blocks& blocks) const {
     run(row_blocks, code_[panels - 1], blocks);
   }
-  // The first 8 columns of one panel, row blocks having 1 to half_rows() rows: no others are read
-  // or written, nor of |start|.
+  // The same with the first 8 columns of one panel; row blocks have 1 to half_rows() rows. Other
+  // columns are neither read nor written.
   void run_half(const RowBlocks& row_blocks, Blocks& blocks) const {
     run(row_blocks, half_code_, blocks);
   }

@@ -25,14 +25,14 @@ struct TermPair {
 };
 
 // What is summed before the product of the first terms, by the number of terms; each shares a term
-// with the one before. A sum is rounded at each step as its size is then: these sums are small, so
-// that only the last ones are rounded where it tells.
+// with the one before. A sum is rounded at each step according to its size. These sums are small,
+// so that only the roundings of the last product matter.
 constexpr TermPair kOfTwo[] = {{1, 0}, {0, 1}};
 constexpr TermPair kOfThree[] = {{2, 0}, {1, 0}, {1, 1}, {0, 1}, {0, 2}};
 constexpr std::span<const TermPair> kSmall[] = {{}, kOfTwo, kOfThree};
 constexpr TermPair kLargest[] = {{0, 0}};
 
-// 64 bytes that ldtilecfg takes: palette 1, eight tiles of 16 rows of 64 bytes.
+// The 64 bytes that ldtilecfg takes: palette 1, eight tiles of 16 rows of 64 bytes.
 struct alignas(64) Palette {
   uint8_t palette = 1, start_row = 0, reserved[14] = {};
   uint16_t row_bytes[16] = {64, 64, 64, 64, 64, 64, 64, 64};
@@ -41,13 +41,13 @@ struct alignas(64) Palette {
 static_assert(sizeof(Palette) == 64);
 constexpr Palette kPalette;
 
-// In the library's own pages, which go when it goes and need no destructor: a thread may still be
-// in a run when the process ends.
+// The code is in pages of the library itself. They need no destructor, which could run while a
+// thread is still in a run at the end of the process.
 constexpr size_t kCapacity = 32768;
 alignas(4096) uint8_t code_pages[kCapacity];
 
 using Blocks = TileMicrokernel::Blocks;
-constexpr int kLinesAhead = 2;  // a product of tiles
+constexpr int kLinesAhead = 2;  // for each product of tiles
 
 class Generator final : public Xbyak::CodeGenerator {
  public:
@@ -182,7 +182,8 @@ class TileMicrokernelSet {
     for (TileMicrokernel& microkernel : microkernels_)
       microkernel.configure_ = configure, microkernel.release_ = release;
     written_ = seal(generator);
-    // Without memory of the heap: pages that were sealed cannot be written again after a failure.
+    // Nothing is allocated here: an exception would come after the pages were sealed, and they
+    // could not be written again.
     for (int i = 0; written_ && i < 4 * TileMicrokernel::kMostTerms; ++i) {
       char name[64];
       std::snprintf(name, sizeof name, "tile_matmul_%d_terms_%dx%d", i / 4 + 1, i / 2 % 2 + 1,

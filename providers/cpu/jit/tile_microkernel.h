@@ -4,10 +4,10 @@
 // factor may be given as several terms whose sum it is; then the largest products of terms are
 // summed.
 //
-// A block of A is up to 32 rows by a multiple of 32 of k, in chunks of 32 k: a row of a chunk is 16
-// pairs of bfloat16, 64 bytes, of k's that the caller chose. A block of B is up to 32 columns: a
-// chunk is its terms, a term one or two tiles of 16 columns, row j of a tile the same pairs j of
-// its columns. Immutable; thread-safe.
+// A block of A is up to 32 rows by chunks of 32 k: a row of a chunk is 16 pairs of bfloat16, 64
+// bytes, and the caller chooses which k are a pair. A block of B is up to 32 columns. A chunk of it
+// is its terms one after another; a term is one or two tiles of 16 columns, and row j of a tile is
+// pair j of its columns. Immutable; thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -37,8 +37,8 @@ class TileMicrokernel {
     // c_tile_bytes.
     float* c;
     int64_t c_row_bytes, c_tile_bytes;
-    // Meanwhile memory from here on is fetched into the second level of the cache: two lines,
-    // ahead_step apart, for each product of tiles. With a step of 0 nothing new is.
+    // Meanwhile memory from here on is fetched into the second-level cache: two lines, ahead_step
+    // apart, for each product of tiles. A step of 0 fetches nothing new.
     const void* ahead;
     int64_t ahead_step;
   };
@@ -47,10 +47,10 @@ class TileMicrokernel {
     code_[row_tiles - 1][col_tiles - 1](&blocks);
   }
 
-  // What a run over |chunks| fetches at a step of 64.
+  // How many bytes a run over |chunks| fetches with a step of 64.
   static int64_t bytes_ahead(int terms, int64_t row_tiles, int64_t col_tiles, int64_t chunks);
 
-  // Sets this thread's tiles up while it lives. run needs one; do not let threads change inside.
+  // This thread's tiles are set up while the object lives. run needs one on the same thread.
   class Scope {
    public:
     explicit Scope(const TileMicrokernel& microkernel);

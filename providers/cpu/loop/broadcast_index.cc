@@ -12,7 +12,7 @@ std::optional<BroadcastIndex> BroadcastIndex::make(Dims own, Dims whole) {
   if (own.size() > whole.size()) return {};
   BroadcastIndex index;
   size_t count = 0;
-  int64_t stride = 1;  // of the operand's dimension at hand
+  int64_t stride = 1;  // of the current dimension of the operand
   for (size_t left = whole.size(); left-- > 0;) {
     const size_t lead = whole.size() - own.size();
     const int64_t mine = left < lead ? 1 : own[left - lead], all = whole[left];
@@ -54,7 +54,7 @@ void fill(T value, int64_t n, T* out) {
     for (int64_t k = 0; k < kStep; ++k) out[i + k] = value;
 }
 
-// |period| elements over and over, from |first| of them on.
+// Repeats |period| elements, beginning with element |first| of them.
 template <typename T>
 void repeat(const T* source, int64_t period, int64_t first, int64_t n, T* out) {
   int64_t done = std::min(period, n);

@@ -47,7 +47,7 @@ Registers allocate(const Expression& expression, bool pin_scalars) {
     const auto release = [&](Term t) {
       if (t == kNoTerm || pinned(t) || out.of[t] == Registers::kNone || last_use[t] != i) return;
       pool.give(out.of[t]);
-      last_use[t] = SIZE_MAX;  // once, even when an operand is there twice
+      last_use[t] = SIZE_MAX;  // only once, even when an operand appears twice
     };
     // Fused operations write over |a| before they have read |b| and |c|.
     const bool overwrites = ops[i].prim == Prim::kFma || ops[i].prim == Prim::kBlend;

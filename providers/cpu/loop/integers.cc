@@ -8,7 +8,7 @@ namespace pfrt::cpu {
 Lanes Integers::each(Prim prim, Prim long_prim, Lanes a, Lanes b) {
   const Term first = e_.op(long_ ? long_prim : prim, a.low, b.low);
   if (!long_) return {first};
-  const bool same = a.low == a.high && b.low == b.high;  // of scalars
+  const bool same = a.low == a.high && b.low == b.high;  // so it is for scalars
   return {first, same ? first : e_.op(long_prim, a.high, b.high)};
 }
 
@@ -34,7 +34,7 @@ Lanes Integers::number(int64_t value) {
   return {both, both};
 }
 
-// Of 64 bits: the products of halves that reach below 2^64.
+// For 64 bits: the sum of those products of 32-bit halves that reach below 2^64.
 Lanes Integers::mul(Lanes a, Lanes b) {
   if (!long_) return wrapped({e_.op(Prim::kIntMul, a.low, b.low)});
   const auto product = [&](Term x, Term y) {

@@ -46,8 +46,8 @@ std::string why_no_loop(PeakLoops::Kind kind, const Machine& machine) {
   }
 }
 
-// Half of L1 and L2, so that all of it stays there. Beyond, more than the level below holds, since
-// caches keep a part of what is read over and over.
+// For L1 and L2, half of the cache, so that all data stays there. Beyond, much more than the level
+// below holds, since caches keep some of the data that is read repeatedly.
 struct Extent {
   int64_t alone = 0, shared = 0;
   std::string absent;
@@ -75,7 +75,7 @@ Extent extent(Level level, const Machine& machine) {
     return {bytes, bytes, {}};
   }
   const int64_t last_caches = (threads + sharing - 1) / sharing;
-  // A good part of what is only twice as large as the cache is found there.
+  // If the data were only twice as large as the cache, much of it would still be found there.
   const int64_t alone = std::max<int64_t>(4 * last.bytes, int64_t{64} << 20);
   const int64_t shared = alone * last_caches / threads;
   const uint64_t needed = static_cast<uint64_t>(alone + shared * (threads - 1));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a thread goes through when it measures: random numbers of each kind, in memory of its own.
+// The data that a thread reads when it measures: random numbers of each kind, in memory of its own.
 // Used by that thread.
 #pragma once
 
@@ -15,10 +15,10 @@ namespace pfrt::cpu {
 
 class MeasureData {
  public:
-  // Has |bytes| numbers' worth of |kind| at least; false where there is no memory. To be called on
-  // the thread that will read them, whose processor's memory they then are.
+  // Makes at least |bytes| bytes of |kind|; false where there is no memory. To be called on the
+  // thread that will read them, whose processor's memory they then are.
   bool fill(PeakData kind, int64_t bytes);
-  // Has |loop| go through |blocks| blocks of the first |bytes|, from where it stopped last.
+  // Runs |loop| over |blocks| blocks of the first |bytes|, from where it stopped last.
   void go_through(const PeakLoop& loop, int64_t bytes, int64_t blocks);
 
  private:

@@ -48,7 +48,7 @@ class Finder {
     for (size_t i = group.has_pool ? heads : 0; i < group.nodes.size(); ++i) {
       if (group.loop && i >= heads && i < after) continue;
       if (group.has_norm && i + 1 == group.nodes.size())
-        pin_all(reader(i));  // rows are normalised as they lie
+        pin_all(reader(i));  // rows are normalised in row-major order
       else
         add(reader(i));
     }
@@ -77,7 +77,8 @@ class Finder {
       if (node.has_output(i)) pin(node.output_index(i));
   }
 
-  // A head and the pooling of its output, which is not in memory where they are one step.
+  // A head and the pooling of its output. Where they are one step the output of the head is not in
+  // memory.
   void add_pooled(const SnapshotNode& head, const SnapshotNode& pool) {
     KernelRequest request(head);
     request.pool = &pool;
@@ -129,7 +130,7 @@ class Finder {
     return known && element_count(d.data(), d.size()) == 1;
   }
 
-  // One pixel lies either way.
+  // An image of one pixel is the same in either layout.
   bool indifferent(uint32_t value) const {
     const Dims d = dims(value);
     return d.size() > 2 && element_count(d.data() + 2, d.size() - 2) == 1;

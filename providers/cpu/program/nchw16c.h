@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Which values of a program are nChw16c: [batch][channels / 16][pixels][16] where a tensor is
-// [batch][channels][pixels]. Convolutions read and write either; elementwise loops, pooling,
-// normalisations by channel and Concat of channels do not care as long as all of theirs lie alike.
-// A value is nChw16c when everything that touches it can have it so and a convolution is among
-// those; what enters or leaves the region is row-major. Pure; thread-safe.
+// [batch][channels][pixels]. Convolutions read and write either layout. Elementwise loops, pooling,
+// normalisations by channel and Concat of channels take either, as long as all of their values have
+// the same. A value is nChw16c when all nodes that make or read it take it so and one of them is a
+// convolution; what enters or leaves the region is row-major. Pure; thread-safe.
 #pragma once
 
 #include <cstdint>

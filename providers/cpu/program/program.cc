@@ -58,8 +58,8 @@ Kernel loop_kernel(BroadcastLoop loop) {
   return kernel;
 }
 
-// An input's vector is read where its operations stand, an output's is stored where its terms
-// stand. Elements are then of one size: buffers of equal bytes lie alike.
+// Pairs of an input and an output that may share memory: the loop has read the input's vector
+// before it stores the output's, and elements have the same size.
 std::vector<std::pair<uint32_t, uint32_t>> loop_aliases(const LoopPlan& plan) {
   std::vector<std::pair<uint32_t, uint32_t>> out;
   const std::vector<Operation>& operations = plan.expression.operations();
@@ -124,8 +124,8 @@ class ProgramBuilder {
   // What the step of a node should do besides.
   struct Wanted {
     WantedEpilogue* epilogue = nullptr;
-    uint32_t pool = PFRT_NO_INDEX;  // the node whose output it gives, of what it computes
-    uint32_t norm = PFRT_NO_INDEX;  // the node that normalises rows of that
+    uint32_t pool = PFRT_NO_INDEX;  // a pooling whose output it gives instead of its own
+    uint32_t norm = PFRT_NO_INDEX;  // a node that normalises rows of its output
     bool norm_joined = false;
   };
 
@@ -256,8 +256,8 @@ class ProgramBuilder {
     return key;
   }
 
-  // The loop at this signature; nullopt when its values are not of one size after all, or an
-  // element serves too few.
+  // The loop at this signature; nullopt when its outputs turn out to differ in size, or one element
+  // of an operand serves too few neighbours.
   std::optional<BroadcastLoop> broadcast_loop(const LoopPlan& plan, const LoopCode& code) const {
     const int64_t count = elements(plan.outputs.front());
     if (count < 0) return {};
@@ -287,7 +287,7 @@ class ProgramBuilder {
     add_step(std::move(step));
   }
 
-  // The step of a kernel that takes epilogues, already with its buffers, takes this one.
+  // Gives |step|, which has its buffers and whose kernel takes epilogues, this one.
   void join(Step& step, WantedEpilogue& epilogue) {
     const LoopPlan& plan = *epilogue.group.loop;
     const uint32_t head =
@@ -315,7 +315,7 @@ class ProgramBuilder {
     step.name += "+" + snake_case(view(snapshot_.node(index).op));
   }
 
-  // The step, already with its buffers, normalises rows of its output too.
+  // Has |step|, which has its buffers, normalise rows of its output.
   void join_norm(Step& step, uint32_t index) {
     const SnapshotNode node = reader(index);
     RowNorm norm(node);
@@ -334,7 +334,7 @@ class ProgramBuilder {
     name_node(step, index);
   }
 
-  // Whether nothing else uses what is normalised, which the result may then overwrite.
+  // Whether nothing but the normalisation uses |value|, so that the result may overwrite it.
   bool only_normalised(uint32_t value) const {
     return executable_.home(value).kind == PFRT_BUFFER_TEMP &&
            snapshot_.value(value).consumer_count == 1;
@@ -353,7 +353,7 @@ class ProgramBuilder {
                      " '", snapshot_.value(node.input_index(i)).name,
                      "' are not known before the run");
     const bool empty = has_empty(node);
-    if (empty) wanted = {};  // what follows has a step of its own
+    if (empty) wanted = {};  // the nodes that follow get steps of their own
     WantedEpilogue* const epilogue = wanted.epilogue;
     const uint32_t pool = wanted.pool;
     const KernelRow* const any_row = operator_row(node);
@@ -370,7 +370,7 @@ class ProgramBuilder {
       return error(Code::kUNSUPPORTED_OPERATOR, cpu::describe(node), ": ", reason);
     const bool pooled = pool != PFRT_NO_INDEX;
     const SnapshotNode last = reader(pooled ? pool : index);
-    // What was packed may have been for another row, of which the reference knows nothing.
+    // An empty node takes the last row, which knows nothing of constants packed for another.
     const bool packs = row->pack != nullptr && !empty;
     const Packed* const packed = packs ? executable_.packed(index) : nullptr;
     KernelRequest request(node);
@@ -442,7 +442,8 @@ class ProgramBuilder {
     return step;
   }
 
-  // The buffer that |row| reads |value| from: a byte an element where it wants that.
+  // The buffer that |row| reads |value| from. Where the row wants bytes, sub-byte elements are
+  // first unpacked to a buffer of their own.
   uint32_t input_of(const KernelRow& row, uint32_t value, uint32_t node) {
     if (!wants_bytes(row, value)) return buffer(value);
     const auto known = byte_buffers_.find(value);
@@ -455,7 +456,8 @@ class ProgramBuilder {
     return to;
   }
 
-  // The buffer that |row| writes |value| to; what packs it goes to |after|.
+  // The buffer that |row| writes |value| to; a step that packs its sub-byte elements goes to
+  // |after|.
   Result<uint32_t> output_of(const KernelRow& row, uint32_t value, uint32_t node,
                              std::vector<Step>& after) {
     if (!wants_bytes(row, value)) return buffer(value);
@@ -523,8 +525,8 @@ class ProgramBuilder {
     return true;
   }
 
-  // Lets the inputs live in the output's buffer from the start; those that cannot are copied there,
-  // unless that is better done together with what follows.
+  // Lets the inputs live in the output's buffer from the start; those that cannot are copied there.
+  // A node with an epilogue gets its own step where something would have to be copied.
   bool inputs_in_output(const SnapshotNode& node, const std::vector<uint64_t>& offsets,
                         bool has_epilogue) {
     if (bytes(node.output_index(0)) == PFRT_BYTES_UNKNOWN) return false;
@@ -617,7 +619,8 @@ class ProgramBuilder {
     }
   }
 
-  // Says which constants no step needs aligned: embeddings, of which a run reads few rows.
+  // Says which constants no step needs aligned, such as tables of embeddings: the host need not
+  // copy those from a file, and a run reads few of their rows.
   void relax_alignment() {
     std::vector<pfrt_buffer>& buffers = program_->buffers_;
     std::vector<bool> aligned(buffers.size());
@@ -635,7 +638,7 @@ class ProgramBuilder {
       if (buffers[b].kind == PFRT_BUFFER_INITIALIZER && !aligned[b]) buffers[b].alignment = 1;
   }
 
-  // What takes about as long as another thread takes to join in is not worth one.
+  // A step that takes no longer than waking another thread runs on one.
   static uint32_t width_of(const Step& step) {
     constexpr double kLeastShared = 5e3;  // nanoseconds, as estimated
     const bool little =

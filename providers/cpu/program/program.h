@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A region at one signature: buffers, and steps whose run functions hold the made kernels. Must not
+// A region at one signature: buffers, and steps with the kernels that were made for it. Must not
 // outlive its executable. Immutable after make; steps run on many threads at once.
 #pragma once
 

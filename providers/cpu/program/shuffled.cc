@@ -32,7 +32,7 @@ class Finder {
     return SnapshotNode(snapshot_.snapshot(), node, &shapes_, executable_.precision(node));
   }
 
-  // The node of the region that makes |value| for one reader alone, if it is an |op|.
+  // The node of the region that makes |value|, if it is an |op| and one node alone reads the value.
   std::optional<SnapshotNode> only_maker(uint32_t value, std::string_view op) const {
     const auto found = producers_.find(value);
     if (found == producers_.end() || snapshot_.value(value).consumer_count != 1 ||

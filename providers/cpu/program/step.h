@@ -22,20 +22,20 @@ struct Step {
   std::optional<Epilogue> epilogue;
   std::optional<RowNorm> norm;
   std::vector<uint32_t> inputs,
-      outputs;  // buffers by position of the kernel, PFRT_NO_INDEX where absent
+      outputs;  // buffers, by position of the node's inputs and outputs; PFRT_NO_INDEX where absent
   std::vector<uint32_t> reads, writes;  // the same without gaps and repeats
   std::vector<uint32_t> nodes;
   std::string name, detail;
   // Pairs (position in inputs, position in outputs) that may share memory.
   std::vector<std::pair<uint32_t, uint32_t>> aliases;
-  bool unaligned = false;  // of inputs[0]
+  bool unaligned = false;  // inputs[0] may be
   uint64_t bytes = 0;
   pfrt_step_flags flags = 0;
   Precision precision = Precision::kFloat32;  // Run::Extras
   uint32_t packed = PFRT_NO_INDEX, shared = PFRT_NO_INDEX;
 };
 
-// pfrt_step::run of a Step, the |state|.
+// The function of pfrt_step::run; |state| is a Step.
 pfrt_code run_step(void* state, const pfrt_step_context* context);
 
 // Nanoseconds a step takes, roughly: memory at 10 bytes/ns and arithmetic at 50 operations/ns.

@@ -23,8 +23,8 @@ constexpr auto kFirstTime = 30ms, kSecondTime = 20ms;  // of a step; slow ones t
 constexpr auto kProgramTime = 3s;
 constexpr int kLeastRounds = 3, kMostRounds = 24;
 constexpr double kHopeless = 1.25, kLeastGain = 1.03;
-// Constants are read anew in each run of a model: more than nearer caches hold lies between two
-// runs of a step here.
+// A run of a model reads each constant from beyond the near caches. So that it is the same here,
+// copies of a constant fill more memory than those caches hold, and runs take turns among them.
 constexpr uint64_t kConstantsBytes = 32 << 20;
 constexpr uint64_t kMostBytes = 256 << 20;
 constexpr uint64_t kLine = 64, kPage = 4096;
@@ -33,9 +33,9 @@ constexpr std::string_view kNoMemory = "not tuned: no memory", kNoTime = "not tu
 
 uint64_t rounded_up(uint64_t n, uint64_t unit) { return (n + unit - 1) / unit * unit; }
 
-// Both halves of a word are bfloat16 numbers with magnitudes of 0.5 to 2, and the word is a float32
-// number of that kind: whichever a kernel reads, its sums stay ordinary. No byte at the start of a
-// constant is 0, which would say that it could not be split.
+// Both halves of a word are bfloat16 numbers with magnitudes of 0.5 to 2, and so is the whole word
+// as a float32: whichever a kernel reads, its sums are of ordinary size. No constant begins with a
+// byte of 0, which would say that it could not be split.
 void fill(char* data, uint64_t bytes) {
   constexpr uint64_t kBlock = 64 << 10;
   uint64_t state = 0x9e3779b97f4a7c15u, done = 0;
@@ -58,14 +58,15 @@ uint64_t hash(std::string_view text, uint64_t h) {  // FNV-1a
 
 }  // namespace
 
-// Of a step's kernels in their order, the one there was before being 0.
+// Which of a step's kernels is best: 0 is the default, the others are its alternatives in order.
 struct Tuner::Choice {
   uint32_t kernel = 0;
   float gain = 1;  // the default's time by this one's
 };
 
-// What is known by the hash of what was measured. Nothing waits for it, as a child forked
-// meanwhile would for ever, and nothing in it is on the heap: the library may be closed.
+// Choices, by the hash of the step's key. No thread waits for a lock, since a process that was
+// forked while it was held would wait for ever. Nothing is on the heap, since the library may be
+// closed.
 struct Tuner::Known {
   struct Entry {
     uint64_t key = 0;
@@ -101,12 +102,12 @@ Tuner::Known& Tuner::known() {
   return known.get();
 }
 
-// A step in its forms, with memory for any of them.
+// A step with each of its kernels, and memory for any of them.
 struct Tuner::Trial {
   std::vector<Step> forms;
   std::vector<void*> buffers;  // the last is shared memory
   char* scratch = nullptr;
-  // The packed constant lies at another place each time.
+  // Copies of the packed constant, of which each run takes the next.
   char* constants = nullptr;
   uint64_t constant_step = 0, constant_places = 1, runs = 0;
 
@@ -152,7 +153,7 @@ bool Tuner::Memory::reserve(uint64_t bytes) {
   return data_ != nullptr;
 }
 
-// Finds room for all that the forms read and write; false when there is none.
+// Finds memory for all that the kernels read and write; false when there is none.
 bool Tuner::place(Trial& trial, const Step& step, std::span<const pfrt_buffer> buffers) {
   uint64_t scratch = 0, shared = 0, bytes = 0;
   for (const Step& form : trial.forms) {
@@ -189,8 +190,9 @@ bool Tuner::place(Trial& trial, const Step& step, std::span<const pfrt_buffer> b
   return true;
 }
 
-// Lets the entrants run in turns, and puts the shortest time of each into |best|, by form; those
-// that fall behind are left out. Says why that could not be done; empty when it was.
+// Runs the entrants in turns and puts the shortest time of each into |best|, by kernel. Entrants
+// that fall behind are left out. Gives the reason when that could not be done, else an empty
+// string.
 std::string_view Tuner::race(Trial& trial, std::span<const size_t> entrants, Clock::duration time,
                              std::span<double> best) const {
   const auto end = Clock::now() + time;
@@ -210,7 +212,7 @@ std::string_view Tuner::race(Trial& trial, std::span<const size_t> entrants, Clo
   return {};
 }
 
-// The best of many is partly the luckiest: it has to win again against the default alone.
+// The best of many may owe it to chance, so it has to win again against the default alone.
 std::string_view Tuner::choose(Trial& trial, Choice& out) const {
   std::vector<double> best(trial.forms.size());
   std::vector<size_t> all(trial.forms.size());
@@ -281,7 +283,7 @@ void Tuner::tune(Step& step, std::span<const pfrt_buffer> buffers, std::string_v
   } catch (...) {
     step.detail = kNoMemory;
   }
-} catch (...) {  // no room for saying so either
+} catch (...) {  // no memory for a message either
 }
 
 }  // namespace pfrt::cpu

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Chooses by measurement how a step's work is divided, among divisions that a kernel says all give
-// the same bits (Kernel::alternatives). Steps run here on one thread and on numbers made up, in
-// memory of their own; what was found out is kept for the process. One object a program being made;
-// not thread-safe, while several objects may be used at once.
+// the same bits (Kernel::alternatives). Steps run here on one thread, on made-up data, in memory of
+// their own; results are kept for the process. There is one object for each program that is being
+// made; an object is not thread-safe, but several may be used at once.
 #pragma once
 
 #include <chrono>
@@ -21,15 +21,15 @@ class Tuner {
   Tuner(const Tuner&) = delete;
   Tuner& operator=(const Tuner&) = delete;
 
-  // |step| has all its buffers, which are among |buffers|, but that of its kernel's shared memory.
-  // |key| says all of its node that its speed may depend on. Gives the step the kernel to take, and
-  // the outcome as its detail. Where memory or time does not suffice the step stays as it is.
+  // |step| has all of its buffers, except for the shared memory of its kernel; they are among
+  // |buffers|. |key| holds all that the speed of the step may depend on. Gives the step the best
+  // kernel, and the outcome as its detail. Without enough memory or time the step stays as it is.
   void tune(Step& step, std::span<const pfrt_buffer> buffers, std::string_view key) noexcept;
 
  private:
   using Clock = std::chrono::steady_clock;
 
-  // Memory of whole pages, which grows.
+  // Whole pages of memory that grow.
   class Memory {
    public:
     Memory() = default;

@@ -19,8 +19,8 @@
 namespace pfrt::cpu {
 namespace {
 
-// A block's keys and values are packed for its rows; rows that see different keys compute some for
-// nothing.
+// Keys and values are packed for all rows of a block; where rows see different keys, some scores
+// are computed for nothing.
 constexpr int64_t kMostRows = 128, kMostCausalRows = 32, kLeastRows = 4, kWantedTasks = 8;
 constexpr int64_t kBlockScores = 1 << 16;  // of a block, about what the second-level cache holds
 
@@ -40,7 +40,7 @@ int64_t padded(int64_t elements) { return (elements + 15) / 16 * 16; }
 template <typename T>
 void multiply(const Run& run, const Gemm<T>& like, int64_t m, int64_t n, int64_t depth,
               const PanelSource<T>& a, const PanelSource<T>& b, T* c, T* scratch) {
-  const Gemm<T> gemm(like, m, n, depth, kMostRows);  // never cut for parallelism
+  const Gemm<T> gemm(like, m, n, depth, kMostRows);  // never divided for parallelism
   for (int64_t i = 0; i < gemm.tiles(); ++i) {
     const GemmTile tile = gemm.tile(i);
     gemm.compute(run, tile, a, b, c + tile.row * n + tile.col, n, scratch);
@@ -58,8 +58,8 @@ void round_to(pfrt_dtype dtype, T* x, int64_t n) {
   }
 }
 
-// In place, NaN where every score is -infinity. |sink|: a logit without a value, -infinity for
-// none.
+// Softmax in place; NaN where every score is -infinity. |sink| is a logit without a value,
+// -infinity for none.
 void softmax(const LineMath& math, float* x, int64_t n, float sink) {
   const float most = math.greatest(x, n, sink);
   const double sum = static_cast<double>(std::exp(sink - most)) + math.exp(x, x, n, most);
@@ -78,12 +78,12 @@ template <typename T>
 class Attend {
  public:
   explicit Attend(AttentionForm form) : f_(std::move(form)) {
-    // Dimensions of what has no elements may be anything: their products are not taken.
+    // Dimensions of empty tensors may be anything and could overflow when multiplied.
     joined_ = joins_past(f_);
     if (count({f_.batch, f_.q_heads, f_.q_len, f_.v_head}) == 0 &&
         (!f_.scores_wanted || count({f_.batch, f_.q_heads, f_.q_len, f_.total}) == 0))
       return;
-    // The heads of a step of decoding that share keys read them together, if enough tasks are left.
+    // In a decoding step, heads that share keys are one block, if enough tasks are left.
     const int64_t sharing = f_.q_heads / f_.kv_heads;
     if (sharing * f_.q_len <= kLeastRows && f_.batch * f_.kv_heads >= kWantedTasks / 2)
       group_ = sharing;
@@ -139,11 +139,11 @@ class Attend {
  private:
   struct Block {
     int64_t batch, head, first, count;  // rows, from query |first| of |head| on
-    const T* sinks;                     // null: all alike
+    const T* sinks;                     // null: -infinity for all
     Reach reach;
     KeyRange keys;  // seen by any row
-    bool special;   // NaN or infinity are among values that some row does not see
-    bool wild;      // likewise of scores: all are computed
+    bool special;   // values that some row does not see hold NaN or infinity
+    bool wild;      // the same of scores, so that all are computed
   };
 
   KeyRange seen_by(const Block& b, int64_t r) const {
@@ -206,7 +206,7 @@ class Attend {
     }
   }
 
-  // From products to weights: row |r| of a block. False when the query sees no key at all.
+  // Turns the scores of row |r| of a block into weights. False when the query sees no key at all.
   bool finish(const Run& run, const Block& block, int64_t r, T* x, T* scratch) const {
     const int64_t width = block.keys.end - block.keys.begin;
     const KeyRange seen = seen_by(block, r);
@@ -312,7 +312,7 @@ KeyRange AttentionForm::visible(const Reach& at, int64_t query) const {
 Kernel attention_kernel(AttentionForm form) {
   const auto wide = [](pfrt_dtype dtype) { return dtype == PFRT_DTYPE_FLOAT64; };
   const bool twice = wide(form.q.dtype) || wide(form.v.dtype) || wide(form.precision);
-  // Rounding to the type it is computed in changes nothing.
+  // Rounding to the type that is computed in changes nothing.
   if (form.precision == (twice ? PFRT_DTYPE_FLOAT64 : PFRT_DTYPE_FLOAT32))
     form.precision = PFRT_DTYPE_UNSET;
   if (twice) return typed_kernel<double>(std::move(form));

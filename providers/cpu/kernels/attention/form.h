@@ -14,7 +14,8 @@
 
 namespace pfrt::cpu {
 
-// A tensor [batch, head, position, column] in memory, columns contiguous; strides in elements.
+// Where a tensor [batch, head, position, column] lies: columns are contiguous, strides count
+// elements.
 struct Headed {
   pfrt_dtype dtype = PFRT_DTYPE_UNSET;
   int64_t batch = 0, head = 0, row = 0;
@@ -24,7 +25,7 @@ struct Headed {
 // Of rank 4, or of rank 3 as [batch, position, head x column] with |heads|.
 Headed headed(pfrt_dtype dtype, std::span<const int64_t> dims, int64_t heads);
 
-// What one batch has: positions before its first query, and keys, the queries' own included.
+// For one batch: positions before its first query, and keys, those of the queries included.
 struct Reach {
   int64_t past = 0, keys = 0;
 };
@@ -35,8 +36,8 @@ struct KeyRange {
 };
 
 // Added to the scores, or for bool the keys to keep; broadcast by strides of 0. Keys from |columns|
-// on are not seen. Where |replaces| a number that no score survives takes the place of the score,
-// were that NaN or infinite.
+// on are not seen. With |replaces|, a masked score becomes the large negative number itself, even
+// if it was NaN or infinite.
 struct AttentionMask {
   uint32_t input = PFRT_NO_INDEX;
   pfrt_dtype dtype = PFRT_DTYPE_UNSET;
@@ -62,16 +63,17 @@ struct AttentionForm {
   pfrt_dtype precision = PFRT_DTYPE_UNSET;  // of the softmax; UNSET: as computed
   Headed q, k, v, y;                        // inputs 0 to 2, output 0
   AttentionMask mask;
-  // Keys and values are joined in outputs 1 and 2 and read from there: |total| positions, of which
-  // the past's come from inputs |past_input| and |past_input| + 1 with |past_room| positions each.
+  // Past and new keys and values are concatenated in outputs 1 and 2 and read from there: |total|
+  // positions, of which the past's come from inputs |past_input| and |past_input| + 1 with
+  // |past_room| positions each.
   bool presents = false;
   uint32_t past_input = PFRT_NO_INDEX;
   int64_t past_room = 0;
   bool scores_wanted = false;  // output 3
   pfrt_dtype scores_dtype = PFRT_DTYPE_UNSET;
   Scores scores = Scores::kProduct;
-  // A further logit a head that takes its share of the softmax and has no value: input |sink_input|
-  // has one a head, or |sink_of_zero|.
+  // One more logit for each head that takes its share of the softmax but has no value: input
+  // |sink_input| has one a head, or |sink_of_zero|.
   uint32_t sink_input = PFRT_NO_INDEX;
   pfrt_dtype sink_dtype = PFRT_DTYPE_UNSET;
   bool sink_of_zero = false;
@@ -79,16 +81,16 @@ struct AttentionForm {
   std::function<pfrt_code(const Run& run, std::span<Reach> reach)> reach;
 
   KeyRange visible(const Reach& reach, int64_t query) const;
-  // Whether some query does not see all keys, and what it does not see counts.
+  // Whether some query does not see all keys, and hidden values or scores count.
   bool hides() const {
     return hidden_count && (left >= 0 || right >= 0 || (causal && (q_len > 1 || kv_len > 1)));
   }
   KeyRange all(const Reach& at) const { return {0, std::min(at.keys, total)}; }
 };
 
-// What |form| takes, as if every query saw every key.
+// Operations of |form|, as if every query saw every key.
 double attention_flops(const AttentionForm& form);
-// Rows of scores are computed block by block; only a block of one head is in memory.
+// The kernel computes scores block by block; only a block of one head is in memory.
 Kernel attention_kernel(AttentionForm form);
 
 }  // namespace pfrt::cpu

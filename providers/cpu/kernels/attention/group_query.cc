@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// com.microsoft GroupQueryAttention, its projections cut and rotated: each batch has a past of its
-// own length in a cache with room for more.
+// com.microsoft GroupQueryAttention, its projections already split and rotated: each batch has a
+// past of its own length in a cache with room for more.
 #include <algorithm>
 #include <cmath>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What nodes with attention say of their operands, checked and in the terms of the kernel. Pure
+// Reads the operands of nodes with attention into an AttentionForm, and checks them. Pure
 // functions; thread-safe.
 #pragma once
 

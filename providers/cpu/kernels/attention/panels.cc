@@ -24,11 +24,12 @@ namespace {
 
 constexpr int64_t kPanel = PanelMicrokernel::kPanel;
 constexpr int64_t kKeys = 256;  // a block
-constexpr int64_t kChain = 64;  // summed apart, which keeps errors small
+constexpr int64_t kChain = 64;  // k of a sum before it is added to others, which keeps errors small
 constexpr int64_t kMostHead = 512;
-constexpr int64_t kLeastRows = 5;  // fewer read keys and values where they lie
+constexpr int64_t kLeastRows = 5;  // fewer rows read keys and values unpacked
 constexpr int64_t kMostRows = 128, kWantedTasks = 8;
-constexpr int64_t kLeastRowsOfFewHeads = 8, kMostRowsOfFewHeads = 32;  // less would not pay
+constexpr int64_t kLeastRowsOfFewHeads = 8,
+                  kMostRowsOfFewHeads = 32;  // limits where few heads share keys
 // Rows that are computed together read the keys that any of them sees; weights hide the others.
 constexpr int64_t kTogether = 24, kTogetherCausal = 12;
 
@@ -37,12 +38,12 @@ constexpr float kNothing = -std::numeric_limits<float>::infinity();
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 int64_t padded(int64_t n) { return ceil_div(n, kPanel) * kPanel; }
 
-// Chunks of a product's depth.
+// Chunks of the depth of a matmul.
 struct Chunks {
   explicit Chunks(int64_t chain) : size(chain) {
     for (size_t i = 0; i < offsets.size(); ++i) offsets[i] = static_cast<int64_t>(i) * chain;
   }
-  // As equal as can be; where they cannot, the last is shorter.
+  // Chunks of about equal size; the last may be shorter.
   static Chunks equal(int64_t depth) {
     const int64_t count = ceil_div(depth, kChain);
     return Chunks(depth % count == 0 ? depth / count : kChain);
@@ -105,12 +106,12 @@ class PanelAttend {
     KeyRange seen;
     float most;
     double sum;
-    bool sees;  // a key that no mask takes
+    bool sees;  // a key that no mask hides
   };
   struct Task {
     int64_t batch, kv_head, first, count;
-    bool special;  // NaN or infinity are among values that some row does not see
-    bool wild;     // likewise of scores: all are computed
+    bool special;  // values that some row does not see hold NaN or infinity
+    bool wild;     // the same of scores, so that all are computed
     std::array<Row, kMostRows> rows;
   };
   // A few rows, and of a block of keys those that some of the rows see.
@@ -157,7 +158,7 @@ class PanelAttend {
     for (int64_t r = 0; r < t.count; ++r) {
       float* const y = scratch + y_at_ + r * v_width_;
       const Row& row = t.rows[static_cast<size_t>(r)];
-      // Where all that is seen has -infinity for its score the sum is still 0, the result NaN.
+      // Where every score that the query sees is -infinity, the sum is still 0 and the result NaN.
       if (!f_.nan_is_zero) {
         if (row.sum != 0 || row.sees) math_.scale(y, y, f_.v_head, 1 / row.sum);
       } else if (row.sum > 0) {
@@ -198,7 +199,7 @@ class PanelAttend {
     std::fill_n(scratch + y_at_, t.count * v_width_, 0.0f);
   }
 
-  // Keys and values from |begin| on, where those from |block| on have their place.
+  // Packs keys and values [begin, end) to their places in the block that starts at |block|.
   void pack(const Run& run, const Task& t, int64_t block, int64_t begin, int64_t end,
             float* scratch) const {
     const CachedRows k = cached_rows(run, f_, t.batch, t.kv_head, false);
@@ -236,7 +237,7 @@ class PanelAttend {
     }
   }
 
-  // A panel: from zero, or to what C holds.
+  // Multiplies by one panel; the result is added to C unless |from_zero|.
   void multiply(int64_t rows, int64_t depth, const Chunks& chunks, bool from_zero,
                 PanelMicrokernel::Blocks p) const {
     constexpr float kZeros[kPanel] = {};
@@ -307,7 +308,7 @@ bool attention_on_panels(const AttentionForm& f) {
   if (f.scores_wanted || f.precision != PFRT_DTYPE_UNSET || PanelMicrokernel::get() == nullptr ||
       split_matmul_usable() || !fits(f.head) || !fits(f.v_head))
     return false;
-  // Dimensions of what has no elements may be anything.
+  // Dimensions of empty tensors may be anything.
   if (f.batch < 1 || f.kv_heads < 1 || f.q_heads < f.kv_heads || f.q_len < 1 || f.total < 1)
     return false;
   return f.q_heads / f.kv_heads * f.q_len >= kLeastRows;

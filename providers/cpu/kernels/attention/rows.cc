@@ -17,11 +17,11 @@ constexpr int64_t kColumns = 64;
 template <typename T>
 constexpr T kNothing = -std::numeric_limits<T>::infinity();
 
-// Scores of any sensible size vanish in this number.
+// Adding a score of any sensible size to this number does not change it.
 template <typename T>
 constexpr T kVanishes = static_cast<T>(-1e30);
 
-// Sums of products of numbers below are finite.
+// Sums of products of elements below this are finite.
 constexpr float kTame = 1e30f;
 
 // The greater, NaN if either is.

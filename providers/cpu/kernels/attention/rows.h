@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the kernels of attention share besides its form: keys and values of the past joined with new
-// ones, where those of a head lie, the mask of a row of scores, and the sinks. Pure functions;
-// thread-safe.
+// What the kernels of attention share besides its form: keys and values of the past concatenated
+// with new ones, where those of a head lie, the mask of a row of scores, and the sinks. Pure
+// functions; thread-safe.
 #pragma once
 
 #include <span>
@@ -14,7 +14,7 @@ namespace pfrt::cpu {
 
 // Whether join_past has something to write.
 bool joins_past(const AttentionForm& form);
-// Outputs 1 and 2: the past, then what is new, then zeros.
+// Writes outputs 1 and 2: the past, then new positions, then zeros.
 void join_past(const Run& run, const AttentionForm& form, std::span<const Reach> reach);
 
 // Keys, or values, of a head: position i from element offset + i * row on.
@@ -30,7 +30,7 @@ CachedRows cached_rows(const Run& run, const AttentionForm& form, int64_t batch,
 std::vector<uint8_t> heads_with_specials(const Run& run, const AttentionForm& form,
                                          std::span<const Reach> reach);
 // By batch and head of keys, whether the score of a key that some query does not see may be NaN or
-// infinite, which adding minus infinity does not mend.
+// infinite: adding minus infinity does not hide that.
 std::vector<uint8_t> heads_with_wild_scores(const Run& run, const AttentionForm& form,
                                             std::span<const Reach> reach);
 // Adds minus infinity to the scores of keys [first_key, first_key + n) that |seen| leaves out.
@@ -41,17 +41,17 @@ template <typename T>
 void add_hidden(const Run& run, const AttentionForm& form, int64_t batch, int64_t kv_head,
                 KeyRange keys, T* sums, int64_t row, int64_t rows);
 
-// A query's scores of some keys.
+// Some scores of a query.
 struct ScoreRow {
   int64_t batch, head, query, first_key;
 };
-// Adds the mask to x[i], i < n; false when it takes all. What a bool mask takes is -infinity
-// whatever it was. |scratch| has room for n.
+// Adds the mask to x[i], i < n; false when it hides all of them. What a bool mask hides becomes
+// -infinity whatever it was. |scratch| has room for n.
 template <typename T>
 bool add_mask(const Run& run, const AttentionMask& mask, const ScoreRow& row, T* x, int64_t n,
               T* scratch);
 
-// A logit a head, -infinity for none.
+// The logit of each head, -infinity for none.
 template <typename T>
 std::vector<T> read_sinks(const Run& run, const AttentionForm& form);
 

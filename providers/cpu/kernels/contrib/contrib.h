@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// com.microsoft operators that are none of ai.onnx in disguise: distances, inverses, sequences of
-// tokens, crops, weights of few bits. Rows are constants that live as long as the program;
-// thread-safe.
+// com.microsoft operators that cannot be composed of those of ai.onnx: distances, inverses,
+// sequences of tokens, crops, weights of few bits. Rows are constants that live as long as the
+// program; thread-safe.
 #pragma once
 
 #include <span>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Weights of 2, 4 or 8 bits that are expanded as they are read: MatMulBnb4 in the panels of the
-// matrix product, GatherBlockQuantized line by line.
+// matmul, GatherBlockQuantized line by line.
 #include <algorithm>
 #include <array>
 #include <vector>

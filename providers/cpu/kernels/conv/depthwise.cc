@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Convolutions whose groups have one input channel: too little depth for a matrix product, so each
-// row of the output gathers its taps with one multiply-add loop a tap.
+// Convolutions whose groups have one input channel: too little depth for a matmul, so each tap is
+// added to a whole row of the output by one loop.
 #include "providers/cpu/kernels/conv/depthwise.h"
 
 #include <algorithm>
@@ -17,7 +17,8 @@
 namespace pfrt::cpu {
 namespace {
 
-// out[i] += w * in[i * stride]. Not fused: every instruction set gives the same bits.
+// out[i] += w * in[i * stride]. Products are not fused with sums: every instruction set gives the
+// same bits.
 using TapFn = void (*)(float* out, const float* in, float w, int64_t stride, int64_t n);
 
 inline __attribute__((always_inline)) void tap_loop(float* out, const float* in, float w,
@@ -47,7 +48,7 @@ struct Plan {
 
 void plane(const Run& run, const Plan& plan, const float* image, const float* weights, float bias,
            int64_t plane_start) {
-  constexpr int64_t kPiece = 8192;  // of a row: stays in the first cache
+  constexpr int64_t kPiece = 8192;  // elements of a row: they stay in the first-level cache
   const WindowRows& rows = plan.rows;
   const int64_t length = rows.row_length(), taps = rows.row_taps(), stride = rows.stride();
   int64_t applied = 0;  // elements of the plane that the epilogue has seen
@@ -77,7 +78,8 @@ void plane(const Run& run, const Plan& plan, const float* image, const float* we
   }
 }
 
-// 8 positions of a row at a time. Not fused: every instruction set gives the same bits.
+// 8 positions of a row at a time. Products are not fused with sums: every instruction set gives the
+// same bits.
 struct VectorTaps {
   using Sum = __m256;
   const float* weights;

@@ -15,7 +15,8 @@ namespace pfrt::cpu {
 // by |shuffle| groups; 1 leaves them alone.
 int64_t depthwise_input_plane(const ConvGeometry& geometry, int64_t shuffle, int64_t p);
 
-// 8 channels of a block at a time. Not fused: every instruction set gives the same bits.
+// 8 channels at a time. Products are not fused with sums: every instruction set gives the same
+// bits.
 struct ChannelTaps {
   using Sum = __m256;
   const float *weights, *bias;  // weights: of 16 channels a tap

@@ -25,7 +25,7 @@ struct Plan : DirectPlan {
       : DirectPlan(g, bias, sides, wanted), narrow(narrow_fn(out)) {}
 
   bool in_output() const { return nchw16c.output && narrow == nullptr; }
-  // Sums, and a panel of them as planes before these are rounded.
+  // Sums of a task, and one panel of them as planes that are yet to be rounded.
   uint64_t scratch_bytes() const {
     if (in_output()) return 0;
     const bool turns = narrow != nullptr && !nchw16c.output;
@@ -34,8 +34,8 @@ struct Plan : DirectPlan {
   }
 };
 
-// |n| lines of |count| channels to positions from |from| on of planes, or of a block, that begin at
-// |start| of the output. |planes| holds as many lines.
+// Puts |n| lines of |count| channels to the output, from position |from| on: to planes, or to 16
+// channels in nChw16c, which begin at element |start|. |planes| is memory for as many lines.
 void put_out(const Run& run, const Plan& plan, const float* lines, int64_t count, int64_t start,
              int64_t from, int64_t n, float* planes) {
   const int64_t positions = plan.geometry.window.position_count();
@@ -50,7 +50,7 @@ void put_out(const Run& run, const Plan& plan, const float* lines, int64_t count
   }
 }
 
-// |image| counts the groups of an image as images of their own.
+// |image| numbers the groups of all images: group g of image i is i * groups + g.
 void run_task(const Run& run, const Plan& plan, const DirectTask& task, int64_t image,
               float* scratch) {
   const ConvGeometry& g = plan.geometry;

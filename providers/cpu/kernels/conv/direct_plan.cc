@@ -12,12 +12,13 @@ namespace {
 constexpr int64_t kPanel = PanelMicrokernel::kPanel;
 constexpr int64_t kChain = 64;           // k summed in a row, which keeps errors small
 constexpr int64_t kInt16DotChain = 256;  // pairs of integers, whose sums are exact
-constexpr int64_t kPass = 128;           // k of a call, a panel of which stays in the nearest cache
-constexpr int64_t kShort = 25;  // all of them; the 27 of a first layer with colours would tell
+constexpr int64_t kPass = 128;  // k of a call: so much of a panel stays in the first-level cache
+constexpr int64_t kShort =
+    25;  // k in all that are one chain; the 27 of a first layer are already too many for its errors
 constexpr int64_t kWantedTasks = 16;
 constexpr int64_t kLeastWork = 1 << 16;  // multiply-adds of a task
 
-// Whether pixels are positions, and rows do not matter.
+// Whether positions are pixels, so that rows need not be told apart.
 bool is_whole(const Window& w) {
   return w.taps() == 1 && ImageBand::in_place(w, true) && w.strides[0] == 1 && w.strides[1] == 1;
 }
@@ -30,14 +31,14 @@ ConvGeometry flat(ConvGeometry g) {
 int64_t chunks_of_chain(const ChunkOrder& order, DirectElements elements) {
   if (elements == DirectElements::kInt16Dot)
     return std::max<int64_t>(1, kInt16DotChain / order.depth());
-  // First layers have short sums, where a chain as long would tell.
+  // First layers have short sums; one chain as long as the sum would show in their errors.
   if (order.by_row && order.chunks() * order.depth() > kShort) return 1;
   return std::max<int64_t>(1, kChain / order.depth());
 }
 
 void multiply(const DirectPlan& plan, const DirectTask& task, const float* lines,
               const float* weights, const float* start, float* out, int64_t out_panel) {
-  // Rows that follow each other without a gap are one.
+  // Rows without a gap between them are treated as one.
   const bool joined =
       plan.image.row_step() == plan.geometry.window.positions[1] * plan.image.step();
   const int64_t width = joined ? plan.positions() : plan.geometry.window.positions[1];
@@ -127,7 +128,8 @@ uint64_t DirectPlan::scratch_bytes() const {
   return static_cast<uint64_t>(microkernel->panels() * task_positions * kPanel) * sizeof(float);
 }
 
-// Products are of positions of a row: |n| of about so many rows, if that is any.
+// A call takes positions of one row, so |n| positions are rounded to whole rows where that makes at
+// least one.
 int64_t DirectPlan::whole_rows(int64_t n) const {
   const int64_t width = geometry.window.positions[1], rows = (n + width / 2) / width;
   if (blocking.row_step > 0)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What the direct convolutions have in common: how one is divided into bands of the image and
-// tasks, and the product of a task. Immutable once made; thread-safe.
+// tasks, and the sums of a task. Immutable once made; thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -17,12 +17,12 @@ struct DirectBlocking {
   int64_t band_bytes = 256 << 10;  // stays in the second-level cache
   int64_t task_positions = 256;    // their sums stay in the first
   bool by_weights = false;         // tasks with the same weights follow each other
-  int64_t row_step = 0;            // bands and tasks are whole steps of so many rows; 0: of none
+  int64_t row_step = 0;            // bands and tasks are multiples of so many rows; 0: of any
 };
 
-// Of the image, the weights and the sums: float32, or pairs of int16
-// (PanelMicrokernel::get_int16_dot), of which a channel counts as one, and int32. All are moved as
-// float32 here.
+// What the image and weights hold: float32, with sums of float32, or pairs of int16, with sums of
+// int32 (PanelMicrokernel::get_int16_dot). A pair counts as one channel. Either is moved as float32
+// here.
 enum class DirectElements : uint8_t { kFloat, kInt16Dot };
 
 struct DirectPlan {
@@ -36,10 +36,10 @@ struct DirectPlan {
   bool has_bias;
   int64_t band;  // rows of positions
   ImageBand image;
-  int64_t chain_chunks;    // summed in a row
-  int64_t pass_chunks;     // of a call
+  int64_t chain_chunks;    // added up in a register
+  int64_t pass_chunks;     // of a call of the microkernel
   int64_t panels;          // of output channels of a group
-  int64_t task_positions;  // of a band
+  int64_t task_positions;  // of a task
 
   DirectPlan(const ConvGeometry& geometry, bool bias, Nchw16cSides sides,
              const DirectBlocking& blocking = {}, DirectElements elements = DirectElements::kFloat);
@@ -48,7 +48,7 @@ struct DirectPlan {
   int64_t columns() const;
   int64_t tasks() const;
   int64_t panel_elements() const { return order.chunks() * order.depth() * kPanel; }
-  // Of the sums of a task, in lines of 16 a panel.
+  // Memory for the sums of a task: a line of 16 for each position and panel.
   uint64_t scratch_bytes() const;
 
  private:
@@ -64,14 +64,14 @@ struct DirectTask {
 DirectTask direct_task(const DirectPlan& plan, int64_t column, int64_t begin, int64_t end,
                        int64_t top);
 
-// The sums of a task and their bias, of image |image|, which counts the groups of an image as
-// images of their own: lines of 16 channels to |out|, panels |out_panel| apart. The band is in the
-// image itself, or in the step's shared memory.
+// Writes the sums of a task, bias included, as lines of 16 channels to |out|, panels |out_panel|
+// apart. |image| numbers the groups of all images: group g of image i is i * groups + g. The band
+// is the image itself, or in the step's shared memory.
 void direct_sums(const Run& run, const DirectPlan& plan, const DirectTask& task, int64_t image,
                  float* out, int64_t out_panel);
 // Fills the band from row |top| of positions on, where it is not in place.
 void fill_direct_band(const Run& run, const DirectPlan& plan, int64_t image, int64_t top);
-// The same of an image of its own, where a band is never in place.
+// The same from |pixels|, where a band is never in place.
 void fill_direct_band(const Run& run, const DirectPlan& plan, const float* pixels, int64_t top);
 
 // How weights of |out| x |channels| x |taps_y| x |taps_x| a group are packed.

@@ -25,14 +25,14 @@ struct Plan {
   int64_t task_rows() const {
     return conv.task_positions / (conv.geometry.window.positions[1] * pool.strides[0]);
   }
-  // A line of maxima a position, after the sums.
+  // A line of maxima for each pooled position, after the sums.
   uint64_t line_bytes() const {
     return static_cast<uint64_t>(pool.positions[1] * kPanel) * sizeof(float);
   }
 };
 
-// A row of maxima of 8 of 16 channels: under it are |rows| rows of lines; NaN if any
-// number under it is.
+// A row of maxima of 8 of 16 channels. A window covers |rows| rows of lines; its maximum is NaN if
+// it holds one.
 __attribute__((target("avx2"))) void pool_row(const Window& pool, const float* lines, int64_t rows,
                                               float* out) {
   const int64_t width = pool.image[1];

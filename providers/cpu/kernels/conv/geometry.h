@@ -21,16 +21,16 @@ struct ConvGeometry {
   double flops() const;
 };
 
-// Inputs |x| and |w| of a convolution (or, transposed, of its gradient) against output 0.
+// From inputs |x| and |w| of a convolution, or of a transposed one, and output 0.
 Result<ConvGeometry> conv_geometry(const SnapshotNode& node, uint32_t x, uint32_t w);
 // The same of a Conv whose tensors have one type, its bias checked too.
 Result<ConvGeometry> one_type_conv_geometry(const SnapshotNode& node);
 // Fails a run that found no packed weights, which |kernel| needs.
 pfrt_code fail_unpacked(const Run& run, std::string_view kernel);
 Result<ConvGeometry> transposed_geometry(const SnapshotNode& node);
-// A window along one dimension as one along two, of which the first does nothing.
+// A one-dimensional window as a two-dimensional one whose first dimension is 1.
 Window two_dimensional(Window window);
-// The same, along the last dimension where that does nothing.
+// The same; where the last dimension is 1 the two are exchanged, so that the work is along rows.
 Window along_rows(Window window);
 // A bias of |channels| elements, or none.
 Status check_bias(const SnapshotNode& node, uint32_t i, int64_t channels);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A band of an image as lines of float32 that a PanelMicrokernel reads: what a tap sees at any
-// position is an offset from the position's own line. Rows are padded with zeros. Lines are 16
-// channels of a pixel, blocks of channels after another (8 where that leaves fewer zeros), or, for
-// fewer than 16 channels, the channels of a pixel: the pixels that a row of taps sees are then one
-// line. An image that is nChw16c already and needs no padding is read in place, unless a single tap
-// strides over it: then the pixels that it sees are copied to be contiguous. Immutable;
-// thread-safe.
+// position is an offset from the position's own line. Rows are padded with zeros. A line is 16
+// channels of a pixel, or 8 where that leaves fewer zeros; all pixels of one block of channels come
+// before those of the next. With fewer than 16 channels a line is all channels of a pixel, and the
+// pixels that a row of taps sees are one chunk of k. An image that is nChw16c already and needs no
+// padding is read in place, unless the kernel is one tap with strides: then the pixels that it sees
+// are copied to be contiguous. Immutable; thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@
 
 namespace pfrt::cpu {
 
-// The order of k: chunks of |depth| numbers. It depends on these numbers alone.
+// The order of k: in chunks of depth(). It depends on the members alone.
 struct ChunkOrder {
   int64_t channels = 0, taps_y = 0, taps_x = 0;
   bool by_row = false;  // a chunk is what a row of taps sees
@@ -25,7 +25,7 @@ struct ChunkOrder {
   static ChunkOrder of(int64_t channels, int64_t taps_y, int64_t taps_x, int64_t dilation_x);
   int64_t depth() const;
   int64_t chunks() const;
-  // Where the weight of a tap and channel stands.
+  // The place in k of the weight of a tap and channel.
   int64_t k(int64_t tap, int64_t channel) const;
 };
 
@@ -35,14 +35,15 @@ class ImageBand {
   ImageBand(const Window& window, const ChunkOrder& order, int64_t rows, bool nchw16c);
 
   static bool in_place(const Window& window, bool nchw16c);
-  // Of a row of positions, roughly.
+  // What a row of positions takes of the band, roughly.
   static int64_t bytes_of_row(const Window& window, const ChunkOrder& order, bool nchw16c);
 
   bool in_place() const { return in_place_; }
   uint64_t bytes() const;
-  // Tasks that fill can be called for, each once, by any thread; none in place.
+  // Tasks that fill can be called for, each once, by any thread; none where the image is read in
+  // place.
   int64_t tasks() const { return tasks_; }
-  // The band for rows of positions from |top| on.
+  // Writes the band for rows of positions from |top| on.
   void fill(int64_t task, int64_t top, const float* image, float* out) const;
 
   // From the band's first element, or from the image's in place: position (y, x) begins at
@@ -57,7 +58,7 @@ class ImageBand {
                        float* out) const;
   ChunkOrder order_;
   bool nchw16c_, in_place_;
-  bool sparse_;  // a band of positions, not of all pixels between them
+  bool sparse_;  // the band holds the pixels that one tap sees, not those between
   int64_t image_height_, image_width_, stride_y_, stride_x_, pad_y_, pad_x_;
   int64_t line_, blocks_;      // elements of a pixel in a block; blocks of channels
   int64_t band_rows_, width_;  // of pixels

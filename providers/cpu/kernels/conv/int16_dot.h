@@ -38,18 +38,18 @@ struct Int16DotConv {
   int32_t read_x_zero(const Run& run) const {
     return static_cast<int32_t>(x_zero.read<uint32_t>(run, 1, 0)[0]);
   }
-  // The pairs of image |image|, which counts the groups of an image as images of their own.
+  // Writes the pairs of image |image|: group g of image i has number i * groups + g.
   void widen(const Run& run, int64_t image, int32_t zero, uint32_t* planes) const;
 };
 
-// Sums of |channels| channels from |channel| on, counted over all images, at positions [from, from
-// + n): lines of a panel, and scratch for as many.
+// Sums at positions [from, from + n) of |channels| channels from |channel| on, where channels are
+// counted over all images: lines of 16, and scratch for as many.
 struct Int16DotSums {
   int64_t channel, channels, from, n;
   const float* lines;
   float* scratch;
 };
-// What becomes of them in a run. It takes |bytes| of scratch a position.
+// What is done with them in a run. It takes |bytes| of scratch a position.
 struct PutSums {
   using Fn = std::function<void(const Run&, const Int16DotSums&)>;
   uint64_t bytes;

@@ -12,7 +12,7 @@ constexpr Types kBytes{PFRT_DTYPE_INT8, PFRT_DTYPE_UINT8};
 
 bool is_byte(pfrt_dtype dtype) { return kBytes.has(dtype); }
 
-// A convolution of bytes with sums modulo 2^32: what both operators have in common.
+// A convolution of bytes with sums modulo 2^32, which both operators share.
 struct ByteConv {
   ConvGeometry geometry;
   WindowRows rows;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ConvInteger whose groups have one input channel, by the kernel of float32: sums of up to 256
-// products of differences of bytes stay below 2^24, where whole numbers are exact.
+// ConvInteger whose groups have one input channel, by the kernel for float32: bytes less their zero
+// points are below 256, and sums of up to 256 products of them below 2^24, where float32 is exact.
 #include <emmintrin.h>
 
 #include <memory>
@@ -24,7 +24,7 @@ struct Plan {
   int64_t pixels, planes, taps, channels, sums;  // pixels of a plane, taps of a channel
   pfrt_dtype x_type, w_type;
   Parameter x_zero, w_zeros;
-  uint64_t own;  // bytes of the kernel of float32
+  uint64_t own;  // bytes of scratch of the kernel for float32
 
   uint64_t image_bytes() const { return padded(static_cast<uint64_t>(planes * pixels) * 4); }
   uint64_t weight_bytes() const { return padded(static_cast<uint64_t>(channels * taps) * 4); }
@@ -44,7 +44,7 @@ void subtract(pfrt_dtype dtype, const void* base, int64_t at, int64_t n, float z
     subtract<uint8_t>(from, n, zero, out + at);
 }
 
-// |n| whole numbers of float32 to int32, in place.
+// |n| float32 that are whole numbers to int32, in place.
 void to_integers(float* x, int64_t n) {
   const auto vector = [](float* at) {
     const __m128i whole = _mm_cvtps_epi32(_mm_loadu_ps(at));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Convolutions of bytes as direct ones (direct_plan.h) of half as many channels, of pairs.
+// Convolutions of bytes as direct ones (direct_plan.h) of half as many channels, each a pair.
 #include <algorithm>
 #include <memory>
 

@@ -35,7 +35,7 @@ std::optional<PackedInput> pack(const SnapshotNode& node, const IntegerInputs& i
           : pack_direct_weights(groups, outs, pairs, dims.size() == 4 ? dims[2] : 1, dims.back()));
 }
 
-// Kernels that read the one form of the weights or the other.
+// Names of the kernels that read weights for the direct form and for Winograd's.
 struct Names {
   std::string_view winograd, direct;
 };

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Convolutions of bytes by 3 x 3 taps by Winograd's F(2 x 2, 3 x 3) in integers: twice the rows of
-// the weights' transform are whole, so four times a sum comes out, exactly. Transformed pixels are
-// within +-1020 and weights within +-2295; what is left of a sum is exact up to 2^29, 917 channels.
+// Convolutions of bytes by 3 x 3 taps by Winograd's F(2 x 2, 3 x 3) in integers. The transform of
+// the weights is doubled along both dimensions, which makes all its factors whole; four times the
+// sum comes out, exactly. Transformed pixels are within +-1020 and weights within +-2295; a quarter
+// of the sum of int32 is exact up to 2^29, which 917 channels cannot exceed.
 #include <immintrin.h>
 
 #include <algorithm>
@@ -20,7 +21,7 @@ namespace {
 
 constexpr int64_t kPanel = PanelMicrokernel::kPanel;
 constexpr int64_t kSide = 4, kOut = 2, kTileElements = kSide * kSide;  // of a tile
-constexpr int64_t kPass = 256;                                         // pairs of a product
+constexpr int64_t kPass = 256;  // pairs of k of a call of the microkernel
 constexpr int64_t kBandBytes = 1 << 20, kLeastTiles = 56;
 constexpr int64_t kLeastChannels = 32, kMostChannels = 896, kLeastOutputs = 32;
 static_assert(9 * 255 * 255 * kMostChannels < 1 << 29);
@@ -61,7 +62,7 @@ struct Plan {
   uint64_t shared_bytes() const {
     return static_cast<uint64_t>(planes_at()) * 4 + conv.plane_bytes();
   }
-  // Two rows of lines.
+  // Lines of the two rows of positions of a row of tiles.
   int64_t scratch_elements() const { return kOut * kOut * tiles_x * kPanel; }
 
  private:
@@ -157,7 +158,7 @@ void multiply(const Plan& plan, int64_t element, int64_t panel, int64_t count, i
   }
 }
 
-// Row |y| of the band's tiles, of a panel.
+// Puts row |y| of the band's tiles of a panel to the output.
 void put_out(const Run& run, const Plan& plan, int64_t image, int64_t panel, int64_t top, int64_t y,
              const float* sums, float* scratch, const PutSums::Fn& put) {
   const ConvGeometry& g = plan.geometry;
@@ -203,7 +204,7 @@ void run_band(const Run& run, const Plan& plan, int64_t image, int64_t top,
   });
 }
 
-// The transform of three weights, the numbers of 2 G.
+// Three weights, |step| apart, times 2 G, where G is the matrix of the transform.
 void transform(const int32_t* in, int64_t step, int32_t* out, int64_t out_step) {
   const int32_t a = in[0], b = in[step], c = in[2 * step];
   out[0] = 2 * a;
@@ -212,7 +213,7 @@ void transform(const int32_t* in, int64_t step, int32_t* out, int64_t out_step) 
   out[3 * out_step] = 2 * c;
 }
 
-// The 16 tile elements of nine weights.
+// Nine weights to the 16 elements of a tile.
 void transform_weights(const int32_t* taps, int32_t* elements) {
   int32_t rows[3 * kSide];
   for (int64_t y = 0; y < 3; ++y) transform(taps + 3 * y, 1, rows + kSide * y, 1);

@@ -85,7 +85,7 @@ void Phases::places(int64_t channel, std::vector<int64_t>& out) const {
     for (int64_t fx = 0; fx < x.stride; ++fx) {
       const int64_t rows = y.phase_taps(fy), columns = x.phase_taps(fx);
       const int64_t line = order.by_row ? order.channels : order.line;
-      // The first pixel that a phase sees is the one farthest before the site.
+      // Taps are taken from the pixel farthest before the site on.
       for (int64_t v = 0; v < rows; ++v)
         for (int64_t u = 0; u < columns; ++u)
           out[static_cast<size_t>(y.tap(fy, rows - 1 - v) * x.kernel +

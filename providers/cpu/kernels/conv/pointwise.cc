@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Convolutions of one tap whose channels are no multiple of 16: a matmul of the weights by planes,
-// vectors of pixels at a time. Both are read, and the result is written, where they lie.
+// vectors of pixels at a time. Nothing is packed or copied first.
 #include <immintrin.h>
 
 #include <algorithm>
@@ -18,8 +18,9 @@ namespace {
 
 constexpr int64_t kLanes = 8, kVectors = 2, kPanel = kLanes * kVectors;  // pixels
 constexpr int64_t kMostRows = 6;                                         // output channels
-constexpr int64_t kMostChain = 80;  // k summed apart, which keeps errors small
-constexpr int64_t kBlock = 16;      // channels that other kernels take together
+constexpr int64_t kMostChain =
+    80;                         // k of a sum before it is added to others, which keeps errors small
+constexpr int64_t kBlock = 16;  // multiples of so many channels are for other kernels
 
 // c[r * ldc + j] = start[r] + the sum over k < kn of a[r * lda + k] * b[k * ldb + j]; without
 // |start|, that is added to what c holds.
@@ -70,9 +71,9 @@ struct Plan {
   ConvGeometry geometry;
   int64_t pixels, chain;
   bool has_bias;
-  bool packs;        // panels of pixels, which would be in each other's place in the cache
-  bool pixels_stay;  // in the first cache, for all weights
-  int64_t block_rows, row_blocks;      // output channels of a task
+  bool packs;  // panels of pixels are copied first: in place they would share sets of the cache
+  bool pixels_stay;                // panels of pixels stay in the first-level cache for all weights
+  int64_t block_rows, row_blocks;  // output channels of a task
   int64_t block_pixels, pixel_blocks;  // of a task; the last block is what is left
 
   Plan(const ConvGeometry& g, bool bias)
@@ -80,7 +81,8 @@ struct Plan {
         pixels(g.window.image_size()),
         chain(ceil_div(g.group_in, ceil_div(g.group_in, kMostChain))),
         has_bias(bias) {
-    constexpr int64_t kSets = 4096, kFewSets = 4;  // bytes after which cache sets repeat
+    constexpr int64_t kSets = 4096,
+                      kFewSets = 4;  // bytes after which addresses share a set of the cache
     packs = kSets / std::gcd(pixels * int64_t{sizeof(float)}, kSets) <= kFewSets &&
             g.group_out > kMostRows;
     constexpr int64_t kWeightBytes = 128 << 10, kPixels = 12 * kPanel, kWantedTasks = 16;
@@ -110,7 +112,8 @@ struct Panel {
   int64_t first, vectors;
 };
 
-// Pixels from |p| on. What is left is computed together with pixels before it, once more.
+// The panel from pixel |p| on. The last one may begin earlier, so that it is whole; the pixels that
+// it shares with the one before are computed twice.
 Panel panel_at(const Task& task, int64_t p) {
   const int64_t left = task.last - p;
   const int64_t vectors = left <= kLanes || task.last - task.first < kPanel ? 1 : kVectors;
@@ -121,7 +124,7 @@ void pack(const float* from, int64_t step, int64_t depth, int64_t n, float* to) 
   for (int64_t k = 0; k < depth; ++k, from += step, to += kPanel) std::copy_n(from, n, to);
 }
 
-// So much of what comes next to the first cache.
+// Fetches |n| elements that come next into the first-level cache.
 void fetch(const float* from, int64_t n) {
   constexpr int64_t kLine = 16;
   for (int64_t i = 0; i < n; i += kLine) _mm_prefetch(from + i, _MM_HINT_T0);

@@ -2,8 +2,8 @@
 //
 // A convolution and the MaxPool of its output in one step: strips of rows are convolved into the
 // cache and pooled from there, so the convolution's output never reaches memory. Rows under windows
-// of two strips are computed twice. The bias is added to the maximum, which is the same number, as
-// rounding keeps order.
+// of two strips are computed twice. The bias is added to the maximum: as rounding keeps order, that
+// gives the same bits as the maximum of sums with the bias.
 #include <algorithm>
 #include <memory>
 
@@ -16,21 +16,21 @@ namespace {
 
 constexpr int64_t kStripBytes = 1 << 20;
 constexpr int64_t kWantedStrips = 8;
-constexpr int64_t kMostAgain = 8;  // of so many rows at most one is computed twice
+constexpr int64_t kMostAgain = 8;  // at most one row in so many is computed twice
 
 struct Plan {
   ConvGeometry conv;
   WindowRows rows;
   Window pool;
   WindowRows pool_rows;
-  int64_t strip = 1;       // pooled rows at a time
-  int64_t strip_rows = 1;  // rows under them
+  int64_t strip = 1;       // pooled rows of a strip
+  int64_t strip_rows = 1;  // rows of the convolution under a strip
   Gemm<float> gemm;
 
   Plan(const ConvGeometry& c, const Window& p, int64_t wanted)
       : conv(c), rows(c.window), pool(p), pool_rows(p) {
     choose_strip(wanted);
-    // Strips are what runs at once; their tiles need not be cut for that.
+    // Strips run in parallel, so the tiles of one need not be small for that.
     constexpr int64_t kMany = 1 << 20;
     gemm = Gemm<float>(conv.group_out, strip_rows * row_length(), conv.depth(), kMany);
   }

@@ -7,8 +7,9 @@ namespace pfrt::cpu {
 namespace {
 
 constexpr int64_t kChunk = 32, kHalf = 16;
-constexpr int64_t kBlock = 32;     // positions that may be read beyond the last
-constexpr int64_t kGroupRows = 8;  // by position, neighbours share most of what is interleaved
+constexpr int64_t kBlock = 32;  // positions beyond the last that may be read
+constexpr int64_t kGroupRows =
+    8;  // by position: rows of a task share most of the image that they copy
 constexpr int64_t kPartLines = 1024;
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
@@ -18,7 +19,7 @@ int64_t whole_chunks(int64_t k) { return ceil_div(k, kChunk) * kChunk; }
 int64_t kept_step(const Window& w, size_t d) { return w.kernel[d] == 1 ? w.strides[d] : 1; }
 
 struct Row {
-  int64_t pitch, step;  // lines; from position to position
+  int64_t pitch, step;  // lines of a row; lines from a position to the next
 };
 
 // By pixel.
@@ -36,8 +37,8 @@ Row row_of(const Window& w) {
 
 KOrder KOrder::of(int64_t channels, int64_t taps, int64_t outputs, bool dilated) {
   const int64_t by_pixel = taps * whole_chunks(channels), dense = whole_chunks(taps * channels);
-  // A position's own lines have to be copied and split; what is saved are products.
-  constexpr int64_t kLineCost = 24;  // products of a chunk with an output that take as long
+  // By position, the lines of each position have to be copied and split; fewer products are saved.
+  constexpr int64_t kLineCost = 24;  // how many products of a chunk take as long as a line
   const bool by_position = !dilated && channels < kChunk && taps > 1 && dense <= kMostGathered &&
                            (by_pixel - dense) * outputs > dense * kLineCost;
   return by_position ? KOrder{true, channels, dense}
@@ -95,7 +96,7 @@ SplitImage::SplitImage(const Window& w, int64_t channels, const KOrder& order, i
     groups_ = ceil_div(phases_ * phase_rows_, group_rows_);
   }
   layout_.term_bytes = 64 * lines_;
-  // Terms of one line should not meet in the same lines of the cache.
+  // Terms of one line should not share a set of the cache.
   if (lines_ % 16 == 0) layout_.term_bytes += 64;
   layout_.chunk_bytes = terms * layout_.term_bytes;
   if (order.by_position) {
@@ -118,7 +119,7 @@ int64_t KOrder::row(int64_t tap, int64_t channel) const {
 int64_t SplitImage::line_elements() const {
   if (!order_.by_position) return 0;
   const int64_t rows = (group_rows_ - 1) * stride_y_ + taps_y_;
-  // A row as it is, then terms of all.
+  // A row of float32, then the terms of all rows of a task.
   return row_elements() + (rows * row_elements() * layout_.terms + 1) / 2 + kChunk;
 }
 

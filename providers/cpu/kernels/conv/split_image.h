@@ -22,14 +22,14 @@
 
 namespace pfrt::cpu {
 
-// The order of k, |depth| of them, a multiple of 32; what lies between is multiplied by zeros. It
-// depends on these numbers alone.
+// The order of k: which place of |depth|, a multiple of 32, a tap and channel has. Places that none
+// has are multiplied by zeros. The order depends on the arguments of |of| alone.
 struct KOrder {
   bool by_position;
   int64_t tap_stride, depth;
 
   static KOrder of(int64_t channels, int64_t taps, int64_t outputs, bool dilated);
-  // As split_columns counts.
+  // The row of B, as split_columns counts rows.
   int64_t row(int64_t tap, int64_t channel) const;
 };
 
@@ -40,14 +40,15 @@ class SplitImage {
              bool nchw16c);
 
   uint64_t bytes() const { return static_cast<uint64_t>(chunks_ * layout_.chunk_bytes); }
-  // Of a row of positions, roughly.
+  // What a row of positions takes of the band, roughly.
   static int64_t bytes_of_row(const Window& window, const KOrder& order, int64_t channels,
                               int terms);
   // Tasks that fill can be called for, each once, by any thread.
   int64_t tasks() const { return order_.by_position ? groups_ : chunks_ * groups_; }
-  // What fill needs, in floats.
+  // The size of |lines| that fill needs, in floats.
   int64_t line_elements() const;
-  // The band for rows of positions from |top| on. False where numbers are too small for terms.
+  // The band for rows of positions from |top| on. False where the image holds numbers too small to
+  // be split.
   bool fill(int64_t task, int64_t top, const float* image, uint8_t* out, float* lines) const;
 
   // Positions are numbered along the padded rows: column x of row y of the band is
@@ -63,9 +64,9 @@ class SplitImage {
                    uint8_t* out) const;
   bool fill_positions(int64_t group, int64_t top, const float* image, uint8_t* out,
                       float* lines) const;
-  // By position: of a row of the image, padded.
+  // Elements of a padded row of the image, by position.
   int64_t row_elements() const;
-  // Row |row| of the image, channels innermost, padded.
+  // Copies row |row| of the image, padded, with the channels of a pixel contiguous.
   void interleave(const float* image, int64_t row, float* out) const;
 
   KOrder order_;
@@ -75,12 +76,13 @@ class SplitImage {
   int64_t image_height_, image_width_, pad_y_, pad_x_, stride_y_, stride_x_;
   int64_t taps_y_, taps_x_, dilation_y_, dilation_x_;
   int64_t rows_;                       // of positions
-  int64_t positions_, row_positions_;  // in a row: wanted, and with those between rows
-  int64_t step_;                       // lines from position to position
-  // By pixel: pixels between lines' pixels, rows a tap sees of how many phases, and lines in a row.
+  int64_t positions_, row_positions_;  // of a row; the same with those in the padding
+  int64_t step_;                       // lines from a position to the next
+  // By pixel. Pixels from the pixel of a line to that of the next; phases of rows, and rows of a
+  // phase, that a tap sees; lines of a row.
   int64_t pixel_step_y_, pixel_step_x_, phases_, phase_rows_, pitch_;
   int64_t lines_;                // of a chunk and term
-  int64_t groups_, group_rows_;  // of rows, filled together
+  int64_t groups_, group_rows_;  // of rows that one task fills
   std::vector<int64_t> offsets_;
 };
 

@@ -19,17 +19,18 @@ namespace {
 
 constexpr int64_t kSide = TileMicrokernel::kSide, kBlock = TileMicrokernel::kBlock,
                   kChunk = TileMicrokernel::kChunk;
-constexpr int64_t kPassChunks = 16;        // summed apart, which keeps errors small
+constexpr int64_t kPassChunks =
+    16;  // k of a sum before it is added to others, which keeps errors small
 constexpr int64_t kBandBytes = 768 << 10;  // of terms: they stay in the cache
-constexpr int64_t kLeastBand = 256;        // positions: weights are read once a band
+constexpr int64_t kLeastBand = 256;        // positions of a band: weights are read once a band
 constexpr int64_t kMostPositions = 512;    // of a task
 constexpr int64_t kWantedTasks = 8;
 constexpr int64_t kReferencePositions = 64;
 
-// Columns of a block of output channels from |first| on.
+// Output channels, 16 or 32, of the block that begins at |first|.
 int64_t side_of(int64_t outputs, int64_t first) { return outputs - first > kSide ? kBlock : kSide; }
-// Packed weights: whether they could be split, then the terms of each group, a block of output
-// channels after another.
+// Packed weights begin with whether they could be split. Then the terms of each group follow, one
+// block of output channels after another.
 constexpr int64_t kHead = 64;  // bytes
 int64_t group_bytes(int terms, const KOrder& order, int64_t outputs) {
   return term_bytes(terms, ceil_div(outputs, kSide) * kSide, order.depth);
@@ -41,7 +42,7 @@ struct Plan {
   int terms;
   const TileMicrokernel* microkernel;
   Nchw16cSides nchw16c;
-  int64_t band;  // rows of positions whose part of the image is split at a time
+  int64_t band;  // rows of positions; the image under them is split at a time
   SplitImage image;
   bool has_bias;
   int64_t chunks;                     // of k in all
@@ -78,7 +79,8 @@ struct Plan {
     const int64_t height = w.positions[0], width = std::max<int64_t>(w.positions[1], 1);
     const int64_t row_bytes = SplitImage::bytes_of_row(w, order, geometry.group_in, terms);
     const int64_t rows = std::max(kBandBytes / row_bytes, ceil_div(kLeastBand, width));
-    return ceil_div(height, std::max<int64_t>(ceil_div(height, rows), 1));  // bands alike
+    return ceil_div(height,
+                    std::max<int64_t>(ceil_div(height, rows), 1));  // bands of about the same size
   }
 };
 
@@ -90,8 +92,8 @@ struct Scratch {
       : block(memory), panel(block + kBlock * kBlock), sums(panel + kSide * kSide) {}
 };
 
-// Output channels [first, first + count) at rows [y0, y1) of positions, of a band from |top| on,
-// and their weights: terms, and as they were.
+// Output channels [first, first + count) at rows [y0, y1) of positions of the band from row |top|
+// on, and their weights, both split into terms and as float32.
 struct Task {
   int64_t first, count, y0, y1, top;
   const uint8_t* terms;
@@ -136,7 +138,7 @@ void multiply(const Plan& plan, const Task& task, const uint8_t* image, const Sc
   }
 }
 
-// |image| is that of the group. The sums are those of multiply; every tap is summed apart.
+// The same sums as those of multiply, each tap added by itself. |image| is that of the group.
 void multiply_reference(const Plan& plan, const Task& task, const float* image,
                         const Scratch& scratch) {
   const Window& w = plan.geometry.window;
@@ -175,7 +177,7 @@ void multiply_reference(const Plan& plan, const Task& task, const float* image,
     }
 }
 
-// From rows as wide as the image's to those of the output.
+// Copies from rows with the padding of the image to rows of the output.
 bool store(const Plan& plan, const Task& task, const float* sums, const float* bias, float* out) {
   const Window& w = plan.geometry.window;
   const int64_t positions = w.position_count(), length = w.positions[1];
@@ -198,7 +200,7 @@ bool store(const Plan& plan, const Task& task, const float* sums, const float* b
   return right;
 }
 
-// |image| counts the groups of an image as images of their own.
+// |image| numbers the groups of all images: group g of image i is i * groups + g.
 void run_task(const Run& run, const Plan& plan, Task task, int64_t image, bool fit, float* memory) {
   const ConvGeometry& g = plan.geometry;
   const int64_t positions = g.window.position_count(), length = g.window.positions[1];
@@ -233,8 +235,8 @@ bool is_dilated(const SnapshotNode& node) {
 std::string refuse_conv_tiles(const KernelRequest& node) {
   if (!split_matmul_usable()) return "the machine, or PFRT_ISA, has no tiles";
   if (node.precision() == Precision::kIeee) return "precision ieee takes no bfloat16 tiles";
-  // Weights tell the rank also where that of the image is not known yet: rows are chosen, and
-  // weights packed, before.
+  // The rank is that of the weights: the image's may not be known yet when the row is chosen and
+  // weights are packed.
   const auto weights = node.input_dims(1);
   if (weights.size() != 3 && weights.size() != 4)
     return "tiles are for one or two spatial dimensions";

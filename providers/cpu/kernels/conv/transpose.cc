@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ConvTranspose: for a block of output channels, one product gives what every input position sends
-// through every tap, and each row of it is added to the output where its tap falls. Where taps of
-// different positions never fall on one pixel, and leave none out, it is put there instead: then
-// positions are tasks of their own, and pixels are final with them.
+// ConvTranspose: for a block of output channels, one matmul gives what every input position sends
+// through every tap, and each row of the result is added to the output where its tap falls. Where
+// each output pixel gets exactly one tap of one position, rows are written instead of added:
+// positions can then be computed in parallel, and pixels are final at once.
 #include <algorithm>
 #include <memory>
 
@@ -22,7 +22,7 @@ bool has_pairs(const WindowRows& rows) {
   return b.first == a.first + 1 && a.begin == b.begin && a.end == b.end;
 }
 
-// Whether each pixel has one tap of one position.
+// Whether each output pixel gets exactly one tap of one position.
 bool is_apart(const Window& w) {
   for (size_t d = 0; d < w.rank(); ++d)
     if (w.kernel[d] != w.strides[d] || (w.dilations[d] != 1 && w.kernel[d] > 1) || w.pads[d] != 0 ||
@@ -35,11 +35,11 @@ template <typename T>
 struct Plan {
   ConvGeometry geometry;
   WindowRows rows;
-  bool pairs;        // of taps are scattered together
+  bool pairs;        // two taps are added to the output at once
   int64_t channels;  // a task
   Gemm<T> gemm;
   pfrt_dtype dtype;
-  bool apart;  // tiles of the product, which have all taps of their channels, are tasks
+  bool apart;  // is_apart: tiles of the matmul, which have all taps of their channels, are tasks
   Plan(const ConvGeometry& g, pfrt_dtype type, bool in_place)
       : geometry(g),
         rows(g.window),
@@ -52,8 +52,8 @@ struct Plan {
                gemm.tile_rows() % g.window.taps() == 0)) {}
 };
 
-// Adds |n| sums of one tap, or of it and the next one, which falls beside it, for positions from
-// |first| on, to the image.
+// Adds |n| sums of one tap to the image, for positions from |first| on, and |beside|, unless null,
+// those of the next tap, whose pixels are the next ones.
 template <typename T>
 void scatter(const WindowRows& rows, int64_t tap, const T* sums, const T* beside, int64_t first,
              int64_t n, T* image) {
@@ -82,7 +82,7 @@ void scatter(const WindowRows& rows, int64_t tap, const T* sums, const T* beside
   }
 }
 
-// Puts a tile's sums and their bias where they belong, from channel |channel| of the output on.
+// Writes a tile's sums and bias to the output, from channel |channel| on.
 template <typename T>
 void put_apart(const Run& run, const Plan<T>& plan, const GemmTile& tile, const T* sums,
                const T* bias, int64_t start) {

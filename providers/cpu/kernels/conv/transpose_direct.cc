@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One- and two-dimensional ConvTranspose in float32 vectors: each phase (phases.h) is a product of
-// panels of 16 output channels, packed once, by lines of a band of the input. The phases' sums fall
-// into place between each other in a tile of the output, which is then turned to planes.
+// One- and two-dimensional ConvTranspose in float32 vectors: each phase (phases.h) multiplies
+// panels of 16 output channels, packed once, by lines of a band of the input. The sums of a phase
+// go to every s-th pixel of a tile of the output, which is then reordered to planes.
 #include <algorithm>
 #include <memory>
 
@@ -17,9 +17,9 @@ namespace pfrt::cpu {
 namespace {
 
 constexpr int64_t kPanel = PanelMicrokernel::kPanel;
-constexpr int64_t kPass = 64;              // k summed apart, which keeps errors small
+constexpr int64_t kPass = 64;  // k of a sum before it is added to others, which keeps errors small
 constexpr int64_t kBandBytes = 256 << 10;  // stays in the second-level cache
-constexpr int64_t kTileSites = 192;        // the sums of a phase stay in the first
+constexpr int64_t kTileSites = 192;  // of a tile: the sums of a phase stay in the first-level cache
 constexpr int64_t kLeastSites = 24, kWantedTasks = 16;
 constexpr int64_t kMostStride = 64;  // more phases than that are not worth their loops
 
@@ -54,7 +54,7 @@ struct Plan {
     tile_y = ceil_div(band, ceil_div(band, rows));
   }
   int64_t columns() const { return ceil_div(panels, microkernel->panels()); }
-  // Of a tile's output: pixels of a row, and elements of a panel.
+  // Of the output of a tile: pixels of a row; elements of a panel.
   int64_t tile_width() const { return tile_x * phases.x.stride; }
   int64_t tile_elements() const { return tile_y * phases.y.stride * tile_width() * kPanel; }
   uint64_t scratch_bytes() const {
@@ -74,7 +74,8 @@ struct Tile : SiteTile {
   int64_t top;
 };
 
-// The sites from |begin| on, of |count|, whose pixel of |phase| lies inside: [first, second).
+// Of the |count| sites from |begin| on, those whose pixel of |phase| lies inside the output:
+// [first, second).
 std::pair<int64_t, int64_t> inside(const PhaseAxis& axis, int64_t phase, int64_t begin,
                                    int64_t count) {
   int64_t end = begin + count;
@@ -83,7 +84,7 @@ std::pair<int64_t, int64_t> inside(const PhaseAxis& axis, int64_t phase, int64_t
   return {begin, end};
 }
 
-// The sums of one phase to its lines of the tile.
+// Writes the sums of one phase to its lines of the tile.
 void multiply(const Plan& plan, const Phase& phase, const Tile& t, const float* lines,
               const float* weights, const float* bias, float* out) {
   const PhaseAxis &ay = plan.phases.y, &ax = plan.phases.x;
@@ -171,7 +172,7 @@ pfrt_code run_plan(const Run& run, const Plan& plan) {
   return run.stop();
 }
 
-// Of the weights' two dimensions of taps.
+// A number for each of the two dimensions of the taps.
 struct Taps {
   int64_t y, x;
 };
@@ -184,7 +185,7 @@ bool only_ones(std::span<const int64_t> list) {
   return std::ranges::all_of(list, [](int64_t x) { return x == 1; });
 }
 
-// Strides of both dimensions, as far as they make sense.
+// The strides; nullopt where they are not two positive numbers up to kMostStride.
 std::optional<Taps> strides_of(const SnapshotNode& node) {
   const auto strides = node.attr_ints("strides");
   const size_t rank = node.input_dims(1).size() - 2;
@@ -196,7 +197,7 @@ std::optional<Taps> strides_of(const SnapshotNode& node) {
   return s;
 }
 
-// Geometry of the weights alone: where they are packed to does not depend on the image.
+// The phases as far as the weights alone tell: how they are packed does not depend on the image.
 Phases phases_of(const Taps& taps, const Taps& strides, int64_t channels) {
   Window w;
   w.image = w.positions = {1, 1};

@@ -4,8 +4,8 @@
 // of 2 x 2 taps over the same pixels, which Winograd's F(2 x 2, 2 x 2) makes of 9 products in place
 // of 16. Along one dimension, of pixels d and taps g,
 //   (d0 - d1) g0, d1 (g0 + g1), (d2 - d1) g1
-// are summed to d0 g0 + d1 g1, by the first two, and d1 g0 + d2 g1: a site's sum is made of pixels
-// that it sees. Pixels are transformed once for all phases.
+// give d0 g0 + d1 g1, the sum of the first two, and d1 g0 + d2 g1, the sum of the last two. So a
+// site's sum is made only of pixels that it sees. Pixels are transformed once for all phases.
 #include <immintrin.h>
 
 #include <algorithm>
@@ -23,10 +23,10 @@ namespace {
 
 constexpr int64_t kPanel = PanelMicrokernel::kPanel;
 constexpr int64_t kSide = 3, kOut = 2, kTileElements = kSide * kSide;  // of a tile of sites
-constexpr int64_t kChain = 16, kPass = 64;  // k summed in a row, of a product
-constexpr int64_t kBandBytes = 1 << 20;     // results do not depend on it
-constexpr int64_t kLeastTiles = 56;         // weights are read once a band
-constexpr int64_t kLeastInputs = 128;       // plain sums of fewer err less
+constexpr int64_t kChain = 16, kPass = 64;  // k added up in a register; k of a call
+constexpr int64_t kBandBytes = 1 << 20;     // of transformed pixels; results do not depend on it
+constexpr int64_t kLeastTiles = 56;         // of a band: weights are read once a band
+constexpr int64_t kLeastInputs = 128;       // below, the reference has smaller errors
 constexpr int64_t kLeastOutputs = 16;
 constexpr int64_t kMostNumbers = 4 << 20;  // of weights, which take longer to read than they save
 
@@ -118,8 +118,8 @@ PFRT_AVX2_FMA void transform_pixels(const float* in, int64_t row, float* out, in
 }
 
 // The 9 elements of a tile of sums to 2 x 2 sites of 16 channels, |row| and |step| apart. False
-// where one is not finite: of infinite pixels plain sums may be infinite where differences are
-// nothing.
+// where one is not finite: with infinite pixels the differences of a transform are NaN where the
+// sum itself is infinite.
 PFRT_AVX2_FMA bool transform_sums(const float* in, int64_t stride, const float* bias, float* out,
                                   int64_t row, int64_t step) {
   __m256 nothing = _mm256_setzero_ps();
@@ -196,7 +196,7 @@ void reference_site(const Run& run, const Plan& plan, int64_t image, int64_t fir
     }
 }
 
-// Row |y| of the band's tiles, of a panel, with all phases.
+// Puts row |y| of the band's tiles of a panel, with all phases, to the output.
 void put_out(const Run& run, const Plan& plan, int64_t image, int64_t panel, int64_t top, int64_t y,
              const float* sums, float* scratch) {
   const ConvGeometry& g = plan.geometry;
@@ -300,7 +300,7 @@ std::optional<PackedInput> pack_conv_transpose_winograd(const SnapshotNode& node
       for (int64_t c = 0; c < channels; ++c)
         for (int64_t o = 0; o < outs; ++o, from += 4 * sy * sx)
           for (int64_t phase = 0; phase < sy * sx; ++phase) {
-            // The tap that lies farther on sees the pixel farther back, which comes first.
+            // The later tap sees the earlier pixel, so taps are taken in reverse.
             const float* const taps = from + phase / sx * 2 * sx + phase % sx;
             double rows[2][kSide], elements[kSide];
             for (const int64_t y : {0, 1})

@@ -2,8 +2,8 @@
 //
 // Convolutions of 3 x 3 taps by Winograd's F(2 x 2, 3 x 3): a tile of 2 x 2 positions sees 4 x 4
 // pixels, and 16 products of transformed numbers take the place of 36. Weights are transformed
-// once, in double precision. Sums are kept in short chains, so that errors stay about where plain
-// sums have them (bench/models/error.sh). After A. Lavin and S. Gray, "Fast algorithms for
+// once, in double precision. Sums are added in short chains, so that errors are about those of sums
+// without transforms (bench/models/error.sh). After A. Lavin and S. Gray, "Fast algorithms for
 // convolutional neural networks", 2015.
 #include <immintrin.h>
 
@@ -25,10 +25,11 @@ namespace {
 
 constexpr int64_t kPanel = PanelMicrokernel::kPanel;
 constexpr int64_t kSide = 4, kOut = 2, kTileElements = kSide * kSide;  // of a tile
-constexpr int64_t kPass = 64;                             // k of a product, several chains
-constexpr int64_t kBandBytes = 1 << 20;                   // results do not depend on it
-constexpr int64_t kLeastTiles = 56;                       // weights are read once a band
-constexpr int64_t kLeastInputs = 32, kLeastOutputs = 24;  // transforms cost the same for few
+constexpr int64_t kPass = 64;            // k of a call of the microkernel, several chains
+constexpr int64_t kBandBytes = 1 << 20;  // of transformed pixels; results do not depend on it
+constexpr int64_t kLeastTiles = 56;      // of a band: weights are read once a band
+constexpr int64_t kLeastInputs = 32,
+                  kLeastOutputs = 24;  // with fewer the transforms cost more than they save
 
 struct Plan {
   ConvGeometry geometry;
@@ -36,7 +37,7 @@ struct Plan {
   const PanelMicrokernel* microkernel;
   pfrt_dtype weights_type;
   bool has_bias;
-  int64_t chain;           // k summed in a row
+  int64_t chain;           // k added up in a register before the sum goes to memory
   int64_t chunks, panels;  // of 16 input and output channels of a group
   int64_t tiles_y, tiles_x;
   int64_t band;     // rows of tiles
@@ -65,7 +66,8 @@ struct Plan {
   // From a tile element to the next: transformed pixels, sums.
   int64_t pixels_stride() const { return apart(chunks); }
   int64_t sums_stride() const { return apart(panels); }
-  // Of a panel that are computed: half of them where the rest are none.
+  // How many columns of |panel| are computed: 8 where the other 8 are padding and the microkernel
+  // can leave them out, else 16.
   int64_t columns(int64_t panel) const {
     return microkernel->half_rows() > 0 && geometry.group_out - panel * kPanel <= kPanel / 2
                ? kPanel / 2
@@ -79,10 +81,11 @@ struct Plan {
   }
 
  private:
-  // A transform writes all tile elements at once: an odd number of cache lines keeps them in sets
-  // of their own.
+  // A transform writes all tile elements at once. An odd number of cache lines from one to the next
+  // puts them into different sets of the cache.
   int64_t apart(int64_t blocks) const { return (blocks * band_tiles() | 1) * kPanel; }
-  // Transforms weigh more where there is less to add up.
+  // With few channels the roundings of the transforms weigh more, and shorter chains make up for
+  // it.
   static int64_t chain_of(int64_t channels) { return channels <= 128 ? 8 : 16; }
   int64_t band_rows(int64_t bytes) const {
     const int64_t tile_bytes = kTileElements * (chunks + panels) * kPanel * 4;
@@ -139,10 +142,11 @@ PFRT_AVX2_FMA inline float greatest(__m256 x) {
 }
 
 // The 16 elements of a tile of sums to 2 x 2 positions of |columns| channels, |row| apart. False
-// where they are not to be trusted: not finite, or large, and at some position so small beside the
-// elements that these came from pixels which it does not see, and left it nothing but roundings. Of
-// ordinary numbers those are too small to tell, and a position that sees zeros alone is nothing
-// strange.
+// where the results are not to be trusted. That is so where one is not finite. It is also so where
+// elements are large and a result is very small beside them: then the elements come from pixels
+// that the position does not see, and the result is what their roundings left. Where elements are
+// of ordinary size such roundings are too small to matter, and a position that sees only zeros is
+// nothing unusual.
 PFRT_AVX2_FMA bool transform_sums(const float* in, int64_t stride, int64_t columns,
                                   const float* bias, float* out, int64_t row) {
   constexpr float kRange = 4096, kLarge = 65536;
@@ -182,7 +186,8 @@ PFRT_AVX2_FMA bool transform_sums(const float* in, int64_t stride, int64_t colum
          greatest(sizes[2]) >= least && greatest(sizes[3]) >= least;
 }
 
-// Row |y| of the band's tiles, 16 channels: |image| is nChw16c, or lines of the band.
+// Transforms 16 channels of row |y| of the band's tiles. |image| is the image in nChw16c, or the
+// lines of the band.
 void transform_row(const Plan& plan, int64_t top, int64_t y, int64_t chunk, const float* image,
                    float* out) {
   const Window& w = plan.geometry.window;
@@ -282,7 +287,7 @@ struct Tiles {
   const float* bias;
   int64_t image, panel, count;
 
-  // |n| of them from position (row, column) on to |out|, the image's first position.
+  // Puts |n| tiles from position (row, column) on to the output; |out| is the position (0, 0).
   void put(const float* sums, int64_t row, int64_t column, int64_t n, float* out) const {
     const Window& w = plan->geometry.window;
     const int64_t width = w.positions[1], at = row * width + column;
@@ -303,7 +308,7 @@ struct Tiles {
   }
 
  private:
-  // To lines of positions, their rows |pitch| apart.
+  // The same to lines of 16 channels a position; rows of positions are |pitch| apart.
   void transform(const float* sums, int64_t row, int64_t column, int64_t n, float* out,
                  int64_t pitch) const {
     for (int64_t i = 0; i < n; ++i, sums += kPanel, column += kOut, out += kOut * kPanel)
@@ -322,7 +327,7 @@ struct Tiles {
   }
 };
 
-// Rows [begin, end) of the band's tiles of a panel, and their epilogue.
+// Puts rows [begin, end) of the band's tiles of a panel to the output and applies the epilogue.
 void put_out(const Run& run, const Plan& plan, int64_t image, int64_t panel, int64_t top,
              int64_t begin, int64_t end, const float* sums) {
   const ConvGeometry& g = plan.geometry;
@@ -414,7 +419,7 @@ std::vector<Alternative> alternatives(const ConvGeometry& geometry, pfrt_dtype w
 // Four numbers in double precision.
 PFRT_AVX2_FMA inline __m256d wide(const float* from) { return _mm256_cvtps_pd(_mm_loadu_ps(from)); }
 
-// The transform of three taps in a row.
+// Three taps along a dimension, transformed to four.
 struct Taps {
   __m256d v[kSide];
 };
@@ -425,8 +430,8 @@ PFRT_AVX2_FMA inline Taps tap_line(__m256d a, __m256d b, __m256d c) {
            _mm256_mul_pd(_mm256_add_pd(_mm256_sub_pd(a, b), c), half), c}};
 }
 
-// The 3 x 3 weights of one input channel, a line of outputs each, transformed: element p to to[p *
-// stride].
+// Transforms the 3 x 3 weights of one input channel; a tap is a line of output channels. Tile
+// element p goes to to[p * stride].
 PFRT_AVX2_FMA void transform_weights(const float* taps, float* to, int64_t stride) {
   for (int64_t o = 0; o < kPanel; o += 4) {
     Taps lines[3];
@@ -445,7 +450,8 @@ PFRT_AVX2_FMA void transform_weights(const float* taps, float* to, int64_t strid
   }
 }
 
-// Each input is transformed once for all outputs, and each output once for all inputs.
+// Whether transforms are worth it: an input is transformed once for all outputs, and an output once
+// for all inputs.
 bool many_channels(int64_t inputs, int64_t outputs) {
   return inputs >= kLeastInputs && outputs >= kLeastOutputs;
 }
@@ -493,7 +499,7 @@ std::optional<PackedInput> pack_conv_winograd(const SnapshotNode& node) {
           transpose(from + 9 * c, 9 * channels, outs, 9 * n, taps, kPanel);
           for (int64_t i = 0; i < n; ++i)
             transform_weights(taps + 9 * i * kPanel, made + i * kPanel, kBlock * kPanel);
-          // Elements may share sets of the cache: lines of one element follow each other.
+          // Tile elements may share sets of the cache, so lines of one element are copied together.
           for (int64_t q = 0; q < kTileElements; ++q)
             std::copy_n(made + q * kBlock * kPanel, n * kPanel, to + q * stride + c * kPanel);
         }

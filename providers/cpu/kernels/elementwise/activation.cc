@@ -43,7 +43,7 @@ T celu(T x, T alpha) {
   return x < T{0} ? alpha * std::expm1(x / alpha) : x;
 }
 
-// erfc keeps the digits of the negative tail, where 1 + erf cancels.
+// erfc is accurate in the negative tail, where 1 + erf cancels.
 template <typename T>
 T gelu(T x) {
   return T{0.5} * x * std::erfc(x * static_cast<T>(-0.70710678118654752440));

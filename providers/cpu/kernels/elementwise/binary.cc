@@ -98,7 +98,7 @@ Result<Kernel> make_mod(const KernelRequest& node) {
                      Rejects::kZeroDivisor);
 }
 
-// Bits leave at the end of the element type: loads extend with zeros and stores cut.
+// Shifts lose bits beyond the element type: loads extend with zeros and stores truncate.
 template <typename T>
 T shifted_left(T a, T b) {
   return b < 64 ? static_cast<T>(a << b) : T{0};

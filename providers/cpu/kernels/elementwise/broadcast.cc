@@ -14,7 +14,7 @@ Result<Broadcast> Broadcast::make(std::span<const int64_t> out,
   if (b.elements_ < 0) return kernel_error("the output's dimensions are not known");
   const size_t count = operands.size();
   b.inner_step_.assign(count, 0);
-  std::vector<int64_t> next(count, 1);  // stride of the operand's dimension at hand
+  std::vector<int64_t> next(count, 1);  // stride of the current dimension, by operand
   std::vector<int64_t> extents, strides;
   for (size_t i = 0; i < count; ++i)
     if (operands[i].size() > out.size())

@@ -2,7 +2,7 @@
 //
 // Broadcasting of any number of operands to one output: the output is walked in row-major order in
 // runs, along which each operand either advances with the output or stays on one element.
-// Neighbouring dimensions in which all operands behave alike are one, so that operands of equal
+// Neighbouring dimensions in which all operands behave alike are merged, so that operands of equal
 // shape are a single run. Immutable; thread-safe.
 #pragma once
 

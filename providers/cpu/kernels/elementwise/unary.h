@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Kernels of one tensor, element by element. An operator is a stateless generic function T -> T, or
-// (T, Coefficients)
-// -> T when it has attributes; unary_row makes its loops over the compute types and its table row.
-// Thread-safe.
+// (T, Coefficients) -> T when it has attributes; unary_row makes its loops over the compute types
+// and its table row. Thread-safe.
 #pragma once
 
 #include <cstdint>

@@ -11,7 +11,7 @@ namespace pfrt::cpu {
 namespace {
 
 // y = x0 op x1 op ..., in the compute type throughout; for a mean, divided by the number of
-// operands..
+// operands.
 template <typename T>
 Kernel variadic_kernel(const SnapshotNode& node, Broadcast broadcast, BinaryLoop<T, T> loop,
                        bool mean) {

@@ -33,7 +33,7 @@ Kernel kernel_that_reads(const PackedInput& packed, const SnapshotNode& node, in
   if (packed.recipe.starts_with(kTileColumns))
     return kernel_of(names.tiles, TileMatmul(m, columns, node.precision()), std::move(finish));
   using Panels = PanelMatmul::Panels;
-  Panels panels = Panels::kPlain;
+  Panels panels = Panels::kFloat32;
   std::string_view name = names.panels;
   if (packed.recipe.starts_with(kColumns16Bit)) {
     const ColumnType type = column_type(node);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Einsum's equation against the shapes at hand: every label a dimension, every operand a stride a
-// label (the sum over a repeated label, 0 where the label is absent or broadcast). Values; pure
-// functions; thread-safe.
+// Einsum's equation with the shapes of its operands: each label has a size, and each operand a
+// stride for each label (the sum of strides where a label repeats, 0 where it is absent or
+// broadcast). Values; pure functions; thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ struct EinsumEquation {
   EinsumTerm output;
 };
 
-// Terms of "bij, bjk -> bik"; an absent right side is made of the letters that appear once.
+// Terms of "bij, bjk -> bik"; without a right side, it is the letters that appear once.
 Result<EinsumEquation> parse_einsum(std::string_view text);
 
 struct EinsumShape {

@@ -14,8 +14,8 @@
 
 namespace pfrt::cpu {
 
-// The product of two operands, or what remains of one, summed over the labels its result is
-// without. Operands are the inputs, then the results of the steps before.
+// Multiplies two operands, or takes one, and sums over the labels that the result does not have.
+// Operands are the inputs, then the results of earlier steps.
 struct EinsumStep {
   static constexpr size_t kNone = SIZE_MAX;
   size_t a = 0, b = kNone;

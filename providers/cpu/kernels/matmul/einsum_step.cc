@@ -9,7 +9,7 @@ namespace pfrt::cpu {
 namespace {
 
 constexpr int64_t kLine = 512;        // elements at a time
-constexpr int64_t kSumsAtOnce = 256;  // products added up before they join the whole sum
+constexpr int64_t kSumsAtOnce = 256;  // products of a sum before it is added to the whole
 constexpr int64_t kBlockWork = 1 << 15;
 constexpr int64_t kFewRows = 4;
 constexpr size_t kA = 0, kB = 1, kOut = 2;
@@ -85,7 +85,7 @@ class AxesSource final : public PanelSource<T> {
   const EinsumAxes& depth_;
 };
 
-// use(source) with one of strides, which products read in place, where there are no more.
+// use(source): a StridedSource, which a matmul can read in place, where one stride is enough.
 template <typename T, typename Use>
 void with_source(const EinsumPlace& place, int64_t offset, size_t which, const EinsumAxes& outer,
                  const EinsumAxes& depth, Use&& use) {
@@ -166,14 +166,14 @@ EinsumMatMul<T>::EinsumMatMul(const EinsumStep& step, const std::vector<int64_t>
   }
   line_step_ = outer_.step();
   line_ = outer_.pop();
-  // Nanoseconds, about: of a product and its panels, and of the lines of all.
+  // About how many nanoseconds matmuls with their panels take, and lines.
   const auto m = static_cast<double>(rows_.count()), n = static_cast<double>(cols_.count()),
              k = static_cast<double>(depth_.count()), batches = static_cast<double>(batch_.count());
   const double panels = batches * (200 + 0.1 * m * n * k + (m + n) * k);
   const double lines = static_cast<double>(outer_.count()) * k * (30 + static_cast<double>(line_));
   lines_ = lines < panels;
   if (lines_) return;
-  // Products of a few rows read wide matrices in place.
+  // A matmul of a few rows reads a wide matrix in place.
   if (cols_.count() < rows_.count() && cols_.count() <= kFewRows && two_) swapped_ = true;
   gemm_ = Gemm<T>(swapped_ ? cols_.count() : rows_.count(),
                   swapped_ ? rows_.count() : cols_.count(), depth_.count(), batch_.count());
@@ -206,7 +206,7 @@ void EinsumMatMul<T>::multiply(const Run& run, const EinsumPlace& a, const Einsu
   const size_t left = swapped_ ? kB : kA, right = swapped_ ? kA : kB;
   const EinsumPlace &of_rows = swapped_ ? b : a, &of_cols = swapped_ ? a : b;
   const int64_t tiles = gemm_.tiles();
-  // Where the result has the form of a matrix, products are written where they belong.
+  // Where the result has the form of a matrix, matmuls write to it directly.
   const bool direct = is_own<T>(out.dtype) && rows.even() && cols.even() &&
                       (cols.count() == 1 || cols.step()[kOut] == 1) &&
                       (rows.count() == 1 || rows.step()[kOut] >= cols.count());

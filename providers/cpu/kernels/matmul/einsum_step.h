@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One step of an Einsum. Labels that both operands and the result have are a batch, those of the
-// result that one operand has are rows or columns, and the rest is summed over: a batch of matrix
-// products; where those would be tiny, lines of the result at a time. Labels whose strides join are
-// one axis. Immutable once made; thread-safe.
+// One step of an Einsum, as a batch of matmuls. Labels that both operands and the result have are
+// the batch; labels of the result that one operand has are rows or columns; the others are summed
+// over. Where matmuls would be tiny, lines of the result are computed instead. Labels whose strides
+// fit together are one axis. Immutable once made; thread-safe.
 #pragma once
 
 #include <array>
@@ -24,13 +24,13 @@ class EinsumAxes {
   void add(int64_t size, const EinsumOffsets& steps);
   int64_t count() const { return count_; }
   EinsumOffsets at(int64_t index) const;
-  // What follows position |index| in steps of the fastest axis, |index| included.
+  // How many positions from |index| on, itself included, are steps of the fastest axis.
   int64_t run(int64_t index) const;
   // Steps of the fastest axis.
   EinsumOffsets step() const;
-  // Takes the fastest axis away, which is its size.
+  // Removes the fastest axis and gives its size.
   int64_t pop();
-  // Whether positions are a start and steps.
+  // Whether all positions are a start and multiples of one step.
   bool even() const { return axes_.size() <= 1; }
 
  private:
@@ -69,7 +69,7 @@ class EinsumMatMul {
 
   bool two_, swapped_ = false;
   EinsumAxes batch_, rows_, cols_, depth_;
-  // By lines: the result's axes but for the fastest, and that one.
+  // By lines: the axes of the result without the fastest, and the size of that one.
   bool lines_ = false;
   EinsumAxes outer_;
   int64_t line_ = 1;

@@ -12,11 +12,11 @@
 namespace pfrt::cpu {
 namespace {
 
-constexpr int64_t kDepth = 256;              // k a pass
-constexpr int64_t kLookDepth = 64 * kDepth;  // of lines, between looks at the run
+constexpr int64_t kDepth = 256;              // k of a pass
+constexpr int64_t kLookDepth = 64 * kDepth;  // k of lines between looks at the run
 constexpr int64_t kTileRows = 480;           // at most
 constexpr int64_t kTileCols = 384;
-constexpr int64_t kWideTileCols = 2048;  // of a few rows, which read lines of B
+constexpr int64_t kWideTileCols = 2048;  // for a few rows, which read lines of B
 constexpr int64_t kTransposed = 4;       // lines of k at a time
 constexpr int64_t kMinTileWork =
     1 << 20;  // multiply-adds below which a tile is not cut for parallelism
@@ -124,7 +124,7 @@ template <typename T>
 Gemm<T>::Gemm(const Gemm& like, int64_t m, int64_t n, int64_t k, int64_t batch)
     : micro_(like.micro_), dots_(like.dots_), lines_(like.lines_), m_(m), n_(n), k_(k) {
   if (m <= 0 || n <= 0) return;
-  // What fits as it is, as small products do, is spared divisions.
+  // Sizes that fit as they are, as in small matmuls, need no divisions.
   const auto fit = [](int64_t size, int64_t most, int64_t unit) {
     if (size <= unit && unit <= most) return unit;
     const int64_t part = size <= most ? size : ceil_div(size, ceil_div(size, most));
@@ -165,7 +165,7 @@ uint64_t Gemm<T>::most_scratch_bytes(int64_t n, int64_t k) {
 
 template <typename T>
 GemmTile Gemm<T>::tile(int64_t index) const {
-  // Neighbouring indices share columns: B is often the larger side to pack.
+  // Tiles with neighbouring indices share columns, since B is often the larger factor.
   GemmTile t{};
   t.row = index % row_tiles_ * tile_rows_;
   t.col = index / row_tiles_ * tile_cols_;
@@ -261,7 +261,7 @@ void Gemm<T>::multiply(const Run& run, const GemmTile& t, int64_t k0, int64_t kn
     return left <= micro_->half_cols ? micro_->half_cols : micro_->cols;
   };
 
-  // With one panel of rows each element of B is used once: packing it would only add traffic.
+  // With one panel of rows each element of B is used once, and packing it would not pay.
   int64_t stride = 0;
   const bool in_place = t.rows <= micro_->rows && b.in_place(t.col, k0, &stride) != nullptr;
   if (!in_place) {

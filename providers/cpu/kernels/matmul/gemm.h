@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The blocked matrix product that MatMul, Gemm, Einsum and the convolutions share. C is cut into
-// tiles; a tile is computed by one worker, which packs panels of A and B into its scratch as it
-// goes: nothing is kept between runs. K is cut into parts that are added in order, so an element of
-// C depends on its row, its column, K and the size of C alone. Where it is faster, float32 products
-// are made on tiles of bfloat16 (split_matmul.h). Objects are immutable once made; thread-safe.
+// The blocked matmul that MatMul, Gemm, Einsum and the convolutions share. C is divided into tiles;
+// a tile is computed by one worker, which packs panels of A and B into its scratch as it goes:
+// nothing is kept between runs. K is divided into passes that are added in order, so an element of
+// C depends on its row, its column, K and the size of C alone. Where it is faster, float32 is
+// multiplied on tiles of bfloat16 (split_matmul.h). Objects are immutable once made; thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -44,24 +44,24 @@ class StridedSource : public PanelSource<T> {
 template <typename T>
 class Gemm {
  public:
-  // Of nothing.
+  // An empty matmul.
   Gemm() : micro_(&micro_kernels<T>()), dots_(&dot_kernels()), lines_(&line_kernels()) {}
   // |batch|: how many such matmuls run in parallel; only the tile size depends on it.
   Gemm(int64_t m, int64_t n, int64_t k, int64_t batch = 1) : Gemm(Gemm(), m, n, k, batch) {}
-  // With the instructions of |like|: finding out what may be used takes longer than a small product
-  // whose size only the run knows.
+  // With the microkernels of |like|: choosing them takes longer than a small matmul, where only the
+  // run knows the size.
   Gemm(const Gemm& like, int64_t m, int64_t n, int64_t k, int64_t batch = 1);
 
-  // Tiles of one product; 0 when C is empty.
+  // Tiles of one matmul; 0 when C is empty.
   int64_t tiles() const { return row_tiles_ * col_tiles_; }
   GemmTile tile(int64_t index) const;
   int64_t max_tile_elements() const { return tile_rows_ * tile_cols_; }
-  // What compute takes at most.
+  // The largest tile that compute takes.
   int64_t tile_rows() const { return tile_rows_; }
   int64_t tile_cols() const { return tile_cols_; }
   // What compute needs, a multiple of 64 bytes.
   uint64_t scratch_bytes() const { return static_cast<uint64_t>(scratch_) * sizeof(T); }
-  // The same for any product up to |n| columns and |k|.
+  // The same for any matmul up to |n| columns and |k|.
   static uint64_t most_scratch_bytes(int64_t n, int64_t k);
   // c[i * ldc + j] = sum over k of a(tile.row + i, k) * b(tile.col + j, k). |c| is the tile's first
   // element. Leaves early when |run| is stopped.
@@ -75,7 +75,7 @@ class Gemm {
   void multiply(const Run& run, const GemmTile& tile, int64_t k0, int64_t kn,
                 const PanelSource<T>& a, const PanelSource<T>& b, T* c, int64_t ldc,
                 T* scratch) const;
-  // Few rows by lines of k as they lie; false where they do not.
+  // Few rows, where k is contiguous in both factors; false where it is not.
   bool multiply_lines(const Run& run, const GemmTile& tile, const PanelSource<float>& a,
                       const PanelSource<float>& b, float* c, int64_t ldc) const;
   // The same where columns are contiguous.

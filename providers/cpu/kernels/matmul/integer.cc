@@ -12,7 +12,7 @@ constexpr Types kBytes{PFRT_DTYPE_INT8, PFRT_DTYPE_UINT8};
 
 bool is_byte(pfrt_dtype dtype) { return kBytes.has(dtype); }
 
-// A product of bytes with sums modulo 2^32: what both operators have in common.
+// A matmul of bytes with sums modulo 2^32, which both operators share.
 struct IntegerMatMul {
   MatMulShape shape;
   Gemm<uint32_t> gemm;
@@ -22,7 +22,8 @@ struct IntegerMatMul {
   int64_t a_lines, b_lines;  // rows of all matrices of A, columns of all of B
 
   int64_t tasks() const { return shape.batch * gemm.tiles(); }
-  // The first row (column) of the matrix that is A (B) in |batch|, among all of them.
+  // The number of the first row of A, and of the first column of B, in |batch|, counted over all
+  // batches.
   size_t a_line(int64_t batch) const { return line(shape.a_offset(batch)); }
   size_t b_line(int64_t batch) const { return line(shape.b_offset(batch)); }
   size_t line(int64_t offset) const {
@@ -66,7 +67,7 @@ Result<IntegerMatMul> read(const SnapshotNode& node, uint32_t a, uint32_t b, uin
                   Parameter(node, b_zero),
                   0,
                   0};
-  // Sums of nothing need no parameters, but those that are given are read.
+  // An empty sum needs no parameters, but those that are given are checked.
   const auto a_dims = node.input_dims(a), b_dims = node.input_dims(b);
   const auto lines_of = [&](std::span<const int64_t> dims, int64_t one) {
     return SnapshotNode::elements(dims.first(dims.size() > 2 ? dims.size() - 2 : 0)) * one;

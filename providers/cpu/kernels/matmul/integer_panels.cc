@@ -45,7 +45,7 @@ struct Plan {
 }  // namespace
 
 std::optional<PackedInput> pack_matmul_integer(const SnapshotNode& node) {
-  // Large ones are not kept twice for what may be few rows.
+  // Large columns are not kept twice where there may be few rows only.
   constexpr int64_t kLeastColumns = 8, kMostNumbers = 64 << 20;
   const auto a = node.input_dims(0), b = node.input_dims(1);
   if (PanelMicrokernel::get_int16_dot() == nullptr || a.size() < 2 || b.size() != 2 ||

@@ -14,7 +14,7 @@
 
 namespace pfrt::cpu {
 
-// Where products go: a row-major matrix inside a tensor. |store| null: the tensor's elements are T.
+// Where results go: a row-major matrix inside a tensor. |store| null: the tensor's elements are T.
 template <typename T>
 struct GemmOut {
   void* data;
@@ -48,13 +48,13 @@ uint64_t gemm_scratch(const Gemm<T>& gemm, bool stored) {
          (stored ? static_cast<uint64_t>(gemm.max_tile_elements()) * sizeof(T) : 0);
 }
 
-// The two matrices of a (batched) product by numpy's rules, in elements.
+// The dimensions of a (batched) matmul by NumPy's rules; offsets count elements.
 struct MatMulShape {
   int64_t m = 0, n = 0, k = 0, batch = 1;
-  // Where the matrices of a batch index are in A and in B.
+  // Where the matrices of batch index |at| begin in A and in B.
   int64_t a_offset(int64_t at) const { return offset(at, &Axis::a); }
   int64_t b_offset(int64_t at) const { return offset(at, &Axis::b); }
-  // Dimensions of the batch, the last one fastest, those whose steps join as one.
+  // Dimensions of the batch, the last one fastest. Those whose strides fit together are one.
   struct Axis {
     int64_t size, a, b;
   };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The matrix product family: MatMul, Gemm, their integer and quantized forms, and Einsum.
-// Rows are constants that live as long as the program; thread-safe.
+// The matmul family: MatMul, Gemm, their integer and quantized forms, and Einsum. Rows are
+// constants that live as long as the program; thread-safe.
 #pragma once
 
 #include <span>

@@ -129,7 +129,7 @@ struct Dot256 {
       for (int j = 0; j < C; ++j) sum[r][j] = _mm256_setzero_ps();
     int64_t k = 0;
     for (; k + 16 <= kn; k += 16) {
-      // Of one row, many columns: memory is what takes time, and the columns after these come next.
+      // With one row memory is what takes time: the columns that come next are fetched.
       if constexpr (R == 1 && C > 1)
 #pragma GCC unroll 16
         for (int j = 0; j < C; ++j) _mm_prefetch(b + (C + j) * ldb + k, _MM_HINT_T0);

@@ -2,7 +2,7 @@
 //
 // The innermost loops of a matmul: a few rows of A times a panel of B, sums held in registers.
 // Every element is one chain of multiply-adds over k, whatever the number of rows or columns
-// computed beside it, or the sum of several where lines of k are multiplied with each other. Pure
+// computed with it; where k is contiguous in both factors it is the sum of several chains. Pure
 // functions; thread-safe.
 #pragma once
 
@@ -15,7 +15,7 @@ template <typename T>
 using MicroFn = void (*)(int64_t kn, const T* a, const T* b, int64_t ldb, T* c, int64_t ldc,
                          bool accumulate);
 
-// c[r * ldc + j] (+)= sum over k < kn of a[r * lda + k] * b[j * ldb + k], for a few r and j: each
+// c[r * ldc + j] (+)= sum over k < kn of a[r * lda + k] * b[j * ldb + k], for a few r and j. Each
 // sum is as many chains as a vector has elements.
 using DotFn = void (*)(int64_t kn, const float* a, int64_t lda, const float* b, int64_t ldb,
                        float* c, int64_t ldc, bool accumulate);
@@ -28,8 +28,8 @@ struct DotKernels {
 };
 const DotKernels& dot_kernels();
 
-// c[r * ldc + j] = sum over k < kn of a[k * rows + r] * b[k * ldb + j] for j < n, by lines of |b|,
-// a few at a time from end to end: memory is read ahead of long ones.
+// c[r * ldc + j] = sum over k < kn of a[k * rows + r] * b[k * ldb + j] for j < n. Rows of |b| are
+// read a few at a time from end to end, so that the processor reads ahead of them.
 using LinesFn = void (*)(int64_t kn, const float* a, const float* b, int64_t ldb, int64_t n,
                          float* c, int64_t ldc);
 
@@ -42,7 +42,7 @@ const LineKernels& line_kernels();
 template <typename T>
 struct MicroKernels {
   static constexpr int64_t kMaxRows = 12;
-  int64_t rows;       // at most so many rows a call
+  int64_t rows;       // most rows of a call
   int64_t cols;       // columns of a full panel
   int64_t half_cols;  // columns of a narrow panel, for the right edge
   int64_t wide_cols;  // columns of a call that reads B in place, for up to |wide_rows| rows

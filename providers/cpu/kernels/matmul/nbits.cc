@@ -2,7 +2,7 @@
 //
 // com.microsoft MatMulNBits: Y = A W' + bias, where row n of W is stored in blocks of a few bits an
 // element: w = (stored - zero point) scale. A row of W is widened while it is packed for the
-// product, so that the weights stay short in memory.
+// matmul, so that the weights keep their few bits in memory.
 #include <algorithm>
 
 #include "providers/cpu/kernels/matmul/make.h"

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a blocked matrix product reads, and the part of its result that one worker makes.
+// What a blocked matmul reads, and the tile of its result that one worker computes.
 #pragma once
 
 #include <cstdint>
 
 namespace pfrt::cpu {
 
-// A matrix as the product reads it: an outer index (row of A, column of B) by k.
+// A matrix as the matmul reads it: by an outer index (row of A, column of B) and k.
 template <typename T>
 class PanelSource {
  public:

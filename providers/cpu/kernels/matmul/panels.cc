@@ -11,25 +11,27 @@ namespace pfrt::cpu {
 namespace {
 
 constexpr int64_t kPanel = PanelMicrokernel::kPanel, kStreams = PanelMicrokernel::kMostStreams;
-constexpr int64_t kChain = 64;        // k summed apart, which keeps errors small
-constexpr int64_t kPass = 384;        // k a call, at most: a panel's part stays in the first cache
+constexpr int64_t kChain = 64;  // k of a sum before it is added to others, which keeps errors small
+constexpr int64_t kPass =
+    384;  // most k of a call: so much of a panel stays in the first-level cache
 constexpr int64_t kFewRowBlocks = 4;  // of a task
-constexpr int64_t kReadRows = 16;     // of constants at a time, to be packed
+constexpr int64_t kReadRows = 16;     // rows of the constant that are packed at a time
 constexpr int64_t kLeastTaskCols = 128, kTaskCols = 512, kWantedTasks = 8;
-// Of a task: all panels read its rows, which are to stay in the second-level cache.
+// Elements of the rows of a task: all panels read them, so they are to stay in the second-level
+// cache.
 constexpr int64_t kTaskNumbers = 96 << 10, kLeastTaskRows = 32;
-// Of scratch, before sums: a pass of panels that had to be widened.
+// Elements of scratch that come before the sums: a pass of widened panels.
 constexpr int64_t kWidened = PanelMicrokernel::kMostPanels * kPanel * kPass;
 
-// Passes as alike as whole chains can be.
+// The k of a pass: passes are whole chains of about equal length.
 int64_t pass_of(int64_t k) { return ceil_div(ceil_div(k, ceil_div(k, kPass)), kChain) * kChain; }
 
 }  // namespace
 
 std::optional<PackedInput> pack_panel_columns(const SnapshotNode& node, int64_t m, bool any,
                                               const Columns& c) {
-  // Below kLarge a few rows alone gain nothing that packing would not cost; nor do they where each
-  // column lies in one piece. What may be few rows or many is packed for those up to kMaybe.
+  // For a few rows, packing costs more than it gains below kLarge, or where each column is
+  // contiguous. Where there may be few rows or many, columns up to kMaybe are packed.
   constexpr int64_t kFewRows = 4, kLeastColumns = 8;
   constexpr int64_t kMostNumbers = 64 << 20, kMaybe = 4 << 20, kLarge = 128 << 10;
   const pfrt_dtype dtype = node.input_dtype(0);
@@ -63,18 +65,18 @@ struct PanelMatmul::Task {
   int64_t row, rows, col, cols;
 };
 
-// Panels of a task that are computed together: |apart| from each other in all of its columns, where
-// they are streams.
+// Panels of a task that are computed together. As streams they are |apart| panels from each other,
+// else neighbours.
 struct PanelMatmul::Block {
   int64_t col, panels;
   float* sums;  // rows by panels * kPanel
-  float* out;   // of C, for whole panels; null: they stay in |sums|
+  float* out;   // of C, where panels are whole; null: results stay in |sums|
   float* widened;
   int64_t apart = 1;
   bool streams = false;
 };
 
-// Panels that will be read next, line by line: a line holds 16 columns of one k.
+// Panels that will be read next. A line is 16 columns of one k.
 struct PanelMatmul::Ahead {
   const float* from = nullptr;
   int64_t panels = 1, lines = 0, stride = 0;
@@ -154,7 +156,7 @@ void PanelMatmul::multiply(const Run& run, const Task& t, float* scratch) const 
   float* const sums = scratch + (widens() ? kWidened : 0);
   const int64_t wide = microkernel_->panels(t.rows) * kPanel;
   int64_t j = t.col;
-  if (t.rows <= microkernel_->stream_rows() && panels_ == Panels::kPlain) {
+  if (t.rows <= microkernel_->stream_rows() && panels_ == Panels::kFloat32) {
     const int64_t streams = microkernel_->streams(t.rows);
     const int64_t apart = t.cols / (streams * kPanel);
     for (; j < t.col + apart * kPanel; j += kPanel) {
@@ -175,8 +177,8 @@ void PanelMatmul::multiply(const Run& run, const Task& t, float* scratch) const 
   }
 }
 
-// From pass to pass sums are kept contiguous: rows of C may be so far apart that they share a few
-// lines of the cache.
+// Between passes sums are kept contiguous in scratch: rows of C may be so far apart that they share
+// a few sets of the cache.
 void PanelMatmul::multiply(const Run& run, const Task& t, const Block& block) const {
   constexpr float kNothing[kStreams * kPanel] = {};
   constexpr int64_t kOffsets[] = {0, kChain, 2 * kChain, 3 * kChain, 4 * kChain, 5 * kChain};
@@ -184,10 +186,10 @@ void PanelMatmul::multiply(const Run& run, const Task& t, const Block& block) co
   const PanelMicrokernel::RowBlocks row_blocks = microkernel_->row_blocks(t.rows);
   const bool widens = this->widens();
   const int64_t sums_row = block.panels * kPanel;
-  // What few row blocks fetch for the next panels is not all of those.
+  // A few row blocks cannot fetch all of the next panels, so the panels are fetched as streams.
   const bool fetch =
       row_blocks.count <= kFewRowBlocks && row_blocks.first() <= microkernel_->stream_rows() &&
-      panels_ == Panels::kPlain && microkernel_->streams(row_blocks.first()) == block.panels;
+      panels_ == Panels::kFloat32 && microkernel_->streams(row_blocks.first()) == block.panels;
   PanelMicrokernel::Blocks p{};
   p.offsets = kOffsets;
   p.a_row = k_;
@@ -231,7 +233,8 @@ void PanelMatmul::multiply(const Run& run, const Task& t, const Block& block) co
   }
 }
 
-// What follows a pass that ends before |k|: the next one of these panels or the first of others.
+// What is read after the pass that ends before |k|: the next pass of these panels, or the first of
+// the next panels.
 PanelMatmul::Ahead PanelMatmul::next_panels(const Run& run, const Task& t, const Block& block,
                                             int64_t k) const {
   const bool same = k < k_;

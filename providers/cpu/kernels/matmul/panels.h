@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Products of float32 rows with constant columns in vectors (jit/panel_microkernel.h): the columns
-// are packed to panels of 16 once, by the host; the rows are read where they lie. Columns that are
-// kept in 16 bits (columns_16bit.h) are widened to such panels on the way, as much at a time as
-// stays in the cache: the same bits as of float32 panels of them. Immutable; thread-safe.
+// Matmuls of float32 rows with constant columns in vectors (jit/panel_microkernel.h). The columns
+// are packed to panels of 16 once, by the host; the rows are read in place. Columns of 16 bits
+// (columns_16bit.h) are widened to such panels on the way, as much at a time as stays in the cache;
+// the results have the same bits. Immutable; thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -18,26 +18,26 @@
 
 namespace pfrt::cpu {
 
-// What |columns|, input 1 of the node, are packed to where a product of at least |m| rows is better
-// off with panels. |any|: there may be more rows.
+// How |columns|, input 1 of the node, are packed where a matmul of |m| rows gains by panels; with
+// |any|, of |m| rows or more.
 std::optional<PackedInput> pack_panel_columns(const SnapshotNode& node, int64_t m, bool any,
                                               const Columns& columns);
 
 class PanelMatmul {
  public:
-  // kInt16Dot: rows and panels of pairs of int16, k counting pairs, sums int32.
-  enum class Panels { kPlain, kBfloat16, kFloat16, kInt16Dot };
+  // kInt16Dot: rows and panels hold pairs of int16, k counts pairs, and sums are int32.
+  enum class Panels { kFloat32, kBfloat16, kFloat16, kInt16Dot };
   // How the work is divided, which results do not depend on.
   struct Blocking {
     int64_t task_rows = 128;
-    int64_t task_cols = 0;    // 0: for enough tasks
+    int64_t task_cols = 0;    // 0: as many as give enough tasks
     bool by_columns = false;  // tasks of the same rows follow each other
   };
   // Of |m| contiguous rows of k elements.
   PanelMatmul(int64_t m, const Columns& columns, Panels panels)
       : PanelMatmul(m, columns, panels, Blocking{}) {}
   PanelMatmul(int64_t m, const Columns& columns, Panels panels, const Blocking& blocking);
-  // Other blockings of the same product, and in what they differ from this one.
+  // Other blockings of the same matmul, each with the change in words.
   std::vector<std::pair<std::string, PanelMatmul>> others(const Columns& columns) const;
 
   uint64_t scratch_bytes() const;

@@ -13,8 +13,8 @@ namespace {
 constexpr int64_t kPanel = Panel16Bit::kColumns, kLanes = 8;
 constexpr int64_t kVectors = kPanel / kLanes;
 constexpr int64_t kMostPanels = 4;  // read by turns
-constexpr int64_t kBlock = 64;      // k summed apart, which keeps errors small
-constexpr int64_t kAhead = 2048;    // bytes
+constexpr int64_t kBlock = 64;  // k of a sum before it is added to others, which keeps errors small
+constexpr int64_t kAhead = 2048;  // bytes
 constexpr int64_t kLeastTaskBytes = 32 << 10, kTaskBytes = 512 << 10, kWantedTasks = 8;
 
 // Eight columns of the even or the odd k, as float32.
@@ -61,7 +61,8 @@ __attribute__((target("avx2,fma,f16c"))) void multiply(int64_t kn, const float* 
     for (int v = 0; v < V; ++v) sum[r][v] = _mm256_setzero_ps();
   int64_t k = 0;
   for (; k + 2 <= kn; k += 2, b += kPanel) {
-    // The processor reads ahead of many panels by itself, but not far enough of one or two.
+    // The processor reads ahead by itself where there are many panels, but not far enough with one
+    // or two.
     if constexpr (P < kMostPanels) {
 #pragma GCC unroll 16
       for (int p = 0; p < P; ++p)
@@ -83,7 +84,7 @@ __attribute__((target("avx2,fma,f16c"))) void multiply(int64_t kn, const float* 
 using Multiply = void (*)(int64_t kn, const float* a, int64_t lda, const uint32_t* b, int64_t ldb,
                           float* c, bool accumulate);
 
-// As many panels at a time as their sums have registers.
+// For a number of rows: as many panels at a time as there are registers for the sums.
 struct Form {
   int64_t panels;
   Multiply several, one;
@@ -113,7 +114,8 @@ void Rows16Bit::run(const Run& run, const Finish& finish) const {
   run.blocks(n_, task_cols_, [&](int64_t begin, int64_t end) {
     float* const out = run.output<float>(0);
     alignas(32) float sums[kMostRows * kMostPanels * kPanel];
-    // |panels| from column |j| on, |apart| from each other; of a last one columns up to |end|.
+    // Computes |panels| panels from column |j| on, |apart| panels from each other; columns from
+    // |end| on are left out.
     const auto multiply_panels = [&](Multiply fn, int64_t panels, int64_t j, int64_t apart) {
       const uint32_t* const panel = run.packed<uint32_t>() + j / kPanel * lanes;
       for (int64_t k = 0; k < k_; k += kBlock)
@@ -126,7 +128,7 @@ void Rows16Bit::run(const Run& run, const Finish& finish) const {
                       out + r * n_ + col);
         }
     };
-    // More of memory is on its way where it is read in several places.
+    // Reading in several places at once keeps more of memory on its way.
     const int64_t apart = (end - begin) / (form.panels * kPanel);
     for (int64_t i = 0; i < apart && !run.stopped(); ++i)
       multiply_panels(form.several, form.panels, begin + i * kPanel, apart);

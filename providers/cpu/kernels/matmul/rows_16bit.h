@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Products of a few float32 rows with constant columns in 16 bits (columns_16bit.h): such a product
+// Matmuls of a few float32 rows with constant columns in 16 bits (columns_16bit.h): such a product
 // takes as long as its columns take to read, and they are half as long. The rows are exact and sums
 // are float32. For AVX2 and up. Immutable; thread-safe.
 #pragma once

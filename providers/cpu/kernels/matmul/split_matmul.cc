@@ -11,7 +11,8 @@ namespace pfrt::cpu {
 namespace {
 
 constexpr int64_t kSide = TileMicrokernel::kSide, kBlock = TileMicrokernel::kBlock;
-// k a pass, at most: each is summed apart, which keeps errors small, and its terms stay close.
+// Most k of a pass. Each pass is a sum of its own, which keeps errors small, and its terms stay in
+// the cache.
 constexpr int64_t kDepth = 512, kMostChunks = kDepth / TileMicrokernel::kChunk;
 
 // Passes of equal length, whole chunks.
@@ -90,7 +91,7 @@ bool split_matmul_usable() { return TileMicrokernel::of_terms(1) != nullptr; }
 
 bool split_matmul_wins(int64_t m, int64_t n, int64_t k) {
   if (m < 12 || n < 12 || k < 16 || !split_matmul_usable()) return false;
-  // Tiles are computed whole, and what is split should be used a few times.
+  // Tiles are computed whole, padding included, and splitting pays when terms are used a few times.
   const double whole = static_cast<double>(ceil_div(m, kSide) * ceil_div(n, kSide) * kSide * kSide);
   return static_cast<double>(m) * static_cast<double>(n) >= 0.6 * whole && m + n >= 64;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// float32 products on bfloat16 tiles: each factor is split into three bfloat16 terms
+// float32 matmuls on bfloat16 tiles: each factor is split into three bfloat16 terms
 // (split_terms.h), and six of the nine products of terms are summed in float32 (Henry, Tang,
 // Heinecke: Leveraging the bfloat16 Artificial Intelligence Datatype For Higher-Precision
 // Computations, 2019). The error is that of plain float32 or smaller. Where tiles treat numbers
@@ -15,15 +15,15 @@
 
 namespace pfrt::cpu {
 
-// Whether such products are possible here.
+// Whether the machine can do it.
 bool split_matmul_usable();
-// Into how many numbers a factor is split, kIeee apart.
+// Into how many terms a factor is split; not for kIeee.
 int terms_of(Precision precision);
-// And faster than plain ones for this size.
+// Whether that is faster than the reference for this size.
 bool split_matmul_wins(int64_t m, int64_t n, int64_t k);
 // Rows and columns in multiples of which tiles of C are best cut.
 inline constexpr int64_t kSplitUnit = 32;
-// For tiles of up to so many columns; a multiple of 64.
+// Bytes of scratch for tiles of up to |tile_cols| columns; a multiple of 64.
 int64_t split_matmul_scratch(int64_t tile_cols, int64_t k);
 
 // As Gemm<float>::compute; false where the tile has to be computed by the reference.

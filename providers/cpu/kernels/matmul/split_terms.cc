@@ -15,7 +15,8 @@ bool large_enough(uint16_t largest) { return largest == 0 || largest >= kLeastWo
 
 }  // namespace pfrt::cpu
 
-// Nothing of the standard library in here: its templates would be compiled for AVX-512 everywhere.
+// No templates of the standard library from here on: they would be compiled for AVX-512, and the
+// linker may take those for the whole program.
 #pragma GCC push_options
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wuninitialized"  // gcc 12, of its own header
@@ -93,7 +94,7 @@ inline auto with_terms(int terms, Fn&& fn) {
   return fn.template operator()<3>();
 }
 
-constexpr int64_t kTogether = 8;  // rows: as many streams as are read ahead of
+constexpr int64_t kTogether = 8;  // rows: as many streams as the processor reads ahead of
 
 template <int kTerms>
 bool split_rows_to(const TermLayout& layout, uint8_t* out, const float* in, int64_t stride,
@@ -254,7 +255,8 @@ uint16_t split_array(int terms, uint16_t* out, int64_t term_stride, const float*
 void gather_runs(const TermLayout& layout, uint8_t* out, const uint16_t* from, int64_t term_stride,
                  int64_t runs, int64_t run_stride, int64_t run, int64_t step, int64_t count,
                  int64_t depth) {
-  // A few rows at a time, so that what was written in parts has settled when it is read whole.
+  // A few rows at a time: what was written in short stores has reached the cache before it is read
+  // in long loads.
   constexpr int64_t kRows = 4;
   alignas(64) uint16_t lines[kRows][kMostGathered + 64];
   for (int p = 0; p < layout.terms; ++p)
@@ -263,7 +265,7 @@ void gather_runs(const TermLayout& layout, uint8_t* out, const uint16_t* from, i
       for (int64_t r = 0; r < rows; ++r) {
         const uint16_t* at = from + p * term_stride + (r0 + r) * step;
         uint16_t* to = lines[r];
-        // Each copy runs over its end, where the next one begins.
+        // Each copy writes beyond its end, which the next copy overwrites.
         for (int64_t i = 0; i < runs; ++i, at += run_stride, to += run)
           for (int64_t k = 0; k < run; k += 32)
             _mm512_storeu_si512(to + k, _mm512_loadu_si512(at + k));
@@ -285,7 +287,7 @@ void zero_lines(const TermLayout& layout, uint8_t* out, int64_t count) {
 
 namespace {
 
-// Lanes that are not to be trusted.
+// Lanes whose sums are not to be trusted.
 inline __mmask16 odd(__m512 sums) {
   const Words bits = Words(sums) & 0x7fffffff;
   return _mm512_cmpge_epu32_mask(__m512i(bits - kLeastSumBits),

@@ -13,16 +13,17 @@ namespace {
 
 constexpr int64_t kSide = TileMicrokernel::kSide, kBlock = TileMicrokernel::kBlock,
                   kChunk = TileMicrokernel::kChunk;
-constexpr int64_t kHead = 64;            // bytes: whether the columns could be split
-constexpr int64_t kPassChunks = 16;      // at most, summed apart, which keeps errors small
-constexpr int64_t kBandRows = 256;       // columns are read once a band
+constexpr int64_t kHead = 64;  // bytes: whether the columns could be split
+constexpr int64_t kPassChunks =
+    16;  // most chunks of a sum before it is added to others, which keeps errors small
+constexpr int64_t kBandRows = 256;       // rows of a band: columns are read once a band
 constexpr int64_t kBandBytes = 1 << 20;  // of terms: they stay in the cache
 constexpr int64_t kTaskCols = 512, kWantedTasks = 8;
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 int64_t side_of(int64_t left) { return left > kSide ? kBlock : kSide; }
 
-// Blocks of 32 columns, each all of k.
+// Bytes of blocks of 32 columns, each with all of k.
 int64_t columns_bytes(int terms, const Columns& c) {
   return term_bytes(terms, ceil_div(c.n, kSide) * kSide, c.k);
 }
@@ -31,7 +32,7 @@ int64_t columns_bytes(int terms, const Columns& c) {
 
 std::optional<PackedInput> pack_tile_columns(const SnapshotNode& node, int64_t m,
                                              const Columns& c) {
-  // With few rows the numbers are better read as they are. Large ones are not kept twice.
+  // With few rows, reading float32 columns takes less time. Large columns are not kept twice.
   constexpr int64_t kLeastRows = 32, kMostNumbers = 32 << 20;
   if (node.input_dtype(0) != PFRT_DTYPE_FLOAT32 || !node.is_constant(1) ||
       node.precision() == Precision::kIeee || m < kLeastRows || c.n * c.k > kMostNumbers ||
@@ -167,7 +168,8 @@ void TileMatmul::multiply(const Run& run, const Band& band, int64_t first, int64
   }
 }
 
-// The sums of a band are there; those that are not to be trusted are computed again.
+// Finishes rows of a band whose sums are all there: those that are not to be trusted are computed
+// again by the reference.
 void TileMatmul::complete(const Run& run, const Band& band, bool fit, int64_t first, int64_t cols,
                           const Finish& finish, float* scratch) const {
   float* const out = run.output<float>(0);

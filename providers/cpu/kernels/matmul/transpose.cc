@@ -50,8 +50,8 @@ PFRT_AVX2 inline void transpose_8x4(const float* in, int64_t stride, float* out,
   _mm256_storeu_ps(out + 3 * width, _mm256_shuffle_ps(b, d, 0xee));
 }
 
-// A line of the cache of each of 8 rows at a time: with as many more rows, which may share the
-// cache's sets, it would be fetched twice.
+// One cache line of each of 8 rows at a time. With more rows, which may share sets of the cache, a
+// line would be fetched twice.
 PFRT_AVX2 void transpose_vectors(const float* in, int64_t stride, int64_t count, int64_t n,
                                  float* out, int64_t width) {
   constexpr int64_t kLine = 16;
@@ -75,7 +75,7 @@ PFRT_AVX2 void transpose_vectors(const float* in, int64_t stride, int64_t count,
 
 void transpose(const float* in, int64_t stride, int64_t count, int64_t n, float* out,
                int64_t width) {
-  static const bool have_vectors = isa() >= Isa::kAvx2;  // the same bits without
+  static const bool have_vectors = isa() >= Isa::kAvx2;  // the reference gives the same bits
   if (have_vectors) return transpose_vectors(in, stride, count, n, out, width);
   int64_t j = 0;
   for (; j + 4 <= count; j += 4) transpose_4(in + j * stride, stride, n, out + j, width);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What becomes of a model's scores: the transforms of the standard, and the two scores that a
+// What is done to the scores of a model: the transforms of the standard, and the two scores that a
 // single one stands for. Pure functions; thread-safe.
 #pragma once
 
@@ -23,8 +23,8 @@ void transform_scores(PostTransform post, T* scores, int64_t n);
 
 // Both classes' scores from that of the positive class, as ONNX Runtime has them: logistic scores
 // are those of -s and s; without a transform they are -s and s where |signed_score|, else 1 - s and
-// s, which the others leave as they are. Probit, which ONNX Runtime writes but half, is taken of
-// both.
+// s, which the others leave as they are. Probit, which ONNX Runtime computes for one of them only,
+// is taken of both.
 template <typename T>
 void second_class(PostTransform post, bool signed_score, T score, T* both);
 

@@ -125,8 +125,8 @@ double weighted(const float* weights, const double* kernels, int64_t begin, int6
   return sum;
 }
 
-// Decisions of all pairs i < j: positive for i. Coefficients are a row a class but one: those of
-// class i against j stand in row j - 1, those of j against i in row i.
+// Decisions of all pairs i < j, positive for i. There is one row of coefficients less than classes:
+// those of class i against j are in row j - 1, those of j against i in row i.
 void decide(const Svm& svm, const double* kernels, double* decisions, int64_t* votes) {
   int64_t pair = 0;
   for (int64_t i = 0; i < svm.classes(); ++i) {
@@ -205,7 +205,7 @@ int64_t classify(const Svm& svm, const double* kernels, float* z) {
   const int64_t n = svm.classes();
   if (svm.vectors == 0) {
     std::copy(kernels, kernels + n, z);
-    // Of two classes without negative weights the second wins from a half on.
+    // With two classes and no negative weights, the second wins from 0.5 on.
     const int64_t best = top(z, n);
     const bool second = n == 2 && svm.all_positive && z[best] >= 0.5f;
     transform_scores(svm.post, z, n);

@@ -22,14 +22,14 @@ struct Step {
   uint32_t first = 0, second = 0;
 };
 
-// x < v as x <= the number before v; NaN, which no x is below, where there is none.
+// x < v is x <= the number before v. Where there is none, NaN, which no x is below.
 template <typename T>
 T below(T v) {
   constexpr T kInfinity = std::numeric_limits<T>::infinity();
   return v == -kInfinity ? std::numeric_limits<T>::quiet_NaN() : std::nextafter(v, -kInfinity);
 }
 
-// x > v and x >= v are the opposites of x <= v and x < v but for NaN, which is on neither side.
+// x > v and x >= v are the opposites of x <= v and x < v, except for NaN, for which neither holds.
 template <typename T>
 Step<T> ordered_step(const ForestNode& node) {
   const T v = static_cast<T>(node.value);
@@ -37,7 +37,7 @@ Step<T> ordered_step(const ForestNode& node) {
   const bool swapped = node.mode == TreeMode::kGt || node.mode == TreeMode::kGte;
   Step<T> step;
   step.threshold = strict ? below(v) : v;
-  // No x compares to a NaN: the second branch is for "false" then.
+  // No comparison with NaN holds, so the branches stay: the second is for "false".
   const bool swap = swapped && !std::isnan(v);
   step.first = swap ? node.no : node.yes;
   step.second = swap ? node.yes : node.no;
@@ -148,7 +148,7 @@ class Packer {
     }
   }
 
-  // A chain of equalities with one answer, as categories are exported, is one set.
+  // A chain of == with one result, as exporters write categories, becomes one set.
   Step<T> equal_step(const ForestNode& node) {
     std::vector<double> values{node.value};
     bool missing = node.missing_is_true;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Rows pass through the trees in blocks, eight abreast where all comparisons are <=; what is left
-// of a block takes eight trees abreast, a row at a time. Trees are added up in groups and the
-// groups in order, whether groups or blocks of rows are divided among threads: a row's result
+// Rows pass through the trees in blocks, eight rows at once where all comparisons are <=; rows that
+// are left pass through eight trees at once, one row at a time. Trees are added up in groups and
+// the groups in order, whether groups or blocks of rows are divided among threads: a row's result
 // depends on that row alone.
 #include <algorithm>
 #include <cstring>
@@ -112,7 +112,7 @@ void add_leaf(const PackedForest<T>& f, uint32_t at, T* value, uint8_t* voted) {
   }
 }
 
-// Adds what trees [begin, end) say of one row, the sums in registers.
+// Adds the votes of trees [begin, end) for one row, with the sums in registers.
 template <typename T>
 void add_dense(const PackedForest<T>& f, int64_t begin, int64_t end, const T* x, int64_t targets,
                T* value) {
@@ -172,9 +172,9 @@ void merge(Scores<T> to, Scores<T> from, int64_t n) {
     if (from.voted[i]) add<kHow>(to.value + i, to.voted + i, from.value[i]);
 }
 
-// ------------------------------------------------------------------ results
-// The label of a row; |z| has a score a label on return. Conventions are ONNX Runtime's, which
-// exporters rely on, where both classes of two are meant by votes for one.
+// ------------------------------------------------------------------ results The label of a row;
+// |z| has a score a label on return. Where votes for one class stand for two, conventions are those
+// of ONNX Runtime, which exporters rely on.
 template <typename T>
 int64_t classify(const Trees& trees, T* s, uint8_t* voted, T* z) {
   const Forest& f = trees.forest;
@@ -203,7 +203,7 @@ int64_t classify(const Trees& trees, T* s, uint8_t* voted, T* z) {
   if (one_sided) {
     top = z[trees.only_class] > enough;
   } else {
-    // Classes without a vote are not in the running, unless nobody has any.
+    // Classes without a vote cannot win, unless no class has one.
     bool found = false;
     for (size_t i = 0; i < n; ++i) {
       if (!voted[i] && n > 2) continue;

@@ -99,7 +99,7 @@ Status need_count(std::string_view name, size_t found, size_t expected) {
   return attribute_error(name, "has ", found, " elements, expected ", expected);
 }
 
-// No path leads back to where it was. Branches may be shared.
+// INVALID_MODEL where a path leads back to a node. Branches may be shared.
 Status check_acyclic(const Forest& forest, std::string_view name) {
   enum : uint8_t { kNew, kOpen, kDone };
   std::vector<uint8_t> state(forest.nodes.size(), kNew);

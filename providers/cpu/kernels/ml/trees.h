@@ -15,7 +15,7 @@
 
 namespace pfrt::cpu {
 
-// The standard's numbering, and what is no comparison.
+// The comparisons in the standard's numbering, then membership and leaves.
 enum class TreeMode : uint8_t { kLeq, kLt, kGte, kGt, kEq, kNeq, kMember, kLeaf };
 enum class Aggregate : uint8_t { kAverage, kSum, kMin, kMax };
 
@@ -49,24 +49,24 @@ struct Forest {
   std::vector<int64_t> labels;
 };
 
-// INVALID_MODEL naming the attribute where the ensemble is none: lists of different lengths, ids
-// that are given twice or nowhere, cycles, targets out of range.
+// INVALID_MODEL, with the name of the attribute, where the ensemble is not valid: lists of
+// different lengths, ids that are given twice or are missing, cycles, targets out of range.
 Result<Forest> read_forest(const SnapshotNode& node);
 
 template <typename T>
 struct PackedNode {
   // Unequal to everything in a leaf.
   T threshold;
-  // The first of two neighbours: where the comparison holds. Of a leaf: the one before itself, so
-  // that a step stays where it is.
+  // The first of two neighbouring children, for which the comparison holds. In a leaf, the node
+  // before the leaf: its comparison never holds, so a step from a leaf leads to the leaf.
   uint32_t child;
   uint32_t feature : 28;
-  // The first child is for missing values.
+  // Whether missing values go to the first child.
   uint32_t missing_first : 1;
   uint32_t kind : 3;
 };
 
-// x <= threshold, x == threshold, x is in the set whose number stands in |threshold|, a leaf.
+// x <= threshold; x == threshold; x is in the set with the index |threshold|; a leaf.
 enum PackedKind : uint32_t { kOrdered, kEqual, kMember, kLeafNode };
 
 template <typename T>

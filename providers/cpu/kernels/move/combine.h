@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How a scattered update meets the element it falls on. Pure functions; thread-safe.
+// How a scattered update is combined with the element that it falls on. Pure functions;
+// thread-safe.
 #pragma once
 
 #include <cstdint>

@@ -10,7 +10,7 @@
 namespace pfrt::cpu {
 namespace {
 
-constexpr int64_t kShortestRun = 16;  // that is worth a call of its own once it is final
+constexpr int64_t kShortestRun = 16;  // elements that are worth a call of apply_epilogue
 constexpr int64_t kBlock = 1 << 15;
 
 // An input of Concat or an output of Split.
@@ -41,7 +41,7 @@ std::string refuse_concat_nchw16c(const SnapshotNode& node, Nchw16cSides sides) 
                                                       : "in nChw16c only channels are concatenated";
 }
 
-// Whole blocks lie as channels do.
+// In nChw16c, whole blocks of 16 channels are concatenated as channels are.
 Result<Kernel> make_concat_nchw16c(const KernelRequest& node, Nchw16cSides) {
   return make_concat(node);
 }

@@ -99,7 +99,7 @@ Offsets gather(const SnapshotNode& node, size_t element) {
                                element};
 }
 
-// Nothing but dimensions of 1 changes its place.
+// Whether only dimensions of 1 are moved.
 bool keeps_order(const SnapshotNode& node) {
   const Dims dims = node.input_dims(0), perm = node.attr_ints("perm");
   if (perm.size() != dims.size()) return false;

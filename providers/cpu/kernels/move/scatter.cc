@@ -68,7 +68,7 @@ Result<Kernel> make_scatter_elements(const KernelRequest& node) {
   const IndexInput indices(node, 1);
   const Reduction reduction = reduction_of(node);
   const CombineFn combine = combine_fn(node.input_dtype(0));
-  // Lines along the axis never meet: each element of one goes to a line of its own.
+  // Lines along the axis are independent: an update stays on its line.
   const int64_t outer = SnapshotNode::elements(dims.first(axis)),
                 inner = SnapshotNode::elements(dims.subspan(axis + 1));
   const int64_t rows = std::max<int64_t>(

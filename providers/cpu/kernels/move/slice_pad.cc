@@ -52,7 +52,7 @@ Result<std::vector<int64_t>> pad_map(Mode mode, int64_t size, int64_t begin, int
     return kernel_error("nothing is left to pad a dimension from");
   std::vector<int64_t> map(static_cast<size_t>(planned));
   for (int64_t o = 0; o < planned; ++o) {
-    int64_t i = o - begin - low;  // among the kept
+    int64_t i = o - begin - low;  // among the elements that are kept
     if (i < 0 || i >= kept) {
       if (mode == Mode::kConstant) {
         map[static_cast<size_t>(o)] = -1;
@@ -134,7 +134,7 @@ Result<SliceCopy> slice_copy(size_t bytes, const std::vector<int64_t>& in,
                 slice_range(at.starts[i], at.ends[i], at.steps ? (*at.steps)[i] : 1, in[axis]));
     count[axis] = range.count;
     offset += range.start * strides[axis];
-    // A step past the tensor is taken once at most.
+    // With one element the stride is never used, and a huge step could overflow.
     strides[axis] = range.count > 1 ? strides[axis] * range.step : 0;
   }
   if (count != out) return kernel_error("starts and ends make other dimensions than were planned");

@@ -53,8 +53,8 @@ Groups groups_of(std::span<const int64_t> dims, const std::vector<bool>& reduced
   return g;
 }
 
-// Runs change(pace, values, count) on every group brought together in double, and puts the values
-// back.
+// Copies every group to contiguous memory in double, calls change(pace, values, count) on it, and
+// writes the values back.
 template <typename Fn>
 Kernel groups_kernel(const SnapshotNode& node, Groups groups, Fn change) {
   const pfrt_dtype dtype = node.input_dtype(0);

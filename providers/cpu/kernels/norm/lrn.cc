@@ -52,7 +52,7 @@ PFRT_AVX2_FMA inline __m256 three_quarters(__m256 x, __m256 squares, float facto
   return _mm256_div_ps(x, _mm256_mul_ps(root, _mm256_sqrt_ps(root)));
 }
 
-// n elements of a plane; |count| planes, |stride| apart from |first| on, are its neighbours.
+// n elements of a plane. Its neighbours are |count| planes, |stride| apart from |first| on.
 PFRT_AVX2_FMA void plane_piece(const Form& f, const float* x, float* y, const float* first,
                                int64_t stride, int64_t count, int64_t n) {
   const float factor = static_cast<float>(f.factor), bias = static_cast<float>(f.bias);
@@ -78,12 +78,13 @@ PFRT_AVX2_FMA void plane_piece(const Form& f, const float* x, float* y, const fl
 constexpr int64_t kBlock = 16, kMostAside = 8;
 constexpr int64_t kChunk = 512, kBlockChunk = 256;  // pixels at a time
 
-// n pixels of a block of 16 channels; the blocks before and after it are null at the ends.
+// n pixels of 16 channels. |previous| and |next| are the 16 channels before and after; null at the
+// ends.
 PFRT_AVX2_FMA void block_piece(const Form& f, const float* x, const float* previous,
                                const float* next, float* y, int64_t n) {
   const float factor = static_cast<float>(f.factor), bias = static_cast<float>(f.bias);
-  // Of a pixel: the last channels of the block before, this block, the first of the block after.
-  // Several pixels at a time, as what was just stored is slow to load at another place.
+  // A line is the channels of a pixel with those on either side that its sums need. Several pixels
+  // are copied first, since loading across two stores that were just made is slow.
   constexpr int64_t kLine = kMostAside + kBlock + kMostAside, kTogether = 16;
   alignas(32) float lines[kTogether * kLine] = {};
   for (int64_t first = 0; first < n; first += kTogether) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The makers of this family's rows. Pure functions; thread-safe.
+// The make and refuse functions of this family's table, by file. Pure functions; thread-safe.
 #pragma once
 
 #include <string>

@@ -15,9 +15,9 @@ struct RowBroadcast {
   bool present = false;
   pfrt_dtype dtype = PFRT_DTYPE_UNSET;
   uint32_t input = 0;
-  std::vector<int64_t> offsets;  // empty: as it lies
+  std::vector<int64_t> offsets;  // empty: element i takes element i
 
-  // Where it lies, or in |values|.
+  // The scale or bias as T: in place, or in |values|.
   template <typename T>
   const T* read(const Run& run, int64_t n, std::vector<T>& values) const {
     if (offsets.empty() && dtype == kNormType<T>) return run.input<T>(input);

@@ -16,8 +16,8 @@ struct AverageOf {
   struct Sum {
     __m256d low, high;
   };
-  double outer;          // taps that count at this row, but for those along it
-  const double* counts;  // along it, by position
+  double outer;          // taps that count, of the dimensions but the row's own
+  const double* counts;  // taps that count along the row, by position
   PFRT_AVX2_INLINE Sum start() const { return {_mm256_setzero_pd(), _mm256_setzero_pd()}; }
   PFRT_AVX2_INLINE int tap(size_t) const { return 0; }
   PFRT_AVX2_INLINE Sum add(Sum sum, __m256 x, int) const {

@@ -29,8 +29,8 @@ const T* load_plane(pfrt_dtype dtype, pfrt_dtype own, const void* data, int64_t 
   return buffer;
 }
 
-// Row |row| of the maxima under a window. |plane| is the image but for its first |skipped| pixels,
-// none of which is under that row.
+// Row |row| of the maxima under a window. |plane| begins at pixel |skipped| of the image; the row
+// sees no pixel before that.
 void max_pool_row(Pace& pace, const WindowRows& rows, int64_t row, const float* plane,
                   int64_t skipped, float* line);
 

@@ -66,7 +66,7 @@ PFRT_AVX2_INLINE inline void positions(const WindowRows& rows, std::span<const i
   Lanes::store(line + first, most);
 }
 
-// Positions [begin, end), the last vector over the one before.
+// Positions [begin, end). The last vector may overlap the one before.
 template <typename Lanes, int Stride>
 PFRT_AVX2_INLINE inline void columns(Pace& pace, const WindowRows& rows,
                                      std::span<const int64_t> starts, int64_t begin, int64_t end,

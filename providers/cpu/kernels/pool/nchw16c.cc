@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Pooling of images in nChw16c, with the results of the planar forms bit for bit but for global
-// averages, whose sums have another order.
+// Pooling of images in nChw16c, with the bits of the row-major kernels, except for global averages,
+// whose sums have another order.
 #include <algorithm>
 #include <limits>
 #include <memory>
@@ -33,8 +33,8 @@ struct AverageOf {
   struct Sum {
     __m256d low, high;
   };
-  double outer;           // taps that count at this row, but for those along it
-  const int64_t* counts;  // along it, by position
+  double outer;           // taps that count, of the dimensions but the row's own
+  const int64_t* counts;  // taps that count along the row, by position
   PFRT_AVX2_INLINE Sum start() const { return {_mm256_setzero_pd(), _mm256_setzero_pd()}; }
   PFRT_AVX2_INLINE Sum add(Sum sum, __m256 x, int64_t) const {
     return {sum.low + _mm256_cvtps_pd(_mm256_castps256_ps128(x)),
@@ -55,7 +55,7 @@ struct Plan {
   std::vector<std::vector<int64_t>> counts;  // averages: by dimension and position
 };
 
-// Taps that count at row |row| of positions, but for those along the row.
+// Taps that count at row |row| of positions, of the dimensions but the row's own.
 double outer_count(const Plan& plan, int64_t row) {
   int64_t count = 1;
   for (size_t d = plan.counts.size() - 1; d-- > 0;) {
@@ -75,12 +75,12 @@ void pool_row(const Plan& plan, int64_t row, const float* image, float* out) {
                   AverageOf{outer_count(plan, row), plan.counts.back().data()});
 }
 
-// Maxima of rows first, then of those: as many taps as the window has sides.
+// The maximum along rows first, then across rows: a window of h x w taps takes h + w.
 struct MaxOfRows {
   WindowRows along, across;
   int64_t blocks;
 
-  // The window along rows alone, at every row of the image, and across what that gives.
+  // The window along rows alone, for every row of the image; and the one across those results.
   static Window along_of(Window w) {
     w.positions[0] = w.image[0];
     w.kernel[0] = w.strides[0] = w.dilations[0] = 1;
@@ -98,7 +98,7 @@ struct MaxOfRows {
   int64_t scratch_elements() const { return along.rows() * along.row_length() * kBlock; }
 };
 
-// Whether that is less work, and its rows stay in the second-level cache.
+// Whether that takes fewer taps, and its rows stay in the second-level cache.
 bool pays_by_rows(const Window& w) {
   constexpr int64_t kMostBytes = 128 << 10;
   if (w.rank() != 2) return false;

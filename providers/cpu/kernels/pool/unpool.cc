@@ -11,8 +11,8 @@ namespace {
 
 constexpr int64_t kFilledAtOnce = 1 << 16;  // elements
 
-// The dimensions that the indices count in: those the pooling had, which an output shape may
-// exceed.
+// The dimensions that the indices refer to: those of the pooling's input. An output shape may be
+// larger.
 Result<std::vector<int64_t>> pooled_from(const SnapshotNode& node) {
   const auto in = node.input_dims(0), out = node.output_dims(0);
   std::vector<int64_t> dims(out.begin(), out.end());

@@ -36,7 +36,7 @@ void each_tap(Pace& pace, const WindowRows& rows, int64_t row, Fn&& fn) {
 template <typename T>
 constexpr pfrt_dtype kOwn = std::is_same_v<T, double> ? PFRT_DTYPE_FLOAT64 : PFRT_DTYPE_FLOAT32;
 
-// Rows of a plane are final |between| at a time, |row| being the last so far.
+// Applies the epilogue to rows of a plane, |between| at a time; |row| is the last one computed.
 void finish_rows(const Run& run, int64_t row, int64_t between, int64_t rows, int64_t plane,
                  int64_t length) {
   const int64_t done = row + 1;
@@ -60,8 +60,8 @@ void max_row(Pace& pace, const WindowRows& rows, int64_t row, const T* plane, in
   });
 }
 
-// The same with the pixel of the first maximum, or of the first NaN; a window without pixels points
-// at pixel 0.
+// The same with indices: the pixel of the first maximum, or of the first NaN; 0 for a window
+// without pixels.
 template <typename T>
 void max_row_indices(Pace& pace, const WindowRows& rows, int64_t row, const T* plane, T* line,
                      int64_t* indices) {
@@ -249,7 +249,7 @@ bool is_double(const SnapshotNode& node) { return node.input_dtype(0) == PFRT_DT
 std::vector<int64_t> pool_tap_counts(const Window& w, size_t d, bool with_pads) {
   const int64_t low = with_pads ? -w.pads[d] : 0,
                 high = w.image[d] + (with_pads ? w.end_pads[d] : 0);
-  // Taps of the window from |start| on that stand before |end|.
+  // Taps of the window that begins at |start| whose pixels are before |end|.
   const auto before = [&](int64_t end, int64_t start) {
     if (end <= start) return int64_t{0};
     return std::min(w.kernel[d], (end - start - 1) / w.dilations[d] + 1);

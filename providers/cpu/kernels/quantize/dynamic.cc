@@ -33,7 +33,8 @@ Range range_of(const float* x, int64_t n) {
   for (int64_t v = 0; v < kVectors; ++v) low[v] = high[v] = _mm_setzero_ps();
   int64_t i = 0;
   for (; i + kLanes <= n; i += kLanes)
-    for (int64_t v = 0; v < kVectors; ++v) {  // of a NaN and a number the latter operand is taken
+    for (int64_t v = 0; v < kVectors;
+         ++v) {  // where one operand is NaN, the instruction gives the second
       const __m128 more = _mm_loadu_ps(x + i + 4 * v);
       low[v] = _mm_min_ps(more, low[v]);
       high[v] = _mm_max_ps(more, high[v]);

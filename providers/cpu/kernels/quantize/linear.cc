@@ -17,8 +17,8 @@ constexpr Types kStoredTypes =
     kFloat8 | kSubByte |
     Types{PFRT_DTYPE_INT8, PFRT_DTYPE_UINT8, PFRT_DTYPE_INT16, PFRT_DTYPE_UINT16};
 
-// The type x / scale is rounded to. Powers of two divide without rounding, and quotients of whole
-// numbers have a fraction.
+// The type that x / scale is rounded to. It does not matter for scales that are powers of two, and
+// quotients of integers need a fraction.
 pfrt_dtype quotient_dtype(const SnapshotNode& node) {
   const int64_t precision = node.attr_int("precision", 0);
   if (precision != 0)

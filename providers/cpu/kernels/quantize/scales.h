@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which scale and zero point belong to each element: one for the tensor, one an index of the axis,
-// or one a block along it. Immutable; thread-safe.
+// Which scale and zero point belong to each element: one for the tensor, one for each index of the
+// axis, or one for each block along it. Immutable; thread-safe.
 #pragma once
 
 #include <cstdint>

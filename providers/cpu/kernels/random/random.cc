@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A stream is one sequence, so that these kernels draw on one thread: the numbers then do not
-// depend on how many there are.
+// A stream is one sequence, so these kernels draw on one thread; results do not depend on the
+// number of threads.
 #include "providers/cpu/kernels/random/random.h"
 
 #include <algorithm>

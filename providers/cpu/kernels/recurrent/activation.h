@@ -30,7 +30,7 @@ enum class ActivationKind : uint8_t {
 struct Activation {
   ActivationKind kind = ActivationKind::kTanh;
   double alpha = 0, beta = 0;
-  const ActivationVectors* vectors = nullptr;  // what float32 has instead, if anything
+  const ActivationVectors* vectors = nullptr;  // functions for float32 in vectors; null: none
 
   template <typename T>
   void apply(T* x, int64_t n) const;

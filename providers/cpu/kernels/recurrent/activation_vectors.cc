@@ -41,8 +41,8 @@ PFRT_AVX2_FMA_INLINE inline __m256 exp_of(__m256 x) {
                        power_of_two(_mm256_sub_epi32(whole, half)));
 }
 
-// q = e / (1 + e) or 1 / (1 + e) with e = e^-|x|: neither side overflows or cancels. What rounding
-// 1 + e added is taken off again to first order.
+// q = e / (1 + e) or 1 / (1 + e) with e = e^-|x|: neither side overflows or cancels. The error of
+// rounding 1 + e is subtracted again, to first order.
 struct SigmoidOf {
   PFRT_AVX2_FMA_INLINE static __m256 of(__m256 x) {
     const __m256 e = exp_of(_mm256_or_ps(x, number(-0.0f)));
@@ -53,8 +53,8 @@ struct SigmoidOf {
   }
 };
 
-// x + x^3 q(x^2) for |x| < 0.8, q fitted at Chebyshev nodes to 2e-8; 1 - 2 / (e^2|x| + 1) with x's
-// sign elsewhere.
+// For |x| < 0.8, x + x^3 q(x^2) with q fitted at Chebyshev nodes to 2e-8. Elsewhere 1 - 2 / (e^2|x|
+// + 1) with the sign of x.
 struct TanhOf {
   PFRT_AVX2_FMA_INLINE static __m256 of(__m256 x) {
     const __m256 size = magnitude(x);

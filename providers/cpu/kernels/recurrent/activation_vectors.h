@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Sigmoid and Tanh of float32 in vectors, in place: within 2 and 1 units in the last place
-// (test/providers/cpu/recurrent_activations_test.cc), whatever stands beside a number. Pure
-// functions; thread-safe.
+// (test/providers/cpu/recurrent_activations_test.cc), and a result does not depend on its
+// neighbours. Pure functions; thread-safe.
 #pragma once
 
 #include <cstdint>

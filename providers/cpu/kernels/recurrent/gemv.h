@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The innermost loop of a step of one sequence: a row times panels, several of them at a time, so
-// that no sum waits for its last addition. Pure functions; thread-safe.
+// The innermost loop of a step of one sequence: a row times panels, several panels at a time, so
+// that no addition waits for the one before. Pure functions; thread-safe.
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What an RNN, GRU or LSTM node says: sizes, layout and options, checked, and where each row of its
-// tensors is. Immutable once made; thread-safe.
+// An RNN, GRU or LSTM node, checked: sizes, layout and options, and where each row of its tensors
+// is. Immutable once made; thread-safe.
 #pragma once
 
 #include <cstdint>

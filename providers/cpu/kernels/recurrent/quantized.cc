@@ -17,8 +17,8 @@ constexpr uint32_t kScaleW = 8, kZeroW = 9, kScaleR = 10, kZeroR = 11;
 constexpr int64_t kColumns = 256;  // gate columns a task
 constexpr Types kBytes{PFRT_DTYPE_INT8, PFRT_DTYPE_UINT8};
 
-// Rows of real numbers as levels of their common range, which holds 0: value = level * scale. The
-// levels are those of uint8 less their zero point, so that sums need no correction for it.
+// Rows of floats quantized by their common range, which holds 0: value = level * scale. Levels are
+// uint8 less their zero point, so that sums need no correction for it.
 struct Levels {
   std::vector<int16_t> values;
   float scale = 1;
@@ -73,7 +73,7 @@ struct Weights {
     return w;
   }
 
-  // out[j] += x . column j, in real numbers, for columns [begin, end).
+  // out[j] += x . column j, as floats, for columns [begin, end).
   template <typename T>
   void add(const Run& run, int64_t direction, const int16_t* x, float scale, int64_t begin,
            int64_t end, float* out) const {
@@ -107,7 +107,7 @@ struct Lstm {
 
   int64_t columns() const { return 4 * layer.hidden; }
   int64_t stretches() const { return (columns() + kColumns - 1) / kColumns; }
-  // fn(row, begin, end) for all stretches of columns of |rows| rows.
+  // fn(row, begin, end) for ranges of columns that cover |rows| rows.
   template <typename Fn>
   void over_columns(const Run& run, int64_t rows, Fn&& fn) const {
     run.parallel(rows * stretches(), [&](int64_t task, uint32_t) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The matrices of a recurrent layer as the matrix product reads them. Objects borrow what they
-// describe; immutable, thread-safe.
+// The matrices of a recurrent layer as the matmul reads them. Objects borrow what they describe;
+// immutable, thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -35,8 +35,8 @@ class GateRows final : public PanelSource<T> {
   int64_t offset_, depth_, hidden_, stride_;
 };
 
-// Rows of X in the order one direction meets them: outer index s * |rows| + b is step |step| + s of
-// sequence |row| + b. Steps past a sequence's end are zero.
+// Rows of X in the order in which one direction reads them: outer index s * |rows| + b is step
+// |step| + s of sequence |row| + b. Steps past a sequence's end are zero.
 template <typename T>
 class SequenceRows final : public PanelSource<T> {
  public:

@@ -14,11 +14,11 @@ namespace {
 
 constexpr int64_t kLanePanels = 4;       // panels of rows of a lane
 constexpr int64_t kManyLanes = 8;        // enough to keep workers busy
-constexpr int64_t kChunkRows = 192;      // rows of a product with W
+constexpr int64_t kChunkRows = 192;      // rows of a matmul with W
 constexpr int64_t kBlockWork = 1 << 17;  // multiply-adds of a block of units, at least
 constexpr int64_t kMostBlocks = 32;
 
-// Where GRU keeps the recurrent part of its candidate apart, that is one more column a unit.
+// Where GRU keeps the recurrent part of its candidate apart, each unit has one more column.
 int64_t columns_a_unit(const Layer& layer) {
   return layer.gates() + (layer.cell == Cell::kGru && layer.linear_before_reset ? 1 : 0);
 }
@@ -208,7 +208,7 @@ void Sweep<T>::project(const Run& run, const Memory& memory, const Lane& l, int6
   T* to = gates(memory, l) + t.row * columns_ + t.col;
   gemm_.compute(run, t, x, w, to, columns_, scratch);
   const T* bias = memory.bias.data() + l.direction * columns_ + t.col;
-  // The tile of the last columns brings those along that have no part in the product.
+  // The tile of the last columns also holds columns that this matmul does not compute.
   const int64_t projected = layer_.gates() * stride_;
   const int64_t extra = t.col + t.cols == projected ? columns_ - projected : 0;
   for (int64_t r = 0; r < t.rows; ++r, to += columns_) {
@@ -228,7 +228,7 @@ void Sweep<T>::multiply(const Run& run, const Memory& memory, const Step& step, 
   state += (l.direction * layer_.batch + l.row) * hidden;
   if constexpr (std::is_same_v<T, float>) {
     const int64_t first = block * block_;
-    // Gates that follow each other, here and there, are one product.
+    // Gates whose panels and sums both follow each other are one call.
     for (int64_t g = begin, next; l.rows == 1 && gemv_ != nullptr && g < end; g = next) {
       if (run.stopped()) return;
       next = blocks_ > 1 ? g + 1 : gru_apart && g < 2 ? 2 : end;
@@ -300,7 +300,7 @@ void Sweep<T>::finish(const Run& run, const Memory& memory, const Step& step, in
           units.peepholes[g] = memory.peepholes.data() + (l.direction * 3 + g) * hidden + u;
       const T* state = memory.states[step.s % 2].get() + packed + u * rows;
       T* const to = next + packed + u * rows;
-      // The states of one sequence lie as they are computed.
+      // The state of one sequence has the same order packed and unpacked.
       units.before = rows == 1 ? state : before;
       units.after = rows == 1 ? to : after;
       for (int64_t i = 0; rows > 1 && i < units.n; ++i) before[i] = state[i * rows];

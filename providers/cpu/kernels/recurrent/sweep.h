@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A recurrent layer over its sequence. A lane is a direction and a few dozen sequences; lanes know
-// nothing of each other. A lane goes through time in chunks: first the chunk's inputs times W, all
-// steps at once, then step by step the state times R, added in place. Where there are few lanes,
-// the hidden units of a step are shared between workers too, which changes no result: an element
+// A recurrent layer over its sequence. A lane is a direction and a few dozen sequences; lanes are
+// independent. A lane goes through time in chunks: first the inputs of the chunk times W, all steps
+// at once, then, step by step, the state times R is added in place. Where there are few lanes, the
+// hidden units of a step are shared between workers too, which changes no result: an element
 // depends on its row, its column and the depth of its products alone.
 //
-// R is packed, when a run begins if it is no constant, and so is the state: a step calls the
-// innermost loops of the matrix product directly. Immutable once made; thread-safe.
+// R is packed, once if it is a constant, else at the beginning of a run. The state is kept packed,
+// so that a step calls the innermost loops of the matmul directly. Immutable once made;
+// thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -81,7 +82,7 @@ class Sweep {
   Gemm<T> gemm_;
 };
 
-// What Sweep<float> wants of R.
+// How Sweep<float> packs R.
 PackedInput pack_recurrent_weights(int64_t directions, int64_t gates, int64_t hidden);
 
 extern template class Sweep<float>;

@@ -2,8 +2,8 @@
 //
 // ReduceX: y = finish(merge over the reduced elements of map(x)). Floats accumulate in double, so
 // that rounding is that of the result alone; integers wrap around in 64 bits. Accumulation order
-// follows the shape: long reductions are cut into fixed chunks that are merged in order, whatever
-// the number of threads.
+// follows the shape: long reductions are divided into fixed chunks that are merged in order,
+// whatever the number of threads.
 #include "providers/cpu/kernels/reduce/reduce.h"
 
 #include <algorithm>
@@ -22,7 +22,7 @@ constexpr int64_t kTile = 256;           // outputs that accumulate together
 constexpr int64_t kChunk = 64 * kBlock;  // elements of one chunk of a long reduction
 constexpr int64_t kTaskElements = 16 * kBlock;
 
-// The defaults of an operator. |shift| is 0 but in log-sum-exp's second pass.
+// The defaults of an operator. |shift| is 0 except in the second pass of log-sum-exp.
 struct Operation {
   template <typename A>
   static A identity(pfrt_dtype) {
@@ -113,7 +113,7 @@ struct SumExp : Operation {
   }
 };
 
-// What one closure works on.
+// The plan and data of one run.
 struct Job {
   const ReducePlan* plan;
   pfrt_dtype dtype;
@@ -330,7 +330,7 @@ Result<Kernel> make_exact(const KernelRequest& node) {
     return make_reduction(node, Reduction<Op, int64_t>::run);
   return make_reduction(node, Reduction<Op, uint64_t>::run);
 }
-// What only chooses among elements has no need of double for shorter floats.
+// Operators that only choose among elements need no double for shorter floats.
 template <typename Op>
 Result<Kernel> make_choice(const KernelRequest& node) {
   const pfrt_dtype dtype = node.input_dtype(0);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// GridSample: each point of the grid names a place in the image, whose neighbours make the output.
-// A point's neighbours are found once for all channels.
+// GridSample: each point of the grid names a place in the image, and the pixels around it give the
+// output. A point's neighbours are found once for all channels.
 #include <algorithm>
 #include <array>
 #include <cmath>

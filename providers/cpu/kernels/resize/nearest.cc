@@ -28,7 +28,8 @@ __attribute__((target("avx2"), always_inline)) inline __m256i distances(const in
   return _mm256_sub_epi64(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(index)), base);
 }
 
-// Elements of 4 bytes: 8 that come from 8 neighbours are a permutation of those. |x| has |count|.
+// For elements of 4 bytes: 8 outputs that come from 8 contiguous inputs are a permutation of them.
+// |x| has |count| elements.
 __attribute__((target("avx2"))) void gather_near(char* y, const char* x, const int64_t* index,
                                                  int64_t n, int64_t count) {
   constexpr int64_t kLanes = 8, kBytes = 4;

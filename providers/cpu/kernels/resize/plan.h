@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A Resize node with its sizes known: which axes change and how, neighbours that do not change
-// joined. Immutable once made; thread-safe.
+// A Resize node with its sizes known: which axes change and how. Neighbouring axes that do not
+// change are merged. Immutable once made; thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -45,7 +45,8 @@ class ResizeForm {
   int64_t in_elements() const { return element_count(in_.data(), in_.size()); }
   int64_t out_elements() const { return element_count(out_.data(), out_.size()); }
   double extrapolation() const { return extrapolation_; }
-  // Elements of the input's longest line: along an axis with fewer than |inner| elements behind.
+  // Elements of the longest line of the input along an axis with fewer than |inner| elements inside
+  // it.
   int64_t longest_line(int64_t inner) const;
 
  private:

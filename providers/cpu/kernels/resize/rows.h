@@ -18,8 +18,8 @@ void resize_nearest(const Run& run, const ResizeForm& form, const ResizePlan& pl
 void resize_weighted(const Run& run, const ResizeForm& form, const ResizePlan& plan);
 uint64_t weighted_scratch(const ResizeForm& form);
 
-// write_block for weighted sums. Integers drop their fraction: what weights that do not quite add
-// up to 1 took away is given back before.
+// write_block for weighted sums. Integers drop their fraction; before that a little is added, in
+// case the weights add up to slightly less than 1.
 template <typename T>
 void write_sums(pfrt_dtype dtype, void* base, int64_t first, int64_t n, T* placed) {
   if (dtype_is_integer(dtype)) {

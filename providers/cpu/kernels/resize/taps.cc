@@ -42,15 +42,15 @@ Status read_word(const SnapshotNode& node, std::string_view name, const Word<E> 
   return error(Code::kUNSUPPORTED, name, " is '", given, "', not one of ", known);
 }
 
-// A coordinate |x|. For the nearest element one from a float scale keeps a float's digits, so that
-// a scale that stands for a ratio (0.3f) still meets whole numbers and halves.
+// A coordinate |x|. For the nearest element, a coordinate from a float scale is rounded to float,
+// so that a scale that stands for a ratio (0.3f) still gives exact integers and halves.
 double kept(const Sampling& s, const AxisSizes& a, double x) {
   const bool rounded = s.mode == Resample::kNearest && a.approximate;
   return rounded ? static_cast<double>(static_cast<float>(x)) : x;
 }
 
-// Of |position| in the input. Dividing by the scale is multiplying by in / length, which is exact
-// where ratios of lengths are.
+// The coordinate of |position| in the input. Dividing by the scale is done as multiplying by in /
+// length, which is exact where ratios of lengths are.
 double coordinate(const Sampling& s, const AxisSizes& a, int64_t position) {
   const double x = static_cast<double>(position), in = static_cast<double>(a.in);
   switch (s.transform) {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Linear and cubic Resize. The weights of a position are products of its axes' weights, so axes are
-// taken one after another: the rows that make a row of the output are summed first, which runs
-// along memory, then positions along the last axis are summed within that row. Where many elements
-// lie behind the last axis, every axis is of the first kind.
+// Linear and cubic Resize. The weight of a position is the product of the weights of its axes, so
+// axes are taken one after another. First the input rows that make a row of the output are summed,
+// which reads memory in order; then positions along the last axis are summed within that row. Where
+// many elements lie inside the last axis, all axes are summed the first way.
 #include <algorithm>
 #include <vector>
 

@@ -108,8 +108,8 @@ void any_radix(const Stage& s, Pace& pace) {
   }
 }
 
-// Zeros, little by little: memory is given when it is first written to. False once the run is to
-// stop.
+// Fills with zeros, a step at a time: the system maps memory when it is first written to, which
+// takes time. False once the run is to stop.
 bool grow(Pace& pace, std::vector<double>& list, size_t size) {
   constexpr size_t kStep = 1 << 17;
   list.reserve(size);
@@ -126,7 +126,7 @@ Fourier::Fourier(int64_t length, const Run& run) : length_(length), factors_(fac
   for (std::vector<double>* const list : {&cos_, &sin_})
     if (!grow(pace, *list, n)) return;
   const bool direct = length == 1 || !factors_.empty();
-  // Half the angle for the chirp, whose squares are taken modulo 2 n: exact, however long it is.
+  // The chirp has half the angle, and squares are taken modulo 2 n, which is exact for any length.
   const double turn = (direct ? 2 : 1) * std::numbers::pi / static_cast<double>(length);
   uint64_t square = 0;
   for (size_t i = 0; i < n && !pace.stopped(kAngle); ++i) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tensors that are formulas of a few numbers: windows and the weights of mel bands.
+// Tensors computed from a few parameters: windows and the weights of mel bands.
 #include <algorithm>
 #include <cmath>
 #include <numbers>
@@ -16,7 +16,7 @@ namespace {
 
 constexpr double kTurn = 2 * std::numbers::pi;
 
-// Stores doubles as any number; integers drop the fraction.
+// Stores doubles as any number type; integers drop the fraction.
 void store_numbers(pfrt_dtype dtype, const double* from, int64_t n, void* to) {
   if (kFloats.has(dtype)) return store_block(dtype, from, n, to);
   int64_t whole[kBlock];

@@ -15,7 +15,7 @@ namespace {
 
 constexpr int64_t kTaskPoints = 1 << 12;
 
-// A line of complex numbers and what the transform needs, cut from a worker's scratch.
+// A line of complex numbers and what the transform needs, in a worker's scratch.
 struct Bench {
   Bench(double* scratch, int64_t length, int64_t out)
       : re(scratch), im(re + length), interleaved(im + length), work(interleaved + 2 * out) {}

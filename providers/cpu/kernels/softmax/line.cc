@@ -8,7 +8,8 @@
 #include "providers/cpu/isa/isa.h"
 #include "providers/cpu/isa/target.h"
 
-// Nothing of the standard library in here: its templates would be compiled for AVX-512 everywhere.
+// No templates of the standard library from here on: they would be compiled for AVX-512, and the
+// linker may take those for the whole program.
 #pragma GCC push_options
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wuninitialized"  // gcc 12, of its own header
@@ -33,8 +34,8 @@ float greatest_512(const float* x, int64_t n, float floor) {
   return odd != 0 ? __builtin_nanf("") : _mm512_reduce_max_ps(best);
 }
 
-// exp of x, by 2^n of its nearest multiple of log 2 and seven terms of the series for the rest,
-// which is at most log(2) / 2.
+// exp of x: 2^n, where n log 2 is the multiple of log 2 nearest to x, times seven terms of the
+// series for the rest, which is at most log(2) / 2.
 inline __m512 exp_512(__m512 x) {
   const __m512 n = _mm512_maskz_roundscale_ps(0xffff, x * _mm512_set1_ps(1.44269504f), 0);
   __m512 r = _mm512_fnmadd_ps(n, _mm512_set1_ps(0.693359375f), x);
@@ -115,11 +116,11 @@ PFRT_AVX2_FMA inline __m256 power_of_two(__m256i e) {
 }
 
 constexpr float kLog2E = 1.44269504f, kLog2High = 0.693359375f, kLog2Low = -2.12194440e-4f;
-// Of the series, after 1 / 5040.
+// Coefficients of the series, after 1 / 5040.
 constexpr float kTerms[] = {1.f / 720, 1.f / 120, 1.f / 24, 1.f / 6, 0.5f, 1.f, 1.f};
 
-// As exp_512; numbers outside [-105, 89] give 0 and infinity anyway. NaN stays: it is the second
-// operand.
+// As exp_512. Outside [-105, 89] results are 0 and infinity anyway. NaN stays NaN, because x is the
+// second operand of min and max.
 PFRT_AVX2_FMA inline __m256 exp_256(__m256 x) {
   x = _mm256_max_ps(_mm256_set1_ps(-105.f), x);
   x = _mm256_min_ps(_mm256_set1_ps(89.f), x);
@@ -135,9 +136,9 @@ PFRT_AVX2_FMA inline __m256 exp_256(__m256 x) {
                        power_of_two(_mm256_sub_epi32(whole, half)));
 }
 
-// The same of numbers in [kNormal, 0], several vectors by turns, so that none waits for its own
-// last step. n is rounded in the lowest bits of a number, from where it is added to the exponent of
-// a result that is in the normal range.
+// The same for x in [kNormal, 0], several vectors by turns, so that none waits for its last result.
+// Adding a large constant rounds n into the lowest bits of the sum, from where it is added to the
+// exponent; the result is in the normal range.
 constexpr int kTogether = 4;
 constexpr float kNormal = -87;
 PFRT_AVX2_FMA inline void exp_normal_256(__m256* x) {
@@ -198,7 +199,7 @@ PFRT_AVX2_FMA double exp_line_256(const float* x, float* y, int64_t n, float shi
     _mm256_storeu_ps(y + i, v);
     add_256(sums, v);
   }
-  if (i < n) {  // apart: masked stores are slow
+  if (i < n) {  // not in the loop: masked stores are slow
     const __m256i here = first_lanes(n - i);
     __m256 v = exp_256(_mm256_sub_ps(_mm256_maskload_ps(x + i, here), by));
     v = _mm256_and_ps(v, _mm256_castsi256_ps(here));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The parts of the softmax of a line, for Softmax and attention. Pure functions; thread-safe.
+// The steps of the softmax of a line, for Softmax and attention. Pure functions; thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 namespace pfrt::cpu {
 
 struct LineMath {
-  // The greatest of |floor| and n numbers; a NaN where there is one.
+  // The greatest of |floor| and n elements; NaN where one is.
   float (*greatest)(const float* x, int64_t n, float floor);
   // y[i] = exp(x[i] - shift), within 1.2 units in the last place, and their sum. No x[i] is greater
   // than |shift|, if it is a number. |y| may be |x|.
@@ -16,7 +16,7 @@ struct LineMath {
   // y[i] = x[i] * factor, rounded once. |y| may be |x|.
   void (*scale)(const float* x, float* y, int64_t n, double factor);
 
-  // For the instructions that may be used now.
+  // The functions for the instructions that may be used.
   static LineMath here();
 };
 

@@ -15,13 +15,13 @@ namespace {
 constexpr int64_t kTask = 4 * kBlock;
 constexpr uint32_t kMostLists = 4;  // X, G, V, H
 
-// Numbers of one node and run. |rate| is adjusted to the step count already.
+// The parameters of one node and run. |rate| is already adjusted to the step count.
 struct Step {
   double rate, alpha, beta, epsilon, norm, post;
   bool nesterov;
 };
 
-// x, g and what is carried on (v, h) of one block; results replace x, v and h.
+// x, g and the state (v, h) of one block; results replace x, v and h.
 using StepFn = void (*)(const Step& s, double* const* lists, int64_t n);
 
 void adagrad(const Step& s, double* const* lists, int64_t n) {
@@ -58,7 +58,7 @@ Step adagrad_step(const SnapshotNode& node) {
   return s;
 }
 
-// What the step count does to the numbers.
+// How the parameters depend on the step count.
 void adjust_adagrad(Step& s, double t) { s.rate /= 1 + t * s.alpha; }
 void adjust_adam(Step& s, double t) {
   if (t > 0) s.rate *= std::sqrt(1 - std::pow(s.beta, t)) / (1 - std::pow(s.alpha, t));

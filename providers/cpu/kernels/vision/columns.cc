@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Col2Im: columns of overlapping blocks, added up where they lie in the image.
+// Col2Im: columns of overlapping blocks are added up at their pixels of the image.
 #include <algorithm>
 #include <vector>
 

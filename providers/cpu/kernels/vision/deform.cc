@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // DeformConv: a convolution whose taps are moved by offsets that come with the input, and weighed
-// by a mask. Each block of output positions gathers its columns by linear interpolation, which all
-// output channels of the group then multiply.
+// by a mask. Each block of output positions gathers its columns by linear interpolation, and they
+// are multiplied by the weights of all output channels of the group.
 #include <algorithm>
 #include <array>
 #include <cmath>

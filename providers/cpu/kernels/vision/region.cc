@@ -47,7 +47,7 @@ void for_regions(const Run& run, const Regions& r, Fn&& fn) {
   });
 }
 
-// The region's image, or -1 when there is no such one.
+// The image of the region, or -1 when there is no such image.
 int64_t image_of(const Regions& r, double index) {
   return index >= 0 && index < static_cast<double>(r.batch) ? static_cast<int64_t>(index) : -1;
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A row of windows over an image in nChw16c (program/nchw16c.h), for what has no more to do than to
-// add up taps: pooling, depthwise convolutions. For AVX2, which is there wherever images are
-// nChw16c. Pure; thread-safe.
+// A row of windows over an image in nChw16c (program/nchw16c.h), for kernels that only add up taps:
+// pooling, depthwise convolutions. For AVX2, which is there wherever images are nChw16c. Pure;
+// thread-safe.
 #pragma once
 
 #include <immintrin.h>
@@ -18,8 +18,8 @@ namespace pfrt::cpu {
 inline constexpr int64_t kBlockChannels = 16;
 inline constexpr int64_t kVectorChannels = 8;
 
-// Where the rows of pixels of the tap rows of a row begin, -1 outside; the first ones' places are
-// worked out once.
+// For a row of positions: where the row of pixels begins that each tap row sees, -1 outside. The
+// first ones are computed once.
 class TapRows {
  public:
   TapRows(const WindowRows& rows, int64_t row) : rows_(rows), row_(row) {
@@ -61,9 +61,9 @@ PFRT_AVX2_INLINE inline void nchw16c_positions(const WindowRows& rows, const Tap
     _mm256_storeu_ps(out + kBlockChannels * (p + i), op.finish(sum[i], p + i));
 }
 
-// |op| is for 8 channels of a block and has a type Sum and start(), add(sum, pixel, tap) for each
-// tap on the image, in their order, and finish(sum, position). |image| and |out| are of these
-// channels; |out| of the row.
+// |op| computes 8 channels. It has a type Sum and start(), add(sum, pixel, tap) for each tap on the
+// image, in order, and finish(sum, position). |image| and |out| begin at these channels; |out| is
+// the row's.
 template <typename Op>
 __attribute__((target("avx2"))) void nchw16c_row(const WindowRows& rows, int64_t row,
                                                  const float* image, float* out, const Op& op) {

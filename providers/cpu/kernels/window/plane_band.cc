@@ -5,7 +5,7 @@ namespace pfrt::cpu {
 namespace {
 
 constexpr int64_t kLanes = PlaneBand::kLanes;
-constexpr int64_t kBandBytes = 24 << 10;  // stays in the first cache
+constexpr int64_t kBandBytes = 24 << 10;  // stays in the first-level cache
 constexpr int32_t kOnes[2 * kLanes] = {-1, -1, -1, -1, -1, -1, -1, -1};
 
 __attribute__((target("avx2"), always_inline)) inline __m256i first_lanes(int64_t n) {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A band of a plane under a two-dimensional window, for what has no more to do than to add up taps:
-// depthwise convolutions, average pooling. Rows are padded with zeros and hold the columns of each
-// phase of the stride side by side, so that a tap of 8 neighbouring positions is one load. For
-// AVX2. Immutable; thread-safe.
+// A band of a plane under a two-dimensional window, for kernels that only add up taps: depthwise
+// convolutions, average pooling. Rows are padded with zeros, and with a stride s the columns c, c +
+// s, c + 2 s and so on of a row are contiguous, so that a tap of 8 neighbouring positions is one
+// load. For AVX2. Immutable; thread-safe.
 #pragma once
 
 #include <immintrin.h>
@@ -30,14 +30,14 @@ class PlaneBand {
   uint64_t bytes() const {
     return static_cast<uint64_t>(band_rows_ * pitch_ + kSlack) * sizeof(float);
   }
-  // For |rows| rows of positions from |top| on.
+  // Writes the band for |rows| rows of positions from |top| on.
   void fill(const float* plane, int64_t top, int64_t rows, float* out) const;
 
   int64_t row_step() const { return row_step_; }  // from one row of positions to the next
   const std::vector<int64_t>& offsets() const { return offsets_; }  // of taps
 
  private:
-  static constexpr int64_t kSlack = 2 * kLanes;  // what rows are filled beyond
+  static constexpr int64_t kSlack = 2 * kLanes;  // elements that may be written beyond a row
   struct Phase {
     int64_t begin, count, column;  // of the pixels, and where they are in their row
   };
@@ -80,10 +80,10 @@ __attribute__((target("avx2"))) inline void band_piece(const std::vector<int64_t
                        ops[r].finish(sum[r][v], position + v * PlaneBand::kLanes));
 }
 
-// Rows [top, top + rows) of positions, |lines| being filled with them and |out| the first one's.
-// |op_of(row)| makes the Op of a row: a type Sum and start(), tap(index), add(sum, pixels, tap) for
-// each tap in order, with zeros for pixels beside the image, and finish(sum, first position).
-// Leaves early when |run| is stopped.
+// Computes rows [top, top + rows) of positions from |lines|, which fill wrote; |out| is the first
+// row. |op_of(row)| makes the Op of a row: a type Sum and start(), tap(index), add(sum, pixels,
+// tap) for each tap in order, with zeros for pixels beside the image, and finish(sum, first
+// position). Leaves early when |run| is stopped.
 template <typename OpOf>
 void band_rows(const Run& run, const PlaneBand& band, int64_t top, int64_t rows, const float* lines,
                float* out, const OpOf& op_of) {
@@ -92,7 +92,7 @@ void band_rows(const Run& run, const PlaneBand& band, int64_t top, int64_t rows,
   const std::vector<int64_t>& offsets = band.offsets();
   const int64_t length = band.length(), step = band.row_step();
   const int64_t all = band.vectors(), end = rows * length;
-  // A vector of a window as large takes as long as many looks.
+  // With so many taps, looking at the run once a vector costs nothing.
   const bool large = offsets.size() > kManyTaps;
   const auto vectors = [&](int64_t n, const float* in, const Op* op, int64_t at, float* to) {
     if (large && run.stopped()) return;

@@ -23,7 +23,7 @@ PFRT_AVX2 inline __m256 halves(const float* low, const float* high) {
   return _mm256_insertf128_ps(_mm256_castps128_ps256(_mm_loadu_ps(low)), _mm_loadu_ps(high), 1);
 }
 
-// Four rows of pairs of 4 x 4 numbers, transposed within each.
+// Two 4 x 4 blocks, in the low and high halves of four rows, each transposed.
 PFRT_AVX2 inline void transpose_halves(const __m256 (&in)[4], __m256* out) {
   const __m256 a = _mm256_unpacklo_ps(in[0], in[1]), b = _mm256_unpackhi_ps(in[0], in[1]);
   const __m256 c = _mm256_unpacklo_ps(in[2], in[3]), d = _mm256_unpackhi_ps(in[2], in[3]);
@@ -44,7 +44,7 @@ PFRT_AVX2 inline void transpose(const float* const (&rows)[kLanes], __m256* out)
   }
 }
 
-// The first |n| of each row alone are read.
+// The same, reading only the first |n| elements of each row.
 PFRT_AVX2 inline void transpose_some(const float* const (&rows)[kLanes], int64_t n, __m256* out) {
   const __m256i mask = first_lanes(n);
   alignas(32) float copy[kLanes][kLanes];

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Windows over small planes, for what has no more to do than to add up taps: 16 planes become lines
-// of 16 channels, padded with zeros, which leave no part of a vector idle, and what windows give
-// becomes planes again. For AVX2. Immutable; thread-safe.
+// Windows over small planes, for kernels that only add up taps: 16 planes are reordered to lines of
+// 16 channels, padded with zeros, so that no lane of a vector is idle, and the results are
+// reordered to planes. For AVX2. Immutable; thread-safe.
 #pragma once
 
 #include <algorithm>
@@ -18,7 +18,7 @@ namespace pfrt::cpu {
 
 class SmallPlanes {
  public:
-  // Two-dimensional windows over |planes| planes the lines of which stay in the second-level cache.
+  // Takes two-dimensional windows over |planes| planes whose lines fit the second-level cache.
   static bool takes(const Window& window, int64_t planes);
   explicit SmallPlanes(const Window& window);
 
