@@ -28,7 +28,7 @@ constexpr int64_t kBandBytes = 1 << 20;     // of transformed pixels; results do
 constexpr int64_t kLeastTiles = 56;         // of a band: weights are read once a band
 constexpr int64_t kLeastInputs = 128;       // below, the reference has smaller errors
 constexpr int64_t kLeastOutputs = 16;
-constexpr int64_t kMostNumbers = 4 << 20;  // of weights, which take longer to read than they save
+constexpr int64_t kMostElements = 4 << 20;  // of weights, which take longer to read than they save
 
 struct Plan {
   ConvGeometry geometry;
@@ -277,7 +277,7 @@ std::string refuse_conv_transpose_winograd(const KernelRequest& node) {
   const int64_t channels = weights[0] / node.attr_int("group", 1);
   if (channels < kLeastInputs || weights[1] < kLeastOutputs)
     return message("tiles are for many channels, not ", channels, " to ", weights[1]);
-  if (SnapshotNode::elements(weights) > kMostNumbers / kTileElements * kOut * kOut)
+  if (SnapshotNode::elements(weights) > kMostElements / kTileElements * kOut * kOut)
     return "so many transformed weights take longer to read than they save";
   return "";
 }

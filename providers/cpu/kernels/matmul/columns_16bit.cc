@@ -40,9 +40,9 @@ void pack(const Columns& c, pfrt_dtype dtype, ColumnType type, const void* sourc
         if (type == ColumnType::kBf16) {
           round_pairs(even, odd, pair);
         } else {
-          uint16_t* const numbers = reinterpret_cast<uint16_t*>(pair);
-          narrow(even, numbers, kPanel);
-          narrow(odd, numbers + kPanel, kPanel);
+          uint16_t* const both = reinterpret_cast<uint16_t*>(pair);
+          narrow(even, both, kPanel);
+          narrow(odd, both + kPanel, kPanel);
         }
       }
     }
@@ -55,15 +55,15 @@ ColumnType column_type(const SnapshotNode& node) {
 }
 
 std::optional<PackedInput> pack_columns_16bit(const SnapshotNode& node, const Columns& c) {
-  // Fewer columns than a panel would be padded to what their float32 numbers take.
-  constexpr int64_t kLeastNumbers = 64 << 10, kLeastColumns = kPanel, kLeastOf16Bit = 8;
+  // Fewer columns than a panel would be padded to as many bytes as they have in float32.
+  constexpr int64_t kLeastElements = 64 << 10, kLeastColumns = kPanel, kLeastOf16Bit = 8;
   const pfrt_dtype dtype = node.input_dtype(0);
   if (isa() < Isa::kAvx2 || node.input_dtype(1) != dtype || !node.is_constant(1) || c.k < 1)
     return std::nullopt;
   if (is_16bit_float(dtype)
           ? c.n < kLeastOf16Bit
           : dtype != PFRT_DTYPE_FLOAT32 || node.precision() != Precision::kBfloat16 ||
-                c.n < kLeastColumns || c.n * c.k < kLeastNumbers)
+                c.n < kLeastColumns || c.n * c.k < kLeastElements)
     return std::nullopt;
   PackedInput packed;
   packed.input = 1;

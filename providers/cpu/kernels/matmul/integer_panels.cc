@@ -46,13 +46,13 @@ struct Plan {
 
 std::optional<PackedInput> pack_matmul_integer(const SnapshotNode& node) {
   // Large columns are not kept twice where there may be few rows only.
-  constexpr int64_t kLeastColumns = 8, kMostNumbers = 64 << 20;
+  constexpr int64_t kLeastColumns = 8, kMostElements = 64 << 20;
   const auto a = node.input_dims(0), b = node.input_dims(1);
   if (PanelMicrokernel::get_int16_dot() == nullptr || a.size() < 2 || b.size() != 2 ||
       !node.is_constant(1))
     return std::nullopt;
   const int64_t k = b[0], n = b[1], pairs = pairs_of(k);
-  if (n < kLeastColumns || k < 1 || n > kMostNumbers / k) return std::nullopt;
+  if (n < kLeastColumns || k < 1 || n > kMostElements / k) return std::nullopt;
   const pfrt_dtype dtype = node.input_dtype(1);
   PackedInput packed;
   packed.input = 1;

@@ -19,7 +19,7 @@ constexpr int64_t kReadRows = 16;     // rows of the constant that are packed at
 constexpr int64_t kLeastTaskCols = 128, kTaskCols = 512, kWantedTasks = 8;
 // Elements of the rows of a task: all panels read them, so they are to stay in the second-level
 // cache.
-constexpr int64_t kTaskNumbers = 96 << 10, kLeastTaskRows = 32;
+constexpr int64_t kTaskElements = 96 << 10, kLeastTaskRows = 32;
 // Elements of scratch that come before the sums: a pass of widened panels.
 constexpr int64_t kWidened = PanelMicrokernel::kMostPanels * kPanel * kPass;
 
@@ -33,15 +33,15 @@ std::optional<PackedInput> pack_panel_columns(const SnapshotNode& node, int64_t 
   // For a few rows, packing costs more than it gains below kLarge, or where each column is
   // contiguous. Where there may be few rows or many, columns up to kMaybe are packed.
   constexpr int64_t kFewRows = 4, kLeastColumns = 8;
-  constexpr int64_t kMostNumbers = 64 << 20, kMaybe = 4 << 20, kLarge = 128 << 10;
+  constexpr int64_t kMostElements = 64 << 20, kMaybe = 4 << 20, kLarge = 128 << 10;
   const pfrt_dtype dtype = node.input_dtype(0);
   if (!kFloatsTo32.has(dtype) || node.input_dtype(1) != dtype || !node.is_constant(1) ||
       PanelMicrokernel::get() == nullptr || c.n < kLeastColumns || c.k < 1 ||
-      c.n > kMostNumbers / c.k)
+      c.n > kMostElements / c.k)
     return std::nullopt;
-  const int64_t numbers = c.n * c.k;
-  const bool read_faster = c.outer_stride == 1 && numbers >= kLarge;
-  if (m <= kFewRows && !read_faster && !(any && numbers <= kMaybe)) return std::nullopt;
+  const int64_t elements = c.n * c.k;
+  const bool read_faster = c.outer_stride == 1 && elements >= kLarge;
+  if (m <= kFewRows && !read_faster && !(any && elements <= kMaybe)) return std::nullopt;
   PackedInput packed;
   packed.input = 1;
   packed.recipe = message("panel_columns/", dtype_name(dtype), "/", c.n, "x", c.k, "/",
@@ -93,7 +93,7 @@ PanelMatmul::PanelMatmul(int64_t m, const Columns& columns, Panels panels, const
       microkernel_(panels == Panels::kInt16Dot ? PanelMicrokernel::get_int16_dot()
                                                : PanelMicrokernel::get()) {
   if (m_ <= 0) return;
-  const int64_t fit = std::max(kLeastTaskRows, kTaskNumbers / std::max<int64_t>(k_, 1));
+  const int64_t fit = std::max(kLeastTaskRows, kTaskElements / std::max<int64_t>(k_, 1));
   task_rows_ = ceil_div(m_, ceil_div(m_, std::min(blocking.task_rows, fit)));
   const int64_t wanted = ceil_div(kWantedTasks, row_tasks());
   task_cols_ = blocking.task_cols > 0 ? blocking.task_cols

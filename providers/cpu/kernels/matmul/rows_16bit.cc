@@ -21,8 +21,8 @@ constexpr int64_t kLeastTaskBytes = 32 << 10, kTaskBytes = 512 << 10, kWantedTas
 template <ColumnType kType, bool kOdd>
 __attribute__((target("avx2,fma,f16c"))) inline __m256 widened(const uint32_t* pairs, int64_t at) {
   if constexpr (kType == ColumnType::kFp16) {
-    const uint16_t* const numbers = reinterpret_cast<const uint16_t*>(pairs) + (kOdd ? kPanel : 0);
-    return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(numbers + at)));
+    const uint16_t* const elements = reinterpret_cast<const uint16_t*>(pairs) + (kOdd ? kPanel : 0);
+    return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(elements + at)));
   } else {
     const __m256i both = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(pairs + at));
     const __m256i high = _mm256_set1_epi32(static_cast<int>(0xffff0000));

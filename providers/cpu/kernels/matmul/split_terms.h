@@ -33,7 +33,7 @@ struct TermLayout {
   }
 };
 
-// Rows [0, count) of A, row r at |in| + r * stride, |k| numbers. False when a row is smaller than
+// Rows [0, count) of A, row r at |in| + r * stride, |k| elements. False when a row is smaller than
 // kLeastSplit and not all zeros.
 bool split_rows(const TermLayout& layout, uint8_t* out, const float* in, int64_t stride,
                 int64_t count, int64_t k);
@@ -44,8 +44,8 @@ uint16_t split_lines(const TermLayout& layout, uint8_t* out, const float* first,
 // The same where k of row r is at |in| + k * k_stride + r * step, for |k| up to 32.
 uint16_t split_across(const TermLayout& layout, uint8_t* out, const float* in, int64_t k_stride,
                       int64_t k, int64_t step, int64_t count);
-// |n| contiguous numbers: each term is an array of as many bfloat16, and arrays begin |term_stride|
-// elements apart. Gives the largest as split_lines does.
+// |n| contiguous elements: each term is an array of as many bfloat16, and arrays begin
+// |term_stride| elements apart. Gives the largest as split_lines does.
 uint16_t split_array(int terms, uint16_t* out, int64_t term_stride, const float* in, int64_t n);
 // Rows of A from runs of such arrays: row r takes |runs| runs of |run| elements, run i at |from| +
 // i * run_stride + r * step, and zeros up to |depth|, a multiple of 32 up to kMostGathered. A pair
@@ -74,7 +74,7 @@ bool store_across(float* out, int64_t stride, const float* sums, const float* bi
                   int64_t n);
 // out[i] += in[i]; n a multiple of 16.
 void add_lines(float* out, const float* in, int64_t n);
-// Adds |rows| lines of |cols| numbers, |in_stride| apart, to those at |out|; |set| overwrites.
+// Adds |rows| lines of |cols| elements, |in_stride| apart, to those at |out|; |set| overwrites.
 void add_block(float* out, int64_t out_stride, const float* in, int64_t in_stride, int64_t rows,
                int64_t cols, bool set);
 // sums[16 i + j] = sum over k of x(i, k) * b[k * side + j], |x| at in + i * step + k * k_stride, in

@@ -17,7 +17,7 @@ void transpose_reference(const float* in, int64_t stride, int64_t count, int64_t
     for (int64_t k = 0; k < n; ++k) out[k * width + j] = in[j * stride + k];
 }
 
-// Four rows, four numbers at a time.
+// Four rows, four elements at a time.
 void transpose_4(const float* in, int64_t stride, int64_t n, float* out, int64_t width) {
   int64_t k = 0;
   for (; k + 4 <= n; k += 4) {

@@ -27,7 +27,7 @@ struct Bench {
   double *re, *im, *interleaved, *work;
 };
 
-// Elements [0, components * n) of line |first|, whose numbers lie |stride| elements apart.
+// Elements [0, components * n) of line |first|, whose elements are |stride| apart.
 void put(pfrt_dtype dtype, void* y, int64_t first, int64_t stride, int64_t components, int64_t n,
          const Bench& bench) {
   for (int64_t k = 0; k < n; ++k) {
