@@ -152,7 +152,7 @@ void check_rows(const Generators& generators) {
         enough = testing::Test::HasFailure() && !failed_before;
       });
     }
-    // Cases have a byte an element; what takes packed ones alone has recorded cases.
+    // Cases have a byte an element; rows that take sub-byte types as they are have recorded cases.
     EXPECT_TRUE(ran > 0 || !wanted || row.has(cpu::kSubByteAsIs))
         << row.name << " took none of its cases";
     if (2 * plain > ran)

@@ -135,7 +135,7 @@ auto with_type(pfrt_dtype dtype, Fn fn) {
   }
 }
 
-// As kernels see it: packed types a byte an element.
+// As kernels see it: sub-byte types have a byte an element.
 uint64_t stored_bytes(pfrt_dtype dtype, int64_t elements) {
   return static_cast<uint64_t>(elements) * cpu::stored_size(dtype);
 }
