@@ -33,7 +33,7 @@ Kernel kernel_that_reads(const PackedInput& packed, const SnapshotNode& node, in
   if (packed.recipe.starts_with(kTileColumns))
     return kernel_of(names.tiles, TileMatmul(m, columns, node.precision()), std::move(finish));
   using Panels = PanelMatmul::Panels;
-  Panels panels = Panels::kFloat32;
+  Panels panels = Panels::kFp32;
   std::string_view name = names.panels;
   if (packed.recipe.starts_with(kColumns16Bit)) {
     const ColumnType type = column_type(node);
@@ -41,7 +41,7 @@ Kernel kernel_that_reads(const PackedInput& packed, const SnapshotNode& node, in
     if (m <= Rows16Bit::kMostRows)
       return kernel_of(float16 ? names.float16_rows : names.bfloat16_rows,
                        Rows16Bit(m, columns, type), std::move(finish));
-    panels = float16 ? Panels::kFloat16 : Panels::kBfloat16;
+    panels = float16 ? Panels::kFp16 : Panels::kBf16;
     name = float16 ? names.float16_panels : names.bfloat16_panels;
   }
   const PanelMatmul matmul(m, columns, panels);

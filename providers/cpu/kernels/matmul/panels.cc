@@ -156,7 +156,7 @@ void PanelMatmul::multiply(const Run& run, const Task& t, float* scratch) const 
   float* const sums = scratch + (widens() ? kWidened : 0);
   const int64_t wide = microkernel_->panels(t.rows) * kPanel;
   int64_t j = t.col;
-  if (t.rows <= microkernel_->stream_rows() && panels_ == Panels::kFloat32) {
+  if (t.rows <= microkernel_->stream_rows() && panels_ == Panels::kFp32) {
     const int64_t streams = microkernel_->streams(t.rows);
     const int64_t apart = t.cols / (streams * kPanel);
     for (; j < t.col + apart * kPanel; j += kPanel) {
@@ -189,12 +189,12 @@ void PanelMatmul::multiply(const Run& run, const Task& t, const Block& block) co
   // A few row blocks cannot fetch all of the next panels, so the panels are fetched as streams.
   const bool fetch =
       row_blocks.count <= kFewRowBlocks && row_blocks.first() <= microkernel_->stream_rows() &&
-      panels_ == Panels::kFloat32 && microkernel_->streams(row_blocks.first()) == block.panels;
+      panels_ == Panels::kFp32 && microkernel_->streams(row_blocks.first()) == block.panels;
   PanelMicrokernel::Blocks p{};
   p.offsets = kOffsets;
   p.a_row = k_;
   p.chain = 1;
-  const ColumnType type = panels_ == Panels::kFloat16 ? ColumnType::kFp16 : ColumnType::kBf16;
+  const ColumnType type = panels_ == Panels::kFp16 ? ColumnType::kFp16 : ColumnType::kBf16;
   p.b_panel = kPanel * (widens ? kPass : block.apart * k_);
   for (int64_t k = 0; k < k_;) {
     const int64_t left = k_ - k;

@@ -26,7 +26,7 @@ std::optional<PackedInput> pack_panel_columns(const SnapshotNode& node, int64_t 
 class PanelMatmul {
  public:
   // kInt16Dot: rows and panels hold pairs of int16, k counts pairs, and sums are int32.
-  enum class Panels { kFloat32, kBfloat16, kFloat16, kInt16Dot };
+  enum class Panels { kFp32, kBf16, kFp16, kInt16Dot };
   // How the work is divided, which results do not depend on.
   struct Blocking {
     int64_t task_rows = 128;
@@ -55,7 +55,7 @@ class PanelMatmul {
   struct Ahead;
   int64_t row_tasks() const;
   int64_t col_tasks() const;
-  bool widens() const { return panels_ == Panels::kBfloat16 || panels_ == Panels::kFloat16; }
+  bool widens() const { return panels_ == Panels::kBf16 || panels_ == Panels::kFp16; }
   void multiply(const Run& run, const Task& task, float* scratch) const;
   void multiply(const Run& run, const Task& task, const Block& block) const;
   Ahead next_panels(const Run& run, const Task& task, const Block& block, int64_t k) const;
