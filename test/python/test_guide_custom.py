@@ -83,19 +83,27 @@ def test_61_operator_with_attributes():
 
 
 def test_62_operator_with_gradient():
-    """The operator; its gradient comes with training, and until then there is no ``gradient``."""
     def my_square(inputs, attrs):
         x = pyflame_rt.to_numpy(inputs[0])
         return [pyflame_rt.from_numpy(x ** 2)]
 
-    builder = CustomOpBuilder("MySquare") \
+    def my_square_grad(inputs, grad_outputs):
+        x = pyflame_rt.to_numpy(inputs[0])
+        grad_out = pyflame_rt.to_numpy(grad_outputs[0])
+        grad_x = 2 * x * grad_out  # d(x^2)/dx = 2x
+        return [pyflame_rt.from_numpy(grad_x)]
+
+    CustomOpBuilder("MySquare") \
         .input("X") \
         .output("Y") \
-        .kernel(my_square)
-    with pytest.raises(AttributeError, match="gradient"):
-        builder.gradient
-    builder.build()
+        .kernel(my_square) \
+        .gradient(my_square_grad) \
+        .build()
     assert session_of("MySquare").run(None, {"x": X})[0].tolist() == (X * X).tolist()
+    op = CustomOpRegistry.instance().get("MySquare")
+    assert op.has_gradient()
+    (gradient,) = op.gradient([X], [np.full(5, 3, np.float32)])
+    assert gradient.numpy().tolist() == (6 * X).tolist()
 
 
 def test_63_registry_management(capsys):

@@ -17,7 +17,7 @@ from ._tensor import Tensor
 from ._values import address_of, array_of_view, dims_of, plain
 
 if TYPE_CHECKING:
-    from .custom import CustomOp
+    from ._custom_op import CustomOp
 
 ATTRIBUTES = {_abi.ATTR_FLOAT: "float", _abi.ATTR_INT: "int", _abi.ATTR_STRING: "string", _abi.ATTR_TENSOR: "tensor",
               _abi.ATTR_FLOATS: "floats", _abi.ATTR_INTS: "ints", _abi.ATTR_STRINGS: "strings"}
@@ -62,7 +62,7 @@ def _attribute(attr: Any) -> Any:
 
 def _attributes(op: "CustomOp", node: Any, size: int) -> Dict[str, Any]:
     """The node's attributes by name, with the defaults of those that it leaves out."""
-    declared = {attribute.name: attribute.type for attribute in op.attributes}
+    declared = {attribute.name: attribute.type for attribute in op._schema.attributes}
     found: Dict[str, Any] = {}
     for i in range(node.attr_count):
         attr = _abi.SnapshotAttr.from_address(node.attrs + i * size)
@@ -81,44 +81,49 @@ def _attributes(op: "CustomOp", node: Any, size: int) -> Dict[str, Any]:
 def _infer(op: "CustomOp", call: Any, address: int) -> None:
     _attributes(op, _abi.SnapshotNode.from_address(call.node), call.attr_size)
     shapes: List[Optional[List[Optional[int]]]] = []
-    first, ranked, fixed = 0, True, True
+    dtypes: List[Optional[DType]] = []
+    ranked, fixed = True, True
     for i in range(call.input_count):
         value = _abi.SnapshotValue.from_address(call.inputs + i * call.value_size)
         if not value.name.size:
             op._check_absent(i)
             shapes.append(None)
+            dtypes.append(None)
             continue
-        op._check_dtype(i, FROM_ABI.get(value.dtype))
-        first = value.dtype if i == 0 else first
+        dtypes.append(FROM_ABI.get(value.dtype))
+        op._check_dtype(i, dtypes[i])
         ranked = ranked and value.rank >= 0
         dims = _list_of(ctypes.c_int64, value.dims, max(value.rank, 0))
         fixed = fixed and all(dim >= 0 for dim in dims)
         shapes.append([dim if dim >= 0 else None for dim in dims])
-    for i in range(call.input_count, len(op.inputs)):
+    for i in range(call.input_count, len(op._schema.inputs)):
         op._check_absent(i)
-        shapes.append(None)
+        if i < op._singles():
+            shapes.append(None)
+            dtypes.append(None)
     results = None
     if op._shape_inference is not None and ranked:
-        results = _shapes(op, op._shape_inference(shapes), call.output_count, fixed)
-    for i in range(call.output_count):
-        dtype = op.outputs[i].dtype
-        number = first if dtype is None else TO_ABI[dtype]
-        if not number:
+        results = shapes_of(op, shapes, call.output_count, fixed)
+    for i, dtype in enumerate(op._output_dtypes(dtypes)[:call.output_count]):
+        if dtype is None:
             continue  # the graph may say
         dims = [] if results is None else [_OPEN if dim is None else dim for dim in results[i]]
-        code = call.set_output(address, i, number, -1 if results is None else len(dims),
+        code = call.set_output(address, i, TO_ABI[dtype], -1 if results is None else len(dims),
                                (ctypes.c_int64 * max(len(dims), 1))(*dims))
         if code:
             raise refusal("", code)  # the library has said why
 
 
-def _shapes(op: "CustomOp", results: Any, wanted: int, fixed: bool) -> List[List[Optional[int]]]:
-    """What a shape inference returned, checked."""
-    if not isinstance(results, (list, tuple)) or not wanted <= len(results) <= len(op.outputs):
+def shapes_of(op: "CustomOp", given: List[Optional[List[Optional[int]]]], wanted: int,
+              fixed: bool) -> List[List[Optional[int]]]:
+    """What its shape inference returns for the inputs' shapes, checked; |fixed|: all dimensions of those are known."""
+    assert op._shape_inference is not None
+    results: Any = op._shape_inference(given)
+    if not isinstance(results, (list, tuple)) or not wanted <= len(results) <= len(op._schema.outputs):
         what = f"{len(results)} shapes" if isinstance(results, (list, tuple)) else type(results).__name__
-        raise refusal(f"its shape inference returned {what}; return a list of {len(op.outputs)}, one for each output")
+        raise refusal(f"its shape inference returned {what}; return a list of {len(op._schema.outputs)}, one for each output")
     shapes = []
-    for port, shape in zip(op.outputs, results):
+    for port, shape in zip(op._schema.outputs, results):
         answer = f"its shape inference returned {shape!r} as the shape of output '{port.name}'"
         if not isinstance(shape, (list, tuple)):
             raise refusal(f"{answer}; return a list of ints, with None where a dimension is not known")
@@ -157,7 +162,7 @@ def _inputs(op: "CustomOp", call: Any) -> Tuple[List[Optional[Tensor]], Dict[int
         array.flags.writeable = False
         tensors.append(Tensor._over(array, FROM_ABI[view.dtype], dims_of(view)))
         leases[i] = weakref.ref(lease)
-    return tensors + [None] * (len(op.inputs) - len(tensors)), leases
+    return tensors + [None] * (op._singles() - len(tensors)), leases
 
 
 def _forget_frames(fault: Optional[BaseException], seen: Optional[List[int]] = None) -> None:
@@ -177,8 +182,7 @@ def _compute(op: "CustomOp", call: Any, address: int) -> None:
     attrs = _attributes(op, _abi.SnapshotNode.from_address(call.node), call.attr_size)
     tensors, leases = _inputs(op, call)
     try:
-        assert op._kernel is not None
-        results = op._kernel(tensors, attrs)
+        results = op._need_kernel()(tensors, attrs)
     except BaseException as fault:
         _forget_frames(fault)
         raise
@@ -197,12 +201,12 @@ def _give(op: "CustomOp", call: Any, address: int, results: Any) -> None:
     if not isinstance(results, (list, tuple)):
         raise refusal(f"its kernel returned {type(results).__name__}; return a list with a tensor for each output")
     outputs = (_abi.Tensor * call.output_count).from_address(call.outputs)
-    if len(results) > len(op.outputs):
-        raise refusal(f"its kernel returned {len(results)} tensors, and it has {len(op.outputs)} outputs")
+    if len(results) > len(op._schema.outputs):
+        raise refusal(f"its kernel returned {len(results)} tensors, and it has {len(op._schema.outputs)} outputs")
     for i, output in enumerate(outputs):
         if not output.dtype:
             continue  # nobody wants it
-        name = op.outputs[i].name
+        name = op._schema.outputs[i].name
         if i >= len(results) or results[i] is None:
             raise refusal(f"its kernel returned {len(results)} tensors, output {i}, '{name}', is not among them")
         array, dtype, dims = _result(results[i], f"output {i}, '{name}'")

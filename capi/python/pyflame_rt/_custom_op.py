@@ -1,0 +1,365 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a custom operator is: its schema, and the operator with its functions."""
+from __future__ import annotations
+
+import ctypes
+import enum
+from dataclasses import dataclass, field
+from typing import Any, Callable, Dict, List, Optional, Sequence
+
+from . import _abi, _callbacks, _custom_calls as calls, _exit, _library as lib
+from ._dtype import DType, dtype_of
+from ._errors import (DTypeMismatchError, InputError, InvalidArgumentError, ShapeMismatchError, UnsupportedError,
+                      UnsupportedOperatorError, error_of)
+from ._tensor import Tensor, from_numpy
+
+KernelFn = Callable[[List[Any], Dict[str, Any]], Sequence[Any]]
+ShapeInferenceFn = Callable[[List[Any]], Sequence[Sequence[Optional[int]]]]
+TypeInferenceFn = Callable[[List[Optional[DType]]], Sequence[Any]]
+GradientFn = Callable[[List[Any], List[Any]], Sequence[Any]]
+
+
+class BackendType(enum.Enum):
+    """Where a kernel runs. Those of Python run on the CPU."""
+
+    CPU = "cpu"
+    WSE = "wse"
+    CUDA = "cuda"
+
+
+@dataclass
+class OpPort:
+    """An input or output of an operator. ``dtype`` None: any; an output then has the type of input 0.
+
+    ``variadic``: the last input, which nodes give once or more often, or not at all where it is also ``optional``.
+    """
+
+    name: str
+    dtype: Optional[DType] = None
+    optional: bool = False
+    variadic: bool = False
+
+
+@dataclass
+class OpAttribute:
+    """An attribute of an operator. ``type`` is "float", "int", "string", "floats", "ints", "strings" or "tensor"."""
+
+    name: str
+    type: str
+    required: bool = False
+    default_value: Any = None  # None: absent stays absent
+
+
+@dataclass
+class OpSchema:
+    """What nodes that use an operator look like."""
+
+    name: str
+    domain: str = "custom"
+    version: int = 1  # the first opset of the domain in which models may use it
+    doc: str = ""
+    inputs: List[OpPort] = field(default_factory=list)
+    outputs: List[OpPort] = field(default_factory=list)
+    attributes: List[OpAttribute] = field(default_factory=list)
+
+    def full_name(self) -> str:
+        """Domain and name: "custom::MyOp"."""
+        return f"{self.domain}::{self.name}"
+
+    def copy(self) -> "OpSchema":
+        """A schema with lists and entries of its own."""
+        return OpSchema(self.name, self.domain, self.version, self.doc, [OpPort(**vars(one)) for one in self.inputs],
+                        [OpPort(**vars(one)) for one in self.outputs],
+                        [OpAttribute(**vars(one)) for one in self.attributes])
+
+    def validate(self) -> List[str]:
+        """What is wrong with the schema, a sentence each; empty when nothing is."""
+        faults = []
+        if not isinstance(self.name, str) or not self.name or not isinstance(self.domain, str):
+            faults.append("name and domain are texts, and the name is not empty")
+        if isinstance(self.version, bool) or not isinstance(self.version, int) or not 0 < self.version < 1 << 31:
+            faults.append(f"its version is {self.version!r}; it is the number of an opset, 1 or above")
+        if not self.outputs:
+            faults.append("it has no output; give it one")
+        for port in self.inputs[:-1]:
+            if port.variadic:
+                faults.append(f"input '{port.name}' is variadic and not the last; put it after the others")
+        for port in self.outputs:
+            if port.variadic or port.optional:
+                faults.append(f"output '{port.name}' is variadic or optional, which inputs are alone; a node may leave "
+                              "out any output")
+        for kind, names in (("inputs", [port.name for port in self.inputs]),
+                            ("outputs", [port.name for port in self.outputs]),
+                            ("attributes", [attribute.name for attribute in self.attributes])):
+            faults += [f"two of its {kind} are called '{name}'" for i, name in enumerate(names)
+                       if names.index(name) < i]
+        for attribute in self.attributes:
+            if attribute.type not in calls.ATTRIBUTES.values():
+                faults.append(f"attribute '{attribute.name}' is of type {attribute.type!r}; there are " +
+                              ", ".join(calls.ATTRIBUTES.values()))
+            if attribute.required and attribute.default_value is not None:
+                faults.append(f"attribute '{attribute.name}' is required and has a default value; it can be one of "
+                              "them")
+        return faults
+
+
+class CustomOp:
+    """An operator that is registered; calling it calls the kernel, without a session."""
+
+    def __init__(self, schema: OpSchema) -> None:
+        self._schema = schema
+        self._kernel: Optional[KernelFn] = None
+        self._shape_inference: Optional[ShapeInferenceFn] = None
+        self._type_inference: Optional[TypeInferenceFn] = None
+        self._gradient: Optional[GradientFn] = None
+
+    # ------------------------------------------------------------------ what it is
+
+    @property
+    def schema(self) -> OpSchema:
+        """A copy: what is changed in it is another operator's, for ``CustomOpRegistry.register_op``."""
+        return self._schema.copy()
+
+    @property
+    def name(self) -> str:
+        return self._schema.name
+
+    @property
+    def domain(self) -> str:
+        return self._schema.domain
+
+    @property
+    def version(self) -> int:
+        """The first opset of the domain in which models may use it."""
+        return self._schema.version
+
+    @property
+    def doc(self) -> str:
+        return self._schema.doc
+
+    @property
+    def inputs(self) -> List[OpPort]:
+        return self.schema.inputs
+
+    @property
+    def outputs(self) -> List[OpPort]:
+        return self.schema.outputs
+
+    @property
+    def attributes(self) -> List[OpAttribute]:
+        return self.schema.attributes
+
+    def full_name(self) -> str:
+        """Domain and name: "custom::MyOp"."""
+        return self._schema.full_name()
+
+    def has_gradient(self) -> bool:
+        return self._gradient is not None
+
+    def supports_backend(self, backend: BackendType) -> bool:
+        """Whether it has a kernel that runs there."""
+        return backend in self.get_supported_backends()
+
+    def get_supported_backends(self) -> List[BackendType]:
+        return [] if self._kernel is None else [BackendType.CPU]
+
+    def set_kernel(self, function: KernelFn, backend: BackendType = BackendType.CPU) -> None:
+        """What computes the outputs from now on, also in sessions that exist: function(inputs, attrs) -> list."""
+        self._kernel = checked_kernel(self.name, function, backend)
+
+    # ------------------------------------------------------------------ calls without a session
+
+    def execute(self, inputs: Sequence[Any], attributes: Optional[Dict[str, Any]] = None) -> List[Tensor]:
+        """Checks the arguments and calls the kernel.
+
+        Parameters
+        ----------
+        inputs: a Tensor or array for each input; None, or nothing at the end, for optional ones left out.
+        attributes: by name; defaults are filled in.
+
+        Raises InputError, DTypeMismatchError, UnsupportedOperatorError without a kernel, and what the kernel raises.
+        """
+        try:
+            tensors = self._tensors(inputs)
+            complete = self._complete(dict(attributes or {}))
+            kernel = self._need_kernel()
+        except _callbacks.Refusal as fault:
+            raise error_of(fault.code, f"{self.full_name()}: {fault}") from None
+        return [tensor_of(made) for made in kernel(tensors, complete)]
+
+    __call__ = execute
+
+    def infer_output_shapes(self, input_shapes: Sequence[Any]) -> List[Optional[List[Optional[int]]]]:
+        """The outputs' shapes for those of the inputs: lists with None where a dimension is not known.
+
+        None in place of a list where only the kernel can tell: without a shape inference, for all of them.
+        """
+        if self._shape_inference is None:
+            return [None] * len(self._schema.outputs)
+        shapes = [None if shape is None else list(shape) for shape in input_shapes]
+        fixed = all(shape is None or None not in shape for shape in shapes)
+        try:
+            return list(calls.shapes_of(self, shapes, len(self._schema.outputs), fixed))
+        except _callbacks.Refusal as fault:
+            raise error_of(fault.code, f"{self.full_name()}: {fault}") from None
+
+    def infer_output_dtypes(self, input_dtypes: Sequence[Any]) -> List[Optional[DType]]:
+        """The outputs' element types for those of the inputs, each a DType or what NumPy takes as one; None where one
+        is not known."""
+        dtypes = [None if one is None else dtype_of(one) for one in input_dtypes]
+        try:
+            for i, dtype in enumerate(dtypes):
+                self._check_dtype(i, dtype)
+            return self._output_dtypes(dtypes)
+        except _callbacks.Refusal as fault:
+            raise error_of(fault.code, f"{self.full_name()}: {fault}") from None
+
+    def gradient(self, inputs: Sequence[Any], grad_outputs: Sequence[Any]) -> List[Optional[Tensor]]:
+        """The gradient of a loss with respect to each input, from those with respect to the outputs.
+
+        Parameters
+        ----------
+        inputs: as for ``execute``.
+        grad_outputs: a Tensor or array for each output; None for one that the loss does not depend on.
+
+        Returns a Tensor of the input's shape and type for each of |inputs|, None where there is no gradient.
+
+        Raises UnsupportedError for an operator without one, InputError, DTypeMismatchError, ShapeMismatchError.
+        """
+        if self._gradient is None:
+            raise UnsupportedError(f"{self.full_name()} has no gradient; register it with "
+                                   "CustomOpBuilder.gradient(function)")
+        try:
+            tensors = self._tensors(inputs)
+        except _callbacks.Refusal as fault:
+            raise error_of(fault.code, f"{self.full_name()}: {fault}") from None
+        if len(grad_outputs) != len(self._schema.outputs):
+            raise InputError(f"the gradient of {self.full_name()} takes {len(self._schema.outputs)} gradients of "
+                             f"outputs, got {len(grad_outputs)}")
+        made = self._gradient(tensors, [None if one is None else tensor_of(one) for one in grad_outputs])
+        if not isinstance(made, (list, tuple)) or len(made) != len(tensors):
+            what = f"{len(made)} tensors" if isinstance(made, (list, tuple)) else type(made).__name__
+            raise InputError(f"the gradient of {self.full_name()} returned {what}; return a list of {len(tensors)}, one "
+                             "for each input, None where there is no gradient")
+        return [self._gradient_of(i, tensor, one) for i, (tensor, one) in enumerate(zip(tensors, made))]
+
+    def _gradient_of(self, index: int, tensor: Optional[Tensor], made: Any) -> Optional[Tensor]:
+        if made is None or tensor is None:
+            return None
+        found = tensor_of(made)
+        where = f"the gradient of {self.full_name()} for input {index}, '{self._port(index).name}',"
+        if found.shape != tensor.shape:
+            raise ShapeMismatchError(f"{where} has shape {found.shape}, expected the input's {tensor.shape}")
+        if found.dtype != tensor.dtype:
+            raise DTypeMismatchError(f"{where} is {found.dtype.text}, expected the input's {tensor.dtype.text}")
+        return found
+
+    # ------------------------------------------------------------------ checks, for calls with a session too
+
+    def _port(self, index: int) -> OpPort:
+        """That of input |index|; a variadic one is that of all from it on."""
+        return self._schema.inputs[min(index, len(self._schema.inputs) - 1)]
+
+    def _variadic(self) -> bool:
+        return bool(self._schema.inputs) and self._schema.inputs[-1].variadic
+
+    def _singles(self) -> int:
+        """The number of inputs before a variadic one."""
+        return len(self._schema.inputs) - self._variadic()
+
+    def _tensors(self, inputs: Sequence[Any]) -> List[Optional[Tensor]]:
+        """A tensor, or None, for each input."""
+        tensors = [None if given is None else tensor_of(given) for given in inputs]
+        ports, most = self._schema.inputs, len(self._schema.inputs)
+        least = max((i + 1 for i, port in enumerate(ports) if not port.optional), default=0)
+        if len(tensors) < least or len(tensors) > most and not self._variadic():
+            wanted = f"{least} or more" if self._variadic() else most if least == most else f"{least} to {most}"
+            raise InputError(f"{self.full_name()} takes {wanted} inputs, got {len(tensors)}")
+        tensors += [None] * (self._singles() - len(tensors))
+        for i, tensor in enumerate(tensors):
+            if tensor is None:
+                self._check_absent(i)
+            else:
+                self._check_dtype(i, tensor.dtype)
+        return tensors
+
+    def _need_kernel(self) -> KernelFn:
+        if self._kernel is None:
+            raise calls.refusal("it has no kernel; give it one with op.set_kernel(function)",
+                                _abi.CODE_UNSUPPORTED_OPERATOR)
+        return self._kernel
+
+    def _output_dtypes(self, dtypes: Sequence[Optional[DType]]) -> List[Optional[DType]]:
+        first = dtypes[0] if dtypes else None
+        declared = [first if port.dtype is None else port.dtype for port in self._schema.outputs]
+        if self._type_inference is None:
+            return declared
+        answer = self._type_inference(list(dtypes))
+        if not isinstance(answer, (list, tuple)) or len(answer) != len(declared):
+            raise calls.refusal(f"its type inference returned {answer!r}; return a list of {len(declared)}, one "
+                                "element type for each output")
+        found = [None if one is None else dtype_of(one) for one in answer]
+        for port, dtype in zip(self._schema.outputs, found):
+            if port.dtype is not None and dtype is not None and dtype != port.dtype:
+                raise calls.refusal(f"its type inference returned {dtype.text} for output '{port.name}', which is "
+                                    f"{port.dtype.text}", _abi.CODE_DTYPE_MISMATCH)
+        return [port.dtype if dtype is None else dtype for port, dtype in zip(self._schema.outputs, found)]
+
+    def _check_dtype(self, index: int, dtype: Optional[DType]) -> None:
+        """None: not known yet."""
+        port = self._port(index)
+        if dtype is not None and port.dtype is not None and dtype != port.dtype:
+            raise calls.refusal(f"input {index}, '{port.name}', is {dtype.text}, expected {port.dtype.text}",
+                                _abi.CODE_DTYPE_MISMATCH)
+
+    def _check_absent(self, index: int) -> None:
+        port = self._port(index)
+        if not port.optional:
+            raise calls.refusal(f"input {index}, '{port.name}', is required, and absent", _abi.CODE_INPUT)
+
+    def _complete(self, attrs: Dict[str, Any]) -> Dict[str, Any]:
+        """Fills in defaults; what is required must be there."""
+        for attribute in self._schema.attributes:
+            if attribute.name in attrs:
+                continue
+            if attribute.required:
+                raise calls.refusal(f"attribute '{attribute.name}' is required, and absent", _abi.CODE_INPUT)
+            if attribute.default_value is not None:
+                default = attribute.default_value
+                attrs[attribute.name] = list(default) if isinstance(default, (list, tuple)) else default
+        return attrs
+
+    def __repr__(self) -> str:
+        def side(ports: List[OpPort]) -> str:
+            return ", ".join(port.name + ("..." if port.variadic else "") + ("?" if port.optional else "") +
+                             (f": {port.dtype.text}" if port.dtype is not None else "") for port in ports)
+        attributes = "".join(f", {a.name}: {a.type}" + (" (required)" if a.required else "") for a in self.attributes)
+        return f"CustomOp({self.full_name()}: {side(self.inputs)}{attributes} -> {side(self.outputs)})"
+
+    def _register(self) -> None:
+        _exit.count_calls()
+        schema = self._schema
+        # The library wants every input up to the least number; which of the others are there is looked at here.
+        least = next((i for i, port in enumerate(schema.inputs) if port.optional), len(schema.inputs))
+        struct = _abi.CustomOp(
+            struct_size=ctypes.sizeof(_abi.CustomOp), abi=_abi.ABI_VERSION, name=lib.text(schema.name),
+            domain=lib.text(schema.domain), since_version=schema.version, min_inputs=least,
+            max_inputs=_abi.ANY_NUMBER if self._variadic() else len(schema.inputs), min_outputs=1,
+            max_outputs=len(schema.outputs), flags=0 if self._shape_inference else _abi.OP_DATA_DEPENDENT,
+            infer=calls.INFER, compute=calls.COMPUTE, release=_callbacks.RELEASE, user=_callbacks.hold(self))
+        lib.check(lib.env.register_operator(lib.default_env().address, ctypes.byref(struct)))
+
+
+def tensor_of(what: Any) -> Tensor:
+    return what if isinstance(what, Tensor) else from_numpy(what)
+
+
+def checked_kernel(name: str, function: KernelFn, backend: BackendType) -> KernelFn:
+    """|function|, which has to be what a CPU can call."""
+    if backend is not BackendType.CPU:
+        raise InvalidArgumentError(f"custom operator '{name}': no kernel runs on {backend!r}; Python kernels run on "
+                                   "BackendType.CPU")
+    if not callable(function):
+        raise InvalidArgumentError(f"custom operator '{name}': its kernel is {function!r}; give it a function with "
+                                   ".kernel(function)")
+    return function
