@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The exception types of the C++ API. Every failure of the runtime becomes one of them; code() is
-// the C code it came from. Exceptions own their text and may cross threads.
+// The exception types of the C++ API, which are those of the Python package by name, base and code.
+// Every failure of the runtime becomes one of them; code() is the C code it came from. Exceptions
+// own their text and may cross threads.
 #pragma once
 
 #include <pyflame_rt/types.h>
@@ -68,17 +69,74 @@ class ValidationError : public PyFlameRTError {
   std::vector<std::string> errors_;
 };
 
-// A provider that failed, a lost device, a cancelled run or one past its deadline.
+// A provider that failed, a lost device, a plug-in that was rejected, a run that was stopped.
 class BackendError : public PyFlameRTError {
  public:
   explicit BackendError(const std::string& message, pfrt_code code = PFRT_CODE_PROVIDER)
       : PyFlameRTError(message, code) {}
 };
 
-// A caller's mistake: a missing or unknown input, an argument or an option that makes no sense.
+// A caller's mistake: a missing or unknown input.
 class InputError : public PyFlameRTError {
  public:
   explicit InputError(const std::string& message, pfrt_code code = PFRT_CODE_INPUT)
+      : PyFlameRTError(message, code) {}
+};
+
+// An argument or an option that the call does not take.
+class InvalidArgumentError : public InputError {
+ public:
+  explicit InvalidArgumentError(const std::string& message,
+                                pfrt_code code = PFRT_CODE_INVALID_ARGUMENT)
+      : InputError(message, code) {}
+};
+
+// Work that was cancelled.
+class CancelledError : public BackendError {
+ public:
+  explicit CancelledError(const std::string& message, pfrt_code code = PFRT_CODE_CANCELLED)
+      : BackendError(message, code) {}
+};
+
+// A run that took longer than its timeout.
+class TimeoutError : public BackendError {
+ public:
+  explicit TimeoutError(const std::string& message, pfrt_code code = PFRT_CODE_DEADLINE)
+      : BackendError(message, code) {}
+};
+
+// A provider, option, value or name that there is not.
+class NotFoundError : public PyFlameRTError {
+ public:
+  explicit NotFoundError(const std::string& message, pfrt_code code = PFRT_CODE_NOT_FOUND)
+      : PyFlameRTError(message, code) {}
+};
+
+// A model file that there is not.
+class ModelNotFoundError : public NotFoundError {
+ public:
+  explicit ModelNotFoundError(const std::string& message, pfrt_code code = PFRT_CODE_NOT_FOUND)
+      : NotFoundError(message, code) {}
+};
+
+// Something known that is not available here.
+class UnsupportedError : public PyFlameRTError {
+ public:
+  explicit UnsupportedError(const std::string& message, pfrt_code code = PFRT_CODE_UNSUPPORTED)
+      : PyFlameRTError(message, code) {}
+};
+
+// Memory that could not be had.
+class OutOfMemoryError : public PyFlameRTError {
+ public:
+  explicit OutOfMemoryError(const std::string& message, pfrt_code code = PFRT_CODE_OUT_OF_MEMORY)
+      : PyFlameRTError(message, code) {}
+};
+
+// A file that could not be read or written.
+class DataError : public PyFlameRTError {
+ public:
+  explicit DataError(const std::string& message, pfrt_code code = PFRT_CODE_IO)
       : PyFlameRTError(message, code) {}
 };
 
@@ -89,12 +147,15 @@ namespace detail {
                                      std::vector<std::string> faults = {}) {
   switch (code) {
     case PFRT_CODE_INVALID_ARGUMENT:
+      throw InvalidArgumentError(message, code);
     case PFRT_CODE_INPUT:
       throw InputError(message, code);
     case PFRT_CODE_SHAPE_MISMATCH:
       throw ShapeMismatchError(message, code);
     case PFRT_CODE_DTYPE_MISMATCH:
       throw DTypeMismatchError(message, code);
+    case PFRT_CODE_NOT_FOUND:
+      throw NotFoundError(message, code);
     case PFRT_CODE_INVALID_MODEL:
     case PFRT_CODE_DATA_LOSS:
       throw InvalidModelError(message, code);
@@ -102,14 +163,23 @@ namespace detail {
       throw UnsupportedFormatError(message, code);
     case PFRT_CODE_UNSUPPORTED_OPERATOR:
       throw UnsupportedOperatorError(message, code);
+    case PFRT_CODE_UNSUPPORTED:
+      throw UnsupportedError(message, code);
     case PFRT_CODE_VALIDATION:
       if (faults.empty()) faults.push_back(message);
       throw ValidationError(message, std::move(faults), code);
     case PFRT_CODE_PROVIDER:
+    case PFRT_CODE_PLUGIN:
     case PFRT_CODE_DEVICE_LOST:
-    case PFRT_CODE_CANCELLED:
-    case PFRT_CODE_DEADLINE:
       throw BackendError(message, code);
+    case PFRT_CODE_CANCELLED:
+      throw CancelledError(message, code);
+    case PFRT_CODE_DEADLINE:
+      throw TimeoutError(message, code);
+    case PFRT_CODE_OUT_OF_MEMORY:
+      throw OutOfMemoryError(message, code);
+    case PFRT_CODE_IO:
+      throw DataError(message, code);
     default:
       throw PyFlameRTError(message, code);
   }

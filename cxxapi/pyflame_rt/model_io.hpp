@@ -153,12 +153,18 @@ struct ImportStats {
 
 class Model {
  public:
-  // The format is found by the file's extension, then by its content.
+  // The format is found by the file's extension, then by its content. ModelNotFoundError when
+  // there is no such file.
   static Model load(const std::string& path, const LoadOptions& options = {}) {
     Model model;
     detail::LoadCall call(options);
-    call.finish(api().model->load_file(Environment::instance().handle(), detail::text(path),
-                                       call.c.get(), model.model_.out()));
+    pfrt_status* status = api().model->load_file(
+        Environment::instance().handle(), detail::text(path), call.c.get(), model.model_.out());
+    try {
+      call.finish(status);
+    } catch (const NotFoundError& missing) {
+      throw ModelNotFoundError(missing.what());
+    }
     return model;
   }
   // Copies what it needs of |data|.

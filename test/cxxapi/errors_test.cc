@@ -3,6 +3,7 @@
 // Each exception type of the guide out of a situation that raises it.
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <pyflame_rt/pyflame_rt.hpp>
 #include <type_traits>
 
@@ -41,12 +42,36 @@ TEST(ErrorTypes, hierarchy) {
   EXPECT_TRUE((std::is_base_of_v<PyFlameRTError, ValidationError>));
   EXPECT_TRUE((std::is_base_of_v<PyFlameRTError, BackendError>));
   EXPECT_TRUE((std::is_base_of_v<PyFlameRTError, InputError>));
+  EXPECT_TRUE((std::is_base_of_v<InputError, InvalidArgumentError>));
+  EXPECT_TRUE((std::is_base_of_v<BackendError, CancelledError>));
+  EXPECT_TRUE((std::is_base_of_v<BackendError, TimeoutError>));
+  EXPECT_TRUE((std::is_base_of_v<PyFlameRTError, NotFoundError>));
+  EXPECT_TRUE((std::is_base_of_v<NotFoundError, ModelNotFoundError>));
+  EXPECT_TRUE((std::is_base_of_v<PyFlameRTError, UnsupportedError>));
+  EXPECT_TRUE((std::is_base_of_v<PyFlameRTError, OutOfMemoryError>));
+  EXPECT_TRUE((std::is_base_of_v<PyFlameRTError, DataError>));
 }
 
-TEST_F(Errors, a_missing_file_is_the_base_class) {
+TEST_F(Errors, a_missing_file) {
   const auto error =
-      thrown<PyFlameRTError>("absent.onnx", [] { InferenceSession session("absent.onnx"); });
+      thrown<ModelNotFoundError>("absent.onnx", [] { InferenceSession session("absent.onnx"); });
   EXPECT_EQ(error.code(), static_cast<pfrt_code>(PFRT_CODE_NOT_FOUND));
+  thrown<ModelNotFoundError>("absent.pfm", [] { (void)load_model("absent.pfm"); });
+}
+
+TEST_F(Errors, names_that_there_are_not) {
+  SessionOptions options;
+  options.providers = {"NoSuchExecutionProvider"};
+  thrown<NotFoundError>("NoSuchExecutionProvider",
+                        [&] { InferenceSession(one_node("Relu", {{1}}), options); });
+  options = {};
+  options.log_level = "loud";
+  thrown<InvalidArgumentError>("loud", [&] { InferenceSession(one_node("Relu", {{1}}), options); });
+}
+
+TEST_F(Errors, files_that_cannot_be_written) {
+  std::filesystem::create_directory("model.pfm");
+  thrown<DataError>("model.pfm", [] { save_model(one_node("Relu", {{1}}), "model.pfm"); });
 }
 
 TEST_F(Errors, invalid_model) {
@@ -131,7 +156,7 @@ TEST_F(Errors, backend) {
   RunOptions cancelled;
   cancelled.cancel();
   b.fill(1);
-  const auto error = thrown<BackendError>("", [&] {
+  const auto error = thrown<CancelledError>("", [&] {
     session.run({}, {{"a", a}, {"b", b}}, cancelled);
   });
   EXPECT_EQ(error.code(), static_cast<pfrt_code>(PFRT_CODE_CANCELLED));

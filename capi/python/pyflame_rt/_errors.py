@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The exceptions, and how the library's statuses become them."""
+"""The exceptions, and how the library's statuses become them.
+
+They are those of the C++ API (error.hpp) by name, base and code; Python's own exceptions that fit are bases too.
+"""
 from __future__ import annotations
 
 import builtins
@@ -25,16 +28,16 @@ class PyFlameRTError(Exception):
         self.faults = list(faults)
 
 
-class InvalidArgumentError(PyFlameRTError, ValueError):
+class InputError(PyFlameRTError, ValueError):
+    """A caller's mistake: inputs of a run that are missing, unknown or of a kind that is no tensor."""
+
+    code = _abi.CODE_INPUT
+
+
+class InvalidArgumentError(InputError):
     """An argument or option that the call does not take."""
 
     code = _abi.CODE_INVALID_ARGUMENT
-
-
-class InputError(PyFlameRTError, ValueError):
-    """Inputs of a run that are missing, unknown or of a kind that is no tensor."""
-
-    code = _abi.CODE_INPUT
 
 
 class ShapeMismatchError(PyFlameRTError, ValueError):
@@ -60,7 +63,7 @@ class ModelNotFoundError(NotFoundError, FileNotFoundError):
 
 
 class InvalidModelError(PyFlameRTError, ValueError):
-    """A model file that is malformed or cut short."""
+    """A model file that is malformed or cut short, or that changed while it was in use."""
 
     code = _abi.CODE_INVALID_MODEL
 
@@ -95,18 +98,18 @@ class UnsupportedError(PyFlameRTError, NotImplementedError):
 
 
 class BackendError(PyFlameRTError, RuntimeError):
-    """A provider or its device failed, or a plug-in was rejected."""
+    """A provider or its device failed, a plug-in was rejected, or a run was stopped."""
 
     code = _abi.CODE_PROVIDER
 
 
-class CancelledError(PyFlameRTError):
+class CancelledError(BackendError):
     """Work that was cancelled."""
 
     code = _abi.CODE_CANCELLED
 
 
-class TimeoutError(PyFlameRTError, builtins.TimeoutError):
+class TimeoutError(BackendError, builtins.TimeoutError):
     """A run that took longer than its ``timeout_ms``."""
 
     code = _abi.CODE_DEADLINE
@@ -119,7 +122,7 @@ class OutOfMemoryError(PyFlameRTError, MemoryError):
 
 
 class DataError(PyFlameRTError, OSError):
-    """A file that could not be read or written, or changed while it was in use."""
+    """A file that could not be read or written."""
 
     code = _abi.CODE_IO
 
@@ -140,7 +143,7 @@ _BY_CODE = {
     _abi.CODE_CANCELLED: CancelledError,
     _abi.CODE_DEADLINE: TimeoutError,
     _abi.CODE_OUT_OF_MEMORY: OutOfMemoryError,
-    _abi.CODE_DATA_LOSS: DataError,
+    _abi.CODE_DATA_LOSS: InvalidModelError,
     _abi.CODE_DEVICE_LOST: BackendError,
     _abi.CODE_IO: DataError,
 }
