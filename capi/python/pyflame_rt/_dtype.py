@@ -8,7 +8,7 @@ from typing import Any, Dict, Optional
 import numpy as np
 
 from . import _abi
-
+from ._errors import InvalidArgumentError
 
 
 class DType(enum.IntEnum):
@@ -96,3 +96,21 @@ def dtype_of(what: Any) -> DType:
         return FROM_NUMPY[numpy.newbyteorder("=")]
     raise TypeError(f"{what!r} is no element type that the runtime has; it has " +
                     ", ".join(name for name in _TEXT.values()))
+
+
+def dtype_size(dtype: Any) -> int:
+    """Bytes of an element: 0 for strings, whose elements differ, 1 for those that are packed several to a byte."""
+    return (dtype_of(dtype).bits + 7) // 8
+
+
+def dtype_name(dtype: Any) -> str:
+    """The name in types: "float32"."""
+    return dtype_of(dtype).text
+
+
+def dtype_from_name(name: str) -> DType:
+    """The inverse of ``dtype_name``; InvalidArgumentError lists the names there are."""
+    for dtype, text in _TEXT.items():
+        if text == name:
+            return dtype
+    raise InvalidArgumentError(f"no element type is called {name!r}; there are " + ", ".join(_TEXT.values()))

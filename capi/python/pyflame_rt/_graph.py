@@ -234,6 +234,16 @@ class Graph:
         """One constant, as in ``initializers``; NotFoundError when there is none of the name."""
         return self._initializer(lib.graph.initializer, name, False)
 
+    def has_initializer(self, name: str) -> bool:
+        return self.get_initializer(name) is not None
+
+    def get_initializer(self, name: str) -> Union[Tensor, SparseTensor, None]:
+        """As ``initializer``, but None when there is none of the name."""
+        try:
+            return self.initializer(name)
+        except NotFoundError:
+            return None
+
     def initializer_for_write(self, name: str) -> Tensor:
         """A constant whose ``numpy()`` may be written into.
 
@@ -269,14 +279,22 @@ class Graph:
             create_subgraph, and lists of one of these.
         domain: of the operator; "" is ONNX's own.
 
-        ValidationError for an output that something else makes.
+        InvalidArgumentError for a name that another node has, which nodes read from files may; ValidationError for an
+        output that something else makes.
         """
         if attributes is not None and attrs is not None:
             raise InvalidArgumentError("attributes and attrs are one parameter under two names; give one of them")
         for names in (inputs, outputs):
             if isinstance(names, str):
                 raise TypeError(f"adding node '{name}': give lists of names, not the string {names!r}")
-        made = [encode(key, value) for key, value in (attributes or attrs or {}).items()]
+        with self._lock:
+            self._need_name(name, f"adding node '{name}' ({op})")
+            return self._append_node(name, op, inputs, outputs, attributes or attrs or {}, domain, doc)
+
+    def _append_node(self, name: str, op: str, inputs: Sequence[str], outputs: Sequence[str],
+                     attributes: Mapping[str, AttributeValue], domain: str = "", doc: str = "") -> Node:
+        """As add_node, whatever its name."""
+        made = [encode(key, value) for key, value in attributes.items()]
         attr_array, ins, outs = (_abi.Attr * len(made))(*made), lib.texts(inputs), lib.texts(outputs)
         texts = {"name": lib.text(name), "op": lib.text(op), "domain": lib.text(domain), "doc": lib.text(doc)}
         node = _abi.Node(struct_size=_NODE_SIZE, inputs=ctypes.addressof(ins), input_count=len(ins),
@@ -284,6 +302,13 @@ class Graph:
                          attrs=ctypes.addressof(attr_array), **texts)
         with self._lock:
             return self._node(self._number(lib.graph.add_node, ctypes.byref(node)))
+
+    def _need_name(self, name: str, doing: str) -> None:
+        """No node but those of files has another's name; any number may have none."""
+        taken = self.find_node(name) if name else None
+        if taken is not None:
+            raise InvalidArgumentError(f"{doing}: the graph has a node of that name, {taken.op} -> "
+                                       f"{', '.join(taken.outputs)}; give this one another name, or ''")
 
     def _node(self, number: int) -> Node:
         with self._lock:
@@ -328,6 +353,29 @@ class Graph:
             return self._node(self._number(lib.graph.find_node, lib.text(name)))
         except NotFoundError:
             return None
+
+    def num_nodes(self) -> int:
+        with self._lock:
+            return int(lib.graph.node_count(self._at()))
+
+    def get_node(self, name: str) -> Optional[Node]:
+        """``find_node`` by its other name."""
+        return self.find_node(name)
+
+    def get_producer(self, value: str) -> Optional[str]:
+        """The name of the node that makes a value; None also for a value that the graph does not have."""
+        try:
+            made_by = self.producer(value)
+        except NotFoundError:
+            return None
+        return None if made_by is None else made_by.name
+
+    def get_consumers(self, value: str) -> List[str]:
+        """The names of the nodes that take a value; none for a value that the graph does not have."""
+        try:
+            return [node.name for node in self.consumers(value)]
+        except NotFoundError:
+            return []
 
     def producer(self, value: str) -> Optional[Node]:
         """The node that makes a value; None for inputs, initializers and what a body captures."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import math
 import operator
 from dataclasses import dataclass, field
 from typing import Any, Dict, List, Optional, Sequence, Tuple, Union
@@ -15,7 +16,26 @@ from ._errors import InvalidArgumentError
 ShapeLike = Optional[Sequence[Union[int, str, None]]]
 _KIND_WORDS = {_abi.VALUE_TENSOR: "tensor", _abi.VALUE_SEQUENCE: "sequence", _abi.VALUE_MAP: "map",
                _abi.VALUE_OPTIONAL: "optional", _abi.VALUE_SPARSE: "sparse_tensor"}
+_KIND_NUMBERS = {word: kind for kind, word in _KIND_WORDS.items()}
+# What a shape is: numbers, and None where a dimension may vary; None in place of it all where the rank is not known.
+Shape = Optional[Sequence[Optional[int]]]
 _KINDS = {_abi.VALUE_SEQUENCE: "seq", _abi.VALUE_OPTIONAL: "optional", _abi.VALUE_SPARSE: "sparse_tensor"}
+
+
+def shape_to_string(shape: Shape) -> str:
+    """"[1, 3, ?, 224]", and "[...]" where the rank is not known."""
+    return "[...]" if shape is None else "[" + ", ".join("?" if dim is None else str(dim) for dim in shape) + "]"
+
+
+def is_dynamic_shape(shape: Shape) -> bool:
+    """Whether the rank is not known, or a dimension may vary."""
+    return shape is None or any(dim is None for dim in shape)
+
+
+def shape_num_elements(shape: Shape) -> Optional[int]:
+    """The product of the dimensions; None where one may vary, or the rank is not known."""
+    known = [] if shape is None else [dim for dim in shape if dim is not None]
+    return None if shape is None or len(known) < len(shape) else math.prod(known)
 
 
 @dataclass
@@ -30,6 +50,16 @@ class NodeArg:
     type: str
     shape: Optional[List[Optional[int]]]
     dim_names: List[str] = field(default_factory=list)
+
+    @classmethod
+    def from_tensor_info(cls, info: "TensorInfo") -> "NodeArg":
+        """The input or output that |info| describes."""
+        return cls(info.name, info.type_text(), None if info.shape is None else list(info.shape), list(info.dim_names))
+
+    @property
+    def type_str(self) -> str:
+        """``type`` by its other name."""
+        return self.type
 
 
 @dataclass
@@ -51,7 +81,20 @@ class TensorInfo:
 
     def is_dynamic(self) -> bool:
         """Whether the shape is not known, or a dimension of it may vary."""
-        return self.shape is None or any(dim is None for dim in self.shape)
+        return is_dynamic_shape(self.shape)
+
+    def num_elements(self) -> Optional[int]:
+        """Of a tensor whose dimensions are all known; None otherwise."""
+        return shape_num_elements(self.shape) if self.kind == "tensor" else None
+
+    def size_bytes(self) -> Optional[int]:
+        """Of the elements, packed; None where ``num_elements`` is, and where the element type is not known or strings."""
+        count = self.num_elements()
+        return None if count is None or self.dtype is None or not self.dtype.bits else (count * self.dtype.bits + 7) // 8
+
+    def type_text(self) -> str:
+        """The type as ``NodeArg.type`` has it: "tensor(float32)"."""
+        return _type_text(_KIND_NUMBERS[self.kind], self.dtype, self.key_dtype)
 
 
 @dataclass
@@ -91,14 +134,17 @@ class PortInfo:
                           FROM_ABI.get(self.key_dtype), self.has_initializer)
 
     def type_text(self) -> str:
-        element = FROM_ABI[self.dtype].text if self.dtype in FROM_ABI else "?"
-        if self.kind == _abi.VALUE_MAP:
-            key = FROM_ABI[self.key_dtype].text if self.key_dtype in FROM_ABI else "?"
-            return f"map({key},tensor({element}))"
-        if self.kind == _abi.VALUE_SPARSE:
-            return f"sparse_tensor({element})"
-        outer = _KINDS.get(self.kind)
-        return f"{outer}(tensor({element}))" if outer else f"tensor({element})"
+        return _type_text(self.kind, FROM_ABI.get(self.dtype), FROM_ABI.get(self.key_dtype))
+
+
+def _type_text(kind: int, dtype: Optional[DType], key_dtype: Optional[DType]) -> str:
+    element = "?" if dtype is None else dtype.text
+    if kind == _abi.VALUE_MAP:
+        return f"map({'?' if key_dtype is None else key_dtype.text},tensor({element}))"
+    if kind == _abi.VALUE_SPARSE:
+        return f"sparse_tensor({element})"
+    outer = _KINDS.get(kind)
+    return f"{outer}(tensor({element}))" if outer else f"tensor({element})"
 
 
 def read_info(info: Any) -> PortInfo:
@@ -113,10 +159,10 @@ def read_info(info: Any) -> PortInfo:
 
 def info_struct(info: TensorInfo) -> Any:
     """|info| as a ValueInfo struct, which keeps what it points at."""
-    kinds = {word: kind for kind, word in _KIND_WORDS.items()}
-    if info.kind not in kinds:
-        raise InvalidArgumentError(f"value '{info.name}' is of kind {info.kind!r}; there are " + ", ".join(kinds))
-    kind = kinds[info.kind]
+    if info.kind not in _KIND_NUMBERS:
+        raise InvalidArgumentError(f"value '{info.name}' is of kind {info.kind!r}; there are " +
+                                   ", ".join(_KIND_NUMBERS))
+    kind = _KIND_NUMBERS[info.kind]
     if info.kind == "tensor" and info.dtype is None and info.shape is None:
         kind = _abi.VALUE_UNSET  # nothing is said of it
     out = _abi.ValueInfo(struct_size=ctypes.sizeof(_abi.ValueInfo), kind=kind, rank=-1, name=lib.text(info.name))
