@@ -24,8 +24,10 @@ struct SessionOptions {
   std::string execution_mode = "sequential";
   OptLevel optimization_level = OptLevel::Extended;
   bool verbose_optimization = false;
-  std::string log_level = "warning";       // "debug", "info", "warning", "error", "off"
-  std::vector<std::string> providers;      // in order of preference; empty = those of |device|
+  std::string log_level = "warning";  // "debug", "info", "warning", "error", "off"
+  // Those that may run nodes; empty = those of |device|. A node goes to the one with the lowest
+  // estimated cost, to the earlier one where costs are equal or one of them is a simulation.
+  std::vector<std::string> providers;
   std::string precision = "fp32";          // "ieee", "fp32", "fast", "bf16" or "auto"
   double max_error = 0;                    // of precision "auto"; 0 = the default
   std::string tune = "off";                // "on": blockings are refined by measurement

@@ -6,19 +6,22 @@
 """
 from . import _library, custom, import_module, opt
 from ._attrs import TypeText
+from ._backend import Backend, BackendRegistry
 from ._binding import IOBinding
-from ._dtype import DType
+from ._dtype import DType, dtype_from_name, dtype_name, dtype_size
+from ._environment import Environment, KernelInfo, OperatorInfo, PluginInfo, ProviderInfo, ProviderOption
 from ._errors import (BackendError, CancelledError, DataError, DTypeMismatchError, InputError, InvalidArgumentError,
                       InvalidModelError, ModelNotFoundError, NotFoundError, OutOfMemoryError, PyFlameRTError,
                       ShapeMismatchError, TimeoutError, UnsupportedError, UnsupportedFormatError,
                       UnsupportedOperatorError, ValidationError)
 from ._graph import Graph
-from ._info import ModelMetadata, NodeArg, TensorInfo
+from ._info import ModelMetadata, NodeArg, TensorInfo, is_dynamic_shape, shape_num_elements, shape_to_string
 from ._model import ImportStats, ModelSource, load_model, save_model
 from ._node import Node
 from ._options import OptLevel, RunOptions, SessionOptions
 from ._ort_value import OrtValue
-from ._providers import get_available_providers
+from ._providers import ProviderState, get_available_providers
+from ._service import Service
 from ._session import InferenceSession
 from ._tensor import Tensor, from_dlpack, from_numpy, to_numpy
 from ._values import SparseTensor
@@ -27,13 +30,15 @@ from .import_module import ImportOptions, ImportResult
 __version__: str = _library.version
 
 __all__ = [
-    "BackendError", "CancelledError", "DType", "DTypeMismatchError", "DataError", "Graph", "IOBinding", "ImportOptions",
-    "ImportResult", "ImportStats", "InferenceSession", "InputError", "InvalidArgumentError", "InvalidModelError",
-    "ModelMetadata", "ModelNotFoundError", "Node", "NodeArg", "NotFoundError", "OptLevel", "OrtValue",
-    "OutOfMemoryError", "PyFlameRTError", "RunOptions", "SessionOptions", "ShapeMismatchError", "SparseTensor",
-    "Tensor", "TensorInfo", "TimeoutError", "TypeText", "UnsupportedError", "UnsupportedFormatError",
-    "UnsupportedOperatorError", "ValidationError", "custom", "from_dlpack", "from_numpy", "from_onnx",
-    "get_available_providers", "import_module", "load_model", "opt", "save_model", "to_numpy",
+    "Backend", "BackendError", "BackendRegistry", "CancelledError", "DType", "DTypeMismatchError", "DataError",
+    "Environment", "Graph", "IOBinding", "ImportOptions", "ImportResult", "ImportStats", "InferenceSession",
+    "InputError", "InvalidArgumentError", "InvalidModelError", "KernelInfo", "ModelMetadata", "ModelNotFoundError",
+    "Node", "NodeArg", "NotFoundError", "OperatorInfo", "OptLevel", "OrtValue", "OutOfMemoryError", "PluginInfo",
+    "ProviderInfo", "ProviderOption", "ProviderState", "PyFlameRTError", "RunOptions", "Service", "SessionOptions",
+    "ShapeMismatchError", "SparseTensor", "Tensor", "TensorInfo", "TimeoutError", "TypeText", "UnsupportedError",
+    "UnsupportedFormatError", "UnsupportedOperatorError", "ValidationError", "custom", "dtype_from_name", "dtype_name",
+    "dtype_size", "from_dlpack", "from_numpy", "from_onnx", "get_available_providers", "import_module",
+    "is_dynamic_shape", "load_model", "opt", "save_model", "shape_num_elements", "shape_to_string", "to_numpy",
 ]
 
 

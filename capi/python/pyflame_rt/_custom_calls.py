@@ -7,7 +7,7 @@ import gc
 import math
 import traceback
 import weakref
-from typing import TYPE_CHECKING, Any, Dict, List, Optional, Sequence, Tuple
+from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Optional, Sequence, Tuple
 
 import numpy as np
 
@@ -60,18 +60,22 @@ def _attribute(attr: Any) -> Any:
     return Tensor._over(array_of_view(attr.tensor, None), FROM_ABI[attr.tensor.dtype], dims_of(attr.tensor)).clone()
 
 
+def attributes_of(node: Any, size: int) -> Iterator[Tuple[str, str, Any]]:
+    """Name, type and value of a node's attributes, which are |size| bytes apart."""
+    for i in range(node.attr_count):
+        attr = _abi.SnapshotAttr.from_address(node.attrs + i * size)
+        if attr.type in ATTRIBUTES:
+            yield lib.read(attr.name), ATTRIBUTES[attr.type], _attribute(attr)
+
+
 def _attributes(op: "CustomOp", node: Any, size: int) -> Dict[str, Any]:
     """The node's attributes by name, with the defaults of those that it leaves out."""
     declared = {attribute.name: attribute.type for attribute in op._schema.attributes}
     found: Dict[str, Any] = {}
-    for i in range(node.attr_count):
-        attr = _abi.SnapshotAttr.from_address(node.attrs + i * size)
-        name, kind = lib.read(attr.name), ATTRIBUTES.get(attr.type)
-        if kind is None:
-            continue
+    for name, kind, value in attributes_of(node, size):
         if declared.get(name, kind) != kind:
             raise refusal(f"attribute '{name}' is of type {kind}, expected {declared[name]}", _abi.CODE_INPUT)
-        found[name] = _attribute(attr)
+        found[name] = value
     return op._complete(found)
 
 
@@ -148,52 +152,66 @@ class _Lease:
     __slots__ = ("__weakref__",)
 
 
-def _inputs(op: "CustomOp", call: Any) -> Tuple[List[Optional[Tensor]], Dict[int, "weakref.ref[_Lease]"]]:
+class Leases:
+    """Inputs lent to Python code for the time of a call."""
+
+    def __init__(self) -> None:
+        self._lent: Dict[Any, "weakref.ref[_Lease]"] = {}
+
+    def lend(self, key: Any, view: Any) -> Tensor:
+        """A tensor over the memory of a Tensor struct, read-only."""
+        lease = _Lease()
+        array = array_of_view(view, lease)
+        array.flags.writeable = False
+        self._lent[key] = weakref.ref(lease)
+        return Tensor._over(array, FROM_ABI[view.dtype], dims_of(view))
+
+    def check(self, borrower: str, inputs: str) -> None:
+        """Refuses that |borrower| keeps one of its |inputs| beyond the call."""
+        if any(lease() for lease in self._lent.values()):
+            gc.collect()  # a cycle does not count
+            kept = [key for key, lease in self._lent.items() if lease()]
+            if kept:
+                raise refusal(f"{borrower} keeps input {kept[0]} beyond the call, and its memory is another's then; keep "
+                              f"a copy, for example {inputs}[{kept[0]!r}].clone()")
+
+
+def _inputs(op: "CustomOp", call: Any, leases: Leases) -> List[Optional[Tensor]]:
     tensors: List[Optional[Tensor]] = []
-    leases = {}
     for i, view in enumerate((_abi.Tensor * call.input_count).from_address(call.inputs) if call.input_count else ()):
         if not view.dtype:
             op._check_absent(i)
             tensors.append(None)
             continue
         op._check_dtype(i, FROM_ABI[view.dtype])
-        lease = _Lease()
-        array = array_of_view(view, lease)
-        array.flags.writeable = False
-        tensors.append(Tensor._over(array, FROM_ABI[view.dtype], dims_of(view)))
-        leases[i] = weakref.ref(lease)
-    return tensors + [None] * (op._singles() - len(tensors)), leases
+        tensors.append(leases.lend(i, view))
+    return tensors + [None] * (op._singles() - len(tensors))
 
 
-def _forget_frames(fault: Optional[BaseException], seen: Optional[List[int]] = None) -> None:
+def forget_frames(fault: Optional[BaseException], seen: Optional[List[int]] = None) -> None:
     """Takes the variables out of a traceback, which may be looked at when the inputs' memory is gone."""
     seen = seen or []
     if fault is None or id(fault) in seen:
         return
     seen.append(id(fault))
     traceback.clear_frames(fault.__traceback__)
-    _forget_frames(fault.__cause__, seen)
-    _forget_frames(fault.__context__, seen)
+    forget_frames(fault.__cause__, seen)
+    forget_frames(fault.__context__, seen)
 
 
 def _compute(op: "CustomOp", call: Any, address: int) -> None:
     if _exit.closing:
         raise refusal("the interpreter is ending, and its kernel is Python code", _abi.CODE_CANCELLED)
-    attrs = _attributes(op, _abi.SnapshotNode.from_address(call.node), call.attr_size)
-    tensors, leases = _inputs(op, call)
+    attrs, leases = _attributes(op, _abi.SnapshotNode.from_address(call.node), call.attr_size), Leases()
+    tensors = _inputs(op, call, leases)
     try:
         results = op._need_kernel()(tensors, attrs)
     except BaseException as fault:
-        _forget_frames(fault)
+        forget_frames(fault)
         raise
     _give(op, call, address, results)
     del tensors, results
-    if any(lease() for lease in leases.values()):
-        gc.collect()  # a cycle does not count
-        kept = [i for i, lease in leases.items() if lease()]
-        if kept:
-            raise refusal(f"its kernel keeps input {kept[0]} beyond the call, and its memory is another's then; keep a "
-                          f"copy, for example inputs[{kept[0]}].clone()")
+    leases.check("its kernel", "inputs")
 
 
 def _give(op: "CustomOp", call: Any, address: int, results: Any) -> None:
@@ -209,7 +227,7 @@ def _give(op: "CustomOp", call: Any, address: int, results: Any) -> None:
         name = op._schema.outputs[i].name
         if i >= len(results) or results[i] is None:
             raise refusal(f"its kernel returned {len(results)} tensors, output {i}, '{name}', is not among them")
-        array, dtype, dims = _result(results[i], f"output {i}, '{name}'")
+        array, dtype, dims = result_of(results[i], f"output {i}, '{name}'", "its kernel")
         if TO_ABI[dtype] != output.dtype:
             wanted = FROM_ABI[output.dtype]
             raise refusal(f"its kernel gave {dtype.text} for output {i}, '{name}', which is {wanted.text}; return it "
@@ -227,15 +245,15 @@ def _give(op: "CustomOp", call: Any, address: int, results: Any) -> None:
             ctypes.memmove(memory.value, address_of(array), array.nbytes)
 
 
-def _result(what: Any, where: str) -> Tuple["np.ndarray[Any, Any]", DType, Sequence[int]]:
+def result_of(what: Any, where: str, maker: str) -> Tuple["np.ndarray[Any, Any]", DType, Sequence[int]]:
     if isinstance(what, Tensor):
         if what.dtype != DType.String:
             return plain(what.numpy()), what.dtype, what.shape
         what = what.numpy()
     array = np.asarray(what)
     if array.dtype.newbyteorder("=") not in ABI_OF_NUMPY:
-        raise refusal(f"its kernel gave {where}, as {type(what).__name__} of {array.dtype}; outputs of registered "
-                      "operators are tensors of numbers or bools")
+        raise refusal(f"{maker} gave {where}, as {type(what).__name__} of {array.dtype}; outputs are tensors of numbers "
+                      "or bools")
     array = plain(array)
     return array, FROM_ABI[ABI_OF_NUMPY[array.dtype]], array.shape
 

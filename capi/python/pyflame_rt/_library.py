@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import threading
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Iterable, List, Optional
@@ -151,11 +152,26 @@ def make(create: Any, release: Any, *args: Any) -> Handle:
 
 
 _default_env: Optional[Handle] = None
+_env_lock = threading.Lock()
+
+
+def begin_env(options: Optional[int]) -> bool:
+    """Makes the environment that sessions share, with options; False when there is one already."""
+    global _default_env
+    with _env_lock:
+        if _default_env is not None:
+            return False
+        _default_env = make(env.create, env.release, options)
+        return True
+
+
+def has_default_env() -> bool:
+    return _default_env is not None
 
 
 def default_env() -> Handle:
     """The environment that sessions share, made when first asked for. It goes on working in a forked child."""
-    global _default_env
     if _default_env is None:
-        _default_env = make(env.create, env.release, None)
+        begin_env(None)
+    assert _default_env is not None
     return _default_env

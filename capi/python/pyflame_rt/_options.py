@@ -24,7 +24,7 @@ class OptLevel(enum.IntEnum):
     ALL = 3  # also layout
 
 
-def _text_of(value: Any) -> str:
+def text_of(value: Any) -> str:
     """A value as the options' text form has it."""
     if isinstance(value, OptLevel):
         return value.name.lower()
@@ -56,7 +56,7 @@ class NativeOptions:
         if isinstance(value, (list, tuple)):
             lib.check(lib.options.set_strings(self.address, lib.text(key), lib.texts(map(str, value)), len(value)))
         else:
-            lib.check(lib.options.set_text(self.address, lib.text(key), lib.text(_text_of(value))))
+            lib.check(lib.options.set_text(self.address, lib.text(key), lib.text(text_of(value))))
 
     def cancel(self) -> None:
         self.cancelled = True

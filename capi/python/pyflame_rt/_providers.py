@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What execution providers there are."""
+"""What execution providers there are, and what became of those that a session uses."""
 from __future__ import annotations
 
 import ctypes
-from typing import List
+from dataclasses import dataclass
+from typing import Any, List
 
 from . import _abi, _library as lib
 
@@ -17,4 +18,33 @@ def get_available_providers() -> List[str]:
         lib.check(lib.env.provider_at(env, i, ctypes.byref(info)))
         if info.available:
             out.append(lib.read(info.name))
+    return out
+
+
+@dataclass
+class ProviderState:
+    """What became of a provider that a session was asked to use.
+
+    ``condition``: "active" = in use, has never failed; "recovered" = in use again after a failure; "failing" = its last
+    use failed and nobody took over; "failed" = not used any more, those after it run its nodes.
+    """
+
+    name: str
+    condition: str
+    reason: str  # of the last failure, or ""
+    code: int  # of the last failure, or 0
+    failures: int  # so far
+
+
+_CONDITIONS = {_abi.PROVIDER_ACTIVE: "active", _abi.PROVIDER_RECOVERED: "recovered",
+               _abi.PROVIDER_FAILING: "failing", _abi.PROVIDER_FAILED: "failed"}
+
+
+def provider_states(session: Any) -> List[ProviderState]:
+    """Of a session's handle."""
+    state, out = _abi.ProviderState(struct_size=ctypes.sizeof(_abi.ProviderState)), []
+    for i in range(lib.session.provider_state_count(session)):
+        lib.check(lib.session.provider_state(session, i, ctypes.byref(state)))
+        out.append(ProviderState(lib.read(state.name), _CONDITIONS.get(state.condition, "active"),
+                                 lib.read(state.reason), state.code, state.failures))
     return out

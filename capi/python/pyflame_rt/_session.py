@@ -21,6 +21,7 @@ from ._info import ModelMetadata, NodeArg, ports, read_metadata
 from ._model import ModelSource, graph_of_model, model_of_bytes, model_of_file, model_of_graph, source_of
 from ._options import RunOptions, SessionOptions
 from ._ort_value import OrtValue
+from ._providers import ProviderState, provider_states
 from ._tensor import Tensor
 from ._values import (TENSOR_SIZE, SparseTensor, address_of, array_over, as_array, check_tensor, number_array, plain,
                       string_tensor, taken, value_of)
@@ -93,8 +94,9 @@ class InferenceSession:
     model: a path, a file that is open for binary reading, the bytes of a model, or a Graph, which is copied (constants
         are shared).
     options, sess_options: SessionOptions (two names for one parameter).
-    providers: execution providers by preference, names or (name, options) pairs or a dict of these; or one name; None
-        = the CPU's.
+    providers: execution providers that may run nodes, names or (name, options) pairs or a dict of these; or one name;
+        None = the CPU's. Of those that accept a node the one with the lowest estimated cost gets it, and the earlier
+        one where estimates are equal or one of them is a simulation; what fails goes to those after it.
     provider_options: a dict for each provider, or one for all by name.
 
     Raises
@@ -198,9 +200,14 @@ class InferenceSession:
         return self.graph(optimized).initializer(name)
 
     def get_providers(self) -> List[str]:
-        """The execution providers in use, by preference."""
+        """The execution providers in use, in the order of ``providers``."""
         session = self._alive()
         return [lib.read(lib.session.provider_at(session, i)) for i in range(lib.session.provider_count(session))]
+
+    def provider_states(self) -> List[ProviderState]:
+        """Every provider that was asked for, also those that did not open, and what became of it. Runs on other threads
+        may change it."""
+        return provider_states(self._alive())
 
     def get_session_options(self) -> SessionOptions:
         return self._options

@@ -1,0 +1,289 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Calls of the library for providers that are Python objects: regions of a model as graphs, each run as one step."""
+from __future__ import annotations
+
+import ctypes
+import threading
+from typing import TYPE_CHECKING, Any, Dict, List, Optional, Sequence, Tuple
+
+from . import _abi, _callbacks, _custom_calls as calls, _exit, _library as lib
+from ._dtype import FROM_ABI, DType
+from ._graph import Graph
+from ._info import TensorInfo
+from ._tensor import Tensor
+from ._values import TENSOR_SIZE, address_of, array_of_view
+
+if TYPE_CHECKING:
+    from ._backend import Backend
+
+
+class Source:
+    """A backend as the library has it."""
+
+    def __init__(self, name: str, backend: "Backend") -> None:
+        self.name, self.backend = name, backend
+        self.lock = threading.Lock()  # of execute
+        self.word = lib.text(name)
+        self.table = _abi.ProviderTable(
+            struct_size=ctypes.sizeof(_abi.ProviderTable), abi=_abi.ABI_VERSION, devices=self.word, close=_CLOSE,
+            claim=_CLAIM, compile=_COMPILE, release_executable=_callbacks.RELEASE, specialise=_SPECIALISE,
+            release_program=_RELEASE_PROGRAM)
+
+
+# ------------------------------------------------------------------ snapshots
+
+
+class _Snapshot:
+    """The arrays of a snapshot by index."""
+
+    def __init__(self, address: int) -> None:
+        self._table = _abi.Snapshot.from_address(address)
+        self.node_count: int = self._table.node_count
+        self.attr_size: int = self._table.attr_size
+
+    def node(self, index: int) -> Any:
+        return _abi.SnapshotNode.from_address(self._table.nodes + index * self._table.node_size)
+
+    def value(self, index: int) -> Any:
+        return _abi.SnapshotValue.from_address(self._table.values + index * self._table.value_size)
+
+    def name(self, index: int) -> str:
+        return "" if index == _abi.NO_INDEX else lib.read(self.value(index).name)
+
+
+def _numbers(kind: Any, address: Optional[int], count: int) -> List[int]:
+    return list((kind * count).from_address(address)) if count and address else []
+
+
+def _uses(node: Any) -> Tuple[List[int], List[int]]:
+    """Value indices of a node's inputs and outputs."""
+    return (_numbers(ctypes.c_uint32, node.inputs, node.input_count),
+            _numbers(ctypes.c_uint32, node.outputs, node.output_count))
+
+
+# ------------------------------------------------------------------ claims
+
+
+def _claim(source: Source, snapshot_at: int, claims_at: int) -> None:
+    snapshot, claims = _Snapshot(snapshot_at), _abi.Claims.from_address(claims_at)
+    for i in range(snapshot.node_count):
+        refused = _refusal(source, snapshot, snapshot.node(i))
+        if refused:
+            claims.refuse(claims_at, i, lib.text(refused))
+        else:
+            claims.accept(claims_at, i, 0.0, 0)
+
+
+def _refusal(source: Source, snapshot: _Snapshot, node: Any) -> str:
+    for index in (one for side in _uses(node) for one in side if one != _abi.NO_INDEX):
+        value = snapshot.value(index)
+        if value.flags & _abi.SNAPSHOT_NOT_TENSOR or FROM_ABI.get(value.dtype) == DType.String:
+            return "backends compute tensors of numbers"
+    if node.domain.size or not source.backend.supports_op(lib.read(node.op)):
+        return "supports_op says no"
+    return ""
+
+
+# ------------------------------------------------------------------ regions
+
+
+class _Port:
+    """An input or output of a region."""
+
+    def __init__(self, snapshot: _Snapshot, index: int) -> None:
+        value = snapshot.value(index)
+        self.index, self.name, self.number = index, lib.read(value.name), value.dtype
+        self.dtype = FROM_ABI[value.dtype]
+        dims = _numbers(ctypes.c_int64, value.dims, max(value.rank, 0))
+        shape: Any = None if value.rank < 0 else [dim if dim >= 0 else None for dim in dims]
+        self.info = TensorInfo(self.name, self.dtype, shape)
+
+
+class _Executable:
+    """A region as a graph."""
+
+    def __init__(self, source: Source, snapshot_at: int, region_at: int) -> None:
+        self.source = source
+        snapshot, region = _Snapshot(snapshot_at), _abi.Region.from_address(region_at)
+        self.graph = Graph(source.name)
+        self.inputs = [_Port(snapshot, i) for i in _numbers(ctypes.c_uint32, region.inputs, region.input_count)]
+        self.outputs = [_Port(snapshot, i) for i in _numbers(ctypes.c_uint32, region.outputs, region.output_count)]
+        self.nodes = _numbers(ctypes.c_uint32, region.nodes, region.node_count)
+        for port in self.inputs:
+            self.graph.add_input(port.info)
+        for port in self.outputs:
+            self.graph.add_output(port.info)
+        for number in self.nodes:
+            self._add_node(snapshot, snapshot.node(number))
+
+    def _add_node(self, snapshot: _Snapshot, node: Any) -> None:
+        inputs, outputs = _uses(node)
+        for index in inputs:
+            if index != _abi.NO_INDEX and snapshot.value(index).flags & _abi.SNAPSHOT_CONSTANT:
+                self._add_constant(snapshot.name(index), snapshot.value(index))
+        # Names are the model's, whose file may hold one twice.
+        self.graph._append_node(lib.read(node.name), lib.read(node.op), [snapshot.name(i) for i in inputs],
+                                [snapshot.name(i) for i in outputs],
+                                {name: value for name, _, value in calls.attributes_of(node, snapshot.attr_size)})
+
+    def _add_constant(self, name: str, value: Any) -> None:
+        """With a copy of the data, which the library keeps for as long as the region alone."""
+        if self.graph.has_initializer(name):
+            return
+        view = _abi.Tensor(struct_size=TENSOR_SIZE, dtype=value.dtype, rank=value.rank, data=value.data,
+                           bytes=value.bytes, dims=value.dims)
+        dims = _numbers(ctypes.c_int64, value.dims, value.rank)
+        self.graph.add_initializer(name, Tensor._over(array_of_view(view, None), FROM_ABI[value.dtype], dims).clone())
+
+
+class _Program:
+    """A region at one signature: one step."""
+
+    def __init__(self, executable: _Executable, shapes_at: int) -> None:
+        self.executable = executable
+        shapes = _abi.Shapes.from_address(shapes_at)
+        ports = [*executable.inputs, *executable.outputs]
+        self.shapes = [_shape_of(shapes, port.index) for port in ports]
+        inputs = len(executable.inputs)
+        self._buffers = (_abi.Buffer * max(len(ports), 1))()
+        for i, (port, shape) in enumerate(zip(ports, self.shapes)):
+            size = TensorInfo("", port.dtype, None if shape is None else [*shape]).size_bytes()
+            self._buffers[i].kind = _abi.BUFFER_IN if i < inputs else _abi.BUFFER_OUT
+            self._buffers[i].index = i if i < inputs else i - inputs
+            self._buffers[i].bytes = _BYTES_UNKNOWN if size is None else size
+        self._reads = (ctypes.c_uint32 * max(inputs, 1))(*range(inputs))
+        self._writes = (ctypes.c_uint32 * max(len(executable.outputs), 1))(*range(inputs, len(ports)))
+        self._nodes = (ctypes.c_uint32 * len(executable.nodes))(*executable.nodes)
+        self._step = _abi.Step(
+            run=_RUN, reads=ctypes.addressof(self._reads), writes=ctypes.addressof(self._writes), read_count=inputs,
+            write_count=len(executable.outputs), nodes=ctypes.addressof(self._nodes),
+            node_count=len(executable.nodes), kernel=executable.source.word)
+
+    def fill(self, out: Any) -> None:
+        """Describes itself in a Program struct, which holds it."""
+        number = _callbacks.hold(self)
+        self._step.state = out.handle = number
+        out.buffer_size, out.step_size = ctypes.sizeof(_abi.Buffer), ctypes.sizeof(_abi.Step)
+        out.buffer_count, out.step_count = len(self.shapes), 1
+        out.buffers, out.steps = ctypes.addressof(self._buffers), ctypes.addressof(self._step)
+
+    def run(self, context: Any, address: int) -> None:
+        executable, source = self.executable, self.executable.source
+        buffers = (ctypes.c_void_p * max(len(self.shapes), 1)).from_address(context.buffers)
+        feed: Dict[str, Tensor] = {}
+        leases = calls.Leases()
+        for i, port in enumerate(executable.inputs):
+            feed[port.name] = leases.lend(port.name, _view(port, self.shapes[i] or [], buffers[i]))
+        try:
+            with source.lock:
+                results = source.backend.execute(executable.graph, feed, [port.name for port in executable.outputs])
+        except BaseException as fault:
+            calls.forget_frames(fault)
+            raise
+        self._give(context, address, buffers, results)
+        feed.clear()
+        del results
+        leases.check("execute", "input_feed")
+
+    def _give(self, context: Any, address: int, buffers: Any, results: Any) -> None:
+        ports, first = self.executable.outputs, len(self.executable.inputs)
+        if not isinstance(results, (list, tuple)) or len(results) != len(ports):
+            what = f"{len(results)} tensors" if isinstance(results, (list, tuple)) else type(results).__name__
+            raise calls.refusal(f"execute returned {what}; return a list of {len(ports)}, one for each of output_names")
+        for i, (port, made) in enumerate(zip(ports, results), first):
+            array, dtype, dims = calls.result_of(made, f"'{port.name}'", "execute")
+            if dtype != port.dtype:
+                raise calls.refusal(f"execute gave {dtype.text} for '{port.name}', which is {port.dtype.text}")
+            shape, to = self.shapes[i], buffers[i]
+            if shape is None:
+                memory = ctypes.c_void_p()
+                code = context.alloc_output(address, i, (ctypes.c_int64 * max(len(dims), 1))(*dims), len(dims),
+                                            ctypes.byref(memory))
+                if code:
+                    raise calls.refusal("", code)  # the library has said why
+                to = memory.value
+            elif list(dims) != shape:
+                raise calls.refusal(f"execute gave shape {list(dims)} for '{port.name}', expected {shape}")
+            if array.nbytes and to:
+                ctypes.memmove(to, address_of(array), array.nbytes)
+
+
+_BYTES_UNKNOWN = (1 << 64) - 1
+
+
+def _shape_of(shapes: Any, index: int) -> Optional[List[int]]:
+    rank = ctypes.c_int32.from_address(shapes.ranks + 4 * index).value
+    if rank < 0:
+        return None
+    return _numbers(ctypes.c_int64, ctypes.c_void_p.from_address(shapes.dims + 8 * index).value, rank)
+
+
+def _view(port: _Port, shape: Sequence[int], data: Optional[int]) -> Any:
+    dims = (ctypes.c_int64 * max(len(shape), 1))(*shape)
+    size = TensorInfo("", port.dtype, [*shape]).size_bytes() or 0
+    view = _abi.Tensor(struct_size=TENSOR_SIZE, dtype=port.number, rank=len(shape), data=data, bytes=size,
+                       dims=ctypes.addressof(dims))
+    view.kept = dims
+    return view
+
+
+# ------------------------------------------------------------------ what the library calls
+
+
+def _sunk(work: Any, at: int) -> Any:
+    """A callback whose argument |at| is a sink, which hears what |work| raises."""
+    def enter(*args: Any) -> int:
+        def fail(code: int, message: str) -> int:
+            code = _abi.CODE_PROVIDER if code == _abi.CODE_INTERNAL else code
+            sink = _abi.Sink.from_address(args[at])
+            return int(sink.fail(args[at], code, _abi.NO_INDEX, lib.text(message)))
+        return _callbacks.guard(fail, work, *args)
+    return _exit.callback(enter)
+
+
+def _open(user: int, _device: Any, _options: Any, _count: int, _sink: int, out: int) -> int:
+    ctypes.c_void_p.from_address(out).value = user
+    return _abi.CODE_OK
+
+
+def _claim_entry(provider: int, snapshot: int, claims: int, _sink: int) -> None:
+    _claim(_callbacks.held(provider), snapshot, claims)
+
+
+def _compile_entry(provider: int, snapshot: int, region: int, _sink: int, out: int) -> None:
+    executable = _Executable(_callbacks.held(provider), snapshot, region)
+    ctypes.c_void_p.from_address(out).value = _callbacks.hold(executable)
+
+
+def _specialise_entry(executable: int, shapes: int, _sink: int, out: int) -> None:
+    _Program(_callbacks.held(executable), shapes).fill(_abi.Program.from_address(out))
+
+
+def _release_program(_executable: int, program: int) -> None:
+    _callbacks.let_go(_abi.Program.from_address(program).handle)
+
+
+def _run_entry(state: int, address: int) -> int:
+    program: _Program = _callbacks.held(state)
+    context = _abi.StepContext.from_address(address)
+
+    def fail(code: int, message: str) -> int:
+        code = _abi.CODE_PROVIDER if code == _abi.CODE_INTERNAL else code
+        if message:
+            context.fail(address, code, lib.text(f"backend '{program.executable.source.name}': {message}"))
+        return code
+
+    def work() -> None:
+        if _exit.closing:
+            raise calls.refusal("the interpreter is ending, and the backend is Python code", _abi.CODE_CANCELLED)
+        program.run(context, address)
+    return _callbacks.guard(fail, work)
+
+
+OPEN = _callbacks.permanent(_abi.ClientProvider, "open", _exit.callback(_open))
+_CLOSE = _callbacks.permanent(_abi.ProviderTable, "close", lambda provider: None)
+_CLAIM = _callbacks.permanent(_abi.ProviderTable, "claim", _sunk(_claim_entry, 3))
+_COMPILE = _callbacks.permanent(_abi.ProviderTable, "compile", _sunk(_compile_entry, 3))
+_SPECIALISE = _callbacks.permanent(_abi.ProviderTable, "specialise", _sunk(_specialise_entry, 2))
+_RELEASE_PROGRAM = _callbacks.permanent(_abi.ProviderTable, "release_program", _release_program)
+_RUN = _callbacks.permanent(_abi.Step, "run", _exit.callback(_run_entry))
