@@ -42,10 +42,9 @@ class Backend(abc.ABC):
     def execute(self, graph: Graph, input_feed: Dict[str, Tensor], output_names: Sequence[str] = ()) -> List[Any]:
         """Computes the values |output_names|, the graph's outputs, in that order: a Tensor or array for each.
 
-        The graph holds supported operators alone, its constants as initializers, and is the same object each time: it is
-        not to be edited. Tensors of |input_feed| are read-only and live during the call. A session calls it from one
-        thread at a time for each backend. What it raises fails the run, or lets the next provider take over where the
-        session's ``fallback`` is on.
+        The graph holds supported operators alone, its constants as initializers, and is the same object each time: it
+        is not to be edited. Tensors of |input_feed| are read-only and live during the call. One thread at a time calls
+        it. What it raises fails the run, or lets the next provider take over where the session's ``fallback`` is on.
         """
 
 

@@ -6,7 +6,7 @@ import ctypes
 import threading
 from typing import TYPE_CHECKING, Any, Dict, List, Optional, Sequence, Tuple
 
-from . import _abi, _callbacks, _custom_calls as calls, _exit, _library as lib
+from . import _abi, _callbacks, _exit, _library as lib, _op_call as calls
 from ._dtype import FROM_ABI, DType
 from ._graph import Graph
 from ._info import TensorInfo
@@ -51,14 +51,10 @@ class _Snapshot:
         return "" if index == _abi.NO_INDEX else lib.read(self.value(index).name)
 
 
-def _numbers(kind: Any, address: Optional[int], count: int) -> List[int]:
-    return list((kind * count).from_address(address)) if count and address else []
-
-
 def _uses(node: Any) -> Tuple[List[int], List[int]]:
     """Value indices of a node's inputs and outputs."""
-    return (_numbers(ctypes.c_uint32, node.inputs, node.input_count),
-            _numbers(ctypes.c_uint32, node.outputs, node.output_count))
+    return (calls.list_of(ctypes.c_uint32, node.inputs, node.input_count),
+            calls.list_of(ctypes.c_uint32, node.outputs, node.output_count))
 
 
 # ------------------------------------------------------------------ claims
@@ -94,7 +90,7 @@ class _Port:
         value = snapshot.value(index)
         self.index, self.name, self.number = index, lib.read(value.name), value.dtype
         self.dtype = FROM_ABI[value.dtype]
-        dims = _numbers(ctypes.c_int64, value.dims, max(value.rank, 0))
+        dims = calls.list_of(ctypes.c_int64, value.dims, max(value.rank, 0))
         shape: Any = None if value.rank < 0 else [dim if dim >= 0 else None for dim in dims]
         self.info = TensorInfo(self.name, self.dtype, shape)
 
@@ -106,9 +102,9 @@ class _Executable:
         self.source = source
         snapshot, region = _Snapshot(snapshot_at), _abi.Region.from_address(region_at)
         self.graph = Graph(source.name)
-        self.inputs = [_Port(snapshot, i) for i in _numbers(ctypes.c_uint32, region.inputs, region.input_count)]
-        self.outputs = [_Port(snapshot, i) for i in _numbers(ctypes.c_uint32, region.outputs, region.output_count)]
-        self.nodes = _numbers(ctypes.c_uint32, region.nodes, region.node_count)
+        self.inputs = [_Port(snapshot, i) for i in calls.list_of(ctypes.c_uint32, region.inputs, region.input_count)]
+        self.outputs = [_Port(snapshot, i) for i in calls.list_of(ctypes.c_uint32, region.outputs, region.output_count)]
+        self.nodes = calls.list_of(ctypes.c_uint32, region.nodes, region.node_count)
         for port in self.inputs:
             self.graph.add_input(port.info)
         for port in self.outputs:
@@ -132,7 +128,7 @@ class _Executable:
             return
         view = _abi.Tensor(struct_size=TENSOR_SIZE, dtype=value.dtype, rank=value.rank, data=value.data,
                            bytes=value.bytes, dims=value.dims)
-        dims = _numbers(ctypes.c_int64, value.dims, value.rank)
+        dims = calls.list_of(ctypes.c_int64, value.dims, value.rank)
         self.graph.add_initializer(name, Tensor._over(array_of_view(view, None), FROM_ABI[value.dtype], dims).clone())
 
 
@@ -215,7 +211,7 @@ def _shape_of(shapes: Any, index: int) -> Optional[List[int]]:
     rank = ctypes.c_int32.from_address(shapes.ranks + 4 * index).value
     if rank < 0:
         return None
-    return _numbers(ctypes.c_int64, ctypes.c_void_p.from_address(shapes.dims + 8 * index).value, rank)
+    return calls.list_of(ctypes.c_int64, ctypes.c_void_p.from_address(shapes.dims + 8 * index).value, rank)
 
 
 def _view(port: _Port, shape: Sequence[int], data: Optional[int]) -> Any:

@@ -3,69 +3,23 @@
 from __future__ import annotations
 
 import ctypes
-import gc
 import math
-import traceback
-import weakref
-from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Optional, Sequence, Tuple
-
-import numpy as np
+from typing import TYPE_CHECKING, Any, Dict, List, Optional
 
 from . import _abi, _callbacks, _exit, _library as lib
-from ._dtype import ABI_OF_NUMPY, FROM_ABI, TO_ABI, DType
+from ._dtype import FROM_ABI, TO_ABI, DType
+from ._op_call import Leases, attributes_of, forget_frames, list_of, refusal, result_of
 from ._tensor import Tensor
-from ._values import address_of, array_of_view, dims_of, plain
+from ._values import address_of
 
 if TYPE_CHECKING:
     from ._custom_op import CustomOp
 
-ATTRIBUTES = {_abi.ATTR_FLOAT: "float", _abi.ATTR_INT: "int", _abi.ATTR_STRING: "string", _abi.ATTR_TENSOR: "tensor",
-              _abi.ATTR_FLOATS: "floats", _abi.ATTR_INTS: "ints", _abi.ATTR_STRINGS: "strings"}
 # No dimension of an input has this number, so it is one that is not known.
 _OPEN = -(1 << 63)
 
 
-def refusal(message: str, code: int = _abi.CODE_PROVIDER) -> _callbacks.Refusal:
-    return _callbacks.Refusal(message, code)
-
-
 # ------------------------------------------------------------------ attributes
-
-
-def _text_of(string: Any) -> Any:
-    data = ctypes.string_at(string.data, string.size) if string.size else b""
-    try:
-        return data.decode("utf-8")
-    except UnicodeDecodeError:
-        return data
-
-
-def _list_of(kind: Any, address: Optional[int], count: int) -> List[Any]:
-    return list((kind * count).from_address(address)) if count and address else []
-
-
-def _attribute(attr: Any) -> Any:
-    if attr.type == _abi.ATTR_FLOAT:
-        return attr.f
-    if attr.type == _abi.ATTR_INT:
-        return attr.i
-    if attr.type == _abi.ATTR_STRING:
-        return _text_of(attr.s)
-    if attr.type == _abi.ATTR_FLOATS:
-        return _list_of(ctypes.c_float, attr.floats, attr.count)
-    if attr.type == _abi.ATTR_INTS:
-        return _list_of(ctypes.c_int64, attr.ints, attr.count)
-    if attr.type == _abi.ATTR_STRINGS:
-        return [_text_of(string) for string in _list_of(_abi.String, attr.strings, attr.count)]
-    return Tensor._over(array_of_view(attr.tensor, None), FROM_ABI[attr.tensor.dtype], dims_of(attr.tensor)).clone()
-
-
-def attributes_of(node: Any, size: int) -> Iterator[Tuple[str, str, Any]]:
-    """Name, type and value of a node's attributes, which are |size| bytes apart."""
-    for i in range(node.attr_count):
-        attr = _abi.SnapshotAttr.from_address(node.attrs + i * size)
-        if attr.type in ATTRIBUTES:
-            yield lib.read(attr.name), ATTRIBUTES[attr.type], _attribute(attr)
 
 
 def _attributes(op: "CustomOp", node: Any, size: int) -> Dict[str, Any]:
@@ -97,7 +51,7 @@ def _infer(op: "CustomOp", call: Any, address: int) -> None:
         dtypes.append(FROM_ABI.get(value.dtype))
         op._check_dtype(i, dtypes[i])
         ranked = ranked and value.rank >= 0
-        dims = _list_of(ctypes.c_int64, value.dims, max(value.rank, 0))
+        dims = list_of(ctypes.c_int64, value.dims, max(value.rank, 0))
         fixed = fixed and all(dim >= 0 for dim in dims)
         shapes.append([dim if dim >= 0 else None for dim in dims])
     for i in range(call.input_count, len(op._schema.inputs)):
@@ -125,7 +79,8 @@ def shapes_of(op: "CustomOp", given: List[Optional[List[Optional[int]]]], wanted
     results: Any = op._shape_inference(given)
     if not isinstance(results, (list, tuple)) or not wanted <= len(results) <= len(op._schema.outputs):
         what = f"{len(results)} shapes" if isinstance(results, (list, tuple)) else type(results).__name__
-        raise refusal(f"its shape inference returned {what}; return a list of {len(op._schema.outputs)}, one for each output")
+        raise refusal(f"its shape inference returned {what}; return a list of {len(op._schema.outputs)}, one for each "
+                      "output")
     shapes = []
     for port, shape in zip(op._schema.outputs, results):
         answer = f"its shape inference returned {shape!r} as the shape of output '{port.name}'"
@@ -146,36 +101,6 @@ def shapes_of(op: "CustomOp", given: List[Optional[List[Optional[int]]]], wanted
 # ------------------------------------------------------------------ kernels
 
 
-class _Lease:
-    """Lives for as long as an array over an input of a call does."""
-
-    __slots__ = ("__weakref__",)
-
-
-class Leases:
-    """Inputs lent to Python code for the time of a call."""
-
-    def __init__(self) -> None:
-        self._lent: Dict[Any, "weakref.ref[_Lease]"] = {}
-
-    def lend(self, key: Any, view: Any) -> Tensor:
-        """A tensor over the memory of a Tensor struct, read-only."""
-        lease = _Lease()
-        array = array_of_view(view, lease)
-        array.flags.writeable = False
-        self._lent[key] = weakref.ref(lease)
-        return Tensor._over(array, FROM_ABI[view.dtype], dims_of(view))
-
-    def check(self, borrower: str, inputs: str) -> None:
-        """Refuses that |borrower| keeps one of its |inputs| beyond the call."""
-        if any(lease() for lease in self._lent.values()):
-            gc.collect()  # a cycle does not count
-            kept = [key for key, lease in self._lent.items() if lease()]
-            if kept:
-                raise refusal(f"{borrower} keeps input {kept[0]} beyond the call, and its memory is another's then; keep "
-                              f"a copy, for example {inputs}[{kept[0]!r}].clone()")
-
-
 def _inputs(op: "CustomOp", call: Any, leases: Leases) -> List[Optional[Tensor]]:
     tensors: List[Optional[Tensor]] = []
     for i, view in enumerate((_abi.Tensor * call.input_count).from_address(call.inputs) if call.input_count else ()):
@@ -186,17 +111,6 @@ def _inputs(op: "CustomOp", call: Any, leases: Leases) -> List[Optional[Tensor]]
         op._check_dtype(i, FROM_ABI[view.dtype])
         tensors.append(leases.lend(i, view))
     return tensors + [None] * (op._singles() - len(tensors))
-
-
-def forget_frames(fault: Optional[BaseException], seen: Optional[List[int]] = None) -> None:
-    """Takes the variables out of a traceback, which may be looked at when the inputs' memory is gone."""
-    seen = seen or []
-    if fault is None or id(fault) in seen:
-        return
-    seen.append(id(fault))
-    traceback.clear_frames(fault.__traceback__)
-    forget_frames(fault.__cause__, seen)
-    forget_frames(fault.__context__, seen)
 
 
 def _compute(op: "CustomOp", call: Any, address: int) -> None:
@@ -243,19 +157,6 @@ def _give(op: "CustomOp", call: Any, address: int, results: Any) -> None:
             raise refusal("", code)  # the library has said why
         if array.nbytes and memory.value:
             ctypes.memmove(memory.value, address_of(array), array.nbytes)
-
-
-def result_of(what: Any, where: str, maker: str) -> Tuple["np.ndarray[Any, Any]", DType, Sequence[int]]:
-    if isinstance(what, Tensor):
-        if what.dtype != DType.String:
-            return plain(what.numpy()), what.dtype, what.shape
-        what = what.numpy()
-    array = np.asarray(what)
-    if array.dtype.newbyteorder("=") not in ABI_OF_NUMPY:
-        raise refusal(f"{maker} gave {where}, as {type(what).__name__} of {array.dtype}; outputs are tensors of numbers "
-                      "or bools")
-    array = plain(array)
-    return array, FROM_ABI[ABI_OF_NUMPY[array.dtype]], array.shape
 
 
 # ------------------------------------------------------------------ what the library calls

@@ -11,6 +11,7 @@ from . import _abi, _callbacks, _custom_calls as calls, _exit, _library as lib
 from ._dtype import DType, dtype_of
 from ._errors import (DTypeMismatchError, InputError, InvalidArgumentError, ShapeMismatchError, UnsupportedError,
                       UnsupportedOperatorError, error_of)
+from ._op_call import ATTRIBUTES, refusal
 from ._tensor import Tensor, from_numpy
 
 KernelFn = Callable[[List[Any], Dict[str, Any]], Sequence[Any]]
@@ -94,9 +95,9 @@ class OpSchema:
             faults += [f"two of its {kind} are called '{name}'" for i, name in enumerate(names)
                        if names.index(name) < i]
         for attribute in self.attributes:
-            if attribute.type not in calls.ATTRIBUTES.values():
+            if attribute.type not in ATTRIBUTES.values():
                 faults.append(f"attribute '{attribute.name}' is of type {attribute.type!r}; there are " +
-                              ", ".join(calls.ATTRIBUTES.values()))
+                              ", ".join(ATTRIBUTES.values()))
             if attribute.required and attribute.default_value is not None:
                 faults.append(f"attribute '{attribute.name}' is required and has a default value; it can be one of "
                               "them")
@@ -239,8 +240,8 @@ class CustomOp:
         made = self._gradient(tensors, [None if one is None else tensor_of(one) for one in grad_outputs])
         if not isinstance(made, (list, tuple)) or len(made) != len(tensors):
             what = f"{len(made)} tensors" if isinstance(made, (list, tuple)) else type(made).__name__
-            raise InputError(f"the gradient of {self.full_name()} returned {what}; return a list of {len(tensors)}, one "
-                             "for each input, None where there is no gradient")
+            raise InputError(f"the gradient of {self.full_name()} returned {what}; return a list of {len(tensors)}, "
+                             "one for each input, None where there is no gradient")
         return [self._gradient_of(i, tensor, one) for i, (tensor, one) in enumerate(zip(tensors, made))]
 
     def _gradient_of(self, index: int, tensor: Optional[Tensor], made: Any) -> Optional[Tensor]:
@@ -285,7 +286,7 @@ class CustomOp:
 
     def _need_kernel(self) -> KernelFn:
         if self._kernel is None:
-            raise calls.refusal("it has no kernel; give it one with op.set_kernel(function)",
+            raise refusal("it has no kernel; give it one with op.set_kernel(function)",
                                 _abi.CODE_UNSUPPORTED_OPERATOR)
         return self._kernel
 
@@ -296,12 +297,12 @@ class CustomOp:
             return declared
         answer = self._type_inference(list(dtypes))
         if not isinstance(answer, (list, tuple)) or len(answer) != len(declared):
-            raise calls.refusal(f"its type inference returned {answer!r}; return a list of {len(declared)}, one "
+            raise refusal(f"its type inference returned {answer!r}; return a list of {len(declared)}, one "
                                 "element type for each output")
         found = [None if one is None else dtype_of(one) for one in answer]
         for port, dtype in zip(self._schema.outputs, found):
             if port.dtype is not None and dtype is not None and dtype != port.dtype:
-                raise calls.refusal(f"its type inference returned {dtype.text} for output '{port.name}', which is "
+                raise refusal(f"its type inference returned {dtype.text} for output '{port.name}', which is "
                                     f"{port.dtype.text}", _abi.CODE_DTYPE_MISMATCH)
         return [port.dtype if dtype is None else dtype for port, dtype in zip(self._schema.outputs, found)]
 
@@ -309,13 +310,13 @@ class CustomOp:
         """None: not known yet."""
         port = self._port(index)
         if dtype is not None and port.dtype is not None and dtype != port.dtype:
-            raise calls.refusal(f"input {index}, '{port.name}', is {dtype.text}, expected {port.dtype.text}",
+            raise refusal(f"input {index}, '{port.name}', is {dtype.text}, expected {port.dtype.text}",
                                 _abi.CODE_DTYPE_MISMATCH)
 
     def _check_absent(self, index: int) -> None:
         port = self._port(index)
         if not port.optional:
-            raise calls.refusal(f"input {index}, '{port.name}', is required, and absent", _abi.CODE_INPUT)
+            raise refusal(f"input {index}, '{port.name}', is required, and absent", _abi.CODE_INPUT)
 
     def _complete(self, attrs: Dict[str, Any]) -> Dict[str, Any]:
         """Fills in defaults; what is required must be there."""
@@ -323,7 +324,7 @@ class CustomOp:
             if attribute.name in attrs:
                 continue
             if attribute.required:
-                raise calls.refusal(f"attribute '{attribute.name}' is required, and absent", _abi.CODE_INPUT)
+                raise refusal(f"attribute '{attribute.name}' is required, and absent", _abi.CODE_INPUT)
             if attribute.default_value is not None:
                 default = attribute.default_value
                 attrs[attribute.name] = list(default) if isinstance(default, (list, tuple)) else default

@@ -107,7 +107,7 @@ class Environment:
         """
         if plugin_path or log_level is not None or num_threads:
             options = NativeOptions(_abi.OPTIONS_ENV)
-            for key, value in (("plugin_path", plugin_path), ("log_level", log_level), ("threads", num_threads or None)):
+            for key, value in (("plugin_path", plugin_path), ("log_level", log_level), ("threads", num_threads)):
                 if value:
                     options.set(key, value)
             if not lib.begin_env(options.address):

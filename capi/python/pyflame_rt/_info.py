@@ -88,9 +88,9 @@ class TensorInfo:
         return shape_num_elements(self.shape) if self.kind == "tensor" else None
 
     def size_bytes(self) -> Optional[int]:
-        """Of the elements, packed; None where ``num_elements`` is, and where the element type is not known or strings."""
-        count = self.num_elements()
-        return None if count is None or self.dtype is None or not self.dtype.bits else (count * self.dtype.bits + 7) // 8
+        """Of the elements, packed; None where ``num_elements`` is, for strings, and for a type that is not known."""
+        count, bits = self.num_elements(), 0 if self.dtype is None else self.dtype.bits
+        return None if count is None or not bits else (count * bits + 7) // 8
 
     def type_text(self) -> str:
         """The type as ``NodeArg.type`` has it: "tensor(float32)"."""
