@@ -88,6 +88,10 @@ function(pfrt_add_plugin kind short)
     target_link_libraries(${target} PRIVATE ${dep})
   endforeach()
   pfrt_shared_settings(${target} ${PROJECT_SOURCE_DIR}/plugins/plugin.map)
-  set_target_properties(${target} PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/lib/pyflame_rt/plugins)
+  # Where a wheel has the libraries that plug-ins need; elsewhere there is no such folder and the system's are taken.
+  # The old kind of path (RPATH) is also that of the libraries that those need.
+  target_link_options(${target} PRIVATE -Wl,--disable-new-dtags)
+  set_target_properties(${target} PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/lib/pyflame_rt/plugins
+                        BUILD_WITH_INSTALL_RPATH ON INSTALL_RPATH "$ORIGIN/../bundled")
   install(TARGETS ${target} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/pyflame_rt/plugins COMPONENT runtime)
 endfunction()

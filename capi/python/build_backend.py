@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Makes the wheel of pyflame_rt: the package with the library and its plug-ins. What pip calls (PEP 517 and 660).
 
-A wheel is a zip file that lists what is in it, so nothing but Python is needed here: ``pip install`` works in a fresh
-virtual environment, without a network and from sources that are read-only.
+A wheel is a zip file that lists what is in it, so nothing but Python is needed here: ``pip install`` works without a
+network where NumPy is there already (``python3 -m venv --system-site-packages``), and from sources that are read-only.
+
+The wheel also has the libraries that the plug-ins need (protobuf, RE2, those of image formats), so that it works on a
+system of the same age with Python and NumPy alone. They are the build machine's, each with its licence.
 
 The library is that of the folder in PYFLAME_RT_BUILD_DIR: a build of these sources (build/release) or an installation.
 Without it CMake makes a release build, which takes minutes and what BUILD_PACKAGES of cmake/setup.sh lists; progress
@@ -23,6 +26,9 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 LIBRARY = "libpyflamert_c.so"
 PLUGINS = "pyflame_rt/plugins"  # beside the library
+BUNDLED = "pyflame_rt/bundled"  # beside the library too; pfrt.cmake tells the plug-ins
+# Of glibc and the compiler: there wherever Python is.
+SYSTEM = re.compile(r"(ld-linux|linux-vdso|lib(c|m|dl|rt|pthread|stdc\+\+|gcc_s)\.so)")
 TAG = "py3-none-" + re.sub(r"[-.]", "_", sysconfig.get_platform())
 
 
@@ -62,6 +68,35 @@ def stripped(file):
         return out.read_bytes()
 
 
+def needed_libraries(files):
+    """The libraries that shared objects need besides SYSTEM: name to path."""
+    done = subprocess.run(["ldd", *files], capture_output=True, text=True, check=True)
+    needed, missing = {}, []
+    for line in done.stdout.splitlines():
+        found = re.match(r"\s+(\S+) => (/\S+|not found)", line)
+        if found and found.group(2) == "not found":
+            missing.append(found.group(1))
+        elif found and not SYSTEM.match(Path(found.group(1)).name):
+            needed[found.group(1)] = Path(found.group(2))
+    if missing:
+        raise SystemExit(f"pyflame_rt: the plug-ins need {', '.join(sorted(set(missing)))}, which this machine does "
+                         "not have: install what BUILD_PACKAGES of cmake/setup.sh lists")
+    return dict(sorted(needed.items()))
+
+
+def licence_of(library):
+    """The licence of a library of the system's: its package and the text; None where no package says."""
+    if not shutil.which("dpkg-query"):
+        return None
+    for path in (library, library.resolve(), Path(str(library.resolve()).replace("/usr/lib", "/lib", 1))):
+        done = subprocess.run(["dpkg-query", "-S", path], capture_output=True, text=True)
+        if done.returncode == 0:
+            package = done.stdout.split(":")[0]
+            text = Path("/usr/share/doc", package, "copyright")
+            return (package, text.read_bytes()) if text.exists() else None
+    return None
+
+
 def metadata():
     """The files of the wheel's dist-info folder, but for the list of files."""
     lines = ["Metadata-Version: 2.1", "Name: pyflame_rt", f"Version: {version()}",
@@ -78,8 +113,14 @@ def package_files(library):
     for file in sorted((HERE / "pyflame_rt").rglob("*")):
         if file.suffix == ".py" or file.name == "py.typed":
             files[str(file.relative_to(HERE))] = file.read_bytes()
-    for file in [library, *sorted((library.parent / PLUGINS).glob("*.so"))]:
+    plugins = sorted((library.parent / PLUGINS).glob("*.so"))
+    for file in [library, *plugins]:
         files[f"pyflame_rt/lib/{file.relative_to(library.parent)}"] = stripped(file)
+    for name, file in needed_libraries([library, *plugins]).items():
+        files[f"pyflame_rt/lib/{BUNDLED}/{name}"] = file.read_bytes()
+        licence = licence_of(file)
+        if licence:
+            files[f"pyflame_rt-{version()}.dist-info/licenses/{licence[0]}"] = licence[1]
     return files
 
 

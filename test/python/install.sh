@@ -38,6 +38,14 @@ pip_install "$copy/capi/python"
 find "$copy" | sort | diff "$work/before" - || failed "pip wrote to the source folder"
 find "$site/pyflame_rt" -name '*.so' -exec nm {} + 2>&1 | grep -E ' [TtDdBb] ' && failed "the library is not stripped"
 grep -q '^Tag: py3-none-linux_x86_64$' "$site"/pyflame_rt-*.dist-info/WHEEL
+# All that its plug-ins need is in it, but what comes with Python itself.
+outside=$(find "$site/pyflame_rt" -name '*.so' -exec ldd {} + | grep '=>' |
+  grep -vE "=> $site/pyflame_rt/lib/.*/bundled/|^\s+lib(c|m|stdc\+\+|gcc_s)\.so" || true)
+[ -z "$outside" ] || failed "the wheel leaves to the system: $outside"
+if command -v dpkg-query >/dev/null; then
+  licences=$(ls "$site"/pyflame_rt-*.dist-info/licenses)
+  grep -q '^libprotobuf-lite' <<<"$licences" || failed "no licence of protobuf among: $licences"
+fi
 
 # Elsewhere, with an empty environment.
 cat >"$work/program.py" <<'PROGRAM'
@@ -60,6 +68,8 @@ session = pyflame_rt.InferenceSession(source / "samples/digits/digits.onnx")
 rows = np.frombuffer((source / "samples/digits/digits_test.bin").read_bytes(), np.uint8, offset=20).reshape(-1, 65)
 found = session.run(None, {"image": (rows[:, 1:] / 16).astype(np.float32).reshape(-1, 1, 8, 8)})[0].argmax(axis=1)
 assert (found == rows[:, 0]).sum() == 291
+mapped = [line.split()[-1] for line in open("/proc/self/maps") if "libprotobuf-lite" in line]
+assert mapped and all(file.startswith(str(package / "lib/pyflame_rt/bundled/")) for file in mapped), mapped
 PROGRAM
 run_program() { (cd "$work" && env -i "$work/venv/bin/python" -B program.py "$source" "$site"); }
 run_program
