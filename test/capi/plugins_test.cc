@@ -63,6 +63,7 @@ TEST(Plugins, each_bad_one_has_its_reason) {
       {"failing_query", {"query failed"}},
       {"no_library", {"libpyflamert_provider_no_library.so"}},
       {"empty", {"libpyflamert_import_empty.so"}},
+      {"missing_library", {"libpfrt_gone2.so.3", "on Debian, install libpfrt_gone2-3"}},
   };
   for (const auto& [name, parts] : expected) {
     ASSERT_EQ(rows.count(name), 1u) << name;
@@ -85,7 +86,7 @@ TEST(Plugins, bad_ones_are_unavailable_providers) {
     EXPECT_EQ(info.available == 0, info.reason.size != 0) << text(info.path);
     unavailable += info.available == 0;
   }
-  EXPECT_EQ(unavailable, 11u);
+  EXPECT_EQ(unavailable, 12u);
 }
 
 TEST(Plugins, bad_ones_leave_everything_else_alone) {

@@ -5,13 +5,32 @@
 #include <dlfcn.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cerrno>
 #include <cstring>
 #include <new>
+#include <string_view>
 
 #include "core/base/os/elf.h"
 
 namespace pfrt::os {
+namespace {
+
+// Where the loader's text says that a library is not there, the Debian package that has it: by
+// Debian's rule for their names, libre2.so.9 is in libre2-9 and libwebp.so.7 in libwebp7.
+std::string package_hint(std::string_view text) {
+  const size_t end = text.find(": cannot open shared object file"), dot = text.find(".so.");
+  if (end == text.npos || dot >= end) return "";
+  std::string name(text.substr(0, dot));
+  const std::string_view version = text.substr(dot + 4, end - dot - 4);
+  if (name.find('/') != name.npos || name.empty() || version.empty()) return "";
+  if (std::isdigit(static_cast<unsigned char>(name.back()))) name += '-';
+  name += version;
+  if (name == "libjpeg62") name += "-turbo";  // the other one has other symbols
+  return "; on Debian, install " + name;
+}
+
+}  // namespace
 
 Result<std::shared_ptr<Library>> Library::open(const std::string& path, bool deep_bind) {
   PFRT_TRY(check_shared_object(path));
@@ -24,9 +43,9 @@ Result<std::shared_ptr<Library>> Library::open(const std::string& path, bool dee
   auto library = std::shared_ptr<Library>(new Library);
   library->handle_ = ::dlopen(path.c_str(), flags);
   if (!library->handle_) {
-    const char* text = ::dlerror();
-    return error(Code::kPLUGIN, "opening '", path,
-                 "': ", text ? text : "unknown error of the loader");
+    const char* said = ::dlerror();
+    const std::string_view text = said ? said : "unknown error of the loader";
+    return error(Code::kPLUGIN, "opening '", path, "': ", text, package_hint(text));
   }
   return library;
 }
