@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Backends: graphs executed by Python code of the program's own."""
 import gc
+import subprocess
+import sys
 import threading
 
 import numpy as np
@@ -225,3 +227,37 @@ def test_regions_go_with_their_sessions(backend):
     session.close()
     del session
     assert len(held()) <= before - 2
+
+
+def test_a_process_ends_with_sessions_that_live():
+    program = """
+import sys, threading
+import numpy as np
+import pyflame_rt
+
+class Slow(pyflame_rt.Backend):
+    name = "slow"
+    def get_supported_ops(self):
+        return ["Relu"]
+    def execute(self, graph, input_feed, output_names=()):
+        started.set()
+        return [np.maximum(one.numpy(), 0) for one in input_feed.values()]
+
+started = threading.Event()
+pyflame_rt.BackendRegistry.instance().register_backend(Slow())
+graph = pyflame_rt.Graph()
+graph.add_input("x", ["N"])
+graph.add_node("relu", "Relu", ["x"], ["y"])
+graph.add_output("y")
+session = pyflame_rt.InferenceSession(graph, providers=["slow"])
+x = np.ones(3, np.float32)
+print(session.run(None, {"x": x})[0].tolist())
+def forever():
+    while True:
+        session.run(None, {"x": x})
+started.clear()
+threading.Thread(target=forever, daemon=True).start()
+started.wait()
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "[1.0, 1.0, 1.0]\n", "")

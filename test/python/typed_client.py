@@ -2,7 +2,7 @@
 """A program as mypy --strict sees it. Argument: the folder of the digits."""
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Dict, List, Optional
+from typing import TYPE_CHECKING, Dict, List, Optional, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +19,39 @@ def probabilities(session: pyflame_rt.InferenceSession, image: npt.NDArray[np.fl
     return out
 
 
+class Doubler(pyflame_rt.Backend):
+    """A backend for one operator, as its signatures have it."""
+
+    name = "typed doubler"
+
+    def get_supported_ops(self) -> List[str]:
+        return ["Relu"]
+
+    def execute(self, graph: pyflame_rt.Graph, input_feed: Dict[str, pyflame_rt.Tensor],
+                output_names: Sequence[str] = ()) -> List[pyflame_rt.Tensor]:
+        return [pyflame_rt.from_numpy(2 * next(iter(input_feed.values())).numpy()) for _ in output_names]
+
+
+def square_gradient(inputs: List[pyflame_rt.Tensor], grads: List[pyflame_rt.Tensor]) -> List[pyflame_rt.Tensor]:
+    return [pyflame_rt.from_numpy(2 * inputs[0].numpy() * grads[0].numpy())]
+
+
+def environment() -> None:
+    pyflame_rt.BackendRegistry.instance().register_backend(Doubler())
+    cpu: List[pyflame_rt.ProviderInfo] = [one for one in pyflame_rt.Environment.instance().providers()
+                                          if "cpu" in one.devices]
+    assert cpu[0].available
+    square = (custom.CustomOpBuilder("TypedSquare").input("X").output("Y").gradient(square_gradient)
+              .kernel(lambda inputs, attrs: [inputs[0].numpy() ** 2]).build())
+    gradient: Optional[pyflame_rt.Tensor] = square.gradient([np.ones(2)], [np.ones(2)])[0]
+    dtypes: List[Optional[pyflame_rt.DType]] = square.infer_output_dtypes([pyflame_rt.DType.Int8])
+    assert gradient is not None and gradient.numpy().tolist() == [2, 2] and dtypes == [pyflame_rt.DType.Int8]
+    square.schema.name = "changes a copy"
+    custom.CustomOpRegistry.instance().clear()
+
+
 def main(folder: Path) -> None:
+    environment()
     options = pyflame_rt.SessionOptions(num_threads=2, precision="ieee")
     options.num_threads = 1
     options.optimization_level = pyflame_rt.OptLevel.ALL
@@ -77,6 +109,11 @@ if TYPE_CHECKING:
     graph.nodes[0].operator  # type: ignore[attr-defined]
     wrong.io_binding().bind("x")  # type: ignore[attr-defined]
     custom.CustomOpBuilder("op").kernels(print)  # type: ignore[attr-defined]
+    custom.CustomOpBuilder("op").gradients(print)  # type: ignore[attr-defined]
+    pyflame_rt.Environment.instance(threads=2)  # type: ignore[call-arg]
+    pyflame_rt.Environment.instance().set_logger(print, "debug")  # type: ignore[call-arg]
+    pyflame_rt.Service("name", {"key": 1}).adress  # type: ignore[attr-defined]
+    pyflame_rt.Backend()  # type: ignore[abstract]
     # Misspelt words.
     pyflame_rt.SessionOptions(execution_mode="paralel")  # type: ignore[arg-type]
     pyflame_rt.SessionOptions().log_level = "warn"  # type: ignore[assignment]

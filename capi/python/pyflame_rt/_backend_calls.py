@@ -255,8 +255,10 @@ def _specialise_entry(executable: int, shapes: int, _sink: int, out: int) -> Non
     _Program(_callbacks.held(executable), shapes).fill(_abi.Program.from_address(out))
 
 
-def _release_program(_executable: int, program: int) -> None:
-    _callbacks.let_go(_abi.Program.from_address(program).handle)
+# Its globals may be gone when a session of a process that ends lets go of it.
+def _release_program(_executable: int, program: int, struct: Any = _abi.Program,
+                     let_go: Any = _callbacks.let_go) -> None:
+    let_go(struct.from_address(program).handle)
 
 
 def _run_entry(state: int, address: int) -> int:

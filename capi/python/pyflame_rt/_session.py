@@ -94,9 +94,8 @@ class InferenceSession:
     model: a path, a file that is open for binary reading, the bytes of a model, or a Graph, which is copied (constants
         are shared).
     options, sess_options: SessionOptions (two names for one parameter).
-    providers: execution providers that may run nodes, names or (name, options) pairs or a dict of these; or one name;
-        None = the CPU's. Of those that accept a node the one with the lowest estimated cost gets it, and the earlier
-        one where estimates are equal or one of them is a simulation; what fails goes to those after it.
+    providers: execution providers by preference, names or (name, options) pairs or a dict of these; or one name; None
+        = the CPU's.
     provider_options: a dict for each provider, or one for all by name.
 
     Raises
