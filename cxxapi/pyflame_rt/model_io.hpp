@@ -18,7 +18,7 @@ namespace pyflame_rt {
 
 struct LoadOptions {
   // Hears how far a load or save is, from 0 to 1, and what is being done. Returning false, or
-  // throwing, stops it: BackendError (cancelled), or what was thrown.
+  // throwing, stops it: CancelledError, or what was thrown.
   using Progress = std::function<bool(double fraction, const std::string& stage)>;
 
   bool validate = true;
