@@ -114,6 +114,25 @@ def test_a_name_that_another_node_has_is_refused():
     graph.add_node("relu", "Relu", ["a"], ["y"])  # free again
 
 
+def test_names_of_nodes_that_passes_made_are_taken_too():
+    graph = small()
+    graph.add_node("more", "Neg", ["y"], ["z"])
+
+    class Insert(pyflame_rt.opt.Pass):
+        def run(self, lent):
+            lent.insert_after("x", "made", "Abs", outputs=["positive"])
+            return pyflame_rt.opt.PassResult(True)
+    Insert().run(graph.clone())
+    manager = pyflame_rt.opt.PassManager()
+    manager.register_pass(Insert())
+    manager.run(graph)
+    with pytest.raises(pyflame_rt.InvalidArgumentError, match="Abs -> positive"):
+        graph.add_node("made", "Neg", ["y"], ["other"])
+    for made in (graph.clone(), graph):
+        made.remove_node("made")
+        made.add_node("made", "Neg", ["y"], ["other"])
+
+
 def test_files_may_hold_a_name_twice():
     named = [node("Relu", ["x"], ["a"]), node("Neg", ["a"], ["y"])]
     made = onnx_model([one + b"\x1a\x04same" for one in named], [port("x", FLOAT, [3])], [port("y", FLOAT, [3])])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import threading
 import weakref
-from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple, Union
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Set, Tuple, Union
 
 from . import _abi, _library as lib
 from ._attrs import AttributeValue, encode
@@ -45,6 +45,9 @@ class Graph:
         self._lock: Any = outer._lock if outer is not None else threading.RLock()
         self._nodes: "weakref.WeakValueDictionary[int, Node]" = weakref.WeakValueDictionary()
         self._bodies: "weakref.WeakValueDictionary[int, Graph]" = weakref.WeakValueDictionary()
+        # All names that nodes have, and some that they had; None: to be read. To look through the nodes for each that
+        # is added would take quadratic time.
+        self._names: Optional[Set[str]] = None
         return self
 
     @classmethod
@@ -294,6 +297,7 @@ class Graph:
     def _append_node(self, name: str, op: str, inputs: Sequence[str], outputs: Sequence[str],
                      attributes: Mapping[str, AttributeValue], domain: str = "", doc: str = "") -> Node:
         """As add_node, whatever its name."""
+        self._note_name(name)
         made = [encode(key, value) for key, value in attributes.items()]
         attr_array, ins, outs = (_abi.Attr * len(made))(*made), lib.texts(inputs), lib.texts(outputs)
         texts = {"name": lib.text(name), "op": lib.text(op), "domain": lib.text(domain), "doc": lib.text(doc)}
@@ -305,7 +309,11 @@ class Graph:
 
     def _need_name(self, name: str, doing: str) -> None:
         """No node but those of files has another's name; any number may have none."""
-        taken = self.find_node(name) if name else None
+        if not name:
+            return
+        if self._names is None:
+            self._names = {node.name for node in self.nodes}
+        taken = self.find_node(name) if name in self._names else None
         if taken is not None:
             raise InvalidArgumentError(f"{doing}: the graph has a node of that name, {taken.op} -> "
                                        f"{', '.join(taken.outputs)}; give this one another name, or ''")
@@ -353,6 +361,10 @@ class Graph:
             return self._node(self._number(lib.graph.find_node, lib.text(name)))
         except NotFoundError:
             return None
+
+    def _note_name(self, name: str) -> None:
+        if self._names is not None:
+            self._names.add(name)
 
     def num_nodes(self) -> int:
         with self._lock:

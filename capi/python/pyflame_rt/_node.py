@@ -118,10 +118,12 @@ class Node:
     def name(self, name: str) -> None:
         """InvalidArgumentError for a name that another node has."""
         self._need_graph("renaming")
-        was = self.name
-        if name != was:
-            self._graph._need_name(name, f"renaming node '{was}' to '{name}'")
-        self._graph._call(lib.graph.rename_node, self._id, lib.text(name))
+        with self._graph._lock:
+            was = self.name
+            if name != was:
+                self._graph._need_name(name, f"renaming node '{was}' to '{name}'")
+                self._graph._note_name(name)
+            self._graph._call(lib.graph.rename_node, self._id, lib.text(name))
 
     @property
     def op(self) -> str:

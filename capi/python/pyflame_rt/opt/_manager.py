@@ -23,6 +23,7 @@ def _run(optimizer: lib.Handle, graph: Graph, only: str = "", until_fixed_point:
         raise TypeError(f"optimising {type(graph).__name__}: give a pyflame_rt.Graph, for example session.graph()")
     out = ctypes.c_void_p()
     with graph._lock:
+        graph._names = None  # passes make nodes
         lib.check(lib.optimizer.run(optimizer.address, graph._at(), lib.text(only), int(until_fixed_point),
                                     ctypes.byref(out)))
     return take_result(out.value or 0)
