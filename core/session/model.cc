@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/base/lock.h"
+#include "core/ir/graph_counts.h"
 #include "core/ir/verify.h"
 #include "core/op/engine/canonicalise.h"
 #include "core/op/engine/check_operators.h"
@@ -157,13 +158,11 @@ Result<std::shared_ptr<Model>> Model::create(std::shared_ptr<Graph> graph, Model
   model->warnings_ = std::move(warnings);
   const Graph& g = *model->graph_;
   model->built_in_only_ = !any_node(g, [](const Node& n) { return !is_built_in(n.domain, n.op); });
-  model->info_.node_count = g.node_count();
-  for (ValueId id : g.initializers()) {
-    ++model->info_.initializer_count;
-    const Tensor& t = g.at(id).constant->tensor;
-    if (t.count() > 0) model->info_.parameter_count += static_cast<uint64_t>(t.count());
-    model->info_.parameter_bytes += t.valid() ? t.bytes() : 0;
-  }
+  const GraphCounts counts = count(g);
+  model->info_.node_count = counts.nodes;
+  model->info_.initializer_count = counts.initializers;
+  model->info_.parameter_count = counts.parameters;
+  model->info_.parameter_bytes = counts.parameter_bytes;
   collect_files(g, model->files_);
   if (infer_shapes) {
     PFRT_TRY(progress.stage("infer shapes", 1.0));

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "core/ir/graph_counts.h"
 #include "core/ir/verify.h"
 #include "core/session/optimise.h"
 #include "core/session/options.h"
@@ -117,7 +118,7 @@ Result<std::shared_ptr<Graph>> Preparation::run_client_passes(
       if (logger_) logger_->log(PFRT_LOG_WARNING, "pass '", pass->name, "': ", warning);
     if (!changed) continue;
     notes.back() +=
-        message(": ", before.node_count(), " nodes before, ", (*made)->node_count(), " after");
+        message(": ", count_nodes(before), " nodes before, ", count_nodes(**made), " after");
     if (Status status = check_rewrite(before, **made); !status.ok())
       return status.prepend("after pass '" + pass->name + "'");
     if (verifier) {

@@ -6,6 +6,7 @@
 #include "core/base/lock.h"
 #include "core/base/os/floating_point.h"
 #include "core/exec/device_copy.h"
+#include "core/ir/graph_counts.h"
 #include "core/ir/verify.h"
 #include "core/plan/client_operator.h"
 #include "core/plan/fault.h"
@@ -115,8 +116,8 @@ Result<std::shared_ptr<Session>> Session::create(std::shared_ptr<const Model> mo
     std::string providers;
     for (const std::string& name : session->providers())
       providers += (providers.empty() ? "" : ", ") + name;
-    session->logger_->log(PFRT_LOG_INFO, "session of graph '", g.name, "': ", g.node_count(),
-                          " nodes, ", planned.node_count(), " after optimisation level ",
+    session->logger_->log(PFRT_LOG_INFO, "session of graph '", g.name, "': ", count_nodes(g),
+                          " nodes, ", count_nodes(planned), " after optimisation level ",
                           session->preparation_->config().level, ", on ", providers, "; made in ",
                           static_cast<double>(os::monotonic_ns() - start) / 1e6, " ms");
   }

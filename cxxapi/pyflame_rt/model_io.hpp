@@ -141,7 +141,8 @@ struct ModelMetadata {
   std::map<std::string, std::string> custom_metadata;
 };
 
-// What the import did; times in milliseconds.
+// What the import did; times in milliseconds. Nodes and initializers are those of bodies too;
+// parameters are the elements of initializers and of Constant nodes.
 struct ImportStats {
   size_t node_count = 0;
   size_t initializer_count = 0;

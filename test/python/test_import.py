@@ -36,6 +36,26 @@ def test_statistics_count_what_the_file_holds(digits):
     assert stats.import_time_ms > 0 and stats.warnings == []
 
 
+def test_statistics_count_bodies_and_constant_nodes(tmp_path, model):
+    stats = rt.import_module.ONNXImporter().import_model(model).stats
+    assert (stats.node_count, stats.initializer_count, stats.parameter_count, stats.parameter_bytes) == (5, 0, 1, 4)
+    graph = rt.Graph("choice")
+    graph.add_input("c", [], np.bool_)
+    graph.add_input("x", [3], np.float32)
+    bodies = {}
+    for branch in ("then_branch", "else_branch"):
+        body = bodies[branch] = graph.create_subgraph(branch)
+        body.add_node(f"{branch}_k", "Constant", [], [f"{branch}_k"], {"value_floats": [1.0, 2.0, 3.0]})
+        body.add_node(f"{branch}_add", "Add", ["x", f"{branch}_k"], [f"{branch}_y"])
+        body.add_output(f"{branch}_y", [3], np.float32)
+    graph.add_node("choose", "If", ["c"], ["y"], bodies)
+    graph.add_output("y", [3], np.float32)
+    path = tmp_path / "choice.onnx"
+    rt.save_model(graph, path)
+    stats = rt.import_module.ONNXImporter().import_model(path).stats
+    assert (stats.node_count, stats.initializer_count, stats.parameter_count, stats.parameter_bytes) == (5, 0, 6, 24)
+
+
 def test_shapes_are_inferred_only_if_asked(model):
     importer, options = rt.import_module.ONNXImporter(), rt.ImportOptions()
     assert importer.import_model(model, options).graph.get_tensor_info("s").shape == [None, 3]

@@ -22,7 +22,10 @@ Confine = Literal["links", "strict"]
 
 @dataclass
 class ImportStats:
-    """What a model file holds, and how long the import took; parameters are the elements of its constants."""
+    """What a model file holds, and how long the import took.
+
+    Nodes and initializers are those of bodies too; parameters are the elements of initializers and of Constant nodes.
+    """
 
     node_count: int = 0
     initializer_count: int = 0

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "core/ir/graph_counts.h"
 #include "core/ir/verify.h"
 #include "core/pass/engine/editors.h"
 #include "core/pass/engine/passes.h"
@@ -74,7 +75,7 @@ Status Pipeline::run_one(Pass& pass, std::shared_ptr<Graph>& graph, PassContext&
                          PassResult& result) {
   PassReport& report = report_of(pass);
   const auto start = std::chrono::steady_clock::now();
-  const uint64_t before = graph->node_count();
+  const uint64_t before = count_nodes(*graph);
   if (report.runs == 0) report.nodes_before = before;
   PassResult found;
   Status status;
@@ -95,7 +96,7 @@ Status Pipeline::run_one(Pass& pass, std::shared_ptr<Graph>& graph, PassContext&
       std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
   report.runs += 1;
   report.ms += ms;
-  report.nodes_after = graph->node_count();
+  report.nodes_after = count_nodes(*graph);
   report.result.add(found);
   if (config_.verbose && logger_ && logger_->level() < PFRT_LOG_OFF) {
     std::string rules;
@@ -103,7 +104,7 @@ Status Pipeline::run_one(Pass& pass, std::shared_ptr<Graph>& graph, PassContext&
       rules += message(rules.empty() ? "; " : ", ", rule, " ", count);
     // Whatever the level: it was asked for.
     logger_->write(PFRT_LOG_INFO, message(pass.name(), ": ", before, " nodes before, ",
-                                          graph->node_count(), " after, ", ms, " ms", rules));
+                                          report.nodes_after, " after, ", ms, " ms", rules));
   }
   for (const std::string& warning : found.warnings)
     if (logger_) logger_->log(PFRT_LOG_WARNING, pass.name(), ": ", warning);

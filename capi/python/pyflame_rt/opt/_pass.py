@@ -32,7 +32,8 @@ class PassStats:
 
 @dataclass
 class PassReport:
-    """What one pass did over all its runs, and how long it took; nodes before the first and after the last."""
+    """What one pass did over all its runs, and how long it took; nodes, with those of bodies, before the
+    first and after the last."""
 
     name: str = ""
     runs: int = 0
