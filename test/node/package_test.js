@@ -33,6 +33,29 @@ test('tensors take their type from the data, or say it', () => {
   assert.equal(new Tensor(new Uint8Array(1), []).size, 1);
 });
 
+test('console.log of a tensor says type, shape and first values', () => {
+  const {inspect} = require('node:util');
+  const print = (tensor, options) => inspect(tensor, {colors: false, ...options});
+  assert.equal(print(new Tensor(Float32Array.of(1.5, -2, 0, 4, 5, 6), [2, 3])),
+               'Tensor float32 [ 2, 3 ]: 1.5, -2, 0, 4, 5, 6');
+  assert.equal(print(new Tensor(new Int8Array(1000), [10, 100])),
+               'Tensor int8 [ 10, 100 ]: 0, 0, 0, 0, 0, 0, 0, 0, ... 992 more');
+  assert.equal(print(new Tensor('int64', [1, -2])), 'Tensor int64 [ 2 ]: 1n, -2n');
+  assert.equal(print(new Tensor(['a', 'b'])), "Tensor string [ 2 ]: 'a', 'b'");
+  assert.equal(print(new Tensor([true, false])), 'Tensor bool [ 2 ]: true, false');
+  assert.equal(print(new Tensor('float16', Uint16Array.of(0x3c00, 0xc000, 1, 0x7c00, 0x7e00))),
+               'Tensor float16 [ 5 ]: 1, -2, 5.96e-8, Infinity, NaN');
+  assert.equal(print(new Tensor(Float32Array.of(0.1, NaN))), 'Tensor float32 [ 2 ]: 0.1, NaN');
+  assert.equal(print(new Tensor(new Uint8Array(1), [])), 'Tensor uint8 []: 0');
+  assert.equal(print(new Tensor(new Uint8Array(0), [0, 4])), 'Tensor uint8 [ 0, 4 ]');
+  assert.equal(print({y: new Tensor(Uint8Array.of(7))}), '{ y: Tensor uint8 [ 1 ]: 7 }');
+  assert.equal(print([[[new Tensor(Uint8Array.of(7))]]], {depth: 1}), '[ [ [Array] ] ]');
+  assert.equal(print(new Tensor(Uint8Array.of(7, 8)), {maxArrayLength: 1}), 'Tensor uint8 [ 2 ]: 7, ... 1 more');
+  const gone = new Tensor(new Uint8Array(3));
+  gone.dispose();
+  assert.equal(print(gone), 'Tensor uint8 [ 3 ]: disposed');
+});
+
 test('tensors that make no sense are refused', async () => {
   assert.throws(() => new Tensor(new Float32Array(5), [2, 3]), /\[2,3\] are 6 elements, the data have 5/);
   assert.throws(() => new Tensor('float32', new Float64Array(1)), errors.DTypeMismatchError);

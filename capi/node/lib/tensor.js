@@ -2,6 +2,8 @@
 // A dense tensor over an array of JavaScript's. It is a view: whoever writes to the array writes to the tensor.
 'use strict';
 
+const {inspect} = require('node:util');
+
 const native = require('./native.js');
 const {makeError} = require('./errors.js');
 const {STRING, byName, byNumber, byArray} = require('./types.js');
@@ -9,9 +11,17 @@ const {STRING, byName, byNumber, byArray} = require('./types.js');
 const IO_WORDS = 9;             // pfrt_io in 64-bit words
 const IO_SIZE = 72n;
 const TENSOR_SIZE = 48n;
+const SHOWN = 8;  // elements that console.log prints
 
 function describe(data) {
   return data === null || typeof data !== 'object' ? typeof data : data.constructor?.name ?? 'an object';
+}
+
+// The number that 16 bits of a half-precision one stand for.
+function fromHalf(bits) {
+  const sign = bits & 0x8000 ? -1 : 1, exponent = bits >> 10 & 31, fraction = bits & 1023;
+  if (exponent === 31) return fraction ? NaN : sign * Infinity;
+  return sign * (exponent ? (1 + fraction / 1024) * 2 ** (exponent - 15) : fraction * 2 ** -24);
 }
 
 function inferType(data) {
@@ -107,6 +117,26 @@ class Tensor {
   reshape(dims) { return new Tensor(this.type, this.data, dims); }
 
   dispose() { this.#data = this.#io = null; }
+
+  // What console.log prints: Tensor float32 [2, 3]: 1, 2, 3, ... 3 more
+  [inspect.custom](depth, options) {
+    const head = `${this.constructor.name} ${options.stylize(this.type, 'special')} ` +
+        inspect([...this.#dims], {...options, breakLength: Infinity});
+    if (!this.#data) return `${head}: disposed`;
+    if (depth !== null && depth < 0) return head;
+    const shown = Math.min(this.size, options.maxArrayLength ?? Infinity, SHOWN);
+    const words = Array.from({length: shown}, (_, i) => inspect(this.#element(i), options));
+    if (this.size > shown) words.push(`... ${this.size - shown} more`);
+    return words.length ? `${head}: ${words.join(', ')}` : head;
+  }
+
+  #element(i) {
+    const element = this.#data[i];
+    if (this.type === 'bool') return element !== 0;
+    // As many digits as the type has: 0.1, not 0.10000000149011612.
+    if (this.type === 'float32') return Number(element.toPrecision(7));
+    return this.type === 'float16' ? Number(fromHalf(element).toPrecision(4)) : element;
+  }
 
   // Writes the pfrt_io of this tensor to word |at| of |block|. Strings become a value, which is returned; it is the
   // caller's to release, after the run.
