@@ -1,0 +1,27 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Follows the pages of documentation (pages.py) in a copy of the tree with a build that is installed as the quickstart
+# would. Arguments: the source folder, the build folder.
+set -euo pipefail
+source=$(realpath "$1")
+build=$(realpath "$2")
+/usr/bin/python3 -c 'import numpy' 2>/dev/null || { echo "needs NumPy: python3-numpy"; exit 77; }
+command -v pkg-config >/dev/null || { echo "pkg-config is not here"; exit 77; }
+unset PYFLAME_RT_LIBRARY PFRT_PLUGIN_PATH LD_LIBRARY_PATH PYTHONPATH PKG_CONFIG_PATH CMAKE_PREFIX_PATH
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+mkdir -p "$work/build/bin"
+cp -r "$source"/{samples,cmake,bench} "$work"
+mkdir "$work/capi"
+cp -r "$source/capi/python" "$work/capi"
+cmake --install "$build" --prefix "$work/build/install" --strip >/dev/null
+
+# What is installed is what the quickstart would build: it need not be built again.
+cat >"$work/samples/quickstart.sh" <<'DONE'
+#!/bin/sh
+[ -x build/install/bin/pfrt ]
+DONE
+cd "$source"
+/usr/bin/python3 test/docs/pages.py --tree "$work" README.md samples/README.md include/pyflame_rt/README.md \
+  bench/README.md capi/node/README.md core/pass/REWRITES.md providers/cpu/README.md test/README.md \
+  samples/digits/README.md CHANGELOG.md
