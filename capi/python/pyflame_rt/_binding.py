@@ -89,6 +89,7 @@ class IOBinding:
         """Waits until bound inputs are where the run reads them, which they are once they are bound."""
 
     def clear_binding_inputs(self) -> None:
+        """Lets go of all inputs that are bound."""
         self._kept: Dict[str, Any] = {}
         for io in self._inputs:
             io.value = io.tensor.data = None
@@ -146,6 +147,7 @@ class IOBinding:
         """Waits until outputs are written, which they are when the run returns."""
 
     def clear_binding_outputs(self) -> None:
+        """Lets go of all outputs that are bound, and of the last run's results."""
         self._given: Dict[str, Any] = {}
         self._allocated: Dict[str, str] = {}
         self._results: Dict[str, Optional[OrtValue]] = {}  # in the order in which they were bound
@@ -160,6 +162,7 @@ class IOBinding:
         return [value for value in self._results.values() if value is not None]
 
     def get_outputs_as_ortvaluevector(self) -> List[OrtValue]:
+        """As ``get_outputs``."""
         return self.get_outputs()
 
     def copy_outputs_to_cpu(self) -> List[Any]:

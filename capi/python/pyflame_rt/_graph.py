@@ -104,6 +104,7 @@ class Graph:
 
     @property
     def name(self) -> str:
+        """What the graph is called; may be "" and may be set."""
         with self._lock:
             return lib.read(lib.graph.name(self._at()))
 
@@ -144,6 +145,7 @@ class Graph:
         return out
 
     def set_metadata(self, key: str, value: str) -> None:
+        """Sets an entry of the model's metadata; one of the same key is replaced."""
         self._call(lib.graph.set_metadata, lib.text(key), lib.text(value))
 
     def remove_metadata(self, key: str) -> None:
@@ -179,10 +181,12 @@ class Graph:
 
     @property
     def inputs(self) -> List[TensorInfo]:
+        """The graph's inputs in order, those with default values among them; copies."""
         return self._infos(lib.graph.input_count, lib.graph.input_at)
 
     @property
     def outputs(self) -> List[TensorInfo]:
+        """The graph's outputs in order; copies."""
         return self._infos(lib.graph.output_count, lib.graph.output_at)
 
     def replace_input(self, which: Union[int, str], info: TensorInfo) -> None:
@@ -190,6 +194,7 @@ class Graph:
         self._call(lib.graph.replace_input, _index(which, self.inputs, "input"), ctypes.byref(info_struct(info)))
 
     def remove_input(self, which: Union[int, str]) -> None:
+        """Removes an input, by position or name; nodes that still take it fail ``validate``."""
         self._call(lib.graph.remove_input, _index(which, self.inputs, "input"))
 
     def replace_output(self, which: Union[int, str], info: TensorInfo) -> None:
@@ -197,6 +202,7 @@ class Graph:
         self._call(lib.graph.replace_output, _index(which, self.outputs, "output"), ctypes.byref(info_struct(info)))
 
     def remove_output(self, which: Union[int, str]) -> None:
+        """Removes an output, by position or name; what makes it stays."""
         self._call(lib.graph.remove_output, _index(which, self.outputs, "output"))
 
     def get_tensor_info(self, name: str) -> TensorInfo:
@@ -264,6 +270,7 @@ class Graph:
             return tensor_at(value.value or 0, writeable)
 
     def remove_initializer(self, name: str) -> None:
+        """Removes a constant by name. NotFoundError when there is none."""
         self._call(lib.graph.remove_initializer, lib.text(name))
 
     # ------------------------------------------------------------------ nodes

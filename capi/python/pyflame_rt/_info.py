@@ -99,7 +99,12 @@ class TensorInfo:
 
 @dataclass
 class ModelMetadata:
-    """What a model says of itself."""
+    """What a model says of itself; what it does not say is "", 0 or empty.
+
+    ``graph_name`` and ``description`` are the graph's; ``producer_name`` and ``producer_version`` say what wrote the
+    file, ``domain`` and ``version`` which model it is. ``format`` is "onnx", "pfm" or "graph" (made by a program);
+    ``custom_metadata_map`` has the model's own keys.
+    """
 
     graph_name: str = ""
     description: str = ""

@@ -24,7 +24,9 @@ Confine = Literal["links", "strict"]
 class ImportStats:
     """What a model file holds, and how long the import took.
 
-    Nodes and initializers are those of bodies too; parameters are the elements of initializers and of Constant nodes.
+    ``node_count`` nodes and ``initializer_count`` constants, bodies included; ``parameter_count`` elements of
+    initializers and of Constant nodes, of ``parameter_bytes`` bytes. ``import_time_ms`` is in milliseconds; ``warnings``
+    has a sentence for what was read otherwise than it stands in the file.
     """
 
     node_count: int = 0

@@ -112,6 +112,7 @@ class Node:
 
     @property
     def name(self) -> str:
+        """May be "", and may be set once the node is in a graph."""
         return self._text("name")
 
     @name.setter
@@ -200,6 +201,7 @@ class Node:
         return self.attrs.get(name, default)
 
     def has_attr(self, name: str) -> bool:
+        """Whether the node has an attribute of this name."""
         return name in self.attrs
 
     def remove_attr(self, name: str) -> None:

@@ -128,12 +128,15 @@ class OrtValue:
         return self._kind() != _abi.VALUE_OPTIONAL or self._python() is not None
 
     def is_tensor(self) -> bool:
+        """Whether it is a dense tensor."""
         return self._kind() == _abi.VALUE_TENSOR
 
     def is_sparse_tensor(self) -> bool:
+        """Whether it is a sparse tensor."""
         return self._kind() == _abi.VALUE_SPARSE
 
     def is_tensor_sequence(self) -> bool:
+        """Whether it is a sequence of tensors."""
         return self._kind() == _abi.VALUE_SEQUENCE
 
     def shape(self) -> List[int]:
@@ -173,6 +176,7 @@ class OrtValue:
         return int(_view(self._handle).data or 0)
 
     def tensor_size_in_bytes(self) -> int:
+        """Bytes of a tensor's elements; InputError for what is no tensor."""
         if self._host is not None:
             return self._host.size_bytes
         if not self.is_tensor():

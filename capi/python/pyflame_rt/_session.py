@@ -172,9 +172,11 @@ class InferenceSession:
         return [port.node_arg() for port in self._inputs if port.has_initializer]
 
     def get_outputs(self) -> List[NodeArg]:
+        """The model's outputs, then SessionOptions.extra_outputs."""
         return [port.node_arg() for port in self._outputs]
 
     def get_modelmeta(self) -> ModelMetadata:
+        """What the model says of itself."""
         session = self._alive()
         return read_metadata(lib.session.model(session))
 
@@ -209,6 +211,7 @@ class InferenceSession:
         return provider_states(self._alive())
 
     def get_session_options(self) -> SessionOptions:
+        """The options that the session was made with; changing them changes nothing."""
         return self._options
 
     def explain(self) -> List[Dict[str, Any]]:

@@ -51,18 +51,22 @@ class Tensor:
 
     @property
     def shape(self) -> List[int]:
+        """The dimensions; [] for a scalar."""
         return list(self._shape)
 
     @property
     def dtype(self) -> DType:
+        """The element type."""
         return self._dtype
 
     @property
     def ndim(self) -> int:
+        """How many dimensions there are."""
         return len(self._shape)
 
     @property
     def num_elements(self) -> int:
+        """The product of the dimensions; 1 for a scalar."""
         count = 1
         for dim in self._shape:
             count *= dim
@@ -70,10 +74,12 @@ class Tensor:
 
     @property
     def size_bytes(self) -> int:
+        """Bytes of the elements; sub-byte types are packed."""
         return int(self._array.nbytes)
 
     @property
     def is_valid(self) -> bool:
+        """Always true: a tensor of Python has memory."""
         return True
 
     @property

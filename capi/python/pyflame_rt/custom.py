@@ -68,6 +68,7 @@ class CustomOpRegistry:
             return len(self._ops)
 
     def has(self, name: str) -> bool:
+        """Whether an operator of this name, or full name, is registered."""
         return self.get(name) is not None
 
     def get(self, name: str) -> Optional[CustomOp]:
@@ -162,6 +163,7 @@ class CustomOpBuilder:
         return self
 
     def doc(self, value: str) -> "CustomOpBuilder":
+        """What the operator does, in words."""
         self._schema.doc = value
         return self
 
@@ -182,28 +184,35 @@ class CustomOpBuilder:
         return self
 
     def attr_float(self, name: str, required: bool = False, default_value: Optional[float] = None) -> "CustomOpBuilder":
+        """A float attribute; absent and without a default value it is not among the kernel's attrs."""
         return self._attribute(name, "float", required, default_value)
 
     def attr_int(self, name: str, required: bool = False, default_value: Optional[int] = None) -> "CustomOpBuilder":
+        """An int attribute; as ``attr_float``."""
         return self._attribute(name, "int", required, default_value)
 
     def attr_string(self, name: str, required: bool = False, default_value: Optional[str] = None) -> "CustomOpBuilder":
+        """A str attribute; as ``attr_float``."""
         return self._attribute(name, "string", required, default_value)
 
     def attr_floats(self, name: str, required: bool = False,
                     default_value: Optional[Sequence[float]] = None) -> "CustomOpBuilder":
+        """A list of float; as ``attr_float``."""
         return self._attribute(name, "floats", required, default_value)
 
     def attr_ints(self, name: str, required: bool = False,
                   default_value: Optional[Sequence[int]] = None) -> "CustomOpBuilder":
+        """A list of int; as ``attr_float``."""
         return self._attribute(name, "ints", required, default_value)
 
     def attr_strings(self, name: str, required: bool = False,
                      default_value: Optional[Sequence[str]] = None) -> "CustomOpBuilder":
+        """A list of str; as ``attr_float``."""
         return self._attribute(name, "strings", required, default_value)
 
     def attr_tensor(self, name: str, required: bool = False,
                     default_value: Optional[Tensor] = None) -> "CustomOpBuilder":
+        """A Tensor; as ``attr_float``."""
         return self._attribute(name, "tensor", required, default_value)
 
     def _attribute(self, name: str, kind: str, required: bool, default_value: Any) -> "CustomOpBuilder":

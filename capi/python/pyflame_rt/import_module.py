@@ -52,7 +52,7 @@ class ImportOptions:
 
 @dataclass
 class ImportResult:
-    """What became of an import: a graph and what is known of it if ``success``, and else what went wrong.
+    """What became of an import: a ``graph`` if ``success``, and else in ``error`` what went wrong.
 
     ``stats`` count what the file has, before it was optimised.
     """

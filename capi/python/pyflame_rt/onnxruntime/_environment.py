@@ -89,6 +89,7 @@ def get_version_string() -> str:
 
 
 def get_build_info() -> str:
+    """The library's version, and that of the API that is followed."""
     return f"PyFlameRT {_library.version}, following ONNX Runtime's API {API_VERSION}"
 
 

@@ -37,6 +37,8 @@ class ExecutionMode(enum.IntEnum):
 
 
 class ExecutionOrder(enum.IntEnum):
+    """In which order nodes run; without a meaning here, the plan has the order."""
+
     DEFAULT = 0
     PRIORITY_BASED = 1
     MEMORY_EFFICIENT = 2
@@ -155,6 +157,9 @@ class SessionOptions:
     enable_profiling, profile_file_prefix, optimized_model_filepath (.onnx or .pfm, written when a session is made),
     log_severity_level (0 verbose to 4 fatal; -1 = the default logger's), free dimensions by name, and by
     add_session_config_entry any key of the library's own schema ("precision").
+
+    Without a meaning: enable_cpu_mem_arena, enable_mem_pattern, enable_mem_reuse, execution_order,
+    inter_op_num_threads, log_verbosity_level, logid. Always so: use_deterministic_compute, use_per_session_threads.
     """
 
     enable_cpu_mem_arena: bool
@@ -225,6 +230,7 @@ class SessionOptions:
         self._providers.append((provider_name, dict(provider_options)))
 
     def has_providers(self) -> bool:
+        """Whether a provider was added by ``add_provider``."""
         return bool(self._providers)
 
     if not TYPE_CHECKING:  # it would let type checkers take any name
@@ -256,7 +262,8 @@ class RunOptions:
 
     Set: log_severity_level, logid (the run's name in logs), terminate (True stops runs that use these options, now and
     later; False lets them run again), and by add_run_config_entry any key of the library's own schema ("timeout_ms").
-    Always so: only_execute_path_to_fetches is about time alone. Refused: training_mode.
+    Always so: only_execute_path_to_fetches is about time alone. Without a meaning: log_verbosity_level. Refused:
+    training_mode.
     """
 
     log_severity_level: int

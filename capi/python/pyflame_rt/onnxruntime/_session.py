@@ -35,7 +35,7 @@ class NodeArg:
     """An input or output of a model: ``name``, ``type`` as in "tensor(float)", and ``shape``, a list.
 
     A dimension is an int, a str where it has a name, or None. The list is empty where the rank is not known, and for
-    what is no tensor.
+    what is no tensor. ``dim_names`` is empty: names are in the shape.
     """
 
     dim_names: Sequence[str] = ()  # they are in the shape
@@ -105,6 +105,7 @@ class InferenceSession(pyflame_rt.InferenceSession):
         return [self._node_arg(port) for port in self._inputs if port.has_initializer]
 
     def get_outputs(self) -> List[NodeArg]:  # type: ignore[override]
+        """The model's outputs."""
         return [self._node_arg(port) for port in self._outputs]
 
     def get_session_options(self) -> Any:

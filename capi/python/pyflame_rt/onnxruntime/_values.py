@@ -44,6 +44,7 @@ class OrtDevice:
 
     @staticmethod
     def make(ort_device_name: str, device_id: int, vendor_id: int = -1) -> "OrtDevice":
+        """The device of a word ("cpu") and number; a vendor cannot be asked for."""
         _no_vendor(vendor_id)
         return OrtDevice(ort_device_name, device_id)
 
@@ -53,6 +54,7 @@ class OrtDevice:
         return 0
 
     def device_id(self) -> int:
+        """The number of the device among those of its word."""
         return self._index
 
     def device_type(self) -> int:
@@ -62,6 +64,7 @@ class OrtDevice:
         return self.cpu()
 
     def device_name(self) -> str:
+        """The word of the device: "cpu"."""
         return self._name
 
     def __repr__(self) -> str:
@@ -69,6 +72,8 @@ class OrtDevice:
 
 
 class OrtSparseFormat(enum.IntEnum):
+    """Forms of a sparse tensor: coordinates alone."""
+
     ORT_SPARSE_UNDEFINED = 0
     ORT_SPARSE_COO = 1
 
@@ -80,6 +85,7 @@ class SparseCooView:
         self._indices = indices
 
     def indices(self) -> np.ndarray:
+        """The indices, int64: [nnz] of places in the flat tensor, or [nnz, rank]."""
         return self._indices
 
 
@@ -106,21 +112,27 @@ class SparseTensor:
         return SparseTensor(NativeSparseTensor(values, indices, shape))
 
     def values(self) -> np.ndarray:
+        """The values that are not zero, [nnz]."""
         return self._native.values
 
     def as_coo_view(self) -> SparseCooView:
+        """The indices of the values."""
         return SparseCooView(self._native.indices)
 
     def dense_shape(self) -> np.ndarray:
+        """The dimensions of the tensor, int64 [rank]."""
         return np.array(self._native.shape, np.int64)
 
     def format(self) -> OrtSparseFormat:
+        """ORT_SPARSE_COO: no other form is kept."""
         return OrtSparseFormat.ORT_SPARSE_COO
 
     def data_type(self) -> str:
+        """As in NodeArg.type: "sparse_tensor(float)"."""
         return f"sparse_tensor({element_text(TO_ABI[dtype_of(self._native.values.dtype)])})"
 
     def device_name(self) -> str:
+        """The word "cpu": sparse tensors are in host memory."""
         return "cpu"
 
 
@@ -154,6 +166,7 @@ class OrtValue(NativeOrtValue):
         return super().ort_value_from_sparse_tensor(sparse_tensor._native)  # type: ignore[return-value]
 
     def as_sparse_tensor(self) -> SparseTensor:
+        """The sparse tensor that the value holds; an error for another kind."""
         return SparseTensor(super().as_sparse_tensor())
 
     def element_type(self) -> int:

@@ -43,9 +43,11 @@ class _BuiltInPass(Pass):
 
     @property
     def description(self) -> str:
+        """What the pass does, in a line."""
         return (type(self).__doc__ or "").strip()
 
     def should_run(self, level: OptLevel) -> bool:
+        """Whether the pass is one of that level."""
         return level >= self._LEVEL
 
     def _options(self) -> NativeOptions:
@@ -195,7 +197,9 @@ class PassManager:
 
 @dataclass(frozen=True)
 class RuleInfo:
-    """A rewrite that the built-in passes know: which pass does it, from which level on, and what becomes of what."""
+    """A rewrite called ``name`` that the built-in passes know: ``pass_name`` does it, from ``level`` on; ``text`` says what
+    becomes of what.
+    """
 
     name: str
     pass_name: str

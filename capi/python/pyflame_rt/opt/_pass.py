@@ -16,7 +16,10 @@ _COUNTS = ("nodes_removed", "nodes_added", "nodes_fused", "constants_folded", "i
 
 @dataclass
 class PassStats:
-    """What passes did. ``nodes_fused`` counts patterns; ``rules`` has rewrites by name and how often each was done."""
+    """What passes did: ``nodes_removed``, ``nodes_added``, ``constants_folded`` and ``initializers_removed`` are numbers.
+
+    ``nodes_fused`` counts patterns; ``rules`` has rewrites by name and how often each was done.
+    """
 
     nodes_removed: int = 0
     nodes_added: int = 0
@@ -32,8 +35,15 @@ class PassStats:
 
 @dataclass
 class PassReport:
+<<<<<<< HEAD
     """What one pass did over all its runs, and how long it took; nodes, with those of bodies, before the
     first and after the last."""
+=======
+    """What the pass ``name`` did over all its ``runs``, and how many ``milliseconds`` they took.
+
+    ``nodes_before`` the first and ``nodes_after`` the last; ``modified`` when the graph is another; ``stats`` as totals.
+    """
+>>>>>>> c9ae5dd (capi/python: every public name has a docstring)
 
     name: str = ""
     runs: int = 0
@@ -50,7 +60,9 @@ class PassReport:
 
 @dataclass
 class PassResult:
-    """What a run did: ``modified`` when the graph is another, one of ``reports`` for each pass of a PassManager."""
+    """What a run did: ``modified`` when the graph is another, ``stats`` of all passes together, one of ``reports`` for
+    each pass of a PassManager, a sentence in ``warnings`` for each thing that a person should know.
+    """
 
     modified: bool = False
     stats: PassStats = field(default_factory=PassStats)
@@ -79,6 +91,7 @@ class Pass:
 
     @property
     def description(self) -> str:
+        """What it does, in a line; "" unless it is defined."""
         return ""
 
     def run(self, graph: Graph) -> PassResult:

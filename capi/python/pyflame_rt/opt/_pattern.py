@@ -14,7 +14,7 @@ from .._node import Node
 
 @dataclass(frozen=True)
 class PatternNode:
-    """A node of a pattern: one operator of a domain ("" = ONNX's own), or any."""
+    """A node called ``name`` in a pattern: operator ``op_type`` of a domain ("" = ONNX's own), or any where that is ""."""
 
     op_type: str
     name: str
@@ -42,10 +42,12 @@ class PatternEdge:
 
     @classmethod
     def output_to_input(cls, source: str, target: str, input: int, output: int = 0) -> "PatternEdge":
+        """An edge to input |input| of |target|, counted from 0."""
         return cls(source, target, input, output)
 
     @classmethod
     def output_to_any_input(cls, source: str, target: str, output: int = 0) -> "PatternEdge":
+        """An edge to whichever input of |target|."""
         return cls(source, target, None, output)
 
 
@@ -63,10 +65,12 @@ class Pattern:
         self._handle = lib.make(lib.pattern.create, lib.pattern.release)
 
     def add_node(self, node: PatternNode) -> None:
+        """Adds a node. InvalidArgumentError when its name is taken in the pattern."""
         lib.check(lib.pattern.add_node(self._handle.address, lib.text(node.op_type), lib.text(node.domain),
                                        lib.text(node.name)))
 
     def add_edge(self, edge: PatternEdge) -> None:
+        """Adds an edge between nodes that were added. NotFoundError when there is no such node."""
         number = _abi.ANY_INPUT if edge.input is None else edge.input
         if edge.output < 0 or number < 0:
             raise InvalidArgumentError(f"{edge}: inputs and outputs are counted from 0")
