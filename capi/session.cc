@@ -3,6 +3,7 @@
 #include <array>
 #include <cstddef>
 #include <memory_resource>
+#include <optional>
 
 #include "capi/run.h"
 
@@ -133,7 +134,38 @@ Status read_inputs(const pfrt_session& s, const pfrt_io* inputs, size_t count,
   return {};
 }
 
-Status read_outputs(const pfrt_session& s, const pfrt_io* outputs, size_t count,
+// Whether a result can be written to memory of |have| bytes that was given for elements |given|.
+// |kind|, |dtype| and |bytes| are the result's, as far as they are known.
+Status check_memory(pfrt_string output, pfrt_value_kind kind, pfrt_dtype dtype,
+                    std::optional<uint64_t> bytes, pfrt_dtype given, uint64_t have) {
+  if ((kind != PFRT_VALUE_UNSET && kind != PFRT_VALUE_TENSOR) || dtype == PFRT_DTYPE_STRING)
+    return error(Code::kINVALID_ARGUMENT, "running: output '", output,
+                 "' is not a tensor of numbers, so it cannot be written to the caller's memory; "
+                 "let the run allocate it");
+  if (given != PFRT_DTYPE_UNSET && dtype != PFRT_DTYPE_UNSET && given != dtype)
+    return error(Code::kDTYPE_MISMATCH, "running: memory for output '", output, "' is for ",
+                 dtype_name(given), ", the result is ", dtype_name(dtype));
+  if (bytes && *bytes != have)
+    return error(Code::kSHAPE_MISMATCH, "running: memory for output '", output, "' has ", have,
+                 " bytes, the result has ", *bytes);
+  return {};
+}
+
+pfrt_dtype given_dtype(const pfrt_io& io) {
+  return io.value ? io.value->value->tensor.dtype : io.tensor.dtype;
+}
+
+// Of an output whose dimensions are numbers.
+std::optional<uint64_t> bytes_of(const pfrt_value_info& port) {
+  if (port.rank < 0 || port.dtype == PFRT_DTYPE_UNSET) return std::nullopt;
+  const auto rank = static_cast<size_t>(port.rank);
+  if (std::any_of(port.dims, port.dims + rank, [](int64_t d) { return d < 0; }))
+    return std::nullopt;
+  return tensor_bytes(port.dtype, element_count(port.dims, rank));
+}
+
+// |as_planned|: no initializer is fed, so that outputs have the dimensions they are listed with.
+Status read_outputs(const pfrt_session& s, const pfrt_io* outputs, size_t count, bool as_planned,
                     std::vector<OutputRequest>& requests, std::pmr::vector<Range>& ranges) {
   for (size_t i = 0; i < count; ++i) {
     const pfrt_io io = read(&io_at(outputs, i));
@@ -156,6 +188,10 @@ Status read_outputs(const pfrt_session& s, const pfrt_io* outputs, size_t count,
                      "' is not aligned for its elements of ", element, " bytes");
     }
     if (request.data) {
+      const pfrt_value_info& port = s.outputs[i];
+      PFRT_TRY(check_memory(port.name, port.kind, port.dtype,
+                            as_planned ? bytes_of(port) : std::nullopt, given_dtype(io),
+                            request.bytes));
       const Range range = range_of(request.data, request.bytes, request.device());
       for (const Range& other : ranges)
         if (range.overlaps(other))
@@ -183,18 +219,10 @@ Status give_outputs(const pfrt_session& s, pfrt_io* outputs,
       continue;
     }
     const Tensor& t = values[i]->tensor;
-    if (values[i]->kind != PFRT_VALUE_TENSOR || t.dtype == PFRT_DTYPE_STRING)
-      return error(Code::kINVALID_ARGUMENT, "running: output '", s.outputs[i].name,
-                   "' is not a tensor of numbers, so it cannot be written to the caller's memory; "
-                   "let the run allocate it");
-    const pfrt_io io = read(&io_at(outputs, i));
-    const pfrt_dtype given = io.value ? io.value->value->tensor.dtype : io.tensor.dtype;
-    if (given != PFRT_DTYPE_UNSET && given != t.dtype)
-      return error(Code::kDTYPE_MISMATCH, "running: memory for output '", s.outputs[i].name,
-                   "' is for ", dtype_name(given), ", the result is ", dtype_name(t.dtype));
-    if (requests[i].bytes != t.bytes())
-      return error(Code::kSHAPE_MISMATCH, "running: memory for output '", s.outputs[i].name,
-                   "' has ", requests[i].bytes, " bytes, the result has ", t.bytes());
+    const bool numbers = values[i]->kind == PFRT_VALUE_TENSOR && t.dtype != PFRT_DTYPE_STRING;
+    PFRT_TRY(check_memory(s.outputs[i].name, values[i]->kind, t.dtype,
+                          numbers ? std::optional(t.bytes()) : std::nullopt,
+                          given_dtype(read(&io_at(outputs, i))), requests[i].bytes));
     if (t.data() != requests[i].data && t.bytes())
       std::memcpy(requests[i].data, t.data(), t.bytes());
   }
@@ -297,7 +325,9 @@ Status prepare_run(pfrt_session& s, const pfrt_io* inputs, size_t n_inputs, cons
   out.requests.reserve(n_outputs);
   const EnvironmentScope scope(out.own);
   PFRT_TRY(read_inputs(s, inputs, n_inputs, out.values, ranges));
-  return read_outputs(s, outputs, n_outputs, out.requests, ranges);
+  bool fed = false;
+  for (size_t i = 0; i < n_inputs; ++i) fed = fed || (s.inputs[i].has_initializer && out.values[i]);
+  return read_outputs(s, outputs, n_outputs, !fed, out.requests, ranges);
 }
 
 Status carry_out(pfrt_session& s, PreparedRun& run, pfrt_io* outputs) {

@@ -283,7 +283,7 @@ Status infer_non_zero(Inference& inference) {
 }
 
 // com.microsoft's product of a sparse constant and a dense matrix, as MatMul of the dense constant.
-Status canonical_sparse_product(Rewriter& rewriter) {
+Status canonical_sparse_matmul(Rewriter& rewriter) {
   const ValuePtr held = rewriter.graph().at(rewriter.node().inputs[0]).constant;
   if (held && held->kind == PFRT_VALUE_SPARSE) {
     PFRT_ASSIGN(Tensor tensor, dense(rewriter, *held));
@@ -317,8 +317,8 @@ constexpr OperatorDef kRows[] = {
     {"", "Range", 11, 0, 3, 3, 1, 1, kOpPlain, 7u, nullptr, infer_range, nullptr},
     {"", "OneHot", 9, 0, 3, 3, 1, 1, kOpPlain, 1u << 1, canonical_one_hot, infer_one_hot, nullptr},
     {"", "NonZero", 9, 0, 1, 1, 1, 1, kOpDataDependent, 0, nullptr, infer_non_zero, flops_of_input},
-    {"com.microsoft", "SparseToDenseMatMul", 1, 0, 2, 2, 1, 1, kOpPlain, 0,
-     canonical_sparse_product, nullptr, nullptr},
+    {"com.microsoft", "SparseToDenseMatMul", 1, 0, 2, 2, 1, 1, kOpPlain, 0, canonical_sparse_matmul,
+     nullptr, nullptr},
 };
 
 }  // namespace

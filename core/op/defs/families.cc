@@ -26,7 +26,7 @@ std::span<const std::span<const OperatorDef>> operators() {
                                       flex_attention_operators(),
                                       contrib_fused_operators(),
                                       contrib_qlinear_operators(),
-                                      contrib_product_operators(),
+                                      contrib_matmul_operators(),
                                       contrib_move_operators(),
                                       contrib_native_operators(),
                                       removed_operators(),

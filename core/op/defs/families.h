@@ -31,7 +31,7 @@ std::span<const OperatorDef> quantize_operators();
 std::span<const OperatorDef> recurrent_operators();
 std::span<const OperatorDef> contrib_fused_operators();
 std::span<const OperatorDef> contrib_qlinear_operators();
-std::span<const OperatorDef> contrib_product_operators();
+std::span<const OperatorDef> contrib_matmul_operators();
 std::span<const OperatorDef> contrib_move_operators();
 std::span<const OperatorDef> contrib_native_operators();
 std::span<const OperatorDef> removed_operators();

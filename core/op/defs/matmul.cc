@@ -14,7 +14,7 @@ namespace pfrt {
 namespace {
 
 // NumPy's matmul of inputs |a| and |b|; |dtype| is the output's.
-Status infer_product(Inference& inference, size_t a, size_t b, pfrt_dtype dtype) {
+Status infer_matmul(Inference& inference, size_t a, size_t b, pfrt_dtype dtype) {
   PFRT_TRY(expect_rank_at_least(inference, a, 1));
   PFRT_TRY(expect_rank_at_least(inference, b, 1));
   if (!inference.has_shape(a) || !inference.has_shape(b)) {
@@ -41,7 +41,7 @@ Status infer_product(Inference& inference, size_t a, size_t b, pfrt_dtype dtype)
 }
 
 // Two a multiply-add.
-double product_flops(const Inference& inference, size_t a) {
+double matmul_flops(const Inference& inference, size_t a) {
   if (!inference.output(0).has_shape || !inference.has_shape(a) || inference.rank(a) == 0) return 0;
   return 2 * elements(inference.output(0).shape) *
          elements(inference.shape(a), inference.rank(a) - 1);
@@ -49,13 +49,13 @@ double product_flops(const Inference& inference, size_t a) {
 
 Status infer_matmul(Inference& inference) {
   PFRT_TRY(same_dtypes(inference, 0, 2));
-  return infer_product(inference, 0, 1, inference.input(0).dtype);
+  return infer_matmul(inference, 0, 1, inference.input(0).dtype);
 }
 Status infer_matmul_integer(Inference& inference) {
-  return infer_product(inference, 0, 1, PFRT_DTYPE_INT32);
+  return infer_matmul(inference, 0, 1, PFRT_DTYPE_INT32);
 }
 Status infer_qlinear_matmul(Inference& inference) {
-  return infer_product(inference, 0, 3, inference.input(7).dtype);
+  return infer_matmul(inference, 0, 3, inference.input(7).dtype);
 }
 bool is_float8(pfrt_dtype dtype) { return dtype_is_float(dtype) && dtype_bits(dtype) == 8; }
 
@@ -93,7 +93,7 @@ Status canonical_qlinear_matmul(Rewriter& rewriter) {
   return {};
 }
 
-double matmul_flops(const Inference& inference) { return product_flops(inference, 0); }
+double matmul_flops(const Inference& inference) { return matmul_flops(inference, 0); }
 
 constexpr AttrDefault kGemmDefaults[] = {
     {"Gemm", "alpha", PFRT_ATTR_FLOAT, 1},

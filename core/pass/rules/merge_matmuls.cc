@@ -126,6 +126,6 @@ constexpr Rule kRules[] = {
 
 }  // namespace
 
-std::span<const Rule> projection_rules() { return kRules; }
+std::span<const Rule> merge_matmul_rules() { return kRules; }
 
 }  // namespace pfrt

@@ -205,6 +205,6 @@ constexpr Rule kRules[] = {
 
 }  // namespace
 
-std::span<const Rule> movement_rules() { return kRules; }
+std::span<const Rule> noop_elimination_rules() { return kRules; }
 
 }  // namespace pfrt

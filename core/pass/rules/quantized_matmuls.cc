@@ -212,7 +212,7 @@ Result<ValueId> right_factor(Editor& editor, const Product& p) {
                     {Attribute::of_ints("perm", {1, 0})});
 }
 
-Result<bool> matrix_product(Editor& editor, Node& node, const RuleContext& context) {
+Result<bool> matmul(Editor& editor, Node& node, const RuleContext& context) {
   const auto p = product_before(editor, node);
   if (!p || p->node->op == "Conv" || p->bias != kNoId) return false;
   Node made;
@@ -230,7 +230,7 @@ Result<bool> matrix_product(Editor& editor, Node& node, const RuleContext& conte
 }
 
 // There is no such operator with a bias: sums, the bias in their steps, and one scale.
-Result<bool> matrix_product_and_bias(Editor& editor, Node& node, const RuleContext& context) {
+Result<bool> matmul_and_bias(Editor& editor, Node& node, const RuleContext& context) {
   const auto p = product_before(editor, node);
   if (!p || p->node->op == "Conv" || p->bias == kNoId) return false;
   const bool swapped = p->node->op == "Gemm" && p->node->attr_int("transB", 0) != 0;
@@ -272,15 +272,15 @@ constexpr Rule kRules[] = {
      convolution},
     {"QLinearMatMul", "QuantizeLinear",
      "DequantizeLinear of both factors, MatMul or Gemm, QuantizeLinear -> QLinearMatMul", kExtended,
-     true, matrix_product},
+     true, matmul},
     {"QGemm", "QuantizeLinear",
      "DequantizeLinear of both factors, Gemm or MatMul and Add, QuantizeLinear -> MatMulInteger, "
      "Add, Cast, Mul, QuantizeLinear",
-     kExtended, true, matrix_product_and_bias},
+     kExtended, true, matmul_and_bias},
 };
 
 }  // namespace
 
-std::span<const Rule> quantized_product_rules() { return kRules; }
+std::span<const Rule> quantized_matmul_rules() { return kRules; }
 
 }  // namespace pfrt

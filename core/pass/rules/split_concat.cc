@@ -362,7 +362,7 @@ constexpr Rule kLateRules[] = {
 
 }  // namespace
 
-std::span<const Rule> pieces_rules() { return kRules; }
-std::span<const Rule> late_pieces_rules() { return kLateRules; }
+std::span<const Rule> split_concat_rules() { return kRules; }
+std::span<const Rule> late_split_concat_rules() { return kLateRules; }
 
 }  // namespace pfrt

@@ -15,9 +15,9 @@
 namespace pfrt {
 namespace {
 
-using contrib::replace_with;
 using contrib::cast;
 using contrib::drop;
+using contrib::replace_with;
 
 bool all_zero(const Tensor* tensor) {
   if (!tensor) return false;
@@ -186,6 +186,6 @@ constexpr OperatorDef kRows[] = {
 
 }  // namespace
 
-std::span<const OperatorDef> contrib_product_operators() { return kRows; }
+std::span<const OperatorDef> contrib_matmul_operators() { return kRows; }
 
 }  // namespace pfrt
