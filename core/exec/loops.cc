@@ -153,8 +153,10 @@ int64_t attr_at(const Node& node, const char* list, size_t i) {
 Status run_loop(BodyCall& body, const std::vector<ValuePtr>& in, std::vector<ValuePtr>& out) {
   const Graph& graph = body.graph();
   if (body.input_count() < 2 || body.output_count() + 1 < body.input_count())
-    return error(Code::kINVALID_MODEL, "body '", graph.name,
-                 "' must take a count and a condition, and hand on all else that it takes");
+    return error(
+        Code::kINVALID_MODEL, "body '", graph.name,
+        "' of Loop must take the iteration number, the condition and the loop-carried values, "
+        "and give the condition and these again");
   int64_t trips = INT64_MAX;
   if (const Tensor* count = tensor_at(in, 0)) {
     const std::vector<int64_t> numbers = to_int64s(*count);
@@ -173,8 +175,10 @@ Status run_loop(BodyCall& body, const std::vector<ValuePtr>& in, std::vector<Val
   const bool ran = goes_on && trips > 0;
   std::vector<ValuePtr> initial(in.begin() + std::min<std::ptrdiff_t>(2, std::ssize(in)), in.end());
   initial.resize(body.input_count() - 2);
-  for (const ValuePtr& value : initial)
-    if (!value) return error(Code::kINVALID_MODEL, "a value to carry is absent");
+  for (size_t i = 0; i < initial.size(); ++i)
+    if (!initial[i])
+      return error(Code::kINVALID_MODEL, "the initial value of loop-carried value ", i,
+                   " is absent");
   Carried carried(std::move(initial));
   const size_t count = carried.values().size();
   std::vector<Stack> stacks(body.output_count() - 1 - count, Stack(-1, 0, false));
@@ -359,18 +363,19 @@ Status run_scan(const Node& node, BodyCall& body, const std::vector<ValuePtr>& i
   const int64_t scans = node.attr_int("num_scan_inputs", 0);
   if (scans < 1 || static_cast<uint64_t>(scans) + batched > in.size() ||
       in.size() - batched != body.input_count())
-    return error(Code::kINVALID_MODEL, "has ", in.size(), " inputs for a body of ",
+    return error(Code::kINVALID_MODEL, "the node has ", in.size(), " inputs for a body of ",
                  body.input_count(), " and ", scans, " to scan");
   const size_t first = in.size() - static_cast<size_t>(scans);
   if (body.output_count() + batched < first || out.size() > body.output_count())
     return error(Code::kINVALID_MODEL, "body '", body.graph().name, "' has ", body.output_count(),
-                 " outputs, fewer than are carried or wanted");
+                 " outputs, fewer than the node has, or than there are state variables");
   if (batched) return run_batched_scan(node, body, in, first, out);
   int64_t length = 0;
   PFRT_ASSIGN(const std::vector<ScanInput> scanned, scan_inputs(node, in, first, 0, &length));
   std::vector<ValuePtr> initial(in.begin(), in.begin() + static_cast<std::ptrdiff_t>(first));
-  for (const ValuePtr& value : initial)
-    if (!value) return error(Code::kINVALID_MODEL, "a value to carry is absent");
+  for (size_t i = 0; i < initial.size(); ++i)
+    if (!initial[i])
+      return error(Code::kINVALID_MODEL, "the initial value of state variable ", i, " is absent");
   std::vector<ValuePtr> outputs;
   PFRT_TRY(scan(node, body, std::move(initial), scanned, length, outputs));
   std::copy_n(outputs.begin(), out.size(), out.begin());

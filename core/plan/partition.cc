@@ -69,13 +69,14 @@ Status check_all_run(const Graph& graph, const std::vector<NodeId>& order,
   return all;
 }
 
-}  // namespace
+Status look(const Progress* progress) { return progress ? progress->stop() : Status(); }
 
-Result<Partition> partition(const Graph& graph, const std::vector<NodeId>& order,
-                            const Snapshot& snapshot, const std::vector<Candidate>& candidates,
-                            const std::vector<Refusal>& refusals, const Progress* progress) {
-  const auto look = [&] { return progress ? progress->stop() : Status(); };
-  const uint32_t count = static_cast<uint32_t>(order.size());
+// What each candidate would run, without what was refused while compiling.
+Result<std::vector<Claims>> claims_of(const Snapshot& snapshot,
+                                      const std::vector<Candidate>& candidates,
+                                      const std::vector<Refusal>& refusals,
+                                      const Progress* progress) {
+  const uint32_t count = snapshot.get().node_count;
   std::vector<Claims> claims;
   for (const Candidate& candidate : candidates) {
     if (!candidate.provider) {
@@ -85,10 +86,66 @@ Result<Partition> partition(const Graph& graph, const std::vector<NodeId>& order
     auto one = candidate.provider->claim(snapshot.get());
     if (!one.ok()) return std::move(one.take_status().blame(*candidate.provider));
     claims.push_back(one.take());
-    PFRT_TRY(look());
+    PFRT_TRY(look(progress));
   }
   for (const Refusal& r : refusals)
     claims[static_cast<size_t>(r.provider)].nodes[r.node] = {false, 0, 0, r.reason};
+  return claims;
+}
+
+// Stretches of the sequence that one owner has, but for those that |starts| and |ends| divide.
+std::vector<Stage> stages_of(const Assignment& assignment, const std::vector<bool>& host,
+                             const std::vector<bool>& starts, const std::vector<bool>& ends) {
+  std::vector<Stage> out;
+  bool ended = true;  // what came before ended its segment
+  for (uint32_t i : assignment.sequence) {
+    const int owner = assignment.owner[i];
+    const bool fresh_segment = ended || host[i] || starts[i];
+    if (fresh_segment || out.back().provider != owner) {
+      out.push_back({});
+      out.back().provider = owner;
+      out.back().starts_segment = fresh_segment;
+    }
+    out.back().nodes.push_back(i);
+    ended = host[i] || ends[i];
+  }
+  return out;
+}
+
+// Inputs and outputs of the stages.
+void connect(const Graph& graph, const std::vector<NodeId>& order, std::vector<Stage>& stages) {
+  std::vector<int> made_in(graph.value_count(), -1);
+  for (size_t s = 0; s < stages.size(); ++s)
+    for (uint32_t i : stages[s].nodes)
+      for (ValueId v : graph.node(order[i])->outputs)
+        if (v != kNoId) made_in[v] = static_cast<int>(s);
+  std::vector<bool> leaves(graph.value_count(), false);
+  for (ValueId v : graph.outputs) leaves[v] = true;
+  for (size_t s = 0; s < stages.size(); ++s) {
+    std::set<ValueId> inputs;
+    for (uint32_t i : stages[s].nodes) {
+      for (ValueId v : graph.used_by(*graph.node(order[i]))) {
+        if (made_in[v] == static_cast<int>(s)) continue;
+        if (made_in[v] >= 0) leaves[v] = true;
+        if (!graph.constant(v)) inputs.insert(v);
+      }
+    }
+    stages[s].inputs.assign(inputs.begin(), inputs.end());
+  }
+  for (Stage& stage : stages)
+    for (uint32_t i : stage.nodes)
+      for (ValueId v : graph.node(order[i])->outputs)
+        if (v != kNoId && leaves[v]) stage.outputs.push_back(v);
+}
+
+}  // namespace
+
+Result<Partition> partition(const Graph& graph, const std::vector<NodeId>& order,
+                            const Snapshot& snapshot, const std::vector<Candidate>& candidates,
+                            const std::vector<Refusal>& refusals, const Progress* progress) {
+  const uint32_t count = static_cast<uint32_t>(order.size());
+  PFRT_ASSIGN(const std::vector<Claims> claims,
+              claims_of(snapshot, candidates, refusals, progress));
   const Knowable known = knowable(graph, order);
   std::vector<bool> host(count), starts(count), ends(count), splits(count);
   for (uint32_t i = 0; i < count; ++i) {
@@ -98,50 +155,15 @@ Result<Partition> partition(const Graph& graph, const std::vector<NodeId>& order
     ends[i] = data_dependent(graph, node);
     splits[i] = starts[i] || ends[i];
   }
-  PFRT_TRY(look());
+  PFRT_TRY(look(progress));
   Assignment assignment = assign(graph, order, candidates, claims, host, splits);
   PFRT_TRY(check_all_run(graph, order, assignment));
-  PFRT_TRY(look());
+  PFRT_TRY(look(progress));
 
   Partition out;
+  out.stages = stages_of(assignment, host, starts, ends);
+  connect(graph, order, out.stages);
   out.nodes = std::move(assignment.nodes);
-  bool ended = true;  // what came before ended its segment
-  for (uint32_t i : assignment.sequence) {
-    const int owner = assignment.owner[i];
-    const bool fresh_segment = ended || host[i] || starts[i];
-    if (fresh_segment || out.stages.back().provider != owner) {
-      out.stages.push_back({});
-      out.stages.back().provider = owner;
-      out.stages.back().starts_segment = fresh_segment;
-    }
-    out.stages.back().nodes.push_back(i);
-    ended = host[i] || ends[i];
-  }
-
-  // Inputs and outputs of provider stages.
-  std::vector<int> made_in(graph.value_count(), -1);
-  for (size_t s = 0; s < out.stages.size(); ++s)
-    for (uint32_t i : out.stages[s].nodes)
-      for (ValueId v : graph.node(order[i])->outputs)
-        if (v != kNoId) made_in[v] = static_cast<int>(s);
-  std::vector<bool> leaves(graph.value_count(), false);
-  for (ValueId v : graph.outputs) leaves[v] = true;
-  for (size_t s = 0; s < out.stages.size(); ++s) {
-    Stage& stage = out.stages[s];
-    std::set<ValueId> inputs;
-    for (uint32_t i : stage.nodes) {
-      for (ValueId v : graph.used_by(*graph.node(order[i]))) {
-        if (made_in[v] == static_cast<int>(s)) continue;
-        if (made_in[v] >= 0) leaves[v] = true;
-        if (!graph.constant(v)) inputs.insert(v);
-      }
-    }
-    stage.inputs.assign(inputs.begin(), inputs.end());
-  }
-  for (size_t s = 0; s < out.stages.size(); ++s)
-    for (uint32_t i : out.stages[s].nodes)
-      for (ValueId v : graph.node(order[i])->outputs)
-        if (v != kNoId && leaves[v]) out.stages[s].outputs.push_back(v);
   return out;
 }
 

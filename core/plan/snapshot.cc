@@ -60,39 +60,48 @@ bool view_attribute(const Attribute& from, std::deque<std::vector<pfrt_string>>&
 Snapshot::Snapshot(std::shared_ptr<const Graph> graph, const std::vector<NodeId>& order,
                    bool deferred)
     : graph_(std::move(graph)), order_(order) {
-  const Graph& g = *graph_;
-  std::vector<uint32_t> index_of(g.node_capacity(), PFRT_NO_INDEX);
+  std::vector<uint32_t> index_of(graph_->node_capacity(), PFRT_NO_INDEX);
   for (uint32_t i = 0; i < order_.size(); ++i) index_of[order_[i]] = i;
-  const auto index = [&](NodeId id) { return id < index_of.size() ? index_of[id] : PFRT_NO_INDEX; };
+  add_values(index_of, deferred);
+  add_nodes(index_of);
+  snapshot_.struct_size = sizeof snapshot_;
+  snapshot_.abi = PFRT_ABI_VERSION;
+  snapshot_.node_size = sizeof(pfrt_snapshot_node);
+  snapshot_.value_size = sizeof(pfrt_snapshot_value);
+  snapshot_.attr_size = sizeof(pfrt_snapshot_attr);
+  snapshot_.node_count = static_cast<uint32_t>(nodes_.size());
+  snapshot_.value_count = static_cast<uint32_t>(values_.size());
+  snapshot_.nodes = nodes_.data();
+  snapshot_.values = values_.data();
+}
 
+void Snapshot::add_values(const std::vector<uint32_t>& index_of, bool deferred) {
+  const Graph& g = *graph_;
   values_.resize(g.value_count());
   size_t dim_count = 0;
   for (ValueId id = 0; id < values_.size(); ++id) dim_count += g.at(id).type.shape.size();
   dims_.reserve(dim_count);  // values point into it
-  int64_t unknown = -1;
+  int64_t unknown = -1;      // each of its own; a symbol has one number
   std::unordered_map<uint32_t, int64_t> symbol_number;
+  const auto number_of = [&](const Dim& d) {
+    if (d.known()) return d.value();
+    if (!d.symbolic()) return unknown--;
+    const auto [it, fresh] = symbol_number.try_emplace(d.symbol(), unknown);
+    if (fresh) --unknown;
+    return it->second;
+  };
   for (ValueId id = 0; id < values_.size(); ++id) {
     const GraphValue& from = g.at(id);
     pfrt_snapshot_value& to = values_[id];
     to.name = to_c(from.name);
     to.dtype = from.type.dtype;
     to.rank = -1;
-    to.producer = index(from.producer);
+    to.producer = from.producer < index_of.size() ? index_of[from.producer] : PFRT_NO_INDEX;
     if (!from.type.is_tensor()) to.flags |= PFRT_SNAPSHOT_NOT_TENSOR;
     if (from.type.has_shape) {
       to.rank = static_cast<int32_t>(from.type.shape.size());
       to.dims = dims_.data() + dims_.size();
-      for (const Dim& d : from.type.shape) {
-        if (d.known()) {
-          dims_.push_back(d.value());
-        } else if (d.symbolic()) {
-          auto [it, fresh] = symbol_number.try_emplace(d.symbol(), unknown);
-          if (fresh) --unknown;
-          dims_.push_back(it->second);
-        } else {
-          dims_.push_back(unknown--);
-        }
-      }
+      for (const Dim& d : from.type.shape) dims_.push_back(number_of(d));
     }
     if (const Tensor* t = g.constant(id)) {
       to.flags |= PFRT_SNAPSHOT_CONSTANT;
@@ -105,7 +114,10 @@ Snapshot::Snapshot(std::shared_ptr<const Graph> graph, const std::vector<NodeId>
     values_[id].flags |= PFRT_SNAPSHOT_GRAPH_OUTPUT;
     ++values_[id].consumer_count;
   }
+}
 
+void Snapshot::add_nodes(const std::vector<uint32_t>& index_of) {
+  const Graph& g = *graph_;
   size_t attr_count = 0;
   for (NodeId id : order_) attr_count += g.node(id)->attrs.size();
   attrs_.reserve(attr_count);  // nodes point into it
@@ -118,7 +130,8 @@ Snapshot::Snapshot(std::shared_ptr<const Graph> graph, const std::vector<NodeId>
     to.domain = to_c(from.domain);
     to.id = id;
     to.canonical = 1;
-    if (const uint32_t head = index(from.epilogue_of); head != PFRT_NO_INDEX) to.tail_of = head + 1;
+    if (from.epilogue_of < index_of.size() && index_of[from.epilogue_of] != PFRT_NO_INDEX)
+      to.tail_of = index_of[from.epilogue_of] + 1;
     to.inputs = from.inputs.data();
     to.input_count = static_cast<uint32_t>(from.inputs.size());
     to.outputs = from.outputs.data();
@@ -133,16 +146,6 @@ Snapshot::Snapshot(std::shared_ptr<const Graph> graph, const std::vector<NodeId>
     nodes_.push_back(to);
     for (ValueId in : g.used_by(from)) ++values_[in].consumer_count;
   }
-
-  snapshot_.struct_size = sizeof snapshot_;
-  snapshot_.abi = PFRT_ABI_VERSION;
-  snapshot_.node_size = sizeof(pfrt_snapshot_node);
-  snapshot_.value_size = sizeof(pfrt_snapshot_value);
-  snapshot_.attr_size = sizeof(pfrt_snapshot_attr);
-  snapshot_.node_count = static_cast<uint32_t>(nodes_.size());
-  snapshot_.value_count = static_cast<uint32_t>(values_.size());
-  snapshot_.nodes = nodes_.data();
-  snapshot_.values = values_.data();
 }
 
 }  // namespace pfrt

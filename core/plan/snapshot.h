@@ -31,6 +31,10 @@ class Snapshot {
   NodeId node_id(uint32_t index) const { return order_[index]; }
 
  private:
+  // |index_of|: where in the order a node is, by its id; PFRT_NO_INDEX = not in it.
+  void add_values(const std::vector<uint32_t>& index_of, bool deferred);
+  void add_nodes(const std::vector<uint32_t>& index_of);
+
   std::shared_ptr<const Graph> graph_;
   std::vector<NodeId> order_;
   std::vector<pfrt_snapshot_node> nodes_;

@@ -34,94 +34,113 @@ Result<std::shared_ptr<Session>> Session::create(std::shared_ptr<const Model> mo
   session->keep_ = std::move(context.keep);
   session->model_ = std::move(model);
   session->max_threads_ = context.max_threads;
-  session->num_threads_ =
-      static_cast<uint32_t>(std::min<int64_t>(options.get_int("num_threads"), 1024));
-  session->profile_ = options.get_bool("enable_profiling");
+  session->packed_ = context.packed;
+  session->all_ = context.all;
+  session->own_logger_ = std::make_unique<Logger>(context.logger);
+  session->logger_ = session->own_logger_.get();
+  PFRT_TRY(session->take_options(options));
+  session->provider_set_ =
+      std::make_unique<ProviderSet>(std::move(context.providers), context.logger);
+  PFRT_TRY(session->open_providers());
+  session->list_inputs();
+
   Preparation::Config prepare;
   prepare.level = options.get_string("optimization_level");
   prepare.verbose = options.get_bool("verbose_optimization");
   prepare.skip_passes = options.get_strings("skip_passes");
-  PFRT_TRY(check_pass_names(prepare.skip_passes, "creating a session"));
   prepare.verify = options.get_string("verify") == "on";
   prepare.extra_outputs = extra_outputs;
   prepare.samples = std::move(context.samples);
   prepare.operators = std::move(context.operators);
   for (auto& pass : context.passes)
     if (pass->level <= level_number(prepare.level)) prepare.passes.push_back(std::move(pass));
-  session->progress_ = options.progress();
-  session->packed_ = context.packed;
-  session->all_ = context.all;
-  session->own_logger_ = std::make_unique<Logger>(context.logger);
+  PFRT_TRY(session->make_plans(std::move(prepare), options.get_string("precision") == "auto"));
+  session->list_outputs();
+  PFRT_TRY(session->model_->intact(true));
+  if (session->all_) session->all_->add(session);
+  session->log_creation(start);
+  return session;
+}
+
+Status Session::take_options(const Options& options) {
+  num_threads_ = static_cast<uint32_t>(std::min<int64_t>(options.get_int("num_threads"), 1024));
+  profile_ = options.get_bool("enable_profiling");
+  PFRT_TRY(check_pass_names(options.get_strings("skip_passes"), "creating a session"));
+  progress_ = options.progress();
   if (options.is_set("log_level"))
-    session->own_logger_->set_level(log_level_from(options.get_string("log_level")));
-  session->logger_ = session->own_logger_.get();
-  session->fallback_ = options.get_string("session.fallback") == "on";
-  session->precision_ = precision_hint(options.get_string("precision"));
-  session->max_error_ = options.get_float("max_error");
-  if (!(session->max_error_ >= 0))
-    return error(Code::kINVALID_ARGUMENT, "creating a session: max_error ", session->max_error_,
+    own_logger_->set_level(log_level_from(options.get_string("log_level")));
+  fallback_ = options.get_string("session.fallback") == "on";
+  precision_ = precision_hint(options.get_string("precision"));
+  max_error_ = options.get_float("max_error");
+  if (!(max_error_ >= 0))
+    return error(Code::kINVALID_ARGUMENT, "creating a session: max_error ", max_error_,
                  " is no error; give 0 or more, such as 0.001");
   if (options.is_set("max_error") && options.get_string("precision") != "auto")
     return error(Code::kINVALID_ARGUMENT,
                  "creating a session: max_error is of precision 'auto', "
                  "but precision is '",
                  options.get_string("precision"), "'");
-  session->tune_ = options.get_string("tune") == "on";
+  tune_ = options.get_string("tune") == "on";
   if (options.get_int("image.max_pixels") < 1)
     return error(Code::kINVALID_ARGUMENT, "creating a session: image.max_pixels is ",
                  options.get_int("image.max_pixels"), "; give a number of pixels, 1 at least");
-  session->max_pixels_ = static_cast<uint64_t>(options.get_int("image.max_pixels"));
-  session->concurrent_steps_ = options.get_string("execution_mode") == "parallel";
-  session->provider_set_ =
-      std::make_unique<ProviderSet>(std::move(context.providers), context.logger);
-  PFRT_TRY(session->open_providers());
+  max_pixels_ = static_cast<uint64_t>(options.get_int("image.max_pixels"));
+  concurrent_steps_ = options.get_string("execution_mode") == "parallel";
+  return {};
+}
 
-  const Graph& g = session->model_->graph();
-  for (ValueId id : g.inputs)
-    if (!g.at(id).constant) session->input_ids_.push_back(id);
-  session->required_inputs_ = session->input_ids_.size();
-  for (ValueId id : g.inputs)
-    if (g.at(id).constant) session->input_ids_.push_back(id);
-  for (ValueId id : session->input_ids_) session->inputs_.push_back(port_info(g, id));
-
-  if (Status status =
-          check_samples(session->inputs_, session->required_inputs_, *g.symbols, prepare.samples);
-      !status.ok())
-    return std::move(status.prepend("creating a session"));
-
-  prepare.key = message(reinterpret_cast<uintptr_t>(session->packed_), "/", session->max_pixels_);
-  for (const std::string& name : session->provider_names_)
-    prepare.key += message("/", name.size(), ":", name);
-  session->preparation_ = std::make_unique<Preparation>(
-      session->model_, std::move(prepare),
-      [own = session.get()](const Graph& graph, const Progress& progress) {
-        return own->services(own->provider_set_->candidates(), graph, progress);
-      },
-      session->logger_);
-  PFRT_ASSIGN(session->optimised_,
-              session->preparation_->prepare({}, session->pass_notes_, session->progress_));
-  if (options.get_string("precision") == "auto") PFRT_TRY(session->choose_precisions());
-  PFRT_ASSIGN(session->plans_, session->plan());
-  PFRT_TRY(session->progress_.stop());
-  session->progress_ = Progress();
-  session->provider_set_->succeeded();
-  const Graph& planned = session->plans_->main.graph->graph();
-  for (size_t i = 0; i < planned.outputs.size(); ++i)
-    session->outputs_.push_back(i < g.outputs.size()
-                                    ? port_info(planned, planned.outputs[i], g, g.outputs[i])
-                                    : port_info(planned, planned.outputs[i]));
-  PFRT_TRY(session->model_->intact(true));
-  if (session->all_) session->all_->add(session);
-  if (session->logger_->wants(PFRT_LOG_INFO)) {
-    std::string providers;
-    for (const std::string& name : session->providers())
-      providers += (providers.empty() ? "" : ", ") + name;
-    session->logger_->log(PFRT_LOG_INFO, "session of graph '", g.name, "': ", count_nodes(g),
-                          " nodes, ", count_nodes(planned), " after optimisation level ",
-                          session->preparation_->config().level, ", on ", providers, "; made in ",
-                          static_cast<double>(os::monotonic_ns() - start) / 1e6, " ms");
+// Those that must be fed come first.
+void Session::list_inputs() {
+  const Graph& g = model_->graph();
+  for (const bool constant : {false, true}) {
+    for (ValueId id : g.inputs)
+      if ((g.at(id).constant != nullptr) == constant) input_ids_.push_back(id);
+    if (!constant) required_inputs_ = input_ids_.size();
   }
-  return session;
+  for (ValueId id : input_ids_) inputs_.push_back(port_info(g, id));
+}
+
+void Session::list_outputs() {
+  const Graph& g = model_->graph();
+  const Graph& planned = plans_->main.graph->graph();
+  for (size_t i = 0; i < planned.outputs.size(); ++i)
+    outputs_.push_back(i < g.outputs.size()
+                           ? port_info(planned, planned.outputs[i], g, g.outputs[i])
+                           : port_info(planned, planned.outputs[i]));
+}
+
+Status Session::make_plans(Preparation::Config config, bool auto_precision) {
+  Status status =
+      check_samples(inputs_, required_inputs_, *model_->graph().symbols, config.samples);
+  if (!status.ok()) return std::move(status.prepend("creating a session"));
+  config.key = message(reinterpret_cast<uintptr_t>(packed_), "/", max_pixels_);
+  for (const std::string& name : provider_names_)
+    config.key += message("/", name.size(), ":", name);
+  preparation_ = std::make_unique<Preparation>(
+      model_, std::move(config),
+      [this](const Graph& graph, const Progress& progress) {
+        return services(provider_set_->candidates(), graph, progress);
+      },
+      logger_);
+  PFRT_ASSIGN(optimised_, preparation_->prepare({}, pass_notes_, progress_));
+  if (auto_precision) PFRT_TRY(choose_precisions());
+  PFRT_ASSIGN(plans_, plan());
+  PFRT_TRY(progress_.stop());
+  progress_ = Progress();
+  provider_set_->succeeded();
+  return {};
+}
+
+void Session::log_creation(uint64_t started_ns) const {
+  if (!logger_->wants(PFRT_LOG_INFO)) return;
+  std::string providers;
+  for (const std::string& name : provider_names_)
+    providers += (providers.empty() ? "" : ", ") + name;
+  logger_->log(PFRT_LOG_INFO, "session of graph '", model_->graph().name,
+               "': ", count_nodes(model_->graph()), " nodes, ",
+               count_nodes(plans_->main.graph->graph()), " after optimisation level ",
+               preparation_->config().level, ", on ", providers, "; made in ",
+               static_cast<double>(os::monotonic_ns() - started_ns) / 1e6, " ms");
 }
 
 Result<std::unique_ptr<CompiledGraph>> Session::compile(

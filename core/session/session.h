@@ -83,6 +83,12 @@ class Session {
   };
 
   Session() = default;
+  Status take_options(const Options& options);
+  void list_inputs();
+  void list_outputs();
+  // The first plans of all; |auto_precision|: of the cheapest arithmetic that is exact enough.
+  Status make_plans(Preparation::Config config, bool auto_precision);
+  void log_creation(uint64_t started_ns) const;
   Result<std::unique_ptr<CompiledGraph>> compile(const std::shared_ptr<const Graph>& canonical,
                                                  const Plans& plans,
                                                  const Progress& progress) const;

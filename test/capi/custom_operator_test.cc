@@ -49,6 +49,41 @@ TEST(CustomOperator, runs_between_built_in_ones) {
   EXPECT_EQ(op->released, 1);
 }
 
+TEST(CustomOperator, is_not_run_where_memory_for_its_output_is_too_small) {
+  int runs = 0;
+  TestOperator op("Count");
+  op.infer = infer_like_input;
+  op.compute = [&](const pfrt_op_compute* call) {
+    ++runs;
+    return compute_scaled(call);
+  };
+  GraphBuilder g;
+  g.input("x", PFRT_DTYPE_FLOAT32, {1, 3});
+  g.node("Count", {"x"}, {"y"}, {}, "n1", "acme");
+  g.output("y");
+  const auto env = make_env();
+  ASSERT_TRUE(ok(op.add_to(env.get())));
+  const auto session = make_session(env.get(), g);
+  ASSERT_TRUE(session);
+  std::vector<float> y(3);
+  const auto run_into = [&](uint64_t bytes, pfrt_dtype dtype) {
+    pfrt_io in = kRow.io(), out{};
+    out.struct_size = sizeof out;
+    out.tensor.struct_size = sizeof out.tensor;
+    out.tensor.dtype = dtype;
+    out.tensor.data = y.data();
+    out.tensor.bytes = bytes;
+    return take(api().session->run(session.get(), &in, 1, &out, 1, nullptr));
+  };
+  EXPECT_TRUE(fails(run_into(8, PFRT_DTYPE_UNSET), PFRT_CODE_SHAPE_MISMATCH,
+                    {"'y' has 8 bytes, the result has 12"}));
+  EXPECT_TRUE(fails(run_into(12, PFRT_DTYPE_INT32), PFRT_CODE_DTYPE_MISMATCH, {"'y'", "int32"}));
+  EXPECT_EQ(runs, 0);
+  EXPECT_TRUE(ok(run_into(12, PFRT_DTYPE_FLOAT32)));
+  EXPECT_EQ(runs, 1);
+  EXPECT_EQ(y, (std::vector<float>{-6, 0, 2}));
+}
+
 TEST(CustomOperator, keeps_symbolic_dimensions) {
   const auto op = scale_operator();
   const auto env = make_env();

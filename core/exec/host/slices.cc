@@ -98,11 +98,11 @@ Result<Tensor> join(const RunControl& control, std::span<const Tensor> parts, si
     bool same = p.dtype == parts[0].dtype && p.dims.size() == dims.size();
     for (size_t i = 0; same && i < dims.size(); ++i) same = i == axis || p.dims[i] == dims[i];
     if (!same)
-      return error(Code::kSHAPE_MISMATCH, "joining tensors along axis ", axis, ": one is ",
+      return error(Code::kSHAPE_MISMATCH, "concatenating tensors along axis ", axis, ": one is ",
                    dtype_name(p.dtype), dims_text(p.dims), ", the first ",
                    dtype_name(parts[0].dtype), dims_text(parts[0].dims));
     if (__builtin_add_overflow(dims[axis], p.dims[axis], &dims[axis]))
-      return error(Code::kSHAPE_MISMATCH, "joining tensors along axis ", axis,
+      return error(Code::kSHAPE_MISMATCH, "concatenating tensors along axis ", axis,
                    ": their extents add up to more than 2^63");
   }
   PFRT_ASSIGN(Tensor whole, Tensor::allocate(parts[0].dtype, dims));
@@ -133,7 +133,7 @@ OutputRequest Stack::target() const {
 
 Status Stack::add(const Value& slice) {
   if (slice.kind != PFRT_VALUE_TENSOR)
-    return error(Code::kINVALID_MODEL, "what is put together each time must be a tensor");
+    return error(Code::kINVALID_MODEL, "a scan output must be a tensor in each iteration");
   const Tensor& t = slice.tensor;
   const bool direct = count_ > 0 && t.dtype != PFRT_DTYPE_STRING && !packed(t.dtype);
   if (added_ == 0 && direct) {
@@ -146,10 +146,10 @@ Status Stack::add(const Value& slice) {
     const pfrt_dtype dtype = direct ? whole_.dtype : slices_[0].dtype;
     if (t.dtype != dtype ||
         !std::equal(first.begin() + (direct ? 1 : 0), first.end(), t.dims.begin(), t.dims.end()))
-      return error(Code::kSHAPE_MISMATCH, "time ", added_, " gives ", dtype_name(t.dtype),
-                   dims_text(t.dims), ", the times before gave ", dtype_name(dtype),
+      return error(Code::kSHAPE_MISMATCH, "a scan output is ", dtype_name(t.dtype),
+                   dims_text(t.dims), " in iteration ", added_, " and ", dtype_name(dtype),
                    dims_text(direct ? Dims(first.begin() + 1, first.end()) : first),
-                   "; what is put together must have one shape");
+                   " in those before; it must be one type and shape in all");
   }
   if (direct) {
     const OutputRequest there = target();

@@ -140,7 +140,7 @@ class Packed : public testing::Test {
     services_.packed = &store_;
   }
   Result<std::unique_ptr<CompiledGraph>> compile_graph(const std::shared_ptr<const Graph>& graph) {
-    return CompiledGraph::create(graph, services_);
+    return CompiledGraph::create(graph, services_, options_);
   }
   static float run(CompiledGraph& graph, float x) {
     auto tensor = Tensor::of_float({x});
@@ -151,6 +151,7 @@ class Packed : public testing::Test {
   }
   PackedStore store_;
   CompileServices services_;
+  CompileOptions options_;
 };
 
 TEST_F(Packed, constants_are_packed_once_for_all_that_share_them) {
@@ -192,7 +193,7 @@ TEST_F(Packed, threads_that_need_one_constant_pack_it_once) {
 }
 
 TEST_F(Packed, failures_name_the_recipe) {
-  context_.fallback = false;
+  options_.fallback = false;
   doubler.answer = PFRT_CODE_PROVIDER;
   auto failed = compile_graph(product_with(3));
   ASSERT_FALSE(failed.ok());

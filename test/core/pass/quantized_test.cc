@@ -80,7 +80,7 @@ std::string optimised(Writer& w, PassResult* result = nullptr) {
   PassResult all;
   const Status status = pipeline.run_until_fixed_point(after, context, all);
   if (!status.ok()) return status.message();
-  Verifier verifier({{cpu_alone(), packed(), &silent_logger(), Progress()}});
+  Verifier verifier(Verifier::Context{{cpu_alone(), packed(), &silent_logger(), Progress()}, {}});
   auto difference = verifier.difference(before, after);
   if (!difference.ok()) return difference.status().message();
   if (!difference->empty()) return *difference;
