@@ -35,15 +35,11 @@ class PassStats:
 
 @dataclass
 class PassReport:
-<<<<<<< HEAD
-    """What one pass did over all its runs, and how long it took; nodes, with those of bodies, before the
-    first and after the last."""
-=======
     """What the pass ``name`` did over all its ``runs``, and how many ``milliseconds`` they took.
 
-    ``nodes_before`` the first and ``nodes_after`` the last; ``modified`` when the graph is another; ``stats`` as totals.
+    ``nodes_before`` the first and ``nodes_after`` the last, bodies included; ``modified`` when the graph is another;
+    ``stats`` as totals.
     """
->>>>>>> c9ae5dd (capi/python: every public name has a docstring)
 
     name: str = ""
     runs: int = 0

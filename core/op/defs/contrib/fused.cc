@@ -16,8 +16,8 @@
 namespace pfrt {
 namespace {
 
-using contrib::replace_with;
 using contrib::drop;
+using contrib::replace_with;
 
 using contrib::Activation;
 

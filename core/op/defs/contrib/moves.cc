@@ -16,9 +16,9 @@
 namespace pfrt {
 namespace {
 
-using contrib::replace_with;
 using contrib::cast;
 using contrib::drop;
+using contrib::replace_with;
 
 Status canonical_gather_nd(Rewriter& rewriter) {
   if (rewriter.input(1).dtype == PFRT_DTYPE_INT32) {

@@ -17,12 +17,12 @@
 namespace pfrt {
 namespace {
 
-using contrib::replace_with;
 using contrib::dequantized;
 using contrib::drop;
 using contrib::Parameters;
 using contrib::parameters;
 using contrib::quantize_after;
+using contrib::replace_with;
 
 // |op| of inputs (x, scale, zero point) at 0 and 3, quantized by inputs 6 and 7.
 Status canonical_binary(Rewriter& rewriter, std::string_view op) {

@@ -15,8 +15,8 @@
 namespace pfrt {
 namespace {
 
-using contrib::replace_with;
 using contrib::drop;
+using contrib::replace_with;
 
 constexpr AttrDefault kDefaults[] = {
     {"Affine", "alpha", PFRT_ATTR_FLOAT, 1},
