@@ -18,13 +18,16 @@
 
 namespace pyflame_rt {
 
+// An execution provider written in the program: derive from it and register it.
 class Backend {
  public:
   virtual ~Backend() = default;
 
+  // As sessions name it: "MyExecutionProvider".
   virtual const std::string& name() const = 0;
   // Operators of ONNX's domain, as of the newest opset. Called from any thread.
   virtual bool supports_op(const std::string& op_type) const = 0;
+  // For lists; what sessions ask is supports_op.
   virtual std::vector<std::string> get_supported_ops() const = 0;
   // The values |output_names| (empty: the graph's outputs) in that order. The graph holds supported
   // operators alone, its constants as initializers; tensors of |input_feed| live during the call.
@@ -53,6 +56,7 @@ class BackendRegistry {
     const auto it = backends_.find(name);
     return it == backends_.end() ? nullptr : it->second->backend;
   }
+  // Whether one of that name is registered.
   bool has(const std::string& name) const { return get(name) != nullptr; }
   // Sorted.
   std::vector<std::string> list() const {

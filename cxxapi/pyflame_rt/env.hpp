@@ -19,43 +19,61 @@ namespace pyflame_rt {
 struct EnvironmentOptions {
   std::string plugin_path;  // folders, colon-separated, searched before PFRT_PLUGIN_PATH
   std::string log_level;    // "debug", "info", "warning", "error", "off"
+  // most threads of a run; 0 = what affinity and quota allow
   int num_threads = 0;
 };
 
+// A file of the plug-in search path.
 struct PluginInfo {
+  // What it brings ("provider"), its name, file and version; the version is empty when it was not
+  // opened.
   std::string kind, name, path, version;
   std::string reason;  // why it was rejected, or empty
+  // Whether it was opened and accepted.
   bool loaded = false;
+  // Of the ABI that it was built with; 0 when it was not opened.
   uint32_t abi_major = 0, abi_minor = 0;
 };
 
+// A provider that sessions can name.
 struct ProviderInfo {
+  // As sessions name it, and its plug-in's file.
   std::string name, path;
   std::string devices;  // comma-separated
   std::string reason;   // why it is not available, or empty
+  // Whether its plug-in can be opened.
   bool available = false;
 };
 
 // Opset ranges are inclusive; |until| 0 means "still current".
 struct KernelInfo {
+  // Operator, its domain ("" is ai.onnx), element types, the kernel's own name, and the instruction
+  // set that it needs.
   std::string op, domain, types, name, isa;
+  // Opsets of the domain.
   uint32_t since = 0, until = 0;
 };
 
+// An operator that the library knows.
 struct OperatorInfo {
+  // Its name and domain ("" is ai.onnx).
   std::string op, domain;
   std::string runs_in;  // "provider" or "host"
   std::string note;     // what was followed where standard and implementations differ
+  // Opsets of the domain; |until| 0 means "still current".
   uint32_t since = 0, until = 0;
 };
 
 // What a provider adds to SessionOptions::extra: key as given there, type as in the C table.
 struct ProviderOption {
+  // The key, its default as text, and what it does.
   std::string key, default_value, doc;
   std::string choices;  // space-separated; empty = any
+  // PFRT_OPTION_INT and the like.
   pfrt_option_type type = PFRT_OPTION_UNSET;
 };
 
+// How severe a line of the log is.
 enum class LogLevel : uint32_t {
   Debug = PFRT_LOG_DEBUG,
   Info = PFRT_LOG_INFO,
@@ -102,8 +120,10 @@ class Registrations {
 
 }  // namespace detail
 
+// What everything in the process shares; made when it is first asked for.
 class Environment {
  public:
+  // Takes a line without its end; from any thread. What it throws is lost with the line.
   using Logger = std::function<void(LogLevel, const std::string&)>;
 
   // The environment of the process. |options| count on the first call, wherever it comes from;
@@ -118,6 +138,7 @@ class Environment {
     }
     return *s.environment;
   }
+  // Whether there is one already.
   static bool has_instance() {
     const std::lock_guard<std::mutex> lock(slot().mutex);
     return slot().environment != nullptr;
@@ -139,7 +160,9 @@ class Environment {
   // Looks through the plug-in folders again and opens what is there, so that each row says whether
   // it would load.
   void refresh_plugins() { detail::check(api().env->refresh_plugins(env_.get())); }
+  // Every file of the plug-in search path, opened to see whether it would load.
   std::vector<PluginInfo> plugins() const;
+  // Every provider that sessions can name.
   std::vector<ProviderInfo> providers() const;
   // The kernel table of a provider, by its name.
   std::vector<KernelInfo> kernels(const std::string& provider) const;

@@ -14,10 +14,13 @@
 
 namespace pyflame_rt {
 
+// The base of all exceptions of the API. what() says what was attempted, on what, what was found
+// and the nearest fix.
 class PyFlameRTError : public std::runtime_error {
  public:
   explicit PyFlameRTError(const std::string& message, pfrt_code code = PFRT_CODE_INTERNAL)
       : std::runtime_error(message), code_(code) {}
+  // The C code of the failure, finer than the exception's type.
   pfrt_code code() const noexcept { return code_; }
 
  private:
@@ -31,6 +34,7 @@ class InvalidModelError : public PyFlameRTError {
       : PyFlameRTError(message, code) {}
 };
 
+// A file in a format that no importer reads.
 class UnsupportedFormatError : public PyFlameRTError {
  public:
   explicit UnsupportedFormatError(const std::string& message,
@@ -38,6 +42,7 @@ class UnsupportedFormatError : public PyFlameRTError {
       : PyFlameRTError(message, code) {}
 };
 
+// A node that no provider runs.
 class UnsupportedOperatorError : public PyFlameRTError {
  public:
   explicit UnsupportedOperatorError(const std::string& message,
@@ -45,12 +50,14 @@ class UnsupportedOperatorError : public PyFlameRTError {
       : PyFlameRTError(message, code) {}
 };
 
+// A tensor whose shape is not the one that is needed.
 class ShapeMismatchError : public PyFlameRTError {
  public:
   explicit ShapeMismatchError(const std::string& message, pfrt_code code = PFRT_CODE_SHAPE_MISMATCH)
       : PyFlameRTError(message, code) {}
 };
 
+// A tensor whose element type is not the one that is needed.
 class DTypeMismatchError : public PyFlameRTError {
  public:
   explicit DTypeMismatchError(const std::string& message, pfrt_code code = PFRT_CODE_DTYPE_MISMATCH)
@@ -63,6 +70,7 @@ class ValidationError : public PyFlameRTError {
   explicit ValidationError(const std::string& message, std::vector<std::string> errors = {},
                            pfrt_code code = PFRT_CODE_VALIDATION)
       : PyFlameRTError(message, code), errors_(std::move(errors)) {}
+  // One sentence a fault.
   const std::vector<std::string>& errors() const noexcept { return errors_; }
 
  private:

@@ -17,8 +17,10 @@
 
 namespace pyflame_rt {
 
+// A graph, its nodes and constants.
 class Graph {
  public:
+  // An empty graph.
   explicit Graph(const std::string& name = {}) {
     detail::check(api().graph->create(detail::text(name), graph_.out()));
   }
@@ -29,6 +31,7 @@ class Graph {
   Graph(const Graph&) = delete;
   Graph& operator=(const Graph&) = delete;
 
+  // A graph of its own with the same node ids; constants are shared.
   Graph clone() const;
   // A body for a node of this graph; names that it does not define are this graph's.
   Graph create_subgraph(const std::string& name) {
@@ -37,7 +40,9 @@ class Graph {
     return Graph(std::move(body));
   }
 
+  // May be empty.
   std::string name() const { return detail::str(api().graph->name(handle())); }
+  // |name| may be empty.
   void set_name(const std::string& name) {
     detail::check(api().graph->set_name(handle(), detail::text(name)));
   }
@@ -47,34 +52,46 @@ class Graph {
     detail::check(api().graph->set_opset(handle(), detail::text(domain), version));
   }
   void set_opset(int64_t version) { set_opset({}, version); }
+  // PyFlameRTError (not found) when the domain is not imported.
   void remove_opset(const std::string& domain) {
     detail::check(api().graph->remove_opset(handle(), detail::text(domain)));
   }
+  // Versions by domain.
   std::map<std::string, int64_t> opsets() const;
+  // Replaces an entry of the same key.
   void set_metadata(const std::string& key, const std::string& value) {
     detail::check(api().graph->set_metadata(handle(), detail::text(key), detail::text(value)));
   }
+  // PyFlameRTError (not found) when there is no such key.
   void remove_metadata(const std::string& key) {
     detail::check(api().graph->remove_metadata(handle(), detail::text(key)));
   }
+  // All entries.
   std::map<std::string, std::string> metadata() const;
 
+  // At the end. ValidationError when a node or an initializer makes a value of that name.
   void add_input(const TensorInfo& info) {
     detail::check(api().graph->add_input(handle(), detail::InfoArg(info).get()));
   }
+  // At the end; the value may be added later.
   void add_output(const TensorInfo& info) {
     detail::check(api().graph->add_output(handle(), detail::InfoArg(info).get()));
   }
+  // In order, those with initializers among them; copies.
   std::vector<TensorInfo> inputs() const;
+  // In order; copies.
   std::vector<TensorInfo> outputs() const;
   // By position in inputs() and outputs().
   void replace_input(size_t index, const TensorInfo& info) {
     detail::check(api().graph->replace_input(handle(), index, detail::InfoArg(info).get()));
   }
+  // By position; nodes that take the value stay as they are.
   void remove_input(size_t index) { detail::check(api().graph->remove_input(handle(), index)); }
+  // By position in outputs().
   void replace_output(size_t index, const TensorInfo& info) {
     detail::check(api().graph->replace_output(handle(), index, detail::InfoArg(info).get()));
   }
+  // By position; what makes the value stays.
   void remove_output(size_t index) { detail::check(api().graph->remove_output(handle(), index)); }
   // Type and shape of any named value, as far as they are known.
   TensorInfo get_tensor_info(const std::string& value_name) const {
@@ -83,6 +100,7 @@ class Graph {
     detail::check(api().graph->value_info(handle(), detail::text(value_name), &c));
     return detail::info_from_c(c);
   }
+  // Declares type and shape of an inner value.
   void set_tensor_info(const TensorInfo& info) {
     detail::check(api().graph->set_value_info(handle(), detail::InfoArg(info).get()));
   }
@@ -107,17 +125,20 @@ class Graph {
     detail::check(api().graph->initializer_for_write(handle(), detail::text(name), &value));
     return Tensor::from_handle(detail::Handle<pfrt_value>::share(value));
   }
+  // PyFlameRTError (not found) when there is none of the name.
   void remove_initializer(const std::string& name) {
     detail::check(api().graph->remove_initializer(handle(), detail::text(name)));
   }
 
   // Names may refer to values that are added later; validate() says what is missing.
   void add_node(const std::shared_ptr<Node>& node);
+  // |node| leaves the graph and may be added again; validate() says who still takes what it made.
   void remove_node(const std::shared_ptr<Node>& node);
   // |node| is one of nodes(); it goes with its last other owner.
   void remove_node(const Node& node);
   // The first of that name, or of that id; null when there is none.
   std::shared_ptr<Node> find_node(const std::string& name) const;
+  // By id; null when there is none, or it was removed.
   std::shared_ptr<Node> node(uint32_t id) const;
   // The node added after |node|, which may have been removed since; the first for null; null at the
   // end. A walk by it may edit: what is removed ahead is skipped, what is added comes at the end.
@@ -132,6 +153,7 @@ class Graph {
                     const std::shared_ptr<Node>& except = nullptr);
   // Adds |node|, which takes |value|, and lets all others that took it take its first output.
   void insert_after(const std::string& value, const std::shared_ptr<Node>& node);
+  // Everywhere, bodies included. ValidationError when |to| is in use.
   void rename_value(const std::string& from, const std::string& to);
   // In the order they were added; a copy of the list, so that the graph may be edited while it is
   // walked.
@@ -162,6 +184,7 @@ class Graph {
     if (!graph_) throw InputError("the graph was moved from", PFRT_CODE_INVALID_ARGUMENT);
     return graph_.get();
   }
+  // For Node::set_attr, to make the graph a body.
   const GraphHandle& shared() const noexcept { return graph_; }
 
  private:

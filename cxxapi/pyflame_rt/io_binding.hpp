@@ -21,8 +21,10 @@ namespace pyflame_rt {
 // made it.
 enum class OutputMemory { Host, Device };
 
+// Bindings of one session.
 class IOBinding {
  public:
+  // Nothing is bound; the session must outlive the object.
   explicit IOBinding(const InferenceSession& session)
       : session_(&session),
         inputs_(session.get_inputs().size()),
@@ -45,7 +47,9 @@ class IOBinding {
   void bind_output(const std::string& name, OutputMemory memory = OutputMemory::Host) {
     outputs_[find(session_->get_outputs(), name, "output")] = {true, false, memory, {}};
   }
+  // Lets go of all inputs.
   void clear_inputs() { inputs_.assign(inputs_.size(), Value()); }
+  // Lets go of all outputs and results.
   void clear_outputs() { outputs_.assign(outputs_.size(), Output()); }
 
   // Makes the outputs that are bound. Throws as InferenceSession::run does; outputs are then those

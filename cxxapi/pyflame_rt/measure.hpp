@@ -12,14 +12,18 @@
 
 namespace pyflame_rt {
 
+// What a device can do at most, as its provider has measured it.
 struct Measurement {
+  // Who measured what: "fp32 fma", "read L2".
   std::string provider, name;
   std::string unit;      // "GFLOP/s", "GOP/s" or "GB/s", of all threads together
   std::string note;      // instructions and data; of what was not measured: why
   uint32_t threads = 0;  // 0 = not measured
+  // Of several bursts, in |unit|.
   double median = 0, best = 0;
 };
 
+// What to measure, and for how long.
 struct MeasureOptions {
   std::string provider;  // empty = every one that can
   uint32_t threads = 0;  // figures are for one and for so many; 0 = as many as runs have

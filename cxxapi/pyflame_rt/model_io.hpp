@@ -16,13 +16,17 @@
 
 namespace pyflame_rt {
 
+// How to load or save.
 struct LoadOptions {
   // Hears how far a load or save is, from 0 to 1, and what is being done. Returning false, or
   // throwing, stops it: CancelledError, or what was thrown.
   using Progress = std::function<bool(double fraction, const std::string& stage)>;
 
+  // Check the graph's structure.
   bool validate = true;
+  // Fill in types and shapes of inner values.
   bool infer_shapes = true;
+  // None = nobody hears.
   Progress progress;
   // Where files beside the model may be: "links" = in its folder or, where its path is a symbolic
   // link, in the folder of the file it leads to; "strict" = in the folder that the path names,
@@ -35,6 +39,7 @@ struct LoadOptions {
 class Reader {
  public:
   virtual ~Reader() = default;
+  // Bytes of the whole.
   virtual uint64_t size() const = 0;
   // Puts up to |bytes| (at least 1) bytes from |offset| on at |out| and returns their number; 0 is
   // the end.
@@ -134,24 +139,36 @@ struct ReaderCall {
 
 }  // namespace detail
 
+// What a model says of itself; empty where it says nothing.
 struct ModelMetadata {
+  // Of the graph.
   std::string graph_name, description;
+  // What wrote the file, its version, and the model's own domain.
   std::string producer_name, producer_version, domain;
+  // Of the model; 0 where the file has none.
   int64_t version = 0;
+  // The model's own keys.
   std::map<std::string, std::string> custom_metadata;
 };
 
 // What the import did; times in milliseconds. Nodes and initializers are those of bodies too;
 // parameters are the elements of initializers and of Constant nodes.
 struct ImportStats {
+  // Of the graph.
   size_t node_count = 0;
+  // Constants of the graph.
   size_t initializer_count = 0;
+  // Elements of those constants.
   size_t parameter_count = 0;
+  // Bytes of those constants.
   size_t parameter_bytes = 0;
+  // How long the import took.
   double import_time_ms = 0;
+  // What was read otherwise than it stands in the file, a sentence each.
   std::vector<std::string> warnings;
 };
 
+// A model: immutable, hence safe to share between threads and sessions.
 class Model {
  public:
   // The format is found by the file's extension, then by its content. ModelNotFoundError when
@@ -185,6 +202,7 @@ class Model {
                                          model.model_.out()));
     return model;
   }
+  // Copies the graph (constants are shared), which stays usable.
   static Model from_graph(const Graph& graph, const LoadOptions& options = {}) {
     Model model;
     detail::LoadCall call(options);
@@ -192,6 +210,7 @@ class Model {
                                         call.c.get(), model.model_.out()));
     return model;
   }
+  // Takes a model of the C API.
   static Model from_handle(detail::Handle<pfrt_model> handle) {
     Model model;
     model.model_ = std::move(handle);
@@ -211,7 +230,9 @@ class Model {
     detail::check(api().model->graph(handle(), graph.out()));
     return Graph(std::move(graph));
   }
+  // What the model says of itself.
   ModelMetadata metadata() const;
+  // What the import did.
   ImportStats stats() const;
   // "onnx", "pfm" or "graph"
   std::string format() const { return detail::str(info().format); }
@@ -263,6 +284,7 @@ inline ImportStats Model::stats() const {
   return out;
 }
 
+// The graph of a file, to be edited. Throws as Model::load does.
 inline Graph load_model(const std::string& path, const LoadOptions& options = {}) {
   return Model::load(path, options).graph();
 }

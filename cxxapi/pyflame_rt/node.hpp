@@ -19,6 +19,7 @@ namespace pyflame_rt {
 
 class Graph;
 
+// What an attribute may hold.
 using AttributeValue =
     std::variant<int64_t, float, std::string, std::vector<int64_t>, std::vector<float>,
                  std::vector<std::string>, Tensor, GraphHandle>;
@@ -98,6 +99,7 @@ struct Attachment {
 
 }  // namespace detail
 
+// A node, alone or in a graph.
 class Node {
  public:
   // An empty input name is an optional input that is absent.
@@ -111,12 +113,18 @@ class Node {
 
   // Stable while the node is in its graph and never given again; PFRT_NO_NODE outside of one.
   uint32_t id() const noexcept { return attached_.graph ? attached_.id : PFRT_NO_NODE; }
+  // May be empty.
   const std::string& name() const noexcept { return name_; }
+  // "Gemm".
   const std::string& op_type() const noexcept { return op_type_; }
+  // Of the operator; "" is ONNX's own.
   const std::string& domain() const noexcept { return domain_; }
+  // Names of values; empty = an optional input that is absent.
   const std::vector<std::string>& inputs() const noexcept { return inputs_; }
+  // Names of values; empty = an output that nobody wants.
   const std::vector<std::string>& outputs() const noexcept { return outputs_; }
 
+  // |name| may be empty.
   void set_name(const std::string& name) {
     if (attached_.graph) {
       detail::check(api().graph->rename_node(graph(), attached_.id, detail::text(name)));
@@ -128,11 +136,13 @@ class Node {
     if (attached_.graph) put_names(api().graph->set_node_inputs, names);
     inputs_ = std::move(names);
   }
+  // As set_inputs.
   void set_outputs(std::vector<std::string> names) {
     if (attached_.graph) put_names(api().graph->set_node_outputs, names);
     outputs_ = std::move(names);
   }
 
+  // Sets an attribute, replacing one of the same name, of any type.
   void set_attr(const std::string& name, float value) { put(name, value); }
   void set_attr(const std::string& name, double value) { put(name, static_cast<float>(value)); }
   void set_attr(const std::string& name, int64_t value) { put(name, value); }
@@ -158,6 +168,7 @@ class Node {
     const T* value = std::get_if<T>(&found->second);
     return value == nullptr ? std::nullopt : std::optional<T>(*value);
   }
+  // The same, or |default_value|.
   template <class T>
   T get_attr(const std::string& name, T default_value) const {
     std::optional<T> value = get_attr<T>(name);
@@ -173,7 +184,9 @@ class Node {
                            PFRT_CODE_NOT_FOUND);
     }
   }
+  // Whether there is one of that name, of any type.
   bool has_attr(const std::string& name) const { return attributes_.count(name) != 0; }
+  // By name; those of kinds without a C++ form are left out.
   const std::map<std::string, AttributeValue>& attributes() const noexcept { return attributes_; }
 
  private:

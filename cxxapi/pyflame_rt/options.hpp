@@ -15,14 +15,21 @@
 
 namespace pyflame_rt {
 
+// How far a session optimises its graph: None as the model has it, Basic folds constants and
+// removes dead code, Extended also fuses, All also moves layouts.
 enum class OptLevel : int32_t { None = 0, Basic = 1, Extended = 2, All = 3 };
 
+// Options of a session.
 struct SessionOptions {
   std::string device = "cpu";  // "cpu", "wse", "wse2", "wse3": short for a provider list
   int num_threads = 0;         // 0 = as many as the process may use
+  // Time every step; explain() has the last run's times.
   bool enable_profiling = false;
+  // "sequential", or "parallel" for independent steps at once.
   std::string execution_mode = "sequential";
+  // How far the graph is optimised.
   OptLevel optimization_level = OptLevel::Extended;
+  // Log what each pass did.
   bool verbose_optimization = false;
   std::string log_level = "warning";  // "debug", "info", "warning", "error", "off"
   // Those that may run nodes; empty = those of |device|. A node goes to the one with the lowest
@@ -117,12 +124,14 @@ inline std::vector<std::string> SessionOptions::validate() const {
 class RunOptions {
  public:
   RunOptions() : state_(std::make_unique<State>()) {}
+  // Copies the fields; a cancelled object's copy is not cancelled.
   RunOptions(const RunOptions& other)
       : tag(other.tag),
         log_level(other.log_level),
         timeout_ms(other.timeout_ms),
         num_threads(other.num_threads),
         state_(std::make_unique<State>()) {}
+  // Copies the fields; whether the object is cancelled stays.
   RunOptions& operator=(const RunOptions& other) {
     tag = other.tag;
     log_level = other.log_level;
@@ -132,6 +141,7 @@ class RunOptions {
   }
   ~RunOptions() = default;
 
+  // A name for the run in logs.
   std::string tag;
   std::string log_level;   // "" = the session's
   int64_t timeout_ms = 0;  // 0 = none
@@ -139,6 +149,7 @@ class RunOptions {
 
   // Runs that use this object stop, now and later, until reset(). From any thread.
   void cancel() noexcept { api().options->cancel(state_->options.get()); }
+  // Lets runs use the object again after cancel().
   void reset() noexcept { api().options->reset_cancel(state_->options.get()); }
 
   // The options as the C API takes them, up to date with the fields.

@@ -32,6 +32,7 @@ struct OpContext {
 using OpFunc = std::function<std::vector<Tensor>(const std::vector<const Tensor*>& inputs,
                                                  const OpContext& context)>;
 
+// Operators by name: built-in ones and the program's own.
 class OperatorRegistry {
  public:
   static OperatorRegistry& instance() {
@@ -41,6 +42,7 @@ class OperatorRegistry {
   OperatorRegistry(const OperatorRegistry&) = delete;
   OperatorRegistry& operator=(const OperatorRegistry&) = delete;
 
+  // Whether there is one of that name, built in or registered.
   bool has(const std::string& op_type) const {
     const std::lock_guard<std::mutex> lock(mutex_);
     return functions_.count(op_type) != 0 || built_in().count(op_type) != 0;

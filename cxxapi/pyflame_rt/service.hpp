@@ -12,6 +12,7 @@
 
 namespace pyflame_rt {
 
+// A running service. Move-only.
 class Service {
  public:
   // |name| is the plug-in's own ("Heartbeat") or that of its file ("heartbeat"). Fails where there
@@ -38,7 +39,9 @@ class Service {
   std::string address() const {
     return service_ == nullptr ? std::string() : detail::str(api().env->service_address(service_));
   }
+  // False once it was stopped or moved from.
   bool running() const noexcept { return service_ != nullptr; }
+  // Returns when none of its threads runs any more; twice is once.
   void stop() noexcept { api().env->service_stop(std::exchange(service_, nullptr)); }
 
  private:

@@ -22,17 +22,23 @@ namespace pyflame_rt {
 struct ExplainStep {
   std::string nodes, ops;  // comma-separated
   std::string provider;    // or "host"
+  // As the provider names it.
   std::string kernel;
   std::string reason;   // why this provider
   std::string refused;  // who refused it and why, or empty
+  // Read and written, and operations done, as the provider counts them.
   uint64_t bytes = 0, flops = 0;
+  // As the provider estimated it, and in the last profiled run.
   double estimated_ns = 0, measured_ns = 0;
   double started_ns = 0;  // where measured: since the first of the steps
   uint32_t lane = 0;      // of steps that ran at once: who ran it
 };
 
+// What runs where and why.
 struct Explanation {
+  // In the order in which they run.
   std::vector<ExplainStep> steps;
+  // Sentences about the whole: level and passes, providers, memory.
   std::vector<std::string> notes;
 };
 
@@ -44,22 +50,31 @@ enum class ProviderCondition : uint32_t {
   Failed = PFRT_PROVIDER_FAILED,        // not used any more; those after it run its nodes
 };
 
+// A provider of the session's list.
 struct ProviderState {
+  // As SessionOptions::providers has it.
   std::string name;
+  // What it is now.
   ProviderCondition condition = ProviderCondition::Active;
   std::string reason;             // of the last failure, or empty
   pfrt_code code = PFRT_CODE_OK;  // of the last failure
   uint32_t failures = 0;          // so far
 };
 
+// A session. Throws as Model::load does, NotFound for a provider that there is not as
+// PyFlameRTError, UnsupportedOperatorError for nodes that nobody runs, InputError for options.
 class InferenceSession {
  public:
+  // Of a file.
   explicit InferenceSession(const std::string& path, const SessionOptions& options = {})
       : InferenceSession(Model::load(path), options) {}
+  // Of a graph, which is copied; constants are shared.
   explicit InferenceSession(const Graph& graph, const SessionOptions& options = {})
       : InferenceSession(Model::from_graph(graph), options) {}
+  // Of the |size| bytes of a model at |data|, which are copied.
   InferenceSession(const void* data, size_t size, const SessionOptions& options = {})
       : InferenceSession(Model::load(data, size), options) {}
+  // Of the bytes of a model, which are copied.
   explicit InferenceSession(const std::vector<uint8_t>& bytes, const SessionOptions& options = {})
       : InferenceSession(bytes.data(), bytes.size(), options) {}
   // Sessions of one Model share its constants.
@@ -74,8 +89,11 @@ class InferenceSession {
   const std::vector<NodeArg>& get_inputs() const noexcept { return inputs_; }
   // The model's, then SessionOptions::extra_outputs.
   const std::vector<NodeArg>& get_outputs() const noexcept { return outputs_; }
+  // What the model says of itself.
   ModelMetadata get_modelmeta() const { return get_model().metadata(); }
+  // Those in use, in order of preference.
   std::vector<std::string> get_providers() const;
+  // The model that the session was made of.
   Model get_model() const {
     return Model::from_handle(detail::Handle<pfrt_model>::share(api().session->model(handle())));
   }

@@ -44,6 +44,7 @@ inline int64_t count_of(const std::vector<int64_t>& shape) noexcept {
 
 }  // namespace detail
 
+// A dense tensor: element type, dimensions, row-major elements.
 class Tensor {
  public:
   // No tensor: is_valid() is false and only assignment makes sense.
@@ -88,12 +89,17 @@ class Tensor {
     }
   }
 
+  // [] for a scalar.
   const std::vector<int64_t>& shape() const noexcept { return shape_; }
+  // Undefined when there is no tensor.
   DType dtype() const noexcept { return dtype_; }
+  // 0 for a scalar.
   size_t ndim() const noexcept { return shape_.size(); }
+  // The product of the dimensions; 1 for a scalar.
   int64_t num_elements() const noexcept { return count_; }
   // Of the packed elements; an array of pfrt_string for strings.
   size_t size_bytes() const noexcept { return bytes_; }
+  // False when there is no tensor.
   bool is_valid() const noexcept { return static_cast<bool>(value_); }
   // Whether the elements are in the memory of a device (InferenceSession::create_tensor,
   // IOBinding). What needs elements in host memory throws InputError then; to_host() has them.
@@ -110,6 +116,7 @@ class Tensor {
     check_type<T>();
     return static_cast<T*>(data_);
   }
+  // The elements, read-only; as above.
   template <class T>
   const T* data_ptr() const {
     check_host("data_ptr");
@@ -127,11 +134,13 @@ class Tensor {
                            ? pfrt_string{}
                            : static_cast<const pfrt_string*>(view_c().data)[index]);
   }
+  // Replaces one element of a string tensor, by its row-major index.
   void set_string(int64_t index, std::string_view value) {
     check_string(index);
     detail::check(
         api().value->set_string(value_.get(), static_cast<uint64_t>(index), detail::text(value)));
   }
+  // All elements of a string tensor, row-major. DTypeMismatchError for other types.
   std::vector<std::string> strings() const {
     if (dtype_ != DType::String) check_string(0);
     std::vector<std::string> out;
@@ -143,6 +152,7 @@ class Tensor {
   // Every element becomes |value|, converted to the tensor's type.
   template <class T, class = std::enable_if_t<std::is_arithmetic_v<T>>>
   void fill(T value);
+  // Every element becomes 0, or the empty string.
   void zero() {
     check_host("zero");
     if (dtype_ == DType::String) {
@@ -178,6 +188,7 @@ class Tensor {
 
   // For calls of the C API; lives as long as the tensor.
   pfrt_value* handle() const noexcept { return value_.get(); }
+  // For Value and calls of the C API that keep a reference.
   const detail::Handle<pfrt_value>& shared() const noexcept { return value_; }
 
  private:

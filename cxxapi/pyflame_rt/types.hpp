@@ -28,6 +28,7 @@ enum GuideNumber : int32_t {
 
 }  // namespace detail
 
+// An element type. Sub-byte types are packed two or four to a byte; strings are pfrt_string.
 enum class DType : int32_t {
   Undefined = -1,
   Float32 = detail::kGuide_FLOAT32,
@@ -71,6 +72,7 @@ inline pfrt_dtype to_c(DType dtype) noexcept {
   }
 }
 
+// Undefined for a number outside the table.
 inline DType dtype_from_c(pfrt_dtype dtype) noexcept {
   switch (dtype) {
 #define PFRT_X(name, number, guide, bits, text, onnx) \
@@ -134,6 +136,7 @@ PFRT_CXX_DTYPE_OF(std::complex<float>, Complex64)
 PFRT_CXX_DTYPE_OF(std::complex<double>, Complex128)
 #undef PFRT_CXX_DTYPE_OF
 
+// What a value is.
 enum class ValueKind : uint32_t {
   Unset = PFRT_VALUE_UNSET,
   Tensor = PFRT_VALUE_TENSOR,
@@ -150,9 +153,11 @@ using Shape = std::vector<std::optional<int64_t>>;
 // the tensors in a sequence, optional or map.
 struct TensorInfo {
   TensorInfo() = default;
+  // A dense tensor.
   TensorInfo(std::string name_, Shape shape_, DType dtype_)
       : name(std::move(name_)), shape(std::move(shape_)), dtype(dtype_) {}
 
+  // Whether the rank is not known, or a dimension may vary.
   bool is_dynamic() const noexcept {
     if (unranked) return true;
     for (const auto& dim : shape) {
@@ -161,13 +166,17 @@ struct TensorInfo {
     return false;
   }
 
+  // Of the value.
   std::string name;
+  // Empty when |unranked|.
   Shape shape;
+  // Undefined where it is not known.
   DType dtype = DType::Float32;
   std::vector<std::string>
       dim_names;                 // empty, or one a dimension: "batch", or "" where it has no name
   bool unranked = false;         // not even the number of dimensions is known
   bool has_initializer = false;  // an input with a default value
+  // What the value is.
   ValueKind kind = ValueKind::Tensor;
   DType key_dtype = DType::Undefined;  // of a map
 };
@@ -175,6 +184,7 @@ struct TensorInfo {
 // What a session says about its inputs and outputs.
 struct NodeArg : TensorInfo {
   NodeArg() = default;
+  // As |info| says.
   explicit NodeArg(TensorInfo info) : TensorInfo(std::move(info)) {}
 
   // "tensor(float32)", "seq(tensor(float32))", "map(int64,tensor(float32))",

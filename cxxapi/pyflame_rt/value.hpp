@@ -8,11 +8,13 @@
 
 namespace pyflame_rt {
 
+// A value: a tensor or what holds tensors.
 class Value {
  public:
   // No value: kind() is Unset.
   Value() noexcept = default;
   Value(const Tensor& tensor) : value_(tensor.shared()) {}  // NOLINT: a tensor is a value
+  // Takes a value of the C API.
   static Value from_handle(detail::Handle<pfrt_value> value) {
     Value out;
     out.value_ = std::move(value);
@@ -36,6 +38,7 @@ class Value {
     detail::check(api().value->create_optional(element.handle(), out.value_.out()));
     return out;
   }
+  // An optional that holds nothing.
   static Value none() { return optional(Value()); }
   // |keys|: rank 1, strings or integers; |values|: as many rows.
   static Value map(const Tensor& keys, const Tensor& values) {
@@ -44,10 +47,13 @@ class Value {
     return out;
   }
 
+  // False when there is no value.
   bool is_valid() const noexcept { return static_cast<bool>(value_); }
+  // Unset when there is no value.
   ValueKind kind() const {
     return value_ ? static_cast<ValueKind>(api().value->kind(value_.get())) : ValueKind::Unset;
   }
+  // Whether it is a dense tensor.
   bool is_tensor() const { return kind() == ValueKind::Tensor; }
   // Of the tensor, of a sequence's, optional's or sparse tensor's elements, or of a map's values.
   DType dtype() const {

@@ -47,13 +47,14 @@ typedef struct pfrt_op_compute {
   uint32_t struct_size;
   uint32_t abi;
   void* host;
-  const pfrt_snapshot_node* node;
-  uint32_t attr_size, reserved;
+  const pfrt_snapshot_node* node; /* its attributes are |attr_size| bytes apart */
+  uint32_t attr_size, reserved; /* stride of the node's attributes */
   uint32_t input_count, output_count;
   const pfrt_tensor* inputs; /* row-major, read-only; absent: dtype 0 */
   /* Row-major. dtype 0: nobody wants it. data NULL with rank 0 and dims NULL: ask alloc_output. Otherwise write |bytes|
    * bytes at |data|, for the dimensions that the shape callback gave. */
   const pfrt_tensor* outputs;
+  /* [input_count] and [output_count]; empty where absent or not wanted. */
   const pfrt_string *input_names, *output_names;
   /* Memory for output |index|, once an output: needed where the dimensions were not known before. Where they were,
    * |dtype| and |dims| must agree with them (SHAPE_MISMATCH, DTYPE_MISMATCH). For an output nobody wants: success and
@@ -63,6 +64,7 @@ typedef struct pfrt_op_compute {
   /* As in pfrt_step_context. */
   void (*parallel)(const struct pfrt_op_compute* context, uint64_t n,
                    void (*fn)(void* arg, uint64_t i, uint32_t worker), void* arg);
+  /* As in pfrt_step_context. */
   pfrt_code (*stop)(const struct pfrt_op_compute* context);
   /* May be called from functions under parallel; the first message counts. */
   pfrt_code (*fail)(const struct pfrt_op_compute* context, pfrt_code code, pfrt_string message);
@@ -71,12 +73,14 @@ typedef struct pfrt_op_compute {
   uint64_t max_pixels;
 } pfrt_op_compute;
 
+/* Of an operator. */
 typedef uint64_t pfrt_custom_op_flags;
 enum {
   PFRT_OP_SERIAL = 1,        /* compute is called by one thread at a time, over all sessions */
   PFRT_OP_DATA_DEPENDENT = 2 /* dimensions of outputs may be known only when compute has run */
 };
 
+/* Of inputs or outputs, for max_inputs and max_outputs. */
 #define PFRT_ANY_NUMBER UINT32_MAX
 
 /* An operator on dense tensors. Outputs hold numbers or bools; inputs may hold strings. Attributes reach it as in
@@ -84,15 +88,16 @@ enum {
 typedef struct pfrt_custom_op {
   uint32_t struct_size;
   uint32_t abi;
-  pfrt_string name;
+  pfrt_string name; /* without the domain */
   pfrt_string domain;     /* "" and "ai.onnx" are ONNX's own domain, where built-in names are taken */
   uint32_t since_version; /* first opset of the domain in which the operator is known; 0 = 1 */
   uint32_t min_inputs, max_inputs;   /* max 0 = min; PFRT_ANY_NUMBER; trailing optional inputs count as absent */
   uint32_t min_outputs, max_outputs; /* min 0 = 1; max 0 = min; PFRT_ANY_NUMBER */
   uint32_t content_inputs; /* bit i: infer wants the contents of input i (a shape, axes); i < 32 */
-  pfrt_custom_op_flags flags;
+  pfrt_custom_op_flags flags; /* PFRT_OP_SERIAL and the like, or 0 */
   /* May be NULL: the operator is then PFRT_OP_DATA_DEPENDENT. Pure: equal arguments, equal answers. */
   pfrt_code (*infer)(void* user, const pfrt_op_infer* context);
+  /* Computes the outputs that are wanted. */
   pfrt_code (*compute)(void* user, const pfrt_op_compute* context);
   void (*release)(void* user); /* may be NULL */
   void* user;
@@ -102,8 +107,8 @@ typedef struct pfrt_custom_op {
 typedef struct pfrt_ops_table {
   uint32_t struct_size;
   uint32_t abi;
-  const pfrt_custom_op* const* ops;
-  size_t count;
+  const pfrt_custom_op* const* ops; /* [count] */
+  size_t count; /* length of |ops| */
 } pfrt_ops_table;
 
 /* ------------------------------------------------------------------ providers */
@@ -113,8 +118,8 @@ typedef struct pfrt_client_provider {
   uint32_t struct_size;
   uint32_t abi;
   pfrt_string name; /* as sessions name it: "MyExecutionProvider" */
-  pfrt_provider_features features;
-  const pfrt_provider_table* table;
+  pfrt_provider_features features; /* as a plug-in's; a bit without its function is refused */
+  const pfrt_provider_table* table; /* its functions; open may be NULL when |open| here is not */
   /* May be NULL: table->open is called. Otherwise called in its stead, with |user| first. */
   pfrt_code (*open)(void* user, pfrt_string device, const pfrt_key_value* options, size_t option_count,
                     const pfrt_sink* sink, pfrt_provider** out_provider);
@@ -124,6 +129,7 @@ typedef struct pfrt_client_provider {
 
 /* ------------------------------------------------------------------ passes */
 
+/* The lowest optimisation level at which a pass runs. */
 typedef uint32_t pfrt_pass_level;
 enum {
   PFRT_PASS_LEVEL_UNSET = 0, /* basic */
@@ -139,7 +145,7 @@ typedef struct pfrt_pass_call {
   uint32_t struct_size;
   uint32_t abi;
   const pfrt_api* api; /* the client tables: the graph is read and edited with them */
-  pfrt_graph* graph;
+  pfrt_graph* graph; /* to be edited in place */
   const pfrt_sink* sink;
   pfrt_pass_stats stats;
 } pfrt_pass_call;
@@ -148,9 +154,9 @@ typedef struct pfrt_pass_call {
 typedef struct pfrt_custom_pass {
   uint32_t struct_size;
   uint32_t abi;
-  pfrt_string name;
+  pfrt_string name; /* unique among passes */
   pfrt_string after; /* runs right after the registered pass of that name; empty = last */
-  pfrt_pass_level level;
+  pfrt_pass_level level; /* of sessions and optimizers from which on it runs */
   uint32_t reserved;
   /* |graph| is a copy of the model's, to be edited through the graph table; constants are shared. It must keep the
    * graph's inputs and outputs. Edits count when *out_changed is set to non-zero: the graph is then validated. */
@@ -167,8 +173,8 @@ typedef struct pfrt_custom_pass {
 typedef struct pfrt_pass_table {
   uint32_t struct_size;
   uint32_t abi;
-  const pfrt_custom_pass* const* passes;
-  size_t count;
+  const pfrt_custom_pass* const* passes; /* [count] */
+  size_t count; /* length of |passes| */
 } pfrt_pass_table;
 
 #ifdef __cplusplus

@@ -34,6 +34,7 @@ extern "C" {
 #endif
 
 /* ------------------------------------------------------------------ negotiation */
+/* What a plug-in brings. */
 typedef uint32_t pfrt_plugin_kind;
 enum {
   PFRT_PLUGIN_UNSET = 0,
@@ -46,6 +47,7 @@ enum {
   PFRT_PLUGIN_FORCE32 = 0x7fffffff
 };
 
+/* What code was instrumented by: host and plug-in have to agree. */
 typedef uint32_t pfrt_sanitizer;
 enum {
   PFRT_SANITIZER_NONE = 0,
@@ -54,24 +56,26 @@ enum {
   PFRT_SANITIZER_FORCE32 = 0x7fffffff
 };
 
+/* Who asks a plug-in for its description. */
 typedef struct pfrt_host_info {
   uint32_t struct_size;
   uint32_t abi;                 /* newest version the host speaks */
-  uint32_t abi_major, min_minor, max_minor;
-  pfrt_sanitizer sanitizer;
+  uint32_t abi_major, min_minor, max_minor; /* major version of the ABI, and the minors of it that the host speaks */
+  pfrt_sanitizer sanitizer; /* that the host was built with: a plug-in with another is rejected */
   pfrt_string version;          /* of the runtime */
 } pfrt_host_info;
 
+/* What a plug-in says of itself. */
 typedef struct pfrt_plugin_desc {
   uint32_t struct_size;
   uint32_t abi; /* the plug-in was built with */
   uint32_t abi_major, min_minor, max_minor; /* and can serve */
-  pfrt_plugin_kind kind;
-  pfrt_sanitizer sanitizer;
+  pfrt_plugin_kind kind; /* the same as in the file's name */
+  pfrt_sanitizer sanitizer; /* that it was built with */
   uint32_t reserved;
   uint64_t features;   /* kind-specific bits; a bit without its function is a load error */
   pfrt_string name;    /* CPUExecutionProvider, ONNX, ... */
-  pfrt_string version;
+  pfrt_string version; /* its own, for lists */
   const void* table;   /* pfrt_provider_table, pfrt_importer_table, pfrt_service_table, pfrt_ops_table or
                         * pfrt_pass_table, by kind */
 } pfrt_plugin_desc;
@@ -79,20 +83,26 @@ typedef struct pfrt_plugin_desc {
 /* The only symbol of a plug-in. Fills |out_desc| (struct_size set by the host); strings and table live as long as
  * the library is loaded. Must not start threads or touch the model. */
 typedef pfrt_code (*pfrt_plugin_query_fn)(const pfrt_host_info* host, pfrt_plugin_desc* out_desc);
+/* The name of a plug-in's symbol. */
 #define PFRT_PLUGIN_QUERY_SYMBOL "pfrt_plugin_query"
+
+/* Where an index of a node or value is given: none. */
+#define PFRT_NO_INDEX 0xffffffffu
 
 /* Where a plug-in's call reports. Valid during the call. |node| is an index into the snapshot at hand, or
  * PFRT_NO_INDEX. The host copies the message. fail returns |code|, so that `return sink->fail(...)` reads well. */
-#define PFRT_NO_INDEX 0xffffffffu
 typedef struct pfrt_sink {
   uint32_t struct_size;
   uint32_t abi;
   void* host;
+  /* Keeps |message| for the caller's error, and returns |code|. */
   pfrt_code (*fail)(const struct pfrt_sink* sink, pfrt_code code, uint32_t node, pfrt_string message);
+  /* A line for the environment's log. */
   void (*log)(const struct pfrt_sink* sink, pfrt_log_level level, pfrt_string message);
 } pfrt_sink;
 
 /* ------------------------------------------------------------------ snapshots */
+/* What a value is besides an inner one. */
 typedef uint64_t pfrt_snapshot_value_flags;
 enum {
   PFRT_SNAPSHOT_CONSTANT = 1,     /* a constant */
@@ -103,31 +113,33 @@ enum {
 
 /* Dimensions: >= 0 known; < 0 symbolic, equal numbers being equal dimensions. */
 typedef struct pfrt_snapshot_value {
-  pfrt_string name;
-  pfrt_snapshot_value_flags flags;
-  pfrt_dtype dtype;
+  pfrt_string name; /* empty where it has none */
+  pfrt_snapshot_value_flags flags; /* what it is besides an inner value */
+  pfrt_dtype dtype; /* UNSET where it is not known */
   int32_t rank; /* -1 unknown */
-  const int64_t* dims;
+  const int64_t* dims; /* [rank]; NULL where the rank is not known */
   const void* data; /* of a constant, row-major; NULL otherwise, and as PFRT_PROVIDER_DEFERRED says */
-  uint64_t bytes;
+  uint64_t bytes; /* of |data|, also while that is deferred */
   uint64_t hash[2]; /* of a constant's type, shape and bytes; 0 = not computed */
   uint32_t producer; /* node index or PFRT_NO_INDEX */
   uint32_t consumer_count; /* uses by nodes, plus one if a graph output */
 } pfrt_snapshot_value;
 
+/* An attribute: |type| says which member has it. All of it is borrowed. */
 typedef struct pfrt_snapshot_attr {
-  pfrt_string name;
+  pfrt_string name; /* as the standard has it */
   pfrt_attr_type type; /* FLOAT INT STRING TENSOR FLOATS INTS STRINGS; others never reach a provider */
-  float f;
-  int64_t i;
-  pfrt_string s;
-  const int64_t* ints;
-  const float* floats;
-  const pfrt_string* strings;
-  uint64_t count;
-  pfrt_tensor tensor;
+  float f; /* FLOAT */
+  int64_t i; /* INT */
+  pfrt_string s; /* STRING */
+  const int64_t* ints; /* INTS: [count] */
+  const float* floats; /* FLOATS: [count] */
+  const pfrt_string* strings; /* STRINGS: [count] */
+  uint64_t count; /* of ints, floats or strings */
+  pfrt_tensor tensor; /* TENSOR, row-major */
 } pfrt_snapshot_attr;
 
+/* A node of a snapshot. All of it is borrowed. */
 typedef struct pfrt_snapshot_node {
   pfrt_string name, op, domain; /* domain "" is ai.onnx */
   uint32_t id;                  /* stable over snapshots of one graph */
@@ -135,8 +147,8 @@ typedef struct pfrt_snapshot_node {
   const uint32_t* inputs;       /* value indices; PFRT_NO_INDEX = absent */
   uint32_t input_count;
   uint32_t output_count;
-  const uint32_t* outputs;
-  const pfrt_snapshot_attr* attrs;
+  const uint32_t* outputs; /* value indices; PFRT_NO_INDEX = nobody wants it */
+  const pfrt_snapshot_attr* attrs; /* [attr_count], attr_size bytes apart */
   uint64_t attr_count;
   /* ---- 1.2 ---- */
   /* 1 + the index of an earlier node: this elementwise node is of that one's tail (supports() agreed), which takes the
@@ -153,10 +165,11 @@ typedef struct pfrt_snapshot_node {
 typedef struct pfrt_snapshot {
   uint32_t struct_size;
   uint32_t abi;
+  /* Bytes from one element of nodes, of values and of a node's attrs to the next. */
   uint32_t node_size, value_size, attr_size;
   uint32_t node_count, value_count, reserved;
-  const pfrt_snapshot_node* nodes;
-  const pfrt_snapshot_value* values;
+  const pfrt_snapshot_node* nodes; /* [node_count], node_size bytes apart */
+  const pfrt_snapshot_value* values; /* [value_count], value_size bytes apart */
 } pfrt_snapshot;
 
 /* One canonical operator, for supports(). */
@@ -177,12 +190,16 @@ typedef struct pfrt_claims {
   uint32_t struct_size;
   uint32_t abi;
   void* host;
+  /* The provider would run |node|, in |est_ns| nanoseconds, moving |est_bytes| bytes. */
   void (*accept)(const struct pfrt_claims* claims, uint32_t node, double est_ns, uint64_t est_bytes);
+  /* It would not; |reason| is for a person. */
   void (*refuse)(const struct pfrt_claims* claims, uint32_t node, pfrt_string reason);
+  /* The |count| |nodes|, all accepted, must stay together, which saves |saved_ns| nanoseconds. */
   void (*group)(const struct pfrt_claims* claims, const uint32_t* nodes, uint32_t count, double saved_ns);
 } pfrt_claims;
 
 /* ------------------------------------------------------------------ compiled regions */
+/* How a region is wished to be compiled. */
 typedef uint64_t pfrt_compile_hints;
 enum {
   PFRT_COMPILE_RUN_ONCE = 1, /* no JIT, no packing */
@@ -198,11 +215,11 @@ enum {
 typedef struct pfrt_region {
   uint32_t struct_size;
   uint32_t abi;
-  const uint32_t* nodes;
-  const uint32_t* inputs;
-  const uint32_t* outputs;
+  const uint32_t* nodes; /* [node_count], in topological order */
+  const uint32_t* inputs; /* [input_count] */
+  const uint32_t* outputs; /* [output_count] */
   uint32_t node_count, input_count, output_count, reserved;
-  pfrt_compile_hints hints;
+  pfrt_compile_hints hints; /* how to compile it; 0 = as the provider likes */
   /* --- 1.2 --- */
   const pfrt_compile_hints* node_hints; /* by position in |nodes|: the precision of each, in place of the one in
                                            |hints|; NULL = that of |hints| for all */
@@ -226,12 +243,13 @@ typedef struct pfrt_packed_constant {
 typedef struct pfrt_shapes {
   uint32_t struct_size;
   uint32_t abi;
-  const int32_t* ranks;
-  const int64_t* const* dims;
+  const int32_t* ranks; /* [value_count] */
+  const int64_t* const* dims; /* [value_count], each [rank]; NULL where the rank is -1 or 0 */
   uint32_t value_count;
   uint32_t reserved;
 } pfrt_shapes;
 
+/* Whose memory a buffer is. */
 typedef uint32_t pfrt_buffer_kind;
 enum {
   PFRT_BUFFER_UNSET = 0,
@@ -246,10 +264,12 @@ enum {
   PFRT_BUFFER_FORCE32 = 0x7fffffff
 };
 
+/* Bytes of a buffer that only a run can tell. */
 #define PFRT_BYTES_UNKNOWN UINT64_MAX
+/* A buffer of a program: what it is, or how much memory it needs. */
 typedef struct pfrt_buffer {
-  pfrt_buffer_kind kind;
-  uint32_t index;
+  pfrt_buffer_kind kind; /* whose memory it is */
+  uint32_t index; /* of what |kind| says; unused for TEMP and STATE */
   uint64_t bytes;      /* PFRT_BYTES_UNKNOWN: the step calls alloc_output */
   uint32_t alignment;  /* for TEMP; 0 = 64. Of INITIALIZER 1: read at any address, as bytes that lie in a file (1.2) */
   uint32_t may_alias;  /* 1 + buffer it may share memory with when that one dies in the step that writes it; 0 = none */
@@ -277,9 +297,11 @@ typedef struct pfrt_step_context {
   /* Memory for an OUT buffer of unknown bytes. */
   pfrt_code (*alloc_output)(const struct pfrt_step_context* context, uint32_t buffer, const int64_t* dims, uint32_t rank,
                             void** out_data);
+  /* Keeps the message for the caller's error, and returns |code|. Any thread; the first message counts. */
   pfrt_code (*fail)(const struct pfrt_step_context* context, pfrt_code code, pfrt_string message);
 } pfrt_step_context;
 
+/* What the host should know of a step. */
 typedef uint64_t pfrt_step_flags;
 enum {
   /* May take long, and promises to end soon after the run is stopped: it asks stop() every few milliseconds, or spends
@@ -287,19 +309,21 @@ enum {
   PFRT_STEP_LONG = 1
 };
 
+/* A call of a function. Arrays and strings live as long as the program. */
 typedef struct pfrt_step {
+  /* 0, or the code of what went wrong, after fail. Throws nothing. */
   pfrt_code (*run)(void* state, const pfrt_step_context* context);
-  void* state;
+  void* state; /* handed to |run|; shared by runs on several threads */
   const uint32_t* reads;  /* buffer indices */
-  const uint32_t* writes;
+  const uint32_t* writes; /* buffer indices; no other buffer is written */
   uint32_t read_count, write_count;
   const uint32_t* nodes;  /* origin: snapshot node indices */
   uint32_t node_count;
   uint32_t width;         /* widest useful parallelism; 0 = any */
   uint64_t scratch_bytes; /* a worker */
-  double est_ns;
-  uint64_t flops, bytes;
-  pfrt_string kernel;
+  double est_ns; /* nanoseconds, about; 0 = not known */
+  uint64_t flops, bytes; /* operations done, and bytes read and written, for reports */
+  pfrt_string kernel; /* its name, for reports */
   /* since 1.1 */
   pfrt_step_flags flags;
   /* since 1.2 */
@@ -312,15 +336,16 @@ typedef struct pfrt_program {
   uint32_t abi;
   uint32_t buffer_size, step_size; /* strides */
   uint32_t buffer_count, step_count;
-  const pfrt_buffer* buffers;
-  const pfrt_step* steps;
-  void* handle;
+  const pfrt_buffer* buffers; /* [buffer_count], buffer_size bytes apart */
+  const pfrt_step* steps; /* [step_count], step_size bytes apart */
+  void* handle; /* the provider's own, for release_program */
 } pfrt_program;
 
 /* ------------------------------------------------------------------ providers */
 typedef struct pfrt_provider pfrt_provider;     /* an opened device */
 typedef struct pfrt_executable pfrt_executable; /* a compiled region */
 
+/* What a provider can do besides the functions that all have. */
 typedef uint64_t pfrt_provider_features;
 enum {
   PFRT_PROVIDER_SUPPORTS = 1,  /* has supports() */
@@ -343,6 +368,8 @@ enum {
  * return when it is queued, and the device does what is queued as if in the order of the calls on its handle. A failure
  * of queued work is reported by wait. Memory, programs and executables may be released while queued work still needs
  * them: the provider sees to it. */
+
+/* Which side of a copy is the device's. */
 typedef uint32_t pfrt_direction;
 enum {
   PFRT_DIRECTION_UNSET = 0,
@@ -352,16 +379,18 @@ enum {
   PFRT_DIRECTION_FORCE32 = 0x7fffffff
 };
 
+/* A copy from or to a device's memory, or within it. */
 typedef struct pfrt_device_copy {
-  void* dst;
-  const void* src;
-  uint64_t bytes;
-  pfrt_direction direction;
+  void* dst; /* where to */
+  const void* src; /* where from */
+  uint64_t bytes; /* how many; never 0 */
+  pfrt_direction direction; /* which side is the device's */
   uint32_t reserved;
 } pfrt_device_copy;
 
 typedef struct pfrt_fence pfrt_fence; /* a point in what was queued */
 
+/* What a provider is: the functions that a session calls, in this order. */
 typedef struct pfrt_provider_table {
   uint32_t struct_size;
   uint32_t abi;
@@ -370,32 +399,41 @@ typedef struct pfrt_provider_table {
   /* |options| by key without prefix; an unknown key is INVALID_ARGUMENT. */
   pfrt_code (*open)(pfrt_string device, const pfrt_key_value* options, size_t option_count, const pfrt_sink* sink,
                     pfrt_provider** out_provider);
+  /* Everything compiled was released before. */
   void (*close)(pfrt_provider* provider);
+  /* Says yes or no to every node of the snapshot. */
   pfrt_code (*claim)(pfrt_provider* provider, const pfrt_snapshot* snapshot, const pfrt_claims* claims,
                      const pfrt_sink* sink);
+  /* An executable for a region that it claimed. It knows no dimensions but those that the snapshot has. */
   pfrt_code (*compile)(pfrt_provider* provider, const pfrt_snapshot* snapshot, const pfrt_region* region,
                        const pfrt_sink* sink, pfrt_executable** out_executable);
+  /* All of its programs were released before. */
   void (*release_executable)(pfrt_executable* executable);
   /* |out_program| (struct_size set by the host) lives until release_program. */
   pfrt_code (*specialise)(pfrt_executable* executable, const pfrt_shapes* shapes, const pfrt_sink* sink,
                           pfrt_program* out_program);
+  /* No run uses it any more. */
   void (*release_program)(pfrt_executable* executable, pfrt_program* program);
   /* Optional, by feature bit. */
   pfrt_code (*supports)(pfrt_provider* provider, const pfrt_op_query* query, const pfrt_sink* sink);
+  /* PFRT_PROVIDER_CONSTANTS: packed constants that the executable wants. The array lives as long as the executable. */
   pfrt_code (*constants)(pfrt_executable* executable, const pfrt_packed_constant** out_constants, size_t* out_count);
   size_t (*kernel_count)(pfrt_provider* provider);
+  /* PFRT_PROVIDER_KERNELS: kernel |index|, from 0 on, of kernel_count. The strings live as long as the library. */
   pfrt_code (*kernel_at)(pfrt_provider* provider, size_t index, pfrt_kernel_info* out_info);
   /* --- 1.1 --- */
   /* PFRT_PROVIDER_OPTIONS: what open takes, by key without prefix. A session gives them as
    * "provider.<word>.<key>", <word> being the provider's name in lower case without "ExecutionProvider". The host
    * checks keys, types and choices before open. Any thread, also before open; strings live as long as the library. */
   size_t (*option_count)(void);
+  /* Option |index|, from 0 on, of option_count. */
   pfrt_code (*option_at)(size_t index, pfrt_option_info* out_info);
   /* PFRT_PROVIDER_MEMORY. |bytes| > 0, |alignment| a power of two up to 64. The memory belongs to the host until
    * release_memory, which may come long after everything compiled is released (values on the device outlive sessions);
    * the handle is closed later still. */
   pfrt_code (*allocate)(pfrt_provider* provider, uint64_t bytes, uint32_t alignment, const pfrt_sink* sink,
                         void** out_memory);
+  /* No step or copy that uses it is called any more. */
   void (*release_memory)(pfrt_provider* provider, void* memory);
   /* All copies of a region's border in one direction come in one call; they do not overlap each other. */
   pfrt_code (*copy)(pfrt_provider* provider, const pfrt_device_copy* copies, size_t count, const pfrt_sink* sink);
@@ -403,22 +441,27 @@ typedef struct pfrt_provider_table {
    * until then. The host waits only where it is about to read what the device wrote. One that fails drops the copies
    * to host memory that were queued before its fence: that memory is about to be given up. */
   pfrt_code (*signal)(pfrt_provider* provider, const pfrt_sink* sink, pfrt_fence** out_fence);
+  /* Blocks until the fence is reached; the code of what failed before it. */
   pfrt_code (*wait)(pfrt_provider* provider, pfrt_fence* fence, const pfrt_sink* sink);
+  /* After wait, whatever that returned. */
   void (*release_fence)(pfrt_provider* provider, pfrt_fence* fence);
   /* ---- 1.2 ---- */
   /* PFRT_PROVIDER_MEASURE. |request| has threads and seconds set and may have no progress; so short a time that it
-   * cannot be kept is kept as nearly as possible. Names that |only| leaves out are not reported. What the device lacks is reported with no threads and the reason.
-   * The threads this needs, and that no run of the host's has, are gone when it returns. */
+   * cannot be kept is kept as nearly as possible. Names that |only| leaves out are not reported. What the device lacks
+   * is reported with no threads and the reason. The threads this needs, and that no run of the host's has, are gone
+   * when it returns. */
   pfrt_code (*measure)(pfrt_provider* provider, const pfrt_measure_request* request, const pfrt_sink* sink);
 } pfrt_provider_table;
 
 /* ------------------------------------------------------------------ importers */
+/* What an importer can do besides load. */
 typedef uint64_t pfrt_importer_features;
 enum { PFRT_IMPORTER_SAVE = 1 /* has save() */ };
 
 /* A file's bytes as the host mapped or read them; reference-counted. */
 typedef struct pfrt_file pfrt_file;
 
+/* What an importer gets; valid during its call. */
 typedef struct pfrt_import_request {
   uint32_t struct_size;
   uint32_t abi;
@@ -427,10 +470,11 @@ typedef struct pfrt_import_request {
   pfrt_graph* graph;   /* empty, to be filled */
   pfrt_string path;    /* empty when the model came from memory */
   const void* data;    /* the whole model */
-  uint64_t size;
+  uint64_t size; /* bytes at |data| */
   pfrt_file* file;     /* what |data| belongs to: retain it for every initializer that is a view into it */
   const pfrt_key_value* options; /* load options given by the caller for this importer */
   size_t option_count;
+  /* Adds a reference to the file. */
   void (*file_retain)(pfrt_file* file);
   /* Has the shape of a pfrt_release_fn: user is the file. */
   void (*file_release)(void* file, void* data);
@@ -438,6 +482,7 @@ typedef struct pfrt_import_request {
    * included. Gives one reference. */
   pfrt_code (*open_beside)(const struct pfrt_import_request* request, pfrt_string location, const pfrt_sink* sink,
                            pfrt_file** out_file, const void** out_data, uint64_t* out_size);
+  /* A sentence for the caller, about what was read otherwise than it stands in the file. */
   void (*warn)(const struct pfrt_import_request* request, pfrt_string message);
   /* Non-zero when the caller has cancelled. */
   pfrt_code (*stop)(const struct pfrt_import_request* request);
@@ -449,12 +494,13 @@ typedef struct pfrt_import_request {
   void (*progress)(const struct pfrt_import_request* request, double fraction);
 } pfrt_import_request;
 
+/* What an exporter gets; valid during its call. */
 typedef struct pfrt_export_request {
   uint32_t struct_size;
   uint32_t abi;
   void* host;
-  const pfrt_api* api;
-  const pfrt_graph* graph;
+  const pfrt_api* api; /* the client tables: the graph is read with them */
+  const pfrt_graph* graph; /* what to write */
   pfrt_string path; /* final name, for messages and for naming a sidecar */
   const pfrt_key_value* info; /* as set_info */
   size_t info_count;
@@ -462,13 +508,16 @@ typedef struct pfrt_export_request {
    * from add_sidecar. */
   pfrt_code (*write)(const struct pfrt_export_request* request, uint32_t file, const void* data, uint64_t size,
                      const pfrt_sink* sink);
+  /* A file beside the model, called |name|; |out_file| is for write. */
   pfrt_code (*add_sidecar)(const struct pfrt_export_request* request, pfrt_string name, const pfrt_sink* sink,
                            uint32_t* out_file);
+  /* Non-zero when the caller has cancelled. */
   pfrt_code (*stop)(const struct pfrt_export_request* request);
   /* ---- 1.1 ---- */
   void (*progress)(const struct pfrt_export_request* request, double fraction); /* as for imports */
 } pfrt_export_request;
 
+/* What an importer is. */
 typedef struct pfrt_importer_table {
   uint32_t struct_size;
   uint32_t abi;
@@ -476,6 +525,7 @@ typedef struct pfrt_importer_table {
   size_t extension_count;
   /* 0 = certainly not this format, 100 = certainly; |size| may be less than the whole file's. */
   uint32_t (*probe)(const void* data, uint64_t size);
+  /* Fills the request's graph. */
   pfrt_code (*load)(const pfrt_import_request* request, const pfrt_sink* sink);
   /* Optional, by feature bit. */
   pfrt_code (*save)(const pfrt_export_request* request, const pfrt_sink* sink);
@@ -486,6 +536,7 @@ typedef struct pfrt_importer_table {
  * the runtime through the client tables and may start threads of its own, which are gone when stop returns. */
 typedef struct pfrt_service_instance pfrt_service_instance; /* the plug-in's own */
 
+/* What a service is started with. */
 typedef struct pfrt_service_request {
   uint32_t struct_size;
   uint32_t abi;
@@ -495,9 +546,11 @@ typedef struct pfrt_service_request {
   size_t option_count;
 } pfrt_service_request;
 
+/* What a service can do besides start and stop. */
 typedef uint64_t pfrt_service_features;
 enum { PFRT_SERVICE_ADDRESS = 1 /* has address() */ };
 
+/* What a service is. */
 typedef struct pfrt_service_table {
   uint32_t struct_size;
   uint32_t abi;

@@ -33,10 +33,13 @@ typedef struct pfrt_service pfrt_service; /* a running service of a plug-in */
 typedef void (*pfrt_release_fn)(void* user, void* data);
 
 /* ------------------------------------------------------------------ status */
+/* What a status says. Every function takes NULL, which is success. */
 typedef struct pfrt_status_api {
   uint32_t struct_size;
   uint32_t abi;
+  /* OK for NULL. */
   pfrt_code (*code)(const pfrt_status* status);
+  /* What was attempted, on what, what was found and the nearest fix. Lives as long as the status. */
   pfrt_string (*message)(const pfrt_status* status);
   size_t (*child_count)(const pfrt_status* status);
   /* Borrowed; NULL when |index| is out of range. */
@@ -47,6 +50,7 @@ typedef struct pfrt_status_api {
 } pfrt_status_api;
 
 /* ------------------------------------------------------------------ options */
+/* What options are for. */
 typedef uint32_t pfrt_options_kind;
 enum {
   PFRT_OPTIONS_UNSET = 0,
@@ -58,6 +62,7 @@ enum {
   PFRT_OPTIONS_FORCE32 = 0x7fffffff
 };
 
+/* Of an option's value. */
 typedef uint32_t pfrt_option_type;
 enum {
   PFRT_OPTION_UNSET = 0,
@@ -69,13 +74,14 @@ enum {
   PFRT_OPTION_FORCE32 = 0x7fffffff
 };
 
+/* One option that there is. Strings live as long as the library. */
 typedef struct pfrt_option_info {
   uint32_t struct_size;
-  pfrt_option_type type;
-  pfrt_string key;
+  pfrt_option_type type; /* of its value */
+  pfrt_string key; /* As set_... takes it. */
   pfrt_string default_value; /* as text */
   pfrt_string choices;       /* "none basic extended all", or empty */
-  pfrt_string doc;
+  pfrt_string doc; /* A sentence without a full stop */
 } pfrt_option_info;
 
 /* How far long work has come: |fraction| from 0 to 1 never falls within one call and is 1 at the end of one that
@@ -89,13 +95,19 @@ typedef void (*pfrt_progress_fn)(void* user, double fraction, pfrt_string stage)
 typedef struct pfrt_options_api {
   uint32_t struct_size;
   uint32_t abi;
+  /* Every option has its default. */
   pfrt_status* (*create)(pfrt_options_kind kind, PFRT_OWN pfrt_options** out_options);
   void (*retain)(pfrt_options* options);
   void (*release)(PFRT_OWN pfrt_options* options);
+  /* |value| 0 is false. */
   pfrt_status* (*set_bool)(pfrt_options* options, pfrt_string key, uint32_t value);
+  /* For keys of type INT. */
   pfrt_status* (*set_int)(pfrt_options* options, pfrt_string key, int64_t value);
+  /* For keys of type FLOAT. */
   pfrt_status* (*set_float)(pfrt_options* options, pfrt_string key, double value);
+  /* For keys of type STRING; the text is copied. */
   pfrt_status* (*set_string)(pfrt_options* options, pfrt_string key, pfrt_string value);
+  /* For keys of type STRINGS; the texts are copied. */
   pfrt_status* (*set_strings)(pfrt_options* options, pfrt_string key, const pfrt_string* values, size_t count);
   /* Parses |text| by the key's type; lists are comma-separated. */
   pfrt_status* (*set_text)(pfrt_options* options, pfrt_string key, pfrt_string text);
@@ -105,6 +117,7 @@ typedef struct pfrt_options_api {
   pfrt_status* (*schema_at)(pfrt_options_kind kind, size_t index, pfrt_option_info* out_info);
   /* RUN and LOAD options: work that uses them stops with CANCELLED, now and later, until reset. */
   void (*cancel)(pfrt_options* options);
+  /* Lets work use the options again after cancel. */
   void (*reset_cancel)(pfrt_options* options);
 
   /* ---- 1.1 ---- */
@@ -115,40 +128,46 @@ typedef struct pfrt_options_api {
 } pfrt_options_api;
 
 /* ------------------------------------------------------------------ environment */
+/* A file of the plug-in search path. Strings live until refresh_plugins. */
 typedef struct pfrt_plugin_info {
   uint32_t struct_size;
   uint32_t loaded;    /* 1 when open and accepted */
   pfrt_string kind;   /* provider, import, ops, pass, service, transport */
   pfrt_string name;   /* from the file name */
-  pfrt_string path;
-  pfrt_string version;
+  pfrt_string path; /* of the file */
+  pfrt_string version; /* the plug-in's own; empty when it was not opened */
   pfrt_string reason; /* why it was rejected, or empty */
-  uint32_t abi_major, abi_minor;
+  uint32_t abi_major, abi_minor; /* of the ABI that it was built with; 0 when it was not opened */
 } pfrt_plugin_info;
 
+/* A provider that sessions can name. Strings live until refresh_plugins. */
 typedef struct pfrt_provider_info {
   uint32_t struct_size;
-  uint32_t available;
+  uint32_t available; /* 1 when its plug-in can be opened */
   pfrt_string name;    /* CPUExecutionProvider */
   pfrt_string devices; /* comma-separated device words */
-  pfrt_string path;
+  pfrt_string path; /* of its plug-in; empty for one that the client registered */
   pfrt_string reason;  /* why it is not available, or empty */
 } pfrt_provider_info;
 
+/* A kernel of a provider. Strings live as long as the environment. */
 typedef struct pfrt_kernel_info {
   uint32_t struct_size;
   uint32_t since, until; /* canonical opset range; until 0 = still current */
+  /* Its operator and domain ("" is ai.onnx), element types, own name, and the instruction set that it needs. */
   pfrt_string op, domain, types, name, isa;
 } pfrt_kernel_info;
 
+/* An operator that the library knows. */
 typedef struct pfrt_operator_info {
   uint32_t struct_size;
   uint32_t since, until; /* opset range this row accepts; until 0 = still current */
-  pfrt_string op, domain;
+  pfrt_string op, domain; /* its name and domain ("" is ai.onnx) */
   pfrt_string runs_in; /* provider or host */
   pfrt_string note;    /* what was followed where the standard and its implementations differ, or empty */
 } pfrt_operator_info;
 
+/* Takes a line of the log, without its end. May be called from any thread, several at once. */
 typedef void (*pfrt_log_fn)(void* user, pfrt_log_level level, pfrt_string message);
 
 struct pfrt_custom_op;
@@ -166,6 +185,7 @@ typedef struct pfrt_allocator {
   uint32_t reserved;
   void* user;
   void* (*allocate)(void* user, uint64_t bytes, uint64_t alignment);
+  /* Takes back what allocate gave, with its size. */
   void (*free)(void* user, void* data, uint64_t bytes);
   void (*release)(void* user);
 } pfrt_allocator;
@@ -209,6 +229,7 @@ typedef struct pfrt_measurement {
   double median, best;  /* of several short bursts, spread over the whole time */
 } pfrt_measurement;
 
+/* What env->measure shall measure, and who hears the figures. */
 typedef struct pfrt_measure_request {
   uint32_t struct_size;
   uint32_t threads; /* figures are for one thread and for so many; 0 = as many as a run may have */
@@ -221,6 +242,7 @@ typedef struct pfrt_measure_request {
   pfrt_code (*progress)(void* user, double fraction);
 } pfrt_measure_request;
 
+/* Environments: plug-ins, providers, threads, logging, and what a client registers. */
 typedef struct pfrt_env_api {
   uint32_t struct_size;
   uint32_t abi;
@@ -294,6 +316,7 @@ typedef struct pfrt_value_api {
   uint32_t abi;
   void (*retain)(pfrt_value* value);
   void (*release)(PFRT_OWN pfrt_value* value);
+  /* UNSET for NULL. */
   pfrt_value_kind (*kind)(const pfrt_value* value);
   /* A tensor of its own memory, zeroed (strings: empty), 64-byte aligned. */
   pfrt_status* (*create_tensor)(pfrt_dtype dtype, const int64_t* dims, size_t rank, PFRT_OWN pfrt_value** out_value);
@@ -302,6 +325,7 @@ typedef struct pfrt_value_api {
                               PFRT_OWN pfrt_value** out_value);
   /* The view of a tensor; for strings |data| is an array of pfrt_string. set_string is externally synchronised. */
   pfrt_status* (*tensor)(const pfrt_value* value, pfrt_tensor* out_tensor);
+  /* Element |index|, row-major, of a tensor of strings; |text| is copied. INVALID_ARGUMENT beyond the last one. */
   pfrt_status* (*set_string)(pfrt_value* value, uint64_t index, pfrt_string text);
   /* Number of elements of a sequence, entries of a map, 0 or 1 for an optional. */
   pfrt_status* (*count)(const pfrt_value* value, size_t* out_count);
@@ -314,10 +338,12 @@ typedef struct pfrt_value_api {
   pfrt_status* (*create_optional)(pfrt_value* element, PFRT_OWN pfrt_value** out_value);
   /* |keys| is a rank-1 tensor (strings or integers), |values| a tensor with as many rows. */
   pfrt_status* (*create_map)(pfrt_value* keys, pfrt_value* values, PFRT_OWN pfrt_value** out_value);
+  /* Keys and values of a map, as create_map takes them; borrowed. */
   pfrt_status* (*map_parts)(const pfrt_value* value, pfrt_value** out_keys, pfrt_value** out_values);
   /* COO: |indices| int64 [nnz, rank] (or [nnz] of linear indices), |values| [nnz]. */
   pfrt_status* (*create_sparse)(pfrt_value* values, pfrt_value* indices, const int64_t* dims, size_t rank,
                                 PFRT_OWN pfrt_value** out_value);
+  /* What create_sparse was given; borrowed. */
   pfrt_status* (*sparse_parts)(const pfrt_value* value, pfrt_value** out_values, pfrt_value** out_indices,
                                const int64_t** out_dims, size_t* out_rank);
   /* Element type of a tensor, sequence, optional, sparse tensor, or of a map's values. */
@@ -344,44 +370,48 @@ typedef struct pfrt_value_api {
 /* A described input, output or inner value. */
 typedef struct pfrt_value_info {
   uint32_t struct_size;
-  pfrt_value_kind kind;
+  pfrt_value_kind kind; /* what the value is */
   pfrt_dtype dtype;  /* of the tensor, or of the elements */
   int32_t rank;      /* -1 when unknown */
-  pfrt_string name;
+  pfrt_string name; /* empty where it has none */
   const int64_t* dims;          /* -1 where dynamic */
   const pfrt_string* dim_names; /* empty where a dimension has no name; may be NULL */
   pfrt_dtype key_dtype;         /* of a map */
   uint32_t has_initializer;     /* an input with a default value */
 } pfrt_value_info;
 
+/* An attribute of a node: |type| says which member has it. Borrowed by calls that take one; when read, strings and
+ * arrays live until the graph is edited, values and graphs as long as the graph. */
 typedef struct pfrt_attr {
   uint32_t struct_size;
   pfrt_attr_type type;
-  pfrt_string name;
-  int64_t i;
-  float f;
+  pfrt_string name; /* unique in the node */
+  int64_t i; /* INT */
+  float f; /* FLOAT */
   uint32_t reserved;
   pfrt_string s; /* STRING; TYPE as text: "seq(tensor(float))", "tensor(float,[2,N,?])" */
-  const int64_t* ints;
-  const float* floats;
-  const pfrt_string* strings;
+  const int64_t* ints; /* INTS: [count] */
+  const float* floats; /* FLOATS: [count] */
+  const pfrt_string* strings; /* STRINGS: [count] */
   size_t count;       /* of ints, floats, strings, tensors or graphs */
   pfrt_value* tensor; /* TENSOR and SPARSE */
-  pfrt_value* const* tensors;
+  pfrt_value* const* tensors; /* TENSORS: [count] */
   pfrt_graph* graph;  /* GRAPH: a body made by create_subgraph; when read, a borrowed view */
-  pfrt_graph* const* graphs;
+  pfrt_graph* const* graphs; /* GRAPHS: [count] */
 } pfrt_attr;
 
+/* A node of a graph. Borrowed by calls that take one; when read, all of it lives until the graph is edited. */
 typedef struct pfrt_node {
   uint32_t struct_size;
   uint32_t id; /* stable while the node lives; ignored by add_node */
+  /* Its own name (may be empty), operator, the operator's domain ("" is ai.onnx), and remarks. */
   pfrt_string name, op, domain, doc;
   const pfrt_string* inputs; /* value names; empty = absent optional input */
   size_t input_count;
-  const pfrt_string* outputs;
+  const pfrt_string* outputs; /* names of the values it makes; empty = an output that nobody wants */
   size_t output_count;
   size_t attr_count;
-  const pfrt_attr* attrs;
+  const pfrt_attr* attrs; /* [attr_count] */
 } pfrt_node;
 
 /* No node: where a node id is asked for or given, none is meant. */
@@ -399,6 +429,7 @@ typedef struct pfrt_node {
 typedef struct pfrt_graph_api {
   uint32_t struct_size;
   uint32_t abi;
+  /* An empty graph. */
   pfrt_status* (*create)(pfrt_string name, PFRT_OWN pfrt_graph** out_graph);
   void (*retain)(pfrt_graph* graph);
   void (*release)(PFRT_OWN pfrt_graph* graph);
@@ -407,8 +438,11 @@ typedef struct pfrt_graph_api {
 
   /* Unless set, each domain has the newest opset this library knows. */
   pfrt_status* (*set_opset)(pfrt_graph* graph, pfrt_string domain, int64_t version);
+  /* Replaces an entry of the same key. */
   pfrt_status* (*set_metadata)(pfrt_graph* graph, pfrt_string key, pfrt_string value);
+  /* At the end. VALIDATION when a value of that name is made already. */
   pfrt_status* (*add_input)(pfrt_graph* graph, const pfrt_value_info* info);
+  /* At the end. The value may be added later; validate says what is missing. */
   pfrt_status* (*add_output)(pfrt_graph* graph, const pfrt_value_info* info);
   /* Declares type and shape of an inner value. */
   pfrt_status* (*set_value_info)(pfrt_graph* graph, const pfrt_value_info* info);
@@ -419,9 +453,12 @@ typedef struct pfrt_graph_api {
   pfrt_status* (*add_initializer_value)(pfrt_graph* graph, pfrt_string name, pfrt_value* value);
   /* Names may refer to values that are added later; validate says what is missing. |out_id| may be NULL. */
   pfrt_status* (*add_node)(pfrt_graph* graph, const pfrt_node* node, uint32_t* out_id);
+  /* Replaces an attribute of the same name; everything in |attr| is copied, values and bodies are retained. */
   pfrt_status* (*set_attr)(pfrt_graph* graph, uint32_t node_id, const pfrt_attr* attr);
+  /* What it made is then made by nobody: validate says who still takes it. */
   pfrt_status* (*remove_node)(pfrt_graph* graph, uint32_t node_id);
 
+  /* Empty when it has none. */
   pfrt_string (*name)(const pfrt_graph* graph);
   size_t (*opset_count)(const pfrt_graph* graph);
   pfrt_status* (*opset_at)(const pfrt_graph* graph, size_t index, pfrt_string* out_domain, int64_t* out_version);
@@ -436,6 +473,7 @@ typedef struct pfrt_graph_api {
   size_t (*node_count)(const pfrt_graph* graph);
   /* Nodes in the order they were added. */
   pfrt_status* (*node_at)(const pfrt_graph* graph, size_t index, pfrt_node* out_node);
+  /* Type and shape of any value, as far as they are known. NOT_FOUND for a name that the graph does not have. */
   pfrt_status* (*value_info)(const pfrt_graph* graph, pfrt_string name, pfrt_value_info* out_info);
   /* Node ids, producers first; VALIDATION when the graph has a cycle. The array lives until the next edit. */
   pfrt_status* (*topological_order)(pfrt_graph* graph, const uint32_t** out_ids, size_t* out_count);
@@ -452,6 +490,7 @@ typedef struct pfrt_graph_api {
   pfrt_status* (*set_name)(pfrt_graph* graph, pfrt_string name);
   /* NOT_FOUND when the domain is not imported, or the metadata has no such key. */
   pfrt_status* (*remove_opset)(pfrt_graph* graph, pfrt_string domain);
+  /* NOT_FOUND when there is no such key. */
   pfrt_status* (*remove_metadata)(pfrt_graph* graph, pfrt_string key);
 
   /* NOT_FOUND once the node is removed. */
@@ -468,10 +507,12 @@ typedef struct pfrt_graph_api {
    * the next call of consumers or the next edit. */
   pfrt_status* (*consumers)(pfrt_graph* graph, pfrt_string value, const uint32_t** out_ids, size_t* out_count);
 
+  /* |name| may be empty. */
   pfrt_status* (*rename_node)(pfrt_graph* graph, uint32_t id, pfrt_string name);
   /* Puts another list in place of the node's; names as in add_node. An output that another node makes already, or
    * that is an input or initializer, is VALIDATION. */
   pfrt_status* (*set_node_inputs)(pfrt_graph* graph, uint32_t id, const pfrt_string* names, size_t count);
+  /* As set_node_inputs, for outputs. */
   pfrt_status* (*set_node_outputs)(pfrt_graph* graph, uint32_t id, const pfrt_string* names, size_t count);
   /* NOT_FOUND when the node has no such attribute. */
   pfrt_status* (*remove_attr)(pfrt_graph* graph, uint32_t id, pfrt_string name);
@@ -487,12 +528,16 @@ typedef struct pfrt_graph_api {
 
   /* By index, as input_at and output_at count. replace keeps the place; remove closes the gap. */
   pfrt_status* (*replace_input)(pfrt_graph* graph, size_t index, const pfrt_value_info* info);
+  /* Nodes that take it are left as they are: validate says which. */
   pfrt_status* (*remove_input)(pfrt_graph* graph, size_t index);
+  /* Keeps the place. */
   pfrt_status* (*replace_output)(pfrt_graph* graph, size_t index, const pfrt_value_info* info);
+  /* What makes the value stays. */
   pfrt_status* (*remove_output)(pfrt_graph* graph, size_t index);
 
   /* Initializers by name; add_initializer and add_initializer_value replace one of the same name. */
   pfrt_status* (*initializer)(const pfrt_graph* graph, pfrt_string name, pfrt_value** out_value);
+  /* NOT_FOUND when there is none of that name. */
   pfrt_status* (*remove_initializer)(pfrt_graph* graph, pfrt_string name);
   /* The dense tensor with memory of the graph's own: copied first when a model, another graph or a retained value
    * shares it, or when it is mapped or borrowed. It may be written until the graph is cloned, made a model of, or the
@@ -506,6 +551,7 @@ typedef struct pfrt_graph_api {
 } pfrt_graph_api;
 
 /* ------------------------------------------------------------------ models */
+/* Whether a model's bytes are copied or borrowed. */
 typedef uint32_t pfrt_memory_mode;
 enum { PFRT_MEMORY_MODE_UNSET = 0, PFRT_COPY = 1, PFRT_BORROW = 2, PFRT_MEMORY_MODE_FORCE32 = 0x7fffffff };
 
@@ -527,17 +573,21 @@ typedef struct pfrt_reader {
   void* user;
 } pfrt_reader;
 
+/* What a model says of itself. Strings live as long as the model. */
 typedef struct pfrt_model_info {
   uint32_t struct_size;
   uint32_t reserved;
-  pfrt_string graph_name, description;
+  pfrt_string graph_name, description; /* of the graph; empty where the file has none */
+  /* What wrote the file, its version, and the model's own domain. */
   pfrt_string producer_name, producer_version, domain;
-  int64_t model_version;
+  int64_t model_version; /* 0 where the file has none */
   pfrt_string format; /* onnx, pfm, graph */
+  /* Of the graph; parameters are the elements of its initializers. */
   uint64_t node_count, initializer_count, parameter_count, parameter_bytes;
-  double import_ms;
+  double import_ms; /* how long the import took, in milliseconds */
 } pfrt_model_info;
 
+/* Models: loading, saving, and what they hold. Immutable, hence safe on any thread. */
 typedef struct pfrt_model_api {
   uint32_t struct_size;
   uint32_t abi;
@@ -556,6 +606,7 @@ typedef struct pfrt_model_api {
   pfrt_status* (*save)(pfrt_env* env, const pfrt_model* model, pfrt_string path);
   /* An editable copy. */
   pfrt_status* (*graph)(const pfrt_model* model, PFRT_OWN pfrt_graph** out_graph);
+  /* Fills |out_info|, whose struct_size is set. */
   pfrt_status* (*info)(const pfrt_model* model, pfrt_model_info* out_info);
   size_t (*metadata_count)(const pfrt_model* model);
   pfrt_status* (*metadata_at)(const pfrt_model* model, size_t index, pfrt_key_value* out_entry);
@@ -574,15 +625,16 @@ typedef struct pfrt_model_api {
 /* ------------------------------------------------------------------ sessions */
 /* Inputs of one run, by name. */
 typedef struct pfrt_sample {
-  const pfrt_string* names;
-  pfrt_value* const* values;
-  size_t count;
+  const pfrt_string* names; /* [count], the session's input names */
+  pfrt_value* const* values; /* [count], in the order of |names| */
+  size_t count; /* length of both */
 } pfrt_sample;
 
+/* What a session is made of. */
 typedef struct pfrt_session_desc {
   uint32_t struct_size;
   uint32_t reserved;
-  pfrt_model* model;
+  pfrt_model* model; /* retained by the session */
   const pfrt_options* options;      /* kind SESSION, or NULL */
   const pfrt_string* extra_outputs; /* inner values to append to the model's outputs, by name */
   size_t extra_output_count;
@@ -593,6 +645,7 @@ typedef struct pfrt_session_desc {
   size_t sample_count;
 } pfrt_session_desc;
 
+/* Of an input or output of a run. */
 typedef uint64_t pfrt_io_flags;
 enum {
   PFRT_IO_SKIP = 1,     /* an output that is not wanted */
@@ -609,11 +662,12 @@ enum {
 typedef struct pfrt_io {
   uint32_t struct_size;
   uint32_t reserved;
-  pfrt_io_flags flags;
-  pfrt_tensor tensor;
+  pfrt_io_flags flags; /* PFRT_IO_SKIP and the like, or 0 */
+  pfrt_tensor tensor; /* the view, where there is no |value| */
   pfrt_value* value;
 } pfrt_io;
 
+/* Whether a provider of a session is in use. */
 typedef uint32_t pfrt_provider_condition;
 enum {
   PFRT_PROVIDER_CONDITION_UNSET = 0,
@@ -624,10 +678,11 @@ enum {
   PFRT_PROVIDER_CONDITION_FORCE32 = 0x7fffffff
 };
 
+/* What became of a provider of a session's list. */
 typedef struct pfrt_provider_state {
   uint32_t struct_size;
-  pfrt_provider_condition condition;
-  pfrt_string name;
+  pfrt_provider_condition condition; /* whether it is in use */
+  pfrt_string name; /* as the session's options have it */
   pfrt_string reason; /* of the last failure: what was attempted and what the provider said; empty = none */
   pfrt_code code;     /* of the last failure */
   uint32_t failures;  /* so far */
@@ -639,9 +694,12 @@ typedef struct pfrt_provider_state {
  * it works. */
 typedef void (*pfrt_run_done_fn)(void* user, PFRT_OWN pfrt_status* status, pfrt_io* outputs, size_t output_count);
 
+/* Sessions: safe to use from many threads at once. */
 typedef struct pfrt_session_api {
   uint32_t struct_size;
   uint32_t abi;
+  /* Plans the model: optimises its graph and has providers compile their parts. NOT_FOUND for a provider that there is
+   * not, UNSUPPORTED_OPERATOR with one child a node that nobody runs, CANCELLED and DEADLINE by |desc->options|. */
   pfrt_status* (*create)(pfrt_env* env, const pfrt_session_desc* desc, PFRT_OWN pfrt_session** out_session);
   void (*retain)(pfrt_session* session);
   void (*release)(PFRT_OWN pfrt_session* session);
@@ -663,6 +721,7 @@ typedef struct pfrt_session_api {
   /* Every provider the session was asked to use, in order of preference, also those that did not open. A state is
    * what it is now; runs on other threads may change it. The strings live as long as the session. */
   size_t (*provider_state_count)(const pfrt_session* session);
+  /* State |index|, from 0 on, of provider_state_count. INVALID_ARGUMENT beyond. */
   pfrt_status* (*provider_state)(const pfrt_session* session, size_t index, pfrt_provider_state* out_state);
   /* As run, but returns at once and calls |done| when the run is over. The session, |options| and input and
    * output values are retained until then; memory behind views has to stay. The arrays themselves may go. Options are
@@ -673,17 +732,18 @@ typedef struct pfrt_session_api {
 } pfrt_session_api;
 
 /* ------------------------------------------------------------------ reports */
+/* A step of a session's plan. Strings live as long as the report. */
 typedef struct pfrt_report_row {
   uint32_t struct_size;
-  uint32_t index;
+  uint32_t index; /* its place in the plan, from 0 on */
   pfrt_string nodes;    /* origin nodes, comma-separated */
   pfrt_string ops;      /* their operators */
   pfrt_string provider; /* or "host" */
-  pfrt_string kernel;
+  pfrt_string kernel; /* as the provider names it */
   pfrt_string reason;   /* why this provider */
   pfrt_string refused;  /* who refused it and why, or empty */
-  uint64_t bytes, flops;
-  double estimated_ns;
+  uint64_t bytes, flops; /* read and written, and operations done, as the provider counts them */
+  double estimated_ns; /* as the provider estimated it; 0 = not */
   double measured_ns;   /* 0 = not measured */
   /* ---- 1.2 ---- */
   double started_ns; /* where measured: since the first of the report's steps */
@@ -691,6 +751,7 @@ typedef struct pfrt_report_row {
   uint32_t reserved;
 } pfrt_report_row;
 
+/* What session->explain gave; immutable. */
 typedef struct pfrt_report_api {
   uint32_t struct_size;
   uint32_t abi;
@@ -709,27 +770,29 @@ typedef struct pfrt_report_api {
 typedef struct pfrt_optimizer pfrt_optimizer;
 typedef struct pfrt_optimization pfrt_optimization; /* what a run has done */
 
+/* What passes did, counted. */
 typedef struct pfrt_pass_stats {
   uint32_t struct_size;
   uint32_t modified; /* non-zero when the graph is another than before */
-  uint64_t nodes_removed;
-  uint64_t nodes_added;
+  uint64_t nodes_removed; /* nodes of the graph before that are gone */
+  uint64_t nodes_added; /* nodes that were not there before */
   uint64_t nodes_fused; /* patterns */
-  uint64_t constants_folded;
-  uint64_t initializers_removed;
+  uint64_t constants_folded; /* values computed beforehand */
+  uint64_t initializers_removed; /* that nobody used */
 } pfrt_pass_stats;
 
 /* One pass over all its runs. */
 typedef struct pfrt_pass_report {
   uint32_t struct_size;
-  uint32_t runs;
-  pfrt_string pass;
-  double milliseconds;
+  uint32_t runs; /* how often it ran */
+  pfrt_string pass; /* its name */
+  double milliseconds; /* of all runs */
   uint64_t nodes_before; /* of the first run */
   uint64_t nodes_after;  /* of the last */
-  pfrt_pass_stats stats;
+  pfrt_pass_stats stats; /* of all runs */
 } pfrt_pass_report;
 
+/* Optimizers. Externally synchronised; results are immutable. */
 typedef struct pfrt_optimizer_api {
   uint32_t struct_size;
   uint32_t abi;
@@ -755,11 +818,13 @@ typedef struct pfrt_optimizer_api {
                       PFRT_OWN pfrt_optimization** out_result);
 
   void (*release_result)(PFRT_OWN pfrt_optimization* result);
+  /* Of all passes together. */
   pfrt_status* (*totals)(const pfrt_optimization* result, pfrt_pass_stats* out_stats);
   size_t (*report_count)(const pfrt_optimization* result);
   pfrt_status* (*report_at)(const pfrt_optimization* result, size_t index, pfrt_pass_report* out_report);
   /* Rewrites of that pass by the name of the rule, and how often each was done. */
   size_t (*rule_count)(const pfrt_optimization* result, size_t report);
+  /* Rewrite |index|, from 0 on, of rule_count(result, report). INVALID_ARGUMENT beyond. */
   pfrt_status* (*rule_at)(const pfrt_optimization* result, size_t report, size_t index, pfrt_string* out_rule,
                           uint64_t* out_count);
   size_t (*warning_count)(const pfrt_optimization* result);
@@ -767,6 +832,7 @@ typedef struct pfrt_optimizer_api {
 
   /* All rewrites of the built-in passes: pass, rule, lowest level word, and a line that says what becomes of what. */
   size_t (*known_rule_count)(void);
+  /* Rewrite |index|, from 0 on, of known_rule_count. The strings live as long as the library. */
   pfrt_status* (*known_rule_at)(size_t index, pfrt_string* out_pass, pfrt_string* out_rule, pfrt_string* out_level,
                                 pfrt_string* out_text);
 } pfrt_optimizer_api;
@@ -774,11 +840,14 @@ typedef struct pfrt_optimizer_api {
 /* Patterns of nodes, to be looked for in graphs. Externally synchronised. */
 typedef struct pfrt_pattern pfrt_pattern;
 typedef struct pfrt_matches pfrt_matches; /* keeps its graph */
+/* In add_edge: whichever input takes it. */
 #define PFRT_ANY_INPUT UINT32_MAX
 
+/* Patterns, and where they were found. */
 typedef struct pfrt_pattern_api {
   uint32_t struct_size;
   uint32_t abi;
+  /* Without nodes. */
   pfrt_status* (*create)(PFRT_OWN pfrt_pattern** out_pattern);
   void (*release)(PFRT_OWN pfrt_pattern* pattern);
   /* A node of operator |op| (empty = any) of |domain| ("" = ai.onnx); |name| is its name in the pattern. */
@@ -798,22 +867,24 @@ typedef struct pfrt_pattern_api {
 } pfrt_pattern_api;
 
 /* ------------------------------------------------------------------ the table */
+/* All areas. Lives as long as the library. */
 typedef struct pfrt_api {
   uint32_t struct_size;
   uint32_t abi;
-  const pfrt_status_api* status;
-  const pfrt_options_api* options;
-  const pfrt_env_api* env;
-  const pfrt_value_api* value;
-  const pfrt_graph_api* graph;
-  const pfrt_model_api* model;
-  const pfrt_session_api* session;
-  const pfrt_report_api* report;
+  const pfrt_status_api* status; /* errors */
+  const pfrt_options_api* options; /* of environments, loads, sessions, runs and optimizers */
+  const pfrt_env_api* env; /* plug-ins, providers, threads */
+  const pfrt_value_api* value; /* tensors and other values */
+  const pfrt_graph_api* graph; /* building and editing */
+  const pfrt_model_api* model; /* loading and saving */
+  const pfrt_session_api* session; /* running */
+  const pfrt_report_api* report; /* what explain gives */
   /* ---- 1.2 ---- */
-  const pfrt_optimizer_api* optimizer;
-  const pfrt_pattern_api* pattern;
+  const pfrt_optimizer_api* optimizer; /* passes outside of sessions */
+  const pfrt_pattern_api* pattern; /* looking for nodes */
 } pfrt_api;
 
+/* What pfrt_get_api says of the library. Strings live as long as it. */
 typedef struct pfrt_abi_info {
   uint32_t struct_size;
   uint32_t abi;       /* what this library implements */

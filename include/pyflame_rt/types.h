@@ -15,32 +15,37 @@ extern "C" {
 
 /* Version of both ABIs. A major number never mixes with another; a minor number only appends slots. */
 #define PFRT_ABI_MAJOR 1u
+/* The minor version of these headers. */
 #define PFRT_ABI_MINOR 2u
+/* A version as one number, as pfrt_get_api takes it. */
 #define PFRT_MAKE_ABI(major, minor) (((uint32_t)(major) << 16) | (uint32_t)(minor))
+/* The version of these headers. */
 #define PFRT_ABI_VERSION PFRT_MAKE_ABI(PFRT_ABI_MAJOR, PFRT_ABI_MINOR)
 
 /* Marks a reference that passes from callee to caller (or, on an argument, from caller to callee). */
 #define PFRT_OWN
 
 #if defined(__GNUC__)
+/* Marks a symbol that a shared object exports. */
 #define PFRT_EXPORT __attribute__((visibility("default")))
 #else
+/* Marks a symbol that a shared object exports. */
 #define PFRT_EXPORT
 #endif
 
 /* UTF-8, not terminated. {NULL, 0} is the empty string. */
 typedef struct pfrt_string {
-  const char* data;
-  size_t size;
+  const char* data; /* may be NULL when |size| is 0 */
+  size_t size; /* in bytes */
 } pfrt_string;
 
 /* A key with its value, both UTF-8. */
 typedef struct pfrt_key_value {
-  pfrt_string key;
-  pfrt_string value;
+  pfrt_string key; /* what is set or said */
+  pfrt_string value; /* as text, whatever the key's type */
 } pfrt_key_value;
 
-/* ---- status codes: X(NAME, number, text) ---- */
+/* Status codes: X(NAME, number, text). */
 #define PFRT_CODE_TABLE(X)                                                                  \
   X(OK, 0, "ok")                                                                            \
   X(INVALID_ARGUMENT, 1, "invalid argument")         /* a caller's mistake                */ \
@@ -63,6 +68,7 @@ typedef struct pfrt_key_value {
   X(IO, 18, "input/output error")                                                           \
   X(INTERNAL, 19, "internal error")
 
+/* What kind of failure it is; 0 is success. PFRT_CODE_TABLE has them all. */
 typedef uint32_t pfrt_code;
 enum {
 #define PFRT_X(name, number, text) PFRT_CODE_##name = number,
@@ -71,9 +77,9 @@ enum {
       PFRT_CODE_FORCE32 = 0x7fffffff
 };
 
-/* ---- element types: X(NAME, number (ONNX's, used in C), guide number (used in C++ and Python), bits, name,
- *      ONNX name). Sub-byte types are packed two or four to a byte, low bits first, as the standard packs them.
- *      STRING elements are pfrt_string. ---- */
+/* Element types: X(NAME, number (ONNX's, used in C), guide number (used in C++ and Python), bits, name, ONNX name).
+ * Sub-byte types are packed two or four to a byte, low bits first, as the standard packs them. STRING elements are
+ * pfrt_string. */
 #define PFRT_DTYPE_TABLE(X)                                            \
   X(FLOAT32, 1, 0, 32, "float32", "float")                             \
   X(UINT8, 2, 8, 8, "uint8", "uint8")                                  \
@@ -102,6 +108,7 @@ enum {
   X(UINT2, 25, 24, 2, "uint2", "uint2")                                \
   X(INT2, 26, 25, 2, "int2", "int2")
 
+/* An element type. PFRT_DTYPE_TABLE has them all. */
 typedef uint32_t pfrt_dtype;
 enum {
   PFRT_DTYPE_UNSET = 0,
@@ -127,6 +134,7 @@ enum {
 typedef uint32_t pfrt_memory_kind;
 enum { PFRT_MEMORY_HOST = 0, PFRT_MEMORY_DEVICE = 1, PFRT_MEMORY_FORCE32 = 0x7fffffff };
 
+/* How severe a line of the log is. */
 typedef uint32_t pfrt_log_level;
 enum {
   PFRT_LOG_UNSET = 0,
@@ -161,12 +169,12 @@ enum {
  * size of the memory behind |data|, checked against dims and strides. |data| may be aligned for its element only. */
 typedef struct pfrt_tensor {
   uint32_t struct_size;
-  pfrt_dtype dtype;
-  uint32_t rank;
-  pfrt_memory_kind memory;
+  pfrt_dtype dtype; /* of the elements; strings are pfrt_string */
+  uint32_t rank; /* length of |dims| and |strides|; 0 is a scalar */
+  pfrt_memory_kind memory; /* HOST, or DEVICE: |data| is then an address of the device's, not to be read or written */
   void* data;
   uint64_t bytes;
-  const int64_t* dims;
+  const int64_t* dims; /* [rank], none negative; may be NULL for a scalar */
   const int64_t* strides;
 } pfrt_tensor;
 

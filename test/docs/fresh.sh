@@ -43,5 +43,6 @@ trap unmount EXIT
 mount -t proc proc "$root/proc"
 mount --bind /dev "$root/dev"
 mkdir -p "$root/src"
-git ls-files -z --cached --others --exclude-standard | xargs -0 tar -c --ignore-failed-read | tar -x -C "$root/src"
+git ls-files -z --cached --others --exclude-standard |
+  tar -c --null --ignore-failed-read -T - | tar -x -C "$root/src"
 /usr/bin/python3 test/docs/pages.py --chroot "$root" --tree /src "$@"

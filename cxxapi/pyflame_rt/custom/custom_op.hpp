@@ -36,27 +36,42 @@ using KernelFn = std::function<std::vector<Tensor>(const std::vector<Tensor>& in
 // known, those of the outputs must be.
 using ShapeInferenceFn = std::function<std::vector<Shape>(const std::vector<Shape>& input_shapes)>;
 
+// An input or output of an operator.
 struct OpPort {
+  // For messages.
   std::string name;
   DType dtype = DType::Undefined;  // any; an output then has the type of input 0
 };
 
+// An attribute of an operator.
 struct OpAttribute {
+  // As nodes have it.
   std::string name;
+  // PFRT_ATTR_FLOAT and the like.
   pfrt_attr_type type = PFRT_ATTR_UNSET;
+  // A node without it is refused.
   bool required = false;
   std::any default_value;  // empty: absent stays absent
 };
 
+// An operator that was built. Immutable.
 class CustomOp {
  public:
+  // Without the domain.
   const std::string& name() const noexcept { return name_; }
+  // "custom" unless the builder set it.
   const std::string& domain() const noexcept { return domain_; }
+  // "custom::MyOp".
   std::string full_name() const { return domain_ + "::" + name_; }
+  // The first opset of the domain in which models may use it.
   int version() const noexcept { return version_; }
+  // What it does; empty unless the builder said.
   const std::string& doc() const noexcept { return doc_; }
+  // In the order of a node's inputs.
   const std::vector<OpPort>& inputs() const noexcept { return inputs_; }
+  // In the order of a node's outputs.
   const std::vector<OpPort>& outputs() const noexcept { return outputs_; }
+  // In the order in which they were declared.
   const std::vector<OpAttribute>& attributes() const noexcept { return attributes_; }
 
   // Checks the arguments and calls the kernel, without a session.
@@ -118,6 +133,7 @@ class CustomOpRegistry {
     for (const auto& [name, entry] : entries_) names.push_back(name);
     return names;
   }
+  // Whether there is one of that name or full name.
   bool has(const std::string& name) const { return find_copy(name) != nullptr; }
   // Null when there is none. Valid for good, also when it is unregistered.
   const CustomOp* get(const std::string& name) const { return find_copy(name); }
@@ -175,44 +191,56 @@ class CustomOpRegistry {
   std::vector<CustomOp*> retired_;
 };
 
+// Describes an operator; build() registers it.
 class CustomOpBuilder {
  public:
+  // |name| is that of the operator, without its domain.
   explicit CustomOpBuilder(std::string name) { op_.name_ = std::move(name); }
 
   // "custom" unless it is set.
   CustomOpBuilder& domain(std::string value) { return op_.domain_ = std::move(value), *this; }
   // The first opset of the domain in which models may use it.
   CustomOpBuilder& version(int value) { return op_.version_ = value, *this; }
+  // What it does.
   CustomOpBuilder& doc(std::string value) { return op_.doc_ = std::move(value), *this; }
+  // The next input; Undefined takes any element type.
   CustomOpBuilder& input(std::string name, DType dtype = DType::Undefined) {
     return op_.inputs_.push_back({std::move(name), dtype}), *this;
   }
+  // The next output; Undefined: of the type of input 0.
   CustomOpBuilder& output(std::string name, DType dtype = DType::Undefined) {
     return op_.outputs_.push_back({std::move(name), dtype}), *this;
   }
+  // A float attribute. Absent and without a default value it is not in the kernel's map.
   CustomOpBuilder& attr_float(const std::string& name, bool required = false,
                               std::optional<float> default_value = std::nullopt) {
     return attr(name, PFRT_ATTR_FLOAT, required, default_value);
   }
+  // An int64_t attribute, as attr_float.
   CustomOpBuilder& attr_int(const std::string& name, bool required = false,
                             std::optional<int64_t> default_value = std::nullopt) {
     return attr(name, PFRT_ATTR_INT, required, default_value);
   }
+  // A std::string attribute, as attr_float.
   CustomOpBuilder& attr_string(const std::string& name, bool required = false,
                                std::optional<std::string> default_value = std::nullopt) {
     return attr(name, PFRT_ATTR_STRING, required, std::move(default_value));
   }
+  // A std::vector<float> attribute, as attr_float.
   CustomOpBuilder& attr_floats(const std::string& name, bool required = false) {
     return attr<float>(name, PFRT_ATTR_FLOATS, required, std::nullopt);
   }
+  // A std::vector<int64_t> attribute, as attr_float.
   CustomOpBuilder& attr_ints(const std::string& name, bool required = false) {
     return attr<int64_t>(name, PFRT_ATTR_INTS, required, std::nullopt);
   }
+  // What computes the outputs. InputError for a backend other than the CPU.
   CustomOpBuilder& kernel(KernelFn function, BackendType backend = BackendType::CPU) {
     if (backend != BackendType::CPU)
       throw InputError("custom operator '" + op_.name_ + "': kernels run on the CPU only");
     return op_.kernel_ = std::move(function), *this;
   }
+  // What tells the outputs' shapes; without it they are known only when the kernel has run.
   CustomOpBuilder& shape_inference(ShapeInferenceFn function) {
     return op_.shape_inference_ = std::move(function), *this;
   }

@@ -10,8 +10,11 @@
 
 namespace pyflame_rt {
 
+// How to import.
 struct ImportOptions {
+  // Check the graph's structure.
   bool validate = true;
+  // Fill in types and shapes of inner values.
   bool infer_shapes = true;
   // Rewrites the graph as opt::optimize does at OptLevel::Basic. Sessions optimise by their own
   // level, with this or without.
@@ -20,15 +23,21 @@ struct ImportOptions {
   std::string confine = "links";
 };
 
+// What became of an import.
 struct ImportResult {
+  // Whether |graph| is there; |error| says why not.
   bool success = false;
   Graph graph;  // empty unless |success|
+  // What went wrong; empty when nothing did.
   std::string error;
+  // Of the file, before |graph| was optimised.
   ImportStats stats;
 };
 
+// Imports ONNX files.
 class ONNXImporter {
  public:
+  // Throws nothing of the library's: failures are in the result.
   ImportResult import_model(const std::string& path, const ImportOptions& options = {}) const {
     ImportResult result;
     try {

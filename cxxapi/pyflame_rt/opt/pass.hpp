@@ -17,15 +17,21 @@
 
 namespace pyflame_rt::opt {
 
+// What passes did, counted.
 struct PassStats {
+  // Nodes of the graph before that are gone.
   uint64_t nodes_removed = 0;
+  // Nodes that were not there before.
   uint64_t nodes_added = 0;
   uint64_t nodes_fused = 0;  // patterns, not the nodes in them
+  // Values computed beforehand.
   uint64_t constants_folded = 0;
+  // Initializers that nobody used.
   uint64_t initializers_removed = 0;
   std::map<std::string, uint64_t> rules;  // rewrites by name, and how often each was done
 };
 
+// As a sentence.
 inline std::ostream& operator<<(std::ostream& out, const PassStats& s) {
   return out << s.nodes_removed << " nodes removed, " << s.nodes_added << " added, "
              << s.nodes_fused << " fused, " << s.constants_folded << " constants folded, "
@@ -34,21 +40,31 @@ inline std::ostream& operator<<(std::ostream& out, const PassStats& s) {
 
 // What one pass has done over all its runs, and how long it took. Nodes of bodies count.
 struct PassReport {
+  // Its name.
   std::string pass;
+  // How often it ran.
   uint32_t runs = 0;
+  // Of all runs.
   double milliseconds = 0;
   uint64_t nodes_before = 0, nodes_after = 0;  // of the first and of the last run
+  // Whether the graph is another than before.
   bool modified = false;
+  // Of all runs.
   PassStats stats;
 };
 
+// What a run of passes did.
 struct PassResult {
+  // Whether the graph is another than before.
   bool modified = false;
+  // Of all passes together.
   PassStats stats;
+  // What a person should know, a sentence each.
   std::vector<std::string> warnings;
   std::vector<PassReport> reports;  // a pass of the manager each; empty from Pass::run
 };
 
+// A rewrite of graphs. Not shared between threads.
 class Pass {
  public:
   Pass() = default;
@@ -56,11 +72,14 @@ class Pass {
   Pass& operator=(const Pass&) = delete;
   virtual ~Pass() = default;
 
+  // By which it is skipped and reported.
   virtual const char* name() const = 0;
+  // What it does, in a line.
   virtual const char* description() const { return ""; }
   // Rewrites the graph in place, and keeps its inputs and outputs. |modified| of the result says
   // whether anything was done: edits are dropped when it is false. May throw.
   virtual PassResult run(Graph& graph) = 0;
+  // Whether it is one of that level.
   virtual bool should_run(OptLevel level) const { return level >= OptLevel::Basic; }
 };
 

@@ -14,6 +14,7 @@
 
 namespace pyflame_rt::opt {
 
+// What ConstantFoldingPass does.
 struct ConstantFoldingConfig {
   uint64_t max_tensor_bytes = 16 * 1024 * 1024;  // larger results are not computed beforehand
   bool fold_shape_ops = true;                    // Shape, Gather of a shape, and the like
@@ -21,39 +22,58 @@ struct ConstantFoldingConfig {
   std::vector<std::string> exclude_ops;          // never folded
 };
 
+// What DeadCodeEliminationPass removes besides nodes that no output depends on.
 struct DCEConfig {
+  // Weights that nobody uses.
   bool remove_initializers = true;
+  // Identity.
   bool remove_identity = true;
+  // Dropout, which does nothing in inference.
   bool remove_dropout = true;
 };
 
+// What CSEPass compares.
 struct CSEConfig {
   bool check_attributes = true;     // false: nodes that have attributes are left alone
   uint64_t max_comparisons = 1000;  // a node
 };
 
+// What OperatorFusionPass fuses.
 struct FusionConfig {
+  // BatchNormalization into Conv.
   bool fuse_conv_bn = true;
+  // An activation into the Conv before it.
   bool fuse_conv_bn_activation = true;
+  // MatMul and Add to Gemm.
   bool fuse_matmul_add = true;
+  // An activation into the elementwise operator before it.
   bool fuse_elementwise_activation = true;
   bool check_backend_support = true;   // only what the target backend says it runs as one
   std::string target_backend = "cpu";  // a device word or a provider's name
 };
 
+// How images lie in memory.
 enum class Layout : int32_t { NCHW = 0, NHWC = 1, NC4HW4 = 2 };
 
+// What LayoutOptimizationPass does.
 struct LayoutConfig {
+  // Of convolutions.
   Layout conv_layout = Layout::NCHW;
+  // Transposes where layouts meet.
   bool insert_transposes = true;
+  // Layouts move along operators that do not mind.
   bool propagate_layout = true;
+  // As in FusionConfig.
   std::string target_backend = "cpu";
 };
 
+// What a PassManager does.
 struct PassManagerConfig {
+  // Passes of this level and below run.
   OptLevel opt_level = OptLevel::Extended;
   int max_iterations = 10;  // of run_until_fixed_point
   bool verbose = false;     // log what each pass did
+  // Check the graph after each pass.
   bool validate_after_pass = false;
   bool verify = false;  // compare results before and after each pass; undo what changes them
   std::vector<std::string> skip_passes;      // by name
@@ -164,8 +184,11 @@ inline PassResult run(pfrt_optimizer* optimizer, Graph& graph, const std::string
 // A pass of the library's.
 class BuiltInPass : public Pass {
  public:
+  // As skip_passes takes it.
   const char* name() const final { return name_.c_str(); }
+  // What it does, in a line.
   const char* description() const final { return description_; }
+  // Whether it is one of that level.
   bool should_run(OptLevel level) const final { return level >= level_; }
   // The pass alone, once.
   PassResult run(Graph& graph) final {
@@ -174,9 +197,11 @@ class BuiltInPass : public Pass {
         api().optimizer->add_pass(optimizer.get(), pyflame_rt::detail::text(name_), nullptr));
     return detail::run(optimizer.get(), graph, name_, false);
   }
+  // For calls of the C API.
   pfrt_options* options() const noexcept { return options_.get(); }
 
  protected:
+  // For the passes below.
   template <typename Config>
   BuiltInPass(const char* name, const char* description, OptLevel level, const Config& config)
       : name_(name), description_(description), level_(level) {
@@ -193,32 +218,42 @@ class BuiltInPass : public Pass {
   pyflame_rt::detail::Handle<pfrt_options> options_;
 };
 
+// Computes beforehand what follows from constants.
 class ConstantFoldingPass final : public BuiltInPass {
  public:
+  // As configured.
   explicit ConstantFoldingPass(const ConstantFoldingConfig& config = {})
       : BuiltInPass("ConstantFoldingPass", "computes beforehand what follows from constants",
                     OptLevel::Basic, config) {}
 };
+// Removes what no output depends on.
 class DeadCodeEliminationPass final : public BuiltInPass {
  public:
+  // As configured.
   explicit DeadCodeEliminationPass(const DCEConfig& config = {})
       : BuiltInPass("DeadCodeEliminationPass", "removes what no output depends on", OptLevel::Basic,
                     config) {}
 };
+// Computes once what several nodes compute alike.
 class CSEPass final : public BuiltInPass {
  public:
+  // As configured.
   explicit CSEPass(const CSEConfig& config = {})
       : BuiltInPass("CSEPass", "computes once what several nodes compute alike", OptLevel::Extended,
                     config) {}
 };
+// Makes one operator of several.
 class OperatorFusionPass final : public BuiltInPass {
  public:
+  // As configured.
   explicit OperatorFusionPass(const FusionConfig& config = {})
       : BuiltInPass("OperatorFusionPass", "makes one operator of several", OptLevel::Extended,
                     config) {}
 };
+// Moves layouts to where they cost least.
 class LayoutOptimizationPass final : public BuiltInPass {
  public:
+  // As configured.
   explicit LayoutOptimizationPass(const LayoutConfig& config = {})
       : BuiltInPass("LayoutOptimizationPass", "moves layouts to where they cost least",
                     OptLevel::All, config) {}
@@ -227,6 +262,7 @@ class LayoutOptimizationPass final : public BuiltInPass {
 // Runs passes in the order of their registration.
 class PassManager {
  public:
+  // Without passes.
   explicit PassManager(PassManagerConfig config = {}) : config_(std::move(config)) {}
   PassManager(PassManager&&) noexcept = default;
   PassManager& operator=(PassManager&&) noexcept = default;
@@ -263,11 +299,13 @@ class PassManager {
   }
   // A pass that a plug-in of kind pass brings, by its name.
   void register_plugin_pass(const std::string& name) { passes_.push_back({name, nullptr}); }
+  // In the order in which they run.
   std::vector<std::string> passes() const {
     std::vector<std::string> names;
     for (const Entry& entry : passes_) names.push_back(entry.name);
     return names;
   }
+  // As given to the constructor.
   const PassManagerConfig& config() const noexcept { return config_; }
 
   // Each pass of the level that is not skipped, once. On failure the graph is as it was.
@@ -312,15 +350,19 @@ class PassManager {
 inline PassResult fold_constants(Graph& graph, const ConstantFoldingConfig& config = {}) {
   return ConstantFoldingPass(config).run(graph);
 }
+// DeadCodeEliminationPass, once.
 inline PassResult eliminate_dead_code(Graph& graph, const DCEConfig& config = {}) {
   return DeadCodeEliminationPass(config).run(graph);
 }
+// CSEPass, once.
 inline PassResult eliminate_common_subexpressions(Graph& graph, const CSEConfig& config = {}) {
   return CSEPass(config).run(graph);
 }
+// OperatorFusionPass, once.
 inline PassResult fuse_operators(Graph& graph, const FusionConfig& config = {}) {
   return OperatorFusionPass(config).run(graph);
 }
+// LayoutOptimizationPass, once.
 inline PassResult optimize_layout(Graph& graph, const LayoutConfig& config = {}) {
   return LayoutOptimizationPass(config).run(graph);
 }
@@ -331,8 +373,10 @@ inline PassResult optimize(Graph& graph, OptLevel level = OptLevel::Extended) {
 
 // A rewrite that the built-in passes know.
 struct RuleInfo {
+  // The pass that does it, its own name, the level word from which on, and what becomes of what.
   std::string pass, rule, level, text;
 };
+// All of them; PassStats::rules counts them by name.
 inline std::vector<RuleInfo> known_rules() {
   std::vector<RuleInfo> out;
   for (size_t i = 0; i < api().optimizer->known_rule_count(); ++i) {

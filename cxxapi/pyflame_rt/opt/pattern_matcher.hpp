@@ -19,15 +19,21 @@ struct PatternNode {
   std::string domain;   // "" = ai.onnx
   std::string name;     // in the pattern
 
+  // A node of operator |op_type|.
   static PatternNode op(std::string op_type, std::string name, std::string domain = {}) {
     return {std::move(op_type), std::move(domain), std::move(name)};
   }
+  // A node of any operator.
   static PatternNode any(std::string name) { return {{}, {}, std::move(name)}; }
 };
 
+// An edge of the pattern.
 struct PatternEdge {
+  // Names of nodes in the pattern.
   std::string from, to;
+  // Of |from|, counted from 0.
   uint32_t output = 0;
+  // Of |to|, counted from 0; PFRT_ANY_INPUT = whichever.
   uint32_t input = PFRT_ANY_INPUT;
 
   // Output |output| of |from| is input |input| of |to|.
@@ -35,11 +41,13 @@ struct PatternEdge {
                                      uint32_t output = 0) {
     return {std::move(from), std::move(to), output, input};
   }
+  // Output |output| of |from| is any input of |to|.
   static PatternEdge output_to_any_input(std::string from, std::string to, uint32_t output = 0) {
     return {std::move(from), std::move(to), output, PFRT_ANY_INPUT};
   }
 };
 
+// Nodes and edges to be looked for. Move-only; not shared between threads.
 class Pattern {
  public:
   Pattern() : handle_(nullptr, api().pattern->release) {
@@ -47,10 +55,12 @@ class Pattern {
     detail::check(api().pattern->create(&handle));
     handle_.reset(handle);
   }
+  // InputError when the name is taken.
   void add_node(const PatternNode& node) {
     detail::check(api().pattern->add_node(handle_.get(), detail::text(node.op_type),
                                           detail::text(node.domain), detail::text(node.name)));
   }
+  // PyFlameRTError (not found) when there is no such node.
   void add_edge(const PatternEdge& edge) {
     detail::check(api().pattern->add_edge(handle_.get(), detail::text(edge.from), edge.output,
                                           detail::text(edge.to), edge.input));
@@ -92,6 +102,7 @@ class Match {
   const Graph* graph_;
 };
 
+// Finds patterns. Stateless.
 class PatternMatcher {
  public:
   // One match for each node that can be the root, producers first; matches may share other nodes.

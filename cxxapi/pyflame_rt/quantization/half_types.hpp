@@ -29,12 +29,15 @@ inline float bits_float(uint32_t bits) noexcept {
 class Float16 {
  public:
   constexpr Float16() noexcept = default;
+  // Rounds to nearest, ties to even.
   explicit Float16(float value) noexcept : Float16(from_float(value)) {}
+  // The number with these bits.
   static constexpr Float16 from_bits(uint16_t bits) noexcept {
     Float16 half;
     half.bits_ = bits;
     return half;
   }
+  // Rounds to nearest, ties to even; what is too large becomes infinite.
   static Float16 from_float(float value) noexcept {
     const uint32_t u = detail::float_bits(value);
     const uint32_t sign = (u >> 16) & 0x8000u;
@@ -48,6 +51,7 @@ class Float16 {
     const uint32_t rounded = magnitude + 0xfffu + ((magnitude >> 13) & 1u);
     return pack(sign | ((rounded - 0x38000000u) >> 13));
   }
+  // Exact.
   float to_float() const noexcept {
     const uint32_t sign = static_cast<uint32_t>(bits_ & 0x8000u) << 16;
     const uint32_t exponent = (bits_ >> 10) & 0x1fu;
@@ -59,13 +63,19 @@ class Float16 {
     }
     return detail::bits_float(sign | ((exponent + 112u) << 23) | (mantissa << 13));
   }
+  // Exact.
   explicit operator float() const noexcept { return to_float(); }
+  // As in memory.
   constexpr uint16_t bits() const noexcept { return bits_; }
+  // Of either sign.
   constexpr bool is_nan() const noexcept { return (bits_ & 0x7fffu) > 0x7c00u; }
+  // Of either sign.
   constexpr bool is_inf() const noexcept { return (bits_ & 0x7fffu) == 0x7c00u; }
+  // Of either sign.
   constexpr bool is_zero() const noexcept { return (bits_ & 0x7fffu) == 0; }
   // As numbers: NaN differs from itself, the two zeros are equal.
   friend bool operator==(Float16 a, Float16 b) noexcept { return a.to_float() == b.to_float(); }
+  // Not ==: NaN differs from itself.
   friend bool operator!=(Float16 a, Float16 b) noexcept { return !(a == b); }
 
  private:
@@ -79,24 +89,35 @@ class Float16 {
 class BFloat16 {
  public:
   constexpr BFloat16() noexcept = default;
+  // Rounds to nearest, ties to even.
   explicit BFloat16(float value) noexcept : BFloat16(from_float(value)) {}
+  // The number with these bits.
   static constexpr BFloat16 from_bits(uint16_t bits) noexcept {
     BFloat16 half;
     half.bits_ = bits;
     return half;
   }
+  // Rounds to nearest, ties to even.
   static BFloat16 from_float(float value) noexcept {
     const uint32_t u = detail::float_bits(value);
     if ((u & 0x7fffffffu) > 0x7f800000u) return from_bits(static_cast<uint16_t>((u >> 16) | 0x40u));
     return from_bits(static_cast<uint16_t>((u + 0x7fffu + ((u >> 16) & 1u)) >> 16));
   }
+  // Exact.
   float to_float() const noexcept { return detail::bits_float(static_cast<uint32_t>(bits_) << 16); }
+  // Exact.
   explicit operator float() const noexcept { return to_float(); }
+  // As in memory.
   constexpr uint16_t bits() const noexcept { return bits_; }
+  // Of either sign.
   constexpr bool is_nan() const noexcept { return (bits_ & 0x7fffu) > 0x7f80u; }
+  // Of either sign.
   constexpr bool is_inf() const noexcept { return (bits_ & 0x7fffu) == 0x7f80u; }
+  // Of either sign.
   constexpr bool is_zero() const noexcept { return (bits_ & 0x7fffu) == 0; }
+  // As numbers: NaN differs from itself, the two zeros are equal.
   friend bool operator==(BFloat16 a, BFloat16 b) noexcept { return a.to_float() == b.to_float(); }
+  // Not ==: NaN differs from itself.
   friend bool operator!=(BFloat16 a, BFloat16 b) noexcept { return !(a == b); }
 
  private:
@@ -105,12 +126,16 @@ class BFloat16 {
 
 }  // namespace quantization
 
+// Of float16.
 template <>
 struct DTypeOf<quantization::Float16> {
+  // DType::Float16.
   static constexpr DType value = DType::Float16;
 };
+// Of bfloat16.
 template <>
 struct DTypeOf<quantization::BFloat16> {
+  // DType::BFloat16.
   static constexpr DType value = DType::BFloat16;
 };
 
