@@ -11,6 +11,7 @@ import enum
 import html
 import importlib
 import inspect
+import re
 import sys
 from pathlib import Path
 from typing import Any, Iterator, List, Tuple
@@ -82,6 +83,7 @@ def signature(name: str, value: Any) -> str:
         text = str(inspect.signature(value.__func__ if isinstance(value, (classmethod, staticmethod)) else value))
     except (TypeError, ValueError):
         return name
+    text = re.sub(r"(: |-> )'([^']*)'", r"\1\2", text)  # annotations are kept as they are written
     return name + text.replace("(self, ", "(").replace("(self)", "()").replace("(cls, ", "(").replace("(cls)", "()")
 
 

@@ -37,6 +37,10 @@ cp -r "$source"/capi/node/{lib,index.d.ts,package.json} "$work/node_modules/pyfl
 node --test "$source/test/node/package_test.js"
 node "$source/samples/node/digits.js" "$source/samples/digits" | tee "$work/digits.out"
 grep -q "accuracy 9[789]" "$work/digits.out"
+# The program on the package's page, as it stands there.
+sed -n '/^```js$/,/^```$/{/^```/d;p}' "$source/capi/node/README.md" >"$work/page.js"
+(cd "$source" && node "$work/page.js") | tee "$work/page.out"
+grep -qF '[ 1, 10 ] Float32Array(10)' "$work/page.out" || { echo "FAILED: the page's program"; exit 1; }
 
 if [ -x "$work/node_modules/.bin/tsc" ]; then
   cp "$source/test/node/types.ts" "$work/types.ts"
