@@ -39,6 +39,8 @@ main() {
   # Random models of one operator: levels agree and nothing ends the process.
   test/odd/odd.sh "$PWD" build/release/lib/libpyflamert_c.so 60000 2
   test/python/install.sh "$PWD"
+  # The pages that a stranger follows, on a Debian with nothing installed; only root can make one.
+  [ "$(id -u)" -ne 0 ] || test/docs/fresh.sh build/fresh
   /usr/bin/python3 bench/models/make_models.py build/models
   test/determinism.sh build/release build/models/*.onnx
   test/memory.sh build/release build/memory

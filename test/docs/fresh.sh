@@ -31,7 +31,8 @@ unmount() {
   return 0
 }
 unmount
-rm -rf "$root"
+! grep -qF " $root/" /proc/mounts || { echo "fresh.sh: something is still mounted in $root" >&2; exit 1; }
+rm -rf --one-file-system "$root"
 cp -a "$base" "$root"
 # Packages come from where this machine's come from.
 rm -rf "$root/etc/apt/sources.list"
