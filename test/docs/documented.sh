@@ -32,3 +32,4 @@ runpy.run_path(sys.argv[0], run_name="__main__")' >"$work/said"; then
   exit 1
 fi
 grep -q "pyflame_rt.Graph.add_node" "$work/said"
+echo "names without a description are noticed"
