@@ -56,8 +56,19 @@ def own_doc(cls: type) -> str:
     return inspect.cleandoc(doc) if isinstance(doc, str) else ""
 
 
+def attributes(cls: type) -> List[Tuple[str, str]]:
+    """The public attributes that a class declares, and the comment behind each in the source; "" where there is none."""
+    source = inspect.getsource(cls)
+    found = []
+    for name in vars(cls).get("__annotations__", {}):
+        comment = re.search(rf"^    {name}: .*?  # (.*)$", source, flags=re.M)
+        if not name.startswith("_"):
+            found.append((name, comment[1] if comment else ""))
+    return found
+
+
 def undocumented() -> List[str]:
-    """Full names of what has no docstring, or of an annotated attribute that its class's docstring leaves out."""
+    """Full names of what has no docstring, or of an attribute with no comment that its class's docstring leaves out."""
     found = []
     for module_name in MODULES:
         module = importlib.import_module(module_name)
@@ -68,8 +79,8 @@ def undocumented() -> List[str]:
             if inspect.isclass(value):
                 doc = own_doc(value)
                 found += [full] if not doc else []
-                found += [f"{full}.{attribute}" for attribute in vars(value).get("__annotations__", {})
-                          if not attribute.startswith("_") and attribute not in doc]
+                found += [f"{full}.{attribute}" for attribute, comment in attributes(value)
+                          if not comment and not re.search(rf"\b{attribute}\b", doc)]
                 found += [f"{full}.{member}" for member, thing in members(value) if not doc_of(thing)]
             elif callable(value) and not doc_of(value):
                 found.append(full)
@@ -107,6 +118,8 @@ def page(module_name: str) -> str:
             if issubclass(value, enum.Enum):
                 rows = "\n".join(f"{item.name} = {item.value!r}" for item in value)
                 out.append(f"<pre>{html.escape(rows)}</pre>")
+            commented = "\n".join(f"{name}: {comment}" for name, comment in attributes(value) if comment)
+            out += [f"<pre>{html.escape(commented)}</pre>"] if commented else []
             for member, thing in members(value):
                 out.append(entry(3, signature(member, thing), f"{name}.{member}", doc_of(thing)))
         else:
