@@ -135,7 +135,7 @@ class BackendRegistry::Executable {
       for (uint32_t k = 0; k < c.output_count; ++k)
         outputs.push_back(
             c.outputs[k] == PFRT_NO_INDEX ? "" : detail::str(value(snapshot, c.outputs[k]).name));
-      graph_.add_node(std::make_shared<Node>(detail::node_from_snapshot(
+      graph_.append(std::make_shared<Node>(detail::node_from_snapshot(
           c, snapshot.attr_size, std::move(inputs), std::move(outputs))));
       nodes_.push_back(region.nodes[i]);
     }

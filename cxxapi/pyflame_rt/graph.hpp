@@ -118,9 +118,17 @@ class Graph {
     detail::check(api().graph->initializer(handle(), detail::text(name), &value));
     return Tensor::from_handle(detail::Handle<pfrt_value>::share(value));
   }
+  bool has_initializer(const std::string& name) const {
+    pfrt_value* value = nullptr;
+    return found(api().graph->initializer(handle(), detail::text(name), &value));
+  }
+  // Null when there is none. The object lives until the initializer is exchanged, written into or
+  // removed, or the graph goes.
+  const Tensor* get_initializer(const std::string& name) const;
   // To be written into. What models, sessions, other graphs or Tensor objects share is copied
   // first, so that they never see it change: an earlier result of this function is one of those.
   Tensor initializer_for_write(const std::string& name) {
+    borrowed_.erase(name);  // or it would be copied for its sake
     pfrt_value* value = nullptr;
     detail::check(api().graph->initializer_for_write(handle(), detail::text(name), &value));
     return Tensor::from_handle(detail::Handle<pfrt_value>::share(value));
@@ -128,9 +136,11 @@ class Graph {
   // PyFlameRTError (not found) when there is none of the name.
   void remove_initializer(const std::string& name) {
     detail::check(api().graph->remove_initializer(handle(), detail::text(name)));
+    borrowed_.erase(name);
   }
 
-  // Names may refer to values that are added later; validate() says what is missing.
+  // Names may refer to values that are added later; validate() says what is missing. InputError
+  // when a node has that name already, unless it is empty: a file may hold a name twice.
   void add_node(const std::shared_ptr<Node>& node);
   // |node| leaves the graph and may be added again; validate() says who still takes what it made.
   void remove_node(const std::shared_ptr<Node>& node);
@@ -138,6 +148,10 @@ class Graph {
   void remove_node(const Node& node);
   // The first of that name, or of that id; null when there is none.
   std::shared_ptr<Node> find_node(const std::string& name) const;
+  // The same for the time that the node is in the graph; null when there is none.
+  Node* get_node(const std::string& name) const { return find_node(name).get(); }
+  // Of the graph itself, without those of bodies.
+  size_t num_nodes() const { return api().graph->node_count(handle()); }
   // By id; null when there is none, or it was removed.
   std::shared_ptr<Node> node(uint32_t id) const;
   // The node added after |node|, which may have been removed since; the first for null; null at the
@@ -147,6 +161,10 @@ class Graph {
   std::shared_ptr<Node> producer(const std::string& value) const;
   // Those that take it, or whose bodies capture it.
   std::vector<std::shared_ptr<Node>> consumers(const std::string& value) const;
+  // The same by the nodes' names, which live as long as the nodes are in the graph and keep them.
+  // A value that the graph does not have is made and taken by none.
+  const std::string* get_producer(const std::string& value) const;
+  std::vector<std::string> get_consumers(const std::string& value) const;
   // Whatever uses |from|, but for |except|, uses |to|; a graph output keeps its name where nodes
   // make both.
   void replace_uses(const std::string& from, const std::string& to,
@@ -166,6 +184,7 @@ class Graph {
   // To be called when the graph was changed through its handle: node objects are read anew.
   void refresh() {
     nodes_.clear();
+    names_ = std::make_shared<detail::NodeNames>();
     nodes_read_ = false;
   }
 
@@ -189,6 +208,14 @@ class Graph {
 
  private:
   static std::vector<std::string> faults(PFRT_OWN pfrt_status* status);
+  static bool found(PFRT_OWN pfrt_status* status);  // false where there is no such thing
+  bool has_value(const std::string& name) const {
+    uint32_t id = PFRT_NO_NODE;
+    return found(api().graph->producer(handle(), detail::text(name), &id));
+  }
+  friend class BackendRegistry;
+  void append(const std::shared_ptr<Node>& node);  // whatever its name
+  void attach(Node& node, uint32_t id) const;
   void read_nodes() const;
   // Brings node objects up to date with the graph.
   void reread(const std::vector<std::shared_ptr<Node>>& nodes) const;
@@ -198,6 +225,8 @@ class Graph {
 
   GraphHandle graph_;
   mutable std::vector<std::shared_ptr<Node>> nodes_;  // in the order of their ids
+  std::shared_ptr<detail::NodeNames> names_ = std::make_shared<detail::NodeNames>();  // of nodes_
+  mutable std::map<std::string, Tensor> borrowed_;  // that get_initializer gave
   mutable bool nodes_read_ = true;  // false until nodes made elsewhere were read from the handle
 };
 
@@ -256,7 +285,37 @@ inline std::map<std::string, Tensor> Graph::initializers() const {
   return out;
 }
 
+inline const Tensor* Graph::get_initializer(const std::string& name) const {
+  pfrt_value* value = nullptr;
+  if (!found(api().graph->initializer(handle(), detail::text(name), &value))) {
+    borrowed_.erase(name);
+    return nullptr;
+  }
+  Tensor& tensor = borrowed_[name];
+  if (!tensor.is_valid() || tensor.handle() != value)
+    tensor = Tensor::from_handle(detail::Handle<pfrt_value>::share(value));
+  return &tensor;
+}
+
 inline void Graph::add_node(const std::shared_ptr<Node>& node) {
+  (void)handle();  // a graph that was moved from has none
+  if (node != nullptr && !node->name().empty()) {
+    read_nodes();
+    if (names_->count(node->name()) != 0)
+      throw InputError("add_node: the graph has a node '" + node->name() +
+                           "' already; give this one another name, or none",
+                       PFRT_CODE_INVALID_ARGUMENT);
+  }
+  append(node);
+}
+
+inline void Graph::attach(Node& node, uint32_t id) const {
+  node.attached_.graph = graph_;
+  node.attached_.id = id;
+  node.attached_.names = names_;
+}
+
+inline void Graph::append(const std::shared_ptr<Node>& node) {
   if (node == nullptr) throw InputError("add_node: the node is null", PFRT_CODE_INVALID_ARGUMENT);
   if (node->attached_.graph) {
     throw InputError("add_node: node '" + node->name() + "' is in a graph already; add a copy",
@@ -289,8 +348,8 @@ inline void Graph::add_node(const std::shared_ptr<Node>& node) {
   c.attr_count = attrs.size();
   uint32_t id = 0;
   detail::check(api().graph->add_node(handle(), &c, &id));
-  node->attached_.graph = graph_;
-  node->attached_.id = id;
+  attach(*node, id);
+  names_->insert(node->name());
   nodes_.push_back(node);
 }
 
@@ -299,6 +358,7 @@ inline void Graph::remove_node(const std::shared_ptr<Node>& node) {
   for (auto it = nodes_.begin(); it != nodes_.end(); ++it) {
     if (*it != node) continue;
     detail::check(api().graph->remove_node(handle(), node->attached_.id));
+    node->forget_name();
     node->attached_.graph = GraphHandle();
     nodes_.erase(it);
     return;
@@ -321,8 +381,7 @@ inline std::shared_ptr<Node> Graph::read_node(const pfrt_node& c) const {
     std::optional<AttributeValue> value = detail::attr_from_c(c.attrs[i]);
     if (value) node->attributes_.insert_or_assign(detail::str(c.attrs[i].name), std::move(*value));
   }
-  node->attached_.graph = graph_;
-  node->attached_.id = c.id;
+  attach(*node, c.id);
   return node;
 }
 
@@ -335,6 +394,7 @@ inline void Graph::read_nodes() const {
     detail::check(api().graph->node_at(handle(), i, &c));
     nodes.push_back(read_node(c));
   }
+  for (const auto& node : nodes) names_->insert(node->name());
   nodes_ = std::move(nodes);
   nodes_read_ = true;
 }
@@ -387,6 +447,18 @@ inline std::vector<std::shared_ptr<Node>> Graph::consumers(const std::string& va
   return out;
 }
 
+inline const std::string* Graph::get_producer(const std::string& value) const {
+  const std::shared_ptr<Node> node = has_value(value) ? producer(value) : nullptr;
+  return node == nullptr ? nullptr : &node->name();
+}
+
+inline std::vector<std::string> Graph::get_consumers(const std::string& value) const {
+  std::vector<std::string> out;
+  if (has_value(value))
+    for (const auto& node : consumers(value)) out.push_back(node->name());
+  return out;
+}
+
 inline std::vector<std::shared_ptr<Node>> Graph::around(const std::string& value) const {
   std::vector<std::shared_ptr<Node>> out = consumers(value);
   if (std::shared_ptr<Node> maker = producer(value)) out.push_back(std::move(maker));
@@ -436,6 +508,13 @@ inline void Graph::rename_value(const std::string& from, const std::string& to) 
   const std::vector<std::shared_ptr<Node>> touched = around(from);
   detail::check(api().graph->rename_value(handle(), detail::text(from), detail::text(to)));
   reread(touched);
+}
+
+inline bool Graph::found(pfrt_status* status) {
+  if (status == nullptr) return true;
+  detail::Failure failure(status);
+  if (failure.code == PFRT_CODE_NOT_FOUND) return false;
+  detail::throw_error(failure.code, failure.message, std::move(failure.faults));
 }
 
 inline std::vector<std::string> Graph::faults(pfrt_status* status) {

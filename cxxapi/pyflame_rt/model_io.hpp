@@ -125,8 +125,8 @@ struct ReaderCall {
     return self->call.guarded([&]() -> pfrt_code {
       std::unique_ptr<Reader> beside = self->reader.open_beside(str(location));
       if (beside == nullptr) return PFRT_CODE_NOT_FOUND;
-      Reader& reader = *beside;
-      *out_reader = make(reader, std::move(beside), self->call);
+      Reader& source = *beside;
+      *out_reader = make(source, std::move(beside), self->call);
       return PFRT_CODE_OK;
     });
   }

@@ -11,6 +11,7 @@
 #include <optional>
 #include <pyflame_rt/tensor.hpp>
 #include <string>
+#include <unordered_set>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -87,6 +88,9 @@ inline std::optional<AttributeValue> attr_from_c(const pfrt_attr& c) {
   }
 }
 
+// The names of a graph's nodes. Files may hold a name twice.
+using NodeNames = std::unordered_multiset<std::string>;
+
 // Where a node lives; copies of the node live nowhere.
 struct Attachment {
   Attachment() = default;
@@ -95,6 +99,7 @@ struct Attachment {
   ~Attachment() = default;
   GraphHandle graph;
   uint32_t id = 0;
+  std::shared_ptr<NodeNames> names;
 };
 
 }  // namespace detail
@@ -128,6 +133,8 @@ class Node {
   void set_name(const std::string& name) {
     if (attached_.graph) {
       detail::check(api().graph->rename_node(graph(), attached_.id, detail::text(name)));
+      forget_name();
+      attached_.names->insert(name);
     }
     name_ = name;
   }
@@ -193,6 +200,10 @@ class Node {
   friend class Graph;
 
   pfrt_graph* graph() const noexcept { return attached_.graph.get(); }
+  void forget_name() {
+    const auto at = attached_.names->find(name_);
+    if (at != attached_.names->end()) attached_.names->erase(at);
+  }
   template <class Fn>
   void put_names(Fn set, const std::vector<std::string>& names) {
     std::vector<pfrt_string> texts;

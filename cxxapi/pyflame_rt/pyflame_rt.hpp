@@ -11,6 +11,7 @@
 
 #include <pyflame_rt/api.hpp>
 #include <pyflame_rt/backend.hpp>
+#include <pyflame_rt/cpu_executor.hpp>
 #include <pyflame_rt/custom/custom_op.hpp>
 #include <pyflame_rt/env.hpp>
 #include <pyflame_rt/error.hpp>

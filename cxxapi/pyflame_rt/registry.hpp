@@ -61,10 +61,38 @@ class OperatorRegistry {
   // Models may use |op_type|, in ONNX's own domain, from now on. Its outputs have the element type
   // that the graph declares for them, or that of input 0. InputError when the name is taken.
   void register_op(const std::string& op_type, OpFunc function);
+  // Models loaded and sessions made later do not know it; those that exist keep it. False when
+  // nobody registered it; built-in operators stay.
+  bool unregister_op(const std::string& op_type) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    const auto it = functions_.find(op_type);
+    if (it == functions_.end()) return false;
+    remove(it);
+    return true;
+  }
+  // Unregisters all.
+  void clear() {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    while (!functions_.empty()) remove(functions_.begin());
+  }
+  // Of list_ops().
+  size_t size() const { return list_ops().size(); }
 
  private:
+  // Functions are never destroyed: sessions call them until the process ends.
+  struct Entry {
+    OpFunc* function;
+    size_t registration;
+  };
   OperatorRegistry() = default;
 
+  void remove(std::map<std::string, Entry>::const_iterator it) {
+    detail::Registrations::instance().remove(it->second.registration, [&](pfrt_env* env) {
+      detail::check(api().env->unregister_operator(env, detail::text(""), detail::text(it->first)));
+    });
+    retired_.push_back(it->second.function);
+    functions_.erase(it);
+  }
   static const std::set<std::string>& built_in() {
     static const auto* const names = [] {
       auto* made = new std::set<std::string>;
@@ -81,7 +109,8 @@ class OperatorRegistry {
                                                 const std::vector<const Tensor*>& inputs);
 
   mutable std::mutex mutex_;
-  std::map<std::string, std::unique_ptr<OpFunc>> functions_;  // registered
+  std::map<std::string, Entry> functions_;  // registered
+  std::vector<OpFunc*> retired_;
   std::map<std::string, std::unique_ptr<OpFunc>> evaluators_;
   std::map<std::string, std::shared_ptr<InferenceSession>> sessions_;
 };
@@ -96,7 +125,7 @@ inline void OperatorRegistry::register_op(const std::string& op_type, OpFunc fun
                        PFRT_CODE_INVALID_ARGUMENT);
   }
   auto kept = std::make_unique<OpFunc>(std::move(function));
-  detail::Registrations::instance().add([op_type, user = kept.get()](pfrt_env* env) {
+  const auto apply = [op_type, user = kept.get()](pfrt_env* env) {
     pfrt_custom_op c{};
     c.struct_size = sizeof(c);
     c.abi = PFRT_ABI_VERSION;
@@ -105,8 +134,9 @@ inline void OperatorRegistry::register_op(const std::string& op_type, OpFunc fun
     c.compute = &compute;
     c.user = user;
     detail::check(api().env->register_operator(env, &c));
-  });
-  functions_[op_type] = std::move(kept);
+  };
+  const size_t registration = detail::Registrations::instance().add(apply);
+  functions_[op_type] = {kept.release(), registration};
 }
 
 inline pfrt_code OperatorRegistry::compute(void* user, const pfrt_op_compute* call) {
@@ -130,7 +160,7 @@ inline pfrt_code OperatorRegistry::compute(void* user, const pfrt_op_compute* ca
 
 inline const OpFunc* OperatorRegistry::get(const std::string& op_type) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  if (const auto it = functions_.find(op_type); it != functions_.end()) return it->second.get();
+  if (const auto it = functions_.find(op_type); it != functions_.end()) return it->second.function;
   if (built_in().count(op_type) == 0) return nullptr;
   std::unique_ptr<OpFunc>& evaluator = evaluators_[op_type];
   if (!evaluator) {

@@ -6,9 +6,11 @@
 
 #include <pyflame_rt/pyflame_rt.h>
 
+#include <algorithm>
 #include <complex>
 #include <cstdint>
 #include <initializer_list>
+#include <limits>
 #include <optional>
 #include <pyflame_rt/api.hpp>
 #include <string>
@@ -111,6 +113,22 @@ inline uint32_t dtype_bits(DType dtype) noexcept {
   }
 }
 
+// Bytes of one element: 0 for strings and unknown numbers, 1 for those that are packed several to a
+// byte (dtype_bits says how many).
+inline size_t dtype_size(DType dtype) noexcept { return (size_t{dtype_bits(dtype)} + 7) / 8; }
+
+// The inverse of dtype_name; InputError lists the names there are.
+inline DType dtype_from_name(const std::string& name) {
+  std::string known;
+#define PFRT_X(constant, number, guide, bits, text, onnx) \
+  if (name == text) return static_cast<DType>(guide);     \
+  known += std::string(known.empty() ? "" : ", ") + text;
+  PFRT_DTYPE_TABLE(PFRT_X)
+#undef PFRT_X
+  throw InputError("no element type is called '" + name + "'; there are " + known,
+                   PFRT_CODE_INVALID_ARGUMENT);
+}
+
 // The element type that a C++ type stands for: DTypeOf<float>::value. Half types are in
 // half_types.hpp.
 template <class T>
@@ -149,6 +167,31 @@ enum class ValueKind : uint32_t {
 // Dimensions; nullopt where a dimension is dynamic.
 using Shape = std::vector<std::optional<int64_t>>;
 
+// "[1, 3, ?, 224]"
+inline std::string shape_to_string(const Shape& shape) {
+  std::string out;
+  for (const auto& dim : shape)
+    out += (out.empty() ? "" : ", ") + (dim ? std::to_string(*dim) : std::string("?"));
+  return "[" + out + "]";
+}
+
+inline bool is_dynamic_shape(const Shape& shape) noexcept {
+  return std::any_of(shape.begin(), shape.end(), [](const auto& dim) { return !dim; });
+}
+
+// nullopt when a dimension is dynamic or negative, or the product does not fit.
+inline std::optional<int64_t> shape_num_elements(const Shape& shape) noexcept {
+  int64_t count = 1;
+  bool fits = true;
+  for (const auto& dim : shape) {
+    if (!dim || *dim < 0) return std::nullopt;
+    if (*dim == 0) return is_dynamic_shape(shape) ? std::nullopt : std::optional<int64_t>(0);
+    fits = fits && count <= std::numeric_limits<int64_t>::max() / *dim;
+    if (fits) count *= *dim;
+  }
+  return fits ? std::optional<int64_t>(count) : std::nullopt;
+}
+
 // An input, output or inner value without its data. |dtype| is the element type of a tensor, or of
 // the tensors in a sequence, optional or map.
 struct TensorInfo {
@@ -158,12 +201,19 @@ struct TensorInfo {
       : name(std::move(name_)), shape(std::move(shape_)), dtype(dtype_) {}
 
   // Whether the rank is not known, or a dimension may vary.
-  bool is_dynamic() const noexcept {
-    if (unranked) return true;
-    for (const auto& dim : shape) {
-      if (!dim) return true;
-    }
-    return false;
+  bool is_dynamic() const noexcept { return unranked || is_dynamic_shape(shape); }
+  // Of a tensor whose dimensions are all known; nullopt otherwise.
+  std::optional<int64_t> num_elements() const noexcept {
+    return unranked || kind != ValueKind::Tensor ? std::nullopt : shape_num_elements(shape);
+  }
+  // Of its elements, packed; nullopt also for strings.
+  std::optional<size_t> size_bytes() const noexcept {
+    const std::optional<int64_t> count = num_elements();
+    const size_t bits = dtype_bits(dtype);
+    if (!count || bits == 0) return std::nullopt;
+    const auto elements = static_cast<uint64_t>(*count);
+    if (elements > (std::numeric_limits<size_t>::max() - 7) / bits) return std::nullopt;
+    return (elements * bits + 7) / 8;
   }
 
   // Of the value.
@@ -185,7 +235,9 @@ struct TensorInfo {
 struct NodeArg : TensorInfo {
   NodeArg() = default;
   // As |info| says.
-  explicit NodeArg(TensorInfo info) : TensorInfo(std::move(info)) {}
+  explicit NodeArg(TensorInfo info) : TensorInfo(std::move(info)) { type_str = type(); }
+  // The same, by the name that the guide has for it.
+  static NodeArg from_tensor_info(TensorInfo info) { return NodeArg(std::move(info)); }
 
   // "tensor(float32)", "seq(tensor(float32))", "map(int64,tensor(float32))",
   // "optional(tensor(float32))"
@@ -204,6 +256,8 @@ struct NodeArg : TensorInfo {
         return tensor;
     }
   }
+
+  std::string type_str = type();  // as of the construction
 };
 
 namespace detail {

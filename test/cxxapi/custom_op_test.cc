@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The guide's "Custom Ops in C++" and, in C++, what its chapter "Custom Operators" shows: the
-// builder, attributes, shape inference, the registry. Gradients come with training.
+// builder, attributes, shape and type inference, gradients, the registry.
 #include "pyflame_rt/custom/custom_op.hpp"
 
 #include <gtest/gtest.h>
@@ -216,8 +216,8 @@ TEST(CustomOpBuilder, refuses_what_is_incomplete_or_taken) {
     return inputs;
   };
   EXPECT_THROW(CustomOpBuilder("").output("Y").kernel(copy).build(), InputError);
-  EXPECT_THROW(CustomOpBuilder("NoKernel").output("Y").build(), InputError);
-  EXPECT_THROW(CustomOpBuilder("NoOutput").kernel(copy).build(), InputError);
+  EXPECT_SAYS(CustomOpBuilder("Many").variadic_input("X").input("Z").output("Y").build(),
+              "input 'X' is variadic, and not the last");
   EXPECT_THROW(CustomOpBuilder("Old").version(0).output("Y").kernel(copy).build(), InputError);
   EXPECT_SAYS(CustomOpBuilder("MyOp").output("Y").kernel(copy).build(), "'custom::MyOp'");
   // The library refuses it once there is an environment.
@@ -249,6 +249,139 @@ TEST(CustomOpBuilder, checks_types_and_shapes) {
     throw ShapeMismatchError("x must be a vector");
   });
   EXPECT_SAYS(InferenceSession{thrower}, "Thrower 'node_0': x must be a vector");
+}
+
+TEST(CustomOpBuilder, operators_without_a_kernel_cannot_run) {
+  OpSchema schema;
+  EXPECT_EQ(schema.version, 1);
+  schema.name = "Declared";
+  schema.domain = "test";
+  schema.inputs.push_back({"X", DType::Float32});
+  CustomOpRegistry& registry = CustomOpRegistry::instance();
+  const size_t before = registry.size();
+  CustomOp& op = registry.register_op(schema);
+  EXPECT_EQ(registry.size(), before + 1);
+  EXPECT_EQ(registry.get("Declared"), &op);
+  EXPECT_EQ(op.full_name(), "test::Declared");
+  EXPECT_EQ(op.schema().inputs.size(), 1u);
+  EXPECT_FALSE(op.supports_backend(BackendType::CPU));
+  EXPECT_SAYS(op.execute({pair(1, 2)}), "'test::Declared' has no kernel");
+  EXPECT_SAYS(
+      (void)InferenceSession(graph_of("Declared", {"x"}, {}, "test")).run({}, {{"x", pair(1, 2)}}),
+      "Declared 'node_0': custom operator 'test::Declared' has no kernel");
+  EXPECT_SAYS(registry.register_op(schema), "registered already");
+  EXPECT_SAYS(registry.register_op(OpSchema()), "needs a name");
+}
+
+TEST(CustomOpBuilder, the_last_input_may_be_variadic) {
+  const CustomOp& op = CustomOpBuilder("SumOf")
+                           .input("start", DType::Float32)
+                           .variadic_input("values", DType::Float32)
+                           .output("Y")
+                           .kernel([](const std::vector<Tensor>& inputs, const AttributeMap&) {
+                             Tensor y = inputs[0].clone();
+                             for (size_t k = 1; k < inputs.size(); ++k)
+                               for (int64_t i = 0; i < y.num_elements(); ++i)
+                                 y.data_ptr<float>()[i] += inputs[k].data_ptr<float>()[i];
+                             return std::vector<Tensor>{y};
+                           })
+                           .build();
+  EXPECT_TRUE(op.schema().inputs.back().variadic);
+  EXPECT_TRUE(op.supports_backend(BackendType::CPU));
+  EXPECT_EQ(floats(op.execute({pair(1, 2), pair(10, 20), pair(100, 200)})[0]),
+            (std::vector<float>{111, 222}));
+  EXPECT_SAYS(op.execute({pair(1, 2)}), "takes 2 or more inputs, got 1");
+  EXPECT_SAYS(op.execute({pair(1, 2), pair(1, 2), Tensor({1, 2}, DType::Int64)}),
+              "input 'values' is int64, expected float32");
+  const InferenceSession session(graph_of("SumOf", {"a", "b", "c"}));
+  EXPECT_EQ(floats(session.run({}, {{"a", pair(1, 2)}, {"b", pair(3, 4)}, {"c", pair(5, 6)}})[0]),
+            (std::vector<float>{9, 12}));
+  EXPECT_SAYS(InferenceSession(graph_of("SumOf", {"a"})), "1 inputs");
+}
+
+TEST(CustomOpBuilder, shapes_and_types_are_inferred) {
+  const CustomOp& op =
+      CustomOpBuilder("IsPositive")
+          .input("X")
+          .output("Y")
+          .shape_inference([](const std::vector<Shape>& shapes) { return shapes; })
+          .type_inference([](const std::vector<DType>&) { return std::vector{DType::Bool}; })
+          .kernel([](const std::vector<Tensor>& inputs, const AttributeMap&) {
+            Tensor y(inputs[0].shape(), DType::Bool);
+            for (int64_t i = 0; i < y.num_elements(); ++i)
+              y.data_ptr<bool>()[i] = inputs[0].data_ptr<float>()[i] > 0;
+            return std::vector<Tensor>{y};
+          })
+          .build();
+  EXPECT_EQ(op.infer_output_shapes({{2, std::nullopt}})[0], (Shape{2, std::nullopt}));
+  EXPECT_EQ(op.infer_output_dtypes({DType::Float32}), std::vector{DType::Bool});
+  const InferenceSession session(graph_of("IsPositive", {"x"}));
+  EXPECT_EQ(session.get_outputs()[0].dtype, DType::Bool);
+  const Tensor y = session.run({}, {{"x", pair(-1, 2)}})[0];
+  EXPECT_FALSE(y.data_ptr<bool>()[0]);
+  EXPECT_TRUE(y.data_ptr<bool>()[1]);
+
+  const CustomOp& plain =
+      CustomOpBuilder("PlainTypes").input("X").output("Y").output("Z", DType::Int64).build();
+  EXPECT_EQ(plain.infer_output_dtypes({DType::Float16}),
+            (std::vector{DType::Float16, DType::Int64}));
+  EXPECT_SAYS(plain.infer_output_shapes({{1}}), "'custom::PlainTypes' has no shape inference");
+  const CustomOp& silent =
+      CustomOpBuilder("SilentTypes")
+          .input("X")
+          .output("Y")
+          .type_inference([](const std::vector<DType>&) { return std::vector<DType>(); })
+          .build();
+  EXPECT_SAYS(silent.infer_output_dtypes({DType::Float32}), "0 types for 1 outputs");
+  EXPECT_SAYS(InferenceSession(graph_of("SilentTypes", {"x"})), "0 types for 1 outputs");
+}
+
+TEST(GuideCustomOps, operator_with_gradient) {
+  const CustomOp& op =
+      CustomOpBuilder("MySquare")
+          .input("X")
+          .output("Y")
+          .kernel([](const std::vector<Tensor>& inputs, const AttributeMap&) {
+            Tensor y = inputs[0].clone();
+            for (int64_t i = 0; i < y.num_elements(); ++i)
+              y.data_ptr<float>()[i] *= inputs[0].data_ptr<float>()[i];
+            return std::vector<Tensor>{y};
+          })
+          .gradient([](const std::vector<Tensor>& inputs, const std::vector<Tensor>& grads) {
+            Tensor x = inputs[0].clone();
+            for (int64_t i = 0; i < x.num_elements(); ++i)
+              x.data_ptr<float>()[i] *= 2 * grads[0].data_ptr<float>()[i];
+            return std::vector<Tensor>{x};
+          })
+          .build();
+  EXPECT_TRUE(op.has_gradient());
+  EXPECT_EQ(floats(op.execute({pair(3, 4)})[0]), (std::vector<float>{9, 16}));
+  EXPECT_EQ(floats(op.gradient({pair(3, 4)}, {pair(1, 10)})[0]), (std::vector<float>{6, 80}));
+  EXPECT_SAYS(op.gradient({}, {pair(1, 1)}), "takes 1 inputs, got 0");
+  EXPECT_SAYS(op.gradient({pair(1, 1)}, {}), "takes those of 1 outputs, got 0");
+  EXPECT_FALSE(guide::my_op.has_gradient());
+  EXPECT_SAYS(guide::my_op.gradient({pair(1, 1)}, {pair(1, 1)}), "has no gradient");
+  const CustomOp& short_one =
+      CustomOpBuilder("ShortGradient")
+          .input("X")
+          .output("Y")
+          .gradient([](const auto&, const auto&) { return std::vector<Tensor>(); })
+          .build();
+  EXPECT_SAYS(short_one.gradient({pair(1, 1)}, {pair(1, 1)}), "returned 0 tensors for 1 inputs");
+}
+
+TEST(CustomOpRegistry, clear_unregisters_all) {
+  CustomOpRegistry& registry = CustomOpRegistry::instance();
+  ASSERT_TRUE(registry.has("MyOp"));
+  const InferenceSession session(graph_of("MyOp", {"x"}));
+  registry.clear();
+  EXPECT_EQ(registry.size(), 0u);
+  EXPECT_TRUE(registry.list().empty());
+  EXPECT_THROW(InferenceSession(graph_of("MyOp", {"x"})), UnsupportedOperatorError);
+  EXPECT_EQ(floats(session.run({}, {{"x", pair(1, 2)}})[0]), (std::vector<float>{1, 2}));
+  EXPECT_EQ(guide::my_op.name(), "MyOp");  // lives on
+  guide::register_my_op();                 // for the other tests
+  EXPECT_EQ(registry.list(), (std::vector<std::string>{"custom::MyOp"}));
 }
 
 }  // namespace

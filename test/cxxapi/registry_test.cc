@@ -175,6 +175,37 @@ TEST(OperatorRegistry, refuses_names_that_are_taken) {
   EXPECT_FALSE(registry.has("Empty"));
 }
 
+TEST(OperatorRegistry, unregisters) {
+  auto& registry = OperatorRegistry::instance();
+  const size_t before = registry.size();
+  registry.register_op("ToRemove", [](const std::vector<const Tensor*>& inputs, const OpContext&) {
+    return std::vector<Tensor>{inputs[0]->clone()};
+  });
+  EXPECT_EQ(registry.size(), before + 1);
+  const auto graph = [] {
+    return graph_of(std::make_shared<Node>("n", "ToRemove", std::vector<std::string>{"x"},
+                                           std::vector<std::string>{"output"}));
+  };
+  const InferenceSession session(graph());
+  EXPECT_TRUE(registry.unregister_op("ToRemove"));
+  EXPECT_FALSE(registry.has("ToRemove"));
+  EXPECT_FALSE(registry.unregister_op("ToRemove"));
+  EXPECT_FALSE(registry.unregister_op("Relu"));
+  EXPECT_TRUE(registry.has("Relu"));
+  EXPECT_THROW(InferenceSession{graph()}, UnsupportedOperatorError);
+  EXPECT_EQ(floats(session.run({}, {{"x", row({1, 2, 3})}})[0]), (std::vector<float>{1, 2, 3}));
+}
+
+TEST(OperatorRegistry, clear_leaves_built_in_operators) {
+  auto& registry = OperatorRegistry::instance();
+  const OpFunc gelu = *registry.get("CustomGelu");
+  registry.clear();
+  EXPECT_FALSE(registry.has("CustomGelu"));
+  EXPECT_TRUE(registry.has("Relu"));
+  registry.register_op("CustomGelu", gelu);  // for the other tests
+  EXPECT_TRUE(registry.has("CustomGelu"));
+}
+
 TEST(OperatorRegistry, gives_built_in_operators) {
   auto& registry = OperatorRegistry::instance();
   const Tensor x = row({-1, 0, 2}), y = row({10, 20, 30});

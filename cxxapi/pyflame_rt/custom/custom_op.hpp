@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Operators described step by step: typed inputs and outputs, attributes, a kernel, and a shape
-// rule. Building one registers it, in static initialisers too; models use it by its domain and
-// name. Builders are for one thread; everything else is thread-safe.
+// Operators described step by step: typed inputs and outputs, attributes, a kernel, rules for
+// shapes and types, and a gradient. Building one registers it, in static initialisers too; models
+// use it by its domain and name. Builders are for one thread; everything else is thread-safe.
 #pragma once
 
+#include <algorithm>
 #include <any>
 #include <map>
 #include <memory>
@@ -35,13 +36,23 @@ using KernelFn = std::function<std::vector<Tensor>(const std::vector<Tensor>& in
 // Shapes of the outputs; nullopt is a dimension that is not known yet. Once those of the inputs are
 // known, those of the outputs must be.
 using ShapeInferenceFn = std::function<std::vector<Shape>(const std::vector<Shape>& input_shapes)>;
+// Element types of the outputs. DType::Undefined is one that is not known, among those of the
+// inputs too.
+using TypeInferenceFn = std::function<std::vector<DType>(const std::vector<DType>& input_dtypes)>;
+// From the inputs and the gradients of the outputs, those of the inputs: one an input, an invalid
+// tensor where there is none.
+using GradientFn = std::function<std::vector<Tensor>(const std::vector<Tensor>& inputs,
+                                                     const std::vector<Tensor>& grad_outputs)>;
 
 // An input or output of an operator.
 struct OpPort {
   // For messages.
   std::string name;
   DType dtype = DType::Undefined;  // any; an output then has the type of input 0
+  bool variadic = false;           // the last input alone: one or more tensors
 };
+using OpInput = OpPort;
+using OpOutput = OpPort;
 
 // An attribute of an operator.
 struct OpAttribute {
@@ -54,66 +65,118 @@ struct OpAttribute {
   std::any default_value;  // empty: absent stays absent
 };
 
+// What models see of an operator. One without outputs leaves their number to the models.
+struct OpSchema {
+  // Without the domain.
+  std::string name;
+  // "custom" unless the builder set it.
+  std::string domain;
+  // The first opset of the domain in which models may use it.
+  int version = 1;
+  // What it does; empty unless the builder said.
+  std::string doc;
+  // In the order of a node's inputs.
+  std::vector<OpInput> inputs;
+  // In the order of a node's outputs.
+  std::vector<OpOutput> outputs;
+  // In the order in which they were declared.
+  std::vector<OpAttribute> attributes;
+};
+
 // An operator that was built. Immutable.
 class CustomOp {
  public:
+  // What models see of it.
+  const OpSchema& schema() const noexcept { return schema_; }
   // Without the domain.
-  const std::string& name() const noexcept { return name_; }
+  const std::string& name() const noexcept { return schema_.name; }
   // "custom" unless the builder set it.
-  const std::string& domain() const noexcept { return domain_; }
+  const std::string& domain() const noexcept { return schema_.domain; }
   // "custom::MyOp".
-  std::string full_name() const { return domain_ + "::" + name_; }
+  std::string full_name() const { return schema_.domain + "::" + schema_.name; }
   // The first opset of the domain in which models may use it.
-  int version() const noexcept { return version_; }
+  int version() const noexcept { return schema_.version; }
   // What it does; empty unless the builder said.
-  const std::string& doc() const noexcept { return doc_; }
+  const std::string& doc() const noexcept { return schema_.doc; }
   // In the order of a node's inputs.
-  const std::vector<OpPort>& inputs() const noexcept { return inputs_; }
+  const std::vector<OpInput>& inputs() const noexcept { return schema_.inputs; }
   // In the order of a node's outputs.
-  const std::vector<OpPort>& outputs() const noexcept { return outputs_; }
+  const std::vector<OpOutput>& outputs() const noexcept { return schema_.outputs; }
   // In the order in which they were declared.
-  const std::vector<OpAttribute>& attributes() const noexcept { return attributes_; }
+  const std::vector<OpAttribute>& attributes() const noexcept { return schema_.attributes; }
+  // Whether it has a kernel there. Without one, models may use the operator, and only a provider
+  // that knows it can run it.
+  bool supports_backend(BackendType backend) const noexcept {
+    return backend == BackendType::CPU && kernel_ != nullptr;
+  }
 
   // Checks the arguments and calls the kernel, without a session.
-  std::vector<Tensor> operator()(const std::vector<Tensor>& inputs, AttributeMap attrs = {}) const {
-    if (inputs.size() != inputs_.size()) {
-      throw InputError(full_name() + " takes " + std::to_string(inputs_.size()) + " inputs, got " +
-                       std::to_string(inputs.size()));
-    }
-    for (size_t i = 0; i < inputs.size(); ++i) check_dtype(i, inputs[i].dtype());
+  std::vector<Tensor> execute(const std::vector<Tensor>& inputs, AttributeMap attrs = {}) const {
+    check_inputs(inputs);
     complete(attrs);
-    return kernel_(inputs, attrs);
+    return compute(inputs, attrs);
+  }
+  std::vector<Tensor> operator()(const std::vector<Tensor>& inputs, AttributeMap attrs = {}) const {
+    return execute(inputs, std::move(attrs));
+  }
+
+  bool has_gradient() const noexcept { return gradient_ != nullptr; }
+  // InputError when there is none, or the numbers of tensors do not fit.
+  std::vector<Tensor> gradient(const std::vector<Tensor>& inputs,
+                               const std::vector<Tensor>& grad_outputs) const;
+
+  // What its shape inference says; InputError when it has none.
+  std::vector<Shape> infer_output_shapes(const std::vector<Shape>& input_shapes) const;
+  // What its type inference says; without one, those of the description, and of input 0.
+  std::vector<DType> infer_output_dtypes(const std::vector<DType>& input_dtypes) const {
+    return output_dtypes(input_dtypes, outputs().size());
   }
 
  private:
   friend class CustomOpBuilder;
   friend class CustomOpRegistry;
 
+  bool variadic() const noexcept { return !inputs().empty() && inputs().back().variadic; }
+  void check_inputs(const std::vector<Tensor>& given) const {
+    const size_t least = inputs().size();
+    if (given.size() < least || (given.size() > least && !variadic())) {
+      throw InputError(full_name() + " takes " + std::to_string(least) +
+                       (variadic() ? " or more inputs, got " : " inputs, got ") +
+                       std::to_string(given.size()));
+    }
+    for (size_t i = 0; i < given.size(); ++i) check_dtype(i, given[i].dtype());
+  }
   void check_dtype(size_t i, DType got) const {
-    const DType want = inputs_[i].dtype;
-    if (want == DType::Undefined || got == DType::Undefined || got == want) return;
-    throw DTypeMismatchError("input '" + inputs_[i].name + "' is " + dtype_name(got) +
-                             ", expected " + dtype_name(want));
+    const OpInput& input = inputs()[std::min(i, inputs().size() - 1)];
+    if (input.dtype == DType::Undefined || got == DType::Undefined || got == input.dtype) return;
+    throw DTypeMismatchError("input '" + input.name + "' is " + dtype_name(got) + ", expected " +
+                             dtype_name(input.dtype));
   }
   // Fills in defaults; what is required must be there.
   void complete(AttributeMap& attrs) const {
-    for (const OpAttribute& a : attributes_) {
+    for (const OpAttribute& a : attributes()) {
       if (attrs.count(a.name) != 0) continue;
       if (a.required) throw InputError("attribute '" + a.name + "' is required, and absent");
       if (a.default_value.has_value()) attrs[a.name] = a.default_value;
     }
   }
+  std::vector<Tensor> compute(const std::vector<Tensor>& inputs, const AttributeMap& attrs) const {
+    if (!kernel_)
+      throw UnsupportedOperatorError("custom operator '" + full_name() +
+                                     "' has no kernel; give it one with CustomOpBuilder::kernel, "
+                                     "or use a provider that has one");
+    return kernel_(inputs, attrs);
+  }
+  std::vector<DType> output_dtypes(const std::vector<DType>& input_dtypes, size_t count) const;
   AttributeMap read_attributes(const pfrt_snapshot_node& node, uint32_t attr_size) const;
   pfrt_code infer(const pfrt_op_infer& call) const;
-  pfrt_code compute(const pfrt_op_compute& call) const;
   void add_to(pfrt_env* env) const;
 
-  std::string name_, domain_ = "custom", doc_;
-  int version_ = 1;
-  std::vector<OpPort> inputs_, outputs_;
-  std::vector<OpAttribute> attributes_;
+  OpSchema schema_;
   KernelFn kernel_;
   ShapeInferenceFn shape_inference_;
+  TypeInferenceFn type_inference_;
+  GradientFn gradient_;
 };
 
 // The operators that were built, by name ("MyOp") or full name ("custom::MyOp").
@@ -133,23 +196,34 @@ class CustomOpRegistry {
     for (const auto& [name, entry] : entries_) names.push_back(name);
     return names;
   }
+  // How many there are.
+  size_t size() const {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return entries_.size();
+  }
+  // An operator without a kernel: models may use it, and a provider that knows it runs it.
+  // InputError when its name is taken, or the description makes no sense.
+  CustomOp& register_op(OpSchema schema) {
+    CustomOp op;
+    op.schema_ = std::move(schema);
+    return add(std::move(op));
+  }
   // Whether there is one of that name or full name.
   bool has(const std::string& name) const { return find_copy(name) != nullptr; }
   // Null when there is none. Valid for good, also when it is unregistered.
-  const CustomOp* get(const std::string& name) const { return find_copy(name); }
+  CustomOp* get(const std::string& name) const { return find_copy(name); }
   // Models loaded and sessions made later do not know it; those that exist keep it. InputError when
   // there is none.
   void unregister(const std::string& name) {
     const std::lock_guard<std::mutex> lock(mutex_);
     const auto it = find(name);
     if (it == entries_.end()) throw InputError("unregister: no custom operator '" + name + "'");
-    detail::Registrations::instance().remove(it->second.registration, [&](pfrt_env* env) {
-      const CustomOp& op = *it->second.op;
-      detail::check(
-          api().env->unregister_operator(env, detail::text(op.domain_), detail::text(op.name_)));
-    });
-    retired_.push_back(it->second.op);
-    entries_.erase(it);
+    remove(it);
+  }
+  // Unregisters all.
+  void clear() {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    while (!entries_.empty()) remove(entries_.begin());
   }
 
  private:
@@ -161,19 +235,35 @@ class CustomOpRegistry {
   };
   CustomOpRegistry() = default;
 
+  void remove(std::map<std::string, Entry>::const_iterator it) {
+    detail::Registrations::instance().remove(it->second.registration, [&](pfrt_env* env) {
+      const CustomOp& op = *it->second.op;
+      detail::check(
+          api().env->unregister_operator(env, detail::text(op.domain()), detail::text(op.name())));
+    });
+    retired_.push_back(it->second.op);
+    entries_.erase(it);
+  }
   std::map<std::string, Entry>::const_iterator find(const std::string& name) const {
     const auto full = entries_.find(name);
     if (full != entries_.end()) return full;
     for (auto it = entries_.begin(); it != entries_.end(); ++it)
-      if (it->second.op->name_ == name) return it;
+      if (it->second.op->name() == name) return it;
     return entries_.end();
   }
-  const CustomOp* find_copy(const std::string& name) const {
+  CustomOp* find_copy(const std::string& name) const {
     const std::lock_guard<std::mutex> lock(mutex_);
     const auto it = find(name);
     return it == entries_.end() ? nullptr : it->second.op;
   }
   CustomOp& add(CustomOp op) {
+    if (op.name().empty() || op.version() < 1)
+      throw InputError("custom operator '" + op.name() + "' needs a name and a version above 0");
+    for (size_t i = 0; i < op.inputs().size(); ++i) {
+      if (op.inputs()[i].variadic && i + 1 != op.inputs().size())
+        throw InputError("custom operator '" + op.name() + "': input '" + op.inputs()[i].name +
+                         "' is variadic, and not the last");
+    }
     const std::lock_guard<std::mutex> lock(mutex_);
     const std::string full = op.full_name();
     if (entries_.count(full) != 0)
@@ -195,21 +285,30 @@ class CustomOpRegistry {
 class CustomOpBuilder {
  public:
   // |name| is that of the operator, without its domain.
-  explicit CustomOpBuilder(std::string name) { op_.name_ = std::move(name); }
+  explicit CustomOpBuilder(std::string name) {
+    op_.schema_.name = std::move(name);
+    op_.schema_.domain = "custom";
+  }
 
   // "custom" unless it is set.
-  CustomOpBuilder& domain(std::string value) { return op_.domain_ = std::move(value), *this; }
+  CustomOpBuilder& domain(std::string value) {
+    return op_.schema_.domain = std::move(value), *this;
+  }
   // The first opset of the domain in which models may use it.
-  CustomOpBuilder& version(int value) { return op_.version_ = value, *this; }
+  CustomOpBuilder& version(int value) { return op_.schema_.version = value, *this; }
   // What it does.
-  CustomOpBuilder& doc(std::string value) { return op_.doc_ = std::move(value), *this; }
+  CustomOpBuilder& doc(std::string value) { return op_.schema_.doc = std::move(value), *this; }
   // The next input; Undefined takes any element type.
   CustomOpBuilder& input(std::string name, DType dtype = DType::Undefined) {
-    return op_.inputs_.push_back({std::move(name), dtype}), *this;
+    return op_.schema_.inputs.push_back({std::move(name), dtype, false}), *this;
+  }
+  // The last input: one or more tensors.
+  CustomOpBuilder& variadic_input(std::string name, DType dtype = DType::Undefined) {
+    return op_.schema_.inputs.push_back({std::move(name), dtype, true}), *this;
   }
   // The next output; Undefined: of the type of input 0.
   CustomOpBuilder& output(std::string name, DType dtype = DType::Undefined) {
-    return op_.outputs_.push_back({std::move(name), dtype}), *this;
+    return op_.schema_.outputs.push_back({std::move(name), dtype, false}), *this;
   }
   // A float attribute. Absent and without a default value it is not in the kernel's map.
   CustomOpBuilder& attr_float(const std::string& name, bool required = false,
@@ -237,7 +336,7 @@ class CustomOpBuilder {
   // What computes the outputs. InputError for a backend other than the CPU.
   CustomOpBuilder& kernel(KernelFn function, BackendType backend = BackendType::CPU) {
     if (backend != BackendType::CPU)
-      throw InputError("custom operator '" + op_.name_ + "': kernels run on the CPU only");
+      throw InputError("custom operator '" + op_.name() + "': kernels run on the CPU only");
     return op_.kernel_ = std::move(function), *this;
   }
   // What tells the outputs' shapes; without it they are known only when the kernel has run.
@@ -245,14 +344,17 @@ class CustomOpBuilder {
     return op_.shape_inference_ = std::move(function), *this;
   }
 
-  // Registers the operator, which lives as long as the process. InputError when its name is taken,
-  // or it has no kernel or no output.
-  CustomOp& build() {
-    if (op_.name_.empty() || !op_.kernel_ || op_.outputs_.empty() || op_.version_ < 1)
-      throw InputError("custom operator '" + op_.name_ +
-                       "' needs a name, a kernel, an output, and a version above 0");
-    return CustomOpRegistry::instance().add(op_);
+  CustomOpBuilder& type_inference(TypeInferenceFn function) {
+    return op_.type_inference_ = std::move(function), *this;
   }
+  // For training: models that only infer never call it.
+  CustomOpBuilder& gradient(GradientFn function) {
+    return op_.gradient_ = std::move(function), *this;
+  }
+
+  // Registers the operator, which lives as long as the process. InputError when its name is taken,
+  // or the description makes no sense.
+  CustomOp& build() { return CustomOpRegistry::instance().add(op_); }
 
  private:
   template <class T>
@@ -260,11 +362,57 @@ class CustomOpBuilder {
                         std::optional<T> default_value) {
     OpAttribute made{name, type, required, {}};
     if (default_value) made.default_value = std::move(*default_value);
-    op_.attributes_.push_back(std::move(made));
+    op_.schema_.attributes.push_back(std::move(made));
     return *this;
   }
   CustomOp op_;
 };
+
+inline std::vector<Tensor> CustomOp::gradient(const std::vector<Tensor>& inputs,
+                                              const std::vector<Tensor>& grad_outputs) const {
+  if (!gradient_)
+    throw InputError("custom operator '" + full_name() +
+                     "' has no gradient; give it one with CustomOpBuilder::gradient");
+  check_inputs(inputs);
+  if (!outputs().empty() && grad_outputs.size() != outputs().size())
+    throw InputError("the gradient of " + full_name() + " takes those of " +
+                     std::to_string(outputs().size()) + " outputs, got " +
+                     std::to_string(grad_outputs.size()));
+  std::vector<Tensor> results = gradient_(inputs, grad_outputs);
+  if (results.size() != inputs.size())
+    throw PyFlameRTError("the gradient of " + full_name() + " returned " +
+                             std::to_string(results.size()) + " tensors for " +
+                             std::to_string(inputs.size()) + " inputs",
+                         PFRT_CODE_PROVIDER);
+  return results;
+}
+
+inline std::vector<Shape> CustomOp::infer_output_shapes(
+    const std::vector<Shape>& input_shapes) const {
+  if (!shape_inference_)
+    throw InputError("custom operator '" + full_name() +
+                     "' has no shape inference; give it one with CustomOpBuilder::shape_inference");
+  return shape_inference_(input_shapes);
+}
+
+inline std::vector<DType> CustomOp::output_dtypes(const std::vector<DType>& input_dtypes,
+                                                  size_t count) const {
+  if (type_inference_) {
+    std::vector<DType> results = type_inference_(input_dtypes);
+    if (results.size() < count)
+      throw PyFlameRTError("its type inference gave " + std::to_string(results.size()) +
+                               " types for " + std::to_string(count) + " outputs",
+                           PFRT_CODE_PROVIDER);
+    return results;
+  }
+  std::vector<DType> results;
+  for (size_t i = 0; i < count; ++i) {
+    results.push_back(i < outputs().size() ? outputs()[i].dtype : DType::Undefined);
+    if (results.back() == DType::Undefined && !input_dtypes.empty())
+      results.back() = input_dtypes[0];
+  }
+  return results;
+}
 
 inline AttributeMap CustomOp::read_attributes(const pfrt_snapshot_node& node,
                                               uint32_t attr_size) const {
@@ -272,7 +420,7 @@ inline AttributeMap CustomOp::read_attributes(const pfrt_snapshot_node& node,
   for (uint64_t i = 0; i < node.attr_count; ++i) {
     const pfrt_snapshot_attr& c = detail::attr_at(node, attr_size, i);
     const std::string name = detail::str(c.name);
-    for (const OpAttribute& declared : attributes_) {
+    for (const OpAttribute& declared : attributes()) {
       if (declared.name == name && declared.type != c.type)
         throw InputError("attribute '" + name + "' has type " + std::to_string(c.type) +
                          ", expected " + std::to_string(declared.type) + " (pfrt_attr_type)");
@@ -287,11 +435,13 @@ inline AttributeMap CustomOp::read_attributes(const pfrt_snapshot_node& node,
 inline pfrt_code CustomOp::infer(const pfrt_op_infer& call) const {
   (void)read_attributes(*call.node, call.attr_size);
   std::vector<Shape> shapes;
+  std::vector<DType> dtypes;
   bool ranked = true;
   for (uint32_t i = 0; i < call.input_count; ++i) {
     const auto& value = *reinterpret_cast<const pfrt_snapshot_value*>(
         reinterpret_cast<const char*>(call.inputs) + size_t{i} * call.value_size);
-    check_dtype(i, dtype_from_c(value.dtype));
+    dtypes.push_back(dtype_from_c(value.dtype));
+    check_dtype(i, dtypes.back());
     ranked = ranked && value.rank >= 0;
     Shape& shape = shapes.emplace_back();
     for (int32_t d = 0; d < value.rank; ++d)
@@ -306,9 +456,9 @@ inline pfrt_code CustomOp::infer(const pfrt_op_infer& call) const {
                                " shapes for " + std::to_string(call.output_count) + " outputs",
                            PFRT_CODE_PROVIDER);
   }
+  const std::vector<DType> types = output_dtypes(dtypes, call.output_count);
   for (uint32_t i = 0; i < call.output_count; ++i) {
-    pfrt_dtype dtype = to_c(outputs_[i].dtype);
-    if (dtype == PFRT_DTYPE_UNSET && call.input_count != 0) dtype = call.inputs[0].dtype;
+    const pfrt_dtype dtype = to_c(types[i]);
     if (dtype == PFRT_DTYPE_UNSET) continue;  // the graph may say
     std::vector<int64_t> dims;
     if (inferred)
@@ -320,22 +470,17 @@ inline pfrt_code CustomOp::infer(const pfrt_op_infer& call) const {
   return PFRT_CODE_OK;
 }
 
-inline pfrt_code CustomOp::compute(const pfrt_op_compute& call) const {
-  const std::vector<Tensor> results =
-      kernel_(detail::inputs_of(call), read_attributes(*call.node, call.attr_size));
-  return detail::give_outputs(call, results);
-}
-
 inline void CustomOp::add_to(pfrt_env* env) const {
   pfrt_custom_op c{};
   c.struct_size = sizeof(c);
   c.abi = PFRT_ABI_VERSION;
-  c.name = detail::text(name_);
-  c.domain = detail::text(domain_);
-  c.since_version = static_cast<uint32_t>(version_);
-  c.min_inputs = static_cast<uint32_t>(inputs_.size());
+  c.name = detail::text(name());
+  c.domain = detail::text(domain());
+  c.since_version = static_cast<uint32_t>(version());
+  c.min_inputs = static_cast<uint32_t>(inputs().size());
+  c.max_inputs = variadic() ? PFRT_ANY_NUMBER : c.min_inputs;
   c.min_outputs = 1;
-  c.max_outputs = static_cast<uint32_t>(outputs_.size());
+  c.max_outputs = outputs().empty() ? PFRT_ANY_NUMBER : static_cast<uint32_t>(outputs().size());
   c.flags = shape_inference_ ? 0 : PFRT_OP_DATA_DEPENDENT;
   c.infer = [](void* user, const pfrt_op_infer* call) {
     return detail::no_exceptions([&] { return static_cast<const CustomOp*>(user)->infer(*call); },
@@ -344,10 +489,16 @@ inline void CustomOp::add_to(pfrt_env* env) const {
                                  });
   };
   c.compute = [](void* user, const pfrt_op_compute* call) {
-    return detail::no_exceptions([&] { return static_cast<const CustomOp*>(user)->compute(*call); },
-                                 [&](pfrt_code code, std::string_view message) {
-                                   return detail::fail_call(call, code, message);
-                                 });
+    return detail::no_exceptions(
+        [&] {
+          const CustomOp& op = *static_cast<const CustomOp*>(user);
+          return detail::give_outputs(*call,
+                                      op.compute(detail::inputs_of(*call),
+                                                 op.read_attributes(*call->node, call->attr_size)));
+        },
+        [&](pfrt_code code, std::string_view message) {
+          return detail::fail_call(call, code, message);
+        });
   };
   c.user = const_cast<CustomOp*>(this);
   detail::check(api().env->register_operator(env, &c));

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Graphs run once, on the CPU. Each call prepares the graph anew: what runs more than once wants an
+// InferenceSession.
+#pragma once
+
+#include <pyflame_rt/backend.hpp>
+#include <pyflame_rt/registry.hpp>
+#include <pyflame_rt/session.hpp>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+namespace pyflame_rt {
+
+// Thread-safe.
+class CPUExecutor : public Backend {
+ public:
+  const std::string& name() const override { return name_; }
+  bool supports_op(const std::string& op_type) const override {
+    return OperatorRegistry::instance().has(op_type);
+  }
+  // Sorted.
+  std::vector<std::string> get_supported_ops() const override {
+    return OperatorRegistry::instance().list_ops();
+  }
+  std::vector<Tensor> execute(const Graph& graph,
+                              const std::unordered_map<std::string, Tensor>& input_feed,
+                              const std::vector<std::string>& output_names = {}) override {
+    SessionOptions options;
+    options.device = "cpu";
+    return InferenceSession(graph, options).run(output_names, input_feed);
+  }
+
+ private:
+  const std::string name_ = "cpu";
+};
+
+}  // namespace pyflame_rt
