@@ -20,6 +20,7 @@ InfoList info_list(const ModelInfo& info) {
   add("domain", info.domain);
   add("description", info.description);
   if (info.model_version) add("model_version", std::to_string(info.model_version));
+  if (info.ir_version) add("ir_version", std::to_string(info.ir_version));
   return list;
 }
 

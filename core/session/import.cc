@@ -52,6 +52,7 @@ void apply_info(const InfoList& list, Graph& graph, ModelInfo& info) {
     if (key == "description") info.description = value;
     if (key == "graph_name") graph.name = value;
     if (key == "model_version") info.model_version = std::strtoll(value.c_str(), nullptr, 10);
+    if (key == "ir_version") info.ir_version = std::strtoll(value.c_str(), nullptr, 10);
   }
 }
 

@@ -24,6 +24,7 @@ namespace pfrt {
 struct ModelInfo {
   std::string producer_name, producer_version, domain, description, format;
   int64_t model_version = 0;
+  int64_t ir_version = 0;  // of the ONNX file it came from; 0 = of none
   uint64_t node_count = 0, initializer_count = 0, parameter_count = 0, parameter_bytes = 0;
   double import_ms = 0;
 };

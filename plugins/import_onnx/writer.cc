@@ -18,17 +18,27 @@
 namespace pfrt::onnx {
 namespace {
 
-// What this writer writes needs no newer one but for the youngest element types; a model that says
-// it is newer stays so.
-constexpr int64_t kIrVersion = 10;
+// Of models that do not say theirs: the version that came with their opset, up to this one.
+constexpr int64_t kNewestUnsaid = 10;
+// Initializers that are no inputs.
+constexpr int64_t kLeastIrVersion = 4;
 constexpr uint64_t kMessageLimit = INT_MAX;
 constexpr uint64_t kSidecarAlignment = 64;
 constexpr uint64_t kWriteChunk = uint64_t{16} << 20;
 constexpr int kMaxDepth = 64;
 constexpr int32_t kExternalLocation = 1;
 
+// The first version that has the type.
 int64_t ir_version_of(pfrt_dtype dtype) {
   switch (dtype) {
+    case PFRT_DTYPE_FLOAT8E4M3FN:
+    case PFRT_DTYPE_FLOAT8E4M3FNUZ:
+    case PFRT_DTYPE_FLOAT8E5M2:
+    case PFRT_DTYPE_FLOAT8E5M2FNUZ:
+      return 9;
+    case PFRT_DTYPE_UINT4:
+    case PFRT_DTYPE_INT4:
+      return 10;
     case PFRT_DTYPE_FLOAT4E2M1:
       return 11;
     case PFRT_DTYPE_FLOAT8E8M0:
@@ -37,8 +47,29 @@ int64_t ir_version_of(pfrt_dtype dtype) {
     case PFRT_DTYPE_INT2:
       return 13;
     default:
-      return kIrVersion;
+      return kLeastIrVersion;
   }
+}
+
+int64_t ir_version_of_kind(pfrt_value_kind kind) {
+  switch (kind) {
+    case PFRT_VALUE_SPARSE:
+    case PFRT_VALUE_OPTIONAL:
+      return 8;
+    default:
+      return kLeastIrVersion;
+  }
+}
+
+// The version that the release of the standard had in which |opset| of ai.onnx was new.
+int64_t ir_version_of_opset(int64_t opset) {
+  struct Row {
+    int64_t opset, ir_version;
+  };
+  constexpr Row kRows[] = {{21, 10}, {19, 9}, {15, 8}, {12, 7}, {11, 6}, {10, 5}};
+  for (const Row& row : kRows)
+    if (opset >= row.opset) return std::min(row.ir_version, kNewestUnsaid);
+  return kLeastIrVersion;
 }
 
 // A tensor's bytes in the second file.
@@ -74,7 +105,8 @@ class ModelWriter {
   Status write_sparse(const pfrt_value* value, wire::SparseTensorProto* out);
   void write_external(const pfrt_tensor& tensor, wire::TensorProto* out);
   void write_value(const pfrt_value_info& info, wire::ValueInfoProto* out);
-  void note_type(pfrt_dtype dtype);
+  // That something needs an IR version of at least this.
+  void need(int64_t ir_version) { ir_version_ = std::max(ir_version_, ir_version); }
   Status write_pieces();
   Status write_sidecar();
   Status put(uint32_t file, const void* data, uint64_t size);
@@ -92,6 +124,7 @@ class ModelWriter {
   std::vector<SidecarEntry> entries_;
   uint64_t written_ = 0, expected_ = 1;
   uint64_t sidecar_size_ = 0;
+  int64_t ir_version_ = kLeastIrVersion;
   bool sidecar_ = false;
   int depth_ = 0;
 };
@@ -112,7 +145,9 @@ Status ModelWriter::build(bool sidecar) {
   entries_.clear();
   sidecar_size_ = 0;
   sidecar_ = sidecar;
+  ir_version_ = kLeastIrVersion;
   PFRT_TRY(write_info());
+  int64_t unsaid = kLeastIrVersion;
   for (size_t i = 0; i < graphs_.opset_count(request_.graph); ++i) {
     pfrt_string domain{};
     int64_t version = 0;
@@ -120,7 +155,9 @@ Status ModelWriter::build(bool sidecar) {
     auto* opset = model_.add_opset_import();
     opset->set_domain(domain.data, domain.size);
     opset->set_version(version);
+    if (domain.size == 0) unsaid = ir_version_of_opset(version);
   }
+  if (!model_.has_ir_version()) need(unsaid);
   for (size_t i = 0; i < graphs_.metadata_count(request_.graph); ++i) {
     pfrt_key_value entry{};
     PFRT_TRY(host(graphs_.metadata_at(request_.graph, i, &entry)));
@@ -128,11 +165,12 @@ Status ModelWriter::build(bool sidecar) {
     to->set_key(entry.key.data, entry.key.size);
     to->set_value(entry.value.data, entry.value.size);
   }
-  return write_graph(request_.graph, model_.mutable_graph());
+  PFRT_TRY(write_graph(request_.graph, model_.mutable_graph()));
+  model_.set_ir_version(std::max(model_.ir_version(), ir_version_));
+  return {};
 }
 
 Status ModelWriter::write_info() {
-  model_.set_ir_version(kIrVersion);
   model_.set_producer_name("pyflame_rt");
   const auto number = [](pfrt_string text) {
     int64_t value = 0;
@@ -148,7 +186,7 @@ Status ModelWriter::write_info() {
     if (key == "domain") model_.set_domain(value.data, value.size);
     if (key == "description") model_.set_doc_string(value.data, value.size);
     if (key == "model_version") model_.set_model_version(number(value));
-    if (key == "ir_version") model_.set_ir_version(std::max(kIrVersion, number(value)));
+    if (key == "ir_version") model_.set_ir_version(number(value));
   }
   return {};
 }
@@ -283,6 +321,8 @@ Status ModelWriter::write_attribute(const pfrt_attr& attr, wire::AttributeProto*
 }
 
 Status ModelWriter::write_body(const pfrt_graph* graph, wire::GraphProto* out) {
+  constexpr int64_t kMetadataOfGraphs = 10;
+  if (graphs_.metadata_count(graph) != 0) need(kMetadataOfGraphs);
   if (depth_ >= kMaxDepth)
     return error(Code::kUNSUPPORTED, "bodies are nested more than ", kMaxDepth, " deep");
   for (size_t i = 0; i < graphs_.metadata_count(graph); ++i) {
@@ -306,7 +346,7 @@ Status ModelWriter::write_tensor(const pfrt_value* value, bool external, wire::T
   if (tensor.strides) return error(Code::kUNSUPPORTED, "the tensor has strides; make it row-major");
   out->mutable_dims()->Add(tensor.dims, tensor.dims + tensor.rank);
   out->set_data_type(static_cast<int32_t>(tensor.dtype));
-  note_type(tensor.dtype);
+  need(ir_version_of(tensor.dtype));
   const int64_t count = element_count(tensor.dims, tensor.rank);
   if (tensor.dtype == PFRT_DTYPE_STRING) {
     const auto* texts = static_cast<const pfrt_string*>(tensor.data);
@@ -328,11 +368,8 @@ Status ModelWriter::write_tensor(const pfrt_value* value, bool external, wire::T
 
 void ModelWriter::write_value(const pfrt_value_info& info, wire::ValueInfoProto* out) {
   write_value_info(info, out);
-  note_type(info.dtype);
-}
-
-void ModelWriter::note_type(pfrt_dtype dtype) {
-  model_.set_ir_version(std::max(model_.ir_version(), ir_version_of(dtype)));
+  need(ir_version_of(info.dtype));
+  need(ir_version_of_kind(info.kind));
 }
 
 void ModelWriter::write_external(const pfrt_tensor& tensor, wire::TensorProto* out) {
@@ -352,6 +389,8 @@ void ModelWriter::write_external(const pfrt_tensor& tensor, wire::TensorProto* o
 }
 
 Status ModelWriter::write_sparse(const pfrt_value* value, wire::SparseTensorProto* out) {
+  constexpr int64_t kSparseConstants = 6;
+  need(kSparseConstants);
   pfrt_value *values = nullptr, *indices = nullptr;
   const int64_t* dims = nullptr;
   size_t rank = 0;

@@ -240,6 +240,80 @@ TEST_F(ImportOnnx, other_files_are_not_taken_for_models) {
   }
 }
 
+// The IR version of |bytes| saved again: the file's first field.
+class SaveOnnx : public ImportOnnx {
+ protected:
+  int64_t saved_version(const Message& message, const char* by_way_of = nullptr) {
+    Handle<pfrt_model> made;
+    EXPECT_TRUE(ok(load(env.get(), message, &made)));
+    if (by_way_of) {
+      const std::string path = folder_ / by_way_of;
+      EXPECT_TRUE(ok(
+          take(api().model->save(env.get(), made.get(), pfrt_string{path.data(), path.size()}))));
+      pfrt_model* read = nullptr;
+      EXPECT_TRUE(ok(take(api().model->load_file(env.get(), pfrt_string{path.data(), path.size()},
+                                                 nullptr, &read))));
+      made = Handle<pfrt_model>(read);
+    }
+    return written(made.get());
+  }
+  // Of the graph alone, which no file gave a version.
+  int64_t version_of_graph(const Message& message) {
+    Handle<pfrt_model> read;
+    EXPECT_TRUE(ok(load(env.get(), message, &read)));
+    pfrt_graph* graph = nullptr;
+    EXPECT_TRUE(ok(take(api().model->graph(read.get(), &graph))));
+    const Handle<pfrt_graph> owned(graph);
+    pfrt_model* made = nullptr;
+    EXPECT_TRUE(ok(take(api().model->from_graph(env.get(), graph, nullptr, &made))));
+    return written(Handle<pfrt_model>(made).get());
+  }
+
+ private:
+  int64_t written(pfrt_model* model) {
+    const std::string path = folder_ / "saved.onnx";
+    EXPECT_TRUE(
+        ok(take(api().model->save(env.get(), model, pfrt_string{path.data(), path.size()}))));
+    std::ifstream file(path, std::ios::binary);
+    const int tag = file.get(), version = file.get();
+    EXPECT_EQ(tag, 1 << 3);
+    return version;
+  }
+  TempFolder folder_;
+};
+
+TEST_F(SaveOnnx, models_keep_their_ir_version) {
+  for (const int64_t version : {4, 7, 8, 10, 11}) {
+    const Message file = model(add_three(), {{"", 13}}, {}, version);
+    EXPECT_EQ(saved_version(file), version);
+    EXPECT_EQ(saved_version(file, "between.pfm"), version);
+    EXPECT_EQ(saved_version(file, "between.onnx"), version);
+  }
+  // Initializers that are no inputs came with version 4.
+  Graph listed = add_three();
+  listed.inputs.push_back(value_info("b", kFloat, {3}));
+  EXPECT_EQ(saved_version(model(listed, {{"", 8}}, {}, 3)), 4);
+}
+
+TEST_F(SaveOnnx, what_a_model_holds_may_need_a_newer_ir_version) {
+  constexpr int64_t kFloat8 = 17, kInt4 = 22;
+  for (const auto& [type, needed] : {std::pair(kFloat8, 9), std::pair(kInt4, 10)}) {
+    Graph g;
+    g.nodes = {node("Identity", {"x"}, {"y"})};
+    g.inputs = {value_info("x", type, {4})};
+    g.outputs = {value_info("y", type, {4})};
+    EXPECT_EQ(saved_version(model(g, {{"", 21}}, {}, 8)), needed);
+  }
+}
+
+TEST_F(SaveOnnx, graphs_get_the_ir_version_of_their_opset) {
+  using Versions = std::pair<int64_t, int64_t>;
+  for (const auto& [opset, version] :
+       {Versions{9, 4}, Versions{11, 6}, Versions{13, 7}, Versions{17, 8}, Versions{20, 9},
+        Versions{21, 10}, Versions{23, 10}})
+    EXPECT_EQ(version_of_graph(model(add_three(), {{"", opset}}, {}, 11)), version) << opset;
+}
+
 class ImportOnnxExternal : public ImportOnnx {
  protected:
   // The model in the folder "model", its 3 floats wherever |location| says.
