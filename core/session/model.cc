@@ -55,21 +55,6 @@ bool is_word(std::string_view name) {
   });
 }
 
-// Dimensions that the model does not name get symbols, so that what follows from one is known to
-// be equal. A name that is no word, such as "4" or "a+b", is quoted, since texts of expressions are
-// made of such signs: nothing makes sure that an input named "N+1" is one longer than N.
-void number_dims(Graph& graph) {
-  for (ValueId id : graph.inputs)
-    for (Dim& dim : graph.at(id).type.shape) {
-      if (dim.unknown()) dim = graph.symbols->fresh();
-      if (dim.known()) continue;
-      const std::string name = graph.symbols->name(dim.symbol());
-      if (is_word(name) || graph.symbols->settled(dim)) continue;
-      const bool quotable = name.find_first_of("?'(") == name.npos;
-      dim = quotable ? graph.symbols->quoted(name) : graph.symbols->fresh();
-    }
-}
-
 std::string text_of(const Contradicted& contradicted) {
   if (contradicted.count == 1)
     return "a declared type is not what the graph makes and is ignored: " + contradicted.first;
@@ -119,6 +104,20 @@ void default_opsets(Graph& graph) {
     }
   }
   if (graph.opsets.empty()) graph.opsets[""] = newest_opset("");
+}
+
+// A name that is no word, such as "4" or "a+b", is quoted, since texts of expressions are made of
+// such signs: nothing makes sure that an input named "N+1" is one longer than N.
+void number_dims(Graph& graph) {
+  for (ValueId id : graph.inputs)
+    for (Dim& dim : graph.at(id).type.shape) {
+      if (dim.unknown()) dim = graph.symbols->fresh();
+      if (dim.known()) continue;
+      const std::string name = graph.symbols->name(dim.symbol());
+      if (is_word(name) || graph.symbols->settled(dim)) continue;
+      const bool quotable = name.find_first_of("?'(") == name.npos;
+      dim = quotable ? graph.symbols->quoted(name) : graph.symbols->fresh();
+    }
 }
 
 Result<std::shared_ptr<const Graph>> make_canonical(std::shared_ptr<Graph> graph,

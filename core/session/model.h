@@ -86,6 +86,10 @@ class Model {
 // A graph built by hand has the newest opset of each domain unless it says otherwise.
 void default_opsets(Graph& graph);
 
+// Dimensions of inputs that the model does not name get symbols, so that what follows from one is
+// known to be equal.
+void number_dims(Graph& graph);
+
 // |graph| in canonical form, with |operators| beside the built-in ones.
 Result<std::shared_ptr<const Graph>> make_canonical(std::shared_ptr<Graph> graph,
                                                     const OperatorSet::Ptr& operators,

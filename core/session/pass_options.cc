@@ -116,6 +116,7 @@ Status settle_edits(Graph& graph, bool canonical, const Progress* progress) {
   if (!canonical) return {};
   for_each_node(graph, [](Node& node) { node.canonical = false; });
   PFRT_TRY(check_operators(graph));
+  number_dims(graph);
   CanonicaliseWatch watch;
   watch.progress = progress;
   return canonicalise(graph, watch);

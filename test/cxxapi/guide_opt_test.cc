@@ -98,6 +98,48 @@ TEST(GuideOptimization, sessions_take_a_level) {
       EXPECT_NEAR(results[0][i], results[level][i], 1e-5f * (1 + std::abs(results[0][i])));
 }
 
+// y = Relu((x * w + b) + x2), all of [batch, 4].
+Graph dense(const std::optional<int64_t>& batch, const std::string& name = {}) {
+  Graph graph("dense");
+  for (const char* input : {"input", "other"}) {
+    TensorInfo info(input, {batch, 4}, DType::Float32);
+    if (!name.empty()) info.dim_names = {name, ""};
+    graph.add_input(info);
+  }
+  graph.add_initializer("w", filled({4, 4}, -0.5f, 0.07f));
+  graph.add_initializer("b", filled({4}, 0.5f, 0.25f));
+  add(graph, "MatMul", {"input", "w"}, "product");
+  add(graph, "Add", {"product", "b"}, "biased");
+  add(graph, "Add", {"biased", "other"}, "sum");
+  add(graph, "Relu", {"sum"}, "output");
+  graph.add_output({"output", {batch, 4}, DType::Float32});
+  return graph;
+}
+
+TEST(GuideOptimization, unknown_dimensions_fuse_as_named_and_known_ones_do) {
+  const auto optimised = [](Graph graph) {
+    FusionConfig config;
+    (void)fuse_operators(graph, config);
+    EXPECT_EQ(count(graph, "Gemm"), 1u);
+    EXPECT_EQ(count(graph, "MatMul"), 0u);
+    return graph;
+  };
+  EXPECT_EQ(optimised(dense(3)).inputs()[0].shape, (Shape{3, 4}));
+  EXPECT_EQ(optimised(dense(std::nullopt, "N")).inputs()[0].dim_names, (Names{"N", ""}));
+  const Graph graph = optimised(dense(std::nullopt));
+  // They stay unknown and nameless.
+  EXPECT_EQ(graph.inputs()[0].shape, (Shape{std::nullopt, 4}));
+  EXPECT_TRUE(graph.inputs()[0].dim_names.empty());
+  EXPECT_TRUE(graph.outputs()[0].dim_names.empty());
+  // The two batches may differ where one is 1.
+  const InferenceSession session(graph);
+  for (const int64_t rows : {1, 2})
+    EXPECT_EQ(
+        session.run({}, {{"input", filled({rows, 4}, 0, 1)}, {"other", filled({1, 4}, 0, 1)}})[0]
+            .shape(),
+        (std::vector<int64_t>{rows, 4}));
+}
+
 TEST(GuideOptimization, constant_folding) {
   Graph graph = network();
   const Graph before = graph.clone();

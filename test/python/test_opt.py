@@ -112,6 +112,22 @@ def test_operators_are_fused():
     np.testing.assert_allclose(rt.InferenceSession(graph).run(None, {"x": X})[0], before, rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.parametrize("batch", [None, "N", 5])
+def test_dense_layers_are_fused_whatever_their_batch(batch):
+    graph = Graph("dense")
+    graph.add_input("x", [batch, 784])
+    graph.add_initializer("w", np.ones((784, 10), np.float32))
+    graph.add_initializer("b", np.arange(10, dtype=np.float32))
+    graph.add_node("product", "MatMul", ["x", "w"], ["p"])
+    graph.add_node("sum", "Add", ["p", "b"], ["y"])
+    graph.add_output("y", [batch, 10])
+    said = graph.inputs[0].shape
+    opt.optimize(graph)
+    assert ops(graph) == ["Gemm"]
+    assert graph.inputs[0].shape == said
+    assert (rt.InferenceSession(graph).run(None, {"x": np.zeros((5, 784), np.float32)})[0] == np.arange(10)).all()
+
+
 def test_layout_optimisation_leaves_results_alone():
     graph = Graph()
     graph.add_input("x", [1, 4, 8, 8])

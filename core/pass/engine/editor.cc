@@ -295,6 +295,21 @@ bool Editor::same_type(ValueId a, ValueId b) const {
          t.has_shape && s.shape == t.shape;
 }
 
+bool Editor::keeps_type(const Node& elementwise, ValueId value) const {
+  if (same_type(value, elementwise.outputs[0])) return true;
+  const Type &to = type(value), &out = type(elementwise.outputs[0]);
+  if (!to.is_tensor() || !to.has_shape || !to.dtype || !out.is_tensor() || out.dtype != to.dtype)
+    return false;
+  return std::ranges::all_of(elementwise.inputs, [&](ValueId in) {
+    if (in == kNoId || in == value) return true;
+    const Type& other = type(in);
+    if (!other.is_tensor() || !other.has_shape || other.shape.size() > to.shape.size())
+      return false;
+    return std::equal(other.shape.rbegin(), other.shape.rend(), to.shape.rbegin(),
+                      [](const Dim& from, const Dim& d) { return from.is(1) || from == d; });
+  });
+}
+
 ValueId Editor::add_constant(std::string_view stem, Tensor tensor) {
   ++edits_;
   const ValueId id = graph_->add_constant(stem, std::move(tensor));

@@ -56,6 +56,9 @@ class Editor {
   std::optional<std::vector<int64_t>> numbers(ValueId value) const;
   // Certainly the same element type and dimensions.
   bool same_type(ValueId a, ValueId b) const;
+  // Whether the output of an elementwise node certainly has the type of its input |value|, also
+  // where dimensions of that are not known.
+  bool keeps_type(const Node& elementwise, ValueId value) const;
 
   // A constant named after |stem|.
   ValueId add_constant(std::string_view stem, Tensor tensor);

@@ -71,7 +71,7 @@ Result<bool> arithmetic(Editor& editor, Node& node, const RuleContext&) {
   return false;
 }
 
-// A product of matrices and an addition that broadcasts to it.
+// A product of matrices and an addition that broadcasts to it, whatever number of rows that has.
 Result<bool> matmul_add(Editor& editor, Node& node, const RuleContext&) {
   if (node.inputs.size() != 2) return false;
   for (const size_t side : {0u, 1u}) {
@@ -79,16 +79,16 @@ Result<bool> matmul_add(Editor& editor, Node& node, const RuleContext&) {
     if (!product || !editor.only_used_by(node.inputs[side], node)) continue;
     const ValueId bias = node.inputs[1 - side], out = node.outputs[0];
     if (editor.rank(product->inputs[0]) != 2u || editor.rank(product->inputs[1]) != 2u ||
-        !editor.same_type(product->outputs[0], out))
+        !editor.keeps_type(node, product->outputs[0]))
       continue;
     const pfrt_dtype dtype = editor.type(out).dtype;
     const bool floats = dtype == PFRT_DTYPE_FLOAT32 || dtype == PFRT_DTYPE_FLOAT64 ||
                         dtype == PFRT_DTYPE_FLOAT16 || dtype == PFRT_DTYPE_BFLOAT16;
     if (!floats || editor.type(bias).dtype != dtype || editor.rank(bias).value_or(3) > 2) continue;
     // A whole matrix is better added by an epilogue.
-    const Shape &b = editor.type(bias).shape, &o = editor.type(out).shape;
+    const Shape &b = editor.type(bias).shape, &p = editor.type(product->outputs[0]).shape;
     if (b.size() == 2 && !b[0].is(1)) continue;
-    if (b.empty() || !(b.back() == o.back() || b.back().is(1))) continue;
+    if (b.empty() || !(b.back() == p.back() || b.back().is(1))) continue;
     PFRT_ASSIGN(const ValueId made,
                 editor.add("Gemm", node.name.empty() ? product->name : node.name,
                            {product->inputs[0], product->inputs[1], bias},

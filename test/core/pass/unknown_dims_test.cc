@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Dimensions of which nothing is known, not even that two are equal, as inner values have them
+// where contents decide: "?" here. What is right whatever they are is done, the rest is not.
+#include <gtest/gtest.h>
+
+#include "test/core/pass/graphs.h"
+
+namespace pfrt::test {
+namespace {
+
+const std::vector<std::map<std::string, int64_t>> kSizes{{{"?", 1}}, {{"?", 3}}, {{"?", 0}}};
+
+TEST(UnknownDims, a_row_is_added_by_the_product) {
+  for (const bool matrix : {false, true}) {
+    for (const int64_t length : {5, 1}) {
+      PassGraph g;
+      const std::string product = g.node("MatMul", {g.input("x", {"?", "4"}), g.weights({4, 5})});
+      std::vector<std::string> bias = {std::to_string(length)};
+      if (matrix) bias.insert(bias.begin(), "1");
+      g.output(g.node("Add", {product, g.input("b", bias)}));
+      EXPECT_EQ(g.optimised(kSizes), "Gemm");
+      EXPECT_EQ(g.applied("Gemm"), 1u);
+    }
+  }
+}
+
+TEST(UnknownDims, what_may_be_more_than_a_row_is_added_apart) {
+  const auto left = [](const std::vector<std::string>& bias) {
+    PassGraph g;
+    const std::string product = g.node("MatMul", {g.input("x", {"?", "4"}), g.weights({4, 1})});
+    g.output(g.node("Add", {product, g.input("b", bias)}));
+    return g.optimised(kSizes);
+  };
+  EXPECT_EQ(left({"1"}), "Gemm");
+  // Makes the product wider, or may.
+  EXPECT_EQ(left({"5"}), "MatMul, Add");
+  EXPECT_EQ(left({"?"}), "MatMul, Add");
+  // Has as many rows as the product, or one, or makes more of one.
+  EXPECT_EQ(left({"?", "1"}), "MatMul, Add");
+  EXPECT_EQ(left({"1", "1", "1"}), "MatMul, Add");
+}
+
+TEST(UnknownDims, activations_are_tails) {
+  const auto tail = [](const std::string& op, const std::vector<std::string>& other) {
+    PassGraph g;
+    const std::string conv =
+        g.node("Conv", {g.input("x", {"?", "3", "?", "?"}), g.weights({4, 3, 1, 1})});
+    std::vector<std::string> inputs = {conv};
+    if (!other.empty()) inputs.push_back(g.input("other", other));
+    const std::string out = g.node(op, inputs);
+    g.output(out);
+    EXPECT_NE(g.optimised({{{"?", 1}}, {{"?", 3}}}).find("Conv, "), std::string::npos);
+    return g.find(op)->tail_of != kNoId;
+  };
+  EXPECT_TRUE(tail("Relu", {}));
+  EXPECT_TRUE(tail("Max", {"4", "1", "1"}));
+  // May make the result larger than what the convolution gives.
+  EXPECT_FALSE(tail("Max", {"?", "4", "?", "?"}));
+  EXPECT_FALSE(tail("Max", {"?"}));
+}
+
+}  // namespace
+}  // namespace pfrt::test
