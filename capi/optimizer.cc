@@ -10,7 +10,6 @@
 #include "core/plan/client_operator.h"
 #include "core/session/optimise.h"
 #include "core/session/pass_options.h"
-#include "core/session/provider_options.h"
 #include "core/session/verify.h"
 
 struct pfrt_optimizer {
@@ -156,23 +155,19 @@ pfrt_string pass_at(const pfrt_optimizer* o, size_t index) {
 
 // Providers that passes ask: those of the options, and the backends that passes are for.
 Result<std::vector<Candidate>> candidates_of(pfrt_optimizer& o) {
-  std::vector<std::string> names = o.options.get_strings("providers");
-  for (const char* key : {"fusion.target_backend", "layout.target_backend"}) {
-    const std::string& target = o.options.get_string(key);
-    const bool there = std::ranges::any_of(names, [&](const std::string& name) {
-      return name == target || provider_word(name) == target;
-    });
-    if (there || target.empty()) continue;
-    PFRT_ASSIGN(std::string name, o.env->plugins().provider_named(target));
-    names.push_back(name.empty() ? target : std::move(name));
-  }
   std::vector<Candidate> out;
-  for (const std::string& name : names) {
-    PFRT_ASSIGN(ProviderSource source, o.env->provider_source(name));
+  const auto open = [&](const std::string& asked) -> Status {
+    PFRT_ASSIGN(ProviderSource source, o.env->provider_source(asked));
+    if (std::ranges::find(out, source.name, &Candidate::name) != out.end()) return {};
     source.keep = o.env;
     PFRT_ASSIGN(auto provider, Provider::open(source, &o.env->logger()));
-    out.push_back({name, std::move(provider), {}});
-  }
+    out.push_back({source.name, std::move(provider), {}});
+    return {};
+  };
+  for (const std::string& name : o.options.get_strings("providers")) PFRT_TRY(open(name));
+  for (const char* key : {"fusion.target_backend", "layout.target_backend"})
+    if (const std::string& target = o.options.get_string(key); !target.empty())
+      PFRT_TRY(open(target));
   return out;
 }
 

@@ -21,9 +21,13 @@ Result<ProviderSource> LoadedPlugins::provider(std::string_view name) {
   return source;
 }
 
-Result<std::string> LoadedPlugins::provider_named(std::string_view word) {
-  PFRT_ASSIGN(const auto plugin, loader_.open_short("provider", word));
-  return plugin && plugin->table ? plugin->name : std::string();
+std::vector<std::string> LoadedPlugins::provider_names() {
+  std::vector<std::string> names;
+  for (const auto& plugin : loader_.list("provider")) {
+    if (!plugin->name.empty()) names.push_back(plugin->name);
+    names.push_back(plugin->short_name);
+  }
+  return names;
 }
 
 Result<std::shared_ptr<const Importer>> LoadedPlugins::importer_named(std::string_view extension,

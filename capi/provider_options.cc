@@ -4,6 +4,7 @@
 #include "core/session/provider_options.h"
 
 #include "capi/handles.h"
+#include "core/base/provider_name.h"
 
 namespace pfrt::capi {
 namespace {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "core/base/provider_name.h"
 #include "core/exec/run/threads.h"
 #include "core/session/choose_providers.h"
 
@@ -10,6 +11,20 @@ namespace pfrt {
 namespace {
 
 constexpr int64_t kMostThreads = 1024;
+
+// |why|, and the name or word that is the nearest to |name|.
+Status no_provider(const Status& why, std::vector<std::string> names,
+                   const std::vector<std::shared_ptr<const ProviderSource>>& own,
+                   std::string_view name) {
+  std::string registered;
+  for (const auto& source : own) {
+    names.push_back(source->name);
+    registered += message(registered.empty() ? "; registered are " : ", ", source->name);
+  }
+  const std::string near = nearest_name(name, names);
+  return error(why.code(), why.message(), registered, near.empty() ? "" : "; did you mean '", near,
+               near.empty() ? "" : "'?");
+}
 
 }  // namespace
 
@@ -35,9 +50,14 @@ Environment::~Environment() {
 }
 
 Result<ProviderSource> Environment::provider_source(std::string_view name) {
-  for (const auto& source : registry_.providers())
-    if (source->name == name) return *source;
-  return plugins_->provider(name);
+  const auto own = registry_.providers();
+  const size_t at = find_provider(
+      own, name, [](const auto& s) -> auto& { return s->name; });
+  if (at < own.size() && own[at]->name == name) return *own[at];
+  auto found = plugins_->provider(name);
+  if (found.ok()) return found;
+  if (at < own.size()) return *own[at];
+  return no_provider(found.status(), plugins_->provider_names(), own, name);
 }
 
 Result<std::shared_ptr<Session>> Environment::create_session(

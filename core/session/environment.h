@@ -46,7 +46,8 @@ class Environment : public std::enable_shared_from_this<Environment> {
   uint32_t max_threads() const { return max_threads_; }  // 0 = no limit
   bool guard_mapped_files() const { return guard_mapped_files_; }
 
-  // What opening |name| takes, but for options: as a client registered it, or of a plug-in.
+  // What opening the provider takes, but for options, that |name| stands for: its name, or a word
+  // for it (core/base/provider_name.h). NOT_FOUND lists what is there.
   Result<ProviderSource> provider_source(std::string_view name);
 
   // A session over |model|, as |options| of kind PFRT_OPTIONS_SESSION say.

@@ -3,19 +3,14 @@
 
 #include <algorithm>
 
+#include "core/base/provider_name.h"
 #include "core/plan/snapshot.h"
-#include "core/session/provider_options.h"
 
 namespace pfrt {
 namespace {
 
 // Some operators cannot say beforehand what they cost.
 constexpr uint64_t kMostNsToFold = 5'000'000'000;
-
-// "CPUExecutionProvider" answers to its name, and to "cpu".
-bool answers_to(const std::string& name, std::string_view target) {
-  return target.empty() || target == name || target == provider_word(name);
-}
 
 }  // namespace
 
@@ -50,10 +45,15 @@ Result<std::vector<ValuePtr>> PassServices::evaluate(std::shared_ptr<const Graph
 }
 
 const Candidate* PassServices::find(std::string_view target) const {
-  for (const Candidate& candidate : services_.candidates)
-    if (answers_to(candidate.name, target) && (candidate.provider || !target.empty()))
-      return &candidate;
-  return nullptr;
+  const std::vector<Candidate>& all = services_.candidates;
+  if (target.empty()) {
+    const auto first = std::ranges::find_if(
+        all, [](const Candidate& candidate) { return candidate.provider != nullptr; });
+    return first == all.end() ? nullptr : &*first;
+  }
+  const size_t at = find_provider(
+      all, target, [](const Candidate& c) -> auto& { return c.name; });
+  return at == all.size() ? nullptr : &all[at];
 }
 
 std::string PassServices::refuses(const Graph& graph, const Node& node,

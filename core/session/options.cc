@@ -36,7 +36,9 @@ constexpr OptionRow kSession[] = {
     {"device", PFRT_OPTION_STRING, "cpu", "cpu null",
      "short for a provider list that ends in the CPU"},
     {"providers", PFRT_OPTION_STRINGS, "", "",
-     "execution providers by preference; empty = those of the device"},
+     "execution providers, by their names or short, as 'cpu'; empty = those of the device. A node "
+     "goes to the one that estimates the lowest cost; the order decides where estimates are equal "
+     "or one is of a simulated device, and who takes over where one fails"},
     {"num_threads", PFRT_OPTION_INT, "0", "", "threads a run may use; 0 = the environment's"},
     {"execution_mode", PFRT_OPTION_STRING, "sequential", "sequential parallel",
      "sequential = one step after another, each parallel inside; parallel = independent steps at "

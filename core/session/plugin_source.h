@@ -52,11 +52,11 @@ class PluginSource {
  public:
   virtual ~PluginSource() = default;
 
-  // What opening the provider of that name takes, but for options; NOT_FOUND lists what is there.
+  // What opening the provider that |name| stands for (core/base/provider_name.h) takes, but for
+  // options; NOT_FOUND lists what is there.
   virtual Result<ProviderSource> provider(std::string_view name) = 0;
-  // The name that the provider of file "libpyflamert_provider_<word>.so" gives itself; empty when
-  // there is no such file, or it is not usable.
-  virtual Result<std::string> provider_named(std::string_view word) = 0;
+  // Names and words that stand for providers whose files are there, usable or not.
+  virtual std::vector<std::string> provider_names() = 0;
 
   // The importer whose file is named after |extension|; null when there is none. |why| says why
   // one that is there is not usable.

@@ -1,22 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/session/provider_options.h"
 
-#include <algorithm>
-#include <cctype>
-
 #include "core/session/options.h"
 
 namespace pfrt {
-
-std::string provider_word(std::string_view name) {
-  constexpr std::string_view kEnding = "ExecutionProvider";
-  if (name.size() > kEnding.size() && name.substr(name.size() - kEnding.size()) == kEnding)
-    name.remove_suffix(kEnding.size());
-  std::string word(name);
-  std::transform(word.begin(), word.end(), word.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return word;
-}
 
 Result<std::vector<pfrt_option_info>> provider_options(const pfrt_provider_table& table,
                                                        std::string_view name) {

@@ -13,8 +13,6 @@
 
 namespace pfrt {
 
-// "cpu" for "CPUExecutionProvider": what a provider's options are prefixed with.
-std::string provider_word(std::string_view name);
 // The options a provider declares, as it names them (without prefix).
 Result<std::vector<pfrt_option_info>> provider_options(const pfrt_provider_table& table,
                                                        std::string_view name);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/session/provider_set.h"
 
+#include "core/base/provider_name.h"
+
 namespace pfrt {
 
 ProviderSet::ProviderSet(std::vector<ProviderSource> sources, Logger* logger) : logger_(logger) {
@@ -37,9 +39,9 @@ size_t ProviderSet::find(const Device* culprit) const {
 }
 
 size_t ProviderSet::find(std::string_view name) const {
-  for (size_t i = 0; i < entries_.size(); ++i)
-    if (entries_[i].source.name == name) return i;
-  return kNobody;
+  const size_t at = find_provider(
+      entries_, name, [](const Entry& e) -> auto& { return e.source.name; });
+  return at == entries_.size() ? kNobody : at;
 }
 
 Status ProviderSet::open(size_t index) {

@@ -35,7 +35,7 @@ class ProviderSet {
   std::shared_ptr<Provider> provider(size_t index) const;  // null when it is not open
   static constexpr size_t kNobody = SIZE_MAX;
   size_t find(const Device* culprit) const;
-  size_t find(std::string_view name) const;
+  size_t find(std::string_view name) const;  // or a word for it
 
   // Opens the device, anew when it is open; a failure is noted.
   Status open(size_t index);

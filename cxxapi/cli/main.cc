@@ -60,7 +60,7 @@ CLI::App* add_command(CLI::App* app, const char* name, const char* help, int (*r
 void add_providers(CLI::App* command, SessionArgs* args) {
   command
       ->add_option("--provider", args->providers,
-                   "execution provider; repeat for a list, best first")
+                   "execution provider, by its name or short, as 'cpu'; repeat for a list")
       ->allow_extra_args(false);
 }
 

@@ -32,8 +32,9 @@ struct SessionOptions {
   // Log what each pass did.
   bool verbose_optimization = false;
   std::string log_level = "warning";  // "debug", "info", "warning", "error", "off"
-  // Those that may run nodes; empty = those of |device|. A node goes to the one with the lowest
-  // estimated cost, to the earlier one where costs are equal or one of them is a simulation.
+  // By their names, or short, as "cpu"; empty = those of |device|. A node goes to the one that
+  // estimates the lowest cost; the order decides between equal ones, and who takes over where one
+  // fails.
   std::vector<std::string> providers;
   std::string precision = "fp32";          // "ieee", "fp32", "fast", "bf16" or "auto"
   double max_error = 0;                    // of precision "auto"; 0 = the default

@@ -6,6 +6,8 @@
 #include <cstring>
 #include <span>
 
+#include "core/base/provider_name.h"
+
 namespace pfrt {
 namespace {
 
@@ -300,14 +302,8 @@ Result<std::shared_ptr<const Plugin>> PluginLoader::open_short(std::string_view 
 
 Result<std::shared_ptr<const Plugin>> PluginLoader::find(std::string_view kind,
                                                          std::string_view name) {
-  constexpr std::string_view kEnding = "ExecutionProvider";
-  std::string stem(name);
-  if (stem.size() > kEnding.size() &&
-      std::string_view(stem).substr(stem.size() - kEnding.size()) == kEnding)
-    stem.resize(stem.size() - kEnding.size());
-  std::transform(stem.begin(), stem.end(), stem.begin(),
-                 [](unsigned char c) { return static_cast<char>(tolower(c)); });
-
+  const bool provider = kind == "provider";
+  const std::string stem = provider_word(name);
   std::lock_guard lock(mutex_);
   warn_of_folders();
   std::vector<std::shared_ptr<Plugin>> candidates;
@@ -316,12 +312,18 @@ Result<std::shared_ptr<const Plugin>> PluginLoader::find(std::string_view kind,
   std::stable_partition(candidates.begin(), candidates.end(),
                         [&](const auto& p) { return p->short_name == stem; });
   std::string there;
+  std::shared_ptr<const Plugin> other;  // of another name that |name| may stand for
   for (const auto& p : candidates) {
     open(*p);
     if (p->table && p->name == name) return std::shared_ptr<const Plugin>(p);
+    if (p->table && provider && !other && names_provider(name, p->name)) {
+      other = p;
+      if (p->short_name == stem) return other;  // the file named after it
+    }
     there +=
         message(there.empty() ? "" : ", ", p->table ? p->name : p->path + " (" + p->reason + ")");
   }
+  if (other) return other;
   return error(Code::kNOT_FOUND, "looking for ", kind, " '", name, "' in ", searched(), ": ",
                there.empty() ? "there are no such plug-ins; set PFRT_PLUGIN_PATH to their folder"
                              : "found only " + there);

@@ -65,8 +65,8 @@ class PluginLoader {
   std::vector<std::shared_ptr<const Plugin>> list(std::string_view kind);
   // Opens every file of a kind.
   std::vector<std::shared_ptr<const Plugin>> open_all(std::string_view kind);
-  // By the name the plug-in gives itself ("CPUExecutionProvider"); the file named after it is tried
-  // first. NOT_FOUND lists what is there.
+  // By the name the plug-in gives itself, "CPUExecutionProvider", or one that stands for it (see
+  // provider_name.h); the file named after it is tried first. NOT_FOUND lists what is there.
   Result<std::shared_ptr<const Plugin>> find(std::string_view kind, std::string_view name);
   // By the name in the file name ("onnx"); null when there is no such file.
   Result<std::shared_ptr<const Plugin>> open_short(std::string_view kind,

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import pyflame_rt
+import pyflame_rt.onnxruntime
 
 IMAGE = np.zeros((1, 1, 8, 8), np.float32)
 CPU = "CPUExecutionProvider"
@@ -23,6 +24,24 @@ def runs(session):
     CPU, None, [], [CPU], (CPU,), [(CPU, None)], [(CPU, {})], [[CPU, {}]], {CPU: {}}, iter([CPU])])
 def test_providers(digits, providers):
     assert runs(pyflame_rt.InferenceSession(digits, providers=providers))
+
+
+@pytest.mark.parametrize("word", ["cpu", "CPU", "Cpu", "CPUProvider", "cpuexecutionprovider"])
+def test_words_for_a_provider(digits, word):
+    assert runs(pyflame_rt.InferenceSession(digits, providers=word))
+    assert runs(pyflame_rt.InferenceSession(digits, providers=[word], provider_options={CPU: {}}))
+    with pytest.raises(pyflame_rt.PyFlameRTError, match="no_such_key"):
+        pyflame_rt.InferenceSession(digits, providers=[CPU], provider_options={word: {"no_such_key": 1}})
+    with pytest.raises(pyflame_rt.InvalidArgumentError, match="listed twice"):
+        pyflame_rt.InferenceSession(digits, providers=[CPU, CPU.lower(), word])
+    assert pyflame_rt.onnxruntime.InferenceSession(digits, providers=[word]).get_providers() == [CPU]
+
+
+def test_a_provider_that_is_not_there_has_a_nearest(digits):
+    with pytest.raises(pyflame_rt.NotFoundError, match="did you mean 'cpu'"):
+        pyflame_rt.InferenceSession(digits, providers="cpy")
+    with pytest.raises(pyflame_rt.InvalidArgumentError, match="not among the providers"):
+        pyflame_rt.InferenceSession(digits, providers=[CPU], provider_options={"null": {}})
 
 
 def test_provider_options(digits):

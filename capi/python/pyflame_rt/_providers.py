@@ -9,6 +9,15 @@ from typing import Any, List
 from . import _abi, _library as lib
 
 
+def word_of(name: str) -> str:
+    """What the names of a provider have in common: "cpu" of "CPUExecutionProvider", "CPUProvider" and "CPU"."""
+    word = name.lower()
+    for ending in ("executionprovider", "provider"):
+        if word.endswith(ending) and word != ending:
+            return word[:-len(ending)]
+    return word
+
+
 def get_available_providers() -> List[str]:
     """The execution providers that sessions can use here."""
     env = lib.default_env().address

@@ -21,7 +21,7 @@ from ._info import ModelMetadata, NodeArg, ports, read_metadata
 from ._model import ModelSource, graph_of_model, model_of_bytes, model_of_file, model_of_graph, source_of
 from ._options import RunOptions, SessionOptions
 from ._ort_value import OrtValue
-from ._providers import ProviderState, provider_states
+from ._providers import ProviderState, provider_states, word_of
 from ._tensor import Tensor
 from ._values import (TENSOR_SIZE, SparseTensor, address_of, array_over, as_array, check_tensor, number_array, plain,
                       string_tensor, taken, value_of)
@@ -94,8 +94,9 @@ class InferenceSession:
     model: a path, a file that is open for binary reading, the bytes of a model, or a Graph, which is copied (constants
         are shared).
     options, sess_options: SessionOptions (two names for one parameter).
-    providers: execution providers by preference, names or (name, options) pairs or a dict of these; or one name; None
-        = the CPU's.
+    providers: execution providers, names or (name, options) pairs or a dict of these; or one name; None = the CPU's.
+        "cpu" stands for "CPUExecutionProvider", and so on. A node goes to the one that estimates the lowest cost; the
+        order decides between equal ones, and who takes over where one fails.
     provider_options: a dict for each provider, or one for all by name.
 
     Raises
@@ -129,9 +130,9 @@ class InferenceSession:
     def _create(self, model: lib.Handle) -> lib.Handle:
         names, settings = _named_providers(self._providers, self._provider_options)
         native = self._options._native(names)
-        for name, pairs in zip(names, settings):
+        for name, pairs in settings:
             for key, value in pairs.items():
-                native.set(f"provider.{_provider_word(name)}.{key}", str(value))
+                native.set(f"provider.{name}.{key}", str(value))
         extra = lib.texts(self._options.extra_outputs)
         samples, kept = _samples(self._options.samples)
         desc = _abi.SessionDesc(struct_size=ctypes.sizeof(_abi.SessionDesc), model=model.address,
@@ -232,10 +233,10 @@ class InferenceSession:
 
     def _provider_of(self, device: str) -> str:
         """The name of the provider in use whose device has this word."""
-        words = {_provider_word(name): name for name in self.get_providers()}
-        if device not in words:
+        words = {word_of(name): name for name in self.get_providers()}
+        if word_of(device) not in words:
             raise NotFoundError(f"the session uses no device '{device}'; it uses " + ", ".join(map(repr, words)))
-        return words[device]
+        return words[word_of(device)]
 
     def _alive(self) -> lib.Handle:
         """What the library is given. Whoever holds it holds the library's session, also when this one is closed."""
@@ -518,11 +519,6 @@ def _load(source: Any) -> lib.Handle:
     return model_of_bytes(source) if isinstance(source, bytes) else model_of_file(source)
 
 
-def _provider_word(name: str) -> str:
-    """The word in a provider's option keys: "cpu" of "CPUExecutionProvider"."""
-    return name[:-len("ExecutionProvider")].lower() if name.endswith("ExecutionProvider") else name.lower()
-
-
 def _samples(samples: Sequence[Mapping[str, Any]]) -> Tuple[Any, List[Any]]:
     """The library's form of samples, and what has to stay while it is read."""
     out: Any = (_abi.Sample * len(samples))()
@@ -539,23 +535,26 @@ def _samples(samples: Sequence[Mapping[str, Any]]) -> Tuple[Any, List[Any]]:
     return out, kept
 
 
-def _named_providers(providers: Optional[Sequence[Any]], options: Any) -> Tuple[List[str], List[Mapping[str, Any]]]:
+def _named_providers(providers: Optional[Sequence[Any]],
+                     options: Any) -> Tuple[List[str], List[Tuple[str, Mapping[str, Any]]]]:
+    """The names to list, and options by the names that they are given for."""
     names: List[str] = []
-    settings: List[Mapping[str, Any]] = []
+    settings: List[Tuple[str, Mapping[str, Any]]] = []
     for one in providers or []:
         name, own = one if isinstance(one, (tuple, list)) and len(one) == 2 else (one, None)
         if not isinstance(name, str) or not (own is None or isinstance(own, Mapping)):
             raise InvalidArgumentError(f"providers has {one!r}; its elements are names, as 'CPUExecutionProvider', or "
                                        "(name, options) pairs")
         names.append(name)
-        settings.append(own or {})
+        settings.append((name, own or {}))
     if isinstance(options, Mapping):
-        unknown = [name for name in options if name not in names]
-        if unknown:
-            raise InvalidArgumentError(f"provider_options name {unknown[0]!r}, which is not among the providers")
-        settings = [{**own, **(options.get(name) or {})} for name, own in zip(names, settings)]
+        by_word = {word_of(name): name for name in names}
+        for name, given in options.items():
+            if word_of(name) not in by_word:
+                raise InvalidArgumentError(f"provider_options name {name!r}, which is not among the providers")
+            settings.append((by_word[word_of(name)], given or {}))
     elif options is not None:
         if len(options) != len(names):
             raise InvalidArgumentError(f"{len(options)} provider_options for {len(names)} providers; give one for each")
-        settings = [{**own, **(given or {})} for own, given in zip(settings, options)]
+        settings += [(name, given or {}) for name, given in zip(names, options)]
     return names, settings

@@ -9,7 +9,7 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence, Set, Tuple, Uni
 from pyflame_rt import _library
 from pyflame_rt._errors import InvalidArgumentError, NotFoundError
 from pyflame_rt._options import LogLevel
-from pyflame_rt._providers import get_available_providers
+from pyflame_rt._providers import get_available_providers, word_of
 
 from ._exceptions import translating
 
@@ -124,7 +124,9 @@ def _pair(one: Any) -> Tuple[str, Mapping[str, Any]]:
 
 def _available(asked: List[Tuple[str, Options]]) -> List[Tuple[str, Options]]:
     here, chosen = get_available_providers(), {}  # type: List[str], Dict[str, Options]
-    for name, own in asked:
+    names = {word_of(name): name for name in here}
+    for given, own in asked:
+        name = given if given in here else names.get(word_of(given), given)
         if name in chosen:
             warn(f"Duplicate provider '{name}' encountered, ignoring.")
         elif name in here:
