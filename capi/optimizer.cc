@@ -36,12 +36,17 @@ namespace {
 
 class CustomPass final : public Pass {
  public:
-  explicit CustomPass(std::shared_ptr<const ClientPass> pass) : pass_(std::move(pass)) {}
+  // |after|: the passes that it follows in its optimizer.
+  explicit CustomPass(std::shared_ptr<const ClientPass> pass, std::vector<std::string> after = {})
+      : pass_(std::move(pass)),
+        after_names_(std::move(after)),
+        after_(after_names_.begin(), after_names_.end()) {}
   std::string_view name() const override { return pass_->name; }
   std::string_view description() const override {
     return "a pass that a client or plug-in brought";
   }
   OptLevel level() const override { return static_cast<OptLevel>(pass_->level); }
+  std::span<const std::string_view> after() const override { return after_; }
 
   Status run(std::shared_ptr<Graph>& graph, PassContext&, PassResult& result) override {
     const uint64_t before = graph->node_count();
@@ -58,8 +63,20 @@ class CustomPass final : public Pass {
   }
 
  private:
-  std::shared_ptr<const ClientPass> pass_;
+  const std::shared_ptr<const ClientPass> pass_;
+  const std::vector<std::string> after_names_;
+  const std::vector<std::string_view> after_;
 };
+
+std::vector<std::string> split_at_commas(std::string_view list) {
+  std::vector<std::string> out;
+  while (!list.empty()) {
+    const size_t comma = list.find(',');
+    if (comma != 0) out.emplace_back(list.substr(0, comma));
+    list = comma == list.npos ? std::string_view() : list.substr(comma + 1);
+  }
+  return out;
+}
 
 bool built_in(std::string_view name) {
   const auto all = built_in_passes();
@@ -90,9 +107,10 @@ void release_optimizer(pfrt_optimizer* optimizer) {
   delete optimizer;
 }
 
-void add(pfrt_optimizer& o, std::unique_ptr<Pass> pass) {
-  o.pipeline.add(std::move(pass));
+Status add(pfrt_optimizer& o, std::unique_ptr<Pass> pass) {
+  PFRT_TRY(o.pipeline.add(std::move(pass)));
   o.names = o.pipeline.names();
+  return {};
 }
 
 pfrt_status* add_default_passes(pfrt_optimizer* o) {
@@ -100,7 +118,7 @@ pfrt_status* add_default_passes(pfrt_optimizer* o) {
     if (!o) return null_argument("optimizer");
     for (std::string_view name : built_in_passes()) {
       std::unique_ptr<Pass> pass = built_in_pass(name, o->options);
-      if (pass->level() <= o->pipeline.config().level) add(*o, std::move(pass));
+      if (pass->level() <= o->pipeline.config().level) PFRT_TRY(add(*o, std::move(pass)));
     }
     return {};
   });
@@ -110,23 +128,16 @@ pfrt_status* add_pass(pfrt_optimizer* o, pfrt_string name, const pfrt_options* o
   return guard([&]() -> Status {
     if (!o) return null_argument("optimizer");
     PFRT_ASSIGN(const Options given, given_options(options, o->options));
-    if (auto pass = built_in_pass(view(name), given)) {
-      add(*o, std::move(pass));
-      return {};
-    }
+    if (auto pass = built_in_pass(view(name), given)) return add(*o, std::move(pass));
     Registry& registry = o->env->registry();
     PFRT_TRY(registry.open_passes());
-    std::vector<std::string> known;
-    for (std::string_view one : built_in_passes()) known.emplace_back(one);
+    std::string known;
+    for (std::string_view one : built_in_passes()) known += message(known.empty() ? "" : ", ", one);
     for (const auto& pass : registry.passes()) {
-      known.push_back(pass->name);
-      if (pass->name != view(name)) continue;
-      add(*o, std::make_unique<CustomPass>(pass));
-      return {};
+      if (pass->name == view(name)) return add(*o, std::make_unique<CustomPass>(pass));
+      known += ", " + pass->name;
     }
-    std::string list;
-    for (const std::string& one : known) list += (list.empty() ? "" : ", ") + one;
-    return error(Code::kNOT_FOUND, "adding pass '", name, "': there are ", list);
+    return error(Code::kNOT_FOUND, "adding pass '", name, "': there are ", known);
   });
 }
 
@@ -143,8 +154,8 @@ pfrt_status* add_custom_pass(pfrt_optimizer* o, const pfrt_custom_pass* pass) {
       return error(Code::kINVALID_ARGUMENT, "adding pass '", given.name,
                    "' of the client: a built-in pass has that name");
     PFRT_ASSIGN(auto made, client_pass(given, keep, o->env->logger(), "adding"));
-    add(*o, std::make_unique<CustomPass>(std::move(made)));
-    return {};
+    return add(*o,
+               std::make_unique<CustomPass>(std::move(made), split_at_commas(view(given.after))));
   });
 }
 

@@ -30,11 +30,18 @@ const char* lowest_level(const Pass& pass) {
   return pass.should_run(OptLevel::Extended) ? "extended" : "all";
 }
 
+std::string after(const Pass& pass) {
+  std::string out;
+  for (const std::string& name : pass.after()) out += (out.empty() ? "" : ", ") + name;
+  return out;
+}
+
 void print_json(const std::vector<RuleInfo>& rules) {
   Json json;
   json.object().key("passes").list();
   for (const auto& pass : built_in_passes()) {
     json.object().field("pass", pass->name()).field("level", lowest_level(*pass));
+    json.field("after", after(*pass));
     json.field("text", pass->description()).end();
   }
   json.end().key("rewrites").list();
@@ -46,9 +53,9 @@ void print_json(const std::vector<RuleInfo>& rules) {
 }
 
 void print_text(const std::vector<RuleInfo>& rules) {
-  Table passes({"pass", "level", "what it does"});
+  Table passes({"pass", "level", "after", "what it does"});
   for (const auto& pass : built_in_passes()) {
-    passes.add({pass->name(), lowest_level(*pass), pass->description()});
+    passes.add({pass->name(), lowest_level(*pass), after(*pass), pass->description()});
   }
   passes.print(200);
   std::printf("\n");
@@ -71,9 +78,9 @@ std::string cell(const std::string& text) {
 void print_markdown(const std::vector<RuleInfo>& rules) {
   std::printf("<!-- SPDX-License-Identifier: Apache-2.0 -->\n# Passes and their rewrites\n\n");
   std::printf("Printed by `pfrt passes --markdown`, from the tables that the passes run on.\n\n");
-  std::printf("| Pass | From level | What it does |\n|---|---|---|\n");
+  std::printf("| Pass | From level | After | What it does |\n|---|---|---|---|\n");
   for (const auto& pass : built_in_passes()) {
-    std::printf("| %s | %s | %s |\n", pass->name(), lowest_level(*pass),
+    std::printf("| %s | %s | %s | %s |\n", pass->name(), lowest_level(*pass), after(*pass).c_str(),
                 cell(pass->description()).c_str());
   }
   for (const auto& pass : built_in_passes()) {

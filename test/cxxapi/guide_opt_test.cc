@@ -471,6 +471,71 @@ TEST(GuideOptimization, custom_pass) {
   EXPECT_FALSE(pm.run(graph).modified) << "should_run says Extended";
 }
 
+class FollowingPass : public Pass {
+ public:
+  FollowingPass(const char* name, Names after) : name_(name), after_(std::move(after)) {}
+  const char* name() const override { return name_; }
+  PassResult run(Graph&) override { return {}; }
+  Names after() const override { return after_; }
+
+ private:
+  const char* name_;
+  Names after_;
+};
+
+TEST(GuideOptimization, passes_run_after_those_that_they_follow) {
+  PassManagerConfig config;
+  config.opt_level = OptLevel::All;
+  PassManager pm(config);
+  pm.register_pass(std::make_unique<FollowingPass>("Last", Names{"Own", "OperatorFusionPass"}));
+  pm.register_pass(std::make_unique<LayoutOptimizationPass>());
+  pm.register_pass(std::make_unique<FollowingPass>("Own", Names{"CSEPass", "NotHere"}));
+  pm.register_pass(std::make_unique<OperatorFusionPass>());
+  pm.register_pass(std::make_unique<CSEPass>());
+  pm.register_pass(std::make_unique<ConstantFoldingPass>());
+  Graph graph = network();
+  Names ran;
+  for (const PassReport& report : pm.run(graph).reports) ran.push_back(report.pass);
+  EXPECT_EQ(ran, (Names{"ConstantFoldingPass", "CSEPass", "Own", "OperatorFusionPass", "Last",
+                        "LayoutOptimizationPass"}));
+  pm.register_pass(std::make_unique<FollowingPass>("Own", Names{"Last"}));
+  EXPECT_THROW(pm.run(graph), InputError);
+}
+
+// What the headers say of the built-in passes is what the library does.
+TEST(GuideOptimization, built_in_passes_say_what_they_follow) {
+  const auto make = [](const std::string& name) -> std::unique_ptr<Pass> {
+    if (name == "ConstantFoldingPass") return std::make_unique<ConstantFoldingPass>();
+    if (name == "DeadCodeEliminationPass") return std::make_unique<DeadCodeEliminationPass>();
+    if (name == "CSEPass") return std::make_unique<CSEPass>();
+    if (name == "OperatorFusionPass") return std::make_unique<OperatorFusionPass>();
+    return std::make_unique<LayoutOptimizationPass>();
+  };
+  for (const std::string& name : PassManager::create_default(OptLevel::All).passes()) {
+    for (const std::string& first : make(name)->after()) {
+      // The two alone, the other way round.
+      PassManagerConfig config;
+      config.opt_level = OptLevel::All;
+      PassManager pm(config);
+      pm.register_pass(make(name));
+      pm.register_pass(make(first));
+      Graph graph = network();
+      const PassResult result = pm.run(graph);
+      ASSERT_EQ(result.reports.size(), 2u);
+      EXPECT_EQ(result.reports[0].pass, first);
+      EXPECT_EQ(result.reports[1].pass, name);
+    }
+  }
+}
+
+TEST(GuideOptimization, layouts_that_no_graph_can_say_are_refused) {
+  Graph graph = network();
+  LayoutConfig config;
+  config.conv_layout = Layout::NC4HW4;
+  EXPECT_THROW((void)optimize_layout(graph, config), PyFlameRTError);
+  EXPECT_EQ(count(graph, "Conv"), 1u);
+}
+
 class BreakingPass : public Pass {
  public:
   const char* name() const override { return "BreakingPass"; }

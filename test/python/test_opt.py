@@ -128,6 +128,11 @@ def test_dense_layers_are_fused_whatever_their_batch(batch):
     assert (rt.InferenceSession(graph).run(None, {"x": np.zeros((5, 784), np.float32)})[0] == np.arange(10)).all()
 
 
+def test_blocks_of_four_channels_are_refused():
+    with pytest.raises(rt.PyFlameRTError, match="conv_layout NC4HW4: no operator takes tensors in blocks"):
+        opt.optimize_layout(wasteful(), opt.LayoutConfig(conv_layout=opt.Layout.NC4HW4))
+
+
 def test_layout_optimisation_leaves_results_alone():
     graph = Graph()
     graph.add_input("x", [1, 4, 8, 8])
@@ -326,6 +331,19 @@ def test_a_python_pass_runs_from_its_level_on_and_between_built_in_ones():
     manager.register_pass(Rename("Min", "Max"))
     result = manager.run(graph)
     assert [r.name for r in result.reports] == manager.passes and graph.producer("m").op == "Max"
+
+
+def test_passes_of_a_manager_run_after_those_that_they_follow():
+    class Last(opt.Pass):
+        after = ("CSEPass", "Nowhere")
+
+        def run(self, graph):
+            return opt.PassResult()
+
+    manager = opt.PassManager()
+    for one in (Last(), opt.CSEPass(), opt.ConstantFoldingPass()):
+        manager.register_pass(one)
+    assert [report.name for report in manager.run(wasteful()).reports] == ["ConstantFoldingPass", "CSEPass", "Last"]
 
 
 def test_names_may_be_methods_as_in_cxx():

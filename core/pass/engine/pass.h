@@ -109,6 +109,8 @@ class Pass {
   virtual std::string_view name() const = 0;
   virtual std::string_view description() const = 0;
   virtual OptLevel level() const = 0;  // the lowest at which it runs
+  // Names of the passes that it follows, where they run too.
+  virtual std::span<const std::string_view> after() const { return {}; }
   // Whether it changes graphs through the context's editors alone, so that those may stay open.
   virtual bool keeps_editors() const { return false; }
   // |graph| may be exchanged for another.

@@ -2,6 +2,7 @@
 #include "core/pass/engine/pipeline.h"
 
 #include <algorithm>
+#include <cassert>
 #include <chrono>
 
 #include "core/ir/graph_counts.h"
@@ -31,25 +32,54 @@ void merge_captures(Graph& body) {
 Pipeline Pipeline::standard(PipelineConfig config, Logger* logger) {
   const OptLevel level = config.level;
   Pipeline pipeline(std::move(config), logger);
-  if (level >= OptLevel::kBasic) {
-    pipeline.add(constant_folding_pass());
-    pipeline.add(dead_code_pass());
+  std::vector<std::unique_ptr<Pass>> all;
+  all.push_back(constant_folding_pass());
+  all.push_back(dead_code_pass());
+  all.push_back(cse_pass());
+  all.push_back(fusion_pass({}, level));
+  all.push_back(layout_pass());
+  for (auto& pass : all) {
+    if (pass->level() > level) continue;
+    [[maybe_unused]] const Status added = pipeline.add(std::move(pass));
+    assert(added.ok());  // built-in passes follow each other in no circle: tested
   }
-  if (level >= OptLevel::kExtended) {
-    pipeline.add(cse_pass());
-    pipeline.add(fusion_pass({}, level));
-  }
-  if (level >= OptLevel::kAll) pipeline.add(layout_pass());
   return pipeline;
 }
 
-void Pipeline::add(std::unique_ptr<Pass> pass) {
-  for (auto& known : passes_)
-    if (known->name() == pass->name()) {
-      known = std::move(pass);
-      return;
+Status Pipeline::add(std::unique_ptr<Pass> pass) {
+  std::vector<Pass*> waiting;
+  Pass* const added = pass.get();
+  bool placed = false;
+  for (const auto& known : passes_) {
+    const bool same = known->name() == added->name();
+    placed |= same;
+    waiting.push_back(same ? added : known.get());
+  }
+  if (!placed) waiting.push_back(added);
+  std::vector<Pass*> order;
+  while (!waiting.empty()) {
+    const auto is_ready = [&](const Pass* one) {
+      return std::ranges::none_of(one->after(), [&](std::string_view name) {
+        return std::ranges::any_of(waiting, [&](const Pass* w) { return w->name() == name; });
+      });
+    };
+    const auto next = std::ranges::find_if(waiting, is_ready);
+    if (next == waiting.end()) {
+      std::string names;
+      for (const Pass* one : waiting) names += message(names.empty() ? "" : ", ", one->name());
+      return error(Code::kINVALID_ARGUMENT, "adding pass '", added->name(),
+                   "': these would run after each other in a circle: ", names);
     }
-  passes_.push_back(std::move(pass));
+    order.push_back(*next);
+    waiting.erase(next);
+  }
+  std::vector<std::unique_ptr<Pass>> sorted;
+  for (Pass* one : order) {
+    const auto held = std::ranges::find(passes_, one, &std::unique_ptr<Pass>::get);
+    sorted.push_back(one == added ? std::move(pass) : std::move(*held));
+  }
+  passes_ = std::move(sorted);
+  return {};
 }
 
 std::vector<std::string> Pipeline::names() const {

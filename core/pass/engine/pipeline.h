@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Passes in order, run once or until nothing changes any more. With PassContext::difference every
-// pass is verified (verified.h). Not thread-safe.
+// Passes in the order that they ask for, run once or until nothing changes any more. With
+// PassContext::difference every pass is verified (verified.h). Not thread-safe.
 #pragma once
 
 #include <memory>
@@ -28,14 +28,15 @@ class Pipeline {
  public:
   explicit Pipeline(PipelineConfig config, Logger* logger = nullptr)
       : config_(std::move(config)), logger_(logger) {}
-  // The built-in passes of |config.level|, in the order in which each finds most to do.
+  // The built-in passes of |config.level|.
   static Pipeline standard(PipelineConfig config, Logger* logger = nullptr);
 
   const PipelineConfig& config() const { return config_; }
-  // Passes run in the order of their registration; a second one of the same name takes the place of
-  // the first.
-  void add(std::unique_ptr<Pass> pass);
-  std::vector<std::string> names() const;
+  // Passes run in the order of their registration, but that each follows those of its after(). A
+  // second one of the same name takes the place of the first. INVALID_ARGUMENT, and nothing is
+  // added, when passes would follow each other in a circle.
+  Status add(std::unique_ptr<Pass> pass);
+  std::vector<std::string> names() const;  // in the order in which they run
 
   // Each pass of the level that is not skipped, once.
   Status run(std::shared_ptr<Graph>& graph, PassContext& context, PassResult& result);

@@ -216,6 +216,11 @@ class CsePass final : public Pass {
     return "computes once what several nodes compute alike";
   }
   OptLevel level() const override { return OptLevel::kExtended; }
+  // Constants are compared by their contents, and what is dead by nobody.
+  std::span<const std::string_view> after() const override {
+    static constexpr std::string_view kAfter[] = {"ConstantFoldingPass", "DeadCodeEliminationPass"};
+    return kAfter;
+  }
   bool keeps_editors() const override { return true; }
 
   Status run(std::shared_ptr<Graph>& graph, PassContext& context, PassResult& result) override {

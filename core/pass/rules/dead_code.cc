@@ -43,6 +43,11 @@ class DeadCodePass final : public Pass {
     return "removes what no output depends on, and nodes that hand on what they take";
   }
   OptLevel level() const override { return OptLevel::kBasic; }
+  // Folding leaves constants that nobody uses any more.
+  std::span<const std::string_view> after() const override {
+    static constexpr std::string_view kAfter[] = {"ConstantFoldingPass"};
+    return kAfter;
+  }
   bool keeps_editors() const override { return true; }
 
   Status run(std::shared_ptr<Graph>& graph, PassContext& context, PassResult& result) override {

@@ -19,6 +19,11 @@ class FusionPass final : public Pass {
     return "makes one operator of several, and one step of an operator and its epilogue";
   }
   OptLevel level() const override { return OptLevel::kExtended; }
+  // Weights are constants then, and what is computed alike has one value with all its users.
+  std::span<const std::string_view> after() const override {
+    static constexpr std::string_view kAfter[] = {"ConstantFoldingPass", "CSEPass"};
+    return kAfter;
+  }
   bool keeps_editors() const override { return true; }
 
   Status run(std::shared_ptr<Graph>& graph, PassContext& context, PassResult& result) override {

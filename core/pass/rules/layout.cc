@@ -19,6 +19,11 @@ class LayoutPass final : public Pass {
     return "takes transposes away that undo each other or need not be there";
   }
   OptLevel level() const override { return OptLevel::kAll; }
+  // What stood between transposes and convolutions is in their weights then.
+  std::span<const std::string_view> after() const override {
+    static constexpr std::string_view kAfter[] = {"OperatorFusionPass"};
+    return kAfter;
+  }
   bool keeps_editors() const override { return true; }
 
   Status run(std::shared_ptr<Graph>& graph, PassContext& context, PassResult& result) override {
@@ -31,9 +36,10 @@ class LayoutPass final : public Pass {
         return status;
       }));
     } else if (config_.conv_layout == Layout::kNc4hw4) {
-      result.warnings.push_back(
-          "conv_layout NC4HW4: no operator takes tensors in blocks of four channels, so that a "
-          "graph cannot say it; providers lay blocks out on their own, and the graph stays NCHW");
+      return error(Code::kUNSUPPORTED,
+                   "conv_layout NC4HW4: no operator takes tensors in blocks of four channels, so "
+                   "that a graph cannot say it; leave NCHW, of which providers make blocks on "
+                   "their own, or ask for NHWC");
     }
     std::vector<const Rule*> rules = rules_of(RulePass::kLayout, OptLevel::kAll);
     std::erase_if(rules, [&](const Rule* rule) {

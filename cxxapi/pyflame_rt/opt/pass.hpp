@@ -81,6 +81,8 @@ class Pass {
   virtual PassResult run(Graph& graph) = 0;
   // Whether it is one of that level.
   virtual bool should_run(OptLevel level) const { return level >= OptLevel::Basic; }
+  // Names of passes that it follows in its manager, where they are there too.
+  virtual std::vector<std::string> after() const { return {}; }
 };
 
 namespace detail {

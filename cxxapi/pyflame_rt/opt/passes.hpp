@@ -190,6 +190,7 @@ class BuiltInPass : public Pass {
   const char* description() const final { return description_; }
   // Whether it is one of that level.
   bool should_run(OptLevel level) const final { return level >= level_; }
+  std::vector<std::string> after() const final { return after_; }
   // The pass alone, once.
   PassResult run(Graph& graph) final {
     const detail::OptimizerHandle optimizer = detail::make_optimizer(options_);
@@ -203,8 +204,9 @@ class BuiltInPass : public Pass {
  protected:
   // For the passes below.
   template <typename Config>
-  BuiltInPass(const char* name, const char* description, OptLevel level, const Config& config)
-      : name_(name), description_(description), level_(level) {
+  BuiltInPass(const char* name, const char* description, OptLevel level,
+              std::vector<std::string> after, const Config& config)
+      : name_(name), description_(description), level_(level), after_(std::move(after)) {
     detail::Setter c(PFRT_OPTIONS_OPTIMIZER, nullptr);
     c.set("level", std::string("all"));
     detail::set(c, config);
@@ -215,6 +217,7 @@ class BuiltInPass : public Pass {
   std::string name_;
   const char* description_;
   OptLevel level_;
+  std::vector<std::string> after_;
   pyflame_rt::detail::Handle<pfrt_options> options_;
 };
 
@@ -224,7 +227,7 @@ class ConstantFoldingPass final : public BuiltInPass {
   // As configured.
   explicit ConstantFoldingPass(const ConstantFoldingConfig& config = {})
       : BuiltInPass("ConstantFoldingPass", "computes beforehand what follows from constants",
-                    OptLevel::Basic, config) {}
+                    OptLevel::Basic, {}, config) {}
 };
 // Removes what no output depends on.
 class DeadCodeEliminationPass final : public BuiltInPass {
@@ -232,7 +235,7 @@ class DeadCodeEliminationPass final : public BuiltInPass {
   // As configured.
   explicit DeadCodeEliminationPass(const DCEConfig& config = {})
       : BuiltInPass("DeadCodeEliminationPass", "removes what no output depends on", OptLevel::Basic,
-                    config) {}
+                    {"ConstantFoldingPass"}, config) {}
 };
 // Computes once what several nodes compute alike.
 class CSEPass final : public BuiltInPass {
@@ -240,7 +243,7 @@ class CSEPass final : public BuiltInPass {
   // As configured.
   explicit CSEPass(const CSEConfig& config = {})
       : BuiltInPass("CSEPass", "computes once what several nodes compute alike", OptLevel::Extended,
-                    config) {}
+                    {"ConstantFoldingPass", "DeadCodeEliminationPass"}, config) {}
 };
 // Makes one operator of several.
 class OperatorFusionPass final : public BuiltInPass {
@@ -248,7 +251,7 @@ class OperatorFusionPass final : public BuiltInPass {
   // As configured.
   explicit OperatorFusionPass(const FusionConfig& config = {})
       : BuiltInPass("OperatorFusionPass", "makes one operator of several", OptLevel::Extended,
-                    config) {}
+                    {"ConstantFoldingPass", "CSEPass"}, config) {}
 };
 // Moves layouts to where they cost least.
 class LayoutOptimizationPass final : public BuiltInPass {
@@ -256,10 +259,10 @@ class LayoutOptimizationPass final : public BuiltInPass {
   // As configured.
   explicit LayoutOptimizationPass(const LayoutConfig& config = {})
       : BuiltInPass("LayoutOptimizationPass", "moves layouts to where they cost least",
-                    OptLevel::All, config) {}
+                    OptLevel::All, {"OperatorFusionPass"}, config) {}
 };
 
-// Runs passes in the order of their registration.
+// Runs passes in the order of their registration, but that each follows those of its after().
 class PassManager {
  public:
   // Without passes.
@@ -299,7 +302,7 @@ class PassManager {
   }
   // A pass that a plug-in of kind pass brings, by its name.
   void register_plugin_pass(const std::string& name) { passes_.push_back({name, nullptr}); }
-  // In the order in which they run.
+  // In the order of their registration.
   std::vector<std::string> passes() const {
     std::vector<std::string> names;
     for (const Entry& entry : passes_) names.push_back(entry.name);
@@ -335,7 +338,10 @@ class PassManager {
             functions.add_pass(optimizer.get(), pyflame_rt::detail::text(entry.name), nullptr));
       } else if (only == entry.name ||
                  (only.empty() && entry.pass->should_run(config_.opt_level))) {
-        const pfrt_custom_pass custom = detail::to_c(*entry.pass);
+        std::string after;
+        for (const std::string& name : entry.pass->after()) after += name + ",";
+        pfrt_custom_pass custom = detail::to_c(*entry.pass);
+        custom.after = pyflame_rt::detail::text(after);
         pyflame_rt::detail::check(functions.add_custom_pass(optimizer.get(), &custom));
       }
     }

@@ -130,7 +130,7 @@ def optimize(graph: Graph, level: OptLevel = OptLevel.EXTENDED) -> PassResult:
 
 
 class PassManager:
-    """Runs passes over graphs, in the order of their registration.
+    """Runs passes over graphs, in the order of their registration, but that each follows those of its ``after``.
 
     On failure a graph is as it was: whatever one pass did before another failed is undone.
     """
@@ -187,7 +187,7 @@ class PassManager:
                 options = one._options()
                 lib.check(lib.optimizer.add_pass(optimizer.address, lib.text(name), options.address))
             elif only == name or (not only and one.should_run(level)):
-                custom = custom_pass(one)
+                custom = custom_pass(one, ",".join(one.after))
                 lib.check(lib.optimizer.add_custom_pass(optimizer.address, ctypes.byref(custom)))
         return _run(optimizer, graph, only, until_fixed_point)
 
