@@ -121,6 +121,7 @@ Result<StageExecutable> CompiledGraph::compile_stage(const Stage& stage,
     region.hints |= PFRT_COMPILE_RUN_ONCE;
   else if (options.tune)
     region.hints |= PFRT_COMPILE_TUNE;
+  if (options.apart) region.hints |= PFRT_COMPILE_APART;
   std::vector<pfrt_compile_hints> node_hints;
   if (options.node_precision) {
     for (uint32_t n : stage.nodes) node_hints.push_back((*options.node_precision)[order_[n]].hint);

@@ -41,6 +41,7 @@ struct CompileOptions {
   bool concurrent_steps = false;     // independent steps of a run at once
   bool run_once = false;             // not worth generating code or packing constants
   bool tune = false;                 // but for what is run once
+  bool apart = false;                // a step for each node
   pfrt_compile_hints precision = 0;  // the hint of session option "precision"
   // The same for each node of the graph, by its id; null = one for all. Bodies have the one.
   const std::vector<NodePrecision>* node_precision = nullptr;

@@ -44,8 +44,8 @@ constexpr OptionRow kSession[] = {
      "sequential = one step after another, each parallel inside; parallel = independent steps at "
      "once, which share the threads"},
     {"optimization_level", PFRT_OPTION_STRING, "extended", "none basic extended all",
-     "how far the graph is optimised: basic folds constants and removes dead code, extended also "
-     "joins and fuses operators, all also moves layouts"},
+     "how far the graph is optimised: none leaves a step for each node, basic folds constants and "
+     "removes dead code, extended also joins and fuses operators, all also moves layouts"},
     {"skip_passes", PFRT_OPTION_STRINGS, "", "", "optimisation passes to leave out, by name"},
     {"verbose_optimization", PFRT_OPTION_BOOL, "false", "", "log what each pass did"},
     {"verify", PFRT_OPTION_STRING, "off", "off on",

@@ -152,6 +152,7 @@ Result<std::unique_ptr<CompiledGraph>> Session::compile(
                                {.fallback = fallback_,
                                 .concurrent_steps = concurrent_steps_,
                                 .tune = tune_,
+                                .apart = preparation_->config().level == "none",
                                 .precision = precision_,
                                 .node_precision = own ? &node_precision_ : nullptr});
 } catch (const std::bad_alloc&) {

@@ -15,8 +15,9 @@
 
 namespace pyflame_rt {
 
-// How far a session optimises its graph: None as the model has it, Basic folds constants and
-// removes dead code, Extended also fuses, All also moves layouts.
+// How far a session optimises its graph: None as the model has it, and a step for each node; Basic
+// folds constants and removes dead code, Extended also fuses, All also moves layouts. Sums may be
+// made in another order at each: results then differ in the last bits.
 enum class OptLevel : int32_t { None = 0, Basic = 1, Extended = 2, All = 3 };
 
 // Options of a session.

@@ -155,7 +155,8 @@ typedef struct pfrt_custom_pass {
   uint32_t struct_size;
   uint32_t abi;
   pfrt_string name; /* unique among passes */
-  pfrt_string after; /* runs right after the registered pass of that name; empty = last */
+  pfrt_string after; /* runs right after the registered pass of that name; empty = last. In an optimizer: after those
+                        of these names, separated by commas, where they are there */
   pfrt_pass_level level; /* of sessions and optimizers from which on it runs */
   uint32_t reserved;
   /* |graph| is a copy of the model's, to be edited through the graph table; constants are shared. It must keep the

@@ -207,7 +207,8 @@ enum {
   PFRT_COMPILE_PLAIN = 2, /* precision "ieee": float32 sums of float32 products, nothing flushed to 0 (1.2) */
   PFRT_COMPILE_FAST = 4,  /* "fast": about 5e-6 relative to the largest products (1.2) */
   PFRT_COMPILE_BF16 = 8,  /* "bf16": factors rounded to bfloat16, float32 sums (1.2) */
-  PFRT_COMPILE_TUNE = 16  /* specialise may measure how to divide the work; results may not depend on it (1.2) */
+  PFRT_COMPILE_TUNE = 16, /* specialise may measure how to divide the work; results may not depend on it (1.2) */
+  PFRT_COMPILE_APART = 32 /* a step for each node, none joined with others: the session's level is "none" (1.2) */
 };
 
 /* A convex set of nodes given to compile. Inputs and outputs are value indices: inputs come from outside (constants

@@ -140,6 +140,32 @@ TEST(GuideOptimization, unknown_dimensions_fuse_as_named_and_known_ones_do) {
         (std::vector<int64_t>{rows, 4}));
 }
 
+TEST(GuideOptimization, at_level_none_each_node_is_a_step) {
+  Graph graph("chain");
+  graph.add_input({"input", {64}, DType::Float32});
+  add(graph, "Add", {"input", "input"}, "sum");
+  add(graph, "Relu", {"sum"}, "relu");
+  add(graph, "Mul", {"relu", "sum"}, "product");
+  add(graph, "Tanh", {"product"}, "output");
+  graph.add_output({"output", {64}, DType::Float32});
+  std::vector<float> first;
+  for (const OptLevel level : {OptLevel::None, OptLevel::Basic, OptLevel::All}) {
+    SessionOptions options;
+    options.optimization_level = level;
+    const InferenceSession session(graph, options);
+    const Tensor out = session.run({}, {{"input", filled({64}, -1, 0.13f)}})[0];
+    const std::vector<float> now(out.data_ptr<float>(), out.data_ptr<float>() + 64);
+    if (first.empty()) first = now;
+    for (size_t i = 0; i < now.size(); ++i) EXPECT_NEAR(now[i], first[i], 1e-6f);
+    Names steps;
+    for (const auto& step : session.explain().steps) steps.push_back(step.ops);
+    if (level == OptLevel::None)
+      EXPECT_EQ(steps, (Names{"Add", "Relu", "Mul", "Tanh"}));
+    else
+      EXPECT_EQ(steps.size(), 1u);
+  }
+}
+
 TEST(GuideOptimization, constant_folding) {
   Graph graph = network();
   const Graph before = graph.clone();

@@ -18,7 +18,7 @@ Precision = Literal["ieee", "fp32", "fast", "bf16", "auto"]
 class OptLevel(enum.IntEnum):
     """How far a session optimises its graph."""
 
-    NONE = 0  # as the model has it
+    NONE = 0  # as the model has it, a step for each node; results may differ from other levels' in the last bits
     BASIC = 1  # constants folded, dead code removed
     EXTENDED = 2  # also common subexpressions and fusion
     ALL = 3  # also layout

@@ -63,7 +63,8 @@ Result<std::unique_ptr<Executable>> Executable::compile(const pfrt_snapshot& sna
   out->drop_unused_outputs(nodes);
   out->settle_values(region);
   const int registers = once ? 0 : ElementwiseLoop::register_limit(isa());
-  out->fusion_groups_ = find_fusion_groups(*out->snapshot_, nodes, out->outputs_, registers);
+  const bool joins = (region.hints & PFRT_COMPILE_APART) == 0;
+  out->fusion_groups_ = find_fusion_groups(*out->snapshot_, nodes, out->outputs_, registers, joins);
   out->generate();
   return out;
 }

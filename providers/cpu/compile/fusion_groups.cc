@@ -260,10 +260,13 @@ class Grouping {
 
 std::vector<FusionGroup> find_fusion_groups(const SnapshotCopy& snapshot,
                                             std::span<const uint32_t> nodes,
-                                            std::span<const uint32_t> outputs, int register_limit) {
+                                            std::span<const uint32_t> outputs, int register_limit,
+                                            bool joins) {
   Grouping grouping(snapshot, nodes, outputs, register_limit);
-  grouping.join_epilogues();
-  grouping.merge_all();
+  if (joins) {
+    grouping.join_epilogues();
+    grouping.merge_all();
+  }
   std::vector<FusionGroup> groups = grouping.fusion_groups();
   if (groups.empty() && !nodes.empty())
     groups = Grouping(snapshot, nodes, outputs, 0).fusion_groups();

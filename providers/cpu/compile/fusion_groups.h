@@ -29,9 +29,11 @@ struct FusionGroup {
 };
 
 // |nodes| in topological order; |outputs| are the values used outside. No loop has more terms alive
-// at once than |register_limit|; 0 makes no loops.
+// at once than |register_limit|; 0 makes no loops. Without |joins| each node is a
+// group.
 std::vector<FusionGroup> find_fusion_groups(const SnapshotCopy& snapshot,
                                             std::span<const uint32_t> nodes,
-                                            std::span<const uint32_t> outputs, int register_limit);
+                                            std::span<const uint32_t> outputs, int register_limit,
+                                            bool joins = true);
 
 }  // namespace pfrt::cpu
