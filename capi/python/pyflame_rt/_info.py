@@ -64,7 +64,7 @@ class NodeArg:
 
 @dataclass
 class TensorInfo:
-    """Name, element type and shape of a value without its data.
+    """The ``name``, element type and shape of a value without its data.
 
     ``shape`` and ``dim_names`` as in NodeArg; ``dtype`` None = not known. ``kind`` is "tensor", "sequence", "map",
     "optional" or "sparse_tensor", and ``dtype`` then that of the tensors in it; ``key_dtype`` is a map's.

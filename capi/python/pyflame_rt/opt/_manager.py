@@ -197,8 +197,8 @@ class PassManager:
 
 @dataclass(frozen=True)
 class RuleInfo:
-    """A rewrite called ``name`` that the built-in passes know: ``pass_name`` does it, from ``level`` on; ``text`` says what
-    becomes of what.
+    """A rewrite called ``name`` that the built-in passes know: ``pass_name`` does it, from ``level`` on; ``text`` says
+    what becomes of what.
     """
 
     name: str

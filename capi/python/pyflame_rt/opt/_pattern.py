@@ -14,7 +14,7 @@ from .._node import Node
 
 @dataclass(frozen=True)
 class PatternNode:
-    """A node called ``name`` in a pattern: operator ``op_type`` of a domain ("" = ONNX's own), or any where that is ""."""
+    """A node called ``name`` in a pattern: operator ``op_type`` of a domain ("" = ONNX's own), or any if ""."""
 
     op_type: str
     name: str
