@@ -4,21 +4,20 @@
 #include <cmath>
 #include <cstdio>
 #include <functional>
-#include <map>
 #include <memory>
 #include <thread>
 
 #include "cxxapi/cli/commands.h"
-#include "cxxapi/cli/elements.h"
-#include "cxxapi/cli/feed.h"
-#include "cxxapi/cli/json.h"
-#include "cxxapi/cli/machine.h"
-#include "cxxapi/cli/npy.h"
-#include "cxxapi/cli/pb.h"
+#include "cxxapi/cli/machine/machine.h"
+#include "cxxapi/cli/machine/process.h"
 #include "cxxapi/cli/peer.h"
-#include "cxxapi/cli/process.h"
-#include "cxxapi/cli/progress.h"
-#include "cxxapi/cli/text.h"
+#include "cxxapi/cli/print/json.h"
+#include "cxxapi/cli/print/progress.h"
+#include "cxxapi/cli/print/table.h"
+#include "cxxapi/cli/print/text.h"
+#include "cxxapi/cli/tensors/elements.h"
+#include "cxxapi/cli/tensors/feed.h"
+#include "cxxapi/cli/tensors/sizes.h"
 
 namespace cli {
 namespace {
@@ -46,51 +45,42 @@ struct InputSpec {
   std::string name;
   DType dtype = DType::Undefined;
   std::vector<int64_t> shape;
-  std::string file;  // empty = random
+  std::string origin;  // "random", "zeros" or a file
 };
 
-Tensor from_file(const InputSpec& spec) {
-  const std::string& file = spec.file;
-  if (file.size() > 4 && file.compare(file.size() - 4, 4, ".npy") == 0) return read_npy(file);
-  NodeArg arg;
-  arg.name = spec.name;
-  arg.dtype = spec.dtype;
-  const pyflame_rt::Value value = read_pb(file, arg).value;
-  if (!value.is_tensor())
-    throw UsageError("'" + file + "' holds no tensor: only those are benched");
-  return value.tensor();
+// The inputs of |feed|, in the order of the session's.
+Inputs tensors_of(const Feed& feed, const std::vector<NodeArg>& args) {
+  Inputs inputs;
+  for (const NodeArg& arg : args) {
+    const auto found = feed.find(arg.name);
+    if (found == feed.end()) continue;
+    if (!found->second.is_tensor())
+      throw UsageError("input '" + arg.name + "' is " + arg.type() + ": only tensors are benched");
+    inputs.emplace_back(arg.name, found->second.tensor());
+  }
+  return inputs;
 }
 
-std::vector<InputSpec> input_specs(const InferenceSession& session, const Dims& dims,
-                                   const std::vector<std::string>& files) {
-  check_dims(session.get_inputs(), dims);
-  std::map<std::string, std::string> sources;
-  for (const std::string& text : files) sources.insert(split_assignment(text, "--input"));
+std::vector<InputSpec> describe_inputs(const Inputs& inputs, const Feeder& feeder) {
   std::vector<InputSpec> specs;
-  for (const NodeArg& arg : session.get_inputs()) {
-    if (arg.has_initializer) continue;
-    if (arg.kind != pyflame_rt::ValueKind::Tensor) {
-      throw UsageError("input '" + arg.name + "' is " + arg.type() + ": only tensors are benched");
-    }
-    specs.push_back({arg.name, arg.dtype, fixed_shape(arg, dims), ""});
-    const auto source = sources.find(arg.name);
-    if (source == sources.end()) continue;
-    specs.back().file = source->second;
-    specs.back().shape = from_file(specs.back()).shape();
-    sources.erase(source);
-  }
-  if (!sources.empty())
-    throw UsageError("--input " + sources.begin()->first + ": no such input needs to be fed");
+  for (const auto& [name, tensor] : inputs)
+    specs.push_back({name, tensor.dtype(), tensor.shape(), feeder.origins().at(name)});
   return specs;
 }
 
 Inputs make_inputs(const std::vector<InputSpec>& specs) {
-  Inputs inputs;
-  uint64_t seed = 1;
-  for (const InputSpec& spec : specs)
-    inputs.emplace_back(spec.name, spec.file.empty() ? random_tensor(spec.dtype, spec.shape, ++seed)
-                                                     : from_file(spec));
-  return inputs;
+  std::vector<NodeArg> args;
+  std::vector<std::string> sources;
+  for (const InputSpec& spec : specs) {
+    NodeArg arg;
+    arg.name = spec.name;
+    arg.dtype = spec.dtype;
+    arg.kind = pyflame_rt::ValueKind::Tensor;
+    arg.shape.assign(spec.shape.begin(), spec.shape.end());
+    args.push_back(std::move(arg));
+    sources.push_back(spec.name + "=" + spec.origin);
+  }
+  return tensors_of(Feeder(args, sources, {}).feed({}), args);
 }
 
 // Our side as a user of the C API who binds buffers once would drive it.
@@ -113,11 +103,11 @@ class Ours {
       }
     }
   }
-  void run() {
+  void run(const pyflame_rt::RunOptions* options = nullptr) {
     results_.clear();
-    pyflame_rt::detail::check(pyflame_rt::api().session->run(session_.handle(), inputs_.data(),
-                                                             inputs_.size(), outputs_.data(),
-                                                             outputs_.size(), nullptr));
+    pyflame_rt::detail::check(pyflame_rt::api().session->run(
+        session_.handle(), inputs_.data(), inputs_.size(), outputs_.data(), outputs_.size(),
+        options == nullptr ? nullptr : options->handle()));
     for (pfrt_io& output : outputs_) {
       results_.push_back(pyflame_rt::detail::Handle<pfrt_value>::adopt(output.value));
       output.value = nullptr;
@@ -155,33 +145,35 @@ struct Load {
   uint64_t peak_bytes = 0;
 };
 
+// What a child has found out.
+struct Child {
+  Load load;
+  std::vector<InputSpec> specs;
+  std::vector<std::string> outputs;
+  std::string assumed;  // sizes of dimensions, for people
+};
+
 // Fields end with a zero byte, which no name contains.
-std::string pack(const Load& load, const std::vector<InputSpec>& specs,
-                 const std::vector<std::string>& outputs) {
+std::string pack(const Child& about) {
   std::string out;
   const auto put = [&out](const std::string& field) { out += field + '\0'; };
-  put(std::to_string(load.seconds));
-  put(std::to_string(load.first_run_seconds));
-  put(std::to_string(load.peak_bytes));
-  put(std::to_string(specs.size()));
-  for (const InputSpec& spec : specs) {
+  put(std::to_string(about.load.seconds));
+  put(std::to_string(about.load.first_run_seconds));
+  put(std::to_string(about.load.peak_bytes));
+  put(about.assumed);
+  put(std::to_string(about.specs.size()));
+  for (const InputSpec& spec : about.specs) {
     put(spec.name);
     put(std::to_string(static_cast<int>(spec.dtype)));
     put(std::to_string(spec.shape.size()));
     for (const int64_t dim : spec.shape) put(std::to_string(dim));
-    put(spec.file);
+    put(spec.origin);
   }
-  for (const std::string& name : outputs) put(name);
+  for (const std::string& name : about.outputs) put(name);
   return out;
 }
 
-struct Unpacked {
-  Load load;
-  std::vector<InputSpec> specs;
-  std::vector<std::string> outputs;
-};
-
-Unpacked unpack(const std::string& text) {
+Child unpack(const std::string& text) {
   size_t at = 0;
   const auto get = [&]() -> std::string {
     const size_t end = text.find('\0', at);
@@ -190,23 +182,24 @@ Unpacked unpack(const std::string& text) {
     at = end + 1;
     return field;
   };
-  Unpacked out;
+  Child out;
   out.load.seconds = std::stod(get());
   out.load.first_run_seconds = std::stod(get());
   out.load.peak_bytes = std::stoull(get());
+  out.assumed = get();
   out.specs.resize(std::stoull(get()));
   for (InputSpec& spec : out.specs) {
     spec.name = get();
     spec.dtype = static_cast<DType>(std::stoi(get()));
     spec.shape.resize(std::stoull(get()));
     for (int64_t& dim : spec.shape) dim = std::stoll(get());
-    spec.file = get();
+    spec.origin = get();
   }
   while (at < text.size()) out.outputs.push_back(get());
   return out;
 }
 
-Unpacked in_child(const char* side, const std::function<std::string()>& work) {
+Child in_child(const char* side, const std::function<std::string()>& work) {
   const ChildResult result = run_in_child(work, kChildTimeout);
   if (!result.ok) throw UsageError(std::string(side) + ": " + result.reason);
   return unpack(result.output);
@@ -220,19 +213,29 @@ double seconds_of(const std::function<void()>& work) {
 
 std::string measure_ours(const BenchArgs& args, const Dims& dims) {
   Ours ours(args.model, args.session);
-  const std::vector<InputSpec> specs = input_specs(ours.session(), dims, args.inputs);
-  ours.bind(make_inputs(specs));
-  const double first_run = seconds_of([&ours] { ours.run(); });
-  std::vector<std::string> outputs;
-  for (const NodeArg& output : ours.session().get_outputs()) outputs.push_back(output.name);
-  return pack({ours.load_seconds(), first_run, peak_memory()}, specs, outputs);
+  const std::vector<NodeArg>& inputs = ours.session().get_inputs();
+  const Feeder feeder(inputs, args.inputs, dims);
+  double first_run = 0;
+  Inputs fed;
+  const auto run = [&](const Feed& feed, const pyflame_rt::RunOptions* options) {
+    fed = tensors_of(feed, inputs);
+    ours.bind(fed);
+    first_run = seconds_of([&] { ours.run(options); });
+  };
+  const Dims assumed = fit_sizes(feeder, run);
+  Child about{{ours.load_seconds(), first_run, peak_memory()},
+              describe_inputs(fed, feeder),
+              {},
+              assumed.empty() ? "" : assumed_text(assumed)};
+  for (const NodeArg& output : ours.session().get_outputs()) about.outputs.push_back(output.name);
+  return pack(about);
 }
 
-std::string measure_peer(const BenchArgs& args, const Unpacked& about) {
+std::string measure_peer(const BenchArgs& args, const Child& about) {
   Peer peer(args.peer, args.model, args.session.threads);
   peer.bind(make_inputs(about.specs), about.outputs);
   const double first_run = seconds_of([&peer] { peer.run(); });
-  return pack({peer.load_seconds(), first_run, peak_memory()}, {}, {});
+  return pack({{peer.load_seconds(), first_run, peak_memory()}, {}, {}, {}});
 }
 
 // ---- latency
@@ -348,6 +351,7 @@ struct Result {
   Latency ours, peer;
   Agreement agreement;
   std::vector<InputSpec> inputs;
+  std::string assumed;  // sizes of dimensions
   bool interrupted = false;
 
   bool with_peer() const { return !peer_version.empty() && peer.runs != 0; }
@@ -375,7 +379,13 @@ void print_json(const Result& r) {
     json.field("max_relative_difference", r.agreement.max);
     json.field("rms_relative_difference", r.agreement.rms);
   }
-  json.key("notes").list();
+  json.key("inputs").object();
+  for (const InputSpec& input : r.inputs) {
+    json.key(input.name).object().field("dtype", dtype_name(input.dtype)).key("shape").list();
+    for (const int64_t dim : input.shape) json.value(dim);
+    json.end().field("origin", input.origin).end();
+  }
+  json.end().key("notes").list();
   for (const std::string& note : r.agreement.notes) json.value(note);
   json.end().field("interrupted", r.interrupted).end().print();
 }
@@ -385,9 +395,9 @@ void print_text(const Result& r) {
               isa_text(r.machine).c_str(), r.threads);
   for (const InputSpec& input : r.inputs) {
     std::printf("input    %s: %s%s, %s\n", input.name.c_str(), dtype_name(input.dtype),
-                shape_text(input.shape).c_str(),
-                input.file.empty() ? "random" : input.file.c_str());
+                shape_text(input.shape).c_str(), input.origin.c_str());
   }
+  if (!r.assumed.empty()) std::printf("sizes    %s\n", r.assumed.c_str());
   Table table({"", "median", "p99", "runs", "load", "first run", "peak memory"});
   const auto add = [&table](const std::string& name, const Latency& latency, const Load& load) {
     table.add({name, time_text(latency.median), time_text(latency.p99),
@@ -422,9 +432,10 @@ int bench_command(const BenchArgs& given) {
   ProgressLine line;
   line.show("loading and a first run");
   // Children first: they must not inherit what a session of this process loads.
-  const Unpacked about = in_child("ours", [&] { return measure_ours(args, dims); });
+  const Child about = in_child("ours", [&] { return measure_ours(args, dims); });
   result.our_load = about.load;
   result.inputs = about.specs;
+  result.assumed = about.assumed;
   if (with_peer) {
     line.show("loading and a first run of the peer");
     result.peer_load = in_child("peer", [&] { return measure_peer(args, about); }).load;

@@ -6,17 +6,12 @@
 #pragma once
 
 #include <pyflame_rt/options.hpp>
-#include <stdexcept>
 #include <string>
 #include <vector>
 
-namespace cli {
+#include "cxxapi/cli/line/usage_error.h"
 
-// Something in the command line or the input that makes the command impossible: exit code 2.
-class UsageError : public std::runtime_error {
- public:
-  using std::runtime_error::runtime_error;
-};
+namespace cli {
 
 // What commands that open a session share.
 struct SessionArgs {
@@ -84,12 +79,14 @@ int profile_command(const ProfileArgs& args);
 struct ConvertArgs {
   bool json = false;
   std::string in, out;
+  bool force = false;  // |out| may be |in|
 };
 int convert_command(const ConvertArgs& args);
 
 struct OptimizeArgs {
   bool json = false;
   std::string in, out;
+  bool force = false;             // |out| may be |in|
   std::vector<std::string> skip;  // passes
   bool verify = false;
   SessionArgs session;  // its level

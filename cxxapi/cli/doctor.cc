@@ -10,11 +10,12 @@
 #include <sstream>
 
 #include "cxxapi/cli/commands.h"
-#include "cxxapi/cli/json.h"
-#include "cxxapi/cli/machine.h"
+#include "cxxapi/cli/machine/machine.h"
 #include "cxxapi/cli/plugin_list.h"
-#include "cxxapi/cli/progress.h"
-#include "cxxapi/cli/text.h"
+#include "cxxapi/cli/print/json.h"
+#include "cxxapi/cli/print/progress.h"
+#include "cxxapi/cli/print/table.h"
+#include "cxxapi/cli/print/text.h"
 
 namespace cli {
 namespace {
@@ -84,7 +85,7 @@ size_t print_provider(const std::vector<Measurement>& measured, size_t first) {
     row.push_back(m.note);
     table.add(row);
   }
-  table.print(120);
+  table.print();
   return end;
 }
 

@@ -3,11 +3,14 @@
 #include <filesystem>
 
 #include "cxxapi/cli/commands.h"
-#include "cxxapi/cli/feed.h"
-#include "cxxapi/cli/json.h"
-#include "cxxapi/cli/page/inspect_page.h"
-#include "cxxapi/cli/summary.h"
-#include "cxxapi/cli/text.h"
+#include "cxxapi/cli/inspect_page.h"
+#include "cxxapi/cli/output_file.h"
+#include "cxxapi/cli/print/json.h"
+#include "cxxapi/cli/print/summary.h"
+#include "cxxapi/cli/print/table.h"
+#include "cxxapi/cli/print/text.h"
+#include "cxxapi/cli/tensors/feed.h"
+#include "cxxapi/cli/tensors/sizes.h"
 
 namespace cli {
 namespace {
@@ -44,7 +47,9 @@ void inspect_json(const Model& model, const Graph& graph, const OperatorCounts& 
   write_values("outputs", graph.outputs(), &json);
   json.key("operators").object();
   for (const auto& [name, count] : ranked(counts)) json.field(name, count);
-  json.end().field("nodes", stats.node_count).field("initializers", stats.initializer_count);
+  json.end().field("nodes", stats.node_count);
+  json.field("nodes_in_bodies", stats.node_count - graph.nodes().size());
+  json.field("initializers", stats.initializer_count);
   json.field("parameters", stats.parameter_count).field("parameter_bytes", stats.parameter_bytes);
   json.field("import_ms", stats.import_time_ms).key("metadata").object();
   for (const auto& [key, value] : meta.custom_metadata) json.field(key, value);
@@ -88,7 +93,7 @@ void explain_text(const Explanation& explanation) {
                bytes_text(step.bytes), count_text(static_cast<double>(step.flops)),
                time(step.estimated_ns), time(step.measured_ns), step.reason, step.refused});
   }
-  table.print();
+  table.print(60);
   for (const std::string& note : explanation.notes) std::printf("note: %s\n", note.c_str());
 }
 
@@ -97,7 +102,10 @@ void explain_text(const Explanation& explanation) {
 int inspect_command(const InspectArgs& args) {
   const Model model = Model::load(args.model);
   const Graph graph = model.graph();
-  if (!args.html.empty()) return write_page(args, model, graph);
+  if (!args.html.empty()) {
+    keep_input(args.model, args.html);
+    return write_page(args, model, graph);
+  }
   const OperatorCounts counts = count_operators(graph);
   if (args.json) {
     inspect_json(model, graph, counts);
@@ -114,17 +122,21 @@ int explain_command(const ExplainArgs& args) {
   // Steps and their times are those of a run; a model that random inputs do not suit is explained
   // without.
   std::string unrun;
+  Dims assumed;
   const Dims dims = parse_dims(args.dims);
   check_dims(session.get_inputs(), dims);
   try {
-    const Feed feed = make_feed(session, args.inputs, dims, nullptr);
-    for (int i = 0; i < 3; ++i) (void)session.run_values({}, feed);
+    const Feeder feeder(session.get_inputs(), args.inputs, dims);
+    assumed = fit_sizes(feeder, run_once(session));
+    const Feed feed = feeder.feed(assumed);
+    for (int i = 0; i < 2; ++i) (void)session.run_values({}, feed);
   } catch (const std::exception& error) {
     if (!args.inputs.empty()) throw;
     unrun = std::string("not run on random inputs: ") + one_line(error.what());
   }
   Explanation explanation = session.explain();
   if (!unrun.empty()) explanation.notes.push_back(unrun);
+  if (!assumed.empty()) explanation.notes.push_back("sizes " + assumed_text(assumed));
   if (args.json) {
     explain_json(explanation);
   } else {
@@ -134,6 +146,7 @@ int explain_command(const ExplainArgs& args) {
 }
 
 int convert_command(const ConvertArgs& args) {
+  if (!args.force) keep_input(args.in, args.out, "give another file, or --force");
   const Model model = Model::load(args.in);
   model.save(args.out);
   const auto stats = model.stats();

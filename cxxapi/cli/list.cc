@@ -2,9 +2,9 @@
 #include <cstdio>
 
 #include "cxxapi/cli/commands.h"
-#include "cxxapi/cli/json.h"
 #include "cxxapi/cli/plugin_list.h"
-#include "cxxapi/cli/text.h"
+#include "cxxapi/cli/print/json.h"
+#include "cxxapi/cli/print/table.h"
 
 namespace cli {
 namespace {
@@ -46,7 +46,7 @@ void print_plugins(const std::vector<pyflame_rt::PluginInfo>& plugins) {
                std::to_string(p.abi_major) + "." + std::to_string(p.abi_minor),
                p.loaded ? "loaded" : "rejected: " + p.reason, p.path});
   }
-  table.print(200);
+  table.print();
 }
 
 int providers_command(const ListArgs& args) {
@@ -79,7 +79,7 @@ int providers_command(const ListArgs& args) {
     table.add(
         {p.name, p.devices, p.available ? "available" : "not available: " + p.reason, p.path});
   }
-  table.print(200);
+  table.print();
   if (!args.kernels) return 0;
   for (const ProviderInfo& p : providers) {
     const std::vector<KernelInfo> rows = kernels(p);

@@ -5,8 +5,11 @@
 #include <pyflame_rt/pyflame_rt.hpp>
 
 #include "cxxapi/cli/commands.h"
-#include "cxxapi/cli/json.h"
-#include "cxxapi/cli/text.h"
+#include "cxxapi/cli/output_file.h"
+#include "cxxapi/cli/print/json.h"
+#include "cxxapi/cli/print/summary.h"
+#include "cxxapi/cli/print/table.h"
+#include "cxxapi/cli/print/text.h"
 
 namespace cli {
 namespace {
@@ -50,7 +53,7 @@ void print_text(const OptimizeArgs& args, const PassResult& result, size_t befor
     table.add({report.pass, std::to_string(report.runs), time_text(report.milliseconds / 1e3),
                std::to_string(report.nodes_before), std::to_string(report.nodes_after),
                rules_text(report)});
-  table.print(200);
+  table.print();
   for (const std::string& warning : result.warnings)
     std::printf("warning: %s\n", one_line(warning).c_str());
   std::printf("wrote %s: %zu nodes of %zu, %s\n", args.out.c_str(), after, before,
@@ -60,6 +63,7 @@ void print_text(const OptimizeArgs& args, const PassResult& result, size_t befor
 }  // namespace
 
 int optimize_command(const OptimizeArgs& args) {
+  if (!args.force) keep_input(args.in, args.out, "give another file, or --force");
   PassManagerConfig config;
   config.opt_level = session_options(args.session).optimization_level;
   config.skip_passes = args.skip;
@@ -74,13 +78,13 @@ int optimize_command(const OptimizeArgs& args) {
                        (known.empty() ? "none" : known));
     }
   Graph graph = Model::load(args.in).graph();
-  const size_t before = graph.nodes().size();
+  const size_t before = count_nodes(graph);
   const PassResult result = passes.run_until_fixed_point(graph);
   Model::from_graph(graph).save(args.out);
   std::error_code error;
   const auto size = std::filesystem::file_size(args.out, error);
   const uint64_t bytes = error ? 0 : size;
-  const size_t after = graph.nodes().size();
+  const size_t after = count_nodes(graph);
   if (args.json) {
     print_json(args, result, before, after, bytes);
   } else {

@@ -4,8 +4,8 @@
 #include <pyflame_rt/opt/passes.hpp>
 
 #include "cxxapi/cli/commands.h"
-#include "cxxapi/cli/json.h"
-#include "cxxapi/cli/text.h"
+#include "cxxapi/cli/print/json.h"
+#include "cxxapi/cli/print/table.h"
 
 namespace cli {
 namespace {
@@ -57,11 +57,11 @@ void print_text(const std::vector<RuleInfo>& rules) {
   for (const auto& pass : built_in_passes()) {
     passes.add({pass->name(), lowest_level(*pass), after(*pass), pass->description()});
   }
-  passes.print(200);
+  passes.print();
   std::printf("\n");
   Table table({"pass", "rewrite", "level", "what it does"});
   for (const RuleInfo& rule : rules) table.add({rule.pass, rule.rule, rule.level, rule.text});
-  table.print(200);
+  table.print();
   std::printf("%zu rewrites\n", rules.size());
 }
 

@@ -6,7 +6,7 @@
 #include <chrono>
 #include <cstring>
 
-#include "cxxapi/cli/commands.h"
+#include "cxxapi/cli/line/usage_error.h"
 
 namespace cli {
 namespace {

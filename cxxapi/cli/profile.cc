@@ -8,9 +8,12 @@
 #include <pyflame_rt/pyflame_rt.hpp>
 
 #include "cxxapi/cli/commands.h"
-#include "cxxapi/cli/feed.h"
-#include "cxxapi/cli/json.h"
-#include "cxxapi/cli/text.h"
+#include "cxxapi/cli/output_file.h"
+#include "cxxapi/cli/print/json.h"
+#include "cxxapi/cli/print/table.h"
+#include "cxxapi/cli/print/text.h"
+#include "cxxapi/cli/tensors/feed.h"
+#include "cxxapi/cli/tensors/sizes.h"
 
 namespace cli {
 namespace {
@@ -80,13 +83,14 @@ double span_ns(const std::vector<ExplainStep>& steps) {
 }  // namespace
 
 int profile_command(const ProfileArgs& args) {
+  keep_input(args.model, args.output);
   pyflame_rt::SessionOptions options = session_options(args.session);
   options.enable_profiling = true;
   const InferenceSession session(args.model, options);
-  const Dims dims = parse_dims(args.dims);
-  check_dims(session.get_inputs(), dims);
-  const Feed feed = make_feed(session, args.inputs, dims, nullptr);
-  for (int i = 0; i <= kWarmUps; ++i) (void)session.run_values({}, feed);
+  const Feeder feeder(session.get_inputs(), args.inputs, parse_dims(args.dims));
+  const Dims assumed = fit_sizes(feeder, run_once(session));
+  const Feed feed = feeder.feed(assumed);
+  for (int i = 0; i < kWarmUps; ++i) (void)session.run_values({}, feed);
   const std::vector<ExplainStep> steps = session.explain().steps;
 
   std::ofstream file(args.output, std::ios::binary);
@@ -101,6 +105,7 @@ int profile_command(const ProfileArgs& args) {
   if (args.json) {
     Json json;
     json.object().field("trace", args.output).field("steps", steps.size());
+    write_assumed(assumed, &json.key("assumed_dims"));
     json.field("span_ns", span).field("busy_ns", busy).key("kernels").list();
     for (const KernelTime& k : kernels)
       json.object()
@@ -117,7 +122,8 @@ int profile_command(const ProfileArgs& args) {
     table.add({k.kernel, std::to_string(k.steps), time_text(k.ns / 1e9),
                number_text(busy > 0 ? 100 * k.ns / busy : 0) + " %",
                k.ns > 0 ? number_text(k.flops / k.ns) : "-"});
-  table.print();
+  table.print(60);
+  if (!assumed.empty()) std::printf("%s\n", assumed_text(assumed).c_str());
   std::printf("wrote %s: %zu steps in %s, %s at once on average; open it in Perfetto\n",
               args.output.c_str(), steps.size(), time_text(span / 1e9).c_str(),
               number_text(span > 0 ? busy / span : 0).c_str());

@@ -1,210 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 #include <cstdio>
-#include <filesystem>
-#include <numeric>
 
 #include "cxxapi/cli/commands.h"
-#include "cxxapi/cli/elements.h"
-#include "cxxapi/cli/feed.h"
-#include "cxxapi/cli/json.h"
-#include "cxxapi/cli/npy.h"
-#include "cxxapi/cli/process.h"
-#include "cxxapi/cli/text.h"
+#include "cxxapi/cli/machine/process.h"
+#include "cxxapi/cli/output_file.h"
+#include "cxxapi/cli/print/json.h"
+#include "cxxapi/cli/print/text.h"
+#include "cxxapi/cli/tensors/feed.h"
+#include "cxxapi/cli/tensors/save.h"
+#include "cxxapi/cli/tensors/show_value.h"
+#include "cxxapi/cli/tensors/sizes.h"
 
 namespace cli {
 namespace {
 
 using pyflame_rt::InferenceSession;
 using pyflame_rt::NodeArg;
-using pyflame_rt::Tensor;
 using pyflame_rt::Value;
-using pyflame_rt::ValueKind;
-
-constexpr int64_t kShown = 8;          // elements of a tensor
-constexpr size_t kShownElements = 16;  // of a sequence
-constexpr int64_t kTop = 5;
-constexpr int64_t kTopRows = 3;
 
 struct Times {
   double first = 0, median = 0, fastest = 0, slowest = 0;
 };
-
-// How many elements from |first| on are NaN; none of types that have no such thing.
-int64_t count_nans(const Tensor& tensor, int64_t first, int64_t count) {
-  int64_t nans = 0;
-  if (!is_float(tensor.dtype())) return nans;
-  for (int64_t i = first; i < first + count; ++i) nans += std::isnan(number_at(tensor, i));
-  return nans;
-}
-
-// Columns of the highest scores in |row|, which has no NaN: those have no order.
-std::vector<int64_t> top_columns(const Tensor& scores, int64_t row) {
-  const int64_t columns = scores.shape()[1];
-  std::vector<int64_t> order(static_cast<size_t>(columns));
-  std::iota(order.begin(), order.end(), 0);
-  std::partial_sort(order.begin(), order.begin() + kTop, order.end(), [&](int64_t a, int64_t b) {
-    const double x = number_at(scores, row * columns + a);
-    const double y = number_at(scores, row * columns + b);
-    return x > y || (x == y && a < b);
-  });
-  order.resize(kTop);
-  return order;
-}
-
-// Rows of class scores to show; 0 when the tensor does not look like any.
-int64_t score_rows(const Tensor& tensor) {
-  const bool scores = tensor.ndim() == 2 && tensor.shape()[1] >= kTop && is_float(tensor.dtype());
-  return scores ? std::min(tensor.shape()[0], kTopRows) : 0;
-}
-
-void print_tensor(const std::string& indent, const Tensor& tensor) {
-  std::string line = std::string(dtype_name(tensor.dtype())) + shape_text(tensor.shape());
-  for (int64_t i = 0; i < std::min(tensor.num_elements(), kShown); ++i)
-    line.append(" ").append(text_at(tensor, i));
-  if (tensor.num_elements() > kShown) line += " ...";
-  std::printf("%s%s\n", indent.c_str(), line.c_str());
-  const int64_t nans = count_nans(tensor, 0, tensor.num_elements());
-  if (nans != 0)
-    std::printf("%s  NaN: %lld of %lld elements\n", indent.c_str(), static_cast<long long>(nans),
-                static_cast<long long>(tensor.num_elements()));
-  for (int64_t row = 0; row < score_rows(tensor); ++row) {
-    std::printf("%s  top-5 of row %lld:", indent.c_str(), static_cast<long long>(row));
-    const int64_t columns = tensor.shape()[1];
-    const int64_t unordered = nans == 0 ? 0 : count_nans(tensor, row * columns, columns);
-    if (unordered != 0) {
-      std::printf(" none, as %lld of its %lld scores are NaN\n", static_cast<long long>(unordered),
-                  static_cast<long long>(columns));
-      continue;
-    }
-    for (const int64_t column : top_columns(tensor, row)) {
-      std::printf(" %lld (%s)", static_cast<long long>(column),
-                  text_at(tensor, row * columns + column).c_str());
-    }
-    std::printf("\n");
-  }
-}
-
-// "map of string to float32, 3 entries: setosa 0.97, versicolor 0.03, virginica 0"
-void print_map(const std::string& indent, const Tensor& keys, const Tensor& values) {
-  const int64_t count = keys.num_elements();
-  std::string line = std::string("map of ") + dtype_name(keys.dtype()) + " to " +
-                     dtype_name(values.dtype()) + ", " + std::to_string(count) +
-                     (count == 1 ? " entry:" : " entries:");
-  for (int64_t i = 0; i < std::min(count, kShown); ++i)
-    line += (i ? ", " : " ") + text_at(keys, i) + " " + text_at(values, i);
-  if (count > kShown) line += ", ...";
-  std::printf("%s%s\n", indent.c_str(), line.c_str());
-}
-
-void print_value(const std::string& indent, const Value& value) {
-  switch (value.kind()) {
-    case ValueKind::Tensor:
-      return print_tensor(indent, value.tensor());
-    case ValueKind::Map: {
-      const auto [keys, values] = value.map_parts();
-      if (values.num_elements() == keys.num_elements()) return print_map(indent, keys, values);
-      std::printf("%smap\n", indent.c_str());
-      print_tensor(indent + "  keys   ", keys);
-      return print_tensor(indent + "  values ", values);
-    }
-    case ValueKind::Sequence:
-    case ValueKind::Optional: {
-      const bool sequence = value.kind() == ValueKind::Sequence;
-      std::printf("%s%s of %zu\n", indent.c_str(), sequence ? "sequence" : "optional",
-                  value.size());
-      for (size_t i = 0; i < std::min(value.size(), kShownElements); ++i)
-        print_value(indent + "  ", value.at(i));
-      if (value.size() > kShownElements) std::printf("%s  ...\n", indent.c_str());
-      return;
-    }
-    default:
-      std::printf("%ssparse tensor of %s\n", indent.c_str(), dtype_name(value.dtype()));
-  }
-}
-
-void write_tensor_json(const Tensor& tensor, Json* json) {
-  json->object().field("dtype", dtype_name(tensor.dtype())).key("shape").list();
-  for (const int64_t dim : tensor.shape()) json->value(dim);
-  json->end().key("first").list();
-  for (int64_t i = 0; i < std::min(tensor.num_elements(), kShown); ++i) {
-    if (tensor.dtype() == pyflame_rt::DType::String) {
-      json->value(tensor.string_at(i));
-    } else if (is_float(tensor.dtype())) {
-      json->value(number_at(tensor, i));
-    } else {
-      json->value(text_at(tensor, i));
-    }
-  }
-  json->end();
-  const int64_t nans = count_nans(tensor, 0, tensor.num_elements());
-  if (nans != 0) json->field("nan", nans);
-  if (score_rows(tensor) > 0) {
-    json->key("top5").list();
-    for (int64_t row = 0; row < score_rows(tensor); ++row) {
-      const int64_t columns = tensor.shape()[1];
-      json->list();
-      if (nans != 0 && count_nans(tensor, row * columns, columns) != 0) {
-        json->end();
-        continue;
-      }
-      for (const int64_t column : top_columns(tensor, row)) json->value(column);
-      json->end();
-    }
-    json->end();
-  }
-  json->end();
-}
-
-void write_value_json(const Value& value, Json* json) {
-  if (value.is_tensor()) return write_tensor_json(value.tensor(), json);
-  json->object();
-  if (value.kind() == ValueKind::Map) {
-    const auto [keys, values] = value.map_parts();
-    write_tensor_json(keys, &json->field("kind", "map").key("keys"));
-    write_tensor_json(values, &json->key("values"));
-  } else if (value.kind() == ValueKind::Sparse) {
-    json->field("kind", "sparse");
-  } else {
-    json->field("kind", value.kind() == ValueKind::Sequence ? "sequence" : "optional")
-        .key("elements")
-        .list();
-    for (size_t i = 0; i < value.size(); ++i) write_value_json(value.at(i), json);
-    json->end();
-  }
-  json->end();
-}
-
-// NAME.npy; NAME_0.npy, ... for the elements of a sequence; NAME_keys.npy and NAME_values.npy for a
-// map.
-void save_value(const std::filesystem::path& folder, const std::string& name, const Value& value,
-                std::vector<std::string>* saved) {
-  const auto save = [&](const std::string& stem, const Tensor& tensor) {
-    std::string file = stem;
-    std::replace(file.begin(), file.end(), '/', '_');
-    saved->push_back((folder / (file + ".npy")).string());
-    write_npy(saved->back(), tensor);
-  };
-  switch (value.kind()) {
-    case ValueKind::Tensor:
-      return save(name, value.tensor());
-    case ValueKind::Map: {
-      const auto [keys, values] = value.map_parts();
-      save(name + "_keys", keys);
-      return save(name + "_values", values);
-    }
-    case ValueKind::Sequence:
-    case ValueKind::Optional:
-      for (size_t i = 0; i < value.size(); ++i) {
-        save_value(folder, name + "_" + std::to_string(i), value.at(i), saved);
-      }
-      return;
-    default:
-      throw UsageError("--output: output '" + name + "' is sparse and cannot be written as .npy");
-  }
-}
 
 Times summary(std::vector<double> seconds) {
   Times times;
@@ -217,12 +35,13 @@ Times summary(std::vector<double> seconds) {
 }
 
 void print_json(const InferenceSession& session, const std::vector<Value>& results,
-                const std::map<std::string, std::string>& origins,
-                const std::vector<std::string>& saved, const Times& times, size_t runs) {
+                const Feeder& feeder, const Dims& assumed, const std::vector<std::string>& saved,
+                const Times& times, size_t runs) {
   Json json;
   json.object().key("inputs").object();
-  for (const auto& [name, origin] : origins) json.field(name, origin);
-  json.end().key("outputs").object();
+  for (const auto& [name, origin] : feeder.origins()) json.field(name, origin);
+  write_assumed(assumed, &json.end().key("assumed_dims"));
+  json.key("outputs").object();
   for (size_t i = 0; i < results.size(); ++i) {
     write_value_json(results[i], &json.key(session.get_outputs()[i].name));
   }
@@ -234,45 +53,64 @@ void print_json(const InferenceSession& session, const std::vector<Value>& resul
   json.field("runs", runs).field("peak_bytes", peak_memory()).end().print();
 }
 
+// Before the run, which may take long.
+void check_output(const RunArgs& args, const InferenceSession& session) {
+  if (!is_npy_file(args.output)) return;
+  if (session.get_outputs().size() == 1) {
+    keep_input(args.model, args.output);
+    for (const std::string& text : args.inputs)
+      keep_input(split_assignment(text, "--input").second, args.output);
+    return;
+  }
+  std::string names;
+  for (const NodeArg& output : session.get_outputs())
+    names += (names.empty() ? "" : ", ") + output.name;
+  throw UsageError("--output '" + args.output + "' is one file, and the model has " +
+                   std::to_string(session.get_outputs().size()) + " outputs (" + names +
+                   "): give a folder");
+}
+
 }  // namespace
 
 int run_command(const RunArgs& args) {
   if (args.repeat < 1) throw UsageError("--repeat must be at least 1");
-  const Dims dims = parse_dims(args.dims);
   const InferenceSession session(args.model, session_options(args.session));
-  std::map<std::string, std::string> origins;
-  const Feed feed = make_feed(session, args.inputs, dims, &origins);
+  const Feeder feeder(session.get_inputs(), args.inputs, parse_dims(args.dims));
+  if (!args.output.empty()) check_output(args, session);
 
   std::vector<Value> results;
   std::vector<double> seconds;
-  for (int i = 0; i < args.repeat; ++i) {
+  const auto run = [&](const Feed& feed, const pyflame_rt::RunOptions* options) {
     const auto start = std::chrono::steady_clock::now();
-    results = session.run_values({}, feed);
+    results =
+        options == nullptr ? session.run_values({}, feed) : session.run_values({}, feed, *options);
     seconds.push_back(
         std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+  };
+  const Dims assumed = fit_sizes(feeder, run);
+  if (args.repeat > 1) {
+    const Feed feed = feeder.feed(assumed);
+    for (int i = 1; i < args.repeat; ++i) run(feed, nullptr);
   }
 
   std::vector<std::string> saved;
   if (!args.output.empty()) {
-    std::error_code error;
-    std::filesystem::create_directories(args.output, error);
-    if (error) throw UsageError("cannot make the folder '" + args.output + "': " + error.message());
-    for (size_t i = 0; i < results.size(); ++i) {
+    for (size_t i = 0; i < results.size(); ++i)
       save_value(args.output, session.get_outputs()[i].name, results[i], &saved);
-    }
   }
 
   const Times times = summary(seconds);
   if (args.json) {
-    print_json(session, results, origins, saved, times, seconds.size());
+    print_json(session, results, feeder, assumed, saved, times, seconds.size());
     return 0;
   }
   for (const NodeArg& input : session.get_inputs()) {
-    const auto origin = origins.find(input.name);
-    if (origin == origins.end()) continue;
+    const auto origin = feeder.origins().find(input.name);
+    if (origin == feeder.origins().end()) continue;
     std::printf("input  %s: %s, %s\n", input.name.c_str(), describe(input).c_str(),
                 origin->second.c_str());
   }
+  if (!assumed.empty()) std::printf("sizes  %s\n", assumed_text(assumed).c_str());
   for (size_t i = 0; i < results.size(); ++i) {
     std::printf("output %s:\n", session.get_outputs()[i].name.c_str());
     print_value("  ", results[i]);

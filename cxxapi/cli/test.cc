@@ -6,13 +6,13 @@
 #include <set>
 
 #include "cxxapi/cli/commands.h"
-#include "cxxapi/cli/compare.h"
-#include "cxxapi/cli/feed.h"
-#include "cxxapi/cli/json.h"
-#include "cxxapi/cli/pb.h"
-#include "cxxapi/cli/process.h"
-#include "cxxapi/cli/progress.h"
-#include "cxxapi/cli/text.h"
+#include "cxxapi/cli/machine/process.h"
+#include "cxxapi/cli/print/json.h"
+#include "cxxapi/cli/print/progress.h"
+#include "cxxapi/cli/print/text.h"
+#include "cxxapi/cli/tensors/compare.h"
+#include "cxxapi/cli/tensors/feed.h"
+#include "cxxapi/cli/tensors/pb.h"
 
 namespace cli {
 namespace {

@@ -4,6 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <filesystem>
+#include <optional>
+#include <pyflame_rt/pyflame_rt.hpp>
 #include <string>
 
 #include "test/cli/tool.h"
@@ -63,9 +66,44 @@ TEST(Line, fails_in_json) {
       "lists them\",\"code\":\"invalid argument\",\"exit_code\":2}}\n");
 }
 
-TEST(Line, documents_exit_codes) {
-  for (const char* command : {"--help", "run --help", "doctor --help"})
-    EXPECT_TRUE(has(run(command).output, "Exit codes: 0 done; 1 ")) << command;
+TEST(Line, documents_exit_codes_and_examples) {
+  for (const char* command : {"--help", "run --help", "doctor --help", "completion --help"}) {
+    const std::string help = run(command).output;
+    EXPECT_TRUE(has(help, "Exit codes:\n  0    done\n  1    the work failed")) << help;
+    EXPECT_TRUE(has(help, "\nExample")) << help;
+    EXPECT_TRUE(has(help, "\n  pfrt ") || has(help, "\n  source <(pfrt ")) << help;
+  }
+}
+
+using ExitCode = InTemporaryFolder;
+
+TEST_F(ExitCode, is_0_when_all_is_done) {
+  for (const char* command : {"run " PFRT_DIGITS, "doctor", "--help", "run --help", "--version"})
+    EXPECT_EQ(run(command).code, 0) << command;
+}
+
+TEST_F(ExitCode, is_1_when_the_work_failed) {
+  pyflame_rt::Graph graph = one_node("Relu", {std::nullopt});
+  pyflame_rt::Model::from_graph(graph).save("relu.onnx");
+  Ran ran = run("run relu.onnx --dim input:0=100000000000000 --json");  // 400 TB
+  EXPECT_EQ(ran.code, 1) << ran.output;
+  EXPECT_TRUE(has(ran.output, "\"code\":\"out of memory\",\"exit_code\":1}}")) << ran.output;
+  write_file("no_plugin.so", "no shared object");
+  EXPECT_EQ(run("check-plugin no_plugin.so").code, 1);
+  EXPECT_EQ(run("doctor", "PFRT_PLUGIN_PATH=/nowhere").code, 1);
+  std::filesystem::create_directories("case/test_data_set_0");
+  std::filesystem::copy_file("relu.onnx", "case/model.onnx");
+  EXPECT_EQ(run("test case").code, 1);
+}
+
+TEST_F(ExitCode, is_2_when_the_input_cannot_be_used) {
+  write_file("broken.onnx", "this is no model");
+  for (const char* command :
+       {"", "rnu", "run", "run broken.onnx", "run nowhere.onnx", "run " PFRT_DIGITS " --dim x=1",
+        "run " PFRT_DIGITS " --input image=nowhere.npy", "run " PFRT_DIGITS " --level most",
+        "optimize " PFRT_DIGITS " out.unknown", "check-plugin nowhere.so", "completion tcsh"})
+    EXPECT_EQ(run(command).code, 2) << command << run(command).output;
+  EXPECT_EQ(run("doctor", "PFRT_ISA=x").code, 2);
 }
 
 TEST(Variables, with_values_that_mean_nothing_are_refused) {

@@ -27,8 +27,8 @@
 #include <thread>
 #include <vector>
 
-#include "cxxapi/cli/feed.h"
-#include "cxxapi/cli/pb.h"
+#include "cxxapi/cli/tensors/feed.h"
+#include "cxxapi/cli/tensors/pb.h"
 #include "test/fuzz/mutate.h"
 
 namespace pfrt_fuzz {

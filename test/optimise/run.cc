@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <sstream>
 
-#include "cxxapi/cli/npy.h"
+#include "cxxapi/cli/tensors/npy.h"
 #include "test/optimise/generator.h"
 #include "test/optimise/shrink.h"
 

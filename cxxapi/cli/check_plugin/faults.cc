@@ -11,7 +11,7 @@
 #include <cstring>
 #include <stdexcept>
 
-#include "cxxapi/cli/check_plugin/trial.h"
+#include "cxxapi/cli/check_plugin/crash_note.h"
 
 namespace cli::check {
 namespace {

@@ -4,7 +4,6 @@
 // past, and what it must leave alone is looked at afterwards. For one thread.
 #pragma once
 
-#include <stdexcept>
 #include <string>
 #include <utility>
 
@@ -18,12 +17,6 @@ inline std::string text_of(pfrt_string s) {
 }
 inline pfrt_string c_text(const std::string& s) { return {s.data(), s.size()}; }
 std::string code_text(pfrt_code code);
-
-// Ends a trial whose findings say why.
-class Broken : public std::runtime_error {
- public:
-  using std::runtime_error::runtime_error;
-};
 
 // What a call must leave as it was.
 class ProcessState {

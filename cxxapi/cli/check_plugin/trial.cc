@@ -1,48 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cxxapi/cli/check_plugin/trial.h"
 
-#include <sys/mman.h>
-#include <unistd.h>
-
-#include <algorithm>
 #include <chrono>
-#include <cstdio>
-#include <cstring>
 #include <stdexcept>
 
+#include "cxxapi/cli/check_plugin/crash_note.h"
 #include "cxxapi/cli/check_plugin/faults.h"
-#include "cxxapi/cli/check_plugin/plugin_file.h"
-#include "cxxapi/cli/process.h"
-#include "cxxapi/cli/text.h"
+#include "cxxapi/cli/machine/process.h"
+#include "cxxapi/cli/print/text.h"
 
 namespace cli::check {
 namespace {
 
 constexpr char kField = '\x1f', kLine = '\x1e';
-
-// Shared with the children.
-struct Note {
-  char rule[64];
-  char doing[512];
-  char fault[1024];
-};
-
-Note* note() {
-  static Note* const shared = [] {
-    void* map =
-        mmap(nullptr, sizeof(Note), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (map == MAP_FAILED) throw std::runtime_error("no shared memory for the tests");
-    return static_cast<Note*>(map);
-  }();
-  return shared;
-}
-
-template <size_t kSize>
-void put(char (&to)[kSize], std::string_view text) {
-  const size_t size = std::min(text.size(), kSize - 1);
-  std::memcpy(to, text.data(), size);
-  to[size] = 0;
-}
 
 std::string pack(const Trial& trial) {
   std::string out;
@@ -73,10 +43,7 @@ TrialResult unpack(const std::string& text) {
 
 }  // namespace
 
-void Trial::at(std::string_view rule, std::string_view doing) {
-  put(note()->rule, rule);
-  put(note()->doing, doing);
-}
+void Trial::at(std::string_view rule, std::string_view doing) { note_doing(rule, doing); }
 
 void Trial::keep(std::string_view rule) { findings_.push_back({std::string(rule), {}}); }
 
@@ -94,7 +61,7 @@ bool Trial::expect(bool good, std::string_view rule, const std::string& found) {
 }
 
 TrialResult run_trial(const std::function<void(Trial&)>& body, int seconds) {
-  *note() = {};
+  crash_note() = {};
   const auto work = [&] {
     catch_faults();
     Trial trial;
@@ -106,16 +73,11 @@ TrialResult run_trial(const std::function<void(Trial&)>& body, int seconds) {
   };
   const ChildResult child = run_in_child(work, std::chrono::seconds(seconds));
   if (child.ok) return unpack(child.output);
-  if (note()->rule[0] == 0) throw std::runtime_error("a test did not start: " + child.reason);
+  const CrashNote& note = crash_note();
+  if (note.rule[0] == 0) throw std::runtime_error("a test did not start: " + child.reason);
   const std::string fault =
-      note()->fault[0] ? note()->fault : "it ended the process (" + child.reason + ")";
-  return {{{note()->rule, one_line(fault + ", while " + note()->doing)}}, {}, {}};
-}
-
-void die(const char* rule, const char* found) {
-  if (rule) put(note()->rule, rule);
-  put(note()->fault, found);
-  _exit(70);
+      note.fault[0] ? note.fault : "it ended the process (" + child.reason + ")";
+  return {{{note.rule, one_line(fault + ", while " + note.doing)}}, {}, {}};
 }
 
 }  // namespace cli::check

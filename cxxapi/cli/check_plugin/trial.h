@@ -7,12 +7,19 @@
 
 #include <functional>
 #include <map>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 namespace cli::check {
+
+// Ends a trial whose findings say why.
+class Broken : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
 
 struct Finding {
   std::string rule;
@@ -52,8 +59,5 @@ struct TrialResult {
 
 // Runs |body| in a child, which may take |seconds|. An exception of |body| itself is thrown here.
 TrialResult run_trial(const std::function<void(Trial&)>& body, int seconds);
-
-// Text for the parent when the child cannot go on: for signal handlers. Does not return.
-[[noreturn]] void die(const char* rule, const char* found);
 
 }  // namespace cli::check

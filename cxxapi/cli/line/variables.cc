@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
-#include "cxxapi/cli/commands.h"
 #include "cxxapi/cli/line/mistakes.h"
+#include "cxxapi/cli/line/usage_error.h"
 
 namespace cli {
 namespace {

@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <cstdio>
 
-#include "cxxapi/cli/elements.h"
 #include "cxxapi/cli/page/markup.h"
-#include "cxxapi/cli/text.h"
+#include "cxxapi/cli/print/text.h"
+#include "cxxapi/cli/tensors/elements.h"
 
 namespace cli {
 namespace {

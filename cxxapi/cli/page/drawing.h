@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "cxxapi/cli/page/layout.h"
+#include "cxxapi/cli/page/boxes.h"
 
 namespace cli {
 

@@ -10,16 +10,9 @@
 #include <cstddef>
 #include <vector>
 
+#include "cxxapi/cli/page/boxes.h"
+
 namespace cli {
-
-struct Size {
-  double width = 0, height = 0;
-};
-
-// A box takes |value|, which another makes. Links of one value share their way down.
-struct Link {
-  size_t from = 0, to = 0, value = 0;
-};
 
 struct Point {
   double x = 0, y = 0;

@@ -9,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-#include "cxxapi/cli/json.h"
+#include "cxxapi/cli/print/json.h"
 
 namespace cli {
 

@@ -8,7 +8,7 @@
 #include "cxxapi/cli/page/categories.h"
 #include "cxxapi/cli/page/markup.h"
 #include "cxxapi/cli/page/svg.h"
-#include "cxxapi/cli/text.h"
+#include "cxxapi/cli/print/text.h"
 
 namespace cli {
 namespace {
@@ -134,7 +134,7 @@ PageGraph page_graph(const pyflame_rt::Graph& graph) {
   PageGraph out;
   out.drawings = draw(graph);
   out.operators = count_operators(graph);
-  for (const auto& [name, count] : out.operators) out.nodes += count;
+  out.nodes = count_nodes(graph);
   return out;
 }
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "cxxapi/cli/page/drawing.h"
-#include "cxxapi/cli/summary.h"
+#include "cxxapi/cli/print/summary.h"
 
 namespace cli {
 

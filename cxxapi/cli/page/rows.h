@@ -7,7 +7,7 @@
 #include <cstddef>
 #include <vector>
 
-#include "cxxapi/cli/page/layout.h"
+#include "cxxapi/cli/page/boxes.h"
 #include "cxxapi/cli/page/ranks.h"
 
 namespace cli {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cxxapi/cli/machine.h"
+#include "cxxapi/cli/machine/machine.h"
 
 #include <sched.h>
 #include <sys/sysinfo.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Numbers, shapes and tables as a person reads them. Pure functions.
+// Numbers, shapes and lines as a person reads them. Pure functions.
 #pragma once
 
 #include <cstdint>
@@ -21,17 +21,5 @@ std::string count_text(double count);    // "12.5 M"; for FLOPs
 std::string number_text(double value);   // "%.4g"
 // One line: line breaks become "; ".
 std::string one_line(const std::string& text);
-
-// Columns padded to their widest cell; the first row is the heading. Cells longer than |limit| are
-// cut.
-class Table {
- public:
-  explicit Table(std::vector<std::string> heading) { rows_.push_back(std::move(heading)); }
-  void add(std::vector<std::string> row) { rows_.push_back(std::move(row)); }
-  void print(size_t limit = 60) const;
-
- private:
-  std::vector<std::vector<std::string>> rows_;
-};
 
 }  // namespace cli

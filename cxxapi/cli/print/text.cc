@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cxxapi/cli/text.h"
+#include "cxxapi/cli/print/text.h"
 
-#include <algorithm>
 #include <cstdio>
 
 namespace cli {
@@ -71,26 +70,6 @@ std::string one_line(const std::string& text) {
   }
   while (!out.empty() && (out.back() == ' ' || out.back() == ';')) out.pop_back();
   return out;
-}
-
-void Table::print(size_t limit) const {
-  const auto shown = [limit](const std::string& cell) {
-    return cell.size() <= limit ? cell : cell.substr(0, limit - 3) + "...";
-  };
-  std::vector<size_t> widths(rows_[0].size(), 0);
-  for (const auto& row : rows_) {
-    for (size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], shown(row[i]).size());
-  }
-  for (const auto& row : rows_) {
-    std::string line;
-    for (size_t i = 0; i < row.size(); ++i) {
-      const std::string cell = shown(row[i]);
-      line += cell;
-      if (i + 1 < row.size()) line.append(widths[i] - cell.size() + 2, ' ');
-    }
-    while (!line.empty() && line.back() == ' ') line.pop_back();
-    std::printf("%s\n", line.c_str());
-  }
 }
 
 }  // namespace cli

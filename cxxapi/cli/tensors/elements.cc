@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cxxapi/cli/elements.h"
+#include "cxxapi/cli/tensors/elements.h"
 
 #include <cmath>
 #include <complex>
 #include <limits>
 
-#include "cxxapi/cli/text.h"
+#include "cxxapi/cli/print/text.h"
 
 namespace cli {
 namespace {

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cxxapi/cli/compare.h"
+#include "cxxapi/cli/tensors/compare.h"
 
 #include <algorithm>
 #include <cmath>
 #include <map>
 #include <numeric>
 
-#include "cxxapi/cli/elements.h"
-#include "cxxapi/cli/text.h"
+#include "cxxapi/cli/print/text.h"
+#include "cxxapi/cli/tensors/elements.h"
 
 namespace cli {
 namespace {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cxxapi/cli/pb.h"
+#include "cxxapi/cli/tensors/pb.h"
 
 #include <cstring>
 
-#include "cxxapi/cli/npy.h"
-#include "cxxapi/cli/wire.h"
+#include "cxxapi/cli/tensors/npy.h"
+#include "cxxapi/cli/tensors/wire.h"
 
 namespace cli {
 namespace {

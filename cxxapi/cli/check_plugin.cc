@@ -10,7 +10,7 @@
 #include "cxxapi/cli/check_plugin/kinds.h"
 #include "cxxapi/cli/check_plugin/rules.h"
 #include "cxxapi/cli/commands.h"
-#include "cxxapi/cli/json.h"
+#include "cxxapi/cli/print/json.h"
 
 namespace cli {
 namespace {

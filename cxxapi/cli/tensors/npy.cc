@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cxxapi/cli/npy.h"
+#include "cxxapi/cli/tensors/npy.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -7,8 +7,8 @@
 #include <cstring>
 #include <fstream>
 
-#include "cxxapi/cli/commands.h"
-#include "cxxapi/cli/elements.h"
+#include "cxxapi/cli/line/usage_error.h"
+#include "cxxapi/cli/tensors/elements.h"
 
 namespace cli {
 namespace {

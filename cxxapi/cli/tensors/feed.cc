@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cxxapi/cli/feed.h"
+#include "cxxapi/cli/tensors/feed.h"
 
+#include <algorithm>
 #include <charconv>
 #include <random>
+#include <set>
 
-#include "cxxapi/cli/commands.h"
-#include "cxxapi/cli/npy.h"
-#include "cxxapi/cli/pb.h"
+#include "cxxapi/cli/line/usage_error.h"
+#include "cxxapi/cli/tensors/npy.h"
+#include "cxxapi/cli/tensors/pb.h"
 
 namespace cli {
 namespace {
@@ -43,16 +45,6 @@ Value from_file(const std::string& path, const NodeArg& arg) {
                    ": give FILE.npy, FILE.pb, random or zeros");
 }
 
-Value generated(const NodeArg& arg, const Dims& dims, bool random, uint64_t seed) {
-  if (arg.kind != ValueKind::Tensor) {
-    throw UsageError("input '" + arg.name + "' is " + arg.type() + ": give it as --input " +
-                     arg.name + "=FILE.pb");
-  }
-  std::vector<int64_t> shape = fixed_shape(arg, dims);
-  if (random) return random_tensor(arg.dtype, std::move(shape), seed);
-  return Tensor(std::move(shape), arg.dtype);
-}
-
 }  // namespace
 
 std::pair<std::string, std::string> split_assignment(const std::string& text, const char* option) {
@@ -78,15 +70,16 @@ Dims parse_dims(const std::vector<std::string>& texts) {
   return dims;
 }
 
+std::string dim_name(const pyflame_rt::TensorInfo& info, size_t axis) {
+  const bool named = axis < info.dim_names.size() && !info.dim_names[axis].empty();
+  return named ? info.dim_names[axis] : info.name + ":" + std::to_string(axis);
+}
+
 std::vector<int64_t> fixed_shape(const pyflame_rt::TensorInfo& info, const Dims& dims) {
   std::vector<int64_t> shape;
-  for (size_t i = 0; i < info.shape.size(); ++i) {
-    int64_t size = info.shape[i].value_or(1);
-    if (!info.shape[i] && i < info.dim_names.size()) {
-      const auto found = dims.find(info.dim_names[i]);
-      if (found != dims.end()) size = found->second;
-    }
-    shape.push_back(size);
+  for (size_t axis = 0; axis < info.shape.size(); ++axis) {
+    const auto found = info.shape[axis] ? dims.end() : dims.find(dim_name(info, axis));
+    shape.push_back(found != dims.end() ? found->second : info.shape[axis].value_or(1));
   }
   return shape;
 }
@@ -149,47 +142,67 @@ Tensor random_tensor(DType dtype, std::vector<int64_t> shape, uint64_t seed) {
 
 void check_dims(const std::vector<NodeArg>& inputs, const Dims& dims) {
   for (const auto& [name, size] : dims) {
-    bool found = false;
-    std::string known;
-    for (const NodeArg& input : inputs) {
-      for (const std::string& dim : input.dim_names) {
-        found = found || dim == name;
-        if (!dim.empty()) known += " " + dim;
-      }
-    }
-    if (found) continue;
+    std::set<std::string> known;
+    for (const NodeArg& input : inputs)
+      for (size_t axis = 0; axis < input.shape.size(); ++axis)
+        if (!input.shape[axis]) known.insert(dim_name(input, axis));
+    if (known.count(name) != 0) continue;
+    std::string list;
+    for (const std::string& one : known) list += " " + one;
     throw UsageError("--dim " + name + "=" + std::to_string(size) +
-                     ": no input has this dimension; known:" + (known.empty() ? " none" : known));
+                     ": no input has this dimension; known:" + (list.empty() ? " none" : list));
   }
 }
 
-Feed make_feed(const pyflame_rt::InferenceSession& session, const std::vector<std::string>& texts,
-               const Dims& dims, std::map<std::string, std::string>* origins) {
+Feeder::Feeder(const std::vector<NodeArg>& inputs, const std::vector<std::string>& texts, Dims dims)
+    : dims_(std::move(dims)) {
+  check_dims(inputs, dims_);
   std::map<std::string, std::string> sources;
   for (const std::string& text : texts) {
     const auto [name, source] = split_assignment(text, "--input");
     sources[name] = source;
   }
-  check_dims(session.get_inputs(), dims);
-  Feed feed;
   uint64_t seed = 1;
-  for (const NodeArg& arg : session.get_inputs()) {
-    const auto found = sources.find(arg.name);
+  for (const NodeArg& input : inputs) {
+    const auto found = sources.find(input.name);
     const bool given = found != sources.end();
     ++seed;
-    if (!given && arg.has_initializer) continue;
+    if (!given && input.has_initializer) continue;
     const std::string source = given ? found->second : "random";
     if (given) sources.erase(found);
-    feed[arg.name] = source == "random" || source == "zeros"
-                         ? generated(arg, dims, source == "random", seed)
-                         : from_file(source, arg);
-    if (origins != nullptr) (*origins)[arg.name] = source;
+    origins_[input.name] = source;
+    if (source == "random" || source == "zeros") {
+      if (input.kind != ValueKind::Tensor)
+        throw UsageError("input '" + input.name + "' is " + input.type() + ": give it as --input " +
+                         input.name + "=FILE.pb");
+      made_up_.push_back(input);
+      seeds_[input.name] = seed;
+      continue;
+    }
+    const Value value = from_file(source, input);
+    if (value.is_tensor()) {
+      const std::vector<int64_t>& shape = value.tensor().shape();
+      for (size_t axis = 0; axis < std::min(shape.size(), input.shape.size()); ++axis)
+        if (!input.shape[axis]) dims_.emplace(dim_name(input, axis), shape[axis]);
+    }
+    files_[input.name] = value;
   }
-  if (!sources.empty()) {
-    std::string known;
-    for (const NodeArg& arg : session.get_inputs()) known += " " + arg.name;
-    throw UsageError("--input " + sources.begin()->first + ": the model has no such input; it has" +
-                     known);
+  if (sources.empty()) return;
+  std::string known;
+  for (const NodeArg& input : inputs) known += " " + input.name;
+  throw UsageError("--input " + sources.begin()->first + ": the model has no such input; it has" +
+                   known);
+}
+
+Feed Feeder::feed(const Dims& sizes) const {
+  Dims all = dims_;
+  all.insert(sizes.begin(), sizes.end());
+  Feed feed = files_;
+  for (const NodeArg& input : made_up_) {
+    std::vector<int64_t> shape = fixed_shape(input, all);
+    feed[input.name] = origins_.at(input.name) == "random"
+                           ? random_tensor(input.dtype, std::move(shape), seeds_.at(input.name))
+                           : Tensor(std::move(shape), input.dtype);
   }
   return feed;
 }

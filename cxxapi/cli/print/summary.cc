@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cxxapi/cli/summary.h"
+#include "cxxapi/cli/print/summary.h"
 
 #include <algorithm>
 
-#include "cxxapi/cli/text.h"
+#include "cxxapi/cli/print/text.h"
 
 namespace cli {
 namespace {
@@ -22,12 +22,30 @@ void count(const Graph& graph, OperatorCounts* counts) {
   }
 }
 
+size_t constant_nodes(const Graph& graph) {
+  const OperatorCounts counts = count_operators(graph);
+  const auto found = counts.find("Constant");
+  return found == counts.end() ? 0 : found->second;
+}
+
 }  // namespace
 
 OperatorCounts count_operators(const Graph& graph) {
   OperatorCounts counts;
   count(graph, &counts);
   return counts;
+}
+
+size_t count_nodes(const Graph& graph) {
+  size_t nodes = 0;
+  for (const auto& [name, count] : count_operators(graph)) nodes += count;
+  return nodes;
+}
+
+std::string nodes_text(size_t all, size_t outside_bodies) {
+  if (all == outside_bodies) return std::to_string(all);
+  return std::to_string(all) + ": " + std::to_string(outside_bodies) + " in the graph, " +
+         std::to_string(all - outside_bodies) + " in bodies of them";
 }
 
 std::vector<std::pair<std::string, size_t>> ranked(const OperatorCounts& counts) {
@@ -57,10 +75,12 @@ std::vector<SummaryLine> summarise(const pyflame_rt::Model& model, const Graph& 
   for (const auto& output : graph.outputs()) {
     out.emplace_back("output", output.name + ": " + describe(NodeArg(output)));
   }
-  out.emplace_back("nodes", std::to_string(stats.node_count));
+  out.emplace_back("nodes", nodes_text(stats.node_count, graph.nodes().size()));
   out.emplace_back("parameters", count_text(static_cast<double>(stats.parameter_count)) + " (" +
                                      std::to_string(stats.parameter_count) + ") in " +
-                                     std::to_string(stats.initializer_count) + " initializers");
+                                     std::to_string(stats.initializer_count) +
+                                     " initializers and " + std::to_string(constant_nodes(graph)) +
+                                     " Constant nodes");
   out.emplace_back("bytes", bytes_text(stats.parameter_bytes));
   out.emplace_back("import", time_text(stats.import_time_ms / 1e3));
   for (const auto& [key, value] : meta.custom_metadata) {

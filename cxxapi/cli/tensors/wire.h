@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "cxxapi/cli/commands.h"
+#include "cxxapi/cli/line/usage_error.h"
 
 namespace cli {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cxxapi/cli/process.h"
+#include "cxxapi/cli/machine/process.h"
 
 #include <poll.h>
 #include <signal.h>
@@ -14,7 +14,7 @@
 #include <exception>
 #include <fstream>
 
-#include "cxxapi/cli/text.h"
+#include "cxxapi/cli/print/text.h"
 
 namespace cli {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cxxapi/cli/progress.h"
+#include "cxxapi/cli/print/progress.h"
 
 #include <unistd.h>
 

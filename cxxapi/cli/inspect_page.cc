@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cxxapi/cli/page/inspect_page.h"
+#include "cxxapi/cli/inspect_page.h"
 
 #include <cerrno>
 #include <cstdio>
@@ -7,9 +7,9 @@
 #include <memory>
 #include <pyflame_rt/opt/passes.hpp>
 
-#include "cxxapi/cli/json.h"
 #include "cxxapi/cli/page/page.h"
-#include "cxxapi/cli/text.h"
+#include "cxxapi/cli/print/json.h"
+#include "cxxapi/cli/print/text.h"
 
 namespace cli {
 namespace {

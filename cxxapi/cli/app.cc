@@ -1,0 +1,367 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cxxapi/cli/app.h"
+
+#include <cstdio>
+#include <memory>
+#include <pyflame_rt/pyflame_rt.hpp>
+
+#include "cxxapi/cli/commands.h"
+#include "cxxapi/cli/line/completion.h"
+
+namespace cli {
+namespace {
+
+constexpr char kExitCodes[] =
+    "Exit codes:\n"
+    "  0    done\n"
+    "  1    the work failed: a run, a test case, a plug-in's check, or doctor found a problem\n"
+    "  2    the command line, the environment or an input file cannot be used\n"
+    "  130  bench was interrupted, and printed what it had measured\n"
+    "With --json a failure is JSON as well: {\"error\":{\"message\",\"code\",\"exit_code\"}}.";
+
+constexpr char kExamples[] =
+    "Examples:\n"
+    "  pfrt inspect model.onnx                   what the model contains\n"
+    "  pfrt run model.onnx --input x=x.npy       its outputs; inputs that are not named are "
+    "random\n"
+    "  pfrt bench model.onnx --dim batch=8       how fast it is\n"
+    "  pfrt explain model.onnx                   what runs where, and why\n"
+    "  pfrt doctor                               whether this installation works\n"
+    "  source <(pfrt completion bash)            completion of commands and options\n"
+    "pfrt COMMAND --help has the options and examples of each.\n";
+
+// Adds a command whose action is |run| on |args|.
+template <class Args>
+CLI::App* add_command(CLI::App* app, const char* name, const char* help, int (*run)(const Args&),
+                      const std::shared_ptr<Args>& args, std::function<int()>* action) {
+  CLI::App* command = app->add_subcommand(name, help);
+  command->add_flag("--json", args->json, "print JSON");
+  command->callback([run, args, action] { *action = [run, args] { return run(*args); }; });
+  return command;
+}
+
+void add_examples(CLI::App* command, const std::vector<std::string>& lines) {
+  std::string text = lines.size() == 1 ? "Example:\n" : "Examples:\n";
+  for (const std::string& line : lines) text += "  " + line + "\n";
+  command->footer(text + "\n" + kExitCodes);
+}
+
+void add_provider(CLI::App* command, SessionArgs* args) {
+  command
+      ->add_option("--provider", args->providers,
+                   "execution provider; repeat for a list, best first")
+      ->type_name("NAME")
+      ->allow_extra_args(false);
+}
+
+void add_threads(CLI::App* command, SessionArgs* args) {
+  command->add_option("--threads", args->threads, "threads of a run; 0 = as many as may run")
+      ->check(CLI::Range(0, 4096));
+}
+
+CLI::Option* add_level(CLI::App* command, SessionArgs* args) {
+  return command->add_option("--level", args->level, "optimisation level")
+      ->check(CLI::IsMember({"none", "basic", "extended", "all"}));
+}
+
+void add_skip(CLI::App* command, std::vector<std::string>* skip) {
+  command
+      ->add_option("--skip", *skip,
+                   "an optimisation pass to leave out, by name; repeat for several")
+      ->type_name("PASS")
+      ->allow_extra_args(false);
+}
+
+void add_verify(CLI::App* command, SessionArgs* args, const char* help) {
+  command->add_flag("--verify", args->verify, help);
+}
+
+void add_precision(CLI::App* command, SessionArgs* args) {
+  command->add_option("--precision", args->precision, "ieee, fp32, fast, bf16 or auto")
+      ->check(CLI::IsMember({"ieee", "fp32", "fast", "bf16", "auto"}));
+  command
+      ->add_option("--max-error", args->max_error,
+                   "of precision auto: the largest error of an output's element, relative to the "
+                   "output's largest (default 0.001)")
+      ->type_name("NUMBER");
+}
+
+void add_mode(CLI::App* command, SessionArgs* args) {
+  command
+      ->add_option("--mode", args->mode,
+                   "sequential: one step at a time, each on all threads; parallel: independent "
+                   "steps at once")
+      ->check(CLI::IsMember({"sequential", "parallel"}));
+}
+
+void add_tune(CLI::App* command, SessionArgs* args) {
+  command->add_flag("--tune", args->tune,
+                    "refine by measurement how kernels divide their work, which takes seconds at "
+                    "the first run");
+}
+
+void add_inputs(CLI::App* command, std::vector<std::string>* inputs) {
+  command->add_option("--input", *inputs, "NAME=FILE.npy|FILE.pb|random|zeros (default random)")
+      ->allow_extra_args(false)
+      ->type_name("NAME=FILE");
+}
+
+void add_dims(CLI::App* command, std::vector<std::string>* dims) {
+  command
+      ->add_option("--dim", *dims,
+                   "NAME=N: the size of a symbolic dimension, called INPUT:AXIS where it has no "
+                   "name (default 1, or what fits)")
+      ->allow_extra_args(false)
+      ->type_name("NAME=N");
+}
+
+void define_run(CLI::App* app, std::function<int()>* action) {
+  const auto args = std::make_shared<RunArgs>();
+  CLI::App* const command =
+      add_command(app, "run", "run a model and print its outputs", run_command, args, action);
+  command->add_option("model", args->model, "model file")->required()->type_name("FILE");
+  add_inputs(command, &args->inputs);
+  add_dims(command, &args->dims);
+  command
+      ->add_option("--output", args->output,
+                   "folder that receives each output as NAME.npy, or FILE.npy for the only one")
+      ->type_name("PATH");
+  command->add_option("--repeat", args->repeat, "runs to time");
+  add_provider(command, &args->session);
+  add_threads(command, &args->session);
+  add_mode(command, &args->session);
+  add_level(command, &args->session);
+  add_skip(command, &args->session.skip);
+  add_verify(command, &args->session,
+             "compare results before and after each optimisation pass, on inputs made up; undo and "
+             "name what changes them");
+  add_precision(command, &args->session);
+  add_tune(command, &args->session);
+  add_examples(command, {"pfrt run model.onnx",
+                         "pfrt run model.onnx --input image=image.npy --output results",
+                         "pfrt run model.onnx --dim batch=8 --repeat 100 --threads 4 --json"});
+}
+
+void define_test(CLI::App* app, std::function<int()>* action) {
+  const auto args = std::make_shared<TestArgs>();
+  CLI::App* const command =
+      add_command(app, "test", "run ONNX backend test folders", test_command, args, action);
+  command->add_option("dirs", args->dirs, "folders that hold one test or many")
+      ->required()
+      ->type_name("FOLDER");
+  command->add_option("--rtol", args->rtol, "relative tolerance")->capture_default_str();
+  command->add_option("--atol", args->atol, "absolute tolerance")->capture_default_str();
+  command
+      ->add_option("--report", args->report,
+                   "file that receives case, verdict and reason, tab-separated")
+      ->type_name("FILE");
+  command->add_option("--timeout", args->timeout_seconds, "seconds a case may take")
+      ->capture_default_str();
+  add_provider(command, &args->session);
+  add_threads(command, &args->session);
+  add_level(command, &args->session);
+  add_skip(command, &args->session.skip);
+  add_verify(command, &args->session,
+             "compare results before and after each optimisation pass, on inputs made up; what "
+             "changes them fails the case");
+  add_precision(command, &args->session);
+  add_examples(command, {"pfrt test onnx/backend/test/data/node --report verdicts.tsv",
+                         "pfrt test my_case --rtol 1e-4 --atol 1e-6"});
+}
+
+void define_bench(CLI::App* app, std::function<int()>* action) {
+  const auto args = std::make_shared<BenchArgs>();
+  CLI::App* const command = add_command(
+      app, "bench", "measure latency, alone or against ONNX Runtime", bench_command, args, action);
+  command->add_option("model", args->model, "model file")->required()->type_name("FILE");
+  command->add_option("--peer", args->peer, "ONNX Runtime's shared library")->type_name("FILE");
+  command->add_option("--seconds", args->seconds, "time to run each side")->capture_default_str();
+  add_inputs(command, &args->inputs);
+  add_dims(command, &args->dims);
+  add_threads(command, &args->session);
+  add_mode(command, &args->session);
+  add_precision(command, &args->session);
+  add_tune(command, &args->session);
+  add_examples(command, {"pfrt bench model.onnx --dim batch=8 --threads 4",
+                         "pfrt bench model.onnx --peer libonnxruntime.so --seconds 10 --json"});
+}
+
+void define_inspect(CLI::App* app, std::function<int()>* action) {
+  const auto args = std::make_shared<InspectArgs>();
+  CLI::App* const command =
+      add_command(app, "inspect", "print what a model contains", inspect_command, args, action);
+  command->add_option("model", args->model, "model file")->required()->type_name("FILE");
+  CLI::Option* const html =
+      command
+          ->add_option("--html", args->html,
+                       "file that receives a page with the graph, before and after passes")
+          ->type_name("FILE");
+  args->session.level = "all";
+  add_level(command, &args->session)->needs(html)->capture_default_str();
+  add_examples(command, {"pfrt inspect model.onnx",
+                         "pfrt inspect model.onnx --html model.html --level extended"});
+}
+
+void define_explain(CLI::App* app, std::function<int()>* action) {
+  const auto args = std::make_shared<ExplainArgs>();
+  CLI::App* const command =
+      add_command(app, "explain", "print what runs where and why", explain_command, args, action);
+  command->add_option("model", args->model, "model file")->required()->type_name("FILE");
+  add_inputs(command, &args->inputs);
+  add_dims(command, &args->dims);
+  add_provider(command, &args->session);
+  add_level(command, &args->session);
+  add_skip(command, &args->session.skip);
+  add_precision(command, &args->session);
+  add_tune(command, &args->session);
+  add_examples(command,
+               {"pfrt explain model.onnx", "pfrt explain model.onnx --level none --provider cpu"});
+}
+
+void define_profile(CLI::App* app, std::function<int()>* action) {
+  const auto args = std::make_shared<ProfileArgs>();
+  CLI::App* const command =
+      add_command(app, "profile", "write a trace of the steps of a run, for Perfetto",
+                  profile_command, args, action);
+  command->add_option("model", args->model, "model file")->required()->type_name("FILE");
+  command->add_option("-o,--output", args->output, "file to write")
+      ->capture_default_str()
+      ->type_name("FILE");
+  add_inputs(command, &args->inputs);
+  add_dims(command, &args->dims);
+  add_provider(command, &args->session);
+  add_threads(command, &args->session);
+  add_mode(command, &args->session);
+  add_level(command, &args->session);
+  add_skip(command, &args->session.skip);
+  add_precision(command, &args->session);
+  add_tune(command, &args->session);
+  add_examples(command, {"pfrt profile model.onnx -o trace.json --dim batch=8"});
+}
+
+void define_convert(CLI::App* app, std::function<int()>* action) {
+  const auto args = std::make_shared<ConvertArgs>();
+  CLI::App* const command =
+      add_command(app, "convert", "write a model in the format of another extension",
+                  convert_command, args, action);
+  command->add_option("in", args->in, "model file")->required()->type_name("FILE");
+  command->add_option("out", args->out, "file to write")->required()->type_name("FILE");
+  command->add_flag("--force", args->force, "the file to write may be the model file");
+  add_examples(command, {"pfrt convert model.onnx model.pfm"});
+}
+
+void define_optimize(CLI::App* app, std::function<int()>* action) {
+  const auto args = std::make_shared<OptimizeArgs>();
+  CLI::App* const command =
+      add_command(app, "optimize", "write a model as the optimisation passes leave it",
+                  optimize_command, args, action);
+  command->add_option("in", args->in, "model file")->required()->type_name("FILE");
+  command->add_option("out", args->out, "file to write")->required()->type_name("FILE");
+  command->add_flag("--force", args->force, "the file to write may be the model file");
+  command->add_option("--skip", args->skip, "a pass to leave out, by name; repeat for several")
+      ->type_name("PASS")
+      ->allow_extra_args(false);
+  add_level(command, &args->session);
+  command->add_flag("--verify", args->verify,
+                    "compare results before and after each pass, and undo what changes them");
+  add_examples(command, {"pfrt optimize model.onnx smaller.onnx --verify",
+                         "pfrt optimize model.onnx model.onnx --force --level basic"});
+}
+
+void define_providers(CLI::App* app, std::function<int()>* action) {
+  const auto args = std::make_shared<ListArgs>();
+  CLI::App* const command =
+      add_command(app, "providers", "list execution providers", providers_command, args, action);
+  command->add_flag("--kernels", args->kernels, "with the kernels of each");
+  add_examples(command, {"pfrt providers --kernels"});
+}
+
+void define_ops(CLI::App* app, std::function<int()>* action) {
+  const auto args = std::make_shared<ListArgs>();
+  CLI::App* const command = add_command(app, "ops", "list operators", ops_command, args, action);
+  command->add_flag(
+      "--notes", args->notes,
+      "only what was followed where the standard's text, its reference and ONNX Runtime "
+      "differ");
+  add_examples(command, {"pfrt ops --json", "pfrt ops --notes"});
+}
+
+void define_passes(CLI::App* app, std::function<int()>* action) {
+  const auto args = std::make_shared<PassesArgs>();
+  CLI::App* const command = add_command(
+      app, "passes", "list optimisation passes and their rewrites", passes_command, args, action);
+  CLI::Option* const markdown =
+      command->add_flag("--markdown", args->markdown, "print the page core/pass/rules/REWRITES.md");
+  markdown->excludes("--json");
+  add_examples(command, {"pfrt passes"});
+}
+
+void define_plugins(CLI::App* app, std::function<int()>* action) {
+  const auto args = std::make_shared<ListArgs>();
+  CLI::App* const command =
+      add_command(app, "plugins", "list plug-ins", plugins_command, args, action);
+  add_examples(command, {"PFRT_PLUGIN_PATH=my_plugins pfrt plugins"});
+}
+
+void define_check_plugin(CLI::App* app, std::function<int()>* action) {
+  const auto args = std::make_shared<CheckPluginArgs>();
+  CLI::App* const command =
+      add_command(app, "check-plugin", "test a plug-in file against the rules of plugin.h",
+                  check_plugin_command, args, action);
+  command->add_option("file", args->file, "the shared object")->required()->type_name("FILE");
+  add_examples(command, {"pfrt check-plugin ./libpyflamert_provider_mine.so"});
+}
+
+void define_doctor(CLI::App* app, std::function<int()>* action) {
+  const auto args = std::make_shared<DoctorArgs>();
+  CLI::App* const command = add_command(
+      app, "doctor", "print what this machine and installation have", doctor_command, args, action);
+  CLI::Option* const measure = command->add_flag(
+      "--measure", args->measure,
+      "measure what the machine can do at most: arithmetic, and reading each level of memory");
+  command->add_option("--seconds", args->seconds, "how long that may take, about (default 10)")
+      ->check(CLI::Range(0.001, 3600.0))
+      ->needs(measure);
+  command->add_option("--only", args->only, "measure what begins so: \"read\", \"bf16 tiles\"")
+      ->needs(measure)
+      ->type_name("NAME");
+  command
+      ->add_option("--threads", args->threads,
+                   "measure on one thread and on so many; 0 = as many as runs have")
+      ->check(CLI::Range(0, 4096))
+      ->needs(measure);
+  add_examples(command, {"pfrt doctor", "pfrt doctor --measure --only read --seconds 5"});
+}
+
+void define_completion(CLI::App* app, std::function<int()>* action) {
+  const auto shell = std::make_shared<std::string>();
+  CLI::App* const command =
+      app->add_subcommand("completion", "print the script that teaches a shell these commands");
+  command->add_option("shell", *shell, "of which")
+      ->required()
+      ->check(CLI::IsMember({"bash", "zsh", "fish"}));
+  command->callback([app, shell, action] {
+    *action = [app, shell] {
+      std::fputs(completion_script(*app, *shell).c_str(), stdout);
+      return 0;
+    };
+  });
+  add_examples(command, {"source <(pfrt completion bash)   # in ~/.bashrc",
+                         "pfrt completion zsh > ~/.zfunc/_pfrt   # a folder of $fpath",
+                         "pfrt completion fish > ~/.config/fish/completions/pfrt.fish"});
+}
+
+}  // namespace
+
+void define(CLI::App* app, std::function<int()>* action) {
+  app->require_subcommand(0, 1);
+  app->set_version_flag("--version", [] { return pyflame_rt::version(); });
+  app->footer(std::string(kExamples) + "\n" + kExitCodes);
+  for (const auto define_one :
+       {define_run, define_test, define_bench, define_inspect, define_explain, define_profile,
+        define_convert, define_optimize, define_providers, define_ops, define_passes,
+        define_plugins, define_check_plugin, define_doctor, define_completion})
+    define_one(app, action);
+}
+
+}  // namespace cli

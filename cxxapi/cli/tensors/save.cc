@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cxxapi/cli/tensors/save.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "cxxapi/cli/line/usage_error.h"
+#include "cxxapi/cli/tensors/npy.h"
+
+namespace cli {
+namespace {
+
+namespace fs = std::filesystem;
+using pyflame_rt::Tensor;
+using pyflame_rt::Value;
+using pyflame_rt::ValueKind;
+
+void save_in(const fs::path& folder, const std::string& name, const Value& value,
+             std::vector<std::string>* saved) {
+  const auto save = [&](const std::string& stem, const Tensor& tensor) {
+    std::string file = stem;
+    std::replace(file.begin(), file.end(), '/', '_');
+    const std::string path = (folder / (file + ".npy")).string();
+    if (std::find(saved->begin(), saved->end(), path) != saved->end())
+      throw UsageError("two outputs would be written to '" + path + "'");
+    write_npy(path, tensor);
+    saved->push_back(path);
+  };
+  switch (value.kind()) {
+    case ValueKind::Tensor:
+      return save(name, value.tensor());
+    case ValueKind::Map: {
+      const auto [keys, values] = value.map_parts();
+      save(name + "_keys", keys);
+      return save(name + "_values", values);
+    }
+    case ValueKind::Sequence:
+    case ValueKind::Optional:
+      for (size_t i = 0; i < value.size(); ++i)
+        save_in(folder, name + "_" + std::to_string(i), value.at(i), saved);
+      return;
+    default:
+      throw UsageError("output '" + name + "' is sparse and cannot be written as .npy");
+  }
+}
+
+}  // namespace
+
+bool is_npy_file(const std::string& path) {
+  std::error_code error;
+  return fs::path(path).extension() == ".npy" && !fs::is_directory(path, error);
+}
+
+void save_value(const std::string& path, const std::string& name, const Value& value,
+                std::vector<std::string>* saved) {
+  if (is_npy_file(path)) {
+    if (!value.is_tensor())
+      throw UsageError("output '" + name + "' is not a tensor and takes more than the file '" +
+                       path + "': give a folder");
+    write_npy(path, value.tensor());
+    saved->push_back(path);
+    return;
+  }
+  std::error_code error;
+  fs::create_directories(path, error);
+  if (error)
+    throw UsageError("cannot make the folder '" + path + "': " + error.message() +
+                     (fs::is_regular_file(path, error) ? "; a file's name ends in .npy" : ""));
+  save_in(path, name, value, saved);
+}
+
+}  // namespace cli
