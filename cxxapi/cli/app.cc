@@ -49,7 +49,7 @@ void add_examples(CLI::App* command, const std::vector<std::string>& lines) {
 void add_provider(CLI::App* command, SessionArgs* args) {
   command
       ->add_option("--provider", args->providers,
-                   "execution provider; repeat for a list, best first")
+                   "execution provider, by its name or short, as 'cpu'; repeat for a list")
       ->type_name("NAME")
       ->allow_extra_args(false);
 }

@@ -173,7 +173,7 @@ class CustomOpBuilder:
         return self
 
     def variadic_input(self, name: str, dtype: Any = None, optional: bool = False) -> "CustomOpBuilder":
-        """The last input, which a node gives once or more often, |optional|: or not at all. The kernel gets each of them
+        """The last input, which a node gives once or more often, |optional|: or not at all. The kernel gets each
         in its list of inputs; a gradient and the inferences do too."""
         self._schema.inputs.append(OpPort(name, None if dtype is None else dtype_of(dtype), optional, variadic=True))
         return self

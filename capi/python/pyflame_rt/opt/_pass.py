@@ -16,7 +16,7 @@ _COUNTS = ("nodes_removed", "nodes_added", "nodes_fused", "constants_folded", "i
 
 @dataclass
 class PassStats:
-    """What passes did: ``nodes_removed``, ``nodes_added``, ``constants_folded`` and ``initializers_removed`` are numbers.
+    """What passes did, in numbers: ``nodes_removed``, ``nodes_added``, ``constants_folded``, ``initializers_removed``.
 
     ``nodes_fused`` counts patterns; ``rules`` has rewrites by name and how often each was done.
     """
