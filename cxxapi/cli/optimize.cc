@@ -53,7 +53,7 @@ void print_text(const OptimizeArgs& args, const PassResult& result, size_t befor
     table.add({report.pass, std::to_string(report.runs), time_text(report.milliseconds / 1e3),
                std::to_string(report.nodes_before), std::to_string(report.nodes_after),
                rules_text(report)});
-  table.print();
+  if (!result.reports.empty()) table.print();
   for (const std::string& warning : result.warnings)
     std::printf("warning: %s\n", one_line(warning).c_str());
   std::printf("wrote %s: %zu nodes of %zu, %s\n", args.out.c_str(), after, before,

@@ -170,9 +170,10 @@ std::string zsh_value(const Argument& argument) {
     case Takes::kChoice:
       return name + ":(" + join(argument.choices, " ") + ")";
     case Takes::kFile:
-      return name + ":_files";
+      // What follows the "=" of NAME=FILE is the file.
+      return name + (argument.value == "NAME=FILE" ? ":{compset -P \"*=\"; _files}" : ":_files");
     case Takes::kFolder:
-      return name + ":_files -/";
+      return name + ":_directories";
     default:
       return name + ":";
   }
@@ -191,9 +192,11 @@ void write_zsh_arguments(const Command& command, std::string* out) {
       *out += " \\\n        " + quoted(which + zsh_value(a));
       continue;
     }
-    for (const std::string& name : a.names)
-      *out += " \\\n        " +
-              quoted((a.repeats ? "*" : "") + name + "[" + zsh_text(a.text) + "]" + zsh_value(a));
+    for (const std::string& name : a.names) {
+      const bool assigned = a.takes != Takes::kNothing && name[1] == '-';  // --level=all too
+      *out += " \\\n        " + quoted((a.repeats ? "*" : "") + name + (assigned ? "=" : "") + "[" +
+                                       zsh_text(a.text) + "]" + zsh_value(a));
+    }
   }
 }
 

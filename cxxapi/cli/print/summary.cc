@@ -60,7 +60,8 @@ std::vector<SummaryLine> summarise(const pyflame_rt::Model& model, const Graph& 
   const auto stats = model.stats();
   std::vector<SummaryLine> out = {{"format", model.format()}, {"graph", meta.graph_name}};
   if (!meta.producer_name.empty()) {
-    out.emplace_back("producer", meta.producer_name + " " + meta.producer_version);
+    const std::string& version = meta.producer_version;
+    out.emplace_back("producer", meta.producer_name + (version.empty() ? "" : " " + version));
   }
   std::string opsets;
   for (const auto& [domain, version] : graph.opsets()) {

@@ -181,7 +181,7 @@ Feeder::Feeder(const std::vector<NodeArg>& inputs, const std::vector<std::string
     }
     const Value value = from_file(source, input);
     if (value.is_tensor()) {
-      const std::vector<int64_t>& shape = value.tensor().shape();
+      const std::vector<int64_t> shape = value.tensor().shape();
       for (size_t axis = 0; axis < std::min(shape.size(), input.shape.size()); ++axis)
         if (!input.shape[axis]) dims_.emplace(dim_name(input, axis), shape[axis]);
     }

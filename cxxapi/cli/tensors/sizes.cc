@@ -18,7 +18,7 @@ using pyflame_rt::PyFlameRTError;
 
 constexpr auto kBudget = std::chrono::seconds(10);
 constexpr int64_t kLargestSize = 16384;
-constexpr int64_t kMostElements = int64_t{1} << 24;  // of an input
+constexpr int64_t kMostElements = int64_t{1} << 22;  // of an input
 
 struct OpenDims {
   std::vector<std::string> leading, others;
