@@ -50,7 +50,7 @@ def typed(shell, start, lines, folder, environment):
     def read_until(mark):
         nonlocal output
         while mark not in output:
-            if not select.select([terminal], [], [], 60)[0]:
+            if not select.select([terminal], [], [], 300)[0]:
                 raise TimeoutError(f"{shell[0]} says nothing; it said {output.decode(errors='replace')}")
             try:
                 more = os.read(terminal, 65536)
