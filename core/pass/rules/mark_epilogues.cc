@@ -62,7 +62,7 @@ class Marker {
       Node* next = editor_.only_user(value);
       if (!next || epilogue_of[next->id] != kNoId || next->outputs.size() != 1) break;
       const bool pools = epilogue.empty() && head.op == "Conv" && next->op == "MaxPool";
-      if (!pools && !(elementwise(*next) && editor_.keeps_type(*next, value))) break;
+      if (!pools && !(elementwise(*next) && editor_.same_type(value, next->outputs[0]))) break;
       // Of elementwise heads, pairs alone: longer chains are the provider's own affair.
       if (simple && name_of(head, *next) == "Epilogue") break;
       if (simple && !config_.fuse_elementwise_activation) break;
@@ -114,7 +114,7 @@ class Marker {
     size_t count = 0;
     for (NodeId id : editor_.users(value)) {
       const Node& user = *editor_.node(id);
-      count += elementwise(user) && editor_.keeps_type(user, value);
+      count += elementwise(user) && editor_.same_type(value, user.outputs[0]);
     }
     return count > 1;
   }

@@ -41,24 +41,5 @@ TEST(UnknownDims, what_may_be_more_than_a_row_is_added_apart) {
   EXPECT_EQ(left({"1", "1", "1"}), "MatMul, Add");
 }
 
-TEST(UnknownDims, activations_are_tails) {
-  const auto tail = [](const std::string& op, const std::vector<std::string>& other) {
-    PassGraph g;
-    const std::string conv =
-        g.node("Conv", {g.input("x", {"?", "3", "?", "?"}), g.weights({4, 3, 1, 1})});
-    std::vector<std::string> inputs = {conv};
-    if (!other.empty()) inputs.push_back(g.input("other", other));
-    const std::string out = g.node(op, inputs);
-    g.output(out);
-    EXPECT_NE(g.optimised({{{"?", 1}}, {{"?", 3}}}).find("Conv, "), std::string::npos);
-    return g.find(op)->tail_of != kNoId;
-  };
-  EXPECT_TRUE(tail("Relu", {}));
-  EXPECT_TRUE(tail("Max", {"4", "1", "1"}));
-  // May make the result larger than what the convolution gives.
-  EXPECT_FALSE(tail("Max", {"?", "4", "?", "?"}));
-  EXPECT_FALSE(tail("Max", {"?"}));
-}
-
 }  // namespace
 }  // namespace pfrt::test
