@@ -2,13 +2,13 @@
 //
 // The order in which passes run: that of their registration, but that each follows those that it
 // says.
-#include "core/pass/pipeline.h"
+#include "core/pass/engine/pipeline.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
-#include "core/pass/passes.h"
+#include "core/pass/engine/passes.h"
 #include "core/session/pass_options.h"
 
 namespace pfrt::test {

@@ -182,7 +182,7 @@ class Verified {
     PipelineConfig config;
     config.level = OptLevel::kAll;
     Pipeline pipeline = with_standard ? Pipeline::standard(config) : Pipeline(config);
-    pipeline.add(std::move(pass));
+    PFRT_TRY(pipeline.add(std::move(pass)));
     Status status = pipeline.run_until_fixed_point(graph, passes, result);
     for (const PassReport& report : pipeline.reports())
       undone.insert(undone.end(), report.undone.begin(), report.undone.end());
