@@ -118,6 +118,7 @@ class Graph {
     detail::check(api().graph->initializer(handle(), detail::text(name), &value));
     return Tensor::from_handle(detail::Handle<pfrt_value>::share(value));
   }
+  // Whether a constant has that name.
   bool has_initializer(const std::string& name) const {
     pfrt_value* value = nullptr;
     return found(api().graph->initializer(handle(), detail::text(name), &value));
@@ -164,6 +165,7 @@ class Graph {
   // The same by the nodes' names, which live as long as the nodes are in the graph and keep them.
   // A value that the graph does not have is made and taken by none.
   const std::string* get_producer(const std::string& value) const;
+  // Likewise, of those that take it.
   std::vector<std::string> get_consumers(const std::string& value) const;
   // Whatever uses |from|, but for |except|, uses |to|; a graph output keeps its name where nodes
   // make both.

@@ -175,6 +175,7 @@ inline std::string shape_to_string(const Shape& shape) {
   return "[" + out + "]";
 }
 
+// Whether a dimension may vary.
 inline bool is_dynamic_shape(const Shape& shape) noexcept {
   return std::any_of(shape.begin(), shape.end(), [](const auto& dim) { return !dim; });
 }

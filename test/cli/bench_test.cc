@@ -49,7 +49,7 @@ TEST_F(Bench, feeds_files_in_their_shape) {
 TEST_F(Bench, says_which_input_it_cannot_feed) {
   write_file("wrong.npy", npy("3,1,8,9", 216));
   for (const auto& [input, reason] :
-       {std::pair{"images=x.npy", "--input images: no such input needs to be fed"},
+       {std::pair{"images=x.npy", "--input images: the model has no such input; it has image"},
         {"image=x.npy", "x.npy"},
         {"image", "--input 'image' is not of the form NAME=VALUE"},
         {"image=wrong.npy", "image"}}) {

@@ -77,7 +77,7 @@ TEST(Table, counts_characters_and_lets_none_move_the_cursor) {
   Table table({"name", "n"});
   table.add({"größe", "1"});
   table.add({"a\x1b[2Jb", "2"});
-  EXPECT_EQ(table.text(0), "name     n\ngröße    1\na?[2Jb   2\n");
+  EXPECT_EQ(table.text(0), "name    n\ngröße   1\na?[2Jb  2\n");
   Table umlauts({"name"});
   umlauts.add({"ääääääääää"});
   umlauts.add({"b"});

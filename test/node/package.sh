@@ -40,7 +40,7 @@ grep -q "accuracy 9[789]" "$work/digits.out"
 # The program on the package's page, as it stands there.
 sed -n '/^```js$/,/^```$/{/^```/d;p}' "$source/capi/node/README.md" >"$work/page.js"
 (cd "$source" && node "$work/page.js") | tee "$work/page.out"
-grep -qF '[ 1, 10 ] Float32Array(10)' "$work/page.out" || { echo "FAILED: the page's program"; exit 1; }
+grep -qF 'Tensor float32 [ 1, 10 ]: 0.003672' "$work/page.out" || { echo "FAILED: the page's program"; exit 1; }
 
 if [ -x "$work/node_modules/.bin/tsc" ]; then
   cp "$source/test/node/types.ts" "$work/types.ts"

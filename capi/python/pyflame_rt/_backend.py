@@ -94,6 +94,7 @@ class BackendRegistry:
             return self._backends.get(name)
 
     def has(self, name: str) -> bool:
+        """Whether one of this name is registered."""
         return self.get(name) is not None
 
     def list(self) -> List[str]:

@@ -30,7 +30,7 @@ class BackendType(enum.Enum):
 
 @dataclass
 class OpPort:
-    """An input or output of an operator. ``dtype`` None: any; an output then has the type of input 0.
+    """An input or output called ``name``. ``dtype`` None: any; an output then has the type of input 0.
 
     ``variadic``: the last input, which nodes give once or more often, or not at all where it is also ``optional``.
     """
@@ -43,7 +43,10 @@ class OpPort:
 
 @dataclass
 class OpAttribute:
-    """An attribute of an operator. ``type`` is "float", "int", "string", "floats", "ints", "strings" or "tensor"."""
+    """An attribute called ``name``. ``type`` is "float", "int", "string", "floats", "ints", "strings" or "tensor".
+
+    A node without a ``required`` attribute is refused.
+    """
 
     name: str
     type: str
@@ -53,7 +56,10 @@ class OpAttribute:
 
 @dataclass
 class OpSchema:
-    """What nodes that use an operator look like."""
+    """What nodes that use operator ``name`` of ``domain`` look like: ``inputs``, ``outputs``, ``attributes``.
+
+    ``doc`` says what it does; ``version`` is the first opset of the domain in which models may use it.
+    """
 
     name: str
     domain: str = "custom"
@@ -123,10 +129,12 @@ class CustomOp:
 
     @property
     def name(self) -> str:
+        """Without the domain."""
         return self._schema.name
 
     @property
     def domain(self) -> str:
+        """"custom" unless the builder set it."""
         return self._schema.domain
 
     @property
@@ -136,18 +144,22 @@ class CustomOp:
 
     @property
     def doc(self) -> str:
+        """What it does, in words."""
         return self._schema.doc
 
     @property
     def inputs(self) -> List[OpPort]:
+        """In the order of a node's inputs; copies."""
         return self.schema.inputs
 
     @property
     def outputs(self) -> List[OpPort]:
+        """In the order of a node's outputs; copies."""
         return self.schema.outputs
 
     @property
     def attributes(self) -> List[OpAttribute]:
+        """In the order in which they were declared; copies."""
         return self.schema.attributes
 
     def full_name(self) -> str:
@@ -155,6 +167,7 @@ class CustomOp:
         return self._schema.full_name()
 
     def has_gradient(self) -> bool:
+        """Whether it was given a gradient."""
         return self._gradient is not None
 
     def supports_backend(self, backend: BackendType) -> bool:
@@ -162,6 +175,7 @@ class CustomOp:
         return backend in self.get_supported_backends()
 
     def get_supported_backends(self) -> List[BackendType]:
+        """Where its kernel runs."""
         return [] if self._kernel is None else [BackendType.CPU]
 
     def set_kernel(self, function: KernelFn, backend: BackendType = BackendType.CPU) -> None:

@@ -21,7 +21,11 @@ _TYPES = {_abi.OPTION_BOOL: "bool", _abi.OPTION_INT: "int", _abi.OPTION_FLOAT: "
 
 @dataclass
 class PluginInfo:
-    """A file in the plug-in folders; ``kind`` is "provider", "import", "ops", "pass", "service" or "transport"."""
+    """The file ``path`` in the plug-in folders, which brings ``name``, of the plug-in's own ``version``.
+
+    ``loaded`` when it was accepted; ``abi_major`` and ``abi_minor`` are what it was built with. ``kind`` is
+    "provider", "import", "ops", "pass", "service" or "transport".
+    """
 
     kind: str
     name: str
@@ -35,7 +39,7 @@ class PluginInfo:
 
 @dataclass
 class ProviderInfo:
-    """An execution provider."""
+    """The execution provider ``name``; ``available`` when its plug-in can be opened."""
 
     name: str
     devices: List[str]  # their words, as in SessionOptions.device
@@ -46,7 +50,7 @@ class ProviderInfo:
 
 @dataclass
 class ProviderOption:
-    """What a provider adds to ``SessionOptions.extra``."""
+    """What a provider adds to ``SessionOptions.extra``; ``default_value`` is text, ``doc`` a sentence."""
 
     key: str  # as it is given there
     type: str  # "bool", "int", "float", "string" or "strings"
@@ -57,7 +61,10 @@ class ProviderOption:
 
 @dataclass
 class KernelInfo:
-    """A row of a provider's kernel table. Versions are opsets; ``until`` 0: still current."""
+    """The row ``name`` of a provider's kernel table: operator ``op`` of ``domain``, for element ``types``, on ``isa``.
+
+    ``since`` and ``until`` are opsets; ``until`` 0: still current.
+    """
 
     op: str
     domain: str
@@ -70,7 +77,7 @@ class KernelInfo:
 
 @dataclass
 class OperatorInfo:
-    """An operator that models may use. Versions are opsets; ``until`` 0: still current."""
+    """Operator ``op`` of ``domain``, which models may use from opset ``since`` to ``until``; 0: still current."""
 
     op: str
     domain: str
@@ -130,6 +137,7 @@ class Environment:
         lib.check(lib.env.refresh_plugins(_env()))
 
     def plugins(self) -> List[PluginInfo]:
+        """Every file in the plug-in folders."""
         found = []
         for row in _rows(_abi.PluginInfo, lib.env.plugin_count(_env()), lib.env.plugin_at, _env()):
             found.append(PluginInfo(**_texts(row, "kind", "name", "path", "version", "reason"),
@@ -137,6 +145,7 @@ class Environment:
         return found
 
     def providers(self) -> List[ProviderInfo]:
+        """Every provider that sessions can name."""
         found = []
         for row in _rows(_abi.ProviderInfo, lib.env.provider_count(_env()), lib.env.provider_at, _env()):
             words = lib.read(row.devices)

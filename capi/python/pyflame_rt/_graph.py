@@ -244,6 +244,7 @@ class Graph:
         return self._initializer(lib.graph.initializer, name, False)
 
     def has_initializer(self, name: str) -> bool:
+        """Whether there is a constant of this name."""
         return self.get_initializer(name) is not None
 
     def get_initializer(self, name: str) -> Union[Tensor, SparseTensor, None]:
@@ -374,6 +375,7 @@ class Graph:
             self._names.add(name)
 
     def num_nodes(self) -> int:
+        """How many nodes the graph has, those of bodies aside."""
         with self._lock:
             return int(lib.graph.node_count(self._at()))
 

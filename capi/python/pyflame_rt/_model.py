@@ -24,9 +24,9 @@ Confine = Literal["links", "strict"]
 class ImportStats:
     """What a model file holds, and how long the import took.
 
-    ``node_count`` nodes and ``initializer_count`` constants, bodies included; ``parameter_count`` elements of
-    initializers and of Constant nodes, of ``parameter_bytes`` bytes. ``import_time_ms`` is in milliseconds; ``warnings``
-    has a sentence for what was read otherwise than it stands in the file.
+    ``node_count`` and ``initializer_count`` are with those of bodies; ``parameter_count`` parameters, which are the
+    elements of initializers and of Constant nodes, have ``parameter_bytes`` bytes. ``import_time_ms`` is in
+    milliseconds; ``warnings`` has a sentence for what was read otherwise than it stands in the file.
     """
 
     node_count: int = 0

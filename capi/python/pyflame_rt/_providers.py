@@ -32,7 +32,7 @@ def get_available_providers() -> List[str]:
 
 @dataclass
 class ProviderState:
-    """What became of a provider that a session was asked to use.
+    """What became of the provider ``name`` that a session was asked to use.
 
     ``condition``: "active" = in use, has never failed; "recovered" = in use again after a failure; "failing" = its last
     use failed and nobody took over; "failed" = not used any more, those after it run its nodes.

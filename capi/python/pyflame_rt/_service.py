@@ -47,6 +47,7 @@ class Service:
 
     @property
     def running(self) -> bool:
+        """False once it was stopped."""
         return self._address is not None
 
     def stop(self) -> None:

@@ -27,6 +27,28 @@ void merge_captures(Graph& body) {
   body.captures = std::move(kept);
 }
 
+// |waiting| so that each follows those of its after() that are there, else as they stand.
+Result<std::vector<Pass*>> in_order(std::vector<Pass*> waiting, std::string_view added) {
+  std::vector<Pass*> order;
+  while (!waiting.empty()) {
+    const auto is_ready = [&](const Pass* one) {
+      return std::ranges::none_of(one->after(), [&](std::string_view name) {
+        return std::ranges::any_of(waiting, [&](const Pass* w) { return w->name() == name; });
+      });
+    };
+    const auto next = std::ranges::find_if(waiting, is_ready);
+    if (next == waiting.end()) {
+      std::string names;
+      for (const Pass* one : waiting) names += message(names.empty() ? "" : ", ", one->name());
+      return error(Code::kINVALID_ARGUMENT, "adding pass '", added,
+                   "': these would run after each other in a circle: ", names);
+    }
+    order.push_back(*next);
+    waiting.erase(next);
+  }
+  return order;
+}
+
 }  // namespace
 
 Pipeline Pipeline::standard(PipelineConfig config, Logger* logger) {
@@ -47,38 +69,18 @@ Pipeline Pipeline::standard(PipelineConfig config, Logger* logger) {
 }
 
 Status Pipeline::add(std::unique_ptr<Pass> pass) {
+  const auto same = std::ranges::find_if(
+      registered_, [&](const auto& known) { return known->name() == pass->name(); });
   std::vector<Pass*> waiting;
-  Pass* const added = pass.get();
-  bool placed = false;
-  for (const auto& known : passes_) {
-    const bool same = known->name() == added->name();
-    placed |= same;
-    waiting.push_back(same ? added : known.get());
-  }
-  if (!placed) waiting.push_back(added);
-  std::vector<Pass*> order;
-  while (!waiting.empty()) {
-    const auto is_ready = [&](const Pass* one) {
-      return std::ranges::none_of(one->after(), [&](std::string_view name) {
-        return std::ranges::any_of(waiting, [&](const Pass* w) { return w->name() == name; });
-      });
-    };
-    const auto next = std::ranges::find_if(waiting, is_ready);
-    if (next == waiting.end()) {
-      std::string names;
-      for (const Pass* one : waiting) names += message(names.empty() ? "" : ", ", one->name());
-      return error(Code::kINVALID_ARGUMENT, "adding pass '", added->name(),
-                   "': these would run after each other in a circle: ", names);
-    }
-    order.push_back(*next);
-    waiting.erase(next);
-  }
-  std::vector<std::unique_ptr<Pass>> sorted;
-  for (Pass* one : order) {
-    const auto held = std::ranges::find(passes_, one, &std::unique_ptr<Pass>::get);
-    sorted.push_back(one == added ? std::move(pass) : std::move(*held));
-  }
-  passes_ = std::move(sorted);
+  for (const auto& known : registered_)
+    waiting.push_back(same != registered_.end() && known == *same ? pass.get() : known.get());
+  if (same == registered_.end()) waiting.push_back(pass.get());
+  PFRT_ASSIGN(std::vector<Pass*> order, in_order(std::move(waiting), pass->name()));
+  if (same == registered_.end())
+    registered_.push_back(std::move(pass));
+  else
+    *same = std::move(pass);
+  passes_ = std::move(order);
   return {};
 }
 

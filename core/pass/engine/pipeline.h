@@ -57,7 +57,8 @@ class Pipeline {
 
   PipelineConfig config_;
   Logger* logger_;
-  std::vector<std::unique_ptr<Pass>> passes_;
+  std::vector<std::unique_ptr<Pass>> registered_;  // in the order of their registration
+  std::vector<Pass*> passes_;                      // in the order in which they run
   std::vector<PassReport> reports_;
 };
 

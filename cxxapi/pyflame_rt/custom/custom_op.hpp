@@ -51,7 +51,9 @@ struct OpPort {
   DType dtype = DType::Undefined;  // any; an output then has the type of input 0
   bool variadic = false;           // the last input alone: one or more tensors
 };
+// An input as OpSchema has it.
 using OpInput = OpPort;
+// An output as OpSchema has it.
 using OpOutput = OpPort;
 
 // An attribute of an operator.
@@ -116,10 +118,12 @@ class CustomOp {
     complete(attrs);
     return compute(inputs, attrs);
   }
+  // As execute.
   std::vector<Tensor> operator()(const std::vector<Tensor>& inputs, AttributeMap attrs = {}) const {
     return execute(inputs, std::move(attrs));
   }
 
+  // Whether the builder gave it one.
   bool has_gradient() const noexcept { return gradient_ != nullptr; }
   // InputError when there is none, or the numbers of tensors do not fit.
   std::vector<Tensor> gradient(const std::vector<Tensor>& inputs,
@@ -343,7 +347,7 @@ class CustomOpBuilder {
   CustomOpBuilder& shape_inference(ShapeInferenceFn function) {
     return op_.shape_inference_ = std::move(function), *this;
   }
-
+  // What tells the outputs' element types; without it they are those of the ports, or of input 0.
   CustomOpBuilder& type_inference(TypeInferenceFn function) {
     return op_.type_inference_ = std::move(function), *this;
   }
