@@ -335,7 +335,8 @@ def test_a_python_pass_runs_from_its_level_on_and_between_built_in_ones():
 
 def test_passes_of_a_manager_run_after_those_that_they_follow():
     class Last(opt.Pass):
-        after = ("CSEPass", "Nowhere")
+        def after(self):
+            return ["CSEPass", "Nowhere"]
 
         def run(self, graph):
             return opt.PassResult()

@@ -35,6 +35,7 @@ def _run(optimizer: lib.Handle, graph: Graph, only: str = "", until_fixed_point:
 class _BuiltInPass(Pass):
     _LEVEL = OptLevel.BASIC
     _CONFIG: Any = None
+    _AFTER: Tuple[str, ...] = ()  # as the library has it
 
     def __init__(self, config: Any = None) -> None:
         if config is not None and not isinstance(config, self._CONFIG):
@@ -49,6 +50,10 @@ class _BuiltInPass(Pass):
     def should_run(self, level: OptLevel) -> bool:
         """Whether the pass is one of that level."""
         return level >= self._LEVEL
+
+    def after(self) -> List[str]:
+        """Names of the passes that it follows, where they are there too."""
+        return list(self._AFTER)
 
     def _options(self) -> NativeOptions:
         return optimizer_options(PassManagerConfig(opt_level=OptLevel.ALL), self.config)
@@ -70,6 +75,7 @@ class DeadCodeEliminationPass(_BuiltInPass):
     """Removes what no output depends on."""
 
     _CONFIG = DCEConfig
+    _AFTER = ("ConstantFoldingPass",)
 
 
 class CSEPass(_BuiltInPass):
@@ -77,6 +83,7 @@ class CSEPass(_BuiltInPass):
 
     _LEVEL = OptLevel.EXTENDED
     _CONFIG = CSEConfig
+    _AFTER = ("ConstantFoldingPass", "DeadCodeEliminationPass")
 
 
 class OperatorFusionPass(_BuiltInPass):
@@ -84,6 +91,7 @@ class OperatorFusionPass(_BuiltInPass):
 
     _LEVEL = OptLevel.EXTENDED
     _CONFIG = FusionConfig
+    _AFTER = ("ConstantFoldingPass", "CSEPass")
 
 
 class LayoutOptimizationPass(_BuiltInPass):
@@ -91,6 +99,7 @@ class LayoutOptimizationPass(_BuiltInPass):
 
     _LEVEL = OptLevel.ALL
     _CONFIG = LayoutConfig
+    _AFTER = ("OperatorFusionPass",)
 
 
 _BUILT_IN = (ConstantFoldingPass, DeadCodeEliminationPass, CSEPass, OperatorFusionPass, LayoutOptimizationPass)
@@ -162,7 +171,7 @@ class PassManager:
 
     @property
     def passes(self) -> List[str]:
-        """The names of the passes, in order."""
+        """The names of the passes, in the order of their registration."""
         return list(self._passes)
 
     def run(self, graph: Graph) -> PassResult:
@@ -187,7 +196,7 @@ class PassManager:
                 options = one._options()
                 lib.check(lib.optimizer.add_pass(optimizer.address, lib.text(name), options.address))
             elif only == name or (not only and one.should_run(level)):
-                custom = custom_pass(one, ",".join(one.after))
+                custom = custom_pass(one, ",".join(one.after()))
                 lib.check(lib.optimizer.add_custom_pass(optimizer.address, ctypes.byref(custom)))
         return _run(optimizer, graph, only, until_fixed_point)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from dataclasses import dataclass, field
-from typing import Any, Dict, List, Sequence
+from typing import Any, Dict, List
 
 from .. import _abi, _callbacks, _exit, _library as lib
 from .._errors import InvalidArgumentError
@@ -103,10 +103,10 @@ class Pass:
         """Whether it is for sessions and managers of that level; it then is for those above."""
         return level >= OptLevel.BASIC
 
-    @property
-    def after(self) -> Sequence[str]:
-        """Names of passes that it follows in its PassManager, where they are there too."""
-        return ()
+    def after(self) -> List[str]:
+        """Names of passes that it follows in its manager, where they are there too, whatever the order of their
+        registration. Passes that follow each other are an InvalidArgumentError of the run."""
+        return []
 
     def __repr__(self) -> str:
         return f"<pass {name_of(self)}>"
