@@ -86,8 +86,10 @@ bool is_small(const Feeder& feeder, const Dims& sizes) {
   all.insert(sizes.begin(), sizes.end());
   return std::all_of(feeder.made_up().begin(), feeder.made_up().end(), [&](const NodeArg& input) {
     int64_t elements = 1;
-    for (const int64_t dim : fixed_shape(input, all))
-      if ((elements *= std::max<int64_t>(dim, 1)) > kMostElements) return false;
+    for (const int64_t dim : fixed_shape(input, all)) {
+      if (dim > kMostElements / elements) return false;
+      elements *= std::max<int64_t>(dim, 1);
+    }
     return true;
   });
 }
