@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Builds the release configuration and runs its tests. --full adds the long list: sanitizers over everything,
-# clang, every ISA, and the conformance sets where they are present.
+# Builds the release configuration and runs its tests. --full adds the long list: sanitizers over everything, every
+# ISA, and the conformance sets where they are present.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . cmake/setup.sh
@@ -53,9 +53,6 @@ main() {
     PFRT_ISA=$isa PFRT_TEST_SEEDS=80 build/release/test/providers/cpu/pfrt_provider_cpu_test --gtest_filter='Kernels.*'
     PFRT_ISA=$isa test/conformance.sh build/release
   done
-  # What users of another compiler meet: all of it builds without a warning, and does the same.
-  need_packages clang
-  run_suite clang all
   run_suite asan all
   test/odd/odd.sh "$PWD" build/asan/lib/libpyflamert_c.so 20000 3
   test/conformance.sh build/asan
