@@ -333,12 +333,12 @@ inline void BackendRegistry::fill_table(Entry& entry) {
 
 inline void BackendRegistry::register_backend(std::shared_ptr<Backend> backend) {
   if (!backend || backend->name().empty())
-    throw InputError("register_backend: it needs a backend with a name");
+    throw InvalidArgumentError("register_backend: it needs a backend with a name");
   const std::lock_guard<std::mutex> lock(mutex_);
   const std::string name = backend->name();
   if (backends_.count(name) != 0)
-    throw InputError("register_backend: the name '" + name + "' is taken by one registered before",
-                     PFRT_CODE_INVALID_ARGUMENT);
+    throw InvalidArgumentError("register_backend: the name '" + name +
+                               "' is taken by one registered before");
   auto entry = std::make_unique<Entry>();
   entry->backend = std::move(backend);
   entry->name = name;

@@ -202,7 +202,7 @@ class Graph {
 
   // For calls of the C API; lives as long as the graph.
   pfrt_graph* handle() const {
-    if (!graph_) throw InputError("the graph was moved from", PFRT_CODE_INVALID_ARGUMENT);
+    if (!graph_) throw InvalidArgumentError("the graph was moved from");
     return graph_.get();
   }
   // For Node::set_attr, to make the graph a body.
@@ -304,9 +304,8 @@ inline void Graph::add_node(const std::shared_ptr<Node>& node) {
   if (node != nullptr && !node->name().empty()) {
     read_nodes();
     if (names_->count(node->name()) != 0)
-      throw InputError("add_node: the graph has a node '" + node->name() +
-                           "' already; give this one another name, or none",
-                       PFRT_CODE_INVALID_ARGUMENT);
+      throw InvalidArgumentError("add_node: the graph has a node '" + node->name() +
+                                 "' already; give this one another name, or none");
   }
   append(node);
 }
@@ -318,10 +317,10 @@ inline void Graph::attach(Node& node, uint32_t id) const {
 }
 
 inline void Graph::append(const std::shared_ptr<Node>& node) {
-  if (node == nullptr) throw InputError("add_node: the node is null", PFRT_CODE_INVALID_ARGUMENT);
+  if (node == nullptr) throw InvalidArgumentError("add_node: the node is null");
   if (node->attached_.graph) {
-    throw InputError("add_node: node '" + node->name() + "' is in a graph already; add a copy",
-                     PFRT_CODE_INVALID_ARGUMENT);
+    throw InvalidArgumentError("add_node: node '" + node->name() +
+                               "' is in a graph already; add a copy");
   }
   read_nodes();
   const auto texts = [](const std::vector<std::string>& names) {
@@ -365,7 +364,7 @@ inline void Graph::remove_node(const std::shared_ptr<Node>& node) {
     nodes_.erase(it);
     return;
   }
-  throw InputError("remove_node: the node is not in this graph", PFRT_CODE_INVALID_ARGUMENT);
+  throw NotFoundError("remove_node: the node is not in this graph");
 }
 
 inline void Graph::remove_node(const Node& node) { remove_node(this->node(node.id())); }
@@ -481,8 +480,7 @@ inline void Graph::reread(const std::vector<std::shared_ptr<Node>>& nodes) const
 inline void Graph::replace_uses(const std::string& from, const std::string& to,
                                 const std::shared_ptr<Node>& except) {
   if (except != nullptr && node(except->id()) != except) {
-    throw InputError("replace_uses: the excepted node is not in this graph",
-                     PFRT_CODE_INVALID_ARGUMENT);
+    throw NotFoundError("replace_uses: the excepted node is not in this graph");
   }
   std::vector<std::shared_ptr<Node>> touched = around(from);
   for (const auto& node : around(to)) touched.push_back(node);
@@ -493,8 +491,7 @@ inline void Graph::replace_uses(const std::string& from, const std::string& to,
 
 inline void Graph::insert_after(const std::string& value, const std::shared_ptr<Node>& node) {
   if (node == nullptr || node->outputs().empty()) {
-    throw InputError("insert_after: there is no node, or it has no output",
-                     PFRT_CODE_INVALID_ARGUMENT);
+    throw InvalidArgumentError("insert_after: there is no node, or it has no output");
   }
   (void)producer(value);  // not found before anything is added
   add_node(node);

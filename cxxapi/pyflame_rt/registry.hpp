@@ -116,13 +116,13 @@ class OperatorRegistry {
 };
 
 inline void OperatorRegistry::register_op(const std::string& op_type, OpFunc function) {
-  if (op_type.empty() || !function) throw InputError("register_op: it needs a name and a function");
+  if (op_type.empty() || !function)
+    throw InvalidArgumentError("register_op: it needs a name and a function");
   const std::lock_guard<std::mutex> lock(mutex_);
   for (const char* const by : {built_in().count(op_type) ? "a built-in operator" : nullptr,
                                functions_.count(op_type) ? "one registered before" : nullptr}) {
     if (by != nullptr)
-      throw InputError("register_op: the name '" + op_type + "' is taken by " + by,
-                       PFRT_CODE_INVALID_ARGUMENT);
+      throw InvalidArgumentError("register_op: the name '" + op_type + "' is taken by " + by);
   }
   auto kept = std::make_unique<OpFunc>(std::move(function));
   const auto apply = [op_type, user = kept.get()](pfrt_env* env) {

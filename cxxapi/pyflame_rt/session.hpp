@@ -168,7 +168,7 @@ class InferenceSession {
   std::vector<ProviderState> provider_states() const;
 
   pfrt_session* handle() const {
-    if (!session_) throw InputError("the session was moved from", PFRT_CODE_INVALID_ARGUMENT);
+    if (!session_) throw InvalidArgumentError("the session was moved from");
     return session_.get();
   }
 
@@ -367,7 +367,7 @@ inline void InferenceSession::run_callback(
     }
   };
   (void)handle();
-  if (!done) throw InputError("run_async was given an empty callback", PFRT_CODE_INVALID_ARGUMENT);
+  if (!done) throw InvalidArgumentError("run_async was given an empty callback");
   auto pending = std::make_unique<Pending>();
   pending->done = std::move(done);
   const std::vector<pfrt_io> inputs = inputs_io(input_feed);

@@ -253,9 +253,9 @@ class Tensor {
   }
   void check_host(const char* doing) const {
     if (!on_device_) return;
-    throw InputError(std::string(doing) +
-                         ": the tensor lives on a device; to_host() gives a copy in host memory",
-                     PFRT_CODE_INVALID_ARGUMENT);
+    throw InvalidArgumentError(
+        std::string(doing) +
+        ": the tensor lives on a device; to_host() gives a copy in host memory");
   }
   template <class T>
   void check_type() const {

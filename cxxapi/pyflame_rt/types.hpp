@@ -125,8 +125,7 @@ inline DType dtype_from_name(const std::string& name) {
   known += std::string(known.empty() ? "" : ", ") + text;
   PFRT_DTYPE_TABLE(PFRT_X)
 #undef PFRT_X
-  throw InputError("no element type is called '" + name + "'; there are " + known,
-                   PFRT_CODE_INVALID_ARGUMENT);
+  throw InvalidArgumentError("no element type is called '" + name + "'; there are " + known);
 }
 
 // The element type that a C++ type stands for: DTypeOf<float>::value. Half types are in

@@ -10,6 +10,7 @@
 #include <pyflame_rt/model_io.hpp>
 #include <pyflame_rt/session.hpp>
 
+#include "test/cxxapi/floats.h"
 #include "test/cxxapi/temporary_folder.h"
 
 namespace guide {
@@ -60,10 +61,7 @@ Graph graph_of(const std::string& op, const std::vector<std::string>& inputs,
   return graph;
 }
 
-Tensor pair(float a, float b) { return Tensor::from_vector(std::vector<float>{a, b}, {1, 2}); }
-std::vector<float> floats(const Tensor& t) {
-  return {t.data_ptr<float>(), t.data_ptr<float>() + t.num_elements()};
-}
+Tensor row_of(float a, float b) { return Tensor::from_vector(std::vector<float>{a, b}, {1, 2}); }
 
 std::string message_of(const std::function<void()>& work) {
   try {
@@ -83,8 +81,8 @@ std::string message_of(const std::function<void()>& work) {
 TEST(GuideCustomOps, custom_ops_in_cpp) {
   EXPECT_EQ(guide::my_op.full_name(), "custom::MyOp");
   const InferenceSession session(graph_of("MyOp", {"x"}));
-  EXPECT_EQ(floats(session.run({}, {{"x", pair(1, 2)}})[0]), (std::vector<float>{1, 2}));
-  EXPECT_EQ(floats(guide::my_op({pair(3, 4)})[0]), (std::vector<float>{3, 4}));
+  EXPECT_EQ(floats(session.run({}, {{"x", row_of(1, 2)}})[0]), (std::vector<float>{1, 2}));
+  EXPECT_EQ(floats(guide::my_op({row_of(3, 4)})[0]), (std::vector<float>{3, 4}));
 }
 
 std::vector<Tensor> fused_bias_relu(const std::vector<Tensor>& inputs, const AttributeMap& attrs) {
@@ -114,13 +112,13 @@ TEST(GuideCustomOps, builder_api) {
   EXPECT_EQ(op.doc(), "Fused bias addition and ReLU activation");
   EXPECT_EQ(op.inputs().size(), 2u);
   const InferenceSession session(graph_of("FusedBiasRelu", {"x", "bias"}));
-  EXPECT_EQ(floats(session.run({}, {{"x", pair(1, -9)}, {"bias", pair(2, 3)}})[0]),
+  EXPECT_EQ(floats(session.run({}, {{"x", row_of(1, -9)}, {"bias", row_of(2, 3)}})[0]),
             (std::vector<float>{3, 0}));
   ASSERT_EQ(session.get_outputs()[0].shape.size(), 2u);
   EXPECT_EQ(session.get_outputs()[0].shape[1], 2);
   EXPECT_EQ(session.get_outputs()[0].dtype, DType::Float32);
   const InferenceSession scaled(graph_of("FusedBiasRelu", {"x", "bias"}, {{"alpha", 10.0f}}));
-  EXPECT_EQ(floats(scaled.run({}, {{"x", pair(1, -9)}, {"bias", pair(2, 100)}})[0]),
+  EXPECT_EQ(floats(scaled.run({}, {{"x", row_of(1, -9)}, {"bias", row_of(2, 100)}})[0]),
             (std::vector<float>{12, 10}));
 }
 
@@ -141,11 +139,11 @@ TEST(GuideCustomOps, operator_with_attributes) {
       })
       .build();
   const InferenceSession session(graph_of("ScaledAdd", {"a", "b"}, {{"scale", 2.0f}}));
-  EXPECT_EQ(floats(session.run({}, {{"a", pair(1, 2)}, {"b", pair(10, 20)}})[0]),
+  EXPECT_EQ(floats(session.run({}, {{"a", row_of(1, 2)}, {"b", row_of(10, 20)}})[0]),
             (std::vector<float>{21, 42}));
   const InferenceSession more(
       graph_of("ScaledAdd", {"a", "b"}, {{"scale", 2.0f}, {"times", int64_t{5}}}));
-  EXPECT_EQ(floats(more.run({}, {{"a", pair(0, 0)}, {"b", pair(1, 2)}})[0]),
+  EXPECT_EQ(floats(more.run({}, {{"a", row_of(0, 0)}, {"b", row_of(1, 2)}})[0]),
             (std::vector<float>{10, 20}));
   EXPECT_SAYS(InferenceSession(graph_of("ScaledAdd", {"a", "b"})),
               "ScaledAdd 'node_0': attribute 'scale' is required");
@@ -177,17 +175,17 @@ TEST(GuideCustomOps, registry_management) {
   // Unregister operator
   registry.unregister("MyGELU");
   EXPECT_FALSE(registry.has("MyGELU"));
-  EXPECT_THROW(registry.unregister("MyGELU"), InputError);
+  EXPECT_THROW(registry.unregister("MyGELU"), NotFoundError);
   EXPECT_THROW(InferenceSession(graph_of("MyGELU", {"x"})), UnsupportedOperatorError);
-  EXPECT_EQ(floats(session.run({}, {{"x", pair(5, 6)}})[0]), (std::vector<float>{5, 6}));
+  EXPECT_EQ(floats(session.run({}, {{"x", row_of(5, 6)}})[0]), (std::vector<float>{5, 6}));
   CustomOpBuilder("MyGELU")
       .input("X")
       .output("Y")
       .kernel([](const std::vector<Tensor>&, const AttributeMap&) {
-        return std::vector<Tensor>{pair(0, 1)};
+        return std::vector<Tensor>{row_of(0, 1)};
       })
       .build();
-  EXPECT_EQ(floats(InferenceSession(graph_of("MyGELU", {"x"})).run({}, {{"x", pair(5, 6)}})[0]),
+  EXPECT_EQ(floats(InferenceSession(graph_of("MyGELU", {"x"})).run({}, {{"x", row_of(5, 6)}})[0]),
             (std::vector<float>{0, 1}));
 }
 
@@ -198,7 +196,7 @@ TEST_F(CustomOpFiles, models_that_use_one_are_saved_and_loaded) {
     save_model(graph_of("MyOp", {"x"}), path);
     const Model model = Model::load(path);
     EXPECT_EQ(model.graph().opsets().at("custom"), 1) << path;
-    EXPECT_EQ(floats(InferenceSession(model).run({}, {{"x", pair(1, 2)}})[0]),
+    EXPECT_EQ(floats(InferenceSession(model).run({}, {{"x", row_of(1, 2)}})[0]),
               (std::vector<float>{1, 2}))
         << path;
   }
@@ -233,7 +231,7 @@ TEST(CustomOpBuilder, checks_types_and_shapes) {
   CustomOpBuilder("Honest").input("X", DType::Float32).output("Y").kernel(twice).build();
   EXPECT_SAYS(InferenceSession(graph_of("Honest", {"x"}, {}, "custom", DType::Int64)),
               "Honest 'node_0': input 'X' is int64, expected float32");
-  EXPECT_EQ(InferenceSession(graph_of("Honest", {"x"})).run({}, {{"x", pair(1, 2)}})[0].shape(),
+  EXPECT_EQ(InferenceSession(graph_of("Honest", {"x"})).run({}, {{"x", row_of(1, 2)}})[0].shape(),
             (std::vector<int64_t>{4}));
 
   const auto with_shape = [&](const std::string& name, ShapeInferenceFn shape) {
@@ -241,7 +239,7 @@ TEST(CustomOpBuilder, checks_types_and_shapes) {
     return graph_of(name, {"x"});
   };
   const Graph liar = with_shape("Liar", [](const auto& in) { return std::vector<Shape>{in[0]}; });
-  EXPECT_SAYS((void)InferenceSession(liar).run({}, {{"x", pair(1, 2)}}),
+  EXPECT_SAYS((void)InferenceSession(liar).run({}, {{"x", row_of(1, 2)}}),
               "gives output 0 ('y') dimensions [4], its shape callback said [1,2]");
   const Graph silent = with_shape("Silent", [](const auto&) { return std::vector<Shape>(); });
   EXPECT_SAYS(InferenceSession{silent}, "0 shapes for 1 outputs");
@@ -265,10 +263,10 @@ TEST(CustomOpBuilder, operators_without_a_kernel_cannot_run) {
   EXPECT_EQ(op.full_name(), "test::Declared");
   EXPECT_EQ(op.schema().inputs.size(), 1u);
   EXPECT_FALSE(op.supports_backend(BackendType::CPU));
-  EXPECT_SAYS(op.execute({pair(1, 2)}), "'test::Declared' has no kernel");
-  EXPECT_SAYS(
-      (void)InferenceSession(graph_of("Declared", {"x"}, {}, "test")).run({}, {{"x", pair(1, 2)}}),
-      "Declared 'node_0': custom operator 'test::Declared' has no kernel");
+  EXPECT_SAYS(op.execute({row_of(1, 2)}), "'test::Declared' has no kernel");
+  EXPECT_SAYS((void)InferenceSession(graph_of("Declared", {"x"}, {}, "test"))
+                  .run({}, {{"x", row_of(1, 2)}}),
+              "Declared 'node_0': custom operator 'test::Declared' has no kernel");
   EXPECT_SAYS(registry.register_op(schema), "registered already");
   EXPECT_SAYS(registry.register_op(OpSchema()), "needs a name");
 }
@@ -288,14 +286,15 @@ TEST(CustomOpBuilder, the_last_input_may_be_variadic) {
                            .build();
   EXPECT_TRUE(op.schema().inputs.back().variadic);
   EXPECT_TRUE(op.supports_backend(BackendType::CPU));
-  EXPECT_EQ(floats(op.execute({pair(1, 2), pair(10, 20), pair(100, 200)})[0]),
+  EXPECT_EQ(floats(op.execute({row_of(1, 2), row_of(10, 20), row_of(100, 200)})[0]),
             (std::vector<float>{111, 222}));
-  EXPECT_SAYS(op.execute({pair(1, 2)}), "takes 2 or more inputs, got 1");
-  EXPECT_SAYS(op.execute({pair(1, 2), pair(1, 2), Tensor({1, 2}, DType::Int64)}),
+  EXPECT_SAYS(op.execute({row_of(1, 2)}), "takes 2 or more inputs, got 1");
+  EXPECT_SAYS(op.execute({row_of(1, 2), row_of(1, 2), Tensor({1, 2}, DType::Int64)}),
               "input 'values' is int64, expected float32");
   const InferenceSession session(graph_of("SumOf", {"a", "b", "c"}));
-  EXPECT_EQ(floats(session.run({}, {{"a", pair(1, 2)}, {"b", pair(3, 4)}, {"c", pair(5, 6)}})[0]),
-            (std::vector<float>{9, 12}));
+  EXPECT_EQ(
+      floats(session.run({}, {{"a", row_of(1, 2)}, {"b", row_of(3, 4)}, {"c", row_of(5, 6)}})[0]),
+      (std::vector<float>{9, 12}));
   EXPECT_SAYS(InferenceSession(graph_of("SumOf", {"a"})), "1 inputs");
 }
 
@@ -317,7 +316,7 @@ TEST(CustomOpBuilder, shapes_and_types_are_inferred) {
   EXPECT_EQ(op.infer_output_dtypes({DType::Float32}), std::vector{DType::Bool});
   const InferenceSession session(graph_of("IsPositive", {"x"}));
   EXPECT_EQ(session.get_outputs()[0].dtype, DType::Bool);
-  const Tensor y = session.run({}, {{"x", pair(-1, 2)}})[0];
+  const Tensor y = session.run({}, {{"x", row_of(-1, 2)}})[0];
   EXPECT_FALSE(y.data_ptr<bool>()[0]);
   EXPECT_TRUE(y.data_ptr<bool>()[1]);
 
@@ -355,19 +354,20 @@ TEST(GuideCustomOps, operator_with_gradient) {
           })
           .build();
   EXPECT_TRUE(op.has_gradient());
-  EXPECT_EQ(floats(op.execute({pair(3, 4)})[0]), (std::vector<float>{9, 16}));
-  EXPECT_EQ(floats(op.gradient({pair(3, 4)}, {pair(1, 10)})[0]), (std::vector<float>{6, 80}));
-  EXPECT_SAYS(op.gradient({}, {pair(1, 1)}), "takes 1 inputs, got 0");
-  EXPECT_SAYS(op.gradient({pair(1, 1)}, {}), "takes those of 1 outputs, got 0");
+  EXPECT_EQ(floats(op.execute({row_of(3, 4)})[0]), (std::vector<float>{9, 16}));
+  EXPECT_EQ(floats(op.gradient({row_of(3, 4)}, {row_of(1, 10)})[0]), (std::vector<float>{6, 80}));
+  EXPECT_SAYS(op.gradient({}, {row_of(1, 1)}), "takes 1 inputs, got 0");
+  EXPECT_SAYS(op.gradient({row_of(1, 1)}, {}), "takes those of 1 outputs, got 0");
   EXPECT_FALSE(guide::my_op.has_gradient());
-  EXPECT_SAYS(guide::my_op.gradient({pair(1, 1)}, {pair(1, 1)}), "has no gradient");
+  EXPECT_SAYS(guide::my_op.gradient({row_of(1, 1)}, {row_of(1, 1)}), "has no gradient");
   const CustomOp& short_one =
       CustomOpBuilder("ShortGradient")
           .input("X")
           .output("Y")
           .gradient([](const auto&, const auto&) { return std::vector<Tensor>(); })
           .build();
-  EXPECT_SAYS(short_one.gradient({pair(1, 1)}, {pair(1, 1)}), "returned 0 tensors for 1 inputs");
+  EXPECT_SAYS(short_one.gradient({row_of(1, 1)}, {row_of(1, 1)}),
+              "returned 0 tensors for 1 inputs");
 }
 
 TEST(CustomOpRegistry, clear_unregisters_all) {
@@ -378,7 +378,7 @@ TEST(CustomOpRegistry, clear_unregisters_all) {
   EXPECT_EQ(registry.size(), 0u);
   EXPECT_TRUE(registry.list().empty());
   EXPECT_THROW(InferenceSession(graph_of("MyOp", {"x"})), UnsupportedOperatorError);
-  EXPECT_EQ(floats(session.run({}, {{"x", pair(1, 2)}})[0]), (std::vector<float>{1, 2}));
+  EXPECT_EQ(floats(session.run({}, {{"x", row_of(1, 2)}})[0]), (std::vector<float>{1, 2}));
   EXPECT_EQ(guide::my_op.name(), "MyOp");  // lives on
   guide::register_my_op();                 // for the other tests
   EXPECT_EQ(registry.list(), (std::vector<std::string>{"custom::MyOp"}));

@@ -177,10 +177,21 @@ TEST_F(Errors, input) {
 TEST_F(Errors, objects_that_were_moved_from) {
   Graph graph("g");
   const Graph other = std::move(graph);
-  thrown<InputError>("moved", [&] { (void)graph.name(); });  // NOLINT: that is the test
+  thrown<InvalidArgumentError>("moved", [&] { (void)graph.name(); });  // NOLINT: that is the test
   InferenceSession session(one_node("Relu", {{1}}));
   const InferenceSession taken = std::move(session);
-  thrown<InputError>("moved", [&] { session.run({}, {}); });
+  thrown<InvalidArgumentError>("moved", [&] { session.run({}, {}); });
+}
+
+// As in Python: what a call does not take is another mistake than an input that a model lacks.
+TEST_F(Errors, arguments) {
+  thrown<InvalidArgumentError>("float31", [] { (void)dtype_from_name("float31"); });
+  Graph graph = one_node("Relu", {{1}});
+  thrown<InvalidArgumentError>("null", [&] { graph.add_node(nullptr); });
+  thrown<NotFoundError>("not in this graph",
+                        [&] { graph.remove_node(make_node("n", "Abs", {"a"}, {"b"})); });
+  const CustomOp& op = CustomOpBuilder("PlainErrors").input("x").output("y").build();
+  thrown<UnsupportedError>("gradient", [&] { op.gradient({}, {}); });
 }
 
 }  // namespace

@@ -99,7 +99,7 @@ TEST(GraphEditing, an_insertion_that_fails_changes_nothing) {
   EXPECT_THROW(c.graph.insert_after("nothing", make_node("n", "Abs", {"a"}, {"t"})),
                PyFlameRTError);
   EXPECT_THROW(c.graph.insert_after("a", nullptr), InputError);
-  EXPECT_THROW(c.graph.replace_uses("a", "b", make_node("n", "Abs", {"a"}, {"t"})), InputError);
+  EXPECT_THROW(c.graph.replace_uses("a", "b", make_node("n", "Abs", {"a"}, {"t"})), NotFoundError);
   EXPECT_EQ(c.graph.nodes().size(), 2u);
 }
 

@@ -125,11 +125,12 @@ class CustomOp {
 
   // Whether the builder gave it one.
   bool has_gradient() const noexcept { return gradient_ != nullptr; }
-  // InputError when there is none, or the numbers of tensors do not fit.
+  // UnsupportedError when there is none, InputError when the numbers of tensors do not fit.
   std::vector<Tensor> gradient(const std::vector<Tensor>& inputs,
                                const std::vector<Tensor>& grad_outputs) const;
 
-  // What its shape inference says; InputError when it has none.
+  // What its shape inference says. UnsupportedError when it has none, for no Shape says that only
+  // the kernel can tell.
   std::vector<Shape> infer_output_shapes(const std::vector<Shape>& input_shapes) const;
   // What its type inference says; without one, those of the description, and of input 0.
   std::vector<DType> infer_output_dtypes(const std::vector<DType>& input_dtypes) const {
@@ -221,7 +222,7 @@ class CustomOpRegistry {
   void unregister(const std::string& name) {
     const std::lock_guard<std::mutex> lock(mutex_);
     const auto it = find(name);
-    if (it == entries_.end()) throw InputError("unregister: no custom operator '" + name + "'");
+    if (it == entries_.end()) throw NotFoundError("unregister: no custom operator '" + name + "'");
     remove(it);
   }
   // Unregisters all.
@@ -262,17 +263,17 @@ class CustomOpRegistry {
   }
   CustomOp& add(CustomOp op) {
     if (op.name().empty() || op.version() < 1)
-      throw InputError("custom operator '" + op.name() + "' needs a name and a version above 0");
+      throw InvalidArgumentError("custom operator '" + op.name() +
+                                 "' needs a name and a version above 0");
     for (size_t i = 0; i < op.inputs().size(); ++i) {
       if (op.inputs()[i].variadic && i + 1 != op.inputs().size())
-        throw InputError("custom operator '" + op.name() + "': input '" + op.inputs()[i].name +
-                         "' is variadic, and not the last");
+        throw InvalidArgumentError("custom operator '" + op.name() + "': input '" +
+                                   op.inputs()[i].name + "' is variadic, and not the last");
     }
     const std::lock_guard<std::mutex> lock(mutex_);
     const std::string full = op.full_name();
     if (entries_.count(full) != 0)
-      throw InputError("custom operator '" + full + "' is registered already",
-                       PFRT_CODE_INVALID_ARGUMENT);
+      throw InvalidArgumentError("custom operator '" + full + "' is registered already");
     auto kept = std::make_unique<CustomOp>(std::move(op));
     const size_t registration = detail::Registrations::instance().add(
         [raw = kept.get()](pfrt_env* env) { raw->add_to(env); });
@@ -340,7 +341,8 @@ class CustomOpBuilder {
   // What computes the outputs. InputError for a backend other than the CPU.
   CustomOpBuilder& kernel(KernelFn function, BackendType backend = BackendType::CPU) {
     if (backend != BackendType::CPU)
-      throw InputError("custom operator '" + op_.name() + "': kernels run on the CPU only");
+      throw InvalidArgumentError("custom operator '" + op_.name() +
+                                 "': kernels run on the CPU only");
     return op_.kernel_ = std::move(function), *this;
   }
   // What tells the outputs' shapes; without it they are known only when the kernel has run.
@@ -375,8 +377,8 @@ class CustomOpBuilder {
 inline std::vector<Tensor> CustomOp::gradient(const std::vector<Tensor>& inputs,
                                               const std::vector<Tensor>& grad_outputs) const {
   if (!gradient_)
-    throw InputError("custom operator '" + full_name() +
-                     "' has no gradient; give it one with CustomOpBuilder::gradient");
+    throw UnsupportedError("custom operator '" + full_name() +
+                           "' has no gradient; give it one with CustomOpBuilder::gradient");
   check_inputs(inputs);
   if (!outputs().empty() && grad_outputs.size() != outputs().size())
     throw InputError("the gradient of " + full_name() + " takes those of " +
@@ -394,8 +396,9 @@ inline std::vector<Tensor> CustomOp::gradient(const std::vector<Tensor>& inputs,
 inline std::vector<Shape> CustomOp::infer_output_shapes(
     const std::vector<Shape>& input_shapes) const {
   if (!shape_inference_)
-    throw InputError("custom operator '" + full_name() +
-                     "' has no shape inference; give it one with CustomOpBuilder::shape_inference");
+    throw UnsupportedError(
+        "custom operator '" + full_name() +
+        "' has no shape inference; give it one with CustomOpBuilder::shape_inference");
   return shape_inference_(input_shapes);
 }
 

@@ -292,7 +292,7 @@ class PassManager {
 
   // At the end; one of the same name is replaced in its place.
   void register_pass(std::unique_ptr<Pass> pass) {
-    if (pass == nullptr) throw InputError("register_pass: null", PFRT_CODE_INVALID_ARGUMENT);
+    if (pass == nullptr) throw InvalidArgumentError("register_pass: null");
     for (Entry& known : passes_) {
       if (known.name != pass->name()) continue;
       known.pass = std::move(pass);

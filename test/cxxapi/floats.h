@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <pyflame_rt/tensor.hpp>
+#include <vector>
+
+namespace pfrt_test {
+
+// Elements of a tensor of float32.
+inline std::vector<float> floats(const pyflame_rt::Tensor& t) {
+  return {t.data_ptr<float>(), t.data_ptr<float>() + t.num_elements()};
+}
+
+}  // namespace pfrt_test
