@@ -4,7 +4,7 @@
 
 #include "cxxapi/cli/commands.h"
 #include "cxxapi/cli/inspect_page.h"
-#include "cxxapi/cli/output_file.h"
+#include "cxxapi/cli/line/output_file.h"
 #include "cxxapi/cli/print/json.h"
 #include "cxxapi/cli/print/summary.h"
 #include "cxxapi/cli/print/table.h"

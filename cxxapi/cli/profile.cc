@@ -8,7 +8,7 @@
 #include <pyflame_rt/pyflame_rt.hpp>
 
 #include "cxxapi/cli/commands.h"
-#include "cxxapi/cli/output_file.h"
+#include "cxxapi/cli/line/output_file.h"
 #include "cxxapi/cli/print/json.h"
 #include "cxxapi/cli/print/table.h"
 #include "cxxapi/cli/print/text.h"

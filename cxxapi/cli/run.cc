@@ -4,8 +4,8 @@
 #include <cstdio>
 
 #include "cxxapi/cli/commands.h"
+#include "cxxapi/cli/line/output_file.h"
 #include "cxxapi/cli/machine/process.h"
-#include "cxxapi/cli/output_file.h"
 #include "cxxapi/cli/print/json.h"
 #include "cxxapi/cli/print/text.h"
 #include "cxxapi/cli/tensors/feed.h"
@@ -53,13 +53,23 @@ void print_json(const InferenceSession& session, const std::vector<Value>& resul
   json.field("runs", runs).field("peak_bytes", peak_memory()).end().print();
 }
 
+std::vector<std::string> files_read(const RunArgs& args) {
+  std::vector<std::string> out = {args.model};
+  for (const std::string& text : args.inputs)
+    out.push_back(split_assignment(text, "--input").second);
+  return out;
+}
+
 // Before the run, which may take long.
 void check_output(const RunArgs& args, const InferenceSession& session) {
-  if (!is_npy_file(args.output)) return;
+  if (!is_npy_file(args.output)) {
+    for (const NodeArg& output : session.get_outputs())
+      for (const std::string& input : files_read(args))
+        keep_input(input, npy_path(args.output, output.name), "give another folder");
+    return;
+  }
   if (session.get_outputs().size() == 1) {
-    keep_input(args.model, args.output);
-    for (const std::string& text : args.inputs)
-      keep_input(split_assignment(text, "--input").second, args.output);
+    for (const std::string& input : files_read(args)) keep_input(input, args.output);
     return;
   }
   std::string names;
@@ -96,7 +106,7 @@ int run_command(const RunArgs& args) {
   std::vector<std::string> saved;
   if (!args.output.empty()) {
     for (size_t i = 0; i < results.size(); ++i)
-      save_value(args.output, session.get_outputs()[i].name, results[i], &saved);
+      save_value(args.output, session.get_outputs()[i].name, results[i], files_read(args), &saved);
   }
 
   const Times times = summary(seconds);

@@ -78,6 +78,14 @@ TEST_F(OutputFile, of_a_run_is_not_one_of_its_files) {
   EXPECT_TRUE(has(ran.output, "'y.npy' would be overwritten, and it is the input 'x.npy'"))
       << ran.output;
   EXPECT_EQ(read_file("x.npy"), before);
+
+  fs::create_directory("folder");
+  fs::create_symlink("../x.npy", "folder/output.npy");
+  const Ran into = run("run relu.onnx --input input=x.npy --output folder");
+  EXPECT_EQ(into.code, 2) << into.output;
+  EXPECT_TRUE(has(into.output, "'folder/output.npy' would be overwritten")) << into.output;
+  EXPECT_TRUE(has(into.output, "give another folder")) << into.output;
+  EXPECT_EQ(read_file("x.npy"), before);
 }
 
 TEST_F(OutputFile, of_a_run_says_why_it_cannot_be) {

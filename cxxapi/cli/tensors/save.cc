@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "cxxapi/cli/line/output_file.h"
 #include "cxxapi/cli/line/usage_error.h"
 #include "cxxapi/cli/tensors/npy.h"
 
@@ -15,14 +16,13 @@ using pyflame_rt::Tensor;
 using pyflame_rt::Value;
 using pyflame_rt::ValueKind;
 
-void save_in(const fs::path& folder, const std::string& name, const Value& value,
-             std::vector<std::string>* saved) {
+void save_in(const std::string& folder, const std::string& name, const Value& value,
+             const std::vector<std::string>& inputs, std::vector<std::string>* saved) {
   const auto save = [&](const std::string& stem, const Tensor& tensor) {
-    std::string file = stem;
-    std::replace(file.begin(), file.end(), '/', '_');
-    const std::string path = (folder / (file + ".npy")).string();
+    const std::string path = npy_path(folder, stem);
     if (std::find(saved->begin(), saved->end(), path) != saved->end())
       throw UsageError("two outputs would be written to '" + path + "'");
+    for (const std::string& input : inputs) keep_input(input, path, "give another folder");
     write_npy(path, tensor);
     saved->push_back(path);
   };
@@ -37,7 +37,7 @@ void save_in(const fs::path& folder, const std::string& name, const Value& value
     case ValueKind::Sequence:
     case ValueKind::Optional:
       for (size_t i = 0; i < value.size(); ++i)
-        save_in(folder, name + "_" + std::to_string(i), value.at(i), saved);
+        save_in(folder, name + "_" + std::to_string(i), value.at(i), inputs, saved);
       return;
     default:
       throw UsageError("output '" + name + "' is sparse and cannot be written as .npy");
@@ -46,17 +46,24 @@ void save_in(const fs::path& folder, const std::string& name, const Value& value
 
 }  // namespace
 
+std::string npy_path(const std::string& folder, const std::string& name) {
+  std::string file = name;
+  std::replace(file.begin(), file.end(), '/', '_');
+  return (fs::path(folder) / (file + ".npy")).string();
+}
+
 bool is_npy_file(const std::string& path) {
   std::error_code error;
   return fs::path(path).extension() == ".npy" && !fs::is_directory(path, error);
 }
 
 void save_value(const std::string& path, const std::string& name, const Value& value,
-                std::vector<std::string>* saved) {
+                const std::vector<std::string>& inputs, std::vector<std::string>* saved) {
   if (is_npy_file(path)) {
     if (!value.is_tensor())
       throw UsageError("output '" + name + "' is not a tensor and takes more than the file '" +
                        path + "': give a folder");
+    for (const std::string& input : inputs) keep_input(input, path);
     write_npy(path, value.tensor());
     saved->push_back(path);
     return;
@@ -66,7 +73,7 @@ void save_value(const std::string& path, const std::string& name, const Value& v
   if (error)
     throw UsageError("cannot make the folder '" + path + "': " + error.message() +
                      (fs::is_regular_file(path, error) ? "; a file's name ends in .npy" : ""));
-  save_in(path, name, value, saved);
+  save_in(path, name, value, inputs, saved);
 }
 
 }  // namespace cli

@@ -11,10 +11,13 @@ namespace cli {
 
 // Whether |path| is meant as a file: it ends in .npy and is no folder.
 bool is_npy_file(const std::string& path);
+// The file in |folder| that a tensor of |name| goes to.
+std::string npy_path(const std::string& folder, const std::string& name);
 // Writes |value|, a tensor, to |path|, or to the folder |path|, which is made where it is not
 // there: NAME.npy, NAME_0.npy, ... for the elements of a sequence, NAME_keys.npy and
-// NAME_values.npy for a map. Adds the files to |saved|. UsageError when that is not possible.
+// NAME_values.npy for a map. Adds the files to |saved|. UsageError when that is not possible, or
+// would overwrite one of |inputs|.
 void save_value(const std::string& path, const std::string& name, const pyflame_rt::Value& value,
-                std::vector<std::string>* saved);
+                const std::vector<std::string>& inputs, std::vector<std::string>* saved);
 
 }  // namespace cli

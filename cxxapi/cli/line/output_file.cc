@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cxxapi/cli/output_file.h"
+#include "cxxapi/cli/line/output_file.h"
 
 #include <filesystem>
 #include <system_error>
