@@ -582,7 +582,8 @@ typedef struct pfrt_model_info {
   pfrt_string producer_name, producer_version, domain;
   int64_t model_version; /* 0 where the file has none */
   pfrt_string format; /* onnx, pfm, graph */
-  /* Of the graph; parameters are the elements of its initializers. */
+  /* Of the graph and the bodies of its nodes; parameters are the elements of initializers and of what Constant nodes
+   * hold. */
   uint64_t node_count, initializer_count, parameter_count, parameter_bytes;
   double import_ms; /* how long the import took, in milliseconds */
 } pfrt_model_info;
