@@ -14,7 +14,7 @@
 #include "providers/cpu/isa/isa.h"
 #include "providers/cpu/loop/lower.h"
 #include "providers/cpu/measure/measure.h"
-#include "providers/cpu/program/program.h"
+#include "providers/cpu/program/build_program.h"
 #include "providers/cpu/registry/registry.h"
 
 namespace pfrt::cpu {
@@ -176,7 +176,7 @@ pfrt_code specialise(pfrt_executable* executable, const pfrt_shapes* shapes, con
   return guarded(sink, [&] {
     uint32_t node = PFRT_NO_INDEX;
     Result<std::unique_ptr<Program>> made =
-        Program::make(*reinterpret_cast<Executable*>(executable), *shapes, node);
+        build_program(*reinterpret_cast<Executable*>(executable), *shapes, node);
     if (!made.ok()) return report(sink, made.status(), node);
     made.value()->describe(*out_program);
     out_program->handle = made.take().release();
