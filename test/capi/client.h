@@ -21,6 +21,8 @@ namespace pfrt_test {
 
 const pfrt_api& api();
 
+int threads_now();  // of this process
+
 inline pfrt_string str(std::string_view text) { return {text.data(), text.size()}; }
 inline std::string text(pfrt_string s) {
   return s.size ? std::string(s.data, s.size) : std::string();

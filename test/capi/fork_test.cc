@@ -2,7 +2,6 @@
 //
 // A process that loads, runs and then forks: its children run too, on several threads, whatever
 // other threads of the parent were doing.
-#include <dirent.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -23,14 +22,6 @@
 
 namespace pfrt_test {
 namespace {
-
-int threads_now() {
-  int count = 0;
-  DIR* folder = opendir("/proc/self/task");
-  while (folder && readdir(folder)) ++count;
-  if (folder) closedir(folder);
-  return count - 2;
-}
 
 // AddressSanitizer's allocator may be locked by a thread that is just starting, in a child for
 // ever: its builds fork when all other threads sleep.

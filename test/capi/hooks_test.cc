@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A client's own memory, threads and logger: what goes through them, counted.
-#include <dirent.h>
 
 #include <algorithm>
 #include <atomic>
@@ -16,14 +15,6 @@
 
 namespace pfrt_test {
 namespace {
-
-int threads_now() {
-  int count = 0;
-  DIR* folder = opendir("/proc/self/task");
-  while (folder && readdir(folder)) ++count;
-  if (folder) closedir(folder);
-  return count - 2;
-}
 
 // Two layers wide enough for loops of many calls.
 GraphBuilder wide_graph() {

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <dirent.h>
 
 #include <algorithm>
 #include <atomic>
@@ -121,14 +120,6 @@ TEST(Lifetime, environments_are_independent) {
   ASSERT_TRUE(session);
   EXPECT_EQ(run(session.get(), {floats({1, 3}, {0, 0, 0})})[0].as<float>(),
             (std::vector<float>{1, 2, 3}));
-}
-
-int threads_now() {
-  int count = 0;
-  DIR* folder = opendir("/proc/self/task");
-  while (folder && readdir(folder)) ++count;
-  if (folder) closedir(folder);
-  return count - 2;
 }
 
 TEST(Lifetime, no_session_adds_a_thread) {

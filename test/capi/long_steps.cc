@@ -55,7 +55,7 @@ LongAttr texts(std::string name, std::vector<std::string> values) {
   return a;
 }
 
-constexpr int64_t kMany = 50'000'000;  // elements of one line
+constexpr int64_t kLongLine = 50'000'000;  // elements of one line
 constexpr int64_t kTexts = 3'000'000;
 
 void add_products(std::vector<LongStep>& all) {
@@ -63,7 +63,7 @@ void add_products(std::vector<LongStep>& all) {
   all.push_back({"MatMul", "float64", "", {noise(kF64, {4000, 4000}), noise(kF64, {4000, 4000})}});
   all.push_back({"MatMul", "float16", "", {noise(kF16, {6000, 6000}), noise(kF16, {6000, 6000})}});
   all.push_back({"MatMul", "int32", "", {noise(kI32, {3000, 3000}), noise(kI32, {3000, 3000})}});
-  all.push_back({"MatMul", "one long row", "", {f32({1, kMany}), f32({kMany, 1})}});
+  all.push_back({"MatMul", "one long row", "", {f32({1, kLongLine}), f32({kLongLine, 1})}});
   all.push_back({"MatMul", "many small", "", {f32({4'000'000, 3, 3}), f32({4'000'000, 3, 3})}});
   all.push_back({"Gemm", "", "", {f32({6000, 6000}), f32({6000, 6000})}});
   all.push_back({"MatMulInteger", "", "", {noise(kU8, {8000, 8000}), noise(kU8, {8000, 8000})}});
@@ -222,42 +222,42 @@ void add_sequences(std::vector<LongStep>& all) {
   for (const char* op : {"HannWindow", "HammingWindow", "BlackmanWindow"})
     all.push_back({op, "", "", {filled(kI64, {}, Fill::kListed)}});
   for (size_t i = all.size() - 3; i < all.size(); ++i) all[i].inputs[0].listed = {1e8};
-  all.push_back({"CumSum", "", "", {f32({kMany}), scalar(kI64, 0)}});
-  all.push_back({"CumProd", "", "", {f32({kMany}), scalar(kI64, 0)}});
+  all.push_back({"CumSum", "", "", {f32({kLongLine}), scalar(kI64, 0)}});
+  all.push_back({"CumProd", "", "", {f32({kLongLine}), scalar(kI64, 0)}});
 }
 
 void add_lines(std::vector<LongStep>& all) {
   for (const char* op : {"Softmax", "LogSoftmax", "Hardmax", "ArgMax", "ArgMin"})
-    all.push_back({op, "a long line", "", {f32({1, kMany})}, {integer("axis", 1)}});
+    all.push_back({op, "a long line", "", {f32({1, kLongLine})}, {integer("axis", 1)}});
   for (const char* op : {"Softmax", "LogSoftmax"}) {
-    all.push_back({op, "float64", "", {noise(kF64, {1, kMany})}, {integer("axis", 1)}});
+    all.push_back({op, "float64", "", {noise(kF64, {1, kLongLine})}, {integer("axis", 1)}});
     all.push_back({op, "columns", "", {f32({1'000'000, 48})}, {integer("axis", 0)}});
   }
   all.push_back({"ArgMax", "columns", "", {f32({1'000'000, 48})}, {integer("axis", 0)}});
   for (const char* op : {"ReduceSum", "ReduceMax", "ReduceProd", "ReduceL2", "ReduceLogSumExp"}) {
-    all.push_back({op, "a long line", "", {f32({1, kMany}), int64s({1})}});
+    all.push_back({op, "a long line", "", {f32({1, kLongLine}), int64s({1})}});
     all.push_back({op, "columns", "", {f32({10'000, 5000}), int64s({0})}});
     all.push_back({op, "lines apart", "", {f32({300, 500, 300}), int64s({0, 2})}});
   }
-  all.push_back({"LayerNormalization", "", "", {f32({1, kMany}), f32({kMany})}});
-  all.push_back({"RMSNormalization", "", "", {f32({1, kMany}), f32({kMany})}});
+  all.push_back({"LayerNormalization", "", "", {f32({1, kLongLine}), f32({kLongLine})}});
+  all.push_back({"RMSNormalization", "", "", {f32({1, kLongLine}), f32({kLongLine})}});
   for (const pfrt_dtype dtype : {kF32, kF16})
     all.push_back({"InstanceNormalization",
                    dtype == kF32 ? "" : "float16",
                    "",
-                   {noise(dtype, {1, 1, kMany}), noise(dtype, {1}), noise(dtype, {1})}});
+                   {noise(dtype, {1, 1, kLongLine}), noise(dtype, {1}), noise(dtype, {1})}});
   all.push_back({"GroupNormalization",
                  "",
                  "",
-                 {f32({1, 2, kMany / 2}), f32({2}), f32({2})},
+                 {f32({1, 2, kLongLine / 2}), f32({2}), f32({2})},
                  {integer("num_groups", 1)}});
   all.push_back({"BatchNormalization",
                  "",
                  "",
-                 {f32({1, 2, kMany / 2}), f32({2}), f32({2}), f32({2}), f32({2})}});
-  all.push_back({"LpNormalization", "", "", {f32({1, kMany})}});
+                 {f32({1, 2, kLongLine / 2}), f32({2}), f32({2}), f32({2}), f32({2})}});
+  all.push_back({"LpNormalization", "", "", {f32({1, kLongLine})}});
   all.push_back({"MeanVarianceNormalization", "", "", {f32({1, 1, 5000, 10000})}});
-  all.push_back({"TopK", "half", "", {f32({kMany}), int64s({kMany / 2.0})}, {}, 2});
+  all.push_back({"TopK", "half", "", {f32({kLongLine}), int64s({kLongLine / 2.0})}, {}, 2});
   all.push_back(
       {"TopK", "columns", "", {f32({3'000'000, 16}), int64s({1000})}, {integer("axis", 0)}, 2});
   all.push_back({"Unique", "", "", {filled(kI64, {20'000'000}, Fill::kShuffle)}, {}, 4});
@@ -272,11 +272,11 @@ void add_lines(std::vector<LongStep>& all) {
                  "",
                  {filled(kF32, {1, 60'000, 4}, Fill::kRows), f32({1, 1, 60'000}), int64s({60'000}),
                   listed(kF32, {1}, {0.5})}});
-  all.push_back({"SoftmaxCrossEntropyLoss", "", "", {f32({1, kMany}), listed(kI64, {1}, {3})}});
+  all.push_back({"SoftmaxCrossEntropyLoss", "", "", {f32({1, kLongLine}), listed(kI64, {1}, {3})}});
   all.push_back({"SoftmaxCrossEntropyLoss",
                  "pixels",
                  "",
-                 {f32({1, kMany / 128, 128}), filled(kI64, {1, 128}, Fill::kZeros)}});
+                 {f32({1, kLongLine / 128, 128}), filled(kI64, {1, 128}, Fill::kZeros)}});
   all.push_back({"NegativeLogLikelihoodLoss",
                  "",
                  "",
@@ -284,32 +284,35 @@ void add_lines(std::vector<LongStep>& all) {
 }
 
 void add_moves(std::vector<LongStep>& all) {
-  const LongInput shuffled = filled(kI64, {kMany / 2}, Fill::kShuffle);
-  all.push_back({"Gather", "", "", {f32({kMany / 2}), shuffled}});
-  all.push_back({"GatherElements", "", "", {f32({kMany / 2}), shuffled}});
+  const LongInput shuffled = filled(kI64, {kLongLine / 2}, Fill::kShuffle);
+  all.push_back({"Gather", "", "", {f32({kLongLine / 2}), shuffled}});
+  all.push_back({"GatherElements", "", "", {f32({kLongLine / 2}), shuffled}});
+  all.push_back({"GatherND",
+                 "",
+                 "",
+                 {f32({kLongLine / 2}), filled(kI64, {kLongLine / 2, 1}, Fill::kShuffle)}});
   all.push_back(
-      {"GatherND", "", "", {f32({kMany / 2}), filled(kI64, {kMany / 2, 1}, Fill::kShuffle)}});
-  all.push_back({"ScatterElements", "", "", {f32({kMany / 2}), shuffled, f32({kMany / 2})}});
+      {"ScatterElements", "", "", {f32({kLongLine / 2}), shuffled, f32({kLongLine / 2})}});
   all.push_back({"ScatterElements",
                  "added",
                  "",
-                 {f32({kMany / 2}), shuffled, f32({kMany / 2})},
+                 {f32({kLongLine / 2}), shuffled, f32({kLongLine / 2})},
                  {text("reduction", "add")}});
-  all.push_back(
-      {"ScatterND",
-       "",
-       "",
-       {f32({kMany / 2}), filled(kI64, {kMany / 2, 1}, Fill::kShuffle), f32({kMany / 2})}});
+  all.push_back({"ScatterND",
+                 "",
+                 "",
+                 {f32({kLongLine / 2}), filled(kI64, {kLongLine / 2, 1}, Fill::kShuffle),
+                  f32({kLongLine / 2})}});
   all.push_back(
       {"OneHot",
        "",
        "",
        {filled(kI64, {1'000'000}, Fill::kZeros), scalar(kI64, 500), listed(kU8, {2}, {0, 1})}});
-  all.push_back({"NonZero", "", "", {filled(kU8, {kMany}, Fill::kOnes)}});
+  all.push_back({"NonZero", "", "", {filled(kU8, {kLongLine}, Fill::kOnes)}});
   all.push_back({"Compress",
                  "",
                  "",
-                 {f32({kMany}), filled(kBool, {kMany}, Fill::kOnes)},
+                 {f32({kLongLine}), filled(kBool, {kLongLine}, Fill::kOnes)},
                  {integer("axis", 0)}});
   all.push_back({"ConstantOfShape", "", "", {filled(kI64, {1}, Fill::kListed)}});
   all.back().inputs[0].listed = {1.5e8};
@@ -333,12 +336,13 @@ void add_moves(std::vector<LongStep>& all) {
   all.push_back({"Slice",
                  "backwards",
                  "",
-                 {f32({kMany}), int64s({-1}), int64s({-1e9}), int64s({0}), int64s({-1})}});
-  all.push_back({"Concat", "", "", {f32({kMany / 2}), f32({kMany / 2})}, {integer("axis", 0)}});
+                 {f32({kLongLine}), int64s({-1}), int64s({-1e9}), int64s({0}), int64s({-1})}});
+  all.push_back(
+      {"Concat", "", "", {f32({kLongLine / 2}), f32({kLongLine / 2})}, {integer("axis", 0)}});
   all.push_back({"ReverseSequence",
                  "",
                  "",
-                 {f32({kMany / 2, 2}), listed(kI64, {2}, {kMany / 2.0, kMany / 2.0})}});
+                 {f32({kLongLine / 2, 2}), listed(kI64, {2}, {kLongLine / 2.0, kLongLine / 2.0})}});
   all.push_back({"DepthToSpace", "", "", {f32({1, 64, 800, 800})}, {integer("blocksize", 8)}});
   all.push_back({"SpaceToDepth", "", "", {f32({1, 1, 6400, 6400})}, {integer("blocksize", 8)}});
   all.push_back({"Trilu", "", "", {f32({7000, 7000})}});
@@ -347,21 +351,21 @@ void add_moves(std::vector<LongStep>& all) {
 
 void add_elements(std::vector<LongStep>& all) {
   for (const char* op : {"Erf", "Sin", "Gelu", "Tan", "Acosh"})
-    all.push_back({op, "", "", {f32({kMany})}});
-  all.push_back({"Sin", "float64", "", {noise(kF64, {kMany})}});
-  all.push_back({"Pow", "", "", {f32({kMany}), f32({kMany})}});
+    all.push_back({op, "", "", {f32({kLongLine})}});
+  all.push_back({"Sin", "float64", "", {noise(kF64, {kLongLine})}});
+  all.push_back({"Pow", "", "", {f32({kLongLine}), f32({kLongLine})}});
   all.push_back(
-      {"Mod", "float64", "", {noise(kF64, {kMany}), scalar(kF64, 0.7)}, {integer("fmod", 1)}});
-  all.push_back({"Cast", "float16", "", {f32({kMany})}, {integer("to", 10)}});
+      {"Mod", "float64", "", {noise(kF64, {kLongLine}), scalar(kF64, 0.7)}, {integer("fmod", 1)}});
+  all.push_back({"Cast", "float16", "", {f32({kLongLine})}, {integer("to", 10)}});
   all.push_back({"Cast", "to text", "", {f32({kTexts})}, {integer("to", 8)}});
   all.push_back(
       {"Cast", "from text", "", {filled(kText, {2 * kTexts}, Fill::kNumbers)}, {integer("to", 1)}});
-  all.push_back({"QuantizeLinear", "", "", {f32({kMany}), scalar(kF32, 0.1), scalar(kU8, 3)}});
-  all.push_back({"DynamicQuantizeLinear", "", "", {f32({kMany})}, {}, 3});
+  all.push_back({"QuantizeLinear", "", "", {f32({kLongLine}), scalar(kF32, 0.1), scalar(kU8, 3)}});
+  all.push_back({"DynamicQuantizeLinear", "", "", {f32({kLongLine})}, {}, 3});
   const LongAttr shape = integers("shape", {100'000'000});
   all.push_back({"RandomNormal", "", "", {}, {shape}});
   all.push_back({"RandomUniform", "", "", {}, {shape}});
-  all.push_back({"Bernoulli", "", "", {filled(kF32, {kMany}, Fill::kZeros)}});
+  all.push_back({"Bernoulli", "", "", {filled(kF32, {kLongLine}, Fill::kZeros)}});
   all.push_back({"Multinomial", "", "", {f32({1, 1000})}, {integer("sample_size", 100'000'000)}});
 }
 
@@ -389,7 +393,7 @@ void add_texts(std::vector<LongStep>& all) {
                  {filled(kI64, {10}, Fill::kCount)},
                  {text("mode", "IDF"), integer("min_gram_length", 1), integer("max_gram_length", 1),
                   integer("max_skip_count", 0), integers("ngram_counts", {0}),
-                  integers("ngram_indexes", {kMany - 1}), integers("pool_int64s", {1}),
+                  integers("ngram_indexes", {kLongLine - 1}), integers("pool_int64s", {1}),
                   reals("weights", {2})}});
   all.push_back({"TfIdfVectorizer",
                  "",
@@ -418,13 +422,16 @@ void add_learned(std::vector<LongStep>& all) {
                  {text("kernel_type", "RBF"), reals("kernel_params", {0.5f, 0, 3}),
                   integer("n_supports", kVectors), reals("support_vectors", vectors),
                   reals("coefficients", weights), reals("rho", {0.5f})}});
-  all.push_back(
-      {"Scaler", "", kMl, {f32({kMany / 8, kWidth})}, {reals("offset", {1}), reals("scale", {2})}});
-  all.push_back({"Normalizer", "", kMl, {f32({1, kMany})}, {text("norm", "L2")}});
+  all.push_back({"Scaler",
+                 "",
+                 kMl,
+                 {f32({kLongLine / 8, kWidth})},
+                 {reals("offset", {1}), reals("scale", {2})}});
+  all.push_back({"Normalizer", "", kMl, {f32({1, kLongLine})}, {text("norm", "L2")}});
   all.push_back({"OneHotEncoder",
                  "",
                  kMl,
-                 {filled(kI64, {kMany / 4}, Fill::kZeros)},
+                 {filled(kI64, {kLongLine / 4}, Fill::kZeros)},
                  {integers("cats_int64s", {0, 1, 2, 3})}});
 }
 

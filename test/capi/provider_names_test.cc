@@ -7,8 +7,8 @@
 namespace pfrt_test {
 namespace {
 
-constexpr const char* kCpu[] = {"CPUExecutionProvider", "CPUProvider", "CPU", "cpu", "Cpu",
-                                "cpuexecutionprovider"};
+constexpr const char* kCpuNames[] = {"CPUExecutionProvider", "CPUProvider", "CPU", "cpu", "Cpu",
+                                     "cpuexecutionprovider"};
 
 GraphBuilder relu() {
   GraphBuilder g;
@@ -28,7 +28,7 @@ std::vector<std::string> providers_of(const pfrt_session* session) {
 TEST(ProviderNames, sessions_take_any) {
   const auto env = make_env();
   const GraphBuilder g = relu();
-  for (const char* name : kCpu) {
+  for (const char* name : kCpuNames) {
     const auto options = make_options(PFRT_OPTIONS_SESSION, {{"providers", name}});
     const auto session = make_session(env.get(), g, options.get());
     EXPECT_EQ(providers_of(session.get()), (std::vector<std::string>{"CPUExecutionProvider"}));
@@ -50,9 +50,9 @@ TEST(ProviderNames, sessions_refuse_two_names_of_one) {
 TEST(ProviderNames, tables_of_kernels_and_options_take_any) {
   const auto env = make_env();
   size_t known = 0;
-  ASSERT_TRUE(ok(api().env->kernel_count(env.get(), str(kCpu[0]), &known)));
+  ASSERT_TRUE(ok(api().env->kernel_count(env.get(), str(kCpuNames[0]), &known)));
   EXPECT_GT(known, 100u);
-  for (const char* name : kCpu) {
+  for (const char* name : kCpuNames) {
     size_t count = 0;
     EXPECT_TRUE(ok(api().env->kernel_count(env.get(), str(name), &count))) << name;
     EXPECT_EQ(count, known) << name;

@@ -9,6 +9,8 @@
 #include <stdexcept>
 #include <thread>
 
+#include "test/cxxapi/floats.h"
+
 namespace mybackend {
 
 struct Config {
@@ -107,7 +109,7 @@ std::shared_ptr<MyExecutor> registered(const std::string& name) {
 }
 
 // Before main.
-const std::shared_ptr<MyExecutor> first = registered("my_backend");
+const std::shared_ptr<MyExecutor> first_backend = registered("my_backend");
 
 SessionOptions named(const std::string& name) {
   SessionOptions options;
@@ -133,18 +135,15 @@ Graph add_neg_relu() {
 }
 
 Tensor pair(float a, float b) { return Tensor::from_vector(std::vector<float>{a, b}, {2}); }
-std::vector<float> floats(const Tensor& t) {
-  return {t.data_ptr<float>(), t.data_ptr<float>() + t.num_elements()};
-}
 
 TEST(GuideBackend, runs_what_it_supports) {
-  first->calls = first->nodes = 0;
+  first_backend->calls = first_backend->nodes = 0;
   const InferenceSession session(add_neg_relu(), named("my_backend"));
   EXPECT_EQ(session.get_providers(),
             (std::vector<std::string>{"my_backend", "CPUExecutionProvider"}));
   EXPECT_EQ(floats(session.run({}, {{"x", pair(1, 2)}})[0]), (std::vector<float>{0, 98}));
-  EXPECT_EQ(first->calls, 1);  // one region of two nodes
-  EXPECT_EQ(first->nodes, 2);
+  EXPECT_EQ(first_backend->calls, 1);  // one region of two nodes
+  EXPECT_EQ(first_backend->nodes, 2);
   const Explanation explanation = session.explain();
   ASSERT_EQ(explanation.steps.size(), 2u);
   EXPECT_EQ(explanation.steps[0].provider, "my_backend");
@@ -154,16 +153,16 @@ TEST(GuideBackend, runs_what_it_supports) {
   // Sessions that do not name it do without.
   EXPECT_EQ(floats(InferenceSession(add_neg_relu()).run({}, {{"x", pair(1, 2)}})[0]),
             (std::vector<float>{0, 198}));
-  EXPECT_EQ(first->calls, 1);
+  EXPECT_EQ(first_backend->calls, 1);
 }
 
 TEST(GuideBackend, registry) {
   BackendRegistry& registry = BackendRegistry::instance();
-  EXPECT_EQ(registry.get("my_backend"), first);
+  EXPECT_EQ(registry.get("my_backend"), first_backend);
   EXPECT_TRUE(registry.has("my_backend"));
   EXPECT_FALSE(registry.has("other"));
   EXPECT_EQ(registry.list().front(), "my_backend");
-  EXPECT_THROW(registry.register_backend(first), InputError);
+  EXPECT_THROW(registry.register_backend(first_backend), InputError);
   EXPECT_THROW(registry.register_backend(nullptr), InputError);
   // The library knows that name.
   EXPECT_THROW((void)(Environment::instance(), registered("CPUExecutionProvider")), InputError);

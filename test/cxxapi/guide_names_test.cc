@@ -7,6 +7,7 @@
 #include <limits>
 #include <pyflame_rt/pyflame_rt.hpp>
 
+#include "test/cxxapi/floats.h"
 #include "test/cxxapi/temporary_folder.h"
 
 namespace pfrt_test {
@@ -17,10 +18,6 @@ using namespace pyflame_rt;
 std::shared_ptr<Node> node_of(const std::string& name, const std::string& op,
                               std::vector<std::string> inputs, std::vector<std::string> outputs) {
   return std::make_shared<Node>(name, op, std::move(inputs), std::move(outputs));
-}
-
-std::vector<float> floats(const Tensor& t) {
-  return {t.data_ptr<float>(), t.data_ptr<float>() + t.num_elements()};
 }
 
 TEST(GuideNames, sizes_and_names_of_element_types) {

@@ -11,6 +11,8 @@
 #include <pyflame_rt/registry.hpp>
 #include <thread>
 
+#include "test/cxxapi/floats.h"
+
 namespace pfrt_test {
 namespace {
 
@@ -29,9 +31,6 @@ Graph graph_of(const std::shared_ptr<Node>& node) {
 }
 
 Tensor row(std::vector<float> values) { return Tensor::from_vector(values, {1, 3}); }
-std::vector<float> floats(const Tensor& t) {
-  return {t.data_ptr<float>(), t.data_ptr<float>() + t.num_elements()};
-}
 
 std::string message_of(const std::function<void()>& work) {
   try {

@@ -25,7 +25,7 @@ namespace {
 
 using pyflame_rt::OptLevel;
 
-constexpr unsigned kSeconds = 30;
+constexpr unsigned kOddSeconds = 30;
 
 constexpr int64_t kOdd[] = {0, -1, 3, 64, -7,
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
@@ -112,7 +112,7 @@ TEST(OddNumbers, in_attributes_and_inputs_end_no_process) {
   const std::vector<Odd> all = odd_nodes();
   ASSERT_GT(all.size(), 500u);
   for (const Fault& fault :
-       run_isolated(all.size(), kSeconds, [&](size_t i) { return check(all[i]); }))
+       run_isolated(all.size(), kOddSeconds, [&](size_t i) { return check(all[i]); }))
     ADD_FAILURE() << all[fault.index].text << "\n  " << fault.text;
 }
 

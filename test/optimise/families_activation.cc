@@ -161,7 +161,7 @@ void own_norm(Builder& b) {
   normalised_rows(b, x);
 }
 
-constexpr Family kFamilies[] = {
+constexpr Family kActivationFamilies[] = {
     {"activations", 8, activations}, {"layer_norm", 6, layer_norm}, {"rms_norm", 3, rms_norm},
     {"group_norm", 2, group_norm},   {"own_norm", 2, own_norm},
 };
@@ -203,6 +203,6 @@ Value activation(Builder& b, const Value& x) {
   }
 }
 
-std::span<const Family> activation_families() { return kFamilies; }
+std::span<const Family> activation_families() { return kActivationFamilies; }
 
 }  // namespace pfrt_optimise

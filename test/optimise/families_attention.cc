@@ -113,7 +113,7 @@ void rotary(Builder& b) {
   b.binary("Add", b.binary("Mul", x, cosines), b.binary("Mul", turned, sines));
 }
 
-constexpr Family kFamilies[] = {
+constexpr Family kAttentionFamilies[] = {
     {"attention", 5, attention},
     {"siblings", 3, siblings},
     {"rotary", 2, rotary},
@@ -121,6 +121,6 @@ constexpr Family kFamilies[] = {
 
 }  // namespace
 
-std::span<const Family> attention_families() { return kFamilies; }
+std::span<const Family> attention_families() { return kAttentionFamilies; }
 
 }  // namespace pfrt_optimise

@@ -124,7 +124,7 @@ void scans(Builder& b) {
             std::move(bodies));
 }
 
-constexpr Family kFamilies[] = {
+constexpr Family kControlFamilies[] = {
     {"branches", 5, branches},
     {"loops", 3, loops},
     {"scans", 2, scans},
@@ -132,6 +132,6 @@ constexpr Family kFamilies[] = {
 
 }  // namespace
 
-std::span<const Family> control_families() { return kFamilies; }
+std::span<const Family> control_families() { return kControlFamilies; }
 
 }  // namespace pfrt_optimise

@@ -212,7 +212,7 @@ void searches(Builder& b) {
   }
 }
 
-constexpr Family kFamilies[] = {
+constexpr Family kLayerFamilies[] = {
     {"conv_block", 12, conv_block}, {"pools", 4, pools},           {"dense", 10, dense},
     {"products", 3, products},      {"reductions", 5, reductions}, {"softmaxes", 3, softmaxes},
     {"searches", 3, searches},
@@ -220,6 +220,6 @@ constexpr Family kFamilies[] = {
 
 }  // namespace
 
-std::span<const Family> layer_families() { return kFamilies; }
+std::span<const Family> layer_families() { return kLayerFamilies; }
 
 }  // namespace pfrt_optimise

@@ -327,7 +327,7 @@ void assigned_slices(Builder& b) {
   }
 }
 
-constexpr Family kFamilies[] = {
+constexpr Family kMovementFamilies[] = {
     {"transposes", 8, transposes, true},
     {"reshapes", 7, reshapes},
     {"squeezes", 5, squeezes, true},
@@ -345,6 +345,6 @@ constexpr Family kFamilies[] = {
 
 }  // namespace
 
-std::span<const Family> movement_families() { return kFamilies; }
+std::span<const Family> movement_families() { return kMovementFamilies; }
 
 }  // namespace pfrt_optimise

@@ -158,7 +158,7 @@ void repeats(Builder& b) {
   }
 }
 
-constexpr Family kFamilies[] = {
+constexpr Family kPlainFamilies[] = {
     {"chain", 14, chain, true}, {"scales", 5, scales, true},       {"compares", 4, compares, true},
     {"casts", 5, casts, true},  {"does_nothing", 9, does_nothing}, {"repeats", 6, repeats},
 };
@@ -174,6 +174,6 @@ Value elementwise_chain(Builder& b, Value x, int64_t steps) {
   return x;
 }
 
-std::span<const Family> plain_families() { return kFamilies; }
+std::span<const Family> plain_families() { return kPlainFamilies; }
 
 }  // namespace pfrt_optimise

@@ -104,7 +104,7 @@ void quantised_copies(Builder& b) {
   there_and_back(b, x, steps);
 }
 
-constexpr Family kFamilies[] = {
+constexpr Family kQuantisedFamilies[] = {
     {"pairs", 2, pairs},
     {"quantised_product", 3, quantised_product},
     {"quantised_conv", 3, quantised_conv},
@@ -114,6 +114,6 @@ constexpr Family kFamilies[] = {
 
 }  // namespace
 
-std::span<const Family> quantised_families() { return kFamilies; }
+std::span<const Family> quantised_families() { return kQuantisedFamilies; }
 
 }  // namespace pfrt_optimise

@@ -19,6 +19,7 @@ struct Guards {
   const char* read_outside;
   const char* access_inside;  // when the bytes themselves are protected
 };
+inline constexpr Guards kBuffer = {"writes-past-buffer", "reads-past-buffer", "writes-undeclared"};
 
 class Guarded {
  public:

@@ -17,8 +17,6 @@
 namespace cli::check {
 namespace {
 
-constexpr Guards kBuffer = {"writes-past-buffer", "reads-past-buffer", "writes-undeclared"};
-
 struct Output {
   bool set = false;
   pfrt_dtype dtype = PFRT_DTYPE_UNSET;

@@ -8,8 +8,6 @@
 namespace cli::check {
 namespace {
 
-constexpr Guards kBuffer = {"writes-past-buffer", "reads-past-buffer", "writes-undeclared"};
-
 size_t bytes_of(const CaseValue& v) { return v.data.size() * element_bytes(v.dtype); }
 
 template <typename T>

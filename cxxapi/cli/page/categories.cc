@@ -8,12 +8,12 @@ namespace {
 
 // Names that are blank-separated words; "Reduce*" stands for all that begin so. The first match
 // counts.
-struct Row {
+struct CategoryRow {
   Category category;
   std::string_view operators;
 };
 
-constexpr Row kRows[] = {
+constexpr CategoryRow kRows[] = {
     {{"flow", "control flow, sequences"},
      "If Loop Scan Sequence* SplitToSequence ConcatFromSequence Optional*"},
     {{"quant", "quantisation"},
@@ -69,7 +69,7 @@ bool matches(std::string_view words, std::string_view op) {
 std::string_view category_of(std::string_view domain, std::string_view op) {
   const bool known = domain.empty() || domain == "ai.onnx" || domain == "com.microsoft";
   if (known) {
-    for (const Row& row : kRows) {
+    for (const CategoryRow& row : kRows) {
       if (matches(row.operators, op)) return row.category.name;
     }
   }
@@ -78,7 +78,7 @@ std::string_view category_of(std::string_view domain, std::string_view op) {
 
 std::vector<Category> categories() {
   std::vector<Category> out;
-  for (const Row& row : kRows) out.push_back(row.category);
+  for (const CategoryRow& row : kRows) out.push_back(row.category);
   out.push_back({kOtherCategory, "other"});
   out.push_back({kPortCategory, "input, output"});
   return out;

@@ -20,8 +20,6 @@ using pyflame_rt::ValueKind;
 constexpr size_t kTextLimit = 200, kElementLimit = 24, kListLimit = 32;
 constexpr int64_t kFew = 8, kVeryFew = 3;
 
-std::string_view view(pfrt_string s) { return {s.data, s.size}; }
-
 std::string real_text(double value) {
   char text[32];
   std::snprintf(text, sizeof(text), "%.6g", value);

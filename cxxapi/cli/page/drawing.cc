@@ -27,8 +27,6 @@ size_t mix(size_t seed, std::string_view text) {
   return seed * 1000003 ^ std::hash<std::string_view>()(text);
 }
 
-std::string_view view(pfrt_string s) { return {s.data, s.size}; }
-
 // Reads graph after graph; bodies that it meets are read later.
 class GraphReader {
  public:

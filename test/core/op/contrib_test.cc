@@ -8,17 +8,10 @@
 
 #include "core/ir/verify.h"
 #include "core/op/engine/canonicalise.h"
+#include "test/core/op/dtypes.h"
 
 namespace pfrt {
 namespace {
-
-constexpr pfrt_dtype kFloat = PFRT_DTYPE_FLOAT32, kByte = PFRT_DTYPE_UINT8,
-                     kSigned = PFRT_DTYPE_INT8, kWide = PFRT_DTYPE_INT64, kInt = PFRT_DTYPE_INT32;
-
-struct In {
-  pfrt_dtype dtype = PFRT_DTYPE_UNSET;  // unset: absent
-  Shape shape;
-};
 
 // One node of com.microsoft on inputs x0, x1, ...; outputs are y0, y1, ...
 struct Model {
@@ -147,7 +140,7 @@ TEST(Contrib, quantized_product_is_of_whole_numbers) {
                     {kSigned, {8, 5}},
                     {kFloat, {5}},
                     {kSigned, {5}},
-                    {kInt, {5}},
+                    {kInt32, {5}},
                     {kFloat, {}},
                     {kByte, {}}});
   EXPECT_EQ(m.run(), "");
@@ -175,7 +168,7 @@ TEST(Contrib, unfolded_windows_of_a_symbol) {
 }
 
 TEST(Contrib, kernels_of_their_own_have_shapes) {
-  Model block("GatherBlockQuantized", {{kByte, {4, 16}}, {kWide, {2, 3}}, {kFloat, {4, 2}}},
+  Model block("GatherBlockQuantized", {{kByte, {4, 16}}, {kInt64, {2, 3}}, {kFloat, {4, 2}}},
               {number("block_size", 16)});
   EXPECT_EQ(block.run(), "");
   EXPECT_EQ(block.type(), "float32[2,3,32]");
@@ -242,14 +235,17 @@ TEST(Contrib, malformed_nodes_are_named_with_what_is_wrong) {
       {"CDist", {matrix, matrix}, {text("metric", "yule")}, "'yule'"},
       {"CDist", {matrix, {kFloat, {4, 5}}}, {}, "lengths of the points"},
       {"Inverse", {{kFloat, {3, 4}}}, {}, "square"},
-      {"NGramRepeatBlock", {{kWide, {1, 4}}, {kFloat, {1, 9}}}, {}, "'ngram_size'"},
-      {"NGramRepeatBlock", {{kWide, {1, 4}}, {kFloat, {2, 9}}}, {number("ngram_size", 2)}, "batch"},
+      {"NGramRepeatBlock", {{kInt64, {1, 4}}, {kFloat, {1, 9}}}, {}, "'ngram_size'"},
+      {"NGramRepeatBlock",
+       {{kInt64, {1, 4}}, {kFloat, {2, 9}}},
+       {number("ngram_size", 2)},
+       "batch"},
       {"MurmurHash3", {matrix}, {number("seed", -1)}, "'seed'"},
       {"CropAndResize",
-       {image, {kFloat, {2, 4}}, {kInt, {2}}, {kInt, {2}}},
+       {image, {kFloat, {2, 4}}, {kInt32, {2}}, {kInt32, {2}}},
        {text("mode", "x")},
        "mode"},
-      {"CropAndResize", {image, {kFloat, {2, 5}}, {kInt, {2}}, {kInt, {2}}}, {}, "input 1"},
+      {"CropAndResize", {image, {kFloat, {2, 5}}, {kInt32, {2}}, {kInt32, {2}}}, {}, "input 1"},
       {"MatMulBnb4", {matrix, {kByte, {8}}, {kFloat, {1}}}, {number("K", 4)}, "'N'"},
       {"MatMulBnb4",
        {matrix, {kByte, {8}}, {kFloat, {1}}},
@@ -264,14 +260,17 @@ TEST(Contrib, malformed_nodes_are_named_with_what_is_wrong) {
        {number("K", 4), number("N", 4), number("block_size", 17), number("quant_type", 1)},
        "'block_size'"},
       {"GatherBlockQuantized",
-       {data, {kWide, {2}}, {kFloat, {4, 3}}},
+       {data, {kInt64, {2}}, {kFloat, {4, 3}}},
        {number("block_size", 16)},
        "input 2"},
       {"GatherBlockQuantized",
-       {data, {kWide, {2}}, {kFloat, {4, 2}}},
+       {data, {kInt64, {2}}, {kFloat, {4, 2}}},
        {number("block_size", 8)},
        "block_size"},
-      {"GatherBlockQuantized", {data, {kWide, {2}}, {kFloat, {4, 2}}}, {number("bits", 3)}, "bits"},
+      {"GatherBlockQuantized",
+       {data, {kInt64, {2}}, {kFloat, {4, 2}}},
+       {number("bits", 3)},
+       "bits"},
       {"DynamicQuantizeLSTM", {image, data, data}, {}, "input 8"},
   };
   for (const Bad& bad : all) {

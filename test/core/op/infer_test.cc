@@ -9,6 +9,7 @@
 #include "core/op/engine/knowable.h"
 #include "core/op/engine/lookup.h"
 #include "core/op/engine/operator_def.h"
+#include "test/core/op/dtypes.h"
 
 namespace pfrt {
 namespace {
@@ -78,7 +79,6 @@ class OpTest : public testing::Test {
 };
 
 using Canonicalise = OpTest;
-constexpr pfrt_dtype kFloat = PFRT_DTYPE_FLOAT32, kInt64 = PFRT_DTYPE_INT64;
 
 TEST_F(Canonicalise, add_with_a_broadcast_axis_becomes_numpy_broadcasting) {
   start(6);

@@ -11,18 +11,10 @@
 
 #include "core/ir/verify.h"
 #include "core/op/engine/canonicalise.h"
+#include "test/core/op/dtypes.h"
 
 namespace pfrt {
 namespace {
-
-constexpr pfrt_dtype kFloat = PFRT_DTYPE_FLOAT32, kWide = PFRT_DTYPE_INT64,
-                     kText = PFRT_DTYPE_STRING, kBfloat16 = PFRT_DTYPE_BFLOAT16,
-                     kFloat8 = PFRT_DTYPE_FLOAT8E4M3FN;
-
-struct In {
-  pfrt_dtype dtype;
-  Shape shape;
-};
 
 std::shared_ptr<Graph> empty_graph() {
   auto graph = std::make_shared<Graph>("g");
@@ -90,9 +82,9 @@ Attribute word(const char* name, const char* text) { return Attribute::of_string
 TEST(Standardise, the_floor_is_enough_for_most) {
   EXPECT_EQ(opset_of(one("Relu", {{kFloat, {2}}})), 18);
   EXPECT_EQ(opset_of(one("Conv", {{kFloat, {1, 1, 4, 4}}, {kFloat, {1, 1, 3, 3}}})), 18);
-  EXPECT_EQ(opset_of(one("Cast", {{kFloat, {2}}}, {of("to", kWide)})), 18);
+  EXPECT_EQ(opset_of(one("Cast", {{kFloat, {2}}}, {of("to", kInt64)})), 18);
   EXPECT_EQ(opset_of(one("ReduceMean", {{kFloat, {2, 3}}})), 18);
-  EXPECT_EQ(opset_of(one("Reshape", {{kFloat, {2, 3}}, {kWide, {1}}})), 18);
+  EXPECT_EQ(opset_of(one("Reshape", {{kFloat, {2, 3}}, {kInt64, {1}}})), 18);
 }
 
 TEST(Standardise, younger_operators_raise_the_opset) {
@@ -108,7 +100,7 @@ TEST(Standardise, younger_operators_raise_the_opset) {
 TEST(Standardise, younger_types_raise_the_opset) {
   EXPECT_EQ(opset_of(one("Conv", {{kBfloat16, {1, 1, 4, 4}}, {kBfloat16, {1, 1, 3, 3}}})), 22);
   EXPECT_EQ(opset_of(one("Cast", {{kFloat, {2}}}, {of("to", kFloat8)})), 19);
-  EXPECT_EQ(opset_of(one("Reshape", {{kFloat8, {2, 3}}, {kWide, {1}}})), 19);
+  EXPECT_EQ(opset_of(one("Reshape", {{kFloat8, {2, 3}}, {kInt64, {1}}})), 19);
   EXPECT_EQ(opset_of(one("Transpose", {{kFloat8, {2, 3}}})), 21);
   EXPECT_EQ(opset_of(one("Shape", {{PFRT_DTYPE_FLOAT4E2M1, {2, 3}}})), 23);
   EXPECT_EQ(opset_of(one("Identity", {{PFRT_DTYPE_INT2, {2, 3}}})), 25);
@@ -129,8 +121,8 @@ TEST(Standardise, younger_forms_raise_the_opset) {
   const std::vector<In> scaled{{kFloat, {2}}, {kFloat, {}}};
   EXPECT_EQ(opset_of(one("QuantizeLinear", scaled, {of("output_dtype", PFRT_DTYPE_INT8)})), 21);
   EXPECT_EQ(opset_of(one("QuantizeLinear", scaled, {of("precision", kFloat)})), 23);
-  EXPECT_EQ(opset_of(one("Pad", {{kFloat, {2}}, {kWide, {2}}}, {word("mode", "wrap")})), 19);
-  EXPECT_EQ(opset_of(one("Pad", {{kFloat, {2}}, {kWide, {2}}}, {word("mode", "edge")})), 18);
+  EXPECT_EQ(opset_of(one("Pad", {{kFloat, {2}}, {kInt64, {2}}}, {word("mode", "wrap")})), 19);
+  EXPECT_EQ(opset_of(one("Pad", {{kFloat, {2}}, {kInt64, {2}}}, {word("mode", "edge")})), 18);
   const Attribute kernel = Attribute::of_ints("kernel_shape", {2, 2});
   const std::vector<In> image{{kFloat, {1, 1, 5, 5}}};
   EXPECT_EQ(opset_of(one("MaxPool", image, {kernel})), 18);
@@ -141,7 +133,7 @@ TEST(Standardise, younger_forms_raise_the_opset) {
 }
 
 TEST(Standardise, attributes_younger_than_the_opset_are_left_out) {
-  auto graph = one("Cast", {{kFloat, {2}}}, {of("to", kWide)});
+  auto graph = one("Cast", {{kFloat, {2}}}, {of("to", kInt64)});
   there_and_back(*graph);
   EXPECT_FALSE(find(*graph, "Cast")->attr("saturate"));
   EXPECT_FALSE(find(*graph, "Cast")->attr("round_mode"));
@@ -245,7 +237,7 @@ TEST(Standardise, masks_have_a_row_a_query) {
 }
 
 TEST(Standardise, standard_operators_move_strings) {
-  auto graph = one("Gather", {{kText, {4}}, {kWide, {2}}});
+  auto graph = one("Gather", {{kText, {4}}, {kInt64, {2}}});
   there_and_back(*graph);
   EXPECT_EQ(graph->node_count(), 1u);
   EXPECT_EQ(find(*graph, "Gather")->inputs[0], graph->find("x0"));

@@ -6,12 +6,11 @@
 
 #include "core/ir/verify.h"
 #include "core/op/engine/canonicalise.h"
+#include "test/core/op/dtypes.h"
 
 namespace pfrt {
 namespace {
 
-constexpr pfrt_dtype kFloat = PFRT_DTYPE_FLOAT32, kInt32 = PFRT_DTYPE_INT32;
-constexpr pfrt_dtype kInt64 = PFRT_DTYPE_INT64;
 constexpr char kMs[] = "com.microsoft";
 
 // One node; an input without a type is absent.

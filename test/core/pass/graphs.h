@@ -7,12 +7,18 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/ir/graph.h"
 #include "core/pass/engine/pipeline.h"
 
 namespace pfrt::test {
+
+inline Attribute perm(std::vector<int64_t> order) {
+  return Attribute::of_ints("perm", std::move(order));
+}
+inline Attribute axis(int64_t at) { return Attribute::of_int("axis", at); }
 
 class PassGraph {
  public:

@@ -9,9 +9,6 @@
 namespace pfrt::test {
 namespace {
 
-Attribute perm(std::vector<int64_t> order) { return Attribute::of_ints("perm", std::move(order)); }
-Attribute axis(int64_t at) { return Attribute::of_int("axis", at); }
-
 const std::vector<std::map<std::string, int64_t>> kBatches{{{"N", 1}}, {{"N", 3}}, {{"N", 0}}};
 
 TEST(Movement, nodes_that_move_nothing_go) {

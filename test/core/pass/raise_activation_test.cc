@@ -10,7 +10,7 @@ namespace pfrt::test {
 namespace {
 
 constexpr pfrt_dtype kHalf = PFRT_DTYPE_FLOAT16;
-const std::vector<std::map<std::string, int64_t>> kShapes = {{{"n", 1}}, {{"n", 7}}};
+const std::vector<std::map<std::string, int64_t>> kActivationShapes = {{{"n", 1}}, {{"n", 7}}};
 
 // What the optimiser makes of an expression of one input.
 using Expression = std::function<std::string(PassGraph& g, const std::string& x)>;
@@ -18,7 +18,7 @@ std::string raised(const Expression& expression, double tolerance = 1e-5,
                    pfrt_dtype dtype = PFRT_DTYPE_FLOAT32) {
   PassGraph g;
   g.output(expression(g, g.input("x", {"n", "16"}, dtype)));
-  return g.optimised(kShapes, tolerance);
+  return g.optimised(kActivationShapes, tolerance);
 }
 
 std::string erf_of(PassGraph& g, const std::string& x) {
@@ -86,7 +86,7 @@ TEST(RaiseActivation, gelu_by_tanh) {
   for (const Expression& form : forms) {
     PassGraph g;
     g.output(form(g, g.input("x", {"n", "16"})));
-    EXPECT_EQ(g.optimised(kShapes), "Gelu");
+    EXPECT_EQ(g.optimised(kActivationShapes), "Gelu");
     ASSERT_NE(g.find("Gelu"), nullptr);
     EXPECT_EQ(g.find("Gelu")->attr_string("approximate", ""), "tanh");
   }
@@ -112,7 +112,7 @@ TEST(RaiseActivation, gelu_declines_where_something_else_needs_a_part) {
   const std::string sum = g.node("Add", {erf, g.constant({1})});
   g.output(g.node("Mul", {g.node("Mul", {x, sum}), g.constant({0.5})}));
   g.output(erf);
-  EXPECT_EQ(g.optimised(kShapes), "Div, Erf, Add, Mul, Mul");
+  EXPECT_EQ(g.optimised(kActivationShapes), "Div, Erf, Add, Mul, Mul");
 }
 
 TEST(RaiseActivation, gelu_declines_another_x) {
@@ -120,7 +120,7 @@ TEST(RaiseActivation, gelu_declines_another_x) {
   const std::string x = g.input("x", {"n", "16"}), y = g.input("y", {"n", "16"});
   const std::string sum = g.node("Add", {erf_of(g, x), g.constant({1})});
   g.output(g.node("Mul", {g.node("Mul", {y, sum}), g.constant({0.5})}));
-  EXPECT_EQ(g.optimised(kShapes), "Div, Erf, Add, Mul, Mul");
+  EXPECT_EQ(g.optimised(kActivationShapes), "Div, Erf, Add, Mul, Mul");
 }
 
 TEST(RaiseActivation, gelu_declines_a_constant_that_widens) {
@@ -140,7 +140,7 @@ TEST(RaiseActivation, swish) {
   const std::string x = g.input("x", {"n", "16"});
   const std::string slope = g.node("Mul", {x, g.constant({1.702})});
   g.output(g.node("Mul", {g.node("Sigmoid", {slope}), x}));
-  ASSERT_EQ(g.optimised(kShapes), "Swish");
+  ASSERT_EQ(g.optimised(kActivationShapes), "Swish");
   EXPECT_FLOAT_EQ(g.find("Swish")->attr_float("alpha", 0), 1.702f);
 }
 
@@ -149,7 +149,7 @@ TEST(RaiseActivation, swish_declines_a_gate_of_another_value) {
   const std::string x = g.input("x", {"n", "16"}), y = g.input("y", {"n", "16"});
   g.output(g.node("Mul", {y, g.node("Sigmoid", {x})}));
   g.output(g.node("Mul", {x, g.node("Sigmoid", {g.node("Add", {x, g.constant({1})})})}));
-  EXPECT_EQ(g.optimised(kShapes), "Sigmoid, Mul, Add, Sigmoid, Mul");
+  EXPECT_EQ(g.optimised(kActivationShapes), "Sigmoid, Mul, Add, Sigmoid, Mul");
 }
 
 std::string clipped(PassGraph& g, const std::string& x, double shift, double top) {
@@ -191,7 +191,7 @@ TEST(RaiseActivation, hard_sigmoid) {
   PassGraph g;
   const std::string line = g.node("Mul", {g.input("x", {"n", "16"}), g.constant({0.2})});
   g.output(clipped(g, line, 0.5, 1));
-  ASSERT_EQ(g.optimised(kShapes), "HardSigmoid");
+  ASSERT_EQ(g.optimised(kActivationShapes), "HardSigmoid");
   EXPECT_FLOAT_EQ(g.find("HardSigmoid")->attr_float("alpha", 0), 0.2f);
   EXPECT_FLOAT_EQ(g.find("HardSigmoid")->attr_float("beta", 0), 0.5f);
 }
@@ -255,7 +255,7 @@ TEST(RaiseActivation, bounds) {
   PassGraph g;
   const std::string low = g.node("Relu", {g.input("x", {"n", "16"})});
   g.output(g.node("Min", {low, g.constant({1.5})}));
-  ASSERT_EQ(g.optimised(kShapes), "Clip");
+  ASSERT_EQ(g.optimised(kActivationShapes), "Clip");
   EXPECT_EQ(g.find("Clip")->inputs.size(), 3u);
 }
 

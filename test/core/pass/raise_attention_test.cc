@@ -11,10 +11,8 @@ namespace {
 
 constexpr double kInf = std::numeric_limits<double>::infinity();
 constexpr double kLowest = -3.4028234663852886e38;
-const std::vector<std::map<std::string, int64_t>> kShapes = {{{"b", 1}, {"s", 5}, {"p", 3}},
-                                                             {{"b", 3}, {"s", 4}, {"p", 2}}};
-
-Attribute perm(std::vector<int64_t> order) { return Attribute::of_ints("perm", std::move(order)); }
+const std::vector<std::map<std::string, int64_t>> kAttentionShapes = {
+    {{"b", 1}, {"s", 5}, {"p", 3}}, {{"b", 3}, {"s", 4}, {"p", 2}}};
 
 std::string transposed(PassGraph& g, const std::string& x, std::vector<int64_t> order) {
   return g.node("Transpose", {x}, {perm(std::move(order))});
@@ -71,7 +69,7 @@ std::string padding_mask(PassGraph& g) {
 TEST(RaiseAttention, bert_reads_slices_of_one_product) {
   PassGraph g;
   g.output(self_attention(g, g.input("x", {"b", "s", "8"}), padding_mask(g)));
-  const std::string ops = g.optimised(kShapes);
+  const std::string ops = g.optimised(kAttentionShapes);
   EXPECT_NE(ops.find("MatMul, Add, Split, Attention"), std::string::npos) << ops;
   EXPECT_EQ(ops.find("Softmax"), std::string::npos) << ops;
   EXPECT_EQ(ops.find("Transpose"), std::string::npos) << ops;
@@ -104,7 +102,7 @@ TEST(RaiseAttention, scale_on_either_side_of_the_product) {
   const std::string q = g.node("Mul", {h.q, g.constant({0.5})});
   const std::string kt = g.node("Mul", {transposed(g, h.k, {0, 1, 3, 2}), g.constant({0.8})});
   g.output(weighted(g, h, g.node("Mul", {g.constant({2}), g.node("MatMul", {q, kt})})));
-  ASSERT_EQ(g.optimised(kShapes), "Attention");
+  ASSERT_EQ(g.optimised(kAttentionShapes), "Attention");
   EXPECT_FLOAT_EQ(g.find("Attention")->attr_float("scale", 0), 0.8f);
 }
 
@@ -117,7 +115,7 @@ TEST(RaiseAttention, softmax_by_hand) {
       g.node("Exp", {g.node("Sub", {scores, g.node("ReduceMax", {scores}, last)})});
   const std::string sum = g.node("ReduceSum", {power, g.ints({-1})});
   g.output(g.node("MatMul", {g.node("Div", {power, sum}), h.v}));
-  ASSERT_EQ(g.optimised(kShapes), "Attention");
+  ASSERT_EQ(g.optimised(kAttentionShapes), "Attention");
 }
 
 TEST(RaiseAttention, keys_that_no_transpose_makes_get_one) {
@@ -125,7 +123,7 @@ TEST(RaiseAttention, keys_that_no_transpose_makes_get_one) {
   const Heads h = heads(g);
   const std::string kt = g.input("kt", {"b", "2", "4", "s"});
   g.output(weighted(g, h, g.node("MatMul", {h.q, kt})));
-  EXPECT_EQ(g.optimised(kShapes), "Transpose, Attention");
+  EXPECT_EQ(g.optimised(kAttentionShapes), "Transpose, Attention");
 }
 
 TEST(RaiseAttention, batches_of_one_head) {
@@ -134,7 +132,7 @@ TEST(RaiseAttention, batches_of_one_head) {
                    g.input("v", {"b", "p", "6"})};
   const std::string scores = g.node("MatMul", {h.q, transposed(g, h.k, {0, 2, 1})});
   g.output(weighted(g, h, g.node("Add", {scores, g.input("bias", {"b", "s", "p"})})));
-  EXPECT_EQ(g.optimised(kShapes), "ReduceMax, Sub, Add, Unsqueeze, Attention");
+  EXPECT_EQ(g.optimised(kAttentionShapes), "ReduceMax, Sub, Add, Unsqueeze, Attention");
 }
 
 TEST(RaiseAttention, bias_of_positions_and_a_mask) {
@@ -143,7 +141,7 @@ TEST(RaiseAttention, bias_of_positions_and_a_mask) {
   const std::string biased =
       g.node("Add", {scores_of(g, h), g.input("bias", {"1", "2", "s", "s"})});
   g.output(weighted(g, h, g.node("Add", {biased, g.input("mask", {"b", "1", "1", "s"})})));
-  EXPECT_EQ(g.optimised(kShapes), "Add, ReduceMax, Sub, Add, Attention");
+  EXPECT_EQ(g.optimised(kAttentionShapes), "Add, ReduceMax, Sub, Add, Attention");
 }
 
 TEST(RaiseAttention, conditions_with_minus_infinity_become_numbers) {
@@ -154,7 +152,7 @@ TEST(RaiseAttention, conditions_with_minus_infinity_become_numbers) {
                                       {Attribute::of_int("dtype", PFRT_DTYPE_BOOL)});
   const std::string some = g.node("Or", {keep, diagonal});
   g.output(weighted(g, h, g.node("Where", {some, scores_of(g, h), g.constant({-kInf})})));
-  EXPECT_EQ(g.optimised(kShapes), "EyeLike, Or, Where, ReduceMax, Sub, Add, Attention");
+  EXPECT_EQ(g.optimised(kAttentionShapes), "EyeLike, Or, Where, ReduceMax, Sub, Add, Attention");
 }
 
 // Whether a query sees no key only the run tells: NaN then, as without the operator.
@@ -168,7 +166,8 @@ TEST(RaiseAttention, a_query_without_keys_is_nan) {
     const std::string masked = adds ? g.node("Add", {scores_of(g, h), mask})
                                     : g.node("Where", {keep, scores_of(g, h), g.constant({-kInf})});
     g.output(weighted(g, h, masked));
-    EXPECT_NE(g.optimised(kShapes).find("ReduceMax, Sub, Add, Attention"), std::string::npos);
+    EXPECT_NE(g.optimised(kAttentionShapes).find("ReduceMax, Sub, Add, Attention"),
+              std::string::npos);
   }
 }
 
@@ -181,7 +180,7 @@ TEST(RaiseAttention, a_mask_of_bool_with_a_test_for_nan) {
       softmax(g, g.node("Where", {keep, scores_of(g, h), g.constant({-kInf})}));
   const std::string safe = g.node("Where", {g.node("IsNaN", {weights}), g.constant({0}), weights});
   g.output(g.node("MatMul", {safe, h.v}));
-  EXPECT_EQ(g.optimised(kShapes), "Attention");
+  EXPECT_EQ(g.optimised(kAttentionShapes), "Attention");
 }
 
 TEST(RaiseAttention, conditions_with_the_lowest_number_become_numbers) {
@@ -190,7 +189,7 @@ TEST(RaiseAttention, conditions_with_the_lowest_number_become_numbers) {
   const std::string keep = g.input("keep", {"b", "1", "s", "s"}, PFRT_DTYPE_BOOL);
   const std::string filled = g.node("Where", {keep, scores_of(g, h), g.constant({kLowest})});
   g.output(weighted(g, h, filled));
-  EXPECT_EQ(g.optimised(kShapes), "Where, Attention");
+  EXPECT_EQ(g.optimised(kAttentionShapes), "Where, Attention");
 }
 
 Tensor lower_triangle(int64_t n) {
@@ -212,7 +211,7 @@ TEST(RaiseAttention, a_constant_triangle_is_causal) {
     g.output(weighted(g, h,
                       adds ? g.node("Add", {scores, g.constant(bias, {5, 5})})
                            : g.node("Where", {keep, scores, g.constant({-10000})})));
-    ASSERT_EQ(g.optimised(kShapes), "Attention");
+    ASSERT_EQ(g.optimised(kAttentionShapes), "Attention");
     EXPECT_EQ(g.find("Attention")->attr_int("is_causal", 0), 1);
     EXPECT_EQ(g.find("Attention")->inputs.size(), 3u);
   }
@@ -270,7 +269,7 @@ TEST(RaiseAttention, keys_of_the_past) {
   g.output(joined(g, g.node("MatMul", {softmax(g, scores), v}), 8));
   g.output(k);
   g.output(v);
-  ASSERT_EQ(g.optimised(kShapes), "MatMul, Add, Split, Attention");
+  ASSERT_EQ(g.optimised(kAttentionShapes), "MatMul, Add, Split, Attention");
   EXPECT_EQ(g.find("Attention")->outputs.size(), 3u);
 }
 
@@ -291,7 +290,7 @@ TEST(RaiseAttention, grouped_queries) {
   const std::string v = repeated(g, by_head(g, projected(g, x), 2), 2, 3);
   const std::string scores = g.node("MatMul", {q, transposed(g, k, {0, 1, 3, 2})});
   g.output(joined(g, g.node("MatMul", {softmax(g, scores), v}), 24));
-  ASSERT_EQ(g.optimised(kShapes), "MatMul, Add, Split, Attention");
+  ASSERT_EQ(g.optimised(kAttentionShapes), "MatMul, Add, Split, Attention");
   EXPECT_EQ(g.find("Attention")->attr_int("q_num_heads", 0), 6);
   EXPECT_EQ(g.find("Attention")->attr_int("kv_num_heads", 0), 2);
 }
@@ -300,13 +299,13 @@ TEST(RaiseAttention, one_head_of_keys_for_all) {
   PassGraph g;
   const std::string q = g.input("q", {"b", "2", "s", "4"}), k = g.input("k", {"b", "1", "s", "4"});
   g.output(weighted(g, {q, k, k}, scores_of(g, {q, k, k})));
-  ASSERT_EQ(g.optimised(kShapes), "Attention");
+  ASSERT_EQ(g.optimised(kAttentionShapes), "Attention");
 }
 
 // ------------------------------------------------------------------------------- what stays as is
 
 void expect_softmax(PassGraph& g) {
-  const std::string ops = g.optimised(kShapes);
+  const std::string ops = g.optimised(kAttentionShapes);
   EXPECT_NE(ops.find("Softmax"), std::string::npos) << ops;
   EXPECT_EQ(g.applied("Attention"), 0u);
 }
@@ -377,7 +376,7 @@ TEST(RaiseAttention, joined_keys_that_others_use_stay) {
   const std::string v = concat(g, {g.input("past_v", {"b", "2", "p", "4"}), h.v}, 2);
   g.output(weighted(g, {h.q, k, v}, scores_of(g, {h.q, k, v})));
   g.output(g.node("Relu", {k}));
-  const std::string ops = g.optimised(kShapes);
+  const std::string ops = g.optimised(kAttentionShapes);
   EXPECT_NE(ops.find("Concat"), std::string::npos) << ops;
   EXPECT_EQ(g.applied("PastKeys"), 0u);
 }
@@ -388,7 +387,7 @@ TEST(RaiseAttention, heads_in_another_order_stay) {
   const std::string q = transposed(g, x, {0, 2, 1, 3});  // no heads: positions are
   const Heads h = {q, q, q};
   g.output(weighted(g, h, scores_of(g, h)));
-  EXPECT_EQ(g.optimised(kShapes), "Transpose, Attention");
+  EXPECT_EQ(g.optimised(kAttentionShapes), "Transpose, Attention");
 }
 
 TEST(RaiseAttention, projections_that_others_use_are_not_merged) {
@@ -398,7 +397,7 @@ TEST(RaiseAttention, projections_that_others_use_are_not_merged) {
   const std::string kt = by_head(g, k, 2, {0, 2, 3, 1}), v = by_head(g, projected(g, x), 2);
   g.output(joined(g, g.node("MatMul", {softmax(g, g.node("MatMul", {q, kt})), v}), 8));
   g.output(k);
-  EXPECT_EQ(g.optimised(kShapes).find("Split"), std::string::npos);
+  EXPECT_EQ(g.optimised(kAttentionShapes).find("Split"), std::string::npos);
 }
 
 TEST(RaiseSoftmax, exponentials_with_the_maximum_off) {
@@ -410,7 +409,7 @@ TEST(RaiseSoftmax, exponentials_with_the_maximum_off) {
     const std::string sum = g.node("ReduceSum", {e, g.ints({1})});
     g.output(multiplies ? g.node("Mul", {e, g.node("Reciprocal", {sum})})
                         : g.node("Div", {e, sum}));
-    EXPECT_EQ(g.optimised(kShapes), "Softmax");
+    EXPECT_EQ(g.optimised(kAttentionShapes), "Softmax");
     EXPECT_EQ(g.find("Softmax")->attr_int("axis", -1), 1);
   }
   PassGraph g;
@@ -418,7 +417,7 @@ TEST(RaiseSoftmax, exponentials_with_the_maximum_off) {
   const std::string d = g.node("Sub", {x, g.node("ReduceMax", {x}, second)});
   const std::string sum = g.node("ReduceSum", {g.node("Exp", {d}), g.ints({1})});
   g.output(g.node("Sub", {d, g.node("Log", {sum})}));
-  EXPECT_EQ(g.optimised(kShapes), "LogSoftmax");
+  EXPECT_EQ(g.optimised(kAttentionShapes), "LogSoftmax");
 }
 
 TEST(RaiseSoftmax, declines_other_axes_and_bare_exponentials) {
@@ -429,7 +428,7 @@ TEST(RaiseSoftmax, declines_other_axes_and_bare_exponentials) {
   g.output(g.node("Div", {e, g.node("ReduceSum", {e, g.ints({1})})}));
   const std::string bare = g.node("Exp", {x});
   g.output(g.node("Div", {bare, g.node("ReduceSum", {bare, g.ints({1})})}));
-  EXPECT_EQ(g.optimised(kShapes).find("Softmax"), std::string::npos);
+  EXPECT_EQ(g.optimised(kAttentionShapes).find("Softmax"), std::string::npos);
 }
 
 }  // namespace

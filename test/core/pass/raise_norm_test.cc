@@ -8,8 +8,8 @@ namespace {
 
 using Dims = std::vector<int64_t>;
 constexpr pfrt_dtype kHalf = PFRT_DTYPE_FLOAT16;
-const std::vector<std::map<std::string, int64_t>> kShapes = {{{"n", 1}, {"s", 5}},
-                                                             {{"n", 3}, {"s", 2}}};
+const std::vector<std::map<std::string, int64_t>> kNormShapes = {{{"n", 1}, {"s", 5}},
+                                                                 {{"n", 3}, {"s", 2}}};
 
 std::vector<Attribute> axes(std::vector<int64_t> list) {
   return {Attribute::of_ints("axes", std::move(list))};
@@ -34,7 +34,7 @@ TEST(RaiseNorm, layer_norm_of_pytorch) {
   const std::string scaled =
       g.node("Mul", {g.node("Div", {p.centred, p.root}), g.weights({8}, 0.5, 2)});
   g.output(g.node("Add", {scaled, g.weights({8})}));
-  ASSERT_EQ(g.optimised(kShapes), "LayerNormalization");
+  ASSERT_EQ(g.optimised(kNormShapes), "LayerNormalization");
   EXPECT_EQ(g.applied("LayerNorm"), 1u);
   EXPECT_EQ(g.find("LayerNormalization")->attr_int("axis", -1), 2);
   EXPECT_FLOAT_EQ(g.find("LayerNormalization")->attr_float("epsilon", 0), 1e-5f);
@@ -46,14 +46,14 @@ TEST(RaiseNorm, layer_norm_over_two_axes_with_parameters_on_the_left) {
   const std::string scaled =
       g.node("Mul", {g.weights({1, 4, 8}), g.node("Div", {p.centred, p.root})});
   g.output(g.node("Add", {g.weights({8}), scaled}));
-  EXPECT_EQ(g.optimised(kShapes), "LayerNormalization");
+  EXPECT_EQ(g.optimised(kNormShapes), "LayerNormalization");
 }
 
 TEST(RaiseNorm, layer_norm_without_parameters) {
   PassGraph g;
   const Parts p = torch_parts(g, g.input("x", {"n", "8"}), {-1});
   g.output(g.node("Div", {p.centred, p.root}));
-  EXPECT_EQ(g.optimised(kShapes), "LayerNormalization");
+  EXPECT_EQ(g.optimised(kNormShapes), "LayerNormalization");
 }
 
 TEST(RaiseNorm, layer_norm_with_two_differences_and_a_reciprocal) {
@@ -65,7 +65,7 @@ TEST(RaiseNorm, layer_norm_with_two_differences_and_a_reciprocal) {
   const std::string sum = g.node("Add", {g.constant({1e-3}), mean});
   const std::string inverse = g.node("Reciprocal", {g.node("Sqrt", {sum})});
   g.output(g.node("Mul", {inverse, first}));
-  EXPECT_EQ(g.optimised(kShapes), "LayerNormalization");
+  EXPECT_EQ(g.optimised(kNormShapes), "LayerNormalization");
 }
 
 TEST(RaiseNorm, layer_norm_with_powers_of_a_half) {
@@ -78,7 +78,7 @@ TEST(RaiseNorm, layer_norm_with_powers_of_a_half) {
     const std::string sum = g.node("Add", {mean, g.constant({1e-5})});
     const std::string power = g.node("Pow", {sum, g.constant({divides ? 0.5 : -0.5})});
     g.output(g.node(divides ? "Div" : "Mul", {d, power}));
-    EXPECT_EQ(g.optimised(kShapes), "LayerNormalization");
+    EXPECT_EQ(g.optimised(kNormShapes), "LayerNormalization");
   }
 }
 
@@ -95,7 +95,7 @@ TEST(RaiseNorm, layer_norm_of_keras) {
     if (scales) inverse = g.node("Mul", {inverse, g.weights({8}, 0.5, 2)});
     const std::string shift = g.node("Mul", {mean, inverse});
     g.output(g.node("Add", {g.node("Mul", {x, inverse}), g.node("Sub", {g.weights({8}), shift})}));
-    EXPECT_EQ(g.optimised(kShapes), "LayerNormalization");
+    EXPECT_EQ(g.optimised(kNormShapes), "LayerNormalization");
   }
 }
 
@@ -108,7 +108,7 @@ TEST(RaiseNorm, layer_norm_without_beta_of_keras) {
   const std::string root = g.node("Sqrt", {g.node("Add", {variance, g.constant({1e-3})})});
   const std::string inverse = g.node("Reciprocal", {root});
   g.output(g.node("Sub", {g.node("Mul", {x, inverse}), g.node("Mul", {mean, inverse})}));
-  EXPECT_EQ(g.optimised(kShapes), "LayerNormalization");
+  EXPECT_EQ(g.optimised(kNormShapes), "LayerNormalization");
 }
 
 TEST(RaiseNorm, scale_and_bias_that_a_run_knows) {
@@ -117,7 +117,7 @@ TEST(RaiseNorm, scale_and_bias_that_a_run_knows) {
   const std::string scaled =
       g.node("Mul", {g.node("Div", {p.centred, p.root}), g.input("scale", {"8"})});
   g.output(g.node("Add", {scaled, g.input("bias", {"8"})}));
-  EXPECT_EQ(g.optimised(kShapes), "LayerNormalization");
+  EXPECT_EQ(g.optimised(kNormShapes), "LayerNormalization");
 }
 
 TEST(RaiseNorm, conversions_around_a_norm_of_half_precision) {
@@ -128,7 +128,7 @@ TEST(RaiseNorm, conversions_around_a_norm_of_half_precision) {
   const std::string y =
       g.node("Cast", {g.node("Div", {p.centred, p.root})}, {Attribute::of_int("to", kHalf)});
   g.output(g.node("Mul", {y, g.weights({8}, 0.5, 2, kHalf)}));
-  EXPECT_EQ(g.optimised(kShapes, 4e-3), "LayerNormalization");
+  EXPECT_EQ(g.optimised(kNormShapes, 4e-3), "LayerNormalization");
   EXPECT_EQ(g.applied("NormCast"), 1u);
 }
 
@@ -136,7 +136,7 @@ TEST(RaiseNorm, half_precision_throughout_overflows_elsewhere_and_stays) {
   PassGraph g;
   const Parts p = torch_parts(g, g.input("x", {"n", "8"}, kHalf), {-1}, kHalf, 1e-3);
   g.output(g.node("Div", {p.centred, p.root}));
-  EXPECT_EQ(g.optimised(kShapes, 1e-2).find("LayerNormalization"), std::string::npos);
+  EXPECT_EQ(g.optimised(kNormShapes, 1e-2).find("LayerNormalization"), std::string::npos);
 }
 
 TEST(RaiseNorm, root_mean_square_of_t5) {
@@ -149,7 +149,7 @@ TEST(RaiseNorm, root_mean_square_of_t5) {
     const std::string y = divides ? g.node("Div", {x, root})
                                   : g.node("Mul", {x, g.node("Div", {g.constant({1}), root})});
     g.output(g.node("Mul", {g.weights({8}), y}));
-    EXPECT_EQ(g.optimised(kShapes), "RMSNormalization");
+    EXPECT_EQ(g.optimised(kNormShapes), "RMSNormalization");
   }
 }
 
@@ -159,7 +159,7 @@ TEST(RaiseNorm, instance_norm_of_images) {
   const std::string scaled =
       g.node("Mul", {g.node("Div", {p.centred, p.root}), g.weights({3, 1, 1})});
   g.output(g.node("Add", {scaled, g.weights({1, 3, 1, 1})}));
-  EXPECT_EQ(g.optimised(kShapes), "InstanceNormalization");
+  EXPECT_EQ(g.optimised(kNormShapes), "InstanceNormalization");
 }
 
 TEST(RaiseNorm, group_norm_of_pytorch) {
@@ -171,7 +171,7 @@ TEST(RaiseNorm, group_norm_of_pytorch) {
                                   {Attribute::of_float("epsilon", 1e-5f)});
   const std::string y = g.node("Reshape", {norm, g.node("Shape", {x})});
   g.output(g.node("Add", {g.node("Mul", {y, g.weights({6, 1, 1})}), g.weights({6, 1, 1})}));
-  ASSERT_EQ(g.optimised(kShapes), "GroupNormalization");
+  ASSERT_EQ(g.optimised(kNormShapes), "GroupNormalization");
   EXPECT_EQ(g.find("GroupNormalization")->attr_int("num_groups", 0), 3);
 }
 
@@ -195,7 +195,7 @@ TEST(RaiseNorm, declines_other_axes_and_exponents) {
     PassGraph g;
     g.output(
         torch_norm_with(g, g.input("x", {"n", "4", "8"}), form.first, form.second, form.exponent));
-    EXPECT_NE(g.optimised(kShapes).find("Sqrt"), std::string::npos);
+    EXPECT_NE(g.optimised(kNormShapes).find("Sqrt"), std::string::npos);
     EXPECT_EQ(g.applied("LayerNorm") + g.applied("RMSNorm"), 0u);
   }
 }
@@ -205,7 +205,7 @@ TEST(RaiseNorm, declines_other_axes_and_exponents) {
 TEST(RaiseNorm, different_axes_leave_the_difference) {
   PassGraph g;
   g.output(torch_norm_with(g, g.input("x", {"n", "4", "8"}), {1}, {2}, 2));
-  EXPECT_EQ(g.optimised(kShapes), "ReduceMean, Sub, RMSNormalization");
+  EXPECT_EQ(g.optimised(kNormShapes), "ReduceMean, Sub, RMSNormalization");
 }
 
 TEST(RaiseNorm, declines_where_something_else_needs_a_part) {
@@ -213,28 +213,28 @@ TEST(RaiseNorm, declines_where_something_else_needs_a_part) {
   const Parts p = torch_parts(g, g.input("x", {"n", "8"}), {-1});
   g.output(g.node("Div", {p.centred, p.root}));
   g.output(p.root);
-  EXPECT_NE(g.optimised(kShapes).find("Sqrt"), std::string::npos);
+  EXPECT_NE(g.optimised(kNormShapes).find("Sqrt"), std::string::npos);
 }
 
 TEST(RaiseNorm, declines_a_row_of_unknown_length) {
   PassGraph g;
   const Parts p = torch_parts(g, g.input("x", {"n", "s"}), {-1});
   g.output(g.node("Div", {p.centred, p.root}));
-  EXPECT_NE(g.optimised(kShapes).find("Sqrt"), std::string::npos);
+  EXPECT_NE(g.optimised(kNormShapes).find("Sqrt"), std::string::npos);
 }
 
 TEST(RaiseNorm, a_scale_that_is_larger_stays_outside) {
   PassGraph g;
   const Parts p = torch_parts(g, g.input("x", {"n", "8"}), {-1});
   g.output(g.node("Mul", {g.node("Div", {p.centred, p.root}), g.weights({2, 1, 8})}));
-  EXPECT_EQ(g.optimised(kShapes), "LayerNormalization, Mul");
+  EXPECT_EQ(g.optimised(kNormShapes), "LayerNormalization, Mul");
 }
 
 TEST(RaiseNorm, a_scale_along_the_rows_stays_outside) {
   PassGraph g;
   const Parts p = torch_parts(g, g.input("x", {"n", "8", "8"}), {-1});
   g.output(g.node("Mul", {g.node("Div", {p.centred, p.root}), g.weights({8, 1})}));
-  EXPECT_EQ(g.optimised(kShapes), "LayerNormalization, Mul");
+  EXPECT_EQ(g.optimised(kNormShapes), "LayerNormalization, Mul");
 }
 
 TEST(RaiseNorm, double_precision_stays_as_it_is) {
@@ -242,7 +242,7 @@ TEST(RaiseNorm, double_precision_stays_as_it_is) {
   const Parts p =
       torch_parts(g, g.input("x", {"n", "8"}, PFRT_DTYPE_FLOAT64), {-1}, PFRT_DTYPE_FLOAT64);
   g.output(g.node("Div", {p.centred, p.root}));
-  EXPECT_NE(g.optimised(kShapes, 1e-14).find("Sqrt"), std::string::npos);
+  EXPECT_NE(g.optimised(kNormShapes, 1e-14).find("Sqrt"), std::string::npos);
 }
 
 TEST(RaiseNorm, groups_reshaped_to_something_else_stay) {

@@ -11,12 +11,10 @@
 namespace pfrt::test {
 namespace {
 
-Attribute perm(std::vector<int64_t> order) { return Attribute::of_ints("perm", std::move(order)); }
-Attribute axis(int64_t at) { return Attribute::of_int("axis", at); }
 Attribute keep(bool yes) { return Attribute::of_int("keepdims", yes); }
 
 const std::vector<int64_t> kToFirst{0, 3, 1, 2}, kToLast{0, 2, 3, 1};
-const std::vector<std::map<std::string, int64_t>> kBatches{{{"N", 1}}, {{"N", 2}}};
+const std::vector<std::map<std::string, int64_t>> kTransposeBatches{{{"N", 1}}, {{"N", 2}}};
 
 class Islands : public testing::Test {
  protected:
@@ -54,7 +52,7 @@ TEST_F(Islands, a_network_keeps_the_transposes_at_its_ends) {
   x = last(g.node("MaxPool", {first(x)}, {Attribute::of_ints("kernel_shape", {2, 2})}));
   x = g.node("Concat", {x, g.node("Sigmoid", {x})}, {axis(3)});
   g.output(g.node("Softmax", {x}, {axis(-1)}));
-  g.optimised(kBatches, 1e-4);
+  g.optimised(kTransposeBatches, 1e-4);
   size_t transposes = 0;
   for (NodeId id : g.graph().node_ids()) transposes += g.graph().node(id)->op == "Transpose";
   EXPECT_EQ(transposes, 2u);
@@ -67,7 +65,7 @@ TEST_F(Islands, a_mean_over_the_image_takes_the_transpose_away) {
         h.node("Conv", {h.input("x", {"N", "3", "8", "8"}), h.weights({4, 3, 1, 1})});
     const std::string y = h.node("Transpose", {x}, {perm(kToLast)});
     h.output(h.node("ReduceMean", {h.node("Exp", {y}), h.ints({1, 2})}, {keep(kept)}));
-    EXPECT_EQ(h.optimised(kBatches),
+    EXPECT_EQ(h.optimised(kTransposeBatches),
               kept ? "Conv, Exp, ReduceMean, Reshape" : "Conv, Exp, ReduceMean");
   }
 }
@@ -92,7 +90,7 @@ TEST_F(Islands, squeeze_argmax_and_gather_drop_dimensions_on_the_way) {
   const std::string z = first(g.input("z", {"N", "6", "5", "4"}));  // N 4 6 5
   g.output(g.node("ArgMax", {g.node("Neg", {z})}, {axis(1), keep(false)}));
   g.output(g.node("Gather", {g.node("Exp", {z}), g.ints({1, 0})}, {axis(3)}));
-  const std::string ops = g.optimised(kBatches);
+  const std::string ops = g.optimised(kTransposeBatches);
   size_t transposes = 0;
   for (NodeId id : g.graph().node_ids()) transposes += g.graph().node(id)->op == "Transpose";
   EXPECT_LE(transposes, 1u) << ops;
@@ -102,13 +100,13 @@ TEST_F(Islands, transposes_merge_and_cancel) {
   const std::string x = g.node("Exp", {g.input("x", {"N", "3", "4", "5"})});
   g.output(g.node("Neg", {first(last(x))}));
   g.output(last(last(x)));
-  EXPECT_EQ(g.optimised(kBatches), "Exp, Neg, Transpose");
+  EXPECT_EQ(g.optimised(kTransposeBatches), "Exp, Neg, Transpose");
 }
 
 TEST_F(Islands, dimensions_of_one_move_without_work) {
   const std::string x = g.node("Exp", {g.input("x", {"N", "4", "1", "1"})});
   g.output(last(x));
-  EXPECT_EQ(g.optimised(kBatches), "Exp, Reshape");
+  EXPECT_EQ(g.optimised(kTransposeBatches), "Exp, Reshape");
 }
 
 TEST_F(Islands, what_others_need_in_its_order_stays) {
@@ -116,14 +114,14 @@ TEST_F(Islands, what_others_need_in_its_order_stays) {
   const std::string y = g.node("Relu", {first(x)});
   g.output(y);
   g.output(conv(y, 4, 2));
-  EXPECT_EQ(g.optimised(kBatches), "Transpose, Relu, Conv");
+  EXPECT_EQ(g.optimised(kTransposeBatches), "Transpose, Relu, Conv");
 }
 
 TEST_F(Islands, a_row_that_is_no_constant_is_left_alone) {
   const std::string x = first(g.input("x", {"N", "8", "8", "4"}));
   const std::string row = g.input("row", {"8"});
   g.output(last(g.node("Add", {x, row})));
-  EXPECT_EQ(g.optimised(kBatches), "Transpose, Add, Transpose");
+  EXPECT_EQ(g.optimised(kTransposeBatches), "Transpose, Add, Transpose");
 }
 
 TEST_F(Islands, fewer_bytes_decide) {
@@ -131,7 +129,7 @@ TEST_F(Islands, fewer_bytes_decide) {
   const std::string x = first(g.input("x", {"N", "8", "8", "4"}));
   const std::string y = g.node("Relu", {g.input("y", {"N", "4", "8", "1"})});
   g.output(last(g.node("Add", {x, y})));
-  EXPECT_EQ(g.optimised(kBatches), "Relu, Transpose, Add");
+  EXPECT_EQ(g.optimised(kTransposeBatches), "Relu, Transpose, Add");
 }
 
 TEST(Products, read_columns_instead_of_transposed_matrices) {
@@ -148,7 +146,7 @@ TEST(Products, of_batches_keep_their_transposes) {
   PassGraph g;
   const std::string a = g.input("a", {"N", "5", "4"});
   g.output(g.node("MatMul", {a, g.node("Transpose", {a}, {perm({0, 2, 1})})}));
-  EXPECT_EQ(g.optimised(kBatches, 1e-4), "Transpose, MatMul");
+  EXPECT_EQ(g.optimised(kTransposeBatches, 1e-4), "Transpose, MatMul");
 }
 
 // Networks of random operators that could work in any order, between transposes of random orders.

@@ -32,13 +32,13 @@ double halves(Random& random, int64_t most) {
   return static_cast<double>(random.from_to(-most, most)) / 2;
 }
 
-struct Shape {
+struct TreeShape {
   int64_t features, targets, modes;
   bool missing, votes_for_all;
   bool positive = false;
 };
 
-std::unique_ptr<Tree> grow(Random& random, const Shape& shape, int64_t depth, int64_t target) {
+std::unique_ptr<Tree> grow(Random& random, const TreeShape& shape, int64_t depth, int64_t target) {
   auto tree = std::make_unique<Tree>();
   if (depth == 0) {
     for (int64_t t = 0; t < shape.targets; ++t)
@@ -73,7 +73,7 @@ const Tree& leaf_of(const Tree& tree, const double* x) {
 
 using Trees = std::vector<std::unique_ptr<Tree>>;
 
-Trees grow_all(Random& random, const Shape& shape, int64_t size) {
+Trees grow_all(Random& random, const TreeShape& shape, int64_t size) {
   Trees trees;
   const int64_t count = size >= kLarge ? 150 : random.from_to(1, random.once_in(6) ? 140 : 9);
   for (int64_t i = 0; i < count; ++i)
@@ -225,11 +225,11 @@ void transform(const std::string& post, double* s, int64_t n) {
 }
 
 Case tree_regressor(Random& random, pfrt_dtype dtype, int64_t size, bool newest) {
-  Shape shape{random.from_to(1, 5), random.from_to(1, 4),
-              random.once_in(2) ? 1
-              : newest          ? 7
-                                : 6,
-              random.once_in(2), !newest && random.once_in(2)};
+  TreeShape shape{random.from_to(1, 5), random.from_to(1, 4),
+                  random.once_in(2) ? 1
+                  : newest          ? 7
+                                    : 6,
+                  random.once_in(2), !newest && random.once_in(2)};
   Trees trees = grow_all(random, shape, size);
   const int64_t how = random.below(4);
   const std::string words[] = {"AVERAGE", "SUM", "MIN", "MAX"};
@@ -268,12 +268,12 @@ Case tree_regressor(Random& random, pfrt_dtype dtype, int64_t size, bool newest)
 
 Case tree_classifier(Random& random, pfrt_dtype dtype, int64_t size) {
   const bool binary = random.once_in(3);
-  Shape shape{random.from_to(1, 5),
-              binary ? 1 : random.from_to(3, 5),
-              random.once_in(2) ? 1 : 6,
-              random.once_in(2),
-              true,
-              random.once_in(2)};
+  TreeShape shape{random.from_to(1, 5),
+                  binary ? 1 : random.from_to(3, 5),
+                  random.once_in(2) ? 1 : 6,
+                  random.once_in(2),
+                  true,
+                  random.once_in(2)};
   Trees trees = grow_all(random, shape, size);
   const bool logistic = random.once_in(2);
   Data x = features_of(random, dtype, shape.features, size);
