@@ -302,7 +302,7 @@ Result<Tensor> padded(const RunControl& control, Tensor tensor, size_t axis, int
   dims[axis] = length - tensor.dims[axis];
   PFRT_ASSIGN(Tensor zeros, Tensor::allocate(tensor.dtype, std::move(dims)));
   const Tensor parts[] = {std::move(tensor), std::move(zeros)};
-  return join(control, parts, axis);
+  return concat(control, parts, axis);
 }
 
 // Opset 8: a scan for each element of the batch.

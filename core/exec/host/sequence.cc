@@ -126,7 +126,7 @@ Status split_to_sequence(const Call& call) {
   int64_t at = 0;
   for (int64_t n : lengths) {
     PFRT_TRY(call.look(parts.size()));
-    PFRT_ASSIGN(Tensor part, cut(call.control, t, axis, at, n));
+    PFRT_ASSIGN(Tensor part, slice(call.control, t, axis, at, n));
     if (!keep) part.dims.erase(part.dims.begin() + static_cast<std::ptrdiff_t>(axis));
     parts.push_back(Value::of(std::move(part)));
     at += n;
@@ -150,7 +150,7 @@ Status concat_from_sequence(const Call& call) {
   if (stack)
     for (Tensor& p : parts)
       p.dims.insert(p.dims.begin() + static_cast<std::ptrdiff_t>(std::min(axis, p.dims.size())), 1);
-  PFRT_ASSIGN(Tensor whole, join(call.control, parts, axis));
+  PFRT_ASSIGN(Tensor whole, concat(call.control, parts, axis));
   call.out[0] = Value::of(std::move(whole));
   return {};
 }

@@ -63,8 +63,8 @@ std::string dims_text(const Dims& dims) {
 
 }  // namespace
 
-Result<Tensor> cut(const RunControl& control, const Tensor& from, size_t axis, int64_t begin,
-                   int64_t length) {
+Result<Tensor> slice(const RunControl& control, const Tensor& from, size_t axis, int64_t begin,
+                     int64_t length) {
   const int64_t outer = outer_count(from.dims, axis), inner = inner_count(from.dims, axis);
   if (outer == 1 && !packed(from.dtype)) {
     Tensor out = from;
@@ -86,12 +86,12 @@ Result<Tensor> cut(const RunControl& control, const Tensor& from, size_t axis, i
 }
 
 Result<Tensor> slice_at(const RunControl& control, const Tensor& from, size_t axis, int64_t index) {
-  PFRT_ASSIGN(Tensor out, cut(control, from, axis, index, 1));
+  PFRT_ASSIGN(Tensor out, slice(control, from, axis, index, 1));
   out.dims.erase(out.dims.begin() + static_cast<std::ptrdiff_t>(axis));
   return out;
 }
 
-Result<Tensor> join(const RunControl& control, std::span<const Tensor> parts, size_t axis) {
+Result<Tensor> concat(const RunControl& control, std::span<const Tensor> parts, size_t axis) {
   Dims dims = parts[0].dims;
   dims[axis] = 0;
   for (const Tensor& p : parts) {
@@ -173,7 +173,7 @@ Result<Tensor> Stack::finish(const RunControl& control, const Type& like) {
   } else {
     if (back_) std::reverse(slices_.begin(), slices_.end());
     for (Tensor& slice : slices_) slice.dims.insert(slice.dims.begin(), 1);
-    PFRT_ASSIGN(out, join(control, slices_, 0));
+    PFRT_ASSIGN(out, concat(control, slices_, 0));
     slices_.clear();
   }
   const auto rank = static_cast<int64_t>(out.dims.size());

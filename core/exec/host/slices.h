@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Cutting tensors along an axis and putting slices together again, for Scan, Loop and sequences:
-// any element type, packed ones and strings included. They end with the run's status once it is to
-// stop. Thread-safe on different values.
+// Slices of tensors along an axis, and tensors of slices, for Scan, Loop and sequences: any element
+// type, sub-byte ones and strings included. They end with the run's status once it is to stop.
+// Thread-safe on different values.
 #pragma once
 
 #include <span>
@@ -13,13 +13,13 @@
 namespace pfrt {
 
 // Elements [begin, begin + length) of |axis|. Shares the bytes of |from| where they lie together.
-Result<Tensor> cut(const RunControl& control, const Tensor& from, size_t axis, int64_t begin,
-                   int64_t length);
+Result<Tensor> slice(const RunControl& control, const Tensor& from, size_t axis, int64_t begin,
+                     int64_t length);
 // Likewise, without the axis.
 Result<Tensor> slice_at(const RunControl& control, const Tensor& from, size_t axis, int64_t index);
 
 // |parts| one after another along |axis|: of one type, and alike in all other dimensions.
-Result<Tensor> join(const RunControl& control, std::span<const Tensor> parts, size_t axis);
+Result<Tensor> concat(const RunControl& control, std::span<const Tensor> parts, size_t axis);
 
 // Slices of one shape that come one at a time and become one tensor with a new axis.
 class Stack {

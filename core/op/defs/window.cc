@@ -139,7 +139,7 @@ Result<Dim> window_positions(const Inference& inference, const Window& window, s
     return inference.fail("the window covers ", extent, " elements of spatial dimension ", i,
                           ", which has ", in.value(), " and padding ", begin, " + ", end,
                           "; make the input larger or pad it");
-  int64_t positions = last.value() / stride + 1;  // of a negative one, 1
+  int64_t positions = last.value() / stride + 1;  // 1 where |last| is negative
   if (window.ceil_mode && last.value() % stride > 0) {
     ++positions;
     if ((positions - 1) * stride - begin >= in.value()) --positions;
