@@ -11,6 +11,7 @@ std::span<const RuleFamily> rule_families() {
       {RulePass::kDeadCode, "algebra", algebra_rules},
       {RulePass::kFusion, "reshape", reshape_rules},
       {RulePass::kFusion, "split_concat", split_concat_rules},
+      {RulePass::kFusion, "shape_range", shape_range_rules},
       {RulePass::kFusion, "scatter", scatter_rules},
       {RulePass::kFusion, "expand", expand_rules},
       {RulePass::kFusion, "cast", cast_rules},

@@ -24,18 +24,19 @@ std::span<const Rule> attention_rules();                // likewise
 std::span<const Rule> attention_input_rules();          // heads, repeated heads, the past
 std::span<const Rule> merge_matmul_rules();             // products of one input
 
-std::span<const Rule> algebra_rules();           // arithmetic that gives back what it takes
-std::span<const Rule> noop_elimination_rules();  // nodes that move nothing
-std::span<const Rule> reshape_rules();           // chains of shapes, shapes computed in the graph
-std::span<const Rule> split_concat_rules();      // cutting and joining
-std::span<const Rule> late_split_concat_rules();
-std::span<const Rule> scatter_rules();           // assignments to slices
-std::span<const Rule> expand_rules();            // copies that broadcasting makes anyway
-std::span<const Rule> pool_rules();              // maxima before activations
-std::span<const Rule> cast_rules();              // chains of casts
-std::span<const Rule> transpose_rules();         // transposes that meet, and that move to meet
-std::span<const Rule> quantized_move_rules();    // DequantizeLinear towards QuantizeLinear
-std::span<const Rule> quantized_matmul_rules();  // products between the two, of integers
+std::span<const Rule> algebra_rules();            // arithmetic that gives back what it takes
+std::span<const Rule> noop_elimination_rules();   // nodes that move nothing
+std::span<const Rule> reshape_rules();            // chains of shapes, shapes computed in the graph
+std::span<const Rule> split_concat_rules();       // Slice, Split and Concat in a row
+std::span<const Rule> shape_range_rules();        // parts of a Shape
+std::span<const Rule> late_split_concat_rules();  // Splits in place of Slices
+std::span<const Rule> scatter_rules();            // assignments to slices
+std::span<const Rule> expand_rules();             // copies that broadcasting makes anyway
+std::span<const Rule> pool_rules();               // maxima before activations
+std::span<const Rule> cast_rules();               // chains of casts
+std::span<const Rule> transpose_rules();          // transposes that meet, and that move to meet
+std::span<const Rule> quantized_move_rules();     // DequantizeLinear towards QuantizeLinear
+std::span<const Rule> quantized_matmul_rules();   // products between the two, of integers
 
 struct RuleFamily {
   RulePass pass;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Cutting and joining: what is cut and joined again stays whole, what is joined and cut again stays
-// in pieces, two cuts or two joins are one; and questions about parts of a shape are one question.
+// Slice, Split and Concat in a row: two of a kind become one, and one that undoes another goes with
+// it.
 #include <algorithm>
 
 #include "core/pass/rules/moves.h"
@@ -12,8 +12,9 @@ namespace {
 
 int64_t axis_of(const Node& node) { return node.attr_int("axis", 0); }
 
-// One slice that is |first|, then |second|; nullopt where that depends on dimensions nobody knows.
-std::optional<Slicing> joined(const Slicing& first, const Slicing& second, const Shape& dims) {
+// One Slice that does |first|, then |second|; nullopt where that depends on dimensions that are not
+// known.
+std::optional<Slicing> composed(const Slicing& first, const Slicing& second, const Shape& dims) {
   Slicing out = first;
   for (size_t i = 0; i < second.axes.size(); ++i) {
     const auto same = std::ranges::find(out.axes, second.axes[i]);
@@ -49,7 +50,7 @@ Result<bool> slice_of_slice(Editor& editor, Node& node, const RuleContext&) {
   const std::optional<Slicing> a = slicing(editor, *first), b = slicing(editor, node);
   if (!a || !b) return false;
   const ValueId source = first->inputs[0];
-  const std::optional<Slicing> both = joined(*a, *b, editor.type(source).shape);
+  const std::optional<Slicing> both = composed(*a, *b, editor.type(source).shape);
   if (!both) return false;
   std::vector<ValueId> inputs{source};
   for (const auto* list : {&both->starts, &both->ends, &both->axes, &both->steps}) {
@@ -60,21 +61,21 @@ Result<bool> slice_of_slice(Editor& editor, Node& node, const RuleContext&) {
   return true;
 }
 
-// The pieces of a Concat that nothing else needs stand in the larger one: the largest takes those
-// of all at once.
+// A Concat whose only user is a Concat along the same axis gives that one its inputs. The last of a
+// chain takes those of all at once, or long chains would take quadratic time.
 Result<bool> concat_of_concat(Editor& editor, Node& node, const RuleContext&) {
-  const auto like = [&](const Node* other) {
+  const auto same_axis = [&](const Node* other) {
     return other && other->op == "Concat" && other->domain.empty() &&
            axis_of(*other) == axis_of(node);
   };
-  if (like(editor.only_user(node.outputs[0]))) return false;
+  if (same_axis(editor.only_user(node.outputs[0]))) return false;
   std::vector<ValueId> inputs, open(node.inputs.rbegin(), node.inputs.rend());
   bool found = false;
   while (!open.empty()) {
     const ValueId in = open.back();
     open.pop_back();
     const Node* inner = editor.producer(in);
-    if (like(inner) && editor.only_user(in)) {
+    if (same_axis(inner) && editor.only_user(in)) {
       open.insert(open.end(), inner->inputs.rbegin(), inner->inputs.rend());
       found = true;
     } else {
@@ -87,26 +88,26 @@ Result<bool> concat_of_concat(Editor& editor, Node& node, const RuleContext&) {
 }
 
 Result<bool> concat_of_split(Editor& editor, Node& node, const RuleContext&) {
-  const Node* cut = editor.producer(node.inputs[0]);
-  if (!cut || cut->op != "Split" || !cut->domain.empty() || axis_of(*cut) != axis_of(node) ||
-      cut->outputs != node.inputs || !editor.can_replace(node.outputs[0], cut->inputs[0]))
+  const Node* split = editor.maker(node.inputs[0], "Split");
+  if (!split || axis_of(*split) != axis_of(node) || split->outputs != node.inputs ||
+      !editor.can_replace(node.outputs[0], split->inputs[0]))
     return false;
-  editor.replace(node.outputs[0], cut->inputs[0]);
+  editor.replace(node.outputs[0], split->inputs[0]);
   return true;
 }
 
-// Elements [begin, end) of the joined tensor when one piece has them all.
-Result<bool> cut_of_piece(Editor& editor, Node& node, const Node& join, int64_t begin,
-                          int64_t end) {
-  const auto axis = static_cast<size_t>(axis_of(join));
-  for (ValueId in : join.inputs) {
+// Elements [begin, end) of the output of |concat|, when they are all of one input.
+Result<bool> slice_of_input(Editor& editor, Node& node, const Node& concat, int64_t begin,
+                            int64_t end) {
+  const auto axis = static_cast<size_t>(axis_of(concat));
+  for (ValueId in : concat.inputs) {
     const Type& type = editor.type(in);
     if (!type.has_shape || axis >= type.shape.size() || !type.shape[axis].known()) return false;
     const int64_t size = type.shape[axis].value();
     if (begin < size) {
       if (begin < 0 || end > size || begin >= end) return false;
       std::vector<ValueId> inputs{in};
-      for (const int64_t number : {begin, end, axis_of(join)}) {
+      for (const int64_t number : {begin, end, axis_of(concat)}) {
         PFRT_ASSIGN(const ValueId list, editor.int64s("slice", {number}));
         inputs.push_back(list);
       }
@@ -120,32 +121,32 @@ Result<bool> cut_of_piece(Editor& editor, Node& node, const Node& join, int64_t 
 }
 
 Result<bool> slice_of_concat(Editor& editor, Node& node, const RuleContext&) {
-  const Node* join = editor.maker(node.inputs[0], "Concat");
-  const std::optional<Slicing> cut = slicing(editor, node);
-  if (!join || !cut || cut->axes.size() != 1 || cut->axes[0] != axis_of(*join) ||
-      cut->steps[0] != 1)
+  const Node* concat = editor.maker(node.inputs[0], "Concat");
+  const std::optional<Slicing> slice = slicing(editor, node);
+  if (!concat || !slice || slice->axes.size() != 1 || slice->axes[0] != axis_of(*concat) ||
+      slice->steps[0] != 1)
     return false;
-  const Dim& dim = editor.type(node.inputs[0]).shape[static_cast<size_t>(cut->axes[0])];
-  int64_t begin = cut->starts[0], end = cut->ends[0];
+  const Dim& dim = editor.type(node.inputs[0]).shape[static_cast<size_t>(slice->axes[0])];
+  int64_t begin = slice->starts[0], end = slice->ends[0];
   if (dim.known())
     std::tie(begin, end) = slice_range(begin, end, dim.value());
   else if (begin < 0 || end < 0)
     return false;
-  if (const auto pieces = pieces_between(editor, *join, begin, end); pieces.size() == 1)
-    return stand_in(editor, node, pieces[0]);
-  return cut_of_piece(editor, node, *join, begin, end);
+  if (const auto inputs = pieces_between(editor, *concat, begin, end); inputs.size() == 1)
+    return stand_in(editor, node, inputs[0]);
+  return slice_of_input(editor, node, *concat, begin, end);
 }
 
 Result<bool> split_of_concat(Editor& editor, Node& node, const RuleContext&) {
-  const Node* join = editor.maker(node.inputs[0], "Concat");
-  if (!join || axis_of(*join) != axis_of(node) || node.outputs.size() != join->inputs.size())
+  const Node* concat = editor.maker(node.inputs[0], "Concat");
+  if (!concat || axis_of(*concat) != axis_of(node) || node.outputs.size() != concat->inputs.size())
     return false;
-  const std::vector<ValueId> outputs = node.outputs, inputs = join->inputs;
+  const std::vector<ValueId> outputs = node.outputs, inputs = concat->inputs;
   for (size_t i = 0; i < outputs.size(); ++i) {
     if (outputs[i] == kNoId) return false;
     if (!editor.same_type(outputs[i], inputs[i]) || !editor.can_replace(outputs[i], inputs[i]))
       return false;
-    // A value can take one output's name.
+    // A value that is two inputs can take the name of one graph output only.
     for (size_t k = 0; k < i; ++k)
       if (inputs[k] == inputs[i] && editor.is_output(outputs[k])) return false;
   }
@@ -153,7 +154,8 @@ Result<bool> split_of_concat(Editor& editor, Node& node, const RuleContext&) {
   return true;
 }
 
-// Elements [begin, end) along an axis, which a Slice takes, or a Gather of one element.
+// Elements [begin, end) of an axis, taken by a Slice, or by a Gather of one element, which drops
+// the axis.
 struct Part {
   NodeId id;
   int64_t axis, begin, end;
@@ -169,13 +171,13 @@ std::optional<Part> part_of(const Editor& editor, const Node& node) {
     return within ? type.shape[static_cast<size_t>(axis)] : Dim();
   };
   if (node.op == "Slice") {
-    const std::optional<Slicing> cut = slicing(editor, node);
-    if (!cut || cut->axes.size() != 1 || cut->steps[0] != 1) return std::nullopt;
-    const Dim size = size_of(cut->axes[0]);
+    const std::optional<Slicing> slice = slicing(editor, node);
+    if (!slice || slice->axes.size() != 1 || slice->steps[0] != 1) return std::nullopt;
+    const Dim size = size_of(slice->axes[0]);
     if (!size.known()) return std::nullopt;
-    const auto [begin, end] = slice_range(cut->starts[0], cut->ends[0], size.value());
+    const auto [begin, end] = slice_range(slice->starts[0], slice->ends[0], size.value());
     if (begin == end) return std::nullopt;
-    return Part{node.id, cut->axes[0], begin, end, false};
+    return Part{node.id, slice->axes[0], begin, end, false};
   }
   const auto index = editor.numbers(node.inputs[1]);
   const Dim size = size_of(axis_of(node));
@@ -186,7 +188,8 @@ std::optional<Part> part_of(const Editor& editor, const Node& node) {
   return Part{node.id, axis_of(node), at, at + 1, true};
 }
 
-// The parts of |value| along |axis| when they are all of it, each element once.
+// The parts of |value| along |axis|, in order, when together they have each element once; else
+// none.
 std::vector<Part> all_parts(Editor& editor, ValueId value, int64_t axis) {
   std::vector<Part> parts;
   for (NodeId id : editor.users(value)) {
@@ -210,6 +213,7 @@ bool has_epilogue(Editor& editor, const Node& node) {
                              [&](NodeId id) { return editor.node(id)->epilogue_of == node.id; });
 }
 
+// Slices and Gathers of one value that together take each element once become one Split.
 Result<bool> split_instead(Editor& editor, Node& node, const RuleContext&) {
   const std::optional<Part> own = part_of(editor, node);
   const ValueId source = node.inputs[0];
@@ -239,124 +243,23 @@ Result<bool> split_instead(Editor& editor, Node& node, const RuleContext&) {
   return true;
 }
 
-// Dimensions [start, end) of |of|, which a Shape asks for.
-struct Asked {
-  ValueId of = kNoId;
-  int64_t start = 0, end = 0;
-};
-
-std::optional<Asked> asked(Editor& editor, ValueId value) {
-  const Node* shape = editor.maker(value, "Shape");
-  if (!shape) return std::nullopt;
-  const std::optional<size_t> rank = editor.rank(shape->inputs[0]);
-  if (!rank) return std::nullopt;
-  const int64_t start = shape->attr_int("start", 0),
-                end = shape->attr_int("end", static_cast<int64_t>(*rank));
-  if (start < 0 || end < start || end > static_cast<int64_t>(*rank)) return std::nullopt;
-  return Asked{shape->inputs[0], start, end};
-}
-
-Result<bool> ask(Editor& editor, const Node& node, ValueId of, int64_t start, int64_t end) {
-  const ValueId out = node.outputs[0];
-  const Node before = node;
-  PFRT_ASSIGN(const ValueId made,
-              editor.add("Shape", before.name, {of},
-                         {Attribute::of_int("start", start), Attribute::of_int("end", end)}));
-  if (!editor.same_type(out, made) || !editor.can_replace(out, made)) {
-    editor.remove_unused(editor.graph().at(made).producer);
-    return false;
-  }
-  editor.replace(out, made);
-  return true;
-}
-
-// A list of consecutive dimensions.
-Result<bool> gather_of_shape(Editor& editor, Node& node, const RuleContext&) {
-  const std::optional<Asked> shape = asked(editor, node.inputs[0]);
-  const auto indices = editor.numbers(node.inputs[1]);
-  if (!shape || !indices || indices->empty() || editor.rank(node.inputs[1]) != 1u) return false;
-  const int64_t count = shape->end - shape->start;
-  const int64_t first = indices->front() < 0 ? indices->front() + count : indices->front();
-  for (size_t i = 0; i < indices->size(); ++i) {
-    const int64_t at = (*indices)[i] < 0 ? (*indices)[i] + count : (*indices)[i];
-    if (at < 0 || at >= count || at != first + static_cast<int64_t>(i)) return false;
-  }
-  const int64_t start = shape->start + first;
-  return ask(editor, node, shape->of, start, start + static_cast<int64_t>(indices->size()));
-}
-
-Result<bool> slice_of_shape(Editor& editor, Node& node, const RuleContext&) {
-  const std::optional<Asked> shape = asked(editor, node.inputs[0]);
-  const std::optional<Slicing> cut = slicing(editor, node);
-  if (!shape || !cut || cut->axes.size() != 1 || cut->steps[0] != 1) return false;
-  const auto [begin, end] = slice_range(cut->starts[0], cut->ends[0], shape->end - shape->start);
-  return ask(editor, node, shape->of, shape->start + begin, shape->start + end);
-}
-
-// The only dimension asked for, as a list of one.
-Result<bool> unsqueezed_dimension(Editor& editor, Node& node, const RuleContext&) {
-  const Node* pick = editor.maker(node.inputs[0], "Gather");
-  if (!pick || !node.has_input(1) || editor.rank(node.outputs[0]) != 1u) return false;
-  const std::optional<Asked> shape = asked(editor, pick->inputs[0]);
-  const auto index = editor.numbers(pick->inputs[1]);
-  if (!shape || !index || index->size() != 1 || editor.rank(pick->inputs[1]) != 0u) return false;
-  const int64_t count = shape->end - shape->start;
-  const int64_t at = index->front() < 0 ? index->front() + count : index->front();
-  if (at < 0 || at >= count) return false;
-  return ask(editor, node, shape->of, shape->start + at, shape->start + at + 1);
-}
-
-// Neighbouring dimensions of the same tensor, asked for one by one.
-Result<bool> concat_of_shapes(Editor& editor, Node& node, const RuleContext&) {
-  std::vector<ValueId> inputs;
-  std::vector<std::optional<Asked>> known;
-  for (ValueId in : node.inputs) {
-    const std::optional<Asked> next = asked(editor, in);
-    if (next && !known.empty() && known.back() && known.back()->of == next->of &&
-        known.back()->end == next->start && editor.only_used_by(in, node) &&
-        (inputs.back() == kNoId || editor.only_used_by(inputs.back(), node))) {
-      known.back()->end = next->end;
-      inputs.back() = kNoId;
-    } else {
-      known.push_back(next);
-      inputs.push_back(in);
-    }
-  }
-  if (inputs.size() == node.inputs.size()) return false;
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    if (inputs[i] != kNoId) continue;
-    PFRT_ASSIGN(inputs[i], editor.add("Shape", node.name, {known[i]->of},
-                                      {Attribute::of_int("start", known[i]->start),
-                                       Attribute::of_int("end", known[i]->end)}));
-  }
-  PFRT_TRY(set_inputs(editor, node, std::move(inputs)));
-  return true;
-}
-
 constexpr OptLevel kExtended = OptLevel::kExtended;
 constexpr Rule kRules[] = {
     {"SliceOfSlice", "Slice", "Slice, Slice -> Slice", kExtended, true, slice_of_slice},
-    {"SliceOfConcat", "Slice", "Concat, Slice within one piece -> that piece or its slice",
+    {"SliceOfConcat", "Slice", "Concat, Slice within one input -> that input or its Slice",
      kExtended, true, slice_of_concat},
-    {"SliceOfShape", "Slice", "Shape, Slice -> Shape", kExtended, true, slice_of_shape},
     {"ConcatOfConcat", "Concat", "Concat, Concat -> Concat", kExtended, true, concat_of_concat},
-    {"ConcatOfSplit", "Concat", "Split, Concat of all pieces -> what was split", kExtended, true,
+    {"ConcatOfSplit", "Concat", "Split, Concat of all its outputs -> its input", kExtended, true,
      concat_of_split},
-    {"ConcatOfShapes", "Concat", "Shape, Shape of neighbouring dimensions, Concat -> Shape",
-     kExtended, true, concat_of_shapes},
-    {"SplitOfConcat", "Split", "Concat, Split into the same pieces -> the pieces", kExtended, true,
+    {"SplitOfConcat", "Split", "Concat, Split into its inputs -> those inputs", kExtended, true,
      split_of_concat},
-    {"GatherOfShape", "Gather", "Shape, Gather of neighbours -> Shape", kExtended, true,
-     gather_of_shape},
-    {"GatherOfShape", "Unsqueeze", "Shape, Gather of one, Unsqueeze -> Shape", kExtended, true,
-     unsqueezed_dimension},
 };
 
-// After all patterns that know slices have had their turn.
+// After all patterns that look for Slices.
 constexpr Rule kLateRules[] = {
-    {"SplitInstead", "Slice", "Slices and Gathers that together take everything -> Split",
+    {"SplitInstead", "Slice", "Slices and Gathers that together take each element once -> Split",
      OptLevel::kAll, false, split_instead},
-    {"SplitInstead", "Gather", "Slices and Gathers that together take everything -> Split",
+    {"SplitInstead", "Gather", "Slices and Gathers that together take each element once -> Split",
      OptLevel::kAll, false, split_instead},
 };
 
