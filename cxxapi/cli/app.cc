@@ -351,6 +351,16 @@ void define_completion(CLI::App* app, std::function<int()>* action) {
                          "pfrt completion fish > ~/.config/fish/completions/pfrt.fish"});
 }
 
+// An empty word is what a script's unset variable leaves; no option means anything by it.
+void refuse_empty_values(CLI::App* app) {
+  for (CLI::App* command : app->get_subcommands({}))
+    for (CLI::Option* option : command->get_options())
+      if (option->get_items_expected_max() > 0)
+        option->check([](const std::string& word) {
+          return std::string(word.empty() ? "is given an empty word" : "");
+        });
+}
+
 }  // namespace
 
 void define(CLI::App* app, std::function<int()>* action) {
@@ -362,6 +372,7 @@ void define(CLI::App* app, std::function<int()>* action) {
         define_convert, define_optimize, define_providers, define_ops, define_passes,
         define_plugins, define_check_plugin, define_doctor, define_completion})
     define_one(app, action);
+  refuse_empty_values(app);
 }
 
 }  // namespace cli

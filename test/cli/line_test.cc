@@ -101,7 +101,8 @@ TEST_F(ExitCode, is_2_when_the_input_cannot_be_used) {
   for (const char* command :
        {"", "rnu", "run", "run broken.onnx", "run nowhere.onnx", "run " PFRT_DIGITS " --dim x=1",
         "run " PFRT_DIGITS " --input image=nowhere.npy", "run " PFRT_DIGITS " --level most",
-        "optimize " PFRT_DIGITS " out.unknown", "check-plugin nowhere.so", "completion tcsh"})
+        "optimize " PFRT_DIGITS " out.unknown", "check-plugin nowhere.so", "completion tcsh",
+        "run " PFRT_DIGITS " --output ''", "run " PFRT_DIGITS " --output /dev/null", "inspect ''"})
     EXPECT_EQ(run(command).code, 2) << command << run(command).output;
   EXPECT_EQ(run("doctor", "PFRT_ISA=x").code, 2);
 }

@@ -70,8 +70,9 @@ void save_value(const std::string& path, const std::string& name, const Value& v
   }
   std::error_code error;
   fs::create_directories(path, error);
-  if (error)
-    throw UsageError("cannot make the folder '" + path + "': " + error.message() +
+  const std::string why = error ? error.message() : "it is there, and is none";
+  if (!fs::is_directory(path, error))
+    throw UsageError("cannot make the folder '" + path + "': " + why +
                      (fs::is_regular_file(path, error) ? "; a file's name ends in .npy" : ""));
   save_in(path, name, value, inputs, saved);
 }
