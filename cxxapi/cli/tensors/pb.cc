@@ -196,72 +196,53 @@ NamedValue read_map(std::string_view bytes, DType empty, int depth) {
   return {name, Value::map(Tensor::from_vector(keys, {count}), stacked(rows))};
 }
 
-NamedValue read_sequence(std::string_view bytes, DType empty, int depth) {
-  if (depth > kMaxDepth) throw UsageError("values are nested too deep");
+// The name and what is in it, of a SequenceProto or an OptionalProto, whose fields have the same
+// numbers; |what| is the plural of either, for errors.
+struct ProtoElements {
   std::string name;
-  std::vector<Value> elements;
+  std::vector<Value> values;
+};
+ProtoElements read_elements(std::string_view bytes, DType empty, int depth, const char* what) {
+  if (depth > kMaxDepth) throw UsageError("values are nested too deep");
+  ProtoElements out;
   WireReader wire(bytes);
   while (wire.next()) {
     switch (wire.field()) {
       case 1:
-        name = wire.bytes();
+        out.name = wire.bytes();
         break;
       case 2:
         (void)wire.varint();
         break;
       case 3:
-        elements.push_back(read_tensor(wire.bytes()).value);
+        out.values.push_back(read_tensor(wire.bytes()).value);
         break;
       case 4:
-        throw UsageError("sparse tensors in sequences are not read");
+        throw UsageError(std::string("sparse tensors in ") + what + " are not read");
       case 5:
-        elements.push_back(read_sequence(wire.bytes(), empty, depth + 1).value);
+        out.values.push_back(read_sequence(wire.bytes(), empty, depth + 1).value);
         break;
       case 6:
-        elements.push_back(read_map(wire.bytes(), empty, depth + 1).value);
+        out.values.push_back(read_map(wire.bytes(), empty, depth + 1).value);
         break;
       case 7:
-        elements.push_back(read_optional(wire.bytes(), empty, depth + 1).value);
+        out.values.push_back(read_optional(wire.bytes(), empty, depth + 1).value);
         break;
       default:
         wire.skip();
     }
   }
-  return {name, Value::sequence(elements, elements.empty() ? empty : DType::Undefined)};
+  return out;
+}
+
+NamedValue read_sequence(std::string_view bytes, DType empty, int depth) {
+  const ProtoElements read = read_elements(bytes, empty, depth, "sequences");
+  return {read.name, Value::sequence(read.values, read.values.empty() ? empty : DType::Undefined)};
 }
 
 NamedValue read_optional(std::string_view bytes, DType empty, int depth) {
-  if (depth > kMaxDepth) throw UsageError("values are nested too deep");
-  std::string name;
-  Value content;
-  WireReader wire(bytes);
-  while (wire.next()) {
-    switch (wire.field()) {
-      case 1:
-        name = wire.bytes();
-        break;
-      case 2:
-        (void)wire.varint();
-        break;
-      case 3:
-        content = read_tensor(wire.bytes()).value;
-        break;
-      case 4:
-        throw UsageError("sparse tensors in optionals are not read");
-      case 5:
-        content = read_sequence(wire.bytes(), empty, depth + 1).value;
-        break;
-      case 6:
-        content = read_map(wire.bytes(), empty, depth + 1).value;
-        break;
-      case 7:
-        content = read_optional(wire.bytes(), empty, depth + 1).value;
-        break;
-      default:
-        wire.skip();
-    }
-  }
-  return {name, Value::optional(content)};
+  const ProtoElements read = read_elements(bytes, empty, depth, "optionals");
+  return {read.name, Value::optional(read.values.empty() ? Value() : read.values.back())};
 }
 
 // A view of 16-bit integers as the 16-bit floats that |arg| describes.

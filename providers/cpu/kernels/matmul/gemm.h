@@ -90,4 +90,25 @@ class Gemm {
   bool split_ = false;   // split_matmul.h
 };
 
+// |make| with a StoreFn of the type that products of |dtype| are computed in. Signed integers are
+// computed as unsigned ones, which wrap the same; what is not computed in its own type is stored by
+// the function, null otherwise.
+template <typename Make>
+auto in_compute_type(pfrt_dtype dtype, const Make& make) {
+  switch (dtype) {
+    case PFRT_DTYPE_FLOAT32:
+      return make(StoreFn<float>(nullptr));
+    case PFRT_DTYPE_FLOAT64:
+      return make(StoreFn<double>(nullptr));
+    case PFRT_DTYPE_INT32:
+    case PFRT_DTYPE_UINT32:
+      return make(StoreFn<uint32_t>(nullptr));
+    case PFRT_DTYPE_INT64:
+    case PFRT_DTYPE_UINT64:
+      return make(StoreFn<uint64_t>(nullptr));
+    default:
+      return make(store_fn<float>(dtype));
+  }
+}
+
 }  // namespace pfrt::cpu

@@ -116,20 +116,8 @@ Result<Kernel> make_packed_gemm(const KernelRequest& node, const PackedInput& pa
 }
 
 Result<Kernel> make_gemm(const KernelRequest& node) {
-  switch (node.input_dtype(0)) {
-    case PFRT_DTYPE_FLOAT32:
-      return make_typed<float>(node, nullptr);
-    case PFRT_DTYPE_FLOAT64:
-      return make_typed<double>(node, nullptr);
-    case PFRT_DTYPE_INT32:
-    case PFRT_DTYPE_UINT32:
-      return make_typed<uint32_t>(node, nullptr);
-    case PFRT_DTYPE_INT64:
-    case PFRT_DTYPE_UINT64:
-      return make_typed<uint64_t>(node, nullptr);
-    default:
-      return make_typed<float>(node, store_fn<float>(node.input_dtype(0)));
-  }
+  return in_compute_type(node.input_dtype(0),
+                         [&]<typename T>(StoreFn<T> store) { return make_typed<T>(node, store); });
 }
 
 }  // namespace pfrt::cpu

@@ -125,20 +125,8 @@ Status MatMulShape::check(const SnapshotNode& node) const {
 }
 
 Result<Kernel> make_matmul(const KernelRequest& node) {
-  switch (node.input_dtype(0)) {
-    case PFRT_DTYPE_FLOAT32:
-      return make_typed<float>(node, nullptr);
-    case PFRT_DTYPE_FLOAT64:
-      return make_typed<double>(node, nullptr);
-    case PFRT_DTYPE_INT32:
-    case PFRT_DTYPE_UINT32:
-      return make_typed<uint32_t>(node, nullptr);
-    case PFRT_DTYPE_INT64:
-    case PFRT_DTYPE_UINT64:
-      return make_typed<uint64_t>(node, nullptr);
-    default:
-      return make_typed<float>(node, store_fn<float>(node.input_dtype(0)));
-  }
+  return in_compute_type(node.input_dtype(0),
+                         [&]<typename T>(StoreFn<T> store) { return make_typed<T>(node, store); });
 }
 
 std::optional<PackedInput> pack_matmul(const SnapshotNode& node) {
