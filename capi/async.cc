@@ -36,7 +36,7 @@ class AsyncRun {
   Executor* executor() const { return run_.control.executor; }
 
   // A Task.
-  static void carry_out_and_tell(void* self) {
+  static void run_and_call_done(void* self) {
     const Inside inside;  // the callee may release the last handle
     const std::unique_ptr<AsyncRun> run(static_cast<AsyncRun*>(self));
     pfrt_status* status =
@@ -67,8 +67,8 @@ pfrt_status* run_async(pfrt_session* session, const pfrt_io* inputs, size_t inpu
     auto run = std::make_unique<AsyncRun>(session, options, done, user);
     PFRT_TRY(run->prepare(inputs, input_count, outputs, output_count));
     Executor* const executor = run->executor();
-    PFRT_TRY(executor ? executor->submit(&AsyncRun::carry_out_and_tell, run.get())
-                      : submit(&AsyncRun::carry_out_and_tell, run.get()));
+    PFRT_TRY(executor ? executor->submit(&AsyncRun::run_and_call_done, run.get())
+                      : submit(&AsyncRun::run_and_call_done, run.get()));
     run.release();
     return {};
   });

@@ -12,7 +12,8 @@
 namespace pfrt::cpu {
 namespace {
 
-// A cache of another operator: how much of it is used is data.
+// Keys and values may come from a cache that TensorScatter fills; nonpad_kv_seqlen then says how
+// many of its positions are in use.
 Status read_reach(const SnapshotNode& node, AttentionForm& form) {
   const int64_t q_len = form.q_len, total = form.total, past = form.past_room;
   if (!node.has_input(6)) {
