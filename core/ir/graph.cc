@@ -419,6 +419,10 @@ Result<std::vector<NodeId>> Graph::topological_order() const {
   }
   if (order.size() == live) return order;
 
+  return cycle_error(order);
+}
+
+Status Graph::cycle_error(const std::vector<NodeId>& order) const {
   // Walk back along unfinished producers until a node repeats: that stretch is a cycle.
   std::vector<bool> done(nodes_.size(), false);
   for (NodeId id : order) done[id] = true;

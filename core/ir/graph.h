@@ -180,6 +180,8 @@ class Graph {
 
  private:
   Status bind_captures_to(Graph* outer);
+  // VALIDATION naming a cycle among the nodes that are not in |order|, of which there is one.
+  Status cycle_error(const std::vector<NodeId>& order) const;
   std::deque<GraphValue> values_;  // so that names stay where they are when values are added
   std::unordered_map<std::string, ValueId> by_name_;
   std::vector<std::unique_ptr<Node>> nodes_;

@@ -25,49 +25,25 @@ const T* HostSnapshot::array(const std::vector<T>& from, const std::string& labe
       lend(from.data(), from.size() * sizeof(T), alignof(T), label)->data());
 }
 
+template <typename T>
+const T* HostSnapshot::strided(const std::vector<T>& elements, const std::string& label) {
+  const size_t stride = sizeof(T) + more_;
+  std::vector<char> bytes(stride * elements.size(), static_cast<char>(0xcd));
+  for (size_t i = 0; i < elements.size(); ++i)
+    std::memcpy(bytes.data() + i * stride, &elements[i], sizeof(T));
+  return reinterpret_cast<const T*>(lend(bytes.data(), bytes.size(), alignof(T), label)->data());
+}
+
 pfrt_string HostSnapshot::text(const std::string& s) {
   return s.empty() ? pfrt_string{}
                    : pfrt_string{lend(s.data(), s.size(), 1, "a name")->data(), s.size()};
 }
 
 HostSnapshot::HostSnapshot(const Case& c, const Case* other, Age age)
-    : constant_of_(c.values.size(), nullptr) {
-  // Elements of a newer host's arrays are larger than this build knows.
-  const size_t more = age == Age::kNewer ? kMore : 0;
-  const auto strided = [&](auto& elements, const std::string& label) {
-    using T = typename std::decay_t<decltype(elements)>::value_type;
-    const size_t stride = sizeof(T) + more;
-    std::vector<char> bytes(stride * elements.size(), static_cast<char>(0xcd));
-    for (size_t i = 0; i < elements.size(); ++i)
-      std::memcpy(bytes.data() + i * stride, &elements[i], sizeof(T));
-    return reinterpret_cast<const T*>(lend(bytes.data(), bytes.size(), alignof(T), label)->data());
-  };
-
+    : more_(age == Age::kNewer ? kMore : 0), constant_of_(c.values.size(), nullptr) {
   std::vector<pfrt_snapshot_value> values;
-  for (size_t i = 0; i < c.values.size(); ++i) {
-    const CaseValue& from = c.values[i];
-    pfrt_snapshot_value to{};
-    to.name = text(from.name);
-    to.dtype = from.dtype;
-    to.rank = static_cast<int32_t>(from.dims.size());
-    std::vector<int64_t> dims = from.dims;
-    for (size_t d = 0; other && d < dims.size(); ++d)
-      if (other->values[i].dims[d] != dims[d]) dims[d] = -1;
-    to.dims = array(dims, "a value's dims");
-    to.producer = from.producer;
-    if (from.constant) {
-      const std::vector<char> bytes = to_bytes(from.dtype, from.data);
-      Guarded& data = constants_.emplace_back(bytes.size(), "constant '" + from.name + "'",
-                                              kConstant, element_bytes(from.dtype));
-      if (!bytes.empty()) std::memcpy(data.data(), bytes.data(), bytes.size());
-      data.allow(Guarded::Access::kRead);
-      constant_of_[i] = &data;
-      to.flags |= PFRT_SNAPSHOT_CONSTANT;
-      to.data = data.data();
-      to.bytes = bytes.size();
-    }
-    values.push_back(to);
-  }
+  for (size_t i = 0; i < c.values.size(); ++i)
+    values.push_back(value(c.values[i], other ? &other->values[i] : nullptr, &constant_of_[i]));
   for (uint32_t v : c.inputs) values[v].flags |= PFRT_SNAPSHOT_GRAPH_INPUT;
   for (uint32_t v : c.outputs) {
     values[v].flags |= PFRT_SNAPSHOT_GRAPH_OUTPUT;
@@ -75,44 +51,80 @@ HostSnapshot::HostSnapshot(const Case& c, const Case* other, Age age)
   }
   std::vector<pfrt_snapshot_node> nodes;
   for (const CaseNode& from : c.nodes) {
-    pfrt_snapshot_node to{};
-    to.name = text("n" + std::to_string(nodes.size()));
-    to.op = text(from.op);
-    to.domain = text(from.domain);
-    to.id = static_cast<uint32_t>(nodes.size());
-    to.canonical = 1;
-    to.inputs = array(from.inputs, "a node's inputs");
-    to.input_count = static_cast<uint32_t>(from.inputs.size());
-    to.outputs = array(from.outputs, "a node's outputs");
-    to.output_count = static_cast<uint32_t>(from.outputs.size());
-    std::vector<pfrt_snapshot_attr> attrs;
-    for (const CaseAttr& a : from.attrs) {
-      pfrt_snapshot_attr attr{};
-      attr.name = text(a.name);
-      attr.type = a.type;
-      attr.f = a.f;
-      attr.i = a.i;
-      attr.s = text(a.s);
-      attr.ints = array(a.ints, "an attribute's ints");
-      attr.count = a.ints.size();
-      attrs.push_back(attr);
-    }
-    if (!attrs.empty()) to.attrs = strided(attrs, "the attributes of a node");
-    to.attr_count = attrs.size();
+    nodes.push_back(node(from, static_cast<uint32_t>(nodes.size())));
     for (uint32_t v : from.inputs) ++values[v].consumer_count;
-    nodes.push_back(to);
   }
   pfrt_snapshot snapshot{};
-  snapshot.node_size = static_cast<uint32_t>(sizeof(pfrt_snapshot_node) + more);
-  snapshot.value_size = static_cast<uint32_t>(sizeof(pfrt_snapshot_value) + more);
-  snapshot.attr_size = static_cast<uint32_t>(sizeof(pfrt_snapshot_attr) + more);
+  snapshot.node_size = static_cast<uint32_t>(sizeof(pfrt_snapshot_node) + more_);
+  snapshot.value_size = static_cast<uint32_t>(sizeof(pfrt_snapshot_value) + more_);
+  snapshot.attr_size = static_cast<uint32_t>(sizeof(pfrt_snapshot_attr) + more_);
   snapshot.node_count = static_cast<uint32_t>(nodes.size());
   snapshot.value_count = static_cast<uint32_t>(values.size());
   snapshot.nodes = strided(nodes, "the snapshot's nodes");
   snapshot.values = strided(values, "the snapshot's values");
   snapshot_ = std::make_unique<Sized<pfrt_snapshot>>(age, snapshot, "the snapshot");
+  make_region(c, age);
+  for (Guarded& memory : lent_) memory.allow(Guarded::Access::kRead);
+  snapshot_->make_read_only();
+  region_->make_read_only();
+}
 
-  std::vector<uint32_t> all(nodes.size());
+pfrt_snapshot_value HostSnapshot::value(const CaseValue& from, const CaseValue* other,
+                                        const Guarded** constant) {
+  pfrt_snapshot_value to{};
+  to.name = text(from.name);
+  to.dtype = from.dtype;
+  to.rank = static_cast<int32_t>(from.dims.size());
+  std::vector<int64_t> dims = from.dims;
+  for (size_t d = 0; other && d < dims.size(); ++d)
+    if (other->dims[d] != dims[d]) dims[d] = -1;
+  to.dims = array(dims, "a value's dims");
+  to.producer = from.producer;
+  if (from.constant) {
+    const std::vector<char> bytes = to_bytes(from.dtype, from.data);
+    Guarded& data = constants_.emplace_back(bytes.size(), "constant '" + from.name + "'", kConstant,
+                                            element_bytes(from.dtype));
+    if (!bytes.empty()) std::memcpy(data.data(), bytes.data(), bytes.size());
+    data.allow(Guarded::Access::kRead);
+    *constant = &data;
+    to.flags |= PFRT_SNAPSHOT_CONSTANT;
+    to.data = data.data();
+    to.bytes = bytes.size();
+  }
+  return to;
+}
+
+pfrt_snapshot_node HostSnapshot::node(const CaseNode& from, uint32_t id) {
+  pfrt_snapshot_node to{};
+  to.name = text("n" + std::to_string(id));
+  to.op = text(from.op);
+  to.domain = text(from.domain);
+  to.id = id;
+  to.canonical = 1;
+  to.inputs = array(from.inputs, "a node's inputs");
+  to.input_count = static_cast<uint32_t>(from.inputs.size());
+  to.outputs = array(from.outputs, "a node's outputs");
+  to.output_count = static_cast<uint32_t>(from.outputs.size());
+  std::vector<pfrt_snapshot_attr> attrs;
+  for (const CaseAttr& a : from.attrs) {
+    pfrt_snapshot_attr attr{};
+    attr.name = text(a.name);
+    attr.type = a.type;
+    attr.f = a.f;
+    attr.i = a.i;
+    attr.s = text(a.s);
+    attr.ints = array(a.ints, "an attribute's ints");
+    attr.count = a.ints.size();
+    attrs.push_back(attr);
+  }
+  if (!attrs.empty()) to.attrs = strided(attrs, "the attributes of a node");
+  to.attr_count = attrs.size();
+  return to;
+}
+
+// All nodes of |c|.
+void HostSnapshot::make_region(const Case& c, Age age) {
+  std::vector<uint32_t> all(c.nodes.size());
   for (uint32_t i = 0; i < all.size(); ++i) all[i] = i;
   pfrt_region region{};
   region.nodes = array(all, "the region's nodes");
@@ -122,9 +134,6 @@ HostSnapshot::HostSnapshot(const Case& c, const Case* other, Age age)
   region.outputs = array(c.outputs, "the region's outputs");
   region.output_count = static_cast<uint32_t>(c.outputs.size());
   region_ = std::make_unique<Sized<pfrt_region>>(age, region, "the region");
-  for (Guarded& memory : lent_) memory.allow(Guarded::Access::kRead);
-  snapshot_->make_read_only();
-  region_->make_read_only();
 }
 
 const void* HostSnapshot::constant(uint32_t value) const {

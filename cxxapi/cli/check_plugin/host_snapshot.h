@@ -29,8 +29,16 @@ class HostSnapshot {
   Guarded* lend(const void* data, size_t bytes, size_t alignment, const std::string& label);
   template <typename T>
   const T* array(const std::vector<T>& from, const std::string& label);
+  // The elements of an array of structs, as far apart as in a host of this age.
+  template <typename T>
+  const T* strided(const std::vector<T>& elements, const std::string& label);
   pfrt_string text(const std::string& s);
+  pfrt_snapshot_value value(const CaseValue& from, const CaseValue* other,
+                            const Guarded** constant);
+  pfrt_snapshot_node node(const CaseNode& from, uint32_t id);
+  void make_region(const Case& c, Age age);
 
+  size_t more_;                    // bytes of a newer host's structs that this build does not know
   std::deque<Guarded> lent_;       // until end_call
   std::deque<Guarded> constants_;  // stay
   std::vector<const Guarded*> constant_of_;
