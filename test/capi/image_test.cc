@@ -171,7 +171,7 @@ void decode_with_little_memory() {
   mallopt(M_MMAP_THRESHOLD, 1 << 17);  // what is freed is given back
   const std::string image = progressive(2048, 2);
   EXPECT_TRUE(ok(decode(image).failure));
-  for (const uint64_t mebibytes : {6, 14}) {
+  for (const uint64_t mebibytes : {6u, 14u}) {
     for (int i = 0; i < 8; ++i) {
       const LittleMemory little(mebibytes << 20);
       EXPECT_TRUE(fails(decode(image).failure, PFRT_CODE_OUT_OF_MEMORY, {"ImageDecoder"}))

@@ -5,7 +5,7 @@
 
 int main(int argc, char** argv) {
   int failed = 0;
-  for (const size_t kib : {128, 64})
+  for (const size_t kib : {128u, 64u})
     failed |= host::on_thread(kib * 1024, [&] {
       return host::check(kib == 64 ? "64 KiB of stack" : "128 KiB of stack", argc, argv);
     });

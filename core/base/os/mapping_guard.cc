@@ -74,7 +74,8 @@ struct sigaction default_action;  // all zero is SIG_DFL
 
 void pass_on(size_t level, int signal, siginfo_t* info, void* context) {
   const struct sigaction* to = previous[level].load();
-  if (to->sa_flags & SA_RESETHAND) previous[level].store(&default_action);
+  if ((static_cast<unsigned>(to->sa_flags) & SA_RESETHAND) != 0)
+    previous[level].store(&default_action);
   if (to->sa_flags & SA_SIGINFO) return to->sa_sigaction(signal, info, context);
   const bool raised_by_a_fault = info->si_code > 0;
   if (to->sa_handler == SIG_IGN && !raised_by_a_fault) return;

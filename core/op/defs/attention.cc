@@ -77,7 +77,7 @@ Status add_presents(Rewriter& rewriter) {
   Graph& graph = rewriter.graph();
   std::vector<ValueId> outputs = rewriter.node().outputs;
   if (outputs.size() < 3) outputs.resize(3, kNoId);
-  for (size_t i : {1, 2})
+  for (size_t i : {1u, 2u})
     if (outputs[i] == kNoId) outputs[i] = graph.fresh(i == 1 ? "present_key" : "present_value");
   graph.set_outputs(rewriter.node().id, std::move(outputs));
   return {};
@@ -165,7 +165,7 @@ Status check_mask(const Inference& in, const AttentionDims& d) {
 Status infer_attention(Inference& in) {
   PFRT_TRY(same_dtypes(in, 0, 2));
   const pfrt_dtype dtype = in.input(0).dtype, v_dtype = in.input(2).dtype;
-  for (size_t i : {4, 5}) {
+  for (size_t i : {4u, 5u}) {
     const pfrt_dtype wanted = i == 4 ? dtype : v_dtype;
     if (in.has_input(i) && in.input(i).dtype && wanted && in.input(i).dtype != wanted)
       return wrong_dtype(in, i, wanted);
@@ -173,7 +173,7 @@ Status infer_attention(Inference& in) {
   if (in.has_input(6) && in.input(6).dtype && in.input(6).dtype != PFRT_DTYPE_INT64)
     return wrong_dtype(in, 6, PFRT_DTYPE_INT64);
   if (!in.has_shape(0) || !in.has_shape(1) || !in.has_shape(2)) {
-    for (size_t i : {0, 1, 3}) in.set_output_unknown_shape(i, dtype);
+    for (size_t i : {0u, 1u, 3u}) in.set_output_unknown_shape(i, dtype);
     in.set_output_unknown_shape(2, v_dtype);
     return {};
   }
@@ -190,7 +190,7 @@ Status infer_attention(Inference& in) {
 
 // Two a multiply-add of both products, and about 20 a score.
 double attention_flops(const Inference& in) {
-  for (size_t i : {0, 1, 2})
+  for (size_t i : {0u, 1u, 2u})
     if (!in.has_shape(i) || in.rank(i) < 3) return 0;
   const Result<AttentionDims> dims = attention_dims(in);
   if (!dims.ok()) return 0;
@@ -227,7 +227,7 @@ Status infer_rotary(Inference& in) {
     return in.fail("the head size ", rotated.value(), " is odd; rotation takes pairs");
   const Dim half = in.symbols().floor_div(rotated, 2);
   PFRT_TRY(expect_shape(in, 3, {batch, length}));
-  for (size_t i : {1, 2})
+  for (size_t i : {1u, 2u})
     PFRT_TRY(
         expect_shape(in, i, in.has_input(3) ? Shape{Dim(), half} : Shape{batch, length, half}));
   return {};
@@ -326,10 +326,10 @@ Status infer_linear_attention(Inference& in) {
   PFRT_TRY(same_dtypes(in, 0, 3));
   const pfrt_dtype dtype = in.input(0).dtype;
   const pfrt_dtype state_dtype = in.has_input(3) ? in.input(3).dtype : dtype;
-  for (size_t i : {4, 5})
+  for (size_t i : {4u, 5u})
     if (in.has_input(i) && in.input(i).dtype && dtype && in.input(i).dtype != dtype)
       return wrong_dtype(in, i, dtype);
-  for (size_t i : {0, 1, 2, 4, 5}) PFRT_TRY(expect_rank(in, i, 3));
+  for (size_t i : {0u, 1u, 2u, 4u, 5u}) PFRT_TRY(expect_rank(in, i, 3));
   PFRT_TRY(expect_rank(in, 3, 4));
   PFRT_ASSIGN(const Dim q_heads, heads_of(in, "q_num_heads"));
   PFRT_ASSIGN(const Dim kv_heads, heads_of(in, "kv_num_heads"));
@@ -346,7 +346,7 @@ Status infer_linear_attention(Inference& in) {
   PFRT_ASSIGN(const Dim k_size, head_size(in, in.shape(1)[2], kv_heads, "the key"));
   PFRT_ASSIGN(d_k, same_dim(in, d_k, k_size, "the head sizes of query and key"));
   PFRT_ASSIGN(const Dim d_v, head_size(in, in.shape(2)[2], kv_heads, "the value"));
-  for (size_t i : {1, 2, 4, 5}) PFRT_TRY(expect_shape(in, i, {batch, length, Dim()}));
+  for (size_t i : {1u, 2u, 4u, 5u}) PFRT_TRY(expect_shape(in, i, {batch, length, Dim()}));
   PFRT_TRY(expect_shape(in, 3, {batch, kv_heads, d_k, d_v}));
   if (in.has_shape(4) && in.shape(4)[2].known() && !(in.shape(4)[2] == kv_heads))
     PFRT_TRY(expect_shape(in, 4, {batch, length, in.symbols().mul(kv_heads, d_k)}));

@@ -292,7 +292,7 @@ Status canonical_sparse_matmul(Rewriter& rewriter) {
     return rewriter.fail("the sparse matrix must be a constant of the model");
   }
   const double alpha = static_cast<double>(rewriter.node().attr_float("alpha", 1));
-  for (size_t i : {0, 1}) {
+  for (size_t i : {0u, 1u}) {
     if (rewriter.node().attr_int(i == 0 ? "transA" : "transB", 0) == 0) continue;
     PFRT_ASSIGN(const ValueId turned, rewriter.before("Transpose", {rewriter.node().inputs[i]},
                                                       {Attribute::of_ints("perm", {1, 0})}));

@@ -327,7 +327,7 @@ Status canonical_unique(Rewriter& rewriter) {
 
 Status infer_unique(Inference& inference) {
   PFRT_TRY(infer_compress(inference));
-  for (size_t i : {1, 2, 3}) inference.set_output(i, PFRT_DTYPE_INT64, {Dim()});
+  for (size_t i : {1u, 2u, 3u}) inference.set_output(i, PFRT_DTYPE_INT64, {Dim()});
   return {};
 }
 

@@ -274,7 +274,7 @@ Status infer_depth_to_space(Inference& inference) {
   PFRT_ASSIGN(const int64_t block, block_size(inference));
   Shape out = inference.has_shape(0) ? inference.shape(0) : Shape(4);
   PFRT_ASSIGN(out[1], exact(inference, out[1], block * block));
-  for (size_t i : {2, 3}) out[i] = inference.symbols().mul(out[i], block);
+  for (size_t i : {2u, 3u}) out[i] = inference.symbols().mul(out[i], block);
   inference.set_output(0, inference.input(0).dtype, std::move(out));
   return {};
 }
@@ -283,7 +283,7 @@ Status infer_space_to_depth(Inference& inference) {
   PFRT_ASSIGN(const int64_t block, block_size(inference));
   Shape out = inference.has_shape(0) ? inference.shape(0) : Shape(4);
   out[1] = inference.symbols().mul(out[1], block * block);
-  for (size_t i : {2, 3}) {
+  for (size_t i : {2u, 3u}) {
     PFRT_ASSIGN(out[i], exact(inference, out[i], block));
   }
   inference.set_output(0, inference.input(0).dtype, std::move(out));

@@ -78,7 +78,7 @@ struct Extents {
 // What the inputs and attributes agree on.
 Result<Extents> extents_of(const Inference& inference) {
   const Node& node = inference.node();
-  for (size_t i : {0, 1, 2}) PFRT_TRY(expect_rank(inference, i, 3));
+  for (size_t i : {0u, 1u, 2u}) PFRT_TRY(expect_rank(inference, i, 3));
   Extents e;
   e.directions = node.attr_string("direction", "forward") == "bidirectional" ? 2 : 1;
   const bool batch_first = node.attr_int("layout", 0) != 0;
@@ -117,10 +117,10 @@ Status infer_recurrent(Inference& inference) {
   const pfrt_dtype dtype = inference.input(0).dtype;
   if (inference.node().attr_int("layout", 0) != 0) {
     inference.set_output(0, dtype, {e.batch, e.time, e.directions, e.hidden});
-    for (size_t i : {1, 2}) inference.set_output(i, dtype, {e.batch, e.directions, e.hidden});
+    for (size_t i : {1u, 2u}) inference.set_output(i, dtype, {e.batch, e.directions, e.hidden});
   } else {
     inference.set_output(0, dtype, {e.time, e.directions, e.batch, e.hidden});
-    for (size_t i : {1, 2}) inference.set_output(i, dtype, {e.directions, e.batch, e.hidden});
+    for (size_t i : {1u, 2u}) inference.set_output(i, dtype, {e.directions, e.batch, e.hidden});
   }
   return {};
 }

@@ -170,7 +170,7 @@ Status canonical_ms_attention(Rewriter& rewriter) {
 // The projection is a product of integers with scales of both sides.
 Status canonical_qattention(Rewriter& rewriter) {
   PFRT_TRY(check_ms_attention(rewriter));
-  for (size_t i : {2, 3, 4})
+  for (size_t i : {2u, 3u, 4u})
     if (!rewriter.has_input(i))
       return rewriter.fail("needs the inputs bias, input_scale and weight_scale");
   const pfrt_dtype dtype = rewriter.input(3).dtype;
@@ -202,7 +202,7 @@ Status check_multi_head(Rewriter& rewriter) {
   PFRT_TRY(fill_int(rewriter, "unidirectional", 0));
   PFRT_TRY(refuse_input(rewriter, 8, "past_sequence_length"));
   PFRT_TRY(refuse_input(rewriter, 9, "cache_indirection"));
-  for (size_t i : {0, 1, 2})
+  for (size_t i : {0u, 1u, 2u})
     if (rewriter.has_shape(i) && rewriter.rank(i) == 5)
       return rewriter.fail(
           "input ", i, " holds packed projections (rank 5), which is for GPUs; export them apart");

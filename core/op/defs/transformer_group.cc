@@ -92,15 +92,15 @@ Status canonical_group_query(Rewriter& rewriter) {
     const ValueId positions = rewriter.has_input(9)
                                   ? chain.cast(chain.in(9), PFRT_DTYPE_INT64)
                                   : query_positions(chain, qkv[0], chain.in(5), chain.in(6));
-    for (size_t i : {0, 1})
+    for (size_t i : {0u, 1u})
       qkv[i] = chain.op("RotaryEmbedding", {qkv[i], chain.in(7), chain.in(8), positions},
                         {Attribute::of_int("interleaved", node.attr_int("rotary_interleaved", 0)),
                          Attribute::of_int("rotary_embedding_dim", 2 * half.value()),
                          Attribute::of_int("num_heads", i == 0 ? heads : kv_heads)});
   }
   PFRT_TRY(chain.status());
-  for (size_t i : {0, 1, 2}) rewriter.set_input(i, qkv[i]);
-  for (size_t i : {7, 8, 9})
+  for (size_t i : {0u, 1u, 2u}) rewriter.set_input(i, qkv[i]);
+  for (size_t i : {7u, 8u, 9u})
     if (rewriter.has_input(i)) rewriter.set_input(i, kNoId);
   node.inputs = trimmed(std::move(node.inputs));
   for (std::string_view name :
@@ -109,7 +109,7 @@ Status canonical_group_query(Rewriter& rewriter) {
   // Keys and values are joined in the present outputs.
   std::vector<ValueId> outputs = node.outputs;
   outputs.resize(std::max<size_t>(outputs.size(), 3), kNoId);
-  for (size_t i : {1, 2})
+  for (size_t i : {1u, 2u})
     if (outputs[i] == kNoId) outputs[i] = rewriter.graph().fresh("present");
   rewriter.graph().set_outputs(node.id, std::move(outputs));
   return {};
@@ -118,13 +118,13 @@ Status canonical_group_query(Rewriter& rewriter) {
 Status infer_group_query(Inference& in) {
   const pfrt_dtype dtype = in.input(0).dtype;
   PFRT_TRY(same_dtypes(in, 0, 5));
-  for (size_t i : {5, 6})
+  for (size_t i : {5u, 6u})
     if (in.input(i).dtype && in.input(i).dtype != PFRT_DTYPE_INT32)
       return wrong_dtype(in, i, PFRT_DTYPE_INT32);
-  for (size_t i : {0, 1, 2}) PFRT_TRY(expect_rank(in, i, 3));
-  for (size_t i : {3, 4}) PFRT_TRY(expect_rank(in, i, 4));
+  for (size_t i : {0u, 1u, 2u}) PFRT_TRY(expect_rank(in, i, 3));
+  for (size_t i : {3u, 4u}) PFRT_TRY(expect_rank(in, i, 4));
   if (!in.has_shape(0)) {
-    for (size_t i : {0, 1, 2, 3}) in.set_output_unknown_shape(i, dtype);
+    for (size_t i : {0u, 1u, 2u, 3u}) in.set_output_unknown_shape(i, dtype);
     return {};
   }
   const int64_t heads = in.node().attr_int("num_heads", 1);
@@ -137,16 +137,16 @@ Status infer_group_query(Inference& in) {
                    " heads");
   const Dim head = in.symbols().floor_div(q[2], heads);
   const Shape kv = {q[0], q[1], in.symbols().mul(head, kv_heads)};
-  for (size_t i : {1, 2}) PFRT_TRY(expect_shape(in, i, kv));
+  for (size_t i : {1u, 2u}) PFRT_TRY(expect_shape(in, i, kv));
   const std::optional<Shape> given = in.data(6);
   const Dim total = given && given->size() == 1 ? given->front() : Dim();
   if (total.known() && total.value() < 0)
     return in.fail("total_sequence_length is ", total.value(), ", needs 0 or more");
   Dim room = in.has_input(3) ? in.has_shape(3) ? in.shape(3)[2] : Dim() : Dim(0);
-  for (size_t i : {3, 4}) PFRT_TRY(expect_shape(in, i, {q[0], Dim(kv_heads), room, head}));
+  for (size_t i : {3u, 4u}) PFRT_TRY(expect_shape(in, i, {q[0], Dim(kv_heads), room, head}));
   const Dim present = in.symbols().max(room, total);
   in.set_output(0, dtype, q);
-  for (size_t i : {1, 2}) in.set_output(i, dtype, {q[0], Dim(kv_heads), present, head});
+  for (size_t i : {1u, 2u}) in.set_output(i, dtype, {q[0], Dim(kv_heads), present, head});
   in.set_output(3, dtype, {q[0], Dim(heads), q[1], total});
   return {};
 }

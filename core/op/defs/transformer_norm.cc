@@ -49,7 +49,7 @@ Status skip_norm(Rewriter& rewriter, std::string_view norm, size_t beta, size_t 
   std::vector<Attribute> attrs;
   PFRT_TRY(norm_attrs_of(rewriter, 1e-12f, &attrs));
   const bool layer = norm == "LayerNormalization";
-  for (size_t i : {1, 2})
+  for (size_t i : {1u, 2u})
     if (rewriter.node().has_output(i) && !layer)
       return rewriter.fail("output ", i,
                            " exists in training only; export the model for inference");

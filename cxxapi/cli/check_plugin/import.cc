@@ -222,7 +222,7 @@ std::vector<std::string> junk() {
                                   std::string(4096, '\xff'),
                                   "{\"this\": \"is no model\"}"};
   uint64_t state = 7;
-  for (size_t size : {5, 33, 4096, 70000}) {
+  for (size_t size : {5u, 33u, 4096u, 70000u}) {
     std::string bytes;
     for (size_t i = 0; i < size; ++i) {
       state = state * 6364136223846793005u + 1442695040888963407u;

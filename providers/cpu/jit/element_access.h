@@ -110,7 +110,8 @@ class ElementAccess : protected HasCodePages, public Xbyak::CodeGenerator {
  private:
   static Vmm mask() { return Vmm(15); }
   Xbyak::Address address(const Xbyak::Reg64& base, int size, bool high) {
-    return ptr[base + rdx * size + (vector_ * kLanes + (high ? kLanes / 2 : 0)) * size];
+    const int element = vector_ * kLanes + (high ? kLanes / 2 : 0);
+    return ptr[base + rdx * size + static_cast<size_t>(element * size)];
   }
 
   // What holds a vector of elements that are shorter than lanes.
@@ -207,9 +208,9 @@ class ElementAccess : protected HasCodePages, public Xbyak::CodeGenerator {
       for (int elements = 1; elements < kLanes; elements *= 2) {
         const int bytes = elements * size;
         Xbyak::Label skip;
-        test(cl, elements);
+        test(cl, static_cast<uint32_t>(elements));
         jz(skip);
-        sub(rax, bytes);
+        sub(rax, static_cast<uint32_t>(bytes));
         if (elements > 1) vpslldq(part, part, static_cast<uint8_t>(bytes));
         insert(part, bytes);
         L(skip);
@@ -223,11 +224,11 @@ class ElementAccess : protected HasCodePages, public Xbyak::CodeGenerator {
     for (int elements = kLanes / 2; elements > 0; elements /= 2) {
       const int bytes = elements * size;
       Xbyak::Label skip;
-      test(cl, elements);
+      test(cl, static_cast<uint32_t>(elements));
       jz(skip);
       extract(part, bytes);
       vpsrldq(part, part, static_cast<uint8_t>(bytes));
-      add(rax, bytes);
+      add(rax, static_cast<uint32_t>(bytes));
       L(skip);
     }
   }

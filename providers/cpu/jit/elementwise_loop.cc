@@ -75,16 +75,17 @@ class Generator : public ElementAccess<Vmm> {
 
   // |vectors| a turn.
   void loop(int vectors) {
+    const auto elements = static_cast<uint32_t>(vectors * kLanes);
     Xbyak::Label next, end;
-    X::sub(rcx, vectors * kLanes);
+    X::sub(rcx, elements);
     X::L(next);
     X::cmp(rdx, rcx);
     X::jg(end, X::T_NEAR);
     body(vectors, false);
-    X::add(rdx, vectors * kLanes);
+    X::add(rdx, elements);
     X::jmp(next, X::T_NEAR);
     X::L(end);
-    X::add(rcx, vectors * kLanes);
+    X::add(rcx, elements);
   }
 
   void body(int vectors, bool masked) {
@@ -320,7 +321,7 @@ class Generator : public ElementAccess<Vmm> {
       X::vmovdqu(ptr[rsp - 64], a);
       X::vmovdqu(ptr[rsp - 32], b);
       const Xbyak::Xmm one = half(highs);
-      for (int k = 0; k < kLanes; ++k) {
+      for (size_t k = 0; k < kLanes; ++k) {
         X::vcvtsi2ss(one, one, X::qword[rsp - 64 + 8 * k]);
         X::vmovss(X::dword[rsp - 96 + 4 * k], one);
       }
@@ -360,7 +361,7 @@ class Generator : public ElementAccess<Vmm> {
       X::L(large);
       X::vmovups(ptr[rsp - 16], from);
       X::vxorps(from, from, from);
-      for (int k = 0; k < kLanes / 2; ++k) one_to_long(k, from, spare);
+      for (size_t k = 0; k < kLanes / 2; ++k) one_to_long(k, from, spare);
       X::vmovups(d, ptr[rsp - 48]);
       X::L(done);
     }
@@ -368,7 +369,7 @@ class Generator : public ElementAccess<Vmm> {
 
   // The instruction gives the least integer for what is out of range; it is the only integer from
   // which subtracting 1 overflows.
-  void one_to_long(int k, const Xbyak::Xmm& zero, const Xbyak::Xmm& one) {
+  void one_to_long(size_t k, const Xbyak::Xmm& zero, const Xbyak::Xmm& one) {
     Xbyak::Label store, ordered;
     X::vmovss(one, X::dword[rsp - 16 + 4 * k]);
     X::vcvttss2si(rax, one);

@@ -68,7 +68,7 @@ class Generator final : public Xbyak::CodeGenerator {
   // Two registers take turns, so that the next element is loaded while this one is multiplied.
   Xbyak::Xmm element(int row) const { return vector((rows_ + 1) * vectors_ + row % 2); }
 
-  Xbyak::Address arg(size_t offset) { return qword[rdi + static_cast<int>(offset)]; }
+  Xbyak::Address arg(size_t offset) { return qword[rdi + offset]; }
 
   template <typename Fn>
   void each(Fn&& fn) {
@@ -80,7 +80,7 @@ class Generator final : public Xbyak::CodeGenerator {
   // bytes to the second and to the fourth.
   Xbyak::Address of_vector(const Xbyak::Reg64& base, const Xbyak::Reg64& panel,
                            const Xbyak::Reg64& three, int v, int displacement = 0) {
-    const int at = v * lanes() % kPanel * 4 + displacement;
+    const auto at = static_cast<size_t>(v * lanes() % kPanel * 4 + displacement);
     switch (v * lanes() / kPanel) {
       case 0:
         return ptr[base + at];
@@ -94,8 +94,10 @@ class Generator final : public Xbyak::CodeGenerator {
   }
   bool many_panels() const { return vectors_ * lanes() > PanelMicrokernel::kMostPanels * kPanel; }
 
-  Xbyak::Address of_slot(int r, int v) { return ptr[r14 + (r * vectors_ + v) * 4 * lanes()]; }
-  int slot_bytes() const { return rows_ * vectors_ * 4 * lanes(); }
+  Xbyak::Address of_slot(int r, int v) {
+    return ptr[r14 + static_cast<size_t>((r * vectors_ + v) * 4 * lanes())];
+  }
+  uint32_t slot_bytes() const { return static_cast<uint32_t>(rows_ * vectors_ * 4 * lanes()); }
 
   int bases() const { return (rows_ + kRowsOfBase - 1) / kRowsOfBase; }
 
@@ -103,14 +105,15 @@ class Generator final : public Xbyak::CodeGenerator {
     const Xbyak::Reg64 base[] = {rax, r10, r11, r12};
     const Xbyak::Reg64& b = base[r / kRowsOfBase];
     const int strides = r % kRowsOfBase;
-    return strides == 0 ? ptr[b + 4 * k] : ptr[b + rbx * strides + 4 * k];
+    const auto at = static_cast<size_t>(4 * k);
+    return strides == 0 ? ptr[b + at] : ptr[b + rbx * strides + at];
   }
 
   // |fresh|: a chain begins, and the sums of the chain before it are stored to their slot between
   // the multiplications. Many stores at once would delay what follows.
   void multiply(int k, bool fresh = false) {
     if (streams_ && vectors_ * lanes() > kPanel) return multiply_streams(k, fresh);
-    if (streams_) prefetcht0(ptr[rsi + k * kPanel * 4 + kFetched]);
+    if (streams_) prefetcht0(ptr[rsi + static_cast<size_t>(k * kPanel * 4 + kFetched)]);
     for (int v = 0; v < vectors_; ++v)
       vmovups(column(v), of_vector(rsi, r13, r12, v, k * kPanel * 4));
     for (int r = 0; r < rows_; ++r) {
@@ -178,8 +181,8 @@ class Generator final : public Xbyak::CodeGenerator {
 
   void advance(int k) {
     const Xbyak::Reg64 base[] = {rax, r10, r11, r12};
-    for (int i = 0; i < bases(); ++i) add(base[i], 4 * k);
-    add(rsi, 4 * kPanel * k);
+    for (int i = 0; i < bases(); ++i) add(base[i], static_cast<uint32_t>(4 * k));
+    add(rsi, static_cast<uint32_t>(4 * kPanel * k));
   }
 
   // |rcx| becomes the k of the chunk.
@@ -242,7 +245,7 @@ class Generator final : public Xbyak::CodeGenerator {
     for (const Xbyak::Reg64& reg : saved) push(reg);
     mov(rbp, rsp);
     sub(rsp, kSlots * slot_bytes());
-    and_(rsp, -kLine);
+    and_(rsp, static_cast<uint32_t>(-kLine));
     mov(r14, rsp);
 
     Xbyak::Label row_block, chunk, rest, room, shallow, last;

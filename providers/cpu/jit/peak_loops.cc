@@ -45,6 +45,9 @@ class Generator final : public PeakLoops, HasCodePages, Xbyak::CodeGenerator {
     return isa_ >= Isa::kAvx2 ? Xbyak::Ymm(index) : Xbyak::Xmm(index);
   }
 
+  size_t at_vector(int index) const { return static_cast<size_t>(index * vector_bytes_); }
+  static size_t at_tile(int index) { return static_cast<size_t>(index * kTileBytes); }
+
   // The loops around a block; |begin| prepares registers, |end| gives back what it took.
   template <typename Begin, typename Block, typename End>
   void loop(Kind kind, PeakLoop made, Begin&& begin, Block&& block, End&& end, int streams = 1) {
@@ -61,7 +64,7 @@ class Generator final : public PeakLoops, HasCodePages, Xbyak::CodeGenerator {
     align(32);
     L(next);
     block();
-    add(rax, advance);
+    add(rax, static_cast<uint32_t>(advance));
     dec(rcx);
     jnz(next, T_NEAR);
     dec(rdx);
@@ -87,7 +90,7 @@ class Generator final : public PeakLoops, HasCodePages, Xbyak::CodeGenerator {
     const auto block = [&] {
       for (int i = 0; i < kReads; ++i) {
         constexpr int kEach = kReads / kStreams;
-        const Xbyak::Address at = ptr[stream(i / kEach) + i % kEach * vector_bytes_];
+        const Xbyak::Address at = ptr[stream(i / kEach) + at_vector(i % kEach)];
         if (isa_ >= Isa::kAvx2) {
           vmovups(vector(i), at);
         } else {
@@ -110,7 +113,7 @@ class Generator final : public PeakLoops, HasCodePages, Xbyak::CodeGenerator {
                      PeakData data, Multiply&& multiply, int ones = -1) {
     const int bytes = kColumns * vector_bytes_;
     const auto begin = [&] {
-      for (int r = 0; r < rows; ++r) vmovups(vector(r), ptr[rdi + r * vector_bytes_]);
+      for (int r = 0; r < rows; ++r) vmovups(vector(r), ptr[rdi + at_vector(r)]);
       for (int i = 0; i < rows * kColumns; ++i) clear(rows + i);
       if (ones < 0) return;
       mov(eax, 0x00010001);
@@ -120,7 +123,7 @@ class Generator final : public PeakLoops, HasCodePages, Xbyak::CodeGenerator {
     const auto block = [&] {
       for (int c = 0; c < kColumns; ++c) {
         const Xbyak::Xmm column = vector(rows * (kColumns + 1));
-        vmovups(column, ptr[rax + c * vector_bytes_]);
+        vmovups(column, ptr[rax + at_vector(c)]);
         for (int r = 0; r < rows; ++r) multiply(vector(rows + r * kColumns + c), vector(r), column);
       }
     };
@@ -189,7 +192,7 @@ class Generator final : public PeakLoops, HasCodePages, Xbyak::CodeGenerator {
                     Product&& product) {
     constexpr int kTiles = 4;
     const auto load = [&](int tile, int place) {
-      tileloadd(Xbyak::Tmm(tile), ptr[rax + r8 + place * kTileBytes]);
+      tileloadd(Xbyak::Tmm(tile), ptr[rax + r8 + at_tile(place)]);
     };
     const auto block = [&] {
       load(4, 0);
@@ -225,7 +228,7 @@ class Generator final : public PeakLoops, HasCodePages, Xbyak::CodeGenerator {
     constexpr int kLoads = 8, kEach = kLoads / kStreams;
     const auto block = [&] {
       for (int i = 0; i < kLoads; ++i) {
-        lea(r11, ptr[stream(i / kEach) + i % kEach * kTileBytes]);
+        lea(r11, ptr[stream(i / kEach) + at_tile(i % kEach)]);
         tileloadd(Xbyak::Tmm(i), ptr[r11 + r8]);
       }
     };

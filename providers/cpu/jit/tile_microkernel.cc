@@ -49,6 +49,8 @@ alignas(4096) uint8_t code_pages[kCapacity];
 using Blocks = TileMicrokernel::Blocks;
 constexpr int kLinesAhead = 2;  // for each product of tiles
 
+size_t at_tile(int index) { return static_cast<size_t>(index * TileMicrokernel::kTileBytes); }
+
 class Generator final : public Xbyak::CodeGenerator {
  public:
   Generator() : CodeGenerator(kCapacity, code_pages) {}
@@ -105,8 +107,7 @@ class Generator final : public Xbyak::CodeGenerator {
       each(rows, cols, [&](int r, int c) {
         if (c == 0 && pair.a != held.a) tileloadd(tile_a(r), ptr[of_a[r][pair.a] + r11]);
         if (r == 0 && pair.b != held.b)
-          tileloadd(tile_b(c),
-                    ptr[rsi + rax + (pair.b * cols + c) * int(TileMicrokernel::kTileBytes)]);
+          tileloadd(tile_b(c), ptr[rsi + rax + at_tile(pair.b * cols + c)]);
         tdpbf16ps(sum(r, c), tile_a(r), tile_b(c));
         for (int line = 0; line < kLinesAhead; ++line) {
           prefetcht1(ptr[rcx]);
@@ -116,7 +117,7 @@ class Generator final : public Xbyak::CodeGenerator {
       held = pair;
     }
     add(r9, 8);
-    add(rsi, terms * cols * int(TileMicrokernel::kTileBytes));
+    add(rsi, static_cast<uint32_t>(at_tile(terms * cols)));
     dec(rdx);
     jnz(loop, T_NEAR);
   }

@@ -125,9 +125,9 @@ TEST(Contrib, concat_of_equal_parameters_does_not_compute) {
            {kFloat, {}},
            {kByte, {}}},
           {number("axis", 1)});
-  for (const size_t i : {0, 3}) m.constant(i, scalar(0.5f));
+  for (const size_t i : {0u, 3u}) m.constant(i, scalar(0.5f));
   m.constant(6, scalar(0.25f));
-  for (const size_t i : {1, 4, 7}) m.constant(i, scalar(kByte, 7));
+  for (const size_t i : {1u, 4u, 7u}) m.constant(i, scalar(kByte, 7));
   EXPECT_EQ(m.run(), "");
   EXPECT_EQ(m.ops(), (Ops{{"Concat", 1}, {"DequantizeLinear", 1}, {"QuantizeLinear", 1}}));
   EXPECT_EQ(m.type(), "uint8[2,7]");

@@ -313,7 +313,7 @@ TEST_F(Epilogue, ends_where_something_else_is_wanted) {
   const GraphOutcome got = run(g), want = run(apart(g));
   ASSERT_EQ(got.fault + want.fault, "");
   EXPECT_EQ(got.nodes, (std::vector<std::vector<uint32_t>>{{0, 1}, {2}}));
-  for (size_t i : {0, 1}) EXPECT_EQ(difference(got.outputs[i], want.outputs[i]), "");
+  for (size_t i : {0u, 1u}) EXPECT_EQ(difference(got.outputs[i], want.outputs[i]), "");
   g.outputs = {g.y, b};
   EXPECT_EQ(run(g).nodes, (std::vector<std::vector<uint32_t>>{{0}, {1, 2}}));
 }

@@ -86,7 +86,7 @@ Case roi_align(Random& r, pfrt_dtype dtype, int64_t size) {
   const Data x = r.data(dtype, {batch, channels, h, w});
   Data rois = r.data(dtype, {regions, 4}, 0, 4);
   for (size_t i = 0; i < rois.values.size(); i += 4)
-    for (size_t d : {2, 3}) rois.values[i + d] = rois.values[i + d - 2] + 2;
+    for (size_t d : {2u, 3u}) rois.values[i + d] = rois.values[i + d - 2] + 2;
   rois.values = rounded(dtype, rois.values);
   Dims images;
   for (int64_t i = 0; i < regions; ++i) images.push_back(r.below(batch));

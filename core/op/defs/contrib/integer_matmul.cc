@@ -114,7 +114,7 @@ Status canonical_integer16(Rewriter& rewriter) {
       return rewriter.fail("a factor is ", dtype_name(dtype), ", needs int16 or uint16");
   const bool natural = a == PFRT_DTYPE_UINT16 && b == PFRT_DTYPE_UINT16;
   const pfrt_dtype sums = natural ? PFRT_DTYPE_UINT32 : PFRT_DTYPE_INT32;
-  for (const size_t i : {0, 1}) {
+  for (const size_t i : {0u, 1u}) {
     PFRT_ASSIGN(const ValueId wide, cast(rewriter, rewriter.node().inputs[i], sums));
     rewriter.set_input(i, wide);
   }
@@ -139,7 +139,7 @@ constexpr AttrDefault kGemmDefaults[] = {
 // zero point. C is int32 in units of the product; without an output scale the result is float32.
 Status canonical_qgemm(Rewriter& rewriter) {
   PFRT_TRY(fill_defaults(rewriter, kGemmDefaults));
-  for (const size_t i : {3, 4})
+  for (const size_t i : {3u, 4u})
     if (!rewriter.has_input(i)) return rewriter.fail("input ", i, " is required but absent");
   const Node& node = rewriter.node();
   const bool swap_a = node.attr_int("transA", 0) != 0, swap_b = node.attr_int("transB", 0) != 0;

@@ -75,7 +75,7 @@ Status canonical_expand_dims(Rewriter& rewriter) {
 // Start, limit and delta may be lists of one; without a delta it is 1.
 Status canonical_range(Rewriter& rewriter) {
   PFRT_ASSIGN(const pfrt_dtype dtype, contrib::dtype_of(rewriter, 0));
-  for (const size_t i : {0, 1, 2}) {
+  for (const size_t i : {0u, 1u, 2u}) {
     PFRT_ASSIGN(ValueId value, contrib::scalar_input(rewriter, i));
     if (value == kNoId) {
       PFRT_ASSIGN(value, rewriter.scalar("delta", dtype, 1));

@@ -41,9 +41,9 @@ Status canonical_cdist(Rewriter& rewriter) {
 
 Status infer_cdist(Inference& inference) {
   PFRT_TRY(same_dtypes(inference, 0, 2));
-  for (const size_t i : {0, 1}) PFRT_TRY(expect_rank(inference, i, 2));
+  for (const size_t i : {0u, 1u}) PFRT_TRY(expect_rank(inference, i, 2));
   Shape out(2);
-  for (const size_t i : {0, 1})
+  for (const size_t i : {0u, 1u})
     if (inference.has_shape(i)) out[i] = inference.shape(i)[0];
   if (inference.has_shape(0) && inference.has_shape(1))
     PFRT_TRY(same_dim(inference, inference.shape(0)[1], inference.shape(1)[1],
@@ -70,7 +70,7 @@ Status infer_inverse(Inference& inference) {
 Status canonical_repeat_block(Rewriter& rewriter) { return need_int(rewriter, "ngram_size", 1); }
 
 Status infer_repeat_block(Inference& inference) {
-  for (const size_t i : {0, 1}) PFRT_TRY(expect_rank(inference, i, 2));
+  for (const size_t i : {0u, 1u}) PFRT_TRY(expect_rank(inference, i, 2));
   if (inference.has_shape(0) && inference.has_shape(1))
     PFRT_TRY(same_dim(inference, inference.shape(0)[0], inference.shape(1)[0],
                       "the batches of tokens and scores")
@@ -85,7 +85,7 @@ Status canonical_bifurcation(Rewriter& rewriter) {
 }
 
 Status infer_bifurcation(Inference& inference) {
-  for (const size_t i : {0, 1, 3}) PFRT_TRY(expect_rank(inference, i, 1));
+  for (const size_t i : {0u, 1u, 3u}) PFRT_TRY(expect_rank(inference, i, 1));
   const bool unchanged = !inference.has_input(3) && inference.has_shape(1);
   inference.set_output(0, PFRT_DTYPE_INT64, {unchanged ? inference.shape(1)[0] : Dim()});
   inference.set_output(1, PFRT_DTYPE_INT64, inference.has_shape(2) ? inference.shape(2) : Shape{1});
@@ -158,7 +158,7 @@ Status infer_crop(Inference& inference) {
 // LSTM's attributes; W is [directions, features, 4 * hidden], R [directions, hidden, 4 * hidden].
 Status canonical_lstm(Rewriter& rewriter) {
   Node& node = rewriter.node();
-  for (const size_t i : {8, 9, 10, 11})
+  for (const size_t i : {8u, 9u, 10u, 11u})
     if (!rewriter.has_input(i)) return rewriter.fail("input ", i, " is required but absent");
   if (node.attr("layout")) return rewriter.fail("attribute 'layout' is not one of this operator");
   if (rewriter.has_shape(2) && rewriter.rank(2) == 3 && rewriter.input(2).shape[1].known())
@@ -172,7 +172,7 @@ Status canonical_lstm(Rewriter& rewriter) {
 }
 
 Status infer_lstm(Inference& inference) {
-  for (const size_t i : {0, 1, 2}) PFRT_TRY(expect_rank(inference, i, 3));
+  for (const size_t i : {0u, 1u, 2u}) PFRT_TRY(expect_rank(inference, i, 3));
   const Node& node = inference.node();
   const int64_t directions = node.attr_string("direction", "") == "bidirectional" ? 2 : 1;
   Dim time, batch, features, hidden;
@@ -189,11 +189,11 @@ Status infer_lstm(Inference& inference) {
   PFRT_TRY(expect_shape(inference, 2, {directions, hidden, units}));
   PFRT_TRY(expect_shape(inference, 3, {directions, inference.symbols().mul(units, 2)}));
   PFRT_TRY(expect_shape(inference, 4, {batch}));
-  for (const size_t i : {5, 6}) PFRT_TRY(expect_shape(inference, i, {directions, batch, hidden}));
+  for (const size_t i : {5u, 6u}) PFRT_TRY(expect_shape(inference, i, {directions, batch, hidden}));
   PFRT_TRY(expect_shape(inference, 7, {directions, inference.symbols().mul(hidden, 3)}));
   const pfrt_dtype dtype = inference.input(0).dtype;
   inference.set_output(0, dtype, {time, directions, batch, hidden});
-  for (const size_t i : {1, 2}) inference.set_output(i, dtype, {directions, batch, hidden});
+  for (const size_t i : {1u, 2u}) inference.set_output(i, dtype, {directions, batch, hidden});
   return {};
 }
 

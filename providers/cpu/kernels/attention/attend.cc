@@ -109,9 +109,9 @@ class Attend {
   pfrt_code operator()(const Run& run) const {
     if (tasks_ == 0 && !joined_) return PFRT_CODE_OK;
     std::array<Reach, 4> near{};
-    std::vector<Reach> far(static_cast<size_t>(f_.batch) > near.size() ? f_.batch : 0);
-    const std::span<Reach> reach(far.empty() ? near.data() : far.data(),
-                                 static_cast<size_t>(f_.batch));
+    const auto batch = static_cast<size_t>(f_.batch);
+    std::vector<Reach> far(batch > near.size() ? batch : 0);
+    const std::span<Reach> reach(far.empty() ? near.data() : far.data(), batch);
     if (const pfrt_code code = f_.reach(run, reach)) return code;
     if (joined_) join_past(run, f_, reach);
     if (tasks_ == 0) return run.stop();

@@ -173,7 +173,7 @@ void transform_frame(const Run& run, const Stft& stft, const Fourier& fourier, i
 Result<Kernel> make_dft(const KernelRequest& node) {
   PFRT_TRY(need(node, 1, 1));
   PFRT_TRY(need_types(node, {1, 2}, kIndices));
-  for (uint32_t i : {1, 2})
+  for (uint32_t i : {1u, 2u})
     if (node.has_input(i)) PFRT_TRY(need_scalar(node, i));
   const auto in = node.input_dims(0), out = node.output_dims(0);
   if (in.size() < 2 || in.size() != out.size() || in.back() < 1 || in.back() > 2)

@@ -8,22 +8,20 @@
 #include "providers/cpu/isa/isa.h"
 #include "providers/cpu/isa/target.h"
 
-// No templates of the standard library from here on: they would be compiled for AVX-512, and the
-// linker may take those for the whole program.
-#pragma GCC push_options
+#ifndef __clang__
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wuninitialized"  // gcc 12, of its own header
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
-#pragma GCC target("avx512f,avx512bw,avx512dq,avx512vl")
+#endif
 
 namespace pfrt::cpu {
 namespace {
 
-inline __mmask16 lanes(int64_t n) {
+PFRT_AVX512 inline __mmask16 lanes(int64_t n) {
   return static_cast<__mmask16>(n >= 16 ? 0xffff : (1u << n) - 1);
 }
 
-float greatest_512(const float* x, int64_t n, float floor) {
+PFRT_AVX512 float greatest_512(const float* x, int64_t n, float floor) {
   __m512 best = _mm512_set1_ps(floor);
   __mmask16 odd = floor != floor;
   for (int64_t i = 0; i < n; i += 16) {
@@ -36,7 +34,7 @@ float greatest_512(const float* x, int64_t n, float floor) {
 
 // exp of x: 2^n, where n log 2 is the multiple of log 2 nearest to x, times seven terms of the
 // series for the rest, which is at most log(2) / 2.
-inline __m512 exp_512(__m512 x) {
+PFRT_AVX512 inline __m512 exp_512(__m512 x) {
   const __m512 n = _mm512_maskz_roundscale_ps(0xffff, x * _mm512_set1_ps(1.44269504f), 0);
   __m512 r = _mm512_fnmadd_ps(n, _mm512_set1_ps(0.693359375f), x);
   r = _mm512_fnmadd_ps(n, _mm512_set1_ps(-2.12194440e-4f), r);
@@ -46,7 +44,7 @@ inline __m512 exp_512(__m512 x) {
   return _mm512_maskz_scalef_ps(0xffff, p, n);
 }
 
-double exp_line_512(const float* x, float* y, int64_t n, float shift) {
+PFRT_AVX512 double exp_line_512(const float* x, float* y, int64_t n, float shift) {
   __m512d low = _mm512_setzero_pd(), high = _mm512_setzero_pd();
   for (int64_t i = 0; i < n; i += 16) {
     const __mmask16 here = lanes(n - i);
@@ -61,7 +59,7 @@ double exp_line_512(const float* x, float* y, int64_t n, float shift) {
   return _mm512_reduce_add_pd(low + high);
 }
 
-void scale_line_512(const float* x, float* y, int64_t n, double factor) {
+PFRT_AVX512 void scale_line_512(const float* x, float* y, int64_t n, double factor) {
   const __m512d by = _mm512_set1_pd(factor);
   for (int64_t i = 0; i < n; i += 8) {
     const __mmask8 here = static_cast<__mmask8>(n - i >= 8 ? 0xff : (1u << (n - i)) - 1);
@@ -73,8 +71,9 @@ void scale_line_512(const float* x, float* y, int64_t n, double factor) {
 }  // namespace
 }  // namespace pfrt::cpu
 
+#ifndef __clang__
 #pragma GCC diagnostic pop
-#pragma GCC pop_options
+#endif
 
 namespace pfrt::cpu {
 namespace {

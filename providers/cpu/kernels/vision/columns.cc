@@ -130,7 +130,7 @@ Result<Kernel> make_col2im(const KernelRequest& node) {
   if (in.size() != 3 || rank == 0 || out.size() != rank + 2 ||
       node.input_elements(2) != node.input_elements(1))
     return kernel_error("columns ", dims_text(in), " do not make an image ", dims_text(out));
-  for (uint32_t i : {1, 2})
+  for (uint32_t i : {1u, 2u})
     if (node.input_dtype(i) != PFRT_DTYPE_INT64)
       return error(Code::kDTYPE_MISMATCH, "input ", i, " is ", dtype_name(node.input_dtype(i)),
                    ": int64");

@@ -97,7 +97,7 @@ WindowRows::WindowRows(const Window& w) : outer_(w.rank() - 1) {
     const int64_t begin = std::clamp<int64_t>(ceil_div(-first, stride_), 0, row_length_);
     const int64_t end =
         std::clamp<int64_t>(ceil_div(w.image[last] - first, stride_), begin, row_length_);
-    spans_[static_cast<size_t>(t)] = {begin, end, first};
+    spans_[t] = {begin, end, first};
   }
 }
 

@@ -50,7 +50,7 @@ class WindowRows {
   struct Span {
     int64_t begin, end, first;
   };
-  const Span& span(int64_t tap) const { return spans_[static_cast<size_t>(tap)]; }
+  const Span& span(int64_t tap) const { return spans_[tap]; }
 
  private:
   size_t outer_;  // dimensions but the last
