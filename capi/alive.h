@@ -34,12 +34,21 @@ void* owed_reference() noexcept;
 
 // |Release| as an entry of a table.
 template <auto Release, typename Handle>
-__attribute__((optimize("optimize-sibling-calls"))) void last_call(Handle* handle) {
+#ifndef __clang__
+__attribute__((optimize("optimize-sibling-calls")))
+#endif
+void last_call(Handle* handle) {
   Release(handle);
   void* const self = owed_reference();
   if (!self) return;
+#ifdef __clang__
+  // A jump, to a function of this one's type: nothing here is returned to.
+  const auto close = reinterpret_cast<void (*)(Handle*)>(os::kCloseLibrary);
+  [[clang::musttail]] return close(static_cast<Handle*>(self));
+#else
   const auto close = os::kCloseLibrary;
   close(self);  // a jump: nothing here is returned to
+#endif
 }
 
 }  // namespace pfrt::capi
