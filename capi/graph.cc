@@ -435,6 +435,7 @@ pfrt_attr attr_view(pfrt_graph* g, const Attribute& from, pfrt_graph::NodeStorag
       break;
     case PFRT_ATTR_STRINGS: {
       std::vector<pfrt_string> views;
+      views.reserve(from.strings.size());
       for (const std::string& s : from.strings) views.push_back(to_c(s));
       storage.strings.push_back(std::move(views));
       a.strings = storage.strings.back().data();
@@ -447,6 +448,7 @@ pfrt_attr attr_view(pfrt_graph* g, const Attribute& from, pfrt_graph::NodeStorag
       break;
     case PFRT_ATTR_TENSORS: {
       std::vector<pfrt_value*> handles;
+      handles.reserve(from.tensors.size());
       for (const ValuePtr& v : from.tensors) handles.push_back(value_handle(g, v));
       storage.values.push_back(std::move(handles));
       a.tensors = storage.values.back().data();
@@ -458,6 +460,7 @@ pfrt_attr attr_view(pfrt_graph* g, const Attribute& from, pfrt_graph::NodeStorag
       break;
     case PFRT_ATTR_GRAPHS: {
       std::vector<pfrt_graph*> handles;
+      handles.reserve(from.graphs.size());
       for (const auto& body : from.graphs) handles.push_back(body_handle(g, body));
       storage.graphs.push_back(std::move(handles));
       a.graphs = storage.graphs.back().data();

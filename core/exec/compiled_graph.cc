@@ -230,6 +230,7 @@ Status CompiledGraph::run_control_flow(const Node& node, const std::vector<Value
   if (it == bodies_.end())
     return error(Code::kINVALID_MODEL, "attribute '", name, "' holds no graph");
   std::vector<ValuePtr> captured;
+  captured.reserve(attr->graph->captures.size());
   for (const Capture& c : attr->graph->captures)
     captured.push_back(graph_->at(c.outer).constant ? graph_->at(c.outer).constant
                                                     : slots[slot_of_[c.outer]]);

@@ -22,6 +22,7 @@ class Carried {
   // For the body. A sequence is handed over, so that it can grow in place.
   std::vector<ValuePtr> give() {
     std::vector<ValuePtr> out;
+    out.reserve(values_.size());
     for (ValuePtr& value : values_)
       out.push_back(value->kind == PFRT_VALUE_TENSOR ? value : std::move(value));
     return out;
@@ -401,6 +402,7 @@ Status run_sequence_map(BodyCall& body, const std::vector<ValuePtr>& in,
   for (size_t i = 0; i < length; ++i) {
     if (const Code stop = body.control().stop(); stop != Code::kOK) return stop_status(stop);
     std::vector<ValuePtr> inputs, outputs;
+    inputs.reserve(in.size());
     for (const ValuePtr& value : in)
       inputs.push_back(value->kind == PFRT_VALUE_SEQUENCE ? value->elements[i] : value);
     PFRT_TRY(in_iteration(body.run(std::move(inputs), {}, outputs), body.graph(),

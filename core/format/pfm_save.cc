@@ -51,6 +51,7 @@ class Writer {
 
   Vec<Offset<flatbuffers::String>> names(const Graph& graph, const std::vector<ValueId>& ids) {
     std::vector<Offset<flatbuffers::String>> out;
+    out.reserve(ids.size());
     for (ValueId id : ids)
       out.push_back(text(id == kNoId ? std::string_view() : graph.at(id).name));
     return builder_.CreateVector(out);
@@ -69,6 +70,7 @@ class Writer {
   template <typename Texts, typename View>
   Vec<Offset<pfm::StringBytes>> write_strings(const Texts& texts, View as_view) {
     std::vector<Offset<pfm::StringBytes>> out;
+    out.reserve(texts.size());
     for (const auto& t : texts) out.push_back(pfm::CreateStringBytes(builder_, bytes(as_view(t))));
     return builder_.CreateVector(out);
   }
@@ -165,6 +167,7 @@ class Writer {
       nodes.push_back(node);
     }
     std::vector<Offset<pfm::Opset>> opsets;
+    opsets.reserve(graph.opsets.size());
     for (const auto& [domain, version] : graph.opsets)
       opsets.push_back(pfm::CreateOpset(builder_, text(domain), version));
     auto name = text(graph.name), doc = text(graph.doc);

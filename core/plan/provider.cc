@@ -83,6 +83,7 @@ Result<std::shared_ptr<Provider>> Provider::open(const ProviderSource& source, L
   provider->source_ = source;
   provider->logger_ = logger;
   std::vector<pfrt_key_value> options;
+  options.reserve(source.options.size());
   for (const auto& [key, value] : source.options) options.push_back({to_c(key), to_c(value)});
   Sink sink(logger);
   const pfrt_string device = to_c(source.device);

@@ -35,6 +35,7 @@ bool view_attribute(const Attribute& from, std::deque<std::vector<pfrt_string>>&
       break;
     case PFRT_ATTR_STRINGS: {
       std::vector<pfrt_string> list;
+      list.reserve(from.strings.size());
       for (const std::string& s : from.strings) list.push_back(to_c(s));
       strings.push_back(std::move(list));
       to.strings = strings.back().data();

@@ -21,6 +21,7 @@ ProviderSet::State ProviderSet::state(size_t index) const {
 std::vector<Candidate> ProviderSet::candidates() const {
   std::lock_guard lock(mutex_);
   std::vector<Candidate> out;
+  out.reserve(entries_.size());
   for (const Entry& e : entries_)
     out.push_back({e.source.name, e.provider, message("not used: ", std::string(e.state.reason))});
   return out;
@@ -107,6 +108,7 @@ void ProviderSet::succeeded() {
 std::vector<std::shared_ptr<Provider>> ProviderSet::opened() const {
   std::lock_guard lock(mutex_);
   std::vector<std::shared_ptr<Provider>> out;
+  out.reserve(entries_.size());
   for (const Entry& e : entries_) out.push_back(e.provider);
   return out;
 }

@@ -26,6 +26,7 @@ bool ends_all(Code code) { return code == Code::kCANCELLED || code == Code::kOUT
 
 std::vector<std::string> names_of(const Graph& graph, const std::vector<ValueId>& values) {
   std::vector<std::string> out;
+  out.reserve(values.size());
   for (ValueId id : values) out.push_back(graph.at(id).name);
   return out;
 }

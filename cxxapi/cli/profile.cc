@@ -67,6 +67,7 @@ std::vector<KernelTime> by_kernel(const std::vector<ExplainStep>& steps) {
     sum.flops += static_cast<double>(step.flops);
   }
   std::vector<KernelTime> out;
+  out.reserve(sums.size());
   for (auto& [kernel, sum] : sums) out.push_back(sum);
   std::stable_sort(out.begin(), out.end(),
                    [](const KernelTime& a, const KernelTime& b) { return a.ns > b.ns; });

@@ -62,6 +62,7 @@ class BackendRegistry {
   std::vector<std::string> list() const {
     const std::lock_guard<std::mutex> lock(mutex_);
     std::vector<std::string> names;
+    names.reserve(backends_.size());
     for (const auto& [name, entry] : backends_) names.push_back(name);
     return names;
   }

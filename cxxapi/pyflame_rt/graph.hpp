@@ -325,6 +325,7 @@ inline void Graph::append(const std::shared_ptr<Node>& node) {
   read_nodes();
   const auto texts = [](const std::vector<std::string>& names) {
     std::vector<pfrt_string> out;
+    out.reserve(names.size());
     for (const std::string& name : names) out.push_back(detail::text(name));
     return out;
   };
@@ -334,6 +335,7 @@ inline void Graph::append(const std::shared_ptr<Node>& node) {
   args.reserve(node->attributes_.size());
   for (const auto& [key, value] : node->attributes_) args.emplace_back(key, value);
   std::vector<pfrt_attr> attrs;
+  attrs.reserve(args.size());
   for (detail::AttrArg& arg : args) attrs.push_back(arg.get());
 
   pfrt_node c{};

@@ -207,6 +207,7 @@ class Node {
   template <class Fn>
   void put_names(Fn set, const std::vector<std::string>& names) {
     std::vector<pfrt_string> texts;
+    texts.reserve(names.size());
     for (const std::string& name : names) texts.push_back(detail::text(name));
     detail::check(set(graph(), attached_.id, texts.data(), texts.size()));
   }

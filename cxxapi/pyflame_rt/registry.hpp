@@ -144,6 +144,7 @@ inline pfrt_code OperatorRegistry::compute(void* user, const pfrt_op_compute* ca
       [&] {
         const std::vector<Tensor> tensors = detail::inputs_of(*call);
         std::vector<const Tensor*> inputs;
+        inputs.reserve(tensors.size());
         for (const Tensor& t : tensors) inputs.push_back(t.is_valid() ? &t : nullptr);
         const Node node = detail::node_from_snapshot(
             *call->node, call->attr_size,

@@ -20,6 +20,7 @@ class Service {
   explicit Service(const std::string& name, const std::map<std::string, std::string>& options = {},
                    const Environment& environment = Environment::instance()) {
     std::vector<pfrt_key_value> list;
+    list.reserve(options.size());
     for (const auto& [key, value] : options)
       list.push_back({detail::text(key), detail::text(value)});
     detail::check(api().env->service_start(environment.handle(), detail::text(name), list.data(),

@@ -25,6 +25,7 @@ class Value {
   static Value sequence(const std::vector<Value>& elements,
                         DType element_dtype = DType::Undefined) {
     std::vector<pfrt_value*> handles;
+    handles.reserve(elements.size());
     for (const Value& element : elements) handles.push_back(element.handle());
     if (element_dtype == DType::Undefined && !elements.empty()) element_dtype = elements[0].dtype();
     Value out;

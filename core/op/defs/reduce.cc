@@ -60,6 +60,7 @@ Status canonical_legacy_softmax(Rewriter& rewriter) {
   ValueId shape = kNoId;
   if (type.fixed()) {
     std::vector<int64_t> dims;
+    dims.reserve(type.shape.size());
     for (const Dim& d : type.shape) dims.push_back(d.value());
     PFRT_ASSIGN(shape, rewriter.int64s("shape", dims));
   } else {

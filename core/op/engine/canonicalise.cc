@@ -157,6 +157,7 @@ class Canonicaliser {
     Canonicaliser trial(opsets_, quiet, depth_ + 1);
     PFRT_TRY(trial.run(*copy, &outer));
     std::vector<Type> types;
+    types.reserve(copy->outputs.size());
     for (const ValueId out : copy->outputs) types.push_back(copy->at(out).type);
     return types;
   }

@@ -72,6 +72,7 @@ Status Pipeline::add(std::unique_ptr<Pass> pass) {
   const auto same = std::ranges::find_if(
       registered_, [&](const auto& known) { return known->name() == pass->name(); });
   std::vector<Pass*> waiting;
+  waiting.reserve(registered_.size());
   for (const auto& known : registered_)
     waiting.push_back(same != registered_.end() && known == *same ? pass.get() : known.get());
   if (same == registered_.end()) waiting.push_back(pass.get());
@@ -86,6 +87,7 @@ Status Pipeline::add(std::unique_ptr<Pass> pass) {
 
 std::vector<std::string> Pipeline::names() const {
   std::vector<std::string> out;
+  out.reserve(passes_.size());
   for (const auto& pass : passes_) out.emplace_back(pass->name());
   return out;
 }

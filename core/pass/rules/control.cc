@@ -40,6 +40,7 @@ Result<std::vector<ValueId>> inline_body(Editor& editor, const Node& node, const
       if (made[i] != kNoId) stand_in[made[i]] = values[i];
   }
   std::vector<ValueId> outputs;
+  outputs.reserve(body.outputs.size());
   for (ValueId out : body.outputs) outputs.push_back(outer(out));
   return outputs;
 }

@@ -47,6 +47,7 @@ std::optional<Projection> projection(Editor& editor, ValueId value) {
 Result<Tensor> side_by_side(const std::vector<const Tensor*>& parts,
                             const std::vector<int64_t>& widths, pfrt_dtype dtype, Dims dims) {
   std::vector<Tensor> from;
+  from.reserve(parts.size());
   for (const Tensor* part : parts) from.push_back(part ? *part : Tensor());
   const auto fill = [from, widths, rows = static_cast<size_t>(dims.size() == 2 ? dims[0] : 1),
                      size = dtype_size(dtype)](void* out) {

@@ -90,6 +90,7 @@ bool is_identity(const std::vector<int64_t>& perm) {
 std::vector<int64_t> composed(const std::vector<int64_t>& first,
                               const std::vector<int64_t>& second) {
   std::vector<int64_t> out;
+  out.reserve(second.size());
   for (int64_t p : second) out.push_back(first[static_cast<size_t>(p)]);
   return out;
 }

@@ -76,6 +76,7 @@ Result<bool> assigned_slice(Editor& editor, Node& node, const RuleContext&) {
       node.attr_string("reduction", "none") != "none")
     return false;
   std::vector<int64_t> dims;
+  dims.reserve(type.shape.size());
   for (const Dim& dim : type.shape) dims.push_back(dim.value());
   if (dims.empty() || std::ranges::find(dims, 0) != dims.end()) return false;
   const std::optional<Slab> slab = slab_of(*indices, dims);

@@ -53,6 +53,7 @@ class Builder {
   uint32_t node(const char* op, std::vector<uint32_t> inputs, std::vector<CaseAttr> attrs = {}) {
     CaseNode made{op, "", std::move(inputs), {}, std::move(attrs)};
     std::vector<const CaseValue*> operands;
+    operands.reserve(made.inputs.size());
     for (uint32_t v : made.inputs)
       operands.push_back(v == PFRT_NO_INDEX ? nullptr : &case_.values[v]);
     CaseValue out;

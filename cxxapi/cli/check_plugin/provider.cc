@@ -293,6 +293,7 @@ void check_claims_of_ages(Trial& trial, const PluginFile& file, Device& device,
   const HostSnapshot today(c, other, Age::kNow);
   const auto answers = [](const std::vector<Claim>& claims) {
     std::vector<std::string> out;  // estimates are another trial's to compare
+    out.reserve(claims.size());
     for (const Claim& a : claims) out.push_back(a.accepted ? "accepted" : a.reason);
     return out;
   };

@@ -78,6 +78,7 @@ std::string_view category_of(std::string_view domain, std::string_view op) {
 
 std::vector<Category> categories() {
   std::vector<Category> out;
+  out.reserve(std::size(kRows) + 2);
   for (const CategoryRow& row : kRows) out.push_back(row.category);
   out.push_back({kOtherCategory, "other"});
   out.push_back({kPortCategory, "input, output"});

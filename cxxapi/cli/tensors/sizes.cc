@@ -40,6 +40,7 @@ OpenDims open_dims(const Feeder& feeder) {
 // Which dimensions grow together, in the order in which they are tried.
 std::vector<std::vector<std::string>> growing(const OpenDims& open) {
   std::vector<std::vector<std::string>> sets;
+  sets.reserve(open.others.size());
   for (const std::string& name : open.others) sets.push_back({name});
   if (open.others.size() > 1) sets.push_back(open.others);
   for (const std::string& name : open.leading) sets.push_back({name});

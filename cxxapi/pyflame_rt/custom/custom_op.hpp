@@ -198,6 +198,7 @@ class CustomOpRegistry {
   std::vector<std::string> list() const {
     const std::lock_guard<std::mutex> lock(mutex_);
     std::vector<std::string> names;
+    names.reserve(entries_.size());
     for (const auto& [name, entry] : entries_) names.push_back(name);
     return names;
   }

@@ -102,6 +102,7 @@ class Grouping {
 
   std::vector<uint32_t> indices(const Positions& positions) const {
     std::vector<uint32_t> out;
+    out.reserve(positions.size());
     for (size_t at : positions) out.push_back(nodes_[at]);
     return out;
   }

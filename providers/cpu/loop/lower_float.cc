@@ -16,6 +16,7 @@ using FloatFunction = Term (*)(Expression& expression, const SnapshotNode& node,
 
 std::vector<Term> terms(Operands in) {
   std::vector<Term> out;
+  out.reserve(in.size());
   for (const Lanes& lanes : in) out.push_back(lanes.low);
   return out;
 }

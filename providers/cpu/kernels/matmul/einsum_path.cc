@@ -215,6 +215,7 @@ class Path {
     }
     // By their number, which nothing changes, results are found again.
     std::vector<size_t> numbers;
+    numbers.reserve(operands_.size());
     for (const Operand& operand : operands_) numbers.push_back(operand.number);
     const auto place = [&](size_t number) {
       size_t at = 0;
