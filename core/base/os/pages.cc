@@ -25,7 +25,9 @@ void advise_pages_inside(const void* data, uint64_t bytes, uintptr_t page, int a
   const auto start = reinterpret_cast<uintptr_t>(data);
   const uintptr_t first = rounded_up(start, page);
   const uintptr_t last = (start + static_cast<uintptr_t>(bytes)) / page * page;
-  if (first < last) ::madvise(reinterpret_cast<void*>(first), last - first, advice);
+  if (first >= last) return;
+  char* const begin = static_cast<char*>(const_cast<void*>(data)) + (first - start);
+  ::madvise(begin, last - first, advice);
 }
 
 }  // namespace
@@ -39,9 +41,8 @@ void* map_memory(uint64_t bytes) {
   const auto start = reinterpret_cast<uintptr_t>(mapped);
   const uintptr_t first = rounded_up(start, kLargePage);
   if (first > start) ::munmap(mapped, first - start);
-  if (const uintptr_t rest = start + kLargePage - first; rest > 0)
-    ::munmap(reinterpret_cast<void*>(first + size), rest);
-  void* const data = reinterpret_cast<void*>(first);
+  char* const data = static_cast<char*>(mapped) + (first - start);
+  if (const uintptr_t rest = start + kLargePage - first; rest > 0) ::munmap(data + size, rest);
   advise_pages_inside(data, size, kLargePage, MADV_HUGEPAGE);
   return data;
 }

@@ -389,8 +389,8 @@ class PanelMicrokernelSet {
     for (int panels = 1; panels <= PanelMicrokernel::kMostPanels; ++panels) {
       for (int rows = 1; rows <= rows_of[panels - 1]; ++rows) {
         code[panels - 1][rows - 1] = generator.write(rows, panels);
-        microkernel_.code_[panels - 1][rows - 1] = reinterpret_cast<PanelMicrokernel::Code>(
-            reinterpret_cast<uintptr_t>(code[panels - 1][rows - 1]));
+        microkernel_.code_[panels - 1][rows - 1] =
+            Xbyak::CastTo<PanelMicrokernel::Code>(code[panels - 1][rows - 1]);
       }
       code[panels - 1][rows_of[panels - 1]] = generator.getCurr();
     }
@@ -402,15 +402,14 @@ class PanelMicrokernelSet {
       microkernel_.streams_[rows - 1] = panels;
       streams[rows - 1] = generator.write_streams(rows, panels);
       microkernel_.streams_code_[rows - 1] =
-          reinterpret_cast<PanelMicrokernel::Code>(reinterpret_cast<uintptr_t>(streams[rows - 1]));
+          Xbyak::CastTo<PanelMicrokernel::Code>(streams[rows - 1]);
     }
     streams[microkernel_.stream_rows_] = generator.getCurr();
     microkernel_.half_rows_ = wide ? 0 : PanelMicrokernel::kMostRows;
     const uint8_t* half[PanelMicrokernel::kMostRows + 1] = {};
     for (int rows = 1; rows <= microkernel_.half_rows_; ++rows) {
       half[rows - 1] = generator.write_half(rows);
-      microkernel_.half_code_[rows - 1] =
-          reinterpret_cast<PanelMicrokernel::Code>(reinterpret_cast<uintptr_t>(half[rows - 1]));
+      microkernel_.half_code_[rows - 1] = Xbyak::CastTo<PanelMicrokernel::Code>(half[rows - 1]);
     }
     half[microkernel_.half_rows_] = generator.getCurr();
     written_ = seal(generator);

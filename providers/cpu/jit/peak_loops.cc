@@ -54,7 +54,7 @@ class Generator final : public PeakLoops, HasCodePages, Xbyak::CodeGenerator {
     const int advance = static_cast<int>(made.block_bytes) / streams;
     Xbyak::Label pass, next;
     align(64);
-    made.run = reinterpret_cast<decltype(made.run)>(reinterpret_cast<uintptr_t>(getCurr()));
+    made.run = getCurr<decltype(made.run)>();
     begin();
     imul(r9, rsi, advance);
     lea(r10, ptr[r9 + r9 * 2]);

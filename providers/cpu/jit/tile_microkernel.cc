@@ -157,11 +157,6 @@ class Generator final : public Xbyak::CodeGenerator {
   }
 };
 
-template <typename Function>
-Function as_function(const uint8_t* code) {
-  return reinterpret_cast<Function>(reinterpret_cast<uintptr_t>(code));
-}
-
 }  // namespace
 
 // All of them, written together.
@@ -175,11 +170,11 @@ class TileMicrokernelSet {
       for (int i = 0; i < 4; ++i) {
         const uint8_t*& at = code[4 * (terms - 1) + i];
         at = generator.write_product(terms, i / 2 + 1, i % 2 + 1);
-        microkernels_[terms - 1].code_[i / 2][i % 2] = as_function<TileMicrokernel::Code>(at);
+        microkernels_[terms - 1].code_[i / 2][i % 2] = Xbyak::CastTo<TileMicrokernel::Code>(at);
       }
     code[4 * TileMicrokernel::kMostTerms] = generator.getCurr();
-    const auto configure = as_function<void (*)(const void*)>(generator.write_configure());
-    const auto release = as_function<void (*)()>(generator.write_release());
+    const auto configure = Xbyak::CastTo<void (*)(const void*)>(generator.write_configure());
+    const auto release = Xbyak::CastTo<void (*)()>(generator.write_release());
     for (TileMicrokernel& microkernel : microkernels_)
       microkernel.configure_ = configure, microkernel.release_ = release;
     written_ = seal(generator);
