@@ -1,0 +1,83 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# What clang-tidy 16 finds by .clang-tidy in our sources (tests, samples and benches are not held to it); fails when
+# there is anything. BUILD is a build folder of the preset clang: its compile_commands.json and what it generated.
+# Usage: test/clang_tidy.sh BUILD [--checks CHECKS] [FILE... | --changed COMMIT]
+#   --changed COMMIT  only what differs from it; a header is read through the source of its name, or one that includes it
+#   --checks CHECKS   added to those of .clang-tidy: '-clang-analyzer-*' leaves out what takes most of the time
+set -euo pipefail
+cd "$(dirname "$0")/.."
+. cmake/setup.sh
+
+FOLDERS=(core capi providers cxxapi plugins)
+
+# The source through which a header is read: that of its name, else the shortest that includes it.
+source_of() {
+  if [ -f "${1%.*}.cc" ]; then
+    echo "${1%.*}.cc"
+  else
+    git grep -lE "#include [\"<](${1%%/*}/)?${1#*/}[\">]" -- "${FOLDERS[@]/%//*.cc}" |
+      xargs -r wc -c | grep -v ' total$' | sort -n | awk 'NR == 1 {print $2}'
+  fi
+}
+
+# Sources that differ from a commit, whether committed since or not.
+changed_since() {
+  local file
+  {
+    git diff --name-only --diff-filter=d "$1" -- "${FOLDERS[@]}"
+    git ls-files --others --exclude-standard -- "${FOLDERS[@]}"
+  } | while read -r file; do
+    case $file in
+      *.cc) echo "$file" ;;
+      *.h | *.hpp) source_of "$file" ;;
+    esac
+  done | sort -u
+}
+
+# One command a source, though several targets may compile it, and none with the precompiled header, which need not
+# be there.
+write_commands() {
+  python3 - "$1/compile_commands.json" "$2/compile_commands.json" <<'PYTHON'
+import json, re, sys
+entries = {}
+for entry in json.load(open(sys.argv[1])):
+    entry["command"] = re.sub(r" -Winvalid-pch( -Xclang \S+)+", "", entry["command"])
+    entries.setdefault(entry["file"], entry)
+json.dump(list(entries.values()), open(sys.argv[2], "w"))
+PYTHON
+}
+
+tidy() {
+  local findings
+  findings=$(clang-tidy-16 --quiet -p "$COMMANDS" --checks="$CHECKS" "$1" </dev/null 2>/dev/null) && return
+  echo "${findings:-$1: clang-tidy fails}"
+  return 1
+}
+
+main() {
+  local build=$1 files=()
+  export CHECKS="" COMMANDS
+  shift
+  while [ $# -gt 0 ]; do
+    case $1 in
+      --checks) CHECKS=$2; shift 2 ;;
+      --changed)
+        git rev-parse -q --verify "$2^{commit}" >/dev/null || { echo "$2: no commit" >&2; return 2; }
+        mapfile -t files < <(changed_since "$2")
+        [ ${#files[@]} -gt 0 ] || return 0
+        shift 2 ;;
+      -*) echo "$1: unknown option" >&2; return 2 ;;
+      *) files+=("$1"); shift ;;
+    esac
+  done
+  [ ${#files[@]} -gt 0 ] || mapfile -t files < <(git ls-files -- "${FOLDERS[@]/%//*.cc}")
+  need_packages clang-tidy-16
+  COMMANDS=$(mktemp -d)
+  trap 'rm -r "$COMMANDS"' EXIT
+  write_commands "$build" "$COMMANDS"
+  export -f tidy
+  printf '%s\0' "${files[@]}" | xargs -0 -n 1 -P "$(nproc)" bash -c 'tidy "$1"' tidy
+}
+
+main "$@"
