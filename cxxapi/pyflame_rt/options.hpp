@@ -74,6 +74,7 @@ class OptionSetter {
   }
   void set(const char* key, const std::vector<std::string>& values) {
     std::vector<pfrt_string> texts;
+    texts.reserve(values.size());
     for (const std::string& value : values) texts.push_back(text(value));
     done(api().options->set_strings(get(), text(key), texts.data(), texts.size()));
   }
@@ -93,7 +94,7 @@ class OptionSetter {
 };
 
 inline Handle<pfrt_options> to_c(const SessionOptions& options, std::vector<std::string>* faults) {
-  static const char* const kLevels[] = {"none", "basic", "extended", "all"};
+  static constexpr const char* kLevels[] = {"none", "basic", "extended", "all"};
   OptionSetter c(PFRT_OPTIONS_SESSION, faults);
   // "cpu" is what an empty provider list means anyway; with one, only another device can disagree.
   if (options.device != "cpu" || options.providers.empty()) c.set("device", options.device);

@@ -109,14 +109,14 @@ inline void set(Setter& c, const FusionConfig& config) {
   c.set("fusion.target_backend", config.target_backend);
 }
 inline void set(Setter& c, const LayoutConfig& config) {
-  static const char* const kWords[] = {"nchw", "nhwc", "nc4hw4"};
+  static constexpr const char* kWords[] = {"nchw", "nhwc", "nc4hw4"};
   c.set("layout.conv_layout", std::string(kWords[static_cast<size_t>(config.conv_layout) % 3]));
   c.set("layout.insert_transposes", config.insert_transposes);
   c.set("layout.propagate_layout", config.propagate_layout);
   c.set("layout.target_backend", config.target_backend);
 }
 inline void set(Setter& c, const PassManagerConfig& config) {
-  static const char* const kLevels[] = {"none", "basic", "extended", "all"};
+  static constexpr const char* kLevels[] = {"none", "basic", "extended", "all"};
   const auto level = static_cast<size_t>(config.opt_level);
   c.set("level", level < 4 ? std::string(kLevels[level]) : std::to_string(level));
   c.set("max_iterations", int64_t{config.max_iterations});
@@ -305,6 +305,7 @@ class PassManager {
   // In the order of their registration.
   std::vector<std::string> passes() const {
     std::vector<std::string> names;
+    names.reserve(passes_.size());
     for (const Entry& entry : passes_) names.push_back(entry.name);
     return names;
   }

@@ -75,14 +75,14 @@ struct Tuner::Known {
   static constexpr size_t kNear = 8;
 
   std::optional<Choice> find(uint64_t key) {
-    const std::unique_lock lock(mutex, std::try_to_lock);
+    const std::unique_lock lock(mutex_, std::try_to_lock);
     if (!lock) return {};
     for (const Entry& entry : near(key))
       if (entry.key == key) return entry.choice;
     return {};
   }
   void add(uint64_t key, const Choice& choice) {
-    const std::unique_lock lock(mutex, std::try_to_lock);
+    const std::unique_lock lock(mutex_, std::try_to_lock);
     if (!lock) return;
     const std::span<Entry> places = near(key);
     const auto free = std::ranges::find_if(places, [](const Entry& e) { return e.key == 0; });
@@ -91,10 +91,10 @@ struct Tuner::Known {
 
  private:
   std::span<Entry> near(uint64_t key) {
-    return std::span(entries).subspan(key % (entries.size() - kNear), kNear);
+    return std::span(entries_).subspan(key % (entries_.size() - kNear), kNear);
   }
-  std::mutex mutex;
-  std::array<Entry, 2048> entries{};
+  std::mutex mutex_;
+  std::array<Entry, 2048> entries_{};
 };
 
 Tuner::Known& Tuner::known() {

@@ -27,10 +27,11 @@ To converted(From value) {
   if constexpr (std::is_integral_v<To> && std::is_floating_point_v<From>) {
     // Both bounds are powers of two (or 0), exact in From; the upper one is the first value too
     // large.
-    constexpr From low = static_cast<From>(std::numeric_limits<To>::min());
-    constexpr From high = static_cast<From>(std::numeric_limits<To>::max() / 2 + 1) * From{2};
-    if (value >= high) return std::numeric_limits<To>::max();
-    if (value <= low) return std::numeric_limits<To>::min();
+    constexpr From kLow = static_cast<From>(std::numeric_limits<To>::min());
+    constexpr To kHalf = std::numeric_limits<To>::max() / 2 + 1;
+    constexpr From kHigh = static_cast<From>(kHalf) * From{2};
+    if (value >= kHigh) return std::numeric_limits<To>::max();
+    if (value <= kLow) return std::numeric_limits<To>::min();
     return value == value ? static_cast<To>(value) : To{0};
   } else {
     return static_cast<To>(value);

@@ -26,10 +26,10 @@ E narrow(T value) {
     return Brain{float_to_bfloat16(static_cast<float>(value))};
   } else if constexpr (std::is_integral_v<E> && std::is_floating_point_v<T>) {
     // The bounds are powers of two (or one less, rounded up), so the comparisons are exact.
-    constexpr T low = static_cast<T>(std::numeric_limits<E>::min());
-    constexpr T high = static_cast<T>(std::numeric_limits<E>::max());
-    if (value >= high) return std::numeric_limits<E>::max();
-    if (value <= low) return std::numeric_limits<E>::min();
+    constexpr T kLow = static_cast<T>(std::numeric_limits<E>::min());
+    constexpr T kHigh = static_cast<T>(std::numeric_limits<E>::max());
+    if (value >= kHigh) return std::numeric_limits<E>::max();
+    if (value <= kLow) return std::numeric_limits<E>::min();
     return value != value ? E{0} : static_cast<E>(value);
   } else {
     return static_cast<E>(value);

@@ -195,7 +195,7 @@ template <typename T>
 void EinsumMatMul<T>::run(const Run& run, const EinsumPlace& a, const EinsumPlace& b,
                           const EinsumPlace& out) const {
   if (lines_) return by_lines(run, a, b, out);
-  static const T kOne{1};
+  static constexpr T kOne{1};
   multiply(run, a, two_ ? b : EinsumPlace{const_cast<T*>(&kOne), own_dtype<T>()}, out);
 }
 
