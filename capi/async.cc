@@ -69,7 +69,7 @@ pfrt_status* run_async(pfrt_session* session, const pfrt_io* inputs, size_t inpu
     Executor* const executor = run->executor();
     PFRT_TRY(executor ? executor->submit(&AsyncRun::run_and_call_done, run.get())
                       : submit(&AsyncRun::run_and_call_done, run.get()));
-    run.release();
+    static_cast<void>(run.release());  // run_and_call_done deletes it
     return {};
   });
 }

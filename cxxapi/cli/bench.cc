@@ -63,6 +63,7 @@ Inputs tensors_of(const Feed& feed, const std::vector<NodeArg>& args) {
 
 std::vector<InputSpec> describe_inputs(const Inputs& inputs, const Feeder& feeder) {
   std::vector<InputSpec> specs;
+  specs.reserve(inputs.size());
   for (const auto& [name, tensor] : inputs)
     specs.push_back({name, tensor.dtype(), tensor.shape(), feeder.origins().at(name)});
   return specs;
@@ -178,7 +179,7 @@ Child unpack(const std::string& text) {
   const auto get = [&]() -> std::string {
     const size_t end = text.find('\0', at);
     if (end == std::string::npos) throw std::runtime_error("the child's answer is cut short");
-    const std::string field = text.substr(at, end - at);
+    std::string field = text.substr(at, end - at);
     at = end + 1;
     return field;
   };
@@ -284,7 +285,7 @@ void interleave(std::vector<Side>* sides, double seconds, ProgressLine* line) {
 }
 
 double quantile(std::vector<double>* sorted, double q) {
-  const auto at = static_cast<size_t>(q * static_cast<double>(sorted->size() - 1) + 0.5);
+  const auto at = static_cast<size_t>(std::lround(q * static_cast<double>(sorted->size() - 1)));
   return (*sorted)[at];
 }
 

@@ -215,7 +215,7 @@ class Pool::State {
     lock.unlock();  // a client's function may wait until the thread is there
     Worker worker{nullptr, start->over};
     const bool started = source_.start(&State::main, start.get(), &worker.thread);
-    if (started) start.release();
+    if (started) static_cast<void>(start.release());  // the thread deletes it
     lock.lock();
     --starting_;
     if (started)

@@ -3,6 +3,8 @@
 // Nodes that compute the same from the same become one, and so do small constants with the same
 // bytes. Producers come first, so that one sweep finds chains of equal nodes.
 #include <algorithm>
+#include <bit>
+#include <cstdint>
 #include <cstring>
 #include <unordered_map>
 
@@ -55,9 +57,9 @@ bool equal(const Attribute& a, const Attribute& b) {
            (x.empty() || std::memcmp(x.data(), y.data(), x.size() * sizeof(float)) == 0);
   };
   return a.name == b.name && a.type == b.type && a.i == b.i &&
-         std::memcmp(&a.f, &b.f, sizeof a.f) == 0 && a.s == b.s && a.ints == b.ints &&
-         bits(a.floats, b.floats) && a.strings == b.strings && equal(a.tensor, b.tensor) &&
-         a.tensors.size() == b.tensors.size() &&
+         std::bit_cast<uint32_t>(a.f) == std::bit_cast<uint32_t>(b.f) && a.s == b.s &&
+         a.ints == b.ints && bits(a.floats, b.floats) && a.strings == b.strings &&
+         equal(a.tensor, b.tensor) && a.tensors.size() == b.tensors.size() &&
          std::ranges::equal(a.tensors, b.tensors,
                             [](const ValuePtr& x, const ValuePtr& y) { return equal(x, y); });
 }
