@@ -40,7 +40,7 @@ pfrt_status* set_strings(pfrt_options* o, pfrt_string key, const pfrt_string* va
     if (count && !values) return null_argument("values");
     std::vector<std::string> list;
     for (size_t i = 0; i < count; ++i) list.emplace_back(view(values[i]));
-    return options.set_strings(view(key), std::move(list));
+    return options.set_strings(view(key), list);
   });
 }
 pfrt_status* set_text(pfrt_options* o, pfrt_string key, pfrt_string text) {

@@ -81,7 +81,7 @@ class ClientExecutor final : public Executor {
   std::shared_ptr<const pfrt_executor> client_;
 };
 
-ThreadSource source_of(std::shared_ptr<const pfrt_thread_hooks> hooks) {
+ThreadSource source_of(const std::shared_ptr<const pfrt_thread_hooks>& hooks) {
   return {[hooks](void (*main)(void*), void* arg, void** thread) {
             return hooks->create(hooks->user, main, arg, thread) == PFRT_CODE_OK;
           },

@@ -173,7 +173,7 @@ std::string print(const Graph& graph) {
 }
 
 std::string type_text(const Type& type, const SymbolTable& symbols) {
-  const std::string tensor =
+  std::string tensor =
       std::string(dtype_name(type.dtype)) + (type.has_shape ? symbols.text(type.shape) : "[...]");
   switch (type.kind) {
     case PFRT_VALUE_TENSOR:

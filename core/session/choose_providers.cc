@@ -11,7 +11,7 @@ namespace {
 
 // The provider names that the options ask for. |device| is short for a list that ends in the CPU.
 Result<std::vector<std::string>> wanted_providers(const Options& o) {
-  const std::vector<std::string> named = o.get_strings("providers");
+  std::vector<std::string> named = o.get_strings("providers");
   const std::string& device = o.get_string("device");
   std::vector<std::string> of_device;
   if (device == "null") of_device.push_back("NullExecutionProvider");

@@ -137,7 +137,7 @@ Result<std::shared_ptr<const Graph>> make_canonical(std::shared_ptr<Graph> graph
 Result<std::shared_ptr<Model>> Model::create(std::shared_ptr<Graph> graph, ModelInfo info,
                                              bool validate, bool infer_shapes,
                                              std::vector<std::string> warnings, Progress& progress,
-                                             OperatorSet::Ptr operators) {
+                                             const OperatorSet::Ptr& operators) {
   auto model = std::shared_ptr<Model>(new Model);
   PFRT_TRY(progress.stage("check", kCheckUntil));
   use_operators(*graph, operators);
@@ -242,7 +242,7 @@ Status validate_all(Graph& graph) {
   std::vector<Status> faults;
   const auto take = [&](Status status) {
     for (const Status& child : status.children()) faults.push_back(child);
-    return status.ok() || !status.children().empty() ? Status() : status;
+    return status.ok() || !status.children().empty() ? Status() : std::move(status);
   };
   PFRT_TRY(take(verify(graph)));
   std::shared_ptr<Graph> copy = graph.clone();

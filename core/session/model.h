@@ -37,7 +37,8 @@ class Model {
   static Result<std::shared_ptr<Model>> create(std::shared_ptr<Graph> graph, ModelInfo info,
                                                bool validate, bool infer_shapes,
                                                std::vector<std::string> warnings,
-                                               Progress& progress, OperatorSet::Ptr operators);
+                                               Progress& progress,
+                                               const OperatorSet::Ptr& operators);
 
   struct Files {
     std::vector<std::shared_ptr<os::FileHealth>> viewed, copied;

@@ -192,9 +192,9 @@ std::span<const OptionRow> option_schema(pfrt_options_kind kind) {
 }
 
 std::string_view options_kind_name(pfrt_options_kind kind) {
-  constexpr std::string_view names[] = {"unset",   "environment", "load",
-                                        "session", "run",         "optimizer"};
-  return kind < 6 ? names[kind] : "unknown";
+  constexpr std::string_view kNames[] = {"unset",   "environment", "load",
+                                         "session", "run",         "optimizer"};
+  return kind < 6 ? kNames[kind] : "unknown";
 }
 
 std::string nearest_name(std::string_view name, const std::vector<std::string>& names) {
@@ -290,7 +290,7 @@ Status Options::set_string(std::string_view key, std::string_view value) {
   return store(*r, key, std::string(value));
 }
 
-Status Options::set_strings(std::string_view key, std::vector<std::string> values) {
+Status Options::set_strings(std::string_view key, const std::vector<std::string>& values) {
   PFRT_ASSIGN(const OptionRow* r, row(key, PFRT_OPTION_STRINGS));
   std::string text;
   for (const std::string& v : values) {

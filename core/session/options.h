@@ -42,7 +42,7 @@ class Options {
   Status set_int(std::string_view key, int64_t value);
   Status set_float(std::string_view key, double value);
   Status set_string(std::string_view key, std::string_view value);
-  Status set_strings(std::string_view key, std::vector<std::string> values);
+  Status set_strings(std::string_view key, const std::vector<std::string>& values);
   Status set_text(std::string_view key, std::string_view text);
   // As text, lists comma-separated; valid until the key is set again.
   Result<std::string_view> text(std::string_view key) const;

@@ -204,6 +204,7 @@ class InferenceSession {
 inline InferenceSession::InferenceSession(const Model& model, const SessionOptions& options) {
   const detail::Handle<pfrt_options> c_options = detail::to_c(options, nullptr);
   std::vector<pfrt_string> extra;
+  extra.reserve(options.extra_outputs.size());
   for (const std::string& name : options.extra_outputs) extra.push_back(detail::text(name));
   pfrt_session_desc desc{};
   desc.struct_size = sizeof(desc);
@@ -304,9 +305,11 @@ inline std::vector<Value> InferenceSession::take(const pfrt_io* outputs, size_t 
     handles.push_back(detail::Handle<pfrt_value>::adopt(outputs[i].value));
   }
   std::vector<Value> values;
+  values.reserve(handles.size());
   for (auto& handle : handles) values.push_back(Value::from_handle(std::move(handle)));
   if (wanted.empty()) return values;
   std::vector<Value> out;
+  out.reserve(wanted.size());
   for (size_t index : wanted) out.push_back(values[index]);
   return out;
 }
@@ -384,7 +387,7 @@ inline std::future<std::vector<Tensor>> InferenceSession::run_future(
   std::future<std::vector<Tensor>> future = promise->get_future();
   run_callback(
       output_names, input_feed,
-      [promise](std::vector<Tensor> outputs, std::exception_ptr failure) {
+      [promise](std::vector<Tensor> outputs, const std::exception_ptr& failure) {
         if (failure) {
           promise->set_exception(failure);
         } else {

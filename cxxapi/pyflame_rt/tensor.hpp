@@ -65,7 +65,7 @@ class Tensor {
   }
 
   // A view of row-major memory that must outlive every copy of the tensor. Not for strings.
-  static Tensor wrap(void* data, std::vector<int64_t> shape, DType dtype) {
+  static Tensor wrap(void* data, const std::vector<int64_t>& shape, DType dtype) {
     return make_view(data, shape, dtype, nullptr);
   }
 

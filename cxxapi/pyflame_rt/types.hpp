@@ -197,8 +197,8 @@ inline std::optional<int64_t> shape_num_elements(const Shape& shape) noexcept {
 struct TensorInfo {
   TensorInfo() = default;
   // A dense tensor.
-  TensorInfo(std::string name_, Shape shape_, DType dtype_)
-      : name(std::move(name_)), shape(std::move(shape_)), dtype(dtype_) {}
+  TensorInfo(std::string of_name, Shape of_shape, DType of_dtype)
+      : name(std::move(of_name)), shape(std::move(of_shape)), dtype(of_dtype) {}
 
   // Whether the rank is not known, or a dimension may vary.
   bool is_dynamic() const noexcept { return unranked || is_dynamic_shape(shape); }
@@ -242,7 +242,7 @@ struct NodeArg : TensorInfo {
   // "tensor(float32)", "seq(tensor(float32))", "map(int64,tensor(float32))",
   // "optional(tensor(float32))"
   std::string type() const {
-    const std::string tensor = std::string("tensor(") + dtype_name(dtype) + ")";
+    std::string tensor = std::string("tensor(") + dtype_name(dtype) + ")";
     switch (kind) {
       case ValueKind::Sequence:
         return "seq(" + tensor + ")";

@@ -59,7 +59,8 @@ void remove_left_over(const std::string& path) {
   const std::string folder = folder_of(path), stem = temporary_stem(path);
   for (const std::string& name : list_folder(folder)) {
     if (!is_temporary(name, stem)) continue;
-    const std::string left = folder + "/" + name;
+    std::string left = folder;
+    left.append("/").append(name);
     const int fd = ::open(left.c_str(), O_WRONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     if (fd < 0) continue;
     struct stat info {};

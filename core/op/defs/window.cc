@@ -100,8 +100,8 @@ Result<Window> read_window(const Inference& inference, size_t rank, std::vector<
     return ints ? *ints : std::vector<int64_t>(size, fallback);
   };
   Window window;
-  window.kernel =
-      node.attr_ints("kernel_shape") ? *node.attr_ints("kernel_shape") : std::move(kernel);
+  const std::vector<int64_t>* const given = node.attr_ints("kernel_shape");
+  window.kernel = given ? std::vector<int64_t>(*given) : std::move(kernel);
   window.strides = list("strides", rank, 1);
   window.dilations = list("dilations", rank, 1);
   window.pads = list("pads", 2 * rank, 0);

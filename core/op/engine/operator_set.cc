@@ -36,7 +36,7 @@ void set_operators(Graph& graph, const OperatorSet::Ptr& set) {
 
 }  // namespace
 
-CustomOperator::CustomOperator(std::string domain, std::string name, std::string origin,
+CustomOperator::CustomOperator(const std::string& domain, std::string name, std::string origin,
                                OperatorDef row)
     : domain_(domain_or_onnx(domain)),
       name_(std::move(name)),

@@ -18,7 +18,7 @@ namespace pfrt {
 class CustomOperator {
  public:
   // |row|'s names, canonicalise and infer are set here. |origin| says who brought it: "the client".
-  CustomOperator(std::string domain, std::string name, std::string origin, OperatorDef row);
+  CustomOperator(const std::string& domain, std::string name, std::string origin, OperatorDef row);
   virtual ~CustomOperator() = default;
   CustomOperator(const CustomOperator&) = delete;
   CustomOperator& operator=(const CustomOperator&) = delete;

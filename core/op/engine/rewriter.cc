@@ -165,6 +165,7 @@ Result<std::vector<ValueId>> Rewriter::inline_body(const Graph& body,
       if (made[i] != kNoId) stand_in[made[i]] = values[i];
   }
   std::vector<ValueId> outputs;
+  outputs.reserve(body.outputs.size());
   for (const ValueId out : body.outputs) {
     outputs.push_back(outer(out));
     if (outputs.back() == kNoId)
@@ -197,7 +198,7 @@ void Rewriter::replace_with(const std::vector<ValueId>& values) {
   graph_.remove_node(id_);
 }
 
-Status Rewriter::after(std::string_view op, std::vector<ValueId> more,
+Status Rewriter::after(std::string_view op, const std::vector<ValueId>& more,
                        std::vector<Attribute> attrs) {
   Node& tail = *graph_.node(after_.empty() ? id_ : after_.back());
   if (!tail.has_output(0)) return {};

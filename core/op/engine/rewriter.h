@@ -64,7 +64,8 @@ class Rewriter {
   void replace_with(const std::vector<ValueId>& values);
   // Puts a node after this one: this node's output 0 becomes a fresh value feeding it (and |more|
   // constants).
-  Status after(std::string_view op, std::vector<ValueId> more, std::vector<Attribute> attrs = {});
+  Status after(std::string_view op, const std::vector<ValueId>& more,
+               std::vector<Attribute> attrs = {});
   // Replaces a node that is a constant in disguise: its output becomes an initializer and the node
   // goes away.
   Status replace_with_constant(Tensor tensor);

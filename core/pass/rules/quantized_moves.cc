@@ -26,7 +26,7 @@ Result<bool> cancel(Editor& editor, Node& node, const RuleContext&) {
 }
 
 // Whether the provider runs |asked|, which is |node| on integers of |dtype|.
-bool runs(Editor& editor, const Node& node, Node asked, pfrt_dtype dtype,
+bool runs(Editor& editor, const Node& node, const Node& asked, pfrt_dtype dtype,
           const RuleContext& context) {
   if (!context.check_support || !context.pass.refuses) return true;
   // The question is about a result that is not there yet.

@@ -310,7 +310,8 @@ class Region {
       if (Status built = build(id); !built.ok()) {
         drop_added();
         // A provider that wants it as it is has its way.
-        return built.code() == Code::kUNSUPPORTED_OPERATOR ? Result<bool>(false) : built;
+        return built.code() == Code::kUNSUPPORTED_OPERATOR ? Result<bool>(false)
+                                                           : Result<bool>(std::move(built));
       }
     }
     for (const auto& [from, to] : plain_)

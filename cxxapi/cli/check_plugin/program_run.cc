@@ -21,7 +21,7 @@ std::vector<T> copy_elements(const T* from, uint32_t stride, uint32_t count) {
 }
 
 std::string buffer_name(const pfrt_buffer& b, uint32_t index, const Case& c) {
-  const std::string at = "buffer " + std::to_string(index);
+  std::string at = "buffer " + std::to_string(index);
   switch (b.kind) {
     case PFRT_BUFFER_IN:
       return at + " (input '" + c.values[c.inputs[b.index]].name + "')";

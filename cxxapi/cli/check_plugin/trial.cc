@@ -47,7 +47,7 @@ void Trial::at(std::string_view rule, std::string_view doing) { note_doing(rule,
 
 void Trial::keep(std::string_view rule) { findings_.push_back({std::string(rule), {}}); }
 
-void Trial::fail(std::string_view rule, std::string found) {
+void Trial::fail(std::string_view rule, const std::string& found) {
   findings_.push_back({std::string(rule), one_line(found)});
 }
 

@@ -31,7 +31,7 @@ class Trial {
   // From here on a crash or a hang breaks |rule|; |doing| ends the sentence "it crashed while".
   void at(std::string_view rule, std::string_view doing);
   void keep(std::string_view rule);  // it was tested, and kept unless it fails elsewhere
-  void fail(std::string_view rule, std::string found);
+  void fail(std::string_view rule, const std::string& found);
   // keep or fail.
   bool expect(bool good, std::string_view rule, const std::string& found);
   // Something that could not be tested, and why.

@@ -74,7 +74,8 @@ std::optional<double> cpu_quota() {
         max >> limit >> period;
         take(quota_of(limit, period));
       } else {
-        const std::string folder = "/sys/fs/cgroup/" + controllers + path;
+        std::string folder = "/sys/fs/cgroup/";
+        folder.append(controllers).append(path);
         take(quota_of(first_line(folder + "/cpu.cfs_quota_us"),
                       first_line(folder + "/cpu.cfs_period_us")));
       }

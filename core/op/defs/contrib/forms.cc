@@ -172,7 +172,7 @@ Result<ValueId> quantized(Rewriter& rewriter, ValueId x, const Parameters& p) {
 Status quantize_after(Rewriter& rewriter, const Parameters& p) {
   std::vector<ValueId> more = with_parameters(kNoId, p);
   more.erase(more.begin());
-  return rewriter.after("QuantizeLinear", std::move(more), quantize_attributes(p.dtype));
+  return rewriter.after("QuantizeLinear", more, quantize_attributes(p.dtype));
 }
 
 }  // namespace pfrt::contrib

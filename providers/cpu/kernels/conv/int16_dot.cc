@@ -30,7 +30,7 @@ std::optional<std::vector<int32_t>> weight_zeros(const SnapshotNode& node,
 }
 
 PackedInput packed_from_bytes(const SnapshotNode& node, const IntegerInputs& in,
-                              std::vector<int32_t> zeros, PackedInput packed) {
+                              const std::vector<int32_t>& zeros, PackedInput packed) {
   const auto dims = node.input_dims(in.w);
   const int64_t outs = dims[0], channels = dims[1], pairs = pairs_of(channels);
   const int64_t taps = SnapshotNode::elements(dims.subspan(2));

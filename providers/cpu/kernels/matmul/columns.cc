@@ -49,7 +49,7 @@ Kernel kernel_that_reads(const PackedInput& packed, const SnapshotNode& node, in
   kernel.alternatives = [name, matmul, columns, finish = std::move(finish)] {
     std::vector<Alternative> out;
     for (auto& [change, other] : matmul.others(columns))
-      out.push_back({std::move(change), kernel_of(name, std::move(other), finish)});
+      out.push_back({std::move(change), kernel_of(name, other, finish)});
     return out;
   };
   return kernel;

@@ -238,7 +238,7 @@ float regress(const Svm& svm, const double* kernels) {
 }
 
 template <typename T>
-Kernel svm_kernel(std::shared_ptr<const Svm> svm, const SnapshotNode& node, Rows rows) {
+Kernel svm_kernel(const std::shared_ptr<const Svm>& svm, const SnapshotNode& node, Rows rows) {
   // Vectors that a row is multiplied with: the model's, or the coefficients of each score.
   const int64_t vectors = svm->vectors > 0 ? svm->vectors : svm->columns();
   Kernel kernel;

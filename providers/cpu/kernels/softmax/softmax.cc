@@ -5,6 +5,7 @@
 #include <cmath>
 #include <functional>
 #include <limits>
+#include <utility>
 
 #include "providers/cpu/kernels/softmax/line.h"
 #include "providers/cpu/row/lines.h"
@@ -110,8 +111,8 @@ Result<Kernel> make_lines(const SnapshotNode& node, LineLoop<float> f32, LineLoo
     kernel.run = [](const Run&) { return pfrt_code{PFRT_CODE_OK}; };
     return kernel;
   }
-  kernel =
-      dtype == PFRT_DTYPE_FLOAT64 ? line_kernel(lines, dtype, f64) : line_kernel(lines, dtype, f32);
+  kernel = dtype == PFRT_DTYPE_FLOAT64 ? line_kernel(lines, dtype, std::move(f64))
+                                       : line_kernel(lines, dtype, std::move(f32));
   kernel.flops = cost * static_cast<double>(node.output_elements(0));
   return kernel;
 }
