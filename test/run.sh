@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Builds the release configuration and runs its tests. --full adds the long list: sanitizers over everything, every
-# ISA, and the conformance sets where they are present.
+# ISA, clang, clang-tidy, and the conformance sets where they are present.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . cmake/setup.sh
@@ -58,6 +58,11 @@ main() {
   test/conformance.sh build/asan
   test/fuzz.sh build/asan 600
   run_suite tsan all
+  # Without optimisation and without the headers that the others parse once: what a source forgot to include.
+  run_suite dev all
+  need_packages clang-16 clang-tidy-16
+  run_suite clang all
+  test/clang_tidy.sh build/clang
 }
 
 if [ "${BASH_SOURCE[0]}" = "$0" ]; then
