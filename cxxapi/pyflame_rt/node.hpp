@@ -61,8 +61,9 @@ class AttrArg {
   std::vector<pfrt_string> strings_;
 };
 
-// nullopt for kinds without a C++ form; they stay in the graph untouched.
-inline std::optional<AttributeValue> attr_from_c(const pfrt_attr& c) {
+// Numbers and strings, of a pfrt_attr or a pfrt_snapshot_attr; nullopt for other kinds.
+template <class Attr>
+std::optional<AttributeValue> plain_attr(const Attr& c) {
   switch (c.type) {
     case PFRT_ATTR_INT:
       return c.i;
@@ -76,16 +77,20 @@ inline std::optional<AttributeValue> attr_from_c(const pfrt_attr& c) {
       return std::vector<float>(c.floats, c.floats + c.count);
     case PFRT_ATTR_STRINGS: {
       std::vector<std::string> strings;
-      for (size_t i = 0; i < c.count; ++i) strings.push_back(str(c.strings[i]));
+      strings.reserve(c.count);
+      for (uint64_t i = 0; i < c.count; ++i) strings.push_back(str(c.strings[i]));
       return strings;
     }
-    case PFRT_ATTR_TENSOR:
-      return Tensor::from_handle(Handle<pfrt_value>::share(c.tensor));
-    case PFRT_ATTR_GRAPH:
-      return GraphHandle::share(c.graph);
     default:
       return std::nullopt;
   }
+}
+
+// nullopt for kinds without a C++ form; they stay in the graph untouched.
+inline std::optional<AttributeValue> attr_from_c(const pfrt_attr& c) {
+  if (c.type == PFRT_ATTR_TENSOR) return Tensor::from_handle(Handle<pfrt_value>::share(c.tensor));
+  if (c.type == PFRT_ATTR_GRAPH) return GraphHandle::share(c.graph);
+  return plain_attr(c);
 }
 
 // The names of a graph's nodes. Files may hold a name twice.

@@ -64,27 +64,7 @@ inline const pfrt_snapshot_attr& attr_at(const pfrt_snapshot_node& node, uint32_
 
 // nullopt for kinds that this version does not know.
 inline std::optional<AttributeValue> attr_from_snapshot(const pfrt_snapshot_attr& c) {
-  switch (c.type) {
-    case PFRT_ATTR_INT:
-      return c.i;
-    case PFRT_ATTR_FLOAT:
-      return c.f;
-    case PFRT_ATTR_STRING:
-      return str(c.s);
-    case PFRT_ATTR_INTS:
-      return std::vector<int64_t>(c.ints, c.ints + c.count);
-    case PFRT_ATTR_FLOATS:
-      return std::vector<float>(c.floats, c.floats + c.count);
-    case PFRT_ATTR_STRINGS: {
-      std::vector<std::string> strings;
-      for (uint64_t i = 0; i < c.count; ++i) strings.push_back(str(c.strings[i]));
-      return strings;
-    }
-    case PFRT_ATTR_TENSOR:
-      return tensor_from_c(c.tensor);
-    default:
-      return std::nullopt;
-  }
+  return c.type == PFRT_ATTR_TENSOR ? tensor_from_c(c.tensor) : plain_attr(c);
 }
 
 inline void set_attr(Node& node, const std::string& name, const AttributeValue& value) {

@@ -150,14 +150,14 @@ std::pair<int64_t, int64_t> slice_range(int64_t start, int64_t end, int64_t dim)
   return {begin, std::max(begin, place(end))};
 }
 
-std::vector<ValueId> pieces_between(const Editor& editor, const Node& join, int64_t begin,
+std::vector<ValueId> inputs_between(const Editor& editor, const Node& concat, int64_t begin,
                                     int64_t end) {
   std::vector<ValueId> out;
   int64_t at = 0;
-  for (ValueId in : join.inputs) {
+  for (ValueId in : concat.inputs) {
     if (at >= end) break;
     const Type& type = editor.type(in);
-    const int64_t axis = join.attr_int("axis", 0);
+    const int64_t axis = concat.attr_int("axis", 0);
     if (!type.has_shape || axis < 0 || axis >= static_cast<int64_t>(type.shape.size())) return {};
     const Dim& dim = type.shape[static_cast<size_t>(axis)];
     if (!dim.known()) return {};

@@ -45,9 +45,9 @@ std::optional<Slicing> slicing(const Editor& editor, const Node& node);
 // What |start| and |end| mean in a dimension of |dim| elements, with step 1.
 std::pair<int64_t, int64_t> slice_range(int64_t start, int64_t end, int64_t dim);
 
-// The inputs of the Concat |join| that are its elements [begin, end) along its axis; none when an
-// input would have to be cut, or sizes are not known.
-std::vector<ValueId> pieces_between(const Editor& editor, const Node& join, int64_t begin,
+// The inputs of the Concat |concat| that are its elements [begin, end) along its axis; none when an
+// input would have to be sliced, or sizes are not known.
+std::vector<ValueId> inputs_between(const Editor& editor, const Node& concat, int64_t begin,
                                     int64_t end);
 
 // Changes the node's inputs as a whole.

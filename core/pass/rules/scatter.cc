@@ -51,11 +51,11 @@ Status take(Editor& editor, const Node& node, ValueId value, const Slab& slab,
             std::vector<ValueId>& parts) {
   if (slab.begin == slab.end) return {};
   const auto axis = static_cast<int64_t>(slab.axis);
-  const Node* join = editor.maker(value, "Concat");
-  if (join && join->attr_int("axis", 0) == axis) {
-    const std::vector<ValueId> pieces = pieces_between(editor, *join, slab.begin, slab.end);
-    parts.insert(parts.end(), pieces.begin(), pieces.end());
-    if (!pieces.empty()) return {};
+  const Node* concat = editor.maker(value, "Concat");
+  if (concat && concat->attr_int("axis", 0) == axis) {
+    const std::vector<ValueId> within = inputs_between(editor, *concat, slab.begin, slab.end);
+    parts.insert(parts.end(), within.begin(), within.end());
+    if (!within.empty()) return {};
   }
   std::vector<ValueId> inputs{value};
   for (const int64_t number : {slab.begin, slab.end, axis}) {

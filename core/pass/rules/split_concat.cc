@@ -132,7 +132,7 @@ Result<bool> slice_of_concat(Editor& editor, Node& node, const RuleContext&) {
     std::tie(begin, end) = slice_range(begin, end, dim.value());
   else if (begin < 0 || end < 0)
     return false;
-  if (const auto inputs = pieces_between(editor, *concat, begin, end); inputs.size() == 1)
+  if (const auto inputs = inputs_between(editor, *concat, begin, end); inputs.size() == 1)
     return stand_in(editor, node, inputs[0]);
   return slice_of_input(editor, node, *concat, begin, end);
 }
