@@ -72,11 +72,11 @@ Result<Kernel> make_conv_integer_depthwise(const KernelRequest& node);
 std::string refuse_conv_transpose_direct(const KernelRequest& node);
 Result<Kernel> make_conv_transpose_direct(const KernelRequest& node);
 std::optional<PackedInput> pack_conv_transpose_direct(const SnapshotNode& node);
-// transpose_winograd.cc
+// winograd/transposed.cc
 std::string refuse_conv_transpose_winograd(const KernelRequest& node);
 Result<Kernel> make_conv_transpose_winograd(const KernelRequest& node);
 std::optional<PackedInput> pack_conv_transpose_winograd(const SnapshotNode& node);
-// winograd.cc; what direct.cc says of nChw16c holds for it too
+// winograd/f32.cc; what direct.cc says of nChw16c holds for it too
 std::string refuse_conv_winograd(const KernelRequest& node);
 Result<Kernel> make_conv_winograd(const KernelRequest& node);
 std::optional<PackedInput> pack_conv_winograd(const SnapshotNode& node);

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What convolutions by Winograd's F(2 x 2, r x r) have in common. The output is divided into tiles
+// of 2 x 2 positions, each of which sees side x side pixels, where side is r + 1. A band is some
+// rows of tiles; for each band
+//   1. the pixels of each tile are transformed to side x side elements, 16 channels at a time;
+//   2. each element of all tiles is multiplied by the transformed weights, a matmul over channels;
+//   3. the sums of each tile, side x side again, are transformed to its 2 x 2 positions.
+// The first transform is given here as a function; the kernel does the last one when it puts tiles
+// to the output. An element is float32, or a pair of int16 whose sums are int32
+// (PanelMicrokernel::get_int16_dot); either is moved as float32. After A. Lavin and S. Gray, "Fast
+// algorithms for convolutional neural networks", 2015. Immutable once made; thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string_view>
+#include <vector>
+
+#include "providers/cpu/jit/panel_microkernel.h"
+#include "providers/cpu/kernels/conv/geometry.h"
+#include "providers/cpu/kernels/conv/image_band.h"
+#include "providers/cpu/row/ceil_div.h"
+
+namespace pfrt::cpu {
+
+// Where transformed weights lie: [group][panel][element][channel][16 outputs], with zeros for
+// channels and outputs that fill up 16.
+struct WinogradWeights {
+  int64_t groups, panels, elements, channels;
+
+  // From an element of a panel to the next.
+  int64_t stride() const { return ceil_div(channels, 16) * 16 * 16; }
+  int64_t size() const { return groups * panels * elements * stride(); }
+  uint64_t bytes() const { return static_cast<uint64_t>(size()) * sizeof(float); }
+  // Element 0 of a channel; the other elements are stride() apart.
+  int64_t line(int64_t group, int64_t panel, int64_t channel) const {
+    return (group * panels + panel) * elements * stride() + channel * 16;
+  }
+};
+
+// What a kernel chooses.
+struct WinogradForm {
+  static constexpr int64_t kBandBytes = 1 << 20;
+
+  const PanelMicrokernel* microkernel;
+  // Transforms the pixels of a tile, 16 channels each. Rows of pixels are |row| apart, elements
+  // |stride|.
+  void (*transform_pixels)(const float* pixels, int64_t row, float* elements, int64_t stride);
+  int64_t chain;         // k added up in a register before the sum goes to memory
+  int64_t pass;          // k of a call of the microkernel, one chain or several
+  int64_t phases = 1;    // panels of weights and sums that a panel of output channels has
+  bool nchw16c = false;  // the image
+  int64_t band_bytes = kBandBytes;  // of elements and sums; results do not depend on it
+};
+
+struct WinogradPlan {
+  static constexpr int64_t kPanel = PanelMicrokernel::kPanel;
+  static constexpr int64_t kOut = 2;  // positions of a tile along a dimension
+
+  ConvGeometry geometry;  // of stride 1, with r x r taps
+  WinogradForm form;
+  int64_t side;
+  int64_t chunks, panels;  // of 16 input and output channels of a group
+  WinogradWeights weights;
+  int64_t tiles_y, tiles_x;
+  int64_t band;     // rows of tiles
+  ImageBand lines;  // of an image that is not nChw16c
+  std::vector<int64_t> offsets;
+
+  WinogradPlan(const ConvGeometry& g, const WinogradForm& f);
+
+  int64_t band_tiles() const { return band * tiles_x; }
+  // From an element to the next: of transformed pixels, of sums.
+  int64_t pixels_stride() const { return apart(chunks); }
+  int64_t sums_stride() const { return apart(weights.panels); }
+  // From the sums of a phase to those of the next.
+  int64_t phase_stride() const { return panels * band_tiles() * kPanel; }
+  // How many outputs of |panel| are computed: 8 where the other 8 are padding and the microkernel
+  // can leave them out, else 16.
+  int64_t outputs(int64_t panel) const {
+    const bool half = geometry.group_out - panel % panels * kPanel <= kPanel / 2;
+    return half && form.microkernel->half_rows() > 0 ? kPanel / 2 : kPanel;
+  }
+  // What the memory of the step holds: lines at 0, then transformed pixels, then sums.
+  int64_t pixels_at() const;
+  int64_t sums_at() const { return pixels_at() + weights.elements * pixels_stride(); }
+  int64_t shared_elements() const { return sums_at() + weights.elements * sums_stride(); }
+  uint64_t shared_bytes() const { return static_cast<uint64_t>(shared_elements()) * sizeof(float); }
+
+ private:
+  int64_t apart(int64_t blocks) const;
+  int64_t band_rows() const;
+  Window whole_tiles() const;
+};
+
+// Rows [begin, end) of the output's tiles, for a panel of output channels: |channels| from
+// |channel| on, counted over all images.
+struct WinogradTiles {
+  int64_t image;  // group g of image i has number i * groups + g
+  int64_t panel, channel, channels, begin, end;
+  const float* sums;  // element 0 of the first tile; the tiles' sums follow each other
+};
+// Writes tiles to the output; each tile of each panel comes once, on any thread.
+using PutWinogradTiles = std::function<void(const WinogradTiles& tiles, uint32_t worker)>;
+// The pixels of an image; input 0 holds them where there is no such function.
+using WinogradImage = std::function<const float*(int64_t image)>;
+
+// Runs all images with the weights of run.packed(), which |kernel| needs.
+pfrt_code run_winograd(const Run& run, const WinogradPlan& plan, std::string_view kernel,
+                       const PutWinogradTiles& put, const WinogradImage& pixels_of = {});
+
+// Whether the weights, input |w|, are 3 x 3 taps with strides and dilations of 1.
+bool has_plain_3x3_taps(const SnapshotNode& node, uint32_t w);
+
+}  // namespace pfrt::cpu
