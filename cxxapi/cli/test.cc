@@ -157,7 +157,7 @@ Outcome run_case(const Case& test, const TestArgs& args) {
     const InferenceSession session((test.folder / "model.onnx").string(), options);
     const Tolerance tolerance{args.rtol, args.atol};
     if (args.session.verify) {
-      const std::string found = undone(session);
+      std::string found = undone(session);
       if (!found.empty()) return found;
     }
     for (const fs::path& set : sets) {

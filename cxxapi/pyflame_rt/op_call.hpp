@@ -53,7 +53,7 @@ inline Tensor tensor_from_c(const pfrt_tensor& c) {
     return out;
   }
   if (c.data == nullptr) return Tensor(std::move(shape), dtype);  // without elements
-  return Tensor::wrap(c.data, std::move(shape), dtype);
+  return Tensor::wrap(c.data, shape, dtype);
 }
 
 inline const pfrt_snapshot_attr& attr_at(const pfrt_snapshot_node& node, uint32_t attr_size,

@@ -16,9 +16,12 @@ constexpr char kField = '\x1f', kLine = '\x1e';
 
 std::string pack(const Trial& trial) {
   std::string out;
-  for (const Finding& f : trial.findings()) out += f.rule + kField + f.found + kLine;
-  for (const std::string& what : trial.skipped()) out += kField + what + kLine;
-  for (const auto& [key, value] : trial.facts()) out += "=" + key + kField + value + kLine;
+  for (const Finding& f : trial.findings())
+    out.append(f.rule).append(1, kField).append(f.found).append(1, kLine);
+  for (const std::string& what : trial.skipped())
+    out.append(1, kField).append(what).append(1, kLine);
+  for (const auto& [key, value] : trial.facts())
+    out.append("=").append(key).append(1, kField).append(value).append(1, kLine);
   return out;
 }
 

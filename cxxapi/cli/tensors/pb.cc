@@ -135,7 +135,7 @@ NamedValue read_optional(std::string_view bytes, DType empty, int depth);
 // Tensors of equal shape, one below the other.
 Tensor stacked(const std::vector<Value>& rows) {
   if (rows.empty()) return Tensor({0}, DType::Float32);
-  const Tensor first = rows[0].tensor();
+  Tensor first = rows[0].tensor();
   if (rows.size() == 1 && first.ndim() > 0) return first;
   std::vector<int64_t> shape = first.shape();
   shape.insert(shape.begin(), static_cast<int64_t>(rows.size()));

@@ -91,6 +91,7 @@ class Generator : public ElementAccess<Vmm> {
   void body(int vectors, bool masked) {
     Access::spare_ = vectors == 1 ? kTerms : kTermsOfTwo;
     for (size_t i = 0; i < ops_.size(); ++i)
+      // NOLINTNEXTLINE(bugprone-infinite-loop): it does not see members of a dependent base
       for (vector_ = 0; vector_ < vectors; ++vector_) {
         operation(i, masked);
         for (size_t out = 0; out < outputs_.size(); ++out) {
@@ -479,10 +480,10 @@ class Generator : public ElementAccess<Vmm> {
 template <typename Vmm>
 class Loop final : public ElementwiseLoop {
  public:
-  Loop(const Expression& expression, Registers registers, std::string name)
+  Loop(const Expression& expression, Registers registers, const std::string& name)
       : generator_(expression, std::move(registers),
                    kBytesAround + kBytesPerOperation * expression.operations().size()) {
-    name_ = std::move(name);
+    name_ = name;
   }
 
   bool ready() {
@@ -503,11 +504,12 @@ class Loop final : public ElementwiseLoop {
 };
 
 template <typename Vmm>
-std::shared_ptr<const ElementwiseLoop> make_loop(const Expression& expression, std::string name) {
+std::shared_ptr<const ElementwiseLoop> make_loop(const Expression& expression,
+                                                 const std::string& name) {
   Registers registers = allocate_registers(expression, Generator<Vmm>::kTerms);
   if (registers.count > Generator<Vmm>::kTerms) return nullptr;
   Xbyak::ClearError();
-  auto loop = std::make_shared<Loop<Vmm>>(expression, std::move(registers), std::move(name));
+  auto loop = std::make_shared<Loop<Vmm>>(expression, std::move(registers), name);
   if (!loop->ready()) return nullptr;
   loop->publish_as(expression);
   return loop;
@@ -524,10 +526,9 @@ std::shared_ptr<const ElementwiseLoop> ElementwiseLoop::make(const Expression& e
                                                              size_t nodes) {
   if (isa < Isa::kAvx2) return nullptr;
   const bool wide = isa >= Isa::kAvx512;
-  std::string name =
+  const std::string name =
       message("elementwise_jit_", wide ? "avx512_" : "avx2_", nodes, nodes == 1 ? "op" : "ops");
-  return wide ? make_loop<Xbyak::Zmm>(expression, std::move(name))
-              : make_loop<Xbyak::Ymm>(expression, std::move(name));
+  return wide ? make_loop<Xbyak::Zmm>(expression, name) : make_loop<Xbyak::Ymm>(expression, name);
 }
 
 std::vector<uint64_t> ElementwiseLoop::constant_pool(const Expression& expression) {

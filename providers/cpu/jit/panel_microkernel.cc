@@ -80,7 +80,8 @@ class Generator final : public Xbyak::CodeGenerator {
   // bytes to the second and to the fourth.
   Xbyak::Address of_vector(const Xbyak::Reg64& base, const Xbyak::Reg64& panel,
                            const Xbyak::Reg64& three, int v, int displacement = 0) {
-    const auto at = static_cast<size_t>(v * lanes() % kPanel * 4 + displacement);
+    const int offset = v * lanes() % kPanel * 4 + displacement;
+    const auto at = static_cast<size_t>(offset);
     switch (v * lanes() / kPanel) {
       case 0:
         return ptr[base + at];
@@ -105,7 +106,7 @@ class Generator final : public Xbyak::CodeGenerator {
     const Xbyak::Reg64 base[] = {rax, r10, r11, r12};
     const Xbyak::Reg64& b = base[r / kRowsOfBase];
     const int strides = r % kRowsOfBase;
-    const auto at = static_cast<size_t>(4 * k);
+    const auto at = static_cast<size_t>(k) * sizeof(float);
     return strides == 0 ? ptr[b + at] : ptr[b + rbx * strides + at];
   }
 

@@ -297,16 +297,16 @@ MicroKernels<T> table() {
 }  // namespace
 
 const DotKernels& dot_kernels() {
-  static constexpr DotKernels avx512 = dots<Dot512>(), avx2 = dots<Dot256>(), none{};
+  static constexpr DotKernels kAvx512 = dots<Dot512>(), kAvx2 = dots<Dot256>(), kNone{};
   const Isa have = isa();
-  return have >= Isa::kAvx512 ? avx512 : have >= Isa::kAvx2 ? avx2 : none;
+  return have >= Isa::kAvx512 ? kAvx512 : have >= Isa::kAvx2 ? kAvx2 : kNone;
 }
 
 const LineKernels& line_kernels() {
-  static constexpr LineKernels avx2{
+  static constexpr LineKernels kAvx2{
       {Lines256<1>::run, Lines256<2>::run, Lines256<3>::run, Lines256<4>::run}},
-      none{};
-  return isa() >= Isa::kAvx2 ? avx2 : none;
+      kNone{};
+  return isa() >= Isa::kAvx2 ? kAvx2 : kNone;
 }
 
 template <>
