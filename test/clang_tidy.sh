@@ -11,14 +11,27 @@ cd "$(dirname "$0")/.."
 
 FOLDERS=(core capi providers cxxapi plugins)
 
-# The source through which a header is read: that of its name, else the shortest that includes it.
+# Files of the given endings that include a header, the shortest first.
+includers() {
+  local header=$1 ending
+  shift
+  { git grep -lE "#include [\"<](${header%%/*}/)?${header#*/}[\">]" -- \
+      $(for ending in "$@"; do printf '%s ' "${FOLDERS[@]/%//*.$ending}"; done) || true; } |
+    xargs -r wc -c | sed '/ total$/d' | sort -n | awk '{print $2}'
+}
+
+# The source through which a header is read: that of its name, else one that includes it, or a header that does.
 source_of() {
-  if [ -f "${1%.*}.cc" ]; then
-    echo "${1%.*}.cc"
-  else
-    git grep -lE "#include [\"<](${1%%/*}/)?${1#*/}[\">]" -- "${FOLDERS[@]/%//*.cc}" |
-      xargs -r wc -c | grep -v ' total$' | sort -n | awk 'NR == 1 {print $2}'
+  local found header
+  found=${1%.*}.cc
+  [ -f "$found" ] || found=$(includers "$1" cc | sed -n 1p)
+  if [ -z "$found" ]; then
+    for header in $(includers "$1" h hpp); do
+      found=$(source_of "$header")
+      [ -z "$found" ] || break
+    done
   fi
+  echo "$found"
 }
 
 # Sources that differ from a commit, whether committed since or not.
@@ -32,7 +45,7 @@ changed_since() {
       *.cc) echo "$file" ;;
       *.h | *.hpp) source_of "$file" ;;
     esac
-  done | sort -u
+  done | sort -u | sed '/^$/d'
 }
 
 # One command a source, though several targets may compile it, and none with the precompiled header, which need not
