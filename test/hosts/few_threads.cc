@@ -26,7 +26,7 @@ bool become_countable() {
   __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
   __user_cap_data_struct sets[2] = {};
   if (syscall(SYS_capget, &header, sets) != 0) return false;
-  for (const unsigned capability : {CAP_SYS_RESOURCE, CAP_SYS_ADMIN})
+  for (const unsigned capability : {unsigned{CAP_SYS_RESOURCE}, unsigned{CAP_SYS_ADMIN}})
     sets[0].effective &= ~(1u << capability);
   return syscall(SYS_capset, &header, sets) == 0;
 }

@@ -45,8 +45,10 @@ class Generator final : public PeakLoops, HasCodePages, Xbyak::CodeGenerator {
     return isa_ >= Isa::kAvx2 ? Xbyak::Ymm(index) : Xbyak::Xmm(index);
   }
 
-  size_t at_vector(int index) const { return static_cast<size_t>(index * vector_bytes_); }
-  static size_t at_tile(int index) { return static_cast<size_t>(index * kTileBytes); }
+  size_t at_vector(int index) const {
+    return static_cast<size_t>(index) * static_cast<size_t>(vector_bytes_);
+  }
+  static size_t at_tile(int index) { return static_cast<size_t>(index) * kTileBytes; }
 
   // The loops around a block; |begin| prepares registers, |end| gives back what it took.
   template <typename Begin, typename Block, typename End>

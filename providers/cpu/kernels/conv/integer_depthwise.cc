@@ -83,7 +83,7 @@ Result<Kernel> make_conv_integer_depthwise(const KernelRequest& node) {
   Kernel kernel = depthwise_kernel(std::move(g), 1, false);
   made.own = padded(kernel.shared_bytes);
   kernel.shared_bytes = made.own + made.image_bytes() + made.weight_bytes();
-  const auto plan = std::make_shared<const Plan>(std::move(made));
+  const auto plan = std::make_shared<const Plan>(made);
   kernel.run = [plan, inner = std::move(kernel.run)](const Run& run) -> pfrt_code {
     auto* const image = reinterpret_cast<float*>(run.shared<char>() + plan->own);
     auto* const weights =

@@ -34,16 +34,16 @@ template <ColumnType kType, int R, int P, bool kOdd>
 __attribute__((target("avx2,fma,f16c"))) inline void add_products(const float* a, int64_t lda,
                                                                   const uint32_t* b, int64_t ldb,
                                                                   __m256 (&sum)[R][P * kVectors]) {
-  constexpr int V = P * kVectors;
-  __m256 column[V];
+  constexpr int kRowVectors = P * kVectors;
+  __m256 column[kRowVectors];
 #pragma GCC unroll 16
-  for (int v = 0; v < V; ++v)
+  for (int v = 0; v < kRowVectors; ++v)
     column[v] = widened<kType, kOdd>(b + v / kVectors * ldb, v % kVectors * kLanes);
 #pragma GCC unroll 16
   for (int r = 0; r < R; ++r) {
     const __m256 x = _mm256_broadcast_ss(a + r * lda + kOdd);
 #pragma GCC unroll 16
-    for (int v = 0; v < V; ++v) sum[r][v] = _mm256_fmadd_ps(x, column[v], sum[r][v]);
+    for (int v = 0; v < kRowVectors; ++v) sum[r][v] = _mm256_fmadd_ps(x, column[v], sum[r][v]);
   }
 }
 
@@ -53,12 +53,12 @@ template <ColumnType kType, int R, int P>
 __attribute__((target("avx2,fma,f16c"))) void multiply(int64_t kn, const float* a, int64_t lda,
                                                        const uint32_t* b, int64_t ldb, float* c,
                                                        bool accumulate) {
-  constexpr int V = P * kVectors;
-  __m256 sum[R][V];
+  constexpr int kRowVectors = P * kVectors;
+  __m256 sum[R][kRowVectors];
 #pragma GCC unroll 16
   for (int r = 0; r < R; ++r)
 #pragma GCC unroll 16
-    for (int v = 0; v < V; ++v) sum[r][v] = _mm256_setzero_ps();
+    for (int v = 0; v < kRowVectors; ++v) sum[r][v] = _mm256_setzero_ps();
   int64_t k = 0;
   for (; k + 2 <= kn; k += 2, b += kPanel) {
     // The processor reads ahead by itself where there are many panels, but not far enough with one
@@ -75,7 +75,7 @@ __attribute__((target("avx2,fma,f16c"))) void multiply(int64_t kn, const float* 
 #pragma GCC unroll 16
   for (int r = 0; r < R; ++r)
 #pragma GCC unroll 16
-    for (int v = 0; v < V; ++v) {
+    for (int v = 0; v < kRowVectors; ++v) {
       float* const to = c + r * kMostPanels * kPanel + v * kLanes;
       _mm256_storeu_ps(to, accumulate ? _mm256_add_ps(_mm256_loadu_ps(to), sum[r][v]) : sum[r][v]);
     }
