@@ -116,6 +116,7 @@ const std::string& Scope::value(const std::string& name) {
   return at->second;
 }
 
+// NOLINTNEXTLINE(performance-unnecessary-value-param): try_emplace moves it
 bool Scope::bind_value(const std::string& name, std::string target) {
   return values_.try_emplace(name, std::move(target)).second;
 }

@@ -414,7 +414,7 @@ Status ModelReader::check_call(const wire::FunctionProto& function, const wire::
     if (&at->function() != &function) continue;
     std::string path = describe(function);
     for (Place step = caller; step != at; step = step->caller())
-      path = describe(step->function()) + " -> " + path;
+      path.insert(0, describe(step->function()) + " -> ");
     return error(Code::kINVALID_MODEL, "function ", describe(function),
                  " calls itself: ", describe(function), " -> ", path);
   }
