@@ -52,7 +52,8 @@ target_precompile_headers(pfrt_precompiled PRIVATE ${PFRT_PRECOMPILED})
 pfrt_library_settings(pfrt_precompiled)
 
 # Sources of |target| are compiled |count| at a time, which costs less where each of them would generate the same inline
-# functions. As with precompiled headers, the dev preset shows what a source forgot to include.
+# functions. As with precompiled headers, the dev preset shows what a source forgot to include. Kernels are compiled each
+# alone.
 function(pfrt_join_sources target count)
   if(NOT CMAKE_DISABLE_PRECOMPILE_HEADERS)
     set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${count})

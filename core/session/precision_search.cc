@@ -24,8 +24,6 @@ constexpr std::string_view kProducts[] = {
     "MatMul", "Gemm", "Conv", "ConvTranspose", "Attention", "LSTM", "GRU", "RNN", "Einsum",
 };
 
-bool ends_all(Code code) { return code == Code::kCANCELLED || code == Code::kOUT_OF_MEMORY; }
-
 // The largest error of an element, relative to the tensor's largest magnitude; 0 = the same bits
 // but for signs of zeros. What is not finite, and what is no floating-point number, must not
 // change.

@@ -29,6 +29,9 @@ class TrialInputs {
   const std::vector<ValueId> inputs_;
 };
 
+// Whether a trial that fails so ends the whole search.
+inline bool ends_all(Code code) { return code == Code::kCANCELLED || code == Code::kOUT_OF_MEMORY; }
+
 // "x float32[2,3], n int64[]".
 std::string describe_inputs(const Graph& graph, const std::vector<ValueId>& inputs,
                             const std::vector<ValuePtr>& values);

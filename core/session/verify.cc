@@ -14,15 +14,13 @@ namespace {
 constexpr uint64_t kSamples = 3;  // of what rounding does
 
 // Runs that |before| accepts, of one shape and of several, and the attempts at them.
-constexpr size_t kTrials = 4, kDynamicTrials = 8;
-constexpr uint32_t kAttempts = 12, kDynamicAttempts = 48;
+constexpr size_t kVerifyTrials = 4, kDynamicTrials = 8;
+constexpr uint32_t kVerifyAttempts = 12, kDynamicAttempts = 48;
 // Other values of the same shapes, when a difference was seen: one run may be on the edge where
 // rounding decides, two are not.
 constexpr uint32_t kConfirmations = 4;
 // So many times longer than before may a run take.
 constexpr double kSlower = 20;
-
-bool ends_all(Code code) { return code == Code::kCANCELLED || code == Code::kOUT_OF_MEMORY; }
 
 std::vector<std::string> names_of(const Graph& graph, const std::vector<ValueId>& values) {
   std::vector<std::string> out;
@@ -148,8 +146,8 @@ Status Verifier::add_samples() {
 Status Verifier::add_trials() {
   Reference& r = *reference_;
   const bool dynamic = r.maker->dynamic();
-  const size_t wanted = r.inputs.empty() ? 1 : dynamic ? kDynamicTrials : kTrials;
-  const uint32_t attempts = r.inputs.empty() ? 1 : dynamic ? kDynamicAttempts : kAttempts;
+  const size_t wanted = r.inputs.empty() ? 1 : dynamic ? kDynamicTrials : kVerifyTrials;
+  const uint32_t attempts = r.inputs.empty() ? 1 : dynamic ? kDynamicAttempts : kVerifyAttempts;
   if (auto first = r.maker->make(0, 0); !first.ok() && ends_all(first.status().code()))
     return first.take_status();
   size_t made = 0;

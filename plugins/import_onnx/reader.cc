@@ -22,7 +22,6 @@ namespace pfrt::onnx {
 namespace {
 
 // Bodies and function calls inside each other.
-constexpr int kMaxDepth = 64;
 // A few functions that call each other twice can stand for more nodes than there is memory.
 constexpr uint64_t kMaxInlinedNodes = 1'000'000;
 constexpr uint64_t kMaxInlinedBytes = uint64_t{1} << 30;

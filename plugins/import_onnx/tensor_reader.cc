@@ -14,7 +14,6 @@
 namespace pfrt::onnx {
 namespace {
 
-constexpr int32_t kExternalLocation = 1;
 constexpr uint64_t kCopyChunk = uint64_t{4} << 20;
 // Smaller copies leave the source's pages alone.
 constexpr uint64_t kDropPagesFrom = uint64_t{1} << 20;

@@ -20,6 +20,10 @@ inline constexpr uint64_t kMinPayloadBytes = 512;
 // Messages inside messages. A graph in a graph takes three levels, so that 64 graphs fit into each
 // other.
 inline constexpr int kMaxMessageDepth = 200;
+// Bodies in bodies, and calls of functions in them, that are read and written.
+inline constexpr int kMaxDepth = 64;
+
+inline constexpr int32_t kExternalLocation = 1;  // TensorProto.data_location
 
 // Fields of TensorProto that hold tensor data.
 inline constexpr uint32_t kFloatData = 4, kInt32Data = 5, kStringData = 6, kInt64Data = 7,

@@ -25,8 +25,6 @@ constexpr int64_t kLeastIrVersion = 4;
 constexpr uint64_t kMessageLimit = INT_MAX;
 constexpr uint64_t kSidecarAlignment = 64;
 constexpr uint64_t kWriteChunk = uint64_t{16} << 20;
-constexpr int kMaxDepth = 64;
-constexpr int32_t kExternalLocation = 1;
 
 // The first version that has the type.
 int64_t ir_version_of(pfrt_dtype dtype) {

@@ -255,12 +255,12 @@ Status cast(const Call& call) {
   return {};
 }
 
-constexpr HostOp kRows[] = {
+constexpr HostOp kCastOps[] = {
     {"", "Cast", cast},
 };
 
 }  // namespace
 
-std::span<const HostOp> cast_ops() { return kRows; }
+std::span<const HostOp> cast_ops() { return kCastOps; }
 
 }  // namespace pfrt::host

@@ -47,12 +47,12 @@ Status murmur_hash3(const Call& call) {
   return {};
 }
 
-constexpr HostOp kRows[] = {
+constexpr HostOp kHashOps[] = {
     {"com.microsoft", "MurmurHash3", murmur_hash3},
 };
 
 }  // namespace
 
-std::span<const HostOp> hash_ops() { return kRows; }
+std::span<const HostOp> hash_ops() { return kHashOps; }
 
 }  // namespace pfrt::host

@@ -321,7 +321,7 @@ Status dict_vectorizer(const Call& call) {
   return {};
 }
 
-constexpr HostOp kRows[] = {
+constexpr HostOp kMlOps[] = {
     {kMl, "ArrayFeatureExtractor", array_feature_extractor},
     {kMl, "CastMap", cast_map},
     {kMl, "DictVectorizer", dict_vectorizer},
@@ -332,6 +332,6 @@ constexpr HostOp kRows[] = {
 
 }  // namespace
 
-std::span<const HostOp> ml_ops() { return kRows; }
+std::span<const HostOp> ml_ops() { return kMlOps; }
 
 }  // namespace pfrt::host

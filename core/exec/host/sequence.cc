@@ -187,7 +187,7 @@ Status identity(const Call& call) {
   return {};
 }
 
-constexpr HostOp kRows[] = {
+constexpr HostOp kSequenceOps[] = {
     {"", "SequenceEmpty", sequence_empty},
     {"", "SequenceConstruct", sequence_construct},
     {"", "SequenceInsert", sequence_insert},
@@ -204,6 +204,6 @@ constexpr HostOp kRows[] = {
 
 }  // namespace
 
-std::span<const HostOp> sequence_ops() { return kRows; }
+std::span<const HostOp> sequence_ops() { return kSequenceOps; }
 
 }  // namespace pfrt::host

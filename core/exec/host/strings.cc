@@ -107,7 +107,7 @@ Status take(const Call& call) {
   return {};
 }
 
-constexpr HostOp kRows[] = {
+constexpr HostOp kStringsOps[] = {
     {kStringDomain, "StringPositions", positions},
     {kStringDomain, "StringCodes", codes},
     {kStringDomain, "StringTake", take},
@@ -115,6 +115,6 @@ constexpr HostOp kRows[] = {
 
 }  // namespace
 
-std::span<const HostOp> string_ops() { return kRows; }
+std::span<const HostOp> string_ops() { return kStringsOps; }
 
 }  // namespace pfrt::host

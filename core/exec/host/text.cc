@@ -216,7 +216,7 @@ Status string_split(const Call& call) {
   return {};
 }
 
-constexpr HostOp kRows[] = {
+constexpr HostOp kTextOps[] = {
     {"", "StringNormalizer", string_normalizer},
     {"", "StringConcat", string_concat},
     {"", "StringSplit", string_split},
@@ -224,6 +224,6 @@ constexpr HostOp kRows[] = {
 
 }  // namespace
 
-std::span<const HostOp> text_ops() { return kRows; }
+std::span<const HostOp> text_ops() { return kTextOps; }
 
 }  // namespace pfrt::host

@@ -154,12 +154,12 @@ Status tf_idf(const Call& call) {
   return {};
 }
 
-constexpr HostOp kRows[] = {
+constexpr HostOp kTfIdfOps[] = {
     {"", "TfIdfVectorizer", tf_idf},
 };
 
 }  // namespace
 
-std::span<const HostOp> tf_idf_ops() { return kRows; }
+std::span<const HostOp> tf_idf_ops() { return kTfIdfOps; }
 
 }  // namespace pfrt::host

@@ -14,7 +14,7 @@
 namespace pfrt {
 namespace {
 
-constexpr AttrDefault kDefaults[] = {
+constexpr AttrDefault kAttentionDefaults[] = {
     {"Attention", "is_causal", PFRT_ATTR_INT, 0},
     {"Attention", "softcap", PFRT_ATTR_FLOAT, 0},
     {"Attention", "qk_matmul_output_mode", PFRT_ATTR_INT, 0},
@@ -84,7 +84,7 @@ Status add_presents(Rewriter& rewriter) {
 }
 
 Status canonical_attention(Rewriter& rewriter) {
-  PFRT_TRY(fill_defaults(rewriter, kDefaults));
+  PFRT_TRY(fill_defaults(rewriter, kAttentionDefaults));
   PFRT_TRY(check_attributes(rewriter));
   Node& node = rewriter.node();
   if (rewriter.has_input(4) != rewriter.has_input(5))
@@ -201,7 +201,7 @@ double attention_flops(const Inference& in) {
 
 // ------------------------------------------------------------------------------ RotaryEmbedding
 
-Status canonical_rotary(Rewriter& rewriter) { return fill_defaults(rewriter, kDefaults); }
+Status canonical_rotary(Rewriter& rewriter) { return fill_defaults(rewriter, kAttentionDefaults); }
 
 Status infer_rotary(Inference& in) {
   PFRT_TRY(same_dtypes(in, 0, 3));
@@ -305,7 +305,7 @@ double causal_conv_flops(const Inference& in) {
 // ------------------------------------------------------------------------------ LinearAttention
 
 Status canonical_linear_attention(Rewriter& rewriter) {
-  PFRT_TRY(fill_defaults(rewriter, kDefaults));
+  PFRT_TRY(fill_defaults(rewriter, kAttentionDefaults));
   PFRT_TRY(fill_string(rewriter, "update_rule", "gated_delta"));
   const std::string_view rule = rewriter.node().attr_string("update_rule", "");
   const bool gated = rule == "gated" || rule == "gated_delta";
@@ -386,7 +386,7 @@ Status canonical_swiglu(Rewriter& rewriter) {
   return {};
 }
 
-constexpr OperatorDef kRows[] = {
+constexpr OperatorDef kAttentionOperators[] = {
     {"", "Attention", 23, 23, 3, 6, 1, 4, kOpPlain, 0, canonical_attention, infer_attention,
      attention_flops},
     {"", "Attention", 24, 0, 3, 7, 1, 4, kOpPlain, 0, canonical_attention, infer_attention,
@@ -404,6 +404,6 @@ constexpr OperatorDef kRows[] = {
 
 }  // namespace
 
-std::span<const OperatorDef> attention_operators() { return kRows; }
+std::span<const OperatorDef> attention_operators() { return kAttentionOperators; }
 
 }  // namespace pfrt

@@ -309,7 +309,7 @@ Status canonical_sparse_matmul(Rewriter& rewriter) {
   return {};
 }
 
-constexpr OperatorDef kRows[] = {
+constexpr OperatorDef kConstantOperators[] = {
     {"", "Constant", 1, 0, 0, 0, 1, 1, kOpPlain, 0, canonical_constant, nullptr, nullptr},
     {"", "ConstantOfShape", 9, 0, 1, 1, 1, 1, kOpPlain, 1u << 0, canonical_constant_of_shape,
      infer_constant_of_shape, nullptr},
@@ -323,6 +323,6 @@ constexpr OperatorDef kRows[] = {
 
 }  // namespace
 
-std::span<const OperatorDef> constant_operators() { return kRows; }
+std::span<const OperatorDef> constant_operators() { return kConstantOperators; }
 
 }  // namespace pfrt

@@ -218,7 +218,7 @@ Status infer_sequence_map(Inference& in) {
   return {};
 }
 
-constexpr OperatorDef kRows[] = {
+constexpr OperatorDef kControlOperators[] = {
     // domain, name, opsets, inputs, outputs, flags, shape inputs, canonicalise, infer, flops
     {"", "If", 1, 0, 1, 1, 1, -1, kOpHost, 0, nullptr, infer_if, nullptr},
     {"", "Loop", 1, 0, 0, -1, 0, -1, kOpHost, 0, canonical_loop, infer_loop, nullptr},
@@ -229,6 +229,6 @@ constexpr OperatorDef kRows[] = {
 
 }  // namespace
 
-std::span<const OperatorDef> control_operators() { return kRows; }
+std::span<const OperatorDef> control_operators() { return kControlOperators; }
 
 }  // namespace pfrt

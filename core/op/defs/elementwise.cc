@@ -220,7 +220,7 @@ Status infer_mod(Inference& in) {
 constexpr auto kPlain = canonical_elementwise;
 constexpr auto kLegacy = canonical_legacy_broadcast;
 
-constexpr OperatorDef kRows[] = {
+constexpr OperatorDef kElementwiseOperators[] = {
     // domain, name, opsets, inputs, outputs, flags, shape inputs, canonicalise, infer, flops
     {"", "Abs", 1, 0, 1, 1, 1, 1, kOpPlain, 0, kPlain, infer_same, nullptr},
     {"", "Neg", 1, 0, 1, 1, 1, 1, kOpPlain, 0, kPlain, infer_neg, nullptr},
@@ -319,6 +319,6 @@ constexpr OperatorDef kRows[] = {
 
 }  // namespace
 
-std::span<const OperatorDef> elementwise_operators() { return kRows; }
+std::span<const OperatorDef> elementwise_operators() { return kElementwiseOperators; }
 
 }  // namespace pfrt

@@ -12,7 +12,7 @@
 namespace pfrt {
 namespace {
 
-constexpr AttrDefault kDefaults[] = {
+constexpr AttrDefault kElementwiseFormsDefaults[] = {
     {"LeakyRelu", "alpha", PFRT_ATTR_FLOAT, 0.01},
     {"ThresholdedRelu", "alpha", PFRT_ATTR_FLOAT, 1},
     {"Elu", "alpha", PFRT_ATTR_FLOAT, 1},
@@ -69,7 +69,9 @@ Status check_round_mode(Rewriter& rewriter) {
 
 }  // namespace
 
-Status canonical_elementwise(Rewriter& rewriter) { return fill_defaults(rewriter, kDefaults); }
+Status canonical_elementwise(Rewriter& rewriter) {
+  return fill_defaults(rewriter, kElementwiseFormsDefaults);
+}
 
 Status canonical_legacy_broadcast(Rewriter& rewriter) {
   Node& node = rewriter.node();

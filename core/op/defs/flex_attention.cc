@@ -171,7 +171,7 @@ Status canonical_flex_attention(Rewriter& rewriter) {
   return {};
 }
 
-constexpr OperatorDef kRows[] = {
+constexpr OperatorDef kFlexAttentionOperators[] = {
     // domain, name, opsets, inputs, outputs, flags, shape inputs, canonicalise, infer, flops
     {"ai.onnx.preview", "FlexAttention", 1, 0, 3, 3, 1, 1, kOpPlain, 0, canonical_flex_attention,
      nullptr, nullptr},
@@ -179,6 +179,6 @@ constexpr OperatorDef kRows[] = {
 
 }  // namespace
 
-std::span<const OperatorDef> flex_attention_operators() { return kRows; }
+std::span<const OperatorDef> flex_attention_operators() { return kFlexAttentionOperators; }
 
 }  // namespace pfrt

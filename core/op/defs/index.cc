@@ -331,7 +331,7 @@ Status infer_unique(Inference& inference) {
   return {};
 }
 
-constexpr OperatorDef kRows[] = {
+constexpr OperatorDef kIndexOperators[] = {
     {"", "Slice", 1, 0, 1, 5, 1, 1, kOpPlain, 0x1eu, canonical_slice, infer_slice, nullptr},
     {"", "Gather", 1, 0, 2, 2, 1, 1, kOpPlain, 0, canonical_gather, infer_gather, nullptr},
     {"", "GatherElements", 11, 0, 2, 2, 1, 1, kOpPlain, 0, canonical_gather, infer_gather_elements,
@@ -350,6 +350,6 @@ constexpr OperatorDef kRows[] = {
 
 }  // namespace
 
-std::span<const OperatorDef> index_operators() { return kRows; }
+std::span<const OperatorDef> index_operators() { return kIndexOperators; }
 
 }  // namespace pfrt

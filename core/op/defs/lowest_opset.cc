@@ -49,13 +49,13 @@ constexpr Operator kOperators[] = {
     {kMl, "TreeEnsemble", 5},
 };
 
-struct Types {
+struct TypesOpset {
   std::string_view op;  // empty: any
   int opset;
   uint64_t dtypes;  // of some input or output
 };
 
-constexpr Types kTypes[] = {
+constexpr TypesOpset kOpsetsOfTypes[] = {
     {"", 19, kFloat8},
     {"", 21, bit(PFRT_DTYPE_INT4) | bit(PFRT_DTYPE_UINT4)},
     {"", 23, bit(PFRT_DTYPE_FLOAT4E2M1)},
@@ -207,7 +207,7 @@ int64_t lowest_of_standard(const Graph& graph, const Node& node) {
   int64_t lowest = kLowestOpset;
   const auto needs = [&](bool yes, int64_t opset) { lowest = std::max(lowest, yes ? opset : 0); };
   const uint64_t dtypes = dtypes_of(graph, node);
-  for (const Types& row : kTypes)
+  for (const TypesOpset& row : kOpsetsOfTypes)
     needs((row.op.empty() || row.op == node.op) && (dtypes & row.dtypes), row.opset);
   needs((dtypes & kBfloat16) && contains(kBfloat16Since22, node.op), 22);
   for (const Attr& row : kAttrs) {

@@ -169,7 +169,7 @@ double det_flops(const Inference& inference) {
   return elements(inference.shape(0)) * elements(inference.shape(0), inference.rank(0) - 1) * 2 / 3;
 }
 
-constexpr OperatorDef kRows[] = {
+constexpr OperatorDef kMatmulOperators[] = {
     {"", "MatMul", 1, 0, 2, 2, 1, 1, kOpPlain, 0, nullptr, infer_matmul, matmul_flops},
     {"", "Gemm", 1, 0, 2, 3, 1, 1, kOpPlain, 0, canonical_gemm, infer_gemm, gemm_flops},
     {"", "MatMulInteger", 10, 0, 2, 4, 1, 1, kOpPlain, 0, nullptr, infer_matmul_integer,
@@ -181,6 +181,6 @@ constexpr OperatorDef kRows[] = {
 
 }  // namespace
 
-std::span<const OperatorDef> matmul_operators() { return kRows; }
+std::span<const OperatorDef> matmul_operators() { return kMatmulOperators; }
 
 }  // namespace pfrt

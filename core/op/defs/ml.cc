@@ -15,13 +15,8 @@
 namespace pfrt {
 namespace {
 
-constexpr pfrt_dtype kFloat = PFRT_DTYPE_FLOAT32;
 constexpr pfrt_dtype kDouble = PFRT_DTYPE_FLOAT64;
 constexpr pfrt_dtype kInt64 = PFRT_DTYPE_INT64;
-
-Status expect_number(Rewriter& rewriter) {
-  return ml_expect(rewriter, {kFloat, kDouble, PFRT_DTYPE_INT64, PFRT_DTYPE_INT32});
-}
 
 struct NamedType {
   std::string_view name;
@@ -110,7 +105,7 @@ Status infer_array_feature_extractor(Inference& in) {
 
 // x > threshold as 0 and 1 of the same type.
 Status canonical_binarizer(Rewriter& rewriter) {
-  PFRT_TRY(expect_number(rewriter));
+  PFRT_TRY(ml_expect_number(rewriter));
   const pfrt_dtype dtype = rewriter.input(0).dtype;
   const double threshold = static_cast<double>(rewriter.node().attr_float("threshold", 0));
   const ValueId x = rewriter.node().inputs[0];
@@ -136,7 +131,7 @@ Status canonical_binarizer(Rewriter& rewriter) {
 
 // Inputs side by side as floats, each cut or filled with zeros to its dimension.
 Status canonical_feature_vectorizer(Rewriter& rewriter) {
-  PFRT_TRY(expect_number(rewriter));
+  PFRT_TRY(ml_expect_number(rewriter));
   PFRT_ASSIGN(const std::vector<int64_t> sizes, ml_ints(rewriter, "inputdimensions"));
   const std::vector<ValueId> inputs = rewriter.node().inputs;
   if (!sizes.empty() && sizes.size() != inputs.size())
@@ -178,7 +173,7 @@ Status canonical_feature_vectorizer(Rewriter& rewriter) {
 
 // A value that stands for a missing one is replaced; NaN stands for every NaN.
 Status canonical_imputer(Rewriter& rewriter) {
-  PFRT_TRY(expect_number(rewriter));
+  PFRT_TRY(ml_expect_number(rewriter));
   const pfrt_dtype dtype = rewriter.input(0).dtype;
   const bool floats = dtype == kFloat || dtype == kDouble;
   const ValueId x = rewriter.node().inputs[0];
@@ -225,7 +220,7 @@ Status canonical_imputer(Rewriter& rewriter) {
 // Rows over their greatest element, the sum of their magnitudes, or their Euclidean length; a zero
 // divisor leaves the row.
 Status canonical_normalizer(Rewriter& rewriter) {
-  PFRT_TRY(expect_number(rewriter));
+  PFRT_TRY(ml_expect_number(rewriter));
   PFRT_ASSIGN(const std::string norm, ml_word(rewriter, "norm", {"MAX", "L1", "L2"}));
   if (!rewriter.has_shape(0) || rewriter.rank(0) < 1 || rewriter.rank(0) > 2)
     return rewriter.fail("input 0 must be known to be [C] or [N, C]");
@@ -252,7 +247,7 @@ Status canonical_normalizer(Rewriter& rewriter) {
 
 // (x - offset) * scale.
 Status canonical_scaler(Rewriter& rewriter) {
-  PFRT_TRY(expect_number(rewriter));
+  PFRT_TRY(ml_expect_number(rewriter));
   PFRT_ASSIGN(const std::vector<float> offset, ml_floats(rewriter, "offset"));
   PFRT_ASSIGN(const std::vector<float> scale, ml_floats(rewriter, "scale"));
   if (!offset.empty() && !scale.empty() && offset.size() != scale.size())
@@ -277,7 +272,7 @@ Status canonical_scaler(Rewriter& rewriter) {
   return {};
 }
 
-constexpr OperatorDef kRows[] = {
+constexpr OperatorDef kMlOperators[] = {
     // domain, name, opsets, inputs, outputs, flags, shape inputs, canonicalise, infer, flops
     {kMl, "ArrayFeatureExtractor", 1, 0, 2, 2, 1, 1, kOpHost, 0,
      typed<canonical_array_feature_extractor>, infer_array_feature_extractor, nullptr},
@@ -319,6 +314,6 @@ constexpr OperatorDef kRows[] = {
 
 }  // namespace
 
-std::span<const OperatorDef> ml_operators() { return kRows; }
+std::span<const OperatorDef> ml_operators() { return kMlOperators; }
 
 }  // namespace pfrt

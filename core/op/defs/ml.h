@@ -16,6 +16,7 @@
 namespace pfrt {
 
 inline constexpr std::string_view kMl = "ai.onnx.ml";
+inline constexpr pfrt_dtype kFloat = PFRT_DTYPE_FLOAT32;
 
 // ------------------------------------------------------------------ attributes
 // Lists of one type, empty when the attribute is absent; another type is a fault.
@@ -53,6 +54,10 @@ Result<ValueId> ml_label_of(Rewriter& rewriter, ValueId indices, const MlLabels&
 pfrt_dtype ml_compute_type(pfrt_dtype dtype);
 // Input 0 has one of the types, or is not known yet.
 Status ml_expect(Rewriter& rewriter, const std::vector<pfrt_dtype>& dtypes);
+inline Status ml_expect_number(Rewriter& rewriter) {
+  return ml_expect(rewriter,
+                   {PFRT_DTYPE_FLOAT32, PFRT_DTYPE_FLOAT64, PFRT_DTYPE_INT64, PFRT_DTYPE_INT32});
+}
 
 // ------------------------------------------------------------------ rows
 // ml_linear.cc

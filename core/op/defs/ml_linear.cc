@@ -7,8 +7,6 @@
 namespace pfrt {
 namespace {
 
-constexpr pfrt_dtype kFloat = PFRT_DTYPE_FLOAT32;
-
 // X [N, C] times rows of coefficients, plus intercepts: [N, rows] in the compute type.
 Result<ValueId> linear_scores(Rewriter& rewriter, int64_t rows, pfrt_dtype dtype) {
   PFRT_TRY(ml_expect(rewriter,

@@ -13,11 +13,6 @@
 namespace pfrt {
 namespace {
 
-Status expect_number(Rewriter& rewriter) {
-  return ml_expect(rewriter,
-                   {PFRT_DTYPE_FLOAT32, PFRT_DTYPE_FLOAT64, PFRT_DTYPE_INT64, PFRT_DTYPE_INT32});
-}
-
 Status expect_rows(Rewriter& rewriter) {
   if (!rewriter.has_shape(0)) return {};
   const size_t rank = rewriter.rank(0);
@@ -106,7 +101,7 @@ int64_t svm_columns(const Node& node) {
 }  // namespace
 
 Status canonical_tree_classifier(Rewriter& rewriter) {
-  PFRT_TRY(expect_number(rewriter));
+  PFRT_TRY(ml_expect_number(rewriter));
   PFRT_TRY(expect_rows(rewriter));
   PFRT_TRY(settle_post_transform(rewriter));
   PFRT_ASSIGN(const MlLabels labels,
@@ -117,7 +112,7 @@ Status canonical_tree_classifier(Rewriter& rewriter) {
 }
 
 Status canonical_tree_regressor(Rewriter& rewriter) {
-  PFRT_TRY(expect_number(rewriter));
+  PFRT_TRY(ml_expect_number(rewriter));
   PFRT_TRY(expect_rows(rewriter));
   PFRT_TRY(expect_targets(rewriter));
   PFRT_TRY(settle_post_transform(rewriter));
@@ -134,7 +129,7 @@ Status canonical_tree_ensemble(Rewriter& rewriter) {
 }
 
 Status canonical_svm_classifier(Rewriter& rewriter) {
-  PFRT_TRY(expect_number(rewriter));
+  PFRT_TRY(ml_expect_number(rewriter));
   PFRT_TRY(expect_rows(rewriter));
   PFRT_TRY(settle_post_transform(rewriter));
   PFRT_TRY(settle_word(rewriter, "kernel_type", {"LINEAR", "POLY", "RBF", "SIGMOID"}));
@@ -147,7 +142,7 @@ Status canonical_svm_classifier(Rewriter& rewriter) {
 }
 
 Status canonical_svm_regressor(Rewriter& rewriter) {
-  PFRT_TRY(expect_number(rewriter));
+  PFRT_TRY(ml_expect_number(rewriter));
   PFRT_TRY(expect_rows(rewriter));
   PFRT_TRY(settle_post_transform(rewriter));
   PFRT_TRY(settle_word(rewriter, "kernel_type", {"LINEAR", "POLY", "RBF", "SIGMOID"}));

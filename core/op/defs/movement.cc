@@ -400,7 +400,7 @@ Status infer_col2im(Inference& inference) {
   return {};
 }
 
-constexpr OperatorDef kRows[] = {
+constexpr OperatorDef kMovementOperators[] = {
     {"", "Transpose", 1, 0, 1, 1, 1, 1, kOpPlain, 0, canonical_transpose, infer_transpose, nullptr},
     {"", "Concat", 1, 0, 1, -1, 1, 1, kOpPlain, 0, canonical_concat, infer_concat, nullptr},
     {"", "Split", 1, 0, 1, 2, 1, -1, kOpPlain, 1u << 1, canonical_split, infer_split, nullptr},
@@ -419,6 +419,6 @@ constexpr OperatorDef kRows[] = {
 
 }  // namespace
 
-std::span<const OperatorDef> movement_operators() { return kRows; }
+std::span<const OperatorDef> movement_operators() { return kMovementOperators; }
 
 }  // namespace pfrt

@@ -282,7 +282,7 @@ double conv_transpose_flops(const Inference& inference) {
   return 2 * elements(inference.shape(0)) * elements(inference.shape(1), 1);
 }
 
-constexpr OperatorDef kRows[] = {
+constexpr OperatorDef kNnOperators[] = {
     {"", "Conv", 1, 0, 2, 3, 1, 1, kOpPlain, 0, canonical_conv, infer_conv, conv_flops},
     {"", "ConvTranspose", 1, 0, 2, 3, 1, 1, kOpPlain, 0, canonical_conv_transpose,
      infer_conv_transpose, conv_transpose_flops},
@@ -296,6 +296,6 @@ constexpr OperatorDef kRows[] = {
 
 }  // namespace
 
-std::span<const OperatorDef> nn_operators() { return kRows; }
+std::span<const OperatorDef> nn_operators() { return kNnOperators; }
 
 }  // namespace pfrt

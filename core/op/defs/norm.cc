@@ -13,7 +13,7 @@
 namespace pfrt {
 namespace {
 
-constexpr AttrDefault kDefaults[] = {
+constexpr AttrDefault kNormDefaults[] = {
     {"BatchNormalization", "epsilon", PFRT_ATTR_FLOAT, 1e-5},
     {"InstanceNormalization", "epsilon", PFRT_ATTR_FLOAT, 1e-5},
     {"LayerNormalization", "epsilon", PFRT_ATTR_FLOAT, 1e-5},
@@ -48,7 +48,7 @@ Status flatten_images(Rewriter& rewriter) {
 // output that only training has is used. Then the outputs are Y, the running mean and variance, and
 // (until opset 13) the batch's own.
 Status canonical_batch_normalization(Rewriter& rewriter) {
-  PFRT_TRY(fill_defaults(rewriter, kDefaults));
+  PFRT_TRY(fill_defaults(rewriter, kNormDefaults));
   Graph& graph = rewriter.graph();
   if (rewriter.node().inputs.size() != 5 ||
       std::count(rewriter.node().inputs.begin(), rewriter.node().inputs.end(), kNoId))
@@ -97,7 +97,7 @@ Status infer_batch_normalization(Inference& inference) {
   return infer_same(inference);
 }
 
-Status canonical_with_epsilon(Rewriter& rewriter) { return fill_defaults(rewriter, kDefaults); }
+Status canonical_with_epsilon(Rewriter& rewriter) { return fill_defaults(rewriter, kNormDefaults); }
 
 Status infer_instance_normalization(Inference& inference) {
   PFRT_TRY(expect_rank_at_least(inference, 0, 2));
@@ -106,7 +106,7 @@ Status infer_instance_normalization(Inference& inference) {
 }
 
 Status canonical_layer_normalization(Rewriter& rewriter) {
-  PFRT_TRY(fill_defaults(rewriter, kDefaults));
+  PFRT_TRY(fill_defaults(rewriter, kNormDefaults));
   return canonical_axis(rewriter, "axis", -1);
 }
 
@@ -161,7 +161,7 @@ Status groups_as_instances(Rewriter& rewriter, int64_t groups) {
 }
 
 Status canonical_group_normalization(Rewriter& rewriter) {
-  PFRT_TRY(fill_defaults(rewriter, kDefaults));
+  PFRT_TRY(fill_defaults(rewriter, kNormDefaults));
   const int64_t groups = rewriter.node().attr_int("num_groups", 0);
   if (groups < 1) return rewriter.fail("attribute 'num_groups' is ", groups, ", needs 1 or more");
   if (rewriter.opset() >= 21) return {};
@@ -190,7 +190,7 @@ Status infer_group_normalization(Inference& inference) {
 }
 
 Status canonical_lp_normalization(Rewriter& rewriter) {
-  PFRT_TRY(fill_defaults(rewriter, kDefaults));
+  PFRT_TRY(fill_defaults(rewriter, kNormDefaults));
   return canonical_axis(rewriter, "axis", -1);
 }
 
@@ -218,7 +218,7 @@ Status canonical_mean_variance(Rewriter& rewriter) {
 Status canonical_lrn(Rewriter& rewriter) {
   if (rewriter.node().attr_int("size", 0) < 1)
     return rewriter.fail("attribute 'size' must be 1 or more");
-  return fill_defaults(rewriter, kDefaults);
+  return fill_defaults(rewriter, kNormDefaults);
 }
 
 Status infer_lrn(Inference& inference) {
@@ -234,7 +234,7 @@ double lrn_flops(const Inference& inference) {
          static_cast<double>(2 * inference.node().attr_int("size", 1) + 4);
 }
 
-constexpr OperatorDef kRows[] = {
+constexpr OperatorDef kNormOperators[] = {
     {"", "BatchNormalization", 1, 0, 5, 5, 1, 5, kOpPlain, 0, canonical_batch_normalization,
      infer_batch_normalization, scale_flops},
     {"", "InstanceNormalization", 1, 0, 3, 3, 1, 1, kOpPlain, 0, canonical_with_epsilon,
@@ -255,6 +255,6 @@ constexpr OperatorDef kRows[] = {
 
 }  // namespace
 
-std::span<const OperatorDef> norm_operators() { return kRows; }
+std::span<const OperatorDef> norm_operators() { return kNormOperators; }
 
 }  // namespace pfrt

@@ -15,7 +15,7 @@
 namespace pfrt {
 namespace {
 
-constexpr AttrDefault kDefaults[] = {
+constexpr AttrDefault kPoolDefaults[] = {
     {"MaxPool", "ceil_mode", PFRT_ATTR_INT, 0},
     {"MaxPool", "storage_order", PFRT_ATTR_INT, 0},
     {"AveragePool", "ceil_mode", PFRT_ATTR_INT, 0},
@@ -43,7 +43,7 @@ Status integer_p(Rewriter& rewriter) {
 
 Status canonical_pool(Rewriter& rewriter) {
   PFRT_TRY(integer_p(rewriter));
-  PFRT_TRY(fill_defaults(rewriter, kDefaults));
+  PFRT_TRY(fill_defaults(rewriter, kPoolDefaults));
   const std::vector<int64_t>* kernel = rewriter.node().attr_ints("kernel_shape");
   if (!kernel || kernel->empty())
     return rewriter.fail("attribute 'kernel_shape' is missing or not a list of integers");
@@ -74,7 +74,7 @@ double pool_flops(const Inference& inference) {
 
 Status canonical_global_pool(Rewriter& rewriter) {
   PFRT_TRY(integer_p(rewriter));
-  return fill_defaults(rewriter, kDefaults);
+  return fill_defaults(rewriter, kPoolDefaults);
 }
 
 Status infer_global_pool(Inference& inference) {
@@ -131,7 +131,7 @@ Status canonical_roi_align(Rewriter& rewriter) {
   PFRT_TRY(fill_string(rewriter, "mode", "avg"));
   PFRT_TRY(fill_string(rewriter, "coordinate_transformation_mode",
                        rewriter.opset() < 16 ? "output_half_pixel" : "half_pixel"));
-  return fill_defaults(rewriter, kDefaults);
+  return fill_defaults(rewriter, kPoolDefaults);
 }
 
 // [regions, channels, height, width]
@@ -161,7 +161,7 @@ Status canonical_max_roi_pool(Rewriter& rewriter) {
   const std::vector<int64_t>* size = rewriter.node().attr_ints("pooled_shape");
   if (!size || size->size() != 2)
     return rewriter.fail("attribute 'pooled_shape' must be two integers");
-  return fill_defaults(rewriter, kDefaults);
+  return fill_defaults(rewriter, kPoolDefaults);
 }
 
 Status infer_max_roi_pool(Inference& inference) {
@@ -172,7 +172,7 @@ Status infer_max_roi_pool(Inference& inference) {
 }
 
 Status canonical_non_max_suppression(Rewriter& rewriter) {
-  return fill_defaults(rewriter, kDefaults);
+  return fill_defaults(rewriter, kPoolDefaults);
 }
 
 Status infer_non_max_suppression(Inference& inference) {
@@ -182,7 +182,7 @@ Status infer_non_max_suppression(Inference& inference) {
   return {};
 }
 
-constexpr OperatorDef kRows[] = {
+constexpr OperatorDef kPoolOperators[] = {
     {"", "MaxPool", 1, 0, 1, 1, 1, 2, kOpPlain, 0, canonical_pool, infer_pool, pool_flops},
     {"", "AveragePool", 1, 0, 1, 1, 1, 1, kOpPlain, 0, canonical_pool, infer_pool, pool_flops},
     {"", "LpPool", 1, 0, 1, 1, 1, 1, kOpPlain, 0, canonical_pool, infer_pool, pool_flops},
@@ -203,6 +203,6 @@ constexpr OperatorDef kRows[] = {
 
 }  // namespace
 
-std::span<const OperatorDef> pool_operators() { return kRows; }
+std::span<const OperatorDef> pool_operators() { return kPoolOperators; }
 
 }  // namespace pfrt

@@ -13,7 +13,7 @@
 namespace pfrt {
 namespace {
 
-constexpr AttrDefault kDefaults[] = {
+constexpr AttrDefault kQuantizeDefaults[] = {
     {"QuantizeLinear", "block_size", PFRT_ATTR_INT, 0},
     {"QuantizeLinear", "saturate", PFRT_ATTR_INT, 1},
     {"QuantizeLinear", "output_dtype", PFRT_ATTR_INT, 0},
@@ -24,7 +24,7 @@ constexpr AttrDefault kDefaults[] = {
 
 // The axis means nothing for a scalar scale, and may then lie outside a low rank.
 Status canonical_scaled(Rewriter& rewriter) {
-  PFRT_TRY(fill_defaults(rewriter, kDefaults));
+  PFRT_TRY(fill_defaults(rewriter, kQuantizeDefaults));
   PFRT_TRY(fill_int(rewriter, "axis", 1));
   const int64_t axis = rewriter.node().attr_int("axis", 1);
   if (axis < 0 && rewriter.has_shape(0) && axis + static_cast<int64_t>(rewriter.rank(0)) >= 0)
@@ -107,7 +107,7 @@ Status infer_dynamic_quantize(Inference& inference) {
 
 double scaled_flops(const Inference& inference) { return 2 * flops_of_input(inference); }
 
-constexpr OperatorDef kRows[] = {
+constexpr OperatorDef kQuantizeOperators[] = {
     {"", "QuantizeLinear", 10, 0, 2, 3, 1, 1, kOpPlain, 0, canonical_scaled, infer_quantize,
      scaled_flops},
     {"", "DequantizeLinear", 10, 0, 2, 3, 1, 1, kOpPlain, 0, canonical_scaled, infer_dequantize,
@@ -118,6 +118,6 @@ constexpr OperatorDef kRows[] = {
 
 }  // namespace
 
-std::span<const OperatorDef> quantize_operators() { return kRows; }
+std::span<const OperatorDef> quantize_operators() { return kQuantizeOperators; }
 
 }  // namespace pfrt

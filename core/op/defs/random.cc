@@ -19,7 +19,7 @@
 namespace pfrt {
 namespace {
 
-constexpr AttrDefault kDefaults[] = {
+constexpr AttrDefault kRandomDefaults[] = {
     {"RandomNormal", "mean", PFRT_ATTR_FLOAT, 0},
     {"RandomNormal", "scale", PFRT_ATTR_FLOAT, 1},
     {"RandomNormal", "dtype", PFRT_ATTR_INT, PFRT_DTYPE_FLOAT32},
@@ -35,7 +35,7 @@ constexpr AttrDefault kDefaults[] = {
 };
 
 Status canonical_random(Rewriter& rewriter) {
-  PFRT_TRY(fill_defaults(rewriter, kDefaults));
+  PFRT_TRY(fill_defaults(rewriter, kRandomDefaults));
   Node& node = rewriter.node();
   const Attribute* seed = node.attr("seed");
   if (seed && seed->type != PFRT_ATTR_FLOAT)
@@ -99,7 +99,7 @@ Status infer_multinomial(Inference& inference) {
   return {};
 }
 
-constexpr OperatorDef kRows[] = {
+constexpr OperatorDef kRandomOperators[] = {
     {"", "RandomNormal", 1, 0, 0, 0, 1, 1, kOpRandom, 0, canonical_random, infer_shaped, nullptr},
     {"", "RandomUniform", 1, 0, 0, 0, 1, 1, kOpRandom, 0, canonical_random, infer_shaped, nullptr},
     {"", "RandomNormalLike", 1, 0, 1, 1, 1, 1, kOpRandom, 0, canonical_like, infer_like, nullptr},
@@ -111,6 +111,6 @@ constexpr OperatorDef kRows[] = {
 
 }  // namespace
 
-std::span<const OperatorDef> random_operators() { return kRows; }
+std::span<const OperatorDef> random_operators() { return kRandomOperators; }
 
 }  // namespace pfrt

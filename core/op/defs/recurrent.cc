@@ -132,7 +132,7 @@ double recurrent_flops(const Inference& inference) {
   return 2 * steps * (elements(inference.shape(1)) + elements(inference.shape(2)));
 }
 
-constexpr OperatorDef kRows[] = {
+constexpr OperatorDef kRecurrentOperators[] = {
     {"", "RNN", 1, 0, 3, 6, 0, 2, kOpPlain, 0, canonical_recurrent, infer_recurrent,
      recurrent_flops},
     {"", "GRU", 1, 0, 3, 6, 0, 2, kOpPlain, 0, canonical_recurrent, infer_recurrent,
@@ -143,6 +143,6 @@ constexpr OperatorDef kRows[] = {
 
 }  // namespace
 
-std::span<const OperatorDef> recurrent_operators() { return kRows; }
+std::span<const OperatorDef> recurrent_operators() { return kRecurrentOperators; }
 
 }  // namespace pfrt

@@ -12,7 +12,7 @@
 namespace pfrt {
 namespace {
 
-constexpr AttrDefault kDefaults[] = {
+constexpr AttrDefault kReduceDefaults[] = {
     {"CumSum", "exclusive", PFRT_ATTR_INT, 0},  {"CumSum", "reverse", PFRT_ATTR_INT, 0},
     {"CumProd", "exclusive", PFRT_ATTR_INT, 0}, {"CumProd", "reverse", PFRT_ATTR_INT, 0},
     {"TopK", "largest", PFRT_ATTR_INT, 1},      {"TopK", "sorted", PFRT_ATTR_INT, 1},
@@ -75,7 +75,7 @@ Status canonical_legacy_softmax(Rewriter& rewriter) {
 
 // The axis is a scalar input.
 Status canonical_cumulative(Rewriter& rewriter) {
-  PFRT_TRY(fill_defaults(rewriter, kDefaults));
+  PFRT_TRY(fill_defaults(rewriter, kReduceDefaults));
   const Tensor* given = rewriter.constant(1);
   if (!given || !rewriter.has_shape(0)) return {};
   const std::vector<int64_t> axis = to_int64s(*given);
@@ -92,7 +92,7 @@ Status canonical_cumulative(Rewriter& rewriter) {
 }
 
 Status canonical_top_k(Rewriter& rewriter) {
-  PFRT_TRY(fill_defaults(rewriter, kDefaults));
+  PFRT_TRY(fill_defaults(rewriter, kReduceDefaults));
   PFRT_TRY(canonical_axis(rewriter, "axis", -1));
   if (rewriter.has_input(1)) return {};
   if (!rewriter.node().attr("k")) return rewriter.fail("neither attribute nor input gives k");
@@ -214,7 +214,7 @@ double flops_of_softmax(const Inference& in) { return 5 * flops_of_input(in); }
 constexpr auto kInput = flops_of_input;
 constexpr uint32_t kSecond = 2;  // input 1 decides the shape
 
-constexpr OperatorDef kRows[] = {
+constexpr OperatorDef kReduceOperators[] = {
     // domain, name, opsets, inputs, outputs, flags, shape inputs, canonicalise, infer, flops
     {"", "ReduceSum", 1, 12, 1, 1, 1, 1, kOpPlain, kSecond, canonical_reduce, infer_reduce, kInput},
     {"", "ReduceSum", 13, 0, 1, 2, 1, 1, kOpPlain, kSecond, canonical_reduce, infer_reduce, kInput},
@@ -271,6 +271,6 @@ constexpr OperatorDef kRows[] = {
 
 }  // namespace
 
-std::span<const OperatorDef> reduce_operators() { return kRows; }
+std::span<const OperatorDef> reduce_operators() { return kReduceOperators; }
 
 }  // namespace pfrt

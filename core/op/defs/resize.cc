@@ -15,7 +15,7 @@
 namespace pfrt {
 namespace {
 
-constexpr AttrDefault kDefaults[] = {
+constexpr AttrDefault kResizeDefaults[] = {
     {"Resize", "cubic_coeff_a", PFRT_ATTR_FLOAT, -0.75},
     {"Resize", "exclude_outside", PFRT_ATTR_INT, 0},
     {"Resize", "extrapolation_value", PFRT_ATTR_FLOAT, 0},
@@ -29,7 +29,7 @@ Status fill_resize(Rewriter& rewriter) {
   PFRT_TRY(fill_string(rewriter, "coordinate_transformation_mode", "half_pixel"));
   PFRT_TRY(fill_string(rewriter, "nearest_mode", "round_prefer_floor"));
   PFRT_TRY(fill_string(rewriter, "keep_aspect_ratio_policy", "stretch"));
-  return fill_defaults(rewriter, kDefaults);
+  return fill_defaults(rewriter, kResizeDefaults);
 }
 
 // Attributes that name a way to do something, each one of a few words.
@@ -279,7 +279,7 @@ Status infer_resize(Inference& inference) {
 
 // Opset 16 spelled the modes bilinear and bicubic.
 Status canonical_grid_sample(Rewriter& rewriter) {
-  PFRT_TRY(fill_defaults(rewriter, kDefaults));
+  PFRT_TRY(fill_defaults(rewriter, kResizeDefaults));
   PFRT_TRY(fill_string(rewriter, "mode", "linear"));
   PFRT_TRY(fill_string(rewriter, "padding_mode", "zeros"));
   const std::string mode(rewriter.node().attr_string("mode", ""));
@@ -318,7 +318,9 @@ Status infer_grid_sample(Inference& inference) {
   return {};
 }
 
-Status canonical_affine_grid(Rewriter& rewriter) { return fill_defaults(rewriter, kDefaults); }
+Status canonical_affine_grid(Rewriter& rewriter) {
+  return fill_defaults(rewriter, kResizeDefaults);
+}
 
 // |size| is [N, C, out...]; the output is [N, out..., dimensions of out].
 Status infer_affine_grid(Inference& inference) {
@@ -353,7 +355,7 @@ double resize_flops(const Inference& inference) {
   return elements(inference.output(0).shape) * (mode == "nearest" ? 1 : mode == "cubic" ? 32 : 8);
 }
 
-constexpr OperatorDef kRows[] = {
+constexpr OperatorDef kResizeOperators[] = {
     {"", "Upsample", 1, 9, 1, 2, 1, 1, kOpPlain, 0, canonical_asymmetric, nullptr, nullptr},
     {"", "Resize", 10, 0, 1, 4, 1, 1, kOpPlain, 1u << 1 | 1u << 2 | 1u << 3, canonical_resize,
      infer_resize, resize_flops},
@@ -365,6 +367,6 @@ constexpr OperatorDef kRows[] = {
 
 }  // namespace
 
-std::span<const OperatorDef> resize_operators() { return kRows; }
+std::span<const OperatorDef> resize_operators() { return kResizeOperators; }
 
 }  // namespace pfrt

@@ -160,7 +160,7 @@ Status infer_optional_get_element(Inference& in) {
   return {};
 }
 
-constexpr OperatorDef kRows[] = {
+constexpr OperatorDef kSequenceOperators[] = {
     // domain, name, opsets, inputs, outputs, flags, shape inputs, canonicalise, infer, flops
     {"", "SequenceEmpty", 11, 0, 0, 0, 1, 1, kOpHost, 0, canonical_sequence_empty,
      infer_sequence_empty, nullptr},
@@ -183,6 +183,6 @@ constexpr OperatorDef kRows[] = {
 
 }  // namespace
 
-std::span<const OperatorDef> sequence_operators() { return kRows; }
+std::span<const OperatorDef> sequence_operators() { return kSequenceOperators; }
 
 }  // namespace pfrt

@@ -391,7 +391,7 @@ Status infer_tile(Inference& inference) {
   return {};
 }
 
-constexpr OperatorDef kRows[] = {
+constexpr OperatorDef kShapeOperators[] = {
     {"", "Shape", 1, 0, 1, 1, 1, 1, kOpPlain, 0, canonical_shape, infer_shape, nullptr},
     {"", "Size", 1, 0, 1, 1, 1, 1, kOpPlain, 0, nullptr, infer_size, nullptr},
     {"", "Reshape", 1, 0, 1, 2, 1, 1, kOpPlain, 1u << 1, canonical_reshape, infer_reshape, nullptr},
@@ -405,6 +405,6 @@ constexpr OperatorDef kRows[] = {
 
 }  // namespace
 
-std::span<const OperatorDef> shape_operators() { return kRows; }
+std::span<const OperatorDef> shape_operators() { return kShapeOperators; }
 
 }  // namespace pfrt

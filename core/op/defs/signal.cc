@@ -14,7 +14,7 @@
 namespace pfrt {
 namespace {
 
-constexpr AttrDefault kDefaults[] = {
+constexpr AttrDefault kSignalDefaults[] = {
     {"DFT", "inverse", PFRT_ATTR_INT, 0},
     {"DFT", "onesided", PFRT_ATTR_INT, 0},
     {"STFT", "onesided", PFRT_ATTR_INT, 1},
@@ -27,7 +27,7 @@ constexpr AttrDefault kDefaults[] = {
     {"MelWeightMatrix", "output_datatype", PFRT_ATTR_INT, PFRT_DTYPE_FLOAT32},
 };
 
-Status canonical_defaults(Rewriter& rewriter) { return fill_defaults(rewriter, kDefaults); }
+Status canonical_defaults(Rewriter& rewriter) { return fill_defaults(rewriter, kSignalDefaults); }
 
 // The number that scalar input |i| is known to hold.
 std::optional<Dim> scalar_of(const Inference& inference, size_t i) {
@@ -39,7 +39,7 @@ std::optional<Dim> scalar_of(const Inference& inference, size_t i) {
 
 // Before opset 20 the axis was an attribute, 1 where it was absent.
 Status canonical_dft(Rewriter& rewriter) {
-  PFRT_TRY(fill_defaults(rewriter, kDefaults));
+  PFRT_TRY(fill_defaults(rewriter, kSignalDefaults));
   if (rewriter.opset() >= 20) return {};
   PFRT_TRY(fill_int(rewriter, "axis", 1));
   PFRT_ASSIGN(Tensor axis, Tensor::scalar_int64(rewriter.node().attr_int("axis", 1)));
@@ -205,7 +205,7 @@ Status canonical_irfft(Rewriter& rewriter) {
   return rewriter.after("Squeeze", {last});
 }
 
-constexpr OperatorDef kRows[] = {
+constexpr OperatorDef kSignalOperators[] = {
     {"", "DFT", 17, 19, 1, 2, 1, 1, kOpPlain, 1u << 1, canonical_dft, infer_dft, dft_flops},
     {"", "DFT", 20, 0, 1, 3, 1, 1, kOpPlain, 1u << 1 | 1u << 2, canonical_dft, infer_dft,
      dft_flops},
@@ -225,6 +225,6 @@ constexpr OperatorDef kRows[] = {
 
 }  // namespace
 
-std::span<const OperatorDef> signal_operators() { return kRows; }
+std::span<const OperatorDef> signal_operators() { return kSignalOperators; }
 
 }  // namespace pfrt

@@ -32,7 +32,7 @@ Status infer_take(Inference& in) {
   return {};
 }
 
-constexpr OperatorDef kRows[] = {
+constexpr OperatorDef kStringsOperators[] = {
     // domain, name, opsets, inputs, outputs, flags, shape inputs, canonicalise, infer, flops
     {kStringDomain, "StringPositions", 1, 0, 1, -1, 1, -1, kOpHost, 0, nullptr, numbers_like_inputs,
      nullptr},
@@ -42,6 +42,6 @@ constexpr OperatorDef kRows[] = {
 
 }  // namespace
 
-std::span<const OperatorDef> string_operators() { return kRows; }
+std::span<const OperatorDef> string_operators() { return kStringsOperators; }
 
 }  // namespace pfrt

@@ -162,7 +162,7 @@ Status infer_tf_idf(Inference& in) {
   return {};
 }
 
-constexpr OperatorDef kRows[] = {
+constexpr OperatorDef kTextOperators[] = {
     // domain, name, opsets, inputs, outputs, flags, shape inputs, canonicalise, infer, flops
     {"", "StringNormalizer", 10, 0, 1, 1, 1, 1, kOpHost | kOpDataDependent, 0,
      canonical_string_normalizer, infer_string_normalizer, nullptr},
@@ -174,6 +174,6 @@ constexpr OperatorDef kRows[] = {
 
 }  // namespace
 
-std::span<const OperatorDef> text_operators() { return kRows; }
+std::span<const OperatorDef> text_operators() { return kTextOperators; }
 
 }  // namespace pfrt

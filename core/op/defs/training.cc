@@ -14,7 +14,7 @@
 namespace pfrt {
 namespace {
 
-constexpr AttrDefault kDefaults[] = {
+constexpr AttrDefault kTrainingDefaults[] = {
     {"Adagrad", "decay_factor", PFRT_ATTR_FLOAT, 0},
     {"Adagrad", "epsilon", PFRT_ATTR_FLOAT, 0},
     {"Adagrad", "norm_coefficient", PFRT_ATTR_FLOAT, 0},
@@ -72,7 +72,7 @@ double loss_flops(const Inference& inference) { return 4 * flops_of_input(infere
 size_t roles(const Node& node) { return node.op == "Adam" ? 4 : 3; }
 
 Status canonical_optimizer(Rewriter& rewriter) {
-  PFRT_TRY(fill_defaults(rewriter, kDefaults));
+  PFRT_TRY(fill_defaults(rewriter, kTrainingDefaults));
   Node& node = rewriter.node();
   if (node.op == "Momentum") {
     for (std::string_view name : {"alpha", "beta", "norm_coefficient"}) {
@@ -119,7 +119,7 @@ Status refuse_gradient(Rewriter& rewriter) {
 
 constexpr std::string_view kTraining = "ai.onnx.preview.training";
 
-constexpr OperatorDef kRows[] = {
+constexpr OperatorDef kTrainingOperators[] = {
     {"", "NegativeLogLikelihoodLoss", 12, 0, 2, 3, 1, 1, kOpPlain, 0, canonical_loss, infer_loss,
      loss_flops},
     {"", "SoftmaxCrossEntropyLoss", 12, 0, 2, 3, 1, 2, kOpPlain, 0, canonical_loss, infer_loss,
@@ -135,6 +135,6 @@ constexpr OperatorDef kRows[] = {
 
 }  // namespace
 
-std::span<const OperatorDef> training_operators() { return kRows; }
+std::span<const OperatorDef> training_operators() { return kTrainingOperators; }
 
 }  // namespace pfrt

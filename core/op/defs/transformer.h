@@ -11,6 +11,8 @@
 
 namespace pfrt {
 
+inline constexpr std::string_view kMs = "com.microsoft";
+
 inline constexpr int64_t kMostHeads = 1 << 20;
 
 // Attribute |name| counts heads.

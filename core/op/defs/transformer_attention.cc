@@ -263,9 +263,7 @@ Status canonical_multi_head(Rewriter& rewriter) {
   return chain.replace();
 }
 
-constexpr std::string_view kMs = "com.microsoft";
-
-constexpr OperatorDef kRows[] = {
+constexpr OperatorDef kTransformerAttentionOperators[] = {
     {kMs, "Attention", 1, 0, 2, 7, 1, 2, kOpPlain, 0, canonical_ms_attention, nullptr, nullptr},
     {kMs, "QAttention", 1, 0, 5, 9, 1, 2, kOpPlain, 0, canonical_qattention, nullptr, nullptr},
     {kMs, "MultiHeadAttention", 1, 0, 1, 10, 1, 4, kOpPlain, 0, canonical_multi_head, nullptr,
@@ -274,6 +272,8 @@ constexpr OperatorDef kRows[] = {
 
 }  // namespace
 
-std::span<const OperatorDef> transformer_attention_operators() { return kRows; }
+std::span<const OperatorDef> transformer_attention_operators() {
+  return kTransformerAttentionOperators;
+}
 
 }  // namespace pfrt

@@ -219,12 +219,10 @@ Status refuse_decoder(Rewriter& rewriter) {
       "a token");
 }
 
-constexpr std::string_view kMs = "com.microsoft";
-
 #define PFRT_REFUSED(name, why) \
   { kMs, name, 1, 0, 0, -1, 1, -1, kOpRefused, 0, why, nullptr, nullptr }
 
-constexpr OperatorDef kRows[] = {
+constexpr OperatorDef kTransformerGroupOperators[] = {
     {kMs, "GroupQueryAttention", 1, 0, 1, 14, 1, 4, kOpPlain, 1u << 6, canonical_group_query,
      infer_group_query, group_query_flops},
     {kMs, "RotaryEmbedding", 1, 0, 4, 4, 1, 1, kOpPlain, 0, canonical_ms_rotary, nullptr, nullptr},
@@ -244,6 +242,6 @@ constexpr OperatorDef kRows[] = {
 
 }  // namespace
 
-std::span<const OperatorDef> transformer_group_operators() { return kRows; }
+std::span<const OperatorDef> transformer_group_operators() { return kTransformerGroupOperators; }
 
 }  // namespace pfrt

@@ -5,6 +5,7 @@
 #include "core/op/defs/families.h"
 #include "core/op/defs/rules.h"
 #include "core/op/defs/shapes.h"
+#include "core/op/defs/transformer.h"
 #include "core/op/engine/inference.h"
 #include "core/op/engine/operator_def.h"
 #include "core/op/engine/rewriter.h"
@@ -201,9 +202,7 @@ double matmul_nbits_flops(const Inference& in) {
   return in.has_shape(0) ? 2 * elements(in.shape(0)) * columns : 0;
 }
 
-constexpr std::string_view kMs = "com.microsoft";
-
-constexpr OperatorDef kRows[] = {
+constexpr OperatorDef kTransformerNormOperators[] = {
     {kMs, "SkipLayerNormalization", 1, 0, 3, 5, 1, 4, kOpPlain, 0, canonical_skip_layer_norm,
      nullptr, nullptr},
     {kMs, "SkipSimplifiedLayerNormalization", 1, 0, 3, 4, 1, 4, kOpPlain, 0,
@@ -224,6 +223,6 @@ constexpr OperatorDef kRows[] = {
 
 }  // namespace
 
-std::span<const OperatorDef> transformer_norm_operators() { return kRows; }
+std::span<const OperatorDef> transformer_norm_operators() { return kTransformerNormOperators; }
 
 }  // namespace pfrt

@@ -16,7 +16,7 @@ namespace {
 // are looked at again for an edit that concerns one.
 constexpr size_t kMany = 64;
 // Nodes between two looks at whether the caller has cancelled.
-constexpr size_t kStopInterval = 256;
+constexpr size_t kEditsPerStop = 256;
 
 // What both say of one value, which rewriting does not change: numbers before names, and of two
 // names the one that was known first.
@@ -64,7 +64,7 @@ bool has_bodies(const Node& node) {
 }
 
 Status Editor::look(size_t& visited) const {
-  return progress_ && ++visited % kStopInterval == 0 ? progress_->stop() : Status();
+  return progress_ && ++visited % kEditsPerStop == 0 ? progress_->stop() : Status();
 }
 
 Result<Editor> Editor::open(Graph& graph, const InferState* outer, const Progress* progress) {

@@ -13,7 +13,7 @@ namespace pfrt {
 namespace {
 
 // Nodes between two looks at whether the caller has cancelled.
-constexpr size_t kStopInterval = 64;
+constexpr size_t kVisitsPerStop = 64;
 // A set of rules that undo each other's work must not go on for ever.
 constexpr uint64_t kApplicationsPerNode = 32;
 
@@ -61,7 +61,7 @@ class Driver {
     size_t visited = 0;
     const uint64_t added = editor.nodes_added(), removed = editor.nodes_removed();
     while (!worklist.empty() && left > 0) {
-      if (context_.pass.progress && ++visited % kStopInterval == 0)
+      if (context_.pass.progress && ++visited % kVisitsPerStop == 0)
         PFRT_TRY(context_.pass.progress->stop());
       const NodeId id = worklist.pop();
       const Node* node = editor.node(id);

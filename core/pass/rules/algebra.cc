@@ -106,8 +106,7 @@ Result<bool> done_before(Editor& editor, Node& node, const RuleContext&) {
   return true;
 }
 
-constexpr OptLevel kBasic = OptLevel::kBasic;
-constexpr Rule kRules[] = {
+constexpr Rule kAlgebraRules[] = {
     {"NeutralOperand", "Add", "x + -0 (x + 0 of integers) -> x", kBasic, false, neutral},
     {"NeutralOperand", "Sub", "x - 0 -> x", kBasic, false, neutral},
     {"NeutralOperand", "Mul", "x * 1 -> x", kBasic, false, neutral},
@@ -141,6 +140,6 @@ constexpr Rule kRules[] = {
 
 }  // namespace
 
-std::span<const Rule> algebra_rules() { return kRules; }
+std::span<const Rule> algebra_rules() { return kAlgebraRules; }
 
 }  // namespace pfrt

@@ -215,8 +215,7 @@ Result<bool> take_heads(Editor& editor, Node& node, const RuleContext& context) 
   return true;
 }
 
-constexpr OptLevel kExtended = OptLevel::kExtended;
-constexpr Rule kRules[] = {
+constexpr Rule kAttentionRules[] = {
     {"GroupedQueries", "Attention",
      "heads of keys and values repeated by Unsqueeze, Expand, Reshape, Attention -> Attention of "
      "fewer heads",
@@ -230,6 +229,6 @@ constexpr Rule kRules[] = {
 
 }  // namespace
 
-std::span<const Rule> attention_input_rules() { return kRules; }
+std::span<const Rule> attention_input_rules() { return kAttentionRules; }
 
 }  // namespace pfrt

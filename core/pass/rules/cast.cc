@@ -74,13 +74,13 @@ Result<bool> cast_of_cast(Editor& editor, Node& node, const RuleContext&) {
   return true;
 }
 
-constexpr Rule kRules[] = {
+constexpr Rule kCastRules[] = {
     {"CastOfCast", "Cast", "Cast that loses nothing, Cast -> Cast", OptLevel::kExtended, true,
      cast_of_cast},
 };
 
 }  // namespace
 
-std::span<const Rule> cast_rules() { return kRules; }
+std::span<const Rule> cast_rules() { return kCastRules; }
 
 }  // namespace pfrt

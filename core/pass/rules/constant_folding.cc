@@ -14,6 +14,7 @@
 #include "core/op/engine/operator_def.h"
 #include "core/op/engine/operator_set.h"
 #include "core/pass/engine/passes.h"
+#include "core/pass/rules/moves.h"
 #include "core/pass/rules/rule_tables.h"
 
 namespace pfrt {
@@ -36,11 +37,6 @@ constexpr uint64_t kBudgetBytes = uint64_t{64} << 20;
 constexpr double kBudgetWork = 2e9, kWorkPerByte = 32;
 // So many constants fail, and the others are not tried alone.
 constexpr size_t kMostFailures = 64;
-
-template <typename List>
-bool contains(const List& list, std::string_view op) {
-  return std::ranges::find(list, op) != std::end(list);
-}
 
 class Folder {
  public:

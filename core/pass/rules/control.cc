@@ -68,13 +68,13 @@ Result<bool> known_branch(Editor& editor, Node& node, const RuleContext&) {
   return true;
 }
 
-constexpr Rule kRules[] = {
+constexpr Rule kControlRules[] = {
     {"InlineBranch", "If", "If of a constant condition -> the nodes of that branch",
      OptLevel::kBasic, false, known_branch},
 };
 
 }  // namespace
 
-std::span<const Rule> control_rules() { return kRules; }
+std::span<const Rule> control_rules() { return kControlRules; }
 
 }  // namespace pfrt

@@ -229,8 +229,7 @@ Result<bool> transposed_of_stride_1(Editor& editor, Node& node, const RuleContex
   return true;
 }
 
-constexpr OptLevel kExtended = OptLevel::kExtended;
-constexpr Rule kRules[] = {
+constexpr Rule kConvRules[] = {
     {"FusedConvBNRelu", "BatchNormalization",
      "Conv, BatchNormalization, Relu -> Conv with Relu as its epilogue", kExtended, true,
      normalization_and_relu},
@@ -256,6 +255,6 @@ constexpr Rule kRules[] = {
 
 }  // namespace
 
-std::span<const Rule> conv_rules() { return kRules; }
+std::span<const Rule> conv_rules() { return kConvRules; }
 
 }  // namespace pfrt

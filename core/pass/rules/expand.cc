@@ -86,8 +86,7 @@ Result<bool> expand_into_product(Editor& editor, Node& node, const RuleContext&)
   return false;
 }
 
-constexpr OptLevel kExtended = OptLevel::kExtended;
-constexpr Rule kRules[] = {
+constexpr Rule kExpandRules[] = {
     {"BroadcastInstead", "", "Expand or ConstantOfShape, elementwise -> elementwise", kExtended,
      true, broadcast_instead},
     {"ExpandIntoMatMul", "MatMul", "Expand of a batch, MatMul -> MatMul", kExtended, true,
@@ -96,6 +95,6 @@ constexpr Rule kRules[] = {
 
 }  // namespace
 
-std::span<const Rule> expand_rules() { return kRules; }
+std::span<const Rule> expand_rules() { return kExpandRules; }
 
 }  // namespace pfrt

@@ -23,7 +23,7 @@ Result<bool> dropout(Editor& editor, Node& node, const RuleContext& context) {
   return hand_on(editor, node, context);
 }
 
-constexpr Rule kRules[] = {
+constexpr Rule kIdentityRules[] = {
     {"RemoveIdentity", "Identity", "Identity -> its input", OptLevel::kBasic, false, hand_on},
     {"RemoveDropout", "Dropout", "Dropout in inference -> its input", OptLevel::kBasic, false,
      dropout},
@@ -31,6 +31,6 @@ constexpr Rule kRules[] = {
 
 }  // namespace
 
-std::span<const Rule> identity_rules() { return kRules; }
+std::span<const Rule> identity_rules() { return kIdentityRules; }
 
 }  // namespace pfrt

@@ -119,7 +119,7 @@ Result<bool> merge(Editor& editor, Node& node, const RuleContext&) {
   return true;
 }
 
-constexpr Rule kRules[] = {
+constexpr Rule kMergeMatmulsRules[] = {
     {"MergedProjections", "Attention",
      "products of one input for queries, keys and values -> one product and Split",
      OptLevel::kExtended, true, merge},
@@ -127,6 +127,6 @@ constexpr Rule kRules[] = {
 
 }  // namespace
 
-std::span<const Rule> merge_matmul_rules() { return kRules; }
+std::span<const Rule> merge_matmul_rules() { return kMergeMatmulsRules; }
 
 }  // namespace pfrt

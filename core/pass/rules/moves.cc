@@ -7,14 +7,6 @@
 #include "core/op/defs/rules.h"
 
 namespace pfrt {
-namespace {
-
-template <typename List>
-bool contains(const List& list, std::string_view op) {
-  return std::ranges::find(list, op) != std::end(list);
-}
-
-}  // namespace
 
 bool stand_in(Editor& editor, const Node& node, ValueId value) {
   if (node.outputs.empty()) return false;

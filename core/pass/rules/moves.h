@@ -4,12 +4,20 @@
 // permutations. Pure but for the editor.
 #pragma once
 
+#include <algorithm>
+#include <iterator>
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include "core/pass/engine/run_rules.h"
 
 namespace pfrt {
+
+template <typename List>
+bool contains(const List& list, std::string_view op) {
+  return std::ranges::find(list, op) != std::end(list);
+}
 
 // |value| takes the place of the node's output 0 when that has certainly the same type.
 bool stand_in(Editor& editor, const Node& node, ValueId value);

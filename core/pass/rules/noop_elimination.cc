@@ -170,8 +170,7 @@ Result<bool> blocks(Editor& editor, Node& node, const RuleContext&) {
          hand_on(editor, node, node.inputs[0]);
 }
 
-constexpr OptLevel kBasic = OptLevel::kBasic;
-constexpr Rule kRules[] = {
+constexpr Rule kNoopEliminationRules[] = {
     {"SameShape", "Reshape", "Reshape to the same shape -> its input", kBasic, false, same_shape},
     {"SameShape", "Flatten", "Flatten of a matrix -> its input", kBasic, false, same_shape},
     {"SameShape", "Squeeze", "Squeeze of nothing -> its input", kBasic, false, same_shape},
@@ -205,6 +204,6 @@ constexpr Rule kRules[] = {
 
 }  // namespace
 
-std::span<const Rule> noop_elimination_rules() { return kRules; }
+std::span<const Rule> noop_elimination_rules() { return kNoopEliminationRules; }
 
 }  // namespace pfrt

@@ -192,8 +192,7 @@ Result<bool> to_group_norm(Editor& editor, Node& node, const RuleContext& contex
                                Attribute::of_int("stash_type", PFRT_DTYPE_FLOAT32)}));
 }
 
-constexpr OptLevel kExtended = OptLevel::kExtended;
-constexpr Rule kRules[] = {
+constexpr Rule kNormalizationRules[] = {
     {"GroupNorm", "Reshape",
      "Reshape to groups, InstanceNormalization, Reshape back -> GroupNormalization", kExtended,
      true, to_group_norm},
@@ -207,6 +206,6 @@ constexpr Rule kRules[] = {
 
 }  // namespace
 
-std::span<const Rule> normalization_parameter_rules() { return kRules; }
+std::span<const Rule> normalization_parameter_rules() { return kNormalizationRules; }
 
 }  // namespace pfrt

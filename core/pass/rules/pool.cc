@@ -54,13 +54,13 @@ Result<bool> pool_first(Editor& editor, Node& node, const RuleContext&) {
   return true;
 }
 
-constexpr Rule kRules[] = {
+constexpr Rule kPoolRules[] = {
     {"PoolFirst", "MaxPool", "Conv, Relu, LeakyRelu or Clip, MaxPool -> Conv, MaxPool, the same",
      OptLevel::kExtended, false, pool_first},
 };
 
 }  // namespace
 
-std::span<const Rule> pool_rules() { return kRules; }
+std::span<const Rule> pool_rules() { return kPoolRules; }
 
 }  // namespace pfrt

@@ -265,8 +265,7 @@ Result<bool> matmul_and_bias(Editor& editor, Node& node, const RuleContext& cont
   return true;
 }
 
-constexpr OptLevel kExtended = OptLevel::kExtended;
-constexpr Rule kRules[] = {
+constexpr Rule kQuantizedMatmulsRules[] = {
     {"QLinearConv", "QuantizeLinear",
      "DequantizeLinear of both factors, Conv, QuantizeLinear -> QLinearConv", kExtended, true,
      convolution},
@@ -281,6 +280,6 @@ constexpr Rule kRules[] = {
 
 }  // namespace
 
-std::span<const Rule> quantized_matmul_rules() { return kRules; }
+std::span<const Rule> quantized_matmul_rules() { return kQuantizedMatmulsRules; }
 
 }  // namespace pfrt

@@ -111,8 +111,7 @@ Result<bool> cut_once(Editor& editor, Node& node, const RuleContext&) {
   return true;
 }
 
-constexpr OptLevel kExtended = OptLevel::kExtended;
-constexpr Rule kRules[] = {
+constexpr Rule kQuantizedMovesRules[] = {
     {"CancelQuantize", "QuantizeLinear",
      "DequantizeLinear, QuantizeLinear of the same parameters -> nothing", kExtended, true, cancel},
     {"QuantizeCuts", "QuantizeLinear",
@@ -145,6 +144,6 @@ constexpr Rule kRules[] = {
 
 }  // namespace
 
-std::span<const Rule> quantized_move_rules() { return kRules; }
+std::span<const Rule> quantized_move_rules() { return kQuantizedMovesRules; }
 
 }  // namespace pfrt

@@ -307,8 +307,7 @@ Result<bool> clip_chain(Editor& editor, Node& node, const RuleContext& context) 
   return clip_to(editor, context, inner->inputs[0], out, clamp(first->first), clamp(first->second));
 }
 
-constexpr OptLevel kExtended = OptLevel::kExtended;
-constexpr Rule kRules[] = {
+constexpr Rule kRaiseActivationRules[] = {
     {"Gelu", "Mul", "0.5 x (1 + Erf(x / sqrt 2)), or its form with Tanh -> Gelu", kExtended, true,
      to_gelu},
     {"Gelu", "Div", "x (1 + Erf(x / sqrt 2)) / 2 -> Gelu", kExtended, true, to_gelu},
@@ -334,6 +333,6 @@ constexpr Rule kRules[] = {
 
 }  // namespace
 
-std::span<const Rule> activation_rules() { return kRules; }
+std::span<const Rule> activation_rules() { return kRaiseActivationRules; }
 
 }  // namespace pfrt

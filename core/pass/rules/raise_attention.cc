@@ -388,7 +388,7 @@ Result<bool> to_attention(Editor& editor, Node& node, const RuleContext& context
   return form == MaskForm::kImpossible ? false : put(editor, context, node, s, form);
 }
 
-constexpr Rule kRules[] = {
+constexpr Rule kRaiseAttentionRules[] = {
     {"Attention", "MatMul", "Softmax(scale Q K' + mask) V -> Attention", OptLevel::kExtended, true,
      to_attention},
 };
@@ -404,6 +404,6 @@ std::vector<Attribute> attention_attrs(double scale) {
           Attribute::of_int("right_window_size", -1)};
 }
 
-std::span<const Rule> attention_rules() { return kRules; }
+std::span<const Rule> attention_rules() { return kRaiseAttentionRules; }
 
 }  // namespace pfrt

@@ -233,8 +233,7 @@ Result<bool> folded_difference(Editor& editor, Node& node, const RuleContext& co
   return folded(editor, node, context, *scaled, *shifted, kNoId);
 }
 
-constexpr OptLevel kExtended = OptLevel::kExtended;
-constexpr Rule kRules[] = {
+constexpr Rule kRaiseNormRules[] = {
     {"LayerNorm", "Div",
      "(x - mean) / Sqrt(mean of squares + epsilon) -> LayerNormalization or InstanceNormalization",
      kExtended, true, to_layer_norm},
@@ -251,6 +250,6 @@ constexpr Rule kRules[] = {
 
 }  // namespace
 
-std::span<const Rule> normalization_rules() { return kRules; }
+std::span<const Rule> normalization_rules() { return kRaiseNormRules; }
 
 }  // namespace pfrt

@@ -73,8 +73,7 @@ Result<bool> to_log_softmax(Editor& editor, Node& node, const RuleContext& conte
   return put(match, context, "LogSoftmax", *shifted, node.outputs[0]);
 }
 
-constexpr OptLevel kExtended = OptLevel::kExtended;
-constexpr Rule kRules[] = {
+constexpr Rule kRaiseSoftmaxRules[] = {
     {"Softmax", "Div", "e / sum of e, with e = Exp(x - max of x) -> Softmax", kExtended, true,
      to_softmax},
     {"Softmax", "Mul", "the same, times the reciprocal of the sum", kExtended, true, to_softmax},
@@ -84,6 +83,6 @@ constexpr Rule kRules[] = {
 
 }  // namespace
 
-std::span<const Rule> softmax_rules() { return kRules; }
+std::span<const Rule> softmax_rules() { return kRaiseSoftmaxRules; }
 
 }  // namespace pfrt

@@ -81,8 +81,7 @@ Result<bool> constant_shape(Editor& editor, Node& node, const RuleContext&) {
   return true;
 }
 
-constexpr OptLevel kExtended = OptLevel::kExtended;
-constexpr Rule kRules[] = {
+constexpr Rule kReshapeRules[] = {
     {"ReshapeOfReshape", "Reshape", "Reshape, Flatten, Squeeze, Unsqueeze, then Reshape -> Reshape",
      kExtended, true, reshape_of_reshape},
     {"ReshapeOfReshape", "Flatten", "Reshape, Flatten, Squeeze, Unsqueeze, then Flatten -> Reshape",
@@ -98,6 +97,6 @@ constexpr Rule kRules[] = {
 
 }  // namespace
 
-std::span<const Rule> reshape_rules() { return kRules; }
+std::span<const Rule> reshape_rules() { return kReshapeRules; }
 
 }  // namespace pfrt

@@ -10,6 +10,10 @@
 
 namespace pfrt {
 
+// Short names for the tables.
+inline constexpr OptLevel kBasic = OptLevel::kBasic, kExtended = OptLevel::kExtended,
+                          kAll = OptLevel::kAll;
+
 enum class RulePass { kFolding, kDeadCode, kCse, kFusion, kLayout };
 
 // Joined by rule_tables.cc; one line a family.

@@ -100,7 +100,7 @@ Result<bool> assigned_slice(Editor& editor, Node& node, const RuleContext&) {
   return true;
 }
 
-constexpr Rule kRules[] = {
+constexpr Rule kScatterRules[] = {
     {"AssignedSlice", "ScatterND",
      "ScatterND of a slice's elements in order -> Concat of the slice and what is beside it",
      OptLevel::kExtended, true, assigned_slice},
@@ -108,6 +108,6 @@ constexpr Rule kRules[] = {
 
 }  // namespace
 
-std::span<const Rule> scatter_rules() { return kRules; }
+std::span<const Rule> scatter_rules() { return kScatterRules; }
 
 }  // namespace pfrt

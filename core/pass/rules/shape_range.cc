@@ -107,8 +107,7 @@ Result<bool> concat_of_shapes(Editor& editor, Node& node, const RuleContext&) {
   return true;
 }
 
-constexpr OptLevel kExtended = OptLevel::kExtended;
-constexpr Rule kRules[] = {
+constexpr Rule kShapeRangeRules[] = {
     {"SliceOfShape", "Slice", "Shape, Slice -> Shape", kExtended, true, slice_of_shape},
     {"ConcatOfShapes", "Concat", "Shape, Shape of neighbouring dimensions, Concat -> Shape",
      kExtended, true, concat_of_shapes},
@@ -120,6 +119,6 @@ constexpr Rule kRules[] = {
 
 }  // namespace
 
-std::span<const Rule> shape_range_rules() { return kRules; }
+std::span<const Rule> shape_range_rules() { return kShapeRangeRules; }
 
 }  // namespace pfrt

@@ -243,8 +243,7 @@ Result<bool> split_instead(Editor& editor, Node& node, const RuleContext&) {
   return true;
 }
 
-constexpr OptLevel kExtended = OptLevel::kExtended;
-constexpr Rule kRules[] = {
+constexpr Rule kSplitConcatRules[] = {
     {"SliceOfSlice", "Slice", "Slice, Slice -> Slice", kExtended, true, slice_of_slice},
     {"SliceOfConcat", "Slice", "Concat, Slice within one input -> that input or its Slice",
      kExtended, true, slice_of_concat},
@@ -265,7 +264,7 @@ constexpr Rule kLateRules[] = {
 
 }  // namespace
 
-std::span<const Rule> split_concat_rules() { return kRules; }
+std::span<const Rule> split_concat_rules() { return kSplitConcatRules; }
 std::span<const Rule> late_split_concat_rules() { return kLateRules; }
 
 }  // namespace pfrt

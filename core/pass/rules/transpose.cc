@@ -101,8 +101,7 @@ Result<bool> matmul_of_transpose(Editor& editor, Node& node, const RuleContext&)
   return true;
 }
 
-constexpr OptLevel kAll = OptLevel::kAll;
-constexpr Rule kRules[] = {
+constexpr Rule kTransposeRules[] = {
     {"MergeTransposes", "Transpose", "Transpose, Transpose -> Transpose, or nothing", kAll, false,
      transpose_of_transpose},
     {"TransposeOfOnes", "Transpose", "Transpose that moves dimensions of 1 -> Reshape", kAll, false,
@@ -121,6 +120,6 @@ constexpr Rule kRules[] = {
 
 }  // namespace
 
-std::span<const Rule> transpose_rules() { return kRules; }
+std::span<const Rule> transpose_rules() { return kTransposeRules; }
 
 }  // namespace pfrt

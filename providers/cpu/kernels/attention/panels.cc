@@ -18,6 +18,7 @@
 #include "providers/cpu/kernels/matmul/gemm.h"
 #include "providers/cpu/kernels/matmul/split_matmul.h"
 #include "providers/cpu/kernels/softmax/line.h"
+#include "providers/cpu/row/ceil_div.h"
 
 namespace pfrt::cpu {
 namespace {
@@ -35,7 +36,6 @@ constexpr int64_t kTogether = 24, kTogetherCausal = 12;
 
 constexpr float kNothing = -std::numeric_limits<float>::infinity();
 
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 int64_t padded(int64_t n) { return ceil_div(n, kPanel) * kPanel; }
 
 // Chunks of the depth of a matmul.

@@ -4,11 +4,11 @@
 #include <algorithm>
 
 #include "providers/cpu/kernels/window/reorder.h"
+#include "providers/cpu/row/ceil_div.h"
 
 namespace pfrt::cpu {
 namespace {
 
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 int64_t floor_div(int64_t a, int64_t b) { return a / b - (a % b < 0 ? 1 : 0); }
 
 }  // namespace

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "providers/cpu/row/ceil_div.h"
+
 namespace pfrt::cpu {
 namespace {
 
@@ -12,7 +14,6 @@ constexpr int64_t kGroupRows =
     8;  // by position: rows of a task share most of the image that they copy
 constexpr int64_t kPartLines = 1024;
 
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 int64_t whole_chunks(int64_t k) { return ceil_div(k, kChunk) * kChunk; }
 
 // Where a window has one tap along a dimension only every stride-th pixel is kept.

@@ -7,6 +7,7 @@
 #include "providers/cpu/jit/tile_microkernel.h"
 #include "providers/cpu/kernels/matmul/split_matmul.h"
 #include "providers/cpu/kernels/matmul/split_terms.h"
+#include "providers/cpu/row/ceil_div.h"
 
 namespace pfrt::cpu {
 namespace {
@@ -20,7 +21,6 @@ constexpr int64_t kBandRows = 256;       // rows of a band: columns are read onc
 constexpr int64_t kBandBytes = 1 << 20;  // of terms: they stay in the cache
 constexpr int64_t kTaskCols = 512, kWantedTasks = 8;
 
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 int64_t side_of(int64_t left) { return left > kSide ? kBlock : kSide; }
 
 // Bytes of blocks of 32 columns, each with all of k.
