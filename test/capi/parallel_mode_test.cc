@@ -81,7 +81,8 @@ GraphBuilder three_branches() {
   std::vector<std::string> parts;
   for (int i = 0; i < 3; ++i) {
     const std::string a = "a" + std::to_string(i), b = "b" + std::to_string(i);
-    g.constant("w" + std::to_string(i), floats({8, 8}, random_floats(64, 7 + i)));
+    g.constant("w" + std::to_string(i),
+               floats({8, 8}, random_floats(64, static_cast<uint32_t>(7 + i))));
     g.node("MatMul", {"x", "w" + std::to_string(i)}, {a});
     g.node("Softmax", {a}, {b});
     parts.push_back(b);

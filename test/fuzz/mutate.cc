@@ -80,6 +80,7 @@ class Mutator {
 
  private:
   uint64_t below(uint64_t n) { return n ? random_() % n : 0; }
+  int place(int count) { return static_cast<int>(below(static_cast<uint64_t>(count))); }
   bool chance(uint64_t one_in) { return below(one_in) == 0; }
   int64_t number() {
     return chance(4) ? static_cast<int64_t>(random_()) : kNumbers[below(std::size(kNumbers))];
@@ -103,12 +104,12 @@ class Mutator {
 
   template <class List>
   auto* any(List* list) {
-    return list->empty() ? nullptr : list->Mutable(static_cast<int>(below(list->size())));
+    return list->empty() ? nullptr : list->Mutable(place(list->size()));
   }
   template <class List>
   void drop(List* list) {
     if (list->empty()) return;
-    list->DeleteSubrange(static_cast<int>(below(list->size())), 1);
+    list->DeleteSubrange(place(list->size()), 1);
   }
   template <class List>
   void numbers(List* list) {
@@ -124,7 +125,7 @@ class Mutator {
         break;
       default:
         if (!list->empty()) {
-          auto& element = *list->Mutable(static_cast<int>(below(list->size())));
+          auto& element = *list->Mutable(place(list->size()));
           element = static_cast<typename List::value_type>(near(static_cast<int64_t>(element)));
         }
     }
@@ -173,9 +174,9 @@ class Mutator {
 
   void borrow_attribute(wire::NodeProto& node) {
     for (int tries = 0; tries < 8 && donor_.graph().node_size(); ++tries) {
-      const auto& other = donor_.graph().node(static_cast<int>(below(donor_.graph().node_size())));
+      const auto& other = donor_.graph().node(place(donor_.graph().node_size()));
       if (!other.attribute_size()) continue;
-      const auto& taken = other.attribute(static_cast<int>(below(other.attribute_size())));
+      const auto& taken = other.attribute(place(other.attribute_size()));
       say(node.op_type() + " takes over " + other.op_type() + "." + taken.name());
       *node.add_attribute() = taken;
       return;
@@ -211,8 +212,7 @@ class Mutator {
         return say("one more output of " + node->op_type());
       case 6: {
         if (!donor_.graph().node_size()) return;
-        const auto& other =
-            donor_.graph().node(static_cast<int>(below(donor_.graph().node_size())));
+        const auto& other = donor_.graph().node(place(donor_.graph().node_size()));
         say(node->op_type() + " becomes " + other.op_type());
         node->set_op_type(other.op_type());
         node->set_domain(other.domain());
@@ -225,8 +225,8 @@ class Mutator {
         return say("twice " + copy.op_type());
       }
       default: {
-        const int i = static_cast<int>(below(graph.node_size()));
-        const int j = static_cast<int>(below(graph.node_size()));
+        const int i = place(graph.node_size());
+        const int j = place(graph.node_size());
         graph.mutable_node()->SwapElements(i, j);
         return say("other order of nodes");
       }
@@ -361,7 +361,7 @@ class Mutator {
         return;
       default:
         if (donor_.graph().node_size()) {
-          const auto& d = donor_.graph().node(static_cast<int>(below(donor_.graph().node_size())));
+          const auto& d = donor_.graph().node(place(donor_.graph().node_size()));
           wire::NodeProto& added = *graph.add_node();
           added = d;
           const auto names = visible(graph);
