@@ -37,7 +37,7 @@ class AsyncRun {
 
   // A Task.
   static void run_and_call_done(void* self) {
-    const Inside inside;  // the callee may release the last handle
+    const Inside library;  // the callee may release the last handle
     const std::unique_ptr<AsyncRun> run(static_cast<AsyncRun*>(self));
     pfrt_status* status =
         guard([&] { return carry_out(*run->session_, run->run_, run->outputs_.data()); });

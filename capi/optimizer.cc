@@ -102,7 +102,7 @@ pfrt_status* create(pfrt_env* env, const pfrt_options* options, pfrt_optimizer**
 }
 
 void release_optimizer(pfrt_optimizer* optimizer) {
-  const Inside inside;
+  const Inside library;
   const os::ForkScope scope;
   delete optimizer;
 }

@@ -98,7 +98,7 @@ pfrt_status* service_start(pfrt_env* env, pfrt_string name, const pfrt_key_value
 
 void service_stop(pfrt_service* service) {
   if (!service) return;
-  const Inside inside;
+  const Inside library;
   try {
     service->plugin->service()->stop(service->instance);
   } catch (...) {

@@ -10,7 +10,7 @@ target_compile_options(pfrt_settings INTERFACE
   -Wall -Wextra -Wpedantic -Wshadow $<$<COMPILE_LANGUAGE:CXX>:-Wconversion> -ffp-contract=off)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
   # GCC 12 sees overlapping and endless copies in plain std::string concatenation (its bug 105651).
-  foreach(warning restrict array-bounds stringop-overflow stringop-overread)
+  foreach(warning restrict array-bounds stringop-overflow stringop-overread aggressive-loop-optimizations)
     target_compile_options(pfrt_settings INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wno-${warning}>)
   endforeach()
 endif()

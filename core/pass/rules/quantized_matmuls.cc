@@ -18,7 +18,7 @@ constexpr double kWhole = 1e-2;
 constexpr int64_t kLargestSum = int64_t{1} << 31;
 
 // A product of two dequantized factors, perhaps with a bias, in front of a QuantizeLinear.
-struct Product {
+struct QuantizedProduct {
   Node* node = nullptr;  // Conv, MatMul or Gemm
   Quantization a, b, out;
   ValueId bias = kNoId;  // of numbers
@@ -59,8 +59,8 @@ int64_t channel_axis(const Editor& editor, const Node& node, ValueId weights) {
   return static_cast<int64_t>(editor.rank(weights).value_or(2)) - 1;
 }
 
-std::optional<Product> product_before(Editor& editor, const Node& quantize) {
-  Product p;
+std::optional<QuantizedProduct> product_before(Editor& editor, const Node& quantize) {
+  QuantizedProduct p;
   const auto out = quantization(editor, quantize);
   if (!out || !out->single || !is_byte(out->dtype)) return std::nullopt;
   p.out = *out;
@@ -107,7 +107,7 @@ std::optional<Product> product_before(Editor& editor, const Node& quantize) {
 }
 
 // The scale of a sum, one or one a channel.
-std::optional<std::vector<double>> sum_scales(const Editor& editor, const Product& p) {
+std::optional<std::vector<double>> sum_scales(const Editor& editor, const QuantizedProduct& p) {
   const auto a = scales_of(editor, p.a);
   auto b = scales_of(editor, p.b);
   if (!a || !b) return std::nullopt;
@@ -142,7 +142,8 @@ std::optional<std::vector<double>> numbers_of(Editor& editor, ValueId value) {
 }
 
 // The bias as int32 in steps of the sum, of |channels|; nullopt when it is none of those.
-Result<std::optional<Tensor>> bias_steps(Editor& editor, const Product& p, size_t channels) {
+Result<std::optional<Tensor>> bias_steps(Editor& editor, const QuantizedProduct& p,
+                                         size_t channels) {
   const auto scales = sum_scales(editor, p);
   auto numbers = numbers_of(editor, p.bias);
   if (!scales || !numbers || (numbers->size() != channels && numbers->size() != 1))
@@ -172,7 +173,7 @@ bool refused(Editor& editor, const Node& node, const RuleContext& context) {
 }
 
 // {a, its scale and zero point, b, its scale and zero point, the output's scale and zero point}.
-Result<std::vector<ValueId>> operands(Editor& editor, const Product& p) {
+Result<std::vector<ValueId>> operands(Editor& editor, const QuantizedProduct& p) {
   PFRT_ASSIGN(const ValueId a, zero_of(editor, p.a));
   PFRT_ASSIGN(const ValueId b, zero_of(editor, p.b));
   PFRT_ASSIGN(const ValueId out, zero_of(editor, p.out));
@@ -206,7 +207,7 @@ Result<bool> convolution(Editor& editor, Node& node, const RuleContext& context)
 }
 
 // Gemm's second factor as MatMul has it.
-Result<ValueId> right_factor(Editor& editor, const Product& p) {
+Result<ValueId> right_factor(Editor& editor, const QuantizedProduct& p) {
   if (p.node->op != "Gemm" || p.node->attr_int("transB", 0) == 0) return p.b.quantized;
   return editor.add("Transpose", p.node->name, {p.b.quantized},
                     {Attribute::of_ints("perm", {1, 0})});

@@ -67,7 +67,7 @@ const RunControl control;  // nobody stops it
 constexpr pfrt_dtype kTypes[] = {PFRT_DTYPE_UINT8, PFRT_DTYPE_INT64, PFRT_DTYPE_UINT4,
                                  PFRT_DTYPE_STRING};
 
-TEST(Slices, what_is_cut_is_joined_again) {
+TEST(Slices, of_a_tensor_make_it_again) {
   for (uint32_t seed = 0; seed < kCases; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     std::mt19937 random(seed);
@@ -76,8 +76,8 @@ TEST(Slices, what_is_cut_is_joined_again) {
     const size_t axis = random() % dims.size();
     const Tensor whole = tensor(kTypes[seed % 4], dims, random);
     const int64_t begin = static_cast<int64_t>(random()) % dims[axis];
-    auto first = cut(control, whole, axis, 0, begin),
-         second = cut(control, whole, axis, begin, dims[axis] - begin);
+    auto first = slice(control, whole, axis, 0, begin),
+         second = slice(control, whole, axis, begin, dims[axis] - begin);
     ASSERT_TRUE(first.ok() && second.ok());
     for_each_index(second->dims, [&](const Dims& index) {
       Dims there = index;
@@ -85,7 +85,7 @@ TEST(Slices, what_is_cut_is_joined_again) {
       EXPECT_EQ(element(*second, place(second->dims, index)), element(whole, place(dims, there)));
     });
     const Tensor parts[] = {first.take(), second.take()};
-    auto again = join(control, parts, axis);
+    auto again = concat(control, parts, axis);
     ASSERT_TRUE(again.ok());
     EXPECT_EQ(again->dims, dims);
     for (int64_t i = 0; i < whole.count(); ++i) EXPECT_EQ(element(*again, i), element(whole, i));
@@ -128,9 +128,9 @@ TEST(Slices, a_stack_puts_slices_along_an_axis) {
 TEST(Slices, of_nothing_take_no_time) {
   auto nothing = Tensor::allocate(PFRT_DTYPE_FLOAT32, {int64_t{1} << 40, 0});
   ASSERT_TRUE(nothing.ok());
-  EXPECT_EQ(cut(control, *nothing, 1, 0, 0)->dims, nothing->dims);
+  EXPECT_EQ(slice(control, *nothing, 1, 0, 0)->dims, nothing->dims);
   const Tensor parts[] = {*nothing, *nothing};
-  EXPECT_EQ(join(control, parts, 1)->dims, nothing->dims);
+  EXPECT_EQ(concat(control, parts, 1)->dims, nothing->dims);
   Stack stack(-1, 1, false);
   ASSERT_TRUE(stack.add(*Value::of(*nothing)).ok());
   EXPECT_EQ(stack.finish(control, {})->dims, (Dims{int64_t{1} << 40, 1, 0}));
@@ -142,9 +142,9 @@ TEST(Slices, end_with_the_run) {
   stopped.cancelled = &cancelled;
   std::mt19937 random(1);
   const Tensor narrow = tensor(PFRT_DTYPE_UINT8, {100'000, 2}, random);
-  EXPECT_EQ(cut(stopped, narrow, 1, 0, 1).status().code(), Code::kCANCELLED);
+  EXPECT_EQ(slice(stopped, narrow, 1, 0, 1).status().code(), Code::kCANCELLED);
   const Tensor parts[] = {narrow, narrow};
-  EXPECT_EQ(join(stopped, parts, 1).status().code(), Code::kCANCELLED);
+  EXPECT_EQ(concat(stopped, parts, 1).status().code(), Code::kCANCELLED);
   Stack stack(2, 1, false);
   for (int i = 0; i < 2; ++i) ASSERT_TRUE(stack.add(*Value::of(narrow)).ok());
   EXPECT_EQ(stack.finish(stopped, {}).status().code(), Code::kCANCELLED);

@@ -24,7 +24,7 @@ struct IntegerInputs {
 std::optional<std::vector<int32_t>> weight_zeros(const SnapshotNode& node, const IntegerInputs& in);
 // What |packed| makes of weights of pairs, made of the node's bytes.
 PackedInput packed_from_bytes(const SnapshotNode& node, const IntegerInputs& in,
-                              std::vector<int32_t> zeros, PackedInput packed);
+                              const std::vector<int32_t>& zeros, PackedInput packed);
 
 struct Int16DotConv {
   ConvGeometry geometry;  // of bytes
