@@ -14,7 +14,7 @@ int64_t axis_of(const Node& node) { return node.attr_int("axis", 0); }
 
 // One Slice that does |first|, then |second|; nullopt where that depends on dimensions that are not
 // known.
-std::optional<Slicing> composed(const Slicing& first, const Slicing& second, const Shape& dims) {
+std::optional<Slicing> combined(const Slicing& first, const Slicing& second, const Shape& dims) {
   Slicing out = first;
   for (size_t i = 0; i < second.axes.size(); ++i) {
     const auto same = std::ranges::find(out.axes, second.axes[i]);
@@ -50,7 +50,7 @@ Result<bool> slice_of_slice(Editor& editor, Node& node, const RuleContext&) {
   const std::optional<Slicing> a = slicing(editor, *first), b = slicing(editor, node);
   if (!a || !b) return false;
   const ValueId source = first->inputs[0];
-  const std::optional<Slicing> both = composed(*a, *b, editor.type(source).shape);
+  const std::optional<Slicing> both = combined(*a, *b, editor.type(source).shape);
   if (!both) return false;
   std::vector<ValueId> inputs{source};
   for (const auto* list : {&both->starts, &both->ends, &both->axes, &both->steps}) {
