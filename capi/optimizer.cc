@@ -310,7 +310,7 @@ pfrt_status* known_rule_at(size_t index, pfrt_string* out_pass, pfrt_string* out
                            pfrt_string* out_level, pfrt_string* out_text) {
   return guard([&]() -> Status {
     if (!out_pass || !out_rule || !out_level || !out_text) return null_argument("out");
-    const auto all = all_rules();
+    const auto& all = all_rules();
     if (index >= all.size())
       return error(Code::kINVALID_ARGUMENT, "reading rewrite ", index, " of ", all.size());
     *out_pass = pfrt::to_c(all[index].pass);
