@@ -29,16 +29,27 @@ std::string_view code_text(Code code) {
   return "unknown code";
 }
 
-Status::Status(Code code, std::string message)
-    : state_(std::make_unique<State>(State{code, std::move(message), {}, nullptr})) {}
+struct Status::State {
+  Code code;
+  std::string message;
+  std::vector<Status> children;
+  const Device* culprit = nullptr;
+};
 
-Status::Status(const Status& other)
-    : state_(other.state_ ? std::make_unique<State>(*other.state_) : nullptr) {}
+void Status::Delete::operator()(State* state) const noexcept { delete state; }
+
+Status::Status(Code code, std::string message) : state_(new State{code, std::move(message), {}}) {}
+
+Status::Status(const Status& other) : state_(other.state_ ? new State(*other.state_) : nullptr) {}
 
 Status& Status::operator=(const Status& other) {
-  if (this != &other) state_ = other.state_ ? std::make_unique<State>(*other.state_) : nullptr;
+  if (this != &other) state_.reset(other.state_ ? new State(*other.state_) : nullptr);
   return *this;
 }
+
+Code Status::code() const { return state_ ? state_->code : Code::kOK; }
+
+const Device* Status::culprit() const { return state_ ? state_->culprit : nullptr; }
 
 const std::string& Status::message() const {
   return state_ ? state_->message : empty<std::string>();

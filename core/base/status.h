@@ -38,7 +38,7 @@ class [[nodiscard]] Status {
   Status& operator=(const Status& other);
 
   bool ok() const { return state_ == nullptr; }
-  Code code() const { return state_ ? state_->code : Code::kOK; }
+  Code code() const;
   const std::string& message() const;
   const std::vector<Status>& children() const;
   void add_child(Status child);
@@ -46,18 +46,16 @@ class [[nodiscard]] Status {
   Status& prepend(std::string_view prefix);
   // Whose call failed, to be compared and not to be used: it may be gone. Null: nobody's in
   // particular.
-  const Device* culprit() const { return state_ ? state_->culprit : nullptr; }
+  const Device* culprit() const;
   // The first to be blamed stays so. No-op on success.
   Status& blame(const Device& culprit);
 
  private:
-  struct State {
-    Code code;
-    std::string message;
-    std::vector<Status> children;
-    const Device* culprit = nullptr;
+  struct State;
+  struct Delete {
+    void operator()(State* state) const noexcept;
   };
-  std::unique_ptr<State> state_;
+  std::unique_ptr<State, Delete> state_;  // a success is moved and destroyed by a test of a pointer
 };
 
 template <typename T>
