@@ -25,6 +25,15 @@ Result<std::vector<NamedValues>> samples_of(const pfrt_session_desc& desc) {
   return out;
 }
 
+// Of a tensor whose dimensions are numbers.
+std::optional<uint64_t> bytes_of(const pfrt_value_info& port) {
+  if (port.rank < 0 || port.dtype == PFRT_DTYPE_UNSET) return std::nullopt;
+  const auto rank = static_cast<size_t>(port.rank);
+  if (std::any_of(port.dims, port.dims + rank, [](int64_t d) { return d < 0; }))
+    return std::nullopt;
+  return tensor_bytes(port.dtype, element_count(port.dims, rank));
+}
+
 pfrt_status* create(pfrt_env* env, const pfrt_session_desc* desc_in, pfrt_session** out) {
   return guard([&]() -> Status {
     if (!env || !desc_in || !out)
@@ -58,6 +67,8 @@ pfrt_status* create(pfrt_env* env, const pfrt_session_desc* desc_in, pfrt_sessio
     };
     describe_ports(handle->session->inputs(), handle->inputs);
     describe_ports(handle->session->outputs(), handle->outputs);
+    for (const pfrt_value_info& output : handle->outputs)
+      handle->output_bytes.push_back(bytes_of(output));
     *out = handle.release();
     return {};
   });
@@ -155,15 +166,6 @@ pfrt_dtype given_dtype(const pfrt_io& io) {
   return io.value ? io.value->value->tensor.dtype : io.tensor.dtype;
 }
 
-// Of an output whose dimensions are numbers.
-std::optional<uint64_t> bytes_of(const pfrt_value_info& port) {
-  if (port.rank < 0 || port.dtype == PFRT_DTYPE_UNSET) return std::nullopt;
-  const auto rank = static_cast<size_t>(port.rank);
-  if (std::any_of(port.dims, port.dims + rank, [](int64_t d) { return d < 0; }))
-    return std::nullopt;
-  return tensor_bytes(port.dtype, element_count(port.dims, rank));
-}
-
 // |as_planned|: no initializer is fed, so that outputs have the dimensions they are listed with.
 Status read_outputs(const pfrt_session& s, const pfrt_io* outputs, size_t count, bool as_planned,
                     std::vector<OutputRequest>& requests, std::pmr::vector<Range>& ranges) {
@@ -190,7 +192,7 @@ Status read_outputs(const pfrt_session& s, const pfrt_io* outputs, size_t count,
     if (request.data) {
       const pfrt_value_info& port = s.outputs[i];
       PFRT_TRY(check_memory(port.name, port.kind, port.dtype,
-                            as_planned ? bytes_of(port) : std::nullopt, given_dtype(io),
+                            as_planned ? s.output_bytes[i] : std::nullopt, given_dtype(io),
                             request.bytes));
       const Range range = range_of(request.data, request.bytes, request.device());
       for (const Range& other : ranges)
