@@ -197,9 +197,11 @@ TEST(LifetimeDeathTest, process_may_exit_with_live_handles) {
         EXPECT_FALSE(
             ok(try_run(session.get(), {floats({512, 512}, std::vector<float>(512 * 512, 0.5f))},
                        nullptr, limit.get())));
-        // Never released.
-        api().env->retain(all.env.get());
-        api().session->retain(session.get());
+        // Never released, and reachable to the end.
+        static pfrt_env* volatile held_env = all.env.get();
+        static pfrt_session* volatile held_session = session.get();
+        api().env->retain(held_env);
+        api().session->retain(held_session);
         std::exit(testing::Test::HasFailure() ? 1 : 7);
       },
       testing::ExitedWithCode(7), "");
