@@ -67,15 +67,16 @@ Status SegmentPlan::place_input(const Source& source, const StageExecutable& sta
 Result<const void*> SegmentPlan::upload(StageExecutable& stage, const void* host, uint64_t bytes,
                                         Transfers& transfers, Uploads& fresh) {
   Provider& provider = stage.executable->provider();
-  std::shared_ptr<Buffer> there = provider.uploaded(host);
+  const Provider::HostBytes key{host, bytes};
+  std::shared_ptr<Buffer> there = provider.uploaded(key);
   if (!there) {
-    for (const auto& [address, buffer] : fresh)
-      if (address == host) there = buffer;
+    for (const auto& [constant, buffer] : fresh)
+      if (constant == key) there = buffer;
   }
   if (!there) {
     PFRT_ASSIGN(there, Buffer::on_device(provider.shared_from_this(), bytes));
     transfers.add(there->data(), &provider, host, nullptr, bytes);
-    fresh.emplace_back(host, there);
+    fresh.emplace_back(key, there);
   }
   const bool held =
       std::find(stage.uploaded.begin(), stage.uploaded.end(), there) != stage.uploaded.end();

@@ -153,8 +153,8 @@ class SegmentPlan {
     const std::vector<uint32_t>& slot_of;
     const std::vector<Device*>& resident;
   };
-  // Constants on their way to a device, by their address on the host.
-  using Uploads = std::vector<std::pair<const void*, std::shared_ptr<Buffer>>>;
+  // Constants on their way to a device.
+  using Uploads = std::vector<std::pair<Provider::HostBytes, std::shared_ptr<Buffer>>>;
   Status add_program(const Source& source, StageExecutable& stage);
   Result<Entry> make_entry(const Source& source, StageExecutable& stage, const pfrt_buffer& buffer,
                            Transfers& transfers, Uploads& fresh);

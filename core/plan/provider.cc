@@ -282,13 +282,13 @@ Result<void*> Provider::allocate_memory(uint64_t bytes) {
   return memory;
 }
 
-std::shared_ptr<Buffer> Provider::uploaded(const void* host) {
+std::shared_ptr<Buffer> Provider::uploaded(const HostBytes& host) {
   std::lock_guard lock(uploaded_mutex_);
   const auto it = uploaded_.find(host);
   return it == uploaded_.end() ? nullptr : it->second.lock();
 }
 
-void Provider::set_uploaded(const void* host, const std::shared_ptr<Buffer>& buffer) {
+void Provider::set_uploaded(const HostBytes& host, const std::shared_ptr<Buffer>& buffer) {
   std::lock_guard lock(uploaded_mutex_);
   std::erase_if(uploaded_, [](const auto& entry) { return entry.second.expired(); });
   uploaded_[host] = buffer;

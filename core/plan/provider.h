@@ -9,6 +9,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/base/os/log.h"
@@ -88,9 +89,11 @@ class Provider : public Device, public std::enable_shared_from_this<Provider> {
   void release_memory(void* memory) override;
   Status copy(Direction direction, const std::vector<Copy>& copies) override;
   Status wait() override;
-  // Copies of constants on the device, by the address of their bytes, while anybody holds them.
-  std::shared_ptr<Buffer> uploaded(const void* host);
-  void set_uploaded(const void* host, const std::shared_ptr<Buffer>& buffer);
+  // Copies of constants on the device while anybody holds them. An address alone does not tell
+  // constants apart: parts of a file may overlap.
+  using HostBytes = std::pair<const void*, uint64_t>;
+  std::shared_ptr<Buffer> uploaded(const HostBytes& host);
+  void set_uploaded(const HostBytes& host, const std::shared_ptr<Buffer>& buffer);
 
   // On failure |out_node| is the snapshot node at fault, or PFRT_NO_INDEX.
   Result<std::shared_ptr<Executable>> compile(const pfrt_snapshot& snapshot,
@@ -104,7 +107,7 @@ class Provider : public Device, public std::enable_shared_from_this<Provider> {
   Logger* logger_ = nullptr;
   std::mutex mutex_;
   std::mutex uploaded_mutex_;
-  std::map<const void*, std::weak_ptr<Buffer>> uploaded_;
+  std::map<HostBytes, std::weak_ptr<Buffer>> uploaded_;
 };
 
 // A compiled region. Keeps its provider.

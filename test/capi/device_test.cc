@@ -169,6 +169,35 @@ TEST_P(DeviceTest, constants_are_uploaded_once) {
   }
 }
 
+TEST_P(DeviceTest, constants_that_begin_at_one_address_are_told_apart) {
+  // As in a file whose external data overlaps: {1, 2}, and {1, 2} over {3, 4}.
+  std::vector<float> bytes = {1, 2, 3, 4};
+  GraphBuilder g;
+  g.input("x", PFRT_DTYPE_FLOAT32, {2, 2});
+  const int64_t row[] = {2}, rows[] = {2, 2};
+  pfrt_tensor t{};
+  t.struct_size = sizeof t;
+  t.dtype = PFRT_DTYPE_FLOAT32;
+  t.data = bytes.data();
+  t.rank = 1;
+  t.dims = row;
+  t.bytes = 8;
+  ASSERT_TRUE(ok(api().graph->add_initializer(g.get(), str("k"), &t, 1, nullptr, nullptr)));
+  t.rank = 2;
+  t.dims = rows;
+  t.bytes = 16;
+  ASSERT_TRUE(ok(api().graph->add_initializer(g.get(), str("m"), &t, 1, nullptr, nullptr)));
+  g.node("Add", {"x", "k"}, {"a"});
+  g.node("Mul", {"a", "m"}, {"y"});
+  g.output("y");
+  const auto s = session(g);
+  ASSERT_TRUE(s);
+  counters_.reset();
+  const auto y = run(s.get(), {floats({2, 2}, {0, 0, 0, 0})}).at(0).as<float>();
+  EXPECT_EQ(y, (Values{1, 4, 3, 8}));
+  EXPECT_EQ(counters_.bytes[PFRT_TO_DEVICE], 16 + 8 + 16) << "x and both constants";
+}
+
 TEST_P(DeviceTest, a_value_that_stays_is_fed_back_without_a_copy) {
   const auto s = session(add_constant());
   ASSERT_TRUE(s);
