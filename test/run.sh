@@ -44,6 +44,8 @@ main() {
   /usr/bin/python3 bench/models/make_models.py build/models
   test/determinism.sh build/release build/models/*.onnx
   test/memory.sh build/release build/memory
+  # A process for each request for memory that fails.
+  PFRT_ALLOCATION_ALL=1 build/release/test/allocation/pfrt_allocation_test
   # Dimensions of 0 and odd numbers: every level, type and number.
   PFRT_EMPTY_ALL=1 build/release/test/empty/pfrt_empty_test
   local isa

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -262,8 +263,9 @@ class AllocationFailure : public testing::TestWithParam<const char*> {
   }
 
   // A process for each failure: it opens its environment and plug-ins itself. The one in which
-  // memory ran out serves again afterwards.
-  void sweep_cold(bool lasting, uint64_t step = 1) {
+  // memory ran out serves again afterwards. Every |usual|-th request fails, or, if asked for, each.
+  void sweep_cold(bool lasting, uint64_t usual) {
+    const uint64_t step = std::getenv("PFRT_ALLOCATION_ALL") ? 1 : usual;
     uint64_t n = 1;
     for (bool reached = true; reached && !HasFailure(); n += step) {
       int ends[2];
@@ -301,8 +303,8 @@ class AllocationFailure : public testing::TestWithParam<const char*> {
 
 TEST_P(AllocationFailure, of_one_request_is_an_error_or_unnoticed) { sweep_warm(false); }
 TEST_P(AllocationFailure, that_lasts_is_an_error) { sweep_warm(true); }
-TEST_P(AllocationFailure, of_one_request_while_everything_is_opened) { sweep_cold(false); }
-TEST_P(AllocationFailure, that_lasts_from_the_opening) { sweep_cold(true); }
+TEST_P(AllocationFailure, of_one_request_while_everything_is_opened) { sweep_cold(false, 7); }
+TEST_P(AllocationFailure, that_lasts_from_the_opening) { sweep_cold(true, 7); }
 
 INSTANTIATE_TEST_SUITE_P(Models, AllocationFailure, testing::Values("layers", "control", "pfm"),
                          [](const auto& row) { return std::string(row.param); });
@@ -310,8 +312,8 @@ INSTANTIATE_TEST_SUITE_P(Models, AllocationFailure, testing::Values("layers", "c
 // Steps are measured in each process anew, which takes its time.
 class TunedAllocationFailure : public AllocationFailure {};
 
-TEST_P(TunedAllocationFailure, of_one_request_is_an_error_or_unnoticed) { sweep_cold(false, 3); }
-TEST_P(TunedAllocationFailure, that_lasts_is_an_error) { sweep_cold(true, 5); }
+TEST_P(TunedAllocationFailure, of_one_request_is_an_error_or_unnoticed) { sweep_cold(false, 11); }
+TEST_P(TunedAllocationFailure, that_lasts_is_an_error) { sweep_cold(true, 11); }
 
 INSTANTIATE_TEST_SUITE_P(Models, TunedAllocationFailure, testing::Values("tuned"),
                          [](const auto& row) { return std::string(row.param); });
