@@ -47,9 +47,9 @@ class Model {
   const Graph& graph() const { return *graph_; }
   const ModelInfo& info() const { return info_; }
   const std::vector<std::string>& warnings() const { return warnings_; }
-  // DATA_LOSS once a mapped file was found cut short or unreadable that constants are views of, or
-  // that one was copied from then, and ever after. |ask| also looks at the sizes of files that are
-  // viewed, a system call each.
+  // DATA_LOSS once a mapped file was found cut short, written to or unreadable that constants are
+  // views of, or that one was copied from then, and ever after. |ask| also looks at the files that
+  // are viewed, a system call each.
   Status intact(bool ask) const;
   // All nodes with the newest meaning and inferred types; or why not. Made again only for other
   // |operators|, and only where the model uses some.

@@ -16,8 +16,9 @@ constexpr OptionRow kEnv[] = {
     {"threads", PFRT_OPTION_INT, "0", "",
      "threads a run may use at most; 0 = what affinity and quota allow"},
     {"guard_mapped_files", PFRT_OPTION_BOOL, "true", "",
-     "model files are mapped, and one that is cut short while it is in use makes runs fail with "
-     "'data loss'; false = the signal SIGBUS is left to the host: files are read into memory of "
+     "model files are mapped, and one that is cut short or written to while it is in use makes "
+     "runs fail with 'data loss' (replace it by renaming another over it); false = the signal "
+     "SIGBUS is left to the host: files are read into memory of "
      "their size instead, and what becomes of them later does not matter"},
 };
 

@@ -592,7 +592,8 @@ typedef struct pfrt_model_info {
 typedef struct pfrt_model_api {
   uint32_t struct_size;
   uint32_t abi;
-  /* The format is found by extension, then by content. |options| of kind LOAD or NULL. */
+  /* The format is found by extension, then by content. |options| of kind LOAD or NULL. The file is mapped (environment
+   * option guard_mapped_files): once it was written to, runs are DATA_LOSS. Renaming another over it does no harm. */
   pfrt_status* (*load_file)(pfrt_env* env, pfrt_string path, const pfrt_options* options, PFRT_OWN pfrt_model** out_model);
   /* COPY needs |data| during the call only. BORROW keeps views into it until |release| is called (also on failure). */
   pfrt_status* (*load_memory)(pfrt_env* env, const void* data, size_t size, pfrt_memory_mode mode,

@@ -5,9 +5,11 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <cstdio>
 #include <fstream>
 #include <thread>
 
@@ -151,6 +153,55 @@ TEST(LostFile, of_an_onnx_model) {
   const TempFile file("model.onnx");
   file.write(embedded());
   expect_loss(env.get(), file.path(), file);
+}
+
+// Weights that one kernel packs and another reads in place would be of two models.
+TEST(LostFile, that_is_written_to_in_place) {
+  const auto env = make_env();
+  for (const char* name : {"model.pfm", "model.onnx"}) {
+    SCOPED_TRACE(name);
+    const bool pfm = std::string_view(name) == "model.pfm";
+    const TempFile file(name);
+    if (pfm) {
+      save_pfm(env.get(), file, 1);
+    } else {
+      file.write(embedded());
+    }
+    const timespec long_ago[2] = {{1000000000, 0}, {1000000000, 0}};
+    ASSERT_EQ(utimensat(AT_FDCWD, file.path().c_str(), long_ago, 0), 0);
+    Handle<pfrt_model> model, fresh;
+    ASSERT_TRUE(ok(load(env.get(), file.path(), &model)));
+    const auto session = make_session(env.get(), model.get());
+    ASSERT_TRUE(ok(sum(session.get())));
+
+    {
+      std::fstream in_place(file.path(), std::ios::binary | std::ios::in | std::ios::out);
+      in_place.seekp(1 << 19);  // among the numbers
+      in_place.write(std::string(64, 'w').data(), 64);
+    }
+    EXPECT_TRUE(fails(sum(session.get()), PFRT_CODE_DATA_LOSS,
+                      {file.path(), "was written to", "renaming"}));
+    EXPECT_TRUE(fails(try_session(env.get(), model.get()), PFRT_CODE_DATA_LOSS, {file.path()}));
+
+    // What was written is another model's affair.
+    if (pfm) continue;  // whose checksums are no longer right
+    ASSERT_TRUE(ok(load(env.get(), file.path(), &fresh)));
+    EXPECT_TRUE(ok(sum(make_session(env.get(), fresh.get()).get())));
+  }
+}
+
+TEST(LostFile, that_another_is_renamed_over_is_no_loss) {
+  const auto env = make_env();
+  const TempFile file("model.onnx"), next("next.onnx");
+  file.write(embedded());
+  Handle<pfrt_model> model;
+  ASSERT_TRUE(ok(load(env.get(), file.path(), &model)));
+  const auto session = make_session(env.get(), model.get());
+  next.write("another model");
+  ASSERT_EQ(rename(next.path().c_str(), file.path().c_str()), 0);
+  std::vector<float> y;
+  EXPECT_TRUE(ok(sum(session.get(), &y)));
+  EXPECT_EQ(y, numbers());
 }
 
 // Bytes at odd addresses are copied at the first run that needs them: from then on nothing is lost.

@@ -181,14 +181,33 @@ FileHealth::~FileHealth() {
   if (fd_ >= 0) ::close(fd_);
 }
 
+bool FileHealth::read_stamp(Stamp& out) const {
+  struct stat info {};
+  if (::fstat(fd_, &info) != 0) return false;
+  out = {static_cast<uint64_t>(info.st_size), info.st_mtim.tv_sec, info.st_mtim.tv_nsec};
+  return true;
+}
+
+void FileHealth::watch(int fd) {
+  fd_ = fd;
+  if (!read_stamp(stamp_)) lose();
+}
+
 bool FileHealth::check() {
   if (lost()) return true;
-  struct stat info {};
-  if (::fstat(fd_, &info) != 0 || static_cast<uint64_t>(info.st_size) < size_) lose();
-  return lost();
+  Stamp now;
+  const bool known = read_stamp(now);
+  if (known && now == stamp_) return false;
+  if (known && now.size >= size_) written_.store(true);
+  lose();
+  return true;
 }
 
 Status FileHealth::status() const {
+  if (written_)
+    return error(Code::kDATA_LOSS, "file '", path_,
+                 "' was written to while it was in use; load the model again, and replace a file "
+                 "that may be in use by renaming another over it");
   return error(Code::kDATA_LOSS, "file '", path_, "' of ", size_,
                " bytes was cut short or could not be read while it was in use; restore it and load "
                "the model again");

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What becomes of a mapped file that somebody cuts short, or whose disk fails, while its pages are
-// in use. Touching a page that is gone raises SIGBUS. A handler puts zeros in the mapping's place,
+// What becomes of a mapped file that somebody cuts short or writes to, or whose disk fails, while
+// its pages are in use. A file that is replaced by another (rename) stays as it was for who has it
+// mapped. Touching a page that is gone raises SIGBUS. A handler puts zeros in the mapping's place,
 // marks its file as lost and lets the thread go on; whoever used the bytes asks the mark before
 // results leave. Other SIGBUS go where they went before: the handler keeps and calls what the host
 // had installed, is installed with the first guarded mapping, and goes with the last when it is
@@ -26,11 +27,11 @@ class FileHealth {
   FileHealth(const FileHealth&) = delete;
   FileHealth& operator=(const FileHealth&) = delete;
 
-  // Takes the descriptor that check asks, and closes it at the end.
-  void watch(int fd) { fd_ = fd; }
+  // Takes the descriptor that check asks, and closes it at the end. The file counts as it is now.
+  void watch(int fd);
   // Once lost, always lost.
   bool lost() const { return lost_.load(); }
-  // Also asks the file's size; a system call.
+  // Also asks the file's size and when it was written; a system call.
   bool check();
   // Async-signal-safe.
   void lose() { lost_.store(true); }
@@ -38,10 +39,19 @@ class FileHealth {
   Status status() const;
 
  private:
+  struct Stamp {
+    uint64_t size = 0;
+    int64_t seconds = 0, nanoseconds = 0;  // of the last write
+    bool operator==(const Stamp&) const = default;
+  };
+  // False where the system does not say.
+  bool read_stamp(Stamp& out) const;
+
   const uint64_t size_;
   const std::string path_;
   int fd_ = -1;
-  std::atomic<bool> lost_{false};
+  Stamp stamp_;
+  std::atomic<bool> lost_{false}, written_{false};
 };
 
 // Makes a mapping of |size| bytes at |data| known, to health_of and to the signal handler.
