@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "capi/run.h"
+#include "core/base/foreign.h"
 
 namespace pfrt::capi {
 namespace {
@@ -45,7 +46,7 @@ class AsyncRun {
     // From here on the callee owns the values.
     std::vector<pfrt_io> outputs = std::move(run->outputs_);
     run->outputs_.clear();
-    run->done_(run->user_, status, outputs.data(), outputs.size());
+    call_foreign([&] { run->done_(run->user_, status, outputs.data(), outputs.size()); });
   }
 
  private:

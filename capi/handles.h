@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "capi/alive.h"
+#include "core/base/foreign.h"
 #include "core/base/os/floating_point.h"
 #include "core/base/os/fork.h"
 #include "core/base/os/log.h"
@@ -62,6 +63,7 @@ void release(Handle* handle) {
 // Null on success; the immortal out-of-memory status when even the error cannot be allocated.
 pfrt_status* to_status(Status status) noexcept;
 pfrt_status* out_of_memory() noexcept;
+pfrt_status* unexpected(const char* what) noexcept;
 // The Status behind a handle, for host callbacks that got one from the tables; consumes it.
 Status from_status(pfrt_status* status);
 
@@ -77,11 +79,9 @@ pfrt_status* guard(Fn&& fn) noexcept {
   } catch (const std::bad_alloc&) {
     return out_of_memory();
   } catch (const std::exception& e) {
-    try {
-      return to_status(error(Code::kINTERNAL, "unexpected exception: ", e.what()));
-    } catch (...) {
-      return out_of_memory();
-    }
+    return unexpected(e.what());
+  } catch (...) {  // of a client's function
+    return unexpected("it is no std::exception");
   }
 }
 
@@ -128,8 +128,9 @@ class PluginScope {
 // one.
 inline std::shared_ptr<void> release_later(pfrt_release_fn release_fn, void* user, void* data) {
   if (!release_fn) return nullptr;
-  return std::shared_ptr<void>(
-      user, [release_fn, data, library = PluginScope::current()](void* u) { release_fn(u, data); });
+  return std::shared_ptr<void>(user, [release_fn, data, library = PluginScope::current()](void* u) {
+    call_foreign([&] { release_fn(u, data); });
+  });
 }
 
 inline Status null_argument(const char* name) {

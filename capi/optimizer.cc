@@ -146,9 +146,7 @@ pfrt_status* add_custom_pass(pfrt_optimizer* o, const pfrt_custom_pass* pass) {
   return guard([&]() -> Status {
     if (!pass) return null_argument("pass");
     const pfrt_custom_pass given = read(pass);
-    if (given.release)
-      keep = std::shared_ptr<void>(given.user,
-                                   [release_fn = given.release](void* u) { release_fn(u); });
+    if (given.release) keep = lifetime(given.release, given.user);
     if (!o) return null_argument("optimizer");
     if (built_in(view(given.name)))
       return error(Code::kINVALID_ARGUMENT, "adding pass '", given.name,

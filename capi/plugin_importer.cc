@@ -3,6 +3,7 @@
 
 #include "capi/handles.h"
 #include "capi/sink.h"
+#include "core/base/foreign.h"
 #include "core/base/os/path.h"
 #include "core/session/export.h"
 #include "core/session/import.h"
@@ -102,7 +103,9 @@ class PluginImporter final : public Importer {
     return out;
   }
   uint32_t probe(const void* data, uint64_t size) const override {
-    return table().probe(data, size);
+    uint32_t sure = 0;
+    call_foreign([&] { sure = table().probe(data, size); });
+    return sure;
   }
   bool writes() const override { return (plugin_->features & PFRT_IMPORTER_SAVE) != 0; }
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "capi/handles.h"
+#include "core/base/foreign.h"
 
 namespace pfrt::capi {
 namespace {
@@ -15,7 +16,7 @@ constexpr uint64_t kPiece = uint64_t{4} << 20;
 ReaderSource::ReaderSource(const pfrt_reader* reader) noexcept : reader_(read(reader)) {}
 
 ReaderSource::~ReaderSource() {
-  if (reader_.release) reader_.release(reader_.user);
+  if (reader_.release) call_foreign([&] { reader_.release(reader_.user); });
 }
 
 std::string ReaderSource::name() const { return std::string(view(reader_.name)); }

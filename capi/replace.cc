@@ -2,6 +2,7 @@
 //
 // What a client may put in the place of the library's own memory and threads.
 #include "capi/handles.h"
+#include "core/base/foreign.h"
 #include "core/exec/run/pool.h"
 
 namespace pfrt::capi {
@@ -11,7 +12,7 @@ namespace {
 template <typename T>
 std::shared_ptr<const T> taken(const T* given) {
   return std::shared_ptr<const T>(new T(read(given)), [](const T* all) {
-    if (all->release) all->release(all->user);
+    if (all->release) call_foreign([&] { all->release(all->user); });
     delete all;
   });
 }
@@ -21,14 +22,17 @@ class ClientAllocator final : public Allocator {
   explicit ClientAllocator(std::shared_ptr<const pfrt_allocator> client)
       : client_(std::move(client)) {}
   void* allocate(uint64_t bytes, uint64_t alignment) override {
-    void* data = client_->allocate(client_->user, bytes, alignment);
+    void* data = nullptr;
+    call_foreign([&] { data = client_->allocate(client_->user, bytes, alignment); });
     if (data && reinterpret_cast<uintptr_t>(data) % alignment != 0) {
-      client_->free(client_->user, data, bytes);
+      free(data, bytes);
       return nullptr;
     }
     return data;
   }
-  void free(void* data, uint64_t bytes) override { client_->free(client_->user, data, bytes); }
+  void free(void* data, uint64_t bytes) override {
+    call_foreign([&] { client_->free(client_->user, data, bytes); });
+  }
 
  private:
   std::shared_ptr<const pfrt_allocator> client_;
@@ -46,15 +50,18 @@ class ClientExecutor final : public Executor {
       return true;
     }
     Checked checked{body, arg, workers, n, {}, {}};
-    client_->loop(client_->user, workers, n, &Checked::call, &checked);
-    return checked.called.load() == n && !checked.wrong.load();
+    const bool returned =
+        call_foreign([&] { client_->loop(client_->user, workers, n, &Checked::call, &checked); });
+    return returned && checked.called.load() == n && !checked.wrong.load();
   }
 
   Status submit(Task task, void* arg) override {
     if (!client_->submit)
       return error(Code::kUNSUPPORTED,
                    "asynchronous work: the environment's executor has no submit function");
-    if (const pfrt_code code = client_->submit(client_->user, task, arg))
+    pfrt_code code = PFRT_CODE_PROVIDER;
+    call_foreign([&] { code = client_->submit(client_->user, task, arg); });
+    if (code != PFRT_CODE_OK)
       return error(Code::kPROVIDER, "asynchronous work: the environment's executor refused it: ",
                    code_text(static_cast<Code>(code)));
     return {};
@@ -83,9 +90,11 @@ class ClientExecutor final : public Executor {
 
 ThreadSource source_of(const std::shared_ptr<const pfrt_thread_hooks>& hooks) {
   return {[hooks](void (*main)(void*), void* arg, void** thread) {
-            return hooks->create(hooks->user, main, arg, thread) == PFRT_CODE_OK;
+            pfrt_code code = PFRT_CODE_PROVIDER;
+            call_foreign([&] { code = hooks->create(hooks->user, main, arg, thread); });
+            return code == PFRT_CODE_OK;
           },
-          [hooks](void* thread) { hooks->join(hooks->user, thread); }};
+          [hooks](void* thread) { call_foreign([&] { hooks->join(hooks->user, thread); }); }};
 }
 
 Status missing(const char* what) {

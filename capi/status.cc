@@ -54,6 +54,12 @@ pfrt_string text_of(pfrt_code c) { return to_c(code_text(static_cast<Code>(c)));
 
 pfrt_status* out_of_memory() noexcept { return &immortal(); }
 
+pfrt_status* unexpected(const char* what) noexcept try {
+  return to_status(error(Code::kINTERNAL, "unexpected exception: ", what));
+} catch (...) {
+  return out_of_memory();
+}
+
 pfrt_status* to_status(Status status) noexcept {
   if (status.ok()) return nullptr;
   try {

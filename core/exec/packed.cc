@@ -3,6 +3,7 @@
 
 #include <bit>
 
+#include "core/base/foreign.h"
 #include "core/base/os/mapping_guard.h"
 #include "core/base/os/pages.h"
 
@@ -41,15 +42,20 @@ Result<std::shared_ptr<Buffer>> PackedStore::get(const std::string& key,
     PFRT_ASSIGN(const Tensor tensor, staging.readable(*source));
     data.push_back(tensor.data());
   }
-  const pfrt_code code = constant.pack(constant.user, data.data(), buffer->data());
+  pfrt_code code = PFRT_CODE_OK;
+  const bool returned =
+      call_foreign([&] { code = constant.pack(constant.user, data.data(), buffer->data()); });
+  if (!returned)
+    return error(Code::kPROVIDER, "packing a constant as '", view(constant.recipe),
+                 "' failed: an exception escaped the provider");
   if (code != PFRT_CODE_OK)
     return error(static_cast<Code>(code), "packing a constant as '", view(constant.recipe),
                  "' failed");
   for (const Tensor* source : sources) {
     const auto file = source->buffer ? os::health_of(source->buffer->origin()) : nullptr;
     if (!file) continue;
-    // What was packed from a file that is gone is not what the key says.
-    if (file->lost()) return file->status();
+    // What was packed from a file that is gone, or another by now, is not what the key says.
+    if (file->check()) return file->status();
     // The file has what few will read again.
     if (!source->buffer->deferred() && source->buffer->origin() == source->buffer->data())
       os::drop_pages(source->data(), source->bytes());

@@ -11,6 +11,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "core/base/foreign.h"
 #include "core/base/os/mapping_guard.h"
 #include "core/base/os/pages.h"
 
@@ -241,7 +242,7 @@ Buffer::~Buffer() {
   } else if (owned_ && !inside_) {
     std::free(data_);
   }
-  if (release_) release_();
+  if (release_) call_foreign(release_);
 }
 
 Status Buffer::set_string(uint64_t index, std::string_view text) {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "core/base/foreign.h"
 #include "core/op/engine/lookup.h"
 #include "core/plan/client_operator.h"
 
@@ -42,7 +43,7 @@ Status check_registered(std::string_view what, uint32_t abi, std::string_view na
 std::shared_ptr<void> lifetime(void (*release_fn)(void*), void* user,
                                std::shared_ptr<void> library) {
   return std::shared_ptr<void>(user, [release_fn, library = std::move(library)](void* u) {
-    if (release_fn) release_fn(u);
+    if (release_fn) call_foreign([&] { release_fn(u); });
   });
 }
 

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <cstdio>
 #include <cstdlib>
 #include <map>
 #include <mutex>
@@ -437,6 +438,88 @@ TEST(Logger, sessions_and_runs_have_levels_of_their_own) {
       make_session(env.get(), make_model(env.get(), wide_graph()).get(), verbose.get());
   EXPECT_GT(found("nodes before"), 0);
   ASSERT_TRUE(ok(api().env->set_logger(env.get(), nullptr, nullptr)));
+}
+
+// ---- what a client's functions throw, which no function of the library may hand on ----
+
+TEST(Thrown, by_a_release_ends_there) {
+  const auto env = make_env();
+  const Array x = floats({2}, {1, 2});
+  const pfrt_tensor view = x.view();
+  static int released;
+  released = 0;
+  const auto release = [](void*, void*) {
+    ++released;
+    throw 7;
+  };
+  pfrt_value* raw = nullptr;
+  ASSERT_TRUE(ok(api().value->wrap_tensor(&view, release, nullptr, &raw)));
+  api().value->release(raw);
+  GraphBuilder g;
+  ASSERT_TRUE(ok(api().graph->add_initializer(g.get(), str("k"), &view, 1, release, nullptr)));
+  g = GraphBuilder();
+  EXPECT_EQ(released, 2);
+}
+
+TEST(Thrown, by_a_listener_is_an_error) {
+  const auto env = make_env();
+  const auto model = make_model(env.get(), wide_graph());
+  const std::string path = testing::TempDir() + "pfrt_listener.pfm";
+  ASSERT_TRUE(ok(api().model->save(env.get(), model.get(), str(path))));
+  const auto options = make_options(PFRT_OPTIONS_LOAD);
+  ASSERT_TRUE(ok(api().options->set_progress(
+      options.get(), [](void*, double, pfrt_string) { throw 7; }, nullptr)));
+  pfrt_model* raw = nullptr;
+  EXPECT_TRUE(fails(api().model->load_file(env.get(), str(path), options.get(), &raw),
+                    PFRT_CODE_INTERNAL, {"unexpected exception"}));
+  EXPECT_EQ(raw, nullptr);
+  std::remove(path.c_str());
+}
+
+TEST(Thrown, by_what_hears_of_a_run_ends_there) {
+  const auto env = make_env();
+  const auto session = make_session(env.get(), wide_graph());
+  const pfrt_io in = wide_input().io();
+  pfrt_io out{};
+  out.struct_size = sizeof out;
+  std::atomic<int> done{0};
+  ASSERT_TRUE(ok(api().session->run_async(
+      session.get(), &in, 1, &out, 1, nullptr,
+      [](void* user, pfrt_status* status, pfrt_io* outputs, size_t count) {
+        EXPECT_EQ(status, nullptr);
+        for (size_t i = 0; i < count; ++i) api().value->release(outputs[i].value);
+        ++*static_cast<std::atomic<int>*>(user);
+        throw 7;
+      },
+      &done)));
+  while (done == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  EXPECT_EQ(run(session.get(), {wide_input()})[0].bytes, wide_result()[0].bytes);
+}
+
+TEST(Thrown, by_an_allocator_is_no_memory) {
+  const auto env = make_env();
+  pfrt_allocator a{};
+  a.struct_size = sizeof a;
+  a.allocate = [](void*, uint64_t, uint64_t) -> void* { throw 7; };
+  a.free = [](void*, void*, uint64_t) { throw 7; };
+  a.release = [](void*) { throw 7; };
+  const auto session = make_session(env.get(), wide_graph());
+  ASSERT_TRUE(ok(api().env->set_allocator(env.get(), &a)));
+  EXPECT_TRUE(fails(try_run(session.get(), {wide_input()}), PFRT_CODE_OUT_OF_MEMORY, {}));
+  ASSERT_TRUE(ok(api().env->set_allocator(env.get(), nullptr)));
+  EXPECT_EQ(run(session.get(), {wide_input()})[0].bytes, wide_result()[0].bytes);
+}
+
+TEST(Thrown, by_an_executor_fails_its_run) {
+  const auto env = make_env();
+  pfrt_executor e{};
+  e.struct_size = sizeof e;
+  e.width = 2;
+  e.loop = [](void*, uint32_t, uint64_t, void (*)(void*, uint64_t, uint32_t), void*) { throw 7; };
+  ASSERT_TRUE(ok(api().env->set_executor(env.get(), &e)));
+  const auto session = make_session(env.get(), wide_graph());
+  ASSERT_TRUE(session);
+  EXPECT_TRUE(fails(try_run(session.get(), {wide_input()}), PFRT_CODE_PROVIDER, {}));
 }
 
 }  // namespace

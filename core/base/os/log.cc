@@ -3,6 +3,8 @@
 
 #include <unistd.h>
 
+#include "core/base/foreign.h"
+
 namespace pfrt {
 namespace {
 
@@ -20,7 +22,7 @@ void Logger::write(pfrt_log_level level, std::string_view text) {
   if (parent_) return parent_->write(level, text);
   std::lock_guard lock(mutex_);
   if (fn_) {
-    fn_(user_, level, to_c(text));
+    call_foreign([&] { fn_(user_, level, to_c(text)); });
     return;
   }
   const std::string line =
