@@ -34,6 +34,7 @@ struct Status::State {
   std::string message;
   std::vector<Status> children;
   const Device* culprit = nullptr;
+  bool only_request = false;
 };
 
 void Status::Delete::operator()(State* state) const noexcept { delete state; }
@@ -72,6 +73,13 @@ Status& Status::blame(const Device& culprit) {
   if (state_ && !state_->culprit) state_->culprit = &culprit;
   return *this;
 }
+
+Status& Status::blame_request(const Device& culprit) {
+  if (state_ && !state_->culprit) state_->only_request = true;
+  return blame(culprit);
+}
+
+bool Status::only_request() const { return state_ && state_->only_request; }
 
 namespace detail {
 void append(std::string& out, std::string_view text) { out += text; }

@@ -49,6 +49,9 @@ class [[nodiscard]] Status {
   const Device* culprit() const;
   // The first to be blamed stays so. No-op on success.
   Status& blame(const Device& culprit);
+  // The culprit refused what was asked of it, and is as good as before for anything else.
+  Status& blame_request(const Device& culprit);
+  bool only_request() const;
 
  private:
   struct State;

@@ -6,8 +6,8 @@
 #include <cstddef>
 #include <cstring>
 #include <memory_resource>
+#include <ranges>
 
-#include "core/base/lock.h"
 #include "core/base/os/pages.h"
 #include "core/exec/body_call.h"
 #include "core/exec/device_copy.h"
@@ -19,7 +19,6 @@
 namespace pfrt {
 namespace {
 
-constexpr size_t kPlansPerSegment = 32;
 constexpr uint64_t kPlansATrim = 8;  // making one takes about as long as a trim
 constexpr int64_t kMaxContents = 1024;
 
@@ -60,19 +59,37 @@ Result<std::unique_ptr<CompiledGraph>> CompiledGraph::create(std::shared_ptr<con
 
 void CompiledGraph::release_memory() {
   for (const auto& segment : segments_) {
-    decltype(segment->plans) released;  // outlives the lock
-    std::lock_guard lock(segment->mutex);
-    released.swap(segment->plans);
+    segment->plans.clear();
+    const std::lock_guard lock(segment->mutex);
     segment->blocks = std::make_shared<BlockPool>();  // what runs have goes with their plans
   }
   for (const auto& [graph, body] : bodies_) body->release_memory();
 }
 
-Result<std::shared_ptr<SegmentPlan>> CompiledGraph::make_plan(
-    Segment& segment, InferState state, const std::vector<Device*>& resident) {
+Result<std::shared_ptr<SegmentPlan>> CompiledGraph::make_plan(const Segment& segment,
+                                                              InferState state,
+                                                              const std::vector<Device*>& resident,
+                                                              const RunControl* control) const {
   PFRT_TRY(infer(*graph_, segment.order, state));
   return SegmentPlan::build(*graph_, *snapshot_, segment, slot_of_, std::move(state), resident,
-                            concurrent_steps_);
+                            concurrent_steps_, control);
+}
+
+InferState CompiledGraph::state_for(const Segment& segment,
+                                    const std::vector<ValuePtr>& slots) const {
+  InferState state = base_state_;
+  for (size_t i = 0; i < segment.live_in.size(); ++i) {
+    const ValueId v = segment.live_in[i];
+    const Tensor& t = slots[slot_of_[v]]->tensor;
+    state.types[v] = Type::tensor(t.dtype, Shape(t.dims.begin(), t.dims.end()));
+    state.data[v].reset();
+    if (!segment.contents_key[i] || t.count() > kMaxContents) continue;
+    state.contents[v] = t;
+    const std::vector<int64_t> contents = to_int64s(t);
+    if (static_cast<int64_t>(contents.size()) == t.count())
+      state.data[v] = Shape(contents.begin(), contents.end());
+  }
+  return state;
 }
 
 Result<std::shared_ptr<SegmentPlan>> CompiledGraph::plan_for(Segment& segment,
@@ -94,32 +111,31 @@ Result<std::shared_ptr<SegmentPlan>> CompiledGraph::plan_for(Segment& segment,
     key.push_back(static_cast<int64_t>(reinterpret_cast<intptr_t>(t.device())));
     if (segment.contents_key[i]) append_contents(t, key);
   }
-  const auto lock = lock_unless(segment.mutex, [&] { return control.stop() != Code::kOK; });
-  if (!lock.owns_lock()) return stop_status(control.stop());
-  for (auto it = segment.plans.begin(); it != segment.plans.end(); ++it) {
-    if (!std::ranges::equal(it->first, key)) continue;
-    segment.plans.splice(segment.plans.begin(), segment.plans, it);
-    return segment.plans.front().second;
+  return segment.plans.get(
+      key, [&] { return control.stopped(); },
+      [&]() -> Result<std::shared_ptr<SegmentPlan>> {
+        auto plan = make_plan(segment, state_for(segment, slots), resident, &control);
+        const uint64_t dropped = segment.plans.dropped();
+        if (dropped && dropped % kPlansATrim == 0) os::return_freed_memory();
+        return plan;
+      });
+}
+
+std::vector<bool> CompiledGraph::wanted_slots(const std::vector<OutputRequest>& requests) const {
+  if (std::ranges::all_of(requests, &OutputRequest::wanted)) return {};
+  std::vector<bool> wanted(slot_count_);
+  for (size_t i = 0; i < requests.size(); ++i)
+    if (requests[i].wanted) wanted[slot_of_[graph_->outputs[i]]] = true;
+  for (const auto& segment : std::views::reverse(segments_)) {
+    if (!makes_wanted(*segment, wanted)) continue;
+    for (const ValueId v : segment->live_in) wanted[slot_of_[v]] = true;
   }
-  InferState state = base_state_;
-  for (size_t i = 0; i < segment.live_in.size(); ++i) {
-    const ValueId v = segment.live_in[i];
-    const Tensor& t = slots[slot_of_[v]]->tensor;
-    state.types[v] = Type::tensor(t.dtype, Shape(t.dims.begin(), t.dims.end()));
-    state.data[v].reset();
-    if (!segment.contents_key[i] || t.count() > kMaxContents) continue;
-    state.contents[v] = t;
-    const std::vector<int64_t> contents = to_int64s(t);
-    if (static_cast<int64_t>(contents.size()) == t.count())
-      state.data[v] = Shape(contents.begin(), contents.end());
-  }
-  PFRT_ASSIGN(std::shared_ptr<SegmentPlan> plan, make_plan(segment, std::move(state), resident));
-  segment.plans.emplace_front(std::vector<int64_t>(key.begin(), key.end()), plan);
-  if (segment.plans.size() > kPlansPerSegment) {
-    segment.plans.pop_back();
-    if (++segment.plans_dropped % kPlansATrim == 0) os::return_freed_memory();
-  }
-  return plan;
+  return wanted;
+}
+
+bool CompiledGraph::makes_wanted(const Segment& segment, const std::vector<bool>& wanted) const {
+  return wanted.empty() ||
+         std::ranges::any_of(segment.live_out, [&](ValueId v) { return wanted[slot_of_[v]]; });
 }
 
 Status CompiledGraph::run(std::vector<ValuePtr> inputs, const std::vector<OutputRequest>& requests,
@@ -134,8 +150,10 @@ Status CompiledGraph::run(std::vector<ValuePtr> inputs, const std::vector<Output
     OutputRequest& target = targets[slot_of_[g.outputs[i]]];
     if (!target.data) target = requests[i];
   }
+  const std::vector<bool> wanted = wanted_slots(requests);
   for (const auto& segment : segments_) {
     if (const Code stop = control.stop(); stop != Code::kOK) return stop_status(stop);
+    if (!makes_wanted(*segment, wanted)) continue;
     if (segment->host) {
       PFRT_TRY(run_host(*segment, slots, control));
       continue;
@@ -151,13 +169,13 @@ Status CompiledGraph::run(std::vector<ValuePtr> inputs, const std::vector<Output
     }
     PFRT_TRY(copy_to_host(read_here));
     PFRT_ASSIGN(auto plan, plan_for(*segment, slots, control));
-    PFRT_TRY(plan->execute(slots, targets, control));
+    PFRT_TRY(plan->execute(slots, targets, control, wanted.empty() ? nullptr : &wanted));
   }
   outputs.resize(g.outputs.size());
   for (size_t i = 0; i < g.outputs.size(); ++i) {
     const ValueId v = g.outputs[i];
     outputs[i] = g.at(v).constant && !slots[slot_of_[v]] ? g.at(v).constant : slots[slot_of_[v]];
-    if (!outputs[i])
+    if (!outputs[i] && (wanted.empty() || wanted[slot_of_[v]]))
       return error(Code::kINTERNAL, "running graph '", g.name, "': output '", g.at(v).name,
                    "' was not produced");
   }
@@ -265,16 +283,12 @@ std::vector<StepReport> CompiledGraph::explain() {
       });
       continue;
     }
-    std::shared_ptr<SegmentPlan> plan;
-    {
-      std::lock_guard lock(segment->mutex);
-      if (!segment->plans.empty()) plan = segment->plans.front().second;
-    }
+    std::shared_ptr<SegmentPlan> plan = segment->plans.recent();
     if (!plan) {
       // Not run yet: plan with the declared dimensions, where these are numbers.
       InferState state = base_state_;
       for (ValueId v : segment->live_in) state.types[v] = graph_->at(v).type;
-      auto made = make_plan(*segment, std::move(state), {});
+      auto made = make_plan(*segment, std::move(state), {}, nullptr);
       if (made.ok()) plan = made.take();
     }
     if (plan) {

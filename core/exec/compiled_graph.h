@@ -86,11 +86,20 @@ class CompiledGraph : public RunnableGraph {
                         Staging& staging) const;
   void number_slots();
   void note_last_reads();
+  // Slots that outputs which are wanted are made from, and those outputs; empty when all are
+  // wanted.
+  std::vector<bool> wanted_slots(const std::vector<OutputRequest>& requests) const;
+  bool makes_wanted(const Segment& segment, const std::vector<bool>& wanted) const;
   Result<std::shared_ptr<SegmentPlan>> plan_for(Segment& segment,
                                                 const std::vector<ValuePtr>& slots,
                                                 const RunControl& control);
-  Result<std::shared_ptr<SegmentPlan>> make_plan(Segment& segment, InferState state,
-                                                 const std::vector<Device*>& resident);
+  // The state in which dimensions, and contents that decide some, are those of what the segment is
+  // about to read.
+  InferState state_for(const Segment& segment, const std::vector<ValuePtr>& slots) const;
+  // |control|: what may stop it; null: nothing.
+  Result<std::shared_ptr<SegmentPlan>> make_plan(const Segment& segment, InferState state,
+                                                 const std::vector<Device*>& resident,
+                                                 const RunControl* control) const;
   Status run_host(const Segment& segment, std::vector<ValuePtr>& slots, const RunControl& control);
   // The node's inputs, in host memory where its operator reads them.
   Result<std::vector<ValuePtr>> inputs_of(const Node& node,

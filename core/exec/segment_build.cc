@@ -10,14 +10,15 @@
 
 namespace pfrt {
 
-Result<std::shared_ptr<SegmentPlan>> SegmentPlan::build(const Graph& graph,
-                                                        const Snapshot& snapshot, Segment& segment,
-                                                        const std::vector<uint32_t>& slot_of,
-                                                        InferState state,
-                                                        const std::vector<Device*>& resident,
-                                                        bool concurrent) {
+Result<std::shared_ptr<SegmentPlan>> SegmentPlan::build(
+    const Graph& graph, const Snapshot& snapshot, const Segment& segment,
+    const std::vector<uint32_t>& slot_of, InferState state, const std::vector<Device*>& resident,
+    bool concurrent, const RunControl* control) {
   auto plan = std::shared_ptr<SegmentPlan>(new SegmentPlan);
-  plan->blocks_ = segment.blocks;
+  {
+    const std::lock_guard lock(segment.mutex);
+    plan->blocks_ = segment.blocks;
+  }
   std::vector<int32_t> ranks(graph.value_count(), -1);
   std::vector<Dims> dims(graph.value_count());
   std::vector<const int64_t*> dim_pointers(graph.value_count(), nullptr);
@@ -34,8 +35,8 @@ Result<std::shared_ptr<SegmentPlan>> SegmentPlan::build(const Graph& graph,
   shapes.ranks = ranks.data();
   shapes.dims = dim_pointers.data();
   shapes.value_count = static_cast<uint32_t>(ranks.size());
-  const Source source{graph, snapshot, shapes, state, slot_of, resident};
-  for (StageExecutable& stage : segment.stages) {
+  const Source source{graph, snapshot, shapes, state, slot_of, resident, control};
+  for (const StageExecutable& stage : segment.stages) {
     Status status = plan->add_program(source, stage);
     if (!status.ok()) return std::move(status.blame(stage.executable->provider()));
   }
@@ -53,14 +54,16 @@ Result<std::shared_ptr<SegmentPlan>> SegmentPlan::build(const Graph& graph,
   return plan;
 }
 
-Status SegmentPlan::add_program(const Source& source, StageExecutable& stage) {
+Status SegmentPlan::add_program(const Source& source, const StageExecutable& stage) {
   uint32_t node = PFRT_NO_INDEX;
   programs_.reserve(programs_.size() + 1);  // what is made has a place to stay
-  auto made = stage.executable->specialise(source.shapes, &node);
+  const auto stop = [&] { return source.control ? source.control->stopped() : Status(); };
+  auto made = stage.executable->specialise(source.shapes, stop, &node);
   if (!made.ok()) {
     Status status = made.take_status();
     if (node < source.snapshot.get().node_count)
       status.prepend(describe(source.graph, *source.graph.node(source.snapshot.node_id(node))));
+    if (status.code() == Code::kUNSUPPORTED) status.blame_request(stage.executable->provider());
     return status;
   }
   programs_.push_back({&stage, made.take(), true, entries_.size(), steps_.size(), {}});
@@ -79,7 +82,8 @@ Status SegmentPlan::add_program(const Source& source, StageExecutable& stage) {
 }
 
 // The entry that comes next, for |b| of the last program.
-Result<SegmentPlan::Entry> SegmentPlan::make_entry(const Source& source, StageExecutable& stage,
+Result<SegmentPlan::Entry> SegmentPlan::make_entry(const Source& source,
+                                                   const StageExecutable& stage,
                                                    const pfrt_buffer& b, Transfers& transfers,
                                                    Uploads& fresh) {
   Provider& provider = stage.executable->provider();
@@ -154,7 +158,7 @@ Status SegmentPlan::place_output(const Source& source, const StageExecutable& st
   return {};
 }
 
-Status SegmentPlan::place_constant(const Source& source, StageExecutable& stage,
+Status SegmentPlan::place_constant(const Source& source, const StageExecutable& stage,
                                    const pfrt_buffer& b, Transfers& transfers, Uploads& fresh,
                                    Entry& entry) {
   const std::string& who = stage.executable->provider().name();
@@ -176,7 +180,8 @@ Status SegmentPlan::place_constant(const Source& source, StageExecutable& stage,
     entry.bytes = t->bytes();
   }
   if (entry.space != 0) {
-    PFRT_ASSIGN(entry.constant, upload(stage, entry.constant, entry.bytes, transfers, fresh));
+    PFRT_ASSIGN(entry.constant, upload(stage.executable->provider(), entry.constant, entry.bytes,
+                                       transfers, fresh));
   }
   return {};
 }

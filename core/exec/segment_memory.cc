@@ -64,9 +64,8 @@ Status SegmentPlan::place_input(const Source& source, const StageExecutable& sta
   return {};
 }
 
-Result<const void*> SegmentPlan::upload(StageExecutable& stage, const void* host, uint64_t bytes,
+Result<const void*> SegmentPlan::upload(Provider& provider, const void* host, uint64_t bytes,
                                         Transfers& transfers, Uploads& fresh) {
-  Provider& provider = stage.executable->provider();
   const Provider::HostBytes key{host, bytes};
   std::shared_ptr<Buffer> there = provider.uploaded(key);
   if (!there) {
@@ -78,9 +77,7 @@ Result<const void*> SegmentPlan::upload(StageExecutable& stage, const void* host
     transfers.add(there->data(), &provider, host, nullptr, bytes);
     fresh.emplace_back(key, there);
   }
-  const bool held =
-      std::find(stage.uploaded.begin(), stage.uploaded.end(), there) != stage.uploaded.end();
-  if (!held) stage.uploaded.push_back(there);
+  if (std::ranges::find(uploaded_, there) == uploaded_.end()) uploaded_.push_back(there);
   return static_cast<const void*>(there->data());
 }
 
@@ -118,9 +115,11 @@ void SegmentPlan::give_device_blocks(std::vector<std::shared_ptr<Buffer>>& block
 }
 
 Status SegmentPlan::run_device_transfers(const Program& program, const std::vector<ValuePtr>& slots,
-                                         std::span<void* const> pointers) const {
+                                         std::span<void* const> pointers,
+                                         const Needs* needs) const {
   Transfers transfers;
   for (const DeviceTransfer& transfer : program.transfers) {
+    if (needs && !needs->entries[transfer.to]) continue;
     const Entry& to = entries_[transfer.to];
     Device* const here = spaces_[to.space].device.get();
     if (transfer.from != kNone) {

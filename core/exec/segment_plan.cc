@@ -45,7 +45,8 @@ struct SegmentPlan::Frame {
   SegmentPlan* plan = nullptr;
   const RunControl* control = nullptr;
   std::vector<ValuePtr>* slots = nullptr;
-  std::span<void*> pointers;  // by entry
+  std::span<void*> pointers;     // by entry
+  const Needs* needs = nullptr;  // null: of everything
   char* scratch = nullptr;
   AllocatorPtr allocator = AllocatorScope::current();
 };
@@ -188,21 +189,54 @@ void SegmentPlan::point(BlockPool::Block& block,
   block.plan = number_;
 }
 
-Status SegmentPlan::execute(std::vector<ValuePtr>& slots, const std::vector<OutputRequest>& targets,
-                            const RunControl& control) {
-  Frame frame;
-  frame.plan = this;
-  frame.control = &control;
-  frame.slots = &slots;
-  const uint64_t bytes = block_bytes_ + scratch_bytes_ * control.width;
-  PFRT_ASSIGN(BlockPool::Block block, blocks_->take(bytes));
-  char* base = static_cast<char*>(block.buffer->data());
-  std::vector<std::shared_ptr<Buffer>> device_blocks;  // by space
-  PFRT_TRY(take_device_blocks(device_blocks));
-  frame.scratch = base + block_bytes_;
+// Backwards over the steps: one that writes what is needed runs, and needs what it reads.
+SegmentPlan::Needs SegmentPlan::needs_of(const std::vector<bool>& wanted) const {
+  const auto root = [&](size_t i) {
+    while (entries_[i].source != kNone) i = entries_[i].source;
+    return i;
+  };
+  std::vector<bool> needed(entries_.size()), used_slot(wanted.size());
+  for (size_t i = 0; i < entries_.size(); ++i) {
+    const Entry& e = entries_[i];
+    if ((e.place == Place::kOutput || e.place == Place::kAllocated) && wanted[e.slot])
+      needed[root(i)] = true;
+  }
+  Needs out{std::vector<bool>(steps_.size()), std::vector<bool>(entries_.size()),
+            std::vector<bool>(outputs_.size())};
+  const auto use = [&](size_t i) {
+    needed[root(i)] = true;
+    for (const size_t used : {root(i), i})
+      if (entries_[used].slot != kNoId) used_slot[entries_[used].slot] = true;
+  };
+  for (size_t at = steps_.size(); at-- > 0;) {
+    const pfrt_step& step = *steps_[at].step;
+    const Program& program = programs_[steps_[at].program];
+    const auto entry = [&](uint32_t buffer) { return program.first_entry + size_t{buffer}; };
+    const std::span writes(step.writes, step.write_count), reads(step.reads, step.read_count);
+    out.steps[at] =
+        std::ranges::any_of(writes, [&](uint32_t buffer) { return needed[root(entry(buffer))]; });
+    if (out.steps[at])
+      for (const std::span<const uint32_t> buffers : {writes, reads})
+        for (const uint32_t buffer : buffers) use(entry(buffer));
+    if (at != program.first_step) continue;
+    for (const DeviceTransfer& t : program.transfers) {
+      if (!needed[root(t.to)]) continue;
+      use(t.to);
+      if (t.from != kNone) use(t.from);
+    }
+  }
+  for (size_t i = 0; i < entries_.size(); ++i) out.entries[i] = needed[root(i)];
+  for (size_t i = 0; i < outputs_.size(); ++i) out.outputs[i] = used_slot[outputs_[i].slot];
+  return out;
+}
 
-  for (const OutputValue& o : outputs_) {
-    if (!o.known) continue;
+// Memory for the outputs whose dimensions are known.
+Status SegmentPlan::make_outputs(std::vector<ValuePtr>& slots,
+                                 const std::vector<OutputRequest>& targets,
+                                 const Needs* needs) const {
+  for (size_t i = 0; i < outputs_.size(); ++i) {
+    const OutputValue& o = outputs_[i];
+    if (!o.known || (needs && !needs->outputs[i])) continue;
     Tensor tensor;
     const OutputRequest* target = o.slot < targets.size() ? &targets[o.slot] : nullptr;
     if (target && target->data && target->bytes == o.bytes &&
@@ -223,6 +257,26 @@ Status SegmentPlan::execute(std::vector<ValuePtr>& slots, const std::vector<Outp
     }
     slots[o.slot] = Value::of(std::move(tensor));
   }
+  return {};
+}
+
+Status SegmentPlan::execute(std::vector<ValuePtr>& slots, const std::vector<OutputRequest>& targets,
+                            const RunControl& control, const std::vector<bool>* wanted) {
+  Frame frame;
+  frame.plan = this;
+  frame.control = &control;
+  frame.slots = &slots;
+  const uint64_t bytes = block_bytes_ + scratch_bytes_ * control.width;
+  PFRT_ASSIGN(BlockPool::Block block, blocks_->take(bytes));
+  char* base = static_cast<char*>(block.buffer->data());
+  std::vector<std::shared_ptr<Buffer>> device_blocks;  // by space
+  PFRT_TRY(take_device_blocks(device_blocks));
+  frame.scratch = base + block_bytes_;
+
+  std::optional<Needs> needs;
+  if (wanted) needs = needs_of(*wanted);
+  frame.needs = needs ? &*needs : nullptr;
+  PFRT_TRY(make_outputs(slots, targets, frame.needs));
   point(block, device_blocks, slots);
   frame.pointers = block.pointers;
 
@@ -238,7 +292,7 @@ Status SegmentPlan::execute(std::vector<ValuePtr>& slots, const std::vector<Outp
   give_device_blocks(device_blocks);
   PFRT_TRY(std::move(status));
   for (const OutputValue& o : outputs_)
-    if (!slots[o.slot]) {
+    if (!slots[o.slot] && (!wanted || (*wanted)[o.slot])) {
       Status missing = error(Code::kPROVIDER, "running: a step did not allocate its output");
       for (const Program& p : programs_)
         for (uint32_t i = 0; i < p.program.buffer_count; ++i)
@@ -257,7 +311,11 @@ Status SegmentPlan::run_step(Frame& frame, uint32_t at, uint32_t workers, uint32
   const Program& program = programs_[steps_[at].program];
   if (step.width > 0) workers = std::min(workers, step.width);
   if (at == program.first_step && !program.transfers.empty())
-    PFRT_TRY(run_device_transfers(program, *frame.slots, frame.pointers));
+    PFRT_TRY(run_device_transfers(program, *frame.slots, frame.pointers, frame.needs));
+  if (frame.needs && !frame.needs->steps[at]) {
+    measured_[at].took_ns = measured_[at].started_ns = 0;
+    return {};
+  }
   Call call{&frame, steps_[at].program, workers, scratch, {}, {}, {}};
   pfrt_step_context context{};
   context.struct_size = sizeof context;

@@ -6,13 +6,13 @@
 #pragma once
 
 #include <atomic>
-#include <list>
 #include <memory>
 #include <mutex>
 #include <span>
 #include <unordered_map>
 #include <vector>
 
+#include "core/base/made_once.h"
 #include "core/exec/block_pool.h"
 #include "core/exec/host/host_ops.h"
 #include "core/exec/run/run_types.h"
@@ -28,7 +28,6 @@ struct StageExecutable {
   const Stage* stage = nullptr;
   std::shared_ptr<Executable> executable;
   std::vector<std::shared_ptr<Buffer>> constants;  // packed
-  std::vector<std::shared_ptr<Buffer>> uploaded;   // constants on the provider's device
 };
 
 struct Segment {
@@ -44,10 +43,8 @@ struct Segment {
   // place what nobody else holds.
   std::vector<uint32_t> last_read;
 
-  std::timed_mutex mutex;  // held while a plan is made
-  std::list<std::pair<std::vector<int64_t>, std::shared_ptr<SegmentPlan>>>
-      plans;  // most recently used first
-  uint64_t plans_dropped = 0;
+  MadeOnce<std::vector<int64_t>, std::shared_ptr<SegmentPlan>> plans{32};  // by input signature
+  mutable std::mutex mutex;                                                // guards |blocks|
   std::shared_ptr<BlockPool> blocks = std::make_shared<BlockPool>();
 };
 
@@ -74,19 +71,22 @@ class SegmentPlan {
   // |state| holds the type of every value of the segment, |resident| by slot the device that a
   // value to be read lives on (empty: all are on the host). |concurrent|: independent steps run at
   // once, where all is on the host.
+  // |control|: what may stop it; null: nothing.
   static Result<std::shared_ptr<SegmentPlan>> build(const Graph& graph, const Snapshot& snapshot,
-                                                    Segment& segment,
+                                                    const Segment& segment,
                                                     const std::vector<uint32_t>& slot_of,
                                                     InferState state,
                                                     const std::vector<Device*>& resident,
-                                                    bool concurrent);
+                                                    bool concurrent, const RunControl* control);
   ~SegmentPlan();
   SegmentPlan(const SegmentPlan&) = delete;
   SegmentPlan& operator=(const SegmentPlan&) = delete;
 
   // Reads and writes |slots|. |targets| has, by slot, memory that the caller wants the value in.
+  // |wanted|: the slots that anybody reads afterwards; steps that none of these needs are not run.
+  // Null = all.
   Status execute(std::vector<ValuePtr>& slots, const std::vector<OutputRequest>& targets,
-                 const RunControl& control);
+                 const RunControl& control, const std::vector<bool>* wanted = nullptr);
   void report(const Graph& graph, const Snapshot& snapshot, const Partition& partition,
               std::vector<StepReport>& rows) const;
 
@@ -119,7 +119,7 @@ class SegmentPlan {
     std::vector<std::shared_ptr<Buffer>> idle;  // of a device's
   };
   struct Program {
-    StageExecutable* stage = nullptr;
+    const StageExecutable* stage = nullptr;
     ProgramTable program;
     bool made = false;
     size_t first_entry = 0;
@@ -140,10 +140,19 @@ class SegmentPlan {
     bool known;
     uint32_t space;
   };
+  // What a run does of a plan when not all that it makes is wanted.
+  struct Needs {
+    std::vector<bool> steps;    // by step
+    std::vector<bool> entries;  // by entry: something reads it
+    std::vector<bool> outputs;  // by output: a step that runs reads or writes it
+  };
   struct Frame;
   struct Call;
 
   SegmentPlan() = default;
+  Needs needs_of(const std::vector<bool>& wanted) const;
+  Status make_outputs(std::vector<ValuePtr>& slots, const std::vector<OutputRequest>& targets,
+                      const Needs* needs) const;
   // What the programs of a plan are made of.
   struct Source {
     const Graph& graph;
@@ -152,16 +161,18 @@ class SegmentPlan {
     const InferState& state;
     const std::vector<uint32_t>& slot_of;
     const std::vector<Device*>& resident;
+    const RunControl* control;  // may be null
   };
   // Constants on their way to a device.
   using Uploads = std::vector<std::pair<Provider::HostBytes, std::shared_ptr<Buffer>>>;
-  Status add_program(const Source& source, StageExecutable& stage);
-  Result<Entry> make_entry(const Source& source, StageExecutable& stage, const pfrt_buffer& buffer,
-                           Transfers& transfers, Uploads& fresh);
+  Status add_program(const Source& source, const StageExecutable& stage);
+  Result<Entry> make_entry(const Source& source, const StageExecutable& stage,
+                           const pfrt_buffer& buffer, Transfers& transfers, Uploads& fresh);
   Status place_output(const Source& source, const StageExecutable& stage, const pfrt_buffer& buffer,
                       Entry& entry);
-  Status place_constant(const Source& source, StageExecutable& stage, const pfrt_buffer& buffer,
-                        Transfers& transfers, Uploads& fresh, Entry& entry);
+  Status place_constant(const Source& source, const StageExecutable& stage,
+                        const pfrt_buffer& buffer, Transfers& transfers, Uploads& fresh,
+                        Entry& entry);
   Status add_steps(const Source& source, const std::string& who);
   Status place_sub_buffers(const StageExecutable& stage, const InferState& state);
   std::vector<bool> have_sub_buffers(const std::vector<size_t>& root) const;
@@ -169,7 +180,7 @@ class SegmentPlan {
   uint32_t space_of(Provider& provider);
   Status place_input(const Source& source, const StageExecutable& stage, const pfrt_buffer& buffer,
                      Entry& entry);
-  Result<const void*> upload(StageExecutable& stage, const void* host, uint64_t bytes,
+  Result<const void*> upload(Provider& provider, const void* host, uint64_t bytes,
                              Transfers& transfers, Uploads& fresh);
   struct Liveness;
   Liveness liveness(const std::vector<size_t>& root, const std::vector<uint32_t>& time);
@@ -183,7 +194,7 @@ class SegmentPlan {
              const std::vector<ValuePtr>& slots) const;
   void give_device_blocks(std::vector<std::shared_ptr<Buffer>>& blocks);
   Status run_device_transfers(const Program& program, const std::vector<ValuePtr>& slots,
-                              std::span<void* const> pointers) const;
+                              std::span<void* const> pointers, const Needs* needs) const;
 
   // What could not be done with output |o|, with its name and type in front.
   Status fail_output(const OutputValue& o, Status status) const;
@@ -211,7 +222,8 @@ class SegmentPlan {
   };
   std::vector<Mirror> mirrors_;
   std::vector<Space> spaces_ = std::vector<Space>(1);
-  uint64_t block_bytes_ = 0, scratch_bytes_ = 0;  // on the host
+  std::vector<std::shared_ptr<Buffer>> uploaded_;  // constants on devices
+  uint64_t block_bytes_ = 0, scratch_bytes_ = 0;   // on the host
   std::shared_ptr<BlockPool> blocks_;
   std::mutex mutex_;  // guards what spaces_ keep
 };

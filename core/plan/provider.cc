@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "core/base/lock.h"
+
 namespace pfrt {
 namespace {
 
@@ -100,7 +102,7 @@ Result<std::shared_ptr<Provider>> Provider::open(const ProviderSource& source, L
 }
 
 Provider::~Provider() {
-  if (handle_) source_.table->close(handle_);
+  if (handle_) give_back("close", [&] { source_.table->close(handle_); });
 }
 
 Result<Claims> Provider::claim(const pfrt_snapshot& snapshot) {
@@ -108,10 +110,15 @@ Result<Claims> Provider::claim(const pfrt_snapshot& snapshot) {
     Claims claims;
     bool out_of_memory = false;
     static Collector& of(const pfrt_claims* table) { return *static_cast<Collector*>(table->host); }
+    // What is no length of time says nothing, and has no place in an order or a sum.
+    static double time_of(double ns) {
+      constexpr double kYears = 1e18;
+      return ns > 0 ? std::min(ns, kYears) : 0;
+    }
     void set(uint32_t node, bool accepted, double ns, uint64_t bytes, pfrt_string reason) {
       if (node >= claims.nodes.size()) return;
       try {
-        claims.nodes[node] = {accepted, ns, bytes, std::string(view(reason))};
+        claims.nodes[node] = {accepted, time_of(ns), bytes, std::string(view(reason))};
       } catch (const std::bad_alloc&) {
         out_of_memory = true;
       }
@@ -119,7 +126,7 @@ Result<Claims> Provider::claim(const pfrt_snapshot& snapshot) {
     void add_group(const uint32_t* nodes, uint32_t count, double saved_ns) {
       try {
         if (!nodes) return;
-        ClaimGroup group{{nodes, nodes + count}, saved_ns};
+        ClaimGroup group{{nodes, nodes + count}, time_of(saved_ns)};
         std::sort(group.nodes.begin(), group.nodes.end());
         group.nodes.erase(std::unique(group.nodes.begin(), group.nodes.end()), group.nodes.end());
         if (group.nodes.empty() || group.nodes.back() >= claims.nodes.size()) return;
@@ -191,15 +198,22 @@ std::string Provider::refuses(const pfrt_snapshot& snapshot, uint32_t node,
 }
 
 Executable::~Executable() {
-  if (handle_) provider_->table().release_executable(handle_);
+  if (!handle_) return;
+  provider_->give_back("release_executable",
+                       [&] { provider_->table().release_executable(handle_); });
 }
 
-Result<ProgramTable> Executable::specialise(const pfrt_shapes& shapes, uint32_t* out_node) {
+Result<ProgramTable> Executable::specialise(const pfrt_shapes& shapes,
+                                            const std::function<Status()>& stop,
+                                            uint32_t* out_node) {
+  const auto lock = lock_unless(provider_->mutex_, [&] { return !stop().ok(); });
+  PFRT_TRY(stop());
+  if (!lock.owns_lock())
+    return error(Code::kCANCELLED, "waiting for ", provider_->name(), ": stopped by the caller");
   pfrt_program program{};
   program.struct_size = sizeof program;
   program.abi = PFRT_ABI_VERSION;
   Sink sink(provider_->logger_);
-  std::lock_guard lock(provider_->mutex_);
   const pfrt_code code = call(sink.get(), [&] {
     return provider_->table().specialise(handle_, &shapes, sink.get(), &program);
   });
@@ -249,7 +263,8 @@ Status Executable::read_program(ProgramTable* program) const {
 }
 
 void Executable::release_program(ProgramTable& program) {
-  provider_->table().release_program(handle_, &program.given);
+  provider_->give_back("release_program",
+                       [&] { provider_->table().release_program(handle_, &program.given); });
 }
 
 Result<std::vector<pfrt_packed_constant>> Executable::constants() {
@@ -257,9 +272,10 @@ Result<std::vector<pfrt_packed_constant>> Executable::constants() {
     return std::vector<pfrt_packed_constant>();
   const pfrt_packed_constant* list = nullptr;
   size_t count = 0;
-  const pfrt_code code = provider_->table().constants(handle_, &list, &count);
-  if (code != PFRT_CODE_OK)
-    return error(static_cast<Code>(code), provider_->name(), " listing packed constants failed");
+  Sink sink(provider_->logger_);
+  const pfrt_code code =
+      call(sink.get(), [&] { return provider_->table().constants(handle_, &list, &count); });
+  PFRT_TRY(sink.status(code, provider_->name(), "listing packed constants"));
   if (count && !list)
     return error(Code::kPROVIDER, provider_->name(), " counts ", count,
                  " packed constants and lists none");
@@ -294,7 +310,9 @@ void Provider::set_uploaded(const HostBytes& host, const std::shared_ptr<Buffer>
   uploaded_[host] = buffer;
 }
 
-void Provider::release_memory(void* memory) { table().release_memory(handle_, memory); }
+void Provider::release_memory(void* memory) {
+  give_back("release_memory", [&] { table().release_memory(handle_, memory); });
+}
 
 Status Provider::copy(Direction direction, const std::vector<Copy>& copies) {
   const pfrt_direction to = direction == Direction::kToDevice ? PFRT_TO_DEVICE
@@ -317,7 +335,7 @@ Status Provider::wait() {
   PFRT_TRY(sink.status(code, name(), "marking its work"));
   if (!fence) return error(Code::kPROVIDER, name(), " marking its work: no fence was returned");
   code = call(sink.get(), [&] { return table().wait(handle_, fence, sink.get()); });
-  table().release_fence(handle_, fence);
+  give_back("release_fence", [&] { table().release_fence(handle_, fence); });
   return sink.status(code, name(), "finishing its work");
 }
 

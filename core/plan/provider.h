@@ -5,6 +5,7 @@
 // the provider. claim, compile and specialise are serialised for each provider; thread-safe.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -12,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/base/foreign.h"
 #include "core/base/os/log.h"
 #include "core/base/status.h"
 #include "core/memory/tensor.h"
@@ -102,10 +104,18 @@ class Provider : public Device, public std::enable_shared_from_this<Provider> {
  private:
   friend class Executable;
   Provider() = default;
+  // |release| calls the provider's |function|, which gives something back.
+  template <typename Fn>
+  void give_back(const char* function, Fn&& release) noexcept {
+    if (call_foreign(release) || !logger_) return;
+    call_foreign([&] {
+      logger_->log(PFRT_LOG_WARNING, name(), ": an exception escaped its function ", function);
+    });
+  }
   ProviderSource source_;
   pfrt_provider* handle_ = nullptr;
   Logger* logger_ = nullptr;
-  std::mutex mutex_;
+  std::timed_mutex mutex_;  // one call of claim, compile, specialise and supports at a time
   std::mutex uploaded_mutex_;
   std::map<HostBytes, std::weak_ptr<Buffer>> uploaded_;
 };
@@ -119,8 +129,10 @@ class Executable {
   Executable& operator=(const Executable&) = delete;
 
   Provider& provider() const { return *provider_; }
-  // Released by whoever asked, with release_program.
-  Result<ProgramTable> specialise(const pfrt_shapes& shapes, uint32_t* out_node);
+  // Released by whoever asked, with release_program. |stop| is asked while other calls of the
+  // provider are waited for.
+  Result<ProgramTable> specialise(const pfrt_shapes& shapes, const std::function<Status()>& stop,
+                                  uint32_t* out_node);
   void release_program(ProgramTable& program);
   Result<std::vector<pfrt_packed_constant>> constants();
 

@@ -50,14 +50,14 @@ Status Preparation::add_extra_outputs(Graph& graph) const {
 }
 
 // The passes of the runtime itself, on a graph in canonical form.
-Result<Model::Optimised> Preparation::optimise(const Graph& canonical, Verifier* verifier,
-                                               const Progress& progress) const {
+Result<Model::Optimised> Preparation::optimise(const Call& call, const Graph& canonical,
+                                               Verifier* verifier) const {
   const auto level = static_cast<OptLevel>(level_number(config_.level));
   std::shared_ptr<Graph> graph = canonical.clone();
   PFRT_TRY(add_extra_outputs(*graph));
   Model::Optimised out;
   if (level != OptLevel::kNone) {
-    PFRT_ASSIGN(CompileServices own, services_(*graph, progress));
+    PFRT_ASSIGN(CompileServices own, services_(call.candidates, *graph, call.progress));
     PassServices services(std::move(own), verifier);
     PassContext context = services.context();
     PipelineConfig config;
@@ -74,20 +74,24 @@ Result<Model::Optimised> Preparation::optimise(const Graph& canonical, Verifier*
 }
 
 // What the optimised graph depends on besides the model.
-std::string Preparation::optimised_key() const {
+std::string Preparation::optimised_key(const std::vector<Candidate>& candidates) const {
   std::string key = message(config_.key, "/", config_.level);
   const auto list = [&](const std::vector<std::string>& names) {
     for (const std::string& name : names) key += message("/", name.size(), ":", name);
     key += "//";
   };
+  std::vector<std::string> providers;
+  for (const Candidate& c : candidates)
+    if (c.provider) providers.push_back(c.name);
+  list(providers);
   list(config_.skip_passes);
   list(config_.extra_outputs);
   return key + message(reinterpret_cast<uintptr_t>(config_.operators.get()));
 }
 
-Result<std::unique_ptr<Verifier>> Preparation::make_verifier(const Progress& progress) const {
+Result<std::unique_ptr<Verifier>> Preparation::make_verifier(const Call& call) const {
   if (!config_.verify) return std::unique_ptr<Verifier>();
-  PFRT_ASSIGN(CompileServices own, services_(model_->graph(), progress));
+  PFRT_ASSIGN(CompileServices own, services_(call.candidates, model_->graph(), call.progress));
   return std::make_unique<Verifier>(Verifier::Context{std::move(own), config_.samples});
 }
 
@@ -136,23 +140,23 @@ Result<std::shared_ptr<Graph>> Preparation::run_client_passes(
 }
 
 Result<std::shared_ptr<const Model::Optimised>> Preparation::prepare(
-    const std::vector<ValueId>& fed, std::vector<std::string>& notes,
-    const Progress& progress) const {
+    const Call& call, const std::vector<ValueId>& fed, std::vector<std::string>& notes) const {
   std::shared_ptr<Graph> graph;
   if (!fed.empty()) {
     graph = model_->graph().clone();
     for (ValueId id : fed) graph->at(id).constant = nullptr;
   }
-  PFRT_ASSIGN(const std::unique_ptr<Verifier> verifier, make_verifier(progress));
+  PFRT_ASSIGN(const std::unique_ptr<Verifier> verifier, make_verifier(call));
   PFRT_ASSIGN(graph, run_client_passes(std::move(graph), verifier.get(), notes));
   const bool rewritten = graph != nullptr;
   PFRT_ASSIGN(std::shared_ptr<const Graph> canonical,
-              rewritten ? make_canonical(std::move(graph), config_.operators, &progress)
-                        : model_->canonical(config_.operators, progress));
+              rewritten ? make_canonical(std::move(graph), config_.operators, &call.progress)
+                        : model_->canonical(config_.operators, call.progress));
   if (config_.level == "none" && config_.extra_outputs.empty())
     return std::make_shared<const Model::Optimised>(Model::Optimised{std::move(canonical), {}});
-  const auto make = [&] { return optimise(*canonical, verifier.get(), progress); };
-  if (!rewritten && !verifier) return model_->optimised(optimised_key(), progress, make);
+  const auto make = [&] { return optimise(call, *canonical, verifier.get()); };
+  if (!rewritten && !verifier)
+    return model_->optimised(optimised_key(call.candidates), call.progress, make);
   PFRT_ASSIGN(Model::Optimised made, make());
   if (verifier) {
     const std::vector<std::string> told = verifier->notes();

@@ -23,9 +23,14 @@ int level_number(std::string_view level);
 
 class Preparation {
  public:
+  // Whom a graph is made for, and who may stop that.
+  struct Call {
+    const std::vector<Candidate>& candidates;
+    const Progress& progress;
+  };
   // What passes work with on a graph.
-  using Services =
-      std::function<Result<CompileServices>(const Graph& graph, const Progress& progress)>;
+  using Services = std::function<Result<CompileServices>(
+      std::vector<Candidate> candidates, const Graph& graph, const Progress& progress)>;
   struct Config {
     std::string level;
     bool verbose = false, verify = false;
@@ -34,7 +39,7 @@ class Preparation {
     std::vector<std::shared_ptr<const ClientPass>> passes;  // those of the level, in order
     std::vector<NamedValues> samples;                       // inputs to verify with, too
     OperatorSet::Ptr operators;                             // beside the built-in ones; may be null
-    // What passes find depends on besides the model and the above: the providers.
+    // What passes find depends on besides the model, the above and the providers.
     std::string key;
   };
   Preparation(std::shared_ptr<const Model> model, Config config, Services services, Logger* logger)
@@ -47,18 +52,18 @@ class Preparation {
 
   // Without the constants of the inputs in |fed|. Sessions that ask for the same share the result.
   // |notes| gets what clients' passes and verification have to say, for people.
-  Result<std::shared_ptr<const Model::Optimised>> prepare(const std::vector<ValueId>& fed,
-                                                          std::vector<std::string>& notes,
-                                                          const Progress& progress) const;
+  Result<std::shared_ptr<const Model::Optimised>> prepare(const Call& call,
+                                                          const std::vector<ValueId>& fed,
+                                                          std::vector<std::string>& notes) const;
 
  private:
   Result<std::shared_ptr<Graph>> run_client_passes(std::shared_ptr<Graph> graph, Verifier* verifier,
                                                    std::vector<std::string>& notes) const;
-  Result<Model::Optimised> optimise(const Graph& canonical, Verifier* verifier,
-                                    const Progress& progress) const;
-  std::string optimised_key() const;
+  Result<Model::Optimised> optimise(const Call& call, const Graph& canonical,
+                                    Verifier* verifier) const;
+  std::string optimised_key(const std::vector<Candidate>& candidates) const;
   // Null when verification is off.
-  Result<std::unique_ptr<Verifier>> make_verifier(const Progress& progress) const;
+  Result<std::unique_ptr<Verifier>> make_verifier(const Call& call) const;
   // How a client's pass that made |after| of |before| changed results; empty = it did not.
   Result<std::string> difference(Verifier& verifier, const Graph& before, const Graph& after) const;
   Status add_extra_outputs(Graph& graph) const;

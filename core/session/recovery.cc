@@ -3,6 +3,7 @@
 // What a session does when a provider fails: who is to blame, what helps, and planning anew. Runs
 // hold the plans they started with; a run that fails asks for new ones and starts again from its
 // inputs. One thread at a time mends a session; another that failed meanwhile takes its result.
+#include <algorithm>
 #include <utility>
 
 #include "core/plan/fault.h"
@@ -31,9 +32,8 @@ void Session::release_memory() {
   const std::shared_ptr<Plans> plans = current();
   if (!plans) return;
   plans->main.graph->release_memory();
-  std::map<std::vector<bool>, std::shared_ptr<const Planned>> released;
-  std::lock_guard lock(plans->mutex);
-  released.swap(plans->variants);
+  plans->variants.clear();
+  plans->without.clear();
 }
 
 std::shared_ptr<Session::Plans> Session::current() const {
@@ -88,18 +88,51 @@ Status Session::open_providers() {
   return {};
 }
 
-Result<std::shared_ptr<Session::Plans>> Session::plan() {
-  bool released = false;
-  while (true) {
-    auto plans = std::make_shared<Plans>();
-    plans->candidates = provider_set_->candidates();
-    auto made = compile(optimised_->graph, *plans, progress_);
-    if (made.ok()) {
-      PFRT_ASSIGN(plans->main, planned(made.take()));
-      return plans;
-    }
+Result<std::shared_ptr<Session::Plans>> Session::plan(
+    std::vector<Candidate> candidates, std::shared_ptr<const Model::Optimised> optimised,
+    const Progress& progress) const {
+  auto plans = std::make_shared<Plans>();
+  plans->candidates = std::move(candidates);
+  plans->optimised = std::move(optimised);
+  if (!plans->optimised) {
+    std::vector<std::string> notes;  // as when the session was made
+    PFRT_ASSIGN(plans->optimised, preparation_->prepare({plans->candidates, progress}, {}, notes));
+  }
+  PFRT_ASSIGN(auto compiled, compile(plans->optimised->graph, *plans, progress));
+  PFRT_ASSIGN(plans->main, planned(std::move(compiled)));
+  return plans;
+}
+
+Result<std::shared_ptr<Session::Plans>> Session::plan_for_all(
+    std::shared_ptr<const Model::Optimised> optimised) {
+  for (bool released = false;;) {
+    auto made = plan(provider_set_->candidates(), std::exchange(optimised, nullptr), progress_);
+    if (made.ok()) return made;
     PFRT_TRY(cure(made.take_status(), &released));
   }
+}
+
+// |refusal| is of one request, which others serve from then on; the provider stays in use.
+Result<std::shared_ptr<Session::Plans>> Session::without(Plans& plans, const Status& refusal,
+                                                         const RunControl& control) const {
+  Progress progress(control.cancelled, nullptr, nullptr);
+  progress.set_deadline(control.deadline_ns);
+  return plans.without.get(
+      refusal.culprit(), [&] { return progress.stop(); },
+      [&]() -> Result<std::shared_ptr<Plans>> {
+        std::vector<Candidate> others = plans.candidates;
+        const auto refuser = std::ranges::find_if(
+            others, [&](const Candidate& c) { return c.provider.get() == refusal.culprit(); });
+        if (refuser == others.end()) return refusal;  // nobody else has its operators
+        *refuser = {refuser->name, nullptr, "not used for this request: " + refusal.message()};
+        auto made = plan(std::move(others), nullptr, progress);
+        if (!made.ok() && fault_of(made.status().code()) != Fault::kNone)
+          return error(refusal.code(), refusal.message(),
+                       "; planning the graph without it: ", made.status().message());
+        logger_->log(PFRT_LOG_INFO,
+                     "requests that a provider refuses run without it: ", refusal.message());
+        return made;
+      });
 }
 
 Status Session::recover(const std::shared_ptr<Plans>& plans, Status status, bool* released) {
@@ -111,7 +144,7 @@ Status Session::recover(const std::shared_ptr<Plans>& plans, Status status, bool
   Status failure = status;
   PFRT_TRY(cure(std::move(status), released));
   if (memory) return {};
-  auto made = plan();
+  auto made = plan_for_all(nullptr);  // another provider may refuse what passes made for this one
   if (!made.ok()) {
     provider_set_->restore(opened);
     return error(failure.code(), failure.message(),

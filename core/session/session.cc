@@ -3,7 +3,6 @@
 
 #include <algorithm>
 
-#include "core/base/lock.h"
 #include "core/base/os/floating_point.h"
 #include "core/exec/device_copy.h"
 #include "core/ir/graph_counts.h"
@@ -114,17 +113,16 @@ Status Session::make_plans(Preparation::Config config, bool auto_precision) {
       check_samples(inputs_, required_inputs_, *model_->graph().symbols, config.samples);
   if (!status.ok()) return std::move(status.prepend("creating a session"));
   config.key = message(reinterpret_cast<uintptr_t>(packed_), "/", max_pixels_);
-  for (const std::string& name : provider_names_)
-    config.key += message("/", name.size(), ":", name);
   preparation_ = std::make_unique<Preparation>(
       model_, std::move(config),
-      [this](const Graph& graph, const Progress& progress) {
-        return services(provider_set_->candidates(), graph, progress);
+      [this](std::vector<Candidate> candidates, const Graph& graph, const Progress& progress) {
+        return services(std::move(candidates), graph, progress);
       },
       logger_);
-  PFRT_ASSIGN(optimised_, preparation_->prepare({}, pass_notes_, progress_));
-  if (auto_precision) PFRT_TRY(choose_precisions());
-  PFRT_ASSIGN(plans_, plan());
+  PFRT_ASSIGN(auto optimised,
+              preparation_->prepare({provider_set_->candidates(), progress_}, {}, pass_notes_));
+  if (auto_precision) PFRT_TRY(choose_precisions(optimised->graph));
+  PFRT_ASSIGN(plans_, plan_for_all(std::move(optimised)));
   PFRT_TRY(progress_.stop());
   progress_ = Progress();
   provider_set_->succeeded();
@@ -147,7 +145,7 @@ Result<std::unique_ptr<CompiledGraph>> Session::compile(
     const std::shared_ptr<const Graph>& canonical, const Plans& plans,
     const Progress& progress) const try {
   PFRT_ASSIGN(const CompileServices with, services(plans.candidates, *canonical, progress));
-  const bool own = canonical == optimised_->graph && !node_precision_.empty();
+  const bool own = canonical == node_precision_of_;
   return CompiledGraph::create(canonical, with,
                                {.fallback = fallback_,
                                 .concurrent_steps = concurrent_steps_,
@@ -169,12 +167,12 @@ Result<CompileServices> Session::services(std::vector<Candidate> candidates, con
   return CompileServices{std::move(candidates), packed_, logger_, progress};
 }
 
-Status Session::choose_precisions() {
-  PFRT_ASSIGN(CompileServices own,
-              services(provider_set_->candidates(), *optimised_->graph, progress_));
+Status Session::choose_precisions(const std::shared_ptr<const Graph>& graph) {
+  PFRT_ASSIGN(CompileServices own, services(provider_set_->candidates(), *graph, progress_));
   PrecisionSearch search({std::move(own), &preparation_->config().samples, max_error_});
-  PFRT_ASSIGN(PrecisionChoice choice, search.choose(optimised_->graph));
+  PFRT_ASSIGN(PrecisionChoice choice, search.choose(graph));
   node_precision_ = std::move(choice.nodes);
+  if (!node_precision_.empty()) node_precision_of_ = graph;
   pass_notes_.insert(pass_notes_.end(), choice.notes.begin(), choice.notes.end());
   return {};
 }
@@ -211,17 +209,16 @@ Result<std::shared_ptr<const Session::Planned>> Session::variant(
   if (ids.empty()) return std::shared_ptr<const Planned>(plans, &plans->main);
   Progress progress(control.cancelled, nullptr, nullptr);
   progress.set_deadline(control.deadline_ns);
-  const auto lock = lock_unless(plans->mutex, [&] { return progress.stopped(); });
-  if (!lock.owns_lock()) return progress.stop();
-  std::shared_ptr<const Planned>& slot = plans->variants[fed];
-  if (!slot) {
-    std::vector<std::string> notes;  // the same as the first time
-    PFRT_ASSIGN(const auto optimised, preparation_->prepare(ids, notes, progress));
-    PFRT_ASSIGN(auto compiled, compile(optimised->graph, *plans, progress));
-    PFRT_ASSIGN(Planned made, planned(std::move(compiled)));
-    slot = std::make_shared<const Planned>(std::move(made));
-  }
-  return slot;
+  return plans->variants.get(
+      fed, [&] { return progress.stop(); },
+      [&]() -> Result<std::shared_ptr<const Planned>> {
+        std::vector<std::string> notes;  // the same as the first time
+        PFRT_ASSIGN(const auto optimised,
+                    preparation_->prepare({plans->candidates, progress}, ids, notes));
+        PFRT_ASSIGN(auto compiled, compile(optimised->graph, *plans, progress));
+        PFRT_ASSIGN(Planned made, planned(std::move(compiled)));
+        return std::make_shared<const Planned>(std::move(made));
+      });
 }
 
 Status Session::attempt(const std::shared_ptr<Plans>& plans, const std::vector<ValuePtr>& inputs,
@@ -243,8 +240,9 @@ Status Session::run(const std::vector<ValuePtr>& inputs, const std::vector<Outpu
   PFRT_TRY(check_inputs(inputs_, required_inputs_, *model_->graph().symbols, inputs));
   // A run may also be on a thread that came through no ABI function.
   const FloatingPointScope floating_point;
+  std::shared_ptr<Plans> all = current(), without_refuser;
   for (bool released = false;;) {
-    const std::shared_ptr<Plans> plans = current();
+    const std::shared_ptr<Plans>& plans = without_refuser ? without_refuser : all;
     Status status = attempt(plans, inputs, requests, control, outputs);
     if (status.ok()) {
       provider_set_->succeeded();
@@ -253,7 +251,13 @@ Status Session::run(const std::vector<ValuePtr>& inputs, const std::vector<Outpu
     if (fault_of(status.code()) == Fault::kNone) return status;
     PFRT_TRY(model_->intact(true));  // nobody is to blame for what zeros do
     outputs.clear();
-    PFRT_TRY(recover(plans, std::move(status), &released));
+    if (status.only_request() && fallback_) {
+      PFRT_ASSIGN(without_refuser, without(*plans, status, control));
+      continue;
+    }
+    PFRT_TRY(recover(all, std::move(status), &released));
+    without_refuser = nullptr;
+    all = current();
   }
 }
 
@@ -277,7 +281,8 @@ Result<std::shared_ptr<Provider>> Session::device_of(std::string_view name) cons
 
 Session::Explanation Session::explain() {
   Explanation out;
-  out.steps = current()->main.graph->explain();
+  const std::shared_ptr<Plans> plans = current();
+  out.steps = plans->main.graph->explain();
   uint64_t first = UINT64_MAX;
   for (const StepReport& step : out.steps)
     if (step.started_ns) first = std::min(first, step.started_ns);
@@ -288,7 +293,7 @@ Session::Explanation Session::explain() {
       "optimisation level " + prepared.level +
       (prepared.passes.empty() ? "" : message(", ", prepared.passes.size(), " registered passes")));
   out.notes.insert(out.notes.end(), pass_notes_.begin(), pass_notes_.end());
-  for (const PassReport& report : optimised_->reports) {
+  for (const PassReport& report : plans->optimised->reports) {
     std::string rules;
     for (const auto& [rule, count] : report.result.stats.rules)
       rules += message(rules.empty() ? ": " : ", ", rule, " ", count);

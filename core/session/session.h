@@ -7,12 +7,12 @@
 #pragma once
 
 #include <functional>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
 #include <vector>
 
+#include "core/base/made_once.h"
 #include "core/exec/compiled_graph.h"
 #include "core/session/client_pass.h"
 #include "core/session/model.h"
@@ -77,9 +77,12 @@ class Session {
   // What runs use until a provider fails.
   struct Plans {
     std::vector<Candidate> candidates;
+    std::shared_ptr<const Model::Optimised> optimised;  // for these candidates
     Planned main;
-    std::timed_mutex mutex;
-    std::map<std::vector<bool>, std::shared_ptr<const Planned>> variants;  // by fed initializers
+    // With some initializers as inputs: by those.
+    MadeOnce<std::vector<bool>, std::shared_ptr<const Planned>> variants{8};
+    // For requests that one of the candidates refuses: by that one, without it.
+    MadeOnce<const Device*, std::shared_ptr<Plans>> without{8};
   };
 
   Session() = default;
@@ -93,8 +96,8 @@ class Session {
                                                  const Plans& plans,
                                                  const Progress& progress) const;
   Result<Planned> planned(std::unique_ptr<CompiledGraph> graph) const;
-  // Of the optimised graph's nodes, for precision "auto".
-  Status choose_precisions();
+  // Of the nodes of |graph|, for precision "auto".
+  Status choose_precisions(const std::shared_ptr<const Graph>& graph);
   // What compiling |graph| works with: |candidates|, and who runs the client's operators when the
   // graph has some.
   Result<CompileServices> services(std::vector<Candidate> candidates, const Graph& graph,
@@ -108,7 +111,14 @@ class Session {
 
   std::shared_ptr<Plans> current() const;
   Status open_providers();
-  Result<std::shared_ptr<Plans>> plan();
+  // Of |optimised|, which was made for the candidates, or, where that is null, of what passes make.
+  Result<std::shared_ptr<Plans>> plan(std::vector<Candidate> candidates,
+                                      std::shared_ptr<const Model::Optimised> optimised,
+                                      const Progress& progress) const;
+  // With what cures failures on the way.
+  Result<std::shared_ptr<Plans>> plan_for_all(std::shared_ptr<const Model::Optimised> optimised);
+  Result<std::shared_ptr<Plans>> without(Plans& plans, const Status& refusal,
+                                         const RunControl& control) const;
   Status cure(Status status, bool* released);
   // Success means: try again with the current plans.
   Status recover(const std::shared_ptr<Plans>& plans, Status status, bool* released);
@@ -117,13 +127,13 @@ class Session {
   std::shared_ptr<void> keep_;
   std::unique_ptr<Logger> own_logger_;  // by the session's level
   std::shared_ptr<const Model> model_;
-  std::shared_ptr<const Model::Optimised> optimised_;
   PackedStore* packed_ = nullptr;
   Sessions* all_ = nullptr;
   Logger* logger_ = nullptr;
   pfrt_compile_hints precision_ = 0;
   double max_error_ = 0;
-  std::vector<NodePrecision> node_precision_;  // of the optimised graph; empty = one for all
+  std::vector<NodePrecision> node_precision_;       // empty = one for all
+  std::shared_ptr<const Graph> node_precision_of_;  // whose nodes they are
   bool tune_ = false;
   uint64_t max_pixels_ = 0;
   bool fallback_ = true;

@@ -19,7 +19,9 @@
  *  - OUT_OF_MEMORY: the host releases its caches and idle memory and asks once more; then it is the run's error.
  *  - DEVICE_LOST: the host opens the device again, once in the life of a session, and asks again; the lost handle is
  *    closed when nothing of it is in use any more, which may be after the second open. Then it counts as any other:
- *  - PROVIDER, INTERNAL, UNSUPPORTED and all other codes say that this provider cannot go on: the session plans its
+ *  - UNSUPPORTED of specialise refuses the dimensions at hand: runs with these go to the next provider, and this one
+ *    stays in use for all others.
+ *  - PROVIDER, INTERNAL, UNSUPPORTED elsewhere and all other codes say that this provider cannot go on: the session plans its
  *    nodes for the next provider and runs again from the caller's inputs. A step must therefore never write to a
  *    buffer that it does not declare as written.
  * With the option session.fallback=off every failure is returned as it is.

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <atomic>
+#include <chrono>
 #include <functional>
 #include <stdexcept>
+#include <thread>
 
 #include "pyflame_rt/custom.h"
 #include "test/capi/client.h"
@@ -263,6 +266,42 @@ TEST(ClientPass, runs_again_where_an_initializer_is_fed) {
   EXPECT_EQ(run(session.get(), {floats({2}, {1, 2}), floats({2}, {5, 5})})[0].as<float>(),
             (std::vector<float>{-6, -7}));
   EXPECT_EQ(runs, 2);
+}
+
+TEST(ClientPass, of_one_set_of_fed_initializers_holds_up_no_run_of_another) {
+  const auto env = make_env();
+  std::atomic<bool> held{false}, go_on{false};
+  TestPass pass;
+  pass.name = "waits_where_b_is_fed";
+  pass.run = [&](pfrt_graph* graph, const pfrt_sink*, uint32_t*) {
+    pfrt_value* b = nullptr;
+    if (take(api().graph->initializer(graph, str("b"), &b)).ok()) return PFRT_CODE_OK;
+    held = true;
+    while (!go_on) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    return PFRT_CODE_OK;
+  };
+  ASSERT_TRUE(pass.add_to(env.get()).ok());
+  GraphBuilder g;
+  g.input("x", PFRT_DTYPE_FLOAT32, {2});
+  for (const char* name : {"b", "c"}) {
+    g.input(name, PFRT_DTYPE_FLOAT32, {2});
+    g.constant(name, floats({2}, {1, 1}));
+  }
+  g.node("Add", {"x", "b"}, {"s"});
+  g.node("Mul", {"s", "c"}, {"y"});
+  g.output("y");
+  const auto session = make_session(env.get(), g);
+  ASSERT_TRUE(session);
+  const Array x = floats({2}, {1, 2}), five = floats({2}, {5, 5});
+  std::vector<Array> slow, quick;
+  std::thread other([&] { EXPECT_TRUE(ok(try_run(session.get(), {x, five, Array{}}, &slow))); });
+  while (!held) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  const auto limit = make_options(PFRT_OPTIONS_RUN, {{"timeout_ms", "20000"}});
+  EXPECT_TRUE(ok(try_run(session.get(), {x, Array{}, five}, &quick, limit.get())));
+  go_on = true;
+  other.join();
+  EXPECT_EQ(quick.at(0).as<float>(), (std::vector<float>{10, 15}));
+  EXPECT_EQ(slow.at(0).as<float>(), (std::vector<float>{6, 7}));
 }
 
 }  // namespace

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <atomic>
+#include <cmath>
 #include <memory>
+#include <mutex>
 
 #include "pyflame_rt/custom.h"
 #include "test/capi/client.h"
@@ -393,6 +395,122 @@ TEST(ClientProvider, needs_its_functions) {
   EXPECT_TRUE(fails(add(env.get(), negator, "P", nullptr), PFRT_CODE_INVALID_ARGUMENT, {"table"}));
   EXPECT_TRUE(fails(add(env.get(), negator, ""), PFRT_CODE_INVALID_ARGUMENT, {"name"}));
   EXPECT_EQ(negator.released, 4);
+}
+
+// ------------------------------------------------------------------ what functions throw
+
+// Of what is given back nobody takes an error: it is over, and said in the log.
+TEST(ClientProvider, exceptions_of_functions_that_give_back_end_there) {
+  struct Lines {
+    std::mutex mutex;
+    std::string all;
+  } lines;
+  Negator negator;
+  pfrt_provider_table table = kTable;
+  table.close = [](pfrt_provider* p) {
+    kTable.close(p);
+    throw 7;
+  };
+  table.release_executable = [](pfrt_executable* e) {
+    kTable.release_executable(e);
+    throw 7;
+  };
+  table.release_program = [](pfrt_executable* e, pfrt_program* p) {
+    kTable.release_program(e, p);
+    throw std::string("thrown");
+  };
+  {
+    const auto env = make_env({{"log_level", "warning"}});
+    ASSERT_TRUE(ok(api().env->set_logger(
+        env.get(),
+        [](void* user, pfrt_log_level, pfrt_string line) {
+          Lines& to = *static_cast<Lines*>(user);
+          const std::lock_guard lock(to.mutex);
+          to.all += text(line) + "\n";
+          throw 7;
+        },
+        &lines)));
+    ASSERT_TRUE(ok(add(env.get(), negator, "NegatorExecutionProvider", &table)));
+    const auto options = make_options(
+        PFRT_OPTIONS_SESSION, {{"providers", "NegatorExecutionProvider,CPUExecutionProvider"}});
+    const auto session = make_session(env.get(), neg_graph(), options.get());
+    ASSERT_TRUE(session);
+    EXPECT_EQ(run(session.get(), {floats({2}, {1, 2})})[0].as<float>(),
+              (std::vector<float>{-1, -2}));
+  }
+  EXPECT_EQ(negator.closed, 1);
+  EXPECT_EQ(negator.released, 1);
+  for (const char* function : {"close", "release_executable", "release_program"})
+    EXPECT_NE(lines.all.find(std::string("an exception escaped its function ") + function),
+              std::string::npos)
+        << lines.all;
+}
+
+TEST(ClientProvider, exceptions_of_constants_and_pack_are_its_failures) {
+  static bool in_pack;
+  pfrt_provider_table table = kTable;
+  table.constants = [](pfrt_executable*, const pfrt_packed_constant** out,
+                       size_t* count) -> pfrt_code {
+    if (!in_pack) throw 7;
+    static pfrt_packed_constant constant{};
+    constant.bytes = 4;
+    constant.recipe = str("own");
+    constant.pack = [](void*, const void* const*, void*) -> pfrt_code { throw 7; };
+    *out = &constant;
+    *count = 1;
+    return PFRT_CODE_OK;
+  };
+  for (const bool pack : {false, true}) {
+    SCOPED_TRACE(pack);
+    in_pack = pack;
+    Negator negator;
+    const auto env = make_env({{"log_level", "off"}});
+    ASSERT_TRUE(
+        ok(add(env.get(), negator, "NegatorExecutionProvider", &table, PFRT_PROVIDER_CONSTANTS)));
+    const auto alone = make_options(PFRT_OPTIONS_SESSION,
+                                    {{"providers", "NegatorExecutionProvider,CPUExecutionProvider"},
+                                     {"session.fallback", "off"}});
+    EXPECT_TRUE(fails(try_session(env.get(), neg_graph(), alone.get()), PFRT_CODE_PROVIDER,
+                      {"an exception escaped the provider"}));
+    const auto both = make_options(
+        PFRT_OPTIONS_SESSION, {{"providers", "NegatorExecutionProvider,CPUExecutionProvider"}});
+    const auto session = make_session(env.get(), neg_graph(), both.get());
+    ASSERT_TRUE(session);
+    EXPECT_EQ(run(session.get(), {floats({1}, {1})})[0].as<float>(), std::vector<float>{-1});
+    EXPECT_EQ(negator.ran, 0);
+  }
+}
+
+// Many groups, so that an order by what is no number would be none.
+TEST(ClientProvider, times_that_are_no_numbers_say_nothing) {
+  pfrt_provider_table table = kTable;
+  table.claim = [](pfrt_provider*, const pfrt_snapshot* s, const pfrt_claims* claims,
+                   const pfrt_sink*) -> pfrt_code {
+    const double times[] = {std::nan(""), -1, 5, HUGE_VAL, 3, -HUGE_VAL};
+    for (uint32_t n = 0; n < s->node_count; ++n) {
+      claims->accept(claims, n, times[n % 6], 0);
+      claims->group(claims, &n, 1, times[(n + 1) % 6]);
+    }
+    return PFRT_CODE_OK;
+  };
+  GraphBuilder g;
+  g.input("x", PFRT_DTYPE_FLOAT32, {"N"});
+  std::string at = "x";
+  for (int i = 0; i < 60; ++i) {
+    const std::string next = "n" + std::to_string(i);
+    g.node("Neg", {at}, {next});
+    g.output(next);
+    at = next;
+  }
+  Negator negator;
+  const auto env = make_env();
+  ASSERT_TRUE(ok(add(env.get(), negator, "NegatorExecutionProvider", &table)));
+  const auto options = make_options(PFRT_OPTIONS_SESSION,
+                                    {{"providers", "NegatorExecutionProvider,CPUExecutionProvider"},
+                                     {"optimization_level", "none"}});
+  const auto session = make_session(env.get(), g, options.get());
+  ASSERT_TRUE(session);
+  EXPECT_EQ(run(session.get(), {floats({1}, {1})}).back().as<float>(), std::vector<float>{1});
 }
 
 }  // namespace

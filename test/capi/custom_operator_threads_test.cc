@@ -140,7 +140,7 @@ TEST(CustomOperatorThreads, who_waits_for_others_ends_at_the_deadline) {
   const Array two_rows = floats({2, 3}, {1, 2, 3, 4, 5, 6});
   expect_second_ends(
       shapes, [&] { return try_run(session.get(), {two_rows}); },
-      [&] { return try_run(session.get(), {kRow}, nullptr, limit.get()); });
+      [&] { return try_run(session.get(), {two_rows}, nullptr, limit.get()); });
   run(session.get(), {kRow});
   expect_second_ends(
       numbers, [&] { return try_run(session.get(), {kRow}); },

@@ -2,10 +2,13 @@
 //
 // What a session does when a provider fails, with a provider that fails where and as it is told
 // (test/plugins/fault): who takes over, what is kept of the reason, what is visible.
+#include <atomic>
+#include <chrono>
 #include <cmath>
 #include <string>
 #include <thread>
 
+#include "pyflame_rt/custom.h"
 #include "test/capi/client.h"
 #include "test/plugins/fault/fault.h"
 
@@ -456,6 +459,160 @@ TEST_F(Recovery, many_reasons_are_not_kept_for_ever) {
                       {"injected fault in run, the " + std::to_string(i + 1) + "."}));
   EXPECT_EQ(state(s.get()).failures, 100u);
   EXPECT_NE(state(s.get()).reason.find("too many ways"), std::string::npos);
+}
+
+TEST_F(Recovery, planning_some_dimensions_holds_up_no_run_of_others) {
+  const auto s = session({{"stage", "specialise"}, {"after", "1"}, {"delay_ms", "2000"}});
+  ASSERT_TRUE(s);
+  check_run(s.get(), 2);
+  std::atomic<bool> planned{false};
+  std::thread slow([&] {
+    check_run(s.get(), 3);
+    planned = true;
+  });
+  while (counters_.calls[fault::kSpecialise] < 2)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  check_run(s.get(), 2);
+  EXPECT_FALSE(planned);
+  // Others that need the provider to plan wait for it, and not beyond their deadline.
+  const auto limit = make_options(PFRT_OPTIONS_RUN, {{"timeout_ms", "50"}});
+  for (const int64_t rows : {4, 3}) {
+    const Array x = floats({rows, 3}, random_floats(static_cast<size_t>(rows) * 3, 1));
+    EXPECT_TRUE(fails(try_run(s.get(), {x}, nullptr, limit.get()), PFRT_CODE_DEADLINE, {}));
+    EXPECT_FALSE(planned);
+  }
+  slow.join();
+  check_run(s.get(), 3);
+}
+
+// What a client can ask for on purpose takes nothing away from others.
+TEST_F(Recovery, one_request_that_is_refused_leaves_the_provider_in_use) {
+  const auto s = session({{"stage", "specialise"}, {"code", "unsupported"}, {"after", "1"}});
+  ASSERT_TRUE(s);
+  check_run(s.get(), 2);
+  const int64_t steps = counters_.calls[fault::kRun];
+  EXPECT_GT(steps, 0);
+  for (const int64_t rows : {3, 4, 3}) {
+    check_run(s.get(), rows);
+    EXPECT_EQ(counters_.calls[fault::kRun], steps) << rows;
+    EXPECT_EQ(state(s.get()).condition, PFRT_PROVIDER_ACTIVE);
+    EXPECT_EQ(state(s.get()).failures, 0u);
+  }
+  check_run(s.get(), 2);
+  EXPECT_EQ(counters_.calls[fault::kRun], 2 * steps);
+  EXPECT_EQ(row(s.get(), "add").provider, kFault);
+
+  const auto off = options({{"stage", "specialise"}, {"code", "unsupported"}}, "", "off");
+  const auto alone = make_session(env_.get(), graph(), off.get());
+  EXPECT_TRUE(fails(try_run(alone.get(), {floats({1, 3}, {1, 2, 3})}), PFRT_CODE_UNSUPPORTED,
+                    {"injected fault in specialise"}));
+}
+
+TEST_F(Recovery, a_request_that_all_refuse_says_who_refused_it) {
+  const auto o = options({{"stage", "specialise"}, {"code", "unsupported"}}, kFault);
+  const auto s = make_session(env_.get(), graph(), o.get());
+  for (int i = 0; i < 2; ++i)
+    EXPECT_TRUE(fails(try_run(s.get(), {floats({1, 3}, {1, 2, 3})}), PFRT_CODE_UNSUPPORTED,
+                      {"injected fault in specialise", "without it"}));
+  EXPECT_EQ(state(s.get()).condition, PFRT_PROVIDER_ACTIVE);
+}
+
+// Passes make what the first provider says it supports. When it is gone, the next gets what it can
+// do itself.
+TEST_F(Recovery, optimises_again_for_the_provider_that_takes_over) {
+  static int asked;
+  asked = 0;
+  pfrt_provider_table eager{};
+  eager.struct_size = sizeof eager;
+  eager.abi = PFRT_ABI_VERSION;
+  eager.devices = str("eager");
+  eager.close = [](pfrt_provider*) {};
+  eager.supports = [](pfrt_provider*, const pfrt_op_query* query, const pfrt_sink*) -> pfrt_code {
+    asked += text(query->snapshot->nodes[query->node].op) == "Swish";
+    return PFRT_CODE_OK;
+  };
+  eager.claim = [](pfrt_provider*, const pfrt_snapshot* s, const pfrt_claims* claims,
+                   const pfrt_sink*) -> pfrt_code {
+    for (uint32_t n = 0; n < s->node_count; ++n) claims->accept(claims, n, 1, 0);
+    return PFRT_CODE_OK;
+  };
+  eager.compile = [](pfrt_provider* p, const pfrt_snapshot*, const pfrt_region*, const pfrt_sink*,
+                     pfrt_executable** out) -> pfrt_code {
+    *out = reinterpret_cast<pfrt_executable*>(p);
+    return PFRT_CODE_OK;
+  };
+  eager.release_executable = [](pfrt_executable*) {};
+  eager.specialise = [](pfrt_executable*, const pfrt_shapes*, const pfrt_sink* sink,
+                        pfrt_program*) -> pfrt_code {
+    return sink->fail(sink, PFRT_CODE_PROVIDER, PFRT_NO_INDEX, str("promised too much"));
+  };
+  eager.release_program = [](pfrt_executable*, pfrt_program*) {};
+  pfrt_client_provider client{};
+  client.struct_size = sizeof client;
+  client.abi = PFRT_ABI_VERSION;
+  client.name = str("EagerExecutionProvider");
+  client.features = PFRT_PROVIDER_SUPPORTS;
+  client.table = &eager;
+  client.open = [](void*, pfrt_string, const pfrt_key_value*, size_t, const pfrt_sink*,
+                   pfrt_provider** out) -> pfrt_code {
+    static int device;
+    *out = reinterpret_cast<pfrt_provider*>(&device);
+    return PFRT_CODE_OK;
+  };
+  ASSERT_TRUE(ok(api().env->register_provider(env_.get(), &client)));
+
+  GraphBuilder g;
+  g.opset(24);
+  g.input("x", PFRT_DTYPE_FLOAT32, {"N"});
+  g.node("Sigmoid", {"x"}, {"s"}, {}, "sigmoid");
+  g.node("Mul", {"x", "s"}, {"y"}, {}, "mul");
+  g.output("y");
+  const auto o = options({}, "EagerExecutionProvider,FaultExecutionProvider");
+  set(o.get(), "optimization_level", "all");
+  const auto s = make_session(env_.get(), g, o.get());
+  ASSERT_TRUE(s);
+  EXPECT_GT(asked, 0);
+  const float y = run(s.get(), {floats({1}, {2})}).at(0).as<float>().at(0);
+  EXPECT_NEAR(y, 2 / (1 + std::exp(-2.0)), 1e-6);
+  EXPECT_EQ(row(s.get(), "sigmoid").provider, kFault);
+  EXPECT_EQ(state(s.get(), 0).condition, PFRT_PROVIDER_FAILED);
+}
+
+TEST_F(Recovery, sets_of_fed_initializers_keep_a_bounded_number_of_graphs) {
+  GraphBuilder g;
+  g.input("x", PFRT_DTYPE_FLOAT32, {2});
+  std::string sum = "x";
+  for (int i = 0; i < 6; ++i) {
+    const std::string n = std::to_string(i);
+    g.input("b" + n, PFRT_DTYPE_FLOAT32, {2});
+    g.constant("b" + n, floats({2}, {1, 1}));
+    g.node("Add", {sum, "b" + n}, {"s" + n});
+    sum = "s" + n;
+  }
+  g.output(sum);
+  const auto o = options({});
+  const auto s = make_session(env_.get(), g, o.get());
+  ASSERT_TRUE(s);
+  const auto run_with = [&](uint32_t set) {
+    std::vector<Array> in = {floats({2}, {1, 2})};
+    float more = 0;
+    for (uint32_t i = 0; i < 6; ++i) {
+      in.push_back((set >> i & 1) != 0 ? floats({2}, {10, 10}) : Array{});
+      more += (set >> i & 1) != 0 ? 10 : 1;
+    }
+    EXPECT_EQ(run(s.get(), in).at(0).as<float>(), (std::vector<float>{1 + more, 2 + more}));
+  };
+  const int64_t alone = counters_.executables;
+  for (uint32_t set = 0; set < 64; ++set) {
+    run_with(set);
+    run_with(1);  // what is used again and again stays
+  }
+  EXPECT_LE(counters_.executables, alone * 9);
+  const int64_t compiled = counters_.calls[fault::kCompile];
+  run_with(1);
+  EXPECT_EQ(counters_.calls[fault::kCompile], compiled);
+  run_with(2);
+  EXPECT_GT(counters_.calls[fault::kCompile], compiled);
 }
 
 TEST_F(Recovery, runs_at_the_same_time_all_succeed) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the test's own providers compute: Add, Mul, Neg and Abs of float32, one step a node. Written
-// against the plug-in header alone, as a stranger's provider would be.
+// What the test's own providers compute: Add, Mul, Neg, Abs and Sigmoid of float32, one step a
+// node. Written against the plug-in header alone, as a stranger's provider would be.
 #pragma once
 
 #include <cmath>
@@ -28,6 +28,7 @@ inline constexpr Op kOps[] = {
     {"Mul", 2, [](float a, float b) { return a * b; }},
     {"Neg", 1, [](float a, float) { return -a; }},
     {"Abs", 1, [](float a, float) { return std::fabs(a); }},
+    {"Sigmoid", 1, [](float a, float) { return 1 / (1 + std::exp(-a)); }},
 };
 
 inline pfrt_string text(std::string_view s) { return {s.data(), s.size()}; }

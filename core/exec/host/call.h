@@ -27,8 +27,7 @@ struct Call {
   template <typename Index>
   Status look(Index i) const {
     if (i % 64 != 0) return {};
-    const Code stop = control.stop();
-    return stop == Code::kOK ? Status() : stop_status(stop);
+    return control.stopped();
   }
 };
 

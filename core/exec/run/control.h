@@ -33,6 +33,7 @@ struct RunControl {
     Code none = Code::kOK;
     return stopped_.compare_exchange_strong(none, code, std::memory_order_relaxed) ? code : none;
   }
+  Status stopped() const;  // stop() in words
   void loop(uint32_t workers, uint64_t n, LoopBody body, void* arg) const {
     if (!executor) return parallel_for(workers, n, body, arg);
     if (!executor->loop(workers, n, body, arg)) stop_with(Code::kPROVIDER);
@@ -59,6 +60,11 @@ inline Status stop_status(Code code) {
   return Status(code, text());
 }
 
+inline Status RunControl::stopped() const {
+  const Code code = stop();
+  return code == Code::kOK ? Status() : stop_status(code);
+}
+
 // How loops over elements come to look at a run: after every so many bytes.
 class BytePace {
  public:
@@ -68,8 +74,7 @@ class BytePace {
     walked_ += bytes;
     if (walked_ < kBytes) return {};
     walked_ = 0;
-    const Code stop = control_.stop();
-    return stop == Code::kOK ? Status() : stop_status(stop);
+    return control_.stopped();
   }
 
  private:

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The values of a few keys, each made when it is first asked for and once, outside the lock under
+// which the others are found: who asks for one that is being made waits for it, nobody else waits.
+// The least recently used ones go. Thread-safe.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <iterator>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <ranges>
+#include <utility>
+
+#include "core/base/lock.h"
+#include "core/base/status.h"
+
+namespace pfrt {
+
+// |Value| is a pointer of some kind.
+template <typename Key, typename Value>
+class MadeOnce {
+ public:
+  explicit MadeOnce(size_t most) : most_(most) {}
+
+  // |key| may be another range where Key is one. |make| gives a Result<Value>; its failure is
+  // returned, and the next to ask makes it again. |stop|, a Status, is asked while another thread
+  // is at work on it.
+  template <typename Like, typename Stop, typename Make>
+  Result<Value> get(const Like& key, Stop stop, Make make) {
+    std::shared_ptr<Making> making;
+    {
+      Entries dropped;  // outlives the lock
+      const std::lock_guard lock(mutex_);
+      const auto at =
+          std::ranges::find_if(entries_, [&](const Entry& e) { return same(e.key, key); });
+      if (at != entries_.end()) {
+        entries_.splice(entries_.begin(), entries_, at);
+      } else {
+        entries_.push_front({key_of(key), {}, std::make_shared<Making>()});
+        if (entries_.size() > most_) {
+          dropped.splice(dropped.begin(), entries_, std::prev(entries_.end()));
+          ++dropped_;
+        }
+      }
+      if (entries_.front().value) return entries_.front().value;
+      making = entries_.front().making;
+    }
+    Status stopped;
+    const auto lock = lock_unless(making->mutex, [&] {
+      stopped = stop();
+      return !stopped.ok();
+    });
+    if (!lock.owns_lock()) return stopped;
+    if (making->value) return making->value;
+    Result<Value> made = make();
+    if (made.ok()) making->value = *made;
+    Entries failed;
+    const std::lock_guard done(mutex_);
+    const auto at = std::ranges::find(entries_, making, &Entry::making);
+    if (at == entries_.end()) return made;
+    if (made.ok()) {
+      at->value = *made;
+      at->making = nullptr;
+    } else {
+      failed.splice(failed.begin(), entries_, at);
+    }
+    return made;
+  }
+
+  // The value used last; null where there is none.
+  Value recent() const {
+    const std::lock_guard lock(mutex_);
+    for (const Entry& e : entries_)
+      if (e.value) return e.value;
+    return {};
+  }
+
+  // What is being made stays with those who wait for it.
+  void clear() {
+    Entries dropped;
+    const std::lock_guard lock(mutex_);
+    dropped.swap(entries_);
+  }
+
+  // How many values have had to go since the beginning.
+  uint64_t dropped() const {
+    const std::lock_guard lock(mutex_);
+    return dropped_;
+  }
+
+ private:
+  struct Making {
+    std::timed_mutex mutex;  // held while the value is made
+    Value value{};
+  };
+  struct Entry {
+    Key key;
+    Value value;
+    std::shared_ptr<Making> making;  // until there is a value
+  };
+  using Entries = std::list<Entry>;
+
+  template <typename Like>
+  static bool same(const Key& key, const Like& like) {
+    if constexpr (std::ranges::range<Like>) {
+      return std::ranges::equal(key, like);
+    } else {
+      return key == like;
+    }
+  }
+  template <typename Like>
+  static Key key_of(const Like& like) {
+    if constexpr (std::ranges::range<Like>) {
+      return Key(std::begin(like), std::end(like));
+    } else {
+      return like;
+    }
+  }
+
+  const size_t most_;
+  mutable std::mutex mutex_;
+  Entries entries_;  // most recently used first
+  uint64_t dropped_ = 0;
+};
+
+}  // namespace pfrt
