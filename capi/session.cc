@@ -287,6 +287,14 @@ pfrt_status* provider_state(const pfrt_session* s, size_t index, pfrt_provider_s
   });
 }
 
+pfrt_status* readmit(pfrt_session* s, pfrt_string provider) {
+  return guard([&]() -> Status {
+    if (!s) return null_argument("session");
+    if (provider.size && !provider.data) return null_argument("provider");
+    return s->session->readmit(view(provider));
+  });
+}
+
 }  // namespace
 
 Status prepare_run(pfrt_session& s, const pfrt_io* inputs, size_t n_inputs, const pfrt_io* outputs,
@@ -367,6 +375,7 @@ const pfrt_session_api kSessionApi = {
     provider_state_count,
     provider_state,
     run_async,
+    readmit,
 };
 
 }  // namespace pfrt::capi

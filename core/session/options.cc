@@ -72,6 +72,9 @@ constexpr OptionRow kSession[] = {
     {"session.fallback", PFRT_OPTION_STRING, "on", "on off",
      "on = where a provider fails, to open, compile or run, the next one takes over; off = every "
      "failure is an error"},
+    {"session.device_reopen_ms", PFRT_OPTION_INT, "60000", "",
+     "a device that is lost is opened again, and given up when it is lost within so many "
+     "milliseconds of that; 0 = given up when it is lost a second time"},
 };
 
 constexpr OptionRow kRun[] = {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/session/provider_set.h"
 
+#include "core/base/os/cpu.h"
 #include "core/base/provider_name.h"
 
 namespace pfrt {
@@ -80,11 +81,26 @@ void ProviderSet::failed(size_t index, const Status& why) {
 }
 
 bool ProviderSet::reopen(size_t index) {
-  if (std::exchange(entries_[index].reopened, true)) return false;
+  const uint64_t now = os::monotonic_ns();
+  const uint64_t last = std::exchange(entries_[index].reopened_ns, now);
+  if (last != 0 && (reopen_after_ns_ == 0 || now - last < reopen_after_ns_)) return false;
   if (!open(index).ok()) return false;
   if (logger_)
     logger_->log(PFRT_LOG_WARNING, entries_[index].source.name, ": its device was opened again");
   return true;
+}
+
+Status ProviderSet::readmit(size_t index) {
+  Status status = open(index);
+  if (!status.ok()) {
+    exclude(index);
+    return status;
+  }
+  entries_[index].reopened_ns = 0;
+  std::lock_guard lock(mutex_);
+  entries_[index].state.condition = PFRT_PROVIDER_RECOVERED;
+  if (logger_) logger_->log(PFRT_LOG_INFO, entries_[index].source.name, " is in use again");
+  return {};
 }
 
 void ProviderSet::exclude(size_t index) {

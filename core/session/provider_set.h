@@ -41,8 +41,13 @@ class ProviderSet {
   Status open(size_t index);
   // Notes a failure: until `succeeded` or `exclude`, the provider is failing.
   void failed(size_t index, const Status& why);
-  // Opens a lost device again; false when that was done before, or fails.
+  // How long after a device was opened again it is not, when it is lost again; 0 = ever. Set before
+  // anything is opened.
+  void set_reopen_after(uint64_t ns) { reopen_after_ns_ = ns; }
+  // Opens a lost device again; false when that was done lately, or fails.
   bool reopen(size_t index);
+  // Opens the device of one that is out, which is in use again from then on.
+  Status readmit(size_t index);
   // The provider is out.
   void exclude(size_t index);
   // What was failing has recovered.
@@ -57,7 +62,7 @@ class ProviderSet {
     ProviderSource source;
     std::shared_ptr<Provider> provider;
     State state;
-    bool reopened = false;
+    uint64_t reopened_ns = 0;  // when; 0 = not yet
   };
   std::string_view keep(const std::string& text);
 
@@ -66,6 +71,7 @@ class ProviderSet {
   std::vector<Entry> entries_;
   std::set<std::string, std::less<>> texts_;  // reasons that were handed out
   std::atomic<bool> failing_{false};
+  uint64_t reopen_after_ns_ = 0;
 };
 
 }  // namespace pfrt

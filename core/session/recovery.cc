@@ -42,14 +42,14 @@ std::shared_ptr<Session::Plans> Session::current() const {
 }
 
 // Makes another attempt worth while after |status|, or returns the error that is to be reported.
-Status Session::cure(Status status, bool* released) {
+Status Session::cure(Status status, Cures& tried) {
   const Fault fault = fault_of(status.code());
   const size_t index = provider_set_->find(status.culprit());
   if (fault == Fault::kNone) return status;
   if (index != ProviderSet::kNobody) provider_set_->failed(index, status);
   if (!fallback_) return status;
   if (fault == Fault::kMemory) {
-    if (std::exchange(*released, true))
+    if (std::exchange(tried.memory, true))
       return error(Code::kOUT_OF_MEMORY, status.message(),
                    "; caches and idle memory had been released before this second attempt");
     release_memory();
@@ -57,14 +57,17 @@ Status Session::cure(Status status, bool* released) {
     return {};
   }
   if (index == ProviderSet::kNobody) return status;
-  if (fault == Fault::kDevice && provider_set_->reopen(index)) return {};
+  if (fault == Fault::kDevice && std::ranges::find(tried.devices, index) == tried.devices.end()) {
+    tried.devices.push_back(index);
+    if (provider_set_->reopen(index)) return {};
+  }
   provider_set_->exclude(index);
   return {};
 }
 
 Status Session::open_providers() {
   for (size_t i = 0; i < provider_set_->size(); ++i) {
-    for (bool released = false;;) {
+    for (Cures tried;;) {
       Status status = provider_set_->open(i);
       if (status.ok()) {
         provider_names_.emplace_back(provider_set_->state(i).name);
@@ -74,7 +77,7 @@ Status Session::open_providers() {
       if (fault == Fault::kNone || !fallback_) return status;
       if (fault == Fault::kMemory) {
         // Nothing of the provider is there yet to be blamed: only memory can be helped.
-        PFRT_TRY(cure(std::move(status), &released));
+        PFRT_TRY(cure(std::move(status), tried));
         continue;
       }
       if (fault == Fault::kDevice && provider_set_->reopen(i)) {
@@ -105,10 +108,10 @@ Result<std::shared_ptr<Session::Plans>> Session::plan(
 
 Result<std::shared_ptr<Session::Plans>> Session::plan_for_all(
     std::shared_ptr<const Model::Optimised> optimised) {
-  for (bool released = false;;) {
+  for (Cures tried;;) {
     auto made = plan(provider_set_->candidates(), std::exchange(optimised, nullptr), progress_);
     if (made.ok()) return made;
-    PFRT_TRY(cure(made.take_status(), &released));
+    PFRT_TRY(cure(made.take_status(), tried));
   }
 }
 
@@ -135,14 +138,14 @@ Result<std::shared_ptr<Session::Plans>> Session::without(Plans& plans, const Sta
       });
 }
 
-Status Session::recover(const std::shared_ptr<Plans>& plans, Status status, bool* released) {
+Status Session::recover(const std::shared_ptr<Plans>& plans, Status status, Cures& tried) {
   std::lock_guard lock(recovery_mutex_);
   const bool memory = fault_of(status.code()) == Fault::kMemory;
   // Another run has found the failure first.
   if (!memory && plans != current()) return {};
   const auto opened = provider_set_->opened();
   Status failure = status;
-  PFRT_TRY(cure(std::move(status), released));
+  PFRT_TRY(cure(std::move(status), tried));
   if (memory) return {};
   auto made = plan_for_all(nullptr);  // another provider may refuse what passes made for this one
   if (!made.ok()) {
@@ -150,9 +153,32 @@ Status Session::recover(const std::shared_ptr<Plans>& plans, Status status, bool
     return error(failure.code(), failure.message(),
                  "; planning the graph again without it: ", made.status().message());
   }
-  std::shared_ptr<Plans> old = made.take();  // goes after the lock
-  std::lock_guard publish(mutex_);
-  plans_.swap(old);
+  use(made.take());
+  return {};
+}
+
+void Session::use(std::shared_ptr<Plans> plans) {
+  const std::lock_guard publish(mutex_);
+  plans_.swap(plans);
+}
+
+Status Session::readmit(std::string_view name) {
+  const std::lock_guard lock(recovery_mutex_);
+  const size_t index = provider_set_->find(name);
+  if (index == ProviderSet::kNobody)
+    return error(Code::kNOT_FOUND,
+                 "taking a provider into use again: the session was made for none "
+                 "called '",
+                 name, "'");
+  if (provider_set_->provider(index)) return {};
+  PFRT_TRY(provider_set_->readmit(index));
+  auto made = plan(provider_set_->candidates(), nullptr, Progress());
+  if (!made.ok()) {
+    provider_set_->failed(index, made.status());
+    provider_set_->exclude(index);
+    return std::move(made.take_status().prepend("taking " + std::string(name) + " into use again"));
+  }
+  use(made.take());
   return {};
 }
 

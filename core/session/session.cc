@@ -37,9 +37,9 @@ Result<std::shared_ptr<Session>> Session::create(std::shared_ptr<const Model> mo
   session->all_ = context.all;
   session->own_logger_ = std::make_unique<Logger>(context.logger);
   session->logger_ = session->own_logger_.get();
-  PFRT_TRY(session->take_options(options));
   session->provider_set_ =
       std::make_unique<ProviderSet>(std::move(context.providers), context.logger);
+  PFRT_TRY(session->take_options(options));
   PFRT_TRY(session->open_providers());
   session->list_inputs();
 
@@ -69,6 +69,11 @@ Status Session::take_options(const Options& options) {
   if (options.is_set("log_level"))
     own_logger_->set_level(log_level_from(options.get_string("log_level")));
   fallback_ = options.get_string("session.fallback") == "on";
+  const int64_t reopen_ms = options.get_int("session.device_reopen_ms");
+  if (reopen_ms > INT32_MAX)
+    return error(Code::kINVALID_ARGUMENT, "creating a session: session.device_reopen_ms ",
+                 reopen_ms, " is more than ", INT32_MAX, "; 0 = once in the session's life");
+  provider_set_->set_reopen_after(static_cast<uint64_t>(reopen_ms) * 1'000'000);
   precision_ = precision_hint(options.get_string("precision"));
   max_error_ = options.get_float("max_error");
   if (!(max_error_ >= 0))
@@ -241,7 +246,7 @@ Status Session::run(const std::vector<ValuePtr>& inputs, const std::vector<Outpu
   // A run may also be on a thread that came through no ABI function.
   const FloatingPointScope floating_point;
   std::shared_ptr<Plans> all = current(), without_refuser;
-  for (bool released = false;;) {
+  for (Cures tried;;) {
     const std::shared_ptr<Plans>& plans = without_refuser ? without_refuser : all;
     Status status = attempt(plans, inputs, requests, control, outputs);
     if (status.ok()) {
@@ -255,7 +260,7 @@ Status Session::run(const std::vector<ValuePtr>& inputs, const std::vector<Outpu
       PFRT_ASSIGN(without_refuser, without(*plans, status, control));
       continue;
     }
-    PFRT_TRY(recover(all, std::move(status), &released));
+    PFRT_TRY(recover(all, std::move(status), tried));
     without_refuser = nullptr;
     all = current();
   }

@@ -49,6 +49,9 @@ class Session {
   Logger& logger() const { return *logger_; }
   const ProviderSet& provider_set() const { return *provider_set_; }
   const std::shared_ptr<const Model>& model() const { return model_; }
+  // Takes a provider that was set aside into use again. NOT_FOUND where the session has none of
+  // this name; what opening its device or planning for it says, and it stays aside.
+  Status readmit(std::string_view provider);
   // Threads of a run that asks for so many (0 = the session's), of |available| (0 = those that the
   // process may use now).
   uint32_t width(int64_t asked, uint32_t available = 0) const;
@@ -119,9 +122,15 @@ class Session {
   Result<std::shared_ptr<Plans>> plan_for_all(std::shared_ptr<const Model::Optimised> optimised);
   Result<std::shared_ptr<Plans>> without(Plans& plans, const Status& refusal,
                                          const RunControl& control) const;
-  Status cure(Status status, bool* released);
+  // What was done for one call, so that it is not done for ever.
+  struct Cures {
+    bool memory = false;          // caches were released
+    std::vector<size_t> devices;  // that were opened again
+  };
+  Status cure(Status status, Cures& tried);
+  void use(std::shared_ptr<Plans> plans);
   // Success means: try again with the current plans.
-  Status recover(const std::shared_ptr<Plans>& plans, Status status, bool* released);
+  Status recover(const std::shared_ptr<Plans>& plans, Status status, Cures& tried);
 
   // First, so that it goes last: executables and providers may call back into what it holds.
   std::shared_ptr<void> keep_;

@@ -166,6 +166,9 @@ class InferenceSession {
   // Every provider asked for, in order of preference, also those that did not open. Runs on other
   // threads may change what is read.
   std::vector<ProviderState> provider_states() const;
+  // Takes a provider that was set aside after a failure into use again: opens its device and plans
+  // the graph anew, while runs go on as before. NotFoundError when the session was made without it.
+  void readmit(std::string_view provider) const;
 
   pfrt_session* handle() const {
     if (!session_) throw InvalidArgumentError("the session was moved from");
@@ -327,6 +330,10 @@ inline std::vector<ProviderState> InferenceSession::provider_states() const {
     out[i].failures = c.failures;
   }
   return out;
+}
+
+inline void InferenceSession::readmit(std::string_view provider) const {
+  detail::check(api().session->readmit(handle(), detail::text(provider)));
 }
 
 template <class V>

@@ -17,13 +17,13 @@
  *    the model's or the run's own fault, CANCELLED and DEADLINE nobody's: they are returned as they are, and the
  *    provider stays in use. (compile alone may name a node with any of them: that refuses the node.)
  *  - OUT_OF_MEMORY: the host releases its caches and idle memory and asks once more; then it is the run's error.
- *  - DEVICE_LOST: the host opens the device again, once in the life of a session, and asks again; the lost handle is
- *    closed when nothing of it is in use any more, which may be after the second open. Then it counts as any other:
  *  - UNSUPPORTED of specialise refuses the dimensions at hand: runs with these go to the next provider, and this one
  *    stays in use for all others.
- *  - PROVIDER, INTERNAL, UNSUPPORTED elsewhere and all other codes say that this provider cannot go on: the session plans its
- *    nodes for the next provider and runs again from the caller's inputs. A step must therefore never write to a
- *    buffer that it does not declare as written.
+ *  - DEVICE_LOST: the host opens the device again and asks again; the lost handle is closed when nothing of it is in use
+ *    any more, which may be after the second open. Within session.device_reopen_ms of that it counts as any other:
+ *  - PROVIDER, INTERNAL, UNSUPPORTED elsewhere and all other codes say that this provider cannot go on: the session
+ *    plans its nodes for the next provider and runs again from the caller's inputs. A step must therefore never write to
+ *    a buffer that it does not declare as written.
  * With the option session.fallback=off every failure is returned as it is.
  */
 #ifndef PYFLAME_RT_PLUGIN_H_

@@ -731,6 +731,10 @@ typedef struct pfrt_session_api {
    * was started: |done| is not called. A few threads serve all runs of the process, in the order of the calls. */
   pfrt_status* (*run_async)(pfrt_session* session, const pfrt_io* inputs, size_t input_count, const pfrt_io* outputs,
                             size_t output_count, pfrt_options* options, pfrt_run_done_fn done, void* user);
+  /* Takes |provider|, its name or word, which was set aside after a failure, into use again: opens its device and plans
+   * the graph anew, while runs go on as before. Nothing is done where it is in use. NOT_FOUND when the session was made
+   * without it; what opening and planning say, and it stays aside. */
+  pfrt_status* (*readmit)(pfrt_session* session, pfrt_string provider);
 } pfrt_session_api;
 
 /* ------------------------------------------------------------------ reports */

@@ -320,6 +320,91 @@ TEST_F(Recovery, a_device_lost_twice_is_given_up) {
   }
 }
 
+TEST_F(Recovery, a_device_lost_again_after_a_while_is_opened_again) {
+  const auto o =
+      options({{"stage", "run"}, {"code", "device_lost"}, {"after", "5"}, {"times", "1"}});
+  set(o.get(), "session.device_reopen_ms", "1");
+  const auto s = make_session(env_.get(), graph(), o.get());
+  ASSERT_TRUE(s);
+  for (int lost = 1; lost <= 3; ++lost) {
+    counters_.calls[fault::kRun] = 5;
+    check_run(s.get());
+    EXPECT_EQ(state(s.get()).condition, uint32_t{PFRT_PROVIDER_RECOVERED});
+    EXPECT_EQ(counters_.calls[fault::kOpen], 1 + lost);
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  EXPECT_EQ(row(s.get(), "add").provider, kFault);
+
+  // Whatever the time: a run that loses the device twice goes on without it.
+  const auto always = options({{"stage", "run"}, {"code", "device_lost"}, {"delay_ms", "0"}});
+  set(always.get(), "session.device_reopen_ms", "1");
+  counters_.calls[fault::kOpen] = 0;
+  const auto lost = make_session(env_.get(), graph(), always.get());
+  ASSERT_TRUE(lost);
+  check_run(lost.get());
+  check_failed(lost.get(), "injected fault in run", PFRT_CODE_DEVICE_LOST);
+  EXPECT_EQ(counters_.calls[fault::kOpen], 2);
+
+  const auto none = options({});
+  set(none.get(), "session.device_reopen_ms", "3000000000");
+  EXPECT_TRUE(fails(try_session(env_.get(), make_model(env_.get(), graph()).get(), none.get()),
+                    PFRT_CODE_INVALID_ARGUMENT, {"session.device_reopen_ms", "3000000000"}));
+}
+
+TEST_F(Recovery, a_provider_set_aside_is_readmitted) {
+  const auto s = session({{"stage", "run"}, {"after", "5"}, {"times", "1"}});
+  ASSERT_TRUE(s);
+  for (const std::string_view name : {kFault, std::string_view("fault")}) {
+    counters_.calls[fault::kRun] = 5;
+    check_run(s.get());
+    check_failed(s.get(), "injected fault in run", PFRT_CODE_PROVIDER);
+    ASSERT_TRUE(ok(api().session->readmit(s.get(), str(name))));
+    EXPECT_EQ(state(s.get()).condition, uint32_t{PFRT_PROVIDER_RECOVERED});
+    check_run(s.get());
+    EXPECT_EQ(row(s.get(), "add").provider, kFault);
+  }
+  EXPECT_EQ(counters_.calls[fault::kOpen], 3);
+  ASSERT_TRUE(ok(api().session->readmit(s.get(), str(kFault))));
+  EXPECT_EQ(counters_.calls[fault::kOpen], 3) << "it is in use";
+  EXPECT_TRUE(
+      fails(take(api().session->readmit(s.get(), str("Nobody"))), PFRT_CODE_NOT_FOUND, {"Nobody"}));
+  EXPECT_TRUE(fails(take(api().session->readmit(nullptr, str(kFault))), PFRT_CODE_INVALID_ARGUMENT,
+                    {"session"}));
+}
+
+TEST_F(Recovery, a_provider_that_does_not_open_or_plan_stays_aside) {
+  for (const char* stage : {"open", "compile"}) {
+    counters_.calls[fault::kOpen] = counters_.calls[fault::kCompile] = 0;
+    const auto s = session({{"stage", stage}, {"times", "2"}});
+    ASSERT_TRUE(s) << stage;
+    const std::string reason = std::string("injected fault in ") + stage;
+    check_failed(s.get(), reason, PFRT_CODE_PROVIDER);
+    EXPECT_TRUE(
+        fails(take(api().session->readmit(s.get(), str(kFault))), PFRT_CODE_PROVIDER, {reason}));
+    check_failed(s.get(), reason, PFRT_CODE_PROVIDER);
+    check_run(s.get());
+    ASSERT_TRUE(ok(api().session->readmit(s.get(), str(kFault))));
+    EXPECT_EQ(row(s.get(), "add").provider, kFault);
+    check_run(s.get());
+  }
+}
+
+TEST_F(Recovery, is_readmitted_while_others_run) {
+  const auto s = session({{"stage", "run"}, {"after", "5"}, {"times", "1"}});
+  ASSERT_TRUE(s);
+  std::atomic<bool> over{false};
+  std::thread runs([&] {
+    for (int64_t rows = 1; !over; rows = rows % 3 + 1) check_run(s.get(), rows);
+  });
+  for (int round = 0; round < 20; ++round) {
+    counters_.calls[fault::kRun] = 0;
+    EXPECT_TRUE(ok(api().session->readmit(s.get(), str(kFault))));
+    check_run(s.get());
+  }
+  over = true;
+  runs.join();
+}
+
 TEST_F(Recovery, a_device_that_is_lost_while_it_opens_is_opened_once_more) {
   const auto s = session({{"stage", "open"}, {"code", "device_lost"}, {"times", "1"}});
   ASSERT_TRUE(s);
@@ -598,7 +683,7 @@ TEST_F(Recovery, sets_of_fed_initializers_keep_a_bounded_number_of_graphs) {
     float more = 0;
     for (uint32_t i = 0; i < 6; ++i) {
       in.push_back((set >> i & 1) != 0 ? floats({2}, {10, 10}) : Array{});
-      more += (set >> i & 1) != 0 ? 10 : 1;
+      more += (set >> i & 1) != 0 ? 10.0F : 1.0F;
     }
     EXPECT_EQ(run(s.get(), in).at(0).as<float>(), (std::vector<float>{1 + more, 2 + more}));
   };

@@ -46,6 +46,19 @@ TEST(CxxRecovery, states_say_who_failed_and_why) {
   EXPECT_EQ(states[1].condition, ProviderCondition::Active);
 }
 
+TEST(CxxRecovery, readmits_a_provider) {
+  InferenceSession session(negation(), failing_in("run"));
+  for (uint32_t failures : {1u, 2u}) {
+    const auto out = session.run({}, {{"x", Tensor::from_vector<float>({1, -2}, {2})}});
+    EXPECT_EQ(out[0].data_ptr<float>()[1], 2.0f);
+    EXPECT_EQ(session.provider_states()[0].condition, ProviderCondition::Failed);
+    EXPECT_EQ(session.provider_states()[0].failures, failures);
+    session.readmit("FaultExecutionProvider");
+    EXPECT_EQ(session.provider_states()[0].condition, ProviderCondition::Recovered);
+  }
+  EXPECT_THROW(session.readmit("Nobody"), NotFoundError);
+}
+
 TEST(CxxRecovery, without_fallback_it_is_a_backend_error) {
   SessionOptions options = failing_in("run");
   options.fallback = false;

@@ -142,6 +142,13 @@ def test_what_goes_wrong_is_said_and_goes_on_elsewhere(backend, change, words):
     state = session.provider_states()[0]
     assert (state.name, state.condition, state.failures) == (backend.name, "failed", 1)
     assert state.code == caught.value.code and "backend" in state.reason
+    # And it is back when it is asked for.
+    backend.change = lambda results: results
+    session.readmit(backend.name)
+    assert session.provider_states()[0].condition == "recovered"
+    assert np.allclose(session.run(None, {"x": x})[0], want, rtol=1e-6)
+    with pytest.raises(pyflame_rt.NotFoundError, match="Nobody"):
+        session.readmit("Nobody")
 
 
 def test_supports_op_that_raises_ends_the_making_of_a_session(backend):

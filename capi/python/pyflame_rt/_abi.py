@@ -631,6 +631,7 @@ class SessionApi(Structure):
         ("provider_state_count", CFUNCTYPE(c_size_t, c_void_p)),
         ("provider_state", CFUNCTYPE(c_void_p, c_void_p, c_size_t, c_void_p)),
         ("run_async", CFUNCTYPE(c_void_p, c_void_p, c_void_p, c_size_t, c_void_p, c_size_t, c_void_p, c_void_p, c_void_p)),
+        ("readmit", CFUNCTYPE(c_void_p, c_void_p, String)),
     ]
 
 

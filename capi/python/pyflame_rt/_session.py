@@ -211,6 +211,14 @@ class InferenceSession:
         may change it."""
         return provider_states(self._alive())
 
+    def readmit(self, provider: str) -> None:
+        """Takes a provider that was set aside after a failure into use again: its device is opened and the graph planned
+        anew, while runs go on as before. Nothing is done where it is in use.
+
+        NotFoundError when the session was made without it; what opening and planning say, and it stays aside.
+        """
+        lib.check(lib.session.readmit(self._alive(), lib.text(provider)))
+
     def get_session_options(self) -> SessionOptions:
         """The options that the session was made with; changing them changes nothing."""
         return self._options
