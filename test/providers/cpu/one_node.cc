@@ -170,7 +170,7 @@ class Snapshot {
   Snapshot(const Snapshot&) = delete;
   Snapshot& operator=(const Snapshot&) = delete;
 
-  SnapshotNode node() const { return {snapshot_, 0}; }
+  SnapshotNode node(Precision precision) const { return {snapshot_, 0, nullptr, precision}; }
   const std::vector<uint32_t>& inputs() const { return inputs_; }
   const std::vector<uint32_t>& outputs() const { return outputs_; }
 
@@ -318,7 +318,7 @@ Outcome run(const cpu::KernelRow& row, const Case& c, const RunForm& form) {
     if (input.dtype != 0) store(input.dtype, input.values, inputs.back().data());
   }
   const Snapshot snapshot(row, c, inputs);
-  const SnapshotNode node = snapshot.node();
+  const SnapshotNode node = snapshot.node(form.precision);
   outcome.refused = refusal(row, node);
   if (!outcome.refused.empty()) return outcome;
   auto kernel = made(row, node);
@@ -347,6 +347,7 @@ Outcome run(const cpu::KernelRow& row, const Case& c, const RunForm& form) {
     buffers[snapshot.inputs()[alias]] = outcome.outputs[0].data();
   }
   cpu::Run::Extras extras;
+  extras.precision = form.precision;
   const auto packed = row.pack == nullptr ? std::nullopt : row.pack(node);
   // As the host gives it: 64-byte aligned.
   Guarded packed_bytes((packed ? packed->bytes + 63 : 0) / 64 * 64, Placed::kAtEnd);
@@ -412,11 +413,11 @@ std::string difference(const Case& c, const Outcome& outcome) {
   return {};
 }
 
-std::vector<float> floats_by(std::string_view name, const Case& c) {
+std::vector<float> floats_by(std::string_view name, const Case& c, Precision precision) {
   for (std::span<const cpu::KernelRow> family : cpu::kernels())
     for (const cpu::KernelRow& row : family) {
       if (row.name != name) continue;
-      const Outcome outcome = run(row, c);
+      const Outcome outcome = run(row, c, {.precision = precision});
       EXPECT_EQ(outcome.refused + outcome.fault, "");
       if (outcome.outputs.empty()) return {};
       const auto* const data = reinterpret_cast<const float*>(outcome.outputs[0].data());

@@ -59,6 +59,7 @@ struct RunForm {
   bool in_place = false;        // output 0 over the input that the kernel may alias, if any
   uint64_t looks = UINT64_MAX;  // the run is cancelled after so many looks
   size_t alternative = 0;       // 1 + which of the kernel's; 0 = the kernel itself
+  Precision precision = Precision::kFloat32;
 };
 
 struct Outcome {
@@ -73,7 +74,8 @@ struct Outcome {
 
 Outcome run(const cpu::KernelRow& row, const Case& c, const RunForm& form = {});
 // Output 0, of float32, by the row of that name; the test fails where it does not run.
-std::vector<float> floats_by(std::string_view name, const Case& c);
+std::vector<float> floats_by(std::string_view name, const Case& c,
+                             Precision precision = Precision::kFloat32);
 // Root of the mean square of the differences.
 double rms_error(const std::vector<float>& got, const std::vector<double>& want);
 // The first difference from what the case expects; empty when there is none.

@@ -212,7 +212,7 @@ Phases phases_of(const Taps& taps, const Taps& strides, int64_t channels) {
 
 std::string refuse_conv_transpose_direct(const KernelRequest& node) {
   if (PanelMicrokernel::get() == nullptr) return "the machine, or PFRT_ISA, has no AVX2";
-  if (split_matmul_usable()) return "products on tiles are faster";
+  if (splits_products(node.precision())) return "products on tiles are faster";
   const auto weights = node.input_dims(1);
   if (weights.size() != 3 && weights.size() != 4)
     return "panels are for one or two spatial dimensions";

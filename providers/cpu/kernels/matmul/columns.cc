@@ -24,8 +24,10 @@ Kernel kernel_of(std::string_view name, MatMul matmul, std::function<Finish(cons
   return kernel;
 }
 
-// For more rows than a few: not where there are tiles, or code cannot be made executable.
-bool panels_are_best() { return !split_matmul_usable() && PanelMicrokernel::get() != nullptr; }
+// For more rows than a few: not where tiles are used, or code cannot be made executable.
+bool panels_are_best(const SnapshotNode& node) {
+  return !splits_products(node.precision()) && PanelMicrokernel::get() != nullptr;
+}
 
 Kernel kernel_that_reads(const PackedInput& packed, const SnapshotNode& node, int64_t m,
                          const Columns& columns, const PackedNames& names,
@@ -61,19 +63,19 @@ std::optional<PackedInput> pack_columns(const SnapshotNode& node, int64_t m, boo
                                         const Columns& columns) {
   std::optional<PackedInput> packed;
   // Columns of 16 bits are widened once where the product, not reading them, is what takes time.
-  if (is_16bit_float(node.input_dtype(0)) && m > Rows16Bit::kMostRows && panels_are_best())
+  if (is_16bit_float(node.input_dtype(0)) && m > Rows16Bit::kMostRows && panels_are_best(node))
     packed = pack_panel_columns(node, m, any, columns);
-  if (!packed && (m <= Rows16Bit::kMostRows || panels_are_best()))
+  if (!packed && (m <= Rows16Bit::kMostRows || panels_are_best(node)))
     packed = pack_columns_16bit(node, columns);
   if (!packed) packed = pack_tile_columns(node, m, columns);
   // What is split on the way has more rows of tiles than vectors could make up for.
-  if (packed || split_matmul_usable()) return packed;
+  if (packed || splits_products(node.precision())) return packed;
   return pack_panel_columns(node, m, any, columns);
 }
 
-bool reads_packed(const PackedInput& packed, int64_t m) {
+bool reads_packed(const PackedInput& packed, const SnapshotNode& node, int64_t m) {
   return !packed.recipe.starts_with(kColumns16Bit) || m <= Rows16Bit::kMostRows ||
-         panels_are_best();
+         panels_are_best(node);
 }
 
 Kernel packed_matmul(const PackedInput& packed, const SnapshotNode& node, int64_t m,

@@ -23,7 +23,7 @@ struct PackedNames {
   std::string_view tiles, panels, bfloat16_rows, bfloat16_panels, float16_rows, float16_panels;
 };
 // Whether a matmul of |m| rows reads |packed|; if not, it reads the columns as they are.
-bool reads_packed(const PackedInput& packed, int64_t m);
+bool reads_packed(const PackedInput& packed, const SnapshotNode& node, int64_t m);
 // The kernel that reads |packed|: input 0, |m| rows of k elements, times the columns to output 0.
 Kernel packed_matmul(const PackedInput& packed, const SnapshotNode& node, int64_t m,
                      const Columns& columns, const PackedNames& names,

@@ -98,7 +98,7 @@ std::optional<PackedInput> pack_gemm(const SnapshotNode& node) {
 
 Result<Kernel> make_packed_gemm(const KernelRequest& node, const PackedInput& packed) {
   PFRT_ASSIGN(const Form f, read(node));
-  if (!reads_packed(packed, f.m)) return make_gemm(node);
+  if (!reads_packed(packed, node, f.m)) return make_gemm(node);
   return packed_matmul(packed, node, f.m, {f.n, f.k, f.trans_b ? f.k : 1, f.trans_b ? 1 : f.n},
                        {"gemm_tiles", "gemm_panels", "gemm_bf16_rows", "gemm_bf16_panels",
                         "gemm_f16_rows", "gemm_f16_panels"},

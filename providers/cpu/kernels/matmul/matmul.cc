@@ -146,7 +146,7 @@ Result<Kernel> make_packed_matmul(const KernelRequest& node, const PackedInput& 
   PFRT_TRY(need_types(node, {1}, Types{node.input_dtype(0)}));
   PFRT_ASSIGN(const MatMulShape shape, matmul_shape(node.input_dims(0), node.input_dims(1)));
   PFRT_TRY(shape.check(node));
-  if (!reads_packed(packed, shape.m)) return make_matmul(node);
+  if (!reads_packed(packed, node, shape.m)) return make_matmul(node);
   return packed_matmul(packed, node, shape.m, {shape.n, shape.k, 1, shape.n},
                        {"matmul_tiles", "matmul_panels", "matmul_bf16_rows", "matmul_bf16_panels",
                         "matmul_f16_rows", "matmul_f16_panels"},

@@ -89,6 +89,10 @@ int terms_of(Precision precision) {
 
 bool split_matmul_usable() { return TileMicrokernel::of_terms(1) != nullptr; }
 
+bool splits_products(Precision precision) {
+  return precision != Precision::kIeee && split_matmul_usable();
+}
+
 bool split_matmul_wins(int64_t m, int64_t n, int64_t k) {
   if (m < 12 || n < 12 || k < 16 || !split_matmul_usable()) return false;
   // Tiles are computed whole, padding included, and splitting pays when terms are used a few times.

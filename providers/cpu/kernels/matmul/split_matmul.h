@@ -17,6 +17,8 @@ namespace pfrt::cpu {
 
 // Whether the machine can do it.
 bool split_matmul_usable();
+// Whether products of that precision are split: where it can, but not for kIeee.
+bool splits_products(Precision precision);
 // Into how many terms a factor is split; not for kIeee.
 int terms_of(Precision precision);
 // Whether that is faster than the reference for this size.
