@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the vector kernels of ConvInteger and QLinearConv have in common: two neighbouring channels
-// of bytes, less their zero points, are one channel of pairs of int16, which a dot product
-// multiplies at once (matmul/int16_dot.h), and sums leave as lines of 16 channels. Pads are 0 then;
-// the weights' zero points are taken off when they are packed. Immutable; thread-safe.
+// What the vector kernels of ConvInteger and QLinearConv share. Two neighbouring channels of bytes,
+// each less its zero point, become one channel of pairs of int16, which one instruction multiplies
+// and adds up (matmul/int16_dot.h); sums leave in blocks of 16 channels. Padding is 0 in that form.
+// Zero points of weights are subtracted when the weights are packed. Immutable; thread-safe.
 #pragma once
 
 #include <functional>
@@ -22,7 +22,7 @@ struct IntegerInputs {
 
 // The zero points of constant weights, one or one a channel; nullopt when only a run knows them.
 std::optional<std::vector<int32_t>> weight_zeros(const SnapshotNode& node, const IntegerInputs& in);
-// What |packed| makes of weights of pairs, made of the node's bytes.
+// |packed| takes weights that are pairs; this takes the node's bytes and makes them pairs first.
 PackedInput packed_from_bytes(const SnapshotNode& node, const IntegerInputs& in,
                               const std::vector<int32_t>& zeros, PackedInput packed);
 
@@ -42,14 +42,15 @@ struct Int16DotConv {
   void widen(const Run& run, int64_t image, int32_t zero, uint32_t* planes) const;
 };
 
-// Sums at positions [from, from + n) of |channels| channels from |channel| on, where channels are
-// counted over all images: lines of 16, and scratch for as many.
+// Sums at positions [from, from + n) of |channels| channels from |channel| on, counted over all
+// images: |lines| has 16 channels of one position after another, |scratch| is as large.
 struct Int16DotSums {
   int64_t channel, channels, from, n;
   const float* lines;
   float* scratch;
 };
-// What is done with them in a run. It takes |bytes| of scratch a position.
+// What a run does with sums (it writes them, or requantizes them), and the bytes of scratch that it
+// takes a position.
 struct PutSums {
   using Fn = std::function<void(const Run&, const Int16DotSums&)>;
   uint64_t bytes;
