@@ -11,7 +11,7 @@ std::atomic<uint64_t> alive{0};
 std::atomic<void*> reference{nullptr};  // the same whenever the library opens itself
 std::atomic<uint64_t> held{0};          // references for what is alive
 std::atomic<uint64_t> owed{0};          // references that nothing alive needs
-thread_local uint32_t inside = 0;
+thread_local uint32_t depth = 0;
 
 bool take_one(std::atomic<uint64_t>& from) {
   uint64_t n = from.load();
@@ -36,12 +36,12 @@ Alive::~Alive() {
   if (alive.fetch_sub(1) == 1 && take_one(held)) owed.fetch_add(1);
 }
 
-Inside::Inside() noexcept { ++inside; }
-Inside::~Inside() { --inside; }
+Inside::Inside() noexcept { ++depth; }
+Inside::~Inside() { --depth; }
 
 void* owed_reference() noexcept {
 #if defined(__OPTIMIZE__) && !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__)
-  return inside == 0 && take_one(owed) ? reference.load() : nullptr;
+  return depth == 0 && take_one(owed) ? reference.load() : nullptr;
 #else
   return nullptr;  // without the jump, which what sanitizers add prevents, the library stays
 #endif

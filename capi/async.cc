@@ -14,7 +14,7 @@ class AsyncRun {
     retain(options_);
   }
   ~AsyncRun() {
-    for (const pfrt_io& output : outputs_) release(output.value);
+    for (size_t i = 0; i < count_; ++i) release(output(i)->value);
     release(options_);
     release(session_);
   }
@@ -24,13 +24,16 @@ class AsyncRun {
   Status prepare(const pfrt_io* inputs, size_t input_count, const pfrt_io* outputs,
                  size_t output_count) {
     PFRT_TRY(prepare_run(*session_, inputs, input_count, outputs, output_count, options_, run_));
+    if (output_count == 0) return {};
+    // In elements of the caller's size, who gets them back.
+    outputs_.resize(output_count * (outputs->struct_size / sizeof(uint64_t)));
     for (size_t i = 0; i < output_count; ++i) {
-      const auto* from = reinterpret_cast<const char*>(outputs) + i * outputs->struct_size;
-      outputs_.push_back(read(reinterpret_cast<const pfrt_io*>(from)));
-      pfrt_io& output = outputs_.back();
-      output.struct_size = sizeof output;
-      output.tensor.dims = output.tensor.strides = nullptr;  // the caller's arrays may go
-      retain(output.value);
+      std::memcpy(outputs_.data() + i * (outputs->struct_size / sizeof(uint64_t)),
+                  pfrt_at(outputs, outputs->struct_size, i), outputs->struct_size);
+      count_ = i + 1;
+      output(i)->struct_size = outputs->struct_size;
+      output(i)->tensor.dims = output(i)->tensor.strides = nullptr;  // the arrays may go
+      retain(output(i)->value);
     }
     return {};
   }
@@ -41,21 +44,26 @@ class AsyncRun {
     const Inside library;  // the callee may release the last handle
     const std::unique_ptr<AsyncRun> run(static_cast<AsyncRun*>(self));
     pfrt_status* status =
-        guard([&] { return carry_out(*run->session_, run->run_, run->outputs_.data()); });
+        guard([&] { return carry_out(*run->session_, run->run_, run->output(0)); });
     run->run_.values.clear();
     // From here on the callee owns the values.
-    std::vector<pfrt_io> outputs = std::move(run->outputs_);
-    run->outputs_.clear();
-    call_foreign([&] { run->done_(run->user_, status, outputs.data(), outputs.size()); });
+    const size_t count = std::exchange(run->count_, 0);
+    call_foreign([&] { run->done_(run->user_, status, run->output(0), count); });
   }
 
  private:
+  pfrt_io* output(size_t i) {
+    auto* list = reinterpret_cast<pfrt_io*>(outputs_.data());
+    return i == 0 ? list : slot_at(list, i);
+  }
+
   pfrt_session* session_;
   pfrt_options* options_;
   pfrt_run_done_fn done_;
   void* user_;
   PreparedRun run_;
-  std::vector<pfrt_io> outputs_;
+  std::vector<uint64_t> outputs_;  // the bytes of pfrt_io, struct_size of the first apart
+  size_t count_ = 0;
 };
 
 }  // namespace

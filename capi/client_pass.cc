@@ -4,7 +4,6 @@
 #include <algorithm>
 
 #include "capi/handles.h"
-#include "capi/sink.h"
 #include "core/pass/engine/pipeline.h"
 #include "core/session/registry.h"
 
@@ -23,11 +22,13 @@ Result<std::shared_ptr<const ClientPass>> client_pass(const pfrt_custom_pass& gi
   made->level = static_cast<int>(std::max<uint32_t>(given.level, PFRT_PASS_BASIC));
   // Whoever runs it holds the environment's state for as long.
   made->run = [given, keep = std::move(keep), log = &logger](
-                  const Graph& graph, PassResult& result) -> Result<std::shared_ptr<Graph>> {
+                  const Graph& graph, const Stop& stop,
+                  PassResult& result) -> Result<std::shared_ptr<Graph>> {
     const std::unique_ptr<pfrt_graph, decltype(&release<pfrt_graph>)> handle(
         new pfrt_graph(graph.clone()), &release<pfrt_graph>);
     name_captures(*handle->graph);
-    WarningSink sink(*log, result.warnings);
+    Sink sink(log, stop);
+    sink.keep_warnings(&result.warnings);
     pfrt_pass_call one{};
     one.struct_size = sizeof one;
     one.abi = PFRT_ABI_VERSION;
@@ -37,15 +38,11 @@ Result<std::shared_ptr<const ClientPass>> client_pass(const pfrt_custom_pass& gi
     one.stats.struct_size = sizeof one.stats;
     const pfrt_pass_stats& stats = one.stats;
     uint32_t changed = 0;
-    pfrt_code code = PFRT_CODE_OK;
-    try {
-      code = given.rewrite ? given.rewrite(given.user, &one)
+    const auto rewrite = [&] {
+      return given.rewrite ? given.rewrite(given.user, &one)
                            : given.run(given.user, handle.get(), sink.get(), &changed);
-    } catch (const std::bad_alloc&) {
-      code = PFRT_CODE_OUT_OF_MEMORY;
-    } catch (...) {
-      return error(Code::kPROVIDER, "it threw an exception");
-    }
+    };
+    const pfrt_code code = sink.call(rewrite, PFRT_CODE_PROVIDER, "pass");
     PFRT_TRY(sink.status(code, "rewriting the graph"));
     if (!changed && !stats.modified) return std::shared_ptr<Graph>();
     result.modified = true;

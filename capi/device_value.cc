@@ -47,9 +47,7 @@ pfrt_status* copy_value(const pfrt_value* from, pfrt_value* to) {
     }
     Transfers transfers;
     transfers.add(target.data(), target.device(), source.data(), source.device(), source.bytes());
-    PFRT_TRY(transfers.run());
-    // Done when it returns, also where the device was only told.
-    return target.device() ? target.device()->wait() : Status();
+    return transfers.run_alone();
   });
 }
 

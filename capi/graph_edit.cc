@@ -189,11 +189,9 @@ pfrt_status* replace_uses_of(pfrt_graph* graph, pfrt_string from, pfrt_string to
   return edit(graph, [&](Graph& g) -> Status {
     PFRT_ASSIGN(const ValueId old, named_value(g, from, "replacing the uses of"));
     PFRT_ASSIGN(const ValueId fresh, named_value(g, to, "replacing uses by"));
-    if (except != PFRT_NO_NODE)
-      PFRT_TRY([&] {
-        auto node = live_node(g, except);
-        return node.ok() ? Status() : node.take_status();
-      }());
+    if (except != PFRT_NO_NODE) {
+      PFRT_ASSIGN([[maybe_unused]] const Node* node, live_node(g, except));
+    }
     return replace_uses(g, old, fresh, except);
   });
 }
@@ -276,7 +274,8 @@ pfrt_status* initializer_for_write(pfrt_graph* graph, pfrt_string name, pfrt_val
     if (constant->kind != PFRT_VALUE_TENSOR)
       return error(Code::kUNSUPPORTED, "writing initializer '", name,
                    "': it is sparse; put another in its place with add_initializer_value");
-    // Alone are: the graph, and the handle here that nobody has retained.
+    // Written where it lies only if nobody holds it but this graph, and the handle that was given
+    // out for it before when nobody has retained that.
     const auto handle = graph->values.find(constant.get());
     const long here = handle == graph->values.end() ? 1 : 2;
     const bool alone = constant.use_count() == here && constant->tensor.buffer &&

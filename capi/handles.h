@@ -160,7 +160,9 @@ Result<Type> type_from(const pfrt_value_info& info, SymbolTable& symbols);
 Status check_dims(std::string_view doing, const int64_t* dims, uint64_t rank);
 // Refuses a tensor on a device where its bytes are to be read.
 Status need_host(const Value& value, std::string_view doing);
-Result<Tensor> tensor_from(const pfrt_tensor& view, bool borrow, std::function<void()> release);
+// Refuses a view that says what this version does not know; its offset goes into |data|.
+Status settle_view(pfrt_tensor& view);
+Result<Tensor> tensor_from(pfrt_tensor view, bool borrow, std::function<void()> release);
 pfrt_tensor view_of(const Tensor& tensor);
 
 }  // namespace pfrt::capi

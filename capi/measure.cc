@@ -5,7 +5,6 @@
 
 #include "capi/handles.h"
 #include "capi/plugins.h"
-#include "capi/sink.h"
 #include "core/base/os/cpu.h"
 
 namespace pfrt::capi {
@@ -85,10 +84,11 @@ pfrt_status* measure(pfrt_env* env, pfrt_string provider, const pfrt_measure_req
       inner.user = &relay;
       inner.report = report;
       inner.progress = progress;
-      TextSink sink(env->state->logger());
-      const pfrt_code code = call_plugin(
-          sink, [&] { return source.table->measure(opened->handle(), &inner, &sink.sink); });
-      PFRT_TRY(sink.status(code, message("measuring ", source.name)));
+      Sink sink(&env->state->logger());
+      const pfrt_code code =
+          sink.call([&] { return source.table->measure(opened->handle(), &inner, sink.get()); },
+                    PFRT_CODE_PLUGIN, "plug-in");
+      PFRT_TRY(sink.status(code, "measuring ", source.name));
     }
     return {};
   });

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "capi/handles.h"
 #include "capi/reader.h"
+#include "core/base/foreign.h"
 #include "core/base/os/cpu.h"
 #include "core/session/export.h"
 #include "core/session/import.h"
@@ -43,15 +44,16 @@ pfrt_status* load_memory(pfrt_env* env, const void* data, size_t size, pfrt_memo
   return guard([&]() -> Status {
     if (mode == PFRT_BORROW) {
       keep = std::shared_ptr<void>(const_cast<void*>(data), [release_fn, user](void* d) {
-        if (release_fn) release_fn(user, d);
+        if (release_fn) call_foreign([&] { release_fn(user, d); });
       });
     }
     if (!env || !out || (size && !data))
       return null_argument(!env ? "env" : !out ? "out_model" : "data");
-    const EnvironmentScope scope = EnvironmentScope::lasting(*env->state);
     *out = nullptr;
     const uint64_t started = os::monotonic_ns();
     PFRT_ASSIGN(const Options o, load_options(options, "loading"));
+    const EnvironmentScope scope =
+        EnvironmentScope::lasting(*env->state, load_budget(*env->state, o));
     Progress progress = o.progress();
     ModelSource source;
     source.size = size;

@@ -48,9 +48,10 @@ class CustomPass final : public Pass {
   OptLevel level() const override { return static_cast<OptLevel>(pass_->level); }
   std::span<const std::string_view> after() const override { return after_; }
 
-  Status run(std::shared_ptr<Graph>& graph, PassContext&, PassResult& result) override {
+  Status run(std::shared_ptr<Graph>& graph, PassContext& context, PassResult& result) override {
     const uint64_t before = graph->node_count();
-    PFRT_ASSIGN(std::shared_ptr<Graph> made, pass_->run(*graph, result));
+    const Stop stop = [&] { return context.progress ? context.progress->stop() : Status(); };
+    PFRT_ASSIGN(std::shared_ptr<Graph> made, pass_->run(*graph, stop, result));
     if (!made) return {};
     PFRT_TRY(settle_edits(*made, is_canonical(*graph)));
     const uint64_t after = made->node_count();

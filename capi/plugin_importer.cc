@@ -2,7 +2,6 @@
 #include "capi/plugin_importer.h"
 
 #include "capi/handles.h"
-#include "capi/sink.h"
 #include "core/base/foreign.h"
 #include "core/base/os/path.h"
 #include "core/session/export.h"
@@ -125,22 +124,23 @@ class PluginImporter final : public Importer {
     request.data = source.data;
     request.size = source.size;
     request.file = file.get();
+    std::vector<pfrt_key_value> options;
+    options.reserve(call.options.size());
+    for (const auto& [key, value] : call.options) options.push_back({to_c(key), to_c(value)});
+    request.options = options.data();
+    request.option_count = options.size();
     request.file_retain = file_retain;
     request.file_release = file_release;
     request.open_beside = open_beside;
     request.warn = warn;
     request.set_info = set_info;
-    request.stop = [](const pfrt_import_request* r) -> pfrt_code {
-      return static_cast<pfrt_code>(call_of(r).progress().stop().code());
-    };
-    // Whether to stop is what stop is for.
-    request.progress = [](const pfrt_import_request* r, double fraction) {
-      (void)call_of(r).progress().at(fraction).ok();
-    };
-    TextSink sink(call.logger());
+    const Stop stop = [&] { return call.progress().stop(); };
+    Sink sink(&call.logger(), stop);
+    sink.set_progress([&](double fraction) { (void)call.progress().at(fraction).ok(); });
     const pfrt_code code = [&] {
       const PluginScope scope(plugin_->library);
-      return call_plugin(sink, [&] { return table().load(&request, &sink.sink); });
+      return sink.call([&] { return table().load(&request, sink.get()); }, PFRT_CODE_PLUGIN,
+                       "plug-in");
     }();
     return sink.status(code, "loading " + source.text());
   }
@@ -160,14 +160,11 @@ class PluginImporter final : public Importer {
     request.info_count = entries.size();
     request.write = write_out;
     request.add_sidecar = add_sidecar;
-    request.stop = [](const pfrt_export_request* r) -> pfrt_code {
-      return static_cast<pfrt_code>(call_of(r).progress().stop().code());
-    };
-    request.progress = [](const pfrt_export_request* r, double fraction) {
-      (void)call_of(r).progress().at(fraction).ok();
-    };
-    TextSink sink(call.logger());
-    const pfrt_code code = call_plugin(sink, [&] { return table().save(&request, &sink.sink); });
+    const Stop stop = [&] { return call.progress().stop(); };
+    Sink sink(&call.logger(), stop);
+    sink.set_progress([&](double fraction) { (void)call.progress().at(fraction).ok(); });
+    const pfrt_code code =
+        sink.call([&] { return table().save(&request, sink.get()); }, PFRT_CODE_PLUGIN, "plug-in");
     return sink.status(code, "writing");
   }
 

@@ -8,17 +8,32 @@
 
 namespace pfrt::capi {
 
+namespace {
+
+ProviderSource source_of(const Plugin& plugin) {
+  ProviderSource source;
+  source.name = plugin.name;
+  source.path = plugin.path;
+  const std::string_view devices = view(plugin.provider()->devices);
+  source.device = devices.substr(0, devices.find(','));
+  source.table = plugin.provider();
+  source.features = plugin.features;
+  source.library = plugin.library;
+  return source;
+}
+
+}  // namespace
+
 Result<ProviderSource> LoadedPlugins::provider(std::string_view name) {
   PFRT_ASSIGN(const auto plugin, loader_.find("provider", name));
-  ProviderSource source;
-  source.name = plugin->name;
-  source.path = plugin->path;
-  const std::string_view devices = view(plugin->provider()->devices);
-  source.device = devices.substr(0, devices.find(','));
-  source.table = plugin->provider();
-  source.features = plugin->features;
-  source.library = plugin->library;
-  return source;
+  return source_of(*plugin);
+}
+
+std::vector<ProviderSource> LoadedPlugins::providers() {
+  std::vector<ProviderSource> out;
+  for (const auto& plugin : loader_.open_all("provider"))
+    if (plugin->table) out.push_back(source_of(*plugin));
+  return out;
 }
 
 std::vector<std::string> LoadedPlugins::provider_names() {

@@ -19,6 +19,7 @@ class LoadedPlugins final : public PluginSource {
   PluginLoader& loader() { return loader_; }
 
   Result<ProviderSource> provider(std::string_view name) override;
+  std::vector<ProviderSource> providers() override;
   std::vector<std::string> provider_names() override;
   Result<std::shared_ptr<const Importer>> importer_named(std::string_view extension,
                                                          std::string* why) override;

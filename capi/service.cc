@@ -75,6 +75,9 @@ pfrt_status* service_start(pfrt_env* env, pfrt_string name, const pfrt_key_value
     service->sink.host = service.get();
     service->sink.fail = sink_fail;
     service->sink.log = sink_log;
+    // A service is started at once or not, and goes on until it is stopped.
+    service->sink.stop = [](const pfrt_sink*) -> pfrt_code { return PFRT_CODE_OK; };
+    service->sink.progress = [](const pfrt_sink*, double) {};
     pfrt_service_request request{};
     request.struct_size = sizeof request;
     request.abi = PFRT_ABI_VERSION;

@@ -12,9 +12,13 @@ namespace {
 
 Result<std::vector<NamedValues>> samples_of(const pfrt_session_desc& desc) {
   if (desc.sample_count && !desc.samples) return null_argument("desc.samples");
+  if (desc.sample_count && desc.samples->struct_size < sizeof(pfrt_sample))
+    return error(Code::kINVALID_ARGUMENT,
+                 "creating a session: struct_size of pfrt_sample is not set");
   std::vector<NamedValues> out(desc.sample_count);
   for (size_t i = 0; i < desc.sample_count; ++i) {
-    const pfrt_sample& sample = desc.samples[i];
+    const pfrt_sample sample =
+        read(static_cast<const pfrt_sample*>(pfrt_at(desc.samples, desc.samples->struct_size, i)));
     if (sample.count && (!sample.names || !sample.values))
       return null_argument(!sample.names ? "desc.samples.names" : "desc.samples.values");
     for (size_t v = 0; v < sample.count; ++v) {
@@ -96,6 +100,44 @@ pfrt_status* output_at(const pfrt_session* s, size_t index, pfrt_value_info* out
   return port_at(s, &pfrt_session::outputs, "output", index, out);
 }
 
+// Where a port of that name stands; as many as there are when there is none.
+size_t find_port(const std::vector<pfrt_value_info>& ports, std::string_view name) {
+  const auto it = std::ranges::find(ports, name, [](const auto& p) { return view(p.name); });
+  return static_cast<size_t>(it - ports.begin());
+}
+
+Status no_port(std::string_view doing, const char* what, std::string_view name,
+               const std::vector<pfrt_value_info>& ports, Code code) {
+  std::string names;
+  for (const pfrt_value_info& port : ports)
+    names += message(names.empty() ? "" : ", ", "'", port.name, "'");
+  return error(code, doing, ": the session has no ", what, " '", name, "'; it has ",
+               names.empty() ? "none" : names);
+}
+
+pfrt_status* port_index(const pfrt_session* s,
+                        const std::vector<pfrt_value_info> pfrt_session::*ports, const char* what,
+                        pfrt_string name, size_t* out) {
+  return guard([&]() -> Status {
+    if (!s || !out || (name.size && !name.data))
+      return null_argument(!s ? "session" : !out ? "out_index" : "name");
+    *out = 0;
+    const size_t at = find_port(s->*ports, view(name));
+    if (at == (s->*ports).size())
+      return no_port(message("looking for ", what, " '", name, "'"), what, view(name), s->*ports,
+                     Code::kNOT_FOUND);
+    *out = at;
+    return {};
+  });
+}
+
+pfrt_status* input_index(const pfrt_session* s, pfrt_string name, size_t* out) {
+  return port_index(s, &pfrt_session::inputs, "input", name, out);
+}
+pfrt_status* output_index(const pfrt_session* s, pfrt_string name, size_t* out) {
+  return port_index(s, &pfrt_session::outputs, "output", name, out);
+}
+
 size_t provider_count(const pfrt_session* s) { return s ? s->session->providers().size() : 0; }
 pfrt_string provider_at(const pfrt_session* s, size_t index) {
   return s && index < s->session->providers().size() ? to_c(s->session->providers()[index])
@@ -117,15 +159,10 @@ Range range_of(const void* data, uint64_t bytes, const Device* device) {
   return {begin, begin + static_cast<uintptr_t>(bytes), device};
 }
 
-const pfrt_io& io_at(const pfrt_io* list, size_t i) {
-  return *reinterpret_cast<const pfrt_io*>(reinterpret_cast<const char*>(list) +
-                                           i * list->struct_size);
-}
-
 Status read_inputs(const pfrt_session& s, const pfrt_io* inputs, size_t count,
                    std::vector<ValuePtr>& values, std::pmr::vector<Range>& ranges) {
   for (size_t i = 0; i < count; ++i) {
-    const pfrt_io io = read(&io_at(inputs, i));
+    const pfrt_io io = io_at(inputs, i);
     if (io.value) {
       values.push_back(io.value->value);
     } else if (io.tensor.dtype == PFRT_DTYPE_UNSET) {
@@ -133,7 +170,8 @@ Status read_inputs(const pfrt_session& s, const pfrt_io* inputs, size_t count,
       continue;
     } else {
       const size_t element = std::max<size_t>(1, std::min<size_t>(8, dtype_size(io.tensor.dtype)));
-      const bool aligned = reinterpret_cast<uintptr_t>(io.tensor.data) % element == 0;
+      const bool aligned =
+          (reinterpret_cast<uintptr_t>(io.tensor.data) + io.tensor.offset) % element == 0;
       auto tensor = tensor_from(io.tensor, aligned, {});
       if (!tensor.ok())
         return tensor.take_status().prepend(message("running: input '", s.inputs[i].name, "'"));
@@ -170,7 +208,7 @@ pfrt_dtype given_dtype(const pfrt_io& io) {
 Status read_outputs(const pfrt_session& s, const pfrt_io* outputs, size_t count, bool as_planned,
                     std::vector<OutputRequest>& requests, std::pmr::vector<Range>& ranges) {
   for (size_t i = 0; i < count; ++i) {
-    const pfrt_io io = read(&io_at(outputs, i));
+    pfrt_io io = io_at(outputs, i);
     OutputRequest request;
     request.wanted = !(io.flags & PFRT_IO_SKIP);
     request.on_device = (io.flags & PFRT_IO_ON_DEVICE) != 0;
@@ -182,6 +220,7 @@ Status read_outputs(const pfrt_session& s, const pfrt_io* outputs, size_t count,
       if (io.tensor.strides)
         return error(Code::kUNSUPPORTED, "running: memory for output '", s.outputs[i].name,
                      "' has strides; only row-major memory can be written");
+      PFRT_TRY(settle_view(io.tensor));
       request.data = io.tensor.data;
       request.bytes = io.tensor.bytes;
       const size_t element = std::max<size_t>(1, std::min<size_t>(8, dtype_size(io.tensor.dtype)));
@@ -224,16 +263,14 @@ Status give_outputs(const pfrt_session& s, pfrt_io* outputs,
     const bool numbers = values[i]->kind == PFRT_VALUE_TENSOR && t.dtype != PFRT_DTYPE_STRING;
     PFRT_TRY(check_memory(s.outputs[i].name, values[i]->kind, t.dtype,
                           numbers ? std::optional(t.bytes()) : std::nullopt,
-                          given_dtype(read(&io_at(outputs, i))), requests[i].bytes));
+                          given_dtype(io_at(outputs, i)), requests[i].bytes));
     if (t.data() != requests[i].data && t.bytes())
       std::memcpy(requests[i].data, t.data(), t.bytes());
   }
   PFRT_TRY(s.session->model()->intact(true));
   for (size_t i = 0; i < values.size(); ++i) {
     if (!made[i]) continue;
-    auto* slot =
-        reinterpret_cast<pfrt_io*>(reinterpret_cast<char*>(outputs) + i * outputs->struct_size);
-    slot->value = made[i].release();
+    slot_at(outputs, i)->value = made[i].release();
   }
   return {};
 }
@@ -245,6 +282,55 @@ pfrt_status* run(pfrt_session* s, const pfrt_io* inputs, size_t n_inputs, pfrt_i
     PreparedRun prepared;
     PFRT_TRY(prepare_run(*s, inputs, n_inputs, outputs, n_outputs, options, prepared));
     return carry_out(*s, prepared, outputs);
+  });
+}
+
+// Puts what is given by name where its port stands; |places| says where that is.
+Status in_session_order(const std::vector<pfrt_value_info>& ports, const char* what,
+                        const pfrt_string* names, const pfrt_io* given, size_t count,
+                        std::pmr::vector<pfrt_io>& out, std::pmr::vector<size_t>& places) {
+  std::pmr::vector<bool> named(ports.size(), out.get_allocator());
+  for (size_t i = 0; i < count; ++i) {
+    const size_t at = find_port(ports, view(names[i]));
+    if (at == ports.size()) return no_port("running", what, view(names[i]), ports, Code::kINPUT);
+    if (named[at])
+      return error(Code::kINPUT, "running: ", what, " '", names[i], "' is given twice");
+    named[at] = true;
+    out[at] = io_at(given, i);
+    out[at].struct_size = sizeof(pfrt_io);
+    places.push_back(at);
+  }
+  return {};
+}
+
+pfrt_status* run_named(pfrt_session* s, const pfrt_string* input_names, const pfrt_io* inputs,
+                       size_t n_inputs, const pfrt_string* output_names, pfrt_io* outputs,
+                       size_t n_outputs, const pfrt_options* options) {
+  return guard([&]() -> Status {
+    if (!s) return null_argument("session");
+    if ((n_inputs && !input_names) || (n_outputs && !output_names))
+      return null_argument("input_names or output_names");
+    PFRT_TRY(check_io(inputs, n_inputs, outputs, n_outputs));
+    std::array<std::byte, 2048> near;
+    std::pmr::monotonic_buffer_resource memory(near.data(), near.size());
+    pfrt_io absent{};
+    absent.struct_size = sizeof absent;
+    std::pmr::vector<pfrt_io> all_inputs(s->inputs.size(), absent, &memory);
+    absent.flags = PFRT_IO_SKIP;
+    std::pmr::vector<pfrt_io> all_outputs(s->outputs.size(), absent, &memory);
+    std::pmr::vector<size_t> places(&memory);
+    PFRT_TRY(
+        in_session_order(s->inputs, "input", input_names, inputs, n_inputs, all_inputs, places));
+    places.clear();
+    PFRT_TRY(in_session_order(s->outputs, "output", output_names, outputs, n_outputs, all_outputs,
+                              places));
+    PreparedRun prepared;
+    PFRT_TRY(prepare_run(*s, all_inputs.data(), all_inputs.size(), all_outputs.data(),
+                         all_outputs.size(), options, prepared));
+    PFRT_TRY(carry_out(*s, prepared, all_outputs.data()));
+    for (size_t i = 0; i < n_outputs; ++i)
+      slot_at(outputs, i)->value = all_outputs[places[i]].value;
+    return {};
   });
 }
 
@@ -297,20 +383,32 @@ pfrt_status* readmit(pfrt_session* s, pfrt_string provider) {
 
 }  // namespace
 
+pfrt_io io_at(const pfrt_io* list, size_t i) {
+  return read(static_cast<const pfrt_io*>(pfrt_at(list, list->struct_size, i)));
+}
+
+Status check_io(const pfrt_io* inputs, size_t n_inputs, const pfrt_io* outputs, size_t n_outputs) {
+  if ((n_inputs && !inputs) || (n_outputs && !outputs)) return null_argument("inputs or outputs");
+  const auto wrong = [](const pfrt_io* list, size_t count) {
+    return count && (list->struct_size < kLeastIo || list->struct_size % alignof(pfrt_io));
+  };
+  if (wrong(inputs, n_inputs) || wrong(outputs, n_outputs))
+    return error(Code::kINVALID_ARGUMENT, "running: struct_size of pfrt_io is not set");
+  return {};
+}
+
 Status prepare_run(pfrt_session& s, const pfrt_io* inputs, size_t n_inputs, const pfrt_io* outputs,
                    size_t n_outputs, const pfrt_options* options, PreparedRun& out) {
-  if ((n_inputs && !inputs) || (n_outputs && !outputs)) return null_argument("inputs or outputs");
+  PFRT_TRY(check_io(inputs, n_inputs, outputs, n_outputs));
   if (n_inputs != s.inputs.size() || n_outputs != s.outputs.size())
     return error(Code::kINPUT, "running: ", n_inputs, " inputs and ", n_outputs,
                  " outputs were given, the session has ", s.inputs.size(), " and ",
                  s.outputs.size());
-  if ((n_inputs && inputs->struct_size < sizeof(pfrt_io)) ||
-      (n_outputs && outputs->struct_size < sizeof(pfrt_io)))
-    return error(Code::kINVALID_ARGUMENT, "running: struct_size of pfrt_io is not set");
   if (options && options->options.kind() != PFRT_OPTIONS_RUN)
     return error(Code::kINVALID_ARGUMENT, "running: the options are of kind ",
                  options_kind_name(options->options.kind()), ", not run");
   out.own = s.env->replacements();
+  out.budget = s.env->budget();
   RunControl& control = out.control;
   int64_t threads = 0;
   bool log = s.session->logger().wants(PFRT_LOG_DEBUG);
@@ -322,6 +420,8 @@ Status prepare_run(pfrt_session& s, const pfrt_io* inputs, size_t n_inputs, cons
     if (const int64_t ms = o.get_int("timeout_ms"))
       control.deadline_ns = os::monotonic_ns() + static_cast<uint64_t>(ms) * 1'000'000u;
     threads = o.get_int("num_threads");
+    out.budget =
+        budget_of("the run", static_cast<uint64_t>(o.get_int("memory_limit")), s.env->budget());
   }
   if (log && out.trace.empty()) out.trace = "run";
   if (out.own) control.executor = out.own->threads();
@@ -333,7 +433,7 @@ Status prepare_run(pfrt_session& s, const pfrt_io* inputs, size_t n_inputs, cons
   ranges.reserve(n_inputs + n_outputs);
   out.values.reserve(n_inputs);
   out.requests.reserve(n_outputs);
-  const EnvironmentScope scope(out.own);
+  const EnvironmentScope scope(out.own, out.budget);
   PFRT_TRY(read_inputs(s, inputs, n_inputs, out.values, ranges));
   bool fed = false;
   for (size_t i = 0; i < n_inputs; ++i) fed = fed || (s.inputs[i].has_initializer && out.values[i]);
@@ -341,7 +441,7 @@ Status prepare_run(pfrt_session& s, const pfrt_io* inputs, size_t n_inputs, cons
 }
 
 Status carry_out(pfrt_session& s, PreparedRun& run, pfrt_io* outputs) {
-  const EnvironmentScope scope(run.own);
+  const EnvironmentScope scope(run.own, run.budget);
   std::vector<ValuePtr> results;
   if (run.trace.empty()) {
     PFRT_TRY(s.session->run(run.values, run.requests, run.control, results));
@@ -367,9 +467,12 @@ const pfrt_session_api kSessionApi = {
     input_at,
     output_count,
     output_at,
+    input_index,
+    output_index,
     provider_count,
     provider_at,
     run,
+    run_named,
     explain,
     model,
     provider_state_count,

@@ -23,10 +23,6 @@ Status check_view(const pfrt_tensor& t) {
   PFRT_TRY(check_dims("viewing a tensor", t.dims, t.rank));
   if (t.dtype == PFRT_DTYPE_STRING && t.strides)
     return error(Code::kUNSUPPORTED, "viewing a tensor: strings cannot have strides");
-  if (t.memory != PFRT_MEMORY_HOST)
-    return error(
-        Code::kUNSUPPORTED, "a tensor view is in memory kind ", t.memory,
-        "; only host memory is possible, memory of a device is given as a value made there");
   return {};
 }
 
@@ -277,8 +273,9 @@ bool aligned(const pfrt_tensor& t) {
   return reinterpret_cast<uintptr_t>(t.data) % element == 0;
 }
 
-// Type and dimensions of what |t| has the memory for.
-Result<Tensor> described(const pfrt_tensor& t) {
+// Type and dimensions of what |t|, which is settled, has the memory for.
+Result<Tensor> described(pfrt_tensor& t) {
+  PFRT_TRY(settle_view(t));
   PFRT_TRY(check_view(t));
   Tensor tensor;
   tensor.dtype = t.dtype;
@@ -309,7 +306,7 @@ pfrt_status* wrap_unaligned(const pfrt_tensor* tensor, pfrt_release_fn release_f
     auto keep = release_later(release_fn, user, tensor ? tensor->data : nullptr);
     if (!tensor || !out) return null_argument(tensor ? "out_value" : "tensor");
     *out = nullptr;
-    const pfrt_tensor t = read(tensor);
+    pfrt_tensor t = read(tensor);
     if (t.strides || t.dtype == PFRT_DTYPE_STRING)
       return error(Code::kUNSUPPORTED, "wrapping an unaligned tensor: ",
                    t.strides ? "only row-major memory without strides" : "no strings",
@@ -324,7 +321,7 @@ pfrt_status* wrap_unaligned(const pfrt_tensor* tensor, pfrt_release_fn release_f
 
 }  // namespace
 
-Result<Tensor> tensor_from(const pfrt_tensor& t, bool borrow, std::function<void()> on_release) {
+Result<Tensor> tensor_from(pfrt_tensor t, bool borrow, std::function<void()> on_release) {
   PFRT_ASSIGN(Tensor tensor, described(t));
   const size_t element = dtype_size(t.dtype);
   if (borrow && !t.strides) {
@@ -343,6 +340,20 @@ Result<Tensor> tensor_from(const pfrt_tensor& t, bool borrow, std::function<void
   return copy;
 }
 
+Status settle_view(pfrt_tensor& t) {
+  if (t.quantization || t.extension)
+    return error(Code::kUNSUPPORTED, "a tensor view has ",
+                 t.quantization ? "a quantization" : "an extension",
+                 ", which this version does not take; set it to NULL");
+  if (t.memory != PFRT_MEMORY_HOST)
+    return error(
+        Code::kUNSUPPORTED, "a tensor view is in memory kind ", t.memory,
+        "; only host memory is possible, memory of a device is given as a value made there");
+  if (t.data) t.data = static_cast<char*>(t.data) + t.offset;
+  t.offset = 0;
+  return {};
+}
+
 pfrt_tensor view_of(const Tensor& tensor) {
   pfrt_tensor t{};
   t.struct_size = sizeof t;
@@ -351,7 +362,12 @@ pfrt_tensor view_of(const Tensor& tensor) {
   t.data = tensor.data();
   t.bytes = tensor.bytes();
   t.dims = tensor.dims.data();
-  t.memory = tensor.device() ? PFRT_MEMORY_DEVICE : PFRT_MEMORY_HOST;
+  if (const Device* device = tensor.device()) {
+    t.memory = PFRT_MEMORY_DEVICE;
+    t.device = device->number();
+    t.data = tensor.buffer->data();
+    t.offset = tensor.offset;
+  }
   return t;
 }
 

@@ -7,7 +7,8 @@
 Each library runs, in a process of its own and at levels none and all: the conformance cases and models that are here
 (Debian's libonnx-testdata, ../shared/onnx, ../shared/zoo) with their recorded inputs, the models given, and random
 models of one operator. Prints every case whose outputs or error differ; exit code 1 when there is one. The Python
-package is that of this tree for both.
+package is that of the tree a library was built in, so that libraries of two major versions of the ABI can be compared;
+where there is none, it is this tree's.
 """
 import argparse
 import glob
@@ -114,7 +115,16 @@ def cases(args):
         yield f"random {index} {key[1]}", case.model(key[1]), lambda session, inputs=inputs: inputs
 
 
+def package_of(library):
+    tree = os.path.abspath(os.path.join(os.path.dirname(library), "..", "..", ".."))
+    package = os.path.join(tree, "capi", "python")
+    return package if os.path.isdir(os.path.join(package, "pyflame_rt")) else os.path.join(ROOT, "capi", "python")
+
+
 def worker(args):
+    sys.path.insert(0, package_of(args.new))
+    import pyflame_rt  # before anything else puts another one on the path
+    assert pyflame_rt
     for name, model, feed in cases(args):
         print(name, run(model, feed, args.threads), sep="\t", flush=True)
 

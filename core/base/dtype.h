@@ -22,8 +22,8 @@ pfrt_dtype dtype_from_name(std::string_view name);
 uint32_t dtype_bits(pfrt_dtype dtype);
 // Bytes of one element; 0 for sub-byte and unknown types.
 size_t dtype_size(pfrt_dtype dtype);
-bool dtype_is_float(
-    pfrt_dtype dtype);  // float16, bfloat16, float32, float64 and the 8- and 4-bit floats
+// float16, bfloat16, float32, float64 and the 8- and 4-bit floats.
+bool dtype_is_float(pfrt_dtype dtype);
 bool dtype_is_integer(pfrt_dtype dtype);  // signed and unsigned, sub-byte included; not bool
 bool dtype_is_signed(pfrt_dtype dtype);   // signed integers and floats
 

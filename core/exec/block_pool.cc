@@ -21,6 +21,11 @@ Result<BlockPool::Block> BlockPool::take(uint64_t bytes) {
     const auto fits = std::ranges::find_if(
         idle_, [&](const Block& idle) { return idle.buffer->bytes() >= bytes; });
     if (fits != idle_.end()) {
+      const BudgetPtr budget = MemoryScope::current().budget;
+      if (budget && budget != fits->buffer->budget()) {
+        PFRT_TRY(budget->hold(fits->buffer->bytes()));
+        fits->holder = budget;
+      }
       Block block = std::move(*fits);
       idle_.erase(fits);
       return block;
@@ -37,6 +42,7 @@ Result<BlockPool::Block> BlockPool::take(uint64_t bytes) {
 }
 
 void BlockPool::give(Block block, uint64_t used) {
+  if (const BudgetPtr holder = std::move(block.holder)) holder->let_go(block.buffer->bytes());
   block.touched = std::max(block.touched, used);
   if (block.touched > used + slack(used)) {
     if (!block.buffer->drop_from(used)) return;

@@ -18,6 +18,7 @@ class BlockPool {
   struct Block {
     std::shared_ptr<Buffer> buffer;
     uint64_t touched = 0;  // bytes from its start that may be in memory
+    BudgetPtr holder;      // that counts it for this run alone, another having taken it
     // Where the buffers of its last run were, and whose plan that was, for its next run.
     std::vector<void*> pointers;
     uint64_t plan = 0;

@@ -3,7 +3,9 @@
 // Compiling a graph: its bodies, then its stages by their providers, a node that one of them turns
 // out not to run going to the next; then which values cross from segment to segment.
 #include <algorithm>
+#include <deque>
 #include <set>
+#include <utility>
 
 #include "core/exec/body_call.h"
 #include "core/exec/compiled_graph.h"
@@ -19,12 +21,6 @@
 namespace pfrt {
 namespace {
 
-uint64_t fnv(const void* data, size_t size, uint64_t h) {
-  const auto* at = static_cast<const unsigned char*>(data);
-  for (size_t i = 0; i < size; ++i) h = (h ^ at[i]) * 0x100000001b3u;
-  return h;
-}
-
 // Whether the next provider may take the node over that |status| is about.
 bool next_may_take_over(const Status& status) {
   const Fault fault = fault_of(status.code());
@@ -34,118 +30,197 @@ bool next_may_take_over(const Status& status) {
 
 }  // namespace
 
-Status CompiledGraph::compile_bodies(const CompileServices& services,
-                                     const CompileOptions& options) {
-  CompileOptions own = options;
-  own.node_precision = nullptr;
-  for (NodeId id : order_) {
-    PFRT_TRY(services.progress.stop());
-    const Node& node = *graph_->node(id);
-    Status status;
-    for_each_body(node, [&](const std::shared_ptr<Graph>& body) {
-      if (!status.ok()) return;
-      auto compiled = create(body, services, own);
-      if (!compiled.ok()) {
-        status = compiled.take_status();
-        status.prepend("body '" + body->name + "' of " + describe(*graph_, node));
-        return;
-      }
-      bodies_[body.get()] = compiled.take();
-    });
-    PFRT_TRY(std::move(status));
-  }
-  return {};
-}
+// Compiles a graph and its bodies: a provider is given all of their regions in one call, so that it
+// can place them globally.
+class CompiledGraph::Compilation {
+ public:
+  explicit Compilation(const CompileServices& services) : services_(services) {}
 
-Status CompiledGraph::compile(const CompileServices& services, const CompileOptions& options) {
-  std::vector<Refusal> refusals;
-  // Each round but the last takes one (node, provider) pair away, so this ends.
-  for (bool again = true; again;) {
-    again = false;
-    PFRT_TRY(services.progress.stop());
-    segments_.clear();
-    PFRT_ASSIGN(partition_, partition(*graph_, order_, *snapshot_, services.candidates, refusals,
-                                      &services.progress));
-    if (options.node_precision)
-      for (uint32_t n = 0; n < order_.size(); ++n)
-        partition_.nodes[n].precision = (*options.node_precision)[order_[n]].note;
+  // |graph|, then its bodies. |where| says in which nodes a body is.
+  Status add(CompiledGraph& graph, const CompileOptions& options, const std::string& where = {}) {
+    parts_.push_back({&graph, options, where, {}, true});
+    graph.concurrent_steps_ = options.concurrent_steps;
+    CompileOptions own = options;
+    own.node_precision = nullptr;
+    for (NodeId id : graph.order_) {
+      PFRT_TRY(services_.progress.stop());
+      const Node& node = *graph.graph_->node(id);
+      Status status;
+      for_each_body(node, [&](const std::shared_ptr<Graph>& body) {
+        if (!status.ok()) return;
+        const std::string at = message(where, where.empty() ? "" : ": ", "body '", body->name,
+                                       "' of ", describe(*graph.graph_, node));
+        auto made = make(body, services_);
+        if (made.ok()) {
+          auto& place = graph.bodies_[body.get()] = made.take();
+          status = add(*place, own, at);
+        } else {
+          status = made.take_status();
+          status.prepend(at);
+        }
+      });
+      PFRT_TRY(std::move(status));
+    }
+    return {};
+  }
+
+  Status run() {
+    // Each round but the last takes one (node, provider) pair away, so this ends.
+    for (bool again = true; again;) {
+      again = false;
+      for (Part& part : parts_) PFRT_TRY(divide(part));
+      for (size_t p = 0; p < services_.candidates.size() && !again; ++p) {
+        PFRT_ASSIGN(again, compile_for(p));
+      }
+    }
     Staging staging;
-    for (const Stage& stage : partition_.stages) {
-      PFRT_TRY(services.progress.stop());
-      if (segments_.empty() || stage.starts_segment)
-        segments_.push_back(std::make_unique<Segment>());
-      Segment& segment = *segments_.back();
-      for (uint32_t n : stage.nodes) segment.order.push_back(order_[n]);
+    for (const Part& part : parts_) {
+      for (const auto& segment : part.graph->segments_) {
+        for (StageExecutable& stage : segment->stages) {
+          Status packed = part.graph->pack_constants(stage, services_, staging);
+          if (!packed.ok()) return in(part, std::move(packed.blame(stage.executable->provider())));
+        }
+      }
+      part.graph->number_slots();
+      part.graph->note_last_reads();
+    }
+    return {};
+  }
+
+ private:
+  struct Part {
+    CompiledGraph* graph;
+    CompileOptions options;
+    std::string where;
+    std::vector<Refusal> refusals;
+    bool to_divide;  // for the first time, or after a refusal
+  };
+  // A region of the list that a provider is given.
+  struct Place {
+    Part* part;
+    StageExecutable* stage;
+  };
+
+  // Segments with stages that are not compiled.
+  Status divide(Part& part) {
+    PFRT_TRY(services_.progress.stop());
+    if (!std::exchange(part.to_divide, false)) return {};
+    CompiledGraph& g = *part.graph;
+    g.segments_.clear();
+    auto divided = partition(*g.graph_, g.order_, *g.snapshot_, services_.candidates, part.refusals,
+                             part.options.assign, &services_.progress);
+    if (!divided.ok()) return in(part, divided.take_status());
+    g.partition_ = divided.take();
+    if (part.options.node_precision)
+      for (uint32_t n = 0; n < g.order_.size(); ++n)
+        g.partition_.nodes[n].precision = (*part.options.node_precision)[g.order_[n]].note;
+    for (const Stage& stage : g.partition_.stages) {
+      if (g.segments_.empty() || stage.starts_segment)
+        g.segments_.push_back(std::make_unique<Segment>());
+      Segment& segment = *g.segments_.back();
+      for (uint32_t n : stage.nodes) segment.order.push_back(g.order_[n]);
       if (stage.provider < 0) {
         segment.host = true;
         segment.host_node = stage.nodes.front();
-        segment.host_op = find_host_op(*graph_->node(order_[segment.host_node]));
-        continue;
+        segment.host_op = find_host_op(*g.graph_->node(g.order_[segment.host_node]));
+      } else {
+        segment.stages.push_back({&stage, nullptr, {}});
       }
-      uint32_t at = PFRT_NO_INDEX;
-      auto made = compile_stage(stage, services, options, staging, &at);
-      if (made.ok()) {
-        segment.stages.push_back(made.take());
-        continue;
-      }
-      Status status = made.take_status();
-      const bool of_stage = std::ranges::find(stage.nodes, at) != stage.nodes.end();
-      if (!options.fallback || !of_stage || !next_may_take_over(status)) return status;
-      if (services.logger)
-        services.logger->log(PFRT_LOG_WARNING, status.message(), "; it goes to the next provider");
-      refusals.push_back({at, stage.provider, status.message()});
-      again = true;
-      break;
     }
+    return {};
   }
-  number_slots();
-  note_last_reads();
-  return {};
-}
 
-Result<StageExecutable> CompiledGraph::compile_stage(const Stage& stage,
-                                                     const CompileServices& services,
-                                                     const CompileOptions& options,
-                                                     Staging& staging, uint32_t* at) const {
-  pfrt_region region{};
-  region.struct_size = sizeof region;
-  region.abi = PFRT_ABI_VERSION;
-  region.nodes = stage.nodes.data();
-  region.node_count = static_cast<uint32_t>(stage.nodes.size());
-  region.inputs = stage.inputs.data();
-  region.input_count = static_cast<uint32_t>(stage.inputs.size());
-  region.outputs = stage.outputs.data();
-  region.output_count = static_cast<uint32_t>(stage.outputs.size());
-  region.hints = options.precision;
-  if (options.run_once)
-    region.hints |= PFRT_COMPILE_RUN_ONCE;
-  else if (options.tune)
-    region.hints |= PFRT_COMPILE_TUNE;
-  if (options.apart) region.hints |= PFRT_COMPILE_APART;
-  std::vector<pfrt_compile_hints> node_hints;
-  if (options.node_precision) {
-    for (uint32_t n : stage.nodes) node_hints.push_back((*options.node_precision)[order_[n]].hint);
-    region.node_hints = node_hints.data();
+  // True when a node was refused that the next provider may run.
+  Result<bool> compile_for(size_t p) {
+    PFRT_TRY(services_.progress.stop());
+    std::vector<Place> places;
+    for (Part& part : parts_)
+      for (const auto& segment : part.graph->segments_)
+        for (StageExecutable& stage : segment->stages)
+          if (stage.stage->provider == static_cast<int>(p)) places.push_back({&part, &stage});
+    if (places.empty()) return false;
+    std::vector<pfrt_region> regions;
+    std::vector<std::vector<pfrt_compile_hints>> node_hints(places.size());
+    for (size_t i = 0; i < places.size(); ++i)
+      regions.push_back(region_of(*places[i].part, *places[i].stage->stage, node_hints[i]));
+    Provider& provider = *services_.candidates[p].provider;
+    CompileFault fault;
+    for (const Place& place : places) place.stage->executable.reset();  // of a round before
+    auto compiled = provider.compile(
+        regions, [this] { return services_.progress.stop(); }, &fault);
+    if (compiled.ok()) {
+      for (size_t i = 0; i < places.size(); ++i)
+        places[i].stage->executable = std::move((*compiled)[i]);
+      return false;
+    }
+    Status status = std::move(compiled.take_status().blame(provider));
+    if (fault.region >= places.size()) return status;
+    Part& part = *places[fault.region].part;
+    const CompiledGraph& g = *part.graph;
+    if (fault.node < g.order_.size())
+      status.prepend(describe(*g.graph_, *g.graph_->node(g.order_[fault.node])));
+    const auto& nodes = places[fault.region].stage->stage->nodes;
+    const bool of_stage = std::ranges::find(nodes, fault.node) != nodes.end();
+    if (!part.options.fallback || !of_stage || !next_may_take_over(status))
+      return in(part, std::move(status));
+    if (services_.logger)
+      services_.logger->log(PFRT_LOG_WARNING, status.message(), "; it goes to the next provider");
+    part.refusals.push_back({fault.node, static_cast<int>(p), status.message()});
+    part.to_divide = true;
+    return true;
   }
-  Provider& provider = *services.candidates[static_cast<size_t>(stage.provider)].provider;
-  auto compiled = provider.compile(snapshot_->get(), region, at);
-  if (!compiled.ok()) {
-    Status status = compiled.take_status();
-    if (*at < order_.size()) status.prepend(describe(*graph_, *graph_->node(order_[*at])));
-    return std::move(status.blame(provider));
+
+  static pfrt_region region_of(const Part& part, const Stage& stage,
+                               std::vector<pfrt_compile_hints>& node_hints) {
+    const CompileOptions& options = part.options;
+    pfrt_region region{};
+    region.struct_size = sizeof region;
+    region.abi = PFRT_ABI_VERSION;
+    region.snapshot = &part.graph->snapshot_->get();
+    region.nodes = stage.nodes.data();
+    region.node_count = static_cast<uint32_t>(stage.nodes.size());
+    region.inputs = stage.inputs.data();
+    region.input_count = static_cast<uint32_t>(stage.inputs.size());
+    region.outputs = stage.outputs.data();
+    region.output_count = static_cast<uint32_t>(stage.outputs.size());
+    region.hints = options.precision;
+    if (options.run_once)
+      region.hints |= PFRT_COMPILE_RUN_ONCE;
+    else if (options.tune)
+      region.hints |= PFRT_COMPILE_TUNE;
+    if (options.apart) region.hints |= PFRT_COMPILE_APART;
+    if (options.node_precision) {
+      for (uint32_t n : stage.nodes)
+        node_hints.push_back((*options.node_precision)[part.graph->order_[n]].hint);
+      region.node_hints = node_hints.data();
+    }
+    return region;
   }
-  StageExecutable made;
-  made.stage = &stage;
-  made.executable = compiled.take();
-  Status packed = pack_constants(made, services, staging);
-  if (!packed.ok()) return std::move(packed.blame(provider));
-  return made;
+
+  static Status in(const Part& part, Status status) {
+    if (!part.where.empty()) status.prepend(part.where);
+    return status;
+  }
+
+  const CompileServices& services_;
+  std::deque<Part> parts_;
+};
+
+Result<std::unique_ptr<CompiledGraph>> CompiledGraph::create(std::shared_ptr<const Graph> graph,
+                                                             const CompileServices& services,
+                                                             const CompileOptions& options) {
+  PFRT_ASSIGN(auto out, make(std::move(graph), services));
+  Compilation compilation(services);
+  PFRT_TRY(compilation.add(*out, options));
+  PFRT_TRY(compilation.run());
+  return out;
 }
 
 Status CompiledGraph::pack_constants(StageExecutable& stage, const CompileServices& services,
                                      Staging& staging) const {
   const std::string& provider = stage.executable->provider().name();
   PFRT_ASSIGN(auto constants, stage.executable->constants());
+  const Stop stop = [&] { return services.progress.stop(); };
   for (const pfrt_packed_constant& c : constants) {
     PFRT_TRY(services.progress.stop());
     std::string key = message(provider, "/", view(c.recipe), "/", c.bytes);
@@ -157,12 +232,10 @@ Status CompiledGraph::pack_constants(StageExecutable& stage, const CompileServic
         return error(Code::kPROVIDER, provider, " packs value ", c.sources[i],
                      ", which is no constant");
       sources.push_back(t);
-      key += message("/", dtype_name(t->dtype),
-                     reinterpret_cast<uintptr_t>(t->buffer ? t->buffer->identity() : nullptr), "+",
-                     t->offset, ":",
-                     fnv(t->dims.data(), t->dims.size() * sizeof(int64_t), 0xcbf29ce484222325u));
+      key += "/" + services.packed->contents().key_of(*t);
     }
-    PFRT_ASSIGN(auto packed, services.packed->get(key, c, sources, staging));
+    Sink sink(services.logger, stop);
+    PFRT_ASSIGN(auto packed, services.packed->get(key, c, sources, staging, sink));
     stage.constants.push_back(std::move(packed));
   }
   return {};

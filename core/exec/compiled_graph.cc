@@ -34,12 +34,10 @@ void append_contents(const Tensor& t, std::pmr::vector<int64_t>& key) {
 
 CompiledGraph::~CompiledGraph() = default;
 
-Result<std::unique_ptr<CompiledGraph>> CompiledGraph::create(std::shared_ptr<const Graph> graph,
-                                                             const CompileServices& services,
-                                                             const CompileOptions& options) {
+Result<std::unique_ptr<CompiledGraph>> CompiledGraph::make(std::shared_ptr<const Graph> graph,
+                                                           const CompileServices& services) {
   auto out = std::unique_ptr<CompiledGraph>(new CompiledGraph);
   out->graph_ = std::move(graph);
-  out->concurrent_steps_ = options.concurrent_steps;
   const Graph& g = *out->graph_;
   PFRT_ASSIGN(out->order_, g.topological_order());
   PFRT_TRY(services.progress.stop());
@@ -52,8 +50,6 @@ Result<std::unique_ptr<CompiledGraph>> CompiledGraph::create(std::shared_ptr<con
   });
   out->snapshot_ = std::make_unique<Snapshot>(out->graph_, out->order_, deferred);
   PFRT_TRY(services.progress.stop());
-  PFRT_TRY(out->compile_bodies(services, options));
-  PFRT_TRY(out->compile(services, options));
   return out;
 }
 
@@ -167,7 +163,7 @@ Status CompiledGraph::run(std::vector<ValuePtr> inputs, const std::vector<Output
                      "' is not a tensor");
       if (segment->contents_key[i] && value->tensor.device()) read_here.push_back(&value);
     }
-    PFRT_TRY(copy_to_host(read_here));
+    PFRT_TRY(copy_to_host(read_here, control));
     PFRT_ASSIGN(auto plan, plan_for(*segment, slots, control));
     PFRT_TRY(plan->execute(slots, targets, control, wanted.empty() ? nullptr : &wanted));
   }
@@ -183,7 +179,8 @@ Status CompiledGraph::run(std::vector<ValuePtr> inputs, const std::vector<Output
 }
 
 Result<std::vector<ValuePtr>> CompiledGraph::inputs_of(const Node& node,
-                                                       const std::vector<ValuePtr>& slots) const {
+                                                       const std::vector<ValuePtr>& slots,
+                                                       const RunControl& control) const {
   const Graph& g = *graph_;
   std::vector<ValuePtr> inputs;
   inputs.reserve(node.inputs.size());
@@ -199,7 +196,7 @@ Result<std::vector<ValuePtr>> CompiledGraph::inputs_of(const Node& node,
   std::vector<ValuePtr*> read_here;
   for (size_t i = 0; i < read; ++i)
     if (inputs[i] && inputs[i]->tensor.device()) read_here.push_back(&inputs[i]);
-  PFRT_TRY(copy_to_host(read_here));
+  PFRT_TRY(copy_to_host(read_here, control));
   return inputs;
 }
 
@@ -210,7 +207,7 @@ Status CompiledGraph::run_host(const Segment& segment, std::vector<ValuePtr>& sl
     const Node& node = *g.node(id);
     std::vector<ValuePtr> made(node.outputs.size());
     const auto run = [&]() -> Status {
-      PFRT_ASSIGN(std::vector<ValuePtr> inputs, inputs_of(node, slots));
+      PFRT_ASSIGN(std::vector<ValuePtr> inputs, inputs_of(node, slots, control));
       for (const uint32_t slot : segment.last_read) slots[slot].reset();
       PFRT_TRY(runs_bodies(node) ? run_control_flow(node, inputs, slots, control, made)
                                  : run_host_op(segment.host_op, g, node, inputs, made, control));

@@ -37,11 +37,12 @@ struct CompileServices {
 };
 
 struct CompileOptions {
-  bool fallback = true;              // a node refused while compiling goes to the next provider
-  bool concurrent_steps = false;     // independent steps of a run at once
-  bool run_once = false;             // not worth generating code or packing constants
-  bool tune = false;                 // but for what is run once
-  bool apart = false;                // a step for each node
+  bool fallback = true;           // a node refused while compiling goes to the next provider
+  bool concurrent_steps = false;  // independent steps of a run at once
+  bool run_once = false;          // not worth generating code or packing constants
+  bool tune = false;              // but for what is run once
+  bool apart = false;             // a step for each node
+  AssignBy assign = AssignBy::kCost;
   pfrt_compile_hints precision = 0;  // the hint of session option "precision"
   // The same for each node of the graph, by its id; null = one for all. Bodies have the one.
   const std::vector<NodePrecision>* node_precision = nullptr;
@@ -76,12 +77,10 @@ class CompiledGraph : public RunnableGraph {
 
  private:
   CompiledGraph() = default;
-  Status compile_bodies(const CompileServices& services, const CompileOptions& options);
-  Status compile(const CompileServices& services, const CompileOptions& options);
-  // |at| says which node was to blame, where that is known.
-  Result<StageExecutable> compile_stage(const Stage& stage, const CompileServices& services,
-                                        const CompileOptions& options, Staging& staging,
-                                        uint32_t* at) const;
+  class Compilation;
+  // Not compiled, and without its bodies.
+  static Result<std::unique_ptr<CompiledGraph>> make(std::shared_ptr<const Graph> graph,
+                                                     const CompileServices& services);
   Status pack_constants(StageExecutable& stage, const CompileServices& services,
                         Staging& staging) const;
   void number_slots();
@@ -102,8 +101,8 @@ class CompiledGraph : public RunnableGraph {
                                                  const RunControl* control) const;
   Status run_host(const Segment& segment, std::vector<ValuePtr>& slots, const RunControl& control);
   // The node's inputs, in host memory where its operator reads them.
-  Result<std::vector<ValuePtr>> inputs_of(const Node& node,
-                                          const std::vector<ValuePtr>& slots) const;
+  Result<std::vector<ValuePtr>> inputs_of(const Node& node, const std::vector<ValuePtr>& slots,
+                                          const RunControl& control) const;
   // A node with bodies.
   Status run_control_flow(const Node& node, const std::vector<ValuePtr>& node_inputs,
                           const std::vector<ValuePtr>& slots, const RunControl& control,

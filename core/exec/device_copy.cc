@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/exec/device_copy.h"
 
+#include <new>
+#include <utility>
+
 namespace pfrt {
 
-Status copy_to_host(const std::vector<ValuePtr*>& values) {
+Status copy_to_host(const std::vector<ValuePtr*>& values, const RunControl& control) {
   Transfers transfers;
   std::vector<std::pair<ValuePtr*, ValuePtr>> moved;
   for (ValuePtr* value : values) {
@@ -13,12 +16,16 @@ Status copy_to_host(const std::vector<ValuePtr*>& values) {
     transfers.add(here.data(), nullptr, there.data(), there.device(), there.bytes());
     moved.emplace_back(value, Value::of(std::move(here)));
   }
-  PFRT_TRY(transfers.run());
+  if (transfers.empty() && moved.empty()) return {};
+  PFRT_TRY(transfers.run(control.devices, control.stopper()));
   for (auto& [value, here] : moved) *value = std::move(here);
   return {};
 }
 
-Status place_outputs(const std::vector<OutputRequest>& requests, std::vector<ValuePtr>& outputs) {
+namespace {
+
+Status place_outputs(const std::vector<OutputRequest>& requests, std::vector<ValuePtr>& outputs,
+                     const RunControl& control) {
   Transfers transfers;
   std::vector<std::pair<size_t, ValuePtr>> moved;
   for (size_t i = 0; i < requests.size() && i < outputs.size(); ++i) {
@@ -49,9 +56,28 @@ Status place_outputs(const std::vector<OutputRequest>& requests, std::vector<Val
     transfers.add(to.data(), to.device(), from.data(), from.device(), from.bytes());
     moved.emplace_back(i, Value::of(std::move(to)));
   }
-  PFRT_TRY(transfers.run());
+  if (moved.empty()) return {};
+  PFRT_TRY(transfers.run(control.devices, control.stopper()));
   for (auto& [i, value] : moved) outputs[i] = std::move(value);
   return {};
+}
+
+}  // namespace
+
+Status run_whole(RunnableGraph& graph, std::vector<ValuePtr> inputs,
+                 const std::vector<OutputRequest>& requests, const RunControl& control,
+                 std::vector<ValuePtr>& outputs) {
+  Status status;
+  try {
+    status = graph.run(std::move(inputs), requests, control, outputs);
+    if (status.ok()) status = place_outputs(requests, outputs, control);
+  } catch (const std::bad_alloc&) {  // devices may be closed once the run is over
+    if (!control.devices.idle()) (void)control.devices.finish(control.stopper()).ok();
+    throw;
+  }
+  if (control.devices.idle()) return status;
+  Status finished = control.devices.finish(control.stopper());
+  return status.ok() ? finished : status;
 }
 
 }  // namespace pfrt

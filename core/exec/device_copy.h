@@ -10,11 +10,15 @@
 
 namespace pfrt {
 
-// Tensors that live on a device become copies in host memory; other values stay.
-Status copy_to_host(const std::vector<ValuePtr*>& values);
+// Tensors that live on a device become copies in host memory, for the run of |control|; other
+// values stay.
+Status copy_to_host(const std::vector<ValuePtr*>& values, const RunControl& control);
 
-// Puts |outputs| where |requests| want them as far as devices are concerned. What is on the host
-// and is wanted there stays where it is.
-Status place_outputs(const std::vector<OutputRequest>& requests, std::vector<ValuePtr>& outputs);
+// A whole run: |graph|'s, then outputs are put where |requests| want them as far as devices are
+// concerned, and nothing of it is left to be done anywhere. What is on the host and is wanted there
+// stays where it is.
+Status run_whole(RunnableGraph& graph, std::vector<ValuePtr> inputs,
+                 const std::vector<OutputRequest>& requests, const RunControl& control,
+                 std::vector<ValuePtr>& outputs);
 
 }  // namespace pfrt

@@ -97,7 +97,7 @@ class Iteration {
     std::vector<ValuePtr*> read_here;
     for (size_t i = 0; i < outputs_.size(); ++i)
       if (i < first_ || i >= first_ + count) read_here.push_back(&outputs_[i]);
-    PFRT_TRY(copy_to_host(read_here));
+    PFRT_TRY(copy_to_host(read_here, body_.control()));
     for (size_t i = 0; i < stacks_.size(); ++i)
       PFRT_TRY(stacks_[i]
                    .add(*outputs_[first_ + count + i])
@@ -412,7 +412,7 @@ Status run_sequence_map(BodyCall& body, const std::vector<ValuePtr>& in,
   for (size_t k = 0; k < out.size(); ++k) {
     std::vector<ValuePtr*> read_here;
     for (ValuePtr& value : made[k]) read_here.push_back(&value);
-    PFRT_TRY(copy_to_host(read_here));
+    PFRT_TRY(copy_to_host(read_here, body.control()));
     out[k] =
         Value::sequence(std::move(made[k]), body.graph().at(body.graph().outputs[k]).type.dtype);
   }

@@ -3,7 +3,6 @@
 
 #include <bit>
 
-#include "core/base/foreign.h"
 #include "core/base/os/mapping_guard.h"
 #include "core/base/os/pages.h"
 
@@ -12,7 +11,7 @@ namespace pfrt {
 Result<std::shared_ptr<Buffer>> PackedStore::get(const std::string& key,
                                                  const pfrt_packed_constant& constant,
                                                  const std::vector<const Tensor*>& sources,
-                                                 Staging& staging) {
+                                                 Staging& staging, Sink& sink) {
   if (constant.alignment > 64 || (constant.alignment & (constant.alignment - 1)) != 0)
     return error(Code::kUNSUPPORTED, "packing a constant as '", view(constant.recipe),
                  "': alignment ", constant.alignment,
@@ -42,15 +41,9 @@ Result<std::shared_ptr<Buffer>> PackedStore::get(const std::string& key,
     PFRT_ASSIGN(const Tensor tensor, staging.readable(*source));
     data.push_back(tensor.data());
   }
-  pfrt_code code = PFRT_CODE_OK;
-  const bool returned =
-      call_foreign([&] { code = constant.pack(constant.user, data.data(), buffer->data()); });
-  if (!returned)
-    return error(Code::kPROVIDER, "packing a constant as '", view(constant.recipe),
-                 "' failed: an exception escaped the provider");
-  if (code != PFRT_CODE_OK)
-    return error(static_cast<Code>(code), "packing a constant as '", view(constant.recipe),
-                 "' failed");
+  const pfrt_code code = sink.call(
+      [&] { return constant.pack(constant.user, data.data(), buffer->data(), sink.get()); });
+  PFRT_TRY(sink.status(code, "packing a constant as '", view(constant.recipe), "'"));
   for (const Tensor* source : sources) {
     const auto file = source->buffer ? os::health_of(source->buffer->origin()) : nullptr;
     if (!file) continue;

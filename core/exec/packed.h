@@ -10,8 +10,10 @@
 #include <string>
 #include <vector>
 
+#include "core/exec/contents.h"
 #include "core/memory/staging.h"
 #include "core/memory/tensor.h"
+#include "core/plan/sink.h"
 #include "pyflame_rt/plugin.h"
 
 namespace pfrt {
@@ -19,15 +21,19 @@ namespace pfrt {
 class PackedStore {
  public:
   // The packed bytes of |constant|, made of |sources|, deferred ones of which stay so and are made
-  // in |staging|. |key| names provider, recipe and contents.
+  // in |staging|. |key| names provider, recipe and contents. |sink| is what the provider hears.
   Result<std::shared_ptr<Buffer>> get(const std::string& key, const pfrt_packed_constant& constant,
-                                      const std::vector<const Tensor*>& sources, Staging& staging);
+                                      const std::vector<const Tensor*>& sources, Staging& staging,
+                                      Sink& sink);
+  // What keys say of a source.
+  Contents& contents() { return contents_; }
 
  private:
   struct Entry {
     std::mutex mutex;
     std::weak_ptr<Buffer> buffer;
   };
+  Contents contents_;
   std::mutex mutex_;
   std::map<std::string, std::shared_ptr<Entry>> entries_;
 };

@@ -66,9 +66,15 @@ Status SegmentPlan::add_program(const Source& source, const StageExecutable& sta
     if (status.code() == Code::kUNSUPPORTED) status.blame_request(stage.executable->provider());
     return status;
   }
-  programs_.push_back({&stage, made.take(), true, entries_.size(), steps_.size(), {}});
-  const pfrt_program& program = programs_.back().program;
   Provider& provider = stage.executable->provider();
+  programs_.push_back({&stage,
+                       made.take(),
+                       true,
+                       provider.has_runs() ? &provider : nullptr,
+                       entries_.size(),
+                       steps_.size(),
+                       {}});
+  const pfrt_program& program = programs_.back().program;
   Transfers transfers;
   Uploads fresh;
   for (uint32_t i = 0; i < program.buffer_count; ++i) {
@@ -76,7 +82,7 @@ Status SegmentPlan::add_program(const Source& source, const StageExecutable& sta
     entries_.push_back(entry);
   }
   PFRT_TRY(place_sub_buffers(stage, source.state));
-  PFRT_TRY(transfers.run());
+  PFRT_TRY(transfers.run_alone(stop));
   for (const auto& [host, buffer] : fresh) provider.set_uploaded(host, buffer);
   return add_steps(source, provider.name());
 }

@@ -81,12 +81,14 @@ Result<const void*> SegmentPlan::upload(Provider& provider, const void* host, ui
   return static_cast<const void*>(there->data());
 }
 
-Result<Tensor> SegmentPlan::allocate_in(uint32_t space, pfrt_dtype dtype, Dims dims) const {
+Result<Tensor> SegmentPlan::allocate_in(uint32_t space, pfrt_dtype dtype, Dims dims,
+                                        DeviceWork& work) const {
   if (space == 0) return Tensor::allocate(dtype, std::move(dims), false);
-  return Tensor::allocate_on(spaces_[space].device, dtype, std::move(dims));
+  return Tensor::allocate_on(spaces_[space].device, dtype, std::move(dims), work.number());
 }
 
-Status SegmentPlan::take_device_blocks(std::vector<std::shared_ptr<Buffer>>& blocks) {
+Status SegmentPlan::take_device_blocks(std::vector<std::shared_ptr<Buffer>>& blocks,
+                                       DeviceWork& work) {
   if (spaces_.size() == 1) return {};
   blocks.resize(spaces_.size());
   for (size_t i = 1; i < spaces_.size(); ++i) {
@@ -100,7 +102,7 @@ Status SegmentPlan::take_device_blocks(std::vector<std::shared_ptr<Buffer>>& blo
         continue;
       }
     }
-    PFRT_ASSIGN(blocks[i], Buffer::on_device(space.device, space.bytes));
+    PFRT_ASSIGN(blocks[i], Buffer::on_device(space.device, space.bytes, work.number()));
   }
   return {};
 }
@@ -115,8 +117,8 @@ void SegmentPlan::give_device_blocks(std::vector<std::shared_ptr<Buffer>>& block
 }
 
 Status SegmentPlan::run_device_transfers(const Program& program, const std::vector<ValuePtr>& slots,
-                                         std::span<void* const> pointers,
-                                         const Needs* needs) const {
+                                         std::span<void* const> pointers, const Needs* needs,
+                                         const RunControl& control) const {
   Transfers transfers;
   for (const DeviceTransfer& transfer : program.transfers) {
     if (needs && !needs->entries[transfer.to]) continue;
@@ -130,7 +132,7 @@ Status SegmentPlan::run_device_transfers(const Program& program, const std::vect
       transfers.add(pointers[transfer.to], here, from.data(), from.device(), to.bytes);
     }
   }
-  return transfers.run();
+  return transfers.run(control.devices, control.stopper());
 }
 
 }  // namespace pfrt

@@ -48,7 +48,7 @@ struct SegmentPlan::Frame {
   std::span<void*> pointers;     // by entry
   const Needs* needs = nullptr;  // null: of everything
   char* scratch = nullptr;
-  AllocatorPtr allocator = AllocatorScope::current();
+  MemorySource source = MemoryScope::current();
 };
 
 // What one step's call holds; its context's host pointer leads here.
@@ -130,8 +130,9 @@ struct SegmentPlan::Call {
     if (entry.place != Place::kAllocated) return PFRT_CODE_INTERNAL;
     for (const OutputValue& o : plan.outputs_) {
       if (o.value != entry.value) continue;
-      const AllocatorScope scope(frame->allocator);  // this may be any thread
-      auto tensor = frame->plan->allocate_in(o.space, o.dtype, std::move(dims));
+      const MemoryScope scope(frame->source);  // this may be any thread
+      auto tensor =
+          frame->plan->allocate_in(o.space, o.dtype, std::move(dims), frame->control->devices);
       if (!tensor.ok()) return static_cast<pfrt_code>(tensor.status().code());
       *out = tensor->data();
       for (size_t i = 0; i < frame->pointers.size(); ++i)
@@ -157,6 +158,23 @@ Status SegmentPlan::fail_output(const OutputValue& o, Status status) const {
   status.prepend(message("output '", graph_->at(o.value).name, "', ",
                          type_text(type, *graph_->symbols), ", of ",
                          describe(*graph_, *graph_->node(producer))));
+  return status;
+}
+
+Status SegmentPlan::fail_block(uint64_t bytes, Status status) const {
+  uint64_t most = 0;
+  NodeId who = kNoId;
+  for (const StepRef& at : steps_)
+    for (uint32_t w = 0; w < at.step->write_count; ++w) {
+      const Entry& e = entries_[programs_[at.program].first_entry + at.step->writes[w]];
+      if (e.place != Place::kBlock || e.bytes <= most) continue;
+      most = e.bytes;
+      who = at.node;
+    }
+  status.prepend(message(
+      "working memory of ", bytes, " bytes",
+      who == kNoId ? ""
+                   : message(", ", most, " of them for ", describe(*graph_, *graph_->node(who)))));
   return status;
 }
 
@@ -232,8 +250,8 @@ SegmentPlan::Needs SegmentPlan::needs_of(const std::vector<bool>& wanted) const 
 
 // Memory for the outputs whose dimensions are known.
 Status SegmentPlan::make_outputs(std::vector<ValuePtr>& slots,
-                                 const std::vector<OutputRequest>& targets,
-                                 const Needs* needs) const {
+                                 const std::vector<OutputRequest>& targets, const Needs* needs,
+                                 const RunControl& control) const {
   for (size_t i = 0; i < outputs_.size(); ++i) {
     const OutputValue& o = outputs_[i];
     if (!o.known || (needs && !needs->outputs[i])) continue;
@@ -251,7 +269,7 @@ Status SegmentPlan::make_outputs(std::vector<ValuePtr>& slots,
         PFRT_ASSIGN(tensor.buffer, Buffer::wrap(target->data, target->bytes, {}));
       }
     } else {
-      auto made = allocate_in(o.space, o.dtype, o.dims);
+      auto made = allocate_in(o.space, o.dtype, o.dims, control.devices);
       if (!made.ok()) return fail_output(o, made.take_status());
       tensor = made.take();
     }
@@ -267,16 +285,18 @@ Status SegmentPlan::execute(std::vector<ValuePtr>& slots, const std::vector<Outp
   frame.control = &control;
   frame.slots = &slots;
   const uint64_t bytes = block_bytes_ + scratch_bytes_ * control.width;
-  PFRT_ASSIGN(BlockPool::Block block, blocks_->take(bytes));
+  auto taken = blocks_->take(bytes);
+  if (!taken.ok()) return fail_block(bytes, taken.take_status());
+  BlockPool::Block block = taken.take();
   char* base = static_cast<char*>(block.buffer->data());
   std::vector<std::shared_ptr<Buffer>> device_blocks;  // by space
-  PFRT_TRY(take_device_blocks(device_blocks));
+  PFRT_TRY(take_device_blocks(device_blocks, control.devices));
   frame.scratch = base + block_bytes_;
 
   std::optional<Needs> needs;
   if (wanted) needs = needs_of(*wanted);
   frame.needs = needs ? &*needs : nullptr;
-  PFRT_TRY(make_outputs(slots, targets, frame.needs));
+  PFRT_TRY(make_outputs(slots, targets, frame.needs, control));
   point(block, device_blocks, slots);
   frame.pointers = block.pointers;
 
@@ -311,7 +331,7 @@ Status SegmentPlan::run_step(Frame& frame, uint32_t at, uint32_t workers, uint32
   const Program& program = programs_[steps_[at].program];
   if (step.width > 0) workers = std::min(workers, step.width);
   if (at == program.first_step && !program.transfers.empty())
-    PFRT_TRY(run_device_transfers(program, *frame.slots, frame.pointers, frame.needs));
+    PFRT_TRY(run_device_transfers(program, *frame.slots, frame.pointers, frame.needs, control));
   if (frame.needs && !frame.needs->steps[at]) {
     measured_[at].took_ns = measured_[at].started_ns = 0;
     return {};
@@ -322,6 +342,10 @@ Status SegmentPlan::run_step(Frame& frame, uint32_t at, uint32_t workers, uint32
   context.abi = PFRT_ABI_VERSION;
   context.host = &call;
   context.buffers = frame.pointers.data() + programs_[call.program].first_entry;
+  if (program.told) {
+    PFRT_TRY(control.devices.queue(*program.told));
+    context.run = control.devices.number();
+  }
   context.workers = workers;
   context.parallel = &Call::parallel;
   context.stop = &Call::stop;

@@ -122,6 +122,7 @@ class SegmentPlan {
     const StageExecutable* stage = nullptr;
     ProgramTable program;
     bool made = false;
+    Provider* told = nullptr;  // whose steps are told whose they are; null = it need not know
     size_t first_entry = 0;
     size_t first_step = 0;
     std::vector<DeviceTransfer> transfers;
@@ -152,7 +153,7 @@ class SegmentPlan {
   SegmentPlan() = default;
   Needs needs_of(const std::vector<bool>& wanted) const;
   Status make_outputs(std::vector<ValuePtr>& slots, const std::vector<OutputRequest>& targets,
-                      const Needs* needs) const;
+                      const Needs* needs, const RunControl& control) const;
   // What the programs of a plan are made of.
   struct Source {
     const Graph& graph;
@@ -188,14 +189,17 @@ class SegmentPlan {
   Status place_buffers(bool concurrent);
   Status run_level(Frame& frame, const std::vector<uint32_t>& steps);
   Status run_step(Frame& frame, uint32_t at, uint32_t workers, uint32_t lane, char* scratch);
-  Status take_device_blocks(std::vector<std::shared_ptr<Buffer>>& blocks);
+  Status take_device_blocks(std::vector<std::shared_ptr<Buffer>>& blocks, DeviceWork& work);
   // Brings |block|'s pointers, by entry, up to date for a run.
   void point(BlockPool::Block& block, const std::vector<std::shared_ptr<Buffer>>& device_blocks,
              const std::vector<ValuePtr>& slots) const;
   void give_device_blocks(std::vector<std::shared_ptr<Buffer>>& blocks);
   Status run_device_transfers(const Program& program, const std::vector<ValuePtr>& slots,
-                              std::span<void* const> pointers, const Needs* needs) const;
+                              std::span<void* const> pointers, const Needs* needs,
+                              const RunControl& control) const;
 
+  // What its steps work in could not be had.
+  Status fail_block(uint64_t bytes, Status status) const;
   // What could not be done with output |o|, with its name and type in front.
   Status fail_output(const OutputValue& o, Status status) const;
 
@@ -213,7 +217,7 @@ class SegmentPlan {
   std::vector<Measured> measured_;
   // Of values passed between stages: where they are produced.
   std::unordered_map<ValueId, size_t> inner_;
-  Result<Tensor> allocate_in(uint32_t space, pfrt_dtype dtype, Dims dims) const;
+  Result<Tensor> allocate_in(uint32_t space, pfrt_dtype dtype, Dims dims, DeviceWork& work) const;
   std::vector<OutputValue> outputs_;
   struct Mirror {  // a value's copy in another space
     ValueId value;

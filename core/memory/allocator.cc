@@ -6,17 +6,16 @@
 namespace pfrt {
 namespace {
 
-thread_local const AllocatorPtr* in_scope = nullptr;
+constinit thread_local const MemorySource* in_scope = nullptr;
 
 }  // namespace
 
-AllocatorScope::AllocatorScope(AllocatorPtr allocator)
-    : allocator_(std::move(allocator)), before_(in_scope) {
-  in_scope = &allocator_;
+MemoryScope::MemoryScope(MemorySource source) : source_(std::move(source)), before_(in_scope) {
+  in_scope = &source_;
 }
 
-AllocatorScope::~AllocatorScope() { in_scope = before_; }
+MemoryScope::~MemoryScope() { in_scope = before_; }
 
-AllocatorPtr AllocatorScope::current() { return in_scope ? *in_scope : nullptr; }
+MemorySource MemoryScope::current() { return in_scope ? *in_scope : MemorySource(); }
 
 }  // namespace pfrt

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Where buffers' bytes come from: the C library, or what the thread's scope says. A scope is set
-// around whatever works for an environment with an allocator of its own. Allocators are
-// thread-safe.
+// Where buffers' bytes come from: the C library, or what the thread's scope says, and what they
+// count in. A scope is set around whatever works for an environment. Allocators are thread-safe.
 #pragma once
 
 #include <cstdint>
 #include <memory>
+
+#include "core/memory/budget.h"
 
 namespace pfrt {
 
@@ -23,19 +24,25 @@ class Allocator {
 // Null = the C library's.
 using AllocatorPtr = std::shared_ptr<Allocator>;
 
-// Buffers allocated on this thread while it lives come from |allocator|.
-class AllocatorScope {
- public:
-  explicit AllocatorScope(AllocatorPtr allocator);
-  ~AllocatorScope();
-  AllocatorScope(const AllocatorScope&) = delete;
-  AllocatorScope& operator=(const AllocatorScope&) = delete;
+// Where a thread's buffers come from, and what they count in.
+struct MemorySource {
+  AllocatorPtr allocator;
+  BudgetPtr budget;
+};
 
-  static AllocatorPtr current();
+// That of buffers made on this thread while it lives.
+class MemoryScope {
+ public:
+  explicit MemoryScope(MemorySource source);
+  ~MemoryScope();
+  MemoryScope(const MemoryScope&) = delete;
+  MemoryScope& operator=(const MemoryScope&) = delete;
+
+  static MemorySource current();
 
  private:
-  const AllocatorPtr allocator_;
-  const AllocatorPtr* const before_;
+  const MemorySource source_;
+  const MemorySource* const before_;
 };
 
 }  // namespace pfrt

@@ -2,7 +2,9 @@
 #include "core/memory/device.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
+#include <utility>
 
 namespace pfrt {
 
@@ -32,32 +34,92 @@ void Transfers::add(void* to, Device* to_device, const void* from, Device* from_
   }
 }
 
-Status Transfers::run_batches() {
+DeviceWork::~DeviceWork() {
+  if (!idle()) (void)finish({}).ok();
+}
+
+uint64_t DeviceWork::number() {
+  static std::atomic<uint64_t> last{0};
+  std::lock_guard lock(mutex_);
+  if (number_ == 0) number_ = ++last;
+  return number_;
+}
+
+Status DeviceWork::queue(Device& device) {
+  const uint64_t own = number();
+  std::lock_guard lock(mutex_);
+  for (Used& used : used_) {
+    if (used.device != &device) continue;
+    used.queued = true;
+    return {};
+  }
+  used_.reserve(used_.size() + 1);  // what has begun has a place
+  Status status = device.begin(own);
+  if (!status.ok()) return std::move(status.blame(device));
+  used_.push_back({&device, true});
+  return {};
+}
+
+Status DeviceWork::copy(Device& device, Device::Direction direction,
+                        const std::vector<Device::Copy>& copies) {
+  PFRT_TRY(queue(device));
+  Status status = device.copy(number(), direction, copies);
+  return std::move(status.blame(device));
+}
+
+Status DeviceWork::wait(Device& device, const Stop& stop) {
+  {
+    std::lock_guard lock(mutex_);
+    const auto it = std::ranges::find(used_, &device, &Used::device);
+    if (it == used_.end() || !std::exchange(it->queued, false)) return {};
+  }
+  Status status = device.wait(number(), stop);
+  return std::move(status.blame(device));
+}
+
+Status DeviceWork::finish(const Stop& stop) {
+  Status first;
+  for (const Used& used : used_) {
+    Status status = wait(*used.device, stop);
+    if (first.ok()) first = std::move(status);
+  }
+  for (const Used& used : used_) used.device->end(number_);
+  used_.clear();
+  number_ = 0;
+  return first;
+}
+
+Status Transfers::run_batches(DeviceWork& work, const Stop& stop) {
   Status status;
-  const auto did = [&](const Batch& batch, Status outcome) {
-    if (outcome.ok() || !status.ok()) return;
-    status = std::move(outcome);
-    status.blame(*batch.device);
+  const auto did = [&](Status outcome) {
+    if (status.ok()) status = std::move(outcome);
   };
   size_t started = 0;
   for (; started < batches_.size() && status.ok(); ++started)
-    did(batches_[started],
-        batches_[started].device->copy(batches_[started].direction, batches_[started].copies));
+    did(work.copy(*batches_[started].device, batches_[started].direction,
+                  batches_[started].copies));
   // Also after a failure: nothing may come to host memory that its owner has given up.
   for (size_t i = 0; i < started; ++i)
     if (batches_[i].direction == Device::Direction::kToHost)
-      did(batches_[i], batches_[i].device->wait());
+      did(work.wait(*batches_[i].device, stop));
   batches_.clear();
   return status;
 }
 
-Status Transfers::run() {
-  PFRT_TRY(run_batches());
+Status Transfers::run(DeviceWork& work, const Stop& stop) {
+  PFRT_TRY(run_batches(work, stop));
   for (const Passing& p : passing_)
     put(p.to_device, Device::Direction::kToDevice, {p.to, p.bytes.get(), p.count});
-  PFRT_TRY(run_batches());
+  PFRT_TRY(run_batches(work, stop));
   passing_.clear();
   return {};
+}
+
+Status Transfers::run_alone(const Stop& stop) {
+  DeviceWork work;
+  Status status = run(work, stop);
+  Status finished = work.finish(stop);
+  return status.ok() ? finished : status;
 }
 
 }  // namespace pfrt

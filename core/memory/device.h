@@ -5,11 +5,14 @@
 // the Device. Devices are thread-safe; a Transfers belongs to one thread.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <vector>
 
 #include "core/base/status.h"
+#include "core/base/stop.h"
 
 namespace pfrt {
 
@@ -21,13 +24,62 @@ class Device {
     const void* from = nullptr;
     uint64_t bytes = 0;
   };
+  Device() = default;
   virtual ~Device() = default;
-  // 64-byte aligned; offsets may be added to it.
-  virtual Result<void*> allocate_memory(uint64_t bytes) = 0;
+  Device(const Device&) = delete;
+  Device& operator=(const Device&) = delete;
+  // Of no other device that this process has had; not 0.
+  uint32_t number() const { return number_; }
+  // 64-byte aligned; offsets may be added to it. |work|: a DeviceWork's number, or 0.
+  virtual Result<void*> allocate_memory(uint64_t bytes, uint64_t work) = 0;
   virtual void release_memory(void* memory) = 0;
-  // What comes to the host is there after wait().
-  virtual Status copy(Direction direction, const std::vector<Copy>& copies) = 0;
-  virtual Status wait() = 0;
+
+  // What DeviceWork calls, with its number. What comes to the host is there after wait; one that
+  // fails or is stopped leaves nothing that writes host memory.
+  virtual Status begin(uint64_t work) = 0;
+  virtual Status copy(uint64_t work, Direction direction, const std::vector<Copy>& copies) = 0;
+  virtual Status wait(uint64_t work, const Stop& stop) = 0;
+  virtual void end(uint64_t work) = 0;
+
+ private:
+  static uint32_t next_number() {
+    static std::atomic<uint32_t> last{0};
+    return ++last;
+  }
+  const uint32_t number_ = next_number();
+};
+
+// What is done on devices for one run, or one piece of work of the host's own: where each has
+// begun, and what has to be waited for. Ends when it is destroyed. Steps that run at once may use
+// it at once; finish is called when they are over.
+class DeviceWork {
+ public:
+  DeviceWork() = default;
+  ~DeviceWork();
+  DeviceWork(const DeviceWork&) = delete;
+  DeviceWork& operator=(const DeviceWork&) = delete;
+
+  // Of no other work of the process; not 0.
+  uint64_t number();
+  // Before anything is queued on |device|, which outlives the work.
+  Status queue(Device& device);
+  Status copy(Device& device, Device::Direction direction, const std::vector<Device::Copy>& copies);
+  // Until all that was queued there is done.
+  Status wait(Device& device, const Stop& stop);
+  // Whether no device has been used since the work began.
+  bool idle() const { return used_.empty(); }
+  // On all devices; afterwards the work is over, and what comes next is another's. Each failure is
+  // blamed on its device, and the first returned.
+  Status finish(const Stop& stop);
+
+ private:
+  struct Used {
+    Device* device;
+    bool queued;  // something that was not waited for
+  };
+  std::mutex mutex_;
+  uint64_t number_ = 0;
+  std::vector<Used> used_;
 };
 
 // Copies gathered and then made with as few calls as there are devices and directions. What goes
@@ -39,7 +91,9 @@ class Transfers {
   bool empty() const { return batches_.empty() && passing_.empty(); }
   // Returns when what came to the host is there. A failure is blamed on the device whose call it
   // was.
-  Status run();
+  Status run(DeviceWork& work, const Stop& stop);
+  // As work of its own, which is done when this returns.
+  Status run_alone(const Stop& stop = {});
 
  private:
   struct Batch {
@@ -54,7 +108,7 @@ class Transfers {
     uint64_t count;
   };
   void put(Device* device, Device::Direction direction, const Device::Copy& copy);
-  Status run_batches();
+  Status run_batches(DeviceWork& work, const Stop& stop);
   std::vector<Batch> batches_;
   std::vector<Passing> passing_;
 };

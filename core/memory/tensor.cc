@@ -67,8 +67,8 @@ struct Buffer::Texts {
 struct Buffer::Deferral {
   std::function<void(void*)> fill;
   const void* origin = nullptr;
-  bool copies = false;     // what lies at |origin|
-  AllocatorPtr allocator;  // of who made the buffer
+  bool copies = false;  // what lies at |origin|
+  MemorySource source;  // of who made the buffer
   std::mutex mutex;
   std::shared_ptr<Buffer> kept;
 };
@@ -105,11 +105,40 @@ std::shared_ptr<Buffer> Buffer::make_small(uint64_t bytes) {
   return buffer;
 }
 
+namespace {
+
+// Bytes taken from the thread's budget, and given back unless somebody keeps them.
+class Charge {
+ public:
+  Charge() = default;
+  ~Charge() {
+    if (budget_) budget_->give(bytes_);
+  }
+  Charge(const Charge&) = delete;
+  Charge& operator=(const Charge&) = delete;
+  Status take(BudgetPtr budget, uint64_t bytes) {
+    if (!budget) return {};
+    PFRT_TRY(budget->take(bytes));
+    budget_ = std::move(budget);
+    bytes_ = bytes;
+    return {};
+  }
+  BudgetPtr keep() { return std::move(budget_); }
+
+ private:
+  BudgetPtr budget_;
+  uint64_t bytes_ = 0;
+};
+
+}  // namespace
+
 Result<std::shared_ptr<Buffer>> Buffer::allocate(uint64_t bytes, bool zeroed) {
   if (bytes > (uint64_t{1} << 62))
     return error(Code::kOUT_OF_MEMORY, "allocating ", bytes, " bytes: too large");
   const size_t padded = padded_size(bytes);
-  AllocatorPtr allocator = AllocatorScope::current();
+  auto [allocator, budget] = MemoryScope::current();
+  Charge charge;
+  PFRT_TRY(charge.take(std::move(budget), padded));
   std::shared_ptr<Buffer> buffer;
   if (padded <= kSmall && !allocator) {
     buffer = make_small(padded);
@@ -125,19 +154,23 @@ Result<std::shared_ptr<Buffer>> Buffer::allocate(uint64_t bytes, bool zeroed) {
   if (zeroed) std::memset(buffer->data(), 0, padded);
   buffer->bytes_ = bytes;
   buffer->owned_ = true;
+  buffer->budget_ = charge.keep();
   return buffer;
 }
 
 Result<std::shared_ptr<Buffer>> Buffer::allocate_pages(uint64_t bytes) {
   constexpr uint64_t kLeast = uint64_t{128} << 10;
-  const AllocatorPtr allocator = AllocatorScope::current();
+  auto [allocator, budget] = MemoryScope::current();
   if (bytes < kLeast || (allocator && !allocator->lasting())) return allocate(bytes, false);
+  Charge charge;
+  PFRT_TRY(charge.take(std::move(budget), padded_size(bytes)));
   auto buffer = std::make_shared<Buffer>(Key());
   buffer->data_ = os::map_memory(bytes);
   if (!buffer->data())
     return error(Code::kOUT_OF_MEMORY, "allocating ", bytes, " bytes: no memory left");
   buffer->bytes_ = bytes;
   buffer->owned_ = buffer->mapped_ = true;
+  buffer->budget_ = charge.keep();
   return buffer;
 }
 
@@ -157,7 +190,7 @@ Result<std::shared_ptr<Buffer>> Buffer::deferred(uint64_t bytes, std::function<v
   buffer->deferral_ = std::make_unique<Deferral>();
   buffer->deferral_->fill = std::move(fill);
   buffer->deferral_->origin = origin;
-  buffer->deferral_->allocator = AllocatorScope::current();
+  buffer->deferral_->source = MemoryScope::current();
   return buffer;
 }
 
@@ -183,7 +216,7 @@ void* Buffer::make() const {
   Deferral& d = *deferral_;
   std::lock_guard lock(d.mutex);
   if (!d.kept) {
-    const AllocatorScope scope(d.allocator);
+    const MemoryScope scope(d.source);
     auto made = allocate(bytes_, false);
     if (!made.ok()) throw std::bad_alloc();
     d.fill((*made)->data());
@@ -217,9 +250,10 @@ Result<std::shared_ptr<Buffer>> Buffer::strings(uint64_t count) {
   return buffer;
 }
 
-Result<std::shared_ptr<Buffer>> Buffer::on_device(std::shared_ptr<Device> device, uint64_t bytes) {
+Result<std::shared_ptr<Buffer>> Buffer::on_device(std::shared_ptr<Device> device, uint64_t bytes,
+                                                  uint64_t work) {
   auto buffer = std::make_shared<Buffer>(Key());
-  PFRT_ASSIGN(void* data, device->allocate_memory(bytes ? bytes : 1));
+  PFRT_ASSIGN(void* data, device->allocate_memory(bytes ? bytes : 1, work));
   buffer->data_ = data;
   buffer->bytes_ = bytes;
   buffer->device_ = std::move(device);
@@ -242,6 +276,7 @@ Buffer::~Buffer() {
   } else if (owned_ && !inside_) {
     std::free(data_);
   }
+  if (budget_) budget_->give(padded_size(bytes_));
   if (release_) call_foreign(release_);
 }
 
@@ -273,7 +308,8 @@ Result<Tensor> Tensor::allocate(pfrt_dtype dtype, Dims dims, bool zeroed) {
   return tensor;
 }
 
-Result<Tensor> Tensor::allocate_on(std::shared_ptr<Device> device, pfrt_dtype dtype, Dims dims) {
+Result<Tensor> Tensor::allocate_on(std::shared_ptr<Device> device, pfrt_dtype dtype, Dims dims,
+                                   uint64_t work) {
   Tensor tensor;
   tensor.dtype = dtype;
   tensor.dims = std::move(dims);
@@ -281,7 +317,7 @@ Result<Tensor> Tensor::allocate_on(std::shared_ptr<Device> device, pfrt_dtype dt
   if (tensor.count() < 0 || bytes == UINT64_MAX || dtype == PFRT_DTYPE_STRING)
     return error(Code::kINVALID_ARGUMENT, "allocating a tensor of ", dtype_name(dtype),
                  " on a device: negative or overflowing dimensions, strings, or an unknown type");
-  PFRT_ASSIGN(tensor.buffer, Buffer::on_device(std::move(device), bytes));
+  PFRT_ASSIGN(tensor.buffer, Buffer::on_device(std::move(device), bytes, work));
   return tensor;
 }
 
@@ -424,7 +460,7 @@ Status own(Tensor& tensor) {
                 Tensor::allocate_on(tensor.buffer->device(), tensor.dtype, tensor.dims));
     Transfers transfers;
     transfers.add(copy.data(), copy.device(), tensor.data(), tensor.device(), tensor.bytes());
-    PFRT_TRY(transfers.run());
+    PFRT_TRY(transfers.run_alone());
     tensor = std::move(copy);
     return {};
   }

@@ -18,6 +18,7 @@
 #include "core/base/dtype.h"
 #include "core/base/status.h"
 #include "core/memory/allocator.h"
+#include "core/memory/budget.h"
 #include "core/memory/device.h"
 
 namespace pfrt {
@@ -31,8 +32,8 @@ class Buffer {
 
  public:
   explicit Buffer(Key);
-  // Zeroed, 64-byte aligned, from the thread's AllocatorScope; OUT_OF_MEMORY rather than an
-  // exception.
+  // Zeroed, 64-byte aligned, from the thread's MemoryScope, counted in its budget;
+  // OUT_OF_MEMORY rather than an exception.
   static Result<std::shared_ptr<Buffer>> allocate(uint64_t bytes, bool zeroed = true);
   // The same for memory that grows or goes on its own: on pages of its own, so that neither the C
   // library nor an allocator for what lasts comes to keep what large blocks leave. Not zeroed.
@@ -51,8 +52,10 @@ class Buffer {
                                                    std::function<void()> release);
   // Strings: |count| empty pfrt_string, whose texts the buffer owns.
   static Result<std::shared_ptr<Buffer>> strings(uint64_t count);
-  // Memory of |device|, which it keeps: data() is an address there, not one of the host's.
-  static Result<std::shared_ptr<Buffer>> on_device(std::shared_ptr<Device> device, uint64_t bytes);
+  // Memory of |device|, which it keeps: data() is an address there, not one of the host's. |work|:
+  // the number of the DeviceWork that it is first for.
+  static Result<std::shared_ptr<Buffer>> on_device(std::shared_ptr<Device> device, uint64_t bytes,
+                                                   uint64_t work = 0);
   ~Buffer();
   Buffer(const Buffer&) = delete;
   Buffer& operator=(const Buffer&) = delete;
@@ -66,6 +69,8 @@ class Buffer {
   bool deferred() const { return deferral_ && !data_.load(std::memory_order_acquire); }
   // All bytes; deferred ones stay so.
   void copy_to(void* out) const;
+  // That its bytes count in; null where nothing limits them.
+  const BudgetPtr& budget() const { return budget_; }
   // data(), but for those of unaligned() that nobody has asked for where they lie, at any address.
   const void* at_any_address() const;
   // Whether origin() has the same bytes, at any address.
@@ -96,6 +101,7 @@ class Buffer {
   bool mapped_ = false;     // owned bytes are pages of their own
   bool inside_ = false;     // owned bytes lie in the same allocation as this
   AllocatorPtr allocator_;  // of owned bytes
+  BudgetPtr budget_;        // that they count in
   std::function<void()> release_;
   std::shared_ptr<Device> device_;
   std::unique_ptr<Texts> texts_;
@@ -117,7 +123,8 @@ struct Tensor {
   static Result<Tensor> made_by(std::function<void(void*)> fill, pfrt_dtype dtype, Dims dims,
                                 const void* origin);
   // In memory of |device|; contents are undefined. Not for strings.
-  static Result<Tensor> allocate_on(std::shared_ptr<Device> device, pfrt_dtype dtype, Dims dims);
+  static Result<Tensor> allocate_on(std::shared_ptr<Device> device, pfrt_dtype dtype, Dims dims,
+                                    uint64_t work = 0);
   static Result<Tensor> of_int64(const std::vector<int64_t>& values);  // rank 1
   static Result<Tensor> scalar_int64(int64_t value);                   // rank 0
   static Result<Tensor> of_float(const std::vector<float>& values);    // rank 1

@@ -2,9 +2,14 @@
 #include "core/plan/assign.h"
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <map>
 #include <queue>
+#include <set>
+#include <utility>
+
+#include "core/base/dtype.h"
 
 namespace pfrt {
 namespace {
@@ -13,8 +18,14 @@ class Assigner {
  public:
   Assigner(const Graph& graph, const std::vector<NodeId>& order,
            const std::vector<Candidate>& candidates, const std::vector<Claims>& claims,
-           const std::vector<bool>& host, const std::vector<bool>& splits)
-      : candidates_(candidates), claims_(claims), host_(host), splits_(splits) {
+           const std::vector<bool>& host, const std::vector<bool>& splits, AssignBy by)
+      : graph_(graph),
+        order_(order),
+        candidates_(candidates),
+        claims_(claims),
+        host_(host),
+        splits_(splits),
+        by_(by) {
     const size_t count = order.size();
     out_.owner.assign(count, kNobody);
     out_.nodes.resize(count);
@@ -40,6 +51,7 @@ class Assigner {
     }
     for (uint32_t i = 0; i < out_.owner.size(); ++i) choose(i);
     take_groups();
+    if (by_ == AssignBy::kCost) join_islands();
     while (!schedule()) dissolve_stuck_groups();
     return std::move(out_);
   }
@@ -50,9 +62,12 @@ class Assigner {
 
   // The rule between two providers that would run the same nodes at these costs.
   bool better(int p, double p_ns, int other, double other_ns) const {
+    constexpr double kNoise = 0.1;  // of what is measured twice on a busy machine
     if (other < 0) return true;
-    if (simulated(p) || simulated(other)) return p < other;
-    return p_ns < other_ns || (p_ns == other_ns && p < other);
+    if (by_ == AssignBy::kPriority || simulated(p) || simulated(other)) return p < other;
+    if (std::abs(p_ns - other_ns) <= kNoise * std::max(std::abs(p_ns), std::abs(other_ns)))
+      return p < other;
+    return p_ns < other_ns;
   }
 
   // Each node by itself; what a provider runs only in a group is left to take_groups.
@@ -82,8 +97,9 @@ class Assigner {
     out_.owner[i] = best;
     if (best < 0) return;
     plan.est_ns = claim(best, i).est_ns;
-    plan.reason = candidates_.size() == 1 ? "the only provider"
-                                          : "lowest estimated cost of those that accept it";
+    plan.reason = candidates_.size() == 1      ? "the only provider"
+                  : by_ == AssignBy::kPriority ? "the first of the list that accepts it"
+                                               : "lowest estimated cost of those that accept it";
   }
 
   void take_groups() {
@@ -160,6 +176,139 @@ class Assigner {
     members_[group.nodes.front()] = group.nodes;
   }
 
+  // ---- what crosses ----
+
+  // A value that a node makes or that enters the graph, and the nodes that read it.
+  struct Flow {
+    int producer;  // node, or -1: from outside
+    std::vector<uint32_t> readers;
+    double bytes;
+    bool leaves;  // an output of the graph
+  };
+
+  // Unknown dimensions count as one.
+  static double bytes_of(const Type& type) {
+    if (!type.is_tensor()) return 0;
+    double bytes = static_cast<double>(dtype_bits(type.dtype)) / 8;
+    for (const Dim& d : type.shape) bytes *= d.known() ? static_cast<double>(d.value()) : 1.0;
+    return bytes;
+  }
+
+  void find_flows() {
+    std::map<ValueId, size_t> flow_of;
+    const auto flow = [&](ValueId v, int producer) -> Flow& {
+      const auto [it, fresh] = flow_of.try_emplace(v, flows_.size());
+      if (fresh) flows_.push_back({producer, {}, bytes_of(graph_.at(v).type), false});
+      return flows_[it->second];
+    };
+    flows_at_.resize(order_.size());
+    for (uint32_t i = 0; i < order_.size(); ++i) {
+      const Node& node = *graph_.node(order_[i]);
+      for (ValueId v : graph_.used_by(node))
+        if (!graph_.constant(v)) flow(v, -1).readers.push_back(i);
+      for (ValueId v : node.outputs)
+        if (v != kNoId) flow(v, static_cast<int>(i));
+    }
+    for (ValueId v : graph_.outputs)
+      if (const auto it = flow_of.find(v); it != flow_of.end()) flows_[it->second].leaves = true;
+    for (size_t f = 0; f < flows_.size(); ++f) {
+      if (flows_[f].producer >= 0) flows_at_[static_cast<size_t>(flows_[f].producer)].push_back(f);
+      for (uint32_t i : flows_[f].readers)
+        if (flows_at_[i].empty() || flows_at_[i].back() != f) flows_at_[i].push_back(f);
+    }
+  }
+
+  // From one owner's memory to another's.
+  double crossing(int from, int to, double bytes) const {
+    if (from == to) return 0;
+    const auto side = [&](int p) {
+      return p < 0 ? 0 : claims_[static_cast<size_t>(p)].transfer.of(bytes);
+    };
+    return side(from) + side(to);
+  }
+
+  // What |f| costs to be where it is read, with |owner| for who has a node. Once a reader's memory.
+  template <typename Owner>
+  double cost(const Flow& f, const Owner& owner) const {
+    const int from = f.producer < 0 ? kHost : owner(static_cast<uint32_t>(f.producer));
+    double sum = f.leaves ? crossing(from, kHost, f.bytes) : 0;
+    std::set<int> paid{f.leaves ? kHost : from, from};
+    for (uint32_t i : f.readers)
+      if (paid.insert(owner(i)).second) sum += crossing(from, owner(i), f.bytes);
+    return sum;
+  }
+
+  // Nodes of one owner that hand values to each other; groups are left as they are.
+  std::vector<std::vector<uint32_t>> islands() const {
+    std::vector<std::vector<uint32_t>> out;
+    std::vector<bool> seen(order_.size());
+    for (uint32_t i = 0; i < order_.size(); ++i) {
+      const int owner = out_.owner[i];
+      if (seen[i] || owner < 0 || simulated(owner) || in_group(i)) continue;
+      std::vector<uint32_t> island, todo{i};
+      seen[i] = true;
+      const auto reach = [&](uint32_t n) {
+        if (seen[n] || out_.owner[n] != owner || in_group(n)) return;
+        seen[n] = true;
+        todo.push_back(n);
+      };
+      while (!todo.empty()) {
+        island.push_back(todo.back());
+        todo.pop_back();
+        for (size_t f : flows_at_[island.back()]) {
+          if (flows_[f].producer < 0) continue;
+          reach(static_cast<uint32_t>(flows_[f].producer));
+          for (uint32_t n : flows_[f].readers) reach(n);
+        }
+      }
+      out.push_back(std::move(island));
+    }
+    return out;
+  }
+
+  // What is saved when |island| goes to |p|; nothing when it cannot.
+  double saving(const std::vector<uint32_t>& island, int p) const {
+    std::set<size_t> touched;
+    double saved = 0;
+    for (uint32_t i : island) {
+      if (!claim(p, i).accepted || grouped_[static_cast<size_t>(p)][i]) return 0;
+      saved += claim(out_.owner[i], i).est_ns - claim(p, i).est_ns;
+      touched.insert(flows_at_[i].begin(), flows_at_[i].end());
+    }
+    const std::set<uint32_t> members(island.begin(), island.end());
+    const auto now = [&](uint32_t i) { return out_.owner[i]; };
+    const auto then = [&](uint32_t i) { return members.count(i) ? p : out_.owner[i]; };
+    for (size_t f : touched) saved += cost(flows_[f], now) - cost(flows_[f], then);
+    return saved;
+  }
+
+  // Each move lowers the sum of all costs, so this ends.
+  void join_islands() {
+    if (std::ranges::all_of(claims_, [](const Claims& c) { return c.transfer.of(1) == 0; })) return;
+    find_flows();
+    for (bool moved = true; std::exchange(moved, false);) {
+      for (const std::vector<uint32_t>& island : islands()) {
+        int best = kNobody;
+        double most = 1e-3;  // ns; rounding is no saving
+        for (int p = 0; p < static_cast<int>(candidates_.size()); ++p) {
+          if (p == out_.owner[island.front()] || !candidates_[static_cast<size_t>(p)].provider ||
+              simulated(p))
+            continue;
+          if (const double saved = saving(island, p); saved > most) best = p, most = saved;
+        }
+        if (best < 0) continue;
+        for (uint32_t i : island) {
+          out_.owner[i] = best;
+          out_.nodes[i].est_ns = claim(best, i).est_ns;
+          out_.nodes[i].reason =
+              "its values would cost more on their way than another provider saves";
+        }
+        moved = true;
+        break;  // islands are others now
+      }
+    }
+  }
+
   using Heap = std::priority_queue<uint32_t, std::vector<uint32_t>, std::greater<>>;
 
   static Heap* next_heap(std::map<int, Heap>& ready, int current) {
@@ -217,9 +366,14 @@ class Assigner {
     }
   }
 
+  const Graph& graph_;
+  const std::vector<NodeId>& order_;
   const std::vector<Candidate>& candidates_;
   const std::vector<Claims>& claims_;
   const std::vector<bool>&host_, splits_;
+  const AssignBy by_;
+  std::vector<Flow> flows_;
+  std::vector<std::vector<size_t>> flows_at_;          // by node, what it makes and reads
   std::vector<std::vector<uint32_t>> consumers_;       // a use each
   std::vector<std::vector<bool>> grouped_;             // by provider and node
   std::vector<uint32_t> unit_;                         // first node of the group taken, or itself
@@ -231,8 +385,8 @@ class Assigner {
 
 Assignment assign(const Graph& graph, const std::vector<NodeId>& order,
                   const std::vector<Candidate>& candidates, const std::vector<Claims>& claims,
-                  const std::vector<bool>& host, const std::vector<bool>& splits) {
-  return Assigner(graph, order, candidates, claims, host, splits).run();
+                  const std::vector<bool>& host, const std::vector<bool>& splits, AssignBy by) {
+  return Assigner(graph, order, candidates, claims, host, splits, by).run();
 }
 
 }  // namespace pfrt

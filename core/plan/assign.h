@@ -35,12 +35,18 @@ struct Assignment {
   std::vector<uint32_t> sequence;  // a topological order that keeps groups, and owners, together
 };
 
+// Whether an earlier provider of the list goes before a cheaper one.
+enum class AssignBy { kCost, kPriority };
+
 // |order| is topological; indices are positions in it. |host| marks nodes that the host runs,
 // |splits| those at which a region must end, which therefore cannot be in a group. A node goes to
-// the provider with the lowest estimate; where one is simulated, estimates are not compared and the
-// earlier provider has it. A group goes to its provider as a whole or not at all.
+// the provider with the lowest estimate, or to the earlier one where estimates are closer than what
+// is measured twice, where one is simulated, or where |by| says so. A group goes to its provider as
+// a whole or not at all. By cost, nodes that a provider runs faster stay with their neighbours
+// where that saves less than their values' way there and back.
 Assignment assign(const Graph& graph, const std::vector<NodeId>& order,
                   const std::vector<Candidate>& candidates, const std::vector<Claims>& claims,
-                  const std::vector<bool>& host, const std::vector<bool>& splits);
+                  const std::vector<bool>& host, const std::vector<bool>& splits,
+                  AssignBy by = AssignBy::kCost);
 
 }  // namespace pfrt

@@ -347,8 +347,9 @@ pfrt_code claim(pfrt_provider* provider, const pfrt_snapshot* snapshot, const pf
   return PFRT_CODE_OK;
 }
 
-pfrt_code compile(pfrt_provider* provider, const pfrt_snapshot* snapshot, const pfrt_region* region,
-                  const pfrt_sink* sink, pfrt_executable** out) {
+pfrt_code compile_one(pfrt_provider* provider, const pfrt_region* region, const pfrt_sink* sink,
+                      pfrt_executable** out) {
+  const pfrt_snapshot* snapshot = region->snapshot;
   for (uint32_t i = 0; i < region->node_count; ++i) {
     const pfrt_snapshot_node& node = snapshot->nodes[region->nodes[i]];
     for (uint32_t o = 0; o < node.output_count; ++o) {
@@ -374,6 +375,13 @@ pfrt_code compile(pfrt_provider* provider, const pfrt_snapshot* snapshot, const 
 
 void release_executable(pfrt_executable* executable) {
   delete reinterpret_cast<Executable*>(executable);
+}
+
+pfrt_code compile(pfrt_provider* provider, const pfrt_region* regions, size_t region_size,
+                  size_t count, const pfrt_sink* sink, pfrt_executable** out_executables,
+                  size_t* out_region) {
+  return pfrt_compile_each(provider, regions, region_size, count, sink, out_executables, out_region,
+                           compile_one, release_executable);
 }
 
 pfrt_code specialise(pfrt_executable* executable, const pfrt_shapes* shapes, const pfrt_sink* sink,

@@ -80,10 +80,10 @@ Result<std::vector<Claims>> claims_of(const Snapshot& snapshot,
   std::vector<Claims> claims;
   for (const Candidate& candidate : candidates) {
     if (!candidate.provider) {
-      claims.push_back({std::vector<Claim>(count, Claim{false, 0, 0, candidate.reason}), {}});
+      claims.push_back({std::vector<Claim>(count, Claim{false, 0, 0, candidate.reason}), {}, {}});
       continue;
     }
-    auto one = candidate.provider->claim(snapshot.get());
+    auto one = candidate.provider->claim(snapshot.get(), [&] { return look(progress); });
     if (!one.ok()) return std::move(one.take_status().blame(*candidate.provider));
     claims.push_back(one.take());
     PFRT_TRY(look(progress));
@@ -142,7 +142,8 @@ void connect(const Graph& graph, const std::vector<NodeId>& order, std::vector<S
 
 Result<Partition> partition(const Graph& graph, const std::vector<NodeId>& order,
                             const Snapshot& snapshot, const std::vector<Candidate>& candidates,
-                            const std::vector<Refusal>& refusals, const Progress* progress) {
+                            const std::vector<Refusal>& refusals, AssignBy by,
+                            const Progress* progress) {
   const uint32_t count = static_cast<uint32_t>(order.size());
   PFRT_ASSIGN(const std::vector<Claims> claims,
               claims_of(snapshot, candidates, refusals, progress));
@@ -156,7 +157,7 @@ Result<Partition> partition(const Graph& graph, const std::vector<NodeId>& order
     splits[i] = starts[i] || ends[i];
   }
   PFRT_TRY(look(progress));
-  Assignment assignment = assign(graph, order, candidates, claims, host, splits);
+  Assignment assignment = assign(graph, order, candidates, claims, host, splits, by);
   PFRT_TRY(check_all_run(graph, order, assignment));
   PFRT_TRY(look(progress));
 

@@ -44,7 +44,7 @@ struct Refusal {
 // between providers.
 Result<Partition> partition(const Graph& graph, const std::vector<NodeId>& order,
                             const Snapshot& snapshot, const std::vector<Candidate>& candidates,
-                            const std::vector<Refusal>& refusals,
+                            const std::vector<Refusal>& refusals, AssignBy by = AssignBy::kCost,
                             const Progress* progress = nullptr);
 
 }  // namespace pfrt

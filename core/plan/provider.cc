@@ -9,93 +9,39 @@
 namespace pfrt {
 namespace {
 
-// Bytes that elements of these arrays have had since 1.0; later members are zero where they lack.
-constexpr uint32_t kFirstBuffer = offsetof(pfrt_buffer, offset);
-constexpr uint32_t kFirstStep = offsetof(pfrt_step, flags);
+// Bytes that elements of these arrays have at least; later members are zero where they lack.
+constexpr size_t kLeastBuffer = offsetof(pfrt_buffer, alignment);
+constexpr size_t kLeastStep = offsetof(pfrt_step, nodes);
+constexpr size_t kLeastConstant = sizeof(pfrt_packed_constant);
 constexpr uint64_t kMostScratch = uint64_t{1} << 40;
 
-// Calls into a provider. An exception that escapes it becomes a code; its text goes to the sink.
-template <typename Fn>
-pfrt_code call(const pfrt_sink* sink, Fn&& fn) {
-  try {
-    return fn();
-  } catch (const std::bad_alloc&) {
-    return PFRT_CODE_OUT_OF_MEMORY;
-  } catch (const std::exception& fault) {
-    const std::string text = message("an exception escaped the provider: ", fault.what());
-    return sink->fail(sink, PFRT_CODE_PROVIDER, PFRT_NO_INDEX, to_c(text));
-  } catch (...) {
-    return sink->fail(sink, PFRT_CODE_PROVIDER, PFRT_NO_INDEX,
-                      to_c("an exception escaped the provider"));
-  }
-}
-
 template <typename T>
-void copy_elements(const T* from, uint32_t stride, uint32_t count, std::vector<T>* out) {
+void copy_elements(const T* from, size_t stride, size_t count, std::vector<T>* out) {
   out->resize(count);
-  const size_t bytes = std::min<size_t>(stride, sizeof(T));
-  for (uint32_t i = 0; i < count; ++i)
-    std::memcpy(static_cast<void*>(&(*out)[i]),
-                reinterpret_cast<const char*>(from) + size_t{stride} * i, bytes);
+  const size_t bytes = std::min(stride, sizeof(T));
+  for (size_t i = 0; i < count; ++i)
+    std::memcpy(static_cast<void*>(&(*out)[i]), pfrt_at(from, stride, i), bytes);
 }
-
-// Collects what one call reports.
-class Sink {
- public:
-  explicit Sink(Logger* logger) : logger_(logger) {
-    sink_.struct_size = sizeof sink_;
-    sink_.abi = PFRT_ABI_VERSION;
-    sink_.host = this;
-    sink_.fail = [](const pfrt_sink* sink, pfrt_code code, uint32_t node,
-                    pfrt_string text) -> pfrt_code {
-      Sink& self = *static_cast<Sink*>(sink->host);
-      self.node_ = node;
-      try {
-        self.text_ = view(text);
-      } catch (const std::bad_alloc&) {
-        return PFRT_CODE_OUT_OF_MEMORY;
-      }
-      return code;
-    };
-    sink_.log = [](const pfrt_sink* sink, pfrt_log_level level, pfrt_string text) {
-      Sink& self = *static_cast<Sink*>(sink->host);
-      if (self.logger_ && self.logger_->wants(level)) self.logger_->write(level, view(text));
-    };
-  }
-  const pfrt_sink* get() const { return &sink_; }
-  uint32_t node() const { return node_; }
-
-  Status status(pfrt_code code, const std::string& provider, std::string_view doing) const {
-    if (code == PFRT_CODE_OK) return {};
-    return error(static_cast<Code>(code), provider, " ", doing, ": ",
-                 text_.empty() ? std::string(code_text(static_cast<Code>(code))) : text_);
-  }
-
- private:
-  pfrt_sink sink_{};
-  Logger* logger_;
-  uint32_t node_ = PFRT_NO_INDEX;
-  std::string text_;
-};
 
 }  // namespace
 
-Result<std::shared_ptr<Provider>> Provider::open(const ProviderSource& source, Logger* logger) {
+Result<std::shared_ptr<Provider>> Provider::open(const ProviderSource& source, Logger* logger,
+                                                 const Stop& stop) {
   auto provider = std::shared_ptr<Provider>(new Provider);
   provider->source_ = source;
   provider->logger_ = logger;
   std::vector<pfrt_key_value> options;
   options.reserve(source.options.size());
   for (const auto& [key, value] : source.options) options.push_back({to_c(key), to_c(value)});
-  Sink sink(logger);
+  Sink sink(logger, stop);
   const pfrt_string device = to_c(source.device);
-  const pfrt_code code = call(sink.get(), [&] {
+  const pfrt_code code = sink.call([&] {
     return source.open ? source.open(source.user, device, options.data(), options.size(),
                                      sink.get(), &provider->handle_)
                        : source.table->open(device, options.data(), options.size(), sink.get(),
                                             &provider->handle_);
   });
-  PFRT_TRY(sink.status(code, source.name, "opening its device"));
+  PFRT_TRY(sink.status(code, source.name, " opening its device"));
   if (!provider->handle_)
     return error(Code::kPROVIDER, source.name, " opening its device: no handle was returned");
   return provider;
@@ -105,7 +51,24 @@ Provider::~Provider() {
   if (handle_) give_back("close", [&] { source_.table->close(handle_); });
 }
 
-Result<Claims> Provider::claim(const pfrt_snapshot& snapshot) {
+std::string Provider::identity() const {
+  auto options = source_.options;
+  std::ranges::sort(options);
+  std::string out =
+      message(source_.name, "/", reinterpret_cast<uintptr_t>(source_.table), "/", source_.device);
+  for (const auto& [key, value] : options)
+    out += message("/", key.size(), ":", key, "=", value.size(), ":", value);
+  return out;
+}
+
+Result<std::unique_lock<std::timed_mutex>> Provider::turn(const Stop& stop) {
+  Status stopped;
+  auto lock = lock_unless(mutex_, [&] { return !(stopped = stop ? stop() : Status()).ok(); });
+  if (!lock.owns_lock()) return stopped.prepend(message("waiting for ", name()));
+  return lock;
+}
+
+Result<Claims> Provider::claim(const pfrt_snapshot& snapshot, const Stop& stop) {
   struct Collector {
     Claims claims;
     bool out_of_memory = false;
@@ -152,32 +115,40 @@ Result<Claims> Provider::claim(const pfrt_snapshot& snapshot) {
   table.group = [](const pfrt_claims* t, const uint32_t* nodes, uint32_t count, double saved_ns) {
     Collector::of(t).add_group(nodes, count, saved_ns);
   };
-  Sink sink(logger_);
-  std::lock_guard lock(mutex_);
-  const pfrt_code code = call(
-      sink.get(), [&] { return source_.table->claim(handle_, &snapshot, &table, sink.get()); });
-  PFRT_TRY(sink.status(code, name(), "claiming nodes"));
+  table.transfer = [](const pfrt_claims* t, double ns, double ns_per_byte) {
+    Collector::of(t).claims.transfer = {Collector::time_of(ns), Collector::time_of(ns_per_byte)};
+  };
+  Sink sink(logger_, stop);
+  PFRT_ASSIGN(const auto lock, turn(stop));
+  const pfrt_code code =
+      sink.call([&] { return source_.table->claim(handle_, &snapshot, &table, sink.get()); });
+  PFRT_TRY(sink.status(code, name(), " claiming nodes"));
   if (collector.out_of_memory)
     return error(Code::kOUT_OF_MEMORY, name(), " claiming nodes: out of memory");
   return std::move(collector.claims);
 }
 
-Result<std::shared_ptr<Executable>> Provider::compile(const pfrt_snapshot& snapshot,
-                                                      const pfrt_region& region,
-                                                      uint32_t* out_node) {
-  *out_node = PFRT_NO_INDEX;
-  Sink sink(logger_);
-  // Made first, so that the handle has an owner whatever happens next.
-  auto executable = std::make_shared<Executable>(shared_from_this());
-  std::lock_guard lock(mutex_);
-  const pfrt_code code = call(sink.get(), [&] {
-    return source_.table->compile(handle_, &snapshot, &region, sink.get(), &executable->handle_);
+Result<std::vector<std::shared_ptr<Executable>>> Provider::compile(
+    const std::vector<pfrt_region>& regions, const Stop& stop, CompileFault* out_fault) {
+  *out_fault = {};
+  Sink sink(logger_, stop);
+  std::vector<pfrt_executable*> handles(regions.size());
+  // Made first, so that handles have an owner whatever happens next.
+  std::vector<std::shared_ptr<Executable>> executables;
+  for (size_t i = 0; i < regions.size(); ++i)
+    executables.push_back(std::make_shared<Executable>(shared_from_this()));
+  PFRT_ASSIGN(const auto lock, turn(stop));
+  const pfrt_code code = sink.call([&] {
+    return source_.table->compile(handle_, regions.data(), sizeof(pfrt_region), regions.size(),
+                                  sink.get(), handles.data(), &out_fault->region);
   });
-  *out_node = sink.node();
-  PFRT_TRY(sink.status(code, name(), "compiling a region"));
-  if (!executable->handle_)
-    return error(Code::kPROVIDER, name(), " compiling a region: no executable was returned");
-  return executable;
+  out_fault->node = sink.node();
+  PFRT_TRY(sink.status(code, name(), " compiling a region"));
+  for (size_t i = 0; i < regions.size(); ++i) executables[i]->handle_ = handles[i];
+  if (std::ranges::find(handles, nullptr) != handles.end())
+    return error(Code::kPROVIDER, name(), " compiling ", regions.size(),
+                 " regions: no executable was returned for one of them");
+  return executables;
 }
 
 std::string Provider::refuses(const pfrt_snapshot& snapshot, uint32_t node,
@@ -193,8 +164,8 @@ std::string Provider::refuses(const pfrt_snapshot& snapshot, uint32_t node,
   Sink sink(logger_);
   std::lock_guard lock(mutex_);
   const pfrt_code code =
-      call(sink.get(), [&] { return source_.table->supports(handle_, &query, sink.get()); });
-  return sink.status(code, name(), "asked what it supports").message();
+      sink.call([&] { return source_.table->supports(handle_, &query, sink.get()); });
+  return sink.status(code, name(), " asked what it supports").message();
 }
 
 Executable::~Executable() {
@@ -203,22 +174,17 @@ Executable::~Executable() {
                        [&] { provider_->table().release_executable(handle_); });
 }
 
-Result<ProgramTable> Executable::specialise(const pfrt_shapes& shapes,
-                                            const std::function<Status()>& stop,
+Result<ProgramTable> Executable::specialise(const pfrt_shapes& shapes, const Stop& stop,
                                             uint32_t* out_node) {
-  const auto lock = lock_unless(provider_->mutex_, [&] { return !stop().ok(); });
-  PFRT_TRY(stop());
-  if (!lock.owns_lock())
-    return error(Code::kCANCELLED, "waiting for ", provider_->name(), ": stopped by the caller");
+  PFRT_ASSIGN(const auto lock, provider_->turn(stop));
   pfrt_program program{};
   program.struct_size = sizeof program;
   program.abi = PFRT_ABI_VERSION;
-  Sink sink(provider_->logger_);
-  const pfrt_code code = call(sink.get(), [&] {
-    return provider_->table().specialise(handle_, &shapes, sink.get(), &program);
-  });
+  Sink sink(provider_->logger_, stop);
+  const pfrt_code code = sink.call(
+      [&] { return provider_->table().specialise(handle_, &shapes, sink.get(), &program); });
   *out_node = sink.node();
-  PFRT_TRY(sink.status(code, provider_->name(), "preparing a region for these shapes"));
+  PFRT_TRY(sink.status(code, provider_->name(), " preparing a region for these shapes"));
   ProgramTable out;
   static_cast<pfrt_program&>(out) = program;
   out.given = program;
@@ -235,9 +201,9 @@ Status Executable::read_program(ProgramTable* program) const {
   const auto fault = [&](const auto&... parts) {
     return error(Code::kPROVIDER, provider_->name(), " returned a program ", parts...);
   };
-  if (p.buffer_size < kFirstBuffer || p.step_size < kFirstStep)
+  if (p.buffer_size < kLeastBuffer || p.step_size < kLeastStep)
     return fault("whose buffer or step structs are ", p.buffer_size, " and ", p.step_size,
-                 " bytes; at least ", kFirstBuffer, " and ", kFirstStep, " are needed");
+                 " bytes; at least ", kLeastBuffer, " and ", kLeastStep, " are needed");
   if ((p.buffer_count && !p.buffers) || (p.step_count && !p.steps))
     return fault("of ", p.buffer_count, " buffers and ", p.step_count,
                  " steps without the array of one of them");
@@ -271,27 +237,29 @@ Result<std::vector<pfrt_packed_constant>> Executable::constants() {
   if (!(provider_->features() & PFRT_PROVIDER_CONSTANTS))
     return std::vector<pfrt_packed_constant>();
   const pfrt_packed_constant* list = nullptr;
-  size_t count = 0;
+  size_t size = 0, count = 0;
   Sink sink(provider_->logger_);
   const pfrt_code code =
-      call(sink.get(), [&] { return provider_->table().constants(handle_, &list, &count); });
-  PFRT_TRY(sink.status(code, provider_->name(), "listing packed constants"));
-  if (count && !list)
+      sink.call([&] { return provider_->table().constants(handle_, &list, &size, &count); });
+  PFRT_TRY(sink.status(code, provider_->name(), " listing packed constants"));
+  if (count && (!list || size < kLeastConstant))
     return error(Code::kPROVIDER, provider_->name(), " counts ", count,
-                 " packed constants and lists none");
-  return std::vector<pfrt_packed_constant>(list, list + count);
+                 " packed constants and lists none, or has structs of ", size,
+                 " bytes for them; at least ", kLeastConstant, " are needed");
+  std::vector<pfrt_packed_constant> out;
+  copy_elements(list, size, count, &out);
+  return out;
 }
 
 // ---- memory of its own ----
 
-Result<void*> Provider::allocate_memory(uint64_t bytes) {
+Result<void*> Provider::allocate_memory(uint64_t bytes, uint64_t work) {
   constexpr uint32_t kAlignment = 64;
   Sink sink(logger_);
   void* memory = nullptr;
-  const pfrt_code code = call(sink.get(), [&] {
-    return table().allocate(handle_, bytes, kAlignment, sink.get(), &memory);
-  });
-  PFRT_TRY(sink.status(code, name(), message("allocating ", bytes, " bytes on its device")));
+  const pfrt_code code = sink.call(
+      [&] { return table().allocate(handle_, work, bytes, kAlignment, sink.get(), &memory); });
+  PFRT_TRY(sink.status(code, name(), " allocating ", bytes, " bytes on its device"));
   if (!memory)
     return error(Code::kPROVIDER, name(), " allocating ", bytes,
                  " bytes on its device: no address was returned");
@@ -314,7 +282,19 @@ void Provider::release_memory(void* memory) {
   give_back("release_memory", [&] { table().release_memory(handle_, memory); });
 }
 
-Status Provider::copy(Direction direction, const std::vector<Copy>& copies) {
+Status Provider::begin(uint64_t work) {
+  if (!(features() & PFRT_PROVIDER_RUNS)) return {};
+  Sink sink(logger_);
+  const pfrt_code code = sink.call([&] { return table().run_begin(handle_, work, sink.get()); });
+  return sink.status(code, name(), " beginning a run");
+}
+
+void Provider::end(uint64_t work) {
+  if (features() & PFRT_PROVIDER_RUNS)
+    give_back("run_end", [&] { table().run_end(handle_, work); });
+}
+
+Status Provider::copy(uint64_t work, Direction direction, const std::vector<Copy>& copies) {
   const pfrt_direction to = direction == Direction::kToDevice ? PFRT_TO_DEVICE
                             : direction == Direction::kToHost ? PFRT_TO_HOST
                                                               : PFRT_ON_DEVICE;
@@ -322,21 +302,22 @@ Status Provider::copy(Direction direction, const std::vector<Copy>& copies) {
   list.reserve(copies.size());
   for (const Copy& c : copies) list.push_back({c.to, c.from, c.bytes, to, 0});
   Sink sink(logger_);
-  const pfrt_code code =
-      call(sink.get(), [&] { return table().copy(handle_, list.data(), list.size(), sink.get()); });
-  return sink.status(code, name(), "copying between host and device");
+  const pfrt_code code = sink.call([&] {
+    return table().copy(handle_, work, list.data(), sizeof list[0], list.size(), sink.get());
+  });
+  return sink.status(code, name(), " copying between host and device");
 }
 
-Status Provider::wait() {
+Status Provider::wait(uint64_t work, const Stop& stop) {
   if (!(features() & PFRT_PROVIDER_FENCES)) return {};
-  Sink sink(logger_);
+  Sink sink(logger_, stop);
   pfrt_fence* fence = nullptr;
-  pfrt_code code = call(sink.get(), [&] { return table().signal(handle_, sink.get(), &fence); });
-  PFRT_TRY(sink.status(code, name(), "marking its work"));
+  pfrt_code code = sink.call([&] { return table().signal(handle_, work, sink.get(), &fence); });
+  PFRT_TRY(sink.status(code, name(), " marking its work"));
   if (!fence) return error(Code::kPROVIDER, name(), " marking its work: no fence was returned");
-  code = call(sink.get(), [&] { return table().wait(handle_, fence, sink.get()); });
+  code = sink.call([&] { return table().wait(handle_, fence, sink.get()); });
   give_back("release_fence", [&] { table().release_fence(handle_, fence); });
-  return sink.status(code, name(), "finishing its work");
+  return sink.status(code, name(), " finishing its work");
 }
 
 }  // namespace pfrt

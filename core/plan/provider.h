@@ -5,7 +5,6 @@
 // the provider. claim, compile and specialise are serialised for each provider; thread-safe.
 #pragma once
 
-#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -17,6 +16,7 @@
 #include "core/base/os/log.h"
 #include "core/base/status.h"
 #include "core/memory/tensor.h"
+#include "core/plan/sink.h"
 #include "pyflame_rt/custom.h"
 #include "pyflame_rt/plugin.h"
 
@@ -50,9 +50,22 @@ struct ClaimGroup {
   double saved_ns = 0;
 };
 
+// What a value costs that crosses to or from a provider.
+struct TransferCost {
+  double ns = 0, ns_per_byte = 0;
+  double of(double bytes) const { return ns + ns_per_byte * bytes; }
+};
+
 struct Claims {
   std::vector<Claim> nodes;  // one a node of the snapshot
   std::vector<ClaimGroup> groups;
+  TransferCost transfer;
+};
+
+// A region that could not be compiled, by its place in the list, and the node at fault.
+struct CompileFault {
+  size_t region = 0;
+  uint32_t node = PFRT_NO_INDEX;
 };
 
 // A program as this host reads it: |buffers| and |steps| point to arrays of this host's own
@@ -67,18 +80,22 @@ class Executable;
 
 class Provider : public Device, public std::enable_shared_from_this<Provider> {
  public:
-  static Result<std::shared_ptr<Provider>> open(const ProviderSource& source, Logger* logger);
+  static Result<std::shared_ptr<Provider>> open(const ProviderSource& source, Logger* logger,
+                                                const Stop& stop = {});
   ~Provider() override;
   Provider(const Provider&) = delete;
   Provider& operator=(const Provider&) = delete;
 
   const std::string& name() const { return source_.name; }
+  // Its name, table, device and options: what two handles answer alike that have the same.
+  std::string identity() const;
   bool simulated() const { return (source_.features & PFRT_PROVIDER_SIMULATED) != 0; }
+  bool folds() const { return (source_.features & PFRT_PROVIDER_NO_FOLD) == 0; }
   const pfrt_provider_table& table() const { return *source_.table; }
   uint64_t features() const { return source_.features; }
   pfrt_provider* handle() const { return handle_; }
 
-  Result<Claims> claim(const pfrt_snapshot& snapshot);
+  Result<Claims> claim(const pfrt_snapshot& snapshot, const Stop& stop = {});
   // Empty when the provider runs |node| together with |epilogue|, which it may be asked of any
   // canonical operator; or why not.
   std::string refuses(const pfrt_snapshot& snapshot, uint32_t node,
@@ -87,23 +104,31 @@ class Provider : public Device, public std::enable_shared_from_this<Provider> {
   bool takes_deferred() const { return (features() & PFRT_PROVIDER_DEFERRED) != 0; }
   // Device, where the provider has memory of its own.
   bool has_memory() const { return (features() & PFRT_PROVIDER_MEMORY) != 0; }
-  Result<void*> allocate_memory(uint64_t bytes) override;
+  Result<void*> allocate_memory(uint64_t bytes, uint64_t work) override;
   void release_memory(void* memory) override;
-  Status copy(Direction direction, const std::vector<Copy>& copies) override;
-  Status wait() override;
+  Status begin(uint64_t work) override;
+  Status copy(uint64_t work, Direction direction, const std::vector<Copy>& copies) override;
+  Status wait(uint64_t work, const Stop& stop) override;
+  void end(uint64_t work) override;
+  // Whether its steps are told whose they are, and may go on when they have returned.
+  bool has_runs() const { return (features() & (PFRT_PROVIDER_MEMORY | PFRT_PROVIDER_RUNS)) != 0; }
   // Copies of constants on the device while anybody holds them. An address alone does not tell
   // constants apart: parts of a file may overlap.
   using HostBytes = std::pair<const void*, uint64_t>;
   std::shared_ptr<Buffer> uploaded(const HostBytes& host);
   void set_uploaded(const HostBytes& host, const std::shared_ptr<Buffer>& buffer);
 
-  // On failure |out_node| is the snapshot node at fault, or PFRT_NO_INDEX.
-  Result<std::shared_ptr<Executable>> compile(const pfrt_snapshot& snapshot,
-                                              const pfrt_region& region, uint32_t* out_node);
+  // One a region. On failure |out_fault| says where, as far as the provider does.
+  Result<std::vector<std::shared_ptr<Executable>>> compile(const std::vector<pfrt_region>& regions,
+                                                           const Stop& stop,
+                                                           CompileFault* out_fault);
 
  private:
   friend class Executable;
   Provider() = default;
+  // One call of claim, compile, specialise and supports at a time; |stop| is asked while others
+  // are waited for.
+  Result<std::unique_lock<std::timed_mutex>> turn(const Stop& stop);
   // |release| calls the provider's |function|, which gives something back.
   template <typename Fn>
   void give_back(const char* function, Fn&& release) noexcept {
@@ -115,7 +140,7 @@ class Provider : public Device, public std::enable_shared_from_this<Provider> {
   ProviderSource source_;
   pfrt_provider* handle_ = nullptr;
   Logger* logger_ = nullptr;
-  std::timed_mutex mutex_;  // one call of claim, compile, specialise and supports at a time
+  std::timed_mutex mutex_;
   std::mutex uploaded_mutex_;
   std::map<HostBytes, std::weak_ptr<Buffer>> uploaded_;
 };
@@ -129,10 +154,9 @@ class Executable {
   Executable& operator=(const Executable&) = delete;
 
   Provider& provider() const { return *provider_; }
-  // Released by whoever asked, with release_program. |stop| is asked while other calls of the
-  // provider are waited for.
-  Result<ProgramTable> specialise(const pfrt_shapes& shapes, const std::function<Status()>& stop,
-                                  uint32_t* out_node);
+  // Released by whoever asked, with release_program. |stop| is asked also while other
+  // calls of the provider are waited for.
+  Result<ProgramTable> specialise(const pfrt_shapes& shapes, const Stop& stop, uint32_t* out_node);
   void release_program(ProgramTable& program);
   Result<std::vector<pfrt_packed_constant>> constants();
 

@@ -9,19 +9,46 @@
 namespace pfrt {
 namespace {
 
-// The provider names that the options ask for. |device| is short for a list that ends in the CPU.
-Result<std::vector<std::string>> wanted_providers(const Options& o) {
+constexpr std::string_view kCpu = "CPUExecutionProvider";
+
+bool opens(const ProviderSource& source, std::string_view device) {
+  return std::ranges::count(device_words(*source.table), device) != 0;
+}
+
+// The provider that opens |device|; one that is called like it is looked at before all are loaded.
+Result<ProviderSource> provider_of(std::string_view device, const FindProvider& find) {
+  if (auto named = find.named(device); named.ok() && opens(*named, device)) return named;
+  std::string listed;
+  std::vector<std::string> words;
+  for (ProviderSource& source : find.all()) {
+    if (opens(source, device)) return std::move(source);
+    for (std::string& word : device_words(*source.table)) {
+      listed += message(listed.empty() ? "" : ", ", word, " (", source.name, ")");
+      words.push_back(std::move(word));
+    }
+  }
+  const std::string near = nearest_name(device, words);
+  return error(Code::kNOT_FOUND, "creating a session: no provider opens device '", device,
+               "'; devices are ", listed.empty() ? "none" : listed,
+               near.empty() ? "" : "; did you mean '", near, near.empty() ? "" : "'?");
+}
+
+// The provider names that the options ask for.
+Result<std::vector<std::string>> wanted_providers(const Options& o, const FindProvider& find) {
   std::vector<std::string> named = o.get_strings("providers");
-  const std::string& device = o.get_string("device");
-  std::vector<std::string> of_device;
-  if (device == "null") of_device.push_back("NullExecutionProvider");
-  of_device.push_back("CPUExecutionProvider");
-  if (named.empty()) return of_device;
-  if (o.is_set("device") && !names_provider(named.front(), of_device.front()))
-    return error(Code::kINVALID_ARGUMENT, "creating a session: device '", device, "' means ",
-                 of_device.front(), " first, but providers begins with ", named.front(),
-                 "; give one of the two");
-  return named;
+  std::string first(kCpu);
+  if (o.is_set("device")) {
+    const std::string& device = o.get_string("device");
+    PFRT_ASSIGN(const ProviderSource source, provider_of(device, find));
+    first = source.name;
+    if (!named.empty() && !names_provider(named.front(), first))
+      return error(Code::kINVALID_ARGUMENT, "creating a session: device '", device, "' means ",
+                   first, " first, but providers begins with ", named.front(),
+                   "; give one of the two");
+  }
+  if (!named.empty()) return named;
+  return first == kCpu ? std::vector<std::string>{first}
+                       : std::vector<std::string>{first, std::string(kCpu)};
 }
 
 Status not_listed(std::string_view key, std::string_view provider,
@@ -41,7 +68,7 @@ Status not_listed(std::string_view key, std::string_view provider,
 // Hands "provider.<name>.<key>" to the provider that the name stands for. A provider with a schema
 // has keys, types and choices checked here; another one says at open what it does not know.
 Status give_options(const Options& o, std::vector<ProviderSource>& sources) {
-  for (Options::ForProvider& given : o.for_providers()) {
+  for (Options::ForPlugin& given : o.for_plugins()) {
     const size_t at = find_provider(
         sources, given.word, [](const ProviderSource& s) -> auto& { return s.name; });
     const std::string key = message("provider.", given.word, ".", given.key);
@@ -63,19 +90,36 @@ Status give_options(const Options& o, std::vector<ProviderSource>& sources) {
 
 }  // namespace
 
+std::vector<std::string> device_words(const pfrt_provider_table& table) {
+  std::vector<std::string> words;
+  std::string_view list = view(table.devices);
+  while (!list.empty()) {
+    const size_t comma = std::min(list.find(','), list.size());
+    std::string_view word = list.substr(0, comma);
+    while (word.starts_with(' ')) word.remove_prefix(1);
+    while (word.ends_with(' ')) word.remove_suffix(1);
+    if (!word.empty()) words.emplace_back(word);
+    list.remove_prefix(std::min(comma + 1, list.size()));
+  }
+  return words;
+}
+
 Result<std::vector<ProviderSource>> choose_providers(const Options& options,
                                                      const FindProvider& find) {
-  PFRT_ASSIGN(const std::vector<std::string> names, wanted_providers(options));
+  PFRT_ASSIGN(const std::vector<std::string> names, wanted_providers(options, find));
   std::vector<ProviderSource> sources;
   for (const std::string& name : names) {
-    auto found = find(name);
+    auto found = find.named(name);
     if (!found.ok()) return found.take_status().prepend("creating a session");
     for (const ProviderSource& before : sources)
       if (before.name == found->name)
         return error(Code::kINVALID_ARGUMENT, "creating a session: provider ", before.name,
                      " is listed twice");
     sources.push_back(found.take());
+    const std::vector<std::string> words = device_words(*sources.back().table);
+    sources.back().device = words.empty() ? "" : words.front();
   }
+  if (options.is_set("device")) sources.front().device = options.get_string("device");
   PFRT_TRY(give_options(options, sources));
   return sources;
 }

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <functional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -12,7 +13,15 @@
 
 namespace pfrt {
 
-using FindProvider = std::function<Result<ProviderSource>(std::string_view name)>;
+struct FindProvider {
+  // By name or word (core/base/provider_name.h).
+  std::function<Result<ProviderSource>(std::string_view name)> named;
+  // All that are usable.
+  std::function<std::vector<ProviderSource>()> all;
+};
+
+// The words of the devices that a provider opens.
+std::vector<std::string> device_words(const pfrt_provider_table& table);
 
 // In the order of preference; what opening each takes.
 Result<std::vector<ProviderSource>> choose_providers(const Options& options,

@@ -33,7 +33,9 @@ Environment::Environment(const Options& options, const MakePlugins& plugins)
       registry_(*plugins_),
       max_threads_(
           static_cast<uint32_t>(std::min<int64_t>(options.get_int("threads"), kMostThreads))),
-      guard_mapped_files_(options.get_bool("guard_mapped_files")) {
+      guard_mapped_files_(options.get_bool("guard_mapped_files")),
+      budget_(budget_of("the environment", static_cast<uint64_t>(options.get_int("memory_limit")),
+                        nullptr)) {
   logger_.set_level(log_level_from(options.get_string("log_level")));
   retain_threads();
 }
@@ -60,17 +62,26 @@ Result<ProviderSource> Environment::provider_source(std::string_view name) {
   return no_provider(found.status(), plugins_->provider_names(), own, name);
 }
 
+std::vector<ProviderSource> Environment::provider_sources() {
+  std::vector<ProviderSource> out;
+  for (const auto& own : registry_.providers()) out.push_back(*own);
+  for (ProviderSource& source : plugins_->providers()) out.push_back(std::move(source));
+  return out;
+}
+
 Result<std::shared_ptr<Session>> Environment::create_session(
     const std::shared_ptr<const Model>& model, const Options& options,
     const std::vector<std::string>& extra_outputs, std::vector<NamedValues> samples) {
   const std::shared_ptr<Environment> self = shared_from_this();
   Session::Context context;
-  PFRT_ASSIGN(context.providers, choose_providers(options, [this](std::string_view name) {
-                return provider_source(name);
-              }));
+  PFRT_ASSIGN(
+      context.providers,
+      choose_providers(options, {[this](std::string_view name) { return provider_source(name); },
+                                 [this] { return provider_sources(); }}));
   for (ProviderSource& source : context.providers) source.keep = self;
   context.packed = &packed_;
   context.all = &sessions_;
+  context.devices = &devices_;
   context.logger = &logger_;
   context.max_threads = max_threads_;
   context.keep = self;

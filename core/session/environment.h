@@ -14,6 +14,7 @@
 #include "core/exec/run/executor.h"
 #include "core/memory/allocator.h"
 #include "core/memory/slabs.h"
+#include "core/session/devices.h"
 #include "core/session/plugin_source.h"
 #include "core/session/registry.h"
 #include "core/session/session.h"
@@ -45,10 +46,13 @@ class Environment : public std::enable_shared_from_this<Environment> {
   PackedStore& packed() { return packed_; }
   uint32_t max_threads() const { return max_threads_; }  // 0 = no limit
   bool guard_mapped_files() const { return guard_mapped_files_; }
+  const BudgetPtr& budget() const { return budget_; }
 
   // What opening the provider takes, but for options, that |name| stands for: its name, or a word
   // for it (core/base/provider_name.h). NOT_FOUND lists what is there.
   Result<ProviderSource> provider_source(std::string_view name);
+  // All that are usable: registered ones, then those of plug-ins.
+  std::vector<ProviderSource> provider_sources();
 
   // A session over |model|, as |options| of kind PFRT_OPTIONS_SESSION say.
   Result<std::shared_ptr<Session>> create_session(const std::shared_ptr<const Model>& model,
@@ -68,9 +72,11 @@ class Environment : public std::enable_shared_from_this<Environment> {
   std::unique_ptr<PluginSource> plugins_;
   Registry registry_;
   PackedStore packed_;
+  Devices devices_;
   Sessions sessions_;
   const uint32_t max_threads_;
   const bool guard_mapped_files_;
+  const BudgetPtr budget_;
   std::mutex replacing_;  // serialises those who change replacements
   std::atomic<bool> replaced_{false};
   mutable std::mutex replacements_mutex_;
@@ -81,18 +87,24 @@ class Environment : public std::enable_shared_from_this<Environment> {
 class EnvironmentScope {
  public:
   explicit EnvironmentScope(const Environment& environment)
-      : EnvironmentScope(environment.replacements()) {}
-  explicit EnvironmentScope(const std::shared_ptr<const Replacements>& own)
-      : EnvironmentScope(own ? own->allocator : nullptr) {}
+      : EnvironmentScope(environment.replacements(), environment.budget()) {}
+  // |budget|: the environment's, or one inside it.
+  EnvironmentScope(const std::shared_ptr<const Replacements>& own, BudgetPtr budget)
+      : EnvironmentScope(own ? own->allocator : nullptr, std::move(budget)) {}
   // For making what lives as long as a model or a session.
   static EnvironmentScope lasting(const Environment& environment) {
+    return lasting(environment, environment.budget());
+  }
+  static EnvironmentScope lasting(const Environment& environment, BudgetPtr budget) {
     const auto own = environment.replacements();
-    return EnvironmentScope(own && own->allocator ? own->allocator : std::make_shared<Slabs>());
+    return EnvironmentScope(own && own->allocator ? own->allocator : std::make_shared<Slabs>(),
+                            std::move(budget));
   }
 
  private:
-  explicit EnvironmentScope(AllocatorPtr allocator) : scope_(std::move(allocator)) {}
-  AllocatorScope scope_;
+  EnvironmentScope(AllocatorPtr allocator, BudgetPtr budget)
+      : scope_({std::move(allocator), std::move(budget)}) {}
+  MemoryScope scope_;
 };
 
 }  // namespace pfrt

@@ -67,14 +67,46 @@ Result<std::shared_ptr<Graph>> import_pfm(ImportCall& call) {
   return std::move(loaded->graph);
 }
 
+// Those of the load that are for |importer|. Those for another one are its affair; a word that
+// none has is a mistake.
+Result<std::vector<std::pair<std::string, std::string>>> options_for(PluginSource& plugins,
+                                                                     std::string_view importer,
+                                                                     const Options& options) {
+  std::vector<std::pair<std::string, std::string>> out;
+  for (Options::ForPlugin& given : options.for_plugins()) {
+    if (given.word == importer) {
+      out.emplace_back(std::move(given.key), std::move(given.value));
+      continue;
+    }
+    std::vector<std::string> words{"pfm"};
+    for (const auto& other : plugins.importers()) words.push_back(lower(other->name()));
+    if (std::ranges::find(words, given.word) != words.end()) continue;
+    std::string listed;
+    for (const std::string& word : words) listed += message(listed.empty() ? "" : ", ", word);
+    return error(Code::kINVALID_ARGUMENT, "option 'import.", given.word, ".", given.key,
+                 "' is for an importer that there is not; there are ", listed);
+  }
+  return out;
+}
+
 // The graph of the source, by the format that its name or content tells.
 Result<std::shared_ptr<Graph>> import_graph(PluginSource& plugins, ImportCall& call,
-                                            ModelInfo& info) {
+                                            const Options& options, ModelInfo& info) {
   const ModelSource& source = call.source();
   const std::string what = source.text();
+  const auto take_options = [&](std::string_view importer) -> Status {
+    auto taken = options_for(plugins, importer, options);
+    if (!taken.ok()) return taken.take_status().prepend("loading " + what);
+    call.options = taken.take();
+    return {};
+  };
   if (source.size == 0) return error(Code::kINVALID_MODEL, "loading ", what, ": it is empty");
   if (is_pfm(source.data, source.size)) {
     info.format = "pfm";
+    PFRT_TRY(take_options(info.format));
+    if (!call.options.empty())
+      return error(Code::kINVALID_ARGUMENT, "loading ", what, ": there is no option '",
+                   call.options.front().first, "' of the pfm importer; it has none");
     return import_pfm(call);
   }
   const std::string extension = extension_of(source.name);
@@ -85,8 +117,9 @@ Result<std::shared_ptr<Graph>> import_graph(PluginSource& plugins, ImportCall& c
   if (!importer) importer = importer_by_content(plugins, source);
   if (!importer) return unknown_format(plugins, what, std::move(why));
   auto graph = std::make_shared<Graph>();
-  PFRT_TRY(importer->load(call, graph));
   info.format = lower(importer->name());
+  PFRT_TRY(take_options(info.format));
+  PFRT_TRY(importer->load(call, graph));
   return graph;
 }
 
@@ -137,26 +170,32 @@ Result<std::shared_ptr<const Model>> load_model(Environment& environment, const 
       options.get_string("confine") == "strict" ? os::Confine::kStrict : os::Confine::kLinks);
   if (const auto file = os::health_of(source.data)) call.files.push_back(file);
   ModelInfo info;
-  auto graph = import_graph(environment.plugins(), call, info);
+  auto graph = import_graph(environment.plugins(), call, options, info);
   // What was read of a file that is gone means nothing, whether it looked right or wrong.
   for (const auto& used : call.files)
     if (used->check()) return used->status().prepend("loading " + source.text());
   if (!graph.ok()) return graph.take_status();
   apply_info(call.info, *graph.value(), info);
   info.import_ms = static_cast<double>(os::monotonic_ns() - started) * 1e-6;
-  PFRT_ASSIGN(auto operators, environment.registry().operators_for(*graph.value()));
+  PFRT_ASSIGN(const auto operators, environment.registry().operators_for(*graph.value()));
   auto model = Model::create(graph.take(), std::move(info), options.get_bool("validate"),
                              options.get_bool("infer_shapes"), std::move(call.warnings), progress,
-                             std::move(operators));
+                             operators);
   if (!model.ok()) return model.take_status().prepend("loading " + source.text());
   for (const std::string& warning : model.value()->warnings())
     environment.logger().log(PFRT_LOG_INFO, "loading ", source.text(), ": ", warning);
   return std::shared_ptr<const Model>(model.take());
 }
 
+BudgetPtr load_budget(const Environment& environment, const Options& options) {
+  return budget_of("the model", static_cast<uint64_t>(options.get_int("memory_limit")),
+                   environment.budget());
+}
+
 Result<std::shared_ptr<const Model>> load_model_file(Environment& environment, std::string path,
                                                      const Options& options) {
-  const EnvironmentScope scope = EnvironmentScope::lasting(environment);
+  const EnvironmentScope scope =
+      EnvironmentScope::lasting(environment, load_budget(environment, options));
   const uint64_t started = os::monotonic_ns();
   Progress progress = options.progress();
   ModelSource source;
@@ -171,14 +210,15 @@ Result<std::shared_ptr<const Model>> load_model_file(Environment& environment, s
 
 Result<std::shared_ptr<const Model>> model_of_graph(Environment& environment, const Graph& graph,
                                                     const Options& options) {
-  const EnvironmentScope scope = EnvironmentScope::lasting(environment);
+  const EnvironmentScope scope =
+      EnvironmentScope::lasting(environment, load_budget(environment, options));
   Progress progress = options.progress();
   ModelInfo info;
   info.format = "graph";
-  PFRT_ASSIGN(auto operators, environment.registry().operators_for(graph));
+  PFRT_ASSIGN(const auto operators, environment.registry().operators_for(graph));
   PFRT_ASSIGN(auto model,
               Model::create(graph.clone(), std::move(info), options.get_bool("validate"),
-                            options.get_bool("infer_shapes"), {}, progress, std::move(operators)));
+                            options.get_bool("infer_shapes"), {}, progress, operators));
   return std::shared_ptr<const Model>(std::move(model));
 }
 

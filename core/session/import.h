@@ -8,6 +8,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "core/base/os/file.h"
@@ -53,6 +54,8 @@ class ImportCall {
   // A file that the model refers to.
   Result<Bytes> open_beside(std::string_view location);
 
+  // Of the load, for the importer that is called.
+  std::vector<std::pair<std::string, std::string>> options;
   InfoList info;
   std::vector<std::string> warnings;
   std::vector<std::shared_ptr<os::FileHealth>> files;  // that were read
@@ -69,6 +72,8 @@ Result<std::shared_ptr<const Model>> load_model(Environment& environment, const 
                                                 const Options& options, Progress& progress,
                                                 uint64_t started);
 // The file at |path|.
+// What a load of |options| may take, inside the environment's.
+BudgetPtr load_budget(const Environment& environment, const Options& options);
 Result<std::shared_ptr<const Model>> load_model_file(Environment& environment, std::string path,
                                                      const Options& options);
 // Of a graph that was built by hand.

@@ -217,14 +217,24 @@ Result<std::shared_ptr<const Graph>> Model::canonical(const OperatorSet::Ptr& op
 Result<std::shared_ptr<const Model::Optimised>> Model::optimised(
     const std::string& key, const Progress& progress,
     const std::function<Result<Optimised>()>& make) const {
-  const auto lock = lock_unless(optimised_mutex_, [&] { return progress.stopped(); });
+  std::shared_ptr<OptimisedSlot> slot;
+  {
+    std::lock_guard lock(optimised_mutex_);
+    std::erase_if(optimised_, [&](const auto& e) {
+      if (e.first == key || e.second.use_count() != 1) return false;
+      const std::lock_guard last(e.second->making);  // nobody's, so it is not waited for
+      return e.second->value.expired();
+    });
+    std::shared_ptr<OptimisedSlot>& place = optimised_[key];
+    if (!place) place = std::make_shared<OptimisedSlot>();
+    slot = place;
+  }
+  const auto lock = lock_unless(slot->making, [&] { return progress.stopped(); });
   if (!lock.owns_lock()) return progress.stop();
-  std::weak_ptr<const Optimised>& slot = optimised_[key];
-  if (auto there = slot.lock()) return there;
+  if (auto there = slot->value.lock()) return there;
   PFRT_ASSIGN(Optimised made, make());
   auto kept = std::make_shared<const Optimised>(std::move(made));
-  std::erase_if(optimised_, [&](const auto& e) { return e.first != key && e.second.expired(); });
-  optimised_[key] = kept;
+  slot->value = kept;
   return kept;
 }
 

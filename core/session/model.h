@@ -57,7 +57,8 @@ class Model {
                                                  const Progress& progress = Progress()) const;
 
   // What passes made of the canonical graph, while a session uses it: sessions that ask for the
-  // same share it with its constants. |key| names everything it depends on.
+  // same share it with its constants, and wait for whoever makes it; others go on. |key| names
+  // everything it depends on.
   struct Optimised {
     std::shared_ptr<const Graph> graph;
     std::vector<PassReport> reports;
@@ -79,9 +80,13 @@ class Model {
   mutable bool canonical_tried_ = false;
   mutable OperatorSet::Ptr canonical_for_;
   bool built_in_only_ = true;
-  bool loaded_ = false;                       // create() is through
-  mutable std::timed_mutex optimised_mutex_;  // held while passes run
-  mutable std::map<std::string, std::weak_ptr<const Optimised>> optimised_;
+  bool loaded_ = false;  // create() is through
+  struct OptimisedSlot {
+    std::timed_mutex making;  // held while passes run
+    std::weak_ptr<const Optimised> value;
+  };
+  mutable std::mutex optimised_mutex_;
+  mutable std::map<std::string, std::shared_ptr<OptimisedSlot>> optimised_;
 };
 
 // A graph built by hand has the newest opset of each domain unless it says otherwise.

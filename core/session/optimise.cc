@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "core/base/provider_name.h"
+#include "core/exec/device_copy.h"
 #include "core/plan/snapshot.h"
 
 namespace pfrt {
@@ -34,13 +35,16 @@ PassContext PassServices::context() {
 
 Result<std::vector<ValuePtr>> PassServices::evaluate(std::shared_ptr<const Graph> graph) const {
   const size_t count = graph->outputs.size();
+  CompileServices folding = services_;
+  for (Candidate& c : folding.candidates)
+    if (c.provider && !c.provider->folds()) c = {c.name, nullptr, c.name + " folds no constants"};
   PFRT_ASSIGN(const auto compiled,
-              CompiledGraph::create(std::move(graph), services_, {.run_once = true}));
+              CompiledGraph::create(std::move(graph), folding, {.run_once = true}));
   RunControl control;
   control.cancelled = services_.progress.cancel_flag();
   control.deadline_ns = services_.progress.deadline_within(os::monotonic_ns() + kMostNsToFold);
   std::vector<ValuePtr> outputs;
-  PFRT_TRY(compiled->run({}, std::vector<OutputRequest>(count), control, outputs));
+  PFRT_TRY(run_whole(*compiled, {}, std::vector<OutputRequest>(count), control, outputs));
   return outputs;
 }
 

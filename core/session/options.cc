@@ -20,6 +20,9 @@ constexpr OptionRow kEnv[] = {
      "runs fail with 'data loss' (replace it by renaming another over it); false = the signal "
      "SIGBUS is left to the host: files are read into memory of "
      "their size instead, and what becomes of them later does not matter"},
+    {"memory_limit", PFRT_OPTION_INT, "0", "",
+     "bytes of host memory that tensors of its models, sessions and runs may take at a time; what "
+     "would take more fails with 'out of memory'; 0 = no limit"},
 };
 
 constexpr OptionRow kLoad[] = {
@@ -31,15 +34,23 @@ constexpr OptionRow kLoad[] = {
      "where files beside the model may be: links = in the model's folder or, where its path is a "
      "symbolic link, in the folder of the file it leads to; strict = in the folder that the path "
      "names, which no link may leave"},
+    {"memory_limit", PFRT_OPTION_INT, "0", "",
+     "bytes of host memory that the model's constants may take, mapped files not counted; 0 = no "
+     "limit but the environment's"},
 };
 
 constexpr OptionRow kSession[] = {
-    {"device", PFRT_OPTION_STRING, "cpu", "cpu null",
-     "short for a provider list that ends in the CPU"},
+    {"device", PFRT_OPTION_STRING, "cpu", "",
+     "a device's word, as 'pfrt providers' lists them: short for a list of the provider that opens "
+     "it, then the CPU's"},
     {"providers", PFRT_OPTION_STRINGS, "", "",
-     "execution providers, by their names or short, as 'cpu'; empty = those of the device. A node "
-     "goes to the one that estimates the lowest cost; the order decides where estimates are equal "
-     "or one is of a simulated device, and who takes over where one fails"},
+     "execution providers, by their names or short, as 'cpu'; empty = those of the device. The "
+     "order is one of priority: between estimates that differ by less than a tenth, where one is "
+     "of "
+     "a simulated device, and for who takes over where one fails"},
+    {"assign", PFRT_OPTION_STRING, "cost", "cost priority",
+     "who runs a node: cost = who estimates the lowest, what crosses between providers counted; "
+     "priority = the first of the list that accepts it"},
     {"num_threads", PFRT_OPTION_INT, "0", "", "threads a run may use; 0 = the environment's"},
     {"execution_mode", PFRT_OPTION_STRING, "sequential", "sequential parallel",
      "sequential = one step after another, each parallel inside; parallel = independent steps at "
@@ -84,6 +95,9 @@ constexpr OptionRow kRun[] = {
     {"log_level", PFRT_OPTION_STRING, "", "debug info warning error off",
      "as in the session; empty = the session's"},
     {"num_threads", PFRT_OPTION_INT, "0", "", "threads this run may use; 0 = the session's"},
+    {"memory_limit", PFRT_OPTION_INT, "0", "",
+     "bytes of host memory that this run may take for what it works in and for its results; 0 = no "
+     "limit but the environment's"},
 };
 
 constexpr OptionRow kOptimizer[] = {
@@ -133,14 +147,18 @@ constexpr OptionRow kOptimizer[] = {
 };
 
 // Stands for every option of every provider: who they are is not known here.
-constexpr std::string_view kProviderPrefix = "provider.";
-constexpr OptionRow kOfProvider = {kProviderPrefix, PFRT_OPTION_STRING, "", "", ""};
+constexpr OptionRow kOfPlugin = {"", PFRT_OPTION_STRING, "", "", ""};
 
-bool of_provider(pfrt_options_kind kind, std::string_view key) {
-  if (kind != PFRT_OPTIONS_SESSION || key.substr(0, kProviderPrefix.size()) != kProviderPrefix)
-    return false;
-  const size_t dot = key.find('.', kProviderPrefix.size());
-  return dot != std::string_view::npos && dot > kProviderPrefix.size() && dot + 1 < key.size();
+// What keys for a plug-in begin with, in options of that kind.
+std::string_view plugin_prefix(pfrt_options_kind kind) {
+  return kind == PFRT_OPTIONS_SESSION ? "provider." : kind == PFRT_OPTIONS_LOAD ? "import." : "";
+}
+
+bool of_plugin(pfrt_options_kind kind, std::string_view key) {
+  const std::string_view prefix = plugin_prefix(kind);
+  if (prefix.empty() || !key.starts_with(prefix)) return false;
+  const size_t dot = key.find('.', prefix.size());
+  return dot != std::string_view::npos && dot > prefix.size() && dot + 1 < key.size();
 }
 
 constexpr std::string_view kTypeNames[] = {"?",     "bool",   "int",
@@ -238,7 +256,7 @@ Options::Options(pfrt_options_kind kind) : kind_(kind) {
 }
 
 Result<const OptionRow*> Options::row(std::string_view key, pfrt_option_type type) const {
-  if (of_provider(kind_, key)) return &kOfProvider;
+  if (of_plugin(kind_, key)) return &kOfPlugin;
   std::vector<std::string> keys;
   for (const OptionRow& r : option_schema(kind_)) {
     if (r.key != key) {
@@ -332,17 +350,17 @@ Result<std::string_view> Options::text(std::string_view key) const {
   PFRT_TRY(row(key, PFRT_OPTION_UNSET).take_status());
   const auto it = values_.find(key);
   if (it == values_.end())
-    return error(Code::kNOT_FOUND, "reading option '", key, "' of a provider: it was not set");
+    return error(Code::kNOT_FOUND, "reading option '", key, "' of a plug-in: it was not set");
   return std::string_view(it->second);
 }
 
-std::vector<Options::ForProvider> Options::for_providers() const {
-  std::vector<ForProvider> out;
+std::vector<Options::ForPlugin> Options::for_plugins() const {
+  std::vector<ForPlugin> out;
+  const size_t prefix = plugin_prefix(kind_).size();
   for (const auto& [key, value] : values_) {
-    if (!of_provider(kind_, key)) continue;
-    const size_t dot = key.find('.', kProviderPrefix.size());
-    out.push_back({key.substr(kProviderPrefix.size(), dot - kProviderPrefix.size()),
-                   key.substr(dot + 1), value});
+    if (!of_plugin(kind_, key)) continue;
+    const size_t dot = key.find('.', prefix);
+    out.push_back({key.substr(prefix, dot - prefix), key.substr(dot + 1), value});
   }
   return out;
 }

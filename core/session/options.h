@@ -46,12 +46,13 @@ class Options {
   Status set_text(std::string_view key, std::string_view text);
   // As text, lists comma-separated; valid until the key is set again.
   Result<std::string_view> text(std::string_view key) const;
-  // What was set for providers, "provider.<word>.<key>" (SESSION options take any; the provider
-  // says later which it knows): word, key and value.
-  struct ForProvider {
+  // What was set for plug-ins, "provider.<word>.<key>" of SESSION options and
+  // "import.<word>.<key>" of LOAD options (which take any; the plug-in says later which it knows):
+  // word, key and value.
+  struct ForPlugin {
     std::string word, key, value;
   };
-  std::vector<ForProvider> for_providers() const;
+  std::vector<ForPlugin> for_plugins() const;
 
   // Of keys of the schema.
   bool get_bool(std::string_view key) const;

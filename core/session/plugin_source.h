@@ -55,6 +55,8 @@ class PluginSource {
   // What opening the provider that |name| stands for (core/base/provider_name.h) takes, but for
   // options; NOT_FOUND lists what is there.
   virtual Result<ProviderSource> provider(std::string_view name) = 0;
+  // Likewise of all that are usable.
+  virtual std::vector<ProviderSource> providers() = 0;
   // Names and words that stand for providers whose files are there, usable or not.
   virtual std::vector<std::string> provider_names() = 0;
 

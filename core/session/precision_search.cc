@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "core/base/os/cpu.h"
+#include "core/exec/device_copy.h"
 #include "core/session/elements.h"
 #include "core/session/trial_inputs.h"
 
@@ -107,7 +108,7 @@ Status PrecisionSearch::run(CompiledGraph& graph, const std::vector<ValuePtr>& i
   control.deadline_ns =
       context_.progress.deadline_within(os::monotonic_ns() + kMostSeconds * 1'000'000'000);
   outputs.clear();
-  return graph.run(inputs, std::vector<OutputRequest>(graph.graph().outputs.size()), control,
+  return run_whole(graph, inputs, std::vector<OutputRequest>(graph.graph().outputs.size()), control,
                    outputs);
 }
 

@@ -82,7 +82,7 @@ std::string Preparation::optimised_key(const std::vector<Candidate>& candidates)
   };
   std::vector<std::string> providers;
   for (const Candidate& c : candidates)
-    if (c.provider) providers.push_back(c.name);
+    if (c.provider) providers.push_back(c.provider->identity());
   list(providers);
   list(config_.skip_passes);
   list(config_.extra_outputs);
@@ -108,11 +108,13 @@ Result<std::string> Preparation::difference(Verifier& verifier, const Graph& bef
 // The model's graph, or |graph| instead, as the passes leave it; null when none changed anything
 // and there was no |graph|.
 Result<std::shared_ptr<Graph>> Preparation::run_client_passes(
-    std::shared_ptr<Graph> graph, Verifier* verifier, std::vector<std::string>& notes) const {
+    const Call& call, std::shared_ptr<Graph> graph, Verifier* verifier,
+    std::vector<std::string>& notes) const {
+  const Stop stop = [&] { return call.progress.stop(); };
   for (const auto& pass : config_.passes) {
     const Graph& before = graph ? *graph : model_->graph();
     PassResult result;
-    auto made = pass->run(before, result);
+    auto made = pass->run(before, stop, result);
     if (!made.ok()) return made.take_status().prepend("pass '" + pass->name + "'");
     const bool changed = *made != nullptr;
     notes.push_back(message("pass '", pass->name, "' ",
@@ -147,7 +149,7 @@ Result<std::shared_ptr<const Model::Optimised>> Preparation::prepare(
     for (ValueId id : fed) graph->at(id).constant = nullptr;
   }
   PFRT_ASSIGN(const std::unique_ptr<Verifier> verifier, make_verifier(call));
-  PFRT_ASSIGN(graph, run_client_passes(std::move(graph), verifier.get(), notes));
+  PFRT_ASSIGN(graph, run_client_passes(call, std::move(graph), verifier.get(), notes));
   const bool rewritten = graph != nullptr;
   PFRT_ASSIGN(std::shared_ptr<const Graph> canonical,
               rewritten ? make_canonical(std::move(graph), config_.operators, &call.progress)

@@ -57,7 +57,8 @@ class Preparation {
                                                           std::vector<std::string>& notes) const;
 
  private:
-  Result<std::shared_ptr<Graph>> run_client_passes(std::shared_ptr<Graph> graph, Verifier* verifier,
+  Result<std::shared_ptr<Graph>> run_client_passes(const Call& call, std::shared_ptr<Graph> graph,
+                                                   Verifier* verifier,
                                                    std::vector<std::string>& notes) const;
   Result<Model::Optimised> optimise(const Call& call, const Graph& canonical,
                                     Verifier* verifier) const;

@@ -3,10 +3,12 @@
 
 #include "core/base/os/cpu.h"
 #include "core/base/provider_name.h"
+#include "core/session/devices.h"
 
 namespace pfrt {
 
-ProviderSet::ProviderSet(std::vector<ProviderSource> sources, Logger* logger) : logger_(logger) {
+ProviderSet::ProviderSet(std::vector<ProviderSource> sources, Devices* devices, Logger* logger)
+    : devices_(devices), logger_(logger) {
   entries_.resize(sources.size());
   for (size_t i = 0; i < sources.size(); ++i) {
     entries_[i].source = std::move(sources[i]);
@@ -46,9 +48,10 @@ size_t ProviderSet::find(std::string_view name) const {
   return at == entries_.size() ? kNobody : at;
 }
 
-Status ProviderSet::open(size_t index) {
+Status ProviderSet::open(size_t index, const Stop& stop) {
   Entry& e = entries_[index];
-  auto opened = Provider::open(e.source, logger_);
+  auto opened =
+      devices_ ? devices_->open(e.source, logger_, stop) : Provider::open(e.source, logger_, stop);
   if (!opened.ok()) {
     failed(index, opened.status());
     return opened.take_status();
@@ -80,18 +83,19 @@ void ProviderSet::failed(size_t index, const Status& why) {
     logger_->log(PFRT_LOG_WARNING, entries_[index].source.name, " failed: ", why.message());
 }
 
-bool ProviderSet::reopen(size_t index) {
+bool ProviderSet::reopen(size_t index, const Stop& stop) {
   const uint64_t now = os::monotonic_ns();
   const uint64_t last = std::exchange(entries_[index].reopened_ns, now);
   if (last != 0 && (reopen_after_ns_ == 0 || now - last < reopen_after_ns_)) return false;
-  if (!open(index).ok()) return false;
+  if (devices_) devices_->give_up(provider(index).get());
+  if (!open(index, stop).ok()) return false;
   if (logger_)
     logger_->log(PFRT_LOG_WARNING, entries_[index].source.name, ": its device was opened again");
   return true;
 }
 
 Status ProviderSet::readmit(size_t index) {
-  Status status = open(index);
+  Status status = open(index, {});
   if (!status.ok()) {
     exclude(index);
     return status;
@@ -108,6 +112,7 @@ void ProviderSet::exclude(size_t index) {
   std::lock_guard lock(mutex_);
   entries_[index].state.condition = PFRT_PROVIDER_FAILED;
   released.swap(entries_[index].provider);
+  if (devices_) devices_->give_up(released.get());
   if (logger_)
     logger_->log(PFRT_LOG_WARNING, entries_[index].source.name,
                  " is set aside; its nodes go to the next provider");

@@ -16,6 +16,8 @@
 
 namespace pfrt {
 
+class Devices;
+
 class ProviderSet {
  public:
   struct State {
@@ -25,7 +27,8 @@ class ProviderSet {
     uint32_t failures = 0;
   };
 
-  ProviderSet(std::vector<ProviderSource> sources, Logger* logger);
+  // |devices|: where handles are shared; null = nobody shares any.
+  ProviderSet(std::vector<ProviderSource> sources, Devices* devices, Logger* logger);
   ProviderSet(const ProviderSet&) = delete;
   ProviderSet& operator=(const ProviderSet&) = delete;
 
@@ -38,14 +41,14 @@ class ProviderSet {
   size_t find(std::string_view name) const;  // or a word for it
 
   // Opens the device, anew when it is open; a failure is noted.
-  Status open(size_t index);
+  Status open(size_t index, const Stop& stop);
   // Notes a failure: until `succeeded` or `exclude`, the provider is failing.
   void failed(size_t index, const Status& why);
   // How long after a device was opened again it is not, when it is lost again; 0 = ever. Set before
   // anything is opened.
   void set_reopen_after(uint64_t ns) { reopen_after_ns_ = ns; }
   // Opens a lost device again; false when that was done lately, or fails.
-  bool reopen(size_t index);
+  bool reopen(size_t index, const Stop& stop);
   // Opens the device of one that is out, which is in use again from then on.
   Status readmit(size_t index);
   // The provider is out.
@@ -66,6 +69,7 @@ class ProviderSet {
   };
   std::string_view keep(const std::string& text);
 
+  Devices* devices_;
   Logger* logger_;
   mutable std::mutex mutex_;
   std::vector<Entry> entries_;

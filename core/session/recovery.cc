@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/base/lock.h"
 #include "core/plan/fault.h"
 #include "core/session/session.h"
 #include "core/session/sessions.h"
@@ -41,8 +42,19 @@ std::shared_ptr<Session::Plans> Session::current() const {
   return plans_;
 }
 
+namespace {
+
+// What stops the run stops what is done for it.
+Progress progress_of(const RunControl& control) {
+  Progress progress(control.cancelled, nullptr, nullptr);
+  progress.set_deadline(control.deadline_ns);
+  return progress;
+}
+
+}  // namespace
+
 // Makes another attempt worth while after |status|, or returns the error that is to be reported.
-Status Session::cure(Status status, Cures& tried) {
+Status Session::cure(Status status, Cures& tried, const Progress& progress) {
   const Fault fault = fault_of(status.code());
   const size_t index = provider_set_->find(status.culprit());
   if (fault == Fault::kNone) return status;
@@ -59,16 +71,18 @@ Status Session::cure(Status status, Cures& tried) {
   if (index == ProviderSet::kNobody) return status;
   if (fault == Fault::kDevice && std::ranges::find(tried.devices, index) == tried.devices.end()) {
     tried.devices.push_back(index);
-    if (provider_set_->reopen(index)) return {};
+    if (provider_set_->reopen(index, [&] { return progress.stop(); })) return {};
+    PFRT_TRY(progress.stop());
   }
   provider_set_->exclude(index);
   return {};
 }
 
 Status Session::open_providers() {
+  const Stop stop = [this] { return progress_.stop(); };
   for (size_t i = 0; i < provider_set_->size(); ++i) {
     for (Cures tried;;) {
-      Status status = provider_set_->open(i);
+      Status status = provider_set_->open(i, stop);
       if (status.ok()) {
         provider_names_.emplace_back(provider_set_->state(i).name);
         break;
@@ -77,10 +91,10 @@ Status Session::open_providers() {
       if (fault == Fault::kNone || !fallback_) return status;
       if (fault == Fault::kMemory) {
         // Nothing of the provider is there yet to be blamed: only memory can be helped.
-        PFRT_TRY(cure(std::move(status), tried));
+        PFRT_TRY(cure(std::move(status), tried, progress_));
         continue;
       }
-      if (fault == Fault::kDevice && provider_set_->reopen(i)) {
+      if (fault == Fault::kDevice && provider_set_->reopen(i, stop)) {
         provider_names_.emplace_back(provider_set_->state(i).name);
         break;
       }
@@ -107,19 +121,18 @@ Result<std::shared_ptr<Session::Plans>> Session::plan(
 }
 
 Result<std::shared_ptr<Session::Plans>> Session::plan_for_all(
-    std::shared_ptr<const Model::Optimised> optimised) {
+    std::shared_ptr<const Model::Optimised> optimised, const Progress& progress) {
   for (Cures tried;;) {
-    auto made = plan(provider_set_->candidates(), std::exchange(optimised, nullptr), progress_);
+    auto made = plan(provider_set_->candidates(), std::exchange(optimised, nullptr), progress);
     if (made.ok()) return made;
-    PFRT_TRY(cure(made.take_status(), tried));
+    PFRT_TRY(cure(made.take_status(), tried, progress));
   }
 }
 
 // |refusal| is of one request, which others serve from then on; the provider stays in use.
 Result<std::shared_ptr<Session::Plans>> Session::without(Plans& plans, const Status& refusal,
                                                          const RunControl& control) const {
-  Progress progress(control.cancelled, nullptr, nullptr);
-  progress.set_deadline(control.deadline_ns);
+  const Progress progress = progress_of(control);
   return plans.without.get(
       refusal.culprit(), [&] { return progress.stop(); },
       [&]() -> Result<std::shared_ptr<Plans>> {
@@ -138,18 +151,23 @@ Result<std::shared_ptr<Session::Plans>> Session::without(Plans& plans, const Sta
       });
 }
 
-Status Session::recover(const std::shared_ptr<Plans>& plans, Status status, Cures& tried) {
-  std::lock_guard lock(recovery_mutex_);
+Status Session::recover(const std::shared_ptr<Plans>& plans, Status status, Cures& tried,
+                        const RunControl& control) {
+  const Progress progress = progress_of(control);
+  const auto lock = lock_unless(recovery_mutex_, [&] { return progress.stopped(); });
+  PFRT_TRY(progress.stop());
   const bool memory = fault_of(status.code()) == Fault::kMemory;
   // Another run has found the failure first.
   if (!memory && plans != current()) return {};
   const auto opened = provider_set_->opened();
   Status failure = status;
-  PFRT_TRY(cure(std::move(status), tried));
+  PFRT_TRY(cure(std::move(status), tried, progress));
   if (memory) return {};
-  auto made = plan_for_all(nullptr);  // another provider may refuse what passes made for this one
+  // Another provider may refuse what passes made for this one.
+  auto made = plan_for_all(nullptr, progress);
   if (!made.ok()) {
     provider_set_->restore(opened);
+    PFRT_TRY(progress.stop());
     return error(failure.code(), failure.message(),
                  "; planning the graph again without it: ", made.status().message());
   }

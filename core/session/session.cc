@@ -38,7 +38,7 @@ Result<std::shared_ptr<Session>> Session::create(std::shared_ptr<const Model> mo
   session->own_logger_ = std::make_unique<Logger>(context.logger);
   session->logger_ = session->own_logger_.get();
   session->provider_set_ =
-      std::make_unique<ProviderSet>(std::move(context.providers), context.logger);
+      std::make_unique<ProviderSet>(std::move(context.providers), context.devices, context.logger);
   PFRT_TRY(session->take_options(options));
   PFRT_TRY(session->open_providers());
   session->list_inputs();
@@ -69,6 +69,7 @@ Status Session::take_options(const Options& options) {
   if (options.is_set("log_level"))
     own_logger_->set_level(log_level_from(options.get_string("log_level")));
   fallback_ = options.get_string("session.fallback") == "on";
+  assign_ = options.get_string("assign") == "priority" ? AssignBy::kPriority : AssignBy::kCost;
   const int64_t reopen_ms = options.get_int("session.device_reopen_ms");
   if (reopen_ms > INT32_MAX)
     return error(Code::kINVALID_ARGUMENT, "creating a session: session.device_reopen_ms ",
@@ -127,7 +128,7 @@ Status Session::make_plans(Preparation::Config config, bool auto_precision) {
   PFRT_ASSIGN(auto optimised,
               preparation_->prepare({provider_set_->candidates(), progress_}, {}, pass_notes_));
   if (auto_precision) PFRT_TRY(choose_precisions(optimised->graph));
-  PFRT_ASSIGN(plans_, plan_for_all(std::move(optimised)));
+  PFRT_ASSIGN(plans_, plan_for_all(std::move(optimised), progress_));
   PFRT_TRY(progress_.stop());
   progress_ = Progress();
   provider_set_->succeeded();
@@ -156,6 +157,7 @@ Result<std::unique_ptr<CompiledGraph>> Session::compile(
                                 .concurrent_steps = concurrent_steps_,
                                 .tune = tune_,
                                 .apart = preparation_->config().level == "none",
+                                .assign = assign_,
                                 .precision = precision_,
                                 .node_precision = own ? &node_precision_ : nullptr});
 } catch (const std::bad_alloc&) {
@@ -233,8 +235,7 @@ Status Session::attempt(const std::shared_ptr<Plans>& plans, const std::vector<V
   std::vector<ValuePtr> ordered;
   ordered.reserve(with->order.size());
   for (const size_t at : with->order) ordered.push_back(inputs[at]);
-  PFRT_TRY(with->graph->run(std::move(ordered), requests, control, outputs));
-  return place_outputs(requests, outputs);
+  return run_whole(*with->graph, std::move(ordered), requests, control, outputs);
 } catch (const std::bad_alloc&) {
   return error(Code::kOUT_OF_MEMORY, "running: no memory left");
 }
@@ -260,7 +261,7 @@ Status Session::run(const std::vector<ValuePtr>& inputs, const std::vector<Outpu
       PFRT_ASSIGN(without_refuser, without(*plans, status, control));
       continue;
     }
-    PFRT_TRY(recover(all, std::move(status), tried));
+    PFRT_TRY(recover(all, std::move(status), tried, control));
     without_refuser = nullptr;
     all = current();
   }

@@ -23,6 +23,7 @@
 
 namespace pfrt {
 
+class Devices;
 class Sessions;
 
 class Session {
@@ -30,7 +31,8 @@ class Session {
   struct Context {
     std::vector<ProviderSource> providers;
     PackedStore* packed = nullptr;
-    Sessions* all = nullptr;  // of the environment; may be null
+    Sessions* all = nullptr;     // of the environment; may be null
+    Devices* devices = nullptr;  // likewise
     Logger* logger = nullptr;
     OperatorSet::Ptr operators;                             // beside the built-in ones; may be null
     std::vector<std::shared_ptr<const ClientPass>> passes;  // in order
@@ -119,7 +121,8 @@ class Session {
                                       std::shared_ptr<const Model::Optimised> optimised,
                                       const Progress& progress) const;
   // With what cures failures on the way.
-  Result<std::shared_ptr<Plans>> plan_for_all(std::shared_ptr<const Model::Optimised> optimised);
+  Result<std::shared_ptr<Plans>> plan_for_all(std::shared_ptr<const Model::Optimised> optimised,
+                                              const Progress& progress);
   Result<std::shared_ptr<Plans>> without(Plans& plans, const Status& refusal,
                                          const RunControl& control) const;
   // What was done for one call, so that it is not done for ever.
@@ -127,10 +130,11 @@ class Session {
     bool memory = false;          // caches were released
     std::vector<size_t> devices;  // that were opened again
   };
-  Status cure(Status status, Cures& tried);
+  Status cure(Status status, Cures& tried, const Progress& progress);
   void use(std::shared_ptr<Plans> plans);
   // Success means: try again with the current plans.
-  Status recover(const std::shared_ptr<Plans>& plans, Status status, Cures& tried);
+  Status recover(const std::shared_ptr<Plans>& plans, Status status, Cures& tried,
+                 const RunControl& control);
 
   // First, so that it goes last: executables and providers may call back into what it holds.
   std::shared_ptr<void> keep_;
@@ -146,6 +150,7 @@ class Session {
   bool tune_ = false;
   uint64_t max_pixels_ = 0;
   bool fallback_ = true;
+  AssignBy assign_ = AssignBy::kCost;
   bool concurrent_steps_ = false;
   std::unique_ptr<ProviderSet> provider_set_;
   std::unique_ptr<Preparation> preparation_;
@@ -157,7 +162,7 @@ class Session {
   uint32_t max_threads_ = 0, num_threads_ = 0;
   bool profile_ = false;
   Progress progress_;  // of the session's creation: who may stop it until then
-  std::mutex recovery_mutex_;
+  std::timed_mutex recovery_mutex_;
   mutable std::mutex mutex_;  // guards plans_
   std::shared_ptr<Plans> plans_;
 };

@@ -5,6 +5,7 @@
 #include <chrono>
 
 #include "core/base/os/cpu.h"
+#include "core/exec/device_copy.h"
 #include "core/session/expectation.h"
 #include "core/session/trial_inputs.h"
 
@@ -77,7 +78,7 @@ Status Verifier::run(CompiledGraph& graph, const std::vector<ValuePtr>& inputs, 
   control.deadline_ns =
       context_.progress.deadline_within(os::monotonic_ns() + static_cast<uint64_t>(seconds * 1e9));
   outputs.clear();
-  return graph.run(inputs, std::vector<OutputRequest>(graph.graph().outputs.size()), control,
+  return run_whole(graph, inputs, std::vector<OutputRequest>(graph.graph().outputs.size()), control,
                    outputs);
 }
 

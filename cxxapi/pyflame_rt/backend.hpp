@@ -305,19 +305,26 @@ inline void BackendRegistry::fill_table(Entry& entry) {
         },
         kFail(sink));
   };
-  table.compile = [](pfrt_provider* provider, const pfrt_snapshot* snapshot,
-                     const pfrt_region* region, const pfrt_sink* sink, pfrt_executable** out) {
+  static constexpr auto kCompile = [](pfrt_provider* provider, const pfrt_region* region,
+                                      const pfrt_sink* sink, pfrt_executable** out) {
     return detail::no_exceptions(
         [&]() -> pfrt_code {
           *out = reinterpret_cast<pfrt_executable*>(
-              new Executable(*reinterpret_cast<Entry*>(provider), *snapshot, *region));
+              new Executable(*reinterpret_cast<Entry*>(provider), *region->snapshot, *region));
           return PFRT_CODE_OK;
         },
         kFail(sink));
   };
-  table.release_executable = [](pfrt_executable* executable) {
+  static constexpr auto kRelease = [](pfrt_executable* executable) {
     delete reinterpret_cast<Executable*>(executable);
   };
+  table.compile = [](pfrt_provider* provider, const pfrt_region* regions, size_t region_size,
+                     size_t count, const pfrt_sink* sink, pfrt_executable** out_executables,
+                     size_t* out_region) {
+    return pfrt_compile_each(provider, regions, region_size, count, sink, out_executables,
+                             out_region, kCompile, kRelease);
+  };
+  table.release_executable = kRelease;
   table.specialise = [](pfrt_executable* executable, const pfrt_shapes* shapes,
                         const pfrt_sink* sink, pfrt_program* out) {
     return detail::no_exceptions(

@@ -381,8 +381,9 @@ inline std::shared_ptr<Node> Graph::read_node(const pfrt_node& c) const {
       std::make_shared<Node>(detail::str(c.name), detail::str(c.op), names(c.inputs, c.input_count),
                              names(c.outputs, c.output_count), detail::str(c.domain));
   for (size_t i = 0; i < c.attr_count; ++i) {
-    std::optional<AttributeValue> value = detail::attr_from_c(c.attrs[i]);
-    if (value) node->attributes_.insert_or_assign(detail::str(c.attrs[i].name), std::move(*value));
+    const auto& attr = *static_cast<const pfrt_attr*>(pfrt_at(c.attrs, c.attrs->struct_size, i));
+    std::optional<AttributeValue> value = detail::attr_from_c(attr);
+    if (value) node->attributes_.insert_or_assign(detail::str(attr.name), std::move(*value));
   }
   attach(*node, c.id);
   return node;

@@ -32,6 +32,9 @@ struct LoadOptions {
   // link, in the folder of the file it leads to; "strict" = in the folder that the path names,
   // which no link may leave.
   std::string confine = "links";
+  // Bytes of host memory that the model's constants may take, mapped files not counted; 0 = no
+  // limit but the environment's.
+  int64_t memory_limit = 0;
 };
 
 // A model's bytes as the caller reads them. Used by the loading thread, during the load alone; what
@@ -62,6 +65,7 @@ struct LoadCall {
     check(api().options->set_bool(c.get(), text("validate"), from.validate));
     check(api().options->set_bool(c.get(), text("infer_shapes"), from.infer_shapes));
     check(api().options->set_string(c.get(), text("confine"), text(from.confine)));
+    check(api().options->set_int(c.get(), text("memory_limit"), from.memory_limit));
     if (from.progress) check(api().options->set_progress(c.get(), &hear, this));
   }
   LoadCall(const LoadCall&) = delete;

@@ -119,6 +119,11 @@ inline Handle<pfrt_options> to_c(const SessionOptions& options, std::vector<std:
 inline std::vector<std::string> SessionOptions::validate() const {
   std::vector<std::string> faults;
   (void)detail::to_c(*this, &faults);
+  std::string known;
+  for (const ProviderInfo& provider : Environment::instance().providers())
+    known += (known.empty() ? "" : ",") + provider.devices;
+  if (("," + known + ",").find("," + device + ",") == std::string::npos)
+    faults.push_back("no provider opens device '" + device + "'; devices are " + known);
   return faults;
 }
 
@@ -133,6 +138,7 @@ class RunOptions {
         log_level(other.log_level),
         timeout_ms(other.timeout_ms),
         num_threads(other.num_threads),
+        memory_limit(other.memory_limit),
         state_(std::make_unique<State>()) {}
   // Copies the fields; whether the object is cancelled stays.
   RunOptions& operator=(const RunOptions& other) {
@@ -140,6 +146,7 @@ class RunOptions {
     log_level = other.log_level;
     timeout_ms = other.timeout_ms;
     num_threads = other.num_threads;
+    memory_limit = other.memory_limit;
     return *this;
   }
   ~RunOptions() = default;
@@ -149,6 +156,9 @@ class RunOptions {
   std::string log_level;   // "" = the session's
   int64_t timeout_ms = 0;  // 0 = none
   int num_threads = 0;     // 0 = the session's
+  // Bytes of host memory that a run may take for what it works in and for its results; 0 = no limit
+  // but the environment's.
+  int64_t memory_limit = 0;
 
   // Runs that use this object stop, now and later, until reset(). From any thread.
   void cancel() noexcept { api().options->cancel(state_->options.get()); }
@@ -167,6 +177,7 @@ class RunOptions {
     std::string tag, log_level;
     int64_t timeout_ms = 0;
     int num_threads = 0;
+    int64_t memory_limit = 0;
   };
   std::unique_ptr<State> state_;
 };
@@ -190,6 +201,10 @@ inline pfrt_options* RunOptions::handle() const {
   if (state.num_threads != num_threads) {
     c.set("num_threads", int64_t{num_threads});
     state.num_threads = num_threads;
+  }
+  if (state.memory_limit != memory_limit) {
+    c.set("memory_limit", memory_limit);
+    state.memory_limit = memory_limit;
   }
   return state.options.get();
 }

@@ -225,7 +225,8 @@ inline InferenceSession::InferenceSession(const Model& model, const SessionOptio
       names.back().push_back(detail::text(name));
       values.back().push_back(tensor.handle());
     }
-    samples.push_back({names.back().data(), values.back().data(), sample.size()});
+    samples.push_back(
+        {sizeof(pfrt_sample), 0, names.back().data(), values.back().data(), sample.size()});
   }
   desc.samples = samples.data();
   desc.sample_count = samples.size();

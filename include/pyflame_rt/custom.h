@@ -68,7 +68,6 @@ typedef struct pfrt_op_compute {
   pfrt_code (*stop)(const struct pfrt_op_compute* context);
   /* May be called from functions under parallel; the first message counts. */
   pfrt_code (*fail)(const struct pfrt_op_compute* context, pfrt_code code, pfrt_string message);
-  /* ---- 1.2 ---- */
   /* Most pixels of an image that an operator decodes: the session's option "image.max_pixels". */
   uint64_t max_pixels;
 } pfrt_op_compute;
@@ -139,7 +138,7 @@ enum {
   PFRT_PASS_LEVEL_FORCE32 = 0x7fffffff
 };
 
-/* One call of a pass (since 1.2), valid while it lasts. The graph is as for run; edits count when stats.modified is set
+/* One call of a pass, valid while it lasts. The graph is as for run; edits count when stats.modified is set
  * to non-zero. What the pass counts in |stats| and warns of through |sink| is reported. */
 typedef struct pfrt_pass_call {
   uint32_t struct_size;
@@ -164,12 +163,11 @@ typedef struct pfrt_custom_pass {
   pfrt_code (*run)(void* user, pfrt_graph* graph, const pfrt_sink* sink, uint32_t* out_changed);
   void (*release)(void* user); /* may be NULL */
   void* user;
-  /* ---- 1.2 ---- */
   /* Called instead of run where it is set. */
   pfrt_code (*rewrite)(void* user, pfrt_pass_call* call);
 } pfrt_custom_pass;
 
-/* The table of a plug-in of kind pass (since 1.2): what register_pass would be given. Sessions run such passes beside
+/* The table of a plug-in of kind pass: what register_pass would be given. Sessions run such passes beside
  * the registered ones; an optimizer takes them by name. */
 typedef struct pfrt_pass_table {
   uint32_t struct_size;

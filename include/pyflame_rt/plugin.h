@@ -91,8 +91,9 @@ typedef pfrt_code (*pfrt_plugin_query_fn)(const pfrt_host_info* host, pfrt_plugi
 /* Where an index of a node or value is given: none. */
 #define PFRT_NO_INDEX 0xffffffffu
 
-/* Where a plug-in's call reports. Valid during the call. |node| is an index into the snapshot at hand, or
- * PFRT_NO_INDEX. The host copies the message. fail returns |code|, so that `return sink->fail(...)` reads well. */
+/* Where a plug-in's call reports, and asks whether it is still wanted. Valid during the call, on the thread of the call.
+ * |node| is an index into the snapshot at hand, or PFRT_NO_INDEX. The host copies the message. fail returns |code|, so
+ * that `return sink->fail(...)` reads well. */
 typedef struct pfrt_sink {
   uint32_t struct_size;
   uint32_t abi;
@@ -101,6 +102,11 @@ typedef struct pfrt_sink {
   pfrt_code (*fail)(const struct pfrt_sink* sink, pfrt_code code, uint32_t node, pfrt_string message);
   /* A line for the environment's log. */
   void (*log)(const struct pfrt_sink* sink, pfrt_log_level level, pfrt_string message);
+  /* 0 to go on, or why not: CANCELLED or DEADLINE, which the call then returns. Work that takes more than a few
+   * milliseconds asks every few milliseconds. */
+  pfrt_code (*stop)(const struct pfrt_sink* sink);
+  /* How far the call has come, from 0 to 1: told where stop is asked, by what takes a second or more. */
+  void (*progress)(const struct pfrt_sink* sink, double fraction);
 } pfrt_sink;
 
 /* ------------------------------------------------------------------ snapshots */
@@ -152,7 +158,6 @@ typedef struct pfrt_snapshot_node {
   const uint32_t* outputs; /* value indices; PFRT_NO_INDEX = nobody wants it */
   const pfrt_snapshot_attr* attrs; /* [attr_count], attr_size bytes apart */
   uint64_t attr_count;
-  /* ---- 1.2 ---- */
   /* 1 + the index of an earlier node: this elementwise node is of that one's tail (supports() agreed), which takes the
    * output before it and which nothing else uses, so that one step should do all of it. Nodes of a tail follow each
    * other. The first after a Conv may be its MaxPool; the last may be a LayerNormalization or RMSNormalization of the
@@ -198,6 +203,9 @@ typedef struct pfrt_claims {
   void (*refuse)(const struct pfrt_claims* claims, uint32_t node, pfrt_string reason);
   /* The |count| |nodes|, all accepted, must stay together, which saves |saved_ns| nanoseconds. */
   void (*group)(const struct pfrt_claims* claims, const uint32_t* nodes, uint32_t count, double saved_ns);
+  /* What a value costs that comes from another provider or goes to one: |ns| nanoseconds and |ns_per_byte| a byte. Weighed
+   * against what the provider's nodes save. Nothing where it is not called. */
+  void (*transfer)(const struct pfrt_claims* claims, double ns, double ns_per_byte);
 } pfrt_claims;
 
 /* ------------------------------------------------------------------ compiled regions */
@@ -206,11 +214,11 @@ typedef uint64_t pfrt_compile_hints;
 enum {
   PFRT_COMPILE_RUN_ONCE = 1, /* no JIT, no packing */
   /* Of float32 products; a provider may be more precise than asked, never less. */
-  PFRT_COMPILE_PLAIN = 2, /* precision "ieee": float32 sums of float32 products, nothing flushed to 0 (1.2) */
-  PFRT_COMPILE_FAST = 4,  /* "fast": about 5e-6 relative to the largest products (1.2) */
-  PFRT_COMPILE_BF16 = 8,  /* "bf16": factors rounded to bfloat16, float32 sums (1.2) */
-  PFRT_COMPILE_TUNE = 16, /* specialise may measure how to divide the work; results may not depend on it (1.2) */
-  PFRT_COMPILE_APART = 32 /* a step for each node, none joined with others: the session's level is "none" (1.2) */
+  PFRT_COMPILE_PLAIN = 2, /* precision "ieee": float32 sums of float32 products, nothing flushed to 0 */
+  PFRT_COMPILE_FAST = 4,  /* "fast": about 5e-6 relative to the largest products */
+  PFRT_COMPILE_BF16 = 8,  /* "bf16": factors rounded to bfloat16, float32 sums */
+  PFRT_COMPILE_TUNE = 16, /* specialise may measure how to divide the work; results may not depend on it */
+  PFRT_COMPILE_APART = 32 /* a step for each node, none joined with others: the session's level is "none" */
 };
 
 /* A convex set of nodes given to compile. Inputs and outputs are value indices: inputs come from outside (constants
@@ -218,12 +226,12 @@ enum {
 typedef struct pfrt_region {
   uint32_t struct_size;
   uint32_t abi;
+  const pfrt_snapshot* snapshot; /* that nodes and values are of: of the model's graph, or of a body in it */
   const uint32_t* nodes; /* [node_count], in topological order */
   const uint32_t* inputs; /* [input_count] */
   const uint32_t* outputs; /* [output_count] */
   uint32_t node_count, input_count, output_count, reserved;
   pfrt_compile_hints hints; /* how to compile it; 0 = as the provider likes */
-  /* --- 1.2 --- */
   const pfrt_compile_hints* node_hints; /* by position in |nodes|: the precision of each, in place of the one in
                                            |hints|; NULL = that of |hints| for all */
 } pfrt_region;
@@ -237,7 +245,7 @@ typedef struct pfrt_packed_constant {
   uint32_t alignment; /* a power of two; 0 = 64 */
   pfrt_string recipe;
   uint64_t bytes;
-  pfrt_code (*pack)(void* user, const void* const* sources, void* out);
+  pfrt_code (*pack)(void* user, const void* const* sources, void* out, const pfrt_sink* sink);
   void* user; /* lives as long as the executable */
 } pfrt_packed_constant;
 
@@ -261,9 +269,8 @@ enum {
   PFRT_BUFFER_TEMP = 3,     /* planned by the host, dead outside its first and last step */
   PFRT_BUFFER_CONST = 4,    /* index: packed constant of the executable */
   PFRT_BUFFER_INITIALIZER = 5, /* index: snapshot value index of a constant, in place */
-  PFRT_BUFFER_STATE = 6,    /* kept between runs of one session, zeroed at first */
-  PFRT_BUFFER_PART = 7,     /* index: buffer of the program, of another kind and known size, in which it lies at
-                             * |offset|; lives as long, and is written where that one may be (1.2) */
+  PFRT_BUFFER_PART = 6,     /* index: buffer of the program, of another kind and known size, in which it lies at
+                             * |offset|; lives as long, and is written where that one may be */
   PFRT_BUFFER_FORCE32 = 0x7fffffff
 };
 
@@ -272,13 +279,13 @@ enum {
 /* A buffer of a program: what it is, or how much memory it needs. */
 typedef struct pfrt_buffer {
   pfrt_buffer_kind kind; /* whose memory it is */
-  uint32_t index; /* of what |kind| says; unused for TEMP and STATE */
+  uint32_t index; /* of what |kind| says; unused for TEMP */
   uint64_t bytes;      /* PFRT_BYTES_UNKNOWN: the step calls alloc_output */
-  uint32_t alignment;  /* for TEMP; 0 = 64. Of INITIALIZER 1: read at any address, as bytes that lie in a file (1.2) */
+  uint32_t alignment;  /* for TEMP; 0 = 64. Of INITIALIZER 1: read at any address, as bytes that lie in a file */
   uint32_t may_alias;  /* 1 + buffer it may share memory with when that one dies in the step that writes it; 0 = none */
   pfrt_memory_kind memory; /* DEVICE: the provider's own, with its feature MEMORY; any kind of buffer may be */
   uint32_t reserved;
-  uint64_t offset;     /* for PART: bytes from the start of the buffer it lies in (1.2) */
+  uint64_t offset;     /* for PART: bytes from the start of the buffer it lies in */
 } pfrt_buffer;
 
 /* What a step gets. Everything is valid during the call. */
@@ -287,6 +294,7 @@ typedef struct pfrt_step_context {
   uint32_t abi;
   void* host;
   void* const* buffers;   /* by buffer index of the program; NULL where unknown until alloc_output */
+  uint64_t run;           /* number of the run; 0 for a provider that has neither MEMORY nor RUNS */
   uint32_t workers;       /* at most so many run functions at once: worker < workers */
   uint32_t reserved;
   /* Runs fn(arg, i, worker) for every i < n, on this thread and others, in any order; returns when all are done. Once
@@ -327,9 +335,7 @@ typedef struct pfrt_step {
   double est_ns; /* nanoseconds, about; 0 = not known */
   uint64_t flops, bytes; /* operations done, and bytes read and written, for reports */
   pfrt_string kernel; /* its name, for reports */
-  /* since 1.1 */
-  pfrt_step_flags flags;
-  /* since 1.2 */
+  pfrt_step_flags flags; /* PFRT_STEP_LONG and the like, or 0 */
   pfrt_string detail;     /* what explain adds to why the step is as it is; may be empty */
 } pfrt_step;
 
@@ -337,7 +343,7 @@ typedef struct pfrt_step {
 typedef struct pfrt_program {
   uint32_t struct_size;
   uint32_t abi;
-  uint32_t buffer_size, step_size; /* strides */
+  uint32_t buffer_size, step_size; /* strides; a reader takes what is missing at the end of an element for zero */
   uint32_t buffer_count, step_count;
   const pfrt_buffer* buffers; /* [buffer_count], buffer_size bytes apart */
   const pfrt_step* steps; /* [step_count], step_size bytes apart */
@@ -358,19 +364,30 @@ enum {
   PFRT_PROVIDER_OPTIONS = 16,  /* has option_count() and option_at() */
   PFRT_PROVIDER_MEMORY = 32,   /* has memory of its own: allocate(), release_memory() and copy() */
   PFRT_PROVIDER_FENCES = 64,   /* works behind the caller's back: signal(), wait() and release_fence(); needs MEMORY */
-  PFRT_PROVIDER_MEASURE = 128, /* has measure() (1.2) */
+  PFRT_PROVIDER_MEASURE = 128, /* has measure() */
   /* Reads constants of more than 64 KiB only as sources of packed constants and in steps: in snapshots their data may be
-   * NULL, and the host need not keep what all have packed (1.2). */
-  PFRT_PROVIDER_DEFERRED = 256
+   * NULL, and the host need not keep what all have packed. */
+  PFRT_PROVIDER_DEFERRED = 256,
+  /* Computes with other results than the model means, as a device of half precision does: it is not asked to compute
+   * beforehand what follows from constants. Others of the session do, or nobody. */
+  PFRT_PROVIDER_NO_FOLD = 512,
+  /* Has threads of its own while it is open, as libraries of devices do. They are gone when close returns. */
+  PFRT_PROVIDER_OWN_THREADS = 1024,
+  PFRT_PROVIDER_RUNS = 2048 /* has run_begin() and run_end() */
 };
 
 /* ---- device memory ----
  * A provider with the feature MEMORY may return programs with buffers of memory kind PFRT_MEMORY_DEVICE. Addresses of
  * device memory are the provider's affair: the host adds offsets to them, hands them to steps and copies, and never
  * reads or writes there. Without the feature FENCES a step or copy is done when it returns. With it, a step or copy may
- * return when it is queued, and the device does what is queued as if in the order of the calls on its handle. A failure
- * of queued work is reported by wait. Memory, programs and executables may be released while queued work still needs
- * them: the provider sees to it. */
+ * return when it is queued, and the device does what is queued as if in the order of the calls on its handle. Memory,
+ * programs and executables may be released while queued work still needs them: the provider sees to it.
+ *
+ * ---- runs ----
+ * Steps, copies, allocations and fences say by a number whose they are: a run's of a client, or a piece of work of the
+ * host's own, such as bringing constants to the device. Numbers are never 0 and never come again; 0 is nobody's. A failure
+ * of queued work is reported by wait on a fence of the same number, and by no other; what others have queued goes on. The
+ * host waits for each number that has queued something before it calls the work done. */
 
 /* Which side of a copy is the device's. */
 typedef uint32_t pfrt_direction;
@@ -407,9 +424,12 @@ typedef struct pfrt_provider_table {
   /* Says yes or no to every node of the snapshot. */
   pfrt_code (*claim)(pfrt_provider* provider, const pfrt_snapshot* snapshot, const pfrt_claims* claims,
                      const pfrt_sink* sink);
-  /* An executable for a region that it claimed. It knows no dimensions but those that the snapshot has. */
-  pfrt_code (*compile)(pfrt_provider* provider, const pfrt_snapshot* snapshot, const pfrt_region* region,
-                       const pfrt_sink* sink, pfrt_executable** out_executable);
+  /* Executables for all regions of a session that the provider has, |region_size| bytes apart: those of the graph and
+   * those of bodies in it, in the order in which they first run, so that a device can be divided among them. Dimensions
+   * are known as far as the snapshots have them. On failure nothing is kept, and |out_region| says whose snapshot the
+   * node given to fail is of. pfrt_compile_each does it one by one. */
+  pfrt_code (*compile)(pfrt_provider* provider, const pfrt_region* regions, size_t region_size, size_t count,
+                       const pfrt_sink* sink, pfrt_executable** out_executables, size_t* out_region);
   /* All of its programs were released before. */
   void (*release_executable)(pfrt_executable* executable);
   /* |out_program| (struct_size set by the host) lives until release_program. */
@@ -419,42 +439,71 @@ typedef struct pfrt_provider_table {
   void (*release_program)(pfrt_executable* executable, pfrt_program* program);
   /* Optional, by feature bit. */
   pfrt_code (*supports)(pfrt_provider* provider, const pfrt_op_query* query, const pfrt_sink* sink);
-  /* PFRT_PROVIDER_CONSTANTS: packed constants that the executable wants. The array lives as long as the executable. */
-  pfrt_code (*constants)(pfrt_executable* executable, const pfrt_packed_constant** out_constants, size_t* out_count);
+  /* PFRT_PROVIDER_CONSTANTS: packed constants that the executable wants, |out_size| bytes apart. The array lives as long
+   * as the executable. */
+  pfrt_code (*constants)(pfrt_executable* executable, const pfrt_packed_constant** out_constants, size_t* out_size,
+                         size_t* out_count);
   size_t (*kernel_count)(pfrt_provider* provider);
   /* PFRT_PROVIDER_KERNELS: kernel |index|, from 0 on, of kernel_count. The strings live as long as the library. */
   pfrt_code (*kernel_at)(pfrt_provider* provider, size_t index, pfrt_kernel_info* out_info);
-  /* --- 1.1 --- */
   /* PFRT_PROVIDER_OPTIONS: what open takes, by key without prefix. A session gives them as
    * "provider.<word>.<key>", <word> being the provider's name in lower case without "ExecutionProvider". The host
    * checks keys, types and choices before open. Any thread, also before open; strings live as long as the library. */
   size_t (*option_count)(void);
   /* Option |index|, from 0 on, of option_count. */
   pfrt_code (*option_at)(size_t index, pfrt_option_info* out_info);
-  /* PFRT_PROVIDER_MEMORY. |bytes| > 0, |alignment| a power of two up to 64. The memory belongs to the host until
-   * release_memory, which may come long after everything compiled is released (values on the device outlive sessions);
-   * the handle is closed later still. */
-  pfrt_code (*allocate)(pfrt_provider* provider, uint64_t bytes, uint32_t alignment, const pfrt_sink* sink,
+  /* PFRT_PROVIDER_MEMORY. |bytes| > 0, |alignment| a power of two up to 64; |run| is what it is first for, or 0. The
+   * memory belongs to the host until release_memory, which may come long after everything compiled is released (values
+   * on the device outlive sessions); the handle is closed later still. */
+  pfrt_code (*allocate)(pfrt_provider* provider, uint64_t run, uint64_t bytes, uint32_t alignment, const pfrt_sink* sink,
                         void** out_memory);
   /* No step or copy that uses it is called any more. */
   void (*release_memory)(pfrt_provider* provider, void* memory);
-  /* All copies of a region's border in one direction come in one call; they do not overlap each other. */
-  pfrt_code (*copy)(pfrt_provider* provider, const pfrt_device_copy* copies, size_t count, const pfrt_sink* sink);
-  /* PFRT_PROVIDER_FENCES. signal gives a fence that is reached when all that was queued before is done; wait blocks
-   * until then. The host waits only where it is about to read what the device wrote. One that fails drops the copies
-   * to host memory that were queued before its fence: that memory is about to be given up. */
-  pfrt_code (*signal)(pfrt_provider* provider, const pfrt_sink* sink, pfrt_fence** out_fence);
-  /* Blocks until the fence is reached; the code of what failed before it. */
+  /* All copies of a region's border in one direction come in one call, |copy_size| bytes apart; they do not overlap each
+   * other. */
+  pfrt_code (*copy)(pfrt_provider* provider, uint64_t run, const pfrt_device_copy* copies, size_t copy_size, size_t count,
+                    const pfrt_sink* sink);
+  /* PFRT_PROVIDER_FENCES. signal gives a fence that is reached when all that was queued for |run| before is done. */
+  pfrt_code (*signal)(pfrt_provider* provider, uint64_t run, const pfrt_sink* sink, pfrt_fence** out_fence);
+  /* Blocks until the fence is reached, or sink->stop says why not to. The code of what failed of the fence's run, or
+   * that of stop; after either, what is queued for the run writes no host memory any more: it is about to be given up. */
   pfrt_code (*wait)(pfrt_provider* provider, pfrt_fence* fence, const pfrt_sink* sink);
   /* After wait, whatever that returned. */
   void (*release_fence)(pfrt_provider* provider, pfrt_fence* fence);
-  /* ---- 1.2 ---- */
   /* PFRT_PROVIDER_MEASURE. |request| has threads and seconds set and may have no progress; so short a time that it
    * cannot be kept is kept as nearly as possible. Names that |only| leaves out are not reported. What the device lacks
    * is reported with no threads and the reason. The threads this needs, and that no run of the host's has, are gone
    * when it returns. */
   pfrt_code (*measure)(pfrt_provider* provider, const pfrt_measure_request* request, const pfrt_sink* sink);
+  /* PFRT_PROVIDER_RUNS. Before the first step, copy or allocation of that number on this device. */
+  pfrt_code (*run_begin)(pfrt_provider* provider, uint64_t run, const pfrt_sink* sink);
+  /* Nothing of that number is queued any more, and nothing will be; after each run_begin that succeeded. */
+  void (*run_end)(pfrt_provider* provider, uint64_t run);
 } pfrt_provider_table;
+
+/* compile, for a provider to which regions are nothing to each other: by |compile_one|, and what was made before one that
+ * fails goes back by |release|. */
+static inline pfrt_code pfrt_compile_each(pfrt_provider* provider, const pfrt_region* regions, size_t region_size,
+                                          size_t count, const pfrt_sink* sink, pfrt_executable** out_executables,
+                                          size_t* out_region,
+                                          pfrt_code (*compile_one)(pfrt_provider* provider, const pfrt_region* region,
+                                                                   const pfrt_sink* sink,
+                                                                   pfrt_executable** out_executable),
+                                          void (*release)(pfrt_executable* executable)) {
+  size_t i;
+  for (i = 0; i < count; ++i) {
+    const pfrt_code code = compile_one(provider, (const pfrt_region*)pfrt_at(regions, region_size, i), sink,
+                                       &out_executables[i]);
+    if (code == PFRT_CODE_OK) continue;
+    *out_region = i;
+    while (i > 0) {
+      release(out_executables[--i]);
+      out_executables[i] = NULL;
+    }
+    return code;
+  }
+  return PFRT_CODE_OK;
+}
 
 /* ------------------------------------------------------------------ importers */
 /* What an importer can do besides load. */
@@ -487,14 +536,9 @@ typedef struct pfrt_import_request {
                            pfrt_file** out_file, const void** out_data, uint64_t* out_size);
   /* A sentence for the caller, about what was read otherwise than it stands in the file. */
   void (*warn)(const struct pfrt_import_request* request, pfrt_string message);
-  /* Non-zero when the caller has cancelled. */
-  pfrt_code (*stop)(const struct pfrt_import_request* request);
   /* Model-level metadata keys: graph_name, producer_name, producer_version, domain,
    * model_version, description, ir_version. */
   void (*set_info)(const struct pfrt_import_request* request, pfrt_string key, pfrt_string value);
-  /* ---- 1.1 ---- */
-  /* How far the import is, from 0 to 1: to be told every few hundred nodes or megabytes, where stop is asked. */
-  void (*progress)(const struct pfrt_import_request* request, double fraction);
 } pfrt_import_request;
 
 /* What an exporter gets; valid during its call. */
@@ -514,10 +558,6 @@ typedef struct pfrt_export_request {
   /* A file beside the model, called |name|; |out_file| is for write. */
   pfrt_code (*add_sidecar)(const struct pfrt_export_request* request, pfrt_string name, const pfrt_sink* sink,
                            uint32_t* out_file);
-  /* Non-zero when the caller has cancelled. */
-  pfrt_code (*stop)(const struct pfrt_export_request* request);
-  /* ---- 1.1 ---- */
-  void (*progress)(const struct pfrt_export_request* request, double fraction); /* as for imports */
 } pfrt_export_request;
 
 /* What an importer is. */
@@ -534,7 +574,7 @@ typedef struct pfrt_importer_table {
   pfrt_code (*save)(const pfrt_export_request* request, const pfrt_sink* sink);
 } pfrt_importer_table;
 
-/* ------------------------------------------------------------------ services (since 1.1) */
+/* ------------------------------------------------------------------ services */
 /* Something that serves while the program goes on: a model server, a watcher, an exporter of measurements. It reaches
  * the runtime through the client tables and may start threads of its own, which are gone when stop returns. */
 typedef struct pfrt_service_instance pfrt_service_instance; /* the plug-in's own */

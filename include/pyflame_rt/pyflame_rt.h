@@ -58,7 +58,7 @@ enum {
   PFRT_OPTIONS_LOAD = 2,
   PFRT_OPTIONS_SESSION = 3,
   PFRT_OPTIONS_RUN = 4,
-  PFRT_OPTIONS_OPTIMIZER = 5, /* since 1.2 */
+  PFRT_OPTIONS_OPTIMIZER = 5,
   PFRT_OPTIONS_FORCE32 = 0x7fffffff
 };
 
@@ -120,7 +120,6 @@ typedef struct pfrt_options_api {
   /* Lets work use the options again after cancel. */
   void (*reset_cancel)(pfrt_options* options);
 
-  /* ---- 1.1 ---- */
   /* LOAD options: |fn| hears from loading and saving that uses them; NULL = nobody does. Loads on several threads
    * with the same options call it from each. |user| is borrowed until the options go or another |fn| is set.
    * Externally synchronised. INVALID_ARGUMENT for options of another kind. */
@@ -218,7 +217,7 @@ typedef struct pfrt_thread_hooks {
   void (*release)(void* user);
 } pfrt_thread_hooks;
 
-/* What a device can do at most, as its provider has measured it (since 1.2). */
+/* What a device can do at most, as its provider has measured it. */
 typedef struct pfrt_measurement {
   uint32_t struct_size;
   uint32_t threads;     /* that took part; 0 = not measured, |note| says why */
@@ -263,7 +262,6 @@ typedef struct pfrt_env_api {
   pfrt_status* (*kernel_at)(pfrt_env* env, pfrt_string provider, size_t index, pfrt_kernel_info* out_info);
   size_t (*operator_count)(void);
   pfrt_status* (*operator_at)(size_t index, pfrt_operator_info* out_info);
-  /* --- 1.1 --- */
   /* The options that |provider| adds to a session's: keys as a session takes them, "provider.<word>.<key>". Strings
    * live as long as the environment. NOT_FOUND when there is no such provider; it is not opened. */
   pfrt_status* (*provider_option_count)(pfrt_env* env, pfrt_string provider, size_t* out_count);
@@ -301,7 +299,6 @@ typedef struct pfrt_env_api {
    * environment's last handle (where that goes inside a callback of run_async: when the library is used next, or
    * unloaded). An executor goes first. */
   pfrt_status* (*set_thread_hooks)(pfrt_env* env, const pfrt_thread_hooks* hooks);
-  /* ---- 1.2 ---- */
   /* Has |provider| (empty = every one that can) measure its device's peaks, with threads of its own that are gone
    * afterwards. Figures are the machine's only while it does nothing else. UNSUPPORTED when the provider, or every one,
    * has no such function; INVALID_ARGUMENT when it cannot have so many threads. */
@@ -348,7 +345,6 @@ typedef struct pfrt_value_api {
                                const int64_t** out_dims, size_t* out_rank);
   /* Element type of a tensor, sequence, optional, sparse tensor, or of a map's values. */
   pfrt_dtype (*dtype)(const pfrt_value* value);
-  /* --- 1.1 --- */
   /* A tensor in the memory of the device that |provider| (a name of the session's list; empty = the first in use with
    * memory of its own) has open for |session|; contents are undefined. tensor() gives its device address with memory
    * kind DEVICE: never to be read or written. The value keeps the device open and the plug-in loaded. UNSUPPORTED when
@@ -358,7 +354,6 @@ typedef struct pfrt_value_api {
   /* Copies the elements of tensor |from| to tensor |to| (same type and number of bytes, not strings), wherever either
    * lives; done when it returns. No run may use |to| meanwhile. */
   pfrt_status* (*copy)(const pfrt_value* from, pfrt_value* to);
-  /* ---- 1.2 ---- */
   /* As wrap_tensor, for memory at any address that never changes, such as that of a file: it is copied when somebody
    * asks for the tensor's view, which keeps the copy, or for as long as it takes to give it a provider's layout. Not for
    * strings. */
@@ -411,7 +406,7 @@ typedef struct pfrt_node {
   const pfrt_string* outputs; /* names of the values it makes; empty = an output that nobody wants */
   size_t output_count;
   size_t attr_count;
-  const pfrt_attr* attrs; /* [attr_count] */
+  const pfrt_attr* attrs; /* [attr_count], as far apart as the struct_size of the first says */
 } pfrt_node;
 
 /* No node: where a node id is asked for or given, none is meant. */
@@ -483,7 +478,6 @@ typedef struct pfrt_graph_api {
   /* Fills in types and shapes of inner values as far as they follow from the inputs. */
   pfrt_status* (*infer_shapes)(pfrt_graph* graph);
 
-  /* ---- 1.1: editing ---- */
   /* A graph of its own with the same ids; constants are shared. Cloning a body gives a body. */
   pfrt_status* (*clone)(const pfrt_graph* graph, PFRT_OWN pfrt_graph** out_graph);
   /* |name| may be empty. */
@@ -615,7 +609,6 @@ typedef struct pfrt_model_api {
   size_t (*warning_count)(const pfrt_model* model);
   pfrt_status* (*warning_at)(const pfrt_model* model, size_t index, pfrt_string* out_warning);
 
-  /* ---- 1.1 ---- */
   /* Reads all bytes once, in order and in pieces of at most 4 MiB, into memory that the model's constants are views
    * of. |reader|'s release is called before this returns. */
   pfrt_status* (*load_reader)(pfrt_env* env, const pfrt_reader* reader, const pfrt_options* options,
@@ -627,6 +620,8 @@ typedef struct pfrt_model_api {
 /* ------------------------------------------------------------------ sessions */
 /* Inputs of one run, by name. */
 typedef struct pfrt_sample {
+  uint32_t struct_size;
+  uint32_t reserved;
   const pfrt_string* names; /* [count], the session's input names */
   pfrt_value* const* values; /* [count], in the order of |names| */
   size_t count; /* length of both */
@@ -640,10 +635,9 @@ typedef struct pfrt_session_desc {
   const pfrt_options* options;      /* kind SESSION, or NULL */
   const pfrt_string* extra_outputs; /* inner values to append to the model's outputs, by name */
   size_t extra_output_count;
-  /* --- 1.2 --- */
   /* What precision "auto" is measured on, in place of inputs made up, and "verify" besides those. All required inputs
    * each. Retained while the session lives. */
-  const pfrt_sample* samples;
+  const pfrt_sample* samples; /* [sample_count], as far apart as the struct_size of the first says */
   size_t sample_count;
 } pfrt_session_desc;
 
@@ -710,16 +704,24 @@ typedef struct pfrt_session_api {
   pfrt_status* (*input_at)(const pfrt_session* session, size_t index, pfrt_value_info* out_info);
   size_t (*output_count)(const pfrt_session* session);
   pfrt_status* (*output_at)(const pfrt_session* session, size_t index, pfrt_value_info* out_info);
+  /* Where an input or output of that name stands in session order; NOT_FOUND names those there are. */
+  pfrt_status* (*input_index)(const pfrt_session* session, pfrt_string name, size_t* out_index);
+  /* As input_index. */
+  pfrt_status* (*output_index)(const pfrt_session* session, pfrt_string name, size_t* out_index);
   size_t (*provider_count)(const pfrt_session* session); /* opened when the session was made */
   pfrt_string (*provider_at)(const pfrt_session* session, size_t index);
   /* Both arrays are in session order; |options| of kind RUN or NULL. Safe from many threads at once. On failure no
    * output value is returned; memory given for outputs may have been written. */
   pfrt_status* (*run)(pfrt_session* session, const pfrt_io* inputs, size_t input_count, pfrt_io* outputs,
                       size_t output_count, const pfrt_options* options);
+  /* As run, by name: |inputs| and |outputs| are in the order of their names, each name once. Inputs that are not named are
+   * not fed, outputs that are not named are not wanted. INPUT names what is unknown, missing or repeated. */
+  pfrt_status* (*run_named)(pfrt_session* session, const pfrt_string* input_names, const pfrt_io* inputs,
+                            size_t input_count, const pfrt_string* output_names, pfrt_io* outputs, size_t output_count,
+                            const pfrt_options* options);
   /* What runs where and why; with times of the last profiled run where there was one. */
   pfrt_status* (*explain)(pfrt_session* session, PFRT_OWN pfrt_report** out_report);
   pfrt_model* (*model)(const pfrt_session* session); /* borrowed */
-  /* --- 1.1 --- */
   /* Every provider the session was asked to use, in order of preference, also those that did not open. A state is
    * what it is now; runs on other threads may change it. The strings live as long as the session. */
   size_t (*provider_state_count)(const pfrt_session* session);
@@ -751,7 +753,6 @@ typedef struct pfrt_report_row {
   uint64_t bytes, flops; /* read and written, and operations done, as the provider counts them */
   double estimated_ns; /* as the provider estimated it; 0 = not */
   double measured_ns;   /* 0 = not measured */
-  /* ---- 1.2 ---- */
   double started_ns; /* where measured: since the first of the report's steps */
   uint32_t lane;     /* of the steps that ran at once with others, in execution mode "parallel": who ran it, from 0 on */
   uint32_t reserved;
@@ -769,7 +770,7 @@ typedef struct pfrt_report_api {
   pfrt_string (*note_at)(const pfrt_report* report, size_t index);
 } pfrt_report_api;
 
-/* ------------------------------------------------------------------ optimisation (since 1.2) */
+/* ------------------------------------------------------------------ optimisation */
 /* Passes that rewrite a graph, in order, outside of any session: what sessions do by their optimisation level, to be
  * configured pass by pass and watched. Options of kind OPTIMIZER say which level, how often, and what each pass may
  * do ("constant_folding.max_tensor_bytes", "fusion.target_backend", ...: the schema has them all). */
@@ -885,7 +886,6 @@ typedef struct pfrt_api {
   const pfrt_model_api* model; /* loading and saving */
   const pfrt_session_api* session; /* running */
   const pfrt_report_api* report; /* what explain gives */
-  /* ---- 1.2 ---- */
   const pfrt_optimizer_api* optimizer; /* passes outside of sessions */
   const pfrt_pattern_api* pattern; /* looking for nodes */
 } pfrt_api;

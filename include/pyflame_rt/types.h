@@ -13,10 +13,10 @@
 extern "C" {
 #endif
 
-/* Version of both ABIs. A major number never mixes with another; a minor number only appends slots. */
-#define PFRT_ABI_MAJOR 1u
+/* Version of both ABIs. A major number never mixes with another; a minor number only adds at the end of structs. */
+#define PFRT_ABI_MAJOR 2u
 /* The minor version of these headers. */
-#define PFRT_ABI_MINOR 2u
+#define PFRT_ABI_MINOR 0u
 /* A version as one number, as pfrt_get_api takes it. */
 #define PFRT_MAKE_ABI(major, minor) (((uint32_t)(major) << 16) | (uint32_t)(minor))
 /* The version of these headers. */
@@ -32,6 +32,12 @@ extern "C" {
 /* Marks a symbol that a shared object exports. */
 #define PFRT_EXPORT
 #endif
+
+/* Element |i| of an array whose elements are |size| bytes apart. Whoever made an array says how far apart its elements
+ * are; a reader built with other headers takes as much of each as both know, and the rest as zero. */
+static inline const void* pfrt_at(const void* array, size_t size, size_t i) {
+  return (const char*)array + size * i;
+}
 
 /* UTF-8, not terminated. {NULL, 0} is the empty string. */
 typedef struct pfrt_string {
@@ -165,17 +171,32 @@ enum {
   PFRT_ATTR_FORCE32 = 0x7fffffff
 };
 
-/* A borrowed view of a dense tensor. |strides| count elements; NULL means row-major without gaps. |bytes| is the
- * size of the memory behind |data|, checked against dims and strides. |data| may be aligned for its element only. */
+/* How integers stand for real numbers: (q - zero_point) * scale. */
+typedef struct pfrt_quantization {
+  uint32_t struct_size;
+  int32_t axis; /* along which scales differ, where there are several; negative = one for the whole tensor */
+  uint64_t block; /* elements along |axis| that share a scale; 0 = 1 */
+  const struct pfrt_tensor* scales; /* one for the tensor, for each place on |axis|, or for each block there */
+  const struct pfrt_tensor* zero_points; /* as many as scales; NULL = 0 */
+} pfrt_quantization;
+
+/* A borrowed view of a dense tensor. |strides| count elements; NULL means row-major without gaps. The first element is
+ * |offset| bytes behind |data|; |bytes| is the size of the memory from there on, checked against dims and strides. It may
+ * be aligned for its element only. This struct is part of others and never grows: what comes later is at |extension|. */
 typedef struct pfrt_tensor {
   uint32_t struct_size;
   pfrt_dtype dtype; /* of the elements; strings are pfrt_string */
   uint32_t rank; /* length of |dims| and |strides|; 0 is a scalar */
   pfrt_memory_kind memory; /* HOST, or DEVICE: |data| is then an address of the device's, not to be read or written */
   void* data;
+  uint64_t offset;
   uint64_t bytes;
   const int64_t* dims; /* [rank], none negative; may be NULL for a scalar */
   const int64_t* strides;
+  const pfrt_quantization* quantization; /* NULL = numbers as they are, all that this version takes */
+  const void* extension; /* NULL in this version */
+  uint32_t device; /* of memory DEVICE, set by the library: equal numbers are one opened device; 0 = host */
+  uint32_t reserved;
 } pfrt_tensor;
 
 #ifdef __cplusplus

@@ -26,7 +26,15 @@ MessageSink::MessageSink(const pfrt_sink& outer) : outer_(outer), sink_(sized<pf
   };
   sink_.log = [](const pfrt_sink* sink, pfrt_log_level level, pfrt_string text) {
     const pfrt_sink& to = static_cast<MessageSink*>(sink->host)->outer_;
-    if (to.log) to.log(&to, level, text);
+    to.log(&to, level, text);
+  };
+  sink_.stop = [](const pfrt_sink* sink) {
+    const pfrt_sink& to = static_cast<MessageSink*>(sink->host)->outer_;
+    return to.stop(&to);
+  };
+  sink_.progress = [](const pfrt_sink* sink, double fraction) {
+    const pfrt_sink& to = static_cast<MessageSink*>(sink->host)->outer_;
+    to.progress(&to, fraction);
   };
 }
 

@@ -28,14 +28,7 @@ T sized() {
   return out;
 }
 
-// Tells the host how far the work is, where it listens: requests of ABI 1.0 have no such function.
-template <typename Request>
-void tell_progress(const Request& request, double fraction) {
-  if (request.struct_size > offsetof(Request, progress) && request.progress)
-    request.progress(&request, fraction);
-}
-
-// A sink for one call into the host. Logs go on to the sink it was made from.
+// A sink for one call into the host. All but failures goes on to the sink it was made from.
 class MessageSink {
  public:
   explicit MessageSink(const pfrt_sink& outer);

@@ -58,11 +58,16 @@ constexpr pfrt_sanitizer kSanitizer = PFRT_SANITIZER_NONE;
 
 extern "C" PFRT_EXPORT pfrt_code pfrt_plugin_query(const pfrt_host_info* host,
                                                    pfrt_plugin_desc* out_desc) {
-  if (!host || !out_desc || out_desc->struct_size < sizeof(pfrt_plugin_desc))
-    return PFRT_CODE_PLUGIN;
-  *out_desc = {
-      out_desc->struct_size, PFRT_ABI_VERSION,   PFRT_ABI_MAJOR,         0,
-      PFRT_ABI_MINOR,        PFRT_PLUGIN_IMPORT, pfrt::onnx::kSanitizer, 0,
-      PFRT_IMPORTER_SAVE,    {"ONNX", 4},        {"0.1.0", 5},           &pfrt::onnx::kTable};
+  if (!host || !out_desc) return PFRT_CODE_PLUGIN;
+  out_desc->abi = PFRT_ABI_VERSION;
+  out_desc->abi_major = PFRT_ABI_MAJOR;
+  out_desc->min_minor = 0;
+  out_desc->max_minor = PFRT_ABI_MINOR;
+  out_desc->kind = PFRT_PLUGIN_IMPORT;
+  out_desc->sanitizer = pfrt::onnx::kSanitizer;
+  out_desc->features = PFRT_IMPORTER_SAVE;
+  out_desc->name = {"ONNX", 4};
+  out_desc->version = {"0.1.0", 5};
+  out_desc->table = &pfrt::onnx::kTable;
   return PFRT_CODE_OK;
 }

@@ -42,6 +42,7 @@ class ModelReader {
   ModelReader(const pfrt_import_request& request, const pfrt_sink& sink,
               const wire::ModelProto& model, std::vector<Payload> payloads)
       : request_(request),
+        sink_(sink),
         graphs_(*request.api->graph),
         model_(model),
         tensors_(request, sink, std::move(payloads)) {}
@@ -89,6 +90,7 @@ class ModelReader {
   }
 
   const pfrt_import_request& request_;
+  const pfrt_sink& sink_;
   const pfrt_graph_api& graphs_;
   const wire::ModelProto& model_;
   TensorReader tensors_;
@@ -115,8 +117,8 @@ Status ModelReader::go_on(bool large) {
   const auto items =
       static_cast<double>(model_.graph().node_size() + model_.graph().initializer_size() +
                           model_.graph().sparse_initializer_size());
-  tell_progress(request_, ticks_ / std::max(items, 1.0));
-  const pfrt_code code = request_.stop(&request_);
+  sink_.progress(&sink_, ticks_ / std::max(items, 1.0));
+  const pfrt_code code = sink_.stop(&sink_);
   return code == PFRT_CODE_OK ? Status()
                               : error(static_cast<Code>(code), "loading an ONNX model was stopped");
 }

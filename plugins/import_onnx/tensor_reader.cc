@@ -72,10 +72,6 @@ size_t alignment_of(pfrt_dtype dtype) {
   }
 }
 
-bool has_wrap_unaligned(const pfrt_value_api& api) {
-  return api.struct_size >= offsetof(pfrt_value_api, wrap_unaligned) + sizeof api.wrap_unaligned;
-}
-
 bool parse_number(const std::string& text, uint64_t* out) {
   const char* end = text.data() + text.size();
   const auto parsed = std::from_chars(text.data(), end, *out);
@@ -253,8 +249,7 @@ Result<ValueRef> TensorReader::read_raw(const Form& form, Extent extent) {
   const bool wraps = extent.file && form.bytes > 0 && form.dtype != PFRT_DTYPE_BOOL;
   if (wraps && reinterpret_cast<uintptr_t>(extent.data) % alignment_of(form.dtype) == 0)
     return wrap(form, extent, api_.value->wrap_tensor);
-  if (wraps && form.bytes > kCopiedUpTo && has_wrap_unaligned(*api_.value))
-    return wrap(form, extent, api_.value->wrap_unaligned);
+  if (wraps && form.bytes > kCopiedUpTo) return wrap(form, extent, api_.value->wrap_unaligned);
   auto tensor = sized<pfrt_tensor>();
   PFRT_ASSIGN(ValueRef value, create(form, &tensor));
   PFRT_TRY(copy(form, extent, static_cast<uint8_t*>(tensor.data)));
@@ -297,7 +292,7 @@ Status TensorReader::copy(const Form& form, Extent from, uint8_t* to) {
     else
       std::memcpy(to + done, source, size);
     if (drop) os::drop_pages(source, size);
-    if (const pfrt_code code = request_.stop(&request_))
+    if (const pfrt_code code = sink_.stop(&sink_))
       return error(static_cast<Code>(code), "loading stopped while reading ", form.what);
   }
   return {};
@@ -344,7 +339,7 @@ Status TensorReader::verify(const std::string& location, Extent file, const std:
     Sha1 sha1;
     for (uint64_t done = 0; done < file.size; done += kCopyChunk) {
       sha1.add(file.data + done, std::min(kCopyChunk, file.size - done));
-      if (const pfrt_code code = request_.stop(&request_))
+      if (const pfrt_code code = sink_.stop(&sink_))
         return error(static_cast<Code>(code), "loading stopped while checking '", location, "'");
     }
     at->second = sha1.digest();

@@ -253,7 +253,7 @@ Status ModelWriter::write_initializers(const pfrt_graph* graph, wire::GraphProto
 Status ModelWriter::write_nodes(const pfrt_graph* graph, wire::GraphProto* out) {
   auto node = sized<pfrt_node>();
   for (size_t i = 0; i < graphs_.node_count(graph); ++i) {
-    if (const pfrt_code code = i % 256 == 0 ? request_.stop(&request_) : 0)
+    if (const pfrt_code code = i % 256 == 0 ? sink_.stop(&sink_) : 0)
       return error(static_cast<Code>(code), "saving an ONNX model was stopped");
     PFRT_TRY(host(graphs_.node_at(graph, i, &node)));
     auto* to = out->add_node();
@@ -265,7 +265,8 @@ Status ModelWriter::write_nodes(const pfrt_graph* graph, wire::GraphProto* out) 
     for (size_t k = 0; k < node.input_count; ++k) to->add_input(set(node.inputs[k]));
     for (size_t k = 0; k < node.output_count; ++k) to->add_output(set(node.outputs[k]));
     for (size_t k = 0; k < node.attr_count; ++k) {
-      const pfrt_attr& attr = node.attrs[k];
+      const auto& attr =
+          *static_cast<const pfrt_attr*>(pfrt_at(node.attrs, node.attrs->struct_size, k));
       Status status = write_attribute(attr, to->add_attribute());
       if (!status.ok())
         return std::move(status.prepend(
@@ -407,8 +408,8 @@ Status ModelWriter::put(uint32_t file, const void* data, uint64_t size) {
                                               std::min(kWriteChunk, size - done), sink.get()))
       return sink.status(code);
     written_ += std::min(kWriteChunk, size - done);
-    tell_progress(request_, static_cast<double>(written_) / static_cast<double>(expected_));
-    if (const pfrt_code code = request_.stop(&request_))
+    sink_.progress(&sink_, static_cast<double>(written_) / static_cast<double>(expected_));
+    if (const pfrt_code code = sink_.stop(&sink_))
       return error(static_cast<Code>(code), "saving an ONNX model was stopped");
   }
   return {};

@@ -43,10 +43,9 @@ inline const pfrt_snapshot_attr* attribute(const pfrt_snapshot_node& node, uint3
 // Fills the description of a plug-in called |name| with |table|.
 inline pfrt_code describe(const pfrt_host_info& host, std::string_view name,
                           const pfrt_ops_table& table, pfrt_plugin_desc* out) {
-  if (out->struct_size < sizeof *out) return PFRT_CODE_PLUGIN;
   out->abi = PFRT_ABI_VERSION;
   out->abi_major = PFRT_ABI_MAJOR;
-  out->min_minor = 1;  // custom.h came with 1.1
+  out->min_minor = 0;
   out->max_minor = PFRT_ABI_MINOR;
   out->kind = PFRT_PLUGIN_OPS;
 #if defined(PFRT_SANITIZE_ADDRESS)
@@ -57,7 +56,7 @@ inline pfrt_code describe(const pfrt_host_info& host, std::string_view name,
   out->name = text(name);
   out->version = text(PFRT_VERSION_TEXT);
   out->table = &table;
-  return host.abi_major == PFRT_ABI_MAJOR && host.max_minor >= 1 ? PFRT_CODE_OK : PFRT_CODE_PLUGIN;
+  return host.abi_major == PFRT_ABI_MAJOR ? PFRT_CODE_OK : PFRT_CODE_PLUGIN;
 }
 
 }  // namespace pfrt::ops

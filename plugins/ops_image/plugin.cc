@@ -46,13 +46,6 @@ uint8_t luma(const uint8_t* rgb) {
   return static_cast<uint8_t>((rgb[0] * 19595 + rgb[1] * 38470 + rgb[2] * 7471 + 0x8000) >> 16);
 }
 
-// The session's bound; that of older hosts, which have none, is its default.
-int64_t max_pixels(const pfrt_op_compute& context) {
-  constexpr int64_t kDefault = int64_t{1} << 26;
-  const bool given = context.struct_size >= offsetof(pfrt_op_compute, max_pixels) + 8;
-  return given ? static_cast<int64_t>(context.max_pixels) : kDefault;
-}
-
 std::string too_large(const Job& job) {
   return "the image is " + std::to_string(job.refused_width) + " x " +
          std::to_string(job.refused_height) + " pixels, more than the " +
@@ -75,7 +68,7 @@ pfrt_code decode(const pfrt_op_compute* context) {
   const pfrt_tensor& x = context->inputs[0];
   Job job{};
   job.bytes = {static_cast<const uint8_t*>(x.data), static_cast<size_t>(x.bytes)};
-  job.max_pixels = max_pixels(*context);
+  job.max_pixels = static_cast<int64_t>(context->max_pixels);
   job.asked_to_stop = [](const void* who) {
     const auto* const c = static_cast<const pfrt_op_compute*>(who);
     return c->stop(c) != PFRT_CODE_OK;

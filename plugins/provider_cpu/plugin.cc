@@ -5,7 +5,6 @@
 
 extern "C" PFRT_EXPORT pfrt_code pfrt_plugin_query(const pfrt_host_info* host,
                                                    pfrt_plugin_desc* out_desc) {
-  if (out_desc->struct_size < sizeof *out_desc) return PFRT_CODE_PLUGIN;
   constexpr pfrt_string kName = {"CPUExecutionProvider", sizeof "CPUExecutionProvider" - 1};
   constexpr pfrt_string kVersion = {"0.1.0", 5};
 #if defined(PFRT_SANITIZE_ADDRESS)

@@ -147,12 +147,13 @@ pfrt_code claim(pfrt_provider*, const pfrt_snapshot* snapshot, const pfrt_claims
   });
 }
 
-pfrt_code compile(pfrt_provider*, const pfrt_snapshot* snapshot, const pfrt_region* region,
-                  const pfrt_sink* sink, pfrt_executable** out_executable) {
-  *out_executable = nullptr;
+pfrt_code compile_one(pfrt_provider*, const pfrt_region* region, const pfrt_sink* sink,
+                      pfrt_executable** out_executable) {
+  if (const pfrt_code code = sink->stop(sink)) return code;
   return guarded(sink, [&] {
     uint32_t node = PFRT_NO_INDEX;
-    Result<std::unique_ptr<Executable>> made = Executable::compile(*snapshot, *region, node);
+    Result<std::unique_ptr<Executable>> made =
+        Executable::compile(*region->snapshot, *region, node);
     if (!made.ok()) return report(sink, made.status(), node);
     *out_executable = reinterpret_cast<pfrt_executable*>(made.take().release());
     return pfrt_code{PFRT_CODE_OK};
@@ -160,15 +161,23 @@ pfrt_code compile(pfrt_provider*, const pfrt_snapshot* snapshot, const pfrt_regi
 }
 
 pfrt_code constants(pfrt_executable* executable, const pfrt_packed_constant** out_constants,
-                    size_t* out_count) {
+                    size_t* out_size, size_t* out_count) {
   const auto& list = reinterpret_cast<const Executable*>(executable)->constants();
   *out_constants = list.data();
+  *out_size = sizeof list[0];
   *out_count = list.size();
   return PFRT_CODE_OK;
 }
 
 void release_executable(pfrt_executable* executable) {
   delete reinterpret_cast<Executable*>(executable);
+}
+
+pfrt_code compile(pfrt_provider* provider, const pfrt_region* regions, size_t region_size,
+                  size_t count, const pfrt_sink* sink, pfrt_executable** out_executables,
+                  size_t* out_region) {
+  return pfrt_compile_each(provider, regions, region_size, count, sink, out_executables, out_region,
+                           compile_one, release_executable);
 }
 
 pfrt_code specialise(pfrt_executable* executable, const pfrt_shapes* shapes, const pfrt_sink* sink,

@@ -53,11 +53,11 @@ pfrt_code claim(pfrt_provider*, const pfrt_snapshot* snapshot, const pfrt_claims
 }
 
 // Makes an executable of a set of nodes that claim accepted; dimensions may be symbolic still. The
-// snapshot lives only during the call, the data of its constants as long as the executable
+// region's snapshot lives only during the call, the data of its constants as long as the executable
 // (SnapshotCopy keeps the rest). Refusing a node here, with its index, makes the host give it to
-// the next provider.
-pfrt_code compile(pfrt_provider*, const pfrt_snapshot*, const pfrt_region* region,
-                  const pfrt_sink* sink, pfrt_executable** out_executable) {
+// the next provider. Long work asks sink->stop.
+pfrt_code compile_one(pfrt_provider*, const pfrt_region* region, const pfrt_sink* sink,
+                      pfrt_executable** out_executable) {
   *out_executable = nullptr;
   const uint32_t node = region->node_count > 0 ? region->nodes[0] : PFRT_NO_INDEX;
   return sink->fail(sink, PFRT_CODE_UNSUPPORTED_OPERATOR, node, to_c(kReason));
@@ -65,6 +65,14 @@ pfrt_code compile(pfrt_provider*, const pfrt_snapshot*, const pfrt_region* regio
 
 // Deletes what compile made.
 void release_executable(pfrt_executable*) {}
+
+// All regions of a session come in one call, for devices that are divided among them.
+pfrt_code compile(pfrt_provider* provider, const pfrt_region* regions, size_t region_size,
+                  size_t count, const pfrt_sink* sink, pfrt_executable** out_executables,
+                  size_t* out_region) {
+  return pfrt_compile_each(provider, regions, region_size, count, sink, out_executables, out_region,
+                           compile_one, release_executable);
+}
 
 // Makes a program for one set of dimensions: buffers, and steps in an order that runs. The host
 // plans the memory of all buffers, calls each step's run function with it, and keeps programs by

@@ -19,8 +19,8 @@ public sealed class Failure : Exception
 /// <summary>What this file needs of include/pyflame_rt.</summary>
 internal static unsafe class Abi
 {
-    /// <summary>1.0: every library of major version 1 has what is used here.</summary>
-    public const uint Version = 1 << 16;
+    /// <summary>2.0: every library of major version 2 has what is used here.</summary>
+    public const uint Version = 2 << 16;
     public const uint Float32 = 1;
 
     [StructLayout(LayoutKind.Sequential)]
@@ -63,9 +63,14 @@ internal static unsafe class Abi
         public uint Rank;
         public uint Memory;
         public void* Data;
+        public ulong Offset;
         public ulong Bytes;
         public long* Dims;
         public long* Strides;
+        public void* Quantization;
+        public void* Extension;
+        public uint Device;
+        public uint Reserved;
     }
 
     [StructLayout(LayoutKind.Sequential)]
@@ -130,7 +135,7 @@ internal struct Table
         if (has < offset + 8)
         {
             throw new Failure($"the library's table '{name}' has {has} bytes, {offset + 8} are needed: "
-                              + "it is not a PyFlameRT library of ABI 1");
+                              + "it is not a PyFlameRT library of ABI 2");
         }
         return Marshal.ReadIntPtr(address, offset);
     }
@@ -152,7 +157,7 @@ internal sealed unsafe class Session : IDisposable
         statusMessage = status.Function<Abi.StatusMessage>(1);
         statusRelease = status.Function<Abi.Release>(4);
         release = session.Function<Abi.Release>(2);
-        run = session.Function<Abi.SessionRun>(9);
+        run = session.Function<Abi.SessionRun>(11);
         var releaseModel = model.Function<Abi.Release>(4);
         var releaseEnv = env.Function<Abi.Release>(2);
 

@@ -82,10 +82,9 @@ static const pfrt_ops_table kTable = {
 };
 
 PFRT_EXPORT pfrt_code pfrt_plugin_query(const pfrt_host_info* host, pfrt_plugin_desc* out_desc) {
-  if (out_desc->struct_size < sizeof *out_desc) return PFRT_CODE_PLUGIN;
   out_desc->abi = PFRT_ABI_VERSION;
   out_desc->abi_major = PFRT_ABI_MAJOR;
-  out_desc->min_minor = 1; /* custom.h came with 1.1 */
+  out_desc->min_minor = 0;
   out_desc->max_minor = PFRT_ABI_MINOR;
   out_desc->kind = PFRT_PLUGIN_OPS;
 #if defined(__SANITIZE_ADDRESS__)
@@ -96,6 +95,5 @@ PFRT_EXPORT pfrt_code pfrt_plugin_query(const pfrt_host_info* host, pfrt_plugin_
   out_desc->name = text("SampleOperators");
   out_desc->version = text("1.0");
   out_desc->table = &kTable;
-  return host->abi_major == PFRT_ABI_MAJOR && host->max_minor >= 1 ? PFRT_CODE_OK
-                                                                   : PFRT_CODE_PLUGIN;
+  return host->abi_major == PFRT_ABI_MAJOR ? PFRT_CODE_OK : PFRT_CODE_PLUGIN;
 }

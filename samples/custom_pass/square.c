@@ -105,10 +105,9 @@ static const pfrt_pass_table kTable = {sizeof(pfrt_pass_table), PFRT_ABI_VERSION
 PFRT_EXPORT pfrt_code pfrt_plugin_query(const pfrt_host_info* host, pfrt_plugin_desc* out_desc);
 
 pfrt_code pfrt_plugin_query(const pfrt_host_info* host, pfrt_plugin_desc* out_desc) {
-  if (out_desc->struct_size < sizeof *out_desc) return PFRT_CODE_PLUGIN;
   out_desc->abi = PFRT_ABI_VERSION;
   out_desc->abi_major = PFRT_ABI_MAJOR;
-  out_desc->min_minor = 2; /* passes in plug-ins came with 1.2 */
+  out_desc->min_minor = 0;
   out_desc->max_minor = PFRT_ABI_MINOR;
   out_desc->kind = PFRT_PLUGIN_PASS;
 #if defined(__SANITIZE_ADDRESS__)
@@ -119,6 +118,5 @@ pfrt_code pfrt_plugin_query(const pfrt_host_info* host, pfrt_plugin_desc* out_de
   out_desc->name = text("SamplePasses");
   out_desc->version = text("1.0");
   out_desc->table = &kTable;
-  return host->abi_major == PFRT_ABI_MAJOR && host->max_minor >= 2 ? PFRT_CODE_OK
-                                                                   : PFRT_CODE_PLUGIN;
+  return host->abi_major == PFRT_ABI_MAJOR ? PFRT_CODE_OK : PFRT_CODE_PLUGIN;
 }

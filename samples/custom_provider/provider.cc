@@ -201,9 +201,10 @@ pfrt_code claim(pfrt_provider*, const pfrt_snapshot* snapshot, const pfrt_claims
   return PFRT_CODE_OK;
 }
 
-pfrt_code compile(pfrt_provider*, const pfrt_snapshot* snapshot, const pfrt_region* region,
-                  const pfrt_sink* sink, pfrt_executable** out) {
+pfrt_code compile_one(pfrt_provider*, const pfrt_region* region, const pfrt_sink* sink,
+                      pfrt_executable** out) {
   *out = nullptr;
+  const pfrt_snapshot* snapshot = region->snapshot;
   return guarded(sink, [&]() -> pfrt_code {
     auto made = std::make_unique<Executable>();
     for (uint32_t i = 0; i < region->node_count; ++i) {
@@ -230,6 +231,15 @@ pfrt_code compile(pfrt_provider*, const pfrt_snapshot* snapshot, const pfrt_regi
 
 void release_executable(pfrt_executable* executable) {
   delete reinterpret_cast<Executable*>(executable);
+}
+
+// All regions of a session come in one call, for devices that are divided among them; here each
+// is by itself.
+pfrt_code compile(pfrt_provider* provider, const pfrt_region* regions, size_t region_size,
+                  size_t count, const pfrt_sink* sink, pfrt_executable** out_executables,
+                  size_t* out_region) {
+  return pfrt_compile_each(provider, regions, region_size, count, sink, out_executables, out_region,
+                           compile_one, release_executable);
 }
 
 pfrt_code specialise(pfrt_executable* executable, const pfrt_shapes* shapes, const pfrt_sink* sink,
@@ -286,9 +296,7 @@ pfrt_code specialise(pfrt_executable* executable, const pfrt_shapes* shapes, con
       step.nodes = &node.index;
       step.node_count = 1;
       step.kernel = text("custom");
-#if PFRT_ABI_MINOR >= 1
       step.flags = PFRT_STEP_LONG;  // all of it is inside parallel()
-#endif
       program->steps.push_back(step);
       program->states.push_back(std::move(state));
     }
@@ -328,7 +336,7 @@ pfrt_provider_table make_table() {
 extern "C" PFRT_EXPORT pfrt_code pfrt_plugin_query(const pfrt_host_info* host,
                                                    pfrt_plugin_desc* out_desc) {
   static const pfrt_provider_table table = make_table();
-  if (out_desc->struct_size < sizeof *out_desc) return PFRT_CODE_PLUGIN;
+  // Member by member: the host's struct may be an older or a newer one.
   out_desc->abi = PFRT_ABI_VERSION;
   out_desc->abi_major = PFRT_ABI_MAJOR;
   out_desc->min_minor = 0;  // no slot of a later minor is needed

@@ -198,10 +198,9 @@ pfrt_service_table make_table() {
 extern "C" PFRT_EXPORT pfrt_code pfrt_plugin_query(const pfrt_host_info* host,
                                                    pfrt_plugin_desc* out_desc) {
   static const pfrt_service_table table = make_table();
-  if (out_desc->struct_size < sizeof *out_desc) return PFRT_CODE_PLUGIN;
   out_desc->abi = PFRT_ABI_VERSION;
   out_desc->abi_major = PFRT_ABI_MAJOR;
-  out_desc->min_minor = 1;  // the first with services
+  out_desc->min_minor = 0;
   out_desc->max_minor = PFRT_ABI_MINOR;
   out_desc->kind = PFRT_PLUGIN_SERVICE;
 #if defined(__SANITIZE_ADDRESS__)

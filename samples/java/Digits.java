@@ -21,8 +21,8 @@ import java.util.Locale;
  * is the file that PYFLAME_RT_LIBRARY names, else the system's libpyflamert_c.so.
  */
 public final class Digits {
-    /** 1.0 of include/pyflame_rt: every library of major version 1 has what is used here. */
-    private static final int ABI = 1 << 16;
+    /** 2.0 of include/pyflame_rt: every library of major version 2 has what is used here. */
+    private static final int ABI = 2 << 16;
     private static final int FLOAT32 = 1;
     private static final int PIXELS = 64;
     private static final int CLASSES = 10;
@@ -75,16 +75,22 @@ public final class Digits {
         public long extra_output_count;
     }
 
-    @FieldOrder({"struct_size", "dtype", "rank", "memory", "data", "bytes", "dims", "strides"})
+    @FieldOrder({"struct_size", "dtype", "rank", "memory", "data", "offset", "bytes", "dims", "strides", "quantization",
+            "extension", "device", "reserved"})
     public static class Tensor extends Structure {
         public int struct_size = size();
         public int dtype;
         public int rank;
         public int memory;
         public Pointer data;
+        public long offset;
         public long bytes;
         public Pointer dims;
         public Pointer strides;
+        public Pointer quantization;
+        public Pointer extension;
+        public int device;
+        public int reserved;
     }
 
     @FieldOrder({"struct_size", "reserved", "flags", "tensor", "value"})
@@ -105,7 +111,7 @@ public final class Digits {
             long has = address == null ? 0 : Integer.toUnsignedLong(address.getInt(0));
             if (has < needed) {
                 throw new Failure("the library's table '" + name + "' has " + has + " bytes, " + needed
-                        + " are needed: it is not a PyFlameRT library of ABI 1");
+                        + " are needed: it is not a PyFlameRT library of ABI 2");
             }
             return address.getPointer(needed - 8);
         }
@@ -141,7 +147,7 @@ public final class Digits {
             statusMessage = status.function(1);
             statusRelease = status.function(4);
             release = session.function(2);
-            run = session.function(9);
+            run = session.function(11);
             Function releaseModel = model.function(4);
             Function releaseEnv = env.function(2);
 

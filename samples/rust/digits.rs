@@ -16,7 +16,7 @@ type Result<T> = std::result::Result<T, String>;
 mod abi {
     use std::os::raw::{c_char, c_void};
 
-    pub const VERSION: u32 = 1 << 16; // 1.0: every library of major version 1 has what is used here
+    pub const VERSION: u32 = 2 << 16; // 2.0: every library of major version 2 has what is used here
     pub const FLOAT32: u32 = 1;
 
     pub type Slot = *const c_void;
@@ -104,6 +104,8 @@ mod abi {
         pub input_at: Slot,
         pub output_count: Slot,
         pub output_at: Slot,
+        pub input_index: Slot,
+        pub output_index: Slot,
         pub provider_count: Slot,
         pub provider_at: Slot,
         pub run: unsafe extern "C" fn(
@@ -133,9 +135,14 @@ mod abi {
         pub rank: u32,
         pub memory: u32,
         pub data: *mut c_void,
+        pub offset: u64,
         pub bytes: u64,
         pub dims: *const i64,
         pub strides: *const i64,
+        pub quantization: *const c_void,
+        pub extension: *const c_void,
+        pub device: u32,
+        pub reserved: u32,
     }
 
     #[repr(C)]
@@ -169,7 +176,7 @@ unsafe fn table<T>(pointer: *const T, name: &str) -> Result<&'static T> {
     let has = if pointer.is_null() { 0 } else { *(pointer as *const u32) as usize };
     if has < size_of::<T>() {
         return Err(format!(
-            "the library's table '{}' has {} bytes, {} are needed: it is not a PyFlameRT library of ABI 1",
+            "the library's table '{}' has {} bytes, {} are needed: it is not a PyFlameRT library of ABI 2",
             name, has, size_of::<T>()
         ));
     }
@@ -287,9 +294,14 @@ fn view(data: &mut [f32], dims: &[i64]) -> abi::Io {
         rank: dims.len() as u32,
         memory: 0,
         data: data.as_mut_ptr() as *mut c_void,
+        offset: 0,
         bytes: std::mem::size_of_val(data) as u64,
         dims: dims.as_ptr(),
         strides: null(),
+        quantization: null(),
+        extension: null(),
+        device: 0,
+        reserved: 0,
     };
     let struct_size = size_of::<abi::Io>() as u32;
     abi::Io { struct_size, reserved: 0, flags: 0, tensor, value: null_mut() }

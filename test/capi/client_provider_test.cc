@@ -6,6 +6,7 @@
 
 #include "pyflame_rt/custom.h"
 #include "test/capi/client.h"
+#include "test/plugins/compile_each.h"
 
 namespace pfrt_test {
 namespace {
@@ -69,15 +70,16 @@ pfrt_code claim_and_look(pfrt_provider* p, const pfrt_snapshot* s, const pfrt_cl
   return claim(p, s, claims, sink);
 }
 
-pfrt_code compile(pfrt_provider* p, const pfrt_snapshot* s, const pfrt_region* region,
-                  const pfrt_sink* sink, pfrt_executable** out) {
+pfrt_code compile_one(pfrt_provider* p, const pfrt_region* region, const pfrt_sink* sink,
+                      pfrt_executable** out) {
   if (region->node_count != 1)
     return sink->fail(sink, PFRT_CODE_UNSUPPORTED, region->nodes[1], str("one node at a time"));
-  const pfrt_snapshot_node& node = s->nodes[region->nodes[0]];
+  const pfrt_snapshot_node& node = region->snapshot->nodes[region->nodes[0]];
   *out = reinterpret_cast<pfrt_executable*>(
       new Executable{negator(p), node.inputs[0], node.outputs[0]});
   return PFRT_CODE_OK;
 }
+void release_executable(pfrt_executable* e) { delete reinterpret_cast<Executable*>(e); }
 
 pfrt_code run_step(void* state, const pfrt_step_context* context) {
   const auto* program = static_cast<const Program*>(state);
@@ -126,8 +128,8 @@ pfrt_provider_table negator_table() {
   t.devices = str("negator");
   t.close = [](pfrt_provider* p) { ++negator(p)->closed; };
   t.claim = claim;
-  t.compile = compile;
-  t.release_executable = [](pfrt_executable* e) { delete reinterpret_cast<Executable*>(e); };
+  t.compile = compile_each<compile_one, release_executable>;
+  t.release_executable = release_executable;
   t.specialise = specialise;
   t.release_program = [](pfrt_executable*, pfrt_program* p) {
     delete static_cast<Program*>(p->handle);
@@ -449,14 +451,17 @@ TEST(ClientProvider, exceptions_of_functions_that_give_back_end_there) {
 TEST(ClientProvider, exceptions_of_constants_and_pack_are_its_failures) {
   static bool in_pack;
   pfrt_provider_table table = kTable;
-  table.constants = [](pfrt_executable*, const pfrt_packed_constant** out,
+  table.constants = [](pfrt_executable*, const pfrt_packed_constant** out, size_t* size,
                        size_t* count) -> pfrt_code {
     if (!in_pack) throw 7;
     static pfrt_packed_constant constant{};
     constant.bytes = 4;
     constant.recipe = str("own");
-    constant.pack = [](void*, const void* const*, void*) -> pfrt_code { throw 7; };
+    constant.pack = [](void*, const void* const*, void*, const pfrt_sink*) -> pfrt_code {
+      throw 7;
+    };
     *out = &constant;
+    *size = sizeof constant;
     *count = 1;
     return PFRT_CODE_OK;
   };

@@ -31,6 +31,7 @@ class DeviceTest : public testing::TestWithParam<const char*> {
     const auto options = make_options(PFRT_OPTIONS_SESSION, all);
     return make_session(env_.get(), graph, options.get(), extra);
   }
+  void TearDown() override { EXPECT_EQ(counters_.runs, 0) << "what begins ends"; }
   int64_t calls(pfrt_direction d) const { return counters_.calls[d]; }
   int64_t copies(pfrt_direction d) const { return counters_.copies[d]; }
 
@@ -210,7 +211,7 @@ TEST_P(DeviceTest, a_value_that_stays_is_fed_back_without_a_copy) {
     EXPECT_EQ(view(state.get()).memory, uint32_t{PFRT_MEMORY_DEVICE});
   }
   EXPECT_EQ(calls(PFRT_TO_DEVICE) + calls(PFRT_TO_HOST) + calls(PFRT_ON_DEVICE), 0);
-  EXPECT_EQ(counters_.waits, 0) << "nothing was read, so nothing was waited for";
+  EXPECT_EQ(counters_.waits, fenced() ? 9 : 0) << "once a run";
   EXPECT_EQ(to_host(state.get()).as<float>(), (Values{10, 20, 20, 30}));
   EXPECT_EQ(counters_.waits > 0, fenced());
 }
@@ -372,20 +373,75 @@ TEST_P(DeviceTest, a_value_outlives_session_and_environment) {
   EXPECT_EQ(counters_.fences, 0);
 }
 
-TEST_P(DeviceTest, values_of_another_session_pass_through_the_host) {
-  const auto one = session(add_constant()), two = session(add_constant());
+TEST_P(DeviceTest, values_of_another_device_pass_through_the_host) {
+  const std::string late = std::string("provider.") + (fenced() ? "fenced" : "device") + ".late";
+  const auto one = session(add_constant()), two = session(add_constant(), {{late, "true"}});
   ASSERT_TRUE(one);
   ASSERT_TRUE(two);
+  EXPECT_EQ(counters_.opens, 2) << "with other options it is another";
   const auto x = on_device(one.get(), floats({1, 2}, {1, 1}));
   (void)run(two.get(), {floats({1, 2}, {1, 1})});
   counters_.reset();
   const auto y = run_there(two.get(), x.get());
+  EXPECT_NE(view(x.get()).device, view(y.get()).device);
   EXPECT_EQ(copies(PFRT_TO_HOST), 1);
   EXPECT_EQ(copies(PFRT_TO_DEVICE), 1);
   EXPECT_EQ(to_host(y.get()).as<float>(), (Values{2, 3}));
   const auto back = on_device(one.get(), floats({1, 2}, {0, 0}));
   ASSERT_TRUE(ok(api().value->copy(y.get(), back.get())));
   EXPECT_EQ(to_host(back.get()).as<float>(), (Values{2, 3}));
+}
+
+TEST_P(DeviceTest, sessions_share_what_is_open_and_values_on_it) {
+  auto one = session(add_constant());
+  const auto two = session(add_constant());
+  ASSERT_TRUE(one);
+  ASSERT_TRUE(two);
+  EXPECT_EQ(counters_.opens, 1);
+  const auto x = on_device(one.get(), floats({1, 2}, {1, 1}));
+  (void)run_there(two.get(), x.get());
+  counters_.reset();
+  const auto y = run_there(two.get(), x.get());
+  EXPECT_EQ(view(x.get()).device, view(y.get()).device);
+  EXPECT_NE(view(x.get()).device, 0u);
+  EXPECT_EQ(copies(PFRT_TO_HOST) + copies(PFRT_TO_DEVICE) + copies(PFRT_ON_DEVICE), 0);
+  one.reset();
+  EXPECT_EQ(counters_.closes, 0);
+  EXPECT_EQ(to_host(run_there(two.get(), y.get()).get()).as<float>(), (Values{3, 5}));
+}
+
+TEST_P(DeviceTest, sessions_of_a_model_share_its_constants_there) {
+  const auto model = make_model(env_.get(), add_constant());
+  const std::string key = std::string("provider.") + (fenced() ? "fenced" : "device") + ".counters";
+  const auto options = make_options(
+      PFRT_OPTIONS_SESSION, {{"providers", name() + ",CPUExecutionProvider"},
+                             {key, std::to_string(reinterpret_cast<intptr_t>(&counters_))}});
+  const auto one = make_session(env_.get(), model.get(), options.get());
+  const auto two = make_session(env_.get(), model.get(), options.get());
+  const Array x = floats({1, 2}, {1, 1});
+  EXPECT_EQ(run(one.get(), {x}).at(0).as<float>(), (Values{2, 3}));
+  counters_.reset();
+  EXPECT_EQ(run(two.get(), {x}).at(0).as<float>(), (Values{2, 3}));
+  EXPECT_EQ(counters_.bytes[PFRT_TO_DEVICE], 8) << "x alone";
+}
+
+TEST_P(DeviceTest, a_lost_device_is_opened_once_for_all_sessions) {
+  const auto one = session(add_constant()), two = session(add_constant());
+  ASSERT_TRUE(one);
+  ASSERT_TRUE(two);
+  const Array x = floats({1, 2}, {1, 1});
+  (void)run(one.get(), {x});
+  (void)run(two.get(), {x});
+  for (pfrt_session* s : {one.get(), two.get()}) {
+    counters_.failure = fake_device::kCopyLost;
+    EXPECT_EQ(run(s, {x}).at(0).as<float>(), (Values{2, 3}));
+  }
+  EXPECT_EQ(counters_.opens, 2);
+  EXPECT_EQ(counters_.closes, 1) << "the lost one";
+  counters_.steps = 0;
+  EXPECT_EQ(run(one.get(), {x}).at(0).as<float>(), (Values{2, 3}));
+  EXPECT_EQ(run(two.get(), {x}).at(0).as<float>(), (Values{2, 3}));
+  EXPECT_EQ(counters_.steps, 2) << "both are back on it";
 }
 
 TEST_P(DeviceTest, an_input_passed_on_as_an_output_gets_memory_of_its_own) {
@@ -500,6 +556,57 @@ TEST_P(DeviceTest, values_on_a_lost_device_still_work_where_they_can_be_read) {
   counters_.failure = fake_device::kCopyLost;  // reading the old device, which is nobody's now
   EXPECT_TRUE(fails(api().session->run(s.get(), &in, 1, &out, 1, nullptr), PFRT_CODE_DEVICE_LOST,
                     {"unplugged in a copy"}));
+}
+
+TEST_P(DeviceTest, failure_of_queued_work_is_the_error_of_its_own_run) {
+  const auto s = session(add_constant(), {{"session.fallback", "off"}});
+  ASSERT_TRUE(s);
+  const auto x = value_of(floats({1, 2}, {1, 1}));
+  (void)run_there(s.get(), x.get());
+  counters_.failure = fake_device::kStepLate;
+  pfrt_io in = fed(x.get()), out = asked(PFRT_IO_ON_DEVICE);
+  EXPECT_TRUE(fails(api().session->run(s.get(), &in, 1, &out, 1, nullptr), PFRT_CODE_PROVIDER,
+                    {"it broke"}));
+  EXPECT_EQ(out.value, nullptr);
+  EXPECT_EQ(counters_.failure, fake_device::kNone) << "it did fail";
+  const auto y = run_there(s.get(), x.get());
+  EXPECT_EQ(to_host(y.get()).as<float>(), (Values{2, 3})) << "the next run is another's";
+}
+
+TEST_P(DeviceTest, a_run_is_over_when_its_device_is_done) {
+  const auto s = session(add_constant());
+  ASSERT_TRUE(s);
+  const auto y = run_there(s.get(), value_of(floats({1, 2}, {1, 1})).get());
+  EXPECT_EQ(counters_.waits > 0, fenced());
+  const int64_t waits = counters_.waits;
+  EXPECT_EQ(to_host(y.get()).as<float>(), (Values{2, 3}));
+  EXPECT_EQ(counters_.waits, waits + (fenced() ? 1 : 0)) << "for the copy";
+}
+
+TEST_P(DeviceTest, a_run_is_stopped_while_it_waits_for_its_device) {
+  if (!fenced()) GTEST_SKIP() << "it never waits";
+  const auto s = session(add_constant());
+  ASSERT_TRUE(s);
+  const Array x = floats({1, 2}, {1, 1});
+  (void)run(s.get(), {x});
+  counters_.stalled = true;
+  const auto value = value_of(x);
+  Values given{7, 7};
+  const int64_t dims[] = {1, 2};
+  pfrt_io in = fed(value.get()), out = asked(0);
+  out.tensor.struct_size = sizeof out.tensor;
+  out.tensor.dtype = PFRT_DTYPE_FLOAT32;
+  out.tensor.rank = 2;
+  out.tensor.dims = dims;
+  out.tensor.data = given.data();
+  out.tensor.bytes = 8;
+  const auto limited = make_options(PFRT_OPTIONS_RUN, {{"timeout_ms", "20"}});
+  EXPECT_TRUE(fails(api().session->run(s.get(), &in, 1, &out, 1, limited.get()), PFRT_CODE_DEADLINE,
+                    {"deadline"}));
+  counters_.stalled = false;
+  EXPECT_EQ(run(s.get(), {x}).at(0).as<float>(), (Values{2, 3}));
+  EXPECT_EQ(given, (Values{7, 7})) << "nobody writes to memory that was given up";
+  EXPECT_EQ(counters_.opens, 1) << "the device is not to blame";
 }
 
 TEST_P(DeviceTest, a_full_device_gets_its_idle_memory_back) {

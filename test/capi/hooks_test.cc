@@ -18,7 +18,7 @@ namespace pfrt_test {
 namespace {
 
 // Two layers wide enough for loops of many calls.
-GraphBuilder wide_graph() {
+GraphBuilder hooked_graph() {
   GraphBuilder g;
   g.input("x", PFRT_DTYPE_FLOAT32, {"N", 256});
   g.constant("w", floats({256, 256}, random_floats(256 * 256, 5)));
@@ -29,14 +29,14 @@ GraphBuilder wide_graph() {
   return g;
 }
 
-const Array& wide_input() {
+const Array& hooked_input() {
   static const Array x = floats({512, 256}, random_floats(512 * 256, 6));
   return x;
 }
 
 std::vector<Array> wide_result() {
   const auto env = make_env();
-  return run(make_session(env.get(), wide_graph()).get(), {wide_input()});
+  return run(make_session(env.get(), hooked_graph()).get(), {hooked_input()});
 }
 
 // ---- memory ----
@@ -84,9 +84,9 @@ TEST(Allocator, gives_and_gets_back_everything_once) {
     const auto env = make_env();
     const pfrt_allocator table = memory.table();
     ASSERT_TRUE(ok(api().env->set_allocator(env.get(), &table)));
-    const auto session = make_session(env.get(), wide_graph());
+    const auto session = make_session(env.get(), hooked_graph());
     const int before = memory.allocations;
-    pfrt_io in = wide_input().io(), out{};
+    pfrt_io in = hooked_input().io(), out{};
     out.struct_size = sizeof out;
     ASSERT_TRUE(ok(api().session->run(session.get(), &in, 1, &out, 1, nullptr)));
     EXPECT_GE(memory.allocations, before + 2);  // the result and the block of inner values
@@ -114,14 +114,14 @@ TEST(Allocator, without_memory_is_an_error_and_no_more) {
     const auto env = make_env();
     const pfrt_allocator table = memory.table();
     ASSERT_TRUE(ok(api().env->set_allocator(env.get(), &table)));
-    const auto session = make_session(env.get(), wide_graph());
+    const auto session = make_session(env.get(), hooked_graph());
     memory.empty = true;
-    EXPECT_TRUE(fails(try_run(session.get(), {wide_input()}), PFRT_CODE_OUT_OF_MEMORY, {}));
+    EXPECT_TRUE(fails(try_run(session.get(), {hooked_input()}), PFRT_CODE_OUT_OF_MEMORY, {}));
     memory.empty = false;
     memory.shift = 4;  // memory that is not aligned is none
-    EXPECT_TRUE(fails(try_run(session.get(), {wide_input()}), PFRT_CODE_OUT_OF_MEMORY, {}));
+    EXPECT_TRUE(fails(try_run(session.get(), {hooked_input()}), PFRT_CODE_OUT_OF_MEMORY, {}));
     memory.shift = 0;
-    EXPECT_EQ(run(session.get(), {wide_input()})[0].bytes, wide_result()[0].bytes);
+    EXPECT_EQ(run(session.get(), {hooked_input()})[0].bytes, wide_result()[0].bytes);
     ASSERT_TRUE(ok(api().env->set_allocator(env.get(), nullptr)));
     const int before = memory.allocations;
     const auto other = make_session(env.get(), add_graph());
@@ -189,10 +189,10 @@ TEST(Executor, runs_every_loop_and_the_runtime_starts_no_thread) {
     const pfrt_executor table = loops.table(3);
     ASSERT_TRUE(ok(api().env->set_executor(env.get(), &table)));
     const int threads = threads_now();
-    const auto session = make_session(env.get(), wide_graph());
+    const auto session = make_session(env.get(), hooked_graph());
     for (const char* asked : {"0", "2", "8"}) {
       const auto options = make_options(PFRT_OPTIONS_RUN, {{"num_threads", asked}});
-      const auto outputs = run(session.get(), {wide_input()}, options.get());
+      const auto outputs = run(session.get(), {hooked_input()}, options.get());
       ASSERT_EQ(outputs.size(), 1u);
       EXPECT_EQ(outputs[0].bytes, expected[0].bytes);
     }
@@ -210,13 +210,13 @@ TEST(Executor, that_errs_fails_the_run) {
   const auto env = make_env();
   const pfrt_executor table = loops.table(2);
   ASSERT_TRUE(ok(api().env->set_executor(env.get(), &table)));
-  const auto session = make_session(env.get(), wide_graph());
+  const auto session = make_session(env.get(), hooked_graph());
   for (const auto way : {Loops::kLeavesOut, Loops::kWrongWorker}) {
     loops.way = way;
-    EXPECT_TRUE(fails(try_run(session.get(), {wide_input()}), PFRT_CODE_PROVIDER, {"executor"}));
+    EXPECT_TRUE(fails(try_run(session.get(), {hooked_input()}), PFRT_CODE_PROVIDER, {"executor"}));
   }
   loops.way = Loops::kRight;
-  EXPECT_EQ(run(session.get(), {wide_input()})[0].bytes, wide_result()[0].bytes);
+  EXPECT_EQ(run(session.get(), {hooked_input()})[0].bytes, wide_result()[0].bytes);
 }
 
 struct Outcome {
@@ -241,7 +241,7 @@ struct Outcome {
 };
 
 Failure start(pfrt_session* session, Outcome& outcome) {
-  pfrt_io in = wide_input().io(), out{};
+  pfrt_io in = hooked_input().io(), out{};
   out.struct_size = sizeof out;
   return take(
       api().session->run_async(session, &in, 1, &out, 1, nullptr, &Outcome::done, &outcome));
@@ -252,7 +252,7 @@ TEST(Executor, has_asynchronous_runs_where_it_takes_tasks) {
   const auto env = make_env();
   pfrt_executor table = loops.table(2);
   ASSERT_TRUE(ok(api().env->set_executor(env.get(), &table)));
-  const auto session = make_session(env.get(), wide_graph());
+  const auto session = make_session(env.get(), hooked_graph());
   Outcome never, once;
   EXPECT_TRUE(fails(start(session.get(), never), PFRT_CODE_UNSUPPORTED, {"executor", "submit"}));
   EXPECT_EQ(never.calls, 0);
@@ -309,12 +309,12 @@ TEST(ThreadHooks, make_and_join_the_threads_of_the_environment) {
     ASSERT_TRUE(ok(api().env->set_thread_hooks(env.get(), &table)));
     const auto options = make_options(PFRT_OPTIONS_SESSION, {{"num_threads", "3"}});
     for (int i = 0; i < 5; ++i) {
-      const auto session = make_session(env.get(), wide_graph(), options.get());
-      EXPECT_EQ(run(session.get(), {wide_input()})[0].bytes, expected[0].bytes);
+      const auto session = make_session(env.get(), hooked_graph(), options.get());
+      EXPECT_EQ(run(session.get(), {hooked_input()})[0].bytes, expected[0].bytes);
     }
     EXPECT_EQ(threads.created, 2);  // beside the caller, for all sessions
     Outcome outcome;
-    const auto session = make_session(env.get(), wide_graph(), options.get());
+    const auto session = make_session(env.get(), hooked_graph(), options.get());
     ASSERT_TRUE(ok(start(session.get(), outcome)));
     outcome.wait();
     EXPECT_TRUE(ok(outcome.failure));
@@ -339,8 +339,8 @@ TEST(ThreadHooks, without_threads_runs_go_on_alone) {
     const pfrt_thread_hooks table = threads.table();
     ASSERT_TRUE(ok(api().env->set_thread_hooks(env.get(), &table)));
     const auto options = make_options(PFRT_OPTIONS_SESSION, {{"num_threads", "4"}});
-    const auto session = make_session(env.get(), wide_graph(), options.get());
-    EXPECT_EQ(run(session.get(), {wide_input()})[0].bytes, wide_result()[0].bytes);
+    const auto session = make_session(env.get(), hooked_graph(), options.get());
+    EXPECT_EQ(run(session.get(), {hooked_input()})[0].bytes, wide_result()[0].bytes);
     Outcome never;
     EXPECT_TRUE(fails(start(session.get(), never), PFRT_CODE_OUT_OF_MEMORY, {"thread"}));
     EXPECT_EQ(never.calls, 0);
@@ -363,7 +363,7 @@ TEST(ThreadHooks, first_asynchronous_runs_started_at_once) {
       return PFRT_CODE_OK;
     };
     ASSERT_TRUE(ok(api().env->set_thread_hooks(env.get(), &table)));
-    const auto session = make_session(env.get(), wide_graph());
+    const auto session = make_session(env.get(), hooked_graph());
     Outcome outcomes[8];
     std::vector<std::thread> callers;
     for (Outcome& outcome : outcomes)
@@ -418,24 +418,24 @@ TEST(Logger, sessions_and_runs_have_levels_of_their_own) {
     return std::ranges::count_if(
         lines, [&](const std::string& l) { return l.find(what) != std::string::npos; });
   };
-  const auto model = make_model(env.get(), wide_graph());
+  const auto model = make_model(env.get(), hooked_graph());
   const auto quiet = make_session(env.get(), model.get());
   EXPECT_TRUE(lines.empty());
 
   const auto info = make_options(PFRT_OPTIONS_SESSION, {{"log_level", "info"}});
   const auto session = make_session(env.get(), model.get(), info.get());
   EXPECT_EQ(found("session of graph"), 1);
-  (void)run(session.get(), {wide_input()});
+  (void)run(session.get(), {hooked_input()});
   EXPECT_EQ(found("run"), 0);
   const auto debug = make_options(PFRT_OPTIONS_RUN, {{"log_level", "debug"}, {"tag", "first"}});
-  (void)run(session.get(), {wide_input()}, debug.get());
+  (void)run(session.get(), {hooked_input()}, debug.get());
   EXPECT_EQ(found("run 'first' on "), 1);
-  (void)run(quiet.get(), {wide_input()}, debug.get());
+  (void)run(quiet.get(), {hooked_input()}, debug.get());
   EXPECT_EQ(found("run 'first' on "), 2);
 
   const auto verbose = make_options(PFRT_OPTIONS_SESSION, {{"verbose_optimization", "true"}});
   const auto told =
-      make_session(env.get(), make_model(env.get(), wide_graph()).get(), verbose.get());
+      make_session(env.get(), make_model(env.get(), hooked_graph()).get(), verbose.get());
   EXPECT_GT(found("nodes before"), 0);
   ASSERT_TRUE(ok(api().env->set_logger(env.get(), nullptr, nullptr)));
 }
@@ -459,11 +459,16 @@ TEST(Thrown, by_a_release_ends_there) {
   ASSERT_TRUE(ok(api().graph->add_initializer(g.get(), str("k"), &view, 1, release, nullptr)));
   g = GraphBuilder();
   EXPECT_EQ(released, 2);
+  const char text[] = "no model";
+  pfrt_model* none = nullptr;
+  EXPECT_FALSE(ok(api().model->load_memory(env.get(), text, sizeof text, PFRT_BORROW, release,
+                                           nullptr, nullptr, &none)));
+  EXPECT_EQ(released, 3);
 }
 
 TEST(Thrown, by_a_listener_is_an_error) {
   const auto env = make_env();
-  const auto model = make_model(env.get(), wide_graph());
+  const auto model = make_model(env.get(), hooked_graph());
   const std::string path = testing::TempDir() + "pfrt_listener.pfm";
   ASSERT_TRUE(ok(api().model->save(env.get(), model.get(), str(path))));
   const auto options = make_options(PFRT_OPTIONS_LOAD);
@@ -478,8 +483,8 @@ TEST(Thrown, by_a_listener_is_an_error) {
 
 TEST(Thrown, by_what_hears_of_a_run_ends_there) {
   const auto env = make_env();
-  const auto session = make_session(env.get(), wide_graph());
-  const pfrt_io in = wide_input().io();
+  const auto session = make_session(env.get(), hooked_graph());
+  const pfrt_io in = hooked_input().io();
   pfrt_io out{};
   out.struct_size = sizeof out;
   std::atomic<int> done{0};
@@ -493,7 +498,7 @@ TEST(Thrown, by_what_hears_of_a_run_ends_there) {
       },
       &done)));
   while (done == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  EXPECT_EQ(run(session.get(), {wide_input()})[0].bytes, wide_result()[0].bytes);
+  EXPECT_EQ(run(session.get(), {hooked_input()})[0].bytes, wide_result()[0].bytes);
 }
 
 TEST(Thrown, by_an_allocator_is_no_memory) {
@@ -503,11 +508,11 @@ TEST(Thrown, by_an_allocator_is_no_memory) {
   a.allocate = [](void*, uint64_t, uint64_t) -> void* { throw 7; };
   a.free = [](void*, void*, uint64_t) { throw 7; };
   a.release = [](void*) { throw 7; };
-  const auto session = make_session(env.get(), wide_graph());
+  const auto session = make_session(env.get(), hooked_graph());
   ASSERT_TRUE(ok(api().env->set_allocator(env.get(), &a)));
-  EXPECT_TRUE(fails(try_run(session.get(), {wide_input()}), PFRT_CODE_OUT_OF_MEMORY, {}));
+  EXPECT_TRUE(fails(try_run(session.get(), {hooked_input()}), PFRT_CODE_OUT_OF_MEMORY, {}));
   ASSERT_TRUE(ok(api().env->set_allocator(env.get(), nullptr)));
-  EXPECT_EQ(run(session.get(), {wide_input()})[0].bytes, wide_result()[0].bytes);
+  EXPECT_EQ(run(session.get(), {hooked_input()})[0].bytes, wide_result()[0].bytes);
 }
 
 TEST(Thrown, by_an_executor_fails_its_run) {
@@ -517,9 +522,9 @@ TEST(Thrown, by_an_executor_fails_its_run) {
   e.width = 2;
   e.loop = [](void*, uint32_t, uint64_t, void (*)(void*, uint64_t, uint32_t), void*) { throw 7; };
   ASSERT_TRUE(ok(api().env->set_executor(env.get(), &e)));
-  const auto session = make_session(env.get(), wide_graph());
+  const auto session = make_session(env.get(), hooked_graph());
   ASSERT_TRUE(session);
-  EXPECT_TRUE(fails(try_run(session.get(), {wide_input()}), PFRT_CODE_PROVIDER, {}));
+  EXPECT_TRUE(fails(try_run(session.get(), {hooked_input()}), PFRT_CODE_PROVIDER, {}));
 }
 
 }  // namespace

@@ -10,9 +10,8 @@ namespace {
 using Dims = std::vector<int64_t>;
 
 constexpr pfrt_dtype kF32 = PFRT_DTYPE_FLOAT32, kF64 = PFRT_DTYPE_FLOAT64,
-                     kF16 = PFRT_DTYPE_FLOAT16, kU8 = PFRT_DTYPE_UINT8, kI8 = PFRT_DTYPE_INT8,
-                     kI32 = PFRT_DTYPE_INT32, kI64 = PFRT_DTYPE_INT64, kBool = PFRT_DTYPE_BOOL,
-                     kText = PFRT_DTYPE_STRING;
+                     kF16 = PFRT_DTYPE_FLOAT16, kU8 = PFRT_DTYPE_UINT8, kI32 = PFRT_DTYPE_INT32,
+                     kI64 = PFRT_DTYPE_INT64, kBool = PFRT_DTYPE_BOOL, kText = PFRT_DTYPE_STRING;
 constexpr const char* kMl = "ai.onnx.ml";
 constexpr const char* kContrib = "com.microsoft";
 

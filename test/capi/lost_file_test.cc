@@ -290,20 +290,20 @@ TEST(LostFile, in_the_middle_of_runs_on_many_threads) {
 
 // ---- the host's handlers, in processes of their own ----
 
-std::atomic<int> heard{0};
-std::atomic<void*> heard_at{nullptr};
+std::atomic<int> signals_heard{0};
+std::atomic<void*> signal_at{nullptr};
 struct sigaction before_host {};
 
-void plain(int) { ++heard; }
+void plain(int) { ++signals_heard; }
 // Mends its own page, as hosts that map files do.
 void informed(int, siginfo_t* info, void*) {
-  ++heard;
-  heard_at = info->si_addr;
+  ++signals_heard;
+  signal_at = info->si_addr;
   if (info->si_code > 0)
     mmap(info->si_addr, 1, PROT_READ, MAP_FIXED | MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 }
 void passing_on(int signal, siginfo_t* info, void* context) {
-  ++heard;
+  ++signals_heard;
   if (before_host.sa_flags & SA_SIGINFO) before_host.sa_sigaction(signal, info, context);
 }
 
@@ -363,10 +363,10 @@ void informed_host() {
     Loaded l;
     right &= handler().sa_sigaction != informed;
     raise(SIGBUS);
-    right &= heard == 1;
+    right &= signals_heard == 1;
     volatile char* page = gone_page();
-    right &= *page == 0 && heard == 2 && heard_at == page;
-    right &= l.loses() && heard == 2;
+    right &= *page == 0 && signals_heard == 2 && signal_at == page;
+    right &= l.loses() && signals_heard == 2;
   }
   // The last mapping gone, the host's handler is back as it was.
   right &= handler().sa_sigaction == informed && (handler().sa_flags & SA_SIGINFO);
@@ -379,8 +379,8 @@ void plain_host() {
   {
     Loaded l;
     raise(SIGBUS);
-    right &= heard == 1;
-    right &= l.loses() && heard == 1;
+    right &= signals_heard == 1;
+    right &= l.loses() && signals_heard == 1;
   }
   right &= handler().sa_handler == plain;
   leave(right);
@@ -403,11 +403,11 @@ void host_on_top() {
   {
     Loaded first;
     set_handler(passing_on);
-    right &= first.loses() && heard >= 1;
+    right &= first.loses() && signals_heard >= 1;
   }
   // Ours stays in the host's chain; the next model comes over it, and the chain has an end.
   right &= handler().sa_sigaction == passing_on;
-  heard = 0;
+  signals_heard = 0;
   {
     Loaded second;
     right &= second.loses();
@@ -436,7 +436,7 @@ void switched_off() {
       make_session(l.env.get(), l.model.get(),
                    make_options(PFRT_OPTIONS_SESSION, {{"optimization_level", "none"}}).get());
   right &= sum(later.get(), &y).ok() && y == numbers();
-  leave(right && heard == 0);
+  leave(right && signals_heard == 0);
 }
 
 void default_host_raises() {

@@ -49,8 +49,8 @@ const pfrt_provider_table kTable = [] {
   t.close = [](pfrt_provider*) {};
   t.claim = [](pfrt_provider*, const pfrt_snapshot*, const pfrt_claims*,
                const pfrt_sink*) -> pfrt_code { return PFRT_CODE_OK; };
-  t.compile = [](pfrt_provider*, const pfrt_snapshot*, const pfrt_region*, const pfrt_sink*,
-                 pfrt_executable**) -> pfrt_code { return PFRT_CODE_UNSUPPORTED; };
+  t.compile = [](pfrt_provider*, const pfrt_region*, size_t, size_t, const pfrt_sink*,
+                 pfrt_executable**, size_t*) -> pfrt_code { return PFRT_CODE_UNSUPPORTED; };
   t.release_executable = [](pfrt_executable*) {};
   t.specialise = [](pfrt_executable*, const pfrt_shapes*, const pfrt_sink*,
                     pfrt_program*) -> pfrt_code { return PFRT_CODE_UNSUPPORTED; };

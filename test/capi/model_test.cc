@@ -9,13 +9,13 @@ namespace pfrt_test {
 namespace {
 
 // A file of this test that goes away with it.
-class TempFile {
+class ModelPath {
  public:
-  explicit TempFile(const std::string& name)
+  explicit ModelPath(const std::string& name)
       : path_(testing::TempDir() + "pfrt_" + std::to_string(getpid()) + "_" + name) {}
-  ~TempFile() { unlink(path_.c_str()); }
-  TempFile(const TempFile&) = delete;
-  TempFile& operator=(const TempFile&) = delete;
+  ~ModelPath() { unlink(path_.c_str()); }
+  ModelPath(const ModelPath&) = delete;
+  ModelPath& operator=(const ModelPath&) = delete;
   const std::string& path() const { return path_; }
   void write(std::string_view bytes) const {
     std::ofstream(path_, std::ios::binary)
@@ -32,7 +32,7 @@ class TempFile {
 
 // add_graph as the bytes of a .pfm file.
 std::string pfm_bytes(pfrt_env* env) {
-  const TempFile file("bytes.pfm");
+  const ModelPath file("bytes.pfm");
   const auto model = make_model(env, add_graph());
   EXPECT_TRUE(ok(api().model->save(env, model.get(), str(file.path()))));
   return file.read();
@@ -131,12 +131,12 @@ TEST(Model, file_that_is_not_there_is_named) {
 
 TEST(Model, unknown_format_lists_the_known_ones) {
   const auto env = make_env();
-  const TempFile file("text.txt");
+  const ModelPath file("text.txt");
   file.write("certainly no model\n");
   pfrt_model* raw = nullptr;
   EXPECT_TRUE(fails(api().model->load_file(env.get(), str(file.path()), nullptr, &raw),
                     PFRT_CODE_UNSUPPORTED_FORMAT, {file.path(), "pfm", "onnx"}));
-  const TempFile empty("empty.onnx");
+  const ModelPath empty("empty.onnx");
   empty.write("");
   EXPECT_TRUE(fails(api().model->load_file(env.get(), str(empty.path()), nullptr, &raw),
                     PFRT_CODE_INVALID_MODEL, {empty.path(), "empty"}));
@@ -147,7 +147,7 @@ TEST(Model, saved_and_loaded_computes_the_same) {
   const Array x = floats({2, 3}, {1, 2, 3, 4, 5, 6});
   const auto model = make_model(env.get(), add_graph());
   for (const char* name : {"round.pfm", "round.onnx"}) {
-    const TempFile file(name);
+    const ModelPath file(name);
     ASSERT_TRUE(ok(api().model->save(env.get(), model.get(), str(file.path())))) << name;
     pfrt_model* raw = nullptr;
     ASSERT_TRUE(ok(api().model->load_file(env.get(), str(file.path()), nullptr, &raw))) << name;
@@ -172,7 +172,7 @@ TEST(Model, saved_and_loaded_computes_the_same) {
 
 TEST(Model, loading_can_be_cancelled) {
   const auto env = make_env();
-  const TempFile file("cancel.onnx");
+  const ModelPath file("cancel.onnx");
   const auto model = make_model(env.get(), add_graph());
   ASSERT_TRUE(ok(api().model->save(env.get(), model.get(), str(file.path()))));
   const auto options = make_options(PFRT_OPTIONS_LOAD);

@@ -97,8 +97,8 @@ TEST(Options, list_the_choices_when_a_word_is_none_of_them) {
   EXPECT_TRUE(fails(api().options->set_string(options.get(), str("optimization_level"), str("max")),
                     PFRT_CODE_INVALID_ARGUMENT, {"max", "none basic extended all"}));
   EXPECT_EQ(get(options.get(), "optimization_level"), "extended");
-  EXPECT_TRUE(fails(api().options->set_string(options.get(), str("device"), str("")),
-                    PFRT_CODE_INVALID_ARGUMENT, {"device"}));
+  EXPECT_TRUE(fails(api().options->set_string(options.get(), str("execution_mode"), str("")),
+                    PFRT_CODE_INVALID_ARGUMENT, {"execution_mode"}));
 }
 
 TEST(Options, parse_text_by_the_type_of_the_key) {

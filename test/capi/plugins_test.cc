@@ -49,9 +49,9 @@ TEST(Plugins, each_bad_one_has_its_reason) {
   auto rows = list_plugins(env.get());
   const std::pair<const char*, std::vector<std::string>> expected[] = {
       {"no_symbol", {"pfrt_plugin_query"}},
-      {"other_major", {"ABI 2.0", "build the plug-in against"}},
+      {"other_major", {"ABI 3.0", "build the plug-in against"}},
       {"newer_minor",
-       {"ABI 1." + std::to_string(PFRT_ABI_MINOR + 3) + " to 1." +
+       {"ABI 2." + std::to_string(PFRT_ABI_MINOR + 3) + " to 2." +
             std::to_string(PFRT_ABI_MINOR + 5),
         "newer runtime"}},
       {"missing_function", {"'compile'", "every plug-in of this kind"}},
@@ -131,7 +131,7 @@ TEST(Plugins, rejected_one_is_named_when_its_provider_is_asked_for) {
   const auto options =
       make_options(PFRT_OPTIONS_SESSION, {{"providers", "Other_majorExecutionProvider"}});
   EXPECT_TRUE(fails(try_session(env.get(), add_graph(), options.get()), PFRT_CODE_NOT_FOUND,
-                    {"other_major.so", "ABI 2.0"}));
+                    {"other_major.so", "ABI 3.0"}));
 }
 
 TEST(Plugins, search_path_may_come_from_the_process_environment) {

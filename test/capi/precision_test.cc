@@ -8,6 +8,7 @@
 
 #include "pyflame_rt/custom.h"
 #include "test/capi/client.h"
+#include "test/plugins/compile_each.h"
 
 namespace pfrt_test {
 namespace {
@@ -38,8 +39,9 @@ pfrt_code claim(pfrt_provider*, const pfrt_snapshot* s, const pfrt_claims* claim
   return PFRT_CODE_OK;
 }
 
-pfrt_code compile(pfrt_provider*, const pfrt_snapshot* s, const pfrt_region* region,
-                  const pfrt_sink*, pfrt_executable** out) {
+pfrt_code compile_one(pfrt_provider*, const pfrt_region* region, const pfrt_sink*,
+                      pfrt_executable** out) {
+  const pfrt_snapshot* s = region->snapshot;
   const pfrt_snapshot_node& node = s->nodes[region->nodes[0]];
   const pfrt_compile_hints hints = region->node_hints ? region->node_hints[0] : region->hints;
   const size_t index = static_cast<size_t>(text(node.name).back() - '0');
@@ -51,6 +53,8 @@ pfrt_code compile(pfrt_provider*, const pfrt_snapshot* s, const pfrt_region* reg
                   static_cast<const float*>(s->values[node.inputs[1]].data), region->nodes[0]});
   return PFRT_CODE_OK;
 }
+
+void release_executable(pfrt_executable* e) { delete reinterpret_cast<Product*>(e); }
 
 pfrt_code multiply(void* state, const pfrt_step_context* context) {
   const auto& p = *static_cast<const Product*>(state);
@@ -104,8 +108,8 @@ const pfrt_provider_table& multiplier() {
     t.devices = str("multiplier");
     t.close = [](pfrt_provider*) {};
     t.claim = claim;
-    t.compile = compile;
-    t.release_executable = [](pfrt_executable* e) { delete reinterpret_cast<Product*>(e); };
+    t.compile = compile_each<compile_one, release_executable>;
+    t.release_executable = release_executable;
     t.specialise = specialise;
     t.release_program = [](pfrt_executable*, pfrt_program* p) {
       delete static_cast<Product*>(p->handle);
@@ -230,7 +234,7 @@ TEST(PrecisionAuto, is_measured_on_given_samples) {
     const Handle<pfrt_value> value = value_of(array);
     const pfrt_string names[] = {str(name)};
     pfrt_value* const values[] = {value.get()};
-    const pfrt_sample sample{names, values, 1};
+    const pfrt_sample sample{sizeof sample, 0, names, values, 1};
     pfrt_session_desc desc{};
     desc.struct_size = sizeof desc;
     desc.model = model.get();

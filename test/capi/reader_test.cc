@@ -15,13 +15,13 @@ namespace pfrt_test {
 namespace {
 
 // A file of this test that goes away with it.
-class TempFile {
+class ReaderFile {
  public:
-  explicit TempFile(const std::string& name)
+  explicit ReaderFile(const std::string& name)
       : path_(testing::TempDir() + "pfrt_reader_" + std::to_string(getpid()) + "_" + name) {}
-  ~TempFile() { unlink(path_.c_str()); }
-  TempFile(const TempFile&) = delete;
-  TempFile& operator=(const TempFile&) = delete;
+  ~ReaderFile() { unlink(path_.c_str()); }
+  ReaderFile(const ReaderFile&) = delete;
+  ReaderFile& operator=(const ReaderFile&) = delete;
   const std::string& path() const { return path_; }
   std::string read() const {
     std::ifstream in(path_, std::ios::binary);
@@ -48,7 +48,7 @@ GraphBuilder large_graph(size_t count) {
 }
 
 std::string saved(pfrt_env* env, const GraphBuilder& g, const char* name) {
-  const TempFile file(name);
+  const ReaderFile file(name);
   const auto model = make_model(env, g);
   EXPECT_TRUE(ok(api().model->save(env, model.get(), str(file.path()))));
   return file.read();
@@ -247,7 +247,7 @@ struct Listener {
 TEST(Progress, of_a_load_rises_to_one) {
   const auto env = make_env();
   for (const char* format : {"big.pfm", "big.onnx"}) {
-    const TempFile file(format);
+    const ReaderFile file(format);
     const auto model = make_model(env.get(), large_graph(4u << 20));
     Listener saving;
     const auto saving_options = saving.listen();
@@ -342,7 +342,7 @@ TEST(Progress, a_cancelled_save_leaves_the_old_file) {
   const auto env = make_env();
   const auto model = make_model(env.get(), large_graph(4u << 20));
   for (const char* format : {"kept.pfm", "kept.onnx"}) {
-    const TempFile file(format);
+    const ReaderFile file(format);
     file.write("the old one");
     for (const double at : {0.0, 0.5}) {
       Listener listener;

@@ -2,6 +2,7 @@
 //
 // What a session does when a provider fails, with a provider that fails where and as it is told
 // (test/plugins/fault): who takes over, what is kept of the reason, what is visible.
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cmath>
@@ -621,9 +622,9 @@ TEST_F(Recovery, optimises_again_for_the_provider_that_takes_over) {
     for (uint32_t n = 0; n < s->node_count; ++n) claims->accept(claims, n, 1, 0);
     return PFRT_CODE_OK;
   };
-  eager.compile = [](pfrt_provider* p, const pfrt_snapshot*, const pfrt_region*, const pfrt_sink*,
-                     pfrt_executable** out) -> pfrt_code {
-    *out = reinterpret_cast<pfrt_executable*>(p);
+  eager.compile = [](pfrt_provider* p, const pfrt_region*, size_t, size_t count, const pfrt_sink*,
+                     pfrt_executable** out, size_t*) -> pfrt_code {
+    std::fill_n(out, count, reinterpret_cast<pfrt_executable*>(p));
     return PFRT_CODE_OK;
   };
   eager.release_executable = [](pfrt_executable*) {};

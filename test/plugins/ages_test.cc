@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One provider, built with the headers of an older, of this and of a newer minor version.
+// One provider, built with smaller structs than this library has, with its own, and with larger
+// ones.
 #include <algorithm>
 #include <cmath>
 
@@ -9,7 +10,7 @@
 namespace pfrt_test {
 namespace {
 
-constexpr uint32_t kMinors[] = {0, PFRT_ABI_MINOR, PFRT_ABI_MINOR + 1};
+constexpr uint32_t kMinors[] = {PFRT_ABI_MINOR, PFRT_ABI_MINOR, PFRT_ABI_MINOR + 1};
 constexpr const char* kAges[] = {"older", "now", "newer"};
 
 Handle<pfrt_env> env_of(const char* age) {

@@ -70,9 +70,10 @@ struct Program {
 // A region as compile keeps it.
 class Region {
  public:
-  Region(const pfrt_snapshot& snapshot, const pfrt_region& region)
+  explicit Region(const pfrt_region& region)
       : inputs_(region.inputs, region.inputs + region.input_count),
         outputs_(region.outputs, region.outputs + region.output_count) {
+    const pfrt_snapshot& snapshot = *region.snapshot;
     for (uint32_t i = 0; i < region.node_count; ++i) {
       const uint32_t n = region.nodes[i];
       const pfrt_snapshot_node& node = snapshot.nodes[n];

@@ -8,7 +8,7 @@ const path = require('node:path');
 const koffi = require('koffi');
 const {makeError} = require('./errors.js');
 
-const ABI = 0x10002;  // 1.2
+const ABI = 0x20000;  // 2.0
 
 // Loading a model parses it on the thread of the call. Refused once anything else has used koffi's calls.
 try {
@@ -92,8 +92,8 @@ const model = area(5, {
 });
 const session = area(6, {
   create: [0, P, P, P, P], release: [2, 'void', P], inputCount: [3, N, P], inputAt: [4, P, P, N, P],
-  outputCount: [5, N, P], outputAt: [6, P, P, N, P], providerCount: [7, N, P], providerAt: [8, PfrtString, P, N],
-  run: [9, P, P, P, N, P, N, P],
+  outputCount: [5, N, P], outputAt: [6, P, P, N, P], providerCount: [9, N, P], providerAt: [10, PfrtString, P, N],
+  run: [11, P, P, P, N, P, N, P],
 });
 
 // The exception that a status stands for; releases it.

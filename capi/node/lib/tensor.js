@@ -8,9 +8,9 @@ const native = require('./native.js');
 const {makeError} = require('./errors.js');
 const {STRING, byName, byNumber, byArray} = require('./types.js');
 
-const IO_WORDS = 9;             // pfrt_io in 64-bit words
-const IO_SIZE = 72n;
-const TENSOR_SIZE = 48n;
+const IO_WORDS = 13;            // pfrt_io in 64-bit words
+const IO_SIZE = 104n;
+const TENSOR_SIZE = 80n;
 const SHOWN = 8;  // elements that console.log prints
 
 function describe(data) {
@@ -144,11 +144,11 @@ class Tensor {
     const data = tensor.data;
     if (tensor.#row.number === STRING) {
       Tensor.clear(block, at);
-      block[at + 8] = stringValue(data, tensor.#dims);
-      return block[at + 8];
+      block[at + IO_WORDS - 1] = stringValue(data, tensor.#dims);
+      return block[at + IO_WORDS - 1];
     }
     if (!tensor.#io) tensor.#io = tensor.#describe(data);
-    else if (data.byteLength !== Number(tensor.#io[5])) throw detached(tensor);
+    else if (data.byteLength !== Number(tensor.#io[6])) throw detached(tensor);
     block.set(tensor.#io, at);
     return 0n;
   }
@@ -163,8 +163,8 @@ class Tensor {
     if (data.length !== this.size) throw detached(this);
     this.#nativeDims = BigInt64Array.from(this.#dims, BigInt);
     return new BigUint64Array([
-      IO_SIZE, 0n, TENSOR_SIZE | BigInt(this.#row.number) << 32n, BigInt(this.#dims.length), native.address(data),
-      BigInt(data.byteLength), native.address(this.#nativeDims), 0n, 0n,
+      IO_SIZE, 0n, TENSOR_SIZE | BigInt(this.#row.number) << 32n, BigInt(this.#dims.length), native.address(data), 0n,
+      BigInt(data.byteLength), native.address(this.#nativeDims), 0n, 0n, 0n, 0n, 0n,
     ]);
   }
 
@@ -174,7 +174,7 @@ class Tensor {
     const row = byNumber.get(Number(view[0] >> 32n));
     if (!row) return null;
     const dims = new BigInt64Array(Number(view[1] & 0xffffffffn));
-    if (dims.length) native.copyBytes(dims, view[4], dims.byteLength);
+    if (dims.length) native.copyBytes(dims, view[5], dims.byteLength);
     const shape = Array.from(dims, Number);
     const count = shape.reduce((size, dim) => size * dim, 1);
     if (row.number === STRING) return new Tensor('string', readStrings(view[2], count), shape);
@@ -184,7 +184,7 @@ class Tensor {
   }
 }
 
-const view = new BigUint64Array([TENSOR_SIZE, 0n, 0n, 0n, 0n, 0n]);
+const view = new BigUint64Array(Number(TENSOR_SIZE) / 8).fill(TENSOR_SIZE, 0, 1);
 
 function detached(tensor) {
   return makeError('INVALID_ARGUMENT', `running: a tensor of dims [${tensor.dims}] has lost its data, whose ` +

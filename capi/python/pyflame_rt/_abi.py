@@ -3,7 +3,7 @@
 from ctypes import (CFUNCTYPE, Structure, c_double, c_float, c_int32, c_int64, c_size_t, c_uint32,
                     c_uint64, c_void_p)
 
-ABI_VERSION = 1 << 16 | 2
+ABI_VERSION = 2 << 16 | 0
 # ONNX's number, the guide's number, bits, name, ONNX's name
 DTYPES = (
     (1, 0, 32, 'float32', 'float'),
@@ -134,6 +134,16 @@ ATTR_SPARSE = 11
 ATTR_TYPE = 13
 
 
+class Quantization(Structure):
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("axis", c_int32),
+        ("block", c_uint64),
+        ("scales", c_void_p),
+        ("zero_points", c_void_p),
+    ]
+
+
 class Tensor(Structure):
     _fields_ = [
         ("struct_size", c_uint32),
@@ -141,9 +151,14 @@ class Tensor(Structure):
         ("rank", c_uint32),
         ("memory", c_uint32),
         ("data", c_void_p),
+        ("offset", c_uint64),
         ("bytes", c_uint64),
         ("dims", c_void_p),
         ("strides", c_void_p),
+        ("quantization", c_void_p),
+        ("extension", c_void_p),
+        ("device", c_uint32),
+        ("reserved", c_uint32),
     ]
 
 
@@ -558,6 +573,8 @@ class ModelApi(Structure):
 
 class Sample(Structure):
     _fields_ = [
+        ("struct_size", c_uint32),
+        ("reserved", c_uint32),
         ("names", c_void_p),
         ("values", c_void_p),
         ("count", c_size_t),
@@ -623,9 +640,12 @@ class SessionApi(Structure):
         ("input_at", CFUNCTYPE(c_void_p, c_void_p, c_size_t, c_void_p)),
         ("output_count", CFUNCTYPE(c_size_t, c_void_p)),
         ("output_at", CFUNCTYPE(c_void_p, c_void_p, c_size_t, c_void_p)),
+        ("input_index", CFUNCTYPE(c_void_p, c_void_p, String, c_void_p)),
+        ("output_index", CFUNCTYPE(c_void_p, c_void_p, String, c_void_p)),
         ("provider_count", CFUNCTYPE(c_size_t, c_void_p)),
         ("provider_at", CFUNCTYPE(String, c_void_p, c_size_t)),
         ("run", CFUNCTYPE(c_void_p, c_void_p, c_void_p, c_size_t, c_void_p, c_size_t, c_void_p)),
+        ("run_named", CFUNCTYPE(c_void_p, c_void_p, c_void_p, c_void_p, c_size_t, c_void_p, c_void_p, c_size_t, c_void_p)),
         ("explain", CFUNCTYPE(c_void_p, c_void_p, c_void_p)),
         ("model", CFUNCTYPE(c_void_p, c_void_p)),
         ("provider_state_count", CFUNCTYPE(c_size_t, c_void_p)),
@@ -811,6 +831,8 @@ class Sink(Structure):
         ("host", c_void_p),
         ("fail", CFUNCTYPE(c_uint32, c_void_p, c_uint32, c_uint32, String)),
         ("log", CFUNCTYPE(None, c_void_p, c_uint32, String)),
+        ("stop", CFUNCTYPE(c_uint32, c_void_p)),
+        ("progress", CFUNCTYPE(None, c_void_p, c_double)),
     ]
 
 
@@ -903,6 +925,7 @@ class Claims(Structure):
         ("accept", CFUNCTYPE(None, c_void_p, c_uint32, c_double, c_uint64)),
         ("refuse", CFUNCTYPE(None, c_void_p, c_uint32, String)),
         ("group", CFUNCTYPE(None, c_void_p, c_void_p, c_uint32, c_double)),
+        ("transfer", CFUNCTYPE(None, c_void_p, c_double, c_double)),
     ]
 
 
@@ -918,6 +941,7 @@ class Region(Structure):
     _fields_ = [
         ("struct_size", c_uint32),
         ("abi", c_uint32),
+        ("snapshot", c_void_p),
         ("nodes", c_void_p),
         ("inputs", c_void_p),
         ("outputs", c_void_p),
@@ -937,7 +961,7 @@ class PackedConstant(Structure):
         ("alignment", c_uint32),
         ("recipe", String),
         ("bytes", c_uint64),
-        ("pack", CFUNCTYPE(c_uint32, c_void_p, c_void_p, c_void_p)),
+        ("pack", CFUNCTYPE(c_uint32, c_void_p, c_void_p, c_void_p, c_void_p)),
         ("user", c_void_p),
     ]
 
@@ -959,8 +983,7 @@ BUFFER_OUT = 2
 BUFFER_TEMP = 3
 BUFFER_CONST = 4
 BUFFER_INITIALIZER = 5
-BUFFER_STATE = 6
-BUFFER_PART = 7
+BUFFER_PART = 6
 
 
 class Buffer(Structure):
@@ -982,6 +1005,7 @@ class StepContext(Structure):
         ("abi", c_uint32),
         ("host", c_void_p),
         ("buffers", c_void_p),
+        ("run", c_uint64),
         ("workers", c_uint32),
         ("reserved", c_uint32),
         ("parallel", CFUNCTYPE(None, c_void_p, c_uint64, c_void_p, c_void_p)),
@@ -1039,6 +1063,9 @@ PROVIDER_MEMORY = 32
 PROVIDER_FENCES = 64
 PROVIDER_MEASURE = 128
 PROVIDER_DEFERRED = 256
+PROVIDER_NO_FOLD = 512
+PROVIDER_OWN_THREADS = 1024
+PROVIDER_RUNS = 2048
 
 DIRECTION_UNSET = 0
 TO_DEVICE = 1
@@ -1064,23 +1091,25 @@ class ProviderTable(Structure):
         ("open", CFUNCTYPE(c_uint32, String, c_void_p, c_size_t, c_void_p, c_void_p)),
         ("close", CFUNCTYPE(None, c_void_p)),
         ("claim", CFUNCTYPE(c_uint32, c_void_p, c_void_p, c_void_p, c_void_p)),
-        ("compile", CFUNCTYPE(c_uint32, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p)),
+        ("compile", CFUNCTYPE(c_uint32, c_void_p, c_void_p, c_size_t, c_size_t, c_void_p, c_void_p, c_void_p)),
         ("release_executable", CFUNCTYPE(None, c_void_p)),
         ("specialise", CFUNCTYPE(c_uint32, c_void_p, c_void_p, c_void_p, c_void_p)),
         ("release_program", CFUNCTYPE(None, c_void_p, c_void_p)),
         ("supports", CFUNCTYPE(c_uint32, c_void_p, c_void_p, c_void_p)),
-        ("constants", CFUNCTYPE(c_uint32, c_void_p, c_void_p, c_void_p)),
+        ("constants", CFUNCTYPE(c_uint32, c_void_p, c_void_p, c_void_p, c_void_p)),
         ("kernel_count", CFUNCTYPE(c_size_t, c_void_p)),
         ("kernel_at", CFUNCTYPE(c_uint32, c_void_p, c_size_t, c_void_p)),
         ("option_count", CFUNCTYPE(c_size_t)),
         ("option_at", CFUNCTYPE(c_uint32, c_size_t, c_void_p)),
-        ("allocate", CFUNCTYPE(c_uint32, c_void_p, c_uint64, c_uint32, c_void_p, c_void_p)),
+        ("allocate", CFUNCTYPE(c_uint32, c_void_p, c_uint64, c_uint64, c_uint32, c_void_p, c_void_p)),
         ("release_memory", CFUNCTYPE(None, c_void_p, c_void_p)),
-        ("copy", CFUNCTYPE(c_uint32, c_void_p, c_void_p, c_size_t, c_void_p)),
-        ("signal", CFUNCTYPE(c_uint32, c_void_p, c_void_p, c_void_p)),
+        ("copy", CFUNCTYPE(c_uint32, c_void_p, c_uint64, c_void_p, c_size_t, c_size_t, c_void_p)),
+        ("signal", CFUNCTYPE(c_uint32, c_void_p, c_uint64, c_void_p, c_void_p)),
         ("wait", CFUNCTYPE(c_uint32, c_void_p, c_void_p, c_void_p)),
         ("release_fence", CFUNCTYPE(None, c_void_p, c_void_p)),
         ("measure", CFUNCTYPE(c_uint32, c_void_p, c_void_p, c_void_p)),
+        ("run_begin", CFUNCTYPE(c_uint32, c_void_p, c_uint64, c_void_p)),
+        ("run_end", CFUNCTYPE(None, c_void_p, c_uint64)),
     ]
 
 
@@ -1104,9 +1133,7 @@ class ImportRequest(Structure):
         ("file_release", CFUNCTYPE(None, c_void_p, c_void_p)),
         ("open_beside", CFUNCTYPE(c_uint32, c_void_p, String, c_void_p, c_void_p, c_void_p, c_void_p)),
         ("warn", CFUNCTYPE(None, c_void_p, String)),
-        ("stop", CFUNCTYPE(c_uint32, c_void_p)),
         ("set_info", CFUNCTYPE(None, c_void_p, String, String)),
-        ("progress", CFUNCTYPE(None, c_void_p, c_double)),
     ]
 
 
@@ -1122,8 +1149,6 @@ class ExportRequest(Structure):
         ("info_count", c_size_t),
         ("write", CFUNCTYPE(c_uint32, c_void_p, c_uint32, c_void_p, c_uint64, c_void_p)),
         ("add_sidecar", CFUNCTYPE(c_uint32, c_void_p, String, c_void_p, c_void_p)),
-        ("stop", CFUNCTYPE(c_uint32, c_void_p)),
-        ("progress", CFUNCTYPE(None, c_void_p, c_double)),
     ]
 
 

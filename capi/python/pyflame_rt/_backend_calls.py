@@ -98,9 +98,9 @@ class _Port:
 class _Executable:
     """A region as a graph."""
 
-    def __init__(self, source: Source, snapshot_at: int, region_at: int) -> None:
+    def __init__(self, source: Source, region: Any) -> None:
         self.source = source
-        snapshot, region = _Snapshot(snapshot_at), _abi.Region.from_address(region_at)
+        snapshot = _Snapshot(region.snapshot)
         self.graph = Graph(source.name)
         self.inputs = [_Port(snapshot, i) for i in calls.list_of(ctypes.c_uint32, region.inputs, region.input_count)]
         self.outputs = [_Port(snapshot, i) for i in calls.list_of(ctypes.c_uint32, region.outputs, region.output_count)]
@@ -246,9 +246,13 @@ def _claim_entry(provider: int, snapshot: int, claims: int, _sink: int) -> None:
     _claim(_callbacks.held(provider), snapshot, claims)
 
 
-def _compile_entry(provider: int, snapshot: int, region: int, _sink: int, out: int) -> None:
-    executable = _Executable(_callbacks.held(provider), snapshot, region)
-    ctypes.c_void_p.from_address(out).value = _callbacks.hold(executable)
+def _compile_entry(provider: int, regions: int, size: int, count: int, _sink: int, out: int, out_region: int) -> None:
+    source, made = _callbacks.held(provider), []
+    for i in range(count):
+        ctypes.c_size_t.from_address(out_region).value = i
+        made.append(_Executable(source, _abi.Region.from_address(regions + i * size)))
+    for i, executable in enumerate(made):
+        ctypes.c_void_p.from_address(out + i * ctypes.sizeof(ctypes.c_void_p)).value = _callbacks.hold(executable)
 
 
 def _specialise_entry(executable: int, shapes: int, _sink: int, out: int) -> None:
@@ -281,7 +285,7 @@ def _run_entry(state: int, address: int) -> int:
 OPEN = _callbacks.permanent(_abi.ClientProvider, "open", _exit.callback(_open))
 _CLOSE = _callbacks.permanent(_abi.ProviderTable, "close", lambda provider: None)
 _CLAIM = _callbacks.permanent(_abi.ProviderTable, "claim", _sunk(_claim_entry, 3))
-_COMPILE = _callbacks.permanent(_abi.ProviderTable, "compile", _sunk(_compile_entry, 3))
+_COMPILE = _callbacks.permanent(_abi.ProviderTable, "compile", _sunk(_compile_entry, 4))
 _SPECIALISE = _callbacks.permanent(_abi.ProviderTable, "specialise", _sunk(_specialise_entry, 2))
 _RELEASE_PROGRAM = _callbacks.permanent(_abi.ProviderTable, "release_program", _release_program)
 _RUN = _callbacks.permanent(_abi.Step, "run", _exit.callback(_run_entry))

@@ -70,11 +70,12 @@ class LoadCall:
     """Options of one load or save, and what its progress callback raised."""
 
     def __init__(self, validate: bool = True, infer_shapes: bool = True, progress: Optional[Progress] = None,
-                 confine: Confine = "links") -> None:
+                 confine: Confine = "links", memory_limit: int = 0) -> None:
         self.native = NativeOptions(_abi.OPTIONS_LOAD)
         self.native.set("validate", validate)
         self.native.set("infer_shapes", infer_shapes)
         self.native.set("confine", confine)
+        self.native.set("memory_limit", memory_limit)
         self.progress = progress
         self.raised: Optional[BaseException] = None
 
@@ -168,18 +169,20 @@ def graph_of_model(model: int) -> Graph:
 
 
 def load_model(path: ModelSource, validate: bool = True, infer_shapes: bool = True,
-               progress: Optional[Progress] = None, confine: Confine = "links") -> Graph:
+               progress: Optional[Progress] = None, confine: Confine = "links", memory_limit: int = 0) -> Graph:
     """The graph of a model file, its format found by the extension, then by the content. An open file or the bytes of a
     model will do too.
 
     |confine| says where files beside the model may be: "links" = in the model's folder or, where its path is a symbolic
     link, in the folder of the file it leads to; "strict" = in the folder that the path names, which no link may leave.
 
+    |memory_limit|: bytes of host memory that the model's constants may take, mapped files not counted; 0 = no limit.
+
     |progress| is called with how far the load is, from 0 to 1, and what is being done; it stops the load by returning
     False (CancelledError) or by raising. Raises ModelNotFoundError, InvalidModelError, UnsupportedFormatError, and
     ValidationError if |validate|.
     """
-    model = model_of_source(path, LoadCall(validate, infer_shapes, progress, confine))
+    model = model_of_source(path, LoadCall(validate, infer_shapes, progress, confine, memory_limit))
     assert model.address
     return graph_of_model(model.address)
 

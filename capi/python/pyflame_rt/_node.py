@@ -13,7 +13,7 @@ from ._errors import NotFoundError
 if TYPE_CHECKING:
     from ._graph import Graph
 
-_NODE_SIZE, _ATTR_SIZE = ctypes.sizeof(_abi.Node), ctypes.sizeof(_abi.Attr)
+_NODE_SIZE = ctypes.sizeof(_abi.Node)
 
 
 def names_of(address: Optional[int], count: int) -> List[str]:
@@ -21,9 +21,10 @@ def names_of(address: Optional[int], count: int) -> List[str]:
 
 
 def _attrs_of(node: Any) -> Iterator[Any]:
-    # The library fills structs of the size that this package knows.
+    # A library newer than this package has larger structs: they say how far apart they are.
+    apart = _abi.Attr.from_address(node.attrs).struct_size if node.attr_count else 0
     for i in range(node.attr_count):
-        yield _abi.Attr.from_address(node.attrs + i * _ATTR_SIZE)
+        yield _abi.Attr.from_address(node.attrs + i * apart)
 
 
 class Attributes(MutableMapping[str, Any]):

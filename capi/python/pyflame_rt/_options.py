@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Dict, List, Literal, Mapping, Optional, S
 
 from . import _abi, _library as lib
 from ._errors import InvalidArgumentError, PyFlameRTError
+from ._providers import known_devices
 
 
 LogLevel = Literal["debug", "info", "warning", "error", "off"]
@@ -158,6 +159,9 @@ class SessionOptions:
                 native.set(key, value)
             except PyFlameRTError as fault:
                 faults.append(str(fault))
+        words = known_devices()
+        if self.device is not None and self.device not in words:
+            faults.append(f"no provider opens device '{self.device}'; devices are {', '.join(words)}")
         return faults
 
     def _native(self, providers: Sequence[str] = ()) -> NativeOptions:
@@ -190,17 +194,21 @@ class RunOptions:
     tag: a name for the run in logs.
     timeout_ms: the run raises TimeoutError after so many milliseconds; not set or 0 = never.
     num_threads: threads this run may use; not set or 0 = the session's.
+    memory_limit: bytes of host memory that this run may take for what it works in and for its results, beyond which it
+        raises OutOfMemoryError; not set or 0 = no limit.
     """
 
-    _KEYS = ("log_level", "tag", "timeout_ms", "num_threads")
+    _KEYS = ("log_level", "tag", "timeout_ms", "num_threads", "memory_limit")
 
     def __init__(self, *, log_level: Optional[LogLevel] = None, tag: Optional[str] = None,
-                 timeout_ms: Optional[int] = None, num_threads: Optional[int] = None) -> None:
+                 timeout_ms: Optional[int] = None, num_threads: Optional[int] = None,
+                 memory_limit: Optional[int] = None) -> None:
         self._options = NativeOptions(_abi.OPTIONS_RUN)
         self.log_level: Optional[LogLevel] = log_level
         self.tag: Optional[str] = tag
         self.timeout_ms: Optional[int] = timeout_ms
         self.num_threads: Optional[int] = num_threads
+        self.memory_limit: Optional[int] = memory_limit
 
     if not TYPE_CHECKING:  # it would let type checkers take any name
 

@@ -30,6 +30,17 @@ def get_available_providers() -> List[str]:
     return out
 
 
+def known_devices() -> List[str]:
+    """The words of the devices that providers open."""
+    env = lib.default_env().address
+    info = _abi.ProviderInfo(struct_size=ctypes.sizeof(_abi.ProviderInfo))
+    out: List[str] = []
+    for i in range(lib.env.provider_count(env)):
+        lib.check(lib.env.provider_at(env, i, ctypes.byref(info)))
+        out += [word.strip() for word in lib.read(info.devices).split(",") if word.strip()]
+    return out
+
+
 @dataclass
 class ProviderState:
     """What became of the provider ``name`` that a session was asked to use.

@@ -37,7 +37,9 @@ Providers = Union[str, Sequence[Union[str, Tuple[str, _ProviderOptions]]], Mappi
 
 # An Io struct in words of 8 bytes: what a run changes of it.
 _WORDS = _IO_SIZE // 8
-_FLAGS, _DTYPE, _RANK, _DATA, _BYTES, _DIMS, _VALUE = 1, 2, 3, 4, 5, 6, 8
+_FLAGS, _TENSOR, _VALUE = 1, _abi.Io.tensor.offset // 8, _abi.Io.value.offset // 8
+_DTYPE, _RANK, _DATA, _BYTES, _DIMS = (_TENSOR + at // 8 for at in (
+    0, _abi.Tensor.rank.offset, _abi.Tensor.data.offset, _abi.Tensor.bytes.offset, _abi.Tensor.dims.offset))
 _MISSING = object()
 _QUICK, _FEW = 0.001, 16  # seconds of a run, elements of a tensor
 
@@ -538,7 +540,7 @@ def _samples(samples: Sequence[Mapping[str, Any]]) -> Tuple[Any, List[Any]]:
         names = lib.texts(sample)
         addresses = (ctypes.c_void_p * len(values))(*(value.address for value in values))
         at.names, at.values = ctypes.cast(names, ctypes.c_void_p), ctypes.cast(addresses, ctypes.c_void_p)
-        at.count = len(values)
+        at.struct_size, at.count = ctypes.sizeof(_abi.Sample), len(values)
         kept += [values, names, addresses]
     return out, kept
 

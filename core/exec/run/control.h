@@ -10,6 +10,7 @@
 #include "core/base/os/cpu.h"
 #include "core/base/status.h"
 #include "core/exec/run/threads.h"
+#include "core/memory/device.h"
 
 namespace pfrt {
 
@@ -19,6 +20,7 @@ struct RunControl {
   uint32_t width = 1;
   bool profile = false;
   Executor* executor = nullptr;  // null = the process's own
+  mutable DeviceWork devices;    // the run's; used by the thread that the run is on
 
   // Cheap enough to be asked every few microseconds. Once it has said stop it goes on doing so:
   // what was cut short must not pass for done because the flag was lowered meanwhile.
@@ -34,6 +36,9 @@ struct RunControl {
     return stopped_.compare_exchange_strong(none, code, std::memory_order_relaxed) ? code : none;
   }
   Status stopped() const;  // stop() in words
+  Stop stopper() const {
+    return [this] { return stopped(); };
+  }
   void loop(uint32_t workers, uint64_t n, LoopBody body, void* arg) const {
     if (!executor) return parallel_for(workers, n, body, arg);
     if (!executor->loop(workers, n, body, arg)) stop_with(Code::kPROVIDER);

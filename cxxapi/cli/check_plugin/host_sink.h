@@ -25,6 +25,8 @@ class HostSink {
       return code;
     };
     sink.log = [](const pfrt_sink*, pfrt_log_level, pfrt_string) {};
+    sink.stop = [](const pfrt_sink*) -> pfrt_code { return PFRT_CODE_OK; };
+    sink.progress = [](const pfrt_sink*, double) {};
     sink_ = std::make_unique<Sized<pfrt_sink>>(age, sink, "the sink");
     sink_->make_read_only();
   }

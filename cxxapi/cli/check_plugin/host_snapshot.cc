@@ -127,6 +127,7 @@ void HostSnapshot::make_region(const Case& c, Age age) {
   std::vector<uint32_t> all(c.nodes.size());
   for (uint32_t i = 0; i < all.size(); ++i) all[i] = i;
   pfrt_region region{};
+  region.snapshot = snapshot_->get();
   region.nodes = array(all, "the region's nodes");
   region.node_count = static_cast<uint32_t>(all.size());
   region.inputs = array(c.inputs, "the region's inputs");

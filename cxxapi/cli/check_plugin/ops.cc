@@ -321,7 +321,7 @@ void check_ops(Trial& trial, const std::string& path) {
     good &= trial.expect(names.insert(key).second, "operators", "'" + key + "' is there twice");
     if (good && input_count(*op) <= 64 && output_count(*op) <= 64) check_operator(trial, *op);
   }
-  trial.expect(thread_count() == threads, "starts-threads", "threads of its own run");
+  trial.expect(threads_are(threads), "starts-threads", "threads of its own run");
   const std::string changed = before.changed();
   trial.expect(changed.empty(), "process-state", changed + " is not what it was");
   trial.keep("throws");

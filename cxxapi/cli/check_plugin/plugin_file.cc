@@ -6,9 +6,11 @@
 #include <unistd.h>
 
 #include <cfenv>
+#include <chrono>
 #include <clocale>
 #include <cstring>
 #include <filesystem>
+#include <thread>
 #if defined(__x86_64__)
 #include <xmmintrin.h>
 #endif
@@ -78,6 +80,12 @@ size_t thread_count() {
     ++count;
   }
   return count;
+}
+
+bool threads_are(size_t count) {
+  for (int i = 0; i < 1000 && thread_count() != count; ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  return thread_count() == count;
 }
 
 pfrt_sanitizer own_sanitizer() {

@@ -33,6 +33,8 @@ class ProcessState {
 };
 unsigned float_control();
 size_t thread_count();
+// Whether so many threads run, now or soon: one that was joined may be listed a moment longer.
+bool threads_are(size_t count);
 
 // fn() with the note that a crash breaks |rule|.
 template <typename Fn>

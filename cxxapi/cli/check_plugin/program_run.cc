@@ -10,16 +10,6 @@ namespace {
 
 size_t bytes_of(const CaseValue& v) { return v.data.size() * element_bytes(v.dtype); }
 
-template <typename T>
-std::vector<T> copy_elements(const T* from, uint32_t stride, uint32_t count) {
-  std::vector<T> out(count);
-  for (uint32_t i = 0; i < count; ++i)
-    std::memcpy(static_cast<void*>(&out[i]),
-                reinterpret_cast<const char*>(from) + size_t{stride} * i,
-                std::min<size_t>(stride, sizeof(T)));
-  return out;
-}
-
 std::string buffer_name(const pfrt_buffer& b, uint32_t index, const Case& c) {
   std::string at = "buffer " + std::to_string(index);
   switch (b.kind) {
@@ -55,7 +45,6 @@ std::string fault_of(const pfrt_buffer& b, const Case& c, const HostSnapshot& sn
              std::to_string(bytes);
     }
     case PFRT_BUFFER_TEMP:
-    case PFRT_BUFFER_STATE:
       if (b.alignment & (b.alignment - 1)) return "has an alignment that is no power of two";
       return b.bytes == PFRT_BYTES_UNKNOWN ? "is a temporary of unknown size" : "";
     case PFRT_BUFFER_CONST:
@@ -91,16 +80,16 @@ std::string fault_of_part(const pfrt_buffer& b, const std::vector<pfrt_buffer>& 
 
 ProgramView read_program(Trial& trial, const pfrt_program& program, const Case& c,
                          const HostSnapshot& snapshot, size_t constant_count) {
-  constexpr size_t kFirstBuffer = 32, kFirstStep = 104;  // of ABI 1.0
   trial.at("struct-size-plugin", "its program was read");
   const auto broken = [&](const char* rule, const std::string& found) {
     trial.fail(rule, found + " (" + c.name + ")");
     throw Broken(found);
   };
-  if (program.buffer_size < kFirstBuffer || program.step_size < kFirstStep)
+  if (program.buffer_size < kLeastBuffer || program.step_size < kLeastStep)
     broken("struct-size-plugin", "buffer_size is " + std::to_string(program.buffer_size) +
                                      " and step_size " + std::to_string(program.step_size) +
-                                     "; the structs of ABI 1.0 have 32 and 104 bytes");
+                                     "; at least " + std::to_string(kLeastBuffer) + " and " +
+                                     std::to_string(kLeastStep) + " are needed");
   trial.keep("struct-size-plugin");
   trial.at("program", "its program was read");
   if ((program.buffer_count && !program.buffers) || (program.step_count && !program.steps))
@@ -190,7 +179,6 @@ ProgramRun::ProgramRun(const ProgramView& program, const Case& c, const HostSnap
       default:
         memory = std::make_unique<Guarded>(b.bytes, name, kBuffer,
                                            std::max<uint32_t>(b.alignment, 64), options.placed);
-        if (b.kind == PFRT_BUFFER_STATE && b.bytes) std::memset(memory->data(), 0, b.bytes);
     }
     pointers_.push_back(memory ? memory->data() : pointer);
     memory_.push_back(std::move(memory));

@@ -4,7 +4,10 @@
 // only to the steps that declare it.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
+#include <cstddef>
+#include <cstring>
 #include <memory>
 #include <string>
 #include <vector>
@@ -15,6 +18,19 @@
 #include "cxxapi/cli/check_plugin/plugin_file.h"
 
 namespace cli::check {
+
+// Bytes that elements of a program's arrays have at least.
+constexpr size_t kLeastBuffer = offsetof(pfrt_buffer, alignment);
+constexpr size_t kLeastStep = offsetof(pfrt_step, nodes);
+
+// An array in structs of this build.
+template <typename T>
+std::vector<T> copy_elements(const T* from, size_t stride, size_t count) {
+  std::vector<T> out(count);
+  for (size_t i = 0; i < count; ++i)
+    std::memcpy(static_cast<void*>(&out[i]), pfrt_at(from, stride, i), std::min(stride, sizeof(T)));
+  return out;
+}
 
 // The program with structs of this build, after its sizes and indices were found right. Throws
 // Broken otherwise.

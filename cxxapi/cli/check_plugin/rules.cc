@@ -34,8 +34,9 @@ const std::vector<Rule>& rules() {
       {"read-only-arguments", "it does not write to what it is lent", "copy what is to be changed"},
       {"process-state", "it leaves rounding, signal handlers, locale and folder as they were",
        "restore what is changed before the call returns"},
-      {"starts-threads", "it starts no threads of its own",
-       "do parallel work with the context's parallel()"},
+      {"starts-threads", "it starts no threads of its own, or says so and ends them",
+       "do parallel work with the context's parallel(); a provider with the feature OWN_THREADS "
+       "joins its threads in close"},
       {"claim-complete", "claim accepts or refuses each node of the snapshot, with a reason",
        "call accept or refuse once for every node index below node_count"},
       {"claim-pure", "claim gives the same answers when asked again",

@@ -68,7 +68,7 @@ void check_service(Trial& trial, const std::string& path, uint64_t features) {
                    "its address has a length and no text");
     }
     service.stop();
-    trial.expect(thread_count() == threads, "service", "threads of it run after stop");
+    trial.expect(threads_are(threads), "service", "threads of it run after stop");
   }
   Service service(trial, file, api, env, Age::kNow);
   const pfrt_string key = {"no_such_option", 14}, value = {"1", 1};

@@ -132,7 +132,8 @@ class GraphReader {
       if (box.outputs.size() == 1) box.key = mix(box.key, view(node.outputs[i]));
     }
     for (size_t i = 0; i < node.attr_count; ++i) {
-      const pfrt_attr& attr = node.attrs[i];
+      const auto& attr =
+          *static_cast<const pfrt_attr*>(pfrt_at(node.attrs, node.attrs->struct_size, i));
       const std::string name = clean(view(attr.name), kNameLimit);
       box.attributes.emplace_back(name, attribute_text(attr));
       const size_t graphs = attr.type == PFRT_ATTR_GRAPH    ? 1

@@ -38,7 +38,7 @@ Result<std::unique_ptr<Executable>> Executable::compile(const pfrt_snapshot& sna
   const bool once = (region.hints & PFRT_COMPILE_RUN_ONCE) != 0;
   out->tunes_ = !once && (region.hints & PFRT_COMPILE_TUNE) != 0;
   out->precision_ = once ? Precision::kIeee : precision_of(region.hints);
-  if (region.struct_size >= sizeof region && region.node_hints != nullptr && !once)
+  if (region.node_hints != nullptr && !once)
     for (uint32_t i = 0; i < region.node_count; ++i)
       out->own_precision_[region.nodes[i]] = precision_of(region.node_hints[i]);
   for (uint32_t n : nodes) {
@@ -80,7 +80,9 @@ void Executable::add_constant(uint32_t node, std::optional<PackedInput> input) {
   constant.source_count = 1;
   constant.recipe = to_c(packed.input.recipe);
   constant.bytes = packed.input.bytes;
-  constant.pack = [](void* user, const void* const* sources, void* out) -> pfrt_code {
+  constant.pack = [](void* user, const void* const* sources, void* out,
+                     const pfrt_sink* sink) -> pfrt_code {
+    if (const pfrt_code code = sink->stop(sink)) return code;
     try {
       static_cast<const PackedInput*>(user)->pack(sources[0], out);
       return PFRT_CODE_OK;

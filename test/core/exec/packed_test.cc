@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "core/exec/compiled_graph.h"
+#include "test/plugins/compile_each.h"
 
 namespace pfrt {
 namespace {
@@ -30,16 +31,17 @@ struct Compiled {
   pfrt_step step{};
 };
 
-pfrt_code compile(pfrt_provider*, const pfrt_snapshot* snapshot, const pfrt_region* region,
-                  const pfrt_sink*, pfrt_executable** out) {
+pfrt_code compile_one(pfrt_provider*, const pfrt_region* region, const pfrt_sink*,
+                      pfrt_executable** out) {
   auto* made = new Compiled{};
-  made->source = snapshot->nodes[region->nodes[0]].inputs[1];
+  made->source = region->snapshot->nodes[region->nodes[0]].inputs[1];
   made->constant.sources = &made->source;
   made->constant.source_count = 1;
   made->constant.alignment = doubler.alignment;
   made->constant.recipe = to_c("doubled");
   made->constant.bytes = sizeof(float);
-  made->constant.pack = [](void*, const void* const* sources, void* bytes) -> pfrt_code {
+  made->constant.pack = [](void*, const void* const* sources, void* bytes,
+                           const pfrt_sink*) -> pfrt_code {
     ++doubler.packed;
     const float twice = 2 * *static_cast<const float*>(sources[0]);
     std::memcpy(bytes, &twice, sizeof twice);
@@ -48,6 +50,8 @@ pfrt_code compile(pfrt_provider*, const pfrt_snapshot* snapshot, const pfrt_regi
   *out = reinterpret_cast<pfrt_executable*>(made);
   return PFRT_CODE_OK;
 }
+
+void release_executable(pfrt_executable* e) { delete reinterpret_cast<Compiled*>(e); }
 
 pfrt_code specialise(pfrt_executable* executable, const pfrt_shapes*, const pfrt_sink*,
                      pfrt_program* program) {
@@ -90,12 +94,13 @@ std::shared_ptr<Provider> open_doubler() {
       for (uint32_t n = 0; n < snapshot->node_count; ++n) claims->accept(claims, n, 1, 1);
       return PFRT_CODE_OK;
     };
-    t.compile = compile;
-    t.release_executable = [](pfrt_executable* e) { delete reinterpret_cast<Compiled*>(e); };
+    t.compile = pfrt_test::compile_each<compile_one, release_executable>;
+    t.release_executable = release_executable;
     t.specialise = specialise;
     t.release_program = [](pfrt_executable*, pfrt_program*) {};
-    t.constants = [](pfrt_executable* e, const pfrt_packed_constant** out,
+    t.constants = [](pfrt_executable* e, const pfrt_packed_constant** out, size_t* size,
                      size_t* count) -> pfrt_code {
+      *size = sizeof(pfrt_packed_constant);
       *out = &reinterpret_cast<Compiled*>(e)->constant;
       *count = 1;
       return PFRT_CODE_OK;
@@ -165,6 +170,48 @@ TEST_F(Packed, constants_are_packed_once_for_all_that_share_them) {
   ASSERT_TRUE(other.ok());
   EXPECT_EQ(doubler.packed, 2) << "other contents";
   EXPECT_EQ(run(**other, 5), 40);
+}
+
+TEST_F(Packed, constants_are_known_by_what_they_hold) {
+  auto one = compile_graph(product_with(3)), two = compile_graph(product_with(3));
+  ASSERT_TRUE(one.ok() && two.ok());
+  EXPECT_EQ(doubler.packed, 1) << "two copies of one model";
+  EXPECT_EQ(run(**one, 5), 30);
+  EXPECT_EQ(run(**two, 7), 42);
+}
+
+// Memory that another constant was in does not bring the packed form of that one back.
+TEST(Contents, are_read_anew_when_another_buffer_is_at_an_address) {
+  Contents contents;
+  float bytes[] = {3};
+  const auto key = [&] {
+    Tensor tensor;
+    tensor.dtype = PFRT_DTYPE_FLOAT32;
+    tensor.dims = {1};
+    auto buffer = Buffer::wrap(bytes, sizeof bytes, {});
+    EXPECT_TRUE(buffer.ok());
+    tensor.buffer = buffer.take();
+    return contents.key_of(tensor);
+  };
+  const std::string three = key();
+  EXPECT_EQ(key(), three);
+  bytes[0] = 4;
+  EXPECT_NE(key(), three);
+}
+
+TEST(Contents, of_other_types_and_dimensions_are_others) {
+  Contents contents;
+  auto one = Tensor::of_float({1, 2});
+  ASSERT_TRUE(one.ok());
+  Tensor column = *one, bits = *one;
+  column.dims = {2, 1};
+  bits.dtype = PFRT_DTYPE_INT32;
+  EXPECT_NE(contents.key_of(*one), contents.key_of(column));
+  EXPECT_NE(contents.key_of(*one), contents.key_of(bits));
+  Tensor second = *one;
+  second.dims = {1};
+  second.offset = 4;
+  EXPECT_NE(contents.key_of(*one), contents.key_of(second));
 }
 
 TEST_F(Packed, unused_constants_go_and_are_packed_again) {

@@ -51,7 +51,7 @@ TEST(Buffers, of_a_scope_come_from_its_allocator) {
   };
   const auto counting = std::make_shared<Counting>();
   {
-    const AllocatorScope scope(counting);
+    const MemoryScope scope({counting, nullptr});
     const auto small = Buffer::allocate(8), large = Buffer::allocate(4096);
     ASSERT_TRUE(small.ok() && large.ok());
     EXPECT_EQ(counting->alive, 2);

@@ -86,14 +86,14 @@ TEST(Slabs, what_no_machine_has_is_refused) {
   EXPECT_EQ(slabs.allocate(uint64_t{1} << 62, 64), nullptr);
   EXPECT_EQ(slabs.allocate((uint64_t{1} << 63) + 64, 64), nullptr);
   const auto own = std::make_shared<Slabs>();
-  const AllocatorScope scope(own);
+  const MemoryScope scope({own, nullptr});
   EXPECT_EQ(Buffer::allocate(uint64_t{1} << 61).status().code(), Code::kOUT_OF_MEMORY);
 }
 
 TEST(Slabs, buffers_outlive_the_scope_they_were_made_in) {
   std::vector<std::shared_ptr<Buffer>> buffers;
   {
-    const AllocatorScope scope(std::make_shared<Slabs>());
+    const MemoryScope scope({std::make_shared<Slabs>(), nullptr});
     for (int i = 0; i < 12; ++i) {
       auto made = Buffer::allocate(2u << 20);
       ASSERT_TRUE(made.ok());

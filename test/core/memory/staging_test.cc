@@ -96,7 +96,7 @@ TEST(Staging, memory_is_the_environments_unless_that_is_for_what_lasts) {
     const auto allocator = std::make_shared<Counting>(lasts);
     const Tensor tensor = deferred(kSmall, 7);
     {
-      const AllocatorScope scope(allocator);
+      const MemoryScope scope({allocator, nullptr});
       Staging staging;
       EXPECT_TRUE(is_all(staging.readable(tensor).take(), 7));
     }

@@ -55,8 +55,8 @@ struct Plan {
     claims.emplace_back();
     for (double one : ns) claims.back().nodes.push_back({one >= 0, one, 0, "refused"});
   }
-  Assignment run() {
-    Assignment out = assign(graph, order, candidates, claims, host, splits);
+  Assignment run(AssignBy by = AssignBy::kCost) {
+    Assignment out = assign(graph, order, candidates, claims, host, splits, by);
     std::vector<size_t> place(order.size(), SIZE_MAX);
     for (size_t i = 0; i < out.sequence.size(); ++i) place[out.sequence[i]] = i;
     for (size_t i = 0; i < order.size(); ++i) {
@@ -87,6 +87,57 @@ TEST(Assign, cheapest_provider_has_the_node_and_the_first_of_equals) {
   const Assignment out = s.run();
   EXPECT_EQ(out.owner, (Owners{1, 0, 1, kNobody}));
   EXPECT_EQ(out.nodes[3].refused, "P0: refused; P1: refused");
+}
+
+TEST(Assign, order_decides_between_costs_that_a_measurement_cannot_tell_apart) {
+  Plan s({{}, {0}, {1}});
+  s.add({100, 100, 100});
+  s.add({91, 89, 100});
+  EXPECT_EQ(s.run().owner, (Owners{0, 1, 0}));
+}
+
+TEST(Assign, by_priority_the_first_that_accepts_has_the_node) {
+  Plan s({{}, {0}, {1}});
+  s.add({100, -1, 100});
+  s.add({1, 100, 1});
+  const Assignment out = s.run(AssignBy::kPriority);
+  EXPECT_EQ(out.owner, (Owners{0, 1, 0}));
+  EXPECT_EQ(out.nodes[0].reason, "the first of the list that accepts it");
+}
+
+// Who has the nodes of a chain that go by turns, all values of 4 MiB.
+Assignment by_turns(double saved, TransferCost transfer) {
+  Plan s({{}, {0}, {1}, {2}, {3}, {4}, {5}, {6}, {7}, {8}});
+  for (ValueId v = 0; v < s.graph.value_count(); ++v)
+    s.graph.at(v).type = Type::tensor(PFRT_DTYPE_FLOAT32, Shape{Dim(1 << 20)});
+  std::vector<double> second(10, -1);
+  for (size_t i = 1; i < second.size(); i += 2) second[i] = 1000 - saved;
+  s.add(std::vector<double>(10, 1000));
+  s.add(second);
+  s.claims[1].transfer = transfer;
+  return s.run();
+}
+
+TEST(Assign, nodes_stay_together_where_crossing_costs_more_than_is_saved) {
+  const Owners together(10, 0), apart{0, 1, 0, 1, 0, 1, 0, 1, 0, 1};
+  EXPECT_EQ(by_turns(900, {}).owner, apart);
+  // There and back but for the last, which nobody reads.
+  EXPECT_EQ(by_turns(900, {400, 0}).owner, apart);
+  const Assignment latency = by_turns(900, {1000, 0});
+  EXPECT_EQ(latency.owner, together);
+  EXPECT_NE(latency.nodes[1].reason.find("on their way"), std::string::npos);
+  EXPECT_EQ(by_turns(900, {0, 1e-3}).owner, together);
+  EXPECT_EQ(by_turns(900, {0, 1e-5}).owner, apart);
+}
+
+TEST(Assign, a_run_of_nodes_that_pays_its_way_moves_as_one) {
+  Plan s({{}, {0}, {1}, {2}});
+  s.add({100, 1000, 1000, 100});
+  s.add({-1, 10, 10, -1});
+  s.claims[1].transfer = {500, 0};
+  EXPECT_EQ(s.run().owner, (Owners{0, 1, 1, 0}));
+  s.claims[1].transfer = {1100, 0};
+  EXPECT_EQ(s.run().owner, (Owners{0, 0, 0, 0}));
 }
 
 TEST(Assign, simulated_costs_are_not_compared) {

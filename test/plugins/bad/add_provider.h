@@ -103,9 +103,9 @@ static uint32_t position(const uint32_t* list, uint32_t count, uint32_t value) {
   return PFRT_NO_INDEX;
 }
 
-static pfrt_code compile_add(pfrt_provider* provider, const pfrt_snapshot* s,
-                             const pfrt_region* region, const pfrt_sink* sink,
-                             pfrt_executable** out) {
+static pfrt_code compile_one(pfrt_provider* provider, const pfrt_region* region,
+                             const pfrt_sink* sink, pfrt_executable** out) {
+  const pfrt_snapshot* s = region->snapshot;
   (void)provider;
   *out = NULL;
   const char* reason = region->node_count == 1 ? refusal(s, region->nodes[0]) : "one node a region";
@@ -124,6 +124,12 @@ static void release_add(pfrt_executable* executable) {
   struct executable* made = (struct executable*)(void*)executable;
   if (spoil.double_release) free(made->last);
   free(made);
+}
+static pfrt_code compile_add(pfrt_provider* provider, const pfrt_region* regions,
+                             size_t region_size, size_t count, const pfrt_sink* sink,
+                             pfrt_executable** out_executables, size_t* out_region) {
+  return pfrt_compile_each(provider, regions, region_size, count, sink, out_executables, out_region,
+                           compile_one, release_add);
 }
 
 static pfrt_code run_add(void* state, const pfrt_step_context* context) {
@@ -183,7 +189,6 @@ static void release_program_add(pfrt_executable* executable, pfrt_program* progr
 
 PFRT_EXPORT pfrt_code pfrt_plugin_query(const pfrt_host_info* host, pfrt_plugin_desc* out_desc) {
   (void)host;
-  if (out_desc->struct_size < sizeof *out_desc) return PFRT_CODE_PLUGIN;
   table.open = open_add;
   table.close = close_add;
   table.claim = claim_add;

@@ -21,11 +21,11 @@ static pfrt_code claim_nothing(pfrt_provider* provider, const pfrt_snapshot* sna
   (void)provider, (void)snapshot, (void)claims, (void)sink;
   return PFRT_CODE_OK;
 }
-static pfrt_code compile_nothing(pfrt_provider* provider, const pfrt_snapshot* snapshot,
-                                 const pfrt_region* region, const pfrt_sink* sink,
-                                 pfrt_executable** out) {
-  (void)provider, (void)snapshot, (void)region, (void)sink;
-  *out = NULL;
+static pfrt_code compile_nothing(pfrt_provider* provider, const pfrt_region* regions,
+                                 size_t region_size, size_t count, const pfrt_sink* sink,
+                                 pfrt_executable** out_executables, size_t* out_region) {
+  (void)provider, (void)regions, (void)region_size, (void)count, (void)sink;
+  (void)out_executables, (void)out_region;
   return PFRT_CODE_UNSUPPORTED;
 }
 static void release_nothing(pfrt_executable* executable) { (void)executable; }

@@ -31,7 +31,6 @@ static const pfrt_importer_table kTable = {
 
 PFRT_EXPORT pfrt_code pfrt_plugin_query(const pfrt_host_info* host, pfrt_plugin_desc* out_desc) {
   (void)host;
-  if (out_desc->struct_size < sizeof *out_desc) return PFRT_CODE_PLUGIN;
   out_desc->abi = PFRT_ABI_VERSION;
   out_desc->abi_major = PFRT_ABI_MAJOR;
   out_desc->min_minor = 0;

@@ -3,7 +3,6 @@
 
 PFRT_EXPORT pfrt_code pfrt_plugin_query(const pfrt_host_info* host, pfrt_plugin_desc* out_desc) {
   (void)host;
-  if (out_desc->struct_size < sizeof *out_desc) return PFRT_CODE_PLUGIN;
   describe(out_desc);
   out_desc->name = (pfrt_string){NULL, 20};
   return PFRT_CODE_OK;

@@ -21,8 +21,8 @@ void close(pfrt_provider*) {}
 pfrt_code claim(pfrt_provider*, const pfrt_snapshot*, const pfrt_claims*, const pfrt_sink*) {
   throw std::runtime_error("claim threw this");
 }
-pfrt_code compile(pfrt_provider*, const pfrt_snapshot*, const pfrt_region*, const pfrt_sink*,
-                  pfrt_executable**) {
+pfrt_code compile(pfrt_provider*, const pfrt_region*, size_t, size_t, const pfrt_sink*,
+                  pfrt_executable**, size_t*) {
   return PFRT_CODE_UNSUPPORTED;
 }
 void release_executable(pfrt_executable*) {}
@@ -51,7 +51,6 @@ pfrt_provider_table make_table() {
 extern "C" PFRT_EXPORT pfrt_code pfrt_plugin_query(const pfrt_host_info*,
                                                    pfrt_plugin_desc* out_desc) {
   static const pfrt_provider_table table = make_table();
-  if (out_desc->struct_size < sizeof *out_desc) return PFRT_CODE_PLUGIN;
   out_desc->abi = PFRT_ABI_VERSION;
   out_desc->abi_major = PFRT_ABI_MAJOR;
   out_desc->max_minor = PFRT_ABI_MINOR;

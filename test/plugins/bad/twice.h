@@ -47,11 +47,10 @@ PFRT_EXPORT pfrt_code pfrt_plugin_query(const pfrt_host_info* host, pfrt_plugin_
   static const pfrt_custom_op* const kOps[] = {&kTwice, &kTwice};
   static pfrt_ops_table table = {sizeof(pfrt_ops_table), PFRT_ABI_VERSION, kOps, 1};
   (void)host;
-  if (out_desc->struct_size < sizeof *out_desc) return PFRT_CODE_PLUGIN;
   if (spoil.same_twice) table.count = 2;
   out_desc->abi = PFRT_ABI_VERSION;
   out_desc->abi_major = PFRT_ABI_MAJOR;
-  out_desc->min_minor = 1;
+  out_desc->min_minor = 0;
   out_desc->max_minor = PFRT_ABI_MINOR;
   out_desc->kind = PFRT_PLUGIN_OPS;
 #if defined(PFRT_SANITIZE_ADDRESS)

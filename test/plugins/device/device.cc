@@ -9,13 +9,17 @@
 #include <sys/mman.h>
 
 #include <charconv>
+#include <cstdlib>
 #include <cstring>
 #include <deque>
 #include <memory>
 #include <mutex>
 #include <new>
+#include <set>
 #include <string>
+#include <thread>
 
+#include "test/plugins/compile_each.h"
 #include "test/plugins/elementwise.h"
 
 #ifdef PFRT_FENCED
@@ -25,6 +29,7 @@ constexpr bool kFenced = false;
 #endif
 
 struct pfrt_fence {
+  uint64_t run;
   uint64_t reached_at;  // jobs done
 };
 
@@ -63,14 +68,14 @@ class Device {
   }
   void release(void* memory) {
     --counters->allocations;
-    enqueue([this, memory] {
+    enqueue(0, [this, memory] {
       taken_.erase(static_cast<uint64_t>(static_cast<char*>(memory) - pages_));
     });
   }
   // Runs |job| now, or when the host waits.
-  void enqueue(std::function<void()> job, bool to_host = false) {
+  void enqueue(uint64_t run, std::function<void()> job, bool to_host = false) {
     std::lock_guard lock(mutex_);
-    jobs_.push_back({std::move(job), to_host});
+    jobs_.push_back({std::move(job), run, to_host});
     ++queued_;
     if (!kFenced) work(queued_);
   }
@@ -82,10 +87,32 @@ class Device {
     std::lock_guard lock(mutex_);
     work(until);
   }
-  void drop_copies_to_host() {
+  void drop_copies_to_host(uint64_t run) {
     std::lock_guard lock(mutex_);
     for (Job& job : jobs_)
-      if (job.to_host) job.work = [] {};
+      if (job.to_host && job.run == run) job.work = [] {};
+  }
+  // Called by jobs.
+  void fail_run(uint64_t run) { failed_.insert(run); }
+  bool has_failed(uint64_t run) {
+    std::lock_guard lock(mutex_);
+    return failed_.count(run) != 0;
+  }
+  void begin_run(uint64_t run) {
+    std::lock_guard lock(mutex_);
+    if (!runs_.insert(run).second) std::abort();  // numbers never come again
+    ++counters->runs;
+  }
+  void end_run(uint64_t run) {
+    std::lock_guard lock(mutex_);
+    if (runs_.erase(run) != 1) std::abort();
+    failed_.erase(run);
+    --counters->runs;
+  }
+  // What is queued, or called, is of a run that has begun.
+  void expect(uint64_t run) {
+    std::lock_guard lock(mutex_);
+    if (!runs_.count(run)) std::abort();
   }
   bool fails(Failure kind) {
     int expected = kind;
@@ -108,6 +135,7 @@ class Device {
 
   struct Job {
     std::function<void()> work;
+    uint64_t run;
     bool to_host;
   };
   Counters own_;
@@ -116,6 +144,7 @@ class Device {
   std::map<uint64_t, uint64_t> taken_;
   std::deque<Job> jobs_;
   uint64_t queued_ = 0, done_ = 0;
+  std::set<uint64_t> runs_, failed_;
 };
 
 struct Executable {
@@ -172,20 +201,21 @@ pfrt_code claim(pfrt_provider*, const pfrt_snapshot* snapshot, const pfrt_claims
   return PFRT_CODE_OK;
 }
 
-pfrt_code compile(pfrt_provider* p, const pfrt_snapshot* snapshot, const pfrt_region* region,
-                  const pfrt_sink*, pfrt_executable** out) {
-  auto made = std::make_unique<Executable>(
-      Executable{&of(p), elementwise::Region(*snapshot, *region), {}, {}, {}});
+pfrt_code compile_one(pfrt_provider* p, const pfrt_region* region, const pfrt_sink*,
+                      pfrt_executable** out) {
+  auto made =
+      std::make_unique<Executable>(Executable{&of(p), elementwise::Region(*region), {}, {}, {}});
   for (uint32_t value : made->region.constants()) {
     if (!of(p).packed) break;
     made->sources.push_back(value);
-    made->sizes.push_back(snapshot->values[value].bytes);
+    made->sizes.push_back(region->snapshot->values[value].bytes);
     pfrt_packed_constant constant{};
     constant.sources = &made->sources.back();
     constant.source_count = 1;
     constant.recipe = text("as it is");
     constant.bytes = made->sizes.back();
-    constant.pack = [](void* user, const void* const* sources, void* to) -> pfrt_code {
+    constant.pack = [](void* user, const void* const* sources, void* to,
+                       const pfrt_sink*) -> pfrt_code {
       std::memcpy(to, sources[0], *static_cast<uint64_t*>(user));
       return PFRT_CODE_OK;
     };
@@ -197,7 +227,9 @@ pfrt_code compile(pfrt_provider* p, const pfrt_snapshot* snapshot, const pfrt_re
 }
 void release_executable(pfrt_executable* e) { delete &of(e); }
 
-pfrt_code constants(pfrt_executable* e, const pfrt_packed_constant** out, size_t* count) {
+pfrt_code constants(pfrt_executable* e, const pfrt_packed_constant** out, size_t* size,
+                    size_t* count) {
+  *size = sizeof(pfrt_packed_constant);
   *out = of(e).packed.data();
   *count = of(e).packed.size();
   return PFRT_CODE_OK;
@@ -216,7 +248,14 @@ pfrt_code run(void* state, const pfrt_step_context* context) {
   }
   std::vector<void*> buffers(context->buffers, context->buffers + used + 1);
   ++device.counters->steps;
-  device.enqueue([step, buffers = std::move(buffers)] { step.compute(buffers.data()); });
+  device.expect(context->run);
+  const bool late = device.fails(kStepLate);
+  if (late && !kFenced) return context->fail(context, PFRT_CODE_PROVIDER, text("it broke"));
+  device.enqueue(context->run,
+                 [&device, late, run = context->run, step, buffers = std::move(buffers)] {
+                   if (late) return device.fail_run(run);
+                   step.compute(buffers.data());
+                 });
   return PFRT_CODE_OK;
 }
 
@@ -248,21 +287,29 @@ pfrt_code option_at(size_t index, pfrt_option_info* out) {
   return PFRT_CODE_OK;
 }
 
-pfrt_code allocate(pfrt_provider* p, uint64_t bytes, uint32_t, const pfrt_sink* sink, void** out) {
+pfrt_code run_begin(pfrt_provider* p, uint64_t run, const pfrt_sink*) {
+  of(p).begin_run(run);
+  return PFRT_CODE_OK;
+}
+void run_end(pfrt_provider* p, uint64_t run) { of(p).end_run(run); }
+
+pfrt_code allocate(pfrt_provider* p, uint64_t, uint64_t bytes, uint32_t, const pfrt_sink* sink,
+                   void** out) {
   *out = of(p).fails(kNoMemory) ? nullptr : of(p).allocate(bytes);
   if (*out) return PFRT_CODE_OK;
   return sink->fail(sink, PFRT_CODE_OUT_OF_MEMORY, PFRT_NO_INDEX, text("the device is full"));
 }
 void release_memory(pfrt_provider* p, void* memory) { of(p).release(memory); }
 
-pfrt_code copy(pfrt_provider* p, const pfrt_device_copy* copies, size_t count,
-               const pfrt_sink* sink) {
+pfrt_code copy(pfrt_provider* p, uint64_t run, const pfrt_device_copy* copies, size_t copy_size,
+               size_t count, const pfrt_sink* sink) {
   Device& device = of(p);
+  device.expect(run);
   if (device.fails(kCopyLost))
     return sink->fail(sink, PFRT_CODE_DEVICE_LOST, PFRT_NO_INDEX, text("unplugged in a copy"));
   bool seen[4] = {};
   for (size_t i = 0; i < count; ++i) {
-    const pfrt_device_copy c = copies[i];
+    const auto& c = *static_cast<const pfrt_device_copy*>(pfrt_at(copies, copy_size, i));
     if (!seen[c.direction]) ++device.counters->calls[c.direction];
     seen[c.direction] = true;
     ++device.counters->copies[c.direction];
@@ -270,28 +317,39 @@ pfrt_code copy(pfrt_provider* p, const pfrt_device_copy* copies, size_t count,
     if (c.direction == PFRT_TO_DEVICE) {
       const auto* from = static_cast<const char*>(c.src);
       std::vector<char> taken(from, from + c.bytes);
-      device.enqueue([c, taken = std::move(taken)] { std::memcpy(c.dst, taken.data(), c.bytes); });
+      device.enqueue(run,
+                     [c, taken = std::move(taken)] { std::memcpy(c.dst, taken.data(), c.bytes); });
     } else {
-      device.enqueue([c] { std::memcpy(c.dst, c.src, c.bytes); }, c.direction == PFRT_TO_HOST);
+      device.enqueue(
+          run, [c] { std::memcpy(c.dst, c.src, c.bytes); }, c.direction == PFRT_TO_HOST);
     }
   }
   return PFRT_CODE_OK;
 }
 
 #ifdef PFRT_FENCED
-pfrt_code signal(pfrt_provider* p, const pfrt_sink*, pfrt_fence** out) {
+pfrt_code signal(pfrt_provider* p, uint64_t run, const pfrt_sink*, pfrt_fence** out) {
+  of(p).expect(run);
   ++of(p).counters->fences;
-  *out = new pfrt_fence{of(p).queued()};
+  *out = new pfrt_fence{run, of(p).queued()};
   return PFRT_CODE_OK;
 }
 pfrt_code wait(pfrt_provider* p, pfrt_fence* fence, const pfrt_sink* sink) {
   ++of(p).counters->waits;
   if (of(p).fails(kWaitLost)) {
-    of(p).drop_copies_to_host();
+    of(p).drop_copies_to_host(fence->run);
     return sink->fail(sink, PFRT_CODE_DEVICE_LOST, PFRT_NO_INDEX, text("unplugged at work"));
   }
+  while (of(p).counters->stalled) {
+    if (const pfrt_code code = sink->stop(sink)) {
+      of(p).drop_copies_to_host(fence->run);
+      return code;
+    }
+    std::this_thread::yield();
+  }
   of(p).wait(fence->reached_at);
-  return PFRT_CODE_OK;
+  if (!of(p).has_failed(fence->run)) return PFRT_CODE_OK;
+  return sink->fail(sink, PFRT_CODE_PROVIDER, PFRT_NO_INDEX, text("it broke"));
 }
 void release_fence(pfrt_provider* p, pfrt_fence* fence) {
   --of(p).counters->fences;
@@ -307,7 +365,7 @@ constexpr pfrt_provider_table kTable = [] {
   table.open = open;
   table.close = close;
   table.claim = claim;
-  table.compile = compile;
+  table.compile = pfrt_test::compile_each<compile_one, release_executable>;
   table.release_executable = release_executable;
   table.specialise = specialise;
   table.release_program = release_program;
@@ -317,6 +375,8 @@ constexpr pfrt_provider_table kTable = [] {
   table.allocate = allocate;
   table.release_memory = release_memory;
   table.copy = copy;
+  table.run_begin = run_begin;
+  table.run_end = run_end;
 #ifdef PFRT_FENCED
   table.signal = signal;
   table.wait = wait;
@@ -330,9 +390,9 @@ constexpr pfrt_provider_table kTable = [] {
 
 extern "C" PFRT_EXPORT pfrt_code pfrt_plugin_query(const pfrt_host_info* host,
                                                    pfrt_plugin_desc* out) {
-  return elementwise::describe(host, out,
-                               kFenced ? "FencedExecutionProvider" : "DeviceExecutionProvider",
-                               PFRT_PROVIDER_CONSTANTS | PFRT_PROVIDER_OPTIONS |
-                                   PFRT_PROVIDER_MEMORY | (kFenced ? PFRT_PROVIDER_FENCES : 0),
-                               &fake_device::kTable);
+  return elementwise::describe(
+      host, out, kFenced ? "FencedExecutionProvider" : "DeviceExecutionProvider",
+      PFRT_PROVIDER_CONSTANTS | PFRT_PROVIDER_OPTIONS | PFRT_PROVIDER_MEMORY | PFRT_PROVIDER_RUNS |
+          (kFenced ? PFRT_PROVIDER_FENCES : 0),
+      &fake_device::kTable);
 }

@@ -11,15 +11,16 @@
 
 namespace fake_device {
 
-enum Failure { kNone, kCopyLost, kWaitLost, kNoMemory };
+enum Failure { kNone, kCopyLost, kWaitLost, kNoMemory, kStepLate };
 
 struct Counters {
   // By pfrt_direction: calls of copy that had such copies, and how many and how large they were.
   std::atomic<int64_t> calls[4] = {}, copies[4] = {}, bytes[4] = {};
   std::atomic<int64_t> opens{0}, closes{0}, steps{0}, waits{0};
-  std::atomic<int64_t> allocations{0}, fences{0};  // alive
-  std::atomic<int> failure{
-      kNone};  // of the next call of its kind; back to kNone when it has happened
+  std::atomic<int64_t> allocations{0}, fences{0}, runs{0};  // alive
+  std::atomic<bool> stalled{false};                         // what is queued makes no progress
+  std::atomic<int> failure{kNone};  // of the next call of its kind (or, kStepLate, when its work is
+                                    // done); back to kNone when it has happened
 
   void reset() {
     for (auto* list : {&calls, &copies, &bytes})

@@ -14,6 +14,7 @@
 #include <string>
 #include <thread>
 
+#include "test/plugins/compile_each.h"
 #include "test/plugins/elementwise.h"
 
 namespace fault {
@@ -133,14 +134,13 @@ pfrt_code claim(pfrt_provider* p, const pfrt_snapshot* snapshot, const pfrt_clai
   return PFRT_CODE_OK;
 }
 
-pfrt_code compile(pfrt_provider* p, const pfrt_snapshot* snapshot, const pfrt_region* region,
-                  const pfrt_sink* sink, pfrt_executable** out) {
+pfrt_code compile_one(pfrt_provider* p, const pfrt_region* region, const pfrt_sink* sink,
+                      pfrt_executable** out) {
   *out = nullptr;
   if (of(p).fails(kCompile))
     return fail(sink, of(p).code, kCompile, of(p).name_node ? region->nodes[0] : PFRT_NO_INDEX);
   ++of(p).counters->executables;
-  *out = reinterpret_cast<pfrt_executable*>(
-      new Executable{&of(p), elementwise::Region(*snapshot, *region)});
+  *out = reinterpret_cast<pfrt_executable*>(new Executable{&of(p), elementwise::Region(*region)});
   return PFRT_CODE_OK;
 }
 
@@ -209,7 +209,7 @@ constexpr pfrt_provider_table kTable = [] {
   table.open = open;
   table.close = close;
   table.claim = claim;
-  table.compile = compile;
+  table.compile = pfrt_test::compile_each<compile_one, release_executable>;
   table.release_executable = release_executable;
   table.specialise = specialise;
   table.release_program = release_program;

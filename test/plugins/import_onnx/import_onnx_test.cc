@@ -124,6 +124,23 @@ TEST_F(ImportOnnx, runs_what_the_writer_wrote) {
             (std::vector<float>{1, 2, 3}));
 }
 
+TEST_F(ImportOnnx, options_of_a_load_reach_the_importer_they_are_for) {
+  const std::string bytes = model(add_three()).bytes();
+  const auto load_with = [&](const char* key) {
+    const auto options = make_options(PFRT_OPTIONS_LOAD, {{key, "1"}});
+    pfrt_model* raw = nullptr;
+    Failure failure = take(api().model->load_memory(
+        env.get(), bytes.data(), bytes.size(), PFRT_COPY, nullptr, nullptr, options.get(), &raw));
+    api().model->release(raw);
+    return failure;
+  };
+  EXPECT_TRUE(fails(load_with("import.onnx.speed"), PFRT_CODE_INVALID_ARGUMENT,
+                    {"no option 'speed'", "the ONNX importer has none"}));
+  EXPECT_TRUE(fails(load_with("import.moon.speed"), PFRT_CODE_INVALID_ARGUMENT,
+                    {"'import.moon.speed'", "there are pfm", "onnx"}));
+  EXPECT_TRUE(ok(load_with("import.pfm.speed"))) << "it is another's";
+}
+
 TEST_F(ImportOnnx, inlines_model_local_functions) {
   Handle<pfrt_model> made;
   ASSERT_TRUE(ok(load(env.get(), rich_model(), &made)));

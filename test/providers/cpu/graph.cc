@@ -97,8 +97,13 @@ class GraphSnapshot {
 class Session {
  public:
   explicit Session(std::string& fault)
-      : sink_{sizeof(pfrt_sink), PFRT_ABI_VERSION, &fault, report,
-              [](const pfrt_sink*, pfrt_log_level, pfrt_string) {}} {
+      : sink_{sizeof(pfrt_sink),
+              PFRT_ABI_VERSION,
+              &fault,
+              report,
+              [](const pfrt_sink*, pfrt_log_level, pfrt_string) {},
+              [](const pfrt_sink*) -> pfrt_code { return PFRT_CODE_OK; },
+              [](const pfrt_sink*, double) {}} {
     (void)table.open(to_c("cpu"), nullptr, 0, &sink_, &provider);
   }
   ~Session() {
@@ -147,18 +152,20 @@ bool Session::compile(const GraphSnapshot& from, const Graph& graph) {
   c.input_count = static_cast<uint32_t>(inputs.size());
   c.outputs = graph.outputs.data();
   c.output_count = static_cast<uint32_t>(graph.outputs.size());
-  return table.compile(provider, &from.snapshot(), &c, &sink_, &executable) == PFRT_CODE_OK;
+  c.snapshot = &from.snapshot();
+  size_t at = 0;
+  return table.compile(provider, &c, sizeof c, 1, &sink_, &executable, &at) == PFRT_CODE_OK;
 }
 
 bool Session::pack(uint32_t constant, const GraphSnapshot& from, void* out) const {
   const pfrt_packed_constant* constants = nullptr;
-  size_t count = 0;
-  if (table.constants(executable, &constants, &count) != PFRT_CODE_OK || constant >= count)
+  size_t size = 0, count = 0;
+  if (table.constants(executable, &constants, &size, &count) != PFRT_CODE_OK || constant >= count)
     return false;
   const pfrt_packed_constant& c = constants[constant];
   std::vector<const void*> sources;
   for (uint32_t i = 0; i < c.source_count; ++i) sources.push_back(from.bytes(c.sources[i]).data());
-  return c.pack(c.user, sources.data(), out) == PFRT_CODE_OK;
+  return c.pack(c.user, sources.data(), out, &sink_) == PFRT_CODE_OK;
 }
 
 bool Session::specialise(const Graph& graph) {

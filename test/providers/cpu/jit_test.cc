@@ -266,8 +266,13 @@ class Compiled {
   void run(const Region& region, uint32_t workers);
   const pfrt_provider_table& table_ = cpu::provider_table();
   std::string fault_;
-  pfrt_sink sink_{sizeof(pfrt_sink), PFRT_ABI_VERSION, &fault_, report,
-                  [](const pfrt_sink*, pfrt_log_level, pfrt_string) {}};
+  pfrt_sink sink_{sizeof(pfrt_sink),
+                  PFRT_ABI_VERSION,
+                  &fault_,
+                  report,
+                  [](const pfrt_sink*, pfrt_log_level, pfrt_string) {},
+                  [](const pfrt_sink*) -> pfrt_code { return PFRT_CODE_OK; },
+                  [](const pfrt_sink*, double) {}};
   pfrt_provider* provider_ = nullptr;
   pfrt_executable* executable_ = nullptr;
   pfrt_program program_{};
@@ -295,7 +300,9 @@ bool Compiled::compile(Region& region) {
   c.input_count = static_cast<uint32_t>(region.inputs().size());
   c.outputs = region.outputs().data();
   c.output_count = static_cast<uint32_t>(region.outputs().size());
-  if (table_.compile(provider_, &region.snapshot(), &c, &sink_, &executable_)) return false;
+  c.snapshot = &region.snapshot();
+  size_t at = 0;
+  if (table_.compile(provider_, &c, sizeof c, 1, &sink_, &executable_, &at)) return false;
   std::vector<int32_t> ranks;
   std::vector<const int64_t*> dims;
   for (const Value& value : region.values()) {
