@@ -4,8 +4,9 @@
 namespace pfrt::capi {
 
 const pfrt_api kApi = {
-    sizeof(pfrt_api), PFRT_ABI_VERSION, &kStatusApi,  &kOptionsApi, &kEnvApi,       &kValueApi,
-    &kGraphApi,       &kModelApi,       &kSessionApi, &kReportApi,  &kOptimizerApi, &kPatternApi,
+    sizeof(pfrt_api), PFRT_ABI_VERSION, &kStatusApi, &kOptionsApi, &kEnvApi,
+    &kValueApi,       &kGraphApi,       &kModelApi,  &kSessionApi, &kReportApi,
+    &kOptimizerApi,   &kPatternApi,     &kStateApi,
 };
 
 }  // namespace pfrt::capi

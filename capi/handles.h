@@ -26,6 +26,7 @@
 #include "core/session/model.h"
 #include "core/session/options.h"
 #include "core/session/session.h"
+#include "core/session/state.h"
 #include "pyflame_rt/pyflame_rt.h"
 
 namespace pfrt {
@@ -177,6 +178,7 @@ struct pfrt_status {
 struct pfrt_options : pfrt::capi::Counted {
   explicit pfrt_options(pfrt_options_kind kind) : options(kind) {}
   pfrt::Options options;
+  std::shared_ptr<pfrt::State> state;  // of runs; may be null
 };
 
 struct pfrt_env : pfrt::capi::Counted {
@@ -256,6 +258,11 @@ struct pfrt_session : pfrt::capi::Counted {
   ~pfrt_session() { pfrt::capi::release(model_handle); }
 };
 
+struct pfrt_state : pfrt::capi::Counted {
+  std::shared_ptr<pfrt::Environment> env;
+  std::shared_ptr<pfrt::State> state;
+};
+
 struct pfrt_report {
   [[no_unique_address]] pfrt::capi::Alive alive;
   std::vector<pfrt::StepReport> rows;
@@ -292,5 +299,6 @@ extern const pfrt_session_api kSessionApi;
 extern const pfrt_report_api kReportApi;
 extern const pfrt_optimizer_api kOptimizerApi;
 extern const pfrt_pattern_api kPatternApi;
+extern const pfrt_state_api kStateApi;
 extern const pfrt_api kApi;
 }  // namespace pfrt::capi

@@ -88,6 +88,17 @@ pfrt_status* set_progress(pfrt_options* o, pfrt_progress_fn fn, void* user) {
   });
 }
 
+pfrt_status* set_state(pfrt_options* o, pfrt_state* state) {
+  return guard([&]() -> Status {
+    if (!o) return null_argument("options");
+    if (o->options.kind() != PFRT_OPTIONS_RUN)
+      return error(Code::kINVALID_ARGUMENT, "giving options a state: they are of kind ",
+                   options_kind_name(o->options.kind()), ", not run");
+    o->state = state ? state->state : nullptr;
+    return {};
+  });
+}
+
 void cancel(pfrt_options* o) {
   if (o) o->options.cancel_flag().store(true);
 }
@@ -115,6 +126,7 @@ const pfrt_options_api kOptionsApi = {
     cancel,
     reset_cancel,
     set_progress,
+    set_state,
 };
 
 }  // namespace pfrt::capi

@@ -16,6 +16,7 @@ struct PreparedRun {
   std::shared_ptr<const Replacements> own;  // those at the time of the call
   RunControl control;
   BudgetPtr budget;
+  std::shared_ptr<State> state;  // that it has; may be null
   std::vector<ValuePtr> values;
   std::vector<OutputRequest> requests;
   std::string trace;  // how the log calls the run; empty = it is not to be logged

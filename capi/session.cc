@@ -275,6 +275,41 @@ Status give_outputs(const pfrt_session& s, pfrt_io* outputs,
   return {};
 }
 
+// The session's run, timed where the log is to have it.
+Status compute(pfrt_session& s, const PreparedRun& run, const std::vector<ValuePtr>& inputs,
+               const std::vector<OutputRequest>& requests, std::vector<ValuePtr>& results) {
+  if (run.trace.empty()) return s.session->run(inputs, requests, run.control, results);
+  const uint64_t start = os::monotonic_ns();
+  Status status = s.session->run(inputs, requests, run.control, results);
+  const double ms = static_cast<double>(os::monotonic_ns() - start) / 1e6;
+  s.session->logger().write(PFRT_LOG_DEBUG,
+                            message(run.trace, " on ", run.control.width, " threads: ", ms, " ms",
+                                    status.ok() ? "" : "; ", status.message()));
+  return status;
+}
+
+// The state has the run's values once the caller has the results.
+Status carry_out_with_state(pfrt_session& s, PreparedRun& run, pfrt_io* outputs) {
+  std::vector<ValuePtr> inputs = std::move(run.values), results;
+  std::vector<OutputRequest> requests = run.requests;
+  {
+    const EnvironmentScope scope(*s.env);  // the state outlives the run, and its budget
+    PFRT_TRY(run.state->begin(*s.session, inputs, requests));
+  }
+  struct Turn {
+    State& state;
+    std::vector<ValuePtr> next;
+    ~Turn() { state.end(next); }
+  } turn{*run.state, {}};
+  const EnvironmentScope scope(run.own, run.budget);
+  PFRT_TRY(compute(s, run, inputs, requests, results));
+  inputs.clear();
+  std::vector<ValuePtr> next = results;
+  PFRT_TRY(give_outputs(s, outputs, run.requests, results));
+  turn.next = std::move(next);
+  return {};
+}
+
 pfrt_status* run(pfrt_session* s, const pfrt_io* inputs, size_t n_inputs, pfrt_io* outputs,
                  size_t n_outputs, const pfrt_options* options) {
   return guard([&]() -> Status {
@@ -420,6 +455,7 @@ Status prepare_run(pfrt_session& s, const pfrt_io* inputs, size_t n_inputs, cons
     if (const int64_t ms = o.get_int("timeout_ms"))
       control.deadline_ns = os::monotonic_ns() + static_cast<uint64_t>(ms) * 1'000'000u;
     threads = o.get_int("num_threads");
+    out.state = options->state;
     out.budget =
         budget_of("the run", static_cast<uint64_t>(o.get_int("memory_limit")), s.env->budget());
   }
@@ -441,19 +477,10 @@ Status prepare_run(pfrt_session& s, const pfrt_io* inputs, size_t n_inputs, cons
 }
 
 Status carry_out(pfrt_session& s, PreparedRun& run, pfrt_io* outputs) {
+  if (run.state) return carry_out_with_state(s, run, outputs);
   const EnvironmentScope scope(run.own, run.budget);
   std::vector<ValuePtr> results;
-  if (run.trace.empty()) {
-    PFRT_TRY(s.session->run(run.values, run.requests, run.control, results));
-    return give_outputs(s, outputs, run.requests, results);
-  }
-  const uint64_t start = os::monotonic_ns();
-  Status status = s.session->run(run.values, run.requests, run.control, results);
-  const double ms = static_cast<double>(os::monotonic_ns() - start) / 1e6;
-  s.session->logger().write(PFRT_LOG_DEBUG,
-                            message(run.trace, " on ", run.control.width, " threads: ", ms, " ms",
-                                    status.ok() ? "" : "; ", status.message()));
-  PFRT_TRY(std::move(status));
+  PFRT_TRY(compute(s, run, run.values, run.requests, results));
   return give_outputs(s, outputs, run.requests, results);
 }
 

@@ -33,7 +33,7 @@ Status place_outputs(const std::vector<OutputRequest>& requests, std::vector<Val
     if (!request.wanted || outputs[i]->kind != PFRT_VALUE_TENSOR) continue;
     const Tensor& from = outputs[i]->tensor;
     Tensor to;
-    if (request.data) {
+    if (request.data && !request.at_most) {
       const bool both_host = !request.device() && !from.device();
       const bool there = request.data == from.data() && request.device() == from.device();
       // A request that does not fit is refused by whoever made it.

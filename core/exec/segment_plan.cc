@@ -257,7 +257,8 @@ Status SegmentPlan::make_outputs(std::vector<ValuePtr>& slots,
     if (!o.known || (needs && !needs->outputs[i])) continue;
     Tensor tensor;
     const OutputRequest* target = o.slot < targets.size() ? &targets[o.slot] : nullptr;
-    if (target && target->data && target->bytes == o.bytes &&
+    if (target && target->data &&
+        (target->at_most ? target->bytes >= o.bytes : target->bytes == o.bytes) &&
         target->device() == spaces_[o.space].device.get()) {
       tensor.dtype = o.dtype;
       tensor.dims = o.dims;

@@ -93,6 +93,7 @@ PFRT_CXX_HANDLE_OPS(pfrt_value, value)
 PFRT_CXX_HANDLE_OPS(pfrt_graph, graph)
 PFRT_CXX_HANDLE_OPS(pfrt_model, model)
 PFRT_CXX_HANDLE_OPS(pfrt_session, session)
+PFRT_CXX_HANDLE_OPS(pfrt_state, state)
 #undef PFRT_CXX_HANDLE_OPS
 
 // One reference to a C object, or none.

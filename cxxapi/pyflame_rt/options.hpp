@@ -7,6 +7,7 @@
 #include <memory>
 #include <mutex>
 #include <pyflame_rt/env.hpp>
+#include <pyflame_rt/state.hpp>
 #include <pyflame_rt/tensor.hpp>
 #include <string>
 #include <unordered_map>
@@ -131,7 +132,7 @@ inline std::vector<std::string> SessionOptions::validate() const {
 // threads may share the object. A copy has the same fields and is cancelled on its own.
 class RunOptions {
  public:
-  RunOptions() : state_(std::make_unique<State>()) {}
+  RunOptions() : native_(std::make_unique<Native>()) {}
   // Copies the fields; a cancelled object's copy is not cancelled.
   RunOptions(const RunOptions& other)
       : tag(other.tag),
@@ -139,7 +140,8 @@ class RunOptions {
         timeout_ms(other.timeout_ms),
         num_threads(other.num_threads),
         memory_limit(other.memory_limit),
-        state_(std::make_unique<State>()) {}
+        state(other.state),
+        native_(std::make_unique<Native>()) {}
   // Copies the fields; whether the object is cancelled stays.
   RunOptions& operator=(const RunOptions& other) {
     tag = other.tag;
@@ -147,6 +149,7 @@ class RunOptions {
     timeout_ms = other.timeout_ms;
     num_threads = other.num_threads;
     memory_limit = other.memory_limit;
+    state = other.state;
     return *this;
   }
   ~RunOptions() = default;
@@ -159,18 +162,20 @@ class RunOptions {
   // Bytes of host memory that a run may take for what it works in and for its results; 0 = no limit
   // but the environment's.
   int64_t memory_limit = 0;
+  // What runs take inputs from, and leave their own values in; none = no state.
+  State state;
 
   // Runs that use this object stop, now and later, until reset(). From any thread.
-  void cancel() noexcept { api().options->cancel(state_->options.get()); }
+  void cancel() noexcept { api().options->cancel(native_->options.get()); }
   // Lets runs use the object again after cancel().
-  void reset() noexcept { api().options->reset_cancel(state_->options.get()); }
+  void reset() noexcept { api().options->reset_cancel(native_->options.get()); }
 
   // The options as the C API takes them, up to date with the fields.
   pfrt_options* handle() const;
 
  private:
-  struct State {
-    State() { detail::check(api().options->create(PFRT_OPTIONS_RUN, options.out())); }
+  struct Native {
+    Native() { detail::check(api().options->create(PFRT_OPTIONS_RUN, options.out())); }
     detail::Handle<pfrt_options> options;
     std::mutex mutex;
     // What |options| holds: runs on other threads may be reading it, so only changes are written.
@@ -178,35 +183,40 @@ class RunOptions {
     int64_t timeout_ms = 0;
     int num_threads = 0;
     int64_t memory_limit = 0;
+    State state;
   };
-  std::unique_ptr<State> state_;
+  std::unique_ptr<Native> native_;
 };
 
 inline pfrt_options* RunOptions::handle() const {
-  State& state = *state_;
-  const std::lock_guard<std::mutex> lock(state.mutex);
-  detail::OptionSetter c(state.options, nullptr);
-  if (state.tag != tag) {
+  Native& native = *native_;
+  const std::lock_guard<std::mutex> lock(native.mutex);
+  detail::OptionSetter c(native.options, nullptr);
+  if (native.tag != tag) {
     c.set("tag", tag);
-    state.tag = tag;
+    native.tag = tag;
   }
-  if (state.log_level != log_level) {
+  if (native.log_level != log_level) {
     c.set("log_level", log_level);
-    state.log_level = log_level;
+    native.log_level = log_level;
   }
-  if (state.timeout_ms != timeout_ms) {
+  if (native.timeout_ms != timeout_ms) {
     c.set("timeout_ms", timeout_ms);
-    state.timeout_ms = timeout_ms;
+    native.timeout_ms = timeout_ms;
   }
-  if (state.num_threads != num_threads) {
+  if (native.num_threads != num_threads) {
     c.set("num_threads", int64_t{num_threads});
-    state.num_threads = num_threads;
+    native.num_threads = num_threads;
   }
-  if (state.memory_limit != memory_limit) {
+  if (native.memory_limit != memory_limit) {
     c.set("memory_limit", memory_limit);
-    state.memory_limit = memory_limit;
+    native.memory_limit = memory_limit;
   }
-  return state.options.get();
+  if (native.state.handle() != state.handle()) {
+    detail::check(api().options->set_state(native.options.get(), state.handle()));
+    native.state = state;
+  }
+  return native.options.get();
 }
 
 }  // namespace pyflame_rt

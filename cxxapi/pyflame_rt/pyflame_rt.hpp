@@ -29,6 +29,7 @@
 #include <pyflame_rt/registry.hpp>
 #include <pyflame_rt/service.hpp>
 #include <pyflame_rt/session.hpp>
+#include <pyflame_rt/state.hpp>
 #include <pyflame_rt/tensor.hpp>
 #include <pyflame_rt/types.hpp>
 #include <pyflame_rt/value.hpp>

@@ -133,6 +133,21 @@ class InferenceSession {
     return Tensor::from_handle(std::move(value));
   }
 
+  // What runs of this session leave for the next, for RunOptions::state. |pairs| empty: the names
+  // tell, as "past_0" and "present_0", "past_key_values.0.key" and "present.0.key", "h" and "h_out"
+  // or "hN" do. NotFound for names that the session does not have as PyFlameRTError,
+  // InvalidArgumentError for pairs that do not fit each other.
+  State create_state(const std::vector<StatePair>& pairs = {}) const {
+    std::vector<pfrt_state_pair> list;
+    list.reserve(pairs.size());
+    for (const StatePair& pair : pairs)
+      list.push_back({sizeof(pfrt_state_pair), static_cast<pfrt_state_growth>(pair.growth),
+                      pair.axis, 0, detail::text(pair.input), detail::text(pair.output)});
+    detail::Handle<pfrt_state> made;
+    detail::check(api().state->create(handle(), list.data(), list.size(), made.out()));
+    return State::from_handle(std::move(made));
+  }
+
   // As run, on a thread of the runtime; returns at once. Wrong names are thrown here, whatever
   // happens later reaches the future. The session and the options may go before the run is over;
   // bytes of tensors must not be written until then.

@@ -27,6 +27,7 @@ typedef struct pfrt_graph pfrt_graph;     /* an editable graph; not shared betwe
 typedef struct pfrt_model pfrt_model;     /* an immutable graph with its constants, shared by sessions */
 typedef struct pfrt_session pfrt_session; /* a model planned for its providers */
 typedef struct pfrt_report pfrt_report;   /* rows of explain */
+typedef struct pfrt_state pfrt_state;     /* what one run leaves for the next */
 typedef struct pfrt_service pfrt_service; /* a running service of a plug-in */
 
 /* Called when borrowed memory is no longer needed. */
@@ -124,6 +125,9 @@ typedef struct pfrt_options_api {
    * with the same options call it from each. |user| is borrowed until the options go or another |fn| is set.
    * Externally synchronised. INVALID_ARGUMENT for options of another kind. */
   pfrt_status* (*set_progress)(pfrt_options* options, pfrt_progress_fn fn, void* user);
+  /* RUN options: runs that use them have |state|, which the options keep; NULL = none. Externally synchronised.
+   * INVALID_ARGUMENT for options of another kind. */
+  pfrt_status* (*set_state)(pfrt_options* options, pfrt_state* state);
 } pfrt_options_api;
 
 /* ------------------------------------------------------------------ environment */
@@ -739,6 +743,65 @@ typedef struct pfrt_session_api {
   pfrt_status* (*readmit)(pfrt_session* session, pfrt_string provider);
 } pfrt_session_api;
 
+/* ------------------------------------------------------------------ states */
+/* How a value changes its dimensions from run to run. */
+typedef uint32_t pfrt_state_growth;
+enum {
+  PFRT_STATE_BY_NAMES = 0, /* it grows along the axis whose dimension has another name in the output, if there is one */
+  PFRT_STATE_REPLACED = 1, /* not at all */
+  PFRT_STATE_GROWS = 2,    /* it grows along |axis| */
+  PFRT_STATE_GROWTH_FORCE32 = 0x7fffffff
+};
+
+/* An output of a run and the input that it is for the next one. */
+typedef struct pfrt_state_pair {
+  uint32_t struct_size;
+  pfrt_state_growth growth; /* how its dimensions change */
+  uint32_t axis; /* for PFRT_STATE_GROWS */
+  uint32_t reserved;
+  pfrt_string input;  /* names a session's input */
+  pfrt_string output; /* names the output that is its value in the next run */
+} pfrt_state_pair;
+
+/* States: key-value caches, recurrent layers. A run whose options have a state takes its inputs from there, and once it
+ * has succeeded the state has what it left; a run that fails changes nothing. Values stay in the memory that runs leave
+ * them in, a device's too, and cross to the host only when they are asked for. Runs with different states may be under way
+ * at once on one session; a second run with a state that one has is INVALID_ARGUMENT, and so is changing it meanwhile.
+ * Safe from any thread. */
+typedef struct pfrt_state_api {
+  uint32_t struct_size;
+  uint32_t abi;
+  /* |pairs| are as far apart as the struct_size of the first says. |pair_count| 0: the names tell, as "past_0" and
+   * "present_0", "past_key_values.0.key" and "present.0.key", "h" and "h_out" or "hN", "in_h" and "out_h" do. Until it is
+   * set or a run has left one, a value is of zeros, with nothing along the axis that it grows along; other dimensions are
+   * those that inputs of the run have by the same name, else 1. The session is kept. NOT_FOUND for names that it does
+   * not have, INVALID_ARGUMENT for pairs that do not fit each other. */
+  pfrt_status* (*create)(pfrt_session* session, const pfrt_state_pair* pairs, size_t pair_count,
+                         PFRT_OWN pfrt_state** out_state);
+  void (*retain)(pfrt_state* state);
+  void (*release)(PFRT_OWN pfrt_state* state);
+  /* The inputs that it has for runs. The name lives as long as the session. */
+  size_t (*input_count)(const pfrt_state* state);
+  /* Input |index|, from 0 on, of input_count. */
+  pfrt_status* (*input_at)(const pfrt_state* state, size_t index, pfrt_string* out_name);
+  /* A state of its own with the same values, which takes no memory until runs make new ones. */
+  pfrt_status* (*clone)(const pfrt_state* state, PFRT_OWN pfrt_state** out_state);
+  /* What there is along the axes that values grow along, the most of them; 0 = nothing yet, or none grows. */
+  int64_t (*length)(const pfrt_state* state);
+  /* Leaves the first |length| along these axes. 0 leaves the state as it was made, values that are set before too.
+   * UNSUPPORTED for more than 0 where a value is replaced by each run. */
+  pfrt_status* (*truncate)(pfrt_state* state, int64_t length);
+  /* A copy, in host memory, of the value that input |input| will have; NULL where there is none yet. */
+  pfrt_status* (*get)(const pfrt_state* state, pfrt_string input, PFRT_OWN pfrt_value** out_value);
+  /* The value that input |input| will have; |value| is retained and must not be written any more. */
+  pfrt_status* (*set)(pfrt_state* state, pfrt_string input, pfrt_value* value);
+  /* Writes a .pfm file of the values, which load reads into a state of the same pairs. The file is there whole or not at
+   * all, and its checksums are looked at: DATA_LOSS. Tensors only: UNSUPPORTED. */
+  pfrt_status* (*save)(const pfrt_state* state, pfrt_string path);
+  /* Values that the file does not have are as in a new state. On failure nothing changes. */
+  pfrt_status* (*load)(pfrt_state* state, pfrt_string path);
+} pfrt_state_api;
+
 /* ------------------------------------------------------------------ reports */
 /* A step of a session's plan. Strings live as long as the report. */
 typedef struct pfrt_report_row {
@@ -888,6 +951,7 @@ typedef struct pfrt_api {
   const pfrt_report_api* report; /* what explain gives */
   const pfrt_optimizer_api* optimizer; /* passes outside of sessions */
   const pfrt_pattern_api* pattern; /* looking for nodes */
+  const pfrt_state_api* state; /* what runs leave for the next */
 } pfrt_api;
 
 /* What pfrt_get_api says of the library. Strings live as long as it. */

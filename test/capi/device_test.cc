@@ -123,6 +123,56 @@ TEST_P(DeviceTest, memory_cannot_be_touched_by_the_host) {
   EXPECT_DEATH(static_cast<volatile char*>(t.data)[0] = 1, "");
 }
 
+TEST_P(DeviceTest, a_state_stays_there_from_run_to_run) {
+  GraphBuilder g;
+  g.input("x", PFRT_DTYPE_FLOAT32, {"N"});
+  g.input("h", PFRT_DTYPE_FLOAT32, {"N"});
+  g.node("Add", {"x", "h"}, {"h_out"});
+  g.node("Neg", {"h_out"}, {"y"});
+  g.output("y");
+  g.output("h_out");
+  const auto s = session(g);
+  ASSERT_TRUE(s);
+  struct Releaser {
+    void operator()(pfrt_state* p) const { api().state->release(p); }
+  };
+  pfrt_state* raw = nullptr;
+  ASSERT_TRUE(ok(api().state->create(s.get(), nullptr, 0, &raw)));
+  std::unique_ptr<pfrt_state, Releaser> state(raw);
+  const auto options = make_options(PFRT_OPTIONS_RUN);
+  ASSERT_TRUE(ok(api().options->set_state(options.get(), state.get())));
+  const Array x = floats({3}, {1, 2, 3});
+  const auto step = [&](pfrt_options* with) {
+    const pfrt_string in = str("x"), out = str("y");
+    const pfrt_io fed = x.io();
+    pfrt_io result = asked(0);
+    EXPECT_TRUE(ok(api().session->run_named(s.get(), &in, &fed, 1, &out, &result, 1, with)));
+    const Handle<pfrt_value> y(result.value);
+    return y ? array_of(y.get()).as<float>() : Values();
+  };
+  EXPECT_EQ(step(options.get()), (Values{-1, -2, -3}));
+  counters_.reset();
+  for (int i = 2; i <= 100; ++i) {
+    const auto n = static_cast<float>(i);
+    ASSERT_EQ(step(options.get()), (Values{-n, -2 * n, -3 * n}));
+  }
+  // x goes there and y comes back; of the state, nothing.
+  EXPECT_EQ(counters_.bytes[PFRT_TO_DEVICE], 99 * 12);
+  EXPECT_EQ(counters_.bytes[PFRT_TO_HOST], 99 * 12);
+  const int64_t memory = counters_.allocations;
+  step(options.get());
+  EXPECT_EQ(counters_.allocations, memory) << "runs take turns in two buffers";
+
+  ASSERT_TRUE(ok(api().state->clone(state.get(), &raw)));
+  const std::unique_ptr<pfrt_state, Releaser> copy(raw);
+  const auto with_copy = make_options(PFRT_OPTIONS_RUN);
+  ASSERT_TRUE(ok(api().options->set_state(with_copy.get(), copy.get())));
+  EXPECT_EQ(step(options.get()), step(with_copy.get()));
+  pfrt_value* value = nullptr;
+  ASSERT_TRUE(ok(api().state->get(state.get(), str("h"), &value)));
+  EXPECT_EQ(array_of(Handle<pfrt_value>(value).get()).as<float>(), (Values{102, 204, 306}));
+}
+
 TEST_P(DeviceTest, inputs_and_outputs_cross_in_one_call_each_way) {
   const auto s = session(three_inputs());
   ASSERT_TRUE(s);

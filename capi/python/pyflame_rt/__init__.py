@@ -23,6 +23,7 @@ from ._ort_value import OrtValue
 from ._providers import ProviderState, get_available_providers
 from ._service import Service
 from ._session import InferenceSession
+from ._state import State
 from ._tensor import Tensor, from_dlpack, from_numpy, to_numpy
 from ._values import SparseTensor
 from .import_module import ImportOptions, ImportResult
@@ -35,7 +36,7 @@ __all__ = [
     "InputError", "InvalidArgumentError", "InvalidModelError", "KernelInfo", "ModelMetadata", "ModelNotFoundError",
     "Node", "NodeArg", "NotFoundError", "OperatorInfo", "OptLevel", "OrtValue", "OutOfMemoryError", "PluginInfo",
     "ProviderInfo", "ProviderOption", "ProviderState", "PyFlameRTError", "RunOptions", "Service", "SessionOptions",
-    "ShapeMismatchError", "SparseTensor", "Tensor", "TensorInfo", "TimeoutError", "TypeText", "UnsupportedError",
+    "ShapeMismatchError", "SparseTensor", "State", "Tensor", "TensorInfo", "TimeoutError", "TypeText", "UnsupportedError",
     "UnsupportedFormatError", "UnsupportedOperatorError", "ValidationError", "custom", "dtype_from_name", "dtype_name",
     "dtype_size", "from_dlpack", "from_numpy", "from_onnx", "get_available_providers", "import_module",
     "is_dynamic_shape", "load_model", "opt", "save_model", "shape_num_elements", "shape_to_string", "to_numpy",

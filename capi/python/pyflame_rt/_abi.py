@@ -226,6 +226,7 @@ class OptionsApi(Structure):
         ("cancel", CFUNCTYPE(None, c_void_p)),
         ("reset_cancel", CFUNCTYPE(None, c_void_p)),
         ("set_progress", CFUNCTYPE(c_void_p, c_void_p, c_void_p, c_void_p)),
+        ("set_state", CFUNCTYPE(c_void_p, c_void_p, c_void_p)),
     ]
 
 
@@ -655,6 +656,41 @@ class SessionApi(Structure):
     ]
 
 
+STATE_BY_NAMES = 0
+STATE_REPLACED = 1
+STATE_GROWS = 2
+
+
+class StatePair(Structure):
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("growth", c_uint32),
+        ("axis", c_uint32),
+        ("reserved", c_uint32),
+        ("input", String),
+        ("output", String),
+    ]
+
+
+class StateApi(Structure):
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("abi", c_uint32),
+        ("create", CFUNCTYPE(c_void_p, c_void_p, c_void_p, c_size_t, c_void_p)),
+        ("retain", CFUNCTYPE(None, c_void_p)),
+        ("release", CFUNCTYPE(None, c_void_p)),
+        ("input_count", CFUNCTYPE(c_size_t, c_void_p)),
+        ("input_at", CFUNCTYPE(c_void_p, c_void_p, c_size_t, c_void_p)),
+        ("clone", CFUNCTYPE(c_void_p, c_void_p, c_void_p)),
+        ("length", CFUNCTYPE(c_int64, c_void_p)),
+        ("truncate", CFUNCTYPE(c_void_p, c_void_p, c_int64)),
+        ("get", CFUNCTYPE(c_void_p, c_void_p, String, c_void_p)),
+        ("set", CFUNCTYPE(c_void_p, c_void_p, String, c_void_p)),
+        ("save", CFUNCTYPE(c_void_p, c_void_p, String)),
+        ("load", CFUNCTYPE(c_void_p, c_void_p, String)),
+    ]
+
+
 class ReportRow(Structure):
     _fields_ = [
         ("struct_size", c_uint32),
@@ -767,6 +803,7 @@ class Api(Structure):
         ("report", c_void_p),
         ("optimizer", c_void_p),
         ("pattern", c_void_p),
+        ("state", c_void_p),
     ]
 
 

@@ -151,7 +151,7 @@ def run(session: "InferenceSession", output_names: Optional[Sequence[str]], inpu
     options = NativeOptions(_abi.OPTIONS_RUN) if run_options is None else run_options._options
     state, frame = _state, session._take_frame()
     try:
-        kept = session._feed(frame, input_feed)
+        kept = session._feed(frame, input_feed, None if run_options is None else run_options._options.state)
         made, wanted = session._prepare(frame, output_names)
         number = state.begin(_Run(callback, user_data, options, lambda words: session._collect(words, made, wanted),
                                   (kept, made)))

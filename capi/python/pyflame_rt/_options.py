@@ -40,6 +40,9 @@ def _names(option: str, names: Sequence[str]) -> List[str]:
         raise InvalidArgumentError(f"{option} is a list of names, got {names!r}; give [{names!r}]")
     return list(names)
 
+if TYPE_CHECKING:
+    from ._state import State
+
 
 class NativeOptions:
     """A handle of the library's options of one kind."""
@@ -47,6 +50,7 @@ class NativeOptions:
     def __init__(self, kind: int) -> None:
         self.handle = lib.make(lib.options.create, lib.options.release, kind)
         self.cancelled = False  # by the caller
+        self.state: Optional["State"] = None  # of runs
 
     @property
     def address(self) -> Optional[int]:
@@ -58,6 +62,12 @@ class NativeOptions:
             lib.check(lib.options.set_strings(self.address, lib.text(key), lib.texts(map(str, value)), len(value)))
         else:
             lib.check(lib.options.set_text(self.address, lib.text(key), lib.text(text_of(value))))
+
+    def set_state(self, state: Optional["State"]) -> None:
+        if state is not None and not hasattr(state, "_handle"):
+            raise InvalidArgumentError(f"a run's state is a State, which a session makes, got {type(state).__name__}")
+        lib.check(lib.options.set_state(self.address, None if state is None else state._handle.address))
+        self.state = state
 
     def cancel(self) -> None:
         self.cancelled = True
@@ -196,14 +206,16 @@ class RunOptions:
     num_threads: threads this run may use; not set or 0 = the session's.
     memory_limit: bytes of host memory that this run may take for what it works in and for its results, beyond which it
         raises OutOfMemoryError; not set or 0 = no limit.
+    state: a State that runs take inputs from and leave their own values in.
     """
 
     _KEYS = ("log_level", "tag", "timeout_ms", "num_threads", "memory_limit")
 
     def __init__(self, *, log_level: Optional[LogLevel] = None, tag: Optional[str] = None,
                  timeout_ms: Optional[int] = None, num_threads: Optional[int] = None,
-                 memory_limit: Optional[int] = None) -> None:
+                 memory_limit: Optional[int] = None, state: Optional["State"] = None) -> None:
         self._options = NativeOptions(_abi.OPTIONS_RUN)
+        self.state: Optional["State"] = state
         self.log_level: Optional[LogLevel] = log_level
         self.tag: Optional[str] = tag
         self.timeout_ms: Optional[int] = timeout_ms
@@ -218,8 +230,10 @@ class RunOptions:
                     self._options.set(name, value)
                 elif self.__dict__.get(name) is not None:
                     self._unset(name)
+            elif name == "state":
+                self._options.set_state(value)
             elif name != "_options":
-                raise AttributeError(f"RunOptions has no option '{name}'; it has " + ", ".join(self._KEYS))
+                raise AttributeError(f"RunOptions has no option '{name}'; it has " + ", ".join(self._KEYS) + ", state")
             super().__setattr__(name, value)
 
     def _unset(self, name: str) -> None:
@@ -229,6 +243,7 @@ class RunOptions:
             value = self.__dict__.get(key)
             if key != name and value is not None and value != "":
                 fresh.set(key, value)
+        fresh.set_state(self.__dict__.get("state"))
         if self._options.cancelled:
             fresh.cancel()
         self._options = fresh
@@ -242,5 +257,5 @@ class RunOptions:
         self._options.reset_cancel()
 
     def __repr__(self) -> str:
-        known = ((key, getattr(self, key)) for key in self._KEYS)
+        known = ((key, getattr(self, key)) for key in (*self._KEYS, "state"))
         return "RunOptions(" + ", ".join(f"{key}={value!r}" for key, value in known if value is not None) + ")"

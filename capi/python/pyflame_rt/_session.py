@@ -6,7 +6,7 @@ import ctypes
 import html
 import os
 import time
-from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple, Union
+from typing import Any, Callable, Container, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from ._model import ModelSource, graph_of_model, model_of_bytes, model_of_file, 
 from ._options import RunOptions, SessionOptions
 from ._ort_value import OrtValue
 from ._providers import ProviderState, provider_states, word_of
+from ._state import Pair, State, create_state
 from ._tensor import Tensor
 from ._values import (TENSOR_SIZE, SparseTensor, address_of, array_over, as_array, check_tensor, number_array, plain,
                       string_tensor, taken, value_of)
@@ -63,6 +64,7 @@ class _Frame:
         self.shapes: List[Any] = [None] * inputs
         self.dtypes: List[Any] = [None] * inputs
         self.dims: List[Any] = [None] * (inputs + outputs)
+        self.lent: Container[str] = ()  # inputs that a state has
         # The outputs wanted last, and of those the ones to allocate: index, word of the address, shape, dtype.
         self.names: Any = _MISSING
         self.wanted: Sequence[int] = ()
@@ -315,7 +317,8 @@ class InferenceSession:
             frame = _Frame(len(self._inputs), len(self._outputs))
         handle = self._alive()
         try:
-            kept = self._feed(frame, input_feed)  # alive until the run is over
+            # Alive until the run is over.
+            kept = self._feed(frame, input_feed, None if run_options is None else run_options._options.state)
             made, wanted = self._prepare(frame, output_names)
             if frame.quick:
                 status = _run(self._pointer, frame.inputs, frame.input_count, frame.outputs, frame.output_count,
@@ -369,6 +372,22 @@ class InferenceSession:
         """
         _async.run(self, output_names, input_feed, callback, user_data, run_options)
 
+    def create_state(self, pairs: Union[Mapping[str, str], Iterable[Pair], None] = None) -> State:
+        """What runs of this session leave for the next, for ``RunOptions(state=...)``.
+
+        Parameters
+        ----------
+        pairs: which output of a run is which input of the next: ``{input: output}``, or (input, output) and, where the
+            dimensions' names do not tell, the axis along which the value grows, or None where it is replaced. None: the
+            names tell, as "past_0" and "present_0", "past_key_values.0.key" and "present.0.key", "h" and "h_out" or "hN"
+            do.
+
+        Until it is set or a run has left one, a value is of zeros, with nothing along the axis that it grows along.
+
+        Raises NotFoundError for names that the session does not have, InvalidArgumentError for pairs that do not fit.
+        """
+        return create_state(self._alive(), pairs)
+
     def io_binding(self) -> IOBinding:
         """Inputs and outputs of this session to be bound once for many runs."""
         return IOBinding(self)
@@ -388,8 +407,9 @@ class InferenceSession:
         except IndexError:
             return _Frame(len(self._inputs), len(self._outputs))
 
-    def _feed(self, frame: _Frame, feeds: Mapping[str, Any]) -> List[Any]:
-        """Fills in the inputs; what it returns has to stay until the run is over."""
+    def _feed(self, frame: _Frame, feeds: Mapping[str, Any], state: Optional[State] = None) -> List[Any]:
+        """Fills in the inputs but for the state's; what it returns has to stay until the run is over."""
+        frame.lent = () if state is None else state._inputs
         kept: List[Any] = []
         words, shapes, dtypes = frame.in_words, frame.shapes, frame.dtypes
         try:
@@ -412,7 +432,7 @@ class InferenceSession:
             kept.append(what)
             i += 1
         if i - missing != len(feeds):
-            raise InputError(self._feed_fault(feeds))
+            raise InputError(self._feed_fault(feeds, frame.lent))
         return kept
 
     def _feed_one(self, frame: _Frame, i: int, what: Any, feeds: Mapping[str, Any]) -> Any:
@@ -421,8 +441,8 @@ class InferenceSession:
         frame.dtypes[i], frame.quick = None, False
         words[at + _VALUE] = 0
         if what is _MISSING:
-            if not port.has_initializer:
-                raise InputError(self._feed_fault(feeds))
+            if not port.has_initializer and port.name not in frame.lent:
+                raise InputError(self._feed_fault(feeds, frame.lent))
             words[at + _DTYPE] = TENSOR_SIZE
             return None
         if type(what) is not np.ndarray or what.dtype not in ABI_OF_NUMPY:
@@ -458,9 +478,10 @@ class InferenceSession:
             return None, string_tensor(array, port.name)
         return array, None
 
-    def _feed_fault(self, feeds: Mapping[str, Any]) -> str:
+    def _feed_fault(self, feeds: Mapping[str, Any], lent: Container[str]) -> str:
         names = [port.name for port in self._inputs]
-        missing = [port.name for port in self._inputs if not port.has_initializer and port.name not in feeds]
+        missing = [port.name for port in self._inputs
+                   if not port.has_initializer and port.name not in feeds and port.name not in lent]
         unknown = [str(name) for name in feeds if name not in self._input_index]
         faults = []
         if missing:

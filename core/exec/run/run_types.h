@@ -25,10 +25,12 @@ struct StepReport {
 };
 
 // Where an output shall go: |data| null = wherever the run puts it, which must be host memory
-// unless |on_device|. |buffer| is what |data| belongs to when it is memory of a device.
+// unless |on_device|. |buffer| is what |data| belongs to when it is memory of a device. |at_most|:
+// |buffer| has room for |bytes| bytes, and a value of fewer may lie there.
 struct OutputRequest {
   bool wanted = true;
   bool on_device = false;
+  bool at_most = false;
   void* data = nullptr;
   uint64_t bytes = 0;
   std::shared_ptr<Buffer> buffer;

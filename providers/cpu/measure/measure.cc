@@ -16,6 +16,11 @@ namespace {
 
 constexpr double kTurnNs = 16e6, kLongest = 3600;
 constexpr uint64_t kBursts = 5;  // of a turn; the first warms up
+#if defined(PFRT_SANITIZE_THREAD)
+constexpr uint64_t kMemoryAByte = 5;  // ThreadSanitizer has four beside each
+#else
+constexpr uint64_t kMemoryAByte = 1;
+#endif
 
 // One case on so many threads. It takes its turn once a round.
 struct Trial {
@@ -105,7 +110,7 @@ Machine this_machine(uint32_t threads) {
     machine.no_tiles = "the system refuses this process the use of tiles";
   }
   machine.caches = data_caches();
-  machine.memory = os::available_memory();
+  machine.memory = os::available_memory() / kMemoryAByte;
   machine.threads = threads;
   return machine;
 }

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/session/state.h"
+
+#include "capi/handles.h"
+#include "core/exec/device_copy.h"
+
+namespace pfrt::capi {
+namespace {
+
+Result<StatePair> pair_from(const pfrt_state_pair& pair, size_t index) {
+  StatePair out{std::string(view(pair.input)), std::string(view(pair.output))};
+  out.axis = pair.axis;
+  switch (pair.growth) {
+    case PFRT_STATE_BY_NAMES:
+      return out;
+    case PFRT_STATE_REPLACED:
+      out.growth = StatePair::Growth::kNone;
+      return out;
+    case PFRT_STATE_GROWS:
+      out.growth = StatePair::Growth::kAlong;
+      return out;
+    default:
+      return error(Code::kUNSUPPORTED, "making a state: growth ", pair.growth, " of pair ", index,
+                   " is none that this version knows");
+  }
+}
+
+pfrt_status* create(pfrt_session* session, const pfrt_state_pair* pairs, size_t count,
+                    pfrt_state** out) {
+  return guard([&]() -> Status {
+    if (!session || !out || (count && !pairs))
+      return null_argument(!session ? "session" : !out ? "out_state" : "pairs");
+    *out = nullptr;
+    if (count && pairs->struct_size < sizeof(pfrt_state_pair))
+      return error(Code::kINVALID_ARGUMENT,
+                   "making a state: struct_size of pfrt_state_pair is not set");
+    std::vector<StatePair> list;
+    for (size_t i = 0; i < count; ++i) {
+      const auto* at = static_cast<const pfrt_state_pair*>(pfrt_at(pairs, pairs->struct_size, i));
+      PFRT_ASSIGN(StatePair pair, pair_from(read(at), i));
+      list.push_back(std::move(pair));
+    }
+    auto handle = std::make_unique<pfrt_state>();
+    handle->env = session->env;
+    PFRT_ASSIGN(handle->state, State::create(session->session, std::move(list)));
+    *out = handle.release();
+    return {};
+  });
+}
+
+size_t input_count(const pfrt_state* s) { return s ? s->state->inputs().size() : 0; }
+
+pfrt_status* input_at(const pfrt_state* s, size_t index, pfrt_string* out) {
+  return guard([&]() -> Status {
+    if (!s || !out) return null_argument(s ? "out_name" : "state");
+    *out = {};
+    const auto names = s->state->inputs();
+    if (index >= names.size())
+      return error(Code::kINVALID_ARGUMENT, "reading input ", index, " of a state of ",
+                   names.size());
+    *out = to_c(names[index]);
+    return {};
+  });
+}
+
+pfrt_status* clone(const pfrt_state* s, pfrt_state** out) {
+  return guard([&]() -> Status {
+    if (!s || !out) return null_argument(s ? "out_state" : "state");
+    *out = nullptr;
+    auto handle = std::make_unique<pfrt_state>();
+    handle->env = s->env;
+    PFRT_ASSIGN(handle->state, s->state->clone());
+    *out = handle.release();
+    return {};
+  });
+}
+
+int64_t length(const pfrt_state* s) { return s ? s->state->length() : 0; }
+
+template <typename Fn>
+pfrt_status* with(const pfrt_state* s, Fn fn) {
+  return guard([&]() -> Status {
+    if (!s) return null_argument("state");
+    const EnvironmentScope scope(*s->env);
+    return fn(*s->state);
+  });
+}
+
+pfrt_status* truncate(pfrt_state* s, int64_t length) {
+  return with(s, [&](State& state) { return state.truncate(length); });
+}
+
+pfrt_status* get(const pfrt_state* s, pfrt_string input, pfrt_value** out) {
+  return with(s, [&](const State& state) -> Status {
+    if (!out) return null_argument("out_value");
+    *out = nullptr;
+    PFRT_ASSIGN(ValuePtr value, state.get(view(input)));
+    if (!value) return {};
+    const RunControl control;
+    Status copied = copy_to_host({&value}, control);
+    Status finished = control.devices.finish({});
+    PFRT_TRY(std::move(copied));
+    PFRT_TRY(std::move(finished));
+    PFRT_ASSIGN(value, exclusive(std::move(value)));
+    *out = new pfrt_value(std::move(value));
+    return {};
+  });
+}
+
+pfrt_status* set(pfrt_state* s, pfrt_string input, pfrt_value* value) {
+  return with(s, [&](State& state) -> Status {
+    if (!value) return null_argument("value");
+    return state.set(view(input), value->value);
+  });
+}
+
+pfrt_status* save(const pfrt_state* s, pfrt_string path) {
+  return with(s, [&](const State& state) { return state.save(std::string(view(path))); });
+}
+
+pfrt_status* load(pfrt_state* s, pfrt_string path) {
+  return with(s, [&](State& state) { return state.load(std::string(view(path))); });
+}
+
+}  // namespace
+
+const pfrt_state_api kStateApi = {
+    sizeof(pfrt_state_api),
+    PFRT_ABI_VERSION,
+    create,
+    retain<pfrt_state>,
+    last_call<release<pfrt_state>, pfrt_state>,
+    input_count,
+    input_at,
+    clone,
+    length,
+    truncate,
+    get,
+    set,
+    save,
+    load,
+};
+
+}  // namespace pfrt::capi

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What one run of a session leaves for the next: outputs that are inputs of the run that follows,
+// such as key-value caches and recurrent states, wherever the run has left them. A run takes the
+// values and, when it has succeeded, puts its own in their place; one that fails changes nothing.
+// Thread-safe; one run at a time has a state.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/exec/run/run_types.h"
+#include "core/session/session.h"
+
+namespace pfrt {
+
+// An output and the input that it is for the next run. |axis|: along which the value grows.
+struct StatePair {
+  enum class Growth { kByNames, kNone, kAlong };  // kByNames: as the dimensions are called
+  std::string input, output;
+  Growth growth = Growth::kByNames;
+  size_t axis = 0;
+};
+
+class State {
+ public:
+  // |pairs| empty: those that the ports' names tell.
+  static Result<std::shared_ptr<State>> create(std::shared_ptr<Session> session,
+                                               std::vector<StatePair> pairs);
+
+  std::vector<std::string_view> inputs() const;
+  // What its values have along the axes that they grow along; 0 where none does, or has yet.
+  int64_t length() const;
+  // A state of its own with the same values, which are shared until a run replaces them.
+  Result<std::shared_ptr<State>> clone() const;
+  // The first |length| of what there is along each growing axis; 0: as new.
+  Status truncate(int64_t length);
+  // By the input's name; null before there is one.
+  Result<ValuePtr> get(std::string_view input) const;
+  Status set(std::string_view input, ValuePtr value);
+  // As a .pfm file of constants that have the inputs' names.
+  Status save(const std::string& path) const;
+  Status load(const std::string& path);
+
+  // A run of |session|: fills in |inputs| and asks for the next values in |requests|, both in the
+  // session's order. Then end() is called, with nothing where the run has failed.
+  Status begin(const Session& session, std::vector<ValuePtr>& inputs,
+               std::vector<OutputRequest>& requests);
+  void end(const std::vector<ValuePtr>& outputs);
+
+ private:
+  struct Entry {
+    size_t input, output;        // ports
+    std::optional<size_t> axis;  // that it grows along
+    ValuePtr value;              // null: zeros, or empty along |axis|
+    // Memory for the next value while this one is read, with room to grow.
+    std::shared_ptr<Buffer> spare;
+  };
+  explicit State(std::shared_ptr<Session> session) : session_(std::move(session)) {}
+  Status add(const StatePair& pair);
+  Status find_pairs();
+  Result<Entry*> entry_of(std::string_view input, std::string_view doing);
+  const PortInfo& input_of(const Entry& e) const { return session_->inputs()[e.input]; }
+  Status idle(std::string_view doing) const;
+  Result<ValuePtr> first_value(const Entry& e, const std::vector<ValuePtr>& inputs) const;
+  Status check(const Entry& e, const Value& value, std::string_view doing) const;
+  static void make_room(Entry& e);
+
+  const std::shared_ptr<Session> session_;
+  mutable std::mutex mutex_;
+  std::vector<Entry> entries_;
+  bool running_ = false;
+};
+
+}  // namespace pfrt
