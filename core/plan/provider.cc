@@ -9,11 +9,12 @@
 namespace pfrt {
 namespace {
 
-// Bytes that elements of these arrays have at least; later members are zero where they lack.
+// The least bytes of a struct in an array that a provider gives. Members that its structs do not
+// have are read as zero.
 constexpr size_t kLeastBuffer = offsetof(pfrt_buffer, alignment);
 constexpr size_t kLeastStep = offsetof(pfrt_step, nodes);
 constexpr size_t kLeastConstant = sizeof(pfrt_packed_constant);
-constexpr uint64_t kMostScratch = uint64_t{1} << 40;
+constexpr uint64_t kMostScratch = uint64_t{1} << 40;  // bytes of a step, for each thread
 
 template <typename T>
 void copy_elements(const T* from, size_t stride, size_t count, std::vector<T>* out) {
@@ -73,10 +74,11 @@ Result<Claims> Provider::claim(const pfrt_snapshot& snapshot, const Stop& stop) 
     Claims claims;
     bool out_of_memory = false;
     static Collector& of(const pfrt_claims* table) { return *static_cast<Collector*>(table->host); }
-    // What is no length of time says nothing, and has no place in an order or a sum.
+    // Times are compared and added up. So one that is negative or not a number counts as 0, which
+    // says nothing, and infinity as a very long time.
     static double time_of(double ns) {
-      constexpr double kYears = 1e18;
-      return ns > 0 ? std::min(ns, kYears) : 0;
+      constexpr double kLongest = 1e18;  // 30 years
+      return ns > 0 ? std::min(ns, kLongest) : 0;
     }
     void set(uint32_t node, bool accepted, double ns, uint64_t bytes, pfrt_string reason) {
       if (node >= claims.nodes.size()) return;
@@ -133,7 +135,8 @@ Result<std::vector<std::shared_ptr<Executable>>> Provider::compile(
   *out_fault = {};
   Sink sink(logger_, stop);
   std::vector<pfrt_executable*> handles(regions.size());
-  // Made first, so that handles have an owner whatever happens next.
+  // The owners are made before the call: if memory ran out after it, nobody would release the
+  // handles.
   std::vector<std::shared_ptr<Executable>> executables;
   for (size_t i = 0; i < regions.size(); ++i)
     executables.push_back(std::make_shared<Executable>(shared_from_this()));
@@ -195,7 +198,8 @@ Result<ProgramTable> Executable::specialise(const pfrt_shapes& shapes, const Sto
   return out;
 }
 
-// Takes the arrays over as far as both sides know their structs, and refuses what no run could use.
+// Copies the provider's arrays into structs of this host, with the members that both sides know.
+// Refuses a program that could not be run.
 Status Executable::read_program(ProgramTable* program) const {
   ProgramTable& p = *program;
   const auto fault = [&](const auto&... parts) {
@@ -215,7 +219,8 @@ Status Executable::read_program(ProgramTable* program) const {
     if ((step.read_count && !step.reads) || (step.write_count && !step.writes) ||
         (step.node_count && !step.nodes))
       return fault("whose step ", i, " counts buffers or nodes that it does not list");
-    // The provider says what the dimensions at hand take: they are too large, not it at fault.
+    // The provider only says what these dimensions need. So the code is one that blames the
+    // request: the provider is not replaced by another.
     if (step.scratch_bytes > kMostScratch)
       return error(Code::kSHAPE_MISMATCH, "the dimensions at hand are too large: step '",
                    step.kernel, "' needs ", step.scratch_bytes,
@@ -251,7 +256,7 @@ Result<std::vector<pfrt_packed_constant>> Executable::constants() {
   return out;
 }
 
-// ---- memory of its own ----
+// ---- the device: its memory and its runs ----
 
 Result<void*> Provider::allocate_memory(uint64_t bytes, uint64_t work) {
   constexpr uint32_t kAlignment = 64;

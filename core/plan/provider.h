@@ -50,7 +50,7 @@ struct ClaimGroup {
   double saved_ns = 0;
 };
 
-// What a value costs that crosses to or from a provider.
+// What it costs to move a value to or from a provider.
 struct TransferCost {
   double ns = 0, ns_per_byte = 0;
   double of(double bytes) const { return ns + ns_per_byte * bytes; }
@@ -87,7 +87,7 @@ class Provider : public Device, public std::enable_shared_from_this<Provider> {
   Provider& operator=(const Provider&) = delete;
 
   const std::string& name() const { return source_.name; }
-  // Its name, table, device and options: what two handles answer alike that have the same.
+  // Its name, table, device and options in one text. Providers with the same text answer alike.
   std::string identity() const;
   bool simulated() const { return (source_.features & PFRT_PROVIDER_SIMULATED) != 0; }
   bool folds() const { return (source_.features & PFRT_PROVIDER_NO_FOLD) == 0; }
@@ -96,11 +96,11 @@ class Provider : public Device, public std::enable_shared_from_this<Provider> {
   pfrt_provider* handle() const { return handle_; }
 
   Result<Claims> claim(const pfrt_snapshot& snapshot, const Stop& stop = {});
-  // Empty when the provider runs |node| together with |epilogue|, which it may be asked of any
-  // canonical operator; or why not.
+  // Why the provider does not run |node| and |epilogue| as one step; empty when it does. It may be
+  // asked about any canonical operator.
   std::string refuses(const pfrt_snapshot& snapshot, uint32_t node,
                       const std::vector<uint32_t>& epilogue);
-  // Whether large constants may be without data in what it sees.
+  // Whether the snapshots it gets may have large constants without their data.
   bool takes_deferred() const { return (features() & PFRT_PROVIDER_DEFERRED) != 0; }
   // Device, where the provider has memory of its own.
   bool has_memory() const { return (features() & PFRT_PROVIDER_MEMORY) != 0; }
@@ -110,15 +110,17 @@ class Provider : public Device, public std::enable_shared_from_this<Provider> {
   Status copy(uint64_t work, Direction direction, const std::vector<Copy>& copies) override;
   Status wait(uint64_t work, const Stop& stop) override;
   void end(uint64_t work) override;
-  // Whether its steps are told whose they are, and may go on when they have returned.
+  // Whether its steps are told which run they belong to, and may still be at work when they have
+  // returned.
   bool has_runs() const { return (features() & (PFRT_PROVIDER_MEMORY | PFRT_PROVIDER_RUNS)) != 0; }
-  // Copies of constants on the device while anybody holds them. An address alone does not tell
-  // constants apart: parts of a file may overlap.
+  // Copies of constants on the device, as long as somebody holds them. Constants may overlap in a
+  // file, so the size is part of the key too.
   using HostBytes = std::pair<const void*, uint64_t>;
   std::shared_ptr<Buffer> uploaded(const HostBytes& host);
   void set_uploaded(const HostBytes& host, const std::shared_ptr<Buffer>& buffer);
 
-  // One a region. On failure |out_fault| says where, as far as the provider does.
+  // One executable for each region. On failure |out_fault| says where, as far as the provider has
+  // said it.
   Result<std::vector<std::shared_ptr<Executable>>> compile(const std::vector<pfrt_region>& regions,
                                                            const Stop& stop,
                                                            CompileFault* out_fault);

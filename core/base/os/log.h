@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A log line's way out: to stderr, or to a function the client registered. Thread-safe.
+// Writes log lines to stderr, or to a function that the client registered. Thread-safe.
 #pragma once
 
 #include <atomic>
@@ -14,7 +14,8 @@ namespace pfrt {
 
 class Logger {
  public:
-  // Lines go where those of |parent|, which has to live longer, go; but by this one's level.
+  // With a |parent|, the parent writes the lines, but this logger's own level decides which lines
+  // it gets. |parent| has to live longer.
   explicit Logger(Logger* parent = nullptr) : parent_(parent) {
     if (parent) level_ = parent->level();
   }
@@ -37,7 +38,7 @@ class Logger {
   void* user_ = nullptr;
 };
 
-// "warning" to its level; 0 when there is no such word.
+// The level that |word| names ("warning"); PFRT_LOG_UNSET when it names none.
 pfrt_log_level log_level_from(std::string_view word);
 
 }  // namespace pfrt

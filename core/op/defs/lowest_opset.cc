@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/op/defs/lowest_opset.h"
 //
-// The tables hold what the standard's version history says of opsets after the floor. An operator
-// that has none of it has the floor's meaning.
+// The tables list what the standard added after kLowestOpset (after kLowestMl for ai.onnx.ml). A
+// node that uses none of these additions means the same at that opset as at the newest.
+#include "core/op/defs/lowest_opset.h"
 
 #include <algorithm>
 
@@ -24,7 +24,8 @@ struct Operator {
   int opset;
 };
 
-// Newer than the floor, or with a canonical form that is.
+// Operators that are newer than the lowest opset, or whose canonical form was first possible at
+// |opset|.
 constexpr Operator kOperators[] = {
     {"", "DeformConv", 19},
     {"", "AffineGrid", 20},
@@ -49,10 +50,11 @@ constexpr Operator kOperators[] = {
     {kMl, "TreeEnsemble", 5},
 };
 
+// Since |opset|, an input or output of |op| may have one of |dtypes|.
 struct TypesOpset {
-  std::string_view op;  // empty: any
+  std::string_view op;  // empty: every operator
   int opset;
-  uint64_t dtypes;  // of some input or output
+  uint64_t dtypes;
 };
 
 constexpr TypesOpset kOpsetsOfTypes[] = {
@@ -84,7 +86,7 @@ constexpr TypesOpset kOpsetsOfTypes[] = {
     {"Celu", 28, kHalves | bit(PFRT_DTYPE_FLOAT64)},
 };
 
-// Those that know bfloat16 since 22.
+// Operators that take bfloat16 since opset 22.
 constexpr std::string_view kBfloat16Since22[] = {
     "Acos",
     "Acosh",
@@ -138,10 +140,12 @@ constexpr std::string_view kBfloat16Since22[] = {
 struct Attr {
   std::string_view op, name;
   int opset;
-  int64_t number;         // its default; of a list, of each element
-  std::string_view word;  // likewise, of a string
+  int64_t number;         // the value of an integer, or of each element of a list of integers
+  std::string_view word;  // the value of a string
 };
 
+// Attributes that came with |opset|, each with its default. A node needs that opset if the
+// attribute has any other value.
 constexpr Attr kAttrs[] = {
     {"AveragePool", "dilations", 19, 1, ""},
     {"Cast", "saturate", 19, 1, ""},
@@ -159,11 +163,13 @@ constexpr Attr kAttrs[] = {
     {"Range", "stash_type", 27, 1, ""},
 };
 
-// Values that an older attribute learnt.
+// Values that came with |opset|, of attributes that are older. A node needs that opset if the
+// attribute has this value.
 constexpr Attr kMeanings[] = {
     {"Pad", "mode", 19, 0, "wrap"},
     {"Resize", "coordinate_transformation_mode", 19, 0, "half_pixel_symmetric"},
-    {"AveragePool", "ceil_mode", 22, 1, ""},  // no window begins in the padding behind
+    // Since 22, no window begins in the padding at the end.
+    {"AveragePool", "ceil_mode", 22, 1, ""},
     {"MaxPool", "ceil_mode", 22, 1, ""},
 };
 
@@ -186,7 +192,8 @@ pfrt_dtype dtype_of(const Graph& graph, const Node& node, size_t input) {
                                : pfrt_dtype{PFRT_DTYPE_UNSET};
 }
 
-// Those of all inputs and outputs; one that is not known may be any.
+// The element types of all inputs and outputs, a bit each. Where one is not known all bits are set,
+// since it may be any type.
 uint64_t dtypes_of(const Graph& graph, const Node& node) {
   uint64_t dtypes = 0;
   for (const auto* list : {&node.inputs, &node.outputs}) {
@@ -218,17 +225,20 @@ int64_t lowest_of_standard(const Graph& graph, const Node& node) {
     const Attribute* attr = row.op == node.op ? node.attr(row.name) : nullptr;
     needs(attr && has_value(*attr, row), row.opset);
   }
+  // Input 6 is nonpad_kv_seqlen.
   needs(node.op == "Attention" && node.has_input(6), 24);
+  // Before opset 23 the scale has the type of the input.
   needs(node.op == "QuantizeLinear" && dtype_of(graph, node, 0) != dtype_of(graph, node, 1), 23);
   return lowest;
 }
 
 int64_t lowest_of_ml(const Graph& graph, const Node& node) {
   if (node.op != "LabelEncoder") return kLowestMl;
-  constexpr uint64_t kNew = bit(PFRT_DTYPE_FLOAT64) | bit(PFRT_DTYPE_INT16) | bit(PFRT_DTYPE_INT32);
+  constexpr uint64_t kTypesOf4 =
+      bit(PFRT_DTYPE_FLOAT64) | bit(PFRT_DTYPE_INT16) | bit(PFRT_DTYPE_INT32);
   const bool tensors =
       node.attr("keys_tensor") || node.attr("values_tensor") || node.attr("default_tensor");
-  return tensors || (dtypes_of(graph, node) & kNew) ? 4 : kLowestMl;
+  return tensors || (dtypes_of(graph, node) & kTypesOf4) ? 4 : kLowestMl;
 }
 
 }  // namespace

@@ -1,23 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Since when the standard has what nodes of the newest opset say, so that a saved graph asks no
-// newer opset of its readers than it needs. Pure; thread-safe on different graphs.
+// The oldest opset at which a node means the same as at the newest one. A saved graph imports that
+// opset, so that older readers can load it too. Pure; thread-safe on different graphs.
 #pragma once
 
 #include "core/ir/graph.h"
 
 namespace pfrt {
 
-// Of ai.onnx: what older readers lack is then little, and canonical form has few forms older.
+// The lowest opset that lowest_opset() returns for ai.onnx. Few readers stop before it, and few
+// canonical forms can be written at an older one.
 inline constexpr int64_t kLowestOpset = 18;
 
-// The lowest opset of the node's domain, not below kLowestOpset for ai.onnx, at which |node|, whose
-// values have inferred types, means what it does at the newest. Its bodies are not looked into.
-// What the graph imports for a domain outside the standard; 1 where that is nothing.
+// The lowest opset of |node|'s domain at which it means what it does at the newest one; for ai.onnx
+// at least kLowestOpset. The types of the node's values have to be inferred. Nodes of its bodies
+// are not looked at. For a domain outside the standard it is the opset that the graph imports, or 1
+// if it imports none.
 int64_t lowest_opset(const Graph& graph, const Node& node);
 
-// Leaves out the attributes that |opset| does not have yet; lowest_opset(...) <= |opset| says that
-// each has its default.
+// Removes the attributes that |opset| does not have yet. |opset| is lowest_opset(...) or above, so
+// each of them has its default and the node's meaning stays.
 void drop_newer_attributes(Node& node, int64_t opset);
 
 }  // namespace pfrt

@@ -32,7 +32,7 @@ Status fill_resize(Rewriter& rewriter) {
   return fill_defaults(rewriter, kResizeDefaults);
 }
 
-// Attributes that name a way to do something, each one of a few words.
+// An attribute whose value has to be one of |words|.
 struct Words {
   std::string_view name;
   std::vector<std::string_view> words;
@@ -83,7 +83,7 @@ std::vector<float> floats_of(const Tensor* constant) {
   return out;
 }
 
-// Moves the scales of Upsample's attribute forms to input 1.
+// Older opsets of Upsample have the scales as attributes; moves them to input 1.
 Status scales_to_input(Rewriter& rewriter) {
   Node& node = rewriter.node();
   std::vector<float> scales;
@@ -99,9 +99,9 @@ Status scales_to_input(Rewriter& rewriter) {
   return {};
 }
 
-// Up to opset 10 inputs are X and scales, coordinates are asymmetric, and nearest rounds down where
-// a dimension grows and up where it shrinks. Where some grow and some shrink, those that shrink do
-// so in a node of their own.
+// Up to opset 10 the inputs are X and scales, and coordinates are asymmetric. Nearest rounds down
+// along dimensions that grow and up along those that shrink; but Resize now has one rounding for
+// all. So if some grow and others shrink, a node put before this one resizes those that grow.
 Status canonical_asymmetric(Rewriter& rewriter) {
   PFRT_TRY(scales_to_input(rewriter));
   Node& node = rewriter.node();
@@ -136,8 +136,9 @@ Status canonical_asymmetric(Rewriter& rewriter) {
   return {};
 }
 
-// Opset 11's tf_half_pixel_for_nn is half_pixel plus one half: taking the floor of that is rounding
-// half_pixel half up.
+// Coordinates of tf_half_pixel_for_nn, which opset 11 has, are those of half_pixel plus 1/2. The
+// floor of x + 1/2 is x rounded with halves up, and x + 1/2 rounded with halves down is the ceil of
+// x.
 Status replace_tf_half_pixel(Rewriter& rewriter) {
   Node& node = rewriter.node();
   const std::string_view nearest = node.attr_string("nearest_mode", "");
@@ -160,7 +161,8 @@ Status canonical_resize(Rewriter& rewriter) {
   Node& node = rewriter.node();
   if (node.attr_string("coordinate_transformation_mode", "") == "tf_half_pixel_for_nn")
     PFRT_TRY(replace_tf_half_pixel(rewriter));
-  // An empty tensor is how opset 11 leaves an input out; a region counts in one mode only.
+  // Opset 11 leaves an input out by an empty tensor. Input 1, the region, has a meaning with
+  // tf_crop_and_resize only.
   const bool crops = node.attr_string("coordinate_transformation_mode", "") == "tf_crop_and_resize";
   for (size_t i = 1; i < 4; ++i) {
     const bool empty =
@@ -226,18 +228,19 @@ Status apply_sizes(const Inference& inference, const std::vector<size_t>& axes, 
     return inference.fail("there are ", sizes->size(), " sizes for ", axes.size(), " dimensions");
   const std::string_view policy =
       inference.node().attr_string("keep_aspect_ratio_policy", "stretch");
-  bool numbers = sizes.has_value();
+  bool all_known = sizes.has_value();
   for (size_t i = 0; i < axes.size(); ++i) {
     const Dim size = sizes ? (*sizes)[i] : Dim();
     if (size.known() && size.value() < 0) return inference.fail("size ", i, " is ", size.value());
-    numbers = numbers && size.known() && out[axes[i]].known() && out[axes[i]].value() > 0;
+    all_known = all_known && size.known() && out[axes[i]].known() && out[axes[i]].value() > 0;
     if (policy == "stretch") out[axes[i]] = size;
   }
   if (policy == "stretch") return {};
-  if (!numbers) {
+  if (!all_known) {
     for (size_t axis : axes) out[axis] = Dim();
     return {};
   }
+  // The other policies keep proportions: one scale for all axes.
   float scale = 0;
   for (size_t i = 0; i < axes.size(); ++i) {
     const float ratio =
@@ -277,7 +280,7 @@ Status infer_resize(Inference& inference) {
   return {};
 }
 
-// Opset 16 spelled the modes bilinear and bicubic.
+// In opset 16 the modes linear and cubic are called bilinear and bicubic.
 Status canonical_grid_sample(Rewriter& rewriter) {
   PFRT_TRY(fill_defaults(rewriter, kResizeDefaults));
   PFRT_TRY(fill_string(rewriter, "mode", "linear"));
@@ -289,7 +292,7 @@ Status canonical_grid_sample(Rewriter& rewriter) {
                                 {"padding_mode", {"zeros", "border", "reflection"}}});
 }
 
-// X is [N, C, in...], the grid [N, out..., dimensions of in].
+// X is [N, C, D dimensions], the grid [N, D dimensions of the output, D coordinates].
 Status infer_grid_sample(Inference& inference) {
   PFRT_TRY(expect_rank_at_least(inference, 0, 3));
   PFRT_TRY(expect_rank_at_least(inference, 1, 3));
@@ -322,7 +325,7 @@ Status canonical_affine_grid(Rewriter& rewriter) {
   return fill_defaults(rewriter, kResizeDefaults);
 }
 
-// |size| is [N, C, out...]; the output is [N, out..., dimensions of out].
+// |size| is [N, C, D dimensions], the output [N, the same D dimensions, D coordinates].
 Status infer_affine_grid(Inference& inference) {
   PFRT_TRY(expect_rank(inference, 0, 3));
   const std::optional<Shape> size = inference.data(1);
@@ -348,7 +351,7 @@ Status infer_affine_grid(Inference& inference) {
   return {};
 }
 
-// Weights and neighbours of one output element, along each dimension.
+// An estimate: for each element of the output, its weights are computed and its neighbours added.
 double resize_flops(const Inference& inference) {
   if (!inference.output(0).has_shape) return 0;
   const std::string_view mode = inference.node().attr_string("mode", "nearest");

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// com.microsoft's fused normalisations and activations of transformers, in terms of ai.onnx.
+// Normalisations and activations that com.microsoft fuses for transformers, rewritten as operators
+// of ai.onnx; and MatMulNBits, a matmul with quantized weights.
 #include "core/op/defs/chain.h"
 #include "core/op/defs/families.h"
 #include "core/op/defs/rules.h"
@@ -13,7 +14,8 @@
 namespace pfrt {
 namespace {
 
-// The node becomes ai.onnx |op| of |inputs| with its output 0; other outputs have been handed over.
+// Makes the node the operator |op| of ai.onnx with |inputs| and |attrs|. It keeps output 0 alone:
+// for the others, Chain::hand_over has been called.
 Status replace_with(Rewriter& rewriter, Chain& chain, std::string_view op,
                     std::vector<ValueId> inputs, std::vector<Attribute> attrs) {
   PFRT_TRY(chain.status());
@@ -34,7 +36,8 @@ std::vector<Attribute> norm_attrs(float epsilon) {
           Attribute::of_int("stash_type", PFRT_DTYPE_FLOAT32)};
 }
 
-// The last axis as LayerNormalization has it in canonical form.
+// Attributes for a normalisation of the last axis, as canonical form has them: the axis is not
+// negative where the rank is known.
 Status norm_attrs_of(Rewriter& rewriter, float fallback, std::vector<Attribute>* attrs) {
   PFRT_TRY(fill_float(rewriter, "epsilon", fallback));
   *attrs = norm_attrs(rewriter.node().attr_float("epsilon", fallback));
@@ -55,10 +58,12 @@ Status skip_norm(Rewriter& rewriter, std::string_view norm, size_t beta, size_t 
       return rewriter.fail("output ", i,
                            " exists in training only; export the model for inference");
   Chain chain(rewriter);
-  // Sum rounds once, which counts for the short types.
-  const bool once = chain.in(bias) != kNoId && rewriter.input(0).dtype != PFRT_DTYPE_FLOAT32;
-  const ValueId sum = once ? chain.op("Sum", {chain.in(0), chain.in(1), chain.in(bias)})
-                           : chain.add_if(chain.add(chain.in(0), chain.in(1)), chain.in(bias));
+  // Sum adds all three inputs before it rounds. Two Adds round twice, which shows in types of 16
+  // bits.
+  const bool rounds_once = chain.in(bias) != kNoId && rewriter.input(0).dtype != PFRT_DTYPE_FLOAT32;
+  const ValueId sum = rounds_once
+                          ? chain.op("Sum", {chain.in(0), chain.in(1), chain.in(bias)})
+                          : chain.add_if(chain.add(chain.in(0), chain.in(1)), chain.in(bias));
   chain.hand_over(3, sum);
   std::vector<ValueId> inputs = {sum, chain.in(2)};
   if (layer) inputs.push_back(chain.in(beta));
@@ -79,8 +84,8 @@ Status canonical_skip_simplified(Rewriter& rewriter) {
   return skip_norm(rewriter, "RMSNormalization", SIZE_MAX, 3);
 }
 
-// ONNX Runtime's spelling of RMSNormalization, in the domain of ai.onnx; output 1 is the inverse of
-// the root mean square.
+// SimplifiedLayerNormalization is ONNX Runtime's name for RMSNormalization. Models have it in the
+// domain of ai.onnx too. Output 1 is the inverse of the root mean square.
 Status canonical_simplified(Rewriter& rewriter) {
   PFRT_TRY(fill_float(rewriter, "epsilon", 1e-5f));
   PFRT_TRY(fill_int(rewriter, "stash_type", PFRT_DTYPE_FLOAT32));
@@ -107,7 +112,8 @@ Status canonical_simplified(Rewriter& rewriter) {
                       std::move(attrs));
 }
 
-// Word, position and segment rows added and normalised; output 1 counts the ones of the mask.
+// Adds up rows of the word, position and segment embeddings and normalises the sum. Output 1 counts
+// the ones in each row of the mask.
 Status canonical_embed(Rewriter& rewriter) {
   PFRT_TRY(fill_float(rewriter, "epsilon", 1e-12f));
   PFRT_TRY(fill_int(rewriter, "mask_index_type", 0));
@@ -153,7 +159,7 @@ Status gelu(Rewriter& rewriter, std::string_view approximate) {
 Status canonical_gelu_of_sum(Rewriter& rewriter) { return gelu(rewriter, "none"); }
 Status canonical_fast_gelu(Rewriter& rewriter) { return gelu(rewriter, "tanh"); }
 
-// x sigmoid(alpha x)
+// x * sigmoid(alpha * x)
 Status canonical_quick_gelu(Rewriter& rewriter) {
   PFRT_TRY(fill_float(rewriter, "alpha", 1.702f));
   Chain chain(rewriter);
@@ -168,7 +174,8 @@ constexpr AttrDefault kNBitsDefaults[] = {
     {"MatMulNBits", "accuracy_level", PFRT_ATTR_INT, 0},
 };
 
-// accuracy_level allows shorter sums; they are float32, the most accurate.
+// accuracy_level allows sums in less accurate types. It is dropped, since sums are float32, which
+// every level allows.
 Status canonical_matmul_nbits(Rewriter& rewriter) {
   PFRT_TRY(fill_defaults(rewriter, kNBitsDefaults));
   rewriter.node().drop_attr("accuracy_level");

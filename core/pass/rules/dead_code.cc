@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Takes away what no output depends on, and nodes that hand on what they are given.
+// Removes whatever no output depends on, and nodes whose output is their input.
 #include <algorithm>
 
 #include "core/pass/engine/passes.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Nodes that hand on what they take.
+// Removes nodes whose output is their input: Identity, and Dropout in inference.
 #include "core/pass/rules/rule_tables.h"
 
 namespace pfrt {
@@ -14,7 +14,8 @@ Result<bool> hand_on(Editor& editor, Node& node, const RuleContext&) {
   return true;
 }
 
-// In inference, and without a mask that somebody wants.
+// Canonical form has removed the other inputs of a Dropout that is in inference mode. The mask,
+// output 1, has to be unused.
 Result<bool> dropout(Editor& editor, Node& node, const RuleContext& context) {
   if (node.inputs.size() > 1) return false;
   if (node.has_output(1) &&

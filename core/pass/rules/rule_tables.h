@@ -18,7 +18,7 @@ enum class RulePass { kFolding, kDeadCode, kCse, kFusion, kLayout };
 
 // Joined by rule_tables.cc; one line a family.
 std::span<const Rule> control_rules();   // bodies of known conditions
-std::span<const Rule> identity_rules();  // nodes that hand on what they take
+std::span<const Rule> identity_rules();  // nodes whose output is their input
 std::span<const Rule> conv_rules();      // normalisation, scale, bias and padding into products
 std::span<const Rule> normalization_rules();            // raised from arithmetic
 std::span<const Rule> normalization_parameter_rules();  // scale and bias
