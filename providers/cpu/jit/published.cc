@@ -11,8 +11,8 @@
 namespace pfrt::cpu {
 namespace {
 
-// One write each, so that lines of several threads do not mix. A link that someone left in a shared
-// folder is not followed. |path| as printf has it.
+// |format| and |values| make the path, as for printf. One write for each call, so that lines of
+// several threads do not mix. A link that someone left in a shared folder is not followed.
 template <typename... Values>
 void write_file(int flags, const void* bytes, size_t size, const char* format, Values... values) {
   char path[4096];

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Generated code for people to look at. PFRT_JIT_DUMP=DIR: each piece is written to DIR/NAME.bin.
-// PFRT_JIT_PERF=1: each is named in /tmp/perf-PID.map, where `perf report` looks. Best effort: what
-// cannot be written, or named for want of memory, is left. Thread-safe.
+// Shows generated code to people and tools. With PFRT_JIT_DUMP=DIR each piece is written to
+// DIR/NAME.bin. With PFRT_JIT_PERF=1 its address and name are added to /tmp/perf-PID.map, where
+// `perf report` finds them. A piece that cannot be written is skipped, without an error.
+// Thread-safe.
 #pragma once
 
 #include <cstddef>

@@ -152,7 +152,7 @@ int64_t depthwise_input_plane(const ConvGeometry& g, int64_t shuffle, int64_t p)
 std::string refuse_conv_depthwise_nchw16c(const SnapshotNode& node, Nchw16cSides sides) {
   const int64_t groups = node.attr_int("group", 1);
   if (isa() < Isa::kAvx2) return "the machine, or PFRT_ISA, has no AVX2";
-  if (sides.input != sides.output) return "the layout is kept";
+  if (sides.input != sides.output) return "input and output need the same layout";
   return node.input_dims(1)[0] == groups && groups % kBlockChannels == 0
              ? ""
              : "nChw16c is for multiples of 16 channels, one output each";

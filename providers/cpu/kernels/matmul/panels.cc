@@ -11,27 +11,33 @@ namespace pfrt::cpu {
 namespace {
 
 constexpr int64_t kPanel = PanelMicrokernel::kPanel, kStreams = PanelMicrokernel::kMostStreams;
-constexpr int64_t kChain = 64;  // k of a sum before it is added to others, which keeps errors small
-constexpr int64_t kPass =
-    384;  // most k of a call: so much of a panel stays in the first-level cache
-constexpr int64_t kFewRowBlocks = 4;  // of a task
+// The k of one sum. The sums of such chains are then added, which keeps errors smaller than one
+// long sum would.
+constexpr int64_t kChain = 64;
+// A pass multiplies all rows of a task by a part of k. A panel's part of at most so many k stays in
+// the first-level cache, while all rows read it.
+constexpr int64_t kPass = 384;
+constexpr int64_t kFewRowBlocks = 4;  // see |first_fetches|
 constexpr int64_t kReadRows = 16;     // rows of the constant that are packed at a time
 constexpr int64_t kLeastTaskCols = 128, kTaskCols = 512, kWantedTasks = 8;
-// Elements of the rows of a task: all panels read them, so they are to stay in the second-level
-// cache.
+// The most elements of A in a task. Each of its panels reads them all, so they should stay in the
+// second-level cache.
 constexpr int64_t kTaskElements = 96 << 10, kLeastTaskRows = 32;
-// Elements of scratch that come before the sums: a pass of widened panels.
+// Where panels are widened, scratch begins with a pass of them; the sums follow after so many
+// elements.
 constexpr int64_t kWidened = PanelMicrokernel::kMostPanels * kPanel * kPass;
 
-// The k of a pass: passes are whole chains of about equal length.
+// The k of a pass: so many whole chains that passes are of about equal length. The last ones may be
+// shorter.
 int64_t pass_of(int64_t k) { return ceil_div(ceil_div(k, ceil_div(k, kPass)), kChain) * kChain; }
 
 }  // namespace
 
 std::optional<PackedInput> pack_panel_columns(const SnapshotNode& node, int64_t m, bool any,
                                               const Columns& c) {
-  // For a few rows, packing costs more than it gains below kLarge, or where each column is
-  // contiguous. Where there may be few rows or many, columns up to kMaybe are packed.
+  // A few rows gain by packed columns only where B has kLarge elements or more and its rows are
+  // contiguous. With |any| there may be more rows in other runs, which do gain: then up to kMaybe
+  // elements are packed.
   constexpr int64_t kFewRows = 4, kLeastColumns = 8;
   constexpr int64_t kMostElements = 64 << 20, kMaybe = 4 << 20, kLarge = 128 << 10;
   const pfrt_dtype dtype = node.input_dtype(0);
@@ -40,8 +46,8 @@ std::optional<PackedInput> pack_panel_columns(const SnapshotNode& node, int64_t 
       c.n > kMostElements / c.k)
     return std::nullopt;
   const int64_t elements = c.n * c.k;
-  const bool read_faster = c.outer_stride == 1 && elements >= kLarge;
-  if (m <= kFewRows && !read_faster && !(any && elements <= kMaybe)) return std::nullopt;
+  const bool few_rows_gain = c.outer_stride == 1 && elements >= kLarge;
+  if (m <= kFewRows && !few_rows_gain && !(any && elements <= kMaybe)) return std::nullopt;
   PackedInput packed;
   packed.input = 1;
   packed.recipe = message("panel_columns/", dtype_name(dtype), "/", c.n, "x", c.k, "/",
@@ -50,7 +56,8 @@ std::optional<PackedInput> pack_panel_columns(const SnapshotNode& node, int64_t 
   packed.pack = [=](const void* source, void* memory) {
     const StridedSource<float> columns(source, dtype, 0, c.outer_stride, c.k_stride);
     float* const to = static_cast<float*>(memory);
-    // Where a row's columns are contiguous a few rows are read at a time, in their order.
+    // Where rows of B are contiguous, a few of them are packed at a time, so that memory is read in
+    // order.
     const int64_t rows = c.outer_stride == 1 ? kReadRows : c.k;
     for (int64_t k = 0; k < c.k; k += rows)
       for (int64_t first = 0; first < c.n; first += kPanel)
@@ -61,22 +68,22 @@ std::optional<PackedInput> pack_panel_columns(const SnapshotNode& node, int64_t 
 }
 
 struct PanelMatmul::Task {
-  const float* from;  // row 0
+  const float* from;  // row 0 of A
   int64_t row, rows, col, cols;
 };
 
-// Panels of a task that are computed together. As streams they are |apart| panels from each other,
-// else neighbours.
+// Panels of a task that are computed together. They are neighbours or, where they are read as
+// streams (PanelMicrokernel::run_streams), |apart| panels from each other.
 struct PanelMatmul::Block {
   int64_t col, panels;
-  float* sums;  // rows by panels * kPanel
-  float* out;   // of C, where panels are whole; null: results stay in |sums|
-  float* widened;
+  float* sums;     // rows by panels * kPanel
+  float* out;      // in C; null: a panel has fewer columns there, so results stay in |sums|
+  float* widened;  // scratch for a pass of widened panels
   int64_t apart = 1;
   bool streams = false;
 };
 
-// Panels that will be read next. A line is 16 columns of one k.
+// Panels that will be read next, to be fetched meanwhile. A line is one k of a panel: 16 columns.
 struct PanelMatmul::Ahead {
   const float* from = nullptr;
   int64_t panels = 1, lines = 0, stride = 0;
@@ -94,6 +101,7 @@ PanelMatmul::PanelMatmul(int64_t m, const Columns& columns, Panels panels, const
                                                : PanelMicrokernel::get()) {
   if (m_ <= 0) return;
   const int64_t fit = std::max(kLeastTaskRows, kTaskElements / std::max<int64_t>(k_, 1));
+  // Dividing twice makes tasks of about equal size.
   task_rows_ = ceil_div(m_, ceil_div(m_, std::min(blocking.task_rows, fit)));
   const int64_t wanted = ceil_div(kWantedTasks, row_tasks());
   task_cols_ = blocking.task_cols > 0 ? blocking.task_cols
@@ -157,6 +165,7 @@ void PanelMatmul::multiply(const Run& run, const Task& t, float* scratch) const 
   const int64_t wide = microkernel_->panels(t.rows) * kPanel;
   int64_t j = t.col;
   if (t.rows <= microkernel_->stream_rows() && panels_ == Panels::kFp32) {
+    // The panels of a few rows are read in several places at once, |apart| panels from each other.
     const int64_t streams = microkernel_->streams(t.rows);
     const int64_t apart = t.cols / (streams * kPanel);
     for (; j < t.col + apart * kPanel; j += kPanel) {
@@ -177,17 +186,19 @@ void PanelMatmul::multiply(const Run& run, const Task& t, float* scratch) const 
   }
 }
 
-// Between passes sums are kept contiguous in scratch: rows of C may be so far apart that they share
-// a few sets of the cache.
+// Between passes sums are kept in scratch, where they are contiguous. Rows of C may be so far apart
+// that all of them fall into a few sets of the cache.
 void PanelMatmul::multiply(const Run& run, const Task& t, const Block& block) const {
-  constexpr float kNothing[kStreams * kPanel] = {};
+  constexpr float kZeros[kStreams * kPanel] = {};
   constexpr int64_t kOffsets[] = {0, kChain, 2 * kChain, 3 * kChain, 4 * kChain, 5 * kChain};
   static_assert(std::size(kOffsets) * kChain == kPass);
   const PanelMicrokernel::RowBlocks row_blocks = microkernel_->row_blocks(t.rows);
   const bool widens = this->widens();
   const int64_t sums_row = block.panels * kPanel;
-  // A few row blocks cannot fetch all of the next panels, so the panels are fetched as streams.
-  const bool fetch =
+  // Row blocks fetch the next panels while they are multiplied, but a few of them end too soon to
+  // fetch all. So the first goes through run_streams, which fetches its own panels ahead of their
+  // use.
+  const bool first_fetches =
       row_blocks.count <= kFewRowBlocks && row_blocks.first() <= microkernel_->stream_rows() &&
       panels_ == Panels::kFp32 && microkernel_->streams(row_blocks.first()) == block.panels;
   PanelMicrokernel::Blocks p{};
@@ -214,7 +225,7 @@ void PanelMatmul::multiply(const Run& run, const Task& t, const Block& block) co
     p.c = last && block.out != nullptr ? block.out : block.sums;
     p.c_row = p.c == block.out ? n_ : sums_row;
     p.c_panel = p.c == block.out ? block.apart * kPanel : kPanel;
-    p.start = k == 0 ? kNothing : block.sums;
+    p.start = k == 0 ? kZeros : block.sums;
     p.start_row = k == 0 ? 0 : sums_row;
     if (block.streams) {
       microkernel_->run_streams(t.rows, p);
@@ -222,19 +233,19 @@ void PanelMatmul::multiply(const Run& run, const Task& t, const Block& block) co
       continue;
     }
     const Ahead ahead = widens ? Ahead{} : next_panels(run, t, block, k + depth);
-    if (fetch) microkernel_->run_streams(row_blocks.first(), p);
-    const PanelMicrokernel::RowBlocks others = fetch ? row_blocks.rest() : row_blocks;
+    if (first_fetches) microkernel_->run_streams(row_blocks.first(), p);
+    const PanelMicrokernel::RowBlocks remaining = first_fetches ? row_blocks.rest() : row_blocks;
     for (int64_t i = 0; i < ahead.panels; ++i) {
       p.ahead = ahead.from + i * ahead.stride;
       p.ahead_end = p.ahead + ahead.lines * kPanel;
-      microkernel_->run(others.share(i, ahead.panels), block.panels, p);
+      microkernel_->run(remaining.share(i, ahead.panels), block.panels, p);
     }
     k += depth;
   }
 }
 
-// What is read after the pass that ends before |k|: the next pass of these panels, or the first of
-// the next panels.
+// What is read after the pass that ends before |k|: the same panels in the next pass or, after the
+// last pass, the next panels in their first.
 PanelMatmul::Ahead PanelMatmul::next_panels(const Run& run, const Task& t, const Block& block,
                                             int64_t k) const {
   const bool same = k < k_;

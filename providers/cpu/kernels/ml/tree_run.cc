@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Rows pass through the trees in blocks, eight rows at once where all comparisons are <=; rows that
-// are left pass through eight trees at once, one row at a time. Trees are added up in groups and
-// the groups in order, whether groups or blocks of rows are divided among threads: a row's result
-// depends on that row alone.
+// The kernel of tree ensembles. Rows are taken in blocks. Where all comparisons are <=, eight rows
+// of a block go through a tree at once, and each row that is left over goes through eight trees at
+// once. Otherwise one row goes through one tree at a time.
+//
+// Votes are added up in groups of trees, and then the groups in their order. This is so whether
+// threads divide the blocks of rows or the groups of trees: a row's result depends on that row
+// alone.
 #include <algorithm>
 #include <cstring>
 #include <memory>
@@ -16,22 +19,25 @@ namespace pfrt::cpu {
 namespace {
 
 constexpr int64_t kGroup = 64;   // trees
-constexpr int64_t kAbreast = 8;  // rows, or trees
+constexpr int64_t kAbreast = 8;  // rows, or trees, at once
+// Of a block of rows.
 constexpr int64_t kMostRows = 64;
-constexpr int64_t kMostScores = 1 << 14;    // of a block of rows
-constexpr int64_t kMostPartials = 1 << 20;  // of groups in parallel
-constexpr int64_t kFewBlocks = 8;           // then groups are divided among threads
+constexpr int64_t kMostScores = 1 << 14;
+// With fewer blocks of rows than this, threads divide the groups of trees, if the scores of all
+// groups are at most so many.
+constexpr int64_t kFewBlocks = 8;
+constexpr int64_t kMostPartials = 1 << 20;
 
-// A model ready to run, in one of both types.
+// A model ready to run. Of |narrow| and |wide|, only that of the type it computes in is filled.
 struct Trees {
-  Forest forest;  // without nodes and votes
+  Forest forest;  // its nodes and votes are dropped when they are packed
   PackedForest<float> narrow;
   PackedForest<double> wide;
   int64_t tree_count = 0;
   bool classifier = false;
   // Of a classifier with two labels: the only class that leaves vote for, or -1.
   int64_t only_class = -1;
-  bool all_positive = true;
+  bool all_positive = true;  // no vote is negative
 
   template <typename T>
   const PackedForest<T>& packed() const {
@@ -69,8 +75,9 @@ uint32_t walk(const PackedForest<T>& f, uint32_t at, const T* x) {
   }
 }
 
-// From roots to leaves, of kAbreast rows, or of one row (|stride| 0), of a forest of <= alone. A
-// leaf leads to itself.
+// Moves |at| from roots to leaves, for kAbreast rows that are |stride| elements apart, or for one
+// row in kAbreast trees (|stride| 0). All comparisons have to be <=, and missing values have to go
+// to the second child. A step from a leaf leads to the same leaf, so the loop ends when none moves.
 template <typename T>
 void walk_abreast(const PackedForest<T>& f, const T* x, int64_t stride, uint32_t* at) {
   const PackedNode<T>* nodes = f.nodes.data();
@@ -122,7 +129,7 @@ void add_dense(const PackedForest<T>& f, int64_t begin, int64_t end, const T* x,
   for (int64_t t = begin; t < end; t += kAbreast) {
     const int64_t trees = std::min(kAbreast, end - t);
     uint32_t leaves[kAbreast];
-    // Places without a tree repeat the last one.
+    // Where fewer trees are left, the last one fills the other places. It is added once.
     for (int64_t i = 0; i < kAbreast; ++i)
       leaves[i] = f.roots[static_cast<size_t>(t + std::min(i, trees - 1))];
     walk_abreast(f, x, 0, leaves);
@@ -172,9 +179,11 @@ void merge(Scores<T> to, Scores<T> from, int64_t n) {
     if (from.voted[i]) add<kHow>(to.value + i, to.voted + i, from.value[i]);
 }
 
-// ------------------------------------------------------------------ results The label of a row;
-// |z| has a score a label on return. Where votes for one class stand for two, conventions are those
-// of ONNX Runtime, which exporters rely on.
+// ------------------------------------------------------------------ results
+
+// The label of a row whose votes add up to |s|. Writes a score for each label to |z|. Where all
+// votes of a model with two labels are for one class, the scores follow ONNX Runtime's conventions,
+// which exporters rely on.
 template <typename T>
 int64_t classify(const Trees& trees, T* s, uint8_t* voted, T* z) {
   const Forest& f = trees.forest;
@@ -193,7 +202,7 @@ int64_t classify(const Trees& trees, T* s, uint8_t* voted, T* z) {
     return f.labels[score > enough];
   }
   const bool one_sided = trees.only_class >= 0;
-  // A single base value of votes for the second class is that class's.
+  // Where all votes are for the second class, a single base value belongs to that class.
   const bool shifted = one_sided && trees.only_class == 1 && f.base.size() == 1;
   for (size_t i = 0; i < n; ++i) {
     z[i] = s[i] + (shifted ? (i == 1 ? base(0) : T(0)) : base(i));
@@ -203,7 +212,7 @@ int64_t classify(const Trees& trees, T* s, uint8_t* voted, T* z) {
   if (one_sided) {
     top = z[trees.only_class] > enough;
   } else {
-    // Classes without a vote cannot win, unless no class has one.
+    // With more than two classes, one without a vote cannot win, unless none has a vote.
     bool found = false;
     for (size_t i = 0; i < n; ++i) {
       if (!voted[i] && n > 2) continue;
@@ -322,9 +331,10 @@ class TreeKernel {
     }
   }
 
-  // Every group of every block on its own, then the groups of each block in order.
+  // First adds up each group of each block on its own, in parallel; then, for each block, the
+  // groups in their order.
   void run_groups(const Run& run) const {
-    constexpr int64_t kNear = 128;
+    constexpr int64_t kNear = 128;  // so few scores are kept on the stack
     const int64_t targets = trees_->forest.targets, all = rows_.rows * targets;
     T near[kNear];
     uint8_t near_flags[kNear];
@@ -376,7 +386,7 @@ class TreeKernel {
   pfrt_dtype from_, to_;
   bool has_labels_, has_scores_;
   int64_t block_, blocks_, groups_;
-  int64_t copied_ = 0;  // columns that are converted first
+  int64_t copied_ = 0;  // columns of a row that are converted to T first; 0 = they are T
   bool groups_in_parallel_;
 };
 
@@ -412,12 +422,12 @@ Result<Prepared> prepare_trees(const SnapshotNode& node) {
   }
   trees->tree_count = static_cast<int64_t>(f.roots.size());
   trees->classifier = !f.labels.empty();
-  bool one = !f.votes.empty() && f.targets == 2;
+  bool one_class = !f.votes.empty() && f.targets == 2;
   for (const Vote& vote : f.votes) {
-    one = one && vote.target == f.votes.front().target;
+    one_class = one_class && vote.target == f.votes.front().target;
     trees->all_positive = trees->all_positive && vote.weight >= 0;
   }
-  if (one) trees->only_class = f.votes.front().target;
+  if (one_class) trees->only_class = f.votes.front().target;
   f.nodes = {};
   f.votes = {};
   f.vote_begin = {};

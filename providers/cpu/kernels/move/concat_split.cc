@@ -36,7 +36,7 @@ Status check_slice(std::span<const int64_t> dims, std::span<const int64_t> whole
 
 std::string refuse_concat_nchw16c(const SnapshotNode& node, Nchw16cSides sides) {
   const int64_t axis = node.attr_int("axis", 0);
-  if (sides.input != sides.output) return "the layout is kept";
+  if (sides.input != sides.output) return "input and output need the same layout";
   return axis == 1 || axis + node.output_rank(0) == 1 ? ""
                                                       : "in nChw16c only channels are concatenated";
 }

@@ -221,7 +221,7 @@ Result<Kernel> make_batch_norm(const KernelRequest& node) {
 
 std::string refuse_batch_norm_nchw16c(const SnapshotNode& node, Nchw16cSides sides) {
   if (node.input_dtype(0) != PFRT_DTYPE_FLOAT32) return "nChw16c is for float32";
-  return sides.input == sides.output ? "" : "the layout is kept";
+  return sides.input == sides.output ? "" : "input and output need the same layout";
 }
 
 Result<Kernel> make_batch_norm_nchw16c(const SnapshotNode& node, Nchw16cSides) {

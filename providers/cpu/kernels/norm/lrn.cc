@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Local response normalisation: by the squares of the neighbouring channels, of planes or of images
-// in nChw16c.
+// Local response normalisation: an element is divided by a power of the sum of squares over
+// neighbouring channels. For row-major images, a channel of which is called a plane here, and for
+// nChw16c.
 #include <immintrin.h>
 
 #include <algorithm>
@@ -21,6 +22,7 @@ struct Form {
   int64_t batch, channels, pixels, before, after;
   double factor, bias, beta;
 
+  // Whether plane_piece can compute it.
   bool usual() const { return dtype == PFRT_DTYPE_FLOAT32 && beta == 0.75 && isa() >= Isa::kAvx2; }
 };
 
@@ -45,14 +47,15 @@ Result<Form> read(const SnapshotNode& node) {
   return f;
 }
 
-// x / (bias + factor * squares)^(3/4).
+// x / (bias + factor * squares)^(3/4); |squares| is their sum.
 PFRT_AVX2_FMA inline __m256 three_quarters(__m256 x, __m256 squares, float factor, float bias) {
   const __m256 base = _mm256_fmadd_ps(squares, _mm256_set1_ps(factor), _mm256_set1_ps(bias));
   const __m256 root = _mm256_sqrt_ps(base);
   return _mm256_div_ps(x, _mm256_mul_ps(root, _mm256_sqrt_ps(root)));
 }
 
-// n elements of a plane. Its neighbours are |count| planes, |stride| apart from |first| on.
+// n elements of a plane. Their sums take |count| planes, |stride| elements apart, the first of
+// which is at |first|.
 PFRT_AVX2_FMA void plane_piece(const Form& f, const float* x, float* y, const float* first,
                                int64_t stride, int64_t count, int64_t n) {
   const float factor = static_cast<float>(f.factor), bias = static_cast<float>(f.bias);
@@ -75,16 +78,19 @@ PFRT_AVX2_FMA void plane_piece(const Form& f, const float* x, float* y, const fl
   }
 }
 
-constexpr int64_t kBlock = 16, kMostAside = 8;
+constexpr int64_t kBlock = 16;
+// The most channels that a sum takes on one side of its own.
+constexpr int64_t kMostAside = 8;
 constexpr int64_t kChunk = 512, kBlockChunk = 256;  // pixels at a time
 
-// n pixels of 16 channels. |previous| and |next| are the 16 channels before and after; null at the
-// ends.
+// n pixels of a block of 16 channels. |previous| and |next| are the same pixels in the blocks
+// before and after it; null where there is none.
 PFRT_AVX2_FMA void block_piece(const Form& f, const float* x, const float* previous,
                                const float* next, float* y, int64_t n) {
   const float factor = static_cast<float>(f.factor), bias = static_cast<float>(f.bias);
-  // A line is the channels of a pixel with those on either side that its sums need. Several pixels
-  // are copied first, since loading across two stores that were just made is slow.
+  // A line has the 16 channels of a pixel and those that its sums need on both sides; missing ones
+  // are 0. Several lines are written before the first is read: a load of bytes that two stores have
+  // just written is slow.
   constexpr int64_t kLine = kMostAside + kBlock + kMostAside, kTogether = 16;
   alignas(32) float lines[kTogether * kLine] = {};
   for (int64_t first = 0; first < n; first += kTogether) {
@@ -112,6 +118,7 @@ PFRT_AVX2_FMA void block_piece(const Form& f, const float* x, const float* previ
   }
 }
 
+// n elements of |plane| from |at| on, of any type, with the sums over planes |from| to |to|.
 void any_piece(const Run& run, const Form& f, int64_t plane, int64_t from, int64_t to, int64_t at,
                int64_t n, double* sum, double* line) {
   const LoadFn<double> load = load_fn<double>(f.dtype);
@@ -161,11 +168,11 @@ Result<Kernel> make_lrn(const KernelRequest& node) {
 }
 
 std::string refuse_lrn_nchw16c(const SnapshotNode& node, Nchw16cSides sides) {
-  if (sides.input != sides.output) return "the layout is kept";
+  if (sides.input != sides.output) return "input and output need the same layout";
   if (node.input_dtype(0) != PFRT_DTYPE_FLOAT32) return "nChw16c is for float32";
   if (isa() < Isa::kAvx2) return "the machine, or PFRT_ISA, has no AVX2";
   if (node.attr_float("beta", 0.75f) != 0.75f || node.attr_int("size", 1) > 2 * kMostAside)
-    return "nChw16c is for a power of 3/4 over at most 16 channels";
+    return "nChw16c needs a beta of 0.75 and a size of at most 16";
   return "";
 }
 

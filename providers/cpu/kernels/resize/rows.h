@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Resize's loops over a plan, and the make functions of the resampling family's table. Pure
-// functions; thread-safe.
+// The loops that run a ResizePlan, and the functions that make and refuse the other kernels of the
+// resampling family. Pure functions; thread-safe.
 #pragma once
 
 #include <string>
@@ -12,19 +12,19 @@
 
 namespace pfrt::cpu {
 
-// The loop of kNearest: moves elements, whatever their type.
+// The loop for mode nearest. It copies elements, so it takes every type.
 void resize_nearest(const Run& run, const ResizeForm& form, const ResizePlan& plan);
-// The loop of the other modes, and a worker's scratch for it.
+// The loop for the other modes, and the bytes of scratch that it needs for each worker.
 void resize_weighted(const Run& run, const ResizeForm& form, const ResizePlan& plan);
 uint64_t weighted_scratch(const ResizeForm& form);
 
-// write_block for weighted sums. Integers drop their fraction; before that a little is added, in
-// case the weights add up to slightly less than 1.
+// Writes weighted sums, as write_block does. It cuts fractions off where the type is an integer.
+// Weights may add up to slightly less than 1, so a little is added first: else 5 could become 4.
 template <typename T>
 void write_sums(pfrt_dtype dtype, void* base, int64_t first, int64_t n, T* placed) {
   if (dtype_is_integer(dtype)) {
-    constexpr T kLost = T{1} / 1024;
-    for (int64_t i = 0; i < n; ++i) placed[i] += placed[i] < T{0} ? -kLost : kLost;
+    constexpr T kMargin = T{1} / 1024;
+    for (int64_t i = 0; i < n; ++i) placed[i] += placed[i] < T{0} ? -kMargin : kMargin;
   }
   write_block(dtype, base, first, n, placed);
 }
