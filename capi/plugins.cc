@@ -14,6 +14,7 @@ ProviderSource source_of(const Plugin& plugin) {
   ProviderSource source;
   source.name = plugin.name;
   source.path = plugin.path;
+  // The first of its devices, unless the session names another.
   const std::string_view devices = view(plugin.provider()->devices);
   source.device = devices.substr(0, devices.find(','));
   source.table = plugin.provider();
@@ -31,6 +32,7 @@ Result<ProviderSource> LoadedPlugins::provider(std::string_view name) {
 
 std::vector<ProviderSource> LoadedPlugins::providers() {
   std::vector<ProviderSource> out;
+  // A plug-in that the loader rejected has no table.
   for (const auto& plugin : loader_.open_all("provider"))
     if (plugin->table) out.push_back(source_of(*plugin));
   return out;

@@ -67,12 +67,12 @@ class IOBinding:
 
     def bind_input(self, name: str, device_type: Any, device_id: int = 0, element_type: Any = None,
                    shape: Optional[Sequence[int]] = None, buffer_ptr: Optional[int] = None) -> None:
-        """Binds an array or value, as bind_cpu_input and bind_ortvalue_input; or row-major memory of the host by its
-        address, which has to stay until it is bound no more."""
+        """Binds an array or value, like bind_cpu_input and bind_ortvalue_input; or row-major memory of the host by its
+        address. The memory has to stay valid as long as it is bound."""
         if not isinstance(device_type, str):
             if (element_type, shape, buffer_ptr) != (None, None, None):
                 raise InvalidArgumentError(f"binding input '{name}' to a {type(device_type).__name__}, which says type, "
-                                           "shape and address itself; give them with the word of a device, as 'cpu'")
+                                           "shape and address itself; give them only with a device, such as 'cpu'")
             if isinstance(device_type, (OrtValue, Tensor)):
                 self.bind_ortvalue_input(name, device_type if isinstance(device_type, OrtValue) else
                                          self._value_class(device_type))
@@ -86,10 +86,10 @@ class IOBinding:
         self.bind_ortvalue_input(name, self._at(f"input '{name}'", device_type, element_type, shape, buffer_ptr))
 
     def synchronize_inputs(self) -> None:
-        """Waits until bound inputs are where the run reads them, which they are once they are bound."""
+        """Does nothing: inputs can be read by a run once they are bound. For programs written for ONNX Runtime."""
 
     def clear_binding_inputs(self) -> None:
-        """Lets go of all inputs that are bound."""
+        """Unbinds all inputs."""
         self._kept: Dict[str, Any] = {}
         for io in self._inputs:
             io.value = io.tensor.data = None
@@ -100,16 +100,16 @@ class IOBinding:
     def bind_output(self, name: str, device_type: Union[str, "np.ndarray", Tensor, OrtValue] = "cpu",
                     device_id: int = 0, element_type: Any = None, shape: Optional[Sequence[int]] = None,
                     buffer_ptr: Optional[int] = None) -> None:
-        """Binds an output: to a value or array, which runs write to; to memory by its address; or for each run to
-        allocate anew, on the host or the device.
+        """Binds an output to a value or array that runs write to, or to memory by its address. Otherwise each run
+        allocates the output anew, on the host or the device.
 
-        With an address ``element_type`` and ``shape`` have to be the result's, without one they are the run's to say;
-        the memory has to stay until it is bound no more.
+        With an address, ``element_type`` and ``shape`` have to be those of the result, and the memory has to stay valid
+        as long as it is bound. Without an address they are ignored.
         """
         if not isinstance(device_type, str):
             if (element_type, shape, buffer_ptr) != (None, None, None):
                 raise InvalidArgumentError(f"binding output '{name}' to a {type(device_type).__name__}, which says type, "
-                                           "shape and address itself; give them with the word of a device, as 'cpu'")
+                                           "shape and address itself; give them only with a device, such as 'cpu'")
             self.bind_ortvalue_output(name, self._written(name, device_type))
             return
         expect_first(device_type, device_id)
@@ -144,10 +144,10 @@ class IOBinding:
         self._results[name] = ortvalue
 
     def synchronize_outputs(self) -> None:
-        """Waits until outputs are written, which they are when the run returns."""
+        """Does nothing: outputs are written when the run returns. For programs written for ONNX Runtime."""
 
     def clear_binding_outputs(self) -> None:
-        """Lets go of all outputs that are bound, and of the last run's results."""
+        """Unbinds all outputs, and releases the last run's results."""
         self._given: Dict[str, Any] = {}
         self._allocated: Dict[str, str] = {}
         self._results: Dict[str, Optional[OrtValue]] = {}  # in the order in which they were bound
@@ -162,11 +162,11 @@ class IOBinding:
         return [value for value in self._results.values() if value is not None]
 
     def get_outputs_as_ortvaluevector(self) -> List[OrtValue]:
-        """As ``get_outputs``."""
+        """The same as ``get_outputs``."""
         return self.get_outputs()
 
     def copy_outputs_to_cpu(self) -> List[Any]:
-        """The last run's results as ``run`` returns them; copies of memory that the next run writes to."""
+        """The last run's results as ``run`` returns them; copied where the next run would write over them."""
         out = []
         for name, value in zip(self._results, self.get_outputs()):
             result = value._python()
@@ -182,7 +182,7 @@ class IOBinding:
         self._results[name] = None
 
     def _written(self, name: str, value: Any) -> OrtValue:
-        """A value over an array's or Tensor's own memory: results in a copy of it would be lost."""
+        """A value in the memory of the array or Tensor itself: results written to a copy would be lost."""
         if isinstance(value, OrtValue):
             return value
         if isinstance(value, Tensor):
@@ -199,14 +199,14 @@ class IOBinding:
                                    "bind_ortvalue_input or bind_ortvalue_output")
         dtype = self._dtype_of(element_type)
         if dtype.bits == 0:
-            raise UnsupportedError(f"binding {what} to an address: strings have none")
-        pattern = Tensor([0] * (len(shape) > 0), dtype).numpy().dtype
+            raise UnsupportedError(f"binding {what} to an address: a tensor of strings has none")
+        numpy_dtype = Tensor([0] * (len(shape) > 0), dtype).numpy().dtype
         count = int(np.prod(shape, dtype=np.int64))
         size = (count * dtype.bits + 7) // 8
         if count and not address:
             raise InvalidArgumentError(f"binding {what} to the address 0, with {count} elements")
         dims = tuple(shape) if dtype.bits >= 8 else (size,)
-        array = array_over(None, int(address), size, pattern, dims)
+        array = array_over(None, int(address), size, numpy_dtype, dims)
         return self._value_class(Tensor._over(array, dtype, shape))
 
     def _dtype_of(self, element_type: Any) -> DType:
@@ -222,7 +222,7 @@ class IOBinding:
         if not self._results:
             raise InputError("run_with_iobinding: no output is bound; use bind_output")
         handle = session._alive()
-        for name in self._allocated:  # what a run left that Ctrl-C broke off at its end
+        for name in self._allocated:  # Ctrl-C at the end of a run may have left a value here
             io = self._outputs[session._output_index[name]]
             left, io.value = io.value, None
             if left:
@@ -242,7 +242,7 @@ class IOBinding:
 
 def run_values(session: "InferenceSession", output_names: Optional[Sequence[str]], feeds: Mapping[str, OrtValue],
                run_options: Optional[RunOptions]) -> List[OrtValue]:
-    """InferenceSession.run_with_ort_values."""
+    """Does the work of InferenceSession.run_with_ort_values."""
     binding = session.io_binding()
     for name, value in feeds.items():
         binding.bind_ortvalue_input(name, value)

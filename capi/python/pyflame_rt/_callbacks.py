@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Python that the library calls: functions it can always reach, what it holds, and what they raise.
+"""Callbacks: the Python functions that the library calls, the objects it holds for them, and what they raise.
 
-A callback of the C ABI is a function with a |user| that it is given. Here the functions are made once by ``permanent``
-and |user| is a number from ``hold``, which leads back to the object until the library lets it go by ``RELEASE``.
-What the object's code raises ends in ``guard``: the library gets a code and the exception's type and text, and the
-error that it makes of them gets the exception itself as its ``__cause__``, whichever thread it comes out on.
+A callback of the C ABI is a function and a |user| that it is called with. Here the functions are made once, by
+``permanent``, and are never freed. |user| is a number from ``hold``. It stands for a Python object until the library
+calls ``RELEASE`` with it.
+
+``guard`` catches what the object's code raises. The library gets a code, and a message with the exception's type and
+text. The error that the library makes of them gets the exception itself as its ``__cause__``, whichever thread the
+error reaches.
 """
 from __future__ import annotations
 
@@ -20,14 +23,14 @@ from ._errors import PyFlameRTError
 
 
 def permanent(struct: Any, field: str, function: Callable[..., Any]) -> Any:
-    """|function| as the callback |field| of |struct|, for as long as the process lives."""
+    """|function| as a callback for |field| of |struct|; it is never freed."""
     return permanent_function(dict(struct._fields_)[field], function)
 
 
 def permanent_function(kind: Any, function: Callable[..., Any]) -> Any:
-    """The same for a function type of its own, as _abi.ReleaseFn."""
-    # The library may call back when modules are taken down already, and a release function may end the last reference
-    # to what it belongs to: so none of them is ever freed.
+    """The same for a function type that is no field of a struct, such as _abi.ReleaseFn."""
+    # Why callbacks are never freed: the library may call one while the interpreter ends, and one that releases an
+    # object could otherwise free itself while it runs.
     callback = kind(function)
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(callback))
     return callback
@@ -40,19 +43,20 @@ _numbers = itertools.count(1)
 
 
 def hold(what: Any) -> int:
-    """A |user| for |what|, which stays until RELEASE is called with it."""
+    """A |user| that stands for |what|, which is kept until RELEASE is called with it."""
     number = next(_numbers)
     _held[number] = what
     return number
 
 
 def held(user: int) -> Any:
-    """What |user| was made for."""
+    """The object that |user| stands for."""
     return _held[user]
 
 
 def let_go(user: int, drop: Callable[..., Any] = _held.pop) -> None:
-    """Takes a hold back that the library never got."""
+    """Drops the object that |user| stands for: called by RELEASE, or directly if the library never got |user|."""
+    # |drop| is a default argument because globals may be gone when the interpreter ends.
     drop(user, None)
 
 
@@ -63,20 +67,20 @@ RELEASE_MEMORY: Any = permanent_function(_abi.ReleaseFn, lambda user, data, drop
 
 # ------------------------------------------------------------------ what callbacks raise
 
-# Exceptions on their way through the library, with the text that finds them again. Few: an error that the library
-# deals with itself never comes out.
+# Exceptions that are on their way through the library, each with the message that cause_of finds it by. Only the last
+# few are kept, since nobody asks for one that the library handles itself.
 _raised: Deque[Tuple[str, BaseException]] = deque(maxlen=8)
 
 
 class Refusal(PyFlameRTError):
-    """What a callback is refused for: the error that the library makes of it says everything and has no cause."""
+    """A fault that this package itself finds. Its text says everything, so the library's error gets no cause."""
 
 
 def guard(fail: Callable[[int, str], int], work: Callable[..., None], *args: Any) -> int:
-    """The body of a callback that returns a pfrt_code: ``work(*args)``, and 0 when it returns.
+    """The body of a callback that returns a pfrt_code: calls ``work(*args)`` and returns 0.
 
-    When it raises, fail(code, message) is called and what it returns is returned: the code is that of a PyFlameRTError
-    and INTERNAL for most others, the message has the exception's type and text. Nothing is raised.
+    If ``work`` raises, the answer is that of ``fail(code, message)``. The code is that of a PyFlameRTError, and
+    INTERNAL for most other exceptions. The message has the exception's type and text. ``guard`` itself raises nothing.
     """
     try:
         work(*args)
@@ -88,12 +92,12 @@ def guard(fail: Callable[[int, str], int], work: Callable[..., None], *args: Any
             message = _message(fault)
             _raised.append((message, fault))
             return fail(_code(fault), message) or _abi.CODE_INTERNAL
-        except BaseException:  # what leaves a callback would count as success
+        except BaseException:  # if a callback raises, ctypes returns 0, which is success
             return _abi.CODE_INTERNAL
 
 
 def cause_of(message: str) -> Optional[BaseException]:
-    """The exception of a callback that an error of the library's with this message tells of; each is given once."""
+    """The exception of a callback that a library error with this message comes from; each is returned once."""
     found = max((kept for kept in list(_raised) if kept[0] in message), key=lambda kept: len(kept[0]), default=None)
     if found is None:
         return None

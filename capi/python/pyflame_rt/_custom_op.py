@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a custom operator is: its schema, and the operator with its functions."""
+"""Custom operators: the schema, and the operator itself with its functions."""
 from __future__ import annotations
 
 import ctypes
@@ -21,7 +21,7 @@ GradientFn = Callable[[List[Any], List[Any]], Sequence[Any]]
 
 
 class BackendType(enum.Enum):
-    """Where a kernel runs. Those of Python run on the CPU."""
+    """Where a kernel runs. Kernels written in Python run on the CPU."""
 
     CPU = "cpu"
     WSE = "wse"
@@ -30,9 +30,9 @@ class BackendType(enum.Enum):
 
 @dataclass
 class OpPort:
-    """An input or output called ``name``. ``dtype`` None: any; an output then has the type of input 0.
+    """An input or output called ``name``. ``dtype`` None means any type; an output then has the type of input 0.
 
-    ``variadic``: the last input, which nodes give once or more often, or not at all where it is also ``optional``.
+    Only the last input may be ``variadic``: nodes give it one or more times, or none if it is also ``optional``.
     """
 
     name: str
@@ -51,7 +51,7 @@ class OpAttribute:
     name: str
     type: str
     required: bool = False
-    default_value: Any = None  # None: absent stays absent
+    default_value: Any = None  # None: a node without the attribute stays without it
 
 
 @dataclass
@@ -63,7 +63,7 @@ class OpSchema:
 
     name: str
     domain: str = "custom"
-    version: int = 1  # the first opset of the domain in which models may use it
+    version: int = 1
     doc: str = ""
     inputs: List[OpPort] = field(default_factory=list)
     outputs: List[OpPort] = field(default_factory=list)
@@ -74,7 +74,7 @@ class OpSchema:
         return f"{self.domain}::{self.name}"
 
     def copy(self) -> "OpSchema":
-        """A schema with lists and entries of its own."""
+        """A copy that shares no list and no entry with this schema."""
         return OpSchema(self.name, self.domain, self.version, self.doc, [OpPort(**vars(one)) for one in self.inputs],
                         [OpPort(**vars(one)) for one in self.outputs],
                         [OpAttribute(**vars(one)) for one in self.attributes])
@@ -93,8 +93,8 @@ class OpSchema:
                 faults.append(f"input '{port.name}' is variadic and not the last; put it after the others")
         for port in self.outputs:
             if port.variadic or port.optional:
-                faults.append(f"output '{port.name}' is variadic or optional, which inputs are alone; a node may leave "
-                              "out any output")
+                faults.append(f"output '{port.name}' is variadic or optional, which only inputs can be; a node may "
+                              "leave out any output")
         for kind, names in (("inputs", [port.name for port in self.inputs]),
                             ("outputs", [port.name for port in self.outputs]),
                             ("attributes", [attribute.name for attribute in self.attributes])):
@@ -105,8 +105,8 @@ class OpSchema:
                 faults.append(f"attribute '{attribute.name}' is of type {attribute.type!r}; there are " +
                               ", ".join(ATTRIBUTES.values()))
             if attribute.required and attribute.default_value is not None:
-                faults.append(f"attribute '{attribute.name}' is required and has a default value; it can be one of "
-                              "them")
+                faults.append(f"attribute '{attribute.name}' is required and has a default value; drop one of "
+                              "the two")
         return faults
 
 
@@ -124,7 +124,7 @@ class CustomOp:
 
     @property
     def schema(self) -> OpSchema:
-        """A copy: what is changed in it is another operator's, for ``CustomOpRegistry.register_op``."""
+        """A copy. Changing it does not change this operator; ``CustomOpRegistry.register_op`` takes it for another."""
         return self._schema.copy()
 
     @property
@@ -179,7 +179,7 @@ class CustomOp:
         return [] if self._kernel is None else [BackendType.CPU]
 
     def set_kernel(self, function: KernelFn, backend: BackendType = BackendType.CPU) -> None:
-        """What computes the outputs from now on, also in sessions that exist: function(inputs, attrs) -> list."""
+        """Sets function(inputs, attrs) -> list, which computes the outputs from now on, in existing sessions too."""
         self._kernel = checked_kernel(self.name, function, backend)
 
     # ------------------------------------------------------------------ calls without a session
@@ -189,7 +189,7 @@ class CustomOp:
 
         Parameters
         ----------
-        inputs: a Tensor or array for each input; None, or nothing at the end, for optional ones left out.
+        inputs: a Tensor or array for each input; None for an optional one left out, or nothing if it is at the end.
         attributes: by name; defaults are filled in.
 
         Raises InputError, DTypeMismatchError, UnsupportedOperatorError without a kernel, and what the kernel raises.
@@ -205,9 +205,9 @@ class CustomOp:
     __call__ = execute
 
     def infer_output_shapes(self, input_shapes: Sequence[Any]) -> List[Optional[List[Optional[int]]]]:
-        """The outputs' shapes for those of the inputs: lists with None where a dimension is not known.
+        """The outputs' shapes for given shapes of the inputs. A shape is a list, with None for an unknown dimension.
 
-        None in place of a list where only the kernel can tell: without a shape inference, for all of them.
+        A shape that only the kernel can tell is None. Without a shape inference function all of them are.
         """
         if self._shape_inference is None:
             return [None] * len(self._schema.outputs)
@@ -219,8 +219,8 @@ class CustomOp:
             raise error_of(fault.code, f"{self.full_name()}: {fault}") from None
 
     def infer_output_dtypes(self, input_dtypes: Sequence[Any]) -> List[Optional[DType]]:
-        """The outputs' element types for those of the inputs, each a DType or what NumPy takes as one; None where one
-        is not known."""
+        """The outputs' element types for given types of the inputs. These are DTypes or what NumPy takes as one; None
+        stands for a type that is not known."""
         dtypes = [None if one is None else dtype_of(one) for one in input_dtypes]
         try:
             for i, dtype in enumerate(dtypes):
@@ -272,7 +272,7 @@ class CustomOp:
     # ------------------------------------------------------------------ checks, for calls with a session too
 
     def _port(self, index: int) -> OpPort:
-        """That of input |index|; a variadic one is that of all from it on."""
+        """The port of input |index|. A variadic port is that of all inputs from its position on."""
         return self._schema.inputs[min(index, len(self._schema.inputs) - 1)]
 
     def _variadic(self) -> bool:
@@ -301,7 +301,7 @@ class CustomOp:
     def _need_kernel(self) -> KernelFn:
         if self._kernel is None:
             raise refusal("it has no kernel; give it one with op.set_kernel(function)",
-                                _abi.CODE_UNSUPPORTED_OPERATOR)
+                          _abi.CODE_UNSUPPORTED_OPERATOR)
         return self._kernel
 
     def _output_dtypes(self, dtypes: Sequence[Optional[DType]]) -> List[Optional[DType]]:
@@ -312,20 +312,20 @@ class CustomOp:
         answer = self._type_inference(list(dtypes))
         if not isinstance(answer, (list, tuple)) or len(answer) != len(declared):
             raise refusal(f"its type inference returned {answer!r}; return a list of {len(declared)}, one "
-                                "element type for each output")
+                          "element type for each output")
         found = [None if one is None else dtype_of(one) for one in answer]
         for port, dtype in zip(self._schema.outputs, found):
             if port.dtype is not None and dtype is not None and dtype != port.dtype:
                 raise refusal(f"its type inference returned {dtype.text} for output '{port.name}', which is "
-                                    f"{port.dtype.text}", _abi.CODE_DTYPE_MISMATCH)
+                              f"{port.dtype.text}", _abi.CODE_DTYPE_MISMATCH)
         return [port.dtype if dtype is None else dtype for port, dtype in zip(self._schema.outputs, found)]
 
     def _check_dtype(self, index: int, dtype: Optional[DType]) -> None:
-        """None: not known yet."""
+        """Refuses a wrong type for input |index|. |dtype| None is a type that is not known yet."""
         port = self._port(index)
         if dtype is not None and port.dtype is not None and dtype != port.dtype:
             raise refusal(f"input {index}, '{port.name}', is {dtype.text}, expected {port.dtype.text}",
-                                _abi.CODE_DTYPE_MISMATCH)
+                          _abi.CODE_DTYPE_MISMATCH)
 
     def _check_absent(self, index: int) -> None:
         port = self._port(index)
@@ -333,7 +333,7 @@ class CustomOp:
             raise refusal(f"input {index}, '{port.name}', is required, and absent", _abi.CODE_INPUT)
 
     def _complete(self, attrs: Dict[str, Any]) -> Dict[str, Any]:
-        """Fills in defaults; what is required must be there."""
+        """Fills in defaults. Refuses a node without a required attribute."""
         for attribute in self._schema.attributes:
             if attribute.name in attrs:
                 continue
@@ -354,7 +354,8 @@ class CustomOp:
     def _register(self) -> None:
         _exit.count_calls()
         schema = self._schema
-        # The library wants every input up to the least number; which of the others are there is looked at here.
+        # The library checks the inputs before the first optional one. Whether required ones after it are there is
+        # checked by _check_absent.
         least = next((i for i, port in enumerate(schema.inputs) if port.optional), len(schema.inputs))
         struct = _abi.CustomOp(
             struct_size=ctypes.sizeof(_abi.CustomOp), abi=_abi.ABI_VERSION, name=lib.text(schema.name),
@@ -370,7 +371,7 @@ def tensor_of(what: Any) -> Tensor:
 
 
 def checked_kernel(name: str, function: KernelFn, backend: BackendType) -> KernelFn:
-    """|function|, which has to be what a CPU can call."""
+    """|function|. Raises InvalidArgumentError if it cannot be called, or if |backend| is not the CPU."""
     if backend is not BackendType.CPU:
         raise InvalidArgumentError(f"custom operator '{name}': no kernel runs on {backend!r}; Python kernels run on "
                                    "BackendType.CPU")
