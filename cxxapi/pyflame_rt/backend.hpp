@@ -346,7 +346,7 @@ inline void BackendRegistry::register_backend(std::shared_ptr<Backend> backend) 
   const std::string name = backend->name();
   if (backends_.count(name) != 0)
     throw InvalidArgumentError("register_backend: the name '" + name +
-                               "' is taken by one registered before");
+                               "' is taken by another registered backend");
   auto entry = std::make_unique<Entry>();
   entry->backend = std::move(backend);
   entry->name = name;

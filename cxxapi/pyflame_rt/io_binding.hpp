@@ -47,9 +47,9 @@ class IOBinding {
   void bind_output(const std::string& name, OutputMemory memory = OutputMemory::Host) {
     outputs_[find(session_->get_outputs(), name, "output")] = {true, false, memory, {}};
   }
-  // Lets go of all inputs.
+  // Unbinds all inputs.
   void clear_inputs() { inputs_.assign(inputs_.size(), Value()); }
-  // Lets go of all outputs and results.
+  // Unbinds all outputs, and releases the last run's results.
   void clear_outputs() { outputs_.assign(outputs_.size(), Output()); }
 
   // Makes the outputs that are bound. Throws as InferenceSession::run does; outputs are then those

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Operators by name: the built-in ones of ONNX's domain, callable one at a time, and functions of
-// the program's own, which models can then use like built-in ones. Registering works in static
-// initialisers, before anything else of the API. Thread-safe.
+// Operators by name. The built-in ones of ONNX's domain can be called one at a time. Functions of
+// the program can be registered, and models then use them like built-in operators. A static
+// initialiser may register them too, before any other call of the API. Thread-safe.
 #pragma once
 
 #include <functional>
@@ -19,16 +19,16 @@
 
 namespace pyflame_rt {
 
-// What an operator's function is told beside its inputs.
+// What an operator's function is given besides its inputs.
 struct OpContext {
-  // The node that is computed, with its attributes. For calls of built-in operators: its attributes
-  // and the number of its outputs count; null stands for a node without attributes and one output.
+  // The node that is computed, with its attributes. Whoever calls a built-in operator gives its
+  // attributes and the number of its outputs by a node; null means no attributes and one output.
   const Node* node = nullptr;
 };
 
-// Inputs live during the call and are read-only; an absent optional input is null. Called from
-// several threads at once. An exception fails the run: its message reaches the caller, with node
-// and operator before it.
+// Inputs are valid during the call only, and read-only; an absent optional input is null. May be
+// called from several threads at once. An exception fails the run: the caller gets its message
+// after the names of node and operator.
 using OpFunc = std::function<std::vector<Tensor>(const std::vector<const Tensor*>& inputs,
                                                  const OpContext& context)>;
 
@@ -42,27 +42,29 @@ class OperatorRegistry {
   OperatorRegistry(const OperatorRegistry&) = delete;
   OperatorRegistry& operator=(const OperatorRegistry&) = delete;
 
-  // Whether there is one of that name, built in or registered.
+  // Whether an operator of that name is built in or registered.
   bool has(const std::string& op_type) const {
     const std::lock_guard<std::mutex> lock(mutex_);
     return functions_.count(op_type) != 0 || built_in().count(op_type) != 0;
   }
-  // The function of an operator, valid for good; null when there is none of that name. That of a
-  // built-in operator runs a graph of one node, which is kept for the next call of the same kind;
-  // operators with graphs among their attributes (If, Loop) cannot be called so.
+  // The function of an operator, valid until the process ends; null when no operator has that name.
+  // The function of a built-in operator runs a graph of one node. Its session is kept for calls
+  // with the same attributes, input types and ranks. Operators with graphs among their attributes
+  // (If, Loop) cannot be called this way.
   const OpFunc* get(const std::string& op_type);
-  // Sorted.
+  // The names of all operators, sorted.
   std::vector<std::string> list_ops() const {
     const std::lock_guard<std::mutex> lock(mutex_);
     std::set<std::string> names = built_in();
     for (const auto& [name, function] : functions_) names.insert(name);
     return {names.begin(), names.end()};
   }
-  // Models may use |op_type|, in ONNX's own domain, from now on. Its outputs have the element type
-  // that the graph declares for them, or that of input 0. InputError when the name is taken.
+  // Registers |function|: from now on models may use |op_type|, in ONNX's own domain. Outputs have
+  // the element type that the graph declares for them, or else that of input 0.
+  // InvalidArgumentError when the name is taken.
   void register_op(const std::string& op_type, OpFunc function);
-  // Models loaded and sessions made later do not know it; those that exist keep it. False when
-  // nobody registered it; built-in operators stay.
+  // Removes a registered operator. Models and sessions that exist keep it; later ones do not know
+  // it. False when it is not registered, which no built-in operator is.
   bool unregister_op(const std::string& op_type) {
     const std::lock_guard<std::mutex> lock(mutex_);
     const auto it = functions_.find(op_type);
@@ -70,12 +72,12 @@ class OperatorRegistry {
     remove(it);
     return true;
   }
-  // Unregisters all.
+  // Removes all registered operators.
   void clear() {
     const std::lock_guard<std::mutex> lock(mutex_);
     while (!functions_.empty()) remove(functions_.begin());
   }
-  // Of list_ops().
+  // The number of names in list_ops().
   size_t size() const { return list_ops().size(); }
 
  private:
@@ -110,7 +112,7 @@ class OperatorRegistry {
 
   mutable std::mutex mutex_;
   std::map<std::string, Entry> functions_;  // registered
-  std::vector<OpFunc*> retired_;
+  std::vector<OpFunc*> retired_;            // removed; here so that leak checkers still find them
   std::map<std::string, std::unique_ptr<OpFunc>> evaluators_;
   std::map<std::string, std::shared_ptr<InferenceSession>> sessions_;
 };
@@ -119,8 +121,9 @@ inline void OperatorRegistry::register_op(const std::string& op_type, OpFunc fun
   if (op_type.empty() || !function)
     throw InvalidArgumentError("register_op: it needs a name and a function");
   const std::lock_guard<std::mutex> lock(mutex_);
-  for (const char* const by : {built_in().count(op_type) ? "a built-in operator" : nullptr,
-                               functions_.count(op_type) ? "one registered before" : nullptr}) {
+  for (const char* const by :
+       {built_in().count(op_type) ? "a built-in operator" : nullptr,
+        functions_.count(op_type) ? "another registered operator" : nullptr}) {
     if (by != nullptr)
       throw InvalidArgumentError("register_op: the name '" + op_type + "' is taken by " + by);
   }
@@ -193,7 +196,7 @@ inline std::vector<Tensor> OperatorRegistry::evaluate(const std::string& op_type
 
 inline std::shared_ptr<InferenceSession> OperatorRegistry::session_for(
     const Node& node, const std::vector<const Tensor*>& inputs) {
-  // Everything that the graph of one node depends on.
+  // The key holds everything that the graph of one node depends on.
   std::string key = node.op_type() + "/" + std::to_string(node.outputs().size());
   const auto add = [&key](const void* data, size_t size) {
     key += "/" + std::to_string(size) + ":";
@@ -246,7 +249,7 @@ inline std::shared_ptr<InferenceSession> OperatorRegistry::session_for(
   }
   graph.add_node(std::make_shared<Node>(node));
   auto made = std::make_shared<InferenceSession>(std::move(graph));
-  constexpr size_t kMost = 64;
+  constexpr size_t kMost = 64;  // sessions that are kept
   const std::lock_guard<std::mutex> lock(mutex_);
   if (sessions_.size() >= kMost) sessions_.clear();
   sessions_[key] = made;

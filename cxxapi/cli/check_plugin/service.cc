@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Services: started over the real client tables, stopped, started again.
+// Tests of plug-ins that are services: each is started with the real client tables, stopped and
+// started again.
 #include "cxxapi/cli/check_plugin/counting_api.h"
 #include "cxxapi/cli/check_plugin/host_sink.h"
 #include "cxxapi/cli/check_plugin/kinds.h"
@@ -50,10 +51,11 @@ void check_service(Trial& trial, const std::string& path, uint64_t features) {
   const ProcessState before;
   const size_t threads = thread_count();
   PluginFile file(trial, path);
+  // Twice by this host, since a service has to start again; then by a newer one.
   for (Age age : {Age::kNow, Age::kNow, Age::kNewer}) {
     Service service(trial, file, api, env, age);
     const pfrt_code code = service.start({}, "it was started without options");
-    if (code != PFRT_CODE_OK) {  // it may need options, and then says so
+    if (code != PFRT_CODE_OK) {  // it may need options, but has to say so
       trial.expect(!service.instance() && !service.sink().text().empty(), "refusal",
                    "start refused with " + service.sink().reason(code));
       trial.skip("it does not start without options (" + service.sink().reason(code) + ")");
@@ -68,19 +70,19 @@ void check_service(Trial& trial, const std::string& path, uint64_t features) {
                    "its address has a length and no text");
     }
     service.stop();
-    trial.expect(threads_are(threads), "service", "threads of it run after stop");
+    trial.expect(threads_are(threads), "service", "its threads still run after stop");
   }
   Service service(trial, file, api, env, Age::kNow);
   const pfrt_string key = {"no_such_option", 14}, value = {"1", 1};
   const pfrt_code code = service.start({{key, value}}, "it was started with an unknown option");
   trial.expect(code != PFRT_CODE_OK && !service.instance() && !service.sink().text().empty(),
-               "refusal", "start took an unknown option, or refused it without a reason");
+               "refusal", "start accepted an unknown option, or refused it without a reason");
   service.stop();
   api.expect_nothing_left(trial);
   const std::string changed = before.changed();
   trial.expect(changed.empty(), "process-state", changed + " is not what it was");
   file.close(trial);
-  trial.at("unload-with-values", "the environment went after it was unloaded");
+  trial.at("unload-with-values", "the environment was released after it was unloaded");
   api.table()->env->release(env);
   trial.keep("unload");
   trial.keep("throws");

@@ -7,7 +7,8 @@
 namespace cli {
 namespace {
 
-// Insertions, deletions, replacements and swaps of neighbours that turn |a| into |b|.
+// The fewest steps that turn |a| into |b|; a step inserts, deletes or replaces a letter, or swaps
+// two neighbours.
 size_t edit_distance(const std::string& a, const std::string& b) {
   std::vector<size_t> before(b.size() + 1), last(b.size() + 1), row(b.size() + 1);
   std::iota(row.begin(), row.end(), size_t{0});
@@ -49,7 +50,7 @@ std::string did_you_mean(const std::string& word, const std::vector<std::string>
   return found.empty() ? "" : "did you mean '" + found + "'? ";
 }
 
-// Which commands have an option that was given before any command.
+// The names of the commands that have |option|.
 std::string owners(const CLI::App& app, const std::string& option) {
   std::string out;
   for (const CLI::App* command : app.get_subcommands({})) {
@@ -68,12 +69,13 @@ std::string nearest(const std::string& word, const std::vector<std::string>& kno
   const size_t dashes = std::min(word.find_first_not_of('-'), word.size());
   const size_t letters = word.size() - dashes;
   std::string best;
-  size_t least = letters < 4 ? 2 : letters < 8 ? 3 : 4;  // one, two or three letters
+  // A name that differs by this many letters or more is not meant: one, two or three may be wrong.
+  size_t limit = letters < 4 ? 2 : letters < 8 ? 3 : 4;
   for (const std::string& name : known) {
     const bool begins = letters >= kShortestBeginning && name.compare(0, word.size(), word) == 0;
     const size_t distance = begins ? 1 : edit_distance(word, name);
-    if (distance >= least) continue;
-    least = distance;
+    if (distance >= limit) continue;
+    limit = distance;
     best = name;
   }
   return best;
@@ -81,7 +83,8 @@ std::string nearest(const std::string& word, const std::vector<std::string>& kno
 
 std::string explain(const CLI::ParseError& error, const CLI::App& app) {
   const std::vector<CLI::App*> chosen = app.get_subcommands();
-  // What stands before a command is left to |app|, the rest to the command.
+  // remaining() has the words that could not be parsed. Those before a command are |app|'s, those
+  // after it the command's.
   const bool before = chosen.empty() || !app.remaining().empty();
   const CLI::App& command = before ? app : *chosen.back();
   const std::string called = before ? "pfrt" : "pfrt " + command.get_name();

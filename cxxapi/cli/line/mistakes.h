@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a person who typed a wrong command line should read. Pure functions.
+// Messages for somebody who mistyped a command line. Pure functions.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -9,10 +9,11 @@
 
 namespace cli {
 
-// That of |known| which |word| most likely stands for: one that it begins, or one a few letters
-// away; empty when there is none.
+// The name in |known| that |word| is most likely meant to be: one that begins with it, or one that
+// differs by a few letters. Empty when there is none.
 std::string nearest(const std::string& word, const std::vector<std::string>& known);
-// Why |app| refused the command line, with the nearest option or command where one is unknown.
+// Why |app| refused the command line. If an option or command is unknown, with the nearest one that
+// exists.
 std::string explain(const CLI::ParseError& error, const CLI::App& app);
 
 }  // namespace cli

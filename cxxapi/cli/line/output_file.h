@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Care for files that a command reads when it writes others.
+// Keeps a command from writing over the file that it reads.
 #pragma once
 
 #include <string>
 
 namespace cli {
 
-// UsageError when |out| is the file |in| by whatever name, links included: a typing error would
-// cost the input. |remedy| ends the sentence.
+// Throws UsageError when |in| and |out| are the same file, also by different names or through a
+// link: a mistyped command would destroy its input. |remedy| ends the message, which says what to
+// do.
 void keep_input(const std::string& in, const std::string& out,
                 const std::string& remedy = "give another file");
 

@@ -8,8 +8,9 @@
 namespace cli {
 namespace {
 
-constexpr double kBold = 7.3, kSmall = 6.1;  // widths of a column in the page's two sizes
-constexpr size_t kOpLimit = 30;
+// Pixels for each of the columns() of a text, in the page's two fonts.
+constexpr double kBold = 7.3, kSmall = 6.1;
+constexpr size_t kOpLimit = 30;  // characters of an operator's name
 
 std::string op_text(const Box& box) { return clean(box.op, kOpLimit); }
 
@@ -20,6 +21,7 @@ void write_line(const Line& line, Markup* out) {
   for (size_t i = 1; i < line.points.size(); ++i) {
     const Point &from = line.points[i - 1], &to = line.points[i];
     if (from.x == to.x) {
+      // Vertical pieces that follow each other are drawn as one.
       if (i + 1 < line.points.size() && line.points[i + 1].x == to.x) continue;
       out->raw("V").number(to.y);
       continue;
@@ -34,7 +36,8 @@ void write_line(const Line& line, Markup* out) {
   }
 }
 
-// The lines of one value are one path, so that they are pointed at together.
+// All lines of a value make one path, so that the page highlights all of them when a reader points
+// at one.
 void write_values(const Drawing& drawing, const Layout& layout, bool cut, Markup* out) {
   std::vector<std::vector<const Line*>> lines(drawing.values.size());
   for (const Line& line : layout.lines) {
@@ -53,6 +56,7 @@ void write_values(const Drawing& drawing, const Layout& layout, bool cut, Markup
   }
 }
 
+// The arrow heads.
 void write_heads(const Layout& layout, Markup* out) {
   out->raw("<path class=\"t\" d=\"");
   for (const Line& line : layout.lines) {
@@ -69,6 +73,7 @@ void write_text(const char* what, std::string_view text, double x, double y, Mar
   out->raw(" x=\"").number(x).raw("\" y=\"").number(y).raw("\">").text(text).raw("</text>");
 }
 
+// The rest of a <g> element whose id has been written.
 void write_box(const Box& box, const Size& size, const Place& place, Markup* out) {
   out->raw(" class=\"n k-").text(box.category);
   if (box.only_here) out->raw(" only");
