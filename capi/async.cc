@@ -38,6 +38,7 @@ class AsyncRun {
     return {};
   }
   Executor* executor() const { return run_.control.executor; }
+  int64_t priority() const { return run_.priority; }
 
   // A Task.
   static void run_and_call_done(void* self) {
@@ -75,10 +76,16 @@ pfrt_status* run_async(pfrt_session* session, const pfrt_io* inputs, size_t inpu
     if (!session || !done) return null_argument(session ? "done" : "session");
     auto run = std::make_unique<AsyncRun>(session, options, done, user);
     PFRT_TRY(run->prepare(inputs, input_count, outputs, output_count));
+    RunQueue& waiting = session->env->waiting_runs();
+    PFRT_TRY(waiting.add(run->priority(), &AsyncRun::run_and_call_done, run.get()));
+    // A thread that comes takes the first of those that wait, which keeps the queue alive.
+    const auto serve = [](void* queue) { static_cast<RunQueue*>(queue)->serve(); };
     Executor* const executor = run->executor();
-    PFRT_TRY(executor ? executor->submit(&AsyncRun::run_and_call_done, run.get())
-                      : submit(&AsyncRun::run_and_call_done, run.get()));
+    Status submitted = executor ? executor->submit(serve, &waiting) : submit(serve, &waiting);
+    if (!submitted.ok() && waiting.remove(run.get())) return submitted;
     static_cast<void>(run.release());  // run_and_call_done deletes it
+    // Another one's thread has this run, so that the other waits for one.
+    if (!submitted.ok()) waiting.serve();
     return {};
   });
 }

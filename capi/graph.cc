@@ -611,6 +611,7 @@ const pfrt_graph_api kGraphApi = {
     remove_initializer,
     initializer_for_write,
     validate_everything,
+    extract_part,
 };
 
 }  // namespace pfrt::capi

@@ -51,6 +51,8 @@ pfrt_status* remove_output(pfrt_graph* graph, size_t index);
 pfrt_status* initializer(const pfrt_graph* graph, pfrt_string name, pfrt_value** out);
 pfrt_status* remove_initializer(pfrt_graph* graph, pfrt_string name);
 pfrt_status* initializer_for_write(pfrt_graph* graph, pfrt_string name, pfrt_value** out);
+pfrt_status* extract_part(const pfrt_graph* graph, const pfrt_string* inputs, size_t input_count,
+                          const pfrt_string* outputs, size_t output_count, pfrt_graph** out);
 pfrt_status* validate_everything(pfrt_graph* graph, pfrt_env* env);
 
 }  // namespace pfrt::capi

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "capi/graph.h"
 #include "core/ir/edit.h"
+#include "core/ir/extract.h"
 
 namespace pfrt::capi {
 namespace {
@@ -49,6 +50,34 @@ pfrt_status* clone(const pfrt_graph* graph, pfrt_graph** out) {
     if (!graph || !out) return null_argument(graph ? "out_graph" : "graph");
     *out = nullptr;
     *out = new pfrt_graph(graph->graph->clone());
+    return {};
+  });
+}
+
+pfrt_status* extract_part(const pfrt_graph* graph, const pfrt_string* inputs, size_t input_count,
+                          const pfrt_string* outputs, size_t output_count, pfrt_graph** out) {
+  return guard([&]() -> Status {
+    if (!graph || !out || (input_count && !inputs) || (output_count && !outputs))
+      return null_argument(!graph                   ? "graph"
+                           : !out                   ? "out_graph"
+                           : input_count && !inputs ? "inputs"
+                                                    : "outputs");
+    *out = nullptr;
+    const std::shared_ptr<Graph> whole = graph->graph->clone();
+    const auto ids_of = [&](const pfrt_string* names,
+                            size_t count) -> Result<std::vector<ValueId>> {
+      std::vector<ValueId> ids;
+      for (size_t i = 0; i < count; ++i) {
+        PFRT_ASSIGN(const ValueId id, named_value(*whole, names[i], "extracting a part at"));
+        ids.push_back(id);
+      }
+      return ids;
+    };
+    PFRT_ASSIGN(const std::vector<ValueId> from, ids_of(inputs, input_count));
+    PFRT_ASSIGN(const std::vector<ValueId> to, ids_of(outputs, output_count));
+    if (whole->depth == 0) PFRT_TRY(infer_types(*whole));
+    PFRT_ASSIGN(std::shared_ptr<Graph> part, extract(*whole, from, to));
+    *out = new pfrt_graph(std::move(part));
     return {};
   });
 }

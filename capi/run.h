@@ -21,7 +21,9 @@ struct PreparedRun {
   std::shared_ptr<State> state;  // that it has; may be null
   std::vector<ValuePtr> values;
   std::vector<OutputRequest> requests;
-  std::string trace;  // what the log calls the run; empty = it is not logged
+  int64_t priority = 0;    // among those that wait
+  bool own_width = false;  // the run says how many threads it has
+  std::string trace;       // what the log calls the run; empty = it is not logged
 };
 
 // The bytes of a pfrt_io that every client's version has.

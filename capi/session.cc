@@ -455,6 +455,8 @@ Status prepare_run(pfrt_session& s, const pfrt_io* inputs, size_t n_inputs, cons
     if (const int64_t ms = o.get_int("timeout_ms"))
       control.deadline_ns = os::monotonic_ns() + static_cast<uint64_t>(ms) * 1'000'000u;
     threads = o.get_int("num_threads");
+    out.own_width = threads > 0;
+    out.priority = o.get_int("priority");
     out.state = options->state;
     out.budget =
         budget_of("the run", static_cast<uint64_t>(o.get_int("memory_limit")), s.env->budget());
@@ -477,6 +479,8 @@ Status prepare_run(pfrt_session& s, const pfrt_io* inputs, size_t n_inputs, cons
 }
 
 Status carry_out(pfrt_session& s, PreparedRun& run, pfrt_io* outputs) {
+  const RunUnderWay under_way;
+  if (!run.own_width) run.control.width = under_way.share(run.control.width);
   if (run.state) return carry_out_with_state(s, run, outputs);
   const EnvironmentScope scope(run.own, run.budget);
   std::vector<ValuePtr> results;

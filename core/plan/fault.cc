@@ -15,6 +15,7 @@ Fault fault_of(Code code) {
     case Code::kCANCELLED:
     case Code::kDEADLINE:
     case Code::kDATA_LOSS:
+    case Code::kBUSY:
       return Fault::kNone;
     case Code::kOUT_OF_MEMORY:
       return Fault::kMemory;

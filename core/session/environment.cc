@@ -35,7 +35,8 @@ Environment::Environment(const Options& options, const MakePlugins& plugins)
           static_cast<uint32_t>(std::min<int64_t>(options.get_int("threads"), kMostThreads))),
       guard_mapped_files_(options.get_bool("guard_mapped_files")),
       budget_(budget_of("the environment", static_cast<uint64_t>(options.get_int("memory_limit")),
-                        nullptr)) {
+                        nullptr)),
+      waiting_runs_(static_cast<uint64_t>(options.get_int("async_queue"))) {
   logger_.set_level(log_level_from(options.get_string("log_level")));
   retain_threads();
 }

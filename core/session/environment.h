@@ -12,6 +12,7 @@
 #include "core/base/os/log.h"
 #include "core/exec/packed.h"
 #include "core/exec/run/executor.h"
+#include "core/exec/run/run_queue.h"
 #include "core/memory/allocator.h"
 #include "core/memory/slabs.h"
 #include "core/session/devices.h"
@@ -47,6 +48,7 @@ class Environment : public std::enable_shared_from_this<Environment> {
   uint32_t max_threads() const { return max_threads_; }  // 0 = no limit
   bool guard_mapped_files() const { return guard_mapped_files_; }
   const BudgetPtr& budget() const { return budget_; }
+  RunQueue& waiting_runs() { return waiting_runs_; }
 
   // What opening the provider takes, but for options, that |name| stands for: its name, or a word
   // for it (core/base/provider_name.h). NOT_FOUND lists what is there.
@@ -77,6 +79,7 @@ class Environment : public std::enable_shared_from_this<Environment> {
   const uint32_t max_threads_;
   const bool guard_mapped_files_;
   const BudgetPtr budget_;
+  RunQueue waiting_runs_;
   std::mutex replacing_;  // serialises those who change replacements
   std::atomic<bool> replaced_{false};
   mutable std::mutex replacements_mutex_;

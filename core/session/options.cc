@@ -23,6 +23,8 @@ constexpr OptionRow kEnv[] = {
     {"memory_limit", PFRT_OPTION_INT, "0", "",
      "bytes of host memory that tensors of its models, sessions and runs may take at a time; what "
      "would take more fails with 'out of memory'; 0 = no limit"},
+    {"async_queue", PFRT_OPTION_INT, "1024", "",
+     "asynchronous runs that may wait at a time; one more is refused with 'busy'; 0 = no limit"},
 };
 
 constexpr OptionRow kLoad[] = {
@@ -94,7 +96,11 @@ constexpr OptionRow kRun[] = {
     {"tag", PFRT_OPTION_STRING, "", "", "a name for this run in logs"},
     {"log_level", PFRT_OPTION_STRING, "", "debug info warning error off",
      "as in the session; empty = the session's"},
-    {"num_threads", PFRT_OPTION_INT, "0", "", "threads this run may use; 0 = the session's"},
+    {"num_threads", PFRT_OPTION_INT, "0", "",
+     "threads this run may use, whatever else runs; 0 = the session's, shared by all runs that are "
+     "under way at once"},
+    {"priority", PFRT_OPTION_INT, "0", "",
+     "of asynchronous runs that wait, those of higher priority are started first"},
     {"memory_limit", PFRT_OPTION_INT, "0", "",
      "bytes of host memory that this run may take for what it works in and for its results; 0 = no "
      "limit but the environment's"},

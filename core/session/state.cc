@@ -173,7 +173,7 @@ Result<State::Entry*> State::entry_of(std::string_view input, std::string_view d
 // ---- what people do with it ----
 
 Status State::idle(std::string_view doing) const {
-  return running_ ? error(Code::kINVALID_ARGUMENT, doing,
+  return running_ ? error(Code::kBUSY, doing,
                           ": a run has the state; wait until it is over, or use a clone")
                   : Status();
 }

@@ -148,6 +148,13 @@ class DataError : public PyFlameRTError {
       : PyFlameRTError(message, code) {}
 };
 
+// Something is in use by a run, or as many runs wait as may: later it will do.
+class BusyError : public PyFlameRTError {
+ public:
+  explicit BusyError(const std::string& message, pfrt_code code = PFRT_CODE_BUSY)
+      : PyFlameRTError(message, code) {}
+};
+
 namespace detail {
 
 // The one place where codes become types. Codes without a type of their own are the base class.
@@ -188,6 +195,8 @@ namespace detail {
       throw OutOfMemoryError(message, code);
     case PFRT_CODE_IO:
       throw DataError(message, code);
+    case PFRT_CODE_BUSY:
+      throw BusyError(message, code);
     default:
       throw PyFlameRTError(message, code);
   }

@@ -33,6 +33,12 @@ class Graph {
 
   // A graph of its own with the same node ids; constants are shared.
   Graph clone() const;
+  // The part that computes |outputs| from |inputs|, which may be any values, as a graph that runs
+  // alone; constants are shared. Inputs of this graph that it needs besides are its inputs too.
+  // NotFound for names that there are not as PyFlameRTError, InvalidArgumentError for an input that
+  // nothing in between reads.
+  Graph extract(const std::vector<std::string>& inputs,
+                const std::vector<std::string>& outputs) const;
   // A body for a node of this graph; names that it does not define are this graph's.
   Graph create_subgraph(const std::string& name) {
     GraphHandle body;
@@ -236,6 +242,17 @@ inline Graph Graph::clone() const {
   GraphHandle copy;
   detail::check(api().graph->clone(handle(), copy.out()));
   return Graph(std::move(copy));
+}
+
+inline Graph Graph::extract(const std::vector<std::string>& inputs,
+                            const std::vector<std::string>& outputs) const {
+  std::vector<pfrt_string> from, to;
+  for (const std::string& name : inputs) from.push_back(detail::text(name));
+  for (const std::string& name : outputs) to.push_back(detail::text(name));
+  GraphHandle part;
+  detail::check(
+      api().graph->extract(handle(), from.data(), from.size(), to.data(), to.size(), part.out()));
+  return Graph(std::move(part));
 }
 
 inline std::map<std::string, int64_t> Graph::opsets() const {

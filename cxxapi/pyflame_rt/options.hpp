@@ -140,6 +140,7 @@ class RunOptions {
         timeout_ms(other.timeout_ms),
         num_threads(other.num_threads),
         memory_limit(other.memory_limit),
+        priority(other.priority),
         state(other.state),
         native_(std::make_unique<Native>()) {}
   // Copies the fields; whether the object is cancelled stays.
@@ -149,6 +150,7 @@ class RunOptions {
     timeout_ms = other.timeout_ms;
     num_threads = other.num_threads;
     memory_limit = other.memory_limit;
+    priority = other.priority;
     state = other.state;
     return *this;
   }
@@ -162,6 +164,8 @@ class RunOptions {
   // Bytes of host memory that a run may take for what it works in and for its results; 0 = no limit
   // but the environment's.
   int64_t memory_limit = 0;
+  // Of asynchronous runs that wait, those of higher priority are started first.
+  int64_t priority = 0;
   // What runs take inputs from, and leave their own values in; none = no state.
   State state;
 
@@ -182,7 +186,7 @@ class RunOptions {
     std::string tag, log_level;
     int64_t timeout_ms = 0;
     int num_threads = 0;
-    int64_t memory_limit = 0;
+    int64_t memory_limit = 0, priority = 0;
     State state;
   };
   std::unique_ptr<Native> native_;
@@ -211,6 +215,10 @@ inline pfrt_options* RunOptions::handle() const {
   if (native.memory_limit != memory_limit) {
     c.set("memory_limit", memory_limit);
     native.memory_limit = memory_limit;
+  }
+  if (native.priority != priority) {
+    c.set("priority", priority);
+    native.priority = priority;
   }
   if (native.state.handle() != state.handle()) {
     detail::check(api().options->set_state(native.options.get(), state.handle()));

@@ -546,6 +546,12 @@ typedef struct pfrt_graph_api {
    * know, their versions, arity and attribute types, and types and shapes that contradict each other. VALIDATION with
    * one child a fault, each with a code of its own. */
   pfrt_status* (*validate_all)(pfrt_graph* graph, pfrt_env* env);
+  /* The part that computes |outputs| from |inputs|, as a graph of its own with the same ids that runs alone; constants are
+   * shared. Inputs may be any values: nodes that make them are not there. Inputs of |graph| that the part needs besides
+   * are its inputs too, after them. Types are filled in as far as infer_shapes would. NOT_FOUND for names that there are
+   * not, INVALID_ARGUMENT for a value named twice or an input that nothing in between reads, UNSUPPORTED for a body. */
+  pfrt_status* (*extract)(const pfrt_graph* graph, const pfrt_string* inputs, size_t input_count,
+                          const pfrt_string* outputs, size_t output_count, PFRT_OWN pfrt_graph** out_graph);
 } pfrt_graph_api;
 
 /* ------------------------------------------------------------------ models */
@@ -734,7 +740,8 @@ typedef struct pfrt_session_api {
   /* As run, but returns at once and calls |done| when the run is over. The session, |options| and input and
    * output values are retained until then; memory behind views has to stay. The arrays themselves may go. Options are
    * read now (a deadline counts from now), cancelling works until the end. An error returned here means that nothing
-   * was started: |done| is not called. A few threads serve all runs of the process, in the order of the calls. */
+   * was started: |done| is not called; BUSY when as many wait as the environment's option "async_queue" allows. A few
+   * threads serve all runs of the process, by the option "priority" and then in the order of the calls. */
   pfrt_status* (*run_async)(pfrt_session* session, const pfrt_io* inputs, size_t input_count, const pfrt_io* outputs,
                             size_t output_count, pfrt_options* options, pfrt_run_done_fn done, void* user);
   /* Takes |provider|, its name or word, which was set aside after a failure, into use again: opens its device and plans
@@ -766,7 +773,7 @@ typedef struct pfrt_state_pair {
 /* States: key-value caches, recurrent layers. A run whose options have a state takes its inputs from there, and once it
  * has succeeded the state has what it left; a run that fails changes nothing. Values stay in the memory that runs leave
  * them in, a device's too, and cross to the host only when they are asked for. Runs with different states may be under way
- * at once on one session; a second run with a state that one has is INVALID_ARGUMENT, and so is changing it meanwhile.
+ * at once on one session; a second run with a state that one has is BUSY, and so is changing it meanwhile.
  * Safe from any thread. */
 typedef struct pfrt_state_api {
   uint32_t struct_size;

@@ -72,7 +72,8 @@ typedef struct pfrt_key_value {
   X(DATA_LOSS, 16, "data loss")                      /* a file changed or failed under us  */ \
   X(DEVICE_LOST, 17, "device lost")                                                         \
   X(IO, 18, "input/output error")                                                           \
-  X(INTERNAL, 19, "internal error")
+  X(INTERNAL, 19, "internal error")                                                         \
+  X(BUSY, 20, "busy")                                /* in use, or full: later it will do  */
 
 /* What kind of failure it is; 0 is success. PFRT_CODE_TABLE has them all. */
 typedef uint32_t pfrt_code;

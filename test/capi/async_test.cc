@@ -163,5 +163,81 @@ TEST(RunAsync, writes_into_memory_of_the_caller) {
   EXPECT_EQ(y.as<float>(), (std::vector<float>{1, 2, 3}));
 }
 
+// An executor whose tasks run when the test says so.
+struct Held {
+  struct Submitted {
+    void (*fn)(void*);
+    void* arg;
+  };
+  std::vector<Submitted> tasks;
+  bool full = false;
+
+  pfrt_executor table() {
+    pfrt_executor t{};
+    t.struct_size = sizeof t;
+    t.user = this;
+    t.loop = [](void*, uint32_t, uint64_t n, void (*fn)(void*, uint64_t, uint32_t), void* arg) {
+      for (uint64_t i = 0; i < n; ++i) fn(arg, i, 0);
+    };
+    t.submit = [](void* user, void (*fn)(void*), void* arg) -> pfrt_code {
+      auto& self = *static_cast<Held*>(user);
+      if (self.full) return PFRT_CODE_OUT_OF_MEMORY;
+      self.tasks.push_back({fn, arg});
+      return PFRT_CODE_OK;
+    };
+    return t;
+  }
+  void run_one() {
+    const Submitted task = tasks.front();
+    tasks.erase(tasks.begin());
+    task.fn(task.arg);
+  }
+};
+
+TEST(RunAsync, of_higher_priority_is_started_first) {
+  Held held;
+  const auto env = make_env();
+  const pfrt_executor table = held.table();
+  ASSERT_TRUE(ok(api().env->set_executor(env.get(), &table)));
+  const auto session = make_session(env.get(), add_graph());
+  const Array x = floats({1, 3}, {1, 2, 3});
+  std::vector<int> order;
+  Arrival arrivals[5];
+  const char* const priorities[] = {"0", "3", "0", "7", "3"};
+  for (int i = 0; i < 5; ++i) {
+    arrivals[i].inside = [&order, i] { order.push_back(i); };
+    const auto options = make_options(PFRT_OPTIONS_RUN, {{"priority", priorities[i]}});
+    ASSERT_TRUE(ok(start(session.get(), x, arrivals[i], options.get())));
+  }
+  ASSERT_EQ(held.tasks.size(), 5u);
+  while (!held.tasks.empty()) held.run_one();
+  EXPECT_EQ(order, (std::vector<int>{3, 1, 4, 0, 2}));
+  for (const Arrival& arrival : arrivals) EXPECT_TRUE(arrival.failure.ok());
+}
+
+TEST(RunAsync, is_refused_where_as_many_wait_as_may) {
+  Held held;
+  const auto env = make_env({{"async_queue", "2"}});
+  const pfrt_executor table = held.table();
+  ASSERT_TRUE(ok(api().env->set_executor(env.get(), &table)));
+  const auto session = make_session(env.get(), add_graph());
+  const Array x = floats({1, 3}, {1, 2, 3});
+  Arrival arrivals[4];
+  ASSERT_TRUE(ok(start(session.get(), x, arrivals[0])));
+  ASSERT_TRUE(ok(start(session.get(), x, arrivals[1])));
+  EXPECT_TRUE(
+      fails(start(session.get(), x, arrivals[2]), PFRT_CODE_BUSY, {"2 wait", "async_queue"}));
+  held.run_one();
+  ASSERT_TRUE(ok(start(session.get(), x, arrivals[2])));
+  // One that gets no thread does not wait for ever, nor in another's place.
+  held.run_one();
+  held.full = true;
+  EXPECT_FALSE(start(session.get(), x, arrivals[3]).ok());
+  held.full = false;
+  ASSERT_TRUE(ok(start(session.get(), x, arrivals[3])));
+  while (!held.tasks.empty()) held.run_one();
+  for (const Arrival& arrival : arrivals) EXPECT_EQ(arrival.calls, 1);
+}
+
 }  // namespace
 }  // namespace pfrt_test

@@ -244,12 +244,12 @@ TEST_F(States, belong_to_one_run_at_a_time) {
   int calls = 0;
   within.compute = [&](const pfrt_op_compute* call) {
     ++calls;
-    EXPECT_TRUE(fails(step(session.get(), options.get(), x), PFRT_CODE_INVALID_ARGUMENT,
+    EXPECT_TRUE(
+        fails(step(session.get(), options.get(), x), PFRT_CODE_BUSY, {"a run has the state"}));
+    EXPECT_TRUE(
+        fails(api().state->truncate(state.get(), 0), PFRT_CODE_BUSY, {"a run has the state"}));
+    EXPECT_TRUE(fails(api().state->set(state.get(), str("h"), value.get()), PFRT_CODE_BUSY,
                       {"a run has the state"}));
-    EXPECT_TRUE(fails(api().state->truncate(state.get(), 0), PFRT_CODE_INVALID_ARGUMENT,
-                      {"a run has the state"}));
-    EXPECT_TRUE(fails(api().state->set(state.get(), str("h"), value.get()),
-                      PFRT_CODE_INVALID_ARGUMENT, {"a run has the state"}));
     // What the run began with may be read.
     EXPECT_EQ(value_in(clone(state.get()).get(), "h").bytes, value_in(state.get(), "h").bytes);
     return compute_scaled(call);

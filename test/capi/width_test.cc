@@ -13,6 +13,7 @@
 #include <thread>
 
 #include "test/capi/client.h"
+#include "test/capi/custom_operator.h"
 
 namespace pfrt_test {
 namespace {
@@ -69,6 +70,34 @@ uint32_t width_under(const std::string& prefix) {
 }
 
 // What the tests below start.
+TEST(Width, is_shared_by_runs_that_are_under_way_at_once) {
+  Told told;
+  const auto env = telling_env(&told);
+  TestOperator within("Within");
+  within.infer = infer_like_input;
+  ASSERT_TRUE(ok(within.add_to(env.get())));
+  GraphBuilder g;
+  g.opset(1, "acme");
+  g.input("x", PFRT_DTYPE_FLOAT32, {"N"});
+  g.node("Within", {"x"}, {"y"}, {}, {}, "acme");
+  g.output("y");
+  const auto eight = make_options(PFRT_OPTIONS_SESSION, {{"num_threads", "8"}});
+  const auto outer = make_session(env.get(), g);
+  const auto inner = make_session(env.get(), loop_graph(), eight.get());
+  EXPECT_EQ(width_of(inner.get(), &told), 8u);
+  uint32_t beside_one = 0, of_its_own = 0;
+  const auto own = make_options(PFRT_OPTIONS_RUN, {{"num_threads", "8"}});
+  within.compute = [&](const pfrt_op_compute* call) {
+    beside_one = width_of(inner.get(), &told);
+    of_its_own = width_of(inner.get(), &told, own.get());
+    return compute_scaled(call);
+  };
+  (void)run(outer.get(), {floats({1}, {1})});
+  EXPECT_EQ(beside_one, 7u);
+  EXPECT_EQ(of_its_own, 8u);
+  EXPECT_EQ(width_of(inner.get(), &told), 8u);
+}
+
 TEST(Width, DISABLED_report) {
   Told told;
   const auto env = telling_env(&told);

@@ -182,5 +182,21 @@ TEST(GraphEditing, a_body_is_edited_in_place) {
   EXPECT_EQ(session.run({}, {{"c", which}, {"data", data}})[0].data_ptr<float>()[1], -2);
 }
 
+TEST(GraphExtract, gives_a_part_that_runs_alone) {
+  Graph graph("whole");
+  graph.add_input(TensorInfo("x", {{2}}, DType::Float32));
+  graph.add_node(std::make_shared<Node>("neg", "Neg", std::vector<std::string>{"x"},
+                                        std::vector<std::string>{"n"}));
+  graph.add_node(std::make_shared<Node>("abs", "Abs", std::vector<std::string>{"n"},
+                                        std::vector<std::string>{"y"}));
+  graph.add_output(TensorInfo("y", {{2}}, DType::Float32));
+  const InferenceSession before(graph.extract({}, {"n"})), after(graph.extract({"n"}, {"y"}));
+  const auto n = before.run({}, {{"x", Tensor::from_vector<float>({1, -2}, {2})}});
+  EXPECT_EQ(n[0].data_ptr<float>()[0], -1);
+  const auto y = after.run({}, {{"n", n[0]}});
+  EXPECT_EQ(y[0].data_ptr<float>()[1], 2);
+  EXPECT_THROW(graph.extract({"y"}, {"n"}), InvalidArgumentError);
+}
+
 }  // namespace
 }  // namespace pfrt_test

@@ -167,8 +167,9 @@ TEST(OperatorRegistry, refuses_names_that_are_taken) {
   };
   EXPECT_NE(message_of([&] { registry.register_op("Relu", nothing); }).find("built-in"),
             std::string::npos);
-  EXPECT_NE(message_of([&] { registry.register_op("CustomGelu", nothing); }).find("before"),
-            std::string::npos);
+  EXPECT_NE(
+      message_of([&] { registry.register_op("CustomGelu", nothing); }).find("another registered"),
+      std::string::npos);
   EXPECT_THROW(registry.register_op("", nothing), InputError);
   EXPECT_THROW(registry.register_op("Empty", OpFunc()), InputError);
   EXPECT_FALSE(registry.has("Empty"));

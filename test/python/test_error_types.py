@@ -16,7 +16,7 @@ BASES = {
     "InvalidModelError": "PyFlameRTError", "UnsupportedFormatError": "PyFlameRTError",
     "UnsupportedOperatorError": "PyFlameRTError", "ValidationError": "PyFlameRTError",
     "UnsupportedError": "PyFlameRTError", "BackendError": "PyFlameRTError", "CancelledError": "BackendError",
-    "TimeoutError": "BackendError", "OutOfMemoryError": "PyFlameRTError", "DataError": "PyFlameRTError",
+    "TimeoutError": "BackendError", "OutOfMemoryError": "PyFlameRTError", "BusyError": "PyFlameRTError", "DataError": "PyFlameRTError",
 }
 
 
@@ -35,7 +35,7 @@ def test_each_code_has_the_same_type_in_python_and_in_cxx():
     cases = re.findall(r"((?:    case PFRT_CODE_\w+:\n)+)(?:.*\n)??      throw (\w+)\(", header())
     found = {code: name for codes, name in cases for code in re.findall(r"PFRT_(CODE_\w+)", codes)}
     codes = {name: number for name, number in vars(_abi).items() if name.startswith("CODE_") and name != "CODE_OK"}
-    assert len(codes) == 19
+    assert len(codes) == 20
     for code, number in codes.items():
         assert type(_errors.error_of(number, "text")).__name__ == found.get(code, "PyFlameRTError"), code
         assert _errors.error_of(number, "text").code == number

@@ -699,3 +699,22 @@ def test_a_forked_child_goes_on_with_its_graphs():
             os._exit(done)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     assert len(graph.nodes) == 3
+
+
+def test_a_part_runs_alone():
+    graph = rt.Graph("whole")
+    graph.add_input("x", [None, 3], rt.DType.Float32)
+    graph.add_initializer("w", np.arange(9, dtype=np.float32).reshape(3, 3))
+    graph.add_node("product", "MatMul", ["x", "w"], ["m"])
+    graph.add_node("relu", "Relu", ["m"], ["y"])
+    graph.add_output("y", [None, 3], rt.DType.Float32)
+    x = np.float32([[1, -2, 3]])
+    (whole,) = rt.InferenceSession(graph).run(None, {"x": x})
+    (m,) = rt.InferenceSession(graph.extract([], ["m"])).run(None, {"x": x})
+    after = graph.extract(["m"], ["y"])
+    np.testing.assert_array_equal(rt.InferenceSession(after).run(None, {"m": m})[0], whole)
+    assert [i.name for i in after.inputs] == ["m"]
+    with pytest.raises(rt.NotFoundError, match="'q'"):
+        graph.extract(["q"], ["y"])
+    with pytest.raises(rt.InvalidArgumentError, match="lists of names"):
+        graph.extract("m", ["y"])

@@ -4,7 +4,7 @@
 
 const CODES = ['OK', 'INVALID_ARGUMENT', 'INPUT', 'SHAPE_MISMATCH', 'DTYPE_MISMATCH', 'NOT_FOUND', 'INVALID_MODEL',
                'UNSUPPORTED_FORMAT', 'UNSUPPORTED_OPERATOR', 'VALIDATION', 'UNSUPPORTED', 'PROVIDER', 'PLUGIN',
-               'CANCELLED', 'DEADLINE', 'OUT_OF_MEMORY', 'DATA_LOSS', 'DEVICE_LOST', 'IO', 'INTERNAL'];
+               'CANCELLED', 'DEADLINE', 'OUT_OF_MEMORY', 'DATA_LOSS', 'DEVICE_LOST', 'IO', 'INTERNAL', 'BUSY'];
 
 class PyFlameRTError extends Error {
   // |code| is a word of CODES; |faults| are the messages of single faults where there are several.

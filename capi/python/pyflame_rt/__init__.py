@@ -10,7 +10,7 @@ from ._backend import Backend, BackendRegistry
 from ._binding import IOBinding
 from ._dtype import DType, dtype_from_name, dtype_name, dtype_size
 from ._environment import Environment, KernelInfo, OperatorInfo, PluginInfo, ProviderInfo, ProviderOption
-from ._errors import (BackendError, CancelledError, DataError, DTypeMismatchError, InputError, InvalidArgumentError,
+from ._errors import (BackendError, BusyError, CancelledError, DataError, DTypeMismatchError, InputError, InvalidArgumentError,
                       InvalidModelError, ModelNotFoundError, NotFoundError, OutOfMemoryError, PyFlameRTError,
                       ShapeMismatchError, TimeoutError, UnsupportedError, UnsupportedFormatError,
                       UnsupportedOperatorError, ValidationError)
@@ -31,7 +31,7 @@ from .import_module import ImportOptions, ImportResult
 __version__: str = _library.version
 
 __all__ = [
-    "Backend", "BackendError", "BackendRegistry", "CancelledError", "DType", "DTypeMismatchError", "DataError",
+    "Backend", "BackendError", "BackendRegistry", "BusyError", "CancelledError", "DType", "DTypeMismatchError", "DataError",
     "Environment", "Graph", "IOBinding", "ImportOptions", "ImportResult", "ImportStats", "InferenceSession",
     "InputError", "InvalidArgumentError", "InvalidModelError", "KernelInfo", "ModelMetadata", "ModelNotFoundError",
     "Node", "NodeArg", "NotFoundError", "OperatorInfo", "OptLevel", "OrtValue", "OutOfMemoryError", "PluginInfo",

@@ -73,6 +73,7 @@ CODE_DATA_LOSS = 16
 CODE_DEVICE_LOST = 17
 CODE_IO = 18
 CODE_INTERNAL = 19
+CODE_BUSY = 20
 
 DTYPE_UNSET = 0
 DTYPE_FLOAT32 = 1
@@ -511,6 +512,7 @@ class GraphApi(Structure):
         ("remove_initializer", CFUNCTYPE(c_void_p, c_void_p, String)),
         ("initializer_for_write", CFUNCTYPE(c_void_p, c_void_p, String, c_void_p)),
         ("validate_all", CFUNCTYPE(c_void_p, c_void_p, c_void_p)),
+        ("extract", CFUNCTYPE(c_void_p, c_void_p, c_void_p, c_size_t, c_void_p, c_size_t, c_void_p)),
     ]
 
 

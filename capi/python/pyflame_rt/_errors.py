@@ -121,6 +121,12 @@ class OutOfMemoryError(PyFlameRTError, MemoryError):
     code = _abi.CODE_OUT_OF_MEMORY
 
 
+class BusyError(PyFlameRTError):
+    """Something is in use by a run, or as many runs wait as may: later it will do."""
+
+    code = _abi.CODE_BUSY
+
+
 class DataError(PyFlameRTError, OSError):
     """A file that could not be read or written."""
 
@@ -146,6 +152,7 @@ _BY_CODE = {
     _abi.CODE_DATA_LOSS: InvalidModelError,
     _abi.CODE_DEVICE_LOST: BackendError,
     _abi.CODE_IO: DataError,
+    _abi.CODE_BUSY: BusyError,
 }
 
 

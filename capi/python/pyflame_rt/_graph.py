@@ -158,6 +158,20 @@ class Graph:
             handle = lib.make(lib.graph.clone, lib.graph.release, self._at())
             return Graph._of(handle) if self._outer is None else self._outer._inner(handle)
 
+    def extract(self, inputs: Sequence[str], outputs: Sequence[str]) -> "Graph":
+        """The part that computes ``outputs`` from ``inputs``, which may be any values, as a graph that runs alone.
+
+        Constants are shared. Inputs of this graph that the part needs besides are its inputs too, after ``inputs``.
+        NotFoundError for names that there are not, InvalidArgumentError for a value named twice or an input that nothing
+        in between reads, UnsupportedError for a body.
+        """
+        if isinstance(inputs, str) or isinstance(outputs, str):
+            raise InvalidArgumentError("inputs and outputs of a part are lists of names")
+        with self._lock:
+            handle = lib.make(lib.graph.extract, lib.graph.release, self._at(), lib.texts(inputs), len(inputs),
+                              lib.texts(outputs), len(outputs))
+        return Graph._of(handle)
+
     def create_subgraph(self, name: str = "") -> "Graph":
         """A body for an attribute of a node of this graph; names that it does not define are this graph's."""
         with self._lock:

@@ -206,14 +206,16 @@ class RunOptions:
     num_threads: threads this run may use; not set or 0 = the session's.
     memory_limit: bytes of host memory that this run may take for what it works in and for its results, beyond which it
         raises OutOfMemoryError; not set or 0 = no limit.
+    priority: of asynchronous runs that wait, those of higher priority are started first; not set = 0.
     state: a State that runs take inputs from and leave their own values in.
     """
 
-    _KEYS = ("log_level", "tag", "timeout_ms", "num_threads", "memory_limit")
+    _KEYS = ("log_level", "tag", "timeout_ms", "num_threads", "memory_limit", "priority")
 
     def __init__(self, *, log_level: Optional[LogLevel] = None, tag: Optional[str] = None,
                  timeout_ms: Optional[int] = None, num_threads: Optional[int] = None,
-                 memory_limit: Optional[int] = None, state: Optional["State"] = None) -> None:
+                 memory_limit: Optional[int] = None, priority: Optional[int] = None,
+                 state: Optional["State"] = None) -> None:
         self._options = NativeOptions(_abi.OPTIONS_RUN)
         self.state: Optional["State"] = state
         self.log_level: Optional[LogLevel] = log_level
@@ -221,6 +223,7 @@ class RunOptions:
         self.timeout_ms: Optional[int] = timeout_ms
         self.num_threads: Optional[int] = num_threads
         self.memory_limit: Optional[int] = memory_limit
+        self.priority: Optional[int] = priority
 
     if not TYPE_CHECKING:  # it would let type checkers take any name
 

@@ -23,7 +23,7 @@ class State:
 
     A run takes its inputs from the state, and once it has succeeded the state has what it left; a run that fails changes
     nothing. Runs with different states may be under way at once; a second run with a state that one has raises
-    InvalidArgumentError, and so does changing it meanwhile. Name the outputs that are wanted: others are not copied.
+    BusyError, and so does changing it meanwhile. Name the outputs that are wanted: others are not copied.
     """
 
     def __init__(self, handle: lib.Handle, inputs: FrozenSet[str]) -> None:

@@ -34,11 +34,30 @@ std::shared_ptr<Pool> own_pool() {
   return own().pool;
 }
 
+// Runs under way in this process; a forked child counts anew.
+struct RunCount {
+  std::atomic<uint32_t> count{0}, generation{0};
+
+  std::atomic<uint32_t>& here() {
+    const uint32_t forks = os::forks();
+    uint32_t before = generation.load(std::memory_order_relaxed);
+    if (before != forks && generation.compare_exchange_strong(before, forks)) count.store(0);
+    return count;
+  }
+} runs;
+
 void run_alone(uint64_t n, LoopBody body, void* arg) {
   for (uint64_t i = 0; i < n; ++i) body(arg, i, 0);
 }
 
 }  // namespace
+
+RunUnderWay::RunUnderWay()
+    : others_(runs.here().fetch_add(1, std::memory_order_relaxed)), generation_(os::forks()) {}
+
+RunUnderWay::~RunUnderWay() {
+  if (generation_ == os::forks()) runs.here().fetch_sub(1, std::memory_order_relaxed);
+}
 
 void retain_threads() {
   join_leavers(0);

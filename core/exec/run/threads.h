@@ -23,6 +23,22 @@ void release_threads();
 // different for calls that run at the same time. Returns when all are done. |body| does not throw.
 void parallel_for(uint32_t width, uint64_t n, LoopBody body, void* arg);
 
+// A run of the process, while it lives. Runs that are under way at once share the processors, so
+// that more threads than there are processors do not get in each other's way.
+class RunUnderWay {
+ public:
+  RunUnderWay();
+  ~RunUnderWay();
+  RunUnderWay(const RunUnderWay&) = delete;
+  RunUnderWay& operator=(const RunUnderWay&) = delete;
+  // Of |width| threads, those that the runs which were there before leave; at least one.
+  uint32_t share(uint32_t width) const { return width > others_ ? width - others_ : 1; }
+
+ private:
+  uint32_t others_;
+  const uint32_t generation_;
+};
+
 // Calls task(arg) once on one of a few threads, later; on failure never.
 Status submit(Task task, void* arg);
 

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Runs that wait for a thread: those of higher priority first, and among these in the order in
+// which they came. Bounded. A forked child has none of its parent's. Thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <mutex>
+
+#include "core/base/status.h"
+#include "core/exec/run/executor.h"
+
+namespace pfrt {
+
+class RunQueue {
+ public:
+  // |limit| 0 = none.
+  explicit RunQueue(uint64_t limit) : limit_(limit) {}
+  RunQueue(const RunQueue&) = delete;
+  RunQueue& operator=(const RunQueue&) = delete;
+
+  // BUSY when |limit| runs wait already. For each that is added serve is called once, later.
+  Status add(int64_t priority, Task task, void* arg);
+  // Takes the one with |arg| out again; false when it is not waiting any more.
+  bool remove(const void* arg);
+  // Calls the task of the first.
+  void serve();
+
+ private:
+  struct Key {
+    int64_t priority;
+    uint64_t number;
+    bool operator<(const Key& other) const {
+      return priority != other.priority ? priority > other.priority : number < other.number;
+    }
+  };
+  struct Entry {
+    Task task;
+    void* arg;
+  };
+  void forget_parents();
+  const uint64_t limit_;
+  std::mutex mutex_;
+  std::map<Key, Entry> waiting_;
+  uint64_t added_ = 0;
+  uint32_t generation_ = 0;  // forks between the process and the one that |waiting_| is of
+};
+
+}  // namespace pfrt
