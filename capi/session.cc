@@ -416,6 +416,20 @@ pfrt_status* readmit(pfrt_session* s, pfrt_string provider) {
   });
 }
 
+pfrt_status* statistics(const pfrt_session* s, pfrt_session_statistics* out) {
+  return guard([&]() -> Status {
+    if (!s || !out) return null_argument(s ? "out_statistics" : "session");
+    const RunStatistics& from = s->session->statistics();
+    pfrt_session_statistics statistics{};
+    statistics.runs = from.runs;
+    statistics.failures = from.failures;
+    statistics.plans = from.plans;
+    statistics.planning_ns = from.planning_ns;
+    write(out, statistics);
+    return {};
+  });
+}
+
 }  // namespace
 
 pfrt_io io_at(const pfrt_io* list, size_t i) {
@@ -510,6 +524,7 @@ const pfrt_session_api kSessionApi = {
     provider_state,
     run_async,
     readmit,
+    statistics,
 };
 
 }  // namespace pfrt::capi

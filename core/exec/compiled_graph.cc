@@ -38,6 +38,7 @@ Result<std::unique_ptr<CompiledGraph>> CompiledGraph::make(std::shared_ptr<const
                                                            const CompileServices& services) {
   auto out = std::unique_ptr<CompiledGraph>(new CompiledGraph);
   out->graph_ = std::move(graph);
+  out->statistics_ = services.statistics;
   const Graph& g = *out->graph_;
   PFRT_ASSIGN(out->order_, g.topological_order());
   PFRT_TRY(services.progress.stop());
@@ -110,7 +111,12 @@ Result<std::shared_ptr<SegmentPlan>> CompiledGraph::plan_for(Segment& segment,
   return segment.plans.get(
       key, [&] { return control.stopped(); },
       [&]() -> Result<std::shared_ptr<SegmentPlan>> {
+        const uint64_t start = os::monotonic_ns();
         auto plan = make_plan(segment, state_for(segment, slots), resident, &control);
+        if (statistics_) {
+          ++statistics_->plans;
+          statistics_->planning_ns += os::monotonic_ns() - start;
+        }
         const uint64_t dropped = segment.plans.dropped();
         if (dropped && dropped % kPlansATrim == 0) os::return_freed_memory();
         return plan;

@@ -34,6 +34,7 @@ struct CompileServices {
   PackedStore* packed = nullptr;
   Logger* logger = nullptr;  // may be null
   Progress progress;
+  std::shared_ptr<RunStatistics> statistics = nullptr;  // where plans are counted; null = nowhere
 };
 
 struct CompileOptions {
@@ -117,6 +118,7 @@ class CompiledGraph : public RunnableGraph {
   std::vector<std::unique_ptr<Segment>> segments_;
   std::vector<uint32_t> slot_of_;  // by value id; kNoId = lives inside one segment
   uint32_t slot_count_ = 0;
+  std::shared_ptr<RunStatistics> statistics_;  // may be null
   InferState base_state_;
   std::unordered_map<const Graph*, std::unique_ptr<CompiledGraph>> bodies_;
 };

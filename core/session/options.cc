@@ -72,6 +72,9 @@ constexpr OptionRow kSession[] = {
     {"precision", PFRT_OPTION_STRING, "fp32", "ieee fp32 fast bf16 auto",
      "arithmetic of float32 products; auto = for each the cheapest with which outputs stay within "
      "max_error of fp32, as measured while the session is made"},
+    {"node_precision", PFRT_OPTION_STRINGS, "", "",
+     "precision of single nodes, in place of that of all: NAME=ieee, =fp32, =fast or =bf16 by the "
+     "name of the node, or of a value it makes, as the optimised graph has it"},
     {"max_error", PFRT_OPTION_FLOAT, "0.001", "",
      "of precision auto: the largest error of an element, relative to its output's largest "
      "magnitude"},

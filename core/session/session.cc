@@ -14,15 +14,7 @@
 #include "core/session/sessions.h"
 
 namespace pfrt {
-namespace {
-
-pfrt_compile_hints precision_hint(std::string_view precision) {
-  if (precision == "ieee") return PFRT_COMPILE_PLAIN;
-  if (precision == "fast") return PFRT_COMPILE_FAST;
-  return precision == "bf16" ? PFRT_COMPILE_BF16 : 0;  // auto: each node has its own
-}
-
-}  // namespace
+namespace {}  // namespace
 
 Result<std::shared_ptr<Session>> Session::create(std::shared_ptr<const Model> model,
                                                  const Options& options,
@@ -76,6 +68,11 @@ Status Session::take_options(const Options& options) {
                  reopen_ms, " is more than ", INT32_MAX, "; 0 = once in the session's life");
   provider_set_->set_reopen_after(static_cast<uint64_t>(reopen_ms) * 1'000'000);
   precision_ = precision_hint(options.get_string("precision"));
+  PFRT_ASSIGN(named_precisions_, named_precisions(options.get_strings("node_precision")));
+  if (!named_precisions_.empty() && options.get_string("precision") == "auto")
+    return error(Code::kINVALID_ARGUMENT,
+                 "creating a session: precision 'auto' chooses for each node, and node_precision "
+                 "says it for some; give one of the two");
   max_error_ = options.get_float("max_error");
   if (!(max_error_ >= 0))
     return error(Code::kINVALID_ARGUMENT, "creating a session: max_error ", max_error_,
@@ -128,11 +125,26 @@ Status Session::make_plans(Preparation::Config config, bool auto_precision) {
   PFRT_ASSIGN(auto optimised,
               preparation_->prepare({provider_set_->candidates(), progress_}, {}, pass_notes_));
   if (auto_precision) PFRT_TRY(choose_precisions(optimised->graph));
+  PFRT_TRY(check_named_precisions(*optimised->graph));
   PFRT_ASSIGN(plans_, plan_for_all(std::move(optimised), progress_));
   PFRT_TRY(progress_.stop());
   progress_ = Progress();
   provider_set_->succeeded();
   return {};
+}
+
+Status Session::check_named_precisions(const Graph& graph) const {
+  std::vector<std::string> missing;
+  (void)precisions_of(graph, named_precisions_, precision_, &missing);
+  if (missing.empty()) return {};
+  std::vector<std::string> names;
+  for (const NodeId id : graph.node_ids()) names.push_back(graph.node(id)->name);
+  const std::string near = nearest_name(missing.front(), names);
+  return error(Code::kNOT_FOUND, "creating a session: node_precision names '", missing.front(),
+               "', but no node of that name or that makes a value of it is left after "
+               "optimisation",
+               near.empty() ? "; 'pfrt explain' lists the nodes" : "; did you mean '", near,
+               near.empty() ? "" : "'?");
 }
 
 void Session::log_creation(uint64_t started_ns) const {
@@ -150,8 +162,15 @@ void Session::log_creation(uint64_t started_ns) const {
 Result<std::unique_ptr<CompiledGraph>> Session::compile(
     const std::shared_ptr<const Graph>& canonical, const Plans& plans,
     const Progress& progress) const try {
-  PFRT_ASSIGN(const CompileServices with, services(plans.candidates, *canonical, progress));
-  const bool own = canonical == node_precision_of_;
+  PFRT_ASSIGN(CompileServices with, services(plans.candidates, *canonical, progress));
+  with.statistics = statistics_;
+  const std::vector<NodePrecision>* precisions =
+      canonical == node_precision_of_ ? &node_precision_ : nullptr;
+  std::vector<NodePrecision> named;
+  if (!named_precisions_.empty()) {
+    named = precisions_of(*canonical, named_precisions_, precision_, nullptr);
+    precisions = &named;
+  }
   return CompiledGraph::create(canonical, with,
                                {.fallback = fallback_,
                                 .concurrent_steps = concurrent_steps_,
@@ -159,7 +178,7 @@ Result<std::unique_ptr<CompiledGraph>> Session::compile(
                                 .apart = preparation_->config().level == "none",
                                 .assign = assign_,
                                 .precision = precision_,
-                                .node_precision = own ? &node_precision_ : nullptr});
+                                .node_precision = precisions});
 } catch (const std::bad_alloc&) {
   return error(Code::kOUT_OF_MEMORY, "planning graph '", canonical->name, "': no memory left");
 }
@@ -242,6 +261,14 @@ Status Session::attempt(const std::shared_ptr<Plans>& plans, const std::vector<V
 
 Status Session::run(const std::vector<ValuePtr>& inputs, const std::vector<OutputRequest>& requests,
                     const RunControl& control, std::vector<ValuePtr>& outputs) {
+  Status status = run_uncounted(inputs, requests, control, outputs);
+  ++(status.ok() ? statistics_->runs : statistics_->failures);
+  return status;
+}
+
+Status Session::run_uncounted(const std::vector<ValuePtr>& inputs,
+                              const std::vector<OutputRequest>& requests, const RunControl& control,
+                              std::vector<ValuePtr>& outputs) {
   PFRT_TRY(model_->intact(false));
   PFRT_TRY(check_inputs(inputs_, required_inputs_, *model_->graph().symbols, inputs));
   // A run may also be on a thread that came through no ABI function.

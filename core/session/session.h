@@ -16,6 +16,7 @@
 #include "core/exec/compiled_graph.h"
 #include "core/session/client_pass.h"
 #include "core/session/model.h"
+#include "core/session/node_precision.h"
 #include "core/session/options.h"
 #include "core/session/ports.h"
 #include "core/session/prepare.h"
@@ -62,6 +63,8 @@ class Session {
   Status run(const std::vector<ValuePtr>& inputs, const std::vector<OutputRequest>& requests,
              const RunControl& control, std::vector<ValuePtr>& outputs);
 
+  const RunStatistics& statistics() const { return *statistics_; }
+
   // The open device, with memory of its own, of provider |name|; empty = the first there is.
   Result<std::shared_ptr<Provider>> device_of(std::string_view name) const;
 
@@ -103,6 +106,7 @@ class Session {
   Result<Planned> planned(std::unique_ptr<CompiledGraph> graph) const;
   // Of the nodes of |graph|, for precision "auto".
   Status choose_precisions(const std::shared_ptr<const Graph>& graph);
+  Status check_named_precisions(const Graph& graph) const;
   // What compiling |graph| works with: |candidates|, and who runs the client's operators when the
   // graph has some.
   Result<CompileServices> services(std::vector<Candidate> candidates, const Graph& graph,
@@ -114,6 +118,9 @@ class Session {
                  const std::vector<OutputRequest>& requests, const RunControl& control,
                  std::vector<ValuePtr>& outputs) const;
 
+  Status run_uncounted(const std::vector<ValuePtr>& inputs,
+                       const std::vector<OutputRequest>& requests, const RunControl& control,
+                       std::vector<ValuePtr>& outputs);
   std::shared_ptr<Plans> current() const;
   Status open_providers();
   // Of |optimised|, which was made for the candidates, or, where that is null, of what passes make.
@@ -145,13 +152,15 @@ class Session {
   Logger* logger_ = nullptr;
   pfrt_compile_hints precision_ = 0;
   double max_error_ = 0;
-  std::vector<NodePrecision> node_precision_;       // empty = one for all
+  NamedPrecisions named_precisions_;
+  std::vector<NodePrecision> node_precision_;       // of precision "auto"; empty = one for all
   std::shared_ptr<const Graph> node_precision_of_;  // whose nodes they are
   bool tune_ = false;
   uint64_t max_pixels_ = 0;
   bool fallback_ = true;
   AssignBy assign_ = AssignBy::kCost;
   bool concurrent_steps_ = false;
+  const std::shared_ptr<RunStatistics> statistics_ = std::make_shared<RunStatistics>();
   std::unique_ptr<ProviderSet> provider_set_;
   std::unique_ptr<Preparation> preparation_;
   std::vector<std::string> pass_notes_;

@@ -61,6 +61,14 @@ struct ProviderState {
   uint32_t failures = 0;          // so far
 };
 
+// What a session's runs have done so far.
+struct SessionStatistics {
+  uint64_t runs = 0, failures = 0;  // that succeeded, and that did not
+  // Plans made for dimensions that were not seen before, or were forgotten, and the nanoseconds
+  // that this took.
+  uint64_t plans = 0, planning_ns = 0;
+};
+
 // A session. Throws as Model::load does, NotFound for a provider that there is not as
 // PyFlameRTError, UnsupportedOperatorError for nodes that nobody runs, InputError for options.
 class InferenceSession {
@@ -93,6 +101,13 @@ class InferenceSession {
   ModelMetadata get_modelmeta() const { return get_model().metadata(); }
   // Those in use, in order of preference.
   std::vector<std::string> get_providers() const;
+  // Grows while runs go on.
+  SessionStatistics statistics() const {
+    pfrt_session_statistics c{};
+    c.struct_size = sizeof(c);
+    detail::check(api().session->statistics(handle(), &c));
+    return {c.runs, c.failures, c.plans, c.planning_ns};
+  }
   // The model that the session was made of.
   Model get_model() const {
     return Model::from_handle(detail::Handle<pfrt_model>::share(api().session->model(handle())));

@@ -700,6 +700,17 @@ typedef struct pfrt_provider_state {
  * it works. */
 typedef void (*pfrt_run_done_fn)(void* user, PFRT_OWN pfrt_status* status, pfrt_io* outputs, size_t output_count);
 
+/* What a session's runs have done so far; grows while they go on. */
+typedef struct pfrt_session_statistics {
+  uint32_t struct_size;
+  uint32_t reserved;
+  uint64_t runs, failures; /* that succeeded, and that did not */
+  /* Plans that runs made for dimensions, or contents that decide some, which they had not seen or had forgotten; one for
+   * each part of the graph whose dimensions are known before it runs. */
+  uint64_t plans;
+  uint64_t planning_ns; /* nanoseconds that this took */
+} pfrt_session_statistics;
+
 /* Sessions: safe to use from many threads at once. */
 typedef struct pfrt_session_api {
   uint32_t struct_size;
@@ -748,6 +759,8 @@ typedef struct pfrt_session_api {
    * the graph anew, while runs go on as before. Nothing is done where it is in use. NOT_FOUND when the session was made
    * without it; what opening and planning say, and it stays aside. */
   pfrt_status* (*readmit)(pfrt_session* session, pfrt_string provider);
+  /* Any thread. */
+  pfrt_status* (*statistics)(const pfrt_session* session, pfrt_session_statistics* out_statistics);
 } pfrt_session_api;
 
 /* ------------------------------------------------------------------ states */

@@ -275,5 +275,33 @@ TEST(PrecisionAuto, max_error_is_its_own) {
   EXPECT_TRUE(ok(try_session(env.get(), add_graph(), options.get())));
 }
 
+TEST(NodePrecision, is_that_of_the_node_in_place_of_all) {
+  const Array x = floats({2, kSize}, {1, 2, 3, 4, 5, 6, 7, 8});
+  const Answer exact = answer({}, x);
+  const Answer one = answer({{"node_precision", "m1=bf16"}}, x);
+  EXPECT_EQ(one.kinds, ".b.");
+  EXPECT_NEAR(error(one, exact), static_cast<double>(kBf16[1]), 1e-5);
+  // By the value that it makes; others have the session's.
+  EXPECT_EQ(answer({{"node_precision", "p0=fast,m2=bf16"}}, x).kinds, "f.b");
+  const Answer all_but_one = answer({{"precision", "bf16"}, {"node_precision", "m2=fp32"}}, x);
+  const double first_two = static_cast<double>(kBf16[0]) + static_cast<double>(kBf16[1]);
+  EXPECT_NEAR(error(all_but_one, exact), first_two, 1e-5);
+}
+
+TEST(NodePrecision, that_means_nothing_is_refused) {
+  const auto env = env_with_multiplier();
+  const auto refused = [&](const Settings& settings, pfrt_code code,
+                           std::initializer_list<std::string_view> parts) {
+    const auto options = make_options(PFRT_OPTIONS_SESSION, settings);
+    EXPECT_TRUE(fails(try_session(env.get(), chain(), options.get()), code, parts));
+  };
+  refused({{"node_precision", "m7=bf16"}}, PFRT_CODE_NOT_FOUND, {"'m7'", "did you mean 'm"});
+  for (const char* const bad : {"m1", "m1=", "=bf16", "m1=int8", "m1=auto"})
+    refused({{"node_precision", bad}}, PFRT_CODE_INVALID_ARGUMENT,
+            {std::string("'") + bad + "'", "NAME=ieee"});
+  refused({{"precision", "auto"}, {"node_precision", "m1=bf16"}}, PFRT_CODE_INVALID_ARGUMENT,
+          {"auto", "one of the two"});
+}
+
 }  // namespace
 }  // namespace pfrt_test

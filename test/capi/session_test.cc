@@ -562,5 +562,25 @@ TEST(Session, convolves_an_image_whose_rank_is_known_late) {
   EXPECT_EQ(out[0].bytes, out[1].bytes);
 }
 
+TEST(Session, statistics_count_runs_and_plans) {
+  const auto env = make_env();
+  const auto session = make_session(env.get(), add_graph());
+  const auto now = [&] {
+    pfrt_session_statistics s{};
+    s.struct_size = sizeof s;
+    EXPECT_TRUE(ok(api().session->statistics(session.get(), &s)));
+    return s;
+  };
+  EXPECT_EQ(now().runs + now().failures + now().plans + now().planning_ns, 0u);
+  for (const int64_t n : {2, 2, 3, 2})
+    (void)run(session.get(), {floats({n, 3}, std::vector<float>(static_cast<size_t>(3 * n)))});
+  EXPECT_EQ(now().runs, 4u);
+  EXPECT_EQ(now().plans, 2u);
+  EXPECT_GT(now().planning_ns, 0u);
+  EXPECT_FALSE(try_run(session.get(), {floats({3}, {1, 2, 3})}).ok());
+  EXPECT_EQ(now().failures, 1u);
+  EXPECT_EQ(now().plans, 2u);
+}
+
 }  // namespace
 }  // namespace pfrt_test

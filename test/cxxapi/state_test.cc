@@ -40,6 +40,7 @@ TEST(CxxState, goes_from_run_to_run) {
   EXPECT_EQ(step(session, options, 1), 1);
   EXPECT_EQ(step(session, options, 2), 3);
   EXPECT_EQ(options.state.length(), 2);
+  EXPECT_EQ(session.statistics().runs, 2u);
 
   const State copy = options.state.clone();
   EXPECT_EQ(step(session, options, 4), 7);

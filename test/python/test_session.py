@@ -272,3 +272,11 @@ def test_the_interpreter_ends_with_live_sessions(add_model, tmp_path):
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60,
                           env={**os.environ, "PYTHONPATH": str(Path(pyflame_rt.__file__).parents[1])})
     assert (done.returncode, done.stdout, done.stderr) == (0, "6000.0\n", "")
+
+
+def test_statistics_count_runs_and_plans(digits):
+    session = pyflame_rt.InferenceSession(digits)
+    session.run(None, {"image": np.zeros((1, 1, 8, 8), np.float32)})
+    session.run(None, {"image": np.zeros((1, 1, 8, 8), np.float32)})
+    counted = session.statistics()
+    assert counted["runs"] == 2 and counted["plans"] == 1 and counted["planning_ns"] > 0 and counted["failures"] == 0

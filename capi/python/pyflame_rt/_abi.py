@@ -632,6 +632,17 @@ class ProviderState(Structure):
 RunDoneFn = CFUNCTYPE(None, c_void_p, c_void_p, c_void_p, c_size_t)
 
 
+class SessionStatistics(Structure):
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("reserved", c_uint32),
+        ("runs", c_uint64),
+        ("failures", c_uint64),
+        ("plans", c_uint64),
+        ("planning_ns", c_uint64),
+    ]
+
+
 class SessionApi(Structure):
     _fields_ = [
         ("struct_size", c_uint32),
@@ -655,6 +666,7 @@ class SessionApi(Structure):
         ("provider_state", CFUNCTYPE(c_void_p, c_void_p, c_size_t, c_void_p)),
         ("run_async", CFUNCTYPE(c_void_p, c_void_p, c_void_p, c_size_t, c_void_p, c_size_t, c_void_p, c_void_p, c_void_p)),
         ("readmit", CFUNCTYPE(c_void_p, c_void_p, String)),
+        ("statistics", CFUNCTYPE(c_void_p, c_void_p, c_void_p)),
     ]
 
 

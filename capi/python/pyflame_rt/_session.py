@@ -223,6 +223,13 @@ class InferenceSession:
         """
         lib.check(lib.session.readmit(self._alive(), lib.text(provider)))
 
+    def statistics(self) -> Dict[str, int]:
+        """What runs have done so far: runs, failures, plans (made for shapes that were not seen before, or were forgotten)
+        and planning_ns, the nanoseconds that this took."""
+        out = _abi.SessionStatistics(struct_size=ctypes.sizeof(_abi.SessionStatistics))
+        lib.check(lib.session.statistics(self._alive(), ctypes.byref(out)))
+        return {name: int(getattr(out, name)) for name in ("runs", "failures", "plans", "planning_ns")}
+
     def get_session_options(self) -> SessionOptions:
         """The options that the session was made with; changing them changes nothing."""
         return self._options

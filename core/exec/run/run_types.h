@@ -3,6 +3,7 @@
 // What goes into a run of a graph and what comes out of it, whoever runs it.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -14,6 +15,12 @@
 #include "core/memory/tensor.h"
 
 namespace pfrt {
+
+// What a session's runs have done so far.
+struct RunStatistics {
+  std::atomic<uint64_t> runs{0}, failures{0};
+  std::atomic<uint64_t> plans{0}, planning_ns{0};  // a segment's plan for dimensions is one
+};
 
 // One row of explain.
 struct StepReport {
