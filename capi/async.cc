@@ -38,6 +38,7 @@ class AsyncRun {
     return {};
   }
   Executor* executor() const { return run_.control.executor; }
+  const std::shared_ptr<const Replacements>& replacements() const { return run_.own; }
   int64_t priority() const { return run_.priority; }
 
   // A Task.
@@ -76,11 +77,14 @@ pfrt_status* run_async(pfrt_session* session, const pfrt_io* inputs, size_t inpu
     if (!session || !done) return null_argument(session ? "done" : "session");
     auto run = std::make_unique<AsyncRun>(session, options, done, user);
     PFRT_TRY(run->prepare(inputs, input_count, outputs, output_count));
-    RunQueue& waiting = session->env->waiting_runs();
+    // Once it is added the run may be over, and its callback have released everything.
+    const std::shared_ptr<Environment> env = session->env;
+    const std::shared_ptr<const Replacements> own = run->replacements();
+    Executor* const executor = run->executor();
+    RunQueue& waiting = env->waiting_runs();
     PFRT_TRY(waiting.add(run->priority(), &AsyncRun::run_and_call_done, run.get()));
     // A thread that comes takes the first of those that wait, which keeps the queue alive.
     const auto serve = [](void* queue) { static_cast<RunQueue*>(queue)->serve(); };
-    Executor* const executor = run->executor();
     Status submitted = executor ? executor->submit(serve, &waiting) : submit(serve, &waiting);
     if (!submitted.ok() && waiting.remove(run.get())) return submitted;
     static_cast<void>(run.release());  // run_and_call_done deletes it

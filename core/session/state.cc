@@ -12,7 +12,13 @@
 namespace pfrt {
 namespace {
 
-constexpr uint64_t kRoom = 64;  // steps along the growing axis, or an eighth, whichever is more
+// How much more memory than a value takes is made for the next: for so many steps along its axis,
+// but of a short value no more than this or as much again, and of a long one an eighth at least.
+constexpr uint64_t kSteps = 64, kShort = uint64_t{1} << 20;
+
+uint64_t with_room(uint64_t bytes, uint64_t step) {
+  return bytes + std::max({step, bytes / 8, std::min(step * kSteps, std::max(bytes, kShort))});
+}
 
 size_t find_port(const std::vector<PortInfo>& ports, std::string_view name) {
   return static_cast<size_t>(std::ranges::find(ports, name, &PortInfo::name) - ports.begin());
@@ -356,7 +362,7 @@ void State::make_room(Entry& e) {
   if (e.spare && e.spare->device() == t.buffer->device() && e.spare->bytes() >= bytes + step)
     return;
   e.spare = nullptr;
-  const uint64_t room = step == 0 ? bytes : bytes + std::max(bytes / 8, step * kRoom);
+  const uint64_t room = step == 0 ? bytes : with_room(bytes, step);
   auto made =
       t.device() ? Buffer::on_device(t.buffer->device(), room) : Buffer::allocate_pages(room);
   if (made.ok()) e.spare = made.take();  // without, the run has memory of its own made, or fails

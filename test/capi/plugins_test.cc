@@ -57,6 +57,7 @@ TEST(Plugins, each_bad_one_has_its_reason) {
       {"missing_function", {"'compile'", "every plug-in of this kind"}},
       {"short_table", {"'specialise'"}},
       {"missing_feature", {"'kernel_count'", "declares the feature"}},
+      {"missing_runs", {"'run_begin'", "declares the feature"}},
       {"no_table", {"no table"}},
       {"other_kind", {"'provider'", "kind 2"}},
       {"other_sanitizer", {"sanitizer"}},
@@ -86,7 +87,7 @@ TEST(Plugins, bad_ones_are_unavailable_providers) {
     EXPECT_EQ(info.available == 0, info.reason.size != 0) << text(info.path);
     unavailable += info.available == 0;
   }
-  EXPECT_EQ(unavailable, 12u);
+  EXPECT_EQ(unavailable, 13u);
 }
 
 TEST(Plugins, bad_ones_leave_everything_else_alone) {

@@ -69,6 +69,7 @@ INSTANTIATE_TEST_SUITE_P(
     Planted, CheckPlugin,
     testing::Values(
         Planted{PFRT_BAD("missing_feature"), {"feature-function"}, "'kernel_count'"},
+        Planted{PFRT_BAD("missing_runs"), {"feature-function"}, "'run_begin'"},
         Planted{PFRT_BAD("missing_function"), {"required-function"}, "'compile'"},
         Planted{PFRT_BAD("short_table"), {"struct-size-plugin"}, "'specialise'"},
         Planted{PFRT_BAD("other_major"), {"major"}, "it serves ABI 3."},

@@ -45,7 +45,9 @@ std::vector<Slot> slots_of(pfrt_plugin_kind kind) {
               PFRT_SLOT(pfrt_provider_table, signal, PFRT_PROVIDER_FENCES),
               PFRT_SLOT(pfrt_provider_table, wait, PFRT_PROVIDER_FENCES),
               PFRT_SLOT(pfrt_provider_table, release_fence, PFRT_PROVIDER_FENCES),
-              PFRT_SLOT(pfrt_provider_table, measure, PFRT_PROVIDER_MEASURE)};
+              PFRT_SLOT(pfrt_provider_table, measure, PFRT_PROVIDER_MEASURE),
+              PFRT_SLOT(pfrt_provider_table, run_begin, PFRT_PROVIDER_RUNS),
+              PFRT_SLOT(pfrt_provider_table, run_end, PFRT_PROVIDER_RUNS)};
     case PFRT_PLUGIN_IMPORT:
       return {PFRT_SLOT(pfrt_importer_table, probe, 0), PFRT_SLOT(pfrt_importer_table, load, 0),
               PFRT_SLOT(pfrt_importer_table, save, PFRT_IMPORTER_SAVE)};
