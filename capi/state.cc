@@ -42,7 +42,7 @@ pfrt_status* create(pfrt_session* session, const pfrt_state_pair* pairs, size_t 
     }
     auto handle = std::make_unique<pfrt_state>();
     handle->env = session->env;
-    PFRT_ASSIGN(handle->state, State::create(session->session, std::move(list)));
+    PFRT_ASSIGN(handle->state, State::create(session->session, list));
     *out = handle.release();
     return {};
   });

@@ -107,7 +107,7 @@ Result<Tensor> first_of(const Tensor& t, size_t axis, int64_t length, Transfers&
 // ---- which values ----
 
 Result<std::shared_ptr<State>> State::create(std::shared_ptr<Session> session,
-                                             std::vector<StatePair> pairs) {
+                                             const std::vector<StatePair>& pairs) {
   std::shared_ptr<State> state(new State(std::move(session)));
   for (const StatePair& pair : pairs) PFRT_TRY(state->add(pair));
   if (pairs.empty()) PFRT_TRY(state->find_pairs());
@@ -186,6 +186,7 @@ Status State::idle(std::string_view doing) const {
 
 std::vector<std::string_view> State::inputs() const {
   std::vector<std::string_view> out;
+  out.reserve(entries_.size());
   for (const Entry& e : entries_) out.emplace_back(input_of(e).name);
   return out;
 }

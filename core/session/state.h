@@ -29,7 +29,7 @@ class State {
  public:
   // |pairs| empty: those that the ports' names tell.
   static Result<std::shared_ptr<State>> create(std::shared_ptr<Session> session,
-                                               std::vector<StatePair> pairs);
+                                               const std::vector<StatePair>& pairs);
 
   std::vector<std::string_view> inputs() const;
   // What its values have along the axes that they grow along; 0 where none does, or has yet.
