@@ -352,7 +352,7 @@ TEST_F(States, are_made_of_pairs_that_fit) {
   pfrt_state_pair unset = pair_of("past_0", "present_0");
   unset.struct_size = 0;
   EXPECT_TRUE(fails(try_state(s, {unset}), PFRT_CODE_INVALID_ARGUMENT, {"struct_size"}));
-  // Declared as one that grows along the batch: it is, once a run has left it.
+  // With the axis given, as where dimensions have no names.
   const StateHandle other = make_state(s, {pair_of("past_0", "present_0", PFRT_STATE_GROWS, 2)});
   EXPECT_TRUE(other);
 
