@@ -25,7 +25,17 @@ class MadeOnce {
  public:
   explicit MadeOnce(size_t most) : most_(most) {}
 
-  // |key| may be another range where Key is one. |make| gives a Result<Value>; its failure is
+  // Null where there is none yet. |key| may be another range where Key is one.
+  template <typename Like>
+  Value find(const Like& key) {
+    const std::lock_guard lock(mutex_);
+    const auto at = find_entry(key);
+    if (at == entries_.end() || !at->value) return {};
+    entries_.splice(entries_.begin(), entries_, at);
+    return at->value;
+  }
+
+  // |key| as in find. |make| gives a Result<Value>; its failure is
   // returned, and the next to ask makes it again. |stop|, a Status, is asked while another thread
   // is at work on it.
   template <typename Like, typename Stop, typename Make>
@@ -34,8 +44,7 @@ class MadeOnce {
     {
       Entries dropped;  // outlives the lock
       const std::lock_guard lock(mutex_);
-      const auto at =
-          std::ranges::find_if(entries_, [&](const Entry& e) { return same(e.key, key); });
+      const auto at = find_entry(key);
       if (at != entries_.end()) {
         entries_.splice(entries_.begin(), entries_, at);
       } else {
@@ -103,6 +112,10 @@ class MadeOnce {
   };
   using Entries = std::list<Entry>;
 
+  template <typename Like>
+  typename Entries::iterator find_entry(const Like& key) {
+    return std::ranges::find_if(entries_, [&](const Entry& e) { return same(e.key, key); });
+  }
   template <typename Like>
   static bool same(const Key& key, const Like& like) {
     if constexpr (std::ranges::range<Like>) {

@@ -12,26 +12,12 @@
 #include "core/exec/body_call.h"
 #include "core/exec/device_copy.h"
 #include "core/exec/host/host_ops.h"
+#include "core/exec/plan_range.h"
 #include "core/exec/segment_plan.h"
 #include "core/ir/verify.h"
 #include "core/op/engine/infer.h"
 
 namespace pfrt {
-namespace {
-
-constexpr uint64_t kPlansATrim = 8;  // making one takes about as long as a trim
-constexpr int64_t kMaxContents = 1024;
-
-// The bytes of a small tensor, so that plans made for other contents are not taken.
-void append_contents(const Tensor& t, std::pmr::vector<int64_t>& key) {
-  if (t.count() > kMaxContents || t.dtype == PFRT_DTYPE_STRING) return;
-  const size_t at = key.size();
-  key.resize(at + (static_cast<size_t>(t.bytes()) + 7) / 8, 0);
-  if (t.bytes()) std::memcpy(key.data() + at, t.data(), static_cast<size_t>(t.bytes()));
-}
-
-}  // namespace
-
 CompiledGraph::~CompiledGraph() = default;
 
 Result<std::unique_ptr<CompiledGraph>> CompiledGraph::make(std::shared_ptr<const Graph> graph,
@@ -57,70 +43,12 @@ Result<std::unique_ptr<CompiledGraph>> CompiledGraph::make(std::shared_ptr<const
 void CompiledGraph::release_memory() {
   for (const auto& segment : segments_) {
     segment->plans.clear();
+    std::vector<std::shared_ptr<PlanRange>> ranges;  // outlives the lock
     const std::lock_guard lock(segment->mutex);
+    ranges.swap(segment->ranges);
     segment->blocks = std::make_shared<BlockPool>();  // what runs have goes with their plans
   }
   for (const auto& [graph, body] : bodies_) body->release_memory();
-}
-
-Result<std::shared_ptr<SegmentPlan>> CompiledGraph::make_plan(const Segment& segment,
-                                                              InferState state,
-                                                              const std::vector<Device*>& resident,
-                                                              const RunControl* control) const {
-  PFRT_TRY(infer(*graph_, segment.order, state));
-  return SegmentPlan::build(*graph_, *snapshot_, segment, slot_of_, std::move(state), resident,
-                            concurrent_steps_, control);
-}
-
-InferState CompiledGraph::state_for(const Segment& segment,
-                                    const std::vector<ValuePtr>& slots) const {
-  InferState state = base_state_;
-  for (size_t i = 0; i < segment.live_in.size(); ++i) {
-    const ValueId v = segment.live_in[i];
-    const Tensor& t = slots[slot_of_[v]]->tensor;
-    state.types[v] = Type::tensor(t.dtype, Shape(t.dims.begin(), t.dims.end()));
-    state.data[v].reset();
-    if (!segment.contents_key[i] || t.count() > kMaxContents) continue;
-    state.contents[v] = t;
-    const std::vector<int64_t> contents = to_int64s(t);
-    if (static_cast<int64_t>(contents.size()) == t.count())
-      state.data[v] = Shape(contents.begin(), contents.end());
-  }
-  return state;
-}
-
-Result<std::shared_ptr<SegmentPlan>> CompiledGraph::plan_for(Segment& segment,
-                                                             const std::vector<ValuePtr>& slots,
-                                                             const RunControl& control) {
-  std::array<std::byte, 1024> near;
-  std::pmr::monotonic_buffer_resource memory(near.data(), near.size());
-  std::pmr::vector<int64_t> key(&memory);
-  key.reserve(std::min(near.size() / sizeof(int64_t), segment.live_in.size() * 6));
-  std::vector<Device*> resident;  // by slot; empty unless a value lives on a device
-  for (size_t i = 0; i < segment.live_in.size(); ++i) {
-    const Tensor& t = slots[slot_of_[segment.live_in[i]]]->tensor;
-    key.push_back(static_cast<int64_t>(t.dims.size()));
-    key.insert(key.end(), t.dims.begin(), t.dims.end());
-    if (t.device()) {
-      resident.resize(slot_count_);
-      resident[slot_of_[segment.live_in[i]]] = t.device();
-    }
-    key.push_back(static_cast<int64_t>(reinterpret_cast<intptr_t>(t.device())));
-    if (segment.contents_key[i]) append_contents(t, key);
-  }
-  return segment.plans.get(
-      key, [&] { return control.stopped(); },
-      [&]() -> Result<std::shared_ptr<SegmentPlan>> {
-        const uint64_t start = os::monotonic_ns();
-        auto plan = make_plan(segment, state_for(segment, slots), resident, &control);
-        if (statistics_) {
-          ++statistics_->plans;
-          statistics_->planning_ns += os::monotonic_ns() - start;
-        }
-        const uint64_t dropped = segment.plans.dropped();
-        if (dropped && dropped % kPlansATrim == 0) os::return_freed_memory();
-        return plan;
-      });
 }
 
 std::vector<bool> CompiledGraph::wanted_slots(const std::vector<OutputRequest>& requests) const {
@@ -170,8 +98,9 @@ Status CompiledGraph::run(std::vector<ValuePtr> inputs, const std::vector<Output
       if (segment->contents_key[i] && value->tensor.device()) read_here.push_back(&value);
     }
     PFRT_TRY(copy_to_host(read_here, control));
-    PFRT_ASSIGN(auto plan, plan_for(*segment, slots, control));
-    PFRT_TRY(plan->execute(slots, targets, control, wanted.empty() ? nullptr : &wanted));
+    PFRT_ASSIGN(const RunPlan plan, plan_for(*segment, slots, control));
+    PFRT_TRY(plan.plan->execute(slots, targets, control, wanted.empty() ? nullptr : &wanted,
+                                plan.dimensions.get()));
   }
   outputs.resize(g.outputs.size());
   for (size_t i = 0; i < g.outputs.size(); ++i) {
@@ -286,12 +215,12 @@ std::vector<StepReport> CompiledGraph::explain() {
       });
       continue;
     }
-    std::shared_ptr<SegmentPlan> plan = segment->plans.recent();
+    std::shared_ptr<SegmentPlan> plan = last_plan(*segment);
     if (!plan) {
       // Not run yet: plan with the declared dimensions, where these are numbers.
       InferState state = base_state_;
       for (ValueId v : segment->live_in) state.types[v] = graph_->at(v).type;
-      auto made = make_plan(*segment, std::move(state), {}, nullptr);
+      auto made = make_plan(*segment, std::move(state), {}, nullptr, nullptr);
       if (made.ok()) plan = made.take();
     }
     if (plan) {

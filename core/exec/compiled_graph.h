@@ -49,10 +49,13 @@ struct CompileOptions {
   const std::vector<NodePrecision>* node_precision = nullptr;
 };
 
+class PlanRange;
 class SegmentPlan;
 class Staging;
+struct RunDimensions;
 struct Segment;
 struct StageExecutable;
+struct Variation;
 
 class CompiledGraph : public RunnableGraph {
  public:
@@ -90,15 +93,36 @@ class CompiledGraph : public RunnableGraph {
   // wanted.
   std::vector<bool> wanted_slots(const std::vector<OutputRequest>& requests) const;
   bool makes_wanted(const Segment& segment, const std::vector<bool>& wanted) const;
-  Result<std::shared_ptr<SegmentPlan>> plan_for(Segment& segment,
-                                                const std::vector<ValuePtr>& slots,
-                                                const RunControl& control);
-  // The state in which dimensions, and contents that decide some, are those of what the segment is
-  // about to read.
-  InferState state_for(const Segment& segment, const std::vector<ValuePtr>& slots) const;
-  // |control|: what may stop it; null: nothing.
+  // A plan, and what a run has to tell it.
+  struct RunPlan {
+    std::shared_ptr<SegmentPlan> plan;
+    std::shared_ptr<const RunDimensions> dimensions;  // null: nothing varies
+  };
+  Result<RunPlan> plan_for(Segment& segment, const std::vector<ValuePtr>& slots,
+                           const RunControl& control);
+  static std::shared_ptr<SegmentPlan> last_plan(const Segment& segment);
+  struct Reading;
+  // One that was not made for just these dimensions.
+  Result<RunPlan> plan_of_others(Segment& segment, const Reading& reading) const;
+  // The plan of a range that holds what is read; nothing where none does.
+  Result<RunPlan> plan_in_range(Segment& segment, const Reading& reading) const;
+  // Adds a range where what is read has grown from what was planned last.
+  Status add_range(Segment& segment, const Reading& reading) const;
+  // Nothing where there is none, or it takes too much memory.
+  Result<std::shared_ptr<PlanRange>> make_range(const Segment& segment, const Reading& reading,
+                                                const Variation& variation) const;
+  std::vector<bool> dimensions_of(const Segment& segment, const Reading& reading) const;
+  void grow(const Segment& segment, const Variation& variation, int64_t more,
+            InferState& state) const;
+  InferState entered(const Segment& segment, const Reading& reading) const;
+  // Brings dimensions, and contents that decide some, to those of what the segment is about to
+  // read.
+  void enter(const Segment& segment, const std::vector<ValuePtr>& slots, InferState& state) const;
+  // |least|: null, or the least of dimensions that vary. |control|: what may stop it; null:
+  // nothing.
   Result<std::shared_ptr<SegmentPlan>> make_plan(const Segment& segment, InferState state,
                                                  const std::vector<Device*>& resident,
+                                                 const RunDimensions* least,
                                                  const RunControl* control) const;
   Status run_host(const Segment& segment, std::vector<ValuePtr>& slots, const RunControl& control);
   // The node's inputs, in host memory where its operator reads them.

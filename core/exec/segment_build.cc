@@ -13,7 +13,7 @@ namespace pfrt {
 Result<std::shared_ptr<SegmentPlan>> SegmentPlan::build(
     const Graph& graph, const Snapshot& snapshot, const Segment& segment,
     const std::vector<uint32_t>& slot_of, InferState state, const std::vector<Device*>& resident,
-    bool concurrent, const RunControl* control) {
+    bool concurrent, const RunDimensions* least, const RunControl* control) {
   auto plan = std::shared_ptr<SegmentPlan>(new SegmentPlan);
   {
     const std::lock_guard lock(segment.mutex);
@@ -35,7 +35,7 @@ Result<std::shared_ptr<SegmentPlan>> SegmentPlan::build(
   shapes.ranks = ranks.data();
   shapes.dims = dim_pointers.data();
   shapes.value_count = static_cast<uint32_t>(ranks.size());
-  const Source source{graph, snapshot, shapes, state, slot_of, resident, control};
+  const Source source{graph, snapshot, shapes, state, slot_of, resident, least, control};
   for (const StageExecutable& stage : segment.stages) {
     Status status = plan->add_program(source, stage);
     if (!status.ok()) return std::move(status.blame(stage.executable->provider()));
@@ -54,11 +54,28 @@ Result<std::shared_ptr<SegmentPlan>> SegmentPlan::build(
   return plan;
 }
 
+Result<pfrt_shapes> SegmentPlan::shapes_for(const Source& source, const StageExecutable& stage) {
+  pfrt_shapes shapes = source.shapes;
+  if (!source.least) return shapes;
+  const auto varies = [&](ValueId v) { return v != kNoId && source.least->by_value[v]; };
+  const bool any = std::ranges::any_of(stage.stage->nodes, [&](uint32_t n) {
+    const Node& node = *source.graph.node(source.snapshot.node_id(n));
+    return std::ranges::any_of(node.inputs, varies) || std::ranges::any_of(node.outputs, varies);
+  });
+  if (!any) return shapes;
+  const Provider& provider = stage.executable->provider();
+  if (!provider.has_ranges())
+    return error(Code::kUNSUPPORTED, provider.name(), " takes no dimensions that vary");
+  shapes.least = source.least->by_value.data();
+  return shapes;
+}
+
 Status SegmentPlan::add_program(const Source& source, const StageExecutable& stage) {
+  PFRT_ASSIGN(const pfrt_shapes shapes, shapes_for(source, stage));
   uint32_t node = PFRT_NO_INDEX;
   programs_.reserve(programs_.size() + 1);  // what is made has a place to stay
   const auto stop = [&] { return source.control ? source.control->stopped() : Status(); };
-  auto made = stage.executable->specialise(source.shapes, stop, &node);
+  auto made = stage.executable->specialise(shapes, stop, &node);
   if (!made.ok()) {
     Status status = made.take_status();
     if (node < source.snapshot.get().node_count)

@@ -59,7 +59,8 @@ Status SegmentPlan::place_input(const Source& source, const StageExecutable& sta
   int64_t count = 1;
   for (const Dim& d : type.shape) count *= d.value();
   entry.bytes = tensor_bytes(type.dtype, count);
-  programs_.back().transfers.push_back({producer, slot, entries_.size()});
+  programs_.back().transfers.push_back(
+      {producer, slot, entries_.size(), value, type.dtype, type.shape.size()});
   mirrors_.push_back({value, entry.space, entries_.size()});
   return {};
 }
@@ -114,25 +115,6 @@ void SegmentPlan::give_device_blocks(std::vector<std::shared_ptr<Buffer>>& block
   for (size_t i = 1; i < blocks.size(); ++i)
     if (blocks[i] && spaces_[i].idle.size() < kKeep)
       spaces_[i].idle.push_back(std::move(blocks[i]));
-}
-
-Status SegmentPlan::run_device_transfers(const Program& program, const std::vector<ValuePtr>& slots,
-                                         std::span<void* const> pointers, const Needs* needs,
-                                         const RunControl& control) const {
-  Transfers transfers;
-  for (const DeviceTransfer& transfer : program.transfers) {
-    if (needs && !needs->entries[transfer.to]) continue;
-    const Entry& to = entries_[transfer.to];
-    Device* const here = spaces_[to.space].device.get();
-    if (transfer.from != kNone) {
-      transfers.add(pointers[transfer.to], here, pointers[transfer.from],
-                    spaces_[entries_[transfer.from].space].device.get(), to.bytes);
-    } else {
-      const Tensor& from = slots[transfer.slot]->tensor;
-      transfers.add(pointers[transfer.to], here, from.data(), from.device(), to.bytes);
-    }
-  }
-  return transfers.run(control.devices, control.stopper());
 }
 
 }  // namespace pfrt

@@ -45,8 +45,9 @@ struct SegmentPlan::Frame {
   SegmentPlan* plan = nullptr;
   const RunControl* control = nullptr;
   std::vector<ValuePtr>* slots = nullptr;
-  std::span<void*> pointers;     // by entry
-  const Needs* needs = nullptr;  // null: of everything
+  const RunDimensions* dimensions = nullptr;  // null: nothing varies
+  std::span<void*> pointers;                  // by entry
+  const Needs* needs = nullptr;               // null: of everything
   char* scratch = nullptr;
   MemorySource source = MemoryScope::current();
 };
@@ -248,13 +249,25 @@ SegmentPlan::Needs SegmentPlan::needs_of(const std::vector<bool>& wanted) const 
   return out;
 }
 
+SegmentPlan::OutputValue SegmentPlan::in_run(const OutputValue& output,
+                                             const RunDimensions& dimensions) {
+  OutputValue out = output;
+  const int64_t* const dims = dimensions.by_value[output.value];
+  out.dims.assign(dims, dims + output.dims.size());
+  out.bytes = tensor_bytes(out.dtype, element_count(dims, out.dims.size()));
+  return out;
+}
+
 // Memory for the outputs whose dimensions are known.
 Status SegmentPlan::make_outputs(std::vector<ValuePtr>& slots,
-                                 const std::vector<OutputRequest>& targets, const Needs* needs,
-                                 const RunControl& control) const {
+                                 const std::vector<OutputRequest>& targets,
+                                 const Frame& frame) const {
   for (size_t i = 0; i < outputs_.size(); ++i) {
-    const OutputValue& o = outputs_[i];
-    if (!o.known || (needs && !needs->outputs[i])) continue;
+    if (!outputs_[i].known || (frame.needs && !frame.needs->outputs[i])) continue;
+    std::optional<OutputValue> varied;
+    if (frame.dimensions && frame.dimensions->by_value[outputs_[i].value])
+      varied = in_run(outputs_[i], *frame.dimensions);
+    const OutputValue& o = varied ? *varied : outputs_[i];
     Tensor tensor;
     const OutputRequest* target = o.slot < targets.size() ? &targets[o.slot] : nullptr;
     if (target && target->data &&
@@ -270,7 +283,7 @@ Status SegmentPlan::make_outputs(std::vector<ValuePtr>& slots,
         PFRT_ASSIGN(tensor.buffer, Buffer::wrap(target->data, target->bytes, {}));
       }
     } else {
-      auto made = allocate_in(o.space, o.dtype, o.dims, control.devices);
+      auto made = allocate_in(o.space, o.dtype, o.dims, frame.control->devices);
       if (!made.ok()) return fail_output(o, made.take_status());
       tensor = made.take();
     }
@@ -280,8 +293,10 @@ Status SegmentPlan::make_outputs(std::vector<ValuePtr>& slots,
 }
 
 Status SegmentPlan::execute(std::vector<ValuePtr>& slots, const std::vector<OutputRequest>& targets,
-                            const RunControl& control, const std::vector<bool>* wanted) {
+                            const RunControl& control, const std::vector<bool>* wanted,
+                            const RunDimensions* dimensions) {
   Frame frame;
+  frame.dimensions = dimensions;
   frame.plan = this;
   frame.control = &control;
   frame.slots = &slots;
@@ -297,7 +312,7 @@ Status SegmentPlan::execute(std::vector<ValuePtr>& slots, const std::vector<Outp
   std::optional<Needs> needs;
   if (wanted) needs = needs_of(*wanted);
   frame.needs = needs ? &*needs : nullptr;
-  PFRT_TRY(make_outputs(slots, targets, frame.needs, control));
+  PFRT_TRY(make_outputs(slots, targets, frame));
   point(block, device_blocks, slots);
   frame.pointers = block.pointers;
 
@@ -332,7 +347,7 @@ Status SegmentPlan::run_step(Frame& frame, uint32_t at, uint32_t workers, uint32
   const Program& program = programs_[steps_[at].program];
   if (step.width > 0) workers = std::min(workers, step.width);
   if (at == program.first_step && !program.transfers.empty())
-    PFRT_TRY(run_device_transfers(program, *frame.slots, frame.pointers, frame.needs, control));
+    PFRT_TRY(run_device_transfers(program, frame));
   if (frame.needs && !frame.needs->steps[at]) {
     measured_[at].took_ns = measured_[at].started_ns = 0;
     return {};
@@ -353,6 +368,7 @@ Status SegmentPlan::run_step(Frame& frame, uint32_t at, uint32_t workers, uint32
   context.scratch = &Call::scratch_of;
   context.alloc_output = &Call::alloc_output;
   context.fail = &Call::fail;
+  if (frame.dimensions) context.dims = frame.dimensions->by_value.data();
   const uint64_t started = control.profile ? os::monotonic_ns() : 0;
   pfrt_code code = call_step(step, context);
   if (call.escaped) code = Call::fail(&context, PFRT_CODE_PROVIDER, to_c(kEscaped));
@@ -375,6 +391,28 @@ Status SegmentPlan::run_step(Frame& frame, uint32_t at, uint32_t workers, uint32
   // A loop that was cut short has left its step's results half done.
   if (const Code stop = control.stop(); stop != Code::kOK) return stop_status(stop);
   return {};
+}
+
+Status SegmentPlan::run_device_transfers(const Program& program, const Frame& frame) const {
+  Transfers transfers;
+  for (const DeviceTransfer& transfer : program.transfers) {
+    if (frame.needs && !frame.needs->entries[transfer.to]) continue;
+    const Entry& to = entries_[transfer.to];
+    Device* const here = spaces_[to.space].device.get();
+    void* const at = frame.pointers[transfer.to];
+    if (transfer.from == kNone) {
+      const Tensor& from = (*frame.slots)[transfer.slot]->tensor;
+      transfers.add(at, here, from.data(), from.device(), from.bytes());
+      continue;
+    }
+    const int64_t* const dims =
+        frame.dimensions ? frame.dimensions->by_value[transfer.value] : nullptr;
+    transfers.add(
+        at, here, frame.pointers[transfer.from],
+        spaces_[entries_[transfer.from].space].device.get(),
+        dims ? tensor_bytes(transfer.dtype, element_count(dims, transfer.rank)) : to.bytes);
+  }
+  return transfers.run(frame.control->devices, frame.control->stopper());
 }
 
 // Independent steps: each has a part of the threads, and of the scratch that belongs to them.

@@ -23,6 +23,7 @@
 namespace pfrt {
 
 class SegmentPlan;
+class PlanRange;
 
 struct StageExecutable {
   const Stage* stage = nullptr;
@@ -44,8 +45,21 @@ struct Segment {
   std::vector<uint32_t> last_read;
 
   MadeOnce<std::vector<int64_t>, std::shared_ptr<SegmentPlan>> plans{32};  // by input signature
-  mutable std::mutex mutex;                                                // guards |blocks|
+  std::atomic<bool> last_in_range{false};  // the plan that was looked up last is a range's
+  std::mutex range_making;                 // one at a time
+  mutable std::mutex mutex;                // guards what follows
   std::shared_ptr<BlockPool> blocks = std::make_shared<BlockPool>();
+  std::vector<std::shared_ptr<PlanRange>> ranges;  // latest first
+  std::vector<int64_t> planned;                    // the signature that was planned last
+  // Where signatures vary that no range could be planned for: positions in them.
+  std::vector<std::vector<uint32_t>> rigid;
+};
+
+// Dimensions of a run that its plan does not know. Of each value that varies in the plan, and null
+// elsewhere.
+struct RunDimensions {
+  std::vector<Dims> dims;
+  std::vector<const int64_t*> by_value;  // into |dims|
 };
 
 // Elements of a program's arrays, whose strides the program says.
@@ -71,22 +85,24 @@ class SegmentPlan {
   // |state| holds the type of every value of the segment, |resident| by slot the device that a
   // value to be read lives on (empty: all are on the host). |concurrent|: independent steps run at
   // once, where all is on the host.
+  // |least|: null, or the least dimensions of values that vary, |state| having their largest.
   // |control|: what may stop it; null: nothing.
-  static Result<std::shared_ptr<SegmentPlan>> build(const Graph& graph, const Snapshot& snapshot,
-                                                    const Segment& segment,
-                                                    const std::vector<uint32_t>& slot_of,
-                                                    InferState state,
-                                                    const std::vector<Device*>& resident,
-                                                    bool concurrent, const RunControl* control);
+  static Result<std::shared_ptr<SegmentPlan>> build(
+      const Graph& graph, const Snapshot& snapshot, const Segment& segment,
+      const std::vector<uint32_t>& slot_of, InferState state, const std::vector<Device*>& resident,
+      bool concurrent, const RunDimensions* least, const RunControl* control);
   ~SegmentPlan();
   SegmentPlan(const SegmentPlan&) = delete;
   SegmentPlan& operator=(const SegmentPlan&) = delete;
 
   // Reads and writes |slots|. |targets| has, by slot, memory that the caller wants the value in.
   // |wanted|: the slots that anybody reads afterwards; steps that none of these needs are not run.
-  // Null = all.
+  // Null = all. |dimensions|: null, or of the values that vary.
   Status execute(std::vector<ValuePtr>& slots, const std::vector<OutputRequest>& targets,
-                 const RunControl& control, const std::vector<bool>* wanted = nullptr);
+                 const RunControl& control, const std::vector<bool>* wanted,
+                 const RunDimensions* dimensions);
+  // On the host, that its steps work in.
+  uint64_t block_bytes() const { return block_bytes_; }
   void report(const Graph& graph, const Snapshot& snapshot, const Partition& partition,
               std::vector<StepReport>& rows) const;
 
@@ -111,6 +127,9 @@ class SegmentPlan {
     size_t from;  // entry, or kNone: the value in |slot|
     uint32_t slot;
     size_t to;  // entry
+    ValueId value;
+    pfrt_dtype dtype;
+    size_t rank;
   };
   // Memory that blocks are planned in: the host's, then that of each device used.
   struct Space {
@@ -153,7 +172,9 @@ class SegmentPlan {
   SegmentPlan() = default;
   Needs needs_of(const std::vector<bool>& wanted) const;
   Status make_outputs(std::vector<ValuePtr>& slots, const std::vector<OutputRequest>& targets,
-                      const Needs* needs, const RunControl& control) const;
+                      const Frame& frame) const;
+  // The output as it is in the run of |frame|, in place of the largest it may be.
+  static OutputValue in_run(const OutputValue& output, const RunDimensions& dimensions);
   // What the programs of a plan are made of.
   struct Source {
     const Graph& graph;
@@ -162,11 +183,14 @@ class SegmentPlan {
     const InferState& state;
     const std::vector<uint32_t>& slot_of;
     const std::vector<Device*>& resident;
-    const RunControl* control;  // may be null
+    const RunDimensions* least;  // may be null
+    const RunControl* control;   // may be null
   };
   // Constants on their way to a device.
   using Uploads = std::vector<std::pair<Provider::HostBytes, std::shared_ptr<Buffer>>>;
   Status add_program(const Source& source, const StageExecutable& stage);
+  // |source|'s shapes as the stage's provider is told of them.
+  static Result<pfrt_shapes> shapes_for(const Source& source, const StageExecutable& stage);
   Result<Entry> make_entry(const Source& source, const StageExecutable& stage,
                            const pfrt_buffer& buffer, Transfers& transfers, Uploads& fresh);
   Status place_output(const Source& source, const StageExecutable& stage, const pfrt_buffer& buffer,
@@ -194,9 +218,7 @@ class SegmentPlan {
   void point(BlockPool::Block& block, const std::vector<std::shared_ptr<Buffer>>& device_blocks,
              const std::vector<ValuePtr>& slots) const;
   void give_device_blocks(std::vector<std::shared_ptr<Buffer>>& blocks);
-  Status run_device_transfers(const Program& program, const std::vector<ValuePtr>& slots,
-                              std::span<void* const> pointers, const Needs* needs,
-                              const RunControl& control) const;
+  Status run_device_transfers(const Program& program, const Frame& frame) const;
 
   // What its steps work in could not be had.
   Status fail_block(uint64_t bytes, Status status) const;

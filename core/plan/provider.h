@@ -110,6 +110,8 @@ class Provider : public Device, public std::enable_shared_from_this<Provider> {
   Status copy(uint64_t work, Direction direction, const std::vector<Copy>& copies) override;
   Status wait(uint64_t work, const Stop& stop) override;
   void end(uint64_t work) override;
+  // Whether its programs may be for dimensions that vary.
+  bool has_ranges() const { return (features() & PFRT_PROVIDER_RANGES) != 0; }
   // Whether its steps are told which run they belong to, and may still be at work when they have
   // returned.
   bool has_runs() const { return (features() & (PFRT_PROVIDER_MEMORY | PFRT_PROVIDER_RUNS)) != 0; }

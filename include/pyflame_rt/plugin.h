@@ -258,6 +258,10 @@ typedef struct pfrt_shapes {
   const int64_t* const* dims; /* [value_count], each [rank]; NULL where the rank is -1 or 0 */
   uint32_t value_count;
   uint32_t reserved;
+  /* PFRT_PROVIDER_RANGES. NULL: |dims| are those of every run. Else [value_count], each [rank]: runs will differ in some
+   * dimensions, which are from |least| to |dims|; NULL where a value has the same in all of them. Only the run says which
+   * combination is at hand (see pfrt_step_context). Buffers are declared with the bytes that |dims| need. */
+  const int64_t* const* least;
 } pfrt_shapes;
 
 /* Whose memory a buffer is. */
@@ -310,6 +314,10 @@ typedef struct pfrt_step_context {
                             void** out_data);
   /* Keeps the message for the caller's error, and returns |code|. Any thread; the first message counts. */
   pfrt_code (*fail)(const struct pfrt_step_context* context, pfrt_code code, pfrt_string message);
+  /* Of a program that was made with shapes->least: by value index of the snapshot, the dimensions of this run of each
+   * value that has |least|, within these bounds; NULL for others. Buffers hold the run's elements without gaps. NULL for
+   * other programs. */
+  const int64_t* const* dims;
 } pfrt_step_context;
 
 /* What the host should know of a step. */
@@ -373,7 +381,10 @@ enum {
   PFRT_PROVIDER_NO_FOLD = 512,
   /* Has threads of its own while it is open, as libraries of devices do. They are gone when close returns. */
   PFRT_PROVIDER_OWN_THREADS = 1024,
-  PFRT_PROVIDER_RUNS = 2048 /* has run_begin() and run_end() */
+  PFRT_PROVIDER_RUNS = 2048, /* has run_begin() and run_end() */
+  /* May be asked for programs in which dimensions vary, as a decoder's that grows by a token a run (pfrt_shapes.least).
+   * UNSUPPORTED then refuses these only, and the same is asked for the dimensions at hand. */
+  PFRT_PROVIDER_RANGES = 65536
 };
 
 /* ---- device memory ----
@@ -432,7 +443,7 @@ typedef struct pfrt_provider_table {
                        const pfrt_sink* sink, pfrt_executable** out_executables, size_t* out_region);
   /* All of its programs were released before. */
   void (*release_executable)(pfrt_executable* executable);
-  /* |out_program| (struct_size set by the host) lives until release_program. */
+  /* |out_program| (struct_size set by the host) lives until release_program. |shapes| are borrowed for the call. */
   pfrt_code (*specialise)(pfrt_executable* executable, const pfrt_shapes* shapes, const pfrt_sink* sink,
                           pfrt_program* out_program);
   /* No run uses it any more. */

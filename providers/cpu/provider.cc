@@ -184,8 +184,10 @@ pfrt_code specialise(pfrt_executable* executable, const pfrt_shapes* shapes, con
                      pfrt_program* out_program) {
   return guarded(sink, [&] {
     uint32_t node = PFRT_NO_INDEX;
+    pfrt_shapes known{};  // an older host's end before |least|
+    std::memcpy(&known, shapes, std::min<size_t>(shapes->struct_size, sizeof known));
     Result<std::unique_ptr<Program>> made =
-        build_program(*reinterpret_cast<Executable*>(executable), *shapes, node);
+        build_program(*reinterpret_cast<Executable*>(executable), known, node);
     if (!made.ok()) return report(sink, made.status(), node);
     made.value()->describe(*out_program);
     out_program->handle = made.take().release();

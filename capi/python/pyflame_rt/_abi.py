@@ -1025,6 +1025,7 @@ class Shapes(Structure):
         ("dims", c_void_p),
         ("value_count", c_uint32),
         ("reserved", c_uint32),
+        ("least", c_void_p),
     ]
 
 
@@ -1064,6 +1065,7 @@ class StepContext(Structure):
         ("scratch", CFUNCTYPE(c_void_p, c_void_p, c_uint32)),
         ("alloc_output", CFUNCTYPE(c_uint32, c_void_p, c_uint32, c_void_p, c_uint32, c_void_p)),
         ("fail", CFUNCTYPE(c_uint32, c_void_p, c_uint32, String)),
+        ("dims", c_void_p),
     ]
 
 
@@ -1117,6 +1119,7 @@ PROVIDER_DEFERRED = 256
 PROVIDER_NO_FOLD = 512
 PROVIDER_OWN_THREADS = 1024
 PROVIDER_RUNS = 2048
+PROVIDER_RANGES = 65536
 
 DIRECTION_UNSET = 0
 TO_DEVICE = 1

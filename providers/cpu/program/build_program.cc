@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <cctype>
 #include <deque>
+#include <memory>
 #include <optional>
+#include <span>
 #include <unordered_map>
 #include <utility>
 
@@ -15,6 +17,7 @@
 #include "providers/cpu/program/sub_byte.h"
 #include "providers/cpu/program/tune.h"
 #include "providers/cpu/program/value_buffers.h"
+#include "providers/cpu/program/varying_group.h"
 #include "providers/cpu/registry/empty.h"
 #include "providers/cpu/registry/registry.h"
 
@@ -46,21 +49,36 @@ class ProgramBuilder {
       : executable_(executable),
         snapshot_(executable.snapshot()),
         shapes_(shapes),
-        values_(executable, shapes) {
-    if (executable.tunes()) tuner_.emplace();
-  }
+        values_(executable, shapes) {}
 
   Result<std::unique_ptr<Program>> build(uint32_t& node) {
+    const bool ranged = shapes_.least != nullptr;
+    if (executable_.tunes() && !ranged) tuner_.emplace();
     nchw16c_ = nchw16c_values(executable_, shapes_);
     shuffles_ = find_shuffles(executable_, shapes_);
-    for (size_t u = 0; u < executable_.fusion_groups().size(); ++u)
-      PFRT_TRY(add_group(executable_.fusion_groups()[u], executable_.code(u), node));
+    for (size_t u = 0; u < executable_.fusion_groups().size(); ++u) {
+      const FusionGroup& group = executable_.fusion_groups()[u];
+      const std::vector<uint32_t> values = values_of(executable_, group);
+      const std::vector<uint32_t> varied = varying(values, shapes_);
+      PFRT_TRY(varied.empty() ? add_group(group, executable_.code(u), node)
+                              : add_varying(u, seen_outside(executable_, group, values), varied));
+    }
     node = PFRT_NO_INDEX;
     PFRT_TRY(add_copies());
     std::vector<pfrt_buffer> buffers = values_.take();
     share_memory(steps_, buffers);
     relax_alignment(steps_, buffers);
     return std::make_unique<Program>(std::move(buffers), std::move(steps_));
+  }
+
+  // Group |u| alone, at dimensions that are all those of a run. |outer|: values in buffers of
+  // another program.
+  Result<std::shared_ptr<const MadeSteps>> build_group(size_t u, const std::vector<Outer>& outer) {
+    alone_ = true;
+    nchw16c_.resize(shapes_.value_count);
+    uint32_t node = PFRT_NO_INDEX;
+    PFRT_TRY(add_group(executable_.fusion_groups()[u], executable_.code(u), node));
+    return made_steps(std::move(steps_), std::move(values_), outer);
   }
 
  private:
@@ -118,6 +136,67 @@ class ProgramBuilder {
       PFRT_TRY(add_node(node));
     }
     return {};
+  }
+
+  // A step for group |u|, which is made for the dimensions of each run; |varied| are those of its
+  // values that vary, |outside| those that others see.
+  Status add_varying(size_t u, const std::vector<uint32_t>& outside,
+                     const std::vector<uint32_t>& varied) {
+    const FusionGroup& group = executable_.fusion_groups()[u];
+    for (const uint32_t n : group.nodes)
+      if (has_weights(reader(n)))
+        return error(Code::kUNSUPPORTED, cpu::describe(reader(n)),
+                     ": its work with weights is divided anew for other dimensions");
+    if (group.nodes.size() == 1 && renames(group.nodes[0])) return {};
+    std::vector<Outer> outer;
+    for (const uint32_t v : outside) outer.push_back({v, values_.of(v)});
+    if (!kept_) kept_ = std::make_shared<KeptShapes>(shapes_);
+    const auto varying = std::make_shared<VaryingStep>(
+        kept_, varied, [&executable = executable_, u, outer](const pfrt_shapes& shapes) {
+          return ProgramBuilder(executable, shapes).build_group(u, outer);
+        });
+    std::vector<const int64_t*> pointers;
+    const pfrt_shapes small = kept_->with(varied, shapes_.least, pointers);
+    PFRT_ASSIGN(const auto most, varying->make(shapes_));
+    PFRT_ASSIGN(const auto least, varying->make(small));
+    Step step;
+    step.varying = [varying](const pfrt_step_context& context) { return varying->run(context); };
+    describe_varying(step, *most);
+    const uint64_t own = std::max(most->own_bytes, least->own_bytes);
+    step.kernel.scratch_bytes = std::max(most->scratch_bytes, least->scratch_bytes);
+    const uint32_t memory = own == 0 ? PFRT_NO_INDEX : values_.add_temporary(own);
+    varying->set_memory(memory, own, step.kernel.scratch_bytes);
+    add_once(step.writes, memory);
+    for (const Outer& of : outer) {
+      const bool made = std::ranges::any_of(group.nodes, [&](uint32_t n) {
+        const pfrt_snapshot_node& node = snapshot_.node(n);
+        return std::ranges::count(std::span(node.outputs, node.output_count), of.value) > 0;
+      });
+      (made ? step.outputs : step.inputs).push_back(of.buffer);
+    }
+    step.nodes = group.nodes;
+    add_step(std::move(step));
+    return {};
+  }
+
+  // |most|: the steps at the largest dimensions.
+  static void describe_varying(Step& step, const MadeSteps& most) {
+    for (const Step& made : most.steps) {
+      step.name += message(step.name.empty() ? "" : ", ", made.name);
+      step.flags |= made.flags;
+      step.kernel.flops += made.kernel.flops;
+    }
+    if (step.name.empty()) step.name = "nothing";
+    step.detail = "dimensions vary; work and bytes are those of the largest";
+  }
+
+  // Whether nothing but the name of the node's output is new, at all dimensions.
+  bool renames(uint32_t index) {
+    const SnapshotNode node = reader(index);
+    const KernelRow* const row = operator_row(node);
+    const auto place =
+        row != nullptr && row->in_place != nullptr ? row->in_place(node) : std::optional<InPlace>();
+    return place && place->which == InPlace::Which::kSame && values_.rename(node);
   }
 
   SnapshotNode reader(uint32_t node) const {
@@ -420,6 +499,7 @@ class ProgramBuilder {
 
   // Whether the node needs no step: its values then lie in one another's buffers.
   bool lies_in_place(const SnapshotNode& node, const KernelRow* row, bool asks_more) {
+    if (alone_) return false;
     std::optional<InPlace> place;
     if (shuffles_.transposes.contains(node.index()))
       place.emplace();  // the reader of the output does the shuffle
@@ -459,6 +539,9 @@ class ProgramBuilder {
       const uint32_t value = executable_.outputs()[i];
       const Home& home = executable_.home(value);
       if (home.kind == PFRT_BUFFER_OUT && home.index == i) continue;
+      if (!cpu::varying({value}, shapes_).empty())
+        return error(Code::kUNSUPPORTED, "region output ", i,
+                     " is another value's copy, of dimensions that vary");
       if (values_.bytes(value) == PFRT_BYTES_UNKNOWN)
         return error(Code::kSHAPE_MISMATCH, "region output ", i,
                      " is another value's copy, of dimensions that are not known before the run");
@@ -481,6 +564,8 @@ class ProgramBuilder {
   std::unordered_map<uint32_t, uint32_t> byte_buffers_;  // buffers of a byte an element, by value
   std::deque<Step> steps_;
   std::optional<Tuner> tuner_;  // while the executable was compiled with the hint
+  bool alone_ = false;          // values stay in the buffers that they are in
+  std::shared_ptr<const KeptShapes> kept_;
 };
 
 }  // namespace

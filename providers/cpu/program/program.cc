@@ -6,14 +6,6 @@
 namespace pfrt::cpu {
 namespace {
 
-// A step that takes no longer than waking another thread runs on one.
-uint32_t width_of(const Step& step) {
-  constexpr double kLeastShared = 5e3;  // nanoseconds, as estimated
-  const bool little =
-      step.kernel.flops > 0 && estimate_ns(step.kernel.flops, step.bytes) < kLeastShared;
-  return little ? 1 : step.kernel.width;
-}
-
 pfrt_step table_row(Step& step) {
   pfrt_step out{};
   out.run = run_step;

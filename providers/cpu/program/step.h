@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <utility>
@@ -19,6 +20,8 @@ namespace pfrt::cpu {
 
 struct Step {
   Kernel kernel;
+  // Runs in place of the kernel, where dimensions vary; empty elsewhere.
+  std::function<pfrt_code(const pfrt_step_context&)> varying;
   std::optional<Epilogue> epilogue;
   std::optional<RowNorm> norm;
   std::vector<uint32_t> inputs,
@@ -37,6 +40,9 @@ struct Step {
 
 // The function of pfrt_step::run; |state| is a Step.
 pfrt_code run_step(void* state, const pfrt_step_context* context);
+
+// How many threads it may have; 0 = any.
+uint32_t width_of(const Step& step);
 
 // Nanoseconds a step takes, roughly: memory at 10 bytes/ns and arithmetic at 50 operations/ns.
 double estimate_ns(double flops, uint64_t bytes);

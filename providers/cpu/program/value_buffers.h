@@ -24,6 +24,8 @@ class ValueBuffers {
   uint64_t bytes(uint32_t value) const;    // PFRT_BYTES_UNKNOWN when unknown
 
   uint32_t of(uint32_t value);  // PFRT_NO_INDEX for PFRT_NO_INDEX
+  // PFRT_NO_INDEX where nobody has asked for it.
+  uint32_t known(uint32_t value) const { return of_[value]; }
   uint32_t add(const Home& home, uint64_t bytes);
   uint32_t add_temporary(uint64_t bytes) { return add({PFRT_BUFFER_TEMP, 0}, bytes); }
   const std::vector<pfrt_buffer>& list() const { return buffers_; }

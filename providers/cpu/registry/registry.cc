@@ -93,6 +93,14 @@ const KernelRow* operator_row(const SnapshotNode& node) {
   return nullptr;
 }
 
+bool has_weights(const SnapshotNode& node) {
+  if (!node.has_input(1) || !node.is_constant(1)) return false;
+  for (std::span<const KernelRow> family : kernels())
+    for (const KernelRow& row : family)
+      if (row.pack != nullptr && row.op == node.op() && row.domain == node.domain()) return true;
+  return false;
+}
+
 const KernelRow* find_kernel(const KernelRequest& request, std::string* reason) {
   const SnapshotNode& node = request;
   std::vector<const KernelRow*> rows;

@@ -20,6 +20,9 @@ const KernelRow* operator_row(const SnapshotNode& node);
 // node; |reason| then says why, of each candidate. It may be null.
 const KernelRow* find_kernel(const KernelRequest& request, std::string* reason);
 
+// Whether the node's second input is a constant that some row of its operator packs: a weight.
+bool has_weights(const SnapshotNode& node);
+
 // Why no kernel may touch the node, whatever the operator: strings, sequences, types not known.
 // Empty when all is well.
 std::string refuse_values(const pfrt_snapshot& snapshot, const SnapshotNode& node);

@@ -39,6 +39,18 @@ TEST(MadeOnce, makes_each_value_once) {
   EXPECT_EQ(*values.recent(), 20);
 }
 
+TEST(MadeOnce, finds_what_is_made) {
+  Values values(2);
+  EXPECT_EQ(values.find(kOne), nullptr);
+  value_of(values, kOne);
+  value_of(values, kTwo);
+  ASSERT_NE(values.find(kOne), nullptr);
+  EXPECT_EQ(*values.find(kOne), 10);
+  value_of(values, kThree);  // the other one was used less recently
+  EXPECT_EQ(values.find(kTwo), nullptr);
+  EXPECT_NE(values.find(kOne), nullptr);
+}
+
 TEST(MadeOnce, lets_the_least_recently_used_go) {
   Values values(2);
   int made = 0;

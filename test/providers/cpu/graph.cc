@@ -180,7 +180,8 @@ bool Session::specialise(const Graph& graph) {
                            ranks.data(),
                            dims.data(),
                            static_cast<uint32_t>(ranks.size()),
-                           0};
+                           0,
+                           nullptr};
   release_program();
   program.struct_size = sizeof program;
   return table.specialise(executable, &shapes, &sink_, &program) == PFRT_CODE_OK;

@@ -314,7 +314,8 @@ bool Compiled::compile(Region& region) {
                            ranks.data(),
                            dims.data(),
                            static_cast<uint32_t>(ranks.size()),
-                           0};
+                           0,
+                           nullptr};
   program_.struct_size = sizeof program_;
   return table_.specialise(executable_, &shapes, &sink_, &program_) == PFRT_CODE_OK;
 }

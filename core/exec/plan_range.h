@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A plan for signatures that differ in one number, as those of a decoder whose state grows by a
+// token a run. Its programs are made for a range; what varies in a run is inferred anew from the
+// run's own signature, so a range holds what the model says at that length and nothing else.
+// Thread-safe.
+#pragma once
+
+#include <functional>
+#include <optional>
+
+#include "core/exec/segment_plan.h"
+
+namespace pfrt {
+
+// Where signatures differ, all by one amount.
+struct Variation {
+  std::vector<uint32_t> at;  // positions
+  int64_t from = 0;          // the number at the first of them
+
+  // How |now| has grown from |before|; nullopt when it is otherwise another, or the same.
+  // |is_dimension| by position of |now|.
+  static std::optional<Variation> between(std::span<const int64_t> before,
+                                          std::span<const int64_t> now,
+                                          const std::vector<bool>& is_dimension);
+};
+
+class PlanRange {
+ public:
+  // Gives a state the types and contents of what a run is about to read.
+  using Enter = std::function<void(InferState&)>;
+
+  // What a node's outputs are while the number goes from its least to its most.
+  struct Bounds {
+    InferState least, now, most;  // inferred
+  };
+  // Nothing where some dimension does not grow with the number. |key|: the signature of
+  // |bounds.now|.
+  static std::shared_ptr<PlanRange> make(const Graph& graph, const std::vector<NodeId>& order,
+                                         std::span<const int64_t> key, Variation variation,
+                                         int64_t least, int64_t most, const Bounds& bounds);
+
+  // Of what varies, for SegmentPlan::build.
+  const RunDimensions& least() const { return least_; }
+  // At its far end, until there is a plan.
+  const InferState& most() const { return most_; }
+  void set_plan(std::shared_ptr<SegmentPlan> plan) {
+    plan_ = std::move(plan);
+    most_ = {};
+  }
+  const std::shared_ptr<SegmentPlan>& plan() const { return plan_; }
+
+  // Whether |key| differs from the range's in nothing but its number, and that is in range.
+  bool holds(std::span<const int64_t> key) const;
+  // What varies at |key|, which the range holds. UNSUPPORTED where the model has other dimensions
+  // there than the plan has room for; what else fails is the model's.
+  Result<std::shared_ptr<const RunDimensions>> dimensions(std::span<const int64_t> key,
+                                                          const Enter& enter, const Stop& stop);
+
+ private:
+  // An output of a node that sees the number.
+  struct Seen {
+    ValueId value;
+    bool varies, contents_vary;
+    Type most;  // or of all runs
+    std::optional<Shape> contents;
+  };
+  PlanRange(const Graph& graph, std::span<const int64_t> key, Variation variation, int64_t least,
+            int64_t most)
+      : graph_(graph),
+        key_(key.begin(), key.end()),
+        variation_(std::move(variation)),
+        least_number_(least),
+        most_number_(most) {}
+  bool see(const std::vector<NodeId>& order, const Bounds& bounds);
+  bool see_value(ValueId value, const Bounds& bounds, RunDimensions& least);
+  Result<std::shared_ptr<const RunDimensions>> infer_at(const Enter& enter);
+
+  const Graph& graph_;  // outlives this
+  const std::vector<int64_t> key_;
+  const Variation variation_;
+  const int64_t least_number_, most_number_;
+  std::vector<NodeId> nodes_;  // that see the number
+  std::vector<Seen> seen_;     // by value: what enters, then their outputs
+  RunDimensions least_;
+  InferState most_;
+  std::shared_ptr<SegmentPlan> plan_;
+  std::mutex mutex_;  // guards |state_|
+  InferState state_;
+  MadeOnce<int64_t, std::shared_ptr<const RunDimensions>> numbers_{32};
+};
+
+}  // namespace pfrt

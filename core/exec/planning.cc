@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The plan for what a segment is about to read: one made for the same dimensions, one of a range of
+// them, or a new one.
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <cstring>
+#include <memory_resource>
+
+#include "core/base/os/pages.h"
+#include "core/exec/compiled_graph.h"
+#include "core/exec/plan_range.h"
+#include "core/op/engine/infer.h"
+
+namespace pfrt {
+namespace {
+
+constexpr uint64_t kPlansATrim = 8;  // making one takes about as long as a trim
+constexpr int64_t kMaxContents = 1024;
+constexpr size_t kMostRanges = 4, kMostRigid = 8;
+
+// A range ends here or at four times what is at hand, whichever is more, if its buffers allow.
+constexpr int64_t kFarEnd = 4096;
+// What a range may take of memory beyond two times what the plan before it did.
+constexpr uint64_t kMoreBytes = uint64_t{1} << 20;
+
+// Of the signature, for what the value holds.
+size_t contents_words(const Tensor& t) {
+  if (t.count() > kMaxContents || t.dtype == PFRT_DTYPE_STRING) return 0;
+  return (static_cast<size_t>(t.bytes()) + 7) / 8;
+}
+
+// The bytes of a small tensor, so that plans made for other contents are not taken.
+void append_contents(const Tensor& t, std::pmr::vector<int64_t>& key) {
+  const size_t at = key.size(), words = contents_words(t);
+  key.resize(at + words, 0);
+  if (words) std::memcpy(key.data() + at, t.data(), static_cast<size_t>(t.bytes()));
+}
+
+}  // namespace
+
+// What a segment is about to read.
+struct CompiledGraph::Reading {
+  const std::vector<ValuePtr>& slots;
+  std::span<const int64_t> key;          // the signature
+  const std::vector<Device*>& resident;  // by slot; empty unless a value lives on a device
+  const RunControl& control;
+};
+
+Result<std::shared_ptr<SegmentPlan>> CompiledGraph::make_plan(const Segment& segment,
+                                                              InferState state,
+                                                              const std::vector<Device*>& resident,
+                                                              const RunDimensions* least,
+                                                              const RunControl* control) const {
+  if (!least) PFRT_TRY(infer(*graph_, segment.order, state));
+  return SegmentPlan::build(*graph_, *snapshot_, segment, slot_of_, std::move(state), resident,
+                            concurrent_steps_, least, control);
+}
+
+void CompiledGraph::enter(const Segment& segment, const std::vector<ValuePtr>& slots,
+                          InferState& state) const {
+  for (size_t i = 0; i < segment.live_in.size(); ++i) {
+    const ValueId v = segment.live_in[i];
+    const Tensor& t = slots[slot_of_[v]]->tensor;
+    state.types[v] = Type::tensor(t.dtype, Shape(t.dims.begin(), t.dims.end()));
+    state.data[v].reset();
+    if (!segment.contents_key[i] || t.count() > kMaxContents) continue;
+    state.contents[v] = t;
+    const std::vector<int64_t> contents = to_int64s(t);
+    if (static_cast<int64_t>(contents.size()) == t.count())
+      state.data[v] = Shape(contents.begin(), contents.end());
+  }
+}
+
+std::shared_ptr<SegmentPlan> CompiledGraph::last_plan(const Segment& segment) {
+  const std::lock_guard lock(segment.mutex);
+  return segment.last_in_range.load(std::memory_order_relaxed) && !segment.ranges.empty()
+             ? segment.ranges.front()->plan()
+             : segment.plans.recent();
+}
+
+Result<CompiledGraph::RunPlan> CompiledGraph::plan_for(Segment& segment,
+                                                       const std::vector<ValuePtr>& slots,
+                                                       const RunControl& control) {
+  std::array<std::byte, 1024> near;
+  std::pmr::monotonic_buffer_resource memory(near.data(), near.size());
+  std::pmr::vector<int64_t> key(&memory);
+  key.reserve(std::min(near.size() / sizeof(int64_t), segment.live_in.size() * 6));
+  std::vector<Device*> resident;
+  for (size_t i = 0; i < segment.live_in.size(); ++i) {
+    const Tensor& t = slots[slot_of_[segment.live_in[i]]]->tensor;
+    key.push_back(static_cast<int64_t>(t.dims.size()));
+    key.insert(key.end(), t.dims.begin(), t.dims.end());
+    if (t.device()) {
+      resident.resize(slot_count_);
+      resident[slot_of_[segment.live_in[i]]] = t.device();
+    }
+    key.push_back(static_cast<int64_t>(reinterpret_cast<intptr_t>(t.device())));
+    if (segment.contents_key[i]) append_contents(t, key);
+  }
+  RunPlan out{segment.plans.find(key), nullptr};
+  if (!out.plan) {
+    PFRT_ASSIGN(out, plan_of_others(segment, {slots, key, resident, control}));
+  }
+  const bool ranged = out.dimensions != nullptr;
+  if (segment.last_in_range.load(std::memory_order_relaxed) != ranged)
+    segment.last_in_range.store(ranged, std::memory_order_relaxed);
+  return out;
+}
+
+Result<CompiledGraph::RunPlan> CompiledGraph::plan_of_others(Segment& segment,
+                                                             const Reading& reading) const {
+  PFRT_ASSIGN(RunPlan out, plan_in_range(segment, reading));
+  if (out.plan) return out;
+  const auto timed = [&](auto&& make) {
+    const uint64_t start = os::monotonic_ns();
+    auto made = make();
+    if (statistics_) statistics_->planning_ns += os::monotonic_ns() - start;
+    return made;
+  };
+  PFRT_TRY(timed([&] { return add_range(segment, reading); }));
+  PFRT_ASSIGN(out, plan_in_range(segment, reading));
+  if (out.plan) return out;
+  const auto make = [&] {
+    if (statistics_) ++statistics_->plans;
+    return timed([&] {
+      return make_plan(segment, entered(segment, reading), reading.resident, nullptr,
+                       &reading.control);
+    });
+  };
+  PFRT_ASSIGN(out.plan, segment.plans.get(
+                            reading.key, [&] { return reading.control.stopped(); }, make));
+  const uint64_t dropped = segment.plans.dropped();
+  if (dropped && dropped % kPlansATrim == 0) os::return_freed_memory();
+  return out;
+}
+
+InferState CompiledGraph::entered(const Segment& segment, const Reading& reading) const {
+  InferState state = base_state_;
+  enter(segment, reading.slots, state);
+  return state;
+}
+
+Result<CompiledGraph::RunPlan> CompiledGraph::plan_in_range(Segment& segment,
+                                                            const Reading& reading) const {
+  std::shared_ptr<PlanRange> range;
+  {
+    const std::lock_guard lock(segment.mutex);
+    const auto at =
+        std::ranges::find_if(segment.ranges, [&](const auto& r) { return r->holds(reading.key); });
+    if (at == segment.ranges.end()) return RunPlan{};
+    std::rotate(segment.ranges.begin(), at, at + 1);
+    range = segment.ranges.front();
+  }
+  uint64_t start = 0;  // of inference, where the run has new dimensions
+  const auto enter_timed = [&](InferState& state) {
+    start = os::monotonic_ns();
+    enter(segment, reading.slots, state);
+  };
+  auto dimensions =
+      range->dimensions(reading.key, enter_timed, [&] { return reading.control.stopped(); });
+  if (start && statistics_) statistics_->planning_ns += os::monotonic_ns() - start;
+  if (dimensions.ok()) return RunPlan{range->plan(), dimensions.take()};
+  PFRT_TRY(reading.control.stopped());
+  return RunPlan{};  // as it is at these dimensions alone, or the model's fault there
+}
+
+// By position in the signature: whether it is a dimension of a value whose contents decide none.
+std::vector<bool> CompiledGraph::dimensions_of(const Segment& segment,
+                                               const Reading& reading) const {
+  std::vector<bool> out(reading.key.size());
+  size_t at = 0;
+  for (size_t i = 0; i < segment.live_in.size(); ++i) {
+    const Tensor& t = reading.slots[slot_of_[segment.live_in[i]]]->tensor;
+    std::fill_n(out.begin() + static_cast<ptrdiff_t>(at) + 1, t.dims.size(),
+                !segment.contents_key[i]);
+    at += t.dims.size() + 2;
+    if (segment.contents_key[i]) at += contents_words(t);
+  }
+  return out;
+}
+
+// |state|'s types of what is read, |more| larger where |variation| says so.
+void CompiledGraph::grow(const Segment& segment, const Variation& variation, int64_t more,
+                         InferState& state) const {
+  size_t at = 0;
+  for (size_t i = 0; i < segment.live_in.size(); ++i) {
+    Shape& shape = state.types[segment.live_in[i]].shape;
+    for (size_t d = 0; d < shape.size(); ++d)
+      if (std::ranges::binary_search(variation.at, at + 1 + d)) shape[d] = shape[d].value() + more;
+    at += shape.size() + 2;
+    if (!segment.contents_key[i]) continue;
+    const auto known = state.contents.find(segment.live_in[i]);
+    if (known != state.contents.end()) at += contents_words(known->second);
+  }
+}
+
+Status CompiledGraph::add_range(Segment& segment, const Reading& reading) const {
+  const std::unique_lock making(segment.range_making, std::try_to_lock);
+  if (!making.owns_lock()) return {};
+  const std::vector<bool> is_dimension = dimensions_of(segment, reading);
+  std::optional<Variation> variation;
+  {
+    const std::lock_guard lock(segment.mutex);
+    variation = Variation::between(segment.planned, reading.key, is_dimension);
+    segment.planned.assign(reading.key.begin(), reading.key.end());
+    if (!variation || segment.rigid.size() == kMostRigid ||
+        std::ranges::find(segment.rigid, variation->at) != segment.rigid.end())
+      return {};
+  }
+  PFRT_ASSIGN(std::shared_ptr<PlanRange> range, make_range(segment, reading, *variation));
+  std::shared_ptr<PlanRange> dropped;  // outlives the lock
+  const std::lock_guard lock(segment.mutex);
+  if (!range) {
+    segment.rigid.push_back(variation->at);
+    return {};
+  }
+  if (statistics_) ++statistics_->plans;
+  segment.ranges.insert(segment.ranges.begin(), std::move(range));
+  if (segment.ranges.size() <= kMostRanges) return {};
+  dropped = std::move(segment.ranges.back());
+  segment.ranges.pop_back();
+  return {};
+}
+
+Result<std::shared_ptr<PlanRange>> CompiledGraph::make_range(const Segment& segment,
+                                                             const Reading& reading,
+                                                             const Variation& variation) const {
+  const std::shared_ptr<PlanRange> none;
+  if (variation.from > kLargestDim / 4) return none;
+  PlanRange::Bounds bounds;
+  bounds.now = bounds.least = entered(segment, reading);
+  if (!infer(*graph_, segment.order, bounds.now).ok()) return none;
+  // None of the dimensions gets below 1.
+  int64_t least = variation.from;
+  for (const uint32_t at : variation.at) least = std::min(least, reading.key[at]);
+  least = std::max<int64_t>(1, variation.from - least + 1);
+  grow(segment, variation, least - variation.from, bounds.least);
+  if (!infer(*graph_, segment.order, bounds.least).ok()) {
+    bounds.least = bounds.now;
+    least = variation.from;
+  }
+  const auto outline = [&](int64_t most) {
+    bounds.most = entered(segment, reading);
+    grow(segment, variation, most - variation.from, bounds.most);
+    return infer(*graph_, segment.order, bounds.most).ok()
+               ? PlanRange::make(*graph_, segment.order, reading.key, variation, least, most,
+                                 bounds)
+               : nullptr;
+  };
+  // The far end, or the last before which the model is as it is now.
+  int64_t good = variation.from, bad = std::max(kFarEnd, 4 * variation.from);
+  std::shared_ptr<PlanRange> range = outline(bad);
+  if (range) good = bad;
+  while (bad - good > 1) {
+    PFRT_TRY(reading.control.stopped());
+    const int64_t middle = good + (bad - good) / 2;
+    auto nearer = outline(middle);
+    (nearer ? good : bad) = middle;
+    if (nearer) range = std::move(nearer);
+  }
+  const auto before = segment.plans.recent();
+  const uint64_t most_bytes = kMoreBytes + 2 * (before ? before->block_bytes() : 0);
+  for (; range; range = outline(good)) {
+    InferState state = range->most();
+    auto plan =
+        make_plan(segment, std::move(state), reading.resident, &range->least(), &reading.control);
+    PFRT_TRY(reading.control.stopped());
+    if (!plan.ok()) return none;
+    if ((*plan)->block_bytes() <= most_bytes) {
+      range->set_plan(plan.take());
+      return range;
+    }
+    good = variation.from + (good - variation.from) / 4;
+    if (good == variation.from) return none;
+  }
+  return none;
+}
+
+}  // namespace pfrt
