@@ -14,19 +14,20 @@ uint64_t slack(uint64_t used) { return std::max(uint64_t{1} << 20, used / 32); }
 
 }  // namespace
 
-Result<BlockPool::Block> BlockPool::take(uint64_t bytes) {
-  Block outgrown;  // freed after the lock, before more is asked for
+Result<std::unique_ptr<BlockPool::Block>> BlockPool::take(uint64_t bytes) {
+  std::unique_ptr<Block> outgrown;  // freed after the lock, before more is asked for
   {
     const std::lock_guard lock(mutex_);
     const auto fits = std::ranges::find_if(
-        idle_, [&](const Block& idle) { return idle.buffer->bytes() >= bytes; });
+        idle_, [&](const auto& idle) { return idle->buffer->bytes() >= bytes; });
     if (fits != idle_.end()) {
-      const BudgetPtr budget = MemoryScope::current().budget;
-      if (budget && budget != fits->buffer->budget()) {
-        PFRT_TRY(budget->hold(fits->buffer->bytes()));
-        fits->holder = budget;
+      const BudgetPtr& budget = MemoryScope::current().budget;
+      Block& found = **fits;
+      if (budget && budget != found.buffer->budget()) {
+        PFRT_TRY(budget->hold(found.buffer->bytes()));
+        found.holder = budget;
       }
-      Block block = std::move(*fits);
+      auto block = std::move(*fits);
       idle_.erase(fits);
       return block;
     }
@@ -35,23 +36,24 @@ Result<BlockPool::Block> BlockPool::take(uint64_t bytes) {
       idle_.pop_back();
     }
   }
-  outgrown.buffer.reset();
-  Block made;
-  PFRT_ASSIGN(made.buffer, Buffer::allocate_pages(bytes));
+  outgrown.reset();
+  auto made = std::make_unique<Block>();
+  PFRT_ASSIGN(made->buffer, Buffer::allocate_pages(bytes));
   return made;
 }
 
-void BlockPool::give(Block block, uint64_t used) {
-  if (const BudgetPtr holder = std::move(block.holder)) holder->let_go(block.buffer->bytes());
-  block.touched = std::max(block.touched, used);
-  if (block.touched > used + slack(used)) {
-    if (!block.buffer->drop_from(used)) return;
-    block.touched = used;
+void BlockPool::give(std::unique_ptr<Block> block, uint64_t used) {
+  const uint64_t bytes = block->buffer->bytes();
+  block->let_go();
+  block->touched = std::max(block->touched, used);
+  if (block->touched > used + slack(used)) {
+    if (!block->buffer->drop_from(used)) return;
+    block->touched = used;
   }
   const std::lock_guard lock(mutex_);
   if (idle_.size() == kKeep) return;
-  const auto at = std::ranges::find_if(
-      idle_, [&](const Block& idle) { return idle.buffer->bytes() >= block.buffer->bytes(); });
+  const auto at =
+      std::ranges::find_if(idle_, [&](const auto& idle) { return idle->buffer->bytes() >= bytes; });
   idle_.insert(at, std::move(block));
 }
 

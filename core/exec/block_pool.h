@@ -16,6 +16,14 @@ namespace pfrt {
 class BlockPool {
  public:
   struct Block {
+    Block() = default;
+    ~Block() { let_go(); }
+    Block(const Block&) = delete;
+    Block& operator=(const Block&) = delete;
+    void let_go() {
+      if (const BudgetPtr counted = std::move(holder)) counted->let_go(buffer->bytes());
+    }
+
     std::shared_ptr<Buffer> buffer;
     uint64_t touched = 0;  // bytes from its start that may be in memory
     BudgetPtr holder;      // that counts it for this run alone, another having taken it
@@ -24,13 +32,13 @@ class BlockPool {
     uint64_t plan = 0;
   };
   // At least |bytes|, whose contents are undefined.
-  Result<Block> take(uint64_t bytes);
+  Result<std::unique_ptr<Block>> take(uint64_t bytes);
   // After a run that used the first |used| bytes.
-  void give(Block block, uint64_t used);
+  void give(std::unique_ptr<Block> block, uint64_t used);
 
  private:
   std::mutex mutex_;
-  std::vector<Block> idle_;  // by size
+  std::vector<std::unique_ptr<Block>> idle_;  // by size
 };
 
 }  // namespace pfrt

@@ -251,6 +251,13 @@ void CompiledGraph::number_slots() {
   };
   for (ValueId v : inputs_) slot(v);
   for (ValueId v : g.outputs) slot(v);
+  output_in_.assign(slot_count_, kNoId);
+  next_output_.assign(g.outputs.size(), kNoId);
+  for (size_t i = g.outputs.size(); i-- > 0;) {
+    uint32_t& first = output_in_[slot_of_[g.outputs[i]]];
+    next_output_[i] = first;
+    first = static_cast<uint32_t>(i);
+  }
   std::vector<int> made_in(g.value_count(), -1);
   for (size_t s = 0; s < segments_.size(); ++s)
     for (NodeId id : segments_[s]->order)

@@ -71,15 +71,9 @@ bool CompiledGraph::makes_wanted(const Segment& segment, const std::vector<bool>
 Status CompiledGraph::run(std::vector<ValuePtr> inputs, const std::vector<OutputRequest>& requests,
                           const RunControl& control, std::vector<ValuePtr>& outputs) {
   const Graph& g = *graph_;
-  std::vector<ValuePtr> slots(slot_count_);
-  for (size_t i = 0; i < inputs_.size(); ++i) slots[slot_of_[inputs_[i]]] = std::move(inputs[i]);
-  std::vector<OutputRequest> targets;  // by slot; empty: nothing is wanted anywhere
-  for (size_t i = 0; i < requests.size(); ++i) {
-    if (!requests[i].data) continue;
-    targets.resize(slot_count_);
-    OutputRequest& target = targets[slot_of_[g.outputs[i]]];
-    if (!target.data) target = requests[i];
-  }
+  std::vector<ValuePtr> slots = std::move(inputs);  // which are the first
+  slots.resize(slot_count_);
+  const OutputTargets targets{requests, output_in_, next_output_};
   const std::vector<bool> wanted = wanted_slots(requests);
   for (const auto& segment : segments_) {
     if (const Code stop = control.stop(); stop != Code::kOK) return stop_status(stop);

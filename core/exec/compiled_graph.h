@@ -70,6 +70,7 @@ class CompiledGraph : public RunnableGraph {
 
   const std::vector<ValueId>& inputs() const override { return inputs_; }
   const Graph& graph() const override { return *graph_; }
+  size_t values_at_once() const override { return slot_count_; }
   Status run(std::vector<ValuePtr> inputs, const std::vector<OutputRequest>& requests,
              const RunControl& control, std::vector<ValuePtr>& outputs) override;
 
@@ -142,7 +143,8 @@ class CompiledGraph : public RunnableGraph {
   std::vector<std::unique_ptr<Segment>> segments_;
   std::vector<uint32_t> slot_of_;  // by value id; kNoId = lives inside one segment
   uint32_t slot_count_ = 0;
-  std::shared_ptr<RunStatistics> statistics_;  // may be null
+  std::vector<uint32_t> output_in_, next_output_;  // OutputTargets
+  std::shared_ptr<RunStatistics> statistics_;      // may be null
   InferState base_state_;
   std::unordered_map<const Graph*, std::unique_ptr<CompiledGraph>> bodies_;
 };

@@ -49,7 +49,7 @@ struct SegmentPlan::Frame {
   std::span<void*> pointers;                  // by entry
   const Needs* needs = nullptr;               // null: of everything
   char* scratch = nullptr;
-  MemorySource source = MemoryScope::current();
+  const MemorySource& source = MemoryScope::current();  // outlives the run
 };
 
 // What one step's call holds; its context's host pointer leads here.
@@ -259,8 +259,7 @@ SegmentPlan::OutputValue SegmentPlan::in_run(const OutputValue& output,
 }
 
 // Memory for the outputs whose dimensions are known.
-Status SegmentPlan::make_outputs(std::vector<ValuePtr>& slots,
-                                 const std::vector<OutputRequest>& targets,
+Status SegmentPlan::make_outputs(std::vector<ValuePtr>& slots, const OutputTargets& targets,
                                  const Frame& frame) const {
   for (size_t i = 0; i < outputs_.size(); ++i) {
     if (!outputs_[i].known || (frame.needs && !frame.needs->outputs[i])) continue;
@@ -269,9 +268,8 @@ Status SegmentPlan::make_outputs(std::vector<ValuePtr>& slots,
       varied = in_run(outputs_[i], *frame.dimensions);
     const OutputValue& o = varied ? *varied : outputs_[i];
     Tensor tensor;
-    const OutputRequest* target = o.slot < targets.size() ? &targets[o.slot] : nullptr;
-    if (target && target->data &&
-        (target->at_most ? target->bytes >= o.bytes : target->bytes == o.bytes) &&
+    const OutputRequest* target = targets.of(o.slot);
+    if (target && (target->at_most ? target->bytes >= o.bytes : target->bytes == o.bytes) &&
         target->device() == spaces_[o.space].device.get()) {
       tensor.dtype = o.dtype;
       tensor.dims = o.dims;
@@ -292,7 +290,7 @@ Status SegmentPlan::make_outputs(std::vector<ValuePtr>& slots,
   return {};
 }
 
-Status SegmentPlan::execute(std::vector<ValuePtr>& slots, const std::vector<OutputRequest>& targets,
+Status SegmentPlan::execute(std::vector<ValuePtr>& slots, const OutputTargets& targets,
                             const RunControl& control, const std::vector<bool>* wanted,
                             const RunDimensions* dimensions) {
   Frame frame;
@@ -303,8 +301,8 @@ Status SegmentPlan::execute(std::vector<ValuePtr>& slots, const std::vector<Outp
   const uint64_t bytes = block_bytes_ + scratch_bytes_ * control.width;
   auto taken = blocks_->take(bytes);
   if (!taken.ok()) return fail_block(bytes, taken.take_status());
-  BlockPool::Block block = taken.take();
-  char* base = static_cast<char*>(block.buffer->data());
+  std::unique_ptr<BlockPool::Block> block = taken.take();
+  char* base = static_cast<char*>(block->buffer->data());
   std::vector<std::shared_ptr<Buffer>> device_blocks;  // by space
   PFRT_TRY(take_device_blocks(device_blocks, control.devices));
   frame.scratch = base + block_bytes_;
@@ -313,8 +311,8 @@ Status SegmentPlan::execute(std::vector<ValuePtr>& slots, const std::vector<Outp
   if (wanted) needs = needs_of(*wanted);
   frame.needs = needs ? &*needs : nullptr;
   PFRT_TRY(make_outputs(slots, targets, frame));
-  point(block, device_blocks, slots);
-  frame.pointers = block.pointers;
+  point(*block, device_blocks, slots);
+  frame.pointers = block->pointers;
 
   Status status;
   {

@@ -55,6 +55,20 @@ struct Segment {
   std::vector<std::vector<uint32_t>> rigid;
 };
 
+// Where the caller wants a graph's outputs, by the slots that these are in.
+struct OutputTargets {
+  const std::vector<OutputRequest>& requests;
+  const std::vector<uint32_t>& first;  // by slot: an output that is in it, or kNoId
+  const std::vector<uint32_t>& next;   // by output: another that is in the same slot, or kNoId
+
+  // The memory; null where nobody wants the value in memory of his own.
+  const OutputRequest* of(uint32_t slot) const {
+    uint32_t at = slot < first.size() && !requests.empty() ? first[slot] : kNoId;
+    while (at != kNoId && !requests[at].data) at = next[at];
+    return at == kNoId ? nullptr : &requests[at];
+  }
+};
+
 // Dimensions of a run that its plan does not know. Of each value that varies in the plan, and null
 // elsewhere.
 struct RunDimensions {
@@ -95,10 +109,10 @@ class SegmentPlan {
   SegmentPlan(const SegmentPlan&) = delete;
   SegmentPlan& operator=(const SegmentPlan&) = delete;
 
-  // Reads and writes |slots|. |targets| has, by slot, memory that the caller wants the value in.
+  // Reads and writes |slots|. |targets|: memory that the caller wants values in.
   // |wanted|: the slots that anybody reads afterwards; steps that none of these needs are not run.
   // Null = all. |dimensions|: null, or of the values that vary.
-  Status execute(std::vector<ValuePtr>& slots, const std::vector<OutputRequest>& targets,
+  Status execute(std::vector<ValuePtr>& slots, const OutputTargets& targets,
                  const RunControl& control, const std::vector<bool>* wanted,
                  const RunDimensions* dimensions);
   // On the host, that its steps work in.
@@ -171,7 +185,7 @@ class SegmentPlan {
 
   SegmentPlan() = default;
   Needs needs_of(const std::vector<bool>& wanted) const;
-  Status make_outputs(std::vector<ValuePtr>& slots, const std::vector<OutputRequest>& targets,
+  Status make_outputs(std::vector<ValuePtr>& slots, const OutputTargets& targets,
                       const Frame& frame) const;
   // The output as it is in the run of |frame|, in place of the largest it may be.
   static OutputValue in_run(const OutputValue& output, const RunDimensions& dimensions);

@@ -16,6 +16,9 @@ MemoryScope::MemoryScope(MemorySource source) : source_(std::move(source)), befo
 
 MemoryScope::~MemoryScope() { in_scope = before_; }
 
-MemorySource MemoryScope::current() { return in_scope ? *in_scope : MemorySource(); }
+const MemorySource& MemoryScope::current() {
+  static const MemorySource none;
+  return in_scope ? *in_scope : none;
+}
 
 }  // namespace pfrt

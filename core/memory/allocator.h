@@ -38,7 +38,9 @@ class MemoryScope {
   MemoryScope(const MemoryScope&) = delete;
   MemoryScope& operator=(const MemoryScope&) = delete;
 
-  static MemorySource current();
+  // Valid while the innermost scope of this thread is; the C library's without limit where there is
+  // none.
+  static const MemorySource& current();
 
  private:
   const MemorySource source_;

@@ -252,7 +252,7 @@ Status Session::attempt(const std::shared_ptr<Plans>& plans, const std::vector<V
                         std::vector<ValuePtr>& outputs) const try {
   PFRT_ASSIGN(const std::shared_ptr<const Planned> with, variant(plans, inputs, control));
   std::vector<ValuePtr> ordered;
-  ordered.reserve(with->order.size());
+  ordered.reserve(with->graph->values_at_once());
   for (const size_t at : with->order) ordered.push_back(inputs[at]);
   return run_whole(*with->graph, std::move(ordered), requests, control, outputs);
 } catch (const std::bad_alloc&) {

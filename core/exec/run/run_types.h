@@ -52,6 +52,8 @@ class RunnableGraph {
   virtual const Graph& graph() const = 0;
   // The graph's inputs without a constant, then the captures' inner values.
   virtual const std::vector<ValueId>& inputs() const = 0;
+  // How many values the list of inputs that run gets had better have room for.
+  virtual size_t values_at_once() const { return inputs().size(); }
   // |inputs| in inputs() order, types checked by the caller; what only they hold may be changed in
   // place. |outputs| in the graph's order; where a request gave memory the value is over that
   // memory.
