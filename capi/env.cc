@@ -267,6 +267,11 @@ const pfrt_env_api kEnvApi = {
     set_executor,
     set_thread_hooks,
     measure,
+    ask,
+    last_call<release_reply, pfrt_reply>,
+    reply_text,
+    reply_count,
+    reply_at,
 };
 
 }  // namespace pfrt::capi

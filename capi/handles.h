@@ -145,6 +145,13 @@ void service_stop(pfrt_service* service);
 pfrt_string service_address(const pfrt_service* service);
 // As above, for measuring (measure.cc).
 pfrt_status* measure(pfrt_env* env, pfrt_string provider, const pfrt_measure_request* request);
+// As above, for asking (ask.cc).
+pfrt_status* ask(pfrt_env* env, const pfrt_ask_desc* desc, pfrt_reply** out);
+void release_reply(pfrt_reply* reply);
+pfrt_string reply_text(const pfrt_reply* reply);
+size_t reply_count(const pfrt_reply* reply);
+pfrt_status* reply_at(const pfrt_reply* reply, size_t index, pfrt_string* out_name,
+                      pfrt_value** out_value);
 
 // What getters of a graph or session hand out views of.
 struct InfoStorage {
@@ -266,6 +273,7 @@ struct pfrt_state : pfrt::capi::Counted {
 struct pfrt_report {
   [[no_unique_address]] pfrt::capi::Alive alive;
   std::vector<pfrt::StepReport> rows;
+  std::vector<pfrt::CounterReport> counters;
   std::vector<std::string> notes;
 };
 

@@ -10,7 +10,7 @@ pfrt_status* create(pfrt_options_kind kind, pfrt_options** out) {
     *out = nullptr;
     if (option_schema(kind).empty())
       return error(Code::kINVALID_ARGUMENT, "creating options: kind ", kind,
-                   " is not env, load, session or run");
+                   " is not env, load, session, run, optimizer or ask");
     *out = new pfrt_options(kind);
     return {};
   });
@@ -80,9 +80,9 @@ pfrt_status* schema_at(pfrt_options_kind kind, size_t index, pfrt_option_info* o
 
 pfrt_status* set_progress(pfrt_options* o, pfrt_progress_fn fn, void* user) {
   return edit(o, [&](Options& options) -> Status {
-    if (options.kind() != PFRT_OPTIONS_LOAD)
+    if (options.kind() != PFRT_OPTIONS_LOAD && options.kind() != PFRT_OPTIONS_ASK)
       return error(Code::kINVALID_ARGUMENT, "listening to progress: the options are of kind ",
-                   options_kind_name(options.kind()), ", not load");
+                   options_kind_name(options.kind()), ", not load or ask");
     options.set_progress(fn, user);
     return {};
   });

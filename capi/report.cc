@@ -39,6 +39,27 @@ pfrt_string note_at(const pfrt_report* report, size_t index) {
   return report && index < report->notes.size() ? to_c(report->notes[index]) : to_c("");
 }
 
+size_t counter_count(const pfrt_report* report) { return report ? report->counters.size() : 0; }
+
+pfrt_status* counter_at(const pfrt_report* report, size_t index, pfrt_report_counter* out) {
+  return guard([&]() -> Status {
+    if (!report || !out) return null_argument(report ? "out_counter" : "report");
+    if (index >= report->counters.size())
+      return error(Code::kINVALID_ARGUMENT, "reading counter ", index, " of ",
+                   report->counters.size());
+    const CounterReport& from = report->counters[index];
+    pfrt_report_counter counter{};
+    counter.first_row = static_cast<uint32_t>(from.first_row);
+    counter.row_count = static_cast<uint32_t>(from.row_count);
+    counter.provider = to_c(from.provider);
+    counter.name = to_c(from.name);
+    counter.unit = to_c(from.unit);
+    counter.value = from.value;
+    write(out, counter);
+    return {};
+  });
+}
+
 }  // namespace
 
 const pfrt_report_api kReportApi = {
@@ -49,6 +70,8 @@ const pfrt_report_api kReportApi = {
     row_at,
     note_count,
     note_at,
+    counter_count,
+    counter_at,
 };
 
 }  // namespace pfrt::capi

@@ -377,6 +377,7 @@ pfrt_status* explain(pfrt_session* s, pfrt_report** out) {
     auto report = std::make_unique<pfrt_report>();
     Session::Explanation explanation = s->session->explain();
     report->rows = std::move(explanation.steps);
+    report->counters = std::move(explanation.counters);
     report->notes = std::move(explanation.notes);
     *out = report.release();
     return {};

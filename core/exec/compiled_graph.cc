@@ -191,8 +191,7 @@ Status CompiledGraph::run_control_flow(const Node& node, const std::vector<Value
   return {};
 }
 
-std::vector<StepReport> CompiledGraph::explain() {
-  std::vector<StepReport> rows;
+void CompiledGraph::explain(PlanReport& out) {
   for (const auto& segment : segments_) {
     if (segment->host) {
       const Node& node = *graph_->node(order_[segment->host_node]);
@@ -202,11 +201,9 @@ std::vector<StepReport> CompiledGraph::explain() {
       row.provider = "host";
       row.kernel = "host_" + node.op;
       row.reason = partition_.nodes[segment->host_node].reason;
-      rows.push_back(std::move(row));
-      for_each_body(node, [&](const std::shared_ptr<Graph>& body) {
-        for (StepReport& inner : bodies_.at(body.get())->explain())
-          rows.push_back(std::move(inner));
-      });
+      out.steps.push_back(std::move(row));
+      for_each_body(
+          node, [&](const std::shared_ptr<Graph>& body) { bodies_.at(body.get())->explain(out); });
       continue;
     }
     std::shared_ptr<SegmentPlan> plan = last_plan(*segment);
@@ -218,7 +215,7 @@ std::vector<StepReport> CompiledGraph::explain() {
       if (made.ok()) plan = made.take();
     }
     if (plan) {
-      plan->report(*graph_, *snapshot_, partition_, rows);
+      plan->report(*graph_, *snapshot_, partition_, out);
       continue;
     }
     for (const StageExecutable& stage : segment->stages) {
@@ -234,11 +231,10 @@ std::vector<StepReport> CompiledGraph::explain() {
           row.reason += "; " + own;
         row.refused = partition_.nodes[n].refused;
         row.estimated_ns = partition_.nodes[n].est_ns;
-        rows.push_back(std::move(row));
+        out.steps.push_back(std::move(row));
       }
     }
   }
-  return rows;
 }
 
 }  // namespace pfrt

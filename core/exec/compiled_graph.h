@@ -50,6 +50,7 @@ struct CompileOptions {
 };
 
 class PlanRange;
+enum class SignaturePart : uint8_t;
 class SegmentPlan;
 class Staging;
 struct RunDimensions;
@@ -78,7 +79,8 @@ class CompiledGraph : public RunnableGraph {
   void release_memory();
 
   // Steps of the plans used last; plans those segments that can be planned from the graph alone.
-  std::vector<StepReport> explain();
+  // Adds to |out|.
+  void explain(PlanReport& out);
 
  private:
   CompiledGraph() = default;
@@ -112,7 +114,7 @@ class CompiledGraph : public RunnableGraph {
   // Nothing where there is none, or it takes too much memory.
   Result<std::shared_ptr<PlanRange>> make_range(const Segment& segment, const Reading& reading,
                                                 const Variation& variation) const;
-  std::vector<bool> dimensions_of(const Segment& segment, const Reading& reading) const;
+  std::vector<SignaturePart> parts_of(const Segment& segment, const Reading& reading) const;
   void grow(const Segment& segment, const Variation& variation, int64_t more,
             InferState& state) const;
   InferState entered(const Segment& segment, const Reading& reading) const;

@@ -45,14 +45,15 @@ void point(RunDimensions& dimensions, const std::vector<ValueId>& values, size_t
 
 std::optional<Variation> Variation::between(std::span<const int64_t> before,
                                             std::span<const int64_t> now,
-                                            const std::vector<bool>& is_dimension) {
+                                            const std::vector<SignaturePart>& parts) {
   if (before.size() != now.size()) return {};
   Variation out;
   for (uint32_t i = 0; i < now.size(); ++i) {
-    if (before[i] == now[i]) continue;
+    if (before[i] == now[i] || parts[i] == SignaturePart::kDevice) continue;
     const bool first = out.at.empty();
     const uint32_t at = first ? i : out.at[0];
-    if (!is_dimension[i] || now[i] < before[i] || now[i] - before[i] != now[at] - before[at])
+    if (parts[i] != SignaturePart::kDimension || now[i] < before[i] ||
+        now[i] - before[i] != now[at] - before[at])
       return {};
     if (first) out.from = now[i];
     out.at.push_back(i);

@@ -13,16 +13,23 @@
 
 namespace pfrt {
 
+// What a number of a signature is.
+enum class SignaturePart : uint8_t {
+  kDimension,  // of a value whose contents decide no dimensions
+  kDevice,     // where a value lives
+  kOther
+};
+
 // Where signatures differ, all by one amount.
 struct Variation {
   std::vector<uint32_t> at;  // positions
   int64_t from = 0;          // the number at the first of them
 
-  // How |now| has grown from |before|; nullopt when it is otherwise another, or the same.
-  // |is_dimension| by position of |now|.
+  // How |now| has grown from |before|, wherever its values have come to live; nullopt when it is
+  // otherwise another, or the same. |parts| by position of |now|.
   static std::optional<Variation> between(std::span<const int64_t> before,
                                           std::span<const int64_t> now,
-                                          const std::vector<bool>& is_dimension);
+                                          const std::vector<SignaturePart>& parts);
 };
 
 class PlanRange {

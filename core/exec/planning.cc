@@ -167,16 +167,17 @@ Result<CompiledGraph::RunPlan> CompiledGraph::plan_in_range(Segment& segment,
   return RunPlan{};  // as it is at these dimensions alone, or the model's fault there
 }
 
-// By position in the signature: whether it is a dimension of a value whose contents decide none.
-std::vector<bool> CompiledGraph::dimensions_of(const Segment& segment,
-                                               const Reading& reading) const {
-  std::vector<bool> out(reading.key.size());
+// By position in the signature.
+std::vector<SignaturePart> CompiledGraph::parts_of(const Segment& segment,
+                                                   const Reading& reading) const {
+  std::vector<SignaturePart> out(reading.key.size(), SignaturePart::kOther);
   size_t at = 0;
   for (size_t i = 0; i < segment.live_in.size(); ++i) {
     const Tensor& t = reading.slots[slot_of_[segment.live_in[i]]]->tensor;
-    std::fill_n(out.begin() + static_cast<ptrdiff_t>(at) + 1, t.dims.size(),
-                !segment.contents_key[i]);
-    at += t.dims.size() + 2;
+    ++at;  // the rank
+    for (size_t d = 0; d < t.dims.size(); ++d, ++at)
+      if (!segment.contents_key[i]) out[at] = SignaturePart::kDimension;
+    out[at++] = SignaturePart::kDevice;
     if (segment.contents_key[i]) at += contents_words(t);
   }
   return out;
@@ -200,11 +201,11 @@ void CompiledGraph::grow(const Segment& segment, const Variation& variation, int
 Status CompiledGraph::add_range(Segment& segment, const Reading& reading) const {
   const std::unique_lock making(segment.range_making, std::try_to_lock);
   if (!making.owns_lock()) return {};
-  const std::vector<bool> is_dimension = dimensions_of(segment, reading);
+  const std::vector<SignaturePart> parts = parts_of(segment, reading);
   std::optional<Variation> variation;
   {
     const std::lock_guard lock(segment.mutex);
-    variation = Variation::between(segment.planned, reading.key, is_dimension);
+    variation = Variation::between(segment.planned, reading.key, parts);
     segment.planned.assign(reading.key.begin(), reading.key.end());
     if (!variation || segment.rigid.size() == kMostRigid ||
         std::ranges::find(segment.rigid, variation->at) != segment.rigid.end())

@@ -448,7 +448,8 @@ Status SegmentPlan::run_level(Frame& frame, const std::vector<uint32_t>& steps) 
 }
 
 void SegmentPlan::report(const Graph& graph, const Snapshot& snapshot, const Partition& partition,
-                         std::vector<StepReport>& rows) const {
+                         PlanReport& out) const {
+  report_counters(out.steps.size(), out);
   for (size_t s = 0; s < steps_.size(); ++s) {
     const pfrt_step& step = *steps_[s].step;
     StepReport row;
@@ -477,7 +478,25 @@ void SegmentPlan::report(const Graph& graph, const Snapshot& snapshot, const Par
     row.measured_ns = static_cast<double>(measured_[s].took_ns.load());
     row.started_ns = measured_[s].started_ns;
     row.lane = measured_[s].lane;
-    rows.push_back(std::move(row));
+    out.steps.push_back(std::move(row));
+  }
+}
+
+void SegmentPlan::report_counters(size_t first_row, PlanReport& out) const {
+  for (const Program& program : programs_) {
+    Executable& executable = *program.stage->executable;
+    auto counted = executable.report(program.program);
+    if (!counted.ok()) {
+      out.faults.push_back(counted.status().message());
+      continue;
+    }
+    const size_t first = first_row + program.first_step;
+    for (Counter& c : *counted) {
+      const bool whole = c.step == PFRT_NO_INDEX;
+      out.counters.push_back(
+          {whole ? first : first + c.step, whole ? program.program.step_count : size_t{1},
+           executable.provider().name(), std::move(c.name), std::move(c.unit), c.value});
+    }
   }
 }
 

@@ -118,7 +118,7 @@ class SegmentPlan {
   // On the host, that its steps work in.
   uint64_t block_bytes() const { return block_bytes_; }
   void report(const Graph& graph, const Snapshot& snapshot, const Partition& partition,
-              std::vector<StepReport>& rows) const;
+              PlanReport& out) const;
 
  private:
   enum class Place : uint8_t { kUnused, kLiveIn, kConstant, kBlock, kOutput, kAllocated };
@@ -225,6 +225,8 @@ class SegmentPlan {
   Liveness liveness(const std::vector<size_t>& root, const std::vector<uint32_t>& time);
   void share_in_place(std::vector<size_t>& root, Liveness& live) const;
   Status place_buffers(bool concurrent);
+  // What devices counted in the programs' last runs, |first_row| being the row of the first step.
+  void report_counters(size_t first_row, PlanReport& out) const;
   Status run_level(Frame& frame, const std::vector<uint32_t>& steps);
   Status run_step(Frame& frame, uint32_t at, uint32_t workers, uint32_t lane, char* scratch);
   Status take_device_blocks(std::vector<std::shared_ptr<Buffer>>& blocks, DeviceWork& work);

@@ -45,6 +45,7 @@ Result<std::shared_ptr<Provider>> Provider::open(const ProviderSource& source, L
   PFRT_TRY(sink.status(code, source.name, " opening its device"));
   if (!provider->handle_)
     return error(Code::kPROVIDER, source.name, " opening its device: no handle was returned");
+  PFRT_TRY(provider->read_fingerprint());
   return provider;
 }
 
@@ -52,7 +53,23 @@ Provider::~Provider() {
   if (handle_) give_back("close", [&] { source_.table->close(handle_); });
 }
 
+Status Provider::read_fingerprint() {
+  constexpr size_t kMost = 65536;
+  if (!(features() & (PFRT_PROVIDER_FINGERPRINT | PFRT_PROVIDER_EXPORT))) return {};
+  Sink sink(logger_);
+  pfrt_string given{};
+  const pfrt_code code =
+      sink.call([&] { return source_.table->fingerprint(handle_, sink.get(), &given); });
+  PFRT_TRY(sink.status(code, name(), " giving its fingerprint"));
+  if (!given.data || given.size == 0 || given.size > kMost)
+    return error(Code::kPROVIDER, name(), " giving its fingerprint: it has ", given.size,
+                 " bytes; 1 to ", kMost, " are needed");
+  fingerprint_ = view(given);
+  return {};
+}
+
 std::string Provider::identity() const {
+  if (!fingerprint_.empty()) return message(source_.name, "/", fingerprint_);
   auto options = source_.options;
   std::ranges::sort(options);
   std::string out =
@@ -135,11 +152,7 @@ Result<std::vector<std::shared_ptr<Executable>>> Provider::compile(
   *out_fault = {};
   Sink sink(logger_, stop);
   std::vector<pfrt_executable*> handles(regions.size());
-  // The owners are made before the call: if memory ran out after it, nobody would release the
-  // handles.
-  std::vector<std::shared_ptr<Executable>> executables;
-  for (size_t i = 0; i < regions.size(); ++i)
-    executables.push_back(std::make_shared<Executable>(shared_from_this()));
+  auto executables = owners(regions.size());
   PFRT_ASSIGN(const auto lock, turn(stop));
   const pfrt_code code = sink.call([&] {
     return source_.table->compile(handle_, regions.data(), sizeof(pfrt_region), regions.size(),
@@ -147,11 +160,28 @@ Result<std::vector<std::shared_ptr<Executable>>> Provider::compile(
   });
   out_fault->node = sink.node();
   PFRT_TRY(sink.status(code, name(), " compiling a region"));
-  for (size_t i = 0; i < regions.size(); ++i) executables[i]->handle_ = handles[i];
-  if (std::ranges::find(handles, nullptr) != handles.end())
-    return error(Code::kPROVIDER, name(), " compiling ", regions.size(),
-                 " regions: no executable was returned for one of them");
+  PFRT_TRY(own(handles, "compiling", executables));
   return executables;
+}
+
+std::vector<std::shared_ptr<Executable>> Provider::owners(size_t count) {
+  const auto call = std::make_shared<const int>();
+  std::vector<std::shared_ptr<Executable>> out;
+  for (size_t i = 0; i < count; ++i) {
+    out.push_back(std::make_shared<Executable>(shared_from_this()));
+    out.back()->call_ = call;
+    out.back()->place_ = i;
+    out.back()->of_ = count;
+  }
+  return out;
+}
+
+Status Provider::own(const std::vector<pfrt_executable*>& handles, std::string_view doing,
+                     const std::vector<std::shared_ptr<Executable>>& owners) const {
+  for (size_t i = 0; i < handles.size(); ++i) owners[i]->handle_ = handles[i];
+  if (std::ranges::find(handles, nullptr) == handles.end()) return {};
+  return error(Code::kPROVIDER, name(), " ", doing, " ", handles.size(),
+               " regions: no executable was returned for one of them");
 }
 
 std::string Provider::refuses(const pfrt_snapshot& snapshot, uint32_t node,

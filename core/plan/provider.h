@@ -2,9 +2,11 @@
 //
 // A provider as the runtime holds it: its table, an opened device, and the library that must stay
 // loaded while either lives. Calls go through here so that every failure becomes a Status naming
-// the provider. claim, compile and specialise are serialised for each provider; thread-safe.
+// the provider. claim, compile, specialise, report, ask, exporting and importing are serialised for
+// each provider; thread-safe.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -76,6 +78,24 @@ struct ProgramTable : pfrt_program {
   std::vector<pfrt_step> step_copies;
 };
 
+// A figure that a device counted in a program's last run.
+struct Counter {
+  std::string name, unit;
+  double value = 0;               // any
+  uint32_t step = PFRT_NO_INDEX;  // of the program; PFRT_NO_INDEX = all of it
+};
+
+// What a device is asked to do without a program. Tensors are in host memory.
+struct Question {
+  std::string_view provider, verb, request;
+  std::vector<Tensor> tensors;
+};
+
+struct Answer {
+  std::string text;
+  std::vector<std::pair<std::string, Tensor>> tensors;  // by name, each once
+};
+
 class Executable;
 
 class Provider : public Device, public std::enable_shared_from_this<Provider> {
@@ -87,7 +107,8 @@ class Provider : public Device, public std::enable_shared_from_this<Provider> {
   Provider& operator=(const Provider&) = delete;
 
   const std::string& name() const { return source_.name; }
-  // Its name, table, device and options in one text. Providers with the same text answer alike.
+  // Its name and fingerprint or, where it has none, its name, table, device and options in one
+  // text. Providers with the same text answer alike.
   std::string identity() const;
   bool simulated() const { return (source_.features & PFRT_PROVIDER_SIMULATED) != 0; }
   bool folds() const { return (source_.features & PFRT_PROVIDER_NO_FOLD) == 0; }
@@ -126,6 +147,20 @@ class Provider : public Device, public std::enable_shared_from_this<Provider> {
   Result<std::vector<std::shared_ptr<Executable>>> compile(const std::vector<pfrt_region>& regions,
                                                            const Stop& stop,
                                                            CompileFault* out_fault);
+  // What the device answers. UNSUPPORTED where it takes no questions or does not know the verb.
+  Result<Answer> ask(const Question& question, const Stop& stop,
+                     const std::function<void(double)>& progress);
+
+  bool exports() const { return (features() & PFRT_PROVIDER_EXPORT) != 0; }
+  // All executables that one call of compile or import_executables gave, in its order, as bytes for
+  // import_executables.
+  Result<std::string> export_executables(
+      const std::vector<std::shared_ptr<Executable>>& executables, const Stop& stop);
+  // What compile gives, from what was exported for the same regions. |bytes| may be anything:
+  // DATA_LOSS where they are not what was written or are for other regions, UNSUPPORTED where
+  // the provider is another now. The caller then compiles.
+  Result<std::vector<std::shared_ptr<Executable>>> import_executables(
+      const std::vector<pfrt_region>& regions, std::string_view bytes, const Stop& stop);
 
  private:
   friend class Executable;
@@ -133,6 +168,12 @@ class Provider : public Device, public std::enable_shared_from_this<Provider> {
   // One call of claim, compile, specialise and supports at a time; |stop| is asked while others
   // are waited for.
   Result<std::unique_lock<std::timed_mutex>> turn(const Stop& stop);
+  Status read_fingerprint();
+  // Owners for the handles of |count| regions, made before the call that gives these: if memory
+  // ran out after it, nobody would release the handles.
+  std::vector<std::shared_ptr<Executable>> owners(size_t count);
+  Status own(const std::vector<pfrt_executable*>& handles, std::string_view doing,
+             const std::vector<std::shared_ptr<Executable>>& owners) const;
   // |release| calls the provider's |function|, which gives something back.
   template <typename Fn>
   void give_back(const char* function, Fn&& release) noexcept {
@@ -144,6 +185,7 @@ class Provider : public Device, public std::enable_shared_from_this<Provider> {
   ProviderSource source_;
   pfrt_provider* handle_ = nullptr;
   Logger* logger_ = nullptr;
+  std::string fingerprint_;  // empty where it has none
   std::timed_mutex mutex_;
   std::mutex uploaded_mutex_;
   std::map<HostBytes, std::weak_ptr<Buffer>> uploaded_;
@@ -163,12 +205,17 @@ class Executable {
   Result<ProgramTable> specialise(const pfrt_shapes& shapes, const Stop& stop, uint32_t* out_node);
   void release_program(ProgramTable& program);
   Result<std::vector<pfrt_packed_constant>> constants();
+  // What the device counted in the last run of |program|; nothing where it does not count.
+  Result<std::vector<Counter>> report(const ProgramTable& program);
 
  private:
   friend class Provider;
   Status read_program(ProgramTable* program) const;
   std::shared_ptr<Provider> provider_;
   pfrt_executable* handle_ = nullptr;
+  // The call that gave it, which no other has, and its place among the |of_| of that call.
+  std::shared_ptr<const int> call_;
+  size_t place_ = 0, of_ = 0;
 };
 
 }  // namespace pfrt

@@ -51,7 +51,7 @@ Result<std::vector<std::string>> wanted_providers(const Options& o, const FindPr
                        : std::vector<std::string>{first, std::string(kCpu)};
 }
 
-Status not_listed(std::string_view key, std::string_view provider,
+Status not_listed(std::string_view doing, std::string_view key, std::string_view provider,
                   const std::vector<ProviderSource>& sources) {
   std::vector<std::string> names;
   std::string listed;
@@ -60,24 +60,25 @@ Status not_listed(std::string_view key, std::string_view provider,
     listed += message(listed.empty() ? "" : ", ", s.name);
   }
   const std::string near = nearest_name(provider, names);
-  return error(Code::kINVALID_ARGUMENT, "creating a session: option '", key,
+  return error(Code::kINVALID_ARGUMENT, doing, ": option '", key,
                "' is for a provider that the session does not list; it lists ", listed,
                near.empty() ? "" : "; did you mean '", near, near.empty() ? "" : "'?");
 }
 
 // Hands "provider.<name>.<key>" to the provider that the name stands for. A provider with a schema
 // has keys, types and choices checked here; another one says at open what it does not know.
-Status give_options(const Options& o, std::vector<ProviderSource>& sources) {
+Status give_options(std::string_view doing, const Options& o,
+                    std::vector<ProviderSource>& sources) {
   for (Options::ForPlugin& given : o.for_plugins()) {
     const size_t at = find_provider(
         sources, given.word, [](const ProviderSource& s) -> auto& { return s.name; });
     const std::string key = message("provider.", given.word, ".", given.key);
-    if (at == sources.size()) return not_listed(key, given.word, sources);
+    if (at == sources.size()) return not_listed(doing, key, given.word, sources);
     ProviderSource* const it = &sources[at];
     if (std::ranges::find(it->options, given.key, &std::pair<std::string, std::string>::first) !=
         it->options.end())
-      return error(Code::kINVALID_ARGUMENT, "creating a session: option '", given.key, "' of ",
-                   it->name, " is given twice, by different names of the provider");
+      return error(Code::kINVALID_ARGUMENT, doing, ": option '", given.key, "' of ", it->name,
+                   " is given twice, by different names of the provider");
     if (it->features & PFRT_PROVIDER_OPTIONS) {
       PFRT_ASSIGN(const std::vector<pfrt_option_info> schema,
                   provider_options(*it->table, it->name));
@@ -120,8 +121,32 @@ Result<std::vector<ProviderSource>> choose_providers(const Options& options,
     sources.back().device = words.empty() ? "" : words.front();
   }
   if (options.is_set("device")) sources.front().device = options.get_string("device");
-  PFRT_TRY(give_options(options, sources));
+  PFRT_TRY(give_options("creating a session", options, sources));
   return sources;
+}
+
+Result<ProviderSource> choose_provider(std::string_view name, const Options& options,
+                                       const FindProvider& find) {
+  const std::string doing = message("asking ", name);
+  auto found = find.named(name);
+  if (!found.ok()) return found.take_status().prepend(doing);
+  std::vector<ProviderSource> sources;
+  sources.push_back(found.take());
+  ProviderSource& source = sources.front();
+  for (const Options::ForPlugin& given : options.for_plugins())
+    if (!names_provider(given.word, source.name))
+      return error(Code::kINVALID_ARGUMENT, doing, ": option 'provider.", given.word, ".",
+                   given.key, "' is for another provider");
+  const std::vector<std::string> words = device_words(*source.table);
+  source.device = words.empty() ? "" : words.front();
+  if (const std::string& device = options.get_string("device"); !device.empty()) {
+    if (std::ranges::count(words, device) == 0)
+      return error(Code::kINVALID_ARGUMENT, doing, ": it does not open device '", device,
+                   "'; it opens ", view(source.table->devices));
+    source.device = device;
+  }
+  PFRT_TRY(give_options(doing, options, sources));
+  return std::move(source);
 }
 
 }  // namespace pfrt

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which providers a session's options ask for, and with which options of their own. Thread-safe.
+// Which providers a session's options ask for, or who is asked something without a session, and
+// with which options of their own. Thread-safe.
 #pragma once
 
 #include <functional>
@@ -26,5 +27,9 @@ std::vector<std::string> device_words(const pfrt_provider_table& table);
 // In the order of preference; what opening each takes.
 Result<std::vector<ProviderSource>> choose_providers(const Options& options,
                                                      const FindProvider& find);
+
+// The provider that |name| stands for, to be asked something; |options| are of kind ASK.
+Result<ProviderSource> choose_provider(std::string_view name, const Options& options,
+                                       const FindProvider& find);
 
 }  // namespace pfrt

@@ -5,7 +5,6 @@
 
 #include "core/base/provider_name.h"
 #include "core/exec/run/threads.h"
-#include "core/session/choose_providers.h"
 
 namespace pfrt {
 namespace {
@@ -70,15 +69,17 @@ std::vector<ProviderSource> Environment::provider_sources() {
   return out;
 }
 
+FindProvider Environment::finder() {
+  return {[this](std::string_view name) { return provider_source(name); },
+          [this] { return provider_sources(); }};
+}
+
 Result<std::shared_ptr<Session>> Environment::create_session(
     const std::shared_ptr<const Model>& model, const Options& options,
     const std::vector<std::string>& extra_outputs, std::vector<NamedValues> samples) {
   const std::shared_ptr<Environment> self = shared_from_this();
   Session::Context context;
-  PFRT_ASSIGN(
-      context.providers,
-      choose_providers(options, {[this](std::string_view name) { return provider_source(name); },
-                                 [this] { return provider_sources(); }}));
+  PFRT_ASSIGN(context.providers, choose_providers(options, finder()));
   for (ProviderSource& source : context.providers) source.keep = self;
   context.packed = &packed_;
   context.all = &sessions_;
@@ -91,6 +92,29 @@ Result<std::shared_ptr<Session>> Environment::create_session(
   context.passes = registry_.passes();
   context.samples = std::move(samples);
   return Session::create(model, options, extra_outputs, std::move(context));
+}
+
+Result<Answer> Environment::ask(const Question& question, const Options& options) {
+  PFRT_ASSIGN(ProviderSource source, choose_provider(question.provider, options, finder()));
+  if (!(source.features & PFRT_PROVIDER_ASK)) {
+    std::string who;
+    for (const ProviderSource& each : provider_sources())
+      if (each.features & PFRT_PROVIDER_ASK) who += message(who.empty() ? "" : ", ", each.name);
+    return error(Code::kUNSUPPORTED, "asking ", source.name,
+                 ": this provider takes no questions; those that do are ",
+                 who.empty() ? "none" : who);
+  }
+  source.keep = shared_from_this();
+  Progress progress = options.progress();
+  PFRT_TRY(progress.stage("asking", 1));
+  const Stop stop = [&progress] { return progress.stop(); };
+  PFRT_ASSIGN(const auto device, devices_.open(source, &logger_, stop));
+  auto answer = device->ask(question, stop, [&progress](double done) {
+    // Whether it is stopped is asked for by |stop|.
+    (void)progress.at(done).ok();
+  });
+  if (answer.status().code() == Code::kDEVICE_LOST) devices_.give_up(device.get());
+  return answer;
 }
 
 std::shared_ptr<const Replacements> Environment::replacements() const {

@@ -15,6 +15,7 @@
 #include "core/exec/run/run_queue.h"
 #include "core/memory/allocator.h"
 #include "core/memory/slabs.h"
+#include "core/session/choose_providers.h"
 #include "core/session/devices.h"
 #include "core/session/plugin_source.h"
 #include "core/session/registry.h"
@@ -62,6 +63,9 @@ class Environment : public std::enable_shared_from_this<Environment> {
                                                   const std::vector<std::string>& extra_outputs,
                                                   std::vector<NamedValues> samples);
 
+  // What the device of |question|'s provider answers; |options| are of kind ASK.
+  Result<Answer> ask(const Question& question, const Options& options);
+
   std::shared_ptr<const Replacements> replacements() const;  // null when none was ever set
   // |change| is given a copy of what is set. What was there goes when nothing uses it any more, and
   // outside of locks: that may join threads.
@@ -69,6 +73,7 @@ class Environment : public std::enable_shared_from_this<Environment> {
 
  private:
   Environment(const Options& options, const MakePlugins& plugins);
+  FindProvider finder();
 
   Logger logger_;
   std::unique_ptr<PluginSource> plugins_;

@@ -155,12 +155,20 @@ constexpr OptionRow kOptimizer[] = {
     {"layout.target_backend", PFRT_OPTION_STRING, "cpu", "", "as fusion.target_backend"},
 };
 
+constexpr OptionRow kAsk[] = {
+    {"timeout_ms", PFRT_OPTION_INT, "0", "",
+     "the question fails with 'deadline exceeded' after so many milliseconds; 0 = never"},
+    {"device", PFRT_OPTION_STRING, "", "",
+     "which device of the provider is asked, by its word; empty = the first"},
+};
+
 // Stands for every option of every provider: who they are is not known here.
 constexpr OptionRow kOfPlugin = {"", PFRT_OPTION_STRING, "", "", ""};
 
 // What keys for a plug-in begin with, in options of that kind.
 std::string_view plugin_prefix(pfrt_options_kind kind) {
-  return kind == PFRT_OPTIONS_SESSION ? "provider." : kind == PFRT_OPTIONS_LOAD ? "import." : "";
+  if (kind == PFRT_OPTIONS_SESSION || kind == PFRT_OPTIONS_ASK) return "provider.";
+  return kind == PFRT_OPTIONS_LOAD ? "import." : "";
 }
 
 bool of_plugin(pfrt_options_kind kind, std::string_view key) {
@@ -217,15 +225,17 @@ std::span<const OptionRow> option_schema(pfrt_options_kind kind) {
       return kRun;
     case PFRT_OPTIONS_OPTIMIZER:
       return kOptimizer;
+    case PFRT_OPTIONS_ASK:
+      return kAsk;
     default:
       return {};
   }
 }
 
 std::string_view options_kind_name(pfrt_options_kind kind) {
-  constexpr std::string_view kNames[] = {"unset",   "environment", "load",
-                                         "session", "run",         "optimizer"};
-  return kind < 6 ? kNames[kind] : "unknown";
+  constexpr std::string_view kNames[] = {"unset", "environment", "load", "session",
+                                         "run",   "optimizer",   "ask"};
+  return kind < std::size(kNames) ? kNames[kind] : "unknown";
 }
 
 std::string nearest_name(std::string_view name, const std::vector<std::string>& names) {

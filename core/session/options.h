@@ -46,7 +46,7 @@ class Options {
   Status set_text(std::string_view key, std::string_view text);
   // As text, lists comma-separated; valid until the key is set again.
   Result<std::string_view> text(std::string_view key) const;
-  // What was set for plug-ins, "provider.<word>.<key>" of SESSION options and
+  // What was set for plug-ins, "provider.<word>.<key>" of SESSION and ASK options and
   // "import.<word>.<key>" of LOAD options (which take any; the plug-in says later which it knows):
   // word, key and value.
   struct ForPlugin {
@@ -63,7 +63,7 @@ class Options {
   bool is_set(std::string_view key) const;  // by the caller, not by default
 
   std::atomic<bool>& cancel_flag() const { return *cancel_; }
-  // Of LOAD options.
+  // Of LOAD and ASK options.
   void set_progress(pfrt_progress_fn fn, void* user) {
     progress_ = fn;
     progress_user_ = user;

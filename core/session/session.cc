@@ -315,7 +315,11 @@ Result<std::shared_ptr<Provider>> Session::device_of(std::string_view name) cons
 Session::Explanation Session::explain() {
   Explanation out;
   const std::shared_ptr<Plans> plans = current();
-  out.steps = plans->main.graph->explain();
+  PlanReport plan;
+  plans->main.graph->explain(plan);
+  out.steps = std::move(plan.steps);
+  out.counters = std::move(plan.counters);
+  std::ranges::stable_sort(out.counters, {}, &CounterReport::first_row);
   uint64_t first = UINT64_MAX;
   for (const StepReport& step : out.steps)
     if (step.started_ns) first = std::min(first, step.started_ns);
@@ -334,6 +338,7 @@ Session::Explanation Session::explain() {
                                 report.nodes_after, " after", rules));
     out.notes.insert(out.notes.end(), report.result.warnings.begin(), report.result.warnings.end());
   }
+  out.notes.insert(out.notes.end(), plan.faults.begin(), plan.faults.end());
   for (size_t i = 0; i < provider_set_->size(); ++i) {
     const ProviderSet::State state = provider_set_->state(i);
     if (state.failures == 0) continue;

@@ -70,6 +70,7 @@ class Session {
 
   struct Explanation {
     std::vector<StepReport> steps;  // started_ns: since the first of them
+    std::vector<CounterReport> counters;
     std::vector<std::string> notes;
   };
   Explanation explain();

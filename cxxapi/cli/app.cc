@@ -312,6 +312,24 @@ void define_check_plugin(CLI::App* app, std::function<int()>* action) {
   add_examples(command, {"pfrt check-plugin ./libpyflamert_provider_mine.so"});
 }
 
+void define_ask(CLI::App* app, std::function<int()>* action) {
+  const auto args = std::make_shared<AskArgs>();
+  CLI::App* const command = add_command(
+      app, "ask", "ask a provider's device something, without a model", ask_command, args, action);
+  command->add_option("provider", args->provider, "by its name or short, as 'cpu'")
+      ->required()
+      ->type_name("NAME");
+  command->add_option("verb", args->verb, "what to do, in the provider's own word")
+      ->required()
+      ->type_name("WORD");
+  command->add_option("request", args->request, "how, in the form that the verb wants")
+      ->type_name("TEXT");
+  command->add_option("--device", args->device, "which of its devices (default the first)")
+      ->type_name("WORD");
+  add_examples(command,
+               {"pfrt ask mine selftest", "pfrt ask mine validate '{\"depth\": 2}' --json"});
+}
+
 void define_doctor(CLI::App* app, std::function<int()>* action) {
   const auto args = std::make_shared<DoctorArgs>();
   CLI::App* const command = add_command(
@@ -370,7 +388,7 @@ void define(CLI::App* app, std::function<int()>* action) {
   for (const auto define_one :
        {define_run, define_test, define_bench, define_inspect, define_explain, define_profile,
         define_convert, define_optimize, define_providers, define_ops, define_passes,
-        define_plugins, define_check_plugin, define_doctor, define_completion})
+        define_plugins, define_check_plugin, define_ask, define_doctor, define_completion})
     define_one(app, action);
   refuse_empty_values(app);
 }

@@ -117,6 +117,13 @@ struct DoctorArgs {
 };
 int doctor_command(const DoctorArgs& args);
 
+struct AskArgs {
+  bool json = false;
+  std::string provider, verb, request;
+  std::string device;  // of the provider; empty = the first
+};
+int ask_command(const AskArgs& args);
+
 struct PassesArgs {
   bool json = false, markdown = false;
 };

@@ -5,6 +5,7 @@
 #include "cxxapi/cli/commands.h"
 #include "cxxapi/cli/inspect_page.h"
 #include "cxxapi/cli/line/output_file.h"
+#include "cxxapi/cli/print/counters.h"
 #include "cxxapi/cli/print/json.h"
 #include "cxxapi/cli/print/summary.h"
 #include "cxxapi/cli/print/table.h"
@@ -78,7 +79,9 @@ void explain_json(const Explanation& explanation) {
     json.field("bytes", step.bytes).field("flops", step.flops);
     json.field("estimated_ns", step.estimated_ns).field("measured_ns", step.measured_ns).end();
   }
-  json.end().key("notes").list();
+  json.end();
+  write_counters_json(explanation.counters, &json);
+  json.key("notes").list();
   for (const std::string& note : explanation.notes) json.value(note);
   json.end().end().print();
 }
@@ -94,6 +97,7 @@ void explain_text(const Explanation& explanation) {
                time(step.estimated_ns), time(step.measured_ns), step.reason, step.refused});
   }
   table.print(60);
+  print_counters(explanation.counters);
   for (const std::string& note : explanation.notes) std::printf("note: %s\n", note.c_str());
 }
 

@@ -9,6 +9,7 @@
 
 #include "cxxapi/cli/commands.h"
 #include "cxxapi/cli/line/output_file.h"
+#include "cxxapi/cli/print/counters.h"
 #include "cxxapi/cli/print/json.h"
 #include "cxxapi/cli/print/table.h"
 #include "cxxapi/cli/print/text.h"
@@ -92,7 +93,8 @@ int profile_command(const ProfileArgs& args) {
   const Dims assumed = fit_sizes(feeder, run_once(session));
   const Feed feed = feeder.feed(assumed);
   for (int i = 0; i < kWarmUps; ++i) (void)session.run_values({}, feed);
-  const std::vector<ExplainStep> steps = session.explain().steps;
+  const pyflame_rt::Explanation explanation = session.explain();
+  const std::vector<ExplainStep>& steps = explanation.steps;
 
   std::ofstream file(args.output, std::ios::binary);
   file << trace_of(args.model, steps) << '\n';
@@ -115,7 +117,9 @@ int profile_command(const ProfileArgs& args) {
           .field("ns", k.ns)
           .field("flops", k.flops)
           .end();
-    json.end().end().print();
+    json.end();
+    write_counters_json(explanation.counters, &json);
+    json.end().print();
     return 0;
   }
   Table table({"kernel", "steps", "time", "share", "GFLOP/s"});
@@ -124,6 +128,7 @@ int profile_command(const ProfileArgs& args) {
                number_text(busy > 0 ? 100 * k.ns / busy : 0) + " %",
                k.ns > 0 ? number_text(k.flops / k.ns) : "-"});
   table.print(60);
+  print_counters(explanation.counters);
   if (!assumed.empty()) std::printf("%s\n", assumed_text(assumed).c_str());
   std::printf("wrote %s: %zu steps in %s, %s at once on average; open it in Perfetto\n",
               args.output.c_str(), steps.size(), time_text(span / 1e9).c_str(),

@@ -73,6 +73,9 @@ struct ProviderOption {
   pfrt_option_type type = PFRT_OPTION_UNSET;
 };
 
+struct Question;  // ask.hpp
+struct Answer;
+
 // How severe a line of the log is.
 enum class LogLevel : uint32_t {
   Debug = PFRT_LOG_DEBUG,
@@ -171,6 +174,9 @@ class Environment {
   static std::vector<OperatorInfo> operators();  // the built-in ones
   // Those registered by the program or brought by plug-ins of kind ops, which are opened.
   std::vector<OperatorInfo> custom_operators() const;
+  // What a device answers, which is opened for the call or shared with sessions that have it open
+  // (ask.hpp). UnsupportedError when it takes no questions or does not know the verb.
+  Answer ask(const Question& question) const;
 
   pfrt_env* handle() const noexcept { return env_.get(); }
 

@@ -10,6 +10,7 @@
 #pragma once
 
 #include <pyflame_rt/api.hpp>
+#include <pyflame_rt/ask.hpp>
 #include <pyflame_rt/backend.hpp>
 #include <pyflame_rt/cpu_executor.hpp>
 #include <pyflame_rt/custom/custom_op.hpp>

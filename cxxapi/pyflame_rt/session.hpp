@@ -34,10 +34,22 @@ struct ExplainStep {
   uint32_t lane = 0;      // of steps that ran at once: who ran it
 };
 
+// A figure that a device counted by itself in the last run of some steps.
+struct ExplainCounter {
+  // Those that it counts: |step_count| from |first_step| on, which one provider runs.
+  size_t first_step = 0, step_count = 0;
+  // Whose device it is, and how it names the figure: "cycles".
+  std::string provider, name;
+  std::string unit;  // may be empty
+  double value = 0;  // any, also infinity and what is not a number
+};
+
 // What runs where and why.
 struct Explanation {
   // In the order in which they run.
   std::vector<ExplainStep> steps;
+  // Of devices that count by themselves, in the order of their first steps.
+  std::vector<ExplainCounter> counters;
   // Sentences about the whole: level and passes, providers, memory.
   std::vector<std::string> notes;
 };
@@ -462,6 +474,14 @@ inline Explanation InferenceSession::explain() const {
     step.measured_ns = c.measured_ns;
     step.started_ns = c.started_ns;
     step.lane = c.lane;
+  }
+  out.counters.resize(api().report->counter_count(raw));
+  for (size_t i = 0; i < out.counters.size(); ++i) {
+    pfrt_report_counter c{};
+    c.struct_size = sizeof(c);
+    detail::check(api().report->counter_at(raw, i, &c));
+    out.counters[i] = {c.first_row,         c.row_count,         detail::str(c.provider),
+                       detail::str(c.name), detail::str(c.unit), c.value};
   }
   for (size_t i = 0; i < api().report->note_count(raw); ++i) {
     out.notes.push_back(detail::str(api().report->note_at(raw, i)));

@@ -8,9 +8,9 @@
  * reader takes no more than the smaller of both sizes. Functions return a pfrt_code (0 = ok) and report the message
  * to the sink they were given; no status object and no exception crosses.
  *
- * Threads: claim, compile and specialise may be called from any thread, one at a time for each provider handle; run
- * functions of steps may be called from many threads at once (each run has its own buffers), and so may the functions
- * of device memory and fences.
+ * Threads: claim, compile, specialise, report, ask, export_executables and import_executables may be called from any
+ * thread, one at a time for each provider handle; run functions of steps may be called from many threads at once (each
+ * run has its own buffers), and so may the functions of device memory and fences.
  *
  * Failures: the code that open, claim, compile, specialise, a step or a copy returns decides what the host does.
  *  - INVALID_ARGUMENT, INPUT, SHAPE_MISMATCH, DTYPE_MISMATCH, INVALID_MODEL, VALIDATION and DATA_LOSS are the caller's,
@@ -381,7 +381,12 @@ enum {
   PFRT_PROVIDER_NO_FOLD = 512,
   /* Has threads of its own while it is open, as libraries of devices do. They are gone when close returns. */
   PFRT_PROVIDER_OWN_THREADS = 1024,
-  PFRT_PROVIDER_RUNS = 2048, /* has run_begin() and run_end() */
+  PFRT_PROVIDER_RUNS = 2048,        /* has run_begin() and run_end() */
+  PFRT_PROVIDER_REPORT = 4096,      /* has report() */
+  PFRT_PROVIDER_FINGERPRINT = 8192, /* has fingerprint() */
+  PFRT_PROVIDER_ASK = 16384,        /* has ask() */
+  /* Has export_executables() and import_executables(); needs FINGERPRINT. */
+  PFRT_PROVIDER_EXPORT = 32768,
   /* May be asked for programs in which dimensions vary, as a decoder's that grows by a token a run (pfrt_shapes.least).
    * UNSUPPORTED then refuses these only, and the same is asked for the dimensions at hand. */
   PFRT_PROVIDER_RANGES = 65536
@@ -420,6 +425,52 @@ typedef struct pfrt_device_copy {
 } pfrt_device_copy;
 
 typedef struct pfrt_fence pfrt_fence; /* a point in what was queued */
+
+/* ---- what a device says of itself ---- */
+/* Takes what report counts. Valid during the call, on its thread. */
+typedef struct pfrt_counters {
+  uint32_t struct_size;
+  uint32_t abi;
+  void* host;
+  /* A figure of the program's last run: any |value|, in |unit| ("cycles", "%"; may be empty). |name| is not empty. |step|
+   * is an index into the program's steps, or PFRT_NO_INDEX for all of the program. The host copies the strings; of two
+   * figures with one name and step the later one counts. */
+  void (*add)(const struct pfrt_counters* counters, pfrt_string name, double value, pfrt_string unit, uint32_t step);
+} pfrt_counters;
+
+/* What a device is asked to do without a program. All of it is borrowed for the call. */
+typedef struct pfrt_question {
+  uint32_t struct_size;
+  uint32_t abi;
+  pfrt_string verb;    /* what to do, in the provider's own word: "validate"; not empty */
+  pfrt_string request; /* how, in the form that the verb wants; may be empty */
+  /* [tensor_count], tensor_size bytes apart: row-major, in host memory, never written. */
+  const pfrt_tensor* tensors;
+  size_t tensor_size; /* bytes from one to the next */
+  size_t tensor_count;
+} pfrt_question;
+
+/* Takes the answer to a question; the host copies. Valid during the call, on its thread. What was said counts only when
+ * ask returns OK. */
+typedef struct pfrt_answer {
+  uint32_t struct_size;
+  uint32_t abi;
+  void* host;
+  /* Adds |text| at the end of the answer's text. */
+  void (*text)(const struct pfrt_answer* answer, pfrt_string text);
+  /* A tensor of the answer: row-major, in host memory, without quantization; of strings |data| is an array of
+   * pfrt_string. |name| is not empty, and no other tensor of the answer has it. */
+  void (*tensor)(const struct pfrt_answer* answer, pfrt_string name, const pfrt_tensor* tensor);
+} pfrt_answer;
+
+/* Takes what export_executables writes. Valid during the call, on its thread. */
+typedef struct pfrt_writer {
+  uint32_t struct_size;
+  uint32_t abi;
+  void* host;
+  /* Appends |size| bytes. Another code than OK, as OUT_OF_MEMORY, is what export_executables then returns. */
+  pfrt_code (*write)(const struct pfrt_writer* writer, const void* data, uint64_t size);
+} pfrt_writer;
 
 /* What a provider is: the functions that a session calls, in this order. */
 typedef struct pfrt_provider_table {
@@ -490,6 +541,32 @@ typedef struct pfrt_provider_table {
   pfrt_code (*run_begin)(pfrt_provider* provider, uint64_t run, const pfrt_sink* sink);
   /* Nothing of that number is queued any more, and nothing will be; after each run_begin that succeeded. */
   void (*run_end)(pfrt_provider* provider, uint64_t run);
+  /* PFRT_PROVIDER_REPORT. What the device counted in the last run of |program| that has ended; nothing where none has.
+   * Runs of the program may be under way. A failure is a note in the report, and has no other consequence. */
+  pfrt_code (*report)(pfrt_executable* executable, const pfrt_program* program, const pfrt_counters* counters,
+                      const pfrt_sink* sink);
+  /* PFRT_PROVIDER_FINGERPRINT. Names all that answers, results and compiled forms depend on: device, version, machine
+   * description, configuration. Two handles with the same text of one provider are the same to the host, in other
+   * processes too. UTF-8, not empty, 64 KiB at most; asked for once, after open, which fails when this fails. |out_text|
+   * lives until close. */
+  pfrt_code (*fingerprint)(pfrt_provider* provider, const pfrt_sink* sink, pfrt_string* out_text);
+  /* PFRT_PROVIDER_ASK. Does what |question| says. A verb that the provider does not know is UNSUPPORTED, and the message
+   * lists those that it knows; a request or tensors that the verb cannot take are INVALID_ARGUMENT. May take long, and
+   * asks stop and tells progress as all calls with a sink do. */
+  pfrt_code (*ask)(pfrt_provider* provider, const pfrt_question* question, const pfrt_answer* answer,
+                   const pfrt_sink* sink);
+  /* PFRT_PROVIDER_EXPORT. Writes all executables that one call of compile (or import_executables) gave, |count| in that
+   * order, as bytes from which another process makes the same: data, never machine code of the host. The host puts the
+   * fingerprint and a checksum in front. UNSUPPORTED when these cannot be exported. */
+  pfrt_code (*export_executables)(pfrt_provider* provider, pfrt_executable* const* executables, size_t count,
+                                  const pfrt_writer* writer, const pfrt_sink* sink);
+  /* PFRT_PROVIDER_EXPORT. What compile does, by what export_executables wrote for such regions on a handle of the same
+   * fingerprint. |data| is read as if a stranger wrote it: bytes that are cut short, changed or those of other regions
+   * are DATA_LOSS with a message or, where a change cannot be told, executables that work in bounds as any. On failure
+   * nothing is kept, and the host compiles. |data| is aligned to 64 bytes and borrowed for the call. */
+  pfrt_code (*import_executables)(pfrt_provider* provider, const pfrt_region* regions, size_t region_size, size_t count,
+                                  const void* data, uint64_t size, const pfrt_sink* sink,
+                                  pfrt_executable** out_executables);
 } pfrt_provider_table;
 
 /* compile, for a provider to which regions are nothing to each other: by |compile_one|, and what was made before one that

@@ -60,6 +60,7 @@ enum {
   PFRT_OPTIONS_SESSION = 3,
   PFRT_OPTIONS_RUN = 4,
   PFRT_OPTIONS_OPTIMIZER = 5,
+  PFRT_OPTIONS_ASK = 6, /* of env->ask */
   PFRT_OPTIONS_FORCE32 = 0x7fffffff
 };
 
@@ -116,12 +117,12 @@ typedef struct pfrt_options_api {
   pfrt_status* (*get_text)(const pfrt_options* options, pfrt_string key, pfrt_string* out_text);
   size_t (*schema_count)(pfrt_options_kind kind);
   pfrt_status* (*schema_at)(pfrt_options_kind kind, size_t index, pfrt_option_info* out_info);
-  /* RUN and LOAD options: work that uses them stops with CANCELLED, now and later, until reset. */
+  /* Options of every kind but ENV: work that uses them stops with CANCELLED, now and later, until reset. */
   void (*cancel)(pfrt_options* options);
   /* Lets work use the options again after cancel. */
   void (*reset_cancel)(pfrt_options* options);
 
-  /* LOAD options: |fn| hears from loading and saving that uses them; NULL = nobody does. Loads on several threads
+  /* LOAD and ASK options: |fn| hears from what uses them; NULL = nobody does. Calls on several threads
    * with the same options call it from each. |user| is borrowed until the options go or another |fn| is set.
    * Externally synchronised. INVALID_ARGUMENT for options of another kind. */
   pfrt_status* (*set_progress)(pfrt_options* options, pfrt_progress_fn fn, void* user);
@@ -245,6 +246,22 @@ typedef struct pfrt_measure_request {
   pfrt_code (*progress)(void* user, double fraction);
 } pfrt_measure_request;
 
+typedef struct pfrt_reply pfrt_reply; /* what a device answered; immutable */
+
+/* A question to the device of a provider, which needs no model. All of it is borrowed for the call. */
+typedef struct pfrt_ask_desc {
+  uint32_t struct_size;
+  uint32_t reserved;
+  pfrt_string provider; /* as a session's list names it: "CPUExecutionProvider", "cpu" */
+  pfrt_string verb;     /* what to do, in the provider's own word; not empty */
+  pfrt_string request;  /* how, in the form that the verb wants; may be empty */
+  pfrt_value* const* values; /* [value_count], tensors in host memory that the verb works on */
+  size_t value_count;
+  /* Of kind ASK, or NULL: the provider's own by "provider.<word>.<key>", as a session takes them; which of its devices;
+   * a timeout. They may be cancelled, and hear of progress. */
+  const pfrt_options* options;
+} pfrt_ask_desc;
+
 /* Environments: plug-ins, providers, threads, logging, and what a client registers. */
 typedef struct pfrt_env_api {
   uint32_t struct_size;
@@ -307,6 +324,17 @@ typedef struct pfrt_env_api {
    * afterwards. Figures are the machine's only while it does nothing else. UNSUPPORTED when the provider, or every one,
    * has no such function; INVALID_ARGUMENT when it cannot have so many threads. */
   pfrt_status* (*measure)(pfrt_env* env, pfrt_string provider, const pfrt_measure_request* request);
+  /* Opens the device for the call, or shares it with sessions that have it open, and gives what it answers. UNSUPPORTED
+   * when the provider takes no questions (the message lists who does) or does not know the verb; NOT_FOUND when there is
+   * no such provider; else what the device says, CANCELLED or DEADLINE. */
+  pfrt_status* (*ask)(pfrt_env* env, const pfrt_ask_desc* desc, PFRT_OWN pfrt_reply** out_reply);
+  /* Ends the life of a reply; NULL is ignored. */
+  void (*reply_release)(PFRT_OWN pfrt_reply* reply);
+  /* May be empty. Lives as long as the reply. */
+  pfrt_string (*reply_text)(const pfrt_reply* reply);
+  /* The answer's tensors. Names live as long as the reply; the value is borrowed. */
+  size_t (*reply_count)(const pfrt_reply* reply);
+  pfrt_status* (*reply_at)(const pfrt_reply* reply, size_t index, pfrt_string* out_name, pfrt_value** out_value);
 } pfrt_env_api;
 
 /* ------------------------------------------------------------------ values */
@@ -841,6 +869,18 @@ typedef struct pfrt_report_row {
   uint32_t reserved;
 } pfrt_report_row;
 
+/* A figure that a device counted by itself in the last run of some steps. Strings live as long as the report. */
+typedef struct pfrt_report_counter {
+  uint32_t struct_size;
+  uint32_t first_row; /* of the steps that it counts: |row_count| rows from this one on, which one provider runs */
+  uint32_t row_count; /* 1 = one step */
+  uint32_t reserved;
+  pfrt_string provider; /* whose device it is */
+  pfrt_string name;     /* as the provider names it: "cycles" */
+  pfrt_string unit;     /* may be empty */
+  double value;         /* any, also infinity and what is not a number */
+} pfrt_report_counter;
+
 /* What session->explain gave; immutable. */
 typedef struct pfrt_report_api {
   uint32_t struct_size;
@@ -851,6 +891,9 @@ typedef struct pfrt_report_api {
   /* Sentences about the whole: level and passes, providers opened or not, memory. */
   size_t (*note_count)(const pfrt_report* report);
   pfrt_string (*note_at)(const pfrt_report* report, size_t index);
+  /* Figures of devices that count by themselves, in the order of their first rows. */
+  size_t (*counter_count)(const pfrt_report* report);
+  pfrt_status* (*counter_at)(const pfrt_report* report, size_t index, pfrt_report_counter* out_counter);
 } pfrt_report_api;
 
 /* ------------------------------------------------------------------ optimisation */

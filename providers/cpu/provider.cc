@@ -29,6 +29,7 @@ struct KernelText {
 
 struct Provider {
   std::vector<KernelText> kernels;
+  std::string fingerprint;
 };
 
 pfrt_code report(const pfrt_sink* sink, const Status& status, uint32_t node = PFRT_NO_INDEX) {
@@ -86,6 +87,9 @@ pfrt_code open(pfrt_string device, const pfrt_key_value* options, size_t option_
     if (const Result<Isa> cap = isa_cap(); !cap.ok()) return report(sink, cap.status());
     auto provider = std::make_unique<Provider>();
     list_kernels(provider->kernels);
+    // It has no options, and neither caches nor threads change what it computes or compiles.
+    provider->fingerprint =
+        message("CPUExecutionProvider ", PFRT_VERSION_TEXT, ", isa ", isa_name(isa()));
     *out_provider = reinterpret_cast<pfrt_provider*>(provider.release());
     return pfrt_code{PFRT_CODE_OK};
   });
@@ -277,6 +281,11 @@ pfrt_code measure_peaks(pfrt_provider*, const pfrt_measure_request* request,
   });
 }
 
+pfrt_code fingerprint(pfrt_provider* provider, const pfrt_sink*, pfrt_string* out_text) {
+  *out_text = to_c(reinterpret_cast<Provider*>(provider)->fingerprint);
+  return PFRT_CODE_OK;
+}
+
 // Member by member: what a later header adds stays zero, which is "not there".
 constexpr pfrt_provider_table kTable = [] {
   pfrt_provider_table table{};
@@ -295,6 +304,7 @@ constexpr pfrt_provider_table kTable = [] {
   table.kernel_count = kernel_count;
   table.kernel_at = kernel_at;
   table.measure = measure_peaks;
+  table.fingerprint = fingerprint;
   return table;
 }();
 

@@ -5,7 +5,7 @@ namespace pfrt_test {
 namespace {
 
 constexpr pfrt_options_kind kKinds[] = {PFRT_OPTIONS_ENV, PFRT_OPTIONS_LOAD, PFRT_OPTIONS_SESSION,
-                                        PFRT_OPTIONS_RUN};
+                                        PFRT_OPTIONS_RUN, PFRT_OPTIONS_ASK};
 
 std::string get(const pfrt_options* options, std::string_view key) {
   pfrt_string value{};
@@ -55,7 +55,7 @@ TEST(Options, accept_every_choice_of_their_schema) {
 
 TEST(Options, of_an_unknown_kind_are_refused) {
   pfrt_options* options = nullptr;
-  for (const pfrt_options_kind kind : {0u, 6u, 0x7fffffffu}) {
+  for (const pfrt_options_kind kind : {0u, 7u, 0x7fffffffu}) {
     EXPECT_TRUE(fails(api().options->create(kind, &options), PFRT_CODE_INVALID_ARGUMENT, {"kind"}));
     EXPECT_EQ(options, nullptr);
   }

@@ -10,8 +10,8 @@ namespace pyflame_rt {
 namespace {
 
 // Read when the process makes its environment, which is later than this.
-[[maybe_unused]] const int path_is_set =
-    setenv("PFRT_PLUGIN_PATH", PFRT_FAULT_PLUGINS ":" PFRT_DEVICE_PLUGINS, 1);
+[[maybe_unused]] const int path_is_set = setenv(
+    "PFRT_PLUGIN_PATH", PFRT_FAULT_PLUGINS ":" PFRT_DEVICE_PLUGINS ":" PFRT_VERBS_PLUGINS, 1);
 
 Graph negation() {
   Graph graph("negation");

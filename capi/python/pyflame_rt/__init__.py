@@ -5,6 +5,7 @@
 >>> outputs = session.run(None, {"input": array})
 """
 from . import _library, custom, import_module, opt
+from ._ask import Answer
 from ._attrs import TypeText
 from ._backend import Backend, BackendRegistry
 from ._binding import IOBinding
@@ -31,15 +32,16 @@ from .import_module import ImportOptions, ImportResult
 __version__: str = _library.version
 
 __all__ = [
-    "Backend", "BackendError", "BackendRegistry", "BusyError", "CancelledError", "DType", "DTypeMismatchError", "DataError",
-    "Environment", "Graph", "IOBinding", "ImportOptions", "ImportResult", "ImportStats", "InferenceSession",
-    "InputError", "InvalidArgumentError", "InvalidModelError", "KernelInfo", "ModelMetadata", "ModelNotFoundError",
-    "Node", "NodeArg", "NotFoundError", "OperatorInfo", "OptLevel", "OrtValue", "OutOfMemoryError", "PluginInfo",
-    "ProviderInfo", "ProviderOption", "ProviderState", "PyFlameRTError", "RunOptions", "Service", "SessionOptions",
-    "ShapeMismatchError", "SparseTensor", "State", "Tensor", "TensorInfo", "TimeoutError", "TypeText", "UnsupportedError",
-    "UnsupportedFormatError", "UnsupportedOperatorError", "ValidationError", "custom", "dtype_from_name", "dtype_name",
-    "dtype_size", "from_dlpack", "from_numpy", "from_onnx", "get_available_providers", "import_module",
-    "is_dynamic_shape", "load_model", "opt", "save_model", "shape_num_elements", "shape_to_string", "to_numpy",
+    "Answer", "Backend", "BackendError", "BackendRegistry", "BusyError", "CancelledError", "DType",
+    "DTypeMismatchError", "DataError", "Environment", "Graph", "IOBinding", "ImportOptions", "ImportResult",
+    "ImportStats", "InferenceSession", "InputError", "InvalidArgumentError", "InvalidModelError", "KernelInfo",
+    "ModelMetadata", "ModelNotFoundError", "Node", "NodeArg", "NotFoundError", "OperatorInfo", "OptLevel", "OrtValue",
+    "OutOfMemoryError", "PluginInfo", "ProviderInfo", "ProviderOption", "ProviderState", "PyFlameRTError", "RunOptions",
+    "Service", "SessionOptions", "ShapeMismatchError", "SparseTensor", "State", "Tensor", "TensorInfo", "TimeoutError",
+    "TypeText", "UnsupportedError", "UnsupportedFormatError", "UnsupportedOperatorError", "ValidationError", "custom",
+    "dtype_from_name", "dtype_name", "dtype_size", "from_dlpack", "from_numpy", "from_onnx", "get_available_providers",
+    "import_module", "is_dynamic_shape", "load_model", "opt", "save_model", "shape_num_elements", "shape_to_string",
+    "to_numpy",
 ]
 
 

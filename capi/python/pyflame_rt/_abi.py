@@ -185,6 +185,7 @@ OPTIONS_LOAD = 2
 OPTIONS_SESSION = 3
 OPTIONS_RUN = 4
 OPTIONS_OPTIMIZER = 5
+OPTIONS_ASK = 6
 
 OPTION_UNSET = 0
 OPTION_BOOL = 1
@@ -342,6 +343,19 @@ class MeasureRequest(Structure):
     ]
 
 
+class AskDesc(Structure):
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("reserved", c_uint32),
+        ("provider", String),
+        ("verb", String),
+        ("request", String),
+        ("values", c_void_p),
+        ("value_count", c_size_t),
+        ("options", c_void_p),
+    ]
+
+
 class EnvApi(Structure):
     _fields_ = [
         ("struct_size", c_uint32),
@@ -374,6 +388,11 @@ class EnvApi(Structure):
         ("set_executor", CFUNCTYPE(c_void_p, c_void_p, c_void_p)),
         ("set_thread_hooks", CFUNCTYPE(c_void_p, c_void_p, c_void_p)),
         ("measure", CFUNCTYPE(c_void_p, c_void_p, String, c_void_p)),
+        ("ask", CFUNCTYPE(c_void_p, c_void_p, c_void_p, c_void_p)),
+        ("reply_release", CFUNCTYPE(None, c_void_p)),
+        ("reply_text", CFUNCTYPE(String, c_void_p)),
+        ("reply_count", CFUNCTYPE(c_size_t, c_void_p)),
+        ("reply_at", CFUNCTYPE(c_void_p, c_void_p, c_size_t, c_void_p, c_void_p)),
     ]
 
 
@@ -725,6 +744,19 @@ class ReportRow(Structure):
     ]
 
 
+class ReportCounter(Structure):
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("first_row", c_uint32),
+        ("row_count", c_uint32),
+        ("reserved", c_uint32),
+        ("provider", String),
+        ("name", String),
+        ("unit", String),
+        ("value", c_double),
+    ]
+
+
 class ReportApi(Structure):
     _fields_ = [
         ("struct_size", c_uint32),
@@ -734,6 +766,8 @@ class ReportApi(Structure):
         ("row_at", CFUNCTYPE(c_void_p, c_void_p, c_size_t, c_void_p)),
         ("note_count", CFUNCTYPE(c_size_t, c_void_p)),
         ("note_at", CFUNCTYPE(String, c_void_p, c_size_t)),
+        ("counter_count", CFUNCTYPE(c_size_t, c_void_p)),
+        ("counter_at", CFUNCTYPE(c_void_p, c_void_p, c_size_t, c_void_p)),
     ]
 
 
@@ -1119,6 +1153,10 @@ PROVIDER_DEFERRED = 256
 PROVIDER_NO_FOLD = 512
 PROVIDER_OWN_THREADS = 1024
 PROVIDER_RUNS = 2048
+PROVIDER_REPORT = 4096
+PROVIDER_FINGERPRINT = 8192
+PROVIDER_ASK = 16384
+PROVIDER_EXPORT = 32768
 PROVIDER_RANGES = 65536
 
 DIRECTION_UNSET = 0
@@ -1134,6 +1172,46 @@ class DeviceCopy(Structure):
         ("bytes", c_uint64),
         ("direction", c_uint32),
         ("reserved", c_uint32),
+    ]
+
+
+class Counters(Structure):
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("abi", c_uint32),
+        ("host", c_void_p),
+        ("add", CFUNCTYPE(None, c_void_p, String, c_double, String, c_uint32)),
+    ]
+
+
+class Question(Structure):
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("abi", c_uint32),
+        ("verb", String),
+        ("request", String),
+        ("tensors", c_void_p),
+        ("tensor_size", c_size_t),
+        ("tensor_count", c_size_t),
+    ]
+
+
+class Answer(Structure):
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("abi", c_uint32),
+        ("host", c_void_p),
+        ("text", CFUNCTYPE(None, c_void_p, String)),
+        ("tensor", CFUNCTYPE(None, c_void_p, String, c_void_p)),
+    ]
+
+
+class Writer(Structure):
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("abi", c_uint32),
+        ("host", c_void_p),
+        ("write", CFUNCTYPE(c_uint32, c_void_p, c_void_p, c_uint64)),
     ]
 
 
@@ -1164,6 +1242,11 @@ class ProviderTable(Structure):
         ("measure", CFUNCTYPE(c_uint32, c_void_p, c_void_p, c_void_p)),
         ("run_begin", CFUNCTYPE(c_uint32, c_void_p, c_uint64, c_void_p)),
         ("run_end", CFUNCTYPE(None, c_void_p, c_uint64)),
+        ("report", CFUNCTYPE(c_uint32, c_void_p, c_void_p, c_void_p, c_void_p)),
+        ("fingerprint", CFUNCTYPE(c_uint32, c_void_p, c_void_p, c_void_p)),
+        ("ask", CFUNCTYPE(c_uint32, c_void_p, c_void_p, c_void_p, c_void_p)),
+        ("export_executables", CFUNCTYPE(c_uint32, c_void_p, c_void_p, c_size_t, c_void_p, c_void_p)),
+        ("import_executables", CFUNCTYPE(c_uint32, c_void_p, c_void_p, c_size_t, c_size_t, c_void_p, c_uint64, c_void_p, c_void_p)),
     ]
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import atexit
 import ctypes
 from dataclasses import dataclass
-from typing import Any, Callable, Dict, List, Optional
+from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence
 
 from . import _abi, _callbacks, _library as lib
+from ._ask import Answer, ask
 from ._errors import InvalidArgumentError
 from ._options import LogLevel, NativeOptions
 
@@ -178,6 +179,29 @@ class Environment:
         """Those that the program registered, and those of plug-ins of kind ops, which are opened."""
         return [_operator(row) for row in _rows(_abi.OperatorInfo, _count(lib.env.custom_operator_count),
                                                 lib.env.custom_operator_at, _env())]
+
+    # ------------------------------------------------------------------ questions
+
+    @staticmethod
+    def ask(provider: str, verb: str, request: str = "", tensors: Sequence[Any] = (), *, device: str = "",
+            options: Optional[Mapping[str, Any]] = None, timeout_ms: int = 0,
+            progress: Optional[Callable[[float], Optional[bool]]] = None) -> Answer:
+        """What the device of a provider answers, which needs no model.
+
+        Parameters
+        ----------
+        provider: its name, or short, as "cpu".
+        verb, request: what to do, in the provider's own word, and how, in the form that the verb wants.
+        tensors: arrays that the verb works on.
+        device: which device of the provider, by its word; "" = the first.
+        options: the provider's own, by their keys without "provider.<word>.".
+        timeout_ms: TimeoutError after so many milliseconds; 0 = never.
+        progress: hears how far it is, from 0 to 1; returning False stops it with CancelledError.
+
+        UnsupportedError when the provider takes no questions or does not know the verb, NotFoundError when there is no
+        such provider.
+        """
+        return ask(provider, verb, request, tensors, device, options, timeout_ms, progress)
 
     # ------------------------------------------------------------------ log lines
 

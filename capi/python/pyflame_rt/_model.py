@@ -66,16 +66,11 @@ def _hear(user: int, fraction: float, stage: Any) -> None:
 _HEAR = _callbacks.permanent_function(_abi.ProgressFn, _hear)
 
 
-class LoadCall:
-    """Options of one load or save, and what its progress callback raised."""
+class ProgressCall:
+    """Options of a call that tells how far it is, and what its progress callback raised."""
 
-    def __init__(self, validate: bool = True, infer_shapes: bool = True, progress: Optional[Progress] = None,
-                 confine: Confine = "links", memory_limit: int = 0) -> None:
-        self.native = NativeOptions(_abi.OPTIONS_LOAD)
-        self.native.set("validate", validate)
-        self.native.set("infer_shapes", infer_shapes)
-        self.native.set("confine", confine)
-        self.native.set("memory_limit", memory_limit)
+    def __init__(self, native: NativeOptions, progress: Optional[Progress]) -> None:
+        self.native = native
         self.progress = progress
         self.raised: Optional[BaseException] = None
 
@@ -93,6 +88,18 @@ class LoadCall:
         finally:
             _callbacks.let_go(user)
         raise self.raised
+
+
+class LoadCall(ProgressCall):
+    """A load or save."""
+
+    def __init__(self, validate: bool = True, infer_shapes: bool = True, progress: Optional[Progress] = None,
+                 confine: Confine = "links", memory_limit: int = 0) -> None:
+        super().__init__(NativeOptions(_abi.OPTIONS_LOAD), progress)
+        self.native.set("validate", validate)
+        self.native.set("infer_shapes", infer_shapes)
+        self.native.set("confine", confine)
+        self.native.set("memory_limit", memory_limit)
 
 
 def _model(create: Any, call: Optional[LoadCall], *args: Any) -> lib.Handle:

@@ -250,6 +250,17 @@ class InferenceSession:
                          "measured_ns": row.measured_ns, "started_ns": row.started_ns, "lane": row.lane})
         return rows
 
+    def counters(self) -> List[Dict[str, Any]]:
+        """Figures that devices counted by themselves in the last run: first_step and step_count, which say of which steps
+        of explain(), provider, name, unit and value."""
+        handle = lib.make(lib.session.explain, lib.report.release, self._alive())
+        row, rows = _abi.ReportCounter(struct_size=ctypes.sizeof(_abi.ReportCounter)), []
+        for i in range(lib.report.counter_count(handle.address)):
+            lib.check(lib.report.counter_at(handle.address, i, ctypes.byref(row)))
+            texts = {name: lib.read(getattr(row, name)) for name in ("provider", "name", "unit")}
+            rows.append({"first_step": row.first_row, "step_count": row.row_count, **texts, "value": row.value})
+        return rows
+
     def _provider_of(self, device: str) -> str:
         """The name of the provider in use whose device has this word."""
         words = {word_of(name): name for name in self.get_providers()}

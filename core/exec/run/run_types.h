@@ -31,6 +31,20 @@ struct StepReport {
   uint32_t lane = 0;
 };
 
+// A figure that a device counted in the last run of |row_count| steps, from row |first_row| on.
+struct CounterReport {
+  size_t first_row = 0, row_count = 0;
+  std::string provider, name, unit;
+  double value = 0;
+};
+
+// What explain has of a plan.
+struct PlanReport {
+  std::vector<StepReport> steps;
+  std::vector<CounterReport> counters;
+  std::vector<std::string> faults;  // why counters are missing, a sentence each
+};
+
 // Where an output shall go: |data| null = wherever the run puts it, which must be host memory
 // unless |on_device|. |buffer| is what |data| belongs to when it is memory of a device. |at_most|:
 // |buffer| has room for |bytes| bytes, and a value of fewer may lie there.

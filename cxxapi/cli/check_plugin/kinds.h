@@ -29,6 +29,8 @@ struct PluginFacts {
 void check_description(Trial& trial, const std::string& path);
 std::vector<NamedTrial> description_trials(const PluginFacts& facts);
 std::vector<NamedTrial> provider_trials(const PluginFacts& facts);
+// Of what a provider says of itself: fingerprint, ask, report, exported executables.
+std::vector<NamedTrial> provider_verb_trials(const PluginFacts& facts);
 std::vector<NamedTrial> ops_trials(const PluginFacts& facts);
 std::vector<NamedTrial> import_trials(const PluginFacts& facts);
 std::vector<NamedTrial> service_trials(const PluginFacts& facts);

@@ -12,18 +12,26 @@
 #include "test/plugins/bad/describe.h"
 
 struct spoils {
-  int double_release; /* release_executable frees what release_program has freed */
-  int wrong_claim;    /* accepts Sub, and adds */
-  int writes_past;    /* whole vectors of eight */
-  int never_stops;    /* declares its step long, and asks nobody */
-  int plain_arrays;   /* takes nodes and values for arrays of its own structs */
-  int short_steps;    /* says that its step structs are smaller than they are */
-  int leaks;          /* never frees a program */
-  int impure_claim;   /* each claim estimates another time */
-  int silent;         /* refuses to open without a word */
-  int undeclared;     /* reads what its step does not list */
-  int rounds_up;      /* leaves another rounding mode */
-  int reads_past;     /* looks one element ahead */
+  int double_release;   /* release_executable frees what release_program has freed */
+  int wrong_claim;      /* accepts Sub, and adds */
+  int writes_past;      /* whole vectors of eight */
+  int never_stops;      /* declares its step long, and asks nobody */
+  int plain_arrays;     /* takes nodes and values for arrays of its own structs */
+  int short_steps;      /* says that its step structs are smaller than they are */
+  int leaks;            /* never frees a program */
+  int impure_claim;     /* each claim estimates another time */
+  int silent;           /* refuses to open without a word */
+  int undeclared;       /* reads what its step does not list */
+  int rounds_up;        /* leaves another rounding mode */
+  int reads_past;       /* looks one element ahead */
+  int new_fingerprint;  /* another for each device that is opened */
+  int odd_fingerprint;  /* Latin-1 */
+  int knows_all_verbs;  /* answers whatever it is asked */
+  int nameless_counter; /* counts something and does not say what */
+  int counts_early;     /* before there was a run */
+  int counts_step_7;    /* of one that the program has not */
+  int forgets;          /* what it imports adds the first input to itself */
+  int trusts_bytes;     /* takes what it imports for what it exported */
 };
 static const struct spoils spoil = {SPOIL};
 
@@ -56,6 +64,10 @@ static const char* refusal(const pfrt_snapshot* s, uint32_t index) {
   return NULL;
 }
 
+struct device {
+  char fingerprint[32];
+};
+
 static pfrt_code open_add(pfrt_string device, const pfrt_key_value* options, size_t count,
                           const pfrt_sink* sink, pfrt_provider** out) {
   (void)options;
@@ -64,8 +76,13 @@ static pfrt_code open_add(pfrt_string device, const pfrt_key_value* options, siz
   if (!is(device, "none") || count != 0)
     return sink->fail(sink, PFRT_CODE_INVALID_ARGUMENT, PFRT_NO_INDEX,
                       text("it opens 'none' without options"));
-  *out = malloc(1);
-  return *out ? PFRT_CODE_OK : PFRT_CODE_OUT_OF_MEMORY;
+  struct device* made = calloc(1, sizeof *made);
+  if (!made) return sink->fail(sink, PFRT_CODE_OUT_OF_MEMORY, PFRT_NO_INDEX, text("no memory"));
+  static int opened = 0;
+  strcpy(made->fingerprint, spoil.odd_fingerprint ? "add, fa\xe7on 1" : "add, build 1");
+  if (spoil.new_fingerprint) made->fingerprint[4] = (char)('a' + opened++ % 26);
+  *out = (pfrt_provider*)(void*)made;
+  return PFRT_CODE_OK;
 }
 static void close_add(pfrt_provider* provider) { free(provider); }
 
@@ -90,6 +107,7 @@ struct program {
   pfrt_step step;
   uint32_t reads[2], write;
   uint64_t count;
+  _Atomic int ran;
 };
 struct executable {
   uint32_t inputs[2]; /* of the region */
@@ -133,11 +151,12 @@ static pfrt_code compile_add(pfrt_provider* provider, const pfrt_region* regions
 }
 
 static pfrt_code run_add(void* state, const pfrt_step_context* context) {
-  const struct program* p = state;
+  struct program* p = state;
   const float* a = context->buffers[p->reads[0]];
   const float* b = context->buffers[p->reads[1]];
   float* y = context->buffers[p->write];
   for (uint64_t i = 0; i < p->count; ++i) y[i] = a[i] + b[i];
+  p->ran = 1;
   if (spoil.rounds_up) _mm_setcsr(_mm_getcsr() | 0x4000u);
   if (spoil.reads_past && a[p->count] > 1e30f) y[0] = 0;
   if (spoil.writes_past)
@@ -182,6 +201,83 @@ static pfrt_code specialise_add(pfrt_executable* executable, const pfrt_shapes* 
   made->last = p;
   return PFRT_CODE_OK;
 }
+/* ---- what it says of itself ---- */
+
+static pfrt_code fingerprint_add(pfrt_provider* provider, const pfrt_sink* sink, pfrt_string* out) {
+  (void)sink;
+  *out = text(((const struct device*)(const void*)provider)->fingerprint);
+  return PFRT_CODE_OK;
+}
+
+static pfrt_code ask_add(pfrt_provider* provider, const pfrt_question* question,
+                         const pfrt_answer* answer, const pfrt_sink* sink) {
+  (void)provider;
+  if (!is(question->verb, "build") && !spoil.knows_all_verbs)
+    return sink->fail(sink, PFRT_CODE_UNSUPPORTED, PFRT_NO_INDEX, text("it knows the verb build"));
+  answer->text(answer, text("1"));
+  return PFRT_CODE_OK;
+}
+
+static pfrt_code report_add(pfrt_executable* executable, const pfrt_program* program,
+                            const pfrt_counters* counters, const pfrt_sink* sink) {
+  const struct program* p = program->handle;
+  (void)executable, (void)sink;
+  if (!p->ran && !spoil.counts_early) return PFRT_CODE_OK;
+  counters->add(counters, text(spoil.nameless_counter ? "" : "elements"), (double)p->count,
+                text("1"), spoil.counts_step_7 ? 7 : 0);
+  return PFRT_CODE_OK;
+}
+
+static pfrt_code export_add(pfrt_provider* provider, pfrt_executable* const* executables,
+                            size_t count, const pfrt_writer* writer, const pfrt_sink* sink) {
+  (void)provider, (void)sink;
+  for (size_t i = 0; i < count; ++i) {
+    const struct executable* made = (const struct executable*)(const void*)executables[i];
+    const pfrt_code code = writer->write(writer, made->inputs, sizeof made->inputs);
+    if (code != PFRT_CODE_OK) return code;
+  }
+  return PFRT_CODE_OK;
+}
+
+/* The bytes say which inputs are added; the region says all else. */
+static pfrt_code import_one(pfrt_provider* provider, const pfrt_region* region, const char* data,
+                            const pfrt_sink* sink, pfrt_executable** out) {
+  uint32_t inputs[2];
+  const pfrt_code code = compile_one(provider, region, sink, out);
+  if (code != PFRT_CODE_OK) return code;
+  struct executable* made = (struct executable*)(void*)*out;
+  memcpy(inputs, data, sizeof inputs);
+  for (int i = 0; i < 2 && !spoil.trusts_bytes; ++i)
+    if (inputs[i] != made->inputs[0] && inputs[i] != made->inputs[1]) {
+      free(made);
+      *out = NULL;
+      return sink->fail(sink, PFRT_CODE_DATA_LOSS, PFRT_NO_INDEX, text("no input of the node"));
+    }
+  memcpy(made->inputs, inputs, sizeof inputs);
+  if (spoil.forgets) made->inputs[1] = made->inputs[0];
+  return PFRT_CODE_OK;
+}
+static pfrt_code import_add(pfrt_provider* provider, const pfrt_region* regions, size_t region_size,
+                            size_t count, const void* data, uint64_t size, const pfrt_sink* sink,
+                            pfrt_executable** out) {
+  const size_t each = 2 * sizeof(uint32_t);
+  for (size_t i = 0; i < count; ++i) out[i] = NULL;
+  if (!spoil.trusts_bytes && (size % each != 0 || size / each != count))
+    return sink->fail(sink, PFRT_CODE_DATA_LOSS, PFRT_NO_INDEX, text("other bytes than it wrote"));
+  for (size_t i = 0; i < count; ++i) {
+    const void* region = (const char*)regions + i * region_size;
+    const pfrt_code code =
+        import_one(provider, region, (const char*)data + i * each, sink, &out[i]);
+    if (code == PFRT_CODE_OK) continue;
+    while (i-- > 0) {
+      free(out[i]);
+      out[i] = NULL;
+    }
+    return code;
+  }
+  return PFRT_CODE_OK;
+}
+
 static void release_program_add(pfrt_executable* executable, pfrt_program* program) {
   (void)executable;
   if (!spoil.leaks) free(program->handle);
@@ -196,6 +292,13 @@ PFRT_EXPORT pfrt_code pfrt_plugin_query(const pfrt_host_info* host, pfrt_plugin_
   table.release_executable = release_add;
   table.specialise = specialise_add;
   table.release_program = release_program_add;
+  table.report = report_add;
+  table.fingerprint = fingerprint_add;
+  table.ask = ask_add;
+  table.export_executables = export_add;
+  table.import_executables = import_add;
   describe(out_desc);
+  out_desc->features =
+      PFRT_PROVIDER_REPORT | PFRT_PROVIDER_FINGERPRINT | PFRT_PROVIDER_ASK | PFRT_PROVIDER_EXPORT;
   return PFRT_CODE_OK;
 }

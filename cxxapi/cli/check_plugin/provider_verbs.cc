@@ -1,0 +1,371 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a provider says of itself and of what it compiled: its fingerprint, answers to questions,
+// counters, and executables as bytes, whole and damaged.
+#include <algorithm>
+#include <cstring>
+
+#include "cxxapi/cli/check_plugin/kinds.h"
+#include "cxxapi/cli/check_plugin/provider_host.h"
+
+namespace cli::check {
+namespace {
+
+constexpr Guards kExported = {"damaged-export", "damaged-export", "read-only-arguments"};
+constexpr size_t kLongestFingerprint = 65536;
+
+// The length of the UTF-8 sequence at |s|, or 0.
+size_t sequence_length(std::string_view s) {
+  const auto byte = [&](size_t i) { return static_cast<unsigned char>(s[i]); };
+  const unsigned first = byte(0);
+  if (first < 0x80) return 1;
+  const size_t length = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
+  if (first < 0xc2 || first > 0xf4 || s.size() < length) return 0;
+  for (size_t i = 1; i < length; ++i)
+    if ((byte(i) & 0xc0) != 0x80) return 0;
+  const unsigned second = byte(1);
+  const bool too_long = (first == 0xe0 && second < 0xa0) || (first == 0xf0 && second < 0x90);
+  const bool no_character = (first == 0xed && second > 0x9f) || (first == 0xf4 && second > 0x8f);
+  return too_long || no_character ? 0 : length;
+}
+
+bool is_utf8(std::string_view s) {
+  while (!s.empty()) {
+    const size_t length = sequence_length(s);
+    if (length == 0) return false;
+    s.remove_prefix(length);
+  }
+  return true;
+}
+
+std::string fingerprint_of(Trial& trial, const Device& device) {
+  HostSink sink(device.age());
+  pfrt_string given{};
+  const pfrt_code code = call(trial, "fingerprint", "its fingerprint was asked for", [&] {
+    return device.table().fingerprint(device.handle(), sink.get(), &given);
+  });
+  trial.expect(code == PFRT_CODE_OK, "fingerprint", "it gave no fingerprint: " + sink.reason(code));
+  const bool sized = given.data && given.size > 0 && given.size <= kLongestFingerprint;
+  if (code != PFRT_CODE_OK ||
+      !trial.expect(sized, "fingerprint",
+                    "it is of " + std::to_string(given.size) + " bytes; 1 to " +
+                        std::to_string(kLongestFingerprint) + " are needed"))
+    throw Broken("fingerprint");
+  std::string text = text_of(given);
+  trial.expect(is_utf8(text), "fingerprint", "it is not UTF-8");
+  return text;
+}
+
+void check_fingerprint(Trial& trial, const std::string& path) {
+  const PluginFile file(trial, path);
+  Device device(trial, file, Age::kNow);
+  if (!device.ok()) return;
+  const std::string text = fingerprint_of(trial, device);
+  for (Age age : {Age::kNow, Age::kNewer}) {
+    Device again(trial, file, age);
+    if (!again.ok()) return;
+    const std::string other = fingerprint_of(trial, again);
+    std::string found = "it was '";
+    found.append(text).append("', and opened again ").append(age_text(age));
+    found.append(" it is '").append(other).append("'");
+    trial.expect(other == text, "fingerprint", found);
+    again.close();
+  }
+  device.close();
+}
+
+void check_unknown_verb(Trial& trial, const std::string& path) {
+  const PluginFile file(trial, path);
+  for (Age age : {Age::kNow, Age::kNewer}) {
+    Device device(trial, file, age);
+    if (!device.ok()) return;
+    pfrt_question asked{};
+    asked.verb = c_text("no such verb");
+    asked.tensor_size = size_at<pfrt_tensor>(age);
+    Sized<pfrt_question> question(age, asked, "the question");
+    question.make_read_only();
+    pfrt_answer nobody{};
+    nobody.text = [](const pfrt_answer*, pfrt_string) {};
+    nobody.tensor = [](const pfrt_answer*, pfrt_string, const pfrt_tensor*) {};
+    Sized<pfrt_answer> answer(age, nobody, "the answer");
+    answer.make_read_only();
+    HostSink sink(age);
+    const pfrt_code code =
+        call(trial, "ask-unknown-verb", "it was asked to do 'no such verb'", [&] {
+          return device.table().ask(device.handle(), question.get(), answer.get(), sink.get());
+        });
+    trial.expect(code == PFRT_CODE_UNSUPPORTED && !sink.text().empty(), "ask-unknown-verb",
+                 "asked to do 'no such verb' it returned " + sink.reason(code) +
+                     (sink.text().empty() ? ", without a message" : ""));
+    device.close();
+  }
+}
+
+// Releases an executable, and a program of it before that.
+class Compiled {
+ public:
+  Compiled(Trial& trial, Device& device, pfrt_executable* handle)
+      : trial_(trial), device_(device), handle_(handle) {}
+  ~Compiled() {
+    const pfrt_provider_table& table = device_.table();
+    trial_.at("double-release", "an executable and its program were released");
+    if (program_) table.release_program(handle_, program_->get());
+    table.release_executable(handle_);
+  }
+  Compiled(const Compiled&) = delete;
+  Compiled& operator=(const Compiled&) = delete;
+
+  pfrt_executable* handle() const { return handle_; }
+  const pfrt_program* program() const { return program_->get(); }
+  // False when it is refused, which must have a reason.
+  bool specialise(const Case& c) {
+    HostShapes shapes(c, device_.age());
+    HostSink sink(device_.age());
+    auto program = std::make_unique<Sized<pfrt_program>>(device_.age(), pfrt_program{}, "program");
+    const pfrt_code code = call(trial_, "program", c.name + " was specialised", [&] {
+      return device_.table().specialise(handle_, shapes.get(), sink.get(), program->get());
+    });
+    if (code == PFRT_CODE_OK) program_ = std::move(program);
+    trial_.expect(code == PFRT_CODE_OK || !sink.text().empty(), "refusal",
+                  "specialise refused " + c.name + ", without a reason");
+    return code == PFRT_CODE_OK;
+  }
+
+ private:
+  Trial& trial_;
+  Device& device_;
+  pfrt_executable* handle_;
+  std::unique_ptr<Sized<pfrt_program>> program_;
+};
+
+struct Counted {
+  uint32_t step_count;
+  bool ran;           // the program has
+  std::string fault;  // the first
+};
+
+void take_counter(const pfrt_counters* table, pfrt_string name, double, pfrt_string unit,
+                  uint32_t step) {
+  auto& to = *static_cast<Counted*>(table->host);
+  if (!to.fault.empty()) return;
+  const std::string text = text_of(name);
+  if (!to.ran) {
+    to.fault = "it reports '" + text + "' of a program that has not run";
+  } else if (text.empty()) {
+    to.fault = "a figure has no name";
+  } else if (!is_utf8(text) || !is_utf8(text_of(unit))) {
+    to.fault = "the name or the unit of a figure is not UTF-8";
+  } else if (step != PFRT_NO_INDEX && step >= to.step_count) {
+    to.fault = "'" + text + "' is of step " + std::to_string(step) + " of " +
+               std::to_string(to.step_count);
+  }
+}
+
+void check_report(Trial& trial, const Device& device, const Compiled& compiled, const Case& c,
+                  bool ran) {
+  if (!device.has(PFRT_PROVIDER_REPORT)) return;
+  Counted counted{compiled.program()->step_count, ran, {}};
+  pfrt_counters counters{};
+  counters.host = &counted;
+  counters.add = take_counter;
+  Sized<pfrt_counters> table(device.age(), counters, "the table of counters");
+  table.make_read_only();
+  HostSink sink(device.age());
+  const pfrt_code code = call(trial, "report", "it reported of " + c.name, [&] {
+    return device.table().report(compiled.handle(), compiled.program(), table.get(), sink.get());
+  });
+  trial.expect(code == PFRT_CODE_OK || !sink.text().empty(), "refusal",
+               "report failed on " + c.name + ", without a reason");
+  trial.expect(counted.fault.empty(), "report", counted.fault + " (" + c.name + ")");
+}
+
+using Results = std::vector<std::vector<char>>;
+
+// What |compiled| computes; empty when it is refused or does not run on the host.
+Results results_of(Trial& trial, Device& device, Compiled& compiled, const HostSnapshot& snapshot,
+                   const Case& c) {
+  const auto constants = pack_constants(trial, device, compiled.handle(), snapshot, c);
+  if (!compiled.specialise(c)) return {};
+  check_report(trial, device, compiled, c, false);
+  const ProgramView view = read_program(trial, *compiled.program(), c, snapshot, constants.size());
+  if (!view.host_memory) return {};
+  ProgramRun run(view, c, snapshot, constants, {device.age(), Placed::kAtEnd, 1, false});
+  Results out;
+  if (!run.run(trial)) return out;
+  for (uint32_t o = 0; o < c.outputs.size(); ++o) out.push_back(run.output(o));
+  check_report(trial, device, compiled, c, true);
+  return out;
+}
+
+std::unique_ptr<Compiled> compile_case(Trial& trial, Device& device, const HostSnapshot& snapshot,
+                                       const Case& c) {
+  const std::vector<Claim> claims = claim(trial, device, snapshot, c);
+  const auto accepted = [](const Claim& a) { return a.accepted; };
+  if (!c.known_operators || !std::all_of(claims.begin(), claims.end(), accepted)) return nullptr;
+  HostSink sink(device.age());
+  pfrt_executable* handle = nullptr;
+  size_t at = 0;
+  const pfrt_code code = call(trial, "wrong-claim", c.name + " was compiled", [&] {
+    return device.table().compile(device.handle(), snapshot.region(),
+                                  size_at<pfrt_region>(device.age()), 1, sink.get(), &handle, &at);
+  });
+  if (code != PFRT_CODE_OK || !handle) return nullptr;  // another trial's to judge
+  return std::make_unique<Compiled>(trial, device, handle);
+}
+
+// False when it says that it cannot.
+bool export_one(Trial& trial, const Device& device, const Compiled& compiled, const Case& c,
+                std::string* out) {
+  pfrt_writer writer{};
+  writer.host = out;
+  writer.write = [](const pfrt_writer* to, const void* data, uint64_t size) -> pfrt_code {
+    if (size == 0) return PFRT_CODE_OK;
+    if (!data) return PFRT_CODE_INVALID_ARGUMENT;
+    static_cast<std::string*>(to->host)->append(static_cast<const char*>(data), size);
+    return PFRT_CODE_OK;
+  };
+  Sized<pfrt_writer> table(device.age(), writer, "the writer");
+  table.make_read_only();
+  pfrt_executable* const handles[] = {compiled.handle()};
+  HostSink sink(device.age());
+  const pfrt_code code = call(trial, "export", c.name + " was exported", [&] {
+    return device.table().export_executables(device.handle(), handles, 1, table.get(), sink.get());
+  });
+  trial.expect(code == PFRT_CODE_OK || !sink.text().empty(), "refusal",
+               "export_executables failed on " + c.name + ", without a reason");
+  trial.expect(code == PFRT_CODE_OK || code == PFRT_CODE_UNSUPPORTED, "export",
+               "it exported " + c.name + " with " + sink.reason(code));
+  return code == PFRT_CODE_OK;
+}
+
+// Null where the bytes are refused; |out_reason| is why then.
+std::unique_ptr<Compiled> import_one(Trial& trial, Device& device, const HostSnapshot& snapshot,
+                                     std::string_view bytes, const char* rule,
+                                     const std::string& doing, std::string* out_reason) {
+  Guarded memory(bytes.size(), "exported bytes", kExported, 64);
+  if (!bytes.empty()) std::memcpy(memory.data(), bytes.data(), bytes.size());
+  memory.allow(Guarded::Access::kRead);
+  HostSink sink(device.age());
+  pfrt_executable* handle = nullptr;
+  const pfrt_code code = call(trial, rule, doing, [&] {
+    return device.table().import_executables(device.handle(), snapshot.region(),
+                                             size_at<pfrt_region>(device.age()), 1, memory.data(),
+                                             bytes.size(), sink.get(), &handle);
+  });
+  trial.expect(code != PFRT_CODE_OK || handle, rule, "ok and no executable, where " + doing);
+  trial.expect(code == PFRT_CODE_OK || (!handle && !sink.text().empty()), rule,
+               "refused " + std::string(handle ? "with an executable" : "without a reason") +
+                   ", where " + doing);
+  *out_reason = sink.reason(code);
+  if (code != PFRT_CODE_OK || !handle) return nullptr;
+  return std::make_unique<Compiled>(trial, device, handle);
+}
+
+// The bytes mean the same on another device that is opened alike.
+void check_import(Trial& trial, const PluginFile& file, const Case& c, Age age,
+                  const std::string& bytes, const Results& expected) {
+  Device device(trial, file, age);
+  if (!device.ok()) return;
+  {
+    HostSnapshot snapshot(c, nullptr, age);
+    std::string reason;
+    const auto compiled = import_one(trial, device, snapshot, bytes, "export",
+                                     "the exported " + c.name + " was imported", &reason);
+    if (trial.expect(compiled != nullptr, "export",
+                     "it does not import the " + c.name + " that it exported: " + reason)) {
+      snapshot.end_call();
+      trial.expect(results_of(trial, device, *compiled, snapshot, c) == expected, "export",
+                   "an imported " + c.name + " computes other bits");
+    }
+  }
+  device.close();
+}
+
+// A few hundred of them: each prefix and each bit where there are no more, else spread evenly, and
+// all of the first bytes, where headers are.
+std::vector<std::string> damaged(const std::string& bytes) {
+  constexpr size_t kFirst = 64, kSpread = 96;
+  std::vector<std::string> out;
+  const size_t step = std::max<size_t>(1, bytes.size() / kSpread);
+  for (size_t i = 0; i < bytes.size(); i += i < kFirst ? 1 : step) {
+    out.push_back(bytes.substr(0, i));
+    for (int mask : {0x01, 0x80, 0xff}) {
+      out.push_back(bytes);
+      out.back()[i] = static_cast<char>(bytes[i] ^ mask);
+    }
+  }
+  out.push_back(bytes + bytes);
+  out.emplace_back(bytes.size(), '\0');
+  out.emplace_back(bytes.size(), '\xff');
+  return out;
+}
+
+bool harms(const std::string& rule) {
+  return rule == "damaged-export" || rule == "program" || rule == "struct-size-plugin" ||
+         rule == "writes-past-buffer";
+}
+
+// What is imported from damaged bytes may compute anything, within bounds.
+void check_damaged(Trial& trial, const PluginFile& file, const Case& c, const std::string& bytes) {
+  Device device(trial, file, Age::kNow);
+  if (!device.ok()) return;
+  const HostSnapshot snapshot(c, nullptr, Age::kNow);
+  for (const std::string& each : damaged(bytes)) {
+    Trial inner;
+    std::string reason;
+    const std::string doing = "the exported " + c.name + ", damaged, was imported";
+    try {
+      const auto compiled =
+          import_one(inner, device, snapshot, each, "damaged-export", doing, &reason);
+      if (compiled) (void)results_of(inner, device, *compiled, snapshot, c);
+    } catch (const Broken&) {  // the findings say why
+    }
+    for (const Finding& finding : inner.findings())
+      if (!finding.found.empty() && harms(finding.rule))
+        trial.fail("damaged-export", finding.found + ", where " + doing);
+  }
+  trial.keep("damaged-export");
+  device.close();
+}
+
+void check_compiled(Trial& trial, const std::string& path, const CaseMaker& maker, Age age) {
+  const PluginFile file(trial, path);
+  Device device(trial, file, age);
+  if (!device.ok()) return;
+  const Case c = maker.make(3);
+  std::string bytes;
+  Results results;
+  bool exported = false;
+  {
+    HostSnapshot snapshot(c, nullptr, age);
+    const auto compiled = compile_case(trial, device, snapshot, c);
+    if (!compiled) return;
+    snapshot.end_call();
+    results = results_of(trial, device, *compiled, snapshot, c);
+    exported = device.has(PFRT_PROVIDER_EXPORT) && export_one(trial, device, *compiled, c, &bytes);
+  }
+  device.close();
+  if (!exported) return;
+  check_import(trial, file, c, age, bytes, results);
+  if (age == Age::kNow) check_damaged(trial, file, c, bytes);
+}
+
+}  // namespace
+
+std::vector<NamedTrial> provider_verb_trials(const PluginFacts& facts) {
+  const std::string path = facts.path;
+  const auto has = [&](uint64_t features) { return (facts.features & features) != 0; };
+  std::vector<NamedTrial> out;
+  if (has(PFRT_PROVIDER_FINGERPRINT | PFRT_PROVIDER_EXPORT))
+    out.push_back({"fingerprint", [path](Trial& t) { check_fingerprint(t, path); }});
+  if (has(PFRT_PROVIDER_ASK))
+    out.push_back({"questions", [path](Trial& t) { check_unknown_verb(t, path); }});
+  if (!has(PFRT_PROVIDER_REPORT | PFRT_PROVIDER_EXPORT)) return out;
+  for (const CaseMaker& maker : case_makers())
+    for (Age age : {Age::kNow, Age::kNewer})
+      out.push_back({"reports and exports",
+                     [path, maker, age](Trial& t) { check_compiled(t, path, maker, age); }});
+  return out;
+}
+
+}  // namespace cli::check
