@@ -182,10 +182,19 @@ struct pfrt_status {
   [[no_unique_address]] pfrt::capi::Alive alive;
 };
 
+namespace pfrt::capi {
+// Who sees what a run was asked for besides the model's outputs; |fn| null = nobody.
+struct Observer {
+  pfrt_observe_fn fn = nullptr;
+  void* user = nullptr;
+};
+}  // namespace pfrt::capi
+
 struct pfrt_options : pfrt::capi::Counted {
   explicit pfrt_options(pfrt_options_kind kind) : options(kind) {}
   pfrt::Options options;
   std::shared_ptr<pfrt::State> state;  // of runs; may be null
+  pfrt::capi::Observer observer;       // of runs
 };
 
 struct pfrt_env : pfrt::capi::Counted {

@@ -99,6 +99,17 @@ pfrt_status* set_state(pfrt_options* o, pfrt_state* state) {
   });
 }
 
+pfrt_status* set_observer(pfrt_options* o, pfrt_observe_fn fn, void* user) {
+  return guard([&]() -> Status {
+    if (!o) return null_argument("options");
+    if (o->options.kind() != PFRT_OPTIONS_RUN)
+      return error(Code::kINVALID_ARGUMENT, "giving options an observer: they are of kind ",
+                   options_kind_name(o->options.kind()), ", not run");
+    o->observer = {fn, user};
+    return {};
+  });
+}
+
 void cancel(pfrt_options* o) {
   if (o) o->options.cancel_flag().store(true);
 }
@@ -127,6 +138,7 @@ const pfrt_options_api kOptionsApi = {
     reset_cancel,
     set_progress,
     set_state,
+    set_observer,
 };
 
 }  // namespace pfrt::capi

@@ -19,6 +19,7 @@ struct PreparedRun {
   RunControl control;
   BudgetPtr budget;
   std::shared_ptr<State> state;  // that it has; may be null
+  Observer observer;
   std::vector<ValuePtr> values;
   std::vector<OutputRequest> requests;
   int64_t priority = 0;    // among those that wait

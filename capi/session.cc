@@ -276,8 +276,10 @@ Status give_outputs(const pfrt_session& s, pfrt_io* outputs,
 }
 
 // The session's run, timed where the log is to have it.
-Status compute(pfrt_session& s, const PreparedRun& run, const std::vector<ValuePtr>& inputs,
-               const std::vector<OutputRequest>& requests, std::vector<ValuePtr>& results) {
+Status compute_unobserved(pfrt_session& s, const PreparedRun& run,
+                          const std::vector<ValuePtr>& inputs,
+                          const std::vector<OutputRequest>& requests,
+                          std::vector<ValuePtr>& results) {
   if (run.trace.empty()) return s.session->run(inputs, requests, run.control, results);
   const uint64_t start = os::monotonic_ns();
   Status status = s.session->run(inputs, requests, run.control, results);
@@ -286,6 +288,37 @@ Status compute(pfrt_session& s, const PreparedRun& run, const std::vector<ValueP
                             message(run.trace, " on ", run.control.width, " threads: ", ms, " ms",
                                     status.ok() ? "" : "; ", status.message()));
   return status;
+}
+
+// What a session gives besides the model's outputs begins here.
+size_t first_extra(const pfrt_session& s) { return s.session->model()->graph().outputs.size(); }
+
+Status observe(const pfrt_session& s, const Observer& observer,
+               const std::vector<ValuePtr>& results) {
+  for (size_t i = first_extra(s); i < results.size(); ++i) {
+    const std::string_view name = view(s.outputs[i].name);
+    auto* const value = new pfrt_value(results[i]);  // which the observer may retain
+    pfrt_code code = PFRT_CODE_OK;
+    const bool threw = !call_foreign([&] { code = observer.fn(observer.user, to_c(name), value); });
+    release(value);
+    if (threw || code != PFRT_CODE_OK)
+      return error(threw ? Code::kINTERNAL : static_cast<Code>(code), "running: the observer of '",
+                   name, "' ", threw ? "threw" : "ended the run");
+  }
+  return {};
+}
+
+// The same, and its observer sees what it shall see.
+Status compute(pfrt_session& s, const PreparedRun& run, const std::vector<ValuePtr>& inputs,
+               const std::vector<OutputRequest>& requests, std::vector<ValuePtr>& results) {
+  if (!run.observer.fn) return compute_unobserved(s, run, inputs, requests, results);
+  std::vector<OutputRequest> observed = requests;
+  for (size_t i = first_extra(s); i < observed.size(); ++i) {
+    observed[i].wanted = true;
+    observed[i].on_device = false;
+  }
+  PFRT_TRY(compute_unobserved(s, run, inputs, observed, results));
+  return observe(s, run.observer, results);
 }
 
 // The state has the run's values once the caller has the results.
@@ -473,6 +506,7 @@ Status prepare_run(pfrt_session& s, const pfrt_io* inputs, size_t n_inputs, cons
     out.own_width = threads > 0;
     out.priority = o.get_int("priority");
     out.state = options->state;
+    out.observer = options->observer;
     out.budget =
         budget_of("the run", static_cast<uint64_t>(o.get_int("memory_limit")), s.env->budget());
   }

@@ -55,7 +55,9 @@ class IOBinding {
   // Makes the outputs that are bound. Throws as InferenceSession::run does; outputs are then those
   // of the run before.
   void run() { run_with(nullptr); }
-  void run(const RunOptions& options) { run_with(options.handle()); }
+  void run(const RunOptions& options) {
+    options.call([&](pfrt_options* native) { run_with(native); });
+  }
 
   // The last run's result; InputError when there is none.
   Value output(const std::string& name) const {

@@ -3,6 +3,8 @@
 // Options of sessions and runs. Plain values; RunOptions may be cancelled from any thread.
 #pragma once
 
+#include <exception>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -142,6 +144,7 @@ class RunOptions {
         memory_limit(other.memory_limit),
         priority(other.priority),
         state(other.state),
+        observer(other.observer),
         native_(std::make_unique<Native>()) {}
   // Copies the fields; whether the object is cancelled stays.
   RunOptions& operator=(const RunOptions& other) {
@@ -152,6 +155,7 @@ class RunOptions {
     memory_limit = other.memory_limit;
     priority = other.priority;
     state = other.state;
+    observer = other.observer;
     return *this;
   }
   ~RunOptions() = default;
@@ -168,6 +172,11 @@ class RunOptions {
   int64_t priority = 0;
   // What runs take inputs from, and leave their own values in; none = no state.
   State state;
+  // Sees SessionOptions::extra_outputs by name once a run has computed them, on the run's thread,
+  // whether the run returns them or not. The tensor is the run's: copy what is to be kept. What it
+  // throws comes out of the run (an asynchronous one: CancelledError). This object has to live
+  // until the runs that use it are over. None = nobody sees them.
+  std::function<void(const std::string& name, const Tensor& value)> observer;
 
   // Runs that use this object stop, now and later, until reset(). From any thread.
   void cancel() noexcept { api().options->cancel(native_->options.get()); }
@@ -176,8 +185,24 @@ class RunOptions {
 
   // The options as the C API takes them, up to date with the fields.
   pfrt_options* handle() const;
+  // run(handle()), which throws what the observer threw.
+  template <class Run>
+  auto call(Run&& run) const {
+    try {
+      return run(handle());
+    } catch (const PyFlameRTError&) {
+      if (const std::exception_ptr thrown = take_thrown()) std::rethrow_exception(thrown);
+      throw;
+    }
+  }
 
  private:
+  static pfrt_code hear(void* user, pfrt_string name, pfrt_value* value) noexcept;
+  std::exception_ptr take_thrown() const {
+    const std::lock_guard<std::mutex> lock(native_->mutex);
+    return std::exchange(native_->thrown, nullptr);
+  }
+
   struct Native {
     Native() { detail::check(api().options->create(PFRT_OPTIONS_RUN, options.out())); }
     detail::Handle<pfrt_options> options;
@@ -188,9 +213,23 @@ class RunOptions {
     int num_threads = 0;
     int64_t memory_limit = 0, priority = 0;
     State state;
+    bool observed = false;
+    std::exception_ptr thrown;  // by the observer
   };
   std::unique_ptr<Native> native_;
 };
+
+inline pfrt_code RunOptions::hear(void* user, pfrt_string name, pfrt_value* value) noexcept {
+  const auto& self = *static_cast<const RunOptions*>(user);
+  try {
+    self.observer(detail::str(name), Tensor::from_handle(detail::Handle<pfrt_value>::share(value)));
+    return PFRT_CODE_OK;
+  } catch (...) {
+    const std::lock_guard<std::mutex> lock(self.native_->mutex);
+    if (!self.native_->thrown) self.native_->thrown = std::current_exception();
+    return PFRT_CODE_CANCELLED;
+  }
+}
 
 inline pfrt_options* RunOptions::handle() const {
   Native& native = *native_;
@@ -223,6 +262,12 @@ inline pfrt_options* RunOptions::handle() const {
   if (native.state.handle() != state.handle()) {
     detail::check(api().options->set_state(native.options.get(), state.handle()));
     native.state = state;
+  }
+  const bool observed = static_cast<bool>(observer);
+  if (native.observed != observed) {
+    detail::check(api().options->set_observer(native.options.get(), observed ? &hear : nullptr,
+                                              const_cast<RunOptions*>(this)));
+    native.observed = observed;
   }
   return native.options.get();
 }

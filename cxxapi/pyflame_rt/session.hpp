@@ -136,7 +136,8 @@ class InferenceSession {
   std::vector<Tensor> run(const std::vector<std::string>& output_names,
                           const std::unordered_map<std::string, Tensor>& input_feed,
                           const RunOptions& options) const {
-    return tensors(run_feed(output_names, input_feed, options.handle()));
+    return options.call(
+        [&](pfrt_options* native) { return tensors(run_feed(output_names, input_feed, native)); });
   }
   // The same with sequences, maps and optionals.
   std::vector<Value> run_values(const std::vector<std::string>& output_names,
@@ -146,7 +147,8 @@ class InferenceSession {
   std::vector<Value> run_values(const std::vector<std::string>& output_names,
                                 const std::unordered_map<std::string, Value>& input_feed,
                                 const RunOptions& options) const {
-    return run_feed(output_names, input_feed, options.handle());
+    return options.call(
+        [&](pfrt_options* native) { return run_feed(output_names, input_feed, native); });
   }
 
   // A tensor in the memory of a device that the session has open: |provider|'s, or that of the

@@ -92,6 +92,10 @@ typedef struct pfrt_option_info {
  * use what is being made. */
 typedef void (*pfrt_progress_fn)(void* user, double fraction, pfrt_string stage);
 
+/* Sees a value of a run, which is borrowed for the call: copy what is to be kept, it may lie in the caller's own memory.
+ * 0 to go on; another code ends the run with it. Must not throw. */
+typedef pfrt_code (*pfrt_observe_fn)(void* user, pfrt_string name, pfrt_value* value);
+
 /* Setting an unknown key, a wrong type or a value outside the choices is INVALID_ARGUMENT naming the nearest key.
  * Setters are externally synchronised; cancel and reset_cancel may be called from any thread at any time. */
 typedef struct pfrt_options_api {
@@ -129,6 +133,11 @@ typedef struct pfrt_options_api {
   /* RUN options: runs that use them have |state|, which the options keep; NULL = none. Externally synchronised.
    * INVALID_ARGUMENT for options of another kind. */
   pfrt_status* (*set_state)(pfrt_options* options, pfrt_state* state);
+  /* RUN options: |fn| sees the session's extra outputs (pfrt_session_desc) in their order once a run has computed them and
+   * before it returns, on the thread of the run; the run may leave them out of its outputs (PFRT_IO_SKIP). So any value of
+   * a model can be looked at, while all others are fused as ever. NULL = nobody does. |user| is borrowed until the options
+   * go or another |fn| is set. INVALID_ARGUMENT for options of another kind. */
+  pfrt_status* (*set_observer)(pfrt_options* options, pfrt_observe_fn fn, void* user);
 } pfrt_options_api;
 
 /* ------------------------------------------------------------------ environment */

@@ -129,5 +129,34 @@ TEST(RunOptions, a_copy_is_cancelled_on_its_own) {
   EXPECT_NO_THROW(session.run({}, feed, options));
 }
 
+TEST(Options, an_observer_sees_what_a_run_does_not_return) {
+  using Names = std::vector<std::string>;
+  pyflame_rt::Graph graph("observed");
+  graph.add_input(pyflame_rt::TensorInfo("x", {{-1}}, pyflame_rt::DType::Float32));
+  graph.add_node(std::make_shared<pyflame_rt::Node>("n", "Neg", Names{"x"}, Names{"negative"}));
+  graph.add_node(std::make_shared<pyflame_rt::Node>("a", "Abs", Names{"negative"}, Names{"y"}));
+  graph.add_output(pyflame_rt::TensorInfo("y", {{-1}}, pyflame_rt::DType::Float32));
+  pyflame_rt::SessionOptions session_options;
+  session_options.extra_outputs = {"negative"};
+  const pyflame_rt::InferenceSession session(graph, session_options);
+  pyflame_rt::RunOptions options;
+  Names seen;
+  options.observer = [&](const std::string& name, const pyflame_rt::Tensor& value) {
+    seen.push_back(name);
+    EXPECT_EQ(value.data_ptr<float>()[0], -3);
+  };
+  const auto x = pyflame_rt::Tensor::from_vector<float>({3}, {1});
+  EXPECT_EQ(session.run({"y"}, {{"x", x}}, options)[0].data_ptr<float>()[0], 3);
+  EXPECT_EQ(seen, Names{"negative"});
+
+  pyflame_rt::RunOptions throwing = options;
+  throwing.observer = [](const std::string&, const pyflame_rt::Tensor&) {
+    throw std::out_of_range("mine");
+  };
+  EXPECT_THROW(session.run({"y"}, {{"x", x}}, throwing), std::out_of_range);
+  throwing.observer = nullptr;
+  EXPECT_NO_THROW(session.run({"y"}, {{"x", x}}, throwing));
+}
+
 }  // namespace
 }  // namespace pfrt_test

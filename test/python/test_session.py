@@ -280,3 +280,27 @@ def test_statistics_count_runs_and_plans(digits):
     session.run(None, {"image": np.zeros((1, 1, 8, 8), np.float32)})
     counted = session.statistics()
     assert counted["runs"] == 2 and counted["plans"] == 1 and counted["planning_ns"] > 0 and counted["failures"] == 0
+
+
+def test_observers_see_what_a_run_does_not_return():
+    model = onnx_model([node("Neg", ["x"], ["n"]), node("Exp", ["n"], ["e"]), node("Abs", ["e"], ["y"])],
+                       [port("x", FLOAT, ["N"])], [port("y", FLOAT, ["N"])])
+    options = pyflame_rt.SessionOptions()
+    options.extra_outputs = ["e"]
+    session = pyflame_rt.InferenceSession(model, options)
+    seen = []
+    run_options = pyflame_rt.RunOptions(observer=lambda name, value: seen.append((name, value)))
+    x = np.float32([0, 1])
+    (y,) = session.run(["y"], {"x": x}, run_options)
+    assert [name for name, _ in seen] == ["e"]
+    np.testing.assert_array_equal(seen[0][1], y)
+
+    def fault(name, value):
+        raise KeyError(name)
+
+    run_options.observer = fault
+    with pytest.raises(KeyError, match="e"):
+        session.run(["y"], {"x": x}, run_options)
+    run_options.observer = None
+    session.run(["y"], {"x": x}, run_options)
+    assert len(seen) == 1

@@ -209,6 +209,9 @@ class OptionInfo(Structure):
 ProgressFn = CFUNCTYPE(None, c_void_p, c_double, String)
 
 
+ObserveFn = CFUNCTYPE(c_uint32, c_void_p, String, c_void_p)
+
+
 class OptionsApi(Structure):
     _fields_ = [
         ("struct_size", c_uint32),
@@ -229,6 +232,7 @@ class OptionsApi(Structure):
         ("reset_cancel", CFUNCTYPE(None, c_void_p)),
         ("set_progress", CFUNCTYPE(c_void_p, c_void_p, c_void_p, c_void_p)),
         ("set_state", CFUNCTYPE(c_void_p, c_void_p, c_void_p)),
+        ("set_observer", CFUNCTYPE(c_void_p, c_void_p, c_void_p, c_void_p)),
     ]
 
 

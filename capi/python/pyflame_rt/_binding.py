@@ -10,7 +10,7 @@ import numpy as np
 from . import _abi, _interrupt, _library as lib
 from ._dtype import DType, dtype_of
 from ._errors import InputError, InvalidArgumentError, UnsupportedError
-from ._options import RunOptions
+from ._options import RunOptions, check_run
 from ._ort_value import OrtValue, describe, expect_first
 from ._tensor import Tensor
 from ._values import TENSOR_SIZE, array_over
@@ -227,10 +227,10 @@ class IOBinding:
             left, io.value = io.value, None
             if left:
                 lib.value.release(left)
-        lib.check(_interrupt.stoppable(
+        check_run(_interrupt.stoppable(
             None if run_options is None else run_options._options,
             lambda options: lib.session.run(handle, self._inputs, len(session._inputs), self._outputs,
-                                            len(session._outputs), options)))
+                                            len(session._outputs), options)), run_options)
         for name, device in self._allocated.items():
             io = self._outputs[session._output_index[name]]
             handle, io.value = lib.Handle(io.value, lib.value.release), None

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import ctypes
 import enum
-from typing import TYPE_CHECKING, Any, Dict, List, Literal, Mapping, Optional, Sequence
+from typing import TYPE_CHECKING, Any, Callable, Dict, List, Literal, Mapping, Optional, Sequence
 
-from . import _abi, _library as lib
+from . import _abi, _callbacks, _library as lib
 from ._errors import InvalidArgumentError, PyFlameRTError
 from ._providers import known_devices
 
@@ -14,6 +14,7 @@ from ._providers import known_devices
 LogLevel = Literal["debug", "info", "warning", "error", "off"]
 ExecutionMode = Literal["sequential", "parallel"]
 Precision = Literal["ieee", "fp32", "fast", "bf16", "auto"]
+Observer = Callable[[str, Any], None]
 
 
 class OptLevel(enum.IntEnum):
@@ -44,6 +45,32 @@ if TYPE_CHECKING:
     from ._state import State
 
 
+class _Observing:
+    """An observer, and what it raised."""
+
+    def __init__(self, observer: Observer) -> None:
+        self.observer = observer
+        self.raised: Optional[BaseException] = None
+
+
+def _observe(user: int, name: Any, value: int) -> int:
+    from ._values import taken
+
+    call = _callbacks.held(user)
+    try:
+        lib.value.retain(value)
+        seen = taken(value)
+        call.observer(lib.read(name), seen.copy() if hasattr(seen, "copy") else seen)
+        return int(_abi.CODE_OK)
+    except BaseException as fault:
+        call.raised = call.raised or fault
+        return int(_abi.CODE_CANCELLED)
+
+
+_OBSERVE = _callbacks.permanent_function(_abi.ObserveFn, _observe)
+_NOBODY = ctypes.cast(ctypes.c_void_p(), _abi.ObserveFn)
+
+
 class NativeOptions:
     """A handle of the library's options of one kind."""
 
@@ -51,6 +78,11 @@ class NativeOptions:
         self.handle = lib.make(lib.options.create, lib.options.release, kind)
         self.cancelled = False  # by the caller
         self.state: Optional["State"] = None  # of runs
+        self._observing = 0  # what the observer is held by; 0 = there is none
+
+    def __del__(self) -> None:
+        if getattr(self, "_observing", 0):
+            _callbacks.let_go(self._observing)
 
     @property
     def address(self) -> Optional[int]:
@@ -62,6 +94,22 @@ class NativeOptions:
             lib.check(lib.options.set_strings(self.address, lib.text(key), lib.texts(map(str, value)), len(value)))
         else:
             lib.check(lib.options.set_text(self.address, lib.text(key), lib.text(text_of(value))))
+
+    def set_observer(self, observer: Optional[Observer]) -> None:
+        call = None if observer is None else _Observing(observer)
+        user = 0 if call is None else _callbacks.hold(call)
+        lib.check(lib.options.set_observer(self.address, _OBSERVE if call else _NOBODY, user))
+        if self._observing:
+            _callbacks.let_go(self._observing)
+        self._observing = user
+
+    def raised(self) -> Optional[BaseException]:
+        """What the observer raised, once."""
+        if not self._observing:
+            return None
+        call: _Observing = _callbacks.held(self._observing)
+        fault, call.raised = call.raised, None
+        return fault
 
     def set_state(self, state: Optional["State"]) -> None:
         if state is not None and not hasattr(state, "_handle"):
@@ -208,6 +256,8 @@ class RunOptions:
         raises OutOfMemoryError; not set or 0 = no limit.
     priority: of asynchronous runs that wait, those of higher priority are started first; not set = 0.
     state: a State that runs take inputs from and leave their own values in.
+    observer: observer(name, value) sees SessionOptions.extra_outputs once a run has computed them, on the run's thread,
+        whether the run returns them or not; what it raises comes out of the run. All other values are fused as ever.
     """
 
     _KEYS = ("log_level", "tag", "timeout_ms", "num_threads", "memory_limit", "priority")
@@ -215,9 +265,10 @@ class RunOptions:
     def __init__(self, *, log_level: Optional[LogLevel] = None, tag: Optional[str] = None,
                  timeout_ms: Optional[int] = None, num_threads: Optional[int] = None,
                  memory_limit: Optional[int] = None, priority: Optional[int] = None,
-                 state: Optional["State"] = None) -> None:
+                 state: Optional["State"] = None, observer: Optional[Observer] = None) -> None:
         self._options = NativeOptions(_abi.OPTIONS_RUN)
         self.state: Optional["State"] = state
+        self.observer: Optional[Observer] = observer
         self.log_level: Optional[LogLevel] = log_level
         self.tag: Optional[str] = tag
         self.timeout_ms: Optional[int] = timeout_ms
@@ -235,8 +286,10 @@ class RunOptions:
                     self._unset(name)
             elif name == "state":
                 self._options.set_state(value)
+            elif name == "observer":
+                self._options.set_observer(value)
             elif name != "_options":
-                raise AttributeError(f"RunOptions has no option '{name}'; it has " + ", ".join(self._KEYS) + ", state")
+                raise AttributeError(f"RunOptions has no option '{name}'; it has " + ", ".join(self._KEYS) + ", state, observer")
             super().__setattr__(name, value)
 
     def _unset(self, name: str) -> None:
@@ -247,6 +300,7 @@ class RunOptions:
             if key != name and value is not None and value != "":
                 fresh.set(key, value)
         fresh.set_state(self.__dict__.get("state"))
+        fresh.set_observer(self.__dict__.get("observer"))
         if self._options.cancelled:
             fresh.cancel()
         self._options = fresh
@@ -262,3 +316,14 @@ class RunOptions:
     def __repr__(self) -> str:
         known = ((key, getattr(self, key)) for key in (*self._KEYS, "state"))
         return "RunOptions(" + ", ".join(f"{key}={value!r}" for key, value in known if value is not None) + ")"
+
+
+def check_run(status: Any, run_options: Optional[RunOptions]) -> None:
+    """Raises what a run's status says, or what the observer of its options raised."""
+    try:
+        lib.check(status)
+    except PyFlameRTError:
+        raised = None if run_options is None else run_options._options.raised()
+        if raised is not None:
+            raise raised from None
+        raise

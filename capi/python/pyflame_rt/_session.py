@@ -19,7 +19,7 @@ from ._graph import Graph
 from ._graph_text import shape_text as _shape_text
 from ._info import ModelMetadata, NodeArg, ports, read_metadata
 from ._model import ModelSource, graph_of_model, model_of_bytes, model_of_file, model_of_graph, source_of
-from ._options import RunOptions, SessionOptions
+from ._options import RunOptions, SessionOptions, check_run
 from ._ort_value import OrtValue
 from ._providers import ProviderState, provider_states, word_of
 from ._state import Pair, State, create_state
@@ -344,7 +344,7 @@ class InferenceSession:
             else:
                 status = self._run_watched(frame, kept, run_options)
             if status:
-                self._fail(status, kept)
+                self._fail(status, kept, run_options)
             del kept, handle  # which stayed alive for as long as the library used them
             results = self._collect(frame.out_words, made, wanted)
         except BaseException:
@@ -368,10 +368,10 @@ class InferenceSession:
 
     __call__ = run
 
-    def _fail(self, status: int, fed: List[Any]) -> None:
+    def _fail(self, status: int, fed: List[Any], run_options: Optional[RunOptions]) -> None:
         """Raises what a run's status says; of an input that will not do, with what to give instead."""
         try:
-            lib.check(status)
+            check_run(status, run_options)
         except (DTypeMismatchError, ShapeMismatchError):
             for port, value in zip(self._inputs, fed):
                 check_tensor(port, value)
