@@ -112,13 +112,16 @@ Result<SegmentPlan::Entry> SegmentPlan::make_entry(const Source& source,
   Provider& provider = stage.executable->provider();
   const std::string& who = provider.name();
   const bool on_device = b.memory == PFRT_MEMORY_DEVICE && provider.has_memory();
-  if (b.alignment > 64 || (b.memory != PFRT_MEMORY_HOST && !on_device))
+  const bool aligned = (b.alignment & (b.alignment - 1)) == 0 &&
+                       (b.alignment <= kAlignment || b.kind == PFRT_BUFFER_TEMP);
+  if (!aligned || (b.memory != PFRT_MEMORY_HOST && !on_device))
     return error(Code::kUNSUPPORTED, who, " returned a program with a buffer in memory kind ",
                  b.memory, " aligned to ", b.alignment,
                  "; this host gives host memory, and that of providers which declare the feature, "
-                 "aligned to 64");
+                 "aligned to 64, and temporaries to any power of two");
   Entry entry;
   entry.bytes = b.bytes;
+  entry.alignment = std::max(b.alignment, kAlignment);
   if (on_device) entry.space = space_of(provider);
   switch (b.kind) {
     case PFRT_BUFFER_IN:

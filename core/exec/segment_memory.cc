@@ -11,7 +11,7 @@ namespace pfrt {
 uint32_t SegmentPlan::space_of(Provider& provider) {
   for (uint32_t i = 1; i < spaces_.size(); ++i)
     if (spaces_[i].device.get() == &provider) return i;
-  spaces_.push_back({provider.shared_from_this(), 0, {}});
+  spaces_.push_back({provider.shared_from_this(), 0, kAlignment, {}});
   return static_cast<uint32_t>(spaces_.size() - 1);
 }
 
@@ -103,7 +103,8 @@ Status SegmentPlan::take_device_blocks(std::vector<std::shared_ptr<Buffer>>& blo
         continue;
       }
     }
-    PFRT_ASSIGN(blocks[i], Buffer::on_device(space.device, space.bytes, work.number()));
+    PFRT_ASSIGN(blocks[i],
+                Buffer::on_device(space.device, space.bytes, work.number(), space.alignment));
   }
   return {};
 }

@@ -158,8 +158,8 @@ void SegmentPlan::share_in_place(std::vector<size_t>& root, Liveness& live) cons
       const Entry &target = entries_[to], &source = entries_[from];
       if (to == from || target.place != Place::kBlock || source.place != Place::kBlock) continue;
       if (target.space != source.space || parted[to] || parted[from]) continue;
-      if (target.bytes > source.bytes || live.first[to] == Liveness::kNever ||
-          live.last[from] != live.first[to])
+      if (target.bytes > source.bytes || target.alignment > source.alignment ||
+          live.first[to] == Liveness::kNever || live.last[from] != live.first[to])
         continue;
       if (live.first[from] == live.first[to] || live.last_step[from] != live.first_step[to])
         continue;
@@ -195,7 +195,8 @@ Status SegmentPlan::place_buffers(bool concurrent) {
       if (e.place != Place::kBlock || e.space != space || root[i] != i ||
           live.first[i] == Liveness::kNever)
         continue;
-      items.push_back({e.bytes, 64, live.first[i], live.last[i], 0});
+      items.push_back({e.bytes, e.alignment, live.first[i], live.last[i], 0});
+      spaces_[space].alignment = std::max(spaces_[space].alignment, e.alignment);
       owner.push_back(i);
     }
     uint64_t& bytes = spaces_[space].bytes;

@@ -179,10 +179,16 @@ Status SegmentPlan::fail_block(uint64_t bytes, Status status) const {
   return status;
 }
 
+char* SegmentPlan::base_of(const BlockPool::Block& block) const {
+  auto* const data = static_cast<char*>(block.buffer->data());
+  const uintptr_t past = reinterpret_cast<uintptr_t>(data) % spaces_[0].alignment;
+  return past ? data + (spaces_[0].alignment - past) : data;
+}
+
 void SegmentPlan::point(BlockPool::Block& block,
                         const std::vector<std::shared_ptr<Buffer>>& device_blocks,
                         const std::vector<ValuePtr>& slots) const {
-  char* const base = static_cast<char*>(block.buffer->data());
+  char* const base = base_of(block);
   const auto place = [&](size_t i) -> void* {
     const Entry& e = entries_[i];
     switch (e.place) {
@@ -298,11 +304,11 @@ Status SegmentPlan::execute(std::vector<ValuePtr>& slots, const OutputTargets& t
   frame.plan = this;
   frame.control = &control;
   frame.slots = &slots;
-  const uint64_t bytes = block_bytes_ + scratch_bytes_ * control.width;
+  const uint64_t bytes = block_room() + scratch_bytes_ * control.width;
   auto taken = blocks_->take(bytes);
   if (!taken.ok()) return fail_block(bytes, taken.take_status());
   std::unique_ptr<BlockPool::Block> block = taken.take();
-  char* base = static_cast<char*>(block->buffer->data());
+  char* base = base_of(*block);
   std::vector<std::shared_ptr<Buffer>> device_blocks;  // by space
   PFRT_TRY(take_device_blocks(device_blocks, control.devices));
   frame.scratch = base + block_bytes_;

@@ -122,6 +122,7 @@ class SegmentPlan {
 
  private:
   enum class Place : uint8_t { kUnused, kLiveIn, kConstant, kBlock, kOutput, kAllocated };
+  static constexpr uint32_t kAlignment = 64;  // that all memory has
   // One buffer of one program; programs' buffers stand one after another.
   struct Entry {
     Place place = Place::kUnused;
@@ -132,7 +133,8 @@ class SegmentPlan {
     uint64_t within = 0;  // bytes from the start of what it shares with |source|
     uint64_t offset = 0;  // kBlock
     uint64_t bytes = 0;
-    ValueId value = kNoId;  // kOutput, kAllocated
+    uint32_t alignment = kAlignment;  // kBlock
+    ValueId value = kNoId;            // kOutput, kAllocated
   };
   static constexpr size_t kNone = SIZE_MAX;
   // A copy made before a program's first step, of a value that is in another memory than the
@@ -149,6 +151,7 @@ class SegmentPlan {
   struct Space {
     std::shared_ptr<Device> device;             // null = host
     uint64_t bytes = 0;                         // of a block
+    uint32_t alignment = kAlignment;            // of a block
     std::vector<std::shared_ptr<Buffer>> idle;  // of a device's
   };
   struct Program {
@@ -230,6 +233,10 @@ class SegmentPlan {
   Status run_level(Frame& frame, const std::vector<uint32_t>& steps);
   Status run_step(Frame& frame, uint32_t at, uint32_t workers, uint32_t lane, char* scratch);
   Status take_device_blocks(std::vector<std::shared_ptr<Buffer>>& blocks, DeviceWork& work);
+  // Where the buffers in a block of the host's begin.
+  char* base_of(const BlockPool::Block& block) const;
+  // Bytes of a block with what its alignment may take.
+  uint64_t block_room() const { return block_bytes_ + (spaces_[0].alignment - kAlignment); }
   // Brings |block|'s pointers, by entry, up to date for a run.
   void point(BlockPool::Block& block, const std::vector<std::shared_ptr<Buffer>>& device_blocks,
              const std::vector<ValuePtr>& slots) const;

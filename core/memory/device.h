@@ -30,8 +30,9 @@ class Device {
   Device& operator=(const Device&) = delete;
   // Of no other device that this process has had; not 0.
   uint32_t number() const { return number_; }
-  // 64-byte aligned; offsets may be added to it. |work|: a DeviceWork's number, or 0.
-  virtual Result<void*> allocate_memory(uint64_t bytes, uint64_t work) = 0;
+  // Offsets may be added to it. |alignment|: a power of two, 64 or more. |work|: a DeviceWork's
+  // number, or 0.
+  virtual Result<void*> allocate_memory(uint64_t bytes, uint32_t alignment, uint64_t work) = 0;
   virtual void release_memory(void* memory) = 0;
 
   // What DeviceWork calls, with its number. What comes to the host is there after wait; one that

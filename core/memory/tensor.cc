@@ -251,9 +251,9 @@ Result<std::shared_ptr<Buffer>> Buffer::strings(uint64_t count) {
 }
 
 Result<std::shared_ptr<Buffer>> Buffer::on_device(std::shared_ptr<Device> device, uint64_t bytes,
-                                                  uint64_t work) {
+                                                  uint64_t work, uint32_t alignment) {
   auto buffer = std::make_shared<Buffer>(Key());
-  PFRT_ASSIGN(void* data, device->allocate_memory(bytes ? bytes : 1, work));
+  PFRT_ASSIGN(void* data, device->allocate_memory(bytes ? bytes : 1, alignment, work));
   buffer->data_ = data;
   buffer->bytes_ = bytes;
   buffer->device_ = std::move(device);

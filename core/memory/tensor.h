@@ -55,7 +55,7 @@ class Buffer {
   // Memory of |device|, which it keeps: data() is an address there, not one of the host's. |work|:
   // the number of the DeviceWork that it is first for.
   static Result<std::shared_ptr<Buffer>> on_device(std::shared_ptr<Device> device, uint64_t bytes,
-                                                   uint64_t work = 0);
+                                                   uint64_t work = 0, uint32_t alignment = 64);
   ~Buffer();
   Buffer(const Buffer&) = delete;
   Buffer& operator=(const Buffer&) = delete;

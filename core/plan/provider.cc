@@ -288,12 +288,11 @@ Result<std::vector<pfrt_packed_constant>> Executable::constants() {
 
 // ---- the device: its memory and its runs ----
 
-Result<void*> Provider::allocate_memory(uint64_t bytes, uint64_t work) {
-  constexpr uint32_t kAlignment = 64;
+Result<void*> Provider::allocate_memory(uint64_t bytes, uint32_t alignment, uint64_t work) {
   Sink sink(logger_);
   void* memory = nullptr;
   const pfrt_code code = sink.call(
-      [&] { return table().allocate(handle_, work, bytes, kAlignment, sink.get(), &memory); });
+      [&] { return table().allocate(handle_, work, bytes, alignment, sink.get(), &memory); });
   PFRT_TRY(sink.status(code, name(), " allocating ", bytes, " bytes on its device"));
   if (!memory)
     return error(Code::kPROVIDER, name(), " allocating ", bytes,

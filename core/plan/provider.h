@@ -125,12 +125,13 @@ class Provider : public Device, public std::enable_shared_from_this<Provider> {
   bool takes_deferred() const { return (features() & PFRT_PROVIDER_DEFERRED) != 0; }
   // Device, where the provider has memory of its own.
   bool has_memory() const { return (features() & PFRT_PROVIDER_MEMORY) != 0; }
-  Result<void*> allocate_memory(uint64_t bytes, uint64_t work) override;
+  Result<void*> allocate_memory(uint64_t bytes, uint32_t alignment, uint64_t work) override;
   void release_memory(void* memory) override;
   Status begin(uint64_t work) override;
   Status copy(uint64_t work, Direction direction, const std::vector<Copy>& copies) override;
   Status wait(uint64_t work, const Stop& stop) override;
   void end(uint64_t work) override;
+  bool keeps_rows_apart() const { return (features() & PFRT_PROVIDER_BATCH) != 0; }
   // Whether its programs may be for dimensions that vary.
   bool has_ranges() const { return (features() & PFRT_PROVIDER_RANGES) != 0; }
   // Whether its steps are told which run they belong to, and may still be at work when they have

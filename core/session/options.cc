@@ -78,6 +78,10 @@ constexpr OptionRow kSession[] = {
     {"max_error", PFRT_OPTION_FLOAT, "0.001", "",
      "of precision auto: the largest error of an element, relative to its output's largest "
      "magnitude"},
+    {"deterministic", PFRT_OPTION_STRING, "threads", "threads batch",
+     "threads = results have the same bits on any number of threads; batch = also each row of a "
+     "batch by itself and among any others, which takes plain arithmetic and so more time where "
+     "products would run on tiles"},
     {"tune", PFRT_OPTION_STRING, "off", "off on",
      "on = blockings chosen by a model of the machine are refined by measurement, which makes the "
      "first run of new shapes seconds longer; explain shows the change; results stay bit-equal"},

@@ -68,6 +68,13 @@ Status Session::take_options(const Options& options) {
                  reopen_ms, " is more than ", INT32_MAX, "; 0 = once in the session's life");
   provider_set_->set_reopen_after(static_cast<uint64_t>(reopen_ms) * 1'000'000);
   precision_ = precision_hint(options.get_string("precision"));
+  if (options.get_string("deterministic") == "batch") {
+    if (options.get_string("precision") == "auto")
+      return error(Code::kINVALID_ARGUMENT,
+                   "creating a session: deterministic 'batch' takes plain products, so that "
+                   "precision 'auto' has none to choose; give one of the two");
+    precision_ |= PFRT_COMPILE_BATCH;
+  }
   PFRT_ASSIGN(named_precisions_, named_precisions(options.get_strings("node_precision")));
   if (!named_precisions_.empty() && options.get_string("precision") == "auto")
     return error(Code::kINVALID_ARGUMENT,
@@ -115,6 +122,7 @@ Status Session::make_plans(Preparation::Config config, bool auto_precision) {
   Status status =
       check_samples(inputs_, required_inputs_, *model_->graph().symbols, config.samples);
   if (!status.ok()) return std::move(status.prepend("creating a session"));
+  PFRT_TRY(check_batch());
   config.key = message(reinterpret_cast<uintptr_t>(packed_), "/", max_pixels_);
   preparation_ = std::make_unique<Preparation>(
       model_, std::move(config),
@@ -130,6 +138,16 @@ Status Session::make_plans(Preparation::Config config, bool auto_precision) {
   PFRT_TRY(progress_.stop());
   progress_ = Progress();
   provider_set_->succeeded();
+  return {};
+}
+
+Status Session::check_batch() const {
+  if ((precision_ & PFRT_COMPILE_BATCH) == 0) return {};
+  for (const Candidate& candidate : provider_set_->candidates())
+    if (candidate.provider && !candidate.provider->keeps_rows_apart())
+      return error(Code::kUNSUPPORTED, "creating a session: deterministic is 'batch', but ",
+                   candidate.name, " does not say that it computes each row by itself; leave it ",
+                   "out of the providers");
   return {};
 }
 

@@ -107,6 +107,7 @@ class Session {
   Result<Planned> planned(std::unique_ptr<CompiledGraph> graph) const;
   // Of the nodes of |graph|, for precision "auto".
   Status choose_precisions(const std::shared_ptr<const Graph>& graph);
+  Status check_batch() const;
   Status check_named_precisions(const Graph& graph) const;
   // What compiling |graph| works with: |candidates|, and who runs the client's operators when the
   // graph has some.

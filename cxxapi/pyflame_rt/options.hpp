@@ -40,8 +40,11 @@ struct SessionOptions {
   // estimates the lowest cost; the order decides between equal ones, and who takes over where one
   // fails.
   std::vector<std::string> providers;
-  std::string precision = "fp32";          // "ieee", "fp32", "fast", "bf16" or "auto"
-  double max_error = 0;                    // of precision "auto"; 0 = the default
+  std::string precision = "fp32";  // "ieee", "fp32", "fast", "bf16" or "auto"
+  double max_error = 0;            // of precision "auto"; 0 = the default
+  // "threads": the same bits on any number of threads; "batch": also of each row of a batch, by
+  // itself or among any others, in plain arithmetic.
+  std::string deterministic = "threads";
   std::string tune = "off";                // "on": blockings are refined by measurement
   bool fallback = true;                    // a failing provider's nodes go to the next one
   std::vector<std::string> extra_outputs;  // inner values to return after the model's outputs
@@ -111,6 +114,7 @@ inline Handle<pfrt_options> to_c(const SessionOptions& options, std::vector<std:
   c.set("log_level", options.log_level);
   c.set("precision", options.precision);
   if (options.max_error != 0) c.set("max_error", options.max_error);
+  c.set("deterministic", options.deterministic);
   c.set("tune", options.tune);
   c.set("session.fallback", std::string(options.fallback ? "on" : "off"));
   for (const auto& [key, value] : options.extra) c.set_text(key, value);

@@ -218,7 +218,10 @@ enum {
   PFRT_COMPILE_FAST = 4,  /* "fast": about 5e-6 relative to the largest products */
   PFRT_COMPILE_BF16 = 8,  /* "bf16": factors rounded to bfloat16, float32 sums */
   PFRT_COMPILE_TUNE = 16, /* specialise may measure how to divide the work; results may not depend on it */
-  PFRT_COMPILE_APART = 32 /* a step for each node, none joined with others: the session's level is "none" */
+  PFRT_COMPILE_APART = 32, /* a step for each node, none joined with others: the session's level is "none" */
+  /* deterministic=batch: where rows of the first dimension do not depend on each other, each has the same bits whatever
+   * other rows are in the run, and however many. Given to providers with PFRT_PROVIDER_BATCH alone. */
+  PFRT_COMPILE_BATCH = 64
 };
 
 /* A convex set of nodes given to compile. Inputs and outputs are value indices: inputs come from outside (constants
@@ -285,7 +288,7 @@ typedef struct pfrt_buffer {
   pfrt_buffer_kind kind; /* whose memory it is */
   uint32_t index; /* of what |kind| says; unused for TEMP */
   uint64_t bytes;      /* PFRT_BYTES_UNKNOWN: the step calls alloc_output */
-  uint32_t alignment;  /* for TEMP; 0 = 64. Of INITIALIZER 1: read at any address, as bytes that lie in a file */
+  uint32_t alignment;  /* for TEMP, a power of two; 0 = 64. Of INITIALIZER 1: read at any address, as bytes that lie in a file */
   uint32_t may_alias;  /* 1 + buffer it may share memory with when that one dies in the step that writes it; 0 = none */
   pfrt_memory_kind memory; /* DEVICE: the provider's own, with its feature MEMORY; any kind of buffer may be */
   uint32_t reserved;
@@ -389,7 +392,8 @@ enum {
   PFRT_PROVIDER_EXPORT = 32768,
   /* May be asked for programs in which dimensions vary, as a decoder's that grows by a token a run (pfrt_shapes.least).
    * UNSUPPORTED then refuses these only, and the same is asked for the dimensions at hand. */
-  PFRT_PROVIDER_RANGES = 65536
+  PFRT_PROVIDER_RANGES = 65536,
+  PFRT_PROVIDER_BATCH = 131072 /* does what PFRT_COMPILE_BATCH says; sessions that ask for it take no other */
 };
 
 /* ---- device memory ----
@@ -514,7 +518,7 @@ typedef struct pfrt_provider_table {
   size_t (*option_count)(void);
   /* Option |index|, from 0 on, of option_count. */
   pfrt_code (*option_at)(size_t index, pfrt_option_info* out_info);
-  /* PFRT_PROVIDER_MEMORY. |bytes| > 0, |alignment| a power of two up to 64; |run| is what it is first for, or 0. The
+  /* PFRT_PROVIDER_MEMORY. |bytes| > 0, |alignment| a power of two, 64 or more; |run| is what it is first for, or 0. The
    * memory belongs to the host until release_memory, which may come long after everything compiled is released (values
    * on the device outlive sessions); the handle is closed later still. */
   pfrt_code (*allocate)(pfrt_provider* provider, uint64_t run, uint64_t bytes, uint32_t alignment, const pfrt_sink* sink,

@@ -11,7 +11,7 @@ namespace pfrt::cpu {
 inline constexpr pfrt_provider_features kFeatures =
     PFRT_PROVIDER_SUPPORTS | PFRT_PROVIDER_CONSTANTS | PFRT_PROVIDER_KERNELS |
     PFRT_PROVIDER_MEASURE | PFRT_PROVIDER_DEFERRED | PFRT_PROVIDER_FINGERPRINT |
-    PFRT_PROVIDER_RANGES;
+    PFRT_PROVIDER_RANGES | PFRT_PROVIDER_BATCH;
 const pfrt_provider_table& provider_table();
 
 }  // namespace pfrt::cpu

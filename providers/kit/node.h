@@ -17,7 +17,11 @@
 namespace pfrt {
 
 // Of float32 products, as the session's option "precision" has it; from the nearest to the fastest.
-enum class Precision : uint8_t { kIeee, kFloat32, kFast, kBfloat16 };
+// kRowsAlone: as kIeee, and the bits of a row do not depend on how many rows there are
+// (PFRT_COMPILE_BATCH).
+enum class Precision : uint8_t { kRowsAlone, kIeee, kFloat32, kFast, kBfloat16 };
+// Sums of products as they are, nothing split, transformed or rounded before.
+constexpr bool is_plain(Precision p) { return p == Precision::kIeee || p == Precision::kRowsAlone; }
 Precision precision_of(pfrt_compile_hints hints);
 
 class SnapshotNode {

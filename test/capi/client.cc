@@ -123,6 +123,11 @@ pfrt_io Array::io() const {
 Array floats(std::vector<int64_t> dims, const std::vector<float>& values) {
   return array(std::move(dims), values);
 }
+Array noise(std::vector<int64_t> dims, uint32_t seed) {
+  int64_t count = 1;
+  for (const int64_t d : dims) count *= d;
+  return floats(std::move(dims), random_floats(static_cast<size_t>(count), seed));
+}
 Array int64s(std::vector<int64_t> dims, const std::vector<int64_t>& values) {
   return array(std::move(dims), values);
 }

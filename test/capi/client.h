@@ -100,6 +100,8 @@ Array floats(std::vector<int64_t> dims, const std::vector<float>& values);
 Array int64s(std::vector<int64_t> dims, const std::vector<int64_t>& values);
 // |count| pseudo-random numbers in [-1, 1).
 std::vector<float> random_floats(size_t count, uint32_t seed);
+// float32 of these.
+Array noise(std::vector<int64_t> dims, uint32_t seed);
 // A copy of a tensor value.
 Array array_of(const pfrt_value* value);
 Handle<pfrt_value> value_of(const Array& array);

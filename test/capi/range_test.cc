@@ -18,12 +18,6 @@ pfrt_session_statistics statistics_of(const pfrt_session* session) {
 
 uint64_t plans_of(const pfrt_session* session) { return statistics_of(session).plans; }
 
-Array noise(std::vector<int64_t> dims, uint32_t seed) {
-  int64_t count = 1;
-  for (const int64_t d : dims) count *= d;
-  return floats(std::move(dims), random_floats(static_cast<size_t>(count), seed));
-}
-
 constexpr int64_t kHeads = 2, kSize = 8;
 
 // A graph of the inputs past [1, 2, P, 8] and x [1, 2, 1, 8].

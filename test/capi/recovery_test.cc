@@ -129,6 +129,34 @@ class Recovery : public testing::Test {
   Handle<pfrt_env> env_ = make_env({{"plugin_path", PFRT_FAULT_PLUGINS}});
 };
 
+// Temporaries may be aligned to any power of two, and to nothing else.
+TEST_F(Recovery, temporaries_are_aligned_as_a_program_wants_them) {
+  GraphBuilder g;
+  g.input("x", PFRT_DTYPE_FLOAT32, {"N"});
+  g.node("Neg", {"x"}, {"a"});
+  g.node("Abs", {"a"}, {"b"});
+  g.node("Neg", {"b"}, {"c"});
+  g.node("Abs", {"c"}, {"y"});
+  g.output("y");
+  for (const char* alignment : {"256", "4096", "65536"}) {
+    const auto o = options({{"alignment", alignment}});
+    const auto s = make_session(env_.get(), g, o.get());
+    ASSERT_TRUE(s);
+    for (const size_t n : {1, 100, 30000}) {
+      counters_.aligned = 0;
+      const std::vector<float> x = random_floats(n, 3);
+      const auto y = run(s.get(), {floats({static_cast<int64_t>(n)}, x)})[0].as<float>();
+      for (size_t i = 0; i < n; ++i) ASSERT_EQ(y[i], std::abs(x[i]));
+      EXPECT_GE(counters_.aligned, 3) << alignment;
+    }
+  }
+  const auto odd = options({{"alignment", "96"}, {"times", "0"}});
+  set(odd.get(), "session.fallback", "off");
+  const auto s = make_session(env_.get(), g, odd.get());
+  EXPECT_TRUE(fails(try_run(s.get(), {floats({1}, {1})}), PFRT_CODE_UNSUPPORTED,
+                    {"aligned to 96", "any power of two"}));
+}
+
 TEST_F(Recovery, without_a_fault_the_provider_runs_everything) {
   const auto s = session({});
   ASSERT_TRUE(s);
@@ -762,15 +790,15 @@ TEST_F(Recovery, options_of_a_provider_are_checked_before_it_opens) {
 TEST_F(Recovery, options_of_a_provider_are_listed_and_read_back) {
   size_t count = 0;
   ASSERT_TRUE(ok(api().env->provider_option_count(env_.get(), str(kFault), &count)));
-  ASSERT_EQ(count, 8u);
+  ASSERT_EQ(count, 9u);
   pfrt_option_info info{};
   info.struct_size = sizeof info;
   ASSERT_TRUE(ok(api().env->provider_option_at(env_.get(), str(kFault), 2, &info)));
   EXPECT_EQ(text(info.key), "provider.fault.after");
   EXPECT_EQ(info.type, uint32_t{PFRT_OPTION_INT});
   EXPECT_EQ(text(info.default_value), "0");
-  EXPECT_TRUE(fails(api().env->provider_option_at(env_.get(), str(kFault), 8, &info),
-                    PFRT_CODE_INVALID_ARGUMENT, {"8 of 8"}));
+  EXPECT_TRUE(fails(api().env->provider_option_at(env_.get(), str(kFault), 9, &info),
+                    PFRT_CODE_INVALID_ARGUMENT, {"9 of 9"}));
   ASSERT_TRUE(ok(api().env->provider_option_count(env_.get(), str(kCpu), &count)));
   EXPECT_EQ(count, 0u);
   EXPECT_TRUE(fails(api().env->provider_option_count(env_.get(), str("Moon"), &count),

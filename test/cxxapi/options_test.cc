@@ -20,6 +20,7 @@ TEST(SessionOptions, defaults_of_the_guide) {
   EXPECT_FALSE(options.verbose_optimization);
   EXPECT_EQ(options.log_level, "warning");
   EXPECT_TRUE(options.providers.empty());
+  EXPECT_EQ(options.deterministic, "threads");
   EXPECT_EQ(options.tune, "off");
   EXPECT_TRUE(options.validate().empty());
 }

@@ -14,6 +14,7 @@ from ._providers import known_devices
 LogLevel = Literal["debug", "info", "warning", "error", "off"]
 ExecutionMode = Literal["sequential", "parallel"]
 Precision = Literal["ieee", "fp32", "fast", "bf16", "auto"]
+Deterministic = Literal["threads", "batch"]
 Observer = Callable[[str, Any], None]
 
 
@@ -154,6 +155,8 @@ class SessionOptions:
     max_error: of precision "auto": the largest error of an element, relative to its output's largest; None = 0.001.
     samples: inputs, a dict by name each, on which precision "auto" is measured in place of inputs made up, and verify
         besides those.
+    deterministic: "threads": results have the same bits on any number of threads; "batch": also each row of a batch, by
+        itself or among any others, in plain arithmetic.
     tune: refine blockings by measurement, which makes the first run of new shapes seconds longer; results stay
         bit-equal.
     fallback: a failing provider's nodes go to the next one.
@@ -166,7 +169,8 @@ class SessionOptions:
                  verbose_optimization: bool = False, log_level: LogLevel = "warning", skip_passes: Sequence[str] = (),
                  verify: bool = False, precision: Precision = "fp32", max_error: Optional[float] = None,
                  samples: Sequence[Mapping[str, Any]] = (), tune: bool = False, fallback: bool = True,
-                 extra_outputs: Sequence[str] = (), extra: Optional[Mapping[str, str]] = None) -> None:
+                 deterministic: Deterministic = "threads", extra_outputs: Sequence[str] = (),
+                 extra: Optional[Mapping[str, str]] = None) -> None:
         self.device: str = device
         self.num_threads: int = num_threads
         self.enable_profiling: bool = enable_profiling
@@ -179,6 +183,7 @@ class SessionOptions:
         self.precision: Precision = precision
         self.max_error: Optional[float] = max_error
         self.samples: List[Mapping[str, Any]] = list(samples)
+        self.deterministic: Deterministic = deterministic
         self.tune: bool = tune
         self.fallback: bool = fallback
         self.extra_outputs: List[str] = _names("extra_outputs", extra_outputs)

@@ -37,8 +37,11 @@ Result<std::unique_ptr<Executable>> Executable::compile(const pfrt_snapshot& sna
   out->snapshot_ = std::make_unique<SnapshotCopy>(snapshot, nodes, values);
   const bool once = (region.hints & PFRT_COMPILE_RUN_ONCE) != 0;
   out->tunes_ = !once && (region.hints & PFRT_COMPILE_TUNE) != 0;
-  out->precision_ = once ? Precision::kIeee : precision_of(region.hints);
-  if (region.node_hints != nullptr && !once)
+  const bool rows_alone = (region.hints & PFRT_COMPILE_BATCH) != 0;
+  out->precision_ = rows_alone ? Precision::kRowsAlone
+                    : once     ? Precision::kIeee
+                               : precision_of(region.hints);
+  if (region.node_hints != nullptr && !once && !rows_alone)
     for (uint32_t i = 0; i < region.node_count; ++i)
       out->own_precision_[region.nodes[i]] = precision_of(region.node_hints[i]);
   for (uint32_t n : nodes) {

@@ -128,7 +128,6 @@ struct Program {
 };
 
 Chip& of(pfrt_provider* p) { return *reinterpret_cast<Chip*>(p); }
-// Programs that are queued may outlive what the host holds.
 auto& of(pfrt_executable* e) { return *reinterpret_cast<std::shared_ptr<const Executable>*>(e); }
 
 pfrt_code open(pfrt_string device, const pfrt_key_value*, size_t count, const pfrt_sink* sink,
@@ -232,14 +231,15 @@ void release_program(pfrt_executable*, pfrt_program* program) {
   delete static_cast<Program*>(program->handle);
 }
 
-pfrt_code allocate(pfrt_provider* p, uint64_t, uint64_t bytes, uint32_t, const pfrt_sink* sink,
-                   void** out) {
+pfrt_code allocate(pfrt_provider* p, uint64_t, uint64_t bytes, uint32_t alignment,
+                   const pfrt_sink* sink, void** out) {
   Chip& chip = of(p);
   const std::lock_guard lock(chip.mutex);
   *out = nullptr;
-  if (bytes > kBytes - chip.used - 64)
-    return fail(sink, PFRT_CODE_OUT_OF_MEMORY, "the chip is full");
-  char* const at = chip.addresses + std::exchange(chip.used, chip.used + (bytes + 63) / 64 * 64);
+  if (bytes + alignment > kBytes - chip.used)
+    return fail(sink, PFRT_CODE_OUT_OF_MEMORY, "it is full");
+  chip.used = (chip.used + alignment - 1) / alignment * alignment;
+  char* const at = chip.addresses + std::exchange(chip.used, chip.used + bytes);
   chip.blocks[at].resize(bytes);
   *out = at;
   return PFRT_CODE_OK;

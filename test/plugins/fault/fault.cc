@@ -3,7 +3,7 @@
 // A provider that works like any other until its options say: |stage| is the call that fails,
 // |code| how, after |after| calls that succeed, |times| times (0 = from then on). A step that fails
 // has already spoilt its output; with |throws|, it does so by an exception in a body of its loop.
-// |delay_ms|: the call takes so long and then succeeds.
+// |delay_ms|: the call takes so long and then succeeds. |alignment|: what temporaries shall have.
 #include "test/plugins/fault/fault.h"
 
 #include <charconv>
@@ -55,6 +55,7 @@ constexpr OptionRow kOptions[] = {
     {"counters", PFRT_OPTION_INT, "0", ""},
     {"delay_ms", PFRT_OPTION_INT, "0", ""},
     {"throws", PFRT_OPTION_BOOL, "false", ""},
+    {"alignment", PFRT_OPTION_INT, "64", ""},
 };
 
 struct Provider {
@@ -62,7 +63,7 @@ struct Provider {
   Counters* counters = &own;
   std::string_view stage = "none";
   pfrt_code code = PFRT_CODE_PROVIDER;
-  int64_t after = 0, times = 0, delay_ms = 0;
+  int64_t after = 0, times = 0, delay_ms = 0, alignment = 64;
   bool name_node = false, throws = false;
 
   bool fails(Stage now) {
@@ -105,6 +106,7 @@ pfrt_code open(pfrt_string, const pfrt_key_value* options, size_t count, const p
       for (const CodeName& c : kCodes)
         if (c.name == value) p->code = c.code;
     if (key == "delay_ms") p->delay_ms = number;
+    if (key == "alignment") p->alignment = number;
     if (key == "after") p->after = number;
     if (key == "times") p->times = number;
     if (key == "throws") p->throws = value == "true";
@@ -152,6 +154,8 @@ void release_executable(pfrt_executable* e) {
 pfrt_code run(void* state, const pfrt_step_context* context) {
   const auto& step = *static_cast<const elementwise::Step*>(state);
   Provider& provider = *static_cast<Provider*>(step.owner);
+  const auto address = reinterpret_cast<intptr_t>(context->buffers[step.write]);
+  if (address % provider.alignment == 0) ++provider.counters->aligned;
   if (!provider.fails(kRun)) {
     step.compute(context->buffers);
     return PFRT_CODE_OK;
@@ -177,8 +181,11 @@ pfrt_code specialise(pfrt_executable* e, const pfrt_shapes* shapes, const pfrt_s
   Provider& provider = *of(e).provider;
   if (provider.fails(kSpecialise)) return fail(sink, provider.code, kSpecialise);
   ++provider.counters->programs;
-  elementwise::fill(of(e).region.specialise(*shapes, PFRT_MEMORY_HOST, run, &provider).release(),
-                    out);
+  auto program = of(e).region.specialise(*shapes, PFRT_MEMORY_HOST, run, &provider);
+  for (pfrt_buffer& buffer : program->buffers)
+    if (buffer.kind == PFRT_BUFFER_TEMP)
+      buffer.alignment = static_cast<uint32_t>(provider.alignment);
+  elementwise::fill(program.release(), out);
   return PFRT_CODE_OK;
 }
 

@@ -14,6 +14,7 @@ enum Stage { kOpen, kClaim, kCompile, kSpecialise, kRun, kStages };
 struct Counters {
   std::atomic<int64_t> calls[kStages] = {};
   std::atomic<int64_t> injected{0};                             // failures
+  std::atomic<int64_t> aligned{0};                              // outputs of steps, as asked for
   std::atomic<int64_t> closes{0}, executables{0}, programs{0};  // the latter two are those alive
 };
 

@@ -234,7 +234,7 @@ bool is_dilated(const SnapshotNode& node) {
 
 std::string refuse_conv_tiles(const KernelRequest& node) {
   if (!split_matmul_usable()) return "the machine, or PFRT_ISA, has no tiles";
-  if (node.precision() == Precision::kIeee) return "precision ieee takes no bfloat16 tiles";
+  if (is_plain(node.precision())) return "precision ieee takes no bfloat16 tiles";
   // The rank is that of the weights: the image's may not be known yet when the row is chosen and
   // weights are packed.
   const auto weights = node.input_dims(1);

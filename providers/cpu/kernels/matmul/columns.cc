@@ -29,6 +29,12 @@ bool panels_are_best(const SnapshotNode& node) {
   return !splits_products(node.precision()) && PanelMicrokernel::get() != nullptr;
 }
 
+// Whether the kernel of a few rows reads columns of 16 bits. Its sums are added otherwise than
+// those of more rows.
+bool are_few_rows(const SnapshotNode& node, int64_t m) {
+  return m <= Rows16Bit::kMostRows && node.precision() != Precision::kRowsAlone;
+}
+
 Kernel kernel_that_reads(const PackedInput& packed, const SnapshotNode& node, int64_t m,
                          const Columns& columns, const PackedNames& names,
                          std::function<Finish(const Run&)> finish) {
@@ -40,7 +46,7 @@ Kernel kernel_that_reads(const PackedInput& packed, const SnapshotNode& node, in
   if (packed.recipe.starts_with(kColumns16Bit)) {
     const ColumnType type = column_type(node);
     const bool float16 = type == ColumnType::kFp16;
-    if (m <= Rows16Bit::kMostRows)
+    if (are_few_rows(node, m))
       return kernel_of(float16 ? names.float16_rows : names.bfloat16_rows,
                        Rows16Bit(m, columns, type), std::move(finish));
     panels = float16 ? Panels::kFp16 : Panels::kBf16;
@@ -65,7 +71,7 @@ std::optional<PackedInput> pack_columns(const SnapshotNode& node, int64_t m, boo
   // Columns of 16 bits are widened once where the product, not reading them, is what takes time.
   if (is_16bit_float(node.input_dtype(0)) && m > Rows16Bit::kMostRows && panels_are_best(node))
     packed = pack_panel_columns(node, m, any, columns);
-  if (!packed && (m <= Rows16Bit::kMostRows || panels_are_best(node)))
+  if (!packed && (are_few_rows(node, m) || panels_are_best(node)))
     packed = pack_columns_16bit(node, columns);
   if (!packed) packed = pack_tile_columns(node, m, columns);
   // What is split on the way has more rows of tiles than vectors could make up for.
@@ -74,7 +80,7 @@ std::optional<PackedInput> pack_columns(const SnapshotNode& node, int64_t m, boo
 }
 
 bool reads_packed(const PackedInput& packed, const SnapshotNode& node, int64_t m) {
-  return !packed.recipe.starts_with(kColumns16Bit) || m <= Rows16Bit::kMostRows ||
+  return !packed.recipe.starts_with(kColumns16Bit) || are_few_rows(node, m) ||
          panels_are_best(node);
 }
 

@@ -178,8 +178,7 @@ template <typename T>
 void Gemm<T>::compute(const Run& run, const GemmTile& t, const PanelSource<T>& a,
                       const PanelSource<T>& b, T* c, int64_t ldc, T* scratch) const {
   if constexpr (std::is_same_v<T, float>) {
-    if (split_ && run.precision() != Precision::kIeee &&
-        split_matmul(run, t, k_, a, b, c, ldc, scratch))
+    if (split_ && !is_plain(run.precision()) && split_matmul(run, t, k_, a, b, c, ldc, scratch))
       return;
   }
   compute_reference(run, t, a, b, c, ldc, scratch);
@@ -193,7 +192,9 @@ void Gemm<T>::compute_reference(const Run& run, const GemmTile& t, const PanelSo
     return;
   }
   if constexpr (std::is_same_v<T, float>) {
-    if (m_ <= DotKernels::kMaxRows && multiply_lines(run, t, a, b, c, ldc)) return;
+    // Its sums are added otherwise than those of more rows.
+    const bool as_many_rows = run.precision() == Precision::kRowsAlone;
+    if (!as_many_rows && m_ <= DotKernels::kMaxRows && multiply_lines(run, t, a, b, c, ldc)) return;
     if (m_ <= LineKernels::kMaxRows && multiply_columns(run, t, a, b, c, ldc, scratch)) return;
   }
   for (int64_t j = 0; j < t.cols; j += kTileCols) {

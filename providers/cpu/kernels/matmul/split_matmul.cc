@@ -89,9 +89,7 @@ int terms_of(Precision precision) {
 
 bool split_matmul_usable() { return TileMicrokernel::of_terms(1) != nullptr; }
 
-bool splits_products(Precision precision) {
-  return precision != Precision::kIeee && split_matmul_usable();
-}
+bool splits_products(Precision precision) { return !is_plain(precision) && split_matmul_usable(); }
 
 bool split_matmul_wins(int64_t m, int64_t n, int64_t k) {
   if (m < 12 || n < 12 || k < 16 || !split_matmul_usable()) return false;

@@ -35,7 +35,7 @@ std::optional<PackedInput> pack_tile_columns(const SnapshotNode& node, int64_t m
   // With few rows, reading float32 columns takes less time. Large columns are not kept twice.
   constexpr int64_t kLeastRows = 32, kMostElements = 32 << 20;
   if (node.input_dtype(0) != PFRT_DTYPE_FLOAT32 || !node.is_constant(1) ||
-      node.precision() == Precision::kIeee || m < kLeastRows || c.n * c.k > kMostElements ||
+      is_plain(node.precision()) || m < kLeastRows || c.n * c.k > kMostElements ||
       !split_matmul_wins(m, c.n, c.k))
     return std::nullopt;
   const int terms = terms_of(node.precision());

@@ -249,7 +249,7 @@ void pack_panel(const float* from, int64_t outs, int64_t channels, float* to, in
 
 std::string refuse_conv_winograd(const KernelRequest& node) {
   if (PanelMicrokernel::get() == nullptr) return "the machine, or PFRT_ISA, has no AVX2";
-  if (node.precision() == Precision::kIeee) return "precision ieee takes no transformed numbers";
+  if (is_plain(node.precision())) return "precision ieee takes no transformed numbers";
   if (!has_plain_3x3_taps(node, 1))
     return "Winograd tiles are for 3 x 3 taps with strides and dilations of 1";
   const auto weights = node.input_dims(1);

@@ -140,7 +140,7 @@ PFRT_AVX2 void transform_weights(const float* from, int64_t y, int64_t x, float*
 
 std::string refuse_conv_transpose_winograd(const KernelRequest& node) {
   if (std::string why = refuse_conv_transpose_direct(node); !why.empty()) return why;
-  if (node.precision() == Precision::kIeee) return "precision ieee takes no transformed numbers";
+  if (is_plain(node.precision())) return "precision ieee takes no transformed numbers";
   const auto weights = node.input_dims(1), strides = node.attr_ints("strides");
   if (weights.size() != 4 || strides.size() != 2 || weights[2] != 2 * strides[0] ||
       weights[3] != 2 * strides[1])
