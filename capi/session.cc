@@ -204,9 +204,21 @@ pfrt_dtype given_dtype(const pfrt_io& io) {
   return io.value ? io.value->value->tensor.dtype : io.tensor.dtype;
 }
 
+// Whether |range| is that of one of the first |inputs|, and touches nothing else.
+bool is_one_input(const std::pmr::vector<Range>& ranges, size_t inputs, const Range& range) {
+  size_t touched = 0, same = 0;
+  for (size_t i = 0; i < ranges.size(); ++i) {
+    touched += range.overlaps(ranges[i]);
+    same += i < inputs && range.overlaps(ranges[i]) && range.begin == ranges[i].begin &&
+            range.end == ranges[i].end;
+  }
+  return touched == 1 && same == 1;
+}
+
 // |as_planned|: no initializer is fed, so that outputs have the dimensions they are listed with.
 Status read_outputs(const pfrt_session& s, const pfrt_io* outputs, size_t count, bool as_planned,
                     std::vector<OutputRequest>& requests, std::pmr::vector<Range>& ranges) {
+  const size_t inputs = ranges.size();
   for (size_t i = 0; i < count; ++i) {
     pfrt_io io = io_at(outputs, i);
     OutputRequest request;
@@ -234,8 +246,9 @@ Status read_outputs(const pfrt_session& s, const pfrt_io* outputs, size_t count,
                             as_planned ? s.output_bytes[i] : std::nullopt, given_dtype(io),
                             request.bytes));
       const Range range = range_of(request.data, request.bytes, request.device());
+      request.in_place = (io.flags & PFRT_IO_IN_PLACE) != 0 && is_one_input(ranges, inputs, range);
       for (const Range& other : ranges)
-        if (range.overlaps(other))
+        if (range.overlaps(other) && !request.in_place)
           return error(Code::kINVALID_ARGUMENT, "running: memory for output '", s.outputs[i].name,
                        "' overlaps that of an input or another output");
       ranges.push_back(range);

@@ -294,8 +294,11 @@ void CompiledGraph::note_last_reads() {
     // Captures are read when the body runs.
     const bool plain = segment.host && segment.order.size() == 1 &&
                        !runs_bodies(*graph_->node(segment.order.front()));
-    for (const ValueId v : segment.live_in)
-      if (later.insert(slot_of_[v]).second && plain) segment.last_read.push_back(slot_of_[v]);
+    for (const ValueId v : segment.live_in) {
+      const bool last = later.insert(slot_of_[v]).second;
+      segment.last_here.push_back(last);
+      if (last && plain) segment.last_read.push_back(slot_of_[v]);
+    }
   }
 }
 

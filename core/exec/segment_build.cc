@@ -44,7 +44,7 @@ Result<std::shared_ptr<SegmentPlan>> SegmentPlan::build(
   static std::atomic<uint64_t> plans{0};
   plan->number_ = ++plans;
   // What crosses to a device does so before its program's first step, so steps keep their order.
-  PFRT_TRY(plan->place_buffers(concurrent && plan->spaces_.size() == 1));
+  PFRT_TRY(plan->place_buffers(segment, slot_of, concurrent && plan->spaces_.size() == 1));
   for (size_t i = 0; i < plan->entries_.size(); ++i) {
     const Entry& e = plan->entries_[i];
     const bool stays = e.place == Place::kConstant || (e.place == Place::kBlock && e.space == 0);

@@ -171,7 +171,58 @@ void SegmentPlan::share_in_place(std::vector<size_t>& root, Liveness& live) cons
   }
 }
 
-Status SegmentPlan::place_buffers(bool concurrent) {
+// Whether the step that first writes entry |output| is the last to read |slot|, by entry |input|.
+bool SegmentPlan::dies_before_written(uint32_t slot, size_t input, size_t output,
+                                      const std::vector<uint32_t>& time) const {
+  uint32_t writer = kNoId;
+  for (uint32_t s = 0; s < steps_.size() && writer == kNoId; ++s) {
+    const size_t base = programs_[steps_[s].program].first_entry;
+    for (uint32_t i = 0; i < steps_[s].step->write_count; ++i)
+      if (base + steps_[s].step->writes[i] == output) writer = s;
+  }
+  if (writer == kNoId) return false;
+  for (const Program& program : programs_)
+    for (const DeviceTransfer& transfer : program.transfers)
+      if (transfer.from == kNone && transfer.slot == slot) return false;
+  for (uint32_t s = 0; s < steps_.size(); ++s) {
+    const size_t base = programs_[steps_[s].program].first_entry;
+    for (uint32_t i = 0; i < steps_[s].step->read_count; ++i) {
+      const size_t read = base + steps_[s].step->reads[i];
+      if (entries_[read].place != Place::kLiveIn || entries_[read].slot != slot) continue;
+      if (s == writer ? read != input : time[s] >= time[writer]) return false;
+    }
+  }
+  return true;
+}
+
+void SegmentPlan::find_replacements(const Segment& segment, const std::vector<uint32_t>& slot_of,
+                                    const std::vector<uint32_t>& time) {
+  std::vector<size_t> root(entries_.size());
+  for (size_t i = 0; i < root.size(); ++i)
+    root[i] = entries_[i].source == kNone ? i : entries_[i].source;
+  const std::vector<bool> parted = have_sub_buffers(root);
+  const auto last_here = [&](uint32_t slot) {
+    for (size_t i = 0; i < segment.live_in.size(); ++i)
+      if (slot_of[segment.live_in[i]] == slot) return bool{segment.last_here[i]};
+    return false;
+  };
+  for (const Program& program : programs_)
+    for (uint32_t i = 0; i < program.program.buffer_count; ++i) {
+      const uint32_t from = buffer_at(program.program, i).may_alias;
+      if (from == 0 || from > program.program.buffer_count) continue;
+      const size_t output = program.first_entry + i, input = program.first_entry + from - 1;
+      const Entry &to = entries_[output], &of = entries_[input];
+      if (to.place != Place::kOutput || of.place != Place::kLiveIn || to.space != of.space ||
+          parted[output] || parted[input] || !last_here(of.slot) ||
+          !dies_before_written(of.slot, input, output, time))
+        continue;
+      for (OutputValue& o : outputs_)
+        if (o.value == to.value) o.replaces = of.slot;
+    }
+}
+
+Status SegmentPlan::place_buffers(const Segment& segment, const std::vector<uint32_t>& slot_of,
+                                  bool concurrent) {
   // Root entry of every block buffer: readers and sub-buffers share their source's, outputs in
   // place that of what they replace.
   std::vector<size_t> root(entries_.size());
@@ -186,6 +237,7 @@ Status SegmentPlan::place_buffers(bool concurrent) {
     levels_[time[s]].push_back(s);
   }
   Liveness live = liveness(root, time);
+  find_replacements(segment, slot_of, time);
   share_in_place(root, live);
   for (uint32_t space = 0; space < spaces_.size(); ++space) {
     std::vector<BlockItem> items;

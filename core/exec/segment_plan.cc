@@ -264,6 +264,15 @@ SegmentPlan::OutputValue SegmentPlan::in_run(const OutputValue& output,
   return out;
 }
 
+// Whether the memory that |target| offers, an input's, is that of the input which |output| may
+// take.
+bool SegmentPlan::replaces(const OutputValue& output, const OutputRequest& target,
+                           const std::vector<ValuePtr>& slots) {
+  if (output.replaces == kNoId || !slots[output.replaces]) return false;
+  const Tensor& input = slots[output.replaces]->tensor;
+  return input.data() == target.data && input.bytes() == output.bytes;
+}
+
 // Memory for the outputs whose dimensions are known.
 Status SegmentPlan::make_outputs(std::vector<ValuePtr>& slots, const OutputTargets& targets,
                                  const Frame& frame) const {
@@ -275,7 +284,9 @@ Status SegmentPlan::make_outputs(std::vector<ValuePtr>& slots, const OutputTarge
     const OutputValue& o = varied ? *varied : outputs_[i];
     Tensor tensor;
     const OutputRequest* target = targets.of(o.slot);
-    if (target && (target->at_most ? target->bytes >= o.bytes : target->bytes == o.bytes) &&
+    const bool spared = target && target->in_place && !replaces(o, *target, slots);
+    if (target && !spared &&
+        (target->at_most ? target->bytes >= o.bytes : target->bytes == o.bytes) &&
         target->device() == spaces_[o.space].device.get()) {
       tensor.dtype = o.dtype;
       tensor.dims = o.dims;

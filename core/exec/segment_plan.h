@@ -39,6 +39,7 @@ struct Segment {
   std::vector<NodeId> order;
   std::vector<ValueId> live_in;    // values with a slot that it reads
   std::vector<bool> contents_key;  // of live_in: the contents decide dimensions
+  std::vector<bool> last_here;     // of live_in: nothing after the segment reads it
   std::vector<ValueId> live_out;   // values with a slot that it writes
   // Of an operator that the host runs: slots that nobody reads afterwards, so that it may change in
   // place what nobody else holds.
@@ -176,6 +177,7 @@ class SegmentPlan {
     uint64_t bytes;  // where they are known
     bool known;
     uint32_t space;
+    uint32_t replaces = kNoId;  // slot of what is read, whose memory it may take
   };
   // What a run does of a plan when not all that it makes is wanted.
   struct Needs {
@@ -190,6 +192,8 @@ class SegmentPlan {
   Needs needs_of(const std::vector<bool>& wanted) const;
   Status make_outputs(std::vector<ValuePtr>& slots, const OutputTargets& targets,
                       const Frame& frame) const;
+  static bool replaces(const OutputValue& output, const OutputRequest& target,
+                       const std::vector<ValuePtr>& slots);
   // The output as it is in the run of |frame|, in place of the largest it may be.
   static OutputValue in_run(const OutputValue& output, const RunDimensions& dimensions);
   // What the programs of a plan are made of.
@@ -227,7 +231,13 @@ class SegmentPlan {
   struct Liveness;
   Liveness liveness(const std::vector<size_t>& root, const std::vector<uint32_t>& time);
   void share_in_place(std::vector<size_t>& root, Liveness& live) const;
-  Status place_buffers(bool concurrent);
+  Status place_buffers(const Segment& segment, const std::vector<uint32_t>& slot_of,
+                       bool concurrent);
+  // Finds outputs that may take the memory of an input: nothing reads that when they are written.
+  void find_replacements(const Segment& segment, const std::vector<uint32_t>& slot_of,
+                         const std::vector<uint32_t>& time);
+  bool dies_before_written(uint32_t slot, size_t input, size_t output,
+                           const std::vector<uint32_t>& time) const;
   // What devices counted in the programs' last runs, |first_row| being the row of the first step.
   void report_counters(size_t first_row, PlanReport& out) const;
   Status run_level(Frame& frame, const std::vector<uint32_t>& steps);

@@ -692,6 +692,9 @@ typedef struct pfrt_session_desc {
 typedef uint64_t pfrt_io_flags;
 enum {
   PFRT_IO_SKIP = 1,     /* an output that is not wanted */
+  /* An output whose memory may be an input's, just that: the cache before and after a step. The result is what memory of
+   * its own would have; where the output can be made in place nothing is copied, and a run that fails has spoilt it. */
+  PFRT_IO_IN_PLACE = 4,
   PFRT_IO_ON_DEVICE = 2 /* an output that the run allocates stays in the memory of the device that makes it; without
                            the flag, and where no device made it, it comes to host memory */
 };

@@ -621,6 +621,7 @@ class SessionDesc(Structure):
 
 
 IO_SKIP = 1
+IO_IN_PLACE = 4
 IO_ON_DEVICE = 2
 
 

@@ -52,6 +52,7 @@ struct OutputRequest {
   bool wanted = true;
   bool on_device = false;
   bool at_most = false;
+  bool in_place = false;  // |data| is an input's, which the run may overwrite
   void* data = nullptr;
   uint64_t bytes = 0;
   std::shared_ptr<Buffer> buffer;

@@ -45,9 +45,13 @@ void share_memory(const std::deque<Step>& steps, std::vector<pfrt_buffer>& buffe
       const uint32_t from = step.inputs[input], to = step.outputs[output];
       if (from == PFRT_NO_INDEX || to == PFRT_NO_INDEX || buffers[to].may_alias != 0) continue;
       if (has_sub_buffers[from] || has_sub_buffers[to]) continue;
-      const bool dies = buffers[from].kind == PFRT_BUFFER_TEMP && last_use[from] == s;
-      const bool fits = buffers[to].kind == PFRT_BUFFER_TEMP && from != to &&
-                        buffers[from].bytes == buffers[to].bytes;
+      // An output may replace an input, where the caller gave the memory of one for both.
+      const bool both_inner =
+          buffers[from].kind == PFRT_BUFFER_TEMP && buffers[to].kind == PFRT_BUFFER_TEMP;
+      const bool both_outer =
+          buffers[from].kind == PFRT_BUFFER_IN && buffers[to].kind == PFRT_BUFFER_OUT;
+      const bool dies = (both_inner || both_outer) && last_use[from] == s;
+      const bool fits = from != to && buffers[from].bytes == buffers[to].bytes;
       const bool is_free = std::ranges::find(taken, from) == taken.end();
       if (!dies || !fits || !is_free || !is_read_once(step, from)) continue;
       buffers[to].may_alias = from + 1;
