@@ -14,7 +14,8 @@ namespace cli::check {
 
 class HostSink {
  public:
-  explicit HostSink(Age age) {
+  // |stop|: what its stop says.
+  explicit HostSink(Age age, pfrt_code stop = PFRT_CODE_OK) : stop_(stop) {
     pfrt_sink sink{};
     sink.host = this;
     sink.fail = [](const pfrt_sink* s, pfrt_code code, uint32_t node, pfrt_string message) {
@@ -25,7 +26,7 @@ class HostSink {
       return code;
     };
     sink.log = [](const pfrt_sink*, pfrt_log_level, pfrt_string) {};
-    sink.stop = [](const pfrt_sink*) -> pfrt_code { return PFRT_CODE_OK; };
+    sink.stop = [](const pfrt_sink* s) { return static_cast<HostSink*>(s->host)->stop_; };
     sink.progress = [](const pfrt_sink*, double) {};
     sink_ = std::make_unique<Sized<pfrt_sink>>(age, sink, "the sink");
     sink_->make_read_only();
@@ -43,6 +44,7 @@ class HostSink {
   }
 
  private:
+  const pfrt_code stop_;
   mutable std::mutex mutex_;
   std::string text_;
   uint32_t node_ = PFRT_NO_INDEX;

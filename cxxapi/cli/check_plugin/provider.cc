@@ -7,8 +7,10 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <sstream>
 #include <thread>
 
+#include "cxxapi/cli/check_plugin/device_run.h"
 #include "cxxapi/cli/check_plugin/host_sink.h"
 #include "cxxapi/cli/check_plugin/kinds.h"
 #include "cxxapi/cli/check_plugin/provider_host.h"
@@ -17,7 +19,8 @@ namespace cli::check {
 namespace {
 
 // The results against the fp64 loops.
-void compare(Trial& trial, const ProgramRun& run, const Case& c) {
+template <typename Run>
+void compare(Trial& trial, const Run& run, const Case& c) {
   for (uint32_t o = 0; o < c.outputs.size(); ++o) {
     const CaseValue& want = c.values[c.outputs[o]];
     const std::vector<char> got = run.output(o);
@@ -40,13 +43,39 @@ void compare(Trial& trial, const ProgramRun& run, const Case& c) {
   }
 }
 
+// Two runs at once, then one that is stopped, and another while nothing may be left of that.
+void run_on_device(Trial& trial, Device& device, const ProgramView& program, const Case& c,
+                   const HostSnapshot& snapshot,
+                   const std::vector<std::unique_ptr<Guarded>>& constants) {
+  {
+    DeviceRun first(trial, device, program, c, snapshot, constants);
+    DeviceRun second(trial, device, program, c, snapshot, constants);
+    if (!first.queue() || !second.queue()) return;
+    second.finish();
+    first.finish();
+    compare(trial, second, c);
+    for (uint32_t o = 0; o < c.outputs.size(); ++o)
+      trial.expect(first.output(o) == second.output(o), "device-runs",
+                   "of two runs of " + c.name + " at once the first gave other bits");
+    trial.keep("device-runs");
+    trial.keep("device-memory");
+  }
+  if (!device.has(PFRT_PROVIDER_FENCES)) return;
+  DeviceRun stopped(trial, device, program, c, snapshot, constants);
+  if (!stopped.queue()) return;
+  const pfrt_code code = stopped.finish(true);
+  trial.expect(code == PFRT_CODE_CANCELLED || code == PFRT_CODE_OK, "device-stop",
+               "a wait that was told to stop gave " + code_text(code));
+  stopped.lock_outputs();
+  DeviceRun after(trial, device, program, c, snapshot, constants);
+  if (!after.queue()) return;
+  after.finish();
+  compare(trial, after, c);
+}
+
 void run_program(Trial& trial, const ProgramView& program, const Case& c,
                  const HostSnapshot& snapshot,
                  const std::vector<std::unique_ptr<Guarded>>& constants, Age age) {
-  if (!program.host_memory) {
-    trial.skip("programs in device memory are compiled, not run");
-    return;
-  }
   std::vector<std::vector<char>> first;
   const RunOptions all[] = {{age, Placed::kAtEnd, 1, false},
                             {age, Placed::kAtStart, 1, false},
@@ -111,7 +140,11 @@ void compile_and_run(Trial& trial, Device& device, HostSnapshot& snapshot,
         program.get()->struct_size == size_at<pfrt_program>(device.age()) && program.tail_intact(),
         "struct-size-host", "specialise wrote beyond the members of the program it knows");
     const ProgramView view = read_program(trial, *program.get(), size, snapshot, constants.size());
-    if (run) run_program(trial, view, size, snapshot, constants, device.age());
+    if (run && view.host_memory) {
+      run_program(trial, view, size, snapshot, constants, device.age());
+    } else if (run) {
+      run_on_device(trial, device, view, size, snapshot, constants);
+    }
     call(trial, "double-release", "a program of " + size.name + " was released",
          [&] { table.release_program(compiled, program.get()); });
   }
@@ -177,6 +210,27 @@ void check_case(Trial& trial, const std::string& path, const CaseMaker& maker, A
   device.close();
 }
 
+void check_words(Trial& trial, const Device& device) {
+  std::istringstream words(text_of(device.table().devices));
+  for (std::string word; std::getline(words, word, ',');) {
+    HostSink sink(Age::kNow);
+    pfrt_provider* handle = nullptr;
+    const pfrt_code code = call(trial, "device-word", "device '" + word + "' was opened", [&] {
+      return device.table().open(c_text(word), nullptr, 0, sink.get(), &handle);
+    });
+    if (code != PFRT_CODE_OK && !handle && !sink.text().empty()) {
+      trial.skip("device '" + word + "' does not open (" + sink.reason(code) + ")");
+      continue;
+    }
+    trial.expect(code == PFRT_CODE_OK && handle, "device-word",
+                 "opening device '" + word + "' gave " + sink.reason(code) +
+                     (handle ? " and a handle" : " and no handle, or no message"));
+    if (handle)
+      call(trial, "double-release", "device '" + word + "' was closed",
+           [&] { device.table().close(handle); });
+  }
+}
+
 void check_open(Trial& trial, const std::string& path) {
   const ProcessState before;
   const size_t threads = thread_count();
@@ -202,6 +256,7 @@ void check_open(Trial& trial, const std::string& path) {
     Device second(trial, file, Age::kNow);
     second.close();
   }
+  check_words(trial, device);
   trial.expect(device.has(PFRT_PROVIDER_OWN_THREADS) || threads_are(threads), "starts-threads",
                std::to_string(thread_count() - threads) + " threads run after it was opened");
   device.close();

@@ -36,7 +36,7 @@ std::vector<Claim> claim(Trial& trial, Device& device, const HostSnapshot& snaps
   std::vector<Claim> answers(c.nodes.size());
   struct Collector {
     std::vector<Claim>* answers;
-    bool outside = false, odd_transfer = false;
+    bool outside = false, odd_transfer = false, odd_group = false;
   } collector{&answers};
   pfrt_claims claims{};
   claims.host = &collector;
@@ -58,7 +58,12 @@ std::vector<Claim> claim(Trial& trial, Device& device, const HostSnapshot& snaps
     Claim& a = (*to.answers)[node];
     a = {a.answers + 1, false, 0, 0, text_of(reason)};
   };
-  claims.group = [](const pfrt_claims*, const uint32_t*, uint32_t, double) {};
+  claims.group = [](const pfrt_claims* t, const uint32_t* nodes, uint32_t count, double ns) {
+    auto& to = *static_cast<Collector*>(t->host);
+    to.odd_group |= !(ns >= 0) || (count && !nodes);
+    for (uint32_t i = 0; i < count && nodes; ++i)
+      to.odd_group |= nodes[i] >= to.answers->size() || !(*to.answers)[nodes[i]].accepted;
+  };
   claims.transfer = [](const pfrt_claims* t, double ns, double ns_per_byte) {
     auto& to = *static_cast<Collector*>(t->host);
     to.odd_transfer |= !(ns >= 0 && ns_per_byte >= 0);
@@ -74,6 +79,9 @@ std::vector<Claim> claim(Trial& trial, Device& device, const HostSnapshot& snaps
     throw Broken("claim");
   trial.expect(!collector.outside, "claim-complete",
                "claim named a node that the snapshot of " + c.name + " does not have");
+  trial.expect(!collector.odd_group, "group",
+               "claim made a group of nodes of " + c.name +
+                   " that it had not accepted, or that saves no length of time");
   trial.expect(!collector.odd_transfer, "claim-complete",
                "claim gave a cost of crossing that is no length of time");
   for (const Claim& a : answers) {

@@ -31,6 +31,8 @@ struct spoils {
   int counts_early;     /* before there was a run */
   int counts_step_7;    /* of one that the program has not */
   int forgets;          /* what it imports adds the first input to itself */
+  int odd_group;        /* makes a group of nodes that there are not */
+  int silent_word;      /* lists a device that it does not open, without a word */
   int trusts_bytes;     /* takes what it imports for what it exported */
 };
 static const struct spoils spoil = {SPOIL};
@@ -73,6 +75,7 @@ static pfrt_code open_add(pfrt_string device, const pfrt_key_value* options, siz
   (void)options;
   *out = NULL;
   if (spoil.silent && !is(device, "none")) return PFRT_CODE_NOT_FOUND;
+  if (spoil.silent_word && is(device, "moon")) return PFRT_CODE_NOT_FOUND;
   if (!is(device, "none") || count != 0)
     return sink->fail(sink, PFRT_CODE_INVALID_ARGUMENT, PFRT_NO_INDEX,
                       text("it opens 'none' without options"));
@@ -99,6 +102,8 @@ static pfrt_code claim_add(pfrt_provider* provider, const pfrt_snapshot* s,
       claims->accept(claims, i, 100 + asked, 0);
     }
   }
+  const uint32_t nobody[] = {99, 100};
+  if (spoil.odd_group) claims->group(claims, nobody, 2, 10);
   return PFRT_CODE_OK;
 }
 

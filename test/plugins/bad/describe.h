@@ -38,10 +38,13 @@ static void release_no_program(pfrt_executable* executable, pfrt_program* progra
   (void)executable, (void)program;
 }
 
+#ifndef DEVICES
+#define DEVICES "none"
+#endif
 static pfrt_provider_table table = {
     .struct_size = sizeof(pfrt_provider_table),
     .abi = PFRT_ABI_VERSION,
-    .devices = {"none", 4},
+    .devices = {DEVICES, sizeof DEVICES - 1},
     .open = refuse_open,
     .close = close_nothing,
     .claim = claim_nothing,
