@@ -108,6 +108,7 @@ INSTANTIATE_TEST_SUITE_P(
         Planted{PFRT_BROKEN("provider_late_copy"), {"device-memory"}, "an input that was copied"},
         Planted{PFRT_BROKEN("provider_goes_on"), {"device-stop"}, "an output of a run"},
         Planted{PFRT_BROKEN("provider_one_run"), {"device-runs"}, "other bits"},
+        Planted{PFRT_BROKEN("provider_one_size"), {"range"}, "for element"},
         Planted{PFRT_BROKEN("provider_odd_group"), {"group"}, "a group of nodes"},
         Planted{PFRT_BROKEN("provider_silent_word"), {"device-word"}, "device 'moon'"},
         Planted{PFRT_BROKEN("import_live_tensor"), {"unload-with-values"}, "1 value"},

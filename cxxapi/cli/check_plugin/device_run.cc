@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cxxapi/cli/check_plugin/device_run.h"
 
+#include <algorithm>
 #include <cstring>
 
 namespace cli::check {
@@ -22,13 +23,15 @@ size_t bytes_of(const CaseValue& v) { return v.data.size() * element_bytes(v.dty
 
 DeviceRun::DeviceRun(Trial& trial, Device& device, const ProgramView& program, const Case& c,
                      const HostSnapshot& snapshot,
-                     const std::vector<std::unique_ptr<Guarded>>& constants)
+                     const std::vector<std::unique_ptr<Guarded>>& constants,
+                     const int64_t* const* dims)
     : trial_(trial),
       device_(device),
       program_(program),
       case_(c),
       snapshot_(snapshot),
       constants_(constants),
+      dims_(dims),
       number_(next_number()),
       pointers_(program.buffers.size()),
       host_(program.buffers.size()),
@@ -78,7 +81,7 @@ bool DeviceRun::place(uint32_t index) {
   size_t bytes = b.bytes;
   const void* const source = source_of(b, &bytes);
   if (b.memory == PFRT_MEMORY_DEVICE) {
-    pointers_[index] = allocate(bytes);
+    pointers_[index] = allocate(std::max<uint64_t>(bytes, b.bytes));
     return pointers_[index] != nullptr;
   }
   host_[index] = std::make_unique<Guarded>(bytes, "a buffer", kBuffer, 64);
@@ -147,6 +150,7 @@ bool DeviceRun::run_steps() {
   context.host = this;
   context.buffers = pointers_.data();
   context.run = number_;
+  context.dims = dims_;
   context.workers = 1;
   context.parallel = [](const pfrt_step_context*, uint64_t n, void (*fn)(void*, uint64_t, uint32_t),
                         void* arg) {

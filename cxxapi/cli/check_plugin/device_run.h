@@ -15,8 +15,10 @@ namespace cli::check {
 
 class DeviceRun {
  public:
+  // |dims|: as in RunOptions.
   DeviceRun(Trial& trial, Device& device, const ProgramView& program, const Case& c,
-            const HostSnapshot& snapshot, const std::vector<std::unique_ptr<Guarded>>& constants);
+            const HostSnapshot& snapshot, const std::vector<std::unique_ptr<Guarded>>& constants,
+            const int64_t* const* dims = nullptr);
   // Ends the run and gives its memory back.
   ~DeviceRun();
   DeviceRun(const DeviceRun&) = delete;
@@ -50,6 +52,7 @@ class DeviceRun {
   const Case& case_;
   const HostSnapshot& snapshot_;
   const std::vector<std::unique_ptr<Guarded>>& constants_;
+  const int64_t* const* const dims_;
   const uint64_t number_;
   bool begun_ = false;
   std::vector<void*> pointers_;                    // by buffer

@@ -148,7 +148,14 @@ void HostSnapshot::end_call() {
   region_.reset();
 }
 
-HostShapes::HostShapes(const Case& c, Age age) {
+std::vector<const int64_t*> varying_dims(const Case& c, const Case& other) {
+  std::vector<const int64_t*> out;
+  for (size_t v = 0; v < c.values.size(); ++v)
+    out.push_back(c.values[v].dims == other.values[v].dims ? nullptr : c.values[v].dims.data());
+  return out;
+}
+
+HostShapes::HostShapes(const Case& c, Age age, const Case* least) {
   for (const CaseValue& v : c.values) {
     ranks_.push_back(static_cast<int32_t>(v.dims.size()));
     dims_.push_back(v.dims);
@@ -158,6 +165,10 @@ HostShapes::HostShapes(const Case& c, Age age) {
   shapes.ranks = ranks_.data();
   shapes.dims = pointers_.data();
   shapes.value_count = static_cast<uint32_t>(ranks_.size());
+  if (least) {
+    least_ = varying_dims(*least, c);
+    shapes.least = least_.data();
+  }
   shapes_ = std::make_unique<Sized<pfrt_shapes>>(age, shapes, "the shapes");
 }
 

@@ -46,16 +46,19 @@ class HostSnapshot {
   std::unique_ptr<Sized<pfrt_region>> region_;
 };
 
-// The dimensions of |c| for specialise.
+// Of each value of |c| that has other dimensions in |other|, its own; null elsewhere.
+std::vector<const int64_t*> varying_dims(const Case& c, const Case& other);
+
+// The dimensions of |c| for specialise, or those up to |c|'s from |least|'s.
 class HostShapes {
  public:
-  HostShapes(const Case& c, Age age);
+  HostShapes(const Case& c, Age age, const Case* least = nullptr);
   const pfrt_shapes* get() const { return shapes_->get(); }
 
  private:
   std::vector<int32_t> ranks_;
   std::vector<std::vector<int64_t>> dims_;
-  std::vector<const int64_t*> pointers_;
+  std::vector<const int64_t*> pointers_, least_;
   std::unique_ptr<Sized<pfrt_shapes>> shapes_;
 };
 

@@ -162,8 +162,8 @@ ProgramRun::ProgramRun(const ProgramView& program, const Case& c, const HostSnap
       case PFRT_BUFFER_OUT: {
         if (b.bytes == PFRT_BYTES_UNKNOWN) break;  // when the step asks
         const CaseValue& v = c.values[c.outputs[b.index]];
-        memory = std::make_unique<Guarded>(b.bytes, name, kBuffer, element_bytes(v.dtype),
-                                           options.placed);
+        memory = std::make_unique<Guarded>(options.dims ? bytes_of(v) : b.bytes, name, kBuffer,
+                                           element_bytes(v.dtype), options.placed);
         outputs_[b.index] = memory.get();
         dims_[b.index] = v.dims;
         break;
@@ -280,6 +280,7 @@ bool ProgramRun::run(Trial& trial) {
   context.host = this;
   context.buffers = pointers_.data();
   context.workers = options_.workers;
+  context.dims = options_.dims;
   context.parallel = parallel;
   context.stop = [](const pfrt_step_context* c) -> pfrt_code {
     ++of(c).asked_;

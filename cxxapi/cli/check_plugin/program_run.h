@@ -47,6 +47,8 @@ struct RunOptions {
   Placed placed = Placed::kAtEnd;
   uint32_t workers = 1;
   bool cancelled = false;
+  // Of a program for a range: of what varies, by value, those of this run. Null = of one size.
+  const int64_t* const* dims = nullptr;
 };
 
 class ProgramRun {

@@ -20,12 +20,12 @@ namespace {
 
 // The results against the fp64 loops.
 template <typename Run>
-void compare(Trial& trial, const Run& run, const Case& c) {
+void compare(Trial& trial, const Run& run, const Case& c, const char* rule = "wrong-claim") {
   for (uint32_t o = 0; o < c.outputs.size(); ++o) {
     const CaseValue& want = c.values[c.outputs[o]];
     const std::vector<char> got = run.output(o);
     const std::string what = c.name + " on " + type_text(want);
-    if (!trial.expect(got.size() == want.data.size() * element_bytes(want.dtype), "wrong-claim",
+    if (!trial.expect(got.size() == want.data.size() * element_bytes(want.dtype), rule,
                       "it accepted " + what + " and gave " + std::to_string(got.size()) + " bytes"))
       continue;
     const double tolerance = want.dtype == PFRT_DTYPE_FLOAT32   ? 1e-4
@@ -34,12 +34,12 @@ void compare(Trial& trial, const Run& run, const Case& c) {
     for (size_t i = 0; i < want.data.size(); ++i) {
       const double value = element(want.dtype, got.data(), i);
       if (std::abs(value - want.data[i]) <= tolerance * (1 + std::abs(want.data[i]))) continue;
-      trial.fail("wrong-claim", "it accepted " + what + " and gave " + std::to_string(value) +
-                                    " for element " + std::to_string(i) + ", which is " +
-                                    std::to_string(want.data[i]));
+      trial.fail(rule, "it accepted " + what + " and gave " + std::to_string(value) +
+                           " for element " + std::to_string(i) + ", which is " +
+                           std::to_string(want.data[i]));
       break;
     }
-    trial.keep("wrong-claim");
+    trial.keep(rule);
   }
 }
 
@@ -98,6 +98,42 @@ void run_program(Trial& trial, const ProgramView& program, const Case& c,
   cancelled.run(trial);
 }
 
+// A program for all sizes from the least to the most of |sizes|, at each of them.
+void check_range(Trial& trial, Device& device, pfrt_executable* compiled,
+                 const std::vector<Case>& sizes, const HostSnapshot& snapshot,
+                 const std::vector<std::unique_ptr<Guarded>>& constants) {
+  if (!device.has(PFRT_PROVIDER_RANGES) || sizes.size() < 4) return;
+  const Case &least = sizes[1], &most = sizes[3];  // of 1 and of 7
+  HostShapes shapes(most, device.age(), &least);
+  HostSink sink(device.age());
+  Sized<pfrt_program> program(device.age(), pfrt_program{}, "the program");
+  const pfrt_code code = call(trial, "range", "a range of " + most.name + " was specialised", [&] {
+    return device.table().specialise(compiled, shapes.get(), sink.get(), program.get());
+  });
+  if (code != PFRT_CODE_OK) {
+    trial.expect(code == PFRT_CODE_UNSUPPORTED && !sink.text().empty(), "range",
+                 "a range of " + most.name + " was refused with " + sink.reason(code));
+    return;
+  }
+  const ProgramView view = read_program(trial, *program.get(), most, snapshot, constants.size());
+  for (const size_t at : {3, 0, 1}) {
+    const Case& size = sizes[at];
+    const auto dims = varying_dims(size, at == 3 ? least : most);
+    if (view.host_memory) {
+      ProgramRun run(view, size, snapshot, constants,
+                     {device.age(), Placed::kAtEnd, 2, false, dims.data()});
+      if (run.run(trial)) compare(trial, run, size, "range");
+      continue;
+    }
+    DeviceRun run(trial, device, view, size, snapshot, constants, dims.data());
+    if (!run.queue()) continue;
+    run.finish();
+    compare(trial, run, size, "range");
+  }
+  call(trial, "double-release", "a program for a range was released",
+       [&] { device.table().release_program(compiled, program.get()); });
+}
+
 // Compiles the case, runs it for each of |sizes| and releases everything. False when refused.
 void compile_and_run(Trial& trial, Device& device, HostSnapshot& snapshot,
                      const std::vector<Case>& sizes, bool run) {
@@ -148,6 +184,7 @@ void compile_and_run(Trial& trial, Device& device, HostSnapshot& snapshot,
     call(trial, "double-release", "a program of " + size.name + " was released",
          [&] { table.release_program(compiled, program.get()); });
   }
+  if (run) check_range(trial, device, compiled, sizes, snapshot, constants);
   call(trial, "double-release", "the executable of " + c.name + " was released",
        [&] { table.release_executable(compiled); });
   trial.keep("double-release");

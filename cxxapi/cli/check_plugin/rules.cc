@@ -64,6 +64,8 @@ const std::vector<Rule>& rules() {
        "keep what is queued, and what failed, by the number of the run"},
       {"device-stop", "a wait that is stopped ends, and nothing is written for the run afterwards",
        "drop what is queued for the run, and wait for what is at work for it"},
+      {"range", "a program for a range of dimensions computes at each size in it",
+       "compute by the dimensions of the step's context, or refuse with UNSUPPORTED"},
       {"group", "groups are of nodes that it accepted, and save a number of nanoseconds",
        "call group after accept, with indices of the snapshot"},
       {"fingerprint", "its fingerprint is text, and the same when it is opened alike",

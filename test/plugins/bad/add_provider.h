@@ -33,6 +33,7 @@ struct spoils {
   int forgets;          /* what it imports adds the first input to itself */
   int odd_group;        /* makes a group of nodes that there are not */
   int silent_word;      /* lists a device that it does not open, without a word */
+  int one_size;         /* takes a range, and computes its least size */
   int trusts_bytes;     /* takes what it imports for what it exported */
 };
 static const struct spoils spoil = {SPOIL};
@@ -178,10 +179,20 @@ static pfrt_code specialise_add(pfrt_executable* executable, const pfrt_shapes* 
   p->count = 1;
   for (int32_t d = 0; d < shapes->ranks[made->result]; ++d)
     p->count *= (uint64_t)shapes->dims[made->result][d];
+  const uint64_t most = p->count;
+  if (shapes->least && shapes->least[made->result]) {
+    if (!spoil.one_size) {
+      free(p);
+      return sink->fail(sink, PFRT_CODE_UNSUPPORTED, PFRT_NO_INDEX, text("of one size"));
+    }
+    p->count = 1;
+    for (int32_t d = 0; d < shapes->ranks[made->result]; ++d)
+      p->count *= (uint64_t)shapes->least[made->result][d];
+  }
   for (uint32_t i = 0; i < 3; ++i) {
     p->buffers[i].kind = i < 2 ? PFRT_BUFFER_IN : PFRT_BUFFER_OUT;
     p->buffers[i].index = i < 2 ? made->inputs[i] : 0;
-    p->buffers[i].bytes = p->count * sizeof(float);
+    p->buffers[i].bytes = most * sizeof(float);
   }
   p->reads[1] = 1;
   p->write = 2;
@@ -303,7 +314,7 @@ PFRT_EXPORT pfrt_code pfrt_plugin_query(const pfrt_host_info* host, pfrt_plugin_
   table.export_executables = export_add;
   table.import_executables = import_add;
   describe(out_desc);
-  out_desc->features =
-      PFRT_PROVIDER_REPORT | PFRT_PROVIDER_FINGERPRINT | PFRT_PROVIDER_ASK | PFRT_PROVIDER_EXPORT;
+  out_desc->features = PFRT_PROVIDER_REPORT | PFRT_PROVIDER_FINGERPRINT | PFRT_PROVIDER_ASK |
+                       PFRT_PROVIDER_EXPORT | PFRT_PROVIDER_RANGES;
   return PFRT_CODE_OK;
 }
