@@ -27,7 +27,8 @@ if grep -q __asan_init "$PYFLAME_RT_LIBRARY"; then
   # allocations and SIGBUS are what tests ask for, and thread-local blocks as in test/CMakeLists.txt.
   preload=$(cc -print-file-name=libasan.so)
   [ -e "$preload" ] || { echo "needs libasan.so, which comes with the compiler"; exit 77; }
-  export LD_PRELOAD=$preload PYTHONMALLOC=malloc
+  # With the C++ library, whose exceptions the sanitizer looks for once, at the start.
+  export LD_PRELOAD="$preload $(cc -print-file-name=libstdc++.so.6)" PYTHONMALLOC=malloc
   export ASAN_OPTIONS=leak_check_at_exit=0:allocator_may_return_null=1:handle_sigbus=0:intercept_tls_get_addr=0
 fi
 "$python" test/python/typed_client.py samples/digits

@@ -80,7 +80,8 @@ void check_unknown_verb(Trial& trial, const std::string& path) {
     Device device(trial, file, age);
     if (!device.ok()) return;
     pfrt_question asked{};
-    asked.verb = c_text("no such verb");
+    const std::string verb = "no such verb";
+    asked.verb = c_text(verb);
     asked.tensor_size = size_at<pfrt_tensor>(age);
     Sized<pfrt_question> question(age, asked, "the question");
     question.make_read_only();

@@ -214,7 +214,8 @@ GraphOutcome run_program(const Session& session, const Graph& graph, uint32_t wo
     own.make_read_only();
   }
   for (uint32_t b = 0; b < program.buffer_count; ++b) {
-    if (program.buffers[b].may_alias == 0) continue;
+    // An output may only take the place of an input whose memory it was given.
+    if (program.buffers[b].may_alias == 0 || program.buffers[b].kind != PFRT_BUFFER_TEMP) continue;
     buffers[b] = buffers[program.buffers[b].may_alias - 1];
     ++outcome.aliases;
   }
