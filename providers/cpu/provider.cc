@@ -4,6 +4,7 @@
 #include "providers/cpu/provider.h"
 
 #include <algorithm>
+#include <cstring>
 #include <memory>
 #include <new>
 #include <vector>
@@ -107,7 +108,7 @@ uint64_t typical_bytes(pfrt_dtype dtype, std::span<const int64_t> dims) {
 // one an element.
 double typical_flops(const SnapshotNode& node, uint64_t output_bytes) {
   const size_t size = std::max<size_t>(dtype_size(node.output_dtype(0)), 1);
-  const double outputs = static_cast<double>(output_bytes / size);
+  const double outputs = static_cast<double>(output_bytes) / static_cast<double>(size);
   const std::string_view op = node.op();
   const bool by_rows =
       op == "MatMul" || op == "Gemm" || op == "MatMulInteger" || op == "QLinearMatMul";

@@ -116,7 +116,7 @@ void check_range(Trial& trial, Device& device, pfrt_executable* compiled,
     return;
   }
   const ProgramView view = read_program(trial, *program.get(), most, snapshot, constants.size());
-  for (const size_t at : {3, 0, 1}) {
+  for (const size_t at : {size_t{3}, size_t{0}, size_t{1}}) {
     const Case& size = sizes[at];
     const auto dims = varying_dims(size, at == 3 ? least : most);
     if (view.host_memory) {

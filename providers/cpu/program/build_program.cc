@@ -78,7 +78,7 @@ class ProgramBuilder {
     nchw16c_.resize(shapes_.value_count);
     uint32_t node = PFRT_NO_INDEX;
     PFRT_TRY(add_group(executable_.fusion_groups()[u], executable_.code(u), node));
-    return made_steps(std::move(steps_), std::move(values_), outer);
+    return made_steps(std::move(steps_), values_, outer);
   }
 
  private:
@@ -149,6 +149,7 @@ class ProgramBuilder {
                      ": its work with weights is divided anew for other dimensions");
     if (group.nodes.size() == 1 && renames(group.nodes[0])) return {};
     std::vector<Outer> outer;
+    outer.reserve(outside.size());
     for (const uint32_t v : outside) outer.push_back({v, values_.of(v)});
     if (!kept_) kept_ = std::make_shared<KeptShapes>(shapes_);
     const auto varying = std::make_shared<VaryingStep>(

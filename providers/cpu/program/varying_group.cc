@@ -32,7 +32,8 @@ std::vector<uint32_t> seen_outside(const Executable& executable, const FusionGro
   std::vector<uint32_t> made, out;
   std::vector<uint32_t> uses(values.size());
   const auto use = [&](uint32_t v) {
-    if (v != PFRT_NO_INDEX) ++uses[std::ranges::find(values, v) - values.begin()];
+    if (v != PFRT_NO_INDEX)
+      ++uses[static_cast<size_t>(std::ranges::find(values, v) - values.begin())];
   };
   for (const uint32_t n : group.nodes) {
     const pfrt_snapshot_node& node = executable.snapshot().node(n);
@@ -48,7 +49,8 @@ std::vector<uint32_t> seen_outside(const Executable& executable, const FusionGro
   return out;
 }
 
-Result<std::shared_ptr<const MadeSteps>> made_steps(std::deque<Step> steps, ValueBuffers values,
+Result<std::shared_ptr<const MadeSteps>> made_steps(std::deque<Step> steps,
+                                                    const ValueBuffers& values,
                                                     const std::vector<Outer>& outer) {
   constexpr uint64_t kAlignment = 64;
   auto made = std::make_shared<MadeSteps>();

@@ -27,7 +27,8 @@ struct Outer {
 };
 // |steps| of a group, which have the buffers of |values|: those of |outer| are the program's, all
 // others theirs alone.
-Result<std::shared_ptr<const MadeSteps>> made_steps(std::deque<Step> steps, ValueBuffers values,
+Result<std::shared_ptr<const MadeSteps>> made_steps(std::deque<Step> steps,
+                                                    const ValueBuffers& values,
                                                     const std::vector<Outer>& outer);
 
 }  // namespace pfrt::cpu
