@@ -111,6 +111,16 @@ INSTANTIATE_TEST_SUITE_P(
         Planted{PFRT_BROKEN("provider_one_size"), {"range"}, "for element"},
         Planted{PFRT_BROKEN("provider_odd_group"), {"group"}, "a group of nodes"},
         Planted{PFRT_BROKEN("provider_silent_word"), {"device-word"}, "device 'moon'"},
+        Planted{PFRT_BROKEN("provider_writes_to_lent"), {"read-only-arguments"}, "nodes"},
+        Planted{PFRT_BROKEN("provider_starts_threads"), {"starts-threads"}, "1 threads run"},
+        Planted{PFRT_BROKEN("provider_answers_twice"), {"claim-complete"}, "answered 2 times"},
+        Planted{PFRT_BROKEN("provider_names_node_7"), {"program"}, "names nodes 7 of 1"},
+        Planted{PFRT_BROKEN("provider_counts_threads"), {"thread-count"}, "with 3 threads"},
+        Planted{PFRT_BROKEN("provider_crashes_unloaded"), {"unload"}, "while being unloaded"},
+        Planted{PFRT_BROKEN("import_beyond_100"), {"probe"}, "probe answered 101"},
+        Planted{PFRT_BROKEN("import_takes_junk"), {"damaged-file"}, "bytes of junk"},
+        Planted{PFRT_BROKEN("import_saves_nothing"), {"round-trip"}, "0 inputs"},
+        Planted{PFRT_BROKEN("service_starts_once"), {"service"}, "started again"},
         Planted{PFRT_BROKEN("import_live_tensor"), {"unload-with-values"}, "1 value"},
         Planted{PFRT_BROKEN("import_releases_file_twice"), {"double-release"}, "the model's file"},
         Planted{PFRT_BROKEN("ops_same_op_twice"), {"operators"}, "there twice"},
@@ -150,6 +160,37 @@ INSTANTIATE_TEST_SUITE_P(Project, CheckGoodPlugin,
                                          PFRT_AGES "/now/libpyflamert_provider_custom.so",
                                          PFRT_AGES "/newer/libpyflamert_provider_custom.so",
                                          PFRT_SAMPLE_PLUGINS "/libpyflamert_service_heartbeat.so"));
+
+struct Whole {
+  const char* file;
+  std::set<std::string> kept;  // rules, beside those that every provider is held to
+};
+void PrintTo(const Whole& whole, std::ostream* out) { *out << short_name(whole.file); }
+
+class CheckWholePlugin : public testing::TestWithParam<Whole> {};
+
+TEST_P(CheckWholePlugin, passes_with_nothing_left_out) {
+#if defined(PFRT_SANITIZE_THREAD)
+  GTEST_SKIP() << "ThreadSanitizer starts a thread of its own and takes what is released twice";
+#endif
+  const Checked checked = check(GetParam().file);
+  EXPECT_EQ(checked.code, 0) << checked.output;
+  EXPECT_NE(checked.output.find("\"not_tested\":[]"), std::string::npos) << checked.output;
+  std::set<std::string> kept = {"wrong-claim", "program", "device-word", "leaks", "unload"};
+  kept.insert(GetParam().kept.begin(), GetParam().kept.end());
+  for (const std::string& rule : kept)
+    EXPECT_NE(checked.output.find("\"rule\":\"" + rule + "\",\"passed\":true"), std::string::npos)
+        << rule << " in " << checked.output;
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Project, CheckWholePlugin,
+    testing::Values(Whole{PFRT_CHIP_PLUGINS "/libpyflamert_provider_chip.so",
+                          {"device-memory", "device-runs", "device-stop", "range", "export",
+                           "report", "damaged-export", "ask-unknown-verb", "fingerprint"}},
+                    Whole{PFRT_OWN_PLUGINS "/libpyflamert_provider_cpu.so",
+                          {"range", "feature-function", "writes-past-buffer", "thread-count"}}),
+    [](const testing::TestParamInfo<Whole>& test) { return short_name(test.param.file); });
 
 TEST(CheckPluginUsage, a_file_that_is_not_there_is_bad_usage) {
   const Checked checked = check("/nowhere/libpyflamert_provider_x.so");

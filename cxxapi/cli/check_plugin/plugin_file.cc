@@ -15,6 +15,8 @@
 #include <xmmintrin.h>
 #endif
 
+#include "cxxapi/cli/check_plugin/crash_note.h"
+
 namespace cli::check {
 namespace {
 
@@ -127,7 +129,9 @@ PluginFile::PluginFile(Trial& trial, const std::string& path) {
 }
 
 PluginFile::~PluginFile() {
-  if (handle_) ::dlclose(handle_);
+  if (!handle_) return;
+  note_doing("unload", "being unloaded");
+  ::dlclose(handle_);
 }
 
 void PluginFile::close(Trial& trial) {

@@ -51,6 +51,7 @@ void check_service(Trial& trial, const std::string& path, uint64_t features) {
   const ProcessState before;
   const size_t threads = thread_count();
   PluginFile file(trial, path);
+  bool started = false;
   // Twice by this host, since a service has to start again; then by a newer one.
   for (Age age : {Age::kNow, Age::kNow, Age::kNewer}) {
     Service service(trial, file, api, env, age);
@@ -58,11 +59,15 @@ void check_service(Trial& trial, const std::string& path, uint64_t features) {
     if (code != PFRT_CODE_OK) {  // it may need options, but has to say so
       trial.expect(!service.instance() && !service.sink().text().empty(), "refusal",
                    "start refused with " + service.sink().reason(code));
-      trial.skip("it does not start without options (" + service.sink().reason(code) + ")");
+      if (started)
+        trial.fail("service", "started again it returned " + service.sink().reason(code));
+      if (!started)
+        trial.skip("it does not start without options (" + service.sink().reason(code) + ")");
       break;
     }
     if (!trial.expect(service.instance() != nullptr, "service", "start gave ok and no handle"))
       break;
+    started = true;
     if (features & PFRT_SERVICE_ADDRESS) {
       const pfrt_string address = call(trial, "feature-function", "its address was asked for",
                                        [&] { return service.table().address(service.instance()); });

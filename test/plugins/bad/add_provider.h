@@ -5,8 +5,10 @@
  */
 #pragma once
 
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include <xmmintrin.h>
 
 #include "test/plugins/bad/describe.h"
@@ -35,6 +37,12 @@ struct spoils {
   int silent_word;      /* lists a device that it does not open, without a word */
   int one_size;         /* takes a range, and computes its least size */
   int trusts_bytes;     /* takes what it imports for what it exported */
+  int writes_to_lent;   /* marks the nodes of a snapshot */
+  int starts_threads;   /* one for each device, and does not say so */
+  int answers_twice;    /* accepts each node two times */
+  int names_node_7;     /* as what its step computes */
+  int counts_threads;   /* the last bit of a result says whether there are many */
+  int crashes_unloaded; /* after a device was open */
 };
 static const struct spoils spoil = {SPOIL};
 
@@ -69,7 +77,18 @@ static const char* refusal(const pfrt_snapshot* s, uint32_t index) {
 
 struct device {
   char fingerprint[32];
+  pthread_t thread;
+  _Atomic int closing;
 };
+static int opened = 0;
+
+static void* idle(void* device) {
+  while (!((struct device*)device)->closing) usleep(1000);
+  return NULL;
+}
+__attribute__((destructor)) static void unloaded(void) {
+  if (spoil.crashes_unloaded && opened) abort();
+}
 
 static pfrt_code open_add(pfrt_string device, const pfrt_key_value* options, size_t count,
                           const pfrt_sink* sink, pfrt_provider** out) {
@@ -82,19 +101,27 @@ static pfrt_code open_add(pfrt_string device, const pfrt_key_value* options, siz
                       text("it opens 'none' without options"));
   struct device* made = calloc(1, sizeof *made);
   if (!made) return sink->fail(sink, PFRT_CODE_OUT_OF_MEMORY, PFRT_NO_INDEX, text("no memory"));
-  static int opened = 0;
   strcpy(made->fingerprint, spoil.odd_fingerprint ? "add, fa\xe7on 1" : "add, build 1");
-  if (spoil.new_fingerprint) made->fingerprint[4] = (char)('a' + opened++ % 26);
+  if (spoil.new_fingerprint) made->fingerprint[4] = (char)('a' + opened % 26);
+  if (spoil.starts_threads) pthread_create(&made->thread, NULL, idle, made);
+  ++opened;
   *out = (pfrt_provider*)(void*)made;
   return PFRT_CODE_OK;
 }
-static void close_add(pfrt_provider* provider) { free(provider); }
+static void close_add(pfrt_provider* provider) {
+  struct device* device = (struct device*)(void*)provider;
+  device->closing = 1;
+  if (spoil.starts_threads) pthread_join(device->thread, NULL);
+  free(device);
+}
 
 static pfrt_code claim_add(pfrt_provider* provider, const pfrt_snapshot* s,
                            const pfrt_claims* claims, const pfrt_sink* sink) {
   (void)provider, (void)sink;
   for (uint32_t i = 0; i < s->node_count; ++i) {
     const char* reason = refusal(s, i);
+    if (spoil.writes_to_lent) ((pfrt_snapshot_node*)(void*)node_at(s, i))->reserved = 1;
+    if (spoil.answers_twice && !reason) claims->accept(claims, i, 100, 0);
     if (reason) {
       claims->refuse(claims, i, text(reason));
     } else {
@@ -163,6 +190,8 @@ static pfrt_code run_add(void* state, const pfrt_step_context* context) {
   float* y = context->buffers[p->write];
   for (uint64_t i = 0; i < p->count; ++i) y[i] = a[i] + b[i];
   p->ran = 1;
+  if (spoil.counts_threads && context->workers > 1)
+    for (uint64_t i = 0; i < p->count; ++i) y[i] *= 1.0000002f;
   if (spoil.rounds_up) _mm_setcsr(_mm_getcsr() | 0x4000u);
   if (spoil.reads_past && a[p->count] > 1e30f) y[0] = 0;
   if (spoil.writes_past)
@@ -175,7 +204,7 @@ static pfrt_code specialise_add(pfrt_executable* executable, const pfrt_shapes* 
   struct executable* made = (struct executable*)(void*)executable;
   struct program* p = calloc(1, sizeof *p);
   if (!p) return sink->fail(sink, PFRT_CODE_OUT_OF_MEMORY, PFRT_NO_INDEX, text("no memory"));
-  static const uint32_t kNode = 0;
+  static const uint32_t kNodes[] = {0, 7};
   p->count = 1;
   for (int32_t d = 0; d < shapes->ranks[made->result]; ++d)
     p->count *= (uint64_t)shapes->dims[made->result][d];
@@ -202,7 +231,7 @@ static pfrt_code specialise_add(pfrt_executable* executable, const pfrt_shapes* 
   p->step.read_count = spoil.undeclared ? 1 : 2;
   p->step.writes = &p->write;
   p->step.write_count = 1;
-  p->step.nodes = &kNode;
+  p->step.nodes = &kNodes[spoil.names_node_7];
   p->step.node_count = 1;
   p->step.kernel = text("add");
   if (spoil.never_stops) p->step.flags = PFRT_STEP_LONG;
