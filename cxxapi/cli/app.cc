@@ -52,6 +52,15 @@ void add_provider(CLI::App* command, SessionArgs* args) {
                    "execution provider, by its name or short, as 'cpu'; repeat for a list")
       ->type_name("NAME")
       ->allow_extra_args(false);
+  command
+      ->add_option("--device", args->device,
+                   "device, by a word that 'pfrt providers' lists: its provider, then the CPU's")
+      ->type_name("WORD");
+  command
+      ->add_option("--option", args->options,
+                   "PROVIDER.KEY=VALUE: an option of a provider's own; repeat for several")
+      ->type_name("OPTION")
+      ->allow_extra_args(false);
 }
 
 void add_threads(CLI::App* command, SessionArgs* args) {

@@ -16,6 +16,8 @@ namespace cli {
 // What commands that open a session share.
 struct SessionArgs {
   std::vector<std::string> providers;
+  std::string device;                // empty = the default
+  std::vector<std::string> options;  // WORD.KEY=VALUE, of providers
   std::string level;                 // empty = the default
   std::string precision, max_error;  // empty = the default
   std::string mode;                  // of execution; empty = the default

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A PE's arithmetic. Values are kept as float whatever the type at hand, and are always values of
+// that type: each operation rounds once, to nearest even. A multiply-add is fused. Pure functions.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+namespace pfrt::wse {
+
+// kFp32Fast: fp32 whose sums may be in any order.
+enum class Arithmetic : uint8_t { kFp16, kBf16, kFp32, kFp32Fast };
+
+// "fp16", "bf16", "fp32", "f32_fast".
+std::string_view name_of(Arithmetic type);
+constexpr bool is_16_bit(Arithmetic type) {
+  return type == Arithmetic::kFp16 || type == Arithmetic::kBf16;
+}
+// Bytes of an element in a PE's memory and on the fabric.
+constexpr int64_t bytes_of(Arithmetic type) { return is_16_bit(type) ? 2 : 4; }
+
+// |value| as a value of |type|.
+float round_to(Arithmetic type, float value);
+void round_all(Arithmetic type, const float* from, float* to, int64_t count);
+// a * b + c with one rounding; all three are values of |type|.
+float fused(Arithmetic type, float a, float b, float c);
+
+// What each element of a line's all-reduce adds up to, in the order of the fabric's tree: see
+// "tree all-reduce" in ../README.md. |parts| are those of the PEs of the line.
+enum class Join : uint8_t { kAdd, kMax };
+float tree_join(Arithmetic type, std::span<const float> parts, int64_t group, Join join);
+// In the order in which one PE adds up its own elements: from the first on.
+float register_join(Arithmetic type, std::span<const float> elements, Join join);
+
+}  // namespace pfrt::wse

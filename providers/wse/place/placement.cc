@@ -1,0 +1,303 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Each stage has a list of squares that it could have, with the cycles that it then takes. A price
+// for a PE is looked for at which the squares that are cheapest, cycles and PEs together, just fit
+// on the chips; they are laid out in shelves, in the order in which they run.
+#include "providers/wse/place/placement.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <set>
+
+namespace pfrt::wse {
+namespace {
+
+constexpr int64_t kSides[] = {1,  2,   3,   4,   6,   8,   12,  16,  24,  32,  48,  64,
+                              96, 128, 192, 256, 320, 384, 420, 480, 512, 600, 660, 720};
+
+struct Choice {
+  int64_t side;
+  double cycles;
+};
+
+struct Candidate {
+  std::vector<uint32_t> layers;
+  std::vector<Choice> choices;  // sides on which all layers' memory fits, the smallest first
+};
+
+class Placer {
+ public:
+  Placer(const Target& target, std::vector<Layer> layers) : target_(target) {
+    out_.layers = std::move(layers);
+  }
+
+  Result<Placement> run(uint32_t* layer) {
+    make_stages();
+    for (Candidate& stage : stages_) PFRT_TRY(list_choices(stage, layer));
+    const bool pipelined = target_.execution != Execution::kStreaming && lay_out();
+    if (!pipelined && target_.execution == Execution::kPipelined) {
+      *layer = 0;
+      return error(Code::kUNSUPPORTED, remedy());
+    }
+    if (!pipelined) stream();
+    finish();
+    return std::move(out_);
+  }
+
+ private:
+  Mapping map(uint32_t layer, int64_t side) const {
+    return map_layer(target_.machine, target_.arithmetic, out_.layers[layer], side);
+  }
+  int64_t longest_side() const { return std::min(target_.fabric.columns, target_.fabric.rows); }
+
+  // A product begins a stage; what follows it stays on its PEs.
+  void make_stages() {
+    for (uint32_t i = 0; i < out_.layers.size(); ++i) {
+      const Layer& layer = out_.layers[i];
+      const bool own = layer.is_product() || layer.row->family == Family::kAttention;
+      if (stages_.empty() || (own && has_product_)) {
+        stages_.emplace_back();
+        has_product_ = false;
+      }
+      has_product_ = has_product_ || own;
+      stages_.back().layers.push_back(i);
+    }
+  }
+
+  Status list_choices(Candidate& stage, uint32_t* failed) {
+    std::vector<int64_t> sides;
+    for (const int64_t side : kSides)
+      if (side < longest_side()) sides.push_back(side);
+    sides.push_back(longest_side());
+    Mapping last;
+    uint32_t worst = stage.layers.front();
+    for (const int64_t side : sides) {
+      double cycles = 0;
+      int64_t weights = 0, buffers = 0;
+      for (const uint32_t i : stage.layers) {
+        const Mapping mapping = map(i, side);
+        cycles += mapping.cycles;
+        weights += mapping.weight_bytes;
+        if (mapping.bytes() >= last.bytes() || side != last.side) {
+          last = mapping;
+          worst = i;
+        }
+        buffers = std::max(buffers, mapping.buffer_bytes);
+      }
+      if (weights + buffers > target_.machine.data_bytes()) continue;
+      // A larger square that is slower is no choice.
+      if (stage.choices.empty() || cycles < stage.choices.back().cycles)
+        stage.choices.push_back({side, cycles});
+    }
+    if (!stage.choices.empty()) return {};
+    *failed = worst;
+    return error(Code::kUNSUPPORTED, does_not_fit(target_, out_.layers[worst], last, 0));
+  }
+
+  // Squares at a price of |price| cycles a PE.
+  std::vector<int64_t> sides_at(double price) const {
+    std::vector<int64_t> out;
+    for (const Candidate& stage : stages_) {
+      const Choice* best = nullptr;
+      double least = std::numeric_limits<double>::infinity();
+      for (const Choice& choice : stage.choices) {
+        const double cost = choice.cycles + price * static_cast<double>(choice.side) *
+                                                static_cast<double>(choice.side);
+        if (cost < least) {
+          least = cost;
+          best = &choice;
+        }
+      }
+      out.push_back(best == nullptr ? stage.choices.front().side : best->side);
+    }
+    return out;
+  }
+
+  // Squares in shelves, chip after chip; false where they do not fit.
+  bool shelve(const std::vector<int64_t>& sides, std::vector<Stage>* stages) const {
+    int64_t chip = 0, x = 0, y = 0, height = 0, used = 0;
+    if (stages != nullptr) stages->clear();
+    const int64_t limit = target_.chips.memory_bytes > 0
+                              ? target_.chips.memory_bytes / target_.machine.data_bytes()
+                              : std::numeric_limits<int64_t>::max();
+    for (size_t i = 0; i < sides.size(); ++i) {
+      const int64_t side = sides[i];
+      if (x + side > target_.fabric.columns) {
+        x = 0;
+        y += height;
+        height = 0;
+      }
+      if (y + side > target_.fabric.rows || used + side * side > limit) {
+        if (++chip == target_.chips.count() || side * side > limit) return false;
+        x = y = height = used = 0;
+      }
+      if (stages != nullptr) {
+        Stage& stage = stages->emplace_back();
+        stage.layers = stages_[i].layers;
+        stage.rect = {target_.fabric.x + x, target_.fabric.y + y, side, side};
+        stage.chip = chip;
+      }
+      x += side;
+      height = std::max(height, side);
+      used += side * side;
+    }
+    return true;
+  }
+
+  bool lay_out() {
+    double low = 0, high = 1;
+    if (!shelve(sides_at(low), nullptr)) {
+      while (!shelve(sides_at(high), nullptr)) {
+        low = high;
+        high *= 8;
+        if (high > 1e18) {
+          out_.remedy = remedy();
+          return false;
+        }
+      }
+      for (int i = 0; i < 40; ++i) {
+        const double middle = (low + high) / 2;
+        (shelve(sides_at(middle), nullptr) ? high : low) = middle;
+      }
+      low = high;
+    }
+    return shelve(sides_at(low), &out_.stages);
+  }
+
+  // One stage after another on the square that suits it, all of it on the first chip.
+  void stream() {
+    out_.streaming = true;
+    const std::vector<int64_t> sides = sides_at(0);
+    for (size_t i = 0; i < stages_.size(); ++i) {
+      Stage& stage = out_.stages.emplace_back();
+      stage.layers = stages_[i].layers;
+      stage.rect = {target_.fabric.x, target_.fabric.y, sides[i], sides[i]};
+    }
+  }
+
+  std::string remedy() const {
+    int64_t pes = 0, layers = 0;
+    for (const Candidate& stage : stages_) {
+      pes += stage.choices.front().side * stage.choices.front().side;
+      layers += static_cast<int64_t>(stage.layers.size());
+    }
+    const int64_t chip = target_.fabric.columns * target_.fabric.rows;
+    return message(
+        "the model's ", layers, " layers need ", with_commas(pes), " PEs of ",
+        with_commas(target_.machine.data_bytes()), " B at least and there are ",
+        with_commas(chip * target_.chips.count()), ": it fits on about ",
+        std::max<int64_t>(
+            2, static_cast<int64_t>(std::ceil(1.25 * static_cast<double>(pes) /
+                                              static_cast<double>(std::max<int64_t>(1, chip))))),
+        " chips (chips=WxH); with fewer, weights are streamed from the host");
+  }
+
+  void finish() {
+    out_.mappings.resize(out_.layers.size());
+    out_.stage_of.resize(out_.layers.size());
+    const Machine& m = target_.machine;
+    for (uint32_t s = 0; s < out_.stages.size(); ++s) {
+      Stage& stage = out_.stages[s];
+      double weights = 0;
+      for (const uint32_t i : stage.layers) {
+        out_.mappings[i] = map(i, stage.rect.columns);
+        out_.stage_of[i] = s;
+        stage.cycles += out_.mappings[i].cycles;
+        weights += static_cast<double>(out_.layers[i].weights) *
+                   static_cast<double>(bytes_of(target_.arithmetic));
+      }
+      if (out_.streaming) stage.host_cycles = weights / m.host_bytes_per_second * m.clock_hz;
+      if (s + 1 < out_.stages.size()) stage.transfer_cycles = transfer(stage, out_.stages[s + 1]);
+    }
+  }
+
+  double transfer(const Stage& from, const Stage& to) const {
+    const Machine& m = target_.machine;
+    const double elements = static_cast<double>(out_.layers[from.layers.back()].outputs);
+    const double bytes = elements * static_cast<double>(bytes_of(target_.arithmetic));
+    if (from.chip != to.chip) return target_.chips.transfer(from.chip, to.chip, bytes) * m.clock_hz;
+    if (out_.streaming) return 0;
+    // As wide as the smaller square, and as far as their middles are apart.
+    const double links = static_cast<double>(std::min(from.rect.rows, to.rect.rows));
+    const double hops = static_cast<double>(std::abs(from.rect.center_x() - to.rect.center_x()) +
+                                            std::abs(from.rect.center_y() - to.rect.center_y()));
+    return 2 * m.ramp + m.dsd_setup + std::ceil(bytes / 4 / links) * m.wavelet + hops * m.hop +
+           m.turn;
+  }
+
+  const Target& target_;
+  Placement out_;
+  std::vector<Candidate> stages_;
+  bool has_product_ = false;
+};
+
+}  // namespace
+
+int64_t Chips::distance(int64_t a, int64_t b) const {
+  return std::abs(a % columns - b % columns) + std::abs(a / columns - b / columns);
+}
+
+double Chips::transfer(int64_t a, int64_t b, double bytes) const {
+  const auto links = static_cast<double>(distance(a, b));
+  return links == 0 ? 0 : bytes / bytes_per_second + links * latency_seconds;
+}
+
+double Placement::cycles() const {
+  double out = 0;
+  for (const Stage& s : stages) out += s.cycles + s.transfer_cycles + s.host_cycles;
+  return out;
+}
+
+double Placement::slowest() const {
+  double out = 0;
+  if (streaming) return cycles();
+  for (const Stage& s : stages) out = std::max(out, s.cycles + s.transfer_cycles);
+  return out;
+}
+
+double Placement::bytes_between_chips() const {
+  double out = 0;
+  for (size_t i = 0; i + 1 < stages.size(); ++i)
+    if (stages[i].chip != stages[i + 1].chip)
+      out += static_cast<double>(layers[stages[i].layers.back()].outputs);
+  return out;
+}
+
+int64_t Placement::chips_used() const {
+  std::set<int64_t> chips;
+  for (const Stage& s : stages) chips.insert(s.chip);
+  return static_cast<int64_t>(chips.size());
+}
+
+std::string with_commas(int64_t number) {
+  std::string digits = std::to_string(number < 0 ? -number : number);
+  for (auto i = static_cast<int64_t>(digits.size()) - 3; i > 0; i -= 3)
+    digits.insert(static_cast<size_t>(i), ",");
+  return number < 0 ? "-" + digits : digits;
+}
+
+std::string does_not_fit(const Target& target, const Layer& layer, const Mapping& mapping,
+                         int64_t fits_from) {
+  const Machine& m = target.machine;
+  const auto program = static_cast<int64_t>(m.program_bytes),
+             sram = static_cast<int64_t>(m.sram_bytes);
+  const int64_t needed = mapping.bytes() + program;
+  std::string upper = m.name;
+  for (char& c : upper) c = static_cast<char>(c >= 'a' && c <= 'z' ? c - 'a' + 'A' : c);
+  std::string out =
+      message(upper, ": layer '", layer.name, "' does not fit: needs ", with_commas(needed),
+              " B per PE on rectangle ", mapping.side, "x", mapping.side, " (weights ",
+              with_commas(mapping.weight_bytes), ", buffers ", with_commas(mapping.buffer_bytes),
+              ", runtime ", with_commas(program), "); limit ", with_commas(sram), " B, over by ",
+              with_commas(needed - sram), " B. ");
+  if (fits_from > 0) return out + message("Fits from ", fits_from, "x", fits_from, ".");
+  return out +
+         "It fits on no rectangle of this wafer: split it over more nodes, or give it to the CPU";
+}
+
+Result<Placement> place(const Target& target, std::vector<Layer> layers, uint32_t* layer) {
+  return Placer(target, std::move(layers)).run(layer);
+}
+
+}  // namespace pfrt::wse

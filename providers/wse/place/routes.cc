@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "providers/wse/place/routes.h"
+
+#include <algorithm>
+#include <bit>
+
+namespace pfrt::wse {
+namespace {
+
+struct Step {
+  int64_t x, y;
+  uint8_t from, to;
+};
+
+// From the middle of |from| along x, then along y, to the middle of |to|.
+std::vector<Step> way(const Rect& from, const Rect& to) {
+  std::vector<Step> out;
+  int64_t x = from.center_x(), y = from.center_y();
+  uint8_t in = kRamp;
+  const auto go = [&](int64_t& at, int64_t end, uint8_t up, uint8_t down) {
+    while (at != end) {
+      const bool rising = at < end;
+      out.push_back({x, y, in, rising ? up : down});
+      in = rising ? down : up;
+      at += rising ? 1 : -1;
+    }
+  };
+  go(x, to.center_x(), kEast, kWest);
+  go(y, to.center_y(), kSouth, kNorth);
+  out.push_back({x, y, in, kRamp});
+  return out;
+}
+
+std::string place(int64_t x, int64_t y) { return message("PE (", x, ",", y, ")"); }
+
+struct Link {
+  uint8_t out, in;
+  int64_t dx, dy;
+};
+constexpr Link kLinks[] = {
+    {kNorth, kSouth, 0, -1}, {kSouth, kNorth, 0, 1}, {kEast, kWest, 1, 0}, {kWest, kEast, -1, 0}};
+
+}  // namespace
+
+void Routes::add(int64_t x, int64_t y, int color, uint8_t from, uint8_t to) {
+  Route& route = pes_[key(x, y)].routes[color];
+  route.from |= from;
+  route.to |= to;
+}
+
+void Routes::reserve(const Rect& rect, int count) { reserved_.emplace_back(rect, count); }
+
+int Routes::reserved_at(int64_t x, int64_t y) const {
+  int out = 0;
+  for (const auto& [rect, count] : reserved_)
+    if (x >= rect.x && x < rect.x + rect.columns && y >= rect.y && y < rect.y + rect.rows)
+      out = std::max(out, count);
+  return out;
+}
+
+bool Routes::connect(const Rect& from, const Rect& to, std::string* fault) {
+  const std::vector<Step> steps = way(from, to);
+  const auto most = static_cast<int>(machine_.free_colors());
+  int worst_x = 0, worst_y = 0;
+  for (int color = 0; color < most; ++color) {
+    const auto taken = std::find_if(steps.begin(), steps.end(), [&](const Step& s) {
+      const auto pe = pes_.find(key(s.x, s.y));
+      return color < reserved_at(s.x, s.y) ||
+             (pe != pes_.end() && pe->second.routes.count(color) != 0);
+    });
+    if (taken != steps.end()) {
+      worst_x = static_cast<int>(taken->x);
+      worst_y = static_cast<int>(taken->y);
+      continue;
+    }
+    for (const Step& s : steps) add(s.x, s.y, color, s.from, s.to);
+    return true;
+  }
+  const auto pe = pes_.find(key(worst_x, worst_y));
+  const size_t routes = pe == pes_.end() ? 0 : pe->second.routes.size();
+  *fault = message(place(worst_x, worst_y), " needs ",
+                   static_cast<size_t>(reserved_at(worst_x, worst_y)) + routes + 1, " colors, ",
+                   most, " available (", static_cast<int>(machine_.colors), " minus ",
+                   static_cast<int>(machine_.reserved_colors), " reserved by host I/O)");
+  return false;
+}
+
+std::string Routes::check_pe(int64_t x, int64_t y, const Pe& pe) const {
+  if (x < 0 || y < 0 || x >= static_cast<int64_t>(machine_.usable_columns) ||
+      y >= static_cast<int64_t>(machine_.usable_rows))
+    return message(place(x, y), " lies outside the usable rectangle of ",
+                   static_cast<int64_t>(machine_.usable_columns), "x",
+                   static_cast<int64_t>(machine_.usable_rows), " PEs");
+  const int64_t colors = reserved_at(x, y) + static_cast<int64_t>(pe.routes.size());
+  if (colors > machine_.free_colors())
+    return message(place(x, y), " needs ", colors, " colors, ", machine_.free_colors(),
+                   " available (", static_cast<int>(machine_.colors), " minus ",
+                   static_cast<int>(machine_.reserved_colors), " reserved by host I/O)");
+  double in = 0, out = 0;
+  for (const auto& [color, route] : pe.routes) {
+    if (color < 0 || color >= static_cast<int>(machine_.colors))
+      return message(place(x, y), " routes color ", color, "; a machine has 0 to ",
+                     static_cast<int>(machine_.colors) - 1);
+    if (std::popcount(route.from) > 1)
+      return message(place(x, y), ": color ", color,
+                     " is received from more than one direction; a router takes it from one");
+    in += (route.to & kRamp) != 0 ? 1 : 0;
+    out += (route.from & kRamp) != 0 ? 1 : 0;
+  }
+  const double queues_in = machine_.input_queues - machine_.reserved_queues;
+  const double queues_out = machine_.output_queues - machine_.reserved_queues;
+  if (in > queues_in || out > queues_out)
+    return message(place(x, y), " needs ", in, " input and ", out, " output queues; it has ",
+                   queues_in, " and ", queues_out, " beside the host's");
+  return {};
+}
+
+// What is sent to a neighbour has to be received there, in the same color and from that side.
+std::string Routes::check_links(int64_t x, int64_t y, const Pe& pe) const {
+  for (const auto& [color, route] : pe.routes)
+    for (const Link& link : kLinks) {
+      if ((route.to & link.out) == 0) continue;
+      const auto other = pes_.find(key(x + link.dx, y + link.dy));
+      const bool closed = other != pes_.end() && other->second.routes.count(color) != 0 &&
+                          (other->second.routes.at(color).from & link.in) != 0;
+      if (!closed)
+        return message(place(x, y), ": color ", color, " is sent to ",
+                       place(x + link.dx, y + link.dy), ", which does not receive it");
+    }
+  return {};
+}
+
+std::string Routes::check() const {
+  for (const auto& [rect, count] : reserved_)
+    if (rect.x < 0 || rect.y < 0 || rect.columns < 1 || rect.rows < 1 ||
+        rect.x + rect.columns > static_cast<int64_t>(machine_.usable_columns) ||
+        rect.y + rect.rows > static_cast<int64_t>(machine_.usable_rows))
+      return message("the rectangle ", rect.columns, "x", rect.rows, " at (", rect.x, ",", rect.y,
+                     ") leaves the usable ", static_cast<int64_t>(machine_.usable_columns), "x",
+                     static_cast<int64_t>(machine_.usable_rows), " PEs");
+  std::vector<int64_t> keys;
+  for (const auto& [at, pe] : pes_) keys.push_back(at);
+  std::sort(keys.begin(), keys.end());
+  for (const int64_t at : keys) {
+    // PEs left of the first column have negative x.
+    const int64_t x = ((at % 65536) + 65536 + 32768) % 65536 - 32768, y = (at - x) / 65536;
+    std::string fault = check_pe(x, y, pes_.at(at));
+    if (fault.empty()) fault = check_links(x, y, pes_.at(at));
+    if (!fault.empty()) return fault;
+  }
+  return {};
+}
+
+int64_t Routes::most_colors() const {
+  int64_t out = 0;
+  for (const auto& [rect, count] : reserved_) out = std::max<int64_t>(out, count);
+  for (const auto& [at, pe] : pes_) {
+    const int64_t x = at % 65536, y = at / 65536;
+    out = std::max(out, reserved_at(x, y) + static_cast<int64_t>(pe.routes.size()));
+  }
+  return out;
+}
+
+}  // namespace pfrt::wse

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "providers/wse/program/ask.h"
+
+#include <charconv>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "providers/wse/program/estimate.h"
+#include "providers/wse/program/words.h"
+#include "providers/wse/published/validate.h"
+
+namespace pfrt::wse {
+namespace {
+
+void say(const pfrt_answer& answer, const std::string& text) { answer.text(&answer, to_c(text)); }
+
+Status answer_machine(Device& device, const Words& words, const pfrt_answer& out) {
+  PFRT_TRY(words.only({"json"}));
+  const Machine& machine = device.settings.target.machine;
+  if (words.has("json")) {
+    nlohmann::ordered_json json{{"simulated", true},
+                                {"name", machine.name},
+                                {"title", machine.title},
+                                {"hash", machine.hash},
+                                {"validated", machine.validated}};
+    for (const auto& [name, value] : numbers_of(machine))
+      json["numbers"][name] = {value, machine.sources.at(name)};
+    say(out, json.dump(1) + "\n");
+    return {};
+  }
+  std::string text = simulated_line(machine) + "\n" + machine.title + "\n\n";
+  for (const auto& [name, value] : numbers_of(machine)) {
+    char line[64];
+    std::snprintf(line, sizeof line, "%-24s %14.6g  ", name.c_str(), value);
+    text += line + machine.sources.at(name) + "\n";
+  }
+  say(out, text);
+  return {};
+}
+
+void give(const pfrt_answer& out, const char* name, const std::vector<int64_t>& values) {
+  const auto count = static_cast<int64_t>(values.size());
+  pfrt_tensor tensor{};
+  tensor.struct_size = sizeof tensor;
+  tensor.dtype = PFRT_DTYPE_INT64;
+  tensor.memory = PFRT_MEMORY_HOST;
+  tensor.rank = 1;
+  tensor.dims = &count;
+  tensor.data = const_cast<int64_t*>(values.data());
+  tensor.bytes = values.size() * sizeof(int64_t);
+  out.tensor(&out, to_c(name), &tensor);
+}
+
+// By layer: the node in the session's graph, its stage, its wafer and its cycles; by stage: cycles
+// with those to the next.
+void give_plan(const Placement& plan, const pfrt_answer& out) {
+  std::vector<int64_t> node, stage, chip, cycles, bytes, stage_cycles;
+  for (size_t i = 0; i < plan.layers.size(); ++i) {
+    const Stage& of = plan.stages[plan.stage_of[i]];
+    node.push_back(plan.layers[i].node);
+    stage.push_back(plan.stage_of[i]);
+    chip.push_back(of.chip);
+    cycles.push_back(static_cast<int64_t>(plan.mappings[i].cycles));
+    bytes.push_back(plan.mappings[i].bytes() * of.rect.columns * of.rect.rows);
+  }
+  for (const Stage& s : plan.stages)
+    stage_cycles.push_back(static_cast<int64_t>(s.cycles + s.transfer_cycles + s.host_cycles));
+  give(out, "node", node);
+  give(out, "stage", stage);
+  give(out, "chip", chip);
+  give(out, "cycles", cycles);
+  give(out, "bytes", bytes);
+  give(out, "stage_cycles", stage_cycles);
+}
+
+Status answer_plan(Device& device, const Words& words, const pfrt_answer& out) {
+  PFRT_TRY(words.only({"text", "json", "svg"}));
+  const std::shared_ptr<DevicePlan> plan = device.latest();
+  if (plan == nullptr)
+    return error(
+        Code::kNOT_FOUND,
+        "nothing lies on this wafer: make a session with it first, in the same environment");
+  const Placement now = plan->snapshot();
+  const Target& target = device.settings.target;
+  say(out, words.has("svg")    ? plan_svg(target, now)
+           : words.has("json") ? plan_json(target, now)
+                               : plan_text(target, now));
+  give_plan(now, out);
+  return {};
+}
+
+Status answer_traffic(Device& device, const Words& words, const pfrt_answer& out) {
+  PFRT_TRY(words.only({}));
+  say(out, message("to_device ", device.bytes_to_device.load(), " to_host ",
+                   device.bytes_to_host.load(), " on_device ", device.bytes_on_device.load()));
+  return {};
+}
+
+Status answer_validate(const Words& words, const pfrt_answer& out, const pfrt_sink& sink) {
+  std::vector<Change> changes;
+  bool json = false;
+  for (const auto& [key, value] : words.all()) {
+    if (key == "json" && value.empty()) {
+      json = true;
+      continue;
+    }
+    double number = 0;
+    const auto [end, fault] = std::from_chars(value.data(), value.data() + value.size(), number);
+    if (fault != std::errc() || end != value.data() + value.size())
+      return error(Code::kINVALID_ARGUMENT, "'", key, "=", value,
+                   "' changes no number of a machine file: give it as hop=2");
+    changes.push_back({key, number});
+  }
+  PFRT_ASSIGN(const Validation done,
+              validate(changes, [&] { return sink.stop(&sink) != PFRT_CODE_OK; }));
+  say(out, json ? validation_json(done) : validation_text(done));
+  return {};
+}
+
+}  // namespace
+
+Status answer(Device& device, const pfrt_question& question, const pfrt_answer& out,
+              const pfrt_sink& sink) {
+  const std::string_view verb = view(question.verb);
+  PFRT_ASSIGN(const Words words, Words::read(view(question.request)));
+  if (verb == "machine") return answer_machine(device, words, out);
+  if (verb == "plan") return answer_plan(device, words, out);
+  if (verb == "traffic") return answer_traffic(device, words, out);
+  if (verb == "validate") return answer_validate(words, out, sink);
+  if (verb == "product" || verb == "language-model") {
+    PFRT_ASSIGN(const std::string text, verb == "product"
+                                            ? estimate_product(device.settings, words)
+                                            : estimate_language_model(device.settings, words));
+    say(out, text);
+    return {};
+  }
+  return error(Code::kUNSUPPORTED, "the wafer has no verb '", verb,
+               "'; it has machine, plan, traffic, validate, product and language-model");
+}
+
+}  // namespace pfrt::wse

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "providers/wse/program/device_plan.h"
+
+namespace pfrt::wse {
+
+DevicePlan::DevicePlan(const Target& target, Placement placement)
+    : target_(target), placement_(std::move(placement)) {}
+
+int64_t DevicePlan::side_of(uint32_t layer) const {
+  const std::lock_guard lock(mutex_);
+  return placement_.mappings[layer].side;
+}
+
+void DevicePlan::update(uint32_t layer, const Layer& shape, const Mapping& mapping) {
+  const std::lock_guard lock(mutex_);
+  Stage& stage = placement_.stages[placement_.stage_of[layer]];
+  stage.cycles += mapping.cycles - placement_.mappings[layer].cycles;
+  placement_.layers[layer] = shape;
+  placement_.mappings[layer] = mapping;
+}
+
+Placement DevicePlan::snapshot() const {
+  const std::lock_guard lock(mutex_);
+  return placement_;
+}
+
+}  // namespace pfrt::wse

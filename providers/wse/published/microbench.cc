@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// V12: what was measured of one WSE-3 PE and of its links, an operation at a time.
+#include "providers/wse/published/data.h"
+#include "providers/wse/published/rows.h"
+
+namespace pfrt::wse::published {
+namespace {
+
+struct Microbench {
+  const Measured& measured;
+  Verdict verdict;
+  double (*ours)(Schedule&);
+  std::string_view note = {};
+  Arithmetic arithmetic = Arithmetic::kFp16;
+};
+
+constexpr int64_t kRateElements = 4096;  // for rates: so many that whole groups do not matter
+
+double copy_rate(Schedule& s) { return kRateElements / s.copy(kRateElements); }
+double fmac_rate(Schedule& s) { return kRateElements / s.fmac(kRateElements); }
+
+double vector_addition(Schedule& s) {
+  s.vectors("vector addition", 1, 2048);
+  return s.finish();
+}
+
+constexpr std::string_view kWithSetup = "ours from the first descriptor load on (dsd_setup)";
+constexpr std::string_view kRate = "the rate is taken from here";
+
+const Microbench kSimulator[] = {
+    {kOneVector, Verdict::kMet,
+     [](Schedule& s) {
+       s.work("vector", s.machine().dsd_setup + s.fmac(4096));
+       return s.finish();
+     }},
+    {kWhileForm, Verdict::kMet,
+     [](Schedule& s) {
+       s.work("loop calls", 256 * s.machine().loop_call);
+       s.work("multiply-adds", 256 * s.fmac(16));
+       return s.finish();
+     }},
+    {kMapForm, Verdict::kFitted,
+     [](Schedule& s) {
+       s.work("map", s.map_cycles(256, 16, true));
+       return s.finish();
+     },
+     "dependent was fitted here"},
+    {kForMapForm, Verdict::kFitted,
+     [](Schedule& s) {
+       s.work("maps", 16 * s.map_cycles(16, 16, true));
+       return s.finish();
+     },
+     "map_setup, which has the edge of the loop around a map, was chosen with this row"},
+    {kVectorAdd, Verdict::kMet, vector_addition, kWithSetup},
+    {kAddAndScalars, Verdict::kMet,
+     [](Schedule& s) {
+       s.work("scalar steps", 256 * s.machine().register_element);
+       return vector_addition(s);
+     },
+     kWithSetup},
+    {kReduction, Verdict::kMet,
+     [](Schedule& s) {
+       s.register_join("sum", 2048);
+       return s.finish() / 2048;
+     }},
+    {kDot, Verdict::kMet,
+     [](Schedule& s) {
+       s.vectors("products", 1, 2048);
+       s.register_join("sum", 2048);
+       return s.finish() / 2048;
+     }},
+    {kCopy16, Verdict::kFitted, copy_rate, kRate},
+    {kCopy32, Verdict::kFitted, copy_rate, kRate, Arithmetic::kFp32},
+    {kFmac16, Verdict::kFitted, fmac_rate, kRate},
+    {kFmac32, Verdict::kFitted, fmac_rate, kRate, Arithmetic::kFp32},
+    {kMessage, Verdict::kFitted,
+     [](Schedule& s) {
+       const Machine& m = s.machine();
+       return m.dispatch + 2 * m.ramp + m.hop + m.completion + 7 * m.wavelet;
+     },
+     "dispatch and completion are taken from here; rule 10 has the ramp into the core besides"},
+};
+
+const Microbench kSilicon[] = {
+    {kSiliconCopy16, Verdict::kFitted, copy_rate, kRate},
+    {kSiliconCopy32, Verdict::kFitted, copy_rate, kRate, Arithmetic::kFp32},
+    {kSiliconFmac16, Verdict::kFitted, fmac_rate, kRate},
+    {kSiliconFmac32, Verdict::kFitted, fmac_rate, kRate, Arithmetic::kFp32},
+    {kHop, Verdict::kFitted, [](Schedule& s) { return s.machine().hop; }, "taken from here"},
+    {kTurn, Verdict::kFitted, [](Schedule& s) { return s.machine().turn; }, "taken from here"},
+};
+
+ValidationRow microbench_row(const Machine& m) {
+  ValidationRow row;
+  row.id = "V12";
+  row.kind = m.silicon ? "silicon" : "simulator";
+  row.tolerance_percent = 3;
+  return row;
+}
+
+Status add_microbench(Rows& rows, const Machine& m, const Microbench& bench) {
+  Schedule s(m, bench.arithmetic, 1, 1);
+  ValidationRow row = microbench_row(m);
+  row.point = bench.measured.point;
+  row.source = message("WSE-3 characterization, ", bench.measured.section);
+  row.unit = bench.measured.unit;
+  row.target = bench.measured.value;
+  row.ours = bench.ours(s);
+  row.verdict = bench.verdict;
+  row.note = bench.note;
+  return rows.add(std::move(row), largest_phases(s));
+}
+
+// A stage that passes a whole message on, as their trace of one (10j) itemises it: the task after
+// the last wavelet, two descriptor loads, from dispatch to the link, a hop, and the other wavelets.
+double relay_stage(const Machine& m, double wavelets) {
+  return m.completion + kRelayIssue + m.dispatch + m.ramp + m.hop + (wavelets - 1) * m.wavelet;
+}
+
+Status add_relays(Rows& rows, const Machine& m) {
+  ValidationRow row = microbench_row(m);
+  row.source = "WSE-3 characterization, 10g";
+  row.unit = "cycles";
+  for (const int64_t wavelets : kRelayWavelets)
+    for (const int64_t hops : kRelayHops) {
+      const auto n = static_cast<double>(hops), b = static_cast<double>(wavelets);
+      const double stage = relay_stage(m, b);
+      row.point = message("relay of whole messages, N=", hops, " B=", wavelets);
+      row.target = relay_cycles(n, b);
+      row.ours = m.dsd_setup + n * stage;
+      row.note =
+          "a stage, as traced in 10j: completion + 5 for two descriptor loads + dispatch + ramp + "
+          "hop + wavelets - 1";
+      PFRT_TRY(rows.add(row, message("dsd_setup ", number_text(m.dsd_setup), ", stages ",
+                                     number_text(n * stage))));
+    }
+  row.verdict = Verdict::kShown;
+  row.note = "rules 6 and 7, as the engine sends: dsd_setup + 2 ramp + hop + wavelets a stage";
+  for (const int64_t wavelets : kRelayWavelets) {
+    const auto n = static_cast<double>(kRelayHops.back());
+    Grid grid(2, 1);
+    multicast(grid, m, Axis::kX, 0, wavelets);
+    row.point = message("the same by sends and receives, N=", kRelayHops.back(), " B=", wavelets);
+    row.target = relay_cycles(n, static_cast<double>(wavelets));
+    row.ours = n * grid.finish();
+    PFRT_TRY(rows.add(row));
+  }
+  return {};
+}
+
+}  // namespace
+
+Status add_microbenches(Rows& rows, const Machines& machines) {
+  for (const Microbench& bench : kSimulator) PFRT_TRY(add_microbench(rows, machines.wse3, bench));
+  PFRT_TRY(add_relays(rows, machines.wse3));
+  for (const Microbench& bench : kSilicon)
+    PFRT_TRY(add_microbench(rows, machines.wse3_silicon, bench));
+  return {};
+}
+
+}  // namespace pfrt::wse::published

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "providers/wse/published/validate.h"
+
+#include "providers/wse/published/rows.h"
+
+namespace pfrt::wse {
+namespace {
+
+// "fitted: V6, P = 3" of wse2's task becomes {"wse2.task", "V6, P = 3"}.
+void add_fitted(const Machine& machine, std::vector<std::pair<std::string, std::string>>& out) {
+  constexpr std::string_view kFitted = "fitted: ";
+  for (const auto& [number, source] : machine.sources)
+    if (source.starts_with(kFitted))
+      out.emplace_back(message(machine.name, ".", number), source.substr(kFitted.size()));
+}
+
+Status add_rows(published::Rows& rows, const published::Machines& machines) {
+  PFRT_TRY(add_reduces(rows, machines));
+  PFRT_TRY(add_one_pe(rows, machines));
+  PFRT_TRY(add_summa(rows, machines));
+  PFRT_TRY(add_mesh_gemm(rows, machines));
+  PFRT_TRY(add_decode(rows, machines));
+  PFRT_TRY(add_prefill(rows, machines));
+  PFRT_TRY(add_caches(rows, machines));
+  PFRT_TRY(add_microbenches(rows, machines));
+  PFRT_TRY(add_oracle(rows, machines));
+  return add_orderings(rows, machines);
+}
+
+}  // namespace
+
+Result<Validation> validate(const std::vector<Change>& changes, const std::function<bool()>& stop) {
+  published::Machines machines;
+  PFRT_ASSIGN(machines.wse2, find_machine("wse2", false, changes));
+  PFRT_ASSIGN(machines.wse2_silicon, find_machine("wse2", true, changes));
+  PFRT_ASSIGN(machines.wse3, find_machine("wse3", false, changes));
+  PFRT_ASSIGN(machines.wse3_silicon, find_machine("wse3", true, changes));
+  published::Rows rows(stop);
+  PFRT_TRY(add_rows(rows, machines));
+
+  Validation out;
+  out.rows = rows.take();
+  for (const ValidationRow& row : out.rows) {
+    if (row.verdict == Verdict::kMet) ++out.met;
+    if (row.verdict == Verdict::kNotMet) ++out.not_met;
+  }
+  add_fitted(machines.wse2_silicon, out.fitted);
+  add_fitted(machines.wse3, out.fitted);
+  out.machines = {machines.wse2.identity(), machines.wse2_silicon.identity(),
+                  machines.wse3.identity(), machines.wse3_silicon.identity()};
+  return out;
+}
+
+}  // namespace pfrt::wse

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the model of ../README.md says beside what others have published, row by row. A pure
+// function of its arguments; thread-safe.
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "core/base/status.h"
+#include "providers/wse/machine/machine.h"
+#include "providers/wse/published/validation.h"
+
+namespace pfrt::wse {
+
+// Every row, with |changes| made to each machine. |stop| (may be empty) is asked between rows: once
+// it returns true the result is CANCELLED. Fails with INVALID_ARGUMENT for a change that no machine
+// takes.
+Result<Validation> validate(const std::vector<Change>& changes, const std::function<bool()>& stop);
+
+}  // namespace pfrt::wse

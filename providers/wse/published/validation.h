@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The validation table as data: a row a published figure, with ours beside it. A row on which a
+// number of a machine file was fitted is shown and not judged. Values.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace pfrt::wse {
+
+enum class Verdict {
+  kMet,
+  kNotMet,
+  kFitted,  // a constant was fitted on this row: shown, not judged
+  kShown    // nobody published a number that this could be held to
+};
+
+struct ValidationRow {
+  std::string id = {};      // "V1"
+  std::string point = {};   // "P=512 B=4096 S=32"
+  std::string source = {};  // who published the target
+  std::string kind = {};    // what they measured on: "simulator", "silicon"; or "internal"
+  double target = 0, ours = 0;
+  double error_percent = 0;  // of ours; where the target is 0, ours is an error in percent itself
+  double tolerance_percent = 0;  // of rows that are judged
+  Verdict verdict = Verdict::kMet;
+  std::string unit = {};
+  std::string note = {};  // of a row that is not met: the phases that most cycles went to
+};
+
+struct Validation {
+  std::vector<ValidationRow> rows;
+  // A number of a machine file, "wse2.task", and the rows that it was fitted on.
+  std::vector<std::pair<std::string, std::string>> fitted;
+  int met = 0, not_met = 0;
+  std::vector<std::string> machines;  // identities of the machines that the rows were computed with
+};
+
+// A table for people; its last line counts the verdicts.
+std::string validation_text(const Validation& validation);
+// The same as a JSON object.
+std::string validation_json(const Validation& validation);
+
+}  // namespace pfrt::wse
