@@ -339,6 +339,62 @@ void define_ask(CLI::App* app, std::function<int()>* action) {
                {"pfrt ask mine selftest", "pfrt ask mine validate '{\"depth\": 2}' --json"});
 }
 
+void define_wse(CLI::App* app, std::function<int()>* action) {
+  const auto args = std::make_shared<WseArgs>();
+  CLI::App* const command =
+      add_command(app, "wse", "print what a model takes on a simulated wafer-scale engine",
+                  wse_command, args, action);
+  command
+      ->add_option("what", args->what,
+                   "model file; or validate: the simulator against published figures; or machine: "
+                   "its numbers and where they come from")
+      ->type_name("FILE|WORD");
+  command
+      ->add_option("--machine", args->machine, "wse, wse2, wse3 or a machine file (default wse2)")
+      ->type_name("WORD|FILE");
+  command->add_option("--chips", args->chips, "wafers, as columns x rows (default 1x1)")
+      ->type_name("WxH");
+  command->add_option("--fabric", args->fabric, "PEs that may be used, as 480x480 (default all)")
+      ->type_name("WxH");
+  command
+      ->add_option("--arithmetic", args->arithmetic, "fp16, bf16, fp32 or f32_fast (default fp16)")
+      ->check(CLI::IsMember({"fp16", "bf16", "fp32", "f32_fast"}));
+  command->add_flag("--silicon", args->silicon,
+                    "numbers measured on the machine over those of its vendor's simulator");
+  command
+      ->add_option("--option", args->options, "KEY=VALUE: another option of the provider's; repeat")
+      ->type_name("OPTION")
+      ->allow_extra_args(false);
+  add_dims(command, &args->dims);
+  command
+      ->add_option("--picture", args->picture,
+                   "file.svg or file.html that receives the wafer, by how long its PEs are at work")
+      ->type_name("FILE");
+  command->add_option("--set", args->changes, "of validate: NUMBER=VALUE in a machine file; repeat")
+      ->type_name("NUMBER=VALUE")
+      ->allow_extra_args(false);
+  command->add_option("--gemm", args->gemm, "a product of matrices, without a model")
+      ->type_name("MxKxN");
+  command->add_option("--gemv", args->gemv, "a product of a vector and a matrix")->type_name("KxN");
+  command
+      ->add_option("--grid", args->grid, "of a product: the side of its square of PEs (default 64)")
+      ->type_name("N");
+  command->add_option("--algorithm", args->algorithm, "of --gemm (default meshgemm)")
+      ->check(CLI::IsMember({"meshgemm", "cannon", "summa"}));
+  command->add_flag(
+      "--language-model", args->language_model,
+      "tokens a second of a LLaMA-shaped model (LLaMA3-8B where --size gives nothing)");
+  command
+      ->add_option("--size", args->sizes,
+                   "of a language model: layers, width, heads, kv_heads, inner, context, tokens, "
+                   "new_tokens, prefill_grids, decode_grids; as layers=40; repeat")
+      ->type_name("KEY=VALUE")
+      ->allow_extra_args(false);
+  add_examples(command, {"pfrt wse model.onnx --machine wse3 --picture wafer.svg",
+                         "pfrt wse validate", "pfrt wse --gemm 4096x4096x4096 --grid 512 --json",
+                         "pfrt wse --language-model --size layers=40 --size width=5120 --silicon"});
+}
+
 void define_doctor(CLI::App* app, std::function<int()>* action) {
   const auto args = std::make_shared<DoctorArgs>();
   CLI::App* const command = add_command(
@@ -397,7 +453,8 @@ void define(CLI::App* app, std::function<int()>* action) {
   for (const auto define_one :
        {define_run, define_test, define_bench, define_inspect, define_explain, define_profile,
         define_convert, define_optimize, define_providers, define_ops, define_passes,
-        define_plugins, define_check_plugin, define_ask, define_doctor, define_completion})
+        define_plugins, define_check_plugin, define_ask, define_wse, define_doctor,
+        define_completion})
     define_one(app, action);
   refuse_empty_values(app);
 }

@@ -110,6 +110,21 @@ int providers_command(const ListArgs& args);
 int ops_command(const ListArgs& args);
 int plugins_command(const ListArgs& args);
 
+struct WseArgs {
+  bool json = false;
+  std::string what;                       // a model's file, or "validate", or "machine"
+  std::string machine = "wse2";           // a device's word, or a machine file
+  std::string chips, arithmetic, fabric;  // empty = the provider's defaults
+  bool silicon = false;
+  std::vector<std::string> dims, options;  // NAME=N, KEY=VALUE
+  std::string picture;                     // the file that receives it
+  std::vector<std::string> changes;        // of validate: NUMBER=VALUE
+  std::string gemm, gemv, grid, algorithm;
+  bool language_model = false;
+  std::vector<std::string> sizes;  // of a language model: KEY=VALUE
+};
+int wse_command(const WseArgs& args);
+
 struct DoctorArgs {
   bool json = false;
   bool measure = false;  // the machine's peaks; the rest says how

@@ -28,12 +28,17 @@ void compare(Trial& trial, const Run& run, const Case& c, const char* rule = "wr
     if (!trial.expect(got.size() == want.data.size() * element_bytes(want.dtype), rule,
                       "it accepted " + what + " and gave " + std::to_string(got.size()) + " bytes"))
       continue;
-    const double tolerance = want.dtype == PFRT_DTYPE_FLOAT32   ? 1e-4
+    const double single = trial.half_precision() ? 1e-2 : 1e-4;
+    const double tolerance = want.dtype == PFRT_DTYPE_FLOAT32   ? single
                              : want.dtype == PFRT_DTYPE_FLOAT64 ? 1e-9
                                                                 : 0;
+    double largest = 0;  // sums of half precision err by a share of what was added up
+    if (trial.half_precision())
+      for (const double value : want.data) largest = std::max(largest, std::abs(value));
     for (size_t i = 0; i < want.data.size(); ++i) {
       const double value = element(want.dtype, got.data(), i);
-      if (std::abs(value - want.data[i]) <= tolerance * (1 + std::abs(want.data[i]))) continue;
+      const double scale = 1 + std::max(largest, std::abs(want.data[i]));
+      if (std::abs(value - want.data[i]) <= tolerance * scale) continue;
       trial.fail(rule, "it accepted " + what + " and gave " + std::to_string(value) +
                            " for element " + std::to_string(i) + ", which is " +
                            std::to_string(want.data[i]));
@@ -235,6 +240,7 @@ void check_case(Trial& trial, const std::string& path, const CaseMaker& maker, A
   const PluginFile file(trial, path);
   Device device(trial, file, age);
   if (!device.ok()) return;
+  trial.allow_half_precision(device.has(PFRT_PROVIDER_NO_FOLD));
   const std::vector<Case> sizes = sizes_of(maker);
   const Case* other = maker.dynamic ? &sizes[1] : nullptr;
   HostSnapshot snapshot(sizes[0], other, age);

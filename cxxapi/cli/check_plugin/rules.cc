@@ -41,7 +41,9 @@ const std::vector<Rule>& rules() {
        "call accept or refuse once for every node index below node_count"},
       {"claim-pure", "claim gives the same answers when asked again",
        "let the answer depend on the snapshot alone"},
-      {"wrong-claim", "what it accepts it computes, as the operator is defined",
+      {"wrong-claim",
+       "what it accepts it computes, as the operator is defined (to a hundredth where it says "
+       "NO_FOLD)",
        "refuse the node with a reason, or correct the kernel"},
       {"program", "its programs name buffers, values and nodes that exist, and write each output",
        "check the indices, bytes and kinds of the buffers"},

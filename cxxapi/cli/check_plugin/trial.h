@@ -37,6 +37,12 @@ class Trial {
   // Something that could not be tested, and why.
   void skip(std::string what) { skipped_.push_back(std::move(what)); }
 
+  // What is tested says that it computes otherwise than the model means (PFRT_PROVIDER_NO_FOLD), as
+  // a device of half precision does: float32 results are held to a hundredth of the largest from
+  // here on.
+  void allow_half_precision(bool allowed) { half_precision_ = allowed; }
+  bool half_precision() const { return half_precision_; }
+
   void tell(std::string key, std::string value) {
     facts_.emplace_back(std::move(key), std::move(value));
   }
@@ -49,6 +55,7 @@ class Trial {
   std::vector<Finding> findings_;
   std::vector<std::string> skipped_;
   std::vector<std::pair<std::string, std::string>> facts_;
+  bool half_precision_ = false;
 };
 
 struct TrialResult {

@@ -9,12 +9,17 @@ namespace {
 
 constexpr int64_t kMostElements = int64_t{1} << 40;  // sizes are cut off here, not wrapped
 
-int64_t known(int64_t dim, int64_t typical) { return dim >= 0 ? dim : typical; }
+// Dimension |i|. The first, which mostly is a batch, counts one where it is not known.
+int64_t known(std::span<const int64_t> dims, size_t i, int64_t typical) {
+  return dims[i] >= 0 ? dims[i] : i == 0 ? 1 : typical;
+}
 
-int64_t product_of(std::span<const int64_t> dims, int64_t typical) {
+// Of dimensions [begin, end).
+int64_t product_of(std::span<const int64_t> dims, int64_t typical, size_t begin = 0,
+                   size_t end = SIZE_MAX) {
   int64_t out = 1;
-  for (const int64_t d : dims) {
-    const int64_t size = known(d, typical);
+  for (size_t i = begin; i < std::min(end, dims.size()); ++i) {
+    const int64_t size = known(dims, i, typical);
     if (size == 0) return 0;
     out = out > kMostElements / size ? kMostElements : out * size;
   }
@@ -59,11 +64,11 @@ struct ProductRow {
 
 void fill_matmul(const SnapshotNode& node, int64_t typical, Layer& out) {
   const auto a = node.input_dims(0), b = node.input_dims(1);
-  out.m = known(a[a.size() - 2], typical);
-  out.k = known(a.back(), typical);
-  out.n = known(b.back(), typical);
-  const int64_t batch_a = product_of(a.first(a.size() - 2), typical);
-  const int64_t batch_b = product_of(b.first(b.size() - 2), typical);
+  out.m = known(a, a.size() - 2, typical);
+  out.k = known(a, a.size() - 1, typical);
+  out.n = known(b, b.size() - 1, typical);
+  const int64_t batch_a = product_of(a, typical, 0, a.size() - 2);
+  const int64_t batch_b = product_of(b, typical, 0, b.size() - 2);
   if (batch_b <= 1) {
     out.m = std::min(kMostElements, out.m * batch_a);  // one product of all rows
   } else {
@@ -74,19 +79,19 @@ void fill_matmul(const SnapshotNode& node, int64_t typical, Layer& out) {
 void fill_gemm(const SnapshotNode& node, int64_t typical, Layer& out) {
   const auto a = node.input_dims(0), b = node.input_dims(1);
   const bool across = node.attr_int("transA", 0) != 0, turned = node.attr_int("transB", 0) != 0;
-  out.m = known(a[across ? 1 : 0], typical);
-  out.k = known(a[across ? 0 : 1], typical);
-  out.n = known(b[turned ? 0 : 1], typical);
+  out.m = known(a, across ? 1 : 0, typical);
+  out.k = known(a, across ? 0 : 1, typical);
+  out.n = known(b, turned ? 0 : 1, typical);
 }
 
 void fill_conv(const SnapshotNode& node, int64_t typical, Layer& out) {
   const auto image = node.output_dims(0), weights = node.input_dims(1);
   const int64_t group = std::max<int64_t>(1, node.attr_int("group", 1));
   out.batch = group;
-  out.m = image.size() < 2 ? typical
-                           : std::min(kMostElements, known(image[0], typical) *
-                                                         product_of(image.subspan(2), typical));
-  out.window = product_of(weights.subspan(2), 1);
+  out.m = image.size() < 2
+              ? typical
+              : std::min(kMostElements, known(image, 0, typical) * product_of(image, typical, 2));
+  out.window = product_of(weights, 1, 2);
   out.k = weights[1] * out.window;
   out.n = weights[0] / group;
 }
@@ -110,10 +115,9 @@ int64_t line_of(const SnapshotNode& node, const Operator& row, int64_t typical) 
   const int64_t rank = static_cast<int64_t>(dims.size());
   int64_t axis = node.attr_int("axis", -1);
   if (axis < 0) axis += rank;
-  if (axis < 0 || axis >= rank) return known(dims.back(), typical);
-  return row.op == "LayerNormalization"
-             ? product_of(dims.subspan(static_cast<size_t>(axis)), typical)
-             : known(dims[static_cast<size_t>(axis)], typical);
+  if (axis < 0 || axis >= rank) return known(dims, dims.size() - 1, typical);
+  return row.op == "LayerNormalization" ? product_of(dims, typical, static_cast<size_t>(axis))
+                                        : known(dims, static_cast<size_t>(axis), typical);
 }
 
 // A Concat of what came from outside the region with less that is new.
