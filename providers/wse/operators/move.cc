@@ -110,6 +110,25 @@ bool run_gather(const Call& call, std::string* why) {
 
 // ------------------------------------------------------------------------------------ refusals
 
+// Dimensions are known where a value lies, which need not be looked at.
+bool run_shape(const Call& call, std::string* why) {
+  if (call.in.empty() || call.out.size() != 1 || call.out[0].dtype != PFRT_DTYPE_INT64)
+    return fault(call, why, "no input, or an output that is no int64");
+  const Dims& dims = call.in[0].dims;
+  const auto rank = static_cast<int64_t>(dims.size());
+  const auto place = [&](int64_t axis) {
+    return std::clamp<int64_t>(axis < 0 ? axis + rank : axis, 0, rank);
+  };
+  const int64_t start = place(call.node.attr_int("start", 0));
+  const int64_t end = std::max(start, place(call.node.attr_int("end", rank)));
+  if (call.out[0].count() != end - start)
+    return fault(call, why, "dimensions ", text_of(dims), " from ", start, " to ", end);
+  std::copy(dims.begin() + start, dims.begin() + end, call.out[0].as<int64_t>());
+  return true;
+}
+
+std::string refuse_shape(const SnapshotNode&) { return {}; }
+
 std::string refuse_one_type(const SnapshotNode& node) {
   return refuse_unlike_output(node, 0, kMoved);
 }
@@ -125,6 +144,7 @@ constexpr Operator kOperators[] = {
     {"", "Flatten", Family::kMove, kNone, refuse_one_type, run_view},
     {"", "Squeeze", Family::kMove, kNone, refuse_one_type, run_view},
     {"", "Unsqueeze", Family::kMove, kNone, refuse_one_type, run_view},
+    {"", "Shape", Family::kMove, kNone, refuse_shape, run_shape},
     {"", "Transpose", Family::kMove, kNone, refuse_one_type, run_transpose},
     {"", "Expand", Family::kMove, kNone, refuse_one_type, run_expand},
     {"", "Gather", Family::kLookup, kNone, refuse_gather, run_gather},

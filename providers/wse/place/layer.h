@@ -24,8 +24,9 @@ struct Layer {
   int64_t window = 1;  // taps of a convolution's or pool's window
   // Elements.
   int64_t inputs = 0, outputs = 0, weights = 0;
-  int64_t line = 1;    // of the axis that is summed over
-  bool grows = false;  // joins new entries to a cache: see "KV shift"
+  int64_t line = 1;             // of the axis that is summed over
+  std::vector<uint32_t> reads;  // layers of the same placement whose results it takes
+  bool grows = false;           // joins new entries to a cache: see "KV shift"
 
   bool is_product() const { return row == nullptr; }
   double macs() const;

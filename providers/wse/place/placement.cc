@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <memory>
 #include <set>
 
 namespace pfrt::wse {
@@ -35,10 +36,10 @@ class Placer {
   Result<Placement> run(uint32_t* layer) {
     make_stages();
     for (Candidate& stage : stages_) PFRT_TRY(list_choices(stage, layer));
-    const bool pipelined = target_.execution != Execution::kStreaming && lay_out();
+    const bool pipelined = target_.execution != Execution::kStreaming && lay_out() && route();
     if (!pipelined && target_.execution == Execution::kPipelined) {
       *layer = 0;
-      return error(Code::kUNSUPPORTED, remedy());
+      return error(Code::kUNSUPPORTED, out_.remedy);
     }
     if (!pipelined) stream();
     finish();
@@ -49,7 +50,12 @@ class Placer {
   Mapping map(uint32_t layer, int64_t side) const {
     return map_layer(target_.machine, target_.arithmetic, out_.layers[layer], side);
   }
-  int64_t longest_side() const { return std::min(target_.fabric.columns, target_.fabric.rows); }
+  // Between rectangles, and along the last column, there is a PE for streams that pass.
+  int64_t corridor() const { return stages_.size() > 1 ? 1 : 0; }
+  int64_t longest_side() const {
+    return std::max<int64_t>(
+        1, std::min(target_.fabric.columns - 2 * corridor(), target_.fabric.rows - corridor()));
+  }
 
   // A product begins a stage; what follows it stays on its PEs.
   void make_stages() {
@@ -65,34 +71,50 @@ class Placer {
     }
   }
 
-  Status list_choices(Candidate& stage, uint32_t* failed) {
-    std::vector<int64_t> sides;
-    for (const int64_t side : kSides)
-      if (side < longest_side()) sides.push_back(side);
-    sides.push_back(longest_side());
-    Mapping last;
-    uint32_t worst = stage.layers.front();
-    for (const int64_t side : sides) {
-      double cycles = 0;
-      int64_t weights = 0, buffers = 0;
-      for (const uint32_t i : stage.layers) {
-        const Mapping mapping = map(i, side);
-        cycles += mapping.cycles;
-        weights += mapping.weight_bytes;
-        if (mapping.bytes() >= last.bytes() || side != last.side) {
-          last = mapping;
-          worst = i;
-        }
-        buffers = std::max(buffers, mapping.buffer_bytes);
-      }
-      if (weights + buffers > target_.machine.data_bytes()) continue;
-      // A larger square that is slower is no choice.
-      if (stage.choices.empty() || cycles < stage.choices.back().cycles)
-        stage.choices.push_back({side, cycles});
+  // What all layers of |stage| take together on |side| x |side| PEs.
+  struct Sum {
+    double cycles = 0;
+    int64_t bytes = 0;
+    Mapping largest;  // of the layer that needs most memory
+    uint32_t layer = 0;
+  };
+  Sum sum_on(const Candidate& stage, int64_t side) const {
+    Sum out;
+    int64_t weights = 0, buffers = 0;
+    for (const uint32_t i : stage.layers) {
+      Mapping mapping = map(i, side);
+      out.cycles += mapping.cycles;
+      weights += mapping.weight_bytes;
+      buffers = std::max(buffers, mapping.buffer_bytes);
+      if (i != stage.layers.front() && mapping.bytes() <= out.largest.bytes()) continue;
+      out.largest = std::move(mapping);
+      out.layer = i;
     }
+    out.bytes = weights + buffers;
+    return out;
+  }
+
+  // A larger square that is slower is no choice.
+  void add_choice(Candidate& stage, int64_t side) const {
+    const Sum sum = sum_on(stage, side);
+    if (sum.bytes > target_.machine.data_bytes()) return;
+    if (stage.choices.empty() || sum.cycles < stage.choices.back().cycles)
+      stage.choices.push_back({side, sum.cycles});
+  }
+
+  Status list_choices(Candidate& stage, uint32_t* failed) {
+    for (const int64_t side : kSides)
+      if (side < longest_side()) add_choice(stage, side);
+    add_choice(stage, longest_side());
     if (!stage.choices.empty()) return {};
-    *failed = worst;
-    return error(Code::kUNSUPPORTED, does_not_fit(target_, out_.layers[worst], last, 0));
+    // Alone on the fabric it needs no corridor.
+    const int64_t whole = std::min(target_.fabric.columns, target_.fabric.rows);
+    add_choice(stage, whole);
+    alone_ = true;
+    if (!stage.choices.empty()) return {};
+    const Sum sum = sum_on(stage, whole);
+    *failed = sum.layer;
+    return error(Code::kUNSUPPORTED, does_not_fit(target_, out_.layers[sum.layer], sum.largest, 0));
   }
 
   // Squares at a price of |price| cycles a PE.
@@ -122,13 +144,13 @@ class Placer {
                               ? target_.chips.memory_bytes / target_.machine.data_bytes()
                               : std::numeric_limits<int64_t>::max();
     for (size_t i = 0; i < sides.size(); ++i) {
-      const int64_t side = sides[i];
-      if (x + side > target_.fabric.columns) {
+      const int64_t side = sides[i], room = side + corridor();
+      if (x + room > target_.fabric.columns - corridor()) {
         x = 0;
         y += height;
         height = 0;
       }
-      if (y + side > target_.fabric.rows || used + side * side > limit) {
+      if (y + room > target_.fabric.rows || used + side * side > limit) {
         if (++chip == target_.chips.count() || side * side > limit) return false;
         x = y = height = used = 0;
       }
@@ -138,14 +160,18 @@ class Placer {
         stage.rect = {target_.fabric.x + x, target_.fabric.y + y, side, side};
         stage.chip = chip;
       }
-      x += side;
-      height = std::max(height, side);
+      x += room;
+      height = std::max(height, room);
       used += side * side;
     }
     return true;
   }
 
   bool lay_out() {
+    if (alone_) {
+      out_.remedy = remedy();
+      return false;
+    }
     double low = 0, high = 1;
     if (!shelve(sides_at(low), nullptr)) {
       while (!shelve(sides_at(high), nullptr)) {
@@ -165,9 +191,79 @@ class Placer {
     return shelve(sides_at(low), &out_.stages);
   }
 
+  // The row of PEs below the shelf that |stage| stands on.
+  int64_t row_below(const Stage& stage) const {
+    int64_t out = stage.rect.y + stage.rect.rows;
+    for (const Stage& other : out_.stages)
+      if (other.chip == stage.chip && other.rect.y == stage.rect.y)
+        out = std::max(out, other.rect.y + other.rect.rows);
+    return out;
+  }
+
+  // From the PEs beside a rectangle, which hand on what its last column sends, down between
+  // rectangles, along below the shelf and up to those beside the reader; from shelf to shelf along
+  // the last column.
+  std::vector<Point> way(const Stage& from, const Stage& to, int64_t lane) const {
+    const auto right = [](const Stage& s) { return s.rect.x + s.rect.columns; };
+    const auto door = [&](const Stage& s) { return s.rect.y + lane % s.rect.rows; };
+    const int64_t below = row_below(from), other = row_below(to);
+    const int64_t last = target_.fabric.x + target_.fabric.columns - 1;
+    std::vector<Point> out = {{right(from), door(from)}, {right(from), below}};
+    if (other != below) {
+      out.push_back({last, below});
+      out.push_back({last, other});
+    }
+    out.insert(out.end(), {{right(to), other}, {right(to), door(to)}});
+    return out;
+  }
+
+  // A stream for each pair of stages of which one reads the other's results. False, with the
+  // remedy, where a PE would have too many colors or queues.
+  bool route() {
+    assign_stages();
+    std::vector<std::unique_ptr<Routes>> routes;
+    for (int64_t chip = 0; chip < target_.chips.count() && chip < used_chips(); ++chip)
+      routes.push_back(std::make_unique<Routes>(target_.machine));
+    for (const Stage& stage : out_.stages) {
+      int colors = 0;
+      for (const uint32_t i : stage.layers)
+        colors = std::max(colors, map(i, stage.rect.columns).colors);
+      routes[static_cast<size_t>(stage.chip)]->reserve(stage.rect, colors);
+    }
+    std::set<std::pair<uint32_t, uint32_t>> done;
+    int64_t lane = 0;
+    for (uint32_t i = 0; i < out_.layers.size(); ++i)
+      for (const uint32_t r : out_.layers[i].reads) {
+        const std::pair<uint32_t, uint32_t> pair(out_.stage_of[r], out_.stage_of[i]);
+        const Stage &from = out_.stages[pair.first], &to = out_.stages[pair.second];
+        if (&from == &to || from.chip != to.chip || !done.insert(pair).second) continue;
+        if (!routes[static_cast<size_t>(from.chip)]->connect(way(from, to, lane++), &out_.remedy))
+          return false;
+      }
+    for (const auto& of_chip : routes) {
+      out_.remedy = of_chip->check();
+      if (!out_.remedy.empty()) return false;
+      out_.most_colors = std::max(out_.most_colors, of_chip->most_colors());
+    }
+    return true;
+  }
+
+  int64_t used_chips() const {
+    int64_t out = 0;
+    for (const Stage& stage : out_.stages) out = std::max(out, stage.chip + 1);
+    return out;
+  }
+
+  void assign_stages() {
+    out_.stage_of.assign(out_.layers.size(), 0);
+    for (uint32_t s = 0; s < out_.stages.size(); ++s)
+      for (const uint32_t i : out_.stages[s].layers) out_.stage_of[i] = s;
+  }
+
   // One stage after another on the square that suits it, all of it on the first chip.
   void stream() {
     out_.streaming = true;
+    out_.stages.clear();
     const std::vector<int64_t> sides = sides_at(0);
     for (size_t i = 0; i < stages_.size(); ++i) {
       Stage& stage = out_.stages.emplace_back();
@@ -195,26 +291,31 @@ class Placer {
 
   void finish() {
     out_.mappings.resize(out_.layers.size());
-    out_.stage_of.resize(out_.layers.size());
+    assign_stages();
     const Machine& m = target_.machine;
-    for (uint32_t s = 0; s < out_.stages.size(); ++s) {
-      Stage& stage = out_.stages[s];
+    for (Stage& stage : out_.stages) {
       double weights = 0;
       for (const uint32_t i : stage.layers) {
         out_.mappings[i] = map(i, stage.rect.columns);
-        out_.stage_of[i] = s;
         stage.cycles += out_.mappings[i].cycles;
         weights += static_cast<double>(out_.layers[i].weights) *
                    static_cast<double>(bytes_of(target_.arithmetic));
       }
       if (out_.streaming) stage.host_cycles = weights / m.host_bytes_per_second * m.clock_hz;
-      if (s + 1 < out_.stages.size()) stage.transfer_cycles = transfer(stage, out_.stages[s + 1]);
     }
+    for (uint32_t i = 0; i < out_.layers.size(); ++i)
+      for (const uint32_t r : out_.layers[i].reads) {
+        Stage& from = out_.stages[out_.stage_of[r]];
+        const Stage& to = out_.stages[out_.stage_of[i]];
+        if (&from == &to) continue;
+        const auto elements = static_cast<double>(out_.layers[r].outputs);
+        from.transfer_cycles = std::max(from.transfer_cycles, transfer(from, to, elements));
+        if (from.chip != to.chip) out_.elements_between_chips += elements;
+      }
   }
 
-  double transfer(const Stage& from, const Stage& to) const {
+  double transfer(const Stage& from, const Stage& to, double elements) const {
     const Machine& m = target_.machine;
-    const double elements = static_cast<double>(out_.layers[from.layers.back()].outputs);
     const double bytes = elements * static_cast<double>(bytes_of(target_.arithmetic));
     if (from.chip != to.chip) return target_.chips.transfer(from.chip, to.chip, bytes) * m.clock_hz;
     if (out_.streaming) return 0;
@@ -230,6 +331,7 @@ class Placer {
   Placement out_;
   std::vector<Candidate> stages_;
   bool has_product_ = false;
+  bool alone_ = false;  // a stage fits only where it has all PEs
 };
 
 }  // namespace
@@ -253,14 +355,6 @@ double Placement::slowest() const {
   double out = 0;
   if (streaming) return cycles();
   for (const Stage& s : stages) out = std::max(out, s.cycles + s.transfer_cycles);
-  return out;
-}
-
-double Placement::bytes_between_chips() const {
-  double out = 0;
-  for (size_t i = 0; i + 1 < stages.size(); ++i)
-    if (stages[i].chip != stages[i + 1].chip)
-      out += static_cast<double>(layers[stages[i].layers.back()].outputs);
   return out;
 }
 

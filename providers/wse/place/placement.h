@@ -41,7 +41,7 @@ struct Stage {
   Rect rect;
   int64_t chip = 0;
   double cycles = 0;           // of all its layers
-  double transfer_cycles = 0;  // to the next stage
+  double transfer_cycles = 0;  // to the stages that read its results
   double host_cycles = 0;      // weights that are streamed in
 };
 
@@ -52,11 +52,11 @@ struct Placement {
   std::vector<Stage> stages;
   bool streaming = false;
   std::string remedy;  // why not all of it lies on the wafer at once, and what would; may be empty
-  int64_t most_colors = 0;
+  int64_t most_colors = 0;  // of a PE
+  double elements_between_chips = 0;
 
   double cycles() const;   // of one run, from the first stage to the last
   double slowest() const;  // of the stages: the pace of a stream of runs
-  double bytes_between_chips() const;
   int64_t chips_used() const;
 };
 

@@ -12,10 +12,10 @@ struct Step {
   uint8_t from, to;
 };
 
-// From the middle of |from| along x, then along y, to the middle of |to|.
-std::vector<Step> way(const Rect& from, const Rect& to) {
+// A step for each PE on the way.
+std::vector<Step> way(const std::vector<Point>& points) {
   std::vector<Step> out;
-  int64_t x = from.center_x(), y = from.center_y();
+  int64_t x = points.front().x, y = points.front().y;
   uint8_t in = kRamp;
   const auto go = [&](int64_t& at, int64_t end, uint8_t up, uint8_t down) {
     while (at != end) {
@@ -25,8 +25,10 @@ std::vector<Step> way(const Rect& from, const Rect& to) {
       at += rising ? 1 : -1;
     }
   };
-  go(x, to.center_x(), kEast, kWest);
-  go(y, to.center_y(), kSouth, kNorth);
+  for (const Point& point : points) {
+    go(x, point.x, kEast, kWest);
+    go(y, point.y, kSouth, kNorth);
+  }
   out.push_back({x, y, in, kRamp});
   return out;
 }
@@ -59,30 +61,44 @@ int Routes::reserved_at(int64_t x, int64_t y) const {
 }
 
 bool Routes::connect(const Rect& from, const Rect& to, std::string* fault) {
-  const std::vector<Step> steps = way(from, to);
+  return connect({{from.center_x(), from.center_y()}, {to.center_x(), to.center_y()}}, fault);
+}
+
+bool Routes::connect(const std::vector<Point>& points, std::string* fault) {
+  const std::vector<Step> steps = way(points);
   const auto most = static_cast<int>(machine_.free_colors());
-  int worst_x = 0, worst_y = 0;
+  const auto taken = [&](const Step& s, int color) {
+    const auto pe = pes_.find(key(s.x, s.y));
+    return color < reserved_at(s.x, s.y) ||
+           (pe != pes_.end() && pe->second.routes.count(color) != 0);
+  };
   for (int color = 0; color < most; ++color) {
-    const auto taken = std::find_if(steps.begin(), steps.end(), [&](const Step& s) {
-      const auto pe = pes_.find(key(s.x, s.y));
-      return color < reserved_at(s.x, s.y) ||
-             (pe != pes_.end() && pe->second.routes.count(color) != 0);
-    });
-    if (taken != steps.end()) {
-      worst_x = static_cast<int>(taken->x);
-      worst_y = static_cast<int>(taken->y);
+    if (std::any_of(steps.begin(), steps.end(), [&](const Step& s) { return taken(s, color); }))
       continue;
-    }
     for (const Step& s : steps) add(s.x, s.y, color, s.from, s.to);
     return true;
   }
-  const auto pe = pes_.find(key(worst_x, worst_y));
-  const size_t routes = pe == pes_.end() ? 0 : pe->second.routes.size();
-  *fault = message(place(worst_x, worst_y), " needs ",
-                   static_cast<size_t>(reserved_at(worst_x, worst_y)) + routes + 1, " colors, ",
-                   most, " available (", static_cast<int>(machine_.colors), " minus ",
-                   static_cast<int>(machine_.reserved_colors), " reserved by host I/O)");
+  *fault = crowded(steps.front().x, steps.front().y, 0);
+  int64_t worst = 0;
+  for (const Step& s : steps) {
+    const auto pe = pes_.find(key(s.x, s.y));
+    const int64_t colors = reserved_at(s.x, s.y) + 1 +
+                           (pe == pes_.end() ? 0 : static_cast<int64_t>(pe->second.routes.size()));
+    if (colors <= worst) continue;
+    worst = colors;
+    *fault = crowded(s.x, s.y, colors);
+  }
+  if (worst <= most)
+    *fault = message("no color is free on all PEs from ", place(steps.front().x, steps.front().y),
+                     " to ", place(steps.back().x, steps.back().y), ": ", most,
+                     " available, and each is taken somewhere on the way");
   return false;
+}
+
+std::string Routes::crowded(int64_t x, int64_t y, int64_t colors) const {
+  return message(place(x, y), " needs ", colors, " colors, ", machine_.free_colors(),
+                 " available (", static_cast<int>(machine_.colors), " minus ",
+                 static_cast<int>(machine_.reserved_colors), " reserved by host I/O)");
 }
 
 std::string Routes::check_pe(int64_t x, int64_t y, const Pe& pe) const {
@@ -92,10 +108,7 @@ std::string Routes::check_pe(int64_t x, int64_t y, const Pe& pe) const {
                    static_cast<int64_t>(machine_.usable_columns), "x",
                    static_cast<int64_t>(machine_.usable_rows), " PEs");
   const int64_t colors = reserved_at(x, y) + static_cast<int64_t>(pe.routes.size());
-  if (colors > machine_.free_colors())
-    return message(place(x, y), " needs ", colors, " colors, ", machine_.free_colors(),
-                   " available (", static_cast<int>(machine_.colors), " minus ",
-                   static_cast<int>(machine_.reserved_colors), " reserved by host I/O)");
+  if (colors > machine_.free_colors()) return crowded(x, y, colors);
   double in = 0, out = 0;
   for (const auto& [color, route] : pe.routes) {
     if (color < 0 || color >= static_cast<int>(machine_.colors))

@@ -22,6 +22,10 @@ struct Rect {
   int64_t center_y() const { return y + rows / 2; }
 };
 
+struct Point {
+  int64_t x, y;
+};
+
 // The five ports of a router, as bits.
 enum Port : uint8_t { kNorth = 1, kSouth = 2, kEast = 4, kWest = 8, kRamp = 16 };
 
@@ -36,6 +40,8 @@ class Routes {
   // A stream from the middle of one rectangle to that of another, first along x and then along y,
   // in the first color that is free all along. False where there is none: *fault says where.
   bool connect(const Rect& from, const Rect& to, std::string* fault);
+  // The same along |points|, each in a line with the one before it.
+  bool connect(const std::vector<Point>& points, std::string* fault);
   // Of all PEs: the first fault that breaks a rule; empty when there is none.
   std::string check() const;
   // The most colors that a PE has.
@@ -51,6 +57,8 @@ class Routes {
   };
   static int64_t key(int64_t x, int64_t y) { return y * 65536 + x; }
   int reserved_at(int64_t x, int64_t y) const;
+  // "PE (210,37) needs 27 colors, 18 available (24 minus 6 reserved by host I/O)"
+  std::string crowded(int64_t x, int64_t y, int64_t colors) const;
   std::string check_pe(int64_t x, int64_t y, const Pe& pe) const;
   std::string check_links(int64_t x, int64_t y, const Pe& pe) const;
 

@@ -15,7 +15,9 @@ void DevicePlan::update(uint32_t layer, const Layer& shape, const Mapping& mappi
   const std::lock_guard lock(mutex_);
   Stage& stage = placement_.stages[placement_.stage_of[layer]];
   stage.cycles += mapping.cycles - placement_.mappings[layer].cycles;
+  std::vector<uint32_t> reads = std::move(placement_.layers[layer].reads);
   placement_.layers[layer] = shape;
+  placement_.layers[layer].reads = std::move(reads);
   placement_.mappings[layer] = mapping;
 }
 

@@ -207,8 +207,11 @@ Result<std::unique_ptr<Program>> make_program(const Executable& executable,
     Step& step = program->steps.emplace_back(executable, *failed, shapes);
     step.mapping =
         map_layer(target.machine, target.arithmetic, step.layer, executable.plan->side_of(layer));
+    // Where only cycles are asked for, others would give values: the run is refused.
     if (const std::string why = crowded(executable, step.layer, step.mapping); !why.empty())
-      return error(Code::kUNSUPPORTED, why);
+      return error(
+          executable.device.settings.timing_only ? Code::kINVALID_ARGUMENT : Code::kUNSUPPORTED,
+          why);
     connect(step, buffers);
     for (const pfrt_buffer& buffer : program->buffers)
       if (buffer.bytes == PFRT_BYTES_UNKNOWN)

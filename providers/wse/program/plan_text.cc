@@ -39,7 +39,7 @@ std::string totals(const Target& target, const Placement& plan) {
     out += print(", on %lld of %lld wafers, %s elements between them%s",
                  static_cast<long long>(plan.chips_used()),
                  static_cast<long long>(target.chips.count()),
-                 with_commas(static_cast<int64_t>(plan.bytes_between_chips())).c_str(),
+                 with_commas(static_cast<int64_t>(plan.elements_between_chips)).c_str(),
                  target.chips.latency_given ? "" : " (latency of links: none given, taken as 0)");
   return out;
 }
@@ -92,7 +92,7 @@ std::string plan_json(const Target& target, const Placement& plan) {
   out["chips_used"] = plan.chips_used();
   out["cycles"] = plan.cycles();
   out["cycles_a_result"] = plan.slowest();
-  out["elements_between_chips"] = plan.bytes_between_chips();
+  out["elements_between_chips"] = plan.elements_between_chips;
   out["remedy"] = plan.remedy;
   out["layers"] = Json::array();
   for (size_t i = 0; i < plan.layers.size(); ++i) {

@@ -3,6 +3,7 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <map>
 #include <new>
 
 #include "providers/wse/program/ask.h"
@@ -10,6 +11,8 @@
 
 namespace pfrt::wse {
 namespace {
+
+constexpr int64_t kClaimSide = 128;  // PEs along a side that estimates are for
 
 Device& of(pfrt_provider* provider) { return *reinterpret_cast<Device*>(provider); }
 Executable& of(pfrt_executable* executable) { return *reinterpret_cast<Executable*>(executable); }
@@ -64,8 +67,14 @@ pfrt_code claim(pfrt_provider* provider, const pfrt_snapshot* snapshot, const pf
         continue;
       }
       const Layer layer = layer_of(node, kTypicalDim);
+      // Nothing is larger than the whole fabric: what does not fit there goes elsewhere at once.
+      const Mapping widest = map_layer(target.machine, target.arithmetic, layer, most);
+      if (widest.bytes() > target.machine.data_bytes()) {
+        claims->refuse(claims, n, to_c(does_not_fit(target, layer, widest, 0)));
+        continue;
+      }
       const Mapping mapping =
-          map_layer(target.machine, target.arithmetic, layer, std::min<int64_t>(most, 128));
+          map_layer(target.machine, target.arithmetic, layer, std::min<int64_t>(most, kClaimSide));
       claims->accept(claims, n, mapping.cycles / target.machine.clock_hz * 1e9,
                      static_cast<uint64_t>((layer.inputs + layer.outputs + layer.weights) * 4));
     }
@@ -77,6 +86,22 @@ const pfrt_region& region_at(const pfrt_region* regions, size_t size, size_t i) 
   return *static_cast<const pfrt_region*>(pfrt_at(regions, size, i));
 }
 
+// A layer for each node of |region|, with those of the region that it reads.
+void add_layers(const pfrt_region& region, std::vector<Layer>& layers) {
+  std::map<uint32_t, uint32_t> made_by;  // layer by value
+  for (uint32_t i = 0; i < region.node_count; ++i) {
+    const SnapshotNode node(*region.snapshot, region.nodes[i]);
+    const auto index = static_cast<uint32_t>(layers.size());
+    Layer& layer = layers.emplace_back(layer_of(node, kTypicalDim));
+    for (uint32_t k = 0; k < node.input_count(); ++k) {
+      const auto from = node.has_input(k) ? made_by.find(node.input_index(k)) : made_by.end();
+      if (from != made_by.end()) layer.reads.push_back(from->second);
+    }
+    for (uint32_t k = 0; k < node.output_count(); ++k)
+      if (node.has_output(k)) made_by[node.output_index(k)] = index;
+  }
+}
+
 // All layers of all regions share the wafer.
 pfrt_code compile(pfrt_provider* provider, const pfrt_region* regions, size_t region_size,
                   size_t count, const pfrt_sink* sink, pfrt_executable** out, size_t* out_region) {
@@ -85,11 +110,8 @@ pfrt_code compile(pfrt_provider* provider, const pfrt_region* regions, size_t re
     std::vector<Layer> layers;
     std::vector<size_t> region_of;
     for (size_t r = 0; r < count; ++r) {
-      const pfrt_region& region = region_at(regions, region_size, r);
-      for (uint32_t i = 0; i < region.node_count; ++i) {
-        layers.push_back(layer_of(SnapshotNode(*region.snapshot, region.nodes[i]), kTypicalDim));
-        region_of.push_back(r);
-      }
+      add_layers(region_at(regions, region_size, r), layers);
+      region_of.resize(layers.size(), r);
     }
     const std::vector<Layer> all = layers;
     uint32_t failed = 0;

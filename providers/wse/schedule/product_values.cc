@@ -39,9 +39,16 @@ class Mesh {
   }
   int64_t tile_columns() const { return divide_up(p_.n, n_); }
 
-  // All tiles of C of the columns of PEs [first, last): several at a time, so that a row of A is
-  // brought to the core less often.
-  void columns(int64_t first, int64_t last) const {
+  int64_t tile_rows() const { return divide_up(p_.m, m_); }
+  // Rows of PEs whose part of some columns takes a few milliseconds.
+  int64_t rows_together(int64_t columns) const {
+    constexpr int64_t kMultiplyAdds = 16'000'000;
+    return std::max<int64_t>(1, kMultiplyAdds / std::max<int64_t>(1, m_ * p_.k * n_ * columns));
+  }
+
+  // The tiles of C of columns [first, last) and rows [top, bottom) of PEs: several columns at a
+  // time, so that a row of A is brought to the core less often.
+  void tiles(int64_t first, int64_t last, int64_t top, int64_t bottom) const {
     const int64_t panel = p_.k * width_;
     std::vector<float> b(static_cast<size_t>((last - first) * panel));
     for (int64_t x = first; x < last; ++x)
@@ -49,7 +56,7 @@ class Mesh {
                    b.data() + (x - first) * panel);
     std::vector<float> c(static_cast<size_t>(m_ * width_));
     std::vector<int32_t> order(ring_.size());
-    for (int64_t y = 0; y * m_ < p_.m; ++y)
+    for (int64_t y = top; y < bottom; ++y)
       for (int64_t x = first; x < last; ++x)
         tile(x, y, b.data() + (x - first) * panel, c.data(), order);
   }
@@ -121,9 +128,12 @@ bool gemm_values(const GemmValues& p, const Parallel& parallel) {
   }
   const Mesh mesh(p);
   constexpr int64_t kTogether = 4;
-  const int64_t count = mesh.tile_columns();
-  return parallel(divide_up(count, kTogether), [&](int64_t i) {
-    mesh.columns(i * kTogether, std::min(count, (i + 1) * kTogether));
+  const int64_t columns = mesh.tile_columns(), rows = mesh.tile_rows();
+  const int64_t high = mesh.rows_together(kTogether);
+  const int64_t across = divide_up(columns, kTogether), down = divide_up(rows, high);
+  return parallel(across * down, [&](int64_t i) {
+    const int64_t x = i / down * kTogether, y = i % down * high;
+    mesh.tiles(x, std::min(columns, x + kTogether), y, std::min(rows, y + high));
   });
 }
 

@@ -1,0 +1,350 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The wafer-scale provider under whole models, as a client sees it: values against the CPU's, a
+// decoder's caches, plans, questions, and what is refused.
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <set>
+
+#include "test/cxxapi/temporary_folder.h"
+#include "test/plugins/wse_models.h"
+
+namespace pfrt_test::wse {
+namespace {
+
+struct Releaser {
+  void operator()(pfrt_state* p) const { api().state->release(p); }
+};
+
+class Wse : public testing::Test {
+ protected:
+  static Handle<pfrt_options> options(const char* device, const char* arithmetic) {
+    return make_options(PFRT_OPTIONS_SESSION,
+                        {{"device", device}, {"provider.wse.arithmetic", arithmetic}});
+  }
+  // The answer's text; a failure is for try_ask.
+  std::string ask(const std::string& verb, const std::string& request = "",
+                  const char* device = "wse2") {
+    pfrt_reply* reply = nullptr;
+    EXPECT_TRUE(ok(asked(verb, request, device, &reply))) << verb << " " << request;
+    if (reply == nullptr) return "";
+    const std::string answer = text(api().env->reply_text(reply));
+    api().env->reply_release(reply);
+    return answer;
+  }
+  Failure try_ask(const std::string& verb, const std::string& request) {
+    pfrt_reply* reply = nullptr;
+    return take(asked(verb, request, "wse2", &reply));
+  }
+  std::set<std::string> providers_of(pfrt_session* session) {
+    pfrt_report* report = nullptr;
+    EXPECT_TRUE(ok(api().session->explain(session, &report)));
+    const Handle<pfrt_report> own(report);
+    std::set<std::string> out;
+    for (size_t i = 0; i < api().report->row_count(report); ++i) {
+      pfrt_report_row row{};
+      row.struct_size = sizeof row;
+      EXPECT_TRUE(ok(api().report->row_at(report, i, &row)));
+      out.insert(text(row.provider));
+    }
+    return out;
+  }
+  Handle<pfrt_env> env_ = make_env({{"plugin_path", PFRT_OWN_PLUGINS}});
+
+ private:
+  pfrt_status* asked(const std::string& verb, const std::string& request, const char* device,
+                     pfrt_reply** reply) {
+    pfrt_ask_desc desc{};
+    desc.struct_size = sizeof desc;
+    desc.provider = str("wse");
+    desc.verb = str(verb);
+    desc.request = str(request);
+    options_ = make_options(PFRT_OPTIONS_ASK, {{"device", device}});
+    desc.options = options_.get();
+    return api().env->ask(env_.get(), &desc, reply);
+  }
+  Handle<pfrt_options> options_;
+};
+
+// |got| against |want|, relative to the largest; and which is the largest, where that is clear.
+void expect_near(const std::vector<float>& got, const std::vector<float>& want, float tolerance,
+                 const std::string& what) {
+  ASSERT_EQ(got.size(), want.size()) << what;
+  float largest = 0;
+  for (const float v : want) largest = std::max(largest, std::fabs(v));
+  for (size_t i = 0; i < got.size(); ++i)
+    ASSERT_NEAR(got[i], want[i], tolerance * largest) << what << ", element " << i;
+  std::vector<float> sorted = want;
+  std::sort(sorted.rbegin(), sorted.rend());
+  if (sorted.size() < 2 || sorted[0] - sorted[1] <= 2 * tolerance * largest) return;
+  EXPECT_EQ(std::max_element(got.begin(), got.end()) - got.begin(),
+            std::max_element(want.begin(), want.end()) - want.begin())
+      << what;
+}
+
+TEST_F(Wse, models_give_what_the_cpu_gives) {
+  struct Case {
+    const char* name;
+    GraphBuilder graph;
+    std::vector<Array> feed;
+  };
+  std::vector<Case> cases;
+  cases.push_back(
+      {"squeezenet", squeezenet(64), {floats({1, 3, 64, 64}, random_floats(12288, 1))}});
+  cases.push_back({"encoder", encoder(12), {floats({1, 12, 64}, random_floats(768, 2))}});
+  std::vector<Array> fed = {int64s({1, 1}, {7})};
+  for (uint32_t i = 0; i < 4; ++i) fed.push_back(floats({1, 2, 5, 16}, random_floats(160, 10 + i)));
+  cases.push_back({"decoder", decoder(), std::move(fed)});
+  for (const Case& c : cases) {
+    const auto cpu = make_session(env_.get(), c.graph);
+    ASSERT_TRUE(cpu) << c.name;
+    const std::vector<float> want = run(cpu.get(), c.feed)[0].as<float>();
+    for (const char* device : {"wse2", "wse3"})
+      for (const char* arithmetic : {"fp32", "fp16"}) {
+        const std::string what = std::string(c.name) + " on " + device + " in " + arithmetic;
+        const auto chosen = options(device, arithmetic);
+        const auto s = make_session(env_.get(), c.graph, chosen.get());
+        ASSERT_TRUE(s) << what;
+        const float tolerance = arithmetic[2] == '3' ? 1e-4F : 2e-2F;
+        expect_near(run(s.get(), c.feed)[0].as<float>(), want, tolerance, what);
+        EXPECT_EQ(providers_of(s.get()).count("WSEExecutionProvider"), 1U) << what;
+      }
+  }
+}
+
+TEST_F(Wse, runs_the_digits_model_alone) {
+  pfrt_model* raw = nullptr;
+  ASSERT_TRUE(ok(api().model->load_file(env_.get(), str(PFRT_DIGITS), nullptr, &raw)));
+  const Handle<pfrt_model> model(raw);
+  const auto cpu = make_session(env_.get(), model.get());
+  for (const char* device : {"wse", "wse2", "wse3"}) {
+    const auto chosen = options(device, "fp16");
+    const auto s = make_session(env_.get(), model.get(), chosen.get());
+    ASSERT_TRUE(s) << device;
+    for (const int64_t batch : {1, 3}) {
+      const Array image =
+          floats({batch, 1, 8, 8}, random_floats(static_cast<size_t>(64 * batch), 3));
+      expect_near(run(s.get(), {image})[0].as<float>(), run(cpu.get(), {image})[0].as<float>(),
+                  2e-2F, device);
+    }
+    EXPECT_EQ(providers_of(s.get()), std::set<std::string>{"WSEExecutionProvider"}) << device;
+  }
+}
+
+TEST_F(Wse, decodes_with_its_caches_on_the_wafer) {
+  const GraphBuilder graph = decoder();
+  const auto chosen = options("wse2", "fp32");
+  const auto on_wafer = make_session(env_.get(), graph, chosen.get());
+  const auto on_cpu = make_session(env_.get(), graph);
+  ASSERT_TRUE(on_wafer && on_cpu);
+  pfrt_session* const sessions[2] = {on_wafer.get(), on_cpu.get()};
+  std::unique_ptr<pfrt_state, Releaser> states[2];
+  Handle<pfrt_options> runs[2];
+  for (int i = 0; i < 2; ++i) {
+    pfrt_state* made = nullptr;
+    ASSERT_TRUE(ok(api().state->create(sessions[i], nullptr, 0, &made)));
+    states[i].reset(made);
+    runs[i] = make_options(PFRT_OPTIONS_RUN);
+    ASSERT_TRUE(ok(api().options->set_state(runs[i].get(), made)));
+  }
+  const pfrt_string in = str("ids"), out = str("logits");
+  // The wafer that the session has open is the one with its options.
+  const auto traffic = [&] {
+    pfrt_ask_desc desc{};
+    desc.struct_size = sizeof desc;
+    desc.provider = str("wse");
+    desc.verb = str("traffic");
+    const auto same =
+        make_options(PFRT_OPTIONS_ASK, {{"device", "wse2"}, {"provider.wse.arithmetic", "fp32"}});
+    desc.options = same.get();
+    pfrt_reply* reply = nullptr;
+    EXPECT_TRUE(ok(api().env->ask(env_.get(), &desc, &reply)));
+    const std::string answer = text(api().env->reply_text(reply));
+    api().env->reply_release(reply);
+    long long to = 0, from = 0, on = 0;
+    EXPECT_EQ(
+        std::sscanf(answer.c_str(), "to_device %lld to_host %lld on_device %lld", &to, &from, &on),
+        3)
+        << answer;
+    return std::pair<int64_t, int64_t>(to, from);
+  };
+  std::pair<int64_t, int64_t> before;
+  int64_t token = 7;
+  for (int64_t step = 0; step < 100; ++step) {
+    const Array ids = int64s({1, 1}, {token});
+    std::vector<float> logits[2];
+    for (int i = 0; i < 2; ++i) {
+      const pfrt_io fed = ids.io();
+      pfrt_io result{};
+      result.struct_size = sizeof result;
+      ASSERT_TRUE(
+          ok(api().session->run_named(sessions[i], &in, &fed, 1, &out, &result, 1, runs[i].get())));
+      const Handle<pfrt_value> value(result.value);
+      logits[i] = array_of(value.get()).as<float>();
+    }
+    expect_near(logits[0], logits[1], 1e-4F, "step " + std::to_string(step));
+    token = std::max_element(logits[1].begin(), logits[1].end()) - logits[1].begin();
+    if (step == 1) before = traffic();
+  }
+  EXPECT_EQ(api().state->length(states[0].get()), 100);
+  const auto after = traffic();
+  // Nothing of a cache crosses: a token's id goes there, its logits come back.
+  EXPECT_EQ(after.first - before.first, 98 * 8);
+  EXPECT_EQ(after.second - before.second, 98 * kDecoderWords * 4);
+}
+
+TEST_F(Wse, counts_cycles_without_values_when_asked_to) {
+  const GraphBuilder graph = encoder(12);
+  const auto chosen = make_options(PFRT_OPTIONS_SESSION,
+                                   {{"device", "wse2"}, {"provider.wse.timing_only", "true"}});
+  const auto s = make_session(env_.get(), graph, chosen.get());
+  ASSERT_TRUE(s);
+  EXPECT_TRUE(fails(try_run(s.get(), {floats({1, 12, 64}, random_floats(768, 2))}),
+                    PFRT_CODE_INVALID_ARGUMENT, {"timing_only"}));
+}
+
+TEST_F(Wse, takes_nothing_where_it_is_not_named) {
+  const auto s = make_session(env_.get(), encoder(12));
+  ASSERT_TRUE(s);
+  run(s.get(), {floats({1, 12, 64}, random_floats(768, 2))});
+  EXPECT_EQ(providers_of(s.get()).count("WSEExecutionProvider"), 0U);
+}
+
+#if defined(PFRT_TOOL)
+// What a shell command prints, both streams.
+std::string output_of(const std::string& command) {
+  std::string out;
+  FILE* const pipe = popen((command + " 2>&1").c_str(), "r");
+  if (pipe == nullptr) return out;
+  for (int c = std::fgetc(pipe); c != EOF; c = std::fgetc(pipe)) out += static_cast<char>(c);
+  pclose(pipe);
+  return out;
+}
+
+// An installation without the provider's file.
+TEST_F(Wse, is_missed_by_those_alone_who_ask_for_it) {
+  namespace fs = std::filesystem;
+  const TemporaryFolder folder;
+  const fs::path own = PFRT_OWN_PLUGINS, root = folder.path();
+  const fs::path lib = root / "lib", plugins = lib / "pyflame_rt" / "plugins";
+  fs::create_directories(plugins);
+  for (const auto& file : fs::directory_iterator(own))
+    if (file.path().filename() != "libpyflamert_provider_wse.so")
+      fs::copy_file(file.path(), plugins / file.path().filename());
+  for (const auto& file : fs::directory_iterator(own.parent_path().parent_path()))
+    if (file.path().filename().string().rfind("libpyflamert_c.so", 0) == 0)
+      fs::copy_file(file.path(), lib / file.path().filename());
+  const std::string tool =
+      "LD_LIBRARY_PATH=" + lib.string() + " " + PFRT_TOOL + " run " + PFRT_DIGITS;
+  EXPECT_NE(output_of(tool).find("probabilities"), std::string::npos) << output_of(tool);
+  const std::string asked = output_of(tool + " --device wse2");
+  EXPECT_NE(asked.find("no provider opens device 'wse2'; devices are cpu (CPUExecutionProvider)"),
+            std::string::npos)
+      << asked;
+}
+#endif
+
+TEST_F(Wse, runs_branches_in_their_own_places) {
+  GraphBuilder g;
+  g.input("x", PFRT_DTYPE_FLOAT32, {4});
+  g.input("which", PFRT_DTYPE_BOOL, {});
+  g.node("Relu", {"x"}, {"positive"});
+  GraphBuilder yes(g, "yes"), no(g, "no");
+  yes.node("Add", {"positive", "positive"}, {"doubled"});
+  yes.output("doubled");
+  no.node("Sqrt", {"positive"}, {"root"});
+  no.output("root");
+  g.node("If", {"which"}, {"y"},
+         {Attr::of_graph("then_branch", yes.get()), Attr::of_graph("else_branch", no.get())});
+  g.output("y");
+  const auto chosen = options("wse2", "fp16");
+  const auto s = make_session(env_.get(), g, chosen.get());
+  ASSERT_TRUE(s);
+  for (const bool which : {true, false}) {
+    const Array flag{PFRT_DTYPE_BOOL, {}, std::vector<char>(1, which)};
+    EXPECT_EQ(run(s.get(), {floats({4}, {4, -1, 9, 1}), flag})[0].as<float>(),
+              which ? (std::vector<float>{8, 0, 18, 2}) : (std::vector<float>{2, 0, 3, 1}));
+  }
+}
+
+TEST_F(Wse, refuses_a_layer_without_a_place_and_says_what_it_needs) {
+  GraphBuilder g;
+  g.input("x", PFRT_DTYPE_FLOAT32, {1, 4096});
+  g.constant("w", floats({4096, 64}, random_floats(4096 * 64, 1)));
+  g.node("MatMul", {"x", "w"}, {"h"}, {}, "large");
+  g.node("Relu", {"h"}, {"y"});
+  g.output("y");
+  const auto chosen =
+      make_options(PFRT_OPTIONS_SESSION, {{"device", "wse2"}, {"provider.wse.fabric", "2x2"}});
+  const auto s = make_session(env_.get(), g, chosen.get());
+  ASSERT_TRUE(s) << "the CPU takes what the wafer does not";
+  EXPECT_EQ(run(s.get(), {floats({1, 4096}, random_floats(4096, 2))})[0].as<float>().size(), 64U);
+  pfrt_report* report = nullptr;
+  ASSERT_TRUE(ok(api().session->explain(s.get(), &report)));
+  const Handle<pfrt_report> own(report);
+  pfrt_report_row row{};
+  row.struct_size = sizeof row;
+  ASSERT_TRUE(ok(api().report->row_at(report, 0, &row)));
+  const std::string refused = text(row.refused);
+  EXPECT_NE(refused.find("layer 'large' does not fit: needs "), std::string::npos) << refused;
+  EXPECT_NE(refused.find("limit 49,152 B, over by "), std::string::npos) << refused;
+}
+
+TEST_F(Wse, answers_questions) {
+  EXPECT_TRUE(fails(try_ask("dance", ""), PFRT_CODE_UNSUPPORTED, {"machine, plan"}));
+  EXPECT_TRUE(fails(try_ask("plan", ""), PFRT_CODE_NOT_FOUND, {"make a session"}));
+  EXPECT_TRUE(fails(try_ask("product", "gemm=8x8"), PFRT_CODE_INVALID_ARGUMENT, {"MxKxN"}));
+  EXPECT_TRUE(
+      fails(try_ask("product", "gemm=8x8x8 grid=0"), PFRT_CODE_INVALID_ARGUMENT, {"1 to 750"}));
+  EXPECT_TRUE(
+      fails(try_ask("product", "gemm=8x8x8 sides=3"), PFRT_CODE_INVALID_ARGUMENT, {"grid"}));
+  EXPECT_TRUE(fails(try_ask("language-model", "heads=6 kv_heads=4"), PFRT_CODE_INVALID_ARGUMENT,
+                    {"does not divide"}));
+  EXPECT_TRUE(fails(try_ask("validate", "hop=fast"), PFRT_CODE_INVALID_ARGUMENT, {"hop=2"}));
+  for (const auto& [verb, request] :
+       std::vector<std::pair<const char*, const char*>>{{"machine", ""},
+                                                        {"product", "gemm=64x64x64 grid=8"},
+                                                        {"product", "gemv=64x64 grid=8"},
+                                                        {"language-model", "layers=2"}}) {
+    const std::string plain = ask(verb, request);
+    EXPECT_EQ(plain.rfind("simulated wse2 ", 0), 0U) << plain;
+    const std::string json = ask(verb, std::string(request) + " json");
+    EXPECT_NE(json.find("\"simulated\": true"), std::string::npos) << json;
+  }
+}
+
+TEST_F(Wse, shows_what_lies_on_it) {
+  const auto s = make_session(env_.get(), encoder(12),
+                              make_options(PFRT_OPTIONS_SESSION, {{"device", "wse3"}}).get());
+  ASSERT_TRUE(s);
+  run(s.get(), {floats({1, 12, 64}, random_floats(768, 2))});
+  const std::string table = ask("plan", "", "wse3"), picture = ask("plan", "svg", "wse3");
+  EXPECT_EQ(table.rfind("simulated wse3 ", 0), 0U) << table;
+  EXPECT_NE(table.find("cycles from input to output"), std::string::npos) << table;
+  EXPECT_EQ(picture.rfind("<svg", 0), 0U);
+  EXPECT_NE(picture.find("</svg>"), std::string::npos);
+}
+
+TEST_F(Wse, takes_machines_from_files) {
+  const TemporaryFolder folder;
+  const std::string path = std::string(folder.path()) + "/m.json";
+  const auto with = [&](const std::string& contents) {
+    std::ofstream(path) << contents;
+    return make_options(
+        PFRT_OPTIONS_SESSION,
+        {{"providers", "wse"}, {"provider.wse.machine_file", path}, {"session.fallback", "off"}});
+  };
+  for (const char* bad :
+       {"", "{", "[]", "{\"name\": \"x\", \"numbers\": {\"hop\": [1, \"me\"]}}"}) {
+    const auto chosen = with(bad);
+    EXPECT_TRUE(fails(try_session(env_.get(), encoder(12), chosen.get()),
+                      PFRT_CODE_INVALID_ARGUMENT, {"machine file"}))
+        << bad;
+  }
+}
+
+}  // namespace
+}  // namespace pfrt_test::wse
