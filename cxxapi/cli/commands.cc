@@ -13,7 +13,8 @@ pyflame_rt::SessionOptions session_options(const SessionArgs& args) {
   for (const std::string& option : args.options) {
     const size_t equal = option.find('=');
     if (equal == std::string::npos || option.find('.') >= equal)
-      throw UsageError("--option " + option + ": give it as PROVIDER.KEY=VALUE, as in "
+      throw UsageError("--option " + option +
+                       ": give it as PROVIDER.KEY=VALUE, as in "
                        "wse.arithmetic=fp32");
     options.extra["provider." + option.substr(0, equal)] = option.substr(equal + 1);
   }

@@ -158,10 +158,13 @@ void align(Grid& grid, const Machine& m, int64_t rounds, int64_t wavelets, bool 
 
 void shift_steps(Grid& grid, const Machine& m, int64_t count, const ShiftStep& step) {
   const double issue = 4 * m.async, join = 4 * m.task;
-  const int64_t both = step.a_wavelets + step.b_wavelets;
+  // On a line of one PE nothing is moved.
+  const int64_t a_wavelets = grid.columns() > 1 ? step.a_wavelets : 0;
+  const int64_t both = a_wavelets + (grid.rows() > 1 ? step.b_wavelets : 0);
   const StepTimes times{issue + step.compute + exchanged(m, both) + join,
-                        issue + sent_after(m, step.a_wavelets) + join,
+                        issue + sent_after(m, a_wavelets) + join,
                         issue + sent_after(m, both) + join};
+  if (grid.columns() * grid.rows() == 1) return grid.work(static_cast<double>(count) * times.own);
   Steps steps(m, grid.columns(), grid.rows(), step.interleaved, times);
   steps.run(grid, count);
 }
@@ -176,6 +179,7 @@ double multicast_arrival(const Machine& m, double sent, int64_t place, int64_t r
 
 void multicast_both(Grid& grid, const Machine& m, int64_t from, int64_t a_wavelets,
                     int64_t b_wavelets) {
+  if (grid.columns() * grid.rows() == 1) return;
   const double a = exchanged(m, a_wavelets), b = exchanged(m, b_wavelets);
   const int64_t width = grid.columns(), height = grid.rows();
   // A is sent before B, and taken before it.
@@ -204,8 +208,14 @@ void multicast_both(Grid& grid, const Machine& m, int64_t from, int64_t a_wavele
 }
 
 void exchange_halo(Grid& grid, const Machine& m, int64_t wavelets) {
-  const double own = exchanged(m, 4 * wavelets);
-  grid.work(8 * m.async + std::max(own, sent_after(m, 4 * wavelets) + latency(m, 1)) + 8 * m.task);
+  // Of a PE that has most of them.
+  const int64_t neighbours =
+      std::min<int64_t>(2, grid.columns() - 1) + std::min<int64_t>(2, grid.rows() - 1);
+  if (neighbours == 0) return;
+  const double own = exchanged(m, neighbours * wavelets);
+  const double parts = 2 * static_cast<double>(neighbours);
+  grid.work(parts * m.async + std::max(own, sent_after(m, neighbours * wavelets) + latency(m, 1)) +
+            parts * m.task);
 }
 
 void shift_up(Grid& grid, const Machine& m, int64_t wavelets) {

@@ -87,8 +87,9 @@ Status set(Machine& machine, std::string_view name, double value) {
                   message("a machine file has no number '", name,
                           "'; those that it has are listed in providers/wse/machine/wse2.json"));
   if (!(value >= number->least && value <= kMost))
-    return Status(Code::kINVALID_ARGUMENT, message("the number '", name, "' of a machine file is ",
-                                                   value, "; it is ", number->least, " at least"));
+    return Status(Code::kINVALID_ARGUMENT,
+                  message("the number '", name, "' of a machine file is ", value, "; it is from ",
+                          number->least, " to ", kMost));
   *number->in(machine) = value;
   return {};
 }

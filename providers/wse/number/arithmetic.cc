@@ -67,6 +67,7 @@ float fused(Arithmetic type, float a, float b, float c) {
   const double product = static_cast<double>(a) * static_cast<double>(b);
   const auto addend = static_cast<double>(c);
   const double sum = product + addend;
+  if (std::isnan(sum)) return round_to(type, std::fma(a, b, c));
   const double back = sum - product;
   const double error = (product - (sum - back)) + (addend - back);
   const double odd = std::isfinite(sum) ? to_odd(sum, error) : sum;

@@ -82,6 +82,7 @@ void append_two_phase_reduce(Plan& plan, const Line& line) {
   append_role_tests(plan, line, 1);
   for (const Group& group : groups)
     append_chain(plan, line, count(group.root, group.last), kFirstChains);
+  if (groups.size() == 1) return;
   append_role_tests(plan, line, 1);
   append_chain(plan, line, roots(groups, 0, static_cast<int>(groups.size()) - 1), kRootChains);
 }

@@ -120,10 +120,13 @@ int64_t line_of(const SnapshotNode& node, const Operator& row, int64_t typical) 
                                         : known(dims, static_cast<size_t>(axis), typical);
 }
 
-// A Concat of what came from outside the region with less that is new.
-bool joins_cache(const SnapshotNode& node, int64_t typical) {
-  if (node.op() != "Concat" || node.input_count() != 2 || node.input_rank(0) < 3) return false;
-  return product_of(node.input_dims(1), typical) <= product_of(node.input_dims(0), typical);
+// What a Concat adds to the longer of its two inputs, as a decoder adds a token's keys to those it
+// has.
+int64_t added(const SnapshotNode& node, int64_t typical) {
+  if (node.op() != "Concat" || node.input_count() != 2 || node.input_rank(0) < 3) return 0;
+  const int64_t first = product_of(node.input_dims(0), typical);
+  const int64_t second = product_of(node.input_dims(1), typical);
+  return second <= first ? second : 0;
 }
 
 }  // namespace
@@ -164,7 +167,7 @@ Layer layer_of(const SnapshotNode& node, int64_t typical) {
   }
   out.row = find_operator(node.domain(), node.op());
   out.line = line_of(node, *out.row, typical);
-  out.grows = joins_cache(node, typical);
+  out.fresh = added(node, typical);
   if (out.row->family == Family::kWindows)
     out.window = std::max<int64_t>(1, out.outputs > 0 ? out.inputs / out.outputs : 1);
   return out;

@@ -26,7 +26,7 @@ struct Layer {
   int64_t inputs = 0, outputs = 0, weights = 0;
   int64_t line = 1;             // of the axis that is summed over
   std::vector<uint32_t> reads;  // layers of the same placement whose results it takes
-  bool grows = false;           // joins new entries to a cache: see "KV shift"
+  int64_t fresh = 0;            // elements that join a cache: see "KV shift"; 0: none do
 
   bool is_product() const { return row == nullptr; }
   double macs() const;

@@ -91,13 +91,10 @@ void move_phases(Schedule& s, const Layer& layer, int64_t side) {
   if (layer.row->op == "Identity" || layer.row->op == "Squeeze" || layer.row->op == "Unsqueeze" ||
       layer.row->op == "Reshape" || layer.row->op == "Flatten" || layer.row->op == "Shape")
     return;  // another name for what lies there
-  if (layer.grows) {
-    s.phase(PhaseKind::kExchange, "KV shift", 0, [&](Grid& grid) {
-      shift_up(
-          grid, m,
-          s.wavelets(divide_up(
-              std::max<int64_t>(1, layer.inputs / std::max<int64_t>(1, layer.outputs)), side)));
-    });
+  if (layer.fresh > 0) {
+    // The new entry goes to the last row; where it is full, each row passes its oldest one up.
+    s.phase(PhaseKind::kExchange, "KV shift", 0,
+            [&](Grid& grid) { shift_up(grid, m, s.wavelets(divide_up(layer.fresh, side))); });
     return;
   }
   // Anything may go anywhere: half of it crosses the middle of the rectangle.

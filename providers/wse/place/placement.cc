@@ -35,7 +35,7 @@ class Placer {
 
   Result<Placement> run(uint32_t* layer) {
     make_stages();
-    for (Candidate& stage : stages_) PFRT_TRY(list_choices(stage, layer));
+    for (size_t i = 0; i < stages_.size(); ++i) PFRT_TRY(list_choices(i, layer));
     const bool pipelined = target_.execution != Execution::kStreaming && lay_out() && route();
     if (!pipelined && target_.execution == Execution::kPipelined) {
       *layer = 0;
@@ -94,19 +94,37 @@ class Placer {
     return out;
   }
 
+  // PEs of a chip whose memory may be used.
+  int64_t most_pes() const {
+    const int64_t all = target_.fabric.columns * target_.fabric.rows;
+    return target_.chips.memory_bytes > 0
+               ? std::min(all, target_.chips.memory_bytes / target_.machine.data_bytes())
+               : all;
+  }
+
   // A larger square that is slower is no choice.
   void add_choice(Candidate& stage, int64_t side) const {
+    if (side * side > most_pes()) return;
     const Sum sum = sum_on(stage, side);
     if (sum.bytes > target_.machine.data_bytes()) return;
     if (stage.choices.empty() || sum.cycles < stage.choices.back().cycles)
       stage.choices.push_back({side, sum.cycles});
   }
 
-  Status list_choices(Candidate& stage, uint32_t* failed) {
+  Status list_choices(size_t index, uint32_t* failed) {
+    Candidate& stage = stages_[index];
     for (const int64_t side : kSides)
       if (side < longest_side()) add_choice(stage, side);
     add_choice(stage, longest_side());
     if (!stage.choices.empty()) return {};
+    // What follows the product finds room elsewhere.
+    if (stage.layers.size() > 1) {
+      Candidate rest;
+      rest.layers.push_back(stage.layers.back());
+      stage.layers.pop_back();
+      stages_.insert(stages_.begin() + static_cast<ptrdiff_t>(index) + 1, std::move(rest));
+      return list_choices(index, failed);
+    }
     // Alone on the fabric it needs no corridor.
     const int64_t whole = std::min(target_.fabric.columns, target_.fabric.rows);
     add_choice(stage, whole);
@@ -140,9 +158,7 @@ class Placer {
   bool shelve(const std::vector<int64_t>& sides, std::vector<Stage>* stages) const {
     int64_t chip = 0, x = 0, y = 0, height = 0, used = 0;
     if (stages != nullptr) stages->clear();
-    const int64_t limit = target_.chips.memory_bytes > 0
-                              ? target_.chips.memory_bytes / target_.machine.data_bytes()
-                              : std::numeric_limits<int64_t>::max();
+    const int64_t limit = most_pes();
     for (size_t i = 0; i < sides.size(); ++i) {
       const int64_t side = sides[i], room = side + corridor();
       if (x + room > target_.fabric.columns - corridor()) {
@@ -275,18 +291,19 @@ class Placer {
   std::string remedy() const {
     int64_t pes = 0, layers = 0;
     for (const Candidate& stage : stages_) {
-      pes += stage.choices.front().side * stage.choices.front().side;
+      const int64_t side = stage.choices.empty() ? 1 : stage.choices.front().side;
+      pes += (side + corridor()) * (side + corridor());
       layers += static_cast<int64_t>(stage.layers.size());
     }
-    const int64_t chip = target_.fabric.columns * target_.fabric.rows;
-    return message(
-        "the model's ", layers, " layers need ", with_commas(pes), " PEs of ",
-        with_commas(target_.machine.data_bytes()), " B at least and there are ",
-        with_commas(chip * target_.chips.count()), ": it fits on about ",
-        std::max<int64_t>(
-            2, static_cast<int64_t>(std::ceil(1.25 * static_cast<double>(pes) /
-                                              static_cast<double>(std::max<int64_t>(1, chip))))),
-        " chips (chips=WxH); with fewer, weights are streamed from the host");
+    const int64_t chip = std::max<int64_t>(1, most_pes());
+    const auto wanted = static_cast<int64_t>(
+        std::ceil(1.25 * static_cast<double>(pes) / static_cast<double>(chip)));
+    return message("the model's ", layers, " layers need ", with_commas(pes), " PEs of ",
+                   with_commas(target_.machine.data_bytes()),
+                   " B at least, with those between them, and there are ",
+                   with_commas(chip * target_.chips.count()), ": it fits on about ",
+                   std::max(target_.chips.count() + 1, wanted),
+                   " chips (chips=WxH); with fewer, weights are streamed from the host");
   }
 
   void finish() {

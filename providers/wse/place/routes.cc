@@ -114,6 +114,10 @@ std::string Routes::check_pe(int64_t x, int64_t y, const Pe& pe) const {
     if (color < 0 || color >= static_cast<int>(machine_.colors))
       return message(place(x, y), " routes color ", color, "; a machine has 0 to ",
                      static_cast<int>(machine_.colors) - 1);
+    if (color < reserved_at(x, y))
+      return message(place(x, y), " routes color ", color,
+                     ", which the algorithm that runs there has for itself: it has 0 to ",
+                     reserved_at(x, y) - 1);
     if (std::popcount(route.from) > 1)
       return message(place(x, y), ": color ", color,
                      " is received from more than one direction; a router takes it from one");
@@ -129,39 +133,63 @@ std::string Routes::check_pe(int64_t x, int64_t y, const Pe& pe) const {
 }
 
 // What is sent to a neighbour has to be received there, in the same color and from that side.
-std::string Routes::check_links(int64_t x, int64_t y, const Pe& pe) const {
+std::string Routes::check_sent(int64_t x, int64_t y, const Pe& pe) const {
   for (const auto& [color, route] : pe.routes)
     for (const Link& link : kLinks) {
       if ((route.to & link.out) == 0) continue;
-      const auto other = pes_.find(key(x + link.dx, y + link.dy));
-      const bool closed = other != pes_.end() && other->second.routes.count(color) != 0 &&
-                          (other->second.routes.at(color).from & link.in) != 0;
-      if (!closed)
+      const Route* const other = route_at(x + link.dx, y + link.dy, color);
+      if (other == nullptr || (other->from & link.in) == 0)
         return message(place(x, y), ": color ", color, " is sent to ",
                        place(x + link.dx, y + link.dy), ", which does not receive it");
     }
   return {};
 }
 
-std::string Routes::check() const {
+// ... and what is received has to be sent.
+std::string Routes::check_received(int64_t x, int64_t y, const Pe& pe) const {
+  for (const auto& [color, route] : pe.routes)
+    for (const Link& link : kLinks) {
+      if ((route.from & link.out) == 0) continue;
+      const Route* const other = route_at(x + link.dx, y + link.dy, color);
+      if (other == nullptr || (other->to & link.in) == 0)
+        return message(place(x, y), ": color ", color, " is received from ",
+                       place(x + link.dx, y + link.dy), ", which does not send it");
+    }
+  return {};
+}
+
+const Routes::Route* Routes::route_at(int64_t x, int64_t y, int color) const {
+  const auto pe = pes_.find(key(x, y));
+  if (pe == pes_.end()) return nullptr;
+  const auto route = pe->second.routes.find(color);
+  return route == pe->second.routes.end() ? nullptr : &route->second;
+}
+
+std::string Routes::check_rectangles() const {
+  const auto columns = static_cast<int64_t>(machine_.usable_columns);
+  const auto rows = static_cast<int64_t>(machine_.usable_rows);
   for (const auto& [rect, count] : reserved_)
     if (rect.x < 0 || rect.y < 0 || rect.columns < 1 || rect.rows < 1 ||
-        rect.x + rect.columns > static_cast<int64_t>(machine_.usable_columns) ||
-        rect.y + rect.rows > static_cast<int64_t>(machine_.usable_rows))
+        rect.x + rect.columns > columns || rect.y + rect.rows > rows)
       return message("the rectangle ", rect.columns, "x", rect.rows, " at (", rect.x, ",", rect.y,
-                     ") leaves the usable ", static_cast<int64_t>(machine_.usable_columns), "x",
-                     static_cast<int64_t>(machine_.usable_rows), " PEs");
+                     ") leaves the usable ", columns, "x", rows, " PEs");
+  return {};
+}
+
+std::string Routes::check() const {
+  std::string fault = check_rectangles();
   std::vector<int64_t> keys;
   for (const auto& [at, pe] : pes_) keys.push_back(at);
   std::sort(keys.begin(), keys.end());
-  for (const int64_t at : keys) {
-    // PEs left of the first column have negative x.
-    const int64_t x = ((at % 65536) + 65536 + 32768) % 65536 - 32768, y = (at - x) / 65536;
-    std::string fault = check_pe(x, y, pes_.at(at));
-    if (fault.empty()) fault = check_links(x, y, pes_.at(at));
-    if (!fault.empty()) return fault;
-  }
-  return {};
+  // Where a way leads is said by who sends: receivers are asked last.
+  for (const auto check : {&Routes::check_pe, &Routes::check_sent, &Routes::check_received})
+    for (const int64_t at : keys) {
+      if (!fault.empty()) return fault;
+      // PEs left of the first column have negative x.
+      const int64_t x = ((at % 65536) + 65536 + 32768) % 65536 - 32768, y = (at - x) / 65536;
+      fault = (this->*check)(x, y, pes_.at(at));
+    }
+  return fault;
 }
 
 int64_t Routes::most_colors() const {

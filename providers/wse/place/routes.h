@@ -60,7 +60,10 @@ class Routes {
   // "PE (210,37) needs 27 colors, 18 available (24 minus 6 reserved by host I/O)"
   std::string crowded(int64_t x, int64_t y, int64_t colors) const;
   std::string check_pe(int64_t x, int64_t y, const Pe& pe) const;
-  std::string check_links(int64_t x, int64_t y, const Pe& pe) const;
+  std::string check_sent(int64_t x, int64_t y, const Pe& pe) const;
+  std::string check_received(int64_t x, int64_t y, const Pe& pe) const;
+  std::string check_rectangles() const;
+  const Route* route_at(int64_t x, int64_t y, int color) const;
 
   const Machine& machine_;
   std::vector<std::pair<Rect, int>> reserved_;

@@ -2,6 +2,7 @@
 #include "providers/wse/program/options.h"
 
 #include <charconv>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 
@@ -106,9 +107,11 @@ Result<Machine> machine_of(std::string_view device, const Given& given) {
   if (clock > 0) changes.push_back({"clock_hz", clock});
   const std::string path(given.text("machine_file"));
   if (path.empty()) return find_machine(device, silicon, changes);
+  std::error_code fault;
   std::ifstream file(path, std::ios::binary);
-  if (!file)
-    return error(Code::kNOT_FOUND, "the machine file '", path, "' cannot be opened for reading");
+  if (!file || !std::filesystem::is_regular_file(path, fault))
+    return error(Code::kNOT_FOUND, "the machine file '", path,
+                 "' cannot be opened for reading: give the path of a file");
   const std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
   Result<Machine> out = parse_machine(text, silicon, changes);
   if (!out.ok()) {
@@ -144,6 +147,8 @@ Status read_chips(const Given& given, Chips& chips) {
   chips.latency_given = latency > 0;
   PFRT_ASSIGN(const double memory, given.positive("chip_memory_bytes"));
   chips.memory_bytes = static_cast<int64_t>(memory);
+  if (static_cast<double>(chips.memory_bytes) != memory)
+    return wrong("chip_memory_bytes", given.text("chip_memory_bytes"), "it is a whole number");
   return {};
 }
 

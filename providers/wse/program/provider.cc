@@ -194,6 +194,22 @@ pfrt_code copy(pfrt_provider* provider, uint64_t, const pfrt_device_copy* copies
   return PFRT_CODE_OK;
 }
 
+// What crosses to and from the wafer for a run: a word an element, whatever its type there.
+template <typename Add>
+void add_host(const Program& program, const Machine& machine, const Add& add) {
+  double to = 0, from = 0;
+  for (const pfrt_buffer& buffer : program.buffers) {
+    if (buffer.kind == PFRT_BUFFER_IN) to += static_cast<double>(buffer.bytes);
+    if (buffer.kind == PFRT_BUFFER_OUT) from += static_cast<double>(buffer.bytes);
+  }
+  const double cycles = (to / machine.h2d_words + from / machine.d2h_words) / 4 / machine.channels;
+  const double least = (to + from) / machine.host_bytes_per_second * machine.clock_hz;
+  add("bytes to the wafer", to, "B", PFRT_NO_INDEX);
+  add("bytes from the wafer", from, "B", PFRT_NO_INDEX);
+  add("simulated cycles of transfers, if all of them cross", std::max(cycles, least), "cycles",
+      PFRT_NO_INDEX);
+}
+
 pfrt_code report(pfrt_executable* executable, const pfrt_program* program,
                  const pfrt_counters* counters, const pfrt_sink* sink) {
   return guarded(sink, [&] {
@@ -203,6 +219,7 @@ pfrt_code report(pfrt_executable* executable, const pfrt_program* program,
                          uint32_t step) {
       counters->add(counters, to_c(name), value, to_c(unit), step);
     };
+    add_host(*static_cast<Program*>(program->handle), target.machine, add);
     double all = 0;
     for (uint32_t i = 0; i < steps.size(); ++i) {
       const Step& step = steps[i];

@@ -37,8 +37,9 @@ struct EngineSide {
 Status add_case(Rows& rows, const Machine& m, std::string_view point, const Case& work,
                 const EngineSide& engine) {
   PFRT_ASSIGN(const oracle::Outcome outcome, oracle::simulate(m, work));
-  size_t differ = outcome.values.size() == engine.values.size() ? 0 : outcome.values.size();
-  for (size_t i = 0; differ == 0 && i < engine.values.size(); ++i)
+  const bool comparable = outcome.values.size() == engine.values.size();
+  size_t differ = comparable ? 0 : outcome.values.size();
+  for (size_t i = 0; comparable && i < engine.values.size(); ++i)
     if (outcome.values[i] != engine.values[i]) ++differ;
   ValidationRow row;
   row.id = "V13";
@@ -51,6 +52,7 @@ Status add_case(Rows& rows, const Machine& m, std::string_view point, const Case
   row.ours = engine.cycles;
   row.note = differ == 0 ? "values equal"
                          : message(differ, " of ", outcome.values.size(), " values differ");
+  if (differ != 0) row.ours = 0;  // cycles of something else
   return rows.add(std::move(row), engine.derivation);
 }
 

@@ -94,14 +94,15 @@ class Mesh {
 // Columns [begin, end) of y = x W + y for all rows of x, each a vector of its own.
 void vector_columns(const GemmValues& p, int64_t begin, int64_t end) {
   const int64_t width = divide_up(end - begin, kTileLanes) * kTileLanes;
-  const int64_t part = divide_up(p.k, std::max<int64_t>(1, p.grid)), parts = divide_up(p.k, part);
+  // PEs at the end of the line may have no part of k; they are in the tree all the same.
+  const int64_t parts = std::max<int64_t>(1, p.grid), part = divide_up(p.k, parts);
   std::vector<float> b(static_cast<size_t>(p.k * width));
   pack_columns(p, begin, end, width, b.data());
   std::vector<float> sums(static_cast<size_t>(parts * width)), line(static_cast<size_t>(parts));
   constexpr int32_t kOne = 0;
   for (int64_t row = 0; row < p.m; ++row) {
     std::fill(sums.begin(), sums.end(), 0.0F);
-    for (int64_t i = 0; i < parts; ++i) {
+    for (int64_t i = 0; i * part < p.k; ++i) {
       const int64_t k = i * part, depth = std::min(part, p.k - k);
       multiply(p.arithmetic, {p.a + row * p.a_stride + k, p.a_stride, b.data() + k * width,
                               sums.data() + i * width, 1, width, depth, &kOne, 1, depth});

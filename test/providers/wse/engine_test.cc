@@ -162,7 +162,9 @@ class RandomCases {
   Case line(Algorithm algorithm) {
     Case out = start(algorithm);
     out.columns = between(2, 40);
-    out.group = between(2, out.columns + 2);
+    // Of one group alone see below.
+    const bool groups = algorithm == Algorithm::kTwoPhaseReduce;
+    out.group = groups ? between(1, out.columns - 1) : between(1, out.columns + 2);
     out.n = between(1, 60);
     const auto type = arithmetic_of(out);
     out.a = random_values(out.columns * out.n, type, random_());
@@ -170,7 +172,7 @@ class RandomCases {
   }
   Case square(Algorithm algorithm) {
     Case out = start(algorithm);
-    out.columns = out.rows = between(1, 9);
+    out.columns = out.rows = between(2, 9);  // of one PE see below
     out.m = between(1, 9);
     out.k = between(1, 9);
     out.n = between(1, 9);
@@ -190,11 +192,12 @@ class RandomCases {
     out.b = random_values(out.k * out.n * out.columns * out.rows, arithmetic_of(out), random_());
     return out;
   }
-  // A PE in the middle, so that all of its neighbours are there.
+  // So large that PEs with all neighbours are there, and beside each other: what is at the rim has
+  // less to send and begins earlier.
   Case exchange(Algorithm algorithm) {
     Case out = start(algorithm);
-    out.columns = between(3, 9);
-    out.rows = between(3, 9);
+    out.columns = between(4, 9);
+    out.rows = between(4, 9);
     out.n = between(1, 100);
     out.a = random_values(out.n * out.columns * out.rows * (algorithm == Algorithm::kHalo ? 4 : 1),
                           arithmetic_of(out), random_());
@@ -285,6 +288,47 @@ TEST(Engine, halos_are_those_of_the_oracle) {
 TEST(Engine, cache_shifts_are_those_of_the_oracle) {
   expect_engine_is_oracle([](RandomCases& r) { return r.exchange(Algorithm::kKvShift); },
                           exchange_result);
+}
+
+// A square of one PE has nobody to send to: its datapath loses nothing to wavelets.
+TEST(Engine, products_on_one_pe_move_nothing) {
+  for (const Algorithm algorithm : {Algorithm::kMeshGemm, Algorithm::kCannon, Algorithm::kSumma}) {
+    Case work;
+    work.algorithm = algorithm;
+    work.m = 4;
+    work.k = 9;
+    work.n = 4;
+    work.a = random_values(36, Arithmetic::kFp32, 1);
+    work.b = random_values(36, Arithmetic::kFp32, 2);
+    const Machine m = machine_of("wse2");
+    const Result<oracle::Outcome> outcome = oracle::simulate(m, work);
+    ASSERT_TRUE(outcome.ok()) << outcome.status().message();
+    const double cycles = outcome.value().cycles;
+    EXPECT_NEAR(engine_cycles(m, work), cycles, 0.01 * cycles) << text_of(work);
+    EXPECT_EQ(product_result(work), outcome.value().values);
+  }
+}
+
+// "One role_test a phase": a chain has one phase.
+TEST(Engine, a_two_phase_reduce_of_one_group_is_a_chain) {
+  for (const char* name : {"wse2", "wse3"})
+    for (const int more : {0, 1, 100}) {
+      const Machine m = machine_of(name);
+      Case work;
+      work.algorithm = Algorithm::kTwoPhaseReduce;
+      work.columns = 9;
+      work.group = work.columns + more;
+      work.n = 5;
+      work.a = random_values(work.columns * work.n, Arithmetic::kFp32, 1);
+      Case chain = work;
+      chain.algorithm = Algorithm::kChainReduce;
+      EXPECT_EQ(engine_cycles(m, work), engine_cycles(m, chain));
+      EXPECT_EQ(line_result(work), line_result(chain));
+      const auto two_phase = oracle::simulate(m, work), one_phase = oracle::simulate(m, chain);
+      ASSERT_TRUE(two_phase.ok() && one_phase.ok());
+      EXPECT_EQ(two_phase.value().values, one_phase.value().values);
+      EXPECT_EQ(two_phase.value().cycles, one_phase.value().cycles) << "by the oracle";
+    }
 }
 
 // ---- closed forms ----

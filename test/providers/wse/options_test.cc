@@ -233,7 +233,10 @@ TEST(WaferOptions, a_machine_file_that_is_not_there_or_wrong_is_named) {
                 contains(out.status().message(), word))
         << out.status().message();
   }
-  // A folder opens as a file does.
+}
+
+// A folder opens as a file does; reading it fails.
+TEST(WaferOptions, a_folder_is_no_machine_file) {
   const Result<Settings> folder = settings_of({{"machine_file", testing::TempDir()}});
   ASSERT_FALSE(folder.ok());
   EXPECT_TRUE(contains(folder.status().message(), testing::TempDir())) << folder.status().message();
