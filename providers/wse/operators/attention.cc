@@ -209,6 +209,9 @@ class Worker {
       }
     if (!f_.mask_strides.empty()) add_mask(round, b, h, query, seen, scores);
     std::fill(scores + seen, scores + f_.total, -INFINITY);
+    // A query that sees nothing takes nothing, as the operator is defined.
+    if (std::all_of(scores, scores + f_.total, [](float x) { return x == -INFINITY; }))
+      return std::fill(scores, scores + f_.total, 0.0F);
     const std::span<float> row(scores, static_cast<size_t>(f_.total));
     const float most = join_(row, Join::kMax);
     for (float& x : row) x = round.exp(round(x - most));

@@ -9,6 +9,8 @@ namespace {
 
 constexpr int64_t kMostElements = int64_t{1} << 40;  // sizes are cut off here, not wrapped
 
+constexpr int64_t kLongest = int64_t{1} << 28;  // a side of a product counts as so much at most
+
 // Dimension |i|. The first, which mostly is a batch, counts one where it is not known.
 int64_t known(std::span<const int64_t> dims, size_t i, int64_t typical) {
   return dims[i] >= 0 ? dims[i] : i == 0 ? 1 : typical;
@@ -53,6 +55,13 @@ std::string conv_refusal(const SnapshotNode& node) {
   if (node.input_rank(1) != rank) return "Conv whose weights have no known rank";
   for (const int64_t d : node.input_dims(1))
     if (d < 0) return "Conv whose weights have a symbolic dimension";
+  const auto axes = static_cast<size_t>(rank - 2);
+  for (const char* list : {"strides", "dilations", "pads"}) {
+    const size_t size = node.attr_ints(list).size();
+    const size_t wanted = std::string_view(list) == "pads" ? 2 * axes : axes;
+    if (size != 0 && size != wanted)
+      return message("Conv with ", size, " numbers in ", list, ": ", wanted, " are taken");
+  }
   return {};
 }
 
@@ -163,6 +172,8 @@ Layer layer_of(const SnapshotNode& node, int64_t typical) {
   if (const ProductRow* const product = find_product(node)) {
     out.constant_b = node.is_constant(1);
     product->fill(node, typical, out);
+    for (int64_t* const size : {&out.batch, &out.m, &out.k, &out.n})
+      *size = std::min(*size, kLongest);
     return out;
   }
   out.row = find_operator(node.domain(), node.op());

@@ -27,18 +27,23 @@ int64_t squares_on(int64_t batch, int64_t side) {
                              side);
 }
 
+int64_t clamped(double bytes) {
+  constexpr double kMost = 1e18;
+  return static_cast<int64_t>(std::min(bytes, kMost));
+}
+
 void set_memory(Mapping& out, Arithmetic arithmetic, const Layer& layer, const Tile& tile,
                 int64_t products) {
-  const int64_t bytes = bytes_of(arithmetic), b = tile.k * tile.n;
-  const int64_t all = bytes * products;
+  const auto bytes = static_cast<double>(bytes_of(arithmetic));
+  const auto count = static_cast<double>(products);
+  const auto m = static_cast<double>(tile.m), k = static_cast<double>(tile.k);
+  const auto n = static_cast<double>(tile.n);
   const bool shifting = out.algorithm != ProductAlgorithm::kMeshGemv;
-  const int64_t held = layer.constant_b ? b : 0;
-  out.weight_bytes = all * held;
+  out.weight_bytes = layer.constant_b ? clamped(bytes * count * k * n) : 0;
   // A shifting operand needs a second buffer, a constant one as well.
-  const int64_t moving = shifting ? 2 * tile.m * tile.k + (layer.constant_b ? b : 2 * b)
-                                  : tile.k + (layer.constant_b ? 0 : b);
-  const int64_t result = shifting ? tile.m * tile.n : 2 * tile.n;
-  out.buffer_bytes = bytes * moving + all * result;
+  const double moving = shifting ? 2 * m * k + (layer.constant_b ? k * n : 2 * k * n)
+                                 : k + (layer.constant_b ? 0 : k * n);
+  out.buffer_bytes = clamped(bytes * (moving + count * (shifting ? m * n : 2 * n)));
 }
 
 Mapping map_gemm(const Machine& machine, Arithmetic arithmetic, const Layer& layer, int64_t side) {
@@ -81,7 +86,9 @@ Mapping map_gemv(const Machine& machine, Arithmetic arithmetic, const Layer& lay
   out.spent = schedule.spent();
   set_memory(out, arithmetic, layer, tile, rounds);
   // All rows of x and y wait their turn.
-  out.buffer_bytes += bytes_of(arithmetic) * (layer.m - 1) * (tile.k + tile.n);
+  out.buffer_bytes = clamped(static_cast<double>(out.buffer_bytes) +
+                             static_cast<double>(bytes_of(arithmetic) * (layer.m - 1)) *
+                                 static_cast<double>(tile.k + tile.n));
   return out;
 }
 

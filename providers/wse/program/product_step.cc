@@ -138,6 +138,17 @@ struct Window {
     pair("strides", stride_y, stride_x);
     pair("dilations", dilation_y, dilation_x);
     pair("pads", pad_y, pad_x);
+    const std::string_view automatic = call.node.attr_string("auto_pad", "NOTSET");
+    if (!automatic.starts_with("SAME")) return;
+    // What the windows need beyond the image, half of it before.
+    const auto before = [&](int64_t in_size, int64_t out_size, int64_t stride, int64_t dilation,
+                            int64_t kernel) {
+      const int64_t reach = (out_size - 1) * stride + (kernel - 1) * dilation + 1;
+      const int64_t missing = std::max<int64_t>(0, reach - in_size);
+      return automatic == "SAME_LOWER" ? (missing + 1) / 2 : missing / 2;
+    };
+    pad_y = flat ? 0 : before(height, out_height, stride_y, dilation_y, kernel_height);
+    pad_x = before(width, out_width, stride_x, dilation_x, kernel_width);
   }
   int64_t pixels() const { return out_height * out_width; }
 };
