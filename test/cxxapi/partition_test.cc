@@ -109,6 +109,29 @@ TEST(Partition, nothing_on_the_wafer) {
   EXPECT_EQ(plan.svg(), "");
 }
 
+TEST(Partition, products_of_one_input_become_one_for_the_wafer) {
+  Graph graph("projections");
+  graph.add_input(TensorInfo("x", {{16, 256}}, DType::Float32));
+  for (const char* name : {"q", "k", "v"}) {
+    const std::string weight = std::string("w_") + name;
+    graph.add_initializer(weight, matrix(256, 256, name[0]));
+    graph.add_node(node_of(name, "MatMul", {"x", weight}, std::string(name) + "_out"));
+    graph.add_output(TensorInfo(std::string(name) + "_out", {{16, 256}}, DType::Float32));
+  }
+  const Graph made = partition::wse::optimize_for_wse_dataflow(graph);
+  EXPECT_EQ(graph.num_nodes(), 3u);
+  ASSERT_EQ(made.num_nodes(), 2u);
+  const std::unordered_map<std::string, Tensor> feed{{"x", matrix(16, 256, 5)}};
+  const std::vector<Tensor> want = InferenceSession(graph).run({}, feed),
+                            got = InferenceSession(made).run({}, feed);
+  ASSERT_EQ(got.size(), 3u);
+  for (size_t i = 0; i < got.size(); ++i)
+    for (int64_t k = 0; k < got[i].num_elements(); ++k)
+      ASSERT_NEAR(got[i].data_ptr<float>()[k], want[i].data_ptr<float>()[k], 1e-3);
+  EXPECT_THROW((void)partition::wse::optimize_for_wse_dataflow(graph, "cpu"), InvalidArgumentError);
+  EXPECT_FALSE(opt::DataflowPass().should_run(OptLevel::All));
+}
+
 TEST(Partition, errors_say_what_was_given_and_what_to_give) {
   const Graph graph = chain(1);
   WSEChipConfig config;

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import pyflame_rt
-from pyflame_rt import DType, Graph, InvalidArgumentError, partition
+from pyflame_rt import DType, Graph, InvalidArgumentError, opt, partition
 from pyflame_rt.partition import wse
 
 # Of 64 x 64 PEs, the square that a product of 256 x 256 gets: one of them fits on such a chip.
@@ -110,6 +110,89 @@ def test_from_many_threads():
     for thread in threads:
         thread.join()
     assert {i: len(plan.node_to_partition) for i, plan in plans.items()} == {i: i for i in range(1, 7)}
+
+
+# ------------------------------------------------------------------ dataflow
+
+
+def layer(rank=2, depth=256):
+    """What a layer of a language model multiplies one input by: q, k and v, then up and gate."""
+    rng = np.random.default_rng(0)
+    graph = Graph("layer")
+    graph.add_input("x", [1, 16, depth][3 - rank:], DType.Float32)
+    widths = {"q": depth, "k": depth // 4, "v": depth // 4, "up": depth, "gate": depth}
+    for name, width in widths.items():
+        graph.add_initializer(f"w_{name}", rng.normal(size=(depth, width)).astype(np.float32))
+        graph.add_node(name, "MatMul", inputs=["x" if name in "qkv" else "q_biased", f"w_{name}"],
+                       outputs=[f"{name}_out"])
+    graph.add_initializer("bias", rng.normal(size=depth).astype(np.float32))
+    graph.add_node("add", "Add", inputs=["q_out", "bias"], outputs=["q_biased"])
+    graph.add_node("mul", "Mul", inputs=["up_out", "gate_out"], outputs=["y"])
+    for name in ("k_out", "v_out", "y"):
+        graph.add_output(name)
+    return graph
+
+
+def ops(graph):
+    return [node.op for node in graph.topological_sort()]
+
+
+@pytest.mark.parametrize("machine", ["wse2", "wse3"])
+@pytest.mark.parametrize("rank", [2, 3])
+def test_products_of_one_input_become_one(rank, machine):
+    graph = layer(rank)
+    made = wse.optimize_for_wse_dataflow(graph, machine)
+    assert ops(graph).count("MatMul") == 5
+    assert sorted(ops(made)) == ["Add", "MatMul", "MatMul", "Mul", "Split", "Split"]
+    assert [one.name for one in made.outputs] == ["k_out", "v_out", "y"]
+    assert made.validate_all() == []
+    x = {"x": np.random.default_rng(1).normal(size=[1, 16, 256][3 - rank:]).astype(np.float32)}
+    for got, want in zip(*(pyflame_rt.InferenceSession(one).run(None, x) for one in (made, graph))):
+        np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-2)
+
+
+def test_a_plan_of_the_joined_products_is_shorter():
+    graph = layer()
+    made = wse.optimize_for_wse_dataflow(graph)
+    assert not wse.partition_for_wse(made).unplaced
+    cycles = [sum(one.cycles for one in wse.partition_for_wse(each).partitions) for each in (made, graph)]
+    assert cycles[0] < cycles[1]
+
+
+def test_what_takes_no_less_time_is_left():
+    assert ops(wse.optimize_for_wse_dataflow(chain(3))) == ops(chain(3))
+    result = opt.DataflowPass(opt.DataflowConfig(target_backend="cpu")).run(chain(3))
+    assert not result.modified
+
+
+def test_the_pass_is_of_no_level():
+    one = opt.DataflowPass(opt.DataflowConfig("wse", "wse2"))
+    assert not any(one.should_run(level) for level in pyflame_rt.OptLevel)
+    assert one.description and one.after() == ["ConstantFoldingPass", "CSEPass"]
+    assert "DataflowPass" not in opt.PassManager.create_default(pyflame_rt.OptLevel.ALL).passes
+    manager = opt.PassManager(opt.PassManagerConfig(extra={"dataflow.target_backend": "wse"}, verify=True))
+    manager.register_pass(one)
+    graph = layer()
+    result = manager.run(graph)
+    assert result.stats.rules == {"MergedProducts": 2} and "Split" in ops(graph) and result.warnings == []
+    with pytest.raises(pyflame_rt.InvalidArgumentError, match="a built-in pass has that name"):
+        class DataflowPass(opt.Pass):
+            def run(self, graph):
+                return opt.PassResult()
+        manager = opt.PassManager()
+        manager.register_pass(DataflowPass())
+        manager.run(graph)
+
+
+def test_arguments_of_the_optimisation():
+    with pytest.raises(InvalidArgumentError, match="optimising a graph: there is no wafer-scale machine 'cpu'"):
+        wse.optimize_for_wse_dataflow(layer(), "cpu")
+    with pytest.raises(TypeError, match="optimising str: give a pyflame_rt.Graph"):
+        wse.optimize_for_wse_dataflow("model.onnx")
+    with pytest.raises(InvalidArgumentError, match="dataflow.device is 'wse9', which WSE.* it opens wse,wse2"):
+        opt.DataflowPass(opt.DataflowConfig("wse", "wse9")).run(layer())
+    with pytest.raises(pyflame_rt.NotFoundError, match="nobody"):
+        opt.DataflowPass(opt.DataflowConfig("nobody")).run(layer())
 
 
 # ------------------------------------------------------------------ errors

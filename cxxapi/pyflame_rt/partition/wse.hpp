@@ -13,6 +13,7 @@
 #include <mutex>
 #include <pyflame_rt/ask.hpp>
 #include <pyflame_rt/graph.hpp>
+#include <pyflame_rt/opt/passes.hpp>
 #include <pyflame_rt/session.hpp>
 #include <set>
 #include <sstream>
@@ -266,6 +267,20 @@ inline WSEPlan partition_for_multi_chip(const Graph& graph, const WSEChipConfig&
                                std::to_string(chips) +
                                " chips; make them equal, or leave num_chips at 1");
   return partition_for_wse(graph, config, machine);
+}
+
+// A graph that computes the same as |graph|, with products of one input joined where |machine|
+// takes less time for that: MatMuls with constant matrices, as those for queries, keys and values,
+// or up and gate, become one with the matrices side by side, and a Split. Results differ in the
+// rounding of sums at most. Errors as of partition_for_wse.
+inline Graph optimize_for_wse_dataflow(const Graph& graph, const std::string& machine = "wse2") {
+  detail::need_machine(machine, "optimising a graph");
+  opt::DataflowConfig config;
+  config.target_backend = detail::kWafer;
+  config.device = machine;
+  Graph made = graph.clone();
+  (void)opt::DataflowPass(config).run(made);
+  return made;
 }
 
 }  // namespace wse
