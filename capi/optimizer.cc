@@ -5,9 +5,11 @@
 
 #include "capi/client_pass.h"
 #include "capi/handles.h"
+#include "core/base/provider_name.h"
 #include "core/op/defs/standardise.h"
 #include "core/pass/rules/rule_tables.h"
 #include "core/plan/client_operator.h"
+#include "core/session/choose_providers.h"
 #include "core/session/optimise.h"
 #include "core/session/pass_options.h"
 #include "core/session/verify.h"
@@ -80,8 +82,8 @@ std::vector<std::string> split_at_commas(std::string_view list) {
 }
 
 bool built_in(std::string_view name) {
-  const auto all = built_in_passes();
-  return std::ranges::find(all, name) != all.end();
+  const auto all = built_in_passes(), more = passes_by_name();
+  return std::ranges::find(all, name) != all.end() || std::ranges::find(more, name) != more.end();
 }
 
 Result<Options> given_options(const pfrt_options* options, const Options& fallback) {
@@ -133,7 +135,8 @@ pfrt_status* add_pass(pfrt_optimizer* o, pfrt_string name, const pfrt_options* o
     Registry& registry = o->env->registry();
     PFRT_TRY(registry.open_passes());
     std::string known;
-    for (std::string_view one : built_in_passes()) known += message(known.empty() ? "" : ", ", one);
+    for (const auto& names : {built_in_passes(), passes_by_name()})
+      for (std::string_view one : names) known += message(known.empty() ? "" : ", ", one);
     for (const auto& pass : registry.passes()) {
       if (pass->name == view(name)) return add(*o, std::make_unique<CustomPass>(pass));
       known += ", " + pass->name;
@@ -163,19 +166,36 @@ pfrt_string pass_at(const pfrt_optimizer* o, size_t index) {
   return o && index < o->names.size() ? to_c(o->names[index]) : to_c("");
 }
 
+// The source opens the device that dataflow.device names, where it is of the provider that
+// dataflow.target_backend does.
+Status choose_device(const Options& options, ProviderSource& source) {
+  const std::string& target = options.get_string("dataflow.target_backend");
+  const std::string& device = options.get_string("dataflow.device");
+  if (device.empty() || !names_provider(target, source.name)) return {};
+  const std::vector<std::string> words = device_words(*source.table);
+  if (std::ranges::find(words, device) == words.end())
+    return error(Code::kINVALID_ARGUMENT, "optimising a graph: dataflow.device is '", device,
+                 "', which ", source.name, " does not open; it opens ",
+                 view(source.table->devices));
+  source.device = device;
+  return {};
+}
+
 // Providers that passes ask: those of the options, and the backends that passes are for.
 Result<std::vector<Candidate>> candidates_of(pfrt_optimizer& o) {
   std::vector<Candidate> out;
   const auto open = [&](const std::string& asked) -> Status {
     PFRT_ASSIGN(ProviderSource source, o.env->provider_source(asked));
     if (std::ranges::find(out, source.name, &Candidate::name) != out.end()) return {};
+    PFRT_TRY(choose_device(o.options, source));
     source.keep = o.env;
     PFRT_ASSIGN(auto provider, Provider::open(source, &o.env->logger()));
     out.push_back({source.name, std::move(provider), {}});
     return {};
   };
   for (const std::string& name : o.options.get_strings("providers")) PFRT_TRY(open(name));
-  for (const char* key : {"fusion.target_backend", "layout.target_backend"})
+  for (const char* key :
+       {"fusion.target_backend", "layout.target_backend", "dataflow.target_backend"})
     if (const std::string& target = o.options.get_string(key); !target.empty())
       PFRT_TRY(open(target));
   return out;
@@ -314,7 +334,8 @@ pfrt_status* known_rule_at(size_t index, pfrt_string* out_pass, pfrt_string* out
       return error(Code::kINVALID_ARGUMENT, "reading rewrite ", index, " of ", all.size());
     *out_pass = pfrt::to_c(all[index].pass);
     *out_rule = pfrt::to_c(all[index].name);
-    *out_level = pfrt::to_c(level_word(all[index].level));
+    const std::optional<OptLevel> level = all[index].level;
+    *out_level = pfrt::to_c(level ? level_word(*level) : "by name");
     *out_text = pfrt::to_c(all[index].what);
     return {};
   });

@@ -13,6 +13,36 @@ namespace {
 // Some operators cannot say beforehand what they cost.
 constexpr uint64_t kMostNsToFold = 5'000'000'000;
 
+// Some nodes of a graph by themselves, for providers to be asked about.
+struct Part {
+  std::shared_ptr<Graph> graph;
+  std::vector<NodeId> order;  // fewer than were asked for where two make the same value
+};
+
+Part part_of(const Graph& graph, std::span<const Node* const> nodes) {
+  Part out{std::make_shared<Graph>("question"), {}};
+  Graph& part = *out.graph;
+  part.opsets = graph.opsets;
+  part.symbols = graph.symbols;
+  part.operators = graph.operators;
+  const auto mirror = [&](ValueId value) {
+    if (value == kNoId) return kNoId;
+    const ValueId id = part.value(graph.at(value).name);
+    part.at(id).type = graph.at(value).type;
+    part.at(id).constant = graph.at(value).constant;
+    return id;
+  };
+  for (const Node* from : nodes) {
+    Node made = *from;
+    made.epilogue_of = kNoId;
+    for (ValueId& v : made.inputs) v = mirror(v);
+    for (ValueId& v : made.outputs) v = mirror(v);
+    auto id = part.add_node(std::move(made));
+    if (id.ok()) out.order.push_back(*id);
+  }
+  return out;
+}
+
 }  // namespace
 
 PassContext PassServices::context() {
@@ -24,6 +54,8 @@ PassContext PassServices::context() {
                            std::span<const Node* const> epilogue, std::string_view target) {
     return refuses(graph, node, epilogue, target);
   };
+  context.cost = [this](const Graph& graph, std::span<const Node* const> nodes,
+                        std::string_view target) { return cost(graph, nodes, target); };
   if (verifier_)
     context.difference = [this](const std::shared_ptr<const Graph>& before,
                                 const std::shared_ptr<const Graph>& after) {
@@ -66,33 +98,34 @@ std::string PassServices::refuses(const Graph& graph, const Node& node,
   const Candidate* candidate = find(target);
   if (!candidate) return message("no provider of the session answers to '", target, "'");
   if (!candidate->provider) return message(candidate->name, " is not in use");
-  auto part = std::make_shared<Graph>("question");
-  part->opsets = graph.opsets;
-  part->symbols = graph.symbols;
-  part->operators = graph.operators;
-  std::vector<NodeId> order;
-  const auto mirror = [&](ValueId value) {
-    if (value == kNoId) return kNoId;
-    const ValueId id = part->value(graph.at(value).name);
-    part->at(id).type = graph.at(value).type;
-    part->at(id).constant = graph.at(value).constant;
-    return id;
-  };
-  const auto copy = [&](const Node& from) {
-    Node made = from;
-    made.epilogue_of = kNoId;
-    for (ValueId& v : made.inputs) v = mirror(v);
-    for (ValueId& v : made.outputs) v = mirror(v);
-    auto id = part->add_node(std::move(made));
-    if (id.ok()) order.push_back(*id);
-  };
-  copy(node);
-  for (const Node* next : epilogue) copy(*next);
-  if (order.size() != epilogue.size() + 1) return "the nodes are not a chain";
+  std::vector<const Node*> nodes{&node};
+  nodes.insert(nodes.end(), epilogue.begin(), epilogue.end());
+  const Part part = part_of(graph, nodes);
+  if (part.order.size() != nodes.size()) return "the nodes are not a chain";
   std::vector<uint32_t> indices;
-  for (uint32_t i = 1; i < order.size(); ++i) indices.push_back(i);
-  const Snapshot snapshot(part, order, candidate->provider->takes_deferred());
+  for (uint32_t i = 1; i < part.order.size(); ++i) indices.push_back(i);
+  const Snapshot snapshot(part.graph, part.order, candidate->provider->takes_deferred());
   return candidate->provider->refuses(snapshot.get(), 0, indices);
+}
+
+Result<std::optional<double>> PassServices::cost(const Graph& graph,
+                                                 std::span<const Node* const> nodes,
+                                                 std::string_view target) const {
+  const Candidate* candidate = find(target);
+  if (!candidate || !candidate->provider) return std::optional<double>();
+  Provider& provider = *candidate->provider;
+  const Part part = part_of(graph, nodes);
+  if (part.order.size() != nodes.size()) return std::optional<double>();
+  const Snapshot snapshot(part.graph, part.order, provider.takes_deferred());
+  const Progress& progress = services_.progress;
+  PFRT_ASSIGN(const Claims claims,
+              provider.claim(snapshot.get(), [&progress] { return progress.stop(); }));
+  double ns = 0;
+  for (const Claim& claim : claims.nodes) {
+    if (!claim.accepted) return std::optional<double>();
+    ns += claim.est_ns;
+  }
+  return std::optional<double>(ns);
 }
 
 }  // namespace pfrt

@@ -26,6 +26,8 @@ class PassServices {
   Result<std::vector<ValuePtr>> evaluate(std::shared_ptr<const Graph> graph) const;
   std::string refuses(const Graph& graph, const Node& node, std::span<const Node* const> epilogue,
                       std::string_view target) const;
+  Result<std::optional<double>> cost(const Graph& graph, std::span<const Node* const> nodes,
+                                     std::string_view target) const;
   const Candidate* find(std::string_view target) const;
 
   const CompileServices services_;

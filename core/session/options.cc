@@ -157,6 +157,11 @@ constexpr OptionRow kOptimizer[] = {
     {"layout.propagate_layout", PFRT_OPTION_BOOL, "true", "",
      "move them through the graph to where they cancel"},
     {"layout.target_backend", PFRT_OPTION_STRING, "cpu", "", "as fusion.target_backend"},
+    {"dataflow.target_backend", PFRT_OPTION_STRING, "", "",
+     "the provider, by its name, that is asked what takes less time; empty = the first of "
+     "providers"},
+    {"dataflow.device", PFRT_OPTION_STRING, "", "",
+     "which of its devices, by its word; empty = the first"},
 };
 
 constexpr OptionRow kAsk[] = {

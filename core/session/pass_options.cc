@@ -17,6 +17,7 @@ namespace {
 constexpr std::array<std::string_view, 5> kPasses{"ConstantFoldingPass", "DeadCodeEliminationPass",
                                                   "CSEPass", "OperatorFusionPass",
                                                   "LayoutOptimizationPass"};
+constexpr std::array<std::string_view, 1> kPassesByName{"DataflowPass"};
 constexpr std::array<std::string_view, 4> kLevels{"none", "basic", "extended", "all"};
 
 ConstantFoldingConfig folding_config(const Options& o) {
@@ -65,6 +66,7 @@ void for_each_node(Graph& graph, Fn fn) {
 }  // namespace
 
 std::span<const std::string_view> built_in_passes() { return kPasses; }
+std::span<const std::string_view> passes_by_name() { return kPassesByName; }
 
 Status check_pass_names(const std::vector<std::string>& names, std::string_view doing) {
   for (const std::string& name : names) {
@@ -107,6 +109,7 @@ std::unique_ptr<Pass> built_in_pass(std::string_view name, const Options& o) {
   if (name == kPasses[3])
     return fusion_pass(fusion_config(o), std::max(level, OptLevel::kExtended));
   if (name == kPasses[4]) return layout_pass(layout_config(o));
+  if (name == kPassesByName[0]) return dataflow_pass({o.get_string("dataflow.target_backend")});
   return nullptr;
 }
 

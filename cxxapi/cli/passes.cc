@@ -14,7 +14,7 @@ using pyflame_rt::OptLevel;
 using pyflame_rt::opt::Pass;
 using pyflame_rt::opt::RuleInfo;
 
-// In the order in which they run.
+// In the order in which they run, then those of no level.
 std::vector<std::unique_ptr<Pass>> built_in_passes() {
   std::vector<std::unique_ptr<Pass>> out;
   out.push_back(std::make_unique<pyflame_rt::opt::ConstantFoldingPass>());
@@ -22,12 +22,14 @@ std::vector<std::unique_ptr<Pass>> built_in_passes() {
   out.push_back(std::make_unique<pyflame_rt::opt::CSEPass>());
   out.push_back(std::make_unique<pyflame_rt::opt::OperatorFusionPass>());
   out.push_back(std::make_unique<pyflame_rt::opt::LayoutOptimizationPass>());
+  out.push_back(std::make_unique<pyflame_rt::opt::DataflowPass>());
   return out;
 }
 
 const char* lowest_level(const Pass& pass) {
   if (pass.should_run(OptLevel::Basic)) return "basic";
-  return pass.should_run(OptLevel::Extended) ? "extended" : "all";
+  if (pass.should_run(OptLevel::Extended)) return "extended";
+  return pass.should_run(OptLevel::All) ? "all" : "by name";
 }
 
 std::string after(const Pass& pass) {

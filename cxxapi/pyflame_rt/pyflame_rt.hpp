@@ -26,6 +26,7 @@
 #include <pyflame_rt/opt/passes.hpp>
 #include <pyflame_rt/opt/pattern_matcher.hpp>
 #include <pyflame_rt/options.hpp>
+#include <pyflame_rt/partition/wse.hpp>
 #include <pyflame_rt/quantization/half_types.hpp>
 #include <pyflame_rt/registry.hpp>
 #include <pyflame_rt/service.hpp>

@@ -975,7 +975,7 @@ typedef struct pfrt_optimizer_api {
   size_t (*warning_count)(const pfrt_optimization* result);
   pfrt_string (*warning_at)(const pfrt_optimization* result, size_t index);
 
-  /* All rewrites of the built-in passes: pass, rule, lowest level word, and a line that says what becomes of what. */
+  /* All rewrites of the built-in passes: pass, rule, lowest level word or "by name", what becomes of what in a line. */
   size_t (*known_rule_count)(void);
   /* Rewrite |index|, from 0 on, of known_rule_count. The strings live as long as the library. */
   pfrt_status* (*known_rule_at)(size_t index, pfrt_string* out_pass, pfrt_string* out_rule, pfrt_string* out_level,

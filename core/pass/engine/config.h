@@ -47,6 +47,10 @@ struct LayoutConfig {
   std::string target_backend;
 };
 
+struct DataflowConfig {
+  std::string target_backend;  // a provider's name; "" = the session's first
+};
+
 struct PipelineConfig {
   OptLevel level = OptLevel::kExtended;
   uint32_t max_iterations = 10;  // of run_until_fixed_point

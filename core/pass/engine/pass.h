@@ -9,6 +9,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <span>
 #include <string>
@@ -87,6 +88,11 @@ struct PassContext {
   std::function<std::string(const Graph& graph, const Node& node,
                             std::span<const Node* const> epilogue, std::string_view target)>
       refuses;
+  // Nanoseconds that provider |target| (as above) says |nodes| of |graph|, producers first, take
+  // one after another; nullopt when it refuses one of them or there is no such provider.
+  std::function<Result<std::optional<double>>(
+      const Graph& graph, std::span<const Node* const> nodes, std::string_view target)>
+      cost;
   // Empty when both graphs give the same results, or how they differ.
   std::function<Result<std::string>(const std::shared_ptr<const Graph>& before,
                                     const std::shared_ptr<const Graph>& after)>

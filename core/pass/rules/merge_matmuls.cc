@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Products of one input with three constant matrices, for queries, keys and values, are one product
-// with the matrices side by side, cut into three: one step fewer.
+// Products of one input with several constant matrices are one product with the matrices side by
+// side, cut apart: those for queries, keys and values, which is one step fewer, and any others
+// where the provider that is asked says that it takes less time.
+#include <algorithm>
 #include <cstring>
 #include <new>
 #include <numeric>
@@ -119,14 +121,110 @@ Result<bool> merge(Editor& editor, Node& node, const RuleContext&) {
   return true;
 }
 
+// x W of which nothing else uses the constant W.
+struct Branch {
+  const Node* node;
+  const Tensor* weight;
+};
+
+std::vector<Branch> branches_of(Editor& editor, ValueId x) {
+  std::vector<Branch> out;
+  for (const NodeId id : editor.users(x)) {
+    const Node* const node = editor.node(id);
+    if (node->op != "MatMul" || !node->domain.empty() || node->inputs[0] != x) continue;
+    const Tensor* const weight = editor.constant(node->inputs[1]);
+    if (!weight || weight->dims.size() != 2 || weight->dims[1] > INT32_MAX ||
+        weight->dtype != editor.type(x).dtype || !editor.only_used_by(node->inputs[1], *node))
+      continue;
+    const bool has_epilogue = std::ranges::any_of(editor.users(node->outputs[0]), [&](NodeId user) {
+      return editor.node(user)->epilogue_of == id;
+    });
+    if (!has_epilogue) out.push_back({node, weight});
+  }
+  return out;
+}
+
+Type type_of_width(Type type, int64_t width) {
+  type.shape.back() = Dim(width);
+  return type;
+}
+
+// Whether the provider takes less time for |product| and |split|, which stand for |branches|.
+Result<bool> is_cheaper(Editor& editor, const RuleContext& context,
+                        const std::vector<Branch>& branches, Node product, Node split,
+                        int64_t width) {
+  std::vector<const Node*> apart;
+  for (const Branch& branch : branches) {
+    apart.push_back(branch.node);
+    split.outputs.push_back(branch.node->outputs[0]);
+  }
+  product.outputs = {
+      placeholder(editor, type_of_width(editor.type(branches[0].node->outputs[0]), width))};
+  split.inputs[0] = product.outputs[0];
+  product.canonical = split.canonical = true;
+  const Node* const merged[] = {&product, &split};
+  PFRT_ASSIGN(const std::optional<double> before,
+              context.pass.cost(editor.graph(), apart, context.target));
+  if (!before) return false;
+  PFRT_ASSIGN(const std::optional<double> after,
+              context.pass.cost(editor.graph(), merged, context.target));
+  return after && *after < *before;
+}
+
+Result<bool> merge_products(Editor& editor, Node& node, const RuleContext& context) {
+  const ValueId x = node.inputs[0];
+  const std::optional<size_t> rank = editor.rank(x);
+  if (!context.pass.cost || (rank != 2u && rank != 3u) || !raisable(editor.type(x).dtype))
+    return false;
+  const std::vector<Branch> branches = branches_of(editor, x);
+  // The first of them speaks for all.
+  if (branches.size() < 2 || branches[0].node != &node) return false;
+  std::vector<const Tensor*> weights;
+  std::vector<ValueId> outs;
+  std::vector<int64_t> widths;
+  for (const Branch& branch : branches) {
+    weights.push_back(branch.weight);
+    outs.push_back(branch.node->outputs[0]);
+    widths.push_back(branch.weight->dims[1]);
+    if (branch.weight->dims[0] != weights[0]->dims[0] || !editor.type(outs.back()).has_shape)
+      return false;
+  }
+  const int64_t width = std::accumulate(widths.begin(), widths.end(), int64_t{0});
+  const std::string stem = node.name;
+  PFRT_ASSIGN(Tensor side,
+              side_by_side(weights, widths, weights[0]->dtype, {weights[0]->dims[0], width}));
+  PFRT_ASSIGN(const ValueId sizes, editor.int64s(stem + "/sizes", widths));
+  const ValueId matrix = editor.add_constant(stem + "/weight", std::move(side));
+  const std::vector<Attribute> last{Attribute::of_int("axis", static_cast<int64_t>(*rank) - 1)};
+  Result<bool> cheaper = is_cheaper(editor, context, branches, node_of("MatMul", {x, matrix}),
+                                    node_of("Split", {kNoId, sizes}, last), width);
+  if (!cheaper.ok() || !*cheaper) {
+    editor.drop_constant(matrix);
+    editor.drop_constant(sizes);
+    return cheaper;
+  }
+  PFRT_ASSIGN(const ValueId made, editor.add("MatMul", stem, {x, matrix}));
+  PFRT_ASSIGN(const std::vector<ValueId> cut,
+              editor.add_node(node_of("Split", {made, sizes}, last), stem, outs.size()));
+  for (size_t i = 0; i < outs.size(); ++i) editor.replace(outs[i], cut[i]);
+  return true;
+}
+
 constexpr Rule kMergeMatmulsRules[] = {
     {"MergedProjections", "Attention",
      "products of one input for queries, keys and values -> one product and Split",
      OptLevel::kExtended, true, merge},
 };
 
+constexpr Rule kMergedProductRules[] = {
+    {"MergedProducts", "MatMul",
+     "products of one input and constants -> one product and Split, where that takes less time",
+     kBasic, true, merge_products},
+};
+
 }  // namespace
 
+std::span<const Rule> merged_product_rules() { return kMergedProductRules; }
 std::span<const Rule> merge_matmul_rules() { return kMergeMatmulsRules; }
 
 }  // namespace pfrt

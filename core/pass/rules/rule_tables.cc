@@ -28,6 +28,7 @@ std::span<const RuleFamily> rule_families() {
       {RulePass::kFusion, "pool", pool_rules},
       {RulePass::kLayout, "transpose", transpose_rules},
       {RulePass::kLayout, "split_concat", late_split_concat_rules},
+      {RulePass::kDataflow, "merge_matmuls", merged_product_rules},
   };
   return kFamilies;
 }
@@ -43,9 +44,9 @@ std::vector<const Rule*> rules_of(RulePass pass, OptLevel level) {
 
 const std::vector<KnownRule>& all_rules() {
   static const std::vector<KnownRule> all = [] {
-    constexpr std::string_view kPasses[] = {"ConstantFoldingPass", "DeadCodeEliminationPass",
-                                            "CSEPass", "OperatorFusionPass",
-                                            "LayoutOptimizationPass"};
+    constexpr std::string_view kPasses[] = {
+        "ConstantFoldingPass", "DeadCodeEliminationPass", "CSEPass",
+        "OperatorFusionPass",  "LayoutOptimizationPass",  "DataflowPass"};
     std::vector<KnownRule> out{
         {kPasses[0], "FoldShape", "a shape that is known, and arithmetic on it -> a constant",
          OptLevel::kBasic},
@@ -77,7 +78,8 @@ const std::vector<KnownRule>& all_rules() {
     for (const RuleFamily& family : rule_families())
       for (const Rule& rule : family.rules())
         out.push_back(
-            {kPasses[static_cast<size_t>(family.pass)], rule.name, rule.what, rule.level});
+            {kPasses[static_cast<size_t>(family.pass)], rule.name, rule.what,
+             family.pass == RulePass::kDataflow ? std::nullopt : std::optional(rule.level)});
     return out;
   }();
   return all;

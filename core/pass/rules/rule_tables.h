@@ -3,6 +3,7 @@
 // All rules, by the pass they belong to. A family of rules is a table in <family>.cc.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -14,7 +15,7 @@ namespace pfrt {
 inline constexpr OptLevel kBasic = OptLevel::kBasic, kExtended = OptLevel::kExtended,
                           kAll = OptLevel::kAll;
 
-enum class RulePass { kFolding, kDeadCode, kCse, kFusion, kLayout };
+enum class RulePass { kFolding, kDeadCode, kCse, kFusion, kLayout, kDataflow };
 
 // Joined by rule_tables.cc; one line a family.
 std::span<const Rule> control_rules();   // bodies of known conditions
@@ -27,6 +28,7 @@ std::span<const Rule> softmax_rules();                  // likewise
 std::span<const Rule> attention_rules();                // likewise
 std::span<const Rule> attention_input_rules();          // heads, repeated heads, the past
 std::span<const Rule> merge_matmul_rules();             // products of one input
+std::span<const Rule> merged_product_rules();           // any of them, where that is cheaper
 
 std::span<const Rule> algebra_rules();            // arithmetic that gives back what it takes
 std::span<const Rule> noop_elimination_rules();   // nodes that move nothing
@@ -54,7 +56,7 @@ std::vector<const Rule*> rules_of(RulePass pass, OptLevel level);
 // Every rewrite there is, also those that are no rules, for the page that lists them.
 struct KnownRule {
   std::string_view pass, name, what;
-  OptLevel level;
+  std::optional<OptLevel> level;  // nullopt: of no level; where its pass is asked for by name
 };
 const std::vector<KnownRule>& all_rules();
 

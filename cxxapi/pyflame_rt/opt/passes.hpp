@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <pyflame_rt/opt/pass.hpp>
 #include <string>
 #include <utility>
@@ -67,6 +68,12 @@ struct LayoutConfig {
   std::string target_backend = "cpu";
 };
 
+// What DataflowPass asks.
+struct DataflowConfig {
+  std::string target_backend;  // a provider's name; empty = the first of the optimizer's
+  std::string device;          // of that provider, by its word; empty = the first
+};
+
 // What a PassManager does.
 struct PassManagerConfig {
   // Passes of this level and below run.
@@ -114,6 +121,10 @@ inline void set(Setter& c, const LayoutConfig& config) {
   c.set("layout.insert_transposes", config.insert_transposes);
   c.set("layout.propagate_layout", config.propagate_layout);
   c.set("layout.target_backend", config.target_backend);
+}
+inline void set(Setter& c, const DataflowConfig& config) {
+  c.set("dataflow.target_backend", config.target_backend);
+  c.set("dataflow.device", config.device);
 }
 inline void set(Setter& c, const PassManagerConfig& config) {
   static constexpr const char* kLevels[] = {"none", "basic", "extended", "all"};
@@ -189,7 +200,7 @@ class BuiltInPass : public Pass {
   // What it does, in a line.
   const char* description() const final { return description_; }
   // Whether it is one of that level.
-  bool should_run(OptLevel level) const final { return level >= level_; }
+  bool should_run(OptLevel level) const final { return level_ && level >= *level_; }
   std::vector<std::string> after() const final { return after_; }
   // The pass alone, once.
   PassResult run(Graph& graph) final {
@@ -202,9 +213,9 @@ class BuiltInPass : public Pass {
   pfrt_options* options() const noexcept { return options_.get(); }
 
  protected:
-  // For the passes below.
+  // For the passes below; |level| nullopt: of none.
   template <typename Config>
-  BuiltInPass(const char* name, const char* description, OptLevel level,
+  BuiltInPass(const char* name, const char* description, std::optional<OptLevel> level,
               std::vector<std::string> after, const Config& config)
       : name_(name), description_(description), level_(level), after_(std::move(after)) {
     detail::Setter c(PFRT_OPTIONS_OPTIMIZER, nullptr);
@@ -216,7 +227,7 @@ class BuiltInPass : public Pass {
  private:
   std::string name_;
   const char* description_;
-  OptLevel level_;
+  std::optional<OptLevel> level_;
   std::vector<std::string> after_;
   pyflame_rt::detail::Handle<pfrt_options> options_;
 };
@@ -260,6 +271,17 @@ class LayoutOptimizationPass final : public BuiltInPass {
   explicit LayoutOptimizationPass(const LayoutConfig& config = {})
       : BuiltInPass("LayoutOptimizationPass", "moves layouts to where they cost least",
                     OptLevel::All, {"OperatorFusionPass"}, config) {}
+};
+
+// Joins operators where a provider says that they take less time together. Of no level: it runs by
+// itself, or in a PassManager that it is given to.
+class DataflowPass final : public BuiltInPass {
+ public:
+  // As configured.
+  explicit DataflowPass(const DataflowConfig& config = {})
+      : BuiltInPass("DataflowPass",
+                    "joins operators where a provider says that they take less time together",
+                    std::nullopt, {"ConstantFoldingPass", "CSEPass"}, config) {}
 };
 
 // Runs passes in the order of their registration, but that each follows those of its after().
@@ -380,7 +402,8 @@ inline PassResult optimize(Graph& graph, OptLevel level = OptLevel::Extended) {
 
 // A rewrite that the built-in passes know.
 struct RuleInfo {
-  // The pass that does it, its own name, the level word from which on, and what becomes of what.
+  // The pass that does it, its own name, the level word from which on ("by name": where the pass is
+  // given to a manager), and what becomes of what.
   std::string pass, rule, level, text;
 };
 // All of them; PassStats::rules counts them by name.

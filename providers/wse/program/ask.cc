@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "providers/wse/program/ask.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cstdio>
 #include <nlohmann/json.hpp>
@@ -38,39 +39,70 @@ Status answer_machine(Device& device, const Words& words, const pfrt_answer& out
   return {};
 }
 
-void give(const pfrt_answer& out, const char* name, const std::vector<int64_t>& values) {
-  const auto count = static_cast<int64_t>(values.size());
+void give(const pfrt_answer& out, const char* name, pfrt_dtype dtype, const void* data,
+          size_t count, size_t size) {
+  const auto dim = static_cast<int64_t>(count);
   pfrt_tensor tensor{};
   tensor.struct_size = sizeof tensor;
-  tensor.dtype = PFRT_DTYPE_INT64;
+  tensor.dtype = dtype;
   tensor.memory = PFRT_MEMORY_HOST;
   tensor.rank = 1;
-  tensor.dims = &count;
-  tensor.data = const_cast<int64_t*>(values.data());
-  tensor.bytes = values.size() * sizeof(int64_t);
+  tensor.dims = &dim;
+  tensor.data = const_cast<void*>(data);
+  tensor.bytes = count * size;
   out.tensor(&out, to_c(name), &tensor);
 }
+void give(const pfrt_answer& out, const char* name, const std::vector<int64_t>& values) {
+  give(out, name, PFRT_DTYPE_INT64, values.data(), values.size(), sizeof(int64_t));
+}
+void give(const pfrt_answer& out, const char* name, double value) {
+  give(out, name, PFRT_DTYPE_FLOAT64, &value, 1, sizeof value);
+}
 
-// By layer: the node in the session's graph, its stage, its wafer and its cycles; by stage: cycles
-// with those to the next.
-void give_plan(const Placement& plan, const pfrt_answer& out) {
-  std::vector<int64_t> node, stage, chip, cycles, bytes, stage_cycles;
+// Bytes that a stage takes on its PEs: the weights of all its layers, and the buffers of one at a
+// time.
+int64_t bytes_of(const Placement& plan, const Stage& stage) {
+  int64_t weights = 0, buffers = 0;
+  for (const uint32_t layer : stage.layers) {
+    weights += plan.mappings[layer].weight_bytes;
+    buffers = std::max(buffers, plan.mappings[layer].buffer_bytes);
+  }
+  return (weights + buffers) * stage.rect.columns * stage.rect.rows;
+}
+
+// By layer: its name and the node in the session's graph, its stage, its wafer and its cycles; by
+// stage: cycles with those to the next, and bytes of memory; then the totals: cycles of a run and
+// between results, bytes between wafers.
+void give_plan(const Target& target, const Placement& plan, const pfrt_answer& out) {
+  std::vector<pfrt_string> name;
+  std::vector<int64_t> node, stage, chip, cycles, bytes, stage_cycles, stage_bytes;
   for (size_t i = 0; i < plan.layers.size(); ++i) {
     const Stage& of = plan.stages[plan.stage_of[i]];
+    name.push_back(to_c(plan.layers[i].name));
     node.push_back(plan.layers[i].node);
     stage.push_back(plan.stage_of[i]);
     chip.push_back(of.chip);
     cycles.push_back(static_cast<int64_t>(plan.mappings[i].cycles));
     bytes.push_back(plan.mappings[i].bytes() * of.rect.columns * of.rect.rows);
   }
-  for (const Stage& s : plan.stages)
-    stage_cycles.push_back(static_cast<int64_t>(s.cycles + s.transfer_cycles + s.host_cycles));
+  for (const Stage& of : plan.stages) {
+    stage_cycles.push_back(static_cast<int64_t>(of.cycles + of.transfer_cycles + of.host_cycles));
+    stage_bytes.push_back(bytes_of(plan, of));
+  }
+  give(out, "name", PFRT_DTYPE_STRING, name.data(), name.size(), sizeof(pfrt_string));
   give(out, "node", node);
   give(out, "stage", stage);
   give(out, "chip", chip);
   give(out, "cycles", cycles);
   give(out, "bytes", bytes);
   give(out, "stage_cycles", stage_cycles);
+  give(out, "stage_bytes", stage_bytes);
+  give(out, "run_cycles", plan.cycles());
+  give(out, "result_cycles", plan.slowest());
+  give(out, "comm_bytes",
+       plan.elements_between_chips * static_cast<double>(bytes_of(target.arithmetic)));
+  give(out, "clock_hz", target.machine.clock_hz);
+  give(out, "streaming", std::vector<int64_t>{plan.streaming ? 1 : 0});
 }
 
 Status answer_plan(Device& device, const Words& words, const pfrt_answer& out) {
@@ -85,7 +117,7 @@ Status answer_plan(Device& device, const Words& words, const pfrt_answer& out) {
   say(out, words.has("svg")    ? plan_svg(target, now)
            : words.has("json") ? plan_json(target, now)
                                : plan_text(target, now));
-  give_plan(now, out);
+  give_plan(target, now, out);
   return {};
 }
 

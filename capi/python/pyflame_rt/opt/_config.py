@@ -132,6 +132,21 @@ class LayoutConfig(_Config):
 
 
 @dataclass
+class DataflowConfig(_Config):
+    """Which provider ``DataflowPass`` asks what takes less time.
+
+    Attributes
+    ----------
+    target_backend: its name, or short, as "cpu"; "" = the first of the optimizer's.
+    device: which of its devices, by its word; "" = the first.
+    """
+
+    _PREFIX: ClassVar[str] = "dataflow."
+    target_backend: str = ""
+    device: str = ""
+
+
+@dataclass
 class PassManagerConfig(_Config):
     """How a PassManager runs its passes.
 

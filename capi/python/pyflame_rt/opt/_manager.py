@@ -9,8 +9,8 @@ from typing import Any, Dict, List, Optional, Sequence, Tuple
 from .. import _abi, _library as lib
 from .._graph import Graph
 from .._options import NativeOptions, OptLevel, SessionOptions
-from ._config import (ConstantFoldingConfig, CSEConfig, DCEConfig, FusionConfig, LayoutConfig, PassManagerConfig,
-                      level_of, optimizer_options)
+from ._config import (ConstantFoldingConfig, CSEConfig, DataflowConfig, DCEConfig, FusionConfig, LayoutConfig,
+                      PassManagerConfig, level_of, optimizer_options)
 from ._pass import Pass, PassResult, custom_pass, name_of, take_result
 
 
@@ -45,7 +45,7 @@ class _BuiltInPass(Pass):
     @property
     def description(self) -> str:
         """What the pass does, in a line."""
-        return (type(self).__doc__ or "").strip()
+        return (type(self).__doc__ or "").strip().splitlines()[0]
 
     def should_run(self, level: OptLevel) -> bool:
         """Whether the pass is one of that level."""
@@ -100,6 +100,20 @@ class LayoutOptimizationPass(_BuiltInPass):
     _LEVEL = OptLevel.ALL
     _CONFIG = LayoutConfig
     _AFTER = ("OperatorFusionPass",)
+
+
+class DataflowPass(_BuiltInPass):
+    """Joins operators where a provider says that they take less time together.
+
+    It is of no level: it runs by itself, or in a PassManager that it is given to.
+    """
+
+    _CONFIG = DataflowConfig
+    _AFTER = ("ConstantFoldingPass", "CSEPass")
+
+    def should_run(self, level: OptLevel) -> bool:
+        """False at every level."""
+        return False
 
 
 _BUILT_IN = (ConstantFoldingPass, DeadCodeEliminationPass, CSEPass, OperatorFusionPass, LayoutOptimizationPass)
@@ -206,8 +220,8 @@ class PassManager:
 
 @dataclass(frozen=True)
 class RuleInfo:
-    """A rewrite called ``name`` that the built-in passes know: ``pass_name`` does it, from ``level`` on; ``text`` says
-    what becomes of what.
+    """A rewrite called ``name`` that the built-in passes know: ``pass_name`` does it, from ``level`` on ("by name": where
+    the pass is given to a manager); ``text`` says what becomes of what.
     """
 
     name: str
