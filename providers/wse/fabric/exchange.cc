@@ -83,6 +83,7 @@ class Steps {
   double pace() const {
     const auto middle = [](const std::vector<Neighbour>& ring) {
       std::vector<int64_t> hops;
+      hops.reserve(ring.size());
       for (const Neighbour& n : ring) hops.push_back(n.hops);
       std::nth_element(hops.begin(), hops.begin() + static_cast<ptrdiff_t>(hops.size() / 2),
                        hops.end());

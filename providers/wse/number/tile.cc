@@ -5,6 +5,7 @@
 // where the narrow type has fewer bits (subnormal): there the exact, slow way is taken.
 #include "providers/wse/number/tile.h"
 
+#include <cpuid.h>
 #include <immintrin.h>
 
 #include <algorithm>
@@ -98,10 +99,15 @@ void multiply_avx2(const TileProduct& t) {
   }
 }
 
+bool has_f16c() {
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  return __get_cpuid(1, &a, &b, &c, &d) != 0 && (c & bit_F16C) != 0;
+}
+
 bool has_avx2() {
-  static const bool kHas = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
-                           __builtin_cpu_supports("f16c");
-  return kHas;
+  static const bool has =
+      __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && has_f16c();
+  return has;
 }
 
 }  // namespace
