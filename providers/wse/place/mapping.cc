@@ -116,8 +116,8 @@ void row_phases(Schedule& s, const Layer& layer, int64_t mine) {
   const int64_t side = s.grid().columns();
   const int64_t rows = std::max<int64_t>(
       1, divide_up(std::max(layer.inputs, layer.outputs), std::max<int64_t>(1, layer.line) * side));
-  for (double i = 0; i < work.sums; ++i) s.register_join("sums", mine);
-  for (double i = 0; i < work.all_reduces; ++i)
+  for (int i = 0; i < static_cast<int>(work.sums); ++i) s.register_join("sums", mine);
+  for (int i = 0; i < static_cast<int>(work.all_reduces); ++i)
     s.all_reduce("all-reduce", Axis::kX, rows, tree_group(side));
 }
 

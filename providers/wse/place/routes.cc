@@ -179,6 +179,7 @@ std::string Routes::check_rectangles() const {
 std::string Routes::check() const {
   std::string fault = check_rectangles();
   std::vector<int64_t> keys;
+  keys.reserve(pes_.size());
   for (const auto& [at, pe] : pes_) keys.push_back(at);
   std::sort(keys.begin(), keys.end());
   // Where a way leads is said by who sends: receivers are asked last.

@@ -84,8 +84,9 @@ std::string plan_svg(const Target& target, const Placement& plan) {
                message("PEs at work, from none (pale) to ", with_commas(static_cast<int64_t>(most)),
                        " cycles a run (dark red)"));
   for (int64_t chip = 0; chip < target.chips.count(); ++chip) {
-    const double x = gap + static_cast<double>(chip % target.chips.columns) * (width + gap);
-    const double y = top + static_cast<double>(chip / target.chips.columns) * (height + gap);
+    const int64_t column = chip % target.chips.columns, row = chip / target.chips.columns;
+    const double x = gap + static_cast<double>(column) * (width + gap);
+    const double y = top + static_cast<double>(row) * (height + gap);
     out += box(x, y, width, height, "#f4f4f4", message("wafer ", chip));
     for (size_t s = 0; s < plan.stages.size(); ++s) {
       const Stage& stage = plan.stages[s];
