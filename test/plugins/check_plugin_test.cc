@@ -189,7 +189,10 @@ INSTANTIATE_TEST_SUITE_P(
                           {"device-memory", "device-runs", "device-stop", "range", "export",
                            "report", "damaged-export", "ask-unknown-verb", "fingerprint"}},
                     Whole{PFRT_OWN_PLUGINS "/libpyflamert_provider_cpu.so",
-                          {"range", "feature-function", "writes-past-buffer", "thread-count"}}),
+                          {"range", "feature-function", "writes-past-buffer", "thread-count"}},
+                    Whole{PFRT_OWN_PLUGINS "/libpyflamert_provider_wse.so",
+                          {"device-memory", "device-runs", "report", "ask-unknown-verb",
+                           "fingerprint", "refusal"}}),
     [](const testing::TestParamInfo<Whole>& test) { return short_name(test.param.file); });
 
 TEST(CheckPluginUsage, a_file_that_is_not_there_is_bad_usage) {

@@ -206,6 +206,21 @@ TEST_F(Wse, counts_cycles_without_values_when_asked_to) {
                     PFRT_CODE_INVALID_ARGUMENT, {"timing_only"}));
 }
 
+TEST_F(Wse, ends_a_long_step_at_the_deadline) {
+  GraphBuilder g;
+  constexpr int64_t kSize = 1536;
+  g.input("x", PFRT_DTYPE_FLOAT32, {kSize, kSize});
+  g.constant("w", floats({kSize, kSize}, random_floats(kSize * kSize, 1)));
+  g.node("MatMul", {"x", "w"}, {"y"});
+  g.output("y");
+  const auto chosen = options("wse2", "fp16");
+  const auto s = make_session(env_.get(), g, chosen.get());
+  ASSERT_TRUE(s);
+  const Array x = floats({kSize, kSize}, random_floats(kSize * kSize, 2));
+  const auto soon = make_options(PFRT_OPTIONS_RUN, {{"timeout_ms", "30"}});
+  EXPECT_TRUE(fails(try_run(s.get(), {x}, nullptr, soon.get()), PFRT_CODE_DEADLINE, {}));
+}
+
 TEST_F(Wse, takes_nothing_where_it_is_not_named) {
   const auto s = make_session(env_.get(), encoder(12));
   ASSERT_TRUE(s);

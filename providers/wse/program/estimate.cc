@@ -167,12 +167,17 @@ Json rates_of(const Settings& settings, const Request& r) {
     const int64_t room = t.machine.data_bytes() - memory.activations;
     const int64_t at_a_time = std::clamp<int64_t>(
         memory.weights > 0 ? room / memory.weights : r.model.layers, 0, r.model.layers);
+    const int64_t grids = t.fabric.columns / side * (t.fabric.rows / side);
     const auto cache = cache_capacity(memory, 1, side, room - memory.weights);
     decode.push_back({{"grid", side},
                       {"cycles_a_layer", s.finish()},
                       {"tokens_a_second", rate},
                       {"weight_bytes_a_pe_and_layer", memory.weights},
                       {"layers_a_grid", at_a_time},
+                      {"grids_a_wafer", grids},
+                      {"wafers", at_a_time * grids > 0 ? (r.model.layers + at_a_time * grids - 1) /
+                                                             (at_a_time * grids)
+                                                       : 0},
                       {"cache_tokens_of_one_layer_shifted", cache.shifted},
                       {"cache_tokens_of_one_layer_concatenated", cache.concatenated}});
   }
@@ -206,7 +211,11 @@ std::string rates_text(const Settings& settings, const Request& r, const Json& j
   for (const Json& j : json["decode"])
     out += message("memory on ", j["grid"].get<int64_t>(), "x", j["grid"].get<int64_t>(), ": ",
                    with_commas(j["weight_bytes_a_pe_and_layer"].get<int64_t>()),
-                   " B a PE and layer, so ", j["layers_a_grid"].get<int64_t>(), " layers a grid\n");
+                   " B a PE and layer, so ", j["layers_a_grid"].get<int64_t>(), " layers a grid, ",
+                   j["grids_a_wafer"].get<int64_t>(), " grids a wafer: ",
+                   j["wafers"].get<int64_t>() > 0
+                       ? message(j["wafers"].get<int64_t>(), " wafers for the weights\n")
+                       : "no layer fits\n");
   const Json& end = json["end_to_end"];
   std::snprintf(line, sizeof line,
                 "%lld tokens in, %lld out: %.4f s, %.1f new tokens/s (fastest grids)\n",

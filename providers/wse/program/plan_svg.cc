@@ -100,7 +100,7 @@ std::string plan_svg(const Target& target, const Placement& plan) {
       const double side = static_cast<double>(stage.rect.columns) * scale;
       out += box(left, above, side, static_cast<double>(stage.rect.rows) * scale,
                  heat(busy_of(plan, stage) / most), title);
-      if (side > 40) out += label(left + 3, above + 11, 9, plan.layers[stage.layers.front()].name);
+      if (side > 46) out += label(left + 3, above + 11, 9, plan.layers[stage.layers.front()].name);
     }
   }
   return out + "</svg>\n";
