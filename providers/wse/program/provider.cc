@@ -219,7 +219,6 @@ pfrt_code report(pfrt_executable* executable, const pfrt_program* program,
                          uint32_t step) {
       counters->add(counters, to_c(name), value, to_c(unit), step);
     };
-    add_host(*static_cast<Program*>(program->handle), target.machine, add);
     double all = 0;
     for (uint32_t i = 0; i < steps.size(); ++i) {
       const Step& step = steps[i];
@@ -234,6 +233,7 @@ pfrt_code report(pfrt_executable* executable, const pfrt_program* program,
       add("PEs used", 100 * step.mapping.utilisation(step.layer, target.machine, target.arithmetic),
           "%", i);
     }
+    add_host(*static_cast<Program*>(program->handle), target.machine, add);
     add("simulated cycles of all layers", all, "cycles", PFRT_NO_INDEX);
     add("simulated time of all layers", all / target.machine.clock_hz * 1e6, "us", PFRT_NO_INDEX);
     add(message("simulated ", target.machine.identity()), target.machine.clock_hz, "Hz",
