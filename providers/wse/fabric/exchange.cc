@@ -44,7 +44,7 @@ struct StepTimes {
 };
 
 // Updates of a PE's time up to which steps are worked through one by one.
-constexpr int64_t kStepwise = 4'000'000;
+constexpr int64_t kStepwise = 500'000;
 
 bool stepwise(const Grid& grid, int64_t count) {
   return grid.columns() * grid.rows() * count <= kStepwise;

@@ -116,9 +116,9 @@ std::string hash_of(std::string_view text) {
 
 Status check_geometry(const Machine& m) {
   if (m.usable_columns > m.fabric_columns || m.usable_rows > m.fabric_rows ||
-      m.fabric_columns > 10000 || m.fabric_rows > 10000)
+      m.fabric_columns > 2048 || m.fabric_rows > 2048)
     return Status(Code::kINVALID_ARGUMENT,
-                  "the usable rectangle of a machine file lies in its fabric, which has 10,000 "
+                  "the usable rectangle of a machine file lies in its fabric, which has 2,048 "
                   "columns and rows at most");
   if (m.program_bytes >= m.sram_bytes || m.reserved_colors >= m.colors)
     return Status(Code::kINVALID_ARGUMENT,

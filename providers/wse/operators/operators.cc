@@ -32,4 +32,10 @@ const Operator* find_operator(std::string_view domain, std::string_view op) {
   return nullptr;
 }
 
+std::string_view name_of(Family family) {
+  constexpr std::string_view kNames[] = {"elementwise", "rows",   "windows",
+                                         "move",        "lookup", "attention"};
+  return kNames[static_cast<size_t>(family)];
+}
+
 }  // namespace pfrt::wse

@@ -68,6 +68,9 @@ enum class Family : uint8_t {
   kAttention
 };
 
+// "elementwise", "rows", "windows", "move", "lookup", "attention".
+std::string_view name_of(Family family);
+
 struct Operator {
   std::string_view domain, op;  // "" is ai.onnx
   Family family;

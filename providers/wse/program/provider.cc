@@ -161,12 +161,43 @@ void release_program(pfrt_executable*, pfrt_program* program) {
   delete static_cast<Program*>(program->handle);
 }
 
+// As much of |from| as the host's struct has room for.
+template <typename T>
+void put(const T& from, T* out) {
+  const uint32_t size = out->struct_size;
+  std::memcpy(out, &from, std::min<size_t>(size, sizeof from));
+  out->struct_size = size;
+}
+
+constexpr std::string_view kProducts[] = {"MatMul", "Gemm", "Conv"};
+
+size_t kernel_count(pfrt_provider*) { return std::size(kProducts) + operators().size(); }
+pfrt_code kernel_at(pfrt_provider*, size_t index, pfrt_kernel_info* out) {
+  pfrt_kernel_info info{};
+  info.since = 1;
+  info.types = to_c("float32");
+  info.isa = to_c("simulated");
+  if (index < std::size(kProducts)) {
+    info.op = to_c(kProducts[index]);
+    info.name = to_c("MeshGEMM or MeshGEMV");
+  } else if (index - std::size(kProducts) < operators().size()) {
+    const Operator& row = operators()[index - std::size(kProducts)];
+    info.op = to_c(row.op);
+    info.domain = to_c(row.domain);
+    info.name = to_c(name_of(row.family));
+    if (row.family == Family::kMove || row.family == Family::kLookup)
+      info.types = to_c("float32 int64 int32 bool");
+  } else {
+    return PFRT_CODE_INVALID_ARGUMENT;
+  }
+  put(info, out);
+  return PFRT_CODE_OK;
+}
+
 size_t option_count() { return option_list().size(); }
 pfrt_code option_at(size_t index, pfrt_option_info* out) {
   if (index >= option_list().size()) return PFRT_CODE_INVALID_ARGUMENT;
-  const uint32_t size = std::min<uint32_t>(out->struct_size, sizeof *out);
-  std::memcpy(out, &option_list()[index], size);
-  out->struct_size = size;
+  put(option_list()[index], out);
   return PFRT_CODE_OK;
 }
 
@@ -267,6 +298,8 @@ constexpr pfrt_provider_table kTable = [] {
   table.release_executable = release_executable;
   table.specialise = specialise;
   table.release_program = release_program;
+  table.kernel_count = kernel_count;
+  table.kernel_at = kernel_at;
   table.option_count = option_count;
   table.option_at = option_at;
   table.allocate = allocate;

@@ -136,7 +136,7 @@ TEST(Machine, numbers_out_of_range_are_named) {
 TEST(Machine, geometry_that_contradicts_itself_is_refused) {
   EXPECT_TRUE(contains(fault_of_change("usable_columns", 758), "usable"));
   EXPECT_TRUE(contains(fault_of_change("usable_rows", 997), "usable"));
-  EXPECT_TRUE(contains(fault_of_change("fabric_rows", 10001), "10,000"));
+  EXPECT_TRUE(contains(fault_of_change("fabric_rows", 2049), "2,048"));
   EXPECT_TRUE(contains(fault_of_change("program_bytes", 49152), "program_bytes"));
   EXPECT_TRUE(contains(fault_of_change("reserved_colors", 24), "reserved_colors"));
 }
