@@ -19,7 +19,7 @@ class Line {
   }
   // The cycle in which the first wavelet of a message that |pe| sends enters its ramp.
   double send(int64_t pe) {
-    const double first = free(pe) + m_.dsd_setup;
+    const double first = free(pe) + m_.send_setup;
     free(pe) = first + length_;
     return first;
   }
@@ -74,6 +74,12 @@ int64_t wavelets_of(int64_t elements, int64_t bytes) { return (elements * bytes 
 
 int64_t tree_group(int64_t length) {
   return std::max<int64_t>(1, std::llround(std::sqrt(static_cast<double>(length))));
+}
+
+void pass_along(Grid& grid, const Machine& machine, Axis axis, int64_t wavelets) {
+  on_lines(grid, machine, axis, wavelets, [](Line& line, int64_t count) {
+    for (int64_t pe = 0; pe + 1 < count; ++pe) line.receive(pe + 1, line.send(pe), 1);
+  });
 }
 
 void chain_reduce(Grid& grid, const Machine& machine, Axis axis, int64_t wavelets) {

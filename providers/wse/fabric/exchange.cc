@@ -188,7 +188,7 @@ void multicast_both(Grid& grid, const Machine& m, int64_t from, int64_t a_wavele
     const auto at = [&](int64_t x, int64_t y) { return static_cast<size_t>(y * width + x); };
     std::vector<double> of_row(static_cast<size_t>(height)), of_column(static_cast<size_t>(width));
     for (int64_t y = 0; y < height; ++y)
-      of_row[static_cast<size_t>(y)] = t[at(from, y)] + m.dsd_setup;
+      of_row[static_cast<size_t>(y)] = t[at(from, y)] + m.send_setup;
     for (int64_t y = 0; y < height; ++y)
       for (int64_t x = 0; x < width; ++x) {
         double& free = t[at(x, y)];
@@ -197,7 +197,7 @@ void multicast_both(Grid& grid, const Machine& m, int64_t from, int64_t a_wavele
                               : std::max(multicast_arrival(m, sent, x, from), free + m.dsd_setup));
       }
     for (int64_t x = 0; x < width; ++x)
-      of_column[static_cast<size_t>(x)] = t[at(x, from)] + m.dsd_setup;
+      of_column[static_cast<size_t>(x)] = t[at(x, from)] + m.send_setup;
     for (int64_t y = 0; y < height; ++y)
       for (int64_t x = 0; x < width; ++x) {
         double& free = t[at(x, y)];

@@ -49,6 +49,7 @@ constexpr Number kNumbers[] = {
     PFRT_NUMBER(async, 0),
     PFRT_NUMBER(role_test, 0),
     PFRT_NUMBER(dsd_setup, 0),
+    PFRT_NUMBER(send_setup, 0),
     PFRT_NUMBER(loop_call, 0),
     PFRT_NUMBER(map_setup, 0),
     PFRT_NUMBER(map_call, 0),

@@ -35,7 +35,8 @@ struct Machine {
   // Cycles of the fabric.
   double hop = 0, turn = 0, ramp = 0, wavelet = 0, dispatch = 0, completion = 0;
   // Cycles of a PE.
-  double task = 0, async = 0, exchange_floor = 0, role_test = 0, dsd_setup = 0, loop_call = 0;
+  double task = 0, async = 0, exchange_floor = 0, role_test = 0, dsd_setup = 0, send_setup = 0,
+         loop_call = 0;
   double map_setup = 0, map_call = 0, dependent = 0;
   Rate fp16_fmac, fp16_op, fp16_copy, fp32_fmac, fp32_op, fp32_copy;
   double register_element = 0, scalar = 0, divide = 0, square_root = 0, exponential = 0;

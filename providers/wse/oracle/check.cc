@@ -107,6 +107,7 @@ Status check_machine(const Machine& m) {
                 {"async", m.async},
                 {"role_test", m.role_test},
                 {"dsd_setup", m.dsd_setup},
+                {"send_setup", m.send_setup},
                 {"loop_call", m.loop_call},
                 {"map_setup", m.map_setup},
                 {"map_call", m.map_call},

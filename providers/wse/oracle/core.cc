@@ -38,7 +38,7 @@ void Core::begin(double now) {
   sent_ = message_ = 0;
   got_.assign(operation.in.size(), 0);
   waits_ = issued_ = false;
-  start_ = now + machine_.dsd_setup;
+  start_ = now + (operation.kind == Kind::kSend ? machine_.send_setup : machine_.dsd_setup);
   switch (operation.kind) {
     case Kind::kCompute:
       events_.push(now + operation.cycles, Event::Kind::kDone, pe_);

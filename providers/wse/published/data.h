@@ -142,6 +142,5 @@ constexpr double relay_cycles(double hops, double wavelets) {
   return 1.001 * hops * wavelets + 16.1 * hops + 16.5;
 }
 // From the first of two descriptor loads to the operation, in their trace of one message (10j).
-inline constexpr double kRelayIssue = 5;
 
 }  // namespace pfrt::wse::published

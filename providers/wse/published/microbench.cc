@@ -113,40 +113,21 @@ Status add_microbench(Rows& rows, const Machine& m, const Microbench& bench) {
   return rows.add(std::move(row), largest_phases(s));
 }
 
-// A stage that passes a whole message on, as their trace of one (10j) itemises it: the task after
-// the last wavelet, two descriptor loads, from dispatch to the link, a hop, and the other wavelets.
-double relay_stage(const Machine& m, double wavelets) {
-  return m.completion + kRelayIssue + m.dispatch + m.ramp + m.hop + (wavelets - 1) * m.wavelet;
-}
-
 Status add_relays(Rows& rows, const Machine& m) {
   ValidationRow row = microbench_row(m);
   row.source = "WSE-3 characterization, 10g";
   row.unit = "cycles";
   for (const int64_t wavelets : kRelayWavelets)
     for (const int64_t hops : kRelayHops) {
-      const auto n = static_cast<double>(hops), b = static_cast<double>(wavelets);
-      const double stage = relay_stage(m, b);
+      Grid grid(hops + 1, 1);
+      pass_along(grid, m, Axis::kX, wavelets);
       row.point = message("relay of whole messages, N=", hops, " B=", wavelets);
-      row.target = relay_cycles(n, b);
-      row.ours = m.dsd_setup + n * stage;
-      row.note =
-          "a stage, as traced in 10j: completion + 5 for two descriptor loads + dispatch + ramp + "
-          "hop + wavelets - 1";
+      row.target = relay_cycles(static_cast<double>(hops), static_cast<double>(wavelets));
+      row.ours = m.dsd_setup + grid.finish();
+      row.note = kWithSetup;
       PFRT_TRY(rows.add(row, message("dsd_setup ", number_text(m.dsd_setup), ", stages ",
-                                     number_text(n * stage))));
+                                     number_text(grid.finish()))));
     }
-  row.verdict = Verdict::kShown;
-  row.note = "rules 6 and 7, as the engine sends: dsd_setup + 2 ramp + hop + wavelets a stage";
-  for (const int64_t wavelets : kRelayWavelets) {
-    const auto n = static_cast<double>(kRelayHops.back());
-    Grid grid(2, 1);
-    multicast(grid, m, Axis::kX, 0, wavelets);
-    row.point = message("the same by sends and receives, N=", kRelayHops.back(), " B=", wavelets);
-    row.target = relay_cycles(n, static_cast<double>(wavelets));
-    row.ours = n * grid.finish();
-    PFRT_TRY(rows.add(row));
-  }
   return {};
 }
 
