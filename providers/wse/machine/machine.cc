@@ -73,7 +73,13 @@ constexpr Number kNumbers[] = {
 #undef PFRT_NUMBER
 #undef PFRT_RATE
 
-constexpr double kMost = 1e15;
+// Cycles, sizes and counts; and what is told a second.
+constexpr double kMost = 1e6, kMostASecond = 1e15;
+
+double most_of(std::string_view name) {
+  const bool rate = name == "clock_hz" || name == "host_bytes_per_second";
+  return rate ? kMostASecond : kMost;
+}
 
 const Number* find_number(std::string_view name) {
   for (const Number& number : kNumbers)
@@ -87,10 +93,11 @@ Status set(Machine& machine, std::string_view name, double value) {
     return Status(Code::kINVALID_ARGUMENT,
                   message("a machine file has no number '", name,
                           "'; those that it has are listed in providers/wse/machine/wse2.json"));
-  if (!(value >= number->least && value <= kMost))
+  const double most = most_of(name);
+  if (!(value >= number->least && value <= most))
     return Status(Code::kINVALID_ARGUMENT,
                   message("the number '", name, "' of a machine file is ", value, "; it is from ",
-                          number->least, " to ", kMost));
+                          number->least, " to ", most));
   *number->in(machine) = value;
   return {};
 }

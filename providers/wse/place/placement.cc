@@ -296,8 +296,8 @@ class Placer {
       layers += static_cast<int64_t>(stage.layers.size());
     }
     const int64_t chip = std::max<int64_t>(1, most_pes());
-    const auto wanted = static_cast<int64_t>(
-        std::ceil(1.25 * static_cast<double>(pes) / static_cast<double>(chip)));
+    const int64_t wanted =
+        whole(std::ceil(1.25 * static_cast<double>(pes) / static_cast<double>(chip)));
     return message("the model's ", layers, " layers need ", with_commas(pes), " PEs of ",
                    with_commas(target_.machine.data_bytes()),
                    " B at least, with those between them, and there are ",
@@ -379,6 +379,11 @@ int64_t Placement::chips_used() const {
   std::set<int64_t> chips;
   for (const Stage& s : stages) chips.insert(s.chip);
   return static_cast<int64_t>(chips.size());
+}
+
+int64_t whole(double value) {
+  constexpr double kMost = 9e18;
+  return std::isnan(value) ? 0 : static_cast<int64_t>(std::clamp(value, -kMost, kMost));
 }
 
 std::string with_commas(int64_t number) {

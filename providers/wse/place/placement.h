@@ -67,6 +67,8 @@ Result<Placement> place(const Target& target, std::vector<Layer> layers, uint32_
 // "'name' does not fit: needs 58,240 B per PE on rectangle 420x420 (...)".
 std::string does_not_fit(const Target& target, const Layer& layer, const Mapping& mapping,
                          int64_t fits_from);
+// |value| without its fraction; the nearest that there is where it is none or too large.
+int64_t whole(double value);
 // 58240 as "58,240".
 std::string with_commas(int64_t number);
 

@@ -82,11 +82,11 @@ void give_plan(const Target& target, const Placement& plan, const pfrt_answer& o
     node.push_back(plan.layers[i].node);
     stage.push_back(plan.stage_of[i]);
     chip.push_back(of.chip);
-    cycles.push_back(static_cast<int64_t>(plan.mappings[i].cycles));
+    cycles.push_back(whole(plan.mappings[i].cycles));
     bytes.push_back(plan.mappings[i].bytes() * of.rect.columns * of.rect.rows);
   }
   for (const Stage& of : plan.stages) {
-    stage_cycles.push_back(static_cast<int64_t>(of.cycles + of.transfer_cycles + of.host_cycles));
+    stage_cycles.push_back(whole(of.cycles + of.transfer_cycles + of.host_cycles));
     stage_bytes.push_back(bytes_of(plan, of));
   }
   give(out, "name", PFRT_DTYPE_STRING, name.data(), name.size(), sizeof(pfrt_string));

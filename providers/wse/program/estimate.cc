@@ -76,8 +76,8 @@ std::string product_text(const Settings& settings, const Json& json, const Sched
   for (const auto& phase : json["phases"]) {
     std::snprintf(line, sizeof line, "  %-28s %14s cycles, %14s at work\n",
                   phase["name"].get<std::string>().c_str(),
-                  with_commas(static_cast<int64_t>(phase["cycles"].get<double>())).c_str(),
-                  with_commas(static_cast<int64_t>(phase["busy"].get<double>())).c_str());
+                  with_commas(whole(phase["cycles"].get<double>())).c_str(),
+                  with_commas(whole(phase["busy"].get<double>())).c_str());
     out += line;
   }
   return out;
@@ -101,8 +101,11 @@ Json phases_of(const Schedule& schedule) {
 }
 
 Result<std::vector<int64_t>> read_list(const Settings& settings, std::string_view text) {
+  constexpr size_t kMost = 64;
   std::vector<int64_t> out;
   while (!text.empty()) {
+    if (out.size() == kMost)
+      return error(Code::kINVALID_ARGUMENT, "a list of grids or groups has ", kMost, " at most");
     const size_t comma = std::min(text.find(','), text.size());
     PFRT_ASSIGN(const int64_t side, read_grid(settings, text.substr(0, comma)));
     out.push_back(side);
@@ -202,7 +205,7 @@ std::string rates_text(const Settings& settings, const Request& r, const Json& j
     std::snprintf(line, sizeof line, "%-8s %4lldx%-4lld %14s cycles a layer %12.1f tokens/s\n",
                   what, static_cast<long long>(j["grid"].get<int64_t>()),
                   static_cast<long long>(j["grid"].get<int64_t>()),
-                  with_commas(static_cast<int64_t>(j["cycles_a_layer"].get<double>())).c_str(),
+                  with_commas(whole(j["cycles_a_layer"].get<double>())).c_str(),
                   j["tokens_a_second"].get<double>());
     out += line;
   };
@@ -253,7 +256,7 @@ Result<std::string> estimate_product(const Settings& settings, const Words& word
   const Rate& rate = is_16_bit(t.arithmetic) ? t.machine.fp16_fmac : t.machine.fp32_fmac;
   const double peak = rate.group / rate.group_cycles * static_cast<double>(side * side);
   json["algorithm"] = name_of(options.algorithm);
-  json["cycles"] = static_cast<int64_t>(schedule.finish());
+  json["cycles"] = whole(schedule.finish());
   json["seconds"] = schedule.finish() / t.machine.clock_hz;
   json["utilisation"] = static_cast<double>(m) * static_cast<double>(k) * static_cast<double>(n) /
                         (peak * schedule.finish());

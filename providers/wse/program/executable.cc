@@ -220,8 +220,7 @@ Result<std::unique_ptr<Program>> make_program(const Executable& executable,
     step.kernel = message("wse_", step.layer.is_product() ? name_of(step.mapping.algorithm)
                                                           : std::string_view(step.layer.op));
     step.detail = message("simulated: ", step.mapping.side, "x", step.mapping.side, " PEs, ",
-                          static_cast<int64_t>(step.mapping.cycles), " cycles, ",
-                          step.mapping.bytes(), " B a PE");
+                          whole(step.mapping.cycles), " cycles, ", step.mapping.bytes(), " B a PE");
   }
   for (Step& step : program->steps) program->rows.push_back(row_of(step));
   return program;

@@ -81,7 +81,7 @@ std::string plan_svg(const Target& target, const Placement& plan) {
   out += label(gap, 20, 13,
                message("simulated ", target.machine.identity(), ", ", name_of(target.arithmetic)));
   out += label(gap, 40, 12,
-               message("PEs at work, from none (pale) to ", with_commas(static_cast<int64_t>(most)),
+               message("PEs at work, from none (pale) to ", with_commas(whole(most)),
                        " cycles a run (dark red)"));
   for (int64_t chip = 0; chip < target.chips.count(); ++chip) {
     const int64_t column = chip % target.chips.columns, row = chip / target.chips.columns;
@@ -94,7 +94,7 @@ std::string plan_svg(const Target& target, const Placement& plan) {
       std::string title;
       for (const uint32_t i : stage.layers)
         title += message(escaped(plan.layers[i].name), ": ",
-                         with_commas(static_cast<int64_t>(plan.mappings[i].cycles)), " cycles\n");
+                         with_commas(whole(plan.mappings[i].cycles)), " cycles\n");
       const double left = x + static_cast<double>(stage.rect.x - target.fabric.x) * scale;
       const double above = y + static_cast<double>(stage.rect.y - target.fabric.y) * scale;
       const double side = static_cast<double>(stage.rect.columns) * scale;

@@ -31,15 +31,14 @@ double seconds(const Target& target, double cycles) { return cycles / target.mac
 std::string totals(const Target& target, const Placement& plan) {
   std::string out =
       print("%s cycles from input to output (%.3f us), a result every %s cycles (%.0f a second)",
-            with_commas(static_cast<int64_t>(plan.cycles())).c_str(),
-            1e6 * seconds(target, plan.cycles()),
-            with_commas(static_cast<int64_t>(plan.slowest())).c_str(),
+            with_commas(whole(plan.cycles())).c_str(), 1e6 * seconds(target, plan.cycles()),
+            with_commas(whole(plan.slowest())).c_str(),
             plan.slowest() > 0 ? 1 / seconds(target, plan.slowest()) : 0);
   if (target.chips.count() > 1)
     out += print(", on %lld of %lld wafers, %s elements between them%s",
                  static_cast<long long>(plan.chips_used()),
                  static_cast<long long>(target.chips.count()),
-                 with_commas(static_cast<int64_t>(plan.elements_between_chips)).c_str(),
+                 with_commas(whole(plan.elements_between_chips)).c_str(),
                  target.chips.latency_given ? "" : " (latency of links: none given, taken as 0)");
   return out;
 }
@@ -64,14 +63,13 @@ std::string plan_text(const Target& target, const Placement& plan) {
     const Layer& layer = plan.layers[i];
     const Mapping& m = plan.mappings[i];
     const Stage& stage = plan.stages[plan.stage_of[i]];
-    out +=
-        print("%-28s %-14s %-9s %5lld %5lldx%-5lld %9s %13s %5.1f%%  %s\n",
-              shortened(layer.name, 28).c_str(), shortened(layer.op, 14).c_str(),
-              algorithm_of(layer, m).c_str(), static_cast<long long>(stage.chip),
-              static_cast<long long>(m.side), static_cast<long long>(m.side),
-              with_commas(m.bytes()).c_str(), with_commas(static_cast<int64_t>(m.cycles)).c_str(),
-              100 * m.utilisation(layer, target.machine, target.arithmetic),
-              std::string(m.bound()).c_str());
+    out += print("%-28s %-14s %-9s %5lld %5lldx%-5lld %9s %13s %5.1f%%  %s\n",
+                 shortened(layer.name, 28).c_str(), shortened(layer.op, 14).c_str(),
+                 algorithm_of(layer, m).c_str(), static_cast<long long>(stage.chip),
+                 static_cast<long long>(m.side), static_cast<long long>(m.side),
+                 with_commas(m.bytes()).c_str(), with_commas(whole(m.cycles)).c_str(),
+                 100 * m.utilisation(layer, target.machine, target.arithmetic),
+                 std::string(m.bound()).c_str());
   }
   out += "\n" + totals(target, plan) + "\n";
   if (!plan.remedy.empty()) out += plan.remedy + "\n";
