@@ -379,6 +379,9 @@ void define_wse(CLI::App* app, std::function<int()>* action) {
   command
       ->add_option("--grid", args->grid, "of a product: the side of its square of PEs (default 64)")
       ->type_name("N");
+  command->add_flag(
+      "--values", args->values,
+      "of --gemm: compute it too, on random numbers in the order of the wafer's sums");
   command->add_option("--algorithm", args->algorithm, "of --gemm (default meshgemm)")
       ->check(CLI::IsMember({"meshgemm", "cannon", "summa"}));
   command->add_flag(

@@ -2,10 +2,15 @@
 //
 // `pfrt wse`: what a model, a product or a language model takes on a simulated wafer, and how its
 // model of the machine compares with published figures. The provider says all of it; this asks.
+#include <algorithm>
+#include <chrono>
+#include <cmath>
 #include <cstdio>
 #include <fstream>
 #include <pyflame_rt/ask.hpp>
 #include <pyflame_rt/pyflame_rt.hpp>
+#include <random>
+#include <sstream>
 
 #include "cxxapi/cli/commands.h"
 #include "cxxapi/cli/line/output_file.h"
@@ -102,6 +107,62 @@ void print_others(const InferenceSession& session) {
   std::printf("\non the CPU:\n%s", others.c_str());
 }
 
+// "4096x128x64"
+std::vector<int64_t> sizes_of(const std::string& product) {
+  std::vector<int64_t> out;
+  std::istringstream parts(product);
+  for (std::string part; std::getline(parts, part, 'x');) out.push_back(std::stoll(part));
+  return out;
+}
+
+std::vector<float> random_numbers(int64_t count, uint32_t seed) {
+  std::mt19937 engine(seed);
+  std::normal_distribution<float> normal;
+  std::vector<float> out(static_cast<size_t>(count));
+  for (float& value : out) value = normal(engine);
+  return out;
+}
+
+// The product in a session on a fabric of that size: how long the simulator takes, and how far its
+// results are from fp64's.
+void compute_product(const WseArgs& args) {
+  const std::vector<int64_t> sizes = sizes_of(args.gemm);
+  const int64_t m = sizes[0], k = sizes[1], n = sizes[2];
+  const std::vector<float> a = random_numbers(m * k, 1), b = random_numbers(k * n, 2);
+  pyflame_rt::Graph graph("product");
+  graph.add_input({"a", {m, k}, pyflame_rt::DType::Float32});
+  graph.add_initializer("b", pyflame_rt::Tensor::from_vector(b, {k, n}));
+  graph.add_node(std::make_shared<pyflame_rt::Node>(
+      "product", "MatMul", std::vector<std::string>{"a", "b"}, std::vector<std::string>{"c"}));
+  graph.add_output({"c", {m, n}, pyflame_rt::DType::Float32});
+  pyflame_rt::SessionOptions options;
+  options.providers = {"wse"};
+  options.device = is_file(args.machine) ? "wse2" : args.machine;
+  const std::string side = args.grid.empty() ? "64" : args.grid;
+  for (const auto& [key, value] : device_options(args))
+    options.extra["provider.wse." + key] = value;
+  if (is_file(args.machine)) options.extra["provider.wse.machine_file"] = args.machine;
+  options.extra["provider.wse.fabric"] = side + "x" + side;
+  const InferenceSession session(graph, options);
+  const auto start = std::chrono::steady_clock::now();
+  const std::vector<pyflame_rt::Tensor> out =
+      session.run({}, {{"a", pyflame_rt::Tensor::from_vector(a, {m, k})}});
+  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+  const auto* const c = static_cast<const float*>(out[0].data());
+  double largest = 0, error = 0;
+  for (int64_t i = 0; i < m; i += std::max<int64_t>(1, m / 64))
+    for (int64_t j = 0; j < n; j += std::max<int64_t>(1, n / 64)) {
+      double sum = 0;
+      for (int64_t l = 0; l < k; ++l)
+        sum += static_cast<double>(a[static_cast<size_t>(i * k + l)]) *
+               static_cast<double>(b[static_cast<size_t>(l * n + j)]);
+      largest = std::max(largest, std::abs(sum));
+      error = std::max(error, std::abs(sum - static_cast<double>(c[i * n + j])));
+    }
+  std::printf("values: %.2f s on this computer, %s; off by %.3g of the largest, against fp64\n",
+              seconds.count(), session.explain().steps[0].reason.c_str(), error / largest);
+}
+
 int plan_model(const WseArgs& args) {
   auto options = device_options(args);
   options["timing_only"] = "true";
@@ -130,6 +191,8 @@ int wse_command(const WseArgs& args) {
     throw UsageError(
         "give one thing to look at: a model's file, validate, machine, --gemm, --gemv or "
         "--language-model");
+  if (args.values && (args.gemm.empty() || !args.algorithm.empty() || args.json))
+    throw UsageError("--values goes with --gemm alone, by the algorithm that a session takes");
   if (!args.gemm.empty() || !args.gemv.empty()) {
     std::vector<std::string> words = {args.gemm.empty() ? "gemv=" + args.gemv
                                                         : "gemm=" + args.gemm};
@@ -137,6 +200,7 @@ int wse_command(const WseArgs& args) {
     if (!args.algorithm.empty()) words.push_back("algorithm=" + args.algorithm);
     if (args.json) words.push_back(json);
     print(ask(args, "product", joined(words), device_options(args)));
+    if (args.values) compute_product(args);
     return 0;
   }
   if (args.language_model) {
