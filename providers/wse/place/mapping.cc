@@ -11,8 +11,6 @@
 namespace pfrt::wse {
 namespace {
 
-int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
 // Routes that algorithms take on a PE (csl-examples and WaferLLM).
 constexpr int kGemmColors = 12, kGemvColors = 10, kTreeColors = 10;
 

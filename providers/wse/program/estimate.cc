@@ -14,8 +14,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
 Json head(const Settings& settings) {
   const Machine& m = settings.target.machine;
   return Json{{"simulated", true},      {"machine", m.name},

@@ -6,8 +6,6 @@
 namespace pfrt::wse {
 namespace {
 
-int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
 // A model's widths on a PE, rounded up.
 struct Share {
   Share(const Llama& model, int64_t side, int64_t all_tokens)

@@ -12,8 +12,6 @@
 namespace pfrt::wse {
 namespace {
 
-int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
 // Columns [begin, end) of B as rows of |width| floats, the rest of which is 0.
 void pack_columns(const GemmValues& p, int64_t begin, int64_t end, int64_t width, float* out) {
   for (int64_t k = 0; k < p.k; ++k, out += width) {

@@ -18,6 +18,9 @@
 
 namespace pfrt::wse {
 
+// Pieces of |size| that |count| elements make, the last of which may be smaller.
+constexpr int64_t divide_up(int64_t count, int64_t size) { return (count + size - 1) / size; }
+
 enum class PhaseKind : uint8_t { kCompute, kExchange, kCollective, kHost };
 
 struct Phase {
