@@ -107,13 +107,20 @@ inline std::map<std::string, std::string> options_of(const WSEChipConfig& config
 inline void need_machine(const std::string& machine, const std::string& doing) {
   for (const ProviderInfo& provider : Environment::instance().providers()) {
     if (provider.name != kWafer) continue;
-    if (!provider.available)
-      throw NotFoundError(doing + " for '" + machine + "': " + kWafer +
-                          " cannot be used: " + provider.reason);
-    if (machine.empty() ||
-        ("," + provider.devices + ",").find("," + machine + ",") == std::string::npos)
-      throw InvalidArgumentError(doing + ": there is no wafer-scale machine '" + machine +
-                                 "'; there are " + provider.devices);
+    if (!provider.available) {
+      std::string why = doing;
+      why.append(" for '").append(machine).append("': ").append(kWafer);
+      throw NotFoundError(why.append(" cannot be used: ").append(provider.reason));
+    }
+    std::string words = ",";
+    words.append(provider.devices).append(",");
+    std::string word = ",";
+    word.append(machine).append(",");
+    if (machine.empty() || words.find(word) == std::string::npos) {
+      std::string why = doing;
+      why.append(": there is no wafer-scale machine '").append(machine);
+      throw InvalidArgumentError(why.append("'; there are ").append(provider.devices));
+    }
     return;
   }
   throw NotFoundError(doing + " for '" + machine + "': there is no " + kWafer +
