@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <map>
 #include <memory>
 #include <set>
 
@@ -16,6 +17,8 @@ namespace {
 
 constexpr int64_t kSides[] = {1,  2,   3,   4,   6,   8,   12,  16,  24,  32,  48,  64,
                               96, 128, 192, 256, 320, 384, 420, 480, 512, 600, 660, 720};
+
+constexpr std::string_view kStopped = "placing layers was stopped";
 
 struct Choice {
   int64_t side;
@@ -29,14 +32,19 @@ struct Candidate {
 
 class Placer {
  public:
-  Placer(const Target& target, std::vector<Layer> layers) : target_(target) {
+  Placer(const Target& target, std::vector<Layer> layers, const Stop& stop)
+      : target_(target), stop_(stop) {
     out_.layers = std::move(layers);
   }
 
   Result<Placement> run(uint32_t* layer) {
     make_stages();
-    for (size_t i = 0; i < stages_.size(); ++i) PFRT_TRY(list_choices(i, layer));
+    for (size_t i = 0; i < stages_.size(); ++i) {
+      if (stopped()) return error(Code::kCANCELLED, kStopped);
+      PFRT_TRY(list_choices(i, layer));
+    }
     const bool pipelined = target_.execution != Execution::kStreaming && lay_out() && route();
+    if (stopped()) return error(Code::kCANCELLED, kStopped);
     if (!pipelined && target_.execution == Execution::kPipelined) {
       *layer = 0;
       return error(Code::kUNSUPPORTED, out_.remedy);
@@ -111,6 +119,18 @@ class Placer {
       stage.choices.push_back({side, sum.cycles});
   }
 
+  // The first layers of |stage|, one at least, that fit together on the longest side.
+  size_t fitting(const Candidate& stage) const {
+    int64_t weights = 0, buffers = 0;
+    for (size_t i = 0; i < stage.layers.size(); ++i) {
+      const Mapping mapping = map(stage.layers[i], longest_side());
+      weights += mapping.weight_bytes;
+      buffers = std::max(buffers, mapping.buffer_bytes);
+      if (weights + buffers > target_.machine.data_bytes()) return std::max<size_t>(1, i);
+    }
+    return stage.layers.size();
+  }
+
   Status list_choices(size_t index, uint32_t* failed) {
     Candidate& stage = stages_[index];
     for (const int64_t side : kSides)
@@ -118,10 +138,10 @@ class Placer {
     add_choice(stage, longest_side());
     if (!stage.choices.empty()) return {};
     // What follows the product finds room elsewhere.
-    if (stage.layers.size() > 1) {
+    if (const size_t count = fitting(stage); count < stage.layers.size()) {
       Candidate rest;
-      rest.layers.push_back(stage.layers.back());
-      stage.layers.pop_back();
+      rest.layers.assign(stage.layers.begin() + static_cast<ptrdiff_t>(count), stage.layers.end());
+      stage.layers.resize(count);
       stages_.insert(stages_.begin() + static_cast<ptrdiff_t>(index) + 1, std::move(rest));
       return list_choices(index, failed);
     }
@@ -208,13 +228,7 @@ class Placer {
   }
 
   // The row of PEs below the shelf that |stage| stands on.
-  int64_t row_below(const Stage& stage) const {
-    int64_t out = stage.rect.y + stage.rect.rows;
-    for (const Stage& other : out_.stages)
-      if (other.chip == stage.chip && other.rect.y == stage.rect.y)
-        out = std::max(out, other.rect.y + other.rect.rows);
-    return out;
-  }
+  int64_t row_below(const Stage& stage) const { return below_.at({stage.chip, stage.rect.y}); }
 
   // From the PEs beside a rectangle, which hand on what its last column sends, down between
   // rectangles, along below the shelf and up to those beside the reader; from shelf to shelf along
@@ -237,6 +251,10 @@ class Placer {
   // remedy, where a PE would have too many colors or queues.
   bool route() {
     assign_stages();
+    for (const Stage& stage : out_.stages) {
+      int64_t& below = below_[{stage.chip, stage.rect.y}];
+      below = std::max(below, stage.rect.y + stage.rect.rows);
+    }
     std::vector<std::unique_ptr<Routes>> routes;
     for (int64_t chip = 0; chip < target_.chips.count() && chip < used_chips(); ++chip)
       routes.push_back(std::make_unique<Routes>(target_.machine));
@@ -253,6 +271,7 @@ class Placer {
         const std::pair<uint32_t, uint32_t> pair(out_.stage_of[r], out_.stage_of[i]);
         const Stage &from = out_.stages[pair.first], &to = out_.stages[pair.second];
         if (&from == &to || from.chip != to.chip || !done.insert(pair).second) continue;
+        if (stopped()) return false;
         if (!routes[static_cast<size_t>(from.chip)]->connect(way(from, to, lane++), &out_.remedy))
           return false;
       }
@@ -344,7 +363,12 @@ class Placer {
            m.turn;
   }
 
+  bool stopped() const { return stop_ && stop_(); }
+
   const Target& target_;
+  const Stop& stop_;
+  std::map<std::pair<int64_t, int64_t>, int64_t>
+      below_;  // by chip and the row that a shelf begins in
   Placement out_;
   std::vector<Candidate> stages_;
   bool has_product_ = false;
@@ -412,8 +436,9 @@ std::string does_not_fit(const Target& target, const Layer& layer, const Mapping
          "It fits on no rectangle of this wafer: split it over more nodes, or give it to the CPU";
 }
 
-Result<Placement> place(const Target& target, std::vector<Layer> layers, uint32_t* layer) {
-  return Placer(target, std::move(layers)).run(layer);
+Result<Placement> place(const Target& target, std::vector<Layer> layers, uint32_t* layer,
+                        const Stop& stop) {
+  return Placer(target, std::move(layers), stop).run(layer);
 }
 
 }  // namespace pfrt::wse

@@ -5,6 +5,8 @@
 // streamed in from the host where all of them do not fit. Immutable once made.
 #pragma once
 
+#include <functional>
+
 #include "providers/wse/place/layer.h"
 #include "providers/wse/place/routes.h"
 
@@ -62,7 +64,10 @@ struct Placement {
 
 // Fails with the layer, the bytes that a PE needs and what would fit where a layer has no place at
 // all; |layer| is then its index.
-Result<Placement> place(const Target& target, std::vector<Layer> layers, uint32_t* layer);
+// |stop| is asked again and again; once it is true the result is CANCELLED.
+using Stop = std::function<bool()>;
+Result<Placement> place(const Target& target, std::vector<Layer> layers, uint32_t* layer,
+                        const Stop& stop = {});
 
 // "'name' does not fit: needs 58,240 B per PE on rectangle 420x420 (...)".
 std::string does_not_fit(const Target& target, const Layer& layer, const Mapping& mapping,

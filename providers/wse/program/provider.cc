@@ -115,7 +115,12 @@ pfrt_code compile(pfrt_provider* provider, const pfrt_region* regions, size_t re
     }
     const std::vector<Layer> all = layers;
     uint32_t failed = 0;
-    Result<Placement> placement = place(device.settings.target, std::move(layers), &failed);
+    pfrt_code stopped = PFRT_CODE_OK;
+    Result<Placement> placement = place(device.settings.target, std::move(layers), &failed, [&] {
+      stopped = sink->stop(sink);
+      return stopped != PFRT_CODE_OK;
+    });
+    if (stopped != PFRT_CODE_OK) return stopped;
     if (!placement.ok()) {
       *out_region = failed < region_of.size() ? region_of[failed] : 0;
       return report_status(sink, placement.status(),
