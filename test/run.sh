@@ -6,7 +6,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 . cmake/setup.sh
 
-TEST_PACKAGES=(libgtest-dev libonnx1 clang-format binutils doxygen python3-numpy python3-onnx python3-pytest
+TEST_PACKAGES=(libgtest-dev libbenchmark-dev libonnx1 clang-format binutils doxygen python3-numpy python3-onnx python3-pytest
                python3-pycparser python3-venv mypy rustc golang-go openjdk-17-jdk-headless libjna-java)
 
 # run_suite PRESET TARGET [CTEST ARGUMENT...]

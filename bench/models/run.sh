@@ -4,7 +4,9 @@
 # session creation and first run, with --memory peak memory.
 #
 #   run.sh [--set a|b|tiny|decode|half|all ...] [--threads N ...] [--precision P ...] [--seconds S] [--json]
-#          [--start] [--memory] [--rounds N]
+#          [--start] [--memory] [--rounds N] [--record [--peer-isa I]]
+#
+# PEER=LIBRARY is another copy of ONNX Runtime's library. --record adds latencies to bench/results.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 . bench/models/setup.sh

@@ -8,6 +8,8 @@ cannot run is listed with its reason and is not part of the mean.
 
 --start is session creation and first run, each in a process of its own (the median of --rounds); --memory is VmHWM of
 such a process, over models of at least 100 MB.
+
+--record adds the latencies to bench/results (results.py), which picture.py draws.
 """
 import argparse
 import json
@@ -20,6 +22,7 @@ import onnx
 
 from cases import cases
 from peer import Peer
+from results import Recorder, machine_isa, used_isa
 
 TINY_MS = 0.2
 LARGE_BYTES = 100e6
@@ -117,8 +120,8 @@ class Report:
     START = {"ours_ms": ("ours ms", ".4g"), "peer_ms": ("peer ms", ".4g"), "ratio": ("ratio", ".3f")}
     MEMORY = {"ours_mb": ("ours MB", ".0f"), "peer_mb": ("peer MB", ".0f"), "ratio": ("ours/peer", ".3f")}
 
-    def __init__(self, as_json, machine):
-        self.as_json, self.tables, self.machine = as_json, [], machine
+    def __init__(self, as_json, machine, recorder=None):
+        self.as_json, self.tables, self.machine, self.recorder = as_json, [], machine, recorder
         if not as_json:
             print(machine_text(machine))
 
@@ -136,6 +139,8 @@ class Report:
                     self.say(f"{'':22}" + "".join(f"{name:>12}" for name, _ in columns.values()))
                 table["rows"].append(row)
                 self.say(row_text(row, columns))
+                if self.recorder and "rms_difference" in row:
+                    self.recorder.add(about, row)
                 for note in row.get("notes", ()):
                     self.say(f"{'':22}{note}")
             table["summary"] = summary(table["rows"], asked, better)
@@ -153,13 +158,14 @@ class Report:
 
 def machine_of(tool, peer):
     done = subprocess.run([tool, "doctor", "--json"], capture_output=True, text=True, check=True)
-    keys = ("cpu", "isa", "cores_online", "cores_usable", "memory", "system", "version")
+    keys = ("cpu", "isa", "isa_cap", "cores_online", "cores_usable", "memory", "system", "version")
     found = json.loads(done.stdout)
     return {**{key: found[key] for key in keys}, "peer": Peer(peer).version}
 
 
 def machine_text(machine):
-    return (f"cpu       {machine['cpu']}\nisa       {' '.join(machine['isa'])}\n"
+    cap = f"          capped by PFRT_ISA={machine['isa_cap']}\n" if machine["isa_cap"] else ""
+    return (f"cpu       {machine['cpu']}\nisa       {' '.join(machine['isa'])}\n{cap}"
             f"cores     {machine['cores_online']} online, {machine['cores_usable']} usable\n"
             f"memory    {machine['memory'] / 2**30:.1f} GiB\nsystem    {machine['system']}\n"
             f"ours      {machine['version']}\npeer      ONNX Runtime {machine['peer']}")
@@ -269,6 +275,8 @@ def main():
     parser.add_argument("--memory", action="store_true")
     parser.add_argument("--rounds", type=int, default=3, help="processes a row of --start and --memory; default 3")
     parser.add_argument("--json", action="store_true")
+    parser.add_argument("--record", action="store_true", help="add latencies to bench/results/<processor>.tsv")
+    parser.add_argument("--peer-isa", help="with --record and PFRT_ISA: the set that the peer is held to as well")
     args = parser.parse_args()
     if args.rounds < 1 or not args.seconds > 0:
         parser.error("--rounds and --seconds take more than 0")
@@ -276,7 +284,11 @@ def main():
     wanted = args.set or ([] if args.memory or args.start else ["all"])
     sets = [s for s in SETS if s in wanted or "all" in wanted]
     bench = Bench(args.tool, args.peer, args.seconds)
-    report = Report(args.json, machine_of(args.tool, args.peer))
+    machine = machine_of(args.tool, args.peer)
+    if args.record and used_isa(machine) not in (machine_isa(machine), args.peer_isa):
+        parser.error(f"--record: PFRT_ISA holds ours to {used_isa(machine)} and does not hold the peer; give a PEER that "
+                     f"is held to it too, and --peer-isa {used_isa(machine)}")
+    report = Report(args.json, machine, Recorder(machine) if args.record else None)
     latency_tables(bench, report, sets, args)
     launch_tables(bench, report, args)
     report.finish()

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the machine can do just now, in a few milliseconds. For programs that measure; on one
+// thread.
+#pragma once
+
+namespace micro {
+
+struct Rate {
+  double gflops = 0;  // multiply-adds of float32; 0: cannot be measured
+  double gbs = 0;     // read from the first-level cache
+
+  static Rate now();
+};
+
+}  // namespace micro

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// One row of the CPU provider's kernel table made for one node, and called as a step is, on this
+// thread alone. For programs that measure.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "providers/cpu/registry/registry.h"
+
+namespace micro {
+
+using Dims = std::vector<int64_t>;
+
+// A float32 node: its inputs, which hold normal random numbers, and its first output.
+struct Node {
+  std::string domain, op;
+  std::vector<Dims> inputs;
+  std::vector<bool> constant;  // of each input; the rest: of no input
+  Dims output;
+  std::vector<std::pair<std::string, Dims>> ints;  // attributes: one number is an int
+  std::string shape;                               // as it is shown
+};
+
+class Step {
+ public:
+  // Null where the row does not take the node; |why| then says so.
+  static std::unique_ptr<Step> make(const pfrt::cpu::KernelRow& row, const Node& node,
+                                    std::string& why);
+  virtual ~Step() = default;
+  // Throws std::runtime_error with what the kernel said.
+  virtual void run() = 0;
+  virtual double flops() const = 0;  // 0: the row does not count them
+  virtual double bytes() const = 0;  // of inputs and output, each once
+  virtual std::string_view name() const = 0;
+};
+
+}  // namespace micro
