@@ -105,6 +105,21 @@ TEST(FewRows, by_panels_have_the_same_bits_beside_other_rows) {
   }
 }
 
+// Many rows are multiplied pass by pass where k takes several; a row's bits are those that it has
+// with few beside it, where k lies at distances that share sets of the cache (1024) and where not.
+TEST(FewRows, of_long_sums_have_the_bits_of_many_rows) {
+  for (const auto& [n, k] : {std::pair{int64_t{533}, int64_t{700}}, {40, 1024}, {16, 2051}}) {
+    const Product many(203, n, k);
+    const std::vector<float> all = many.compute_in_graph();
+    ASSERT_NO_FATAL_FAILURE(many.expect_near(all));
+    for (const int64_t m : {1, 5, 12, 49, 130}) {
+      const std::vector<float> got = Product(m, n, k).compute_in_graph();
+      ASSERT_EQ(got.size(), static_cast<size_t>(m * n));
+      EXPECT_TRUE(std::equal(got.begin(), got.end(), all.begin())) << m << " x " << k << " x " << n;
+    }
+  }
+}
+
 TEST(FewRows, of_many_columns_have_the_bits_of_more_rows) {
   for (const auto& [n, k] : {std::pair{int64_t{2053}, int64_t{513}}, {8229, 129}}) {
     const Product most(5, n, k);

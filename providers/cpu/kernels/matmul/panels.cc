@@ -20,9 +20,11 @@ constexpr int64_t kPass = 384;
 constexpr int64_t kFewRowBlocks = 4;  // see |first_fetches|
 constexpr int64_t kReadRows = 16;     // rows of the constant that are packed at a time
 constexpr int64_t kLeastTaskCols = 128, kTaskCols = 512, kWantedTasks = 8;
-// The most elements of A in a task. Each of its panels reads them all, so they should stay in the
-// second-level cache.
+// The most elements of A in a task whose panels are multiplied one after another. Each reads them
+// all, so they should stay in the second-level cache.
 constexpr int64_t kTaskElements = 96 << 10, kLeastTaskRows = 32;
+// Elements so far apart are in the same set of the first-level cache.
+constexpr int64_t kSameSet = 1024;
 // Where panels are widened, scratch begins with a pass of them; the sums follow after so many
 // elements.
 constexpr int64_t kWidened = PanelMicrokernel::kMostPanels * kPanel * kPass;
@@ -72,6 +74,12 @@ struct PanelMatmul::Task {
   int64_t row, rows, col, cols;
 };
 
+// A task's rows of A, from some k on.
+struct PanelMatmul::Rows {
+  const float* from;
+  int64_t stride;
+};
+
 // Panels of a task that are computed together. They are neighbours or, where they are read as
 // streams (PanelMicrokernel::run_streams), |apart| panels from each other.
 struct PanelMatmul::Block {
@@ -100,7 +108,11 @@ PanelMatmul::PanelMatmul(int64_t m, const Columns& columns, Panels panels, const
       microkernel_(panels == Panels::kInt16Dot ? PanelMicrokernel::get_int16_dot()
                                                : PanelMicrokernel::get()) {
   if (m_ <= 0) return;
-  const int64_t fit = std::max(kLeastTaskRows, kTaskElements / std::max<int64_t>(k_, 1));
+  by_passes_ = k_ > pass_ && m_ > kFewRowBlocks * microkernel_->rows();
+  copies_ = by_passes_ && k_ % kSameSet == 0;
+  const int64_t fit = by_passes_
+                          ? blocking.task_rows
+                          : std::max(kLeastTaskRows, kTaskElements / std::max<int64_t>(k_, 1));
   // Dividing twice makes tasks of about equal size.
   task_rows_ = ceil_div(m_, ceil_div(m_, std::min(blocking.task_rows, fit)));
   const int64_t wanted = ceil_div(kWantedTasks, row_tasks());
@@ -134,8 +146,10 @@ std::vector<std::pair<std::string, PanelMatmul>> PanelMatmul::others(const Colum
 }
 
 uint64_t PanelMatmul::scratch_bytes() const {
-  const int64_t sums = kPanel * std::max(task_rows_ * PanelMicrokernel::kMostPanels,
-                                         PanelMicrokernel::kMostStreamRows * kStreams);
+  const int64_t sums =
+      by_passes_ ? task_rows_ * (ceil_div(task_cols_, kPanel) * kPanel + (copies_ ? pass_ : 0))
+                 : kPanel * std::max(task_rows_ * PanelMicrokernel::kMostPanels,
+                                     PanelMicrokernel::kMostStreamRows * kStreams);
   return static_cast<uint64_t>(sums + (widens() ? kWidened : 0)) * sizeof(float);
 }
 
@@ -162,99 +176,144 @@ void PanelMatmul::run(const Run& run, const float* from, const Finish& finish) c
 
 void PanelMatmul::multiply(const Run& run, const Task& t, float* scratch) const {
   float* const sums = scratch + (widens() ? kWidened : 0);
-  const int64_t wide = microkernel_->panels(t.rows) * kPanel;
+  const int64_t wide = microkernel_->panels(microkernel_->row_blocks(t.rows).first()) * kPanel;
+  float* const out = run.output<float>(0) + t.row * n_;
   int64_t j = t.col;
   if (t.rows <= microkernel_->stream_rows() && panels_ == Panels::kFp32) {
     // The panels of a few rows are read in several places at once, |apart| panels from each other.
     const int64_t streams = microkernel_->streams(t.rows);
     const int64_t apart = t.cols / (streams * kPanel);
-    for (; j < t.col + apart * kPanel; j += kPanel) {
-      float* const out = run.output<float>(0) + t.row * n_ + j;
-      multiply(run, t, {j, streams, sums, out, nullptr, apart, true});
-    }
+    for (; j < t.col + apart * kPanel; j += kPanel)
+      multiply(run, t, {j, streams, sums, out + j, nullptr, apart, true});
     j += (streams - 1) * apart * kPanel;
+  }
+  if (by_passes_) {
+    multiply_by_passes(run, t, wide, scratch);
+    return;
   }
   for (; j < t.col + t.cols; j += wide) {
     const int64_t cols = std::min(wide, t.col + t.cols - j);
     Block block{j, ceil_div(cols, kPanel), sums, nullptr, scratch};
-    float* const out = run.output<float>(0) + t.row * n_ + j;
-    if (cols % kPanel == 0) block.out = out;
+    if (cols % kPanel == 0) block.out = out + j;
     multiply(run, t, block);
-    if (block.out != nullptr) continue;
-    for (int64_t r = 0; r < t.rows; ++r)
-      std::copy_n(sums + r * block.panels * kPanel, cols, out + r * n_);
+    if (block.out == nullptr) copy_sums(t, block, cols, out);
+  }
+}
+
+void PanelMatmul::copy_sums(const Task& t, const Block& block, int64_t cols, float* out) const {
+  for (int64_t r = 0; r < t.rows; ++r)
+    std::copy_n(block.sums + r * block.panels * kPanel, cols, out + r * n_ + block.col);
+}
+
+// Every panel's part of a pass is multiplied before the next pass, so that many rows can share what
+// is read of a panel while their part of a pass stays in the second-level cache. Rows that lie in
+// the same sets of it are copied first.
+void PanelMatmul::multiply_by_passes(const Run& run, const Task& t, int64_t wide,
+                                     float* scratch) const {
+  float* const copy = scratch + (widens() ? kWidened : 0);
+  float* const sums = copy + (copies_ ? task_rows_ * pass_ : 0);
+  float* const out = run.output<float>(0) + t.row * n_;
+  const int64_t end = t.col + t.cols;
+  for (int64_t k = 0; k < k_;) {
+    const int64_t depth = depth_at(k);
+    Rows rows{t.from + t.row * k_ + k, k_};
+    if (copies_) {
+      for (int64_t r = 0; r < t.rows; ++r) std::copy_n(rows.from + r * k_, depth, copy + r * depth);
+      rows = {copy, depth};
+    }
+    for (int64_t j = t.col; j < end; j += wide) {
+      const int64_t cols = std::min(wide, end - j);
+      Block block{j, ceil_div(cols, kPanel), sums + (j - t.col) * t.rows, nullptr, scratch};
+      if (cols % kPanel == 0) block.out = out + j;
+      const bool last = j + wide >= end;
+      const Ahead ahead = next_panels(run, t, last ? t.col : j + wide, last ? k + depth : k);
+      multiply(run, t, block, k, rows, ahead);
+      if (k + depth == k_ && block.out == nullptr) copy_sums(t, block, cols, out);
+    }
+    k += depth;
   }
 }
 
 // Between passes sums are kept in scratch, where they are contiguous. Rows of C may be so far apart
 // that all of them fall into a few sets of the cache.
 void PanelMatmul::multiply(const Run& run, const Task& t, const Block& block) const {
-  constexpr float kZeros[kStreams * kPanel] = {};
-  constexpr int64_t kOffsets[] = {0, kChain, 2 * kChain, 3 * kChain, 4 * kChain, 5 * kChain};
-  static_assert(std::size(kOffsets) * kChain == kPass);
-  const PanelMicrokernel::RowBlocks row_blocks = microkernel_->row_blocks(t.rows);
-  const bool widens = this->widens();
-  const int64_t sums_row = block.panels * kPanel;
-  // Row blocks fetch the next panels while they are multiplied, but a few of them end too soon to
-  // fetch all. So the first goes through run_streams, which fetches its own panels ahead of their
-  // use.
-  const bool first_fetches =
-      row_blocks.count <= kFewRowBlocks && row_blocks.first() <= microkernel_->stream_rows() &&
-      panels_ == Panels::kFp32 && microkernel_->streams(row_blocks.first()) == block.panels;
-  PanelMicrokernel::Blocks p{};
-  p.offsets = kOffsets;
-  p.a_row = k_;
-  p.chain = 1;
-  const ColumnType type = panels_ == Panels::kFp16 ? ColumnType::kFp16 : ColumnType::kBf16;
-  p.b_panel = kPanel * (widens ? kPass : block.apart * k_);
   for (int64_t k = 0; k < k_;) {
-    const int64_t left = k_ - k;
-    p.depth = std::min(kChain, left);
-    p.chunks = left < kChain ? 1 : std::min(pass_, left) / kChain;
-    const int64_t depth = p.depth * p.chunks;
-    p.b = widens ? block.widened : run.packed<float>() + block.col * k_ + k * kPanel;
-    if (widens) {
-      const uint32_t* const from =
-          run.packed<uint32_t>() + block.col / kPanel * Panel16Bit::lanes(k_);
-      for (int64_t i = 0; i < block.panels; ++i)
-        Panel16Bit::widen(type, from + i * Panel16Bit::lanes(k_), k, depth,
-                          block.widened + i * p.b_panel);
-    }
-    const bool last = k + depth == k_;
-    p.a = t.from + t.row * k_ + k;
-    p.c = last && block.out != nullptr ? block.out : block.sums;
-    p.c_row = p.c == block.out ? n_ : sums_row;
-    p.c_panel = p.c == block.out ? block.apart * kPanel : kPanel;
-    p.start = k == 0 ? kZeros : block.sums;
-    p.start_row = k == 0 ? 0 : sums_row;
-    if (block.streams) {
-      microkernel_->run_streams(t.rows, p);
-      k += depth;
-      continue;
-    }
-    const Ahead ahead = widens ? Ahead{} : next_panels(run, t, block, k + depth);
-    if (first_fetches) microkernel_->run_streams(row_blocks.first(), p);
-    const PanelMicrokernel::RowBlocks remaining = first_fetches ? row_blocks.rest() : row_blocks;
-    for (int64_t i = 0; i < ahead.panels; ++i) {
-      p.ahead = ahead.from + i * ahead.stride;
-      p.ahead_end = p.ahead + ahead.lines * kPanel;
-      microkernel_->run(remaining.share(i, ahead.panels), block.panels, p);
-    }
-    k += depth;
+    const int64_t next = k + depth_at(k);
+    const Ahead ahead = next < k_ ? next_panels(run, t, block.col, next)
+                                  : next_panels(run, t, block.col + block.panels * kPanel, 0);
+    multiply(run, t, block, k, {t.from + t.row * k_ + k, k_}, ahead);
+    k = next;
   }
 }
 
-// What is read after the pass that ends before |k|: the same panels in the next pass or, after the
-// last pass, the next panels in their first.
-PanelMatmul::Ahead PanelMatmul::next_panels(const Run& run, const Task& t, const Block& block,
+// Of the pass that begins at |k|: whole chains, or the last one's rest.
+int64_t PanelMatmul::depth_at(int64_t k) const {
+  const int64_t left = k_ - k;
+  return left < kChain ? left : std::min(pass_, left) / kChain * kChain;
+}
+
+void PanelMatmul::multiply(const Run& run, const Task& t, const Block& block, int64_t k,
+                           const Rows& rows, const Ahead& ahead) const {
+  constexpr float kZeros[kStreams * kPanel] = {};
+  constexpr int64_t kOffsets[] = {0, kChain, 2 * kChain, 3 * kChain, 4 * kChain, 5 * kChain};
+  static_assert(std::size(kOffsets) * kChain == kPass);
+  const int64_t depth = depth_at(k), sums_row = block.panels * kPanel;
+  PanelMicrokernel::Blocks p{};
+  p.offsets = kOffsets;
+  p.a = rows.from;
+  p.a_row = rows.stride;
+  p.chain = 1;
+  p.depth = std::min(kChain, depth);
+  p.chunks = depth / p.depth;
+  if (widens()) {
+    const ColumnType type = panels_ == Panels::kFp16 ? ColumnType::kFp16 : ColumnType::kBf16;
+    const uint32_t* const from =
+        run.packed<uint32_t>() + block.col / kPanel * Panel16Bit::lanes(k_);
+    p.b = block.widened;
+    p.b_panel = kPanel * kPass;
+    for (int64_t i = 0; i < block.panels; ++i)
+      Panel16Bit::widen(type, from + i * Panel16Bit::lanes(k_), k, depth,
+                        block.widened + i * p.b_panel);
+  } else {
+    p.b = run.packed<float>() + block.col * k_ + k * kPanel;
+    p.b_panel = kPanel * block.apart * k_;
+  }
+  const bool to_out = k + depth == k_ && block.out != nullptr;
+  p.c = to_out ? block.out : block.sums;
+  p.c_row = to_out ? n_ : sums_row;
+  p.c_panel = to_out ? block.apart * kPanel : kPanel;
+  p.start = k == 0 ? kZeros : block.sums;
+  p.start_row = k == 0 ? 0 : sums_row;
+  if (block.streams) {
+    microkernel_->run_streams(t.rows, p);
+    return;
+  }
+  PanelMicrokernel::RowBlocks row_blocks = microkernel_->row_blocks(t.rows);
+  // Row blocks fetch the next panels while they are multiplied, but a few of them end too soon to
+  // fetch all. So the first goes through run_streams, which fetches its own panels ahead of their
+  // use.
+  if (row_blocks.count <= kFewRowBlocks && row_blocks.first() <= microkernel_->stream_rows() &&
+      panels_ == Panels::kFp32 && microkernel_->streams(row_blocks.first()) == block.panels) {
+    microkernel_->run_streams(row_blocks.first(), p);
+    row_blocks = row_blocks.rest();
+  }
+  for (int64_t i = 0; i < ahead.panels; ++i) {
+    p.ahead = ahead.from + i * ahead.stride;
+    p.ahead_end = p.ahead + ahead.lines * kPanel;
+    microkernel_->run(row_blocks.share(i, ahead.panels), block.panels, p);
+  }
+}
+
+// What will be read next, from |k| on of the panels from |col| on: a pass of as many panels as are
+// read together.
+PanelMatmul::Ahead PanelMatmul::next_panels(const Run& run, const Task& t, int64_t col,
                                             int64_t k) const {
-  const bool same = k < k_;
-  const int64_t col = same ? block.col : block.col + block.panels * kPanel;
-  if (col >= t.col + t.cols) return {};
+  if (widens() || col >= t.col + t.cols || k >= k_) return {};
+  const int64_t wide = microkernel_->panels(microkernel_->row_blocks(t.rows).first());
   Ahead ahead;
-  ahead.panels = std::min(block.panels, ceil_div(t.col + t.cols - col, kPanel));
-  ahead.lines = std::min(pass_, same ? k_ - k : k_);
-  ahead.from = run.packed<float>() + col * k_ + (same ? k : 0) * kPanel;
+  ahead.panels = std::min(wide, ceil_div(t.col + t.cols - col, kPanel));
+  ahead.lines = std::min(pass_, k_ - k);
+  ahead.from = run.packed<float>() + col * k_ + k * kPanel;
   ahead.stride = k_ * kPanel;
   return ahead;
 }

@@ -51,19 +51,26 @@ class PanelMatmul {
 
  private:
   struct Task;
+  struct Rows;
   struct Block;
   struct Ahead;
   int64_t row_tasks() const;
   int64_t col_tasks() const;
   bool widens() const { return panels_ == Panels::kBf16 || panels_ == Panels::kFp16; }
+  int64_t depth_at(int64_t k) const;
   void multiply(const Run& run, const Task& task, float* scratch) const;
+  void multiply_by_passes(const Run& run, const Task& task, int64_t wide, float* scratch) const;
   void multiply(const Run& run, const Task& task, const Block& block) const;
-  Ahead next_panels(const Run& run, const Task& task, const Block& block, int64_t k) const;
+  void multiply(const Run& run, const Task& task, const Block& block, int64_t k, const Rows& rows,
+                const Ahead& ahead) const;
+  void copy_sums(const Task& task, const Block& block, int64_t cols, float* out) const;
+  Ahead next_panels(const Run& run, const Task& task, int64_t col, int64_t k) const;
   int64_t m_, n_, k_;
   Panels panels_;
   int64_t pass_;  // k a call
   int64_t task_rows_ = 1, task_cols_ = 1;
   bool by_columns_;
+  bool by_passes_ = false, copies_ = false;  // see multiply_by_passes
   const PanelMicrokernel* microkernel_;
 };
 
