@@ -55,10 +55,11 @@ class Dnn {
 void product(Report& report, const Settings& settings, Dnn& dnn, int64_t m, int64_t n, int64_t k,
              Operands operands) {
   const std::vector<float> a = numbers(operands, m * k, k, 1), b = numbers(operands, k * n, n, 2);
-  const auto node = node_of("MatMul");
-  Ours ours(one_node(node, {m, k}, Tensor::from_vector(b, {k, n}), {m, n}), settings,
-            Tensor::from_vector(a, {m, k}), {m, n});
-  const auto run_ours = [&] { ours.binding.run(); };
+  const Capped ours([&] {
+    const auto node = node_of("MatMul");
+    return std::make_unique<Ours>(one_node(node, {m, k}, Tensor::from_vector(b, {k, n}), {m, n}),
+                                  settings, Tensor::from_vector(a, {m, k}), Dims{m, n});
+  });
   const std::string what =
       std::to_string(m) + " x " + std::to_string(n) + " x " + std::to_string(k);
   const double flops =
@@ -68,8 +69,8 @@ void product(Report& report, const Settings& settings, Dnn& dnn, int64_t m, int6
     const auto sgemm = [&] {
       dnnl::sgemm('N', 'N', m, n, k, 1, a.data(), k, b.data(), n, 0, c.data(), n);
     };
-    report.row(what, operands, flops, run_ours, sgemm,
-               [&] { return rms_difference(ours.y.data_ptr<float>(), c); });
+    report.row(what, operands, flops, ours, sgemm,
+               [&] { return rms_difference(ours.result(), c); });
     return;
   }
   const dnnl::matmul::primitive_desc made(
@@ -83,9 +84,9 @@ void product(Report& report, const Settings& settings, Dnn& dnn, int64_t m, int6
       {DNNL_ARG_WEIGHTS, dnn.memory(made.weights_desc(), b, {k, n}, Tag::ab)},
       {DNNL_ARG_DST, c}};
   report.row(
-      what, operands, flops, run_ours, [&] { dnn.run(matmul, args); },
+      what, operands, flops, ours, [&] { dnn.run(matmul, args); },
       [&] {
-        return rms_difference(ours.y.data_ptr<float>(), dnn.values(c, {m, n}, Tag::ab));
+        return rms_difference(ours.result(), dnn.values(c, {m, n}, Tag::ab));
       });
 }
 
@@ -109,12 +110,14 @@ void convolution(Report& report, const Settings& settings, Dnn& dnn, const Convo
   const int64_t taps = c.in * c.kernel * c.kernel;
   const std::vector<float> image = numbers(Operands::kNormal, c.in * c.size * c.size, c.size, 1),
                            weights = numbers(Operands::kNormal, c.out * taps, taps, 2);
-  const auto node = node_of("Conv");
-  node->set_attr("kernel_shape", Dims{c.kernel, c.kernel});
-  node->set_attr("strides", Dims{c.stride, c.stride});
-  node->set_attr("pads", Dims{pad, pad, pad, pad});
-  Ours ours(one_node(node, x, Tensor::from_vector(weights, w), y), settings,
-            Tensor::from_vector(image, x), y);
+  const Capped ours([&] {
+    const auto node = node_of("Conv");
+    node->set_attr("kernel_shape", Dims{c.kernel, c.kernel});
+    node->set_attr("strides", Dims{c.stride, c.stride});
+    node->set_attr("pads", Dims{pad, pad, pad, pad});
+    return std::make_unique<Ours>(one_node(node, x, Tensor::from_vector(weights, w), y), settings,
+                                  Tensor::from_vector(image, x), y);
+  });
   const Type type = settings.bf16() ? Type::bf16 : Type::f32;
   const dnnl::convolution_forward::primitive_desc made(
       dnnl::convolution_forward::desc(dnnl::prop_kind::forward_inference,
@@ -133,8 +136,8 @@ void convolution(Report& report, const Settings& settings, Dnn& dnn, const Convo
       std::to_string(c.in) + "x" + std::to_string(c.size) + "x" + std::to_string(c.size) + " -> " +
           std::to_string(c.out) + ", " + k + "x" + k + "/" + std::to_string(c.stride),
       Operands::kNormal, 2.0 * static_cast<double>(taps) * static_cast<double>(c.out * side * side),
-      [&] { ours.binding.run(); }, [&] { dnn.run(primitive, args); },
-      [&] { return rms_difference(ours.y.data_ptr<float>(), dnn.values(out, y, Tag::nchw)); });
+      ours, [&] { dnn.run(primitive, args); },
+      [&] { return rms_difference(ours.result(), dnn.values(out, y, Tag::nchw)); });
 }
 
 // ---- the whole
@@ -148,7 +151,8 @@ void run(const Settings& settings) {
   const dnnl_version_t* version = dnnl::version();
   std::printf(
       "oneDNN %d.%d.%d, %s thread(s), precision %s. GFLOP/s, medians; ratios of medians and "
-      "of the best runs.\n",
+      "of the best runs.\n"
+      "wider: the time under the fastest narrower cap of PFRT_ISA by ours.\n",
       version->major, version->minor, version->patch, threads.c_str(), settings.precision.c_str());
   std::printf(
       "fma, tiles: the machine's peaks around the row, tiles with operands from L2.\n"

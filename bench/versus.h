@@ -8,6 +8,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstdio>
+#include <cstdlib>
 #include <functional>
 #include <memory>
 #include <pyflame_rt/pyflame_rt.hpp>
@@ -102,6 +103,43 @@ inline double rms_difference(const float* a, const std::vector<float>& b) {
   return std::sqrt(difference / size);
 }
 
+// Words of PFRT_ISA below that in use, by which kernels may be slower than by it but never faster.
+inline std::vector<std::string> narrower_caps() {
+  const char* const set = std::getenv("PFRT_ISA");
+  const std::string cap = set == nullptr || *set == 0 ? "amx" : set;
+  std::vector<std::string> out;
+  if (__builtin_cpu_supports("avx512f") && (cap == "amx" || cap == "avx512_bf16"))
+    out.push_back("avx512");
+  if (__builtin_cpu_supports("avx512f") && cap != "avx2" && cap != "generic") out.push_back("avx2");
+  return out;
+}
+
+// One kernel of ours under PFRT_ISA as it is, and under each cap below. Kernels read it whenever
+// they are made or run, so it is set for each call.
+class Capped {
+ public:
+  template <typename Make>
+  explicit Capped(const Make& make) {
+    const char* const set = std::getenv("PFRT_ISA");
+    caps_.push_back(set == nullptr ? "" : set);
+    for (std::string& cap : narrower_caps()) caps_.push_back(std::move(cap));
+    for (const std::string& cap : caps_) {
+      setenv("PFRT_ISA", cap.c_str(), 1);
+      ours_.push_back(make());
+    }
+    use(0);
+  }
+  size_t size() const { return caps_.size(); }
+  const std::string& cap(size_t i) const { return caps_[i]; }
+  void use(size_t i) const { setenv("PFRT_ISA", caps_[i].c_str(), 1); }
+  void run(size_t i) const { ours_[i]->binding.run(); }
+  const float* result() const { return ours_[0]->y.data_ptr<float>(); }
+
+ private:
+  std::vector<std::string> caps_;
+  std::vector<std::unique_ptr<Ours>> ours_;
+};
+
 // What the machine can do just now. Its tiles change their rate by four, for seconds at a time.
 struct Peaks {
   double fma = 0, tiles = 0;  // GFLOP/s; 0 = it has none
@@ -127,57 +165,81 @@ struct Peaks {
   }
 };
 
-// Prints rows, and the mean of their ratios.
+// Prints rows, and the mean of their ratios. Column "wider": the time under the fastest narrower
+// cap over ours; below 1 the wider instructions do harm.
 class Report {
  public:
   Report(const char* what, const Settings& settings) : settings_(settings) {
-    std::printf("\n%-26s %-9s %7s %7s %6s %6s %7s %7s %7s %8s\n", what, "operands", "ours",
-                "oneDNN", "ratio", "best", "fma", "tiles", "of peak", "rms diff");
+    std::printf("\n%-26s %-9s %7s %7s %6s %6s %6s %7s %7s %7s %8s\n", what, "operands", "ours",
+                "oneDNN", "ratio", "best", "wider", "fma", "tiles", "of peak", "rms diff");
   }
   ~Report() {
     if (count_ > 0)
       std::printf("%-26s %-9s %7s %7s %6.2f %6.2f\n", "geometric mean", "", "", "",
                   std::exp(logs_ / count_), std::exp(best_logs_ / count_));
+    if (slower_ > 0)
+      std::printf("%d row(s) are slower than under a narrower cap of PFRT_ISA\n", slower_);
   }
-  // |difference| of the results, asked after both have run.
-  void row(const std::string& what, Operands operands, double flops,
-           const std::function<void()>& ours, const std::function<void()>& theirs,
-           const std::function<double()>& difference) {
-    std::vector<double> times[2];
-    const std::function<void()>* sides[] = {&ours, &theirs};
-    for (const auto* side : sides) (*side)();  // packs, generates, warms up
+  // |difference| of the results, asked after all have run.
+  void row(const std::string& what, Operands operands, double flops, const Capped& ours,
+           const std::function<void()>& theirs, const std::function<double()>& difference) {
+    const size_t peer = ours.size();  // the sides: ours by cap, then theirs
+    std::vector<std::vector<double>> times(peer + 1);
+    const auto once = [&](size_t side) {
+      if (side == peer)
+        theirs();
+      else
+        ours.run(side);
+    };
+    for (size_t side = 0; side <= peer; ++side) {  // packs, generates, warms up
+      if (side < peer) ours.use(side);
+      once(side);
+    }
+    ours.use(0);
     constexpr double kTurn = 0.02;
     const Peaks before = Peaks::measure(settings_);
     const auto start = Clock::now();
-    for (int i = 0; i < 6 || seconds_since(start) < settings_.seconds; ++i) {
+    for (size_t i = 0; i < 3 * times.size() || seconds_since(start) < settings_.seconds; ++i) {
+      const size_t side = i % times.size();
+      if (side < peer) ours.use(side);
       const auto turn = Clock::now();
       do {
         const auto begin = Clock::now();
-        (*sides[i % 2])();
-        times[i % 2].push_back(seconds_since(begin));
+        once(side);
+        times[side].push_back(seconds_since(begin));
       } while (seconds_since(turn) < kTurn);
     }
+    ours.use(0);
     const Peaks after = Peaks::measure(settings_);
     const Peaks peaks = {(before.fma + after.fma) / 2, (before.tiles + after.tiles) / 2};
-    const auto ratio = [&](double part) {
-      return quantile(times[1], part) / quantile(times[0], part);
+    const auto ratio = [&](size_t side, double part) {
+      return quantile(times[side], part) / quantile(times[0], part);
     };
-    constexpr double kMedian = 0.5, kBest = 0.05;
+    constexpr double kMedian = 0.5, kBest = 0.05, kNoise = 0.95;
     const double mine = flops / quantile(times[0], kMedian) / 1e9;
-    std::printf("%-26s %-9s %7.1f %7.1f %6.2f %6.2f %7.0f %7.0f %6.0f%% %8.1e\n", what.c_str(),
-                kOperands[static_cast<int>(operands)], mine, mine / ratio(kMedian), ratio(kMedian),
-                ratio(kBest), peaks.fma, peaks.tiles, 100 * mine / peaks.of(settings_),
-                difference());
+    size_t fastest = peer;
+    for (size_t side = 1; side < peer; ++side)
+      if (fastest == peer || ratio(side, kMedian) < ratio(fastest, kMedian)) fastest = side;
+    char wider[16] = "-";
+    if (fastest < peer) std::snprintf(wider, sizeof wider, "%.2f", ratio(fastest, kMedian));
+    std::printf("%-26s %-9s %7.1f %7.1f %6.2f %6.2f %6s %7.0f %7.0f %6.0f%% %8.1e\n", what.c_str(),
+                kOperands[static_cast<int>(operands)], mine, mine / ratio(peer, kMedian),
+                ratio(peer, kMedian), ratio(peer, kBest), wider, peaks.fma, peaks.tiles,
+                100 * mine / peaks.of(settings_), difference());
+    if (fastest < peer && ratio(fastest, kMedian) < kNoise) {
+      std::printf("%26s slower than under PFRT_ISA=%s\n", "", ours.cap(fastest).c_str());
+      ++slower_;
+    }
     std::fflush(stdout);
-    logs_ += std::log(ratio(kMedian));
-    best_logs_ += std::log(ratio(kBest));
+    logs_ += std::log(ratio(peer, kMedian));
+    best_logs_ += std::log(ratio(peer, kBest));
     ++count_;
   }
 
  private:
   const Settings& settings_;
   double logs_ = 0, best_logs_ = 0;
-  int count_ = 0;
+  int count_ = 0, slower_ = 0;
 };
 
 }  // namespace bench

@@ -21,7 +21,7 @@ namespace pfrt::cpu {
 namespace {
 
 constexpr size_t kCapacity = 256 << 10;
-alignas(4096) uint8_t code_pages[2][kCapacity];  // of floats, of int16
+alignas(4096) uint8_t code_pages[2][2][kCapacity];  // of AVX2 and of AVX-512: floats, int16
 
 using Blocks = PanelMicrokernel::Blocks;
 constexpr int kPanel = PanelMicrokernel::kPanel;
@@ -35,7 +35,7 @@ static_assert(PanelMicrokernel::kAheadLine * sizeof(float) == kLine);
 class Generator final : public Xbyak::CodeGenerator {
  public:
   Generator(bool wide, bool int16)
-      : CodeGenerator(kCapacity, code_pages[int16]), wide_(wide), int16_(int16) {}
+      : CodeGenerator(kCapacity, code_pages[wide][int16]), wide_(wide), int16_(int16) {}
 
   const uint8_t* write(int rows, int panels) {
     streams_ = false;
@@ -438,16 +438,25 @@ class PanelMicrokernelSet {
   bool written_ = false;  // and could be made executable
 };
 
-const PanelMicrokernel* PanelMicrokernel::get() {
-  if (isa() < Isa::kAvx2) return nullptr;
-  static const PanelMicrokernelSet set(isa() >= Isa::kAvx512, false);
-  return set.get();
+namespace {
+
+template <bool wide, bool int16>
+const PanelMicrokernel* set() {
+  static const PanelMicrokernelSet made(wide, int16);
+  return made.get();
 }
 
-const PanelMicrokernel* PanelMicrokernel::get_int16_dot() {
-  if (isa() < Isa::kAvx2) return nullptr;
-  static const PanelMicrokernelSet set(isa() >= Isa::kAvx512, true);
-  return set.get();
+// PFRT_ISA may change from call to call.
+template <bool int16>
+const PanelMicrokernel* usable() {
+  const Isa have = isa();
+  if (have < Isa::kAvx2) return nullptr;
+  return have < Isa::kAvx512 ? set<false, int16>() : set<true, int16>();
 }
+
+}  // namespace
+
+const PanelMicrokernel* PanelMicrokernel::get() { return usable<false>(); }
+const PanelMicrokernel* PanelMicrokernel::get_int16_dot() { return usable<true>(); }
 
 }  // namespace pfrt::cpu

@@ -218,42 +218,42 @@ class PanelAttend {
               float* scratch) const {
     float* const scores = scratch + scores_at_;
     const int64_t begin = p.begin - p.block, count = p.end - p.begin;
-    for (int64_t j = 0; j < count; j += kPanel) {
-      PanelMicrokernel::Blocks s{};
-      s.a = scratch + p.row * f_.head, s.a_row = f_.head;
-      s.b = scratch + k_at_ + (begin + j) * f_.head;
-      s.c = scores + j, s.c_row = kKeys;
-      multiply(p.rows, f_.head, q_chunks_, true, s);
-    }
+    PanelMicrokernel::Blocks s{};
+    s.a = scratch + p.row * f_.head, s.a_row = f_.head;
+    s.b = scratch + k_at_ + begin * f_.head, s.b_panel = kPanel * f_.head;
+    s.c = scores, s.c_row = kKeys;
+    multiply(p.rows, ceil_div(count, kPanel), f_.head, q_chunks_, true, s);
     for (int64_t r = 0; r < p.rows; ++r)
       weigh(run, reach, t, p, r, scores + r * kKeys, scratch + y_at_ + (p.row + r) * v_width_,
             scratch + mask_at_);
-    for (int64_t j = 0; j < v_width_; j += kPanel) {
-      PanelMicrokernel::Blocks y{};
-      y.a = scores, y.a_row = kKeys;
-      y.b = scratch + v_at_ + j * kKeys + begin * kPanel;
-      y.c = scratch + y_at_ + p.row * v_width_ + j, y.c_row = v_width_;
-      multiply(p.rows, count, v_chunks_, false, y);
-    }
+    PanelMicrokernel::Blocks y{};
+    y.a = scores, y.a_row = kKeys;
+    y.b = scratch + v_at_ + begin * kPanel, y.b_panel = kPanel * kKeys;
+    y.c = scratch + y_at_ + p.row * v_width_, y.c_row = v_width_;
+    multiply(p.rows, v_width_ / kPanel, count, v_chunks_, false, y);
   }
 
-  // Multiplies by one panel; the result is added to C unless |from_zero|.
-  void multiply(int64_t rows, int64_t depth, const Chunks& chunks, bool from_zero,
+  // Multiplies by |panels| panels; the result is added to C unless |from_zero|.
+  void multiply(int64_t rows, int64_t panels, int64_t depth, const Chunks& chunks, bool from_zero,
                 PanelMicrokernel::Blocks p) const {
-    constexpr float kZeros[kPanel] = {};
+    constexpr float kZeros[PanelMicrokernel::kMostPanels * kPanel] = {};
     p.offsets = chunks.offsets.data();
     p.chain = 1;
     p.c_panel = kPanel;
     const PanelMicrokernel::RowBlocks row_blocks = microkernel_->row_blocks(rows);
-    for (int64_t k = 0; k < depth;) {
-      p.depth = std::min(chunks.size, depth - k);
-      p.chunks = (depth - k) / p.depth;
-      p.start = from_zero && k == 0 ? kZeros : nullptr;
-      PanelMicrokernel::Blocks chunk = p;
-      microkernel_->run(row_blocks, 1, chunk);
-      p.a += p.depth * p.chunks;
-      p.b += p.depth * p.chunks * kPanel;
-      k += p.depth * p.chunks;
+    const int64_t together = microkernel_->panels(row_blocks.first());
+    for (; panels > 0; panels -= together, p.b += together * p.b_panel, p.c += together * kPanel) {
+      PanelMicrokernel::Blocks part = p;
+      for (int64_t k = 0; k < depth;) {
+        part.depth = std::min(chunks.size, depth - k);
+        part.chunks = (depth - k) / part.depth;
+        part.start = from_zero && k == 0 ? kZeros : nullptr;
+        PanelMicrokernel::Blocks chunk = part;
+        microkernel_->run(row_blocks, std::min(panels, together), chunk);
+        part.a += part.depth * part.chunks;
+        part.b += part.depth * part.chunks * kPanel;
+        k += part.depth * part.chunks;
+      }
     }
   }
 
