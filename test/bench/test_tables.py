@@ -11,7 +11,7 @@ from onnx import TensorProto, helper, numpy_helper
 import tables
 from cases import Case, cases, made, zoo_inputs
 
-MACHINE = {"cpu": "a cpu", "isa": ["avx2"], "cores_online": 2, "cores_usable": 1, "memory": 2**30, "system": "Linux",
+MACHINE = {"cpu": "a cpu", "isa": ["avx2"], "isa_cap": None, "cores_online": 2, "cores_usable": 1, "memory": 2**30, "system": "Linux",
            "version": "1", "peer": "1.30.0"}
 ANSWER = {"ours": {"median_s": 0.002}, "peer": {"median_s": 0.003}, "ratio": 1.5, "rms_relative_difference": 1e-6,
           "notes": ["a note"]}
