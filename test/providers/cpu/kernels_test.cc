@@ -109,6 +109,7 @@ bool check(const Named& named, const Case& c) {
   const auto what = [&] { return named.text() + ": " + c.text() + "\n  "; };
   RunForm form;
   form.placed = named.seed % 2 == 0 ? Placed::kAtEnd : Placed::kAtStart;
+  if (named.row.name == "conv_winograd_4x4") form.precision = Precision::kFast;
   Outcome plain = run(named.row, c, form);
   if (!plain.refused.empty() && cpu::split_matmul_usable()) {  // for tiles, which ieee has not
     form.precision = Precision::kIeee;

@@ -52,15 +52,17 @@ class Tune : public testing::Test {
   }
 
   // How many other divisions of |c| the row has; all are compared with its own.
-  size_t compare(std::string_view op, std::string_view name, const Case& c) {
+  size_t compare(std::string_view op, std::string_view name, const Case& c,
+                 Precision precision = Precision::kFloat32) {
     size_t offered = 0;
     for (std::span<const cpu::KernelRow> family : cpu::kernels())
       for (const cpu::KernelRow& row : family) {
         if (row.name != name || row.op != op) continue;
-        const Outcome own = run(row, c);
+        const Outcome own = run(row, c, {.precision = precision});
         EXPECT_EQ(own.refused + own.fault, "") << c.text();
         for (size_t i = 0; i < own.alternatives.size(); ++i) {
-          const Outcome other = run(row, c, {.workers = 2, .alternative = i + 1});
+          const Outcome other =
+              run(row, c, {.workers = 2, .alternative = i + 1, .precision = precision});
           EXPECT_EQ(other.fault, "") << own.alternatives[i] << ", " << c.text();
           EXPECT_EQ(
               std::memcmp(own.outputs[0].data(), other.outputs[0].data(), own.outputs[0].size()), 0)
@@ -91,6 +93,7 @@ TEST_F(Tune, other_divisions_of_winograd_convolutions_have_the_same_bits) {
   odd.inputs[0].values[1000] = 3e38;
   odd.inputs[0].values[20000] = static_cast<double>(NAN);
   EXPECT_GE(compare("Conv", "conv_winograd", odd), 1u);
+  EXPECT_GE(compare("Conv", "conv_winograd_4x4", odd, Precision::kFast), 1u);
 }
 
 TEST_F(Tune, other_divisions_of_products_have_the_same_bits) {

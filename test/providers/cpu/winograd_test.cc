@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "providers/cpu/isa/isa.h"
+#include "providers/cpu/registry/registry.h"
 #include "test/providers/cpu/cases.h"
 #include "test/providers/cpu/one_node.h"
 
@@ -63,24 +64,55 @@ TEST_F(Winograd, errs_no_more_than_plain_sums) {
   EXPECT_LE(error, rms_error(floats_by("conv_implicit_gemm", c_, Precision::kIeee), want));
 }
 
+// Of tiles of 4 x 4; "fast" allows 5e-6 of the largest.
+TEST_F(Winograd, larger_tiles_err_little_more) {
+  const std::vector<double> want = exact();
+  const std::vector<float> got = floats_by("conv_winograd_4x4", c_, Precision::kFast);
+  ASSERT_EQ(got.size(), want.size());
+  double largest = 0, worst = 0;
+  for (size_t i = 0; i < got.size(); ++i) {
+    largest = std::max(largest, std::fabs(want[i]));
+    worst = std::max(worst, std::fabs(got[i] - want[i]));
+  }
+  EXPECT_GT(worst, 0);
+  EXPECT_LE(worst, 2e-6 * largest);
+  EXPECT_LE(rms_error(got, want), 6 * rms_error(floats_by("conv_winograd", c_), want));
+}
+
+TEST_F(Winograd, larger_tiles_are_for_precisions_that_allow_them) {
+  for (std::span<const cpu::KernelRow> family : cpu::kernels())
+    for (const cpu::KernelRow& row : family) {
+      if (row.name != "conv_winograd_4x4") continue;
+      for (const Precision precision : {Precision::kIeee, Precision::kFloat32})
+        EXPECT_NE(run(row, c_, {.precision = precision}).refused, "");
+      EXPECT_EQ(run(row, c_, {.precision = Precision::kBfloat16}).refused, "");
+    }
+}
+
 TEST_F(Winograd, numbers_stay_with_the_positions_that_see_them) {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
-  for (const double odd : {kInfinity, -kInfinity, static_cast<double>(NAN), 3e38, 1e20}) {
-    pixel(5, 7, 8) = odd;
-    const std::vector<float> got = floats_by("conv_winograd", c_),
-                             plain = floats_by("conv_implicit_gemm", c_);
-    ASSERT_EQ(got.size(), plain.size());
-    for (size_t i = 0; i < got.size(); ++i) {
-      const auto at = static_cast<int64_t>(i) % (kSide * kSide);
-      const bool sees = std::abs(at / kSide - 7) <= 1 && std::abs(at % kSide - 8) <= 1;
-      if (std::isfinite(plain[i]))
-        EXPECT_NEAR(got[i], plain[i], 1e-4 * (std::fabs(plain[i]) + (sees ? 0 : 10)))
-            << odd << " at " << i;
-      else
-        EXPECT_TRUE(std::isnan(plain[i]) ? std::isnan(got[i]) : got[i] == plain[i])
-            << odd << " at " << i << ": " << got[i] << ", plain " << plain[i];
+  const struct {
+    const char* name;
+    Precision precision;
+  } kernels[] = {{"conv_winograd", Precision::kFloat32}, {"conv_winograd_4x4", Precision::kFast}};
+  for (const auto& kernel : kernels)
+    for (const double odd : {kInfinity, -kInfinity, static_cast<double>(NAN), 3e38, 1e20}) {
+      pixel(5, 7, 8) = odd;
+      const std::vector<float> got = floats_by(kernel.name, c_, kernel.precision),
+                               plain = floats_by("conv_implicit_gemm", c_);
+      ASSERT_EQ(got.size(), plain.size());
+      for (size_t i = 0; i < got.size(); ++i) {
+        const auto at = static_cast<int64_t>(i) % (kSide * kSide);
+        const bool sees = std::abs(at / kSide - 7) <= 1 && std::abs(at % kSide - 8) <= 1;
+        if (std::isfinite(plain[i]))
+          EXPECT_NEAR(got[i], plain[i], 1e-4 * (std::fabs(plain[i]) + (sees ? 0 : 10)))
+              << kernel.name << ", " << odd << " at " << i;
+        else
+          EXPECT_TRUE(std::isnan(plain[i]) ? std::isnan(got[i]) : got[i] == plain[i])
+              << kernel.name << ", " << odd << " at " << i << ": " << got[i] << ", plain "
+              << plain[i];
+      }
     }
-  }
 }
 
 TEST_F(Winograd, very_small_numbers_keep_their_size) {

@@ -6,8 +6,8 @@
 namespace pfrt::cpu {
 namespace {
 
-constexpr int64_t kPanel = WinogradPlan::kPanel, kOut = WinogradPlan::kOut;
-constexpr int64_t kMostSide = 4;
+constexpr int64_t kPanel = WinogradPlan::kPanel;
+constexpr int64_t kMostSide = 6;
 constexpr int64_t kLeastTiles = 56;  // of a band: weights are read once a band
 constexpr int64_t kTaskTiles = 64;   // put to the output by a task, where rows are short
 
@@ -39,12 +39,13 @@ void copy_inside(const Lines& in, const float* block, int64_t row, int64_t colum
 // Transforms 16 channels of row |y| of the band's tiles.
 void transform_row(const WinogradPlan& plan, const Band& b, int64_t y, int64_t chunk) {
   const Lines& in = b.in;
-  const int64_t side = plan.side, pitch = in.width * kPanel, stride = plan.pixels_stride();
-  const int64_t row = in.row + y * kOut;
+  const int64_t side = plan.side, out_side = plan.form.out, pitch = in.width * kPanel,
+                stride = plan.pixels_stride();
+  const int64_t row = in.row + y * out_side;
   const float* const block = in.pixels + chunk * in.height * pitch;
   float* out = b.pixels + (chunk * plan.band_tiles() + y * plan.tiles_x) * kPanel;
   for (int64_t x = 0; x < plan.tiles_x; ++x, out += kPanel) {
-    const int64_t column = in.column + x * kOut;
+    const int64_t column = in.column + x * out_side;
     if (row >= 0 && row + side <= in.height && column >= 0 && column + side <= in.width) {
       plan.form.transform_pixels(block + row * pitch + column * kPanel, pitch, out, stride);
       continue;
@@ -90,11 +91,12 @@ void multiply(const WinogradPlan& plan, const Band& b, const float* weights, int
 // The pixels of a band: the image itself, or lines that are filled with a part of it.
 Lines lines_of(const Run& run, const WinogradPlan& plan, int64_t top, const float* image) {
   const Window& w = plan.geometry.window;
-  if (plan.form.nchw16c) return {image, w.image[0], w.image[1], top * kOut - w.pads[0], -w.pads[1]};
+  const int64_t out = plan.form.out;
+  if (plan.form.nchw16c) return {image, w.image[0], w.image[1], top * out - w.pads[0], -w.pads[1]};
   float* const lines = run.shared<float>();
   run.parallel(plan.lines.tasks(),
-               [&](int64_t i, uint32_t) { plan.lines.fill(i, top * kOut, image, lines); });
-  return {lines, kOut * plan.band + plan.side - kOut, plan.lines.row_step() / kPanel, 0, 0};
+               [&](int64_t i, uint32_t) { plan.lines.fill(i, top * out, image, lines); });
+  return {lines, out * plan.band + plan.side - out, plan.lines.row_step() / kPanel, 0, 0};
 }
 
 // The band of |image| whose first row of tiles is |top|.
@@ -130,14 +132,14 @@ void run_band(const Run& run, const WinogradPlan& plan, int64_t image, int64_t t
 WinogradPlan::WinogradPlan(const ConvGeometry& g, const WinogradForm& f)
     : geometry(g),
       form(f),
-      side(g.window.kernel[0] + kOut - 1),
+      side(g.window.kernel[0] + f.out - 1),
       chunks(ceil_div(g.group_in, kPanel)),
       panels(ceil_div(g.group_out, kPanel)),
       weights{g.groups, panels * f.phases, side * side, g.group_in},
-      tiles_y(ceil_div(g.window.positions[0], kOut)),
-      tiles_x(ceil_div(g.window.positions[1], kOut)),
+      tiles_y(ceil_div(g.window.positions[0], f.out)),
+      tiles_x(ceil_div(g.window.positions[1], f.out)),
       band(band_rows()),
-      lines(whole_tiles(), {g.group_in, side - 1, side - 1, false, kPanel}, kOut * band, false) {
+      lines(whole_tiles(), {g.group_in, side - 1, side - 1, false, kPanel}, f.out * band, false) {
   for (int64_t k = 0; k < chunks * kPanel; k += std::min(f.chain, kPanel))
     offsets.push_back(k / kPanel * band_tiles() * kPanel + k % kPanel);
 }
@@ -158,7 +160,7 @@ int64_t WinogradPlan::band_rows() const {
 
 Window WinogradPlan::whole_tiles() const {
   Window w = geometry.window;
-  w.positions = {tiles_y * kOut, tiles_x * kOut};
+  w.positions = {tiles_y * form.out, tiles_x * form.out};
   return w;
 }
 

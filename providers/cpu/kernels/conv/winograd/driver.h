@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What convolutions by Winograd's F(2 x 2, r x r) have in common. The output is divided into tiles
-// of 2 x 2 positions, each of which sees side x side pixels, where side is r + 1. A band is some
-// rows of tiles; for each band
+// What convolutions by Winograd's F(o x o, r x r) have in common. The output is divided into tiles
+// of o x o positions, each of which sees side x side pixels, where side is r + o - 1. A band is
+// some rows of tiles; for each band
 //   1. the pixels of each tile are transformed to side x side elements, 16 channels at a time;
 //   2. each element of all tiles is multiplied by the transformed weights, a matmul over channels;
-//   3. the sums of each tile, side x side again, are transformed to its 2 x 2 positions.
+//   3. the sums of each tile, side x side again, are transformed to its o x o positions.
 // The first transform is given here as a function; the kernel does the last one when it puts tiles
 // to the output. An element is float32, or a pair of int16 whose sums are int32
 // (PanelMicrokernel::get_int16_dot); either is moved as float32. After A. Lavin and S. Gray, "Fast
@@ -50,13 +50,13 @@ struct WinogradForm {
   int64_t chain;         // k added up in a register before the sum goes to memory
   int64_t pass;          // k of a call of the microkernel, one chain or several
   int64_t phases = 1;    // panels of weights and sums that a panel of output channels has
+  int64_t out = 2;       // positions of a tile along a dimension
   bool nchw16c = false;  // the image
   int64_t band_bytes = kBandBytes;  // of elements and sums; results do not depend on it
 };
 
 struct WinogradPlan {
   static constexpr int64_t kPanel = PanelMicrokernel::kPanel;
-  static constexpr int64_t kOut = 2;  // positions of a tile along a dimension
 
   ConvGeometry geometry;  // of stride 1, with r x r taps
   WinogradForm form;

@@ -2,13 +2,14 @@
 //
 // Convolutions of 3 x 3 taps by Winograd's F(2 x 2, 3 x 3): 16 products of transformed numbers take
 // the place of 36. Weights are transformed once, in double precision. Sums are added in short
-// chains, so that errors are about those of sums without transforms (bench/models/error.sh).
+// chains, so that errors are about those of sums without transforms (bench/models/error.sh). Where
+// precision allows larger errors, by F(4 x 4, 3 x 3): 36 products take the place of 144.
 #include <algorithm>
 #include <memory>
 
 #include "providers/cpu/epilogue/in_float32.h"
 #include "providers/cpu/kernels/conv/winograd/driver.h"
-#include "providers/cpu/kernels/conv/winograd/transforms.h"
+#include "providers/cpu/kernels/conv/winograd/f32_tile.h"
 #include "providers/cpu/kernels/matmul/transpose.h"
 #include "providers/cpu/kernels/window/reorder.h"
 #include "providers/cpu/row/load.h"
@@ -16,81 +17,36 @@
 namespace pfrt::cpu {
 namespace {
 
-constexpr int64_t kPanel = WinogradPlan::kPanel, kOut = WinogradPlan::kOut;
-constexpr int64_t kSide = ThreeTaps::kSide, kTileElements = kSide * kSide;
-constexpr int64_t kPass = 64;
+constexpr int64_t kPanel = WinogradPlan::kPanel;
 constexpr int64_t kPutTiles = 8;  // that are put to the output together
+constexpr int64_t kMostOut = 4;
 constexpr int64_t kLeastInputs = 32,
                   kLeastOutputs = 24;  // with fewer the transforms cost more than they save
 
-using Floats = float __attribute__((vector_size(32)));
-
 // With few channels the roundings of the transforms weigh more, and shorter chains make up for it.
-int64_t chain_of(int64_t channels) { return channels <= 128 ? 8 : 16; }
+// Tiles of 4 x 4 are for precisions whose errors may be larger.
+int64_t chain_of(const F32Method& method, int64_t channels) {
+  return method.out > 2 ? 64 : channels <= 128 ? 8 : 16;
+}
 
 struct Plan : WinogradPlan {
+  const F32Method& method;
   bool nchw16c_output;
   pfrt_dtype weights_type;
   bool has_bias;
 
-  Plan(const ConvGeometry& g, pfrt_dtype type, bool bias, Nchw16cSides sides,
+  Plan(const F32Method& m, const ConvGeometry& g, pfrt_dtype type, bool bias, Nchw16cSides sides,
        int64_t bytes = WinogradForm::kBandBytes)
-      : WinogradPlan(g, {PanelMicrokernel::get(), transform_pixels<ThreeTaps, Floats>,
-                         chain_of(g.group_in), kPass, 1, sides.input, bytes}),
+      : WinogradPlan(g, {PanelMicrokernel::get(), m.transform_pixels, chain_of(m, g.group_in),
+                         kPass, 1, m.out, sides.input, bytes}),
+        method(m),
         nchw16c_output(sides.output),
         weights_type(type),
         has_bias(bias) {}
+
+ private:
+  static constexpr int64_t kPass = 64;
 };
-
-PFRT_AVX2_INLINE inline Floats magnitude(Floats x) {
-  return _mm256_andnot_ps(_mm256_set1_ps(-0.0f), x);
-}
-PFRT_AVX2_INLINE inline Floats greater(Floats x, Floats y) { return _mm256_max_ps(x, y); }
-
-PFRT_AVX2 inline float greatest(Floats x) {
-  __m128 most = _mm_max_ps(_mm256_castps256_ps128(x), _mm256_extractf128_ps(x, 1));
-  most = _mm_max_ps(most, _mm_movehl_ps(most, most));
-  most = _mm_max_ss(most, _mm_movehdup_ps(most));
-  return _mm_cvtss_f32(most);
-}
-
-// A tile of sums to 2 x 2 positions of |outputs| channels, |row| apart. False where the results are
-// not to be trusted. That is so where one is not finite. It is also so where elements are large and
-// a result is very small beside them: then the elements come from pixels that the position does not
-// see, and the result is what their roundings left. Where elements are of ordinary size such
-// roundings are too small to matter, and a position that sees only zeros is nothing unusual.
-PFRT_AVX2 bool transform_tile(const float* in, int64_t stride, int64_t outputs, const float* bias,
-                              float* out, int64_t row) {
-  constexpr float kRange = 4096, kLarge = 65536;
-  Floats nothing = {}, elements = {}, sizes[kOut * kOut] = {};
-  for (int64_t half = 0; half < outputs; half += 8) {
-    Floats lines[kOut][kSide];
-#pragma GCC unroll 4
-    for (int64_t x = 0; x < kSide; ++x) {
-      const float* const at = in + x * stride + half;
-      const Floats m[kSide] = {load_lanes<Floats>(at), load_lanes<Floats>(at + 4 * stride),
-                               load_lanes<Floats>(at + 8 * stride),
-                               load_lanes<Floats>(at + 12 * stride)};
-      lines[0][x] = ThreeTaps::position(0, m);
-      lines[1][x] = ThreeTaps::position(1, m);
-      elements = greater(elements, greater(greater(magnitude(m[0]), magnitude(m[1])),
-                                           greater(magnitude(m[2]), magnitude(m[3]))));
-    }
-    const Floats add = load_lanes<Floats>(bias + half);
-#pragma GCC unroll 4
-    for (int64_t i = 0; i < kOut * kOut; ++i) {
-      const Floats sum = ThreeTaps::position(i % kOut, lines[i / kOut]);
-      nothing += sum - sum;
-      sizes[i] = greater(sizes[i], magnitude(sum));
-      store_lanes(out + i / kOut * row + i % kOut * kPanel + half, add + sum);
-    }
-  }
-  if (_mm256_movemask_ps(_mm256_cmp_ps(nothing, nothing, _CMP_UNORD_Q)) != 0) return false;
-  const float most = greatest(elements), least = most / kRange;
-  if (most <= kLarge) return true;
-  return greatest(sizes[0]) >= least && greatest(sizes[1]) >= least &&
-         greatest(sizes[2]) >= least && greatest(sizes[3]) >= least;
-}
 
 // The tiles of a panel on their way to the output.
 struct Panel {
@@ -131,11 +87,13 @@ float reference_sum(const Panel& p, int64_t channel, int64_t y, int64_t x) {
 void transform_tiles(const Panel& p, const float* sums, int64_t row, int64_t column, int64_t n,
                      float* out, int64_t pitch) {
   const Window& w = p.plan.geometry.window;
+  const F32Method& method = p.plan.method;
   const int64_t stride = p.plan.sums_stride(), outputs = p.plan.outputs(p.tiles.panel);
-  for (int64_t i = 0; i < n; ++i, sums += kPanel, column += kOut, out += kOut * kPanel) {
-    if (transform_tile(sums, stride, outputs, p.bias, out, pitch)) continue;
-    for (int64_t y = 0; y < std::min(kOut, w.positions[0] - row); ++y)
-      for (int64_t x = 0; x < std::min(kOut, w.positions[1] - column); ++x) {
+  for (int64_t i = 0; i < n;
+       ++i, sums += kPanel, column += method.out, out += method.out * kPanel) {
+    if (method.transform_sums(sums, stride, outputs, p.bias, out, pitch)) continue;
+    for (int64_t y = 0; y < std::min(method.out, w.positions[0] - row); ++y)
+      for (int64_t x = 0; x < std::min(method.out, w.positions[1] - column); ++x) {
         float* const to = out + y * pitch + x * kPanel;
         std::copy_n(p.bias, kPanel, to);
         for (int64_t c = 0; c < p.tiles.channels; ++c)
@@ -148,13 +106,13 @@ void transform_tiles(const Panel& p, const float* sums, int64_t row, int64_t col
 void put_tiles(const Panel& p, const float* sums, int64_t row, int64_t column, int64_t n,
                float* out) {
   const Window& w = p.plan.geometry.window;
-  const int64_t width = w.positions[1], at = row * width + column;
-  const int64_t rows = std::min(kOut, w.positions[0] - row);
-  const int64_t columns = std::min(kOut * n, width - column);
-  if (p.plan.nchw16c_output && rows == kOut && columns == kOut * n)
+  const int64_t width = w.positions[1], at = row * width + column, side = p.plan.method.out;
+  const int64_t rows = std::min(side, w.positions[0] - row);
+  const int64_t columns = std::min(side * n, width - column);
+  if (p.plan.nchw16c_output && rows == side && columns == side * n)
     return transform_tiles(p, sums, row, column, n, out + at * kPanel, width * kPanel);
-  constexpr int64_t kPitch = kPutTiles * kOut * kPanel;
-  alignas(64) float lines[kOut * kPitch];
+  constexpr int64_t kPitch = kPutTiles * kMostOut * kPanel;
+  alignas(64) float lines[kMostOut * kPitch];
   transform_tiles(p, sums, row, column, n, lines, kPitch);
   for (int64_t i = 0; i < rows; ++i) {
     const float* const line = lines + i * kPitch;
@@ -168,6 +126,7 @@ void put_tiles(const Panel& p, const float* sums, int64_t row, int64_t column, i
 // Puts rows of tiles of a panel to the output and applies the epilogue.
 void put_out(const Run& run, const Plan& plan, const WinogradTiles& tiles) {
   const ConvGeometry& g = plan.geometry;
+  const int64_t side = plan.method.out;
   const int64_t height = g.window.positions[0], width = g.window.positions[1];
   const int64_t positions = height * width;
   Panel p{run, plan, tiles, tiles.channel % (g.groups * g.group_out), {}};
@@ -178,11 +137,11 @@ void put_out(const Run& run, const Plan& plan, const WinogradTiles& tiles) {
   for (int64_t y = tiles.begin; y < tiles.end; ++y)
     for (int64_t x = 0, n; x < plan.tiles_x; x += n, from += n * kPanel) {
       n = std::min(together, plan.tiles_x - x);
-      put_tiles(p, from, y * kOut, x * kOut, n, out);
+      put_tiles(p, from, y * side, x * side, n, out);
     }
   const int64_t step = plan.nchw16c_output ? kPanel : 1;
-  const int64_t begin = tiles.begin * kOut * width;
-  const int64_t end = std::min(tiles.end * kOut, height) * width;
+  const int64_t begin = tiles.begin * side * width;
+  const int64_t end = std::min(tiles.end * side, height) * width;
   for (int64_t c = tiles.channel; c < tiles.channel + tiles.channels; c += step)
     run.apply_epilogue(c * positions + begin * step, c * positions + end * step);
 }
@@ -198,13 +157,13 @@ Kernel kernel_of(std::shared_ptr<const Plan> made) {
   return kernel;
 }
 
-std::vector<Alternative> alternatives(const ConvGeometry& geometry, pfrt_dtype weights, bool bias,
-                                      Nchw16cSides sides) {
+std::vector<Alternative> alternatives(const F32Method& method, const ConvGeometry& geometry,
+                                      pfrt_dtype weights, bool bias, Nchw16cSides sides) {
   constexpr int64_t kBytes = WinogradForm::kBandBytes;
-  const Plan plan(geometry, weights, bias, sides);
+  const Plan plan(method, geometry, weights, bias, sides);
   std::vector<Alternative> out;
   for (int64_t bytes : {kBytes / 2, kBytes * 2, kBytes * 4}) {
-    const auto other = std::make_shared<const Plan>(geometry, weights, bias, sides, bytes);
+    const auto other = std::make_shared<const Plan>(method, geometry, weights, bias, sides, bytes);
     std::string change;
     add_change(change, "band", plan.band, other->band);
     const bool known = std::ranges::any_of(out, [&](const auto& a) { return a.change == change; });
@@ -213,36 +172,69 @@ std::vector<Alternative> alternatives(const ConvGeometry& geometry, pfrt_dtype w
   return out;
 }
 
-// Transforms the taps of one channel, each of which is a line of 16 outputs. Tile element p goes to
-// out[p * stride].
-PFRT_AVX2 void transform_weights(const float* taps, float* out, int64_t stride) {
-  using Doubles = double __attribute__((vector_size(32)));
-  for (int64_t o = 0; o < kPanel; o += 4) {
-    Doubles wide[3][3], elements[kTileElements];
-#pragma GCC unroll 9
-    for (int64_t t = 0; t < 9; ++t)
-      wide[t / 3][t % 3] = _mm256_cvtps_pd(_mm_loadu_ps(taps + t * kPanel + o));
-    transform_taps<ThreeTaps>(wide, elements);
-#pragma GCC unroll 16
-    for (int64_t p = 0; p < kTileElements; ++p)  // a quarter: taps are doubled in both dimensions
-      _mm_storeu_ps(out + p * stride + o, _mm256_cvtpd_ps(elements[p] * 0.25));
-  }
-}
-
 // The weights of the |outs| outputs of a panel, which see |channels| channels.
-void pack_panel(const float* from, int64_t outs, int64_t channels, float* to, int64_t stride) {
+void pack_panel(const F32Method& method, const float* from, int64_t outs, int64_t channels,
+                float* to, int64_t stride) {
   constexpr int64_t kBlock = 8;  // channels at a time
-  if (channels % kPanel != 0) std::fill_n(to, kTileElements * stride, 0.0f);
-  alignas(64) float taps[9 * kBlock * kPanel] = {}, made[kTileElements * kBlock * kPanel];
+  constexpr int64_t kMostElements = 36;
+  const int64_t elements = method.side * method.side;
+  if (channels % kPanel != 0) std::fill_n(to, elements * stride, 0.0f);
+  alignas(64) float taps[9 * kBlock * kPanel] = {}, made[kMostElements * kBlock * kPanel];
   for (int64_t c = 0; c < channels; c += kBlock) {
     const int64_t n = std::min(kBlock, channels - c);
     transpose(from + 9 * c, 9 * channels, outs, 9 * n, taps, kPanel);
     for (int64_t i = 0; i < n; ++i)
-      transform_weights(taps + 9 * i * kPanel, made + i * kPanel, kBlock * kPanel);
+      method.transform_taps(taps + 9 * i * kPanel, made + i * kPanel, kBlock * kPanel);
     // Tile elements may share sets of the cache, so lines of one element are copied together.
-    for (int64_t q = 0; q < kTileElements; ++q)
+    for (int64_t q = 0; q < elements; ++q)
       std::copy_n(made + q * kBlock * kPanel, n * kPanel, to + q * stride + c * kPanel);
   }
+}
+
+std::optional<PackedInput> pack(const F32Method& method, const SnapshotNode& node) {
+  const auto dims = node.input_dims(1);
+  const int64_t groups = node.attr_int("group", 1), outs = dims[0] / groups, channels = dims[1];
+  const WinogradWeights weights{groups, ceil_div(outs, kPanel), method.side * method.side,
+                                channels};
+  PackedInput packed;
+  packed.input = 1;
+  packed.recipe = message("conv_winograd/", method.out, "/", groups, "/", outs, "x", channels);
+  packed.bytes = weights.bytes();
+  packed.pack = [=, &method](const void* source, void* memory) {
+    const float* const from = static_cast<const float*>(source);
+    float* const to = static_cast<float*>(memory);
+    for (int64_t g = 0; g < groups; ++g)
+      for (int64_t o = 0; o < outs; o += kPanel)
+        pack_panel(method, from + (g * outs + o) * 9 * channels, std::min(kPanel, outs - o),
+                   channels, to + weights.line(g, o / kPanel, 0), weights.stride());
+  };
+  return packed_from_float32(node, std::move(packed));
+}
+
+Result<Kernel> make(const F32Method& method, const SnapshotNode& node, Nchw16cSides sides) {
+  PFRT_ASSIGN(const ConvGeometry g, one_type_conv_geometry(node));
+  Kernel kernel;
+  if (g.batch == 0 || g.window.position_count() == 0) {
+    kernel.run = [](const Run& run) { return run.stop(); };
+    return kernel;
+  }
+  if (PanelMicrokernel::get() == nullptr)
+    return error(Code::kUNSUPPORTED, "AVX2 is not usable any more");
+  const bool bias = node.has_input(2);
+  const pfrt_dtype dtype = node.input_dtype(1);
+  kernel = kernel_of(std::make_shared<const Plan>(method, g, dtype, bias, sides));
+  kernel.alternatives = [&method, g, dtype, bias, sides] {
+    return alternatives(method, g, dtype, bias, sides);
+  };
+  return in_float32(node, {0, 2}, std::move(kernel));
+}
+
+// What an image of |height| x |width| positions costs by tiles of |method|: products, and weights,
+// which are read for each image. In element products of one tile.
+int64_t cost(const F32Method& method, int64_t height, int64_t width) {
+  constexpr int64_t kWeights = 8;  // tiles whose products take as long as reading their weights
+  return method.side * method.side *
+         (ceil_div(height, method.out) * ceil_div(width, method.out) + kWeights);
 }
 
 }  // namespace
@@ -261,43 +253,37 @@ std::string refuse_conv_winograd(const KernelRequest& node) {
   return "";
 }
 
+std::string refuse_conv_winograd_4x4(const KernelRequest& node) {
+  std::string why = refuse_conv_winograd(node);
+  if (!why.empty()) return why;
+  if (node.precision() != Precision::kFast && node.precision() != Precision::kBfloat16)
+    return "tiles of 4 x 4 are less exact than precision fp32";
+  const auto y = node.output_dims(0);
+  const bool known = y.size() == 4 && y[2] > 0 && y[3] > 0;
+  if (known && cost(kF32TilesOf2, y[2], y[3]) <= cost(kF32TilesOf4, y[2], y[3]))
+    return message("tiles of 4 x 4 do not pay for ", y[2], " x ", y[3], " positions");
+  return "";
+}
+
 std::optional<PackedInput> pack_conv_winograd(const SnapshotNode& node) {
-  const auto dims = node.input_dims(1);
-  const int64_t groups = node.attr_int("group", 1), outs = dims[0] / groups, channels = dims[1];
-  const WinogradWeights weights{groups, ceil_div(outs, kPanel), kTileElements, channels};
-  PackedInput packed;
-  packed.input = 1;
-  packed.recipe = message("conv_winograd/", groups, "/", outs, "x", channels);
-  packed.bytes = weights.bytes();
-  packed.pack = [=](const void* source, void* memory) {
-    const float* const from = static_cast<const float*>(source);
-    float* const to = static_cast<float*>(memory);
-    for (int64_t g = 0; g < groups; ++g)
-      for (int64_t o = 0; o < outs; o += kPanel)
-        pack_panel(from + (g * outs + o) * 9 * channels, std::min(kPanel, outs - o), channels,
-                   to + weights.line(g, o / kPanel, 0), weights.stride());
-  };
-  return packed_from_float32(node, std::move(packed));
+  return pack(kF32TilesOf2, node);
+}
+std::optional<PackedInput> pack_conv_winograd_4x4(const SnapshotNode& node) {
+  return pack(kF32TilesOf4, node);
 }
 
 Result<Kernel> make_conv_winograd_nchw16c(const SnapshotNode& node, Nchw16cSides sides) {
-  PFRT_ASSIGN(const ConvGeometry g, one_type_conv_geometry(node));
-  Kernel kernel;
-  if (g.batch == 0 || g.window.position_count() == 0) {
-    kernel.run = [](const Run& run) { return run.stop(); };
-    return kernel;
-  }
-  if (PanelMicrokernel::get() == nullptr)
-    return error(Code::kUNSUPPORTED, "AVX2 is not usable any more");
-  const bool bias = node.has_input(2);
-  const pfrt_dtype dtype = node.input_dtype(1);
-  kernel = kernel_of(std::make_shared<const Plan>(g, dtype, bias, sides));
-  kernel.alternatives = [g, dtype, bias, sides] { return alternatives(g, dtype, bias, sides); };
-  return in_float32(node, {0, 2}, std::move(kernel));
+  return make(kF32TilesOf2, node, sides);
+}
+Result<Kernel> make_conv_winograd_4x4_nchw16c(const SnapshotNode& node, Nchw16cSides sides) {
+  return make(kF32TilesOf4, node, sides);
 }
 
 Result<Kernel> make_conv_winograd(const KernelRequest& node) {
   return make_conv_winograd_nchw16c(node, {});
+}
+Result<Kernel> make_conv_winograd_4x4(const KernelRequest& node) {
+  return make_conv_winograd_4x4_nchw16c(node, {});
 }
 
 }  // namespace pfrt::cpu

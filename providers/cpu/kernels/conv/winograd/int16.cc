@@ -16,7 +16,7 @@
 namespace pfrt::cpu {
 namespace {
 
-constexpr int64_t kPanel = WinogradPlan::kPanel, kOut = WinogradPlan::kOut;
+constexpr int64_t kPanel = WinogradPlan::kPanel, kOut = ThreeTaps::kOut;
 constexpr int64_t kTileElements = ThreeTaps::kSide * ThreeTaps::kSide;
 constexpr int64_t kPass = 256;  // pairs of k in a register: integers have no errors that would grow
 constexpr int64_t kLeastChannels = 32, kMostChannels = 896, kLeastOutputs = 32;

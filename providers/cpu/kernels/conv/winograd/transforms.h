@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Winograd's transforms. A method, ThreeTaps or TwoTaps, gives them along one dimension: element i
-// of pixels, element i of taps, and position i of what the products of both sum to. In two
-// dimensions all rows are transformed, then all columns. V is a number or a vector of them: pixels
-// and sums come as vectors of 32 bytes, 8 channels or pairs of channels. Pure functions;
-// thread-safe.
+// Winograd's transforms. A method, ThreeTaps, ThreeTapsOf4 or TwoTaps, gives them along one
+// dimension: element i of pixels, element i of taps, and position i of what the products of both
+// sum to. In two dimensions all rows are transformed, then all columns. V is a number or a vector
+// of them: pixels and sums come as vectors of 32 bytes, 8 channels or pairs of channels. Pure
+// functions; thread-safe.
 #pragma once
 
 #include <immintrin.h>
@@ -18,7 +18,8 @@ namespace pfrt::cpu {
 
 // F(2, 3). Transformed taps are doubled, which makes all factors whole.
 struct ThreeTaps {
-  static constexpr int64_t kTaps = 3, kSide = 4;
+  static constexpr int64_t kTaps = 3, kSide = 4, kOut = 2;
+  static constexpr double kTapsScale = 0.25;  // both dimensions are doubled
   template <typename V>
   PFRT_AVX2_INLINE static V pixels(int64_t i, const V* d) {
     const V all[] = {d[0] - d[2], d[1] + d[2], d[2] - d[1], d[1] - d[3]};
@@ -35,11 +36,65 @@ struct ThreeTaps {
   }
 };
 
+// F(4, 3) by the points 0, 2/3, -2/3, 3/2, -3/2 and infinity. Whole points, as 1 and 2, are the
+// usual ones, but their errors are twice these: the powers of points whose product is 1 stay
+// near 1. Transformed taps take the divisions; they come in double precision.
+struct ThreeTapsOf4 {
+  static constexpr int64_t kTaps = 3, kSide = 6, kOut = 4;
+  static constexpr double kTapsScale = 1;
+  static constexpr double kA = 2.0 / 3, kB = 3.0 / 2, kA2 = kA * kA, kB2 = kB * kB;
+  static constexpr float kSum = static_cast<float>(kA2 + kB2);
+  // All elements of pixels, each |step| from the next.
+  template <typename V>
+  PFRT_AVX2_INLINE static void pixels(const V* d, V* out, int64_t step) {
+    constexpr auto a = static_cast<float>(kA), b = static_cast<float>(kB),
+                   a2 = static_cast<float>(kA2), b2 = static_cast<float>(kB2);
+    const V even_a = d[4] - b2 * d[2], odd_a = a * (d[3] - b2 * d[1]);
+    const V even_b = d[4] - a2 * d[2], odd_b = b * (d[3] - a2 * d[1]);
+    out[0] = d[0] + (d[4] - kSum * d[2]);
+    out[step] = even_a + odd_a;
+    out[2 * step] = even_a - odd_a;
+    out[3 * step] = even_b + odd_b;
+    out[4 * step] = even_b - odd_b;
+    out[5 * step] = d[1] + (d[5] - kSum * d[3]);
+  }
+  template <typename V>
+  PFRT_AVX2_INLINE static V taps(int64_t i, const V* g) {
+    constexpr double difference = 2 * (kB2 - kA2);
+    switch (i) {
+      case 0:
+        return g[0];
+      case 1:
+        return (g[0] + kA2 * g[2] + kA * g[1]) / (-kA2 * difference);
+      case 2:
+        return (g[0] + kA2 * g[2] - kA * g[1]) / (-kA2 * difference);
+      case 3:
+        return (g[0] + kB2 * g[2] + kB * g[1]) / (kB2 * difference);
+      case 4:
+        return (g[0] + kB2 * g[2] - kB * g[1]) / (kB2 * difference);
+      default:
+        return g[2];
+    }
+  }
+  // All positions, each |step| from the next.
+  template <typename V>
+  PFRT_AVX2_INLINE static void positions(const V* m, V* out, int64_t step) {
+    constexpr auto a = static_cast<float>(kA), b = static_cast<float>(kB),
+                   a2 = static_cast<float>(kA2), b2 = static_cast<float>(kB2),
+                   a3 = static_cast<float>(kA2 * kA), b3 = static_cast<float>(kB2 * kB);
+    const V even_a = m[1] + m[2], odd_a = m[1] - m[2], even_b = m[3] + m[4], odd_b = m[3] - m[4];
+    out[0] = m[0] + (even_a + even_b);
+    out[step] = a * odd_a + b * odd_b;
+    out[2 * step] = a2 * even_a + b2 * even_b;
+    out[3 * step] = m[5] + (a3 * odd_a + b3 * odd_b);
+  }
+};
+
 // F(2, 2). Of pixels d and taps g, (d0 - d1) g0, d1 (g0 + g1), (d2 - d1) g1 give d0 g0 + d1 g1, the
 // sum of the first two, and d1 g0 + d2 g1, the sum of the last two. So a position's sum is made
 // only of pixels that it sees.
 struct TwoTaps {
-  static constexpr int64_t kTaps = 2, kSide = 3;
+  static constexpr int64_t kTaps = 2, kSide = 3, kOut = 2;
   template <typename V>
   PFRT_AVX2_INLINE static V pixels(int64_t i, const V* d) {
     const V all[] = {d[0] - d[1], d[1], d[2] - d[1]};
@@ -92,6 +147,33 @@ PFRT_AVX2 void transform_pixels(const float* in, int64_t row, float* out, int64_
   }
 }
 
+// The same by ThreeTapsOf4, whose elements are made all at once.
+PFRT_AVX2 inline void transform_pixels_of_4(const float* in, int64_t row, float* out,
+                                            int64_t stride) {
+  using V = float __attribute__((vector_size(32)));
+  constexpr int64_t kSide = ThreeTapsOf4::kSide, kPanel = PanelMicrokernel::kPanel;
+#pragma GCC unroll 2
+  for (int64_t half = 0; half < kPanel; half += 8) {
+    V columns[kSide * kSide];
+#pragma GCC unroll 6
+    for (int64_t x = 0; x < kSide; ++x) {
+      V column[kSide];
+#pragma GCC unroll 6
+      for (int64_t y = 0; y < kSide; ++y)
+        column[y] = load_lanes<V>(in + y * row + x * kPanel + half);
+      ThreeTapsOf4::pixels(column, columns + x, kSide);
+    }
+    float* to = out + half;
+#pragma GCC unroll 6
+    for (int64_t y = 0; y < kSide; ++y, to += kSide * stride) {
+      V line[kSide];
+      ThreeTapsOf4::pixels(columns + y * kSide, line, 1);
+#pragma GCC unroll 6
+      for (int64_t x = 0; x < kSide; ++x) store_lanes(to + x * stride, line[x]);
+    }
+  }
+}
+
 // 8 channels of a tile's sums, elements |stride| apart, to its 2 x 2 positions.
 template <typename Method, typename V>
 PFRT_AVX2_INLINE inline void transform_sums(const float* in, int64_t stride, V (&out)[2][2]) {
@@ -114,12 +196,12 @@ template <typename Method, typename V>
 PFRT_AVX2_INLINE inline void transform_taps(const V (&taps)[Method::kTaps][Method::kTaps],
                                             V (&out)[Method::kSide * Method::kSide]) {
   constexpr int64_t kTaps = Method::kTaps, kSide = Method::kSide;
-#pragma GCC unroll 4
+#pragma GCC unroll 6
   for (int64_t x = 0; x < kSide; ++x) {
     V column[kTaps];
-#pragma GCC unroll 4
+#pragma GCC unroll 6
     for (int64_t y = 0; y < kTaps; ++y) column[y] = Method::taps(x, taps[y]);
-#pragma GCC unroll 4
+#pragma GCC unroll 6
     for (int64_t y = 0; y < kSide; ++y) out[kSide * y + x] = Method::taps(y, column);
   }
 }

@@ -16,7 +16,7 @@
 namespace pfrt::cpu {
 namespace {
 
-constexpr int64_t kPanel = WinogradPlan::kPanel, kOut = WinogradPlan::kOut;
+constexpr int64_t kPanel = WinogradPlan::kPanel, kOut = TwoTaps::kOut;
 constexpr int64_t kTileElements = TwoTaps::kSide * TwoTaps::kSide;
 constexpr int64_t kChain = 16, kPass = 64;
 constexpr int64_t kLeastInputs = 128;  // below, the reference has smaller errors

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Winograd's methods in float32, as conv_winograd takes them: how weights and tiles of sums are
+// transformed. Pure functions; thread-safe.
+#pragma once
+
+#include <cstdint>
+
+#include "providers/cpu/isa/target.h"
+#include "providers/cpu/kernels/conv/winograd/transforms.h"
+
+namespace pfrt::cpu {
+
+struct F32Method {
+  int64_t out, side;  // of a tile: positions, elements
+  // Of a band's pixels (WinogradForm).
+  void (*transform_pixels)(const float* pixels, int64_t row, float* elements, int64_t stride);
+  // The taps of one channel, each a line of 16 outputs, to side x side lines, |stride| apart.
+  void (*transform_taps)(const float* taps, float* elements, int64_t stride);
+  // A tile of sums, |stride| apart, to its positions of |outputs| channels, lines of 16 in rows
+  // |row| apart. False where the results are not to be trusted. That is so where one is not finite.
+  // It is also so where elements are large and a result is very small beside them: then the
+  // elements come from pixels that the position does not see, and the result is what their
+  // roundings left. Where elements are of ordinary size such roundings are too small to matter, and
+  // a position that sees only zeros is nothing unusual.
+  bool (*transform_sums)(const float* sums, int64_t stride, int64_t outputs, const float* bias,
+                         float* positions, int64_t row);
+};
+
+// F(2 x 2, 3 x 3), and F(4 x 4, 3 x 3), whose errors are about three times as large.
+extern const F32Method kF32TilesOf2, kF32TilesOf4;
+
+}  // namespace pfrt::cpu
