@@ -39,14 +39,22 @@ class Generator final : public Xbyak::CodeGenerator {
 
   const uint8_t* write(int rows, int panels) {
     streams_ = false;
+    k_step_ = 1;
+    return write_vectors(rows, panels * kPanel / lanes());
+  }
+  const uint8_t* write_packed(int rows, int panels) {
+    streams_ = false;
+    k_step_ = kPanel;
     return write_vectors(rows, panels * kPanel / lanes());
   }
   const uint8_t* write_half(int rows) {
     streams_ = false;
+    k_step_ = 1;
     return write_vectors(rows, 1);
   }
   const uint8_t* write_streams(int rows, int panels) {
     streams_ = true;
+    k_step_ = 1;
     return write_vectors(rows, panels * kPanel / lanes());
   }
 
@@ -106,7 +114,7 @@ class Generator final : public Xbyak::CodeGenerator {
     const Xbyak::Reg64 base[] = {rax, r10, r11, r12};
     const Xbyak::Reg64& b = base[r / kRowsOfBase];
     const int strides = r % kRowsOfBase;
-    const auto at = static_cast<size_t>(k) * sizeof(float);
+    const auto at = static_cast<size_t>(k * k_step_) * sizeof(float);
     return strides == 0 ? ptr[b + at] : ptr[b + rbx * strides + at];
   }
 
@@ -182,7 +190,7 @@ class Generator final : public Xbyak::CodeGenerator {
 
   void advance(int k) {
     const Xbyak::Reg64 base[] = {rax, r10, r11, r12};
-    for (int i = 0; i < bases(); ++i) add(base[i], static_cast<uint32_t>(4 * k));
+    for (int i = 0; i < bases(); ++i) add(base[i], static_cast<uint32_t>(4 * k_step_ * k));
     add(rsi, static_cast<uint32_t>(4 * kPanel * k));
   }
 
@@ -369,6 +377,7 @@ class Generator final : public Xbyak::CodeGenerator {
 
   const bool wide_, int16_;
   int rows_ = 0, vectors_ = 0;
+  int k_step_ = 1;  // elements of A from k to k
   bool streams_ = false;
 };
 
@@ -413,6 +422,17 @@ class PanelMicrokernelSet {
       microkernel_.half_code_[rows - 1] = Xbyak::CastTo<PanelMicrokernel::Code>(half[rows - 1]);
     }
     half[microkernel_.half_rows_] = generator.getCurr();
+    const uint8_t* packed[PanelMicrokernel::kMostPanels][PanelMicrokernel::kMostPackedRows + 1] =
+        {};
+    microkernel_.packed_rows_ = int16 ? 0 : wide ? PanelMicrokernel::kMostPackedRows : 6;
+    for (int panels = 1; !int16 && panels <= microkernel_.packed_panels(); ++panels) {
+      for (int rows = 1; rows <= microkernel_.packed_rows_; ++rows) {
+        packed[panels - 1][rows - 1] = generator.write_packed(rows, panels);
+        microkernel_.packed_code_[panels - 1][rows - 1] =
+            Xbyak::CastTo<PanelMicrokernel::Code>(packed[panels - 1][rows - 1]);
+      }
+      packed[panels - 1][microkernel_.packed_rows_] = generator.getCurr();
+    }
     written_ = seal(generator);
     for (int64_t p = 0; written_ && p < PanelMicrokernel::kMostPanels; ++p)
       for (int64_t r = 0; r < rows_of[p]; ++r)
@@ -421,6 +441,10 @@ class PanelMicrokernelSet {
       publish_one(wide, int16, r + 1, "streams", streams[r], streams[r + 1]);
     for (int64_t r = 0; written_ && r < microkernel_.half_rows_; ++r)
       publish_one(wide, int16, r + 1, "half", half[r], half[r + 1]);
+    for (int64_t p = 0; written_ && !int16 && p < microkernel_.packed_panels(); ++p)
+      for (int64_t r = 0; r < microkernel_.packed_rows_; ++r)
+        publish_one(wide, int16, r + 1, p == 0 ? "packed_1" : "packed_2", packed[p][r],
+                    packed[p][r + 1]);
   }
   const PanelMicrokernel* get() const { return written_ ? &microkernel_ : nullptr; }
 

@@ -58,6 +58,13 @@ class PanelMicrokernel {
   int64_t half_rows() const { return half_rows_; }
   int64_t rows() const { return rows_; }
   int64_t panels() const { return panels(rows_); }
+  // Multiplies 1 to 16 rows by 1 to packed_panels() panels, where A is packed as a panel too:
+  // element (r, chunk c, k) is a[offsets[c] + r + k * 16], and |a_row| is 1. The bits are those of
+  // run. Not for int16.
+  void run_packed(int64_t rows, int64_t panels, Blocks& blocks) const {
+    run(row_blocks(rows, packed_rows_), packed_code_[panels - 1], blocks);
+  }
+  int64_t packed_panels() const { return panels(packed_rows_); }
   // Few rows take two panels, more rows one: with two, the processor reads ahead of both.
   int64_t panels(int64_t rows) const { return rows <= rows_of_two_ ? 2 : 1; }
 
@@ -101,10 +108,12 @@ class PanelMicrokernel {
     blocks.row_blocks = row_blocks.count - row_blocks.more;
     if (blocks.row_blocks > 0) code[row_blocks.rows - 1](&blocks);
   }
-  int64_t rows_ = 0, rows_of_two_ = 0, half_rows_ = 0, stream_rows_ = 0;
+  static constexpr int64_t kMostPackedRows = 8;
+  int64_t rows_ = 0, rows_of_two_ = 0, half_rows_ = 0, stream_rows_ = 0, packed_rows_ = 0;
   int64_t streams_[kMostStreamRows] = {};
   Code code_[kMostPanels][kMostRows] = {}, half_code_[kMostRows] = {};
   Code streams_code_[kMostStreamRows] = {};
+  Code packed_code_[kMostPanels][kMostPackedRows] = {};
 };
 
 }  // namespace pfrt::cpu

@@ -37,16 +37,20 @@ class Operands {
     c_ = numbers(s_.rows * s_.panels * kPanel);
   }
 
-  enum class How { kPlain, kAhead, kStreams };
+  enum class How { kPlain, kAhead, kStreams, kPacked };
   // Row |first| and |count| from there on, into a copy of C.
   std::vector<float> compute(int64_t first, int64_t count, How how = How::kPlain) const {
     const int64_t row = s_.panels * kPanel;
-    Guarded a = guarded(a_), b = guarded(b_), start = guarded(start_), c = guarded(c_);
+    const bool packed = how == How::kPacked;
+    const std::vector<int64_t> offsets = packed ? packed_offsets() : offsets_;
+    const int64_t a_row = packed ? 1 : a_row_;
+    Guarded a = guarded(packed ? packed_rows() : a_), b = guarded(b_), start = guarded(start_),
+            c = guarded(c_);
     for (Guarded* operand : {&a, &b, &start}) operand->make_read_only();
     PanelMicrokernel::Blocks p{};
-    p.a = floats(a) + first * a_row_;
-    p.offsets = offsets_.data();
-    p.a_row = a_row_;
+    p.a = floats(a) + first * a_row;
+    p.offsets = offsets.data();
+    p.a_row = a_row;
     p.chunks = s_.chunks, p.depth = s_.depth, p.chain = s_.chain;
     p.b = floats(b);
     p.b_panel = s_.chunks * s_.depth * kPanel;
@@ -58,9 +62,11 @@ class Operands {
     p.ahead_end = how == How::kAhead ? floats(b) + s_.depth * kPanel : nullptr;
     if (how == How::kStreams)
       PanelMicrokernel::get()->run_streams(count, p);
+    else if (packed)
+      PanelMicrokernel::get()->run_packed(count, s_.panels, p);
     else
       PanelMicrokernel::get()->run(PanelMicrokernel::get()->row_blocks(count), s_.panels, p);
-    EXPECT_EQ(p.a, floats(a) + (first + count) * a_row_);
+    EXPECT_EQ(p.a, floats(a) + (first + count) * a_row);
     EXPECT_EQ(p.c, floats(c) + (first + count) * row);
     EXPECT_EQ(p.start,
               s_.from == Shape::From::kC ? nullptr : floats(start) + (first + count) * start_row());
@@ -94,6 +100,20 @@ class Operands {
   static constexpr int64_t kPanel = PanelMicrokernel::kPanel;
   static constexpr int64_t kCols = PanelMicrokernel::kMostStreams * kPanel;
 
+  // A as run_packed takes it, chunk by chunk: 16 rows of one k after another.
+  std::vector<float> packed_rows() const {
+    std::vector<float> out(static_cast<size_t>(s_.chunks * s_.depth * kPanel));
+    for (int64_t i = 0; i < s_.chunks * s_.depth; ++i)
+      for (int64_t r = 0; r < s_.rows; ++r)
+        out[static_cast<size_t>(i * kPanel + r)] = a_[static_cast<size_t>(
+            r * a_row_ + offsets_[static_cast<size_t>(i / s_.depth)] + i % s_.depth)];
+    return out;
+  }
+  std::vector<int64_t> packed_offsets() const {
+    std::vector<int64_t> out;
+    for (int64_t i = 0; i < s_.chunks; ++i) out.push_back(i * s_.depth * kPanel);
+    return out;
+  }
   int64_t start_row() const { return s_.from == Shape::From::kRows ? 2 * kCols : 0; }
   std::vector<float> numbers(int64_t n) {
     std::normal_distribution<float> normal;
@@ -172,6 +192,26 @@ TEST(PanelMicrokernel, shares_of_parts_are_all_of_them) {
       EXPECT_EQ(count, all.count);
       EXPECT_EQ(total, rows);
     }
+}
+
+TEST(PanelMicrokernel, of_packed_rows_has_the_bits_of_rows) {
+  const PanelMicrokernel* const microkernel = PanelMicrokernel::get();
+  if (microkernel == nullptr) GTEST_SKIP() << "needs avx2";
+  for (const auto& sums : kSums)
+    for (int64_t rows = 1; rows <= PanelMicrokernel::kPanel; ++rows)
+      for (int64_t panels = 1; panels <= microkernel->packed_panels(); ++panels)
+        for (const auto from : {Shape::From::kC, Shape::From::kOneRow, Shape::From::kRows}) {
+          const Operands operands({rows, panels, sums.chunks, sums.depth, sums.chain, from}, 7);
+          const std::vector<float> got = operands.compute(0, rows, Operands::How::kPacked);
+          for (int64_t r = 0; r < rows; ++r) {
+            const std::vector<float> one = operands.compute(r, 1);
+            const auto begin = r * panels * PanelMicrokernel::kPanel,
+                       end = begin + panels * PanelMicrokernel::kPanel;
+            EXPECT_TRUE(std::equal(one.begin() + begin, one.begin() + end, got.begin() + begin))
+                << "row " << r << " of " << rows << ", " << panels << " panels, " << sums.chunks
+                << " chunks of " << sums.depth;
+          }
+        }
 }
 
 TEST(PanelMicrokernel, by_streams_is_near_the_exact_sums) {

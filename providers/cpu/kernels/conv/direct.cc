@@ -8,6 +8,7 @@
 
 #include "providers/cpu/epilogue/in_float32.h"
 #include "providers/cpu/kernels/conv/direct_plan.h"
+#include "providers/cpu/kernels/conv/direct_pointwise.h"
 #include "providers/cpu/kernels/window/reorder.h"
 #include "providers/cpu/row/ceil_div.h"
 
@@ -177,6 +178,9 @@ Result<Kernel> make_conv_direct_nchw16c(const SnapshotNode& node, Nchw16cSides s
     return error(Code::kUNSUPPORTED, "AVX2 is not usable any more");
   const bool bias = node.has_input(2);
   const pfrt_dtype out = node.output_dtype(0);
+  const bool on_planes = !sides.input && !sides.output && narrow_fn(out) == nullptr;
+  if (on_planes && direct_pointwise_takes(g))
+    return in_float32(node, {0, 2}, direct_pointwise_kernel(g, bias), Rounding16Bit::kByKernel);
   kernel = kernel_of(std::make_shared<const Plan>(g, out, bias, sides));
   kernel.alternatives = [g, out, bias, sides] { return alternatives(g, out, bias, sides); };
   return in_float32(node, {0, 2}, std::move(kernel), Rounding16Bit::kByKernel);
