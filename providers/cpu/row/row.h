@@ -77,6 +77,8 @@ enum RowForm : uint16_t {
   kChecksInputs = 512,     // may fail for what inputs hold: indices, lengths, axes, divisors
 };
 
+// In the order in which rows are written.
+// NOLINTNEXTLINE(clang-analyzer-optin.performance.Padding)
 struct KernelRow {
   std::string_view domain, op;  // canonical form
   Types types;                  // of input |typed_input|, or of output 0 when there are no inputs

@@ -43,14 +43,15 @@ struct ThreeTapsOf4 {
   static constexpr int64_t kTaps = 3, kSide = 6, kOut = 4;
   static constexpr double kTapsScale = 1;
   static constexpr double kA = 2.0 / 3, kB = 3.0 / 2, kA2 = kA * kA, kB2 = kB * kB;
-  static constexpr float kSum = static_cast<float>(kA2 + kB2);
+  static constexpr auto kFA = static_cast<float>(kA), kFB = static_cast<float>(kB),
+                        kFA2 = static_cast<float>(kA2), kFB2 = static_cast<float>(kB2),
+                        kFA3 = static_cast<float>(kA2 * kA), kFB3 = static_cast<float>(kB2 * kB);
+  static constexpr auto kSum = static_cast<float>(kA2 + kB2);
   // All elements of pixels, each |step| from the next.
   template <typename V>
   PFRT_AVX2_INLINE static void pixels(const V* d, V* out, int64_t step) {
-    constexpr auto a = static_cast<float>(kA), b = static_cast<float>(kB),
-                   a2 = static_cast<float>(kA2), b2 = static_cast<float>(kB2);
-    const V even_a = d[4] - b2 * d[2], odd_a = a * (d[3] - b2 * d[1]);
-    const V even_b = d[4] - a2 * d[2], odd_b = b * (d[3] - a2 * d[1]);
+    const V even_a = d[4] - kFB2 * d[2], odd_a = kFA * (d[3] - kFB2 * d[1]);
+    const V even_b = d[4] - kFA2 * d[2], odd_b = kFB * (d[3] - kFA2 * d[1]);
     out[0] = d[0] + (d[4] - kSum * d[2]);
     out[step] = even_a + odd_a;
     out[2 * step] = even_a - odd_a;
@@ -60,18 +61,18 @@ struct ThreeTapsOf4 {
   }
   template <typename V>
   PFRT_AVX2_INLINE static V taps(int64_t i, const V* g) {
-    constexpr double difference = 2 * (kB2 - kA2);
+    constexpr double kDifference = 2 * (kB2 - kA2);
     switch (i) {
       case 0:
         return g[0];
       case 1:
-        return (g[0] + kA2 * g[2] + kA * g[1]) / (-kA2 * difference);
+        return (g[0] + kA2 * g[2] + kA * g[1]) / (-kA2 * kDifference);
       case 2:
-        return (g[0] + kA2 * g[2] - kA * g[1]) / (-kA2 * difference);
+        return (g[0] + kA2 * g[2] - kA * g[1]) / (-kA2 * kDifference);
       case 3:
-        return (g[0] + kB2 * g[2] + kB * g[1]) / (kB2 * difference);
+        return (g[0] + kB2 * g[2] + kB * g[1]) / (kB2 * kDifference);
       case 4:
-        return (g[0] + kB2 * g[2] - kB * g[1]) / (kB2 * difference);
+        return (g[0] + kB2 * g[2] - kB * g[1]) / (kB2 * kDifference);
       default:
         return g[2];
     }
@@ -79,14 +80,11 @@ struct ThreeTapsOf4 {
   // All positions, each |step| from the next.
   template <typename V>
   PFRT_AVX2_INLINE static void positions(const V* m, V* out, int64_t step) {
-    constexpr auto a = static_cast<float>(kA), b = static_cast<float>(kB),
-                   a2 = static_cast<float>(kA2), b2 = static_cast<float>(kB2),
-                   a3 = static_cast<float>(kA2 * kA), b3 = static_cast<float>(kB2 * kB);
     const V even_a = m[1] + m[2], odd_a = m[1] - m[2], even_b = m[3] + m[4], odd_b = m[3] - m[4];
     out[0] = m[0] + (even_a + even_b);
-    out[step] = a * odd_a + b * odd_b;
-    out[2 * step] = a2 * even_a + b2 * even_b;
-    out[3 * step] = m[5] + (a3 * odd_a + b3 * odd_b);
+    out[step] = kFA * odd_a + kFB * odd_b;
+    out[2 * step] = kFA2 * even_a + kFB2 * even_b;
+    out[3 * step] = m[5] + (kFA3 * odd_a + kFB3 * odd_b);
   }
 };
 
