@@ -8,8 +8,8 @@
 #include <immintrin.h>
 
 #include <algorithm>
-#include <utility>
-#include <vector>
+#include <iterator>
+#include <memory>
 
 #include "providers/cpu/isa/target.h"
 #include "providers/cpu/jit/panel_microkernel.h"
@@ -39,7 +39,6 @@ struct Plan {
   int64_t positions, width, stride;  // of all, of a row; from pixel to pixel
   int64_t panels;                    // of output channels of a group
   int64_t blocks, task_panels, column_tasks;
-  std::vector<std::vector<Span>> spans;  // of each block
 
   Plan(const ConvGeometry& g, bool bias)
       : geometry(g),
@@ -57,7 +56,6 @@ struct Plan {
                                        std::max<int64_t>(1, panels / kLeastPanels));
     task_panels = ceil_div(panels, column_tasks);
     column_tasks = ceil_div(panels, task_panels);
-    for (int64_t block = 0; block < blocks; ++block) spans.push_back(spans_of(block));
   }
   int64_t block_positions(int64_t block) const {
     return std::min(kBlock, positions - block * kBlock);
@@ -68,24 +66,35 @@ struct Plan {
     return static_cast<uint64_t>(kBlock / kPanel * kApart + task_panels * kPanel * kPanel) *
            sizeof(float);
   }
-
- private:
-  std::vector<Span> spans_of(int64_t block) const {
-    const Window& w = geometry.window;
-    const int64_t first = block * kBlock, count = block_positions(block);
-    if (stride == 1 && w.strides[0] == 1) return {{first, 0, count}};
-    std::vector<Span> out;
-    for (int64_t at = 0, n; at < count; at += n) {
-      const int64_t y = (first + at) / width, x = (first + at) % width;
-      n = std::min(width - x, count - at);
-      out.push_back({y * w.strides[0] * w.image.back() + x * stride, at, n});
-    }
-    return out;
-  }
 };
 
 struct Task {
   int64_t image, group, panel, panels, block;  // panels of outputs, a block of positions
+};
+
+// The pixels of a block, row by row of positions.
+class Spans {
+ public:
+  Spans(const Plan& plan, int64_t block) {
+    const Window& w = plan.geometry.window;
+    const int64_t first = block * kBlock, count = plan.block_positions(block);
+    if (plan.stride == 1 && w.strides[0] == 1) {
+      spans_[count_++] = {first, 0, count};
+      return;
+    }
+    for (int64_t at = 0, n; at < count; at += n) {
+      const int64_t y = (first + at) / plan.width, x = (first + at) % plan.width;
+      n = std::min(plan.width - x, count - at);
+      spans_[count_++] = {y * w.strides[0] * w.image.back() + x * plan.stride, at, n};
+    }
+  }
+  size_t size() const { return count_; }
+  const Span* begin() const { return spans_; }
+  const Span* end() const { return spans_ + count_; }
+
+ private:
+  Span spans_[kBlock];
+  size_t count_ = 0;
 };
 
 // Every other of 2 * |n| - 1 numbers.
@@ -110,13 +119,13 @@ void copy_span(const float* from, int64_t stride, int64_t n, float* to) {
 }
 
 // Packs |depth| channels of a block's pixels: panels of 16 positions, kApart apart.
-void pack(const Plan& plan, const std::vector<Span>& spans, const float* planes, int64_t count,
-          int64_t depth, float* to) {
+void pack(const Plan& plan, const Spans& spans, const float* planes, int64_t count, int64_t depth,
+          float* to) {
   const int64_t size = plan.geometry.window.image_size(), whole = count / kPanel * kPanel;
   const bool in_order = spans.size() == 1 && plan.stride == 1;
   float line[kBlock] = {};
   for (int64_t k = 0; k < depth; ++k, planes += size, to += kPanel) {
-    const float* from = planes + spans[0].pixel;
+    const float* from = planes + spans.begin()->pixel;
     if (!in_order) {
       for (const Span& span : spans)
         copy_span(planes + span.pixel, plan.stride, span.count, line + span.at);
@@ -150,6 +159,7 @@ void run_task(const Run& run, const Plan& plan, const Task& task, float* scratch
   float* const rest =
       scratch + kBlock / kPanel * kApart;  // sums of the last panel, where it is not whole
   const int64_t whole = count / kPanel, left = count % kPanel;
+  const Spans spans(plan, task.block);
   float bias[kPanel * PanelMicrokernel::kMostPanels * kPanel] = {};
   PanelMicrokernel::Blocks p{};
   p.offsets = kOffsets;
@@ -161,8 +171,7 @@ void run_task(const Run& run, const Plan& plan, const Task& task, float* scratch
     if (n >= kChain) n -= n % kChain;
     p.depth = std::min(kChain, n);
     p.chunks = n / p.depth;
-    pack(plan, plan.spans[static_cast<size_t>(task.block)], planes + k * g.window.image_size(),
-         count, n, scratch);
+    pack(plan, spans, planes + k * g.window.image_size(), count, n, scratch);
     for (int64_t c = 0; c < channels && !run.stopped(); c += kPanel) {
       const int64_t rows = std::min(kPanel, channels - c);
       if (k == 0 && plan.has_bias)
