@@ -38,32 +38,26 @@ class Generator final : public Xbyak::CodeGenerator {
       : CodeGenerator(kCapacity, code_pages[wide][int16]), wide_(wide), int16_(int16) {}
 
   const uint8_t* write(int rows, int panels) {
-    streams_ = false;
-    k_step_ = 1;
-    return write_vectors(rows, panels * kPanel / lanes());
+    return write_vectors(rows, panels * kPanel / lanes(), Form::kRows);
   }
   const uint8_t* write_packed(int rows, int panels) {
-    streams_ = false;
-    k_step_ = kPanel;
-    return write_vectors(rows, panels * kPanel / lanes());
+    return write_vectors(rows, panels * kPanel / lanes(), Form::kPackedRows);
   }
-  const uint8_t* write_half(int rows) {
-    streams_ = false;
-    k_step_ = 1;
-    return write_vectors(rows, 1);
-  }
+  const uint8_t* write_half(int rows) { return write_vectors(rows, 1, Form::kRows); }
   const uint8_t* write_streams(int rows, int panels) {
-    streams_ = true;
-    k_step_ = 1;
-    return write_vectors(rows, panels * kPanel / lanes());
+    return write_vectors(rows, panels * kPanel / lanes(), Form::kStreams);
   }
 
  private:
-  const uint8_t* write_vectors(int rows, int vectors) {
+  enum class Form { kRows, kPackedRows, kStreams };
+
+  const uint8_t* write_vectors(int rows, int vectors, Form form) {
     align(64);
     const uint8_t* const code = getCurr();
     rows_ = rows;
     vectors_ = vectors;
+    streams_ = form == Form::kStreams;
+    k_step_ = form == Form::kPackedRows ? kPanel : 1;
     product();
     return code;
   }
@@ -424,7 +418,8 @@ class PanelMicrokernelSet {
     half[microkernel_.half_rows_] = generator.getCurr();
     const uint8_t* packed[PanelMicrokernel::kMostPanels][PanelMicrokernel::kMostPackedRows + 1] =
         {};
-    microkernel_.packed_rows_ = int16 ? 0 : wide ? PanelMicrokernel::kMostPackedRows : 6;
+    microkernel_.packed_rows_ =
+        int16 ? 0 : std::min(microkernel_.rows_, PanelMicrokernel::kMostPackedRows);
     for (int panels = 1; !int16 && panels <= microkernel_.packed_panels(); ++panels) {
       for (int rows = 1; rows <= microkernel_.packed_rows_; ++rows) {
         packed[panels - 1][rows - 1] = generator.write_packed(rows, panels);
