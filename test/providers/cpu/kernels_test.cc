@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <functional>
 #include <iostream>
+#include <map>
 #include <set>
 #include <sstream>
 
@@ -96,6 +97,32 @@ void for_each_row(const Generators& generators, Fn fn) {
         fn(row, found->second);
 }
 
+// Cases of an operator, which its rows share: what is expected of products takes longer to compute
+// than the rows do.
+class Cases {
+ public:
+  const Case& get(std::string_view op, const Generator& generator, pfrt_dtype dtype, uint64_t seed,
+                  int64_t size) {
+    if (op != op_) made_.clear();
+    op_ = op;
+    const auto [at, fresh] = made_.try_emplace({dtype, seed});
+    if (fresh) {
+      Random random(seed * 1000 + dtype, seed >= kFirstSpecial);
+      at->second = generator(random, dtype, size);
+    }
+    return at->second;
+  }
+
+ private:
+  std::string_view op_;
+  std::map<std::pair<pfrt_dtype, uint64_t>, Case> made_;
+};
+
+// The first that a row takes: some are for those that allow larger errors alone.
+Precision precision_of(const KernelRow& row) {
+  return row.name == "conv_winograd_4x4" ? Precision::kFast : Precision::kFloat32;
+}
+
 bool same_bytes(const Outcome& a, const Outcome& b) {
   for (size_t i = 0; i < a.outputs.size(); ++i)
     if (a.outputs[i].size() != 0 &&
@@ -109,7 +136,7 @@ bool check(const Named& named, const Case& c) {
   const auto what = [&] { return named.text() + ": " + c.text() + "\n  "; };
   RunForm form;
   form.placed = named.seed % 2 == 0 ? Placed::kAtEnd : Placed::kAtStart;
-  if (named.row.name == "conv_winograd_4x4") form.precision = Precision::kFast;
+  form.precision = precision_of(named.row);
   Outcome plain = run(named.row, c, form);
   if (!plain.refused.empty() && cpu::split_matmul_usable()) {  // for tiles, which ieee has not
     form.precision = Precision::kIeee;
@@ -131,6 +158,7 @@ bool check(const Named& named, const Case& c) {
 
 void check_rows(const Generators& generators) {
   int cases = 0, trivial = 0;
+  Cases made;
   const uint64_t seeds = seeds_of_a_type(generators);
   const uint64_t first = wanted_seed(1);
   for_each_row(generators, [&](const KernelRow& row, const Generator& generator) {
@@ -153,9 +181,8 @@ void check_rows(const Generators& generators) {
           const bool specials = seed >= kFirstSpecial;
           if (!is_wanted(named) || (specials && !defines_specials(generators, row.op))) continue;
           wanted = true;
-          Random random(seed * 1000 + dtype, specials);
           const int64_t size = seed % 8 == 7 ? 5000 : 700;
-          const Case c = generator(random, dtype, size);
+          const Case& c = made.get(row.op, generator, dtype, seed, size);
           const bool taken = check(named, c);
           ran += taken;
           plain += taken && is_trivial(c);
@@ -198,11 +225,12 @@ TEST(Kernels, attention) { check_rows(attention_cases()); }
 
 // The bits of a result are the same for any number of threads.
 void check_workers(const Named& named, const Case& c) {
-  const Outcome one = run(named.row, c);
+  RunForm form;
+  form.precision = precision_of(named.row);
+  const Outcome one = run(named.row, c, form);
   if (!one.refused.empty()) return;
   EXPECT_EQ(one.fault, "") << named.text() << ": " << c.text();
   for (uint32_t workers : {2u, 4u}) {
-    RunForm form;
     form.workers = workers;
     EXPECT_TRUE(same_bytes(one, run(named.row, c, form)))
         << named.text() << ": " << c.text() << "\n  differs on " << workers << " threads";
@@ -210,7 +238,8 @@ void check_workers(const Named& named, const Case& c) {
 }
 
 void check_workers(const Generators& generators) {
-  for_each_row(generators, [](const KernelRow& row, const Generator& generator) {
+  Cases made;
+  for_each_row(generators, [&](const KernelRow& row, const Generator& generator) {
     std::vector<pfrt_dtype> types{PFRT_DTYPE_FLOAT32};
     for (pfrt_dtype other : kTypes)
       if (!row.types.has(types[0])) types[0] = other;
@@ -222,8 +251,7 @@ void check_workers(const Generators& generators) {
            ++seed) {
         const Named named{row, dtype, seed};
         if (!is_wanted(named)) continue;
-        Random random(seed * 1000 + dtype);
-        check_workers(named, generator(random, dtype, 2 * kLarge));
+        check_workers(named, made.get(row.op, generator, dtype, seed, 2 * kLarge));
       }
   });
 }
