@@ -175,10 +175,12 @@ class Generator final : public Xbyak::CodeGenerator {
     }
   }
 
+  int fetches() const { return streams_ ? 0 : std::max(1, vectors_ * lanes() / kPanel); }
+
   void several(bool fresh) {
-    if (!streams_) prefetcht1(ptr[r15]);
+    for (int i = 0; i < fetches(); ++i) prefetcht1(ptr[r15 + static_cast<size_t>(i * kLine)]);
     for (int k = 0; k < kTogether; ++k) multiply(k, fresh && k == 0);
-    add(r15, kLine);
+    add(r15, static_cast<uint32_t>(fetches() * kLine));
     advance(kTogether);
   }
 

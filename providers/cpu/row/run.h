@@ -78,6 +78,8 @@ class Run {
         },
         const_cast<void*>(static_cast<const void*>(&fn)));
   }
+  // How many threads may run |fn| at once.
+  uint32_t workers() const { return context_->workers; }
   // Blocks of |block| elements of [0, n): fn(begin, end). The split depends on n and block alone.
   template <typename Fn>
   void blocks(int64_t n, int64_t block, Fn&& fn) const {

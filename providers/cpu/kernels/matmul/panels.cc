@@ -20,6 +20,8 @@ constexpr int64_t kPass = 384;
 constexpr int64_t kFewRowBlocks = 4;  // see |first_fetches|
 constexpr int64_t kReadRows = 16;     // rows of the constant that are packed at a time
 constexpr int64_t kLeastTaskCols = 128, kTaskCols = 512, kWantedTasks = 8;
+// Of one thread, whose tasks each copy rows of A.
+constexpr int64_t kCopyingTaskCols = 1024;
 // The most elements of A in a task whose panels are multiplied one after another. Each reads them
 // all, so they should stay in the second-level cache.
 constexpr int64_t kTaskElements = 96 << 10, kLeastTaskRows = 32;
@@ -29,6 +31,11 @@ constexpr int64_t kSameSet = 1024;
 // elements.
 constexpr int64_t kWidened = PanelMicrokernel::kMostPanels * kPanel * kPass;
 
+// At most |most| columns, or the two panels that hold more, so that tasks of |n| are of about equal
+// size.
+int64_t equal_cols(int64_t n, int64_t most) {
+  return ceil_div(ceil_div(n, ceil_div(n, most)), 2 * kPanel) * 2 * kPanel;
+}
 // The k of a pass: so many whole chains that passes are of about equal length. The last ones may be
 // shorter.
 int64_t pass_of(int64_t k) { return ceil_div(ceil_div(k, ceil_div(k, kPass)), kChain) * kChain; }
@@ -118,7 +125,8 @@ PanelMatmul::PanelMatmul(int64_t m, const Columns& columns, Panels panels, const
   const int64_t wanted = ceil_div(kWantedTasks, row_tasks());
   task_cols_ = blocking.task_cols > 0 ? blocking.task_cols
                                       : std::clamp(ceil_div(n_, wanted), kLeastTaskCols, kTaskCols);
-  task_cols_ = ceil_div(ceil_div(n_, ceil_div(n_, task_cols_)), 2 * kPanel) * 2 * kPanel;
+  task_cols_ = equal_cols(n_, task_cols_);
+  alone_cols_ = copies_ && blocking.task_cols == 0 ? equal_cols(n_, kCopyingTaskCols) : task_cols_;
 }
 
 int64_t PanelMatmul::row_tasks() const { return ceil_div(m_, task_rows_); }
@@ -147,7 +155,7 @@ std::vector<std::pair<std::string, PanelMatmul>> PanelMatmul::others(const Colum
 
 uint64_t PanelMatmul::scratch_bytes() const {
   const int64_t sums =
-      by_passes_ ? task_rows_ * (ceil_div(task_cols_, kPanel) * kPanel + (copies_ ? pass_ : 0))
+      by_passes_ ? task_rows_ * (std::max(task_cols_, alone_cols_) + (copies_ ? pass_ : 0))
                  : kPanel * std::max(task_rows_ * PanelMicrokernel::kMostPanels,
                                      PanelMicrokernel::kMostStreamRows * kStreams);
   return static_cast<uint64_t>(sums + (widens() ? kWidened : 0)) * sizeof(float);
@@ -155,15 +163,16 @@ uint64_t PanelMatmul::scratch_bytes() const {
 
 void PanelMatmul::run(const Run& run, const float* from, const Finish& finish) const {
   if (m_ <= 0) return;
-  const int64_t rows = row_tasks(), cols = col_tasks();
+  const int64_t task_cols = run.workers() == 1 ? alone_cols_ : task_cols_;
+  const int64_t rows = row_tasks(), cols = ceil_div(n_, task_cols);
   run.parallel(rows * cols, [&](int64_t i, uint32_t worker) {
     if (run.stopped()) return;
     Task t{};
     t.from = from;
     t.row = (by_columns_ ? i / cols : i % rows) * task_rows_;
     t.rows = std::min(task_rows_, m_ - t.row);
-    t.col = (by_columns_ ? i % cols : i / rows) * task_cols_;
-    t.cols = std::min(task_cols_, n_ - t.col);
+    t.col = (by_columns_ ? i % cols : i / rows) * task_cols;
+    t.cols = std::min(task_cols, n_ - t.col);
     multiply(run, t, run.scratch<float>(worker));
     float* const out = run.output<float>(0);
     for (int64_t r = t.row; r < t.row + t.rows; ++r) {
@@ -214,7 +223,7 @@ void PanelMatmul::multiply_by_passes(const Run& run, const Task& t, int64_t wide
   float* const sums = copy + (copies_ ? task_rows_ * pass_ : 0);
   float* const out = run.output<float>(0) + t.row * n_;
   const int64_t end = t.col + t.cols;
-  for (int64_t k = 0; k < k_;) {
+  for (int64_t k = 0; k < k_ && !run.stopped();) {
     const int64_t depth = depth_at(k);
     Rows rows{t.from + t.row * k_ + k, k_};
     if (copies_) {

@@ -69,6 +69,7 @@ class PanelMatmul {
   Panels panels_;
   int64_t pass_;  // k a call
   int64_t task_rows_ = 1, task_cols_ = 1;
+  int64_t alone_cols_ = 1;  // of a task of one thread
   bool by_columns_;
   bool by_passes_ = false, copies_ = false;  // see multiply_by_passes
   const PanelMicrokernel* microkernel_;

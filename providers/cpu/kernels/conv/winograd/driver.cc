@@ -56,12 +56,17 @@ void transform_row(const WinogradPlan& plan, const Band& b, int64_t y, int64_t c
   }
 }
 
-// The sums of an element of all tiles, for |count| panels of weights from |panel| on.
-void multiply(const WinogradPlan& plan, const Band& b, const float* weights, int64_t element,
-              int64_t panel, int64_t count) {
+// What multiplies an element of all tiles, for |count| panels of weights from |panel| on.
+struct Product {
+  const float *pixels, *weights;
+  float* sums;
+  int64_t panel, count;
+};
+
+void multiply(const WinogradPlan& plan, const Band& b, const Product& product) {
   static constexpr float kNothing[PanelMicrokernel::kMostPanels * kPanel] = {};
   const PanelMicrokernel& microkernel = *plan.form.microkernel;
-  const bool half = count == 1 && plan.outputs(panel) < kPanel;
+  const bool half = product.count == 1 && plan.outputs(product.panel) < kPanel;
   const PanelMicrokernel::RowBlocks tiles = PanelMicrokernel::row_blocks(
       b.rows * plan.tiles_x, half ? microkernel.half_rows() : microkernel.rows());
   PanelMicrokernel::Blocks p{};
@@ -69,22 +74,48 @@ void multiply(const WinogradPlan& plan, const Band& b, const float* weights, int
   p.depth = std::min(plan.form.chain, kPanel);
   p.b_panel = plan.weights.elements * plan.weights.stride();
   p.c_panel = plan.band_tiles() * kPanel;
-  weights +=
-      plan.weights.line(b.image % plan.geometry.groups, panel, 0) + element * plan.weights.stride();
   const auto chunks = static_cast<int64_t>(plan.offsets.size());
   const int64_t most = plan.form.pass / p.depth;
   for (int64_t chunk = 0; chunk < chunks; chunk += most) {
     p.chunks = std::min(most, chunks - chunk);
     p.chain = std::min(plan.form.chain / p.depth, p.chunks);
     p.offsets = plan.offsets.data() + chunk;
-    p.a = b.pixels + element * plan.pixels_stride();
-    p.b = weights + chunk * p.depth * kPanel;
-    p.c = b.sums + element * plan.sums_stride() + panel * p.c_panel;
+    p.a = product.pixels;
+    p.b = product.weights + chunk * p.depth * kPanel;
+    p.c = product.sums;
     p.start = chunk == 0 ? kNothing : nullptr;
     if (half)
       microkernel.run_half(tiles, p);
     else
-      microkernel.run(tiles, count, p);
+      microkernel.run(tiles, product.count, p);
+  }
+}
+
+void multiply_short_chains(const WinogradPlan& plan, const Band& b, const Product& product) {
+  const ShortChainMicrokernel& microkernel = *plan.form.short_chains;
+  const bool half = product.count == 1 && plan.outputs(product.panel) < kPanel;
+  const PanelMicrokernel::RowBlocks tiles = PanelMicrokernel::row_blocks(
+      b.rows * plan.tiles_x, half ? microkernel.half_rows() : microkernel.rows());
+  ShortChainMicrokernel::Blocks p{};
+  p.a_chunk = plan.band_tiles() * kPanel;
+  p.b_panel = plan.weights.elements * plan.weights.stride();
+  p.c_panel = plan.band_tiles() * kPanel;
+  const int64_t most = plan.form.pass / kPanel;
+  const bool more = product.panel + 2 * product.count <= plan.weights.panels;
+  for (int64_t chunk = 0; chunk < plan.chunks; chunk += most) {
+    const bool last = chunk + most >= plan.chunks;
+    p.chunks = std::min(most, plan.chunks - chunk);
+    p.a = product.pixels + chunk * p.a_chunk;
+    p.b = product.weights + chunk * kPanel * kPanel;
+    p.c = product.sums;
+    p.adds = chunk > 0;
+    // Weights of the next pass, or of the next panels.
+    p.ahead = last ? product.weights + product.count * p.b_panel : p.b + most * kPanel * kPanel;
+    p.ahead_end = p.ahead + (last && !more ? 0 : most * kPanel * kPanel);
+    if (half)
+      microkernel.run_half(tiles, p);
+    else
+      microkernel.run(tiles, product.count, p);
   }
 }
 
@@ -111,9 +142,17 @@ void run_band(const Run& run, const WinogradPlan& plan, int64_t image, int64_t t
   const int64_t columns = ceil_div(plan.weights.panels, panels);
   run.parallel(plan.weights.elements * columns, [&](int64_t i, uint32_t) {
     if (run.stopped()) return;
-    const int64_t panel = i % columns * panels;
-    multiply(plan, b, run.packed<float>(), i / columns, panel,
-             std::min(panels, plan.weights.panels - panel));
+    const int64_t element = i / columns, panel = i % columns * panels;
+    const Product product = {
+        b.pixels + element * plan.pixels_stride(),
+        run.packed<float>() + plan.weights.line(image % plan.geometry.groups, panel, 0) +
+            element * plan.weights.stride(),
+        b.sums + element * plan.sums_stride() + panel * plan.band_tiles() * kPanel, panel,
+        std::min(panels, plan.weights.panels - panel)};
+    if (plan.form.short_chains != nullptr)
+      multiply_short_chains(plan, b, product);
+    else
+      multiply(plan, b, product);
   });
   const int64_t together = std::clamp<int64_t>(kTaskTiles / plan.tiles_x, 1, rows);
   const int64_t tasks = ceil_div(rows, together), outs = plan.geometry.group_out;

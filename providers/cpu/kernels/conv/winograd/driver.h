@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "providers/cpu/jit/panel_microkernel.h"
+#include "providers/cpu/jit/short_chain_microkernel.h"
 #include "providers/cpu/kernels/conv/geometry.h"
 #include "providers/cpu/kernels/conv/image_band.h"
 #include "providers/cpu/row/ceil_div.h"
@@ -52,6 +53,8 @@ struct WinogradForm {
   int64_t phases = 1;    // panels of weights and sums that a panel of output channels has
   int64_t out = 2;       // positions of a tile along a dimension
   bool nchw16c = false;  // the image
+  // Multiplies in place of |microkernel| where chains are short.
+  const ShortChainMicrokernel* short_chains = nullptr;
   int64_t band_bytes = kBandBytes;  // of elements and sums; results do not depend on it
 };
 

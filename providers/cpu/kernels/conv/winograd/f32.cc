@@ -23,10 +23,21 @@ constexpr int64_t kMostOut = 4;
 constexpr int64_t kLeastInputs = 32,
                   kLeastOutputs = 24;  // with fewer the transforms cost more than they save
 
-// With few channels the roundings of the transforms weigh more, and shorter chains make up for it.
-// Tiles of 4 x 4 are for precisions whose errors may be larger.
-int64_t chain_of(const F32Method& method, int64_t channels) {
-  return method.out > 2 ? 64 : channels <= 128 ? 8 : 16;
+// Tiles of 4 x 4 are for precisions whose errors may be larger. Else chains are short, four in a
+// pass. With few channels the roundings of the transforms weigh more, and shorter chains make up
+// for it.
+WinogradForm form_of(const F32Method& method, int64_t channels, bool nchw16c, int64_t bytes) {
+  const bool short_chains = method.out == 2;
+  const int64_t chain = !short_chains ? 64 : channels <= 128 ? 8 : 16;
+  return {PanelMicrokernel::get(),
+          method.transform_pixels,
+          chain,
+          short_chains ? 4 * chain : chain,
+          1,
+          method.out,
+          nchw16c,
+          short_chains ? ShortChainMicrokernel::get(chain) : nullptr,
+          bytes};
 }
 
 struct Plan : WinogradPlan {
@@ -37,15 +48,11 @@ struct Plan : WinogradPlan {
 
   Plan(const F32Method& m, const ConvGeometry& g, pfrt_dtype type, bool bias, Nchw16cSides sides,
        int64_t bytes = WinogradForm::kBandBytes)
-      : WinogradPlan(g, {PanelMicrokernel::get(), m.transform_pixels, chain_of(m, g.group_in),
-                         kPass, 1, m.out, sides.input, bytes}),
+      : WinogradPlan(g, form_of(m, g.group_in, sides.input, bytes)),
         method(m),
         nchw16c_output(sides.output),
         weights_type(type),
         has_bias(bias) {}
-
- private:
-  static constexpr int64_t kPass = 64;
 };
 
 // The tiles of a panel on their way to the output.
@@ -218,7 +225,8 @@ Result<Kernel> make(const F32Method& method, const SnapshotNode& node, Nchw16cSi
     kernel.run = [](const Run& run) { return run.stop(); };
     return kernel;
   }
-  if (PanelMicrokernel::get() == nullptr)
+  if (PanelMicrokernel::get() == nullptr || ShortChainMicrokernel::get(8) == nullptr ||
+      ShortChainMicrokernel::get(16) == nullptr)
     return error(Code::kUNSUPPORTED, "AVX2 is not usable any more");
   const bool bias = node.has_input(2);
   const pfrt_dtype dtype = node.input_dtype(1);
@@ -240,7 +248,9 @@ int64_t cost(const F32Method& method, int64_t height, int64_t width) {
 }  // namespace
 
 std::string refuse_conv_winograd(const KernelRequest& node) {
-  if (PanelMicrokernel::get() == nullptr) return "the machine, or PFRT_ISA, has no AVX2";
+  if (PanelMicrokernel::get() == nullptr || ShortChainMicrokernel::get(8) == nullptr ||
+      ShortChainMicrokernel::get(16) == nullptr)
+    return "the machine, or PFRT_ISA, has no AVX2";
   if (is_plain(node.precision())) return "precision ieee takes no transformed numbers";
   if (!has_plain_3x3_taps(node, 1))
     return "Winograd tiles are for 3 x 3 taps with strides and dilations of 1";

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Machine code for the innermost matmul of float32 kernels whose sums are short: rows of A, 16 k of
+// each at a time, by panels of 16 columns of B. Fused multiply-adds in the order of k, from zero,
+// make chains of 8 or 16 k; chains are added to a total one after another, beside the
+// multiplications. PanelMicrokernel keeps sums of chains on the stack, which short chains would
+// wait for. For AVX2 and AVX-512, whose bits are the same. Immutable; thread-safe.
+#pragma once
+
+#include <cstdint>
+
+#include "providers/cpu/jit/panel_microkernel.h"
+
+namespace pfrt::cpu {
+
+class ShortChainMicrokernel {
+ public:
+  static constexpr int64_t kPanel = PanelMicrokernel::kPanel;
+  static constexpr int64_t kChunk = 16;  // k, and from row to row of A
+  static constexpr int64_t kMostRows = 12, kMostPanels = 2;
+
+  // The one for chains of 8 or 16 k. nullptr where the machine, or PFRT_ISA, has no AVX2, or code
+  // cannot be made executable.
+  static const ShortChainMicrokernel* get(int64_t chain);
+
+  // Strides count elements. A's element (r, k) is a[k / 16 * a_chunk + r * 16 + k % 16], B's of
+  // panel p is b[p * b_panel + k * 16 + column], C's c[p * c_panel + r * 16 + column].
+  struct Blocks {
+    const float* a;
+    int64_t a_chunk;
+    int64_t chunks;  // 1 or more
+    const float* b;
+    int64_t b_panel;
+    float* c;
+    int64_t c_panel;
+    int64_t adds;  // to what C holds; 0: C is overwritten
+    // Fetched into the second-level cache meanwhile, until ahead_end at about, and as much b_panel
+    // elements further; both null: nothing.
+    const float *ahead, *ahead_end;
+    int64_t row_blocks;  // as in PanelMicrokernel
+  };
+  int64_t rows() const { return rows_; }
+  int64_t panels() const { return panels_; }
+  int64_t half_rows() const { return half_rows_; }
+  // Multiplies row blocks of 1 to rows() rows by 1 to panels() panels. |a|, |c| and |ahead| move on
+  // to what follows.
+  void run(const PanelMicrokernel::RowBlocks& row_blocks, int64_t panels, Blocks& blocks) const {
+    run(row_blocks, code_[panels - 1], blocks);
+  }
+  // The same with the first 8 columns of one panel; row blocks have 1 to half_rows() rows, which is
+  // 0 where a vector holds a whole panel. Other columns are neither read nor written.
+  void run_half(const PanelMicrokernel::RowBlocks& row_blocks, Blocks& blocks) const {
+    run(row_blocks, half_code_, blocks);
+  }
+
+ private:
+  friend class ShortChainMicrokernelSet;
+  using Code = void (*)(Blocks* blocks);
+  static void run(const PanelMicrokernel::RowBlocks& row_blocks, const Code* code, Blocks& blocks) {
+    blocks.row_blocks = row_blocks.more;
+    if (row_blocks.more > 0) code[row_blocks.rows](&blocks);
+    blocks.row_blocks = row_blocks.count - row_blocks.more;
+    if (blocks.row_blocks > 0) code[row_blocks.rows - 1](&blocks);
+  }
+  int64_t rows_ = 0, panels_ = 0, half_rows_ = 0;
+  Code code_[kMostPanels][kMostRows] = {}, half_code_[kMostRows] = {};
+};
+
+}  // namespace pfrt::cpu
