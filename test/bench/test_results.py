@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What results.py keeps of measurements, and picture.py draws of them."""
+import xml.etree.ElementTree as ET
+
+import pytest
+
+import picture
+import results
+
+MACHINE = {"cpu": "A(R) Cpu 9 (TM)", "isa": ["avx2", "avx512f"], "isa_cap": None}
+ROW = {"model": "m", "ours_ms": 2.0, "peer_ms": 3.0, "ratio": 1.5}
+ABOUT = {"set": "a", "threads": 1, "precision": "fp32"}
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.setattr(results, "FOLDER", tmp_path / "results")
+    monkeypatch.setattr(results, "commit_of", lambda _: "01234567")
+    return tmp_path / "results"
+
+
+def test_the_set_is_the_lower_of_machine_and_cap():
+    assert results.machine_isa(MACHINE) == "avx512" and results.used_isa(MACHINE) == "avx512"
+    assert results.used_isa({**MACHINE, "isa_cap": "avx2"}) == "avx2"
+    assert results.used_isa({**MACHINE, "isa_cap": "amx"}) == "avx512"
+    assert results.machine_isa({"isa": []}) == "generic"
+
+
+def test_lines_are_added_and_the_later_one_counts(folder):
+    results.Recorder(MACHINE).add(ABOUT, ROW)
+    later = results.Recorder(MACHINE)
+    later.add(ABOUT, {**ROW, "ratio": 1.75})
+    later.add(ABOUT, {"model": "n", "refused": "why"})
+    later.add({**ABOUT, "threads": 2}, ROW)
+    text = (folder / "a-cpu-9.tsv").read_text()
+    assert text.splitlines()[0].split("\t") == list(results.COLUMNS) and len(text.splitlines()) == 4
+    found = results.newest(folder)
+    assert {key: {m: line["ratio"] for m, line in models.items()} for key, models in found.items()} == {
+        ("A(R) Cpu 9 (TM)", "avx512", "a", "1", "fp32"): {"m": "1.750"},
+        ("A(R) Cpu 9 (TM)", "avx512", "a", "2", "fp32"): {"m": "1.500"}}
+
+
+def test_the_picture_has_a_line_a_machine_and_a_point_a_model(folder):
+    for machine, ratio in ((MACHINE, 1.5), ({**MACHINE, "isa_cap": "avx2"}, 9.0)):
+        recorder = results.Recorder(machine)
+        for model in ("m", "n<"):
+            recorder.add(ABOUT, {**ROW, "model": model, "ratio": ratio})
+        recorder.add({**ABOUT, "set": "b"}, ROW)
+        recorder.add({**ABOUT, "precision": "bf16"}, ROW)
+    lines = picture.lines_of(results.newest(folder))
+    assert [len(ratios) for ratios in lines.values()] == [3, 3]
+    root = ET.fromstring(picture.drawn(lines))
+    points = [[float(p.split(",")[1]) for p in line.get("points").split()] for line in root.findall(".//{*}polyline")]
+    assert [len(p) for p in points] == [2, 1, 2, 1]
+    assert points[0][0] > points[2][0] >= picture.TOP  # a larger ratio is higher, and none leaves the picture
+    texts = [t.text for t in root.findall(".//{*}text")]
+    assert "n<" in texts and any("AVX-512 (A(R) Cpu 9 (TM)" in t and "A 1.50; B 1.50" in t for t in texts)
