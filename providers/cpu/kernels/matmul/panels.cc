@@ -19,9 +19,8 @@ constexpr int64_t kChain = 64;
 constexpr int64_t kPass = 384;
 constexpr int64_t kFewRowBlocks = 4;  // see |first_fetches|
 constexpr int64_t kReadRows = 16;     // rows of the constant that are packed at a time
-constexpr int64_t kLeastTaskCols = 128, kTaskCols = 512, kWantedTasks = 8;
-// Of one thread, whose tasks each copy rows of A.
-constexpr int64_t kCopyingTaskCols = 1024;
+constexpr int64_t kLeastTaskCols = 64, kTaskCols = 512, kCopyingTaskCols = 1024;
+constexpr int64_t kWantedTasks = 8;
 // The most elements of A in a task whose panels are multiplied one after another. Each reads them
 // all, so they should stay in the second-level cache.
 constexpr int64_t kTaskElements = 96 << 10, kLeastTaskRows = 32;
@@ -122,13 +121,17 @@ PanelMatmul::PanelMatmul(int64_t m, const Columns& columns, Panels panels, const
                           : std::max(kLeastTaskRows, kTaskElements / std::max<int64_t>(k_, 1));
   // Dividing twice makes tasks of about equal size.
   task_rows_ = ceil_div(m_, ceil_div(m_, std::min(blocking.task_rows, fit)));
-  const int64_t wanted = ceil_div(kWantedTasks, row_tasks());
-  task_cols_ = blocking.task_cols > 0 ? blocking.task_cols
-                                      : std::clamp(ceil_div(n_, wanted), kLeastTaskCols, kTaskCols);
-  task_cols_ = equal_cols(n_, task_cols_);
-  alone_cols_ = copies_ && blocking.task_cols == 0 ? equal_cols(n_, kCopyingTaskCols) : task_cols_;
+  given_cols_ = blocking.task_cols > 0;
+  task_cols_ = given_cols_ ? equal_cols(n_, blocking.task_cols) : task_cols(kWantedTasks / 2);
 }
 
+// Each task copies rows of A, where they are copied, so there are no more than needed.
+int64_t PanelMatmul::task_cols(int64_t workers) const {
+  if (given_cols_) return task_cols_;
+  const int64_t wanted = copies_ ? workers : workers == 1 ? 1 : std::max(kWantedTasks, 2 * workers);
+  return equal_cols(n_, std::clamp(ceil_div(n_, ceil_div(wanted, row_tasks())), kLeastTaskCols,
+                                   copies_ ? kCopyingTaskCols : kTaskCols));
+}
 int64_t PanelMatmul::row_tasks() const { return ceil_div(m_, task_rows_); }
 int64_t PanelMatmul::col_tasks() const { return ceil_div(n_, task_cols_); }
 
@@ -154,16 +157,15 @@ std::vector<std::pair<std::string, PanelMatmul>> PanelMatmul::others(const Colum
 }
 
 uint64_t PanelMatmul::scratch_bytes() const {
-  const int64_t sums =
-      by_passes_ ? task_rows_ * (std::max(task_cols_, alone_cols_) + (copies_ ? pass_ : 0))
-                 : kPanel * std::max(task_rows_ * PanelMicrokernel::kMostPanels,
-                                     PanelMicrokernel::kMostStreamRows * kStreams);
+  const int64_t sums = by_passes_ ? task_rows_ * (task_cols(1) + (copies_ ? pass_ : 0))
+                                  : kPanel * std::max(task_rows_ * PanelMicrokernel::kMostPanels,
+                                                      PanelMicrokernel::kMostStreamRows * kStreams);
   return static_cast<uint64_t>(sums + (widens() ? kWidened : 0)) * sizeof(float);
 }
 
 void PanelMatmul::run(const Run& run, const float* from, const Finish& finish) const {
   if (m_ <= 0) return;
-  const int64_t task_cols = run.workers() == 1 ? alone_cols_ : task_cols_;
+  const int64_t task_cols = this->task_cols(run.workers());
   const int64_t rows = row_tasks(), cols = ceil_div(n_, task_cols);
   run.parallel(rows * cols, [&](int64_t i, uint32_t worker) {
     if (run.stopped()) return;

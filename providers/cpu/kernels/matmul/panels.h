@@ -54,6 +54,7 @@ class PanelMatmul {
   struct Rows;
   struct Block;
   struct Ahead;
+  int64_t task_cols(int64_t workers) const;
   int64_t row_tasks() const;
   int64_t col_tasks() const;
   bool widens() const { return panels_ == Panels::kBf16 || panels_ == Panels::kFp16; }
@@ -69,7 +70,7 @@ class PanelMatmul {
   Panels panels_;
   int64_t pass_;  // k a call
   int64_t task_rows_ = 1, task_cols_ = 1;
-  int64_t alone_cols_ = 1;  // of a task of one thread
+  bool given_cols_ = false;  // by a blocking; else a task has those of task_cols
   bool by_columns_;
   bool by_passes_ = false, copies_ = false;  // see multiply_by_passes
   const PanelMicrokernel* microkernel_;
