@@ -141,6 +141,8 @@ class Generator : public ElementAccess<Vmm> {
         return round(i, 10);
       case Prim::kExponent:
         return exponent(i);
+      case Prim::kScale:
+        return scale(i);
       case Prim::kLess:
         return compare(i, 17);  // LT, quiet
       case Prim::kLessEqual:
@@ -240,6 +242,29 @@ class Generator : public ElementAccess<Vmm> {
   void exponent(size_t i) {
     X::vcvtps2dq(of(i), operand(ops_[i].a));
     X::vpslld(of(i), of(i), 23);
+  }
+
+  // With AVX2 in two factors, of which the first is exact, so that results below the smallest
+  // normal number are rounded once.
+  void scale(size_t i) {
+    const Operation& op = ops_[i];
+    const Vmm d = of(i), power = first_spare(), half = second_spare();
+    if constexpr (kWide) {
+      X::vscalefps(d, loaded(op.a), operand(op.b));
+    } else {
+      X::vcvtps2dq(power, operand(op.b));
+      X::vpsrad(half, power, 1);
+      X::vpsubd(power, power, half);
+      X::vpslld(half, half, 23);
+      move(d, op.a);
+      X::vpaddd(d, d, half);
+      X::vpcmpeqd(half, half, half);  // to the bits of 1
+      X::vpsrld(half, half, 25);
+      X::vpslld(half, half, 23);
+      X::vpslld(power, power, 23);
+      X::vpaddd(power, power, half);
+      X::vmulps(d, d, power);
+    }
   }
 
   void round_fp16(size_t i) {

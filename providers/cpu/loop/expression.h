@@ -35,7 +35,8 @@ enum class Prim : uint8_t {
   kFloor,
   kCeil,
   kExponent,  // 2 to the power of a - 127, for integers a in [1, 254]; anything for others
-  kLess,      // a < b ? all bits : none
+  kScale,  // a times 2 to the power of b, rounded once; |a| in [1/2, 2), integers b in [-150, 128]
+  kLess,   // a < b ? all bits : none
   kLessEqual,
   kEqual,
   kUnordered,  // a or b is NaN ? all bits : none

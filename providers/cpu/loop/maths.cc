@@ -17,18 +17,13 @@ Maths::Reduced Maths::reduced(Term x) {
   return {n, fma(n, number(-0x1.7f7d1cp-20f), r)};
 }
 
-// e^x = 2^n e^r; e^r = 1 + r + r^2 p(r), p fitted at Chebyshev nodes to 1e-8. 2^n is multiplied in
-// two halves, so that results below the smallest normal number round once.
+// e^x = 2^n e^r; e^r = 1 + r + r^2 p(r), p fitted at Chebyshev nodes to 1e-8.
 Term Maths::exp(Term x) {
   const auto [n, r] = reduced(at_most(number(89.0f), at_least(number(-104.0f), x)));
   const Term p = polynomial(r, {kExp[0], kExp[1], kExp[2], kExp[3], kExp[4]});
   const Term sum = add(r, number(1.0f));
   const Term lost = sub(r, sub(sum, number(1.0f)));  // of r, exactly
-  const Term mantissa = add(sum, fma(mul(r, r), p, lost));
-  const Term half = e_.op(Prim::kFloor, mul(n, number(0.5f)));
-  const Term first = e_.op(Prim::kExponent, add(half, number(127.0f)));
-  const Term second = e_.op(Prim::kExponent, add(sub(n, half), number(127.0f)));
-  return mul(mul(mantissa, first), second);
+  return e_.op(Prim::kScale, add(sum, fma(mul(r, r), p, lost)), n);
 }
 
 // q = e / (1 + e) or 1 / (1 + e) with e = e^-|x| <= 1: neither side overflows or cancels. What
