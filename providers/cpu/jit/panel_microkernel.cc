@@ -104,13 +104,16 @@ class Generator final : public Xbyak::CodeGenerator {
 
   int bases() const { return (rows_ + kRowsOfBase - 1) / kRowsOfBase; }
 
-  Xbyak::Address of_row(int r, int k) {
+  Xbyak::RegExp of_row(int r, int k) {
     const Xbyak::Reg64 base[] = {rax, r10, r11, r12};
     const Xbyak::Reg64& b = base[r / kRowsOfBase];
     const int strides = r % kRowsOfBase;
     const auto at = static_cast<size_t>(k * k_step_) * sizeof(float);
-    return strides == 0 ? ptr[b + at] : ptr[b + rbx * strides + at];
+    return strides == 0 ? b + at : b + rbx * strides + at;
   }
+  // Where an element is for one vector alone, the multiplication broadcasts it itself: a register
+  // of its own would take a second operation for each.
+  bool broadcasts() const { return wide_ && vectors_ == 1 && !int16_; }
 
   // |fresh|: a chain begins, and the sums of the chain before it are stored to their slot between
   // the multiplications. Many stores at once would delay what follows.
@@ -120,16 +123,25 @@ class Generator final : public Xbyak::CodeGenerator {
     for (int v = 0; v < vectors_; ++v)
       vmovups(column(v), of_vector(rsi, r13, r12, v, k * kPanel * 4));
     for (int r = 0; r < rows_; ++r) {
-      vbroadcastss(element(r), of_row(r, k));
+      if (!broadcasts()) vbroadcastss(element(r), ptr[of_row(r, k)]);
       for (int v = 0; v < vectors_; ++v) {
-        if (fresh) {
-          vmovups(of_slot(r, v), sum(r, v));
+        if (fresh) vmovups(of_slot(r, v), sum(r, v));
+        if (broadcasts())
+          multiply_broadcast(sum(r, v), column(v), ptr_b[of_row(r, k)], fresh);
+        else if (fresh)
           set_product(sum(r, v), element(r), column(v));
-        } else {
+        else
           add_product(r, v);
-        }
       }
     }
+  }
+
+  void multiply_broadcast(const Xbyak::Xmm& to, const Xbyak::Xmm& b, const Xbyak::Address& a,
+                          bool fresh) {
+    if (fresh)
+      vmulps(to, b, a);
+    else
+      vfmadd231ps(to, b, a);
   }
 
   void set_product(const Xbyak::Xmm& to, const Xbyak::Xmm& a, const Xbyak::Xmm& b) {
@@ -161,7 +173,7 @@ class Generator final : public Xbyak::CodeGenerator {
   // Elements stay in registers; columns are loaded one at a time.
   void multiply_streams(int k, bool fresh) {
     const int at = rows_ * vectors_;
-    for (int r = 0; r < rows_; ++r) vbroadcastss(vector(at + 1 + r), of_row(r, k));
+    for (int r = 0; r < rows_; ++r) vbroadcastss(vector(at + 1 + r), ptr[of_row(r, k)]);
     for (int v = 0; v < vectors_; ++v) {
       vmovups(vector(at), of_vector(rsi, r13, r12, v, k * kPanel * 4));
       for (int r = 0; r < rows_; ++r) {

@@ -81,6 +81,13 @@ class Generator final : public Xbyak::CodeGenerator {
     }
   }
 
+  void multiply(const Xbyak::Xmm& to, const Xbyak::Xmm& b, const Xbyak::Operand& a, bool first) {
+    if (first)
+      vmulps(to, b, a);
+    else
+      vfmadd231ps(to, b, a);
+  }
+
   // Of 16 k. A chain's first product takes the place of the sum before it.
   void multiply_chunk() {
     for (int i = 0; i < kFetches; ++i) {
@@ -90,14 +97,16 @@ class Generator final : public Xbyak::CodeGenerator {
     for (int k = 0; k < kChunk; ++k) {
       for (int v = 0; v < vectors_; ++v) vmovups(column(v), of_vector(rsi, r13, v, k));
       for (int r = 0; r < rows_; ++r) {
-        vbroadcastss(element(r), ptr[rax + static_cast<size_t>(r * kLine + k * 4)]);
+        const auto at = static_cast<size_t>(r * kLine + k * 4);
+        // Of one vector alone the multiplication broadcasts the element itself.
+        const bool broadcasts = wide_ && vectors_ == 1;
+        if (!broadcasts) vbroadcastss(element(r), ptr[rax + at]);
         for (int v = 0; v < vectors_; ++v) {
-          if (k % chain_ == 0) {
-            add_to_total(r, v);
-            vmulps(sum(r, v), element(r), column(v));
-          } else {
-            vfmadd231ps(sum(r, v), element(r), column(v));
-          }
+          if (k % chain_ == 0) add_to_total(r, v);
+          if (broadcasts)
+            multiply(sum(r, v), column(v), ptr_b[rax + at], k % chain_ == 0);
+          else
+            multiply(sum(r, v), column(v), element(r), k % chain_ == 0);
         }
       }
     }
