@@ -52,7 +52,7 @@ def drawn(lines):
         y, bold = y_of(ratio), ratio == 1
         out.append(f'<line x1="{LEFT}" x2="{LEFT + WIDTH}" y1="{y:.1f}" y2="{y:.1f}" stroke="{"#333" if bold else "#ddd"}"/>')
         out.append(text(LEFT - 6, y + 4, f"{ratio:g}x", 'text-anchor="end"'))
-    out.append(text(LEFT + WIDTH, y_of(1) - 4, "faster than ONNX Runtime above this line", 'text-anchor="end" fill="#777"'))
+    out.append(text(LEFT + 4, y_of(1) + 14, "above this line: faster than ONNX Runtime", 'fill="#777"'))
     for i, (name, model) in enumerate(models):
         out.append(text(0, 0, model, f'text-anchor="end" transform="translate({x_of(i) + 4:.1f} {bottom + 12}) rotate(-50)"'))
         if i > 0 and models[i - 1][0] != name:

@@ -57,7 +57,8 @@ class Generator final : public Xbyak::CodeGenerator {
   Xbyak::Address arg(size_t offset) { return qword[rdi + offset]; }
   // Of vector |v| of panels whose second is |panel| bytes from the first.
   Xbyak::Address of_vector(const Xbyak::Reg64& base, const Xbyak::Reg64& panel, int v, int line) {
-    const auto at = static_cast<size_t>(v * lanes() % kPanel * 4 + line * kLine);
+    const int offset = v * lanes() % kPanel * 4 + line * kLine;
+    const auto at = static_cast<size_t>(offset);
     return v * lanes() < kPanel ? ptr[base + at] : ptr[base + panel + at];
   }
   template <typename Fn>
@@ -97,7 +98,8 @@ class Generator final : public Xbyak::CodeGenerator {
     for (int k = 0; k < kChunk; ++k) {
       for (int v = 0; v < vectors_; ++v) vmovups(column(v), of_vector(rsi, r13, v, k));
       for (int r = 0; r < rows_; ++r) {
-        const auto at = static_cast<size_t>(r * kLine + k * 4);
+        const int offset = r * kLine + k * 4;
+        const auto at = static_cast<size_t>(offset);
         // Of one vector alone the multiplication broadcasts the element itself.
         const bool broadcasts = wide_ && vectors_ == 1;
         if (!broadcasts) vbroadcastss(element(r), ptr[rax + at]);
@@ -120,7 +122,7 @@ class Generator final : public Xbyak::CodeGenerator {
     for (const Xbyak::Reg64& reg : saved) push(reg);
     mov(rbp, rsp);
     if (!wide_) {
-      sub(rsp, sums() * 4 * lanes());
+      sub(rsp, static_cast<uint32_t>(sums() * 4 * lanes()));
       and_(rsp, static_cast<uint32_t>(-kLine));
     }
     mov(r8, arg(offsetof(Blocks, a)));
@@ -151,8 +153,9 @@ class Generator final : public Xbyak::CodeGenerator {
     dec(rcx);
     jnz(chunk, T_NEAR);
     put_out();
-    add(r8, rows_ * kLine);
-    add(r9, rows_ * kLine);
+    const auto rows_bytes = static_cast<uint32_t>(rows_ * kLine);
+    add(r8, rows_bytes);
+    add(r9, rows_bytes);
     mov(rax, arg(offsetof(Blocks, ahead)));
     cmp(rax, arg(offsetof(Blocks, ahead_end)));
     cmovb(rax, r15);
@@ -186,7 +189,8 @@ class Generator final : public Xbyak::CodeGenerator {
   }
 
   Xbyak::Address of_output(int r, int v) {
-    const auto at = static_cast<size_t>(r * kLine + v * lanes() % kPanel * 4);
+    const int offset = r * kLine + v * lanes() % kPanel * 4;
+    const auto at = static_cast<size_t>(offset);
     return v * lanes() < kPanel ? ptr[r9 + at] : ptr[rax + at];
   }
 
