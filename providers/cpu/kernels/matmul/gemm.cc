@@ -217,9 +217,8 @@ bool Gemm<T>::multiply_lines(const Run& run, const GemmTile& t, const PanelSourc
   for (int64_t j = 0; j < t.cols && !run.stopped();) {
     const bool wide = j + cols <= t.cols;
     const DotFn dot = wide ? dots_->wide[row] : dots_->one[row];
-    for (int64_t k0 = 0; k0 < k_; k0 += kDepth) {
-      if (k0 % kLookDepth == kLookDepth - kDepth && run.stopped()) return true;
-      dot(std::min(kDepth, k_ - k0), a.lines_in_place(t.row, k0, &lda), lda,
+    for (int64_t k0 = 0; k0 < k_ && !run.stopped(); k0 += kLookDepth) {
+      dot(std::min(kLookDepth, k_ - k0), a.lines_in_place(t.row, k0, &lda), lda,
           b.lines_in_place(t.col + j, k0, &ldb), ldb, c + j, ldc, k0 > 0);
     }
     j += wide ? cols : 1;

@@ -3,6 +3,7 @@
 
 #include <immintrin.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <utility>
 
@@ -78,40 +79,64 @@ struct Avx2 {
   }
 };
 
-// R rows by C columns, both with k contiguous.
+// R rows by C columns, both with k contiguous. Sums of so many k are added to totals, and lanes to
+// each other once, at the end.
+constexpr int64_t kDotChain = 256;
+
 template <int R, int C>
 struct Dot512 {
   __attribute__((target("avx512f"))) static void run(int64_t kn, const float* a, int64_t lda,
                                                      const float* b, int64_t ldb, float* c,
                                                      int64_t ldc, bool accumulate) {
-    __m512 sum[R][C];
+    __m512 total[R][C];
+    clear(total);
+    for (int64_t k = 0; k < kn;) {
+      const int64_t end = std::min(kn, k + kDotChain);
+      __m512 sum[R][C];
+      clear(sum);
+      for (; k + 16 <= end; k += 16) add(a + k, lda, b + k, ldb, sum, 0xffff);
+      if (k < end) add(a + k, lda, b + k, ldb, sum, static_cast<__mmask16>((1u << (end - k)) - 1));
+      k = end;
 #pragma GCC unroll 16
-    for (int r = 0; r < R; ++r)
+      for (int r = 0; r < R; ++r)
 #pragma GCC unroll 16
-      for (int j = 0; j < C; ++j) sum[r][j] = _mm512_setzero_ps();
-    for (int64_t k = 0; k < kn; k += 16) {
-      const auto here = static_cast<__mmask16>(kn - k >= 16 ? 0xffff : (1u << (kn - k)) - 1);
-      __m512 row[R];
-#pragma GCC unroll 16
-      for (int r = 0; r < R; ++r) row[r] = _mm512_maskz_loadu_ps(here, a + r * lda + k);
-#pragma GCC unroll 16
-      for (int j = 0; j < C; ++j) {
-        const __m512 x = _mm512_maskz_loadu_ps(here, b + j * ldb + k);
-#pragma GCC unroll 16
-        for (int r = 0; r < R; ++r) sum[r][j] = _mm512_fmadd_ps(row[r], x, sum[r][j]);
-      }
+        for (int j = 0; j < C; ++j) total[r][j] = _mm512_add_ps(total[r][j], sum[r][j]);
     }
 #pragma GCC unroll 16
     for (int r = 0; r < R; ++r)
 #pragma GCC unroll 16
       for (int j = 0; j < C; ++j) {
         alignas(64) float lanes[16];
-        _mm512_store_ps(lanes, sum[r][j]);
+        _mm512_store_ps(lanes, total[r][j]);
         for (int half = 8; half > 0; half /= 2)
           for (int i = 0; i < half; ++i) lanes[i] += lanes[i + half];
         float& to = c[r * ldc + j];
         to = accumulate ? to + lanes[0] : lanes[0];
       }
+  }
+
+ private:
+  __attribute__((target("avx512f"), always_inline)) static void clear(__m512 (&sum)[R][C]) {
+#pragma GCC unroll 16
+    for (int r = 0; r < R; ++r)
+#pragma GCC unroll 16
+      for (int j = 0; j < C; ++j) sum[r][j] = _mm512_setzero_ps();
+  }
+
+  // Adds the products of 16 values of k to |sum|, or of those |here|.
+  __attribute__((target("avx512f"), always_inline)) static void add(const float* a, int64_t lda,
+                                                                    const float* b, int64_t ldb,
+                                                                    __m512 (&sum)[R][C],
+                                                                    __mmask16 here) {
+    __m512 row[R];
+#pragma GCC unroll 16
+    for (int r = 0; r < R; ++r) row[r] = _mm512_maskz_loadu_ps(here, a + r * lda);
+#pragma GCC unroll 16
+    for (int j = 0; j < C; ++j) {
+      const __m512 x = _mm512_maskz_loadu_ps(here, b + j * ldb);
+#pragma GCC unroll 16
+      for (int r = 0; r < R; ++r) sum[r][j] = _mm512_fmadd_ps(row[r], x, sum[r][j]);
+    }
   }
 };
 
@@ -122,31 +147,33 @@ struct Dot256 {
   __attribute__((target("avx2,fma"))) static void run(int64_t kn, const float* a, int64_t lda,
                                                       const float* b, int64_t ldb, float* c,
                                                       int64_t ldc, bool accumulate) {
-    __m256 sum[R][C];
+    __m256 total[R][C];
+    clear(total);
+    for (int64_t k = 0; k < kn;) {
+      const int64_t end = std::min(kn, k + kDotChain);
+      __m256 sum[R][C];
+      clear(sum);
+      for (; k + 16 <= end; k += 16) {
+        add<false>(a + k, lda, b + k, ldb, sum, kLanes);
+        add<false>(a + k + 8, lda, b + k + 8, ldb, sum, kLanes);
+      }
+      if (k + 8 <= end) {
+        add<false>(a + k, lda, b + k, ldb, sum, kLanes);
+        k += 8;
+      }
+      if (k < end) add<true>(a + k, lda, b + k, ldb, sum, end - k);
+      k = end;
 #pragma GCC unroll 16
-    for (int r = 0; r < R; ++r)
+      for (int r = 0; r < R; ++r)
 #pragma GCC unroll 16
-      for (int j = 0; j < C; ++j) sum[r][j] = _mm256_setzero_ps();
-    int64_t k = 0;
-    for (; k + 16 <= kn; k += 16) {
-      // With one row memory is what takes time: the columns that come next are fetched.
-      if constexpr (R == 1 && C > 1)
-#pragma GCC unroll 16
-        for (int j = 0; j < C; ++j) _mm_prefetch(b + (C + j) * ldb + k, _MM_HINT_T0);
-      add<false>(a + k, lda, b + k, ldb, sum, kLanes);
-      add<false>(a + k + 8, lda, b + k + 8, ldb, sum, kLanes);
+        for (int j = 0; j < C; ++j) total[r][j] = _mm256_add_ps(total[r][j], sum[r][j]);
     }
-    if (k + 8 <= kn) {
-      add<false>(a + k, lda, b + k, ldb, sum, kLanes);
-      k += 8;
-    }
-    if (k < kn) add<true>(a + k, lda, b + k, ldb, sum, kn - k);
 #pragma GCC unroll 16
     for (int r = 0; r < R; ++r)
 #pragma GCC unroll 16
       for (int j = 0; j < C; ++j) {
         const __m128 four =
-            _mm_add_ps(_mm256_castps256_ps128(sum[r][j]), _mm256_extractf128_ps(sum[r][j], 1));
+            _mm_add_ps(_mm256_castps256_ps128(total[r][j]), _mm256_extractf128_ps(total[r][j], 1));
         const __m128 two = _mm_add_ps(four, _mm_movehl_ps(four, four));
         const float one = _mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two)));
         float& to = c[r * ldc + j];
@@ -155,6 +182,13 @@ struct Dot256 {
   }
 
  private:
+  __attribute__((target("avx2,fma"), always_inline)) static void clear(__m256 (&sum)[R][C]) {
+#pragma GCC unroll 16
+    for (int r = 0; r < R; ++r)
+#pragma GCC unroll 16
+      for (int j = 0; j < C; ++j) sum[r][j] = _mm256_setzero_ps();
+  }
+
   template <bool kPart>
   __attribute__((target("avx2,fma"), always_inline)) static __m256 load(const float* x,
                                                                         __m256i mask) {
