@@ -2,8 +2,9 @@
 //
 // For each vector of elements the terms of an expression are computed in order, each in the
 // register that liveness gave it, and outputs are stored as soon as they are known. Where registers
-// allow, two vectors take turns, operation by operation, so that neither waits for its last result.
-// The last, partial vector runs the same operations with masked loads and stores.
+// allow, two vectors take turns, operation by operation, so that neither waits for its last result;
+// what is left holds the constants that are read most, others are read from memory. The last,
+// partial vector runs the same operations with masked loads and stores.
 //
 //   rdi  pointers            rsi  constants, 32 bytes each
 //   rdx  element             rcx  end of the range, less what a turn takes while in a loop
@@ -60,8 +61,10 @@ class Generator : public ElementAccess<Vmm> {
     if (registers_.scalars_pinned)
       for (size_t i = 0; i < ops_.size(); ++i)
         if (ops_[i].prim == Prim::kScalar) load_scalar(i);
+    const int most = pinned() + 2 * own() <= kTermsOfTwo ? 2 : 1;
+    hold_constants(pinned() + most * own());
     Xbyak::Label done;
-    if (pinned() + 2 * own() <= kTermsOfTwo) loop(2);
+    if (most == 2) loop(2);
     loop(1);
     X::sub(rcx, rdx);
     X::jle(done, X::T_NEAR);
@@ -71,6 +74,24 @@ class Generator : public ElementAccess<Vmm> {
     X::vzeroupper();
     X::ret();
     Access::put_mask_table();
+  }
+
+  // Registers from |first| on, which no term has, are for the constants that are read most.
+  void hold_constants(int first) {
+    std::vector<std::pair<int, Term>> reads(ops_.size());
+    for (size_t i = 0; i < ops_.size(); ++i) reads[i].second = static_cast<Term>(i);
+    for (const Operation& op : ops_)
+      for (Term t : {op.a, op.b, op.c})
+        if (t != kNoTerm && ops_[t].prim == Prim::kConstant) --reads[t].first;
+    std::ranges::sort(reads);
+    for (const auto& [count, constant] : reads) {
+      if (count == 0 || first >= kTerms) break;
+      if constexpr (kWide)
+        X::vbroadcastf64x4(Vmm(first), ptr[constant_at(constant)]);
+      else
+        X::vmovups(Vmm(first), ptr[constant_at(constant)]);
+      registers_.of[constant] = first++;
+    }
   }
 
   // |vectors| a turn.
@@ -139,8 +160,6 @@ class Generator : public ElementAccess<Vmm> {
         return round(i, 9);
       case Prim::kCeil:
         return round(i, 10);
-      case Prim::kExponent:
-        return exponent(i);
       case Prim::kScale:
         return scale(i);
       case Prim::kLess:
@@ -155,6 +174,8 @@ class Generator : public ElementAccess<Vmm> {
         return fma(i);
       case Prim::kBlend:
         return blend(i);
+      case Prim::kLookUp:
+        return look_up(i);
       case Prim::kRoundFp16:
         return round_fp16(i);
       default:
@@ -239,11 +260,6 @@ class Generator : public ElementAccess<Vmm> {
       X::vroundps(of(i), operand(ops_[i].a), mode);
   }
 
-  void exponent(size_t i) {
-    X::vcvtps2dq(of(i), operand(ops_[i].a));
-    X::vpslld(of(i), of(i), 23);
-  }
-
   // With AVX2 in two factors, of which the first is exact, so that results below the smallest
   // normal number are rounded once.
   void scale(size_t i) {
@@ -252,7 +268,8 @@ class Generator : public ElementAccess<Vmm> {
     if constexpr (kWide) {
       X::vscalefps(d, loaded(op.a), operand(op.b));
     } else {
-      X::vcvtps2dq(power, operand(op.b));
+      X::vroundps(power, operand(op.b), 9);
+      X::vcvtps2dq(power, power);
       X::vpsrad(half, power, 1);
       X::vpsubd(power, power, half);
       X::vpslld(half, half, 23);
@@ -434,6 +451,18 @@ class Generator : public ElementAccess<Vmm> {
     }
   }
 
+  void look_up(size_t i) {
+    const Operation& op = ops_[i];
+    if (!is_constant(op.b)) return X::vpermps(of(i), of(op.a), of(op.b));
+    const auto table = ptr[constant_at(op.b)];
+    if constexpr (kWide) {
+      X::vbroadcastf64x4(first_spare(), table);
+      X::vpermps(of(i), of(op.a), first_spare());
+    } else {
+      X::vpermps(of(i), of(op.a), table);
+    }
+  }
+
   void load_scalar(size_t i) { Access::load_one(of(i), pointer(ops_[i].slot), ops_[i].type); }
 
   void store(size_t out, size_t term, bool high, bool masked) {
@@ -449,7 +478,10 @@ class Generator : public ElementAccess<Vmm> {
       X::vmovaps(to, of(from));
   }
 
-  bool is_constant(Term t) const { return ops_[t].prim == Prim::kConstant; }
+  // Whether it is a constant in memory.
+  bool is_constant(Term t) const {
+    return ops_[t].prim == Prim::kConstant && registers_.of[t] == Registers::kNone;
+  }
   Xbyak::RegExp constant_at(Term t) const { return rsi + kConstantBytes * ops_[t].slot; }
   // Registers of scalars that stay come first and are shared; each vector has the others for
   // itself.
@@ -460,6 +492,7 @@ class Generator : public ElementAccess<Vmm> {
   int own() const { return registers_.count - pinned(); }
   Vmm of(size_t term) const {
     const int first = registers_.of[term];
+    if (ops_[term].prim == Prim::kConstant) return Vmm(first);
     return Vmm(first < pinned() ? first : first + vector_ * own());
   }
   static auto half(const Vmm& v) {
@@ -558,8 +591,8 @@ std::shared_ptr<const ElementwiseLoop> ElementwiseLoop::make(const Expression& e
 
 std::vector<uint64_t> ElementwiseLoop::constant_pool(const Expression& expression) {
   std::vector<uint64_t> pool;
-  for (uint64_t bits : expression.constants())
-    pool.insert(pool.end(), kConstantBytes / sizeof bits, bits);
+  for (const Expression::Constant& bits : expression.constants())
+    pool.insert(pool.end(), bits.begin(), bits.end());
   return pool;
 }
 

@@ -36,7 +36,7 @@ class ElementwiseLoop {
            int64_t end) const {
     code_(pointers, constants, begin, end);
   }
-  // The expression's constants as the code reads them: 4 copies each.
+  // The expression's constants, one after another.
   static std::vector<uint64_t> constant_pool(const Expression& expression);
 
  protected:

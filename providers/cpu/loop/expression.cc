@@ -76,7 +76,6 @@ int operand_count(Prim prim) {
     case Prim::kRound:
     case Prim::kFloor:
     case Prim::kCeil:
-    case Prim::kExponent:
     case Prim::kRoundFp16:
     case Prim::kIntAbs:
     case Prim::kShiftLeft:
@@ -103,7 +102,13 @@ Term Expression::constant(float value) { return constant_bits(std::bit_cast<uint
 
 Term Expression::constant_bits(uint32_t bits) { return constant_long(uint64_t{bits} << 32 | bits); }
 
-Term Expression::constant_long(uint64_t bits) {
+Term Expression::constant_long(uint64_t bits) { return constant({bits, bits, bits, bits}); }
+
+Term Expression::table(const std::array<uint32_t, 8>& bits) {
+  return constant(std::bit_cast<Constant>(bits));
+}
+
+Term Expression::constant(const Constant& bits) {
   const auto found = std::find(constants_.begin(), constants_.end(), bits);
   const auto slot = static_cast<uint16_t>(found - constants_.begin());
   if (found == constants_.end()) constants_.push_back(bits);

@@ -8,6 +8,7 @@
 // lower*.cc. Built by one thread, then immutable and thread-safe.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -34,14 +35,14 @@ enum class Prim : uint8_t {
   kRound,  // to nearest even
   kFloor,
   kCeil,
-  kExponent,  // 2 to the power of a - 127, for integers a in [1, 254]; anything for others
-  kScale,  // a times 2 to the power of b, rounded once; |a| in [1/2, 2), integers b in [-150, 128]
+  kScale,  // a times 2 to the power of floor(b), rounded once; |a| in [1/2, 2), b in [-150, 129)
   kLess,   // a < b ? all bits : none
   kLessEqual,
   kEqual,
   kUnordered,  // a or b is NaN ? all bits : none
   kFma,        // a * b + c, rounded once
   kBlend,      // the bits of b where a's are set, c's elsewhere
+  kLookUp,     // of table b, a constant, the element that the low three bits of a say
   kRoundFp16,  // to the nearest float16, as float32
 
   kIntAdd,  // of int32, wrapping around
@@ -103,6 +104,7 @@ class Expression {
   Term constant(float value);
   Term constant_bits(uint32_t bits);
   Term constant_long(uint64_t bits);  // in 64-bit lanes
+  Term table(const std::array<uint32_t, 8>& bits);
   // |slot| is the pointer's position; asking twice gives the same term.
   Term input(uint16_t slot, pfrt_dtype type) { return leaf(Prim::kInput, slot, type); }
   Term input_high(uint16_t slot, pfrt_dtype type) { return leaf(Prim::kInputHigh, slot, type); }
@@ -113,16 +115,18 @@ class Expression {
 
   const std::vector<Operation>& operations() const { return operations_; }
   const std::vector<Stored>& outputs() const { return outputs_; }
-  // 64 bits each: 32-bit ones twice.
-  const std::vector<uint64_t>& constants() const { return constants_; }
+  // As loops read them: what is of all lanes is repeated.
+  using Constant = std::array<uint64_t, 4>;
+  const std::vector<Constant>& constants() const { return constants_; }
   // Equal keys mean equal code: operations and outputs, but not the constants' values.
   std::string key() const;
 
  private:
   Term leaf(Prim prim, uint16_t slot, pfrt_dtype type);
+  Term constant(const Constant& bits);
   std::vector<Operation> operations_;
   std::vector<Stored> outputs_;
-  std::vector<uint64_t> constants_;
+  std::vector<Constant> constants_;
 };
 
 // Registers of an expression's terms by liveness. Constants have none: they are memory operands.

@@ -119,7 +119,7 @@ Term sign(Expression& e, const SnapshotNode&, Terms in) {
 Term swish(Expression& e, const SnapshotNode& node, Terms in) {
   Maths m(e);
   const float alpha = node.attr_float("alpha", 1.0f);
-  return m.mul(in[0], m.coarse_sigmoid(alpha == 1.0f ? in[0] : m.mul(m.number(alpha), in[0])));
+  return m.mul(in[0], m.sigmoid(alpha == 1.0f ? in[0] : m.mul(m.number(alpha), in[0])));
 }
 
 Term gelu(Expression& e, const SnapshotNode& node, Terms in) {
@@ -127,7 +127,7 @@ Term gelu(Expression& e, const SnapshotNode& node, Terms in) {
   const Term x = in[0];
   if (node.attr_string("approximate", "none") == "tanh") {
     const Term cube = m.mul(m.mul(m.mul(m.number(0.044715f), x), x), x);
-    return m.mul(x, m.coarse_sigmoid(m.mul(m.number(2 * 0.797884561f), m.add(x, cube))));
+    return m.mul(x, m.sigmoid(m.mul(m.number(2 * 0.797884561f), m.add(x, cube))));
   }
   return m.gelu(x);
 }

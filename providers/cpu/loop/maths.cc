@@ -1,7 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "providers/cpu/loop/maths.h"
 
+#include <array>
+#include <bit>
+
 namespace pfrt::cpu {
+namespace {
+
+// 2^(i / 8), and what rounding it dropped, relative to it.
+constexpr std::array<uint32_t, 8> kPowers = {0x3f800000, 0x3f8b95c2, 0x3f9837f0, 0x3fa5fed7,
+                                             0x3fb504f3, 0x3fc5672a, 0x3fd744fd, 0x3feac0c7};
+constexpr auto kDropped = std::bit_cast<std::array<uint32_t, 8>>(
+    std::array{0.0f, -0x1.9c0c22p-27f, 0x1.125002p-25f, -0x1.0a3552p-25f, 0x1.26055cp-26f,
+               0x1.67a1cap-28f, -0x1.f9c306p-27f, -0x1.a5217cp-28f});
+
+}  // namespace
 
 Term Maths::polynomial(Term x, std::initializer_list<float> coefficients) {
   const float* c = coefficients.end();
@@ -10,46 +23,47 @@ Term Maths::polynomial(Term x, std::initializer_list<float> coefficients) {
   return sum;
 }
 
-// x = n ln 2 + r with n = round(x / ln 2) and |r| <= ln 2 / 2.
+// Adding |shift| leaves n, rounded to an eighth, in the low bits.
 Maths::Reduced Maths::reduced(Term x) {
-  const Term n = e_.op(Prim::kRound, mul(x, number(1.44269504f)));
+  const Term shift = number(0x1.8p20f);
+  const Term bits = fma(x, number(1.44269504f), shift);
+  const Term n = sub(bits, shift);
   const Term r = fma(n, number(-0x1.62e4p-1f), x);
-  return {n, fma(n, number(-0x1.7f7d1cp-20f), r)};
+  return {bits, n, fma(n, number(-0x1.7f7d1cp-20f), r)};
 }
 
-// e^x = 2^n e^r; e^r = 1 + r + r^2 p(r), p fitted at Chebyshev nodes to 1e-8.
+// r + r^2 p(r), p fitted to 2e-10.
+Term Maths::expm1_near_0(Term r, Term bits) {
+  const Term p = polynomial(r, {0.5f, 0x1.555c78p-3f, 0x1.55483ep-5f});
+  return add(fma(mul(r, r), p, r), e_.op(Prim::kLookUp, bits, e_.table(kDropped)));
+}
+
+// The shifted bits of n are its whole part in place of an exponent, and eighths, which the table
+// takes off again.
+Maths::Power Maths::power(Term x, int exponent) {
+  const auto [bits, n, r] = reduced(x);
+  std::array<uint32_t, 8> powers = kPowers;
+  for (uint32_t i = 0; i < powers.size(); ++i)
+    powers[i] += (static_cast<uint32_t>(exponent) << 23) - (i << 20);
+  const Term whole = e_.shift(Prim::kShiftLeft, bits, 20);
+  return {e_.op(Prim::kIntAdd, e_.op(Prim::kLookUp, bits, e_.table(powers)), whole),
+          expm1_near_0(r, bits)};
+}
+
+// e^x = 2^n e^r
 Term Maths::exp(Term x) {
-  const auto [n, r] = reduced(at_most(number(89.0f), at_least(number(-104.0f), x)));
-  const Term p = polynomial(r, {kExp[0], kExp[1], kExp[2], kExp[3], kExp[4]});
-  const Term sum = add(r, number(1.0f));
-  const Term lost = sub(r, sub(sum, number(1.0f)));  // of r, exactly
-  return e_.op(Prim::kScale, add(sum, fma(mul(r, r), p, lost)), n);
-}
-
-// q = e / (1 + e) or 1 / (1 + e) with e = e^-|x| <= 1: neither side overflows or cancels. What
-// rounding 1 + e added, |extra|, is taken off again to first order, where it weighs most: near 1.
-Term Maths::sigmoid(Term x) {
-  const Term one = number(1.0f);
-  const Term e = exp(negative(magnitude(x)));
-  const Term sum = add(one, e);
-  const Term extra = sub(sub(sum, one), e);
-  const Term q = div(blend(less(x, number(0.0f)), e, one), sum);
-  return fma(q, extra, q);
+  const auto [bits, n, r] = reduced(at_most(number(89.0f), at_least(number(-104.0f), x)));
+  const Term power = e_.op(Prim::kLookUp, bits, e_.table(kPowers));
+  return e_.op(Prim::kScale, fma(power, expm1_near_0(r, bits), power), n);
 }
 
 // s / (s + s e^-x) with s = 2^-64: no side overflows, and the quotient is all that rounds below the
-// smallest normal number. From 40 on the result is 1. e^r is summed in a few short chains and
-// rounded once more than that of exp.
-Term Maths::coarse_sigmoid(Term x) {
-  constexpr float kScale = 0x1p-64f;
+// smallest normal number. From 40 on the result is 1.
+Term Maths::sigmoid(Term x) {
+  const Term s = number(0x1p-64f);
   const Term y = at_most(number(104.0f), at_least(number(-40.0f), negative(x)));
-  const auto [n, r] = reduced(y);
-  const Term square = mul(r, r);
-  const Term low = fma(r, number(kExp[1]), number(kExp[0]));
-  const Term high = fma(square, number(kExp[4]), fma(r, number(kExp[3]), number(kExp[2])));
-  const Term mantissa = add(fma(square, fma(square, high, low), r), number(1.0f));
-  const Term two = e_.op(Prim::kExponent, add(n, number(127.0f - 64)));
-  return div(number(kScale), fma(mantissa, two, number(kScale)));
+  const auto [most, rest] = power(y, -64);
+  return div(s, fma(most, add(rest, number(1.0f)), s));
 }
 
 // x + x^3 q(x^2) for |x| < 0.8, q fitted at Chebyshev nodes to 2e-8; 1 - 2 / (e^2|x| + 1) with x's
@@ -57,7 +71,8 @@ Term Maths::coarse_sigmoid(Term x) {
 Term Maths::tanh(Term x) {
   const Term one = number(1.0f);
   const Term size = magnitude(x);
-  const Term large = sub(one, div(number(2.0f), add(exp(add(size, size)), one)));
+  const auto [most, rest] = power(at_most(number(30.0f), add(size, size)), 0);
+  const Term large = sub(one, div(number(2.0f), fma(most, add(rest, one), one)));
   const Term square = mul(x, x);
   const Term q =
       polynomial(square, {-0.3333333093598059f, 0.13333062659482736f, -0.05391799249584477f,
@@ -92,8 +107,8 @@ Term Maths::erf(Term x) {
 
 // x Phi(x) = max(x, 0) - |x| Phi(-|x|), which keeps the digits of the negative side. For a >= 0
 // Phi(-a) is e^(-a^2 / 2) t h(t) with t = 1 / (1 + 0.3 a), h fitted to 4e-9 up to 14.5, from where
-// on nothing is left of the product. e^y = 2^n e^r as in exp; 2^n is kept in the normal range by
-// 2^64, which the last step takes off.
+// on nothing is left of the product. e^y is kept in the normal range by 2^64, which the last step
+// takes off.
 Term Maths::gelu(Term x) {
   const Term size = magnitude(x), half = number(0.5f), one = number(1.0f);
   const Term above = fma(size, half, mul(half, x));  // not max(x, 0): NaN for -infinity
@@ -104,10 +119,8 @@ Term Maths::gelu(Term x) {
                      0.0794234946f, -0.191784531f, 0.228213608f, -0.112435617f, 0.0206234697f});
   const Term share = mul(mul(h, t), a);
   const Term y = mul(mul(a, number(-0.5f)), a);
-  const auto [n, r] = reduced(y);
-  const Term mantissa = polynomial(r, {1.0f, 1.0f, kExp[0], kExp[1], kExp[2], kExp[3], kExp[4]});
-  const Term power = e_.op(Prim::kExponent, add(n, number(127.0f + 64.0f)));
-  return fma(mul(mul(share, mantissa), power), number(0x1p-64f), above);
+  const auto [most, rest] = power(y, 64);
+  return fma(mul(fma(share, rest, share), most), number(0x1p-64f), above);
 }
 
 // x + x^2 p(x) for x in (-0.5, 0), p fitted to 1e-8; e^x - 1 below. For x < 0 alone.

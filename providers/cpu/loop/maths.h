@@ -38,14 +38,8 @@ class Maths {
   // ((c[n] x + ...) x + c[1]) x + c[0]
   Term polynomial(Term x, std::initializer_list<float> coefficients);
 
-  struct Reduced {
-    Term n, r;
-  };
-  Reduced reduced(Term x);
   Term exp(Term x);
   Term sigmoid(Term x);
-  // Within 2.2 units in the last place, at half the cost: for what rounds it again.
-  Term coarse_sigmoid(Term x);
   Term tanh(Term x);
   Term erf(Term x);
   Term erfc_above_0(Term x);
@@ -58,9 +52,19 @@ class Maths {
 
  private:
   static constexpr uint32_t kSign = 0x80000000u;
-  // p of exp.
-  static constexpr float kExp[] = {0.5f, 0x1.5554dcp-3f, 0x1.555518p-5f, 0x1.120be2p-7f,
-                                   0x1.6d117cp-10f};
+  // x = n ln 2 + r with |r| <= ln 2 / 16 and n a multiple of 1/8. The low bits of |bits| are those
+  // of the integer 8 n.
+  struct Reduced {
+    Term bits, n, r;
+  };
+  Reduced reduced(Term x);
+  // e^x 2^|exponent| = most (1 + rest) with |rest| < 0.05, where |most| is a normal number.
+  struct Power {
+    Term most, rest;
+  };
+  Power power(Term x, int exponent);
+  // e^r - 1, and what |bits| of n say was lost by rounding 2^n, relative to it.
+  Term expm1_near_0(Term r, Term bits);
   Term first_nan(Term a, Term other) { return blend(is_nan(a), a, other); }
   Expression& e_;
 };

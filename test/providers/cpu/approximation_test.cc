@@ -31,7 +31,7 @@ struct Approximated {
 const Approximated kOperators[] = {
     {"Exp", [](double x) { return std::exp(x); }, 1},
     {"Tanh", [](double x) { return std::tanh(x); }, 1},
-    {"Sigmoid", [](double x) { return 1 / (1 + std::exp(-x)); }, 2},
+    {"Sigmoid", [](double x) { return 1 / (1 + std::exp(-x)); }, 2.2},
     {"Swish", [](double x) { return x / (1 + std::exp(-x)); }, 3},
     {"Erf", [](double x) { return std::erf(x); }, 1.5},
     {"Gelu", [](double x) { return x / 2 * std::erfc(-x / std::sqrt(2.0)); }, 7, -2, 2},
