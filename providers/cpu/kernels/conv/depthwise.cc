@@ -10,6 +10,7 @@
 #include "providers/cpu/epilogue/in_float32.h"
 #include "providers/cpu/isa/isa.h"
 #include "providers/cpu/isa/target.h"
+#include "providers/cpu/kernels/conv/depthwise_taps.h"
 #include "providers/cpu/kernels/window/plane_band.h"
 #include "providers/cpu/kernels/window/small_planes.h"
 #include "providers/cpu/row/load.h"
@@ -142,6 +143,34 @@ Kernel band_kernel(const ConvGeometry& geometry, int64_t shuffle, bool has_bias)
   return kernel;
 }
 
+// Row |row| of positions in all 16 channels of a block, with AVX-512. |taps| has room for them all.
+void wide_row(const WindowRows& rows, int64_t row, const float* image, const float* weights,
+              const float* bias, DepthwiseTap* taps, float* out) {
+  const TapRows starts(rows, row);
+  const int64_t across = rows.row_taps(), step = kBlockChannels * rows.stride();
+  // Positions [begin, end) see the same taps of a row.
+  for (int64_t begin = 0, end; begin < rows.row_length(); begin = end) {
+    end = rows.row_length();
+    size_t count = 0;
+    for (int64_t x = 0; x < across; ++x) {
+      const WindowRows::Span& span = rows.span(x);
+      end =
+          std::min({end, begin < span.begin ? span.begin : end, begin < span.end ? span.end : end});
+    }
+    for (int64_t t = 0; t < rows.tap_rows(); ++t) {
+      if (starts[t] < 0) continue;
+      for (int64_t x = 0; x < across; ++x) {
+        const WindowRows::Span& span = rows.span(x);
+        if (begin >= span.begin && begin < span.end)
+          taps[count++] = {kBlockChannels * (starts[t] + span.first),
+                           kBlockChannels * (t * across + x)};
+      }
+    }
+    add_depthwise_taps({taps, count}, weights, bias, image + begin * step, step, end - begin,
+                       out + begin * kBlockChannels);
+  }
+}
+
 }  // namespace
 
 int64_t depthwise_input_plane(const ConvGeometry& g, int64_t shuffle, int64_t p) {
@@ -164,11 +193,13 @@ Result<Kernel> make_conv_depthwise_nchw16c(const SnapshotNode& node, Nchw16cSide
   PFRT_TRY(check_bias(node, 2, g.groups));
   Kernel kernel;
   kernel.flops = g.flops();
-  kernel.scratch_bytes =
-      static_cast<uint64_t>((g.window.taps() + 1) * kBlockChannels) * sizeof(float);
+  const bool wide = isa() >= Isa::kAvx512;
+  const auto tap_count = static_cast<uint64_t>(g.window.taps());
+  kernel.scratch_bytes = (tap_count + 1) * kBlockChannels * sizeof(float) +
+                         (wide ? tap_count * sizeof(DepthwiseTap) : 0);
   const WindowRows rows(g.window);
   const auto plan = std::make_shared<const Plan>(Plan{std::move(g), rows, nullptr});
-  kernel.run = [plan, has_bias = node.has_input(2)](const Run& run) -> pfrt_code {
+  kernel.run = [plan, wide, has_bias = node.has_input(2)](const Run& run) -> pfrt_code {
     const ConvGeometry& geo = plan->geometry;
     const int64_t pixels = geo.window.image_size(), length = plan->rows.row_length();
     const int64_t all = plan->rows.rows(), taps = geo.window.taps();
@@ -190,11 +221,16 @@ Result<Kernel> make_conv_depthwise_nchw16c(const SnapshotNode& node, Nchw16cSide
       const float* const image = run.input<float>(0) + block * pixels * kBlockChannels;
       const int64_t start = block * all * length * kBlockChannels, first = i % tasks * together;
       const int64_t last = std::min(first + together, all);
-      for (int64_t r = first; r < last; ++r)
+      auto* const list = reinterpret_cast<DepthwiseTap*>(bias + kBlockChannels);
+      for (int64_t r = first; r < last; ++r) {
+        float* const out = run.output<float>(0) + start + r * length * kBlockChannels;
+        if (wide) {
+          wide_row(plan->rows, r, image, weights, bias, list, out);
+          continue;
+        }
         for (int64_t c = 0; c < kBlockChannels; c += kVectorChannels)
-          nchw16c_row(plan->rows, r, image + c,
-                      run.output<float>(0) + start + r * length * kBlockChannels + c,
-                      ChannelTaps{weights + c, bias + c});
+          nchw16c_row(plan->rows, r, image + c, out + c, ChannelTaps{weights + c, bias + c});
+      }
       run.apply_epilogue(start + first * length * kBlockChannels,
                          start + last * length * kBlockChannels);
     });

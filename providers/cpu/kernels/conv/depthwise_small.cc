@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <memory>
+#include <vector>
 
+#include "providers/cpu/isa/isa.h"
 #include "providers/cpu/kernels/conv/depthwise.h"
+#include "providers/cpu/kernels/conv/depthwise_taps.h"
 #include "providers/cpu/kernels/window/small_planes.h"
 
 namespace pfrt::cpu {
@@ -11,8 +14,13 @@ Kernel depthwise_small_planes(const ConvGeometry& geometry, int64_t shuffle, boo
   struct Plan {
     ConvGeometry geometry;
     SmallPlanes planes;
+    std::vector<DepthwiseTap> wide;  // with AVX-512
   };
-  const auto plan = std::make_shared<const Plan>(Plan{geometry, SmallPlanes(geometry.window)});
+  Plan made{geometry, SmallPlanes(geometry.window), {}};
+  if (isa() >= Isa::kAvx512)
+    for (int64_t t = 0; t < geometry.window.taps(); ++t)
+      made.wide.push_back({made.planes.offsets()[static_cast<size_t>(t)], kBlockChannels * t});
+  const auto plan = std::make_shared<const Plan>(std::move(made));
   Kernel kernel;
   kernel.flops = geometry.flops();
   kernel.scratch_bytes =
@@ -37,9 +45,17 @@ Kernel depthwise_small_planes(const ConvGeometry& geometry, int64_t shuffle, boo
               weights[t * kBlockChannels + i] = run.input<float>(1)[channel * taps + t];
             if (has_bias) bias[i] = run.input<float>(2)[channel];
           }
-          for (int64_t r = 0; r < plan->planes.rows(); ++r)
+          const SmallPlanes& planes = plan->planes;
+          for (int64_t r = 0; r < planes.rows(); ++r) {
+            if (!plan->wide.empty()) {
+              add_depthwise_taps(plan->wide, weights, bias, image + r * planes.row_step(),
+                                 planes.step(), planes.length(),
+                                 out + r * planes.length() * kBlockChannels);
+              continue;
+            }
             for (int64_t c = 0; c < count; c += kVectorChannels)
-              plan->planes.row(r, image + c, out + c, ChannelTaps{weights + c, bias + c});
+              planes.row(r, image + c, out + c, ChannelTaps{weights + c, bias + c});
+          }
         });
     return run.stop();
   };

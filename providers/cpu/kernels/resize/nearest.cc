@@ -29,33 +29,52 @@ __attribute__((target("avx2"), always_inline)) inline __m256i distances(const in
 }
 
 // For elements of 4 bytes: 8 outputs that come from 8 contiguous inputs are a permutation of them.
-// |x| has |count| elements.
-__attribute__((target("avx2"))) void gather_near(char* y, const char* x, const int64_t* index,
-                                                 int64_t n, int64_t count) {
-  constexpr int64_t kLanes = 8, kBytes = 4;
-  const __m256i even = _mm256_setr_epi32(0, 2, 4, 6, 0, 2, 4, 6);
-  const __m256i far = _mm256_set1_epi64x(~(kLanes - 1));
-  if (n < kLanes || count < kLanes) return gather_fixed<kBytes>(y, x, index, n);
-  for (int64_t i = 0; i < n; i += kLanes) {
-    const int64_t j = std::min(i, n - kLanes);
-    const int64_t first = std::min({index[j], index[j + kLanes - 1], count - kLanes});
-    const __m256i base = _mm256_set1_epi64x(first);
-    const __m256i low = distances(index + j, base), high = distances(index + j + 4, base);
-    if (_mm256_testz_si256(_mm256_or_si256(low, high), far) == 0) {
-      gather_fixed<kBytes>(y + j * kBytes, x, index + j, kLanes);
-      continue;
-    }
-    const __m256i order = _mm256_blend_epi32(_mm256_permutevar8x32_epi32(low, even),
-                                             _mm256_permutevar8x32_epi32(high, even), 0xf0);
-    const __m256i pixels = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(x + first * kBytes));
-    _mm256_storeu_si256(reinterpret_cast<__m256i*>(y + j * kBytes),
-                        _mm256_permutevar8x32_epi32(pixels, order));
-  }
-}
+// A line as such permutations, made once for all lines of a task; the last one may overlap the one
+// before.
+class NearLine {
+ public:
+  static constexpr int64_t kLanes = 8, kMost = 512;  // outputs
 
-// |n| times |bytes| bytes, from |index| * |bytes| on of |x|, where there are |count| times so many.
-void gather(char* y, const char* x, const int64_t* index, int64_t n, int64_t bytes, int64_t count) {
-  if (bytes == 4 && isa() >= Isa::kAvx2) return gather_near(y, x, index, n, count);
+  // Of the |n| outputs that |index| gives of |count| elements; false where an output is too far
+  // from its neighbours.
+  __attribute__((target("avx2"))) bool make(const int64_t* index, int64_t n, int64_t count) {
+    if (n < kLanes || n > kMost || count < kLanes) return false;
+    const __m256i even = _mm256_setr_epi32(0, 2, 4, 6, 0, 2, 4, 6);
+    const __m256i far = _mm256_set1_epi64x(~(kLanes - 1));
+    n_ = n;
+    for (int64_t i = 0; i < n; i += kLanes) {
+      const int64_t j = std::min(i, n - kLanes);
+      const int64_t first = std::min({index[j], index[j + kLanes - 1], count - kLanes});
+      const __m256i base = _mm256_set1_epi64x(first);
+      const __m256i low = distances(index + j, base), high = distances(index + j + 4, base);
+      if (_mm256_testz_si256(_mm256_or_si256(low, high), far) == 0) return false;
+      first_[i / kLanes] = first;
+      _mm256_store_si256(reinterpret_cast<__m256i*>(order_[i / kLanes]),
+                         _mm256_blend_epi32(_mm256_permutevar8x32_epi32(low, even),
+                                            _mm256_permutevar8x32_epi32(high, even), 0xf0));
+    }
+    return true;
+  }
+
+  __attribute__((target("avx2"))) void gather(char* y, const char* x) const {
+    float* const out = reinterpret_cast<float*>(y);
+    const float* const in = reinterpret_cast<const float*>(x);
+    for (int64_t i = 0; i < n_; i += kLanes)
+      _mm256_storeu_ps(
+          out + std::min(i, n_ - kLanes),
+          _mm256_permutevar8x32_ps(
+              _mm256_loadu_ps(in + first_[i / kLanes]),
+              _mm256_load_si256(reinterpret_cast<const __m256i*>(order_[i / kLanes]))));
+  }
+
+ private:
+  int64_t n_ = 0;
+  int64_t first_[kMost / kLanes];
+  alignas(32) int32_t order_[kMost / kLanes][kLanes];
+};
+
+// |n| times |bytes| bytes, from |index| * |bytes| on of |x|.
+void gather(char* y, const char* x, const int64_t* index, int64_t n, int64_t bytes) {
   switch (bytes) {
     case 1:
       return gather_fixed<1>(y, x, index, n);
@@ -102,31 +121,48 @@ void resize_nearest(const Run& run, const ResizeForm& form, const ResizePlan& pl
   const auto start = [&](int64_t item) {
     return (item / tasks * line.out + item % tasks * positions) * plan.inner;
   };
+  const auto offset = [&](size_t i, int64_t c) {
+    const ResizePlan::Axis& axis = plan.axes[i];
+    return (axis.taps.count == 0 ? c : axis.taps.index[static_cast<size_t>(c)]) * axis.stride;
+  };
   run.blocks(rows * tasks, items, [&](int64_t begin, int64_t end) {
-    int64_t at[kMostAxes], from_before = -1;  // of the row before, which may be the same
+    NearLine near;
+    const bool is_near = bytes == 4 && tasks == 1 && isa() >= Isa::kAvx2 &&
+                         near.make(line.taps.index.data(), line.out, line.in);
+    int64_t at[kMostAxes], located = -1, from_before = -1;  // of the row before
+    int64_t plane = 0;  // where the pixels begin of all rows that differ in their last coordinate
     for (int64_t item = begin; item < end; ++item) {
       const int64_t row = item / tasks, first = item % tasks * positions;
       const int64_t n = std::min(positions, line.out - first);
       char* const y = run.output<char>(0) + (row * line.out + first) * bytes;
-      plan.locate(row, outer, at);
+      int64_t from = 0;
+      if (outer > 0) {
+        int64_t& last = at[outer - 1];
+        if (located >= 0 && row == located + 1 && last + 1 < plan.axes[outer - 1].out) {
+          ++last;
+        } else if (row != located) {
+          plan.locate(row, outer, at);
+          plane = 0;
+          for (size_t i = 0; i + 1 < outer; ++i) plane += offset(i, at[i]);
+        }
+        located = row;
+        from = plane + offset(outer - 1, last);
+      }
       if (plan.outside(at, outer)) {
         fill(y, value, n * plan.inner, size);
         from_before = -1;
         continue;
-      }
-      int64_t from = 0;
-      for (size_t i = 0; i < outer; ++i) {
-        const ResizePlan::Axis& axis = plan.axes[i];
-        const size_t c = static_cast<size_t>(at[i]);
-        from += (axis.taps.count == 0 ? at[i] : axis.taps.index[c]) * axis.stride;
       }
       if (from == from_before && n == line.out) {
         std::memcpy(y, y - n * bytes, static_cast<size_t>(n * bytes));
         continue;
       }
       from_before = from;
-      gather(y, run.input<char>(0) + from * size, &line.taps.index[static_cast<size_t>(first)], n,
-             bytes, line.in);
+      const char* const x = run.input<char>(0) + from * size;
+      if (is_near)
+        near.gather(y, x);
+      else
+        gather(y, x, &line.taps.index[static_cast<size_t>(first)], n, bytes);
       if (line.taps.outside.empty()) continue;
       for (int64_t j = 0; j < n; ++j)
         if (line.taps.outside[static_cast<size_t>(first + j)] != 0)

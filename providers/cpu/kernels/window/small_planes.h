@@ -25,6 +25,11 @@ class SmallPlanes {
   uint64_t scratch_bytes() const;  // a worker
   int64_t rows() const { return rows_; }
   int64_t length() const { return length_; }  // of a row of positions
+  // Elements of an image from one row of positions to the next, from one position to the next, and
+  // from a position's first pixel to that of each tap.
+  int64_t row_step() const { return row_step_; }
+  int64_t step() const { return step_; }
+  const std::vector<int64_t>& offsets() const { return offsets_; }
 
   // |plane_of(p)| is the plane of the image that plane |p| of output 0 sees; |compute(first, count,
   // image, out)| makes the lines of |count| planes, 16 or fewer, from |first| on.
