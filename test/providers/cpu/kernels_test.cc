@@ -120,7 +120,8 @@ class Cases {
 
 // The first that a row takes: some are for those that allow larger errors alone.
 Precision precision_of(const KernelRow& row) {
-  return row.name == "conv_winograd_4x4" ? Precision::kFast : Precision::kFloat32;
+  const bool larger = row.name == "conv_winograd_4x4" || row.name == "conv_winograd_5x5";
+  return larger ? Precision::kFast : Precision::kFloat32;
 }
 
 bool same_bytes(const Outcome& a, const Outcome& b) {

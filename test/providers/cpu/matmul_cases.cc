@@ -170,11 +170,12 @@ Form random_form(Random& r, int64_t size) {
   if (deep && r.once_in(3)) {  // what Winograd takes
     f.in = of(r, 32, 73);
     f.out = of(r, 24, 41);
-    f.kernel = {3, 3};
+    const int64_t taps = r.once_in(3) ? 5 : 3;
+    f.kernel = {taps, taps};
     f.strides = f.dilations = {1, 1};
     f.extra = {0, 0};
-    for (int64_t& side : f.image) side = std::clamp<int64_t>(side, 3, 7);
-    if (r.once_in(3)) f.image[1] = of(r, 14, 35);  // more tiles than are put out at a time
+    for (int64_t& side : f.image) side = taps == 5 ? 9 : std::clamp<int64_t>(side, 3, 7);
+    if (taps == 3 && r.once_in(2)) f.image = {7, of(r, 14, 35)};  // more than are put out at once
   }
   return f;
 }

@@ -94,6 +94,9 @@ TEST_F(Tune, other_divisions_of_winograd_convolutions_have_the_same_bits) {
   odd.inputs[0].values[20000] = static_cast<double>(NAN);
   EXPECT_GE(compare("Conv", "conv_winograd", odd), 1u);
   EXPECT_GE(compare("Conv", "conv_winograd_4x4", odd, Precision::kFast), 1u);
+  EXPECT_GE(compare("Conv", "conv_winograd_5x5",
+                    conv({1, 64, 30, 33}, {64, 64, 5, 5}, {1, 64, 30, 33}, 2), Precision::kFast),
+            1u);
 }
 
 TEST_F(Tune, other_divisions_of_products_have_the_same_bits) {

@@ -217,12 +217,12 @@ pfrt_code run_winograd(const Run& run, const WinogradPlan& plan, std::string_vie
   return run.stop();
 }
 
-bool has_plain_3x3_taps(const SnapshotNode& node, uint32_t w) {
+bool has_plain_taps(const SnapshotNode& node, uint32_t w, int64_t side) {
   const auto weights = node.input_dims(w);
   const auto ones = [&](std::string_view name) {
     return std::ranges::all_of(node.attr_ints(name), [](int64_t v) { return v == 1; });
   };
-  return weights.size() == 4 && weights[2] == 3 && weights[3] == 3 && ones("strides") &&
+  return weights.size() == 4 && weights[2] == side && weights[3] == side && ones("strides") &&
          ones("dilations");
 }
 

@@ -113,7 +113,7 @@ using WinogradImage = std::function<const float*(int64_t image)>;
 pfrt_code run_winograd(const Run& run, const WinogradPlan& plan, std::string_view kernel,
                        const PutWinogradTiles& put, const WinogradImage& pixels_of = {});
 
-// Whether the weights, input |w|, are 3 x 3 taps with strides and dilations of 1.
-bool has_plain_3x3_taps(const SnapshotNode& node, uint32_t w);
+// Whether the weights, input |w|, are |side| x |side| taps with strides and dilations of 1.
+bool has_plain_taps(const SnapshotNode& node, uint32_t w, int64_t side);
 
 }  // namespace pfrt::cpu

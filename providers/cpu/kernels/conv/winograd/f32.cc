@@ -3,7 +3,8 @@
 // Convolutions of 3 x 3 taps by Winograd's F(2 x 2, 3 x 3): 16 products of transformed numbers take
 // the place of 36. Weights are transformed once, in double precision. Sums are added in short
 // chains, so that errors are about those of sums without transforms (bench/models/error.sh). Where
-// precision allows larger errors, by F(4 x 4, 3 x 3): 36 products take the place of 144.
+// precision allows larger errors, by F(4 x 4, 3 x 3): 36 products take the place of 144; and those
+// of 5 x 5 taps by F(2 x 2, 5 x 5), where they take the place of 100.
 #include <algorithm>
 #include <memory>
 
@@ -20,14 +21,13 @@ namespace {
 constexpr int64_t kPanel = WinogradPlan::kPanel;
 constexpr int64_t kPutTiles = 8;  // that are put to the output together
 constexpr int64_t kMostOut = 4;
-constexpr int64_t kLeastInputs = 32,
-                  kLeastOutputs = 24;  // with fewer the transforms cost more than they save
+// With fewer channels the transforms cost more than they save.
+constexpr int64_t kLeastInputs = 32, kLeastInputsOf5 = 16, kLeastOutputs = 24;
 
-// Tiles of 4 x 4 are for precisions whose errors may be larger. Else chains are short, four in a
-// pass. With few channels the roundings of the transforms weigh more, and shorter chains make up
-// for it.
+// The chains of an exact method are short, four in a pass. With few channels the roundings of the
+// transforms weigh more, and shorter chains make up for it.
 WinogradForm form_of(const F32Method& method, int64_t channels, bool nchw16c, int64_t bytes) {
-  const bool short_chains = method.out == 2;
+  const bool short_chains = method.exact;
   const int64_t chain = !short_chains ? 64 : channels <= 128 ? 8 : 16;
   return {PanelMicrokernel::get(),
           method.transform_pixels,
@@ -70,16 +70,17 @@ float reference_sum(const Panel& p, int64_t channel, int64_t y, int64_t x) {
   const int64_t channels = p.plan.geometry.group_in, size = w.image_size();
   const float* const image = p.run.input<float>(0) + p.tiles.image * channels * size;
   const LoadFn<float> load = load_fn<float>(p.plan.weights_type);
+  const int64_t side = p.plan.method.taps, taps = side * side;
   float sum = 0;
-  for (int64_t tap = 0; tap < 9; ++tap) {
-    const int64_t row = y - w.pads[0] + tap / 3, column = x - w.pads[1] + tap % 3;
+  for (int64_t tap = 0; tap < taps; ++tap) {
+    const int64_t row = y - w.pads[0] + tap / side, column = x - w.pads[1] + tap % side;
     if (row < 0 || row >= w.image[0] || column < 0 || column >= w.image[1]) continue;
     const int64_t pixel = row * w.image[1] + column;
     constexpr int64_t kLine = 64;
     float line[kLine];
     for (int64_t c = 0; c < channels; ++c) {
       if (c % kLine == 0)
-        load(line, p.run.input(1), (channel * channels + c) * 9 + tap, 9,
+        load(line, p.run.input(1), (channel * channels + c) * taps + tap, taps,
              std::min(kLine, channels - c));
       const int64_t at = p.plan.form.nchw16c ? (c / kPanel * size + pixel) * kPanel + c % kPanel
                                              : c * size + pixel;
@@ -184,14 +185,15 @@ void pack_panel(const F32Method& method, const float* from, int64_t outs, int64_
                 float* to, int64_t stride) {
   constexpr int64_t kBlock = 8;  // channels at a time
   constexpr int64_t kMostElements = 36;
-  const int64_t elements = method.side * method.side;
+  constexpr int64_t kMostTaps = 25;
+  const int64_t elements = method.side * method.side, taps_of = method.taps * method.taps;
   if (channels % kPanel != 0) std::fill_n(to, elements * stride, 0.0f);
-  alignas(64) float taps[9 * kBlock * kPanel] = {}, made[kMostElements * kBlock * kPanel];
+  alignas(64) float taps[kMostTaps * kBlock * kPanel] = {}, made[kMostElements * kBlock * kPanel];
   for (int64_t c = 0; c < channels; c += kBlock) {
     const int64_t n = std::min(kBlock, channels - c);
-    transpose(from + 9 * c, 9 * channels, outs, 9 * n, taps, kPanel);
+    transpose(from + taps_of * c, taps_of * channels, outs, taps_of * n, taps, kPanel);
     for (int64_t i = 0; i < n; ++i)
-      method.transform_taps(taps + 9 * i * kPanel, made + i * kPanel, kBlock * kPanel);
+      method.transform_taps(taps + taps_of * i * kPanel, made + i * kPanel, kBlock * kPanel);
     // Tile elements may share sets of the cache, so lines of one element are copied together.
     for (int64_t q = 0; q < elements; ++q)
       std::copy_n(made + q * kBlock * kPanel, n * kPanel, to + q * stride + c * kPanel);
@@ -205,15 +207,17 @@ std::optional<PackedInput> pack(const F32Method& method, const SnapshotNode& nod
                                 channels};
   PackedInput packed;
   packed.input = 1;
-  packed.recipe = message("conv_winograd/", method.out, "/", groups, "/", outs, "x", channels);
+  packed.recipe = message("conv_winograd/", method.out, "/", method.taps, "/", groups, "/", outs,
+                          "x", channels);
   packed.bytes = weights.bytes();
   packed.pack = [=, &method](const void* source, void* memory) {
     const float* const from = static_cast<const float*>(source);
     float* const to = static_cast<float*>(memory);
     for (int64_t g = 0; g < groups; ++g)
       for (int64_t o = 0; o < outs; o += kPanel)
-        pack_panel(method, from + (g * outs + o) * 9 * channels, std::min(kPanel, outs - o),
-                   channels, to + weights.line(g, o / kPanel, 0), weights.stride());
+        pack_panel(method, from + (g * outs + o) * method.taps * method.taps * channels,
+                   std::min(kPanel, outs - o), channels, to + weights.line(g, o / kPanel, 0),
+                   weights.stride());
   };
   return packed_from_float32(node, std::move(packed));
 }
@@ -245,33 +249,56 @@ int64_t cost(const F32Method& method, int64_t height, int64_t width) {
          (ceil_div(height, method.out) * ceil_div(width, method.out) + kWeights);
 }
 
-}  // namespace
-
-std::string refuse_conv_winograd(const KernelRequest& node) {
+// Why a convolution of |side| x |side| taps is left to others, for any precision.
+std::string refuse(const KernelRequest& node, int64_t side) {
   if (PanelMicrokernel::get() == nullptr || ShortChainMicrokernel::get(8) == nullptr ||
       ShortChainMicrokernel::get(16) == nullptr)
     return "the machine, or PFRT_ISA, has no AVX2";
   if (is_plain(node.precision())) return "precision ieee takes no transformed numbers";
-  if (!has_plain_3x3_taps(node, 1))
-    return "Winograd tiles are for 3 x 3 taps with strides and dilations of 1";
+  if (!has_plain_taps(node, 1, side))
+    return message("Winograd tiles are for ", side, " x ", side,
+                   " taps with strides and dilations of 1");
   const auto weights = node.input_dims(1);
   if (SnapshotNode::elements(weights) <= 0 || !node.is_constant(1))
     return "tiles are for constant weights";
   const int64_t groups = node.attr_int("group", 1);
-  if (groups < 1 || weights[1] < kLeastInputs || weights[0] / groups < kLeastOutputs)
+  const int64_t least = side == 5 ? kLeastInputsOf5 : kLeastInputs;
+  if (groups < 1 || weights[1] < least || weights[0] / groups < kLeastOutputs)
     return message("tiles are for many channels, not ", weights[1], " to ", weights[0]);
   return "";
 }
 
+// Of the methods that are not exact.
+std::string refuse_precision(const KernelRequest& node) {
+  return node.precision() == Precision::kFast || node.precision() == Precision::kBfloat16
+             ? ""
+             : "larger tiles are less exact than precision fp32";
+}
+
+}  // namespace
+
+std::string refuse_conv_winograd(const KernelRequest& node) { return refuse(node, 3); }
+
 std::string refuse_conv_winograd_4x4(const KernelRequest& node) {
-  std::string why = refuse_conv_winograd(node);
+  std::string why = refuse(node, 3);
+  if (why.empty()) why = refuse_precision(node);
   if (!why.empty()) return why;
-  if (node.precision() != Precision::kFast && node.precision() != Precision::kBfloat16)
-    return "tiles of 4 x 4 are less exact than precision fp32";
   const auto y = node.output_dims(0);
   const bool known = y.size() == 4 && y[2] > 0 && y[3] > 0;
   if (known && cost(kF32TilesOf2, y[2], y[3]) <= cost(kF32TilesOf4, y[2], y[3]))
     return message("tiles of 4 x 4 do not pay for ", y[2], " x ", y[3], " positions");
+  return "";
+}
+
+std::string refuse_conv_winograd_5x5(const KernelRequest& node) {
+  std::string why = refuse(node, 5);
+  if (why.empty()) why = refuse_precision(node);
+  if (!why.empty()) return why;
+  // Transforms take about as long as a third of the products.
+  const auto y = node.output_dims(0);
+  const bool known = y.size() == 4 && y[2] > 0 && y[3] > 0;
+  if (known && 25 * y[2] * y[3] * 3 <= cost(kF32TilesOf2By5, y[2], y[3]) * 4)
+    return message("tiles do not pay for ", y[2], " x ", y[3], " positions");
   return "";
 }
 
@@ -281,6 +308,9 @@ std::optional<PackedInput> pack_conv_winograd(const SnapshotNode& node) {
 std::optional<PackedInput> pack_conv_winograd_4x4(const SnapshotNode& node) {
   return pack(kF32TilesOf4, node);
 }
+std::optional<PackedInput> pack_conv_winograd_5x5(const SnapshotNode& node) {
+  return pack(kF32TilesOf2By5, node);
+}
 
 Result<Kernel> make_conv_winograd_nchw16c(const SnapshotNode& node, Nchw16cSides sides) {
   return make(kF32TilesOf2, node, sides);
@@ -288,12 +318,18 @@ Result<Kernel> make_conv_winograd_nchw16c(const SnapshotNode& node, Nchw16cSides
 Result<Kernel> make_conv_winograd_4x4_nchw16c(const SnapshotNode& node, Nchw16cSides sides) {
   return make(kF32TilesOf4, node, sides);
 }
+Result<Kernel> make_conv_winograd_5x5_nchw16c(const SnapshotNode& node, Nchw16cSides sides) {
+  return make(kF32TilesOf2By5, node, sides);
+}
 
 Result<Kernel> make_conv_winograd(const KernelRequest& node) {
   return make_conv_winograd_nchw16c(node, {});
 }
 Result<Kernel> make_conv_winograd_4x4(const KernelRequest& node) {
   return make_conv_winograd_4x4_nchw16c(node, {});
+}
+Result<Kernel> make_conv_winograd_5x5(const KernelRequest& node) {
+  return make_conv_winograd_5x5_nchw16c(node, {});
 }
 
 }  // namespace pfrt::cpu

@@ -29,8 +29,9 @@ PFRT_AVX2 inline float greatest(Floats x) {
 PFRT_AVX2_INLINE inline void all_positions(const Floats* m, Floats* out, ThreeTaps) {
   for (int64_t i = 0; i < ThreeTaps::kOut; ++i) out[i] = ThreeTaps::position(i, m);
 }
-PFRT_AVX2_INLINE inline void all_positions(const Floats* m, Floats* out, ThreeTapsOf4) {
-  ThreeTapsOf4::positions(m, out, 1);
+template <typename Method>
+PFRT_AVX2_INLINE inline void all_positions(const Floats* m, Floats* out, Method) {
+  Method::positions(m, out, 1);
 }
 
 // Whether every position, less its bias, is at least |least| in one of the channels.
@@ -96,13 +97,17 @@ PFRT_AVX2 void transform_line(const float* taps, float* out, int64_t stride) {
   }
 }
 
+template <typename Method>
+constexpr F32Method method(bool exact, decltype(F32Method::transform_pixels) pixels) {
+  return {Method::kOut, Method::kSide,          Method::kTaps,         exact,
+          pixels,       transform_line<Method>, transform_sums<Method>};
+}
+
 }  // namespace
 
-constinit const F32Method kF32TilesOf2 = {ThreeTaps::kOut, ThreeTaps::kSide,
-                                          transform_pixels<ThreeTaps, Floats>,
-                                          transform_line<ThreeTaps>, transform_sums<ThreeTaps>};
-constinit const F32Method kF32TilesOf4 = {ThreeTapsOf4::kOut, ThreeTapsOf4::kSide,
-                                          transform_pixels_of_4, transform_line<ThreeTapsOf4>,
-                                          transform_sums<ThreeTapsOf4>};
+constinit const F32Method kF32TilesOf2 =
+    method<ThreeTaps>(true, transform_pixels<ThreeTaps, Floats>);
+constinit const F32Method kF32TilesOf4 = method<ThreeTapsOf4>(false, transform_pixels_of_six);
+constinit const F32Method kF32TilesOf2By5 = method<FiveTaps>(false, transform_pixels_of_six);
 
 }  // namespace pfrt::cpu

@@ -12,7 +12,8 @@
 namespace pfrt::cpu {
 
 struct F32Method {
-  int64_t out, side;  // of a tile: positions, elements
+  int64_t out, side, taps;  // of a tile along a dimension: positions, elements; taps
+  bool exact;               // sums in short chains err no more than those without transforms
   // Of a band's pixels (WinogradForm).
   void (*transform_pixels)(const float* pixels, int64_t row, float* elements, int64_t stride);
   // The taps of one channel, each a line of 16 outputs, to side x side lines, |stride| apart.
@@ -27,7 +28,7 @@ struct F32Method {
                          float* positions, int64_t row);
 };
 
-// F(2 x 2, 3 x 3), and F(4 x 4, 3 x 3), whose errors are about three times as large.
-extern const F32Method kF32TilesOf2, kF32TilesOf4;
+// F(2 x 2, 3 x 3); F(4 x 4, 3 x 3), whose errors are about three times as large; F(2 x 2, 5 x 5).
+extern const F32Method kF32TilesOf2, kF32TilesOf4, kF32TilesOf2By5;
 
 }  // namespace pfrt::cpu

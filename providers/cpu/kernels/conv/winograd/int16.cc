@@ -81,7 +81,7 @@ PFRT_AVX2 void transform_weights(const uint32_t* pairs, uint32_t* out, int64_t s
 
 bool int16_dot_winograd_takes(const SnapshotNode& node, const IntegerInputs& in) {
   const auto weights = node.input_dims(in.w);
-  return has_plain_3x3_taps(node, in.w) && weights[1] >= kLeastChannels &&
+  return has_plain_taps(node, in.w, 3) && weights[1] >= kLeastChannels &&
          weights[1] <= kMostChannels &&
          weights[0] / std::max<int64_t>(node.attr_int("group", 1), 1) >= kLeastOutputs;
 }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Winograd's transforms. A method, ThreeTaps, ThreeTapsOf4 or TwoTaps, gives them along one
-// dimension: element i of pixels, element i of taps, and position i of what the products of both
-// sum to. In two dimensions all rows are transformed, then all columns. V is a number or a vector
-// of them: pixels and sums come as vectors of 32 bytes, 8 channels or pairs of channels. Pure
-// functions; thread-safe.
+// Winograd's transforms. A method, ThreeTaps, ThreeTapsOf4, FiveTaps or TwoTaps, gives them along
+// one dimension: element i of pixels, element i of taps, and position i of what the products of
+// both sum to. In two dimensions all rows are transformed, then all columns. V is a number or a
+// vector of them: pixels and sums come as vectors of 32 bytes, 8 channels or pairs of channels.
+// Pure functions; thread-safe.
 #pragma once
 
 #include <immintrin.h>
@@ -36,11 +36,12 @@ struct ThreeTaps {
   }
 };
 
-// F(4, 3) by the points 0, 2/3, -2/3, 3/2, -3/2 and infinity. Whole points, as 1 and 2, are the
-// usual ones, but their errors are twice these: the powers of points whose product is 1 stay
-// near 1. Transformed taps take the divisions; they come in double precision.
-struct ThreeTapsOf4 {
-  static constexpr int64_t kTaps = 3, kSide = 6, kOut = 4;
+// Six elements by the points 0, 2/3, -2/3, 3/2, -3/2 and infinity, as F(4, 3) and F(2, 5) have
+// them. Whole points, as 1 and 2, are the usual ones, but their errors are twice these: the powers
+// of points whose product is 1 stay near 1. Transformed taps take the divisions; they come in
+// double precision.
+struct SixPoints {
+  static constexpr int64_t kSide = 6;
   static constexpr double kTapsScale = 1;
   static constexpr double kA = 2.0 / 3, kB = 3.0 / 2, kA2 = kA * kA, kB2 = kB * kB;
   static constexpr auto kFA = static_cast<float>(kA), kFB = static_cast<float>(kB),
@@ -59,23 +60,38 @@ struct ThreeTapsOf4 {
     out[4 * step] = even_b - odd_b;
     out[5 * step] = d[1] + (d[5] - kSum * d[3]);
   }
-  template <typename V>
-  PFRT_AVX2_INLINE static V taps(int64_t i, const V* g) {
+
+ protected:
+  // Element |i| of taps that are |first| and |last| at 0 and at infinity, and at the points x and
+  // -x the sum and the difference of |even| and |odd| of x^2; of |odd| without a factor of x.
+  template <typename V, typename Even, typename Odd>
+  PFRT_AVX2_INLINE static V taps(int64_t i, V first, V last, const Even& even, const Odd& odd) {
     constexpr double kDifference = 2 * (kB2 - kA2);
     switch (i) {
       case 0:
-        return g[0];
+        return first;
       case 1:
-        return (g[0] + kA2 * g[2] + kA * g[1]) / (-kA2 * kDifference);
+        return (even(kA2) + kA * odd(kA2)) / (-kA2 * kDifference);
       case 2:
-        return (g[0] + kA2 * g[2] - kA * g[1]) / (-kA2 * kDifference);
+        return (even(kA2) - kA * odd(kA2)) / (-kA2 * kDifference);
       case 3:
-        return (g[0] + kB2 * g[2] + kB * g[1]) / (kB2 * kDifference);
+        return (even(kB2) + kB * odd(kB2)) / (kB2 * kDifference);
       case 4:
-        return (g[0] + kB2 * g[2] - kB * g[1]) / (kB2 * kDifference);
+        return (even(kB2) - kB * odd(kB2)) / (kB2 * kDifference);
       default:
-        return g[2];
+        return last;
     }
+  }
+};
+
+// F(4, 3).
+struct ThreeTapsOf4 : SixPoints {
+  static constexpr int64_t kTaps = 3, kOut = 4;
+  template <typename V>
+  PFRT_AVX2_INLINE static V taps(int64_t i, const V* g) {
+    return SixPoints::taps(
+        i, g[0], g[2], [g](double x2) PFRT_AVX2_INLINE { return g[0] + x2 * g[2]; },
+        [g](double) PFRT_AVX2_INLINE { return g[1]; });
   }
   // All positions, each |step| from the next.
   template <typename V>
@@ -85,6 +101,22 @@ struct ThreeTapsOf4 {
     out[step] = kFA * odd_a + kFB * odd_b;
     out[2 * step] = kFA2 * even_a + kFB2 * even_b;
     out[3 * step] = m[5] + (kFA3 * odd_a + kFB3 * odd_b);
+  }
+};
+
+// F(2, 5).
+struct FiveTaps : SixPoints {
+  static constexpr int64_t kTaps = 5, kOut = 2;
+  template <typename V>
+  PFRT_AVX2_INLINE static V taps(int64_t i, const V* g) {
+    return SixPoints::taps(
+        i, g[0], g[4], [g](double x2) PFRT_AVX2_INLINE { return g[0] + x2 * (g[2] + x2 * g[4]); },
+        [g](double x2) PFRT_AVX2_INLINE { return g[1] + x2 * g[3]; });
+  }
+  template <typename V>
+  PFRT_AVX2_INLINE static void positions(const V* m, V* out, int64_t step) {
+    out[0] = m[0] + ((m[1] + m[2]) + (m[3] + m[4]));
+    out[step] = m[5] + (kFA * (m[1] - m[2]) + kFB * (m[3] - m[4]));
   }
 };
 
@@ -145,11 +177,11 @@ PFRT_AVX2 void transform_pixels(const float* in, int64_t row, float* out, int64_
   }
 }
 
-// The same by ThreeTapsOf4, whose elements are made all at once.
-PFRT_AVX2 inline void transform_pixels_of_4(const float* in, int64_t row, float* out,
-                                            int64_t stride) {
+// The same by SixPoints, whose elements are made all at once.
+PFRT_AVX2 inline void transform_pixels_of_six(const float* in, int64_t row, float* out,
+                                              int64_t stride) {
   using V = float __attribute__((vector_size(32)));
-  constexpr int64_t kSide = ThreeTapsOf4::kSide, kPanel = PanelMicrokernel::kPanel;
+  constexpr int64_t kSide = SixPoints::kSide, kPanel = PanelMicrokernel::kPanel;
 #pragma GCC unroll 2
   for (int64_t half = 0; half < kPanel; half += 8) {
     V columns[kSide * kSide];
@@ -159,13 +191,13 @@ PFRT_AVX2 inline void transform_pixels_of_4(const float* in, int64_t row, float*
 #pragma GCC unroll 6
       for (int64_t y = 0; y < kSide; ++y)
         column[y] = load_lanes<V>(in + y * row + x * kPanel + half);
-      ThreeTapsOf4::pixels(column, columns + x, kSide);
+      SixPoints::pixels(column, columns + x, kSide);
     }
     float* to = out + half;
 #pragma GCC unroll 6
     for (int64_t y = 0; y < kSide; ++y, to += kSide * stride) {
       V line[kSide];
-      ThreeTapsOf4::pixels(columns + y * kSide, line, 1);
+      SixPoints::pixels(columns + y * kSide, line, 1);
 #pragma GCC unroll 6
       for (int64_t x = 0; x < kSide; ++x) store_lanes(to + x * stride, line[x]);
     }
