@@ -3,6 +3,9 @@
 
 #include <immintrin.h>
 
+#include <algorithm>
+#include <iterator>
+
 #include "providers/cpu/isa/target.h"
 #include "providers/cpu/kernels/window/nchw16c_row.h"
 
@@ -30,17 +33,15 @@ PFRT_AVX512 void add(std::span<const DepthwiseTap> taps, const float* weights, c
 
 void add_depthwise_taps(std::span<const DepthwiseTap> taps, const float* weights, const float* bias,
                         const float* in, int64_t step, int64_t n, float* out) {
-  const auto next = [&](auto* fn, int64_t positions) {
-    for (; n >= positions; n -= positions) {
-      fn(taps, weights, bias, in, step, out);
-      in += positions * step;
-      out += positions * kBlockChannels;
-    }
-  };
-  next(add<8>, 8);
-  next(add<4>, 4);
-  next(add<2>, 2);
-  next(add<1>, 1);
+  static constexpr decltype(&add<1>) kAdd[] = {add<1>, add<2>, add<3>, add<4>,
+                                               add<5>, add<6>, add<7>, add<8>};
+  constexpr auto kMost = static_cast<int64_t>(std::size(kAdd));
+  for (int64_t positions; n > 0; n -= positions) {
+    positions = std::min(n, kMost);
+    kAdd[positions - 1](taps, weights, bias, in, step, out);
+    in += positions * step;
+    out += positions * kBlockChannels;
+  }
 }
 
 }  // namespace pfrt::cpu
