@@ -30,15 +30,15 @@ __attribute__((target("avx2"), always_inline)) inline __m256i distances(const in
 
 // For elements of 4 bytes: 8 outputs that come from 8 contiguous inputs are a permutation of them.
 // A line as such permutations, made once for all lines of a task; the last one may overlap the one
-// before.
+// before. Others are gathered one by one.
 class NearLine {
  public:
-  static constexpr int64_t kLanes = 8, kMost = 512;  // outputs
+  static constexpr int64_t kLanes = 8, kMost = kTaskBytes / int64_t{sizeof(float)};  // outputs
 
-  // Of the |n| outputs that |index| gives of |count| elements; false where an output is too far
-  // from its neighbours.
+  // Of the |n| outputs that |index| gives of |count| elements; false for too few. |index| stays.
   __attribute__((target("avx2"))) bool make(const int64_t* index, int64_t n, int64_t count) {
     if (n < kLanes || n > kMost || count < kLanes) return false;
+    index_ = index;
     const __m256i even = _mm256_setr_epi32(0, 2, 4, 6, 0, 2, 4, 6);
     const __m256i far = _mm256_set1_epi64x(~(kLanes - 1));
     n_ = n;
@@ -47,8 +47,8 @@ class NearLine {
       const int64_t first = std::min({index[j], index[j + kLanes - 1], count - kLanes});
       const __m256i base = _mm256_set1_epi64x(first);
       const __m256i low = distances(index + j, base), high = distances(index + j + 4, base);
-      if (_mm256_testz_si256(_mm256_or_si256(low, high), far) == 0) return false;
-      first_[i / kLanes] = first;
+      const bool near = _mm256_testz_si256(_mm256_or_si256(low, high), far) != 0;
+      first_[i / kLanes] = near ? first : kFar;
       _mm256_store_si256(reinterpret_cast<__m256i*>(order_[i / kLanes]),
                          _mm256_blend_epi32(_mm256_permutevar8x32_epi32(low, even),
                                             _mm256_permutevar8x32_epi32(high, even), 0xf0));
@@ -57,17 +57,23 @@ class NearLine {
   }
 
   __attribute__((target("avx2"))) void gather(char* y, const char* x) const {
-    float* const out = reinterpret_cast<float*>(y);
-    const float* const in = reinterpret_cast<const float*>(x);
-    for (int64_t i = 0; i < n_; i += kLanes)
-      _mm256_storeu_ps(
-          out + std::min(i, n_ - kLanes),
-          _mm256_permutevar8x32_ps(
-              _mm256_loadu_ps(in + first_[i / kLanes]),
-              _mm256_load_si256(reinterpret_cast<const __m256i*>(order_[i / kLanes]))));
+    constexpr int64_t kBytes = 4;
+    for (int64_t i = 0; i < n_; i += kLanes) {
+      const int64_t j = std::min(i, n_ - kLanes), first = first_[i / kLanes];
+      if (first == kFar) {
+        gather_fixed<kBytes>(y + j * kBytes, x, index_ + j, kLanes);
+        continue;
+      }
+      const __m256i order = _mm256_load_si256(reinterpret_cast<const __m256i*>(order_[i / kLanes]));
+      const __m256i in = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(x + first * kBytes));
+      _mm256_storeu_si256(reinterpret_cast<__m256i*>(y + j * kBytes),
+                          _mm256_permutevar8x32_epi32(in, order));
+    }
   }
 
  private:
+  static constexpr int64_t kFar = -1;
+  const int64_t* index_ = nullptr;
   int64_t n_ = 0;
   int64_t first_[kMost / kLanes];
   alignas(32) int32_t order_[kMost / kLanes][kLanes];
@@ -127,8 +133,8 @@ void resize_nearest(const Run& run, const ResizeForm& form, const ResizePlan& pl
   };
   run.blocks(rows * tasks, items, [&](int64_t begin, int64_t end) {
     NearLine near;
-    const bool is_near = bytes == 4 && tasks == 1 && isa() >= Isa::kAvx2 &&
-                         near.make(line.taps.index.data(), line.out, line.in);
+    const bool vectors = bytes == 4 && isa() >= Isa::kAvx2;
+    bool is_near = vectors && tasks == 1 && near.make(line.taps.index.data(), line.out, line.in);
     int64_t at[kMostAxes], located = -1, from_before = -1;  // of the row before
     int64_t plane = 0;  // where the pixels begin of all rows that differ in their last coordinate
     for (int64_t item = begin; item < end; ++item) {
@@ -159,10 +165,12 @@ void resize_nearest(const Run& run, const ResizeForm& form, const ResizePlan& pl
       }
       from_before = from;
       const char* const x = run.input<char>(0) + from * size;
+      const int64_t* const index = &line.taps.index[static_cast<size_t>(first)];
+      if (vectors && tasks > 1) is_near = near.make(index, n, line.in);
       if (is_near)
         near.gather(y, x);
       else
-        gather(y, x, &line.taps.index[static_cast<size_t>(first)], n, bytes);
+        gather(y, x, index, n, bytes);
       if (line.taps.outside.empty()) continue;
       for (int64_t j = 0; j < n; ++j)
         if (line.taps.outside[static_cast<size_t>(first + j)] != 0)

@@ -243,10 +243,21 @@ Result<Kernel> make(const F32Method& method, const SnapshotNode& node, Nchw16cSi
 
 // What an image of |height| x |width| positions costs by tiles of |method|: products, and weights,
 // which are read for each image. In element products of one tile.
-int64_t cost(const F32Method& method, int64_t height, int64_t width) {
-  constexpr int64_t kWeights = 8;  // tiles whose products take as long as reading their weights
-  return method.side * method.side *
-         (ceil_div(height, method.out) * ceil_div(width, method.out) + kWeights);
+double cost(const F32Method& method, int64_t height, int64_t width) {
+  constexpr double kWeights = 8;  // tiles whose products take as long as reading their weights
+  const double tiles = static_cast<double>(ceil_div(height, method.out)) *
+                       static_cast<double>(ceil_div(width, method.out));
+  return static_cast<double>(method.side * method.side) * (tiles + kWeights);
+}
+
+bool tiles_of_4_pay(int64_t height, int64_t width) {
+  return cost(kF32TilesOf4, height, width) < cost(kF32TilesOf2, height, width);
+}
+
+// Transforms take about as long as a third of the products.
+bool tiles_by_5_pay(int64_t height, int64_t width) {
+  const double plain = 25 * static_cast<double>(height) * static_cast<double>(width);
+  return cost(kF32TilesOf2By5, height, width) * 4 / 3 < plain;
 }
 
 // Why a convolution of |side| x |side| taps is left to others, for any precision.
@@ -268,11 +279,18 @@ std::string refuse(const KernelRequest& node, int64_t side) {
   return "";
 }
 
-// Of the methods that are not exact.
-std::string refuse_precision(const KernelRequest& node) {
-  return node.precision() == Precision::kFast || node.precision() == Precision::kBfloat16
-             ? ""
-             : "larger tiles are less exact than precision fp32";
+// The same of methods that are not exact.
+std::string refuse_inexact(const KernelRequest& node, int64_t side,
+                           bool (*pays)(int64_t height, int64_t width)) {
+  std::string why = refuse(node, side);
+  if (!why.empty()) return why;
+  if (node.precision() != Precision::kFast && node.precision() != Precision::kBfloat16)
+    return "larger tiles are less exact than precision fp32";
+  const auto y = node.output_dims(0);
+  const bool known = y.size() == 4 && y[2] > 0 && y[3] > 0;
+  if (known && !pays(y[2], y[3]))
+    return message("larger tiles do not pay for ", y[2], " x ", y[3], " positions");
+  return "";
 }
 
 }  // namespace
@@ -280,26 +298,11 @@ std::string refuse_precision(const KernelRequest& node) {
 std::string refuse_conv_winograd(const KernelRequest& node) { return refuse(node, 3); }
 
 std::string refuse_conv_winograd_4x4(const KernelRequest& node) {
-  std::string why = refuse(node, 3);
-  if (why.empty()) why = refuse_precision(node);
-  if (!why.empty()) return why;
-  const auto y = node.output_dims(0);
-  const bool known = y.size() == 4 && y[2] > 0 && y[3] > 0;
-  if (known && cost(kF32TilesOf2, y[2], y[3]) <= cost(kF32TilesOf4, y[2], y[3]))
-    return message("tiles of 4 x 4 do not pay for ", y[2], " x ", y[3], " positions");
-  return "";
+  return refuse_inexact(node, 3, tiles_of_4_pay);
 }
 
 std::string refuse_conv_winograd_5x5(const KernelRequest& node) {
-  std::string why = refuse(node, 5);
-  if (why.empty()) why = refuse_precision(node);
-  if (!why.empty()) return why;
-  // Transforms take about as long as a third of the products.
-  const auto y = node.output_dims(0);
-  const bool known = y.size() == 4 && y[2] > 0 && y[3] > 0;
-  if (known && 25 * y[2] * y[3] * 3 <= cost(kF32TilesOf2By5, y[2], y[3]) * 4)
-    return message("tiles do not pay for ", y[2], " x ", y[3], " positions");
-  return "";
+  return refuse_inexact(node, 5, tiles_by_5_pay);
 }
 
 std::optional<PackedInput> pack_conv_winograd(const SnapshotNode& node) {
