@@ -108,7 +108,8 @@ inline std::vector<std::string> narrower_caps() {
   const char* const set = std::getenv("PFRT_ISA");
   const std::string cap = set == nullptr || *set == 0 ? "amx" : set;
   std::vector<std::string> out;
-  if (__builtin_cpu_supports("avx512f") && (cap == "amx" || cap == "avx512_bf16"))
+  if (__builtin_cpu_supports("avx512f") &&
+      (cap == "amx" || cap == "avx512_bf16" || cap == "avx512_vnni"))
     out.push_back("avx512");
   if (__builtin_cpu_supports("avx512f") && cap != "avx2" && cap != "generic") out.push_back("avx2");
   return out;

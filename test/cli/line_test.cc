@@ -108,10 +108,11 @@ TEST_F(ExitCode, is_2_when_the_input_cannot_be_used) {
 }
 
 TEST(Variables, with_values_that_mean_nothing_are_refused) {
-  expect_refused("run " PFRT_DIGITS,
-                 "the environment has PFRT_ISA=avx51: the highest instruction set to use is one of "
-                 "generic, avx2, avx512, avx512_bf16, amx; did you mean avx512?",
-                 "PFRT_ISA=avx51");
+  expect_refused(
+      "run " PFRT_DIGITS,
+      "the environment has PFRT_ISA=avx51: the highest instruction set to use is one of "
+      "generic, avx2, avx_vnni, avx512, avx512_vnni, avx512_bf16, amx; did you mean avx512?",
+      "PFRT_ISA=avx51");
   expect_refused(
       "doctor",
       "the environment has PFRT_JIT_PERF=yes: whether to name generated code for perf is "
@@ -127,7 +128,8 @@ TEST(Variables, with_values_that_mean_nothing_are_refused) {
 
 TEST(Variables, with_values_that_providers_know_are_not) {
   const TemporaryFolder folder;
-  for (const std::string isa : {"", "generic", "avx2", "avx512", "avx512_bf16", "amx"}) {
+  for (const std::string isa :
+       {"", "generic", "avx2", "avx_vnni", "avx512", "avx512_vnni", "avx512_bf16", "amx"}) {
     const Ran ran = run("run " PFRT_DIGITS,
                         "PFRT_ISA=" + isa + " PFRT_JIT_PERF=0 PFRT_JIT_DUMP=" + folder.path());
     EXPECT_EQ(ran.code, 0) << isa << ": " << ran.output;

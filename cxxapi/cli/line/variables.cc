@@ -52,7 +52,8 @@ void check_folder(const char* name, const std::string& meaning) {
 }  // namespace
 
 void check_variables() {
-  check_word("PFRT_ISA", {"generic", "avx2", "avx512", "avx512_bf16", "amx"},
+  check_word("PFRT_ISA",
+             {"generic", "avx2", "avx_vnni", "avx512", "avx512_vnni", "avx512_bf16", "amx"},
              "the highest instruction set to use is one of");
   check_word("PFRT_JIT_PERF", {"0", "1"}, "whether to name generated code for perf is one of");
   check_folder("PFRT_JIT_DUMP", "generated code is written to a folder that exists");

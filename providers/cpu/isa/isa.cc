@@ -9,7 +9,8 @@
 namespace pfrt::cpu {
 namespace {
 
-constexpr std::string_view kNames[] = {"generic", "avx2", "avx512", "avx512_bf16", "amx"};
+constexpr std::string_view kNames[] = {"generic",     "avx2",        "avx_vnni", "avx512",
+                                       "avx512_vnni", "avx512_bf16", "amx"};
 
 struct Leaf {
   uint32_t eax = 0, ebx = 0, ecx = 0, edx = 0;
@@ -34,30 +35,55 @@ uint32_t saved_state() {
   return low;
 }
 
-Isa detect() {
+struct Machine {
+  Isa isa = Isa::kGeneric;
+  bool vex_vnni = false, evex_vnni = false;
+};
+
+Machine detect() {
   const Leaf one = leaf(1, 0);
   const Leaf seven = leaf(7, 0);
   const Leaf seven_one = seven.eax >= 1 ? leaf(7, 1) : Leaf{};
   constexpr unsigned kFma = 12, kOsxsave = 27, kAvx = 28, kF16c = 29;
-  if (!all(one.ecx, {kFma, kOsxsave, kAvx, kF16c})) return Isa::kGeneric;
+  if (!all(one.ecx, {kFma, kOsxsave, kAvx, kF16c})) return {};
   const uint32_t saved = saved_state();
   constexpr unsigned kBmi1 = 3, kAvx2 = 5, kBmi2 = 8;
-  if (!all(saved, {1, 2}) || !all(seven.ebx, {kBmi1, kAvx2, kBmi2})) return Isa::kGeneric;
+  if (!all(saved, {1, 2}) || !all(seven.ebx, {kBmi1, kAvx2, kBmi2})) return {};
+  constexpr unsigned kAvxVnni = 4;
+  Machine out{Isa::kAvx2, all(seven_one.eax, {kAvxVnni}), false};
+  if (out.vex_vnni) out.isa = Isa::kAvxVnni;
   constexpr unsigned kF = 16, kDq = 17, kCd = 28, kBw = 30, kVl = 31;
-  if (!all(saved, {5, 6, 7}) || !all(seven.ebx, {kF, kDq, kCd, kBw, kVl})) return Isa::kAvx2;
+  if (!all(saved, {5, 6, 7}) || !all(seven.ebx, {kF, kDq, kCd, kBw, kVl})) return out;
+  out.isa = Isa::kAvx512;
   constexpr unsigned kVnni = 11, kBf16 = 5;
-  if (!all(seven.ecx, {kVnni}) || !all(seven_one.eax, {kBf16})) return Isa::kAvx512;
+  if (!all(seven.ecx, {kVnni})) return out;
+  out.evex_vnni = true;
+  out.isa = Isa::kAvx512Vnni;
+  if (!all(seven_one.eax, {kBf16})) return out;
+  out.isa = Isa::kAvx512Bf16;
   constexpr unsigned kAmxBf16 = 22, kAmxTile = 24, kAmxInt8 = 25;
-  if (!all(saved, {17, 18}) || !all(seven.edx, {kAmxBf16, kAmxTile, kAmxInt8}))
-    return Isa::kAvx512Bf16;
-  return Isa::kAmx;
+  if (all(saved, {17, 18}) && all(seven.edx, {kAmxBf16, kAmxTile, kAmxInt8})) out.isa = Isa::kAmx;
+  return out;
+}
+
+const Machine& machine() {
+  static const Machine found = detect();
+  return found;
 }
 
 }  // namespace
 
-Isa machine_isa() {
-  static const Isa found = detect();
-  return found;
+Isa machine_isa() { return machine().isa; }
+
+DotInstructions dot_instructions() {
+  const Isa have = isa();
+  if (have < Isa::kAvx2) return DotInstructions::kNone;
+  if (have >= Isa::kAvx512Vnni) return DotInstructions::kByteEvex512;
+  if (have >= Isa::kAvx512) return DotInstructions::kInt16x512;
+  if (have < Isa::kAvxVnni) return DotInstructions::kInt16x256;
+  // A machine with the wider instruction has the narrower one, in either encoding.
+  if (machine().vex_vnni) return DotInstructions::kByteVex256;
+  return machine().evex_vnni ? DotInstructions::kByteEvex256 : DotInstructions::kInt16x256;
 }
 
 Result<Isa> isa_cap() {
@@ -79,7 +105,8 @@ Result<Isa> isa_from_name(std::string_view name) {
   for (size_t i = 0; i < std::size(kNames); ++i)
     if (kNames[i] == name) return static_cast<Isa>(i);
   return error(Code::kINVALID_ARGUMENT, "'", name,
-               "' names no instruction set; give one of generic avx2 avx512 avx512_bf16 amx");
+               "' names no instruction set; give one of generic avx2 avx_vnni avx512 avx512_vnni "
+               "avx512_bf16 amx");
 }
 
 }  // namespace pfrt::cpu

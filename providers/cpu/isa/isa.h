@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Which instructions kernels may use: what the processor and the operating system have, capped by
-// the environment variable PFRT_ISA (generic avx2 avx512 avx512_bf16 amx). Each level includes
-// those before it. The variable is read at each call, so that a test can force every level in one
-// process. Thread-safe unless someone calls setenv.
+// the environment variable PFRT_ISA (generic avx2 avx_vnni avx512 avx512_vnni avx512_bf16 amx).
+// Each level includes those before it, but for avx_vnni, whose instruction dot_instructions tells
+// of. The variable is read at each call, so that a test can force every level in one process.
+// Thread-safe unless someone calls setenv.
 #pragma once
 
 #include <cstdint>
@@ -16,8 +17,10 @@ namespace pfrt::cpu {
 enum class Isa : uint8_t {
   kGeneric,
   kAvx2,        // and FMA, F16C, BMI2
+  kAvxVnni,     // dot products of bytes in vectors of 256 bits
   kAvx512,      // F, BW, CD, DQ, VL
-  kAvx512Bf16,  // and VNNI
+  kAvx512Vnni,  // dot products of bytes in vectors of 512 bits
+  kAvx512Bf16,
   kAmx,  // tiles of int8 and bfloat16; a process asks the kernel for permission when it first needs
          // them
 };
@@ -28,6 +31,18 @@ Isa machine_isa();
 Result<Isa> isa_cap();
 // The lower of both: what kernels may use. A word that isa_cap refuses counts as generic.
 Isa isa();
+
+// How kernels multiply integers: pairs of int16 (vpmaddwd), or four bytes at once (vpdpbusd, in one
+// of its encodings).
+enum class DotInstructions : uint8_t {
+  kNone,
+  kInt16x256,
+  kInt16x512,
+  kByteVex256,
+  kByteEvex256,
+  kByteEvex512
+};
+DotInstructions dot_instructions();
 
 // "avx512_bf16"
 std::string_view isa_name(Isa isa);

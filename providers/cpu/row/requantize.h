@@ -66,4 +66,16 @@ std::vector<T> Parameter::read(const Run& run, int64_t size, T fallback) const {
 void requantize(float* line, const uint32_t* sums, const float* scale, int64_t scale_stride,
                 float zero, int64_t n);
 
+// Sums to bytes: the nearest whole number, ties to even, of sum * scale, plus |zero|, saturated:
+// the bits of requantize, stored, where scales are finite. The same bits for every instruction set.
+struct RequantizeFns {
+  static constexpr int64_t kLine = 16;
+
+  // |n| sums with a scale each.
+  void (*columns)(const int32_t* sums, const float* scales, int32_t zero, int64_t n, uint8_t* out);
+  // |n| lines of 16 sums, one after another, with 16 scales; |out| has lines of 16 bytes.
+  void (*lines)(const int32_t* lines, const float* scales, int32_t zero, int64_t n, uint8_t* out);
+};
+RequantizeFns requantize_fns(pfrt_dtype dtype);  // int8 or uint8
+
 }  // namespace pfrt::cpu

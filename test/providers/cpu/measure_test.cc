@@ -156,7 +156,8 @@ TEST_P(MeasureIsa, reports_each_name_once_or_why_not) {
   }
 }
 INSTANTIATE_TEST_SUITE_P(Levels, MeasureIsa,
-                         testing::Values("generic", "avx2", "avx512", "avx512_bf16", "amx"),
+                         testing::Values("generic", "avx2", "avx_vnni", "avx512", "avx512_vnni",
+                                         "avx512_bf16", "amx"),
                          [](const auto& each) { return std::string(each.param); });
 
 TEST(Measure, one_thread_alone_is_reported_once) {

@@ -178,7 +178,7 @@ double line_value(const Data& p, const Dims& batch, int64_t line, bool columns) 
 Case qlinear_matmul(Random& r, pfrt_dtype a_type, int64_t size) {
   constexpr pfrt_dtype kBytes[] = {PFRT_DTYPE_INT8, PFRT_DTYPE_UINT8};
   const pfrt_dtype b_type = kBytes[r.below(2)], y_type = kBytes[r.below(2)];
-  const int64_t m = r.from_to(1, 6), n = r.from_to(1, 6);
+  const int64_t m = r.from_to(1, 6), n = r.from_to(1, r.once_in(2) ? 6 : 70);
   const int64_t k = size >= kLarge ? 200 : r.from_to(1, 9);
   Dims batch;
   for (int64_t i = r.below(3); i > 0; --i) batch.push_back(r.from_to(1, 3));
@@ -186,7 +186,9 @@ Case qlinear_matmul(Random& r, pfrt_dtype a_type, int64_t size) {
   if (r.once_in(4) && !a_dims.empty() && b_dims.size() == batch.size()) a_dims[0] = 1;
   a_dims.insert(a_dims.end(), {size >= kLarge ? size / 100 : m, k});
   b_dims.insert(b_dims.end(), {k, n});
-  const Data a = r.data(a_type, a_dims, -100, 100), b = r.data(b_type, b_dims, -100, 100);
+  const Data a = r.data(a_type, a_dims, -100, 100);
+  Data b = r.data(b_type, b_dims, -100, 100);
+  b.constant = r.once_in(2);
   const Dims a_lines = line_dims(r, a_dims, false), b_lines = line_dims(r, b_dims, true);
   const Data sa = scales(r, PFRT_DTYPE_FLOAT32, a_lines, true);
   const Data sb = scales(r, PFRT_DTYPE_FLOAT32, b_lines, true);

@@ -86,14 +86,6 @@ double flops(const MatMulShape& s) {
 
 }  // namespace
 
-void requantize(float* line, const uint32_t* sums, const float* scale, int64_t scale_stride,
-                float zero, int64_t n) {
-  for (int64_t j = 0; j < n; ++j) {
-    const float value = static_cast<float>(static_cast<int32_t>(sums[j])) * scale[j * scale_stride];
-    line[j] = round_even(value) + zero;
-  }
-}
-
 std::string refuse_matmul_integer(const KernelRequest& node) {
   return is_byte(node.input_dtype(1))
              ? ""

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "providers/cpu/kernels/matmul/columns.h"
-#include "providers/cpu/kernels/matmul/integer_panels.h"
+#include "providers/cpu/kernels/matmul/integer_dots.h"
 #include "providers/cpu/kernels/matmul/make.h"
 #include "providers/cpu/row/signature.h"
 
@@ -54,10 +54,14 @@ constexpr KernelRow kRows[] = {
     with_pack(long_step({"", "Gemm", kMatTypes, "gemm_packed", "generic", nullptr,
                          make_packed<make_gemm, make_packed_gemm>}),
               pack_gemm, kEpilogue | kPackOptional),
-    with_pack(long_step({"", "MatMulInteger", kBytes, "matmul_integer_packed", "generic",
-                         refuse_matmul_integer,
-                         make_packed<make_matmul_integer, make_packed_matmul_integer>}),
+    with_pack(long_step({"", "MatMulInteger", kBytes, "matmul_integer_dots", "avx2",
+                         refuse_matmul_integer_dots, make_matmul_integer_dots}),
               pack_matmul_integer, kPackOptional),
+    long_step({"", "MatMulInteger", kBytes, "matmul_integer_packed", "generic",
+               refuse_matmul_integer, make_matmul_integer}),
+    with_pack(long_step({"", "QLinearMatMul", kBytes, "qlinear_matmul_dots", "avx2",
+                         refuse_qlinear_matmul_dots, make_qlinear_matmul_dots}),
+              pack_qlinear_matmul, kPackOptional),
     long_step({"", "QLinearMatMul", kBytes, "qlinear_matmul_packed", "generic",
                refuse_qlinear_matmul, make_qlinear_matmul}),
     {"", "Einsum", kNumbers, "einsum_ref", "generic", refuse_einsum, make_einsum},

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Machine code for the innermost product of integers that have one factor packed: rows of A, read
+// where they lie, by panels of 16 columns of B. A step of k is 32 bits of a row and of a column:
+// four bytes, of A without and of B with sign (vpdpbusd), or two int16 (vpmaddwd), as the machine
+// has it. Sums are int32 modulo 2^32, so that every form has the same bits. Immutable; thread-safe.
+#pragma once
+
+#include <cstdint>
+
+#include "providers/cpu/jit/panel_microkernel.h"
+
+namespace pfrt::cpu {
+
+class DotMicrokernel {
+ public:
+  static constexpr int64_t kPanel = 16;     // columns
+  static constexpr int64_t kStepBytes = 4;  // of a row, and of a column
+  static constexpr int64_t kMostRows = 12, kMostPanels = 4;
+  using RowBlocks = PanelMicrokernel::RowBlocks;
+
+  // By dot_instructions(); nullptr where there are none, or code cannot be made executable.
+  static const DotMicrokernel* get();
+
+  bool bytes() const { return bytes_; }  // elements; else they are int16
+  int64_t step() const { return bytes_ ? 4 : 2; }
+  int64_t element_bytes() const { return kStepBytes / step(); }
+  int64_t steps(int64_t k) const { return (k + step() - 1) / step(); }
+
+  // Step s of chunk c of row r of A is at a + offsets[c] + r * a_row + 4 s, in bytes; that of
+  // column j of panel p of B at b + p * b_panel + ((c * depth + s) * 16 + j) * 4. C's element is
+  // c[r * c_row + p * c_panel + j].
+  struct Blocks {
+    const void* a;
+    const int64_t* offsets;
+    int64_t a_row;
+    int64_t chunks, depth;  // both 1 or more
+    const void* b;
+    int64_t b_panel;
+    int32_t* c;
+    int64_t c_row, c_panel;
+    // What the sums are added to: 16 a panel, panels |start_panel| apart, for each row the same;
+    // null: what C holds.
+    const int32_t* start;
+    int64_t start_panel;
+    int64_t row_blocks;  // set by run
+  };
+  int64_t rows() const { return rows_; }
+  // How many panels are multiplied together with so many rows, 1 to rows(). Few rows take as long
+  // as their panels take to read; reading in several places at once keeps more of memory on its
+  // way.
+  int64_t panels(int64_t rows) const { return panels_[rows - 1]; }
+  RowBlocks row_blocks(int64_t n) const { return PanelMicrokernel::row_blocks(n, rows_); }
+  // Multiplies all row blocks by 1 to panels(first rows) panels. Of a |flipped| A the highest bit
+  // of each byte is inverted first, which makes int8 uint8 of 128 more; not of int16.
+  void run(const RowBlocks& row_blocks, int64_t panels, bool flipped, Blocks& blocks) const {
+    const Code* const code = code_[flipped][panels - 1];
+    blocks.row_blocks = row_blocks.more;
+    if (row_blocks.more > 0) code[row_blocks.rows](&blocks);
+    blocks.row_blocks = row_blocks.count - row_blocks.more;
+    if (blocks.row_blocks > 0) code[row_blocks.rows - 1](&blocks);
+  }
+
+ private:
+  friend class DotMicrokernelSet;
+  using Code = void (*)(Blocks* blocks);
+  bool bytes_ = false;
+  int64_t rows_ = 0;
+  int64_t panels_[kMostRows] = {};
+  Code code_[2][kMostPanels][kMostRows] = {};
+};
+
+}  // namespace pfrt::cpu

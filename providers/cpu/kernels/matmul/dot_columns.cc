@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "providers/cpu/kernels/matmul/dot_columns.h"
+
+#include <emmintrin.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "core/base/status.h"
+#include "providers/cpu/kernels/matmul/int16_dot.h"
+
+namespace pfrt::cpu {
+namespace {
+
+constexpr int64_t kPanel = DotMicrokernel::kPanel, kStep = DotMicrokernel::kStepBytes;
+
+__m128i load(const void* from) { return _mm_loadu_si128(static_cast<const __m128i*>(from)); }
+void store(char* to, __m128i x) { _mm_storeu_si128(reinterpret_cast<__m128i*>(to), x); }
+
+// Four rows of 16 bytes to 16 columns of four bytes, |flip| changing their highest bits.
+void interleave(const uint8_t* const rows[4], __m128i flip, char* out) {
+  __m128i r[4];
+  for (int i = 0; i < 4; ++i) r[i] = _mm_xor_si128(load(rows[i]), flip);
+  const __m128i low01 = _mm_unpacklo_epi8(r[0], r[1]), high01 = _mm_unpackhi_epi8(r[0], r[1]);
+  const __m128i low23 = _mm_unpacklo_epi8(r[2], r[3]), high23 = _mm_unpackhi_epi8(r[2], r[3]);
+  store(out, _mm_unpacklo_epi16(low01, low23));
+  store(out + 16, _mm_unpackhi_epi16(low01, low23));
+  store(out + 32, _mm_unpacklo_epi16(high01, high23));
+  store(out + 48, _mm_unpackhi_epi16(high01, high23));
+}
+
+}  // namespace
+
+std::string DotColumns::recipe() const {
+  return message("dot_columns/", bytes_ ? "bytes" : "int16", "/", is_signed_ ? "int8" : "uint8",
+                 "/", n_, "x", k_);
+}
+
+void DotColumns::pack_step(const uint8_t* from, int64_t k_stride, int64_t column_stride,
+                           int64_t count, int64_t columns, char* out, int32_t* sums) const {
+  std::memset(out, 0, kPanel * kStep);
+  for (int64_t j = 0; j < columns; ++j)
+    for (int64_t i = 0; i < count; ++i) {
+      const uint8_t byte = from[i * k_stride + j * column_stride];
+      const int32_t value = is_signed_ ? int32_t{static_cast<int8_t>(byte)} : int32_t{byte};
+      sums[j] += value + shift();
+      if (bytes_) {
+        out[j * kStep + i] = static_cast<char>(value + shift());
+      } else {
+        const auto wide = static_cast<int16_t>(value);
+        std::memcpy(out + j * kStep + i * 2, &wide, sizeof wide);
+      }
+    }
+}
+
+void DotColumns::pack(const void* source, int64_t k_stride, int64_t column_stride,
+                      void* out) const {
+  const auto* const from = static_cast<const uint8_t*>(source);
+  auto* const to = static_cast<char*>(out);
+  auto* const sums = reinterpret_cast<int32_t*>(to + panels() * panel_bytes());
+  std::fill_n(sums, panels() * kPanel, 0);
+  const int64_t step = bytes_ ? 4 : 2;
+  const __m128i flip = _mm_set1_epi8(is_signed_ ? 0 : static_cast<char>(0x80));
+  const __m128i ones = _mm_set1_epi16(1);
+  // A few rows of the source at a time are read in order.
+  for (int64_t s = 0; s < steps_; ++s)
+    for (int64_t p = 0; p < panels(); ++p) {
+      const int64_t count = std::min(step, k_ - s * step),
+                    columns = std::min(kPanel, n_ - p * kPanel);
+      const uint8_t* const at = from + s * step * k_stride + p * kPanel * column_stride;
+      char* const line = to + p * panel_bytes() + s * kPanel * kStep;
+      int32_t* const column_sums = sums + p * kPanel;
+      if (column_stride != 1 || columns < kPanel || count < step) {
+        pack_step(at, k_stride, column_stride, count, columns, line, column_sums);
+        continue;
+      }
+      if (!bytes_) {
+        zip_int16_pairs(is_signed_ ? PFRT_DTYPE_INT8 : PFRT_DTYPE_UINT8, at, at + k_stride, kPanel,
+                        0, reinterpret_cast<uint32_t*>(line));
+        for (int64_t j = 0; j < kPanel; j += 4)
+          store(reinterpret_cast<char*>(column_sums + j),
+                _mm_add_epi32(load(column_sums + j), _mm_madd_epi16(load(line + j * 4), ones)));
+        continue;
+      }
+      const uint8_t* const rows[4] = {at, at + k_stride, at + 2 * k_stride, at + 3 * k_stride};
+      interleave(rows, flip, line);
+      for (int64_t j = 0; j < kPanel; j += 4) {
+        const __m128i bytes = load(line + j * 4);
+        const __m128i even = _mm_srai_epi16(_mm_slli_epi16(bytes, 8), 8);
+        const __m128i odd = _mm_srai_epi16(bytes, 8);
+        const __m128i sum = _mm_madd_epi16(_mm_add_epi16(even, odd), ones);
+        store(reinterpret_cast<char*>(column_sums + j), _mm_add_epi32(load(column_sums + j), sum));
+      }
+    }
+}
+
+void DotRows::copy(const void* row, void* out) const {
+  if (!bytes_) {
+    to_int16_pairs(is_signed_ ? PFRT_DTYPE_INT8 : PFRT_DTYPE_UINT8, row, k_, 0,
+                   static_cast<uint32_t*>(out));
+    return;
+  }
+  auto* const to = static_cast<char*>(out);
+  std::memcpy(to, row, static_cast<size_t>(k_));
+  std::memset(to + k_, is_signed_ ? 0x80 : 0, static_cast<size_t>(row_bytes_ - k_));
+}
+
+int32_t DotRows::sum(const void* row) const {
+  const auto* const x = static_cast<const uint8_t*>(row);
+  // int8 is uint8 of 128 more.
+  const __m128i flip = _mm_set1_epi8(is_signed_ ? static_cast<char>(0x80) : 0);
+  __m128i sums = _mm_setzero_si128();
+  int64_t i = 0;
+  for (; i + 16 <= k_; i += 16)
+    sums = _mm_add_epi64(sums, _mm_sad_epu8(_mm_xor_si128(load(x + i), flip), _mm_setzero_si128()));
+  int64_t sum = _mm_cvtsi128_si64(sums) + _mm_cvtsi128_si64(_mm_unpackhi_epi64(sums, sums));
+  for (; i < k_; ++i) sum += x[i] ^ (is_signed_ ? 0x80 : 0);
+  if (is_signed_ && !bytes_) sum -= 128 * k_;
+  return static_cast<int32_t>(static_cast<uint32_t>(sum));
+}
+
+}  // namespace pfrt::cpu

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Factors of a product of bytes as DotMicrokernel reads them. Columns are packed to panels of 16,
+// step by step of k, with the sum of each column behind them; rows are read in place where their
+// elements are what the microkernel takes, and copied else. As vpdpbusd wants rows without sign and
+// columns with it, int8 rows count 128 more there and uint8 columns 128 less: so do their zero
+// points. Values and pure functions; thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "providers/cpu/jit/dot_microkernel.h"
+#include "providers/cpu/row/ceil_div.h"
+#include "pyflame_rt/types.h"
+
+namespace pfrt::cpu {
+
+// Columns of k bytes, int8 or uint8, in the layout of a microkernel.
+class DotColumns {
+ public:
+  DotColumns(int64_t n, int64_t k, pfrt_dtype dtype, const DotMicrokernel& microkernel)
+      : n_(n),
+        k_(k),
+        is_signed_(dtype == PFRT_DTYPE_INT8),
+        bytes_(microkernel.bytes()),
+        steps_(microkernel.steps(k)) {}
+
+  int64_t panels() const { return ceil_div(n_, DotMicrokernel::kPanel); }
+  int64_t panel_bytes() const {
+    return steps_ * DotMicrokernel::kPanel * DotMicrokernel::kStepBytes;
+  }
+  uint64_t bytes() const {
+    return static_cast<uint64_t>(panels()) *
+           (static_cast<uint64_t>(panel_bytes()) + DotMicrokernel::kPanel * sizeof(int32_t));
+  }
+  // Names the layout completely.
+  std::string recipe() const;
+  // How much more an element counts than it is.
+  int32_t shift() const { return bytes_ && !is_signed_ ? -128 : 0; }
+  // Element (i, j) is source[i * k_stride + j * column_stride]. |out| has bytes(), aligned to 4.
+  void pack(const void* source, int64_t k_stride, int64_t column_stride, void* out) const;
+  // Of each column, as it counts; 0 in columns that fill up the last panel.
+  const int32_t* sums(const void* packed) const {
+    return reinterpret_cast<const int32_t*>(static_cast<const char*>(packed) +
+                                            panels() * panel_bytes());
+  }
+
+ private:
+  // 16 columns or fewer of a step of |count| k; adds what they count to |sums|.
+  void pack_step(const uint8_t* from, int64_t k_stride, int64_t column_stride, int64_t count,
+                 int64_t columns, char* out, int32_t* sums) const;
+  int64_t n_, k_;
+  bool is_signed_, bytes_;
+  int64_t steps_;
+};
+
+// Rows of k bytes, int8 or uint8, for a microkernel.
+class DotRows {
+ public:
+  DotRows(int64_t k, pfrt_dtype dtype, const DotMicrokernel& microkernel)
+      : k_(k),
+        is_signed_(dtype == PFRT_DTYPE_INT8),
+        bytes_(microkernel.bytes()),
+        row_bytes_(microkernel.steps(k) * DotMicrokernel::kStepBytes) {}
+
+  bool in_place() const { return bytes_ && row_bytes_ == k_; }
+  int64_t row_bytes() const { return row_bytes_; }
+  bool flipped() const { return bytes_ && is_signed_; }  // DotMicrokernel::run
+  int32_t shift() const { return flipped() ? 128 : 0; }  // as above
+  // A copy of a row, row_bytes() long; what fills it up is 0 after the shift.
+  void copy(const void* row, void* out) const;
+  // Of a row's elements, as they count.
+  int32_t sum(const void* row) const;
+
+ private:
+  int64_t k_;
+  bool is_signed_, bytes_;
+  int64_t row_bytes_;
+};
+
+}  // namespace pfrt::cpu

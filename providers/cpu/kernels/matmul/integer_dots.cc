@@ -1,0 +1,323 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Of the four parts of a sum of (a - za) (b - zb), where za and zb are zero points of a row and of
+// a column, the microkernel computes the sum of a b. The others take the sum of a column, which
+// comes with the packed columns, and that of a row, which is computed where zb is not 0. With one
+// za they are what the sums begin with.
+#include "providers/cpu/kernels/matmul/integer_dots.h"
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <vector>
+
+#include "providers/cpu/isa/target.h"
+#include "providers/cpu/kernels/matmul/dot_matmul.h"
+#include "providers/cpu/kernels/matmul/make.h"
+#include "providers/cpu/row/requantize.h"
+#include "providers/cpu/row/signature.h"
+
+namespace pfrt::cpu {
+namespace {
+
+constexpr Types kBytes{PFRT_DTYPE_INT8, PFRT_DTYPE_UINT8};
+constexpr int64_t kPanel = DotMicrokernel::kPanel;
+constexpr int64_t kCopiedBytes = 16 << 10;  // of rows in a task
+constexpr int64_t kMostK = 1 << 23;         // so that sums of columns stay within int32
+
+// Where an operator has its inputs.
+struct Inputs {
+  uint32_t a, b, a_zero, b_zero;
+};
+constexpr Inputs kMatMulInteger{0, 1, 2, 3}, kQLinearMatMul{0, 3, 2, 5};
+
+// Known when a matmul of matrices begins.
+struct Zeros {
+  std::vector<int32_t> rows, columns;  // as elements count
+  bool one_row_zero, any_column_zero;
+  std::vector<int32_t> start, of_rows;  // see above; |of_rows| is multiplied by a row's zero point
+};
+
+struct Plan {
+  MatMulShape shape;
+  Inputs in;
+  DotColumns columns;
+  DotRows rows;
+  DotMatmul matmul;
+  Parameter a_zeros, b_zeros;
+  int64_t a_lines, b_lines;  // rows of all matrices of A, columns of all of B
+
+  int64_t padded_columns() const { return columns.panels() * kPanel; }
+  // The step's memory: columns packed in the run, copied rows, sums of rows.
+  uint64_t packed_bytes(bool constant) const {
+    return constant ? 0 : (columns.bytes() + 63) / 64 * 64;
+  }
+  uint64_t row_bytes() const {
+    return rows.in_place() ? 0 : (static_cast<uint64_t>(shape.m * rows.row_bytes()) + 63) / 64 * 64;
+  }
+  uint64_t sum_bytes() const {
+    return b_zeros.present() || columns.shift() != 0
+               ? static_cast<uint64_t>(shape.m) * sizeof(int32_t)
+               : 0;
+  }
+  size_t first_row(int64_t batch) const { return first(shape.a_offset(batch)); }
+  size_t first_column(int64_t batch) const { return first(shape.b_offset(batch)); }
+  size_t first(int64_t offset) const { return static_cast<size_t>(offset / shape.k); }
+};
+
+Result<std::shared_ptr<const Plan>> make_plan(const KernelRequest& node, const Inputs& in) {
+  const DotMicrokernel* const microkernel = DotMicrokernel::get();
+  if (microkernel == nullptr) return error(Code::kUNSUPPORTED, "AVX2 is not usable any more");
+  for (const uint32_t i : {in.a, in.b})
+    if (!node.has_input(i) || node.input_elements(i) < 0)
+      return kernel_error("input ", i, " is required and absent");
+  PFRT_TRY(need(node, 0, 1));
+  PFRT_TRY(need_types(node, {in.a, in.b, in.a_zero, in.b_zero}, kBytes));
+  const auto a_dims = node.input_dims(in.a), b_dims = node.input_dims(in.b);
+  PFRT_ASSIGN(MatMulShape shape, matmul_shape(a_dims, b_dims));
+  PFRT_TRY(shape.check(node));
+  const DotColumns columns(shape.n, shape.k, node.input_dtype(in.b), *microkernel);
+  const DotRows rows(shape.k, node.input_dtype(in.a), *microkernel);
+  const DotMatmul matmul(shape.m, shape.n, shape.k, rows, *microkernel);
+  const auto lines_of = [&](std::span<const int64_t> dims, int64_t one) {
+    return SnapshotNode::elements(dims.first(dims.size() > 2 ? dims.size() - 2 : 0)) * one;
+  };
+  const int64_t a_lines = lines_of(a_dims, a_dims.size() == 1 ? 1 : a_dims[a_dims.size() - 2]);
+  const int64_t b_lines = lines_of(b_dims, shape.n);
+  auto plan = std::make_shared<const Plan>(Plan{std::move(shape), in, columns, rows, matmul,
+                                                Parameter(node, in.a_zero),
+                                                Parameter(node, in.b_zero), a_lines, b_lines});
+  PFRT_TRY(plan->a_zeros.check("A's zero point", a_lines));
+  PFRT_TRY(plan->b_zeros.check("B's zero point", b_lines));
+  return plan;
+}
+
+Zeros zeros_of(const Run& run, const Plan& plan, int64_t batch, const int32_t* column_sums) {
+  const auto count = [](const Parameter& zeros, const Run& r, int64_t lines, size_t first,
+                        int64_t n, int32_t shift) {
+    const std::vector<uint32_t> all = zeros.read<uint32_t>(r, lines, 0);
+    std::vector<int32_t> out(static_cast<size_t>(n));
+    for (size_t i = 0; i < out.size(); ++i) out[i] = static_cast<int32_t>(all[first + i]) + shift;
+    return out;
+  };
+  Zeros z;
+  z.rows = count(plan.a_zeros, run, plan.a_lines, plan.first_row(batch), plan.shape.m,
+                 plan.rows.shift());
+  z.columns = count(plan.b_zeros, run, plan.b_lines, plan.first_column(batch), plan.shape.n,
+                    plan.columns.shift());
+  z.one_row_zero = std::ranges::adjacent_find(z.rows, std::not_equal_to<>()) == z.rows.end();
+  z.any_column_zero = std::ranges::any_of(z.columns, [](int32_t zero) { return zero != 0; });
+  z.of_rows.assign(column_sums, column_sums + plan.padded_columns());
+  const auto k = static_cast<uint32_t>(plan.shape.k);
+  for (size_t j = 0; j < z.columns.size(); ++j)
+    z.of_rows[j] = static_cast<int32_t>(static_cast<uint32_t>(z.of_rows[j]) -
+                                        k * static_cast<uint32_t>(z.columns[j]));
+  z.start.resize(z.of_rows.size());
+  if (z.one_row_zero)
+    for (size_t j = 0; j < z.start.size(); ++j)
+      z.start[j] = static_cast<int32_t>(0 - static_cast<uint32_t>(z.rows[0]) *
+                                                static_cast<uint32_t>(z.of_rows[j]));
+  return z;
+}
+
+// sums[j] -= row * of_rows[j] + sum * columns[j]
+PFRT_AVX2 void correct(uint32_t* sums, uint32_t row, const uint32_t* of_rows, uint32_t sum,
+                       const uint32_t* columns, int64_t n) {
+  for (int64_t j = 0; j < n; ++j) sums[j] -= row * of_rows[j] + sum * columns[j];
+}
+
+const uint32_t* as_unsigned(const std::vector<int32_t>& x) {
+  return reinterpret_cast<const uint32_t*>(x.data());
+}
+
+// Computes one matmul of a batch; put and done as in DotMatmul::run, with whole sums.
+template <typename Put, typename Done>
+void run_matmul(const Run& run, const Plan& plan, int64_t batch, int32_t* direct, Put&& put,
+                Done&& done) {
+  const MatMulShape& s = plan.shape;
+  auto* memory = run.shared<char>();
+  const void* packed = run.packed<void>();
+  if (packed == nullptr) {
+    plan.columns.pack(run.input<uint8_t>(plan.in.b) + s.b_offset(batch), s.n, 1, memory);
+    packed = memory;
+    memory += plan.packed_bytes(false);
+  }
+  const Zeros zeros = zeros_of(run, plan, batch, plan.columns.sums(packed));
+  const char* rows = run.input<char>(plan.in.a) + s.a_offset(batch);
+  auto* const row_sums = reinterpret_cast<int32_t*>(memory + plan.row_bytes());
+  const int64_t row_bytes = plan.rows.row_bytes();
+  if (!plan.rows.in_place() || zeros.any_column_zero)
+    run.blocks(s.m, std::max<int64_t>(1, kCopiedBytes / s.k), [&](int64_t begin, int64_t end) {
+      for (int64_t r = begin; r < end; ++r) {
+        if (!plan.rows.in_place()) plan.rows.copy(rows + r * s.k, memory + r * row_bytes);
+        if (zeros.any_column_zero) row_sums[r] = plan.rows.sum(rows + r * s.k);
+      }
+    });
+  if (!plan.rows.in_place()) rows = memory;
+  const bool corrects = !zeros.one_row_zero || zeros.any_column_zero;
+  plan.matmul.run(
+      run, rows, packed, zeros.start.data(), direct,
+      [&](const DotMatmul::Tile& tile, uint32_t worker) {
+        for (int64_t i = 0; corrects && i < tile.rows; ++i) {
+          const auto r = static_cast<size_t>(tile.row + i);
+          correct(reinterpret_cast<uint32_t*>(tile.sums + i * tile.stride),
+                  zeros.one_row_zero ? 0 : static_cast<uint32_t>(zeros.rows[r]),
+                  as_unsigned(zeros.of_rows) + tile.col,
+                  zeros.any_column_zero ? static_cast<uint32_t>(row_sums[r]) : 0,
+                  as_unsigned(zeros.columns) + tile.col, tile.cols);
+        }
+        put(tile, worker);
+      },
+      done);
+}
+
+Kernel kernel_of(const Plan& plan, std::string_view name, bool constant) {
+  Kernel kernel;
+  kernel.name = name;
+  kernel.packed_alone = constant;
+  kernel.flops = 2.0 * static_cast<double>(plan.shape.batch) * static_cast<double>(plan.shape.m) *
+                 static_cast<double>(plan.shape.n) * static_cast<double>(plan.shape.k);
+  kernel.scratch_bytes = plan.matmul.scratch_bytes();
+  kernel.shared_bytes = plan.packed_bytes(constant) + plan.row_bytes() + plan.sum_bytes();
+  return kernel;
+}
+
+std::string refuse(const KernelRequest& node, const Inputs& in) {
+  if (DotMicrokernel::get() == nullptr) return "the machine, or PFRT_ISA, has no AVX2";
+  const auto a = node.input_dims(in.a), b = node.input_dims(in.b);
+  const auto few = [](std::span<const int64_t> dims, size_t from_end, int64_t least) {
+    return dims.size() >= from_end && dims[dims.size() - from_end] >= 0 &&
+           dims[dims.size() - from_end] < least;
+  };
+  if (b.size() == 1 || few(b, 1, kPanel / 2)) return "panels are for 8 columns or more";
+  if (!a.empty() && a.back() > kMostK) return "sums of so many terms are left to the reference";
+  return "";
+}
+
+std::optional<PackedInput> pack(const SnapshotNode& node, const Inputs& in) {
+  // Large columns are not kept twice where there may be few rows only.
+  constexpr int64_t kMostElements = 1 << 30;
+  const DotMicrokernel* const microkernel = DotMicrokernel::get();
+  const auto b = node.input_dims(in.b);
+  if (microkernel == nullptr || b.size() != 2 || !node.is_constant(in.b) ||
+      node.input_dims(in.a).empty())
+    return std::nullopt;
+  const int64_t k = b[0], n = b[1];
+  if (k < 1 || n < 1 || k > kMostK || n > kMostElements / k) return std::nullopt;
+  const DotColumns columns(n, k, node.input_dtype(in.b), *microkernel);
+  PackedInput packed;
+  packed.input = in.b;
+  packed.recipe = columns.recipe();
+  packed.bytes = columns.bytes();
+  packed.pack = [columns, n](const void* source, void* memory) {
+    columns.pack(source, n, 1, memory);
+  };
+  return packed;
+}
+
+}  // namespace
+
+std::string refuse_matmul_integer_dots(const KernelRequest& node) {
+  if (std::string why = refuse_matmul_integer(node); !why.empty()) return why;
+  return refuse(node, kMatMulInteger);
+}
+
+std::optional<PackedInput> pack_matmul_integer(const SnapshotNode& node) {
+  return pack(node, kMatMulInteger);
+}
+
+Result<Kernel> make_matmul_integer_dots(const KernelRequest& node) {
+  PFRT_ASSIGN(const std::shared_ptr<const Plan> plan, make_plan(node, kMatMulInteger));
+  Kernel kernel = kernel_of(*plan, "matmul_integer_dots", node.packed != nullptr);
+  kernel.run = [plan](const Run& run) -> pfrt_code {
+    const MatMulShape& s = plan->shape;
+    for (int64_t batch = 0; batch < s.batch && !run.stopped(); ++batch) {
+      auto* const out = run.output<int32_t>(0) + batch * s.m * s.n;
+      run_matmul(
+          run, *plan, batch, out,
+          [&](const DotMatmul::Tile& tile, uint32_t) {
+            int32_t* const to = out + tile.row * s.n + tile.col;
+            for (int64_t r = 0; tile.sums != to && r < tile.rows; ++r)
+              std::copy_n(tile.sums + r * tile.stride, tile.cols, to + r * s.n);
+          },
+          [&](int64_t row, int64_t rows, int64_t col, int64_t cols) {
+            const int64_t first = batch * s.m + row;
+            if (cols == s.n) return run.apply_epilogue(first * s.n, (first + rows) * s.n);
+            for (int64_t r = first; r < first + rows; ++r)
+              run.apply_epilogue(r * s.n + col, r * s.n + col + cols);
+          });
+    }
+    return run.stop();
+  };
+  return kernel;
+}
+
+std::string refuse_qlinear_matmul_dots(const KernelRequest& node) {
+  if (std::string why = refuse_qlinear_matmul(node); !why.empty()) return why;
+  return refuse(node, kQLinearMatMul);
+}
+
+std::optional<PackedInput> pack_qlinear_matmul(const SnapshotNode& node) {
+  return pack(node, kQLinearMatMul);
+}
+
+Result<Kernel> make_qlinear_matmul_dots(const KernelRequest& node) {
+  PFRT_ASSIGN(const std::shared_ptr<const Plan> plan, make_plan(node, kQLinearMatMul));
+  PFRT_TRY(need_types(node, {1, 4, 6}, kFloats));
+  PFRT_TRY(need_types(node, {7}, kBytes));
+  const Parameter a_scale(node, 1), b_scale(node, 4), y_scale(node, 6), y_zero(node, 7);
+  const int64_t y_lines = plan->shape.batch * plan->shape.m;
+  PFRT_TRY(a_scale.check("A's scale", plan->a_lines));
+  PFRT_TRY(b_scale.check("B's scale", plan->b_lines));
+  PFRT_TRY(y_scale.check("Y's scale", y_lines));
+  PFRT_TRY(y_zero.check("Y's zero point", y_lines));
+  const pfrt_dtype dtype = node.output_dtype(0);
+  Kernel kernel = kernel_of(*plan, "qlinear_matmul_dots", node.packed != nullptr);
+  kernel.run = [=](const Run& run) -> pfrt_code {
+    const MatMulShape& s = plan->shape;
+    const std::vector<float> sa = a_scale.read<float>(run, plan->a_lines, 1.0f);
+    const std::vector<float> sb = b_scale.read<float>(run, plan->b_lines, 1.0f);
+    const std::vector<float> sy = y_scale.read<float>(run, y_lines, 1.0f);
+    const std::vector<float> zy = y_zero.read<float>(run, y_lines, 0.0f);
+    const RequantizeFns to_bytes = requantize_fns(dtype);
+    const StoreFn<float> store = store_fn<float>(dtype);
+    for (int64_t batch = 0; batch < s.batch && !run.stopped(); ++batch) {
+      const size_t first = static_cast<size_t>(batch * s.m);
+      const float* const left = sa.data() + plan->first_row(batch);
+      const float* const right = sb.data() + plan->first_column(batch);
+      run_matmul(
+          run, *plan, batch, nullptr,
+          [&](const DotMatmul::Tile& tile, uint32_t) {
+            constexpr int64_t kMost = DotMicrokernel::kMostPanels * kPanel;
+            float scales[kMost], line[kMost];
+            bool finite = false;
+            for (int64_t i = 0; i < tile.rows; ++i) {
+              const size_t r = static_cast<size_t>(tile.row + i);
+              const size_t before = r - 1;
+              if (i == 0 || left[r] != left[before] || sy[first + r] != sy[first + before]) {
+                finite = true;
+                for (int64_t j = 0; j < tile.cols; ++j) {
+                  scales[j] = left[r] * right[tile.col + j] / sy[first + r];
+                  finite &= std::isfinite(scales[j]);
+                }
+              }
+              const int32_t* const sums = tile.sums + i * tile.stride;
+              const int64_t at = (batch * s.m + tile.row + i) * s.n + tile.col;
+              if (finite) {
+                to_bytes.columns(sums, scales, static_cast<int32_t>(zy[first + r]), tile.cols,
+                                 run.output<uint8_t>(0) + at);
+              } else {
+                requantize(line, reinterpret_cast<const uint32_t*>(sums), scales, 1, zy[first + r],
+                           tile.cols);
+                store(run.output(0), at, line, tile.cols);
+              }
+            }
+          },
+          [](int64_t, int64_t, int64_t, int64_t) {});
+    }
+    return run.stop();
+  };
+  return kernel;
+}
+
+}  // namespace pfrt::cpu

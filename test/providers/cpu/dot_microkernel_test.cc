@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The innermost product of integers: the exact sums, modulo 2^32, for any number of rows, panels
+// and chunks, and nothing but its operands touched.
+#include "providers/cpu/jit/dot_microkernel.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "test/providers/cpu/guarded.h"
+
+namespace pfrt::test {
+namespace {
+
+using cpu::DotMicrokernel;
+
+struct DotShape {
+  int64_t rows, panels, chunks, depth;
+  bool flipped, from_c;
+};
+
+class DotOperands {
+ public:
+  static constexpr int64_t kPanel = DotMicrokernel::kPanel;
+
+  DotOperands(const DotMicrokernel& microkernel, const DotShape& shape)
+      : microkernel_(microkernel), s_(shape), random_(static_cast<uint64_t>(shape.rows)) {
+    for (int64_t i = 0; i < s_.chunks; ++i) offsets_.push_back(i * 12 * s_.depth % (8 * s_.depth));
+    a_ = numbers((s_.rows - 1) * a_row() + *std::max_element(offsets_.begin(), offsets_.end()) +
+                 4 * s_.depth);
+    b_ = numbers(s_.panels * steps() * kPanel * 4);
+    c_ = numbers(s_.rows * row() * 4);
+    start_ = numbers((s_.panels - 1) * start_panel() * 4 + kPanel * 4);
+  }
+
+  std::vector<uint32_t> compute() const {
+    Guarded a = guarded(a_, 1), b = guarded(b_, 4), c = guarded(c_, 4), start = guarded(start_, 4);
+    for (Guarded* operand : {&a, &b, &start}) operand->make_read_only();
+    DotMicrokernel::Blocks p{};
+    p.a = a.data();
+    p.offsets = offsets_.data();
+    p.a_row = a_row();
+    p.chunks = s_.chunks, p.depth = s_.depth;
+    p.b = b.data();
+    p.b_panel = steps() * kPanel * 4;
+    p.c = reinterpret_cast<int32_t*>(c.data());
+    p.c_row = row(), p.c_panel = kPanel;
+    if (!s_.from_c) p.start = reinterpret_cast<const int32_t*>(start.data());
+    p.start_panel = start_panel();
+    microkernel_.run(microkernel_.row_blocks(s_.rows), s_.panels, s_.flipped, p);
+    return words({c.data(), c.data() + c.size()});
+  }
+
+  std::vector<uint32_t> exact() const {
+    std::vector<uint32_t> out = words(c_);
+    const std::vector<uint32_t> start = words(start_);
+    for (int64_t r = 0; r < s_.rows; ++r)
+      for (int64_t j = 0; j < row(); ++j) {
+        uint32_t& sum = out[static_cast<size_t>(r * row() + j)];
+        if (!s_.from_c) sum = start[static_cast<size_t>(j / kPanel * start_panel() + j % kPanel)];
+        for (int64_t i = 0; i < steps(); ++i) {
+          const int64_t offset = offsets_[static_cast<size_t>(i / s_.depth)] + i % s_.depth * 4;
+          sum += product(
+              &a_[static_cast<size_t>(r * a_row() + offset)],
+              &b_[static_cast<size_t>(((j / kPanel * steps() + i) * kPanel + j % kPanel) * 4)]);
+        }
+      }
+    return out;
+  }
+
+ private:
+  int64_t a_row() const { return 12 * s_.depth + 3; }
+  int64_t row() const { return s_.panels * kPanel; }
+  int64_t steps() const { return s_.chunks * s_.depth; }
+  int64_t start_panel() const { return 2 * kPanel; }
+
+  uint32_t product(const char* a, const char* b) const {
+    int64_t sum = 0;
+    if (microkernel_.bytes()) {
+      for (int i = 0; i < 4; ++i)
+        sum += int64_t{static_cast<uint8_t>(a[i] ^ (s_.flipped ? 0x80 : 0))} *
+               static_cast<int8_t>(b[i]);
+    } else {
+      int16_t x[2], y[2];
+      std::memcpy(x, a, sizeof x);
+      std::memcpy(y, b, sizeof y);
+      sum = int64_t{x[0]} * y[0] + int64_t{x[1]} * y[1];
+    }
+    return static_cast<uint32_t>(sum);
+  }
+  std::vector<char> numbers(int64_t n) {
+    std::vector<char> out(static_cast<size_t>(n));
+    for (char& x : out) x = static_cast<char>(random_());
+    return out;
+  }
+  static std::vector<uint32_t> words(const std::vector<char>& bytes) {
+    std::vector<uint32_t> out(bytes.size() / 4);
+    std::memcpy(out.data(), bytes.data(), bytes.size());
+    return out;
+  }
+  static Guarded guarded(const std::vector<char>& from, size_t alignment) {
+    Guarded out(from.size(), Placed::kAtEnd, alignment);
+    std::memcpy(out.data(), from.data(), out.size());
+    return out;
+  }
+
+  const DotMicrokernel& microkernel_;
+  DotShape s_;
+  std::mt19937_64 random_;
+  std::vector<int64_t> offsets_;
+  std::vector<char> a_, b_, c_, start_;
+};
+
+class DotMicrokernels : public testing::TestWithParam<const char*> {};
+
+TEST_P(DotMicrokernels, are_exact) {
+  const char* const set = std::getenv("PFRT_ISA");
+  const std::string before = set == nullptr ? "" : set;
+  setenv("PFRT_ISA", GetParam(), 1);
+  const DotMicrokernel* const microkernel = DotMicrokernel::get();
+  setenv("PFRT_ISA", before.c_str(), 1);
+  if (microkernel == nullptr) GTEST_SKIP() << "needs avx2";
+  constexpr struct {
+    int64_t chunks, depth;
+  } kSums[] = {{1, 1}, {1, 4}, {1, 7}, {1, 67}, {3, 2}, {9, 4}, {2, 13}};
+  for (const auto& sums : kSums)
+    for (int64_t rows = 1; rows <= microkernel->rows() + 2; ++rows)
+      for (int64_t panels = 1; panels <= DotMicrokernel::kMostPanels; ++panels)
+        for (const bool flipped : {false, true}) {
+          if (panels > microkernel->panels(microkernel->row_blocks(rows).first())) continue;
+          if (flipped && !microkernel->bytes()) continue;
+          const DotShape s{rows,       panels,  sums.chunks,
+                           sums.depth, flipped, (rows + panels) % 2 == 0};
+          const DotOperands operands(*microkernel, s);
+          EXPECT_EQ(operands.compute(), operands.exact())
+              << rows << " rows, " << panels << " panels, flipped " << flipped << ", "
+              << sums.chunks << " chunks of " << sums.depth;
+        }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, DotMicrokernels,
+                         testing::Values("avx2", "avx_vnni", "avx512", "avx512_vnni"),
+                         [](const auto& isa) { return std::string(isa.param); });
+
+}  // namespace
+}  // namespace pfrt::test
