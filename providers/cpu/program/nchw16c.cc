@@ -13,6 +13,7 @@ namespace {
 
 using Dims = std::span<const int64_t>;
 constexpr int64_t kBlock = 16;
+constexpr Types kImageTypes = kFloatsTo32 | Types{PFRT_DTYPE_INT8, PFRT_DTYPE_UINT8};
 
 class Finder {
  public:
@@ -138,7 +139,7 @@ class Finder {
 
   bool eligible(uint32_t value) const {
     const Dims d = dims(value);
-    return kFloatsTo32.has(snapshot_.value(value).dtype) && d.size() > 2 && d[1] % kBlock == 0 &&
+    return kImageTypes.has(snapshot_.value(value).dtype) && d.size() > 2 && d[1] % kBlock == 0 &&
            executable_.home(value).kind == PFRT_BUFFER_TEMP &&
            element_count(d.data(), d.size()) > 0;
   }

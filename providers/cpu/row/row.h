@@ -65,7 +65,7 @@ struct KernelRequest : SnapshotNode {
 enum RowForm : uint16_t {
   kPlain = 0,
   kEpilogue = 1,       // calls Run::apply_epilogue where output 0 is of kFloatsTo32
-  kNchw16c = 2,        // images in nChw16c, of one type of kFloatsTo32
+  kNchw16c = 2,        // images in nChw16c
   kShuffled = 4,       // an image whose channels are yet to be shuffled
   kPooled = 8,         // the pooling of output 0
   kPackOptional = 16,  // has a pack function, and can do without what it packs

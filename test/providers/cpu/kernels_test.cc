@@ -16,6 +16,7 @@
 
 #include "core/base/dtype.h"
 #include "providers/cpu/isa/isa.h"
+#include "providers/cpu/jit/dot_microkernel.h"
 #include "providers/cpu/kernels/matmul/split_matmul.h"
 #include "providers/cpu/registry/registry.h"
 #include "test/providers/cpu/cases.h"
@@ -169,6 +170,12 @@ void check_rows(const Generators& generators) {
     }
     if (row.name == "conv_transpose_winograd" && cpu::split_matmul_usable()) {
       std::cout << "skipped: " << row.name << " is for machines without tiles\n";
+      return;
+    }
+    const cpu::DotMicrokernel* const dots = cpu::DotMicrokernel::get();
+    if ((row.name == "conv_integer_winograd" || row.name == "qlinear_conv_winograd") &&
+        dots != nullptr && dots->bytes()) {
+      std::cout << "skipped: " << row.name << " is for machines without products of bytes\n";
       return;
     }
     int ran = 0, plain = 0, failed_before = testing::Test::HasFailure();

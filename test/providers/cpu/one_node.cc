@@ -213,7 +213,7 @@ std::string refusal(const cpu::KernelRow& row, const SnapshotNode& node) {
 Result<cpu::Kernel> made(const cpu::KernelRow& row, const SnapshotNode& node) {
   cpu::KernelRequest request(node);
   std::optional<cpu::PackedInput> packed;
-  if (row.has(cpu::kPackOptional)) packed = row.pack(node);
+  if (row.pack != nullptr) packed = row.pack(node);
   if (packed) request.packed = &*packed;
   if (row.prepare != nullptr) {
     PFRT_ASSIGN(request.prepared, row.prepare(node));

@@ -5,7 +5,8 @@
 
 #include "providers/cpu/kernels/conv/geometry.h"
 #include "providers/cpu/kernels/conv/image_source.h"
-#include "providers/cpu/kernels/conv/integer_vectors.h"
+#include "providers/cpu/kernels/conv/integer_dots.h"
+#include "providers/cpu/kernels/conv/integer_winograd.h"
 #include "providers/cpu/kernels/matmul/make.h"
 
 namespace pfrt::cpu {
@@ -138,14 +139,22 @@ constexpr KernelRow kRows[] = {
                              refuse_conv, make_conv_transpose})),
     long_step({"", "ConvInteger", kBytes, "conv_integer_depthwise", "generic",
                refuse_conv_integer_depthwise, make_conv_integer_depthwise}),
-    with_pack(
-        long_step({"", "ConvInteger", kBytes, "conv_integer_implicit_gemm", "generic",
-                   refuse_conv_integer, make_packed<make_conv_integer, make_conv_integer_vectors>}),
-        pack_conv_integer, kPackOptional),
-    with_pack(
-        long_step({"", "QLinearConv", kBytes, "qlinear_conv_implicit_gemm", "generic",
-                   refuse_qlinear_conv, make_packed<make_qlinear_conv, make_qlinear_conv_vectors>}),
-        pack_qlinear_conv, kPackOptional),
+    with_pack(long_step({"", "ConvInteger", kBytes, "conv_integer_winograd", "avx2",
+                         refuse_conv_integer_winograd, make_conv_integer_winograd}),
+              pack_conv_integer_winograd),
+    with_pack(long_step({"", "ConvInteger", kBytes, "conv_integer_dots", "avx2",
+                         refuse_conv_integer_dots, make_conv_integer_dots}),
+              pack_conv_integer_dots),
+    long_step({"", "ConvInteger", kBytes, "conv_integer_implicit_gemm", "generic",
+               refuse_conv_integer, make_conv_integer}),
+    with_pack(long_step({"", "QLinearConv", kBytes, "qlinear_conv_winograd", "avx2",
+                         refuse_qlinear_conv_winograd, make_qlinear_conv_winograd}),
+              pack_qlinear_conv_winograd),
+    with_pack(long_step({"", "QLinearConv", kBytes, "qlinear_conv_dots", "avx2",
+                         refuse_qlinear_conv_dots, make_qlinear_conv_dots}),
+              pack_qlinear_conv_dots, kNchw16c),
+    long_step({"", "QLinearConv", kBytes, "qlinear_conv_implicit_gemm", "generic",
+               refuse_qlinear_conv, make_qlinear_conv}),
 };
 
 }  // namespace

@@ -57,7 +57,6 @@ struct PutSums {
   std::function<Fn(const Run&)> of_run;
 };
 
-Kernel int16_dot_direct_kernel(const Int16DotConv& conv, PutSums put);
 // winograd/int16.cc: of 3 x 3 taps with strides and dilations of 1.
 bool int16_dot_winograd_takes(const SnapshotNode& node, const IntegerInputs& in);
 PackedInput pack_int16_dot_winograd(int64_t groups, int64_t outs, int64_t pairs);

@@ -77,6 +77,8 @@ Result<std::shared_ptr<const Plan>> make_plan(const KernelRequest& node, const I
   PFRT_ASSIGN(MatMulShape shape, matmul_shape(a_dims, b_dims));
   PFRT_TRY(shape.check(node));
   const DotColumns columns(shape.n, shape.k, node.input_dtype(in.b), *microkernel);
+  if (node.packed != nullptr && node.packed->recipe != columns.recipe())
+    return error(Code::kUNSUPPORTED, "the columns are packed for other instructions");
   const DotRows rows(shape.k, node.input_dtype(in.a), *microkernel);
   const DotMatmul matmul(shape.m, shape.n, shape.k, rows, *microkernel);
   const auto lines_of = [&](std::span<const int64_t> dims, int64_t one) {

@@ -42,6 +42,8 @@ std::string refuse_pool_nchw16c(const SnapshotNode& node, Nchw16cSides sides);
 Result<Kernel> make_max_pool_nchw16c(const SnapshotNode& node, Nchw16cSides sides);
 Result<Kernel> make_average_pool_nchw16c(const SnapshotNode& node, Nchw16cSides sides);
 Result<Kernel> make_global_average_pool_nchw16c(const SnapshotNode& node, Nchw16cSides sides);
+// max_bytes.cc: of int8 and uint8
+Result<Kernel> make_max_pool_bytes_nchw16c(const SnapshotNode& node);
 // Averages of small planes of float32, which SmallPlanes::takes() takes.
 Kernel average_pool_small_planes(const SnapshotNode& node, PoolGeometry geometry);
 // average.cc: of float32, for AVX2 and two dimensions

@@ -213,7 +213,8 @@ Kernel average_pool_small_planes(const SnapshotNode& node, PoolGeometry geometry
 }
 
 Result<Kernel> make_max_pool_nchw16c(const SnapshotNode& node, Nchw16cSides) {
-  return make(node, false);
+  const bool floats = kFloatsTo32.has(node.input_dtype(0));
+  return floats ? make(node, false) : make_max_pool_bytes_nchw16c(node);
 }
 
 Result<Kernel> make_average_pool_nchw16c(const SnapshotNode& node, Nchw16cSides) {

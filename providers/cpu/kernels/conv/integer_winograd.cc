@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "providers/cpu/kernels/conv/integer_vectors.h"
+#include "providers/cpu/kernels/conv/integer_winograd.h"
 
 #include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "providers/cpu/kernels/conv/direct_plan.h"
+#include "providers/cpu/jit/dot_microkernel.h"
+#include "providers/cpu/jit/panel_microkernel.h"
 #include "providers/cpu/kernels/conv/int16_dot.h"
 #include "providers/cpu/kernels/matmul/int16_dot.h"
 #include "providers/cpu/kernels/window/reorder.h"
@@ -14,42 +15,40 @@
 namespace pfrt::cpu {
 namespace {
 
-constexpr int64_t kPanel = DirectPlan::kPanel;
+constexpr int64_t kPanel = PanelMicrokernel::kPanel;
 constexpr Types kBytes{PFRT_DTYPE_INT8, PFRT_DTYPE_UINT8};
 constexpr IntegerInputs kConvInteger{0, 1, 2, 3}, kQLinearConv{0, 3, 2, 5};
 
-std::optional<PackedInput> pack(const SnapshotNode& node, const IntegerInputs& in) {
+std::string refuse(const KernelRequest& node, const IntegerInputs& in) {
+  const DotMicrokernel* const dots = DotMicrokernel::get();
+  if (dots == nullptr || PanelMicrokernel::get_int16_dot() == nullptr)
+    return "the machine, or PFRT_ISA, has no AVX2";
+  if (dots->bytes()) return "bytes are multiplied four at a time";
   const auto dims = node.input_dims(in.w);
   const int64_t groups = node.attr_int("group", 1);
-  if (PanelMicrokernel::get_int16_dot() == nullptr || (dims.size() != 3 && dims.size() != 4) ||
-      SnapshotNode::elements(dims) <= 0 || !node.is_constant(in.w) ||
-      !kBytes.has(node.input_dtype(in.w)) || groups < 1 || dims[0] / groups < kPanel / 2)
-    return std::nullopt;
-  auto zeros = weight_zeros(node, in);
-  if (!zeros) return std::nullopt;
-  const int64_t outs = dims[0] / groups, pairs = pairs_of(dims[1]);
-  return packed_from_bytes(
-      node, in, std::move(*zeros),
-      int16_dot_winograd_takes(node, in)
-          ? pack_int16_dot_winograd(groups, outs, pairs)
-          : pack_direct_weights(groups, outs, pairs, dims.size() == 4 ? dims[2] : 1, dims.back()));
+  if (dims.size() != 4 || SnapshotNode::elements(dims) <= 0 || !node.is_constant(in.w) ||
+      groups < 1)
+    return "the transform is for constant weights of two dimensions";
+  if (!weight_zeros(node, in)) return "the transform is for constant zero points of weights";
+  return int16_dot_winograd_takes(node, in) ? ""
+                                            : "the transform is for 3 x 3 taps of many channels";
 }
 
-// Names of the kernels that read weights for the direct form and for Winograd's.
-struct Names {
-  std::string_view winograd, direct;
-};
+PackedInput pack(const SnapshotNode& node, const IntegerInputs& in) {
+  const auto dims = node.input_dims(in.w);
+  const int64_t groups = node.attr_int("group", 1);
+  return packed_from_bytes(node, in, *weight_zeros(node, in),
+                           pack_int16_dot_winograd(groups, dims[0] / groups, pairs_of(dims[1])));
+}
 
 template <typename PutOf>
-Result<Kernel> make(const SnapshotNode& node, const IntegerInputs& in, const Names& names,
+Result<Kernel> make(const SnapshotNode& node, const IntegerInputs& in, std::string_view name,
                     PutOf&& put_of) {
   PFRT_TRY(need_types(node, {in.x, in.w, in.x_zero, in.w_zero}, kBytes));
   PFRT_ASSIGN(ConvGeometry g, conv_geometry(node, in.x, in.w));
   const Parameter x_zero(node, in.x_zero);
   PFRT_TRY(x_zero.check("X's zero point", 1));
   PFRT_TRY(Parameter(node, in.w_zero).check("W's zero point", g.groups * g.group_out));
-  const bool winograd = int16_dot_winograd_takes(node, in);
-  if (!winograd) g.window = along_rows(std::move(g.window));
   Kernel kernel;
   if (g.batch == 0 || g.window.position_count() == 0) {
     kernel.run = [](const Run& run) { return run.stop(); };
@@ -57,11 +56,9 @@ Result<Kernel> make(const SnapshotNode& node, const IntegerInputs& in, const Nam
     return error(Code::kUNSUPPORTED, "AVX2 is not usable any more");
   } else {
     const Int16DotConv conv{g, in, node.input_dtype(in.x), x_zero};
-    PutSums put = put_of(g);
-    kernel = winograd ? int16_dot_winograd_kernel(conv, std::move(put))
-                      : int16_dot_direct_kernel(conv, std::move(put));
+    kernel = int16_dot_winograd_kernel(conv, put_of(g));
   }
-  kernel.name = winograd ? names.winograd : names.direct;
+  kernel.name = name;
   kernel.packed_alone = true;
   kernel.flops = g.flops();
   return kernel;
@@ -69,28 +66,37 @@ Result<Kernel> make(const SnapshotNode& node, const IntegerInputs& in, const Nam
 
 }  // namespace
 
-std::optional<PackedInput> pack_conv_integer(const SnapshotNode& node) {
+std::string refuse_conv_integer_winograd(const KernelRequest& node) {
+  if (std::string why = refuse_conv_integer(node); !why.empty()) return why;
+  return refuse(node, kConvInteger);
+}
+
+std::optional<PackedInput> pack_conv_integer_winograd(const SnapshotNode& node) {
   return pack(node, kConvInteger);
 }
 
-Result<Kernel> make_conv_integer_vectors(const KernelRequest& node, const PackedInput&) {
-  return make(node, kConvInteger, {"conv_integer_winograd", "conv_integer_direct"},
-              [](const ConvGeometry& g) -> PutSums {
-                return {0, [positions = g.window.position_count()](const Run&) -> PutSums::Fn {
-                          return [positions](const Run& run, const Int16DotSums& s) {
-                            float* const to = run.output<float>(0) + s.channel * positions + s.from;
-                            reorder_to_planes(to, positions, s.lines, s.channels, s.n);
-                          };
-                        }};
-              });
+Result<Kernel> make_conv_integer_winograd(const KernelRequest& node) {
+  return make(node, kConvInteger, "conv_integer_winograd", [](const ConvGeometry& g) -> PutSums {
+    return {0, [positions = g.window.position_count()](const Run&) -> PutSums::Fn {
+              return [positions](const Run& run, const Int16DotSums& s) {
+                float* const to = run.output<float>(0) + s.channel * positions + s.from;
+                reorder_to_planes(to, positions, s.lines, s.channels, s.n);
+              };
+            }};
+  });
 }
 
-std::optional<PackedInput> pack_qlinear_conv(const SnapshotNode& node) {
+std::string refuse_qlinear_conv_winograd(const KernelRequest& node) {
+  if (std::string why = refuse_qlinear_conv(node); !why.empty()) return why;
+  return refuse(node, kQLinearConv);
+}
+
+std::optional<PackedInput> pack_qlinear_conv_winograd(const SnapshotNode& node) {
   return pack(node, kQLinearConv);
 }
 
 // Inputs: x, its scale and zero point, w, its scale and zero point, y's scale and zero point, bias.
-Result<Kernel> make_qlinear_conv_vectors(const KernelRequest& node, const PackedInput&) {
+Result<Kernel> make_qlinear_conv_winograd(const KernelRequest& node) {
   PFRT_TRY(need_types(node, {1, 4, 6}, kFloats));
   PFRT_TRY(need_types(node, {7}, kBytes));
   PFRT_TRY(need_types(node, {8}, Types{PFRT_DTYPE_INT32}));
@@ -123,13 +129,10 @@ Result<Kernel> make_qlinear_conv_vectors(const KernelRequest& node, const Packed
       }
     };
   };
-  return make(node, kQLinearConv, {"qlinear_conv_winograd", "qlinear_conv_direct"},
-              [&](const ConvGeometry& g) -> PutSums {
-                return {(kPanel + 1) * sizeof(float),
-                        [of_run, positions = g.window.position_count()](const Run& run) {
-                          return of_run(run, positions);
-                        }};
-              });
+  return make(node, kQLinearConv, "qlinear_conv_winograd", [&](const ConvGeometry& g) -> PutSums {
+    return {(kPanel + 1) * sizeof(float), [of_run, positions = g.window.position_count()](
+                                              const Run& run) { return of_run(run, positions); }};
+  });
 }
 
 }  // namespace pfrt::cpu

@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "providers/cpu/kernels/conv/dot_plan.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "providers/cpu/kernels/matmul/int16_dot.h"
+#include "providers/cpu/kernels/window/reorder_bytes.h"
+#include "providers/cpu/row/ceil_div.h"
+
+namespace pfrt::cpu {
+namespace {
+
+constexpr int64_t kPanel = DotMicrokernel::kPanel, kStep = DotMicrokernel::kStepBytes;
+constexpr int64_t kLine = 16;
+constexpr int64_t kBandBytes = 256 << 10;  // stays in the second-level cache
+constexpr int64_t kTaskPositions = 256;    // their sums stay in the first
+constexpr int64_t kWantedTasks = 16;
+constexpr int64_t kLeastWork = 1 << 18;  // multiply-adds of a task
+constexpr int64_t kFillBytes = 32 << 10;
+constexpr int64_t kSlack = 64;  // bytes: the last step of a short chunk may end outside its line
+
+bool no_padding(const Window& w) {
+  return std::ranges::all_of(w.pads, [](int64_t p) { return p == 0; }) &&
+         std::ranges::all_of(w.end_pads, [](int64_t p) { return p <= 0; });
+}
+bool is_sparse(const Window& w) { return w.taps() == 1 && (w.strides[0] > 1 || w.strides[1] > 1); }
+}  // namespace
+
+int64_t DotWeights::panels() const { return ceil_div(outs, kPanel) + ones; }
+
+int64_t DotWeights::panel_bytes() const {
+  return order().chunks() * chunk_steps() * kPanel * kStep;
+}
+
+uint64_t DotWeights::bytes() const {
+  return static_cast<uint64_t>(groups * panels()) *
+         (static_cast<uint64_t>(panel_bytes()) + kPanel * sizeof(int32_t));
+}
+
+const char* DotWeights::panel(const void* packed, int64_t group, int64_t p) const {
+  return static_cast<const char*>(packed) + (group * panels() + p) * panel_bytes();
+}
+
+const int32_t* DotWeights::sums(const void* packed, int64_t group) const {
+  return reinterpret_cast<const int32_t*>(panel(packed, groups, 0)) + group * panels() * kPanel;
+}
+
+void DotWeights::pack(const uint8_t* source, char* out) const {
+  const ChunkOrder chunk_order = order();
+  const int64_t taps = taps_y * taps_x, depth = chunk_order.depth(), step = microkernel->step();
+  const int64_t chunk_bytes = chunk_steps() * kPanel * kStep;
+  std::memset(out, 0, bytes());
+  auto* const all_sums = const_cast<int32_t*>(sums(out, 0));
+  for (int64_t g = 0; g < groups; ++g)
+    for (int64_t o = 0; o < panels() * kPanel; ++o) {
+      const bool one = ones && o == ones_panel() * kPanel;
+      if (!one && o >= outs) continue;
+      char* const to = out + (g * panels() + o / kPanel) * panel_bytes() + o % kPanel * kStep;
+      const uint8_t* const from = source + (g * outs + o) * channels * taps;
+      int32_t sum = 0;
+      for (int64_t c = 0; c < channels; ++c)
+        for (int64_t t = 0; t < taps; ++t) {
+          const uint8_t byte = one ? 0 : from[c * taps + t];
+          const int32_t value =
+              one ? 1 : (is_signed ? int32_t{static_cast<int8_t>(byte)} : int32_t{byte}) + shift;
+          sum += value;
+          const int64_t k = chunk_order.k(t, c), in_chunk = k % depth;
+          char* const at = to + k / depth * chunk_bytes + in_chunk / step * kPanel * kStep;
+          if (step == 4) {
+            at[in_chunk % 4] = static_cast<char>(value);
+          } else {
+            const auto wide = static_cast<int16_t>(value);
+            std::memcpy(at + in_chunk % 2 * 2, &wide, sizeof wide);
+          }
+        }
+      all_sums[g * panels() * kPanel + o] = sum;
+    }
+}
+
+PackedInput DotWeights::packed(uint32_t input) const {
+  PackedInput p;
+  p.input = input;
+  p.recipe = message("conv_dots/", microkernel->bytes() ? "bytes" : "int16", "/",
+                     is_signed ? "int8" : "uint8", shift, ones ? "/ones/" : "/", groups, "/", outs,
+                     "x", channels, "x", taps_y, "x", taps_x, order().by_row ? "/rows" : "");
+  p.bytes = bytes();
+  p.pack = [weights = *this](const void* source, void* out) {
+    weights.pack(static_cast<const uint8_t*>(source), static_cast<char*>(out));
+  };
+  return p;
+}
+
+DotConvPlan::DotConvPlan(const ConvGeometry& g, const DotWeights& w, pfrt_dtype x,
+                         Nchw16cSides sides)
+    : geometry(g), weights(w), x_signed(x == PFRT_DTYPE_INT8), nchw16c(sides) {
+  const Window& window = geometry.window;
+  const ChunkOrder order = weights.order();
+  in_place =
+      sides.input && weights.microkernel->bytes() && no_padding(window) && !is_sparse(window);
+  sparse = is_sparse(window);
+  line = std::min(order.channels, order.line);
+  blocks = ceil_div(order.channels, order.line);
+  const int64_t height = window.positions[0];
+  const int64_t pixels_across = sparse ? window.positions[1]
+                                       : (window.positions[1] - 1) * window.strides[1] +
+                                             (window.kernel[1] - 1) * window.dilations[1] + 1;
+  if (in_place) {
+    band = height;
+    rows = window.image[0];
+    width = window.image[1];
+  } else {
+    const int64_t row_step = sparse ? 1 : std::min(window.strides[0], window.image[0] + 1);
+    const int64_t bytes_of_row =
+        element() * line * blocks * std::max<int64_t>(pixels_across, 1) * row_step;
+    const int64_t most = std::max<int64_t>(kBandBytes / std::max<int64_t>(bytes_of_row, 1), 2);
+    band = ceil_div(height, ceil_div(height, most));
+    rows = sparse
+               ? band
+               : (band - 1) * window.strides[0] + (window.kernel[0] - 1) * window.dilations[0] + 1;
+    width = pixels_across;
+  }
+  const int64_t pixel = line * element();
+  row_bytes = (sparse ? 1 : window.strides[0]) * width * pixel;
+  step_bytes = (sparse ? 1 : window.strides[1]) * pixel;
+  for (int64_t b = 0; b < blocks; ++b)
+    for (int64_t y = 0; y < window.kernel[0]; ++y)
+      for (int64_t tap = 0; tap < (order.by_row ? 1 : window.kernel[1]); ++tap)
+        offsets.push_back(
+            pixel * ((b * rows + y * window.dilations[0]) * width + tap * window.dilations[1]));
+  const int64_t work = positions() * order.chunks() * order.depth() * kPanel * 2;
+  const int64_t tasks = std::max(ceil_div(positions(), kTaskPositions),
+                                 std::min({ceil_div(kWantedTasks, columns()),
+                                           ceil_div(positions(), 24), ceil_div(work, kLeastWork)}));
+  const int64_t across = window.positions[1], each = ceil_div(positions(), tasks);
+  const int64_t whole = (each + across / 2) / across;
+  task_positions = whole > 0 ? whole * across : each;
+}
+
+int64_t DotConvPlan::out_panels() const { return ceil_div(geometry.group_out, kPanel); }
+int64_t DotConvPlan::columns() const { return ceil_div(out_panels(), int64_t{2}); }
+
+uint64_t DotConvPlan::band_bytes() const {
+  return in_place ? 0 : static_cast<uint64_t>(element() * line * blocks * rows * width + kSlack);
+}
+
+uint64_t DotConvPlan::scratch_bytes() const {
+  return static_cast<uint64_t>(2 * task_positions * kPanel) * sizeof(int32_t);
+}
+
+void DotConvPlan::fill(const Run& run, const uint8_t* image, int64_t top, uint8_t pad,
+                       uint8_t* out) const {
+  if (in_place) return;
+  const int64_t row_size = element() * line * width;
+  const int64_t task_rows =
+      std::clamp<int64_t>(kFillBytes / std::max<int64_t>(row_size, 1), 1, rows);
+  const int64_t tasks = ceil_div(rows, task_rows);
+  run.parallel(blocks * tasks, [&](int64_t i, uint32_t) {
+    if (run.stopped()) return;
+    const int64_t block = i / tasks, first = i % tasks * task_rows;
+    for (int64_t row = first; row < std::min(first + task_rows, rows); ++row)
+      fill_row(block, row, image, top, pad, out + (block * rows + row) * row_size);
+  });
+}
+
+void DotConvPlan::fill_row(int64_t block, int64_t row, const uint8_t* image, int64_t top,
+                           uint8_t pad, uint8_t* out) const {
+  constexpr int64_t kPixels = 128;  // at a time, where they are converted
+  const Window& w = geometry.window;
+  const int64_t height = w.image[0], across = w.image[1], size = height * across;
+  const int64_t y = (sparse ? (top + row) * w.strides[0] : top * w.strides[0] + row) - w.pads[0];
+  const int64_t step = sparse ? w.strides[1] : 1;
+  // Columns [begin, end) of the band are pixels.
+  const int64_t begin =
+      std::clamp<int64_t>(ceil_div(std::max<int64_t>(w.pads[1], 0), step), 0, width);
+  const int64_t last = across + w.pads[1];  // exclusive, in pixels
+  const int64_t end =
+      y < 0 || y >= height
+          ? begin
+          : std::clamp<int64_t>(last <= 0 ? 0 : (last - 1) / step + 1, begin, width);
+  const int64_t count = std::min(line, geometry.group_in - block * line);
+  const auto put = [&](const uint8_t* lines, int64_t at, int64_t n) {
+    to_int16_pairs(x_signed ? PFRT_DTYPE_INT8 : PFRT_DTYPE_UINT8, lines, n * line, 0,
+                   reinterpret_cast<uint32_t*>(out + at * line * 2));
+  };
+  const auto fill_pad = [&](int64_t from, int64_t to) {
+    if (element() == 1) {
+      std::memset(out + from * line, pad, static_cast<size_t>((to - from) * line));
+      return;
+    }
+    const int16_t wide = x_signed ? int16_t{static_cast<int8_t>(pad)} : int16_t{pad};
+    std::fill(reinterpret_cast<int16_t*>(out) + from * line,
+              reinterpret_cast<int16_t*>(out) + to * line, wide);
+  };
+  fill_pad(0, begin);
+  fill_pad(end, width);
+  alignas(16) uint8_t lines[kPixels * kLine], planes[kLine * kPixels];
+  for (int64_t x = begin; x < end; x += kPixels) {
+    const int64_t n = std::min(kPixels, end - x);
+    const int64_t at = y * across + x * step - w.pads[1];
+    uint8_t* const to = element() == 1 ? out + x * line : lines;
+    if (nchw16c.input) {
+      const uint8_t* const from = image + (block * size + at) * kLine;
+      if (step == 1)
+        std::memcpy(to, from, static_cast<size_t>(n * kLine));
+      else
+        for (int64_t i = 0; i < n; ++i) std::memcpy(to + i * kLine, from + i * step * kLine, kLine);
+    } else if (step == 1) {
+      bytes_to_lines(to, line, line, image + block * line * size + at, size, count, n);
+    } else {
+      for (int64_t c = 0; c < count; ++c)
+        for (int64_t i = 0; i < n; ++i)
+          planes[c * kPixels + i] = image[(block * line + c) * size + at + i * step];
+      bytes_to_lines(to, line, line, planes, kPixels, count, n);
+    }
+    if (element() == 2) put(lines, x, n);
+  }
+}
+
+void DotConvPlan::sums(const uint8_t* pixels, const void* packed, int64_t group, int64_t panel,
+                       int64_t panels, int64_t begin, int64_t end, const int32_t* start,
+                       int32_t* out, int64_t out_panel) const {
+  const bool joined = row_bytes == geometry.window.positions[1] * step_bytes;
+  const int64_t across = joined ? positions() : geometry.window.positions[1];
+  const DotMicrokernel& microkernel = *weights.microkernel;
+  DotMicrokernel::Blocks p{};
+  p.offsets = offsets.data();
+  p.a_row = step_bytes;
+  p.chunks = static_cast<int64_t>(offsets.size());
+  p.depth = weights.chunk_steps();
+  p.b_panel = weights.panel_bytes();
+  p.c_row = kPanel;
+  p.c_panel = out_panel;
+  p.start_panel = kPanel;
+  int64_t y = begin / across, x = begin % across;
+  for (int64_t left = end - begin, n; left > 0; left -= n, ++y, x = 0) {
+    n = std::min(across - x, left);
+    const DotMicrokernel::RowBlocks row_blocks = microkernel.row_blocks(n);
+    const int64_t most = microkernel.panels(row_blocks.first());
+    for (int64_t q = 0; q < panels; q += most) {
+      p.a = pixels + y * row_bytes + x * step_bytes;
+      p.b = weights.panel(packed, group, panel + q);
+      p.start = start + q * kPanel;
+      p.c = out + q * out_panel;
+      microkernel.run(row_blocks, std::min(most, panels - q), flipped(), p);
+    }
+    out += n * kPanel;
+  }
+}
+
+}  // namespace pfrt::cpu

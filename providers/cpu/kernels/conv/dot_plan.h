@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Convolutions of bytes in dot products of vectors (jit/dot_microkernel.h): how one is divided into
+// bands of the image and tasks, what a band holds, and the sums of a task. A band has the pixels
+// that some rows of positions see, as lines: the channels of a pixel, 16 or 8 at a time, or all of
+// them where there are fewer; all pixels of one block of channels come before those of the next.
+// Around the image it has the zero point, so that padding takes part in the sums like a pixel of
+// 0. An image in nChw16c that the microkernel can read is its own band where nothing is padded.
+// Immutable once made; thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "providers/cpu/jit/dot_microkernel.h"
+#include "providers/cpu/kernels/conv/geometry.h"
+#include "providers/cpu/kernels/conv/image_band.h"
+
+namespace pfrt::cpu {
+
+// Weights, packed as panels of 16 output channels, and then the sum of each channel's weights as
+// they count (matmul/dot_columns.h says what that is). With |ones| a group has one channel more
+// whose weights are all 1: its sums are those of the pixels.
+struct DotWeights {
+  int64_t groups, outs, channels, taps_y, taps_x;  // outs and channels of a group
+  int64_t dilation_x;
+  bool is_signed, ones;
+  int32_t shift;  // how much more a weight counts than it is
+  const DotMicrokernel* microkernel;
+
+  ChunkOrder order() const { return ChunkOrder::of(channels, taps_y, taps_x, dilation_x); }
+  int64_t panels() const;  // of a group, that of ones included
+  int64_t ones_panel() const { return panels() - 1; }
+  int64_t chunk_steps() const { return microkernel->steps(order().depth()); }
+  int64_t panel_bytes() const;
+  uint64_t bytes() const;
+  const char* panel(const void* packed, int64_t group, int64_t p) const;
+  // Of the panels' channels, 16 each.
+  const int32_t* sums(const void* packed, int64_t group) const;
+  PackedInput packed(uint32_t input) const;
+
+ private:
+  void pack(const uint8_t* source, char* out) const;
+};
+
+struct DotConvPlan {
+  static constexpr int64_t kPanel = DotMicrokernel::kPanel;
+
+  ConvGeometry geometry;
+  DotWeights weights;
+  bool x_signed;
+  Nchw16cSides nchw16c;
+  bool in_place;
+  int64_t line, blocks;  // elements of a pixel in a block; blocks of channels
+  int64_t band;          // rows of positions
+  int64_t rows, width;   // pixels of a band
+  bool sparse;           // the band holds the pixels that its one tap sees, not those between
+  std::vector<int64_t> offsets;   // of chunks, in bytes
+  int64_t row_bytes, step_bytes;  // from position to position
+  int64_t task_positions;
+
+  DotConvPlan(const ConvGeometry& geometry, const DotWeights& weights, pfrt_dtype x,
+              Nchw16cSides sides);
+
+  bool flipped() const { return weights.microkernel->bytes() && x_signed; }
+  int32_t x_shift() const { return flipped() ? 128 : 0; }
+  int64_t element() const { return weights.microkernel->element_bytes(); }
+  int64_t positions() const { return band * geometry.window.positions[1]; }  // of a band
+  int64_t out_panels() const;                                                // without that of ones
+  int64_t columns() const;                                                   // of tasks
+  uint64_t band_bytes() const;
+  uint64_t scratch_bytes() const;  // sums of a task
+
+  // Writes the band whose first row of positions is |top|; |pad| is the zero point's byte.
+  void fill(const Run& run, const uint8_t* image, int64_t top, uint8_t pad, uint8_t* out) const;
+  // The sums of |panels| panels from |panel| on at positions [begin, end) of the band, as lines of
+  // 16, panels |out_panel| apart. |start| as DotMicrokernel has it, 16 a panel.
+  void sums(const uint8_t* pixels, const void* packed, int64_t group, int64_t panel, int64_t panels,
+            int64_t begin, int64_t end, const int32_t* start, int32_t* out,
+            int64_t out_panel) const;
+
+ private:
+  void fill_row(int64_t block, int64_t row, const uint8_t* image, int64_t top, uint8_t pad,
+                uint8_t* out) const;
+};
+
+}  // namespace pfrt::cpu

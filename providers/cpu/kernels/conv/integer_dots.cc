@@ -1,0 +1,328 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Of the four parts of a sum of (x - zx) (w - zw), where zx and zw are zero points, the microkernel
+// computes the sum of x w. That of zx w is known from the weights, and the sums begin with it. That
+// of x zw takes the sum of the pixels that a position sees, which weights of 1 give, where zw is
+// not 0 as weights count.
+#include "providers/cpu/kernels/conv/integer_dots.h"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "providers/cpu/isa/target.h"
+#include "providers/cpu/kernels/conv/dot_plan.h"
+#include "providers/cpu/kernels/conv/int16_dot.h"
+#include "providers/cpu/kernels/window/reorder.h"
+#include "providers/cpu/kernels/window/reorder_bytes.h"
+#include "providers/cpu/row/ceil_div.h"
+#include "providers/cpu/row/requantize.h"
+
+namespace pfrt::cpu {
+namespace {
+
+constexpr int64_t kPanel = DotConvPlan::kPanel;
+constexpr Types kBytes{PFRT_DTYPE_INT8, PFRT_DTYPE_UINT8};
+constexpr IntegerInputs kConvInteger{0, 1, 2, 3}, kQLinearConv{0, 3, 2, 5};
+constexpr int64_t kMostDepth = 1 << 23;  // so that sums of weights stay within int32
+
+// The weights of a node that refuse let pass.
+DotWeights weights_of(const SnapshotNode& node, const IntegerInputs& in) {
+  const auto dims = node.input_dims(in.w);
+  const int64_t groups = node.attr_int("group", 1);
+  DotWeights w{};
+  w.groups = groups;
+  w.outs = dims[0] / groups;
+  w.channels = dims[1];
+  w.taps_y = dims.size() == 4 ? dims[2] : 1;
+  w.taps_x = dims.back();
+  const bool dilated =
+      std::ranges::any_of(node.attr_ints("dilations"), [](int64_t d) { return d != 1; });
+  w.dilation_x = dilated ? 2 : 1;
+  w.is_signed = node.input_dtype(in.w) == PFRT_DTYPE_INT8;
+  w.microkernel = DotMicrokernel::get();
+  const auto zeros = weight_zeros(node, in);
+  const bool one = zeros && zeros->size() == 1;
+  if (w.microkernel->bytes())
+    w.shift = w.is_signed ? 0 : -128;
+  else
+    w.shift = one ? -zeros->front() : 0;
+  w.ones = !one || zeros->front() + w.shift != 0;
+  return w;
+}
+
+// Sums of a task, as lines of 16 channels from |channel| on, counted over all images: |lines|, at
+// positions [from, from + n). |scratch| is for n lines of 16 bytes.
+struct Lines {
+  int64_t channel, channels, from, n;
+  int32_t* sums;
+  uint8_t* scratch;
+};
+using PutLines = std::function<void(const Run&, const Lines&)>;
+
+struct Conv {
+  DotConvPlan plan;
+  IntegerInputs in;
+  Parameter x_zero, w_zeros;
+  bool has_bias;  // input 8
+
+  int64_t channels() const { return plan.geometry.groups * plan.geometry.group_out; }
+  uint64_t band_bytes() const { return (plan.band_bytes() + 63) / 64 * 64; }
+  // Of the step: the band, and a line for each of its positions where pixels are summed.
+  uint64_t shared_bytes() const {
+    return band_bytes() + (plan.weights.ones
+                               ? static_cast<uint64_t>(plan.positions() * kPanel) * sizeof(int32_t)
+                               : 0);
+  }
+  uint64_t scratch_bytes() const {
+    return plan.scratch_bytes() + static_cast<uint64_t>(plan.task_positions * kPanel);
+  }
+};
+
+// What is known of zero points once a run begins.
+struct Start {
+  int32_t zero;                // of x, as pixels count
+  std::vector<int32_t> zeros;  // of weights, as they count, by channel
+  std::vector<int32_t> sums;   // what sums begin with: 16 a panel, the panels of a group together
+};
+
+Start start_of(const Run& run, const Conv& conv) {
+  const DotWeights& w = conv.plan.weights;
+  const ConvGeometry& g = conv.plan.geometry;
+  Start start;
+  start.zero = static_cast<int32_t>(conv.x_zero.read<uint32_t>(run, 1, 0)[0]) + conv.plan.x_shift();
+  const std::vector<uint32_t> zeros = conv.w_zeros.read<uint32_t>(run, conv.channels(), 0);
+  for (const uint32_t zero : zeros) start.zeros.push_back(static_cast<int32_t>(zero) + w.shift);
+  const auto* const bias = conv.has_bias ? run.input<uint32_t>(8) : nullptr;
+  const auto depth = static_cast<uint32_t>(g.depth()), zero = static_cast<uint32_t>(start.zero);
+  const int64_t line = w.panels() * kPanel;
+  start.sums.resize(static_cast<size_t>(g.groups * line));
+  for (int64_t group = 0; group < g.groups; ++group)
+    for (int64_t o = 0; o < g.group_out; ++o) {
+      const int64_t channel = group * g.group_out + o;
+      uint32_t sum = bias != nullptr ? bias[channel] : 0;
+      sum -= zero * static_cast<uint32_t>(w.sums(run.packed<void>(), group)[o]);
+      sum += depth * zero * static_cast<uint32_t>(start.zeros[static_cast<size_t>(channel)]);
+      start.sums[static_cast<size_t>(group * line + o)] = static_cast<int32_t>(sum);
+    }
+  return start;
+}
+
+// lines[i][j] -= sum of line i * zeros[j]
+PFRT_AVX2 void correct(uint32_t* lines, const uint32_t* sums, const uint32_t* zeros, int64_t n) {
+  for (int64_t i = 0; i < n; ++i)
+    for (int64_t j = 0; j < kPanel; ++j) lines[i * kPanel + j] -= sums[i * kPanel] * zeros[j];
+}
+
+// Sums of positions [begin, end) of a band, panels of a task.
+void run_task(const Run& run, const Conv& conv, const Start& start, const uint8_t* pixels,
+              const int32_t* pixel_sums, int64_t image, int64_t task_panel, int64_t top,
+              int64_t begin, int64_t end, int32_t* scratch, const PutLines& put) {
+  const DotConvPlan& plan = conv.plan;
+  const ConvGeometry& g = plan.geometry;
+  const int64_t group = image % g.groups, panel = task_panel * 2;
+  const int64_t panels = std::min<int64_t>(2, plan.out_panels() - panel);
+  const int64_t stride = plan.task_positions * kPanel, n = end - begin;
+  plan.sums(pixels, run.packed<void>(), group, panel, panels, begin, end,
+            start.sums.data() + (group * plan.weights.panels() + panel) * kPanel, scratch, stride);
+  for (int64_t p = 0; p < panels; ++p) {
+    const int64_t first = (panel + p) * kPanel, count = std::min(kPanel, g.group_out - first);
+    int32_t* const lines = scratch + p * stride;
+    if (plan.weights.ones) {
+      uint32_t zeros[kPanel] = {};
+      for (int64_t j = 0; j < count; ++j)
+        zeros[j] = static_cast<uint32_t>(
+            start.zeros[static_cast<size_t>(group * g.group_out + first + j)]);
+      correct(reinterpret_cast<uint32_t*>(lines),
+              reinterpret_cast<const uint32_t*>(pixel_sums + begin * kPanel), zeros, n);
+    }
+    put(run, {image * g.group_out + first, count, top * g.window.positions[1] + begin, n, lines,
+              reinterpret_cast<uint8_t*>(scratch + 2 * stride)});
+  }
+}
+
+pfrt_code run_conv(const Run& run, const Conv& conv, std::string_view name, const PutLines& put) {
+  const DotConvPlan& plan = conv.plan;
+  const ConvGeometry& g = plan.geometry;
+  if (run.packed<void>() == nullptr) return fail_unpacked(run, name);
+  const Start start = start_of(run, conv);
+  const auto pad = static_cast<uint8_t>(start.zero - plan.x_shift());
+  auto* const band = run.shared<uint8_t>();
+  auto* const pixel_sums = reinterpret_cast<int32_t*>(band + conv.band_bytes());
+  const int64_t height = g.window.positions[0], width = g.window.positions[1];
+  const int64_t columns = plan.columns();
+  for (int64_t image = 0; image < g.batch * g.groups && !run.stopped(); ++image) {
+    const uint8_t* const from =
+        run.input<uint8_t>(conv.in.x) + image * g.group_in * g.window.image_size();
+    const uint8_t* const pixels = plan.in_place ? from : band;
+    for (int64_t top = 0; top < height && !run.stopped(); top += plan.band) {
+      plan.fill(run, from, top, pad, band);
+      const int64_t positions = std::min(plan.band, height - top) * width;
+      if (plan.weights.ones)
+        run.blocks(positions, plan.task_positions, [&](int64_t begin, int64_t end) {
+          constexpr int32_t kZeros[kPanel] = {};
+          if (!run.stopped())
+            plan.sums(pixels, run.packed<void>(), image % g.groups, plan.weights.ones_panel(), 1,
+                      begin, end, kZeros, pixel_sums + begin * kPanel, 0);
+        });
+      run.parallel(ceil_div(positions, plan.task_positions) * columns,
+                   [&](int64_t i, uint32_t worker) {
+                     if (run.stopped()) return;
+                     const int64_t begin = i / columns * plan.task_positions;
+                     run_task(run, conv, start, pixels, pixel_sums, image, i % columns, top, begin,
+                              std::min(begin + plan.task_positions, positions),
+                              run.scratch<int32_t>(worker), put);
+                   });
+    }
+  }
+  return run.stop();
+}
+
+std::string refuse(const KernelRequest& node, const IntegerInputs& in) {
+  if (DotMicrokernel::get() == nullptr) return "the machine, or PFRT_ISA, has no AVX2";
+  const auto weights = node.input_dims(in.w);
+  if (weights.size() != 3 && weights.size() != 4)
+    return "panels are for one or two spatial dimensions";
+  const int64_t elements = SnapshotNode::elements(weights);
+  if (elements <= 0 || !node.is_constant(in.w)) return "panels are for constant weights";
+  const int64_t groups = node.attr_int("group", 1);
+  if (groups < 1 || weights[0] / groups < kPanel / 2)
+    return message("panels are for many output channels, not ", weights[0], " in ", groups,
+                   " groups");
+  if (elements / weights[0] > kMostDepth) return "sums of so many terms are left to the reference";
+  if ((node.sides.input && weights[1] % kPanel != 0) ||
+      (node.sides.output && weights[0] / groups % kPanel != 0))
+    return "nChw16c is for multiples of 16 channels";
+  return "";
+}
+
+Result<std::shared_ptr<const Conv>> make_conv(const KernelRequest& node, const IntegerInputs& in,
+                                              bool has_bias) {
+  PFRT_TRY(need_types(node, {in.x, in.w, in.x_zero, in.w_zero}, kBytes));
+  PFRT_ASSIGN(ConvGeometry g, conv_geometry(node, in.x, in.w));
+  if (DotMicrokernel::get() == nullptr)
+    return error(Code::kUNSUPPORTED, "AVX2 is not usable any more");
+  g.window = two_dimensional(std::move(g.window));
+  const DotWeights weights = weights_of(node, in);
+  if (node.packed == nullptr || node.packed->recipe != weights.packed(in.w).recipe)
+    return error(Code::kUNSUPPORTED, "the weights are packed for other instructions");
+  const DotConvPlan plan(g, weights, node.input_dtype(in.x), node.sides);
+  auto conv = std::make_shared<const Conv>(
+      Conv{plan, in, Parameter(node, in.x_zero), Parameter(node, in.w_zero), has_bias});
+  PFRT_TRY(conv->x_zero.check("X's zero point", 1));
+  PFRT_TRY(conv->w_zeros.check("W's zero point", conv->channels()));
+  return conv;
+}
+
+Kernel kernel_of(const Conv& conv, std::string_view name) {
+  Kernel kernel;
+  kernel.name = name;
+  kernel.packed_alone = true;
+  kernel.flops = conv.plan.geometry.flops();
+  kernel.scratch_bytes = conv.scratch_bytes();
+  kernel.shared_bytes = conv.shared_bytes();
+  return kernel;
+}
+
+// Scales of a run by channel, and how sums become bytes by them.
+struct Requantized {
+  std::vector<float> scales;
+  float zero;
+  bool finite;
+  RequantizeFns fns;
+  StoreFn<float> store;
+
+  void lines(const Lines& s, int64_t channels, uint8_t* out) const {
+    float scale[kPanel] = {}, line[kPanel];
+    for (int64_t c = 0; c < s.channels; ++c)
+      scale[c] = scales[static_cast<size_t>((s.channel + c) % channels)];
+    if (finite) return fns.lines(s.sums, scale, static_cast<int32_t>(zero), s.n, out);
+    for (int64_t i = 0; i < s.n; ++i) {
+      requantize(line, reinterpret_cast<const uint32_t*>(s.sums + i * kPanel), scale, 1, zero,
+                 kPanel);
+      store(out, i * kPanel, line, kPanel);
+    }
+  }
+};
+
+}  // namespace
+
+std::string refuse_conv_integer_dots(const KernelRequest& node) {
+  if (std::string why = refuse_conv_integer(node); !why.empty()) return why;
+  return refuse(node, kConvInteger);
+}
+
+std::optional<PackedInput> pack_conv_integer_dots(const SnapshotNode& node) {
+  return weights_of(node, kConvInteger).packed(kConvInteger.w);
+}
+
+Result<Kernel> make_conv_integer_dots(const KernelRequest& node) {
+  PFRT_ASSIGN(const std::shared_ptr<const Conv> conv, make_conv(node, kConvInteger, false));
+  Kernel kernel = kernel_of(*conv, "conv_integer_dots");
+  const int64_t positions = conv->plan.geometry.window.position_count();
+  const PutLines put = [positions](const Run& run, const Lines& s) {
+    auto* const to = run.output<float>(0) + s.channel * positions + s.from;
+    reorder_to_planes(to, positions, reinterpret_cast<const float*>(s.sums), s.channels, s.n);
+    for (int64_t c = 0; c < s.channels; ++c) {
+      const int64_t at = (s.channel + c) * positions + s.from;
+      run.apply_epilogue(at, at + s.n);
+    }
+  };
+  kernel.run = [conv, put](const Run& run) {
+    return run_conv(run, *conv, "conv_integer_dots", put);
+  };
+  return kernel;
+}
+
+std::string refuse_qlinear_conv_dots(const KernelRequest& node) {
+  if (std::string why = refuse_qlinear_conv(node); !why.empty()) return why;
+  return refuse(node, kQLinearConv);
+}
+
+std::optional<PackedInput> pack_qlinear_conv_dots(const SnapshotNode& node) {
+  return weights_of(node, kQLinearConv).packed(kQLinearConv.w);
+}
+
+// Inputs: x, its scale and zero point, w, its scale and zero point, y's scale and zero point, bias.
+Result<Kernel> make_qlinear_conv_dots(const KernelRequest& node) {
+  PFRT_ASSIGN(const std::shared_ptr<const Conv> conv,
+              make_conv(node, kQLinearConv, node.has_input(8)));
+  PFRT_TRY(need_types(node, {1, 4, 6}, kFloats));
+  PFRT_TRY(need_types(node, {7}, kBytes));
+  PFRT_TRY(need_types(node, {8}, Types{PFRT_DTYPE_INT32}));
+  const int64_t channels = conv->channels();
+  const Parameter x_scale(node, 1), w_scale(node, 4), y_scale(node, 6), y_zero(node, 7);
+  PFRT_TRY(x_scale.check("X's scale", 1));
+  PFRT_TRY(w_scale.check("W's scale", channels));
+  PFRT_TRY(y_scale.check("Y's scale", 1));
+  PFRT_TRY(y_zero.check("Y's zero point", 1));
+  PFRT_TRY(check_bias(node, 8, channels));
+  const pfrt_dtype dtype = node.output_dtype(0);
+  Kernel kernel = kernel_of(*conv, "qlinear_conv_dots");
+  kernel.run = [=](const Run& run) {
+    const float sx = x_scale.read<float>(run, 1, 1.0f)[0],
+                sy = y_scale.read<float>(run, 1, 1.0f)[0];
+    Requantized to_bytes{w_scale.read<float>(run, channels, 1.0f),
+                         y_zero.read<float>(run, 1, 0.0f)[0], true, requantize_fns(dtype),
+                         store_fn<float>(dtype)};
+    for (float& scale : to_bytes.scales) {
+      scale = sx * scale / sy;
+      to_bytes.finite &= std::isfinite(scale);
+    }
+    const int64_t positions = conv->plan.geometry.window.position_count();
+    const bool nchw16c = conv->plan.nchw16c.output;
+    const PutLines put = [&, positions, nchw16c](const Run& r, const Lines& s) {
+      auto* const out = r.output<uint8_t>(0) + s.channel * positions;
+      if (nchw16c) return to_bytes.lines(s, channels, out + s.from * kPanel);
+      to_bytes.lines(s, channels, s.scratch);
+      bytes_to_planes(out + s.from, positions, s.scratch, s.channels, s.n);
+    };
+    return run_conv(run, *conv, "qlinear_conv_dots", put);
+  };
+  return kernel;
+}
+
+}  // namespace pfrt::cpu
