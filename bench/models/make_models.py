@@ -22,13 +22,13 @@ import onnx
 
 import element_type
 import huge
-from network import serialize
-from topologies import (alexnet, densenet121, inception, inception_v2, resnet50, shufflenet, squeezenet, vgg19,
-                        zfnet512)
+from network import write
+from topologies import (alexnet, densenet121, inception, inception_v2, mobilenet_v2, resnet50, shufflenet, squeezenet,
+                        vgg19, zfnet512)
 from transformers import decoder, decoder_step, encoder
 
 TOPOLOGIES = {f.__name__: f for f in (resnet50, vgg19, densenet121, inception, inception_v2, zfnet512, alexnet,
-                                      squeezenet, shufflenet, encoder, decoder, decoder_step)}
+                                      squeezenet, shufflenet, mobilenet_v2, encoder, decoder, decoder_step)}
 
 
 def main():
@@ -58,7 +58,7 @@ def main():
         onnx.checker.check_model(model, full_check=True)
         element_type.retype(model, args.type)
         suffix = "" if args.type == "float32" else f"_{args.type}"
-        (args.out / f"{name}{suffix}.onnx").write_bytes(serialize(model))
+        write(model, args.out / f"{name}{suffix}.onnx")
     if layers:
         huge.write_embedded(args.out, layers)
         huge.write_external(args.out, layers)

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A convolutional network for topologies.py, node by node, with seeded random weights."""
+import os
+
 import numpy as np
 from onnx import TensorProto, helper, numpy_helper
 
@@ -14,6 +16,13 @@ def make_model(graph):
 
 def serialize(message):
     return message.SerializeToString(deterministic=True)
+
+
+def write(model, path):
+    """At once: whoever reads |path| meanwhile has the whole old file."""
+    scratch = path.with_suffix(f".{os.getpid()}.part")
+    scratch.write_bytes(serialize(model))
+    os.replace(scratch, path)
 
 
 class Network:
@@ -78,6 +87,9 @@ class Network:
 
     def relu(self, x):
         return self.node("Relu", [x], self.channels[x])
+
+    def relu6(self, x):
+        return self.node("Clip", [x, self.constant("low", 0), self.constant("high", 6)], self.channels[x])
 
     def sum(self, a, b):
         return self.node("Sum", [a, b], self.channels[a])

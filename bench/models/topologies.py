@@ -34,6 +34,34 @@ def resnet50():
     return net.model()
 
 
+def mobilenet_v2():
+    net = Network("mobilenet_v2", seed=2018)
+
+    def conv_bn(x, outputs, kernel, stride=1, gain=2.0, group=1, scale=1.0):
+        x = net.conv(x, outputs, kernel, stride, pad=kernel // 2, bias=False, gain=gain, group=group)
+        return net.batch_norm(x, scale)
+
+    def block(x, outputs, stride, expansion):
+        y, width = x, expansion * net.channels[x]
+        if expansion > 1:  # what comes in is as often negative as not
+            y = net.relu6(conv_bn(y, width, 1, gain=1.0))
+        y = net.relu6(conv_bn(y, width, 3, stride, group=width))
+        if stride > 1 or net.channels[x] != outputs:
+            return conv_bn(y, outputs, 1)
+        # A weak residual branch keeps the sum from growing with depth.
+        return net.node("Add", [x, conv_bn(y, outputs, 1, scale=0.25)], outputs)
+
+    x = net.relu6(conv_bn("data", 32, 3, 2, gain=1.0))
+    for expansion, outputs, blocks, stride in ((1, 16, 1, 1), (6, 24, 2, 2), (6, 32, 3, 2), (6, 64, 4, 2), (6, 96, 3, 1),
+                                               (6, 160, 3, 2), (6, 320, 1, 1)):
+        for index in range(blocks):
+            x = block(x, outputs, stride if index == 0 else 1, expansion)
+    x = net.global_average_pool(net.relu6(conv_bn(x, 1280, 1, gain=1.0)))
+    # The mean over 49 positions leaves little of the deviation.
+    net.softmax(net.gemm(net.rows(x, 1), CLASSES, gain=4.0))
+    return net.model()
+
+
 def squeezenet():
     """SqueezeNet 1.1."""
     net = Network("squeezenet", seed=11)
