@@ -4,7 +4,8 @@
 A: made by make_models.py, the transformers at batch 1 and 8. B: SqueezeNet and ShuffleNet, also made, and the models
 of ../shared/zoo (or the folder PFRT_ZOO names), where every folder has model.onnx and, as ONNX's backend tests do, a
 test_data_set_0. Of that data only shapes and what is not float32 (rates, masks, token ids) are used: floats are random.
-Half: made too, in float16; the peer does not run bfloat16.
+Half: made too, in float16; the peer does not run bfloat16. Models in integers are made by integer_models.py, and
+measured line by line (integer_tables.py).
 """
 import os
 import subprocess
@@ -25,6 +26,10 @@ B = ("squeezenet", "shufflenet")
 DECODE = ("decoder_step",)
 HALF = ("resnet50_float16", "squeezenet_float16", "encoder_float16", "decoder_step_float16")
 PAST = 127
+LLAMA_GGUF = "llama_q4_0.gguf"
+FLOAT_WRITERS = ("make_models.py", "network.py", "topologies.py", "transformers.py", "element_type.py")
+INTEGER_WRITERS = ("integer_models.py", "integer_chains.py", "nbits_models.py", "quantize.py", "network.py",
+                   "topologies.py", "transformers.py")
 
 
 @dataclass
@@ -49,17 +54,37 @@ def topology_and_type(name):
     return (topology, kind) if kind in TYPES else (name, "float32")
 
 
+def stale(folder, names, writers):
+    """Of |names|, the files that are not there or older than the programs that write them."""
+    newest = max((HERE / writer).stat().st_mtime for writer in writers)
+    return [n for n in names if not (p := folder / n).exists() or p.stat().st_mtime < newest]
+
+
+def write(folder, program, names, *options):
+    print("writing " + ", ".join(names), file=sys.stderr)
+    subprocess.run([sys.executable, str(HERE / program), str(folder), *options, "--only", ",".join(names)], check=True)
+
+
 def write_models(folder, names):
-    """Those that are not there, or older than the programs that write them."""
-    newest = max(p.stat().st_mtime for p in HERE.glob("*.py"))
-    stale = [n for n in names if not (p := folder / f"{n}.onnx").exists() or p.stat().st_mtime < newest]
-    if stale:
-        print("writing " + ", ".join(stale), file=sys.stderr)
+    old = [f.removesuffix(".onnx") for f in stale(folder, [f"{n}.onnx" for n in names], FLOAT_WRITERS)]
     for kind in TYPES:
-        topologies = [topology for topology, of in map(topology_and_type, stale) if of == kind]
+        topologies = [topology for topology, of in map(topology_and_type, old) if of == kind]
         if topologies:
-            subprocess.run([sys.executable, str(HERE / "make_models.py"), str(folder), "--type", kind, "--only",
-                            ",".join(topologies)], check=True)
+            write(folder, "make_models.py", topologies, "--type", kind)
+
+
+def write_integer_models(folder, names):
+    old = [f.removesuffix(".onnx") for f in stale(folder, [f"{n}.onnx" for n in names], INTEGER_WRITERS)]
+    if old:
+        write(folder, "integer_models.py", old)
+
+
+def write_gguf(folder):
+    """The decoder of nbits_models.py for llama.cpp."""
+    if stale(folder, [LLAMA_GGUF], ("llama_gguf.py", "nbits_models.py")):
+        print(f"writing {LLAMA_GGUF}", file=sys.stderr)
+        subprocess.run([sys.executable, str(HERE / "llama_gguf.py"), str(folder / LLAMA_GGUF)], check=True)
+    return folder / LLAMA_GGUF
 
 
 def made(folder, names):
@@ -72,6 +97,11 @@ def made(folder, names):
             dims["past"] = PAST
         cases.append(Case(name, folder / f"{model}.onnx", dims))
     return cases
+
+
+def integers(folder, name, **dims):
+    write_integer_models(folder, [name])
+    return Case(name, folder / f"{name}.onnx", dims)
 
 
 def fed_inputs(graph):

@@ -8,6 +8,7 @@ Networks of make_models.py quantized by quantize.py, with ranges that a float ru
 names the library); integer_chains.py's products and chains; nbits_models.py's weights of 4 and 8 bits.
 """
 import argparse
+import functools
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +18,7 @@ import integer_chains
 import nbits_models
 import quantize
 from network import write
-from topologies import mobilenet_v2, resnet50
+from topologies import densenet121, inception, mobilenet_v2, resnet50, shufflenet, squeezenet
 from transformers import encoder
 
 
@@ -45,8 +46,9 @@ def qdq(topology):
     return quantize.static(model, quantize.ranges_of(model, run_float, feeds_of(model)))
 
 
-NETWORKS = {"resnet50_qdq": lambda: qdq(resnet50), "mobilenet_v2_qdq": lambda: qdq(mobilenet_v2),
-            "encoder_qdq": lambda: qdq(encoder), "encoder_dynamic": lambda: quantize.dynamic(encoder())}
+QDQ = (resnet50, mobilenet_v2, encoder, squeezenet, shufflenet, inception, densenet121)
+NETWORKS = {**{f"{f.__name__}_qdq": functools.partial(qdq, f) for f in QDQ},
+            "encoder_dynamic": lambda: quantize.dynamic(encoder())}
 MODELS = {**NETWORKS, **integer_chains.MODELS, **nbits_models.MODELS}
 
 

@@ -10,7 +10,8 @@ from results import FOLDER, newest
 
 LEFT, TOP, WIDTH, HEIGHT, BELOW = 52, 64, 1040, 330, 128
 COLOURS = ("#1f6fb4", "#d1602a", "#2c8c55", "#8a4fa8", "#a8822c", "#b03a5b")
-KINDS = {"amx": "AMX", "avx512_bf16": "AVX-512", "avx512": "AVX-512", "avx2": "AVX2", "generic": "no vectors"}
+KINDS = {"amx": "AMX", "avx512_bf16": "AVX-512", "avx512_vnni": "AVX-512", "avx512": "AVX-512", "avx_vnni": "AVX2",
+         "avx2": "AVX2", "generic": "no vectors"}
 SETS = {"a": "set A, large models", "b": "set B, small models"}
 LOWEST, HIGHEST = 0.7, 6.0
 

@@ -12,7 +12,8 @@ from pathlib import Path
 FOLDER = Path(__file__).resolve().parent.parent / "results"
 COLUMNS = ("date", "commit", "processor", "isa", "set", "threads", "precision", "model", "ours_ms", "peer_ms", "ratio")
 # The words of PFRT_ISA beside the instruction set that each begins with.
-LEVELS = (("amx", "amx_tile"), ("avx512_bf16", "avx512_bf16"), ("avx512", "avx512f"), ("avx2", "avx2"))
+LEVELS = (("amx", "amx_tile"), ("avx512_bf16", "avx512_bf16"), ("avx512_vnni", "avx512_vnni"), ("avx512", "avx512f"),
+          ("avx_vnni", "avx_vnni"), ("avx2", "avx2"))
 
 
 def machine_isa(machine):
@@ -21,8 +22,10 @@ def machine_isa(machine):
 
 def used_isa(machine):
     """What kernels use: the machine's, or PFRT_ISA where that is lower."""
-    order = [word for word, _ in LEVELS] + ["generic"]
-    return max(machine_isa(machine), machine["isa_cap"] or order[0], key=order.index)
+    order = [word for word, _ in LEVELS]
+    allowed = LEVELS[order.index(machine["isa_cap"]):] if machine["isa_cap"] in order else \
+        () if machine["isa_cap"] else LEVELS
+    return next((word for word, has in allowed if has in machine["isa"]), "generic")
 
 
 def commit_of(folder):
@@ -49,7 +52,7 @@ class Recorder:
         line = {**self.fixed, **about, "model": row["model"], "ours_ms": f"{row['ours_ms']:.4g}",
                 "peer_ms": f"{row['peer_ms']:.4g}", "ratio": f"{row['ratio']:.3f}"}
         with open(self.path, "a", newline="", encoding="utf-8") as file:
-            out = csv.DictWriter(file, COLUMNS, delimiter="\t", lineterminator="\n")
+            out = csv.DictWriter(file, COLUMNS, delimiter="\t", lineterminator="\n", extrasaction="ignore")
             if fresh:
                 out.writeheader()
             out.writerow(line)

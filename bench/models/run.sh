@@ -3,11 +3,16 @@
 # Whole models beside ONNX Runtime 1.30, in tables (tables.py): latency by set, threads and precision; with --start
 # session creation and first run, with --memory peak memory.
 #
-#   run.sh [--set a|b|tiny|decode|half|all ...] [--threads N ...] [--precision P ...] [--seconds S] [--json]
-#          [--start] [--memory] [--rounds N] [--record [--peer-isa I]]
+#   run.sh [--set a|b|tiny|decode|half|integer|all ...] [--threads N ...] [--precision P ...] [--seconds S] [--json]
+#          [--only LINE ...] [--start] [--memory] [--rounds N] [--record] [--peer-isa I]
 #
-# PEER=LIBRARY is another copy of ONNX Runtime's library. --record adds latencies to bench/results.
+# PEER=LIBRARY is another copy of ONNX Runtime's library, LLAMA=FOLDER other shared libraries of llama.cpp (for the set
+# integer, of which --only measures some lines). --peer-isa says to which word of PFRT_ISA that PEER is held. --record
+# adds latencies to bench/results.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 . bench/models/setup.sh
-exec /usr/bin/python3 bench/models/tables.py --tool build/release/bin/pfrt --peer "$peer" --models "$models" "$@"
+llama=()
+case " $* " in *" integer "*|*" all "*) . bench/models/llama.sh ;; esac
+export PYFLAME_RT_LIBRARY=$PWD/build/release/lib/libpyflamert_c.so PYTHONPATH=$PYTHONPATH:$PWD/capi/python
+exec /usr/bin/python3 bench/models/tables.py --tool build/release/bin/pfrt --peer "$peer" --models "$models" "${llama[@]}" "$@"

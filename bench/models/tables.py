@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tables of our latency beside ONNX Runtime's: run.sh, beside this file, builds what is needed and calls it.
 
-Sets are those of cases.py; `tiny` is what of B takes the peer under 0.2 ms on one thread. Each row is a `pfrt bench`,
+Sets are those of cases.py, and integer_tables.py's; `tiny` is what of B takes the peer under 0.2 ms on one thread. Each row is a `pfrt bench`,
 which takes the sides in turns, 100 ms each, and gives medians; a ratio is the peer's time over ours. What a side
 cannot run is listed with its reason and is not part of the mean.
 
@@ -20,14 +20,15 @@ from pathlib import Path
 
 import onnx
 
-from cases import cases
+import integer_tables
+from cases import HERE, cases
 from peer import Peer
 from results import Recorder, machine_isa, used_isa
 
 TINY_MS = 0.2
 LARGE_BYTES = 100e6
-SETS = ("a", "b", "tiny", "decode", "half")
-THREADS = {"a": (1, 2), "b": (1, 2), "tiny": (1,), "decode": (1,), "half": (1,)}
+SETS = ("a", "b", "tiny", "decode", "half", "integer")
+THREADS = {"a": (1, 2), "b": (1, 2), "tiny": (1,), "decode": (1,), "half": (1,)}  # integer: by line
 # By set and precision: the geometric mean that is asked for, and the least ratio of a model.
 ASKED = {("a", "fp32"): (1.45, 1.12), ("a", "fast"): (1.9, None), ("a", "bf16"): (4.5, None), ("b", "fp32"): (1.7, 1.05),
          ("tiny", "fp32"): (2.0, None), ("decode", "fp32"): (1.0, None), ("decode", "bf16"): (1.8, None)}
@@ -50,9 +51,10 @@ class Bench:
     def __init__(self, tool, peer, seconds):
         self.tool, self.peer, self.seconds = tool, peer, seconds
 
-    def run(self, case, threads, precision, seconds=None):
-        """The tool's answer, or {"refused": reason}."""
-        command = [self.tool, "bench", str(case.path), "--json", "--peer", self.peer, "--threads", str(threads),
+    def run(self, case, threads, precision, seconds=None, alone=False):
+        """The tool's answer, or {"refused": reason}. |alone|: without the peer."""
+        peer = [] if alone else ["--peer", self.peer]
+        command = [self.tool, "bench", str(case.path), "--json", *peer, "--threads", str(threads),
                    "--precision", precision, "--seconds", str(seconds or self.seconds), *case.options()]
         done = subprocess.run(command, capture_output=True, text=True)
         if done.returncode == 0:
@@ -79,6 +81,9 @@ def summary(rows, asked=(None, None), better=max):
     """Geometric mean and the worst ratio of the rows that ran, and what was asked of them."""
     ran = [r for r in rows if "ratio" in r]
     out = {"models": len(rows), "ran": len(ran)}
+    if judged := [r for r in rows if r.get("asked") is not None]:
+        out["missed"] = [r["model"] for r in judged if not r.get("met")]
+        out["judged"] = len(judged)
     if ran:
         worst = (min if better is max else max)(ran, key=lambda r: r["ratio"])
         out.update(mean=geometric_mean([r["ratio"] for r in ran]), worst=worst["ratio"], worst_model=worst["model"])
@@ -101,14 +106,19 @@ def summary_text(found):
     left = found["models"] - found["ran"]
     return (f"geometric mean {found['mean']:.3f}{verdict(found, 'mean')}, worst {found['worst']:.3f} "
             f"{found['worst_model']}{verdict(found, 'worst')}, over {found['ran']} models"
-            + (f"; {left} not run" if left else ""))
+            + (f"; {left} not run" if left else "")
+            + (f"; {len(found['missed'])} of {found['judged']} MISSED" if found.get("missed") else ""))
 
 
-def row_text(row, columns):
+NAME_WIDTH = 22
+
+
+def row_text(row, columns, width=NAME_WIDTH):
     if "refused" in row:
-        return f"{row['model']:22}not run: {row['refused']}"
+        return f"{row['model']:{width}}not run: {row['refused']}"
     cells = ["-" if row[key] is None else format(row[key], form) for key, (_, form) in columns.items()]
-    return f"{row['model']:22}" + "".join(f"{cell:>12}" for cell in cells)
+    return f"{row['model']:{width}}" + "".join(f"{cell:>12}" for cell in cells) + \
+        ("" if row.get("met", True) else "  MISSED")
 
 
 class Report:
@@ -132,17 +142,18 @@ class Report:
     def table(self, title, about, columns, rows, asked=(None, None), better=max):
         """|rows| may be a generator that measures."""
         self.say(f"\n== {title}")
-        table = {**about, "rows": []}
+        table, width = {**about, "rows": []}, columns.get("width", NAME_WIDTH)
+        columns = {key: column for key, column in columns.items() if key != "width"}
         try:
             for row in rows:
                 if not table["rows"]:
-                    self.say(f"{'':22}" + "".join(f"{name:>12}" for name, _ in columns.values()))
+                    self.say(f"{'':{width}}" + "".join(f"{name:>12}" for name, _ in columns.values()))
                 table["rows"].append(row)
-                self.say(row_text(row, columns))
-                if self.recorder and "rms_difference" in row:
+                self.say(row_text(row, columns, width))
+                if self.recorder and ("rms_difference" in row or about.get("recorded")):
                     self.recorder.add(about, row)
                 for note in row.get("notes", ()):
-                    self.say(f"{'':22}{note}")
+                    self.say(f"{'':{width}}{note}")
             table["summary"] = summary(table["rows"], asked, better)
             self.say(summary_text(table["summary"]))
         except PrecisionRefused as refusal:
@@ -197,6 +208,8 @@ def latency_tables(bench, report, sets, args):
         return (row_of(c, bench.run(c, threads, precision)) for c in cases(name, args.models))
 
     for name in sets:
+        if name == "integer":
+            continue
         for threads in THREADS[name] if name == "tiny" or not args.threads else args.threads:
             for precision in args.precision:
                 if name == "tiny":
@@ -277,7 +290,12 @@ def main():
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--record", action="store_true", help="add latencies to bench/results/<processor>.tsv")
     parser.add_argument("--peer-isa", help="with --record and PFRT_ISA: the set that the peer is held to as well")
+    parser.add_argument("--only", nargs="+", type=int, choices=integer_tables.LINES, default=integer_tables.LINES,
+                        metavar="LINE", help="of set integer, by number; default: all")
+    parser.add_argument("--llama", nargs=2, metavar=("PROGRAM", "LIBRARIES"),
+                        help="llama.cc built, and the folder of llama.cpp's libraries")
     args = parser.parse_args()
+    args.pair = HERE / "pair.py"
     if args.rounds < 1 or not args.seconds > 0:
         parser.error("--rounds and --seconds take more than 0")
 
@@ -290,6 +308,8 @@ def main():
                      f"is held to it too, and --peer-isa {used_isa(machine)}")
     report = Report(args.json, machine, Recorder(machine) if args.record else None)
     latency_tables(bench, report, sets, args)
+    if "integer" in sets:
+        integer_tables.Tables(bench, report, machine, args, streamed_bytes).print(sorted(set(args.only)))
     launch_tables(bench, report, args)
     report.finish()
 
