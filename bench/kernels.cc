@@ -3,54 +3,18 @@
 // Matrix products and ResNet-50's convolutions, ours against oneDNN's in one run: both sides take
 // turns of some milliseconds. Ours run through the public API, as models of one node with constant
 // weights; oneDNN has its weights, and of convolutions the images too, in the layout it likes best.
+// Precision int8: integer_kernels.cc.
 #include <cstdio>
 #include <cstdlib>
-#include <oneapi/dnnl/dnnl.hpp>
 #include <stdexcept>
-#include <unordered_map>
 
+#include "bench/integer_kernels.h"
+#include "bench/onednn.h"
 #include "bench/versus.h"
 
 namespace {
 
 using namespace bench;
-using Memory = dnnl::memory;
-using Type = Memory::data_type;
-using Tag = Memory::format_tag;
-
-// ---- oneDNN
-
-class Dnn {
- public:
-  Memory memory(const Memory::desc& desc) { return Memory(desc, engine_); }
-  // |values| in the layout and type of |desc|.
-  Memory memory(const Memory::desc& desc, const std::vector<float>& values, const Dims& dims,
-                Tag tag) {
-    Memory plain({dims, Type::f32, tag}, engine_, const_cast<float*>(values.data()));
-    Memory out(desc, engine_);
-    dnnl::reorder(plain, out).execute(stream_, plain, out);
-    stream_.wait();
-    return out;
-  }
-  std::vector<float> values(Memory from, const Dims& dims, Tag tag) {
-    int64_t count = 1;
-    for (int64_t dim : dims) count *= dim;
-    std::vector<float> out(static_cast<size_t>(count));
-    Memory plain({dims, Type::f32, tag}, engine_, out.data());
-    dnnl::reorder(from, plain).execute(stream_, from, plain);
-    stream_.wait();
-    return out;
-  }
-  void run(const dnnl::primitive& primitive, const std::unordered_map<int, Memory>& args) {
-    primitive.execute(stream_, args);
-    stream_.wait();
-  }
-  const dnnl::engine& engine() const { return engine_; }
-
- private:
-  dnnl::engine engine_{dnnl::engine::kind::cpu, 0};
-  dnnl::stream stream_{engine_};
-};
 
 void product(Report& report, const Settings& settings, Dnn& dnn, int64_t m, int64_t n, int64_t k,
              Operands operands) {
@@ -69,7 +33,7 @@ void product(Report& report, const Settings& settings, Dnn& dnn, int64_t m, int6
     const auto sgemm = [&] {
       dnnl::sgemm('N', 'N', m, n, k, 1, a.data(), k, b.data(), n, 0, c.data(), n);
     };
-    report.row(what, operands, flops, ours, sgemm,
+    report.row(what, name_of(operands), flops, ours, sgemm,
                [&] { return rms_difference(ours.result(), c); });
     return;
   }
@@ -84,7 +48,7 @@ void product(Report& report, const Settings& settings, Dnn& dnn, int64_t m, int6
       {DNNL_ARG_WEIGHTS, dnn.memory(made.weights_desc(), b, {k, n}, Tag::ab)},
       {DNNL_ARG_DST, c}};
   report.row(
-      what, operands, flops, ours, [&] { dnn.run(matmul, args); },
+      what, name_of(operands), flops, ours, [&] { dnn.run(matmul, args); },
       [&] {
         return rms_difference(ours.result(), dnn.values(c, {m, n}, Tag::ab));
       });
@@ -135,8 +99,9 @@ void convolution(Report& report, const Settings& settings, Dnn& dnn, const Convo
   report.row(
       std::to_string(c.in) + "x" + std::to_string(c.size) + "x" + std::to_string(c.size) + " -> " +
           std::to_string(c.out) + ", " + k + "x" + k + "/" + std::to_string(c.stride),
-      Operands::kNormal, 2.0 * static_cast<double>(taps) * static_cast<double>(c.out * side * side),
-      ours, [&] { dnn.run(primitive, args); },
+      name_of(Operands::kNormal),
+      2.0 * static_cast<double>(taps) * static_cast<double>(c.out * side * side), ours,
+      [&] { dnn.run(primitive, args); },
       [&] { return rms_difference(ours.result(), dnn.values(out, y, Tag::nchw)); });
 }
 
@@ -150,15 +115,20 @@ void run(const Settings& settings) {
                              ": oneDNN uses every core otherwise");
   const dnnl_version_t* version = dnnl::version();
   std::printf(
-      "oneDNN %d.%d.%d, %s thread(s), precision %s. GFLOP/s, medians; ratios of medians and "
+      "oneDNN %d.%d.%d, %s thread(s), precision %s. %s, medians; ratios of medians and "
       "of the best runs.\n"
       "wider: the time under the fastest narrower cap of PFRT_ISA by ours.\n",
-      version->major, version->minor, version->patch, threads.c_str(), settings.precision.c_str());
+      version->major, version->minor, version->patch, threads.c_str(), settings.precision.c_str(),
+      settings.int8() ? "GOP/s" : "GFLOP/s");
   std::printf(
-      "fma, tiles: the machine's peaks around the row, tiles with operands from L2.\n"
+      "%s, tiles: the machine's peaks around the row, tiles with operands from L2.\n"
       "of peak: of %s\n",
-      settings.bf16() ? "tiles" : "fma or a sixth of tiles, whichever is more");
+      settings.int8() ? "dot" : "fma",
+      settings.bf16()   ? "tiles"
+      : settings.int8() ? "dot or tiles, whichever is more"
+                        : "fma or a sixth of tiles, whichever is more");
   Dnn dnn;
+  if (settings.int8()) return integer_kernels(settings, dnn);
   if (settings.only != "convolutions") {
     Report report("products, m x n x k", settings);
     for (Operands operands : {Operands::kNormal, Operands::kOutliers, Operands::kLognormal}) {

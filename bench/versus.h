@@ -28,6 +28,7 @@ struct Settings {
   std::string precision = "fp32", only;
   double seconds = 1;  // a row
   bool bf16() const { return precision == "bf16"; }
+  bool int8() const { return precision == "int8"; }  // models of integers, at the usual precision
 };
 
 inline double seconds_since(Clock::time_point start) {
@@ -42,7 +43,10 @@ inline double quantile(std::vector<double> values, double part) {
 
 // One column in 64 of |rows| of |width| is a hundred times the others; magnitudes over six decades.
 enum class Operands { kNormal, kOutliers, kLognormal };
-constexpr const char* kOperands[] = {"normal", "outliers", "lognormal"};
+inline const char* name_of(Operands kind) {
+  constexpr const char* kNames[] = {"normal", "outliers", "lognormal"};
+  return kNames[static_cast<int>(kind)];
+}
 
 inline std::vector<float> numbers(Operands kind, int64_t count, int64_t width, uint64_t seed) {
   std::mt19937_64 engine(seed);
@@ -57,24 +61,22 @@ inline std::vector<float> numbers(Operands kind, int64_t count, int64_t width, u
   return out;
 }
 
-// A model of one node: x, w -> y.
+// A model of one node: x and constants -> y.
 struct Ours {
   pyflame_rt::InferenceSession session;
   Tensor x, y;
   pyflame_rt::IOBinding binding;
 
-  Ours(const pyflame_rt::Graph& graph, const Settings& settings, Tensor input, const Dims& out)
-      : session(graph, options(settings)),
-        x(std::move(input)),
-        y(out, DType::Float32),
-        binding(session) {
+  Ours(const pyflame_rt::Graph& graph, const Settings& settings, Tensor input, const Dims& out,
+       DType type = DType::Float32)
+      : session(graph, options(settings)), x(std::move(input)), y(out, type), binding(session) {
     binding.bind_input("x", x);
     binding.bind_output("y", y);
   }
   static pyflame_rt::SessionOptions options(const Settings& settings) {
     pyflame_rt::SessionOptions out;
     out.num_threads = settings.threads;
-    out.precision = settings.precision;
+    out.precision = settings.int8() ? "fp32" : settings.precision;
     return out;
   }
 };
@@ -94,7 +96,8 @@ inline pyflame_rt::Graph one_node(const std::shared_ptr<pyflame_rt::Node>& node,
   return graph;
 }
 
-inline double rms_difference(const float* a, const std::vector<float>& b) {
+template <typename A, typename B>
+double rms_difference(const A* a, const std::vector<B>& b) {
   double difference = 0, size = 0;
   for (size_t i = 0; i < b.size(); ++i) {
     difference += std::pow(double(a[i]) - double(b[i]), 2);
@@ -107,11 +110,11 @@ inline double rms_difference(const float* a, const std::vector<float>& b) {
 inline std::vector<std::string> narrower_caps() {
   const char* const set = std::getenv("PFRT_ISA");
   const std::string cap = set == nullptr || *set == 0 ? "amx" : set;
+  const bool beyond = cap == "amx" || cap == "avx512_bf16" || cap == "avx512_vnni";
   std::vector<std::string> out;
-  if (__builtin_cpu_supports("avx512f") &&
-      (cap == "amx" || cap == "avx512_bf16" || cap == "avx512_vnni"))
-    out.push_back("avx512");
-  if (__builtin_cpu_supports("avx512f") && cap != "avx2" && cap != "generic") out.push_back("avx2");
+  if (!__builtin_cpu_supports("avx512f")) return out;
+  if (beyond) out.push_back("avx512");
+  if (beyond || cap == "avx512") out.push_back("avx2");
   return out;
 }
 
@@ -134,7 +137,10 @@ class Capped {
   const std::string& cap(size_t i) const { return caps_[i]; }
   void use(size_t i) const { setenv("PFRT_ISA", caps_[i].c_str(), 1); }
   void run(size_t i) const { ours_[i]->binding.run(); }
-  const float* result() const { return ours_[0]->y.data_ptr<float>(); }
+  template <typename T = float>
+  const T* result() const {
+    return ours_[0]->y.data_ptr<T>();
+  }
 
  private:
   std::vector<std::string> caps_;
@@ -143,14 +149,17 @@ class Capped {
 
 // What the machine can do just now. Its tiles change their rate by four, for seconds at a time.
 struct Peaks {
-  double fma = 0, tiles = 0;  // GFLOP/s; 0 = it has none
+  double vectors = 0, tiles = 0;  // GFLOP/s, of int8 GOP/s; 0 = it has none
 
   static Peaks measure(const Settings& settings) {
+    if (settings.int8())
+      return {now("int8 dot", settings), now("int8 tiles, operands in L2", settings)};
     return {now("fp32 fma", settings), now("bf16 tiles, operands in L2", settings)};
   }
   // Of six products on tiles one float32 product is made.
   double of(const Settings& settings) const {
-    return settings.bf16() && tiles > 0 ? tiles : std::max(fma, tiles / 6);
+    if (settings.int8()) return std::max(vectors, tiles);
+    return settings.bf16() && tiles > 0 ? tiles : std::max(vectors, tiles / 6);
   }
 
  private:
@@ -172,7 +181,8 @@ class Report {
  public:
   Report(const char* what, const Settings& settings) : settings_(settings) {
     std::printf("\n%-26s %-9s %7s %7s %6s %6s %6s %7s %7s %7s %8s\n", what, "operands", "ours",
-                "oneDNN", "ratio", "best", "wider", "fma", "tiles", "of peak", "rms diff");
+                "oneDNN", "ratio", "best", "wider", settings.int8() ? "dot" : "fma", "tiles",
+                "of peak", "rms diff");
   }
   ~Report() {
     if (count_ > 0)
@@ -182,7 +192,7 @@ class Report {
       std::printf("%d row(s) are slower than under a narrower cap of PFRT_ISA\n", slower_);
   }
   // |difference| of the results, asked after all have run.
-  void row(const std::string& what, Operands operands, double flops, const Capped& ours,
+  void row(const std::string& what, const char* operands, double flops, const Capped& ours,
            const std::function<void()>& theirs, const std::function<double()>& difference) {
     const size_t peer = ours.size();  // the sides: ours by cap, then theirs
     std::vector<std::vector<double>> times(peer + 1);
@@ -212,7 +222,7 @@ class Report {
     }
     ours.use(0);
     const Peaks after = Peaks::measure(settings_);
-    const Peaks peaks = {(before.fma + after.fma) / 2, (before.tiles + after.tiles) / 2};
+    const Peaks peaks = {(before.vectors + after.vectors) / 2, (before.tiles + after.tiles) / 2};
     const auto ratio = [&](size_t side, double part) {
       return quantile(times[side], part) / quantile(times[0], part);
     };
@@ -224,8 +234,8 @@ class Report {
     char wider[16] = "-";
     if (fastest < peer) std::snprintf(wider, sizeof wider, "%.2f", ratio(fastest, kMedian));
     std::printf("%-26s %-9s %7.1f %7.1f %6.2f %6.2f %6s %7.0f %7.0f %6.0f%% %8.1e\n", what.c_str(),
-                kOperands[static_cast<int>(operands)], mine, mine / ratio(peer, kMedian),
-                ratio(peer, kMedian), ratio(peer, kBest), wider, peaks.fma, peaks.tiles,
+                operands, mine, mine / ratio(peer, kMedian), ratio(peer, kMedian),
+                ratio(peer, kBest), wider, peaks.vectors, peaks.tiles,
                 100 * mine / peaks.of(settings_), difference());
     if (fastest < peer && ratio(fastest, kMedian) < kNoise) {
       std::printf("%26s slower than under PFRT_ISA=%s\n", "", ours.cap(fastest).c_str());

@@ -13,6 +13,8 @@ import subprocess
 import sys
 from dataclasses import dataclass
 
+import onnx
+
 from cases import A, integers, made, write_gguf, write_integer_models
 from integer_chains import CONVOLUTIONS, DEPTHWISE, PRODUCTS
 from results import machine_isa, used_isa
@@ -192,6 +194,13 @@ class Peers:
         return llama_row(name, rounds)
 
 
+def token_bytes(path):
+    """Of weights, scales and zero points that products read."""
+    graph = onnx.load(str(path)).graph
+    read = {name for node in graph.node if node.op_type == "MatMulNBits" for name in node.input[1:]}
+    return sum(len(t.raw_data) for t in graph.initializer if t.name in read)
+
+
 def share_row(name, rounds, size):
     """|rounds|: seconds of a token and the read rate in GB/s; |size| bytes are read a token."""
     ours, read = (statistics.median(values) for values in zip(*rounds))
@@ -222,9 +231,8 @@ def busy_process():
 
 
 class Tables:
-    def __init__(self, bench, report, machine, args, streamed_bytes):
+    def __init__(self, bench, report, machine, args):
         self.peers, self.report, self.machine, self.args = Peers(bench, machine, args), report, machine, args
-        self.streamed_bytes = streamed_bytes
         self.isa = used_isa(machine)
 
     def column(self, with_peer=True):
@@ -276,7 +284,7 @@ class Tables:
         def rows():
             for model in DECODE_ASKED:
                 case = self.decoder(model)
-                size = self.streamed_bytes(case.path)
+                size = token_bytes(case.path)
                 large = model == "llama_4b32"  # the one of 4 bits that has 240 MB
                 yield judged(self.peers.share(model, case, size), SHARE_ASKED.of(column) if large else None)
 

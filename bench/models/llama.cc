@@ -2,11 +2,12 @@
 //
 // Times llama.cpp through its C API, which it opens at run time, so that no header of it is needed:
 //
-//   llama LIBRARIES BACKEND MODEL.gguf --threads N --past P --seconds S [--prompt T] [--logits FILE]
+//   llama LIBRARIES BACKEND MODEL.gguf --threads N --past P --seconds S [--prompt T] [--logits
+//   FILE]
 //
-// LIBRARIES is the folder of its shared libraries, BACKEND the word of libggml-cpu-BACKEND.so, which
-// decides the instruction set. Prints JSON: the median of one token after P past ones, or of a
-// prompt of T tokens. --logits writes the float32 logits of the last token that was timed.
+// LIBRARIES is the folder of its shared libraries, BACKEND the word of libggml-cpu-BACKEND.so,
+// which decides the instruction set. Prints JSON: the median of one token after P past ones, or of
+// a prompt of T tokens. --logits writes the float32 logits of the last token that was timed.
 #include <dirent.h>
 #include <dlfcn.h>
 
@@ -83,21 +84,22 @@ class Llama {
     void* const ggml = opened(library_in(folder, "libggml"));
     library_ = opened(library_in(folder, "libllama"));
     symbol<void(void (*)(int, const char*, void*), void*)>(library_, "llama_log_set")(log_errors,
-                                                                                     nullptr);
+                                                                                      nullptr);
     const std::string cpu = folder + "/libggml-cpu-" + backend + ".so";
     if (symbol<void*(const char*)>(ggml, "ggml_backend_load")(cpu.c_str()) == nullptr)
       throw failure(cpu + " does not load on this machine");
     symbol<void()>(library_, "llama_backend_init")();
-    void* const loaded = symbol<void*(const char*, Parameters)>(
-        library_, "llama_model_load_from_file")(
-        model.c_str(), symbol<Parameters()>(library_, "llama_model_default_params")());
+    void* const loaded =
+        symbol<void*(const char*, Parameters)>(library_, "llama_model_load_from_file")(
+            model.c_str(), symbol<Parameters()>(library_, "llama_model_default_params")());
     if (loaded == nullptr) throw failure(model + " does not load");
     context_ = symbol<void*(void*, Parameters)>(library_, "llama_init_from_model")(
         loaded, symbol<Parameters()>(library_, "llama_context_default_params")());
     if (context_ == nullptr) throw failure("no context can be made");
     symbol<void(void*, int32_t, int32_t)>(library_, "llama_set_n_threads")(context_, threads,
-                                                                          threads);
-    tokens_ = static_cast<int64_t>(symbol<uint32_t(const void*)>(library_, "llama_n_ctx")(context_));
+                                                                           threads);
+    tokens_ =
+        static_cast<int64_t>(symbol<uint32_t(const void*)>(library_, "llama_n_ctx")(context_));
     memory_ = symbol<void*(const void*)>(library_, "llama_get_memory")(context_);
     decode_ = symbol<int32_t(void*, Batch)>(library_, "llama_decode");
     batch_ = symbol<Batch(int32_t*, int32_t)>(library_, "llama_batch_get_one");
@@ -123,7 +125,8 @@ class Llama {
   int32_t vocabulary() const {
     const void* const model =
         symbol<const void*(const void*)>(library_, "llama_get_model")(context_);
-    const void* const words = symbol<const void*(const void*)>(library_, "llama_model_get_vocab")(model);
+    const void* const words =
+        symbol<const void*(const void*)>(library_, "llama_model_get_vocab")(model);
     return symbol<int32_t(const void*)>(library_, "llama_vocab_n_tokens")(words);
   }
 

@@ -309,7 +309,7 @@ def main():
     report = Report(args.json, machine, Recorder(machine) if args.record else None)
     latency_tables(bench, report, sets, args)
     if "integer" in sets:
-        integer_tables.Tables(bench, report, machine, args, streamed_bytes).print(sorted(set(args.only)))
+        integer_tables.Tables(bench, report, machine, args).print(sorted(set(args.only)))
     launch_tables(bench, report, args)
     report.finish()
 
