@@ -28,9 +28,9 @@ def write(folder, *names):
 
 
 def test_a_network_gives_probabilities_that_differ(tmp_path):
-    assert write(tmp_path, "squeezenet", "shufflenet").returncode == 0
+    assert write(tmp_path, "squeezenet", "shufflenet", "mobilenet_v2").returncode == 0
     pixels = np.random.default_rng(0).standard_normal((2, 3, 224, 224), dtype=np.float32)
-    for name in ("squeezenet", "shufflenet"):
+    for name in ("squeezenet", "shufflenet", "mobilenet_v2"):
         (found,) = session_of(tmp_path / f"{name}.onnx").run(None, {"data": pixels})
         assert found.shape == (2, 1000)
         np.testing.assert_allclose(found.sum(1), 1, rtol=1e-5)

@@ -26,6 +26,15 @@ def test_the_set_is_the_lower_of_machine_and_cap():
     assert results.machine_isa({"isa": []}) == "generic"
 
 
+def test_a_cap_is_the_best_set_at_or_below_it_that_the_machine_has():
+    vnni = {"isa": ["avx2", "avx512f", "avx512_vnni"], "isa_cap": None}
+    assert results.machine_isa(vnni) == "avx512_vnni"
+    for cap, used in (("", "avx512_vnni"), ("avx512_bf16", "avx512_vnni"), ("avx512", "avx512"), ("avx_vnni", "avx2"),
+                      ("generic", "generic")):
+        assert results.used_isa({**vnni, "isa_cap": cap}) == used
+    assert results.used_isa({"isa": ["avx2", "avx_vnni"], "isa_cap": "avx512"}) == "avx_vnni"
+
+
 def test_lines_are_added_and_the_later_one_counts(folder):
     results.Recorder(MACHINE).add(ABOUT, ROW)
     later = results.Recorder(MACHINE)
