@@ -215,6 +215,8 @@ class Generator : public ElementAccess<Vmm> {
         return X::vcvtdq2ps(of(i), operand(op.a));
       case Prim::kTruncate:
         return X::vcvttps2dq(of(i), operand(op.a));
+      case Prim::kNearest:
+        return X::vcvtps2dq(of(i), operand(op.a));
       case Prim::kLongAdd:
         return X::vpaddq(of(i), loaded(op.a), operand(op.b));
       case Prim::kLongSub:

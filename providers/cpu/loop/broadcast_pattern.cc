@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "providers/cpu/loop/broadcast_pattern.h"
 
-#include <vector>
-
 #include "core/base/dtype.h"
 
 namespace pfrt::cpu {
@@ -10,6 +8,12 @@ namespace pfrt::cpu {
 Dims without_leading_ones(Dims dims) {
   while (!dims.empty() && dims.front() == 1) dims = dims.subspan(1);
   return dims;
+}
+
+std::vector<int64_t> with_ones(Dims dims, uint32_t ones) {
+  std::vector<int64_t> out(dims.begin(), dims.end());
+  out.resize(out.size() + ones, 1);
+  return out;
 }
 
 std::optional<BroadcastPattern> broadcast_pattern(Dims own, Dims whole) {

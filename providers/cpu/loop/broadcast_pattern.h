@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <vector>
 
 namespace pfrt::cpu {
 
@@ -14,6 +15,8 @@ using Dims = std::span<const int64_t>;
 
 // Row-major layout does not see leading ones.
 Dims without_leading_ones(Dims dims);
+// |dims| and so many dimensions of 1 behind them.
+std::vector<int64_t> with_ones(Dims dims, uint32_t ones);
 
 struct BroadcastPattern {
   bool each;   // neighbours of the whole are neighbours here, whatever the symbols are

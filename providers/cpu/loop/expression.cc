@@ -83,6 +83,7 @@ int operand_count(Prim prim) {
     case Prim::kShiftSigned:
     case Prim::kToFloat:
     case Prim::kTruncate:
+    case Prim::kNearest:
     case Prim::kLongShiftLeft:
     case Prim::kLongShiftRight:
     case Prim::kWidenLow:

@@ -58,6 +58,7 @@ enum class Prim : uint8_t {
   kShiftSigned,
   kToFloat,   // int32 to the nearest float32
   kTruncate,  // float32 to int32; the least one where that is out of range
+  kNearest,   // the same to nearest even
 
   kLongAdd,  // of int64, wrapping around
   kLongSub,

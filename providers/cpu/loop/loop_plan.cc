@@ -2,7 +2,7 @@
 #include "providers/cpu/loop/loop_plan.h"
 
 #include <algorithm>
-#include <unordered_map>
+#include <map>
 
 #include "core/base/status.h"
 #include "providers/cpu/loop/lower.h"
@@ -36,7 +36,7 @@ class Planner {
     }
     const Lanes result = row->lower(plan_.expression, node, operands);
     const uint32_t value = node.output_index(0);
-    lanes_[value] = result;
+    lanes_[{value, 0}] = result;
     if (!stored_(value)) return true;
     plan_.expression.store({result.low, result.high, node.output_dtype(0)});
     plan_.outputs.push_back(value);
@@ -79,8 +79,8 @@ class Planner {
   }
 
   Lanes operand(const SnapshotNode& node, uint32_t input) {
-    const uint32_t value = node.input_index(input);
-    const auto [known, is_new] = lanes_.try_emplace(value);
+    const uint32_t value = node.input_index(input), ones = ones_behind(node, input);
+    const auto [known, is_new] = lanes_.try_emplace({value, ones});
     Lanes& out = known->second;
     if (!is_new) return out;
     const void* data = node.input_constant(input);
@@ -89,12 +89,14 @@ class Planner {
       return out = constant_lanes(plan_.expression, data, type);
     const auto slot = static_cast<uint16_t>(plan_.inputs.size());
     const std::optional<BroadcastPattern> pattern =
-        node.input_rank(input) < 0 ? std::nullopt
-                                   : broadcast_pattern(node.input_dims(input), dims_);
+        node.input_rank(input) < 0
+            ? std::nullopt
+            : broadcast_pattern(with_ones(node.input_dims(input), ones), dims_);
     const bool scalar = pattern && is_scalar(*pattern);
     copied_ += pattern && is_copied(*pattern);
     plan_.inputs.push_back(value);
     plan_.scalar.push_back(scalar);
+    plan_.ones.push_back(ones);
     plan_.types.push_back(type);
     return out = scalar ? scalar_lanes(plan_.expression, slot, type)
                         : input_lanes(plan_.expression, slot, type);
@@ -104,8 +106,8 @@ class Planner {
   std::string* why_;
   LoopPlan plan_;
   Dims dims_;
-  size_t copied_ = 0;                          // inputs
-  std::unordered_map<uint32_t, Lanes> lanes_;  // by value
+  size_t copied_ = 0;                                     // inputs
+  std::map<std::pair<uint32_t, uint32_t>, Lanes> lanes_;  // by value and ones behind it
   std::vector<pfrt_dtype> output_types_;
 };
 

@@ -23,6 +23,7 @@ struct LoopPlan {
   Expression expression;
   std::vector<uint32_t> inputs;  // value indices
   std::vector<bool> scalar;      // of each input: one element serves a run of neighbours
+  std::vector<uint32_t> ones;    // of each input: dimensions of 1 behind its own (ones_behind)
   std::vector<uint32_t> outputs;
   std::vector<pfrt_dtype> types;  // by slot
 };

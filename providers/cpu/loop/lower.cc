@@ -15,7 +15,17 @@ const ElementwiseRow* find_row(std::string_view op, pfrt_dtype type) {
   return nullptr;
 }
 
+bool types_fit_quantized(const SnapshotNode& node, Form form) {
+  const bool back = form == Form::kDequantize;
+  const pfrt_dtype steps = back ? node.input_dtype(0) : node.output_dtype(0);
+  if (!node.has_input(0) || !kFloatLanes.has(node.input_dtype(1))) return false;
+  if (node.has_input(2) && node.input_dtype(2) != steps) return false;
+  return back ? kFloatLanes.has(node.output_dtype(0))
+              : kIntLanes.has(steps) && dtype_size(steps) < 4;
+}
+
 bool types_fit(const SnapshotNode& node, Form form, pfrt_dtype type) {
+  if (form == Form::kQuantize || form == Form::kDequantize) return types_fit_quantized(node, form);
   for (uint32_t i = 0; i < node.input_count(); ++i) {
     const bool may_be_absent = i > 0 && node.op() == "Clip";
     if (!node.has_input(i)) {
@@ -34,8 +44,8 @@ bool types_fit(const SnapshotNode& node, Form form, pfrt_dtype type) {
 
 }  // namespace
 
-std::array<std::span<const ElementwiseRow>, 3> elementwise_rows() {
-  return {float_rows(), integer_rows(), cast_rows()};
+std::array<std::span<const ElementwiseRow>, 4> elementwise_rows() {
+  return {float_rows(), integer_rows(), cast_rows(), quantize_rows()};
 }
 
 const ElementwiseRow* find_elementwise(const SnapshotNode& node) {
@@ -45,6 +55,13 @@ const ElementwiseRow* find_elementwise(const SnapshotNode& node) {
   if (row == nullptr || node.input_count() < row->min_inputs) return nullptr;
   if (!types_fit(node, row->form, type)) return nullptr;
   return row->fits == nullptr || row->fits(node) ? row : nullptr;
+}
+
+uint32_t ones_behind(const SnapshotNode& node, uint32_t input) {
+  const bool quantizes = node.op() == "QuantizeLinear" || node.op() == "DequantizeLinear";
+  if (!quantizes || input == 0 || node.input_elements(input) == 1) return 0;
+  const int64_t rank = node.input_rank(0), axis = node.attr_int("axis", 1);
+  return static_cast<uint32_t>(axis < 0 ? -axis - 1 : rank - 1 - axis);
 }
 
 Lanes input_lanes(Expression& expression, uint16_t slot, pfrt_dtype type) {

@@ -32,11 +32,13 @@ inline constexpr Types kLoopTypes = kFloatLanes | kIntLanes | kLongLanes | kBool
 
 // How the types of a node's values go together.
 enum class Form : uint8_t {
-  kAlike,   // all are one type
-  kTest,    // inputs are one type, the output is bool
-  kPower,   // input 1 may be another
-  kSelect,  // input 0 is bool, the others are one type
-  kCast,    // to any type
+  kAlike,       // all are one type
+  kTest,        // inputs are one type, the output is bool
+  kPower,       // input 1 may be another
+  kSelect,      // input 0 is bool, the others are one type
+  kCast,        // to any type
+  kQuantize,    // input 0 real or int32, input 1 real, input 2 (may be absent) as the output
+  kDequantize,  // input 0 and 2 (may be absent) are one type, input 1 and the output real
 };
 
 struct ElementwiseRow {
@@ -53,10 +55,14 @@ struct ElementwiseRow {
 std::span<const ElementwiseRow> float_rows();
 std::span<const ElementwiseRow> integer_rows();
 std::span<const ElementwiseRow> cast_rows();
+std::span<const ElementwiseRow> quantize_rows();
 // All of them.
-std::array<std::span<const ElementwiseRow>, 3> elementwise_rows();
+std::array<std::span<const ElementwiseRow>, 4> elementwise_rows();
 // The row for a node, or nullptr: another operator, type or form.
 const ElementwiseRow* find_elementwise(const SnapshotNode& node);
+// Dimensions of 1 that the operator broadcasts |input| with, behind its own: those after the axis
+// of a scale or zero point. |node| is one that find_elementwise knows.
+uint32_t ones_behind(const SnapshotNode& node, uint32_t input);
 
 Lanes input_lanes(Expression& expression, uint16_t slot, pfrt_dtype type);
 Lanes scalar_lanes(Expression& expression, uint16_t slot, pfrt_dtype type);

@@ -263,10 +263,12 @@ class ProgramBuilder {
     for (uint32_t v : plan.outputs)
       if (values_.elements(v) != count) return {};
     std::vector<BroadcastIndex> operands;
-    for (uint32_t v : plan.inputs) {
-      const auto own = values_.dims(v);
+    for (size_t i = 0; i < plan.inputs.size(); ++i) {
+      const auto own = values_.dims(plan.inputs[i]);
       const std::optional<BroadcastIndex> index =
-          own ? BroadcastIndex::make(*own, *values_.dims(plan.outputs.front())) : std::nullopt;
+          own ? BroadcastIndex::make(with_ones(*own, plan.ones[i]),
+                                     *values_.dims(plan.outputs.front()))
+              : std::nullopt;
       if (!index) return {};
       operands.push_back(*index);
     }

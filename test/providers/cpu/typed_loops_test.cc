@@ -243,12 +243,16 @@ pfrt_dtype input_type(const ElementwiseRow& row, pfrt_dtype type, size_t i) {
   return row.form == Form::kSelect && i == 0 ? pfrt_dtype{PFRT_DTYPE_BOOL} : type;
 }
 
+bool quantizes(const ElementwiseRow& row) {
+  return row.form == Form::kQuantize || row.form == Form::kDequantize;
+}
+
 // Every operator and type, every length of the last vector, operands of full size and scalars.
 TEST_P(TypedLoops, compute_as_reference_kernels) {
   for (const std::span<const ElementwiseRow> rows : cpu::elementwise_rows())
     for (const ElementwiseRow& row : rows)
       for (pfrt_dtype type : kTypes) {
-        if (!row.types.has(type) || row.form == Form::kCast) continue;
+        if (!row.types.has(type) || row.form == Form::kCast || quantizes(row)) continue;
         const bool approximate = kApproximate.contains(row.op);
         if (approximate && type == PFRT_DTYPE_FLOAT32) continue;  // approximation_test.cc
         for (int64_t n = 0; n <= 36; ++n) {
@@ -276,6 +280,163 @@ TEST_P(TypedLoops, compute_as_reference_kernels) {
           ASSERT_NE(is_loop(compared.kernels[0]), moves_nothing) << what << compared.kernels[0];
         }
       }
+}
+
+constexpr pfrt_dtype kReals[] = {PFRT_DTYPE_FLOAT32, PFRT_DTYPE_FLOAT16, PFRT_DTYPE_BFLOAT16};
+constexpr pfrt_dtype kSteps[] = {PFRT_DTYPE_INT8, PFRT_DTYPE_UINT8, PFRT_DTYPE_INT16,
+                                 PFRT_DTYPE_UINT16};
+
+Data scales(Random& random, pfrt_dtype type, Dims dims) {
+  Data data{type, std::move(dims), {}};
+  for (int64_t i = count(data.dims); i > 0; --i)
+    data.values.push_back(random.once_in(8) ? number(random, type)
+                                            : std::exp2(random.uniform(-6, 3)));
+  return data;
+}
+
+// Parameters a tensor, or an index of axis |axis| where that is 0 or more, constant or not; a zero
+// point that may be left out.
+uint32_t quantize(Graph& graph, Random& random, std::string op, uint32_t x, pfrt_dtype steps,
+                  pfrt_dtype scale, pfrt_dtype to, int64_t axis) {
+  const Dims dims = graph.values[x].dims;
+  const auto rank = static_cast<int64_t>(dims.size());
+  const Dims own = axis >= 0           ? Dims{dims[static_cast<size_t>(axis)]}
+                   : random.once_in(2) ? Dims{}
+                                       : Dims{1};
+  Data parameters = scales(random, scale, own);
+  const bool constant = parameters.constant = random.once_in(2);
+  std::vector<uint32_t> inputs{x, graph.add(std::move(parameters))};
+  if (!random.once_in(3) && steps != PFRT_DTYPE_INT32) {
+    Data zeros = numbers(random, steps, own);
+    zeros.constant = constant && random.once_in(2);
+    inputs.push_back(graph.add(std::move(zeros)));
+  }
+  std::vector<Attr> attrs{{"block_size", int64_t{0}}};
+  attrs.push_back(
+      {"axis", axis >= 0 && random.once_in(2) ? axis - rank : std::max(axis, int64_t{0})});
+  if (op == "QuantizeLinear") attrs.push_back({"saturate", int64_t{1}});
+  if (op == "QuantizeLinear" && random.once_in(6))
+    attrs.push_back({"precision", static_cast<int64_t>(kReals[random.below(3)])});
+  return add(graph, std::move(op), inputs, to, dims, std::move(attrs));
+}
+
+// Every type of numbers, steps and scales, every length of the last vector; per tensor and along
+// each axis.
+TEST_P(TypedLoops, quantize_as_reference_kernels) {
+  for (pfrt_dtype real :
+       {PFRT_DTYPE_FLOAT32, PFRT_DTYPE_FLOAT16, PFRT_DTYPE_BFLOAT16, PFRT_DTYPE_INT32})
+    for (pfrt_dtype scale : kReals)
+      for (pfrt_dtype steps : kSteps)
+        for (int64_t n = 0; n <= 36; ++n) {
+          Random random(100 * real + 10 * scale + steps + 1000 * static_cast<uint64_t>(n));
+          const Dims dims = n < 34 ? Dims{n} : Dims{random.from_to(1, 4), random.from_to(1, 70), n};
+          const int64_t axis = random.from_to(-1, static_cast<int64_t>(dims.size()) - 1);
+          Graph graph;
+          const uint32_t x = graph.add(numbers(random, real, dims));
+          graph.outputs = {quantize(graph, random, "QuantizeLinear", x, steps, scale, steps, axis)};
+          const std::string what = message(dtype_name(real), "/", dtype_name(scale), " to ",
+                                           dtype_name(steps), " ", n, " axis ", axis);
+          const Compared compared = compare(graph, GetParam(), what);
+          if (n == 0 && compared.kernels.empty()) continue;
+          ASSERT_EQ(compared.kernels.size(), 1u) << what;
+          ASSERT_TRUE(is_loop(compared.kernels[0])) << what << " " << compared.kernels[0];
+        }
+}
+
+TEST_P(TypedLoops, dequantize_as_reference_kernels) {
+  for (pfrt_dtype real : kReals)
+    for (pfrt_dtype scale : kReals)
+      for (pfrt_dtype steps : {PFRT_DTYPE_INT8, PFRT_DTYPE_UINT8, PFRT_DTYPE_INT16,
+                               PFRT_DTYPE_UINT16, PFRT_DTYPE_INT32})
+        for (int64_t n = 0; n <= 36; ++n) {
+          Random random(100 * real + 10 * scale + steps + 1000 * static_cast<uint64_t>(n));
+          const Dims dims = n < 34 ? Dims{n} : Dims{random.from_to(1, 4), random.from_to(1, 70), n};
+          const int64_t axis = random.from_to(-1, static_cast<int64_t>(dims.size()) - 1);
+          Graph graph;
+          const uint32_t x = graph.add(numbers(random, steps, dims));
+          graph.outputs = {
+              quantize(graph, random, "DequantizeLinear", x, steps, scale, real, axis)};
+          const std::string what = message(dtype_name(steps), "*", dtype_name(scale), " to ",
+                                           dtype_name(real), " ", n, " axis ", axis);
+          const Compared compared = compare(graph, GetParam(), what);
+          if (n == 0 && compared.kernels.empty()) continue;
+          ASSERT_EQ(compared.kernels.size(), 1u) << what;
+          ASSERT_TRUE(is_loop(compared.kernels[0])) << what << " " << compared.kernels[0];
+        }
+}
+
+// Every float16 and bfloat16, and float32 near every tie, to bytes.
+TEST_P(TypedLoops, quantize_every_tie) {
+  for (pfrt_dtype real : kReals)
+    for (pfrt_dtype steps : {PFRT_DTYPE_INT8, PFRT_DTYPE_UINT8})
+      for (const double scale : {1.0, 0.1, 3.0}) {
+        Graph graph;
+        Data data{real, {}, {}};
+        if (real != PFRT_DTYPE_FLOAT32) {
+          for (uint32_t i = 0; i < 65536; ++i) data.values.push_back(value_of(i, real));
+        } else {
+          for (int step = -300; step <= 300; ++step)
+            for (int off = -3; off <= 3; ++off) {
+              const float tie = (static_cast<float>(step) + 0.5F) * static_cast<float>(scale);
+              uint32_t bits;
+              std::memcpy(&bits, &tie, sizeof bits);
+              bits += static_cast<uint32_t>(off);
+              data.values.push_back(value_of(bits, real));
+            }
+        }
+        const Dims dims = data.dims = {static_cast<int64_t>(data.values.size())};
+        const uint32_t x = graph.add(std::move(data));
+        const uint32_t by = graph.add(Data{PFRT_DTYPE_FLOAT32, {}, {scale}, true});
+        const uint32_t zero = graph.add(Data{steps, {}, {17}, true});
+        const std::vector<Attr> attrs{{"axis", int64_t{0}}, {"block_size", int64_t{0}}};
+        graph.outputs = {add(graph, "QuantizeLinear", {x, by, zero}, steps, dims, attrs)};
+        compare(graph, GetParam(), message(dtype_name(real), " to ", dtype_name(steps), scale));
+      }
+}
+
+// DequantizeLinear, operators between, QuantizeLinear: one loop over steps.
+TEST_P(TypedLoops, quantize_what_was_dequantized_in_one_step) {
+  for (uint64_t seed = 1; seed <= 60; ++seed) {
+    Random random(seed);
+    Graph graph;
+    const Dims dims{random.from_to(1, 3), random.from_to(2, 20), random.from_to(32, 60)};
+    const pfrt_dtype steps = kSteps[random.below(4)];
+    const int64_t axis = random.from_to(-1, 1);
+    std::vector<uint32_t> reals;
+    for (int i = 0; i < 2; ++i)
+      reals.push_back(quantize(graph, random, "DequantizeLinear",
+                               graph.add(numbers(random, steps, dims)), steps, PFRT_DTYPE_FLOAT32,
+                               PFRT_DTYPE_FLOAT32, i == 0 ? axis : -1));
+    const uint32_t sum = add(graph, "Add", reals, PFRT_DTYPE_FLOAT32, dims);
+    const uint32_t cut = add(graph, "Relu", {sum}, PFRT_DTYPE_FLOAT32, dims);
+    graph.outputs = {quantize(graph, random, "QuantizeLinear", cut, PFRT_DTYPE_UINT8,
+                              PFRT_DTYPE_FLOAT32, PFRT_DTYPE_UINT8, -1)};
+    const Compared compared = compare(graph, GetParam(), message("seed ", seed), 0, 2);
+    EXPECT_EQ(compared.steps, 1u) << graph.text();
+  }
+}
+
+// Blocks, quotients of float64, and zero points of int32 are the reference's.
+TEST_P(TypedLoops, leave_other_quantizations_to_the_reference) {
+  Random random(1);
+  const auto expect_reference = [&](Graph& graph) {
+    const Compared compared = compare(graph, GetParam(), graph.text());
+    ASSERT_EQ(compared.kernels.size(), 1u);
+    EXPECT_FALSE(is_loop(compared.kernels[0])) << graph.text();
+  };
+  Graph blocks;
+  const uint32_t x = blocks.add(numbers(random, PFRT_DTYPE_FLOAT32, {4, 64}));
+  const uint32_t by = blocks.add(scales(random, PFRT_DTYPE_FLOAT32, {4, 2}));
+  blocks.outputs = {add(blocks, "QuantizeLinear", {x, by}, PFRT_DTYPE_UINT8, {4, 64},
+                        {{"axis", int64_t{1}}, {"block_size", int64_t{32}}})};
+  expect_reference(blocks);
+  Graph wide;
+  const uint32_t steps = wide.add(numbers(random, PFRT_DTYPE_INT32, {64}));
+  const uint32_t scale = wide.add(scales(random, PFRT_DTYPE_FLOAT32, {}));
+  const uint32_t zero = wide.add(numbers(random, PFRT_DTYPE_INT32, {}));
+  wide.outputs = {add(wide, "DequantizeLinear", {steps, scale, zero}, PFRT_DTYPE_FLOAT32, {64},
+                      {{"axis", int64_t{0}}, {"block_size", int64_t{0}}})};
+  expect_reference(wide);
 }
 
 TEST_P(TypedLoops, find_infinities_of_a_sign) {
@@ -365,6 +526,7 @@ class Mixed {
       add(graph_, "Cast", {from}, type, dims_);
       return;
     }
+    if (quantizes(row)) return add_quantization(row);
     std::vector<uint32_t> inputs;
     for (size_t i = 0; i < row.min_inputs; ++i)
       inputs.push_back(i == 0 && row.form != Form::kSelect && row.min_inputs == 1
@@ -375,6 +537,15 @@ class Mixed {
       inputs.back() = whole_of(input_type(row, type, inputs.size() - 1));
     add(graph_, std::string(row.op), inputs,
         row.form == Form::kTest ? pfrt_dtype{PFRT_DTYPE_BOOL} : type, dims_);
+  }
+
+  void add_quantization(const ElementwiseRow& row) {
+    const bool back = row.form == Form::kDequantize;
+    const pfrt_dtype steps = kSteps[random_.below(4)], real = kReals[random_.below(3)];
+    const uint32_t x = whole_of(back ? steps : real);
+    const int64_t axis = random_.from_to(-1, static_cast<int64_t>(dims_.size()) - 1);
+    quantize(graph_, random_, std::string(row.op), x, steps, kReals[random_.below(3)],
+             back ? real : steps, axis);
   }
 
   uint32_t whole_of(pfrt_dtype type) {

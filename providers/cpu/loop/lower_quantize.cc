@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// QuantizeLinear and DequantizeLinear with a scale and zero point for the tensor, or for each index
+// of an axis, with the results of the reference kernels (kernels/quantize/linear.cc).
+#include <optional>
+
+#include "providers/cpu/loop/integers.h"
+#include "providers/cpu/loop/lower.h"
+#include "providers/cpu/loop/maths.h"
+#include "providers/cpu/row/convert.h"
+
+namespace pfrt::cpu {
+namespace {
+
+constexpr Types kReal = kFloatLanes | Types{PFRT_DTYPE_INT32};
+constexpr Types kSteps{PFRT_DTYPE_INT8, PFRT_DTYPE_UINT8, PFRT_DTYPE_INT16, PFRT_DTYPE_UINT16,
+                       PFRT_DTYPE_INT32};
+
+bool is_single(const SnapshotNode& node, uint32_t input) {
+  return node.input_rank(input) >= 0 && node.input_elements(input) == 1;
+}
+
+// The zero point where it is one constant, or absent.
+std::optional<int64_t> constant_zero(const SnapshotNode& node) {
+  if (!node.has_input(2)) return 0;
+  const void* const zero = node.input_constant(2);
+  if (zero == nullptr || !is_single(node, 2)) return std::nullopt;
+  int64_t number;
+  load_block(node.input_dtype(2), zero, 1, &number);
+  return number;
+}
+
+// The type that quotients are rounded to.
+pfrt_dtype quotient_type(const SnapshotNode& node) {
+  const int64_t precision = node.attr_int("precision", 0);
+  if (precision == 0) return node.input_dtype(1);
+  return precision > 0 && precision < 64 ? static_cast<pfrt_dtype>(precision)
+                                         : pfrt_dtype{PFRT_DTYPE_UNSET};
+}
+
+bool parameters_fit(const SnapshotNode& node) {
+  const bool zero = node.has_input(2);
+  if (is_single(node, 1)) return !zero || is_single(node, 2);
+  if (node.attr_int("block_size", 0) != 0 || node.input_rank(1) != 1) return false;
+  if (zero && (node.input_rank(2) != 1 || node.input_dims(2)[0] != node.input_dims(1)[0]))
+    return false;
+  const int64_t rank = node.input_rank(0), axis = node.attr_int("axis", 1);
+  return rank >= 0 && axis >= -rank && axis < rank;
+}
+
+bool quantize_fits(const SnapshotNode& node) {
+  return kFloatLanes.has(quotient_type(node)) && parameters_fit(node);
+}
+
+// Differences of int32 may need 33 bits.
+bool dequantize_fits(const SnapshotNode& node) {
+  const bool wide = node.input_dtype(0) == PFRT_DTYPE_INT32;
+  return parameters_fit(node) && (!wide || constant_zero(node) == 0);
+}
+
+// What is out of range is first bounded so that the zero point brings it to the range's end. NaN is
+// 0 of every type.
+Lanes quantize(Expression& e, const SnapshotNode& node, Operands in) {
+  Maths m(e);
+  const pfrt_dtype type = node.output_dtype(0), quotient = quotient_type(node);
+  const auto as_quotient = [&](Term x, pfrt_dtype from) {
+    return from == quotient ? x : m.rounded(x, quotient);
+  };
+  const bool whole = node.input_dtype(0) == PFRT_DTYPE_INT32;
+  const Term number = whole ? e.op(Prim::kToFloat, in[0].low) : in[0].low;
+  const Term steps = m.rounded(
+      m.div(as_quotient(number, node.input_dtype(0)), as_quotient(in[1].low, node.input_dtype(1))),
+      quotient);
+  const float low = lowest_of<float>(type), high = highest_of<float>(type);
+  const std::optional<int64_t> zero = constant_zero(node);
+  Term least, most;
+  if (zero) {
+    least = m.number(low - static_cast<float>(*zero));
+    most = m.number(high - static_cast<float>(*zero));
+  } else {
+    const Term from = e.op(Prim::kToFloat, in[2].low);
+    least = m.sub(m.number(low), from);
+    most = m.sub(m.number(high), from);
+  }
+  // Of two operands, one NaN, the instruction gives the second.
+  const bool is_signed = kSignedInts.has(type);
+  const Term raised = is_signed ? m.at_least(least, steps) : e.op(Prim::kMax, steps, least);
+  Term out = e.op(Prim::kNearest, m.at_most(most, raised));
+  if (!zero)
+    out = e.op(Prim::kIntAdd, out, in[2].low);
+  else if (*zero != 0)
+    out = e.op(Prim::kIntAdd, out, e.constant_bits(static_cast<uint32_t>(*zero)));
+  return {is_signed ? e.op(Prim::kAnd, out, m.equal(steps, steps)) : out};
+}
+
+Lanes dequantize(Expression& e, const SnapshotNode& node, Operands in) {
+  Maths m(e);
+  const std::optional<int64_t> zero = constant_zero(node);
+  Term steps = in[0].low;
+  if (!zero)
+    steps = e.op(Prim::kIntSub, steps, in[2].low);
+  else if (*zero != 0)
+    steps = e.op(Prim::kIntSub, steps, e.constant_bits(static_cast<uint32_t>(*zero)));
+  return {m.rounded(m.mul(e.op(Prim::kToFloat, steps), in[1].low), node.output_dtype(0))};
+}
+
+constexpr ElementwiseRow kRows[] = {
+    {"QuantizeLinear", kReal, Form::kQuantize, 2, quantize, quantize_fits},
+    {"DequantizeLinear", kSteps, Form::kDequantize, 2, dequantize, dequantize_fits},
+};
+
+}  // namespace
+
+std::span<const ElementwiseRow> quantize_rows() { return kRows; }
+
+}  // namespace pfrt::cpu
