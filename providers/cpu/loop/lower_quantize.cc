@@ -2,6 +2,7 @@
 //
 // QuantizeLinear and DequantizeLinear with a scale and zero point for the tensor, or for each index
 // of an axis, with the results of the reference kernels (kernels/quantize/linear.cc).
+#include <cmath>
 #include <optional>
 
 #include "providers/cpu/loop/integers.h"
@@ -58,39 +59,98 @@ bool dequantize_fits(const SnapshotNode& node) {
   return parameters_fit(node) && (!wide || constant_zero(node) == 0);
 }
 
+// 1 / scale as the sum of two numbers. x high + RN(x low) is then x / scale but for 2^-47 of it,
+// before it is rounded (Brisebarre, Muller, Raina: Accelerating correctly rounded floating-point
+// division when the divisor is known in advance).
+struct Reciprocal {
+  float scale, high, low;
+};
+
+// Quotients are rounded twice, to float32 and to a whole number. What decides between two whole
+// numbers is thus half a unit in the last place beside the middle between them.
+bool decides_alike(float scale, int64_t least, int64_t most) {
+  for (int64_t n = least; n < most; ++n) {
+    const float middle = static_cast<float>(n) + 0.5F;
+    for (const float toward : {-1e9F, 1e9F}) {
+      const double border =
+          (static_cast<double>(middle) + static_cast<double>(std::nextafter(middle, toward))) / 2;
+      const double x = border * static_cast<double>(scale);  // exact, of 49 bits
+      const double off = static_cast<double>(static_cast<float>(x)) - x;
+      if (std::fabs(off) < std::fabs(x) * 0x1p-45) return false;
+    }
+  }
+  return true;
+}
+
+// Where products with it certainly lead to the same steps in [least, most] as quotients.
+std::optional<Reciprocal> reciprocal(const SnapshotNode& node, int64_t least, int64_t most) {
+  const void* const scale = node.input_constant(1);
+  const bool bytes = dtype_size(node.output_dtype(0)) == 1;
+  if (scale == nullptr || !is_single(node, 1) || !bytes ||
+      quotient_type(node) != PFRT_DTYPE_FLOAT32)
+    return std::nullopt;
+  float by;
+  load_block(node.input_dtype(1), scale, 1, &by);
+  if (!(by > 1e-30F && by < 1e30F) || !decides_alike(by, least, most)) return std::nullopt;
+  const double exact = 1 / static_cast<double>(by);
+  const auto high = static_cast<float>(exact);
+  // What |exact| lacks of 1 / by is 2^-53 of it.
+  return Reciprocal{by, high, static_cast<float>(exact - static_cast<double>(high))};
+}
+
+// Numbers as steps within bounds, where the scale and the zero point are constants.
+Term bounded_steps(Maths m, const Reciprocal& by, bool nan_stays, Term x, int64_t least,
+                   int64_t most) {
+  // The numbers of the first and the last step.
+  const Term low = m.number(static_cast<float>(least) * by.scale);
+  const Term high = m.number(static_cast<float>(most) * by.scale);
+  const Term bounded = m.at_most(high, nan_stays ? m.at_least(low, x) : m.max_or_second(x, low));
+  return m.fma(bounded, m.number(by.high), m.mul(bounded, m.number(by.low)));
+}
+
+// The nearest whole numbers and the zero point; 0 where |numbers|, if it is there, is not set.
+Term with_zero(Expression& e, Term steps, int64_t zero, Term numbers) {
+  Term out = e.op(Prim::kNearest, steps);
+  if (zero != 0) out = e.op(Prim::kIntAdd, out, e.constant_bits(static_cast<uint32_t>(zero)));
+  return numbers == kNoTerm ? out : e.op(Prim::kAnd, out, numbers);
+}
+
 // What is out of range is first bounded so that the zero point brings it to the range's end. NaN is
 // 0 of every type.
 Lanes quantize(Expression& e, const SnapshotNode& node, Operands in) {
   Maths m(e);
   const pfrt_dtype type = node.output_dtype(0), quotient = quotient_type(node);
-  const auto as_quotient = [&](Term x, pfrt_dtype from) {
-    return from == quotient ? x : m.rounded(x, quotient);
-  };
   const bool whole = node.input_dtype(0) == PFRT_DTYPE_INT32;
-  const Term number = whole ? e.op(Prim::kToFloat, in[0].low) : in[0].low;
-  const Term steps = m.rounded(
-      m.div(as_quotient(number, node.input_dtype(0)), as_quotient(in[1].low, node.input_dtype(1))),
-      quotient);
-  const float low = lowest_of<float>(type), high = highest_of<float>(type);
+  const Term x = whole ? e.op(Prim::kToFloat, in[0].low) : in[0].low;
   const std::optional<int64_t> zero = constant_zero(node);
+  const int64_t low = lowest_of<int64_t>(type), high = highest_of<int64_t>(type);
+  const bool is_signed = kSignedInts.has(type);
+  if (zero)
+    if (const auto by = reciprocal(node, low - *zero, high - *zero)) {
+      const Term steps = bounded_steps(m, *by, is_signed, x, low - *zero, high - *zero);
+      return {with_zero(e, steps, *zero, is_signed ? m.equal(x, x) : kNoTerm)};
+    }
+  const auto as_quotient = [&](Term t, pfrt_dtype from) {
+    return from == quotient ? t : m.rounded(t, quotient);
+  };
+  const Term steps = m.rounded(
+      m.div(as_quotient(x, node.input_dtype(0)), as_quotient(in[1].low, node.input_dtype(1))),
+      quotient);
   Term least, most;
   if (zero) {
-    least = m.number(low - static_cast<float>(*zero));
-    most = m.number(high - static_cast<float>(*zero));
+    least = m.number(static_cast<float>(low - *zero));
+    most = m.number(static_cast<float>(high - *zero));
   } else {
     const Term from = e.op(Prim::kToFloat, in[2].low);
-    least = m.sub(m.number(low), from);
-    most = m.sub(m.number(high), from);
+    least = m.sub(m.number(static_cast<float>(low)), from);
+    most = m.sub(m.number(static_cast<float>(high)), from);
   }
-  // Of two operands, one NaN, the instruction gives the second.
-  const bool is_signed = kSignedInts.has(type);
-  const Term raised = is_signed ? m.at_least(least, steps) : e.op(Prim::kMax, steps, least);
-  Term out = e.op(Prim::kNearest, m.at_most(most, raised));
-  if (!zero)
-    out = e.op(Prim::kIntAdd, out, in[2].low);
-  else if (*zero != 0)
-    out = e.op(Prim::kIntAdd, out, e.constant_bits(static_cast<uint32_t>(*zero)));
-  return {is_signed ? e.op(Prim::kAnd, out, m.equal(steps, steps)) : out};
+  const Term raised = is_signed ? m.at_least(least, steps) : m.max_or_second(steps, least);
+  const Term bounded = m.at_most(most, raised);
+  const Term numbers = is_signed ? m.equal(steps, steps) : kNoTerm;
+  if (zero) return {with_zero(e, bounded, *zero, numbers)};
+  const Term out = e.op(Prim::kIntAdd, e.op(Prim::kNearest, bounded), in[2].low);
+  return {numbers == kNoTerm ? out : e.op(Prim::kAnd, out, numbers)};
 }
 
 Lanes dequantize(Expression& e, const SnapshotNode& node, Operands in) {

@@ -27,6 +27,8 @@ class Maths {
   // x raised to |bound| or lowered to it; NaN stays.
   Term at_least(Term bound, Term x) { return e_.op(Prim::kMax, bound, x); }
   Term at_most(Term bound, Term x) { return e_.op(Prim::kMin, bound, x); }
+  // |b| when either is NaN, as the instruction has it.
+  Term max_or_second(Term a, Term b) { return e_.op(Prim::kMax, a, b); }
   // NaN when either is.
   Term max(Term a, Term b) { return first_nan(a, e_.op(Prim::kMax, a, b)); }
   Term min(Term a, Term b) { return first_nan(a, e_.op(Prim::kMin, a, b)); }
