@@ -11,3 +11,5 @@
 // Of the functions that are called for each vector.
 #define PFRT_AVX2_INLINE __attribute__((target("avx2"), always_inline))
 #define PFRT_AVX2_FMA_INLINE __attribute__((target("avx2,fma"), always_inline))
+#define PFRT_AVX512_INLINE \
+  __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl"), always_inline))

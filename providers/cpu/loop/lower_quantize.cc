@@ -2,13 +2,13 @@
 //
 // QuantizeLinear and DequantizeLinear with a scale and zero point for the tensor, or for each index
 // of an axis, with the results of the reference kernels (kernels/quantize/linear.cc).
-#include <cmath>
 #include <optional>
 
 #include "providers/cpu/loop/integers.h"
 #include "providers/cpu/loop/lower.h"
 #include "providers/cpu/loop/maths.h"
 #include "providers/cpu/row/convert.h"
+#include "providers/cpu/row/step_reciprocal.h"
 
 namespace pfrt::cpu {
 namespace {
@@ -59,31 +59,9 @@ bool dequantize_fits(const SnapshotNode& node) {
   return parameters_fit(node) && (!wide || constant_zero(node) == 0);
 }
 
-// 1 / scale as the sum of two numbers. x high + RN(x low) is then x / scale but for 2^-47 of it,
-// before it is rounded (Brisebarre, Muller, Raina: Accelerating correctly rounded floating-point
-// division when the divisor is known in advance).
-struct Reciprocal {
-  float scale, high, low;
-};
-
-// Quotients are rounded twice, to float32 and to a whole number. What decides between two whole
-// numbers is thus half a unit in the last place beside the middle between them.
-bool decides_alike(float scale, int64_t least, int64_t most) {
-  for (int64_t n = least; n < most; ++n) {
-    const float middle = static_cast<float>(n) + 0.5F;
-    for (const float toward : {-1e9F, 1e9F}) {
-      const double border =
-          (static_cast<double>(middle) + static_cast<double>(std::nextafter(middle, toward))) / 2;
-      const double x = border * static_cast<double>(scale);  // exact, of 49 bits
-      const double off = static_cast<double>(static_cast<float>(x)) - x;
-      if (std::fabs(off) < std::fabs(x) * 0x1p-45) return false;
-    }
-  }
-  return true;
-}
-
-// Where products with it certainly lead to the same steps in [least, most] as quotients.
-std::optional<Reciprocal> reciprocal(const SnapshotNode& node, int64_t least, int64_t most) {
+// Of a constant scale of bytes.
+std::optional<StepReciprocal> constant_reciprocal(const SnapshotNode& node, int64_t least,
+                                                  int64_t most) {
   const void* const scale = node.input_constant(1);
   const bool bytes = dtype_size(node.output_dtype(0)) == 1;
   if (scale == nullptr || !is_single(node, 1) || !bytes ||
@@ -91,15 +69,11 @@ std::optional<Reciprocal> reciprocal(const SnapshotNode& node, int64_t least, in
     return std::nullopt;
   float by;
   load_block(node.input_dtype(1), scale, 1, &by);
-  if (!(by > 1e-30F && by < 1e30F) || !decides_alike(by, least, most)) return std::nullopt;
-  const double exact = 1 / static_cast<double>(by);
-  const auto high = static_cast<float>(exact);
-  // What |exact| lacks of 1 / by is 2^-53 of it.
-  return Reciprocal{by, high, static_cast<float>(exact - static_cast<double>(high))};
+  return StepReciprocal::make(by, least, most);
 }
 
 // Numbers as steps within bounds, where the scale and the zero point are constants.
-Term bounded_steps(Maths m, const Reciprocal& by, bool nan_stays, Term x, int64_t least,
+Term bounded_steps(Maths m, const StepReciprocal& by, bool nan_stays, Term x, int64_t least,
                    int64_t most) {
   // The numbers of the first and the last step.
   const Term low = m.number(static_cast<float>(least) * by.scale);
@@ -126,7 +100,7 @@ Lanes quantize(Expression& e, const SnapshotNode& node, Operands in) {
   const int64_t low = lowest_of<int64_t>(type), high = highest_of<int64_t>(type);
   const bool is_signed = kSignedInts.has(type);
   if (zero)
-    if (const auto by = reciprocal(node, low - *zero, high - *zero)) {
+    if (const auto by = constant_reciprocal(node, low - *zero, high - *zero)) {
       const Term steps = bounded_steps(m, *by, is_signed, x, low - *zero, high - *zero);
       return {with_zero(e, steps, *zero, is_signed ? m.equal(x, x) : kNoTerm)};
     }
