@@ -16,8 +16,15 @@ constexpr std::array<std::string_view, 36> kElementwise{
     "Softsign",    "Sqrt",      "Sub",       "Swish",   "Tanh",  "ThresholdedRelu"};
 constexpr size_t kLongestEpilogue = 16;
 
+constexpr std::array<std::string_view, 3> kConverting{"Cast", "DequantizeLinear", "QuantizeLinear"};
+
 bool elementwise(const Node& node) {
   return node.domain.empty() && std::ranges::find(kElementwise, node.op) != kElementwise.end();
+}
+
+// To elements of another type.
+bool converts(const Node& node) {
+  return node.domain.empty() && std::ranges::find(kConverting, node.op) != kConverting.end();
 }
 
 // The table of names, by head and first node of the epilogue.
@@ -57,12 +64,12 @@ class Marker {
       if (head.has_output(i)) return;
     std::vector<const Node*> epilogue;
     ValueId value = head.outputs[0];
-    const bool simple = elementwise(head);
+    const bool simple = elementwise(head) || converts(head);
     while (value != kNoId && epilogue.size() < kLongestEpilogue) {
       Node* next = editor_.only_user(value);
       if (!next || epilogue_of[next->id] != kNoId || next->outputs.size() != 1) break;
       const bool pools = epilogue.empty() && head.op == "Conv" && next->op == "MaxPool";
-      if (!pools && !(elementwise(*next) && editor_.same_type(value, next->outputs[0]))) break;
+      if (!pools && !follows(value, *next)) break;
       // Of elementwise heads, pairs alone: longer chains are the provider's own affair.
       if (simple && name_of(head, *next) == "Epilogue") break;
       if (simple && !config_.fuse_elementwise_activation) break;
@@ -88,6 +95,14 @@ class Marker {
       context_.gate.did(rule, editor_.graph(), name);
       epilogue_of[epilogue[i]->id] = head.id;
     }
+  }
+
+  // Whether |next| computes an element from each of |value|.
+  bool follows(ValueId value, const Node& next) const {
+    if (elementwise(next)) return editor_.same_type(value, next.outputs[0]);
+    const Type &from = editor_.type(value), &to = editor_.type(next.outputs[0]);
+    return converts(next) && next.inputs[0] == value && from.has_shape && to.has_shape &&
+           from.shape == to.shape;
   }
 
   // The normalisation of the value's last dimension, which others may use too.

@@ -59,7 +59,7 @@ class BroadcastLoop {
 };
 
 // What Run::apply_epilogue computes: a loop whose slots are buffers of the program. The slot of the
-// head's output and that of the loop's are the same buffer.
+// head's output and that of the loop's are the same buffer where elements have the same size.
 class Epilogue {
  public:
   Epilogue(BroadcastLoop loop, std::vector<uint32_t> buffers)

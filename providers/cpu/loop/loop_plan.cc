@@ -132,9 +132,9 @@ std::optional<LoopPlan> plan_epilogue(const pfrt_snapshot& snapshot, uint32_t he
   const SnapshotNode first(snapshot, head);
   if (!first.has_output(0) || first.output_rank(0) < 0)
     return refuse("the rank of ", first.op(), "'s output is not known");
-  if (!kFloatsTo32.has(first.output_dtype(0)))
+  if (!kEpilogueTypes.has(first.output_dtype(0)))
     return refuse("the output of ", first.op(), " is ", dtype_name(first.output_dtype(0)),
-                  ", and epilogues follow float32, float16 and bfloat16");
+                  ", and epilogues follow ", kEpilogueTypes.text());
   const Dims dims = without_leading_ones(first.output_dims(0));
   uint32_t value = first.output_index(0);
   for (uint32_t n : epilogue) {
@@ -146,9 +146,6 @@ std::optional<LoopPlan> plan_epilogue(const pfrt_snapshot& snapshot, uint32_t he
     if (!node.has_output(0) || !std::ranges::equal(without_leading_ones(node.output_dims(0)), dims))
       return refuse("the output of ", node.op(), " has other dimensions than that of ", first.op());
     value = node.output_index(0);
-    if (n == epilogue.back() && node.output_dtype(0) != first.output_dtype(0))
-      return refuse("the output of ", node.op(), " is ", dtype_name(node.output_dtype(0)),
-                    ", in place of ", dtype_name(first.output_dtype(0)));
   }
   return plan_loop(
       snapshot, epilogue, [&](uint32_t v) { return v == value; }, register_limit, why);

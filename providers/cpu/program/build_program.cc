@@ -288,8 +288,18 @@ class ProgramBuilder {
     add_step(std::move(step));
   }
 
-  // Gives |step|, which has its buffers and whose kernel takes epilogues, this one.
-  void join(Step& step, WantedEpilogue& epilogue) {
+  // Whether the loop's elements differ in size from those of the head, which then has memory of the
+  // step instead of the loop's output.
+  bool apart(const NodeStep& of, const Wanted& wanted) const {
+    if (wanted.epilogue == nullptr || !of.row.has(kEpilogue)) return false;
+    const uint32_t last = wanted.epilogue->group.loop->outputs.front();
+    return dtype_size(snapshot_.value(of.last.output_index(0)).dtype) !=
+           dtype_size(snapshot_.value(last).dtype);
+  }
+
+  // Gives |step|, which has its buffers and whose kernel takes epilogues, this one, whose output
+  // goes to buffer |to|.
+  void join(Step& step, WantedEpilogue& epilogue, uint32_t to) {
     const LoopPlan& plan = *epilogue.group.loop;
     const uint32_t head =
         snapshot_.node(epilogue.group.nodes[epilogue.group.before_loop() - 1]).outputs[0];
@@ -298,7 +308,8 @@ class ProgramBuilder {
       buffers.push_back(v == head ? step.outputs[0] : values_.of(v));
       if (v != head) add_once(step.reads, buffers.back());
     }
-    buffers.push_back(step.outputs[0]);
+    buffers.push_back(to);
+    add_once(step.writes, to);
     step.epilogue.emplace(epilogue.loop, std::move(buffers));
     step.nodes.assign(epilogue.group.nodes.begin(),
                       epilogue.group.nodes.end() - epilogue.group.has_norm);
@@ -321,7 +332,7 @@ class ProgramBuilder {
     const SnapshotNode node = reader(index);
     RowNorm norm(node);
     RowNorm::Buffers at{};
-    at.x = step.outputs[0];
+    at.x = step.epilogue ? step.epilogue->buffers().back() : step.outputs[0];
     at.scale = values_.of(node.input_index(1));
     at.bias = node.has_input(2) ? values_.of(node.input_index(2)) : PFRT_NO_INDEX;
     at.y = values_.of(node.output_index(0));
@@ -407,7 +418,8 @@ class ProgramBuilder {
     wanted.norm_joined = wanted.norm != PFRT_NO_INDEX && of.row.has(kEpilogue);
     PFRT_TRY(set_outputs(step, of, wanted, packing));
     if (wanted.epilogue != nullptr && of.row.has(kEpilogue)) {
-      join(step, *wanted.epilogue);
+      join(step, *wanted.epilogue,
+           apart(of, wanted) ? values_.of(output_value(of, wanted, 0)) : step.outputs[0]);
     } else if (wanted.pool != PFRT_NO_INDEX) {
       step.nodes.push_back(wanted.pool);
       name_node(step, wanted.pool);
@@ -447,7 +459,9 @@ class ProgramBuilder {
                      std::vector<Step>& packing) {
     for (uint32_t i = 0; i < of.last.output_count(); ++i) {
       uint32_t to = PFRT_NO_INDEX;
-      if (of.last.has_output(i)) {
+      if (i == 0 && apart(of, wanted)) {
+        to = values_.add_temporary(values_.bytes(of.last.output_index(0)));
+      } else if (of.last.has_output(i)) {
         PFRT_ASSIGN(to, output_of(of.row, output_value(of, wanted, i), of.node.index(), packing));
       }
       step.outputs.push_back(to);

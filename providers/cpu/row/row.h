@@ -64,7 +64,7 @@ struct KernelRequest : SnapshotNode {
 // What a row knows of a request besides the node, and what else is true of its kernels.
 enum RowForm : uint16_t {
   kPlain = 0,
-  kEpilogue = 1,       // calls Run::apply_epilogue where output 0 is of kFloatsTo32
+  kEpilogue = 1,       // calls Run::apply_epilogue where output 0 is of kEpilogueTypes
   kNchw16c = 2,        // images in nChw16c
   kShuffled = 4,       // an image whose channels are yet to be shuffled
   kPooled = 8,         // the pooling of output 0

@@ -93,8 +93,10 @@ class Run {
   }
   // Elements [begin, end) of output 0 are final: nothing reads or writes them any more. Rows that
   // take epilogues call it for each element once, in pieces as large as stay in the cache, on any
-  // thread; the epilogue is then computed over them in place, and rows that are whole are
-  // normalised. Without either it costs a comparison.
+  // thread; the epilogue is then computed over them, and rows that are whole are normalised. Its
+  // elements may be of another type than the node's: of the same size they take its place, of
+  // another they go elsewhere, and output 0 is memory of the step that nobody else reads. A row
+  // need not know which. Without either it costs a comparison.
   void apply_epilogue(int64_t begin, int64_t end) const {
     if (extras_.epilogue != nullptr || extras_.norm != nullptr || widened_ != nullptr)
       run_epilogue(begin, end);

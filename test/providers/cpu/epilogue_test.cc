@@ -56,32 +56,77 @@ uint32_t operand(Graph& graph, Random& random, const Dims& dims, uint32_t value)
   }
   Data data = random.data(graph.values[value].dtype, own);
   data.constant = random.once_in(2);
-  if (!data.values.empty() && random.once_in(4)) data.values.front() = NAN;
+  if (!data.values.empty() && dtype_is_float(data.dtype) && random.once_in(4))
+    data.values.front() = NAN;
   return graph.add(std::move(data));
+}
+
+constexpr const char* kUnaryOfInts[] = {"Abs", "Sign", "Identity"};
+constexpr const char* kBinaryOfInts[] = {"Add", "Sub", "Mul", "Max", "Min"};
+constexpr pfrt_dtype kConverted[] = {PFRT_DTYPE_FLOAT32, PFRT_DTYPE_FLOAT16, PFRT_DTYPE_BFLOAT16,
+                                     PFRT_DTYPE_INT32,   PFRT_DTYPE_INT8,    PFRT_DTYPE_UINT8};
+
+// An elementwise node of the epilogue of |head|.
+uint32_t follow(Graph& graph, uint32_t head, std::string op, std::vector<uint32_t> inputs,
+                const Dims& dims, pfrt_dtype dtype, std::vector<Attr> attrs = {}) {
+  const uint32_t value =
+      graph.add(std::move(op), std::move(inputs), dims, std::move(attrs), head + 1);
+  graph.values[value].dtype = dtype;
+  return value;
+}
+
+// To elements of another type: quantized, back, or cast.
+uint32_t convert(Graph& graph, Random& random, uint32_t head, uint32_t value) {
+  const Dims dims = graph.values[value].dims;
+  const pfrt_dtype from = graph.values[value].dtype;
+  const pfrt_dtype to = kConverted[random.below(std::size(kConverted))];
+  const bool quantizes = cpu::kFloatsTo32.has(from) && dtype_size(to) == 1;
+  const bool dequantizes = dtype_is_integer(from) && cpu::kFloatsTo32.has(to);
+  if (random.once_in(3) || (!quantizes && !dequantizes))
+    return follow(graph, head, "Cast", {value}, dims, to, {{"to", static_cast<int64_t>(to)}});
+  const int64_t axis = dims.empty() ? 0 : random.below(static_cast<int64_t>(dims.size()));
+  const bool each = !dims.empty() && random.once_in(2);
+  Dims own;
+  if (each) own.push_back(dims[static_cast<size_t>(axis)]);
+  Data scale = random.data(PFRT_DTYPE_FLOAT32, own, 0.01, 0.5);
+  scale.constant = random.once_in(2);
+  std::vector<uint32_t> inputs{value, graph.add(std::move(scale))};
+  if (random.once_in(2) && from != PFRT_DTYPE_INT32) {
+    Data zero = random.data(quantizes ? to : from, own, 0, 100);
+    zero.constant = random.once_in(2);
+    inputs.push_back(graph.add(std::move(zero)));
+  }
+  return follow(graph, head, quantizes ? "QuantizeLinear" : "DequantizeLinear", inputs, dims, to,
+                {{"axis", axis}, {"block_size", int64_t{0}}});
 }
 
 // |count| nodes after node |head|, whose output is |value|.
 void add_epilogue(Graph& graph, Random& random, uint32_t head, uint32_t value, int64_t count) {
   const Dims dims = graph.values[value].dims;
-  const pfrt_dtype dtype = graph.values[value].dtype;
   const uint32_t first = value;
   for (int64_t i = 0; i < count; ++i) {
-    if (random.once_in(2)) {
-      const char* op = kUnary[random.below(std::size(kUnary))];
-      value = graph.add(op, {value}, dims, {}, head + 1);
+    const pfrt_dtype dtype = graph.values[value].dtype;
+    const bool real = dtype_is_float(dtype);
+    if (random.once_in(4)) {
+      value = convert(graph, random, head, value);
+    } else if (random.once_in(2)) {
+      const char* op = real ? kUnary[random.below(std::size(kUnary))]
+                            : kUnaryOfInts[random.below(std::size(kUnaryOfInts))];
+      value = follow(graph, head, op, {value}, dims, dtype);
     } else if (random.once_in(6)) {
-      const uint32_t low = graph.add(Data{dtype, {}, {-0.5}, true});
-      const uint32_t high = graph.add(Data{dtype, {}, {0.5}, true});
-      value = graph.add("Clip", {value, low, high}, dims, {}, head + 1);
+      const uint32_t low = graph.add(Data{dtype, {}, {real ? -0.5 : 2}, true});
+      const uint32_t high = graph.add(Data{dtype, {}, {real ? 0.5 : 90}, true});
+      value = follow(graph, head, "Clip", {value, low, high}, dims, dtype);
     } else {
-      const char* op = kBinary[random.below(std::size(kBinary))];
-      uint32_t other = operand(graph, random, dims, random.once_in(3) ? first : value);
+      const char* op = real ? kBinary[random.below(std::size(kBinary))]
+                            : kBinaryOfInts[random.below(std::size(kBinaryOfInts))];
+      const bool again = random.once_in(3) && graph.values[first].dtype == dtype;
+      uint32_t other = operand(graph, random, dims, again ? first : value);
       uint32_t one = value;
       if (random.once_in(2)) std::swap(one, other);
-      value = graph.add(op, {one, other}, dims, {}, head + 1);
+      value = follow(graph, head, op, {one, other}, dims, dtype);
     }
   }
-  for (uint32_t v = first; v < graph.values.size(); ++v) graph.values[v].dtype = dtype;
   graph.outputs = {value};
 }
 
@@ -89,7 +134,7 @@ void add_epilogue(Graph& graph, Random& random, uint32_t head, uint32_t value, i
 // provider sees it otherwise.
 bool build(Graph& graph, Random& random, const KernelRow& row, const Case& c) {
   const Data& out = c.outputs.front();
-  if (!cpu::kFloatsTo32.has(out.dtype)) return false;
+  if (!cpu::kEpilogueTypes.has(out.dtype)) return false;
   EXPECT_FALSE(out.late) << row.name
                          << " takes epilogues, but its output is not known before the run";
   std::vector<uint32_t> inputs, outputs;
@@ -97,8 +142,8 @@ bool build(Graph& graph, Random& random, const KernelRow& row, const Case& c) {
     if (cpu::kSubByte.has(data.dtype)) return false;
     inputs.push_back(data.dtype == 0 ? PFRT_NO_INDEX : graph.add(data));
   }
-  if (!c.inputs.empty() && c.inputs[0].dtype == out.dtype && !c.inputs[0].constant &&
-      random.once_in(3)) {
+  if (!c.inputs.empty() && c.inputs[0].dtype == out.dtype && dtype_is_float(out.dtype) &&
+      !c.inputs[0].constant && random.once_in(3)) {
     inputs[0] = graph.add("Neg", {inputs[0]}, c.inputs[0].dims);
     graph.values[inputs[0]].dtype = out.dtype;
   }
@@ -109,9 +154,9 @@ bool build(Graph& graph, Random& random, const KernelRow& row, const Case& c) {
   add_epilogue(graph, random, head, value, random.from_to(1, 4));
   // A residual that dies here, of the memory that the output would like to have.
   if (!inputs.empty() && inputs[0] != PFRT_NO_INDEX && random.once_in(2) &&
-      c.inputs[0].dtype == out.dtype && c.inputs[0].dims == out.dims) {
-    graph.outputs = {graph.add("Add", {graph.outputs[0], inputs[0]}, out.dims, {}, head + 1)};
-    graph.values[graph.outputs[0]].dtype = out.dtype;
+      c.inputs[0].dtype == graph.values[graph.outputs[0]].dtype && c.inputs[0].dims == out.dims) {
+    graph.outputs = {
+        follow(graph, head, "Add", {graph.outputs[0], inputs[0]}, out.dims, c.inputs[0].dtype)};
   }
   return true;
 }
@@ -215,8 +260,9 @@ void check_rows(uint64_t first, uint64_t count, uint32_t most_workers) {
   std::set<std::tuple<std::string_view, std::string_view, pfrt_dtype>> ran;  // rows share theirs
   for_each_row_with_epilogue([&](const KernelRow& row, const Generator& generator) {
     Tally tally;
-    for (pfrt_dtype dtype : {PFRT_DTYPE_FLOAT32, PFRT_DTYPE_INT8, PFRT_DTYPE_INT64,
-                             PFRT_DTYPE_FLOAT16, PFRT_DTYPE_BFLOAT16}) {
+    for (pfrt_dtype dtype :
+         {PFRT_DTYPE_FLOAT32, PFRT_DTYPE_INT8, PFRT_DTYPE_INT64, PFRT_DTYPE_FLOAT16,
+          PFRT_DTYPE_BFLOAT16, PFRT_DTYPE_INT32, PFRT_DTYPE_UINT8}) {
       if (!row.types.has(dtype) || !ran.emplace(row.domain, row.op, dtype).second) continue;
       for (uint64_t seed = first; seed < first + count; ++seed) {
         const std::string name =

@@ -105,6 +105,9 @@ Result<Kernel> make_matmul_integer(const KernelRequest& node) {
       uint32_t* to =
           run.output<uint32_t>(0) + (i / tiles * matmul.shape.m + tile.row) * n + tile.col;
       matmul.compute(run, i, za.data(), zb.data(), to, n, run.scratch<uint32_t>(worker));
+      const int64_t first = to - run.output<uint32_t>(0);
+      for (int64_t r = 0; r < tile.rows; ++r)
+        run.apply_epilogue(first + r * n, first + r * n + tile.cols);
     });
     return run.stop();
   };
