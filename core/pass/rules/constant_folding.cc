@@ -116,7 +116,7 @@ class Folder {
     const Graph& graph = editor.graph();
     if (node.inputs.empty() && node.op != "Range" && node.op != "Constant") return false;
     if (has_bodies(node) || contains(config_.exclude_ops, node.op)) return false;
-    if (contains(kUnpacking, node.op)) return false;
+    if (contains(kUnpacking, node.op) && !keeps_size(editor, node)) return false;
     if (!config_.fold_expensive_ops && contains(kExpensive, node.op)) return false;
     const OperatorDef* row = find_canonical(graph, node);
     if (!row || (row->flags & (kOpRandom | kOpRefused)) || !is_built_in(node.domain, node.op))
@@ -126,6 +126,13 @@ class Folder {
     for (ValueId out : node.outputs)
       if (out != kNoId && !small(editor.type(out))) return false;
     return true;
+  }
+
+  // A bias of int32 is as large as one of float32.
+  static bool keeps_size(const Editor& editor, const Node& node) {
+    return node.op == "DequantizeLinear" && node.outputs[0] != kNoId &&
+           dtype_bits(editor.type(node.inputs[0]).dtype) >=
+               dtype_bits(editor.type(node.outputs[0]).dtype);
   }
 
   // A tensor whose size is known and within the limit. Of texts it is not: a chain of

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Products of dequantized factors whose result is quantized again become products of integers. The
-// sum is then exact, so that results may differ from those of float32 by one step, where a value
-// lies between two.
+// Products of dequantized factors become products of integers. The sum is then exact, so that
+// results may differ from those of float32 by its rounding: by one step where they are quantized
+// again and a value lies between two.
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "core/pass/rules/numbers.h"
 #include "core/pass/rules/quantized.h"
@@ -13,8 +14,9 @@
 namespace pfrt {
 namespace {
 
-// A bias is as good as whole steps of the product when it is off by less than this much of one.
-constexpr double kWhole = 1e-2;
+// A bias is as good as whole steps of the product when it is off by less than this much of one, or
+// by no more than its rounding to float32.
+constexpr double kWhole = 1e-2, kRounding = 0x1p-23;
 constexpr int64_t kLargestSum = int64_t{1} << 31;
 
 // A product of two dequantized factors, perhaps with a bias, in front of a QuantizeLinear.
@@ -59,37 +61,22 @@ int64_t channel_axis(const Editor& editor, const Node& node, ValueId weights) {
   return static_cast<int64_t>(editor.rank(weights).value_or(2)) - 1;
 }
 
-std::optional<QuantizedProduct> product_before(Editor& editor, const Node& quantize) {
+bool is_product(const Node& node) {
+  return node.domain.empty() && (node.op == "Conv" || node.op == "MatMul" || node.op == "Gemm");
+}
+
+// Of the Conv, MatMul or Gemm |node|; |out| is to be filled in. nullopt where a factor is not made
+// of bytes, or sums may need more than 32 bits.
+std::optional<QuantizedProduct> product_of(Editor& editor, Node& node) {
+  if (!is_product(node) || node.inputs.size() < 2) return std::nullopt;
   QuantizedProduct p;
-  const auto out = quantization(editor, quantize);
-  if (!out || !out->single || !is_byte(out->dtype)) return std::nullopt;
-  p.out = *out;
-  Node* node = editor.producer(quantize.inputs[0]);
-  if (!node || !node->domain.empty() || !editor.only_used_by(quantize.inputs[0], quantize))
-    return std::nullopt;
-  if (node->op == "Add" && node->inputs.size() == 2) {
-    for (const size_t side : {0u, 1u}) {
-      Node* made = editor.maker(node->inputs[side], "MatMul");
-      if (!made || !editor.only_used_by(node->inputs[side], *node) ||
-          !editor.same_type(made->outputs[0], node->outputs[0]))
-        continue;
-      p.bias = node->inputs[1 - side];
-      p.node = made;
-      break;
-    }
-  } else if (node->op == "Conv" || node->op == "MatMul") {
-    p.node = node;
-    if (node->has_input(2)) p.bias = node->inputs[2];
-  } else if (node->op == "Gemm" && node->attr_float("alpha", 1) == 1 &&
-             node->attr_int("transA", 0) == 0) {
-    p.node = node;
-    if (node->has_input(2)) {
-      if (node->attr_float("beta", 1) != 1) return std::nullopt;
-      p.bias = node->inputs[2];
-    }
+  p.node = &node;
+  if (node.has_input(2)) p.bias = node.inputs[2];
+  if (node.op == "Gemm") {
+    const bool plain = node.attr_float("alpha", 1) == 1 && node.attr_int("transA", 0) == 0;
+    if (!plain || (p.bias != kNoId && node.attr_float("beta", 1) != 1)) return std::nullopt;
   }
-  if (!p.node || p.node->inputs.size() < 2) return std::nullopt;
-  const auto a = dequantized(editor, p.node->inputs[0]), b = dequantized(editor, p.node->inputs[1]);
+  const auto a = dequantized(editor, node.inputs[0]), b = dequantized(editor, node.inputs[1]);
   if (!a || !b || !a->single || !is_byte(a->dtype) || !is_byte(b->dtype)) return std::nullopt;
   p.a = *a;
   p.b = *b;
@@ -97,12 +84,66 @@ std::optional<QuantizedProduct> product_before(Editor& editor, const Node& quant
   if (!rank || *rank < 2) return std::nullopt;
   if (!b->single) {
     const int64_t axis = b->axis < 0 ? b->axis + static_cast<int64_t>(*rank) : b->axis;
-    if (axis != channel_axis(editor, *p.node, b->quantized)) return std::nullopt;
-    if (p.node->op == "MatMul" && *rank != 2) return std::nullopt;
+    if (axis != channel_axis(editor, node, b->quantized)) return std::nullopt;
+    if (node.op == "MatMul" && *rank != 2) return std::nullopt;
   }
-  const auto depth = depth_of(editor, *p.node, b->quantized);
+  const auto depth = depth_of(editor, node, b->quantized);
   if (!depth || *depth > kLargestSum / (255 * 255)) return std::nullopt;
   p.depth = *depth;
+  return p;
+}
+
+// What lies between a product and its QuantizeLinear, and cuts some of its steps off.
+struct Cut {
+  const Node* node = nullptr;  // Relu or Clip
+  int64_t low = 0, high = 0;   // the first and the last step left
+};
+
+// The steps that are left of the range of |to| by |node|, a Relu or Clip of known limits.
+std::optional<Cut> cut_of(const Editor& editor, const Node& node, const Quantization& to) {
+  const auto scales = scales_of(editor, to);
+  const auto zeros = zeros_of(editor, to);
+  if (!node.domain.empty() || (node.op != "Relu" && node.op != "Clip") || !scales || !zeros)
+    return std::nullopt;
+  const IntegerRange range = range_of(to.dtype);
+  Cut cut{&node, range.low, range.high};
+  const auto step_of = [&](double x) {
+    // As QuantizeLinear has it.
+    const auto steps = static_cast<float>(x) / static_cast<float>(scales->front());
+    const double whole = std::nearbyint(static_cast<double>(steps));
+    return static_cast<int64_t>(std::clamp(whole + static_cast<double>(zeros->front()),
+                                           static_cast<double>(range.low),
+                                           static_cast<double>(range.high)));
+  };
+  if (node.op == "Relu") {
+    cut.low = step_of(0);
+    return cut;
+  }
+  for (const size_t i : {1u, 2u}) {
+    if (!node.has_input(i)) continue;
+    const auto limit = scalar_of(editor.constant(node.inputs[i]));
+    if (!limit || std::isnan(*limit)) return std::nullopt;
+    (i == 1 ? cut.low : cut.high) = step_of(*limit);
+  }
+  return cut.low <= cut.high ? std::optional(cut) : std::nullopt;
+}
+
+// The product in front of |quantize|, which gives bytes; |cut| may lie between.
+std::optional<QuantizedProduct> product_before(Editor& editor, const Node& quantize,
+                                               std::optional<Cut>& cut) {
+  const auto out = quantization(editor, quantize);
+  if (!out || !out->single || !is_byte(out->dtype)) return std::nullopt;
+  const Node* user = &quantize;
+  Node* node = editor.producer(quantize.inputs[0]);
+  if (node && !is_product(*node)) {
+    cut = cut_of(editor, *node, *out);
+    if (!cut || !editor.only_used_by(quantize.inputs[0], quantize)) return std::nullopt;
+    user = node;
+    node = editor.producer(node->inputs[0]);
+  }
+  if (!node || !editor.only_used_by(user->inputs[0], *user)) return std::nullopt;
+  auto p = product_of(editor, *node);
+  if (p) p->out = *out;
   return p;
 }
 
@@ -153,7 +194,8 @@ Result<std::optional<Tensor>> bias_steps(Editor& editor, const QuantizedProduct&
     const double steps = (*numbers)[i % numbers->size()] / (*scales)[i % scales->size()];
     const double whole = std::nearbyint(steps);
     const double most = static_cast<double>(kLargestSum - p.depth * 255 * 255);
-    if (!(std::fabs(whole) < most) || std::fabs(steps - whole) > kWhole)
+    const double close = kWhole + std::fabs(steps) * kRounding;
+    if (!(std::fabs(whole) < most) || !(std::fabs(steps - whole) <= close))
       return std::optional<Tensor>();
     out.as<int32_t>()[i] = static_cast<int32_t>(whole);
   }
@@ -181,28 +223,56 @@ Result<std::vector<ValueId>> operands(Editor& editor, const QuantizedProduct& p)
                               p.b.scale,     b,         p.out.scale, out};
 }
 
-Result<bool> convolution(Editor& editor, Node& node, const RuleContext& context) {
-  const auto p = product_before(editor, node);
-  if (!p || p->node->op != "Conv") return false;
+// What a QLinearConv in place of |quantize| would be made of; nullopt where there is none.
+struct QuantizedConv {
+  QuantizedProduct product;
+  std::optional<Cut> cut;
+  std::optional<Tensor> bias;  // in steps of the sum
+};
+Result<std::optional<QuantizedConv>> quantized_conv(Editor& editor, const Node& quantize) {
+  const std::optional<QuantizedConv> none;
+  QuantizedConv c;
+  const auto p = product_before(editor, quantize, c.cut);
+  if (!p || p->node->op != "Conv") return none;
   const auto channels = known(editor.type(p->b.quantized), 0);
-  if (!channels) return false;
-  std::optional<Tensor> bias;
+  if (!channels) return none;
   if (p->bias != kNoId) {
-    PFRT_ASSIGN(bias, bias_steps(editor, *p, static_cast<size_t>(*channels)));
-    if (!bias) return false;
+    PFRT_ASSIGN(c.bias, bias_steps(editor, *p, static_cast<size_t>(*channels)));
+    if (!c.bias) return none;
   }
+  c.product = *p;
+  return std::optional(std::move(c));
+}
+
+Result<ValueId> step_constant(Editor& editor, pfrt_dtype dtype, int64_t step) {
+  PFRT_ASSIGN(Tensor tensor, Tensor::allocate(dtype, {}));
+  *static_cast<uint8_t*>(tensor.data()) = static_cast<uint8_t>(step);  // a byte of either sign
+  return editor.add_constant("limit", std::move(tensor));
+}
+
+Result<bool> convolution(Editor& editor, Node& node, const RuleContext& context) {
+  PFRT_ASSIGN(std::optional<QuantizedConv> found, quantized_conv(editor, node));
+  if (!found) return false;
+  const QuantizedProduct& p = found->product;
   Node made;
   made.op = "QLinearConv";
   made.canonical = true;
-  made.attrs = p->node->attrs;
-  PFRT_ASSIGN(made.inputs, operands(editor, *p));
+  made.attrs = p.node->attrs;
+  PFRT_ASSIGN(made.inputs, operands(editor, p));
   made.outputs = node.outputs;  // for the question: it has their type
   if (refused(editor, made, context)) return false;
-  if (bias) made.inputs.push_back(editor.add_constant("bias", std::move(*bias)));
+  if (found->bias) made.inputs.push_back(editor.add_constant("bias", std::move(*found->bias)));
   const ValueId out = node.outputs[0];
-  const std::string stem = p->node->name;
+  const std::string stem = p.node->name;
   PFRT_ASSIGN(const std::vector<ValueId> outputs, editor.add_node(std::move(made), stem));
-  editor.replace(out, outputs[0]);
+  ValueId result = outputs[0];
+  if (found->cut) {
+    // Steps are in the order of the numbers.
+    PFRT_ASSIGN(const ValueId low, step_constant(editor, p.out.dtype, found->cut->low));
+    PFRT_ASSIGN(const ValueId high, step_constant(editor, p.out.dtype, found->cut->high));
+    PFRT_ASSIGN(result, editor.add("Clip", found->cut->node->name, {result, low, high}));
+  }
+  editor.replace(out, result);
   return true;
 }
 
@@ -213,9 +283,16 @@ Result<ValueId> right_factor(Editor& editor, const QuantizedProduct& p) {
                     {Attribute::of_ints("perm", {1, 0})});
 }
 
+// The product that a QLinearMatMul in place of |quantize| would be.
+std::optional<QuantizedProduct> quantized_matmul(Editor& editor, const Node& quantize) {
+  std::optional<Cut> cut;
+  auto p = product_before(editor, quantize, cut);
+  return p && p->node->op != "Conv" && p->bias == kNoId && !cut ? p : std::nullopt;
+}
+
 Result<bool> matmul(Editor& editor, Node& node, const RuleContext& context) {
-  const auto p = product_before(editor, node);
-  if (!p || p->node->op == "Conv" || p->bias != kNoId) return false;
+  const auto p = quantized_matmul(editor, node);
+  if (!p) return false;
   Node made;
   made.op = "QLinearMatMul";
   made.canonical = true;
@@ -230,53 +307,95 @@ Result<bool> matmul(Editor& editor, Node& node, const RuleContext& context) {
   return true;
 }
 
-// There is no such operator with a bias: sums, the bias in their steps, and one scale.
-Result<bool> matmul_and_bias(Editor& editor, Node& node, const RuleContext& context) {
-  const auto p = product_before(editor, node);
-  if (!p || p->node->op == "Conv" || p->bias == kNoId) return false;
-  const bool swapped = p->node->op == "Gemm" && p->node->attr_int("transB", 0) != 0;
-  const Type& weights = editor.type(p->b.quantized);
-  const auto columns = known(weights, weights.shape.size() - (swapped ? 2 : 1));
-  const auto scales = sum_scales(editor, *p);
-  if (!columns || !scales) return false;
-  PFRT_ASSIGN(std::optional<Tensor> bias, bias_steps(editor, *p, static_cast<size_t>(*columns)));
-  if (!bias) return false;
-  Node sums;
-  sums.op = "MatMulInteger";
-  sums.canonical = true;
-  PFRT_ASSIGN(const std::vector<ValueId> all, operands(editor, *p));
-  sums.inputs = {all[0], all[3], all[2], all[5]};
-  sums.outputs = node.outputs;
-  if (refused(editor, sums, context)) return false;
-  const std::string stem = p->node->name;
-  PFRT_ASSIGN(sums.inputs[1], right_factor(editor, *p));
+// Whether the QuantizeLinear behind |node|, perhaps behind what cuts steps off, takes it into an
+// operator of its own.
+Result<bool> is_taken(Editor& editor, const Node& node) {
+  const Node* next = editor.only_user(node.outputs[0]);
+  if (next && (next->op == "Relu" || next->op == "Clip") && next->inputs[0] == node.outputs[0])
+    next = editor.only_user(next->outputs[0]);
+  if (!next || next->op != "QuantizeLinear") return false;
+  if (quantized_matmul(editor, *next)) return true;
+  PFRT_ASSIGN(const auto conv, quantized_conv(editor, *next));
+  return conv.has_value();
+}
+
+// Numbers as a constant that is one for each channel of the product, or one for all.
+Result<ValueId> for_channels(Editor& editor, const QuantizedProduct& p, std::string_view name,
+                             const std::vector<double>& numbers) {
   Dims dims;
-  if (!p->b.single) dims.push_back(static_cast<int64_t>(scales->size()));
-  PFRT_ASSIGN(Tensor factors, from_doubles(PFRT_DTYPE_FLOAT32, std::move(dims), *scales));
+  if (numbers.size() > 1) dims.push_back(static_cast<int64_t>(numbers.size()));
+  if (numbers.size() > 1 && p.node->op == "Conv")
+    dims.resize(editor.rank(p.b.quantized).value_or(2) - 1, 1);
+  PFRT_ASSIGN(Tensor tensor, from_doubles(PFRT_DTYPE_FLOAT32, std::move(dims), numbers));
+  return editor.add_constant(name, std::move(tensor));
+}
+
+// Sums of integers, which become numbers by one scale, and the bias: for what is not taken into an
+// operator that knows all of it. Without constant weights nothing is gained that is certain.
+Result<bool> product(Editor& editor, Node& node, const RuleContext& context) {
+  const auto p = product_of(editor, node);
+  if (!p || !editor.constant(p->b.quantized)) return false;
+  const auto scales = sum_scales(editor, *p);
+  if (!scales || !zeros_of(editor, p->a) || !zeros_of(editor, p->b)) return false;
+  PFRT_ASSIGN(const bool taken, is_taken(editor, node));
+  if (taken) return false;
+  const bool is_conv = node.op == "Conv";
+  std::optional<std::vector<double>> bias;
+  if (is_conv && p->bias != kNoId) {
+    bias = numbers_of(editor, p->bias);
+    if (!bias) return false;
+  }
+  Node sums;
+  sums.op = is_conv ? "ConvInteger" : "MatMulInteger";
+  sums.canonical = true;
+  if (is_conv) sums.attrs = node.attrs;
+  PFRT_ASSIGN(const ValueId a_zero, zero_of(editor, p->a));
+  PFRT_ASSIGN(const ValueId b_zero, zero_of(editor, p->b));
+  sums.inputs = {p->a.quantized, p->b.quantized, a_zero, b_zero};
+  sums.outputs = node.outputs;
+  pfrt_dtype& result = editor.graph().at(node.outputs[0]).type.dtype;
+  const pfrt_dtype real = std::exchange(result, PFRT_DTYPE_INT32);
+  const bool unknown = refused(editor, sums, context);
+  result = real;
+  if (unknown) return false;
+  const ValueId out = node.outputs[0];
+  const std::string stem = node.name;
+  if (!is_conv) {
+    PFRT_ASSIGN(sums.inputs[1], right_factor(editor, *p));
+  }
   PFRT_ASSIGN(const std::vector<ValueId> sum, editor.add_node(std::move(sums), stem));
-  PFRT_ASSIGN(const ValueId shifted,
-              editor.add("Add", stem, {sum[0], editor.add_constant("bias", std::move(*bias))}));
-  PFRT_ASSIGN(const ValueId real, editor.add("Cast", stem, {shifted},
-                                             {Attribute::of_int("to", PFRT_DTYPE_FLOAT32),
-                                              Attribute::of_int("saturate", 1)}));
-  PFRT_ASSIGN(const ValueId scaled,
-              editor.add("Mul", stem, {real, editor.add_constant("scale", std::move(factors))}));
-  editor.set_input(node, 0, scaled);
-  PFRT_TRY(editor.changed(node));
+  PFRT_ASSIGN(const ValueId whole, editor.add("Cast", stem, {sum[0]},
+                                              {Attribute::of_int("to", PFRT_DTYPE_FLOAT32),
+                                               Attribute::of_int("saturate", 1)}));
+  PFRT_ASSIGN(const ValueId factors, for_channels(editor, *p, "scale", *scales));
+  PFRT_ASSIGN(ValueId number, editor.add("Mul", stem, {whole, factors}));
+  if (bias) {
+    PFRT_ASSIGN(const ValueId addend, for_channels(editor, *p, "bias", *bias));
+    PFRT_ASSIGN(number, editor.add("Add", stem, {number, addend}));
+  } else if (p->bias != kNoId) {
+    PFRT_ASSIGN(number, editor.add("Add", stem, {number, p->bias}));
+  }
+  editor.replace(out, number);
   return true;
 }
 
 constexpr Rule kQuantizedMatmulsRules[] = {
     {"QLinearConv", "QuantizeLinear",
-     "DequantizeLinear of both factors, Conv, QuantizeLinear -> QLinearConv", kExtended, true,
-     convolution},
+     "DequantizeLinear of both factors, Conv, perhaps Relu or Clip, QuantizeLinear -> QLinearConv, "
+     "Clip",
+     kExtended, true, convolution},
     {"QLinearMatMul", "QuantizeLinear",
      "DequantizeLinear of both factors, MatMul or Gemm, QuantizeLinear -> QLinearMatMul", kExtended,
      true, matmul},
-    {"QGemm", "QuantizeLinear",
-     "DequantizeLinear of both factors, Gemm or MatMul and Add, QuantizeLinear -> MatMulInteger, "
-     "Add, Cast, Mul, QuantizeLinear",
-     kExtended, true, matmul_and_bias},
+    {"IntegerProduct", "Conv",
+     "DequantizeLinear of both factors, Conv -> ConvInteger, Cast, Mul, Add", kExtended, false,
+     product},
+    {"IntegerProduct", "MatMul",
+     "DequantizeLinear of both factors, MatMul -> MatMulInteger, Cast, Mul", kExtended, false,
+     product},
+    {"IntegerProduct", "Gemm",
+     "DequantizeLinear of both factors, Gemm -> MatMulInteger, Cast, Mul, Add", kExtended, false,
+     product},
 };
 
 }  // namespace

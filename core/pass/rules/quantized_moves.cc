@@ -29,11 +29,16 @@ Result<bool> cancel(Editor& editor, Node& node, const RuleContext&) {
 bool runs(Editor& editor, const Node& node, const Node& asked, pfrt_dtype dtype,
           const RuleContext& context) {
   if (!context.check_support || !context.pass.refuses) return true;
-  // The question is about a result that is not there yet.
-  pfrt_dtype& result = editor.graph().at(node.outputs[0]).type.dtype;
-  const pfrt_dtype real = std::exchange(result, dtype);
+  // The question is about results that are not there yet.
+  std::vector<pfrt_dtype> real;
+  const auto exchange = [&] {
+    for (size_t i = 0; i < node.outputs.size(); ++i)
+      if (node.has_output(i)) std::swap(editor.graph().at(node.outputs[i]).type.dtype, real[i]);
+  };
+  real.assign(node.outputs.size(), dtype);
+  exchange();
   const std::string refused = context.pass.refuses(editor.graph(), asked, {}, context.target);
-  result = real;
+  exchange();
   return refused.empty();
 }
 
@@ -48,6 +53,27 @@ Result<bool> put(Editor& editor, const Node& node, Node moved, Node back) {
   return true;
 }
 
+// Whether each element of a Resize is one of its input's.
+bool copies_elements(const Node& node) {
+  return node.attr_string("mode", "nearest") == "nearest" &&
+         node.attr_string("coordinate_transformation_mode", "half_pixel") != "tf_crop_and_resize";
+}
+
+// What a Pad of numbers puts around them, in steps: the zero point for 0. False for other numbers,
+// of which there may be no step.
+Result<bool> pad_with_zero_point(Editor& editor, const Node& node, const Quantization& q,
+                                 Node& padded) {
+  if (node.attr_string("mode", "constant") != "constant") return true;
+  if (node.has_input(2) && scalar_of(editor.constant(node.inputs[2])) != 0.0) return false;
+  const auto zeros = zeros_of(editor, q);
+  if (!zeros || dtype_size(q.dtype) != 1) return false;
+  PFRT_ASSIGN(Tensor zero, Tensor::allocate(q.dtype, {}));
+  *static_cast<uint8_t*>(zero.data()) = static_cast<uint8_t>(zeros->front());
+  if (padded.inputs.size() < 3) padded.inputs.resize(3, kNoId);
+  padded.inputs[2] = editor.add_constant("padding", std::move(zero));
+  return true;
+}
+
 Result<bool> move(Editor& editor, Node& node, const RuleContext& context) {
   if (node.inputs.empty() || node.outputs.size() != 1) return false;
   const ValueId real = node.inputs[0];
@@ -57,9 +83,15 @@ Result<bool> move(Editor& editor, Node& node, const RuleContext& context) {
   // Transposes have a pass of their own that knows where they are cheapest.
   if (node.op == "Transpose" && !editor.constant(q->quantized)) return false;
   // The order of numbers is that of steps where the scale is positive.
-  if (node.op == "MaxPool" && !scales_of(editor, *q)) return false;
+  const bool compares = node.op == "MaxPool" || node.op == "GlobalMaxPool";
+  if (compares && !scales_of(editor, *q)) return false;
+  if (node.op == "Resize" && !copies_elements(node)) return false;
   Node moved = node;
   moved.inputs[0] = q->quantized;
+  if (node.op == "Pad") {
+    PFRT_ASSIGN(const bool padded, pad_with_zero_point(editor, node, *q, moved));
+    if (!padded) return false;
+  }
   if (!runs(editor, node, moved, q->dtype, context)) return false;
   return put(editor, node, std::move(moved), *editor.producer(real));
 }
@@ -79,6 +111,60 @@ Result<bool> join(Editor& editor, Node& node, const RuleContext& context) {
   joined.inputs = std::move(parts);
   if (!runs(editor, node, joined, first->dtype, context)) return false;
   return put(editor, node, std::move(joined), *editor.producer(node.inputs[0]));
+}
+
+// All outputs of a Split.
+Result<bool> divide(Editor& editor, Node& node, const RuleContext& context) {
+  const ValueId real = node.inputs[0];
+  const auto q = dequantized(editor, real);
+  if (!q || !q->single || !editor.only_used_by(real, node)) return false;
+  if (std::ranges::any_of(node.outputs, [](ValueId v) { return v == kNoId; })) return false;
+  Node parts = node;
+  parts.inputs[0] = q->quantized;
+  if (!runs(editor, node, parts, q->dtype, context)) return false;
+  const std::vector<ValueId> outs = node.outputs;
+  const std::string stem = node.name;
+  const Node back = *editor.producer(real);
+  PFRT_ASSIGN(const std::vector<ValueId> made,
+              editor.add_node(std::move(parts), stem, outs.size()));
+  std::vector<ValueId> numbers;
+  for (const ValueId part : made) {
+    Node each = back;
+    each.inputs[0] = part;
+    PFRT_ASSIGN(const std::vector<ValueId> number, editor.add_node(std::move(each), back.name));
+    numbers.push_back(number[0]);
+  }
+  for (size_t i = 0; i < outs.size(); ++i) editor.replace(outs[i], numbers[i]);
+  return true;
+}
+
+// Parts are quantized before they are joined, where some of them are integers yet: bytes are moved
+// in place of numbers.
+Result<bool> quantize_parts(Editor& editor, Node& node, const RuleContext& context) {
+  const auto to = quantization(editor, node);
+  if (!to || !to->single) return false;
+  Node* const join = editor.maker(node.inputs[0], "Concat");
+  if (!join || !editor.only_used_by(node.inputs[0], node)) return false;
+  if (std::ranges::none_of(join->inputs,
+                           [&](ValueId v) { return dequantized(editor, v).has_value(); }))
+    return false;
+  Node joined = *join;
+  for (ValueId& part : joined.inputs)
+    if (const auto from = dequantized(editor, part)) part = from->quantized;
+  if (!runs(editor, *join, joined, to->dtype, context)) return false;
+  joined.inputs = join->inputs;
+  const ValueId out = node.outputs[0];
+  const std::string stem = join->name;
+  const Node quantize = node;
+  for (ValueId& part : joined.inputs) {
+    Node each = quantize;
+    each.inputs[0] = part;
+    PFRT_ASSIGN(const std::vector<ValueId> steps, editor.add_node(std::move(each), quantize.name));
+    part = steps[0];
+  }
+  PFRT_ASSIGN(const std::vector<ValueId> made, editor.add_node(std::move(joined), stem));
+  editor.replace(out, made[0]);
+  return true;
 }
 
 Result<bool> cut_once(Editor& editor, Node& node, const RuleContext&) {
@@ -117,6 +203,22 @@ constexpr Rule kQuantizedMovesRules[] = {
     {"QuantizeCuts", "QuantizeLinear",
      "Relu or Clip, QuantizeLinear whose range ends there -> QuantizeLinear", kExtended, true,
      cut_once},
+    {"QuantizeParts", "QuantizeLinear",
+     "DequantizeLinear of some parts, Concat, QuantizeLinear -> QuantizeLinear of each part, "
+     "Concat",
+     kExtended, false, quantize_parts},
+    {"MoveQuantized", "Split", "DequantizeLinear, Split -> Split, DequantizeLinear of each output",
+     kExtended, false, divide},
+    {"MoveQuantized", "Resize",
+     "DequantizeLinear, Resize to the nearest -> Resize, DequantizeLinear", kExtended, false, move},
+    {"MoveQuantized", "Pad", "DequantizeLinear, Pad -> Pad, DequantizeLinear", kExtended, false,
+     move},
+    {"MoveQuantized", "GlobalMaxPool",
+     "DequantizeLinear, GlobalMaxPool -> GlobalMaxPool, DequantizeLinear", kExtended, false, move},
+    {"MoveQuantized", "Expand", "DequantizeLinear, Expand -> Expand, DequantizeLinear", kExtended,
+     false, move},
+    {"MoveQuantized", "Tile", "DequantizeLinear, Tile -> Tile, DequantizeLinear", kExtended, false,
+     move},
     {"JoinQuantized", "Concat",
      "DequantizeLinear of the same parameters, Concat -> Concat, DequantizeLinear", kExtended,
      false, join},

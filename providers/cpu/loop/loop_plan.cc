@@ -83,10 +83,9 @@ class Planner {
     const auto [known, is_new] = lanes_.try_emplace({value, ones});
     Lanes& out = known->second;
     if (!is_new) return out;
-    const void* data = node.input_constant(input);
     const pfrt_dtype type = node.input_dtype(input);
-    if (data != nullptr && node.input_elements(input) == 1)
-      return out = constant_lanes(plan_.expression, data, type);
+    if (const void* const element = same_everywhere(node, input))
+      return out = constant_lanes(plan_.expression, element, type);
     const auto slot = static_cast<uint16_t>(plan_.inputs.size());
     const std::optional<BroadcastPattern> pattern =
         node.input_rank(input) < 0

@@ -2,6 +2,7 @@
 #include "providers/cpu/loop/lower.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "providers/cpu/row/convert.h"
 
@@ -88,6 +89,17 @@ Lanes constant_lanes(Expression& expression, const void* element, pfrt_dtype typ
   }
   if (type == PFRT_DTYPE_BOOL) number = -number;
   return {expression.constant_bits(static_cast<uint32_t>(number))};
+}
+
+const void* same_everywhere(const SnapshotNode& node, uint32_t input) {
+  constexpr int64_t kMost = 1 << 16;
+  const void* const data = node.has_input(input) ? node.input_constant(input) : nullptr;
+  const int64_t count = data != nullptr ? node.input_elements(input) : 0;
+  const size_t size = dtype_size(node.input_dtype(input));
+  if (count < 1 || count > kMost || size == 0) return nullptr;
+  const auto* const bytes = static_cast<const char*>(data);
+  const size_t rest = static_cast<size_t>(count - 1) * size;
+  return std::memcmp(bytes, bytes + size, rest) == 0 ? data : nullptr;
 }
 
 bool exponent_is_two(const SnapshotNode& node) {

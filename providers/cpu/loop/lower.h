@@ -66,6 +66,9 @@ uint32_t ones_behind(const SnapshotNode& node, uint32_t input);
 
 Lanes input_lanes(Expression& expression, uint16_t slot, pfrt_dtype type);
 Lanes scalar_lanes(Expression& expression, uint16_t slot, pfrt_dtype type);
+// An element of input |input| where it is a constant whose elements, not too many, are all the
+// same; else nullptr.
+const void* same_everywhere(const SnapshotNode& node, uint32_t input);
 // |element| is one of |type|.
 Lanes constant_lanes(Expression& expression, const void* element, pfrt_dtype type);
 

@@ -21,11 +21,11 @@ bool is_single(const SnapshotNode& node, uint32_t input) {
   return node.input_rank(input) >= 0 && node.input_elements(input) == 1;
 }
 
-// The zero point where it is one constant, or absent.
+// The zero point where it is one number that is known, or absent.
 std::optional<int64_t> constant_zero(const SnapshotNode& node) {
   if (!node.has_input(2)) return 0;
-  const void* const zero = node.input_constant(2);
-  if (zero == nullptr || !is_single(node, 2)) return std::nullopt;
+  const void* const zero = same_everywhere(node, 2);
+  if (zero == nullptr) return std::nullopt;
   int64_t number;
   load_block(node.input_dtype(2), zero, 1, &number);
   return number;
@@ -62,11 +62,9 @@ bool dequantize_fits(const SnapshotNode& node) {
 // Of a constant scale of bytes.
 std::optional<StepReciprocal> constant_reciprocal(const SnapshotNode& node, int64_t least,
                                                   int64_t most) {
-  const void* const scale = node.input_constant(1);
+  const void* const scale = same_everywhere(node, 1);
   const bool bytes = dtype_size(node.output_dtype(0)) == 1;
-  if (scale == nullptr || !is_single(node, 1) || !bytes ||
-      quotient_type(node) != PFRT_DTYPE_FLOAT32)
-    return std::nullopt;
+  if (scale == nullptr || !bytes || quotient_type(node) != PFRT_DTYPE_FLOAT32) return std::nullopt;
   float by;
   load_block(node.input_dtype(1), scale, 1, &by);
   return StepReciprocal::make(by, least, most);
