@@ -7,6 +7,7 @@
 #include "core/exec/device_copy.h"
 #include "core/ir/graph_counts.h"
 #include "core/ir/verify.h"
+#include "core/pass/rules/quantized_report.h"
 #include "core/plan/client_operator.h"
 #include "core/plan/fault.h"
 #include "core/session/pass_options.h"
@@ -355,6 +356,10 @@ Session::Explanation Session::explain() {
     out.notes.push_back(message(report.pass, ", ", report.nodes_before, " nodes before, ",
                                 report.nodes_after, " after", rules));
     out.notes.insert(out.notes.end(), report.result.warnings.begin(), report.result.warnings.end());
+  }
+  if (auto groups = quantized_groups(*plans->optimised->graph); groups.ok()) {
+    const std::vector<std::string> lines = quantized_lines(*groups);
+    out.notes.insert(out.notes.end(), lines.begin(), lines.end());
   }
   out.notes.insert(out.notes.end(), plan.faults.begin(), plan.faults.end());
   for (size_t i = 0; i < provider_set_->size(); ++i) {

@@ -18,10 +18,6 @@ constexpr size_t kLongestEpilogue = 16;
 
 constexpr std::array<std::string_view, 3> kConverting{"Cast", "DequantizeLinear", "QuantizeLinear"};
 
-bool elementwise(const Node& node) {
-  return node.domain.empty() && std::ranges::find(kElementwise, node.op) != kElementwise.end();
-}
-
 // To elements of another type.
 bool converts(const Node& node) {
   return node.domain.empty() && std::ranges::find(kConverting, node.op) != kConverting.end();
@@ -64,7 +60,7 @@ class Marker {
       if (head.has_output(i)) return;
     std::vector<const Node*> epilogue;
     ValueId value = head.outputs[0];
-    const bool simple = elementwise(head) || converts(head);
+    const bool simple = is_elementwise(head) || converts(head);
     while (value != kNoId && epilogue.size() < kLongestEpilogue) {
       Node* next = editor_.only_user(value);
       if (!next || epilogue_of[next->id] != kNoId || next->outputs.size() != 1) break;
@@ -99,7 +95,7 @@ class Marker {
 
   // Whether |next| computes an element from each of |value|.
   bool follows(ValueId value, const Node& next) const {
-    if (elementwise(next)) return editor_.same_type(value, next.outputs[0]);
+    if (is_elementwise(next)) return editor_.same_type(value, next.outputs[0]);
     const Type &from = editor_.type(value), &to = editor_.type(next.outputs[0]);
     return converts(next) && next.inputs[0] == value && from.has_shape && to.has_shape &&
            from.shape == to.shape;
@@ -129,7 +125,7 @@ class Marker {
     size_t count = 0;
     for (NodeId id : editor_.users(value)) {
       const Node& user = *editor_.node(id);
-      count += elementwise(user) && editor_.same_type(value, user.outputs[0]);
+      count += is_elementwise(user) && editor_.same_type(value, user.outputs[0]);
     }
     return count > 1;
   }
@@ -146,6 +142,10 @@ class Marker {
 };
 
 }  // namespace
+
+bool is_elementwise(const Node& node) {
+  return node.domain.empty() && std::ranges::find(kElementwise, node.op) != kElementwise.end();
+}
 
 Status mark_epilogues(Editor& editor, const FusionConfig& config, bool again, PassContext& context,
                       PassResult& result) {

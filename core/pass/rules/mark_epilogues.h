@@ -6,6 +6,9 @@
 
 namespace pfrt {
 
+// Whether it computes an element from each of its input's, and keeps their type.
+bool is_elementwise(const Node& node);
+
 // Says of elementwise nodes after an operator that its step should do their work too (epilogue_of),
 // where the provider agrees, and takes such marks away where they do not hold any more. |again|:
 // the marks that are there were made with this configuration, and need not be asked for again.

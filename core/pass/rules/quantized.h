@@ -5,6 +5,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "core/pass/engine/editor.h"
@@ -31,6 +32,9 @@ std::optional<std::vector<int64_t>> zeros_of(const Editor& editor, const Quantiz
 
 // Whether q to real numbers and back by the other is certainly nothing.
 bool same_quantization(const Editor& editor, const Quantization& a, const Quantization& b);
+
+// Why the Conv, MatMul or Gemm |product|, a factor of which is dequantized, is left in float32.
+std::string why_not_in_integers(Editor& editor, Node& product);
 
 struct IntegerRange {
   int64_t low, high;

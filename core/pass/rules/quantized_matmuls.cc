@@ -65,30 +65,53 @@ bool is_product(const Node& node) {
   return node.domain.empty() && (node.op == "Conv" || node.op == "MatMul" || node.op == "Gemm");
 }
 
-// Of the Conv, MatMul or Gemm |node|; |out| is to be filled in. nullopt where a factor is not made
-// of bytes, or sums may need more than 32 bits.
-std::optional<QuantizedProduct> product_of(Editor& editor, Node& node) {
-  if (!is_product(node) || node.inputs.size() < 2) return std::nullopt;
+template <typename... Parts>
+std::nullopt_t refuse(std::string* why, const Parts&... parts) {
+  if (why) *why = message(parts...);
+  return std::nullopt;
+}
+
+// Says what factor |real| lacks; nullptr when it is fit for a product as |quantized|.
+const char* lacks(Editor& editor, ValueId real, const std::optional<Quantization>& quantized) {
+  if (real == kNoId || !editor.maker(real, "DequantizeLinear")) return " is not quantized";
+  if (!quantized) return " is quantized in blocks, or not between float32 and integers";
+  return is_byte(quantized->dtype) ? nullptr : " is not of 8 bits";
+}
+
+// Of the Conv, MatMul or Gemm |node|; |out| is to be filled in. nullopt with the reason in |why|
+// (may be null) where a factor is not made of bytes, or sums may need more than 32 bits.
+std::optional<QuantizedProduct> product_of(Editor& editor, Node& node, std::string* why = nullptr) {
+  if (!is_product(node) || node.inputs.size() < 2)
+    return refuse(why, "there are no integers for ", node.op);
   QuantizedProduct p;
   p.node = &node;
   if (node.has_input(2)) p.bias = node.inputs[2];
   if (node.op == "Gemm") {
     const bool plain = node.attr_float("alpha", 1) == 1 && node.attr_int("transA", 0) == 0;
-    if (!plain || (p.bias != kNoId && node.attr_float("beta", 1) != 1)) return std::nullopt;
+    if (!plain || (p.bias != kNoId && node.attr_float("beta", 1) != 1))
+      return refuse(why, "alpha or beta is not 1, or transA is set");
   }
   const auto a = dequantized(editor, node.inputs[0]), b = dequantized(editor, node.inputs[1]);
-  if (!a || !b || !a->single || !is_byte(a->dtype) || !is_byte(b->dtype)) return std::nullopt;
+  if (const char* const what = lacks(editor, node.inputs[0], a))
+    return refuse(why, "the first factor", what);
+  if (const char* const what = lacks(editor, node.inputs[1], b))
+    return refuse(why, "the second factor", what);
+  if (!a->single) return refuse(why, "the first factor has more than one scale");
   p.a = *a;
   p.b = *b;
   const std::optional<size_t> rank = editor.rank(b->quantized);
-  if (!rank || *rank < 2) return std::nullopt;
+  if (!rank || *rank < 2) return refuse(why, "the second factor's rank is not known, or below 2");
   if (!b->single) {
     const int64_t axis = b->axis < 0 ? b->axis + static_cast<int64_t>(*rank) : b->axis;
-    if (axis != channel_axis(editor, node, b->quantized)) return std::nullopt;
-    if (node.op == "MatMul" && *rank != 2) return std::nullopt;
+    if (axis != channel_axis(editor, node, b->quantized))
+      return refuse(why, "scales of the second factor lie along axis ", axis,
+                    ", which is not that of the output's channels");
+    if (node.op == "MatMul" && *rank != 2)
+      return refuse(why, "several matrices have a scale a column");
   }
   const auto depth = depth_of(editor, node, b->quantized);
-  if (!depth || *depth > kLargestSum / (255 * 255)) return std::nullopt;
+  if (!depth || *depth > kLargestSum / (255 * 255))
+    return refuse(why, "the number of terms of a sum is not known, or too large for int32");
   p.depth = *depth;
   return p;
 }
@@ -330,21 +353,41 @@ Result<ValueId> for_channels(Editor& editor, const QuantizedProduct& p, std::str
   return editor.add_constant(name, std::move(tensor));
 }
 
-// Sums of integers, which become numbers by one scale, and the bias: for what is not taken into an
-// operator that knows all of it. Without constant weights nothing is gained that is certain.
-Result<bool> product(Editor& editor, Node& node, const RuleContext& context) {
-  const auto p = product_of(editor, node);
-  if (!p || !editor.constant(p->b.quantized)) return false;
+// The product as sums of integers, which become numbers by |scales|, and a bias.
+struct IntegerProduct {
+  QuantizedProduct product;
+  std::vector<double> scales;
+  std::optional<std::vector<double>> bias;  // of a Conv
+};
+
+// Without constant weights nothing is gained that is certain.
+std::optional<IntegerProduct> integer_product(Editor& editor, Node& node,
+                                              std::string* why = nullptr) {
+  const auto p = product_of(editor, node, why);
+  if (!p) return std::nullopt;
+  if (!editor.constant(p->b.quantized))
+    return refuse(why, "neither factor is constant, and the product is not quantized next");
   const auto scales = sum_scales(editor, *p);
-  if (!scales || !zeros_of(editor, p->a) || !zeros_of(editor, p->b)) return false;
+  if (!scales) return refuse(why, "a scale is not constant, or not a normal number above 0");
+  if (!zeros_of(editor, p->a) || !zeros_of(editor, p->b))
+    return refuse(why, "a zero point is not constant");
+  IntegerProduct out{*p, *scales, std::nullopt};
+  if (node.op == "Conv" && p->bias != kNoId) {
+    out.bias = numbers_of(editor, p->bias);
+    if (!out.bias) return refuse(why, "the bias is not constant");
+  }
+  return out;
+}
+
+// For what is not taken into an operator that knows all of it.
+Result<bool> product(Editor& editor, Node& node, const RuleContext& context) {
+  const auto found = integer_product(editor, node);
+  if (!found) return false;
   PFRT_ASSIGN(const bool taken, is_taken(editor, node));
   if (taken) return false;
+  const QuantizedProduct* const p = &found->product;
+  const std::optional<std::vector<double>>& bias = found->bias;
   const bool is_conv = node.op == "Conv";
-  std::optional<std::vector<double>> bias;
-  if (is_conv && p->bias != kNoId) {
-    bias = numbers_of(editor, p->bias);
-    if (!bias) return false;
-  }
   Node sums;
   sums.op = is_conv ? "ConvInteger" : "MatMulInteger";
   sums.canonical = true;
@@ -367,7 +410,7 @@ Result<bool> product(Editor& editor, Node& node, const RuleContext& context) {
   PFRT_ASSIGN(const ValueId whole, editor.add("Cast", stem, {sum[0]},
                                               {Attribute::of_int("to", PFRT_DTYPE_FLOAT32),
                                                Attribute::of_int("saturate", 1)}));
-  PFRT_ASSIGN(const ValueId factors, for_channels(editor, *p, "scale", *scales));
+  PFRT_ASSIGN(const ValueId factors, for_channels(editor, *p, "scale", found->scales));
   PFRT_ASSIGN(ValueId number, editor.add("Mul", stem, {whole, factors}));
   if (bias) {
     PFRT_ASSIGN(const ValueId addend, for_channels(editor, *p, "bias", *bias));
@@ -399,6 +442,12 @@ constexpr Rule kQuantizedMatmulsRules[] = {
 };
 
 }  // namespace
+
+std::string why_not_in_integers(Editor& editor, Node& product) {
+  std::string why;
+  if (integer_product(editor, product, &why)) why = "the provider takes no such product";
+  return why;
+}
 
 std::span<const Rule> quantized_matmul_rules() { return kQuantizedMatmulsRules; }
 

@@ -78,10 +78,11 @@ Result<bool> move(Editor& editor, Node& node, const RuleContext& context) {
   if (node.inputs.empty() || node.outputs.size() != 1) return false;
   const ValueId real = node.inputs[0];
   const auto q = dequantized(editor, real);
-  if (!q || !q->single || !editor.only_used_by(real, node)) return false;
-  if (std::ranges::count(node.inputs, real) != 1) return false;
-  // Transposes have a pass of their own that knows where they are cheapest.
-  if (node.op == "Transpose" && !editor.constant(q->quantized)) return false;
+  if (!q || !q->single || std::ranges::count(node.inputs, real) != 1) return false;
+  // Transposes have a pass of their own that knows where they are cheapest, but does not move them
+  // past what others use.
+  if (node.op == "Transpose" && !editor.constant(q->quantized) && editor.only_used_by(real, node))
+    return false;
   // The order of numbers is that of steps where the scale is positive.
   const bool compares = node.op == "MaxPool" || node.op == "GlobalMaxPool";
   if (compares && !scales_of(editor, *q)) return false;
@@ -101,7 +102,7 @@ Result<bool> join(Editor& editor, Node& node, const RuleContext& context) {
   std::optional<Quantization> first;
   for (ValueId real : node.inputs) {
     const auto q = dequantized(editor, real);
-    if (!q || !q->single || !editor.only_used_by(real, node)) return false;
+    if (!q || !q->single) return false;
     if (!first) first = q;
     if (!same_quantization(editor, *first, *q)) return false;
     parts.push_back(q->quantized);
@@ -117,7 +118,7 @@ Result<bool> join(Editor& editor, Node& node, const RuleContext& context) {
 Result<bool> divide(Editor& editor, Node& node, const RuleContext& context) {
   const ValueId real = node.inputs[0];
   const auto q = dequantized(editor, real);
-  if (!q || !q->single || !editor.only_used_by(real, node)) return false;
+  if (!q || !q->single) return false;
   if (std::ranges::any_of(node.outputs, [](ValueId v) { return v == kNoId; })) return false;
   Node parts = node;
   parts.inputs[0] = q->quantized;

@@ -6,6 +6,7 @@
 
 #include "core/pass/engine/pipeline.h"
 #include "core/pass/rules/numbers.h"
+#include "core/pass/rules/quantized_report.h"
 #include "core/session/optimise.h"
 #include "core/session/verify.h"
 #include "test/core/pass/writer.h"
@@ -67,8 +68,9 @@ class Quantized : public Writer {
   }
 };
 
-// The operators left in order, after both graphs were found to give the same.
-std::string optimised(Writer& w, PassResult* result = nullptr) {
+// The operators left in order, after both graphs were found to give the same; in |lines| what
+// became of quantized groups.
+std::string optimised(Writer& w, std::vector<std::string>* lines = nullptr) {
   const std::shared_ptr<Graph> before = w.canonical();
   std::shared_ptr<Graph> after = before->clone();
   PassServices services({cpu_alone(), packed(), &silent_logger(), Progress()});
@@ -85,7 +87,11 @@ std::string optimised(Writer& w, PassResult* result = nullptr) {
   if (!difference.ok()) return difference.status().message();
   if (!difference->empty()) return *difference;
   if (verifier.notes().size() != 1) return verifier.notes().back();
-  if (result) *result = all;
+  if (lines) {
+    auto groups = quantized_groups(*after);
+    if (!groups.ok()) return groups.status().message();
+    *lines = quantized_lines(*groups);
+  }
   std::string ops;
   auto order = after->topological_order();
   if (!order.ok()) return order.status().message();
@@ -294,6 +300,94 @@ TEST(QuantizedRules, splits_resizes_and_pads_move_integers) {
   lines.quantize("larger", "y", "q");
   lines.output("y");
   EXPECT_EQ(optimised(lines), "DequantizeLinear, Resize, QuantizeLinear");
+}
+
+TEST(QuantizedRules, what_others_use_too_is_dequantized_twice) {
+  Quantized w;
+  w.input("x", {"N", "4", "6", "6"}, PFRT_DTYPE_UINT8);
+  w.parameters("q", 0.02, 7);
+  w.dequantize("x", "r", "q");
+  w.node("MaxPool", {"r"}, {"pooled"},
+         {Attribute::of_ints("kernel_shape", {2, 2}), Attribute::of_ints("strides", {2, 2})});
+  w.node("GlobalAveragePool", {"r"}, {"mean"});
+  w.quantize("pooled", "y", "q");
+  w.output("y").output("mean");
+  EXPECT_EQ(optimised(w), "DequantizeLinear, GlobalAveragePool, MaxPool");
+}
+
+using Lines = std::vector<std::string>;
+
+TEST(QuantizedReport, counts_groups) {
+  Lines lines;
+  Quantized w = conv({});
+  optimised(w, &lines);
+  EXPECT_EQ(lines, Lines{"quantized groups: 1 in integers, 0 in float"});
+  Quantized numbers = conv({.bias_of_numbers = true});
+  optimised(numbers, &lines);
+  EXPECT_EQ(lines, Lines{"quantized groups: 1 in integers, 0 in float"});
+
+  // One loop from bytes to bytes, and one that ends in numbers.
+  for (const bool quantized : {true, false}) {
+    Quantized v;
+    v.input("x", {"N", "4"}, PFRT_DTYPE_UINT8).input("z", {"N", "4"}, PFRT_DTYPE_UINT8);
+    v.parameters("q", 0.02, 7);
+    v.dequantize("x", "r", "q");
+    v.dequantize("z", "s", "q");
+    v.node("Add", {"r", "s"}, {"t"});
+    if (quantized) v.quantize("t", "y", "q");
+    v.output(quantized ? "y" : "t");
+    optimised(v, &lines);
+    if (quantized) {
+      EXPECT_EQ(lines, Lines{"quantized groups: 1 in integers, 0 in float"});
+    } else {
+      ASSERT_EQ(lines.size(), 2u);
+      EXPECT_EQ(lines[0], "quantized groups: 0 in integers, 1 in float");
+      EXPECT_NE(lines[1].find("the result 't' is an output of the graph"), std::string::npos)
+          << lines[1];
+    }
+  }
+  Writer plain;
+  plain.input("x", {"N"}).node("Relu", {"x"}, {"y"}).output("y");
+  optimised(plain, &lines);
+  EXPECT_TRUE(lines.empty());
+}
+
+TEST(QuantizedReport, says_why_a_group_is_in_float) {
+  const auto reason = [](Quantized w) {
+    Lines lines;
+    optimised(w, &lines);
+    return lines.size() == 2 ? lines[1] : "no line";
+  };
+  EXPECT_NE(reason(conv({.axis = 1})).find("along axis 1, which is not that of the output's"),
+            std::string::npos)
+      << reason(conv({.axis = 1}));
+  EXPECT_NE(reason(product(false, false, false, 0)).find("along axis 0"), std::string::npos);
+
+  Quantized weights_alone;
+  weights_alone.input("m", {"N", "5"});
+  weights_alone.weights8("w", {5, 7});
+  weights_alone.node("MatMul", {"m", "w"}, {"out"});
+  weights_alone.output("out");
+  EXPECT_NE(reason(weights_alone).find("MatMul 'out_node': the first factor is not quantized"),
+            std::string::npos)
+      << reason(weights_alone);
+
+  Quantized fed;
+  fed.input("m", {"N", "5"}, PFRT_DTYPE_UINT8).input("x_s", {});
+  fed.node("DequantizeLinear", {"m", "x_s"}, {"xr"});
+  fed.weights8("w", {5, 7});
+  fed.node("MatMul", {"xr", "w"}, {"out"});
+  fed.output("out");
+  EXPECT_NE(reason(fed).find("a scale is not constant"), std::string::npos) << reason(fed);
+
+  Quantized mean;
+  mean.input("x", {"N", "4", "6", "6"}, PFRT_DTYPE_UINT8);
+  mean.parameters("q", 0.02, 7);
+  mean.dequantize("x", "r", "q");
+  mean.node("GlobalAveragePool", {"r"}, {"m"});
+  mean.quantize("m", "y", "q");
+  mean.output("y");
+  EXPECT_NE(reason(mean).find("there is no GlobalAveragePool of integers"), std::string::npos);
 }
 
 TEST(QuantizedRules, only_the_exact_pair_cancels) {

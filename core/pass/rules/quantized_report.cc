@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/pass/rules/quantized_report.h"
+
+#include <algorithm>
+#include <array>
+#include <set>
+
+#include "core/pass/engine/run_rules.h"
+#include "core/pass/rules/mark_epilogues.h"
+#include "core/pass/rules/quantized.h"
+
+namespace pfrt {
+namespace {
+
+constexpr std::array<std::string_view, 4> kIntegerProducts{"ConvInteger", "MatMulInteger",
+                                                           "QLinearConv", "QLinearMatMul"};
+constexpr std::array<std::string_view, 3> kProducts{"Conv", "Gemm", "MatMul"};
+constexpr std::array<std::string_view, 2> kQuantizing{"DequantizeLinear", "QuantizeLinear"};
+
+bool is_any(const Node& node, std::span<const std::string_view> ops) {
+  return node.domain.empty() && std::ranges::find(ops, node.op) != ops.end();
+}
+
+class Reporter {
+ public:
+  Reporter(Editor& editor, std::vector<QuantizedGroup>& groups)
+      : editor_(editor), groups_(groups) {}
+
+  Status run() {
+    PFRT_ASSIGN(const std::vector<NodeId> order, editor_.topological_order());
+    for (const NodeId id : order) look(*editor_.node(id));
+    return {};
+  }
+
+ private:
+  void look(Node& node) {
+    if (is_any(node, kQuantizing)) return;
+    if (is_any(node, kIntegerProducts)) return add(node, "");
+    if (moves_steps(node)) return add(node, "");
+    if (std::ranges::none_of(node.inputs, [&](ValueId v) { return is_dequantized(v); })) return;
+    if (is_any(node, kProducts)) return add(node, why_not_in_integers(editor_, node));
+    if (!is_elementwise(node)) return add(node, message("there is no ", node.op, " of integers"));
+    add(node, why_no_loop_of_bytes(node));
+  }
+
+  void add(const Node& node, std::string in_float) {
+    std::string name = node.name;
+    if (name.empty() && node.has_output(0)) name = editor_.graph().at(node.outputs[0]).name;
+    groups_.push_back({node.op, std::move(name), std::move(in_float)});
+  }
+
+  bool is_dequantized(ValueId value) {
+    return value != kNoId && editor_.maker(value, "DequantizeLinear") != nullptr;
+  }
+
+  // Whether it takes steps as they are, and somebody reads its result as numbers.
+  bool moves_steps(const Node& node) {
+    if (node.inputs.empty() || node.inputs[0] == kNoId || !node.has_output(0)) return false;
+    const Node* const from = editor_.producer(node.inputs[0]);
+    const bool made = from && (from->op == "QuantizeLinear" || is_any(*from, kIntegerProducts));
+    const bool read = std::ranges::any_of(editor_.users(node.outputs[0]), [&](NodeId id) {
+      const Node& user = *editor_.node(id);
+      return user.op == "DequantizeLinear" || is_any(user, kIntegerProducts);
+    });
+    const pfrt_dtype type = editor_.type(node.outputs[0]).dtype;
+    return (made || read) && editor_.type(node.inputs[0]).dtype == type && dtype_is_integer(type) &&
+           dtype_bits(type) <= 16;
+  }
+
+  // Empty where what |node| reads are steps or constants, and what becomes of its result are steps.
+  std::string why_no_loop_of_bytes(const Node& node) {
+    for (const ValueId v : node.inputs) {
+      if (v == kNoId || is_dequantized(v) || editor_.constant(v)) continue;
+      const Node* const from = editor_.producer(v);
+      if (!from || !is_elementwise(*from))
+        return message("'", editor_.graph().at(v).name, "' is not quantized");
+    }
+    std::set<ValueId> seen;
+    return why_not_quantized(node.outputs[0], seen);
+  }
+
+  std::string why_not_quantized(ValueId value, std::set<ValueId>& seen) {
+    if (!seen.insert(value).second) return {};
+    if (editor_.is_output(value))
+      return message("the result '", editor_.graph().at(value).name, "' is an output of the graph");
+    for (const NodeId id : editor_.users(value)) {
+      const Node& user = *editor_.node(id);
+      if (user.op == "QuantizeLinear" && user.domain.empty()) continue;
+      if (!is_elementwise(user) || user.outputs.size() != 1)
+        return message("the result goes to ", user.op, " before it is quantized");
+      if (std::string why = why_not_quantized(user.outputs[0], seen); !why.empty()) return why;
+    }
+    return {};
+  }
+
+  Editor& editor_;
+  std::vector<QuantizedGroup>& groups_;
+};
+
+// Most graphs have none, and need not be copied.
+bool may_have_groups(const Graph& graph) {
+  for (NodeId id = 0; id < graph.node_capacity(); ++id)
+    if (const Node* const node = graph.node(id))
+      if (has_bodies(*node) || is_any(*node, kQuantizing) || is_any(*node, kIntegerProducts))
+        return true;
+  return false;
+}
+
+}  // namespace
+
+Result<std::vector<QuantizedGroup>> quantized_groups(const Graph& graph) {
+  std::vector<QuantizedGroup> groups;
+  if (!may_have_groups(graph)) return groups;
+  const std::shared_ptr<Graph> copy = graph.clone();
+  PFRT_TRY(for_each_graph(*copy, PassContext{},
+                          [&](Editor& editor) { return Reporter(editor, groups).run(); }));
+  return groups;
+}
+
+std::vector<std::string> quantized_lines(const std::vector<QuantizedGroup>& groups) {
+  if (groups.empty()) return {};
+  const auto in_float = std::ranges::count_if(
+      groups, [](const QuantizedGroup& group) { return !group.in_float.empty(); });
+  std::vector<std::string> lines{
+      message("quantized groups: ", static_cast<int64_t>(groups.size()) - in_float,
+              " in integers, ", in_float, " in float")};
+  for (const QuantizedGroup& group : groups)
+    if (!group.in_float.empty())
+      lines.push_back(message("in float: ", group.op, " '", group.name, "': ", group.in_float));
+  return lines;
+}
+
+}  // namespace pfrt
