@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 import onnx
 
+import work
 from cases import A, integers, made, write_gguf, write_integer_models
 from integer_chains import CONVOLUTIONS, DEPTHWISE, PRODUCTS
 from results import machine_isa, used_isa
@@ -31,9 +32,10 @@ READ = "read memory"
 WIDTH = 40
 LATENCY = {"width": WIDTH, "ours_ms": ("ours ms", ".4g"), "peer_ms": ("peer ms", ".4g"), "ratio": ("ratio", ".3f"),
            "asked": ("asked", "g")}
-COMPARED = {**LATENCY, "max_difference": ("max differ", ".1e"), "rms_difference": ("differ", ".1e")}
+COMPARED = {**LATENCY, "ours_gops": ("ours GOP/s", ".1f"), "of_peak": ("of peak", ".0%"), "max_difference": ("max differ", ".1e"), "rms_difference": ("differ", ".1e")}
 OWN = {**LATENCY, "ours_ms": ("ours ms", ".4g"), "peer_ms": ("ours fp32", ".4g")}
 LLAMA = {**LATENCY, "peer_ms": ("llama.cpp", ".4g")}
+ONE_ROW = {key: column for key, column in COMPARED.items() if key not in ("ours_gops", "of_peak")}
 SHARE = {"width": WIDTH, "ours_ms": ("ours ms", ".4g"), "ours_gbs": ("GB/s", ".1f"), "read_gbs": ("read GB/s", ".1f"),
          "ratio": ("share", ".3f"), "asked": ("asked", "g")}
 
@@ -163,6 +165,12 @@ class Peers:
             raise RuntimeError(f"doctor --measure gives no '{READ}'")
         return rows[0]["median"]
 
+    def peak(self):
+        """GOP/s of bytes on one thread, of vectors or tiles; None where the machine gives none."""
+        command = [self.bench.tool, "doctor", "--measure", "--only", "int8", "--threads", "1", "--seconds", "0.5", "--json"]
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+        return max((r["median"] for r in json.loads(done.stdout)["measured"] if r["threads"] == 1), default=None)
+
     def share(self, name, case, size):
         """Of the read rate that is measured before and after, each round."""
         rounds = []
@@ -199,6 +207,14 @@ def token_bytes(path):
     graph = onnx.load(str(path)).graph
     read = {name for node in graph.node if node.op_type == "MatMulNBits" for name in node.input[1:]}
     return sum(len(t.raw_data) for t in graph.initializer if t.name in read)
+
+
+def with_rate(row, operations, peak):
+    """|row| with its GOP/s, and what part of |peak| that is."""
+    if "ours_ms" in row:
+        row["ours_gops"] = operations / row["ours_ms"] / 1e6
+        row["of_peak"] = row["ours_gops"] / peak if peak else None
+    return row
 
 
 def share_row(name, rounds, size):
@@ -256,14 +272,24 @@ class Tables:
         title, models = lines_against_peer(self.machine)[line]
         column = self.column()
         write_integer_models(self.args.models, [name for name, _ in models])
+        if line == 9:
+            self.table(line, f"{title} beside ONNX Runtime", ONE_ROW, (
+                judged(self.peers.against_peer(name, self.integers(name)), asked.of(column)) for name, asked in models))
+            return
+        peak = self.peers.peak()
         self.table(line, f"{title} beside ONNX Runtime", COMPARED, (
-            judged(self.peers.against_peer(name, self.integers(name)), asked.of(column)) for name, asked in models))
+            judged(self.rated(name, peak), asked.of(column)) for name, asked in models))
+
+    def rated(self, name, peak):
+        """Beside ONNX Runtime, with the share of the peak."""
+        case = self.integers(name)
+        return with_rate(self.peers.against_peer(name, case), work.operations(onnx.load(str(case.path)), case.dims), peak)
 
     def networks(self):
         column = self.column()
         write_integer_models(self.args.models, NETWORKS)
-        self.table(5, "models beside ONNX Runtime", COMPARED,
-                   (judged(self.peers.against_peer(name, self.integers(name)), None) for name in NETWORKS),
+        peak = self.peers.peak()
+        self.table(5, "models beside ONNX Runtime", COMPARED, (judged(self.rated(name, peak), None) for name in NETWORKS),
                    NETWORKS_ASKED.get(column, (None, None)))
 
     def own(self):
@@ -293,7 +319,7 @@ class Tables:
 
     def decode(self):
         column = self.column()
-        self.table(8, f"a token after {LLAMA_PAST} beside ONNX Runtime at accuracy level 4", COMPARED, (
+        self.table(8, f"a token after {LLAMA_PAST} beside ONNX Runtime at accuracy level 4", ONE_ROW, (
             judged(self.peers.against_peer(f"{model} token", self.decoder(model)), asked.of(column))
             for model, asked in DECODE_ASKED.items()))
         asked = LLAMA_DECODE_ASKED.of(self.column(with_peer=False))
@@ -303,9 +329,12 @@ class Tables:
 
     def prompts(self):
         cases = [(f"llama_4b32 prompt {tokens}", tokens) for tokens in PROMPTS]
-        asked = PROMPT_ASKED.of(self.column())
-        self.table(10, "prompts beside ONNX Runtime at accuracy level 4", COMPARED, (judged(self.peers.against_peer(
-            name, self.decoder("llama_4b32", tokens, 0)), asked) for name, tokens in cases))
+        asked, peak = PROMPT_ASKED.of(self.column()), self.peers.peak()
+        work_of = {tokens: work.decoder_operations(onnx.load(str(self.decoder("llama_4b32").path)), tokens)
+                   for tokens in PROMPTS}
+        self.table(10, "prompts beside ONNX Runtime at accuracy level 4", COMPARED, (judged(with_rate(
+            self.peers.against_peer(name, self.decoder("llama_4b32", tokens, 0)), work_of[tokens], peak), asked)
+            for name, tokens in cases))
         asked = LLAMA_PROMPT_ASKED.of(self.column(with_peer=False))
         self.table(10, "prompts beside llama.cpp Q4_0", LLAMA, (judged(self.peers.against_llama(
             name, self.decoder("llama_4b32", tokens, 0), 1, 0, tokens), asked) for name, tokens in cases),

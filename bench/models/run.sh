@@ -13,6 +13,10 @@ set -euo pipefail
 cd "$(dirname "$0")/../.."
 . bench/models/setup.sh
 llama=()
-case " $* " in *" integer "*|*" all "*) . bench/models/llama.sh ;; esac
+case " $* " in
+  *" integer "*|*" all "*) . bench/models/llama.sh ;;
+  *" --set "*|*" --start "*|*" --memory "*|*" --help "*|*" -h "*) ;;
+  *) . bench/models/llama.sh ;;
+esac
 export PYFLAME_RT_LIBRARY=$PWD/build/release/lib/libpyflamert_c.so PYTHONPATH=$PYTHONPATH:$PWD/capi/python
 exec /usr/bin/python3 bench/models/tables.py --tool build/release/bin/pfrt --peer "$peer" --models "$models" "${llama[@]}" "$@"

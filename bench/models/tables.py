@@ -281,17 +281,17 @@ def main():
     parser.add_argument("--peer", required=True, help="ONNX Runtime's shared library")
     parser.add_argument("--models", required=True, type=Path, help="folder for the models that are made")
     parser.add_argument("--set", nargs="+", choices=(*SETS, "all"), help="default: all, unless --memory or --start")
-    parser.add_argument("--threads", nargs="+", type=int, help="default: 1 and 2 for a and b, 1 for the rest")
-    parser.add_argument("--precision", nargs="+", default=["fp32"])
+    parser.add_argument("--threads", nargs="+", type=int, help="default: 1 and 2 for a and b, 1 for the rest; set integer has its own")
+    parser.add_argument("--precision", nargs="+", help="default: fp32; set integer has its own")
     parser.add_argument("--seconds", type=float, default=5, help="for each side of a row; default 5")
     parser.add_argument("--start", action="store_true")
     parser.add_argument("--memory", action="store_true")
     parser.add_argument("--rounds", type=int, default=3, help="processes a row of --start and --memory; default 3")
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--record", action="store_true", help="add latencies to bench/results/<processor>.tsv")
-    parser.add_argument("--peer-isa", help="with --record and PFRT_ISA: the set that the peer is held to as well")
-    parser.add_argument("--only", nargs="+", type=int, choices=integer_tables.LINES, default=integer_tables.LINES,
-                        metavar="LINE", help="of set integer, by number; default: all")
+    parser.add_argument("--peer-isa", help="with PFRT_ISA: the set that the peer is held to as well")
+    parser.add_argument("--only", nargs="+", type=int, choices=integer_tables.LINES, metavar="LINE",
+                        help="of set integer, by number; default: all")
     parser.add_argument("--llama", nargs=2, metavar=("PROGRAM", "LIBRARIES"),
                         help="llama.cc built, and the folder of llama.cpp's libraries")
     args = parser.parse_args()
@@ -301,6 +301,11 @@ def main():
 
     wanted = args.set or ([] if args.memory or args.start else ["all"])
     sets = [s for s in SETS if s in wanted or "all" in wanted]
+    if args.only and "integer" not in sets:
+        parser.error("--only chooses lines of set integer")
+    if sets == ["integer"] and (args.threads or args.precision):
+        parser.error("set integer has its own --threads and --precision")
+    args.precision = args.precision or ["fp32"]
     bench = Bench(args.tool, args.peer, args.seconds)
     machine = machine_of(args.tool, args.peer)
     if args.record and used_isa(machine) not in (machine_isa(machine), args.peer_isa):
@@ -309,7 +314,7 @@ def main():
     report = Report(args.json, machine, Recorder(machine) if args.record else None)
     latency_tables(bench, report, sets, args)
     if "integer" in sets:
-        integer_tables.Tables(bench, report, machine, args).print(sorted(set(args.only)))
+        integer_tables.Tables(bench, report, machine, args).print(sorted(set(args.only or integer_tables.LINES)))
     launch_tables(bench, report, args)
     report.finish()
 

@@ -12,7 +12,10 @@ from onnx import TensorProto, helper, numpy_helper
 
 import integer_models
 import integer_tables
+import nbits_models
 import tables
+import topologies
+import work
 from cases import Case
 from integer_tables import Asked, column_of, judged, lines_against_peer, llama_row, share_row
 
@@ -111,11 +114,16 @@ def test_a_line_is_measured_model_by_model(tmp_path, monkeypatch):
     monkeypatch.setattr(integer_tables, "write_integer_models", lambda folder, names: None)
     monkeypatch.setattr(integer_tables, "integers", lambda folder, name, **dims: Case(name, tmp_path / name, dims))
     report = tables.Report(True, VNNI)
+    monkeypatch.setattr(integer_tables.Peers, "peak", lambda self: 100.0)
+    monkeypatch.setattr(onnx, "load", lambda path: integer_models.MODELS[Path(path).name]())
     integer_tables.Tables(Bench(), report, VNNI, Args).print([2])
     (table,) = report.tables
     assert table["line"] == 2 and table["isa"] == "avx512_bf16" and table["set"] == "integer"
     assert [r["asked"] for r in table["rows"]] == [2.2, 2.2, 10, 10] and len(table["summary"]["missed"]) == 4
     assert [r[0] for r in runs] == [r["model"] for r in table["rows"]] and {r[1:] for r in runs} == {(1, "fp32")}
+    first = table["rows"][0]
+    assert first["ours_gops"] == pytest.approx(2 * 128 * 1024 * 1024 / 0.002 / 1e9)
+    assert first["of_peak"] == pytest.approx(first["ours_gops"] / 100)
 
 
 def test_what_is_recorded_has_a_line_a_row(tmp_path):
@@ -168,6 +176,34 @@ def test_a_side_that_cannot_run_is_said(tmp_path):
     assert "odd" in row["refused"]
     row = integer_tables.Peers(bench, VNNI, args).against_own("m", case, "fp32", case)
     assert row["ratio"] > 0 and row["ours_ms"] > 0
+
+
+def test_operations_are_those_of_products():
+    models = integer_models.MODELS
+    assert work.operations(models["qdq_matmul_u8s8_512x768x3072"]()) == 2 * 512 * 768 * 3072
+    assert work.operations(models["dynamic_matmul_u8s8_128x1024x1024"]()) == 2 * 128 * 1024 * 1024
+    assert work.operations(models["qdq_chain_1x1_256_28"]()) == 6 * 2 * 28 * 28 * 256 * 256
+    assert work.operations(models["dynamic_chain_u8u8_depthwise_144_56"]()) == 6 * 2 * 56 * 56 * 144 * 9
+    assert 8.0e9 < work.operations(topologies.resnet50()) < 8.4e9
+    assert work.operations(topologies.resnet50(), {"N": 2}) == 2 * work.operations(topologies.resnet50())
+    assert 0.58e9 < work.operations(topologies.mobilenet_v2()) < 0.64e9
+
+
+def test_a_prompt_has_the_logits_of_its_last_token():
+    shape = nbits_models.Shape(width=64, layers=2, heads=2, inner=96, vocabulary=40, positions=16)
+    model = nbits_models.llama(4, 32, shape=shape)
+    layers = 2 * (4 * 64 * 64 + 3 * 64 * 96)
+    assert work.decoder_operations(model, 7) == 2 * (7 * layers + 40 * 64)
+
+
+def test_options_of_other_sets_are_refused(capsys, monkeypatch):
+    words = ["tables.py", "--tool", "t", "--peer", "p", "--models", "m", "--set"]
+    for more in (["a", "--only", "1"], ["integer", "--threads", "2"], ["integer", "--precision", "bf16"],
+                 ["integer", "--only", "13"]):
+        monkeypatch.setattr(sys, "argv", words + more)
+        with pytest.raises(SystemExit):
+            tables.main()
+        assert "set integer" in (said := capsys.readouterr().err) or "invalid choice: 13" in said
 
 
 def test_asked_by_column():
