@@ -8,6 +8,7 @@ where a line is about two.
 """
 import contextlib
 import json
+import os
 import statistics
 import subprocess
 import sys
@@ -232,12 +233,16 @@ def llama_row(name, rounds):
             "ratio": statistics.median(b / a for a, b in rounds)}
 
 
+# Ends by itself when whoever started it is gone.
+BUSY = "import os, sys\nwhile os.getppid() == int(sys.argv[1]): pass"
+
+
 @contextlib.contextmanager
 def busy_process():
     """Keeps a processor busy, whichever the system gives it."""
-    child = subprocess.Popen([sys.executable, "-c", "while True: pass"])
+    child = subprocess.Popen([sys.executable, "-c", BUSY, str(os.getpid())])
     try:
-        yield
+        yield child
     finally:
         child.kill()
         child.wait()

@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -91,9 +92,24 @@ def test_no_llama_is_said():
     assert "no llama.cpp" in row["refused"]
 
 
-def test_a_busy_process_ends():
-    with integer_tables.busy_process():
-        pass
+def test_a_busy_process_ends_with_what_it_is_for():
+    with integer_tables.busy_process() as child:
+        assert child.poll() is None
+    assert child.returncode is not None
+    with pytest.raises(RuntimeError), integer_tables.busy_process() as child:
+        raise RuntimeError
+    assert child.returncode is not None
+
+
+def test_a_busy_process_ends_with_its_parent():
+    script = "import integer_tables as t; print(t.busy_process().__enter__().pid); import os; os._exit(0)"
+    done = subprocess.run([sys.executable, "-u", "-c", script], stdout=subprocess.PIPE, text=True, timeout=60)
+    stat = Path(f"/proc/{int(done.stdout)}/stat")
+    for _ in range(200):
+        if not stat.exists() or stat.read_text().rsplit(")", 1)[1].split()[0] == "Z":
+            return
+        time.sleep(0.05)
+    pytest.fail("it goes on without its parent")
 
 
 class Args:
