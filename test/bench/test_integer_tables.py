@@ -102,7 +102,7 @@ def test_a_busy_process_ends_with_what_it_is_for():
 
 
 def test_a_busy_process_ends_with_its_parent():
-    script = "import integer_tables as t; print(t.busy_process().__enter__().pid); import os; os._exit(0)"
+    script = "import integer_tables as t, os; busy = t.busy_process(); print(busy.__enter__().pid); os._exit(0)"
     done = subprocess.run([sys.executable, "-u", "-c", script], stdout=subprocess.PIPE, text=True, timeout=60)
     stat = Path(f"/proc/{int(done.stdout)}/stat")
     for _ in range(200):
