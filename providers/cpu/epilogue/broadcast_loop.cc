@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <numeric>
 
 #include "core/base/dtype.h"
 #include "providers/cpu/epilogue/in_float32.h"
@@ -45,10 +46,28 @@ std::optional<BroadcastLoop> BroadcastLoop::make(const LoopPlan& plan, LoopCode 
   double operations = 0;
   for (const Operation& op : plan.expression.operations()) operations += operand_count(op.prim) > 0;
   loop.flops_ = operations * static_cast<double>(elements);
+  loop.make_table(operations);
   return loop;
 }
 
+void BroadcastLoop::make_table(double operations) {
+  constexpr double kLeastOperations = 4;
+  constexpr int64_t kLeastElements = 1024;
+  const bool bytes = inputs_ == 1 && outputs_ == 1 && sizes_[0] == 1 && sizes_[1] == 1;
+  const bool whole = in_runs_.empty() && copied_.empty();
+  if (!bytes || !whole || operations < kLeastOperations || elements_ < kLeastElements) return;
+  ByteTable::Results x, y;
+  std::iota(x.begin(), x.end(), uint8_t{0});
+  const std::array<const void*, 2> bases{x.data(), y.data()};
+  code_.loop->run(bases.data(), code_.constants->data(), 0, x.size());
+  table_ = std::make_shared<const ByteTable>(y, isa());
+}
+
 void BroadcastLoop::run(const void* const* bases, int64_t begin, int64_t end) const {
+  if (table_ != nullptr) {
+    auto* const y = static_cast<uint8_t*>(const_cast<void*>(bases[1]));
+    return table_->run(static_cast<const uint8_t*>(bases[0]) + begin, end - begin, y + begin);
+  }
   if (!copied_.empty()) return run_copied(bases, begin, end);
   if (!in_runs_.empty()) return run_pieces(bases, begin, end, {});
   code_.loop->run(bases, code_.constants->data(), begin, end);

@@ -5,10 +5,12 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <vector>
 
+#include "providers/cpu/epilogue/byte_table.h"
 #include "providers/cpu/jit/elementwise_loop.h"
 #include "providers/cpu/loop/broadcast_index.h"
 #include "providers/cpu/loop/loop_plan.h"
@@ -41,6 +43,8 @@ class BroadcastLoop {
   };
   BroadcastLoop() = default;
   void run_copied(const void* const* bases, int64_t begin, int64_t end) const;
+  // Where the loop makes bytes of bytes by so many operations that a table takes less time.
+  void make_table(double operations);
   // |copies| hold the elements of |copied_| from |begin| on.
   void run_pieces(const void* const* bases, int64_t begin, int64_t end,
                   std::span<const void* const> copies) const;
@@ -56,6 +60,7 @@ class BroadcastLoop {
   std::vector<Operand> copied_;   // block by block
   int64_t elements_ = 0;
   double flops_ = 0;
+  std::shared_ptr<const ByteTable> table_;  // what the loop computes, of one byte; null: no table
 };
 
 // What Run::apply_epilogue computes: a loop whose slots are buffers of the program. The slot of the
