@@ -3,6 +3,7 @@
 // DequantizeLinear moves behind what only moves elements, where it may meet the QuantizeLinear that
 // undoes it; what QuantizeLinear cuts off anyway need not be cut off before.
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <utility>
 
@@ -53,6 +54,23 @@ Result<bool> put(Editor& editor, const Node& node, Node moved, Node back) {
   return true;
 }
 
+// So many moves are looked through.
+constexpr int kMostMoves = 4;
+
+// Whether somebody would rather have |value| as steps, perhaps in other dimensions.
+bool becomes_steps(Editor& editor, ValueId value, int moves) {
+  constexpr std::array<std::string_view, 4> kTakers{"Conv", "Gemm", "MatMul", "QuantizeLinear"};
+  constexpr std::array<std::string_view, 5> kMoves{"Flatten", "Reshape", "Squeeze", "Transpose",
+                                                   "Unsqueeze"};
+  return std::ranges::any_of(editor.users(value), [&](NodeId id) {
+    const Node& user = *editor.node(id);
+    if (!user.domain.empty() || user.outputs.size() != 1) return false;
+    if (std::ranges::find(kTakers, user.op) != kTakers.end()) return true;
+    return moves > 0 && std::ranges::find(kMoves, user.op) != kMoves.end() &&
+           becomes_steps(editor, user.outputs[0], moves - 1);
+  });
+}
+
 // Whether each element of a Resize is one of its input's.
 bool copies_elements(const Node& node) {
   return node.attr_string("mode", "nearest") == "nearest" &&
@@ -79,9 +97,9 @@ Result<bool> move(Editor& editor, Node& node, const RuleContext& context) {
   const ValueId real = node.inputs[0];
   const auto q = dequantized(editor, real);
   if (!q || !q->single || std::ranges::count(node.inputs, real) != 1) return false;
-  // Transposes have a pass of their own that knows where they are cheapest, but does not move them
-  // past what others use.
-  if (node.op == "Transpose" && !editor.constant(q->quantized) && editor.only_used_by(real, node))
+  // Transposes have a pass of their own that knows where they are cheapest.
+  if (node.op == "Transpose" && !editor.constant(q->quantized) &&
+      !becomes_steps(editor, node.outputs[0], kMostMoves))
     return false;
   // The order of numbers is that of steps where the scale is positive.
   const bool compares = node.op == "MaxPool" || node.op == "GlobalMaxPool";
