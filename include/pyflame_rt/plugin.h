@@ -158,10 +158,11 @@ typedef struct pfrt_snapshot_node {
   const uint32_t* outputs; /* value indices; PFRT_NO_INDEX = nobody wants it */
   const pfrt_snapshot_attr* attrs; /* [attr_count], attr_size bytes apart */
   uint64_t attr_count;
-  /* 1 + the index of an earlier node: this elementwise node is of that one's tail (supports() agreed), which takes the
-   * output before it and which nothing else uses, so that one step should do all of it. Nodes of a tail follow each
-   * other. The first after a Conv may be its MaxPool; the last may be a LayerNormalization or RMSNormalization of the
-   * last dimension, whose input others may use as well. Only a wish: run on its own the node means the same. 0 = none. */
+  /* 1 + the index of an earlier node: this elementwise node (or Cast, QuantizeLinear, DequantizeLinear) is of that one's
+   * tail (supports() agreed), which takes the output before it and which nothing else uses, so that one step should do
+   * all of it. Nodes of a tail follow each other. The first after a Conv may be its MaxPool; the last may be a
+   * LayerNormalization or RMSNormalization of the last dimension, whose input others may use as well. Only a wish: run
+   * on its own the node means the same. 0 = none. */
   uint32_t tail_of;
   uint32_t reserved;
 } pfrt_snapshot_node;

@@ -53,7 +53,9 @@ class Grouping {
     for (auto& [head, epilogue] : epilogues) {
       if (group_of_[head] != head || elementwise_[head] || !may_have_epilogue(head)) continue;
       while (!epilogue.empty() && !follows(head, epilogue)) epilogue.pop_back();
-      if (!epilogue.empty()) join(head, epilogue);
+      if (epilogue.empty()) continue;
+      take_in_operands(head, epilogue);
+      join(head, epilogue);
     }
   }
 
@@ -150,6 +152,62 @@ class Grouping {
     const std::optional<LoopPlan> loop = plan(epilogue);
     return loop && loop->outputs.size() == 1 &&
            plan_epilogue(all, nodes_[head], indices(epilogue), limit_);
+  }
+
+  // Adds nodes that widen operands for |epilogue| alone, such as the DequantizeLinear of what is
+  // added: the loop then reads what they read.
+  void take_in_operands(size_t head, Positions& epilogue) const {
+    const auto first = epilogue.begin() + pools(epilogue.front());
+    const auto last = epilogue.end() - normalises(epilogue.back());
+    Positions loop(first, last);
+    while (const auto operand = widened_operand(head, loop)) {
+      loop.push_back(*operand);
+      std::ranges::sort(loop);
+    }
+    Positions all(epilogue.begin(), first);
+    all.insert(all.end(), loop.begin(), loop.end());
+    all.insert(all.end(), last, epilogue.end());
+    epilogue = std::move(all);
+  }
+
+  // One that may be added to |loop|.
+  std::optional<size_t> widened_operand(size_t head, const Positions& loop) const {
+    if (loop.size() + 2 >= kMostEpilogue) return std::nullopt;
+    for (const size_t at : loop) {
+      const pfrt_snapshot_node& n = node(nodes_[at]);
+      for (uint32_t i = 0; i < n.input_count; ++i) {
+        const size_t from = n.inputs[i] == PFRT_NO_INDEX ? kNone : producer_[n.inputs[i]];
+        if (from == kNone || !elementwise_[from] || groups_[from].size() != 1) continue;
+        const std::string_view op = view(node(nodes_[from]).op);
+        if ((op != "DequantizeLinear" && op != "Cast") || std::ranges::binary_search(loop, from) ||
+            depends(from, head))
+          continue;
+        Positions more = loop;
+        more.push_back(from);
+        std::ranges::sort(more);
+        const std::optional<LoopPlan> planned = plan(more);
+        if (planned && planned->outputs.size() == 1) return from;
+      }
+    }
+    return std::nullopt;
+  }
+
+  // Whether node |at| reads, by way of others, what |from| makes.
+  bool depends(size_t at, size_t from) const {
+    std::vector<bool> seen(nodes_.size());
+    std::vector<size_t> pending{at};
+    while (!pending.empty()) {
+      const pfrt_snapshot_node& n = node(nodes_[pending.back()]);
+      pending.pop_back();
+      for (uint32_t i = 0; i < n.input_count; ++i) {
+        const size_t made = n.inputs[i] == PFRT_NO_INDEX ? kNone : producer_[n.inputs[i]];
+        if (made == from) return true;
+        if (made == kNone || made < from || seen[made]) continue;
+        seen[made] = true;
+        pending.push_back(made);
+      }
+    }
+    return false;
   }
 
   void join(size_t head, const Positions& epilogue) {

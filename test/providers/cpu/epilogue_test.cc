@@ -330,6 +330,35 @@ TEST_F(Epilogue, runs_in_the_step_of_its_head) {
   EXPECT_EQ(got.bytes, 4u * (2 * 5 * 42 + 4 * 5 + 4 + 2 * (2 * 4 * 42)));
 }
 
+// A residual of bytes: no float32 tensor is made of it, unless somebody else wants that.
+TEST_F(Epilogue, dequantizes_its_operands) {
+  for (const bool wanted : {false, true}) {
+    Convolution g;
+    Data bytes{PFRT_DTYPE_UINT8, g.dims, {}};
+    for (int64_t i = 0; i < count(g.dims); ++i)
+      bytes.values.push_back(static_cast<double>(i % 256));
+    const uint32_t scale = g.add(Data{PFRT_DTYPE_FLOAT32, {}, {0.03}, true});
+    const uint32_t zero = g.add(Data{PFRT_DTYPE_UINT8, {}, {7}, true});
+    const std::vector<Attr> attrs{{"axis", int64_t{0}}, {"block_size", int64_t{0}}};
+    const uint32_t rest =
+        g.add("DequantizeLinear", {g.add(std::move(bytes)), scale, zero}, g.dims, attrs);
+    uint32_t v = g.add("Add", {g.y, rest}, g.dims, {}, 1);
+    v = g.add("Relu", {v}, g.dims, {}, 1);
+    v = g.add("QuantizeLinear", {v, scale, zero}, g.dims, attrs, 1);
+    g.values[v].dtype = PFRT_DTYPE_UINT8;
+    g.outputs = {v};
+    if (wanted) g.outputs.push_back(rest);
+    const GraphOutcome got = run(g, 3), want = run(apart(g));
+    ASSERT_EQ(got.fault + want.fault, "");
+    EXPECT_EQ(got.nodes.size(), wanted ? 2u : 1u);
+    for (size_t i = 0; i < g.outputs.size(); ++i)
+      EXPECT_EQ(difference(got.outputs[i], want.outputs[i], g.values[g.outputs[i]].dtype), "");
+    if (wanted) continue;
+    // Read: x, w, the residual's bytes; written: sums and steps.
+    EXPECT_EQ(got.bytes, 4u * (2 * 5 * 42 + 4 * 5) + (1 + 4 + 1) * (2 * 4 * 42));
+  }
+}
+
 // The epilogue needs what is computed after its head.
 TEST_F(Epilogue, waits_for_its_operands) {
   Convolution g;
