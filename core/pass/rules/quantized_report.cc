@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <set>
 
 #include "core/pass/engine/run_rules.h"
 #include "core/pass/rules/mark_epilogues.h"
@@ -75,20 +74,26 @@ class Reporter {
       if (!from || !is_elementwise(*from))
         return message("'", editor_.graph().at(v).name, "' is not quantized");
     }
-    std::set<ValueId> seen;
-    return why_not_quantized(node.outputs[0], seen);
+    return why_not_quantized(node.outputs[0]);
   }
 
-  std::string why_not_quantized(ValueId value, std::set<ValueId>& seen) {
-    if (!seen.insert(value).second) return {};
-    if (editor_.is_output(value))
-      return message("the result '", editor_.graph().at(value).name, "' is an output of the graph");
-    for (const NodeId id : editor_.users(value)) {
-      const Node& user = *editor_.node(id);
-      if (user.op == "QuantizeLinear" && user.domain.empty()) continue;
-      if (!is_elementwise(user) || user.outputs.size() != 1)
-        return message("the result goes to ", user.op, " before it is quantized");
-      if (std::string why = why_not_quantized(user.outputs[0], seen); !why.empty()) return why;
+  std::string why_not_quantized(ValueId result) {
+    constexpr size_t kMost = 64;  // of elementwise nodes that one loop takes
+    std::vector<ValueId> values{result};
+    for (size_t i = 0; i < values.size(); ++i) {
+      const ValueId value = values[i];
+      if (editor_.is_output(value))
+        return message("the result '", editor_.graph().at(value).name,
+                       "' is an output of the graph");
+      for (const NodeId id : editor_.users(value)) {
+        const Node& user = *editor_.node(id);
+        if (user.op == "QuantizeLinear" && user.domain.empty()) continue;
+        if (!is_elementwise(user) || user.outputs.size() != 1)
+          return message("the result goes to ", user.op, " before it is quantized");
+        if (std::ranges::find(values, user.outputs[0]) != values.end()) continue;
+        if (values.size() == kMost) return "what follows is too long for one loop";
+        values.push_back(user.outputs[0]);
+      }
     }
     return {};
   }

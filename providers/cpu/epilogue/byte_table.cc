@@ -79,8 +79,8 @@ ByteTable::ByteTable(const Results& results, Isa isa)
       vectors_(isa >= Isa::kAvx512 ? vectors_avx512 : vectors_avx2) {
   for (int t = 0; t < kTables; ++t) {
     if (t % kHalf == 0) continue;
-    for (int e = 0; e < kEntries; ++e) {
-      const auto at = static_cast<size_t>(kEntries * t + e);
+    for (size_t e = 0; e < kEntries; ++e) {
+      const size_t at = kEntries * static_cast<size_t>(t) + e;
       differences_[at] = results[at] ^ results[at - kEntries];
     }
   }

@@ -84,7 +84,9 @@ class Planner {
     Lanes& out = known->second;
     if (!is_new) return out;
     const pfrt_dtype type = node.input_dtype(input);
-    if (const void* const element = same_everywhere(node, input))
+    // Parameters of a quantization fit; of others, reference kernels check dimensions.
+    const bool one = node.input_elements(input) == 1 || is_quantization(node);
+    if (const void* const element = one ? same_everywhere(node, input) : nullptr)
       return out = constant_lanes(plan_.expression, element, type);
     const auto slot = static_cast<uint16_t>(plan_.inputs.size());
     const std::optional<BroadcastPattern> pattern =

@@ -58,9 +58,12 @@ const ElementwiseRow* find_elementwise(const SnapshotNode& node) {
   return row->fits == nullptr || row->fits(node) ? row : nullptr;
 }
 
+bool is_quantization(const SnapshotNode& node) {
+  return node.op() == "QuantizeLinear" || node.op() == "DequantizeLinear";
+}
+
 uint32_t ones_behind(const SnapshotNode& node, uint32_t input) {
-  const bool quantizes = node.op() == "QuantizeLinear" || node.op() == "DequantizeLinear";
-  if (!quantizes || input == 0 || node.input_elements(input) == 1) return 0;
+  if (!is_quantization(node) || input == 0 || node.input_elements(input) == 1) return 0;
   const int64_t rank = node.input_rank(0), axis = node.attr_int("axis", 1);
   return static_cast<uint32_t>(axis < 0 ? -axis - 1 : rank - 1 - axis);
 }

@@ -60,6 +60,7 @@ std::span<const ElementwiseRow> quantize_rows();
 std::array<std::span<const ElementwiseRow>, 4> elementwise_rows();
 // The row for a node, or nullptr: another operator, type or form.
 const ElementwiseRow* find_elementwise(const SnapshotNode& node);
+bool is_quantization(const SnapshotNode& node);
 // Dimensions of 1 that the operator broadcasts |input| with, behind its own: those after the axis
 // of a scale or zero point. |node| is one that find_elementwise knows.
 uint32_t ones_behind(const SnapshotNode& node, uint32_t input);

@@ -46,7 +46,11 @@ bool parameters_fit(const SnapshotNode& node) {
   if (zero && (node.input_rank(2) != 1 || node.input_dims(2)[0] != node.input_dims(1)[0]))
     return false;
   const int64_t rank = node.input_rank(0), axis = node.attr_int("axis", 1);
-  return rank >= 0 && axis >= -rank && axis < rank;
+  if (rank < 0 || axis < -rank || axis >= rank) return false;
+  const int64_t length = node.input_dims(0)[static_cast<size_t>(axis < 0 ? axis + rank : axis)];
+  // What is the same everywhere is not looked at when dimensions are known: they have to be now.
+  if (length < 0) return same_everywhere(node, 1) == nullptr && same_everywhere(node, 2) == nullptr;
+  return length == node.input_dims(1)[0];
 }
 
 bool quantize_fits(const SnapshotNode& node) {

@@ -440,6 +440,17 @@ TEST_P(TypedLoops, leave_other_quantizations_to_the_reference) {
   wide.outputs = {add(wide, "DequantizeLinear", {steps, scale, zero}, PFRT_DTYPE_FLOAT32, {64},
                       {{"axis", int64_t{0}}, {"block_size", int64_t{0}}})};
   expect_reference(wide);
+  // Scales that are none of the axis are an error, also where they are all the same.
+  Graph wrong;
+  const uint32_t y = wrong.add(numbers(random, PFRT_DTYPE_FLOAT32, {4, 64}));
+  const uint32_t three = wrong.add(Data{PFRT_DTYPE_FLOAT32, {3}, {0.5, 0.5, 0.5}, true});
+  wrong.outputs = {add(wrong, "QuantizeLinear", {y, three}, PFRT_DTYPE_UINT8, {4, 64},
+                       {{"axis", int64_t{0}}, {"block_size", int64_t{0}}})};
+  for (const bool told : {true, false}) {
+    if (!told) wrong.told = {{y, {-2, 64}}, {wrong.outputs[0], {-2, 64}}};
+    const IsaScope scope(GetParam());
+    EXPECT_NE(run(wrong).fault.find("the axis is 4 long"), std::string::npos) << run(wrong).fault;
+  }
 }
 
 TEST_P(TypedLoops, find_infinities_of_a_sign) {
