@@ -21,7 +21,9 @@ namespace pfrt::cpu {
 namespace {
 
 constexpr size_t kCapacity = 256 << 10;
-alignas(4096) uint8_t code_pages[2][2][kCapacity];  // of AVX2 and of AVX-512: floats, int16
+// What an element of 32 bits is: a float, or a pair.
+enum class Elements : uint8_t { kFloat, kInt16Dot, kBf16Dot };
+alignas(4096) uint8_t code_pages[2][3][kCapacity];  // of AVX2 and of AVX-512, by Elements
 
 using Blocks = PanelMicrokernel::Blocks;
 constexpr int kPanel = PanelMicrokernel::kPanel;
@@ -34,8 +36,11 @@ static_assert(PanelMicrokernel::kAheadLine * sizeof(float) == kLine);
 
 class Generator final : public Xbyak::CodeGenerator {
  public:
-  Generator(bool wide, bool int16)
-      : CodeGenerator(kCapacity, code_pages[wide][int16]), wide_(wide), int16_(int16) {}
+  Generator(bool wide, Elements elements)
+      : CodeGenerator(kCapacity, code_pages[wide][static_cast<size_t>(elements)]),
+        wide_(wide),
+        int16_(elements == Elements::kInt16Dot),
+        bf16_(elements == Elements::kBf16Dot) {}
 
   const uint8_t* write(int rows, int panels) {
     return write_vectors(rows, panels * kPanel / lanes(), Form::kRows);
@@ -138,26 +143,32 @@ class Generator final : public Xbyak::CodeGenerator {
 
   void multiply_broadcast(const Xbyak::Xmm& to, const Xbyak::Xmm& b, const Xbyak::Address& a,
                           bool fresh) {
-    if (fresh)
+    if (bf16_) {
+      if (fresh) vpxord(to, to, to);
+      vdpbf16ps(to, b, a);
+    } else if (fresh) {
       vmulps(to, b, a);
-    else
+    } else {
       vfmadd231ps(to, b, a);
+    }
   }
 
   void set_product(const Xbyak::Xmm& to, const Xbyak::Xmm& a, const Xbyak::Xmm& b) {
-    if (int16_)
+    if (bf16_) {
+      vpxord(to, to, to);
+      vdpbf16ps(to, a, b);
+    } else if (int16_) {
       vpmaddwd(to, a, b);
-    else
+    } else {
       vmulps(to, a, b);
+    }
   }
 
   // An int16 dot product goes to the register of the element, or of the next row's, once the
   // register is free.
   void add_product(int r, int v) {
-    if (!int16_) {
-      vfmadd231ps(sum(r, v), element(r), column(v));
-      return;
-    }
+    if (bf16_) return vdpbf16ps(sum(r, v), element(r), column(v));
+    if (!int16_) return vfmadd231ps(sum(r, v), element(r), column(v));
     const Xbyak::Xmm product = element(v + 1 < vectors_ ? r + 1 : r);
     vpmaddwd(product, element(r), column(v));
     vpaddd(sum(r, v), sum(r, v), product);
@@ -383,7 +394,7 @@ class Generator final : public Xbyak::CodeGenerator {
     mov(arg(offsetof(Blocks, start)), rax);
   }
 
-  const bool wide_, int16_;
+  const bool wide_, int16_, bf16_;
   int rows_ = 0, vectors_ = 0;
   int k_step_ = 1;  // elements of A from k to k
   bool streams_ = false;
@@ -395,13 +406,14 @@ class Generator final : public Xbyak::CodeGenerator {
 class PanelMicrokernelSet {
  public:
   // 6 x 2 sums fill 12 of 16 registers, 12 x 2 fill 24 of 32; 2 x 4 leave room for four columns.
-  // Half panels of AVX2 have 12 x 1. Streams have 1 x 8, 2 x 6, 3 x 4 and R x 2, or R x 4; int16
-  // dot products have none.
-  PanelMicrokernelSet(bool wide, bool int16) {
+  // Half panels of AVX2 have 12 x 1. Streams have 1 x 8, 2 x 6, 3 x 4 and R x 2, or R x 4; dot
+  // products of pairs have none.
+  PanelMicrokernelSet(bool wide, Elements elements) {
+    const bool pairs = elements != Elements::kFloat;
     microkernel_.rows_ = wide ? 12 : 6;
     microkernel_.rows_of_two_ = wide ? 12 : 2;
     Xbyak::ClearError();
-    Generator generator(wide, int16);
+    Generator generator(wide, elements);
     const uint8_t* code[PanelMicrokernel::kMostPanels][PanelMicrokernel::kMostRows + 1] = {};
     const int64_t rows_of[] = {microkernel_.rows_, microkernel_.rows_of_two_};  // by panels - 1
     for (int panels = 1; panels <= PanelMicrokernel::kMostPanels; ++panels) {
@@ -413,7 +425,7 @@ class PanelMicrokernelSet {
       code[panels - 1][rows_of[panels - 1]] = generator.getCurr();
     }
     const uint8_t* streams[PanelMicrokernel::kMostStreamRows + 1] = {};
-    microkernel_.stream_rows_ = int16 ? 0 : wide ? 4 : PanelMicrokernel::kMostStreamRows;
+    microkernel_.stream_rows_ = pairs ? 0 : wide ? 4 : PanelMicrokernel::kMostStreamRows;
     for (int rows = 1; rows <= microkernel_.stream_rows_; ++rows) {
       const int most = PanelMicrokernel::kMostStreams;
       const int panels = wide ? most : std::max(most + 1 - rows, 1);
@@ -433,8 +445,8 @@ class PanelMicrokernelSet {
     const uint8_t* packed[PanelMicrokernel::kMostPanels][PanelMicrokernel::kMostPackedRows + 1] =
         {};
     microkernel_.packed_rows_ =
-        int16 ? 0 : std::min(microkernel_.rows_, PanelMicrokernel::kMostPackedRows);
-    for (int panels = 1; !int16 && panels <= microkernel_.packed_panels(); ++panels) {
+        pairs ? 0 : std::min(microkernel_.rows_, PanelMicrokernel::kMostPackedRows);
+    for (int panels = 1; !pairs && panels <= microkernel_.packed_panels(); ++panels) {
       for (int rows = 1; rows <= microkernel_.packed_rows_; ++rows) {
         packed[panels - 1][rows - 1] = generator.write_packed(rows, panels);
         microkernel_.packed_code_[panels - 1][rows - 1] =
@@ -445,14 +457,14 @@ class PanelMicrokernelSet {
     written_ = seal(generator);
     for (int64_t p = 0; written_ && p < PanelMicrokernel::kMostPanels; ++p)
       for (int64_t r = 0; r < rows_of[p]; ++r)
-        publish_one(wide, int16, r + 1, p == 0 ? "1" : "2", code[p][r], code[p][r + 1]);
+        publish_one(wide, elements, r + 1, p == 0 ? "1" : "2", code[p][r], code[p][r + 1]);
     for (int64_t r = 0; written_ && r < microkernel_.stream_rows_; ++r)
-      publish_one(wide, int16, r + 1, "streams", streams[r], streams[r + 1]);
+      publish_one(wide, elements, r + 1, "streams", streams[r], streams[r + 1]);
     for (int64_t r = 0; written_ && r < microkernel_.half_rows_; ++r)
-      publish_one(wide, int16, r + 1, "half", half[r], half[r + 1]);
-    for (int64_t p = 0; written_ && !int16 && p < microkernel_.packed_panels(); ++p)
+      publish_one(wide, elements, r + 1, "half", half[r], half[r + 1]);
+    for (int64_t p = 0; written_ && !pairs && p < microkernel_.packed_panels(); ++p)
       for (int64_t r = 0; r < microkernel_.packed_rows_; ++r)
-        publish_one(wide, int16, r + 1, p == 0 ? "packed_1" : "packed_2", packed[p][r],
+        publish_one(wide, elements, r + 1, p == 0 ? "packed_1" : "packed_2", packed[p][r],
                     packed[p][r + 1]);
   }
   const PanelMicrokernel* get() const { return written_ ? &microkernel_ : nullptr; }
@@ -460,10 +472,11 @@ class PanelMicrokernelSet {
  private:
   // Nothing is allocated here: an exception would come after the pages were sealed, and they could
   // not be written again.
-  static void publish_one(bool wide, bool int16, int64_t rows, const char* panels,
+  static void publish_one(bool wide, Elements elements, int64_t rows, const char* panels,
                           const uint8_t* begin, const uint8_t* end) noexcept {
+    constexpr const char* kNames[] = {"panel_matmul", "int16_dot", "bf16_dot"};
     char name[64];
-    std::snprintf(name, sizeof name, "%s_%s_%dx%s", int16 ? "int16_dot" : "panel_matmul",
+    std::snprintf(name, sizeof name, "%s_%s_%dx%s", kNames[static_cast<size_t>(elements)],
                   wide ? "avx512" : "avx2", static_cast<int>(rows), panels);
     publish(name, begin, static_cast<size_t>(end - begin));
   }
@@ -473,23 +486,26 @@ class PanelMicrokernelSet {
 
 namespace {
 
-template <bool wide, bool int16>
+template <bool wide, Elements elements>
 const PanelMicrokernel* set() {
-  static const PanelMicrokernelSet made(wide, int16);
+  static const PanelMicrokernelSet made(wide, elements);
   return made.get();
 }
 
 // PFRT_ISA may change from call to call.
-template <bool int16>
+template <Elements elements>
 const PanelMicrokernel* usable() {
   const Isa have = isa();
   if (have < Isa::kAvx2) return nullptr;
-  return have < Isa::kAvx512 ? set<false, int16>() : set<true, int16>();
+  return have < Isa::kAvx512 ? set<false, elements>() : set<true, elements>();
 }
 
 }  // namespace
 
-const PanelMicrokernel* PanelMicrokernel::get() { return usable<false>(); }
-const PanelMicrokernel* PanelMicrokernel::get_int16_dot() { return usable<true>(); }
+const PanelMicrokernel* PanelMicrokernel::get() { return usable<Elements::kFloat>(); }
+const PanelMicrokernel* PanelMicrokernel::get_int16_dot() { return usable<Elements::kInt16Dot>(); }
+const PanelMicrokernel* PanelMicrokernel::get_bf16_dot() {
+  return isa() < Isa::kAvx512Bf16 ? nullptr : set<true, Elements::kBf16Dot>();
+}
 
 }  // namespace pfrt::cpu

@@ -4,8 +4,8 @@
 // read where they lie, by panels of 16 columns of B, k by k. Convolutions read a window's pixels
 // through it, matrix products their rows. Fused multiply-adds in the order of k, from zero, a chain
 // of some chunks at a time; the sum of the chains is added to C at the end, so a call is one
-// rounding there. For AVX2 and AVX-512. There is a form for integers of 16 bits, too. Immutable;
-// thread-safe.
+// rounding there. For AVX2 and AVX-512. There are forms for pairs of 16-bit integers and of
+// bfloat16, too. Immutable; thread-safe.
 #pragma once
 
 #include <algorithm>
@@ -25,6 +25,10 @@ class PanelMicrokernel {
   // The same of integers: an element of A and of B is a pair of int16, a product the sum of both
   // products, and sums are int32 modulo 2^32. Pointers to float then point to those.
   static const PanelMicrokernel* get_int16_dot();
+  // The same of pairs of bfloat16, with sums of float32: of each pair, the product in the high half
+  // is added first, and each sum is rounded. Numbers below the normal range count as 0. nullptr
+  // without AVX512-BF16.
+  static const PanelMicrokernel* get_bf16_dot();
 
   // Strides and offsets count elements. A's element (r, chunk c, k) is a[offsets[c] + r * a_row +
   // k], B's of panel p is b[p * b_panel + (c * depth + k) * 16 + column], C's c[r * c_row + p *
@@ -50,7 +54,7 @@ class PanelMicrokernel {
   // Multiplies 1 to stream_rows() rows by streams(rows) panels at once, |b_panel| apart. A few rows
   // take as long as their panels take to read; reading in several places at once keeps more of
   // memory on its way. A single panel is fetched ahead of its use. The bits are those of run. Not
-  // for int16.
+  // for pairs.
   void run_streams(int64_t rows, Blocks& blocks) const { streams_code_[rows - 1](&blocks); }
   int64_t streams(int64_t rows) const { return streams_[rows - 1]; }
   int64_t stream_rows() const { return stream_rows_; }

@@ -2,6 +2,7 @@
 #include "providers/cpu/kernels/matmul/columns.h"
 
 #include "providers/cpu/epilogue/in_float32.h"
+#include "providers/cpu/kernels/matmul/bf16_dot.h"
 #include "providers/cpu/kernels/matmul/columns_16bit.h"
 #include "providers/cpu/kernels/matmul/panels.h"
 #include "providers/cpu/kernels/matmul/rows_16bit.h"
@@ -35,6 +36,19 @@ bool are_few_rows(const SnapshotNode& node, int64_t m) {
   return m <= Rows16Bit::kMostRows && node.precision() != Precision::kRowsAlone;
 }
 
+template <typename MatMul>
+Kernel kernel_with_others(std::string_view name, const MatMul& matmul,
+                          std::function<Finish(const Run&)> finish) {
+  Kernel kernel = kernel_of(name, matmul, finish);
+  kernel.alternatives = [name, matmul, finish = std::move(finish)] {
+    std::vector<Alternative> out;
+    for (auto& [change, other] : matmul.others())
+      out.push_back({std::move(change), kernel_of(name, other, finish)});
+    return out;
+  };
+  return kernel;
+}
+
 Kernel kernel_that_reads(const PackedInput& packed, const SnapshotNode& node, int64_t m,
                          const Columns& columns, const PackedNames& names,
                          std::function<Finish(const Run&)> finish) {
@@ -49,18 +63,12 @@ Kernel kernel_that_reads(const PackedInput& packed, const SnapshotNode& node, in
     if (are_few_rows(node, m))
       return kernel_of(float16 ? names.float16_rows : names.bfloat16_rows,
                        Rows16Bit(m, columns, type), std::move(finish));
+    if (Bf16DotMatmul::takes(node))
+      return kernel_with_others(names.bfloat16_dot, Bf16DotMatmul(m, columns), std::move(finish));
     panels = float16 ? Panels::kFp16 : Panels::kBf16;
     name = float16 ? names.float16_panels : names.bfloat16_panels;
   }
-  const PanelMatmul matmul(m, columns, panels);
-  Kernel kernel = kernel_of(name, matmul, finish);
-  kernel.alternatives = [name, matmul, columns, finish = std::move(finish)] {
-    std::vector<Alternative> out;
-    for (auto& [change, other] : matmul.others(columns))
-      out.push_back({std::move(change), kernel_of(name, other, finish)});
-    return out;
-  };
-  return kernel;
+  return kernel_with_others(name, PanelMatmul(m, columns, panels), std::move(finish));
 }
 
 }  // namespace
@@ -69,7 +77,8 @@ std::optional<PackedInput> pack_columns(const SnapshotNode& node, int64_t m, boo
                                         const Columns& columns) {
   std::optional<PackedInput> packed;
   // Columns of 16 bits are widened once where the product, not reading them, is what takes time.
-  if (is_16bit_float(node.input_dtype(0)) && m > Rows16Bit::kMostRows && panels_are_best(node))
+  if (is_16bit_float(node.input_dtype(0)) && m > Rows16Bit::kMostRows && panels_are_best(node) &&
+      !Bf16DotMatmul::takes(node))
     packed = pack_panel_columns(node, m, any, columns);
   if (!packed && (are_few_rows(node, m) || panels_are_best(node)))
     packed = pack_columns_16bit(node, columns);

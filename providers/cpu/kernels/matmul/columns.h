@@ -20,7 +20,8 @@ std::optional<PackedInput> pack_columns(const SnapshotNode& node, int64_t m, boo
                                         const Columns& columns);
 // Names of the kernels, by the form of columns that they read.
 struct PackedNames {
-  std::string_view tiles, panels, bfloat16_rows, bfloat16_panels, float16_rows, float16_panels;
+  std::string_view tiles, panels, bfloat16_rows, bfloat16_panels, bfloat16_dot, float16_rows,
+      float16_panels;
 };
 // Whether a matmul of |m| rows reads |packed|; if not, it reads the columns as they are.
 bool reads_packed(const PackedInput& packed, const SnapshotNode& node, int64_t m);

@@ -4,9 +4,9 @@
 // nodes as they are, those of float32 nodes rounded to bfloat16 where the session allows it. They
 // are half as many bytes to read and to keep. A panel is 16 columns, padded with 0, and all of k;
 // two neighbours of k are 16 lanes of 32 bits. With bfloat16, a lane holds its column's even k in
-// the low half and the odd k in the high half. With float16, the 16 elements of the even k come
-// before those of the odd k. An odd k that is missing is 0. For AVX2 and up. Pure functions;
-// thread-safe.
+// the low half and the odd k in the high half, as PanelMicrokernel::get_bf16_dot takes them. With
+// float16, the 16 elements of the even k come before those of the odd k. An odd k that is missing
+// is 0. For AVX2 and up. Pure functions; thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -35,6 +35,25 @@ struct Panel16Bit {
   // Writes k [k0, k0 + depth) of a panel to |to| in float32, 16 columns for each k; k0 is even.
   // With an odd depth one more k may be written.
   static void widen(ColumnType type, const uint32_t* panel, int64_t k0, int64_t depth, float* to);
+};
+
+// All panels, then a word for each: not 0 where all numbers of some column are so small that dot
+// products of bfloat16 would lose them. Borrows the memory.
+class Columns16Bit {
+ public:
+  Columns16Bit(const uint32_t* packed, int64_t n, int64_t k) : packed_(packed), n_(n), k_(k) {}
+  static uint64_t bytes(int64_t n, int64_t k) {
+    const int64_t panels = (n + Panel16Bit::kColumns - 1) / Panel16Bit::kColumns;
+    return static_cast<uint64_t>(panels * (Panel16Bit::lanes(k) + 1)) * sizeof(uint32_t);
+  }
+  int64_t k() const { return k_; }
+  const uint32_t* panel(int64_t i) const { return packed_ + i * Panel16Bit::lanes(k_); }
+  // Of columns [j, j + n), from a panel's first on.
+  bool can_be_dot(int64_t j, int64_t n) const;
+
+ private:
+  const uint32_t* packed_;
+  int64_t n_, k_;
 };
 
 }  // namespace pfrt::cpu

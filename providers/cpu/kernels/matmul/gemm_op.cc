@@ -101,7 +101,7 @@ Result<Kernel> make_packed_gemm(const KernelRequest& node, const PackedInput& pa
   if (!reads_packed(packed, node, f.m)) return make_gemm(node);
   return packed_matmul(packed, node, f.m, {f.n, f.k, f.trans_b ? f.k : 1, f.trans_b ? 1 : f.n},
                        {"gemm_tiles", "gemm_panels", "gemm_bf16_rows", "gemm_bf16_panels",
-                        "gemm_f16_rows", "gemm_f16_panels"},
+                        "gemm_bf16_dot", "gemm_f16_rows", "gemm_f16_panels"},
                        [f](const Run& run) -> Finish {
                          const float* const c = f.has_c ? run.input<float>(2) : nullptr;
                          if (f.alpha == 1.0f && c == nullptr) return nullptr;

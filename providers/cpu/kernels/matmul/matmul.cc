@@ -153,7 +153,7 @@ Result<Kernel> make_packed_matmul(const KernelRequest& node, const PackedInput& 
   if (!reads_packed(packed, node, shape.m)) return make_matmul(node);
   return packed_matmul(packed, node, shape.m, {shape.n, shape.k, 1, shape.n},
                        {"matmul_tiles", "matmul_panels", "matmul_bf16_rows", "matmul_bf16_panels",
-                        "matmul_f16_rows", "matmul_f16_panels"},
+                        "matmul_bf16_dot", "matmul_f16_rows", "matmul_f16_panels"},
                        [](const Run&) { return Finish(); });
 }
 

@@ -111,8 +111,9 @@ PanelMatmul::PanelMatmul(int64_t m, const Columns& columns, Panels panels, const
       panels_(panels),
       pass_(pass_of(std::max<int64_t>(columns.k, 1))),
       by_columns_(blocking.by_columns),
-      microkernel_(panels == Panels::kInt16Dot ? PanelMicrokernel::get_int16_dot()
-                                               : PanelMicrokernel::get()) {
+      microkernel_(panels == Panels::kInt16Dot  ? PanelMicrokernel::get_int16_dot()
+                   : panels == Panels::kBf16Dot ? PanelMicrokernel::get_bf16_dot()
+                                                : PanelMicrokernel::get()) {
   if (m_ <= 0) return;
   by_passes_ = k_ > pass_ && m_ > kFewRowBlocks * microkernel_->rows();
   copies_ = by_passes_ && k_ % kSameSet == 0;
@@ -135,13 +136,13 @@ int64_t PanelMatmul::task_cols(int64_t workers) const {
 int64_t PanelMatmul::row_tasks() const { return ceil_div(m_, task_rows_); }
 int64_t PanelMatmul::col_tasks() const { return ceil_div(n_, task_cols_); }
 
-std::vector<std::pair<std::string, PanelMatmul>> PanelMatmul::others(const Columns& columns) const {
+std::vector<std::pair<std::string, PanelMatmul>> PanelMatmul::others() const {
   constexpr Blocking kOthers[] = {{64, 0},       {256, 0},       {128, 128}, {128, 256},
                                   {128, 512},    {128, 1024},    {32, 1024}, {128, 0, true},
                                   {64, 0, true}, {32, 256, true}};
   std::vector<std::pair<std::string, PanelMatmul>> out;
   for (const Blocking& blocking : kOthers) {
-    const PanelMatmul other(m_, columns, panels_, blocking);
+    const PanelMatmul other(m_, {n_, k_, 1, n_}, panels_, blocking);
     const int64_t tasks = other.row_tasks() * other.col_tasks();
     std::string change;
     add_change(change, "rows", task_rows_, other.task_rows_);

@@ -25,8 +25,9 @@ std::optional<PackedInput> pack_panel_columns(const SnapshotNode& node, int64_t 
 
 class PanelMatmul {
  public:
-  // kInt16Dot: rows and panels hold pairs of int16, k counts pairs, and sums are int32.
-  enum class Panels { kFp32, kBf16, kFp16, kInt16Dot };
+  // kInt16Dot: rows and panels hold pairs of int16, k counts pairs, and sums are int32. kBf16Dot:
+  // the same of bfloat16, and sums are float32.
+  enum class Panels { kFp32, kBf16, kFp16, kInt16Dot, kBf16Dot };
   // How the work is divided, which results do not depend on.
   struct Blocking {
     int64_t task_rows = 128;
@@ -38,7 +39,7 @@ class PanelMatmul {
       : PanelMatmul(m, columns, panels, Blocking{}) {}
   PanelMatmul(int64_t m, const Columns& columns, Panels panels, const Blocking& blocking);
   // Other blockings of the same matmul, each with the change in words.
-  std::vector<std::pair<std::string, PanelMatmul>> others(const Columns& columns) const;
+  std::vector<std::pair<std::string, PanelMatmul>> others() const;
 
   uint64_t scratch_bytes() const;
   uint64_t shared_bytes() const { return 0; }

@@ -142,4 +142,16 @@ void Rows16Bit::run(const Run& run, const Finish& finish) const {
   });
 }
 
+void Rows16Bit::multiply_row(const float* row, const Columns16Bit& columns, int64_t j, int64_t n,
+                             float* out) {
+  alignas(32) float sums[kMostPanels * kPanel];
+  for (const int64_t end = j + n; j < end; j += kPanel, out += kPanel) {
+    const uint32_t* const panel = columns.panel(j / kPanel);
+    for (int64_t k = 0; k < columns.k(); k += kBlock)
+      kForms<ColumnType::kBf16>[0].one(std::min(kBlock, columns.k() - k), row + k, columns.k(),
+                                       panel + k / 2 * kPanel, 0, sums, k > 0);
+    std::copy_n(sums, std::min(kPanel, end - j), out);
+  }
+}
+
 }  // namespace pfrt::cpu

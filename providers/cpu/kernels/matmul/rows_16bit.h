@@ -23,6 +23,9 @@ class Rows16Bit {
   uint64_t shared_bytes() const { return 0; }
   // Input 0 by input 1 to output 0, both dense.
   void run(const Run& run, const Finish& finish) const;
+  // One row by columns [j, j + n) of bfloat16, from a panel's first on, to |out|.
+  static void multiply_row(const float* row, const Columns16Bit& columns, int64_t j, int64_t n,
+                           float* out);
 
  private:
   int64_t m_, n_, k_;

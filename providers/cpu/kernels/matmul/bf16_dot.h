@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Matmuls with constant columns of bfloat16 (columns_16bit.h) by dot products of pairs: the rows
+// are rounded to bfloat16 once a run, in the step's memory, and sums are float32. Sums that are not
+// finite or so small that products may have been lost are computed again from the rows as they are;
+// products below the normal range count as 0. For AVX512-BF16. Immutable; thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "providers/cpu/kernels/matmul/constant_columns.h"
+#include "providers/cpu/kernels/matmul/panels.h"
+#include "providers/cpu/row/row.h"
+
+namespace pfrt::cpu {
+
+class Bf16DotMatmul {
+ public:
+  // Whether the node may round its rows, or has them in bfloat16, and the machine can do it.
+  static bool takes(const SnapshotNode& node);
+  // Of |m| contiguous rows of k elements.
+  Bf16DotMatmul(int64_t m, const Columns& columns);
+  // Other blockings of the same matmul, each with the change in words.
+  std::vector<std::pair<std::string, Bf16DotMatmul>> others() const;
+
+  uint64_t scratch_bytes() const { return matmul_.scratch_bytes(); }
+  uint64_t shared_bytes() const;
+  // Input 0 by input 1 to output 0, both dense.
+  void run(const Run& run, const Finish& finish) const;
+
+ private:
+  int64_t m_;
+  int64_t n_, k_, pairs_;
+  PanelMatmul matmul_;  // of pairs
+};
+
+}  // namespace pfrt::cpu
