@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "providers/cpu/epilogue/in_float32.h"
+#include "providers/cpu/kernels/conv/bf16_dot.h"
 #include "providers/cpu/kernels/conv/direct_plan.h"
 #include "providers/cpu/kernels/conv/direct_pointwise.h"
 #include "providers/cpu/kernels/window/reorder.h"
@@ -22,8 +23,8 @@ struct Plan : DirectPlan {
   NarrowFn narrow;  // to the output's type; null: float32
 
   Plan(const ConvGeometry& g, pfrt_dtype out, bool bias, Nchw16cSides sides,
-       const DirectBlocking& wanted = {})
-      : DirectPlan(g, bias, sides, wanted), narrow(narrow_fn(out)) {}
+       DirectElements elements_, const DirectBlocking& wanted = {})
+      : DirectPlan(g, bias, sides, wanted, elements_), narrow(narrow_fn(out)) {}
 
   bool in_output() const { return nchw16c.output && narrow == nullptr; }
   // Sums of a task, and one panel of them as planes that are yet to be rounded.
@@ -81,7 +82,7 @@ Kernel kernel_of(std::shared_ptr<const Plan> made) {
   kernel.flops = made->geometry.flops();
   kernel.packed_alone = true;
   kernel.scratch_bytes = made->scratch_bytes();
-  kernel.shared_bytes = made->image.bytes();
+  kernel.shared_bytes = made->shared_bytes();
   kernel.run = [plan = std::move(made)](const Run& run) -> pfrt_code {
     const ConvGeometry& geo = plan->geometry;
     if (run.packed<float>() == nullptr) return fail_unpacked(run, "conv_direct");
@@ -109,16 +110,17 @@ Kernel kernel_of(std::shared_ptr<const Plan> made) {
 }
 
 std::vector<Alternative> alternatives(const ConvGeometry& geometry, pfrt_dtype out_type, bool bias,
-                                      Nchw16cSides sides) {
+                                      Nchw16cSides sides, DirectElements elements) {
   constexpr int64_t kB = 1 << 10;
   constexpr DirectBlocking kOthers[] = {
       {128 * kB, 256}, {512 * kB, 256},       {1024 * kB, 256},      {256 * kB, 128},
       {256 * kB, 512}, {256 * kB, 256, true}, {256 * kB, 512, true}, {1024 * kB, 128, true},
   };
-  const Plan plan(geometry, out_type, bias, sides);
+  const Plan plan(geometry, out_type, bias, sides, elements);
   std::vector<Alternative> out;
   for (const DirectBlocking& blocking : kOthers) {
-    const auto other = std::make_shared<const Plan>(geometry, out_type, bias, sides, blocking);
+    const auto other =
+        std::make_shared<const Plan>(geometry, out_type, bias, sides, elements, blocking);
     std::string change;
     add_change(change, "band", plan.band, other->band);
     add_change(change, "positions", plan.task_positions, other->task_positions);
@@ -152,9 +154,11 @@ std::string refuse_conv_direct(const KernelRequest& node) {
 std::optional<PackedInput> pack_conv_direct(const SnapshotNode& node) {
   const auto dims = node.input_dims(1);
   const int64_t groups = node.attr_int("group", 1);
+  const auto pack = takes_bf16_dot(node)
+                        ? pack_bf16_weights
+                        : static_cast<decltype(&pack_bf16_weights)>(pack_direct_weights);
   return packed_from_float32(
-      node, pack_direct_weights(groups, dims[0] / groups, dims[1], dims.size() == 4 ? dims[2] : 1,
-                                dims.back()));
+      node, pack(groups, dims[0] / groups, dims[1], dims.size() == 4 ? dims[2] : 1, dims.back()));
 }
 
 std::string refuse_conv_direct_nchw16c(const SnapshotNode& node, Nchw16cSides sides) {
@@ -178,11 +182,15 @@ Result<Kernel> make_conv_direct_nchw16c(const SnapshotNode& node, Nchw16cSides s
     return error(Code::kUNSUPPORTED, "AVX2 is not usable any more");
   const bool bias = node.has_input(2);
   const pfrt_dtype out = node.output_dtype(0);
-  const bool on_planes = !sides.input && !sides.output && narrow_fn(out) == nullptr;
+  const DirectElements elements = direct_elements(node);
+  const bool on_planes = elements == DirectElements::kFloat && !sides.input && !sides.output &&
+                         narrow_fn(out) == nullptr;
   if (on_planes && direct_pointwise_takes(g))
     return in_float32(node, {0, 2}, direct_pointwise_kernel(g, bias), Rounding16Bit::kByKernel);
-  kernel = kernel_of(std::make_shared<const Plan>(g, out, bias, sides));
-  kernel.alternatives = [g, out, bias, sides] { return alternatives(g, out, bias, sides); };
+  kernel = kernel_of(std::make_shared<const Plan>(g, out, bias, sides, elements));
+  kernel.alternatives = [g, out, bias, sides, elements] {
+    return alternatives(g, out, bias, sides, elements);
+  };
   return in_float32(node, {0, 2}, std::move(kernel), Rounding16Bit::kByKernel);
 }
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "providers/cpu/kernels/conv/bf16_dot.h"
 #include "providers/cpu/kernels/matmul/transpose.h"
 #include "providers/cpu/row/ceil_div.h"
 
@@ -10,8 +11,10 @@ namespace pfrt::cpu {
 namespace {
 
 constexpr int64_t kPanel = PanelMicrokernel::kPanel;
-constexpr int64_t kChain = 64;           // k summed in a row, which keeps errors small
-constexpr int64_t kInt16DotChain = 256;  // pairs of integers, whose sums are exact
+constexpr int64_t kChain = 64;  // k summed in a row, which keeps errors small
+// Pairs of integers, whose sums are exact, or of bfloat16, whose errors are larger than those of
+// sums.
+constexpr int64_t kDotChain = 256;
 constexpr int64_t kPass = 128;  // k of a call: so much of a panel stays in the first-level cache
 constexpr int64_t kShort =
     25;  // k in all that are one chain; the 27 of a first layer are already too many for its errors
@@ -20,7 +23,8 @@ constexpr int64_t kLeastWork = 1 << 16;  // multiply-adds of a task
 
 // Whether positions are pixels, so that rows need not be told apart.
 bool is_whole(const Window& w) {
-  return w.taps() == 1 && ImageBand::in_place(w, true) && w.strides[0] == 1 && w.strides[1] == 1;
+  return w.taps() == 1 && ImageBand::in_place(w, {}, true) && w.strides[0] == 1 &&
+         w.strides[1] == 1;
 }
 
 ConvGeometry flat(ConvGeometry g) {
@@ -29,11 +33,26 @@ ConvGeometry flat(ConvGeometry g) {
 }
 
 int64_t chunks_of_chain(const ChunkOrder& order, DirectElements elements) {
-  if (elements == DirectElements::kInt16Dot)
-    return std::max<int64_t>(1, kInt16DotChain / order.depth());
+  if (elements != DirectElements::kFloat) return std::max<int64_t>(1, kDotChain / order.depth());
   // First layers have short sums; one chain as long as the sum would show in their errors.
   if (order.by_row && order.chunks() * order.depth() > kShort) return 1;
   return std::max<int64_t>(1, kChain / order.depth());
+}
+
+ChunkOrder order_of(const ConvGeometry& g, DirectElements elements) {
+  const auto of = elements == DirectElements::kBf16Dot ? ChunkOrder::of_pairs : ChunkOrder::of;
+  return of(g.group_in, g.window.kernel[0], g.window.kernel[1], g.window.dilations[1]);
+}
+
+const PanelMicrokernel* microkernel_of(DirectElements elements) {
+  switch (elements) {
+    case DirectElements::kInt16Dot:
+      return PanelMicrokernel::get_int16_dot();
+    case DirectElements::kBf16Dot:
+      return PanelMicrokernel::get_bf16_dot();
+    default:
+      return PanelMicrokernel::get();
+  }
 }
 
 void multiply(const DirectPlan& plan, const DirectTask& task, const float* lines,
@@ -99,14 +118,16 @@ void pack_taps(const ChunkOrder& order, const float* from, int64_t outs, float* 
 }  // namespace
 
 DirectPlan::DirectPlan(const ConvGeometry& g, bool bias, Nchw16cSides sides,
-                       const DirectBlocking& wanted, DirectElements elements)
-    : geometry(sides.input && wanted.row_step == 0 && is_whole(g.window) ? flat(g) : g),
+                       const DirectBlocking& wanted, DirectElements type)
+    : geometry(sides.input && wanted.row_step == 0 && type != DirectElements::kBf16Dot &&
+                       is_whole(g.window)
+                   ? flat(g)
+                   : g),
       nchw16c(sides),
       blocking(wanted),
-      order(ChunkOrder::of(g.group_in, g.window.kernel[0], g.window.kernel[1],
-                           g.window.dilations[1])),
-      microkernel(elements == DirectElements::kInt16Dot ? PanelMicrokernel::get_int16_dot()
-                                                        : PanelMicrokernel::get()),
+      elements(type),
+      order(order_of(g, type)),
+      microkernel(microkernel_of(type)),
       has_bias(bias),
       band(band_rows()),
       image(geometry.window, order, band, nchw16c.input),
@@ -128,6 +149,11 @@ uint64_t DirectPlan::scratch_bytes() const {
   return static_cast<uint64_t>(microkernel->panels() * task_positions * kPanel) * sizeof(float);
 }
 
+uint64_t DirectPlan::shared_bytes() const {
+  const int64_t tasks = elements == DirectElements::kBf16Dot ? image.tasks() : 0;
+  return image.bytes() + static_cast<uint64_t>(tasks) * sizeof(uint16_t);
+}
+
 // A call takes positions of one row, so |n| positions are rounded to whole rows where that makes at
 // least one.
 int64_t DirectPlan::whole_rows(int64_t n) const {
@@ -141,7 +167,7 @@ int64_t DirectPlan::whole_rows(int64_t n) const {
 int64_t DirectPlan::band_rows() const {
   const Window& w = geometry.window;
   const int64_t height = w.positions[0];
-  if (ImageBand::in_place(w, nchw16c.input)) return height;
+  if (ImageBand::in_place(w, order, nchw16c.input)) return height;
   const int64_t most =
       std::max<int64_t>(blocking.band_bytes / ImageBand::bytes_of_row(w, order, nchw16c.input), 2);
   const int64_t rows = ceil_div(height, ceil_div(height, most));
@@ -171,6 +197,8 @@ void direct_sums(const Run& run, const DirectPlan& plan, const DirectTask& task,
     std::copy_n(run.input<float>(2) + group * g.group_out + task.panel * kPanel, task.columns,
                 bias);
   multiply(plan, task, lines, weights, bias, out, out_panel);
+  if (plan.elements == DirectElements::kBf16Dot)
+    correct_bf16_sums(run, plan, task, image, bias, out, out_panel);
 }
 
 void fill_direct_band(const Run& run, const DirectPlan& plan, int64_t image, int64_t top) {
@@ -181,14 +209,21 @@ void fill_direct_band(const Run& run, const DirectPlan& plan, int64_t image, int
 }
 
 void fill_direct_band(const Run& run, const DirectPlan& plan, const float* pixels, int64_t top) {
+  auto* const largest =
+      plan.elements == DirectElements::kBf16Dot ? bf16_largest(run, plan) : nullptr;
   run.parallel(plan.image.tasks(), [&](int64_t task, uint32_t) {
-    plan.image.fill(task, top, pixels, run.shared<float>());
+    const uint16_t found = plan.image.fill(task, top, pixels, run.shared<float>());
+    if (largest != nullptr) largest[task] = found;
   });
 }
 
 PackedInput pack_direct_weights(int64_t groups, int64_t out, int64_t channels, int64_t taps_y,
                                 int64_t taps_x) {
-  const ChunkOrder order = ChunkOrder::of(channels, taps_y, taps_x, 1);
+  return pack_direct_weights(groups, out, ChunkOrder::of(channels, taps_y, taps_x, 1));
+}
+
+PackedInput pack_direct_weights(int64_t groups, int64_t out, const ChunkOrder& order) {
+  const int64_t channels = order.channels, taps_y = order.taps_y, taps_x = order.taps_x;
   const int64_t panels = ceil_div(out, kPanel);
   const int64_t panel = order.chunks() * order.depth() * kPanel;
   PackedInput packed;

@@ -22,8 +22,9 @@ struct DirectBlocking {
 
 // What the image and weights hold: float32, with sums of float32, or pairs of int16, with sums of
 // int32 (PanelMicrokernel::get_int16_dot). A pair counts as one channel. Either is moved as float32
-// here.
-enum class DirectElements : uint8_t { kFloat, kInt16Dot };
+// here. kBf16Dot: the image is float32, the band and the weights are pairs of bfloat16, with sums
+// of float32 (bf16_dot.h).
+enum class DirectElements : uint8_t { kFloat, kInt16Dot, kBf16Dot };
 
 struct DirectPlan {
   static constexpr int64_t kPanel = PanelMicrokernel::kPanel;
@@ -31,6 +32,7 @@ struct DirectPlan {
   ConvGeometry geometry;
   Nchw16cSides nchw16c;
   DirectBlocking blocking;
+  DirectElements elements;
   ChunkOrder order;
   const PanelMicrokernel* microkernel;
   bool has_bias;
@@ -50,6 +52,8 @@ struct DirectPlan {
   int64_t panel_elements() const { return order.chunks() * order.depth() * kPanel; }
   // Memory for the sums of a task: a line of 16 for each position and panel.
   uint64_t scratch_bytes() const;
+  // Memory of the step: the band, then of pairs of bfloat16 what ImageBand::fill gives, by task.
+  uint64_t shared_bytes() const;
 
  private:
   int64_t whole_rows(int64_t n) const;
@@ -77,5 +81,7 @@ void fill_direct_band(const Run& run, const DirectPlan& plan, const float* pixel
 // How weights of |out| x |channels| x |taps_y| x |taps_x| a group are packed.
 PackedInput pack_direct_weights(int64_t groups, int64_t out, int64_t channels, int64_t taps_y,
                                 int64_t taps_x);
+// The same in any order.
+PackedInput pack_direct_weights(int64_t groups, int64_t out, const ChunkOrder& order);
 
 }  // namespace pfrt::cpu

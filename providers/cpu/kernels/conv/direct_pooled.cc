@@ -8,6 +8,7 @@
 #include <limits>
 #include <memory>
 
+#include "providers/cpu/kernels/conv/bf16_dot.h"
 #include "providers/cpu/kernels/conv/direct_plan.h"
 #include "providers/cpu/kernels/pool/make.h"
 #include "providers/cpu/kernels/window/reorder.h"
@@ -136,10 +137,11 @@ Result<Kernel> make_conv_direct_pool(const SnapshotNode& node, const SnapshotNod
   kernel.flops = g.flops() + static_cast<double>(p.planes) *
                                  static_cast<double>(p.window.position_count() * p.window.taps());
   const auto plan = std::make_shared<const Plan>(
-      Plan{DirectPlan(g, node.has_input(2), sides, blocking), std::move(p.window)});
+      Plan{DirectPlan(g, node.has_input(2), sides, blocking, direct_elements(node)),
+           std::move(p.window)});
   kernel.packed_alone = true;
   kernel.scratch_bytes = plan->conv.scratch_bytes() + plan->line_bytes();
-  kernel.shared_bytes = plan->conv.image.bytes();
+  kernel.shared_bytes = plan->conv.shared_bytes();
   kernel.run = [plan](const Run& run) { return run_plan(run, *plan); };
   return kernel;
 }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "providers/cpu/kernels/matmul/bf16_pairs.h"
 #include "providers/cpu/kernels/window/reorder.h"
 #include "providers/cpu/row/ceil_div.h"
 
@@ -11,6 +12,7 @@ namespace {
 
 constexpr int64_t kLine = 16, kHalf = 8;
 constexpr int64_t kTaskBytes = 32 << 10;
+constexpr int64_t kPiece = 64;  // pixels that become pairs at a time
 
 // With strides a single tap sees few lines of the cache, or few of its sets.
 bool is_sparse(const Window& w, bool nchw16c) {
@@ -26,6 +28,13 @@ ChunkOrder ChunkOrder::of(int64_t channels, int64_t taps_y, int64_t taps_x, int6
           halves ? kHalf : kLine};
 }
 
+ChunkOrder ChunkOrder::of_pairs(int64_t channels, int64_t taps_y, int64_t taps_x,
+                                int64_t dilation_x) {
+  const int64_t pairs = bf16_pairs(channels);
+  return {pairs, taps_y,  taps_x, pairs < kHalf && (dilation_x == 1 || taps_x == 1),
+          kHalf, channels};
+}
+
 int64_t ChunkOrder::depth() const { return by_row ? taps_x * channels : std::min(channels, line); }
 
 int64_t ChunkOrder::chunks() const {
@@ -33,12 +42,12 @@ int64_t ChunkOrder::chunks() const {
 }
 
 int64_t ChunkOrder::k(int64_t tap, int64_t channel) const {
-  if (channels < kLine) return tap * channels + channel;
+  if (channels < line) return tap * channels + channel;
   return (channel / line * taps_y * taps_x + tap) * line + channel % line;
 }
 
-bool ImageBand::in_place(const Window& w, bool nchw16c) {
-  return nchw16c && !is_sparse(w, nchw16c) &&
+bool ImageBand::in_place(const Window& w, const ChunkOrder& order, bool nchw16c) {
+  return order.paired == 0 && nchw16c && !is_sparse(w, nchw16c) &&
          std::ranges::all_of(w.pads, [](int64_t p) { return p == 0; }) &&
          std::ranges::all_of(w.end_pads, [](int64_t p) { return p <= 0; });
 }
@@ -57,7 +66,7 @@ int64_t ImageBand::bytes_of_row(const Window& w, const ChunkOrder& order, bool n
 ImageBand::ImageBand(const Window& w, const ChunkOrder& order, int64_t rows, bool nchw16c)
     : order_(order),
       nchw16c_(nchw16c),
-      in_place_(in_place(w, nchw16c)),
+      in_place_(in_place(w, order, nchw16c)),
       sparse_(is_sparse(w, nchw16c)),
       image_height_(w.image[0]),
       image_width_(w.image[1]),
@@ -92,55 +101,105 @@ uint64_t ImageBand::bytes() const {
   return in_place_ ? 0 : static_cast<uint64_t>(4 * line_ * blocks_ * band_rows_ * width_);
 }
 
-void ImageBand::fill(int64_t task, int64_t top, const float* image, float* out) const {
+uint16_t ImageBand::fill(int64_t task, int64_t top, const float* image, float* out) const {
   const int64_t groups = ceil_div(band_rows_, task_rows_);
   const int64_t block = task / groups, first = task % groups * task_rows_;
+  uint16_t largest = 0;
   for (int64_t row = first; row < std::min(first + task_rows_, band_rows_); ++row) {
     float* const to = out + line_ * (block * band_rows_ + row) * width_;
-    if (sparse_)
-      fill_sparse_row(block, row, top, image, to);
-    else
-      fill_row(block, row, top, image, to);
+    largest = std::max(largest, sparse_ ? fill_sparse_row(block, row, top, image, to)
+                                        : fill_row(block, row, top, image, to));
   }
+  return largest;
 }
 
-void ImageBand::fill_sparse_row(int64_t block, int64_t row, int64_t top, const float* image,
-                                float* out) const {
+uint16_t ImageBand::fill_sparse_row(int64_t block, int64_t row, int64_t top, const float* image,
+                                    float* out) const {
   const int64_t y = (top + row) * stride_y_ - pad_y_;
-  for (int64_t i = 0; i < width_; ++i, out += kLine) {
-    const int64_t x = i * stride_x_ - pad_x_;
-    if (y < 0 || y >= image_height_ || x < 0 || x >= image_width_)
-      std::fill_n(out, kLine, 0.0f);
-    else
-      std::copy_n(image + kLine * ((block * image_height_ + y) * image_width_ + x), kLine, out);
+  const float* const pixels = image + kLine * (block * image_height_ + y) * image_width_;
+  const auto copy = [&](int64_t begin, int64_t n, float* to) {
+    for (int64_t i = begin; i < begin + n; ++i, to += kLine) {
+      const int64_t x = i * stride_x_ - pad_x_;
+      if (y < 0 || y >= image_height_ || x < 0 || x >= image_width_)
+        std::fill_n(to, kLine, 0.0f);
+      else
+        std::copy_n(pixels + kLine * x, kLine, to);
+    }
+  };
+  if (order_.paired == 0) {
+    copy(0, width_, out);
+    return 0;
   }
+  uint16_t largest = 0;
+  alignas(64) float lines[kPiece * kLine];
+  for (int64_t i = 0, n; i < width_; i += n) {
+    n = std::min(kPiece, width_ - i);
+    copy(i, n, lines);
+    largest = std::max(
+        largest, to_bf16_pairs(lines, kLine * n, reinterpret_cast<uint32_t*>(out + kHalf * i)));
+  }
+  return largest;
 }
 
-void ImageBand::fill_row(int64_t block, int64_t row, int64_t top, const float* image,
-                         float* out) const {
+uint16_t ImageBand::fill_row(int64_t block, int64_t row, int64_t top, const float* image,
+                             float* out) const {
   const int64_t y = top * stride_y_ - pad_y_ + row;
   const int64_t begin = std::min(std::max<int64_t>(pad_x_, 0), width_);
   const int64_t end = std::clamp(image_width_ + pad_x_, begin, width_);
   if (y < 0 || y >= image_height_ || begin == end) {
     std::fill_n(out, line_ * width_, 0.0f);
-    return;
+    return 0;
   }
   std::fill_n(out, line_ * begin, 0.0f);
   std::fill(out + line_ * end, out + line_ * width_, 0.0f);
-  const int64_t size = image_height_ * image_width_;
   const int64_t at = y * image_width_ + begin - pad_x_;
-  const int64_t count = std::min(line_, order_.channels - block * line_);
   float* const to = out + line_ * begin;
-  const int64_t n = end - begin;
+  if (order_.paired > 0)
+    return pair_pixels(block, at, end - begin, image, reinterpret_cast<uint32_t*>(to));
+  copy_pixels(block, at, end - begin, image, to);
+  return 0;
+}
+
+void ImageBand::copy_pixels(int64_t block, int64_t at, int64_t n, const float* image,
+                            float* out) const {
+  const int64_t size = image_height_ * image_width_;
+  const int64_t count = std::min(line_, order_.channels - block * line_);
   if (nchw16c_) {
-    std::copy_n(image + kLine * (block * size + at), kLine * n, to);
+    std::copy_n(image + kLine * (block * size + at), kLine * n, out);
   } else if (line_ == kLine || line_ == kHalf) {
-    reorder_to_pixels(to, line_, image + block * line_ * size + at, size, count, n);
+    reorder_to_pixels(out, line_, image + block * line_ * size + at, size, count, n);
   } else if (line_ == 1) {
-    std::copy_n(image + at, n, to);
+    std::copy_n(image + at, n, out);
   } else {
-    reorder_to_short_pixels(to, image + at, size, count, n);
+    reorder_to_short_pixels(out, image + at, size, count, n);
   }
+}
+
+uint16_t ImageBand::pair_pixels(int64_t block, int64_t at, int64_t n, const float* image,
+                                uint32_t* out) const {
+  const int64_t size = image_height_ * image_width_;
+  if (nchw16c_) return to_bf16_pairs(image + kLine * (block * size + at), kLine * n, out);
+  uint16_t largest = 0;
+  alignas(64) float lines[kPiece * kLine];
+  const float* const planes = image + block * kLine * size + at;
+  const int64_t count = std::min(kLine, order_.paired - block * kLine);
+  for (int64_t i = 0, m; i < n; i += m, out += m * line_) {
+    m = std::min(kPiece, n - i);
+    if (line_ == kHalf) {
+      reorder_to_pixels(lines, kLine, planes + i, size, count, m);
+      largest = std::max(largest, to_bf16_pairs(lines, kLine * m, out));
+      continue;
+    }
+    // Planes of pairs, which are then reordered as numbers would be.
+    for (int64_t c = 0; c < count; c += 2) {
+      auto* const pairs = line_ == 1 ? out : reinterpret_cast<uint32_t*>(lines) + c / 2 * kPiece;
+      const float* const first = planes + c * size + i;
+      largest = std::max(largest,
+                         zip_bf16_pairs(first, c + 1 < count ? first + size : nullptr, m, pairs));
+    }
+    if (line_ > 1) reorder_to_short_pixels(reinterpret_cast<float*>(out), lines, kPiece, line_, m);
+  }
+  return largest;
 }
 
 }  // namespace pfrt::cpu

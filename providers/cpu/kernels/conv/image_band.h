@@ -6,7 +6,8 @@
 // before those of the next. With fewer than 16 channels a line is all channels of a pixel, and the
 // pixels that a row of taps sees are one chunk of k. An image that is nChw16c already and needs no
 // padding is read in place, unless the kernel is one tap with strides: then the pixels that it sees
-// are copied to be contiguous. Immutable; thread-safe.
+// are copied to be contiguous. A band may be of pairs of bfloat16 instead: then a line has 8 pairs,
+// and nothing is read in place. Immutable; thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -21,8 +22,12 @@ struct ChunkOrder {
   int64_t channels = 0, taps_y = 0, taps_x = 0;
   bool by_row = false;  // a chunk is what a row of taps sees
   int64_t line = 16;    // channels of a block
+  // Of the image, where neighbouring ones make pairs of bfloat16, which count as one; 0: float32.
+  int64_t paired = 0;
 
   static ChunkOrder of(int64_t channels, int64_t taps_y, int64_t taps_x, int64_t dilation_x);
+  // The same of pairs of |channels|.
+  static ChunkOrder of_pairs(int64_t channels, int64_t taps_y, int64_t taps_x, int64_t dilation_x);
   int64_t depth() const;
   int64_t chunks() const;
   // The place in k of the weight of a tap and channel.
@@ -34,7 +39,7 @@ class ImageBand {
   // Of two-dimensional windows, for |rows| rows of positions.
   ImageBand(const Window& window, const ChunkOrder& order, int64_t rows, bool nchw16c);
 
-  static bool in_place(const Window& window, bool nchw16c);
+  static bool in_place(const Window& window, const ChunkOrder& order, bool nchw16c);
   // What a row of positions takes of the band, roughly.
   static int64_t bytes_of_row(const Window& window, const ChunkOrder& order, bool nchw16c);
 
@@ -43,8 +48,9 @@ class ImageBand {
   // Tasks that fill can be called for, each once, by any thread; none where the image is read in
   // place.
   int64_t tasks() const { return tasks_; }
-  // Writes the band for rows of positions from |top| on.
-  void fill(int64_t task, int64_t top, const float* image, float* out) const;
+  // Writes the band for rows of positions from |top| on. Where it holds pairs, gives the upper half
+  // of the largest number's bits (bf16_pairs.h).
+  uint16_t fill(int64_t task, int64_t top, const float* image, float* out) const;
 
   // From the band's first element, or from the image's in place: position (y, x) begins at
   // y * row_step() + x * step(), chunk c of k at offsets()[c] from there.
@@ -53,9 +59,13 @@ class ImageBand {
   const std::vector<int64_t>& offsets() const { return offsets_; }
 
  private:
-  void fill_row(int64_t block, int64_t row, int64_t top, const float* image, float* out) const;
-  void fill_sparse_row(int64_t block, int64_t row, int64_t top, const float* image,
-                       float* out) const;
+  uint16_t fill_row(int64_t block, int64_t row, int64_t top, const float* image, float* out) const;
+  uint16_t fill_sparse_row(int64_t block, int64_t row, int64_t top, const float* image,
+                           float* out) const;
+  // |n| neighbouring pixels from |at| on.
+  void copy_pixels(int64_t block, int64_t at, int64_t n, const float* image, float* out) const;
+  uint16_t pair_pixels(int64_t block, int64_t at, int64_t n, const float* image,
+                       uint32_t* out) const;
   ChunkOrder order_;
   bool nchw16c_, in_place_;
   bool sparse_;  // the band holds the pixels that one tap sees, not those between

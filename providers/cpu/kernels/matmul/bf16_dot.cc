@@ -6,12 +6,24 @@
 #include "providers/cpu/kernels/matmul/bf16_pairs.h"
 #include "providers/cpu/kernels/matmul/columns_16bit.h"
 #include "providers/cpu/kernels/matmul/rows_16bit.h"
-#include "providers/cpu/kernels/matmul/split_terms.h"
 
 namespace pfrt::cpu {
 namespace {
 
 constexpr int64_t kTask = 8 << 10;  // numbers of rows that are rounded
+
+// What is not to be trusted of a row's sums with columns [j, j + n), panel by panel: how many
+// columns a task has depends on the number of threads.
+void compute_again(const float* row, uint16_t largest, const Columns16Bit& columns, int64_t j,
+                   int64_t n, float* sums) {
+  for (const int64_t end = j + n; j < end;
+       j += Panel16Bit::kColumns, sums += Panel16Bit::kColumns) {
+    const int64_t count = std::min(Panel16Bit::kColumns, end - j);
+    const DotSums right = trusted_sums(largest, columns.reach(j, count));
+    if (right == DotSums::kNone || (right == DotSums::kIfFinite && !all_finite(sums, count)))
+      Rows16Bit::multiply_row(row, columns, j, count, sums);
+  }
+}
 
 }  // namespace
 
@@ -40,26 +52,27 @@ std::vector<std::pair<std::string, Bf16DotMatmul>> Bf16DotMatmul::others() const
   return out;
 }
 
-// Pairs, then for each row whether it could be rounded.
+// Pairs, then for each row the upper half of its largest number.
 uint64_t Bf16DotMatmul::shared_bytes() const {
-  return static_cast<uint64_t>(m_ * pairs_) * sizeof(uint32_t) + static_cast<uint64_t>(m_);
+  return static_cast<uint64_t>(m_ * pairs_) * sizeof(uint32_t) +
+         static_cast<uint64_t>(m_) * sizeof(uint16_t);
 }
 
 void Bf16DotMatmul::run(const Run& run, const Finish& finish) const {
   if (m_ <= 0) return;
   auto* const pairs = run.shared<uint32_t>();
-  auto* const fit = reinterpret_cast<uint8_t*>(pairs + m_ * pairs_);
+  auto* const largest = reinterpret_cast<uint16_t*>(pairs + m_ * pairs_);
   const auto* const rows = run.input<float>(0);
   run.blocks(m_, std::max<int64_t>(1, kTask / k_), [&](int64_t begin, int64_t end) {
     if (run.stopped()) return;
     for (int64_t r = begin; r < end; ++r)
-      fit[r] = large_enough(to_bf16_pairs(rows + r * k_, k_, pairs + r * pairs_));
+      largest[r] = to_bf16_pairs(rows + r * k_, k_, pairs + r * pairs_);
   });
   const Columns16Bit columns(run.packed<uint32_t>(), n_, k_);
   matmul_.run(run, reinterpret_cast<const float*>(pairs),
               [&](float* row, int64_t i, int64_t j, int64_t n) {
-                if (fit[i] == 0 || !columns.can_be_dot(j, n) || !sums_are_right(row, n))
-                  Rows16Bit::multiply_row(rows + i * k_, columns, j, n, row);
+                if (trusted_sums(largest[i], columns.reach(j, n)) != DotSums::kRight)
+                  compute_again(rows + i * k_, largest[i], columns, j, n, row);
                 if (finish) finish(row, i, j, n);
               });
 }

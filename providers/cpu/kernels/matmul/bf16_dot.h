@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Matmuls with constant columns of bfloat16 (columns_16bit.h) by dot products of pairs: the rows
-// are rounded to bfloat16 once a run, in the step's memory, and sums are float32. Sums that are not
-// finite or so small that products may have been lost are computed again from the rows as they are;
-// products below the normal range count as 0. For AVX512-BF16. Immutable; thread-safe.
+// are rounded to bfloat16 once a run, in the step's memory, and sums are float32. Products
+// below the normal range count as 0. Sums that are not finite are computed again from the rows as
+// they are, and so are those of rows and columns whose numbers are all below 2^-100. For
+// AVX512-BF16. Immutable; thread-safe.
 #pragma once
 
 #include <cstdint>

@@ -3,6 +3,46 @@
 
 #include <immintrin.h>
 
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <limits>
+
+#include "providers/cpu/kernels/matmul/split_terms.h"
+
+namespace pfrt::cpu {
+
+DotSums trusted_sums(uint16_t largest, float reach) {
+  constexpr float kMost = 0x1p126f;  // sums may err, and their roundings up to twice this
+  if (!large_enough(largest) || std::isnan(reach)) return DotSums::kNone;
+  const float above = std::bit_cast<float>((static_cast<uint32_t>(largest) << 16) + 0xffff);
+  return largest == 0 || above * reach <= kMost ? DotSums::kRight : DotSums::kIfFinite;
+}
+
+float reach_of(const uint32_t* panel, int64_t lanes) {
+  constexpr int64_t kPanel = 16;
+  float reach = 0;
+  for (int64_t j = 0; j < kPanel; ++j) {
+    double sum = 0;
+    uint32_t largest = 0;
+    for (int64_t i = j; i < lanes; i += kPanel)
+      for (const uint32_t bits : {panel[i] << 16 & 0x7fff0000, panel[i] & 0x7fff0000}) {
+        largest = std::max(largest, bits);
+        sum += static_cast<double>(std::bit_cast<float>(bits));
+      }
+    if (!large_enough(static_cast<uint16_t>(largest >> 16)))
+      return std::numeric_limits<float>::quiet_NaN();
+    // NaN among the columns is to reach as far as infinity.
+    const float most = sum <= static_cast<double>(std::numeric_limits<float>::max())
+                           ? static_cast<float>(sum)
+                           : std::numeric_limits<float>::infinity();
+    reach = std::max(reach, most);
+  }
+  return reach;
+}
+
+}  // namespace pfrt::cpu
+
 // No templates of the standard library from here on: they would be compiled for AVX-512, and the
 // linker may take those for the whole program.
 #ifdef __clang__
@@ -32,11 +72,12 @@ inline __m512i larger(__m512i most, __m512 x) {
 }
 
 inline uint16_t upper_half_of_largest(__m512i most) {
-  alignas(64) uint32_t all[kLanes];
-  _mm512_store_si512(all, most);
-  uint32_t largest = 0;
-  for (const uint32_t bits : all) largest = bits > largest ? bits : largest;
-  return static_cast<uint16_t>(largest >> 16);
+  __m256i m =
+      _mm256_max_epi32(_mm512_castsi512_si256(most), _mm512_maskz_extracti64x4_epi64(0xf, most, 1));
+  m = _mm256_max_epi32(m, _mm256_permute4x64_epi64(m, _MM_SHUFFLE(1, 0, 3, 2)));
+  m = _mm256_max_epi32(m, _mm256_shuffle_epi32(m, _MM_SHUFFLE(1, 0, 3, 2)));
+  m = _mm256_max_epi32(m, _mm256_shuffle_epi32(m, _MM_SHUFFLE(2, 3, 0, 1)));
+  return static_cast<uint16_t>(static_cast<uint32_t>(_mm256_cvtsi256_si32(m)) >> 16);
 }
 
 inline __m512i pairs_of(__m512 low, __m512 high) { return __m512i(_mm512_cvtne2ps_pbh(high, low)); }
@@ -47,6 +88,14 @@ inline __m512i rounded(__m512 x) {
 }
 
 }  // namespace
+
+bool all_finite(const float* sums, int64_t n) {
+  constexpr int kNanOrInfinity = 0x99;
+  unsigned wrong = 0;
+  for (int64_t i = 0; i < n; i += kLanes)
+    wrong |= _mm512_fpclass_ps_mask(_mm512_maskz_loadu_ps(lanes(n - i), sums + i), kNanOrInfinity);
+  return wrong == 0;
+}
 
 uint16_t to_bf16_pairs(const float* in, int64_t n, uint32_t* out) {
   __m512i most = _mm512_setzero_si512();

@@ -12,6 +12,15 @@ namespace pfrt::cpu {
 
 constexpr int64_t bf16_pairs(int64_t k) { return k / 2 + k % 2; }
 
+// What sums of a dot product of pairs may be trusted.
+enum class DotSums : uint8_t { kRight, kIfFinite, kNone };
+// |largest| is that of one factor, and |reach| of the other: the largest sum of magnitudes that any
+// of its columns has, NaN where a column that is not 0 has numbers so small that they are lost.
+DotSums trusted_sums(uint16_t largest, float reach);
+// The reach of a panel of 16 columns, of |lanes| pairs in all.
+float reach_of(const uint32_t* panel, int64_t lanes);
+bool all_finite(const float* sums, int64_t n);
+
 // |n| contiguous numbers to bf16_pairs(n) pairs. Gives the upper half of the largest one's bits,
 // without its sign: split_terms.h, large_enough.
 uint16_t to_bf16_pairs(const float* in, int64_t n, uint32_t* out);

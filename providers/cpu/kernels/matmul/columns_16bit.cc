@@ -3,12 +3,13 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <vector>
 
 #include "core/base/half.h"
 #include "providers/cpu/isa/isa.h"
+#include "providers/cpu/kernels/matmul/bf16_pairs.h"
 #include "providers/cpu/kernels/matmul/gemm.h"
-#include "providers/cpu/kernels/matmul/split_terms.h"
 #include "providers/cpu/row/ceil_div.h"
 #include "providers/cpu/row/float_16bit.h"
 
@@ -21,16 +22,6 @@ __attribute__((target("avx2"))) void round_pairs(const float* even, const float*
                                                  uint32_t* to) {
   for (int64_t j = 0; j < kPanel; ++j)
     to[j] = float_to_bfloat16(even[j]) | static_cast<uint32_t>(float_to_bfloat16(odd[j])) << 16;
-}
-
-// Whether a column of the panel is not 0, but too small for dot products.
-bool has_small_column(const uint32_t* panel, int64_t lanes) {
-  uint32_t largest[kPanel] = {};
-  for (int64_t i = 0; i < lanes; i += kPanel)
-    for (int64_t j = 0; j < kPanel; ++j)
-      largest[j] = std::max({largest[j], panel[i + j] & 0x7fff, panel[i + j] >> 16 & 0x7fff});
-  return !std::ranges::all_of(largest,
-                              [](uint32_t l) { return large_enough(static_cast<uint16_t>(l)); });
 }
 
 void pack(const Columns& c, pfrt_dtype dtype, ColumnType type, const void* source, uint32_t* to) {
@@ -60,15 +51,21 @@ void pack(const Columns& c, pfrt_dtype dtype, ColumnType type, const void* sourc
     }
   const int64_t panels = ceil_div(c.n, kPanel), lanes = Panel16Bit::lanes(c.k);
   for (int64_t p = 0; p < panels; ++p)
-    to[panels * lanes + p] = type == ColumnType::kBf16 && has_small_column(to + p * lanes, lanes);
+    to[panels * lanes + p] =
+        type == ColumnType::kBf16 ? std::bit_cast<uint32_t>(reach_of(to + p * lanes, lanes)) : 0;
 }
 
 }  // namespace
 
-bool Columns16Bit::can_be_dot(int64_t j, int64_t n) const {
-  const uint32_t* const small = panel(ceil_div(n_, kPanel));
-  return std::all_of(small + j / kPanel, small + ceil_div(j + n, kPanel),
-                     [](uint32_t s) { return s == 0; });
+float Columns16Bit::reach(int64_t j, int64_t n) const {
+  const uint32_t* const reaches = panel(ceil_div(n_, kPanel));
+  float most = 0;
+  for (int64_t p = j / kPanel; p < ceil_div(j + n, kPanel); ++p) {
+    const float reach = std::bit_cast<float>(reaches[p]);
+    if (!(reach <= most)) most = reach;
+    if (std::isnan(most)) break;
+  }
+  return most;
 }
 
 ColumnType column_type(const SnapshotNode& node) {

@@ -37,8 +37,7 @@ struct Panel16Bit {
   static void widen(ColumnType type, const uint32_t* panel, int64_t k0, int64_t depth, float* to);
 };
 
-// All panels, then a word for each: not 0 where all numbers of some column are so small that dot
-// products of bfloat16 would lose them. Borrows the memory.
+// All panels, then a number for each: of bfloat16, its reach (bf16_pairs.h). Borrows the memory.
 class Columns16Bit {
  public:
   Columns16Bit(const uint32_t* packed, int64_t n, int64_t k) : packed_(packed), n_(n), k_(k) {}
@@ -48,8 +47,8 @@ class Columns16Bit {
   }
   int64_t k() const { return k_; }
   const uint32_t* panel(int64_t i) const { return packed_ + i * Panel16Bit::lanes(k_); }
-  // Of columns [j, j + n), from a panel's first on.
-  bool can_be_dot(int64_t j, int64_t n) const;
+  // Of columns [j, j + n), from a panel's first on; NaN if that of a panel is.
+  float reach(int64_t j, int64_t n) const;
 
  private:
   const uint32_t* packed_;
