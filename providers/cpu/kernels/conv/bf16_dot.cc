@@ -46,10 +46,6 @@ bool takes_bf16_dot(const SnapshotNode& node) {
   return rounds && PanelMicrokernel::get_bf16_dot() != nullptr;
 }
 
-DirectElements direct_elements(const SnapshotNode& node) {
-  return takes_bf16_dot(node) ? DirectElements::kBf16Dot : DirectElements::kFloat;
-}
-
 PackedInput pack_bf16_weights(int64_t groups, int64_t out, int64_t channels, int64_t taps_y,
                               int64_t taps_x) {
   const ChunkOrder order = ChunkOrder::of_pairs(channels, taps_y, taps_x, 1);

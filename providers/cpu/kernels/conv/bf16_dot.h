@@ -15,7 +15,6 @@ namespace pfrt::cpu {
 
 // Whether the node may round its factors, or has them in bfloat16, and the machine can do it.
 bool takes_bf16_dot(const SnapshotNode& node);
-DirectElements direct_elements(const SnapshotNode& node);
 // How weights of a node that is taken are packed: as pairs, then for each panel its reach
 // (matmul/bf16_pairs.h).
 PackedInput pack_bf16_weights(int64_t groups, int64_t out, int64_t channels, int64_t taps_y,

@@ -69,6 +69,7 @@ Result<Kernel> make_typed(const SnapshotNode& node, StoreFn<T> store) {
   return kernel;
 }
 
+constexpr Types kBf16Dot{PFRT_DTYPE_FLOAT32, PFRT_DTYPE_BFLOAT16};
 constexpr Types kBytes{PFRT_DTYPE_INT8, PFRT_DTYPE_UINT8};
 
 std::string refuse_depthwise(const KernelRequest& request) {
@@ -81,15 +82,18 @@ Result<Kernel> make_depthwise(const KernelRequest& request) {
   return make_layouts<make_conv_depthwise, make_conv_depthwise_nchw16c>(request);
 }
 
+template <auto refuse>
 std::string refuse_direct(const KernelRequest& request) {
-  std::string why = refuse_layouts<refuse_conv_direct, refuse_conv_direct_nchw16c>(request);
+  std::string why = refuse_layouts<refuse, refuse_conv_direct_nchw16c>(request);
   return why.empty() && request.pool != nullptr ? refuse_conv_direct_pool(request, *request.pool)
                                                 : why;
 }
 
+template <auto plain, auto nchw16c, bool kBf16>
 Result<Kernel> make_direct(const KernelRequest& request) {
-  if (request.pool != nullptr) return make_conv_direct_pool(request, *request.pool, request.sides);
-  return make_layouts<make_conv_direct, make_conv_direct_nchw16c>(request);
+  if (request.pool != nullptr)
+    return make_conv_direct_pool(request, *request.pool, request.sides, kBf16);
+  return make_layouts<plain, nchw16c>(request);
 }
 
 std::string refuse_gemm(const KernelRequest& request) {
@@ -112,6 +116,14 @@ constexpr KernelRow kRows[] = {
          kEpilogue | kNchw16c | kShuffled),
     with_epilogue(long_step({"", "Conv", kFloat32, "conv_pointwise", "avx2", refuse_conv_pointwise,
                              make_conv_pointwise})),
+    with_pack(long_step({"", "Conv", kBf16Dot, "conv_winograd_bf16", "avx512_bf16",
+                         refuse_layouts<refuse_conv_winograd_bf16, refuse_conv_direct_nchw16c>,
+                         make_layouts<make_conv_winograd_bf16, make_conv_winograd_bf16_nchw16c>}),
+              pack_conv_winograd_bf16, kEpilogue | kNchw16c),
+    with_pack(long_step({"", "Conv", kBf16Dot, "conv_direct_bf16", "avx512_bf16",
+                         refuse_direct<refuse_conv_direct_bf16>,
+                         make_direct<make_conv_direct_bf16, make_conv_direct_bf16_nchw16c, true>}),
+              pack_conv_direct_bf16, kEpilogue | kNchw16c | kPooled),
     with_pack(long_step({"", "Conv", kFloatsTo32, "conv_winograd_4x4", "avx2",
                          refuse_layouts<refuse_conv_winograd_4x4, refuse_conv_direct_nchw16c>,
                          make_layouts<make_conv_winograd_4x4, make_conv_winograd_4x4_nchw16c>}),
@@ -124,9 +136,10 @@ constexpr KernelRow kRows[] = {
                          refuse_layouts<refuse_conv_winograd, refuse_conv_direct_nchw16c>,
                          make_layouts<make_conv_winograd, make_conv_winograd_nchw16c>}),
               pack_conv_winograd, kEpilogue | kNchw16c),
-    with_pack(
-        long_step({"", "Conv", kFloatsTo32, "conv_direct", "avx2", refuse_direct, make_direct}),
-        pack_conv_direct, kEpilogue | kNchw16c | kPooled),
+    with_pack(long_step({"", "Conv", kFloatsTo32, "conv_direct", "avx2",
+                         refuse_direct<refuse_conv_direct>,
+                         make_direct<make_conv_direct, make_conv_direct_nchw16c, false>}),
+              pack_conv_direct, kEpilogue | kNchw16c | kPooled),
     with(long_step({"", "Conv", kFloats, "conv_implicit_gemm", "generic", refuse_gemm, make_gemm}),
          kEpilogue | kPooled),
     with_pack(long_step({"", "ConvTranspose", kFloatsTo32, "conv_transpose_winograd", "avx2",

@@ -151,14 +151,30 @@ std::string refuse_conv_direct(const KernelRequest& node) {
   return "";
 }
 
-std::optional<PackedInput> pack_conv_direct(const SnapshotNode& node) {
+std::string refuse_conv_direct_bf16(const KernelRequest& node) {
+  if (!takes_bf16_dot(node)) return "precision is not bf16, or PFRT_ISA lower than avx512_bf16";
+  return refuse_conv_direct(node);
+}
+
+namespace {
+
+std::optional<PackedInput> pack_as(const SnapshotNode& node, DirectElements elements) {
   const auto dims = node.input_dims(1);
   const int64_t groups = node.attr_int("group", 1);
-  const auto pack = takes_bf16_dot(node)
+  const auto pack = elements == DirectElements::kBf16Dot
                         ? pack_bf16_weights
                         : static_cast<decltype(&pack_bf16_weights)>(pack_direct_weights);
   return packed_from_float32(
       node, pack(groups, dims[0] / groups, dims[1], dims.size() == 4 ? dims[2] : 1, dims.back()));
+}
+
+}  // namespace
+
+std::optional<PackedInput> pack_conv_direct(const SnapshotNode& node) {
+  return pack_as(node, DirectElements::kFloat);
+}
+std::optional<PackedInput> pack_conv_direct_bf16(const SnapshotNode& node) {
+  return pack_as(node, DirectElements::kBf16Dot);
 }
 
 std::string refuse_conv_direct_nchw16c(const SnapshotNode& node, Nchw16cSides sides) {
@@ -170,7 +186,9 @@ std::string refuse_conv_direct_nchw16c(const SnapshotNode& node, Nchw16cSides si
   return "";
 }
 
-Result<Kernel> make_conv_direct_nchw16c(const SnapshotNode& node, Nchw16cSides sides) {
+namespace {
+
+Result<Kernel> make_as(const SnapshotNode& node, Nchw16cSides sides, DirectElements elements) {
   PFRT_ASSIGN(ConvGeometry g, one_type_conv_geometry(node));
   g.window = along_rows(std::move(g.window));
   Kernel kernel;
@@ -178,11 +196,10 @@ Result<Kernel> make_conv_direct_nchw16c(const SnapshotNode& node, Nchw16cSides s
     kernel.run = [](const Run& run) { return run.stop(); };
     return kernel;
   }
-  if (PanelMicrokernel::get() == nullptr)
-    return error(Code::kUNSUPPORTED, "AVX2 is not usable any more");
+  if (DirectPlan::microkernel_of(elements) == nullptr)
+    return error(Code::kUNSUPPORTED, "PFRT_ISA was lowered after the model was compiled");
   const bool bias = node.has_input(2);
   const pfrt_dtype out = node.output_dtype(0);
-  const DirectElements elements = direct_elements(node);
   const bool on_planes = elements == DirectElements::kFloat && !sides.input && !sides.output &&
                          narrow_fn(out) == nullptr;
   if (on_planes && direct_pointwise_takes(g))
@@ -194,8 +211,20 @@ Result<Kernel> make_conv_direct_nchw16c(const SnapshotNode& node, Nchw16cSides s
   return in_float32(node, {0, 2}, std::move(kernel), Rounding16Bit::kByKernel);
 }
 
+}  // namespace
+
+Result<Kernel> make_conv_direct_nchw16c(const SnapshotNode& node, Nchw16cSides sides) {
+  return make_as(node, sides, DirectElements::kFloat);
+}
+Result<Kernel> make_conv_direct_bf16_nchw16c(const SnapshotNode& node, Nchw16cSides sides) {
+  return make_as(node, sides, DirectElements::kBf16Dot);
+}
+
 Result<Kernel> make_conv_direct(const KernelRequest& node) {
   return make_conv_direct_nchw16c(node, {});
+}
+Result<Kernel> make_conv_direct_bf16(const KernelRequest& node) {
+  return make_conv_direct_bf16_nchw16c(node, {});
 }
 
 }  // namespace pfrt::cpu

@@ -44,17 +44,6 @@ ChunkOrder order_of(const ConvGeometry& g, DirectElements elements) {
   return of(g.group_in, g.window.kernel[0], g.window.kernel[1], g.window.dilations[1]);
 }
 
-const PanelMicrokernel* microkernel_of(DirectElements elements) {
-  switch (elements) {
-    case DirectElements::kInt16Dot:
-      return PanelMicrokernel::get_int16_dot();
-    case DirectElements::kBf16Dot:
-      return PanelMicrokernel::get_bf16_dot();
-    default:
-      return PanelMicrokernel::get();
-  }
-}
-
 void multiply(const DirectPlan& plan, const DirectTask& task, const float* lines,
               const float* weights, const float* start, float* out, int64_t out_panel) {
   // Rows without a gap between them are treated as one.
@@ -139,6 +128,17 @@ DirectPlan::DirectPlan(const ConvGeometry& g, bool bias, Nchw16cSides sides,
       std::min({ceil_div(kWantedTasks, columns()), ceil_div(positions(), 24),
                 ceil_div(positions() * panel_elements() * microkernel->panels(), kLeastWork)}));
   task_positions = whole_rows(ceil_div(positions(), tasks));
+}
+
+const PanelMicrokernel* DirectPlan::microkernel_of(DirectElements elements) {
+  switch (elements) {
+    case DirectElements::kInt16Dot:
+      return PanelMicrokernel::get_int16_dot();
+    case DirectElements::kBf16Dot:
+      return PanelMicrokernel::get_bf16_dot();
+    default:
+      return PanelMicrokernel::get();
+  }
 }
 
 int64_t DirectPlan::columns() const { return ceil_div(panels, microkernel->panels()); }

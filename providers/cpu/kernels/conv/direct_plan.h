@@ -46,6 +46,7 @@ struct DirectPlan {
   DirectPlan(const ConvGeometry& geometry, bool bias, Nchw16cSides sides,
              const DirectBlocking& blocking = {}, DirectElements elements = DirectElements::kFloat);
 
+  static const PanelMicrokernel* microkernel_of(DirectElements elements);
   int64_t positions() const { return band * geometry.window.positions[1]; }  // of a band
   int64_t columns() const;
   int64_t tasks() const;

@@ -8,7 +8,6 @@
 #include <limits>
 #include <memory>
 
-#include "providers/cpu/kernels/conv/bf16_dot.h"
 #include "providers/cpu/kernels/conv/direct_plan.h"
 #include "providers/cpu/kernels/pool/make.h"
 #include "providers/cpu/kernels/window/reorder.h"
@@ -122,7 +121,8 @@ std::string refuse_conv_direct_pool(const SnapshotNode& conv, const SnapshotNode
 }
 
 Result<Kernel> make_conv_direct_pool(const SnapshotNode& node, const SnapshotNode& pool,
-                                     Nchw16cSides sides) {
+                                     Nchw16cSides sides, bool bf16) {
+  const auto elements = bf16 ? DirectElements::kBf16Dot : DirectElements::kFloat;
   PFRT_ASSIGN(const ConvGeometry g, one_type_conv_geometry(node));
   PFRT_ASSIGN(PoolGeometry p, pool_geometry(pool));
   Kernel kernel;
@@ -130,15 +130,14 @@ Result<Kernel> make_conv_direct_pool(const SnapshotNode& node, const SnapshotNod
     kernel.run = [](const Run& run) { return run.stop(); };
     return kernel;
   }
-  if (PanelMicrokernel::get() == nullptr)
-    return error(Code::kUNSUPPORTED, "AVX2 is not usable any more");
+  if (DirectPlan::microkernel_of(elements) == nullptr)
+    return error(Code::kUNSUPPORTED, "PFRT_ISA was lowered after the model was compiled");
   DirectBlocking blocking;
   blocking.row_step = p.window.strides[0];
   kernel.flops = g.flops() + static_cast<double>(p.planes) *
                                  static_cast<double>(p.window.position_count() * p.window.taps());
   const auto plan = std::make_shared<const Plan>(
-      Plan{DirectPlan(g, node.has_input(2), sides, blocking, direct_elements(node)),
-           std::move(p.window)});
+      Plan{DirectPlan(g, node.has_input(2), sides, blocking, elements), std::move(p.window)});
   kernel.packed_alone = true;
   kernel.scratch_bytes = plan->conv.scratch_bytes() + plan->line_bytes();
   kernel.shared_bytes = plan->conv.shared_bytes();

@@ -42,7 +42,7 @@ Result<Kernel> make_conv_max_pool(const SnapshotNode& conv, const SnapshotNode& 
 // direct_pooled.cc
 std::string refuse_conv_direct_pool(const SnapshotNode& conv, const SnapshotNode& pool);
 Result<Kernel> make_conv_direct_pool(const SnapshotNode& conv, const SnapshotNode& pool,
-                                     Nchw16cSides sides);
+                                     Nchw16cSides sides, bool bf16);
 Result<Kernel> make_conv_depthwise(const KernelRequest& node);
 Result<Kernel> make_conv_transpose(const KernelRequest& node);
 Result<Kernel> make_conv_integer(const KernelRequest& node);
@@ -59,6 +59,11 @@ Result<Kernel> make_conv_direct(const KernelRequest& node);
 std::optional<PackedInput> pack_conv_direct(const SnapshotNode& node);
 std::string refuse_conv_direct_nchw16c(const SnapshotNode& node, Nchw16cSides sides);
 Result<Kernel> make_conv_direct_nchw16c(const SnapshotNode& node, Nchw16cSides sides);
+// The same by pairs of bfloat16 (bf16_dot.h).
+std::string refuse_conv_direct_bf16(const KernelRequest& node);
+Result<Kernel> make_conv_direct_bf16(const KernelRequest& node);
+std::optional<PackedInput> pack_conv_direct_bf16(const SnapshotNode& node);
+Result<Kernel> make_conv_direct_bf16_nchw16c(const SnapshotNode& node, Nchw16cSides sides);
 // pointwise.cc
 std::string refuse_conv_pointwise(const KernelRequest& node);
 Result<Kernel> make_conv_pointwise(const KernelRequest& node);
@@ -89,6 +94,10 @@ std::string refuse_conv_winograd_5x5(const KernelRequest& node);
 Result<Kernel> make_conv_winograd_5x5(const KernelRequest& node);
 std::optional<PackedInput> pack_conv_winograd_5x5(const SnapshotNode& node);
 Result<Kernel> make_conv_winograd_5x5_nchw16c(const SnapshotNode& node, Nchw16cSides sides);
+std::string refuse_conv_winograd_bf16(const KernelRequest& node);
+Result<Kernel> make_conv_winograd_bf16(const KernelRequest& node);
+std::optional<PackedInput> pack_conv_winograd_bf16(const SnapshotNode& node);
+Result<Kernel> make_conv_winograd_bf16_nchw16c(const SnapshotNode& node, Nchw16cSides sides);
 std::string refuse_conv(const KernelRequest& node);
 std::string refuse_conv_depthwise(const KernelRequest& node);
 std::string refuse_conv_depthwise_nchw16c(const SnapshotNode& node, Nchw16cSides sides);

@@ -43,8 +43,8 @@ void transform_row(const WinogradPlan& plan, const Band& b, int64_t y, int64_t c
                 stride = plan.pixels_stride();
   const int64_t row = in.row + y * out_side;
   const float* const block = in.pixels + chunk * in.height * pitch;
-  float* out = b.pixels + (chunk * plan.band_tiles() + y * plan.tiles_x) * kPanel;
-  for (int64_t x = 0; x < plan.tiles_x; ++x, out += kPanel) {
+  float* out = b.pixels + (chunk * plan.band_tiles() + y * plan.tiles_x) * plan.form.line;
+  for (int64_t x = 0; x < plan.tiles_x; ++x, out += plan.form.line) {
     const int64_t column = in.column + x * out_side;
     if (row >= 0 && row + side <= in.height && column >= 0 && column + side <= in.width) {
       plan.form.transform_pixels(block + row * pitch + column * kPanel, pitch, out, stride);
@@ -70,8 +70,9 @@ void multiply(const WinogradPlan& plan, const Band& b, const Product& product) {
   const PanelMicrokernel::RowBlocks tiles = PanelMicrokernel::row_blocks(
       b.rows * plan.tiles_x, half ? microkernel.half_rows() : microkernel.rows());
   PanelMicrokernel::Blocks p{};
-  p.a_row = p.c_row = kPanel;
-  p.depth = std::min(plan.form.chain, kPanel);
+  p.a_row = plan.form.line;
+  p.c_row = kPanel;
+  p.depth = std::min(plan.form.chain, plan.form.line);
   p.b_panel = plan.weights.elements * plan.weights.stride();
   p.c_panel = plan.band_tiles() * kPanel;
   const auto chunks = static_cast<int64_t>(plan.offsets.size());
@@ -174,13 +175,13 @@ WinogradPlan::WinogradPlan(const ConvGeometry& g, const WinogradForm& f)
       side(g.window.kernel[0] + f.out - 1),
       chunks(ceil_div(g.group_in, kPanel)),
       panels(ceil_div(g.group_out, kPanel)),
-      weights{g.groups, panels * f.phases, side * side, g.group_in},
+      weights{g.groups, panels * f.phases, side * side, ceil_div(g.group_in * f.line, kPanel)},
       tiles_y(ceil_div(g.window.positions[0], f.out)),
       tiles_x(ceil_div(g.window.positions[1], f.out)),
       band(band_rows()),
       lines(whole_tiles(), {g.group_in, side - 1, side - 1, false, kPanel}, f.out * band, false) {
-  for (int64_t k = 0; k < chunks * kPanel; k += std::min(f.chain, kPanel))
-    offsets.push_back(k / kPanel * band_tiles() * kPanel + k % kPanel);
+  for (int64_t k = 0; k < chunks * f.line; k += std::min(f.chain, f.line))
+    offsets.push_back(k / f.line * band_tiles() * f.line + k % f.line);
 }
 
 int64_t WinogradPlan::pixels_at() const {
@@ -189,10 +190,11 @@ int64_t WinogradPlan::pixels_at() const {
 
 // A transform writes all elements of a tile at once. An odd number of cache lines from one to the
 // next puts them into different sets of the cache.
-int64_t WinogradPlan::apart(int64_t blocks) const { return (blocks * band_tiles() | 1) * kPanel; }
+int64_t WinogradPlan::apart(int64_t lines) { return (lines | 1) * kPanel; }
 
 int64_t WinogradPlan::band_rows() const {
-  const int64_t tile_bytes = weights.elements * (chunks + weights.panels) * kPanel * 4;
+  const int64_t tile_bytes =
+      weights.elements * (chunks * form.line + weights.panels * kPanel) * int64_t{sizeof(float)};
   const int64_t tiles = std::max(form.band_bytes / tile_bytes, kLeastTiles);
   return ceil_div(tiles_y, ceil_div(tiles_y, std::max<int64_t>(1, tiles / tiles_x)));
 }

@@ -8,7 +8,8 @@
 //   3. the sums of each tile, side x side again, are transformed to its o x o positions.
 // The first transform is given here as a function; the kernel does the last one when it puts tiles
 // to the output. An element is float32, or a pair of int16 whose sums are int32
-// (PanelMicrokernel::get_int16_dot); either is moved as float32. After A. Lavin and S. Gray, "Fast
+// (PanelMicrokernel::get_int16_dot), or a pair of bfloat16 that the transform makes of two channels
+// (get_bf16_dot); any is moved as float32. After A. Lavin and S. Gray, "Fast
 // algorithms for convolutional neural networks", 2015. Immutable once made; thread-safe.
 #pragma once
 
@@ -53,6 +54,7 @@ struct WinogradForm {
   int64_t phases = 1;    // panels of weights and sums that a panel of output channels has
   int64_t out = 2;       // positions of a tile along a dimension
   bool nchw16c = false;  // the image
+  int64_t line = 16;  // elements that 16 channels of a tile have: 8 where the transform pairs them
   // Multiplies in place of |microkernel| where chains are short.
   const ShortChainMicrokernel* short_chains = nullptr;
   int64_t band_bytes = kBandBytes;  // of elements and sums; results do not depend on it
@@ -75,8 +77,8 @@ struct WinogradPlan {
 
   int64_t band_tiles() const { return band * tiles_x; }
   // From an element to the next: of transformed pixels, of sums.
-  int64_t pixels_stride() const { return apart(chunks); }
-  int64_t sums_stride() const { return apart(weights.panels); }
+  int64_t pixels_stride() const { return apart(ceil_div(chunks * band_tiles() * form.line, 16)); }
+  int64_t sums_stride() const { return apart(weights.panels * band_tiles()); }
   // From the sums of a phase to those of the next.
   int64_t phase_stride() const { return panels * band_tiles() * kPanel; }
   // How many outputs of |panel| are computed: 8 where the other 8 are padding and the microkernel
@@ -92,7 +94,7 @@ struct WinogradPlan {
   uint64_t shared_bytes() const { return static_cast<uint64_t>(shared_elements()) * sizeof(float); }
 
  private:
-  int64_t apart(int64_t blocks) const;
+  static int64_t apart(int64_t lines);
   int64_t band_rows() const;
   Window whole_tiles() const;
 };

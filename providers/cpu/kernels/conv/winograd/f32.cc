@@ -9,8 +9,10 @@
 #include <memory>
 
 #include "providers/cpu/epilogue/in_float32.h"
+#include "providers/cpu/kernels/conv/bf16_dot.h"
 #include "providers/cpu/kernels/conv/winograd/driver.h"
 #include "providers/cpu/kernels/conv/winograd/f32_tile.h"
+#include "providers/cpu/kernels/matmul/bf16_pairs.h"
 #include "providers/cpu/kernels/matmul/transpose.h"
 #include "providers/cpu/kernels/window/reorder.h"
 #include "providers/cpu/row/load.h"
@@ -27,17 +29,28 @@ constexpr int64_t kLeastInputs = 32, kLeastInputsOf5 = 16, kLeastOutputs = 24;
 // The chains of an exact method are short, four in a pass. With few channels the roundings of the
 // transforms weigh more, and shorter chains make up for it.
 WinogradForm form_of(const F32Method& method, int64_t channels, bool nchw16c, int64_t bytes) {
+  if (method.pairs) {
+    // The rounding of factors outweighs that of sums.
+    constexpr int64_t kChain = 256;
+    return {.microkernel = PanelMicrokernel::get_bf16_dot(),
+            .transform_pixels = method.transform_pixels,
+            .chain = kChain,
+            .pass = kChain,
+            .out = method.out,
+            .nchw16c = nchw16c,
+            .line = kPanel / 2,
+            .band_bytes = bytes};
+  }
   const bool short_chains = method.exact;
   const int64_t chain = !short_chains ? 64 : channels <= 128 ? 8 : 16;
-  return {PanelMicrokernel::get(),
-          method.transform_pixels,
-          chain,
-          short_chains ? 4 * chain : chain,
-          1,
-          method.out,
-          nchw16c,
-          short_chains ? ShortChainMicrokernel::get(chain) : nullptr,
-          bytes};
+  return {.microkernel = PanelMicrokernel::get(),
+          .transform_pixels = method.transform_pixels,
+          .chain = chain,
+          .pass = short_chains ? 4 * chain : chain,
+          .out = method.out,
+          .nchw16c = nchw16c,
+          .short_chains = short_chains ? ShortChainMicrokernel::get(chain) : nullptr,
+          .band_bytes = bytes};
 }
 
 struct Plan : WinogradPlan {
@@ -187,7 +200,7 @@ void pack_panel(const F32Method& method, const float* from, int64_t outs, int64_
   constexpr int64_t kMostElements = 36;
   constexpr int64_t kMostTaps = 25;
   const int64_t elements = method.side * method.side, taps_of = method.taps * method.taps;
-  if (channels % kPanel != 0) std::fill_n(to, elements * stride, 0.0f);
+  if (channels % kPanel != 0 || method.pairs) std::fill_n(to, elements * stride, 0.0f);
   alignas(64) float taps[kMostTaps * kBlock * kPanel] = {}, made[kMostElements * kBlock * kPanel];
   for (int64_t c = 0; c < channels; c += kBlock) {
     const int64_t n = std::min(kBlock, channels - c);
@@ -195,8 +208,17 @@ void pack_panel(const F32Method& method, const float* from, int64_t outs, int64_
     for (int64_t i = 0; i < n; ++i)
       method.transform_taps(taps + taps_of * i * kPanel, made + i * kPanel, kBlock * kPanel);
     // Tile elements may share sets of the cache, so lines of one element are copied together.
-    for (int64_t q = 0; q < elements; ++q)
-      std::copy_n(made + q * kBlock * kPanel, n * kPanel, to + q * stride + c * kPanel);
+    for (int64_t q = 0; q < elements; ++q) {
+      const float* const lines = made + q * kBlock * kPanel;
+      if (!method.pairs) {
+        std::copy_n(lines, n * kPanel, to + q * stride + c * kPanel);
+        continue;
+      }
+      auto* const pairs = reinterpret_cast<uint32_t*>(to + q * stride + c / 2 * kPanel);
+      for (int64_t i = 0; i < n; i += 2)
+        zip_bf16_pairs(lines + i * kPanel, i + 1 < n ? lines + (i + 1) * kPanel : nullptr, kPanel,
+                       pairs + i / 2 * kPanel);
+    }
   }
 }
 
@@ -204,11 +226,11 @@ std::optional<PackedInput> pack(const F32Method& method, const SnapshotNode& nod
   const auto dims = node.input_dims(1);
   const int64_t groups = node.attr_int("group", 1), outs = dims[0] / groups, channels = dims[1];
   const WinogradWeights weights{groups, ceil_div(outs, kPanel), method.side * method.side,
-                                channels};
+                                method.pairs ? bf16_pairs(channels) : channels};
   PackedInput packed;
   packed.input = 1;
-  packed.recipe = message("conv_winograd/", method.out, "/", method.taps, "/", groups, "/", outs,
-                          "x", channels);
+  packed.recipe = message(method.pairs ? "conv_winograd_bf16/" : "conv_winograd/", method.out, "/",
+                          method.taps, "/", groups, "/", outs, "x", channels);
   packed.bytes = weights.bytes();
   packed.pack = [=, &method](const void* source, void* memory) {
     const float* const from = static_cast<const float*>(source);
@@ -230,8 +252,9 @@ Result<Kernel> make(const F32Method& method, const SnapshotNode& node, Nchw16cSi
     return kernel;
   }
   if (PanelMicrokernel::get() == nullptr || ShortChainMicrokernel::get(8) == nullptr ||
-      ShortChainMicrokernel::get(16) == nullptr)
-    return error(Code::kUNSUPPORTED, "AVX2 is not usable any more");
+      ShortChainMicrokernel::get(16) == nullptr ||
+      (method.pairs && PanelMicrokernel::get_bf16_dot() == nullptr))
+    return error(Code::kUNSUPPORTED, "PFRT_ISA was lowered after the model was compiled");
   const bool bias = node.has_input(2);
   const pfrt_dtype dtype = node.input_dtype(1);
   kernel = kernel_of(std::make_shared<const Plan>(method, g, dtype, bias, sides));
@@ -305,6 +328,14 @@ std::string refuse_conv_winograd_5x5(const KernelRequest& node) {
   return refuse_inexact(node, 5, tiles_by_5_pay);
 }
 
+std::string refuse_conv_winograd_bf16(const KernelRequest& node) {
+  if (!takes_bf16_dot(node)) return "precision is not bf16, or PFRT_ISA lower than avx512_bf16";
+  return refuse(node, 3);
+}
+
+std::optional<PackedInput> pack_conv_winograd_bf16(const SnapshotNode& node) {
+  return pack(kBf16TilesOf2, node);
+}
 std::optional<PackedInput> pack_conv_winograd(const SnapshotNode& node) {
   return pack(kF32TilesOf2, node);
 }
@@ -315,6 +346,9 @@ std::optional<PackedInput> pack_conv_winograd_5x5(const SnapshotNode& node) {
   return pack(kF32TilesOf2By5, node);
 }
 
+Result<Kernel> make_conv_winograd_bf16_nchw16c(const SnapshotNode& node, Nchw16cSides sides) {
+  return make(kBf16TilesOf2, node, sides);
+}
 Result<Kernel> make_conv_winograd_nchw16c(const SnapshotNode& node, Nchw16cSides sides) {
   return make(kF32TilesOf2, node, sides);
 }
@@ -325,6 +359,9 @@ Result<Kernel> make_conv_winograd_5x5_nchw16c(const SnapshotNode& node, Nchw16cS
   return make(kF32TilesOf2By5, node, sides);
 }
 
+Result<Kernel> make_conv_winograd_bf16(const KernelRequest& node) {
+  return make_conv_winograd_bf16_nchw16c(node, {});
+}
 Result<Kernel> make_conv_winograd(const KernelRequest& node) {
   return make_conv_winograd_nchw16c(node, {});
 }

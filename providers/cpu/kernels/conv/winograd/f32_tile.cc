@@ -3,6 +3,8 @@
 
 #include <cmath>
 
+#include "providers/cpu/kernels/conv/winograd/bf16_tile.h"
+
 namespace pfrt::cpu {
 namespace {
 
@@ -10,8 +12,12 @@ using Floats = float __attribute__((vector_size(32)));
 using Doubles = double __attribute__((vector_size(32)));
 
 constexpr int64_t kPanel = PanelMicrokernel::kPanel;
-// A result this much smaller than elements above kLarge is what roundings left of them.
-constexpr float kRange = 4096, kLarge = 65536;
+// A result |range| times smaller than elements above |large| is what roundings left of them.
+// Elements below |least| may have lost products.
+struct Limits {
+  float range, large, least;
+};
+constexpr Limits kOfFloats{4096, 65536, 0}, kOfPairs{16, 0x1p40f, 0x1p-90f};
 
 PFRT_AVX2_INLINE inline Floats magnitude(Floats x) {
   return _mm256_andnot_ps(_mm256_set1_ps(-0.0f), x);
@@ -47,7 +53,7 @@ bool none_below(float least, int64_t outputs, const float* bias, const float* po
   return true;
 }
 
-template <typename Method>
+template <typename Method, const Limits& kLimits>
 PFRT_AVX2 bool transform_sums(const float* in, int64_t stride, int64_t outputs, const float* bias,
                               float* out, int64_t row) {
   constexpr int64_t kSide = Method::kSide, kOut = Method::kOut;
@@ -80,7 +86,8 @@ PFRT_AVX2 bool transform_sums(const float* in, int64_t stride, int64_t outputs, 
   }
   if (_mm256_movemask_ps(_mm256_cmp_ps(nothing, nothing, _CMP_UNORD_Q)) != 0) return false;
   const float most = greatest(elements);
-  return most <= kLarge || none_below(most / kRange, outputs, bias, out, row, kOut);
+  if (most > 0 && most < kLimits.least) return false;
+  return most <= kLimits.large || none_below(most / kLimits.range, outputs, bias, out, row, kOut);
 }
 
 template <typename Method>
@@ -97,17 +104,20 @@ PFRT_AVX2 void transform_line(const float* taps, float* out, int64_t stride) {
   }
 }
 
-template <typename Method>
-constexpr F32Method method(bool exact, decltype(F32Method::transform_pixels) pixels) {
-  return {Method::kOut, Method::kSide,          Method::kTaps,         exact,
-          pixels,       transform_line<Method>, transform_sums<Method>};
+template <typename Method, const Limits& kLimits = kOfFloats>
+constexpr F32Method method(bool exact, bool pairs, decltype(F32Method::transform_pixels) pixels) {
+  return {Method::kOut, Method::kSide, Method::kTaps,          exact,
+          pairs,        pixels,        transform_line<Method>, transform_sums<Method, kLimits>};
 }
 
 }  // namespace
 
 constinit const F32Method kF32TilesOf2 =
-    method<ThreeTaps>(true, transform_pixels<ThreeTaps, Floats>);
-constinit const F32Method kF32TilesOf4 = method<ThreeTapsOf4>(false, transform_pixels_of_six);
-constinit const F32Method kF32TilesOf2By5 = method<FiveTaps>(false, transform_pixels_of_six);
+    method<ThreeTaps>(true, false, transform_pixels<ThreeTaps, Floats>);
+constinit const F32Method kF32TilesOf4 =
+    method<ThreeTapsOf4>(false, false, transform_pixels_of_six);
+constinit const F32Method kF32TilesOf2By5 = method<FiveTaps>(false, false, transform_pixels_of_six);
+constinit const F32Method kBf16TilesOf2 =
+    method<ThreeTaps, kOfPairs>(false, true, transform_pixels_to_pairs);
 
 }  // namespace pfrt::cpu

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Winograd's methods in float32, as conv_winograd takes them: how weights and tiles of sums are
-// transformed. Pure functions; thread-safe.
+// Winograd's methods for images of float32, as conv_winograd takes them: how weights and tiles of
+// sums are transformed. Pure functions; thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -14,6 +14,7 @@ namespace pfrt::cpu {
 struct F32Method {
   int64_t out, side, taps;  // of a tile along a dimension: positions, elements; taps
   bool exact;               // sums in short chains err no more than those without transforms
+  bool pairs;               // transformed factors are rounded to pairs of bfloat16
   // Of a band's pixels (WinogradForm).
   void (*transform_pixels)(const float* pixels, int64_t row, float* elements, int64_t stride);
   // The taps of one channel, each a line of 16 outputs, to side x side lines, |stride| apart.
@@ -30,5 +31,7 @@ struct F32Method {
 
 // F(2 x 2, 3 x 3); F(4 x 4, 3 x 3), whose errors are about three times as large; F(2 x 2, 5 x 5).
 extern const F32Method kF32TilesOf2, kF32TilesOf4, kF32TilesOf2By5;
+// F(2 x 2, 3 x 3) of pairs. Its errors are about 1.6 times those of rounded factors.
+extern const F32Method kBf16TilesOf2;
 
 }  // namespace pfrt::cpu
