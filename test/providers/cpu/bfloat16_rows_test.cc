@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Products with constant columns in bfloat16, of a few rows or by panels: the exact product with
-// the rounded columns but for float32 sums, where the session allows it and nowhere else.
+// Products with constant columns in bfloat16, of a few rows, by panels or by dot products: the
+// exact product with the rounded columns, and rounded rows for dot products, but for float32 sums,
+// where the session allows it and nowhere else.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -32,6 +33,9 @@ double nearest_bfloat16(double x) {
   return std::fabs(nearest) < 0x1p128 ? nearest
                                       : std::copysign(std::numeric_limits<double>::infinity(), x);
 }
+
+// Whether products of more than a few rows are dot products of rounded factors.
+bool has_dot() { return cpu::PanelMicrokernel::get_bf16_dot() != nullptr; }
 
 std::vector<float> floats_of(const GraphOutcome& outcome) {
   const std::vector<char>& from = outcome.outputs.front();
@@ -78,8 +82,12 @@ struct Product {
   void round_columns() {
     for (double& number : graph.values[kColumns].values) number = nearest_bfloat16(number);
   }
+  void round_rows() {
+    for (double& number : graph.values[kRows].values) number = nearest_bfloat16(number);
+  }
   std::string name() const {
-    return std::string(gemm ? "gemm" : "matmul") + (m > 4 ? "_bf16_panels" : "_bf16_rows");
+    const char* const more = has_dot() ? "_bf16_dot" : "_bf16_panels";
+    return std::string(gemm ? "gemm" : "matmul") + (m > 4 ? more : "_bf16_rows");
   }
 
   GraphOutcome run(uint32_t workers = 1) const {
@@ -101,6 +109,7 @@ struct Product {
     const std::vector<float> got = floats();
     ASSERT_EQ(got.size(), static_cast<size_t>(m * n));
     round_columns();
+    if (m > 4 && has_dot()) round_rows();
     for (int64_t i = 0; i < m; ++i)
       for (int64_t j = 0; j < n; ++j) {
         double exact = 0, size = 0;
@@ -114,8 +123,8 @@ struct Product {
           exact = 0.5 * exact + added;
           size += std::fabs(added);
         }
-        // Chains of 64, then one of their sums.
-        const double roundings = 64.0 + 4 + static_cast<double>(k) / 64;
+        // Chains of 64, or of as many pairs, then one of their sums.
+        const double roundings = 128.0 + 4 + static_cast<double>(k) / 64;
         ASSERT_NEAR(static_cast<double>(got[static_cast<size_t>(i * n + j)]), exact,
                     roundings * 0x1p-24 * size)
             << graph.text() << " row " << i << " column " << j;
@@ -167,7 +176,7 @@ class Bfloat16Panels : public Bfloat16Rows {
   }
 };
 
-TEST_F(Bfloat16Panels, multiply_exact_rows_by_rounded_columns) {
+TEST_F(Bfloat16Panels, multiply_rows_by_rounded_columns) {
   Random random(6);
   for (uint64_t seed = 0; seed < 24; ++seed) {
     const int64_t n = seed % 3 == 0 ? random.from_to(16, 40) : random.from_to(41, 1100);
@@ -181,6 +190,7 @@ TEST_F(Bfloat16Panels, multiply_exact_rows_by_rounded_columns) {
 }
 
 TEST_F(Bfloat16Panels, have_the_bits_of_float32_panels_of_the_rounded_columns) {
+  if (has_dot()) GTEST_SKIP() << "rows are rounded, too";
   for (const auto& [m, n, k] :
        {std::array<int64_t, 3>{5, 333, 257}, {13, 80, 1025}, {131, 20, 4000}}) {
     Product p(m, n, k, 9, m % 2 == 0, m % 2 == 0);
@@ -294,6 +304,50 @@ TEST_F(Bfloat16Rows, round_every_kind_of_number_to_nearest_even) {
 
 TEST_F(Bfloat16Panels, round_every_kind_of_number_to_nearest_even) {
   expect_every_kind_of_number_rounded_to_nearest_even(5);
+}
+
+// A row's numbers that bfloat16 has not, or that dot products lose: the row is multiplied as it is.
+TEST_F(Bfloat16Panels, take_rows_of_every_kind_of_number) {
+  const double infinity = std::numeric_limits<double>::infinity();
+  const double largest = static_cast<double>(std::numeric_limits<float>::max());
+  for (const double number : {infinity, -infinity, static_cast<double>(NAN), largest, -largest})
+    for (const int64_t at : {0, 300}) {
+      Product p(7, 230, 301, 2);
+      const std::vector<float> before = p.floats();
+      p.row(3, at) = number;
+      for (int64_t j = 0; j < p.n; ++j) p.column(at, j) = j % 3 == 0 ? 0 : 0.5;
+      const std::vector<float> got = p.floats();
+      for (int64_t i = 0; i < p.m; ++i)
+        for (int64_t j = 0; j < p.n; ++j) {
+          const float sum = got[static_cast<size_t>(i * p.n + j)];
+          const double want = number * (j % 3 == 0 ? 0 : 0.5);
+          if (i != 3)
+            EXPECT_TRUE(std::isfinite(sum)) << number << " at " << at << ", row " << i;
+          else if (std::isnan(want))
+            EXPECT_TRUE(std::isnan(sum)) << number << " at " << at << ", column " << j;
+          else if (std::isfinite(number) && j % 3 == 0)
+            EXPECT_LT(std::fabs(sum), 1e4f) << number << " at " << at << ", column " << j;
+          else
+            EXPECT_FLOAT_EQ(sum, static_cast<float>(want)) << number << ", column " << j;
+        }
+    }
+}
+
+TEST_F(Bfloat16Panels, very_small_rows_and_columns_keep_their_size) {
+  for (const bool rows : {false, true}) {
+    Product p(6, 240, 300, 12);
+    const std::vector<float> plain = p.floats();
+    // Products of these are normal numbers, though one factor is not.
+    for (int64_t l = 0; l < p.k; ++l) {
+      for (int64_t i = 0; i < p.m; ++i) p.row(i, l) = p.row(i, l) * (rows ? 0x1p-128 : 0x1p60);
+      for (int64_t j = 0; j < p.n; ++j)
+        p.column(l, j) = nearest_bfloat16(p.column(l, j)) * (rows ? 0x1p60 : 0x1p-128);
+    }
+    const std::vector<float> got = p.floats();
+    for (size_t i = 0; i < got.size(); ++i)
+      EXPECT_NEAR(static_cast<double>(got[i]) * 0x1p68, static_cast<double>(plain[i]), 3)
+          << (rows ? "rows" : "columns") << ", element " << i;
+  }
 }
 
 void expect_epilogue_taken(int64_t m) {

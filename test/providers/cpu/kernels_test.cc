@@ -98,12 +98,33 @@ void for_each_row(const Generators& generators, Fn fn) {
         fn(row, found->second);
 }
 
+// Whether the row rounds factors of float32 to bfloat16, where precision allows it.
+bool rounds_factors(const KernelRow& row) { return row.name.ends_with("_bf16"); }
+
+// A case of bfloat16 as one of |dtype|, whose factors are not changed by rounding. Winograd's
+// transformed factors are.
+Case case_of_bfloat16(const KernelRow& row, pfrt_dtype dtype, Case c) {
+  for (std::vector<Data>* const list : {&c.inputs, &c.outputs})
+    for (Data& data : *list)
+      if (data.dtype == PFRT_DTYPE_BFLOAT16) data.dtype = dtype;
+  if (row.name == "conv_winograd_bf16") c.absolute *= 1500;
+  return c;
+}
+
 // Cases of an operator, which its rows share: what is expected of products takes longer to compute
 // than the rows do.
 class Cases {
  public:
-  const Case& get(std::string_view op, const Generator& generator, pfrt_dtype dtype, uint64_t seed,
+  const Case& get(const KernelRow& row, const Generator& generator, pfrt_dtype dtype, uint64_t seed,
                   int64_t size) {
+    if (!rounds_factors(row)) return of(row.op, generator, dtype, seed, size);
+    const Case& exact = of(row.op, generator, PFRT_DTYPE_BFLOAT16, seed, size);
+    return rounded_ = case_of_bfloat16(row, dtype, exact);
+  }
+
+ private:
+  const Case& of(std::string_view op, const Generator& generator, pfrt_dtype dtype, uint64_t seed,
+                 int64_t size) {
     if (op != op_) made_.clear();
     op_ = op;
     const auto [at, fresh] = made_.try_emplace({dtype, seed});
@@ -114,13 +135,14 @@ class Cases {
     return at->second;
   }
 
- private:
   std::string_view op_;
   std::map<std::pair<pfrt_dtype, uint64_t>, Case> made_;
+  Case rounded_;
 };
 
 // The first that a row takes: some are for those that allow larger errors alone.
 Precision precision_of(const KernelRow& row) {
+  if (rounds_factors(row)) return Precision::kBfloat16;
   const bool larger = row.name == "conv_winograd_4x4" || row.name == "conv_winograd_5x5";
   return larger ? Precision::kFast : Precision::kFloat32;
 }
@@ -190,7 +212,7 @@ void check_rows(const Generators& generators) {
           if (!is_wanted(named) || (specials && !defines_specials(generators, row.op))) continue;
           wanted = true;
           const int64_t size = seed % 8 == 7 ? 5000 : 700;
-          const Case& c = made.get(row.op, generator, dtype, seed, size);
+          const Case& c = made.get(row, generator, dtype, seed, size);
           const bool taken = check(named, c);
           ran += taken;
           plain += taken && is_trivial(c);
@@ -259,7 +281,7 @@ void check_workers(const Generators& generators) {
            ++seed) {
         const Named named{row, dtype, seed};
         if (!is_wanted(named)) continue;
-        check_workers(named, made.get(row.op, generator, dtype, seed, 2 * kLarge));
+        check_workers(named, made.get(row, generator, dtype, seed, 2 * kLarge));
       }
   });
 }

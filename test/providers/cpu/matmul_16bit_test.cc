@@ -10,6 +10,7 @@
 
 #include "providers/cpu/isa/amx.h"
 #include "providers/cpu/isa/isa.h"
+#include "providers/cpu/jit/panel_microkernel.h"
 #include "providers/cpu/registry/registry.h"
 #include "test/providers/cpu/cases.h"
 #include "test/providers/cpu/graph.h"
@@ -73,8 +74,9 @@ struct Product {
           exact += term;
           size += std::fabs(term);
         }
-        // Chains of 64, then one of their sums; float16 below the normal range have units of 2^-25.
-        const double roundings = 64.0 + 4 + static_cast<double>(k) / 64;
+        // Chains of 64, or of as many pairs, then one of their sums; float16 below the normal range
+        // have units of 2^-25.
+        const double roundings = 128.0 + 4 + static_cast<double>(k) / 64;
         ASSERT_NEAR(got[static_cast<size_t>(i * n + j)], exact,
                     (1 + 0x1p-12) * epsilon(dtype) * std::fabs(exact) + 0x1p-25 +
                         roundings * 0x1p-24 * size)
@@ -86,6 +88,9 @@ struct Product {
   std::string name() const {
     const std::string product = gemm ? "gemm" : "matmul";
     const std::string type = dtype == PFRT_DTYPE_FLOAT16 ? "_f16" : "_bf16";
+    const bool dot =
+        dtype == PFRT_DTYPE_BFLOAT16 && cpu::PanelMicrokernel::get_bf16_dot() != nullptr;
+    if (m > 4 && dot) return product + "_bf16_dot";
     if (m > 4) return product + (graph.told.empty() ? "" : type) + "_panels";
     return product + type + "_rows";
   }

@@ -329,7 +329,9 @@ std::string refuse_conv_winograd_5x5(const KernelRequest& node) {
 }
 
 std::string refuse_conv_winograd_bf16(const KernelRequest& node) {
-  if (!takes_bf16_dot(node)) return "precision is not bf16, or PFRT_ISA lower than avx512_bf16";
+  // Transformed factors are rounded even where those of the node are bfloat16.
+  if (node.precision() != Precision::kBfloat16 || !takes_bf16_dot(node))
+    return "precision is not bf16, or PFRT_ISA lower than avx512_bf16";
   return refuse(node, 3);
 }
 
