@@ -159,7 +159,7 @@ Graph retyped(Graph graph, pfrt_dtype dtype) {
 
 // Compares graphs with as many images in nChw16c as can be with those that have none. Gives the
 // kernels that took it.
-std::set<std::string> compare_layouts(pfrt_dtype dtype, uint64_t seeds) {
+std::set<std::string> compare_layouts(pfrt_dtype dtype, uint64_t seeds, uint64_t hints = 0) {
   std::set<std::string> nchw16c;
   for (uint64_t seed = 1; seed <= seeds; ++seed) {
     Random random(seed);
@@ -172,6 +172,7 @@ std::set<std::string> compare_layouts(pfrt_dtype dtype, uint64_t seeds) {
     x = build.conv(x, random.from_to(12, 40));
     graph.outputs = {x};
     graph = retyped(std::move(graph), dtype);
+    graph.hints = hints;
     Graph all = graph;
     for (const GraphNode& node : graph.nodes)
       if (node.outputs[0] != x) all.outputs.push_back(node.outputs[0]);
@@ -202,10 +203,23 @@ TEST(Nchw16c, the_bits_of_row_major_images) {
 
 TEST(Nchw16c, the_bits_of_row_major_images_of_16_bits) {
   if (cpu::isa() < cpu::Isa::kAvx2) GTEST_SKIP() << "the machine, or PFRT_ISA, has no AVX2";
-  const std::set<std::string> all{"average_pool_rows", "concat_copy",   "conv_depthwise_rows",
-                                  "conv_direct",       "conv_winograd", "max_pool_rows"};
-  for (const pfrt_dtype dtype : {PFRT_DTYPE_FLOAT16, PFRT_DTYPE_BFLOAT16})
-    EXPECT_EQ(compare_layouts(dtype, 120), all) << dtype;
+  std::set<std::string> all{"average_pool_rows", "concat_copy",   "conv_depthwise_rows",
+                            "conv_direct",       "conv_winograd", "max_pool_rows"};
+  EXPECT_EQ(compare_layouts(PFRT_DTYPE_FLOAT16, 120), all);
+  if (cpu::isa() >= cpu::Isa::kAvx512Bf16) {
+    all.erase("conv_direct"), all.erase("conv_winograd");
+    all.insert("conv_direct_bf16");
+  }
+  EXPECT_EQ(compare_layouts(PFRT_DTYPE_BFLOAT16, 120), all);
+}
+
+TEST(Nchw16c, the_bits_of_row_major_images_by_pairs_of_bfloat16) {
+  if (cpu::isa() != cpu::Isa::kAvx512Bf16) GTEST_SKIP() << "needs avx512_bf16, without tiles";
+  const std::set<std::string> all{"average_pool_rows", "concat_copy",        "conv_depthwise_rows",
+                                  "conv_direct_bf16",  "conv_winograd_bf16", "max_pool_rows"};
+  std::set<std::string> found = compare_layouts(PFRT_DTYPE_FLOAT32, 120, PFRT_COMPILE_BF16);
+  std::erase_if(found, [&](const std::string& kernel) { return !all.contains(kernel); });
+  EXPECT_EQ(found, all);
 }
 
 TEST(Nchw16c, global_averages) {

@@ -309,6 +309,8 @@ std::string refuse_inexact(const KernelRequest& node, int64_t side,
   if (!why.empty()) return why;
   if (node.precision() != Precision::kFast && node.precision() != Precision::kBfloat16)
     return "larger tiles are less exact than precision fp32";
+  if (node.precision() == Precision::kBfloat16 && takes_bf16_dot(node))
+    return "products of bfloat16 pairs are faster";
   const auto y = node.output_dims(0);
   const bool known = y.size() == 4 && y[2] > 0 && y[3] > 0;
   if (known && !pays(y[2], y[3]))
