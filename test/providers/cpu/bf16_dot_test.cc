@@ -15,6 +15,7 @@
 #include "providers/cpu/isa/isa.h"
 #include "providers/cpu/jit/panel_microkernel.h"
 #include "providers/cpu/kernels/matmul/bf16_pairs.h"
+#include "providers/cpu/kernels/matmul/split_matmul.h"
 #include "providers/cpu/registry/registry.h"
 #include "test/providers/cpu/cases.h"
 #include "test/providers/cpu/guarded.h"
@@ -162,6 +163,12 @@ TEST_F(Bf16Dot, numbers_become_the_nearest_pairs_and_nothing_else_is_touched) {
 // Convolutions of kSide x kSide pixels by |taps| x |taps| taps.
 class Bf16Conv : public Bf16Dot {
  protected:
+  void SetUp() override {
+    Bf16Dot::SetUp();
+    if (!IsSkipped() && cpu::split_matmul_usable())
+      GTEST_SKIP() << "convolutions are better off on tiles";
+  }
+
   static constexpr int64_t kSide = 13;
 
   void make(int64_t in, int64_t out, int64_t taps) {

@@ -84,9 +84,11 @@ TEST(DirectPooled, equals_the_two_apart) {
   if (cpu::isa() < cpu::Isa::kAvx2) GTEST_SKIP() << "the machine, or PFRT_ISA, has no AVX2";
   if (cpu::amx_usable()) GTEST_SKIP() << "convolutions are on tiles here";
   std::map<std::string, int> seen;
-  for (uint64_t seed = 1; seed <= 300; ++seed) {
+  constexpr uint64_t kSeeds = 300;
+  for (uint64_t seed = 1; seed <= kSeeds + 100; ++seed) {
     Random random(seed);
-    const Graph together = Builder(random).build();
+    Graph together = Builder(random).build();
+    if (seed > kSeeds) together.hints = PFRT_COMPILE_BF16;
     Graph apart = together;
     for (GraphNode& node : apart.nodes) node.tail_of = 0;
     const GraphOutcome want = run(apart);
@@ -102,6 +104,9 @@ TEST(DirectPooled, equals_the_two_apart) {
   }
   EXPECT_GT(seen["conv_direct"], 100);
   EXPECT_GT(seen["conv_direct_nchw16c"], 100);
+  if (cpu::isa() < cpu::Isa::kAvx512Bf16) return;
+  EXPECT_GT(seen["conv_direct_bf16"], 30);
+  EXPECT_GT(seen["conv_direct_bf16_nchw16c"], 30);
 }
 
 TEST(DirectPooled, refuses_windows_that_overlap) {

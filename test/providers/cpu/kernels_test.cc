@@ -190,7 +190,8 @@ void check_rows(const Generators& generators) {
       std::cout << "skipped: " << row.name << " needs " << row.isa << "\n";
       return;
     }
-    if (row.name == "conv_transpose_winograd" && cpu::split_matmul_usable()) {
+    if ((row.name == "conv_transpose_winograd" || rounds_factors(row)) &&
+        cpu::split_matmul_usable()) {
       std::cout << "skipped: " << row.name << " is for machines without tiles\n";
       return;
     }

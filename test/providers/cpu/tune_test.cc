@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "providers/cpu/isa/isa.h"
+#include "providers/cpu/kernels/matmul/split_matmul.h"
 #include "providers/cpu/registry/registry.h"
 #include "test/providers/cpu/cases.h"
 #include "test/providers/cpu/graph.h"
@@ -82,6 +83,22 @@ TEST_F(Tune, other_divisions_of_direct_convolutions_have_the_same_bits) {
       compare("Conv", "conv_direct", conv({2, 64, 24, 25}, {72, 32, 1, 1}, {2, 72, 24, 25}, 0, 2)) +
       compare("Conv", "conv_direct", conv({1, 3, 90, 91}, {20, 3, 7, 7}, {1, 20, 84, 85}, 0));
   EXPECT_GE(offered, 6u);
+}
+
+TEST_F(Tune, other_divisions_of_convolutions_of_pairs_have_the_same_bits) {
+  if (cpu::isa() < cpu::Isa::kAvx512Bf16 || cpu::split_matmul_usable())
+    GTEST_SKIP() << "needs avx512_bf16, without tiles";
+  Case odd = conv({1, 48, 41, 50}, {40, 48, 3, 3}, {1, 40, 41, 50}, 1);
+  odd.inputs[0].values[1000] = 3.4e38;
+  odd.inputs[0].values[20000] = static_cast<double>(NAN);
+  const auto offered = [&](const char* name, const Case& c) {
+    return compare("Conv", name, c, Precision::kBfloat16);
+  };
+  EXPECT_GE(offered("conv_direct_bf16", odd), 1u);
+  EXPECT_GE(
+      offered("conv_direct_bf16", conv({2, 64, 24, 25}, {72, 32, 1, 1}, {2, 72, 24, 25}, 0, 2)),
+      1u);
+  EXPECT_GE(offered("conv_winograd_bf16", odd), 1u);
 }
 
 TEST_F(Tune, other_divisions_of_winograd_convolutions_have_the_same_bits) {

@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "providers/cpu/isa/isa.h"
+#include "providers/cpu/kernels/matmul/split_matmul.h"
 #include "providers/cpu/registry/registry.h"
 #include "test/providers/cpu/cases.h"
 #include "test/providers/cpu/one_node.h"
@@ -111,7 +112,7 @@ TEST_F(Winograd, larger_tiles_are_for_precisions_that_allow_them) {
           EXPECT_NE(run(row, c_, {.precision = precision}).refused, "");
         EXPECT_EQ(run(row, c_, {.precision = Precision::kFast}).refused, "");
         // Pairs of bfloat16 take the others' place.
-        const bool pairs = cpu::isa() >= cpu::Isa::kAvx512Bf16;
+        const bool pairs = cpu::isa() >= cpu::Isa::kAvx512Bf16 && !cpu::split_matmul_usable();
         EXPECT_EQ(run(row, c_, {.precision = Precision::kBfloat16}).refused.empty(), !pairs);
       }
   }

@@ -38,14 +38,6 @@ void add_products(const DirectPlan& plan, const float* image, const uint32_t* we
 
 }  // namespace
 
-bool takes_bf16_dot(const SnapshotNode& node) {
-  const bool rounds =
-      node.input_dtype(0) == PFRT_DTYPE_BFLOAT16
-          ? !is_plain(node.precision())
-          : node.precision() == Precision::kBfloat16 && node.input_dtype(0) == PFRT_DTYPE_FLOAT32;
-  return rounds && PanelMicrokernel::get_bf16_dot() != nullptr;
-}
-
 PackedInput pack_bf16_weights(int64_t groups, int64_t out, int64_t channels, int64_t taps_y,
                               int64_t taps_x) {
   const ChunkOrder order = ChunkOrder::of_pairs(channels, taps_y, taps_x, 1);
@@ -70,20 +62,23 @@ PackedInput pack_bf16_weights(int64_t groups, int64_t out, int64_t channels, int
   return packed;
 }
 
-uint16_t* bf16_largest(const Run& run, const DirectPlan& plan) {
-  return run.shared<uint16_t>() + plan.image.bytes() / sizeof(uint16_t);
-}
-
-void correct_bf16_sums(const Run& run, const DirectPlan& plan, const DirectTask& task,
-                       int64_t image, const float* bias, float* out, int64_t out_panel) {
+void bf16_direct_sums(const Run& run, const DirectPlan& plan, const DirectTask& task, int64_t image,
+                      float* out, int64_t out_panel) {
+  direct_sums(run, plan, task, image, out, out_panel);
+  if (plan.elements != DirectElements::kBf16Dot) return;
   const ConvGeometry& g = plan.geometry;
-  const int64_t width = g.window.positions[1], first = image % g.groups * plan.panels + task.panel;
-  const uint16_t* const largest = bf16_largest(run, plan);
+  const int64_t width = g.window.positions[1], group = image % g.groups;
+  const int64_t first = group * plan.panels + task.panel;
+  const uint16_t* const largest = plan.largest(run);
   const uint16_t most = *std::max_element(largest, largest + plan.image.tasks());
   const float* const reaches = run.packed<float>() + g.groups * plan.panels * plan.panel_elements();
-  for (int64_t p = 0; p < task.panels; ++p, out += out_panel, bias += kPanel) {
+  for (int64_t p = 0; p < task.panels; ++p, out += out_panel) {
     const DotSums right = trusted_sums(most, reaches[first + p]);
     if (right == DotSums::kRight) continue;
+    float bias[kPanel] = {};
+    if (plan.has_bias)
+      std::copy_n(run.input<float>(2) + group * g.group_out + (task.panel + p) * kPanel,
+                  std::min(kPanel, task.columns - p * kPanel), bias);
     const float* const pixels = run.input<float>(0) + image * g.group_in * g.window.image_size();
     const uint32_t* const weights = run.packed<uint32_t>() + (first + p) * plan.panel_elements();
     for (int64_t at = task.begin; at < task.end && !run.stopped(); ++at) {

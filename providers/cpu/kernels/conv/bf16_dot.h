@@ -13,17 +13,14 @@
 
 namespace pfrt::cpu {
 
-// Whether the node may round its factors, or has them in bfloat16, and the machine can do it.
-bool takes_bf16_dot(const SnapshotNode& node);
-// How weights of a node that is taken are packed: as pairs, then for each panel its reach
+// How weights are packed: as pairs, then for each panel its reach
 // (matmul/bf16_pairs.h).
 PackedInput pack_bf16_weights(int64_t groups, int64_t out, int64_t channels, int64_t taps_y,
                               int64_t taps_x);
 
-// What ImageBand::fill gave, by task.
-uint16_t* bf16_largest(const Run& run, const DirectPlan& plan);
-// As direct_sums, where |out| has the sums of pairs.
-void correct_bf16_sums(const Run& run, const DirectPlan& plan, const DirectTask& task,
-                       int64_t image, const float* bias, float* out, int64_t out_panel);
+// As direct_sums, of a plan of any elements; those of pairs that are not to be trusted are computed
+// again.
+void bf16_direct_sums(const Run& run, const DirectPlan& plan, const DirectTask& task, int64_t image,
+                      float* out, int64_t out_panel);
 
 }  // namespace pfrt::cpu

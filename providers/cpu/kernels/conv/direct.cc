@@ -10,6 +10,7 @@
 #include "providers/cpu/kernels/conv/bf16_dot.h"
 #include "providers/cpu/kernels/conv/direct_plan.h"
 #include "providers/cpu/kernels/conv/direct_pointwise.h"
+#include "providers/cpu/kernels/matmul/bf16_dot.h"
 #include "providers/cpu/kernels/window/reorder.h"
 #include "providers/cpu/row/ceil_div.h"
 
@@ -61,11 +62,11 @@ void run_task(const Run& run, const Plan& plan, const DirectTask& task, int64_t 
   const int64_t from = task.top * w.positions[1] + task.begin, n = task.end - task.begin;
   const int64_t start = (image * g.group_out + first) * positions;
   if (plan.in_output()) {
-    direct_sums(run, plan, task, image, run.output<float>(0) + start + from * kPanel,
-                positions * kPanel);
+    bf16_direct_sums(run, plan, task, image, run.output<float>(0) + start + from * kPanel,
+                     positions * kPanel);
   } else {
     const int64_t stride = plan.task_positions * kPanel;
-    direct_sums(run, plan, task, image, scratch, stride);
+    bf16_direct_sums(run, plan, task, image, scratch, stride);
     for (int64_t p = 0; p < task.panels; ++p)
       put_out(run, plan, scratch + p * stride, std::min(kPanel, task.columns - p * kPanel),
               start + p * kPanel * positions, from, n, scratch + task.panels * stride);
@@ -152,7 +153,8 @@ std::string refuse_conv_direct(const KernelRequest& node) {
 }
 
 std::string refuse_conv_direct_bf16(const KernelRequest& node) {
-  if (!takes_bf16_dot(node)) return "precision is not bf16, or PFRT_ISA lower than avx512_bf16";
+  if (!takes_bf16_dot(node))
+    return "precision is not bf16, or the machine, or PFRT_ISA, has no AVX512-BF16, or tiles";
   return refuse_conv_direct(node);
 }
 

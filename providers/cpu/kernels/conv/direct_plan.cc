@@ -3,7 +3,6 @@
 
 #include <algorithm>
 
-#include "providers/cpu/kernels/conv/bf16_dot.h"
 #include "providers/cpu/kernels/matmul/transpose.h"
 #include "providers/cpu/row/ceil_div.h"
 
@@ -197,8 +196,6 @@ void direct_sums(const Run& run, const DirectPlan& plan, const DirectTask& task,
     std::copy_n(run.input<float>(2) + group * g.group_out + task.panel * kPanel, task.columns,
                 bias);
   multiply(plan, task, lines, weights, bias, out, out_panel);
-  if (plan.elements == DirectElements::kBf16Dot)
-    correct_bf16_sums(run, plan, task, image, bias, out, out_panel);
 }
 
 void fill_direct_band(const Run& run, const DirectPlan& plan, int64_t image, int64_t top) {
@@ -209,11 +206,10 @@ void fill_direct_band(const Run& run, const DirectPlan& plan, int64_t image, int
 }
 
 void fill_direct_band(const Run& run, const DirectPlan& plan, const float* pixels, int64_t top) {
-  auto* const largest =
-      plan.elements == DirectElements::kBf16Dot ? bf16_largest(run, plan) : nullptr;
+  const bool keep = plan.elements == DirectElements::kBf16Dot;
   run.parallel(plan.image.tasks(), [&](int64_t task, uint32_t) {
-    const uint16_t found = plan.image.fill(task, top, pixels, run.shared<float>());
-    if (largest != nullptr) largest[task] = found;
+    const uint16_t largest = plan.image.fill(task, top, pixels, run.shared<float>());
+    if (keep) plan.largest(run)[task] = largest;
   });
 }
 

@@ -55,6 +55,9 @@ struct DirectPlan {
   uint64_t scratch_bytes() const;
   // Memory of the step: the band, then of pairs of bfloat16 what ImageBand::fill gives, by task.
   uint64_t shared_bytes() const;
+  uint16_t* largest(const Run& run) const {
+    return run.shared<uint16_t>() + image.bytes() / sizeof(uint16_t);
+  }
 
  private:
   int64_t whole_rows(int64_t n) const;
@@ -71,7 +74,8 @@ DirectTask direct_task(const DirectPlan& plan, int64_t column, int64_t begin, in
 
 // Writes the sums of a task, bias included, as lines of 16 channels to |out|, panels |out_panel|
 // apart. |image| numbers the groups of all images: group g of image i is i * groups + g. The band
-// is the image itself, or in the step's shared memory.
+// is the image itself, or in the step's shared memory. Those of pairs of bfloat16 are not all to be
+// trusted: see bf16_direct_sums.
 void direct_sums(const Run& run, const DirectPlan& plan, const DirectTask& task, int64_t image,
                  float* out, int64_t out_panel);
 // Fills the band from row |top| of positions on, where it is not in place.

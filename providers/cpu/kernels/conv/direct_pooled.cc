@@ -8,6 +8,7 @@
 #include <limits>
 #include <memory>
 
+#include "providers/cpu/kernels/conv/bf16_dot.h"
 #include "providers/cpu/kernels/conv/direct_plan.h"
 #include "providers/cpu/kernels/pool/make.h"
 #include "providers/cpu/kernels/window/reorder.h"
@@ -56,7 +57,7 @@ void run_task(const Run& run, const Plan& plan, const DirectTask& task, int64_t 
   const int64_t width = g.window.positions[1], height = g.window.positions[0];
   const int64_t pooled_width = plan.pool.positions[1], stride_y = plan.pool.strides[0];
   const int64_t positions = plan.pool.position_count(), stride = plan.conv.task_positions * kPanel;
-  direct_sums(run, plan.conv, task, image, scratch, stride);
+  bf16_direct_sums(run, plan.conv, task, image, scratch, stride);
   float* const line = scratch + plan.conv.scratch_bytes() / sizeof(float);
   const bool nchw16c = plan.conv.nchw16c.output;
   const int64_t channel = image * g.group_out + task.panel * kPanel;

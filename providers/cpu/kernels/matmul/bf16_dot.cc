@@ -6,11 +6,17 @@
 #include "providers/cpu/kernels/matmul/bf16_pairs.h"
 #include "providers/cpu/kernels/matmul/columns_16bit.h"
 #include "providers/cpu/kernels/matmul/rows_16bit.h"
+#include "providers/cpu/kernels/matmul/split_matmul.h"
+#include "providers/cpu/kernels/matmul/split_terms.h"
 
 namespace pfrt::cpu {
 namespace {
 
 constexpr int64_t kTask = 8 << 10;  // numbers of rows that are rounded
+
+DotSums trusted_row(uint16_t largest, float reach) {
+  return large_enough(largest) ? trusted_sums(largest, reach) : DotSums::kNone;
+}
 
 // What is not to be trusted of a row's sums with columns [j, j + n), panel by panel: how many
 // columns a task has depends on the number of threads.
@@ -19,7 +25,7 @@ void compute_again(const float* row, uint16_t largest, const Columns16Bit& colum
   for (const int64_t end = j + n; j < end;
        j += Panel16Bit::kColumns, sums += Panel16Bit::kColumns) {
     const int64_t count = std::min(Panel16Bit::kColumns, end - j);
-    const DotSums right = trusted_sums(largest, columns.reach(j, count));
+    const DotSums right = trusted_row(largest, columns.reach(j, count));
     if (right == DotSums::kNone || (right == DotSums::kIfFinite && !all_finite(sums, count)))
       Rows16Bit::multiply_row(row, columns, j, count, sums);
   }
@@ -27,12 +33,11 @@ void compute_again(const float* row, uint16_t largest, const Columns16Bit& colum
 
 }  // namespace
 
-bool Bf16DotMatmul::takes(const SnapshotNode& node) {
-  const bool rounds =
-      node.input_dtype(0) == PFRT_DTYPE_BFLOAT16
-          ? !is_plain(node.precision())
-          : node.precision() == Precision::kBfloat16 && node.input_dtype(0) == PFRT_DTYPE_FLOAT32;
-  return rounds && PanelMicrokernel::get_bf16_dot() != nullptr;
+bool takes_bf16_dot(const SnapshotNode& node) {
+  const pfrt_dtype dtype = node.input_dtype(0);
+  const bool exact = dtype == PFRT_DTYPE_BFLOAT16 && !is_plain(node.precision());
+  const bool rounds = dtype == PFRT_DTYPE_FLOAT32 && node.precision() == Precision::kBfloat16;
+  return (exact || rounds) && PanelMicrokernel::get_bf16_dot() != nullptr && !split_matmul_usable();
 }
 
 Bf16DotMatmul::Bf16DotMatmul(int64_t m, const Columns& columns)
@@ -71,7 +76,7 @@ void Bf16DotMatmul::run(const Run& run, const Finish& finish) const {
   const Columns16Bit columns(run.packed<uint32_t>(), n_, k_);
   matmul_.run(run, reinterpret_cast<const float*>(pairs),
               [&](float* row, int64_t i, int64_t j, int64_t n) {
-                if (trusted_sums(largest[i], columns.reach(j, n)) != DotSums::kRight)
+                if (trusted_row(largest[i], columns.reach(j, n)) != DotSums::kRight)
                   compute_again(rows + i * k_, largest[i], columns, j, n, row);
                 if (finish) finish(row, i, j, n);
               });

@@ -18,10 +18,12 @@
 
 namespace pfrt::cpu {
 
+// Whether products of the node, a matmul or a convolution, are dot products of pairs: where it may
+// round its factors, or has them in bfloat16, the machine can do it, and has no tiles.
+bool takes_bf16_dot(const SnapshotNode& node);
+
 class Bf16DotMatmul {
  public:
-  // Whether the node may round its rows, or has them in bfloat16, and the machine can do it.
-  static bool takes(const SnapshotNode& node);
   // Of |m| contiguous rows of k elements.
   Bf16DotMatmul(int64_t m, const Columns& columns);
   // Other blockings of the same matmul, each with the change in words.

@@ -14,7 +14,7 @@ namespace pfrt::cpu {
 
 DotSums trusted_sums(uint16_t largest, float reach) {
   constexpr float kMost = 0x1p126f;  // sums may err, and their roundings up to twice this
-  if (!large_enough(largest) || std::isnan(reach)) return DotSums::kNone;
+  if (std::isnan(reach)) return DotSums::kNone;
   const float above = std::bit_cast<float>((static_cast<uint32_t>(largest) << 16) + 0xffff);
   return largest == 0 || above * reach <= kMost ? DotSums::kRight : DotSums::kIfFinite;
 }

@@ -63,7 +63,7 @@ Kernel kernel_that_reads(const PackedInput& packed, const SnapshotNode& node, in
     if (are_few_rows(node, m))
       return kernel_of(float16 ? names.float16_rows : names.bfloat16_rows,
                        Rows16Bit(m, columns, type), std::move(finish));
-    if (Bf16DotMatmul::takes(node))
+    if (takes_bf16_dot(node))
       return kernel_with_others(names.bfloat16_dot, Bf16DotMatmul(m, columns), std::move(finish));
     panels = float16 ? Panels::kFp16 : Panels::kBf16;
     name = float16 ? names.float16_panels : names.bfloat16_panels;
@@ -78,7 +78,7 @@ std::optional<PackedInput> pack_columns(const SnapshotNode& node, int64_t m, boo
   std::optional<PackedInput> packed;
   // Columns of 16 bits are widened once where the product, not reading them, is what takes time.
   if (is_16bit_float(node.input_dtype(0)) && m > Rows16Bit::kMostRows && panels_are_best(node) &&
-      !Bf16DotMatmul::takes(node))
+      !takes_bf16_dot(node))
     packed = pack_panel_columns(node, m, any, columns);
   if (!packed && (are_few_rows(node, m) || panels_are_best(node)))
     packed = pack_columns_16bit(node, columns);

@@ -9,9 +9,9 @@
 #include <memory>
 
 #include "providers/cpu/epilogue/in_float32.h"
-#include "providers/cpu/kernels/conv/bf16_dot.h"
 #include "providers/cpu/kernels/conv/winograd/driver.h"
 #include "providers/cpu/kernels/conv/winograd/f32_tile.h"
+#include "providers/cpu/kernels/matmul/bf16_dot.h"
 #include "providers/cpu/kernels/matmul/bf16_pairs.h"
 #include "providers/cpu/kernels/matmul/transpose.h"
 #include "providers/cpu/kernels/window/reorder.h"
@@ -333,7 +333,7 @@ std::string refuse_conv_winograd_5x5(const KernelRequest& node) {
 std::string refuse_conv_winograd_bf16(const KernelRequest& node) {
   // Transformed factors are rounded even where those of the node are bfloat16.
   if (node.precision() != Precision::kBfloat16 || !takes_bf16_dot(node))
-    return "precision is not bf16, or PFRT_ISA lower than avx512_bf16";
+    return "precision is not bf16, or the machine, or PFRT_ISA, has no AVX512-BF16, or tiles";
   return refuse(node, 3);
 }
 
