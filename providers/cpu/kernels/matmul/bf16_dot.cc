@@ -74,9 +74,10 @@ void Bf16DotMatmul::run(const Run& run, const Finish& finish) const {
       largest[r] = to_bf16_pairs(rows + r * k_, k_, pairs + r * pairs_);
   });
   const Columns16Bit columns(run.packed<uint32_t>(), n_, k_);
+  const float reach = columns.reach(0, n_);
   matmul_.run(run, reinterpret_cast<const float*>(pairs),
               [&](float* row, int64_t i, int64_t j, int64_t n) {
-                if (trusted_row(largest[i], columns.reach(j, n)) != DotSums::kRight)
+                if (trusted_row(largest[i], reach) != DotSums::kRight)
                   compute_again(rows + i * k_, largest[i], columns, j, n, row);
                 if (finish) finish(row, i, j, n);
               });

@@ -21,24 +21,25 @@ DotSums trusted_sums(uint16_t largest, float reach) {
 
 float reach_of(const uint32_t* panel, int64_t lanes) {
   constexpr int64_t kPanel = 16;
-  float reach = 0;
+  double sums[kPanel] = {};
+  uint32_t largest[kPanel] = {};
+  for (int64_t i = 0; i < lanes; i += kPanel)
+    for (int64_t j = 0; j < kPanel; ++j) {
+      const uint32_t low = panel[i + j] << 16 & 0x7fff0000, high = panel[i + j] & 0x7fff0000;
+      largest[j] = std::max({largest[j], low, high});
+      sums[j] += static_cast<double>(std::bit_cast<float>(low)) +
+                 static_cast<double>(std::bit_cast<float>(high));
+    }
+  double reach = 0;
   for (int64_t j = 0; j < kPanel; ++j) {
-    double sum = 0;
-    uint32_t largest = 0;
-    for (int64_t i = j; i < lanes; i += kPanel)
-      for (const uint32_t bits : {panel[i] << 16 & 0x7fff0000, panel[i] & 0x7fff0000}) {
-        largest = std::max(largest, bits);
-        sum += static_cast<double>(std::bit_cast<float>(bits));
-      }
-    if (!large_enough(static_cast<uint16_t>(largest >> 16)))
+    if (!large_enough(static_cast<uint16_t>(largest[j] >> 16)))
       return std::numeric_limits<float>::quiet_NaN();
-    // NaN among the columns is to reach as far as infinity.
-    const float most = sum <= static_cast<double>(std::numeric_limits<float>::max())
-                           ? static_cast<float>(sum)
-                           : std::numeric_limits<float>::infinity();
-    reach = std::max(reach, most);
+    // NaN among the weights reaches as far as infinity.
+    reach = sums[j] <= reach ? reach : std::isnan(sums[j]) ? HUGE_VAL : sums[j];
   }
-  return reach;
+  return reach <= static_cast<double>(std::numeric_limits<float>::max())
+             ? static_cast<float>(reach)
+             : std::numeric_limits<float>::infinity();
 }
 
 }  // namespace pfrt::cpu
