@@ -7,8 +7,12 @@
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
+#include <limits>
+#include <vector>
 
 #include "core/base/dtype.h"
+#include "providers/cpu/isa/isa.h"
+#include "providers/cpu/kernels/matmul/split_matmul.h"
 #include "providers/cpu/registry/registry.h"
 #include "test/providers/cpu/cases.h"
 #include "test/sanitized.h"
@@ -101,6 +105,56 @@ TEST(Attention, nan_in_a_hidden_value_is_in_the_result) {
     const Outcome outcome = run(row_of("Attention"), c);
     ASSERT_EQ(outcome.refused + outcome.fault, "");
     EXPECT_EQ(difference(c, outcome), "") << queries;
+  }
+}
+
+// 2 heads of 70 queries and 301 keys, with what |odd| changes of the values.
+Case case_of_pairs(double odd = 0) {
+  Random random(3);
+  Case c;
+  c.inputs = {random.data(PFRT_DTYPE_FLOAT32, {1, 2, 70, 37}, -1, 1),
+              random.data(PFRT_DTYPE_FLOAT32, {1, 2, 301, 37}, -1, 1),
+              random.data(PFRT_DTYPE_FLOAT32, {1, 2, 301, 51}, -1, 1)};
+  if (odd != 0) c.inputs[2].values[5 * 51 + 7] = odd;
+  c.outputs = {{PFRT_DTYPE_FLOAT32, {1, 2, 70, 51}, Values(2 * 70 * 51), false}};
+  return c;
+}
+
+std::vector<float> attended(const Case& c, const RunForm& form) {
+  const Outcome outcome = run(row_of("Attention"), c, form);
+  EXPECT_EQ(outcome.refused + outcome.fault, "");
+  const auto* const y = reinterpret_cast<const float*>(outcome.outputs[0].data());
+  return {y, y + outcome.outputs[0].size() / sizeof(float)};
+}
+
+TEST(Attention, of_pairs_of_bfloat16_errs_as_their_factors_do) {
+  if (cpu::isa() < cpu::Isa::kAvx512Bf16 || cpu::split_matmul_usable())
+    GTEST_SKIP() << "needs avx512_bf16, without tiles";
+  Case c = case_of_pairs();
+  for (const int64_t causal : {0, 1}) {
+    c.attrs = {{"is_causal", causal}};
+    const std::vector<float> plain = attended(c, {});
+    const std::vector<double> want(plain.begin(), plain.end());
+    const std::vector<float> got = attended(c, {.precision = Precision::kBfloat16});
+    const double size = rms_error(std::vector<float>(plain.size()), want);
+    EXPECT_LE(rms_error(got, want), 4e-3 * size);
+    EXPECT_GT(rms_error(got, want), 1e-4 * size);
+    EXPECT_EQ(got, attended(c, {.workers = 3, .precision = Precision::kBfloat16}));
+    EXPECT_EQ(plain, attended(c, {.precision = Precision::kFast}));
+  }
+}
+
+TEST(Attention, of_pairs_of_bfloat16_lets_odd_values_through) {
+  if (cpu::isa() < cpu::Isa::kAvx512Bf16 || cpu::split_matmul_usable())
+    GTEST_SKIP() << "needs avx512_bf16, without tiles";
+  for (const double odd : {std::numeric_limits<double>::infinity(), static_cast<double>(NAN)}) {
+    const Case c = case_of_pairs(odd);
+    const std::vector<float> plain = attended(c, {});
+    const std::vector<float> got = attended(c, {.precision = Precision::kBfloat16});
+    for (size_t i = 0; i < got.size(); ++i) {
+      EXPECT_EQ(std::isnan(got[i]), std::isnan(plain[i])) << odd << " at " << i;
+      EXPECT_EQ(std::isinf(got[i]), std::isinf(plain[i])) << odd << " at " << i;
+    }
   }
 }
 

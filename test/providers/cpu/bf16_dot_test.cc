@@ -160,6 +160,28 @@ TEST_F(Bf16Dot, numbers_become_the_nearest_pairs_and_nothing_else_is_touched) {
   }
 }
 
+TEST_F(Bf16Dot, lines_become_pairs_of_neighbours_in_place_or_apart) {
+  Random random(9);
+  for (const int64_t lines : {1, 2, 3, 8, 37}) {
+    std::vector<float> numbers(static_cast<size_t>(16 * lines));
+    for (float& x : numbers) x = static_cast<float>(random.uniform(-3, 3));
+    const Values wanted = rounded(PFRT_DTYPE_BFLOAT16, Values(numbers.begin(), numbers.end()));
+    for (const bool in_place : {false, true}) {
+      Guarded in(numbers.size() * sizeof(float), Placed::kAtEnd, sizeof(float));
+      std::memcpy(in.data(), numbers.data(), in.size());
+      Guarded apart(static_cast<size_t>(cpu::bf16_pairs(lines)) * 64, Placed::kAtEnd, 4);
+      auto* const pairs = reinterpret_cast<uint32_t*>(in_place ? in.data() : apart.data());
+      cpu::pair_lines(reinterpret_cast<const float*>(in.data()), lines, pairs);
+      for (int64_t i = 0; i < 32 * cpu::bf16_pairs(lines); ++i) {
+        const int64_t k = i / 32 * 2 + i % 2, at = 16 * k + i % 32 / 2;
+        EXPECT_EQ(bf16_half(pairs[i / 2], i % 2 == 1),
+                  k < lines ? wanted[static_cast<size_t>(at)] : 0)
+            << lines << " lines, " << i;
+      }
+    }
+  }
+}
+
 // Convolutions of kSide x kSide pixels by |taps| x |taps| taps.
 class Bf16Conv : public Bf16Dot {
  protected:

@@ -4,7 +4,8 @@
 // and values it packs panels once; then, a few queries at a time: S = scale Q K', M' = max(M, S),
 // P = exp(S - M'), Y = exp(M - M') Y + P V, L = exp(M - M') L + sum P. In the end Y / L. Blocks
 // begin at multiples of kKeys and chains of Y's sums at multiples of kChain, so that a query's
-// result does not depend on when the first key is seen.
+// result does not depend on when the first key is seen. With precision bf16, Q, K, P and V become
+// pairs of bfloat16 where they lie, before they are multiplied (matmul/bf16_pairs.h).
 #include "providers/cpu/kernels/attention/panels.h"
 
 #include <algorithm>
@@ -15,6 +16,7 @@
 #include "core/base/dtype.h"
 #include "providers/cpu/jit/panel_microkernel.h"
 #include "providers/cpu/kernels/attention/rows.h"
+#include "providers/cpu/kernels/matmul/bf16_pairs.h"
 #include "providers/cpu/kernels/matmul/gemm.h"
 #include "providers/cpu/kernels/matmul/split_matmul.h"
 #include "providers/cpu/kernels/softmax/line.h"
@@ -53,6 +55,11 @@ struct Chunks {
   std::array<int64_t, kMostHead / kChain> offsets{};
 };
 static_assert(kKeys <= kMostHead);
+
+// Numbers to pairs in their own memory, where |pairs| are wanted.
+void pair_row(bool pairs, float* row, int64_t n) {
+  if (pairs) to_bf16_pairs(row, n, reinterpret_cast<uint32_t*>(row));
+}
 
 class PanelAttend {
  public:
@@ -96,6 +103,7 @@ class PanelAttend {
       task.count = std::min(rows_, all_rows_ - task.first);
       task.special = !special.empty() && special[static_cast<size_t>(i / blocks_)] != 0;
       task.wild = !wild.empty() && wild[static_cast<size_t>(i / blocks_)] != 0;
+      task.pairs = run.precision() == Precision::kBfloat16 && pair_microkernel_ != nullptr;
       compute(run, reach[static_cast<size_t>(task.batch)], sinks, task, run.scratch<float>(worker));
     });
     return run.stop();
@@ -112,6 +120,7 @@ class PanelAttend {
     int64_t batch, kv_head, first, count;
     bool special;  // values that some row does not see hold NaN or infinity
     bool wild;     // the same of scores, so that all are computed
+    bool pairs;    // products are those of pairs
     std::array<Row, kMostRows> rows;
   };
   // A few rows, and of a block of keys those that some of the rows see.
@@ -191,6 +200,7 @@ class PanelAttend {
       load_fn<float>(f_.q.dtype)(q, run.input(0), f_.q.at(t.batch, head_of(t, r), query_of(t, r)),
                                  1, f_.head);
       for (int64_t i = 0; i < f_.head; ++i) q[i] *= scale;
+      pair_row(t.pairs, q, f_.head);
       const float sink = sinks[static_cast<size_t>(head_of(t, r))];
       t.rows[static_cast<size_t>(r)] = {
           t.wild ? f_.all(reach) : f_.visible(reach, query_of(t, r)), sink,
@@ -205,13 +215,20 @@ class PanelAttend {
     const CachedRows k = cached_rows(run, f_, t.batch, t.kv_head, false);
     const CachedRows v = cached_rows(run, f_, t.batch, t.kv_head, true);
     const StridedSource<float> keys(k.data, k.dtype, k.offset, k.row, 1);
-    for (int64_t i = begin; i < end; i += kPanel)
-      keys.pack(scratch + k_at_ + (i - block) * f_.head, kPanel, i, std::min(kPanel, end - i), 0,
-                f_.head);
+    for (int64_t i = begin; i < end; i += kPanel) {
+      float* const panel = scratch + k_at_ + (i - block) * f_.head;
+      keys.pack(panel, kPanel, i, std::min(kPanel, end - i), 0, f_.head);
+      if (t.pairs) pair_lines(panel, f_.head, reinterpret_cast<uint32_t*>(panel));
+    }
     const StridedSource<float> values(v.data, v.dtype, v.offset, 1, v.row);
-    for (int64_t j = 0; j < f_.v_head; j += kPanel)
-      values.pack(scratch + v_at_ + j * kKeys + (begin - block) * kPanel, kPanel, j,
-                  std::min(kPanel, f_.v_head - j), begin, end - begin);
+    for (int64_t j = 0; j < f_.v_head; j += kPanel) {
+      float* const panel = scratch + v_at_ + j * kKeys;
+      float* const lines = panel + (begin - block) * kPanel;
+      values.pack(lines, kPanel, j, std::min(kPanel, f_.v_head - j), begin, end - begin);
+      if (t.pairs)
+        pair_lines(lines, end - begin,
+                   reinterpret_cast<uint32_t*>(panel + (begin - block) / 2 * kPanel));
+    }
   }
 
   void attend(const Run& run, const Reach& reach, Task& t, const RowBlock& p,
@@ -222,26 +239,29 @@ class PanelAttend {
     s.a = scratch + p.row * f_.head, s.a_row = f_.head;
     s.b = scratch + k_at_ + begin * f_.head, s.b_panel = kPanel * f_.head;
     s.c = scores, s.c_row = kKeys;
-    multiply(p.rows, ceil_div(count, kPanel), f_.head, q_chunks_, true, s);
+    multiply(p.rows, ceil_div(count, kPanel), t.pairs ? bf16_pairs(f_.head) : f_.head,
+             t.pairs ? v_chunks_ : q_chunks_, true, s, t.pairs);
     for (int64_t r = 0; r < p.rows; ++r)
       weigh(run, reach, t, p, r, scores + r * kKeys, scratch + y_at_ + (p.row + r) * v_width_,
             scratch + mask_at_);
     PanelMicrokernel::Blocks y{};
     y.a = scores, y.a_row = kKeys;
-    y.b = scratch + v_at_ + begin * kPanel, y.b_panel = kPanel * kKeys;
+    y.b = scratch + v_at_ + (t.pairs ? begin / 2 : begin) * kPanel, y.b_panel = kPanel * kKeys;
     y.c = scratch + y_at_ + p.row * v_width_, y.c_row = v_width_;
-    multiply(p.rows, v_width_ / kPanel, count, v_chunks_, false, y);
+    multiply(p.rows, v_width_ / kPanel, t.pairs ? bf16_pairs(count) : count,
+             t.pairs ? pair_chunks_ : v_chunks_, false, y, t.pairs);
   }
 
   // Multiplies by |panels| panels; the result is added to C unless |from_zero|.
   void multiply(int64_t rows, int64_t panels, int64_t depth, const Chunks& chunks, bool from_zero,
-                PanelMicrokernel::Blocks p) const {
+                PanelMicrokernel::Blocks p, bool pairs) const {
+    const PanelMicrokernel& microkernel = pairs ? *pair_microkernel_ : *microkernel_;
     constexpr float kZeros[PanelMicrokernel::kMostPanels * kPanel] = {};
     p.offsets = chunks.offsets.data();
     p.chain = 1;
     p.c_panel = kPanel;
-    const PanelMicrokernel::RowBlocks row_blocks = microkernel_->row_blocks(rows);
-    const int64_t together = microkernel_->panels(row_blocks.first());
+    const PanelMicrokernel::RowBlocks row_blocks = microkernel.row_blocks(rows);
+    const int64_t together = microkernel.panels(row_blocks.first());
     for (; panels > 0; panels -= together, p.b += together * p.b_panel, p.c += together * kPanel) {
       PanelMicrokernel::Blocks part = p;
       for (int64_t k = 0; k < depth;) {
@@ -249,7 +269,7 @@ class PanelAttend {
         part.chunks = (depth - k) / part.depth;
         part.start = from_zero && k == 0 ? kZeros : nullptr;
         PanelMicrokernel::Blocks chunk = part;
-        microkernel_->run(row_blocks, std::min(panels, together), chunk);
+        microkernel.run(row_blocks, std::min(panels, together), chunk);
         part.a += part.depth * part.chunks;
         part.b += part.depth * part.chunks * kPanel;
         k += part.depth * part.chunks;
@@ -288,14 +308,16 @@ class PanelAttend {
     }
     row.most = most;
     row.sum += math_.exp(x + begin, x + begin, end - begin, most);
+    pair_row(t.pairs, x, count);
   }
 
   AttentionForm f_;
   LineMath math_ = LineMath::here();
   const PanelMicrokernel* microkernel_ = PanelMicrokernel::get();
+  const PanelMicrokernel* pair_microkernel_ = PanelMicrokernel::get_bf16_dot();  // or null
   int64_t group_ = 1, all_rows_ = 0, rows_ = 1, blocks_ = 1, tasks_ = 0, together_ = 1;
   bool joined_ = false;
-  Chunks q_chunks_, v_chunks_{kChain};
+  Chunks q_chunks_, v_chunks_{kChain}, pair_chunks_{kChain / 2};
   int64_t v_width_ = 0;
   int64_t k_at_ = 0, v_at_ = 0, scores_at_ = 0, y_at_ = 0, mask_at_ = 0;  // in the scratch
   uint64_t bytes_ = 0;

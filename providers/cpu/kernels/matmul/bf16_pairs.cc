@@ -131,6 +131,19 @@ uint16_t zip_bf16_pairs(const float* first, const float* second, int64_t n, uint
   return upper_half_of_largest(most);
 }
 
+void pair_lines(const float* in, int64_t lines, uint32_t* out) {
+  // Numbers of both lines by turns.
+  alignas(64) uint16_t turns[2 * kLanes];
+  for (int64_t i = 0; i < 2 * kLanes; ++i) turns[i] = static_cast<uint16_t>(i % 2 * kLanes + i / 2);
+  const __m512i order = _mm512_load_si512(turns);
+  for (int64_t i = 0; i < lines; i += 2, in += 2 * kLanes, out += kLanes) {
+    const __m512 low = _mm512_loadu_ps(in);
+    const __m512 high = i + 1 < lines ? _mm512_loadu_ps(in + kLanes) : _mm512_setzero_ps();
+    _mm512_storeu_si512(out,
+                        _mm512_maskz_permutexvar_epi16(0xffffffff, order, pairs_of(low, high)));
+  }
+}
+
 }  // namespace pfrt::cpu
 
 #ifdef __clang__

@@ -3,7 +3,8 @@
 // float32 as the pairs of bfloat16 that PanelMicrokernel::get_bf16_dot multiplies: two neighbours
 // of k in 32 bits, the first in the low half, each rounded to nearest even; the second number of an
 // incomplete last pair is 0. Numbers below the normal range become 0, and infinity and NaN stay.
-// For AVX512-BF16. Pure functions over the caller's memory, which does not overlap; thread-safe.
+// For AVX512-BF16. Pure functions over the caller's memory; |out| may be |in|, and else does not
+// overlap what is read; thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -26,5 +27,9 @@ bool all_finite(const float* sums, int64_t n);
 uint16_t to_bf16_pairs(const float* in, int64_t n, uint32_t* out);
 // |n| pairs, each of a number of |first| and one of |second|; where that is null, of 0.
 uint16_t zip_bf16_pairs(const float* first, const float* second, int64_t n, uint32_t* out);
+
+// Lines of 16 numbers, for neighbouring k, to half as many lines of pairs. |out| may lie before
+// |in|, too.
+void pair_lines(const float* in, int64_t lines, uint32_t* out);
 
 }  // namespace pfrt::cpu
