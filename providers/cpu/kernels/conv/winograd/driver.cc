@@ -61,6 +61,7 @@ struct Product {
   const float *pixels, *weights;
   float* sums;
   int64_t panel, count;
+  const float* next;  // weights that are multiplied next, where there are as many panels; or null
 };
 
 void multiply(const WinogradPlan& plan, const Band& b, const Product& product) {
@@ -85,10 +86,18 @@ void multiply(const WinogradPlan& plan, const Band& b, const Product& product) {
     p.b = product.weights + chunk * p.depth * kPanel;
     p.c = product.sums;
     p.start = chunk == 0 ? kNothing : nullptr;
-    if (half)
+    if (half) {
       microkernel.run_half(tiles, p);
-    else
-      microkernel.run(tiles, product.count, p);
+      continue;
+    }
+    // Shares of the tiles fetch the panels that are read next, one each.
+    const bool last = chunk + most >= chunks;
+    const float* const next = last ? product.next : p.b + most * p.depth * kPanel;
+    for (int64_t i = 0; i < product.count; ++i) {
+      p.ahead = next == nullptr ? nullptr : next + i * p.b_panel;
+      p.ahead_end = next == nullptr ? nullptr : p.ahead + p.chunks * p.depth * kPanel;
+      microkernel.run(tiles.share(i, product.count), product.count, p);
+    }
   }
 }
 
@@ -144,12 +153,22 @@ void run_band(const Run& run, const WinogradPlan& plan, int64_t image, int64_t t
   run.parallel(plan.weights.elements * columns, [&](int64_t i, uint32_t) {
     if (run.stopped()) return;
     const int64_t element = i / columns, panel = i % columns * panels;
+    const int64_t count = std::min(panels, plan.weights.panels - panel);
+    const float* const weights = run.packed<float>() +
+                                 plan.weights.line(image % plan.geometry.groups, panel, 0) +
+                                 element * plan.weights.stride();
+    const float* next = nullptr;
+    if (panel + 2 * count <= plan.weights.panels)
+      next = weights + count * plan.weights.elements * plan.weights.stride();
+    else if (element + 1 < plan.weights.elements)
+      next = weights + (1 - panel * plan.weights.elements) * plan.weights.stride();
     const Product product = {
         b.pixels + element * plan.pixels_stride(),
-        run.packed<float>() + plan.weights.line(image % plan.geometry.groups, panel, 0) +
-            element * plan.weights.stride(),
-        b.sums + element * plan.sums_stride() + panel * plan.band_tiles() * kPanel, panel,
-        std::min(panels, plan.weights.panels - panel)};
+        weights,
+        b.sums + element * plan.sums_stride() + panel * plan.band_tiles() * kPanel,
+        panel,
+        count,
+        next};
     if (plan.form.short_chains != nullptr)
       multiply_short_chains(plan, b, product);
     else
