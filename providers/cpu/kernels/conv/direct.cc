@@ -23,9 +23,9 @@ constexpr int64_t kWantedTasks = 16;
 struct Plan : DirectPlan {
   NarrowFn narrow;  // to the output's type; null: float32
 
-  Plan(const ConvGeometry& g, pfrt_dtype out, bool bias, Nchw16cSides sides,
-       DirectElements elements_, const DirectBlocking& wanted = {})
-      : DirectPlan(g, bias, sides, wanted, elements_), narrow(narrow_fn(out)) {}
+  Plan(const ConvGeometry& g, pfrt_dtype out, bool bias, Nchw16cSides sides, DirectElements type,
+       const DirectBlocking& wanted = {})
+      : DirectPlan(g, bias, sides, wanted, type), narrow(narrow_fn(out)) {}
 
   bool in_output() const { return nchw16c.output && narrow == nullptr; }
   // Sums of a task, and one panel of them as planes that are yet to be rounded.

@@ -52,7 +52,7 @@ std::vector<std::pair<std::string, Bf16DotMatmul>> Bf16DotMatmul::others() const
   for (auto& [change, matmul] : matmul_.others()) {
     Bf16DotMatmul other = *this;
     other.matmul_ = matmul;
-    out.emplace_back(std::move(change), std::move(other));
+    out.emplace_back(std::move(change), other);
   }
   return out;
 }
