@@ -381,6 +381,11 @@ TEST_F(Bfloat16Rows, are_only_where_the_session_allows_them) {
     refused("more rows of any number, beside tiles", Product(5, 256, 256, 1).with_any_rows());
   }
   refused("a small matrix", Product(1, 255, 256, 1));
+  refused("a small matrix of any number of rows", Product(5, 255, 256, 1).with_any_rows());
+  refused("a very small matrix", Product(5, 63, 64, 1));
+  if (has_dot() && !cpu::split_matmul_usable()) {
+    EXPECT_EQ(Product(5, 64, 64, 1).kernel(), "matmul_bf16_dot");
+  }
   refused("few columns", Product(1, 15, 20000, 1));
   Product p(1, 256, 256, 1);
   for (const uint64_t hints :

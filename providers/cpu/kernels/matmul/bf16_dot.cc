@@ -20,9 +20,9 @@ DotSums trusted_row(uint16_t largest, float reach) {
 
 // What is not to be trusted of a row's sums with columns [j, j + n), panel by panel: how many
 // columns a task has depends on the number of threads.
-void compute_again(const float* row, uint16_t largest, const Columns16Bit& columns, int64_t j,
-                   int64_t n, float* sums) {
-  for (const int64_t end = j + n; j < end;
+void compute_again(const Run& run, const float* row, uint16_t largest, const Columns16Bit& columns,
+                   int64_t j, int64_t n, float* sums) {
+  for (const int64_t end = j + n; j < end && !run.stopped();
        j += Panel16Bit::kColumns, sums += Panel16Bit::kColumns) {
     const int64_t count = std::min(Panel16Bit::kColumns, end - j);
     const DotSums right = trusted_row(largest, columns.reach(j, count));
@@ -78,7 +78,7 @@ void Bf16DotMatmul::run(const Run& run, const Finish& finish) const {
   matmul_.run(run, reinterpret_cast<const float*>(pairs),
               [&](float* row, int64_t i, int64_t j, int64_t n) {
                 if (trusted_row(largest[i], reach) != DotSums::kRight)
-                  compute_again(rows + i * k_, largest[i], columns, j, n, row);
+                  compute_again(run, rows + i * k_, largest[i], columns, j, n, row);
                 if (finish) finish(row, i, j, n);
               });
 }

@@ -81,7 +81,7 @@ std::optional<PackedInput> pack_columns(const SnapshotNode& node, int64_t m, boo
       !takes_bf16_dot(node))
     packed = pack_panel_columns(node, m, any, columns);
   if (!packed && (are_few_rows(node, m) || panels_are_best(node)))
-    packed = pack_columns_16bit(node, columns);
+    packed = pack_columns_16bit(node, columns, m > Rows16Bit::kMostRows && takes_bf16_dot(node));
   if (!packed) packed = pack_tile_columns(node, m, columns);
   // What is split on the way has more rows of tiles than vectors could make up for.
   if (packed || splits_products(node.precision())) return packed;

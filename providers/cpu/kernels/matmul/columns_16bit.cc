@@ -72,16 +72,18 @@ ColumnType column_type(const SnapshotNode& node) {
   return node.input_dtype(0) == PFRT_DTYPE_FLOAT16 ? ColumnType::kFp16 : ColumnType::kBf16;
 }
 
-std::optional<PackedInput> pack_columns_16bit(const SnapshotNode& node, const Columns& c) {
+std::optional<PackedInput> pack_columns_16bit(const SnapshotNode& node, const Columns& c,
+                                              bool dot) {
   // Fewer columns than a panel would be padded to as many bytes as they have in float32.
-  constexpr int64_t kLeastElements = 64 << 10, kLeastColumns = kPanel, kLeastOf16Bit = 8;
+  constexpr int64_t kLeastElements = 64 << 10, kLeastOfDot = 4 << 10;
+  constexpr int64_t kLeastColumns = kPanel, kLeastOf16Bit = 8;
   const pfrt_dtype dtype = node.input_dtype(0);
   if (isa() < Isa::kAvx2 || node.input_dtype(1) != dtype || !node.is_constant(1) || c.k < 1)
     return std::nullopt;
   if (is_16bit_float(dtype)
           ? c.n < kLeastOf16Bit
           : dtype != PFRT_DTYPE_FLOAT32 || node.precision() != Precision::kBfloat16 ||
-                c.n < kLeastColumns || c.n * c.k < kLeastElements)
+                c.n < kLeastColumns || c.n * c.k < (dot ? kLeastOfDot : kLeastElements))
     return std::nullopt;
   PackedInput packed;
   packed.input = 1;

@@ -25,8 +25,10 @@ enum class ColumnType : uint8_t { kBf16, kFp16 };
 ColumnType column_type(const SnapshotNode& node);
 
 // How |columns|, input 1 of the node, are packed where its type or precision allows 16 bits;
-// nullopt where it does not, or they are too few to gain by it.
-std::optional<PackedInput> pack_columns_16bit(const SnapshotNode& node, const Columns& columns);
+// nullopt where it does not, or they are too few to gain by it: fewer are enough for |dot|
+// products.
+std::optional<PackedInput> pack_columns_16bit(const SnapshotNode& node, const Columns& columns,
+                                              bool dot);
 
 struct Panel16Bit {
   static constexpr int64_t kColumns = 16;
