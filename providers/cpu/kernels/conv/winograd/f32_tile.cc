@@ -2,6 +2,7 @@
 #include "providers/cpu/kernels/conv/winograd/f32_tile.h"
 
 #include <cmath>
+#include <limits>
 
 #include "providers/cpu/kernels/conv/winograd/bf16_tile.h"
 
@@ -13,11 +14,12 @@ using Doubles = double __attribute__((vector_size(32)));
 
 constexpr int64_t kPanel = PanelMicrokernel::kPanel;
 // A result |range| times smaller than elements above |large| is what roundings left of them.
-// Elements below |least| may have lost products.
 struct Limits {
-  float range, large, least;
+  float range, large;
 };
-constexpr Limits kOfFloats{4096, 65536, 0}, kOfPairs{16, 0x1p40f, 0x1p-90f};
+constexpr Limits kOfFloats{4096, 65536};
+// By F(2 x 2, 3 x 3) the elements of a position's sum are made only of pixels that it sees.
+constexpr Limits kOfPairs{1, std::numeric_limits<float>::infinity()};
 
 PFRT_AVX2_INLINE inline Floats magnitude(Floats x) {
   return _mm256_andnot_ps(_mm256_set1_ps(-0.0f), x);
@@ -86,7 +88,6 @@ PFRT_AVX2 bool transform_sums(const float* in, int64_t stride, int64_t outputs, 
   }
   if (_mm256_movemask_ps(_mm256_cmp_ps(nothing, nothing, _CMP_UNORD_Q)) != 0) return false;
   const float most = greatest(elements);
-  if (most > 0 && most < kLimits.least) return false;
   return most <= kLimits.large || none_below(most / kLimits.range, outputs, bias, out, row, kOut);
 }
 
