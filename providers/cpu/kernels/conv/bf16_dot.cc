@@ -50,10 +50,16 @@ PackedInput pack_bf16_weights(int64_t groups, int64_t out, int64_t channels, int
     const auto* from = static_cast<const float*>(source);
     std::vector<uint32_t> pairs(static_cast<size_t>(groups * out * order.channels * taps));
     uint32_t* to = pairs.data();
-    for (int64_t o = 0; o < groups * out; ++o, from += channels * taps)
+    for (int64_t o = 0; o < groups * out; ++o, from += channels * taps) {
+      if (taps == 1) {
+        to_bf16_pairs(from, channels, to);
+        to += order.channels;
+        continue;
+      }
       for (int64_t c = 0; c < channels; c += 2, to += taps)
         zip_bf16_pairs(from + c * taps, c + 1 < channels ? from + (c + 1) * taps : nullptr, taps,
                        to);
+    }
     inner(pairs.data(), memory);
     const auto* const panel = static_cast<const uint32_t*>(memory);
     auto* const reaches = static_cast<float*>(memory) + panels * lanes;
