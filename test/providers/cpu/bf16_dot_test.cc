@@ -229,7 +229,7 @@ class Bf16Conv : public Bf16Dot {
 };
 
 TEST_F(Bf16Conv, direct_sums_are_those_of_rounded_factors) {
-  const int64_t shapes[][3] = {{3, 16, 7}, {1, 24, 3},  {5, 8, 1},    {16, 16, 1}, {17, 33, 3},
+  const int64_t shapes[][3] = {{3, 16, 7}, {2, 24, 3},  {5, 8, 1},    {16, 16, 1}, {17, 33, 3},
                                {24, 9, 5}, {64, 40, 3}, {130, 48, 1}, {15, 64, 3}};
   for (const auto& [in, out, taps] : shapes) {
     make(in, out, taps);

@@ -155,7 +155,8 @@ std::string refuse_conv_direct(const KernelRequest& node) {
 std::string refuse_conv_direct_bf16(const KernelRequest& node) {
   if (!takes_bf16_dot(node))
     return "precision is not bf16, or the machine, or PFRT_ISA, has no AVX512-BF16, or tiles";
-  return refuse_conv_direct(node);
+  std::string why = refuse_conv_direct(node);
+  return why.empty() && node.input_dims(1)[1] == 1 ? "one channel makes half a pair" : why;
 }
 
 namespace {
