@@ -174,11 +174,8 @@ constexpr AttrDefault kNBitsDefaults[] = {
     {"MatMulNBits", "accuracy_level", PFRT_ATTR_INT, 0},
 };
 
-// accuracy_level allows sums in less accurate types. It is dropped, since sums are float32, which
-// every level allows.
 Status canonical_matmul_nbits(Rewriter& rewriter) {
   PFRT_TRY(fill_defaults(rewriter, kNBitsDefaults));
-  rewriter.node().drop_attr("accuracy_level");
   for (std::string_view name : {"K", "N", "block_size", "bits"}) {
     const Attribute* attr = rewriter.node().attr(name);
     if (!attr) return rewriter.fail("attribute '", name, "' is absent");

@@ -75,19 +75,21 @@ Result<std::unique_ptr<Executable>> Executable::compile(const pfrt_snapshot& sna
 void Executable::add_constant(uint32_t node, std::optional<PackedInput> input) {
   if (!input) return;
   Packed& packed = packed_[node];
-  packed.source = snapshot_->node(node).inputs[input->input];
+  packed.sources = {snapshot_->node(node).inputs[input->input]};
+  for (const uint32_t i : input->others)
+    packed.sources.push_back(snapshot_->node(node).inputs[i]);
   packed.index = static_cast<uint32_t>(constants_.size());
   packed.input = std::move(*input);
   pfrt_packed_constant constant{};
-  constant.sources = &packed.source;
-  constant.source_count = 1;
+  constant.sources = packed.sources.data();
+  constant.source_count = static_cast<uint32_t>(packed.sources.size());
   constant.recipe = to_c(packed.input.recipe);
   constant.bytes = packed.input.bytes;
   constant.pack = [](void* user, const void* const* sources, void* out,
                      const pfrt_sink* sink) -> pfrt_code {
     if (const pfrt_code code = sink->stop(sink)) return code;
     try {
-      static_cast<const PackedInput*>(user)->pack(sources[0], out);
+      static_cast<const PackedInput*>(user)->write(sources, out);
       return PFRT_CODE_OK;
     } catch (...) {
       return PFRT_CODE_OUT_OF_MEMORY;

@@ -26,8 +26,8 @@ struct Home {
 // What the host shall pack for a node.
 struct Packed {
   PackedInput input;
-  uint32_t source = 0;  // value of the snapshot
-  uint32_t index = 0;   // among the executable's constants
+  std::vector<uint32_t> sources;  // values of the snapshot
+  uint32_t index = 0;             // among the executable's constants
 };
 
 class Executable {

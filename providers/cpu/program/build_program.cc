@@ -446,7 +446,7 @@ class ProgramBuilder {
   void set_inputs(Step& step, const NodeStep& of) {
     for (uint32_t i = 0; i < of.node.input_count(); ++i) {
       const bool only_packed =
-          of.packed != nullptr && step.kernel.packed_alone && i == of.packed->input.input;
+          of.packed != nullptr && step.kernel.packed_alone && of.packed->input.has(i);
       const bool reads = of.node.has_input(i) && !only_packed;
       step.inputs.push_back(reads ? input_of(of.row, of.node.input_index(i), of.node.index())
                                   : PFRT_NO_INDEX);

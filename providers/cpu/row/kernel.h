@@ -26,7 +26,7 @@ struct Kernel {
   uint64_t shared_bytes = 0;   // of all workers together
   uint32_t width = 0;          // widest useful parallelism; 0 = any
   int32_t may_alias = -1;      // input whose memory output 0 may take when that input dies here
-  bool packed_alone = false;   // of the packed input it reads nothing but the packed form
+  bool packed_alone = false;   // of the packed inputs it reads nothing but the packed form
   // Other divisions of the work, all with the same bits as results; null: there is none to choose.
   std::function<std::vector<Alternative>()> alternatives = nullptr;
 };

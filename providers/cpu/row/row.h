@@ -5,6 +5,7 @@
 // signature, when all dimensions are known.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -12,6 +13,7 @@
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <vector>
 
 #include "core/base/status.h"
 #include "providers/cpu/row/in_place.h"
@@ -35,6 +37,17 @@ struct PackedInput {
   std::string recipe;  // names layout and dimensions completely
   uint64_t bytes = 0;
   std::function<void(const void* source, void* out)> pack;
+  // Further constant inputs that go into the same layout, and what then stands in place of |pack|:
+  // it gets |input| first, then these.
+  std::vector<uint32_t> others = {};
+  std::function<void(const void* const* sources, void* out)> pack_all = nullptr;
+
+  bool has(uint32_t i) const {
+    return i == input || std::find(others.begin(), others.end(), i) != others.end();
+  }
+  void write(const void* const* sources, void* out) const {
+    pack_all ? pack_all(sources, out) : pack(sources[0], out);
+  }
 };
 
 // A node, and what is wanted of its kernel beyond the node's own output. Which of it a row knows,

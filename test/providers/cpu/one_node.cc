@@ -352,7 +352,9 @@ Outcome run(const cpu::KernelRow& row, const Case& c, const RunForm& form) {
   // As the host gives it: 64-byte aligned.
   Guarded packed_bytes((packed ? packed->bytes + 63 : 0) / 64 * 64, Placed::kAtEnd);
   if (packed) {
-    packed->pack(inputs[packed->input].data(), packed_bytes.data());
+    std::vector<const void*> sources = {inputs[packed->input].data()};
+    for (const uint32_t i : packed->others) sources.push_back(inputs[i].data());
+    packed->write(sources.data(), packed_bytes.data());
     packed_bytes.make_read_only();
     extras.packed = static_cast<uint32_t>(buffers.size());
     buffers.push_back(packed_bytes.data());

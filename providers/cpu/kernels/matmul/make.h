@@ -78,6 +78,7 @@ Result<Kernel> make_matmul_integer(const KernelRequest& node);
 Result<Kernel> make_qlinear_matmul(const KernelRequest& node);
 Result<Kernel> make_einsum(const KernelRequest& node);
 Result<Kernel> make_matmul_nbits(const KernelRequest& node);
+Result<Kernel> make_packed_matmul_nbits(const KernelRequest& node, const PackedInput& packed);
 std::string refuse_matmul_integer(const KernelRequest& node);
 std::string refuse_qlinear_matmul(const KernelRequest& node);
 std::string refuse_einsum(const KernelRequest& node);

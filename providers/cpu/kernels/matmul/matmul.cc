@@ -6,6 +6,7 @@
 #include "providers/cpu/kernels/matmul/columns.h"
 #include "providers/cpu/kernels/matmul/integer_dots.h"
 #include "providers/cpu/kernels/matmul/make.h"
+#include "providers/cpu/kernels/matmul/nbits_weights.h"
 #include "providers/cpu/row/signature.h"
 
 namespace pfrt::cpu {
@@ -65,8 +66,9 @@ constexpr KernelRow kRows[] = {
     long_step({"", "QLinearMatMul", kBytes, "qlinear_matmul_packed", "generic",
                refuse_qlinear_matmul, make_qlinear_matmul}),
     {"", "Einsum", kNumbers, "einsum_ref", "generic", refuse_einsum, make_einsum},
-    with_epilogue(checks_inputs({"com.microsoft", "MatMulNBits", kFloatsTo32, "matmul_nbits_packed",
-                                 "generic", nullptr, make_matmul_nbits})),
+    with_pack(checks_inputs({"com.microsoft", "MatMulNBits", kFloatsTo32, "matmul_nbits", "generic",
+                             nullptr, make_packed<make_matmul_nbits, make_packed_matmul_nbits>}),
+              pack_matmul_nbits, kEpilogue | kPackOptional),
 };
 
 }  // namespace
