@@ -76,8 +76,7 @@ void Executable::add_constant(uint32_t node, std::optional<PackedInput> input) {
   if (!input) return;
   Packed& packed = packed_[node];
   packed.sources = {snapshot_->node(node).inputs[input->input]};
-  for (const uint32_t i : input->others)
-    packed.sources.push_back(snapshot_->node(node).inputs[i]);
+  for (const uint32_t i : input->others) packed.sources.push_back(snapshot_->node(node).inputs[i]);
   packed.index = static_cast<uint32_t>(constants_.size());
   packed.input = std::move(*input);
   pfrt_packed_constant constant{};

@@ -138,8 +138,7 @@ class Generator final : public Xbyak::CodeGenerator {
     // vpmaddubsw broadcasts nothing by itself, and needs a register for its products.
     const int product = f_.sums_shorts() && (together_ || vectors() > 2) ? 1 : 0;
     const int lines = f_.floats() ? vectors() : 0;
-    holds_elements_ =
-        !together_ && !f_.lends_signs() && next + rows_ + product + lines <= all;
+    holds_elements_ = !together_ && !f_.lends_signs() && next + rows_ + product + lines <= all;
     next += holds_elements_ ? rows_ : 1;
     product_at_ = next < all ? next : elements_at_;
     if (product == 1 && (together_ || holds_elements_)) ++next;
@@ -323,8 +322,8 @@ class Generator final : public Xbyak::CodeGenerator {
               middle = power + kMostFields;
     if (f_.wide && is_held(mask)) {
       constexpr uint8_t kAndOr = 0xea;  // (to & b) | c
-      const Xbyak::Xmm held = vector(held_at_ + static_cast<int>(
-          std::find(held_.begin(), held_.end(), mask) - held_.begin()));
+      const Xbyak::Xmm held = vector(
+          held_at_ + static_cast<int>(std::find(held_.begin(), held_.end(), mask) - held_.begin()));
       copy(to, line(v));
       vpternlogd(to, held, constant(power), kAndOr);
     } else {
@@ -366,9 +365,7 @@ class Generator final : public Xbyak::CodeGenerator {
 
   // Sums of integers begin at what the zero points take off.
   void begin_with_corrections() {
-    const auto correction = [&](int r) {
-      return ptr[rax + static_cast<size_t>((rows_ + r) * 4)];
-    };
+    const auto correction = [&](int r) { return ptr[rax + static_cast<size_t>((rows_ + r) * 4)]; };
     if (f_.zeros == Zeros::kMiddle) {
       for (int r = 0; r < rows_; ++r) {
         if (f_.lends_signs())
@@ -540,7 +537,7 @@ class NBitsMicrokernelSet {
   NBitsMicrokernelSet(const Form& form, uint8_t* pages) {
     NBitsMicrokernel& m = microkernel_;
     m.rows_ = form.most_rows();
-    m.segment_ = form.floats()          ? NBitsMicrokernel::kChain
+    m.segment_ = form.floats()        ? NBitsMicrokernel::kChain
                  : form.sums_shorts() ? NBitsMicrokernel::kShortSum
                                       : INT64_MAX;
     Xbyak::ClearError();
@@ -560,8 +557,8 @@ class NBitsMicrokernelSet {
     for (int64_t r = 0; written_ && r < m.rows_; ++r) {
       const uint8_t* const end = one[r + 1];
       publish_one(form, r + 1, 1, one[r], several[r] == one[r] ? end : several[r]);
-      if (several[r] != one[r]) publish_one(form, r + 1, form.panels(static_cast<int>(r) + 1),
-                                            several[r], end);
+      if (several[r] != one[r])
+        publish_one(form, r + 1, form.panels(static_cast<int>(r) + 1), several[r], end);
     }
   }
   const NBitsMicrokernel* get() const { return written_ ? &microkernel_ : nullptr; }
@@ -601,7 +598,7 @@ const NBitsMicrokernel* of_bits(int64_t bits) {
       return set<kWide, kDot, 4, kZeros>();
     case 8:
       // vpsignb has no form of 512 bits.
-      return set<kWide && kDot != Dot::kShort, kDot, 8, kZeros>();
+      return set < kWide && kDot != Dot::kShort, kDot, 8, kZeros > ();
     default:
       return nullptr;
   }

@@ -2,15 +2,15 @@
 //
 // Machine code for matmuls of a few rows with weights of 2, 4 or 8 bits: weights are widened in
 // registers, on their way from memory, and never stored in another width. Rows are float32, or
-// int8 with a scale for each block of k. Up to four panels are read at once, since reading memory in
-// several places is faster than in one. For AVX2, AVX-512, and AVX-512 with VNNI; all have the same
-// bits, and a row has the same whatever other rows are multiplied with it. Immutable; thread-safe.
+// int8 with a scale for each block of k. Up to four panels are read at once, since reading memory
+// in several places is faster than in one. For AVX2, AVX-512, and AVX-512 with VNNI; all have the
+// same bits, and a row has the same whatever other rows are multiplied with it. Immutable;
+// thread-safe.
 //
 // A panel is 16 columns of weights. Block by block of k it has
-//   lines of 64 bytes: 32 bits for each column, which are fields of 32 / bits neighbours of k; field
-//   f, at bit f * bits, is k = f % (8 / bits) * 4 + f / (8 / bits) of them, so that four neighbours
-//   are bytes of one shift of the line;
-//   16 float32 scales.
+//   lines of 64 bytes: 32 bits for each column, which are fields of 32 / bits neighbours of k;
+//   field f, at bit f * bits, is k = f % (8 / bits) * 4 + f / (8 / bits) of them, so that four
+//   neighbours are bytes of one shift of the line; 16 float32 scales.
 // After its last block come the zero points, 16 a block: bytes or float32, or none where all are
 // 2^(bits - 1). A weight is (field - zero point) * scale.
 #pragma once

@@ -42,9 +42,7 @@ class NBitsIsa {
   std::optional<std::string> before_;
 };
 
-bool has_isa(const char* name) {
-  return cpu::isa_from_name(name).value() <= cpu::machine_isa();
-}
+bool has_isa(const char* name) { return cpu::isa_from_name(name).value() <= cpu::machine_isa(); }
 
 const cpu::KernelRow& nbits_row() {
   for (const auto family : cpu::kernels())
@@ -109,8 +107,10 @@ Case nbits_inputs(Random& r, const NBits& p, double scale = 1) {
     c.inputs[4] = {PFRT_DTYPE_INT32, {p.k}, groups, false};
   }
   for (size_t i = 1; i < 5; ++i) c.inputs[i].constant = true;
-  c.attrs = {{"K", p.k},       {"N", p.n},
-             {"bits", p.bits}, {"block_size", p.block},
+  c.attrs = {{"K", p.k},
+             {"N", p.n},
+             {"bits", p.bits},
+             {"block_size", p.block},
              {"accuracy_level", p.level}};
   return c;
 }
@@ -119,9 +119,9 @@ Case nbits_inputs(Random& r, const NBits& p, double scale = 1) {
 std::vector<std::vector<int64_t>> nbits_blocks(const NBits& p, const Case& c) {
   std::vector<std::vector<int64_t>> members(static_cast<size_t>(p.blocks())), out;
   for (int64_t k = 0; k < p.k; ++k)
-    members[p.groups == NBitsGroups::kNone ? static_cast<size_t>(k / p.block)
-                                           : static_cast<size_t>(
-                                                 c.inputs[4].values[static_cast<size_t>(k)])]
+    members[p.groups == NBitsGroups::kNone
+                ? static_cast<size_t>(k / p.block)
+                : static_cast<size_t>(c.inputs[4].values[static_cast<size_t>(k)])]
         .push_back(k);
   return members;
 }
@@ -162,14 +162,13 @@ void expect_nbits(const NBits& p, bool rounds, Case& c) {
       for (size_t b = 0; b < blocks.size(); ++b) {
         const size_t which = static_cast<size_t>(j * p.blocks()) + b;
         const auto at = static_cast<int64_t>(b);
-        const double zero =
-            p.zeros == 0   ? static_cast<double>(int64_t{1} << (p.bits - 1))
-            : p.zeros == 1 ? nbits_field(c.inputs[3].values, j * p.zero_bytes(), p.bits, at)
-                           : c.inputs[3].values[which];
+        const double zero = p.zeros == 0 ? static_cast<double>(int64_t{1} << (p.bits - 1))
+                            : p.zeros == 1
+                                ? nbits_field(c.inputs[3].values, j * p.zero_bytes(), p.bits, at)
+                                : c.inputs[3].values[which];
         for (size_t l = 0; l < blocks[b].size(); ++l) {
-          const double stored = nbits_field(c.inputs[1].values,
-                                            j * p.blocks() * p.block * p.bits / 8, p.bits,
-                                            blocks[b][l]);
+          const double stored = nbits_field(
+              c.inputs[1].values, j * p.blocks() * p.block * p.bits / 8, p.bits, blocks[b][l]);
           const double term = rows[b][l] * (stored - zero) * c.inputs[2].values[which];
           sum += term;
           size += std::fabs(term);
@@ -256,7 +255,8 @@ TEST(NBits, rows_have_the_same_bits_beside_others_and_on_all_vectors) {
     for (const char* isa : kNBitsIsas) {
       if (!has_isa(isa) || std::string_view(isa) == "generic") continue;
       const NBitsIsa scope(isa);
-      for (const int64_t m : {int64_t{1}, int64_t{2}, int64_t{3}, int64_t{4}, r.from_to(5, 13), p.m}) {
+      for (const int64_t m :
+           {int64_t{1}, int64_t{2}, int64_t{3}, int64_t{4}, r.from_to(5, 13), p.m}) {
         Case few = c;
         const auto first = static_cast<size_t>(r.below(p.m - m + 1));
         const auto width = static_cast<size_t>(p.k), columns = static_cast<size_t>(p.n);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // MatMulNBits with constant weights. A few rows take as long as the weights take to read, so they
-// are read once, in several places at a time. Of more rows, as many share what is read of two panels
-// as the second-level cache holds, a pass of k at a time.
+// are read once, in several places at a time. Of more rows, as many share what is read of two
+// panels as the second-level cache holds, a pass of k at a time.
 #include <algorithm>
 #include <memory>
 
@@ -70,8 +70,7 @@ class NBitsMatmul {
       if (few_)
         multiply_few(run, first, panels, run.scratch<float>(worker));
       else
-        multiply_many(run, i % row_tasks * task_blocks_, first, panels,
-                      run.scratch<float>(worker));
+        multiply_many(run, i % row_tasks * task_blocks_, first, panels, run.scratch<float>(worker));
     });
     return run.stop();
   }
@@ -95,8 +94,7 @@ class NBitsMatmul {
 
   void pack_rows(const Run& run) const {
     if (m_ == 1) return pack_blocks(run, 0, 1, run.scratch<float>(0));
-    const int64_t together =
-        std::max<int64_t>(1, kRowTaskBytes / (row_bytes_ * blocks_.first()));
+    const int64_t together = std::max<int64_t>(1, kRowTaskBytes / (row_bytes_ * blocks_.first()));
     run.parallel(ceil_div(blocks_.count, together), [&](int64_t i, uint32_t worker) {
       pack_blocks(run, i * together, std::min((i + 1) * together, blocks_.count),
                   run.scratch<float>(worker));
@@ -110,8 +108,8 @@ class NBitsMatmul {
                        run.shared<uint8_t>() + begin_of(b) * row_bytes_, spare);
   }
 
-  // |panels| of one call or several, |apart| from each other, from k block |pass| on; sums are added
-  // to |c|.
+  // |panels| of one call or several, |apart| from each other, from k block |pass| on; sums are
+  // added to |c|.
   void multiply(const Run& run, int64_t row_block, int64_t panel, int64_t panels, int64_t apart,
                 int64_t pass, int64_t blocks, float* c) const {
     const int64_t rows = rows_of(row_block), step = apart * w_->panel.bytes();
@@ -155,8 +153,8 @@ class NBitsMatmul {
   }
 
   void multiply_many(const Run& run, int64_t begin, int64_t first, int64_t panels, float* c) const {
-    const int64_t end = std::min(begin + task_blocks_, blocks_.count),
-                  row = begin_of(begin), rows = begin_of(end) - row;
+    const int64_t end = std::min(begin + task_blocks_, blocks_.count), row = begin_of(begin),
+                  rows = begin_of(end) - row;
     for (int64_t i = 0; i < panels && !run.stopped(); i += kTogether) {
       const int64_t together = std::min(kTogether, panels - i);
       std::fill_n(c, together * rows * kColumns, 0.0f);
@@ -213,8 +211,8 @@ Result<Kernel> make_packed_matmul_nbits(const KernelRequest& node, const PackedI
   Kernel kernel;
   kernel.name = w->rows() == Rows::kInt8 ? "matmul_nbits_int8" : "matmul_nbits_float";
   kernel.packed_alone = true;
-  kernel.flops =
-      2.0 * static_cast<double>(m) * static_cast<double>(w->form.n) * static_cast<double>(w->form.k);
+  kernel.flops = 2.0 * static_cast<double>(m) * static_cast<double>(w->form.n) *
+                 static_cast<double>(w->form.k);
   kernel.scratch_bytes = matmul.scratch_bytes();
   kernel.shared_bytes = matmul.shared_bytes();
   kernel.run = [matmul](const Run& run) { return matmul.run(run); };

@@ -48,8 +48,7 @@ PFRT_AVX2_FMA void round_block(const float* x, int64_t n, Block& to) {
   __m256i sums = _mm256_setzero_si256();
   for (int64_t i = 0; i < n; i += 2 * kLanes) {
     const __m256i low = _mm256_cvtps_epi32(_mm256_mul_ps(_mm256_loadu_ps(x + i), factor));
-    const __m256i high =
-        _mm256_cvtps_epi32(_mm256_mul_ps(_mm256_loadu_ps(x + i + kLanes), factor));
+    const __m256i high = _mm256_cvtps_epi32(_mm256_mul_ps(_mm256_loadu_ps(x + i + kLanes), factor));
     sums = _mm256_add_epi32(sums, _mm256_add_epi32(low, high));
     const __m256i words = _mm256_permute4x64_epi64(_mm256_packs_epi32(low, high), 0xd8);
     const __m128i bytes =
@@ -63,8 +62,7 @@ PFRT_AVX2_FMA void round_block(const float* x, int64_t n, Block& to) {
 
 // What is added to sums of bytes, for the zero points: see NBitsMicrokernel::Blocks.
 int32_t correction(const NBitsPanel& panel, int32_t sum) {
-  return panel.zeros == NBitsPanel::Zeros::kMiddle ? -sum * (1 << (panel.bits - 1))
-                                                   : -sum & 0xffff;
+  return panel.zeros == NBitsPanel::Zeros::kMiddle ? -sum * (1 << (panel.bits - 1)) : -sum & 0xffff;
 }
 
 void put_bytes(const NBitsPanel& panel, const float* x, int64_t r, int64_t rows, uint8_t* out) {

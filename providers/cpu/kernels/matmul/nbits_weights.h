@@ -22,9 +22,7 @@ struct NBitsWeights {
   // Empty: as stored.
   std::vector<int32_t> order, scale_blocks;
 
-  int64_t panels() const {
-    return (form.n + NBitsPanel::kColumns - 1) / NBitsPanel::kColumns;
-  }
+  int64_t panels() const { return (form.n + NBitsPanel::kColumns - 1) / NBitsPanel::kColumns; }
   int64_t places() const { return panel.blocks * panel.block; }  // of k, with padding
   uint64_t bytes() const { return static_cast<uint64_t>(panels() * panel.bytes()); }
   NBitsMicrokernel::Rows rows() const {
