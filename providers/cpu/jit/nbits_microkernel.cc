@@ -357,8 +357,8 @@ class Generator final : public Xbyak::CodeGenerator {
     }
   }
   void load_zeros(const Xbyak::Xmm& to, int v) {
-    const auto at = static_cast<size_t>(v % halves() * 8);
-    vpmovzxbd(to, ptr[of_panel(rdx, v / halves()) + at]);
+    const int at = v % halves() * 8;
+    vpmovzxbd(to, ptr[of_panel(rdx, v / halves()) + static_cast<size_t>(at)]);
   }
 
   // ------------------------------------------------------------------ a block
@@ -413,7 +413,7 @@ class Generator final : public Xbyak::CodeGenerator {
     }
     add(r14, static_cast<uint32_t>(together * kLine));
     add(rbx, static_cast<uint32_t>(together * 32 / f_.bits * rows_ * (f_.floats() ? 4 : 1)));
-    sub(rcx, together);
+    sub(rcx, static_cast<uint32_t>(together));
     jnz(next, T_NEAR);
   }
 
@@ -503,7 +503,8 @@ class Generator final : public Xbyak::CodeGenerator {
     mov(r15, rsi);
     add(r15, arg(offsetof(Blocks, scales_at)));
     mov(r10, arg(offsetof(Blocks, segments)));
-    lea(rbx, ptr[rax + (f_.floats() ? 0 : rows_ * 8)]);
+    const int head = f_.floats() ? 0 : rows_ * 8;
+    lea(rbx, ptr[rax + static_cast<size_t>(head)]);
     if (f_.floats())
       float_block();
     else

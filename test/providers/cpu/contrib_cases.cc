@@ -295,9 +295,9 @@ Case bnb4(Random& random, pfrt_dtype dtype, int64_t size) {
 }
 
 Case gather_block(Random& random, pfrt_dtype dtype, int64_t size) {
-  const int64_t bits = int64_t{2} << random.below(3), each = 8 / bits, block = 16,
-                rows = random.from_to(1, 9), middle = random.from_to(1, 3),
-                bytes = random.from_to(1, 40), wide = bytes * each,
+  const int64_t bits = int64_t{2} << random.below(3), each = 8 / bits,
+                block = 16 << random.below(4), rows = random.from_to(1, 9),
+                middle = random.from_to(1, 3), bytes = random.from_to(1, 90), wide = bytes * each,
                 blocks = (wide + block - 1) / block;
   const pfrt_dtype scale = random.once_in(2) ? PFRT_DTYPE_FLOAT32 : PFRT_DTYPE_FLOAT16;
   Case c;

@@ -2,10 +2,14 @@
 //
 // Weights of 2, 4 or 8 bits that are expanded as they are read: MatMulBnb4 in the panels of the
 // matmul, GatherBlockQuantized line by line.
+#include <immintrin.h>
+
 #include <algorithm>
 #include <array>
 #include <vector>
 
+#include "providers/cpu/isa/isa.h"
+#include "providers/cpu/isa/target.h"
 #include "providers/cpu/kernels/contrib/make.h"
 #include "providers/cpu/kernels/matmul/make.h"
 #include "providers/cpu/row/convert.h"
@@ -77,6 +81,8 @@ struct Gather {
   bool is_signed = false;
   int64_t default_zero = 0;
 
+  bool vectors = false;
+
   // Element |i| of packed codes, the first of each byte in its low bits.
   int64_t code(const uint8_t* codes, int64_t i) const {
     const int64_t each = 8 / bits;
@@ -96,6 +102,69 @@ struct Gather {
   }
 };
 
+// Codes of one block: value = (code XOR flip) - base, times the factor.
+struct Block {
+  int flip;      // the highest bit of signed codes, so that they are in order; or 0
+  int32_t base;  // what it adds, and the zero point
+  float factor;
+
+  float value(int64_t code) const {
+    return static_cast<float>(static_cast<int32_t>(code) - base) * factor;
+  }
+};
+
+// 8 codes, a byte each.
+PFRT_AVX2_INLINE inline void put_values(__m128i codes, const Block& b, float* out) {
+  const __m256i wide = _mm256_sub_epi32(_mm256_cvtepu8_epi32(codes), _mm256_set1_epi32(b.base));
+  _mm256_storeu_ps(out, _mm256_mul_ps(_mm256_cvtepi32_ps(wide), _mm256_set1_ps(b.factor)));
+}
+PFRT_AVX2_INLINE inline void put_values_of_16(__m128i codes, const Block& b, float* out) {
+  codes = _mm_xor_si128(codes, _mm_set1_epi8(static_cast<char>(b.flip)));
+  put_values(codes, b, out);
+  put_values(_mm_srli_si128(codes, 8), b, out + 8);
+}
+
+// The first |n| codes of |codes|, as far as whole vectors of 16 bytes go; gives how many.
+PFRT_AVX2 int64_t put_block(const uint8_t* codes, int bits, int64_t n, const Block& b, float* out) {
+  const int64_t step = 128 / bits;
+  int64_t i = 0;
+  for (; i + step <= n; i += step, codes += 16) {
+    const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(codes));
+    if (bits == 8) {
+      put_values_of_16(bytes, b, out + i);
+      continue;
+    }
+    const __m128i mask = _mm_set1_epi8(static_cast<char>((1 << bits) - 1));
+    const __m128i first = _mm_and_si128(bytes, mask),
+                  second = _mm_and_si128(_mm_srli_epi16(bytes, bits), mask);
+    const __m128i low = _mm_unpacklo_epi8(first, second), high = _mm_unpackhi_epi8(first, second);
+    if (bits == 4) {
+      put_values_of_16(low, b, out + i);
+      put_values_of_16(high, b, out + i + 16);
+      continue;
+    }
+    const __m128i third = _mm_and_si128(_mm_srli_epi16(bytes, 4), mask),
+                  fourth = _mm_and_si128(_mm_srli_epi16(bytes, 6), mask);
+    const __m128i low2 = _mm_unpacklo_epi8(third, fourth), high2 = _mm_unpackhi_epi8(third, fourth);
+    put_values_of_16(_mm_unpacklo_epi16(low, low2), b, out + i);
+    put_values_of_16(_mm_unpackhi_epi16(low, low2), b, out + i + 16);
+    put_values_of_16(_mm_unpacklo_epi16(high, high2), b, out + i + 32);
+    put_values_of_16(_mm_unpackhi_epi16(high, high2), b, out + i + 48);
+  }
+  return i;
+}
+
+// |n| codes of one block from element |first| on.
+void expand_block(const Gather& g, const uint8_t* codes, int64_t first, int64_t n, int64_t zero,
+                  float factor, float* out) {
+  const int flip = g.is_signed ? 1 << (g.bits - 1) : 0;
+  const Block b{flip, static_cast<int32_t>(zero) + flip, factor};
+  const int64_t each = 8 / g.bits;
+  int64_t i = 0;
+  if (g.vectors && first % each == 0) i = put_block(codes + first / each, g.bits, n, b, out);
+  for (; i < n; ++i) out[i] = b.value(g.code(codes, first + i) + flip);
+}
+
 // |inner| elements from |first| on, to element |to| of the output.
 void expand(const Run& run, const Gather& g, int64_t first, int64_t to) {
   const auto *const codes = run.input<uint8_t>(0), *const zeros = run.input<uint8_t>(3);
@@ -109,8 +178,9 @@ void expand(const Run& run, const Gather& g, int64_t first, int64_t to) {
       // Elements of one block are contiguous where nothing is below the axis.
       const int64_t within = at % g.along,
                     left = std::min(g.block - within % g.block, g.along - within);
-      for (const int64_t end = g.below > 1 ? i + 1 : std::min(n, i + left); i < end; ++i)
-        line[i] = static_cast<float>(g.code(codes, first + done + i) - zero) * factor;
+      const int64_t end = g.below > 1 ? i + 1 : std::min(n, i + left);
+      expand_block(g, codes, at, end - i, zero, factor, line + i);
+      i = end;
     }
     store_block(g.scale, line, n, element(g.scale, run.output(0), to + done));
   }
@@ -203,6 +273,7 @@ Result<Kernel> make_gather_block(const KernelRequest& node) {
   if (g.bits != 4 && !(bytes && (g.bits == 2 || g.bits == 8)))
     return kernel_error("elements have ", g.bits, " bits");
   g.is_signed = g.data == PFRT_DTYPE_INT4;
+  g.vectors = isa() >= Isa::kAvx2;
   g.default_zero = bytes ? int64_t{1} << (g.bits - 1) : 0;
   std::vector<int64_t> dims(node.input_dims(0).begin(), node.input_dims(0).end());
   PFRT_ASSIGN(const int64_t axis, axis_of(node.attr_int("gather_axis", 0), dims.size()));
