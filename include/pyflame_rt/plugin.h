@@ -217,7 +217,8 @@ enum {
   /* Of float32 products; a provider may be more precise than asked, never less. */
   PFRT_COMPILE_PLAIN = 2, /* precision "ieee": float32 sums of float32 products, nothing flushed to 0 */
   PFRT_COMPILE_FAST = 4,  /* "fast": about 5e-6 relative to the largest products */
-  PFRT_COMPILE_BF16 = 8,  /* "bf16": factors rounded to bfloat16, float32 sums */
+  /* "bf16": factors rounded to bfloat16, float32 sums; beside weights of at most 8 bits, to int8 by blocks of k */
+  PFRT_COMPILE_BF16 = 8,
   PFRT_COMPILE_TUNE = 16, /* specialise may measure how to divide the work; results may not depend on it */
   PFRT_COMPILE_APART = 32, /* a step for each node, none joined with others: the session's level is "none" */
   /* deterministic=batch: where rows of the first dimension do not depend on each other, each has the same bits whatever
