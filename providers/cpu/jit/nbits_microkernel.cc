@@ -72,12 +72,14 @@ struct Form {
   Dot dot;
   int bits;
   Zeros zeros;
+  bool widened = false;  // weights are floats already
+  bool vex = false;      // vpdpbusd of 256 bits: how it is encoded
 
   bool floats() const { return dot == Dot::kFloat; }
   // Signs of 8-bit weights go to the rows, and pairs of products to int32 at once.
   bool lends_signs() const { return dot == Dot::kShort && bits == 8; }
   bool sums_shorts() const { return dot == Dot::kShort && bits < 8; }
-  int most_rows() const { return wide ? 12 : floats() ? 5 : 6; }
+  int most_rows() const { return wide ? 12 : floats() && !widened ? 5 : 6; }
   int panels(int rows) const {
     if (wide) return rows <= 4 ? 4 : 2;
     if (floats()) return rows <= 2 ? 2 : 1;
@@ -96,6 +98,14 @@ class Generator final : public Xbyak::CodeGenerator {
     panels_ = panels;
     assign_registers();
     product();
+    return code;
+  }
+  const uint8_t* write_widen() {
+    align(64);
+    const uint8_t* const code = getCurr();
+    rows_ = panels_ = 1;
+    assign_registers();
+    widen();
     return code;
   }
 
@@ -137,7 +147,7 @@ class Generator final : public Xbyak::CodeGenerator {
     elements_at_ = next;
     // vpmaddubsw broadcasts nothing by itself, and needs a register for its products.
     const int product = f_.sums_shorts() && (together_ || vectors() > 2) ? 1 : 0;
-    const int lines = f_.floats() ? vectors() : 0;
+    const int lines = f_.floats() && !f_.widened ? vectors() : 0;
     holds_elements_ = !together_ && !f_.lends_signs() && next + rows_ + product + lines <= all;
     next += holds_elements_ ? rows_ : 1;
     product_at_ = next < all ? next : elements_at_;
@@ -155,6 +165,7 @@ class Generator final : public Xbyak::CodeGenerator {
       if (f_.lends_signs()) hold(Constants::kSigns);
       return;
     }
+    if (f_.widened) return;
     const int kinds = f_.zeros == Zeros::kMiddle ? 3 : 2;
     for (int kind = 0; kind < kinds; ++kind)
       for (int i = 0; i < 16 / f_.bits; ++i) hold(Constants::kMasks + kind * kMostFields + i);
@@ -251,7 +262,7 @@ class Generator final : public Xbyak::CodeGenerator {
   void add_quad(const Xbyak::Xmm& to, const Xbyak::Xmm& b, const Xbyak::Xmm& a,
                 const Xbyak::Xmm& spare) {
     if (f_.dot == Dot::kVnni) {
-      f_.wide ? vpdpbusd(to, b, a) : vpdpbusd(to, b, a, Xbyak::VexEncoding);
+      vpdpbusd(to, b, a, f_.vex ? Xbyak::VexEncoding : Xbyak::EvexEncoding);
       return;
     }
     vpmaddubsw(spare, b, a);
@@ -276,25 +287,33 @@ class Generator final : public Xbyak::CodeGenerator {
 
   // ------------------------------------------------------------------ lines of floats
 
-  void multiply_floats(int line_in_turn) {
-    const int fields = 32 / f_.bits, per_half = fields / 2;
-    const int b_at = line_in_turn * kLine, a_at = line_in_turn * fields * rows_ * 4;
-    for (int v = 0; v < vectors(); ++v) load(line(v), of_vector(r14, v, b_at));
-    for (int half = 0; half < 2; ++half) {
-      if (half == 1)
+  int fields() const { return 32 / f_.bits; }
+  // fn(field, field of its half), half a line after the other.
+  template <typename Fn>
+  void each_field(int b_at, Fn&& fn) {
+    if (!f_.widened)
+      for (int v = 0; v < vectors(); ++v) load(line(v), of_vector(r14, v, b_at));
+    for (int field = 0; field < fields(); ++field) {
+      if (field == fields() / 2 && !f_.widened)
         for (int v = 0; v < vectors(); ++v) vpsrld(line(v), line(v), 16);
-      for (int i = 0; i < per_half; ++i) {
-        const int bit = (half * per_half + i) * f_.bits;
-        const int k = bit % 8 / f_.bits * 4 + bit / 8;
-        multiply_field(i, a_at + k * rows_ * 4);
-      }
+      fn(field, field % (fields() / 2));
     }
   }
 
-  void multiply_field(int i, int a_at) {
+  void multiply_floats(int line_in_turn) {
+    const int a_at = line_in_turn * fields() * rows_ * 4;
+    const int b_at = line_in_turn * kLine * (f_.widened ? fields() : 1);
+    each_field(b_at, [&](int field, int i) {
+      const int bit = field * f_.bits, k = bit % 8 / f_.bits * 4 + bit / 8;
+      multiply_field(i, a_at + k * rows_ * 4, b_at + field * kLine);
+    });
+  }
+
+  // |b_at|: of what is widened already.
+  void multiply_field(int i, int a_at, int b_at) {
     const auto of_row = [&](int r) { return rbx + static_cast<size_t>(a_at + r * 4); };
     if (together_) {
-      for (int v = 0; v < vectors(); ++v) widen_field(weight(v), v, i);
+      for (int v = 0; v < vectors(); ++v) widen_field(weight(v), v, i, b_at);
       for (int r = 0; r < rows_; ++r) {
         if (f_.wide && vectors() == 1) {
           vfmadd231ps(sum(r, 0), weight(0), ptr_b[of_row(r)]);
@@ -308,7 +327,7 @@ class Generator final : public Xbyak::CodeGenerator {
     if (holds_elements_)
       for (int r = 0; r < rows_; ++r) vbroadcastss(element(r), ptr[of_row(r)]);
     for (int v = 0; v < vectors(); ++v) {
-      widen_field(weight(v), v, i);
+      widen_field(weight(v), v, i, b_at);
       for (int r = 0; r < rows_; ++r) {
         if (!holds_elements_) vbroadcastss(element(r), ptr[of_row(r)]);
         vfmadd231ps(sum(r, v), weight(v), element(r));
@@ -317,7 +336,11 @@ class Generator final : public Xbyak::CodeGenerator {
   }
 
   // Field |i| of half a line, less the zero point.
-  void widen_field(const Xbyak::Xmm& to, int v, int i) {
+  void widen_field(const Xbyak::Xmm& to, int v, int i, int b_at = 0) {
+    if (f_.widened) {
+      vmovups(to, of_vector(r14, v, b_at));
+      return;
+    }
     const int mask = Constants::kMasks + i, power = mask + kMostFields,
               middle = power + kMostFields;
     if (f_.wide && is_held(mask)) {
@@ -396,7 +419,7 @@ class Generator final : public Xbyak::CodeGenerator {
 
   // Lines of a turn of the loop, whose code many rows make long.
   int lines_together() const {
-    if (f_.bits == 2) return 1;
+    if (f_.bits == 2 || f_.widened) return 1;
     return f_.floats() && sums() > 8 ? 1 : 2;
   }
 
@@ -411,7 +434,7 @@ class Generator final : public Xbyak::CodeGenerator {
       else
         for (int q = 0; q < 8 / f_.bits; ++q) multiply_quad(q, i);
     }
-    add(r14, static_cast<uint32_t>(together * kLine));
+    add(r14, static_cast<uint32_t>(together * kLine * (f_.widened ? fields() : 1)));
     add(rbx, static_cast<uint32_t>(together * 32 / f_.bits * rows_ * (f_.floats() ? 4 : 1)));
     sub(rcx, static_cast<uint32_t>(together));
     jnz(next, T_NEAR);
@@ -470,13 +493,53 @@ class Generator final : public Xbyak::CodeGenerator {
     }
   }
 
+  // One panel, block by block, to floats.
+  void widen_block() {
+    Xbyak::Label next;
+    prepare_float_zeros();
+    mov(rcx, arg(offsetof(Blocks, segment_lines)));
+    L(next);
+    each_field(0, [&](int field, int i) {
+      for (int v = 0; v < vectors(); ++v) {
+        const int at = field * kLine + v * vector_bytes();
+        widen_field(weight(v), v, i);
+        vmovups(ptr[r9 + static_cast<size_t>(at)], weight(v));
+      }
+    });
+    add(r14, kLine);
+    add(r9, static_cast<uint32_t>(fields() * kLine));
+    dec(rcx);
+    jnz(next, T_NEAR);
+    for (int v = 0; v < vectors(); ++v) {
+      vmovups(weight(v), of_vector(r15, v));
+      vmovups(ptr[r9 + static_cast<size_t>(v * vector_bytes())], weight(v));
+    }
+    add(r9, kLine);
+  }
+
   int stack_bytes() const {
     if (f_.floats())
       return f_.zeros == Zeros::kUint8 ? vectors() * kMostFields * vector_bytes() : 0;
     return f_.sums_shorts() ? sums() * vector_bytes() : 0;
   }
 
+  void widen() {
+    each_block([&] { widen_block(); });
+  }
   void product() {
+    each_block([&] {
+      const int head = f_.floats() ? 0 : rows_ * 8;
+      lea(rbx, ptr[rax + static_cast<size_t>(head)]);
+      if (f_.floats())
+        float_block();
+      else
+        integer_block();
+      mov(rax, rbx);
+    });
+  }
+
+  template <typename Fn>
+  void each_block(Fn&& fn) {
     const Xbyak::Reg64 saved[] = {rbx, rbp, r12, r13, r14, r15};
     for (const Xbyak::Reg64& reg : saved) push(reg);
     mov(rbp, rsp);
@@ -503,13 +566,7 @@ class Generator final : public Xbyak::CodeGenerator {
     mov(r15, rsi);
     add(r15, arg(offsetof(Blocks, scales_at)));
     mov(r10, arg(offsetof(Blocks, segments)));
-    const int head = f_.floats() ? 0 : rows_ * 8;
-    lea(rbx, ptr[rax + static_cast<size_t>(head)]);
-    if (f_.floats())
-      float_block();
-    else
-      integer_block();
-    mov(rax, rbx);
+    fn();
     add(rsi, arg(offsetof(Blocks, block_bytes)));
     if (f_.zeros != Zeros::kMiddle) add(rdx, f_.zeros == Zeros::kUint8 ? kColumns : kLine);
     dec(r8);
@@ -554,7 +611,12 @@ class NBitsMicrokernelSet {
       m.several_[r] = Xbyak::CastTo<NBitsMicrokernel::Code>(several[r]);
     }
     one[m.rows_] = generator.getCurr();
+    m.widened_ = form.widened;
+    if (form.floats() && !form.widened)
+      m.widen_ = Xbyak::CastTo<NBitsMicrokernel::Code>(generator.write_widen());
+    const uint8_t* const end_of_all = generator.getCurr();
     written_ = seal(generator);
+    if (written_ && m.widen_ != nullptr) publish_one(form, 0, 1, one[m.rows_], end_of_all);
     for (int64_t r = 0; written_ && r < m.rows_; ++r) {
       const uint8_t* const end = one[r + 1];
       publish_one(form, r + 1, 1, one[r], several[r] == one[r] ? end : several[r]);
@@ -573,8 +635,9 @@ class NBitsMicrokernelSet {
     constexpr const char* kZeros[] = {"", "_zeros", "_float_zeros"};
     char name[64];
     std::snprintf(name, sizeof name, "nbits_%d%s_%s_%s_%dx%d", form.bits,
-                  kZeros[static_cast<size_t>(form.zeros)], kDots[static_cast<size_t>(form.dot)],
-                  form.wide ? "avx512" : "avx2", static_cast<int>(rows), panels);
+                  form.widened ? "_widened" : kZeros[static_cast<size_t>(form.zeros)],
+                  kDots[static_cast<size_t>(form.dot)], form.wide ? "avx512" : "avx2",
+                  static_cast<int>(rows), panels);
     publish(name, begin, static_cast<size_t>(end - begin));
   }
   NBitsMicrokernel microkernel_;
@@ -583,10 +646,13 @@ class NBitsMicrokernelSet {
 
 namespace {
 
-template <bool kWide, Dot kDot, int kBits, Zeros kZeros>
+template <bool kWide, Dot kDot, int kBits, Zeros kZeros, bool kWidened = false>
 const NBitsMicrokernel* set() {
   alignas(4096) static uint8_t pages[kCapacity];
-  static const NBitsMicrokernelSet made(Form{kWide, kDot, kBits, kZeros}, pages);
+  // Which encoding the machine has does not change.
+  static const NBitsMicrokernelSet made(Form{kWide, kDot, kBits, kZeros, kWidened,
+                                             dot_instructions() == DotInstructions::kByteVex256},
+                                        pages);
   return made.get();
 }
 
@@ -618,29 +684,69 @@ const NBitsMicrokernel* of_zeros(int64_t bits, Zeros zeros) {
   return nullptr;
 }
 
-bool has_vnni(Isa have) { return have >= Isa::kAvx512Bf16; }
+template <bool kWide>
+const NBitsMicrokernel* widened(int64_t bits) {
+  switch (bits) {
+    case 2:
+      return set<kWide, Dot::kFloat, 2, Zeros::kMiddle, true>();
+    case 4:
+      return set<kWide, Dot::kFloat, 4, Zeros::kMiddle, true>();
+    case 8:
+      return set<kWide, Dot::kFloat, 8, Zeros::kMiddle, true>();
+    default:
+      return nullptr;
+  }
+}
 
 }  // namespace
 
 void NBitsMicrokernel::set_blocks(const NBitsPanel& panel, Blocks& blocks) const {
   const int64_t segment = std::min(segment_, panel.block);
-  blocks.block_bytes = panel.block_bytes();
-  blocks.scales_at = panel.lines() * NBitsPanel::kLine;
+  blocks.block_bytes = widened_ ? widened_bytes(panel) : panel.block_bytes();
+  blocks.scales_at = blocks.block_bytes - NBitsPanel::kLine;
   blocks.segments = panel.block / segment;
   blocks.segment_lines = segment / panel.fields();
+}
+
+void NBitsMicrokernel::widen(const NBitsPanel& panel, const uint8_t* b, const uint8_t* zeros,
+                             int64_t blocks, float* to) const {
+  Blocks p{};
+  set_blocks(panel, p);
+  p.b = b;
+  p.zeros = zeros;
+  p.blocks = blocks;
+  p.segment_lines = panel.lines();
+  p.c = to;
+  widen_(&p);
 }
 
 // PFRT_ISA may change from call to call.
 const NBitsMicrokernel* NBitsMicrokernel::get(Rows rows, int64_t bits, Zeros zeros) {
   const Isa have = isa();
   if (have < Isa::kAvx2) return nullptr;
-  const bool wide = have >= Isa::kAvx512;
   if (rows == Rows::kFloat)
-    return wide ? of_zeros<true, Dot::kFloat>(bits, zeros)
-                : of_zeros<false, Dot::kFloat>(bits, zeros);
-  if (has_vnni(have)) return of_zeros<true, Dot::kVnni>(bits, zeros);
-  return wide ? of_zeros<true, Dot::kShort>(bits, zeros)
-              : of_zeros<false, Dot::kShort>(bits, zeros);
+    return have >= Isa::kAvx512 ? of_zeros<true, Dot::kFloat>(bits, zeros)
+                                : of_zeros<false, Dot::kFloat>(bits, zeros);
+  switch (dot_instructions()) {
+    case DotInstructions::kByteEvex512:
+      return of_zeros<true, Dot::kVnni>(bits, zeros);
+    case DotInstructions::kByteVex256:
+    case DotInstructions::kByteEvex256:
+      return of_zeros<false, Dot::kVnni>(bits, zeros);
+    case DotInstructions::kInt16x512:
+      return of_zeros<true, Dot::kShort>(bits, zeros);
+    case DotInstructions::kInt16x256:
+      return of_zeros<false, Dot::kShort>(bits, zeros);
+    case DotInstructions::kNone:
+      return nullptr;
+  }
+  return nullptr;
+}
+
+const NBitsMicrokernel* NBitsMicrokernel::get_widened(int64_t bits) {
+  const Isa have = isa();
+  if (have < Isa::kAvx2) return nullptr;
+  return have >= Isa::kAvx512 ? widened<true>(bits) : widened<false>(bits);
 }
 
 }  // namespace pfrt::cpu

@@ -55,6 +55,9 @@ class NBitsMicrokernel {
   // nullptr where the machine, or PFRT_ISA, has no AVX2, or code cannot be made executable, and for
   // rows of bytes with zero points that are floats.
   static const NBitsMicrokernel* get(Rows rows, int64_t bits, Zeros zeros);
+  // The one for float rows and weights of |bits| that widen() made floats, with the same bits as
+  // results: widening once pays where many rows share it.
+  static const NBitsMicrokernel* get_widened(int64_t bits);
 
   // What a call multiplies: the same blocks of 1 to rows() rows and of some panels.
   //
@@ -79,6 +82,14 @@ class NBitsMicrokernel {
   }
   // Fills in what follows from the panel's layout.
   void set_blocks(const NBitsPanel& panel, Blocks& blocks) const;
+  // Bytes of a widened block: each weight less its zero point, field by field of a line, then the
+  // scales.
+  static int64_t widened_bytes(const NBitsPanel& panel) {
+    return (panel.block + 1) * NBitsPanel::kLine;
+  }
+  // |blocks| blocks of a panel, from |b| and |zeros| on, as floats to |to|. Of float rows alone.
+  void widen(const NBitsPanel& panel, const uint8_t* b, const uint8_t* zeros, int64_t blocks,
+             float* to) const;
 
   int64_t rows() const { return rows_; }
   // Panels that |rows| rows read at once.
@@ -90,6 +101,8 @@ class NBitsMicrokernel {
   friend class NBitsMicrokernelSet;
   using Code = void (*)(const Blocks* blocks);
   int64_t segment_ = kChain;
+  bool widened_ = false;
+  Code widen_ = nullptr;
   int64_t rows_ = 0;
   int64_t panels_[kMostRows] = {};
   Code one_[kMostRows] = {}, several_[kMostRows] = {};

@@ -23,7 +23,8 @@
 namespace pfrt::test {
 namespace {
 
-constexpr const char* kNBitsIsas[] = {"generic", "avx2", "avx512", "avx512_bf16"};
+constexpr const char* kNBitsIsas[] = {"generic", "avx2",        "avx_vnni",
+                                      "avx512",  "avx512_vnni", "avx512_bf16"};
 
 class NBitsIsa {
  public:
@@ -75,7 +76,7 @@ NBits random_nbits(Random& r) {
   NBits p;
   p.bits = widths[r.below(3)];
   p.block = 16 << r.below(5);
-  p.m = r.once_in(3) ? 1 : r.from_to(1, 30);
+  p.m = r.once_in(3) ? 1 : r.from_to(1, r.once_in(5) ? 130 : 30);
   p.n = r.once_in(4) ? r.from_to(60, 200) : r.from_to(1, 60);
   p.k = r.from_to(1, r.once_in(4) ? 900 : 300);
   p.level = r.below(2) * 4;
@@ -246,7 +247,7 @@ TEST(NBits, rows_have_the_same_bits_beside_others_and_on_all_vectors) {
   for (uint64_t seed = 0; seed < (kSanitized ? 8 : 40); ++seed) {
     Random r(seed + 7000);
     NBits p = random_nbits(r);
-    p.m = 29;
+    p.m = 61;
     p.groups = r.once_in(3) ? NBitsGroups::kShuffled : NBitsGroups::kNone;
     Case c = nbits_inputs(r, p);
     c.outputs = {expected(p.dtype, {p.m, p.n}, {})};

@@ -23,7 +23,8 @@ constexpr int64_t kColumns = NBitsPanel::kColumns;
 constexpr int64_t kTaskBytes = 256 << 10, kLeastTaskBytes = 32 << 10;  // of weights
 constexpr int64_t kWantedTasks = 16;
 constexpr int64_t kTaskRows = 120, kTaskPanels = 16, kPassBytes = 24 << 10;
-constexpr int64_t kTogether = 2;  // panels that many rows share
+constexpr int64_t kTogether = 2;                                // panels that many rows share
+constexpr int64_t kWidenedRows = 48, kWidenedBytes = 48 << 10;  // from how many on, and of a pass
 constexpr int64_t kRowTaskBytes = 64 << 10;
 
 class NBitsMatmul {
@@ -35,7 +36,11 @@ class NBitsMatmul {
         microkernel_(w_->microkernel()),
         kind_(w_->rows()),
         row_bytes_(w_->panel.blocks * NBitsMicrokernel::row_bytes(kind_, w_->panel.block)) {
-    if (m_ > 0) blocks_ = PanelMicrokernel::row_blocks(m_, microkernel_->rows());
+    // Float rows that are many share weights that were widened once.
+    if (kind_ == Rows::kFloat && m_ >= kWidenedRows)
+      widened_ = NBitsMicrokernel::get_widened(w_->form.bits);
+    const NBitsMicrokernel& of_rows = widened_ != nullptr ? *widened_ : *microkernel_;
+    if (m_ > 0) blocks_ = PanelMicrokernel::row_blocks(m_, of_rows.rows());
     few_ = blocks_.count <= 1;
     const int64_t bytes = w_->panel.bytes(), panels = w_->panels();
     if (few_) {
@@ -51,12 +56,19 @@ class NBitsMatmul {
       const int64_t row_tasks = ceil_div(blocks_.count, task_blocks_);
       while (task_panels_ > kTogether && row_tasks * ceil_div(panels, task_panels_) < kWantedTasks)
         task_panels_ /= 2;
-      pass_ = std::max<int64_t>(1, kPassBytes / (kTogether * w_->panel.block_bytes()));
+      const int64_t bytes_of_block = widened_ != nullptr
+                                         ? NBitsMicrokernel::widened_bytes(w_->panel)
+                                         : w_->panel.block_bytes();
+      pass_ = std::clamp<int64_t>(
+          (widened_ != nullptr ? kWidenedBytes : kPassBytes) / (kTogether * bytes_of_block), 1,
+          w_->panel.blocks);
     }
   }
 
   uint64_t shared_bytes() const { return static_cast<uint64_t>(packs() ? m_ * row_bytes_ : 0); }
-  uint64_t scratch_bytes() const { return static_cast<uint64_t>(std::max(sums(), spare())) * 4; }
+  uint64_t scratch_bytes() const {
+    return static_cast<uint64_t>(std::max(sums() + widened_floats() * kTogether, spare())) * 4;
+  }
 
   pfrt_code run(const Run& run) const {
     if (m_ == 0) return run.stop();
@@ -85,6 +97,10 @@ class NBitsMatmul {
     if (m_ == 0) return 0;
     const int64_t rows = few_ ? m_ * microkernel_->panels(m_) : kTogether * task_rows();
     return rows * kColumns;
+  }
+  // Of a pass of one panel.
+  int64_t widened_floats() const {
+    return widened_ == nullptr ? 0 : pass_ * NBitsMicrokernel::widened_bytes(w_->panel) / 4;
   }
   int64_t task_rows() const { return std::min(m_, task_blocks_ * blocks_.first()); }
   int64_t begin_of(int64_t block) const {
@@ -115,9 +131,7 @@ class NBitsMatmul {
     const int64_t rows = rows_of(row_block), step = apart * w_->panel.bytes();
     NBitsMicrokernel::Blocks p{};
     microkernel_->set_blocks(w_->panel, p);
-    const uint8_t* const a = packs() ? run.shared<uint8_t>() : run.input<uint8_t>(NBitsForm::kA);
-    p.a = a + begin_of(row_block) * row_bytes_ +
-          pass * rows * NBitsMicrokernel::row_bytes(kind_, w_->panel.block);
+    p.a = rows_at(run, row_block, pass);
     p.blocks = blocks;
     p.b_panel = step;
     const int64_t together = microkernel_->panels(rows);
@@ -134,6 +148,44 @@ class NBitsMatmul {
         ++i;
       }
     }
+  }
+
+  void widen(const Run& run, int64_t panel, int64_t panels, int64_t pass, int64_t blocks,
+             float* to) const {
+    for (int64_t i = 0; i < panels; ++i) {
+      const uint8_t* const from = run.packed<uint8_t>() + (panel + i) * w_->panel.bytes();
+      microkernel_->widen(w_->panel, from + pass * w_->panel.block_bytes(),
+                          from + w_->panel.zeros_at() + pass * w_->panel.zero_bytes(), blocks,
+                          to + i * widened_floats());
+    }
+  }
+
+  // The same as multiply, of |panels| panels that |widened| holds.
+  void multiply_widened(const Run& run, int64_t row_block, const float* widened, int64_t panels,
+                        int64_t pass, int64_t blocks, float* c) const {
+    const int64_t rows = rows_of(row_block), together = widened_->panels(rows);
+    NBitsMicrokernel::Blocks p{};
+    widened_->set_blocks(w_->panel, p);
+    p.a = rows_at(run, row_block, pass);
+    p.blocks = blocks;
+    p.b_panel = widened_floats() * static_cast<int64_t>(sizeof(float));
+    for (int64_t i = 0; i < panels;) {
+      p.b = reinterpret_cast<const uint8_t*>(widened + i * widened_floats());
+      p.c = c + i * rows * kColumns;
+      if (panels - i >= together) {
+        widened_->run_several(rows, p);
+        i += together;
+      } else {
+        widened_->run_one(rows, p);
+        ++i;
+      }
+    }
+  }
+
+  const uint8_t* rows_at(const Run& run, int64_t row_block, int64_t pass) const {
+    const uint8_t* const a = packs() ? run.shared<uint8_t>() : run.input<uint8_t>(NBitsForm::kA);
+    return a + begin_of(row_block) * row_bytes_ +
+           pass * rows_of(row_block) * NBitsMicrokernel::row_bytes(kind_, w_->panel.block);
   }
 
   void multiply_few(const Run& run, int64_t first, int64_t panels, float* c) const {
@@ -158,10 +210,18 @@ class NBitsMatmul {
     for (int64_t i = 0; i < panels && !run.stopped(); i += kTogether) {
       const int64_t together = std::min(kTogether, panels - i);
       std::fill_n(c, together * rows * kColumns, 0.0f);
-      for (int64_t pass = 0; pass < w_->panel.blocks; pass += pass_)
-        for (int64_t b = begin; b < end; ++b)
-          multiply(run, b, first + i, together, 1, pass, std::min(pass_, w_->panel.blocks - pass),
-                   c + (begin_of(b) - row) * together * kColumns);
+      for (int64_t pass = 0; pass < w_->panel.blocks; pass += pass_) {
+        const int64_t blocks = std::min(pass_, w_->panel.blocks - pass);
+        float* const widened = c + sums();
+        if (widened_ != nullptr) widen(run, first + i, together, pass, blocks, widened);
+        for (int64_t b = begin; b < end; ++b) {
+          float* const to = c + (begin_of(b) - row) * together * kColumns;
+          if (widened_ != nullptr)
+            multiply_widened(run, b, widened, together, pass, blocks, to);
+          else
+            multiply(run, b, first + i, together, 1, pass, blocks, to);
+        }
+      }
       for (int64_t b = begin; b < end; ++b) {
         const float* const sums = c + (begin_of(b) - row) * together * kColumns;
         for (int64_t p = 0; p < together; ++p)
@@ -193,6 +253,7 @@ class NBitsMatmul {
   std::shared_ptr<const NBitsWeights> w_;
   pfrt_dtype bias_;  // UNSET: none
   const NBitsMicrokernel* microkernel_;
+  const NBitsMicrokernel* widened_ = nullptr;  // null: weights are read as they are packed
   Rows kind_;
   int64_t row_bytes_;
   RowBlocks blocks_;
