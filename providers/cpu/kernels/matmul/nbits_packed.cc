@@ -22,7 +22,7 @@ using RowBlocks = PanelMicrokernel::RowBlocks;
 constexpr int64_t kColumns = NBitsPanel::kColumns;
 constexpr int64_t kTaskBytes = 256 << 10, kLeastTaskBytes = 32 << 10;  // of weights
 constexpr int64_t kWantedTasks = 16;
-constexpr int64_t kTaskRows = 120, kTaskPanels = 16, kPassBytes = 24 << 10;
+constexpr int64_t kTaskRows = 256, kTaskPanels = 16, kPassBytes = 24 << 10;
 constexpr int64_t kTogether = 2;                                // panels that many rows share
 constexpr int64_t kWidenedRows = 48, kWidenedBytes = 48 << 10;  // from how many on, and of a pass
 constexpr int64_t kRowTaskBytes = 64 << 10;
@@ -52,8 +52,9 @@ class NBitsMatmul {
       pass_ = w_->panel.blocks;
     } else {
       task_panels_ = kTaskPanels;
-      task_blocks_ = std::max<int64_t>(1, kTaskRows / blocks_.first());
-      const int64_t row_tasks = ceil_div(blocks_.count, task_blocks_);
+      const int64_t most = std::max<int64_t>(1, kTaskRows / blocks_.first()),
+                    row_tasks = ceil_div(blocks_.count, most);
+      task_blocks_ = ceil_div(blocks_.count, row_tasks);
       while (task_panels_ > kTogether && row_tasks * ceil_div(panels, task_panels_) < kWantedTasks)
         task_panels_ /= 2;
       const int64_t bytes_of_block = widened_ != nullptr
