@@ -253,7 +253,8 @@ Result<Kernel> make_conv_depthwise(const KernelRequest& node) {
   return make_conv_depthwise_shuffled(node, 1);
 }
 
-Kernel depthwise_kernel(ConvGeometry g, int64_t shuffle, bool has_bias) {
+// Of channels shuffled by |shuffle| groups; 1 leaves them alone.
+static Kernel depthwise_kernel(ConvGeometry g, int64_t shuffle, bool has_bias) {
   if (isa() >= Isa::kAvx2 && g.window.rank() <= 2) {
     constexpr int64_t kMostLength = 8192;  // of a row
     g.window = along_rows(std::move(g.window));

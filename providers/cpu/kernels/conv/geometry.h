@@ -67,12 +67,11 @@ Result<Kernel> make_conv_direct_bf16_nchw16c(const SnapshotNode& node, Nchw16cSi
 // pointwise.cc
 std::string refuse_conv_pointwise(const KernelRequest& node);
 Result<Kernel> make_conv_pointwise(const KernelRequest& node);
-// depthwise.cc: of groups with one input channel, in float32, whose channels are shuffled by
-// |shuffle| groups; 1 leaves them alone.
-Kernel depthwise_kernel(ConvGeometry geometry, int64_t shuffle, bool has_bias);
-// integer_depthwise.cc
+// integer_depthwise.cc; QLinearConv in planes or in nChw16c, on either side
 std::string refuse_conv_integer_depthwise(const KernelRequest& node);
 Result<Kernel> make_conv_integer_depthwise(const KernelRequest& node);
+std::string refuse_qlinear_conv_depthwise(const KernelRequest& node);
+Result<Kernel> make_qlinear_conv_depthwise(const KernelRequest& node);
 // transpose_direct.cc
 std::string refuse_conv_transpose_direct(const KernelRequest& node);
 Result<Kernel> make_conv_transpose_direct(const KernelRequest& node);

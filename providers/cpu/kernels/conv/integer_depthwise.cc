@@ -1,110 +1,300 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ConvInteger whose groups have one input channel, by the kernel for float32: bytes less their zero
-// points are below 256, and sums of up to 256 products of them below 2^24, where float32 is exact.
-#include <emmintrin.h>
-
+// ConvInteger and QLinearConv whose groups have one input channel. A task computes rows of
+// positions in 16 output channels; the pixels that they see become lines of 16 channels
+// (depthwise_bytes.h), int8 as uint8 of 128 more, with the zero point around the image. Zero points
+// of weights are subtracted from them first.
+#include <algorithm>
+#include <cstring>
 #include <memory>
+#include <utility>
+#include <vector>
 
-#include "providers/cpu/epilogue/in_float32.h"
+#include "providers/cpu/jit/dot_microkernel.h"
+#include "providers/cpu/kernels/conv/depthwise_bytes.h"
 #include "providers/cpu/kernels/conv/geometry.h"
+#include "providers/cpu/kernels/conv/int16_dot.h"
+#include "providers/cpu/kernels/conv/requantized_conv.h"
+#include "providers/cpu/kernels/window/reorder.h"
+#include "providers/cpu/kernels/window/reorder_bytes.h"
+#include "providers/cpu/row/ceil_div.h"
 #include "providers/cpu/row/requantize.h"
 
 namespace pfrt::cpu {
 namespace {
 
-constexpr int64_t kMostTaps = 256;
-constexpr int64_t kPiece = 1 << 14;  // elements
+constexpr int64_t kChannels = DepthwiseByteTaps::kChannels;
+constexpr int64_t kBandBytes = 24 << 10;  // stays in the first-level cache
+constexpr int64_t kMostTaps = 1 << 12;
 constexpr Types kBytes{PFRT_DTYPE_INT8, PFRT_DTYPE_UINT8};
-static_assert(255 * 255 * kMostTaps < 1 << 24);
+constexpr IntegerInputs kConvInteger{0, 1, 2, 3}, kQLinearConv{0, 3, 2, 5};
 
-uint64_t padded(uint64_t bytes) { return (bytes + 63) / 64 * 64; }
+int64_t padded(int64_t bytes) { return ceil_div(bytes, int64_t{64}) * 64; }
 
 struct Plan {
-  int64_t pixels, planes, taps, channels, sums;  // pixels of a plane, taps of a channel
-  pfrt_dtype x_type, w_type;
+  ConvGeometry geometry;  // two-dimensional
+  IntegerInputs in;
+  bool x_signed, w_signed, has_bias;
+  Nchw16cSides nchw16c;
   Parameter x_zero, w_zeros;
-  uint64_t own;  // bytes of scratch of the kernel for float32
+  int64_t rows;              // of positions, of a task
+  int64_t band_rows, width;  // pixels that these see
 
-  uint64_t image_bytes() const { return padded(static_cast<uint64_t>(planes * pixels) * 4); }
-  uint64_t weight_bytes() const { return padded(static_cast<uint64_t>(channels * taps) * 4); }
+  int64_t channels() const { return geometry.groups * geometry.group_out; }
+  int64_t blocks() const { return ceil_div(channels(), kChannels); }
+  int64_t taps_y() const { return geometry.window.kernel[0]; }
+  int64_t taps_x() const { return geometry.window.kernel[1]; }
+  // Scratch: lines, packed weights, sums of a row of positions, bytes of it, weights and rows.
+  int64_t line_bytes() const {
+    return padded((band_rows * width + DepthwiseByteTaps::kSlack) * kChannels);
+  }
+  int64_t weight_bytes() const { return taps_y() * DepthwiseByteTaps::row_bytes(taps_x(), false); }
+  int64_t sum_bytes() const { return geometry.window.positions[1] * kChannels * 4; }
+  int64_t row_bytes() const { return padded(geometry.window.positions[1] * kChannels); }
+  int64_t tap_bytes() const { return padded(taps_y() * taps_x() * kChannels * 2); }
+  int64_t start_bytes() const { return padded(taps_y() * 8); }
+  uint64_t scratch_bytes() const {
+    return static_cast<uint64_t>(line_bytes() + weight_bytes() + sum_bytes() + row_bytes() +
+                                 tap_bytes() + start_bytes());
+  }
 };
 
-template <typename Byte>
-void subtract(const void* bytes, int64_t n, float zero, float* out) {
-  const auto* const from = static_cast<const Byte*>(bytes);
-  for (int64_t i = 0; i < n; ++i) out[i] = static_cast<float>(from[i]) - zero;
+// What a run knows: zero points, and what to do with the sums of a row.
+struct Inputs {
+  int32_t zero;  // of x, as pixels count
+  std::vector<uint32_t> zeros;
+  const uint32_t* bias;
+};
+
+// Sums of |n| positions from |from| on, 16 channels from |channel| on, counted over all images, of
+// which |count| are there.
+struct Row {
+  int64_t channel, count, from, n;
+  const int32_t* sums;
+  uint8_t* scratch;  // n lines of 16 bytes
+};
+
+// Memory of a task.
+struct Memory {
+  uint8_t* lines;
+  void* weights;
+  int32_t* sums;
+  uint8_t* row;
+  int16_t* taps;
+  const uint8_t** starts;
+
+  Memory(const Plan& plan, char* scratch) {
+    const auto next = [&](int64_t bytes) { return std::exchange(scratch, scratch + bytes); };
+    lines = reinterpret_cast<uint8_t*>(next(plan.line_bytes()));
+    weights = next(plan.weight_bytes());
+    sums = reinterpret_cast<int32_t*>(next(plan.sum_bytes()));
+    row = reinterpret_cast<uint8_t*>(next(plan.row_bytes()));
+    taps = reinterpret_cast<int16_t*>(next(plan.tap_bytes()));
+    starts = reinterpret_cast<const uint8_t**>(next(plan.start_bytes()));
+  }
+};
+
+// Pixels of the rows that positions from row |top| on see, of 16 output channels from |first| on.
+void fill_lines(const Plan& plan, const uint8_t* image, int64_t first, int64_t count, int64_t top,
+                uint8_t pad, uint8_t* lines) {
+  constexpr int64_t kPixels = 128;
+  const ConvGeometry& g = plan.geometry;
+  const Window& w = g.window;
+  const int64_t height = w.image[0], across = w.image[1], size = height * across;
+  const int64_t begin = std::clamp<int64_t>(w.pads[1], 0, plan.width);
+  const int64_t end = std::clamp<int64_t>(across + w.pads[1], begin, plan.width);
+  alignas(16) uint8_t planes[kChannels * kPixels];
+  for (int64_t row = 0; row < plan.band_rows; ++row, lines += plan.width * kChannels) {
+    const int64_t y = top * w.strides[0] - w.pads[0] + row;
+    const bool inside = y >= 0 && y < height;
+    const int64_t last = inside ? end : begin;
+    std::memset(lines, pad, static_cast<size_t>(begin * kChannels));
+    std::memset(lines + last * kChannels, pad,
+                static_cast<size_t>((plan.width - last) * kChannels));
+    if (!inside) continue;
+    const int64_t at = y * across + begin - w.pads[1];
+    uint8_t* const to = lines + begin * kChannels;
+    if (plan.nchw16c.input) {
+      std::memcpy(to, image + first * size + at * kChannels,
+                  static_cast<size_t>((last - begin) * kChannels));
+    } else if (g.group_out == 1) {
+      bytes_to_lines(to, kChannels, kChannels, image + first * size + at, size, count,
+                     last - begin);
+    } else {
+      for (int64_t x = 0; x < last - begin; x += kPixels) {
+        const int64_t n = std::min(kPixels, last - begin - x);
+        for (int64_t c = 0; c < count; ++c)
+          std::memcpy(planes + c * kPixels, image + (first + c) / g.group_out * size + at + x,
+                      static_cast<size_t>(n));
+        bytes_to_lines(to + x * kChannels, kChannels, kChannels, planes, kPixels, count, n);
+      }
+    }
+    if (plan.x_signed)
+      for (int64_t i = 0; i < (last - begin) * kChannels; ++i) to[i] ^= 0x80;
+  }
 }
 
-void subtract(pfrt_dtype dtype, const void* base, int64_t at, int64_t n, float zero, float* out) {
-  const auto* const from = static_cast<const uint8_t*>(base) + at;
-  if (dtype == PFRT_DTYPE_INT8)
-    subtract<int8_t>(from, n, zero, out + at);
-  else
-    subtract<uint8_t>(from, n, zero, out + at);
+// Packs the weights of a task and gives what sums begin with; whether four are multiplied at once.
+bool prepare(const Run& run, const Plan& plan, const Inputs& inputs, int64_t first, int64_t count,
+             const Memory& memory, int32_t* start) {
+  const int64_t taps = plan.geometry.window.taps();
+  bool small = true;
+  std::fill_n(memory.taps, taps * kChannels, 0);
+  for (int64_t c = 0; c < count; ++c) {
+    const auto* const from = run.input<uint8_t>(plan.in.w) + (first + c) * taps;
+    const auto zero = static_cast<int32_t>(inputs.zeros[static_cast<size_t>(first + c)]);
+    int32_t sum = 0;
+    for (int64_t t = 0; t < taps; ++t) {
+      const int32_t weight =
+          (plan.w_signed ? int32_t{static_cast<int8_t>(from[t])} : int32_t{from[t]}) - zero;
+      small &= weight >= -128 && weight <= 127;
+      sum += weight;
+      memory.taps[t * kChannels + c] = static_cast<int16_t>(weight);
+    }
+    const uint32_t bias = inputs.bias == nullptr ? 0 : inputs.bias[first + c];
+    start[c] = static_cast<int32_t>(bias - static_cast<uint32_t>(inputs.zero) *
+                                               static_cast<uint32_t>(sum));
+  }
+  const bool quads = small && DepthwiseByteTaps::has_quads();
+  DepthwiseByteTaps::pack(memory.taps, plan.taps_y(), plan.taps_x(), quads, memory.weights);
+  return quads;
 }
 
-// |n| float32 that are whole numbers to int32, in place.
-void to_integers(float* x, int64_t n) {
-  const auto vector = [](float* at) {
-    const __m128i whole = _mm_cvtps_epi32(_mm_loadu_ps(at));
-    _mm_storeu_si128(reinterpret_cast<__m128i*>(at), whole);
-  };
-  int64_t i = 0;
-  for (; i + 4 <= n; i += 4) vector(x + i);
-  for (; i < n; ++i) _mm_store_ss(x + i, _mm_castsi128_ps(_mm_cvtps_epi32(_mm_load_ss(x + i))));
+template <typename Put>
+pfrt_code run_plan(const Run& run, const Plan& plan, Put&& put) {
+  const ConvGeometry& g = plan.geometry;
+  const Window& w = g.window;
+  const int32_t shift = plan.x_signed ? 128 : 0;
+  Inputs inputs{static_cast<int32_t>(plan.x_zero.read<uint32_t>(run, 1, 0)[0]) + shift,
+                plan.w_zeros.read<uint32_t>(run, plan.channels(), 0),
+                plan.has_bias ? run.input<uint32_t>(8) : nullptr};
+  const int64_t height = w.positions[0], across = w.positions[1];
+  if (g.batch == 0 || height * across == 0) return run.stop();
+  const int64_t tasks = ceil_div(height, plan.rows), blocks = plan.blocks();
+  run.parallel(g.batch * blocks * tasks, [&](int64_t i, uint32_t worker) {
+    if (run.stopped()) return;
+    const int64_t image = i / tasks / blocks, first = i / tasks % blocks * kChannels;
+    const int64_t top = i % tasks * plan.rows;
+    const int64_t count = std::min(kChannels, plan.channels() - first);
+    const Memory memory(plan, run.scratch<char>(worker));
+    int32_t start[kChannels] = {};
+    const bool quads = prepare(run, plan, inputs, first, count, memory, start);
+    fill_lines(plan, run.input<uint8_t>(plan.in.x) + image * g.groups * w.image_size(), first,
+               count, top, static_cast<uint8_t>(inputs.zero), memory.lines);
+    for (int64_t y = 0; y < std::min(plan.rows, height - top); ++y) {
+      for (int64_t t = 0; t < plan.taps_y(); ++t)
+        memory.starts[t] =
+            memory.lines + (y * w.strides[0] + t * w.dilations[0]) * plan.width * kChannels;
+      depthwise_byte_sums(
+          {memory.starts, plan.taps_y(), plan.taps_x(), w.strides[1], memory.weights, start}, quads,
+          across, memory.sums);
+      put(Row{image * plan.channels() + first, count, (top + y) * across, across, memory.sums,
+              memory.row});
+    }
+  });
+  return run.stop();
+}
+
+std::string refuse(const KernelRequest& node, const IntegerInputs& in) {
+  const auto weights = node.input_dims(in.w);
+  const int64_t groups = node.attr_int("group", 1);
+  if ((weights.size() != 3 && weights.size() != 4) || weights[1] != 1 || groups < 2 ||
+      weights[0] < groups || weights[0] > 4 * groups)
+    return "not depthwise: groups must have one input channel and at most four output channels";
+  const int64_t taps = SnapshotNode::elements(weights.subspan(2));
+  if (taps < 1 || taps > kMostTaps) return "lines are for 1 to 4096 taps";
+  // Taps of a row are neighbours.
+  const auto dilations = node.attr_ints("dilations");
+  if (!dilations.empty() && dilations.back() != 1 && weights.back() != 1)
+    return "lines are for windows without dilation along the row";
+  if (node.any_nchw16c() && (weights[0] != groups || groups % kChannels != 0))
+    return "nChw16c is for multiples of 16 channels, one output each";
+  return "";
+}
+
+Result<std::shared_ptr<const Plan>> make_plan(const KernelRequest& node, const IntegerInputs& in,
+                                              bool has_bias) {
+  PFRT_ASSIGN(ConvGeometry g, conv_geometry(node, in.x, in.w));
+  PFRT_TRY(need_types(node, {in.x, in.w, in.x_zero, in.w_zero}, kBytes));
+  g.window = two_dimensional(std::move(g.window));
+  Plan plan{std::move(g),
+            in,
+            node.input_dtype(in.x) == PFRT_DTYPE_INT8,
+            node.input_dtype(in.w) == PFRT_DTYPE_INT8,
+            has_bias,
+            node.sides,
+            Parameter(node, in.x_zero),
+            Parameter(node, in.w_zero),
+            1,
+            0,
+            0};
+  const Window& w = plan.geometry.window;
+  plan.width = (std::max<int64_t>(w.positions[1], 1) - 1) * w.strides[1] +
+               (w.kernel[1] - 1) * w.dilations[1] + 1;
+  const int64_t window_rows = (w.kernel[0] - 1) * w.dilations[0] + 1;
+  const int64_t fit = kBandBytes / (plan.width * kChannels) - window_rows;
+  plan.rows = std::clamp<int64_t>(fit / w.strides[0] + 1, 1, std::max<int64_t>(w.positions[0], 1));
+  plan.rows = ceil_div(std::max<int64_t>(w.positions[0], 1),
+                       ceil_div(std::max<int64_t>(w.positions[0], 1), plan.rows));
+  plan.band_rows = (plan.rows - 1) * w.strides[0] + window_rows;
+  PFRT_TRY(plan.x_zero.check("X's zero point", 1));
+  PFRT_TRY(plan.w_zeros.check("W's zero point", plan.channels()));
+  return std::make_shared<const Plan>(std::move(plan));
+}
+
+Kernel kernel_of(const Plan& plan) {
+  Kernel kernel;
+  kernel.flops = plan.geometry.flops();
+  kernel.scratch_bytes = plan.scratch_bytes();
+  return kernel;
 }
 
 }  // namespace
 
 std::string refuse_conv_integer_depthwise(const KernelRequest& node) {
   if (std::string why = refuse_conv_integer(node); !why.empty()) return why;
-  if (std::string why = refuse_conv_depthwise(node); !why.empty()) return why;
-  const int64_t taps = SnapshotNode::elements(node.input_dims(1).subspan(2));
-  return taps >= 0 && taps <= kMostTaps ? "" : "sums of so many taps may not be exact";
+  return refuse(node, kConvInteger);
 }
 
 Result<Kernel> make_conv_integer_depthwise(const KernelRequest& node) {
-  PFRT_ASSIGN(ConvGeometry g, conv_geometry(node, 0, 1));
-  PFRT_TRY(need_types(node, {0, 1, 2, 3}, kBytes));
-  const int64_t channels = g.groups * g.group_out;
-  Plan made{g.window.image_size(),
-            g.batch * g.groups,
-            g.window.taps(),
-            channels,
-            g.batch * channels * g.window.position_count(),
-            node.input_dtype(0),
-            node.input_dtype(1),
-            Parameter(node, 2),
-            Parameter(node, 3),
-            0};
-  PFRT_TRY(made.x_zero.check("X's zero point", 1));
-  PFRT_TRY(made.w_zeros.check("W's zero point", channels));
-  Kernel kernel = depthwise_kernel(std::move(g), 1, false);
-  made.own = padded(kernel.shared_bytes);
-  kernel.shared_bytes = made.own + made.image_bytes() + made.weight_bytes();
-  const auto plan = std::make_shared<const Plan>(made);
-  kernel.run = [plan, inner = std::move(kernel.run)](const Run& run) -> pfrt_code {
-    auto* const image = reinterpret_cast<float*>(run.shared<char>() + plan->own);
-    auto* const weights =
-        reinterpret_cast<float*>(run.shared<char>() + plan->own + plan->image_bytes());
-    const float zero = plan->x_zero.read<float>(run, 1, 0)[0];
-    const std::vector<float> zeros = plan->w_zeros.read<float>(run, plan->channels, 0);
-    run.blocks(plan->planes * plan->pixels, kPiece, [&](int64_t begin, int64_t end) {
-      if (!run.stopped()) subtract(plan->x_type, run.input(0), begin, end - begin, zero, image);
+  PFRT_ASSIGN(const std::shared_ptr<const Plan> plan, make_plan(node, kConvInteger, false));
+  Kernel kernel = kernel_of(*plan);
+  kernel.run = [plan](const Run& run) {
+    const int64_t positions = plan->geometry.window.position_count();
+    const bool vectors = DotMicrokernel::get() != nullptr;
+    return run_plan(run, *plan, [&](const Row& row) {
+      auto* const to = run.output<int32_t>(0) + row.channel * positions + row.from;
+      if (vectors)
+        return reorder_to_planes(reinterpret_cast<float*>(to), positions,
+                                 reinterpret_cast<const float*>(row.sums), row.count, row.n);
+      for (int64_t c = 0; c < row.count; ++c)
+        for (int64_t p = 0; p < row.n; ++p) to[c * positions + p] = row.sums[p * kChannels + c];
     });
-    for (int64_t c = 0; c < plan->channels; ++c)
-      subtract(plan->w_type, run.input(1), c * plan->taps, plan->taps,
-               zeros[static_cast<size_t>(c)], weights);
-    Widened seen;
-    seen.inputs[0] = image;
-    seen.inputs[1] = weights;
-    seen.output = run.output(0);
-    if (const pfrt_code code = inner(Run(run, seen)); code != PFRT_CODE_OK) return code;
-    run.blocks(plan->sums, kPiece, [&](int64_t begin, int64_t end) {
-      if (!run.stopped()) to_integers(run.output<float>(0) + begin, end - begin);
+  };
+  return kernel;
+}
+
+std::string refuse_qlinear_conv_depthwise(const KernelRequest& node) {
+  if (std::string why = refuse_qlinear_conv(node); !why.empty()) return why;
+  return refuse(node, kQLinearConv);
+}
+
+// Inputs: x, its scale and zero point, w, its scale and zero point, y's scale and zero point, bias.
+Result<Kernel> make_qlinear_conv_depthwise(const KernelRequest& node) {
+  PFRT_ASSIGN(const std::shared_ptr<const Plan> plan,
+              make_plan(node, kQLinearConv, node.has_input(8)));
+  PFRT_ASSIGN(const RequantizedConv to_bytes, RequantizedConv::make(node));
+  Kernel kernel = kernel_of(*plan);
+  kernel.run = [plan, to_bytes](const Run& run) {
+    const RequantizedConv::Scales scales = to_bytes.read(run);
+    const int64_t positions = plan->geometry.window.position_count();
+    return run_plan(run, *plan, [&](const Row& row) {
+      auto* const out = run.output<uint8_t>(0) + row.channel * positions;
+      uint8_t* const lines = plan->nchw16c.output ? out + row.from * kChannels : row.scratch;
+      scales.lines(row.sums, row.channel % plan->channels(), row.count, row.n, lines);
+      if (!plan->nchw16c.output)
+        bytes_to_planes(out + row.from, positions, lines, row.count, row.n);
     });
-    return run.stop();
   };
   return kernel;
 }

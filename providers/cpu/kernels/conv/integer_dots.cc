@@ -7,7 +7,6 @@
 #include "providers/cpu/kernels/conv/integer_dots.h"
 
 #include <algorithm>
-#include <cmath>
 #include <functional>
 #include <memory>
 #include <utility>
@@ -16,10 +15,10 @@
 #include "providers/cpu/isa/target.h"
 #include "providers/cpu/kernels/conv/dot_plan.h"
 #include "providers/cpu/kernels/conv/int16_dot.h"
+#include "providers/cpu/kernels/conv/requantized_conv.h"
 #include "providers/cpu/kernels/window/reorder.h"
 #include "providers/cpu/kernels/window/reorder_bytes.h"
 #include "providers/cpu/row/ceil_div.h"
-#include "providers/cpu/row/requantize.h"
 
 namespace pfrt::cpu {
 namespace {
@@ -227,27 +226,6 @@ Kernel kernel_of(const Conv& conv, std::string_view name) {
   return kernel;
 }
 
-// Scales of a run by channel, and how sums become bytes by them.
-struct Requantized {
-  std::vector<float> scales;
-  float zero;
-  bool finite;
-  RequantizeFns fns;
-  StoreFn<float> store;
-
-  void lines(const Lines& s, int64_t channels, uint8_t* out) const {
-    float scale[kPanel] = {}, line[kPanel];
-    for (int64_t c = 0; c < s.channels; ++c)
-      scale[c] = scales[static_cast<size_t>((s.channel + c) % channels)];
-    if (finite) return fns.lines(s.sums, scale, static_cast<int32_t>(zero), s.n, out);
-    for (int64_t i = 0; i < s.n; ++i) {
-      requantize(line, reinterpret_cast<const uint32_t*>(s.sums + i * kPanel), scale, 1, zero,
-                 kPanel);
-      store(out, i * kPanel, line, kPanel);
-    }
-  }
-};
-
 }  // namespace
 
 std::string refuse_conv_integer_dots(const KernelRequest& node) {
@@ -290,35 +268,17 @@ std::optional<PackedInput> pack_qlinear_conv_dots(const SnapshotNode& node) {
 Result<Kernel> make_qlinear_conv_dots(const KernelRequest& node) {
   PFRT_ASSIGN(const std::shared_ptr<const Conv> conv,
               make_conv(node, kQLinearConv, node.has_input(8)));
-  PFRT_TRY(need_types(node, {1, 4, 6}, kFloats));
-  PFRT_TRY(need_types(node, {7}, kBytes));
-  PFRT_TRY(need_types(node, {8}, Types{PFRT_DTYPE_INT32}));
-  const int64_t channels = conv->channels();
-  const Parameter x_scale(node, 1), w_scale(node, 4), y_scale(node, 6), y_zero(node, 7);
-  PFRT_TRY(x_scale.check("X's scale", 1));
-  PFRT_TRY(w_scale.check("W's scale", channels));
-  PFRT_TRY(y_scale.check("Y's scale", 1));
-  PFRT_TRY(y_zero.check("Y's zero point", 1));
-  PFRT_TRY(check_bias(node, 8, channels));
-  const pfrt_dtype dtype = node.output_dtype(0);
+  PFRT_ASSIGN(const RequantizedConv to_bytes, RequantizedConv::make(node));
   Kernel kernel = kernel_of(*conv, "qlinear_conv_dots");
-  kernel.run = [=](const Run& run) {
-    const float sx = x_scale.read<float>(run, 1, 1.0f)[0],
-                sy = y_scale.read<float>(run, 1, 1.0f)[0];
-    Requantized to_bytes{w_scale.read<float>(run, channels, 1.0f),
-                         y_zero.read<float>(run, 1, 0.0f)[0], true, requantize_fns(dtype),
-                         store_fn<float>(dtype)};
-    for (float& scale : to_bytes.scales) {
-      scale = sx * scale / sy;
-      to_bytes.finite &= std::isfinite(scale);
-    }
+  kernel.run = [conv, to_bytes](const Run& run) {
+    const RequantizedConv::Scales scales = to_bytes.read(run);
     const int64_t positions = conv->plan.geometry.window.position_count();
     const bool nchw16c = conv->plan.nchw16c.output;
     const PutLines put = [&, positions, nchw16c](const Run& r, const Lines& s) {
       auto* const out = r.output<uint8_t>(0) + s.channel * positions;
-      if (nchw16c) return to_bytes.lines(s, channels, out + s.from * kPanel);
-      to_bytes.lines(s, channels, s.scratch);
-      bytes_to_planes(out + s.from, positions, s.scratch, s.channels, s.n);
+      uint8_t* const lines = nchw16c ? out + s.from * kPanel : s.scratch;
+      scales.lines(s.sums, s.channel % conv->channels(), s.channels, s.n, lines);
+      if (!nchw16c) bytes_to_planes(out + s.from, positions, lines, s.channels, s.n);
     };
     return run_conv(run, *conv, "qlinear_conv_dots", put);
   };
