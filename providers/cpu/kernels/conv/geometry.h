@@ -69,8 +69,10 @@ std::string refuse_conv_pointwise(const KernelRequest& node);
 Result<Kernel> make_conv_pointwise(const KernelRequest& node);
 // integer_depthwise.cc; QLinearConv in planes or in nChw16c, on either side
 std::string refuse_conv_integer_depthwise(const KernelRequest& node);
+std::optional<PackedInput> pack_conv_integer_depthwise(const SnapshotNode& node);
 Result<Kernel> make_conv_integer_depthwise(const KernelRequest& node);
 std::string refuse_qlinear_conv_depthwise(const KernelRequest& node);
+std::optional<PackedInput> pack_qlinear_conv_depthwise(const SnapshotNode& node);
 Result<Kernel> make_qlinear_conv_depthwise(const KernelRequest& node);
 // transpose_direct.cc
 std::string refuse_conv_transpose_direct(const KernelRequest& node);

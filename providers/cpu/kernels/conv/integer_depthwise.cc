@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <cstring>
 #include <memory>
+#include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -31,6 +33,21 @@ constexpr IntegerInputs kConvInteger{0, 1, 2, 3}, kQLinearConv{0, 3, 2, 5};
 
 int64_t padded(int64_t bytes) { return ceil_div(bytes, int64_t{64}) * 64; }
 
+// Constant weights in blocks of 16 output channels, each with the sums of its channels behind it.
+struct PackedTaps {
+  int64_t channels, taps_y, taps_x;
+  bool quads;
+
+  int64_t weight_bytes() const { return taps_y * DepthwiseByteTaps::row_bytes(taps_x, quads); }
+  int64_t block_bytes() const { return weight_bytes() + kChannels * int64_t{sizeof(int32_t)}; }
+  int64_t blocks() const { return ceil_div(channels, kChannels); }
+  uint64_t bytes() const { return static_cast<uint64_t>(blocks() * block_bytes()); }
+  std::string recipe() const {
+    return message("conv_depthwise_bytes/", quads ? "quads/" : "pairs/", channels, "x", taps_y, "x",
+                   taps_x);
+  }
+};
+
 struct Plan {
   ConvGeometry geometry;  // two-dimensional
   IntegerInputs in;
@@ -39,6 +56,7 @@ struct Plan {
   Parameter x_zero, w_zeros;
   int64_t rows;              // of positions, of a task
   int64_t band_rows, width;  // pixels that these see
+  PackedTaps packed;         // where run.packed() is there
 
   int64_t channels() const { return geometry.groups * geometry.group_out; }
   int64_t blocks() const { return ceil_div(channels(), kChannels); }
@@ -134,29 +152,52 @@ void fill_lines(const Plan& plan, const uint8_t* image, int64_t first, int64_t c
   }
 }
 
-// Packs the weights of a task and gives what sums begin with; whether four are multiplied at once.
-bool prepare(const Run& run, const Plan& plan, const Inputs& inputs, int64_t first, int64_t count,
-             const Memory& memory, int32_t* start) {
-  const int64_t taps = plan.geometry.window.taps();
+// Widens the weights of 16 output channels from |first| on, of which |count| are there, less their
+// zero points, and sums them by channel. Whether all are int8.
+template <typename Zero>
+bool widen_taps(const uint8_t* weights, bool is_signed, int64_t taps, int64_t first, int64_t count,
+                Zero&& zero_of, int16_t* out, int32_t* sums) {
   bool small = true;
-  std::fill_n(memory.taps, taps * kChannels, 0);
+  std::fill_n(out, taps * kChannels, int16_t{0});
+  std::fill_n(sums, kChannels, 0);
   for (int64_t c = 0; c < count; ++c) {
-    const auto* const from = run.input<uint8_t>(plan.in.w) + (first + c) * taps;
-    const auto zero = static_cast<int32_t>(inputs.zeros[static_cast<size_t>(first + c)]);
-    int32_t sum = 0;
+    const uint8_t* const from = weights + (first + c) * taps;
+    const int32_t zero = zero_of(first + c);
     for (int64_t t = 0; t < taps; ++t) {
       const int32_t weight =
-          (plan.w_signed ? int32_t{static_cast<int8_t>(from[t])} : int32_t{from[t]}) - zero;
+          (is_signed ? int32_t{static_cast<int8_t>(from[t])} : int32_t{from[t]}) - zero;
       small &= weight >= -128 && weight <= 127;
-      sum += weight;
-      memory.taps[t * kChannels + c] = static_cast<int16_t>(weight);
+      sums[c] += weight;
+      out[t * kChannels + c] = static_cast<int16_t>(weight);
     }
+  }
+  return small;
+}
+
+// Weights as a task reads them, and what sums begin with; whether four are multiplied at once.
+bool prepare(const Run& run, const Plan& plan, const Inputs& inputs, int64_t first, int64_t count,
+             const Memory& memory, const void*& weights, int32_t* start) {
+  bool quads = plan.packed.quads;
+  int32_t own[kChannels];
+  const int32_t* sums = own;
+  if (const char* const packed = run.packed<char>()) {
+    weights = packed + first / kChannels * plan.packed.block_bytes();
+    sums = reinterpret_cast<const int32_t*>(static_cast<const char*>(weights) +
+                                            plan.packed.weight_bytes());
+  } else {
+    const bool small = widen_taps(
+        run.input<uint8_t>(plan.in.w), plan.w_signed, plan.geometry.window.taps(), first, count,
+        [&](int64_t c) { return static_cast<int32_t>(inputs.zeros[static_cast<size_t>(c)]); },
+        memory.taps, own);
+    quads = small && DepthwiseByteTaps::has_quads();
+    DepthwiseByteTaps::pack(memory.taps, plan.taps_y(), plan.taps_x(), quads, memory.weights);
+    weights = memory.weights;
+  }
+  for (int64_t c = 0; c < count; ++c) {
     const uint32_t bias = inputs.bias == nullptr ? 0 : inputs.bias[first + c];
     start[c] = static_cast<int32_t>(bias - static_cast<uint32_t>(inputs.zero) *
-                                               static_cast<uint32_t>(sum));
+                                               static_cast<uint32_t>(sums[c]));
   }
-  const bool quads = small && DepthwiseByteTaps::has_quads();
-  DepthwiseByteTaps::pack(memory.taps, plan.taps_y(), plan.taps_x(), quads, memory.weights);
   return quads;
 }
 
@@ -178,7 +219,8 @@ pfrt_code run_plan(const Run& run, const Plan& plan, Put&& put) {
     const int64_t count = std::min(kChannels, plan.channels() - first);
     const Memory memory(plan, run.scratch<char>(worker));
     int32_t start[kChannels] = {};
-    const bool quads = prepare(run, plan, inputs, first, count, memory, start);
+    const void* weights = nullptr;
+    const bool quads = prepare(run, plan, inputs, first, count, memory, weights, start);
     fill_lines(plan, run.input<uint8_t>(plan.in.x) + image * g.groups * w.image_size(), first,
                count, top, static_cast<uint8_t>(inputs.zero), memory.lines);
     for (int64_t y = 0; y < std::min(plan.rows, height - top); ++y) {
@@ -186,7 +228,7 @@ pfrt_code run_plan(const Run& run, const Plan& plan, Put&& put) {
         memory.starts[t] =
             memory.lines + (y * w.strides[0] + t * w.dilations[0]) * plan.width * kChannels;
       depthwise_byte_sums(
-          {memory.starts, plan.taps_y(), plan.taps_x(), w.strides[1], memory.weights, start}, quads,
+          {memory.starts, plan.taps_y(), plan.taps_x(), w.strides[1], weights, start}, quads,
           across, memory.sums);
       put(Row{image * plan.channels() + first, count, (top + y) * across, across, memory.sums,
               memory.row});
@@ -212,6 +254,51 @@ std::string refuse(const KernelRequest& node, const IntegerInputs& in) {
   return "";
 }
 
+// The weights of a node that refuse let pass; |quads| as its constants allow.
+PackedTaps packed_taps(const SnapshotNode& node, const IntegerInputs& in) {
+  const auto dims = node.input_dims(in.w);
+  PackedTaps taps{dims[0], dims.size() == 4 ? dims[2] : 1, dims.back(), false};
+  const auto* const weights = static_cast<const uint8_t*>(node.input_constant(in.w));
+  const auto zeros = weight_zeros(node, in);
+  if (weights == nullptr || !zeros || !DepthwiseByteTaps::has_quads()) return taps;
+  taps.quads = true;
+  const bool is_signed = node.input_dtype(in.w) == PFRT_DTYPE_INT8;
+  const int64_t each = taps.taps_y * taps.taps_x;
+  for (int64_t i = 0; i < taps.channels * each && taps.quads; ++i) {
+    const int32_t value =
+        is_signed ? int32_t{static_cast<int8_t>(weights[i])} : int32_t{weights[i]};
+    const int32_t weight = value - (*zeros)[static_cast<size_t>(i / each) % zeros->size()];
+    taps.quads = weight >= -128 && weight <= 127;
+  }
+  return taps;
+}
+
+std::optional<PackedInput> pack(const SnapshotNode& node, const IntegerInputs& in) {
+  const auto zeros = weight_zeros(node, in);
+  if (!node.is_constant(in.w) || !zeros) return std::nullopt;
+  const PackedTaps taps = packed_taps(node, in);
+  const bool is_signed = node.input_dtype(in.w) == PFRT_DTYPE_INT8;
+  PackedInput packed;
+  packed.input = in.w;
+  packed.recipe = message(taps.recipe(), "/", dtype_name(node.input_dtype(in.w)));
+  for (const int32_t zero : *zeros) packed.recipe += message("/", zero);
+  packed.bytes = taps.bytes();
+  packed.pack = [=, all = *zeros](const void* source, void* out) {
+    const int64_t each = taps.taps_y * taps.taps_x;
+    std::vector<int16_t> wide(static_cast<size_t>(each * kChannels));
+    auto* to = static_cast<char*>(out);
+    for (int64_t first = 0; first < taps.channels; first += kChannels, to += taps.block_bytes()) {
+      widen_taps(
+          static_cast<const uint8_t*>(source), is_signed, each, first,
+          std::min(kChannels, taps.channels - first),
+          [&](int64_t c) { return all[static_cast<size_t>(c) % all.size()]; }, wide.data(),
+          reinterpret_cast<int32_t*>(to + taps.weight_bytes()));
+      DepthwiseByteTaps::pack(wide.data(), taps.taps_y, taps.taps_x, taps.quads, to);
+    }
+  };
+  return packed;
+}
+
 Result<std::shared_ptr<const Plan>> make_plan(const KernelRequest& node, const IntegerInputs& in,
                                               bool has_bias) {
   PFRT_ASSIGN(ConvGeometry g, conv_geometry(node, in.x, in.w));
@@ -227,7 +314,8 @@ Result<std::shared_ptr<const Plan>> make_plan(const KernelRequest& node, const I
             Parameter(node, in.w_zero),
             1,
             0,
-            0};
+            0,
+            packed_taps(node, in)};
   const Window& w = plan.geometry.window;
   plan.width = (std::max<int64_t>(w.positions[1], 1) - 1) * w.strides[1] +
                (w.kernel[1] - 1) * w.dilations[1] + 1;
@@ -239,11 +327,14 @@ Result<std::shared_ptr<const Plan>> make_plan(const KernelRequest& node, const I
   plan.band_rows = (plan.rows - 1) * w.strides[0] + window_rows;
   PFRT_TRY(plan.x_zero.check("X's zero point", 1));
   PFRT_TRY(plan.w_zeros.check("W's zero point", plan.channels()));
+  if (node.packed != nullptr && !node.packed->recipe.starts_with(plan.packed.recipe()))
+    return error(Code::kUNSUPPORTED, "the weights are packed for other instructions");
   return std::make_shared<const Plan>(std::move(plan));
 }
 
-Kernel kernel_of(const Plan& plan) {
+Kernel kernel_of(const KernelRequest& node, const Plan& plan) {
   Kernel kernel;
+  kernel.packed_alone = node.packed != nullptr;
   kernel.flops = plan.geometry.flops();
   kernel.scratch_bytes = plan.scratch_bytes();
   return kernel;
@@ -256,9 +347,13 @@ std::string refuse_conv_integer_depthwise(const KernelRequest& node) {
   return refuse(node, kConvInteger);
 }
 
+std::optional<PackedInput> pack_conv_integer_depthwise(const SnapshotNode& node) {
+  return pack(node, kConvInteger);
+}
+
 Result<Kernel> make_conv_integer_depthwise(const KernelRequest& node) {
   PFRT_ASSIGN(const std::shared_ptr<const Plan> plan, make_plan(node, kConvInteger, false));
-  Kernel kernel = kernel_of(*plan);
+  Kernel kernel = kernel_of(node, *plan);
   kernel.run = [plan](const Run& run) {
     const int64_t positions = plan->geometry.window.position_count();
     const bool vectors = DotMicrokernel::get() != nullptr;
@@ -279,12 +374,16 @@ std::string refuse_qlinear_conv_depthwise(const KernelRequest& node) {
   return refuse(node, kQLinearConv);
 }
 
+std::optional<PackedInput> pack_qlinear_conv_depthwise(const SnapshotNode& node) {
+  return pack(node, kQLinearConv);
+}
+
 // Inputs: x, its scale and zero point, w, its scale and zero point, y's scale and zero point, bias.
 Result<Kernel> make_qlinear_conv_depthwise(const KernelRequest& node) {
   PFRT_ASSIGN(const std::shared_ptr<const Plan> plan,
               make_plan(node, kQLinearConv, node.has_input(8)));
   PFRT_ASSIGN(const RequantizedConv to_bytes, RequantizedConv::make(node));
-  Kernel kernel = kernel_of(*plan);
+  Kernel kernel = kernel_of(node, *plan);
   kernel.run = [plan, to_bytes](const Run& run) {
     const RequantizedConv::Scales scales = to_bytes.read(run);
     const int64_t positions = plan->geometry.window.position_count();
