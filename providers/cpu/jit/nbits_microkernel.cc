@@ -293,10 +293,10 @@ class Generator final : public Xbyak::CodeGenerator {
   void each_field(int b_at, Fn&& fn) {
     if (!f_.widened)
       for (int v = 0; v < vectors(); ++v) load(line(v), of_vector(r14, v, b_at));
-    for (int field = 0; field < fields(); ++field) {
-      if (field == fields() / 2 && !f_.widened)
-        for (int v = 0; v < vectors(); ++v) vpsrld(line(v), line(v), 16);
-      fn(field, field % (fields() / 2));
+    const int per_half = 16 / f_.bits;
+    for (int half = 0; half < 2; ++half) {
+      for (int v = 0; half == 1 && !f_.widened && v < vectors(); ++v) vpsrld(line(v), line(v), 16);
+      for (int i = 0; i < per_half; ++i) fn(half * per_half + i, i);
     }
   }
 

@@ -110,7 +110,6 @@ class NBitsMatmul {
   int64_t rows_of(int64_t block) const { return blocks_.rows + (block < blocks_.more); }
 
   void pack_rows(const Run& run) const {
-    if (m_ == 1) return pack_blocks(run, 0, 1, run.scratch<float>(0));
     const int64_t together = std::max<int64_t>(1, kRowTaskBytes / (row_bytes_ * blocks_.first()));
     run.parallel(ceil_div(blocks_.count, together), [&](int64_t i, uint32_t worker) {
       pack_blocks(run, i * together, std::min((i + 1) * together, blocks_.count),
@@ -268,6 +267,9 @@ Result<Kernel> make_packed_matmul_nbits(const KernelRequest& node, const PackedI
   auto weights = nbits_weights(node);
   if (!weights) return make_matmul_nbits(node);  // not any more
   PFRT_ASSIGN(const int64_t m, weights->form.rows(node));
+  const int64_t row_bytes =
+      weights->panel.blocks * NBitsMicrokernel::row_bytes(Rows::kFloat, weights->panel.block);
+  if (m < 0 || m > INT64_MAX / 2 / row_bytes) return kernel_error("A has too many rows");
   const auto w = std::make_shared<const NBitsWeights>(std::move(*weights));
   const NBitsMatmul matmul(m, w, node.input_dtype(NBitsForm::kBias));
   Kernel kernel;
