@@ -130,14 +130,8 @@ DirectPlan::DirectPlan(const ConvGeometry& g, bool bias, Nchw16cSides sides,
 }
 
 const PanelMicrokernel* DirectPlan::microkernel_of(DirectElements elements) {
-  switch (elements) {
-    case DirectElements::kInt16Dot:
-      return PanelMicrokernel::get_int16_dot();
-    case DirectElements::kBf16Dot:
-      return PanelMicrokernel::get_bf16_dot();
-    default:
-      return PanelMicrokernel::get();
-  }
+  return elements == DirectElements::kBf16Dot ? PanelMicrokernel::get_bf16_dot()
+                                              : PanelMicrokernel::get();
 }
 
 int64_t DirectPlan::columns() const { return ceil_div(panels, microkernel->panels()); }

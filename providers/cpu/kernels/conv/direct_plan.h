@@ -20,11 +20,9 @@ struct DirectBlocking {
   int64_t row_step = 0;            // bands and tasks are multiples of so many rows; 0: of any
 };
 
-// What the image and weights hold: float32, with sums of float32, or pairs of int16, with sums of
-// int32 (PanelMicrokernel::get_int16_dot). A pair counts as one channel. Either is moved as float32
-// here. kBf16Dot: the image is float32, the band and the weights are pairs of bfloat16, with sums
-// of float32 (bf16_dot.h).
-enum class DirectElements : uint8_t { kFloat, kInt16Dot, kBf16Dot };
+// What the band and weights hold: float32, or pairs of bfloat16 (bf16_dot.h). The image is float32,
+// and so are sums.
+enum class DirectElements : uint8_t { kFloat, kBf16Dot };
 
 struct DirectPlan {
   static constexpr int64_t kPanel = PanelMicrokernel::kPanel;

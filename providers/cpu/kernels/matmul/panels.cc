@@ -111,9 +111,8 @@ PanelMatmul::PanelMatmul(int64_t m, const Columns& columns, Panels panels, const
       panels_(panels),
       pass_(pass_of(std::max<int64_t>(columns.k, 1))),
       by_columns_(blocking.by_columns),
-      microkernel_(panels == Panels::kInt16Dot  ? PanelMicrokernel::get_int16_dot()
-                   : panels == Panels::kBf16Dot ? PanelMicrokernel::get_bf16_dot()
-                                                : PanelMicrokernel::get()) {
+      microkernel_(panels == Panels::kBf16Dot ? PanelMicrokernel::get_bf16_dot()
+                                              : PanelMicrokernel::get()) {
   if (m_ <= 0) return;
   by_passes_ = k_ > pass_ && m_ > kFewRowBlocks * microkernel_->rows();
   copies_ = by_passes_ && k_ % kSameSet == 0;

@@ -25,9 +25,8 @@ std::optional<PackedInput> pack_panel_columns(const SnapshotNode& node, int64_t 
 
 class PanelMatmul {
  public:
-  // kInt16Dot: rows and panels hold pairs of int16, k counts pairs, and sums are int32. kBf16Dot:
-  // the same of bfloat16, and sums are float32.
-  enum class Panels { kFp32, kBf16, kFp16, kInt16Dot, kBf16Dot };
+  // kBf16Dot: rows and panels hold pairs of bfloat16, k counts pairs, and sums are float32.
+  enum class Panels { kFp32, kBf16, kFp16, kBf16Dot };
   // How the work is divided, which results do not depend on.
   struct Blocking {
     int64_t task_rows = 128;
