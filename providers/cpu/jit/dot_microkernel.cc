@@ -89,7 +89,8 @@ class Generator final : public Xbyak::CodeGenerator {
   Xbyak::RegExp of_row(int r, int step) {
     const Xbyak::Reg64 base[] = {rax, r10, r11, r12};
     const Xbyak::Reg64& b = base[r / kRowsOfBase];
-    const auto at = static_cast<size_t>(step * kStep);
+    const int offset = step * kStep;
+    const auto at = static_cast<size_t>(offset);
     const int strides = r % kRowsOfBase;
     return strides == 0 ? b + at : b + rbx * strides + at;
   }

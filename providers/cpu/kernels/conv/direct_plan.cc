@@ -144,7 +144,7 @@ uint64_t DirectPlan::scratch_bytes() const {
 
 uint64_t DirectPlan::shared_bytes() const {
   const int64_t tasks = elements == DirectElements::kBf16Dot ? image.tasks() : 0;
-  return image.bytes() + static_cast<uint64_t>(tasks) * sizeof(uint16_t);
+  return image.bytes() + static_cast<uint64_t>(ceil_div(tasks, int64_t{2})) * 2 * sizeof(uint16_t);
 }
 
 // A call takes positions of one row, so |n| positions are rounded to whole rows where that makes at
