@@ -20,6 +20,20 @@ constexpr int64_t kLine = RequantizeFns::kLine;
 // What is above saturates in any case; below, the conversion to int32 does.
 constexpr float kHighest = 65536;
 
+constexpr int64_t kTogether = 32;  // sums that vectors take at once, at least
+
+// The last columns, fewer than that, by |whole| for 32 of them.
+void last_columns(decltype(RequantizeFns::columns) whole, const int32_t* sums, const float* scales,
+                  int32_t zero, int64_t n, uint8_t* out) {
+  int32_t last[kTogether] = {};
+  float last_scales[kTogether] = {};
+  uint8_t bytes[kTogether];
+  std::copy_n(sums, n, last);
+  std::copy_n(scales, n, last_scales);
+  whole(last, last_scales, zero, kTogether, bytes);
+  std::copy_n(bytes, n, out);
+}
+
 template <bool is_signed>
 void columns_generic(const int32_t* sums, const float* scales, int32_t zero, int64_t n,
                      uint8_t* out) {
@@ -69,15 +83,7 @@ PFRT_AVX2 void columns_avx2(const int32_t* sums, const float* scales, int32_t ze
     for (int64_t v = 0; v < 4; ++v) scale[v] = _mm256_loadu_ps(scales + 8 * v);
     store_32<is_signed>(sums, scale, zeros, out);
   }
-  if (n == 0) return;
-  int32_t last[32] = {};
-  float last_scales[32] = {};
-  uint8_t bytes[32];
-  std::copy_n(sums, n, last);
-  std::copy_n(scales, n, last_scales);
-  for (int64_t v = 0; v < 4; ++v) scale[v] = _mm256_loadu_ps(last_scales + 8 * v);
-  store_32<is_signed>(last, scale, zeros, bytes);
-  std::copy_n(bytes, n, out);
+  if (n > 0) last_columns(columns_avx2<is_signed>, sums, scales, zero, n, out);
 }
 
 template <bool is_signed>
@@ -141,15 +147,7 @@ PFRT_AVX512 void columns_avx512(const int32_t* sums, const float* scales, int32_
     for (int64_t v = 0; v < 2; ++v) scale[v] = _mm512_loadu_ps(scales + 16 * v);
     store_32<is_signed>(sums, scale, zeros, out);
   }
-  if (n == 0) return;
-  int32_t last[32] = {};
-  float last_scales[32] = {};
-  uint8_t bytes[32];
-  std::copy_n(sums, n, last);
-  std::copy_n(scales, n, last_scales);
-  for (int64_t v = 0; v < 2; ++v) scale[v] = _mm512_loadu_ps(last_scales + 16 * v);
-  store_32<is_signed>(last, scale, zeros, bytes);
-  std::copy_n(bytes, n, out);
+  if (n > 0) last_columns(columns_avx512<is_signed>, sums, scales, zero, n, out);
 }
 
 template <bool is_signed>
