@@ -263,6 +263,38 @@ std::optional<PackedInput> pack_qlinear_matmul(const SnapshotNode& node) {
   return pack(node, kQLinearMatMul);
 }
 
+namespace {
+
+// Sums of a QLinearMatMul to its result.
+struct ToBytes {
+  RequantizeFns fns;
+  StoreFn<float> exact;  // of any scales
+
+  // |scales| of the tile's columns; |out| has rows of |n|.
+  void store(const DotMatmul::Tile& tile, const float* scales, float zero, uint8_t* out,
+             int64_t n) const {
+    uint8_t* const to = out + tile.row * n + tile.col;
+    int64_t col = 0;
+    if (std::all_of(scales, scales + tile.cols, [](float x) { return std::isfinite(x); })) {
+      const auto whole = static_cast<int32_t>(zero);
+      for (; col + kPanel <= tile.cols; col += kPanel)
+        fns.lines(tile.sums + col, tile.stride, scales + col, whole, tile.rows, to + col, n);
+      for (int64_t i = 0; col < tile.cols && i < tile.rows; ++i)
+        fns.columns(tile.sums + i * tile.stride + col, scales + col, whole, tile.cols - col,
+                    to + i * n + col);
+      return;
+    }
+    float line[DotMicrokernel::kMostPanels * kPanel];
+    for (int64_t i = 0; i < tile.rows; ++i) {
+      requantize(line, reinterpret_cast<const uint32_t*>(tile.sums + i * tile.stride), scales, 1,
+                 zero, tile.cols);
+      exact(to, i * n, line, tile.cols);
+    }
+  }
+};
+
+}  // namespace
+
 Result<Kernel> make_qlinear_matmul_dots(const KernelRequest& node) {
   PFRT_ASSIGN(const std::shared_ptr<const Plan> plan, make_plan(node, kQLinearMatMul));
   PFRT_TRY(need_types(node, {1, 4, 6}, kFloats));
@@ -281,8 +313,8 @@ Result<Kernel> make_qlinear_matmul_dots(const KernelRequest& node) {
     const std::vector<float> sb = b_scale.read<float>(run, plan->b_lines, 1.0f);
     const std::vector<float> sy = y_scale.read<float>(run, y_lines, 1.0f);
     const std::vector<float> zy = y_zero.read<float>(run, y_lines, 0.0f);
-    const RequantizeFns to_bytes = requantize_fns(dtype);
-    const StoreFn<float> store = store_fn<float>(dtype);
+    const ToBytes to_bytes{requantize_fns(dtype), store_fn<float>(dtype)};
+    auto* const out = run.output<uint8_t>(0);
     for (int64_t batch = 0; batch < s.batch && !run.stopped(); ++batch) {
       const size_t first = static_cast<size_t>(batch * s.m);
       const float* const left = sa.data() + plan->first_row(batch);
@@ -290,29 +322,24 @@ Result<Kernel> make_qlinear_matmul_dots(const KernelRequest& node) {
       run_matmul(
           run, *plan, batch, nullptr,
           [&](const DotMatmul::Tile& tile, uint32_t) {
-            constexpr int64_t kMost = DotMicrokernel::kMostPanels * kPanel;
-            float scales[kMost], line[kMost];
-            bool finite = false;
-            for (int64_t i = 0; i < tile.rows; ++i) {
+            float scales[DotMicrokernel::kMostPanels * kPanel];
+            for (int64_t i = 0, end; i < tile.rows; i = end) {
               const size_t r = static_cast<size_t>(tile.row + i);
-              const size_t before = r - 1;
-              if (i == 0 || left[r] != left[before] || sy[first + r] != sy[first + before]) {
-                finite = true;
-                for (int64_t j = 0; j < tile.cols; ++j) {
-                  scales[j] = left[r] * right[tile.col + j] / sy[first + r];
-                  finite &= std::isfinite(scales[j]);
-                }
-              }
-              const int32_t* const sums = tile.sums + i * tile.stride;
-              const int64_t at = (batch * s.m + tile.row + i) * s.n + tile.col;
-              if (finite) {
-                to_bytes.columns(sums, scales, static_cast<int32_t>(zy[first + r]), tile.cols,
-                                 run.output<uint8_t>(0) + at);
-              } else {
-                requantize(line, reinterpret_cast<const uint32_t*>(sums), scales, 1, zy[first + r],
-                           tile.cols);
-                store(run.output(0), at, line, tile.cols);
-              }
+              const auto as_first = [&](size_t other) {
+                return left[other] == left[r] && sy[first + other] == sy[first + r] &&
+                       zy[first + other] == zy[first + r];
+              };
+              end = i + 1;
+              while (end < tile.rows && as_first(static_cast<size_t>(tile.row + end))) ++end;
+              for (int64_t j = 0; j < tile.cols; ++j)
+                scales[j] = left[r] * right[tile.col + j] / sy[first + r];
+              const DotMatmul::Tile rows{tile.sums + i * tile.stride,
+                                         tile.stride,
+                                         tile.row + i,
+                                         end - i,
+                                         tile.col,
+                                         tile.cols};
+              to_bytes.store(rows, scales, zy[first + r], out + batch * s.m * s.n, s.n);
             }
           },
           [](int64_t, int64_t, int64_t, int64_t) {});
