@@ -35,7 +35,8 @@ int64_t DotWeights::panel_bytes() const {
 
 uint64_t DotWeights::bytes() const {
   return static_cast<uint64_t>(groups * panels()) *
-         (static_cast<uint64_t>(panel_bytes()) + kPanel * sizeof(int32_t));
+         (static_cast<uint64_t>(panel_bytes()) +
+          (microkernel->crosswise() ? 2 : 1) * kPanel * sizeof(int32_t));
 }
 
 const char* DotWeights::panel(const void* packed, int64_t group, int64_t p) const {
@@ -44,6 +45,21 @@ const char* DotWeights::panel(const void* packed, int64_t group, int64_t p) cons
 
 const int32_t* DotWeights::sums(const void* packed, int64_t group) const {
   return reinterpret_cast<const int32_t*>(panel(packed, groups, 0)) + group * panels() * kPanel;
+}
+
+const uint32_t* DotWeights::own_products(const void* packed, int64_t group) const {
+  return reinterpret_cast<const uint32_t*>(sums(packed, groups)) + group * panels() * kPanel;
+}
+
+void DotWeights::add_own_products(const char* panel, uint32_t* own) const {
+  for (int64_t s = 0; s < order().chunks() * chunk_steps(); s += 2)
+    for (int64_t j = 0; j < kPanel; ++j) {
+      const char* const at = panel + (s * kPanel + j) * kStep;
+      int16_t first[2], second[2];
+      std::memcpy(first, at, sizeof first);
+      std::memcpy(second, at + kPanel * kStep, sizeof second);
+      own[j] += static_cast<uint32_t>(first[0] * second[0] + first[1] * second[1]);
+    }
 }
 
 void DotWeights::pack(const uint8_t* source, char* out) const {
@@ -66,7 +82,8 @@ void DotWeights::pack(const uint8_t* source, char* out) const {
               one ? 1 : (is_signed ? int32_t{static_cast<int8_t>(byte)} : int32_t{byte}) + shift;
           sum += value;
           const int64_t k = chunk_order.k(t, c), in_chunk = k % depth;
-          char* const at = to + k / depth * chunk_bytes + in_chunk / step * kPanel * kStep;
+          char* const at =
+              to + k / depth * chunk_bytes + microkernel->line(in_chunk / step) * kPanel * kStep;
           if (step == 4) {
             at[in_chunk % 4] = static_cast<char>(value);
           } else {
@@ -76,12 +93,16 @@ void DotWeights::pack(const uint8_t* source, char* out) const {
         }
       all_sums[g * panels() * kPanel + o] = sum;
     }
+  if (!microkernel->crosswise()) return;
+  auto* const own = const_cast<uint32_t*>(own_products(out, 0));
+  for (int64_t p = 0; p < groups * panels(); ++p)
+    add_own_products(panel(out, 0, p), own + p * kPanel);
 }
 
 PackedInput DotWeights::packed(uint32_t input) const {
   PackedInput p;
   p.input = input;
-  p.recipe = message("conv_dots/", microkernel->bytes() ? "bytes" : "int16", "/",
+  p.recipe = message("conv_dots/", microkernel->bytes() ? "bytes" : "crosswise", "/",
                      is_signed ? "int8" : "uint8", shift, ones ? "/ones/" : "/", groups, "/", outs,
                      "x", channels, "x", taps_y, "x", taps_x, order().by_row ? "/rows" : "");
   p.bytes = bytes();
@@ -152,6 +173,7 @@ void DotConvPlan::fill(const Run& run, const uint8_t* image, int64_t top, uint8_
                        uint8_t* out) const {
   if (in_place) return;
   const int64_t row_size = element() * line * width;
+  std::memset(out + blocks * rows * row_size, 0, kSlack);
   const int64_t task_rows =
       std::clamp<int64_t>(kFillBytes / std::max<int64_t>(row_size, 1), 1, rows);
   const int64_t tasks = ceil_div(rows, task_rows);
@@ -218,8 +240,8 @@ void DotConvPlan::fill_row(int64_t block, int64_t row, const uint8_t* image, int
 }
 
 void DotConvPlan::sums(const uint8_t* pixels, const void* packed, int64_t group, int64_t panel,
-                       int64_t panels, int64_t begin, int64_t end, const int32_t* start,
-                       int32_t* out, int64_t out_panel) const {
+                       int64_t panels, int64_t begin, int64_t end, const Start& start, int32_t* out,
+                       int64_t out_panel) const {
   const bool joined = row_bytes == geometry.window.positions[1] * step_bytes;
   const int64_t across = joined ? positions() : geometry.window.positions[1];
   const DotMicrokernel& microkernel = *weights.microkernel;
@@ -240,11 +262,23 @@ void DotConvPlan::sums(const uint8_t* pixels, const void* packed, int64_t group,
     for (int64_t q = 0; q < panels; q += most) {
       p.a = pixels + y * row_bytes + x * step_bytes;
       p.b = weights.panel(packed, group, panel + q);
-      p.start = start + q * kPanel;
+      p.start = start.channels + q * kPanel;
+      p.row_start = start.positions != nullptr ? start.positions + (end - left) : nullptr;
       p.c = out + q * out_panel;
       microkernel.run(row_blocks, std::min(most, panels - q), flipped(), p);
     }
     out += n * kPanel;
+  }
+}
+
+void DotConvPlan::take_own_products(const uint8_t* pixels, int64_t begin, int64_t end,
+                                    int32_t* starts) const {
+  const int64_t steps = weights.chunk_steps();
+  for (int64_t i = begin; i < end; ++i) {
+    const uint8_t* const at = position(pixels, i);
+    uint32_t own = 0;
+    for (const int64_t offset : offsets) own += own_products(at + offset, steps);
+    starts[i] = static_cast<int32_t>(static_cast<uint32_t>(starts[i]) - own);
   }
 }
 

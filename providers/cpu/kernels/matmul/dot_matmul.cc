@@ -57,18 +57,18 @@ DotMatmul::Group DotMatmul::next_group(int64_t rows, const Group& g, int64_t end
   return {col, std::min(panels, std::max<int64_t>(ceil_div(end - col, kPanel), 0)), 1, col};
 }
 
-void DotMatmul::multiply(const char* rows, int64_t count, const void* packed, const int32_t* start,
-                         const Group& g, int32_t* sums, int64_t stride,
+void DotMatmul::multiply(const void* rows, int64_t row, int64_t count, const void* packed,
+                         const Start& start, const Group& g, int32_t* sums, int64_t stride,
                          int64_t panel_stride) const {
   constexpr int64_t kOffset = 0;
   const int64_t steps = microkernel_->steps(k_);
   const int64_t panel_bytes = steps * kPanel * DotMicrokernel::kStepBytes;
   const int64_t most = microkernel_->bytes() ? kByteSteps : kInt16Steps;
-  const int64_t passes = ceil_div(steps, most), pass = ceil_div(steps, passes);
+  const int64_t passes = ceil_div(steps, most), pass = ceil_div(steps, 2 * passes) * 2;
   const DotMicrokernel::RowBlocks row_blocks = microkernel_->row_blocks(count);
   for (int64_t s = 0; s < steps; s += pass) {
     DotMicrokernel::Blocks p{};
-    p.a = rows + s * DotMicrokernel::kStepBytes;
+    p.a = static_cast<const char*>(rows) + row * rows_.row_bytes() + s * DotMicrokernel::kStepBytes;
     p.offsets = &kOffset;
     p.a_row = rows_.row_bytes();
     p.chunks = 1;
@@ -79,8 +79,9 @@ void DotMatmul::multiply(const char* rows, int64_t count, const void* packed, co
     p.c = sums;
     p.c_row = stride;
     p.c_panel = panel_stride;
-    p.start = s == 0 ? start + g.col : nullptr;
+    p.start = s == 0 ? start.columns + g.col : nullptr;
     p.start_panel = g.apart * kPanel;
+    p.row_start = start.rows != nullptr ? start.rows + row : nullptr;
     microkernel_->run(row_blocks, g.panels, rows_.flipped(), p);
   }
 }

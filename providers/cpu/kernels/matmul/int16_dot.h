@@ -19,4 +19,8 @@ int32_t to_int16_pairs(pfrt_dtype dtype, const void* bytes, int64_t n, int32_t z
 void zip_int16_pairs(pfrt_dtype dtype, const void* first, const void* second, int64_t n,
                      int32_t zero, uint32_t* out);
 
+// What DotMicrokernel adds of a row itself where it multiplies crosswise: the sum, modulo 2^32, of
+// the products of pairs 0 and 1, 2 and 3, and so on, of |n| pairs, an even number.
+uint32_t own_products(const void* pairs, int64_t n);
+
 }  // namespace pfrt::cpu
