@@ -227,6 +227,7 @@ class Generator final : public Xbyak::CodeGenerator {
     }
     Xbyak::Label row_block, chunk;
     L(row_block);
+    fetch_next();
     mov(r9, arg(offsetof(Blocks, offsets)));
     mov(rsi, arg(offsetof(Blocks, b)));
     mov(r13, arg(offsetof(Blocks, b_panel)));
@@ -248,6 +249,20 @@ class Generator final : public Xbyak::CodeGenerator {
     ret();
   }
 
+  void fetch_next() {
+    Xbyak::Label line, none;
+    mov(rcx, arg(offsetof(Blocks, next_lines)));
+    test(rcx, rcx);
+    jz(none);
+    mov(rax, arg(offsetof(Blocks, next)));
+    L(line);
+    prefetcht1(ptr[rax]);
+    add(rax, 64);
+    dec(rcx);
+    jnz(line);
+    mov(arg(offsetof(Blocks, next)), rax);
+    L(none);
+  }
   void load_sums() {
     Xbyak::Label from_c, done;
     mov(rax, arg(offsetof(Blocks, start)));

@@ -56,6 +56,9 @@ class DotMicrokernel {
     const int32_t* start;
     int64_t start_panel;
     const int32_t* row_start;
+    // What is read next, so many lines of 64 bytes of it with each row block; 0 for none.
+    const void* next;
+    int64_t next_lines;
     int64_t row_blocks;  // set by run
   };
   int64_t rows() const { return rows_; }

@@ -10,6 +10,9 @@ namespace {
 // second, or in the first where a step takes less time than it takes to come from the second.
 constexpr int64_t kByteSteps = 1024, kInt16Steps = 384;
 constexpr int64_t kTaskBytes = 256 << 10;  // of rows, which stay in the second-level cache
+// The first of so many would wait for its columns, which are large as int16.
+constexpr int64_t kLeastRowBlocks = 4;
+constexpr int64_t kLine = DotMicrokernel::kPanel * DotMicrokernel::kStepBytes;
 constexpr int64_t kTaskRows = 128, kLeastTaskCols = 64, kTaskCols = 1024, kWantedTasks = 8;
 
 }  // namespace
@@ -82,6 +85,14 @@ void DotMatmul::multiply(const void* rows, int64_t row, int64_t count, const voi
     p.start = s == 0 ? start.columns + g.col : nullptr;
     p.start_panel = g.apart * kPanel;
     p.row_start = start.rows != nullptr ? start.rows + row : nullptr;
+    if (microkernel_->crosswise() && row_blocks.count >= kLeastRowBlocks) {
+      // The part of the panel after this one, or the first of the next panels.
+      const bool last = s + pass >= steps;
+      p.next = static_cast<const char*>(p.b) +
+               (last ? g.panels * panel_bytes - s * kLine : pass * kLine);
+      const int64_t next = last ? std::min(pass, steps) : std::min(pass, steps - s - pass);
+      p.next_lines = ceil_div(g.panels * next, row_blocks.count);
+    }
     microkernel_->run(row_blocks, g.panels, rows_.flipped(), p);
   }
 }
