@@ -275,9 +275,7 @@ void DotConvPlan::take_own_products(const uint8_t* pixels, int64_t begin, int64_
                                     int32_t* starts) const {
   const int64_t steps = weights.chunk_steps();
   for (int64_t i = begin; i < end; ++i) {
-    const uint8_t* const at = position(pixels, i);
-    uint32_t own = 0;
-    for (const int64_t offset : offsets) own += own_products(at + offset, steps);
+    const uint32_t own = own_products(position(pixels, i), offsets, steps);
     starts[i] = static_cast<int32_t>(static_cast<uint32_t>(starts[i]) - own);
   }
 }

@@ -12,6 +12,7 @@
 namespace pfrt::cpu {
 namespace {
 
+constexpr int64_t kWhole[] = {0};  // offsets of a row that is one piece
 constexpr int64_t kPanel = DotMicrokernel::kPanel, kStep = DotMicrokernel::kStepBytes;
 
 __m128i load(const void* from) { return _mm_loadu_si128(static_cast<const __m128i*>(from)); }
@@ -109,7 +110,7 @@ uint32_t DotRows::copy(const void* row, void* out) const {
     const int64_t filled = pairs_of(k_), steps = row_bytes_ / kStep;
     to_int16_pairs(is_signed_ ? PFRT_DTYPE_INT8 : PFRT_DTYPE_UINT8, row, k_, 0, pairs);
     std::fill(pairs + filled, pairs + steps, 0u);
-    return own_products(pairs, steps);
+    return own_products(pairs, kWhole, steps);
   }
   auto* const to = static_cast<char*>(out);
   std::memcpy(to, row, static_cast<size_t>(k_));

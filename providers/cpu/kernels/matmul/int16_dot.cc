@@ -96,22 +96,25 @@ void zip_int16_pairs(pfrt_dtype dtype, const void* first, const void* second, in
     two(static_cast<const uint8_t*>(first), static_cast<const uint8_t*>(second), n, zero, out);
 }
 
-uint32_t own_products(const void* pairs, int64_t n) {
-  const auto* from = static_cast<const char*>(pairs);
+uint32_t own_products(const void* row, std::span<const int64_t> offsets, int64_t n) {
   __m128i sums = _mm_setzero_si128();
-  for (; n >= 8; n -= 8, from += 32) {
-    const __m128 a = _mm_castsi128_ps(load(from)), b = _mm_castsi128_ps(load(from + 16));
-    const __m128i even = _mm_castps_si128(_mm_shuffle_ps(a, b, _MM_SHUFFLE(2, 0, 2, 0)));
-    const __m128i odd = _mm_castps_si128(_mm_shuffle_ps(a, b, _MM_SHUFFLE(3, 1, 3, 1)));
-    sums = _mm_add_epi32(sums, _mm_madd_epi16(even, odd));
+  uint32_t sum = 0;
+  for (const int64_t offset : offsets) {
+    const char* from = static_cast<const char*>(row) + offset;
+    int64_t left = n;
+    for (; left >= 8; left -= 8, from += 32) {
+      const __m128 a = _mm_castsi128_ps(load(from)), b = _mm_castsi128_ps(load(from + 16));
+      const __m128i even = _mm_castps_si128(_mm_shuffle_ps(a, b, _MM_SHUFFLE(2, 0, 2, 0)));
+      const __m128i odd = _mm_castps_si128(_mm_shuffle_ps(a, b, _MM_SHUFFLE(3, 1, 3, 1)));
+      sums = _mm_add_epi32(sums, _mm_madd_epi16(even, odd));
+    }
+    for (; left > 0; left -= 2, from += 8) {
+      int16_t x[4];
+      std::memcpy(x, from, sizeof x);
+      sum += static_cast<uint32_t>(x[0] * x[2] + x[1] * x[3]);
+    }
   }
-  uint32_t sum = total(sums);
-  for (; n > 0; n -= 2, from += 8) {
-    int16_t x[4];
-    std::memcpy(x, from, sizeof x);
-    sum += static_cast<uint32_t>(x[0] * x[2] + x[1] * x[3]);
-  }
-  return sum;
+  return sum + total(sums);
 }
 
 }  // namespace pfrt::cpu
