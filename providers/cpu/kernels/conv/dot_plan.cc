@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "providers/cpu/kernels/conv/dot_plan.h"
 
+#include <emmintrin.h>
+
 #include <algorithm>
 #include <cstring>
 
@@ -13,6 +15,7 @@ namespace {
 
 constexpr int64_t kPanel = DotMicrokernel::kPanel, kStep = DotMicrokernel::kStepBytes;
 constexpr int64_t kLine = 16;
+constexpr int64_t kPixels = 128;           // copied at a time
 constexpr int64_t kBandBytes = 256 << 10;  // stays in the second-level cache
 constexpr int64_t kTaskPositions = 256;    // their sums stay in the first
 constexpr int64_t kWantedTasks = 16;
@@ -20,12 +23,37 @@ constexpr int64_t kLeastWork = 1 << 18;  // multiply-adds of a task
 constexpr int64_t kFillBytes = 32 << 10;
 constexpr int64_t kSlack = 64;  // bytes: the last step of a short chunk may end outside its line
 
+void widen(bool is_signed, const uint8_t* bytes, int64_t n, int16_t* out) {
+  const __m128i zero = _mm_setzero_si128();
+  int64_t i = 0;
+  for (; i + 16 <= n; i += 16) {
+    const __m128i x = _mm_loadu_si128(reinterpret_cast<const __m128i*>(bytes + i));
+    __m128i low = _mm_unpacklo_epi8(x, zero), high = _mm_unpackhi_epi8(x, zero);
+    if (is_signed) {
+      low = _mm_srai_epi16(_mm_slli_epi16(low, 8), 8);
+      high = _mm_srai_epi16(_mm_slli_epi16(high, 8), 8);
+    }
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(out + i), low);
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(out + i + 8), high);
+  }
+  for (; i < n; ++i)
+    out[i] = is_signed ? int16_t{static_cast<int8_t>(bytes[i])} : int16_t{bytes[i]};
+}
+
 bool no_padding(const Window& w) {
   return std::ranges::all_of(w.pads, [](int64_t p) { return p == 0; }) &&
          std::ranges::all_of(w.end_pads, [](int64_t p) { return p <= 0; });
 }
 bool is_sparse(const Window& w) { return w.taps() == 1 && (w.strides[0] > 1 || w.strides[1] > 1); }
 }  // namespace
+
+ChunkOrder DotWeights::order() const {
+  ChunkOrder order = ChunkOrder::of(channels, taps_y, taps_x, dilation_x);
+  if (!microkernel->crosswise()) return order;
+  order.by_row = dilation_x == 1 || taps_x == 1;
+  order.line = std::max(order.line, channels);
+  return order;
+}
 
 int64_t DotWeights::panels() const { return ceil_div(outs, kPanel) + ones; }
 
@@ -187,9 +215,8 @@ void DotConvPlan::fill(const Run& run, const uint8_t* image, int64_t top, uint8_
 
 void DotConvPlan::fill_row(int64_t block, int64_t row, const uint8_t* image, int64_t top,
                            uint8_t pad, uint8_t* out) const {
-  constexpr int64_t kPixels = 128;  // at a time, where they are converted
   const Window& w = geometry.window;
-  const int64_t height = w.image[0], across = w.image[1], size = height * across;
+  const int64_t height = w.image[0], across = w.image[1];
   const int64_t y = (sparse ? (top + row) * w.strides[0] : top * w.strides[0] + row) - w.pads[0];
   const int64_t step = sparse ? w.strides[1] : 1;
   // Columns [begin, end) of the band are pixels.
@@ -201,10 +228,6 @@ void DotConvPlan::fill_row(int64_t block, int64_t row, const uint8_t* image, int
           ? begin
           : std::clamp<int64_t>(last <= 0 ? 0 : (last - 1) / step + 1, begin, width);
   const int64_t count = std::min(line, geometry.group_in - block * line);
-  const auto put = [&](const uint8_t* lines, int64_t at, int64_t n) {
-    to_int16_pairs(x_signed ? PFRT_DTYPE_INT8 : PFRT_DTYPE_UINT8, lines, n * line, 0,
-                   reinterpret_cast<uint32_t*>(out + at * line * 2));
-  };
   const auto fill_pad = [&](int64_t from, int64_t to) {
     if (element() == 1) {
       std::memset(out + from * line, pad, static_cast<size_t>((to - from) * line));
@@ -216,26 +239,46 @@ void DotConvPlan::fill_row(int64_t block, int64_t row, const uint8_t* image, int
   };
   fill_pad(0, begin);
   fill_pad(end, width);
-  alignas(16) uint8_t lines[kPixels * kLine], planes[kLine * kPixels];
+  alignas(16) uint8_t planes[kLine * kPixels];
   for (int64_t x = begin; x < end; x += kPixels) {
-    const int64_t n = std::min(kPixels, end - x);
-    const int64_t at = y * across + x * step - w.pads[1];
-    uint8_t* const to = element() == 1 ? out + x * line : lines;
-    if (nchw16c.input) {
-      const uint8_t* const from = image + (block * size + at) * kLine;
-      if (step == 1)
-        std::memcpy(to, from, static_cast<size_t>(n * kLine));
-      else
-        for (int64_t i = 0; i < n; ++i) std::memcpy(to + i * kLine, from + i * step * kLine, kLine);
-    } else if (step == 1) {
-      bytes_to_lines(to, line, line, image + block * line * size + at, size, count, n);
-    } else {
-      for (int64_t c = 0; c < count; ++c)
-        for (int64_t i = 0; i < n; ++i)
-          planes[c * kPixels + i] = image[(block * line + c) * size + at + i * step];
-      bytes_to_lines(to, line, line, planes, kPixels, count, n);
+    const Pixels pixels{y * across + x * step - w.pads[1], step, std::min(kPixels, end - x)};
+    if (element() == 2)
+      fill_wide(image, pixels, reinterpret_cast<int16_t*>(out) + x * line);
+    else
+      copy_lines(image, block * line, count, pixels, line, planes, out + x * line);
+  }
+}
+
+void DotConvPlan::copy_lines(const uint8_t* image, int64_t channel, int64_t count,
+                             const Pixels& pixels, int64_t pitch, uint8_t* planes,
+                             uint8_t* out) const {
+  const int64_t size = geometry.window.image_size(), n = pixels.n, step = pixels.step;
+  if (nchw16c.input) {
+    const uint8_t* const from = image + channel * size + pixels.at * kLine;
+    if (step == 1)
+      std::memcpy(out, from, static_cast<size_t>(n * kLine));
+    else
+      for (int64_t i = 0; i < n; ++i) std::memcpy(out + i * kLine, from + i * step * kLine, kLine);
+    return;
+  }
+  const uint8_t* from = image + channel * size + pixels.at;
+  if (step == 1) return bytes_to_lines(out, pitch, pitch, from, size, count, n);
+  for (int64_t c = 0; c < count; ++c, from += size)
+    for (int64_t i = 0; i < n; ++i) planes[c * kPixels + i] = from[i * step];
+  bytes_to_lines(out, pitch, pitch, planes, kPixels, count, n);
+}
+
+void DotConvPlan::fill_wide(const uint8_t* image, const Pixels& pixels, int16_t* out) const {
+  alignas(16) uint8_t lines[kPixels * kLine], planes[kLine * kPixels];
+  for (int64_t c = 0; c < line; c += kLine) {
+    const int64_t count = std::min(kLine, line - c), pitch = count < kLine / 2 ? count : kLine;
+    copy_lines(image, c, count, pixels, pitch, planes, lines);
+    if (pitch == line) {
+      widen(x_signed, lines, pixels.n * line, out);
+      continue;
     }
-    if (element() == 2) put(lines, x, n);
+    for (int64_t i = 0; i < pixels.n; ++i)
+      widen(x_signed, lines + i * pitch, count, out + i * line + c);
   }
 }
 

@@ -29,7 +29,7 @@ struct DotWeights {
   int32_t shift;  // how much more a weight counts than it is
   const DotMicrokernel* microkernel;
 
-  ChunkOrder order() const { return ChunkOrder::of(channels, taps_y, taps_x, dilation_x); }
+  ChunkOrder order() const;
   int64_t panels() const;  // of a group, that of ones included
   int64_t ones_panel() const { return panels() - 1; }
   int64_t chunk_steps() const { return microkernel->steps(order().depth()); }
@@ -94,6 +94,16 @@ struct DotConvPlan {
     const int64_t across = geometry.window.positions[1];
     return pixels + i / across * row_bytes + i % across * step_bytes;
   }
+  // Pixels of an image: |n| from |at| on, |step| apart.
+  struct Pixels {
+    int64_t at, step, n;
+  };
+  // Of channels [channel, channel + count), 1 to 16, to lines of |pitch| bytes: 16 or 8, or |count|
+  // where that is less. |planes| is for 16 bytes of each pixel.
+  void copy_lines(const uint8_t* image, int64_t channel, int64_t count, const Pixels& pixels,
+                  int64_t pitch, uint8_t* planes, uint8_t* out) const;
+  // Of all channels, to lines of int16.
+  void fill_wide(const uint8_t* image, const Pixels& pixels, int16_t* out) const;
   void fill_row(int64_t block, int64_t row, const uint8_t* image, int64_t top, uint8_t pad,
                 uint8_t* out) const;
 };
