@@ -15,7 +15,10 @@ namespace {
 
 constexpr int64_t kPanel = DotMicrokernel::kPanel, kStep = DotMicrokernel::kStepBytes;
 constexpr int64_t kLine = 16;
-constexpr int64_t kPixels = 128;           // copied at a time
+constexpr int64_t kPixels = 128;  // copied at a time
+// A panel's part of so many steps of int16 stays in the first-level cache while positions read it.
+constexpr int64_t kPassSteps = 384;
+constexpr int64_t kLeastRowBlocks = 4;     // that have time to fetch the next part
 constexpr int64_t kBandBytes = 256 << 10;  // stays in the second-level cache
 constexpr int64_t kTaskPositions = 256;    // their sums stay in the first
 constexpr int64_t kWantedTasks = 16;
@@ -50,8 +53,11 @@ bool is_sparse(const Window& w) { return w.taps() == 1 && (w.strides[0] > 1 || w
 ChunkOrder DotWeights::order() const {
   ChunkOrder order = ChunkOrder::of(channels, taps_y, taps_x, dilation_x);
   if (!microkernel->crosswise()) return order;
-  order.by_row = dilation_x == 1 || taps_x == 1;
-  order.line = std::max(order.line, channels);
+  // As many blocks of about equal size as make a chunk's columns short enough.
+  const int64_t most = kPassSteps / 3 * 2, wanted = ceil_div(channels, most);
+  order.by_row = wanted == 1 && (dilation_x == 1 || taps_x == 1);
+  order.line = std::max(order.line, ceil_div(ceil_div(channels, wanted), kLine) * kLine);
+  if (wanted == 1) order.line = std::max(order.line, channels);
   return order;
 }
 
@@ -289,10 +295,10 @@ void DotConvPlan::sums(const uint8_t* pixels, const void* packed, int64_t group,
   const int64_t across = joined ? positions() : geometry.window.positions[1];
   const DotMicrokernel& microkernel = *weights.microkernel;
   DotMicrokernel::Blocks p{};
-  p.offsets = offsets.data();
   p.a_row = step_bytes;
-  p.chunks = static_cast<int64_t>(offsets.size());
   p.depth = weights.chunk_steps();
+  const auto chunks = static_cast<int64_t>(offsets.size());
+  const int64_t pass = microkernel.bytes() ? chunks : std::max<int64_t>(kPassSteps / p.depth, 1);
   p.b_panel = weights.panel_bytes();
   p.c_row = kPanel;
   p.c_panel = out_panel;
@@ -302,14 +308,22 @@ void DotConvPlan::sums(const uint8_t* pixels, const void* packed, int64_t group,
     n = std::min(across - x, left);
     const DotMicrokernel::RowBlocks row_blocks = microkernel.row_blocks(n);
     const int64_t most = microkernel.panels(row_blocks.first());
-    for (int64_t q = 0; q < panels; q += most) {
-      p.a = pixels + y * row_bytes + x * step_bytes;
-      p.b = weights.panel(packed, group, panel + q);
-      p.start = start.channels + q * kPanel;
-      p.row_start = start.positions != nullptr ? start.positions + (end - left) : nullptr;
-      p.c = out + q * out_panel;
-      microkernel.run(row_blocks, std::min(most, panels - q), flipped(), p);
-    }
+    // Columns of int16 come from far; what follows them is read next.
+    const bool fetches = microkernel.crosswise() && row_blocks.count >= kLeastRowBlocks;
+    for (int64_t q = 0; q < panels; q += most)
+      for (int64_t c = 0; c < chunks; c += pass) {
+        p.a = pixels + y * row_bytes + x * step_bytes;
+        p.offsets = offsets.data() + c;
+        p.chunks = std::min(pass, chunks - c);
+        p.b = weights.panel(packed, group, panel + q) + c * p.depth * kPanel * kStep;
+        p.start = c == 0 ? start.channels + q * kPanel : nullptr;
+        p.row_start = start.positions != nullptr ? start.positions + (end - left) : nullptr;
+        p.c = out + q * out_panel;
+        const int64_t lines = p.chunks * p.depth;
+        p.next = static_cast<const char*>(p.b) + lines * kPanel * kStep;
+        p.next_lines = fetches ? ceil_div(lines, row_blocks.count) : 0;
+        microkernel.run(row_blocks, std::min(most, panels - q), flipped(), p);
+      }
     out += n * kPanel;
   }
 }
