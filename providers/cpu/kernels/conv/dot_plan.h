@@ -62,8 +62,9 @@ struct DotConvPlan {
   int64_t row_bytes, step_bytes;  // from position to position
   int64_t task_positions;
 
+  // Of |wanted| rows of positions a band, or of what a cache holds.
   DotConvPlan(const ConvGeometry& geometry, const DotWeights& weights, pfrt_dtype x,
-              Nchw16cSides sides);
+              Nchw16cSides sides, int64_t wanted = 0);
 
   bool flipped() const { return weights.microkernel->bytes() && x_signed; }
   int32_t x_shift() const { return flipped() ? 128 : 0; }
@@ -71,6 +72,7 @@ struct DotConvPlan {
   int64_t positions() const { return band * geometry.window.positions[1]; }  // of a band
   int64_t out_panels() const;                                                // without that of ones
   int64_t columns() const;                                                   // of tasks
+  int64_t block_bytes() const { return element() * line * rows * width; }
   uint64_t band_bytes() const;
   uint64_t scratch_bytes() const;  // sums of a task
 
@@ -102,8 +104,8 @@ struct DotConvPlan {
   // where that is less. |planes| is for 16 bytes of each pixel.
   void copy_lines(const uint8_t* image, int64_t channel, int64_t count, const Pixels& pixels,
                   int64_t pitch, uint8_t* planes, uint8_t* out) const;
-  // Of all channels, to lines of int16.
-  void fill_wide(const uint8_t* image, const Pixels& pixels, int16_t* out) const;
+  // Of the channels of a block, to lines of int16.
+  void fill_wide(const uint8_t* image, int64_t block, const Pixels& pixels, int16_t* out) const;
   void fill_row(int64_t block, int64_t row, const uint8_t* image, int64_t top, uint8_t pad,
                 uint8_t* out) const;
 };
