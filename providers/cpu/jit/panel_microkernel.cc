@@ -22,8 +22,8 @@ namespace {
 
 constexpr size_t kCapacity = 256 << 10;
 // What an element of 32 bits is: a float, or a pair.
-enum class Elements : uint8_t { kFloat, kInt16Dot, kBf16Dot };
-alignas(4096) uint8_t code_pages[2][3][kCapacity];  // of AVX2 and of AVX-512, by Elements
+enum class Elements : uint8_t { kFloat, kBf16Dot };
+alignas(4096) uint8_t code_pages[2][2][kCapacity];  // of AVX2 and of AVX-512, by Elements
 
 using Blocks = PanelMicrokernel::Blocks;
 constexpr int kPanel = PanelMicrokernel::kPanel;
@@ -39,7 +39,6 @@ class Generator final : public Xbyak::CodeGenerator {
   Generator(bool wide, Elements elements)
       : CodeGenerator(kCapacity, code_pages[wide][static_cast<size_t>(elements)]),
         wide_(wide),
-        int16_(elements == Elements::kInt16Dot),
         bf16_(elements == Elements::kBf16Dot) {}
 
   const uint8_t* write(int rows, int panels) {
@@ -118,7 +117,7 @@ class Generator final : public Xbyak::CodeGenerator {
   }
   // Where an element is for one vector alone, the multiplication broadcasts it itself: a register
   // of its own would take a second operation for each.
-  bool broadcasts() const { return wide_ && vectors_ == 1 && !int16_; }
+  bool broadcasts() const { return wide_ && vectors_ == 1; }
 
   // |fresh|: a chain begins, and the sums of the chain before it are stored to their slot between
   // the multiplications. Many stores at once would delay what follows.
@@ -157,28 +156,16 @@ class Generator final : public Xbyak::CodeGenerator {
     if (bf16_) {
       vpxord(to, to, to);
       vdpbf16ps(to, a, b);
-    } else if (int16_) {
-      vpmaddwd(to, a, b);
     } else {
       vmulps(to, a, b);
     }
   }
 
-  // An int16 dot product goes to the register of the element, or of the next row's, once the
-  // register is free.
   void add_product(int r, int v) {
-    if (bf16_) return vdpbf16ps(sum(r, v), element(r), column(v));
-    if (!int16_) return vfmadd231ps(sum(r, v), element(r), column(v));
-    const Xbyak::Xmm product = element(v + 1 < vectors_ ? r + 1 : r);
-    vpmaddwd(product, element(r), column(v));
-    vpaddd(sum(r, v), sum(r, v), product);
-  }
-
-  void add_to(const Xbyak::Xmm& sum, const Xbyak::Address& what) {
-    if (int16_)
-      vpaddd(sum, sum, what);
+    if (bf16_)
+      vdpbf16ps(sum(r, v), element(r), column(v));
     else
-      vaddps(sum, sum, what);
+      vfmadd231ps(sum(r, v), element(r), column(v));
   }
 
   // Elements stay in registers; columns are loaded one at a time.
@@ -262,7 +249,7 @@ class Generator final : public Xbyak::CodeGenerator {
     je(done, T_NEAR);
     L(next);
     sub(r14, slot_bytes());
-    each([&](int r, int v) { add_to(sum(r, v), of_slot(r, v)); });
+    each([&](int r, int v) { vaddps(sum(r, v), sum(r, v), of_slot(r, v)); });
     cmp(r14, rsp);
     jne(next, T_NEAR);
     L(done);
@@ -364,7 +351,7 @@ class Generator final : public Xbyak::CodeGenerator {
     cmovz(r10, r13);
     if (many_panels()) lea(r12, ptr[r10 + r10 * 2]);
     for (int r = 0; r < rows_; ++r) {
-      for (int v = 0; v < vectors_; ++v) add_to(sum(r, v), of_vector(rax, r10, r12, v));
+      for (int v = 0; v < vectors_; ++v) vaddps(sum(r, v), sum(r, v), of_vector(rax, r10, r12, v));
       if (r + 1 < rows_) add(rax, r11);
     }
     if (many_panels()) lea(r12, ptr[r13 + r13 * 2]);
@@ -394,7 +381,7 @@ class Generator final : public Xbyak::CodeGenerator {
     mov(arg(offsetof(Blocks, start)), rax);
   }
 
-  const bool wide_, int16_, bf16_;
+  const bool wide_, bf16_;
   int rows_ = 0, vectors_ = 0;
   int k_step_ = 1;  // elements of A from k to k
   bool streams_ = false;
@@ -474,7 +461,7 @@ class PanelMicrokernelSet {
   // not be written again.
   static void publish_one(bool wide, Elements elements, int64_t rows, const char* panels,
                           const uint8_t* begin, const uint8_t* end) noexcept {
-    constexpr const char* kNames[] = {"panel_matmul", "int16_dot", "bf16_dot"};
+    constexpr const char* kNames[] = {"panel_matmul", "bf16_dot"};
     char name[64];
     std::snprintf(name, sizeof name, "%s_%s_%dx%s", kNames[static_cast<size_t>(elements)],
                   wide ? "avx512" : "avx2", static_cast<int>(rows), panels);
@@ -503,7 +490,6 @@ const PanelMicrokernel* usable() {
 }  // namespace
 
 const PanelMicrokernel* PanelMicrokernel::get() { return usable<Elements::kFloat>(); }
-const PanelMicrokernel* PanelMicrokernel::get_int16_dot() { return usable<Elements::kInt16Dot>(); }
 const PanelMicrokernel* PanelMicrokernel::get_bf16_dot() {
   return isa() < Isa::kAvx512Bf16 ? nullptr : set<true, Elements::kBf16Dot>();
 }

@@ -22,9 +22,6 @@ class PanelMicrokernel {
 
   // nullptr where the machine, or PFRT_ISA, has no AVX2, or code cannot be made executable.
   static const PanelMicrokernel* get();
-  // The same of integers: an element of A and of B is a pair of int16, a product the sum of both
-  // products, and sums are int32 modulo 2^32. Pointers to float then point to those.
-  static const PanelMicrokernel* get_int16_dot();
   // The same of pairs of bfloat16, with sums of float32: of each pair, the product in the high half
   // is added first, and each sum is rounded. Numbers below the normal range count as 0. nullptr
   // without AVX512-BF16.
@@ -64,7 +61,7 @@ class PanelMicrokernel {
   int64_t panels() const { return panels(rows_); }
   // Multiplies 1 to 16 rows by 1 to packed_panels() panels, where A is packed as a panel too:
   // element (r, chunk c, k) is a[offsets[c] + r + k * 16], and |a_row| is 1. The bits are those of
-  // run. Not for int16.
+  // run. Not for pairs.
   void run_packed(int64_t rows, int64_t panels, Blocks& blocks) const {
     run(row_blocks(rows, packed_rows_), packed_code_[panels - 1], blocks);
   }

@@ -15,7 +15,8 @@
 namespace pfrt::test {
 namespace {
 
-constexpr int64_t kChannels = 128, kSide = 9, kOut = 2 * kSide, kTaps = 4;
+constexpr int64_t kTransposedChannels = 128, kTransposedSide = 9, kOut = 2 * kTransposedSide,
+                  kTaps = 4;
 
 class TransposedWinograd : public testing::Test {
  protected:
@@ -23,28 +24,31 @@ class TransposedWinograd : public testing::Test {
     if (cpu::isa() < cpu::Isa::kAvx2 || cpu::split_matmul_usable())
       GTEST_SKIP() << "the machine, or PFRT_ISA, has no AVX2 or has tiles";
     Random random(12);
-    c_.inputs = {random.data(PFRT_DTYPE_FLOAT32, {1, kChannels, kSide, kSide}),
-                 random.data(PFRT_DTYPE_FLOAT32, {kChannels, kChannels, kTaps, kTaps})};
+    c_.inputs = {
+        random.data(PFRT_DTYPE_FLOAT32, {1, kTransposedChannels, kTransposedSide, kTransposedSide}),
+        random.data(PFRT_DTYPE_FLOAT32, {kTransposedChannels, kTransposedChannels, kTaps, kTaps})};
     c_.inputs[1].constant = true;
-    c_.outputs = {
-        {PFRT_DTYPE_FLOAT32, {1, kChannels, kOut, kOut}, Values(kChannels * kOut * kOut), false}};
+    c_.outputs = {{PFRT_DTYPE_FLOAT32,
+                   {1, kTransposedChannels, kOut, kOut},
+                   Values(kTransposedChannels * kOut * kOut),
+                   false}};
     c_.attrs = {
         {"pads", Dims{1, 1, 1, 1}}, {"strides", Dims{2, 2}}, {"kernel_shape", Dims{kTaps, kTaps}}};
   }
 
   std::vector<double> exact() const {
     const Values &x = c_.inputs[0].values, &w = c_.inputs[1].values;
-    std::vector<double> out(kChannels * kOut * kOut);
-    for (int64_t i = 0; i < kChannels; ++i)
-      for (int64_t at = 0; at < kSide * kSide; ++at)
-        for (int64_t o = 0; o < kChannels; ++o)
+    std::vector<double> out(kTransposedChannels * kOut * kOut);
+    for (int64_t i = 0; i < kTransposedChannels; ++i)
+      for (int64_t at = 0; at < kTransposedSide * kTransposedSide; ++at)
+        for (int64_t o = 0; o < kTransposedChannels; ++o)
           for (int64_t tap = 0; tap < kTaps * kTaps; ++tap) {
-            const int64_t row = at / kSide * 2 + tap / kTaps - 1,
-                          column = at % kSide * 2 + tap % kTaps - 1;
+            const int64_t row = at / kTransposedSide * 2 + tap / kTaps - 1,
+                          column = at % kTransposedSide * 2 + tap % kTaps - 1;
             if (row < 0 || row >= kOut || column < 0 || column >= kOut) continue;
             out[static_cast<size_t>((o * kOut + row) * kOut + column)] +=
-                x[static_cast<size_t>(i * kSide * kSide + at)] *
-                w[static_cast<size_t>((i * kChannels + o) * kTaps * kTaps + tap)];
+                x[static_cast<size_t>(i * kTransposedSide * kTransposedSide + at)] *
+                w[static_cast<size_t>((i * kTransposedChannels + o) * kTaps * kTaps + tap)];
           }
     return out;
   }
@@ -62,7 +66,7 @@ TEST_F(TransposedWinograd, errs_no_more_than_plain_sums) {
 TEST_F(TransposedWinograd, numbers_stay_with_the_pixels_that_see_them) {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   for (const double odd : {kInfinity, -kInfinity, static_cast<double>(NAN), 3e38, 1e20}) {
-    c_.inputs[0].values[5 * kSide * kSide + 4 * kSide + 3] = odd;
+    c_.inputs[0].values[5 * kTransposedSide * kTransposedSide + 4 * kTransposedSide + 3] = odd;
     const std::vector<float> got = floats_by("conv_transpose_winograd", c_),
                              plain = floats_by("conv_transpose_scatter", c_);
     ASSERT_EQ(got.size(), plain.size());

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "providers/cpu/kernels/conv/dot_plan.h"
 
-#include <emmintrin.h>
-
 #include <algorithm>
 #include <cstring>
 
@@ -25,23 +23,6 @@ constexpr int64_t kWantedTasks = 16;
 constexpr int64_t kLeastWork = 1 << 18;  // multiply-adds of a task
 constexpr int64_t kFillBytes = 32 << 10;
 constexpr int64_t kSlack = 64;  // bytes: the last step of a short chunk may end outside its line
-
-void widen(bool is_signed, const uint8_t* bytes, int64_t n, int16_t* out) {
-  const __m128i zero = _mm_setzero_si128();
-  int64_t i = 0;
-  for (; i + 16 <= n; i += 16) {
-    const __m128i x = _mm_loadu_si128(reinterpret_cast<const __m128i*>(bytes + i));
-    __m128i low = _mm_unpacklo_epi8(x, zero), high = _mm_unpackhi_epi8(x, zero);
-    if (is_signed) {
-      low = _mm_srai_epi16(_mm_slli_epi16(low, 8), 8);
-      high = _mm_srai_epi16(_mm_slli_epi16(high, 8), 8);
-    }
-    _mm_storeu_si128(reinterpret_cast<__m128i*>(out + i), low);
-    _mm_storeu_si128(reinterpret_cast<__m128i*>(out + i + 8), high);
-  }
-  for (; i < n; ++i)
-    out[i] = is_signed ? int16_t{static_cast<int8_t>(bytes[i])} : int16_t{bytes[i]};
-}
 
 bool no_padding(const Window& w) {
   return std::ranges::all_of(w.pads, [](int64_t p) { return p == 0; }) &&
@@ -286,11 +267,11 @@ void DotConvPlan::fill_wide(const uint8_t* image, int64_t block, const Pixels& p
     else
       std::memset(lines, 0, sizeof lines);
     if (pitch == line) {
-      widen(x_signed, lines, pixels.n * line, out);
+      widen_bytes(x_signed, lines, pixels.n * line, out);
       continue;
     }
     for (int64_t i = 0; i < pixels.n; ++i)
-      widen(x_signed, lines + i * pitch, piece, out + i * line + c);
+      widen_bytes(x_signed, lines + i * pitch, piece, out + i * line + c);
   }
 }
 

@@ -15,7 +15,7 @@
 #include "providers/cpu/jit/dot_microkernel.h"
 #include "providers/cpu/kernels/conv/depthwise_bytes.h"
 #include "providers/cpu/kernels/conv/geometry.h"
-#include "providers/cpu/kernels/conv/int16_dot.h"
+#include "providers/cpu/kernels/conv/integer_inputs.h"
 #include "providers/cpu/kernels/conv/requantized_conv.h"
 #include "providers/cpu/kernels/window/reorder.h"
 #include "providers/cpu/kernels/window/reorder_bytes.h"

@@ -14,7 +14,7 @@
 
 #include "providers/cpu/isa/target.h"
 #include "providers/cpu/kernels/conv/dot_plan.h"
-#include "providers/cpu/kernels/conv/int16_dot.h"
+#include "providers/cpu/kernels/conv/integer_inputs.h"
 #include "providers/cpu/kernels/conv/requantized_conv.h"
 #include "providers/cpu/kernels/window/reorder.h"
 #include "providers/cpu/kernels/window/reorder_bytes.h"

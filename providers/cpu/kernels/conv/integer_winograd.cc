@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "providers/cpu/kernels/conv/int16_dot.h"
+#include "providers/cpu/kernels/conv/integer_inputs.h"
 #include "providers/cpu/kernels/conv/requantized_conv.h"
 #include "providers/cpu/kernels/conv/winograd/dots.h"
 #include "providers/cpu/kernels/conv/winograd/driver.h"

@@ -75,8 +75,7 @@ void DotColumns::pack(const void* source, int64_t k_stride, int64_t column_strid
       if (column_stride != 1 || columns < kPanel || count < step) {
         pack_step(at, k_stride, column_stride, count, columns, line, column_sums);
       } else if (!bytes_) {
-        zip_int16_pairs(is_signed_ ? PFRT_DTYPE_INT8 : PFRT_DTYPE_UINT8, at, at + k_stride, kPanel,
-                        0, reinterpret_cast<uint32_t*>(line));
+        zip_int16_pairs(is_signed_, at, at + k_stride, kPanel, reinterpret_cast<int16_t*>(line));
         for (int64_t j = 0; j < kPanel; j += 4)
           store(reinterpret_cast<char*>(column_sums + j),
                 _mm_add_epi32(load(column_sums + j), _mm_madd_epi16(load(line + j * 4), ones)));
@@ -106,11 +105,11 @@ void DotColumns::add_own_products(const char* panel, int64_t s, int32_t* own) {
 
 uint32_t DotRows::copy(const void* row, void* out) const {
   if (!bytes_) {
-    auto* const pairs = static_cast<uint32_t*>(out);
-    const int64_t filled = pairs_of(k_), steps = row_bytes_ / kStep;
-    to_int16_pairs(is_signed_ ? PFRT_DTYPE_INT8 : PFRT_DTYPE_UINT8, row, k_, 0, pairs);
-    std::fill(pairs + filled, pairs + steps, 0u);
-    return own_products(pairs, kWhole, steps);
+    auto* const wide = static_cast<int16_t*>(out);
+    const int64_t steps = row_bytes_ / kStep;
+    widen_bytes(is_signed_, static_cast<const uint8_t*>(row), k_, wide);
+    std::fill(wide + k_, wide + 2 * steps, int16_t{0});
+    return own_products(out, kWhole, steps);
   }
   auto* const to = static_cast<char*>(out);
   std::memcpy(to, row, static_cast<size_t>(k_));

@@ -7,10 +7,10 @@
 //   2. each element of all tiles is multiplied by the transformed weights, a matmul over channels;
 //   3. the sums of each tile, side x side again, are transformed to its o x o positions.
 // The first transform is given here as a function; the kernel does the last one when it puts tiles
-// to the output. An element is float32, or a pair of int16 whose sums are int32
-// (PanelMicrokernel::get_int16_dot), or a pair of bfloat16 that the transform makes of two channels
-// (get_bf16_dot); any is moved as float32. After A. Lavin and S. Gray, "Fast
-// algorithms for convolutional neural networks", 2015. Immutable once made; thread-safe.
+// to the output. An element is float32, or a pair of bfloat16 that the transform makes of two
+// channels (PanelMicrokernel::get_bf16_dot); either is moved as float32. After A. Lavin and S.
+// Gray, "Fast algorithms for convolutional neural networks", 2015. Immutable once made;
+// thread-safe.
 #pragma once
 
 #include <cstdint>
