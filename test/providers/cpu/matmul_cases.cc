@@ -162,6 +162,7 @@ Form random_form(Random& r, int64_t size) {
     f.pads = {0, 0, 0, 0};
     if (r.once_in(2)) f.in = of(r, 1, 170);
     f.image = r.once_in(4) ? Dims{32, 32} : Dims{of(r, 1, 9), of(r, 1, 40)};
+    if (f.in > 100) f.in += 256;  // more than a chunk has
   }
   if (depthwise && rank == 2 && !large) {  // rows of several vectors
     f.image[1] = std::max(f.image[1], of(r, 1, 71));
@@ -176,6 +177,7 @@ Form random_form(Random& r, int64_t size) {
     f.extra = {0, 0};
     for (int64_t& side : f.image) side = taps == 5 ? 9 : std::clamp<int64_t>(side, 3, 7);
     if (taps == 3 && r.once_in(2)) f.image = {7, of(r, 14, 35)};  // more than are put out at once
+    if (taps == 3 && f.in == 47 && f.image[1] < 8) f.in += 240;  // more than a chunk has
   }
   return f;
 }
