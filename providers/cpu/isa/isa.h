@@ -44,6 +44,10 @@ enum class DotInstructions : uint8_t {
 };
 DotInstructions dot_instructions();
 
+// Whether the machine has tiles of int8, whatever PFRT_ISA says. Tiles of bfloat16 alone are not
+// kAmx. amx.h says whether a process may use them.
+bool machine_has_int8_tiles();
+
 // "avx512_bf16"
 std::string_view isa_name(Isa isa);
 Result<Isa> isa_from_name(std::string_view name);
