@@ -79,8 +79,9 @@ Result<std::shared_ptr<const Plan>> make_plan(const KernelRequest& node, const I
   const DotColumns columns(shape.n, shape.k, node.input_dtype(in.b), *microkernel);
   if (node.packed != nullptr && node.packed->recipe != columns.recipe())
     return error(Code::kUNSUPPORTED, "the columns are packed for other instructions");
-  const DotRows rows(shape.k, node.input_dtype(in.a), *microkernel);
-  const DotMatmul matmul(shape.m, shape.n, shape.k, rows, *microkernel);
+  const DotTileMicrokernel* const tiles = DotMatmul::tiles(shape.m, *microkernel);
+  const DotRows rows(shape.k, node.input_dtype(in.a), *microkernel, tiles != nullptr);
+  const DotMatmul matmul(shape.m, shape.n, shape.k, rows, *microkernel, tiles);
   const auto lines_of = [&](std::span<const int64_t> dims, int64_t one) {
     return SnapshotNode::elements(dims.first(dims.size() > 2 ? dims.size() - 2 : 0)) * one;
   };
