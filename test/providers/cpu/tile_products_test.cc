@@ -4,7 +4,9 @@
 // the reference rows: the same bits.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstdlib>
 #include <cstring>
 #include <string>
@@ -14,6 +16,7 @@
 #include "providers/cpu/isa/isa.h"
 #include "providers/cpu/registry/registry.h"
 #include "test/providers/cpu/cases.h"
+#include "test/providers/cpu/graph.h"
 #include "test/providers/cpu/one_node.h"
 #include "test/providers/cpu/tile_emulator.h"
 
@@ -128,6 +131,125 @@ TEST_F(TileProducts, few_rows_stay_in_vectors) {
   c.inputs = {numbers(PFRT_DTYPE_INT8, {4, 64}, false), numbers(PFRT_DTYPE_INT8, {64, 96}, true)};
   c.outputs = {expected(PFRT_DTYPE_INT32, {4, 96}, {})};
   EXPECT_FALSE(check("matmul_integer_dots", "matmul_integer_packed", c));
+}
+
+struct ConvShape {
+  int64_t channels, outs, groups, height, width, taps_y, taps_x, stride, pad, dilation;
+
+  int64_t positions(int64_t size, int64_t taps) const {
+    return (size + 2 * pad - (taps - 1) * dilation - 1) / stride + 1;
+  }
+  Dims x() const { return {2, channels, height, width}; }
+  Dims w() const { return {outs, channels / groups, taps_y, taps_x}; }
+  Dims y() const { return {2, outs, positions(height, taps_y), positions(width, taps_x)}; }
+  std::vector<Attr> attrs() const {
+    return {{"pads", Dims{pad, pad, pad, pad}},
+            {"strides", Dims{stride, stride}},
+            {"dilations", Dims{dilation, dilation}},
+            {"group", groups}};
+  }
+};
+
+constexpr ConvShape kConvs[] = {
+    {64, 32, 1, 14, 14, 3, 3, 1, 1, 1},   // rows of an image in two tiles
+    {64, 40, 1, 9, 28, 3, 3, 1, 1, 1},    // two tiles a row
+    {320, 24, 1, 6, 17, 3, 3, 1, 1, 1},   // of different height; several passes
+    {3, 32, 1, 21, 30, 7, 7, 2, 3, 1},    // few channels
+    {16, 16, 1, 8, 11, 3, 3, 1, 1, 1},    // a chunk is a row of taps
+    {24, 16, 1, 8, 11, 5, 5, 1, 2, 1},    // channels that fill up a line
+    {32, 48, 1, 10, 10, 3, 3, 1, 2, 2},   // dilated
+    {80, 16, 1, 7, 7, 1, 1, 1, 0, 1},     // lines of 48; positions are neighbours
+    {256, 64, 1, 12, 12, 1, 1, 1, 0, 1},  // one tap
+    {128, 32, 1, 13, 15, 1, 1, 2, 0, 1},  // that sees some pixels
+    {96, 32, 2, 9, 9, 3, 3, 2, 1, 1},     // groups
+    {7, 8, 1, 5, 40, 1, 17, 1, 0, 1},     // steps that fill up a chunk
+    {16, 16, 1, 30, 3, 3, 3, 1, 1, 1},    // too narrow for tiles
+};
+
+TEST_F(TileProducts, conv_integer) {
+  int form = 0;
+  for (const ConvShape& s : kConvs)
+    for (const pfrt_dtype x : kBytes)
+      for (const pfrt_dtype w : kBytes) {
+        Case c;
+        c.inputs = {numbers(x, s.x(), false), numbers(w, s.w(), true), zeros(x, 1, form / 2 % 2),
+                    zeros(w, s.outs, form % 3)};
+        c.outputs = {expected(PFRT_DTYPE_INT32, s.y(), {})};
+        c.attrs = s.attrs();
+        ++form;
+        EXPECT_EQ(check("conv_integer_dots", "conv_integer_implicit_gemm", c), s.y()[3] >= 4)
+            << c.text();
+      }
+}
+
+TEST_F(TileProducts, qlinear_conv_on_any_number_of_threads) {
+  int form = 0;
+  for (const ConvShape& s : kConvs)
+    for (const pfrt_dtype x : kBytes) {
+      const pfrt_dtype w = kBytes[static_cast<size_t>(form / 2 % 2)],
+                       y = kBytes[static_cast<size_t>(form / 4 % 2)];
+      Case c;
+      c.inputs = {numbers(x, s.x(), false), scale(0.01, {}),       zeros(x, 1, 1),
+                  numbers(w, s.w(), true),  scale(0.02, {s.outs}), zeros(w, s.outs, form % 3),
+                  scale(0.5, {}),           zeros(y, 1, 1)};
+      if (form % 2 == 0) {
+        c.inputs.push_back(random_.data(PFRT_DTYPE_INT32, {s.outs}, -2000, 2000));
+      }
+      c.outputs = {expected(y, s.y(), {})};
+      c.attrs = s.attrs();
+      ++form;
+      const auto workers = static_cast<uint32_t>(1 + form % 3);
+      EXPECT_EQ(check("qlinear_conv_dots", "qlinear_conv_implicit_gemm", c, workers), s.y()[3] >= 4)
+          << c.text();
+    }
+}
+
+// Convolutions in nChw16c: their images are copied to longer lines, or read in place.
+TEST_F(TileProducts, nchw16c_has_the_bits_of_vectors) {
+  Graph graph;
+  const auto add = [&](Data data) { return graph.add(std::move(data)); };
+  Dims dims{1, 64, 12, 12};
+  uint32_t value = add(numbers(PFRT_DTYPE_UINT8, dims, false));
+  const auto conv = [&](int64_t outs, int64_t taps, int64_t pad, int64_t stride) {
+    const ConvShape s{dims[1], outs, 1, dims[2], dims[3], taps, taps, stride, pad, 1};
+    Data w = numbers(PFRT_DTYPE_INT8, s.w(), true);
+    const auto sum_scale = 1 / (200 * std::sqrt(static_cast<double>(dims[1] * taps * taps)));
+    dims = s.y();
+    dims[0] = 1;
+    const uint32_t one = add(scale(1, {}));
+    const auto zero = [&](pfrt_dtype dtype, double point) {
+      return add(Data{dtype, {}, {point}, true});
+    };
+    value =
+        graph.add("QLinearConv",
+                  {value, add(scale(sum_scale, {})), zero(PFRT_DTYPE_UINT8, 125), add(std::move(w)),
+                   one, zero(PFRT_DTYPE_INT8, 1), one, zero(PFRT_DTYPE_UINT8, 130)},
+                  dims, s.attrs());
+    graph.values[value].dtype = PFRT_DTYPE_UINT8;
+  };
+  conv(96, 1, 0, 1);
+  conv(80, 3, 1, 1);
+  conv(16, 1, 0, 1);
+  conv(64, 3, 0, 1);
+  conv(128, 1, 0, 2);
+  conv(32, 3, 1, 1);
+  graph.outputs = {value};
+  const uint64_t before = TileEmulator::byte_products();
+  const GraphOutcome tiles = run(graph, 2);
+  ASSERT_EQ(tiles.fault, "");
+  EXPECT_TRUE(TileEmulator::byte_products() > before || emulator_.native());
+  const bool blocked = std::ranges::any_of(
+      tiles.kernels, [](const std::string& name) { return name.find("nchw16c") != name.npos; });
+  EXPECT_TRUE(blocked) << testing::PrintToString(tiles.kernels);
+  const char* const set = std::getenv("PFRT_ISA");
+  const std::string word = set == nullptr ? "" : set;
+  setenv("PFRT_ISA", "avx512_vnni", 1);
+  const GraphOutcome vectors = run(graph);
+  setenv("PFRT_ISA", word.c_str(), 1);
+  ASSERT_EQ(vectors.fault, "");
+  EXPECT_EQ(tiles.outputs, vectors.outputs);
+  EXPECT_NE(std::ranges::adjacent_find(tiles.outputs[0], std::not_equal_to<>()),
+            tiles.outputs[0].end());
 }
 
 }  // namespace

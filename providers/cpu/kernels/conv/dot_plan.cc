@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "providers/cpu/kernels/conv/tile_order.h"
 #include "providers/cpu/kernels/matmul/int16_dot.h"
 #include "providers/cpu/kernels/window/reorder_bytes.h"
 #include "providers/cpu/row/ceil_div.h"
@@ -18,6 +19,8 @@ constexpr int64_t kTaskPositions = 256;    // their sums stay in the first
 constexpr int64_t kWantedTasks = 16;
 constexpr int64_t kLeastWork = 1 << 18;  // multiply-adds of a task
 constexpr int64_t kFillBytes = 32 << 10;
+constexpr int64_t kPixels = 128;        // at a time, where they are converted
+constexpr int64_t kLeastTileWidth = 4;  // positions
 constexpr int64_t kSlack = 64;  // bytes: the last step of a short chunk may end outside its line
 
 bool no_padding(const Window& w) {
@@ -26,6 +29,16 @@ bool no_padding(const Window& w) {
 }
 bool is_sparse(const Window& w) { return w.taps() == 1 && (w.strides[0] > 1 || w.strides[1] > 1); }
 }  // namespace
+
+ChunkOrder DotWeights::order() const {
+  return for_tiles ? tile_order(channels, taps_y, taps_x, dilation_x)
+                   : ChunkOrder::of(channels, taps_y, taps_x, dilation_x);
+}
+
+int64_t DotWeights::chunk_steps() const {
+  const int64_t steps = microkernel->steps(order().depth());
+  return for_tiles ? TileParts::of(steps).steps() : steps;
+}
 
 int64_t DotWeights::panels() const { return ceil_div(outs, kPanel) + ones; }
 
@@ -83,7 +96,8 @@ PackedInput DotWeights::packed(uint32_t input) const {
   p.input = input;
   p.recipe = message("conv_dots/", microkernel->bytes() ? "bytes" : "int16", "/",
                      is_signed ? "int8" : "uint8", shift, ones ? "/ones/" : "/", groups, "/", outs,
-                     "x", channels, "x", taps_y, "x", taps_x, order().by_row ? "/rows" : "");
+                     "x", channels, "x", taps_y, "x", taps_x, order().by_row ? "/rows" : "",
+                     for_tiles ? message("/tiles", order().line) : "");
   p.bytes = bytes();
   p.pack = [weights = *this](const void* source, void* out) {
     weights.pack(static_cast<const uint8_t*>(source), static_cast<char*>(out));
@@ -96,8 +110,10 @@ DotConvPlan::DotConvPlan(const ConvGeometry& g, const DotWeights& w, pfrt_dtype 
     : geometry(g), weights(w), x_signed(x == PFRT_DTYPE_INT8), nchw16c(sides) {
   const Window& window = geometry.window;
   const ChunkOrder order = weights.order();
-  in_place =
-      sides.input && weights.microkernel->bytes() && no_padding(window) && !is_sparse(window);
+  // A chunk that steps fill up would end outside the image.
+  in_place = sides.input && weights.microkernel->bytes() && no_padding(window) &&
+             !is_sparse(window) && order.line == kLine &&
+             weights.chunk_steps() == weights.microkernel->steps(order.depth());
   sparse = is_sparse(window);
   line = std::min(order.channels, order.line);
   blocks = ceil_div(order.channels, order.line);
@@ -128,6 +144,7 @@ DotConvPlan::DotConvPlan(const ConvGeometry& g, const DotWeights& w, pfrt_dtype 
       for (int64_t tap = 0; tap < (order.by_row ? 1 : window.kernel[1]); ++tap)
         offsets.push_back(
             pixel * ((b * rows + y * window.dilations[0]) * width + tap * window.dilations[1]));
+  tiles = weights.for_tiles && across() >= kLeastTileWidth ? DotTileMicrokernel::get() : nullptr;
   const int64_t work = positions() * order.chunks() * order.depth() * kPanel * 2;
   const int64_t tasks = std::max(ceil_div(positions(), kTaskPositions),
                                  std::min({ceil_div(kWantedTasks, columns()),
@@ -165,9 +182,8 @@ void DotConvPlan::fill(const Run& run, const uint8_t* image, int64_t top, uint8_
 
 void DotConvPlan::fill_row(int64_t block, int64_t row, const uint8_t* image, int64_t top,
                            uint8_t pad, uint8_t* out) const {
-  constexpr int64_t kPixels = 128;  // at a time, where they are converted
   const Window& w = geometry.window;
-  const int64_t height = w.image[0], across = w.image[1], size = height * across;
+  const int64_t height = w.image[0], across = w.image[1];
   const int64_t y = (sparse ? (top + row) * w.strides[0] : top * w.strides[0] + row) - w.pads[0];
   const int64_t step = sparse ? w.strides[1] : 1;
   // Columns [begin, end) of the band are pixels.
@@ -178,7 +194,6 @@ void DotConvPlan::fill_row(int64_t block, int64_t row, const uint8_t* image, int
       y < 0 || y >= height
           ? begin
           : std::clamp<int64_t>(last <= 0 ? 0 : (last - 1) / step + 1, begin, width);
-  const int64_t count = std::min(line, geometry.group_in - block * line);
   const auto put = [&](const uint8_t* lines, int64_t at, int64_t n) {
     to_int16_pairs(x_signed ? PFRT_DTYPE_INT8 : PFRT_DTYPE_UINT8, lines, n * line, 0,
                    reinterpret_cast<uint32_t*>(out + at * line * 2));
@@ -194,34 +209,53 @@ void DotConvPlan::fill_row(int64_t block, int64_t row, const uint8_t* image, int
   };
   fill_pad(0, begin);
   fill_pad(end, width);
-  alignas(16) uint8_t lines[kPixels * kLine], planes[kLine * kPixels];
+  alignas(16) uint8_t lines[kPixels * kLine];
   for (int64_t x = begin; x < end; x += kPixels) {
     const int64_t n = std::min(kPixels, end - x);
     const int64_t at = y * across + x * step - w.pads[1];
-    uint8_t* const to = element() == 1 ? out + x * line : lines;
-    if (nchw16c.input) {
-      const uint8_t* const from = image + (block * size + at) * kLine;
-      if (step == 1)
-        std::memcpy(to, from, static_cast<size_t>(n * kLine));
-      else
-        for (int64_t i = 0; i < n; ++i) std::memcpy(to + i * kLine, from + i * step * kLine, kLine);
-    } else if (step == 1) {
-      bytes_to_lines(to, line, line, image + block * line * size + at, size, count, n);
-    } else {
-      for (int64_t c = 0; c < count; ++c)
-        for (int64_t i = 0; i < n; ++i)
-          planes[c * kPixels + i] = image[(block * line + c) * size + at + i * step];
-      bytes_to_lines(to, line, line, planes, kPixels, count, n);
-    }
+    fill_lines(block, image, at, step, n, element() == 1 ? out + x * line : lines);
     if (element() == 2) put(lines, x, n);
   }
+}
+
+void DotConvPlan::fill_lines(int64_t block, const uint8_t* image, int64_t at, int64_t step,
+                             int64_t n, uint8_t* out) const {
+  const int64_t size = geometry.window.image_size();
+  alignas(16) uint8_t planes[kLine * kPixels];
+  for (int64_t c = 0; c < line; c += kLine) {
+    const int64_t channel = block * line + c;
+    const int64_t count = std::min({line - c, kLine, geometry.group_in - channel});
+    uint8_t* const to = out + c;
+    if (count <= 0) {
+      for (int64_t i = 0; i < n; ++i) std::memset(to + i * line, 0, kLine);
+    } else if (nchw16c.input) {
+      const uint8_t* const from = image + channel * size + at * kLine;
+      if (step == 1 && line == kLine)
+        std::memcpy(to, from, static_cast<size_t>(n * kLine));
+      else
+        for (int64_t i = 0; i < n; ++i) std::memcpy(to + i * line, from + i * step * kLine, kLine);
+    } else if (step == 1) {
+      bytes_to_lines(to, std::min(line, kLine), line, image + channel * size + at, size, count, n);
+    } else {
+      for (int64_t p = 0; p < count; ++p)
+        for (int64_t i = 0; i < n; ++i)
+          planes[p * kPixels + i] = image[(channel + p) * size + at + i * step];
+      bytes_to_lines(to, std::min(line, kLine), line, planes, kPixels, count, n);
+    }
+  }
+}
+
+int64_t DotConvPlan::across() const {
+  const int64_t width_of_positions = geometry.window.positions[1];
+  return row_bytes == width_of_positions * step_bytes ? positions() : width_of_positions;
 }
 
 void DotConvPlan::sums(const uint8_t* pixels, const void* packed, int64_t group, int64_t panel,
                        int64_t panels, int64_t begin, int64_t end, const int32_t* start,
                        int32_t* out, int64_t out_panel) const {
-  const bool joined = row_bytes == geometry.window.positions[1] * step_bytes;
-  const int64_t across = joined ? positions() : geometry.window.positions[1];
+  if (tiles != nullptr)
+    return sums_on_tiles(pixels, packed, group, panel, panels, begin, end, start, out, out_panel);
+  const int64_t across = this->across();
   const DotMicrokernel& microkernel = *weights.microkernel;
   DotMicrokernel::Blocks p{};
   p.offsets = offsets.data();

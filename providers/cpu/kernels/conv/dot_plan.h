@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "providers/cpu/jit/dot_microkernel.h"
+#include "providers/cpu/jit/dot_tile_microkernel.h"
 #include "providers/cpu/kernels/conv/geometry.h"
 #include "providers/cpu/kernels/conv/image_band.h"
 
@@ -27,11 +28,12 @@ struct DotWeights {
   bool is_signed, ones;
   int32_t shift;  // how much more a weight counts than it is
   const DotMicrokernel* microkernel;
+  bool for_tiles;  // k is in the order that tiles want, which |microkernel| takes too
 
-  ChunkOrder order() const { return ChunkOrder::of(channels, taps_y, taps_x, dilation_x); }
+  ChunkOrder order() const;
   int64_t panels() const;  // of a group, that of ones included
   int64_t ones_panel() const { return panels() - 1; }
-  int64_t chunk_steps() const { return microkernel->steps(order().depth()); }
+  int64_t chunk_steps() const;
   int64_t panel_bytes() const;
   uint64_t bytes() const;
   const char* panel(const void* packed, int64_t group, int64_t p) const;
@@ -58,11 +60,12 @@ struct DotConvPlan {
   std::vector<int64_t> offsets;   // of chunks, in bytes
   int64_t row_bytes, step_bytes;  // from position to position
   int64_t task_positions;
+  const DotTileMicrokernel* tiles;  // nullptr: not used
 
   DotConvPlan(const ConvGeometry& geometry, const DotWeights& weights, pfrt_dtype x,
               Nchw16cSides sides);
 
-  bool flipped() const { return weights.microkernel->bytes() && x_signed; }
+  bool flipped() const { return weights.microkernel->bytes() && x_signed && tiles == nullptr; }
   int32_t x_shift() const { return flipped() ? 128 : 0; }
   int64_t element() const { return weights.microkernel->element_bytes(); }
   int64_t positions() const { return band * geometry.window.positions[1]; }  // of a band
@@ -80,6 +83,14 @@ struct DotConvPlan {
             int64_t out_panel) const;
 
  private:
+  // Positions that are neighbours in the band.
+  int64_t across() const;
+  void sums_on_tiles(const uint8_t* pixels, const void* packed, int64_t group, int64_t panel,
+                     int64_t panels, int64_t begin, int64_t end, const int32_t* start, int32_t* out,
+                     int64_t out_panel) const;
+  // |n| pixels of a row of the image, |step| apart, as lines one after another.
+  void fill_lines(int64_t block, const uint8_t* image, int64_t at, int64_t step, int64_t n,
+                  uint8_t* out) const;
   void fill_row(int64_t block, int64_t row, const uint8_t* image, int64_t top, uint8_t pad,
                 uint8_t* out) const;
 };

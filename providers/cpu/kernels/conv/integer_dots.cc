@@ -43,6 +43,7 @@ DotWeights weights_of(const SnapshotNode& node, const IntegerInputs& in) {
   w.dilation_x = dilated ? 2 : 1;
   w.is_signed = node.input_dtype(in.w) == PFRT_DTYPE_INT8;
   w.microkernel = DotMicrokernel::get();
+  w.for_tiles = w.microkernel->bytes() && DotTileMicrokernel::get() != nullptr;
   const auto zeros = weight_zeros(node, in);
   const bool one = zeros && zeros->size() == 1;
   if (w.microkernel->bytes())
