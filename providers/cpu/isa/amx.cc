@@ -4,14 +4,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <atomic>
-
 #include "providers/cpu/isa/isa.h"
 
 namespace pfrt::cpu {
 namespace {
-
-std::atomic<bool> emulated{false};
 
 bool granted() {
   constexpr long kRequestPermission = 0x1023, kTileData = 18;  // asm/prctl.h, of Linux 5.16
@@ -36,8 +32,5 @@ bool amx_int8_usable() {
   if (amx_emulated()) return allowed();
   return machine_has_int8_tiles() && allowed() && granted();
 }
-
-void set_amx_emulated(bool on) { emulated = on; }
-bool amx_emulated() { return emulated; }
 
 }  // namespace pfrt::cpu

@@ -12,10 +12,4 @@ bool amx_usable();
 // The same of tiles of int8 alone, which a machine may have without those of bfloat16.
 bool amx_int8_usable();
 
-// For a process that carries out tile instructions itself where the machine has none, as tests do:
-// from now on, or no longer, tiles count as usable unless PFRT_ISA excludes them. isa() tells of
-// kAmx only if the machine has all that is before it, so that kernels need not run on others.
-void set_amx_emulated(bool emulated);
-bool amx_emulated();
-
 }  // namespace pfrt::cpu

@@ -4,9 +4,8 @@
 #include <cpuid.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdlib>
-
-#include "providers/cpu/isa/amx.h"
 
 namespace pfrt::cpu {
 namespace {
@@ -70,6 +69,8 @@ Machine detect() {
   return out;
 }
 
+std::atomic<bool> emulated{false};
+
 const Machine& machine() {
   static const Machine found = detect();
   return found;
@@ -81,6 +82,9 @@ Isa machine_isa() {
   const Isa found = machine().isa;
   return found == Isa::kAvx512Bf16 && amx_emulated() ? Isa::kAmx : found;
 }
+
+void set_amx_emulated(bool on) { emulated = on; }
+bool amx_emulated() { return emulated; }
 
 bool machine_has_int8_tiles() { return machine().int8_tiles || amx_emulated(); }
 

@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "providers/cpu/isa/amx.h"
+#include "providers/cpu/isa/isa.h"
 
 namespace pfrt::test {
 namespace tile_emulation {
@@ -262,8 +263,10 @@ void handle(int, siginfo_t*, void* pointer) {
 }  // namespace
 }  // namespace tile_emulation
 
-TileEmulator::TileEmulator() : native_(cpu::amx_usable()) {
-  if (native_) return;
+TileEmulator::TileEmulator()
+    : native_(!cpu::amx_emulated() && cpu::amx_usable()),
+      installed_(!native_ && !cpu::amx_emulated()) {
+  if (!installed_) return;
   struct sigaction action {};
   action.sa_sigaction = tile_emulation::handle;
   action.sa_flags = SA_SIGINFO;
@@ -273,7 +276,7 @@ TileEmulator::TileEmulator() : native_(cpu::amx_usable()) {
 }
 
 TileEmulator::~TileEmulator() {
-  if (native_) return;
+  if (!installed_) return;
   cpu::set_amx_emulated(false);
   sigaction(SIGILL, &tile_emulation::without, nullptr);
 }

@@ -3,8 +3,9 @@
 // Carries out the AMX instructions that generated code uses where the machine has none of them, so
 // that kernels on tiles are tested on any x86-64 Linux: a handler of SIGILL that decodes the
 // instruction, works on tiles of its own, one set a thread, and goes on behind it. What it does not
-// know, or what a machine would refuse, kills the process as without it. It is of the process: one
-// at a time. Intel's Software Developer's Manual, volume 2, says what each instruction does.
+// know, or what a machine would refuse, kills the process as without it. It is of the process; one
+// within another's life adds nothing. Intel's Software Developer's Manual, volume 2, says what each
+// instruction does.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +29,7 @@ class TileEmulator {
   static uint64_t bfloat16_products();
 
  private:
-  bool native_;
+  bool native_, installed_;
 };
 
 }  // namespace pfrt::test

@@ -7,10 +7,13 @@
 #include <signal.h>
 
 #include <bit>
+#include <cstdlib>
 #include <cstring>
+#include <iostream>
 #include <limits>
 #include <memory>
 #include <random>
+#include <string_view>
 #include <vector>
 
 #include "providers/cpu/isa/amx.h"
@@ -18,6 +21,26 @@
 namespace pfrt::test {
 namespace tile_emulator_test {
 namespace {
+
+// With PFRT_TEST_EMULATE_TILES=1 all tests of the process run as on a machine with tiles.
+class EmulatedTiles : public testing::Environment {
+  void SetUp() override {
+    const char* const wanted = std::getenv("PFRT_TEST_EMULATE_TILES");
+    if (wanted != nullptr && std::string_view(wanted) == "1")
+      emulator_ = std::make_unique<TileEmulator>();
+  }
+  void TearDown() override {
+    if (emulator_ != nullptr)
+      std::cout << "tile instructions: " << TileEmulator::executed()
+                << "; products of bytes: " << TileEmulator::byte_products()
+                << "; of bfloat16: " << TileEmulator::bfloat16_products() << "\n";
+    emulator_.reset();
+  }
+
+  std::unique_ptr<TileEmulator> emulator_;
+};
+[[maybe_unused]] testing::Environment* const emulated_tiles =
+    testing::AddGlobalTestEnvironment(new EmulatedTiles);
 
 struct alignas(64) TileConfig {
   uint8_t palette = 1, start_row = 0, reserved[14] = {};

@@ -240,7 +240,8 @@ std::optional<PackedInput> pack_conv_integer_dots(const SnapshotNode& node) {
 
 Result<Kernel> make_conv_integer_dots(const KernelRequest& node) {
   PFRT_ASSIGN(const std::shared_ptr<const Conv> conv, make_conv(node, kConvInteger, false));
-  Kernel kernel = kernel_of(*conv, "conv_integer_dots");
+  Kernel kernel =
+      kernel_of(*conv, conv->plan.tiles != nullptr ? "conv_integer_tiles" : "conv_integer_dots");
   const int64_t positions = conv->plan.geometry.window.position_count();
   const PutLines put = [positions](const Run& run, const Lines& s) {
     auto* const to = run.output<float>(0) + s.channel * positions + s.from;
@@ -270,7 +271,8 @@ Result<Kernel> make_qlinear_conv_dots(const KernelRequest& node) {
   PFRT_ASSIGN(const std::shared_ptr<const Conv> conv,
               make_conv(node, kQLinearConv, node.has_input(8)));
   PFRT_ASSIGN(const RequantizedConv to_bytes, RequantizedConv::make(node));
-  Kernel kernel = kernel_of(*conv, "qlinear_conv_dots");
+  Kernel kernel =
+      kernel_of(*conv, conv->plan.tiles != nullptr ? "qlinear_conv_tiles" : "qlinear_conv_dots");
   kernel.run = [conv, to_bytes](const Run& run) {
     const RequantizedConv::Scales scales = to_bytes.read(run);
     const int64_t positions = conv->plan.geometry.window.position_count();

@@ -25,6 +25,7 @@ class DotMatmul {
     int32_t* sums;
     int64_t stride, row, rows, col, cols;
   };
+  bool on_tiles() const { return tiles_ != nullptr; }
   uint64_t scratch_bytes() const;
   int64_t scratch_elements() const;
 

@@ -231,7 +231,9 @@ std::optional<PackedInput> pack_matmul_integer(const SnapshotNode& node) {
 
 Result<Kernel> make_matmul_integer_dots(const KernelRequest& node) {
   PFRT_ASSIGN(const std::shared_ptr<const Plan> plan, make_plan(node, kMatMulInteger));
-  Kernel kernel = kernel_of(*plan, "matmul_integer_dots", node.packed != nullptr);
+  Kernel kernel =
+      kernel_of(*plan, plan->matmul.on_tiles() ? "matmul_integer_tiles" : "matmul_integer_dots",
+                node.packed != nullptr);
   kernel.run = [plan](const Run& run) -> pfrt_code {
     const MatMulShape& s = plan->shape;
     for (int64_t batch = 0; batch < s.batch && !run.stopped(); ++batch) {
@@ -275,7 +277,9 @@ Result<Kernel> make_qlinear_matmul_dots(const KernelRequest& node) {
   PFRT_TRY(y_scale.check("Y's scale", y_lines));
   PFRT_TRY(y_zero.check("Y's zero point", y_lines));
   const pfrt_dtype dtype = node.output_dtype(0);
-  Kernel kernel = kernel_of(*plan, "qlinear_matmul_dots", node.packed != nullptr);
+  Kernel kernel =
+      kernel_of(*plan, plan->matmul.on_tiles() ? "qlinear_matmul_tiles" : "qlinear_matmul_dots",
+                node.packed != nullptr);
   kernel.run = [=](const Run& run) -> pfrt_code {
     const MatMulShape& s = plan->shape;
     const std::vector<float> sa = a_scale.read<float>(run, plan->a_lines, 1.0f);
