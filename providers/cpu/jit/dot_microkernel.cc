@@ -41,8 +41,8 @@ class Generator final : public Xbyak::CodeGenerator {
                                                                : Xbyak::EvexEncoding) {}
 
   bool bytes() const { return bytes_; }
-  // Sums fill most of the registers: 12 x 2 of 32, or 6 x 1 panels of two vectors of 16.
-  int most_rows() const { return wide_ ? 12 : 6; }
+  // Sums fill most of the registers: 12 x 2 of 32, or 6 or 4 x 1 panels of two vectors of 16.
+  int most_rows() const { return wide_ ? 12 : bytes_ ? 6 : 4; }
   int most_panels(int rows) const {
     if (wide_) return rows <= 4 ? 4 : 2;
     return rows == 1 ? 4 : rows == 2 ? 2 : 1;
@@ -66,15 +66,11 @@ class Generator final : public Xbyak::CodeGenerator {
   // Rows stay in registers while columns come one by one, or columns while rows do.
   bool holds_rows() const { return rows_ <= vectors_; }
   int sums() const { return rows_ * vectors_; }
-  int held() const { return holds_rows() ? rows_ : vectors_; }
+  int held() const { return (holds_rows() ? rows_ : vectors_) * at_once(); }
+  int at_once() const { return bytes_ ? 1 : 2; }  // steps
   Xbyak::Xmm sum(int row, int v) const { return vector(row * vectors_ + v); }
   Xbyak::Xmm hold(int i) const { return vector(sums() + i); }
-  // Two take turns where there is room.
-  Xbyak::Xmm passing(int i) const {
-    const int first = sums() + held();
-    return vector(first + (wide_ ? i % 2 : 0));
-  }
-  Xbyak::Xmm product_of_pairs() const { return vector(wide_ ? 31 : 15); }
+  Xbyak::Xmm passing(int i) const { return vector(sums() + held() + i); }
   Xbyak::Xmm signs() const { return vector(wide_ ? 31 : 15); }
 
   Xbyak::Address arg(size_t offset) { return qword[rdi + offset]; }
@@ -125,30 +121,65 @@ class Generator final : public Xbyak::CodeGenerator {
     else
       vmovdqu(to, ptr[of_vector(rsi, r13, r14, v, step * kLine)]);
   }
-  void add_dot(int r, int v, const Xbyak::Xmm& row, const Xbyak::Xmm& columns) {
-    if (bytes_) {
-      vpdpbusd(sum(r, v), row, columns, encoding_);
-      return;
-    }
-    vpmaddwd(product_of_pairs(), row, columns);
-    vpaddd(sum(r, v), sum(r, v), product_of_pairs());
+  void fetch(int v, int step) {
+    if (v * lanes() % kPanel == 0)
+      prefetcht0(ptr[of_vector(rsi, r13, r14, v, step * kLine + kFetched)]);
   }
 
   void multiply(int step) {
+    if (bytes_)
+      multiply_bytes(step);
+    else
+      multiply_crosswise(step);
+  }
+
+  void multiply_bytes(int step) {
+    const auto turn = [&](int i) { return passing(wide_ ? i % 2 : 0); };
     if (holds_rows()) {
       for (int r = 0; r < rows_; ++r) load_row(hold(r), r, step);
       for (int v = 0; v < vectors_; ++v) {
-        if (v * lanes() % kPanel == 0)
-          prefetcht0(ptr[of_vector(rsi, r13, r14, v, step * kLine + kFetched)]);
-        load_columns(passing(v), v, step);
-        for (int r = 0; r < rows_; ++r) add_dot(r, v, hold(r), passing(v));
+        fetch(v, step);
+        load_columns(turn(v), v, step);
+        for (int r = 0; r < rows_; ++r) vpdpbusd(sum(r, v), hold(r), turn(v), encoding_);
       }
       return;
     }
     for (int v = 0; v < vectors_; ++v) load_columns(hold(v), v, step);
     for (int r = 0; r < rows_; ++r) {
-      load_row(passing(r), r, step);
-      for (int v = 0; v < vectors_; ++v) add_dot(r, v, passing(r), hold(v));
+      load_row(turn(r), r, step);
+      for (int v = 0; v < vectors_; ++v) vpdpbusd(sum(r, v), turn(r), hold(v), encoding_);
+    }
+  }
+
+  // Lines of columns are exchanged already. |x| and |y| may be |row0| and |row1|.
+  void add_crosswise(int r, int v, const Xbyak::Xmm& row0, const Xbyak::Xmm& row1,
+                     const Xbyak::Xmm& columns0, const Xbyak::Xmm& columns1, const Xbyak::Xmm& x,
+                     const Xbyak::Xmm& y) {
+    vpaddw(x, row0, columns0);
+    vpaddw(y, row1, columns1);
+    vpmaddwd(x, x, y);
+    vpaddd(sum(r, v), sum(r, v), x);
+  }
+  void multiply_crosswise(int step) {
+    if (holds_rows()) {
+      for (int i = 0; i < 2 * rows_; ++i) load_row(hold(i), i / 2, step + i % 2);
+      for (int v = 0; v < vectors_; ++v) {
+        for (int i = 0; i < 2; ++i) fetch(v, step + i);
+        for (int i = 0; i < 2; ++i) load_columns(passing(i), v, step + i);
+        for (int r = 0; r < rows_; ++r)
+          add_crosswise(r, v, hold(2 * r), hold(2 * r + 1), passing(0), passing(1), passing(2),
+                        passing(3));
+      }
+      return;
+    }
+    for (int i = 0; i < 2 * vectors_; ++i) load_columns(hold(i), i / 2, step + i % 2);
+    for (int r = 0; r < rows_; ++r) {
+      for (int i = 0; i < 2; ++i) load_row(passing(i), r, step + i);
+      for (int v = 0; v < vectors_; ++v) {
+        const int to = v + 1 < vectors_ ? 2 : 0;
+        add_crosswise(r, v, passing(0), passing(1), hold(2 * v), hold(2 * v + 1), passing(to),
+                      passing(to + 1));
+      }
     }
   }
 
@@ -171,7 +202,7 @@ class Generator final : public Xbyak::CodeGenerator {
     sub(rcx, kTogether);
     jl(single, T_NEAR);
     L(next);
-    for (int step = 0; step < kTogether; ++step) multiply(step);
+    for (int step = 0; step < kTogether; step += at_once()) multiply(step);
     advance(kTogether);
     sub(rcx, kTogether);
     jge(next, T_NEAR);
@@ -180,8 +211,8 @@ class Generator final : public Xbyak::CodeGenerator {
     jz(done, T_NEAR);
     L(one);
     multiply(0);
-    advance(1);
-    dec(rcx);
+    advance(at_once());
+    sub(rcx, at_once());
     jnz(one, T_NEAR);
     L(done);
   }
@@ -196,6 +227,7 @@ class Generator final : public Xbyak::CodeGenerator {
     }
     Xbyak::Label row_block, chunk;
     L(row_block);
+    fetch_next();
     mov(r9, arg(offsetof(Blocks, offsets)));
     mov(rsi, arg(offsetof(Blocks, b)));
     mov(r13, arg(offsetof(Blocks, b_panel)));
@@ -217,6 +249,20 @@ class Generator final : public Xbyak::CodeGenerator {
     ret();
   }
 
+  void fetch_next() {
+    Xbyak::Label line, none;
+    mov(rcx, arg(offsetof(Blocks, next_lines)));
+    test(rcx, rcx);
+    jz(none);
+    mov(rax, arg(offsetof(Blocks, next)));
+    L(line);
+    prefetcht1(ptr[rax]);
+    add(rax, 64);
+    dec(rcx);
+    jnz(line);
+    mov(arg(offsetof(Blocks, next)), rax);
+    L(none);
+  }
   void load_sums() {
     Xbyak::Label from_c, done;
     mov(rax, arg(offsetof(Blocks, start)));
@@ -228,6 +274,16 @@ class Generator final : public Xbyak::CodeGenerator {
     for (int v = 0; v < vectors_; ++v) vmovups(sum(0, v), ptr[of_vector(rax, r10, r11, v)]);
     for (int r = 1; r < rows_; ++r)
       for (int v = 0; v < vectors_; ++v) vmovaps(sum(r, v), sum(0, v));
+    mov(rax, arg(offsetof(Blocks, row_start)));
+    test(rax, rax);
+    jz(done, T_NEAR);
+    for (int r = 0; r < rows_; ++r) {
+      const int offset = r * static_cast<int>(sizeof(int32_t));
+      vpbroadcastd(passing(0), ptr[rax + static_cast<size_t>(offset)]);
+      for (int v = 0; v < vectors_; ++v) vpaddd(sum(r, v), sum(r, v), passing(0));
+    }
+    add(rax, static_cast<uint32_t>(rows_ * sizeof(int32_t)));
+    mov(arg(offsetof(Blocks, row_start)), rax);
     jmp(done, T_NEAR);
     L(from_c);
     of_c([&](int r, int v, const Xbyak::Address& at) { vmovups(sum(r, v), at); });

@@ -4,6 +4,13 @@
 // where they lie, by panels of 16 columns of B. A step of k is 32 bits of a row and of a column:
 // four bytes, of A without and of B with sign (vpdpbusd), or two int16 (vpmaddwd), as the machine
 // has it. Sums are int32 modulo 2^32, so that every form has the same bits. Immutable; thread-safe.
+//
+// Two steps of int16, a and b of each, are multiplied crosswise (S. Winograd, "A new algorithm for
+// inner product", IEEE Trans. Comput. C-17, 1968): (a0 + b1) (a1 + b0) is a0 b0 + a1 b1, and a0 a1,
+// which is the row's own, and b0 b1, which is the column's. That takes one multiplication for two
+// and leaves processors free to add, where multiplications take turns in few of their pipes. What
+// is the row's and the column's own is the caller's to take off (own_products in
+// kernels/matmul/int16_dot.h).
 #pragma once
 
 #include <cstdint>
@@ -25,24 +32,33 @@ class DotMicrokernel {
   bool bytes() const { return bytes_; }  // elements; else they are int16
   int64_t step() const { return bytes_ ? 4 : 2; }
   int64_t element_bytes() const { return kStepBytes / step(); }
-  int64_t steps(int64_t k) const { return (k + step() - 1) / step(); }
+  bool crosswise() const { return !bytes_; }
+  int64_t steps(int64_t k) const {  // an even number where they are multiplied crosswise
+    return bytes_ ? (k + 3) / 4 : (k + 3) / 4 * 2;
+  }
+  // Where step s of columns lies.
+  int64_t line(int64_t s) const { return crosswise() ? s ^ 1 : s; }
 
   // Step s of chunk c of row r of A is at a + offsets[c] + r * a_row + 4 s, in bytes; that of
-  // column j of panel p of B at b + p * b_panel + ((c * depth + s) * 16 + j) * 4. C's element is
-  // c[r * c_row + p * c_panel + j].
+  // column j of panel p of B at b + p * b_panel + ((c * depth + line(s)) * 16 + j) * 4. C's element
+  // is c[r * c_row + p * c_panel + j]. An int16 of A and one of B have a sum in int16.
   struct Blocks {
     const void* a;
     const int64_t* offsets;
     int64_t a_row;
-    int64_t chunks, depth;  // both 1 or more
+    int64_t chunks, depth;  // both 1 or more; depth as steps() gives it
     const void* b;
     int64_t b_panel;
     int32_t* c;
     int64_t c_row, c_panel;
-    // What the sums are added to: 16 a panel, panels |start_panel| apart, for each row the same;
-    // null: what C holds.
+    // What the sums are added to: 16 a panel, panels |start_panel| apart, for each row the same,
+    // plus of each row its own where |row_start| is not null. No |start|: what C holds.
     const int32_t* start;
     int64_t start_panel;
+    const int32_t* row_start;
+    // What is read next, so many lines of 64 bytes of it with each row block; 0 for none.
+    const void* next;
+    int64_t next_lines;
     int64_t row_blocks;  // set by run
   };
   int64_t rows() const { return rows_; }

@@ -47,10 +47,10 @@ void columns_generic(const int32_t* sums, const float* scales, int32_t zero, int
 }
 
 template <bool is_signed>
-void lines_generic(const int32_t* lines, const float* scales, int32_t zero, int64_t n,
-                   uint8_t* out) {
+void lines_generic(const int32_t* lines, int64_t stride, const float* scales, int32_t zero,
+                   int64_t n, uint8_t* out, int64_t out_stride) {
   for (int64_t i = 0; i < n; ++i)
-    columns_generic<is_signed>(lines + i * kLine, scales, zero, kLine, out + i * kLine);
+    columns_generic<is_signed>(lines + i * stride, scales, zero, kLine, out + i * out_stride);
 }
 
 PFRT_AVX2_INLINE inline __m256i whole_256(const int32_t* sums, __m256 scale) {
@@ -59,19 +59,17 @@ PFRT_AVX2_INLINE inline __m256i whole_256(const int32_t* sums, __m256 scale) {
   return _mm256_cvtps_epi32(_mm256_min_ps(real, _mm256_set1_ps(kHighest)));
 }
 
-// 32 sums, of four vectors with a scale each.
+// 32 sums, of two lines with two vectors of scales each.
 template <bool is_signed>
-PFRT_AVX2_INLINE inline void store_32(const int32_t* sums, const __m256* scales, __m256i zero,
-                                      uint8_t* out) {
+PFRT_AVX2_INLINE inline __m256i bytes_256(const int32_t* first, const int32_t* second,
+                                          const __m256* scales, __m256i zero) {
   const __m256i low =
-      _mm256_packs_epi32(whole_256(sums, scales[0]), whole_256(sums + 8, scales[1]));
+      _mm256_packs_epi32(whole_256(first, scales[0]), whole_256(first + 8, scales[1]));
   const __m256i high =
-      _mm256_packs_epi32(whole_256(sums + 16, scales[2]), whole_256(sums + 24, scales[3]));
+      _mm256_packs_epi32(whole_256(second, scales[2]), whole_256(second + 8, scales[3]));
   const __m256i a = _mm256_adds_epi16(low, zero), b = _mm256_adds_epi16(high, zero);
   const __m256i bytes = is_signed ? _mm256_packs_epi16(a, b) : _mm256_packus_epi16(a, b);
-  _mm256_storeu_si256(
-      reinterpret_cast<__m256i*>(out),
-      _mm256_permutevar8x32_epi32(bytes, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7)));
+  return _mm256_permutevar8x32_epi32(bytes, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
 }
 
 template <bool is_signed>
@@ -81,20 +79,25 @@ PFRT_AVX2 void columns_avx2(const int32_t* sums, const float* scales, int32_t ze
   __m256 scale[4];
   for (; n >= 32; n -= 32, sums += 32, scales += 32, out += 32) {
     for (int64_t v = 0; v < 4; ++v) scale[v] = _mm256_loadu_ps(scales + 8 * v);
-    store_32<is_signed>(sums, scale, zeros, out);
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(out),
+                        bytes_256<is_signed>(sums, sums + kLine, scale, zeros));
   }
   if (n > 0) last_columns(columns_avx2<is_signed>, sums, scales, zero, n, out);
 }
 
 template <bool is_signed>
-PFRT_AVX2 void lines_avx2(const int32_t* lines, const float* scales, int32_t zero, int64_t n,
-                          uint8_t* out) {
+PFRT_AVX2 void lines_avx2(const int32_t* lines, int64_t stride, const float* scales, int32_t zero,
+                          int64_t n, uint8_t* out, int64_t out_stride) {
   const __m256i zeros = _mm256_set1_epi16(static_cast<int16_t>(zero));
   const __m256 low = _mm256_loadu_ps(scales), high = _mm256_loadu_ps(scales + 8);
   const __m256 scale[4] = {low, high, low, high};
-  for (; n >= 2; n -= 2, lines += 2 * kLine, out += 2 * kLine)
-    store_32<is_signed>(lines, scale, zeros, out);
-  if (n > 0) columns_avx2<is_signed>(lines, scales, zero, kLine, out);
+  for (; n > 0; n -= 2, lines += 2 * stride, out += 2 * out_stride) {
+    const __m256i bytes = bytes_256<is_signed>(lines, n > 1 ? lines + stride : lines, scale, zeros);
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(out), _mm256_castsi256_si128(bytes));
+    if (n > 1)
+      _mm_storeu_si128(reinterpret_cast<__m128i*>(out + out_stride),
+                       _mm256_extracti128_si256(bytes, 1));
+  }
 }
 
 PFRT_AVX512 inline __m512i whole_512(const int32_t* sums, __m512 scale) {
@@ -110,17 +113,16 @@ PFRT_AVX512 inline __m512i bytes_512(__m512i low, __m512i high, __m512i zero) {
   return is_signed ? _mm512_packs_epi16(a, b) : _mm512_packus_epi16(a, b);
 }
 
-// 64 sums, of four vectors with a scale each.
+// 64 sums, of four vectors with a scale each; the lines of 16 bytes are in order.
 template <bool is_signed>
-PFRT_AVX512 inline void store_64(const int32_t* sums, const __m512* scales, __m512i zero,
-                                 uint8_t* out) {
+PFRT_AVX512 inline __m512i bytes_64(const int32_t* const* lines, const __m512* scales,
+                                    __m512i zero) {
   const __m512i low =
-      _mm512_packs_epi32(whole_512(sums, scales[0]), whole_512(sums + 16, scales[1]));
+      _mm512_packs_epi32(whole_512(lines[0], scales[0]), whole_512(lines[1], scales[1]));
   const __m512i high =
-      _mm512_packs_epi32(whole_512(sums + 32, scales[2]), whole_512(sums + 48, scales[3]));
+      _mm512_packs_epi32(whole_512(lines[2], scales[2]), whole_512(lines[3], scales[3]));
   const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
-  _mm512_storeu_si512(
-      out, _mm512_maskz_permutexvar_epi32(0xffff, order, bytes_512<is_signed>(low, high, zero)));
+  return _mm512_maskz_permutexvar_epi32(0xffff, order, bytes_512<is_signed>(low, high, zero));
 }
 
 template <bool is_signed>
@@ -141,7 +143,8 @@ PFRT_AVX512 void columns_avx512(const int32_t* sums, const float* scales, int32_
   __m512 scale[4];
   for (; n >= 64; n -= 64, sums += 64, scales += 64, out += 64) {
     for (int64_t v = 0; v < 4; ++v) scale[v] = _mm512_loadu_ps(scales + 16 * v);
-    store_64<is_signed>(sums, scale, zeros, out);
+    const int32_t* const lines[] = {sums, sums + 16, sums + 32, sums + 48};
+    _mm512_storeu_si512(out, bytes_64<is_signed>(lines, scale, zeros));
   }
   for (; n >= 32; n -= 32, sums += 32, scales += 32, out += 32) {
     for (int64_t v = 0; v < 2; ++v) scale[v] = _mm512_loadu_ps(scales + 16 * v);
@@ -151,15 +154,26 @@ PFRT_AVX512 void columns_avx512(const int32_t* sums, const float* scales, int32_
 }
 
 template <bool is_signed>
-PFRT_AVX512 void lines_avx512(const int32_t* lines, const float* scales, int32_t zero, int64_t n,
-                              uint8_t* out) {
+PFRT_AVX512 void lines_avx512(const int32_t* lines, int64_t stride, const float* scales,
+                              int32_t zero, int64_t n, uint8_t* out, int64_t out_stride) {
   const __m512i zeros = _mm512_set1_epi16(static_cast<int16_t>(zero));
   const __m512 all = _mm512_loadu_ps(scales);
   const __m512 scale[4] = {all, all, all, all};
-  for (; n >= 4; n -= 4, lines += 4 * kLine, out += 4 * kLine)
-    store_64<is_signed>(lines, scale, zeros, out);
-  for (; n > 0; --n, lines += kLine, out += kLine)
-    columns_avx512<is_signed>(lines, scales, zero, kLine, out);
+  for (; n >= 4; n -= 4, lines += 4 * stride, out += 4 * out_stride) {
+    const int32_t* const four[] = {lines, lines + stride, lines + 2 * stride, lines + 3 * stride};
+    const __m512i bytes = bytes_64<is_signed>(four, scale, zeros);
+    if (out_stride == kLine) {
+      _mm512_storeu_si512(out, bytes);
+      continue;
+    }
+    const __m256i low = _mm512_castsi512_si256(bytes),
+                  high = _mm512_maskz_extracti64x4_epi64(0xf, bytes, 1);
+    const __m128i at[] = {_mm256_castsi256_si128(low), _mm256_extracti128_si256(low, 1),
+                          _mm256_castsi256_si128(high), _mm256_extracti128_si256(high, 1)};
+    for (int64_t i = 0; i < 4; ++i)
+      _mm_storeu_si128(reinterpret_cast<__m128i*>(out + i * out_stride), at[i]);
+  }
+  lines_avx2<is_signed>(lines, stride, scales, zero, n, out, out_stride);
 }
 
 template <bool is_signed>

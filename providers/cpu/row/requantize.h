@@ -73,8 +73,9 @@ struct RequantizeFns {
 
   // |n| sums with a scale each.
   void (*columns)(const int32_t* sums, const float* scales, int32_t zero, int64_t n, uint8_t* out);
-  // |n| lines of 16 sums, one after another, with 16 scales; |out| has lines of 16 bytes.
-  void (*lines)(const int32_t* lines, const float* scales, int32_t zero, int64_t n, uint8_t* out);
+  // |n| lines of 16 sums, |stride| apart, with 16 scales, to lines of 16 bytes.
+  void (*lines)(const int32_t* lines, int64_t stride, const float* scales, int32_t zero, int64_t n,
+                uint8_t* out, int64_t out_stride);
 };
 RequantizeFns requantize_fns(pfrt_dtype dtype);  // int8 or uint8
 

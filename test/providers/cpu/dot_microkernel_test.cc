@@ -22,7 +22,8 @@ using cpu::DotMicrokernel;
 
 struct DotShape {
   int64_t rows, panels, chunks, depth;
-  bool flipped, from_c;
+  bool flipped;
+  enum { kFromC, kFromColumns, kFromBoth } start;
 };
 
 class DotOperands {
@@ -32,16 +33,18 @@ class DotOperands {
   DotOperands(const DotMicrokernel& microkernel, const DotShape& shape)
       : microkernel_(microkernel), s_(shape), random_(static_cast<uint64_t>(shape.rows)) {
     for (int64_t i = 0; i < s_.chunks; ++i) offsets_.push_back(i * 12 * s_.depth % (8 * s_.depth));
-    a_ = numbers((s_.rows - 1) * a_row() + *std::max_element(offsets_.begin(), offsets_.end()) +
+    a_ = factors((s_.rows - 1) * a_row() + *std::max_element(offsets_.begin(), offsets_.end()) +
                  4 * s_.depth);
-    b_ = numbers(s_.panels * steps() * kPanel * 4);
+    b_ = factors(s_.panels * steps() * kPanel * 4);
     c_ = numbers(s_.rows * row() * 4);
     start_ = numbers((s_.panels - 1) * start_panel() * 4 + kPanel * 4);
+    row_start_ = numbers(s_.rows * 4);
   }
 
   std::vector<uint32_t> compute() const {
     Guarded a = guarded(a_, 1), b = guarded(b_, 4), c = guarded(c_, 4), start = guarded(start_, 4);
-    for (Guarded* operand : {&a, &b, &start}) operand->make_read_only();
+    Guarded row_start = guarded(row_start_, 4);
+    for (Guarded* operand : {&a, &b, &start, &row_start}) operand->make_read_only();
     DotMicrokernel::Blocks p{};
     p.a = a.data();
     p.offsets = offsets_.data();
@@ -51,7 +54,9 @@ class DotOperands {
     p.b_panel = steps() * kPanel * 4;
     p.c = reinterpret_cast<int32_t*>(c.data());
     p.c_row = row(), p.c_panel = kPanel;
-    if (!s_.from_c) p.start = reinterpret_cast<const int32_t*>(start.data());
+    if (s_.start != DotShape::kFromC) p.start = reinterpret_cast<const int32_t*>(start.data());
+    if (s_.start == DotShape::kFromBoth)
+      p.row_start = reinterpret_cast<const int32_t*>(row_start.data());
     p.start_panel = start_panel();
     microkernel_.run(microkernel_.row_blocks(s_.rows), s_.panels, s_.flipped, p);
     return words({c.data(), c.data() + c.size()});
@@ -60,15 +65,18 @@ class DotOperands {
   std::vector<uint32_t> exact() const {
     std::vector<uint32_t> out = words(c_);
     const std::vector<uint32_t> start = words(start_);
+    const std::vector<uint32_t> row_start = words(row_start_);
     for (int64_t r = 0; r < s_.rows; ++r)
       for (int64_t j = 0; j < row(); ++j) {
         uint32_t& sum = out[static_cast<size_t>(r * row() + j)];
-        if (!s_.from_c) sum = start[static_cast<size_t>(j / kPanel * start_panel() + j % kPanel)];
-        for (int64_t i = 0; i < steps(); ++i) {
+        if (s_.start != DotShape::kFromC)
+          sum = start[static_cast<size_t>(j / kPanel * start_panel() + j % kPanel)];
+        if (s_.start == DotShape::kFromBoth) sum += row_start[static_cast<size_t>(r)];
+        for (int64_t i = 0; i < steps(); i += microkernel_.crosswise() ? 2 : 1) {
           const int64_t offset = offsets_[static_cast<size_t>(i / s_.depth)] + i % s_.depth * 4;
-          sum += product(
-              &a_[static_cast<size_t>(r * a_row() + offset)],
-              &b_[static_cast<size_t>(((j / kPanel * steps() + i) * kPanel + j % kPanel) * 4)]);
+          const char* const x = &a_[static_cast<size_t>(r * a_row() + offset)];
+          sum += microkernel_.crosswise() ? crosswise(x, column(j, i + 1), column(j, i))
+                                          : product(x, column(j, i));
         }
       }
     return out;
@@ -80,19 +88,35 @@ class DotOperands {
   int64_t steps() const { return s_.chunks * s_.depth; }
   int64_t start_panel() const { return 2 * kPanel; }
 
+  // Of step i as it lies: with two exchanged where they are multiplied crosswise.
+  const char* column(int64_t j, int64_t i) const {
+    return &b_[static_cast<size_t>(
+        ((j / kPanel * steps() + microkernel_.line(i)) * kPanel + j % kPanel) * 4)];
+  }
   uint32_t product(const char* a, const char* b) const {
     int64_t sum = 0;
-    if (microkernel_.bytes()) {
-      for (int i = 0; i < 4; ++i)
-        sum += int64_t{static_cast<uint8_t>(a[i] ^ (s_.flipped ? 0x80 : 0))} *
-               static_cast<int8_t>(b[i]);
-    } else {
-      int16_t x[2], y[2];
-      std::memcpy(x, a, sizeof x);
-      std::memcpy(y, b, sizeof y);
-      sum = int64_t{x[0]} * y[0] + int64_t{x[1]} * y[1];
-    }
+    for (int i = 0; i < 4; ++i)
+      sum +=
+          int64_t{static_cast<uint8_t>(a[i] ^ (s_.flipped ? 0x80 : 0))} * static_cast<int8_t>(b[i]);
     return static_cast<uint32_t>(sum);
+  }
+  // Of two steps of a row by those of a column, and of either its own products.
+  static uint32_t crosswise(const char* a, const char* second, const char* first) {
+    int16_t x[4], y[4];
+    std::memcpy(x, a, sizeof x);
+    std::memcpy(y, first, sizeof y / 2);
+    std::memcpy(y + 2, second, sizeof y / 2);
+    int64_t sum = 0;
+    for (int i = 0; i < 4; ++i) sum += int64_t{x[i]} * y[i];
+    for (int i = 0; i < 2; ++i) sum += int64_t{x[i]} * x[i + 2] + int64_t{y[i]} * y[i + 2];
+    return static_cast<uint32_t>(sum);
+  }
+  // Of int16, any that have a sum in int16.
+  std::vector<char> factors(int64_t bytes) {
+    std::vector<char> out = numbers(bytes);
+    for (size_t i = 0; !microkernel_.bytes() && i < out.size(); ++i)
+      out[i] = static_cast<char>(static_cast<signed char>(out[i]) / 2);
+    return out;
   }
   std::vector<char> numbers(int64_t n) {
     std::vector<char> out(static_cast<size_t>(n));
@@ -114,7 +138,7 @@ class DotOperands {
   DotShape s_;
   std::mt19937_64 random_;
   std::vector<int64_t> offsets_;
-  std::vector<char> a_, b_, c_, start_;
+  std::vector<char> a_, b_, c_, start_, row_start_;
 };
 
 class DotMicrokernels : public testing::TestWithParam<const char*> {};
@@ -128,15 +152,17 @@ TEST_P(DotMicrokernels, are_exact) {
   if (microkernel == nullptr) GTEST_SKIP() << "needs avx2";
   constexpr struct {
     int64_t chunks, depth;
-  } kSums[] = {{1, 1}, {1, 4}, {1, 7}, {1, 67}, {3, 2}, {9, 4}, {2, 13}};
+  } kSums[] = {{1, 1}, {1, 4}, {1, 7}, {1, 67}, {1, 70}, {3, 2}, {9, 4}, {2, 13}, {1, 6}};
   for (const auto& sums : kSums)
     for (int64_t rows = 1; rows <= microkernel->rows() + 2; ++rows)
       for (int64_t panels = 1; panels <= DotMicrokernel::kMostPanels; ++panels)
         for (const bool flipped : {false, true}) {
           if (panels > microkernel->panels(microkernel->row_blocks(rows).first())) continue;
           if (flipped && !microkernel->bytes()) continue;
-          const DotShape s{rows,       panels,  sums.chunks,
-                           sums.depth, flipped, (rows + panels) % 2 == 0};
+          if (microkernel->crosswise() && sums.depth % 2 != 0) continue;
+          DotShape s{rows, panels, sums.chunks, sums.depth, flipped, DotShape::kFromC};
+          if ((rows + panels) % 2 != 0) s.start = DotShape::kFromColumns;
+          if ((rows + panels) % 3 == 0) s.start = DotShape::kFromBoth;
           const DotOperands operands(*microkernel, s);
           EXPECT_EQ(operands.compute(), operands.exact())
               << rows << " rows, " << panels << " panels, flipped " << flipped << ", "

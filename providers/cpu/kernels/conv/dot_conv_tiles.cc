@@ -8,6 +8,7 @@
 
 #include "providers/cpu/kernels/conv/dot_plan.h"
 #include "providers/cpu/kernels/conv/tile_order.h"
+#include "providers/cpu/kernels/matmul/dot_tiles.h"
 #include "providers/cpu/row/ceil_div.h"
 
 namespace pfrt::cpu {
@@ -21,13 +22,14 @@ struct RowTile {
   int64_t rows;
   const uint8_t* a;
   int32_t* c;
+  const int32_t* start;  // of positions
 };
 
 }  // namespace
 
 void DotConvPlan::sums_on_tiles(const uint8_t* pixels, const void* packed, int64_t group,
                                 int64_t panel, int64_t panels, int64_t begin, int64_t end,
-                                const int32_t* start, int32_t* out, int64_t out_panel) const {
+                                const Start& start, int32_t* out, int64_t out_panel) const {
   constexpr int64_t kMostPanels = DotTileMicrokernel::kMostPanels / 2;
   const TileParts parts = TileParts::of(weights.microkernel->steps(weights.order().depth()));
   const auto chunks = static_cast<int64_t>(offsets.size());
@@ -46,11 +48,20 @@ void DotConvPlan::sums_on_tiles(const uint8_t* pixels, const void* packed, int64
       p.chunks = std::min(pass, chunks - chunk);
       p.b = weights.panel(packed, group, panel + q) + chunk * parts.steps() * kStepBytes;
       p.ahead = p.b;
-      p.start = chunk == 0 ? start + q * kPanel : nullptr;
+      const bool begins = chunk == 0, by_position = start.positions != nullptr;
+      const int32_t* const channels = start.channels + q * kPanel;
+      p.start = begins && !by_position ? channels : nullptr;
+      const auto begin_sums = [&](const RowTile& tile) {
+        if (begins && by_position)
+          begin_tile_sums(channels, tile.start, tile.rows, std::min(kMostPanels, panels - q),
+                          kPanel, out_panel, tile.c);
+      };
       const auto multiply = [&](const RowTile& first, const RowTile& second) {
         p.a = first.a, p.c = first.c;
         p.a_tile = second.rows > 0 ? second.a - first.a : 0;
         p.c_tile = second.rows > 0 ? second.c - first.c : 0;
+        begin_sums(first);
+        begin_sums(second);
         tiles->run(scope, first.rows, second.rows, std::min(kMostPanels, panels - q), x_signed, p);
       };
       RowTile waiting{};
@@ -61,7 +72,8 @@ void DotConvPlan::sums_on_tiles(const uint8_t* pixels, const void* packed, int64
         const int64_t each = ceil_div(n, ceil_div(n, kSide));
         for (int64_t i = 0; i < n; i += each) {
           const RowTile tile{std::min(each, n - i), pixels + y * row_bytes + (x + i) * step_bytes,
-                             to + i * kPanel};
+                             to + i * kPanel,
+                             by_position ? start.positions + (end - left) + i : nullptr};
           if (waiting.rows > 0) multiply(waiting, tile);
           waiting = waiting.rows > 0 ? RowTile{} : tile;
         }

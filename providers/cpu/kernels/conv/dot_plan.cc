@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "providers/cpu/kernels/conv/dot_plan.h"
 
+#include <emmintrin.h>
+
 #include <algorithm>
 #include <cstring>
 
@@ -14,14 +16,34 @@ namespace {
 
 constexpr int64_t kPanel = DotMicrokernel::kPanel, kStep = DotMicrokernel::kStepBytes;
 constexpr int64_t kLine = 16;
+constexpr int64_t kPixels = 128;  // copied at a time
+// A panel's part of so many steps of int16 stays in the first-level cache while positions read it.
+constexpr int64_t kPassSteps = 384;
+constexpr int64_t kLeastRowBlocks = 4;     // that have time to fetch the next part
 constexpr int64_t kBandBytes = 256 << 10;  // stays in the second-level cache
 constexpr int64_t kTaskPositions = 256;    // their sums stay in the first
 constexpr int64_t kWantedTasks = 16;
 constexpr int64_t kLeastWork = 1 << 18;  // multiply-adds of a task
 constexpr int64_t kFillBytes = 32 << 10;
-constexpr int64_t kPixels = 128;        // at a time, where they are converted
 constexpr int64_t kLeastTileWidth = 4;  // positions
 constexpr int64_t kSlack = 64;  // bytes: the last step of a short chunk may end outside its line
+
+void widen(bool is_signed, const uint8_t* bytes, int64_t n, int16_t* out) {
+  const __m128i zero = _mm_setzero_si128();
+  int64_t i = 0;
+  for (; i + 16 <= n; i += 16) {
+    const __m128i x = _mm_loadu_si128(reinterpret_cast<const __m128i*>(bytes + i));
+    __m128i low = _mm_unpacklo_epi8(x, zero), high = _mm_unpackhi_epi8(x, zero);
+    if (is_signed) {
+      low = _mm_srai_epi16(_mm_slli_epi16(low, 8), 8);
+      high = _mm_srai_epi16(_mm_slli_epi16(high, 8), 8);
+    }
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(out + i), low);
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(out + i + 8), high);
+  }
+  for (; i < n; ++i)
+    out[i] = is_signed ? int16_t{static_cast<int8_t>(bytes[i])} : int16_t{bytes[i]};
+}
 
 bool no_padding(const Window& w) {
   return std::ranges::all_of(w.pads, [](int64_t p) { return p == 0; }) &&
@@ -31,8 +53,15 @@ bool is_sparse(const Window& w) { return w.taps() == 1 && (w.strides[0] > 1 || w
 }  // namespace
 
 ChunkOrder DotWeights::order() const {
-  return for_tiles ? tile_order(channels, taps_y, taps_x, dilation_x)
-                   : ChunkOrder::of(channels, taps_y, taps_x, dilation_x);
+  if (for_tiles) return tile_order(channels, taps_y, taps_x, dilation_x);
+  ChunkOrder order = ChunkOrder::of(channels, taps_y, taps_x, dilation_x);
+  if (!microkernel->crosswise()) return order;
+  // As many blocks of about equal size as make a chunk's columns short enough.
+  const int64_t most = kPassSteps / 3 * 2, wanted = ceil_div(channels, most);
+  order.by_row = wanted == 1 && (dilation_x == 1 || taps_x == 1);
+  order.line = std::max(order.line, ceil_div(ceil_div(channels, wanted), kLine) * kLine);
+  if (wanted == 1) order.line = std::max(order.line, channels);
+  return order;
 }
 
 int64_t DotWeights::chunk_steps() const {
@@ -48,7 +77,8 @@ int64_t DotWeights::panel_bytes() const {
 
 uint64_t DotWeights::bytes() const {
   return static_cast<uint64_t>(groups * panels()) *
-         (static_cast<uint64_t>(panel_bytes()) + kPanel * sizeof(int32_t));
+         (static_cast<uint64_t>(panel_bytes()) +
+          (microkernel->crosswise() ? 2 : 1) * kPanel * sizeof(int32_t));
 }
 
 const char* DotWeights::panel(const void* packed, int64_t group, int64_t p) const {
@@ -57,6 +87,21 @@ const char* DotWeights::panel(const void* packed, int64_t group, int64_t p) cons
 
 const int32_t* DotWeights::sums(const void* packed, int64_t group) const {
   return reinterpret_cast<const int32_t*>(panel(packed, groups, 0)) + group * panels() * kPanel;
+}
+
+const uint32_t* DotWeights::own_products(const void* packed, int64_t group) const {
+  return reinterpret_cast<const uint32_t*>(sums(packed, groups)) + group * panels() * kPanel;
+}
+
+void DotWeights::add_own_products(const char* panel, uint32_t* own) const {
+  for (int64_t s = 0; s < order().chunks() * chunk_steps(); s += 2)
+    for (int64_t j = 0; j < kPanel; ++j) {
+      const char* const at = panel + (s * kPanel + j) * kStep;
+      int16_t first[2], second[2];
+      std::memcpy(first, at, sizeof first);
+      std::memcpy(second, at + kPanel * kStep, sizeof second);
+      own[j] += static_cast<uint32_t>(first[0] * second[0] + first[1] * second[1]);
+    }
 }
 
 void DotWeights::pack(const uint8_t* source, char* out) const {
@@ -79,7 +124,8 @@ void DotWeights::pack(const uint8_t* source, char* out) const {
               one ? 1 : (is_signed ? int32_t{static_cast<int8_t>(byte)} : int32_t{byte}) + shift;
           sum += value;
           const int64_t k = chunk_order.k(t, c), in_chunk = k % depth;
-          char* const at = to + k / depth * chunk_bytes + in_chunk / step * kPanel * kStep;
+          char* const at =
+              to + k / depth * chunk_bytes + microkernel->line(in_chunk / step) * kPanel * kStep;
           if (step == 4) {
             at[in_chunk % 4] = static_cast<char>(value);
           } else {
@@ -89,12 +135,16 @@ void DotWeights::pack(const uint8_t* source, char* out) const {
         }
       all_sums[g * panels() * kPanel + o] = sum;
     }
+  if (!microkernel->crosswise()) return;
+  auto* const own = const_cast<uint32_t*>(own_products(out, 0));
+  for (int64_t p = 0; p < groups * panels(); ++p)
+    add_own_products(panel(out, 0, p), own + p * kPanel);
 }
 
 PackedInput DotWeights::packed(uint32_t input) const {
   PackedInput p;
   p.input = input;
-  p.recipe = message("conv_dots/", microkernel->bytes() ? "bytes" : "int16", "/",
+  p.recipe = message("conv_dots/", microkernel->bytes() ? "bytes" : "crosswise", "/",
                      is_signed ? "int8" : "uint8", shift, ones ? "/ones/" : "/", groups, "/", outs,
                      "x", channels, "x", taps_y, "x", taps_x, order().by_row ? "/rows" : "",
                      for_tiles ? message("/tiles", order().line) : "");
@@ -169,6 +219,7 @@ void DotConvPlan::fill(const Run& run, const uint8_t* image, int64_t top, uint8_
                        uint8_t* out) const {
   if (in_place) return;
   const int64_t row_size = element() * line * width;
+  std::memset(out + blocks * rows * row_size, 0, kSlack);
   const int64_t task_rows =
       std::clamp<int64_t>(kFillBytes / std::max<int64_t>(row_size, 1), 1, rows);
   const int64_t tasks = ceil_div(rows, task_rows);
@@ -194,10 +245,6 @@ void DotConvPlan::fill_row(int64_t block, int64_t row, const uint8_t* image, int
       y < 0 || y >= height
           ? begin
           : std::clamp<int64_t>(last <= 0 ? 0 : (last - 1) / step + 1, begin, width);
-  const auto put = [&](const uint8_t* lines, int64_t at, int64_t n) {
-    to_int16_pairs(x_signed ? PFRT_DTYPE_INT8 : PFRT_DTYPE_UINT8, lines, n * line, 0,
-                   reinterpret_cast<uint32_t*>(out + at * line * 2));
-  };
   const auto fill_pad = [&](int64_t from, int64_t to) {
     if (element() == 1) {
       std::memset(out + from * line, pad, static_cast<size_t>((to - from) * line));
@@ -209,39 +256,58 @@ void DotConvPlan::fill_row(int64_t block, int64_t row, const uint8_t* image, int
   };
   fill_pad(0, begin);
   fill_pad(end, width);
-  alignas(16) uint8_t lines[kPixels * kLine];
   for (int64_t x = begin; x < end; x += kPixels) {
-    const int64_t n = std::min(kPixels, end - x);
-    const int64_t at = y * across + x * step - w.pads[1];
-    fill_lines(block, image, at, step, n, element() == 1 ? out + x * line : lines);
-    if (element() == 2) put(lines, x, n);
+    const Pixels pixels{y * across + x * step - w.pads[1], step, std::min(kPixels, end - x)};
+    if (element() == 2)
+      fill_wide(image, pixels, reinterpret_cast<int16_t*>(out) + x * line);
+    else
+      fill_lines(image, block, pixels, out + x * line);
   }
 }
 
-void DotConvPlan::fill_lines(int64_t block, const uint8_t* image, int64_t at, int64_t step,
-                             int64_t n, uint8_t* out) const {
-  const int64_t size = geometry.window.image_size();
+void DotConvPlan::copy_lines(const uint8_t* image, int64_t channel, int64_t count,
+                             const Pixels& pixels, int64_t width_of_line, int64_t pitch,
+                             uint8_t* planes, uint8_t* out) const {
+  const int64_t size = geometry.window.image_size(), n = pixels.n, step = pixels.step;
+  if (nchw16c.input) {
+    const uint8_t* const from = image + channel * size + pixels.at * kLine;
+    if (step == 1 && pitch == kLine)
+      std::memcpy(out, from, static_cast<size_t>(n * kLine));
+    else
+      for (int64_t i = 0; i < n; ++i) std::memcpy(out + i * pitch, from + i * step * kLine, kLine);
+    return;
+  }
+  const uint8_t* from = image + channel * size + pixels.at;
+  if (step == 1) return bytes_to_lines(out, width_of_line, pitch, from, size, count, n);
+  for (int64_t c = 0; c < count; ++c, from += size)
+    for (int64_t i = 0; i < n; ++i) planes[c * kPixels + i] = from[i * step];
+  bytes_to_lines(out, width_of_line, pitch, planes, kPixels, count, n);
+}
+
+void DotConvPlan::fill_lines(const uint8_t* image, int64_t block, const Pixels& pixels,
+                             uint8_t* out) const {
   alignas(16) uint8_t planes[kLine * kPixels];
   for (int64_t c = 0; c < line; c += kLine) {
     const int64_t channel = block * line + c;
     const int64_t count = std::min({line - c, kLine, geometry.group_in - channel});
-    uint8_t* const to = out + c;
-    if (count <= 0) {
-      for (int64_t i = 0; i < n; ++i) std::memset(to + i * line, 0, kLine);
-    } else if (nchw16c.input) {
-      const uint8_t* const from = image + channel * size + at * kLine;
-      if (step == 1 && line == kLine)
-        std::memcpy(to, from, static_cast<size_t>(n * kLine));
-      else
-        for (int64_t i = 0; i < n; ++i) std::memcpy(to + i * line, from + i * step * kLine, kLine);
-    } else if (step == 1) {
-      bytes_to_lines(to, std::min(line, kLine), line, image + channel * size + at, size, count, n);
-    } else {
-      for (int64_t p = 0; p < count; ++p)
-        for (int64_t i = 0; i < n; ++i)
-          planes[p * kPixels + i] = image[(channel + p) * size + at + i * step];
-      bytes_to_lines(to, std::min(line, kLine), line, planes, kPixels, count, n);
+    if (count > 0)
+      copy_lines(image, channel, count, pixels, std::min(line, kLine), line, planes, out + c);
+    else
+      for (int64_t i = 0; i < pixels.n; ++i) std::memset(out + c + i * line, 0, kLine);
+  }
+}
+
+void DotConvPlan::fill_wide(const uint8_t* image, const Pixels& pixels, int16_t* out) const {
+  alignas(16) uint8_t lines[kPixels * kLine], planes[kLine * kPixels];
+  for (int64_t c = 0; c < line; c += kLine) {
+    const int64_t count = std::min(kLine, line - c), pitch = count < kLine / 2 ? count : kLine;
+    copy_lines(image, c, count, pixels, pitch, pitch, planes, lines);
+    if (pitch == line) {
+      widen(x_signed, lines, pixels.n * line, out);
+      continue;
     }
+    for (int64_t i = 0; i < pixels.n; ++i)
+      widen(x_signed, lines + i * pitch, count, out + i * line + c);
   }
 }
 
@@ -251,17 +317,17 @@ int64_t DotConvPlan::across() const {
 }
 
 void DotConvPlan::sums(const uint8_t* pixels, const void* packed, int64_t group, int64_t panel,
-                       int64_t panels, int64_t begin, int64_t end, const int32_t* start,
-                       int32_t* out, int64_t out_panel) const {
+                       int64_t panels, int64_t begin, int64_t end, const Start& start, int32_t* out,
+                       int64_t out_panel) const {
   if (tiles != nullptr)
     return sums_on_tiles(pixels, packed, group, panel, panels, begin, end, start, out, out_panel);
   const int64_t across = this->across();
   const DotMicrokernel& microkernel = *weights.microkernel;
   DotMicrokernel::Blocks p{};
-  p.offsets = offsets.data();
   p.a_row = step_bytes;
-  p.chunks = static_cast<int64_t>(offsets.size());
   p.depth = weights.chunk_steps();
+  const auto chunks = static_cast<int64_t>(offsets.size());
+  const int64_t pass = microkernel.bytes() ? chunks : std::max<int64_t>(kPassSteps / p.depth, 1);
   p.b_panel = weights.panel_bytes();
   p.c_row = kPanel;
   p.c_panel = out_panel;
@@ -271,14 +337,32 @@ void DotConvPlan::sums(const uint8_t* pixels, const void* packed, int64_t group,
     n = std::min(across - x, left);
     const DotMicrokernel::RowBlocks row_blocks = microkernel.row_blocks(n);
     const int64_t most = microkernel.panels(row_blocks.first());
-    for (int64_t q = 0; q < panels; q += most) {
-      p.a = pixels + y * row_bytes + x * step_bytes;
-      p.b = weights.panel(packed, group, panel + q);
-      p.start = start + q * kPanel;
-      p.c = out + q * out_panel;
-      microkernel.run(row_blocks, std::min(most, panels - q), flipped(), p);
-    }
+    // Columns of int16 come from far; what follows them is read next.
+    const bool fetches = microkernel.crosswise() && row_blocks.count >= kLeastRowBlocks;
+    for (int64_t q = 0; q < panels; q += most)
+      for (int64_t c = 0; c < chunks; c += pass) {
+        p.a = pixels + y * row_bytes + x * step_bytes;
+        p.offsets = offsets.data() + c;
+        p.chunks = std::min(pass, chunks - c);
+        p.b = weights.panel(packed, group, panel + q) + c * p.depth * kPanel * kStep;
+        p.start = c == 0 ? start.channels + q * kPanel : nullptr;
+        p.row_start = start.positions != nullptr ? start.positions + (end - left) : nullptr;
+        p.c = out + q * out_panel;
+        const int64_t lines = p.chunks * p.depth;
+        p.next = static_cast<const char*>(p.b) + lines * kPanel * kStep;
+        p.next_lines = fetches ? ceil_div(lines, row_blocks.count) : 0;
+        microkernel.run(row_blocks, std::min(most, panels - q), flipped(), p);
+      }
     out += n * kPanel;
+  }
+}
+
+void DotConvPlan::take_own_products(const uint8_t* pixels, int64_t begin, int64_t end,
+                                    int32_t* starts) const {
+  const int64_t steps = weights.chunk_steps();
+  for (int64_t i = begin; i < end; ++i) {
+    const uint32_t own = own_products(position(pixels, i), offsets, steps);
+    starts[i] = static_cast<int32_t>(static_cast<uint32_t>(starts[i]) - own);
   }
 }
 

@@ -20,7 +20,8 @@
 namespace pfrt::cpu {
 
 // Weights, packed as panels of 16 output channels, and then the sum of each channel's weights as
-// they count (matmul/dot_columns.h says what that is). With |ones| a group has one channel more
+// they count (matmul/dot_columns.h says what that is) and, where they are multiplied crosswise,
+// their own products. With |ones| a group has one channel more
 // whose weights are all 1: its sums are those of the pixels.
 struct DotWeights {
   int64_t groups, outs, channels, taps_y, taps_x;  // outs and channels of a group
@@ -39,10 +40,12 @@ struct DotWeights {
   const char* panel(const void* packed, int64_t group, int64_t p) const;
   // Of the panels' channels, 16 each.
   const int32_t* sums(const void* packed, int64_t group) const;
+  const uint32_t* own_products(const void* packed, int64_t group) const;  // modulo 2^32
   PackedInput packed(uint32_t input) const;
 
  private:
   void pack(const uint8_t* source, char* out) const;
+  void add_own_products(const char* panel, uint32_t* own) const;
 };
 
 struct DotConvPlan {
@@ -76,21 +79,41 @@ struct DotConvPlan {
 
   // Writes the band whose first row of positions is |top|; |pad| is the zero point's byte.
   void fill(const Run& run, const uint8_t* image, int64_t top, uint8_t pad, uint8_t* out) const;
+  // What sums begin with: 16 channels a panel, plus what each position of the band has, where
+  // |positions| is not null.
+  struct Start {
+    const int32_t *channels, *positions;
+  };
   // The sums of |panels| panels from |panel| on at positions [begin, end) of the band, as lines of
-  // 16, panels |out_panel| apart. |start| as DotMicrokernel has it, 16 a panel.
+  // 16, panels |out_panel| apart.
   void sums(const uint8_t* pixels, const void* packed, int64_t group, int64_t panel, int64_t panels,
-            int64_t begin, int64_t end, const int32_t* start, int32_t* out,
-            int64_t out_panel) const;
+            int64_t begin, int64_t end, const Start& start, int32_t* out, int64_t out_panel) const;
+  // Of the pixels that each of positions [begin, end) sees, their own products (int16_dot.h), of
+  // which |starts| are less. For weights that are multiplied crosswise.
+  void take_own_products(const uint8_t* pixels, int64_t begin, int64_t end, int32_t* starts) const;
 
  private:
   // Positions that are neighbours in the band.
   int64_t across() const;
+  const uint8_t* position(const uint8_t* pixels, int64_t i) const {
+    const int64_t across = geometry.window.positions[1];
+    return pixels + i / across * row_bytes + i % across * step_bytes;
+  }
   void sums_on_tiles(const uint8_t* pixels, const void* packed, int64_t group, int64_t panel,
-                     int64_t panels, int64_t begin, int64_t end, const int32_t* start, int32_t* out,
+                     int64_t panels, int64_t begin, int64_t end, const Start& start, int32_t* out,
                      int64_t out_panel) const;
-  // |n| pixels of a row of the image, |step| apart, as lines one after another.
-  void fill_lines(int64_t block, const uint8_t* image, int64_t at, int64_t step, int64_t n,
-                  uint8_t* out) const;
+  // Pixels of an image: |n| from |at| on, |step| apart.
+  struct Pixels {
+    int64_t at, step, n;
+  };
+  // Of channels [channel, channel + count), 1 to 16, to lines |pitch| apart, of which it writes
+  // |width| bytes: 16 or 8, or |count| where that is less. |planes| is for 16 bytes of each pixel.
+  void copy_lines(const uint8_t* image, int64_t channel, int64_t count, const Pixels& pixels,
+                  int64_t width, int64_t pitch, uint8_t* planes, uint8_t* out) const;
+  // Of a block of channels, to lines of bytes.
+  void fill_lines(const uint8_t* image, int64_t block, const Pixels& pixels, uint8_t* out) const;
+  // Of all channels, to lines of int16.
+  void fill_wide(const uint8_t* image, const Pixels& pixels, int16_t* out) const;
   void fill_row(int64_t block, int64_t row, const uint8_t* image, int64_t top, uint8_t pad,
                 uint8_t* out) const;
 };

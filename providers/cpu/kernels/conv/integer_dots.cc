@@ -3,7 +3,7 @@
 // Of the four parts of a sum of (x - zx) (w - zw), where zx and zw are zero points, the microkernel
 // computes the sum of x w. That of zx w is known from the weights, and the sums begin with it. That
 // of x zw takes the sum of the pixels that a position sees, which weights of 1 give, where zw is
-// not 0 as weights count.
+// not 0 as weights count; with one zw for all the sums of a position begin with it.
 #include "providers/cpu/kernels/conv/integer_dots.h"
 
 #include <algorithm>
@@ -71,11 +71,14 @@ struct Conv {
 
   int64_t channels() const { return plan.geometry.groups * plan.geometry.group_out; }
   uint64_t band_bytes() const { return (plan.band_bytes() + 63) / 64 * 64; }
-  // Of the step: the band, and a line for each of its positions where pixels are summed.
+  bool starts_positions() const {
+    return plan.weights.ones || plan.weights.microkernel->crosswise();
+  }
+  // Of the step: the band, and for each of its positions what its sums begin with, and a line
+  // where pixels are summed.
   uint64_t shared_bytes() const {
-    return band_bytes() + (plan.weights.ones
-                               ? static_cast<uint64_t>(plan.positions() * kPanel) * sizeof(int32_t)
-                               : 0);
+    const int64_t each = starts_positions() + (plan.weights.ones ? kPanel : 0);
+    return band_bytes() + static_cast<uint64_t>(plan.positions() * each) * sizeof(int32_t);
   }
   uint64_t scratch_bytes() const {
     return plan.scratch_bytes() + static_cast<uint64_t>(plan.task_positions * kPanel);
@@ -86,7 +89,12 @@ struct Conv {
 struct Start {
   int32_t zero;                // of x, as pixels count
   std::vector<int32_t> zeros;  // of weights, as they count, by channel
-  std::vector<int32_t> sums;   // what sums begin with: 16 a panel, the panels of a group together
+  bool one_zero;
+  std::vector<int32_t> sums;  // what sums begin with: 16 a panel, the panels of a group together
+
+  const int32_t* channels(const DotWeights& w, int64_t group, int64_t panel) const {
+    return sums.data() + (group * w.panels() + panel) * kPanel;
+  }
 };
 
 Start start_of(const Run& run, const Conv& conv) {
@@ -96,18 +104,25 @@ Start start_of(const Run& run, const Conv& conv) {
   start.zero = static_cast<int32_t>(conv.x_zero.read<uint32_t>(run, 1, 0)[0]) + conv.plan.x_shift();
   const std::vector<uint32_t> zeros = conv.w_zeros.read<uint32_t>(run, conv.channels(), 0);
   for (const uint32_t zero : zeros) start.zeros.push_back(static_cast<int32_t>(zero) + w.shift);
+  start.one_zero =
+      std::ranges::adjacent_find(start.zeros, std::not_equal_to<>()) == start.zeros.end();
   const auto* const bias = conv.has_bias ? run.input<uint32_t>(8) : nullptr;
   const auto depth = static_cast<uint32_t>(g.depth()), zero = static_cast<uint32_t>(start.zero);
   const int64_t line = w.panels() * kPanel;
   start.sums.resize(static_cast<size_t>(g.groups * line));
-  for (int64_t group = 0; group < g.groups; ++group)
+  for (int64_t group = 0; group < g.groups; ++group) {
+    int32_t* const sums = start.sums.data() + group * line;
     for (int64_t o = 0; o < g.group_out; ++o) {
       const int64_t channel = group * g.group_out + o;
       uint32_t sum = bias != nullptr ? bias[channel] : 0;
       sum -= zero * static_cast<uint32_t>(w.sums(run.packed<void>(), group)[o]);
       sum += depth * zero * static_cast<uint32_t>(start.zeros[static_cast<size_t>(channel)]);
-      start.sums[static_cast<size_t>(group * line + o)] = static_cast<int32_t>(sum);
+      sums[o] = static_cast<int32_t>(sum);
     }
+    for (int64_t o = 0; w.microkernel->crosswise() && o < line; ++o)
+      sums[o] = static_cast<int32_t>(static_cast<uint32_t>(sums[o]) -
+                                     w.own_products(run.packed<void>(), group)[o]);
+  }
   return start;
 }
 
@@ -117,9 +132,30 @@ PFRT_AVX2 void correct(uint32_t* lines, const uint32_t* sums, const uint32_t* ze
     for (int64_t j = 0; j < kPanel; ++j) lines[i * kPanel + j] -= sums[i * kPanel] * zeros[j];
 }
 
+// Of a band: what the sums of each position begin with, and its pixels' sum in front of 16.
+struct Positions {
+  int32_t *starts, *sums;
+};
+
+void start_positions(const Run& run, const Conv& conv, const Start& start, const uint8_t* pixels,
+                     int64_t group, int64_t begin, int64_t end, const Positions& out) {
+  const DotConvPlan& plan = conv.plan;
+  const DotWeights& w = plan.weights;
+  std::fill(out.starts + begin, out.starts + end, 0);
+  if (w.microkernel->crosswise()) plan.take_own_products(pixels, begin, end, out.starts);
+  if (!w.ones) return;
+  plan.sums(pixels, run.packed<void>(), group, w.ones_panel(), 1, begin, end,
+            {start.channels(w, group, w.ones_panel()), out.starts}, out.sums + begin * kPanel, 0);
+  if (!start.one_zero) return;
+  for (int64_t i = begin; i < end; ++i)
+    out.starts[i] = static_cast<int32_t>(static_cast<uint32_t>(out.starts[i]) -
+                                         static_cast<uint32_t>(out.sums[i * kPanel]) *
+                                             static_cast<uint32_t>(start.zeros[0]));
+}
+
 // Sums of positions [begin, end) of a band, panels of a task.
 void run_task(const Run& run, const Conv& conv, const Start& start, const uint8_t* pixels,
-              const int32_t* pixel_sums, int64_t image, int64_t task_panel, int64_t top,
+              const Positions& positions, int64_t image, int64_t task_panel, int64_t top,
               int64_t begin, int64_t end, int32_t* scratch, const PutLines& put) {
   const DotConvPlan& plan = conv.plan;
   const ConvGeometry& g = plan.geometry;
@@ -127,17 +163,19 @@ void run_task(const Run& run, const Conv& conv, const Start& start, const uint8_
   const int64_t panels = std::min<int64_t>(2, plan.out_panels() - panel);
   const int64_t stride = plan.task_positions * kPanel, n = end - begin;
   plan.sums(pixels, run.packed<void>(), group, panel, panels, begin, end,
-            start.sums.data() + (group * plan.weights.panels() + panel) * kPanel, scratch, stride);
+            {start.channels(plan.weights, group, panel),
+             conv.starts_positions() ? positions.starts : nullptr},
+            scratch, stride);
   for (int64_t p = 0; p < panels; ++p) {
     const int64_t first = (panel + p) * kPanel, count = std::min(kPanel, g.group_out - first);
     int32_t* const lines = scratch + p * stride;
-    if (plan.weights.ones) {
+    if (plan.weights.ones && !start.one_zero) {
       uint32_t zeros[kPanel] = {};
       for (int64_t j = 0; j < count; ++j)
         zeros[j] = static_cast<uint32_t>(
             start.zeros[static_cast<size_t>(group * g.group_out + first + j)]);
       correct(reinterpret_cast<uint32_t*>(lines),
-              reinterpret_cast<const uint32_t*>(pixel_sums + begin * kPanel), zeros, n);
+              reinterpret_cast<const uint32_t*>(positions.sums + begin * kPanel), zeros, n);
     }
     put(run, {image * g.group_out + first, count, top * g.window.positions[1] + begin, n, lines,
               reinterpret_cast<uint8_t*>(scratch + 2 * stride)});
@@ -151,7 +189,8 @@ pfrt_code run_conv(const Run& run, const Conv& conv, std::string_view name, cons
   const Start start = start_of(run, conv);
   const auto pad = static_cast<uint8_t>(start.zero - plan.x_shift());
   auto* const band = run.shared<uint8_t>();
-  auto* const pixel_sums = reinterpret_cast<int32_t*>(band + conv.band_bytes());
+  auto* const starts = reinterpret_cast<int32_t*>(band + conv.band_bytes());
+  const Positions of_band{starts, starts + plan.positions()};
   const int64_t height = g.window.positions[0], width = g.window.positions[1];
   const int64_t columns = plan.columns();
   for (int64_t image = 0; image < g.batch * g.groups && !run.stopped(); ++image) {
@@ -161,18 +200,16 @@ pfrt_code run_conv(const Run& run, const Conv& conv, std::string_view name, cons
     for (int64_t top = 0; top < height && !run.stopped(); top += plan.band) {
       plan.fill(run, from, top, pad, band);
       const int64_t positions = std::min(plan.band, height - top) * width;
-      if (plan.weights.ones)
+      if (conv.starts_positions())
         run.blocks(positions, plan.task_positions, [&](int64_t begin, int64_t end) {
-          constexpr int32_t kZeros[kPanel] = {};
           if (!run.stopped())
-            plan.sums(pixels, run.packed<void>(), image % g.groups, plan.weights.ones_panel(), 1,
-                      begin, end, kZeros, pixel_sums + begin * kPanel, 0);
+            start_positions(run, conv, start, pixels, image % g.groups, begin, end, of_band);
         });
       run.parallel(ceil_div(positions, plan.task_positions) * columns,
                    [&](int64_t i, uint32_t worker) {
                      if (run.stopped()) return;
                      const int64_t begin = i / columns * plan.task_positions;
-                     run_task(run, conv, start, pixels, pixel_sums, image, i % columns, top, begin,
+                     run_task(run, conv, start, pixels, of_band, image, i % columns, top, begin,
                               std::min(begin + plan.task_positions, positions),
                               run.scratch<int32_t>(worker), put);
                    });

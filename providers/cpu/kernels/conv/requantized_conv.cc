@@ -45,7 +45,7 @@ void RequantizedConv::Scales::lines(const int32_t* sums, int64_t channel, int64_
                                     uint8_t* out) const {
   float scale[kLine] = {};
   std::copy_n(scales.data() + channel, count, scale);
-  if (finite) return fns.lines(sums, scale, static_cast<int32_t>(zero), n, out);
+  if (finite) return fns.lines(sums, kLine, scale, static_cast<int32_t>(zero), n, out, kLine);
   float line[kLine];
   for (int64_t i = 0; i < n; ++i) {
     requantize(line, reinterpret_cast<const uint32_t*>(sums + i * kLine), scale, 1, zero, kLine);

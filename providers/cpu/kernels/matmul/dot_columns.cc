@@ -12,6 +12,7 @@
 namespace pfrt::cpu {
 namespace {
 
+constexpr int64_t kWhole[] = {0};  // offsets of a row that is one piece
 constexpr int64_t kPanel = DotMicrokernel::kPanel, kStep = DotMicrokernel::kStepBytes;
 
 __m128i load(const void* from) { return _mm_loadu_si128(static_cast<const __m128i*>(from)); }
@@ -32,7 +33,7 @@ void interleave(const uint8_t* const rows[4], __m128i flip, char* out) {
 }  // namespace
 
 std::string DotColumns::recipe() const {
-  return message("dot_columns/", bytes_ ? "bytes" : "int16", "/", is_signed_ ? "int8" : "uint8",
+  return message("dot_columns/", bytes_ ? "bytes" : "crosswise", "/", is_signed_ ? "int8" : "uint8",
                  "/", n_, "x", k_);
 }
 
@@ -58,51 +59,63 @@ void DotColumns::pack(const void* source, int64_t k_stride, int64_t column_strid
   const auto* const from = static_cast<const uint8_t*>(source);
   auto* const to = static_cast<char*>(out);
   auto* const sums = reinterpret_cast<int32_t*>(to + panels() * panel_bytes());
-  std::fill_n(sums, panels() * kPanel, 0);
+  int32_t* const own = sums + panels() * kPanel;
+  std::fill_n(sums, (crosswise_ ? 2 : 1) * panels() * kPanel, 0);
   const int64_t step = bytes_ ? 4 : 2;
   const __m128i flip = _mm_set1_epi8(is_signed_ ? 0 : static_cast<char>(0x80));
   const __m128i ones = _mm_set1_epi16(1);
   // A few rows of the source at a time are read in order.
   for (int64_t s = 0; s < steps_; ++s)
     for (int64_t p = 0; p < panels(); ++p) {
-      const int64_t count = std::min(step, k_ - s * step),
+      const int64_t count = std::clamp<int64_t>(k_ - s * step, 0, step),
                     columns = std::min(kPanel, n_ - p * kPanel);
       const uint8_t* const at = from + s * step * k_stride + p * kPanel * column_stride;
-      char* const line = to + p * panel_bytes() + s * kPanel * kStep;
+      char* const line = to + p * panel_bytes() + this->line(s) * kPanel * kStep;
       int32_t* const column_sums = sums + p * kPanel;
       if (column_stride != 1 || columns < kPanel || count < step) {
         pack_step(at, k_stride, column_stride, count, columns, line, column_sums);
-        continue;
-      }
-      if (!bytes_) {
+      } else if (!bytes_) {
         zip_int16_pairs(is_signed_ ? PFRT_DTYPE_INT8 : PFRT_DTYPE_UINT8, at, at + k_stride, kPanel,
                         0, reinterpret_cast<uint32_t*>(line));
         for (int64_t j = 0; j < kPanel; j += 4)
           store(reinterpret_cast<char*>(column_sums + j),
                 _mm_add_epi32(load(column_sums + j), _mm_madd_epi16(load(line + j * 4), ones)));
-        continue;
+      } else {
+        const uint8_t* const rows[4] = {at, at + k_stride, at + 2 * k_stride, at + 3 * k_stride};
+        interleave(rows, flip, line);
+        for (int64_t j = 0; j < kPanel; j += 4) {
+          const __m128i bytes = load(line + j * 4);
+          const __m128i even = _mm_srai_epi16(_mm_slli_epi16(bytes, 8), 8);
+          const __m128i odd = _mm_srai_epi16(bytes, 8);
+          const __m128i sum = _mm_madd_epi16(_mm_add_epi16(even, odd), ones);
+          store(reinterpret_cast<char*>(column_sums + j),
+                _mm_add_epi32(load(column_sums + j), sum));
+        }
       }
-      const uint8_t* const rows[4] = {at, at + k_stride, at + 2 * k_stride, at + 3 * k_stride};
-      interleave(rows, flip, line);
-      for (int64_t j = 0; j < kPanel; j += 4) {
-        const __m128i bytes = load(line + j * 4);
-        const __m128i even = _mm_srai_epi16(_mm_slli_epi16(bytes, 8), 8);
-        const __m128i odd = _mm_srai_epi16(bytes, 8);
-        const __m128i sum = _mm_madd_epi16(_mm_add_epi16(even, odd), ones);
-        store(reinterpret_cast<char*>(column_sums + j), _mm_add_epi32(load(column_sums + j), sum));
-      }
+      if (crosswise_ && s % 2 == 1) add_own_products(to + p * panel_bytes(), s, own + p * kPanel);
     }
 }
 
-void DotRows::copy(const void* row, void* out) const {
+void DotColumns::add_own_products(const char* panel, int64_t s, int32_t* own) {
+  const char* const first = panel + (s - 1) * kPanel * kStep;
+  for (int64_t j = 0; j < kPanel; j += 4)
+    store(reinterpret_cast<char*>(own + j),
+          _mm_add_epi32(load(own + j), _mm_madd_epi16(load(first + j * kStep),
+                                                      load(first + (kPanel + j) * kStep))));
+}
+
+uint32_t DotRows::copy(const void* row, void* out) const {
   if (!bytes_) {
-    to_int16_pairs(is_signed_ ? PFRT_DTYPE_INT8 : PFRT_DTYPE_UINT8, row, k_, 0,
-                   static_cast<uint32_t*>(out));
-    return;
+    auto* const pairs = static_cast<uint32_t*>(out);
+    const int64_t filled = pairs_of(k_), steps = row_bytes_ / kStep;
+    to_int16_pairs(is_signed_ ? PFRT_DTYPE_INT8 : PFRT_DTYPE_UINT8, row, k_, 0, pairs);
+    std::fill(pairs + filled, pairs + steps, 0u);
+    return own_products(pairs, kWhole, steps);
   }
   auto* const to = static_cast<char*>(out);
   std::memcpy(to, row, static_cast<size_t>(k_));
   std::memset(to + k_, flipped() ? 0x80 : 0, static_cast<size_t>(row_bytes_ - k_));
+  return 0;
 }
 
 int32_t DotRows::sum(const void* row) const {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Factors of a product of bytes as DotMicrokernel reads them. Columns are packed to panels of 16,
-// step by step of k, with the sum of each column behind them; rows are read in place where their
+// step by step of k, with the sum of each column behind them and, where the microkernel multiplies
+// crosswise, its own products; rows are read in place where their
 // elements are what the microkernel takes, and copied else. As vpdpbusd wants rows without sign and
 // columns with it, int8 rows count 128 more there and uint8 columns 128 less: so do their zero
 // points. Tiles read the same panels, and rows of either sign as they are. Values and pure
@@ -25,6 +26,7 @@ class DotColumns {
         k_(k),
         is_signed_(dtype == PFRT_DTYPE_INT8),
         bytes_(microkernel.bytes()),
+        crosswise_(microkernel.crosswise()),
         steps_(microkernel.steps(k)) {}
 
   int64_t panels() const { return ceil_div(n_, DotMicrokernel::kPanel); }
@@ -33,7 +35,8 @@ class DotColumns {
   }
   uint64_t bytes() const {
     return static_cast<uint64_t>(panels()) *
-           (static_cast<uint64_t>(panel_bytes()) + DotMicrokernel::kPanel * sizeof(int32_t));
+           (static_cast<uint64_t>(panel_bytes()) +
+            (crosswise_ ? 2 : 1) * DotMicrokernel::kPanel * sizeof(int32_t));
   }
   // Names the layout completely.
   std::string recipe() const;
@@ -46,13 +49,21 @@ class DotColumns {
     return reinterpret_cast<const int32_t*>(static_cast<const char*>(packed) +
                                             panels() * panel_bytes());
   }
+  bool crosswise() const { return crosswise_; }
+  // Of each column, modulo 2^32, where it is multiplied crosswise.
+  const uint32_t* own_products(const void* packed) const {
+    return reinterpret_cast<const uint32_t*>(sums(packed)) + panels() * DotMicrokernel::kPanel;
+  }
 
  private:
+  // Adds the products of steps |s| and s - 1 of a panel.
+  static void add_own_products(const char* panel, int64_t s, int32_t* own);
   // 16 columns or fewer of a step of |count| k; adds what they count to |sums|.
   void pack_step(const uint8_t* from, int64_t k_stride, int64_t column_stride, int64_t count,
                  int64_t columns, char* out, int32_t* sums) const;
+  int64_t line(int64_t s) const { return crosswise_ ? s ^ 1 : s; }
   int64_t n_, k_;
-  bool is_signed_, bytes_;
+  bool is_signed_, bytes_, crosswise_;
   int64_t steps_;
 };
 
@@ -72,8 +83,9 @@ class DotRows {
   bool is_signed() const { return is_signed_; }
   bool flipped() const { return bytes_ && is_signed_ && !on_tiles_; }  // DotMicrokernel::run
   int32_t shift() const { return flipped() ? 128 : 0; }                // as above
-  // A copy of a row, row_bytes() long; what fills it up is 0 after the shift.
-  void copy(const void* row, void* out) const;
+  // A copy of a row, row_bytes() long; what fills it up is 0 after the shift. Gives its own
+  // products (int16_dot.h) where elements become int16, and else 0.
+  uint32_t copy(const void* row, void* out) const;
   // Of a row's elements, as they count.
   int32_t sum(const void* row) const;
 

@@ -12,6 +12,9 @@ namespace {
 // second, or in the first where a step takes less time than it takes to come from the second.
 constexpr int64_t kByteSteps = 1024, kInt16Steps = 384;
 constexpr int64_t kTaskBytes = 256 << 10;  // of rows, which stay in the second-level cache
+// The first of so many would wait for its columns, which are large as int16.
+constexpr int64_t kLeastRowBlocks = 4;
+constexpr int64_t kLine = DotMicrokernel::kPanel * DotMicrokernel::kStepBytes;
 constexpr int64_t kTaskRows = 128, kLeastTaskCols = 64, kTaskCols = 1024, kWantedTasks = 8;
 
 }  // namespace
@@ -69,18 +72,18 @@ DotMatmul::Group DotMatmul::next_group(int64_t rows, const Group& g, int64_t end
   return {col, std::min(panels, std::max<int64_t>(ceil_div(end - col, kPanel), 0)), 1, col};
 }
 
-void DotMatmul::multiply(const char* rows, int64_t count, const void* packed, const int32_t* start,
-                         const Group& g, int32_t* sums, int64_t stride,
+void DotMatmul::multiply(const void* rows, int64_t row, int64_t count, const void* packed,
+                         const Start& start, const Group& g, int32_t* sums, int64_t stride,
                          int64_t panel_stride) const {
   constexpr int64_t kOffset = 0;
   const int64_t steps = microkernel_->steps(k_);
   const int64_t panel_bytes = steps * kPanel * DotMicrokernel::kStepBytes;
   const int64_t most = microkernel_->bytes() ? kByteSteps : kInt16Steps;
-  const int64_t passes = ceil_div(steps, most), pass = ceil_div(steps, passes);
+  const int64_t passes = ceil_div(steps, most), pass = ceil_div(steps, 2 * passes) * 2;
   const DotMicrokernel::RowBlocks row_blocks = microkernel_->row_blocks(count);
   for (int64_t s = 0; s < steps; s += pass) {
     DotMicrokernel::Blocks p{};
-    p.a = rows + s * DotMicrokernel::kStepBytes;
+    p.a = static_cast<const char*>(rows) + row * rows_.row_bytes() + s * DotMicrokernel::kStepBytes;
     p.offsets = &kOffset;
     p.a_row = rows_.row_bytes();
     p.chunks = 1;
@@ -91,17 +94,27 @@ void DotMatmul::multiply(const char* rows, int64_t count, const void* packed, co
     p.c = sums;
     p.c_row = stride;
     p.c_panel = panel_stride;
-    p.start = s == 0 ? start + g.col : nullptr;
+    p.start = s == 0 ? start.columns + g.col : nullptr;
     p.start_panel = g.apart * kPanel;
+    p.row_start = start.rows != nullptr ? start.rows + row : nullptr;
+    if (microkernel_->crosswise() && row_blocks.count >= kLeastRowBlocks) {
+      // The part of the panel after this one, or the first of the next panels.
+      const bool last = s + pass >= steps;
+      p.next = static_cast<const char*>(p.b) +
+               (last ? g.panels * panel_bytes - s * kLine : pass * kLine);
+      const int64_t next = last ? std::min(pass, steps) : std::min(pass, steps - s - pass);
+      p.next_lines = ceil_div(g.panels * next, row_blocks.count);
+    }
     microkernel_->run(row_blocks, g.panels, rows_.flipped(), p);
   }
 }
 
-void DotMatmul::multiply_on_tiles(DotTileMicrokernel::Scope& scope, const char* rows, int64_t count,
-                                  const void* packed, const int32_t* start, const Group& g,
-                                  int32_t* sums, int64_t stride, int64_t panel_stride) const {
+void DotMatmul::multiply_on_tiles(DotTileMicrokernel::Scope& scope, const void* rows, int64_t row,
+                                  int64_t count, const void* packed, const Start& start,
+                                  const Group& g, int32_t* sums, int64_t stride,
+                                  int64_t panel_stride) const {
   DotTileProduct p{};
-  p.rows = rows;
+  p.rows = static_cast<const char*>(rows) + row * rows_.row_bytes();
   p.count = count;
   p.row_bytes = rows_.row_bytes();
   p.steps = microkernel_->steps(k_);
@@ -111,7 +124,8 @@ void DotMatmul::multiply_on_tiles(DotTileMicrokernel::Scope& scope, const char* 
   p.columns = static_cast<const char*>(packed) + g.col / kPanel * p.panel_bytes;
   const int64_t whole = n_ / kPanel;
   if (g.col / kPanel + 2 * g.panels <= whole) p.next = p.columns + g.panels * p.panel_bytes;
-  p.start = start + g.col;
+  p.start = start.columns + g.col;
+  p.row_start = start.rows == nullptr ? nullptr : start.rows + row;
   p.sums = sums;
   p.stride = stride;
   p.panel_stride = panel_stride;

@@ -29,12 +29,16 @@ class DotMatmul {
   uint64_t scratch_bytes() const;
   int64_t scratch_elements() const;
 
-  // |rows| are row_bytes() apart; start[j] is what the sums of column j begin with, for panels()
-  // * 16 columns. Where |direct| is not null sums go there, rows of n. put(tile, worker) gets each
-  // sum once, in |direct| or in memory that is as large as a tile and free afterwards;
-  // done(row, rows, col, cols) follows when all tiles of a task have been put.
+  // What sums begin with: a column's, of which there are panels() * 16, plus, where |rows| is not
+  // null, a row's.
+  struct Start {
+    const int32_t *columns, *rows;
+  };
+  // |rows| are row_bytes() apart. Where |direct| is not null sums go there, rows of n. put(tile,
+  // worker) gets each sum once, in |direct| or in memory that is as large as a tile and free
+  // afterwards; done(row, rows, col, cols) follows when all tiles of a task have been put.
   template <typename Put, typename Done>
-  void run(const Run& run, const void* rows, const void* packed, const int32_t* start,
+  void run(const Run& run, const void* rows, const void* packed, const Start& start,
            int32_t* direct, Put&& put, Done&& done) const {
     if (m_ <= 0 || n_ <= 0) return;
     const int64_t task_cols = this->task_cols(run.workers());
@@ -50,11 +54,10 @@ class DotMatmul {
         int32_t* const sums = in_place ? direct + row * n_ + g.col : run.scratch<int32_t>(worker);
         const int64_t stride = in_place ? n_ : g.panels * kPanel;
         const int64_t panel_stride = in_place ? g.apart * kPanel : kPanel;
-        const char* const from = static_cast<const char*>(rows) + row * rows_.row_bytes();
         if (tiles_ != nullptr)
-          multiply_on_tiles(scope, from, count, packed, start, g, sums, stride, panel_stride);
+          multiply_on_tiles(scope, rows, row, count, packed, start, g, sums, stride, panel_stride);
         else
-          multiply(from, count, packed, start, g, sums, stride, panel_stride);
+          multiply(rows, row, count, packed, start, g, sums, stride, panel_stride);
         if (g.apart == 1) {
           put(Tile{sums, stride, row, count, g.col, g.cols(end)}, worker);
           continue;
@@ -81,10 +84,11 @@ class DotMatmul {
   Group first_group(int64_t rows, int64_t col, int64_t end) const;
   Group next_group(int64_t rows, const Group& group, int64_t end) const;
   int64_t task_cols(int64_t workers) const;
-  void multiply(const char* rows, int64_t count, const void* packed, const int32_t* start,
-                const Group& group, int32_t* sums, int64_t stride, int64_t panel_stride) const;
-  void multiply_on_tiles(DotTileMicrokernel::Scope& scope, const char* rows, int64_t count,
-                         const void* packed, const int32_t* start, const Group& group,
+  void multiply(const void* rows, int64_t row, int64_t count, const void* packed,
+                const Start& start, const Group& group, int32_t* sums, int64_t stride,
+                int64_t panel_stride) const;
+  void multiply_on_tiles(DotTileMicrokernel::Scope& scope, const void* rows, int64_t row,
+                         int64_t count, const void* packed, const Start& start, const Group& group,
                          int32_t* sums, int64_t stride, int64_t panel_stride) const;
   // How many are multiplied together.
   int64_t panels(int64_t rows) const;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "providers/cpu/isa/target.h"
 #include "providers/cpu/row/ceil_div.h"
 
 namespace pfrt::cpu {
@@ -67,6 +68,18 @@ class Ahead {
 
 }  // namespace
 
+PFRT_AVX2 void begin_tile_sums(const int32_t* start, const int32_t* row_start, int64_t rows,
+                               int64_t panels, int64_t stride, int64_t panel_stride,
+                               int32_t* sums) {
+  for (int64_t p = 0; p < panels; ++p)
+    for (int64_t r = 0; r < rows; ++r) {
+      const auto row = static_cast<uint32_t>(row_start[r]);
+      int32_t* const to = sums + r * stride + p * panel_stride;
+      for (int64_t j = 0; j < kSide; ++j)
+        to[j] = static_cast<int32_t>(row + static_cast<uint32_t>(start[p * kSide + j]));
+    }
+}
+
 void multiply_tiles(const DotTileMicrokernel& microkernel, DotTileMicrokernel::Scope& scope,
                     const DotTileProduct& product) {
   constexpr int64_t kOffset = 0;
@@ -84,13 +97,17 @@ void multiply_tiles(const DotTileMicrokernel& microkernel, DotTileMicrokernel::S
     p.b = product.columns + pass.first * kStepBytes;
     p.b_panel = product.panel_bytes;
     p.c_row = product.stride, p.c_tile = kSide * product.stride, p.c_panel = product.panel_stride;
-    p.start = pass.first == 0 ? product.start : nullptr;
+    const bool begins = pass.first == 0, by_row = product.row_start != nullptr;
+    p.start = begins && !by_row ? product.start : nullptr;
     p.start_panel = kSide;
     for (int64_t row = 0; row < product.count; row += 2 * kSide) {
       const int64_t first = std::min(kSide, product.count - row),
                     second = std::min(kSide, product.count - row - first);
       p.a = product.rows + row * product.row_bytes + pass.first * 4;
       p.c = product.sums + row * product.stride;
+      if (begins && by_row)
+        begin_tile_sums(product.start, product.row_start + row, first + second, product.panels,
+                        product.stride, product.panel_stride, p.c);
       ahead.take(DotTileMicrokernel::bytes_ahead(second > 0 ? 2 : 1, product.panels, pass.parts),
                  p);
       microkernel.run(scope, first, second, product.panels, product.signed_rows, p);

@@ -3,6 +3,8 @@
 
 #include <emmintrin.h>
 
+#include <cstring>
+
 namespace pfrt::cpu {
 namespace {
 
@@ -30,6 +32,12 @@ struct Halves {
 __m128i load(const void* from) { return _mm_loadu_si128(static_cast<const __m128i*>(from)); }
 void store(uint32_t* to, __m128i x) { _mm_storeu_si128(reinterpret_cast<__m128i*>(to), x); }
 
+uint32_t total(__m128i sums) {
+  sums = _mm_add_epi32(sums, _mm_shuffle_epi32(sums, _MM_SHUFFLE(1, 0, 3, 2)));
+  sums = _mm_add_epi32(sums, _mm_shuffle_epi32(sums, _MM_SHUFFLE(2, 3, 0, 1)));
+  return static_cast<uint32_t>(_mm_cvtsi128_si32(sums));
+}
+
 template <typename Byte>
 int32_t line(const Byte* x, int64_t n, int32_t zero, uint32_t* out) {
   const __m128i zeros = _mm_set1_epi16(static_cast<int16_t>(zero)), ones = _mm_set1_epi16(1);
@@ -42,9 +50,7 @@ int32_t line(const Byte* x, int64_t n, int32_t zero, uint32_t* out) {
     store(out + i / 2 + 4, high);
     sums = _mm_add_epi32(sums, _mm_madd_epi16(_mm_add_epi16(low, high), ones));
   }
-  sums = _mm_add_epi32(sums, _mm_shuffle_epi32(sums, _MM_SHUFFLE(1, 0, 3, 2)));
-  sums = _mm_add_epi32(sums, _mm_shuffle_epi32(sums, _MM_SHUFFLE(2, 3, 0, 1)));
-  uint32_t sum = static_cast<uint32_t>(_mm_cvtsi128_si32(sums));
+  uint32_t sum = total(sums);
   for (; i < n; i += 2) {
     const int32_t low = x[i] - zero, high = i + 1 < n ? x[i + 1] - zero : 0;
     out[i / 2] = pair(low, high);
@@ -88,6 +94,27 @@ void zip_int16_pairs(pfrt_dtype dtype, const void* first, const void* second, in
     two(static_cast<const int8_t*>(first), static_cast<const int8_t*>(second), n, zero, out);
   else
     two(static_cast<const uint8_t*>(first), static_cast<const uint8_t*>(second), n, zero, out);
+}
+
+uint32_t own_products(const void* row, std::span<const int64_t> offsets, int64_t n) {
+  __m128i sums = _mm_setzero_si128();
+  uint32_t sum = 0;
+  for (const int64_t offset : offsets) {
+    const char* from = static_cast<const char*>(row) + offset;
+    int64_t left = n;
+    for (; left >= 8; left -= 8, from += 32) {
+      const __m128 a = _mm_castsi128_ps(load(from)), b = _mm_castsi128_ps(load(from + 16));
+      const __m128i even = _mm_castps_si128(_mm_shuffle_ps(a, b, _MM_SHUFFLE(2, 0, 2, 0)));
+      const __m128i odd = _mm_castps_si128(_mm_shuffle_ps(a, b, _MM_SHUFFLE(3, 1, 3, 1)));
+      sums = _mm_add_epi32(sums, _mm_madd_epi16(even, odd));
+    }
+    for (; left > 0; left -= 2, from += 8) {
+      int16_t x[4];
+      std::memcpy(x, from, sizeof x);
+      sum += static_cast<uint32_t>(x[0] * x[2] + x[1] * x[3]);
+    }
+  }
+  return sum + total(sums);
 }
 
 }  // namespace pfrt::cpu

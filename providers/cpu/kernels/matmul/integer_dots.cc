@@ -3,7 +3,8 @@
 // Of the four parts of a sum of (a - za) (b - zb), where za and zb are zero points of a row and of
 // a column, the microkernel computes the sum of a b. The others take the sum of a column, which
 // comes with the packed columns, and that of a row, which is computed where zb is not 0. With one
-// za they are what the sums begin with.
+// za or one zb they are what the sums begin with, as are the factors' own products where they are
+// multiplied crosswise.
 #include "providers/cpu/kernels/matmul/integer_dots.h"
 
 #include <algorithm>
@@ -34,8 +35,11 @@ constexpr Inputs kMatMulInteger{0, 1, 2, 3}, kQLinearMatMul{0, 3, 2, 5};
 // Known when a matmul of matrices begins.
 struct Zeros {
   std::vector<int32_t> rows, columns;  // as elements count
-  bool one_row_zero, any_column_zero;
+  bool one_row_zero, one_column_zero, any_column_zero;
   std::vector<int32_t> start, of_rows;  // see above; |of_rows| is multiplied by a row's zero point
+
+  // Whether sums are not whole with what they begin with.
+  bool corrects() const { return !one_row_zero || !one_column_zero; }
 };
 
 struct Plan {
@@ -48,18 +52,18 @@ struct Plan {
   int64_t a_lines, b_lines;  // rows of all matrices of A, columns of all of B
 
   int64_t padded_columns() const { return columns.panels() * kPanel; }
-  // The step's memory: columns packed in the run, copied rows, sums of rows.
+  // The step's memory: columns packed in the run, copied rows, what their sums begin with, their
+  // sums.
   uint64_t packed_bytes(bool constant) const {
     return constant ? 0 : (columns.bytes() + 63) / 64 * 64;
   }
   uint64_t row_bytes() const {
     return rows.in_place() ? 0 : (static_cast<uint64_t>(shape.m * rows.row_bytes()) + 63) / 64 * 64;
   }
-  uint64_t sum_bytes() const {
-    return b_zeros.present() || columns.shift() != 0
-               ? static_cast<uint64_t>(shape.m) * sizeof(int32_t)
-               : 0;
-  }
+  bool sums_rows() const { return b_zeros.present() || columns.shift() != 0; }
+  bool starts_rows() const { return sums_rows() || columns.crosswise(); }
+  // Of either: of each row one.
+  uint64_t line_bytes() const { return static_cast<uint64_t>(shape.m) * sizeof(int32_t); }
   size_t first_row(int64_t batch) const { return first(shape.a_offset(batch)); }
   size_t first_column(int64_t batch) const { return first(shape.b_offset(batch)); }
   size_t first(int64_t offset) const { return static_cast<size_t>(offset / shape.k); }
@@ -95,7 +99,8 @@ Result<std::shared_ptr<const Plan>> make_plan(const KernelRequest& node, const I
   return plan;
 }
 
-Zeros zeros_of(const Run& run, const Plan& plan, int64_t batch, const int32_t* column_sums) {
+Zeros zeros_of(const Run& run, const Plan& plan, int64_t batch, const void* packed) {
+  const int32_t* const column_sums = plan.columns.sums(packed);
   const auto count = [](const Parameter& zeros, const Run& r, int64_t lines, size_t first,
                         int64_t n, int32_t shift) {
     const std::vector<uint32_t> all = zeros.read<uint32_t>(r, lines, 0);
@@ -108,7 +113,11 @@ Zeros zeros_of(const Run& run, const Plan& plan, int64_t batch, const int32_t* c
                  plan.rows.shift());
   z.columns = count(plan.b_zeros, run, plan.b_lines, plan.first_column(batch), plan.shape.n,
                     plan.columns.shift());
-  z.one_row_zero = std::ranges::adjacent_find(z.rows, std::not_equal_to<>()) == z.rows.end();
+  const auto one = [](const std::vector<int32_t>& all) {
+    return std::ranges::adjacent_find(all, std::not_equal_to<>()) == all.end();
+  };
+  z.one_row_zero = one(z.rows);
+  z.one_column_zero = one(z.columns);
   z.any_column_zero = std::ranges::any_of(z.columns, [](int32_t zero) { return zero != 0; });
   z.of_rows.assign(column_sums, column_sums + plan.padded_columns());
   const auto k = static_cast<uint32_t>(plan.shape.k);
@@ -116,10 +125,13 @@ Zeros zeros_of(const Run& run, const Plan& plan, int64_t batch, const int32_t* c
     z.of_rows[j] = static_cast<int32_t>(static_cast<uint32_t>(z.of_rows[j]) -
                                         k * static_cast<uint32_t>(z.columns[j]));
   z.start.resize(z.of_rows.size());
-  if (z.one_row_zero)
-    for (size_t j = 0; j < z.start.size(); ++j)
-      z.start[j] = static_cast<int32_t>(0 - static_cast<uint32_t>(z.rows[0]) *
-                                                static_cast<uint32_t>(z.of_rows[j]));
+  const uint32_t* const own =
+      plan.columns.crosswise() ? plan.columns.own_products(packed) : nullptr;
+  const auto row_zero = static_cast<uint32_t>(z.one_row_zero ? z.rows[0] : 0);
+  for (size_t j = 0; j < z.start.size(); ++j) {
+    const uint32_t start = row_zero * static_cast<uint32_t>(z.of_rows[j]);
+    z.start[j] = static_cast<int32_t>(0 - start - (own != nullptr ? own[j] : 0));
+  }
   return z;
 }
 
@@ -145,28 +157,35 @@ void run_matmul(const Run& run, const Plan& plan, int64_t batch, int32_t* direct
     packed = memory;
     memory += plan.packed_bytes(false);
   }
-  const Zeros zeros = zeros_of(run, plan, batch, plan.columns.sums(packed));
-  const char* rows = run.input<char>(plan.in.a) + s.a_offset(batch);
-  auto* const row_sums = reinterpret_cast<int32_t*>(memory + plan.row_bytes());
-  const int64_t row_bytes = plan.rows.row_bytes();
-  if (!plan.rows.in_place() || zeros.any_column_zero)
+  const Zeros zeros = zeros_of(run, plan, batch, packed);
+  const char* const from = run.input<char>(plan.in.a) + s.a_offset(batch);
+  auto* const row_starts = reinterpret_cast<uint32_t*>(memory + plan.row_bytes());
+  uint32_t* const row_sums = row_starts + (plan.starts_rows() ? s.m : 0);
+  const bool copies = !plan.rows.in_place(), sums = zeros.any_column_zero;
+  const auto prepare = [&](int64_t r) {
+    const char* const row = from + r * s.k;
+    uint32_t start = 0;
+    if (copies) start -= plan.rows.copy(row, memory + r * plan.rows.row_bytes());
+    if (sums) row_sums[r] = static_cast<uint32_t>(plan.rows.sum(row));
+    if (sums && zeros.one_column_zero)
+      start -= row_sums[r] * static_cast<uint32_t>(zeros.columns[0]);
+    if (plan.starts_rows()) row_starts[r] = start;
+  };
+  const bool starts = plan.columns.crosswise() || sums;
+  if (copies || starts)
     run.blocks(s.m, std::max<int64_t>(1, kCopiedBytes / s.k), [&](int64_t begin, int64_t end) {
-      for (int64_t r = begin; r < end; ++r) {
-        if (!plan.rows.in_place()) plan.rows.copy(rows + r * s.k, memory + r * row_bytes);
-        if (zeros.any_column_zero) row_sums[r] = plan.rows.sum(rows + r * s.k);
-      }
+      for (int64_t r = begin; r < end; ++r) prepare(r);
     });
-  if (!plan.rows.in_place()) rows = memory;
-  const bool corrects = !zeros.one_row_zero || zeros.any_column_zero;
+  const DotMatmul::Start start{zeros.start.data(),
+                               starts ? reinterpret_cast<const int32_t*>(row_starts) : nullptr};
   plan.matmul.run(
-      run, rows, packed, zeros.start.data(), direct,
+      run, copies ? memory : from, packed, start, direct,
       [&](const DotMatmul::Tile& tile, uint32_t worker) {
-        for (int64_t i = 0; corrects && i < tile.rows; ++i) {
+        for (int64_t i = 0; zeros.corrects() && i < tile.rows; ++i) {
           const auto r = static_cast<size_t>(tile.row + i);
           correct(reinterpret_cast<uint32_t*>(tile.sums + i * tile.stride),
                   zeros.one_row_zero ? 0 : static_cast<uint32_t>(zeros.rows[r]),
-                  as_unsigned(zeros.of_rows) + tile.col,
-                  zeros.any_column_zero ? static_cast<uint32_t>(row_sums[r]) : 0,
+                  as_unsigned(zeros.of_rows) + tile.col, zeros.one_column_zero ? 0 : row_sums[r],
                   as_unsigned(zeros.columns) + tile.col, tile.cols);
         }
         put(tile, worker);
@@ -181,7 +200,8 @@ Kernel kernel_of(const Plan& plan, std::string_view name, bool constant) {
   kernel.flops = 2.0 * static_cast<double>(plan.shape.batch) * static_cast<double>(plan.shape.m) *
                  static_cast<double>(plan.shape.n) * static_cast<double>(plan.shape.k);
   kernel.scratch_bytes = plan.matmul.scratch_bytes();
-  kernel.shared_bytes = plan.packed_bytes(constant) + plan.row_bytes() + plan.sum_bytes();
+  kernel.shared_bytes = plan.packed_bytes(constant) + plan.row_bytes() +
+                        plan.line_bytes() * (plan.starts_rows() + plan.sums_rows());
   return kernel;
 }
 
@@ -266,6 +286,38 @@ std::optional<PackedInput> pack_qlinear_matmul(const SnapshotNode& node) {
   return pack(node, kQLinearMatMul);
 }
 
+namespace {
+
+// Sums of a QLinearMatMul to its result.
+struct ToBytes {
+  RequantizeFns fns;
+  StoreFn<float> exact;  // of any scales
+
+  // |scales| of the tile's columns; |out| has rows of |n|.
+  void store(const DotMatmul::Tile& tile, const float* scales, float zero, uint8_t* out,
+             int64_t n) const {
+    uint8_t* const to = out + tile.row * n + tile.col;
+    int64_t col = 0;
+    if (std::all_of(scales, scales + tile.cols, [](float x) { return std::isfinite(x); })) {
+      const auto whole = static_cast<int32_t>(zero);
+      for (; col + kPanel <= tile.cols; col += kPanel)
+        fns.lines(tile.sums + col, tile.stride, scales + col, whole, tile.rows, to + col, n);
+      for (int64_t i = 0; col < tile.cols && i < tile.rows; ++i)
+        fns.columns(tile.sums + i * tile.stride + col, scales + col, whole, tile.cols - col,
+                    to + i * n + col);
+      return;
+    }
+    float line[DotMicrokernel::kMostPanels * kPanel];
+    for (int64_t i = 0; i < tile.rows; ++i) {
+      requantize(line, reinterpret_cast<const uint32_t*>(tile.sums + i * tile.stride), scales, 1,
+                 zero, tile.cols);
+      exact(to, i * n, line, tile.cols);
+    }
+  }
+};
+
+}  // namespace
+
 Result<Kernel> make_qlinear_matmul_dots(const KernelRequest& node) {
   PFRT_ASSIGN(const std::shared_ptr<const Plan> plan, make_plan(node, kQLinearMatMul));
   PFRT_TRY(need_types(node, {1, 4, 6}, kFloats));
@@ -286,8 +338,8 @@ Result<Kernel> make_qlinear_matmul_dots(const KernelRequest& node) {
     const std::vector<float> sb = b_scale.read<float>(run, plan->b_lines, 1.0f);
     const std::vector<float> sy = y_scale.read<float>(run, y_lines, 1.0f);
     const std::vector<float> zy = y_zero.read<float>(run, y_lines, 0.0f);
-    const RequantizeFns to_bytes = requantize_fns(dtype);
-    const StoreFn<float> store = store_fn<float>(dtype);
+    const ToBytes to_bytes{requantize_fns(dtype), store_fn<float>(dtype)};
+    auto* const out = run.output<uint8_t>(0);
     for (int64_t batch = 0; batch < s.batch && !run.stopped(); ++batch) {
       const size_t first = static_cast<size_t>(batch * s.m);
       const float* const left = sa.data() + plan->first_row(batch);
@@ -295,29 +347,24 @@ Result<Kernel> make_qlinear_matmul_dots(const KernelRequest& node) {
       run_matmul(
           run, *plan, batch, nullptr,
           [&](const DotMatmul::Tile& tile, uint32_t) {
-            constexpr int64_t kMost = DotMicrokernel::kMostPanels * kPanel;
-            float scales[kMost], line[kMost];
-            bool finite = false;
-            for (int64_t i = 0; i < tile.rows; ++i) {
+            float scales[DotMicrokernel::kMostPanels * kPanel];
+            for (int64_t i = 0, end; i < tile.rows; i = end) {
               const size_t r = static_cast<size_t>(tile.row + i);
-              const size_t before = r - 1;
-              if (i == 0 || left[r] != left[before] || sy[first + r] != sy[first + before]) {
-                finite = true;
-                for (int64_t j = 0; j < tile.cols; ++j) {
-                  scales[j] = left[r] * right[tile.col + j] / sy[first + r];
-                  finite &= std::isfinite(scales[j]);
-                }
-              }
-              const int32_t* const sums = tile.sums + i * tile.stride;
-              const int64_t at = (batch * s.m + tile.row + i) * s.n + tile.col;
-              if (finite) {
-                to_bytes.columns(sums, scales, static_cast<int32_t>(zy[first + r]), tile.cols,
-                                 run.output<uint8_t>(0) + at);
-              } else {
-                requantize(line, reinterpret_cast<const uint32_t*>(sums), scales, 1, zy[first + r],
-                           tile.cols);
-                store(run.output(0), at, line, tile.cols);
-              }
+              const auto as_first = [&](size_t other) {
+                return left[other] == left[r] && sy[first + other] == sy[first + r] &&
+                       zy[first + other] == zy[first + r];
+              };
+              end = i + 1;
+              while (end < tile.rows && as_first(static_cast<size_t>(tile.row + end))) ++end;
+              for (int64_t j = 0; j < tile.cols; ++j)
+                scales[j] = left[r] * right[tile.col + j] / sy[first + r];
+              const DotMatmul::Tile rows{tile.sums + i * tile.stride,
+                                         tile.stride,
+                                         tile.row + i,
+                                         end - i,
+                                         tile.col,
+                                         tile.cols};
+              to_bytes.store(rows, scales, zy[first + r], out + batch * s.m * s.n, s.n);
             }
           },
           [](int64_t, int64_t, int64_t, int64_t) {});
