@@ -223,12 +223,12 @@ TEST_F(TileProducts, qlinear_conv_on_any_number_of_threads) {
 TEST_F(TileProducts, nchw16c_has_the_bits_of_vectors) {
   Graph graph;
   const auto add = [&](Data data) { return graph.add(std::move(data)); };
-  Dims dims{1, 64, 12, 12};
+  Dims dims{1, 64, 12, 24};
   uint32_t value = add(numbers(PFRT_DTYPE_UINT8, dims, false));
-  const auto conv = [&](int64_t outs, int64_t taps, int64_t pad, int64_t stride) {
-    const ConvShape s{dims[1], outs, 1, dims[2], dims[3], taps, taps, stride, pad, 1};
+  const auto conv = [&](int64_t outs, int64_t taps_y, int64_t taps_x, int64_t pad, int64_t stride) {
+    const ConvShape s{dims[1], outs, 1, dims[2], dims[3], taps_y, taps_x, stride, pad, 1};
     Data w = numbers(PFRT_DTYPE_INT8, s.w(), true);
-    const auto sum_scale = 1 / (200 * std::sqrt(static_cast<double>(dims[1] * taps * taps)));
+    const auto sum_scale = 1 / (200 * std::sqrt(static_cast<double>(dims[1] * taps_y * taps_x)));
     dims = s.y();
     dims[0] = 1;
     const uint32_t one = add(scale(1, {}));
@@ -242,12 +242,13 @@ TEST_F(TileProducts, nchw16c_has_the_bits_of_vectors) {
                   dims, s.attrs());
     graph.values[value].dtype = PFRT_DTYPE_UINT8;
   };
-  conv(96, 1, 0, 1);
-  conv(80, 3, 1, 1);
-  conv(16, 1, 0, 1);
-  conv(64, 3, 0, 1);
-  conv(128, 1, 0, 2);
-  conv(32, 3, 1, 1);
+  conv(96, 1, 1, 0, 1);
+  conv(80, 3, 3, 1, 1);
+  conv(16, 1, 1, 0, 1);
+  conv(16, 3, 3, 0, 1);
+  conv(64, 1, 17, 0, 1);
+  conv(128, 1, 1, 0, 2);
+  conv(32, 3, 3, 1, 1);
   graph.outputs = {value};
   const uint64_t before = TileEmulator::byte_products();
   const GraphOutcome tiles = run(graph, 2);
