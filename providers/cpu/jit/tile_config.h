@@ -23,7 +23,8 @@ class alignas(64) TileConfig {
   static void release();
 
  private:
-  uint8_t palette_ = 1, start_row_ = 0, reserved_[14] = {};
+  // Only the processor reads them.
+  [[maybe_unused]] uint8_t palette_ = 1, start_row_ = 0, reserved_[14] = {};
   uint16_t row_bytes_[16] = {};
   uint8_t rows_[16] = {};
 };

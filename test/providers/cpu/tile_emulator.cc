@@ -162,47 +162,57 @@ bool store(const Decoded& in) {
   return true;
 }
 
-// sums += a b, as bytes with and without sign.
-void multiply_bytes(Tile& sums, const Tile& a, const Tile& b, bool a_signed, bool b_signed) {
-  const auto value = [](uint8_t byte, bool is_signed) {
-    return is_signed ? int32_t{static_cast<int8_t>(byte)} : int32_t{byte};
-  };
-  for (int m = 0; m < sums.rows; ++m)
-    for (int n = 0; n < sums.bytes / 4; ++n) {
-      auto sum = read<uint32_t>(sums.data[m] + 4 * n);
-      for (int k = 0; k < a.bytes / 4; ++k)
-        for (int i = 0; i < 4; ++i)
-          sum += static_cast<uint32_t>(value(a.data[m][4 * k + i], a_signed) *
-                                       value(b.data[k][4 * n + i], b_signed));
-      std::memcpy(sums.data[m] + 4 * n, &sum, sizeof sum);
+// sums += a b, as bytes with and without sign. Not sanitized: these are most of the time.
+__attribute__((no_sanitize("address", "undefined", "thread"))) void multiply_bytes(
+    Tile& sums, const Tile& a, const Tile& b, bool a_signed, bool b_signed) {
+  const int steps = a.bytes / 4, columns = sums.bytes / 4;
+  int32_t of_b[kMostBytes][kMostRows];  // by k and column
+  for (int k = 0; k < 4 * steps; ++k)
+    for (int n = 0; n < columns; ++n) {
+      const uint8_t byte = b.data[k / 4][4 * n + k % 4];
+      of_b[k][n] = b_signed ? int32_t{static_cast<int8_t>(byte)} : int32_t{byte};
     }
+  for (int m = 0; m < sums.rows; ++m) {
+    uint32_t row[kMostRows];
+    std::memcpy(row, sums.data[m], sizeof row);
+    for (int k = 0; k < 4 * steps; ++k) {
+      const uint8_t byte = a.data[m][k];
+      const int32_t x = a_signed ? int32_t{static_cast<int8_t>(byte)} : int32_t{byte};
+      for (int n = 0; n < columns; ++n) row[n] += static_cast<uint32_t>(x * of_b[k][n]);
+    }
+    std::memcpy(sums.data[m], row, sizeof row);
+  }
 }
 
 // sums += a b, as pairs of bfloat16: the first of all pairs, the second of all pairs, and the sum
 // of both are rounded one by one; denormal numbers are 0, as factors and as results.
-__attribute__((target("fma"))) void multiply_pairs(Tile& sums, const Tile& a, const Tile& b) {
+__attribute__((target("avx2,fma"), no_sanitize("address", "undefined", "thread"))) void
+multiply_pairs(Tile& sums, const Tile& a, const Tile& b) {
   constexpr unsigned kRoundToNearestMasked = 0x1f80, kFlushed = 0x8040;
+  constexpr int kLanes = 8;
   const unsigned control = _mm_getcsr();
   _mm_setcsr(kRoundToNearestMasked | kFlushed);
-  const auto wide = [](const uint8_t* at) {
-    return static_cast<uint32_t>(read<uint16_t>(at)) << 16;
-  };
-  const auto number = [](uint32_t bits) {
-    return _mm_castsi128_ps(_mm_cvtsi32_si128(static_cast<int>(bits)));
-  };
+  const auto* const of_b = reinterpret_cast<const uint32_t(*)[kMostRows]>(b.data);
+  const __m256i upper = _mm256_set1_epi32(static_cast<int>(0xffff0000));
   for (int m = 0; m < sums.rows; ++m)
-    for (int n = 0; n < sums.bytes / 4; ++n) {
-      __m128 of[2] = {_mm_setzero_ps(), _mm_setzero_ps()};
-      for (int k = 0; k < a.bytes / 4; ++k)
-        for (int i = 0; i < 2; ++i)
-          of[i] = _mm_fmadd_ss(number(wide(a.data[m] + 4 * k + 2 * i)),
-                               number(wide(b.data[k] + 4 * n + 2 * i)), of[i]);
-      const __m128 sum =
-          _mm_add_ss(number(read<uint32_t>(sums.data[m] + 4 * n)), _mm_add_ss(of[0], of[1]));
-      const auto bits = static_cast<uint32_t>(_mm_cvtsi128_si32(_mm_castps_si128(sum)));
-      std::memcpy(sums.data[m] + 4 * n, &bits, sizeof bits);
+    for (int n = 0; n < kMostRows; n += kLanes) {
+      __m256 first = _mm256_setzero_ps(), second = _mm256_setzero_ps();
+      for (int k = 0; k < a.bytes / 4; ++k) {
+        int pair;
+        std::memcpy(&pair, a.data[m] + 4 * k, sizeof pair);
+        const __m256i x = _mm256_set1_epi32(pair),
+                      y = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(of_b[k] + n));
+        first = _mm256_fmadd_ps(_mm256_castsi256_ps(_mm256_slli_epi32(x, 16)),
+                                _mm256_castsi256_ps(_mm256_slli_epi32(y, 16)), first);
+        second = _mm256_fmadd_ps(_mm256_castsi256_ps(_mm256_and_si256(x, upper)),
+                                 _mm256_castsi256_ps(_mm256_and_si256(y, upper)), second);
+      }
+      float* const to = reinterpret_cast<float*>(sums.data[m]) + n;
+      _mm256_storeu_ps(to, _mm256_add_ps(_mm256_loadu_ps(to), _mm256_add_ps(first, second)));
     }
   _mm_setcsr(control);
+  for (int m = 0; m < sums.rows; ++m)
+    std::memset(sums.data[m] + sums.bytes, 0, static_cast<size_t>(kMostBytes - sums.bytes));
 }
 
 bool multiply(const Decoded& in) {
