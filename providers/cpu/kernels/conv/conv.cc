@@ -166,7 +166,7 @@ constexpr KernelRow kRows[] = {
               pack_qlinear_conv_depthwise, kNchw16c | kPackOptional),
     with_pack(long_step({"", "QLinearConv", kBytes, "qlinear_conv_winograd", "avx2",
                          refuse_qlinear_conv_winograd, make_qlinear_conv_winograd}),
-              pack_qlinear_conv_winograd),
+              pack_qlinear_conv_winograd, kNchw16c),
     with_pack(long_step({"", "QLinearConv", kBytes, "qlinear_conv_dots", "avx2",
                          refuse_qlinear_conv_dots, make_qlinear_conv_dots}),
               pack_qlinear_conv_dots, kNchw16c),

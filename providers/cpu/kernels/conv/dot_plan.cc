@@ -156,7 +156,7 @@ PackedInput DotWeights::packed(uint32_t input) const {
 }
 
 DotConvPlan::DotConvPlan(const ConvGeometry& g, const DotWeights& w, pfrt_dtype x,
-                         Nchw16cSides sides)
+                         Nchw16cSides sides, int64_t wanted)
     : geometry(g), weights(w), x_signed(x == PFRT_DTYPE_INT8), nchw16c(sides) {
   const Window& window = geometry.window;
   const ChunkOrder order = weights.order();
@@ -180,7 +180,7 @@ DotConvPlan::DotConvPlan(const ConvGeometry& g, const DotWeights& w, pfrt_dtype 
     const int64_t bytes_of_row =
         element() * line * blocks * std::max<int64_t>(pixels_across, 1) * row_step;
     const int64_t most = std::max<int64_t>(kBandBytes / std::max<int64_t>(bytes_of_row, 1), 2);
-    band = ceil_div(height, ceil_div(height, most));
+    band = wanted > 0 ? wanted : ceil_div(height, ceil_div(height, most));
     rows = sparse
                ? band
                : (band - 1) * window.strides[0] + (window.kernel[0] - 1) * window.dilations[0] + 1;
@@ -208,7 +208,7 @@ int64_t DotConvPlan::out_panels() const { return ceil_div(geometry.group_out, kP
 int64_t DotConvPlan::columns() const { return ceil_div(out_panels(), int64_t{2}); }
 
 uint64_t DotConvPlan::band_bytes() const {
-  return in_place ? 0 : static_cast<uint64_t>(element() * line * blocks * rows * width + kSlack);
+  return in_place ? 0 : static_cast<uint64_t>(blocks * block_bytes() + kSlack);
 }
 
 uint64_t DotConvPlan::scratch_bytes() const {
@@ -259,7 +259,7 @@ void DotConvPlan::fill_row(int64_t block, int64_t row, const uint8_t* image, int
   for (int64_t x = begin; x < end; x += kPixels) {
     const Pixels pixels{y * across + x * step - w.pads[1], step, std::min(kPixels, end - x)};
     if (element() == 2)
-      fill_wide(image, pixels, reinterpret_cast<int16_t*>(out) + x * line);
+      fill_wide(image, block, pixels, reinterpret_cast<int16_t*>(out) + x * line);
     else
       fill_lines(image, block, pixels, out + x * line);
   }
@@ -297,17 +297,23 @@ void DotConvPlan::fill_lines(const uint8_t* image, int64_t block, const Pixels& 
   }
 }
 
-void DotConvPlan::fill_wide(const uint8_t* image, const Pixels& pixels, int16_t* out) const {
+void DotConvPlan::fill_wide(const uint8_t* image, int64_t block, const Pixels& pixels,
+                            int16_t* out) const {
   alignas(16) uint8_t lines[kPixels * kLine], planes[kLine * kPixels];
   for (int64_t c = 0; c < line; c += kLine) {
-    const int64_t count = std::min(kLine, line - c), pitch = count < kLine / 2 ? count : kLine;
-    copy_lines(image, c, count, pixels, pitch, pitch, planes, lines);
+    const int64_t piece = std::min(kLine, line - c), channel = block * line + c;
+    const int64_t count = std::clamp<int64_t>(geometry.group_in - channel, 0, piece);
+    const int64_t pitch = piece < kLine / 2 ? piece : kLine;
+    if (count > 0)
+      copy_lines(image, channel, count, pixels, pitch, pitch, planes, lines);
+    else
+      std::memset(lines, 0, sizeof lines);
     if (pitch == line) {
       widen(x_signed, lines, pixels.n * line, out);
       continue;
     }
     for (int64_t i = 0; i < pixels.n; ++i)
-      widen(x_signed, lines + i * pitch, count, out + i * line + c);
+      widen(x_signed, lines + i * pitch, piece, out + i * line + c);
   }
 }
 

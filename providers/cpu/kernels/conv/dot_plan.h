@@ -65,8 +65,9 @@ struct DotConvPlan {
   int64_t task_positions;
   const DotTileMicrokernel* tiles;  // nullptr: not used
 
+  // Of |wanted| rows of positions a band, or of what a cache holds.
   DotConvPlan(const ConvGeometry& geometry, const DotWeights& weights, pfrt_dtype x,
-              Nchw16cSides sides);
+              Nchw16cSides sides, int64_t wanted = 0);
 
   bool flipped() const { return weights.microkernel->bytes() && x_signed && tiles == nullptr; }
   int32_t x_shift() const { return flipped() ? 128 : 0; }
@@ -74,6 +75,7 @@ struct DotConvPlan {
   int64_t positions() const { return band * geometry.window.positions[1]; }  // of a band
   int64_t out_panels() const;                                                // without that of ones
   int64_t columns() const;                                                   // of tasks
+  int64_t block_bytes() const { return element() * line * rows * width; }
   uint64_t band_bytes() const;
   uint64_t scratch_bytes() const;  // sums of a task
 
@@ -110,10 +112,10 @@ struct DotConvPlan {
   // |width| bytes: 16 or 8, or |count| where that is less. |planes| is for 16 bytes of each pixel.
   void copy_lines(const uint8_t* image, int64_t channel, int64_t count, const Pixels& pixels,
                   int64_t width, int64_t pitch, uint8_t* planes, uint8_t* out) const;
-  // Of a block of channels, to lines of bytes.
+  // Of the channels of a block, to lines of bytes.
   void fill_lines(const uint8_t* image, int64_t block, const Pixels& pixels, uint8_t* out) const;
-  // Of all channels, to lines of int16.
-  void fill_wide(const uint8_t* image, const Pixels& pixels, int16_t* out) const;
+  // The same to lines of int16.
+  void fill_wide(const uint8_t* image, int64_t block, const Pixels& pixels, int16_t* out) const;
   void fill_row(int64_t block, int64_t row, const uint8_t* image, int64_t top, uint8_t pad,
                 uint8_t* out) const;
 };
