@@ -31,6 +31,24 @@ const cpu::KernelRow& row_named(std::string_view name) {
   std::abort();
 }
 
+const cpu::KernelRow& nbits_row() {
+  for (std::span<const cpu::KernelRow> family : cpu::kernels())
+    for (const cpu::KernelRow& row : family)
+      if (row.op == "MatMulNBits") return row;
+  std::abort();
+}
+
+// What |fn| gives where PFRT_ISA excludes tiles.
+template <typename Fn>
+auto in_vectors(Fn&& fn) {
+  const char* const set = std::getenv("PFRT_ISA");
+  const std::string word = set == nullptr ? "" : set;
+  setenv("PFRT_ISA", "avx512_vnni", 1);
+  auto result = fn();
+  setenv("PFRT_ISA", word.c_str(), 1);
+  return result;
+}
+
 class TileProducts : public testing::Test {
  protected:
   void SetUp() override {
@@ -219,6 +237,46 @@ TEST_F(TileProducts, qlinear_conv_on_any_number_of_threads) {
     }
 }
 
+// Weights of a few bits: a result is the same without tiles, and in them.
+TEST_F(TileProducts, weights_of_a_few_bits_on_any_number_of_threads) {
+  uint32_t form = 0;
+  for (const int64_t bits : {2, 4, 8})
+    for (const int64_t block : {16, 32, 64, 128, 256})
+      for (const bool zero_points : {false, true}) {
+        const int64_t m = 16 + 23 * (form % 5), n = 24 + 13 * (form % 4), k = 40 + 170 * (form % 3),
+                      blocks = (k + block - 1) / block;
+        Case c;
+        c.inputs = {random_.data(PFRT_DTYPE_FLOAT32, {m, k}, -2, 2),
+                    random_.data(PFRT_DTYPE_UINT8, {n, blocks, block * bits / 8}, 0, 255),
+                    random_.data(PFRT_DTYPE_FLOAT32, {n, blocks}, -1, 1),
+                    zero_points
+                        ? random_.data(PFRT_DTYPE_UINT8, {n, (blocks * bits + 7) / 8}, 0, 255)
+                        : Data{},
+                    Data{},
+                    form % 2 == 0 ? random_.data(PFRT_DTYPE_FLOAT32, {n}) : Data{}};
+        for (size_t i = 1; i < 4; ++i) c.inputs[i].constant = true;
+        c.attrs = {{"K", k},
+                   {"N", n},
+                   {"bits", bits},
+                   {"block_size", block},
+                   {"accuracy_level", int64_t{4}}};
+        c.outputs = {expected(PFRT_DTYPE_FLOAT32, {m, n}, {})};
+        const uint64_t before = TileEmulator::byte_products();
+        const cpu::KernelRow& row = nbits_row();
+        const Outcome tiles = run(row, c, {.workers = 1 + form % 3});
+        EXPECT_TRUE(emulator_.native() ||
+                    (TileEmulator::byte_products() > before) == (bits < 8 || !zero_points))
+            << c.text();
+        const Outcome vectors = in_vectors([&] { return run(row, c); });
+        ++form;
+        ASSERT_EQ(tiles.refused + tiles.fault + vectors.refused + vectors.fault, "") << c.text();
+        EXPECT_EQ(std::memcmp(tiles.outputs[0].data(), vectors.outputs[0].data(),
+                              tiles.outputs[0].size()),
+                  0)
+            << c.text();
+      }
+}
+
 // Convolutions in nChw16c: their images are copied to longer lines, or read in place.
 TEST_F(TileProducts, nchw16c_has_the_bits_of_vectors) {
   Graph graph;
@@ -257,11 +315,7 @@ TEST_F(TileProducts, nchw16c_has_the_bits_of_vectors) {
   const bool blocked = std::ranges::any_of(
       tiles.kernels, [](const std::string& name) { return name.find("nchw16c") != name.npos; });
   EXPECT_TRUE(blocked) << testing::PrintToString(tiles.kernels);
-  const char* const set = std::getenv("PFRT_ISA");
-  const std::string word = set == nullptr ? "" : set;
-  setenv("PFRT_ISA", "avx512_vnni", 1);
-  const GraphOutcome vectors = run(graph);
-  setenv("PFRT_ISA", word.c_str(), 1);
+  const GraphOutcome vectors = in_vectors([&] { return run(graph); });
   ASSERT_EQ(vectors.fault, "");
   EXPECT_EQ(tiles.outputs, vectors.outputs);
   EXPECT_NE(std::ranges::adjacent_find(tiles.outputs[0], std::not_equal_to<>()),
