@@ -11,15 +11,26 @@ namespace {
 
 bool granted() {
   constexpr long kRequestPermission = 0x1023, kTileData = 18;  // asm/prctl.h, of Linux 5.16
-  return syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
+  static const bool allowed = syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
+  return allowed;
+}
+
+// Whether PFRT_ISA leaves tiles.
+bool allowed() {
+  const Result<Isa> cap = isa_cap();
+  return cap.ok() && cap.value() >= Isa::kAmx;
 }
 
 }  // namespace
 
 bool amx_usable() {
-  if (isa() < Isa::kAmx) return false;
-  static const bool allowed = granted();
-  return allowed;
+  if (amx_emulated()) return allowed();
+  return isa() >= Isa::kAmx && granted();
+}
+
+bool amx_int8_usable() {
+  if (amx_emulated()) return allowed();
+  return machine_has_int8_tiles() && allowed() && granted();
 }
 
 }  // namespace pfrt::cpu

@@ -4,6 +4,7 @@
 #include <cpuid.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdlib>
 
 namespace pfrt::cpu {
@@ -37,7 +38,7 @@ uint32_t saved_state() {
 
 struct Machine {
   Isa isa = Isa::kGeneric;
-  bool vex_vnni = false, evex_vnni = false;
+  bool vex_vnni = false, evex_vnni = false, int8_tiles = false;
 };
 
 Machine detect() {
@@ -62,9 +63,13 @@ Machine detect() {
   if (!all(seven_one.eax, {kBf16})) return out;
   out.isa = Isa::kAvx512Bf16;
   constexpr unsigned kAmxBf16 = 22, kAmxTile = 24, kAmxInt8 = 25;
-  if (all(saved, {17, 18}) && all(seven.edx, {kAmxBf16, kAmxTile, kAmxInt8})) out.isa = Isa::kAmx;
+  if (!all(saved, {17, 18}) || !all(seven.edx, {kAmxTile})) return out;
+  out.int8_tiles = all(seven.edx, {kAmxInt8});
+  if (out.int8_tiles && all(seven.edx, {kAmxBf16})) out.isa = Isa::kAmx;
   return out;
 }
+
+std::atomic<bool> emulated{false};
 
 const Machine& machine() {
   static const Machine found = detect();
@@ -73,7 +78,15 @@ const Machine& machine() {
 
 }  // namespace
 
-Isa machine_isa() { return machine().isa; }
+Isa machine_isa() {
+  const Isa found = machine().isa;
+  return found == Isa::kAvx512Bf16 && amx_emulated() ? Isa::kAmx : found;
+}
+
+void set_amx_emulated(bool on) { emulated = on; }
+bool amx_emulated() { return emulated; }
+
+bool machine_has_int8_tiles() { return machine().int8_tiles || amx_emulated(); }
 
 DotInstructions dot_instructions() {
   const Isa have = isa();

@@ -44,6 +44,17 @@ enum class DotInstructions : uint8_t {
 };
 DotInstructions dot_instructions();
 
+// Whether the machine has tiles of int8, whatever PFRT_ISA says. Tiles of bfloat16 alone are not
+// kAmx. amx.h says whether a process may use them.
+bool machine_has_int8_tiles();
+
+// For a process that carries out tile instructions itself where the machine has none, as tests do:
+// from now on, or no longer, tiles count as usable (amx.h) unless PFRT_ISA excludes them. isa()
+// tells of kAmx only if the machine has all that is before it, so that kernels need not run on
+// others.
+void set_amx_emulated(bool emulated);
+bool amx_emulated();
+
 // "avx512_bf16"
 std::string_view isa_name(Isa isa);
 Result<Isa> isa_from_name(std::string_view name);

@@ -16,6 +16,7 @@
 #include "providers/cpu/isa/amx.h"
 #include "providers/cpu/jit/code_pages.h"
 #include "providers/cpu/jit/published.h"
+#include "providers/cpu/jit/tile_config.h"
 
 namespace pfrt::cpu {
 namespace {
@@ -31,15 +32,6 @@ constexpr TermPair kOfTwo[] = {{1, 0}, {0, 1}};
 constexpr TermPair kOfThree[] = {{2, 0}, {1, 0}, {1, 1}, {0, 1}, {0, 2}};
 constexpr std::span<const TermPair> kSmall[] = {{}, kOfTwo, kOfThree};
 constexpr TermPair kLargest[] = {{0, 0}};
-
-// The 64 bytes that ldtilecfg takes: palette 1, eight tiles of 16 rows of 64 bytes.
-struct alignas(64) Palette {
-  uint8_t palette = 1, start_row = 0, reserved[14] = {};
-  uint16_t row_bytes[16] = {64, 64, 64, 64, 64, 64, 64, 64};
-  uint8_t rows[16] = {16, 16, 16, 16, 16, 16, 16, 16};
-};
-static_assert(sizeof(Palette) == 64);
-constexpr Palette kPalette;
 
 // The code is in pages of the library itself. They need no destructor, which could run while a
 // thread is still in a run at the end of the process.
@@ -59,18 +51,6 @@ class Generator final : public Xbyak::CodeGenerator {
     align(64);
     const uint8_t* const code = getCurr();
     product(terms, rows, cols);
-    return code;
-  }
-  const uint8_t* write_configure() {
-    const uint8_t* const code = getCurr();
-    ldtilecfg(ptr[rdi]);
-    ret();
-    return code;
-  }
-  const uint8_t* write_release() {
-    const uint8_t* const code = getCurr();
-    tilerelease();
-    ret();
     return code;
   }
 
@@ -173,10 +153,6 @@ class TileMicrokernelSet {
         microkernels_[terms - 1].code_[i / 2][i % 2] = Xbyak::CastTo<TileMicrokernel::Code>(at);
       }
     code[4 * TileMicrokernel::kMostTerms] = generator.getCurr();
-    const auto configure = Xbyak::CastTo<void (*)(const void*)>(generator.write_configure());
-    const auto release = Xbyak::CastTo<void (*)()>(generator.write_release());
-    for (TileMicrokernel& microkernel : microkernels_)
-      microkernel.configure_ = configure, microkernel.release_ = release;
     written_ = seal(generator);
     // Nothing is allocated here: an exception would come after the pages were sealed, and they
     // could not be written again.
@@ -196,9 +172,12 @@ class TileMicrokernelSet {
   bool written_ = false;  // and could be made executable
 };
 
-TileMicrokernel::Scope::Scope(const TileMicrokernel& microkernel) : microkernel_(microkernel) {
-  microkernel.configure_(&kPalette);
+TileMicrokernel::Scope::Scope(const TileMicrokernel&) {
+  TileConfig config;
+  for (int tile = 0; tile < TileConfig::kTiles; ++tile) config.set(tile, kSide, kTileBytes / kSide);
+  config.load();
 }
+TileMicrokernel::Scope::~Scope() { TileConfig::release(); }
 
 int64_t TileMicrokernel::bytes_ahead(int terms, int64_t row_tiles, int64_t col_tiles,
                                      int64_t chunks) {

@@ -54,20 +54,15 @@ class TileMicrokernel {
   class Scope {
    public:
     explicit Scope(const TileMicrokernel& microkernel);
-    ~Scope() { microkernel_.release_(); }
+    ~Scope();
     Scope(const Scope&) = delete;
     Scope& operator=(const Scope&) = delete;
-
-   private:
-    const TileMicrokernel& microkernel_;
   };
 
  private:
   friend class TileMicrokernelSet;
   using Code = void (*)(const Blocks* blocks);
   Code code_[2][2] = {};
-  void (*configure_)(const void* palette) = nullptr;
-  void (*release_)() = nullptr;
 };
 
 }  // namespace pfrt::cpu

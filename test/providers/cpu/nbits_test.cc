@@ -23,8 +23,8 @@
 namespace pfrt::test {
 namespace {
 
-constexpr const char* kNBitsIsas[] = {"generic", "avx2",        "avx_vnni",
-                                      "avx512",  "avx512_vnni", "avx512_bf16"};
+constexpr const char* kNBitsIsas[] = {"generic",     "avx2",        "avx_vnni", "avx512",
+                                      "avx512_vnni", "avx512_bf16", "amx"};
 
 class NBitsIsa {
  public:

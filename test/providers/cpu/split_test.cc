@@ -9,12 +9,13 @@
 #include <limits>
 #include <random>
 
-#include "providers/cpu/isa/amx.h"
+#include "providers/cpu/isa/isa.h"
 #include "providers/cpu/kernels/matmul/gemm.h"
 #include "providers/cpu/kernels/matmul/split_matmul.h"
 #include "test/providers/cpu/cases.h"
 #include "test/providers/cpu/one_node.h"
 #include "test/providers/cpu/step_host.h"
+#include "test/providers/cpu/tile_emulator.h"
 
 namespace pfrt::test {
 namespace {
@@ -74,9 +75,13 @@ struct Product {
 class Split : public testing::Test {
  protected:
   void SetUp() override {
-    if (!cpu::amx_usable()) GTEST_SKIP() << "the machine, or PFRT_ISA, has no tiles";
+    if (cpu::isa() < cpu::Isa::kAmx)
+      GTEST_SKIP() << "PFRT_ISA has no tiles, or the machine not what comes before them";
     ASSERT_TRUE(cpu::split_matmul_usable());
   }
+
+ private:
+  TileEmulator emulator_;
 };
 
 bool same(float x, float y) {

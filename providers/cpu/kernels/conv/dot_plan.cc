@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "providers/cpu/kernels/conv/tile_order.h"
 #include "providers/cpu/kernels/matmul/int16_dot.h"
 #include "providers/cpu/kernels/window/reorder_bytes.h"
 #include "providers/cpu/row/ceil_div.h"
@@ -22,6 +23,7 @@ constexpr int64_t kTaskPositions = 256;    // their sums stay in the first
 constexpr int64_t kWantedTasks = 16;
 constexpr int64_t kLeastWork = 1 << 18;  // multiply-adds of a task
 constexpr int64_t kFillBytes = 32 << 10;
+constexpr int64_t kLeastTileWidth = 4;  // positions
 constexpr int64_t kSlack = 64;  // bytes: the last step of a short chunk may end outside its line
 
 bool no_padding(const Window& w) {
@@ -32,6 +34,7 @@ bool is_sparse(const Window& w) { return w.taps() == 1 && (w.strides[0] > 1 || w
 }  // namespace
 
 ChunkOrder DotWeights::order() const {
+  if (for_tiles) return tile_order(channels, taps_y, taps_x, dilation_x);
   ChunkOrder order = ChunkOrder::of(channels, taps_y, taps_x, dilation_x);
   if (!microkernel->crosswise()) return order;
   // As many blocks of about equal size as make a chunk's columns short enough.
@@ -40,6 +43,11 @@ ChunkOrder DotWeights::order() const {
   order.line = std::max(order.line, ceil_div(ceil_div(channels, wanted), kLine) * kLine);
   if (wanted == 1) order.line = std::max(order.line, channels);
   return order;
+}
+
+int64_t DotWeights::chunk_steps() const {
+  const int64_t steps = microkernel->steps(order().depth());
+  return for_tiles ? TileParts::of(steps).steps() : steps;
 }
 
 int64_t DotWeights::panels() const { return ceil_div(outs, kPanel) + ones; }
@@ -119,7 +127,8 @@ PackedInput DotWeights::packed(uint32_t input) const {
   p.input = input;
   p.recipe = message("conv_dots/", microkernel->bytes() ? "bytes" : "crosswise", "/",
                      is_signed ? "int8" : "uint8", shift, ones ? "/ones/" : "/", groups, "/", outs,
-                     "x", channels, "x", taps_y, "x", taps_x, order().by_row ? "/rows" : "");
+                     "x", channels, "x", taps_y, "x", taps_x, order().by_row ? "/rows" : "",
+                     for_tiles ? message("/tiles", order().line) : "");
   p.bytes = bytes();
   p.pack = [weights = *this](const void* source, void* out) {
     weights.pack(static_cast<const uint8_t*>(source), static_cast<char*>(out));
@@ -132,8 +141,10 @@ DotConvPlan::DotConvPlan(const ConvGeometry& g, const DotWeights& w, pfrt_dtype 
     : geometry(g), weights(w), x_signed(x == PFRT_DTYPE_INT8), nchw16c(sides) {
   const Window& window = geometry.window;
   const ChunkOrder order = weights.order();
-  in_place =
-      sides.input && weights.microkernel->bytes() && no_padding(window) && !is_sparse(window);
+  // A chunk that steps fill up would end outside the image.
+  in_place = sides.input && weights.microkernel->bytes() && no_padding(window) &&
+             !is_sparse(window) && order.line == kLine &&
+             weights.chunk_steps() == weights.microkernel->steps(order.depth());
   sparse = is_sparse(window);
   line = std::min(order.channels, order.line);
   blocks = ceil_div(order.channels, order.line);
@@ -164,6 +175,7 @@ DotConvPlan::DotConvPlan(const ConvGeometry& g, const DotWeights& w, pfrt_dtype 
       for (int64_t tap = 0; tap < (order.by_row ? 1 : window.kernel[1]); ++tap)
         offsets.push_back(
             pixel * ((b * rows + y * window.dilations[0]) * width + tap * window.dilations[1]));
+  tiles = weights.for_tiles && across() >= kLeastTileWidth ? DotTileMicrokernel::get() : nullptr;
   const int64_t work = positions() * order.chunks() * order.depth() * kPanel * 2;
   const int64_t tasks = std::max(ceil_div(positions(), kTaskPositions),
                                  std::min({ceil_div(kWantedTasks, columns()),
@@ -214,7 +226,6 @@ void DotConvPlan::fill_row(int64_t block, int64_t row, const uint8_t* image, int
       y < 0 || y >= height
           ? begin
           : std::clamp<int64_t>(last <= 0 ? 0 : (last - 1) / step + 1, begin, width);
-  const int64_t count = std::min(line, geometry.group_in - block * line);
   const auto fill_pad = [&](int64_t from, int64_t to) {
     if (element() == 1) {
       std::memset(out + from * line, pad, static_cast<size_t>((to - from) * line));
@@ -226,33 +237,45 @@ void DotConvPlan::fill_row(int64_t block, int64_t row, const uint8_t* image, int
   };
   fill_pad(0, begin);
   fill_pad(end, width);
-  alignas(16) uint8_t planes[kLine * kPixels];
   for (int64_t x = begin; x < end; x += kPixels) {
     const Pixels pixels{y * across + x * step - w.pads[1], step, std::min(kPixels, end - x)};
     if (element() == 2)
       fill_wide(image, block, pixels, reinterpret_cast<int16_t*>(out) + x * line);
     else
-      copy_lines(image, block * line, count, pixels, line, planes, out + x * line);
+      fill_lines(image, block, pixels, out + x * line);
   }
 }
 
 void DotConvPlan::copy_lines(const uint8_t* image, int64_t channel, int64_t count,
-                             const Pixels& pixels, int64_t pitch, uint8_t* planes,
-                             uint8_t* out) const {
+                             const Pixels& pixels, int64_t width_of_line, int64_t pitch,
+                             uint8_t* planes, uint8_t* out) const {
   const int64_t size = geometry.window.image_size(), n = pixels.n, step = pixels.step;
   if (nchw16c.input) {
     const uint8_t* const from = image + channel * size + pixels.at * kLine;
-    if (step == 1)
+    if (step == 1 && pitch == kLine)
       std::memcpy(out, from, static_cast<size_t>(n * kLine));
     else
-      for (int64_t i = 0; i < n; ++i) std::memcpy(out + i * kLine, from + i * step * kLine, kLine);
+      for (int64_t i = 0; i < n; ++i) std::memcpy(out + i * pitch, from + i * step * kLine, kLine);
     return;
   }
   const uint8_t* from = image + channel * size + pixels.at;
-  if (step == 1) return bytes_to_lines(out, pitch, pitch, from, size, count, n);
+  if (step == 1) return bytes_to_lines(out, width_of_line, pitch, from, size, count, n);
   for (int64_t c = 0; c < count; ++c, from += size)
     for (int64_t i = 0; i < n; ++i) planes[c * kPixels + i] = from[i * step];
-  bytes_to_lines(out, pitch, pitch, planes, kPixels, count, n);
+  bytes_to_lines(out, width_of_line, pitch, planes, kPixels, count, n);
+}
+
+void DotConvPlan::fill_lines(const uint8_t* image, int64_t block, const Pixels& pixels,
+                             uint8_t* out) const {
+  alignas(16) uint8_t planes[kLine * kPixels];
+  for (int64_t c = 0; c < line; c += kLine) {
+    const int64_t channel = block * line + c;
+    const int64_t count = std::min({line - c, kLine, geometry.group_in - channel});
+    if (count > 0)
+      copy_lines(image, channel, count, pixels, std::min(line, kLine), line, planes, out + c);
+    else
+      for (int64_t i = 0; i < pixels.n; ++i) std::memset(out + c + i * line, 0, kLine);
+  }
 }
 
 void DotConvPlan::fill_wide(const uint8_t* image, int64_t block, const Pixels& pixels,
@@ -263,7 +286,7 @@ void DotConvPlan::fill_wide(const uint8_t* image, int64_t block, const Pixels& p
     const int64_t count = std::clamp<int64_t>(geometry.group_in - channel, 0, piece);
     const int64_t pitch = piece < kLine / 2 ? piece : kLine;
     if (count > 0)
-      copy_lines(image, channel, count, pixels, pitch, planes, lines);
+      copy_lines(image, channel, count, pixels, pitch, pitch, planes, lines);
     else
       std::memset(lines, 0, sizeof lines);
     if (pitch == line) {
@@ -275,11 +298,17 @@ void DotConvPlan::fill_wide(const uint8_t* image, int64_t block, const Pixels& p
   }
 }
 
+int64_t DotConvPlan::across() const {
+  const int64_t width_of_positions = geometry.window.positions[1];
+  return row_bytes == width_of_positions * step_bytes ? positions() : width_of_positions;
+}
+
 void DotConvPlan::sums(const uint8_t* pixels, const void* packed, int64_t group, int64_t panel,
                        int64_t panels, int64_t begin, int64_t end, const Start& start, int32_t* out,
                        int64_t out_panel) const {
-  const bool joined = row_bytes == geometry.window.positions[1] * step_bytes;
-  const int64_t across = joined ? positions() : geometry.window.positions[1];
+  if (tiles != nullptr)
+    return sums_on_tiles(pixels, packed, group, panel, panels, begin, end, start, out, out_panel);
+  const int64_t across = this->across();
   const DotMicrokernel& microkernel = *weights.microkernel;
   DotMicrokernel::Blocks p{};
   p.a_row = step_bytes;

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "providers/cpu/jit/dot_microkernel.h"
+#include "providers/cpu/jit/dot_tile_microkernel.h"
 #include "providers/cpu/kernels/conv/geometry.h"
 #include "providers/cpu/kernels/conv/image_band.h"
 
@@ -28,11 +29,12 @@ struct DotWeights {
   bool is_signed, ones;
   int32_t shift;  // how much more a weight counts than it is
   const DotMicrokernel* microkernel;
+  bool for_tiles;  // k is in the order that tiles want, which |microkernel| takes too
 
   ChunkOrder order() const;
   int64_t panels() const;  // of a group, that of ones included
   int64_t ones_panel() const { return panels() - 1; }
-  int64_t chunk_steps() const { return microkernel->steps(order().depth()); }
+  int64_t chunk_steps() const;
   int64_t panel_bytes() const;
   uint64_t bytes() const;
   const char* panel(const void* packed, int64_t group, int64_t p) const;
@@ -61,12 +63,13 @@ struct DotConvPlan {
   std::vector<int64_t> offsets;   // of chunks, in bytes
   int64_t row_bytes, step_bytes;  // from position to position
   int64_t task_positions;
+  const DotTileMicrokernel* tiles;  // nullptr: not used
 
   // Of |wanted| rows of positions a band, or of what a cache holds.
   DotConvPlan(const ConvGeometry& geometry, const DotWeights& weights, pfrt_dtype x,
               Nchw16cSides sides, int64_t wanted = 0);
 
-  bool flipped() const { return weights.microkernel->bytes() && x_signed; }
+  bool flipped() const { return weights.microkernel->bytes() && x_signed && tiles == nullptr; }
   int32_t x_shift() const { return flipped() ? 128 : 0; }
   int64_t element() const { return weights.microkernel->element_bytes(); }
   int64_t positions() const { return band * geometry.window.positions[1]; }  // of a band
@@ -92,19 +95,26 @@ struct DotConvPlan {
   void take_own_products(const uint8_t* pixels, int64_t begin, int64_t end, int32_t* starts) const;
 
  private:
+  // Positions that are neighbours in the band.
+  int64_t across() const;
   const uint8_t* position(const uint8_t* pixels, int64_t i) const {
     const int64_t across = geometry.window.positions[1];
     return pixels + i / across * row_bytes + i % across * step_bytes;
   }
+  void sums_on_tiles(const uint8_t* pixels, const void* packed, int64_t group, int64_t panel,
+                     int64_t panels, int64_t begin, int64_t end, const Start& start, int32_t* out,
+                     int64_t out_panel) const;
   // Pixels of an image: |n| from |at| on, |step| apart.
   struct Pixels {
     int64_t at, step, n;
   };
-  // Of channels [channel, channel + count), 1 to 16, to lines of |pitch| bytes: 16 or 8, or |count|
-  // where that is less. |planes| is for 16 bytes of each pixel.
+  // Of channels [channel, channel + count), 1 to 16, to lines |pitch| apart, of which it writes
+  // |width| bytes: 16 or 8, or |count| where that is less. |planes| is for 16 bytes of each pixel.
   void copy_lines(const uint8_t* image, int64_t channel, int64_t count, const Pixels& pixels,
-                  int64_t pitch, uint8_t* planes, uint8_t* out) const;
-  // Of the channels of a block, to lines of int16.
+                  int64_t width, int64_t pitch, uint8_t* planes, uint8_t* out) const;
+  // Of the channels of a block, to lines of bytes.
+  void fill_lines(const uint8_t* image, int64_t block, const Pixels& pixels, uint8_t* out) const;
+  // The same to lines of int16.
   void fill_wide(const uint8_t* image, int64_t block, const Pixels& pixels, int16_t* out) const;
   void fill_row(int64_t block, int64_t row, const uint8_t* image, int64_t top, uint8_t pad,
                 uint8_t* out) const;

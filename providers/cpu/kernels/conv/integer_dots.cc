@@ -43,6 +43,7 @@ DotWeights weights_of(const SnapshotNode& node, const IntegerInputs& in) {
   w.dilation_x = dilated ? 2 : 1;
   w.is_signed = node.input_dtype(in.w) == PFRT_DTYPE_INT8;
   w.microkernel = DotMicrokernel::get();
+  w.for_tiles = w.microkernel->bytes() && DotTileMicrokernel::get() != nullptr;
   const auto zeros = weight_zeros(node, in);
   const bool one = zeros && zeros->size() == 1;
   if (w.microkernel->bytes())
@@ -276,7 +277,8 @@ std::optional<PackedInput> pack_conv_integer_dots(const SnapshotNode& node) {
 
 Result<Kernel> make_conv_integer_dots(const KernelRequest& node) {
   PFRT_ASSIGN(const std::shared_ptr<const Conv> conv, make_conv(node, kConvInteger, false));
-  Kernel kernel = kernel_of(*conv, "conv_integer_dots");
+  Kernel kernel =
+      kernel_of(*conv, conv->plan.tiles != nullptr ? "conv_integer_tiles" : "conv_integer_dots");
   const int64_t positions = conv->plan.geometry.window.position_count();
   const PutLines put = [positions](const Run& run, const Lines& s) {
     auto* const to = run.output<float>(0) + s.channel * positions + s.from;
@@ -306,7 +308,8 @@ Result<Kernel> make_qlinear_conv_dots(const KernelRequest& node) {
   PFRT_ASSIGN(const std::shared_ptr<const Conv> conv,
               make_conv(node, kQLinearConv, node.has_input(8)));
   PFRT_ASSIGN(const RequantizedConv to_bytes, RequantizedConv::make(node));
-  Kernel kernel = kernel_of(*conv, "qlinear_conv_dots");
+  Kernel kernel =
+      kernel_of(*conv, conv->plan.tiles != nullptr ? "qlinear_conv_tiles" : "qlinear_conv_dots");
   kernel.run = [conv, to_bytes](const Run& run) {
     const RequantizedConv::Scales scales = to_bytes.read(run);
     const int64_t positions = conv->plan.geometry.window.position_count();

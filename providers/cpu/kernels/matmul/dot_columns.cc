@@ -113,7 +113,7 @@ uint32_t DotRows::copy(const void* row, void* out) const {
   }
   auto* const to = static_cast<char*>(out);
   std::memcpy(to, row, static_cast<size_t>(k_));
-  std::memset(to + k_, is_signed_ ? 0x80 : 0, static_cast<size_t>(row_bytes_ - k_));
+  std::memset(to + k_, flipped() ? 0x80 : 0, static_cast<size_t>(row_bytes_ - k_));
   return 0;
 }
 
@@ -127,7 +127,7 @@ int32_t DotRows::sum(const void* row) const {
     sums = _mm_add_epi64(sums, _mm_sad_epu8(_mm_xor_si128(load(x + i), flip), _mm_setzero_si128()));
   int64_t sum = _mm_cvtsi128_si64(sums) + _mm_cvtsi128_si64(_mm_unpackhi_epi64(sums, sums));
   for (; i < k_; ++i) sum += x[i] ^ (is_signed_ ? 0x80 : 0);
-  if (is_signed_ && !bytes_) sum -= 128 * k_;
+  if (is_signed_ && !flipped()) sum -= 128 * k_;
   return static_cast<int32_t>(static_cast<uint32_t>(sum));
 }
 

@@ -5,7 +5,8 @@
 // crosswise, its own products; rows are read in place where their
 // elements are what the microkernel takes, and copied else. As vpdpbusd wants rows without sign and
 // columns with it, int8 rows count 128 more there and uint8 columns 128 less: so do their zero
-// points. Values and pure functions; thread-safe.
+// points. Tiles read the same panels, and rows of either sign as they are. Values and pure
+// functions; thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -69,16 +70,19 @@ class DotColumns {
 // Rows of k bytes, int8 or uint8, for a microkernel.
 class DotRows {
  public:
-  DotRows(int64_t k, pfrt_dtype dtype, const DotMicrokernel& microkernel)
+  // |on_tiles|: for DotTileMicrokernel, where |microkernel| is for bytes.
+  DotRows(int64_t k, pfrt_dtype dtype, const DotMicrokernel& microkernel, bool on_tiles = false)
       : k_(k),
         is_signed_(dtype == PFRT_DTYPE_INT8),
         bytes_(microkernel.bytes()),
+        on_tiles_(on_tiles),
         row_bytes_(microkernel.steps(k) * DotMicrokernel::kStepBytes) {}
 
   bool in_place() const { return bytes_ && row_bytes_ == k_; }
   int64_t row_bytes() const { return row_bytes_; }
-  bool flipped() const { return bytes_ && is_signed_; }  // DotMicrokernel::run
-  int32_t shift() const { return flipped() ? 128 : 0; }  // as above
+  bool is_signed() const { return is_signed_; }
+  bool flipped() const { return bytes_ && is_signed_ && !on_tiles_; }  // DotMicrokernel::run
+  int32_t shift() const { return flipped() ? 128 : 0; }                // as above
   // A copy of a row, row_bytes() long; what fills it up is 0 after the shift. Gives its own
   // products (int16_dot.h) where elements become int16, and else 0.
   uint32_t copy(const void* row, void* out) const;
@@ -87,7 +91,7 @@ class DotRows {
 
  private:
   int64_t k_;
-  bool is_signed_, bytes_;
+  bool is_signed_, bytes_, on_tiles_;
   int64_t row_bytes_;
 };
 

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "providers/cpu/kernels/matmul/dot_tiles.h"
+
 namespace pfrt::cpu {
 namespace {
 
@@ -17,11 +19,15 @@ constexpr int64_t kTaskRows = 128, kLeastTaskCols = 64, kTaskCols = 1024, kWante
 
 }  // namespace
 
+const DotTileMicrokernel* DotMatmul::tiles(int64_t m, const DotMicrokernel& microkernel) {
+  return m >= kLeastTileRows && microkernel.bytes() ? DotTileMicrokernel::get() : nullptr;
+}
+
 DotMatmul::DotMatmul(int64_t m, int64_t n, int64_t k, const DotRows& rows,
-                     const DotMicrokernel& microkernel)
-    : m_(m), n_(n), k_(k), rows_(rows), microkernel_(&microkernel) {
+                     const DotMicrokernel& microkernel, const DotTileMicrokernel* tiles)
+    : m_(m), n_(n), k_(k), rows_(rows), microkernel_(&microkernel), tiles_(tiles) {
   if (m <= 0) return;
-  const int64_t block = microkernel.rows();
+  const int64_t block = tiles != nullptr ? 2 * DotTileMicrokernel::kSide : microkernel.rows();
   const int64_t fit =
       std::clamp(kTaskBytes / std::max<int64_t>(rows.row_bytes(), 1), 2 * block, kTaskRows);
   // Dividing twice makes tasks of about equal size.
@@ -41,11 +47,17 @@ uint64_t DotMatmul::scratch_bytes() const {
   return static_cast<uint64_t>(scratch_elements()) * sizeof(int32_t);
 }
 
+int64_t DotMatmul::panels(int64_t rows) const {
+  return tiles_ != nullptr ? tile_panels(rows)
+                           : microkernel_->panels(microkernel_->row_blocks(rows).first());
+}
+
 // As many whole panels as can be read together, from as many places.
 DotMatmul::Group DotMatmul::first_group(int64_t rows, int64_t col, int64_t end) const {
-  const int64_t panels = microkernel_->panels(microkernel_->row_blocks(rows).first());
+  const int64_t panels = this->panels(rows);
   const int64_t apart = (end - col) / (panels * kPanel);
-  if (rows <= 4 && panels > 1 && apart > 1) return {col, panels, apart, col + apart * kPanel};
+  if (tiles_ == nullptr && rows <= 4 && panels > 1 && apart > 1)
+    return {col, panels, apart, col + apart * kPanel};
   return {col, std::min(panels, ceil_div(end - col, kPanel)), 1, col};
 }
 
@@ -55,7 +67,7 @@ DotMatmul::Group DotMatmul::next_group(int64_t rows, const Group& g, int64_t end
     const int64_t col = g.wide_end + (g.panels - 1) * g.apart * kPanel;
     return {col, std::min(g.panels, std::max<int64_t>(ceil_div(end - col, kPanel), 0)), 1, col};
   }
-  const int64_t panels = microkernel_->panels(microkernel_->row_blocks(rows).first());
+  const int64_t panels = this->panels(rows);
   const int64_t col = g.col + g.panels * kPanel;
   return {col, std::min(panels, std::max<int64_t>(ceil_div(end - col, kPanel), 0)), 1, col};
 }
@@ -95,6 +107,29 @@ void DotMatmul::multiply(const void* rows, int64_t row, int64_t count, const voi
     }
     microkernel_->run(row_blocks, g.panels, rows_.flipped(), p);
   }
+}
+
+void DotMatmul::multiply_on_tiles(DotTileMicrokernel::Scope& scope, const void* rows, int64_t row,
+                                  int64_t count, const void* packed, const Start& start,
+                                  const Group& g, int32_t* sums, int64_t stride,
+                                  int64_t panel_stride) const {
+  DotTileProduct p{};
+  p.rows = static_cast<const char*>(rows) + row * rows_.row_bytes();
+  p.count = count;
+  p.row_bytes = rows_.row_bytes();
+  p.steps = microkernel_->steps(k_);
+  p.signed_rows = rows_.is_signed();
+  p.panels = g.panels;
+  p.panel_bytes = p.steps * kPanel * DotMicrokernel::kStepBytes;
+  p.columns = static_cast<const char*>(packed) + g.col / kPanel * p.panel_bytes;
+  const int64_t whole = n_ / kPanel;
+  if (g.col / kPanel + 2 * g.panels <= whole) p.next = p.columns + g.panels * p.panel_bytes;
+  p.start = start.columns + g.col;
+  p.row_start = start.rows == nullptr ? nullptr : start.rows + row;
+  p.sums = sums;
+  p.stride = stride;
+  p.panel_stride = panel_stride;
+  multiply_tiles(*tiles_, scope, p);
 }
 
 }  // namespace pfrt::cpu

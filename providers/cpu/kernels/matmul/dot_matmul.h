@@ -6,6 +6,7 @@
 
 #include <cstdint>
 
+#include "providers/cpu/jit/dot_tile_microkernel.h"
 #include "providers/cpu/kernels/matmul/dot_columns.h"
 #include "providers/cpu/row/run.h"
 
@@ -13,15 +14,18 @@ namespace pfrt::cpu {
 
 class DotMatmul {
  public:
-  // Of |m| rows of |k| by |n| columns.
-  DotMatmul(int64_t m, int64_t n, int64_t k, const DotRows& rows,
-            const DotMicrokernel& microkernel);
+  // What multiplies |m| rows where the machine has tiles of int8; else nullptr.
+  static const DotTileMicrokernel* tiles(int64_t m, const DotMicrokernel& microkernel);
+  // Of |m| rows of |k| by |n| columns, on |tiles| if not null.
+  DotMatmul(int64_t m, int64_t n, int64_t k, const DotRows& rows, const DotMicrokernel& microkernel,
+            const DotTileMicrokernel* tiles = nullptr);
 
   // Sums of rows [row, row + rows) and columns [col, col + cols), rows |stride| apart.
   struct Tile {
     int32_t* sums;
     int64_t stride, row, rows, col, cols;
   };
+  bool on_tiles() const { return tiles_ != nullptr; }
   uint64_t scratch_bytes() const;
   int64_t scratch_elements() const;
 
@@ -43,13 +47,17 @@ class DotMatmul {
       const int64_t row = i % row_tasks * task_rows_, col = i / row_tasks * task_cols;
       const int64_t count = std::min(task_rows_, m_ - row);
       const int64_t end = std::min(col + task_cols, n_);
+      DotTileMicrokernel::Scope scope;
       for (Group g = first_group(count, col, end); g.col < end; g = next_group(count, g, end)) {
         if (run.stopped()) return;
         const bool in_place = direct != nullptr && g.cols(end) % kPanel == 0;
         int32_t* const sums = in_place ? direct + row * n_ + g.col : run.scratch<int32_t>(worker);
         const int64_t stride = in_place ? n_ : g.panels * kPanel;
         const int64_t panel_stride = in_place ? g.apart * kPanel : kPanel;
-        multiply(rows, row, count, packed, start, g, sums, stride, panel_stride);
+        if (tiles_ != nullptr)
+          multiply_on_tiles(scope, rows, row, count, packed, start, g, sums, stride, panel_stride);
+        else
+          multiply(rows, row, count, packed, start, g, sums, stride, panel_stride);
         if (g.apart == 1) {
           put(Tile{sums, stride, row, count, g.col, g.cols(end)}, worker);
           continue;
@@ -79,9 +87,15 @@ class DotMatmul {
   void multiply(const void* rows, int64_t row, int64_t count, const void* packed,
                 const Start& start, const Group& group, int32_t* sums, int64_t stride,
                 int64_t panel_stride) const;
+  void multiply_on_tiles(DotTileMicrokernel::Scope& scope, const void* rows, int64_t row,
+                         int64_t count, const void* packed, const Start& start, const Group& group,
+                         int32_t* sums, int64_t stride, int64_t panel_stride) const;
+  // How many are multiplied together.
+  int64_t panels(int64_t rows) const;
   int64_t m_, n_, k_;
   DotRows rows_;
   const DotMicrokernel* microkernel_;
+  const DotTileMicrokernel* tiles_;
   int64_t task_rows_ = 1;
 };
 

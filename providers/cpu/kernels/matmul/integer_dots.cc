@@ -83,8 +83,9 @@ Result<std::shared_ptr<const Plan>> make_plan(const KernelRequest& node, const I
   const DotColumns columns(shape.n, shape.k, node.input_dtype(in.b), *microkernel);
   if (node.packed != nullptr && node.packed->recipe != columns.recipe())
     return error(Code::kUNSUPPORTED, "the columns are packed for other instructions");
-  const DotRows rows(shape.k, node.input_dtype(in.a), *microkernel);
-  const DotMatmul matmul(shape.m, shape.n, shape.k, rows, *microkernel);
+  const DotTileMicrokernel* const tiles = DotMatmul::tiles(shape.m, *microkernel);
+  const DotRows rows(shape.k, node.input_dtype(in.a), *microkernel, tiles != nullptr);
+  const DotMatmul matmul(shape.m, shape.n, shape.k, rows, *microkernel, tiles);
   const auto lines_of = [&](std::span<const int64_t> dims, int64_t one) {
     return SnapshotNode::elements(dims.first(dims.size() > 2 ? dims.size() - 2 : 0)) * one;
   };
@@ -250,7 +251,9 @@ std::optional<PackedInput> pack_matmul_integer(const SnapshotNode& node) {
 
 Result<Kernel> make_matmul_integer_dots(const KernelRequest& node) {
   PFRT_ASSIGN(const std::shared_ptr<const Plan> plan, make_plan(node, kMatMulInteger));
-  Kernel kernel = kernel_of(*plan, "matmul_integer_dots", node.packed != nullptr);
+  Kernel kernel =
+      kernel_of(*plan, plan->matmul.on_tiles() ? "matmul_integer_tiles" : "matmul_integer_dots",
+                node.packed != nullptr);
   kernel.run = [plan](const Run& run) -> pfrt_code {
     const MatMulShape& s = plan->shape;
     for (int64_t batch = 0; batch < s.batch && !run.stopped(); ++batch) {
@@ -326,7 +329,9 @@ Result<Kernel> make_qlinear_matmul_dots(const KernelRequest& node) {
   PFRT_TRY(y_scale.check("Y's scale", y_lines));
   PFRT_TRY(y_zero.check("Y's zero point", y_lines));
   const pfrt_dtype dtype = node.output_dtype(0);
-  Kernel kernel = kernel_of(*plan, "qlinear_matmul_dots", node.packed != nullptr);
+  Kernel kernel =
+      kernel_of(*plan, plan->matmul.on_tiles() ? "qlinear_matmul_tiles" : "qlinear_matmul_dots",
+                node.packed != nullptr);
   kernel.run = [=](const Run& run) -> pfrt_code {
     const MatMulShape& s = plan->shape;
     const std::vector<float> sa = a_scale.read<float>(run, plan->a_lines, 1.0f);

@@ -10,6 +10,7 @@
 #include "providers/cpu/jit/panel_microkernel.h"
 #include "providers/cpu/kernels/matmul/make.h"
 #include "providers/cpu/kernels/matmul/nbits_rows.h"
+#include "providers/cpu/kernels/matmul/nbits_tiles.h"
 #include "providers/cpu/kernels/matmul/nbits_weights.h"
 #include "providers/cpu/row/ceil_div.h"
 #include "providers/cpu/row/load.h"
@@ -271,15 +272,22 @@ Result<Kernel> make_packed_matmul_nbits(const KernelRequest& node, const PackedI
       weights->panel.blocks * NBitsMicrokernel::row_bytes(Rows::kFloat, weights->panel.block);
   if (m < 0 || m > INT64_MAX / 2 / row_bytes) return kernel_error("A has too many rows");
   const auto w = std::make_shared<const NBitsWeights>(std::move(*weights));
-  const NBitsMatmul matmul(m, w, node.input_dtype(NBitsForm::kBias));
+  const pfrt_dtype bias = node.input_dtype(NBitsForm::kBias);
   Kernel kernel;
-  kernel.name = w->rows() == Rows::kInt8 ? "matmul_nbits_int8" : "matmul_nbits_float";
   kernel.packed_alone = true;
   kernel.flops = 2.0 * static_cast<double>(m) * static_cast<double>(w->form.n) *
                  static_cast<double>(w->form.k);
-  kernel.scratch_bytes = matmul.scratch_bytes();
-  kernel.shared_bytes = matmul.shared_bytes();
-  kernel.run = [matmul](const Run& run) { return matmul.run(run); };
+  const auto runs = [&](std::string_view name, auto matmul) {
+    kernel.name = name;
+    kernel.scratch_bytes = matmul.scratch_bytes();
+    kernel.shared_bytes = matmul.shared_bytes();
+    kernel.run = [matmul = std::move(matmul)](const Run& run) { return matmul.run(run); };
+  };
+  if (NBitsTileMatmul::takes(m, *w))
+    runs("matmul_nbits_tiles", NBitsTileMatmul(m, w, bias));
+  else
+    runs(w->rows() == Rows::kInt8 ? "matmul_nbits_int8" : "matmul_nbits_float",
+         NBitsMatmul(m, w, bias));
   return in_float32(node, {NBitsForm::kA}, std::move(kernel));
 }
 
