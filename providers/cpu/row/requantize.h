@@ -57,7 +57,8 @@ std::vector<T> Parameter::read(const Run& run, int64_t size, T fallback) const {
   if (count_ <= 0) return values;
   const size_t direct = std::min(static_cast<size_t>(count_), values.size());
   load_fn<T>(dtype_)(values.data(), run.input(input_), 0, 1, static_cast<int64_t>(direct));
-  for (size_t i = direct; i < values.size(); ++i) values[i] = values[i - direct];
+  if (direct == 1) std::fill(values.begin() + 1, values.end(), values[0]);
+  for (size_t i = direct; direct > 1 && i < values.size(); ++i) values[i] = values[i - direct];
   return values;
 }
 

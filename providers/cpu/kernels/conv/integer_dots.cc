@@ -103,7 +103,9 @@ Start start_of(const Run& run, const Conv& conv) {
   Start start;
   start.zero = static_cast<int32_t>(conv.x_zero.read<uint32_t>(run, 1, 0)[0]) + conv.plan.x_shift();
   const std::vector<uint32_t> zeros = conv.w_zeros.read<uint32_t>(run, conv.channels(), 0);
-  for (const uint32_t zero : zeros) start.zeros.push_back(static_cast<int32_t>(zero) + w.shift);
+  start.zeros.resize(zeros.size());
+  std::ranges::transform(zeros, start.zeros.begin(),
+                         [&](uint32_t zero) { return static_cast<int32_t>(zero) + w.shift; });
   start.one_zero =
       std::ranges::adjacent_find(start.zeros, std::not_equal_to<>()) == start.zeros.end();
   const auto* const bias = conv.has_bias ? run.input<uint32_t>(8) : nullptr;
@@ -112,16 +114,18 @@ Start start_of(const Run& run, const Conv& conv) {
   start.sums.resize(static_cast<size_t>(g.groups * line));
   for (int64_t group = 0; group < g.groups; ++group) {
     int32_t* const sums = start.sums.data() + group * line;
+    const int32_t* const weights = w.sums(run.packed<void>(), group);
     for (int64_t o = 0; o < g.group_out; ++o) {
       const int64_t channel = group * g.group_out + o;
       uint32_t sum = bias != nullptr ? bias[channel] : 0;
-      sum -= zero * static_cast<uint32_t>(w.sums(run.packed<void>(), group)[o]);
+      sum -= zero * static_cast<uint32_t>(weights[o]);
       sum += depth * zero * static_cast<uint32_t>(start.zeros[static_cast<size_t>(channel)]);
       sums[o] = static_cast<int32_t>(sum);
     }
-    for (int64_t o = 0; w.microkernel->crosswise() && o < line; ++o)
-      sums[o] = static_cast<int32_t>(static_cast<uint32_t>(sums[o]) -
-                                     w.own_products(run.packed<void>(), group)[o]);
+    if (!w.microkernel->crosswise()) continue;
+    const uint32_t* const own = w.own_products(run.packed<void>(), group);
+    for (int64_t o = 0; o < line; ++o)
+      sums[o] = static_cast<int32_t>(static_cast<uint32_t>(sums[o]) - own[o]);
   }
   return start;
 }

@@ -87,12 +87,14 @@ std::vector<int32_t> starts_of(const Run& run, const Conv& conv, uint32_t zero) 
   const auto* const bias = conv.has_bias ? run.input<uint32_t>(8) : nullptr;
   const int64_t line = taps.panels() * kPanel;
   std::vector<int32_t> starts(static_cast<size_t>(g.groups * line));
-  for (int64_t group = 0; group < g.groups; ++group)
+  for (int64_t group = 0; group < g.groups; ++group) {
+    const int32_t* const sums = taps.sums(run.packed<void>(), group);
     for (int64_t o = 0; o < g.group_out; ++o) {
       const uint32_t begin = bias != nullptr ? bias[group * g.group_out + o] : 0;
-      const auto sum = static_cast<uint32_t>(taps.sums(run.packed<void>(), group)[o]);
-      starts[static_cast<size_t>(group * line + o)] = static_cast<int32_t>(begin - zero * sum);
+      starts[static_cast<size_t>(group * line + o)] =
+          static_cast<int32_t>(begin - zero * static_cast<uint32_t>(sums[o]));
     }
+  }
   return starts;
 }
 
