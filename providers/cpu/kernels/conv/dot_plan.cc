@@ -344,13 +344,19 @@ void DotConvPlan::sums(const uint8_t* pixels, const void* packed, int64_t group,
   }
 }
 
-void DotConvPlan::take_own_products(const uint8_t* pixels, int64_t begin, int64_t end,
-                                    int32_t* starts) const {
-  const int64_t steps = weights.chunk_steps();
-  for (int64_t i = begin; i < end; ++i) {
-    const uint32_t own = own_products(position(pixels, i), offsets, steps);
-    starts[i] = static_cast<int32_t>(static_cast<uint32_t>(starts[i]) - own);
+void DotConvPlan::start_positions(const uint8_t* pixels, int64_t begin, int64_t end,
+                                  int32_t* starts) const {
+  if (!weights.microkernel->crosswise()) {
+    std::fill(starts + begin, starts + end, 0);
+    return;
   }
+  const int64_t across = geometry.window.positions[1], steps = weights.chunk_steps();
+  auto* const own = reinterpret_cast<uint32_t*>(starts);
+  for (int64_t i = begin, n; i < end; i += n) {
+    n = std::min(across - i % across, end - i);
+    own_products(position(pixels, i), step_bytes, n, offsets, steps, own + i);
+  }
+  for (int64_t i = begin; i < end; ++i) own[i] = 0 - own[i];
 }
 
 }  // namespace pfrt::cpu

@@ -90,9 +90,9 @@ struct DotConvPlan {
   // 16, panels |out_panel| apart.
   void sums(const uint8_t* pixels, const void* packed, int64_t group, int64_t panel, int64_t panels,
             int64_t begin, int64_t end, const Start& start, int32_t* out, int64_t out_panel) const;
-  // Of the pixels that each of positions [begin, end) sees, their own products (int16_dot.h), of
-  // which |starts| are less. For weights that are multiplied crosswise.
-  void take_own_products(const uint8_t* pixels, int64_t begin, int64_t end, int32_t* starts) const;
+  // What the sums of positions [begin, end) begin with: less by the own products (int16_dot.h) of
+  // the pixels that a position sees, where they are multiplied crosswise, else 0.
+  void start_positions(const uint8_t* pixels, int64_t begin, int64_t end, int32_t* starts) const;
 
  private:
   // Positions that are neighbours in the band.

@@ -145,8 +145,7 @@ void start_positions(const Run& run, const Conv& conv, const Start& start, const
                      int64_t group, int64_t begin, int64_t end, const Positions& out) {
   const DotConvPlan& plan = conv.plan;
   const DotWeights& w = plan.weights;
-  std::fill(out.starts + begin, out.starts + end, 0);
-  if (w.microkernel->crosswise()) plan.take_own_products(pixels, begin, end, out.starts);
+  plan.start_positions(pixels, begin, end, out.starts);
   if (!w.ones) return;
   plan.sums(pixels, run.packed<void>(), group, w.ones_panel(), 1, begin, end,
             {start.channels(w, group, w.ones_panel()), out.starts}, out.sums + begin * kPanel, 0);

@@ -3,6 +3,8 @@
 
 #include <emmintrin.h>
 
+#include <algorithm>
+
 namespace pfrt::cpu {
 namespace {
 
@@ -55,7 +57,10 @@ void zip_int16_pairs(bool is_signed, const uint8_t* first, const uint8_t* second
   }
 }
 
-uint32_t own_products(const void* row, std::span<const int64_t> offsets, int64_t n) {
+namespace {
+
+// Four parts of a row's own products.
+__m128i parts_of_row(const void* row, std::span<const int64_t> offsets, int64_t n) {
   __m128i sums = _mm_setzero_si128();
   const auto add = [&](__m128i even, __m128i odd) {
     sums = _mm_add_epi32(sums, _mm_madd_epi16(even, odd));
@@ -71,9 +76,40 @@ uint32_t own_products(const void* row, std::span<const int64_t> offsets, int64_t
     // Of two pairs the second meets the first, and nothing meets the second.
     for (; left > 0; left -= 2, from += 8) add(load_half(from), _mm_srli_si128(load_half(from), 4));
   }
-  sums = _mm_add_epi32(sums, _mm_shuffle_epi32(sums, _MM_SHUFFLE(1, 0, 3, 2)));
-  sums = _mm_add_epi32(sums, _mm_shuffle_epi32(sums, _MM_SHUFFLE(2, 3, 0, 1)));
-  return static_cast<uint32_t>(_mm_cvtsi128_si32(sums));
+  return sums;
+}
+
+// Half the sum of each in two lanes.
+__m128i add_halves(__m128i a, __m128i b) {
+  return _mm_add_epi32(_mm_unpacklo_epi32(a, b), _mm_unpackhi_epi32(a, b));
+}
+
+}  // namespace
+
+uint32_t own_products(const void* row, std::span<const int64_t> offsets, int64_t n) {
+  uint32_t out;
+  own_products(row, 0, 1, offsets, n, &out);
+  return out;
+}
+
+void own_products(const void* rows, int64_t stride, int64_t count, std::span<const int64_t> offsets,
+                  int64_t n, uint32_t* out) {
+  const auto* row = static_cast<const char*>(rows);
+  for (; count > 0; count -= 4, row += 4 * stride, out += 4) {
+    __m128i parts[4];
+    for (int64_t i = 0; i < 4; ++i)
+      parts[i] = i < count ? parts_of_row(row + i * stride, offsets, n) : _mm_setzero_si128();
+    const __m128i first = add_halves(parts[0], parts[1]), second = add_halves(parts[2], parts[3]);
+    const __m128i sums =
+        _mm_add_epi32(_mm_unpacklo_epi64(first, second), _mm_unpackhi_epi64(first, second));
+    if (count < 4) {
+      alignas(16) uint32_t some[4];
+      _mm_store_si128(reinterpret_cast<__m128i*>(some), sums);
+      std::copy_n(some, count, out);
+      return;
+    }
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(out), sums);
+  }
 }
 
 }  // namespace pfrt::cpu

@@ -19,5 +19,8 @@ void zip_int16_pairs(bool is_signed, const uint8_t* first, const uint8_t* second
 // the products of pairs 0 and 1, 2 and 3, and so on, of the |n| pairs, an even number, that lie at
 // each of |offsets| bytes from |row|.
 uint32_t own_products(const void* row, std::span<const int64_t> offsets, int64_t n);
+// Of |count| rows, |stride| bytes apart.
+void own_products(const void* rows, int64_t stride, int64_t count, std::span<const int64_t> offsets,
+                  int64_t n, uint32_t* out);
 
 }  // namespace pfrt::cpu
