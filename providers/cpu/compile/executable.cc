@@ -5,6 +5,7 @@
 #include <unordered_map>
 
 #include "providers/cpu/isa/isa.h"
+#include "providers/cpu/loop/by_channel.h"
 #include "providers/cpu/registry/empty.h"
 #include "providers/cpu/registry/registry.h"
 
@@ -142,10 +143,15 @@ void Executable::generate() {
     if (!group.loop) continue;
     const Expression& expression = group.loop->expression;
     const size_t nodes = group.nodes.size() - group.before_loop() - group.has_norm;
-    const std::string key = message(nodes, " ", expression.key());
-    const auto [known, is_new] = loops.try_emplace(key);
-    if (is_new) known->second = ElementwiseLoop::make(expression, isa(), nodes);
-    code.loop = known->second;
+    const auto made = [&](const Expression& of) {
+      const auto [known, is_new] = loops.try_emplace(message(nodes, " ", of.key()));
+      if (is_new) known->second = ElementwiseLoop::make(of, isa(), nodes);
+      return known->second;
+    };
+    code.loop = made(expression);
+    code.channel_slots = channel_slots(*snapshot_, *group.loop);
+    if (std::ranges::find(code.channel_slots, true) != code.channel_slots.end())
+      code.by_channel = made(expression.with_neighbours(code.channel_slots));
     code.constants =
         std::make_shared<const std::vector<uint64_t>>(ElementwiseLoop::constant_pool(expression));
   }

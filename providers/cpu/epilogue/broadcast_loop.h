@@ -19,11 +19,18 @@ namespace pfrt::cpu {
 
 class BroadcastLoop {
  public:
+  // Over an image in nChw16c: how many elements a block of 16 channels has, and for each input slot
+  // of one element a channel, how many such blocks; 0 for the other slots.
+  struct Image {
+    int64_t block = 0;
+    std::vector<int64_t> blocks;
+  };
   // |operands| by input slot of |plan|; |elements| of each output. nullopt where one element serves
-  // too few neighbours, or too many operands would have to be copied.
+  // too few neighbours, or too many operands would have to be copied. With |image|, operands that
+  // are not by channel are whole or have one element.
   static std::optional<BroadcastLoop> make(const LoopPlan& plan, LoopCode code,
                                            std::span<const BroadcastIndex> operands,
-                                           int64_t elements);
+                                           int64_t elements, const Image* image = nullptr);
 
   // Elements [begin, end); |bases| holds the tensors' first elements by slot. An output may be an
   // input's memory as in ElementwiseLoop::run, where that input is whole.
@@ -41,12 +48,19 @@ class BroadcastLoop {
     uint32_t slot;
     BroadcastIndex index;
   };
+  // An input of one element a channel, of an image in nChw16c.
+  struct ByChannel {
+    uint32_t slot;
+    int64_t blocks;
+  };
   BroadcastLoop() = default;
+  void run_by_channel(const void* const* bases, int64_t begin, int64_t end) const;
   void run_copied(const void* const* bases, int64_t begin, int64_t end) const;
   // Where the loop makes bytes of bytes by so many operations that a table takes less time.
   void make_table(double operations);
-  // |copies| hold the elements of |copied_| from |begin| on.
-  void run_pieces(const void* const* bases, int64_t begin, int64_t end,
+  // |copies| hold the elements of |copied|, from |begin| on.
+  template <typename Copied>
+  void run_pieces(const void* const* bases, int64_t begin, int64_t end, const Copied& copied,
                   std::span<const void* const> copies) const;
   const void* element(const void* base, uint32_t slot, int64_t index) const {
     return static_cast<const char*>(base) + index * sizes_[slot];
@@ -58,6 +72,8 @@ class BroadcastLoop {
   std::vector<uint32_t> whole_;   // slots whose elements are those of the whole, outputs too
   std::vector<Operand> in_runs_;  // read where they lie, run by run
   std::vector<Operand> copied_;   // block by block
+  std::vector<ByChannel> by_channel_;
+  int64_t block_ = 0;  // elements of 16 channels, where operands are by channel
   int64_t elements_ = 0;
   double flops_ = 0;
   std::shared_ptr<const ByteTable> table_;  // what the loop computes, of one byte; null: no table

@@ -133,6 +133,13 @@ Term Expression::shift(Prim prim, Term a, uint16_t bits) {
   return static_cast<Term>(operations_.size() - 1);
 }
 
+Expression Expression::with_neighbours(const std::vector<bool>& slots) const {
+  Expression out = *this;
+  for (Operation& op : out.operations_)
+    if (op.prim == Prim::kScalar && slots[op.slot]) op.prim = Prim::kInput;
+  return out;
+}
+
 std::string Expression::key() const {
   std::string out;
   const auto put = [&](uint32_t n) {

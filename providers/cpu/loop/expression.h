@@ -114,6 +114,9 @@ class Expression {
   Term shift(Prim prim, Term a, uint16_t bits);
   void store(const Stored& stored) { outputs_.push_back(stored); }
 
+  // The same, with the scalars of |slots| read as neighbours.
+  Expression with_neighbours(const std::vector<bool>& slots) const;
+
   const std::vector<Operation>& operations() const { return operations_; }
   const std::vector<Stored>& outputs() const { return outputs_; }
   // As loops read them: what is of all lanes is repeated.

@@ -10,6 +10,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "providers/cpu/loop/by_channel.h"
 #include "providers/cpu/program/nchw16c.h"
 #include "providers/cpu/program/share_memory.h"
 #include "providers/cpu/program/shuffled.h"
@@ -263,6 +264,7 @@ class ProgramBuilder {
     for (uint32_t v : plan.outputs)
       if (values_.elements(v) != count) return {};
     std::vector<BroadcastIndex> operands;
+    const BroadcastLoop::Image image = image_of(plan, code);
     for (size_t i = 0; i < plan.inputs.size(); ++i) {
       const auto own = values_.dims(plan.inputs[i]);
       const std::optional<BroadcastIndex> index =
@@ -272,7 +274,20 @@ class ProgramBuilder {
       if (!index) return {};
       operands.push_back(*index);
     }
-    return BroadcastLoop::make(plan, code, operands, count);
+    return BroadcastLoop::make(plan, code, operands, count,
+                               image.blocks.empty() ? nullptr : &image);
+  }
+
+  // Of a loop over nChw16c; nothing otherwise.
+  BroadcastLoop::Image image_of(const LoopPlan& plan, const LoopCode& code) const {
+    BroadcastLoop::Image image;
+    const auto dims = values_.dims(plan.outputs.front());
+    if (!nchw16c_[plan.outputs.front()] || !dims) return image;
+    image.block = element_count(dims->data() + 2, dims->size() - 2) * kChannelBlock;
+    for (size_t i = 0; i < plan.inputs.size(); ++i)
+      image.blocks.push_back(
+          code.channel_slots[i] ? values_.elements(plan.inputs[i]) / kChannelBlock : 0);
+    return image;
   }
 
   void add_loop(const FusionGroup& group, const BroadcastLoop& loop) {

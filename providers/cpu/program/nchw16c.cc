@@ -13,7 +13,8 @@ namespace {
 
 using Dims = std::span<const int64_t>;
 constexpr int64_t kBlock = 16;
-constexpr Types kImageTypes = kFloatsTo32 | Types{PFRT_DTYPE_INT8, PFRT_DTYPE_UINT8};
+constexpr Types kImageTypes = 
+    kFloatsTo32 | Types{PFRT_DTYPE_INT8, PFRT_DTYPE_UINT8, PFRT_DTYPE_INT32};
 
 class Finder {
  public:
@@ -28,7 +29,8 @@ class Finder {
   }
 
   std::vector<bool> find() {
-    for (const FusionGroup& group : executable_.fusion_groups()) add(group);
+    for (size_t u = 0; u < executable_.fusion_groups().size(); ++u)
+      add(executable_.fusion_groups()[u], executable_.code(u));
     std::vector<bool> out(parent_.size());
     for (uint32_t v = 0; v < out.size(); ++v) {
       const uint32_t root = root_of(v);
@@ -38,7 +40,7 @@ class Finder {
   }
 
  private:
-  void add(const FusionGroup& group) {
+  void add(const FusionGroup& group, const LoopCode& code) {
     const size_t heads = group.before_loop();
     const size_t after = group.loop ? group.nodes.size() - group.has_norm : heads;
     const auto reader = [&](size_t i) {
@@ -53,10 +55,10 @@ class Finder {
       else
         add(reader(i));
     }
-    if (group.loop) add(*group.loop);
+    if (group.loop) add(*group.loop, code);
   }
 
-  void add(const LoopPlan& loop) {
+  void add(const LoopPlan& loop, const LoopCode& code) {
     const uint32_t first = loop.outputs.front();
     const auto join = [&](uint32_t value) {
       if (std::ranges::equal(dims(value), dims(first)))
@@ -66,7 +68,10 @@ class Finder {
     };
     for (const uint32_t value : loop.outputs) join(value);
     for (size_t i = 0; i < loop.inputs.size(); ++i)
-      if (!one_element(loop.inputs[i])) join(loop.inputs[i]);
+      if (code.by_channel != nullptr && code.channel_slots[i])
+        pin(loop.inputs[i]);
+      else if (!one_element(loop.inputs[i]))
+        join(loop.inputs[i]);
   }
 
   void add(const SnapshotNode& node) {

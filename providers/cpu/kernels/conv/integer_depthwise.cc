@@ -57,6 +57,7 @@ struct Plan {
   int64_t rows;              // of positions, of a task
   int64_t band_rows, width;  // pixels that these see
   PackedTaps packed;         // where run.packed() is there
+  bool in_output;            // sums are made in the output, in nChw16c
 
   int64_t channels() const { return geometry.groups * geometry.group_out; }
   int64_t blocks() const { return ceil_div(channels(), kChannels); }
@@ -227,11 +228,14 @@ pfrt_code run_plan(const Run& run, const Plan& plan, Put&& put) {
       for (int64_t t = 0; t < plan.taps_y(); ++t)
         memory.starts[t] =
             memory.lines + (y * w.strides[0] + t * w.dilations[0]) * plan.width * kChannels;
+      const int64_t channel = image * plan.channels() + first, from = (top + y) * across;
+      int32_t* const sums = plan.in_output ? run.output<int32_t>(0) + channel * height * across +
+                                                 from * kChannels
+                                           : memory.sums;
       depthwise_byte_sums(
           {memory.starts, plan.taps_y(), plan.taps_x(), w.strides[1], weights, start}, quads,
-          across, memory.sums);
-      put(Row{image * plan.channels() + first, count, (top + y) * across, across, memory.sums,
-              memory.row});
+          across, sums);
+      put(Row{channel, count, from, across, sums, memory.row});
     }
   });
   return run.stop();
@@ -315,7 +319,8 @@ Result<std::shared_ptr<const Plan>> make_plan(const KernelRequest& node, const I
             1,
             0,
             0,
-            packed_taps(node, in)};
+            packed_taps(node, in),
+            node.output_dtype(0) == PFRT_DTYPE_INT32 && node.sides.output};
   const Window& w = plan.geometry.window;
   plan.width = (std::max<int64_t>(w.positions[1], 1) - 1) * w.strides[1] +
                (w.kernel[1] - 1) * w.dilations[1] + 1;
@@ -359,11 +364,21 @@ Result<Kernel> make_conv_integer_depthwise(const KernelRequest& node) {
     const bool vectors = DotMicrokernel::get() != nullptr;
     return run_plan(run, *plan, [&](const Row& row) {
       auto* const to = run.output<int32_t>(0) + row.channel * positions + row.from;
-      if (vectors)
-        return reorder_to_planes(reinterpret_cast<float*>(to), positions,
-                                 reinterpret_cast<const float*>(row.sums), row.count, row.n);
-      for (int64_t c = 0; c < row.count; ++c)
-        for (int64_t p = 0; p < row.n; ++p) to[c * positions + p] = row.sums[p * kChannels + c];
+      if (plan->in_output) {
+        const int64_t at = row.channel * positions + row.from * kChannels;
+        return run.apply_epilogue(at, at + row.n * kChannels);
+      }
+      if (vectors) {
+        reorder_to_planes(reinterpret_cast<float*>(to), positions,
+                          reinterpret_cast<const float*>(row.sums), row.count, row.n);
+      } else {
+        for (int64_t c = 0; c < row.count; ++c)
+          for (int64_t p = 0; p < row.n; ++p) to[c * positions + p] = row.sums[p * kChannels + c];
+      }
+      for (int64_t c = 0; c < row.count; ++c) {
+        const int64_t at = (row.channel + c) * positions + row.from;
+        run.apply_epilogue(at, at + row.n);
+      }
     });
   };
   return kernel;

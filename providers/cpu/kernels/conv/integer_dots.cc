@@ -68,6 +68,7 @@ struct Conv {
   IntegerInputs in;
   Parameter x_zero, w_zeros;
   bool has_bias;  // input 8
+  bool in_output = false;  // sums are made in the output, in nChw16c
 
   int64_t channels() const { return plan.geometry.groups * plan.geometry.group_out; }
   uint64_t band_bytes() const { return (plan.band_bytes() + 63) / 64 * 64; }
@@ -164,14 +165,20 @@ void run_task(const Run& run, const Conv& conv, const Start& start, const uint8_
   const ConvGeometry& g = plan.geometry;
   const int64_t group = image % g.groups, panel = task_panel * 2;
   const int64_t panels = std::min<int64_t>(2, plan.out_panels() - panel);
-  const int64_t stride = plan.task_positions * kPanel, n = end - begin;
+  const int64_t n = end - begin, from = top * g.window.positions[1] + begin;
+  const int64_t plane = g.window.position_count();
+  const int64_t stride = (conv.in_output ? plane : plan.task_positions) * kPanel;
+  int32_t* const sums =
+      conv.in_output ? run.output<int32_t>(0) +
+                           (image * g.group_out + panel * kPanel) * plane + from * kPanel
+                     : scratch;
   plan.sums(pixels, run.packed<void>(), group, panel, panels, begin, end,
             {start.channels(plan.weights, group, panel),
              conv.starts_positions() ? positions.starts : nullptr},
-            scratch, stride);
+            sums, stride);
   for (int64_t p = 0; p < panels; ++p) {
     const int64_t first = (panel + p) * kPanel, count = std::min(kPanel, g.group_out - first);
-    int32_t* const lines = scratch + p * stride;
+    int32_t* const lines = sums + p * stride;
     if (plan.weights.ones && !start.one_zero) {
       uint32_t zeros[kPanel] = {};
       for (int64_t j = 0; j < count; ++j)
@@ -180,8 +187,8 @@ void run_task(const Run& run, const Conv& conv, const Start& start, const uint8_
       correct(reinterpret_cast<uint32_t*>(lines),
               reinterpret_cast<const uint32_t*>(positions.sums + begin * kPanel), zeros, n);
     }
-    put(run, {image * g.group_out + first, count, top * g.window.positions[1] + begin, n, lines,
-              reinterpret_cast<uint8_t*>(scratch + 2 * stride)});
+    put(run, {image * g.group_out + first, count, from, n, lines,
+              reinterpret_cast<uint8_t*>(scratch + 2 * plan.task_positions * kPanel)});
   }
 }
 
@@ -251,7 +258,8 @@ Result<std::shared_ptr<const Conv>> make_conv(const KernelRequest& node, const I
     return error(Code::kUNSUPPORTED, "the weights are packed for other instructions");
   const DotConvPlan plan(g, weights, node.input_dtype(in.x), node.sides);
   auto conv = std::make_shared<const Conv>(
-      Conv{plan, in, Parameter(node, in.x_zero), Parameter(node, in.w_zero), has_bias});
+      Conv{plan, in, Parameter(node, in.x_zero), Parameter(node, in.w_zero), has_bias,
+           node.output_dtype(0) == PFRT_DTYPE_INT32 && node.sides.output});
   PFRT_TRY(conv->x_zero.check("X's zero point", 1));
   PFRT_TRY(conv->w_zeros.check("W's zero point", conv->channels()));
   return conv;
@@ -280,10 +288,15 @@ std::optional<PackedInput> pack_conv_integer_dots(const SnapshotNode& node) {
 
 Result<Kernel> make_conv_integer_dots(const KernelRequest& node) {
   PFRT_ASSIGN(const std::shared_ptr<const Conv> conv, make_conv(node, kConvInteger, false));
+  const bool in_output = conv->in_output;
   Kernel kernel =
       kernel_of(*conv, conv->plan.tiles != nullptr ? "conv_integer_tiles" : "conv_integer_dots");
   const int64_t positions = conv->plan.geometry.window.position_count();
-  const PutLines put = [positions](const Run& run, const Lines& s) {
+  const PutLines put = [positions, in_output](const Run& run, const Lines& s) {
+    if (in_output) {
+      const int64_t at = s.channel * positions + s.from * kPanel;
+      return run.apply_epilogue(at, at + s.n * kPanel);
+    }
     auto* const to = run.output<float>(0) + s.channel * positions + s.from;
     reorder_to_planes(to, positions, reinterpret_cast<const float*>(s.sums), s.channels, s.n);
     for (int64_t c = 0; c < s.channels; ++c) {

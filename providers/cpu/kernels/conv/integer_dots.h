@@ -11,11 +11,11 @@
 
 namespace pfrt::cpu {
 
+// In planes or in nChw16c, on either side.
 std::string refuse_conv_integer_dots(const KernelRequest& node);
 std::optional<PackedInput> pack_conv_integer_dots(const SnapshotNode& node);
 Result<Kernel> make_conv_integer_dots(const KernelRequest& node);
 
-// In planes or in nChw16c, on either side.
 std::string refuse_qlinear_conv_dots(const KernelRequest& node);
 std::optional<PackedInput> pack_qlinear_conv_dots(const SnapshotNode& node);
 Result<Kernel> make_qlinear_conv_dots(const KernelRequest& node);

@@ -2,6 +2,7 @@
 //
 // DynamicQuantizeLinear: to uint8, with the scale and zero point that fit the tensor's range.
 #include <algorithm>
+#include <string>
 #include <vector>
 
 #include "providers/cpu/kernels/quantize/byte_steps.h"
@@ -47,6 +48,10 @@ pfrt_code dynamic_quantize(const Run& run, int64_t n, RangeFn range_of, ByteStep
 }
 
 }  // namespace
+
+std::string refuse_dynamic_quantize(const KernelRequest& node) {
+  return node.sides.input == node.sides.output ? "" : "the result has the layout of what it is of";
+}
 
 Result<Kernel> make_dynamic_quantize(const KernelRequest& node) {
   PFRT_TRY(need(node, 1, 0));

@@ -16,8 +16,9 @@ constexpr KernelRow kRows[] = {
     {"", "QuantizeLinear", kRealTypes, "quantize_ref", "generic", refuse_quantize, make_quantize},
     with_epilogue({"", "DequantizeLinear", kQuantizedTypes, "dequantize_ref", "generic",
                    refuse_dequantize, make_dequantize}),
-    {"", "DynamicQuantizeLinear", kFloat32, "dynamic_quantize_ref", "generic", nullptr,
-     make_dynamic_quantize},
+    with({"", "DynamicQuantizeLinear", kFloat32, "dynamic_quantize_ref", "generic",
+          refuse_dynamic_quantize, make_dynamic_quantize},
+         kNchw16c),
 };
 
 }  // namespace

@@ -11,6 +11,7 @@ namespace pfrt::cpu {
 
 Result<Kernel> make_quantize(const KernelRequest& node);
 Result<Kernel> make_dequantize(const KernelRequest& node);
+std::string refuse_dynamic_quantize(const KernelRequest& node);
 Result<Kernel> make_dynamic_quantize(const KernelRequest& node);
 std::string refuse_quantize(const KernelRequest& node);
 std::string refuse_dequantize(const KernelRequest& node);

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Operands of a loop with one element a channel, as a loop over images in nChw16c reads them: the
+// 16 of a block of channels, for each pixel again. Where pixels of a channel are neighbours such an
+// operand is a scalar of a run instead, so that this takes code of its own. Pure; thread-safe.
+#pragma once
+
+#include <vector>
+
+#include "providers/cpu/loop/loop_plan.h"
+#include "providers/kit/snapshot_copy.h"
+
+namespace pfrt::cpu {
+
+// Elements of a block of channels.
+inline constexpr int64_t kChannelBlock = 16;
+
+// By input slot of |plan|: whether the value has dimensions [C, 1, ...] or [N, C, 1, ...] where the
+// loop's have [N, C, ...], and C is known and a multiple of 16.
+std::vector<bool> channel_slots(const SnapshotCopy& snapshot, const LoopPlan& plan);
+
+}  // namespace pfrt::cpu
