@@ -5,6 +5,7 @@
 #include <map>
 #include <queue>
 
+#include "core/base/dtype.h"
 #include "providers/cpu/epilogue/row_norm.h"
 #include "providers/cpu/registry/registry.h"
 #include "providers/cpu/row/row.h"
@@ -52,7 +53,11 @@ class Grouping {
     }
     for (auto& [head, epilogue] : epilogues) {
       if (group_of_[head] != head || elementwise_[head] || !may_have_epilogue(head)) continue;
+      // An operand of an earlier head's epilogue may have gone there.
+      epilogue.erase(std::ranges::find_if(epilogue, [&](size_t at) { return group_of_[at] != at; }),
+                     epilogue.end());
       while (!epilogue.empty() && !follows(head, epilogue)) epilogue.pop_back();
+      while (!epilogue.empty() && widens_bytes_of_loop(epilogue.back())) epilogue.pop_back();
       if (epilogue.empty()) continue;
       take_in_operands(head, epilogue);
       join(head, epilogue);
@@ -119,6 +124,13 @@ class Grouping {
     return find_kernel(request, nullptr) != nullptr;
   }
 
+  // A loop that reads the result had better read the bytes.
+  bool widens_bytes_of_loop(size_t at) const {
+    const SnapshotNode n(snapshot_.snapshot(), nodes_[at]);
+    return n.op() == "DequantizeLinear" && dtype_size(n.input_dtype(0)) == 1 &&
+           std::ranges::any_of(consumers_[n.output_index(0)],
+                               [&](size_t reader) { return elementwise_[reader]; });
+  }
   bool normalises(size_t at) const {
     return is_row_norm(SnapshotNode(snapshot_.snapshot(), nodes_[at]));
   }

@@ -137,7 +137,9 @@ Result<Kernel> make_qlinear_conv(const KernelRequest& node) {
           for (int64_t j = 0; j < tile.cols; ++j) row[j] += bias[channel];
         const float scale = sx * sw[static_cast<size_t>(channel)] / sy;
         requantize(line, row, &scale, 0, zy, tile.cols);
-        store(run.output(0), plane * positions + tile.col, line, tile.cols);
+        const int64_t at = plane * positions + tile.col;
+        store(run.output(0), at, line, tile.cols);
+        run.apply_epilogue(at, at + tile.cols);
       }
     });
     return run.stop();

@@ -224,11 +224,13 @@ pfrt_code run_plan(const Run& run, const Plan& plan, Put&& put) {
     const bool quads = prepare(run, plan, inputs, first, count, memory, weights, start);
     fill_lines(plan, run.input<uint8_t>(plan.in.x) + image * g.groups * w.image_size(), first,
                count, top, static_cast<uint8_t>(inputs.zero), memory.lines);
-    for (int64_t y = 0; y < std::min(plan.rows, height - top); ++y) {
+    const int64_t channel = image * plan.channels() + first;
+    const int64_t rows = std::min(plan.rows, height - top);
+    for (int64_t y = 0; y < rows; ++y) {
       for (int64_t t = 0; t < plan.taps_y(); ++t)
         memory.starts[t] =
             memory.lines + (y * w.strides[0] + t * w.dilations[0]) * plan.width * kChannels;
-      const int64_t channel = image * plan.channels() + first, from = (top + y) * across;
+      const int64_t from = (top + y) * across;
       int32_t* const sums = plan.in_output ? run.output<int32_t>(0) + channel * height * across +
                                                  from * kChannels
                                            : memory.sums;
@@ -236,7 +238,11 @@ pfrt_code run_plan(const Run& run, const Plan& plan, Put&& put) {
           {memory.starts, plan.taps_y(), plan.taps_x(), w.strides[1], weights, start}, quads,
           across, sums);
       put(Row{channel, count, from, across, sums, memory.row});
+      // Lines are still in the first-level cache.
+      if (layout.nchw16c) apply_epilogue(run, layout, channel, count, from, across);
     }
+    if (!layout.nchw16c)
+      apply_epilogue(run, layout, channel, count, top * across, rows * across);
   });
   return run.stop();
 }
@@ -364,21 +370,12 @@ Result<Kernel> make_conv_integer_depthwise(const KernelRequest& node) {
     const bool vectors = DotMicrokernel::get() != nullptr;
     return run_plan(run, *plan, [&](const Row& row) {
       auto* const to = run.output<int32_t>(0) + row.channel * positions + row.from;
-      if (plan->in_output) {
-        const int64_t at = row.channel * positions + row.from * kChannels;
-        return run.apply_epilogue(at, at + row.n * kChannels);
-      }
-      if (vectors) {
-        reorder_to_planes(reinterpret_cast<float*>(to), positions,
-                          reinterpret_cast<const float*>(row.sums), row.count, row.n);
-      } else {
-        for (int64_t c = 0; c < row.count; ++c)
-          for (int64_t p = 0; p < row.n; ++p) to[c * positions + p] = row.sums[p * kChannels + c];
-      }
-      for (int64_t c = 0; c < row.count; ++c) {
-        const int64_t at = (row.channel + c) * positions + row.from;
-        run.apply_epilogue(at, at + row.n);
-      }
+      if (plan->in_output) return;
+      if (vectors)
+        return reorder_to_planes(reinterpret_cast<float*>(to), positions,
+                                 reinterpret_cast<const float*>(row.sums), row.count, row.n);
+      for (int64_t c = 0; c < row.count; ++c)
+        for (int64_t p = 0; p < row.n; ++p) to[c * positions + p] = row.sums[p * kChannels + c];
     });
   };
   return kernel;

@@ -293,16 +293,10 @@ Result<Kernel> make_conv_integer_dots(const KernelRequest& node) {
       kernel_of(*conv, conv->plan.tiles != nullptr ? "conv_integer_tiles" : "conv_integer_dots");
   const int64_t positions = conv->plan.geometry.window.position_count();
   const PutLines put = [positions, in_output](const Run& run, const Lines& s) {
-    if (in_output) {
-      const int64_t at = s.channel * positions + s.from * kPanel;
-      return run.apply_epilogue(at, at + s.n * kPanel);
-    }
     auto* const to = run.output<float>(0) + s.channel * positions + s.from;
-    reorder_to_planes(to, positions, reinterpret_cast<const float*>(s.sums), s.channels, s.n);
-    for (int64_t c = 0; c < s.channels; ++c) {
-      const int64_t at = (s.channel + c) * positions + s.from;
-      run.apply_epilogue(at, at + s.n);
-    }
+    if (!in_output)
+      reorder_to_planes(to, positions, reinterpret_cast<const float*>(s.sums), s.channels, s.n);
+    apply_epilogue(run, {in_output, positions}, s.channel, s.channels, s.from, s.n);
   };
   kernel.run = [conv, put](const Run& run) {
     return run_conv(run, *conv, "conv_integer_dots", put);
@@ -335,6 +329,7 @@ Result<Kernel> make_qlinear_conv_dots(const KernelRequest& node) {
       uint8_t* const lines = nchw16c ? out + s.from * kPanel : s.scratch;
       scales.lines(s.sums, s.channel % conv->channels(), s.channels, s.n, lines);
       if (!nchw16c) bytes_to_planes(out + s.from, positions, lines, s.channels, s.n);
+      apply_epilogue(r, {nchw16c, positions}, s.channel, s.channels, s.from, s.n);
     };
     return run_conv(run, *conv, "qlinear_conv_dots", put);
   };

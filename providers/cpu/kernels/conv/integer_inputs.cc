@@ -28,4 +28,16 @@ std::optional<std::vector<int32_t>> weight_zeros(const SnapshotNode& node,
   return zeros;
 }
 
+void apply_epilogue(const Run& run, const OutputLayout& layout, int64_t channel, int64_t count,
+                    int64_t from, int64_t n) {
+  constexpr int64_t kBlock = 16;
+  const int64_t positions = layout.positions;
+  if (layout.nchw16c) {
+    const int64_t at = channel * positions + from * kBlock;
+    return run.apply_epilogue(at, at + n * kBlock);
+  }
+  for (int64_t c = channel; c < channel + count; ++c)
+    run.apply_epilogue(c * positions + from, c * positions + from + n);
+}
+
 }  // namespace pfrt::cpu

@@ -29,6 +29,7 @@ struct Conv {
   IntegerInputs in;
   Parameter x_zero;
   bool has_bias;  // input 8
+  bool nchw16c;   // the output
 
   int64_t channels() const { return plan.geometry.groups * plan.geometry.group_out; }
   // A worker's: sums of a task, then lines of two rows of positions, then their bytes.
@@ -118,6 +119,10 @@ void put_tiles(const Run& run, const Conv& conv, const std::vector<int32_t>& sta
         put(run, {image * g.group_out + first, count, (row + i) * width, width,
                   lines + i * 2 * plan.tiles_x * kPanel, bytes});
     }
+    const int64_t from = 2 * (top + begin) * width,
+                  to = std::min(2 * (top + end), height) * width;
+    apply_epilogue(run, {conv.nchw16c, g.window.position_count()}, image * g.group_out + first,
+                   count, from, to - from);
   }
 }
 
@@ -170,7 +175,7 @@ Result<std::shared_ptr<const Conv>> make_winograd(const KernelRequest& node,
   if (node.packed == nullptr || node.packed->recipe != taps.packed(in.w).recipe)
     return error(Code::kUNSUPPORTED, "the weights are packed for other instructions");
   const WinogradDotPlan plan(g, taps, node.input_dtype(in.x), node.sides.input);
-  auto conv = std::make_shared<const Conv>(Conv{plan, in, Parameter(node, in.x_zero), has_bias});
+  auto conv = std::make_shared<const Conv>(Conv{plan, in, Parameter(node, in.x_zero), has_bias, node.sides.output});
   PFRT_TRY(conv->x_zero.check("X's zero point", 1));
   PFRT_TRY(Parameter(node, in.w_zero).check("W's zero point", conv->channels()));
   return conv;
@@ -201,7 +206,11 @@ Result<Kernel> make_conv_integer_winograd(const KernelRequest& node) {
   PFRT_ASSIGN(const std::shared_ptr<const Conv> conv, make_winograd(node, kConvInteger, false));
   Kernel kernel = kernel_of(*conv, "conv_integer_winograd");
   const int64_t positions = conv->plan.geometry.window.position_count();
-  const PutLines put = [positions](const Run& run, const Lines& s) {
+  const PutLines put = [positions, nchw16c = node.sides.output](const Run& run, const Lines& s) {
+    if (nchw16c) {
+      auto* const lines = run.output<int32_t>(0) + s.channel * positions + s.from * kPanel;
+      return void(std::copy_n(s.sums, s.n * kPanel, lines));
+    }
     auto* const to = run.output<float>(0) + s.channel * positions + s.from;
     reorder_to_planes(to, positions, reinterpret_cast<const float*>(s.sums), s.channels, s.n);
   };
