@@ -32,9 +32,8 @@ std::vector<bool> channel_slots(const SnapshotCopy& snapshot, const LoopPlan& pl
   const Dims image = dims_of(snapshot, plan.outputs.front());
   std::vector<bool> out(plan.inputs.size());
   for (size_t slot = 0; slot < out.size(); ++slot)
-    out[slot] =
-        dtype_size(plan.types[slot]) <= kWidestElement &&
-        by_channel(with_ones(dims_of(snapshot, plan.inputs[slot]), plan.ones[slot]), image);
+    out[slot] = dtype_size(plan.types[slot]) <= kWidestElement &&
+                by_channel(with_ones(dims_of(snapshot, plan.inputs[slot]), plan.ones[slot]), image);
   return out;
 }
 

@@ -13,7 +13,7 @@ namespace {
 
 using Dims = std::span<const int64_t>;
 constexpr int64_t kBlock = 16;
-constexpr Types kImageTypes = 
+constexpr Types kImageTypes =
     kFloatsTo32 | Types{PFRT_DTYPE_INT8, PFRT_DTYPE_UINT8, PFRT_DTYPE_INT32};
 
 class Finder {

@@ -231,9 +231,9 @@ pfrt_code run_plan(const Run& run, const Plan& plan, Put&& put) {
         memory.starts[t] =
             memory.lines + (y * w.strides[0] + t * w.dilations[0]) * plan.width * kChannels;
       const int64_t from = (top + y) * across;
-      int32_t* const sums = plan.in_output ? run.output<int32_t>(0) + channel * height * across +
-                                                 from * kChannels
-                                           : memory.sums;
+      int32_t* const sums =
+          plan.in_output ? run.output<int32_t>(0) + channel * height * across + from * kChannels
+                         : memory.sums;
       depthwise_byte_sums(
           {memory.starts, plan.taps_y(), plan.taps_x(), w.strides[1], weights, start}, quads,
           across, sums);

@@ -67,7 +67,7 @@ struct Conv {
   DotConvPlan plan;
   IntegerInputs in;
   Parameter x_zero, w_zeros;
-  bool has_bias;  // input 8
+  bool has_bias;           // input 8
   bool in_output = false;  // sums are made in the output, in nChw16c
 
   int64_t channels() const { return plan.geometry.groups * plan.geometry.group_out; }
@@ -169,9 +169,9 @@ void run_task(const Run& run, const Conv& conv, const Start& start, const uint8_
   const int64_t plane = g.window.position_count();
   const int64_t stride = (conv.in_output ? plane : plan.task_positions) * kPanel;
   int32_t* const sums =
-      conv.in_output ? run.output<int32_t>(0) +
-                           (image * g.group_out + panel * kPanel) * plane + from * kPanel
-                     : scratch;
+      conv.in_output
+          ? run.output<int32_t>(0) + (image * g.group_out + panel * kPanel) * plane + from * kPanel
+          : scratch;
   plan.sums(pixels, run.packed<void>(), group, panel, panels, begin, end,
             {start.channels(plan.weights, group, panel),
              conv.starts_positions() ? positions.starts : nullptr},
