@@ -132,8 +132,7 @@ void BroadcastLoop::run_copied(const void* const* bases, int64_t begin, int64_t 
 
 template <typename Copied>
 void BroadcastLoop::run_pieces(const void* const* bases, int64_t begin, int64_t end,
-                               const Copied& copied,
-                               std::span<const void* const> copies) const {
+                               const Copied& copied, std::span<const void* const> copies) const {
   std::array<const void*, LoopPlan::kMostPointers> at;
   for (int64_t from = begin; from < end;) {
     int64_t to = end;

@@ -103,6 +103,16 @@ class IntegerChain {
         {"QuantizeLinear", {y, number(0.04), zero(PFRT_DTYPE_UINT8)}, {out}, {}, head, {}});
     return out;
   }
+  // A maximum, in other steps.
+  uint32_t pooled(uint32_t x) {
+    const uint32_t most = step("MaxPool", PFRT_DTYPE_UINT8, {x},
+                               {{"kernel_shape", Dims{3, 3}}, {"pads", Dims{1, 1, 1, 1}}});
+    const auto head = static_cast<uint32_t>(graph.nodes.size());
+    const uint32_t wide = real(most, head), out = typed(PFRT_DTYPE_UINT8, dims());
+    graph.nodes.push_back(
+        {"QuantizeLinear", {wide, number(0.03), zero(PFRT_DTYPE_UINT8)}, {out}, {}, head, {}});
+    return out;
+  }
   uint32_t real(uint32_t x, uint32_t head) {
     return follow("DequantizeLinear", {x, number(0.02), zero(PFRT_DTYPE_UINT8)}, {}, head);
   }
@@ -171,7 +181,10 @@ TEST(IntegerEpilogues, of_residual_sums) {
   for (uint64_t seed = 1; seed <= kChains; ++seed) {
     IntegerChain chain(seed);
     uint32_t x = chain.quantized(chain.image());
-    for (int i = 0; i < 3; ++i) x = chain.residual(x);
+    for (int i = 0; i < 3; ++i) {
+      x = chain.residual(x);
+      if (seed % 3 == 0) x = chain.pooled(x);
+    }
     chain.graph.outputs = {x};
     compare_apart(chain.graph, seed, joined, nchw16c);
     if (HasFatalFailure()) return;

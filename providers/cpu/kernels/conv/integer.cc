@@ -74,8 +74,7 @@ Result<Kernel> make_conv_integer(const KernelRequest& node) {
     const int64_t tiles = conv->gemm.tiles(), positions = conv->geometry.window.position_count();
     run.parallel(conv->tasks(), [&](int64_t i, uint32_t worker) {
       const GemmTile tile = conv->gemm.tile(i % tiles);
-      const int64_t at =
-          (i / tiles * conv->geometry.group_out + tile.row) * positions + tile.col;
+      const int64_t at = (i / tiles * conv->geometry.group_out + tile.row) * positions + tile.col;
       conv->compute(run, i, zero, zeros.data(), run.output<uint32_t>(0) + at, positions,
                     run.scratch<uint32_t>(worker));
       for (int64_t r = 0; r < tile.rows; ++r)

@@ -213,6 +213,7 @@ pfrt_code run_plan(const Run& run, const Plan& plan, Put&& put) {
   const int64_t height = w.positions[0], across = w.positions[1];
   if (g.batch == 0 || height * across == 0) return run.stop();
   const int64_t tasks = ceil_div(height, plan.rows), blocks = plan.blocks();
+  const OutputLayout layout{plan.nchw16c.output, height * across};
   run.parallel(g.batch * blocks * tasks, [&](int64_t i, uint32_t worker) {
     if (run.stopped()) return;
     const int64_t image = i / tasks / blocks, first = i / tasks % blocks * kChannels;
@@ -241,8 +242,7 @@ pfrt_code run_plan(const Run& run, const Plan& plan, Put&& put) {
       // Lines are still in the first-level cache.
       if (layout.nchw16c) apply_epilogue(run, layout, channel, count, from, across);
     }
-    if (!layout.nchw16c)
-      apply_epilogue(run, layout, channel, count, top * across, rows * across);
+    if (!layout.nchw16c) apply_epilogue(run, layout, channel, count, top * across, rows * across);
   });
   return run.stop();
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Where ConvInteger and QLinearConv have their inputs, zero points of weights, and the epilogues of what
-// was written in lines of channels. Pure functions; thread-safe.
+// Where ConvInteger and QLinearConv have their inputs, zero points of weights, and the epilogues of
+// what was written in lines of channels. Pure functions; thread-safe.
 #pragma once
 
 #include <cstdint>

@@ -119,8 +119,7 @@ void put_tiles(const Run& run, const Conv& conv, const std::vector<int32_t>& sta
         put(run, {image * g.group_out + first, count, (row + i) * width, width,
                   lines + i * 2 * plan.tiles_x * kPanel, bytes});
     }
-    const int64_t from = 2 * (top + begin) * width,
-                  to = std::min(2 * (top + end), height) * width;
+    const int64_t from = 2 * (top + begin) * width, to = std::min(2 * (top + end), height) * width;
     apply_epilogue(run, {conv.nchw16c, g.window.position_count()}, image * g.group_out + first,
                    count, from, to - from);
   }
@@ -175,7 +174,8 @@ Result<std::shared_ptr<const Conv>> make_winograd(const KernelRequest& node,
   if (node.packed == nullptr || node.packed->recipe != taps.packed(in.w).recipe)
     return error(Code::kUNSUPPORTED, "the weights are packed for other instructions");
   const WinogradDotPlan plan(g, taps, node.input_dtype(in.x), node.sides.input);
-  auto conv = std::make_shared<const Conv>(Conv{plan, in, Parameter(node, in.x_zero), has_bias, node.sides.output});
+  auto conv = std::make_shared<const Conv>(
+      Conv{plan, in, Parameter(node, in.x_zero), has_bias, node.sides.output});
   PFRT_TRY(conv->x_zero.check("X's zero point", 1));
   PFRT_TRY(Parameter(node, in.w_zero).check("W's zero point", conv->channels()));
   return conv;

@@ -60,6 +60,7 @@ Result<Kernel> make_max_pool_bytes_nchw16c(const SnapshotNode& node) {
                  for (int64_t i = begin; i < end; ++i)
                    max_row(*rows, i % all, run.input<uint8_t>(0) + i / all * pixels * kBlock, flip,
                            run.output<uint8_t>(0) + i * length * kBlock);
+                 run.apply_epilogue(begin * length * kBlock, end * length * kBlock);
                });
     return run.stop();
   };
