@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cstring>
+#include <functional>
 #include <numeric>
 
 #include "core/base/dtype.h"
@@ -28,6 +30,16 @@ void repeat(const void* from, size_t bytes, size_t wanted, char* to) {
     const size_t more = std::min(done, wanted - done);
     std::memcpy(to + done, to, more);
     done += more;
+  }
+}
+
+// |whole| becomes |part| where that is |beyond| it; others may do the same meanwhile.
+template <typename Beyond>
+void replace_where(float& whole, float part, Beyond beyond) {
+  const std::atomic_ref<float> shared(whole);
+  float known = shared.load(std::memory_order_relaxed);
+  while (beyond(part, known) &&
+         !shared.compare_exchange_weak(known, part, std::memory_order_relaxed)) {
   }
 }
 
@@ -153,6 +165,16 @@ void Epilogue::run(void* const* buffers, int64_t begin, int64_t end) const {
   std::array<const void*, LoopPlan::kMostPointers> bases;
   for (size_t i = 0; i < buffers_.size(); ++i) bases[i] = buffers[buffers_[i]];
   loop_.run(bases.data(), begin, end);
+  if (range_of_ == nullptr) return;
+  auto& whole = *static_cast<FloatRange*>(buffers[range_]);
+  const FloatRange part =
+      range_of_(static_cast<const float*>(buffers[buffers_.back()]) + begin, end - begin);
+  replace_where(whole.low, part.low, std::less<>());
+  replace_where(whole.high, part.high, std::greater<>());
+}
+
+void Epilogue::start(void* const* buffers) const {
+  if (range_of_ != nullptr) *static_cast<FloatRange*>(buffers[range_]) = {};
 }
 
 void Run::run_epilogue(int64_t begin, int64_t end) const {

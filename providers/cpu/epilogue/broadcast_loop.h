@@ -14,6 +14,7 @@
 #include "providers/cpu/jit/elementwise_loop.h"
 #include "providers/cpu/loop/broadcast_index.h"
 #include "providers/cpu/loop/loop_plan.h"
+#include "providers/cpu/row/float_range.h"
 
 namespace pfrt::cpu {
 
@@ -86,6 +87,10 @@ class Epilogue {
   Epilogue(BroadcastLoop loop, std::vector<uint32_t> buffers)
       : loop_(std::move(loop)), buffers_(std::move(buffers)) {}
 
+  // |of| finds the range of what the loop puts out, which is float32, for |buffer|, a FloatRange.
+  void give_range(RangeFn of, uint32_t buffer) { range_of_ = of, range_ = buffer; }
+
+  void start(void* const* buffers) const;  // before the first element of a run
   void run(void* const* buffers, int64_t begin, int64_t end) const;
   const BroadcastLoop& loop() const { return loop_; }
   const std::vector<uint32_t>& buffers() const { return buffers_; }
@@ -93,6 +98,8 @@ class Epilogue {
  private:
   BroadcastLoop loop_;
   std::vector<uint32_t> buffers_;  // by slot
+  RangeFn range_of_ = nullptr;     // null: the range is not asked for
+  uint32_t range_ = 0;             // buffer
 };
 
 }  // namespace pfrt::cpu

@@ -440,9 +440,26 @@ class ProgramBuilder {
       name_node(step, wanted.pool);
     }
     if (wanted.norm_joined) join_norm(step, wanted.norm);
+    if (step.kernel.range_of_input != nullptr) take_range(step, of.node);
     add_step(std::move(step));
     for (Step& pack : packing) add_step(std::move(pack));
     return {};
+  }
+
+  // Has the step that makes input 0 by an epilogue find its range meanwhile.
+  void take_range(Step& step, const SnapshotNode& node) {
+    const uint32_t x = step.inputs[0];
+    const auto maker = std::find_if(steps_.rbegin(), steps_.rend(), [&](const Step& before) {
+      return std::ranges::find(before.writes, x) != before.writes.end();
+    });
+    if (maker == steps_.rend() || !maker->epilogue || maker->norm ||
+        maker->epilogue->buffers().back() != x ||
+        maker->epilogue->loop().elements() != node.input_elements(0))
+      return;
+    step.given_range = values_.add_temporary(sizeof(FloatRange));
+    maker->epilogue->give_range(step.kernel.range_of_input, step.given_range);
+    add_once(maker->writes, step.given_range);
+    add_once(step.reads, step.given_range);
   }
 
   KernelRequest kernel_request(const NodeStep& of) const {

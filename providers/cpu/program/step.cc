@@ -12,7 +12,9 @@ pfrt_code run_step(void* state, const pfrt_step_context* context) {
                  .packed = step.packed,
                  .shared = step.shared,
                  .epilogue = step.epilogue ? &*step.epilogue : nullptr,
-                 .norm = step.norm ? &*step.norm : nullptr});
+                 .norm = step.norm ? &*step.norm : nullptr,
+                 .given_range = step.given_range});
+  if (step.epilogue) step.epilogue->start(context->buffers);
   if (step.norm) step.norm->start(context->buffers);
   try {
     return step.varying ? step.varying(*context) : step.kernel.run(run);

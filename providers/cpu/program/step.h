@@ -35,7 +35,7 @@ struct Step {
   uint64_t bytes = 0;
   pfrt_step_flags flags = 0;
   Precision precision = Precision::kFloat32;  // Run::Extras
-  uint32_t packed = PFRT_NO_INDEX, shared = PFRT_NO_INDEX;
+  uint32_t packed = PFRT_NO_INDEX, shared = PFRT_NO_INDEX, given_range = PFRT_NO_INDEX;
 };
 
 // The function of pfrt_step::run; |state| is a Step.

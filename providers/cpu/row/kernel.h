@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "core/base/status.h"
+#include "providers/cpu/row/float_range.h"
 #include "providers/cpu/row/run.h"
 
 namespace pfrt::cpu {
@@ -26,7 +27,10 @@ struct Kernel {
   uint64_t shared_bytes = 0;   // of all workers together
   uint32_t width = 0;          // widest useful parallelism; 0 = any
   int32_t may_alias = -1;      // input whose memory output 0 may take when that input dies here
-  bool packed_alone = false;   // of the packed inputs it reads nothing but the packed form
+  // How to find the range of input 0, which is of float32, where the step before this one can do so
+  // while it writes it: Run::given_range then has it. Null: the kernel has no use for that.
+  RangeFn range_of_input = nullptr;
+  bool packed_alone = false;  // of the packed inputs it reads nothing but the packed form
   // Other divisions of the work, all with the same bits as results; null: there is none to choose.
   std::function<std::vector<Alternative>()> alternatives = nullptr;
 };

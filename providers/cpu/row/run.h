@@ -10,6 +10,7 @@
 #include <type_traits>
 
 #include "core/base/status.h"
+#include "providers/cpu/row/float_range.h"
 #include "providers/kit/node.h"
 
 namespace pfrt::cpu {
@@ -28,6 +29,7 @@ class Run {
     // What follows in the same step, |epilogue| first; null without one.
     const Epilogue* epilogue = nullptr;
     const RowNorm* norm = nullptr;
+    uint32_t given_range = PFRT_NO_INDEX;  // buffer
   };
   Run(const pfrt_step_context* context, const uint32_t* inputs, const uint32_t* outputs)
       : context_(context), inputs_(inputs), outputs_(outputs) {}
@@ -50,6 +52,13 @@ class Run {
   T* shared() const {
     return extras_.shared == PFRT_NO_INDEX ? nullptr
                                            : static_cast<T*>(context_->buffers[extras_.shared]);
+  }
+
+  // Of input 0, from the step that made it (Kernel::range_of_input); null where that gave none.
+  const FloatRange* given_range() const {
+    return extras_.given_range == PFRT_NO_INDEX
+               ? nullptr
+               : static_cast<const FloatRange*>(context_->buffers[extras_.given_range]);
   }
 
   // nullptr when absent (or, for an output, unwanted).

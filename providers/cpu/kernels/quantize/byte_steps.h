@@ -4,24 +4,14 @@
 // that may be used; the same bits with all of them. Pure functions; thread-safe.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <optional>
 
 #include "providers/cpu/isa/isa.h"
+#include "providers/cpu/row/float_range.h"
 #include "providers/cpu/row/step_reciprocal.h"
 
 namespace pfrt::cpu {
-
-// A range that holds 0; NaNs are left out.
-struct FloatRange {
-  float low = 0, high = 0;
-
-  void include(const FloatRange& other) {
-    low = std::min(low, other.low);
-    high = std::max(high, other.high);
-  }
-};
 
 // To the nearest step of |scale|, ties to even, from |zero| on, a whole number in [0, 255];
 // saturated, NaN to 0. With |by|, which is of the scale and of steps in [-zero, 255 - zero], in
@@ -31,7 +21,6 @@ struct ByteSteps {
   std::optional<StepReciprocal> by;
 };
 
-using RangeFn = FloatRange (*)(const float* x, int64_t n);
 using ByteStepsFn = void (*)(const ByteSteps& steps, const float* x, int64_t n, uint8_t* y);
 
 RangeFn range_fn(Isa isa);

@@ -7,6 +7,7 @@
 
 #include "providers/cpu/kernels/quantize/byte_steps.h"
 #include "providers/cpu/kernels/quantize/rows.h"
+#include "providers/cpu/row/ceil_div.h"
 #include "providers/cpu/row/convert.h"
 #include "providers/cpu/row/requantize.h"
 #include "providers/cpu/row/signature.h"
@@ -18,15 +19,20 @@ constexpr int64_t kTask = 16 * kBlock;
 constexpr float kLevels = 255;
 constexpr int64_t kWorthReciprocal = 1 << 15;  // elements
 
-pfrt_code dynamic_quantize(const Run& run, int64_t n, RangeFn range_of, ByteStepsFn to_steps) {
-  const float* x = run.input<float>(0);
-  std::vector<FloatRange> ranges(static_cast<size_t>((n + kTask - 1) / kTask));
+FloatRange range_in_parts(const Run& run, const float* x, int64_t n, RangeFn range_of) {
+  std::vector<FloatRange> ranges(static_cast<size_t>(ceil_div(n, kTask)));
   run.blocks(n, kTask, [&](int64_t begin, int64_t end) {
     ranges[static_cast<size_t>(begin / kTask)] = range_of(x + begin, end - begin);
   });
   FloatRange range;
   for (const FloatRange& part : ranges) range.include(part);
+  return range;
+}
 
+pfrt_code dynamic_quantize(const Run& run, int64_t n, RangeFn range_of, ByteStepsFn to_steps) {
+  const float* x = run.input<float>(0);
+  const FloatRange* const given = run.given_range();
+  const FloatRange range = given != nullptr ? *given : range_in_parts(run, x, n, range_of);
   const float scale = range.low == range.high ? 1.0f : (range.high - range.low) / kLevels;
   const float zero = std::clamp(round_even(-range.low / scale), 0.0f, kLevels);
   if (float* out = run.output<float>(1)) *out = scale;
@@ -39,7 +45,7 @@ pfrt_code dynamic_quantize(const Run& run, int64_t n, RangeFn range_of, ByteStep
     steps.by = StepReciprocal::make(scale, least, least + static_cast<int64_t>(kLevels));
   }
   // From the end on, which is still in a cache.
-  const int64_t tasks = static_cast<int64_t>(ranges.size());
+  const int64_t tasks = ceil_div(n, kTask);
   run.parallel(tasks, [&](int64_t i, uint32_t) {
     const int64_t begin = (tasks - 1 - i) * kTask;
     to_steps(steps, x + begin, std::min(n - begin, kTask), y + begin);
@@ -66,6 +72,7 @@ Result<Kernel> make_dynamic_quantize(const KernelRequest& node) {
   Kernel kernel;
   const int64_t n = node.input_elements(0);
   kernel.flops = 4 * static_cast<double>(n);
+  kernel.range_of_input = range_fn(isa());
   kernel.run = [n, range = range_fn(isa()), steps = byte_steps_fn(isa())](const Run& run) {
     return dynamic_quantize(run, n, range, steps);
   };
