@@ -39,6 +39,16 @@ FloatRange range_sse2(const float* x, int64_t n) {
   return range_of_rest(x + i, n - i, range);
 }
 
+PFRT_AVX2 FloatRange range_of_lanes(__m256 low, __m256 high) {
+  __m128 a = _mm_min_ps(_mm256_castps256_ps128(low), _mm256_extractf128_ps(low, 1));
+  __m128 b = _mm_max_ps(_mm256_castps256_ps128(high), _mm256_extractf128_ps(high, 1));
+  a = _mm_min_ps(a, _mm_movehl_ps(a, a));
+  b = _mm_max_ps(b, _mm_movehl_ps(b, b));
+  a = _mm_min_ss(a, _mm_movehdup_ps(a));
+  b = _mm_max_ss(b, _mm_movehdup_ps(b));
+  return {_mm_cvtss_f32(a), _mm_cvtss_f32(b)};
+}
+
 PFRT_AVX2 FloatRange range_avx2(const float* x, int64_t n) {
   constexpr int64_t kLanes = 8;
   __m256 low[kVectors], high[kVectors];
@@ -50,14 +60,16 @@ PFRT_AVX2 FloatRange range_avx2(const float* x, int64_t n) {
       low[v] = _mm256_min_ps(more, low[v]);
       high[v] = _mm256_max_ps(more, high[v]);
     }
-  FloatRange range;
-  for (int64_t v = 0; v < kVectors; ++v) {
-    float lows[kLanes], highs[kLanes];
-    _mm256_storeu_ps(lows, low[v]);
-    _mm256_storeu_ps(highs, high[v]);
-    for (int64_t j = 0; j < kLanes; ++j) range.include({lows[j], highs[j]});
+  for (; i + kLanes <= n; i += kLanes) {
+    const __m256 more = _mm256_loadu_ps(x + i);
+    low[0] = _mm256_min_ps(more, low[0]);
+    high[0] = _mm256_max_ps(more, high[0]);
   }
-  return range_of_rest(x + i, n - i, range);
+  for (int64_t v = 1; v < kVectors; ++v) {
+    low[0] = _mm256_min_ps(low[v], low[0]);
+    high[0] = _mm256_max_ps(high[v], high[0]);
+  }
+  return range_of_rest(x + i, n - i, range_of_lanes(low[0], high[0]));
 }
 
 PFRT_AVX512 FloatRange range_avx512(const float* x, int64_t n) {
@@ -77,14 +89,15 @@ PFRT_AVX512 FloatRange range_avx512(const float* x, int64_t n) {
     low[0] = _mm512_maskz_min_ps(0xffff, more, low[0]);
     high[0] = _mm512_maskz_max_ps(0xffff, more, high[0]);
   }
-  FloatRange range;
-  for (int64_t v = 0; v < kVectors; ++v) {
-    float lows[kLanes], highs[kLanes];
-    _mm512_storeu_ps(lows, low[v]);
-    _mm512_storeu_ps(highs, high[v]);
-    for (int64_t j = 0; j < kLanes; ++j) range.include({lows[j], highs[j]});
+  for (int64_t v = 1; v < kVectors; ++v) {
+    low[0] = _mm512_maskz_min_ps(0xffff, low[v], low[0]);
+    high[0] = _mm512_maskz_max_ps(0xffff, high[v], high[0]);
   }
-  return range;
+  alignas(64) float lows[kLanes], highs[kLanes];
+  _mm512_store_ps(lows, low[0]);
+  _mm512_store_ps(highs, high[0]);
+  return range_of_lanes(_mm256_min_ps(_mm256_load_ps(lows), _mm256_load_ps(lows + kLanes / 2)),
+                        _mm256_max_ps(_mm256_load_ps(highs), _mm256_load_ps(highs + kLanes / 2)));
 }
 
 // As the other two compute it, with quotients.
