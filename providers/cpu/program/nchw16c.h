@@ -2,9 +2,10 @@
 //
 // Which values of a program are nChw16c: [batch][channels / 16][pixels][16] where a tensor is
 // [batch][channels][pixels]. Convolutions read and write either layout. Elementwise loops, pooling,
-// normalisations by channel, DynamicQuantizeLinear and Concat of channels take either, as long as all
-// of their values have the same; operands of loops with one element a channel are row-major. A value is nChw16c when all nodes that make or read it take it so and one of them is a
-// convolution; what enters or leaves the region is row-major. Pure; thread-safe.
+// normalisations by channel, DynamicQuantizeLinear and Concat of channels take either, as long as
+// all of their values have the same; operands of loops with one element a channel are row-major. A
+// value is nChw16c when all nodes that make or read it take it so and one of them is a convolution;
+// what enters or leaves the region is row-major. Pure; thread-safe.
 #pragma once
 
 #include <cstdint>
