@@ -2,6 +2,8 @@
 //
 // Pools over windows and over whole feature maps, their inverse, and pools over regions of
 // interest.
+#include "core/op/defs/pool.h"
+
 #include <cmath>
 
 #include "core/op/defs/families.h"
@@ -13,6 +15,42 @@
 #include "core/op/engine/rewriter.h"
 
 namespace pfrt {
+
+Status infer_pool(Inference& inference) {
+  const std::vector<int64_t>* kernel = inference.node().attr_ints("kernel_shape");
+  const size_t rank = kernel ? kernel->size() : 0;
+  PFRT_TRY(expect_rank(inference, 0, rank + 2));
+  PFRT_ASSIGN(const Window window, read_window(inference, rank));
+  const Shape in = inference.has_shape(0) ? inference.shape(0) : Shape(rank + 2);
+  Shape out = in;
+  for (size_t i = 0; i < rank; ++i) {
+    PFRT_ASSIGN(out[i + 2], window_positions(inference, window, i, in[i + 2]));
+  }
+  inference.set_output(1, PFRT_DTYPE_INT64, out);
+  inference.set_output(0, inference.input(0).dtype, std::move(out));
+  return {};
+}
+
+double pool_flops(const Inference& inference) {
+  const std::vector<int64_t>* kernel = inference.node().attr_ints("kernel_shape");
+  if (!kernel || !inference.output(0).has_shape) return 0;
+  return elements(inference.output(0).shape) * elements(Shape(kernel->begin(), kernel->end()));
+}
+
+Status infer_global_pool(Inference& inference) {
+  PFRT_TRY(expect_rank_at_least(inference, 0, 2));
+  const Type& in = inference.input(0);
+  if (!in.has_shape) {
+    inference.set_output_unknown_shape(0, in.dtype);
+    return {};
+  }
+  Shape out(in.shape.size(), Dim(1));
+  out[0] = in.shape[0];
+  out[1] = in.shape[1];
+  inference.set_output(0, in.dtype, std::move(out));
+  return {};
+}
+
 namespace {
 
 constexpr AttrDefault kPoolDefaults[] = {
@@ -51,44 +89,9 @@ Status canonical_pool(Rewriter& rewriter) {
   return canonical_window(rewriter, kernel->size(), {}, spatial);
 }
 
-Status infer_pool(Inference& inference) {
-  const std::vector<int64_t>* kernel = inference.node().attr_ints("kernel_shape");
-  const size_t rank = kernel ? kernel->size() : 0;
-  PFRT_TRY(expect_rank(inference, 0, rank + 2));
-  PFRT_ASSIGN(const Window window, read_window(inference, rank));
-  const Shape in = inference.has_shape(0) ? inference.shape(0) : Shape(rank + 2);
-  Shape out = in;
-  for (size_t i = 0; i < rank; ++i) {
-    PFRT_ASSIGN(out[i + 2], window_positions(inference, window, i, in[i + 2]));
-  }
-  inference.set_output(1, PFRT_DTYPE_INT64, out);
-  inference.set_output(0, inference.input(0).dtype, std::move(out));
-  return {};
-}
-
-double pool_flops(const Inference& inference) {
-  const std::vector<int64_t>* kernel = inference.node().attr_ints("kernel_shape");
-  if (!kernel || !inference.output(0).has_shape) return 0;
-  return elements(inference.output(0).shape) * elements(Shape(kernel->begin(), kernel->end()));
-}
-
 Status canonical_global_pool(Rewriter& rewriter) {
   PFRT_TRY(integer_p(rewriter));
   return fill_defaults(rewriter, kPoolDefaults);
-}
-
-Status infer_global_pool(Inference& inference) {
-  PFRT_TRY(expect_rank_at_least(inference, 0, 2));
-  const Type& in = inference.input(0);
-  if (!in.has_shape) {
-    inference.set_output_unknown_shape(0, in.dtype);
-    return {};
-  }
-  Shape out(in.shape.size(), Dim(1));
-  out[0] = in.shape[0];
-  out[1] = in.shape[1];
-  inference.set_output(0, in.dtype, std::move(out));
-  return {};
 }
 
 Status canonical_max_unpool(Rewriter& rewriter) {

@@ -66,6 +66,12 @@ std::optional<std::vector<int64_t>> zeros_of(const Editor& editor, const Quantiz
   return out.empty() ? std::nullopt : std::optional(std::move(out));
 }
 
+Result<ValueId> zero_of(Editor& editor, const Quantization& q) {
+  if (q.zero != kNoId) return q.zero;
+  PFRT_ASSIGN(Tensor zero, Tensor::allocate(q.dtype, {}));
+  return editor.add_constant("zero_point", std::move(zero));
+}
+
 bool same_quantization(const Editor& editor, const Quantization& a, const Quantization& b) {
   if (a.dtype != b.dtype || dtype_bits(a.dtype) > 16 || a.single != b.single ||
       (!a.single && a.axis != b.axis))

@@ -225,13 +225,6 @@ Result<std::optional<Tensor>> bias_steps(Editor& editor, const QuantizedProduct&
   return std::optional(std::move(out));
 }
 
-// The zero point, which the integer operators want to see.
-Result<ValueId> zero_of(Editor& editor, const Quantization& q) {
-  if (q.zero != kNoId) return q.zero;
-  PFRT_ASSIGN(Tensor zero, Tensor::allocate(q.dtype, {}));
-  return editor.add_constant("zero_point", std::move(zero));
-}
-
 bool refused(Editor& editor, const Node& node, const RuleContext& context) {
   return context.check_support && context.pass.refuses &&
          !context.pass.refuses(editor.graph(), node, {}, context.target).empty();

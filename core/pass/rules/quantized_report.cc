@@ -13,11 +13,21 @@ namespace {
 
 constexpr std::array<std::string_view, 4> kIntegerProducts{"ConvInteger", "MatMulInteger",
                                                            "QLinearConv", "QLinearMatMul"};
+constexpr std::array<std::string_view, 2> kAveragesOfBytes{"QLinearAveragePool",
+                                                           "QLinearGlobalAveragePool"};
+constexpr std::array<std::string_view, 2> kAverages{"AveragePool", "GlobalAveragePool"};
 constexpr std::array<std::string_view, 3> kProducts{"Conv", "Gemm", "MatMul"};
 constexpr std::array<std::string_view, 2> kQuantizing{"DequantizeLinear", "QuantizeLinear"};
 
 bool is_any(const Node& node, std::span<const std::string_view> ops) {
   return node.domain.empty() && std::ranges::find(ops, node.op) != ops.end();
+}
+
+// Operators whose result is made of sums of integers.
+bool sums_integers(const Node& node) {
+  return is_any(node, kIntegerProducts) ||
+         (node.domain == "com.microsoft" &&
+          std::ranges::find(kAveragesOfBytes, node.op) != kAveragesOfBytes.end());
 }
 
 class Reporter {
@@ -34,10 +44,11 @@ class Reporter {
  private:
   void look(Node& node) {
     if (is_any(node, kQuantizing)) return;
-    if (is_any(node, kIntegerProducts)) return add(node, "");
+    if (sums_integers(node)) return add(node, "");
     if (moves_steps(node)) return add(node, "");
     if (std::ranges::none_of(node.inputs, [&](ValueId v) { return is_dequantized(v); })) return;
     if (is_any(node, kProducts)) return add(node, why_not_in_integers(editor_, node));
+    if (is_any(node, kAverages)) return add(node, why_no_average_of_bytes(node));
     if (!is_elementwise(node)) return add(node, message("there is no ", node.op, " of integers"));
     add(node, why_no_loop_of_bytes(node));
   }
@@ -48,6 +59,19 @@ class Reporter {
     groups_.push_back({node.op, std::move(name), std::move(in_float)});
   }
 
+  std::string why_no_average_of_bytes(const Node& node) {
+    const auto from = dequantized(editor_, node.inputs[0]);
+    if (!from || !from->single || dtype_bits(from->dtype) != 8)
+      return "it needs bytes with one scale, of float32";
+    if (!scales_of(editor_, *from)) return "a scale is not constant, or not a normal number above 0";
+    const Node* const next = editor_.only_user(node.outputs[0]);
+    if (!next || next->op != "QuantizeLinear") return "the result is not quantized next";
+    const auto to = quantization(editor_, *next);
+    if (!to || !to->single || dtype_bits(to->dtype) != 8 || !scales_of(editor_, *to))
+      return "the result is not quantized to bytes by one constant scale";
+    return "the provider takes no such average";
+  }
+
   bool is_dequantized(ValueId value) {
     return value != kNoId && editor_.maker(value, "DequantizeLinear") != nullptr;
   }
@@ -56,10 +80,10 @@ class Reporter {
   bool moves_steps(const Node& node) {
     if (node.inputs.empty() || node.inputs[0] == kNoId || !node.has_output(0)) return false;
     const Node* const from = editor_.producer(node.inputs[0]);
-    const bool made = from && (from->op == "QuantizeLinear" || is_any(*from, kIntegerProducts));
+    const bool made = from && (from->op == "QuantizeLinear" || sums_integers(*from));
     const bool read = std::ranges::any_of(editor_.users(node.outputs[0]), [&](NodeId id) {
       const Node& user = *editor_.node(id);
-      return user.op == "DequantizeLinear" || is_any(user, kIntegerProducts);
+      return user.op == "DequantizeLinear" || sums_integers(user);
     });
     const pfrt_dtype type = editor_.type(node.outputs[0]).dtype;
     return (made || read) && editor_.type(node.inputs[0]).dtype == type && dtype_is_integer(type) &&
@@ -106,7 +130,7 @@ class Reporter {
 bool may_have_groups(const Graph& graph) {
   for (NodeId id = 0; id < graph.node_capacity(); ++id)
     if (const Node* const node = graph.node(id))
-      if (has_bodies(*node) || is_any(*node, kQuantizing) || is_any(*node, kIntegerProducts))
+      if (has_bodies(*node) || is_any(*node, kQuantizing) || sums_integers(*node))
         return true;
   return false;
 }

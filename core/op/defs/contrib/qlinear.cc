@@ -2,12 +2,13 @@
 //
 // Operators on quantized tensors that are defined by dequantizing, computing and quantizing again.
 // They become those three: the elementwise loop keeps what is between them short, and the rounding
-// is that of QuantizeLinear.
+// is that of QuantizeLinear. Rewrites put averages of bytes back where a provider has them.
 #include <cstring>
 #include <string>
 
 #include "core/op/defs/contrib/forms.h"
 #include "core/op/defs/families.h"
+#include "core/op/defs/pool.h"
 #include "core/op/defs/rules.h"
 #include "core/op/defs/shapes.h"
 #include "core/op/engine/lookup.h"
@@ -99,6 +100,24 @@ Status canonical_global_average_pool(Rewriter& rewriter) {
   return canonical_pool(rewriter, "GlobalAveragePool");
 }
 
+// The output has the type of its zero point.
+Status with_type_of_zero(Inference& inference) {
+  if (inference.has_input(4)) {
+    Type type = inference.output(0);
+    type.dtype = inference.input(4).dtype;
+    inference.set_output(0, std::move(type));
+  }
+  return {};
+}
+Status infer_quantized_pool(Inference& inference) {
+  PFRT_TRY(infer_pool(inference));
+  return with_type_of_zero(inference);
+}
+Status infer_quantized_global_pool(Inference& inference) {
+  PFRT_TRY(infer_global_pool(inference));
+  return with_type_of_zero(inference);
+}
+
 bool same_constant(const Tensor* a, const Tensor* b) {
   return a && b && a->dtype == b->dtype && a->count() == 1 && b->count() == 1 &&
          std::memcmp(a->as<const uint8_t>(), b->as<const uint8_t>(), a->bytes()) == 0;
@@ -163,8 +182,10 @@ constexpr OperatorDef kRows[] = {
     row("QLinearLeakyRelu", 2, 5, canonical_leaky_relu),
     row("QLinearReduceMean", 2, 5, canonical_reduce_mean),
     row("QLinearSoftmax", 2, 5, canonical_softmax),
-    row("QLinearAveragePool", 2, 5, canonical_average_pool),
-    row("QLinearGlobalAveragePool", 5, 5, canonical_global_average_pool),
+    {kDomain, "QLinearAveragePool", 1, 0, 2, 5, 1, 1, kOpPlain, 0, canonical_average_pool,
+     infer_quantized_pool, pool_flops},
+    {kDomain, "QLinearGlobalAveragePool", 1, 0, 5, 5, 1, 1, kOpPlain, 0,
+     canonical_global_average_pool, infer_quantized_global_pool, flops_of_input},
     row("QLinearConcat", 3, -1, canonical_concat),
     row("QLinearWhere", 9, 9, canonical_where),
     row("QuantizeLinear", 2, 3, canonical_quantize),

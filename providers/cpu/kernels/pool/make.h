@@ -44,6 +44,12 @@ Result<Kernel> make_average_pool_nchw16c(const SnapshotNode& node, Nchw16cSides 
 Result<Kernel> make_global_average_pool_nchw16c(const SnapshotNode& node, Nchw16cSides sides);
 // max_bytes.cc: of int8 and uint8
 Result<Kernel> make_max_pool_bytes_nchw16c(const SnapshotNode& node);
+// average_bytes.cc: of int8 and uint8, rounded once
+std::string refuse_average_bytes(const KernelRequest& node);
+Result<Kernel> make_average_bytes(const KernelRequest& node);
+Result<Kernel> make_average_bytes_nchw16c(const SnapshotNode& node, Nchw16cSides sides);
+Result<Kernel> make_global_average_bytes(const KernelRequest& node);
+Result<Kernel> make_global_average_bytes_nchw16c(const SnapshotNode& node, Nchw16cSides sides);
 // Averages of small planes of float32, which SmallPlanes::takes() takes.
 Kernel average_pool_small_planes(const SnapshotNode& node, PoolGeometry geometry);
 // average.cc: of float32, for AVX2 and two dimensions

@@ -7,7 +7,8 @@
 namespace pfrt::cpu {
 namespace {
 
-constexpr Types kMaxTypes = kFloats | Types{PFRT_DTYPE_INT8, PFRT_DTYPE_UINT8};
+constexpr Types kPoolBytes{PFRT_DTYPE_INT8, PFRT_DTYPE_UINT8};
+constexpr Types kMaxTypes = kFloats | kPoolBytes;
 
 constexpr KernelRow kRows[] = {
     with(optional_outputs({"", "MaxPool", kMaxTypes, "max_pool_rows", "generic",
@@ -27,6 +28,14 @@ constexpr KernelRow kRows[] = {
          kEpilogue | kNchw16c),
     with_epilogue({"", "GlobalLpPool", kFloats, "global_lp_pool_planes", "generic", refuse_pool,
                    make_global_lp_pool}),
+    with({"com.microsoft", "QLinearAveragePool", kPoolBytes, "qlinear_average_pool", "generic",
+          refuse_layouts<refuse_average_bytes, refuse_pool_nchw16c>,
+          make_layouts<make_average_bytes, make_average_bytes_nchw16c>},
+         kNchw16c),
+    with({"com.microsoft", "QLinearGlobalAveragePool", kPoolBytes, "qlinear_global_average_pool",
+          "generic", refuse_layouts<refuse_average_bytes, refuse_pool_nchw16c>,
+          make_layouts<make_global_average_bytes, make_global_average_bytes_nchw16c>},
+         kNchw16c),
     checks_inputs(
         {"", "MaxUnpool", kNumbers, "max_unpool_ref", "generic", refuse_pool, make_max_unpool}),
 };

@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Averages of bytes, of planes and of images in nChw16c. A row of a plane is summed across the
+// window first and then along it, so that h x w taps take h + w additions.
+#include <algorithm>
+#include <memory>
+
+#include "providers/cpu/isa/isa.h"
+#include "providers/cpu/kernels/pool/byte_averages.h"
+#include "providers/cpu/kernels/pool/make.h"
+#include "providers/cpu/kernels/pool/sum_bytes.h"
+#include "providers/cpu/kernels/window/nchw16c_row.h"
+#include "providers/cpu/row/pace.h"
+#include "providers/cpu/row/signature.h"
+
+namespace pfrt::cpu {
+namespace {
+
+constexpr int64_t kLine = kBlockChannels;
+constexpr int64_t kTask = 1 << 15;    // bytes
+constexpr int64_t kMostTaps = 1 << 23;  // whose sum has 31 bits
+constexpr int64_t kSlack = 8;         // sums that add_every may read beyond the last
+
+struct BytePlan {
+  PoolGeometry geometry;
+  WindowRows rows;
+  ByteAverages averages;
+  // By dimension and position: taps on the image, and those that count.
+  std::vector<std::vector<int64_t>> seen, counted;
+
+  BytePlan(const SnapshotNode& node, PoolGeometry g, ByteAverages a)
+      : geometry(std::move(g)), rows(geometry.window), averages(std::move(a)) {
+    const bool with_pads = node.attr_int("count_include_pad", 0) != 0;
+    for (size_t d = 0; d < geometry.window.rank(); ++d) {
+      seen.push_back(pool_tap_counts(geometry.window, d, false));
+      counted.push_back(pool_tap_counts(geometry.window, d, with_pads));
+    }
+  }
+  int64_t width() const { return geometry.window.image.back(); }
+};
+
+// Taps at row |row| of positions, of the dimensions but the row's own.
+int64_t outer_taps(const std::vector<std::vector<int64_t>>& counts, int64_t row) {
+  int64_t taps = 1;
+  for (size_t d = counts.size() - 1; d-- > 0;) {
+    const auto size = static_cast<int64_t>(counts[d].size());
+    taps *= counts[d][static_cast<size_t>(row % size)];
+    row /= size;
+  }
+  return taps;
+}
+
+// Sums of row |row| of a plane; |across| has room for a row of the image and kSlack more.
+void sum_row_of_plane(const BytePlan& plan, const ByteAverages::Values& values, int64_t row,
+                      const uint8_t* plane, int32_t* across, int32_t* sums) {
+  const WindowRows& rows = plan.rows;
+  const int64_t width = plan.width(), length = rows.row_length();
+  std::fill_n(across, width + kSlack, 0);
+  for (int64_t t = 0; t < rows.tap_rows(); ++t)
+    if (const int64_t start = rows.row_offset(row, t); start >= 0)
+      add_bytes(plane + start, width, values.flip, across);
+  const int64_t taps = outer_taps(plan.seen, row);
+  for (int64_t p = 0; p < length; ++p)
+    sums[p] = static_cast<int32_t>(-values.x_zero * taps *
+                                   plan.seen.back()[static_cast<size_t>(p)]);
+  for (int64_t x = 0; x < rows.row_taps(); ++x) {
+    const WindowRows::Span& span = rows.span(x);
+    if (span.begin < span.end)
+      add_every(across + span.first + span.begin * rows.stride(), rows.stride(),
+                span.end - span.begin, sums + span.begin);
+  }
+}
+
+Kernel average_planes(std::shared_ptr<const BytePlan> plan) {
+  const Window& window = plan->geometry.window;
+  const int64_t sums_of_row = plan->width() + kSlack;
+  Kernel kernel;
+  kernel.flops = static_cast<double>(plan->geometry.planes) *
+                 static_cast<double>(window.position_count()) * static_cast<double>(window.taps());
+  kernel.scratch_bytes =
+      (static_cast<uint64_t>(sums_of_row) + 2 * static_cast<uint64_t>(plan->rows.row_length())) *
+      sizeof(int32_t);
+  kernel.run = [plan, sums_of_row](const Run& run) -> pfrt_code {
+    const Window& w = plan->geometry.window;
+    const int64_t pixels = w.image_size(), length = plan->rows.row_length();
+    const int64_t all = plan->rows.rows(), positions = length * all;
+    if (positions == 0) return run.stop();
+    const ByteAverages::Values values = plan->averages.read(run);
+    const int64_t row_work =
+        sums_of_row * plan->rows.tap_rows() + length * plan->rows.row_taps();
+    const int64_t together = std::clamp<int64_t>(kTask / std::max<int64_t>(row_work, 1), 1, all);
+    const int64_t tasks = (all + together - 1) / together;
+    run.parallel(plan->geometry.planes * tasks, [&](int64_t i, uint32_t worker) {
+      Pace pace(run);
+      auto* const across = run.scratch<int32_t>(worker);
+      int32_t* const sums = across + sums_of_row;
+      auto* const factors = reinterpret_cast<float*>(sums + length);
+      const int64_t first = i % tasks * together, last = std::min(first + together, all);
+      const uint8_t* const plane = run.input<uint8_t>(0) + i / tasks * pixels;
+      uint8_t* const out = run.output<uint8_t>(0) + i / tasks * positions;
+      int64_t known = -1;
+      for (int64_t r = first; r < last && !pace.stopped(row_work); ++r) {
+        sum_row_of_plane(*plan, values, r, plane, across, sums);
+        if (const int64_t taps = outer_taps(plan->counted, r); taps != known) {
+          for (int64_t p = 0; p < length; ++p)
+            factors[p] = values.factor(taps * plan->counted.back()[static_cast<size_t>(p)]);
+          known = taps;
+        }
+        values.columns(sums, factors, length, out + r * length);
+      }
+    });
+    return run.stop();
+  };
+  return kernel;
+}
+
+// The averages of one row, as many neighbours with the same number of taps as there are at once.
+void finish_lines(const BytePlan& plan, const ByteAverages::Values& values, int64_t row,
+                  const int32_t* sums, uint8_t* out) {
+  const std::vector<int64_t>& along = plan.counted.back();
+  const int64_t taps = outer_taps(plan.counted, row), length = plan.rows.row_length();
+  for (int64_t p = 0; p < length;) {
+    int64_t end = p + 1;
+    while (end < length && along[static_cast<size_t>(end)] == along[static_cast<size_t>(p)]) ++end;
+    values.lines(sums + p * kLine, values.factor(taps * along[static_cast<size_t>(p)]), end - p,
+                 out + p * kLine);
+    p = end;
+  }
+}
+
+Kernel average_nchw16c(std::shared_ptr<const BytePlan> plan) {
+  const Window& window = plan->geometry.window;
+  Kernel kernel;
+  kernel.flops = static_cast<double>(plan->geometry.planes) *
+                 static_cast<double>(window.position_count()) * static_cast<double>(window.taps());
+  kernel.scratch_bytes =
+      static_cast<uint64_t>(plan->rows.row_length()) * (kLine * sizeof(int32_t));
+  kernel.run = [plan](const Run& run) -> pfrt_code {
+    const Window& w = plan->geometry.window;
+    const int64_t pixels = w.image_size(), length = plan->rows.row_length();
+    const int64_t all = plan->rows.rows();
+    if (length * all == 0) return run.stop();
+    const ByteAverages::Values values = plan->averages.read(run);
+    const int64_t together = std::clamp<int64_t>(kTask / (length * kLine), 1, all);
+    const int64_t tasks = (all + together - 1) / together;
+    run.parallel(plan->geometry.planes / kLine * tasks, [&](int64_t i, uint32_t worker) {
+      Pace pace(run);
+      auto* const sums = run.scratch<int32_t>(worker);
+      const int64_t first = i % tasks * together, last = std::min(first + together, all);
+      const uint8_t* const image = run.input<uint8_t>(0) + i / tasks * pixels * kLine;
+      uint8_t* const out = run.output<uint8_t>(0) + i / tasks * all * length * kLine;
+      for (int64_t r = first; r < last && !pace.stopped(length * w.taps()); ++r) {
+        sum_window_nchw16c(plan->rows, r, image, values.flip, -values.x_zero, sums);
+        finish_lines(*plan, values, r, sums, out + r * length * kLine);
+      }
+    });
+    return run.stop();
+  };
+  return kernel;
+}
+
+Result<std::shared_ptr<const BytePlan>> plan_of_bytes(const SnapshotNode& node) {
+  PFRT_ASSIGN(PoolGeometry geometry, pool_geometry(node));
+  if (geometry.window.taps() > kMostTaps)
+    return kernel_error("kernel_shape has ", geometry.window.taps(), " taps, at most ", kMostTaps,
+                        " bytes can be summed");
+  PFRT_ASSIGN(ByteAverages averages, ByteAverages::make(node));
+  return std::make_shared<const BytePlan>(node, std::move(geometry), std::move(averages));
+}
+
+Result<Kernel> global_average(const SnapshotNode& node, bool nchw16c) {
+  PFRT_ASSIGN(ByteAverages averages, ByteAverages::make(node));
+  const auto dims = node.input_dims(0);
+  if (dims.size() < 2)
+    return kernel_error("X needs a batch and channels, found rank ", dims.size());
+  const int64_t planes = dims[0] * dims[1], pixels = SnapshotNode::elements(dims.subspan(2));
+  if (node.output_elements(0) != planes)
+    return kernel_error("output 0 was planned with ", node.output_elements(0), " elements but has ",
+                        planes);
+  const int64_t width = nchw16c ? kLine : 1;
+  Kernel kernel;
+  kernel.flops = static_cast<double>(node.input_elements(0));
+  kernel.run = [=, averages = std::move(averages)](const Run& run) -> pfrt_code {
+    const ByteAverages::Values values = averages.read(run);
+    const float factor = values.factor(pixels);
+    const int64_t zeros = values.x_zero * pixels;
+    run.blocks(planes / width, std::max<int64_t>(1, kTask / std::max<int64_t>(pixels * width, 1)),
+               [&](int64_t begin, int64_t end) {
+                 if (run.stopped()) return;
+                 for (int64_t i = begin; i < end; ++i) {
+                   const uint8_t* const from = run.input<uint8_t>(0) + i * pixels * width;
+                   int64_t sums[kLine] = {};
+                   if (nchw16c)
+                     sum_lines(from, pixels, values.flip, sums);
+                   else
+                     sums[0] = sum_bytes(from, pixels, values.flip);
+                   for (int64_t c = 0; c < width; ++c)
+                     values.one(sums[c] - zeros, factor, run.output<uint8_t>(0) + i * width + c);
+                 }
+               });
+    return run.stop();
+  };
+  return kernel;
+}
+
+}  // namespace
+
+std::string refuse_average_bytes(const KernelRequest& node) {
+  if (std::string why = refuse_pool(node); !why.empty()) return why;
+  int64_t taps = 1;
+  for (const int64_t k : node.attr_ints("kernel_shape")) {
+    if (k > kMostTaps / taps) return message("more than ", kMostTaps, " bytes cannot be summed");
+    taps *= std::max<int64_t>(k, 1);
+  }
+  for (const uint32_t i : {1u, 3u})
+    if (node.has_input(i) && node.input_dtype(i) != PFRT_DTYPE_FLOAT32)
+      return message("input ", i, ", a scale, is not float32");
+  return "";
+}
+
+Result<Kernel> make_average_bytes(const KernelRequest& node) {
+  PFRT_ASSIGN(auto plan, plan_of_bytes(node));
+  return average_planes(std::move(plan));
+}
+Result<Kernel> make_average_bytes_nchw16c(const SnapshotNode& node, Nchw16cSides) {
+  PFRT_ASSIGN(auto plan, plan_of_bytes(node));
+  return average_nchw16c(std::move(plan));
+}
+Result<Kernel> make_global_average_bytes(const KernelRequest& node) {
+  return global_average(node, false);
+}
+Result<Kernel> make_global_average_bytes_nchw16c(const SnapshotNode& node, Nchw16cSides) {
+  return global_average(node, true);
+}
+
+}  // namespace pfrt::cpu

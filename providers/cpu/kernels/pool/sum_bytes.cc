@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "providers/cpu/kernels/pool/sum_bytes.h"
+
+#include <immintrin.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "providers/cpu/isa/isa.h"
+#include "providers/cpu/isa/target.h"
+#include "providers/cpu/kernels/window/nchw16c_row.h"
+
+namespace pfrt::cpu {
+namespace {
+
+constexpr int64_t kLine = kBlockChannels;
+constexpr int64_t kMostIn16 = 257;  // bytes whose sum has 16 bits
+
+__m128i load_line(const uint8_t* from) {
+  return _mm_loadu_si128(reinterpret_cast<const __m128i*>(from));
+}
+
+PFRT_AVX2_INLINE inline __m256i load_sums(const int32_t* from) {
+  return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from));
+}
+PFRT_AVX2_INLINE inline void store_sums(int32_t* to, __m256i sums) {
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), sums);
+}
+
+// How many it did.
+PFRT_AVX2 int64_t add_bytes_avx2(const uint8_t* bytes, int64_t n, uint8_t flip, int32_t* sums) {
+  const __m128i inverted = _mm_set1_epi8(static_cast<char>(flip));
+  int64_t i = 0;
+  for (; i + 8 <= n; i += 8) {
+    const __m128i eight = _mm_xor_si128(
+        _mm_loadl_epi64(reinterpret_cast<const __m128i*>(bytes + i)), inverted);
+    store_sums(sums + i, _mm256_add_epi32(load_sums(sums + i), _mm256_cvtepu8_epi32(eight)));
+  }
+  return i;
+}
+
+PFRT_AVX2 int64_t add_every_avx2(const int32_t* from, int64_t step, int64_t n, int32_t* sums) {
+  int64_t i = 0;
+  if (step == 1)
+    for (; i + 8 <= n; i += 8)
+      store_sums(sums + i, _mm256_add_epi32(load_sums(sums + i), load_sums(from + i)));
+  if (step == 2)
+    for (; i + 8 <= n; i += 8) {
+      const __m256 low = _mm256_castsi256_ps(load_sums(from + 2 * i)),
+                   high = _mm256_castsi256_ps(load_sums(from + 2 * i + 8));
+      const __m256i even = _mm256_castps_si256(_mm256_shuffle_ps(low, high, 0x88));
+      const __m256i inorder = _mm256_permute4x64_epi64(even, 0xd8);
+      store_sums(sums + i, _mm256_add_epi32(load_sums(sums + i), inorder));
+    }
+  return i;
+}
+
+// The 16 sums of one position. |whole|: all taps of a row are on the image.
+template <bool whole>
+PFRT_AVX2_INLINE inline void sum_position(const WindowRows& rows, const TapRows& starts, int64_t p,
+                                          const uint8_t* image, __m128i flip, int32_t start,
+                                          int32_t* out) {
+  __m256i low = _mm256_setzero_si256(), high = low, few = low;
+  int64_t left = kMostIn16, taps = 0;
+  const auto widen = [&]() PFRT_AVX2_INLINE {
+    low = _mm256_add_epi32(low, _mm256_cvtepu16_epi32(_mm256_castsi256_si128(few)));
+    high = _mm256_add_epi32(high, _mm256_cvtepu16_epi32(_mm256_extracti128_si256(few, 1)));
+    few = _mm256_setzero_si256();
+  };
+  const int64_t step = rows.stride() * p;
+  for (int64_t t = 0; t < rows.tap_rows(); ++t) {
+    const int64_t row_start = starts[t];
+    if (row_start < 0) continue;
+    for (int64_t x = 0; x < rows.row_taps(); ++x) {
+      const WindowRows::Span& span = rows.span(x);
+      if (!whole && (p < span.begin || p >= span.end)) continue;
+      const __m128i line =
+          _mm_xor_si128(load_line(image + (row_start + span.first + step) * kLine), flip);
+      few = _mm256_add_epi16(few, _mm256_cvtepu8_epi16(line));
+      ++taps;
+      if (--left == 0) {
+        widen();
+        left = kMostIn16;
+      }
+    }
+  }
+  widen();
+  const __m256i addend = _mm256_set1_epi32(start * static_cast<int32_t>(taps));
+  store_sums(out, _mm256_add_epi32(low, addend));
+  store_sums(out + 8, _mm256_add_epi32(high, addend));
+}
+
+}  // namespace
+
+int64_t sum_bytes(const uint8_t* bytes, int64_t n, uint8_t flip) {
+  const __m128i inverted = _mm_set1_epi8(static_cast<char>(flip)), zero = _mm_setzero_si128();
+  __m128i a = zero, b = zero;
+  const auto add = [&](__m128i sum, const uint8_t* at) {
+    return _mm_add_epi64(sum, _mm_sad_epu8(_mm_xor_si128(load_line(at), inverted), zero));
+  };
+  int64_t i = 0;
+  for (; i + 2 * kLine <= n; i += 2 * kLine) {
+    a = add(a, bytes + i);
+    b = add(b, bytes + i + kLine);
+  }
+  if (i + kLine <= n) {
+    a = add(a, bytes + i);
+    i += kLine;
+  }
+  if (i < n) {
+    uint8_t last[kLine];
+    std::memset(last, flip, sizeof(last));
+    std::memcpy(last, bytes + i, static_cast<size_t>(n - i));
+    b = add(b, last);
+  }
+  a = _mm_add_epi64(a, b);
+  return _mm_cvtsi128_si64(_mm_add_epi64(a, _mm_unpackhi_epi64(a, a)));
+}
+
+void sum_lines(const uint8_t* lines, int64_t n, uint8_t flip, int64_t* sums) {
+  const __m128i inverted = _mm_set1_epi8(static_cast<char>(flip)), zero = _mm_setzero_si128();
+  while (n > 0) {
+    const int64_t some = std::min(n, kMostIn16);
+    __m128i low = zero, high = zero;
+    for (int64_t i = 0; i < some; ++i) {
+      const __m128i line = _mm_xor_si128(load_line(lines + i * kLine), inverted);
+      low = _mm_add_epi16(low, _mm_unpacklo_epi8(line, zero));
+      high = _mm_add_epi16(high, _mm_unpackhi_epi8(line, zero));
+    }
+    uint16_t few[kLine];
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(few), low);
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(few + kLine / 2), high);
+    for (int64_t c = 0; c < kLine; ++c) sums[c] += few[c];
+    n -= some;
+    lines += some * kLine;
+  }
+}
+
+void add_bytes(const uint8_t* bytes, int64_t n, uint8_t flip, int32_t* sums) {
+  int64_t i = isa() >= Isa::kAvx2 ? add_bytes_avx2(bytes, n, flip, sums) : 0;
+  for (; i < n; ++i) sums[i] += bytes[i] ^ flip;
+}
+
+void add_every(const int32_t* from, int64_t step, int64_t n, int32_t* sums) {
+  int64_t i = isa() >= Isa::kAvx2 ? add_every_avx2(from, step, n, sums) : 0;
+  for (; i < n; ++i) sums[i] += from[i * step];
+}
+
+PFRT_AVX2 void sum_window_nchw16c(const WindowRows& rows, int64_t row, const uint8_t* image,
+                                  uint8_t flip, int32_t start, int32_t* sums) {
+  const int64_t length = rows.row_length();
+  int64_t begin = 0, end = length;  // positions that have all taps of a row
+  for (int64_t x = 0; x < rows.row_taps(); ++x) {
+    begin = std::max(begin, rows.span(x).begin);
+    end = std::min(end, rows.span(x).end);
+  }
+  begin = std::min(begin, length);
+  end = std::max(begin, end);
+  const TapRows starts(rows, row);
+  const __m128i inverted = _mm_set1_epi8(static_cast<char>(flip));
+  int64_t p = 0;
+  for (; p < begin; ++p)
+    sum_position<false>(rows, starts, p, image, inverted, start, sums + p * kLine);
+  for (; p < end; ++p)
+    sum_position<true>(rows, starts, p, image, inverted, start, sums + p * kLine);
+  for (; p < length; ++p)
+    sum_position<false>(rows, starts, p, image, inverted, start, sums + p * kLine);
+}
+
+}  // namespace pfrt::cpu
