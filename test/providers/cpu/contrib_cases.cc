@@ -385,6 +385,7 @@ Case quantized_lstm(Random& random, pfrt_dtype dtype, int64_t size) {
     c.inputs[5] = random.data(dtype, dims({directions, batch, hidden}), -1, 1);
     c.inputs[6] = random.data(dtype, dims({directions, batch, hidden}), -1, 1);
   }
+  c.inputs[1].constant = c.inputs[2].constant = random.once_in(2);
   c.attrs = {{"direction", std::string(directions == 2 ? "bidirectional"
                                        : reverse       ? "reverse"
                                                        : "forward")}};

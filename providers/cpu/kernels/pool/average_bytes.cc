@@ -19,6 +19,7 @@ namespace {
 constexpr int64_t kLine = kBlockChannels;
 constexpr int64_t kTask = 1 << 15;    // bytes
 constexpr int64_t kMostTaps = 1 << 23;  // whose sum has 31 bits
+constexpr int64_t kTogether = 512;      // sums that become bytes at once, about
 constexpr int64_t kSlack = 8;         // sums that add_every may read beyond the last
 
 struct BytePlan {
@@ -27,6 +28,7 @@ struct BytePlan {
   ByteAverages averages;
   // By dimension and position: taps on the image, and those that count.
   std::vector<std::vector<int64_t>> seen, counted;
+  std::vector<int32_t> seen_along;  // the last of |seen|
 
   BytePlan(const SnapshotNode& node, PoolGeometry g, ByteAverages a)
       : geometry(std::move(g)), rows(geometry.window), averages(std::move(a)) {
@@ -35,6 +37,7 @@ struct BytePlan {
       seen.push_back(pool_tap_counts(geometry.window, d, false));
       counted.push_back(pool_tap_counts(geometry.window, d, with_pads));
     }
+    seen_along.assign(seen.back().begin(), seen.back().end());
   }
   int64_t width() const { return geometry.window.image.back(); }
 };
@@ -59,10 +62,9 @@ void sum_row_of_plane(const BytePlan& plan, const ByteAverages::Values& values, 
   for (int64_t t = 0; t < rows.tap_rows(); ++t)
     if (const int64_t start = rows.row_offset(row, t); start >= 0)
       add_bytes(plane + start, width, values.flip, across);
-  const int64_t taps = outer_taps(plan.seen, row);
+  const int64_t zeros = -values.x_zero * outer_taps(plan.seen, row);
   for (int64_t p = 0; p < length; ++p)
-    sums[p] = static_cast<int32_t>(-values.x_zero * taps *
-                                   plan.seen.back()[static_cast<size_t>(p)]);
+    sums[p] = static_cast<int32_t>(zeros) * plan.seen_along[static_cast<size_t>(p)];
   for (int64_t x = 0; x < rows.row_taps(); ++x) {
     const WindowRows::Span& span = rows.span(x);
     if (span.begin < span.end)
@@ -71,42 +73,62 @@ void sum_row_of_plane(const BytePlan& plan, const ByteAverages::Values& values, 
   }
 }
 
+// Writes the factors of row |row|, which is row |j| of |factors|.
+void factors_of_row(const BytePlan& plan, const ByteAverages::Values& values, int64_t row,
+                    int64_t j, float* factors) {
+  const int64_t length = plan.rows.row_length(), taps = outer_taps(plan.counted, row);
+  float* const out = factors + j * length;
+  if (j > 0 && outer_taps(plan.counted, row - 1) == taps) {
+    std::copy_n(out - length, length, out);
+    return;
+  }
+  float known = 0;
+  int64_t count = -1;
+  for (int64_t p = 0; p < length; ++p) {
+    if (const int64_t c = plan.counted.back()[static_cast<size_t>(p)]; c != count) {
+      count = c;
+      known = values.factor(taps * c);
+    }
+    out[p] = known;
+  }
+}
+
 Kernel average_planes(std::shared_ptr<const BytePlan> plan) {
   const Window& window = plan->geometry.window;
-  const int64_t sums_of_row = plan->width() + kSlack;
+  const int64_t sums_of_row = plan->width() + kSlack, length = plan->rows.row_length();
+  // Rows that become bytes together.
+  const int64_t block =
+      std::clamp<int64_t>(kTogether / std::max<int64_t>(length, 1), 1, plan->rows.rows());
   Kernel kernel;
   kernel.flops = static_cast<double>(plan->geometry.planes) *
                  static_cast<double>(window.position_count()) * static_cast<double>(window.taps());
-  kernel.scratch_bytes =
-      (static_cast<uint64_t>(sums_of_row) + 2 * static_cast<uint64_t>(plan->rows.row_length())) *
-      sizeof(int32_t);
-  kernel.run = [plan, sums_of_row](const Run& run) -> pfrt_code {
-    const Window& w = plan->geometry.window;
-    const int64_t pixels = w.image_size(), length = plan->rows.row_length();
-    const int64_t all = plan->rows.rows(), positions = length * all;
+  kernel.scratch_bytes = (static_cast<uint64_t>(sums_of_row) +
+                          2 * static_cast<uint64_t>(block) * static_cast<uint64_t>(length)) *
+                         sizeof(int32_t);
+  kernel.run = [plan, sums_of_row, length, block](const Run& run) -> pfrt_code {
+    const int64_t pixels = plan->geometry.window.image_size(), all = plan->rows.rows();
+    const int64_t positions = length * all;
     if (positions == 0) return run.stop();
     const ByteAverages::Values values = plan->averages.read(run);
-    const int64_t row_work =
-        sums_of_row * plan->rows.tap_rows() + length * plan->rows.row_taps();
+    const int64_t row_work = sums_of_row * plan->rows.tap_rows() + length * plan->rows.row_taps();
     const int64_t together = std::clamp<int64_t>(kTask / std::max<int64_t>(row_work, 1), 1, all);
     const int64_t tasks = (all + together - 1) / together;
     run.parallel(plan->geometry.planes * tasks, [&](int64_t i, uint32_t worker) {
       Pace pace(run);
       auto* const across = run.scratch<int32_t>(worker);
       int32_t* const sums = across + sums_of_row;
-      auto* const factors = reinterpret_cast<float*>(sums + length);
+      auto* const factors = reinterpret_cast<float*>(sums + block * length);
       const int64_t first = i % tasks * together, last = std::min(first + together, all);
       const uint8_t* const plane = run.input<uint8_t>(0) + i / tasks * pixels;
       uint8_t* const out = run.output<uint8_t>(0) + i / tasks * positions;
-      int64_t known = -1;
-      for (int64_t r = first; r < last && !pace.stopped(row_work); ++r) {
-        sum_row_of_plane(*plan, values, r, plane, across, sums);
-        if (const int64_t taps = outer_taps(plan->counted, r); taps != known) {
-          for (int64_t p = 0; p < length; ++p)
-            factors[p] = values.factor(taps * plan->counted.back()[static_cast<size_t>(p)]);
-          known = taps;
+      for (int64_t r = first; r < last; r += block) {
+        const int64_t rows = std::min(block, last - r);
+        if (pace.stopped(rows * row_work)) return;
+        for (int64_t j = 0; j < rows; ++j) {
+          sum_row_of_plane(*plan, values, r + j, plane, across, sums + j * length);
+          factors_of_row(*plan, values, r + j, j, factors);
         }
-        values.columns(sums, factors, length, out + r * length);
+        values.columns(sums, factors, rows * length, out + r * length);
       }
     });
     return run.stop();
@@ -168,6 +190,37 @@ Result<std::shared_ptr<const BytePlan>> plan_of_bytes(const SnapshotNode& node) 
   return std::make_shared<const BytePlan>(node, std::move(geometry), std::move(averages));
 }
 
+// Sums with one factor that become neighbouring bytes.
+class OneFactor {
+ public:
+  OneFactor(const ByteAverages::Values& values, float factor, uint8_t* out)
+      : values_(values), out_(out) {
+    std::fill_n(factors_, kSums, factor);
+  }
+  void add(int64_t sum) {
+    if (sum != static_cast<int32_t>(sum)) {  // of a very large plane
+      finish();
+      values_.one(sum, factors_[0], out_++);
+      return;
+    }
+    sums_[count_++] = static_cast<int32_t>(sum);
+    if (count_ == kSums) finish();
+  }
+  void finish() {
+    values_.columns(sums_, factors_, count_, out_);
+    out_ += count_;
+    count_ = 0;
+  }
+
+ private:
+  static constexpr int64_t kSums = 128;
+  const ByteAverages::Values& values_;
+  uint8_t* out_;
+  int64_t count_ = 0;
+  int32_t sums_[kSums];
+  float factors_[kSums];
+};
+
 Result<Kernel> global_average(const SnapshotNode& node, bool nchw16c) {
   PFRT_ASSIGN(ByteAverages averages, ByteAverages::make(node));
   const auto dims = node.input_dims(0);
@@ -186,17 +239,19 @@ Result<Kernel> global_average(const SnapshotNode& node, bool nchw16c) {
     const int64_t zeros = values.x_zero * pixels;
     run.blocks(planes / width, std::max<int64_t>(1, kTask / std::max<int64_t>(pixels * width, 1)),
                [&](int64_t begin, int64_t end) {
-                 if (run.stopped()) return;
-                 for (int64_t i = begin; i < end; ++i) {
+                 Pace pace(run);
+                 auto* const to = run.output<uint8_t>(0);
+                 OneFactor sums(values, factor, to + begin * width);
+                 for (int64_t i = begin; i < end && !pace.stopped(pixels * width); ++i) {
                    const uint8_t* const from = run.input<uint8_t>(0) + i * pixels * width;
-                   int64_t sums[kLine] = {};
+                   int64_t sum[kLine] = {};
                    if (nchw16c)
-                     sum_lines(from, pixels, values.flip, sums);
+                     sum_lines(from, pixels, values.flip, sum);
                    else
-                     sums[0] = sum_bytes(from, pixels, values.flip);
-                   for (int64_t c = 0; c < width; ++c)
-                     values.one(sums[c] - zeros, factor, run.output<uint8_t>(0) + i * width + c);
+                     sum[0] = sum_bytes(from, pixels, values.flip);
+                   for (int64_t c = 0; c < width; ++c) sums.add(sum[c] - zeros);
                  }
+                 sums.finish();
                });
     return run.stop();
   };

@@ -27,8 +27,13 @@ PFRT_AVX2_INLINE inline void store_sums(int32_t* to, __m256i sums) {
   _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), sums);
 }
 
-// How many it did.
-PFRT_AVX2 int64_t add_bytes_avx2(const uint8_t* bytes, int64_t n, uint8_t flip, int32_t* sums) {
+// A mask of the first |n| lanes.
+PFRT_AVX2_INLINE inline __m256i first_lanes(int64_t n) {
+  return _mm256_cmpgt_epi32(_mm256_set1_epi32(static_cast<int32_t>(n)),
+                            _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+}
+
+PFRT_AVX2 void add_bytes_avx2(const uint8_t* bytes, int64_t n, uint8_t flip, int32_t* sums) {
   const __m128i inverted = _mm_set1_epi8(static_cast<char>(flip));
   int64_t i = 0;
   for (; i + 8 <= n; i += 8) {
@@ -36,14 +41,35 @@ PFRT_AVX2 int64_t add_bytes_avx2(const uint8_t* bytes, int64_t n, uint8_t flip, 
         _mm_loadl_epi64(reinterpret_cast<const __m128i*>(bytes + i)), inverted);
     store_sums(sums + i, _mm256_add_epi32(load_sums(sums + i), _mm256_cvtepu8_epi32(eight)));
   }
-  return i;
+  if (i == n) return;
+  uint64_t last = 0;
+  if (n >= 8) {
+    std::memcpy(&last, bytes + n - 8, 8);
+    last >>= 8 * (8 - (n - i));
+  } else {
+    std::memcpy(&last, bytes + i, static_cast<size_t>(n - i));
+  }
+  const __m128i some =
+      _mm_xor_si128(_mm_cvtsi64_si128(static_cast<int64_t>(last)), inverted);
+  const __m256i mask = first_lanes(n - i);
+  const __m256i sum =
+      _mm256_add_epi32(_mm256_maskload_epi32(sums + i, mask), _mm256_cvtepu8_epi32(some));
+  _mm256_maskstore_epi32(sums + i, mask, sum);
 }
 
+// How many it did.
 PFRT_AVX2 int64_t add_every_avx2(const int32_t* from, int64_t step, int64_t n, int32_t* sums) {
   int64_t i = 0;
   if (step == 1)
     for (; i + 8 <= n; i += 8)
       store_sums(sums + i, _mm256_add_epi32(load_sums(sums + i), load_sums(from + i)));
+  if (step == 1 && i < n) {
+    const __m256i mask = first_lanes(n - i);
+    const __m256i sum = _mm256_add_epi32(_mm256_maskload_epi32(sums + i, mask),
+                                         _mm256_maskload_epi32(from + i, mask));
+    _mm256_maskstore_epi32(sums + i, mask, sum);
+    return n;
+  }
   if (step == 2)
     for (; i + 8 <= n; i += 8) {
       const __m256 low = _mm256_castsi256_ps(load_sums(from + 2 * i)),
@@ -107,7 +133,16 @@ int64_t sum_bytes(const uint8_t* bytes, int64_t n, uint8_t flip) {
     a = add(a, bytes + i);
     i += kLine;
   }
-  if (i < n) {
+  if (i < n && n >= kLine) {
+    // Of the last 16 bytes those that are new.
+    alignas(kLine) static constexpr uint8_t kNew[2 * kLine] = {
+        0,    0,    0,    0,    0,    0,    0,    0,    0,    0,    0,
+        0,    0,    0,    0,    0,    0xff, 0xff, 0xff, 0xff, 0xff, 0xff,
+        0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff};
+    const __m128i last = _mm_xor_si128(load_line(bytes + n - kLine), inverted);
+    const __m128i kept = _mm_and_si128(last, load_line(kNew + (n - i)));
+    b = _mm_add_epi64(b, _mm_sad_epu8(kept, zero));
+  } else if (i < n) {
     uint8_t last[kLine];
     std::memset(last, flip, sizeof(last));
     std::memcpy(last, bytes + i, static_cast<size_t>(n - i));
@@ -137,8 +172,8 @@ void sum_lines(const uint8_t* lines, int64_t n, uint8_t flip, int64_t* sums) {
 }
 
 void add_bytes(const uint8_t* bytes, int64_t n, uint8_t flip, int32_t* sums) {
-  int64_t i = isa() >= Isa::kAvx2 ? add_bytes_avx2(bytes, n, flip, sums) : 0;
-  for (; i < n; ++i) sums[i] += bytes[i] ^ flip;
+  if (isa() >= Isa::kAvx2) return add_bytes_avx2(bytes, n, flip, sums);
+  for (int64_t i = 0; i < n; ++i) sums[i] += bytes[i] ^ flip;
 }
 
 void add_every(const int32_t* from, int64_t step, int64_t n, int32_t* sums) {

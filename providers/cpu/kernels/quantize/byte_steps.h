@@ -9,6 +9,7 @@
 
 #include "providers/cpu/isa/isa.h"
 #include "providers/cpu/row/float_range.h"
+#include "providers/cpu/row/requantize.h"
 #include "providers/cpu/row/step_reciprocal.h"
 
 namespace pfrt::cpu {
@@ -20,6 +21,15 @@ struct ByteSteps {
   float scale, zero;
   std::optional<StepReciprocal> by;
 };
+
+// Steps of a range over all of uint8, as DynamicQuantizeLinear has it.
+inline ByteSteps byte_steps_of(const FloatRange& range) {
+  constexpr float kLast = 255;
+  const float scale = range.low == range.high ? 1.0f : (range.high - range.low) / kLast;
+  const float zero = std::clamp(round_even(-range.low / scale), 0.0f, kLast);
+  // Not a number where the range is infinite.
+  return {scale, zero >= 0 ? zero : 0, std::nullopt};
+}
 
 using ByteStepsFn = void (*)(const ByteSteps& steps, const float* x, int64_t n, uint8_t* y);
 

@@ -9,7 +9,6 @@
 #include "providers/cpu/kernels/quantize/rows.h"
 #include "providers/cpu/row/ceil_div.h"
 #include "providers/cpu/row/convert.h"
-#include "providers/cpu/row/requantize.h"
 #include "providers/cpu/row/signature.h"
 
 namespace pfrt::cpu {
@@ -33,16 +32,14 @@ pfrt_code dynamic_quantize(const Run& run, int64_t n, RangeFn range_of, ByteStep
   const float* x = run.input<float>(0);
   const FloatRange* const given = run.given_range();
   const FloatRange range = given != nullptr ? *given : range_in_parts(run, x, n, range_of);
-  const float scale = range.low == range.high ? 1.0f : (range.high - range.low) / kLevels;
-  const float zero = std::clamp(round_even(-range.low / scale), 0.0f, kLevels);
-  if (float* out = run.output<float>(1)) *out = scale;
-  if (uint8_t* out = run.output<uint8_t>(2)) *out = converted<uint8_t>(zero);
+  ByteSteps steps = byte_steps_of(range);
+  if (float* out = run.output<float>(1)) *out = steps.scale;
+  if (uint8_t* out = run.output<uint8_t>(2)) *out = static_cast<uint8_t>(steps.zero);
   uint8_t* y = run.output<uint8_t>(0);
   if (y == nullptr) return run.stop();
-  ByteSteps steps{scale, static_cast<float>(converted<uint8_t>(zero)), std::nullopt};
   if (n >= kWorthReciprocal) {
     const auto least = static_cast<int64_t>(-steps.zero);
-    steps.by = StepReciprocal::make(scale, least, least + static_cast<int64_t>(kLevels));
+    steps.by = StepReciprocal::make(steps.scale, least, least + static_cast<int64_t>(kLevels));
   }
   // From the end on, which is still in a cache.
   const int64_t tasks = ceil_div(n, kTask);

@@ -4,10 +4,13 @@
 // state are quantized to uint8 by their own range before they are multiplied. Thread-safe.
 #pragma once
 
+#include <optional>
+
 #include "providers/cpu/row/row.h"
 
 namespace pfrt::cpu {
 
+std::optional<PackedInput> pack_quantized_lstm(const SnapshotNode& node);
 Result<Kernel> make_quantized_lstm(const KernelRequest& node);
 
 }  // namespace pfrt::cpu

@@ -54,8 +54,9 @@ constexpr KernelRow kRows[] = {
     recurrent_row("RNN", "rnn_packed"),
     recurrent_row("GRU", "gru_packed"),
     recurrent_row("LSTM", "lstm_packed"),
-    checks_inputs({"com.microsoft", "DynamicQuantizeLSTM", kFloat32, "dynamic_quantize_lstm_ref",
-                   "generic", nullptr, make_quantized_lstm}),
+    with_pack({"com.microsoft", "DynamicQuantizeLSTM", kFloat32, "dynamic_quantize_lstm", "generic",
+               nullptr, make_quantized_lstm},
+              pack_quantized_lstm, kPackOptional | kChecksInputs),
 };
 
 }  // namespace
